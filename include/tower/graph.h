@@ -1,0 +1,223 @@
+/* graph.h - building a dataflow graph: nodes, attributes, scopes, variables, collections, gradients.
+ *
+ * A tw_graph owns everything added to it. Nothing is computed here: building checks types, infers shapes and returns
+ * handles. The first error latches on the graph: later calls do nothing and return dead outputs ({NULL, 0}), so a
+ * model can be written without a check in between; ask tw_graph_status() once at the end.
+ *
+ * A graph is built by one thread at a time. Sessions keep copies of what they run, so a graph may grow between runs. */
+#ifndef TOWER_GRAPH_H
+#define TOWER_GRAPH_H
+
+#include <tower/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tw_graph tw_graph;
+typedef struct tw_node tw_node;
+
+/* The index-th output of a node. index -1 stands for the node itself, as ops without outputs return it. */
+typedef struct tw_output {
+    tw_node *node;
+    int index;
+} tw_output;
+
+TW_API tw_graph *tw_graph_create(void);              /* yours: tw_graph_destroy(); NULL when out of memory */
+TW_API void tw_graph_destroy(tw_graph *graph);       /* NULL is fine */
+TW_API tw_status tw_graph_status(const tw_graph *graph);
+TW_API const char *tw_graph_message(const tw_graph *graph); /* "" while all is well; names node, op and shapes */
+
+/* Random ops made after this call derive their seeds from it as tf.set_random_seed does (op seeds count the nodes). */
+TW_API void tw_graph_set_seed(tw_graph *graph, int64_t seed);
+
+/* ---- attributes -------------------------------------------------------------------------------------------- */
+
+typedef enum tw_attr_kind {
+    TW_ATTR_INT = 1,
+    TW_ATTR_FLOAT,
+    TW_ATTR_BOOL,
+    TW_ATTR_TYPE,
+    TW_ATTR_STRING,
+    TW_ATTR_SHAPE,
+    TW_ATTR_TENSOR,
+    TW_ATTR_INTS, /* the lists */
+    TW_ATTR_FLOATS,
+    TW_ATTR_TYPES,
+    TW_ATTR_STRINGS,
+    TW_ATTR_SHAPES,
+} tw_attr_kind;
+
+/* A named attribute value. Pointers are borrowed for the call and copied into the graph (tensors are retained). */
+typedef struct tw_attr {
+    const char *name;
+    tw_attr_kind kind;
+    int count; /* of a list */
+    union {
+        int64_t i;
+        float f;
+        bool b;
+        tw_dtype type;
+        tw_string s;
+        tw_shape shape;
+        tw_tensor *tensor;
+        const int64_t *ints;
+        const float *floats;
+        const tw_dtype *types;
+        const tw_string *strings;
+        const tw_shape *shapes;
+    };
+} tw_attr;
+
+TW_API tw_attr tw_attr_int(const char *name, int64_t value);
+TW_API tw_attr tw_attr_float(const char *name, float value);
+TW_API tw_attr tw_attr_bool(const char *name, bool value);
+TW_API tw_attr tw_attr_type(const char *name, tw_dtype value);
+TW_API tw_attr tw_attr_string(const char *name, const char *value);
+TW_API tw_attr tw_attr_shape(const char *name, tw_shape value);
+TW_API tw_attr tw_attr_tensor(const char *name, tw_tensor *value);
+TW_API tw_attr tw_attr_ints(const char *name, const int64_t *values, int count);
+TW_API tw_attr tw_attr_floats(const char *name, const float *values, int count);
+TW_API tw_attr tw_attr_types(const char *name, const tw_dtype *values, int count);
+TW_API tw_attr tw_attr_strings(const char *name, const tw_string *values, int count);
+TW_API tw_attr tw_attr_shapes(const char *name, const tw_shape *values, int count);
+
+/* ---- nodes ------------------------------------------------------------------------------------------------- */
+
+/* Adds a node of any registered op: the door beneath all typed builders in ops.h and nn.h. Attributes that follow from
+ * the inputs (T, N) and those with defaults may be left out. A list input `N*T` is given as that many consecutive
+ * inputs. Name NULL: the op's name, made unique within the name scope ("MatMul", "MatMul_1", ...). A control input is
+ * written as an output with index -1 among the inputs, after the data inputs. */
+TW_API tw_node *tw_add_node(tw_graph *graph, const char *op, const char *name, const tw_output *inputs,
+                            int num_inputs, const tw_attr *attrs, int num_attrs);
+
+/* The next node (or variable) added gets this name; returns graph, so that it can stand in a builder's first
+ * argument: tw_matmul(tw_name(g, "fc%d", 1), x, w). */
+TW_API tw_graph *tw_name(tw_graph *graph, const char *format, ...) TW_PRINTF(2, 3);
+
+TW_API tw_output tw_node_output(tw_node *node, int index); /* {node, index}; {node, -1} for a node without outputs */
+TW_API const char *tw_node_name(const tw_node *node);
+TW_API const char *tw_node_op(const tw_node *node);
+TW_API const char *tw_node_device(const tw_node *node); /* as requested, canonical; "" if none */
+TW_API int tw_node_num_inputs(const tw_node *node);     /* data inputs */
+TW_API tw_output tw_node_input(const tw_node *node, int i);
+TW_API int tw_node_num_outputs(const tw_node *node);
+TW_API int tw_node_num_control_inputs(const tw_node *node);
+TW_API tw_node *tw_node_control_input(const tw_node *node, int i);
+TW_API const tw_attr *tw_node_attr(const tw_node *node, const char *name); /* borrowed; NULL if absent */
+TW_API tw_dtype tw_output_dtype(tw_output output);
+TW_API tw_shape tw_output_shape(tw_output output);      /* as far as it is known while building */
+
+TW_API tw_node *tw_graph_find(const tw_graph *graph, const char *name); /* NULL if absent */
+TW_API int tw_graph_num_nodes(const tw_graph *graph);
+TW_API tw_node *tw_graph_node(const tw_graph *graph, int i); /* in order of creation */
+
+/* ---- scopes ------------------------------------------------------------------------------------------------ */
+
+/* Scopes read as blocks and nest; the arguments are printf's. Leave a block only by its end.
+ *
+ *     TW_DEVICE(g, "/gpu:%d", i)
+ *     TW_NAME_SCOPE(g, "tower_%d", i) {
+ *         ...
+ *     }
+ *
+ * TW_DEVICE        requests a device for new nodes; inner scopes override outer ones component by component.
+ * TW_NAME_SCOPE    prefixes names; reused names become scope_1, scope_2, as in TensorFlow.
+ * TW_VARIABLE_SCOPE prefixes the names of variables, and opens a name scope of that name too.
+ * TW_CONTROL       new nodes run after `output`'s node.
+ * TW_COLOCATE      new nodes run where `output`'s node runs; device scopes outside are ignored. */
+#define TW_SCOPE_BLOCK_(enter, leave)                                                                                  \
+    for (int tw_scope_once_ = ((enter), 1); tw_scope_once_; tw_scope_once_ = 0, (leave))
+#define TW_DEVICE(graph, ...) TW_SCOPE_BLOCK_(tw_enter_device(graph, __VA_ARGS__), tw_leave_device(graph))
+#define TW_NAME_SCOPE(graph, ...) TW_SCOPE_BLOCK_(tw_enter_name_scope(graph, __VA_ARGS__), tw_leave_name_scope(graph))
+#define TW_VARIABLE_SCOPE(graph, ...)                                                                                  \
+    TW_SCOPE_BLOCK_(tw_enter_variable_scope(graph, __VA_ARGS__), tw_leave_variable_scope(graph))
+#define TW_CONTROL(graph, output) TW_SCOPE_BLOCK_(tw_enter_control(graph, output), tw_leave_control(graph))
+#define TW_COLOCATE(graph, output) TW_SCOPE_BLOCK_(tw_enter_colocation(graph, output), tw_leave_colocation(graph))
+
+TW_API void tw_enter_device(tw_graph *graph, const char *format, ...) TW_PRINTF(2, 3); /* "" changes nothing */
+/* A device function: called for each new node, returns a device string ("" or NULL changes nothing), which merges
+ * like a scope's string. The returned text must stay valid until the next call. Leave with tw_leave_device(). */
+typedef const char *tw_device_function(void *user, const tw_node *node);
+TW_API void tw_enter_device_function(tw_graph *graph, tw_device_function *function, void *user);
+TW_API void tw_enter_no_device(tw_graph *graph);       /* forgets all outer device scopes, as tf.device(None) */
+TW_API void tw_leave_device(tw_graph *graph);
+TW_API void tw_enter_name_scope(tw_graph *graph, const char *format, ...) TW_PRINTF(2, 3);
+TW_API void tw_leave_name_scope(tw_graph *graph);
+TW_API const char *tw_name_scope(const tw_graph *graph); /* "tower_0/" inside TW_NAME_SCOPE(g, "tower_0"); "" outside */
+TW_API void tw_enter_variable_scope(tw_graph *graph, const char *format, ...) TW_PRINTF(2, 3);
+TW_API void tw_leave_variable_scope(tw_graph *graph);
+TW_API void tw_enter_control(tw_graph *graph, tw_output output);
+TW_API void tw_leave_control(tw_graph *graph);
+TW_API void tw_enter_colocation(tw_graph *graph, tw_output output);
+TW_API void tw_leave_colocation(tw_graph *graph);
+
+/* ---- variables --------------------------------------------------------------------------------------------- */
+
+/* How a variable starts. Zero value: zeros. */
+typedef enum tw_initializer_kind {
+    TW_INIT_CONSTANT,
+    TW_INIT_UNIFORM,          /* a <= x < b */
+    TW_INIT_NORMAL,           /* mean a, standard deviation b */
+    TW_INIT_TRUNCATED_NORMAL, /* the same, redrawn beyond two standard deviations */
+    TW_INIT_GLOROT_UNIFORM,   /* +-sqrt(6 / (fan_in + fan_out)); fans as TensorFlow's layers count them */
+} tw_initializer_kind;
+
+typedef struct tw_initializer {
+    tw_initializer_kind kind;
+    float a, b;
+    int64_t seed; /* op seed; 0: derived from the graph's */
+} tw_initializer;
+
+typedef struct tw_variable {
+    const char *name;      /* "conv1/weights": scope and name; this is its name in checkpoints */
+    tw_dtype dtype;
+    tw_shape shape;
+    bool trainable;
+    tw_output handle;      /* VarHandleOp */
+    tw_output initializer; /* the node that gives it its first value */
+    tw_output value;       /* ReadVariableOp made with the variable; tw_variable_read makes one here and now */
+} tw_variable;
+
+/* The variable `name` within the current variable scopes: made, or found again after tw_reuse_variables() (then
+ * dtype and shape must agree). Making one that exists, or reusing one that does not, is an error that says so. New
+ * variables join the collections "variables" and, if trainable, "trainable_variables". NULL on a failed graph. */
+TW_API tw_variable *tw_get_variable(tw_graph *graph, const char *name, tw_dtype dtype, tw_shape shape,
+                                    tw_initializer initializer);
+/* The same, not trainable and with any name below the scope: counters, averages, slots. */
+TW_API tw_variable *tw_get_state_variable(tw_graph *graph, const char *name, tw_dtype dtype, tw_shape shape,
+                                          tw_initializer initializer);
+TW_API tw_output tw_variable_read(tw_graph *graph, const tw_variable *variable);
+/* From here to the end of the enclosing variable scope (or for good, outside of one) variables are found, not made. */
+TW_API void tw_reuse_variables(tw_graph *graph);
+TW_API int tw_graph_num_variables(const tw_graph *graph);
+TW_API tw_variable *tw_graph_variable(const tw_graph *graph, int i); /* in order of creation */
+TW_API tw_variable *tw_graph_find_variable(const tw_graph *graph, const char *name);
+/* One node that runs every variable's initializer. */
+TW_API tw_output tw_initialize_variables(tw_graph *graph);
+
+/* The step counter, an int64 state variable "global_step"; made at the first call. */
+TW_API tw_variable *tw_global_step(tw_graph *graph);
+
+/* ---- collections ------------------------------------------------------------------------------------------- */
+
+/* Named lists of outputs, such as "losses". */
+TW_API void tw_add_to_collection(tw_graph *graph, const char *collection, tw_output output);
+/* Writes up to `limit` members whose names lie inside `scope` (whole components: "tower_1" does not match
+ * "tower_10/x"; NULL or "" matches all) and returns how many there are. */
+TW_API int tw_get_collection(const tw_graph *graph, const char *collection, const char *scope, tw_output *outputs,
+                             int limit);
+
+/* ---- gradients --------------------------------------------------------------------------------------------- */
+
+/* Adds the nodes that compute d(sum of ys)/d(xs[i]) into grads[i], under the name scope "gradients". Each node is
+ * colocated with the op it differentiates. Where no path leads from xs[i] to a y, grads[i] is {NULL, 0}: "none".
+ * grad_ys (may be NULL) are the gradients flowing into ys; ones otherwise. An op without a gradient on a path that
+ * needs one latches an error that names the op and the node. */
+TW_API void tw_gradients(tw_graph *graph, const tw_output *ys, int num_ys, const tw_output *grad_ys,
+                         const tw_output *xs, int num_xs, tw_output *grads);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

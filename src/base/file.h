@@ -1,0 +1,45 @@
+/* file.h - files, through one small table that a test can replace to make the n-th call fail.
+ * Lives here:  whole-file reads, and writes that are all or nothing.
+ * Never here:  formats. */
+#ifndef TWI_FILE_H
+#define TWI_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <tower/status.h>
+
+/* The calls Tower makes on the file system when it writes; each behaves as the POSIX call of its name. */
+typedef struct twi_file_calls {
+    int (*open)(const char *path, int flags, unsigned mode);
+    ssize_t (*write)(int fd, const void *bytes, size_t size);
+    int (*fsync)(int fd);
+    int (*close)(int fd);
+    int (*rename)(const char *from, const char *to);
+    int (*unlink)(const char *path);
+} twi_file_calls;
+
+extern const twi_file_calls twi_posix_files;
+void twi_set_files(const twi_file_calls *calls); /* NULL restores POSIX; for tests */
+const twi_file_calls *twi_files(void);
+
+/* Appending writer; the first error latches and is reported by close. Short writes and EINTR are handled. */
+typedef struct twi_file_writer twi_file_writer;
+tw_status twi_file_create(const char *path, twi_file_writer **writer, tw_error *error); /* truncates */
+void twi_file_write(twi_file_writer *writer, const void *bytes, size_t size);
+tw_status twi_file_flush(twi_file_writer *writer, tw_error *error);                     /* to the kernel */
+/* Flushes, optionally fsyncs, closes and frees. A failed fsync is final for the file: it is never retried. */
+tw_status twi_file_close(twi_file_writer *writer, bool sync, tw_error *error);
+
+/* Reads a whole file; at most `limit` bytes (larger: TW_OUT_OF_RANGE). *bytes gets a final 0; twi_free() it. */
+tw_status twi_file_read(const char *path, size_t limit, char **bytes, size_t *size, tw_error *error);
+
+/* Writes beside, syncs, renames, syncs the directory: afterwards path holds all of it or what it held before. */
+tw_status twi_file_replace(const char *path, const void *bytes, size_t size, tw_error *error);
+tw_status twi_rename(const char *from, const char *to, tw_error *error);
+tw_status twi_sync_directory_of(const char *path, tw_error *error);
+tw_status twi_make_directories(const char *path, tw_error *error); /* like mkdir -p */
+bool twi_file_exists(const char *path);
+
+#endif

@@ -1,0 +1,61 @@
+/* map.c - see map.h. */
+#include "base/map.h"
+
+#include "base/memory.h"
+
+#include <stdint.h>
+#include <string.h>
+
+struct twi_map_slot {
+    const char *key; /* NULL: free */
+    void *value;
+};
+
+static uint64_t hash_text(const char *text) /* FNV-1a */
+{
+    uint64_t hash = 14695981039346656037u;
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 1099511628211u;
+    return hash ^ hash >> 32;
+}
+
+static struct twi_map_slot *find_slot(struct twi_map_slot *slots, int capacity, const char *key)
+{
+    int i = (int)(hash_text(key) & (uint64_t)(capacity - 1));
+    while (slots[i].key && strcmp(slots[i].key, key) != 0)
+        i = (i + 1) & (capacity - 1);
+    return &slots[i];
+}
+
+void *twi_map_get(const twi_map *map, const char *key)
+{
+    return map->count ? find_slot(map->slots, map->capacity, key)->value : NULL;
+}
+
+bool twi_map_put(twi_map *map, const char *key, void *value)
+{
+    if ((map->count + 1) * 4 > map->capacity * 3) {
+        int capacity = map->capacity ? map->capacity * 2 : 16;
+        struct twi_map_slot *slots = twi_alloc_array((size_t)capacity, sizeof *slots);
+        if (!slots)
+            return false;
+        for (int i = 0; i < map->capacity; i++)
+            if (map->slots[i].key)
+                *find_slot(slots, capacity, map->slots[i].key) = map->slots[i];
+        twi_free(map->slots);
+        map->slots = slots;
+        map->capacity = capacity;
+    }
+    struct twi_map_slot *slot = find_slot(map->slots, map->capacity, key);
+    map->count += !slot->key;
+    if (!slot->key)
+        slot->key = key;
+    slot->value = value;
+    return true;
+}
+
+void twi_map_free(twi_map *map)
+{
+    twi_free(map->slots);
+    *map = (twi_map){0};
+}

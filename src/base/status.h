@@ -1,0 +1,26 @@
+/* status.h - filling in a tw_error, and leaving a function that holds things. */
+#ifndef TWI_STATUS_H
+#define TWI_STATUS_H
+
+#include <stdarg.h>
+#include <tower/status.h>
+
+/* Writes code and message into error (NULL is fine) and returns code: `return twi_fail(error, TW_NOT_FOUND, ...)`. */
+tw_status twi_fail(tw_error *error, tw_status code, const char *format, ...) TW_PRINTF(3, 4);
+tw_status twi_vfail(tw_error *error, tw_status code, const char *format, va_list arguments);
+
+/* Out of memory while doing `what`. */
+tw_status twi_fail_memory(tw_error *error, const char *what);
+
+/* Puts "prefix: " before a message that is already there; returns its status. */
+tw_status twi_prefix(tw_error *error, const char *format, ...) TW_PRINTF(2, 3);
+
+/* In a function with a local `tw_status status` and a label `done` that cleans up. */
+#define TWI_TRY(call)                                                                                                  \
+    do {                                                                                                               \
+        status = (call);                                                                                               \
+        if (status != TW_OK)                                                                                           \
+            goto done;                                                                                                 \
+    } while (0)
+
+#endif

@@ -1,0 +1,60 @@
+/* shape.c - shapes, known or partly known. */
+#include <stdio.h>
+#include <string.h>
+#include <tower/tensor.h>
+
+bool tw_shape_is_known(tw_shape shape)
+{
+    for (int i = 0; i < shape.rank; i++)
+        if (shape.dims[i] < 0)
+            return false;
+    return shape.rank >= 0;
+}
+
+bool tw_shape_equal(tw_shape a, tw_shape b)
+{
+    if (a.rank != b.rank)
+        return false;
+    for (int i = 0; i < a.rank; i++)
+        if (a.dims[i] != b.dims[i])
+            return false;
+    return true;
+}
+
+bool tw_shape_compatible(tw_shape a, tw_shape b)
+{
+    if (a.rank < 0 || b.rank < 0)
+        return true;
+    if (a.rank != b.rank)
+        return false;
+    for (int i = 0; i < a.rank; i++)
+        if (a.dims[i] >= 0 && b.dims[i] >= 0 && a.dims[i] != b.dims[i])
+            return false;
+    return true;
+}
+
+int64_t tw_shape_elements(tw_shape shape)
+{
+    if (!tw_shape_is_known(shape))
+        return -1;
+    int64_t elements = 1;
+    for (int i = 0; i < shape.rank; i++)
+        if (__builtin_mul_overflow(elements, shape.dims[i], &elements))
+            return -1;
+    return elements;
+}
+
+char *tw_shape_text(tw_shape shape, char *text, size_t size)
+{
+    if (shape.rank < 0) {
+        snprintf(text, size, "<unknown>");
+        return text;
+    }
+    char buffer[TW_MAX_RANK * 22 + 3] = "[";
+    int used = 1;
+    for (int i = 0; i < shape.rank; i++)
+        used += shape.dims[i] < 0 ? sprintf(buffer + used, "%s?", i ? "," : "")
+                                  : sprintf(buffer + used, "%s%lld", i ? "," : "", (long long)shape.dims[i]);
+    snprintf(text, size, "%s]", buffer);
+    return text;
+}

@@ -1,0 +1,180 @@
+/* tensor.c - host tensors: creation, ownership, reading single values. */
+#include "tensor/tensor.h"
+
+#include "base/memory.h"
+
+#include <math.h>
+#include <string.h>
+
+#define ALIGNMENT 64 /* a cache line, and the widest vector register */
+
+static tw_tensor *new_tensor(tw_dtype dtype, tw_shape shape)
+{
+    int64_t elements = tw_shape_elements(shape);
+    size_t size = tw_dtype_size(dtype);
+    if (elements < 0 || size == 0 || (uint64_t)elements > PTRDIFF_MAX / size)
+        return NULL;
+    tw_tensor *tensor = twi_alloc(sizeof *tensor);
+    if (!tensor)
+        return NULL;
+    atomic_init(&tensor->references, 1);
+    tensor->dtype = dtype;
+    tensor->shape = shape;
+    tensor->elements = elements;
+    return tensor;
+}
+
+tw_tensor *tw_tensor_create(tw_dtype dtype, tw_shape shape)
+{
+    tw_tensor *tensor = new_tensor(dtype, shape);
+    if (!tensor)
+        return NULL;
+    tensor->data = twi_alloc_aligned(tw_tensor_bytes(tensor), ALIGNMENT);
+    tensor->owned = true;
+    if (!tensor->data) {
+        twi_free(tensor);
+        return NULL;
+    }
+    return tensor;
+}
+
+tw_tensor *tw_tensor_from(tw_dtype dtype, tw_shape shape, const void *values)
+{
+    tw_tensor *tensor = tw_tensor_create(dtype, shape);
+    if (!tensor)
+        return NULL;
+    if (dtype != TW_STRING) {
+        if (tensor->elements)
+            memcpy(tensor->data, values, tw_tensor_bytes(tensor));
+        return tensor;
+    }
+    const tw_string *strings = values;
+    for (int64_t i = 0; i < tensor->elements; i++)
+        if (tw_tensor_set_string(tensor, i, strings[i].data, strings[i].size) != TW_OK) {
+            tw_tensor_release(tensor);
+            return NULL;
+        }
+    return tensor;
+}
+
+tw_tensor *tw_tensor_wrap(tw_dtype dtype, tw_shape shape, void *values, void (*release)(void *user), void *user)
+{
+    tw_tensor *tensor = new_tensor(dtype, shape);
+    if (!tensor)
+        return NULL;
+    tensor->data = values;
+    tensor->release = release;
+    tensor->user = user;
+    return tensor;
+}
+
+tw_tensor *tw_tensor_float(float value)
+{
+    return tw_tensor_from(TW_FLOAT32, TW_SCALAR, &value);
+}
+
+tw_tensor *tw_tensor_int32(int32_t value)
+{
+    return tw_tensor_from(TW_INT32, TW_SCALAR, &value);
+}
+
+tw_tensor *tw_tensor_int64(int64_t value)
+{
+    return tw_tensor_from(TW_INT64, TW_SCALAR, &value);
+}
+
+tw_tensor *tw_tensor_string(const char *text, size_t bytes)
+{
+    tw_string string = {(char *)text, bytes};
+    return tw_tensor_from(TW_STRING, TW_SCALAR, &string);
+}
+
+tw_tensor *tw_tensor_retain(tw_tensor *tensor)
+{
+    atomic_fetch_add_explicit(&tensor->references, 1, memory_order_relaxed);
+    return tensor;
+}
+
+void tw_tensor_release(tw_tensor *tensor)
+{
+    if (!tensor || atomic_fetch_sub_explicit(&tensor->references, 1, memory_order_acq_rel) != 1)
+        return;
+    if (tensor->owned) {
+        if (tensor->dtype == TW_STRING)
+            for (int64_t i = 0; i < tensor->elements; i++)
+                twi_free(((tw_string *)tensor->data)[i].data);
+        twi_free_aligned(tensor->data);
+    } else if (tensor->release) {
+        tensor->release(tensor->user);
+    }
+    twi_free(tensor);
+}
+
+tw_dtype tw_tensor_dtype(const tw_tensor *tensor)
+{
+    return tensor->dtype;
+}
+
+tw_shape tw_tensor_shape(const tw_tensor *tensor)
+{
+    return tensor->shape;
+}
+
+int64_t tw_tensor_elements(const tw_tensor *tensor)
+{
+    return tensor->elements;
+}
+
+size_t tw_tensor_bytes(const tw_tensor *tensor)
+{
+    return (size_t)tensor->elements * tw_dtype_size(tensor->dtype);
+}
+
+void *tw_tensor_data(const tw_tensor *tensor)
+{
+    return tensor->data;
+}
+
+tw_status tw_tensor_set_string(tw_tensor *tensor, int64_t i, const char *data, size_t bytes)
+{
+    if (tensor->dtype != TW_STRING || i < 0 || i >= tensor->elements)
+        return TW_INVALID_ARGUMENT;
+    char *copy = twi_resize(NULL, bytes + 1);
+    if (!copy)
+        return TW_RESOURCE_EXHAUSTED;
+    if (bytes)
+        memcpy(copy, data, bytes);
+    copy[bytes] = 0;
+    tw_string *string = (tw_string *)tensor->data + i;
+    twi_free(string->data);
+    *string = (tw_string){copy, bytes};
+    return TW_OK;
+}
+
+double tw_tensor_value(const tw_tensor *tensor, int64_t i)
+{
+    const void *data = tensor->data;
+    switch (tensor->dtype) {
+    case TW_FLOAT32:
+        return ((const float *)data)[i];
+    case TW_FLOAT64:
+        return ((const double *)data)[i];
+    case TW_FLOAT16:
+        return tw_half_to_float(((const uint16_t *)data)[i]);
+    case TW_BFLOAT16:
+        return tw_bfloat16_to_float(((const uint16_t *)data)[i]);
+    case TW_INT8:
+        return ((const int8_t *)data)[i];
+    case TW_INT16:
+        return ((const int16_t *)data)[i];
+    case TW_INT32:
+        return ((const int32_t *)data)[i];
+    case TW_INT64:
+        return (double)((const int64_t *)data)[i];
+    case TW_UINT8:
+    case TW_BOOL:
+        return ((const uint8_t *)data)[i];
+    default:
+        return NAN;
+    }
+}

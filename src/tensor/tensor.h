@@ -1,0 +1,25 @@
+/* tensor.h - inside of tensors: a reference count over host memory. */
+#ifndef TWI_TENSOR_H
+#define TWI_TENSOR_H
+
+#include <stdatomic.h>
+#include <tower/tensor.h>
+
+struct tw_tensor {
+    atomic_int references;
+    tw_dtype dtype;
+    tw_shape shape;
+    int64_t elements;
+    void *data;
+    void (*release)(void *user); /* of wrapped memory; NULL: data is owned */
+    void *user;
+    bool owned;
+};
+
+/* True when the caller holds the only reference and may write into the tensor. */
+static inline bool twi_tensor_is_sole(const tw_tensor *tensor)
+{
+    return tensor->owned && atomic_load_explicit(&tensor->references, memory_order_acquire) == 1;
+}
+
+#endif

@@ -1,0 +1,46 @@
+/* testing.h - what every test includes first: cmocka and a few checks of our own. */
+#ifndef TESTING_H
+#define TESTING_H
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <tower/status.h>
+
+/* The call succeeds; otherwise its message is the failure. `error` is a tw_error in scope. */
+#define assert_ok(call)                                                                                                \
+    do {                                                                                                               \
+        if ((call) != TW_OK)                                                                                           \
+            fail_msg("%s: %s", #call, error.message);                                                                  \
+    } while (0)
+
+/* The call fails with that status, and its message holds `part`. */
+#define assert_fails(call, code, part)                                                                                 \
+    do {                                                                                                               \
+        error = (tw_error){0};                                                                                         \
+        assert_int_equal((call), (code));                                                                              \
+        assert_message(error.message, part);                                                                           \
+    } while (0)
+
+#define assert_message(message, part)                                                                                  \
+    do {                                                                                                               \
+        if (!strstr((message), (part)))                                                                                \
+            fail_msg("\"%s\" does not contain \"%s\"", (message), (part));                                             \
+    } while (0)
+
+/* |a - b| <= tolerance * max(1, |b|), element by element. */
+static inline void assert_floats_near(const float *a, const float *b, size_t count, double tolerance)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!(fabs((double)a[i] - b[i]) <= tolerance * fmax(1, fabs((double)b[i]))))
+            fail_msg("element %zu: %.9g, expected %.9g", i, a[i], b[i]);
+}
+
+#endif
