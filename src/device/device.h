@@ -1,0 +1,74 @@
+/* device.h - what a device is: a small table of functions and the facts a session needs.
+ * Lives here:  the table, the set of devices, finding kernels.
+ * Never here:  graphs, placement, threads that run plans (src/run). */
+#ifndef TWI_DEVICE_H
+#define TWI_DEVICE_H
+
+#include "device/kernel.h"
+#include "device/name.h" /* twi_device_name */
+
+#include <stdatomic.h>
+#include <tower/device.h>
+
+/* A kind of device. Every call may come from any thread, but enter() and what follows on a device's stream come from
+ * that device's dispatcher alone. */
+typedef struct twi_device_ops {
+    const char *type;                       /* "CPU", "GPU": the type in names */
+    const char *kind;                       /* "cpu", "virtual", "cuda": for people */
+    const twi_kernel *const *kernels;       /* families, fastest first, ended by NULL; each ended by a row without op */
+    bool (*supports)(const char *op, tw_dtype type); /* optional: false hides kernels of the list; NULL hides none */
+
+    tw_status (*alloc)(twi_device *d, size_t bytes, void **memory, tw_error *error); /* 64-byte aligned, zeroed */
+    void (*free)(twi_device *d, void *memory, size_t bytes);
+    /* Copies; return when the destination holds the bytes as far as the destination's next kernel can tell. */
+    tw_status (*write)(twi_device *d, void *to, const void *host, size_t bytes, tw_error *error);
+    tw_status (*read)(twi_device *d, void *host, const void *from, size_t bytes, tw_error *error);
+    tw_status (*copy_from)(twi_device *d, void *to, twi_device *source, const void *from, size_t bytes,
+                           tw_error *error); /* optional: NULL goes through the host */
+
+    tw_status (*enter)(twi_device *d, tw_error *error); /* once, on the dispatcher's thread; optional */
+    /* Runs a prepared kernel; optional: NULL calls kernel->run(). Virtual GPUs check every address here. */
+    tw_status (*launch)(twi_device *d, const twi_kernel *kernel, const twi_run *run);
+    tw_status (*synchronize)(twi_device *d, tw_error *error); /* optional: all launched work is done */
+    void (*destroy)(twi_device *d);         /* frees d */
+} twi_device_ops;
+
+struct twi_device {
+    const twi_device_ops *ops;
+    twi_device_name name;                   /* complete: job, replica, task, type, id */
+    char text[128];                         /* "/job:localhost/replica:0/task:0/device:GPU:0" */
+    char description[192];                  /* for people: model, memory */
+    int threads;                            /* of its team; part of what makes devices "of one kind" */
+    const int *cores;                       /* [num_cores] the dispatcher and its team are bound to; NULL: anywhere */
+    int num_cores;
+    size_t memory_limit;                    /* bytes; 0: none */
+    atomic_size_t memory_used, memory_peak;
+    bool is_host;                           /* its memory may be read and written by anybody on the host */
+};
+
+/* A set of devices in order of creation: CPUs first, then GPUs, each type by number. */
+struct tw_devices {
+    twi_device **items;
+    int count;
+};
+
+/* Allocation with the limit checked and the use counted; the message names the device, the limit and the need. */
+tw_status twi_device_alloc(twi_device *d, size_t bytes, const char *what, void **memory, tw_error *error);
+void twi_device_free(twi_device *d, void *memory, size_t bytes);
+/* Between any two devices, directly or through the host. */
+tw_status twi_device_copy(twi_device *to, void *destination, twi_device *from, const void *source, size_t bytes,
+                          tw_error *error);
+
+/* True when the device has some kernel for the op with this type; placement asks. */
+bool twi_device_has_kernel(const twi_device *d, const char *op, const twi_attrs *attrs);
+/* Walks the list, fastest first: the first row whose prepare() does not say TW_UNIMPLEMENTED. Fills p. With plain_only
+ * rows that are not named "plain" are passed over. */
+tw_status twi_device_prepare(twi_device *d, twi_prepare *p, bool plain_only, const twi_kernel **kernel);
+
+twi_device *twi_cpu_device_create(int index, int threads, const int *cores, int num_cores, tw_error *error);
+twi_device *twi_virtual_device_create(int index, size_t memory_limit, tw_error *error);
+
+/* The CPU's kernel families (device/cpu/kernels.c). */
+extern const twi_kernel *const twi_cpu_kernels[];
+
+#endif

@@ -1,0 +1,96 @@
+/* kernel.h - what computes: one row says which op, on which types, and the two halves.
+ *
+ * prepare() sees shapes, attributes and the device and does all that may be slow: choosing algorithms, building library
+ * primitives, sizing scratch. run() gets pointers and may not allocate, look anything up or fail for any reason but the
+ * data. A list goes from the fastest kernel to the plain C loop that accepts everything; prepare() says no with
+ * TW_UNIMPLEMENTED and the next row is asked.
+ *
+ * A kernel knows tensors, attributes and its device, and no graph. */
+#ifndef TWI_KERNEL_H
+#define TWI_KERNEL_H
+
+#include "base/status.h"
+#include "tensor/attr.h"
+
+typedef struct twi_device twi_device;
+
+/* State that lives longer than a step: a variable's buffer, a random stream, a data pipeline. The session's resource
+ * table owns them; kernels reach them through an operand. */
+typedef struct twi_resource {
+    const char *name;
+    tw_dtype dtype;         /* of a variable */
+    tw_shape shape;
+    twi_device *device;     /* where `memory` lies */
+    void *memory;           /* a variable's buffer, fixed for the session's life */
+    bool initialized;       /* a variable has its value; guarded by the session's run lock */
+    void *object;           /* of other resources (streams, pipelines) */
+    void (*destroy)(void *object);
+    struct twi_resource *next;
+} twi_resource;
+
+/* Finds or makes a resource by name while a kernel is prepared; NULL when out of memory. New ones are zeroed. The
+ * session's (run/resources.c) stands behind it. */
+typedef struct twi_resources {
+    twi_resource *(*get)(struct twi_resources *self, const char *name);
+} twi_resources;
+
+/* An input or output as prepare() and run() see it. */
+typedef struct twi_operand {
+    tw_dtype dtype;              /* TW_RESOURCE: see resource */
+    tw_shape shape;              /* fully known */
+    int64_t elements;
+    size_t bytes;
+    const tw_tensor *value;      /* of an input that is constant and whose value is known on the host; else NULL */
+    twi_resource *resource;      /* what a TW_RESOURCE input refers to: run() gets its memory as the pointer */
+} twi_operand;
+
+typedef struct twi_prepare {
+    /* given */
+    const char *op, *node;       /* names, for messages */
+    const twi_attrs *attrs;
+    int num_inputs, num_outputs;
+    const twi_operand *inputs;
+    const twi_operand *outputs;
+    twi_device *device;
+    int threads;                 /* size of the team run() may use; 1 means no parallel region at all */
+    twi_resources *resources;    /* NULL while folding constants */
+    tw_error *error;
+    /* filled in */
+    void *state;                 /* given to run() and release() */
+    size_t workspace;            /* bytes of scratch run() gets, aligned to 64; contents are lost between runs */
+    bool can_overwrite[4];       /* input i may share its buffer with output 0 (the planner does so when i dies here
+                                    and both have the same size); false by default */
+} twi_prepare;
+
+typedef struct twi_run {
+    void *state;
+    const void *const *inputs;   /* device pointers, 64-byte aligned except into the middle of a list */
+    void *const *outputs;
+    void *workspace;
+    const twi_operand *input_operands;
+    const twi_operand *output_operands;
+    int num_inputs, num_outputs;
+    int threads;
+    const char *node;            /* for messages */
+    tw_error *error;
+} twi_run;
+
+typedef struct twi_kernel {
+    const char *op;
+    const char *name;            /* "onednn", "plain": shown by --verbose and in traces */
+    uint64_t types;              /* accepted values of attribute T (or dtype), bits 1 << tw_dtype; 0: any */
+    tw_status (*prepare)(twi_prepare *p);      /* NULL: nothing to prepare */
+    tw_status (*run)(const twi_run *r);        /* NULL: output 0 is input 0, its buffer is shared (Reshape) */
+    void (*release)(void *state);              /* NULL: nothing to free */
+} twi_kernel;
+
+#define TWI_TYPE(dtype) (UINT64_C(1) << (dtype))
+#define TWI_FLOAT_TYPES (TWI_TYPE(TW_FLOAT16) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_FLOAT64))
+#define TWI_INT_TYPES                                                                                                  \
+    (TWI_TYPE(TW_INT8) | TWI_TYPE(TW_INT16) | TWI_TYPE(TW_INT32) | TWI_TYPE(TW_INT64) | TWI_TYPE(TW_UINT8))
+#define TWI_NUMBER_TYPES (TWI_FLOAT_TYPES | TWI_INT_TYPES)
+
+/* The type a kernel row's mask is compared with: attribute T, else dtype, else the first type attribute. */
+tw_dtype twi_kernel_type(const twi_attrs *attrs);
+
+#endif

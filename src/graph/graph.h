@@ -1,0 +1,83 @@
+/* graph.h - inside of a graph: nodes in order of creation, scopes, variables, collections.
+ *
+ * Inputs always exist before the node that uses them, so the order of creation is a topological order and nothing
+ * here ever sorts. (Back edges of old-style loops will break this; they are refused for now.) */
+#ifndef TWI_GRAPH_H
+#define TWI_GRAPH_H
+
+#include "base/arena.h"
+#include "base/array.h"
+#include "base/map.h"
+#include "graph/op.h"
+
+struct tw_node {
+    tw_graph *graph;
+    int id;                    /* place in graph->nodes */
+    const char *name;
+    const twi_op *op;
+    const char *device;        /* requested, canonical ("/device:GPU:1"); "" if none */
+    twi_attrs attrs;           /* every attribute of the signature, defaults filled in, and "_class" */
+    int num_inputs;
+    tw_output *inputs;
+    int num_control_inputs;
+    tw_node **control_inputs;
+    int num_outputs;
+    tw_dtype *output_types;
+    tw_shape *output_shapes;   /* of a resource output: shape of the variable behind it */
+    tw_dtype resource_dtype;   /* of a node that makes a resource: dtype behind the handle */
+    int assigned;              /* index of the device it was placed on; -1 before */
+};
+
+typedef struct twi_collection {
+    const char *name;
+    TWI_ARRAY(tw_output) members;
+} twi_collection;
+
+struct tw_graph {
+    twi_arena arena;
+    TWI_ARRAY(tw_node *) nodes;
+    twi_map by_name;
+    twi_map used_names;                     /* every name and scope ever given, lower case, to make new ones unique */
+    TWI_ARRAY(tw_variable *) variables;
+    twi_map variables_by_name;
+    TWI_ARRAY(twi_collection *) collections;
+    struct twi_scopes *scopes;              /* scopes.c */
+    const char *next_name;                  /* of tw_name() */
+    int64_t seed;
+    bool has_seed;
+    tw_error error;                         /* the first one; status TW_OK while all is well */
+};
+
+/* Latches an error (the first wins). Returns its code. */
+tw_status twi_graph_fail(tw_graph *graph, tw_status code, const char *format, ...) TW_PRINTF(3, 4);
+/* Latches what `error` holds. */
+tw_status twi_graph_latch(tw_graph *graph, const tw_error *error);
+
+/* A name nobody has yet: `base` or base_1, base_2...; marks it used. NULL when out of memory. */
+const char *twi_graph_unique_name(tw_graph *graph, const char *base);
+
+/* The value of an output if it is known while building: a Const's tensor, through Identity and the like. Borrowed;
+ * NULL if not known. */
+tw_tensor *twi_constant_value(tw_output output);
+
+/* Runs the op's shape rule on the node's inputs as they are now and writes node->output_shapes. */
+tw_status twi_infer_shapes(tw_node *node, tw_error *error);
+
+/* A new graph that holds copies of the nodes for which keep[id] is true, in the same order, with names, attributes,
+ * devices and assignments. Inputs that are not kept must have an entry in `replaced`: replaced[id of the old node]
+ * is then a node of the new graph made by the caller through `on_cut`. See plan/prune.c for its one use. */
+
+/* dtype behind a resource output, following the edge to its VarHandleOp. */
+tw_dtype twi_resource_dtype(tw_output handle);
+
+/* -- scopes.c -- */
+typedef struct twi_scopes twi_scopes;
+twi_scopes *twi_scopes_create(void);
+void twi_scopes_destroy(twi_scopes *scopes);
+const char *twi_scope_name(const tw_graph *graph);           /* "tower_0/" or "" */
+const char *twi_scope_device(tw_graph *graph, tw_node *node); /* merged, canonical; runs device functions */
+/* Colocation and control inputs the open scopes give to a new node. */
+int twi_scope_controls(const tw_graph *graph, tw_node *const **controls);
+const char *twi_scope_colocation(const tw_graph *graph);     /* name of the node, or NULL */
+
+#endif
