@@ -1,5 +1,5 @@
 /* file.h - files, through one small table that a test can replace to make the n-th call fail.
- * Lives here:  whole-file reads, and writes that are all or nothing.
+ * Lives here:  reading whole files and parts of them, and writes that are all or nothing.
  * Never here:  formats. */
 #ifndef TWI_FILE_H
 #define TWI_FILE_H
@@ -17,6 +17,7 @@ typedef struct twi_file_calls {
     int (*fsync)(int fd);
     int (*close)(int fd);
     int (*rename)(const char *from, const char *to);
+    int (*link)(const char *from, const char *to);
     int (*unlink)(const char *path);
 } twi_file_calls;
 
@@ -27,10 +28,19 @@ const twi_file_calls *twi_files(void);
 /* Appending writer; the first error latches and is reported by close. Short writes and EINTR are handled. */
 typedef struct twi_file_writer twi_file_writer;
 tw_status twi_file_create(const char *path, twi_file_writer **writer, tw_error *error); /* truncates */
+tw_status twi_file_create_new(const char *path, twi_file_writer **writer, tw_error *error); /* TW_ALREADY_EXISTS */
 void twi_file_write(twi_file_writer *writer, const void *bytes, size_t size);
 tw_status twi_file_flush(twi_file_writer *writer, tw_error *error);                     /* to the kernel */
 /* Flushes, optionally fsyncs, closes and frees. A failed fsync is final for the file: it is never retried. */
 tw_status twi_file_close(twi_file_writer *writer, bool sync, tw_error *error);
+
+/* Reading parts of a file. Any number of threads may read from one reader. */
+typedef struct twi_file_reader twi_file_reader;
+tw_status twi_file_open(const char *path, twi_file_reader **reader, tw_error *error);
+uint64_t twi_file_size(const twi_file_reader *reader);
+/* All `size` bytes from `offset` on; TW_DATA_LOSS if the file ends before. */
+tw_status twi_file_read_at(const twi_file_reader *reader, uint64_t offset, void *bytes, size_t size, tw_error *error);
+void twi_file_reader_close(twi_file_reader *reader); /* NULL is fine */
 
 /* Reads a whole file; at most `limit` bytes (larger: TW_OUT_OF_RANGE). *bytes gets a final 0; twi_free() it. */
 tw_status twi_file_read(const char *path, size_t limit, char **bytes, size_t *size, tw_error *error);
@@ -41,5 +51,8 @@ tw_status twi_rename(const char *from, const char *to, tw_error *error);
 tw_status twi_sync_directory_of(const char *path, tw_error *error);
 tw_status twi_make_directories(const char *path, tw_error *error); /* like mkdir -p */
 bool twi_file_exists(const char *path);
+
+/* Fills in error from errno: "cannot VERB 'PATH': REASON", with the status that fits. */
+tw_status twi_fail_file(tw_error *error, const char *verb, const char *path);
 
 #endif

@@ -1,0 +1,388 @@
+/* file.c - see file.h. */
+#include "base/file.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "base/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h> /* rename */
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BUFFER_BYTES 65536
+
+static int posix_open(const char *path, int flags, unsigned mode)
+{
+    return open(path, flags, (mode_t)mode);
+}
+
+const twi_file_calls twi_posix_files = {
+    .open = posix_open,
+    .write = write,
+    .fsync = fsync,
+    .close = close,
+    .rename = rename,
+    .link = link,
+    .unlink = unlink,
+};
+
+static const twi_file_calls *calls = &twi_posix_files;
+
+void twi_set_files(const twi_file_calls *replacement)
+{
+    calls = replacement ? replacement : &twi_posix_files;
+}
+
+const twi_file_calls *twi_files(void)
+{
+    return calls;
+}
+
+static tw_status status_of_errno(int number)
+{
+    switch (number) {
+    case ENOENT:
+        return TW_NOT_FOUND;
+    case EEXIST:
+        return TW_ALREADY_EXISTS;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return TW_PERMISSION_DENIED;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+    case ENOMEM:
+    case EMFILE:
+    case ENFILE:
+        return TW_RESOURCE_EXHAUSTED;
+    case EIO:
+        return TW_DATA_LOSS;
+    case EISDIR:
+    case ENOTDIR:
+        return TW_FAILED_PRECONDITION;
+    case EINVAL:
+    case ENAMETOOLONG:
+        return TW_INVALID_ARGUMENT;
+    default:
+        return TW_UNKNOWN;
+    }
+}
+
+tw_status twi_fail_file(tw_error *error, const char *verb, const char *path)
+{
+    int number = errno;
+    return twi_fail(error, status_of_errno(number), "cannot %s '%s': %s", verb, path, strerror(number));
+}
+
+/* ---- writing ---- */
+
+struct twi_file_writer {
+    int fd;
+    char *path;
+    char *buffer; /* BUFFER_BYTES */
+    size_t used;
+    tw_error error; /* the first one, if its status is set */
+};
+
+static tw_status create(const char *path, int flags, twi_file_writer **writer, tw_error *error)
+{
+    twi_file_writer *made = twi_alloc(sizeof *made);
+    if (!made)
+        return twi_fail_memory(error, "opening a file");
+    made->fd = -1;
+    made->path = twi_strdup(path);
+    made->buffer = twi_resize(NULL, BUFFER_BYTES);
+    tw_status status = TW_OK;
+    if (!made->path || !made->buffer) {
+        status = twi_fail_memory(error, "opening a file");
+    } else {
+        do
+            made->fd = calls->open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0666);
+        while (made->fd < 0 && errno == EINTR);
+        if (made->fd < 0)
+            status = twi_fail_file(error, "create", path);
+    }
+    if (status != TW_OK) {
+        twi_free(made->buffer);
+        twi_free(made->path);
+        twi_free(made);
+        made = NULL;
+    }
+    *writer = made;
+    return status;
+}
+
+tw_status twi_file_create(const char *path, twi_file_writer **writer, tw_error *error)
+{
+    return create(path, O_TRUNC, writer, error);
+}
+
+tw_status twi_file_create_new(const char *path, twi_file_writer **writer, tw_error *error)
+{
+    return create(path, O_EXCL, writer, error);
+}
+
+static void write_out(twi_file_writer *writer, const char *bytes, size_t size)
+{
+    while (size > 0 && writer->error.status == TW_OK) {
+        ssize_t wrote = calls->write(writer->fd, bytes, size);
+        if (wrote > 0) {
+            bytes += wrote;
+            size -= (size_t)wrote;
+        } else if (wrote == 0 || errno != EINTR) {
+            if (wrote == 0)
+                errno = EIO; /* nothing taken and no reason given: trying again could go on for ever */
+            twi_fail_file(&writer->error, "write", writer->path);
+        }
+    }
+}
+
+void twi_file_write(twi_file_writer *writer, const void *bytes, size_t size)
+{
+    if (writer->used + size > BUFFER_BYTES) {
+        write_out(writer, writer->buffer, writer->used);
+        writer->used = 0;
+    }
+    if (size >= BUFFER_BYTES) {
+        write_out(writer, bytes, size);
+    } else if (size > 0) {
+        memcpy(writer->buffer + writer->used, bytes, size);
+        writer->used += size;
+    }
+}
+
+static tw_status report(const twi_file_writer *writer, tw_error *error)
+{
+    if (error && writer->error.status != TW_OK)
+        *error = writer->error;
+    return writer->error.status;
+}
+
+tw_status twi_file_flush(twi_file_writer *writer, tw_error *error)
+{
+    write_out(writer, writer->buffer, writer->used);
+    writer->used = 0;
+    return report(writer, error);
+}
+
+tw_status twi_file_close(twi_file_writer *writer, bool sync, tw_error *error)
+{
+    twi_file_flush(writer, NULL);
+    if (sync && writer->error.status == TW_OK && calls->fsync(writer->fd) != 0)
+        twi_fail_file(&writer->error, "sync", writer->path);
+    /* After EINTR the descriptor is gone on Linux: close is called once, whatever it says. */
+    if (calls->close(writer->fd) != 0 && writer->error.status == TW_OK)
+        twi_fail_file(&writer->error, "close", writer->path);
+    tw_status status = report(writer, error);
+    twi_free(writer->buffer);
+    twi_free(writer->path);
+    twi_free(writer);
+    return status;
+}
+
+/* ---- reading ---- */
+
+struct twi_file_reader {
+    int fd;
+    char *path;
+    uint64_t size;
+};
+
+tw_status twi_file_open(const char *path, twi_file_reader **reader, tw_error *error)
+{
+    tw_status status = TW_OK;
+    struct stat about;
+    twi_file_reader *made = twi_alloc(sizeof *made);
+    if (!made)
+        return twi_fail_memory(error, "opening a file");
+    made->path = twi_strdup(path);
+    made->fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (!made->path)
+        status = twi_fail_memory(error, "opening a file");
+    else if (made->fd < 0 || fstat(made->fd, &about) != 0)
+        status = twi_fail_file(error, "open", path);
+    else if (S_ISDIR(about.st_mode))
+        status = twi_fail(error, TW_FAILED_PRECONDITION, "'%s' is a directory, a file was expected", path);
+    else
+        made->size = (uint64_t)about.st_size;
+    if (status != TW_OK) {
+        twi_file_reader_close(made);
+        made = NULL;
+    }
+    *reader = made;
+    return status;
+}
+
+uint64_t twi_file_size(const twi_file_reader *reader)
+{
+    return reader->size;
+}
+
+tw_status twi_file_read_at(const twi_file_reader *reader, uint64_t offset, void *bytes, size_t size, tw_error *error)
+{
+    char *to = bytes;
+    if (offset > INT64_MAX)
+        return twi_fail(error, TW_DATA_LOSS, "'%s' has no offset %llu", reader->path, (unsigned long long)offset);
+    while (size > 0) {
+        ssize_t got = pread(reader->fd, to, size, (off_t)offset);
+        if (got > 0) {
+            to += got;
+            offset += (uint64_t)got;
+            size -= (size_t)got;
+        } else if (got == 0) {
+            return twi_fail(error, TW_DATA_LOSS, "'%s' ends at %llu, %zu more bytes were expected", reader->path,
+                            (unsigned long long)offset, size);
+        } else if (errno != EINTR) {
+            return twi_fail_file(error, "read", reader->path);
+        }
+    }
+    return TW_OK;
+}
+
+void twi_file_reader_close(twi_file_reader *reader)
+{
+    if (!reader)
+        return;
+    if (reader->fd >= 0)
+        close(reader->fd);
+    twi_free(reader->path);
+    twi_free(reader);
+}
+
+tw_status twi_file_read(const char *path, size_t limit, char **bytes, size_t *size, tw_error *error)
+{
+    tw_status status = TW_OK;
+    twi_file_reader *reader = NULL;
+    char *data = NULL;
+    if (limit > PTRDIFF_MAX - 2)
+        limit = PTRDIFF_MAX - 2;
+    TWI_TRY(twi_file_open(path, &reader, error));
+    /* The size is a hint only: the kernel's own files say 0, and a growing file is longer by now. One byte beyond
+     * the limit is asked for, so that a file that is too long shows itself. */
+    size_t used = 0, capacity = (reader->size < limit ? (size_t)reader->size : limit) + 1;
+    for (ssize_t got = 1; got != 0;) {
+        if (!data || used == capacity) {
+            if (data)
+                capacity = capacity > limit / 2 ? limit + 1 : capacity * 2;
+            char *larger = twi_resize(data, capacity + 1);
+            if (!larger) {
+                status = twi_fail_memory(error, "reading a file");
+                goto done;
+            }
+            data = larger;
+        }
+        got = read(reader->fd, data + used, capacity - used);
+        if (got < 0 && errno != EINTR) {
+            status = twi_fail_file(error, "read", path);
+            goto done;
+        }
+        used += got > 0 ? (size_t)got : 0;
+        if (used > limit || reader->size > limit) {
+            status = twi_fail(error, TW_OUT_OF_RANGE, "'%s' is larger than the %zu bytes allowed here", path, limit);
+            goto done;
+        }
+    }
+    data[used] = 0;
+    *bytes = data;
+    *size = used;
+    data = NULL;
+done:
+    twi_free(data);
+    twi_file_reader_close(reader);
+    return status;
+}
+
+/* ---- names and directories ---- */
+
+tw_status twi_rename(const char *from, const char *to, tw_error *error)
+{
+    return calls->rename(from, to) == 0 ? TW_OK : twi_fail_file(error, "rename to its final name", from);
+}
+
+/* The folder that holds path: "." for a bare name. twi_free() it; NULL when out of memory. */
+static char *directory_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *copy = twi_strdup(slash ? path : ".");
+    if (copy && slash)
+        copy[slash == path ? 1 : slash - path] = 0;
+    return copy;
+}
+
+tw_status twi_sync_directory_of(const char *path, tw_error *error)
+{
+    tw_status status = TW_OK;
+    char *directory = directory_of(path);
+    if (!directory)
+        return twi_fail_memory(error, "syncing a directory");
+    int fd = calls->open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0) {
+        status = twi_fail_file(error, "open", directory);
+    } else {
+        /* EINVAL: this file system does not sync directories; there is nothing better to do on it. */
+        if (calls->fsync(fd) != 0 && errno != EINVAL)
+            status = twi_fail_file(error, "sync", directory);
+        if (calls->close(fd) != 0 && status == TW_OK)
+            status = twi_fail_file(error, "close", directory);
+    }
+    twi_free(directory);
+    return status;
+}
+
+tw_status twi_file_replace(const char *path, const void *bytes, size_t size, tw_error *error)
+{
+    tw_status status = TW_OK;
+    twi_file_writer *writer = NULL;
+    twi_text beside = {0};
+    bool made = false;
+    twi_text_printf(&beside, "%s.tmp-%ld", path, (long)getpid());
+    if (beside.failed)
+        return twi_fail_memory(error, "replacing a file");
+    TWI_TRY(twi_file_create(beside.data, &writer, error));
+    made = true;
+    twi_file_write(writer, bytes, size);
+    TWI_TRY(twi_file_close(writer, true, error));
+    TWI_TRY(twi_rename(beside.data, path, error));
+    made = false;
+    TWI_TRY(twi_sync_directory_of(path, error));
+done:
+    if (made)
+        calls->unlink(beside.data);
+    twi_text_free(&beside);
+    return status;
+}
+
+tw_status twi_make_directories(const char *path, tw_error *error)
+{
+    tw_status status = TW_OK;
+    struct stat about;
+    char *part = twi_strdup(path);
+    if (!part)
+        return twi_fail_memory(error, "making a directory");
+    for (char *end = part; status == TW_OK && *end;) {
+        end += strspn(end, "/");
+        end += strcspn(end, "/");
+        char kept = *end;
+        *end = 0;
+        if (mkdir(part, 0777) != 0) {
+            int reason = errno; /* not always EEXIST for what is there: EROFS, EACCES, EISDIR occur too */
+            bool exists = stat(part, &about) == 0;
+            errno = exists ? ENOTDIR : reason;
+            if (!exists || !S_ISDIR(about.st_mode))
+                status = twi_fail_file(error, "make directory", part);
+        }
+        *end = kept;
+    }
+    twi_free(part);
+    return status;
+}
+
+bool twi_file_exists(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0;
+}

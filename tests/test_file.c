@@ -1,0 +1,200 @@
+#include "testing.h"
+
+#include "base/memory.h"
+#include "faulty_files.h"
+
+static const char *folder;
+static char path[128];
+static tw_error error;
+
+static int enter(void **state)
+{
+    (void)state;
+    folder = scratch_folder();
+    snprintf(path, sizeof path, "%s/file", folder);
+    error = (tw_error){0};
+    return 0;
+}
+
+static int leave(void **state)
+{
+    (void)state;
+    twi_set_files(NULL);
+    remove_scratch(folder);
+    return 0;
+}
+
+static void assert_file_holds(const char *expected)
+{
+    char *bytes;
+    size_t size;
+    assert_ok(twi_file_read(path, 1 << 20, &bytes, &size, &error));
+    assert_string_equal(bytes, expected);
+    assert_int_equal(size, strlen(expected));
+    twi_free(bytes);
+}
+
+static void written_pieces_of_any_size_come_back_whole(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {0, 1, 65535, 1, 65536, 65537, 3, 200000};
+    twi_file_writer *writer;
+    uint8_t value = 0, *piece = malloc(200000);
+    size_t total = 0, size;
+    char *bytes;
+    assert_ok(twi_file_create(path, &writer, &error));
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        for (size_t i = 0; i < sizes[k]; i++)
+            piece[i] = value += 13;
+        twi_file_write(writer, piece, sizes[k]);
+        total += sizes[k];
+    }
+    assert_ok(twi_file_close(writer, true, &error));
+    assert_ok(twi_file_read(path, total, &bytes, &size, &error));
+    assert_int_equal(size, total);
+    value = 0;
+    for (size_t i = 0; i < size; i++)
+        if ((uint8_t)bytes[i] != (value += 13))
+            fail_msg("byte %zu differs", i);
+    twi_free(bytes);
+    free(piece);
+}
+
+static ssize_t write_a_little(int fd, const void *bytes, size_t size)
+{
+    static bool interrupted;
+    interrupted = !interrupted;
+    if (interrupted) {
+        errno = EINTR;
+        return -1;
+    }
+    return write(fd, bytes, size > 7 ? 7 : size);
+}
+
+static void short_and_interrupted_writes_are_continued(void **state)
+{
+    (void)state;
+    twi_file_calls slow = twi_posix_files;
+    slow.write = write_a_little;
+    twi_set_files(&slow);
+    assert_ok(twi_file_replace(path, "a sentence longer than seven bytes", 34, &error));
+    assert_file_holds("a sentence longer than seven bytes");
+}
+
+static void replaced_file_holds_the_old_or_the_new_whatever_call_fails(void **state)
+{
+    (void)state;
+    int n = 0;
+    assert_ok(twi_file_replace(path, "old", 3, &error));
+    for (bool committed = false;; n++) {
+        fail_file_call(n, n % 2 ? EIO : ENOSPC);
+        error = (tw_error){0};
+        tw_status status = twi_file_replace(path, "new", 3, &error);
+        if (!stop_failing()) {
+            assert_int_equal(status, TW_OK);
+            break;
+        }
+        assert_int_not_equal(status, TW_OK);
+        assert_message(error.message, folder);
+        assert_message(error.message, n % 2 ? "Input/output error" : "No space left");
+        committed |= n > 4; /* open write fsync close rename, then the directory */
+        assert_file_holds(committed ? "new" : "old");
+        assert_int_equal(count_files(folder, "tmp"), 0);
+    }
+    assert_int_equal(n, 8);
+    assert_file_holds("new");
+}
+
+static void first_write_error_is_the_one_reported(void **state)
+{
+    (void)state;
+    twi_file_writer *writer;
+    assert_ok(twi_file_create(path, &writer, &error));
+    fail_file_call(0, ENOSPC);
+    twi_file_write(writer, "x", 1);
+    assert_fails(twi_file_flush(writer, &error), TW_RESOURCE_EXHAUSTED, "No space left");
+    stop_failing();
+    twi_file_write(writer, "y", 1);
+    assert_fails(twi_file_close(writer, true, &error), TW_RESOURCE_EXHAUSTED, "write");
+}
+
+static void new_file_is_not_made_over_an_old_one(void **state)
+{
+    (void)state;
+    twi_file_writer *writer;
+    assert_ok(twi_file_create_new(path, &writer, &error));
+    assert_ok(twi_file_close(writer, false, &error));
+    assert_fails(twi_file_create_new(path, &writer, &error), TW_ALREADY_EXISTS, path);
+}
+
+static void file_over_the_limit_is_refused(void **state)
+{
+    (void)state;
+    char *bytes;
+    size_t size;
+    assert_ok(twi_file_replace(path, "12345678", 8, &error));
+    assert_ok(twi_file_read(path, 8, &bytes, &size, &error));
+    twi_free(bytes);
+    assert_fails(twi_file_read(path, 7, &bytes, &size, &error), TW_OUT_OF_RANGE, "larger than the 7 bytes");
+    assert_fails(twi_file_read("/dev/zero", 1000000, &bytes, &size, &error), TW_OUT_OF_RANGE, "/dev/zero");
+}
+
+static void file_that_is_absent_or_a_folder_is_named(void **state)
+{
+    (void)state;
+    char *bytes;
+    size_t size;
+    assert_fails(twi_file_read(path, 100, &bytes, &size, &error), TW_NOT_FOUND, path);
+    assert_fails(twi_file_read(folder, 100, &bytes, &size, &error), TW_FAILED_PRECONDITION, "is a directory");
+}
+
+static void part_beyond_the_end_is_refused_with_its_place(void **state)
+{
+    (void)state;
+    twi_file_reader *reader;
+    char part[4] = {0};
+    assert_ok(twi_file_replace(path, "12345678", 8, &error));
+    assert_ok(twi_file_open(path, &reader, &error));
+    assert_int_equal(twi_file_size(reader), 8);
+    assert_ok(twi_file_read_at(reader, 5, part, 3, &error));
+    assert_string_equal(part, "678");
+    assert_fails(twi_file_read_at(reader, 6, part, 3, &error), TW_DATA_LOSS, "ends at 8, 1 more");
+    assert_fails(twi_file_read_at(reader, UINT64_MAX, part, 1, &error), TW_DATA_LOSS, path);
+    twi_file_reader_close(reader);
+    twi_file_reader_close(NULL);
+}
+
+static void directories_are_made_all_the_way_down(void **state)
+{
+    (void)state;
+    char deep[160];
+    snprintf(deep, sizeof deep, "%s/a/b//c/", folder);
+    assert_ok(twi_make_directories(deep, &error));
+    assert_ok(twi_make_directories(deep, &error));
+    assert_ok(twi_make_directories("/", &error));
+    static const char *const made[] = {"a/b/c", "a/b", "a"};
+    for (int i = 0; i < 3; i++) {
+        snprintf(deep, sizeof deep, "%s/%s", folder, made[i]);
+        assert_int_equal(rmdir(deep), 0);
+    }
+    assert_ok(twi_file_replace(path, "", 0, &error));
+    snprintf(deep, sizeof deep, "%s/under", path);
+    assert_fails(twi_make_directories(deep, &error), TW_FAILED_PRECONDITION, "Not a directory");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, enter, leave)
+    const struct CMUnitTest tests[] = {
+        TEST(written_pieces_of_any_size_come_back_whole),
+        TEST(short_and_interrupted_writes_are_continued),
+        TEST(replaced_file_holds_the_old_or_the_new_whatever_call_fails),
+        TEST(first_write_error_is_the_one_reported),
+        TEST(new_file_is_not_made_over_an_old_one),
+        TEST(file_over_the_limit_is_refused),
+        TEST(file_that_is_absent_or_a_folder_is_named),
+        TEST(part_beyond_the_end_is_refused_with_its_place),
+        TEST(directories_are_made_all_the_way_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
