@@ -41,6 +41,7 @@ struct tw_graph {
     TWI_ARRAY(tw_variable *) variables;
     twi_map variables_by_name;
     TWI_ARRAY(twi_collection *) collections;
+    twi_map signatures;                     /* op name -> twi_signature, parsed when first used here */
     struct twi_scopes *scopes;              /* scopes.c */
     const char *next_name;                  /* of tw_name() */
     int64_t seed;
@@ -63,21 +64,25 @@ tw_tensor *twi_constant_value(tw_output output);
 /* Runs the op's shape rule on the node's inputs as they are now and writes node->output_shapes. */
 tw_status twi_infer_shapes(tw_node *node, tw_error *error);
 
-/* A new graph that holds copies of the nodes for which keep[id] is true, in the same order, with names, attributes,
- * devices and assignments. Inputs that are not kept must have an entry in `replaced`: replaced[id of the old node]
- * is then a node of the new graph made by the caller through `on_cut`. See plan/prune.c for its one use. */
-
-/* dtype behind a resource output, following the edge to its VarHandleOp. */
-tw_dtype twi_resource_dtype(tw_output handle);
+/* Builds a node as tw_add_node does, but name and device are taken as they are and no scope is asked: for passes that
+ * rewrite a plan's copy of a graph. */
+tw_node *twi_add_plain_node(tw_graph *graph, const char *op, const char *name, const char *device, int assigned,
+                            const tw_output *inputs, int num_inputs, const tw_attr *attrs, int num_attrs);
 
 /* -- scopes.c -- */
 typedef struct twi_scopes twi_scopes;
 twi_scopes *twi_scopes_create(void);
 void twi_scopes_destroy(twi_scopes *scopes);
-const char *twi_scope_name(const tw_graph *graph);           /* "tower_0/" or "" */
-const char *twi_scope_device(tw_graph *graph, tw_node *node); /* merged, canonical; runs device functions */
-/* Colocation and control inputs the open scopes give to a new node. */
-int twi_scope_controls(const tw_graph *graph, tw_node *const **controls);
-const char *twi_scope_colocation(const tw_graph *graph);     /* name of the node, or NULL */
+/* The device the open scopes give a new node (its other fields are filled in already), canonical, in the graph's
+ * arena; runs device functions. */
+const char *twi_scope_device(tw_graph *graph, tw_node *node);
+int twi_scope_controls(const tw_graph *graph, tw_node *const **controls); /* control inputs of new nodes */
+tw_node *twi_scope_colocation(const tw_graph *graph);                     /* NULL if none is open */
+const char *twi_scope_variables(const tw_graph *graph);                   /* "conv1/" or "" */
+bool twi_scope_reuses(const tw_graph *graph);
+/* A name scope that is `name` itself, whatever is open and used ("conv1/weights/"); leave with tw_leave_name_scope(). */
+void twi_enter_absolute_scope(tw_graph *graph, const char *name);
+/* Forgets the open control inputs until tw_leave_control(). */
+void twi_enter_no_control(tw_graph *graph);
 
 #endif

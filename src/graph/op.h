@@ -90,9 +90,8 @@ typedef struct twi_op {
     unsigned flags;
 } twi_op;
 
-/* The families, each ended by a row without a name. ORDER OPS: graph/op.c gathers them. */
-extern const twi_op twi_math_ops[], twi_array_ops[], twi_nn_ops[], twi_random_ops[], twi_state_ops[],
-    twi_control_ops[], twi_image_ops[], twi_summary_ops[], twi_data_ops[], twi_fused_ops[];
+/* The families, ended by NULL; each is ended by a row without a name. src/ops/ops.c is the list. */
+extern const twi_op *const twi_op_families[];
 
 /* A signature, parsed once. */
 typedef struct twi_argument {
@@ -120,9 +119,9 @@ typedef struct twi_signature {
     int num_inputs, num_outputs, num_attrs;
 } twi_signature;
 
-const twi_op *twi_op_find(const char *name);                  /* NULL if not registered */
-const twi_signature *twi_op_signature(const twi_op *op);      /* parsed at first use; NULL when out of memory */
-int twi_op_count(void);
-const twi_op *twi_op_at(int i);
+const twi_op *twi_op_find(const char *name); /* NULL if not registered */
+/* Parses a row's texts into memory of the arena. False when out of memory; a malformed row is a bug of ours and asserts
+ * (a test parses all rows). */
+bool twi_signature_parse(twi_arena *arena, const twi_op *op, twi_signature *signature);
 
 #endif

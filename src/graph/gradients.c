@@ -1,0 +1,229 @@
+/* gradients.c - reverse-mode differentiation: gradients are more nodes.
+ *
+ * Creation order is a topological order, so one sweep from the last node to the first meets every node after all its
+ * consumers. Only nodes on a path from an x to a y are visited. Gradients that meet at an output are added with AddN,
+ * in the order of the consumers' creation, latest first, which is a fixed order for a fixed graph. */
+#include "graph/graph.h"
+
+#include <string.h>
+
+typedef TWI_ARRAY(tw_output) outputs;
+
+typedef struct sweep {
+    tw_graph *graph;
+    int num_nodes;       /* when the sweep began: what it adds is not visited */
+    bool *leads_to_y;    /* [num_nodes] */
+    bool *comes_from_x;  /* [num_nodes] */
+    outputs **arriving;  /* [num_nodes][num_outputs] gradients that have arrived; rows made when needed */
+} sweep;
+
+static outputs *arriving_at(sweep *s, tw_output output)
+{
+    outputs **row = &s->arriving[output.node->id];
+    if (!*row)
+        *row = twi_alloc_array((size_t)output.node->num_outputs, sizeof **row);
+    return *row ? &(*row)[output.index] : NULL;
+}
+
+static bool arrive(sweep *s, tw_output at, tw_output gradient)
+{
+    outputs *list = arriving_at(s, at);
+    return list && twi_push(list, gradient);
+}
+
+/* The gradient of one output: what arrived, added up; {NULL, 0} if nothing did. */
+static tw_output sum_of(sweep *s, tw_output at)
+{
+    outputs *row = s->arriving[at.node->id];
+    if (!row || row[at.index].count == 0)
+        return (tw_output){0};
+    outputs *list = &row[at.index];
+    if (list->count > 1) {
+        tw_enter_colocation(s->graph, list->items[0]);
+        tw_output sum = tw_node_output(tw_add_node(s->graph, "AddN", NULL, list->items, list->count, NULL, 0), 0);
+        tw_leave_colocation(s->graph);
+        list->items[0] = sum;
+        list->count = 1;
+    }
+    return list->items[0];
+}
+
+static bool is_float(tw_dtype dtype)
+{
+    return dtype == TW_FLOAT32 || dtype == TW_FLOAT64 || dtype == TW_FLOAT16 || dtype == TW_BFLOAT16;
+}
+
+/* Ones shaped like y: the gradient of a sum with respect to itself. */
+static tw_output ones_like(tw_graph *graph, tw_output y)
+{
+    tw_shape shape = tw_output_shape(y);
+    if (shape.rank != 0)
+        return tw_node_output(tw_add_node(graph, "OnesLike", "grad_ys", &y, 1, NULL, 0), 0);
+    tw_tensor *one = tw_tensor_create(tw_output_dtype(y), TW_SCALAR);
+    if (!one)
+        return (tw_output){0};
+    switch (tw_output_dtype(y)) {
+    case TW_FLOAT32:
+        *(float *)tw_tensor_data(one) = 1;
+        break;
+    case TW_FLOAT64:
+        *(double *)tw_tensor_data(one) = 1;
+        break;
+    case TW_FLOAT16:
+        *(uint16_t *)tw_tensor_data(one) = tw_float_to_half(1);
+        break;
+    default:
+        *(uint16_t *)tw_tensor_data(one) = tw_float_to_bfloat16(1);
+    }
+    tw_attr attrs[] = {tw_attr_tensor("value", one), tw_attr_type("dtype", tw_output_dtype(y))};
+    tw_output output = tw_node_output(tw_add_node(graph, "Const", "grad_ys", NULL, 0, attrs, 2), 0);
+    tw_tensor_release(one);
+    return output;
+}
+
+static void mark_paths(sweep *s, const tw_output *ys, int num_ys, const tw_output *xs, int num_xs)
+{
+    for (int i = 0; i < num_ys; i++)
+        s->leads_to_y[ys[i].node->id] = true;
+    for (int id = s->num_nodes - 1; id >= 0; id--)
+        for (int i = 0; s->leads_to_y[id] && i < s->graph->nodes.items[id]->num_inputs; i++)
+            s->leads_to_y[s->graph->nodes.items[id]->inputs[i].node->id] = true;
+    for (int i = 0; i < num_xs; i++)
+        if (xs[i].node)
+            s->comes_from_x[xs[i].node->id] = true;
+    for (int id = 0; id < s->num_nodes; id++) {
+        const tw_node *node = s->graph->nodes.items[id];
+        for (int i = 0; !s->comes_from_x[id] && i < node->num_inputs; i++)
+            s->comes_from_x[id] = s->comes_from_x[node->inputs[i].node->id];
+    }
+}
+
+static tw_status check_gradient(tw_graph *graph, const tw_node *node, int i, tw_output dx)
+{
+    char got[128], want[128];
+    tw_output x = node->inputs[i];
+    if (tw_output_dtype(dx) == tw_output_dtype(x) && tw_shape_compatible(tw_output_shape(dx), tw_output_shape(x)))
+        return TW_OK;
+    return twi_graph_fail(graph, TW_INTERNAL, "the gradient of %s '%s' for input %d is %s %s, expected %s %s",
+                          node->op->name, node->name, i, tw_dtype_name(tw_output_dtype(dx)),
+                          tw_shape_text(tw_output_shape(dx), got, sizeof got), tw_dtype_name(tw_output_dtype(x)),
+                          tw_shape_text(tw_output_shape(x), want, sizeof want));
+}
+
+/* Calls the rule of one node and hands its results to the inputs. */
+static tw_status differentiate(sweep *s, tw_node *node)
+{
+    tw_graph *graph = s->graph;
+    bool any = false;
+    tw_output *dy = twi_alloc_array((size_t)(node->num_outputs + node->num_inputs + 1), sizeof *dy);
+    if (!dy)
+        return twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while differentiating");
+    tw_output *dx = dy + node->num_outputs;
+    for (int i = 0; i < node->num_outputs; i++) {
+        dy[i] = sum_of(s, (tw_output){node, i});
+        any = any || dy[i].node;
+    }
+    if (!any)
+        goto done;
+    if (!node->op->gradient) {
+        twi_graph_fail(graph, TW_UNIMPLEMENTED, "No gradient defined for operation '%s' (op type: %s)", node->name,
+                       node->op->name);
+        goto done;
+    }
+    twi_gradient context = {graph, node, dy, dx};
+    tw_enter_colocation(graph, (tw_output){node, -1});
+    tw_enter_name_scope(graph, "%s_grad", node->name);
+    node->op->gradient(&context);
+    tw_leave_name_scope(graph);
+    tw_leave_colocation(graph);
+    for (int i = 0; i < node->num_inputs && graph->error.status == TW_OK; i++) {
+        tw_output x = node->inputs[i];
+        if (!dx[i].node || !s->comes_from_x[x.node->id])
+            continue;
+        if (check_gradient(graph, node, i, dx[i]) == TW_OK && !arrive(s, x, dx[i]))
+            twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while differentiating");
+    }
+done:
+    twi_free(dy);
+    return graph->error.status;
+}
+
+static bool is_one_of(const tw_node *node, const tw_output *xs, int num_xs)
+{
+    for (int i = 0; i < num_xs; i++)
+        if (xs[i].node == node)
+            return true;
+    return false;
+}
+
+/* A node that is itself an x is passed through only when some of its own inputs lead on to another x. */
+static bool must_visit(const sweep *s, const tw_node *node, const tw_output *xs, int num_xs)
+{
+    if (!s->leads_to_y[node->id] || !s->comes_from_x[node->id] || !s->arriving[node->id])
+        return false;
+    if (!is_one_of(node, xs, num_xs))
+        return true;
+    for (int i = 0; i < node->num_inputs; i++)
+        if (s->comes_from_x[node->inputs[i].node->id])
+            return true;
+    return false;
+}
+
+static tw_status start_at(sweep *s, const tw_output *ys, int num_ys, const tw_output *grad_ys)
+{
+    for (int i = 0; i < num_ys; i++) {
+        if (!ys[i].node || ys[i].index < 0)
+            return twi_graph_fail(s->graph, TW_INVALID_ARGUMENT, "gradients of a dead output (y number %d)", i);
+        if (!is_float(tw_output_dtype(ys[i])))
+            return twi_graph_fail(s->graph, TW_INVALID_ARGUMENT, "gradients of '%s': it is %s, only floats have them",
+                                  ys[i].node->name, tw_dtype_name(tw_output_dtype(ys[i])));
+        tw_output start = grad_ys && grad_ys[i].node ? grad_ys[i] : (tw_output){0};
+        if (!start.node) {
+            tw_enter_colocation(s->graph, ys[i]);
+            start = ones_like(s->graph, ys[i]);
+            tw_leave_colocation(s->graph);
+        }
+        if (s->graph->error.status == TW_OK && !arrive(s, ys[i], start))
+            return twi_graph_fail(s->graph, TW_RESOURCE_EXHAUSTED, "out of memory while differentiating");
+    }
+    return s->graph->error.status;
+}
+
+void tw_gradients(tw_graph *graph, const tw_output *ys, int num_ys, const tw_output *grad_ys, const tw_output *xs,
+                  int num_xs, tw_output *grads)
+{
+    memset(grads, 0, sizeof *grads * (size_t)num_xs);
+    if (graph->error.status != TW_OK)
+        return;
+    sweep s = {.graph = graph, .num_nodes = graph->nodes.count};
+    size_t n = (size_t)s.num_nodes + 1;
+    s.leads_to_y = twi_alloc_array(n, sizeof *s.leads_to_y);
+    s.comes_from_x = twi_alloc_array(n, sizeof *s.comes_from_x);
+    s.arriving = twi_alloc_array(n, sizeof *s.arriving);
+    tw_enter_name_scope(graph, "gradients");
+    if (!s.leads_to_y || !s.comes_from_x || !s.arriving) {
+        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while differentiating");
+        goto done;
+    }
+    if (start_at(&s, ys, num_ys, grad_ys) != TW_OK)
+        goto done;
+    mark_paths(&s, ys, num_ys, xs, num_xs);
+    for (int id = s.num_nodes - 1; id >= 0; id--) {
+        tw_node *node = graph->nodes.items[id];
+        if (must_visit(&s, node, xs, num_xs) && differentiate(&s, node) != TW_OK)
+            goto done;
+    }
+    for (int i = 0; i < num_xs; i++)
+        if (xs[i].node && xs[i].index >= 0)
+            grads[i] = sum_of(&s, xs[i]);
+done:
+    tw_leave_name_scope(graph);
+    for (int id = 0; s.arriving && id < s.num_nodes; id++) {
+        for (int i = 0; s.arriving[id] && i < graph->nodes.items[id]->num_outputs; i++)
+            twi_array_free(&s.arriving[id][i]);
+        twi_free(s.arriving[id]);
+    }
+    twi_free(s.arriving);
+    twi_free(s.leads_to_y);
+    twi_free(s.comes_from_x);
+}

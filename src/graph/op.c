@@ -1,0 +1,259 @@
+/* op.c - the op registry: finding a row, and reading the texts of its signature.
+ * The grammar is in op.h. Rows are ours, so a malformed one asserts. */
+#include "graph/op.h"
+
+#include "base/array.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+const twi_op *twi_op_find(const char *name)
+{
+    for (const twi_op *const *family = twi_op_families; *family; family++)
+        for (const twi_op *op = *family; op->name; op++)
+            if (strcmp(op->name, name) == 0)
+                return op;
+    return NULL;
+}
+
+/* A piece of text under the reader's finger. */
+typedef struct reader {
+    const char *at;
+    twi_arena *arena;
+    bool failed; /* out of memory */
+} reader;
+
+static void skip_spaces(reader *r)
+{
+    while (*r->at == ' ')
+        r->at++;
+}
+
+static bool accept(reader *r, char c)
+{
+    skip_spaces(r);
+    if (*r->at != c)
+        return false;
+    r->at++;
+    return true;
+}
+
+/* Copies up to the first character of `stops` (or the end), without trailing spaces. */
+static const char *read_word(reader *r, const char *stops)
+{
+    skip_spaces(r);
+    size_t size = strcspn(r->at, stops);
+    const char *start = r->at;
+    r->at += size;
+    while (size && start[size - 1] == ' ')
+        size--;
+    char *word = twi_arena_alloc(r->arena, size + 1);
+    if (!word) {
+        r->failed = true;
+        return "";
+    }
+    return memcpy(word, start, size);
+}
+
+static int count_items(const char *text, char separator)
+{
+    int count = *text != 0;
+    for (int depth = 0; *text; text++) {
+        depth += (*text == '{' || *text == '[') - (*text == '}' || *text == ']');
+        count += *text == separator && depth == 0 && text[1];
+    }
+    return count;
+}
+
+static const twi_attr_spec *find_spec(const twi_signature *s, const char *name)
+{
+    for (int i = 0; i < s->num_attrs; i++)
+        if (strcmp(s->attrs[i].name, name) == 0)
+            return &s->attrs[i];
+    return NULL;
+}
+
+static void read_type(reader *r, const twi_signature *s, twi_argument *argument)
+{
+    const char *word = read_word(r, "*,)");
+    if (accept(r, '*')) {
+        argument->number_attr = word;
+        word = read_word(r, ",)");
+    }
+    if (strncmp(word, "Ref(", 4) == 0) {
+        argument->is_ref = true;
+        word += 4;
+        accept(r, ')');
+    }
+    argument->dtype = tw_dtype_from_name(word);
+    if (argument->dtype != TW_INVALID_DTYPE)
+        return;
+    const twi_attr_spec *spec = find_spec(s, word);
+    assert(r->failed || spec); /* a type attribute that the row does not declare */
+    if (spec && spec->kind == TW_ATTR_TYPES)
+        argument->list_attr = word;
+    else
+        argument->type_attr = word;
+}
+
+static twi_argument *read_arguments(reader *r, const char *text, const twi_signature *s, int *count)
+{
+    *count = count_items(text, ',');
+    twi_argument *arguments = twi_arena_alloc(r->arena, sizeof *arguments * (size_t)*count);
+    if (!arguments) {
+        r->failed = true;
+        *count = 0;
+        return NULL;
+    }
+    r->at = text;
+    for (int i = 0; i < *count && !r->failed; i++) {
+        arguments[i].name = read_word(r, ":");
+        accept(r, ':');
+        read_type(r, s, &arguments[i]);
+        accept(r, ',');
+    }
+    return arguments;
+}
+
+/* "{a,b,c}": all dtypes, or strings. */
+static void read_set(reader *r, twi_attr_spec *spec)
+{
+    int count = 1;
+    for (const char *c = r->at; *c && *c != '}'; c++)
+        count += *c == ',';
+    const char **words = twi_arena_alloc(r->arena, sizeof *words * (size_t)count);
+    if (!words) {
+        r->failed = true;
+        return;
+    }
+    bool types = true;
+    for (int i = 0; i < count; i++) {
+        words[i] = read_word(r, ",}");
+        tw_dtype dtype = tw_dtype_from_name(words[i]);
+        types = types && dtype != TW_INVALID_DTYPE;
+        spec->allowed_types |= UINT64_C(1) << dtype;
+        accept(r, ',');
+    }
+    accept(r, '}');
+    spec->kind = types ? TW_ATTR_TYPE : TW_ATTR_STRING;
+    if (!types) {
+        spec->allowed_types = 0;
+        spec->allowed_strings = words;
+        spec->num_allowed_strings = count;
+    }
+}
+
+static tw_attr_kind kind_of_word(const char *word)
+{
+    static const struct {
+        const char *word;
+        tw_attr_kind kind;
+    } kinds[] = {
+        {"int", TW_ATTR_INT},         {"float", TW_ATTR_FLOAT},   {"bool", TW_ATTR_BOOL},   {"type", TW_ATTR_TYPE},
+        {"string", TW_ATTR_STRING},   {"shape", TW_ATTR_SHAPE},   {"tensor", TW_ATTR_TENSOR}, {"ints", TW_ATTR_INTS},
+        {"floats", TW_ATTR_FLOATS},   {"types", TW_ATTR_TYPES},   {"strings", TW_ATTR_STRINGS},
+        {"shapes", TW_ATTR_SHAPES},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(kinds[i].word, word) == 0)
+            return kinds[i].kind;
+    assert(!"unknown attribute kind");
+    return TW_ATTR_INT;
+}
+
+/* Lists of integers, or an empty list of any kind. */
+static void read_default_list(reader *r, twi_attr_spec *spec)
+{
+    int64_t items[16];
+    int count = 0;
+    accept(r, '[');
+    while (!accept(r, ']')) {
+        char *end;
+        items[count++] = strtoll(r->at, &end, 10);
+        assert(end > r->at && count < 16);
+        r->at = end;
+        accept(r, ',');
+    }
+    spec->value.count = count;
+    spec->value.ints = twi_arena_copy(r->arena, items, sizeof *items * (size_t)count);
+    if (!spec->value.ints)
+        r->failed = true;
+}
+
+static void read_default(reader *r, twi_attr_spec *spec)
+{
+    spec->has_default = true;
+    skip_spaces(r);
+    if (*r->at == '[') {
+        read_default_list(r, spec);
+        return;
+    }
+    const char *word = read_word(r, ";");
+    switch (spec->kind) {
+    case TW_ATTR_INT:
+        spec->value.i = strtoll(word, NULL, 10);
+        break;
+    case TW_ATTR_FLOAT:
+        spec->value.f = strtof(word, NULL);
+        break;
+    case TW_ATTR_BOOL:
+        spec->value.b = strcmp(word, "true") == 0;
+        break;
+    case TW_ATTR_TYPE:
+        spec->value.type = tw_dtype_from_name(word);
+        assert(r->failed || spec->value.type != TW_INVALID_DTYPE);
+        break;
+    case TW_ATTR_STRING:
+        spec->value.s = (tw_string){(char *)word, strlen(word)};
+        break;
+    case TW_ATTR_SHAPE:
+        spec->value.shape = strcmp(word, "[]") == 0 ? TW_SCALAR : TW_UNKNOWN_SHAPE;
+        break;
+    default:
+        assert(!"no default for this kind");
+    }
+}
+
+static void read_attrs(reader *r, const char *text, twi_signature *s)
+{
+    s->num_attrs = count_items(text, ';');
+    s->attrs = twi_arena_alloc(r->arena, sizeof *s->attrs * (size_t)s->num_attrs);
+    if (!s->attrs) {
+        r->failed = true;
+        s->num_attrs = 0;
+    }
+    r->at = text;
+    for (int i = 0; i < s->num_attrs && !r->failed; i++) {
+        twi_attr_spec *spec = &s->attrs[i];
+        spec->name = read_word(r, ":");
+        accept(r, ':');
+        if (accept(r, '{'))
+            read_set(r, spec);
+        else
+            spec->kind = kind_of_word(read_word(r, "=;"));
+        spec->value.name = spec->name;
+        spec->value.kind = spec->kind;
+        if (accept(r, '='))
+            read_default(r, spec);
+        bool more = accept(r, ';');
+        assert(r->failed || more || i == s->num_attrs - 1);
+        (void)more;
+    }
+}
+
+bool twi_signature_parse(twi_arena *arena, const twi_op *op, twi_signature *signature)
+{
+    reader r = {.arena = arena};
+    *signature = (twi_signature){0};
+    read_attrs(&r, op->attrs, signature);
+    signature->inputs = read_arguments(&r, op->inputs, signature, &signature->num_inputs);
+    signature->outputs = read_arguments(&r, op->outputs, signature, &signature->num_outputs);
+    return !r.failed;
+}
+
+void twi_not_differentiable(twi_gradient *g)
+{
+    (void)g; /* leaves every dx at none */
+}

@@ -1,0 +1,271 @@
+/* variables.c - variables by name: a handle, an initializer and a read, named as TensorFlow names them:
+ * X (VarHandleOp), X/Initializer/..., X/Assign, X/Read/ReadVariableOp. */
+#include "graph/graph.h"
+
+#include <math.h>
+#include <string.h>
+
+static tw_output one(tw_node *node)
+{
+    return tw_node_output(node, 0);
+}
+
+static tw_output scalar(tw_graph *graph, const char *name, tw_dtype dtype, double value)
+{
+    tw_tensor *tensor = tw_tensor_create(dtype, TW_SCALAR);
+    if (!tensor)
+        return (tw_output){0};
+    void *data = tw_tensor_data(tensor);
+    switch (dtype) {
+    case TW_FLOAT32:
+        *(float *)data = (float)value;
+        break;
+    case TW_FLOAT64:
+        *(double *)data = value;
+        break;
+    case TW_INT32:
+        *(int32_t *)data = (int32_t)value;
+        break;
+    case TW_INT64:
+        *(int64_t *)data = (int64_t)value;
+        break;
+    case TW_FLOAT16:
+        *(uint16_t *)data = tw_float_to_half((float)value);
+        break;
+    case TW_BFLOAT16:
+        *(uint16_t *)data = tw_float_to_bfloat16((float)value);
+        break;
+    default:
+        break; /* zero, false */
+    }
+    tw_attr attrs[] = {tw_attr_tensor("value", tensor), tw_attr_type("dtype", dtype)};
+    tw_output output = one(tw_add_node(graph, "Const", name, NULL, 0, attrs, 2));
+    tw_tensor_release(tensor);
+    return output;
+}
+
+static tw_output shape_constant(tw_graph *graph, tw_shape shape)
+{
+    int32_t dims[TW_MAX_RANK];
+    for (int i = 0; i < shape.rank; i++)
+        dims[i] = (int32_t)shape.dims[i];
+    tw_tensor *tensor = tw_tensor_from(TW_INT32, TW_SHAPE(shape.rank), dims);
+    if (!tensor)
+        return (tw_output){0};
+    tw_attr attrs[] = {tw_attr_tensor("value", tensor), tw_attr_type("dtype", TW_INT32)};
+    tw_output output = one(tw_add_node(graph, "Const", "shape", NULL, 0, attrs, 2));
+    tw_tensor_release(tensor);
+    return output;
+}
+
+/* TensorFlow's derivation: (graph seed, op seed); an op without its own seed uses the number of nodes so far. */
+static void op_seeds(const tw_graph *graph, int64_t op_seed, int64_t seeds[2])
+{
+    seeds[0] = graph->has_seed ? graph->seed : op_seed ? 87654321 : 0;
+    seeds[1] = op_seed ? op_seed : graph->has_seed ? graph->nodes.count : 0;
+    seeds[0] %= INT32_MAX;
+    seeds[1] %= INT32_MAX;
+    if (seeds[0] == 0 && seeds[1] == 0 && (graph->has_seed || op_seed))
+        seeds[1] = INT32_MAX;
+}
+
+static tw_output random_values(tw_graph *graph, const char *op, tw_output shape, tw_dtype dtype, int64_t seed)
+{
+    int64_t seeds[2];
+    op_seeds(graph, seed, seeds);
+    tw_attr attrs[] = {tw_attr_int("seed", seeds[0]), tw_attr_int("seed2", seeds[1]), tw_attr_type("dtype", dtype)};
+    return one(tw_add_node(graph, op, NULL, &shape, 1, attrs, 3));
+}
+
+static tw_output binary(tw_graph *graph, const char *op, const char *name, tw_output a, tw_output b)
+{
+    return one(tw_add_node(graph, op, name, (tw_output[]){a, b}, 2, NULL, 0));
+}
+
+/* Receptive field x channels, as TensorFlow counts them. */
+static void count_fans(tw_shape shape, double *in, double *out)
+{
+    double field = 1;
+    for (int i = 0; i < shape.rank - 2; i++)
+        field *= (double)shape.dims[i];
+    *in = shape.rank < 1 ? 1 : shape.rank == 1 ? (double)shape.dims[0] : field * (double)shape.dims[shape.rank - 2];
+    *out = shape.rank < 1 ? 1 : field * (double)shape.dims[shape.rank - 1];
+}
+
+static tw_output initial_value(tw_graph *graph, tw_shape shape, tw_dtype dtype, tw_initializer init)
+{
+    static const struct {
+        const char *scope, *op;
+    } random[] = {
+        [TW_INIT_UNIFORM] = {"random_uniform", "RandomUniform"},
+        [TW_INIT_NORMAL] = {"random_normal", "RandomStandardNormal"},
+        [TW_INIT_TRUNCATED_NORMAL] = {"truncated_normal", "TruncatedNormal"},
+        [TW_INIT_GLOROT_UNIFORM] = {"random_uniform", "RandomUniform"},
+    };
+    if (init.kind == TW_INIT_CONSTANT) {
+        if (shape.rank == 0)
+            return scalar(graph, "Const", dtype, init.a);
+        tw_output dims = shape_constant(graph, shape);
+        return binary(graph, "Fill", "Const", dims, scalar(graph, "value", dtype, init.a));
+    }
+    double shift = init.a, scale = init.kind == TW_INIT_UNIFORM ? (double)init.b - init.a : init.b;
+    if (init.kind == TW_INIT_GLOROT_UNIFORM) {
+        double in, out;
+        count_fans(shape, &in, &out);
+        double limit = sqrt(6 / (in + out));
+        shift = -limit;
+        scale = 2 * limit;
+    }
+    tw_output value = {0};
+    tw_enter_name_scope(graph, "%s", random[init.kind].scope);
+    tw_output raw = random_values(graph, random[init.kind].op, shape_constant(graph, shape), dtype, init.seed);
+    value = binary(graph, "Mul", "mul", raw, scalar(graph, "scale", dtype, scale));
+    tw_leave_name_scope(graph);
+    return binary(graph, "AddV2", random[init.kind].scope, value, scalar(graph, "mean", dtype, shift));
+}
+
+static tw_variable *make_variable(tw_graph *graph, const char *name, tw_dtype dtype, tw_shape shape,
+                                  tw_initializer init, bool trainable)
+{
+    tw_variable *variable = twi_arena_alloc(&graph->arena, sizeof *variable);
+    if (!variable) {
+        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while making variable '%s'", name);
+        return NULL;
+    }
+    *variable = (tw_variable){.name = name, .dtype = dtype, .shape = shape, .trainable = trainable};
+    twi_enter_no_control(graph); /* a variable outlives the block that happened to make it first */
+    twi_enter_absolute_scope(graph, "");
+    tw_attr attrs[] = {tw_attr_type("dtype", dtype), tw_attr_shape("shape", shape), tw_attr_string("shared_name", name)};
+    variable->handle = one(tw_add_node(graph, "VarHandleOp", name, NULL, 0, attrs, 3));
+    tw_leave_name_scope(graph);
+
+    twi_enter_absolute_scope(graph, twi_arena_printf(&graph->arena, "%s/", name));
+    tw_enter_colocation(graph, variable->handle);
+    tw_enter_name_scope(graph, "Initializer");
+    tw_output value = initial_value(graph, shape, dtype, init);
+    tw_leave_name_scope(graph);
+    variable->initializer = tw_node_output(
+        tw_add_node(graph, "AssignVariableOp", "Assign", (tw_output[]){variable->handle, value}, 2, NULL, 0), -1);
+    tw_leave_colocation(graph);
+    tw_enter_name_scope(graph, "Read");
+    tw_attr type = tw_attr_type("dtype", dtype);
+    variable->value = one(tw_add_node(graph, "ReadVariableOp", NULL, &variable->handle, 1, &type, 1));
+    tw_leave_name_scope(graph);
+    tw_leave_name_scope(graph);
+    tw_leave_control(graph);
+    if (graph->error.status != TW_OK)
+        return NULL;
+    if (!twi_push(&graph->variables, variable) || !twi_map_put(&graph->variables_by_name, name, variable)) {
+        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while making variable '%s'", name);
+        return NULL;
+    }
+    tw_add_to_collection(graph, "variables", variable->value);
+    if (trainable)
+        tw_add_to_collection(graph, "trainable_variables", variable->value);
+    return variable;
+}
+
+static tw_variable *reuse_variable(tw_graph *graph, tw_variable *found, const char *name, tw_dtype dtype,
+                                   tw_shape shape)
+{
+    char has[128], wants[128];
+    if (!found) {
+        twi_graph_fail(graph, TW_INVALID_ARGUMENT,
+                       "Variable %s does not exist, or was not created with tw_get_variable(). Did you mean to call "
+                       "tw_reuse_variables() only after the first tower?",
+                       name);
+        return NULL;
+    }
+    if (found->dtype == dtype && tw_shape_equal(found->shape, shape))
+        return found;
+    twi_graph_fail(graph, TW_INVALID_ARGUMENT, "Trying to share variable %s, but it is %s %s and %s %s was asked for",
+                   name, tw_dtype_name(found->dtype), tw_shape_text(found->shape, has, sizeof has),
+                   tw_dtype_name(dtype), tw_shape_text(shape, wants, sizeof wants));
+    return NULL;
+}
+
+static tw_variable *get_variable(tw_graph *graph, const char *name, tw_dtype dtype, tw_shape shape,
+                                 tw_initializer init, bool trainable)
+{
+    if (graph->error.status != TW_OK)
+        return NULL;
+    const char *whole = twi_arena_printf(&graph->arena, "%s%s", twi_scope_variables(graph), name);
+    if (!whole) {
+        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while making variable '%s'", name);
+        return NULL;
+    }
+    if (!tw_shape_is_known(shape)) {
+        char text[128];
+        twi_graph_fail(graph, TW_INVALID_ARGUMENT, "variable '%s': its shape %s must be fully known", whole,
+                       tw_shape_text(shape, text, sizeof text));
+        return NULL;
+    }
+    tw_variable *found = tw_graph_find_variable(graph, whole);
+    if (twi_scope_reuses(graph))
+        return reuse_variable(graph, found, whole, dtype, shape);
+    if (found) {
+        twi_graph_fail(graph, TW_ALREADY_EXISTS,
+                       "Variable %s already exists. Did you mean to call tw_reuse_variables() before building the "
+                       "next tower?",
+                       whole);
+        return NULL;
+    }
+    return make_variable(graph, whole, dtype, shape, init, trainable);
+}
+
+tw_variable *tw_get_variable(tw_graph *graph, const char *name, tw_dtype dtype, tw_shape shape, tw_initializer init)
+{
+    return get_variable(graph, name, dtype, shape, init, true);
+}
+
+tw_variable *tw_get_state_variable(tw_graph *graph, const char *name, tw_dtype dtype, tw_shape shape,
+                                   tw_initializer init)
+{
+    return get_variable(graph, name, dtype, shape, init, false);
+}
+
+tw_output tw_variable_read(tw_graph *graph, const tw_variable *variable)
+{
+    if (!variable)
+        return (tw_output){0};
+    tw_attr type = tw_attr_type("dtype", variable->dtype);
+    return one(tw_add_node(graph, "ReadVariableOp", NULL, &variable->handle, 1, &type, 1));
+}
+
+int tw_graph_num_variables(const tw_graph *graph)
+{
+    return graph->variables.count;
+}
+
+tw_variable *tw_graph_variable(const tw_graph *graph, int i)
+{
+    return graph->variables.items[i];
+}
+
+tw_variable *tw_graph_find_variable(const tw_graph *graph, const char *name)
+{
+    return twi_map_get(&graph->variables_by_name, name);
+}
+
+tw_output tw_initialize_variables(tw_graph *graph)
+{
+    int count = graph->variables.count;
+    tw_output *inputs = twi_alloc_array((size_t)count + 1, sizeof *inputs);
+    if (!inputs) {
+        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while collecting initializers");
+        return (tw_output){0};
+    }
+    for (int i = 0; i < count; i++)
+        inputs[i] = graph->variables.items[i]->initializer;
+    tw_node *node = tw_add_node(graph, "NoOp", "init", inputs, count, NULL, 0);
+    twi_free(inputs);
+    return tw_node_output(node, -1);
+}
+
+tw_variable *tw_global_step(tw_graph *graph)
+{
+    tw_variable *found = tw_graph_find_variable(graph, "global_step");
+    if (found || graph->error.status != TW_OK)
+        return found;
+    return make_variable(graph, "global_step", TW_INT64, TW_SCALAR, (tw_initializer){0}, false);
+}
