@@ -1,0 +1,45 @@
+/* window.h - how the windows of a convolution or a pool lie over an image.
+ * Lives here:  strides, dilations and padding, read from a node's attributes and checked; sizes of outputs.
+ * Never here:  arithmetic on pixels.
+ *
+ * Along each side, output cell o covers the input cells  o * stride - before + k * dilation,  0 <= k < size;
+ * those outside of the image are padding. */
+#ifndef TWI_WINDOW_H
+#define TWI_WINDOW_H
+
+#include "tensor/attr.h"
+
+typedef struct twi_window {
+    /* {height, width}; image, size and output are -1 where the shapes do not say */
+    int64_t image[2], size[2], output[2];
+    int64_t stride[2], dilation[2];
+    int64_t before[2], after[2]; /* cells of padding above and left, below and right */
+    int axis[2], channel_axis;   /* of the image: {1, 2}, 3 in NHWC; {2, 3}, 1 in NCHW */
+} twi_window;
+
+/* Of a convolution (attributes strides, dilations, padding, explicit_paddings, data_format) or, with `filter` NULL, of
+ * a pool (ksize, strides, padding, explicit_paddings, data_format). Image and filter [kh,kw,...] may be unknown in
+ * part or whole. The window always fits: every side of the output has at least 0 cells. */
+tw_status twi_window_lay(const twi_attrs *attrs, tw_shape image, const tw_shape *filter, twi_window *window,
+                         tw_error *error);
+
+/* [N, output, output, channels] in the order of the data format; N is the image's. */
+tw_shape twi_window_output(const twi_window *window, tw_shape image, int64_t channels);
+
+/* Dimension `axis` of a shape; -1 if it or the rank is not known. */
+static inline int64_t twi_dimension(tw_shape shape, int axis)
+{
+    return shape.rank < 0 ? -1 : shape.dims[axis];
+}
+
+/* A convolution of whole tensors: image [N,H,W,C], filter [kh,kw,C,K], output [N,h,w,K]; depthwise: filter
+ * [kh,kw,C,M], output [N,h,w,C*M]. Shapes may be unknown in part; what is known of the three must agree. */
+typedef struct twi_convolution {
+    twi_window window;
+    int64_t batch, in_channels, out_channels; /* -1 where not known */
+} twi_convolution;
+
+tw_status twi_convolution_lay(const twi_attrs *attrs, bool depthwise, tw_shape image, tw_shape filter, tw_shape output,
+                              twi_convolution *convolution, tw_error *error);
+
+#endif
