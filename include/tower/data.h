@@ -1,0 +1,183 @@
+/* data.h - images to learn from: data sets, the input pipeline that feeds towers, and downloads.
+ *
+ *     tw_dataset *train;
+ *     tw_dataset_load("cifar10", "data", TW_SPLIT_TRAIN, NULL, &train, &error);
+ *     tw_pipeline *input;
+ *     tw_pipeline_create(train, &(tw_pipeline_options){
+ *         .batch = 128, .towers = 2, .seed = 1, .shuffle = true, .augmentation = TW_AUGMENT_TUTORIAL_TRAIN,
+ *     }, &input, &error);
+ *     while (...)
+ *         tw_pipeline_next(input, tower, images, labels, &error);
+ *
+ * A data set is loaded into memory once, as bytes. A pipeline turns it into an endless stream of float images whose
+ * k-th example depends on the seed and on k alone: not on the number of threads, of towers or of devices, nor on
+ * where the stream was entered. */
+#ifndef TOWER_DATA_H
+#define TOWER_DATA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tower/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- data sets --------------------------------------------------------------------------------------------- */
+
+/* Labelled images: `count` of them, bytes in [count, height, width, channels] order, labels 0 to classes - 1. Does not
+ * change once made; any number of threads may read it. */
+typedef struct tw_dataset tw_dataset;
+
+typedef enum tw_split {
+    TW_SPLIT_TRAIN,
+    TW_SPLIT_TEST,
+} tw_split;
+
+typedef struct tw_dataset_options {
+    bool as_rgb32;    /* grey 28x28 images become 32x32x3: two black pixels on each side, the grey in each channel; so a
+                         network made for CIFAR-10 takes them. No effect on images that are 32x32x3 */
+    bool allow_fewer; /* accept CIFAR-10 files of fewer than 10,000 examples, such as a sample of the set; a file whose
+                         size is not a whole number of examples is refused in any case */
+} tw_dataset_options;
+
+/* Loads one half of a data set from its official files:
+ *
+ *   name                      files, in `directory`
+ *   "cifar10"                 data_batch_1.bin to data_batch_5.bin, test_batch.bin; there or in cifar-10-batches-bin/
+ *   "mnist", "fashion-mnist"  train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte,
+ *                             t10k-labels-idx1-ubyte; each plain or with .gz
+ *
+ * directory NULL: where the distribution's package puts it, for "fashion-mnist" (Debian: dataset-fashion-mnist).
+ * options may be NULL. *dataset is yours: tw_dataset_destroy().
+ * TW_NOT_FOUND: no such directory or file; the message says what was looked for and how to get it. TW_DATA_LOSS: a
+ * file is cut short, damaged or not of this format. TW_INVALID_ARGUMENT: unknown name. */
+TW_API tw_status tw_dataset_load(const char *name, const char *directory, tw_split split,
+                                 const tw_dataset_options *options, tw_dataset **dataset, tw_error *error);
+
+/* A data set of your own: `images` [count, height, width, channels] and `labels` [count] are copied. channels is 1 to
+ * 4. Yours: tw_dataset_destroy(). TW_INVALID_ARGUMENT: a size or a label out of its range. */
+TW_API tw_status tw_dataset_from(const char *name, const uint8_t *images, const int32_t *labels, int64_t count,
+                                 int height, int width, int channels, int classes, tw_dataset **dataset,
+                                 tw_error *error);
+
+/* Uniformly random images and labels, the same for equal arguments; named "synthetic". For benchmarks and trials
+ * without any file. Yours: tw_dataset_destroy(). */
+TW_API tw_status tw_dataset_synthetic(int64_t count, int height, int width, int channels, int classes, uint64_t seed,
+                                      tw_dataset **dataset, tw_error *error);
+
+TW_API void tw_dataset_destroy(tw_dataset *dataset); /* NULL is fine; pipelines on it must be gone */
+
+TW_API const char *tw_dataset_name(const tw_dataset *dataset); /* "cifar10"; borrowed */
+TW_API int64_t tw_dataset_count(const tw_dataset *dataset);
+TW_API int tw_dataset_height(const tw_dataset *dataset); /* pixels */
+TW_API int tw_dataset_width(const tw_dataset *dataset);
+TW_API int tw_dataset_channels(const tw_dataset *dataset);
+TW_API int tw_dataset_classes(const tw_dataset *dataset);
+TW_API const uint8_t *tw_dataset_images(const tw_dataset *dataset); /* [count, height, width, channels]; borrowed */
+TW_API const int32_t *tw_dataset_labels(const tw_dataset *dataset); /* [count]; borrowed */
+
+/* What a label means, for example "frog"; "" where no names are known. Borrowed. */
+TW_API const char *tw_dataset_class_name(const tw_dataset *dataset, int label);
+
+/* Looks at all of it: examples of each class [classes], mean and standard deviation of each channel [channels] in
+ * units of a byte (0 to 255). Each pointer may be NULL. */
+TW_API void tw_dataset_info(const tw_dataset *dataset, int64_t *class_counts, double *mean, double *stddev);
+
+/* Which data set lies in a directory, as a name for tw_dataset_load(): by its files, and MNIST from Fashion-MNIST by
+ * the first labels. NULL if there is none that is known. */
+TW_API const char *tw_dataset_detect(const char *directory);
+
+/* ---- pipelines --------------------------------------------------------------------------------------------- */
+
+/* What happens to an image on its way. All give float32 in [height, width, channels] order. */
+typedef enum tw_augmentation {
+    /* Nothing: x * scale + offset. */
+    TW_AUGMENT_NONE,
+    /* The CIFAR-10 tutorial's, in this order: random crop of crop x crop pixels; flip left to right with probability
+     * 1/2; brightness moved by a number in [-63, 63); contrast multiplied by one in [0.2, 1.8); then standardised:
+     * (x - mean) / max(stddev, 1 / sqrt(number of values)). */
+    TW_AUGMENT_TUTORIAL_TRAIN,
+    /* Its counterpart for evaluation: the central crop, standardised. */
+    TW_AUGMENT_TUTORIAL_EVAL,
+    /* For residual networks: 4 zero pixels added on each side, random crop of the original size, flip with
+     * probability 1/2; then x * scale + offset. */
+    TW_AUGMENT_PAD_CROP_FLIP,
+} tw_augmentation;
+
+typedef struct tw_pipeline_options {
+    int batch;                    /* examples for one tower and step; at least 1 */
+    int towers;                   /* 0: 1 */
+    uint64_t seed;
+    bool shuffle;                 /* each epoch in an order of its own; otherwise in that of the files */
+    tw_augmentation augmentation;
+    int crop;                     /* pixels, for the two of the tutorial; 0: 24 */
+    float scale, offset;          /* for the other two; scale 0: 1/255 */
+    int threads;                  /* 0: one for every four cores, at least 1 and at most 4 */
+    int prefetch;                 /* batches held ready for each tower; 0: 2 */
+    int64_t first_step;           /* where the stream is entered */
+} tw_pipeline_options;
+
+/* An endless stream of batches, filled ahead of time by threads of its own.
+ *
+ * Let N be the number of examples of the data set. Example k of the stream is number k mod N of epoch k / N; when
+ * shuffling, that is the image which a permutation keyed by (seed, epoch) puts there. Its distortions are drawn from
+ * (seed, k). Step s of T towers with batches of b consists of the examples sTb to (s+1)Tb - 1, of which tower t gets b
+ * in a row from sTb + tb. */
+typedef struct tw_pipeline tw_pipeline;
+
+/* Allocates all buffers and starts the threads; afterwards nothing is allocated. The data set must outlive the
+ * pipeline. *pipeline is yours: tw_pipeline_destroy(). TW_INVALID_ARGUMENT: options out of range, or images smaller
+ * than the crop. */
+TW_API tw_status tw_pipeline_create(const tw_dataset *dataset, const tw_pipeline_options *options,
+                                    tw_pipeline **pipeline, tw_error *error);
+
+/* Stops the threads and frees everything. No call on it may be under way: tw_pipeline_cancel() first, and wait for
+ * those that are. NULL is fine. */
+TW_API void tw_pipeline_destroy(tw_pipeline *pipeline);
+
+TW_API int tw_pipeline_batch(const tw_pipeline *pipeline);  /* examples for one tower and step */
+TW_API int tw_pipeline_towers(const tw_pipeline *pipeline);
+TW_API int tw_pipeline_height(const tw_pipeline *pipeline); /* of the images it gives */
+TW_API int tw_pipeline_width(const tw_pipeline *pipeline);
+TW_API int tw_pipeline_channels(const tw_pipeline *pipeline);
+
+/* Copies the next batch of `tower` to images [batch, height, width, channels] and labels [batch], waiting until it is
+ * ready. Towers advance independently, each through its own batches in order; any thread may call, several at once.
+ * TW_CANCELLED after tw_pipeline_cancel(); TW_ABORTED if a seek happened while it waited. */
+TW_API tw_status tw_pipeline_next(tw_pipeline *pipeline, int tower, float *images, int32_t *labels, tw_error *error);
+
+/* A batch lent out instead of copied: valid until released. While it is out, its place cannot be filled again, so
+ * with every place out (see prefetch) the next acquire waits for a release. */
+typedef struct tw_pipeline_batch_view {
+    const float *images;
+    const int32_t *labels;
+    int64_t step;
+    int tower, place; /* for release */
+} tw_pipeline_batch_view;
+
+TW_API tw_status tw_pipeline_acquire(tw_pipeline *pipeline, int tower, tw_pipeline_batch_view *view, tw_error *error);
+TW_API void tw_pipeline_release(tw_pipeline *pipeline, const tw_pipeline_batch_view *view);
+
+/* Lets every tower continue with `step` (0 or more); batches that were ready are dropped. */
+TW_API tw_status tw_pipeline_seek(tw_pipeline *pipeline, int64_t step, tw_error *error);
+
+/* Wakes everybody who waits; from now on next and acquire fail with TW_CANCELLED. */
+TW_API void tw_pipeline_cancel(tw_pipeline *pipeline);
+
+typedef struct tw_pipeline_statistics {
+    int64_t batches;     /* handed out */
+    int64_t waits;       /* how many of them were not ready when asked for */
+    double wait_seconds; /* how long callers waited for those, added up */
+    double fill_seconds; /* how long threads worked, added up */
+    int threads;
+} tw_pipeline_statistics;
+
+/* Since the pipeline was created. Waiting that grows with the steps means that the input holds training back. */
+TW_API void tw_pipeline_get_statistics(tw_pipeline *pipeline, tw_pipeline_statistics *statistics);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

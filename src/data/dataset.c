@@ -1,0 +1,318 @@
+/* dataset.c - making, loading, describing and freeing data sets.
+ * Lives here:  what all data sets share, whatever files they come from.
+ * Never here:  file formats. */
+#include "data/dataset.h"
+
+#include "base/memory.h"
+#include "base/philox.h"
+#include "base/status.h"
+#include "data/stream.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { MAX_SIDE = 4096, MAX_CHANNELS = 4 };
+
+static const struct known {
+    const char *name, *title, *packaged;
+    const char *classes[10];
+    uint8_t first_labels[8]; /* of the training half: tells apart sets with the same file names */
+} known_sets[] = {
+    {"cifar10",
+     "CIFAR-10",
+     NULL,
+     {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"},
+     {0}},
+    {"mnist", "MNIST", NULL, {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}, {5, 0, 4, 1, 9, 2, 1, 3}},
+    {"fashion-mnist",
+     "Fashion-MNIST",
+     "/usr/share/datasets/fashion-mnist",
+     {"T-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot"},
+     {9, 0, 0, 3, 0, 2, 7, 2}},
+};
+enum { CIFAR10, MNIST, FASHION_MNIST, NUM_KNOWN };
+
+static const struct known *find_known(const char *name)
+{
+    for (int i = 0; i < NUM_KNOWN; i++)
+        if (strcmp(known_sets[i].name, name) == 0)
+            return &known_sets[i];
+    return NULL;
+}
+
+bool twi_data_path(char path[TWI_PATH_SIZE], const char *directory, const char *name)
+{
+    int length = snprintf(path, TWI_PATH_SIZE, "%s/%s", directory, name);
+    return length > 0 && length < TWI_PATH_SIZE;
+}
+
+tw_status twi_data_open(const char *path, FILE **file, int64_t *size, tw_error *error)
+{
+    struct stat about;
+    *file = fopen(path, "rbe");
+    if (!*file)
+        return twi_fail(error, errno == ENOENT || errno == ENOTDIR ? TW_NOT_FOUND : TW_PERMISSION_DENIED,
+                        "cannot open '%s': %s", path, strerror(errno));
+    if (fstat(fileno(*file), &about) != 0 || !S_ISREG(about.st_mode)) {
+        fclose(*file);
+        *file = NULL;
+        return twi_fail(error, TW_INVALID_ARGUMENT, "'%s' is not a regular file", path);
+    }
+    *size = about.st_size;
+    return TW_OK;
+}
+
+tw_status twi_data_missing(tw_error *error, const char *name, const char *directory, const char *looked_for)
+{
+    const struct known *known = find_known(name);
+    struct stat about;
+    if (stat(directory, &about) != 0)
+        return twi_fail(error, TW_NOT_FOUND,
+                        "data directory '%s': %s; 'tower data fetch %s --data-dir %s' makes it and downloads %s there",
+                        directory, strerror(errno), name, directory, known->title);
+    if (!S_ISDIR(about.st_mode))
+        return twi_fail(error, TW_NOT_FOUND, "data directory '%s' is not a directory", directory);
+    return twi_fail(error, TW_NOT_FOUND,
+                    "%s is not in '%s': looked for %s; 'tower data fetch %s --data-dir %s' downloads it there",
+                    known->title, directory, looked_for, name, directory);
+}
+
+tw_status twi_dataset_create(const char *name, int64_t count, int height, int width, int channels, int classes,
+                             tw_dataset **dataset, tw_error *error)
+{
+    tw_dataset *d = twi_alloc(sizeof *d);
+    if (!d)
+        return twi_fail_memory(error, "making a data set");
+    snprintf(d->name, sizeof d->name, "%s", name);
+    d->count = count;
+    d->height = height;
+    d->width = width;
+    d->channels = channels;
+    d->classes = classes;
+    size_t bytes;
+    if (!__builtin_mul_overflow((size_t)count, (size_t)height * (size_t)width * (size_t)channels, &bytes)) {
+        d->images = twi_resize(NULL, bytes);
+        d->labels = twi_alloc_array((size_t)count, sizeof *d->labels);
+    }
+    if (!d->images || !d->labels) {
+        tw_dataset_destroy(d);
+        return twi_fail(error, TW_RESOURCE_EXHAUSTED,
+                        "out of memory while making data set '%s' of %lld images of %dx%dx%d", name, (long long)count,
+                        height, width, channels);
+    }
+    *dataset = d;
+    return TW_OK;
+}
+
+void tw_dataset_destroy(tw_dataset *dataset)
+{
+    if (!dataset)
+        return;
+    twi_free(dataset->images);
+    twi_free(dataset->labels);
+    twi_free(dataset);
+}
+
+/* Grey HxW in the middle of 32x32, the same in each of three channels. */
+static tw_status convert_to_rgb32(tw_dataset **dataset, tw_error *error)
+{
+    enum { SIDE = 32 };
+    tw_dataset *from = *dataset, *to;
+    if (from->height == SIDE && from->width == SIDE && from->channels == 3)
+        return TW_OK;
+    if (from->channels != 1 || from->height > SIDE || from->width > SIDE)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "cannot make 32x32x3 images of '%s', which has %dx%dx%d",
+                        from->name, from->height, from->width, from->channels);
+    tw_status status = twi_dataset_create(from->name, from->count, SIDE, SIDE, 3, from->classes, &to, error);
+    if (status != TW_OK)
+        return status;
+    int top = (SIDE - from->height) / 2, left = (SIDE - from->width) / 2;
+    memset(to->images, 0, (size_t)to->count * SIDE * SIDE * 3);
+    memcpy(to->labels, from->labels, (size_t)to->count * sizeof *to->labels);
+    const uint8_t *pixel = from->images;
+    for (int64_t n = 0; n < to->count; n++)
+        for (int y = 0; y < from->height; y++) {
+            uint8_t *row = to->images + ((n * SIDE + top + y) * SIDE + left) * 3;
+            for (int x = 0; x < from->width; x++, pixel++)
+                row[3 * x] = row[3 * x + 1] = row[3 * x + 2] = *pixel;
+        }
+    tw_dataset_destroy(from);
+    *dataset = to;
+    return TW_OK;
+}
+
+tw_status tw_dataset_load(const char *name, const char *directory, tw_split split, const tw_dataset_options *options,
+                          tw_dataset **dataset, tw_error *error)
+{
+    static const tw_dataset_options none;
+    const struct known *known = find_known(name);
+    tw_dataset *d = NULL;
+    tw_status status;
+    if (!options)
+        options = &none;
+    if (!known)
+        return twi_fail(error, TW_INVALID_ARGUMENT,
+                        "unknown data set '%s'; known are cifar10, mnist and fashion-mnist", name);
+    if (split != TW_SPLIT_TRAIN && split != TW_SPLIT_TEST)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "data set '%s' has no split number %d", name, (int)split);
+    if (!directory)
+        directory = known->packaged;
+    if (!directory)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "no data directory was given for '%s'", name);
+
+    if (known == &known_sets[CIFAR10])
+        TWI_TRY(twi_cifar10_load(directory, split, options->allow_fewer, &d, error));
+    else
+        TWI_TRY(twi_idx_load(name, directory, split, &d, error));
+    if (options->as_rgb32)
+        TWI_TRY(convert_to_rgb32(&d, error));
+    *dataset = d;
+    d = NULL;
+done:
+    tw_dataset_destroy(d);
+    return status;
+}
+
+static tw_status check_sizes(int64_t count, int height, int width, int channels, int classes, tw_error *error)
+{
+    if (count < 1 || height < 1 || height > MAX_SIDE || width < 1 || width > MAX_SIDE || channels < 1 ||
+        channels > MAX_CHANNELS || classes < 1)
+        return twi_fail(error, TW_INVALID_ARGUMENT,
+                        "a data set cannot have %lld images of %dx%dx%d in %d classes: at least one image and class, "
+                        "sides of 1 to %d and 1 to %d channels are expected",
+                        (long long)count, height, width, channels, classes, MAX_SIDE, MAX_CHANNELS);
+    return TW_OK;
+}
+
+tw_status tw_dataset_from(const char *name, const uint8_t *images, const int32_t *labels, int64_t count, int height,
+                          int width, int channels, int classes, tw_dataset **dataset, tw_error *error)
+{
+    tw_dataset *d = NULL;
+    tw_status status;
+    TWI_TRY(check_sizes(count, height, width, channels, classes, error));
+    for (int64_t i = 0; i < count; i++)
+        if (labels[i] < 0 || labels[i] >= classes)
+            return twi_fail(error, TW_INVALID_ARGUMENT, "data set '%s': label %lld is %d, expected 0 to %d", name,
+                            (long long)i, labels[i], classes - 1);
+    TWI_TRY(twi_dataset_create(name, count, height, width, channels, classes, &d, error));
+    memcpy(d->images, images, (size_t)count * (size_t)(height * width * channels));
+    memcpy(d->labels, labels, (size_t)count * sizeof *labels);
+    *dataset = d;
+done:
+    return status;
+}
+
+tw_status tw_dataset_synthetic(int64_t count, int height, int width, int channels, int classes, uint64_t seed,
+                               tw_dataset **dataset, tw_error *error)
+{
+    tw_dataset *d = NULL;
+    tw_status status;
+    TWI_TRY(check_sizes(count, height, width, channels, classes, error));
+    TWI_TRY(twi_dataset_create("synthetic", count, height, width, channels, classes, &d, error));
+    size_t image_bytes = (size_t)height * (size_t)width * (size_t)channels;
+    for (int64_t i = 0; i < count; i++) {
+        twi_philox random = twi_example_random(seed, TWI_STREAM_SYNTHETIC, (uint64_t)i);
+        uint32_t block[4];
+        twi_philox_next(&random, block);
+        d->labels[i] = (int32_t)((uint64_t)block[0] * (uint64_t)classes >> 32);
+        uint8_t *image = d->images + (size_t)i * image_bytes;
+        for (size_t at = 0; at < image_bytes; at += sizeof block) {
+            twi_philox_next(&random, block);
+            size_t left = image_bytes - at;
+            memcpy(image + at, block, left < sizeof block ? left : sizeof block);
+        }
+    }
+    *dataset = d;
+done:
+    return status;
+}
+
+const char *tw_dataset_name(const tw_dataset *dataset)
+{
+    return dataset->name;
+}
+
+int64_t tw_dataset_count(const tw_dataset *dataset)
+{
+    return dataset->count;
+}
+
+int tw_dataset_height(const tw_dataset *dataset)
+{
+    return dataset->height;
+}
+
+int tw_dataset_width(const tw_dataset *dataset)
+{
+    return dataset->width;
+}
+
+int tw_dataset_channels(const tw_dataset *dataset)
+{
+    return dataset->channels;
+}
+
+int tw_dataset_classes(const tw_dataset *dataset)
+{
+    return dataset->classes;
+}
+
+const uint8_t *tw_dataset_images(const tw_dataset *dataset)
+{
+    return dataset->images;
+}
+
+const int32_t *tw_dataset_labels(const tw_dataset *dataset)
+{
+    return dataset->labels;
+}
+
+const char *tw_dataset_class_name(const tw_dataset *dataset, int label)
+{
+    const struct known *known = find_known(dataset->name);
+    return known && label >= 0 && label < 10 ? known->classes[label] : "";
+}
+
+void tw_dataset_info(const tw_dataset *dataset, int64_t *class_counts, double *mean, double *stddev)
+{
+    if (class_counts) {
+        memset(class_counts, 0, (size_t)dataset->classes * sizeof *class_counts);
+        for (int64_t i = 0; i < dataset->count; i++)
+            class_counts[dataset->labels[i]]++;
+    }
+    if (!mean && !stddev)
+        return;
+    double sum[MAX_CHANNELS] = {0}, squares[MAX_CHANNELS] = {0}; /* of whole numbers: exact up to 2^53 */
+    int64_t pixels = dataset->count * dataset->height * dataset->width;
+    const uint8_t *value = dataset->images;
+    for (int64_t i = 0; i < pixels; i++)
+        for (int c = 0; c < dataset->channels; c++, value++) {
+            sum[c] += *value;
+            squares[c] += *value * *value;
+        }
+    for (int c = 0; c < dataset->channels; c++) {
+        double average = sum[c] / (double)pixels;
+        if (mean)
+            mean[c] = average;
+        if (stddev)
+            stddev[c] = sqrt(fmax(0, squares[c] / (double)pixels - average * average));
+    }
+}
+
+const char *tw_dataset_detect(const char *directory)
+{
+    static const char *const cifar10_files[] = {"data_batch_1.bin", "cifar-10-batches-bin/data_batch_1.bin"};
+    char path[TWI_PATH_SIZE];
+    struct stat about;
+    for (int i = 0; i < 2; i++)
+        if (twi_data_path(path, directory, cifar10_files[i]) && stat(path, &about) == 0)
+            return known_sets[CIFAR10].name;
+    uint8_t labels[8];
+    if (twi_idx_first_labels(directory, labels, sizeof labels))
+        for (int i = MNIST; i <= FASHION_MNIST; i++)
+            if (memcmp(labels, known_sets[i].first_labels, sizeof labels) == 0)
+                return known_sets[i].name;
+    return NULL;
+}

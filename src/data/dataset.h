@@ -1,0 +1,39 @@
+/* dataset.h - what a data set is inside, and what its readers share.
+ * Lives here:  the structure, the readers' entry points, opening a data file.
+ * Never here:  formats (cifar10.c, idx.c), what is done to images (distort.h, pipeline.c). */
+#ifndef TWI_DATASET_H
+#define TWI_DATASET_H
+
+#include <stdio.h>
+#include <tower/data.h>
+
+struct tw_dataset {
+    char name[16];
+    int64_t count;
+    int height, width, channels, classes;
+    uint8_t *images; /* [count, height, width, channels] */
+    int32_t *labels; /* [count] */
+};
+
+/* Room for the images and labels, not filled in. The sizes must have been checked. */
+tw_status twi_dataset_create(const char *name, int64_t count, int height, int width, int channels, int classes,
+                             tw_dataset **dataset, tw_error *error);
+
+tw_status twi_cifar10_load(const char *directory, tw_split split, bool allow_fewer, tw_dataset **dataset,
+                           tw_error *error);
+tw_status twi_idx_load(const char *name, const char *directory, tw_split split, tw_dataset **dataset, tw_error *error);
+
+/* The first `count` labels of the training half in `directory`; false if there are not so many, or no such file. */
+bool twi_idx_first_labels(const char *directory, uint8_t *labels, int count);
+
+/* A regular file opened for reading, and its size; TW_NOT_FOUND if it is not there. fclose() it. */
+tw_status twi_data_open(const char *path, FILE **file, int64_t *size, tw_error *error);
+
+/* Writes directory/name into path; false if it does not fit. */
+enum { TWI_PATH_SIZE = 4096 };
+bool twi_data_path(char path[TWI_PATH_SIZE], const char *directory, const char *name);
+
+/* The error for a data set that is not in `directory`; `looked_for` says by which names. */
+tw_status twi_data_missing(tw_error *error, const char *name, const char *directory, const char *looked_for);
+
+#endif

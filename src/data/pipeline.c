@@ -1,0 +1,386 @@
+/* pipeline.c - the stream of batches: buffers, the threads that fill them, those who wait for them.
+ * Lives here:  order and hand-over.
+ * Never here:  what an example is (stream.h), what is done to an image (distort.h).
+ *
+ * Each tower has `depth` places; batch s of the tower goes to place s mod depth, so towers never wait for each other.
+ * A place goes free -> filling -> ready -> lent -> free, always under the lock; its buffers belong to the thread that
+ * is filling it, or to whom it is lent. A seek raises `generation`: batches of an older one are dropped when they are
+ * found ready, or as soon as they are. */
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "base/thread.h"
+#include "data/dataset.h"
+#include "data/distort.h"
+#include "data/stream.h"
+
+#include <string.h>
+
+enum { MAX_BATCH = 1 << 20, MAX_TOWERS = 4096, MAX_THREADS = 256, MAX_PREFETCH = 1024, BUFFER_ALIGNMENT = 64 };
+#define MAX_STEP (INT64_MAX / ((int64_t)MAX_BATCH * MAX_TOWERS))
+
+enum place_state { FREE, FILLING, READY, LENT };
+
+struct place {
+    enum place_state state;
+    int64_t step;
+    uint64_t generation;
+    float *images;
+    int32_t *labels;
+};
+
+struct tower {
+    int64_t next_fill, next_take; /* steps */
+};
+
+struct worker {
+    tw_pipeline *pipeline;
+    pthread_t thread;
+    twi_distorter distorter;
+};
+
+struct tw_pipeline {
+    const tw_dataset *dataset;
+    tw_pipeline_options options; /* with the defaults filled in */
+    int height, width, channels; /* of an image that goes out */
+
+    pthread_mutex_t lock;
+    pthread_cond_t room, ready; /* a place became free; a batch became ready. Both: cancelled */
+    bool cancelled;
+    uint64_t generation;
+    struct tower *towers;       /* [towers] */
+    struct place *places;       /* [towers, prefetch] */
+    tw_pipeline_statistics statistics;
+    int64_t wait_ns, fill_ns;
+
+    float *images;              /* all places' in one block */
+    int32_t *labels;
+    struct worker *workers;
+    int num_distorters, num_started;
+};
+
+static size_t image_values(const tw_pipeline *p)
+{
+    return (size_t)p->height * (size_t)p->width * (size_t)p->channels;
+}
+
+static struct place *place_of(tw_pipeline *p, int tower, int64_t step)
+{
+    return &p->places[tower * p->options.prefetch + step % p->options.prefetch];
+}
+
+/* ---- filling ----------------------------------------------------------------------------------------------- */
+
+static void fill(struct worker *worker, int tower, int64_t step, float *images, int32_t *labels)
+{
+    const tw_pipeline *p = worker->pipeline;
+    const tw_dataset *d = p->dataset;
+    const int batch = p->options.batch;
+    const size_t in = (size_t)d->height * (size_t)d->width * (size_t)d->channels, out = image_values(p);
+    const int64_t first = (step * p->options.towers + tower) * batch;
+    twi_permutation order;
+    int64_t epoch = -1;
+    for (int i = 0; i < batch; i++) {
+        int64_t k = first + i, index = k % d->count;
+        if (p->options.shuffle) {
+            if (k / d->count != epoch) {
+                epoch = k / d->count;
+                order = twi_epoch_permutation(d->count, p->options.seed, epoch);
+            }
+            index = twi_permute(&order, index);
+        }
+        twi_distortion drawn = twi_draw_distortion(&worker->distorter, p->options.seed, k);
+        twi_distort(&worker->distorter, &drawn, d->images + (size_t)index * in, images + (size_t)i * out);
+        labels[i] = d->labels[index];
+    }
+}
+
+/* The tower whose turn it is: of those with a free place, the one that is furthest behind. -1: none. */
+static int choose_tower(tw_pipeline *p)
+{
+    int chosen = -1;
+    for (int t = 0; t < p->options.towers; t++) {
+        int64_t step = p->towers[t].next_fill;
+        if (place_of(p, t, step)->state == FREE && (chosen < 0 || step < p->towers[chosen].next_fill))
+            chosen = t;
+    }
+    return chosen;
+}
+
+static void *work(void *argument)
+{
+    struct worker *worker = argument;
+    tw_pipeline *p = worker->pipeline;
+    pthread_mutex_lock(&p->lock);
+    while (!p->cancelled) {
+        int tower = choose_tower(p);
+        if (tower < 0) {
+            pthread_cond_wait(&p->room, &p->lock);
+            continue;
+        }
+        int64_t step = p->towers[tower].next_fill++;
+        struct place *place = place_of(p, tower, step);
+        place->state = FILLING;
+        place->step = step;
+        place->generation = p->generation;
+        pthread_mutex_unlock(&p->lock);
+
+        int64_t start = twi_monotonic_ns();
+        fill(worker, tower, step, place->images, place->labels);
+        int64_t took = twi_monotonic_ns() - start;
+
+        pthread_mutex_lock(&p->lock);
+        p->fill_ns += took;
+        place->state = place->generation == p->generation ? READY : FREE;
+        pthread_cond_broadcast(&p->ready);
+    }
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+/* ---- taking ------------------------------------------------------------------------------------------------ */
+
+tw_status tw_pipeline_acquire(tw_pipeline *p, int tower, tw_pipeline_batch_view *view, tw_error *error)
+{
+    if (tower < 0 || tower >= p->options.towers)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "the input pipeline has no tower %d; it has %d", tower,
+                        p->options.towers);
+    pthread_mutex_lock(&p->lock);
+    int64_t step = p->towers[tower].next_take, start = 0;
+    uint64_t generation = p->generation;
+    struct place *place = place_of(p, tower, step);
+    if (!p->cancelled) /* a cancelled pipeline may be asked any number of times */
+        p->towers[tower].next_take++;
+    while (!p->cancelled && generation == p->generation && !(place->state == READY && place->step == step)) {
+        if (!start) {
+            start = twi_monotonic_ns();
+            p->statistics.waits++;
+        }
+        pthread_cond_wait(&p->ready, &p->lock);
+    }
+    if (start)
+        p->wait_ns += twi_monotonic_ns() - start;
+    bool cancelled = p->cancelled, moved = generation != p->generation;
+    if (!cancelled && !moved) {
+        place->state = LENT;
+        p->statistics.batches++;
+        *view = (tw_pipeline_batch_view){
+            .images = place->images,
+            .labels = place->labels,
+            .step = step,
+            .tower = tower,
+            .place = (int)(place - p->places),
+        };
+    }
+    pthread_mutex_unlock(&p->lock);
+    if (cancelled)
+        return twi_fail(error, TW_CANCELLED, "the input pipeline was cancelled");
+    if (moved)
+        return twi_fail(error, TW_ABORTED, "the input pipeline moved to another step while tower %d waited for step %lld",
+                        tower, (long long)step);
+    return TW_OK;
+}
+
+void tw_pipeline_release(tw_pipeline *p, const tw_pipeline_batch_view *view)
+{
+    pthread_mutex_lock(&p->lock);
+    p->places[view->place].state = FREE;
+    pthread_cond_signal(&p->room);
+    pthread_mutex_unlock(&p->lock);
+}
+
+tw_status tw_pipeline_next(tw_pipeline *p, int tower, float *images, int32_t *labels, tw_error *error)
+{
+    tw_pipeline_batch_view view;
+    tw_status status = tw_pipeline_acquire(p, tower, &view, error);
+    if (status != TW_OK)
+        return status;
+    size_t batch = (size_t)p->options.batch;
+    memcpy(images, view.images, batch * image_values(p) * sizeof *images);
+    memcpy(labels, view.labels, batch * sizeof *labels);
+    tw_pipeline_release(p, &view);
+    return TW_OK;
+}
+
+static tw_status check_step(int64_t step, tw_error *error)
+{
+    if (step < 0 || step > MAX_STEP)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "the input pipeline cannot go to step %lld; 0 to %lld are expected",
+                        (long long)step, (long long)MAX_STEP);
+    return TW_OK;
+}
+
+tw_status tw_pipeline_seek(tw_pipeline *p, int64_t step, tw_error *error)
+{
+    tw_status status = check_step(step, error);
+    if (status != TW_OK)
+        return status;
+    pthread_mutex_lock(&p->lock);
+    p->generation++;
+    for (int t = 0; t < p->options.towers; t++)
+        p->towers[t].next_fill = p->towers[t].next_take = step;
+    for (int i = 0; i < p->options.towers * p->options.prefetch; i++)
+        if (p->places[i].state == READY)
+            p->places[i].state = FREE;
+    pthread_cond_broadcast(&p->room);
+    pthread_cond_broadcast(&p->ready);
+    pthread_mutex_unlock(&p->lock);
+    return TW_OK;
+}
+
+void tw_pipeline_cancel(tw_pipeline *p)
+{
+    pthread_mutex_lock(&p->lock);
+    p->cancelled = true;
+    pthread_cond_broadcast(&p->room);
+    pthread_cond_broadcast(&p->ready);
+    pthread_mutex_unlock(&p->lock);
+}
+
+void tw_pipeline_get_statistics(tw_pipeline *p, tw_pipeline_statistics *statistics)
+{
+    pthread_mutex_lock(&p->lock);
+    *statistics = p->statistics;
+    statistics->wait_seconds = (double)p->wait_ns * 1e-9;
+    statistics->fill_seconds = (double)p->fill_ns * 1e-9;
+    statistics->threads = p->options.threads;
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* ---- making and destroying --------------------------------------------------------------------------------- */
+
+static tw_status check_range(const char *what, int value, int least, int most, tw_error *error)
+{
+    if (value < least || value > most)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "input pipeline: %s is %d, expected %d to %d", what, value, least,
+                        most);
+    return TW_OK;
+}
+
+static tw_status fill_in_defaults(tw_pipeline_options *o, tw_error *error)
+{
+    tw_status status;
+    if (o->towers == 0)
+        o->towers = 1;
+    if (o->prefetch == 0)
+        o->prefetch = 2;
+    if (o->threads == 0) {
+        int quarter = twi_usable_cores() / 4;
+        o->threads = quarter < 1 ? 1 : quarter > 4 ? 4 : quarter;
+    }
+    TWI_TRY(check_range("batch", o->batch, 1, MAX_BATCH, error));
+    TWI_TRY(check_range("towers", o->towers, 1, MAX_TOWERS, error));
+    TWI_TRY(check_range("prefetch", o->prefetch, 1, MAX_PREFETCH, error));
+    TWI_TRY(check_range("threads", o->threads, 1, MAX_THREADS, error));
+    TWI_TRY(check_step(o->first_step, error));
+done:
+    return status;
+}
+
+static tw_status allocate_places(tw_pipeline *p, tw_error *error)
+{
+    const int places = p->options.towers * p->options.prefetch;
+    const size_t batch = (size_t)p->options.batch;
+    size_t values;
+    p->towers = twi_alloc_array((size_t)p->options.towers, sizeof *p->towers);
+    p->places = twi_alloc_array((size_t)places, sizeof *p->places);
+    if (!__builtin_mul_overflow((size_t)places * batch, image_values(p) * sizeof *p->images, &values)) {
+        p->images = twi_alloc_aligned(values, BUFFER_ALIGNMENT);
+        p->labels = twi_alloc_array((size_t)places * batch, sizeof *p->labels);
+    }
+    if (!p->towers || !p->places || !p->images || !p->labels)
+        return twi_fail(error, TW_RESOURCE_EXHAUSTED,
+                        "out of memory for an input pipeline of %d batches of %d images of %dx%dx%d", places,
+                        p->options.batch, p->height, p->width, p->channels);
+    for (int t = 0; t < p->options.towers; t++)
+        p->towers[t].next_fill = p->towers[t].next_take = p->options.first_step;
+    for (int i = 0; i < places; i++) {
+        p->places[i].images = p->images + (size_t)i * batch * image_values(p);
+        p->places[i].labels = p->labels + (size_t)i * batch;
+    }
+    return TW_OK;
+}
+
+tw_status tw_pipeline_create(const tw_dataset *dataset, const tw_pipeline_options *options, tw_pipeline **pipeline,
+                             tw_error *error)
+{
+    tw_status status;
+    tw_pipeline *p = twi_alloc(sizeof *p);
+    if (!p)
+        return twi_fail_memory(error, "making an input pipeline");
+    p->dataset = dataset;
+    p->options = *options;
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->room, NULL);
+    pthread_cond_init(&p->ready, NULL);
+    TWI_TRY(fill_in_defaults(&p->options, error));
+
+    p->workers = twi_alloc_array((size_t)p->options.threads, sizeof *p->workers);
+    if (!p->workers) {
+        status = twi_fail_memory(error, "making an input pipeline");
+        goto done;
+    }
+    for (int i = 0; i < p->options.threads; i++) {
+        struct worker *w = &p->workers[i];
+        w->pipeline = p;
+        p->num_distorters++;
+        TWI_TRY(twi_distorter_init(&w->distorter, p->options.augmentation, dataset->height, dataset->width,
+                                   dataset->channels, p->options.crop, p->options.scale, p->options.offset, error));
+    }
+    p->height = p->workers[0].distorter.out_height;
+    p->width = p->workers[0].distorter.out_width;
+    p->channels = dataset->channels;
+    TWI_TRY(allocate_places(p, error));
+    for (int i = 0; i < p->options.threads; i++, p->num_started++)
+        TWI_TRY(twi_thread_start(&p->workers[i].thread, "tower-input", NULL, 0, work, &p->workers[i], error));
+    *pipeline = p;
+    p = NULL;
+done:
+    tw_pipeline_destroy(p);
+    return status;
+}
+
+void tw_pipeline_destroy(tw_pipeline *p)
+{
+    if (!p)
+        return;
+    tw_pipeline_cancel(p);
+    for (int i = 0; i < p->num_started; i++)
+        pthread_join(p->workers[i].thread, NULL);
+    for (int i = 0; i < p->num_distorters; i++)
+        twi_distorter_free(&p->workers[i].distorter);
+    twi_free(p->workers);
+    twi_free(p->towers);
+    twi_free(p->places);
+    twi_free_aligned(p->images);
+    twi_free(p->labels);
+    pthread_cond_destroy(&p->ready);
+    pthread_cond_destroy(&p->room);
+    pthread_mutex_destroy(&p->lock);
+    twi_free(p);
+}
+
+int tw_pipeline_batch(const tw_pipeline *pipeline)
+{
+    return pipeline->options.batch;
+}
+
+int tw_pipeline_towers(const tw_pipeline *pipeline)
+{
+    return pipeline->options.towers;
+}
+
+int tw_pipeline_height(const tw_pipeline *pipeline)
+{
+    return pipeline->height;
+}
+
+int tw_pipeline_width(const tw_pipeline *pipeline)
+{
+    return pipeline->width;
+}
+
+int tw_pipeline_channels(const tw_pipeline *pipeline)
+{
+    return pipeline->channels;
+}
