@@ -20,6 +20,34 @@ extern "C" {
 
 /* ---- state: variables and their updates (src/ops/state.c) -------------------------------------------------- */
 
+/* Each takes the handle of a variable (tw_variable.handle). Those that change it have no output and return the node
+ * ({node, -1}); when they run relative to a read is decided by data and control edges alone. Optimizers
+ * (tower/train.h) make the tw_apply_ nodes; the hyperparameters are scalars of the variable's type. */
+TW_API tw_output tw_read_variable(tw_graph *graph, tw_output handle);
+TW_API tw_output tw_assign(tw_graph *graph, tw_output handle, tw_output value);
+TW_API tw_output tw_assign_add(tw_graph *graph, tw_output handle, tw_output value);
+TW_API tw_output tw_assign_sub(tw_graph *graph, tw_output handle, tw_output value);
+TW_API tw_output tw_is_initialized(tw_graph *graph, tw_output handle); /* a bool: has it a value? */
+TW_API tw_output tw_variable_shape(tw_graph *graph, tw_output handle); /* int32 [rank] */
+
+/* variable -= rate * gradient */
+TW_API tw_output tw_apply_gradient_descent(tw_graph *graph, tw_output handle, tw_output rate, tw_output gradient);
+/* accumulator = accumulator * momentum + gradient; variable -= rate * accumulator.
+ * nesterov: variable -= gradient * rate + accumulator * momentum * rate */
+TW_API tw_output tw_apply_momentum(tw_graph *graph, tw_output handle, tw_output accumulator, tw_output rate,
+                                   tw_output gradient, tw_output momentum, bool nesterov);
+/* m += (gradient - m) * (1 - beta1); v += (gradient^2 - v) * (1 - beta2);
+ * variable -= m * rate * sqrt(1 - beta2_power) / (1 - beta1_power) / (sqrt(v) + epsilon) */
+TW_API tw_output tw_apply_adam(tw_graph *graph, tw_output handle, tw_output m, tw_output v, tw_output beta1_power,
+                               tw_output beta2_power, tw_output rate, tw_output beta1, tw_output beta2,
+                               tw_output epsilon, tw_output gradient);
+/* mean_square += (gradient^2 - mean_square) * (1 - decay);
+ * momentum_slot = momentum_slot * momentum + rate * gradient / sqrt(mean_square + epsilon);
+ * variable -= momentum_slot */
+TW_API tw_output tw_apply_rms_prop(tw_graph *graph, tw_output handle, tw_output mean_square, tw_output momentum_slot,
+                                   tw_output rate, tw_output decay, tw_output momentum, tw_output epsilon,
+                                   tw_output gradient);
+
 /* ---- control (src/ops/control.c) --------------------------------------------------------------------------- */
 
 /* ---- images and summaries (src/ops/image.c, src/ops/summary.c) --------------------------------------------- */

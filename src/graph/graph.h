@@ -69,6 +69,10 @@ tw_status twi_infer_shapes(tw_node *node, tw_error *error);
 tw_node *twi_add_plain_node(tw_graph *graph, const char *op, const char *name, const char *device, int assigned,
                             const tw_output *inputs, int num_inputs, const tw_attr *attrs, int num_attrs);
 
+/* Attributes seed and seed2 of a random op, derived as TensorFlow does from (graph seed, op seed): an op without a seed
+ * of its own (0) uses the number of nodes so far; (0, 0) is drawn anew by every session. */
+void twi_op_seeds(const tw_graph *graph, int64_t op_seed, int64_t seeds[2]);
+
 /* -- scopes.c -- */
 typedef struct twi_scopes twi_scopes;
 twi_scopes *twi_scopes_create(void);

@@ -58,8 +58,7 @@ static tw_output shape_constant(tw_graph *graph, tw_shape shape)
     return output;
 }
 
-/* TensorFlow's derivation: (graph seed, op seed); an op without its own seed uses the number of nodes so far. */
-static void op_seeds(const tw_graph *graph, int64_t op_seed, int64_t seeds[2])
+void twi_op_seeds(const tw_graph *graph, int64_t op_seed, int64_t seeds[2])
 {
     seeds[0] = graph->has_seed ? graph->seed : op_seed ? 87654321 : 0;
     seeds[1] = op_seed ? op_seed : graph->has_seed ? graph->nodes.count : 0;
@@ -72,7 +71,7 @@ static void op_seeds(const tw_graph *graph, int64_t op_seed, int64_t seeds[2])
 static tw_output random_values(tw_graph *graph, const char *op, tw_output shape, tw_dtype dtype, int64_t seed)
 {
     int64_t seeds[2];
-    op_seeds(graph, seed, seeds);
+    twi_op_seeds(graph, seed, seeds);
     tw_attr attrs[] = {tw_attr_int("seed", seeds[0]), tw_attr_int("seed2", seeds[1]), tw_attr_type("dtype", dtype)};
     return one(tw_add_node(graph, op, NULL, &shape, 1, attrs, 3));
 }

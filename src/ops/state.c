@@ -1,0 +1,196 @@
+/* state.c - variables and what changes them: handles, reads, assignments, optimizer updates.
+ * Lives here:  signatures, shape rules, gradients and builders.
+ * Never here:  making variables by name (graph/variables.c), optimizers (src/train). */
+#include "graph/graph.h"
+
+#include <tower/ops.h>
+
+/* ---- shape rules ------------------------------------------------------------------------------------------- */
+
+/* Inputs by letter: 'v' has the shape of the variable (input 0), 's' is a scalar. Outputs, if any, are the variable. */
+static tw_status update_shape(twi_inference *c, const char *inputs)
+{
+    tw_shape shape = c->inputs[0];
+    for (int i = 0; i < c->num_inputs; i++) {
+        char text[2][96];
+        if (inputs[i] == 's') {
+            if (!tw_shape_compatible(c->inputs[i], TW_SCALAR))
+                return twi_fail(c->error, TW_INVALID_ARGUMENT, "input %d is a scalar, not %s", i,
+                                tw_shape_text(c->inputs[i], text[0], sizeof text[0]));
+        } else if (twi_merge_shapes(shape, c->inputs[i], &shape, NULL) != TW_OK) {
+            return twi_fail(c->error, TW_INVALID_ARGUMENT, "the variable has shape %s, but input %d has shape %s",
+                            tw_shape_text(c->inputs[0], text[0], sizeof text[0]), i,
+                            tw_shape_text(c->inputs[i], text[1], sizeof text[1]));
+        }
+    }
+    for (int i = 0; i < c->num_outputs; i++)
+        c->outputs[i] = shape;
+    return TW_OK;
+}
+
+static tw_status assign_shape(twi_inference *c)
+{
+    return update_shape(c, "vv");
+}
+
+static tw_status gradient_descent_shape(twi_inference *c)
+{
+    return update_shape(c, "vsv");
+}
+
+static tw_status momentum_shape(twi_inference *c)
+{
+    return update_shape(c, "vvsvs");
+}
+
+static tw_status adam_shape(twi_inference *c)
+{
+    return update_shape(c, "vvvssssssv");
+}
+
+static tw_status rms_prop_shape(twi_inference *c)
+{
+    return update_shape(c, "vvvssssv");
+}
+
+static tw_status variable_shape_shape(twi_inference *c)
+{
+    int rank = c->inputs[0].rank;
+    c->outputs[0] = rank < 0 ? (tw_shape){1, {-1}} : (tw_shape){1, {rank}};
+    return TW_OK;
+}
+
+/* ---- gradient rules ---------------------------------------------------------------------------------------- */
+
+/* The gradient of a read is the gradient of what was read. */
+static void read_gradient(twi_gradient *g)
+{
+    g->dx[0] = g->dy[0];
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------- */
+
+#define NUMBER "{float,double,int32,uint8,int16,int8,int64,bfloat16,half}"
+#define REF_VARIABLE "shape:shape; dtype:type; container:string=; shared_name:string="
+
+const twi_op twi_state_ops[] = {
+    {"VarHandleOp", "", "resource:resource",
+     "container:string=; shared_name:string=; debug_name:string=; dtype:type; shape:shape; allowed_devices:strings=[]",
+     twi_shape_from_attr, NULL, TWI_STATEFUL},
+    {"ReadVariableOp", "resource:resource", "value:dtype", "dtype:type", twi_shape_same, read_gradient, TWI_STATEFUL},
+    {"VarIsInitializedOp", "resource:resource", "is_initialized:bool", "", twi_shape_scalar, twi_not_differentiable,
+     TWI_STATEFUL},
+    {"VariableShape", "input:resource", "output:out_type", "out_type:{int32,int64}=int32", variable_shape_shape,
+     twi_not_differentiable},
+    {"AssignVariableOp", "resource:resource, value:dtype", "", "dtype:type; validate_shape:bool=false", assign_shape,
+     NULL, TWI_STATEFUL},
+    {"AssignAddVariableOp", "resource:resource, value:dtype", "", "dtype:type", assign_shape, NULL, TWI_STATEFUL},
+    {"AssignSubVariableOp", "resource:resource, value:dtype", "", "dtype:type", assign_shape, NULL, TWI_STATEFUL},
+
+    {"ResourceApplyGradientDescent", "var:resource, alpha:T, delta:T", "", "T:" NUMBER "; use_locking:bool=false",
+     gradient_descent_shape, NULL, TWI_STATEFUL},
+    {"ResourceApplyMomentum", "var:resource, accum:resource, lr:T, grad:T, momentum:T", "",
+     "T:" NUMBER "; use_locking:bool=false; use_nesterov:bool=false", momentum_shape, NULL, TWI_STATEFUL},
+    {"ResourceApplyAdam",
+     "var:resource, m:resource, v:resource, beta1_power:T, beta2_power:T, lr:T, beta1:T, beta2:T, epsilon:T, grad:T",
+     "", "T:" NUMBER "; use_locking:bool=false; use_nesterov:bool=false", adam_shape, NULL, TWI_STATEFUL},
+    {"ResourceApplyRMSProp",
+     "var:resource, ms:resource, mom:resource, lr:T, rho:T, momentum:T, epsilon:T, grad:T", "",
+     "T:" NUMBER "; use_locking:bool=false", rms_prop_shape, NULL, TWI_STATEFUL},
+
+    /* Reference variables of old graphs. A Ref output is the variable itself, not a copy. */
+    {"VariableV2", "", "ref:Ref(dtype)", REF_VARIABLE, twi_shape_from_attr, NULL, TWI_STATEFUL},
+    {"Variable", "", "ref:Ref(dtype)", REF_VARIABLE, twi_shape_from_attr, NULL, TWI_STATEFUL},
+    {"IsVariableInitialized", "ref:Ref(dtype)", "is_initialized:bool", "dtype:type", twi_shape_scalar,
+     twi_not_differentiable},
+    {"Assign", "ref:Ref(T), value:T", "output_ref:Ref(T)", "T:type; validate_shape:bool=true; use_locking:bool=true",
+     assign_shape, twi_not_differentiable},
+    {"AssignAdd", "ref:Ref(T), value:T", "output_ref:Ref(T)", "T:" NUMBER "; use_locking:bool=false", assign_shape,
+     twi_not_differentiable},
+    {"AssignSub", "ref:Ref(T), value:T", "output_ref:Ref(T)", "T:" NUMBER "; use_locking:bool=false", assign_shape,
+     twi_not_differentiable},
+    {"ApplyGradientDescent", "var:Ref(T), alpha:T, delta:T", "out:Ref(T)", "T:" NUMBER "; use_locking:bool=false",
+     gradient_descent_shape, NULL},
+    {"ApplyMomentum", "var:Ref(T), accum:Ref(T), lr:T, grad:T, momentum:T", "out:Ref(T)",
+     "T:" NUMBER "; use_locking:bool=false; use_nesterov:bool=false", momentum_shape, NULL},
+    {"ApplyAdam",
+     "var:Ref(T), m:Ref(T), v:Ref(T), beta1_power:T, beta2_power:T, lr:T, beta1:T, beta2:T, epsilon:T, grad:T",
+     "out:Ref(T)", "T:" NUMBER "; use_locking:bool=false; use_nesterov:bool=false", adam_shape, NULL},
+    {"ApplyRMSProp", "var:Ref(T), ms:Ref(T), mom:Ref(T), lr:T, rho:T, momentum:T, epsilon:T, grad:T", "out:Ref(T)",
+     "T:" NUMBER "; use_locking:bool=false", rms_prop_shape, NULL},
+    {0},
+};
+
+/* ---- builders ---------------------------------------------------------------------------------------------- */
+
+static tw_output add(tw_graph *graph, const char *op, const tw_output *inputs, int num_inputs, const tw_attr *attrs,
+                     int num_attrs)
+{
+    tw_node *node = tw_add_node(graph, op, NULL, inputs, num_inputs, attrs, num_attrs);
+    return node ? tw_node_output(node, node->num_outputs ? 0 : -1) : (tw_output){0};
+}
+
+/* An op on a handle that has to be told the type of the variable behind it. */
+static tw_output add_typed(tw_graph *graph, const char *op, const tw_output *inputs, int num_inputs)
+{
+    tw_node *handle = inputs[0].node;
+    tw_dtype dtype = handle ? twi_attr_type(&handle->attrs, "dtype") : TW_INVALID_DTYPE;
+    return add(graph, op, inputs, num_inputs, (tw_attr[]){tw_attr_type("dtype", dtype)}, 1);
+}
+
+tw_output tw_read_variable(tw_graph *graph, tw_output handle)
+{
+    return add_typed(graph, "ReadVariableOp", &handle, 1);
+}
+
+tw_output tw_assign(tw_graph *graph, tw_output handle, tw_output value)
+{
+    return add_typed(graph, "AssignVariableOp", (tw_output[]){handle, value}, 2);
+}
+
+tw_output tw_assign_add(tw_graph *graph, tw_output handle, tw_output value)
+{
+    return add_typed(graph, "AssignAddVariableOp", (tw_output[]){handle, value}, 2);
+}
+
+tw_output tw_assign_sub(tw_graph *graph, tw_output handle, tw_output value)
+{
+    return add_typed(graph, "AssignSubVariableOp", (tw_output[]){handle, value}, 2);
+}
+
+tw_output tw_is_initialized(tw_graph *graph, tw_output handle)
+{
+    return add(graph, "VarIsInitializedOp", &handle, 1, NULL, 0);
+}
+
+tw_output tw_variable_shape(tw_graph *graph, tw_output handle)
+{
+    return add(graph, "VariableShape", &handle, 1, NULL, 0);
+}
+
+tw_output tw_apply_gradient_descent(tw_graph *graph, tw_output handle, tw_output rate, tw_output gradient)
+{
+    return add(graph, "ResourceApplyGradientDescent", (tw_output[]){handle, rate, gradient}, 3, NULL, 0);
+}
+
+tw_output tw_apply_momentum(tw_graph *graph, tw_output handle, tw_output accumulator, tw_output rate,
+                            tw_output gradient, tw_output momentum, bool nesterov)
+{
+    return add(graph, "ResourceApplyMomentum", (tw_output[]){handle, accumulator, rate, gradient, momentum}, 5,
+               (tw_attr[]){tw_attr_bool("use_nesterov", nesterov)}, 1);
+}
+
+tw_output tw_apply_adam(tw_graph *graph, tw_output handle, tw_output m, tw_output v, tw_output beta1_power,
+                        tw_output beta2_power, tw_output rate, tw_output beta1, tw_output beta2, tw_output epsilon,
+                        tw_output gradient)
+{
+    tw_output inputs[] = {handle, m, v, beta1_power, beta2_power, rate, beta1, beta2, epsilon, gradient};
+    return add(graph, "ResourceApplyAdam", inputs, 10, NULL, 0);
+}
+
+tw_output tw_apply_rms_prop(tw_graph *graph, tw_output handle, tw_output mean_square, tw_output momentum_slot,
+                            tw_output rate, tw_output decay, tw_output momentum, tw_output epsilon, tw_output gradient)
+{
+    tw_output inputs[] = {handle, mean_square, momentum_slot, rate, decay, momentum, epsilon, gradient};
+    return add(graph, "ResourceApplyRMSProp", inputs, 8, NULL, 0);
+}
