@@ -35,6 +35,7 @@ typedef struct twi_device_ops {
 
 struct twi_device {
     const twi_device_ops *ops;
+    struct tw_devices *set;                 /* that it belongs to; NULL while it stands alone */
     twi_device_name name;                   /* complete: job, replica, task, type, id */
     char text[128];                         /* "/job:localhost/replica:0/task:0/device:GPU:0" */
     char description[192];                  /* for people: model, memory */

@@ -1,0 +1,121 @@
+/* device.c - the CPU as a device: memory of the host, a team of threads on its share of the cores.
+ * Lives here:  memory, copies, the size of the team.
+ * Never here:  kernels; the thread that runs plans (src/run). */
+#define _GNU_SOURCE /* MADV_HUGEPAGE */
+#include "base/memory.h"
+#include "device/device.h"
+
+#include <errno.h>
+#include <omp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* From this size on, memory comes in pages of its own, huge ones where the kernel has them. Smaller blocks come from
+ * the heap, so that a device with many small buffers does not scatter them over as many pages. */
+#define BIG_BLOCK ((size_t)1 << 20)
+#define HUGE_PAGE ((size_t)2 << 20)
+#define PAGE ((size_t)4096)
+
+typedef struct cpu_device {
+    twi_device base;
+    int cores[]; /* base.cores, if bound */
+} cpu_device;
+
+static size_t round_up(size_t bytes, size_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
+/* Aligned to huge pages, because the kernel only makes huge pages of whole aligned ones. Fresh pages are zero. */
+static tw_status map_pages(twi_device *d, size_t bytes, void **memory, tw_error *error)
+{
+    size_t size = round_up(bytes, PAGE);
+    char *mapped = mmap(NULL, size + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED)
+        return twi_fail(error, TW_RESOURCE_EXHAUSTED, "%s: cannot get %zu bytes: %s", d->text, bytes, strerror(errno));
+    char *start = (char *)round_up((size_t)mapped, HUGE_PAGE);
+    if (start > mapped)
+        munmap(mapped, (size_t)(start - mapped));
+    size_t rest = (size_t)(mapped + size + HUGE_PAGE - (start + size));
+    if (rest)
+        munmap(start + size, rest);
+    madvise(start, size, MADV_HUGEPAGE); /* advice: refused where the kernel has no huge pages */
+    *memory = start;
+    return TW_OK;
+}
+
+static tw_status cpu_alloc(twi_device *d, size_t bytes, void **memory, tw_error *error)
+{
+    if (bytes > PTRDIFF_MAX - HUGE_PAGE)
+        return twi_fail(error, TW_RESOURCE_EXHAUSTED, "%s: %zu bytes are more than an address space", d->text, bytes);
+    if (bytes >= BIG_BLOCK)
+        return map_pages(d, bytes, memory, error);
+    *memory = twi_alloc_aligned(bytes, 64);
+    if (!*memory)
+        return twi_fail(error, TW_RESOURCE_EXHAUSTED, "%s: cannot get %zu bytes", d->text, bytes);
+    return TW_OK;
+}
+
+static void cpu_free(twi_device *d, void *memory, size_t bytes)
+{
+    (void)d;
+    if (bytes >= BIG_BLOCK)
+        munmap(memory, round_up(bytes, PAGE));
+    else
+        twi_free_aligned(memory);
+}
+
+static tw_status cpu_copy(twi_device *d, void *to, const void *from, size_t bytes, tw_error *error)
+{
+    (void)d, (void)error;
+    memcpy(to, from, bytes);
+    return TW_OK;
+}
+
+/* oneDNN and our own kernels run in the team of the calling thread, which inherits that thread's cores. */
+static tw_status cpu_enter(twi_device *d, tw_error *error)
+{
+    (void)error;
+    omp_set_dynamic(0);
+    omp_set_num_threads(d->threads);
+    return TW_OK;
+}
+
+static void cpu_destroy(twi_device *d)
+{
+    twi_free(d);
+}
+
+static const twi_device_ops cpu_ops = {
+    .type = "CPU",
+    .kind = "cpu",
+    .kernels = twi_cpu_kernels,
+    .alloc = cpu_alloc,
+    .free = cpu_free,
+    .write = cpu_copy,
+    .read = cpu_copy,
+    .enter = cpu_enter,
+    .destroy = cpu_destroy,
+};
+
+twi_device *twi_cpu_device_create(int index, int threads, const int *cores, int num_cores, tw_error *error)
+{
+    cpu_device *cpu = twi_alloc(sizeof *cpu + (size_t)num_cores * sizeof *cores);
+    if (!cpu) {
+        twi_fail_memory(error, "opening a CPU device");
+        return NULL;
+    }
+    twi_device *d = &cpu->base;
+    *d = (twi_device){.ops = &cpu_ops, .threads = threads, .is_host = true};
+    d->name = (twi_device_name){.job = "localhost", .type = "CPU", .id = index};
+    twi_device_name_print(&d->name, d->text, sizeof d->text);
+    if (num_cores) {
+        memcpy(cpu->cores, cores, (size_t)num_cores * sizeof *cores);
+        d->cores = cpu->cores;
+        d->num_cores = num_cores;
+    }
+    snprintf(d->description, sizeof d->description, "CPU, %d thread%s%s", threads, threads == 1 ? "" : "s",
+             num_cores ? " on cores of its own" : "");
+    return d;
+}

@@ -1,0 +1,10 @@
+/* kernels.c - the CPU's kernels, family by family, fastest first.
+ *
+ * A family is an array of rows ended by a row without an op; it lives in the file it is named after. To add one, declare
+ * it here and give it a line in the list. For one op the first family that accepts the shapes wins, so families built on
+ * libraries stand above the plain C loops, which accept everything and are what the others are tested against. */
+#include "device/device.h"
+
+const twi_kernel *const twi_cpu_kernels[] = {
+    NULL,
+};

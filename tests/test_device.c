@@ -1,0 +1,346 @@
+#include "testing.h"
+
+#include "base/thread.h"
+#include "device/device.h"
+#include "device/virtual/virtual.h"
+
+static tw_devices *open_devices(tw_device_options options)
+{
+    tw_error error = {0};
+    tw_devices *devices;
+    assert_ok(tw_devices_create(&options, &devices, &error));
+    return devices;
+}
+
+static void default_devices_are_one_cpu_with_every_core(void **state)
+{
+    (void)state;
+    tw_devices *devices = open_devices((tw_device_options){0});
+    assert_int_equal(tw_devices_count(devices, NULL), 1);
+    tw_device_info info = tw_devices_info(devices, 0);
+    assert_string_equal(info.name, "/job:localhost/replica:0/task:0/device:CPU:0");
+    assert_string_equal(info.kind, "cpu");
+    assert_int_equal(info.threads, twi_usable_cores());
+    tw_devices_destroy(devices);
+}
+
+static void cpu_devices_get_equal_teams_on_cores_of_their_own(void **state)
+{
+    (void)state;
+    int cores = twi_usable_cores();
+    tw_devices *devices = open_devices((tw_device_options){.cpu_devices = cores > 1 ? 2 : 1});
+    for (int i = 0; i < devices->count && cores > 1; i++) {
+        twi_device *d = devices->items[i];
+        assert_int_equal(d->threads, cores / 2);
+        assert_int_equal(d->num_cores, cores / 2);
+        assert_int_equal(d->cores[0], twi_usable_core(i * (cores / 2)));
+    }
+    tw_devices_destroy(devices);
+}
+
+static void more_cpu_devices_than_cores_have_one_free_thread_each(void **state)
+{
+    (void)state;
+    tw_devices *devices = open_devices((tw_device_options){.cpu_devices = twi_usable_cores() + 1});
+    for (int i = 0; i < devices->count; i++) {
+        assert_int_equal(devices->items[i]->threads, 1);
+        assert_null(devices->items[i]->cores);
+    }
+    tw_devices_destroy(devices);
+}
+
+static void virtual_gpus_come_after_the_cpus_in_order_of_number(void **state)
+{
+    (void)state;
+    tw_devices *devices = open_devices((tw_device_options){.cpu_devices = 1, .virtual_gpus = 12});
+    assert_int_equal(tw_devices_count(devices, "CPU"), 1);
+    assert_int_equal(tw_devices_count(devices, "GPU"), 12);
+    assert_string_equal(tw_devices_info(devices, 11).name, "/job:localhost/replica:0/task:0/device:GPU:10");
+    assert_string_equal(tw_devices_info(devices, 3).kind, "virtual");
+    assert_int_equal(tw_devices_info(devices, 3).threads, 1);
+    tw_devices_destroy(devices);
+}
+
+static void the_environment_gives_virtual_gpus_unless_options_do(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_devices *devices;
+    setenv("TOWER_VIRTUAL_GPUS", "3", 1);
+    devices = open_devices((tw_device_options){0});
+    assert_int_equal(tw_devices_count(devices, "GPU"), 3);
+    tw_devices_destroy(devices);
+    devices = open_devices((tw_device_options){.virtual_gpus = 1});
+    assert_int_equal(tw_devices_count(devices, "GPU"), 1);
+    tw_devices_destroy(devices);
+    setenv("TOWER_VIRTUAL_GPUS", "three", 1);
+    assert_fails(tw_devices_create(NULL, &devices, &error), TW_INVALID_ARGUMENT, "TOWER_VIRTUAL_GPUS");
+    assert_null(devices);
+    unsetenv("TOWER_VIRTUAL_GPUS");
+}
+
+static void absurd_numbers_of_devices_are_refused(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_devices *devices;
+    assert_fails(tw_devices_create(&(tw_device_options){.cpu_devices = -1}, &devices, &error), TW_INVALID_ARGUMENT,
+                 "cpu_devices");
+    assert_fails(tw_devices_create(&(tw_device_options){.virtual_gpus = 1 << 30}, &devices, &error),
+                 TW_INVALID_ARGUMENT, "virtual_gpus");
+}
+
+static void memory_is_aligned_zeroed_and_counted_small_and_big(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_devices *devices = open_devices((tw_device_options){.virtual_gpus = 1});
+    static const size_t sizes[] = {0, 1, 63, 4096, ((size_t)1 << 20) - 1, (size_t)1 << 20, ((size_t)5 << 20) + 12345};
+    for (int i = 0; i < devices->count; i++) {
+        twi_device *d = devices->items[i];
+        for (size_t j = 0; j < sizeof sizes / sizeof sizes[0]; j++) {
+            void *memory;
+            int64_t before = tw_allocation_count();
+            assert_ok(twi_device_alloc(d, sizes[j], "a test", &memory, &error));
+            assert_true(tw_allocation_count() > before);
+            assert_int_equal((uintptr_t)memory % 64, 0);
+            assert_int_equal(tw_devices_info(devices, i).memory_used, sizes[j]);
+            const char *bytes = memory;
+            for (size_t k = 0; k < sizes[j]; k++)
+                if (bytes[k])
+                    fail_msg("byte %zu of %zu is not zero", k, sizes[j]);
+            memset(memory, 1, sizes[j]);
+            twi_device_free(d, memory, sizes[j]);
+        }
+        assert_int_equal(tw_devices_info(devices, i).memory_used, 0);
+        assert_int_equal(tw_devices_info(devices, i).memory_peak, sizes[6]);
+    }
+    tw_devices_destroy(devices);
+}
+
+static void a_full_gpu_says_its_limit_its_use_and_the_need(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_devices *devices = open_devices((tw_device_options){.virtual_gpus = 2, .gpu_memory_limit = 1000});
+    twi_device *gpu = devices->items[2];
+    void *memory, *more;
+    assert_ok(twi_device_alloc(gpu, 600, "weights", &memory, &error));
+    assert_fails(twi_device_alloc(gpu, 401, "conv1's output", &more, &error), TW_RESOURCE_EXHAUSTED,
+                 "device:GPU:1 has no room for conv1's output: limit 1000 bytes, used 600, needed 401 more");
+    assert_null(more);
+    assert_fails(twi_device_alloc(gpu, SIZE_MAX, "everything", &more, &error), TW_RESOURCE_EXHAUSTED, "limit 1000");
+    assert_ok(twi_device_alloc(gpu, 400, "the rest", &more, &error));
+    twi_device_free(gpu, more, 400);
+    twi_device_free(gpu, memory, 600);
+    tw_devices_destroy(devices);
+}
+
+static void copies_go_between_any_two_devices(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_devices *devices = open_devices((tw_device_options){.cpu_devices = 2, .virtual_gpus = 2});
+    for (int i = 0; i < devices->count; i++)
+        for (int j = 0; j < devices->count; j++) {
+            twi_device *from = devices->items[i], *to = devices->items[j];
+            void *a, *b;
+            char back[8] = "";
+            assert_ok(twi_device_alloc(from, 8, "a", &a, &error));
+            assert_ok(twi_device_alloc(to, 8, "b", &b, &error));
+            assert_ok(from->ops->write(from, a, "towers!", 8, &error));
+            assert_ok(twi_device_copy(to, b, from, a, 8, &error));
+            assert_ok(to->ops->read(to, back, b, 8, &error));
+            assert_string_equal(back, "towers!");
+            twi_device_free(from, a, 8);
+            twi_device_free(to, b, 8);
+        }
+    tw_devices_destroy(devices);
+}
+
+/* ---- kernels ------------------------------------------------------------------------------------------------ */
+
+static tw_status double_it(const twi_run *r)
+{
+    const float *x = r->inputs[0];
+    float *y = r->outputs[0];
+    for (int64_t i = 0; i < r->output_operands[0].elements; i++)
+        y[i] = 2 * x[i];
+    return TW_OK;
+}
+
+static tw_status needs_even(twi_prepare *p)
+{
+    p->workspace = 64;
+    return p->inputs[0].elements % 2 ? twi_fail(p->error, TW_UNIMPLEMENTED, "an odd number of elements") : TW_OK;
+}
+
+static tw_status always_fails(twi_prepare *p)
+{
+    return twi_fail(p->error, TW_RESOURCE_EXHAUSTED, "no scratch");
+}
+
+static const twi_kernel fast[] = {
+    {"Double", "fast", TWI_TYPE(TW_FLOAT32), needs_even, double_it, NULL},
+    {"Broken", "fast", 0, always_fails, double_it, NULL},
+    {0},
+};
+static const twi_kernel plain[] = {
+    {"Double", "plain", TWI_TYPE(TW_FLOAT32), NULL, double_it, NULL},
+    {"Even", "plain", 0, needs_even, double_it, NULL},
+    {"MatMul", "plain", TWI_NUMBER_TYPES, NULL, double_it, NULL},
+    {0},
+};
+static const twi_kernel *const families[] = {fast, plain, NULL};
+
+static twi_operand floats(int64_t count)
+{
+    return (twi_operand){.dtype = TW_FLOAT32, .shape = TW_SHAPE(count), .elements = count, .bytes = 4 * (size_t)count};
+}
+
+static void the_fastest_kernel_that_accepts_is_prepared(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    twi_device_ops ops = {.type = "CPU", .kind = "test", .kernels = families};
+    twi_device d = {.ops = &ops, .text = "/device:CPU:0"};
+    tw_attr t = tw_attr_type("T", TW_FLOAT32), half = tw_attr_type("T", TW_FLOAT16);
+    twi_attrs attrs = {&t, 1}, halves = {&half, 1};
+    const twi_kernel *kernel;
+    twi_operand odd = floats(3), even = floats(4);
+    twi_prepare p = {.op = "Double", .node = "n", .attrs = &attrs, .inputs = &even, .outputs = &even,
+                     .num_inputs = 1, .num_outputs = 1, .device = &d, .error = &error};
+
+    assert_ok(twi_device_prepare(&d, &p, false, &kernel));
+    assert_string_equal(kernel->name, "fast");
+    assert_int_equal(p.workspace, 64);
+    assert_ok(twi_device_prepare(&d, &p, true, &kernel));
+    assert_string_equal(kernel->name, "plain");
+    p.inputs = &odd;
+    assert_ok(twi_device_prepare(&d, &p, false, &kernel));
+    assert_string_equal(kernel->name, "plain");
+    assert_int_equal(p.workspace, 0); /* what the first row left is gone */
+
+    p.op = "Even";
+    assert_fails(twi_device_prepare(&d, &p, false, &kernel), TW_UNIMPLEMENTED,
+                 "/device:CPU:0 has no kernel for Even of type float (node 'n'): an odd number of elements");
+    p.op = "Broken";
+    assert_fails(twi_device_prepare(&d, &p, false, &kernel), TW_RESOURCE_EXHAUSTED, "no scratch");
+    p.op = "Double";
+    p.attrs = &halves;
+    assert_fails(twi_device_prepare(&d, &p, false, &kernel), TW_UNIMPLEMENTED, "Double of type half");
+    assert_true(twi_device_has_kernel(&d, "Double", &attrs));
+    assert_false(twi_device_has_kernel(&d, "Double", &halves));
+    assert_false(twi_device_has_kernel(&d, "Treble", &attrs));
+}
+
+static void the_type_of_a_node_is_t_then_dtype_then_the_first(void **state)
+{
+    (void)state;
+    tw_attr list[] = {tw_attr_int("N", 2), tw_attr_type("SrcT", TW_INT8), tw_attr_type("dtype", TW_INT64),
+                      tw_attr_type("T", TW_FLOAT64)};
+    assert_int_equal(twi_kernel_type(&(twi_attrs){list, 4}), TW_FLOAT64);
+    assert_int_equal(twi_kernel_type(&(twi_attrs){list, 3}), TW_INT64);
+    assert_int_equal(twi_kernel_type(&(twi_attrs){list, 2}), TW_INT8);
+    assert_int_equal(twi_kernel_type(&(twi_attrs){list, 1}), TW_INVALID_DTYPE);
+}
+
+static void a_gpu_computes_with_floats_and_passes_integers_through(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *op;
+        tw_dtype type;
+        bool supported;
+    } table[] = {
+        {"MatMul", TW_FLOAT32, true},      {"MatMul", TW_INT32, false},      {"BatchMatMul", TW_INT32, false},
+        {"Conv2D", TW_FLOAT32, true},      {"Const", TW_INT32, true},        {"Const", TW_INT64, true},
+        {"Const", TW_STRING, false},       {"Shape", TW_FLOAT32, true},      {"Reshape", TW_INT32, true},
+        {"Add", TW_INT32, true},           {"Add", TW_INT64, true},          {"Mean", TW_INT32, false},
+        {"Sum", TW_INT64, true},           {"Identity", TW_STRING, false},   {"NoOp", TW_INVALID_DTYPE, true},
+        {"VarHandleOp", TW_INT64, true},   {"VarHandleOp", TW_INT32, false}, {"StridedSlice", TW_UINT8, false},
+        {"StridedSlice", TW_INT32, true},  {"Pad", TW_INT64, false},         {"Relu", TW_INT32, false},
+        {"ArgMax", TW_FLOAT32, true},      {"Relu6", TW_FLOAT16, true},      {"LRN", TW_FLOAT16, false},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (twi_gpu_supports(table[i].op, table[i].type) != table[i].supported)
+            fail_msg("%s of %s", table[i].op, tw_dtype_name(table[i].type));
+}
+
+/* ---- faults of virtual GPUs --------------------------------------------------------------------------------- */
+
+static void a_virtual_gpu_faults_on_memory_that_is_not_its_own(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_devices *devices = open_devices((tw_device_options){.virtual_gpus = 2});
+    twi_device *cpu = devices->items[0], *gpu0 = devices->items[1], *gpu1 = devices->items[2];
+    twi_operand four = floats(4), five = floats(5);
+    void *host, *mine, *other, *scratch;
+    float values[4] = {1, 2, 3, 4};
+    assert_ok(twi_device_alloc(cpu, 16, "host", &host, &error));
+    assert_ok(twi_device_alloc(gpu1, 16, "mine", &mine, &error));
+    assert_ok(twi_device_alloc(gpu1, 16, "scratch", &scratch, &error));
+    assert_ok(twi_device_alloc(gpu0, 16, "other", &other, &error));
+    assert_ok(gpu1->ops->write(gpu1, mine, values, 16, &error));
+
+    twi_run run = {.inputs = (const void *const[]){mine}, .outputs = (void *const[]){mine}, .input_operands = &four,
+                   .output_operands = &four, .num_inputs = 1, .num_outputs = 1, .threads = 1, .node = "y",
+                   .error = &error};
+    assert_ok(gpu1->ops->launch(gpu1, &plain[0], &run));
+    assert_ok(gpu1->ops->read(gpu1, values, mine, 16, &error));
+    assert_true(values[3] == 8);
+
+    run.inputs = (const void *const[]){host};
+    assert_fails(gpu1->ops->launch(gpu1, &plain[0], &run), TW_INTERNAL,
+                 "Double 'y', input 0: /device:GPU:1 cannot read memory of /device:CPU:0");
+    run.inputs = (const void *const[]){other};
+    assert_fails(gpu1->ops->launch(gpu1, &plain[0], &run), TW_INTERNAL, "cannot read memory of /device:GPU:0");
+    run.inputs = (const void *const[]){mine};
+    run.outputs = (void *const[]){other};
+    assert_fails(gpu1->ops->launch(gpu1, &plain[0], &run), TW_INTERNAL,
+                 "Double 'y', output 0: /device:GPU:1 cannot write memory of /device:GPU:0");
+    run.outputs = (void *const[]){mine};
+    run.output_operands = &five;
+    assert_fails(gpu1->ops->launch(gpu1, &plain[0], &run), TW_INTERNAL, "its block ends before");
+    run.output_operands = &four;
+    run.workspace = host;
+    assert_fails(gpu1->ops->launch(gpu1, &plain[0], &run), TW_INTERNAL, "workspace 0");
+    run.workspace = scratch;
+    assert_ok(gpu1->ops->launch(gpu1, &plain[0], &run));
+
+    twi_resource variable = {.name = "w", .device = gpu0, .memory = other};
+    twi_operand handle = {.dtype = TW_RESOURCE, .resource = &variable};
+    run.input_operands = &handle;
+    assert_fails(gpu1->ops->launch(gpu1, &plain[0], &run), TW_INTERNAL, "cannot read memory of /device:GPU:0 ('w')");
+
+    assert_fails(gpu1->ops->write(gpu1, other, values, 16, &error), TW_INTERNAL, "cannot write memory of");
+    assert_fails(gpu1->ops->read(gpu1, values, host, 16, &error), TW_INTERNAL, "cannot read memory of");
+    assert_fails(gpu1->ops->copy_from(gpu1, mine, gpu0, mine, 16, &error), TW_INTERNAL,
+                 "/device:GPU:0 cannot read memory of /device:GPU:1");
+    twi_device_free(gpu1, mine, 16);
+    assert_fails(gpu1->ops->read(gpu1, values, mine, 16, &error), TW_INTERNAL, "cannot read");
+    twi_device_free(cpu, host, 16);
+    tw_devices_destroy(devices); /* frees what its devices still hold */
+}
+
+int main(void)
+{
+    unsetenv("TOWER_VIRTUAL_GPUS");
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(default_devices_are_one_cpu_with_every_core),
+        cmocka_unit_test(cpu_devices_get_equal_teams_on_cores_of_their_own),
+        cmocka_unit_test(more_cpu_devices_than_cores_have_one_free_thread_each),
+        cmocka_unit_test(virtual_gpus_come_after_the_cpus_in_order_of_number),
+        cmocka_unit_test(the_environment_gives_virtual_gpus_unless_options_do),
+        cmocka_unit_test(absurd_numbers_of_devices_are_refused),
+        cmocka_unit_test(memory_is_aligned_zeroed_and_counted_small_and_big),
+        cmocka_unit_test(a_full_gpu_says_its_limit_its_use_and_the_need),
+        cmocka_unit_test(copies_go_between_any_two_devices),
+        cmocka_unit_test(the_fastest_kernel_that_accepts_is_prepared),
+        cmocka_unit_test(the_type_of_a_node_is_t_then_dtype_then_the_first),
+        cmocka_unit_test(a_gpu_computes_with_floats_and_passes_integers_through),
+        cmocka_unit_test(a_virtual_gpu_faults_on_memory_that_is_not_its_own),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
