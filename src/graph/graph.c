@@ -423,7 +423,7 @@ static tw_node *finish_node(tw_graph *graph, tw_node *node, const tw_output *inp
     if (fits && twi_infer_shapes(node, &error) != TW_OK) {
         twi_graph_latch(graph, &error);
     } else {
-        node->id = graph->nodes.count;
+        node->order = node->id = graph->nodes.count;
         fits = fits && twi_push(&graph->nodes, node) && twi_map_put(&graph->by_name, node->name, node);
         if (!fits) {
             if (graph->nodes.count > node->id)

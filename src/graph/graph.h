@@ -25,7 +25,8 @@ struct tw_node {
     tw_dtype *output_types;
     tw_shape *output_shapes;   /* of a resource output: shape of the variable behind it */
     tw_dtype resource_dtype;   /* of a node that makes a resource: dtype behind the handle */
-    int assigned;              /* index of the device it was placed on; -1 before */
+    int assigned;              /* index of the device it was placed on; -1 before. Only in plans' copies */
+    int order;                 /* its rank among nodes that are ready; id in a user's graph, inherited by rewrites */
 };
 
 typedef struct twi_collection {
