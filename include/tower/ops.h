@@ -18,6 +18,18 @@ extern "C" {
 
 /* ---- random numbers (src/ops/random.c) --------------------------------------------------------------------- */
 
+/* TensorFlow's streams, bit for bit: the same seeds give the same numbers. seed 0: derived from the graph's seed
+ * (tw_graph_set_seed) and the number of nodes so far; without a graph seed different in every session. A node goes on
+ * in its stream from run to run; checkpoints keep the place. shape is an int32 or int64 vector. */
+TW_API tw_output tw_random_uniform(tw_graph *graph, tw_output shape, tw_dtype dtype, int64_t seed); /* [0, 1) */
+/* low <= x < high, both int32 or int64 scalars */
+TW_API tw_output tw_random_uniform_int(tw_graph *graph, tw_output shape, tw_output low, tw_output high, int64_t seed);
+TW_API tw_output tw_random_normal(tw_graph *graph, tw_output shape, tw_dtype dtype, int64_t seed); /* mean 0, sd 1 */
+TW_API tw_output tw_truncated_normal(tw_graph *graph, tw_output shape, tw_dtype dtype, int64_t seed); /* |x| < 2 */
+TW_API tw_output tw_random_shuffle(tw_graph *graph, tw_output value, int64_t seed); /* permutes along axis 0 */
+/* Class numbers (int64 [N, num_samples]) drawn with probabilities softmax(logits), logits [N, classes]. */
+TW_API tw_output tw_multinomial(tw_graph *graph, tw_output logits, tw_output num_samples, int64_t seed);
+
 /* ---- state: variables and their updates (src/ops/state.c) -------------------------------------------------- */
 
 /* Each takes the handle of a variable (tw_variable.handle). Those that change it have no output and return the node

@@ -23,6 +23,8 @@ typedef struct twi_resource {
     twi_device *device;     /* where `memory` lies */
     void *memory;           /* a variable's buffer, fixed for the session's life */
     bool initialized;       /* a variable has its value; guarded by the session's run lock */
+    int64_t counters[4];    /* of a stream of random numbers or data: where it stands. Checkpoints keep them, and a */
+    int num_counters;       /* restored stream goes on from there; 0: a stream that has not begun, or none at all */
     void *object;           /* of other resources (streams, pipelines) */
     void (*destroy)(void *object);
     struct twi_resource *next;

@@ -126,8 +126,7 @@ const twi_op twi_state_ops[] = {
 static tw_output add(tw_graph *graph, const char *op, const tw_output *inputs, int num_inputs, const tw_attr *attrs,
                      int num_attrs)
 {
-    tw_node *node = tw_add_node(graph, op, NULL, inputs, num_inputs, attrs, num_attrs);
-    return node ? tw_node_output(node, node->num_outputs ? 0 : -1) : (tw_output){0};
+    return tw_node_output(tw_add_node(graph, op, NULL, inputs, num_inputs, attrs, num_attrs), 0);
 }
 
 /* An op on a handle that has to be told the type of the variable behind it. */

@@ -1,0 +1,98 @@
+/* random.c - ops that draw from random streams.
+ * Lives here:  signatures, shape rules and builders, which give each node its seeds.
+ * Never here:  the streams themselves (base/philox.c, device/.../random.c). */
+#include "graph/graph.h"
+
+#include <tower/ops.h>
+
+/* The shape is what input 0 spells. */
+static tw_status shape_from_input(twi_inference *c)
+{
+    tw_status status = twi_expect_rank(c, 0, 1);
+    c->outputs[0] = twi_shape_of_value(c->input_values[0]);
+    if (!c->input_values[0] && c->inputs[0].rank == 1 && c->inputs[0].dims[0] == 0)
+        c->outputs[0] = TW_SCALAR;
+    return status;
+}
+
+static tw_status uniform_int_shape(twi_inference *c)
+{
+    tw_status status = shape_from_input(c);
+    for (int i = 1; i < 3 && status == TW_OK; i++)
+        status = twi_expect_rank(c, i, 0);
+    return status;
+}
+
+static tw_status multinomial_shape(twi_inference *c)
+{
+    tw_status status = twi_expect_rank(c, 0, 2);
+    if (status == TW_OK)
+        status = twi_expect_rank(c, 1, 0);
+    int64_t samples = c->input_values[1] ? (int64_t)tw_tensor_value(c->input_values[1], 0) : -1;
+    if (status == TW_OK && c->input_values[1] && samples < 0)
+        return twi_fail(c->error, TW_INVALID_ARGUMENT, "num_samples is %lld, expected 0 or more", (long long)samples);
+    c->outputs[0] = (tw_shape){2, {c->inputs[0].rank == 2 ? c->inputs[0].dims[0] : -1, samples}};
+    return status;
+}
+
+#define SEEDS "seed:int=0; seed2:int=0; "
+#define FLOAT "{half,bfloat16,float,double}"
+
+const twi_op twi_random_ops[] = {
+    {"RandomUniform", "shape:T", "output:dtype", SEEDS "dtype:" FLOAT "; T:{int32,int64}", shape_from_input,
+     twi_not_differentiable, TWI_STATEFUL},
+    {"RandomUniformInt", "shape:T, minval:Tout, maxval:Tout", "output:Tout",
+     SEEDS "Tout:{int32,int64}; T:{int32,int64}", uniform_int_shape, twi_not_differentiable, TWI_STATEFUL},
+    {"RandomStandardNormal", "shape:T", "output:dtype", SEEDS "dtype:" FLOAT "; T:{int32,int64}", shape_from_input,
+     twi_not_differentiable, TWI_STATEFUL},
+    {"TruncatedNormal", "shape:T", "output:dtype", SEEDS "dtype:" FLOAT "; T:{int32,int64}", shape_from_input,
+     twi_not_differentiable, TWI_STATEFUL},
+    {"RandomShuffle", "value:T", "output:T", SEEDS "T:type", twi_shape_same, NULL, TWI_STATEFUL},
+    {"Multinomial", "logits:T, num_samples:int32", "output:output_dtype",
+     SEEDS "T:{float,double,int32,uint8,int16,int8,int64,bfloat16,half}; output_dtype:{int32,int64}=int64",
+     multinomial_shape, twi_not_differentiable, TWI_STATEFUL},
+    {0},
+};
+
+/* ---- builders ---------------------------------------------------------------------------------------------- */
+
+/* Adds a random op with its seeds and, if dtype_name is given, that type attribute. */
+static tw_output add(tw_graph *graph, const char *op, int64_t seed, const tw_output *inputs, int num_inputs,
+                     const char *dtype_name, tw_dtype dtype)
+{
+    int64_t seeds[2];
+    twi_op_seeds(graph, seed, seeds);
+    tw_attr attrs[] = {tw_attr_int("seed", seeds[0]), tw_attr_int("seed2", seeds[1]),
+                       tw_attr_type(dtype_name ? dtype_name : "", dtype)};
+    return tw_node_output(tw_add_node(graph, op, NULL, inputs, num_inputs, attrs, dtype_name ? 3 : 2), 0);
+}
+
+tw_output tw_random_uniform(tw_graph *graph, tw_output shape, tw_dtype dtype, int64_t seed)
+{
+    return add(graph, "RandomUniform", seed, &shape, 1, "dtype", dtype);
+}
+
+tw_output tw_random_uniform_int(tw_graph *graph, tw_output shape, tw_output low, tw_output high, int64_t seed)
+{
+    return add(graph, "RandomUniformInt", seed, (tw_output[]){shape, low, high}, 3, NULL, TW_INVALID_DTYPE);
+}
+
+tw_output tw_random_normal(tw_graph *graph, tw_output shape, tw_dtype dtype, int64_t seed)
+{
+    return add(graph, "RandomStandardNormal", seed, &shape, 1, "dtype", dtype);
+}
+
+tw_output tw_truncated_normal(tw_graph *graph, tw_output shape, tw_dtype dtype, int64_t seed)
+{
+    return add(graph, "TruncatedNormal", seed, &shape, 1, "dtype", dtype);
+}
+
+tw_output tw_random_shuffle(tw_graph *graph, tw_output value, int64_t seed)
+{
+    return add(graph, "RandomShuffle", seed, &value, 1, NULL, TW_INVALID_DTYPE);
+}
+
+tw_output tw_multinomial(tw_graph *graph, tw_output logits, tw_output num_samples, int64_t seed)
+{
+    return add(graph, "Multinomial", seed, (tw_output[]){logits, num_samples}, 2, NULL, TW_INVALID_DTYPE);
+}
