@@ -5,6 +5,10 @@
  * data. A list goes from the fastest kernel to the plain C loop that accepts everything; prepare() says no with
  * TW_UNIMPLEMENTED and the next row is asked.
  *
+ * Strings live on the host alone. Their buffers are arrays of tw_string, each output's own: empty at first, never shared
+ * or used for anything else, freed with the plan. A kernel puts a value in with twi_string_set(), the one thing that
+ * run() may allocate.
+ *
  * A kernel knows tensors, attributes and its device, and no graph. */
 #ifndef TWI_KERNEL_H
 #define TWI_KERNEL_H

@@ -47,7 +47,7 @@ const twi_op twi_random_ops[] = {
      twi_not_differentiable, TWI_STATEFUL},
     {"TruncatedNormal", "shape:T", "output:dtype", SEEDS "dtype:" FLOAT "; T:{int32,int64}", shape_from_input,
      twi_not_differentiable, TWI_STATEFUL},
-    {"RandomShuffle", "value:T", "output:T", SEEDS "T:type", twi_shape_same, NULL, TWI_STATEFUL},
+    {"RandomShuffle", "value:T", "output:T", SEEDS "T:type", twi_shape_same, NULL, TWI_STATEFUL | TWI_HOST_ONLY},
     {"Multinomial", "logits:T, num_samples:int32", "output:output_dtype",
      SEEDS "T:{float,double,int32,uint8,int16,int8,int64,bfloat16,half}; output_dtype:{int32,int64}=int64",
      multinomial_shape, twi_not_differentiable, TWI_STATEFUL},

@@ -135,20 +135,24 @@ void *tw_tensor_data(const tw_tensor *tensor)
     return tensor->data;
 }
 
+bool twi_string_set(tw_string *string, const void *data, size_t size)
+{
+    char *copy = size < SIZE_MAX ? twi_resize(NULL, size + 1) : NULL;
+    if (!copy)
+        return false;
+    if (size)
+        memcpy(copy, data, size);
+    copy[size] = 0;
+    twi_free(string->data);
+    *string = (tw_string){copy, size};
+    return true;
+}
+
 tw_status tw_tensor_set_string(tw_tensor *tensor, int64_t i, const char *data, size_t bytes)
 {
     if (tensor->dtype != TW_STRING || i < 0 || i >= tensor->elements)
         return TW_INVALID_ARGUMENT;
-    char *copy = twi_resize(NULL, bytes + 1);
-    if (!copy)
-        return TW_RESOURCE_EXHAUSTED;
-    if (bytes)
-        memcpy(copy, data, bytes);
-    copy[bytes] = 0;
-    tw_string *string = (tw_string *)tensor->data + i;
-    twi_free(string->data);
-    *string = (tw_string){copy, bytes};
-    return TW_OK;
+    return twi_string_set((tw_string *)tensor->data + i, data, bytes) ? TW_OK : TW_RESOURCE_EXHAUSTED;
 }
 
 double tw_tensor_value(const tw_tensor *tensor, int64_t i)

@@ -22,4 +22,8 @@ static inline bool twi_tensor_is_sole(const tw_tensor *tensor)
     return tensor->owned && atomic_load_explicit(&tensor->references, memory_order_acquire) == 1;
 }
 
+/* Replaces a string by a copy of `size` bytes, with a 0 behind them; the old bytes are freed. False when out of memory:
+ * then nothing changed. */
+bool twi_string_set(tw_string *string, const void *data, size_t size);
+
 #endif
