@@ -5,6 +5,10 @@
 #include <stdarg.h>
 #include <tower/status.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Writes code and message into error (NULL is fine) and returns code: `return twi_fail(error, TW_NOT_FOUND, ...)`. */
 tw_status twi_fail(tw_error *error, tw_status code, const char *format, ...) TW_PRINTF(3, 4);
 tw_status twi_vfail(tw_error *error, tw_status code, const char *format, va_list arguments);
@@ -23,4 +27,7 @@ tw_status twi_prefix(tw_error *error, const char *format, ...) TW_PRINTF(2, 3);
             goto done;                                                                                                 \
     } while (0)
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -5,9 +5,11 @@
  * libraries stand above the plain C loops, which accept everything and are what the others are tested against. */
 #include "device/device.h"
 
+extern const twi_kernel twi_onednn_conv_kernels[], twi_onednn_matmul_kernels[];
 extern const twi_kernel twi_cpu_state_kernels[], twi_cpu_random_kernels[];
 
 const twi_kernel *const twi_cpu_kernels[] = {
+    twi_onednn_conv_kernels, twi_onednn_matmul_kernels,
     twi_cpu_state_kernels, twi_cpu_random_kernels,
     NULL,
 };

@@ -1,0 +1,308 @@
+/* test_onednn.c - the oneDNN kernel rows against loops that spell the definition out. */
+#include "testing.h"
+
+#include "base/memory.h"
+#include "device/cpu/onednn.h"
+#include "device/device.h"
+#include "tensor/window.h"
+
+static tw_devices *devices;
+
+static int open_devices(void **state)
+{
+    (void)state;
+    tw_error error;
+    return tw_devices_create(&(tw_device_options){.cpu_threads = 2, .no_gpus = true}, &devices, &error);
+}
+
+static int close_devices(void **state)
+{
+    (void)state;
+    tw_devices_destroy(devices);
+    return 0;
+}
+
+/* ---- running one kernel ------------------------------------------------------------------------------------ */
+
+typedef struct value {
+    twi_operand operand;
+    void *data;
+} value;
+
+static value make(tw_dtype dtype, tw_shape shape)
+{
+    value v = {.operand = {.dtype = dtype, .shape = shape, .elements = tw_shape_elements(shape)}};
+    v.operand.bytes = (size_t)v.operand.elements * tw_dtype_size(dtype);
+    v.data = twi_alloc_aligned(v.operand.bytes, 64);
+    assert_non_null(v.data);
+    return v;
+}
+
+static void put(value *v, int64_t i, float x)
+{
+    if (v->operand.dtype == TW_BFLOAT16)
+        ((uint16_t *)v->data)[i] = tw_float_to_bfloat16(x);
+    else
+        ((float *)v->data)[i] = x;
+}
+
+static float get(const value *v, int64_t i)
+{
+    return v->operand.dtype == TW_BFLOAT16 ? tw_bfloat16_to_float(((uint16_t *)v->data)[i]) : ((float *)v->data)[i];
+}
+
+/* Small multiples of 1/8 in [-1, 1): exact in every type. */
+static value filled(tw_dtype dtype, tw_shape shape, unsigned seed)
+{
+    value v = make(dtype, shape);
+    for (int64_t i = 0; i < v.operand.elements; i++) {
+        seed = seed * 1664525 + 1013904223;
+        put(&v, i, (float)((int)(seed >> 28) - 8) / 8);
+    }
+    return v;
+}
+
+static void drop(value *v)
+{
+    twi_free_aligned(v->data);
+}
+
+#define MOST 4
+
+/* Prepares `op` for the device's fastest kernel that is called `name`, runs it and releases it. */
+static tw_status run(const char *op, const char *name, const tw_attr *attrs, int num_attrs, value *inputs,
+                     int num_inputs, value *outputs, int num_outputs, tw_error *error)
+{
+    twi_operand in[MOST], out[MOST];
+    const void *from[MOST];
+    void *to[MOST];
+    const twi_kernel *kernel;
+    twi_attrs list = {(twi_attr *)attrs, num_attrs};
+    twi_device *device = devices->items[0];
+    for (int i = 0; i < num_inputs; i++)
+        in[i] = inputs[i].operand, from[i] = inputs[i].data;
+    for (int i = 0; i < num_outputs; i++)
+        out[i] = outputs[i].operand, to[i] = outputs[i].data;
+    twi_prepare p = {.op = op, .node = "n", .attrs = &list, .num_inputs = num_inputs, .num_outputs = num_outputs,
+                     .inputs = in, .outputs = out, .device = device, .threads = device->threads, .error = error};
+    tw_status status = twi_device_prepare(device, &p, false, &kernel);
+    if (status != TW_OK)
+        return status;
+    assert_string_equal(kernel->name, name);
+    void *workspace = twi_alloc_aligned(p.workspace + 1, 64);
+    status = kernel->run(&(twi_run){.state = p.state, .inputs = from, .outputs = to, .workspace = workspace,
+                                    .input_operands = in, .output_operands = out, .num_inputs = num_inputs,
+                                    .num_outputs = num_outputs, .threads = device->threads, .node = "n",
+                                    .error = error});
+    kernel->release(p.state);
+    twi_free_aligned(workspace);
+    return status;
+}
+
+static void assert_near(const value *found, const value *expected)
+{
+    double tolerance = found->operand.dtype == TW_BFLOAT16 ? 0.01 : 1e-5;
+    for (int64_t i = 0; i < found->operand.elements; i++)
+        if (!(fabs(get(found, i) - get(expected, i)) <= tolerance * fmax(1, fabs(get(expected, i)))))
+            fail_msg("element %lld: %g, expected %g", (long long)i, get(found, i), get(expected, i));
+}
+
+/* ---- convolutions ------------------------------------------------------------------------------------------ */
+
+typedef struct conv_case {
+    int64_t n, h, w, c, k, kh, kw, stride, dilation;
+    const char *padding;
+} conv_case;
+
+static const conv_case conv_cases[] = {
+    {2, 8, 9, 3, 16, 5, 5, 1, 1, "SAME"},   {3, 7, 6, 16, 8, 3, 3, 1, 1, "VALID"},
+    {2, 9, 9, 8, 16, 3, 2, 2, 1, "SAME"},   {1, 10, 10, 4, 4, 3, 3, 1, 2, "SAME"},
+    {2, 5, 5, 32, 16, 1, 1, 2, 1, "VALID"}, {1, 6, 6, 16, 16, 3, 3, 3, 1, "VALID"},
+};
+
+/* Calls visit(image cell, filter cell, output cell) for every product of the convolution. */
+static void each_product(const conv_case *t, const twi_window *w, void (*visit)(value *, int64_t, int64_t, int64_t),
+                         value *v)
+{
+    for (int64_t n = 0; n < t->n; n++)
+        for (int64_t oy = 0; oy < w->output[0]; oy++)
+            for (int64_t ox = 0; ox < w->output[1]; ox++)
+                for (int64_t ky = 0; ky < t->kh; ky++)
+                    for (int64_t kx = 0; kx < t->kw; kx++) {
+                        int64_t y = oy * t->stride - w->before[0] + ky * t->dilation;
+                        int64_t x = ox * t->stride - w->before[1] + kx * t->dilation;
+                        if (y < 0 || y >= t->h || x < 0 || x >= t->w)
+                            continue;
+                        for (int64_t c = 0; c < t->c; c++)
+                            for (int64_t k = 0; k < t->k; k++)
+                                visit(v, ((n * t->h + y) * t->w + x) * t->c + c,
+                                      ((ky * t->kw + kx) * t->c + c) * t->k + k,
+                                      ((n * w->output[0] + oy) * w->output[1] + ox) * t->k + k);
+                    }
+}
+
+/* v: image, filter, output, result (float) */
+static void visit_forward(value *v, int64_t x, int64_t f, int64_t y)
+{
+    ((float *)v[3].data)[y] += get(&v[0], x) * get(&v[1], f);
+}
+
+static void visit_input_gradient(value *v, int64_t x, int64_t f, int64_t y)
+{
+    ((float *)v[3].data)[x] += get(&v[1], f) * get(&v[2], y);
+}
+
+static void visit_filter_gradient(value *v, int64_t x, int64_t f, int64_t y)
+{
+    ((float *)v[3].data)[f] += get(&v[0], x) * get(&v[2], y);
+}
+
+static void check_convolution(const conv_case *t, tw_dtype dtype)
+{
+    tw_error error = {0};
+    int64_t strides[] = {1, t->stride, t->stride, 1}, dilations[] = {1, t->dilation, t->dilation, 1};
+    tw_attr attrs[] = {tw_attr_type("T", dtype), tw_attr_ints("strides", strides, 4),
+                       tw_attr_ints("dilations", dilations, 4), tw_attr_string("padding", t->padding),
+                       tw_attr_bool("relu", true)};
+    twi_attrs list = {attrs, 4};
+    tw_shape image = TW_SHAPE(t->n, t->h, t->w, t->c), filter = TW_SHAPE(t->kh, t->kw, t->c, t->k);
+    twi_window window;
+    assert_ok(twi_window_lay(&list, image, &filter, &window, &error));
+    tw_shape output = twi_window_output(&window, image, t->k);
+
+    value x = filled(dtype, image, 1), f = filled(dtype, filter, 2), bias = filled(dtype, TW_SHAPE(t->k), 3);
+    value y = make(dtype, output), dy = filled(dtype, output, 4), dx = make(dtype, image), df = make(dtype, filter);
+    value db = make(dtype, TW_SHAPE(t->k)), sizes = make(TW_INT32, TW_SHAPE(4));
+    value y0 = make(TW_FLOAT32, output), dx0 = make(TW_FLOAT32, image), df0 = make(TW_FLOAT32, filter);
+    value db0 = make(TW_FLOAT32, TW_SHAPE(t->k));
+
+    each_product(t, &window, visit_forward, (value[]){x, f, dy, y0});
+    assert_ok(run("Conv2D", "onednn", attrs, 4, (value[]){x, f}, 2, &y, 1, &error));
+    assert_near(&y, &y0);
+    for (int64_t i = 0; i < y0.operand.elements; i++)
+        put(&y0, i, fmaxf(0, get(&y0, i) + get(&bias, i % t->k)));
+    assert_ok(run("_FusedConv2D", "onednn", attrs, 5, (value[]){x, f, bias}, 3, &y, 1, &error));
+    assert_near(&y, &y0);
+
+    each_product(t, &window, visit_input_gradient, (value[]){x, f, dy, dx0});
+    assert_ok(run("Conv2DBackpropInput", "onednn", attrs, 4, (value[]){sizes, f, dy}, 3, &dx, 1, &error));
+    assert_near(&dx, &dx0);
+
+    each_product(t, &window, visit_filter_gradient, (value[]){x, f, dy, df0});
+    for (int64_t i = 0; i < dy.operand.elements; i++)
+        ((float *)db0.data)[i % t->k] += get(&dy, i);
+    assert_ok(run("Conv2DBackpropFilter", "onednn", attrs, 4, (value[]){x, sizes, dy}, 3, &df, 1, &error));
+    assert_near(&df, &df0);
+    memset(df.data, 0, df.operand.bytes);
+    assert_ok(run("_Conv2DBackpropFilterBias", "onednn", attrs, 4, (value[]){x, sizes, dy}, 3, (value[]){df, db}, 2,
+                  &error));
+    assert_near(&df, &df0);
+    assert_near(&db, &db0);
+
+    value *all[] = {&x, &f, &bias, &y, &dy, &dx, &df, &db, &sizes, &y0, &dx0, &df0, &db0};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        drop(all[i]);
+}
+
+static void convolutions_and_their_gradients_follow_the_definition(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof conv_cases / sizeof *conv_cases; i++)
+        check_convolution(&conv_cases[i], TW_FLOAT32);
+}
+
+static void bfloat16_convolutions_agree_where_the_cpu_has_the_type(void **state)
+{
+    (void)state;
+    if (!twi_dnnl_has_type(TW_BFLOAT16))
+        skip();
+    for (size_t i = 0; i < sizeof conv_cases / sizeof *conv_cases; i++)
+        check_convolution(&conv_cases[i], TW_BFLOAT16);
+}
+
+static void channels_first_images_are_left_to_other_kernels(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    int64_t ones[] = {1, 1, 1, 1};
+    tw_attr attrs[] = {tw_attr_type("T", TW_FLOAT32), tw_attr_ints("strides", ones, 4),
+                       tw_attr_string("padding", "SAME"), tw_attr_string("data_format", "NCHW")};
+    value x = make(TW_FLOAT32, TW_SHAPE(1, 3, 4, 4)), f = make(TW_FLOAT32, TW_SHAPE(3, 3, 3, 2));
+    value y = make(TW_FLOAT32, TW_SHAPE(1, 2, 4, 4));
+    extern const twi_kernel twi_onednn_conv_kernels[];
+    twi_operand in[] = {x.operand, f.operand};
+    twi_attrs list = {attrs, 4};
+    twi_prepare p = {.op = "Conv2D", .node = "n", .attrs = &list, .num_inputs = 2, .num_outputs = 1, .inputs = in,
+                     .outputs = &y.operand, .device = devices->items[0], .threads = 1, .error = &error};
+    assert_int_equal(twi_onednn_conv_kernels[0].prepare(&p), TW_UNIMPLEMENTED);
+    drop(&x), drop(&f), drop(&y);
+}
+
+/* ---- matrix products --------------------------------------------------------------------------------------- */
+
+static void check_matmul(int64_t m, int64_t k, int64_t n, bool transpose_a, bool transpose_b, tw_dtype dtype)
+{
+    tw_error error = {0};
+    tw_attr attrs[] = {tw_attr_type("T", dtype), tw_attr_bool("transpose_a", transpose_a),
+                       tw_attr_bool("transpose_b", transpose_b), tw_attr_bool("relu", true)};
+    value a = filled(dtype, transpose_a ? TW_SHAPE(k, m) : TW_SHAPE(m, k), 5);
+    value b = filled(dtype, transpose_b ? TW_SHAPE(n, k) : TW_SHAPE(k, n), 6);
+    value bias = filled(dtype, TW_SHAPE(n), 7), y = make(dtype, TW_SHAPE(m, n)), y0 = make(TW_FLOAT32, TW_SHAPE(m, n));
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++)
+            for (int64_t l = 0; l < k; l++)
+                ((float *)y0.data)[i * n + j] +=
+                    get(&a, transpose_a ? l * m + i : i * k + l) * get(&b, transpose_b ? j * k + l : l * n + j);
+    assert_ok(run("MatMul", "onednn", attrs, 3, (value[]){a, b}, 2, &y, 1, &error));
+    assert_near(&y, &y0);
+    for (int64_t i = 0; i < m * n; i++)
+        put(&y0, i, fmaxf(0, get(&y0, i) + get(&bias, i % n)));
+    assert_ok(run("_FusedMatMul", "onednn", attrs, 4, (value[]){a, b, bias}, 3, &y, 1, &error));
+    assert_near(&y, &y0);
+    drop(&a), drop(&b), drop(&bias), drop(&y), drop(&y0);
+}
+
+static void products_follow_the_definition_for_every_transposition(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        check_matmul(7, 33, 10, i & 1, i & 2, TW_FLOAT32);
+        check_matmul(64, 40, 48, i & 1, i & 2, TW_FLOAT32);
+        check_matmul(1, 5, 1, i & 1, i & 2, TW_FLOAT32);
+        if (twi_dnnl_has_type(TW_BFLOAT16))
+            check_matmul(32, 50, 20, i & 1, i & 2, TW_BFLOAT16);
+    }
+}
+
+static void the_same_run_gives_the_same_bits(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    int64_t ones[] = {1, 1, 1, 1};
+    tw_attr attrs[] = {tw_attr_type("T", TW_FLOAT32), tw_attr_ints("strides", ones, 4),
+                       tw_attr_string("padding", "SAME")};
+    value x = filled(TW_FLOAT32, TW_SHAPE(4, 12, 12, 16), 8), dy = filled(TW_FLOAT32, TW_SHAPE(4, 12, 12, 32), 9);
+    value sizes = make(TW_INT32, TW_SHAPE(4)), first = make(TW_FLOAT32, TW_SHAPE(5, 5, 16, 32));
+    value again = make(TW_FLOAT32, TW_SHAPE(5, 5, 16, 32));
+    for (int64_t i = 0; i < x.operand.elements; i++)
+        put(&x, i, get(&x, i) / 3); /* so that sums round */
+    for (int i = 0; i < 5; i++) {
+        value *out = i == 0 ? &first : &again;
+        assert_ok(run("Conv2DBackpropFilter", "onednn", attrs, 3, (value[]){x, sizes, dy}, 3, out, 1, &error));
+        if (i > 0)
+            assert_memory_equal(first.data, again.data, first.operand.bytes);
+    }
+    drop(&x), drop(&dy), drop(&sizes), drop(&first), drop(&again);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(convolutions_and_their_gradients_follow_the_definition),
+        cmocka_unit_test(bfloat16_convolutions_agree_where_the_cpu_has_the_type),
+        cmocka_unit_test(channels_first_images_are_left_to_other_kernels),
+        cmocka_unit_test(products_follow_the_definition_for_every_transposition),
+        cmocka_unit_test(the_same_run_gives_the_same_bits),
+    };
+    return cmocka_run_group_tests(tests, open_devices, close_devices);
+}
