@@ -723,7 +723,8 @@ static void seeking_continues_the_same_stream(void **state)
 {
     (void)state;
     tw_dataset *d = synthetic(COUNT, SIDE, 1);
-    tw_pipeline_options options = {.towers = 2, .threads = 2, .shuffle = true, .augmentation = TW_AUGMENT_TUTORIAL_TRAIN};
+    tw_pipeline_options options = {
+        .towers = 2, .threads = 2, .shuffle = true, .augmentation = TW_AUGMENT_TUTORIAL_TRAIN};
     tw_pipeline *p = make_pipeline(d, options);
     static float expected[40][2][BATCH][CROPPED];
     float found[BATCH][CROPPED];

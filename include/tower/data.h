@@ -107,16 +107,16 @@ typedef enum tw_augmentation {
 } tw_augmentation;
 
 typedef struct tw_pipeline_options {
-    int batch;                    /* examples for one tower and step; at least 1 */
-    int towers;                   /* 0: 1 */
+    int batch;  /* examples for one tower and step; at least 1 */
+    int towers; /* 0: 1 */
     uint64_t seed;
-    bool shuffle;                 /* each epoch in an order of its own; otherwise in that of the files */
+    bool shuffle; /* each epoch in an order of its own; otherwise in that of the files */
     tw_augmentation augmentation;
-    int crop;                     /* pixels, for the two of the tutorial; 0: 24 */
-    float scale, offset;          /* for the other two; scale 0: 1/255 */
-    int threads;                  /* 0: one for every four cores, at least 1 and at most 4 */
-    int prefetch;                 /* batches held ready for each tower; 0: 2 */
-    int64_t first_step;           /* where the stream is entered */
+    int crop;            /* pixels, for the two of the tutorial; 0: 24 */
+    float scale, offset; /* for the other two; scale 0: 1/255 */
+    int threads;         /* 0: one for every four cores, at least 1 and at most 4 */
+    int prefetch;        /* batches held ready for each tower; 0: 2 */
+    int64_t first_step;  /* where the stream is entered */
 } tw_pipeline_options;
 
 /* An endless stream of batches, filled ahead of time by threads of its own.
@@ -137,7 +137,7 @@ TW_API tw_status tw_pipeline_create(const tw_dataset *dataset, const tw_pipeline
  * those that are. NULL is fine. */
 TW_API void tw_pipeline_destroy(tw_pipeline *pipeline);
 
-TW_API int tw_pipeline_batch(const tw_pipeline *pipeline);  /* examples for one tower and step */
+TW_API int tw_pipeline_batch(const tw_pipeline *pipeline); /* examples for one tower and step */
 TW_API int tw_pipeline_towers(const tw_pipeline *pipeline);
 TW_API int tw_pipeline_height(const tw_pipeline *pipeline); /* of the images it gives */
 TW_API int tw_pipeline_width(const tw_pipeline *pipeline);
@@ -176,6 +176,26 @@ typedef struct tw_pipeline_statistics {
 
 /* Since the pipeline was created. Waiting that grows with the steps means that the input holds training back. */
 TW_API void tw_pipeline_get_statistics(tw_pipeline *pipeline, tw_pipeline_statistics *statistics);
+
+/* ---- downloads --------------------------------------------------------------------------------------------- */
+
+/* Told about a download from time to time, and at its end: `done` of `total` bytes of `file` are there, counting what
+ * an earlier try left. Returns false to stop. */
+typedef bool tw_fetch_progress(void *user, const char *file, int64_t done, int64_t total);
+
+/* Brings the official files of "cifar10", "mnist" or "fashion-mnist" into `directory`, which is made if need be, laid
+ * out as tw_dataset_load() wants them. Files that are there are not downloaded again; so an archive put there by hand
+ * is taken as if it had been downloaded.
+ *
+ * Each file is downloaded as NAME.part, which the next call continues if this one is cut short, checked against the
+ * SHA-256 known for it, and only then given its name. base_url (NULL: the official places, one after the other) is
+ * where the files are looked for instead: an http, https or file URL of a folder. progress may be NULL.
+ *
+ * TW_UNAVAILABLE: no connection, or another fetch is at work there; the message says which file to put where by hand.
+ * TW_DATA_LOSS: what came is not the official file. TW_CANCELLED: progress said so. TW_UNIMPLEMENTED: built without
+ * libcurl, and a file is missing. TW_INVALID_ARGUMENT: unknown name. */
+TW_API tw_status tw_data_fetch(const char *name, const char *directory, const char *base_url,
+                               tw_fetch_progress *progress, void *user, tw_error *error);
 
 #ifdef __cplusplus
 }

@@ -126,6 +126,11 @@ tw_status twi_file_create_new(const char *path, twi_file_writer **writer, tw_err
     return create(path, O_EXCL, writer, error);
 }
 
+tw_status twi_file_append(const char *path, twi_file_writer **writer, tw_error *error)
+{
+    return create(path, O_APPEND, writer, error);
+}
+
 static void write_out(twi_file_writer *writer, const char *bytes, size_t size)
 {
     while (size > 0 && writer->error.status == TW_OK) {

@@ -2,10 +2,11 @@
  * A file is a sequence of records: a label byte, then 32x32 bytes of red, as many of green and of blue. */
 #include "data/dataset.h"
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/status.h"
 
-#include <string.h>
+#include <stdio.h>
 
 enum {
     SIDE = 32,
@@ -53,28 +54,31 @@ static void take_record(const uint8_t *record, tw_dataset *dataset, int64_t inde
     }
 }
 
-static tw_status read_records(FILE *file, const char *path, int64_t count, tw_dataset *dataset, int64_t index,
-                              uint8_t *buffer, tw_error *error)
+static tw_status read_records(const char *path, int64_t count, tw_dataset *dataset, int64_t index, uint8_t *buffer,
+                              tw_error *error)
 {
-    for (int64_t done = 0; done < count;) {
-        size_t wanted = (size_t)(count - done < READ_RECORDS ? count - done : READ_RECORDS);
-        size_t found = fread(buffer, RECORD, wanted, file);
-        for (size_t i = 0; i < found; i++) {
+    twi_file_reader *reader = NULL;
+    tw_status status;
+    TWI_TRY(twi_file_open(path, &reader, error));
+    for (int64_t first = 0; first < count; first += READ_RECORDS) {
+        int64_t some = count - first < READ_RECORDS ? count - first : READ_RECORDS;
+        TWI_TRY(twi_file_read_at(reader, (uint64_t)(first * RECORD), buffer, (size_t)(some * RECORD), error));
+        for (int64_t i = 0; i < some; i++) {
             const uint8_t *record = buffer + i * RECORD;
-            if (record[0] >= CLASSES)
-                return twi_fail(error, TW_DATA_LOSS,
-                                "'%s' is not a CIFAR-10 binary file: record %lld (byte %lld) has label %d, expected 0 "
-                                "to %d",
-                                path, (long long)(done + (int64_t)i), (long long)(done + (int64_t)i) * RECORD,
-                                record[0], CLASSES - 1);
-            take_record(record, dataset, index + done + (int64_t)i);
+            if (record[0] >= CLASSES) {
+                status =
+                    twi_fail(error, TW_DATA_LOSS,
+                             "'%s' is not a CIFAR-10 binary file: record %lld (byte %lld) has label %d, expected "
+                             "0 to %d",
+                             path, (long long)(first + i), (long long)(first + i) * RECORD, record[0], CLASSES - 1);
+                goto done;
+            }
+            take_record(record, dataset, index + first + i);
         }
-        done += (int64_t)found;
-        if (found < wanted)
-            return twi_fail(error, TW_DATA_LOSS, "'%s' ends or cannot be read after %lld of %lld records", path,
-                            (long long)done, (long long)count);
     }
-    return TW_OK;
+done:
+    twi_file_reader_close(reader);
+    return status;
 }
 
 tw_status twi_cifar10_load(const char *directory, tw_split split, bool allow_fewer, tw_dataset **dataset,
@@ -83,28 +87,24 @@ tw_status twi_cifar10_load(const char *directory, tw_split split, bool allow_few
     const char *const *names = split == TW_SPLIT_TRAIN ? train_files : test_files;
     int num_files = split == TW_SPLIT_TRAIN ? 5 : 1;
     char path[TWI_PATH_SIZE], inner[TWI_PATH_SIZE];
-    FILE *files[MAX_FILES] = {0};
     int64_t records[MAX_FILES], total = 0, size;
     tw_dataset *d = NULL;
     uint8_t *buffer = NULL;
     tw_status status;
 
-    if (!twi_data_path(inner, directory, "cifar-10-batches-bin") || !twi_data_path(path, inner, names[0]))
+    if (!twi_data_path(inner, directory, TWI_CIFAR10_FOLDER) || !twi_data_path(path, inner, names[0]))
         return twi_fail(error, TW_INVALID_ARGUMENT, "the data directory's name is too long");
-    if (!twi_data_path(path, directory, names[0]) || twi_data_open(path, &files[0], &size, NULL) == TW_NOT_FOUND) {
-        twi_data_path(path, inner, names[0]);
-        if (twi_data_open(path, &files[0], &size, NULL) == TW_NOT_FOUND) {
-            char looked_for[128];
-            snprintf(looked_for, sizeof looked_for, "%s there and in cifar-10-batches-bin/", names[0]);
-            return twi_data_missing(error, "cifar10", directory, looked_for);
-        }
+    if (twi_data_size(path, &size, NULL) != TW_NOT_FOUND)
         directory = inner;
+    twi_data_path(path, directory, names[0]);
+    if (twi_data_size(path, &size, NULL) == TW_NOT_FOUND) {
+        char looked_for[128];
+        snprintf(looked_for, sizeof looked_for, "%s there and in %s/", names[0], TWI_CIFAR10_FOLDER);
+        return twi_data_missing(error, "cifar10", directory, looked_for);
     }
     for (int i = 0; i < num_files; i++) {
-        if (files[i])
-            fclose(files[i]);
         twi_data_path(path, directory, names[i]);
-        TWI_TRY(twi_data_open(path, &files[i], &size, error));
+        TWI_TRY(twi_data_size(path, &size, error));
         TWI_TRY(check_size(path, size, allow_fewer, error));
         records[i] = size / RECORD;
         total += records[i];
@@ -117,14 +117,11 @@ tw_status twi_cifar10_load(const char *directory, tw_split split, bool allow_few
     }
     for (int64_t i = 0, index = 0; i < num_files; index += records[i++]) {
         twi_data_path(path, directory, names[i]);
-        TWI_TRY(read_records(files[i], path, records[i], d, index, buffer, error));
+        TWI_TRY(read_records(path, records[i], d, index, buffer, error));
     }
     *dataset = d;
     d = NULL;
 done:
-    for (int i = 0; i < MAX_FILES; i++)
-        if (files[i])
-            fclose(files[i]);
     twi_free(buffer);
     tw_dataset_destroy(d);
     return status;

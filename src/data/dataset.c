@@ -3,6 +3,7 @@
  * Never here:  file formats. */
 #include "data/dataset.h"
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/philox.h"
 #include "base/status.h"
@@ -10,6 +11,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -48,18 +50,16 @@ bool twi_data_path(char path[TWI_PATH_SIZE], const char *directory, const char *
     return length > 0 && length < TWI_PATH_SIZE;
 }
 
-tw_status twi_data_open(const char *path, FILE **file, int64_t *size, tw_error *error)
+tw_status twi_data_size(const char *path, int64_t *size, tw_error *error)
 {
     struct stat about;
-    *file = fopen(path, "rbe");
-    if (!*file)
-        return twi_fail(error, errno == ENOENT || errno == ENOTDIR ? TW_NOT_FOUND : TW_PERMISSION_DENIED,
-                        "cannot open '%s': %s", path, strerror(errno));
-    if (fstat(fileno(*file), &about) != 0 || !S_ISREG(about.st_mode)) {
-        fclose(*file);
-        *file = NULL;
-        return twi_fail(error, TW_INVALID_ARGUMENT, "'%s' is not a regular file", path);
+    if (stat(path, &about) != 0) {
+        if (errno == ENOTDIR) /* part of the path is a file: then there is none below it */
+            errno = ENOENT;
+        return twi_fail_file(error, "open", path);
     }
+    if (!S_ISREG(about.st_mode))
+        return twi_fail(error, TW_INVALID_ARGUMENT, "'%s' is not a regular file", path);
     *size = about.st_size;
     return TW_OK;
 }
@@ -153,8 +153,8 @@ tw_status tw_dataset_load(const char *name, const char *directory, tw_split spli
     if (!options)
         options = &none;
     if (!known)
-        return twi_fail(error, TW_INVALID_ARGUMENT,
-                        "unknown data set '%s'; known are cifar10, mnist and fashion-mnist", name);
+        return twi_fail(error, TW_INVALID_ARGUMENT, "unknown data set '%s'; known are cifar10, mnist and fashion-mnist",
+                        name);
     if (split != TW_SPLIT_TRAIN && split != TW_SPLIT_TEST)
         return twi_fail(error, TW_INVALID_ARGUMENT, "data set '%s' has no split number %d", name, (int)split);
     if (!directory)
@@ -303,7 +303,7 @@ void tw_dataset_info(const tw_dataset *dataset, int64_t *class_counts, double *m
 
 const char *tw_dataset_detect(const char *directory)
 {
-    static const char *const cifar10_files[] = {"data_batch_1.bin", "cifar-10-batches-bin/data_batch_1.bin"};
+    static const char *const cifar10_files[] = {"data_batch_1.bin", TWI_CIFAR10_FOLDER "/data_batch_1.bin"};
     char path[TWI_PATH_SIZE];
     struct stat about;
     for (int i = 0; i < 2; i++)

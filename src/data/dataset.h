@@ -1,10 +1,9 @@
 /* dataset.h - what a data set is inside, and what its readers share.
- * Lives here:  the structure, the readers' entry points, opening a data file.
+ * Lives here:  the structure, the readers' entry points.
  * Never here:  formats (cifar10.c, idx.c), what is done to images (distort.h, pipeline.c). */
 #ifndef TWI_DATASET_H
 #define TWI_DATASET_H
 
-#include <stdio.h>
 #include <tower/data.h>
 
 struct tw_dataset {
@@ -19,6 +18,8 @@ struct tw_dataset {
 tw_status twi_dataset_create(const char *name, int64_t count, int height, int width, int channels, int classes,
                              tw_dataset **dataset, tw_error *error);
 
+#define TWI_CIFAR10_FOLDER "cifar-10-batches-bin" /* what the official archive makes */
+
 tw_status twi_cifar10_load(const char *directory, tw_split split, bool allow_fewer, tw_dataset **dataset,
                            tw_error *error);
 tw_status twi_idx_load(const char *name, const char *directory, tw_split split, tw_dataset **dataset, tw_error *error);
@@ -26,8 +27,8 @@ tw_status twi_idx_load(const char *name, const char *directory, tw_split split, 
 /* The first `count` labels of the training half in `directory`; false if there are not so many, or no such file. */
 bool twi_idx_first_labels(const char *directory, uint8_t *labels, int count);
 
-/* A regular file opened for reading, and its size; TW_NOT_FOUND if it is not there. fclose() it. */
-tw_status twi_data_open(const char *path, FILE **file, int64_t *size, tw_error *error);
+/* The bytes of a regular file; TW_NOT_FOUND if it is not there. */
+tw_status twi_data_size(const char *path, int64_t *size, tw_error *error);
 
 /* Writes directory/name into path; false if it does not fit. */
 enum { TWI_PATH_SIZE = 4096 };

@@ -138,8 +138,7 @@ static void take_crop(twi_distorter *d, const twi_distortion *by, const uint8_t 
     for (int y = 0; y < d->out_height; y++) {
         int row = by->top + y;
         bool inside = row >= 0 && row < d->height;
-        take_row(d, by, inside ? image + row * d->width * d->channels : NULL,
-                 d->crop + y * d->out_width * d->channels);
+        take_row(d, by, inside ? image + row * d->width * d->channels : NULL, d->crop + y * d->out_width * d->channels);
     }
 }
 

@@ -17,12 +17,12 @@ typedef struct twi_distortion {
 /* How images of one kind are treated; made once. */
 typedef struct twi_distorter {
     tw_augmentation augmentation;
-    int height, width, channels;       /* of the images that come in */
-    int out_height, out_width;         /* of those that go out; channels stay */
+    int height, width, channels; /* of the images that come in */
+    int out_height, out_width;   /* of those that go out; channels stay */
     float scale, offset;
-    uint8_t *crop;                     /* the rest is scratch memory, owned: [out_height, out_width, channels] */
-    uint32_t *sums, *squares;          /* [out_width, channels] */
-    float *means, *shifts;             /* [out_width, channels] */
+    uint8_t *crop;            /* the rest is scratch memory, owned: [out_height, out_width, channels] */
+    uint32_t *sums, *squares; /* [out_width, channels] */
+    float *means, *shifts;    /* [out_width, channels] */
 } twi_distorter;
 
 /* crop, scale and offset are those of tw_pipeline_options. twi_distorter_free() it, also after a failure. */

@@ -3,9 +3,11 @@
  * 4 bytes with the highest first, then the elements. */
 #include "data/dataset.h"
 
+#include "base/file.h"
 #include "base/status.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <zlib.h>
 
@@ -17,12 +19,12 @@ enum {
 };
 
 typedef struct idx {
-    gzFile file;        /* reads plain files as they are */
+    gzFile file; /* reads plain files as they are */
     char path[TWI_PATH_SIZE];
-    int64_t file_size;  /* on disk */
+    int64_t file_size; /* on disk */
     bool packed;
     int64_t dims[MAX_DIMS];
-    int64_t elements;   /* product of dims */
+    int64_t elements; /* product of dims */
 } idx;
 
 /* Opens directory/name or directory/name.gz, whichever is there. */
@@ -31,18 +33,17 @@ static tw_status open_idx(idx *f, const char *directory, const char *name, tw_er
     static const char *const endings[] = {"", ".gz"};
     for (int i = 0; i < 2; i++) {
         char file_name[64];
-        FILE *file;
         snprintf(file_name, sizeof file_name, "%s%s", name, endings[i]);
         if (!twi_data_path(f->path, directory, file_name))
             return twi_fail(error, TW_INVALID_ARGUMENT, "the data directory's name is too long");
-        tw_status status = twi_data_open(f->path, &file, &f->file_size, error);
+        tw_status status = twi_data_size(f->path, &f->file_size, error);
         if (status == TW_NOT_FOUND)
             continue;
         if (status != TW_OK)
             return status;
-        fclose(file);
+        errno = ENOMEM; /* gzopen sets it only when the file is at fault */
         f->file = gzopen(f->path, "rbe");
-        return f->file ? TW_OK : twi_fail(error, TW_RESOURCE_EXHAUSTED, "cannot open '%s'", f->path);
+        return f->file ? TW_OK : twi_fail_file(error, "open", f->path);
     }
     return TW_NOT_FOUND;
 }
@@ -179,8 +180,9 @@ done:
 bool twi_idx_first_labels(const char *directory, uint8_t *labels, int count)
 {
     idx f = {0};
-    bool found = open_idx(&f, directory, label_files[TW_SPLIT_TRAIN], NULL) == TW_OK && read_header(&f, 1, NULL) == TW_OK &&
-                 f.elements >= count && read_bytes(&f, labels, count, 0, count, NULL) == TW_OK;
+    bool found = open_idx(&f, directory, label_files[TW_SPLIT_TRAIN], NULL) == TW_OK &&
+                 read_header(&f, 1, NULL) == TW_OK && f.elements >= count &&
+                 read_bytes(&f, labels, count, 0, count, NULL) == TW_OK;
     if (f.file)
         gzclose(f.file);
     return found;

@@ -48,12 +48,12 @@ struct tw_pipeline {
     pthread_cond_t room, ready; /* a place became free; a batch became ready. Both: cancelled */
     bool cancelled;
     uint64_t generation;
-    struct tower *towers;       /* [towers] */
-    struct place *places;       /* [towers, prefetch] */
+    struct tower *towers; /* [towers] */
+    struct place *places; /* [towers, prefetch] */
     tw_pipeline_statistics statistics;
     int64_t wait_ns, fill_ns;
 
-    float *images;              /* all places' in one block */
+    float *images; /* all places' in one block */
     int32_t *labels;
     struct worker *workers;
     int num_distorters, num_started;
@@ -176,8 +176,9 @@ tw_status tw_pipeline_acquire(tw_pipeline *p, int tower, tw_pipeline_batch_view 
     if (cancelled)
         return twi_fail(error, TW_CANCELLED, "the input pipeline was cancelled");
     if (moved)
-        return twi_fail(error, TW_ABORTED, "the input pipeline moved to another step while tower %d waited for step %lld",
-                        tower, (long long)step);
+        return twi_fail(error, TW_ABORTED,
+                        "the input pipeline moved to another step while tower %d waited for step %lld", tower,
+                        (long long)step);
     return TW_OK;
 }
 

@@ -8,7 +8,7 @@
 
 /* Which random numbers; kept in the second word of the Philox counter, where no other user of a seed comes. */
 typedef enum twi_stream {
-    TWI_STREAM_ORDER = 1, /* counted by epoch */
+    TWI_STREAM_ORDER = 1,  /* counted by epoch */
     TWI_STREAM_DISTORTION, /* counted by example of the stream */
     TWI_STREAM_SYNTHETIC,  /* counted by image */
 } twi_stream;

@@ -1,0 +1,463 @@
+/* Downloads, over file URLs: resumed, cut, of the wrong length or content; archives; the lock. */
+#include "testing.h"
+
+#include "base/file.h"
+#include "base/sha256.h"
+#include "data/fetch.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SIZE = 200000 };
+
+static tw_error error;
+static char root[256], from[300], to[300], url[320]; /* from: what the URL points to; to: the data directory */
+static uint8_t content[SIZE];
+static char sha[TWI_SHA256_TEXT];
+static bool can_download;
+
+static void write_in(const char *folder, const char *name, const void *bytes, size_t size)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    fclose(file);
+}
+
+/* -1: not there */
+static long size_in(const char *folder, const char *name)
+{
+    char path[512];
+    struct stat about;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return stat(path, &about) == 0 ? (long)about.st_size : -1;
+}
+
+static void assert_holds(const char *name, const void *bytes, size_t size)
+{
+    char path[512], *found;
+    size_t found_size;
+    snprintf(path, sizeof path, "%s/%s", to, name);
+    assert_ok(twi_file_read(path, 1 << 24, &found, &found_size, &error));
+    assert_int_equal(found_size, size);
+    assert_memory_equal(found, bytes, size);
+    free(found);
+}
+
+static void hash(const void *bytes, size_t size, char text[TWI_SHA256_TEXT])
+{
+    twi_sha256 s;
+    twi_sha256_init(&s);
+    twi_sha256_add(&s, bytes, size);
+    twi_sha256_text(&s, text);
+}
+
+static int prepare(void **state)
+{
+    (void)state;
+    const char *base = getenv("TMPDIR");
+    snprintf(root, sizeof root, "%s/tower-fetch-XXXXXX", base ? base : "/tmp");
+    if (!mkdtemp(root))
+        return -1;
+    snprintf(from, sizeof from, "%s/from", root);
+    snprintf(to, sizeof to, "%s/to", root);
+    snprintf(url, sizeof url, "file://%s", from);
+    mkdir(from, 0700);
+    for (int i = 0; i < SIZE; i++)
+        content[i] = (uint8_t)(i * 31 + i / 256);
+    hash(content, SIZE, sha);
+    int64_t gained;
+    can_download = twi_download("file:///", "/nonexistent/part", "x", 1, NULL, NULL, &gained, NULL) != TW_UNIMPLEMENTED;
+    return 0;
+}
+
+static int clean(void **state)
+{
+    (void)state;
+    char command[512];
+    snprintf(command, sizeof command, "rm -rf '%s'", root);
+    return system(command);
+}
+
+static twi_fetch_set plain_set(void)
+{
+    return (twi_fetch_set){
+        .name = "set", .title = "Set", .num_files = 1, .files = {{"thing.gz", SIZE, sha}}, .places = {url}};
+}
+
+static void file_arrives_whole_under_its_name(void **state)
+{
+    (void)state;
+    if (!can_download)
+        skip();
+    twi_fetch_set set = plain_set();
+    write_in(from, "thing.gz", content, SIZE);
+    assert_ok(twi_fetch(&set, to, NULL, NULL, NULL, &error));
+    assert_holds("thing.gz", content, SIZE);
+    assert_int_equal(size_in(to, "thing.gz.part"), -1);
+
+    write_in(from, "thing.gz", "gone", 4); /* not needed again */
+    assert_ok(twi_fetch(&set, to, NULL, NULL, NULL, &error));
+}
+
+static void next_place_is_tried_when_one_fails(void **state)
+{
+    (void)state;
+    if (!can_download)
+        skip();
+    twi_fetch_set set = plain_set();
+    set.places[0] = "file:///nonexistent-place";
+    set.places[1] = url;
+    write_in(from, "thing.gz", content, SIZE);
+    assert_ok(twi_fetch(&set, to, NULL, NULL, NULL, &error));
+    assert_holds("thing.gz", content, SIZE);
+}
+
+static void given_url_replaces_the_known_places(void **state)
+{
+    (void)state;
+    if (!can_download)
+        skip();
+    char slashed[400];
+    twi_fetch_set set = plain_set();
+    set.places[0] = "file:///nonexistent-place";
+    write_in(from, "thing.gz", content, SIZE);
+    snprintf(slashed, sizeof slashed, "%s/", url);
+    assert_ok(twi_fetch(&set, to, slashed, NULL, NULL, &error));
+    assert_holds("thing.gz", content, SIZE);
+}
+
+static void unreachable_place_says_what_to_put_where(void **state)
+{
+    (void)state;
+    twi_fetch_set set = plain_set();
+    char where[400];
+    snprintf(where, sizeof where, "put it at '%s/thing.gz'", to);
+    assert_fails(twi_fetch(&set, to, "file:///nonexistent-place", NULL, NULL, &error),
+                 can_download ? TW_UNAVAILABLE : TW_UNIMPLEMENTED, where);
+    assert_message(error.message, "file:///nonexistent-place/thing.gz");
+    assert_message(error.message, "200000 bytes");
+    assert_message(error.message, sha);
+    assert_int_equal(size_in(to, "thing.gz.part"), -1);
+}
+
+static void download_cut_short_is_kept_and_continued(void **state)
+{
+    (void)state;
+    if (!can_download)
+        skip();
+    twi_fetch_set set = plain_set();
+    write_in(from, "thing.gz", content, 70000);
+    assert_fails(twi_fetch(&set, to, NULL, NULL, NULL, &error), TW_UNAVAILABLE, "ended after 70000 of 200000 bytes");
+    assert_int_equal(size_in(to, "thing.gz"), -1);
+    assert_int_equal(size_in(to, "thing.gz.part"), 70000);
+
+    /* Only what is missing is taken from there now. */
+    static uint8_t other_beginning[SIZE];
+    memcpy(other_beginning + 70000, content + 70000, SIZE - 70000);
+    write_in(from, "thing.gz", other_beginning, SIZE);
+    assert_ok(twi_fetch(&set, to, NULL, NULL, NULL, &error));
+    assert_holds("thing.gz", content, SIZE);
+}
+
+static void part_with_a_wrong_beginning_is_dropped_and_loaded_anew(void **state)
+{
+    (void)state;
+    if (!can_download)
+        skip();
+    twi_fetch_set set = plain_set();
+    write_in(from, "thing.gz", content, SIZE);
+    static const int sizes[] = {1, 14, SIZE, SIZE + 1};
+    for (int i = 0; i < 4; i++) {
+        uint8_t *page = calloc(1, (size_t)sizes[i]);
+        memset(page, 'x', (size_t)sizes[i]);
+        mkdir(to, 0700);
+        write_in(to, "thing.gz.part", page, (size_t)sizes[i]);
+        free(page);
+        assert_ok(twi_fetch(&set, to, NULL, NULL, NULL, &error));
+        assert_holds("thing.gz", content, SIZE);
+        assert_int_equal(size_in(to, "thing.gz.part"), -1);
+        char path[400];
+        snprintf(path, sizeof path, "%s/thing.gz", to);
+        unlink(path);
+    }
+}
+
+static void part_longer_than_the_place_s_file_starts_again(void **state)
+{
+    (void)state;
+    if (!can_download)
+        skip();
+    twi_fetch_set set = plain_set();
+    mkdir(to, 0700);
+    write_in(to, "thing.gz.part", content, 90000);
+    write_in(from, "thing.gz", content, 50000);
+    assert_fails(twi_fetch(&set, to, NULL, NULL, NULL, &error), TW_UNAVAILABLE, "ended after 50000");
+    assert_int_equal(size_in(to, "thing.gz.part"), 50000);
+}
+
+static void other_content_and_other_length_are_refused(void **state)
+{
+    (void)state;
+    if (!can_download)
+        skip();
+    twi_fetch_set set = plain_set();
+    uint8_t *other = calloc(1, SIZE + 1);
+    memcpy(other, content, SIZE);
+    write_in(from, "thing.gz", other, SIZE + 1);
+    assert_fails(twi_fetch(&set, to, NULL, NULL, NULL, &error), TW_DATA_LOSS, "more than the 200000 bytes expected");
+    assert_int_equal(size_in(to, "thing.gz.part"), -1);
+    other[77] ^= 1;
+    char found[TWI_SHA256_TEXT];
+    hash(other, SIZE, found);
+    write_in(from, "thing.gz", other, SIZE);
+    assert_fails(twi_fetch(&set, to, NULL, NULL, NULL, &error), TW_DATA_LOSS, sha);
+    assert_message(error.message, found);
+    assert_int_equal(size_in(to, "thing.gz.part"), -1);
+    assert_int_equal(size_in(to, "thing.gz"), -1);
+    free(other);
+}
+
+static void wrong_file_that_is_there_already_is_left_and_named(void **state)
+{
+    (void)state;
+    twi_fetch_set set = plain_set();
+    mkdir(to, 0700);
+    write_in(to, "thing.gz", "mine", 4);
+    assert_fails(twi_fetch(&set, to, NULL, NULL, NULL, &error), TW_DATA_LOSS, "move it away");
+    assert_message(error.message, "it has 4 bytes, expected 200000");
+    assert_holds("thing.gz", "mine", 4);
+}
+
+static bool stop_at_once(void *user, const char *file, int64_t done, int64_t total)
+{
+    int *calls = user;
+    assert_string_equal(file, "thing.gz");
+    assert_int_equal(total, SIZE);
+    assert_true(done >= 0 && done <= total);
+    ++*calls;
+    return false;
+}
+
+static bool count_calls(void *user, const char *file, int64_t done, int64_t total)
+{
+    int64_t *last = user;
+    (void)file;
+    assert_true(done >= *last && done <= total);
+    *last = done;
+    return true;
+}
+
+static void progress_reaches_the_end_and_may_stop_the_download(void **state)
+{
+    (void)state;
+    if (!can_download)
+        skip();
+    twi_fetch_set set = plain_set();
+    int calls = 0;
+    int64_t last = 0;
+    write_in(from, "thing.gz", content, SIZE);
+    assert_fails(twi_fetch(&set, to, NULL, stop_at_once, &calls, &error), TW_CANCELLED, "was stopped");
+    assert_int_equal(calls, 1);
+    assert_int_equal(size_in(to, "thing.gz"), -1);
+    assert_true(size_in(to, "thing.gz.part") > 0);
+    assert_ok(twi_fetch(&set, to, NULL, count_calls, &last, &error));
+    assert_int_equal(last, SIZE);
+}
+
+static void second_fetch_into_a_directory_is_refused(void **state)
+{
+    (void)state;
+    twi_fetch_set set = plain_set();
+    mkdir(to, 0700);
+    int fd = open(to, O_RDONLY | O_DIRECTORY);
+    assert_int_equal(flock(fd, LOCK_EX), 0);
+    assert_fails(twi_fetch(&set, to, NULL, NULL, NULL, &error), TW_UNAVAILABLE, "another fetch is at work");
+    close(fd);
+}
+
+static ssize_t full_disk(int fd, const void *bytes, size_t size)
+{
+    static size_t room = 50000;
+    if (size > room) {
+        errno = ENOSPC;
+        return -1;
+    }
+    room -= size;
+    return write(fd, bytes, size);
+}
+
+static void full_disk_is_reported_as_such(void **state)
+{
+    (void)state;
+    if (!can_download)
+        skip();
+    twi_fetch_set set = plain_set();
+    twi_file_calls calls = twi_posix_files;
+    calls.write = full_disk;
+    write_in(from, "thing.gz", content, SIZE);
+    twi_set_files(&calls);
+    assert_fails(twi_fetch(&set, to, NULL, NULL, NULL, &error), TW_RESOURCE_EXHAUSTED, "No space left");
+    twi_set_files(NULL);
+    assert_int_equal(size_in(to, "thing.gz"), -1);
+    assert_ok(twi_fetch(&set, to, NULL, NULL, NULL, &error));
+    assert_holds("thing.gz", content, SIZE);
+}
+
+/* ---- archives ---------------------------------------------------------------------------------------------- */
+
+enum { MEMBER = 30000 };
+
+struct entry {
+    const char *path;
+    size_t size;
+    unsigned type;
+};
+
+/* A tar.gz in the data directory, as if put there by hand; its hash goes into sha. Returns its size. */
+static long make_archive(const struct entry *entries, int count)
+{
+    static char archive_sha[TWI_SHA256_TEXT];
+    char path[400], *bytes;
+    size_t size;
+    mkdir(to, 0700);
+    snprintf(path, sizeof path, "%s/set.tar.gz", to);
+    struct archive *archive = archive_write_new();
+    archive_write_add_filter_gzip(archive);
+    archive_write_set_format_ustar(archive);
+    assert_int_equal(archive_write_open_filename(archive, path), ARCHIVE_OK);
+    for (int i = 0; i < count; i++) {
+        struct archive_entry *entry = archive_entry_new();
+        archive_entry_set_pathname(entry, entries[i].path);
+        archive_entry_set_filetype(entry, entries[i].type);
+        archive_entry_set_perm(entry, 0644);
+        archive_entry_set_size(entry, (la_int64_t)entries[i].size);
+        if (entries[i].type == AE_IFLNK)
+            archive_entry_set_symlink(entry, "/etc/passwd");
+        assert_int_equal(archive_write_header(archive, entry), ARCHIVE_OK);
+        if (entries[i].size)
+            archive_write_data(archive, content + i, entries[i].size);
+        archive_entry_free(entry);
+    }
+    archive_write_close(archive);
+    archive_write_free(archive);
+    assert_ok(twi_file_read(path, 1 << 24, &bytes, &size, &error));
+    hash(bytes, size, archive_sha);
+    memcpy(sha, archive_sha, sizeof sha);
+    free(bytes);
+    return (long)size;
+}
+
+static twi_fetch_set archive_set(long size)
+{
+    return (twi_fetch_set){
+        .name = "set",
+        .title = "Set",
+        .num_files = 1,
+        .files = {{"set.tar.gz", size, sha}},
+        .places = {"file:///nonexistent-place"},
+        .folder = "inside",
+        .members = {"a.bin", "b.bin"},
+        .member_size = MEMBER,
+    };
+}
+
+static void wanted_members_come_out_of_an_archive_and_nothing_else(void **state)
+{
+    (void)state;
+    static const struct entry entries[] = {
+        {"inside/", 0, AE_IFDIR},         {"inside/b.bin", MEMBER, AE_IFREG}, {"inside/readme.html", 80, AE_IFREG},
+        {"../outside", MEMBER, AE_IFREG}, {"inside/a.bin", MEMBER, AE_IFREG}, {"inside/../c.bin", MEMBER, AE_IFREG},
+    };
+    twi_fetch_set set = archive_set(make_archive(entries, 6));
+    assert_ok(twi_fetch(&set, to, NULL, NULL, NULL, &error));
+    assert_holds("inside/b.bin", content + 1, MEMBER);
+    assert_holds("inside/a.bin", content + 4, MEMBER);
+    assert_int_equal(size_in(to, "inside/readme.html"), -1);
+    assert_int_equal(size_in(to, "c.bin"), -1);
+    assert_int_equal(size_in(root, "outside"), -1);
+    assert_int_equal(size_in(to, "set.tar.gz"), -1);
+    assert_ok(twi_fetch(&set, to, NULL, NULL, NULL, &error)); /* nothing left to do */
+}
+
+static void archives_that_are_not_as_expected_are_refused(void **state)
+{
+    (void)state;
+    static const struct entry missing[] = {{"inside/a.bin", MEMBER, AE_IFREG}};
+    static const struct entry longer[] = {{"inside/a.bin", MEMBER + 1, AE_IFREG}};
+    static const struct entry link[] = {{"inside/a.bin", 0, AE_IFLNK}, {"inside/b.bin", MEMBER, AE_IFREG}};
+    twi_fetch_set set = archive_set(make_archive(missing, 1));
+    assert_fails(twi_fetch(&set, to, NULL, NULL, NULL, &error), TW_DATA_LOSS, "does not hold inside/b.bin");
+    set = archive_set(make_archive(longer, 1));
+    assert_fails(twi_fetch(&set, to, NULL, NULL, NULL, &error), TW_DATA_LOSS,
+                 "holds inside/a.bin with 30001 bytes, expected 30000");
+    write_in(to, "set.tar.gz", content, SIZE);
+    hash(content, SIZE, sha);
+    set = archive_set(SIZE);
+    assert_fails(twi_fetch(&set, to, NULL, NULL, NULL, &error), TW_DATA_LOSS, "cannot be unpacked");
+    set = archive_set(make_archive(link, 2));
+    assert_fails(twi_fetch(&set, to, NULL, NULL, NULL, &error), TW_DATA_LOSS, "does not hold inside/a.bin");
+}
+
+static void archive_cut_anywhere_leaves_no_half_member(void **state)
+{
+    (void)state;
+    static const struct entry entries[] = {{"inside/a.bin", MEMBER, AE_IFREG}, {"inside/b.bin", MEMBER, AE_IFREG}};
+    long size = make_archive(entries, 2);
+    char path[400], *bytes;
+    size_t read;
+    snprintf(path, sizeof path, "%s/set.tar.gz", to);
+    assert_ok(twi_file_read(path, 1 << 24, &bytes, &read, &error));
+    for (long cut = 0; cut < size - 40; cut += 1 + size / 50) {
+        write_in(to, "set.tar.gz", bytes, (size_t)cut);
+        hash(bytes, (size_t)cut, sha);
+        twi_fetch_set set = archive_set(cut);
+        assert_int_equal(twi_fetch(&set, to, NULL, NULL, NULL, &error), TW_DATA_LOSS);
+        assert_int_equal(size_in(to, "inside/a.bin.part"), -1);
+        assert_int_equal(size_in(to, "inside/b.bin.part"), -1);
+        long a = size_in(to, "inside/a.bin");
+        assert_true(a == -1 || a == MEMBER);
+        assert_int_equal(size_in(to, "inside/b.bin"), -1);
+    }
+    free(bytes);
+}
+
+static void unknown_names_are_refused(void **state)
+{
+    (void)state;
+    assert_fails(tw_data_fetch("imagenet", to, NULL, NULL, NULL, &error), TW_INVALID_ARGUMENT,
+                 "cifar10, mnist and fashion-mnist");
+    assert_int_equal(size_in(root, "to"), -1);
+}
+
+#define in_a_directory(test) cmocka_unit_test_setup_teardown(test, prepare, clean)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        in_a_directory(file_arrives_whole_under_its_name),
+        in_a_directory(next_place_is_tried_when_one_fails),
+        in_a_directory(given_url_replaces_the_known_places),
+        in_a_directory(unreachable_place_says_what_to_put_where),
+        in_a_directory(download_cut_short_is_kept_and_continued),
+        in_a_directory(part_with_a_wrong_beginning_is_dropped_and_loaded_anew),
+        in_a_directory(part_longer_than_the_place_s_file_starts_again),
+        in_a_directory(other_content_and_other_length_are_refused),
+        in_a_directory(wrong_file_that_is_there_already_is_left_and_named),
+        in_a_directory(progress_reaches_the_end_and_may_stop_the_download),
+        in_a_directory(second_fetch_into_a_directory_is_refused),
+        in_a_directory(full_disk_is_reported_as_such),
+        in_a_directory(wanted_members_come_out_of_an_archive_and_nothing_else),
+        in_a_directory(archives_that_are_not_as_expected_are_refused),
+        in_a_directory(archive_cut_anywhere_leaves_no_half_member),
+        in_a_directory(unknown_names_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
