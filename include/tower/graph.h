@@ -86,8 +86,9 @@ TW_API tw_attr tw_attr_shapes(const char *name, const tw_shape *values, int coun
 
 /* Adds a node of any registered op: the door beneath all typed builders in ops.h and nn.h. Attributes that follow from
  * the inputs (T, N) and those with defaults may be left out. A list input `N*T` is given as that many consecutive
- * inputs. Name NULL: the op's name, made unique within the name scope ("MatMul", "MatMul_1", ...). A control input is
- * written as an output with index -1 among the inputs, after the data inputs. */
+ * inputs. Name NULL: the op's name, made unique within the name scope ("MatMul", "MatMul_1", ...); a name that ends in
+ * '/' (as tw_name_scope() gives it) is taken whole, whatever scope is open. A control input is written as an output with
+ * index -1 among the inputs, after the data inputs. */
 TW_API tw_node *tw_add_node(tw_graph *graph, const char *op, const char *name, const tw_output *inputs,
                             int num_inputs, const tw_attr *attrs, int num_attrs);
 

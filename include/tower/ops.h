@@ -62,7 +62,32 @@ TW_API tw_output tw_apply_rms_prop(tw_graph *graph, tw_output handle, tw_output 
 
 /* ---- control (src/ops/control.c) --------------------------------------------------------------------------- */
 
+TW_API tw_output tw_no_op(tw_graph *graph); /* runs after the open control scopes' nodes, and does nothing */
+/* One node that runs after all of them; "group_deps" unless tw_name() says otherwise. */
+TW_API tw_output tw_group(tw_graph *graph, const tw_output *outputs, int count);
+/* Fails the run when the condition (a bool scalar) is false; the message shows `summarize` elements of each of `data`. */
+TW_API tw_output tw_assert(tw_graph *graph, tw_output condition, const tw_output *data, int num_data, int summarize);
+/* Passes input on, and tells `message` and a few elements of each of `data` to the log (tw_set_log) whenever it runs. */
+TW_API tw_output tw_print(tw_graph *graph, tw_output input, const tw_output *data, int num_data, const char *message);
+
 /* ---- images and summaries (src/ops/image.c, src/ops/summary.c) --------------------------------------------- */
+
+/* (x - mean) * factor + mean for every image and channel; factor is a float scalar. */
+TW_API tw_output tw_adjust_contrast(tw_graph *graph, tw_output images, tw_output factor);
+/* Strings as vectors of dtype; all must have the same length, which must be known when the graph is planned. */
+TW_API tw_output tw_decode_raw(tw_graph *graph, tw_output bytes, tw_dtype dtype, bool little_endian);
+/* size: int32 [2], the new height and width. */
+TW_API tw_output tw_resize_nearest_neighbor(tw_graph *graph, tw_output images, tw_output size, bool align_corners,
+                                            bool half_pixel_centers);
+
+/* Summaries are string scalars that hold serialized Summary messages, for event logs (tower/io.h). The full name of
+ * the node, "tower_0/loss", is the tag; characters that tags may not have become '_'. Each joins the collection
+ * "summaries". */
+TW_API tw_output tw_summary_scalar(tw_graph *graph, const char *name, tw_output value);
+TW_API tw_output tw_summary_histogram(tw_graph *graph, const char *name, tw_output values);
+TW_API tw_output tw_merge_summaries(tw_graph *graph, const tw_output *summaries, int count);
+/* All of the collection that lie inside the scope (NULL: all) in one; {NULL, 0} if there are none. */
+TW_API tw_output tw_merge_all_summaries(tw_graph *graph, const char *scope);
 
 #ifdef __cplusplus
 }

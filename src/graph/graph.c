@@ -452,6 +452,30 @@ static tw_status add_colocation(tw_graph *graph, tw_node *node, const tw_node *w
     return twi_attr_copy(&graph->arena, &attr, &node->attrs.items[node->attrs.count++]) ? TW_OK : fail_memory(graph);
 }
 
+/* The whole name of a new node; NULL when the graph has failed. A name that ends in '/' is that of a scope which was
+ * entered before, and is taken as it is: the node that gives the scope its name. */
+static const char *name_in_scope(tw_graph *graph, const char *wanted)
+{
+    size_t length = strlen(wanted);
+    bool is_scope = length && wanted[length - 1] == '/';
+    const char *scoped = is_scope ? twi_arena_printf(&graph->arena, "%.*s", (int)length - 1, wanted)
+                                  : twi_arena_printf(&graph->arena, "%s%s", tw_name_scope(graph), wanted);
+    if (!scoped) {
+        fail_memory(graph);
+        return NULL;
+    }
+    if (!valid_name(scoped)) {
+        twi_graph_fail(graph, TW_INVALID_ARGUMENT, "'%s' is not a valid node name", scoped);
+        return NULL;
+    }
+    if (is_scope && !twi_map_get(&graph->by_name, scoped))
+        return scoped;
+    const char *unique = twi_graph_unique_name(graph, scoped);
+    if (!unique)
+        fail_memory(graph);
+    return unique;
+}
+
 tw_node *tw_add_node(tw_graph *graph, const char *op_name, const char *name, const tw_output *inputs, int num_inputs,
                      const tw_attr *attrs, int num_attrs)
 {
@@ -469,20 +493,9 @@ tw_node *tw_add_node(tw_graph *graph, const char *op_name, const char *name, con
     }
     if (!wanted)
         wanted = op_name;
-    const char *scoped = twi_arena_printf(&graph->arena, "%s%s", tw_name_scope(graph), wanted);
-    if (!scoped) {
-        fail_memory(graph);
+    const char *unique = name_in_scope(graph, wanted);
+    if (!unique)
         return NULL;
-    }
-    if (!valid_name(scoped)) {
-        twi_graph_fail(graph, TW_INVALID_ARGUMENT, "'%s' is not a valid node name", scoped);
-        return NULL;
-    }
-    const char *unique = twi_graph_unique_name(graph, scoped);
-    if (!unique) {
-        fail_memory(graph);
-        return NULL;
-    }
     tw_node *node = make_node(graph, op, unique, inputs, num_inputs, attrs, num_attrs);
     if (!node)
         return NULL;

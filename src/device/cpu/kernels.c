@@ -6,10 +6,12 @@
 #include "device/device.h"
 
 extern const twi_kernel twi_onednn_conv_kernels[], twi_onednn_matmul_kernels[];
-extern const twi_kernel twi_cpu_state_kernels[], twi_cpu_random_kernels[];
+extern const twi_kernel twi_cpu_state_kernels[], twi_cpu_random_kernels[], twi_cpu_control_kernels[],
+    twi_cpu_image_kernels[], twi_cpu_summary_kernels[];
 
 const twi_kernel *const twi_cpu_kernels[] = {
     twi_onednn_conv_kernels, twi_onednn_matmul_kernels,
-    twi_cpu_state_kernels, twi_cpu_random_kernels,
+    twi_cpu_state_kernels, twi_cpu_random_kernels, twi_cpu_control_kernels, twi_cpu_image_kernels,
+    twi_cpu_summary_kernels,
     NULL,
 };

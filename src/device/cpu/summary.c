@@ -1,0 +1,273 @@
+/* summary.c - values as serialized Summary messages (tensorflow/core/framework/summary.proto):
+ *
+ *     Summary           1: value, repeated
+ *     Summary.Value     1: tag   2: simple_value, a float   5: histo
+ *     HistogramProto    1: min   2: max   3: num   4: sum   5: sum_squares   6: bucket_limit   7: bucket (packed doubles)
+ *
+ * Written by hand, since devices lie above the file formats; that there are event files at all is src/io's affair. */
+#include "base/histogram.h"
+#include "base/map.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "device/kernel.h"
+#include "tensor/tensor.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- the wire format ------------------------------------------------------------------------------------------- */
+
+enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
+
+static void put_varint(twi_text *text, uint64_t value)
+{
+    do {
+        unsigned char byte = (unsigned char)((value & 0x7f) | (value > 0x7f ? 0x80 : 0));
+        twi_text_append(text, &byte, 1);
+        value >>= 7;
+    } while (value);
+}
+
+static void put_key(twi_text *text, int field, int wire)
+{
+    put_varint(text, (uint64_t)field << 3 | (uint64_t)wire);
+}
+
+static void put_bytes(twi_text *text, int field, const void *bytes, size_t size)
+{
+    put_key(text, field, BYTES);
+    put_varint(text, size);
+    twi_text_append(text, bytes, size);
+}
+
+/* The lowest `size` bytes of a number, lowest first. */
+static void put_little_endian(twi_text *text, uint64_t bits, int size)
+{
+    for (int i = 0; i < size; i++) {
+        unsigned char byte = (unsigned char)(bits >> (8 * i));
+        twi_text_append(text, &byte, 1);
+    }
+}
+
+static void put_raw_double(twi_text *text, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    put_little_endian(text, bits, 8);
+}
+
+static void put_double(twi_text *text, int field, double value)
+{
+    if (value == 0 && !signbit(value))
+        return; /* the default is not written */
+    put_key(text, field, FIXED64);
+    put_raw_double(text, value);
+}
+
+static void put_doubles(twi_text *text, int field, const double *values, int count)
+{
+    put_key(text, field, BYTES);
+    put_varint(text, (uint64_t)count * 8);
+    for (int i = 0; i < count; i++)
+        put_raw_double(text, values[i]);
+}
+
+/* Starts a Value with its tag. */
+static void put_tag(twi_text *value, const tw_string *tag)
+{
+    if (tag->size)
+        put_bytes(value, 1, tag->data, tag->size);
+}
+
+/* Appends a finished Value to a Summary and empties it. */
+static void put_value(twi_text *summary, twi_text *value)
+{
+    put_bytes(summary, 1, twi_text_string(value), value->size);
+    summary->failed = summary->failed || value->failed;
+    twi_text_free(value);
+}
+
+/* Hands the message over to a string output. */
+static tw_status finish(const twi_run *r, twi_text *summary)
+{
+    bool done = !summary->failed && twi_string_set(r->outputs[0], twi_text_string(summary), summary->size);
+    twi_text_free(summary);
+    return done ? TW_OK : twi_fail_memory(r->error, r->node);
+}
+
+/* ---- kernels --------------------------------------------------------------------------------------------------- */
+
+static tw_status run_scalar(const twi_run *r)
+{
+    const twi_operand *values = &r->input_operands[1];
+    tw_tensor view = {.dtype = values->dtype, .data = (void *)r->inputs[1]};
+    twi_text summary = {0}, value = {0};
+    for (int64_t i = 0; i < values->elements; i++) {
+        float number = (float)tw_tensor_value(&view, i);
+        uint32_t bits;
+        memcpy(&bits, &number, sizeof bits);
+        put_tag(&value, (const tw_string *)r->inputs[0] + i);
+        put_key(&value, 2, FIXED32);
+        put_little_endian(&value, bits, 4);
+        put_value(&summary, &value);
+    }
+    return finish(r, &summary);
+}
+
+static tw_status prepare_histogram(twi_prepare *p)
+{
+    p->workspace = sizeof(twi_histogram);
+    return TW_OK;
+}
+
+static tw_status run_histogram(const twi_run *r)
+{
+    const twi_operand *values = &r->input_operands[1];
+    tw_tensor view = {.dtype = values->dtype, .data = (void *)r->inputs[1]};
+    twi_histogram *h = r->workspace;
+    twi_histogram_start(h);
+    for (int64_t i = 0; i < values->elements; i++) {
+        double value = tw_tensor_value(&view, i);
+        if (!isfinite(value))
+            return twi_fail(r->error, TW_INVALID_ARGUMENT, "%s in summary histogram for: %s",
+                            isnan(value) ? "Nan" : "Infinity", r->node);
+        twi_histogram_add(h, value);
+    }
+    int count = twi_histogram_squeeze(h);
+    twi_text summary = {0}, value = {0}, histo = {0};
+    put_double(&histo, 1, h->min);
+    put_double(&histo, 2, h->max);
+    put_double(&histo, 3, h->num);
+    put_double(&histo, 4, h->sum);
+    put_double(&histo, 5, h->sum_squares);
+    put_doubles(&histo, 6, h->limits, count);
+    put_doubles(&histo, 7, h->buckets, count);
+    put_tag(&value, r->inputs[0]);
+    put_bytes(&value, 5, twi_text_string(&histo), histo.size);
+    value.failed = value.failed || histo.failed;
+    put_value(&summary, &value);
+    twi_text_free(&histo);
+    return finish(r, &summary);
+}
+
+/* ---- merging: the inputs one after the other, if no tag comes twice -------------------------------------------- */
+
+typedef struct bytes {
+    const unsigned char *at, *end;
+} bytes;
+
+static bool get_varint(bytes *b, uint64_t *value)
+{
+    *value = 0;
+    for (int shift = 0; shift < 64 && b->at < b->end; shift += 7) {
+        *value |= (uint64_t)(*b->at & 0x7f) << shift;
+        if (!(*b->at++ & 0x80))
+            return true;
+    }
+    return false;
+}
+
+/* The next field; `body` is what a BYTES field holds. False at the end and when the bytes make no sense. */
+static bool get_field(bytes *b, uint64_t *field, bytes *body)
+{
+    uint64_t key, size;
+    if (b->at == b->end || !get_varint(b, &key))
+        return false;
+    *field = key >> 3;
+    *body = (bytes){0};
+    switch (key & 7) {
+    case VARINT:
+        return get_varint(b, &size);
+    case FIXED64:
+        size = 8;
+        break;
+    case FIXED32:
+        size = 4;
+        break;
+    case BYTES:
+        if (get_varint(b, &size))
+            break;
+        return false;
+    default:
+        return false;
+    }
+    if (size > (uint64_t)(b->end - b->at))
+        return false;
+    *body = (bytes){b->at, b->at + size};
+    b->at += size;
+    return true;
+}
+
+/* The tags seen so far; their texts lie in one block, one after the other, each with its 0. */
+typedef struct tags {
+    twi_map seen;
+    char *block, *next;
+} tags;
+
+static tw_status note_tag(const twi_run *r, tags *tags, bytes tag)
+{
+    size_t size = (size_t)(tag.end - tag.at);
+    if (size)
+        memcpy(tags->next, tag.at, size);
+    if (twi_map_get(&tags->seen, tags->next))
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "Duplicate tag %s found in summary inputs (%s)", tags->next,
+                        r->node);
+    if (!twi_map_put(&tags->seen, tags->next, tags->next))
+        return twi_fail_memory(r->error, r->node);
+    tags->next += size + 1;
+    return TW_OK;
+}
+
+static tw_status note_tags(const twi_run *r, tags *tags, bytes summary)
+{
+    uint64_t field;
+    bytes value = {0}, tag;
+    tw_status status = TW_OK;
+    while (value.at == value.end && get_field(&summary, &field, &value)) {
+        bool is_value = field == 1;
+        while (is_value && status == TW_OK && get_field(&value, &field, &tag))
+            if (field == 1)
+                status = note_tag(r, tags, tag);
+        if (status != TW_OK)
+            return status;
+        if (!is_value)
+            value = (bytes){0};
+    }
+    if (summary.at != summary.end || value.at != value.end)
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "Could not parse one of the summary inputs (%s)", r->node);
+    return TW_OK;
+}
+
+static tw_status run_merge(const twi_run *r)
+{
+    tw_status status = TW_OK;
+    size_t total = 0;
+    for (int i = 0; i < r->num_inputs; i++)
+        total += ((const tw_string *)r->inputs[i])->size;
+    tags tags = {.block = twi_alloc(total + 1)}; /* a tag is shorter than its field, so its 0 fits too */
+    twi_text merged = {0};
+    if (!tags.block)
+        return twi_fail_memory(r->error, r->node);
+    tags.next = tags.block;
+    for (int i = 0; i < r->num_inputs; i++) {
+        const tw_string *input = r->inputs[i];
+        const unsigned char *data = (const unsigned char *)input->data;
+        if (!input->size)
+            continue;
+        TWI_TRY(note_tags(r, &tags, (bytes){data, data + input->size}));
+        twi_text_append(&merged, data, input->size);
+    }
+    TWI_TRY(finish(r, &merged));
+done:
+    twi_map_free(&tags.seen);
+    twi_text_free(&merged);
+    twi_free(tags.block);
+    return status;
+}
+
+const twi_kernel twi_cpu_summary_kernels[] = {
+    {"ScalarSummary", "plain", 0, NULL, run_scalar},
+    {"HistogramSummary", "plain", 0, prepare_histogram, run_histogram},
+    {"MergeSummary", "plain", 0, NULL, run_merge},
+    {0},
+};

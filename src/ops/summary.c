@@ -1,0 +1,105 @@
+/* summary.c - ops that turn values into serialized Summary messages for event logs. */
+#include "base/text.h"
+#include "graph/graph.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <tower/ops.h>
+
+static tw_status scalar_summary_shape(twi_inference *c)
+{
+    tw_error ignored;
+    tw_shape merged;
+    char text[2][96];
+    if (twi_merge_shapes(c->inputs[0], c->inputs[1], &merged, &ignored) != TW_OK)
+        return twi_fail(c->error, TW_INVALID_ARGUMENT, "tags and values not the same shape: %s != %s",
+                        tw_shape_text(c->inputs[0], text[0], sizeof text[0]),
+                        tw_shape_text(c->inputs[1], text[1], sizeof text[1]));
+    c->outputs[0] = TW_SCALAR;
+    return TW_OK;
+}
+
+static tw_status histogram_summary_shape(twi_inference *c)
+{
+    c->outputs[0] = TW_SCALAR;
+    return twi_expect_rank(c, 0, 0);
+}
+
+#define REAL "{float,double,int32,uint8,int16,int8,int64,bfloat16,half}"
+
+const twi_op twi_summary_ops[] = {
+    {"ScalarSummary", "tags:string, values:T", "summary:string", "T:" REAL, scalar_summary_shape,
+     twi_not_differentiable, TWI_HOST_ONLY},
+    {"HistogramSummary", "tag:string, values:T", "summary:string", "T:" REAL "=float", histogram_summary_shape,
+     twi_not_differentiable, TWI_HOST_ONLY},
+    {"MergeSummary", "inputs:N*string", "summary:string", "N:int", twi_shape_scalar, twi_not_differentiable,
+     TWI_HOST_ONLY},
+    {0},
+};
+
+/* ---- builders ---------------------------------------------------------------------------------------------- */
+
+/* Characters that tags may not have become '_', leading slashes go. */
+static void clean_tag(const char *name, twi_text *text)
+{
+    while (*name == '/')
+        name++;
+    for (; *name; name++) {
+        char c = isalnum((unsigned char)*name) || strchr("-/_.", *name) ? *name : '_';
+        twi_text_append(text, &c, 1);
+    }
+}
+
+/* op(tag, values) within a name scope of the summary's name, whose full name is the tag, as TensorFlow makes them. */
+static tw_output add_summary(tw_graph *graph, const char *op, const char *tag_input, const char *name, tw_output values)
+{
+    twi_text clean = {0};
+    tw_output summary = {0};
+    clean_tag(name, &clean);
+    tw_enter_name_scope(graph, "%s", twi_text_string(&clean));
+    const char *scope = tw_name_scope(graph);
+    tw_tensor *tag = tw_tensor_string(scope, *scope ? strlen(scope) - 1 : 0);
+    if (clean.failed || !tag) {
+        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while adding summary '%s'", name);
+    } else {
+        tw_attr attrs[] = {tw_attr_tensor("value", tag), tw_attr_type("dtype", TW_STRING)};
+        tw_output inputs[] = {tw_node_output(tw_add_node(graph, "Const", tag_input, NULL, 0, attrs, 2), 0), values};
+        summary = tw_node_output(tw_add_node(graph, op, scope, inputs, 2, NULL, 0), 0);
+        tw_add_to_collection(graph, "summaries", summary);
+    }
+    tw_leave_name_scope(graph);
+    tw_tensor_release(tag);
+    twi_text_free(&clean);
+    return summary;
+}
+
+tw_output tw_summary_scalar(tw_graph *graph, const char *name, tw_output value)
+{
+    return add_summary(graph, "ScalarSummary", "tags", name, value);
+}
+
+tw_output tw_summary_histogram(tw_graph *graph, const char *name, tw_output values)
+{
+    return add_summary(graph, "HistogramSummary", "tag", name, values);
+}
+
+tw_output tw_merge_summaries(tw_graph *graph, const tw_output *summaries, int count)
+{
+    return tw_node_output(tw_add_node(graph, "MergeSummary", NULL, summaries, count, NULL, 0), 0);
+}
+
+tw_output tw_merge_all_summaries(tw_graph *graph, const char *scope)
+{
+    int count = tw_get_collection(graph, "summaries", scope, NULL, 0);
+    if (!count)
+        return (tw_output){0};
+    tw_output *summaries = twi_alloc_array((size_t)count, sizeof *summaries);
+    if (!summaries) {
+        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while merging %d summaries", count);
+        return (tw_output){0};
+    }
+    tw_get_collection(graph, "summaries", scope, summaries, count);
+    tw_output merged = tw_merge_summaries(graph, summaries, count);
+    twi_free(summaries);
+    return merged;
+}
