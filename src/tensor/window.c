@@ -17,7 +17,7 @@ static tw_status read_four(const twi_attrs *attrs, const char *name, const twi_w
     int count;
     const int64_t *list = twi_attr_ints(attrs, name, &count);
     values[0] = values[1] = neutral;
-    if (count == 0)
+    if (!twi_attr_find(attrs, name))
         return TW_OK;
     if (count != 4)
         return twi_fail(error, TW_INVALID_ARGUMENT, "attribute '%s' must have 4 entries, has %d", name, count);

@@ -8,10 +8,14 @@
 extern const twi_kernel twi_onednn_conv_kernels[], twi_onednn_matmul_kernels[];
 extern const twi_kernel twi_cpu_state_kernels[], twi_cpu_random_kernels[], twi_cpu_control_kernels[],
     twi_cpu_image_kernels[], twi_cpu_summary_kernels[];
+extern const twi_kernel twi_cpu_conv_kernels[], twi_cpu_bias_kernels[], twi_cpu_activation_kernels[],
+    twi_cpu_pool_kernels[], twi_cpu_normalization_kernels[], twi_cpu_softmax_kernels[];
 
 const twi_kernel *const twi_cpu_kernels[] = {
     twi_onednn_conv_kernels, twi_onednn_matmul_kernels,
     twi_cpu_state_kernels, twi_cpu_random_kernels, twi_cpu_control_kernels, twi_cpu_image_kernels,
     twi_cpu_summary_kernels,
+    twi_cpu_conv_kernels, twi_cpu_bias_kernels, twi_cpu_activation_kernels, twi_cpu_pool_kernels,
+    twi_cpu_normalization_kernels, twi_cpu_softmax_kernels,
     NULL,
 };
