@@ -158,7 +158,7 @@ static void copies_go_between_any_two_devices(void **state)
     tw_devices_destroy(devices);
 }
 
-/* ---- kernels ------------------------------------------------------------------------------------------------ */
+/* ---- kernels --------------------------------------------------------------------------------------------------- */
 
 static tw_status double_it(const twi_run *r)
 {
@@ -267,7 +267,7 @@ static void a_gpu_computes_with_floats_and_passes_integers_through(void **state)
             fail_msg("%s of %s", table[i].op, tw_dtype_name(table[i].type));
 }
 
-/* ---- faults of virtual GPUs --------------------------------------------------------------------------------- */
+/* ---- faults of virtual GPUs ------------------------------------------------------------------------------------ */
 
 static void a_virtual_gpu_faults_on_memory_that_is_not_its_own(void **state)
 {

@@ -141,6 +141,21 @@ TW_API void tw_enter_device(tw_graph *graph, const char *format, ...) TW_PRINTF(
  * like a scope's string. The returned text must stay valid until the next call. Leave with tw_leave_device(). */
 typedef const char *tw_device_function(void *user, const tw_node *node);
 TW_API void tw_enter_device_function(tw_graph *graph, tw_device_function *function, void *user);
+/* A device function that spreads variables: each new one goes to the device with the fewest elements so far, the first
+ * among equals; every other node goes to `worker`. What inner scopes decided stands. Keep it
+ * where it is until the scope is left; towers that share variables use one:
+ *
+ *     const char *gpus[] = {"/gpu:0", "/gpu:1"};
+ *     int64_t loads[2] = {0};
+ *     tw_least_loaded spread = {.devices = gpus, .num_devices = 2, .loads = loads, .worker = "/gpu:0"};
+ *     tw_enter_device_function(g, tw_least_loaded_device, &spread); */
+typedef struct tw_least_loaded {
+    const char *const *devices; /* [num_devices] where variables may live; borrowed */
+    int num_devices;
+    int64_t *loads;             /* [num_devices] elements each holds, zeros at first; borrowed */
+    const char *worker;         /* of everything else; NULL or "": says nothing */
+} tw_least_loaded;
+TW_API tw_device_function tw_least_loaded_device;
 TW_API void tw_enter_no_device(tw_graph *graph);       /* forgets all outer device scopes, as tf.device(None) */
 TW_API void tw_leave_device(tw_graph *graph);
 TW_API void tw_enter_name_scope(tw_graph *graph, const char *format, ...) TW_PRINTF(2, 3);

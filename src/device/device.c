@@ -10,7 +10,7 @@
 
 #define MOST_DEVICES 256 /* of a type; more is a typing error */
 
-/* ---- the set ----------------------------------------------------------------------------------------------- */
+/* ---- the set --------------------------------------------------------------------------------------------------- */
 
 static tw_status check_range(const char *what, int value, int most, tw_error *error)
 {
@@ -58,7 +58,8 @@ static tw_status add_cpus(tw_devices *set, int count, int threads, tw_error *err
     for (int i = 0; i < count && status == TW_OK; i++) {
         bool bound = count > 1 && share > 0;
         int team = threads ? threads : share ? share : 1;
-        status = add_device(set, twi_cpu_device_create(i, team, bound ? cores + i * share : NULL, bound ? share : 0, error));
+        status =
+            add_device(set, twi_cpu_device_create(i, team, bound ? cores + i * share : NULL, bound ? share : 0, error));
     }
     twi_free(cores);
     return status;
@@ -134,7 +135,7 @@ const char *tw_devices_why_no_gpu(void)
     return "this build has no CUDA plug-in (libtower_cuda.so); --virtual-gpus N gives GPUs that run on the CPU";
 }
 
-/* ---- memory and copies ------------------------------------------------------------------------------------- */
+/* ---- memory and copies ----------------------------------------------------------------------------------------- */
 
 tw_status twi_device_alloc(twi_device *d, size_t bytes, const char *what, void **memory, tw_error *error)
 {
@@ -189,7 +190,7 @@ tw_status twi_device_copy(twi_device *to, void *destination, twi_device *from, c
     return status;
 }
 
-/* ---- kernels ----------------------------------------------------------------------------------------------- */
+/* ---- kernels --------------------------------------------------------------------------------------------------- */
 
 tw_dtype twi_kernel_type(const twi_attrs *attrs)
 {
@@ -245,6 +246,6 @@ tw_status twi_device_prepare(twi_device *d, twi_prepare *p, bool plain_only, con
     }
     *kernel = NULL;
     return twi_fail(p->error, TW_UNIMPLEMENTED, "%s has no %skernel for %s of type %s (node '%s')%s%s", d->text,
-                    plain_only ? "plain " : "", p->op, tw_dtype_name(type), p->node,
-                    refusal.message[0] ? ": " : "", refusal.message);
+                    plain_only ? "plain " : "", p->op, tw_dtype_name(type), p->node, refusal.message[0] ? ": " : "",
+                    refusal.message);
 }

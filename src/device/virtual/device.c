@@ -1,7 +1,8 @@
 /* device.c - virtual GPUs: the CPU's kernels behind a GPU's manners.
  *
- * A virtual GPU has memory of its own, with a limit. Kernels launched on it may touch that memory and no other; where a
- * card would fault, launch() fails and says whose memory it was. Bytes come and go only through write, read and copy_from.
+ * A virtual GPU has memory of its own, with a limit. Kernels launched on it may touch that memory and no other; where
+ * a card would fault, launch() fails and says whose memory it was. Bytes come and go only through write, read and
+ * copy_from.
  *
  * It computes with one thread, always, so that one, two or eight of them on any machine give the same bits. */
 #include "device/virtual/virtual.h"
@@ -26,7 +27,7 @@ typedef struct virtual_device {
 
 static const twi_device_ops virtual_ops;
 
-/* ---- whose memory ------------------------------------------------------------------------------------------ */
+/* ---- whose memory ---------------------------------------------------------------------------------------------- */
 
 /* Index of the first block that starts after `memory`. */
 static int first_after(const virtual_device *v, const char *memory)
@@ -86,7 +87,7 @@ static tw_status check(twi_device *d, const char *verb, const void *memory, size
     return bytes == 0 || holds((virtual_device *)d, memory, bytes) > 0 ? TW_OK : fault(d, verb, memory, bytes, error);
 }
 
-/* ---- memory and copies ------------------------------------------------------------------------------------- */
+/* ---- memory and copies ----------------------------------------------------------------------------------------- */
 
 static tw_status virtual_alloc(twi_device *d, size_t bytes, void **memory, tw_error *error)
 {
@@ -148,7 +149,7 @@ static tw_status virtual_copy_from(twi_device *d, void *to, twi_device *source, 
     return status == TW_OK ? source->ops->read(source, to, from, bytes, error) : status;
 }
 
-/* ---- running ----------------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------------------------- */
 
 static tw_status virtual_enter(twi_device *d, tw_error *error)
 {

@@ -1,11 +1,11 @@
 /* kernels.c - which kernels a GPU has, for the GPUs that borrow the CPU's.
  *
- * As in TensorFlow, a GPU computes with floating-point types and lacks most arithmetic on integers; integer tensors that
- * say shapes, axes and indices may still pass through it (Const, Shape, Reshape, Add, ConcatV2...). So the rule is: every
- * type but strings, less what stands here. Ops that no GPU has at all carry TWI_HOST_ONLY in their own row.
+ * As in TensorFlow, a GPU computes with floating-point types and lacks most arithmetic on integers; integer tensors
+ * that say shapes, axes and indices may still pass through it (Const, Shape, Reshape, Add, ConcatV2...). So the rule
+ * is: every type but strings, less what stands here. Ops that no GPU has at all carry TWI_HOST_ONLY in their own row.
  *
- * One departure: TensorFlow lets strings and queue handles pass through Identity and Switch on a GPU; here no string ever
- * lies in a GPU's memory. */
+ * One departure: TensorFlow lets strings and queue handles pass through Identity and Switch on a GPU; here no string
+ * ever lies in a GPU's memory. */
 #include "device/virtual/virtual.h"
 
 #include <string.h>

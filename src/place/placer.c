@@ -1,0 +1,229 @@
+/* placer.c - chooses a device for every node, group by group, in order of creation.
+ *
+ * Nodes without inputs that make one value wait for a second sweep and go where their consumers are, so that a constant
+ * is not computed on one device and copied to another. Shape, Size and Rank go where their input is, so that no tensor
+ * crosses devices only to be measured. */
+#include "place/colocation.h"
+
+#include "base/log.h"
+
+#include <string.h>
+
+/* ---- candidates ------------------------------------------------------------------------------------------------ */
+
+static bool is_candidate(const twi_groups *g, const twi_member *group, const twi_device_name *spec, int device)
+{
+    return (group->kinds >> g->kind_of[device] & 1) && twi_device_name_matches(spec, &g->devices->items[device]->name);
+}
+
+static int first_candidate(const twi_groups *g, const twi_member *group, const twi_device_name *spec)
+{
+    for (int i = 0; i < g->devices->count; i++)
+        if (is_candidate(g, group, spec, g->preference[i]))
+            return g->preference[i];
+    return -1;
+}
+
+/* The first device the group may have; -1 if there is none. Settles how far its request is relaxed and leaves in
+ * group->requested what still counts. */
+static int settle(const twi_groups *g, twi_member *group)
+{
+    if (group->assigned >= 0)
+        return group->assigned;
+    int device = first_candidate(g, group, &group->requested);
+    twi_device_name asked = group->requested;
+    for (int relaxed = 1; device < 0 && g->soft && relaxed <= 2; relaxed++) {
+        twi_device_name spec = asked;
+        spec.type[0] = 0;
+        spec.id = -1;
+        if (relaxed == 1)
+            spec = twi_device_name_override(&spec, &group->resource);
+        device = first_candidate(g, group, &spec);
+        if (device >= 0) {
+            group->requested = spec;
+            group->relaxed = relaxed;
+        }
+    }
+    if (group->relaxed == 2 && twi_names_a_device(&group->resource))
+        twi_log(
+            TWI_LOG_WARNING,
+            "Failed to place the graph without changing the devices of some resources. Some of the operations (that "
+            "had to be colocated with resource generating operations) are not supported on the resources' devices. "
+            "The device chosen is %s",
+            g->devices->items[device]->text);
+    return device;
+}
+
+/* ---- the two heuristics ---------------------------------------------------------------------------------------- */
+
+static bool is_metadata(const tw_node *node)
+{
+    return strcmp(node->op->name, "Shape") == 0 || strcmp(node->op->name, "Size") == 0 ||
+           strcmp(node->op->name, "Rank") == 0;
+}
+
+static bool is_generator(const tw_node *node)
+{
+    return node->num_inputs == 0 && node->num_outputs == 1 && !strstr(node->op->outputs, "Ref(");
+}
+
+/* Consumers of the waiting nodes, data and control alike: those of node n are items[starts[n]...starts[n+1]]. */
+typedef struct consumers {
+    int *starts, *items;
+} consumers;
+
+static void count_or_keep(consumers *c, const tw_node *from, const tw_node *to, bool keep)
+{
+    if (!is_generator(from))
+        return;
+    if (keep)
+        c->items[c->starts[from->id]++] = to->id;
+    else
+        c->starts[from->id + 1]++;
+}
+
+static void visit_edges(const tw_graph *graph, consumers *c, bool keep)
+{
+    for (int id = 0; id < graph->nodes.count; id++) {
+        const tw_node *node = graph->nodes.items[id];
+        for (int i = 0; i < node->num_inputs; i++)
+            count_or_keep(c, node->inputs[i].node, node, keep);
+        for (int i = 0; i < node->num_control_inputs; i++)
+            count_or_keep(c, node->control_inputs[i], node, keep);
+    }
+}
+
+static tw_status find_consumers(const tw_graph *graph, consumers *c, tw_error *error)
+{
+    int count = graph->nodes.count;
+    c->starts = twi_alloc_array((size_t)count + 1, sizeof *c->starts);
+    if (!c->starts)
+        return twi_fail_memory(error, "placing the graph");
+    visit_edges(graph, c, false);
+    for (int id = 0; id < count; id++)
+        c->starts[id + 1] += c->starts[id];
+    c->items = twi_alloc_array((size_t)c->starts[count], sizeof *c->items);
+    if (!c->items)
+        return twi_fail_memory(error, "placing the graph");
+    visit_edges(graph, c, true);
+    memmove(c->starts + 1, c->starts, (size_t)count * sizeof *c->starts); /* filling moved each start to its end */
+    c->starts[0] = 0;
+    return TW_OK;
+}
+
+/* The one device of all consumers; -1 if there is none or they differ. */
+static int device_of_consumers(const consumers *c, const int *devices, int node)
+{
+    int first = c->starts[node], end = c->starts[node + 1];
+    for (int i = first + 1; i < end; i++)
+        if (devices[c->items[i]] != devices[c->items[first]])
+            return -1;
+    return first < end ? devices[c->items[first]] : -1;
+}
+
+/* ---- the sweeps ------------------------------------------------------------------------------------------------ */
+
+/* wish: the device a heuristic would like, or -1; it is taken if the group may have it. */
+static tw_status place_node(twi_groups *g, const tw_node *node, int wish, twi_rule wish_rule, twi_placement *p,
+                            tw_error *error)
+{
+    twi_member *group = twi_group_of(g, node->id);
+    bool was_open = group->assigned < 0;
+    int device = settle(g, group);
+    twi_rule rule = !was_open && group->chooser == node->id ? TWI_RULE_KEPT : TWI_RULE_CANDIDATE;
+    if (device < 0)
+        return twi_fail_to_place(g, node, error);
+    if (was_open && wish >= 0 && is_candidate(g, group, &group->requested, wish)) {
+        device = wish;
+        rule = wish_rule;
+    }
+    if (was_open) {
+        group->assigned = device;
+        group->chooser = node->id;
+    }
+    p->devices[node->id] = device;
+    p->order[p->count++] = node->id;
+    p->reasons[node->id] = twi_reason(g, node, device, rule, &p->arena);
+    return p->reasons[node->id] ? TW_OK : twi_fail_memory(error, "noting why a node is where it is");
+}
+
+static tw_status place_all(twi_groups *g, const consumers *c, twi_placement *p, tw_error *error)
+{
+    const tw_graph *graph = g->graph;
+    tw_status status = TW_OK;
+    for (int id = 0; id < graph->nodes.count; id++) {
+        const tw_node *node = graph->nodes.items[id];
+        if (is_generator(node))
+            continue;
+        int wish = is_metadata(node) && node->num_inputs ? p->devices[node->inputs[0].node->id] : -1;
+        TWI_TRY(place_node(g, node, wish, TWI_RULE_METADATA, p, error));
+    }
+    for (int id = 0; id < graph->nodes.count; id++) {
+        const tw_node *node = graph->nodes.items[id];
+        if (is_generator(node))
+            TWI_TRY(place_node(g, node, device_of_consumers(c, p->devices, id), TWI_RULE_CONSUMERS, p, error));
+    }
+done:
+    return status;
+}
+
+static tw_status list_moves(const twi_groups *g, twi_placement *p, tw_error *error)
+{
+    p->moves = twi_arena_alloc(&p->arena, (size_t)p->count * sizeof *p->moves);
+    if (!p->moves)
+        return twi_fail_memory(error, "listing the moves of soft placement");
+    for (int id = 0; id < p->count; id++) {
+        const tw_node *node = g->graph->nodes.items[id];
+        twi_device_name asked;
+        const twi_device *got = g->devices->items[p->devices[id]];
+        if (!node->device[0] || twi_device_name_parse(node->device, &asked, NULL) != TW_OK ||
+            twi_device_name_matches(&asked, &got->name))
+            continue;
+        p->moves[p->num_moves++] = (twi_move){id, node->device, p->devices[id]};
+        twi_log(TWI_LOG_INFO, "'%s' (%s) asked for %s and runs on %s: %s", node->name, node->op->name, node->device,
+                got->text, p->reasons[id]);
+    }
+    return TW_OK;
+}
+
+tw_status twi_place(const tw_graph *graph, const twi_placement_options *options, twi_placement *placement,
+                    tw_error *error)
+{
+    size_t count = (size_t)graph->nodes.count;
+    twi_placement p = {0};
+    twi_groups groups = {0};
+    consumers c = {0};
+    tw_status status = TW_OK;
+    int *earlier = twi_alloc_array((size_t)placement->count, sizeof *earlier);
+
+    p.devices = twi_arena_alloc(&p.arena, count * sizeof *p.devices);
+    p.reasons = twi_arena_alloc(&p.arena, count * sizeof *p.reasons);
+    p.order = twi_arena_alloc(&p.arena, count * sizeof *p.order);
+    if (!earlier || !p.devices || !p.reasons || !p.order)
+        TWI_TRY(twi_fail_memory(error, "placing the graph"));
+    for (size_t i = 0; i < count; i++)
+        p.devices[i] = -1;
+    for (int i = 0; i < placement->count; i++)
+        earlier[i] = graph->nodes.items[i]->op->flags & TWI_STATEFUL ? placement->devices[i] : -1;
+
+    TWI_TRY(twi_groups_build(&groups, graph, options, earlier, placement->count, error));
+    TWI_TRY(find_consumers(graph, &c, error));
+    TWI_TRY(place_all(&groups, &c, &p, error));
+    TWI_TRY(list_moves(&groups, &p, error));
+    twi_placement_free(placement);
+    *placement = p;
+    p = (twi_placement){0};
+done:
+    twi_groups_free(&groups);
+    twi_free(c.starts);
+    twi_free(c.items);
+    twi_free(earlier);
+    twi_arena_free(&p.arena);
+    return status;
+}
+
+void twi_placement_free(twi_placement *placement)
+{
+    twi_arena_free(&placement->arena);
+    *placement = (twi_placement){0};
+}
