@@ -314,6 +314,21 @@ static void a_virtual_gpu_faults_on_memory_that_is_not_its_own(void **state)
     run.input_operands = &handle;
     assert_fails(gpu1->ops->launch(gpu1, &plain[0], &run), TW_INTERNAL, "cannot read memory of /device:GPU:0 ('w')");
 
+    variable.device = gpu1;
+    variable.memory = mine;
+    run.inputs = (const void *const[]){mine};
+    run.num_outputs = 0;
+    assert_fails(cpu->ops->launch(cpu, &plain[0], &run), TW_INTERNAL,
+                 "Double 'y': /device:CPU:0 cannot read memory of /device:GPU:1");
+    run.input_operands = &four;
+    assert_fails(cpu->ops->launch(cpu, &plain[0], &run), TW_INTERNAL, "cannot read memory of /device:GPU:1");
+    run.inputs = (const void *const[]){host};
+    run.outputs = (void *const[]){mine};
+    run.num_outputs = 1;
+    assert_fails(cpu->ops->launch(cpu, &plain[0], &run), TW_INTERNAL, "cannot write memory of /device:GPU:1");
+    run.outputs = (void *const[]){host};
+    assert_ok(cpu->ops->launch(cpu, &plain[0], &run));
+
     assert_fails(gpu1->ops->write(gpu1, other, values, 16, &error), TW_INTERNAL, "cannot write memory of");
     assert_fails(gpu1->ops->read(gpu1, values, host, 16, &error), TW_INTERNAL, "cannot read memory of");
     assert_fails(gpu1->ops->copy_from(gpu1, mine, gpu0, mine, 16, &error), TW_INTERNAL,

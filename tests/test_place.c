@@ -701,6 +701,8 @@ static void stateful_nodes_stay_when_the_graph_grows(void **state)
     assert_string_equal(device_of(&w, counter), "GPU:0");
     assert_string_equal(device_of(&w, c), "GPU:1"); /* keeps no state: follows its consumer */
     assert_string_equal(why(&w, v), "it keeps state, and was here before the graph grew");
+    assert_string_equal(why(&w, read), "colocated with 'v' (through a resource), where it was before the graph grew; "
+                                       "the '/device:GPU:1' asked for here gave way");
     close_world(&w);
 }
 

@@ -41,6 +41,7 @@ static tw_status add_device(tw_devices *set, twi_device *d)
         return TW_RESOURCE_EXHAUSTED;
     d->set = set;
     set->items[set->count++] = d;
+    set->guarded = set->guarded || d->ops->holds;
     return TW_OK;
 }
 
@@ -188,6 +189,22 @@ tw_status twi_device_copy(twi_device *to, void *destination, twi_device *from, c
         status = to->ops->write(to, destination, host, bytes, error);
     twi_free(host);
     return status;
+}
+
+const char *twi_device_local_name(const twi_device *d)
+{
+    const char *device = strstr(d->text, "/device:");
+    return device ? device : d->text;
+}
+
+const twi_device *twi_device_of_memory(const twi_device *d, const void *memory)
+{
+    for (int i = 0; d->set && i < d->set->count; i++) {
+        twi_device *other = d->set->items[i];
+        if (other->ops->holds && other->ops->holds(other, memory))
+            return other;
+    }
+    return NULL;
 }
 
 /* ---- kernels --------------------------------------------------------------------------------------------------- */

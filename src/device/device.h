@@ -29,6 +29,9 @@ typedef struct twi_device_ops {
     tw_status (*enter)(twi_device *d, tw_error *error); /* once, on the dispatcher's thread; optional */
     /* Runs a prepared kernel; optional: NULL calls kernel->run(). Virtual GPUs check every address here. */
     tw_status (*launch)(twi_device *d, const twi_kernel *kernel, const twi_run *run);
+    /* Whether an address lies in the device's memory, if that is out of bounds for the others; optional: NULL means
+     * that nobody can tell. */
+    bool (*holds)(twi_device *d, const void *memory);
     tw_status (*synchronize)(twi_device *d, tw_error *error); /* optional: all launched work is done */
     void (*destroy)(twi_device *d);         /* frees d */
 } twi_device_ops;
@@ -51,6 +54,7 @@ struct twi_device {
 struct tw_devices {
     twi_device **items;
     int count;
+    bool guarded; /* some device can tell when others touch its memory */
 };
 
 /* Allocation with the limit checked and the use counted; the message names the device, the limit and the need. */
@@ -59,6 +63,11 @@ void twi_device_free(twi_device *d, void *memory, size_t bytes);
 /* Between any two devices, directly or through the host. */
 tw_status twi_device_copy(twi_device *to, void *destination, twi_device *from, const void *source, size_t bytes,
                           tw_error *error);
+
+/* "/device:GPU:1": the part of the name that tells the devices of a process apart. */
+const char *twi_device_local_name(const twi_device *d);
+/* The device of d's set that holds an address; NULL: none says so, so it is the host's. */
+const twi_device *twi_device_of_memory(const twi_device *d, const void *memory);
 
 /* True when the device has some kernel for the op with this type; placement asks. */
 bool twi_device_has_kernel(const twi_device *d, const char *op, const twi_attrs *attrs);

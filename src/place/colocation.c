@@ -114,6 +114,7 @@ static tw_status start_member(twi_groups *g, const tw_node *node, int earlier, t
                       .resource = TWI_NO_DEVICE,
                       .asker = -1,
                       .assigned = earlier,
+                      .kept = earlier >= 0,
                       .chooser = earlier >= 0 ? node->id : -1};
     memset(m->lacking, -1, sizeof m->lacking);
     if (earlier >= 0) {
@@ -152,6 +153,7 @@ static tw_status merge_requests(const twi_groups *g, const twi_member *a, const 
         merged->requested = a->requested;
     merged->assigned = a->assigned >= 0 ? a->assigned : b->assigned;
     merged->chooser = a->assigned >= 0 ? a->chooser : b->chooser;
+    merged->kept = a->kept || b->kept;
     merged->requested = twi_device_name_override(&merged->requested, &merged->resource);
     if (merged->assigned >= 0)
         merged->requested = g->devices->items[merged->assigned]->name;

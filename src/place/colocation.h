@@ -21,6 +21,7 @@ typedef struct twi_member {
     unsigned kinds;              /* group: bit k: every member has a kernel on devices of kind k */
     int lacking[TWI_MOST_KINDS]; /* group: the first member without one; -1 */
     int assigned;                /* group: device, once it is chosen; -1 */
+    bool kept;                   /* group: it was chosen before the graph grew */
     int chooser;                 /* group: the node that was placed first */
     int relaxed;                 /* group: 0 as asked; 1 type and id dropped; 2 the resource's too */
 } twi_member;

@@ -44,7 +44,7 @@ static int settle(const twi_groups *g, twi_member *group)
             group->relaxed = relaxed;
         }
     }
-    if (group->relaxed == 2 && twi_names_a_device(&group->resource))
+    if (group->relaxed == 2)
         twi_log(
             TWI_LOG_WARNING,
             "Failed to place the graph without changing the devices of some resources. Some of the operations (that "

@@ -70,6 +70,10 @@ static void tell_failure(twi_text *text, const twi_groups *g, const twi_member *
 static void tell_group(twi_text *text, const twi_groups *g, const twi_member *group, int device)
 {
     char requested[192];
+    if (group->kept) {
+        twi_text_printf(text, "it was before the graph grew");
+        return;
+    }
     if (group->asker < 0) {
         twi_text_printf(text, "nothing was asked for");
         tell_choice(text, g, group, &TWI_NO_DEVICE, device);
@@ -82,9 +86,7 @@ static void tell_group(twi_text *text, const twi_groups *g, const twi_member *gr
         twi_text_printf(text, "'%s' was asked for", asked);
         tell_failure(text, g, group, &name);
         twi_text_printf(text, "; soft placement chose the first device that can run it%s",
-                        group->relaxed == 2 && twi_names_a_device(&group->resource)
-                            ? ", giving up the device of the resource too"
-                            : "");
+                        group->relaxed == 2 ? ", giving up the device of the resource too" : "");
         return;
     }
     twi_device_name_print(&group->requested, requested, sizeof requested);
@@ -99,7 +101,7 @@ const char *twi_reason(twi_groups *g, const tw_node *node, int device, twi_rule 
 {
     const twi_member *group = twi_group_of(g, node->id), *self = &g->members[node->id];
     twi_text text = {0};
-    int lead = group->asker >= 0 ? group->asker : group->chooser;
+    int lead = group->kept || group->asker < 0 ? group->chooser : group->asker;
     if (rule == TWI_RULE_KEPT)
         twi_text_printf(&text, "it keeps state, and was here before the graph grew");
     else if (lead != node->id && lead >= 0) {
@@ -114,7 +116,8 @@ const char *twi_reason(twi_groups *g, const tw_node *node, int device, twi_rule 
         tell_group(&text, g, group, device);
 
     twi_device_name own;
-    if (group->asker != node->id && node->device[0] && twi_device_name_parse(node->device, &own, NULL) == TW_OK &&
+    if ((group->kept || group->asker != node->id) && node->device[0] &&
+        twi_device_name_parse(node->device, &own, NULL) == TW_OK &&
         !twi_device_name_matches(&own, &g->devices->items[device]->name))
         twi_text_printf(&text, "; the '%s' asked for here gave way", node->device);
     const char *kept = text.failed ? NULL : twi_arena_strdup(arena, twi_text_string(&text));

@@ -82,6 +82,37 @@ static tw_status cpu_enter(twi_device *d, tw_error *error)
     return TW_OK;
 }
 
+/* Where the memory of GPUs can be told from the host's, a kernel that would read it is stopped here, as it would be by
+ * the hardware. */
+static tw_status check_operand(twi_device *d, const char *verb, const twi_operand *operand, const void *memory,
+                               tw_error *error)
+{
+    if (operand->dtype == TW_RESOURCE)
+        memory = operand->resource ? operand->resource->memory : NULL;
+    else if (operand->bytes == 0)
+        return TW_OK;
+    const twi_device *other = twi_device_of_memory(d, memory);
+    if (!other)
+        return TW_OK;
+    return twi_fail(error, TW_INTERNAL, "%s cannot %s memory of %s (address %p)", twi_device_local_name(d), verb,
+                    twi_device_local_name(other), memory);
+}
+
+static tw_status cpu_launch(twi_device *d, const twi_kernel *kernel, const twi_run *run)
+{
+    tw_status status = TW_OK;
+    if (!d->set || !d->set->guarded)
+        return kernel->run(run);
+    for (int i = 0; i < run->num_inputs && status == TW_OK; i++)
+        status = check_operand(d, "read", &run->input_operands[i], run->inputs[i], run->error);
+    for (int i = 0; i < run->num_outputs && status == TW_OK; i++)
+        status = check_operand(d, "write", &run->output_operands[i], run->outputs[i], run->error);
+    if (status == TW_OK)
+        return kernel->run(run);
+    twi_prefix(run->error, "%s '%s'", kernel->op, run->node);
+    return status;
+}
+
 static void cpu_destroy(twi_device *d)
 {
     twi_free(d);
@@ -96,6 +127,7 @@ static const twi_device_ops cpu_ops = {
     .write = cpu_copy,
     .read = cpu_copy,
     .enter = cpu_enter,
+    .launch = cpu_launch,
     .destroy = cpu_destroy,
 };
 

@@ -25,8 +25,6 @@ typedef struct virtual_device {
     TWI_ARRAY(block) blocks; /* by address */
 } virtual_device;
 
-static const twi_device_ops virtual_ops;
-
 /* ---- whose memory ---------------------------------------------------------------------------------------------- */
 
 /* Index of the first block that starts after `memory`. */
@@ -55,31 +53,20 @@ static int holds(virtual_device *v, const void *memory, size_t bytes)
     return answer;
 }
 
-/* "/device:GPU:1": the part of the name that tells devices of a process apart. */
-static const char *local_name(const twi_device *d)
+static bool virtual_holds(twi_device *d, const void *memory)
 {
-    const char *device = strstr(d->text, "/device:");
-    return device ? device : d->text;
-}
-
-/* The owner's local name; what no virtual GPU holds is the host's. */
-static const char *owner(const twi_device *d, const void *memory)
-{
-    for (int i = 0; d->set && i < d->set->count; i++) {
-        twi_device *other = d->set->items[i];
-        if (other->ops == &virtual_ops && holds((virtual_device *)other, memory, 1))
-            return local_name(other);
-    }
-    return "/device:CPU:0";
+    return holds((virtual_device *)d, memory, 1) != 0;
 }
 
 static tw_status fault(twi_device *d, const char *verb, const void *memory, size_t bytes, tw_error *error)
 {
-    if (holds((virtual_device *)d, memory, 1))
-        return twi_fail(error, TW_INTERNAL, "%s cannot %s %zu bytes at %p: its block ends before", local_name(d), verb,
-                        bytes, memory);
-    return twi_fail(error, TW_INTERNAL, "%s cannot %s memory of %s (address %p)", local_name(d), verb, owner(d, memory),
-                    memory);
+    const char *name = twi_device_local_name(d);
+    if (virtual_holds(d, memory))
+        return twi_fail(error, TW_INTERNAL, "%s cannot %s %zu bytes at %p: its block ends before", name, verb, bytes,
+                        memory);
+    const twi_device *other = twi_device_of_memory(d, memory);
+    return twi_fail(error, TW_INTERNAL, "%s cannot %s memory of %s (address %p)", name, verb,
+                    other ? twi_device_local_name(other) : "/device:CPU:0", memory);
 }
 
 static tw_status check(twi_device *d, const char *verb, const void *memory, size_t bytes, tw_error *error)
@@ -164,8 +151,8 @@ static tw_status check_operand(twi_device *d, const char *verb, const twi_operan
 {
     const twi_resource *resource = operand->resource;
     if (resource && resource->memory && resource->device != d)
-        return twi_fail(error, TW_INTERNAL, "%s cannot %s memory of %s ('%s')", local_name(d), verb,
-                        resource->device ? local_name(resource->device) : "the host", resource->name);
+        return twi_fail(error, TW_INTERNAL, "%s cannot %s memory of %s ('%s')", twi_device_local_name(d), verb,
+                        resource->device ? twi_device_local_name(resource->device) : "the host", resource->name);
     return operand->dtype == TW_RESOURCE ? TW_OK : check(d, verb, memory, operand->bytes, error);
 }
 
@@ -211,6 +198,7 @@ static const twi_device_ops virtual_ops = {
     .copy_from = virtual_copy_from,
     .enter = virtual_enter,
     .launch = virtual_launch,
+    .holds = virtual_holds,
     .destroy = virtual_destroy,
 };
 
