@@ -260,6 +260,7 @@ static void a_gpu_computes_with_floats_and_passes_integers_through(void **state)
         {"Sum", TW_INT64, true},           {"Identity", TW_STRING, false},   {"NoOp", TW_INVALID_DTYPE, true},
         {"VarHandleOp", TW_INT64, true},   {"VarHandleOp", TW_INT32, false}, {"StridedSlice", TW_UINT8, false},
         {"StridedSlice", TW_INT32, true},  {"Pad", TW_INT64, false},         {"Relu", TW_INT32, false},
+        {"Add", TW_UINT8, true},           {"Add", TW_INT8, false},          {"AddV2", TW_INT16, false},
         {"ArgMax", TW_FLOAT32, true},      {"Relu6", TW_FLOAT16, true},      {"LRN", TW_FLOAT16, false},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)

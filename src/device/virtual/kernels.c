@@ -10,40 +10,58 @@
 
 #include <string.h>
 
-#define SMALL (TWI_TYPE(TW_INT8) | TWI_TYPE(TW_INT16) | TWI_TYPE(TW_UINT8))
+#define UINT8 TWI_TYPE(TW_UINT8)
+#define INT8 TWI_TYPE(TW_INT8)
+#define INT16 TWI_TYPE(TW_INT16)
 #define INT32 TWI_TYPE(TW_INT32)
 #define INT64 TWI_TYPE(TW_INT64)
 #define BOOL TWI_TYPE(TW_BOOL)
 #define HALF TWI_TYPE(TW_FLOAT16)
+#define FLOAT TWI_TYPE(TW_FLOAT32)
 #define DOUBLE TWI_TYPE(TW_FLOAT64)
+#define SMALL (UINT8 | INT8 | INT16)
+#define INTS (SMALL | INT32 | INT64)
 
 /* Names are set between blanks. */
 static const struct {
     uint64_t types;
     const char *ops;
 } lacking[] = {
-    {SMALL | INT32 | INT64,
-     " MatMul BatchMatMul BatchMatMulV2 Mean ArgMax ArgMin SegmentSum BiasAdd BiasAddV1 BiasAddGrad Relu ReluGrad Relu6"
-     " Relu6Grad LeakyRelu LeakyReluGrad MaxPool MaxPoolGrad MaxPoolGradGrad MaxPoolWithArgmax MirrorPadGrad"
-     " ResizeBilinear ResizeNearestNeighbor "},
-    {SMALL | INT32 | INT64 | BOOL, " Split MirrorPad DynamicPartition ResourceGather "},
-    {SMALL | INT32 | INT64 | HALF,
-     " ScatterAdd ScatterSub ScatterUpdate ResourceScatterAdd ResourceScatterSub ResourceScatterUpdate "},
-    {SMALL | INT32 | BOOL, " VariableV2 Variable IsVariableInitialized "},
+    /* arithmetic */
+    {INTS, " MatMul BatchMatMul BatchMatMulV2 Mean ArgMax ArgMin SegmentSum "},
+    {SMALL | INT64, " Prod Min UnsortedSegmentSum "},
+    {SMALL, " AddN Sub Sum Max Cumsum Cumprod "},
+    {INT8 | INT16, " Add AddV2 Abs "},
+    {INT8, " FloorDiv "},
+    {INT32, " TruncateDiv Pow "},
+    {FLOAT | DOUBLE | INT64, " FloorMod Mod "},
+    /* networks */
+    {INTS, " BiasAdd BiasAddV1 BiasAddGrad Relu ReluGrad Relu6 Relu6Grad LeakyRelu LeakyReluGrad"
+           " MaxPool MaxPoolGrad MaxPoolGradGrad MaxPoolWithArgmax ResizeNearestNeighbor "},
+    {INTS | HALF, " ResizeBilinear "},
+    {HALF, " LRN LRNGrad ResizeBilinearGrad "},
+    {DOUBLE, " LogSoftmax SparseSoftmaxCrossEntropyWithLogits "},
+    /* moving */
+    {INTS | BOOL, " Split MirrorPad DynamicPartition "},
+    {INTS, " MirrorPadGrad "},
+    {SMALL | INT64 | BOOL, " SplitV ScatterNd "},
+    {SMALL | INT64, " BroadcastTo "},
+    {SMALL | BOOL, " GatherNd DynamicStitch "},
+    {SMALL, " ZerosLike OnesLike OneHot GatherV2 Gather Select SelectV2 "},
+    {SMALL | BOOL | HALF | FLOAT | DOUBLE, " Unique "},
+    {HALF | INT16, " Where "},
+    {UINT8 | INT16, " StridedSlice StridedSliceGrad Slice "},
+    {UINT8 | INT8, " Pack Tile "},
+    {INT8 | INT16, " ConcatV2 Concat Unpack "},
+    {INT16 | INT64, " Pad PadV2 ReverseV2 "},
+    {INT32 | BOOL, " PreventGradient "},
+    /* variables */
     {SMALL | INT32,
      " VarHandleOp AssignVariableOp AssignAddVariableOp AssignSubVariableOp Assign AssignAdd AssignSub "},
-    {SMALL | INT64, " BroadcastTo UnsortedSegmentSum Prod Min "},
-    {SMALL | INT64 | BOOL, " SplitV ScatterNd "},
-    {SMALL | BOOL, " GatherNd DynamicStitch Unique "},
-    {SMALL,
-     " ZerosLike OnesLike OneHot StridedSlice StridedSliceGrad Slice ConcatV2 Concat Pack Unpack Tile GatherV2 Gather"
-     " Select SelectV2 Add AddV2 AddN Sub FloorDiv Abs Cumsum Cumprod Sum Max "},
-    {TWI_TYPE(TW_INT16) | INT64, " Pad PadV2 ReverseV2 "},
-    {INT32, " TruncateDiv Pow "},
-    {INT32 | BOOL, " PreventGradient "},
-    {INT64, " FloorMod Mod "},
-    {HALF, " LRN LRNGrad "},
-    {DOUBLE, " LogSoftmax SparseSoftmaxCrossEntropyWithLogits "},
+    {SMALL | INT32 | BOOL, " VariableV2 Variable IsVariableInitialized "},
+    {INTS | BOOL, " ResourceGather "},
+    {INTS | HALF, " ScatterAdd ScatterSub ResourceScatterAdd ResourceScatterSub ResourceScatterUpdate "},
+    {INTS | HALF | BOOL, " ScatterUpdate "},
 };
 
 static bool names(const char *ops, const char *op)
