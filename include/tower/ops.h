@@ -14,7 +14,155 @@ extern "C" {
 
 /* ---- math: element-wise, reductions, matrix products (src/ops/math.c) -------------------------------------- */
 
+/* Two inputs of one type, which broadcast. tw_div is the true quotient of floats; tw_floor_div and tw_floor_mod round
+ * towards minus infinity, and dividing integers by zero is an error when the node runs. */
+TW_API tw_output tw_add(tw_graph *graph, tw_output x, tw_output y);
+TW_API tw_output tw_sub(tw_graph *graph, tw_output x, tw_output y);
+TW_API tw_output tw_mul(tw_graph *graph, tw_output x, tw_output y);
+TW_API tw_output tw_div(tw_graph *graph, tw_output x, tw_output y);
+TW_API tw_output tw_div_no_nan(tw_graph *graph, tw_output x, tw_output y); /* 0 where y is 0 */
+TW_API tw_output tw_floor_div(tw_graph *graph, tw_output x, tw_output y);
+TW_API tw_output tw_floor_mod(tw_graph *graph, tw_output x, tw_output y);
+TW_API tw_output tw_maximum(tw_graph *graph, tw_output x, tw_output y);
+TW_API tw_output tw_minimum(tw_graph *graph, tw_output x, tw_output y);
+TW_API tw_output tw_squared_difference(tw_graph *graph, tw_output x, tw_output y);
+TW_API tw_output tw_pow(tw_graph *graph, tw_output x, tw_output y);
+
+/* Comparisons: bool outputs, inputs of one type, which broadcast. */
+TW_API tw_output tw_equal(tw_graph *graph, tw_output x, tw_output y);
+TW_API tw_output tw_not_equal(tw_graph *graph, tw_output x, tw_output y);
+TW_API tw_output tw_less(tw_graph *graph, tw_output x, tw_output y);
+TW_API tw_output tw_less_equal(tw_graph *graph, tw_output x, tw_output y);
+TW_API tw_output tw_greater(tw_graph *graph, tw_output x, tw_output y);
+TW_API tw_output tw_greater_equal(tw_graph *graph, tw_output x, tw_output y);
+TW_API tw_output tw_logical_and(tw_graph *graph, tw_output x, tw_output y); /* of bools */
+TW_API tw_output tw_logical_or(tw_graph *graph, tw_output x, tw_output y);
+TW_API tw_output tw_logical_not(tw_graph *graph, tw_output x);
+
+/* One input, the output has its shape. tw_round rounds halves to even. */
+TW_API tw_output tw_neg(tw_graph *graph, tw_output x);
+TW_API tw_output tw_abs(tw_graph *graph, tw_output x);
+TW_API tw_output tw_sign(tw_graph *graph, tw_output x);
+TW_API tw_output tw_square(tw_graph *graph, tw_output x);
+TW_API tw_output tw_sqrt(tw_graph *graph, tw_output x);
+TW_API tw_output tw_rsqrt(tw_graph *graph, tw_output x);
+TW_API tw_output tw_reciprocal(tw_graph *graph, tw_output x);
+TW_API tw_output tw_exp(tw_graph *graph, tw_output x);
+TW_API tw_output tw_expm1(tw_graph *graph, tw_output x);
+TW_API tw_output tw_log(tw_graph *graph, tw_output x);
+TW_API tw_output tw_log1p(tw_graph *graph, tw_output x);
+TW_API tw_output tw_sin(tw_graph *graph, tw_output x);
+TW_API tw_output tw_cos(tw_graph *graph, tw_output x);
+TW_API tw_output tw_tan(tw_graph *graph, tw_output x);
+TW_API tw_output tw_tanh(tw_graph *graph, tw_output x);
+TW_API tw_output tw_sigmoid(tw_graph *graph, tw_output x);
+TW_API tw_output tw_erf(tw_graph *graph, tw_output x);
+TW_API tw_output tw_floor(tw_graph *graph, tw_output x);
+TW_API tw_output tw_ceil(tw_graph *graph, tw_output x);
+TW_API tw_output tw_round(tw_graph *graph, tw_output x);
+TW_API tw_output tw_is_nan(tw_graph *graph, tw_output x); /* bool outputs */
+TW_API tw_output tw_is_inf(tw_graph *graph, tw_output x);
+TW_API tw_output tw_is_finite(tw_graph *graph, tw_output x);
+
+/* Converts; returns x itself if it has that type. Floats become integers by cutting off the fraction; what lies beyond
+ * the integers becomes the nearest one, NaN becomes 0. */
+TW_API tw_output tw_cast(tw_graph *graph, tw_output x, tw_dtype dtype);
+TW_API tw_output tw_clip(tw_graph *graph, tw_output x, tw_output low, tw_output high); /* limits: scalars or as x */
+TW_API tw_output tw_add_n(tw_graph *graph, const tw_output *inputs, int num_inputs);   /* all of one shape */
+
+/* Reductions over axes; negative ones count from the last. NULL means all axes, TW_AXES(0, 1) gives some. The reduced
+ * axes go, or stay as 1 with keep_dims. */
+#define TW_AXES(...) (const int[]){__VA_ARGS__}, (int)(sizeof((const int[]){__VA_ARGS__}) / sizeof(int))
+TW_API tw_output tw_reduce_sum(tw_graph *graph, tw_output x, const int *axes, int num_axes, bool keep_dims);
+TW_API tw_output tw_reduce_mean(tw_graph *graph, tw_output x, const int *axes, int num_axes, bool keep_dims);
+TW_API tw_output tw_reduce_prod(tw_graph *graph, tw_output x, const int *axes, int num_axes, bool keep_dims);
+TW_API tw_output tw_reduce_max(tw_graph *graph, tw_output x, const int *axes, int num_axes, bool keep_dims);
+TW_API tw_output tw_reduce_min(tw_graph *graph, tw_output x, const int *axes, int num_axes, bool keep_dims);
+TW_API tw_output tw_reduce_all(tw_graph *graph, tw_output x, const int *axes, int num_axes, bool keep_dims); /* bool */
+TW_API tw_output tw_reduce_any(tw_graph *graph, tw_output x, const int *axes, int num_axes, bool keep_dims);
+TW_API tw_output tw_arg_max(tw_graph *graph, tw_output x, int axis); /* int64: place of the first greatest */
+TW_API tw_output tw_arg_min(tw_graph *graph, tw_output x, int axis);
+TW_API tw_output tw_l2_loss(tw_graph *graph, tw_output x);           /* scalar: half the sum of squares */
+
+/* Running sums and products along an axis. exclusive: element i leaves itself out; reverse: from the end. */
+TW_API tw_output tw_cumsum(tw_graph *graph, tw_output x, int axis, bool exclusive, bool reverse);
+TW_API tw_output tw_cumprod(tw_graph *graph, tw_output x, int axis, bool exclusive, bool reverse);
+
+/* [m,k] x [k,n] -> [m,n]; a transposed factor is given as [k,m], [n,k]. The batched one broadcasts leading axes. */
+TW_API tw_output tw_matmul(tw_graph *graph, tw_output a, tw_output b);
+TW_API tw_output tw_matmul_transposed(tw_graph *graph, tw_output a, tw_output b, bool transpose_a, bool transpose_b);
+TW_API tw_output tw_batch_matmul(tw_graph *graph, tw_output x, tw_output y, bool transpose_x, bool transpose_y);
+
 /* ---- arrays: constants, shapes, slicing, joining (src/ops/array.c) ----------------------------------------- */
+
+TW_API tw_output tw_constant(tw_graph *graph, tw_tensor *tensor);        /* retains tensor: do not write to it again */
+TW_API tw_output tw_scalar(tw_graph *graph, float value);                /* float constants */
+TW_API tw_output tw_scalar_of(tw_graph *graph, tw_dtype dtype, double value); /* any type but string */
+TW_API tw_output tw_constant_floats(tw_graph *graph, tw_shape shape, const float *values);
+TW_API tw_output tw_constant_int32s(tw_graph *graph, tw_shape shape, const int32_t *values);
+TW_API tw_output tw_zeros(tw_graph *graph, tw_dtype dtype, tw_shape shape);
+TW_API tw_output tw_ones(tw_graph *graph, tw_dtype dtype, tw_shape shape);
+TW_API tw_output tw_placeholder(tw_graph *graph, tw_dtype dtype, tw_shape shape); /* must be fed */
+TW_API tw_output tw_placeholder_with_default(tw_graph *graph, tw_output value, tw_shape shape);
+
+TW_API tw_output tw_identity(tw_graph *graph, tw_output x);
+TW_API tw_output tw_stop_gradient(tw_graph *graph, tw_output x);         /* no gradient flows through */
+TW_API tw_output tw_zeros_like(tw_graph *graph, tw_output x);
+TW_API tw_output tw_ones_like(tw_graph *graph, tw_output x);
+
+TW_API tw_output tw_shape_of(tw_graph *graph, tw_output x);              /* int32: its dimensions, as a vector, */
+TW_API tw_output tw_size_of(tw_graph *graph, tw_output x);               /* the number of its elements, */
+TW_API tw_output tw_rank_of(tw_graph *graph, tw_output x);               /* of its dimensions */
+
+/* The same elements under another shape. At most one dimension of `shape` may be -1: it follows from the others. */
+TW_API tw_output tw_reshape(tw_graph *graph, tw_output x, tw_shape shape);
+TW_API tw_output tw_reshape_to(tw_graph *graph, tw_output x, tw_output shape);     /* shape: a vector of integers */
+TW_API tw_output tw_expand_dims(tw_graph *graph, tw_output x, int axis);           /* a new axis of size 1 before axis */
+TW_API tw_output tw_squeeze(tw_graph *graph, tw_output x, const int *axes, int num_axes); /* NULL: all of size 1 */
+
+TW_API tw_output tw_fill(tw_graph *graph, tw_output dims, tw_output value);        /* value: a scalar */
+TW_API tw_output tw_range(tw_graph *graph, tw_output start, tw_output limit, tw_output delta); /* limit left out */
+TW_API tw_output tw_lin_space(tw_graph *graph, tw_output start, tw_output stop, int num);      /* stop included */
+TW_API tw_output tw_one_hot(tw_graph *graph, tw_output indices, int depth);        /* float, along a new last axis */
+TW_API tw_output tw_broadcast_to(tw_graph *graph, tw_output x, tw_shape shape);
+
+/* The part of x that begins at `begin` and is `size` long (-1: to the end), one number an axis. */
+TW_API tw_output tw_slice(tw_graph *graph, tw_output x, tw_shape begin, tw_shape size);
+
+/* x[begin:end:strides] as in Python, one number an axis; bit i of a mask speaks of number i. */
+typedef struct tw_strided_slice_options {
+    tw_shape begin, end, strides; /* strides of rank 0: all 1 */
+    int begin_mask, end_mask;     /* from the first, to the last element */
+    int ellipsis_mask;            /* "...": all axes that are not spoken of; one bit at most */
+    int new_axis_mask;            /* a new axis of size 1 */
+    int shrink_axis_mask;         /* the single element at begin; the axis goes */
+} tw_strided_slice_options;
+TW_API tw_output tw_strided_slice(tw_graph *graph, tw_output x, tw_strided_slice_options options);
+
+TW_API tw_output tw_concat(tw_graph *graph, const tw_output *values, int num_values, int axis);
+TW_API void tw_split(tw_graph *graph, tw_output x, int axis, tw_output *parts, int num_parts); /* equal parts */
+TW_API void tw_split_sizes(tw_graph *graph, tw_output x, int axis, const int64_t *sizes, tw_output *parts,
+                           int num_parts);
+TW_API tw_output tw_pack(tw_graph *graph, const tw_output *values, int num_values, int axis); /* along a new axis */
+TW_API void tw_unpack(tw_graph *graph, tw_output x, int axis, tw_output *values, int num_values);
+
+TW_API tw_output tw_tile(tw_graph *graph, tw_output x, tw_shape multiples);
+TW_API tw_output tw_transpose(tw_graph *graph, tw_output x, tw_shape permutation); /* out axis i is axis perm[i] */
+TW_API tw_output tw_pad(tw_graph *graph, tw_output x, tw_shape before, tw_shape after); /* with zeros */
+TW_API tw_output tw_mirror_pad(tw_graph *graph, tw_output x, tw_shape before, tw_shape after, bool repeat_edge);
+TW_API tw_output tw_reverse(tw_graph *graph, tw_output x, const int *axes, int num_axes);
+
+/* Slices of params along an axis, at places that may repeat. */
+TW_API tw_output tw_gather(tw_graph *graph, tw_output params, tw_output indices, int axis);
+TW_API tw_output tw_gather_nd(tw_graph *graph, tw_output params, tw_output indices); /* last axis: a place in params */
+TW_API tw_output tw_scatter_nd(tw_graph *graph, tw_output indices, tw_output updates, tw_output shape); /* adds up */
+TW_API tw_output tw_unsorted_segment_sum(tw_graph *graph, tw_output data, tw_output ids, int num_segments);
+
+TW_API tw_output tw_select(tw_graph *graph, tw_output condition, tw_output yes, tw_output no); /* all broadcast */
+TW_API tw_output tw_diag(tw_graph *graph, tw_output diagonal);
+TW_API tw_output tw_diag_part(tw_graph *graph, tw_output x);
+/* The k greatest along the last axis, greatest first, and their places (int32); equal ones by place. */
+TW_API void tw_top_k(tw_graph *graph, tw_output x, int k, tw_output *values, tw_output *indices);
 
 /* ---- random numbers (src/ops/random.c) --------------------------------------------------------------------- */
 

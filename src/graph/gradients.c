@@ -99,12 +99,14 @@ static void mark_paths(sweep *s, const tw_output *ys, int num_ys, const tw_outpu
 }
 
 /* A gradient is like what it is a gradient of; that of a handle is like the variable behind it. */
+/* The gradient of x has the shape of x, and may not have known all of it. */
 static tw_status check_gradient(tw_graph *graph, const tw_node *node, int i, tw_output dx)
 {
     char got[128], want[128];
     tw_output x = node->inputs[i];
     tw_dtype dtype = tw_output_dtype(x) == TW_RESOURCE ? x.node->resource_dtype : tw_output_dtype(x);
-    if (tw_output_dtype(dx) == dtype && tw_shape_compatible(tw_output_shape(dx), tw_output_shape(x)))
+    tw_shape *shape = &dx.node->output_shapes[dx.index];
+    if (tw_output_dtype(dx) == dtype && twi_merge_shapes(*shape, tw_output_shape(x), shape, NULL) == TW_OK)
         return TW_OK;
     return twi_graph_fail(graph, TW_INTERNAL, "the gradient of %s '%s' for input %d is %s %s, expected %s %s",
                           node->op->name, node->name, i, tw_dtype_name(tw_output_dtype(dx)),

@@ -1,6 +1,10 @@
 /* ops.c - the list of op families. A family is an array of rows in a file of its own; declare and add it here. */
 #include "graph/op.h"
 
+extern const twi_op twi_math_ops[], twi_array_ops[], twi_random_ops[], twi_state_ops[], twi_control_ops[],
+    twi_image_ops[], twi_summary_ops[];
+
 const twi_op *const twi_op_families[] = {
-    NULL,
+    twi_math_ops,    twi_array_ops, twi_random_ops,  twi_state_ops,
+    twi_control_ops, twi_image_ops, twi_summary_ops, NULL,
 };

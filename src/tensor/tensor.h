@@ -26,4 +26,10 @@ static inline bool twi_tensor_is_sole(const tw_tensor *tensor)
  * then nothing changed. */
 bool twi_string_set(tw_string *string, const void *data, size_t size);
 
+/* Element i of an int32 or int64 tensor: shapes, axes and the like come in either. */
+static inline int64_t twi_tensor_int(const tw_tensor *tensor, int64_t i)
+{
+    return tensor->dtype == TW_INT32 ? ((const int32_t *)tensor->data)[i] : ((const int64_t *)tensor->data)[i];
+}
+
 #endif

@@ -1,0 +1,39 @@
+/* build.h - what the builders and gradient rules of src/ops share: adding a node in one line.
+ *
+ *     return twi_build(g, "MatMul", TWI_INPUTS(a, b), TWI_ATTRS(tw_attr_bool("transpose_a", true)));
+ */
+#ifndef TWI_BUILD_H
+#define TWI_BUILD_H
+
+#include "graph/op.h"
+
+#include <tower/graph.h>
+
+#define TWI_COUNT(type, ...) ((int)(sizeof((const type[]){__VA_ARGS__}) / sizeof(type)))
+#define TWI_INPUTS(...) (const tw_output[]){__VA_ARGS__}, TWI_COUNT(tw_output, __VA_ARGS__)
+#define TWI_ATTRS(...) (const tw_attr[]){__VA_ARGS__}, TWI_COUNT(tw_attr, __VA_ARGS__)
+#define TWI_NO_ATTRS NULL, 0
+
+/* Adds a node and returns its first output; {NULL, 0} if the graph has failed. */
+static inline tw_output twi_build(tw_graph *graph, const char *op, const tw_output *inputs, int num_inputs,
+                                  const tw_attr *attrs, int num_attrs)
+{
+    tw_node *node = tw_add_node(graph, op, NULL, inputs, num_inputs, attrs, num_attrs);
+    return node ? tw_node_output(node, 0) : (tw_output){0};
+}
+
+/* Constants of integers, as ops take shapes, axes and the like: a vector, a scalar. */
+tw_output twi_constant_ints(tw_graph *graph, const int64_t *values, int count);
+tw_output twi_constant_int(tw_graph *graph, int64_t value);
+
+/* The shape of x as a tensor: a constant if it is known, else a Shape node. */
+tw_output twi_shape_tensor(tw_graph *graph, tw_output x);
+
+/* `gradient`, shaped as x and y broadcast together, summed down to the shape of x. Nothing is added where the shapes
+ * known while building prove that nothing was broadcast. */
+tw_output twi_unbroadcast(tw_graph *graph, tw_output gradient, tw_output x, tw_output y);
+
+/* Gradient rules: dx of input i. */
+#define TWI_GRADIENT_X(g, i) ((g)->node->inputs[i])
+
+#endif
