@@ -157,6 +157,7 @@ typedef struct tw_pipeline_batch_view {
     int tower, place; /* for release */
 } tw_pipeline_batch_view;
 
+/* As tw_pipeline_next(), but lends the batch; every view acquired must be released once. */
 TW_API tw_status tw_pipeline_acquire(tw_pipeline *pipeline, int tower, tw_pipeline_batch_view *view, tw_error *error);
 TW_API void tw_pipeline_release(tw_pipeline *pipeline, const tw_pipeline_batch_view *view);
 

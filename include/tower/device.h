@@ -37,6 +37,7 @@ typedef struct tw_device_info {
     size_t memory_limit, memory_used, memory_peak; /* bytes; limit 0: none */
 } tw_device_info;
 
+/* About device i, from 0: CPU devices first. All empty beyond the last. */
 TW_API tw_device_info tw_devices_info(const tw_devices *devices, int i);
 
 /* Why there is no real GPU, in one plain line; "" if there is one. Borrowed, valid for ever. */

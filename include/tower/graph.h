@@ -69,6 +69,7 @@ typedef struct tw_attr {
     };
 } tw_attr;
 
+/* Attributes as values, to be passed to tw_add_node(); they borrow what they are given. */
 TW_API tw_attr tw_attr_int(const char *name, int64_t value);
 TW_API tw_attr tw_attr_float(const char *name, float value);
 TW_API tw_attr tw_attr_bool(const char *name, bool value);

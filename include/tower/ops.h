@@ -105,7 +105,7 @@ TW_API tw_output tw_ones(tw_graph *graph, tw_dtype dtype, tw_shape shape);
 TW_API tw_output tw_placeholder(tw_graph *graph, tw_dtype dtype, tw_shape shape); /* must be fed */
 TW_API tw_output tw_placeholder_with_default(tw_graph *graph, tw_output value, tw_shape shape);
 
-TW_API tw_output tw_identity(tw_graph *graph, tw_output x);
+TW_API tw_output tw_identity(tw_graph *graph, tw_output x);               /* x, on this node's device */
 TW_API tw_output tw_stop_gradient(tw_graph *graph, tw_output x);         /* no gradient flows through */
 TW_API tw_output tw_zeros_like(tw_graph *graph, tw_output x);
 TW_API tw_output tw_ones_like(tw_graph *graph, tw_output x);
@@ -139,6 +139,7 @@ typedef struct tw_strided_slice_options {
 } tw_strided_slice_options;
 TW_API tw_output tw_strided_slice(tw_graph *graph, tw_output x, tw_strided_slice_options options);
 
+/* Joins along an axis, which must be there, and takes apart again; other axes must agree. */
 TW_API tw_output tw_concat(tw_graph *graph, const tw_output *values, int num_values, int axis);
 TW_API void tw_split(tw_graph *graph, tw_output x, int axis, tw_output *parts, int num_parts); /* equal parts */
 TW_API void tw_split_sizes(tw_graph *graph, tw_output x, int axis, const int64_t *sizes, tw_output *parts,
@@ -146,7 +147,7 @@ TW_API void tw_split_sizes(tw_graph *graph, tw_output x, int axis, const int64_t
 TW_API tw_output tw_pack(tw_graph *graph, const tw_output *values, int num_values, int axis); /* along a new axis */
 TW_API void tw_unpack(tw_graph *graph, tw_output x, int axis, tw_output *values, int num_values);
 
-TW_API tw_output tw_tile(tw_graph *graph, tw_output x, tw_shape multiples);
+TW_API tw_output tw_tile(tw_graph *graph, tw_output x, tw_shape multiples);        /* repeated along each axis */
 TW_API tw_output tw_transpose(tw_graph *graph, tw_output x, tw_shape permutation); /* out axis i is axis perm[i] */
 TW_API tw_output tw_pad(tw_graph *graph, tw_output x, tw_shape before, tw_shape after); /* with zeros */
 TW_API tw_output tw_mirror_pad(tw_graph *graph, tw_output x, tw_shape before, tw_shape after, bool repeat_edge);

@@ -64,6 +64,16 @@ TW_API const char *tw_status_text(tw_status status);
 TW_API const char *tw_version(void);
 TW_API int tw_version_number(void);
 
+/* A library that this one stands on, as it was found at run time. */
+typedef struct tw_component {
+    const char *name;    /* "oneDNN"; NULL: there is no such component */
+    const char *purpose; /* a few words */
+    char version[32];    /* "2.6.3"; "" when this build was made without it */
+} tw_component;
+
+/* The i-th component, from 0; the first without a name ends them. */
+TW_API tw_component tw_get_component(int i);
+
 /* Everything the library wants to tell a person while it works (a soft placement that moved a node, a kernel that
  * was passed over) goes through one callback, none by default. `level` is 0 for errors, 1 warnings, 2 information,
  * 3 details. The text has no trailing newline and is borrowed for the call. Any thread may call it. */

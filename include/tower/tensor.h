@@ -88,6 +88,7 @@ TW_API tw_tensor *tw_tensor_string(const char *text, size_t bytes);
 TW_API tw_tensor *tw_tensor_retain(tw_tensor *tensor);      /* one more reference; returns tensor */
 TW_API void tw_tensor_release(tw_tensor *tensor);           /* NULL is fine */
 
+/* What a tensor is and where its values lie. */
 TW_API tw_dtype tw_tensor_dtype(const tw_tensor *tensor);
 TW_API tw_shape tw_tensor_shape(const tw_tensor *tensor);
 TW_API int64_t tw_tensor_elements(const tw_tensor *tensor);

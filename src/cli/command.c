@@ -1,0 +1,96 @@
+/* command.c - finding commands and speaking for them; see command.h. */
+#include "command.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+/* One file of this folder defines each. */
+extern const command data_fetch_command, data_info_command, devices_command, version_command, help_command,
+    completion_command, man_command;
+
+const command *const commands[] = {
+    &data_fetch_command,
+    &data_info_command,
+    &devices_command,
+    &version_command,
+    &help_command,
+    &completion_command,
+    &man_command,
+    NULL,
+};
+
+const command *find_command(int count, char **names, int *words)
+{
+    char both[128];
+    snprintf(both, sizeof both, "%s %s", count > 0 ? names[0] : "", count > 1 ? names[1] : "");
+    for (int i = 0; commands[i]; i++)
+        if (count > 1 && strcmp(commands[i]->name, both) == 0) {
+            *words = 2;
+            return commands[i];
+        }
+    for (int i = 0; commands[i]; i++)
+        if (count > 0 && strcmp(commands[i]->name, names[0]) == 0) {
+            *words = 1;
+            return commands[i];
+        }
+    return NULL;
+}
+
+const command *find_named(const char *asking, const char *first, const char *second)
+{
+    char *names[] = {(char *)first, (char *)second};
+    int count = second ? 2 : 1, used = 0;
+    const command *found = find_command(count, names, &used);
+    if (found && used == count)
+        return found;
+    complain(asking, "there is no command '%s%s%s'; 'tower help' lists them", first, second ? " " : "",
+             second ? second : "");
+    return NULL;
+}
+
+bool is_group(const char *name)
+{
+    size_t length = strlen(name);
+    for (int i = 0; commands[i]; i++)
+        if (strncmp(commands[i]->name, name, length) == 0 && commands[i]->name[length] == ' ')
+            return true;
+    return false;
+}
+
+bool complain(const char *command, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fflush(stdout);
+    fprintf(stderr, "tower%s%s: ", command ? " " : "", command ? command : "");
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    return false;
+}
+
+int failed(const char *command, const tw_error *error)
+{
+    complain(command, "%s", error->message);
+    return EXIT_FAILED;
+}
+
+/* A pipe whose reader went away is always ready to fail. */
+static bool nobody_reads(void)
+{
+    struct pollfd output = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return poll(&output, 1, 0) == 1 && (output.revents & POLLERR);
+}
+
+int finish_output(int code)
+{
+    errno = 0;
+    bool lost = fflush(stdout) != 0 || ferror(stdout);
+    if (!lost || code != EXIT_DONE || nobody_reads())
+        return code;
+    complain(NULL, "cannot write to standard output: %s", errno ? strerror(errno) : "some of it was lost");
+    return EXIT_FAILED;
+}

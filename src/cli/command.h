@@ -1,0 +1,45 @@
+/* command.h - what a command of the program is, and the list of all. */
+#ifndef CLI_COMMAND_H
+#define CLI_COMMAND_H
+
+#include "options.h"
+
+#include <stdio.h>
+#include <tower/status.h>
+
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+typedef struct command {
+    const char *name;        /* one word, or a group and a word: "data fetch" */
+    const char *summary;     /* one line for lists: small first letter, no full stop */
+    const char *description; /* for --help and the manual: paragraphs with an empty line between */
+    const char *examples;    /* command lines, one a line */
+    const char *exit_codes;  /* beyond the common 0, 1 and 2; NULL: none */
+    const option *options;
+    size_t settings_bytes;
+    int (*run)(const void *settings); /* returns the exit code */
+} command;
+
+/* In the order in which help lists them; ends with NULL. */
+extern const command *const commands[];
+
+/* The command that the first words name, and in *words how many of them (1 or 2) are its name; NULL if none. */
+const command *find_command(int count, char **names, int *words);
+
+/* The command named by one or two words (second NULL: one); if there is none, `asking` complains and it is NULL. */
+const command *find_named(const char *asking, const char *first, const char *second);
+
+/* True if `name` is the first word of commands of two words, as "data" is. */
+bool is_group(const char *name);
+
+/* "tower data fetch: MESSAGE" on standard error; `command` NULL: "tower: MESSAGE". Returns false. */
+bool complain(const char *command, const char *format, ...) TW_PRINTF(2, 3);
+
+/* The same for an error of the library; returns EXIT_FAILED. */
+int failed(const char *command, const tw_error *error);
+
+/* Flushes standard output and looks at whether all of it was written: a reader that went away is fine, a full disk is
+ * not. Returns `code`, or EXIT_FAILED if that was 0 and output is lost. */
+int finish_output(int code);
+
+#endif

@@ -1,0 +1,32 @@
+/* json.h - writes JSON for `--format json`, a value at a time: one line for a whole document.
+ *
+ *     json out = {.file = stdout};
+ *     json_begin(&out, NULL, '{');
+ *     json_text(&out, "name", "tower");
+ *     json_end(&out);
+ *
+ * Inside an array keys are NULL. */
+#ifndef CLI_JSON_H
+#define CLI_JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { JSON_DEPTH = 8 };
+
+typedef struct json {
+    FILE *file;
+    int depth;
+    char closing[JSON_DEPTH];
+    bool has_members[JSON_DEPTH];
+} json;
+
+void json_begin(json *out, const char *key, char bracket); /* '{' or '[' */
+void json_end(json *out);                                  /* the innermost; ends the line after the outermost */
+void json_text(json *out, const char *key, const char *text); /* NULL gives null; what is not UTF-8 becomes U+FFFD */
+void json_integer(json *out, const char *key, int64_t value);
+void json_number(json *out, const char *key, double value); /* nine digits; null for NaN and infinity */
+void json_flag(json *out, const char *key, bool value);
+
+#endif

@@ -1,0 +1,84 @@
+/* main.c - the program `tower`: finds the command that the words name, reads its options, runs it.
+ * Never here:  anything a command does. */
+#include "command.h"
+#include "help.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool asks_for_help(int count, char **words)
+{
+    for (int i = 0; i < count && strcmp(words[i], "--") != 0; i++)
+        if (strcmp(words[i], "--help") == 0 || strcmp(words[i], "-h") == 0)
+            return true;
+    return false;
+}
+
+static int run(const command *command, int count, char **words)
+{
+    void *settings = calloc(1, command->settings_bytes ? command->settings_bytes : 1);
+    if (!settings) {
+        complain(command->name, "out of memory");
+        return EXIT_FAILED;
+    }
+    int code = EXIT_USAGE;
+    if (options_parse(command->name, command->options, count, words, settings))
+        code = command->run(settings);
+    else
+        fprintf(stderr, "'tower %s --help' explains\n", command->name);
+    free(settings);
+    return code;
+}
+
+/* The first words name no command: a group without a word after it, or something unknown. */
+static int explain_unknown(int count, char **words)
+{
+    bool in_group = is_group(words[0]);
+    const char *group = in_group ? words[0] : NULL;
+    const char *word = in_group ? (count > 1 ? words[1] : NULL) : words[0];
+    if (asks_for_help(count, words) && (!word || word[0] == '-')) {
+        print_help_on_group(stdout, group);
+        return EXIT_DONE;
+    }
+    if (!word) {
+        print_help_on_group(stderr, group);
+        return EXIT_USAGE;
+    }
+    if (word[0] == '-' && !in_group) {
+        complain(NULL, "unknown option '%s'; an option stands after the command", word);
+    } else {
+        nearest near = {.word = word};
+        size_t skip = in_group ? strlen(group) + 1 : 0;
+        for (int i = 0; commands[i]; i++)
+            if (!in_group || (strncmp(commands[i]->name, group, skip - 1) == 0 && commands[i]->name[skip - 1] == ' '))
+                nearest_consider(&near, commands[i]->name + skip);
+        complain(group, "unknown command '%s'%s%s%s", word, near.best ? "; did you mean '" : "",
+                 near.best ? near.best : "", near.best ? "'?" : "");
+    }
+    fprintf(stderr, "'tower%s%s --help' lists the commands\n", in_group ? " " : "", in_group ? group : "");
+    return EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    signal(SIGPIPE, SIG_IGN); /* a reader that goes away must not end a training run */
+    if (argc < 2) {
+        print_help_on_group(stderr, NULL);
+        return EXIT_USAGE;
+    }
+    char **words = argv + 1;
+    int count = argc - 1, used;
+    char version[] = "version";
+    if (strcmp(words[0], "--version") == 0)
+        words[0] = version;
+
+    const command *command = find_command(count, words, &used);
+    if (!command)
+        return finish_output(explain_unknown(count, words));
+    if (asks_for_help(count - used, words + used)) {
+        print_help_on_command(stdout, command);
+        return finish_output(EXIT_DONE);
+    }
+    return finish_output(run(command, count - used, words + used));
+}

@@ -1,0 +1,237 @@
+/* options.c - see options.h. */
+#include "options.h"
+
+#include "command.h" /* complain */
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { LONGEST_NAME = 64 }; /* of options, commands and choices, with the final 0 */
+
+/* ---- names that people mistype ----------------------------------------------------------------------------- */
+
+/* Insertions, deletions, replacements and swaps of neighbours that make b of a. Longer words are never near. */
+static int edit_distance(const char *a, const char *b)
+{
+    int rows[3][LONGEST_NAME], n = (int)strlen(b);
+    if (strlen(a) >= LONGEST_NAME || n >= LONGEST_NAME)
+        return INT_MAX;
+    int *before = rows[0], *last = rows[1], *now = rows[2];
+    for (int j = 0; j <= n; j++)
+        last[j] = j;
+    for (int i = 1; a[i - 1]; i++) {
+        now[0] = i;
+        for (int j = 1; j <= n; j++) {
+            int best = last[j - 1] + (a[i - 1] != b[j - 1]);
+            if (last[j] + 1 < best)
+                best = last[j] + 1;
+            if (now[j - 1] + 1 < best)
+                best = now[j - 1] + 1;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && before[j - 2] + 1 < best)
+                best = before[j - 2] + 1;
+            now[j] = best;
+        }
+        int *free_row = before;
+        before = last;
+        last = now;
+        now = free_row;
+    }
+    return last[n];
+}
+
+void nearest_consider(nearest *nearest, const char *candidate)
+{
+    size_t length = strlen(nearest->word);
+    int distance = edit_distance(nearest->word, candidate);
+    if (length >= 3 && strncmp(nearest->word, candidate, length) == 0)
+        distance = 1; /* the start of a name is as good as a slip of one key */
+    int near_enough = 1 + (int)length / 4;
+    if (distance <= near_enough && (!nearest->best || distance < nearest->distance)) {
+        nearest->best = candidate;
+        nearest->distance = distance;
+    }
+}
+
+bool next_choice(const char **choices, char *choice, size_t size)
+{
+    size_t length = strcspn(*choices, "|");
+    if (!**choices || length >= size)
+        return false;
+    memcpy(choice, *choices, length);
+    choice[length] = 0;
+    *choices += length + ((*choices)[length] == '|');
+    return true;
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------ */
+
+/* "--batch-size" or "MODEL", for messages. */
+static const char *label(const option *row, char text[LONGEST_NAME])
+{
+    snprintf(text, LONGEST_NAME, "%s%s", row->name ? "--" : "", row->name ? row->name : row->argument);
+    return text;
+}
+
+static bool parse_number(const char *command, const option *row, const char *text, int64_t *value)
+{
+    char name[LONGEST_NAME], *end;
+    errno = 0;
+    long long number = strtoll(text, &end, 10);
+    bool whole = end != text && !*end && !isspace((unsigned char)*text);
+    if (whole && errno == 0 && number >= row->least && number <= row->most) {
+        *value = number;
+        return true;
+    }
+    if (row->most == INT64_MAX)
+        return complain(command, "%s: expected a whole number of at least %" PRId64 ", found '%s'", label(row, name),
+                        row->least, text);
+    return complain(command, "%s: expected a whole number from %" PRId64 " to %" PRId64 ", found '%s'",
+                    label(row, name), row->least, row->most, text);
+}
+
+static bool parse_choice(const char *command, const option *row, const char *text, int *value)
+{
+    char name[LONGEST_NAME], choice[LONGEST_NAME], best[LONGEST_NAME] = "", expected[256] = "";
+    nearest near = {.word = text};
+    const char *rest = row->choices;
+    size_t used = 0;
+    for (int i = 0; next_choice(&rest, choice, sizeof choice); i++) {
+        if (strcmp(choice, text) == 0) {
+            *value = i;
+            return true;
+        }
+        nearest_consider(&near, choice);
+        if (near.best == choice)
+            near.best = memcpy(best, choice, sizeof best);
+        if (used < sizeof expected)
+            used += (size_t)snprintf(expected + used, sizeof expected - used, "%s%s", i ? ", " : "", choice);
+    }
+    return complain(command, "%s: expected one of %s, found '%s'%s%s%s", label(row, name), expected, text,
+                    best[0] ? "; did you mean '" : "", best, best[0] ? "'?" : "");
+}
+
+static bool parse_flag(const char *command, const option *row, const char *text, bool *value)
+{
+    static const char *const words[] = {"off", "on", "false", "true", "no", "yes", "0", "1"}; /* odd: true */
+    for (int i = 0; i < (int)(sizeof words / sizeof *words); i++)
+        if (strcasecmp(text, words[i]) == 0) {
+            *value = i % 2;
+            return true;
+        }
+    char name[LONGEST_NAME];
+    return complain(command, "%s: expected on or off, found '%s'", label(row, name), text);
+}
+
+static bool parse_value(const char *command, const option *row, const char *text, void *settings) /* ORDER KIND */
+{
+    void *place = (char *)settings + row->at;
+    char name[LONGEST_NAME];
+    switch (row->kind) {
+    case OPTION_FLAG:
+        return parse_flag(command, row, text, place);
+    case OPTION_NUMBER:
+        return parse_number(command, row, text, place);
+    case OPTION_CHOICE:
+        return parse_choice(command, row, text, place);
+    case OPTION_TEXT:
+    case OPTION_FILE:
+    case OPTION_DIRECTORY:
+        if (!*text)
+            return complain(command, "%s: expected %s, found an empty text", label(row, name), row->argument);
+        *(const char **)place = text;
+        return true;
+    }
+    return false;
+}
+
+static void set_default(const char *command, const option *row, void *settings)
+{
+    if (row->initial)
+        parse_value(command, row, row->initial, settings);
+    else if (row->kind == OPTION_NUMBER)
+        *(int64_t *)((char *)settings + row->at) = NOT_GIVEN;
+}
+
+/* ---- words ------------------------------------------------------------------------------------------------- */
+
+/* The row that a word such as "--batch_size=64" names; complains if there is none. */
+static const option *find_option(const char *command, const option *table, const char *word)
+{
+    char typed[LONGEST_NAME];
+    size_t length = strcspn(word + 2, "=");
+    snprintf(typed, sizeof typed, "%.*s", (int)(length < sizeof typed ? length : sizeof typed - 1), word + 2);
+    for (char *p = typed; (p = strchr(p, '_'));)
+        *p = '-';
+    nearest near = {.word = typed};
+    for (const option *row = table; row->help; row++)
+        if (row->name) {
+            if (length < sizeof typed && strcmp(row->name, typed) == 0)
+                return row;
+            nearest_consider(&near, row->name);
+        }
+    complain(command, "unknown option '%.*s'%s%s%s", (int)(length + 2), word, near.best ? "; did you mean '--" : "",
+             near.best ? near.best : "", near.best ? "'?" : "");
+    return NULL;
+}
+
+/* Reads the option at words[*i], and its value, which may be the next word. */
+static bool parse_option(const char *command, const option *table, int count, char **words, int *i, void *settings)
+{
+    const char *word = words[*i];
+    const option *row = find_option(command, table, word);
+    if (!row)
+        return false;
+    const char *equals = strchr(word, '=');
+    if (equals)
+        return parse_value(command, row, equals + 1, settings);
+    if (row->kind == OPTION_FLAG)
+        return parse_value(command, row, "on", settings);
+    if (*i + 1 >= count)
+        return complain(command, "--%s: expected %s after it, found the end", row->name, row->argument);
+    const char *value = words[++*i];
+    if (strncmp(value, "--", 2) == 0)
+        return complain(command, "--%s: expected %s, found the option '%s' (if that is the value, write --%s=%s)",
+                        row->name, row->argument, value, row->name, value);
+    return parse_value(command, row, value, settings);
+}
+
+static const option *next_operand(const option *row)
+{
+    while (row->help && row->name)
+        row++;
+    return row;
+}
+
+bool options_parse(const char *command, const option *table, int count, char **words, void *settings)
+{
+    const option *operand = next_operand(table);
+    bool options_ended = false;
+
+    for (const option *row = table; row->help; row++)
+        set_default(command, row, settings);
+    for (int i = 0; i < count; i++) {
+        const char *word = words[i];
+        if (!options_ended && strcmp(word, "--") == 0) {
+            options_ended = true;
+        } else if (!options_ended && strncmp(word, "--", 2) == 0) {
+            if (!parse_option(command, table, count, words, &i, settings))
+                return false;
+        } else if (!options_ended && word[0] == '-' && word[1]) {
+            return complain(command, "unknown option '%s'; options are written out, with two dashes", word);
+        } else if (!operand->help) {
+            return complain(command, "unexpected word '%s'", word);
+        } else {
+            if (!parse_value(command, operand, word, settings))
+                return false;
+            operand = next_operand(operand + 1);
+        }
+    }
+    if (operand->help && !operand->optional)
+        return complain(command, "expected %s: %s", operand->argument, operand->help);
+    return true;
+}

@@ -1,0 +1,69 @@
+/* options.h - what a command takes, as one table of rows; and the parser that reads a command line by it.
+ * The same rows feed --help, the manual pages and the shells' completion, so these cannot drift apart.
+ *
+ *     typedef struct settings { int64_t steps; bool resume; const char *directory; } settings;
+ *     static const option options[] = {
+ *         {.argument = "DIR", .kind = OPTION_DIRECTORY, .at = offsetof(settings, directory), .help = "..."},
+ *         {.name = "steps", .argument = "N", .kind = OPTION_NUMBER, .at = offsetof(settings, steps), .initial = "10",
+ *          .least = 1, .most = 1000, .help = "..."},
+ *         {.name = "resume", .kind = OPTION_FLAG, .at = offsetof(settings, resume), .help = "..."},
+ *         {0},
+ *     };
+ */
+#ifndef CLI_OPTIONS_H
+#define CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* How the text of a value is read, and what lies at its place in the settings. ORDER KIND: grep to find who switches. */
+typedef enum option_kind {
+    OPTION_FLAG,      /* bool: there or not; also --name=on, --name=off (and true, false, yes, no, 1, 0) */
+    OPTION_NUMBER,    /* int64_t in [least, most]; NOT_GIVEN if neither given nor with a default */
+    OPTION_TEXT,      /* const char *; NULL if neither given nor with a default. So the next two: */
+    OPTION_FILE,      /* a path; shells complete files */
+    OPTION_DIRECTORY, /* a path; shells complete directories */
+    OPTION_CHOICE,    /* int: the index of one of `choices` */
+} option_kind;
+
+#define NOT_GIVEN INT64_MIN
+
+/* A row. Without a name it is an operand: a word by its position. A table ends with a row without help. */
+typedef struct option {
+    const char *name;     /* "batch-size", typed --batch-size or --batch_size; NULL: an operand */
+    const char *argument; /* what stands for the value: "N", "DIR"; NULL for flags */
+    option_kind kind;
+    size_t at;            /* offset in the command's settings */
+    bool optional;        /* of an operand: may be left out */
+    const char *initial;  /* the default as one would type it; NULL: none */
+    const char *choices;  /* "text|json" */
+    int64_t least, most;
+    const char *section;  /* heading it stands under in the help; NULL: that of the row before */
+    const char *help;     /* a phrase: small first letter, no full stop */
+} option;
+
+/* The row of --format, which every reporting command has. */
+#define FORMAT_OPTION(settings)                                                                                        \
+    {.name = "format", .argument = "FORMAT", .kind = OPTION_CHOICE, .at = offsetof(settings, format),                  \
+     .choices = "text|json", .initial = "text", .help = "text for people, json for programs"}
+enum { FORMAT_TEXT, FORMAT_JSON };
+
+/* Fills in *settings from defaults and words. On a wrong word it says on standard error what is wrong, in the name of
+ * `command` ("data fetch"), and returns false; settings are then of no use. Texts point into `words`. */
+bool options_parse(const char *command, const option *table, int count, char **words, void *settings);
+
+/* ---- looking up names that people mistype ---- */
+
+/* Offer candidates, then read `best`: the one nearest to `word`, NULL if none is near. */
+typedef struct nearest {
+    const char *word, *best;
+    int distance;
+} nearest;
+
+void nearest_consider(nearest *nearest, const char *candidate);
+
+/* Copies the next of "a|b|c" into choice[size] and moves *choices past it; false at the end. */
+bool next_choice(const char **choices, char *choice, size_t size);
+
+#endif

@@ -1,0 +1,101 @@
+/* progress.c - see progress.h. */
+#include "progress.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static int columns_of(FILE *file)
+{
+    struct winsize size;
+    if (ioctl(fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        return size.ws_col;
+    return 80;
+}
+
+progress progress_to(FILE *file)
+{
+    const char *terminal = getenv("TERM"), *no_color = getenv("NO_COLOR");
+    bool dumb = !terminal || strcmp(terminal, "dumb") == 0 || (no_color && *no_color);
+    return (progress){.file = file, .moving = isatty(fileno(file)) && !dumb};
+}
+
+char *bytes_text(double bytes, char *text, size_t size)
+{
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+    int unit = 0;
+    while (bytes >= 1024 && unit < 4) {
+        bytes /= 1024;
+        unit++;
+    }
+    snprintf(text, size, unit ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
+    return text;
+}
+
+static void draw_bar(progress *p, int64_t done, int64_t total, double now)
+{
+    char all[32], rate_text[32], right[128], left[32] = "";
+    double rate = now > p->started ? (double)(done - p->first) / (now - p->started) : 0;
+    double fraction = total > 0 ? (double)done / (double)total : 0;
+    if (rate > 0 && total > done) {
+        int64_t rest = (int64_t)((double)(total - done) / rate) + 1;
+        snprintf(left, sizeof left, ", %lld:%02lld left", (long long)(rest / 60), (long long)(rest % 60));
+    }
+    snprintf(right, sizeof right, "%3.0f%% of %s, %s/s%s", 100 * fraction, bytes_text((double)total, all, sizeof all),
+             bytes_text(rate, rate_text, sizeof rate_text), left);
+    int room = columns_of(p->file) - (int)strlen(p->what) - (int)strlen(right) - 5;
+    fprintf(p->file, "\r%s ", p->what);
+    if (room >= 10) {
+        int filled = (int)(fraction * room);
+        fputc('[', p->file);
+        for (int i = 0; i < room; i++)
+            fputc(i < filled ? '#' : '.', p->file);
+        fputs("] ", p->file);
+    }
+    fprintf(p->file, "%s\033[K", right);
+    fflush(p->file);
+    p->line_open = true;
+}
+
+void progress_update(progress *p, const char *what, int64_t done, int64_t total)
+{
+    double now = seconds_now();
+    if (strcmp(p->what, what) != 0) {
+        progress_end(p);
+        snprintf(p->what, sizeof p->what, "%s", what);
+        p->first = done;
+        p->started = now;
+        p->shown = 0;
+        p->tenths = -1;
+    }
+    bool finished = done >= total;
+    if (p->moving) {
+        if (finished || now - p->shown >= 0.1) {
+            draw_bar(p, done, total, now);
+            p->shown = now;
+        }
+        return;
+    }
+    int tenths = total > 0 ? (int)(10 * (double)done / (double)total) : 10;
+    if (tenths != p->tenths) {
+        char all[32];
+        fprintf(p->file, "%s: %d%% of %s\n", what, 10 * tenths, bytes_text((double)total, all, sizeof all));
+        p->tenths = tenths;
+    }
+}
+
+void progress_end(progress *p)
+{
+    if (p->line_open)
+        fputc('\n', p->file);
+    p->line_open = false;
+}

@@ -1,0 +1,445 @@
+/* The program, run as a user runs it: what it prints and how it ends. */
+#include "testing.h"
+
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char directory[256];
+static char output[1 << 17]; /* of the latest run: standard output and error together */
+
+static int make_directory(void **state)
+{
+    (void)state;
+    const char *base = getenv("TMPDIR");
+    snprintf(directory, sizeof directory, "%s/tower-cli-XXXXXX", base ? base : "/tmp");
+    return mkdtemp(directory) ? 0 : -1;
+}
+
+static int remove_directory(void **state)
+{
+    (void)state;
+    char command[512];
+    snprintf(command, sizeof command, "rm -rf '%s'", directory);
+    return system(command);
+}
+
+/* Runs a line of sh in the test's directory, with $T as the program; returns the exit code, or 128+n after signal n. */
+static int shell(const char *format, ...) TW_PRINTF(1, 2);
+static int shell(const char *format, ...)
+{
+    char line[4096], command[8192];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    snprintf(command, sizeof command, "cd '%s' && T='%s' && { %s; } 2>&1", directory, PROGRAM, line);
+    fflush(stdout);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    size_t size = fread(output, 1, sizeof output - 1, pipe);
+    output[size] = 0;
+    int ended = pclose(pipe);
+    return WIFEXITED(ended) ? WEXITSTATUS(ended) : 128 + WTERMSIG(ended);
+}
+
+#define assert_runs(code, ...)                                                                                         \
+    do {                                                                                                               \
+        int ended_ = shell(__VA_ARGS__);                                                                               \
+        if (ended_ != (code))                                                                                          \
+            fail_msg("exit code %d instead of %d: %s", ended_, (code), output);                                        \
+    } while (0)
+#define assert_prints(part) assert_message(output, part)
+
+static void assert_prints_not(const char *part)
+{
+    if (strstr(output, part))
+        fail_msg("\"%s\" contains \"%s\"", output, part);
+}
+
+/* Calls visit with the name of every command that `tower help` lists. */
+static void each_command(void (*visit)(const char *name))
+{
+    assert_runs(0, "$T help");
+    char list[4096], name[64];
+    snprintf(list, sizeof list, "%s", strstr(output, "commands:\n") + strlen("commands:\n"));
+    int visited = 0;
+    for (char *line = list; strncmp(line, "  ", 2) == 0; line = strchr(line, '\n') + 1, visited++) {
+        size_t length = (size_t)(strstr(line + 2, "  ") - (line + 2));
+        snprintf(name, sizeof name, "%.*s", (int)length, line + 2);
+        visit(name);
+    }
+    assert_true(visited >= 5);
+}
+
+/* ---- usage ------------------------------------------------------------------------------------------------- */
+
+static void without_words_it_lists_commands_and_fails_as_wrong_usage(void **state)
+{
+    (void)state;
+    assert_runs(2, "$T");
+    assert_prints("devices");
+    assert_runs(0, "$T --help");
+    assert_prints("usage: tower COMMAND");
+    assert_runs(0, "$T -h 2>/dev/null");
+    assert_prints("commands:");
+}
+
+static void unknown_command_is_named_with_the_nearest(void **state)
+{
+    (void)state;
+    assert_runs(2, "$T devcies");
+    assert_prints("tower: unknown command 'devcies'; did you mean 'devices'?");
+    assert_runs(2, "$T data ftch");
+    assert_prints("tower data: unknown command 'ftch'; did you mean 'fetch'?");
+    assert_runs(2, "$T xyzzy");
+    assert_prints("unknown command 'xyzzy'");
+    assert_prints_not("did you mean");
+}
+
+static void group_without_a_command_lists_its_commands(void **state)
+{
+    (void)state;
+    assert_runs(2, "$T data");
+    assert_prints("data fetch");
+    assert_prints_not("devices");
+    assert_runs(0, "$T data --help");
+    assert_runs(0, "$T help data");
+    assert_prints("data info");
+}
+
+static void unknown_option_is_named_with_the_nearest(void **state)
+{
+    (void)state;
+    assert_runs(2, "$T devices --virtul-gpus 2");
+    assert_prints("tower devices: unknown option '--virtul-gpus'; did you mean '--virtual-gpus'?");
+    assert_runs(2, "$T devices --virt=2");
+    assert_prints("unknown option '--virt'; did you mean '--virtual-gpus'?");
+    assert_runs(2, "$T devices -v");
+    assert_prints("unknown option '-v'");
+    assert_runs(2, "$T --verbose devices");
+    assert_prints("unknown option '--verbose'");
+    assert_runs(2, "$T devices --$(printf 'x%%.0s' $(seq 300))");
+    assert_prints("unknown option '--xxx");
+}
+
+static void usage_errors_go_to_standard_error_only(void **state)
+{
+    (void)state;
+    assert_runs(2, "$T devices --nonsense 2>/dev/null");
+    assert_string_equal(output, "");
+}
+
+static void number_out_of_range_is_refused_with_the_range(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"257", "-1", "two", "1.5", "99999999999999999999", "''", "' 1'", "1x"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_runs(2, "$T devices --virtual-gpus %s", wrong[i]);
+        assert_prints("--virtual-gpus: expected a whole number from 0 to 256, found '");
+    }
+    assert_runs(0, "$T devices --virtual-gpus 256");
+}
+
+static void value_may_follow_an_equals_sign_and_underscores_count_as_dashes(void **state)
+{
+    (void)state;
+    assert_runs(0, "$T devices --virtual_gpus=2");
+    assert_prints("GPU:1");
+    assert_prints_not("GPU:2");
+    assert_runs(0, "$T devices --virtual-gpus=1 --virtual_gpus 3");
+    assert_prints("GPU:2");
+}
+
+static void missing_value_is_said(void **state)
+{
+    (void)state;
+    assert_runs(2, "$T devices --virtual-gpus");
+    assert_prints("--virtual-gpus: expected N after it, found the end");
+    assert_runs(2, "$T devices --virtual-gpus --format json");
+    assert_prints("--virtual-gpus: expected N, found the option '--format'");
+}
+
+static void unknown_choice_is_answered_with_the_choices(void **state)
+{
+    (void)state;
+    assert_runs(2, "$T devices --format jsn");
+    assert_prints("--format: expected one of text, json, found 'jsn'; did you mean 'json'?");
+}
+
+static void operands_are_counted(void **state)
+{
+    (void)state;
+    assert_runs(2, "$T data fetch");
+    assert_prints("expected NAME");
+    assert_runs(2, "$T devices stray");
+    assert_prints("unexpected word 'stray'");
+    assert_runs(2, "$T devices -- --virtual-gpus");
+    assert_prints("unexpected word '--virtual-gpus'");
+}
+
+/* ---- help, manual, completion ------------------------------------------------------------------------------ */
+
+static void check_help(const char *name)
+{
+    char title[128];
+    assert_runs(0, "$T %s --help 2>/dev/null", name);
+    snprintf(title, sizeof title, "tower %s: ", name);
+    assert_prints(title);
+    assert_prints("\nusage: tower ");
+    assert_prints("\nexamples:\n  ");
+    assert_prints("\nexit codes: 0 done, 1 failed, 2 wrong usage");
+    for (const char *line = output; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strcspn(line, "\n") > 100)
+            fail_msg("a line of the help on %s is too long: %.*s", name, (int)strcspn(line, "\n"), line);
+    }
+}
+
+static void every_command_has_help_that_teaches(void **state)
+{
+    (void)state;
+    each_command(check_help);
+}
+
+static void help_wins_over_other_words(void **state)
+{
+    (void)state;
+    assert_runs(0, "$T devices --nonsense --help");
+    assert_prints("usage: tower devices");
+    assert_runs(2, "$T help nonsense");
+    assert_prints("there is no command 'nonsense'");
+}
+
+static void check_manual(const char *name)
+{
+    char help[sizeof output];
+    assert_runs(0, "$T %s --help", name);
+    memcpy(help, output, sizeof help);
+    assert_runs(0, "$T man %s", name);
+    assert_prints(".TH \"TOWER-");
+    assert_prints(".SH DESCRIPTION");
+    /* Every option of the help stands in the page too, with its dashes escaped. */
+    for (char *at = help; (at = strstr(at, "\n  --"));) {
+        char option[64], escaped[128] = "";
+        at += 5;
+        snprintf(option, sizeof option, "%.*s", (int)strcspn(at, " \n"), at);
+        for (const char *p = option; *p; p++)
+            snprintf(escaped + strlen(escaped), sizeof escaped - strlen(escaped), *p == '-' ? "\\-" : "%c", *p);
+        assert_prints(escaped);
+    }
+}
+
+static void every_command_has_a_manual_page_with_all_its_options(void **state)
+{
+    (void)state;
+    each_command(check_manual);
+    assert_runs(0, "$T man");
+    assert_prints(".TH \"TOWER\" 1");
+}
+
+static void manual_pages_are_written_into_a_directory(void **state)
+{
+    (void)state;
+    assert_runs(0, "mkdir -p man && $T man --directory man && cat man/tower.1 man/tower-data-fetch.1");
+    assert_prints(".TH \"TOWER-DATA-FETCH\"");
+    assert_runs(1, "$T man --directory nowhere");
+    assert_prints("cannot write 'nowhere/tower.1': No such file or directory");
+}
+
+static void complete(const char *words, int current, const char *expected)
+{
+    assert_runs(0,
+                "bash -c 'source <(\"$0\" completion bash); COMP_WORDS=(%s); COMP_CWORD=%d; _tower; "
+                "echo \"<${COMPREPLY[*]}>\"' \"$T\"",
+                words, current);
+    char all[256];
+    snprintf(all, sizeof all, "<%s>\n", expected);
+    assert_string_equal(output, all);
+}
+
+static void bash_completes_commands_options_and_values(void **state)
+{
+    (void)state;
+    if (shell("command -v bash") != 0)
+        skip();
+    complete("tower dev", 1, "devices");
+    complete("tower data \"\"", 2, "fetch info");
+    complete("tower devices --virt", 2, "--virtual-gpus");
+    complete("tower devices --format \"\"", 3, "text json");
+    complete("tower devices --format = j", 4, "json");
+    complete("tower data fetch cif", 3, "cifar10");
+    assert_runs(0, "mkdir -p sub1 && touch file1");
+    complete("tower data info sub", 3, "sub1");
+    complete("tower data fetch mnist --data-dir s", 5, "sub1");
+}
+
+static void other_shells_accept_their_completion(void **state)
+{
+    (void)state;
+    bool any = false;
+    static const char *const shells[] = {"zsh", "fish"};
+    for (int i = 0; i < 2; i++)
+        if (shell("command -v %s", shells[i]) == 0) {
+            any = true;
+            assert_runs(0, "$T completion %s > script && %s -n script", shells[i], shells[i]);
+            assert_string_equal(output, "");
+        }
+    if (!any)
+        skip();
+}
+
+/* ---- output ------------------------------------------------------------------------------------------------ */
+
+static void reader_that_goes_away_is_no_failure(void **state)
+{
+    (void)state;
+    assert_runs(0, "{ sleep 0.1; $T help; echo $? > code; } | true; cat code");
+    assert_string_equal(output, "0\n");
+}
+
+static void output_that_cannot_be_written_is_a_failure(void **state)
+{
+    (void)state;
+    if (access("/dev/full", W_OK) != 0)
+        skip();
+    assert_runs(1, "$T version > /dev/full");
+    assert_prints("cannot write to standard output: No space left on device");
+}
+
+static void version_names_the_libraries(void **state)
+{
+    (void)state;
+    assert_runs(0, "$T version");
+    assert_prints("tower " EXPECTED_VERSION "\n");
+    assert_prints("oneDNN");
+    assert_prints("zlib");
+    assert_runs(0, "$T --version --format json");
+    assert_prints("{\"version\":\"" EXPECTED_VERSION "\"");
+}
+
+/* ---- devices ----------------------------------------------------------------------------------------------- */
+
+static void devices_are_listed_and_hold_no_memory(void **state)
+{
+    (void)state;
+    assert_runs(0, "TOWER_VIRTUAL_GPUS=2 $T devices --cpu-devices 2 --format json");
+    assert_prints("\"name\":\"/job:localhost/replica:0/task:0/device:CPU:1\"");
+    assert_prints("\"name\":\"/job:localhost/replica:0/task:0/device:GPU:1\"");
+    assert_prints("\"kind\":\"virtual\"");
+    int devices = 0;
+    for (const char *at = output; (at = strstr(at, "\"memory_used_bytes\":0}")); at++)
+        devices++;
+    assert_int_equal(devices, 4);
+}
+
+static void wrong_number_of_virtual_gpus_in_the_environment_is_named(void **state)
+{
+    (void)state;
+    assert_runs(1, "TOWER_VIRTUAL_GPUS=many $T devices");
+    assert_prints("tower devices: TOWER_VIRTUAL_GPUS: expected a number");
+}
+
+/* ---- data -------------------------------------------------------------------------------------------------- */
+
+/* CIFAR-10 files of `count` examples each, all of class 3. */
+static void write_cifar(const char *where, int count)
+{
+    assert_runs(0, "mkdir -p '%s'", where);
+    for (int i = 0; i < 6; i++) {
+        char path[512];
+        snprintf(path, sizeof path, "%s/%s/%s%.0d%s", directory, where, i < 5 ? "data_batch_" : "test_batch",
+                 i < 5 ? i + 1 : 0, ".bin");
+        FILE *file = fopen(path, "wb");
+        assert_non_null(file);
+        for (int k = 0; k < count; k++) {
+            fputc(3, file);
+            for (int b = 0; b < 3072; b++)
+                fputc(b < 1024 ? 10 : b < 2048 ? 20 : 30, file);
+        }
+        fclose(file);
+    }
+}
+
+static void data_info_counts_classes_and_measures_channels(void **state)
+{
+    (void)state;
+    write_cifar("cifar", 2);
+    assert_runs(0, "$T data info cifar");
+    assert_prints("cifar10 in cifar");
+    assert_prints("train       10 images of 32 x 32 x 3; mean 10.00 20.00 30.00");
+    assert_prints("3  cat                  10        2");
+    assert_runs(0, "$T data info cifar --format json");
+    assert_prints("\"train\":{\"count\":10,\"height\":32,\"width\":32,\"channels\":3,\"mean\":[10,20,30]");
+    assert_prints("{\"name\":\"cat\",\"count\":2}");
+}
+
+static void data_info_refuses_files_cut_short(void **state)
+{
+    (void)state;
+    write_cifar("cut", 2);
+    assert_runs(1, "truncate -s 5000 cut/data_batch_4.bin && $T data info cut");
+    assert_prints("data_batch_4.bin");
+    assert_runs(1, "$T data info nowhere");
+    assert_prints("no data set in 'nowhere'");
+}
+
+static void json_stays_valid_whatever_a_directory_is_called(void **state)
+{
+    (void)state;
+    write_cifar("odd\"\\\x01\xff\xc3\xa9", 1);
+    assert_runs(0, "$T data info odd* --format json");
+    assert_prints("\"directory\":\"odd\\\"\\\\\\u0001\\ufffd\xc3\xa9\"");
+}
+
+static void fetching_says_what_to_bring_by_hand_when_it_fails(void **state)
+{
+    (void)state;
+    assert_runs(1, "$T data fetch cifar10 --data-dir got --url file://%s/nowhere", directory);
+    assert_prints("tower data fetch: ");
+    assert_prints("cifar-10-binary.tar.gz");
+    assert_prints("got/");
+}
+
+static void fetching_without_any_place_says_so(void **state)
+{
+    (void)state;
+    assert_runs(1, "env -u HOME -u XDG_CACHE_HOME -u TOWER_DATA_DIR $T data fetch mnist --url file:///nowhere");
+    assert_prints("--data-dir");
+    assert_runs(1, "TOWER_DATA_DIR=base $T data fetch mnist --url file:///nowhere");
+    assert_prints("base/mnist/");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_words_it_lists_commands_and_fails_as_wrong_usage),
+        cmocka_unit_test(unknown_command_is_named_with_the_nearest),
+        cmocka_unit_test(group_without_a_command_lists_its_commands),
+        cmocka_unit_test(unknown_option_is_named_with_the_nearest),
+        cmocka_unit_test(usage_errors_go_to_standard_error_only),
+        cmocka_unit_test(number_out_of_range_is_refused_with_the_range),
+        cmocka_unit_test(value_may_follow_an_equals_sign_and_underscores_count_as_dashes),
+        cmocka_unit_test(missing_value_is_said),
+        cmocka_unit_test(unknown_choice_is_answered_with_the_choices),
+        cmocka_unit_test(operands_are_counted),
+        cmocka_unit_test(every_command_has_help_that_teaches),
+        cmocka_unit_test(help_wins_over_other_words),
+        cmocka_unit_test(every_command_has_a_manual_page_with_all_its_options),
+        cmocka_unit_test(manual_pages_are_written_into_a_directory),
+        cmocka_unit_test(bash_completes_commands_options_and_values),
+        cmocka_unit_test(other_shells_accept_their_completion),
+        cmocka_unit_test(reader_that_goes_away_is_no_failure),
+        cmocka_unit_test(output_that_cannot_be_written_is_a_failure),
+        cmocka_unit_test(version_names_the_libraries),
+        cmocka_unit_test(devices_are_listed_and_hold_no_memory),
+        cmocka_unit_test(wrong_number_of_virtual_gpus_in_the_environment_is_named),
+        cmocka_unit_test(data_info_counts_classes_and_measures_channels),
+        cmocka_unit_test(data_info_refuses_files_cut_short),
+        cmocka_unit_test(json_stays_valid_whatever_a_directory_is_called),
+        cmocka_unit_test(fetching_says_what_to_bring_by_hand_when_it_fails),
+        cmocka_unit_test(fetching_without_any_place_says_so),
+    };
+    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}

@@ -1,0 +1,234 @@
+/* The rules of the house, read from the sources: who may include whom, and that every public function is explained. */
+#include "testing.h"
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+
+/* From the ground up: a folder includes from itself and from those before it. */
+static const char *const floors[] = {"base", "tensor", "device", "graph", "ops",  "place", "rewrite", "comm",
+                                     "plan", "run",    "io",     "data",  "train", "models", "cli"};
+enum { FLOORS = sizeof floors / sizeof *floors };
+
+static int floor_of(const char *path)
+{
+    for (int i = 0; i < FLOORS; i++) {
+        size_t length = strlen(floors[i]);
+        if (strncmp(path, floors[i], length) == 0 && path[length] == '/')
+            return i;
+    }
+    return -1;
+}
+
+static bool uses_public_headers_only(const char *folder)
+{
+    return strcmp(folder, "models") == 0 || strcmp(folder, "cli") == 0 || strcmp(folder, "examples") == 0;
+}
+
+/* What is wrong with `#include "included"` in a file of `folder` (of src, or "examples"); NULL: nothing. A name
+ * without a folder is a neighbour. */
+static const char *include_is_wrong(const char *folder, const char *included)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/", folder);
+    if (!strchr(included, '/'))
+        return NULL;
+    if (uses_public_headers_only(folder))
+        return "only public headers are seen from here";
+    if (floor_of(included) < 0)
+        return "there is no such folder";
+    if (floor_of(included) > floor_of(path))
+        return "that folder lies above this one";
+    return NULL;
+}
+
+/* ---- files ------------------------------------------------------------------------------------------------- */
+
+static char *read_text(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    fseek(file, 0, SEEK_END);
+    size_t size = (size_t)ftell(file);
+    rewind(file);
+    char *text = malloc(size + 1);
+    assert_non_null(text);
+    assert_int_equal(fread(text, 1, size, file), size);
+    text[size] = 0;
+    fclose(file);
+    return text;
+}
+
+typedef void visit_file(const char *folder, const char *path, const char *text);
+
+/* Visits the C, C++ and CUDA sources below root/folder; returns how many there are. */
+static int each_source(const char *root, const char *folder, const char *below, visit_file *visit)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s%s", root, folder, below);
+    DIR *directory = opendir(path);
+    int count = 0;
+    if (!directory)
+        return 0; /* a folder may still be empty, and so not there */
+    for (struct dirent *entry; (entry = readdir(directory));) {
+        struct stat about;
+        char name[512], inner[512];
+        if (entry->d_name[0] == '.')
+            continue;
+        snprintf(inner, sizeof inner, "%s/%.200s", below, entry->d_name);
+        snprintf(name, sizeof name, "%.300s/%.200s", path, entry->d_name);
+        assert_int_equal(stat(name, &about), 0);
+        const char *dot = strrchr(entry->d_name, '.');
+        if (S_ISDIR(about.st_mode)) {
+            count += each_source(root, folder, inner, visit);
+        } else if (dot && (!strcmp(dot, ".c") || !strcmp(dot, ".h") || !strcmp(dot, ".cc") || !strcmp(dot, ".cu"))) {
+            char *text = read_text(name);
+            visit(folder, name, text);
+            free(text);
+            count++;
+        }
+    }
+    closedir(directory);
+    return count;
+}
+
+/* ---- who includes whom ------------------------------------------------------------------------------------- */
+
+static void check_includes(const char *folder, const char *path, const char *text)
+{
+    for (const char *at = text; (at = strstr(at, "#include \""));) {
+        char included[256];
+        at += strlen("#include \"");
+        snprintf(included, sizeof included, "%.*s", (int)strcspn(at, "\"\n"), at);
+        const char *wrong = include_is_wrong(folder, included);
+        if (wrong)
+            fail_msg("%s includes \"%s\": %s", path, included, wrong);
+    }
+}
+
+static void folders_include_only_from_below(void **state)
+{
+    (void)state;
+    int count = 0;
+    for (int i = 0; i < FLOORS; i++)
+        count += each_source(SOURCE_DIR "/src", floors[i], "", check_includes);
+    assert_true(count > 50);
+}
+
+static void examples_include_only_public_headers(void **state)
+{
+    (void)state;
+    each_source(SOURCE_DIR, "examples", "", check_includes);
+}
+
+static void every_folder_has_its_floor(void **state)
+{
+    (void)state;
+    DIR *directory = opendir(SOURCE_DIR "/src");
+    assert_non_null(directory);
+    for (struct dirent *entry; (entry = readdir(directory));) {
+        struct stat about;
+        char path[1024], name[300];
+        snprintf(path, sizeof path, "%s/%s", SOURCE_DIR "/src", entry->d_name);
+        snprintf(name, sizeof name, "%s/", entry->d_name);
+        assert_int_equal(stat(path, &about), 0);
+        if (S_ISDIR(about.st_mode) && entry->d_name[0] != '.' && floor_of(name) < 0)
+            fail_msg("src/%s is not among the folders of the house", entry->d_name);
+    }
+    closedir(directory);
+}
+
+static void rule_of_includes_catches_what_it_forbids(void **state)
+{
+    (void)state;
+    assert_null(include_is_wrong("graph", "base/array.h"));
+    assert_null(include_is_wrong("graph", "graph/op.h"));
+    assert_null(include_is_wrong("cli", "json.h"));
+    assert_non_null(include_is_wrong("device", "graph/graph.h"));
+    assert_non_null(include_is_wrong("cli", "base/array.h"));
+    assert_non_null(include_is_wrong("examples", "graph/graph.h"));
+    assert_non_null(include_is_wrong("io", "nowhere/thing.h"));
+}
+
+/* ---- what is explained ------------------------------------------------------------------------------------- */
+
+/* A declaration is explained by a comment in its block (the lines around it without an empty one between) that starts
+ * before the declaration does, or on one of its own lines. Returns the first that is not: its text, cut at `limit`. */
+static const char *first_unexplained(const char *header, char *name, size_t limit)
+{
+    const char *block = header;
+    for (const char *line = header; line && *line;) {
+        const char *end = strchr(line, '\n');
+        end = end ? end + 1 : line + strlen(line);
+        if (*line == '\n') {
+            block = end;
+        } else if (strncmp(line, "TW_API ", 7) == 0) {
+            const char *semicolon = strchr(line, ';');
+            const char *last = semicolon ? semicolon + strcspn(semicolon, "\n") : end;
+            const char *comment = strstr(block, "/*");
+            if (!comment || comment > last) {
+                snprintf(name, limit, "%.*s", (int)strcspn(line, "\n"), line);
+                return name;
+            }
+        }
+        line = end;
+    }
+    return NULL;
+}
+
+static void check_header(const char *folder, const char *path, const char *text)
+{
+    (void)folder;
+    char name[200];
+    if (strncmp(text, "/* ", 3) != 0)
+        fail_msg("%s does not begin by saying what it is", path);
+    if (first_unexplained(text, name, sizeof name))
+        fail_msg("%s: no comment explains: %s", path, name);
+}
+
+static void every_public_function_is_explained(void **state)
+{
+    (void)state;
+    assert_true(each_source(SOURCE_DIR "/include", "tower", "", check_header) >= 8);
+}
+
+static void missing_explanation_is_found(void **state)
+{
+    (void)state;
+    char name[100];
+    assert_null(first_unexplained("/* a file */\n\n/* Adds. */\nTW_API int a(void);\nTW_API int b(void);\n", name, 100));
+    assert_null(first_unexplained("/* a file */\n\nTW_API int a(int x,\n             int y); /* adds */\n", name, 100));
+    assert_non_null(first_unexplained("/* a file */\n\nTW_API int lonely(void);\n\n/* Adds. */\n", name, 100));
+    assert_string_equal(name, "TW_API int lonely(void);");
+}
+
+static void check_charter(const char *folder, const char *path, const char *text)
+{
+    (void)folder;
+    const char *name = strrchr(path, '/') + 1;
+    char beginning[256];
+    snprintf(beginning, sizeof beginning, "/* %.200s - ", name);
+    if (strncmp(text, beginning, strlen(beginning)) != 0)
+        fail_msg("%s does not begin with \"%s\", what it is", path, beginning);
+}
+
+static void every_source_begins_with_its_name_and_what_it_is(void **state)
+{
+    (void)state;
+    for (int i = 0; i < FLOORS; i++)
+        each_source(SOURCE_DIR "/src", floors[i], "", check_charter);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(folders_include_only_from_below),
+        cmocka_unit_test(examples_include_only_public_headers),
+        cmocka_unit_test(every_folder_has_its_floor),
+        cmocka_unit_test(rule_of_includes_catches_what_it_forbids),
+        cmocka_unit_test(every_public_function_is_explained),
+        cmocka_unit_test(missing_explanation_is_found),
+        cmocka_unit_test(every_source_begins_with_its_name_and_what_it_is),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
