@@ -74,6 +74,19 @@ tw_node *twi_add_plain_node(tw_graph *graph, const char *op, const char *name, c
  * of its own (0) uses the number of nodes so far; (0, 0) is drawn anew by every session. */
 void twi_op_seeds(const tw_graph *graph, int64_t op_seed, int64_t seeds[2]);
 
+/* Makes a variable of exactly this name, whatever variable scopes are open and whether they reuse: slots, averages. No
+ * variable may have the name yet. NULL when the graph has failed. */
+typedef struct twi_new_variable {
+    tw_dtype dtype;
+    tw_shape shape;
+    tw_initializer initializer;
+    tw_output initial_value; /* instead of the initializer; may be {NULL, 0} */
+    bool trainable;
+} twi_new_variable;
+tw_variable *twi_make_variable(tw_graph *graph, const char *name, const twi_new_variable *new);
+/* What the variable's initializer assigns. */
+tw_output twi_initial_value(const tw_variable *variable);
+
 /* -- scopes.c -- */
 typedef struct twi_scopes twi_scopes;
 twi_scopes *twi_scopes_create(void);

@@ -123,26 +123,33 @@ static tw_output initial_value(tw_graph *graph, tw_shape shape, tw_dtype dtype, 
     return binary(graph, "AddV2", random[init.kind].scope, value, scalar(graph, "mean", dtype, shift));
 }
 
-static tw_variable *make_variable(tw_graph *graph, const char *name, tw_dtype dtype, tw_shape shape,
-                                  tw_initializer init, bool trainable)
+tw_variable *twi_make_variable(tw_graph *graph, const char *name, const twi_new_variable *new)
 {
+    if (graph->error.status != TW_OK)
+        return NULL;
     tw_variable *variable = twi_arena_alloc(&graph->arena, sizeof *variable);
-    if (!variable) {
-        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while making variable '%s'", name);
+    name = twi_arena_strdup(&graph->arena, name);
+    if (!variable || !name) {
+        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while making a variable");
         return NULL;
     }
-    *variable = (tw_variable){.name = name, .dtype = dtype, .shape = shape, .trainable = trainable};
+    tw_dtype dtype = new->dtype;
+    *variable = (tw_variable){.name = name, .dtype = dtype, .shape = new->shape, .trainable = new->trainable};
     twi_enter_no_control(graph); /* a variable outlives the block that happened to make it first */
     twi_enter_absolute_scope(graph, "");
-    tw_attr attrs[] = {tw_attr_type("dtype", dtype), tw_attr_shape("shape", shape), tw_attr_string("shared_name", name)};
+    tw_attr attrs[] = {tw_attr_type("dtype", dtype), tw_attr_shape("shape", new->shape),
+                       tw_attr_string("shared_name", name)};
     variable->handle = one(tw_add_node(graph, "VarHandleOp", name, NULL, 0, attrs, 3));
     tw_leave_name_scope(graph);
 
     twi_enter_absolute_scope(graph, twi_arena_printf(&graph->arena, "%s/", name));
     tw_enter_colocation(graph, variable->handle);
-    tw_enter_name_scope(graph, "Initializer");
-    tw_output value = initial_value(graph, shape, dtype, init);
-    tw_leave_name_scope(graph);
+    tw_output value = new->initial_value;
+    if (!value.node) {
+        tw_enter_name_scope(graph, "Initializer");
+        value = initial_value(graph, new->shape, dtype, new->initializer);
+        tw_leave_name_scope(graph);
+    }
     variable->initializer = tw_node_output(
         tw_add_node(graph, "AssignVariableOp", "Assign", (tw_output[]){variable->handle, value}, 2, NULL, 0), -1);
     tw_leave_colocation(graph);
@@ -159,9 +166,14 @@ static tw_variable *make_variable(tw_graph *graph, const char *name, tw_dtype dt
         return NULL;
     }
     tw_add_to_collection(graph, "variables", variable->value);
-    if (trainable)
+    if (new->trainable)
         tw_add_to_collection(graph, "trainable_variables", variable->value);
     return variable;
+}
+
+tw_output twi_initial_value(const tw_variable *variable)
+{
+    return variable->initializer.node->inputs[1];
 }
 
 static tw_variable *reuse_variable(tw_graph *graph, tw_variable *found, const char *name, tw_dtype dtype,
@@ -209,7 +221,7 @@ static tw_variable *get_variable(tw_graph *graph, const char *name, tw_dtype dty
                        whole);
         return NULL;
     }
-    return make_variable(graph, whole, dtype, shape, init, trainable);
+    return twi_make_variable(graph, whole, &(twi_new_variable){dtype, shape, init, .trainable = trainable});
 }
 
 tw_variable *tw_get_variable(tw_graph *graph, const char *name, tw_dtype dtype, tw_shape shape, tw_initializer init)
@@ -266,5 +278,5 @@ tw_variable *tw_global_step(tw_graph *graph)
     tw_variable *found = tw_graph_find_variable(graph, "global_step");
     if (found || graph->error.status != TW_OK)
         return found;
-    return make_variable(graph, "global_step", TW_INT64, TW_SCALAR, (tw_initializer){0}, false);
+    return twi_make_variable(graph, "global_step", &(twi_new_variable){TW_INT64, TW_SCALAR});
 }

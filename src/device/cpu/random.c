@@ -5,6 +5,7 @@
  * used, so that every group of outputs knows its place in the stream and any thread can make it. */
 #include "base/philox.h"
 #include "device/kernel.h"
+#include "tensor/tensor.h"
 
 #include <math.h>
 #include <string.h>
@@ -312,19 +313,26 @@ static uint32_t next_word(words *w)
 
 static tw_status prepare_shuffle(twi_prepare *p)
 {
-    if (p->inputs[0].shape.rank > 0)
-        p->workspace = (size_t)p->inputs[0].shape.dims[0] * sizeof(int64_t);
+    p->workspace = (size_t)(p->inputs[0].shape.rank > 0 ? p->inputs[0].shape.dims[0] : 1) * sizeof(int64_t);
     return prepare_stream(p);
+}
+
+static bool copy_strings(void *to, const void *from, size_t count)
+{
+    tw_string *target = to;
+    const tw_string *source = from;
+    for (size_t i = 0; i < count; i++)
+        if (!twi_string_set(&target[i], source[i].data, source[i].size))
+            return false;
+    return true;
 }
 
 static tw_status run_shuffle(const twi_run *r)
 {
     const twi_operand *value = &r->input_operands[0];
     int64_t rows = value->shape.rank > 0 ? value->shape.dims[0] : 1;
-    if (value->elements <= 1 || rows <= 1) {
-        memcpy(r->outputs[0], r->inputs[0], value->bytes);
+    if (value->elements == 0)
         return TW_OK;
-    }
     int64_t *order = r->workspace;
     for (int64_t i = 0; i < rows; i++)
         order[i] = i;
@@ -335,8 +343,14 @@ static tw_status run_shuffle(const twi_run *r)
         order[k] = kept;
     }
     size_t row = value->bytes / (size_t)rows;
-    for (int64_t i = 0; i < rows; i++)
-        memcpy((char *)r->outputs[0] + (size_t)i * row, (const char *)r->inputs[0] + (size_t)order[i] * row, row);
+    for (int64_t i = 0; i < rows; i++) {
+        char *to = (char *)r->outputs[0] + (size_t)i * row;
+        const char *from = (const char *)r->inputs[0] + (size_t)order[i] * row;
+        if (value->dtype != TW_STRING)
+            memcpy(to, from, row);
+        else if (!copy_strings(to, from, row / sizeof(tw_string)))
+            return twi_fail_memory(r->error, r->node);
+    }
     return TW_OK;
 }
 
@@ -406,7 +420,8 @@ const twi_kernel twi_cpu_random_kernels[] = {
     {"RandomStandardNormal", "plain", 0, prepare_stream, run_normal},
     {"TruncatedNormal", "plain", 0, prepare_stream, run_truncated},
     {"RandomUniformInt", "plain", 0, prepare_stream, run_uniform_int},
-    {"RandomShuffle", "plain", TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL), prepare_shuffle, run_shuffle},
+    {"RandomShuffle", "plain", TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL) | TWI_TYPE(TW_STRING), prepare_shuffle,
+     run_shuffle},
     {"Multinomial", "plain", TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_FLOAT64) | TWI_TYPE(TW_FLOAT16), prepare_multinomial,
      run_multinomial},
     {0},

@@ -1,0 +1,569 @@
+/* bundle.c - see bundle.h. */
+#include "io/bundle.h"
+
+#include "base/arena.h"
+#include "base/array.h"
+#include "base/crc32c.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "io/little_endian.h"
+#include "io/proto/bundle.pb-c.h"
+#include "io/protobuf.h"
+#include "io/table.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "checkpoints hold tensors in little-endian order, and nothing here swaps bytes"
+#endif
+
+#define VERSION 1 /* of the format */
+#define CHUNK_BYTES (1 << 20)
+#define MOST_INDEX_BYTES ((size_t)1 << 30)
+#define MOST_NAME_EXPANSION 64 /* names share prefixes on disk but not in memory */
+
+enum { DT_VARIANT = 21 };
+
+static uint32_t crc_of_length(uint32_t crc, uint64_t length)
+{
+    char bytes[8];
+    twi_put64(bytes, length);
+    return twi_crc32c(crc, bytes, length > UINT32_MAX ? 8 : 4);
+}
+
+/* ---- writing ---- */
+
+static int by_name(const void *a, const void *b)
+{
+    const tw_named_tensor *const *x = a, *const *y = b;
+    return strcmp((*x)->name, (*y)->name); /* strcmp compares as unsigned bytes, as the table does */
+}
+
+/* Appends a tensor's data; gives their size in the file and the checksum for the entry. */
+static void write_data(twi_file_writer *file, const tw_tensor *tensor, int64_t *size, uint32_t *crc)
+{
+    const tw_string *strings = tw_tensor_data(tensor);
+    int64_t count = tw_tensor_elements(tensor);
+    char bytes[TWI_VARINT_BYTES];
+    if (tw_tensor_dtype(tensor) != TW_STRING) {
+        *size = (int64_t)tw_tensor_bytes(tensor);
+        *crc = twi_crc32c(0, tw_tensor_data(tensor), (size_t)*size);
+        twi_file_write(file, tw_tensor_data(tensor), (size_t)*size);
+        return;
+    }
+    *size = 4;
+    *crc = 0;
+    for (int64_t i = 0; i < count; i++) {
+        int length = twi_put_varint(bytes, strings[i].size);
+        twi_file_write(file, bytes, (size_t)length);
+        *crc = crc_of_length(*crc, strings[i].size);
+        *size += length + (int64_t)strings[i].size;
+    }
+    twi_put32(bytes, twi_crc32c_mask(*crc));
+    twi_file_write(file, bytes, 4);
+    *crc = twi_crc32c(*crc, bytes, 4);
+    for (int64_t i = 0; i < count; i++) {
+        twi_file_write(file, strings[i].data, strings[i].size);
+        *crc = twi_crc32c(*crc, strings[i].data, strings[i].size);
+    }
+}
+
+static void add_header(twi_table_builder *table)
+{
+    Twi__VersionDef version = TWI__VERSION_DEF__INIT;
+    Twi__BundleHeaderProto header = TWI__BUNDLE_HEADER_PROTO__INIT;
+    uint8_t packed[64];
+    version.producer = VERSION;
+    header.num_shards = 1;
+    header.version = &version;
+    twi_table_add(table, "", 0, packed, twi__bundle_header_proto__pack(&header, packed));
+}
+
+static void add_entry(twi_table_builder *table, const tw_named_tensor *tensor, int64_t offset, int64_t size,
+                      uint32_t crc)
+{
+    tw_shape known = tw_tensor_shape(tensor->tensor);
+    Twi__TensorShapeProto__Dim dims[TW_MAX_RANK], *dim_list[TW_MAX_RANK];
+    Twi__TensorShapeProto shape = TWI__TENSOR_SHAPE_PROTO__INIT;
+    Twi__BundleEntryProto entry = TWI__BUNDLE_ENTRY_PROTO__INIT;
+    uint8_t packed[256]; /* at most 8 dimensions of 13 bytes and 48 for the rest */
+    for (int i = 0; i < known.rank; i++) {
+        dims[i] = (Twi__TensorShapeProto__Dim)TWI__TENSOR_SHAPE_PROTO__DIM__INIT;
+        dims[i].size = known.dims[i];
+        dim_list[i] = &dims[i];
+    }
+    shape.n_dim = (size_t)known.rank;
+    shape.dim = dim_list;
+    entry.dtype = (int32_t)tw_tensor_dtype(tensor->tensor);
+    entry.shape = &shape; /* there even for scalars, where it is empty */
+    entry.offset = offset;
+    entry.size = size;
+    entry.crc32c = twi_crc32c_mask(crc);
+    twi_table_add(table, tensor->name, strlen(tensor->name), packed, twi__bundle_entry_proto__pack(&entry, packed));
+}
+
+static tw_status check_tensors(const tw_named_tensor **sorted, int count, tw_error *error)
+{
+    for (int i = 0; i < count; i++) {
+        const char *name = sorted[i]->name;
+        if (!*name)
+            return twi_fail(error, TW_INVALID_ARGUMENT, "a tensor to be saved has an empty name");
+        if (i > 0 && strcmp(name, sorted[i - 1]->name) == 0)
+            return twi_fail(error, TW_INVALID_ARGUMENT, "two tensors to be saved are called '%s'", name);
+        if (tw_tensor_dtype(sorted[i]->tensor) == TW_RESOURCE)
+            return twi_fail(error, TW_INVALID_ARGUMENT, "tensor '%s' is a resource: its value must be saved, not it",
+                            name);
+    }
+    return TW_OK;
+}
+
+tw_status twi_bundle_write(const char *data_path, const char *index_path, const tw_named_tensor *tensors, int count,
+                           tw_error *error)
+{
+    tw_status status = TW_OK;
+    twi_table_builder table;
+    twi_file_writer *file = NULL;
+    bool made_data = false, made_index = false;
+    int64_t offset = 0;
+    const tw_named_tensor **sorted = twi_alloc_array((size_t)count, sizeof *sorted);
+    twi_table_start(&table, 0);
+    if (!sorted) {
+        status = twi_fail_memory(error, "saving a checkpoint");
+        goto done;
+    }
+    for (int i = 0; i < count; i++)
+        sorted[i] = &tensors[i];
+    qsort(sorted, (size_t)count, sizeof *sorted, by_name);
+    TWI_TRY(check_tensors(sorted, count, error));
+
+    TWI_TRY(twi_file_create(data_path, &file, error));
+    made_data = true;
+    add_header(&table);
+    for (int i = 0; i < count; i++) {
+        int64_t size;
+        uint32_t crc;
+        write_data(file, sorted[i]->tensor, &size, &crc);
+        add_entry(&table, sorted[i], offset, size, crc);
+        offset += size;
+    }
+    TWI_TRY(twi_file_close(file, true, error));
+    file = NULL;
+
+    TWI_TRY(twi_table_finish(&table, error));
+    TWI_TRY(twi_file_create(index_path, &file, error));
+    made_index = true;
+    twi_file_write(file, table.file.data, table.file.size);
+    TWI_TRY(twi_file_close(file, true, error));
+done:
+    if (status != TW_OK && made_index)
+        twi_files()->unlink(index_path);
+    if (status != TW_OK && made_data)
+        twi_files()->unlink(data_path);
+    twi_table_free(&table);
+    twi_free(sorted);
+    return status;
+}
+
+/* ---- reading ---- */
+
+typedef struct entry {
+    const char *name;
+    int32_t number;   /* of its type, as in the file */
+    tw_dtype dtype;   /* TW_INVALID_DTYPE if Tower has no such type */
+    tw_shape shape;   /* TW_UNKNOWN_SHAPE if Tower has no such rank */
+    int64_t elements;
+    bool partitioned; /* the value lies in parts, under names of their own */
+    int shard;
+    int64_t offset, size;
+    uint32_t crc; /* masked */
+} entry;
+
+struct tw_checkpoint {
+    char *prefix;
+    bool has_header;
+    int num_shards;
+    TWI_ARRAY(entry) entries;
+    int first_named; /* entries before it are parts of partitioned tensors: their keys begin with a zero byte */
+    twi_arena names;
+    size_t name_bytes_left;
+    twi_file_reader *data; /* the data file used last */
+    int data_shard;
+};
+
+int64_t twi_checkpoint_step_of(const char *name)
+{
+    static const char replaced[] = ".replaced";
+    size_t size = strlen(name), tail = sizeof replaced - 1;
+    int64_t step = 0, unit = 1;
+    if (size > tail && strcmp(name + size - tail, replaced) == 0)
+        size -= tail;
+    size_t at = size;
+    for (; at > 0 && isdigit((unsigned char)name[at - 1]) && size - at < 18; at--, unit *= 10)
+        step += (name[at - 1] - '0') * unit;
+    return at < size && at > 0 && name[at - 1] == '-' ? step : -1;
+}
+
+/* Makes checkpoint->data the reader of a shard. */
+static tw_status open_shard(tw_checkpoint *checkpoint, int shard, tw_error *error)
+{
+    tw_status status = TW_OK;
+    twi_text path = {0};
+    if (checkpoint->data && checkpoint->data_shard == shard)
+        return TW_OK;
+    twi_file_reader_close(checkpoint->data);
+    checkpoint->data = NULL;
+    twi_text_printf(&path, "%s.data-%05d-of-%05d", checkpoint->prefix, shard, checkpoint->num_shards);
+    if (path.failed) {
+        status = twi_fail_memory(error, "opening a checkpoint");
+        goto done;
+    }
+    TWI_TRY(twi_file_open(path.data, &checkpoint->data, error));
+    checkpoint->data_shard = shard;
+done:
+    twi_text_free(&path);
+    return status;
+}
+
+static tw_status read_header(tw_checkpoint *checkpoint, const char *value, size_t size, tw_error *error)
+{
+    tw_status status = TW_OK;
+    twi_proto proto;
+    twi_proto_start(&proto, size);
+    Twi__BundleHeaderProto *header = twi__bundle_header_proto__unpack(&proto.allocator, size, (const uint8_t *)value);
+    if (proto.out_of_memory)
+        return twi_fail_memory(error, "opening a checkpoint");
+    if (!header)
+        return twi_fail(error, TW_DATA_LOSS, "its header cannot be understood");
+    const Twi__VersionDef *version = header->version;
+    bool refused = version && version->min_consumer > VERSION;
+    for (size_t i = 0; version && i < version->n_bad_consumers; i++)
+        refused |= version->bad_consumers[i] == VERSION;
+    if (header->endianness != TWI__BUNDLE_HEADER_PROTO__ENDIANNESS__LITTLE)
+        status = twi_fail(error, TW_UNIMPLEMENTED, "it was written on a big-endian machine");
+    else if (refused)
+        status = twi_fail(error, TW_UNIMPLEMENTED, "it needs a reader of version %d of the format or later, this is %d",
+                          version->min_consumer, VERSION);
+    else if (header->num_shards < 1 || header->num_shards > 99999)
+        status = twi_fail(error, TW_DATA_LOSS, "it claims to have %d data files", header->num_shards);
+    checkpoint->num_shards = header->num_shards;
+    checkpoint->has_header = true;
+    twi__bundle_header_proto__free_unpacked(header, &proto.allocator);
+    return status;
+}
+
+/* Elements of a tensor in the file, whatever its rank; -1 for an impossible shape. */
+static int64_t elements_of(const Twi__TensorShapeProto *shape)
+{
+    int64_t elements = 1;
+    if (shape && shape->unknown_rank)
+        return -1;
+    for (size_t i = 0; shape && i < shape->n_dim; i++)
+        if (shape->dim[i]->size < 0 || __builtin_mul_overflow(elements, shape->dim[i]->size, &elements))
+            return -1;
+    return elements;
+}
+
+/* Refuses a place outside of the data file, or a size that is not that of the tensor. */
+static tw_status check_place(tw_checkpoint *checkpoint, const entry *entry, tw_error *error)
+{
+    int64_t needed = entry->size; /* exactly, or at least, for strings */
+    if (entry->shard < 0 || entry->shard >= checkpoint->num_shards)
+        return twi_fail(error, TW_DATA_LOSS, "tensor '%s' lies in data file %d of %d", entry->name, entry->shard,
+                        checkpoint->num_shards);
+    tw_status status = open_shard(checkpoint, entry->shard, error);
+    if (status != TW_OK)
+        return status;
+    uint64_t file_size = twi_file_size(checkpoint->data);
+    if (entry->offset < 0 || entry->size < 0 || (uint64_t)entry->offset > file_size ||
+        (uint64_t)entry->size > file_size - (uint64_t)entry->offset)
+        return twi_fail(error, TW_DATA_LOSS, "tensor '%s' has %lld bytes at %lld, but its data file has only %llu",
+                        entry->name, (long long)entry->size, (long long)entry->offset, (unsigned long long)file_size);
+    size_t each = entry->dtype == TW_STRING ? 1 : tw_dtype_size(entry->dtype);
+    if (entry->dtype != TW_INVALID_DTYPE &&
+        (__builtin_mul_overflow(entry->elements, (int64_t)each, &needed) ||
+         (entry->dtype == TW_STRING ? needed > entry->size - 4 : needed != entry->size)))
+        return twi_fail(error, TW_DATA_LOSS, "tensor '%s' has %lld elements of type %s, but %lld bytes of data",
+                        entry->name, (long long)entry->elements, tw_dtype_name(entry->dtype), (long long)entry->size);
+    return TW_OK;
+}
+
+/* Takes in one entry of the index: twi_table_entry. */
+static tw_status read_entry(void *user, const char *key, size_t key_size, const char *value, size_t value_size,
+                            tw_error *error)
+{
+    tw_checkpoint *checkpoint = user;
+    tw_status status = TW_OK;
+    twi_proto proto;
+    if (key_size == 0)
+        return read_header(checkpoint, value, value_size, error);
+    if (!checkpoint->has_header)
+        return twi_fail(error, TW_DATA_LOSS, "it has no header");
+    if (key_size > checkpoint->name_bytes_left)
+        return twi_fail(error, TW_DATA_LOSS, "its names are too long for a file of its size");
+    checkpoint->name_bytes_left -= key_size;
+    if (*key && memchr(key, 0, key_size))
+        return twi_fail(error, TW_DATA_LOSS, "the name '%s...' has a zero byte in it", key);
+    char *name = twi_arena_alloc(&checkpoint->names, key_size + 1);
+    if (!name)
+        return twi_fail_memory(error, "opening a checkpoint");
+    memcpy(name, key, key_size);
+
+    twi_proto_start(&proto, value_size);
+    Twi__BundleEntryProto *stored = twi__bundle_entry_proto__unpack(&proto.allocator, value_size,
+                                                                    (const uint8_t *)value);
+    if (proto.out_of_memory)
+        return twi_fail_memory(error, "opening a checkpoint");
+    if (!stored)
+        return twi_fail(error, TW_DATA_LOSS, "the entry of tensor '%s' cannot be understood", name);
+    size_t rank = stored->shape ? stored->shape->n_dim : 0;
+    entry made = {
+        .name = name,
+        .number = stored->dtype,
+        .dtype = tw_dtype_size((tw_dtype)stored->dtype) ? (tw_dtype)stored->dtype : TW_INVALID_DTYPE,
+        .shape = TW_UNKNOWN_SHAPE,
+        .elements = elements_of(stored->shape),
+        .partitioned = stored->n_slices > 0,
+        .shard = stored->shard_id,
+        .offset = stored->offset,
+        .size = stored->size,
+        .crc = stored->crc32c,
+    };
+    if (made.dtype == TW_RESOURCE) /* no bytes of ours */
+        made.dtype = TW_INVALID_DTYPE;
+    if (rank <= TW_MAX_RANK) {
+        made.shape.rank = (int)rank;
+        for (size_t i = 0; i < rank; i++)
+            made.shape.dims[i] = stored->shape->dim[i]->size;
+    }
+    if (made.elements < 0)
+        status = twi_fail(error, TW_DATA_LOSS, "tensor '%s' has an impossible shape", name);
+    else if (!made.partitioned)
+        status = check_place(checkpoint, &made, error);
+    if (status == TW_OK && !twi_push(&checkpoint->entries, made))
+        status = twi_fail_memory(error, "opening a checkpoint");
+    if (status == TW_OK && *key == 0)
+        checkpoint->first_named = checkpoint->entries.count;
+    twi__bundle_entry_proto__free_unpacked(stored, &proto.allocator);
+    return status;
+}
+
+tw_status twi_bundle_open(const char *prefix, tw_checkpoint **checkpoint, tw_error *error)
+{
+    tw_status status = TW_OK;
+    twi_text path = {0};
+    char *bytes = NULL;
+    size_t size;
+    tw_checkpoint *made = twi_alloc(sizeof *made);
+    *checkpoint = NULL;
+    twi_text_printf(&path, "%s.index", prefix);
+    if (!made || path.failed || !(made->prefix = twi_strdup(prefix))) {
+        status = twi_fail_memory(error, "opening a checkpoint");
+        goto done;
+    }
+    TWI_TRY(twi_file_read(path.data, MOST_INDEX_BYTES, &bytes, &size, error));
+    made->name_bytes_left = size * MOST_NAME_EXPANSION;
+    status = twi_table_read(bytes, size, read_entry, made, error);
+    if (status == TW_OK && !made->has_header)
+        status = twi_fail(error, TW_DATA_LOSS, "it has no header");
+    if (status != TW_OK) {
+        twi_prefix(error, "'%s'", path.data);
+        goto done;
+    }
+    *checkpoint = made;
+    made = NULL;
+done:
+    twi_text_free(&path);
+    twi_free(bytes);
+    tw_checkpoint_close(made);
+    return status;
+}
+
+void tw_checkpoint_close(tw_checkpoint *checkpoint)
+{
+    if (!checkpoint)
+        return;
+    twi_file_reader_close(checkpoint->data);
+    twi_array_free(&checkpoint->entries);
+    twi_arena_free(&checkpoint->names);
+    twi_free(checkpoint->prefix);
+    twi_free(checkpoint);
+}
+
+static const entry *named(const tw_checkpoint *checkpoint, int i)
+{
+    return &checkpoint->entries.items[checkpoint->first_named + i];
+}
+
+const char *tw_checkpoint_path(const tw_checkpoint *checkpoint)
+{
+    return checkpoint->prefix;
+}
+
+int64_t tw_checkpoint_step(const tw_checkpoint *checkpoint)
+{
+    return twi_checkpoint_step_of(checkpoint->prefix);
+}
+
+int tw_checkpoint_count(const tw_checkpoint *checkpoint)
+{
+    return checkpoint->entries.count - checkpoint->first_named;
+}
+
+const char *tw_checkpoint_name(const tw_checkpoint *checkpoint, int i)
+{
+    return named(checkpoint, i)->name;
+}
+
+tw_dtype tw_checkpoint_dtype(const tw_checkpoint *checkpoint, int i)
+{
+    return named(checkpoint, i)->dtype;
+}
+
+tw_shape tw_checkpoint_shape(const tw_checkpoint *checkpoint, int i)
+{
+    return named(checkpoint, i)->shape;
+}
+
+int64_t tw_checkpoint_bytes(const tw_checkpoint *checkpoint, int i)
+{
+    return named(checkpoint, i)->size;
+}
+
+int tw_checkpoint_find(const tw_checkpoint *checkpoint, const char *name)
+{
+    int low = 0, high = tw_checkpoint_count(checkpoint);
+    while (low < high) {
+        int middle = low + (high - low) / 2, order = strcmp(named(checkpoint, middle)->name, name);
+        if (order == 0)
+            return middle;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return -1;
+}
+
+static tw_status check_crc(const entry *entry, uint32_t crc, tw_error *error)
+{
+    if (entry->crc != twi_crc32c_mask(crc))
+        return twi_fail(error, TW_DATA_LOSS, "tensor '%s' is damaged: its %lld bytes at %lld do not match their checksum",
+                        entry->name, (long long)entry->size, (long long)entry->offset);
+    return TW_OK;
+}
+
+/* Checks the data of a string tensor and, if `tensor` is not NULL, copies the strings into it. */
+static tw_status read_strings(const entry *entry, const char *bytes, tw_tensor *tensor, tw_error *error)
+{
+    const char *at = bytes, *end = bytes + entry->size;
+    uint64_t length = 0, total = 0;
+    uint32_t crc = 0;
+    for (int64_t i = 0; i < entry->elements; i++) {
+        if (!twi_get_varint(&at, end, &length) || length > (uint64_t)entry->size - total)
+            return twi_fail(error, TW_DATA_LOSS, "tensor '%s' is damaged: string %lld is longer than all of it", entry->name,
+                            (long long)i);
+        total += length;
+        crc = crc_of_length(crc, length);
+    }
+    if (end - at < 4 || total != (uint64_t)(end - at) - 4 || twi_get32(at) != twi_crc32c_mask(crc))
+        return twi_fail(error, TW_DATA_LOSS, "tensor '%s' is damaged: the lengths of its strings do not add up",
+                        entry->name);
+    tw_status status = check_crc(entry, twi_crc32c(crc, at, (size_t)(end - at)), error);
+    const char *string = at + 4;
+    at = bytes;
+    for (int64_t i = 0; i < entry->elements && tensor && status == TW_OK; i++) {
+        twi_get_varint(&at, end, &length);
+        if (tw_tensor_set_string(tensor, i, string, (size_t)length) != TW_OK)
+            status = twi_fail_memory(error, "reading a tensor");
+        string += length;
+    }
+    return status;
+}
+
+/* Checks one entry's data; fills in `tensor`, of its type and shape, unless that is NULL. */
+static tw_status read_data(tw_checkpoint *checkpoint, const entry *entry, tw_tensor *tensor, tw_error *error)
+{
+    tw_status status = TW_OK;
+    bool strings = entry->dtype == TW_STRING;
+    char *buffer = NULL;
+    size_t size = (size_t)entry->size, piece = size;
+    uint32_t crc = 0;
+    if (tensor && !strings) {
+        TWI_TRY(open_shard(checkpoint, entry->shard, error));
+        TWI_TRY(twi_file_read_at(checkpoint->data, (uint64_t)entry->offset, tw_tensor_data(tensor), size, error));
+        return check_crc(entry, twi_crc32c(0, tw_tensor_data(tensor), size), error);
+    }
+    if (!strings && size > CHUNK_BYTES)
+        piece = CHUNK_BYTES;
+    if (!(buffer = twi_resize(NULL, piece))) {
+        status = twi_fail_memory(error, "reading a tensor");
+        goto done;
+    }
+    TWI_TRY(open_shard(checkpoint, entry->shard, error));
+    for (size_t at = 0; at < size; at += piece) {
+        if (piece > size - at)
+            piece = size - at;
+        TWI_TRY(twi_file_read_at(checkpoint->data, (uint64_t)entry->offset + at, buffer, piece, error));
+        crc = twi_crc32c(crc, buffer, piece);
+    }
+    status = strings ? read_strings(entry, buffer, tensor, error) : check_crc(entry, crc, error);
+done:
+    twi_free(buffer);
+    return status;
+}
+
+/* What the reader cannot do. `what` for the message: "read", "checked". */
+static tw_status refuse_foreign(const entry *entry, const char *what, tw_error *error)
+{
+    return twi_fail(error, TW_UNIMPLEMENTED, "tensor '%s' cannot be %s: its type is TensorFlow's number %d", entry->name,
+                    what, entry->number);
+}
+
+tw_status tw_checkpoint_read(tw_checkpoint *checkpoint, const char *name, tw_tensor **tensor, tw_error *error)
+{
+    tw_status status = TW_OK;
+    int i = tw_checkpoint_find(checkpoint, name);
+    *tensor = NULL;
+    if (i < 0)
+        return twi_fail(error, TW_NOT_FOUND, "'%s' has no tensor '%s'", checkpoint->prefix, name);
+    const entry *entry = named(checkpoint, i);
+    tw_tensor *made = NULL;
+    if (entry->dtype == TW_INVALID_DTYPE)
+        status = refuse_foreign(entry, "read", error);
+    else if (entry->partitioned)
+        status = twi_fail(error, TW_UNIMPLEMENTED, "tensor '%s' cannot be read: it is stored in parts", name);
+    else if (entry->shape.rank < 0)
+        status = twi_fail(error, TW_UNIMPLEMENTED, "tensor '%s' cannot be read: it has more than %d dimensions", name,
+                          TW_MAX_RANK);
+    else if (!(made = tw_tensor_create(entry->dtype, entry->shape)))
+        status = twi_fail_memory(error, "reading a tensor");
+    else
+        status = read_data(checkpoint, entry, made, error);
+    if (status == TW_OK) {
+        *tensor = made;
+    } else {
+        twi_prefix(error, "'%s'", checkpoint->prefix);
+        tw_tensor_release(made);
+    }
+    return status;
+}
+
+tw_status twi_bundle_verify(tw_checkpoint *checkpoint, tw_error *error)
+{
+    for (int i = 0; i < checkpoint->entries.count; i++) {
+        const entry *entry = &checkpoint->entries.items[i];
+        tw_status status = TW_OK;
+        if (entry->number == DT_VARIANT) /* its checksum does not run over its bytes alone */
+            status = refuse_foreign(entry, "checked", error);
+        else if (!entry->partitioned)
+            status = read_data(checkpoint, entry, NULL, error);
+        if (status != TW_OK) {
+            twi_prefix(error, "'%s'", checkpoint->prefix);
+            return status;
+        }
+    }
+    return TW_OK;
+}

@@ -1,0 +1,27 @@
+/* bundle.h - the two files of a checkpoint (TensorFlow's "V2 tensor bundle"), one checkpoint at a time.
+ *
+ *     index   a sorted string table: "" -> BundleHeaderProto, tensor name -> BundleEntryProto
+ *     data    the tensors in order of their names, raw and without padding
+ *
+ * Strings lie as their lengths (varints), 4 bytes masked CRC-32C of these lengths, then all bytes. That checksum, and
+ * the first part of the entry's, run over the lengths as uint32 (uint64 where they need it), not over the varints.
+ *
+ * Lives here:  the layout; reading is public (tw_checkpoint_open and on, in tower/io.h).
+ * Never here:  which files of a directory are a checkpoint, and when (checkpoint.c). */
+#ifndef TWI_BUNDLE_H
+#define TWI_BUNDLE_H
+
+#include <tower/io.h>
+
+/* Writes and syncs both files. On failure neither is left behind. */
+tw_status twi_bundle_write(const char *data_path, const char *index_path, const tw_named_tensor *tensors, int count,
+                           tw_error *error);
+
+/* Opens exactly PREFIX.index, never a directory's latest. */
+tw_status twi_bundle_open(const char *prefix, tw_checkpoint **checkpoint, tw_error *error);
+tw_status twi_bundle_verify(tw_checkpoint *checkpoint, tw_error *error); /* reads all data */
+
+/* "model.ckpt-1000" -> 1000; -1 for names that do not end in "-DIGITS" (or "-DIGITS.replaced"). */
+int64_t twi_checkpoint_step_of(const char *name);
+
+#endif

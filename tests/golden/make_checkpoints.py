@@ -1,0 +1,28 @@
+"""Checkpoints as TensorFlow 2.21 writes them, for test_checkpoint_bundle.c. Run in this folder."""
+import tensorflow as tf
+
+tensors = {
+    "a/bfloat16": tf.constant([1.0, -2.5], tf.bfloat16),
+    "a/bool": tf.constant([True, False, True]),
+    "conv1/weights": tf.reshape(tf.range(24, dtype=tf.float32) * 0.5, [2, 3, 4]),
+    "conv1/weights/Momentum": tf.zeros([2, 3, 4]),
+    "double": tf.constant(3.25, tf.float64),
+    "empty": tf.zeros([0, 3]),
+    "global_step": tf.constant(1234567890123, tf.int64),
+    "half": tf.constant([0.5, 65504.0], tf.float16),
+    "int16": tf.constant([-300], tf.int16),
+    "int32": tf.constant([[7], [-8]], tf.int32),
+    "int8": tf.constant([-1], tf.int8),
+    "no_strings": tf.zeros([0], tf.string),
+    "strings": tf.constant([b"tower", b"", b"x" * 200, b"a\0b"]),
+    "uint8": tf.constant([255, 0], tf.uint8),
+}
+names = sorted(tensors)
+tf.raw_ops.SaveV2(prefix="checkpoint", tensor_names=names, shape_and_slices=[""] * len(names),
+                  tensors=[tensors[n] for n in names])
+
+# A variable in two parts, a type Tower lacks, and more dimensions than it has.
+tf.raw_ops.SaveV2(prefix="checkpoint_foreign", tensor_names=["complex", "deep", "parts", "parts", "plain"],
+                  shape_and_slices=["", "", "4 2 0,1:-", "4 2 1,3:-", ""],
+                  tensors=[tf.constant([1j], tf.complex64), tf.zeros([1] * 9), tf.ones([1, 2]), tf.ones([3, 2]),
+                           tf.constant(5, tf.int32)])
