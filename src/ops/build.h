@@ -5,7 +5,7 @@
 #ifndef TWI_BUILD_H
 #define TWI_BUILD_H
 
-#include "graph/op.h"
+#include "graph/graph.h"
 
 #include <tower/graph.h>
 
@@ -20,6 +20,17 @@ static inline tw_output twi_build(tw_graph *graph, const char *op, const tw_outp
 {
     tw_node *node = tw_add_node(graph, op, NULL, inputs, num_inputs, attrs, num_attrs);
     return node ? tw_node_output(node, 0) : (tw_output){0};
+}
+
+/* The same, with all attributes of another node that are not marks ("_class"): an op's gradient takes its own. */
+static inline tw_output twi_build_like(const tw_node *node, const char *op, const tw_output *inputs, int num_inputs)
+{
+    tw_attr attrs[16];
+    int count = 0;
+    for (int i = 0; i < node->attrs.count && count < 16; i++)
+        if (node->attrs.items[i].name[0] != '_')
+            attrs[count++] = node->attrs.items[i];
+    return twi_build(node->graph, op, inputs, num_inputs, attrs, count);
 }
 
 /* Constants of integers, as ops take shapes, axes and the like: a vector, a scalar. */

@@ -167,7 +167,7 @@ static void normalize_by_batch(const twi_run *r)
     double bessel = (double)b->rows / (b->rows > 1 ? (double)(b->rows - 1) : 1);
     if (b->rows == 0) {
         for (int i = 1; i < 5; i++)
-            fill(r->outputs[i], b->channels, NAN);
+            fill(r->outputs[i], b->channels, i < 3 ? NAN : 0);
         return;
     }
     TWI_PARALLEL_LOOP(r)

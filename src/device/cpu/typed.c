@@ -39,14 +39,27 @@ static void narrow(const twi_run *r, const twi_operand *operand, const float *fr
         to[i] = half ? tw_float_to_half(from[i]) : tw_float_to_bfloat16(from[i]);
 }
 
+/* The operand that f sees. */
+static twi_operand as_float(twi_operand operand)
+{
+    if (is_narrow(&operand)) {
+        operand.dtype = TW_FLOAT32;
+        operand.bytes = (size_t)operand.elements * sizeof(float);
+        operand.value = NULL;
+    }
+    return operand;
+}
+
 tw_status twi_run_widened(const twi_run *r, tw_status (*f)(const twi_run *r))
 {
     const void *inputs[MOST_OPERANDS];
     void *outputs[MOST_OPERANDS];
+    twi_operand input_operands[MOST_OPERANDS], output_operands[MOST_OPERANDS];
     if (r->num_inputs > MOST_OPERANDS || r->num_outputs > MOST_OPERANDS)
         return twi_fail(r->error, TW_INTERNAL, "'%s' has too many operands to be widened", r->node);
     char *place = r->workspace;
     for (int i = 0; i < r->num_inputs; i++) {
+        input_operands[i] = as_float(r->input_operands[i]);
         inputs[i] = r->inputs[i];
         if (is_narrow(&r->input_operands[i])) {
             inputs[i] = place;
@@ -55,6 +68,7 @@ tw_status twi_run_widened(const twi_run *r, tw_status (*f)(const twi_run *r))
         }
     }
     for (int i = 0; i < r->num_outputs; i++) {
+        output_operands[i] = as_float(r->output_operands[i]);
         outputs[i] = r->outputs[i];
         if (is_narrow(&r->output_operands[i])) {
             outputs[i] = place;
@@ -64,6 +78,8 @@ tw_status twi_run_widened(const twi_run *r, tw_status (*f)(const twi_run *r))
     twi_run inner = *r;
     inner.inputs = inputs;
     inner.outputs = outputs;
+    inner.input_operands = input_operands;
+    inner.output_operands = output_operands;
     inner.workspace = place;
     tw_status status = f(&inner);
     for (int i = 0; i < r->num_outputs && status == TW_OK; i++)

@@ -1,0 +1,123 @@
+/* activation.c - Relu and its relatives: signatures, gradients, builders. */
+#include "ops/build.h"
+
+#include <tower/nn.h>
+
+/* ---- gradient rules ---------------------------------------------------------------------------------------- */
+
+/* Those written by their results: dx from dy and y. */
+static void from_output(twi_gradient *g, const char *op)
+{
+    g->dx[0] = twi_build_like(g->node, op, TWI_INPUTS(g->dy[0], tw_node_output(g->node, 0)));
+}
+
+/* And by their arguments: dx from dy and x. */
+static void from_input(twi_gradient *g, const char *op)
+{
+    g->dx[0] = twi_build_like(g->node, op, TWI_INPUTS(g->dy[0], g->node->inputs[0]));
+}
+
+/* The gradient of a gradient that only lets dy through here and there, or scales it by parts: the same again. */
+static void through_same_gate(twi_gradient *g)
+{
+    g->dx[0] = twi_build_like(g->node, g->node->op->name, TWI_INPUTS(g->dy[0], g->node->inputs[1]));
+}
+
+static void relu_gradient(twi_gradient *g)
+{
+    from_output(g, "ReluGrad");
+}
+
+static void relu6_gradient(twi_gradient *g)
+{
+    from_output(g, "Relu6Grad");
+}
+
+static void leaky_relu_gradient(twi_gradient *g)
+{
+    from_input(g, "LeakyReluGrad");
+}
+
+static void elu_gradient(twi_gradient *g)
+{
+    from_output(g, "EluGrad");
+}
+
+static void selu_gradient(twi_gradient *g)
+{
+    from_output(g, "SeluGrad");
+}
+
+static void softplus_gradient(twi_gradient *g)
+{
+    from_input(g, "SoftplusGrad");
+}
+
+static void softsign_gradient(twi_gradient *g)
+{
+    from_input(g, "SoftsignGrad");
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------- */
+
+#define FLOATS "T:{half,bfloat16,float,double}"
+#define NUMBERS "T:{float,double,int32,uint8,int16,int8,int64,bfloat16,half}"
+#define ALPHA "alpha:float=0.2; " FLOATS "=float"
+#define UNARY "features:T", "activations:T"
+#define GRADIENT "gradients:T, features:T", "backprops:T"
+#define GRADIENT_BY_OUTPUTS "gradients:T, outputs:T", "backprops:T"
+
+const twi_op twi_activation_ops[] = {
+    {"Relu", UNARY, NUMBERS, twi_shape_same, relu_gradient},
+    {"ReluGrad", GRADIENT, NUMBERS, twi_shape_merged, through_same_gate},
+    {"Relu6", UNARY, NUMBERS, twi_shape_same, relu6_gradient},
+    {"Relu6Grad", GRADIENT, NUMBERS, twi_shape_merged, through_same_gate},
+    {"LeakyRelu", UNARY, ALPHA, twi_shape_same, leaky_relu_gradient},
+    {"LeakyReluGrad", GRADIENT, ALPHA, twi_shape_merged, through_same_gate},
+    {"Elu", UNARY, FLOATS, twi_shape_same, elu_gradient},
+    {"EluGrad", GRADIENT_BY_OUTPUTS, FLOATS, twi_shape_merged, NULL},
+    {"Selu", UNARY, FLOATS, twi_shape_same, selu_gradient},
+    {"SeluGrad", GRADIENT_BY_OUTPUTS, FLOATS, twi_shape_merged, NULL},
+    {"Softplus", UNARY, FLOATS, twi_shape_same, softplus_gradient},
+    {"SoftplusGrad", GRADIENT, FLOATS, twi_shape_merged, NULL},
+    {"Softsign", UNARY, FLOATS, twi_shape_same, softsign_gradient},
+    {"SoftsignGrad", GRADIENT, FLOATS, twi_shape_merged, NULL},
+    {0},
+};
+
+/* ---- builders ---------------------------------------------------------------------------------------------- */
+
+tw_output tw_relu(tw_graph *graph, tw_output x)
+{
+    return twi_build(graph, "Relu", TWI_INPUTS(x), TWI_NO_ATTRS);
+}
+
+tw_output tw_relu6(tw_graph *graph, tw_output x)
+{
+    return twi_build(graph, "Relu6", TWI_INPUTS(x), TWI_NO_ATTRS);
+}
+
+tw_output tw_leaky_relu(tw_graph *graph, tw_output x, float alpha)
+{
+    return twi_build(graph, "LeakyRelu", TWI_INPUTS(x), TWI_ATTRS(tw_attr_float("alpha", alpha)));
+}
+
+tw_output tw_elu(tw_graph *graph, tw_output x)
+{
+    return twi_build(graph, "Elu", TWI_INPUTS(x), TWI_NO_ATTRS);
+}
+
+tw_output tw_selu(tw_graph *graph, tw_output x)
+{
+    return twi_build(graph, "Selu", TWI_INPUTS(x), TWI_NO_ATTRS);
+}
+
+tw_output tw_softplus(tw_graph *graph, tw_output x)
+{
+    return twi_build(graph, "Softplus", TWI_INPUTS(x), TWI_NO_ATTRS);
+}
+
+tw_output tw_softsign(tw_graph *graph, tw_output x)
+{
+    return twi_build(graph, "Softsign", TWI_INPUTS(x), TWI_NO_ATTRS);
+}

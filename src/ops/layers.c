@@ -1,0 +1,116 @@
+/* layers.c - layers: a few ops with their variables, made through the public functions alone. */
+#include <tower/nn.h>
+
+static const tw_layer_options plain_layer;
+
+static tw_initializer initializer_or(const tw_initializer *given, tw_initializer fallback)
+{
+    return given ? *given : fallback;
+}
+
+static tw_output variable(tw_graph *graph, const char *name, tw_dtype dtype, tw_shape shape, tw_initializer initializer)
+{
+    tw_variable *variable = tw_get_variable(graph, name, dtype, shape, initializer);
+    return variable ? variable->value : (tw_output){0};
+}
+
+/* x with biases added and the activation applied. */
+static tw_output finish(tw_graph *graph, tw_output x, int units, const tw_layer_options *options)
+{
+    if (!options->no_biases)
+        x = tw_bias_add(graph, x,
+                        variable(graph, "bias", tw_output_dtype(x), TW_SHAPE(units),
+                                 initializer_or(options->biases, (tw_initializer){0})));
+    return options->activation ? options->activation(graph, x) : x;
+}
+
+tw_output tw_dense_layer(tw_graph *graph, const char *name, tw_output x, int units, const tw_layer_options *options)
+{
+    tw_output y = {0};
+    tw_shape shape = tw_output_shape(x);
+    options = options ? options : &plain_layer;
+    TW_VARIABLE_SCOPE(graph, "%s", name) {
+        tw_output kernel =
+            variable(graph, "kernel", tw_output_dtype(x), TW_SHAPE(shape.rank == 2 ? shape.dims[1] : -1, units),
+                     initializer_or(options->weights, (tw_initializer){.kind = TW_INIT_GLOROT_UNIFORM}));
+        y = finish(graph, tw_matmul(graph, x, kernel), units, options);
+    }
+    return y;
+}
+
+tw_output tw_conv2d_layer(tw_graph *graph, const char *name, tw_output images, int filters, int size,
+                          const tw_conv2d_options *window, const tw_layer_options *options)
+{
+    tw_output y = {0};
+    tw_shape shape = tw_output_shape(images);
+    options = options ? options : &plain_layer;
+    TW_VARIABLE_SCOPE(graph, "%s", name) {
+        tw_output kernel = variable(graph, "kernel", tw_output_dtype(images),
+                                    TW_SHAPE(size, size, shape.rank == 4 ? shape.dims[3] : -1, filters),
+                                    initializer_or(options->weights,
+                                                   (tw_initializer){.kind = TW_INIT_GLOROT_UNIFORM}));
+        y = finish(graph, tw_conv2d(graph, images, kernel, window), filters, options);
+    }
+    return y;
+}
+
+/* moving -= (moving - batch) * (1 - momentum), where the variable is. */
+static void update_moving(tw_graph *graph, const tw_variable *moving, tw_output batch, float momentum)
+{
+    TW_COLOCATE(graph, moving->handle) {
+        tw_output step = tw_mul(graph, tw_sub(graph, tw_variable_read(graph, moving), batch),
+                                tw_scalar(graph, 1 - momentum));
+        tw_add_to_collection(graph, "update_ops", tw_assign_sub(graph, moving->handle, step));
+    }
+}
+
+tw_output tw_batch_norm_layer(tw_graph *graph, const char *name, tw_output images, float momentum, float epsilon,
+                              bool training)
+{
+    tw_shape shape = tw_output_shape(images), channels = TW_SHAPE(shape.rank == 4 ? shape.dims[3] : -1);
+    tw_initializer zeros = {0}, ones = {.a = 1};
+    tw_batch_norm norm = {0};
+    TW_VARIABLE_SCOPE(graph, "%s", name) {
+        tw_output gamma = variable(graph, "gamma", TW_FLOAT32, channels, ones);
+        tw_output beta = variable(graph, "beta", TW_FLOAT32, channels, zeros);
+        tw_variable *mean = tw_get_state_variable(graph, "moving_mean", TW_FLOAT32, channels, zeros);
+        tw_variable *variance = tw_get_state_variable(graph, "moving_variance", TW_FLOAT32, channels, ones);
+        if (mean && variance) {
+            norm = tw_fused_batch_norm(graph, images, gamma, beta, mean->value, variance->value, epsilon, training);
+            if (training) {
+                update_moving(graph, mean, norm.mean, momentum);
+                update_moving(graph, variance, norm.variance, momentum);
+            }
+        }
+    }
+    return norm.y;
+}
+
+tw_output tw_flatten(tw_graph *graph, tw_output x)
+{
+    tw_shape shape = tw_output_shape(x);
+    if (shape.rank == 2)
+        return x;
+    int64_t size = shape.rank < 1 ? -1 : 1;
+    for (int i = 1; i < shape.rank && size >= 0; i++)
+        size = shape.dims[i] < 0 ? -1 : size * shape.dims[i];
+    /* one of the two is left to be found at run time */
+    if (size >= 0)
+        return tw_reshape(graph, x, TW_SHAPE(-1, size));
+    return tw_reshape(graph, x, TW_SHAPE(shape.rank < 1 ? -1 : shape.dims[0], -1));
+}
+
+tw_output tw_dropout(tw_graph *graph, tw_output x, float rate, int64_t seed)
+{
+    tw_dtype dtype = tw_output_dtype(x);
+    if (rate == 0)
+        return x;
+    tw_output kept = {0};
+    TW_NAME_SCOPE(graph, "dropout") {
+        tw_output chance = tw_random_uniform(graph, tw_shape_of(graph, x), dtype, seed);
+        tw_output mask = tw_greater_equal(graph, chance, tw_scalar_of(graph, dtype, rate));
+        tw_output scaled = tw_mul(graph, x, tw_scalar_of(graph, dtype, 1 / (1 - (double)rate)));
+        kept = tw_mul(graph, scaled, tw_cast(graph, mask, dtype));
+    }
+    return kept;
+}

@@ -1,0 +1,168 @@
+/* normalization.c - LRN and batch normalization: signatures, shapes, gradients, builders. */
+#include "ops/build.h"
+
+#include <string.h>
+#include <tower/nn.h>
+
+/* ---- shape rules ------------------------------------------------------------------------------------------- */
+
+static tw_status lrn_shape(twi_inference *c)
+{
+    char text[128];
+    tw_shape all = {4, {-1, -1, -1, -1}};
+    for (int i = 0; i < c->num_inputs; i++)
+        if (twi_merge_shapes(all, c->inputs[i], &all, NULL) != TW_OK)
+            return twi_fail(c->error, TW_INVALID_ARGUMENT,
+                            "inputs must be images of one shape [N,H,W,C]; input %d has shape %s", i,
+                            tw_shape_text(c->inputs[i], text, sizeof text));
+    if (twi_attr_int(c->attrs, "depth_radius", 5) < 0)
+        return twi_fail(c->error, TW_INVALID_ARGUMENT, "depth_radius must not be negative, is %lld",
+                        (long long)twi_attr_int(c->attrs, "depth_radius", 5));
+    c->outputs[0] = all;
+    return TW_OK;
+}
+
+/* Merges the shape of images (a rank of 4 at least) from inputs 0 to num_images - 1, and its channels with the vectors
+ * among the inputs from there on. */
+static tw_status merge_images(twi_inference *c, int num_images, int num_vectors, tw_shape *images, tw_shape *vector)
+{
+    char texts[2][128];
+    bool channels_first = strcmp(twi_attr_string(c->attrs, "data_format", "NHWC"), "NCHW") == 0;
+    *images = (tw_shape){4, {-1, -1, -1, -1}};
+    for (int i = 0; i < num_images; i++)
+        if (twi_merge_shapes(*images, c->inputs[i], images, NULL) != TW_OK)
+            return twi_fail(c->error, TW_INVALID_ARGUMENT, "input %d must be images of shape %s, got shape %s", i,
+                            tw_shape_text(*images, texts[0], sizeof texts[0]),
+                            tw_shape_text(c->inputs[i], texts[1], sizeof texts[1]));
+    int64_t *channels = &images->dims[channels_first ? 1 : 3];
+    *vector = (tw_shape){1, {*channels}};
+    for (int i = num_images; i < num_images + num_vectors; i++)
+        if (twi_merge_shapes(*vector, c->inputs[i], vector, NULL) != TW_OK)
+            return twi_fail(c->error, TW_INVALID_ARGUMENT, "input %d must have one entry a channel, shape %s, got %s",
+                            i, tw_shape_text(*vector, texts[0], sizeof texts[0]),
+                            tw_shape_text(c->inputs[i], texts[1], sizeof texts[1]));
+    *channels = vector->dims[0];
+    return TW_OK;
+}
+
+/* x, scale, offset, mean, variance: y, four vectors [C] and, in version 3, an empty one without meaning. In training
+ * mean and variance are not read and usually empty. */
+static tw_status batch_norm_shape(twi_inference *c)
+{
+    bool training = twi_attr_bool(c->attrs, "is_training", true);
+    tw_shape images, vector;
+    tw_status status = merge_images(c, 1, training ? 2 : 4, &images, &vector);
+    if (status != TW_OK)
+        return status;
+    c->outputs[0] = images;
+    for (int i = 1; i < 5; i++)
+        c->outputs[i] = vector;
+    if (c->num_outputs > 5)
+        c->outputs[5] = TW_SHAPE(0);
+    return TW_OK;
+}
+
+/* dy, x, scale, mean, variance and, in version 3, the empty one: dx, dscale, doffset, two zeros */
+static tw_status batch_norm_grad_shape(twi_inference *c)
+{
+    tw_shape images, vector;
+    tw_status status = merge_images(c, 2, 3, &images, &vector);
+    if (status != TW_OK)
+        return status;
+    c->outputs[0] = images;
+    c->outputs[1] = c->outputs[2] = vector;
+    c->outputs[3] = c->outputs[4] = TW_SCALAR;
+    return TW_OK;
+}
+
+/* ---- gradient rules ---------------------------------------------------------------------------------------- */
+
+static void lrn_gradient(twi_gradient *g)
+{
+    g->dx[0] = twi_build_like(g->node, "LRNGrad",
+                              TWI_INPUTS(g->dy[0], g->node->inputs[0], tw_node_output(g->node, 0)));
+}
+
+/* Batch mean and variance pass no gradient on, as in TensorFlow. */
+static void batch_norm_gradient_by(twi_gradient *g, const char *op, bool third_version)
+{
+    const tw_output *in = g->node->inputs;
+    bool training = twi_attr_bool(&g->node->attrs, "is_training", true);
+    if (!g->dy[0].node)
+        return;
+    tw_output inputs[6] = {g->dy[0], in[0], in[1], training ? tw_node_output(g->node, 3) : in[3],
+                           training ? tw_node_output(g->node, 4) : in[4]};
+    if (third_version)
+        inputs[5] = tw_node_output(g->node, 5);
+    tw_node *node = twi_build_like(g->node, op, inputs, third_version ? 6 : 5).node;
+    for (int i = 0; node && i < 3; i++)
+        g->dx[i] = tw_node_output(node, i);
+}
+
+static void batch_norm_gradient(twi_gradient *g)
+{
+    batch_norm_gradient_by(g, "FusedBatchNormGrad", false);
+}
+
+static void batch_norm_v2_gradient(twi_gradient *g)
+{
+    batch_norm_gradient_by(g, "FusedBatchNormGradV2", false);
+}
+
+static void batch_norm_v3_gradient(twi_gradient *g)
+{
+    batch_norm_gradient_by(g, "FusedBatchNormGradV3", true);
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------- */
+
+#define LRN_ATTRS "depth_radius:int=5; bias:float=1; alpha:float=1; beta:float=0.5; T:{half,bfloat16,float}=float"
+#define BATCH_NORM_ATTRS "epsilon:float=0.0001; data_format:{NHWC,NCHW}=NHWC; is_training:bool=true"
+#define ONE_TYPE "T:{float}; " BATCH_NORM_ATTRS
+#define TWO_TYPES "T:{half,bfloat16,float}; U:{float}; " BATCH_NORM_ATTRS
+
+const twi_op twi_normalization_ops[] = {
+    {"LRN", "input:T", "output:T", LRN_ATTRS, lrn_shape, lrn_gradient},
+    {"LRNGrad", "input_grads:T, input_image:T, output_image:T", "output:T", LRN_ATTRS, lrn_shape, NULL},
+    {"FusedBatchNorm", "x:T, scale:T, offset:T, mean:T, variance:T",
+     "y:T, batch_mean:T, batch_variance:T, reserve_space_1:T, reserve_space_2:T", ONE_TYPE, batch_norm_shape,
+     batch_norm_gradient},
+    {"FusedBatchNormV2", "x:T, scale:U, offset:U, mean:U, variance:U",
+     "y:T, batch_mean:U, batch_variance:U, reserve_space_1:U, reserve_space_2:U", TWO_TYPES, batch_norm_shape,
+     batch_norm_v2_gradient},
+    {"FusedBatchNormV3", "x:T, scale:U, offset:U, mean:U, variance:U",
+     "y:T, batch_mean:U, batch_variance:U, reserve_space_1:U, reserve_space_2:U, reserve_space_3:U", TWO_TYPES,
+     batch_norm_shape, batch_norm_v3_gradient},
+    {"FusedBatchNormGrad", "y_backprop:T, x:T, scale:T, reserve_space_1:T, reserve_space_2:T",
+     "x_backprop:T, scale_backprop:T, offset_backprop:T, reserve_space_3:T, reserve_space_4:T", ONE_TYPE,
+     batch_norm_grad_shape, NULL},
+    {"FusedBatchNormGradV2", "y_backprop:T, x:T, scale:float, reserve_space_1:U, reserve_space_2:U",
+     "x_backprop:T, scale_backprop:U, offset_backprop:U, reserve_space_3:U, reserve_space_4:U", TWO_TYPES,
+     batch_norm_grad_shape, NULL},
+    {"FusedBatchNormGradV3", "y_backprop:T, x:T, scale:float, reserve_space_1:U, reserve_space_2:U, reserve_space_3:U",
+     "x_backprop:T, scale_backprop:U, offset_backprop:U, reserve_space_4:U, reserve_space_5:U", TWO_TYPES,
+     batch_norm_grad_shape, NULL},
+    {0},
+};
+
+/* ---- builders ---------------------------------------------------------------------------------------------- */
+
+tw_output tw_lrn(tw_graph *graph, tw_output images, int radius, float bias, float alpha, float beta)
+{
+    return twi_build(graph, "LRN", TWI_INPUTS(images),
+                     TWI_ATTRS(tw_attr_int("depth_radius", radius), tw_attr_float("bias", bias),
+                               tw_attr_float("alpha", alpha), tw_attr_float("beta", beta)));
+}
+
+tw_batch_norm tw_fused_batch_norm(tw_graph *graph, tw_output images, tw_output scale, tw_output offset, tw_output mean,
+                                  tw_output variance, float epsilon, bool training)
+{
+    if (training)
+        mean = variance = tw_zeros(graph, TW_FLOAT32, TW_SHAPE(0));
+    tw_node *node = twi_build(graph, "FusedBatchNormV3", TWI_INPUTS(images, scale, offset, mean, variance),
+                              TWI_ATTRS(tw_attr_float("epsilon", epsilon), tw_attr_bool("is_training", training)))
+                        .node;
+    if (!node)
+        return (tw_batch_norm){0};
+    return (tw_batch_norm){tw_node_output(node, 0), tw_node_output(node, 1), tw_node_output(node, 2)};
+}

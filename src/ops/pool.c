@@ -1,0 +1,130 @@
+/* pool.c - maximum and average pooling: signatures, shapes, gradients, builders. */
+#include "ops/build.h"
+#include "ops/window.h"
+#include "tensor/window.h"
+
+/* ---- shape rules ------------------------------------------------------------------------------------------- */
+
+/* What pooling makes of `image`, which must agree with `given`. */
+static tw_status lay_pool(twi_inference *c, tw_shape image, tw_shape given, tw_shape *output)
+{
+    char texts[3][128];
+    twi_window window;
+    tw_status status = twi_window_lay(c->attrs, image, NULL, &window, c->error);
+    if (status != TW_OK)
+        return status;
+    tw_shape made = twi_window_output(&window, image, twi_dimension(image, window.channel_axis));
+    if (twi_merge_shapes(made, given, output, NULL) == TW_OK)
+        return TW_OK;
+    return twi_fail(c->error, TW_INVALID_ARGUMENT, "pooling makes %s of image %s, but the output has shape %s",
+                    tw_shape_text(made, texts[0], sizeof texts[0]), tw_shape_text(image, texts[1], sizeof texts[1]),
+                    tw_shape_text(given, texts[2], sizeof texts[2]));
+}
+
+static tw_status pool_shape(twi_inference *c)
+{
+    return lay_pool(c, c->inputs[0], TW_UNKNOWN_SHAPE, &c->outputs[0]);
+}
+
+/* x, y, dy: dx */
+static tw_status max_pool_grad_shape(twi_inference *c)
+{
+    tw_shape output;
+    tw_status status = twi_merge_shapes(c->inputs[1], c->inputs[2], &output, c->error);
+    c->outputs[0] = c->inputs[0];
+    return status == TW_OK ? lay_pool(c, c->inputs[0], output, &output) : status;
+}
+
+/* x, y, gradient of dx: gradient of dy */
+static tw_status max_pool_grad_grad_shape(twi_inference *c)
+{
+    tw_shape image;
+    tw_status status = twi_merge_shapes(c->inputs[0], c->inputs[2], &image, c->error);
+    return status == TW_OK ? lay_pool(c, image, c->inputs[1], &c->outputs[0]) : status;
+}
+
+/* shape of x, dy: dx */
+static tw_status avg_pool_grad_shape(twi_inference *c)
+{
+    tw_shape output;
+    c->outputs[0] = twi_shape_of_value(c->input_values[0]);
+    if (c->outputs[0].rank < 0)
+        c->outputs[0] = (tw_shape){4, {twi_dimension(c->inputs[1], 0), -1, -1, -1}};
+    return lay_pool(c, c->outputs[0], c->inputs[1], &output);
+}
+
+/* ---- gradient rules ---------------------------------------------------------------------------------------- */
+
+static void max_pool_gradient(twi_gradient *g)
+{
+    g->dx[0] = twi_build_like(g->node, "MaxPoolGrad",
+                              TWI_INPUTS(g->node->inputs[0], tw_node_output(g->node, 0), g->dy[0]));
+}
+
+/* Both are linear in their last input, and each other's transpose. */
+static void max_pool_grad_gradient(twi_gradient *g)
+{
+    const tw_output *in = g->node->inputs;
+    g->dx[2] = twi_build_like(g->node, "MaxPoolGradGrad", TWI_INPUTS(in[0], in[1], g->dy[0]));
+}
+
+static void max_pool_grad_grad_gradient(twi_gradient *g)
+{
+    const tw_output *in = g->node->inputs;
+    g->dx[2] = twi_build_like(g->node, "MaxPoolGrad", TWI_INPUTS(in[0], in[1], g->dy[0]));
+}
+
+static void avg_pool_gradient(twi_gradient *g)
+{
+    g->dx[0] = twi_build_like(g->node, "AvgPoolGrad",
+                              TWI_INPUTS(twi_shape_tensor(g->graph, g->node->inputs[0]), g->dy[0]));
+}
+
+static void avg_pool_grad_gradient(twi_gradient *g)
+{
+    g->dx[1] = twi_build_like(g->node, "AvgPool", TWI_INPUTS(g->dy[0]));
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------- */
+
+#define FLOATS "T:{half,bfloat16,float,double}"
+#define NUMBERS "T:{float,double,int32,uint8,int16,int8,int64,bfloat16,half}=float"
+#define WINDOW "ksize:ints; strides:ints; data_format:{NHWC,NCHW}=NHWC; "
+#define MAX_ATTRS WINDOW "padding:{SAME,VALID,EXPLICIT}; explicit_paddings:ints=[]; " NUMBERS
+#define AVG_ATTRS WINDOW "padding:{SAME,VALID}; " FLOATS
+
+const twi_op twi_pool_ops[] = {
+    {"MaxPool", "input:T", "output:T", MAX_ATTRS, pool_shape, max_pool_gradient},
+    {"MaxPoolGrad", "orig_input:T, orig_output:T, grad:T", "output:T", MAX_ATTRS, max_pool_grad_shape,
+     max_pool_grad_gradient},
+    {"MaxPoolGradGrad", "orig_input:T, orig_output:T, grad:T", "output:T", MAX_ATTRS, max_pool_grad_grad_shape,
+     max_pool_grad_grad_gradient},
+    {"AvgPool", "value:T", "output:T", AVG_ATTRS, pool_shape, avg_pool_gradient},
+    {"AvgPoolGrad", "orig_input_shape:int32, grad:T", "output:T", AVG_ATTRS, avg_pool_grad_shape,
+     avg_pool_grad_gradient},
+    {0},
+};
+
+/* ---- builders ---------------------------------------------------------------------------------------------- */
+
+static tw_output build_pool(tw_graph *graph, const char *op, tw_output images, const tw_pool_options *options)
+{
+    int64_t window[4], strides[4], paddings[8];
+    twi_four(options->window, 0, window);
+    twi_four(options->stride, 0, strides);
+    for (int i = 1; i < 3; i++)
+        strides[i] = strides[i] ? strides[i] : window[i];
+    tw_attr attrs[4] = {tw_attr_ints("ksize", window, 4), tw_attr_ints("strides", strides, 4)};
+    int count = 2 + twi_padding_attrs(options->padding, options->explicit_padding, paddings, attrs + 2);
+    return twi_build(graph, op, TWI_INPUTS(images), attrs, count);
+}
+
+tw_output tw_max_pool(tw_graph *graph, tw_output images, const tw_pool_options *options)
+{
+    return build_pool(graph, "MaxPool", images, options);
+}
+
+tw_output tw_avg_pool(tw_graph *graph, tw_output images, const tw_pool_options *options)
+{
+    return build_pool(graph, "AvgPool", images, options);
+}
