@@ -76,6 +76,37 @@ TW_API int tw_checkpoint_list_count(const tw_checkpoint_list *list);
 TW_API const char *tw_checkpoint_list_path(const tw_checkpoint_list *list, int i); /* borrowed */
 TW_API int64_t tw_checkpoint_list_step(const tw_checkpoint_list *list, int i);     /* -1: none in its name */
 
+/* ---- event logs --------------------------------------------------------------------------------------------- */
+
+/* Writes what TensorBoard shows: curves, histograms, the graph. Point it at the directory, or at a folder above
+ * several: each is a run. Functions may be called from several threads; events are never mixed or torn. They are
+ * buffered and reach the file every few seconds, as further ones are added, or when flushed. After a write has failed
+ * the file ends there: whatever is flushed later reports the first error again. */
+typedef struct tw_event_writer tw_event_writer;
+
+/* Makes the directory if need be, and in it a new file, events.out.tfevents.SECONDS.HOST.PROCESS.NUMBER.
+ * Yours: tw_event_writer_close(). */
+TW_API tw_status tw_event_writer_create(const char *directory, tw_event_writer **writer, tw_error *error);
+/* Flushes and frees; NULL is fine. */
+TW_API tw_status tw_event_writer_close(tw_event_writer *writer, tw_error *error);
+TW_API tw_status tw_event_writer_flush(tw_event_writer *writer, tw_error *error);
+TW_API const char *tw_event_writer_path(const tw_event_writer *writer); /* of the file; borrowed */
+
+/* One point of the curve `tag` ("loss", "tower_0/loss"): slashes group curves. */
+TW_API tw_status tw_event_writer_add_scalar(tw_event_writer *writer, const char *tag, int64_t step, float value,
+                                            tw_error *error);
+/* How the values of a numeric tensor are spread. TW_INVALID_ARGUMENT for NaN, infinities and strings. */
+TW_API tw_status tw_event_writer_add_histogram(tw_event_writer *writer, const char *tag, int64_t step,
+                                               const tw_tensor *tensor, tw_error *error);
+/* A serialized Summary message, as summary ops give it. */
+TW_API tw_status tw_event_writer_add_summary(tw_event_writer *writer, int64_t step, const void *summary, size_t bytes,
+                                             tw_error *error);
+/* A serialized GraphDef message. */
+TW_API tw_status tw_event_writer_add_graph(tw_event_writer *writer, const void *graph_def, size_t bytes,
+                                           tw_error *error);
+/* Training goes on from `step`: TensorBoard forgets what earlier files say of this step and later ones. */
+TW_API tw_status tw_event_writer_add_restart(tw_event_writer *writer, int64_t step, tw_error *error);
+
 #ifdef __cplusplus
 }
 #endif
