@@ -1025,6 +1025,16 @@ tw_output tw_constant_int32s(tw_graph *graph, tw_shape shape, const int32_t *val
     return constant_of(graph, tw_tensor_from(TW_INT32, shape, values));
 }
 
+/* A constant that a builder adds for itself: the name tw_name() gave is for the op that follows. */
+static tw_output helper_constant(tw_graph *graph, tw_tensor *tensor)
+{
+    const char *name = graph->next_name;
+    graph->next_name = NULL;
+    tw_output output = constant_of(graph, tensor);
+    graph->next_name = name;
+    return output;
+}
+
 /* int32, or int64 if a value needs it. */
 tw_output twi_constant_ints(tw_graph *graph, const int64_t *values, int count)
 {
@@ -1037,12 +1047,12 @@ tw_output twi_constant_ints(tw_graph *graph, const int64_t *values, int count)
             ((int32_t *)tensor->data)[i] = (int32_t)values[i];
         else
             ((int64_t *)tensor->data)[i] = values[i];
-    return constant_of(graph, tensor);
+    return helper_constant(graph, tensor);
 }
 
 tw_output twi_constant_int(tw_graph *graph, int64_t value)
 {
-    return constant_of(graph, tw_tensor_int32((int32_t)value));
+    return helper_constant(graph, tw_tensor_int32((int32_t)value));
 }
 
 static tw_output ints(tw_graph *graph, tw_shape shape)

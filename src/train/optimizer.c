@@ -1,0 +1,286 @@
+/* optimizer.c - optimizers: a row of a table says name, slots and the update of one variable.
+ * Never here: the arithmetic of updates (device/.../state.c). */
+#include "train/optimizer.h"
+
+#include "base/log.h"
+#include "graph/graph.h"
+
+#include <stdio.h>
+#include <tower/ops.h>
+
+enum { MOST_SLOTS = 2, MOST_NUMBERS = 3 };
+
+/* A variable's slots, made when it is first updated. */
+typedef struct slots {
+    const tw_variable *of;
+    tw_variable *slot[MOST_SLOTS];
+    struct slots *next;
+} slots;
+
+/* Everything the update of one variable needs; scalars have the variable's type. */
+typedef struct update {
+    tw_optimizer *optimizer;
+    tw_output variable, slot[MOST_SLOTS], gradient, rate, number[MOST_NUMBERS];
+    tw_dtype dtype;
+} update;
+
+typedef struct kind {
+    const char *name;
+    int num_slots;
+    const char *slot_names[MOST_SLOTS];
+    float slot_values[MOST_SLOTS];
+    const char *number_names[MOST_NUMBERS];
+    tw_output (*update)(tw_graph *graph, const update *u);
+} kind;
+
+struct tw_optimizer {
+    tw_graph *graph;
+    const kind *kind;
+    tw_output rate;
+    float numbers[MOST_NUMBERS];
+    bool nesterov;
+    slots *slots;
+    tw_variable *powers[2]; /* Adam's beta1_power and beta2_power */
+};
+
+tw_graph *twi_optimizer_graph(const tw_optimizer *optimizer)
+{
+    return optimizer->graph;
+}
+
+/* ---- the kinds --------------------------------------------------------------------------------------------- */
+
+static tw_output update_gradient_descent(tw_graph *graph, const update *u)
+{
+    return tw_apply_gradient_descent(graph, u->variable, u->rate, u->gradient);
+}
+
+static tw_output update_momentum(tw_graph *graph, const update *u)
+{
+    return tw_apply_momentum(graph, u->variable, u->slot[0], u->rate, u->gradient, u->number[0],
+                             u->optimizer->nesterov);
+}
+
+static tw_output update_adam(tw_graph *graph, const update *u)
+{
+    tw_output powers[2];
+    for (int i = 0; i < 2; i++)
+        powers[i] = tw_cast(graph, u->optimizer->powers[i]->value, u->dtype);
+    return tw_apply_adam(graph, u->variable, u->slot[0], u->slot[1], powers[0], powers[1], u->rate, u->number[0],
+                         u->number[1], u->number[2], u->gradient);
+}
+
+static tw_output update_rms_prop(tw_graph *graph, const update *u)
+{
+    return tw_apply_rms_prop(graph, u->variable, u->slot[0], u->slot[1], u->rate, u->number[0], u->number[1],
+                             u->number[2], u->gradient);
+}
+
+static const kind gradient_descent = {.name = "GradientDescent", .update = update_gradient_descent};
+static const kind momentum = {"Momentum", 1, {"Momentum"}, {0}, {"momentum"}, update_momentum};
+static const kind adam = {"Adam", 2, {"Adam", "Adam_1"}, {0}, {"beta1", "beta2", "epsilon"}, update_adam};
+static const kind rms_prop = {
+    "RMSProp", 2, {"RMSProp", "RMSProp_1"}, {1, 0}, {"decay", "momentum", "epsilon"}, update_rms_prop};
+
+static tw_optimizer *new_optimizer(tw_graph *graph, const kind *kind, tw_output rate, const float *numbers)
+{
+    if (graph->error.status != TW_OK)
+        return NULL;
+    tw_optimizer *optimizer = twi_arena_alloc(&graph->arena, sizeof *optimizer);
+    if (!optimizer) {
+        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while making an optimizer");
+        return NULL;
+    }
+    *optimizer = (tw_optimizer){.graph = graph, .kind = kind, .rate = rate};
+    for (int i = 0; i < MOST_NUMBERS && kind->number_names[i]; i++)
+        optimizer->numbers[i] = numbers[i];
+    return optimizer;
+}
+
+tw_optimizer *tw_gradient_descent(tw_graph *graph, tw_output rate)
+{
+    return new_optimizer(graph, &gradient_descent, rate, NULL);
+}
+
+tw_optimizer *tw_momentum(tw_graph *graph, tw_output rate, float value, bool nesterov)
+{
+    tw_optimizer *optimizer = new_optimizer(graph, &momentum, rate, &value);
+    if (optimizer)
+        optimizer->nesterov = nesterov;
+    return optimizer;
+}
+
+tw_optimizer *tw_adam(tw_graph *graph, tw_output rate, float beta1, float beta2, float epsilon)
+{
+    return new_optimizer(graph, &adam, rate, (float[]){beta1, beta2, epsilon});
+}
+
+tw_optimizer *tw_rms_prop(tw_graph *graph, tw_output rate, float decay, float momentum_value, float epsilon)
+{
+    return new_optimizer(graph, &rms_prop, rate, (float[]){decay, momentum_value, epsilon});
+}
+
+/* ---- slots ------------------------------------------------------------------------------------------------- */
+
+/* A variable next to `beside`, named `name`, or name_1, name_2... if another optimizer has that already. */
+static tw_variable *make_beside(tw_graph *graph, const tw_variable *beside, const char *name, tw_dtype dtype,
+                                tw_shape shape, float value)
+{
+    const char *free_name = name;
+    for (int i = 1; free_name && tw_graph_find_variable(graph, free_name); i++)
+        free_name = twi_arena_printf(&graph->arena, "%s_%d", name, i);
+    if (!free_name) {
+        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while making '%s'", name);
+        return NULL;
+    }
+    tw_enter_colocation(graph, beside->handle);
+    tw_variable *made = twi_make_variable(
+        graph, free_name, &(twi_new_variable){dtype, shape, {.kind = TW_INIT_CONSTANT, .a = value}});
+    tw_leave_colocation(graph);
+    return made;
+}
+
+static slots *slots_of(tw_optimizer *o, const tw_variable *variable)
+{
+    for (slots *s = o->slots; s; s = s->next)
+        if (s->of == variable)
+            return s;
+    slots *s = twi_arena_alloc(&o->graph->arena, sizeof *s);
+    if (!s) {
+        twi_graph_fail(o->graph, TW_RESOURCE_EXHAUSTED, "out of memory while making slots");
+        return NULL;
+    }
+    *s = (slots){.of = variable, .next = o->slots};
+    o->slots = s;
+    for (int i = 0; i < o->kind->num_slots; i++) {
+        char name[640];
+        snprintf(name, sizeof name, "%s/%s", variable->name, o->kind->slot_names[i]);
+        s->slot[i] = make_beside(o->graph, variable, name, variable->dtype, variable->shape, o->kind->slot_values[i]);
+        if (!s->slot[i])
+            return NULL;
+    }
+    return s;
+}
+
+/* Slots of all variables that will be updated, and Adam's powers beside the first of them. */
+static void make_slots(tw_optimizer *o, const tw_grads *grads)
+{
+    const tw_variable *first = NULL;
+    for (int i = 0; i < grads->count; i++) {
+        if (!grads->gradients[i].node)
+            continue;
+        first = first ? first : grads->variables[i];
+        if (!slots_of(o, grads->variables[i]))
+            return;
+    }
+    static const char *const names[] = {"beta1_power", "beta2_power"};
+    for (int i = 0; o->kind == &adam && first && i < 2; i++)
+        if (!o->powers[i])
+            o->powers[i] = make_beside(o->graph, first, names[i], TW_FLOAT32, TW_SCALAR, o->numbers[i]);
+}
+
+/* ---- applying ---------------------------------------------------------------------------------------------- */
+
+static tw_output update_variable(tw_optimizer *o, const tw_variable *variable, tw_output gradient,
+                                 const tw_output *numbers)
+{
+    tw_graph *graph = o->graph;
+    slots *s = slots_of(o, variable);
+    if (!s)
+        return (tw_output){0};
+    update u = {.optimizer = o, .variable = variable->handle, .gradient = gradient, .dtype = variable->dtype};
+    tw_output made = {0};
+    TW_NAME_SCOPE(graph, "update_%s", variable->name)
+    TW_COLOCATE(graph, variable->handle) {
+        u.rate = tw_cast(graph, o->rate, u.dtype);
+        for (int i = 0; i < MOST_NUMBERS && o->kind->number_names[i]; i++)
+            u.number[i] = tw_cast(graph, numbers[i], u.dtype);
+        for (int i = 0; i < o->kind->num_slots; i++)
+            u.slot[i] = s->slot[i]->handle;
+        made = o->kind->update(graph, &u);
+    }
+    return made;
+}
+
+/* Adam's powers go on, after all updates (which the open control scopes see to); returns how many nodes it made. */
+static int advance_powers(tw_optimizer *o, const tw_output *numbers, tw_output *nodes)
+{
+    if (o->kind != &adam)
+        return 0;
+    for (int i = 0; i < 2; i++)
+        TW_COLOCATE(o->graph, o->powers[i]->handle) {
+            tw_output next = tw_mul(tw_name(o->graph, "mul"), o->powers[i]->value, numbers[i]);
+            nodes[i] = tw_assign(tw_name(o->graph, "Assign"), o->powers[i]->handle, next);
+        }
+    return 2;
+}
+
+/* Says which variables have no gradient; an error if none has one. */
+static tw_status check_grads(tw_graph *graph, const tw_grads *grads)
+{
+    int missing = 0;
+    for (int i = 0; i < grads->count; i++)
+        if (!grads->gradients[i].node) {
+            missing++;
+            twi_log(TWI_LOG_WARNING, "variable '%s' has no gradient and is not trained", grads->variables[i]->name);
+        }
+    if (missing == grads->count)
+        return twi_graph_fail(graph, TW_INVALID_ARGUMENT,
+                              "No gradients provided for any of %d variables%s%s: the loss depends on none of them",
+                              grads->count, grads->count ? ", the first of them " : "",
+                              grads->count ? grads->variables[0]->name : "");
+    return TW_OK;
+}
+
+/* The updates, then what finishes the step; under the optimizer's name scope. */
+static tw_output build_step(tw_optimizer *o, const tw_grads *grads, tw_variable *global_step, tw_output *nodes)
+{
+    tw_graph *graph = o->graph;
+    tw_output numbers[MOST_NUMBERS];
+    const char *scope = tw_name_scope(graph);
+    for (int i = 0; i < MOST_NUMBERS && o->kind->number_names[i]; i++)
+        numbers[i] = tw_scalar(tw_name(graph, "%s", o->kind->number_names[i]), o->numbers[i]);
+    int count = 0;
+    for (int i = 0; i < grads->count; i++)
+        if (grads->gradients[i].node)
+            nodes[count++] = update_variable(o, grads->variables[i], grads->gradients[i], numbers);
+    if (graph->error.status != TW_OK)
+        return (tw_output){0};
+    for (int i = 0; i < count; i++)
+        tw_enter_control(graph, nodes[i]);
+    int finishing = advance_powers(o, numbers, nodes + count);
+    for (int i = 0; i < count; i++)
+        tw_leave_control(graph);
+    tw_output updated = tw_group(tw_name(graph, "%s", global_step ? "update" : scope), nodes, count + finishing);
+    if (!global_step || !updated.node)
+        return updated;
+    tw_output step = {0};
+    TW_CONTROL(graph, updated)
+    TW_COLOCATE(graph, global_step->handle) {
+        tw_output one = tw_scalar_of(tw_name(graph, "value"), global_step->dtype, 1);
+        step = tw_assign_add(tw_name(graph, "%s", scope), global_step->handle, one);
+    }
+    return step;
+}
+
+tw_output tw_apply_gradients(tw_optimizer *optimizer, const tw_grads *grads, tw_variable *global_step)
+{
+    if (!optimizer || !grads || optimizer->graph->error.status != TW_OK)
+        return (tw_output){0};
+    tw_graph *graph = optimizer->graph;
+    tw_output step = {0}, *nodes = twi_alloc_array((size_t)grads->count + 2, sizeof *nodes);
+    if (!nodes) {
+        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while applying gradients");
+        return step;
+    }
+    if (check_grads(graph, grads) == TW_OK)
+        make_slots(optimizer, grads);
+    if (graph->error.status == TW_OK) {
+        TW_NAME_SCOPE(graph, "%s", optimizer->kind->name)
+            step = build_step(optimizer, grads, global_step, nodes);
+        if (step.node)
+            tw_add_to_collection(graph, "train_op", step);
+    }
+    twi_free(nodes);
+    return step;
+}

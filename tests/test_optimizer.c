@@ -1,0 +1,326 @@
+/* test_optimizer.c - the nodes that training is made of: names, order and colocation as in TensorFlow, and the errors.
+ * What they compute is in test_train.c. */
+#include "testing.h"
+
+#include "graph/graph.h"
+
+#include <tower/ops.h>
+#include <tower/train.h>
+
+static tw_variable *weights(tw_graph *g, const char *name)
+{
+    return tw_get_variable(g, name, TW_FLOAT32, TW_SHAPE(2, 3), (tw_initializer){.kind = TW_INIT_CONSTANT, .a = 1});
+}
+
+/* Half the sum of squares: a loss of one variable. */
+static tw_output loss_of(tw_graph *g, const tw_variable *v)
+{
+    return tw_l2_loss(g, tw_variable_read(g, v));
+}
+
+static void assert_built(tw_graph *g)
+{
+    if (tw_graph_status(g) != TW_OK)
+        fail_msg("%s", tw_graph_message(g));
+}
+
+static tw_node *find(tw_graph *g, const char *name, const char *op)
+{
+    tw_node *node = tw_graph_find(g, name);
+    if (!node)
+        fail_msg("there is no node '%s'", name);
+    assert_string_equal(tw_node_op(node), op);
+    return node;
+}
+
+static bool runs_after(const tw_node *node, const tw_node *before)
+{
+    for (int i = 0; i < tw_node_num_control_inputs(node); i++)
+        if (tw_node_control_input(node, i) == before)
+            return true;
+    return false;
+}
+
+static const char *class_of(const tw_node *node)
+{
+    const tw_attr *class = tw_node_attr(node, "_class");
+    return class ? class->strings[0].data : "";
+}
+
+static void every_read_of_a_variable_adds_to_its_gradient(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_variable *w = weights(g, "w");
+    tw_optimizer *sgd = tw_gradient_descent(g, tw_scalar(g, 0.1f));
+    tw_grads *grads = tw_compute_gradients(sgd, tw_add(g, loss_of(g, w), loss_of(g, w)));
+    assert_built(g);
+    assert_int_equal(grads->count, 1);
+    assert_string_equal(tw_node_op(grads->gradients[0].node), "AddN");
+    assert_true(tw_shape_equal(tw_output_shape(grads->gradients[0]), w->shape));
+    tw_graph_destroy(g);
+}
+
+static void gradient_descent_makes_the_nodes_of_tensorflow(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_variable *w = weights(g, "conv1/weights");
+    tw_variable *step = tw_global_step(g);
+    tw_optimizer *sgd = tw_gradient_descent(g, tw_scalar(g, 0.1f));
+    tw_output train = tw_apply_gradients(sgd, tw_compute_gradients(sgd, loss_of(g, w)), step);
+    assert_built(g);
+    assert_int_equal(train.index, -1);
+    assert_ptr_equal(train.node, find(g, "GradientDescent", "AssignAddVariableOp"));
+    assert_string_equal(class_of(train.node), "loc:@global_step");
+    tw_node *update = find(g, "GradientDescent/update_conv1/weights/ResourceApplyGradientDescent",
+                           "ResourceApplyGradientDescent");
+    assert_string_equal(class_of(update), "loc:@conv1/weights");
+    tw_node *all = find(g, "GradientDescent/update", "NoOp");
+    assert_true(runs_after(all, update));
+    assert_true(runs_after(train.node, all));
+    assert_int_equal(tw_get_collection(g, "train_op", NULL, NULL, 0), 1);
+    tw_graph_destroy(g);
+}
+
+static void without_a_counter_the_step_is_a_node_of_the_optimizers_name(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_variable *w = weights(g, "w");
+    tw_optimizer *sgd = tw_gradient_descent(g, tw_scalar(g, 0.1f));
+    tw_output train = tw_apply_gradients(sgd, tw_compute_gradients(sgd, loss_of(g, w)), NULL);
+    assert_built(g);
+    assert_ptr_equal(train.node, find(g, "GradientDescent", "NoOp"));
+    tw_graph_destroy(g);
+}
+
+static void slots_are_named_and_placed_after_their_variable_even_where_variables_are_reused(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_variable *w = weights(g, "w");
+    tw_reuse_variables(g);
+    tw_optimizer *o[] = {tw_momentum(g, tw_scalar(g, 0.1f), 0.9f, false),
+                         tw_adam(g, tw_scalar(g, 0.1f), 0.9f, 0.999f, 1e-8f),
+                         tw_rms_prop(g, tw_scalar(g, 0.1f), 0.9f, 0, 1e-10f)};
+    tw_grads *grads = tw_compute_gradients(o[0], loss_of(g, w));
+    for (int i = 0; i < 3; i++)
+        tw_apply_gradients(o[i], grads, NULL);
+    assert_built(g);
+    static const char *const slots[] = {"w/Momentum", "w/Adam",      "w/Adam_1",   "w/RMSProp",
+                                        "w/RMSProp_1", "beta1_power", "beta2_power"};
+    for (size_t i = 0; i < sizeof slots / sizeof slots[0]; i++) {
+        tw_variable *slot = tw_graph_find_variable(g, slots[i]);
+        if (!slot)
+            fail_msg("there is no variable '%s'", slots[i]);
+        assert_false(slot->trainable);
+        assert_string_equal(class_of(slot->handle.node), "loc:@w");
+    }
+    tw_node *advance = find(g, "Adam/Assign", "AssignVariableOp");
+    assert_true(runs_after(advance, find(g, "Adam/update_w/ResourceApplyAdam", "ResourceApplyAdam")));
+    tw_graph_destroy(g);
+}
+
+static void a_second_optimizer_of_a_kind_has_slots_of_its_own(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_variable *w = weights(g, "w");
+    tw_optimizer *first = tw_momentum(g, tw_scalar(g, 0.1f), 0.9f, false);
+    tw_optimizer *second = tw_momentum(g, tw_scalar(g, 0.1f), 0.9f, false);
+    tw_grads *grads = tw_compute_gradients(first, loss_of(g, w));
+    tw_apply_gradients(first, grads, NULL);
+    int before = tw_graph_num_variables(g);
+    tw_apply_gradients(first, grads, NULL);
+    assert_int_equal(tw_graph_num_variables(g), before);
+    tw_apply_gradients(second, grads, NULL);
+    assert_built(g);
+    assert_non_null(tw_graph_find_variable(g, "w/Momentum_1"));
+    tw_graph_destroy(g);
+}
+
+/* Two towers: w has a gradient in both, u in the first only, v in none. */
+static void build_towers(tw_graph *g, tw_grads *grads[2])
+{
+    tw_variable *w = weights(g, "w"), *u = weights(g, "u");
+    weights(g, "v");
+    tw_optimizer *sgd = tw_gradient_descent(g, tw_scalar(g, 0.1f));
+    for (int i = 0; i < 2; i++)
+        TW_NAME_SCOPE(g, "tower_%d", i) {
+            tw_output loss = loss_of(g, w);
+            grads[i] = tw_compute_gradients(sgd, i == 0 ? tw_add(g, loss, loss_of(g, u)) : loss);
+        }
+}
+
+static void averages_are_the_nodes_of_the_tutorial(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_grads *grads[2];
+    build_towers(g, grads);
+    tw_grads *average = tw_average_gradients(g, grads, 2, &(tw_average_options){.missing_as_zero = true});
+    assert_built(g);
+    tw_node *mean = find(g, "Mean", "Mean"), *concat = find(g, "concat", "ConcatV2");
+    assert_ptr_equal(average->gradients[0].node, mean);
+    assert_ptr_equal(tw_node_input(mean, 0).node, concat);
+    assert_ptr_equal(tw_node_input(concat, 0).node, find(g, "ExpandDims", "ExpandDims"));
+    assert_ptr_equal(tw_node_input(concat, 1).node, find(g, "ExpandDims_1", "ExpandDims"));
+    assert_true(tw_shape_equal(tw_output_shape(average->gradients[0]), TW_SHAPE(2, 3)));
+    assert_ptr_equal(average->gradients[1].node, find(g, "Mean_1", "Mean"));
+    assert_string_equal(average->variables[1]->name, "u");
+    assert_null(average->gradients[2].node);
+    tw_graph_destroy(g);
+}
+
+static void one_tower_is_its_own_average(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_grads *grads[2];
+    build_towers(g, grads);
+    int nodes = tw_graph_num_nodes(g);
+    assert_ptr_equal(tw_average_gradients(g, grads, 1, NULL), grads[0]);
+    assert_int_equal(tw_graph_num_nodes(g), nodes);
+    tw_graph_destroy(g);
+}
+
+static void a_gradient_that_one_tower_lacks_is_an_error_naming_variable_and_tower(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_grads *grads[2];
+    build_towers(g, grads);
+    assert_null(tw_average_gradients(g, grads, 2, NULL));
+    assert_int_equal(tw_graph_status(g), TW_INVALID_ARGUMENT);
+    assert_message(tw_graph_message(g), "'u' has a gradient in tower 0, but none in tower 1");
+    tw_graph_destroy(g);
+}
+
+static char told[512];
+
+static void keep_text(void *user, int level, const char *text)
+{
+    (void)user;
+    (void)level;
+    snprintf(told, sizeof told, "%s", text);
+}
+
+static void a_variable_without_gradient_is_left_alone_and_named_in_the_log(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_grads *grads[2];
+    build_towers(g, grads);
+    tw_set_log(keep_text, NULL, 1);
+    tw_apply_gradients(tw_gradient_descent(g, tw_scalar(g, 0.1f)), grads[0], NULL);
+    tw_set_log(NULL, NULL, 0);
+    assert_built(g);
+    assert_string_equal(told, "variable 'v' has no gradient and is not trained");
+    assert_null(tw_graph_find(g, "GradientDescent/update_v/ResourceApplyGradientDescent"));
+    tw_graph_destroy(g);
+}
+
+static void a_loss_without_variables_cannot_be_trained(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    weights(g, "w");
+    tw_optimizer *sgd = tw_gradient_descent(g, tw_scalar(g, 0.1f));
+    tw_output train = tw_apply_gradients(sgd, tw_compute_gradients(sgd, tw_scalar(g, 3)), NULL);
+    assert_null(train.node);
+    assert_message(tw_graph_message(g), "No gradients provided for any of 1 variables, the first of them w");
+    tw_graph_destroy(g);
+}
+
+static void a_total_loss_adds_the_losses_of_its_tower_only(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_output totals[11];
+    for (int i = 0; i < 11; i++)
+        TW_NAME_SCOPE(g, "tower_%d", i) {
+            tw_add_loss(g, tw_scalar(g, 1));
+            tw_add_loss(g, tw_scalar(g, 2));
+            totals[i] = tw_total_loss(g, NULL);
+        }
+    assert_built(g);
+    assert_string_equal(tw_node_name(totals[1].node), "tower_1/total_loss");
+    assert_int_equal(tw_node_num_inputs(totals[1].node), 2);
+    assert_int_equal(tw_node_num_inputs(totals[10].node), 2);
+    tw_total_loss(g, "tower_11");
+    assert_message(tw_graph_message(g), "no loss lies inside the scope 'tower_11'");
+    tw_graph_destroy(g);
+}
+
+static void tower_names_are_stripped_wherever_they_stand(void **state)
+{
+    (void)state;
+    static const char *const pairs[][2] = {
+        {"tower_0/conv1", "conv1"},  {"tower_12/tower_3/x", "x"}, {"a/tower_1/b", "a/b"}, {"tower_/x", "x"},
+        {"tower_1x/y", "tower_1x/y"}, {"tower_1", "tower_1"},      {"", ""},               {"watchtower_1/x", "watchx"},
+    };
+    char text[64];
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
+        assert_string_equal(tw_strip_tower_name(pairs[i][0], text, sizeof text), pairs[i][1]);
+    assert_string_equal(tw_strip_tower_name("conv1", text, 4), "con");
+}
+
+static void averages_lie_beside_their_variables_and_follow_the_step(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_variable *w = weights(g, "w");
+    tw_optimizer *sgd = tw_gradient_descent(g, tw_scalar(g, 0.1f));
+    tw_output train = tw_apply_gradients(sgd, tw_compute_gradients(sgd, loss_of(g, w)), tw_global_step(g));
+    tw_averages *a = tw_moving_averages(g, 0.99f, tw_global_step(g), train);
+    assert_built(g);
+    assert_int_equal(a->count, 1);
+    assert_string_equal(a->averages[0]->name, "w/ExponentialMovingAverage");
+    assert_string_equal(class_of(a->averages[0]->handle.node), "loc:@w");
+    assert_ptr_equal(tw_node_input(a->averages[0]->initializer.node, 1).node,
+                     tw_node_input(w->initializer.node, 1).node);
+    assert_ptr_equal(a->update.node, find(g, "ExponentialMovingAverage", "NoOp"));
+    tw_node *update = find(g, "ExponentialMovingAverage/AssignMovingAvg", "AssignSubVariableOp");
+    tw_node *difference = find(g, "ExponentialMovingAverage/AssignMovingAvg/sub", "Sub");
+    assert_true(runs_after(a->update.node, update));
+    for (int i = 0; i < 2; i++)
+        assert_true(runs_after(tw_node_input(difference, i).node, train.node));
+    assert_null(tw_moving_averages(g, 0.99f, NULL, train));
+    assert_message(tw_graph_message(g), "'w' has a moving average already");
+    tw_graph_destroy(g);
+}
+
+static void schedules_refuse_what_makes_no_sense(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    assert_null(tw_exponential_decay(g, 0.1f, tw_global_step(g), 0, 0.5f, true).node);
+    assert_message(tw_graph_message(g), "exponential decay over 0 steps");
+    tw_graph_destroy(g);
+    g = tw_graph_create();
+    assert_null(tw_piecewise_constant(g, tw_global_step(g), (int64_t[]){5, 5}, 2, (float[]){1, 2, 3}).node);
+    assert_message(tw_graph_message(g), "5 follows 5");
+    tw_graph_destroy(g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_read_of_a_variable_adds_to_its_gradient),
+        cmocka_unit_test(gradient_descent_makes_the_nodes_of_tensorflow),
+        cmocka_unit_test(without_a_counter_the_step_is_a_node_of_the_optimizers_name),
+        cmocka_unit_test(slots_are_named_and_placed_after_their_variable_even_where_variables_are_reused),
+        cmocka_unit_test(a_second_optimizer_of_a_kind_has_slots_of_its_own),
+        cmocka_unit_test(averages_are_the_nodes_of_the_tutorial),
+        cmocka_unit_test(one_tower_is_its_own_average),
+        cmocka_unit_test(a_gradient_that_one_tower_lacks_is_an_error_naming_variable_and_tower),
+        cmocka_unit_test(a_variable_without_gradient_is_left_alone_and_named_in_the_log),
+        cmocka_unit_test(a_loss_without_variables_cannot_be_trained),
+        cmocka_unit_test(a_total_loss_adds_the_losses_of_its_tower_only),
+        cmocka_unit_test(tower_names_are_stripped_wherever_they_stand),
+        cmocka_unit_test(averages_lie_beside_their_variables_and_follow_the_step),
+        cmocka_unit_test(schedules_refuse_what_makes_no_sense),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
