@@ -1,393 +1,448 @@
-/* op_testing.h - single ops on the CPU against what TensorFlow made of the same inputs.
+/* op_testing.h - runs single ops on the CPU, without a session, and compares them with golden values.
  *
- * A golden file is text, one block a case, written by tests/golden/op_cases.py:
+ * One op:
  *
- *     case OP
- *     in TYPE DIMS values...      one line an input, in order; DIMS is "2,3" or "scalar"
- *     attr NAME KIND value        KIND: int, float, bool, string, type; ints and floats are preceded by their count
- *     out TYPE DIMS values...     one line an output, in order; "skip" for one that is not compared
+ *     twt_op op = {.op = "Pad", .num_inputs = 2, .inputs = {x, paddings}};
+ *     assert_ok(twt_op_run(&op, &error));             the fastest kernel; op.plain = true asks for the plain one
+ *     ... op.outputs[0], op.kernel ("plain") ...
+ *     twt_op_release(&op);                            inputs and outputs
  *
- * A case is run as it stands, and if its T is float also in double, half and bfloat16 as far as the op takes them, each
- * with one thread and with three, which must give the same bits. */
+ * Types, defaults and output shapes come from the op's row and shape rule, as in a graph. Outputs and workspace are
+ * filled with rubbish before the kernel runs and are exactly as long as asked for, so that a sanitizer sees overruns.
+ *
+ * Many ops: twt_run_golden("ops_math.txt") runs every case of tests/golden/ops_math.txt by the plain and by the fastest
+ * kernel, by one thread and by three (which must agree to the bit), and with output 0 laid over each input that the
+ * kernel says it may overwrite. A failure names the line of the case. The files are written by scripts that call
+ * tests/golden/op_cases.py; to add a case, add it to the script. The format, one thing a line:
+ *
+ *     # a comment
+ *     case Pad                        begins a case; what follows belongs to it
+ *     in float 2,3 1 2 3 4 5 6        an input: type, dimensions ("scalar" for none), values. Strings are written in
+ *                                     hexadecimal after an x: x746f776572
+ *     attr mode string REFLECT        an attribute: name, kind, value; "int 3", "float 0.5", "bool 1", "type float",
+ *                                     "shape 2,3", "ints 4 1 2 2 1" (lists: their length first)
+ *     out float 4,3 ...               an output, compared; floats within the tolerance of their type, others exactly
+ *     skip                            an output that is not compared
+ *     tolerance 1e-4                  of this case, instead: |got - expected| <= tolerance * max(1, |expected|)
+ *     fails some words                instead of outputs: building or running fails, and the message has these words */
 #ifndef OP_TESTING_H
 #define OP_TESTING_H
 
 #include "testing.h"
 
+#include "base/array.h"
 #include "base/file.h"
-#include "base/memory.h"
 #include "device/device.h"
 #include "graph/graph.h"
+#include "tensor/tensor.h"
 
 #include <tower/ops.h>
 
-enum { OP_CASE_MOST = 16 }; /* inputs, outputs, attributes */
+enum { TWT_MOST = 20 };
 
-typedef struct op_case {
-    const char *file;
-    int line; /* of "case" */
-    char op[64];
-    tw_tensor *inputs[OP_CASE_MOST];
-    tw_tensor *outputs[OP_CASE_MOST]; /* expected; NULL: not compared */
-    tw_attr attrs[OP_CASE_MOST];
-    int num_inputs, num_outputs, num_attrs;
-    twi_arena arena; /* of names and values */
-} op_case;
+typedef struct twt_op {
+    const char *op;
+    tw_tensor *inputs[TWT_MOST];
+    int num_inputs;
+    tw_attr attrs[TWT_MOST]; /* those that do not follow from the inputs and are not at their default */
+    int num_attrs;
+    bool plain;              /* only rows named "plain" */
+    int threads;             /* 0: one */
+    int overwrite;           /* lay output 0 over input overwrite - 1, if the kernel allows it; 0: over none */
+    /* filled in */
+    tw_tensor *outputs[TWT_MOST];
+    int num_outputs;
+    const char *kernel;
+    bool can_overwrite[4];
+} twt_op;
 
-/* ---- tensors by element ------------------------------------------------------------------------------------ */
-
-static inline void set_value(tw_tensor *tensor, int64_t i, double value)
+static inline void twt_op_release_outputs(twt_op *op)
 {
-    void *data = tw_tensor_data(tensor);
-    switch (tw_tensor_dtype(tensor)) {
+    for (int i = 0; i < op->num_outputs; i++)
+        tw_tensor_release(op->outputs[i]);
+    op->num_outputs = 0;
+}
+
+static inline void twt_op_release(twt_op *op)
+{
+    twt_op_release_outputs(op);
+    for (int i = 0; i < op->num_inputs; i++)
+        tw_tensor_release(op->inputs[i]);
+    op->num_inputs = 0;
+}
+
+static inline twi_operand twt_operand(const tw_tensor *tensor, bool with_value)
+{
+    return (twi_operand){tensor->dtype, tensor->shape, tensor->elements, tw_tensor_bytes(tensor),
+                         with_value ? tensor : NULL, NULL};
+}
+
+/* Makes the outputs, prepares and runs; the node has its attributes, types and shapes. */
+static inline tw_status twt_run_node(twt_op *op, const tw_node *node, twi_device *device, tw_error *error)
+{
+    twi_operand operands[2 * TWT_MOST] = {0}, *out = operands + TWT_MOST;
+    const void *from[TWT_MOST] = {0};
+    void *to[TWT_MOST] = {0}, *workspace = NULL;
+    const twi_kernel *kernel = NULL;
+    tw_status status = TW_OK;
+    int threads = op->threads ? op->threads : 1;
+    for (int i = 0; i < op->num_inputs; i++) {
+        operands[i] = twt_operand(op->inputs[i], true);
+        from[i] = op->inputs[i]->data;
+    }
+    for (int i = 0; i < node->num_outputs; i++) {
+        tw_tensor *output = tw_tensor_create(node->output_types[i], node->output_shapes[i]);
+        if (!output)
+            return twi_fail(error, TW_INTERNAL, "output %d has no known shape", i);
+        op->outputs[op->num_outputs++] = output;
+        out[i] = twt_operand(output, false);
+        to[i] = output->data;
+        if (output->dtype != TW_STRING && output->elements)
+            memset(to[i], 0xa5, out[i].bytes);
+    }
+    twi_prepare p = {.op = op->op, .node = node->name, .attrs = &node->attrs, .num_inputs = op->num_inputs,
+                     .num_outputs = op->num_outputs, .inputs = operands, .outputs = out, .device = device,
+                     .threads = threads, .error = error};
+    TWI_TRY(twi_device_prepare(device, &p, op->plain, &kernel));
+    op->kernel = kernel->name;
+    memcpy(op->can_overwrite, p.can_overwrite, sizeof p.can_overwrite);
+    int over = op->overwrite - 1;
+    if (over >= 0 && over < 4 && op->can_overwrite[over] && operands[over].bytes == out[0].bytes && from[over]) {
+        memcpy(to[0], from[over], out[0].bytes);
+        for (int i = 0; i < op->num_inputs; i++)
+            from[i] = from[i] == op->inputs[over]->data ? to[0] : from[i];
+    }
+    if (!kernel->run) {
+        if (operands[0].bytes != out[0].bytes || op->inputs[0]->dtype == TW_STRING)
+            TWI_TRY(twi_fail(error, TW_INTERNAL, "a kernel that shares a buffer between unlike operands"));
+        memcpy(to[0], from[0], out[0].bytes);
+        goto done;
+    }
+    if (p.workspace) {
+        workspace = twi_alloc_aligned(p.workspace, 64);
+        assert_non_null(workspace);
+        memset(workspace, 0xa5, p.workspace);
+    }
+    twi_run run = {.state = p.state, .inputs = from, .outputs = to, .workspace = workspace,
+                   .input_operands = operands, .output_operands = out, .num_inputs = op->num_inputs,
+                   .num_outputs = op->num_outputs, .threads = threads, .node = node->name, .error = error};
+    status = kernel->run(&run);
+done:
+    if (kernel && kernel->release)
+        kernel->release(p.state);
+    twi_free_aligned(workspace);
+    return status;
+}
+
+/* Fails as building the node, preparing or running its kernel fails. */
+static inline tw_status twt_op_run(twt_op *op, tw_error *error)
+{
+    tw_devices *devices = NULL;
+    tw_graph *graph = tw_graph_create();
+    tw_output inputs[TWT_MOST];
+    tw_status status;
+    twt_op_release_outputs(op);
+    assert_non_null(graph);
+    TWI_TRY(tw_devices_create(&(tw_device_options){.cpu_threads = op->threads ? op->threads : 1, .no_gpus = true},
+                              &devices, error));
+    for (int i = 0; i < op->num_inputs; i++)
+        inputs[i] = tw_constant(graph, op->inputs[i]);
+    tw_node *node = tw_add_node(graph, op->op, "n", inputs, op->num_inputs, op->attrs, op->num_attrs);
+    if (!node) {
+        *error = graph->error;
+        TWI_TRY(graph->error.status);
+    }
+    TWI_TRY(twt_run_node(op, node, devices->items[0], error));
+done:
+    tw_devices_destroy(devices);
+    tw_graph_destroy(graph);
+    return status;
+}
+
+/* ---- golden files ------------------------------------------------------------------------------------------ */
+
+/* A case as read; arrays that attributes point to lie in `arena`. */
+typedef struct twt_case {
+    const char *file;
+    int line;
+    twt_op op;
+    tw_tensor *expected[TWT_MOST]; /* NULL: skipped */
+    int num_expected;
+    double tolerance;              /* 0: by type */
+    const char *failure;           /* NULL: succeeds */
+    twi_arena arena;
+} twt_case;
+
+/* The next word of a line, or NULL; cuts the line up. */
+static inline char *twt_word(char **line)
+{
+    char *start = *line + strspn(*line, " ");
+    if (!*start)
+        return NULL;
+    *line = start + strcspn(start, " ");
+    if (**line)
+        *(*line)++ = 0;
+    return start;
+}
+
+static inline tw_shape twt_read_shape(const char *text)
+{
+    tw_shape shape = TW_SCALAR;
+    if (strcmp(text, "unknown") == 0)
+        return TW_UNKNOWN_SHAPE;
+    while (strcmp(text, "scalar") != 0 && *text) {
+        shape.dims[shape.rank++] = strtoll(text, (char **)&text, 10);
+        text += *text == ',';
+    }
+    return shape;
+}
+
+static inline void twt_read_value(tw_tensor *tensor, int64_t i, const char *text)
+{
+    void *data = tensor->data;
+    switch (tensor->dtype) {
     case TW_FLOAT32:
-        ((float *)data)[i] = (float)value;
+        ((float *)data)[i] = strtof(text, NULL);
         break;
     case TW_FLOAT64:
-        ((double *)data)[i] = value;
+        ((double *)data)[i] = strtod(text, NULL);
         break;
     case TW_FLOAT16:
-        ((uint16_t *)data)[i] = tw_float_to_half((float)value);
+        ((uint16_t *)data)[i] = tw_float_to_half(strtof(text, NULL));
         break;
     case TW_BFLOAT16:
-        ((uint16_t *)data)[i] = tw_float_to_bfloat16((float)value);
+        ((uint16_t *)data)[i] = tw_float_to_bfloat16(strtof(text, NULL));
         break;
     case TW_INT64:
-        ((int64_t *)data)[i] = (int64_t)value;
+        ((int64_t *)data)[i] = strtoll(text, NULL, 10);
         break;
     case TW_INT32:
-        ((int32_t *)data)[i] = (int32_t)value;
+        ((int32_t *)data)[i] = (int32_t)strtol(text, NULL, 10);
         break;
     case TW_INT16:
-        ((int16_t *)data)[i] = (int16_t)value;
+        ((int16_t *)data)[i] = (int16_t)strtol(text, NULL, 10);
         break;
-    case TW_INT8:
-        ((int8_t *)data)[i] = (int8_t)value;
+    case TW_STRING: {
+        char bytes[256];
+        size_t size = strlen(text + 1) / 2;
+        assert_true(text[0] == 'x' && size <= sizeof bytes);
+        for (size_t k = 0; k < size; k++)
+            sscanf(text + 1 + 2 * k, "%2hhx", (unsigned char *)&bytes[k]);
+        assert_int_equal(tw_tensor_set_string(tensor, i, bytes, size), TW_OK);
         break;
-    case TW_UINT8:
-        ((uint8_t *)data)[i] = (uint8_t)value;
-        break;
-    case TW_BOOL:
-        ((bool *)data)[i] = value != 0;
-        break;
-    default:
-        fail_msg("no numbers in %s", tw_dtype_name(tw_tensor_dtype(tensor)));
+    }
+    default: /* one byte: int8, uint8, bool */
+        ((uint8_t *)data)[i] = (uint8_t)strtol(text, NULL, 10);
     }
 }
 
-static inline tw_tensor *converted(tw_tensor *from, tw_dtype dtype)
+static inline tw_tensor *twt_read_tensor(const twt_case *c, char *line)
 {
-    tw_tensor *to = tw_tensor_create(dtype, tw_tensor_shape(from));
-    assert_non_null(to);
-    for (int64_t i = 0; i < tw_tensor_elements(from); i++)
-        set_value(to, i, tw_tensor_value(from, i));
-    return to;
-}
-
-/* ---- reading golden files ---------------------------------------------------------------------------------- */
-
-static inline tw_tensor *read_tensor(const op_case *c, char **rest)
-{
-    const char *type = strtok_r(NULL, " \n", rest), *dims = strtok_r(NULL, " \n", rest);
-    if (!type || !dims || tw_dtype_from_name(type) == TW_INVALID_DTYPE)
-        fail_msg("%s: malformed tensor in the case of line %d", c->file, c->line);
-    tw_shape shape = TW_SCALAR;
-    for (char *at = (char *)dims; *dims != 's'; at++) {
-        shape.dims[shape.rank++] = strtoll(at, &at, 10);
-        if (*at != ',')
-            break;
-    }
-    tw_tensor *tensor = tw_tensor_create(tw_dtype_from_name(type), shape);
-    assert_non_null(tensor);
-    for (int64_t i = 0; i < tw_tensor_elements(tensor); i++) {
-        const char *word = strtok_r(NULL, " \n", rest);
+    tw_dtype dtype = tw_dtype_from_name(twt_word(&line));
+    tw_tensor *tensor = tw_tensor_create(dtype, twt_read_shape(twt_word(&line)));
+    if (!tensor)
+        fail_msg("%s:%d: a tensor that cannot be", c->file, c->line);
+    for (int64_t i = 0; i < tensor->elements; i++) {
+        const char *word = twt_word(&line);
         if (!word)
-            fail_msg("%s: too few values in the case of line %d", c->file, c->line);
-        set_value(tensor, i, strtod(word, NULL));
+            fail_msg("%s:%d: a tensor has %lld values, expected %lld", c->file, c->line, (long long)i,
+                     (long long)tensor->elements);
+        twt_read_value(tensor, i, word);
     }
     return tensor;
 }
 
-static inline void read_attr(op_case *c, char **rest)
+static inline tw_attr twt_read_attr(twt_case *c, char *line)
 {
-    const char *name = twi_arena_strdup(&c->arena, strtok_r(NULL, " \n", rest));
-    const char *kind = strtok_r(NULL, " \n", rest), *value = strtok_r(NULL, " \n", rest);
-    tw_attr attr;
-    if (!strcmp(kind, "int")) {
-        attr = tw_attr_int(name, atoll(value));
-    } else if (!strcmp(kind, "bool")) {
-        attr = tw_attr_bool(name, atoi(value) != 0);
-    } else if (!strcmp(kind, "float")) {
-        attr = tw_attr_float(name, strtof(value, NULL));
-    } else if (!strcmp(kind, "type")) {
-        attr = tw_attr_type(name, tw_dtype_from_name(value));
-    } else if (!strcmp(kind, "string")) {
-        attr = tw_attr_string(name, twi_arena_strdup(&c->arena, value ? value : ""));
-    } else {
-        int count = atoi(value);
-        int64_t *ints = twi_arena_alloc(&c->arena, sizeof *ints * (size_t)(count + 1));
-        float *floats = twi_arena_alloc(&c->arena, sizeof *floats * (size_t)(count + 1));
-        for (int i = 0; i < count; i++) {
-            const char *word = strtok_r(NULL, " \n", rest);
-            ints[i] = atoll(word);
-            floats[i] = strtof(word, NULL);
-        }
-        attr = !strcmp(kind, "ints") ? tw_attr_ints(name, ints, count) : tw_attr_floats(name, floats, count);
+    const char *name = twi_arena_strdup(&c->arena, twt_word(&line)), *kind = twt_word(&line);
+    if (strcmp(kind, "string") == 0)
+        return tw_attr_string(name, twi_arena_strdup(&c->arena, line));
+    const char *word = twt_word(&line);
+    if (strcmp(kind, "int") == 0)
+        return tw_attr_int(name, strtoll(word, NULL, 10));
+    if (strcmp(kind, "float") == 0)
+        return tw_attr_float(name, strtof(word, NULL));
+    if (strcmp(kind, "bool") == 0)
+        return tw_attr_bool(name, word[0] == '1');
+    if (strcmp(kind, "type") == 0)
+        return tw_attr_type(name, tw_dtype_from_name(word));
+    if (strcmp(kind, "shape") == 0)
+        return tw_attr_shape(name, twt_read_shape(word));
+    if (strcmp(kind, "ints") != 0)
+        fail_msg("%s:%d: attribute of kind '%s'", c->file, c->line, kind);
+    int count = atoi(word);
+    int64_t *values = twi_arena_alloc(&c->arena, sizeof *values * (size_t)(count + 1));
+    for (int i = 0; i < count; i++)
+        values[i] = strtoll(twt_word(&line), NULL, 10);
+    return tw_attr_ints(name, values, count);
+}
+
+static inline void twt_read_line(twt_case *c, char *line)
+{
+    const char *what = twt_word(&line);
+    assert_true(c->op.num_inputs < TWT_MOST && c->op.num_attrs < TWT_MOST && c->num_expected < TWT_MOST);
+    if (strcmp(what, "in") == 0)
+        c->op.inputs[c->op.num_inputs++] = twt_read_tensor(c, line);
+    else if (strcmp(what, "attr") == 0)
+        c->op.attrs[c->op.num_attrs++] = twt_read_attr(c, line);
+    else if (strcmp(what, "out") == 0)
+        c->expected[c->num_expected++] = twt_read_tensor(c, line);
+    else if (strcmp(what, "skip") == 0)
+        c->expected[c->num_expected++] = NULL;
+    else if (strcmp(what, "tolerance") == 0)
+        c->tolerance = strtod(line, NULL);
+    else if (strcmp(what, "fails") == 0)
+        c->failure = twi_arena_strdup(&c->arena, line);
+    else
+        fail_msg("%s:%d: a line that begins with '%s'", c->file, c->line, what);
+}
+
+static inline bool twt_same_string(const tw_string *a, const tw_string *b)
+{
+    return a->size == b->size && (a->size == 0 || memcmp(a->data, b->data, a->size) == 0);
+}
+
+static inline void twt_compare(const twt_case *c, int output, const tw_tensor *got, const char *how)
+{
+    const tw_tensor *want = c->expected[output];
+    char a[128], b[128];
+    if (got->dtype != want->dtype || !tw_shape_equal(got->shape, want->shape))
+        fail_msg("%s:%d: %s (%s) output %d is %s %s, expected %s %s", c->file, c->line, c->op.op, how, output,
+                 tw_dtype_name(got->dtype), tw_shape_text(got->shape, a, sizeof a), tw_dtype_name(want->dtype),
+                 tw_shape_text(want->shape, b, sizeof b));
+    double tolerance = c->tolerance;
+    bool is_float = true;
+    switch (want->dtype) {
+    case TW_FLOAT32:
+        tolerance = tolerance > 0 ? tolerance : 1e-5;
+        break;
+    case TW_FLOAT64:
+        tolerance = tolerance > 0 ? tolerance : 1e-12;
+        break;
+    case TW_FLOAT16:
+        tolerance = tolerance > 0 ? tolerance : 2e-3;
+        break;
+    case TW_BFLOAT16:
+        tolerance = tolerance > 0 ? tolerance : 1e-2;
+        break;
+    default:
+        is_float = false;
     }
-    c->attrs[c->num_attrs++] = attr;
+    size_t size = tw_dtype_size(want->dtype);
+    for (int64_t i = 0; i < want->elements; i++) {
+        bool same;
+        const char *x = (const char *)got->data + (size_t)i * size, *y = (const char *)want->data + (size_t)i * size;
+        double v = tw_tensor_value(got, i), w = tw_tensor_value(want, i);
+        if (want->dtype == TW_STRING)
+            same = twt_same_string((const tw_string *)x, (const tw_string *)y);
+        else if (is_float)
+            same = (isnan(v) && isnan(w)) || v == w || fabs(v - w) <= tolerance * fmax(1, fabs(w));
+        else
+            same = memcmp(x, y, size) == 0;
+        if (!same)
+            fail_msg("%s:%d: %s (%s) output %d element %lld is %.17g, expected %.17g", c->file, c->line, c->op.op, how,
+                     output, (long long)i, v, w);
+    }
 }
 
-static inline void forget_case(op_case *c)
+static inline void twt_expect_same_bits(const twt_case *c, const tw_tensor *a, const tw_tensor *b, const char *how)
 {
-    for (int i = 0; i < c->num_inputs; i++)
-        tw_tensor_release(c->inputs[i]);
-    for (int i = 0; i < c->num_outputs; i++)
-        tw_tensor_release(c->outputs[i]);
-    twi_arena_free(&c->arena);
-    *c = (op_case){0};
+    bool same = tw_tensor_bytes(a) == tw_tensor_bytes(b) && a->dtype == b->dtype;
+    if (same && a->dtype == TW_STRING)
+        for (int64_t i = 0; i < a->elements; i++)
+            same = same && twt_same_string((tw_string *)a->data + i, (tw_string *)b->data + i);
+    else if (same && a->elements)
+        same = memcmp(a->data, b->data, tw_tensor_bytes(a)) == 0;
+    if (!same)
+        fail_msg("%s:%d: %s gives other bits %s", c->file, c->line, c->op.op, how);
 }
 
-/* ---- running one op ---------------------------------------------------------------------------------------- */
-
-typedef struct op_lab {
-    tw_devices *devices;
-    tw_graph *graph;
-} op_lab;
-
-static inline op_lab open_lab(void)
+/* Runs the case once more in another way; the bits must be those of `first`. */
+static inline void twt_run_again(const twt_case *c, const twt_op *first, int threads, int overwrite, const char *how)
 {
     tw_error error = {0};
-    op_lab lab = {.graph = tw_graph_create()};
-    assert_ok(tw_devices_create(&(tw_device_options){.cpu_threads = 1, .no_gpus = true}, &lab.devices, &error));
-    return lab;
+    twt_op again = *first;
+    again.threads = threads;
+    again.overwrite = overwrite;
+    again.num_outputs = 0;
+    if (twt_op_run(&again, &error) != TW_OK)
+        fail_msg("%s:%d: %s fails %s: %s", c->file, c->line, c->op.op, how, error.message);
+    for (int i = 0; i < again.num_outputs; i++)
+        if (c->expected[i])
+            twt_expect_same_bits(c, again.outputs[i], first->outputs[i], how);
+    twt_op_release_outputs(&again);
 }
 
-static inline void close_lab(op_lab *lab)
+static inline void twt_run_case(twt_case *c, bool plain)
 {
-    tw_graph_destroy(lab->graph);
-    tw_devices_destroy(lab->devices);
-}
-
-static inline twi_operand operand_of(tw_tensor *tensor, bool known)
-{
-    return (twi_operand){tw_tensor_dtype(tensor), tw_tensor_shape(tensor), tw_tensor_elements(tensor),
-                         tw_tensor_bytes(tensor), known ? tensor : NULL, NULL};
-}
-
-/* Runs a node whose inputs are constants on the plain kernel, with so many threads. results[] are yours. */
-static inline tw_status run_node(op_lab *lab, const tw_node *node, int threads, tw_tensor **results, tw_error *error)
-{
-    twi_operand in[OP_CASE_MOST], out[OP_CASE_MOST];
-    const void *from[OP_CASE_MOST];
-    void *to[OP_CASE_MOST];
-    const twi_kernel *kernel = NULL;
-    twi_device *cpu = lab->devices->items[0];
-    for (int i = 0; i < node->num_inputs; i++) {
-        tw_tensor *value = twi_constant_value(node->inputs[i]);
-        assert_non_null(value);
-        in[i] = operand_of(value, true);
-        from[i] = tw_tensor_data(value);
+    tw_error error = {0};
+    const char *how = plain ? "plain" : "fastest";
+    c->op.plain = plain;
+    tw_status status = twt_op_run(&c->op, &error);
+    if (c->failure) {
+        if (status == TW_OK || !strstr(error.message, c->failure))
+            fail_msg("%s:%d: %s (%s): \"%s\", expected a failure with \"%s\"", c->file, c->line, c->op.op, how,
+                     error.message, c->failure);
+        twt_op_release_outputs(&c->op);
+        return;
     }
-    for (int i = 0; i < node->num_outputs; i++) {
-        results[i] = tw_tensor_create(node->output_types[i], node->output_shapes[i]);
-        if (!results[i])
-            fail_msg("%s: the shape of output %d is not known", node->op->name, i);
-        memset(tw_tensor_data(results[i]), 0x5a, tw_tensor_bytes(results[i])); /* kernels must not rely on zeros */
-        out[i] = operand_of(results[i], false);
-        to[i] = tw_tensor_data(results[i]);
-    }
-    twi_prepare p = {.op = node->op->name, .node = node->name, .attrs = &node->attrs, .num_inputs = node->num_inputs,
-                     .num_outputs = node->num_outputs, .inputs = in, .outputs = out, .device = cpu,
-                     .threads = threads, .error = error};
-    tw_status status = twi_device_prepare(cpu, &p, true, &kernel);
-    if (status == TW_OK && !kernel->run)
-        memcpy(to[0], from[0], out[0].bytes);
-    if (status == TW_OK && kernel->run) {
-        void *workspace = twi_alloc_aligned(p.workspace + 1, 64);
-        memset(workspace, 0x5a, p.workspace);
-        status = kernel->run(&(twi_run){.state = p.state, .inputs = from, .outputs = to, .workspace = workspace,
-                                        .input_operands = in, .output_operands = out, .num_inputs = node->num_inputs,
-                                        .num_outputs = node->num_outputs, .threads = threads, .node = node->name,
-                                        .error = error});
-        twi_free_aligned(workspace);
-    }
-    if (kernel && kernel->release)
-        kernel->release(p.state);
     if (status != TW_OK)
-        for (int i = 0; i < node->num_outputs; i++) {
-            tw_tensor_release(results[i]);
-            results[i] = NULL;
-        }
-    return status;
+        fail_msg("%s:%d: %s (%s): %s", c->file, c->line, c->op.op, how, error.message);
+    if (c->op.num_outputs != c->num_expected)
+        fail_msg("%s:%d: %s has %d outputs, expected %d", c->file, c->line, c->op.op, c->op.num_outputs,
+                 c->num_expected);
+    for (int i = 0; i < c->num_expected; i++)
+        if (c->expected[i])
+            twt_compare(c, i, c->op.outputs[i], c->op.kernel);
+    twt_run_again(c, &c->op, 3, 0, "with three threads");
+    for (int i = 0; i < 4 && i < c->op.num_inputs; i++)
+        if (c->op.can_overwrite[i])
+            twt_run_again(c, &c->op, 1, i + 1, "over its input");
+    twt_op_release_outputs(&c->op);
 }
 
-/* Adds the op to the lab's graph, with constants for its inputs. NULL if the graph refuses it. */
-static inline tw_node *build_case(op_lab *lab, const op_case *c, tw_tensor *const *inputs)
+static inline void twt_finish_case(twt_case *c)
 {
-    tw_output constants[OP_CASE_MOST];
-    for (int i = 0; i < c->num_inputs; i++)
-        constants[i] = tw_constant(lab->graph, inputs[i]);
-    return tw_add_node(lab->graph, c->op, NULL, constants, c->num_inputs, c->attrs, c->num_attrs);
-}
-
-/* ---- comparing --------------------------------------------------------------------------------------------- */
-
-static inline double tolerance_of(tw_dtype dtype)
-{
-    return dtype == TW_FLOAT16 ? 0.005 : dtype == TW_BFLOAT16 ? 0.04 : 2e-5;
-}
-
-static inline void compare(const op_case *c, int k, const tw_tensor *found, double tolerance)
-{
-    char texts[2][128];
-    const tw_tensor *wanted = c->outputs[k];
-    if (!tw_shape_equal(tw_tensor_shape(found), tw_tensor_shape(wanted)))
-        fail_msg("%s, line %d, %s: output %d has shape %s, expected %s", c->file, c->line, c->op, k,
-                 tw_shape_text(tw_tensor_shape(found), texts[0], sizeof texts[0]),
-                 tw_shape_text(tw_tensor_shape(wanted), texts[1], sizeof texts[1]));
-    for (int64_t i = 0; i < tw_tensor_elements(wanted); i++) {
-        double a = tw_tensor_value(found, i), b = tw_tensor_value(wanted, i);
-        if (!(a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= tolerance * fmax(1, fabs(b))))
-            fail_msg("%s, line %d, %s in %s: output %d, element %lld is %.9g, expected %.9g", c->file, c->line, c->op,
-                     tw_dtype_name(tw_tensor_dtype(found)), k, (long long)i, a, b);
+    if (c->op.op) {
+        twt_run_case(c, true);
+        twt_run_case(c, false);
     }
+    twt_op_release(&c->op);
+    for (int i = 0; i < c->num_expected; i++)
+        tw_tensor_release(c->expected[i]);
+    twi_arena_free(&c->arena);
+    *c = (twt_case){.file = c->file, .line = c->line};
 }
 
-/* Runs a case with the given inputs on one and on three threads. */
-static inline void check_run(op_lab *lab, const op_case *c, tw_tensor *const *inputs, double tolerance)
+/* Runs every case of tests/golden/FILE. */
+static inline void twt_run_golden(const char *file)
 {
-    tw_error error = {0};
-    tw_tensor *once[OP_CASE_MOST] = {0}, *again[OP_CASE_MOST] = {0};
-    tw_node *node = build_case(lab, c, inputs);
-    if (!node)
-        fail_msg("%s, line %d: %s", c->file, c->line, tw_graph_message(lab->graph));
-    assert_int_equal(node->num_outputs, c->num_outputs);
-    if (run_node(lab, node, 1, once, &error) != TW_OK || run_node(lab, node, 3, again, &error) != TW_OK)
-        fail_msg("%s, line %d: %s", c->file, c->line, error.message);
-    for (int i = 0; i < c->num_outputs; i++) {
-        if (c->outputs[i])
-            compare(c, i, once[i], tolerance);
-        if (memcmp(tw_tensor_data(once[i]), tw_tensor_data(again[i]), tw_tensor_bytes(once[i])) != 0)
-            fail_msg("%s, line %d, %s: three threads give other bits than one", c->file, c->line, c->op);
-        tw_tensor_release(once[i]);
-        tw_tensor_release(again[i]);
-    }
-}
-
-/* Whether attribute T of the op may be dtype. */
-static inline bool takes(const twi_signature *signature, tw_dtype dtype)
-{
-    for (int i = 0; i < signature->num_attrs; i++)
-        if (!strcmp(signature->attrs[i].name, "T"))
-            return !signature->attrs[i].allowed_types || signature->attrs[i].allowed_types >> dtype & 1;
-    return false;
-}
-
-/* The case again with all inputs of type T, floats as they stand, in dtype. */
-static inline void check_in_type(op_lab *lab, op_case *c, const twi_signature *signature, tw_dtype dtype)
-{
-    tw_tensor *inputs[OP_CASE_MOST];
-    bool any = false;
-    for (int i = 0; i < c->num_inputs; i++) {
-        const twi_argument *argument = &signature->inputs[i < signature->num_inputs ? i : signature->num_inputs - 1];
-        bool convert = argument->type_attr && !strcmp(argument->type_attr, "T") &&
-                       tw_tensor_dtype(c->inputs[i]) == TW_FLOAT32;
-        inputs[i] = convert ? converted(c->inputs[i], dtype) : tw_tensor_retain(c->inputs[i]);
-        any = any || convert;
-    }
-    for (int i = 0; any && i < c->num_attrs; i++)
-        any = strcmp(c->attrs[i].name, "T") != 0;
-    if (any)
-        check_run(lab, c, inputs, tolerance_of(dtype));
-    for (int i = 0; i < c->num_inputs; i++)
-        tw_tensor_release(inputs[i]);
-}
-
-static inline void check_case(op_lab *lab, op_case *c)
-{
-    static const tw_dtype others[] = {TW_FLOAT64, TW_FLOAT16, TW_BFLOAT16};
-    twi_arena arena = {0};
-    twi_signature signature;
-    const twi_op *op = twi_op_find(c->op);
-    if (!op)
-        fail_msg("%s, line %d: there is no op %s", c->file, c->line, c->op);
-    check_run(lab, c, c->inputs, tolerance_of(TW_FLOAT32));
-    assert_true(twi_signature_parse(&arena, op, &signature));
-    for (int i = 0; i < 3; i++)
-        if (takes(&signature, others[i]))
-            check_in_type(lab, c, &signature, others[i]);
-    twi_arena_free(&arena);
-}
-
-/* The whole file as text, to be freed. */
-static inline char *read_golden(const char *file)
-{
-    char path[512], *text;
+    char path[512], *text = NULL;
     size_t size;
     tw_error error = {0};
+    twt_case c = {.file = file};
+    int line = 0, cases = 0;
     snprintf(path, sizeof path, "%s/%s", GOLDEN_DIR, file);
-    assert_ok(twi_file_read(path, (size_t)1 << 24, &text, &size, &error));
-    return text;
-}
-
-/* One line of a golden file, cut to pieces by the reading. A "case" ends the case before. */
-static inline void take_line(op_lab *lab, op_case *c, const char *word, char *line, int number, int *found)
-{
-    char *rest = NULL;
-    const char *head = strtok_r(line, " ", &rest);
-    if (!head || *head == '#')
-        return;
-    if (!strcmp(head, "case")) {
-        const char *op = strtok_r(NULL, " ", &rest), *file = c->file;
-        if (c->op[0])
-            check_case(lab, c);
-        forget_case(c);
-        c->file = file;
-        c->line = number;
-        if (strncmp(op, word, strlen(word)) == 0) {
-            snprintf(c->op, sizeof c->op, "%s", op);
-            ++*found;
+    assert_ok(twi_file_read(path, (size_t)64 << 20, &text, &size, &error));
+    for (char *at = text, *end; *at; at = end) {
+        end = at + strcspn(at, "\n");
+        if (*end)
+            *end++ = 0;
+        line++;
+        if (*at == '#' || !*at)
+            continue;
+        if (strncmp(at, "case ", 5) == 0) {
+            twt_finish_case(&c);
+            c.op.op = twi_arena_strdup(&c.arena, at + 5);
+            c.line = line;
+            cases++;
+        } else {
+            twt_read_line(&c, at);
         }
-    } else if (!c->op[0]) {
-        return;
-    } else if (!strcmp(head, "in")) {
-        c->inputs[c->num_inputs++] = read_tensor(c, &rest);
-    } else if (!strcmp(head, "out")) {
-        c->outputs[c->num_outputs++] = read_tensor(c, &rest);
-    } else if (!strcmp(head, "skip")) {
-        c->outputs[c->num_outputs++] = NULL;
-    } else if (!strcmp(head, "attr")) {
-        read_attr(c, &rest);
-    } else {
-        fail_msg("%s, line %d: '%s' is no word of golden files", c->file, number, head);
     }
-}
-
-/* Checks all cases of a golden file whose op's name begins with one of these words ("Conv2D,MaxPool"); fails if a word
- * has none. */
-static inline void check_golden(const char *file, const char *words)
-{
-    char list[256], *words_left = NULL;
-    op_lab lab = open_lab();
-    snprintf(list, sizeof list, "%s", words);
-    for (char *word = strtok_r(list, ",", &words_left); word; word = strtok_r(NULL, ",", &words_left)) {
-        op_case c = {.file = file};
-        int found = 0, number = 0;
-        char *text = read_golden(file);
-        for (char *line = text, *next; *line; line = next) {
-            size_t length = strcspn(line, "\n");
-            next = line + length + (line[length] != 0);
-            line[length] = 0;
-            take_line(&lab, &c, word, line, ++number, &found);
-        }
-        if (c.op[0])
-            check_case(&lab, &c);
-        forget_case(&c);
-        twi_free(text);
-        if (!found)
-            fail_msg("%s has no case of %s", file, word);
-    }
-    close_lab(&lab);
+    twt_finish_case(&c);
+    twi_free(text);
+    assert_true(cases > 0);
 }
 
 #endif

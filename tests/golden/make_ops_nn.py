@@ -2,14 +2,16 @@
 """Writes ops_nn.txt: neural-network ops run by TensorFlow, for tests/test_ops_nn.c."""
 import numpy as np
 
-from op_cases import Cases, tf
+from op_cases import Cases, i32 as vector, tf
+from op_cases import eighths as random_eighths
 
-cases = Cases("ops_nn.txt")
-case, eighths, random, raw = cases.run, cases.eighths, cases.random, tf.raw_ops
+random = np.random.default_rng(5)
+cases = Cases("ops_nn.txt", __file__)
+case, raw = cases.case, tf.raw_ops
 
 
-def vector(values):
-    return np.array(values, np.int32)
+def eighths(*shape, low=-16, high=17):
+    return random_eighths(random, *shape, low=low, high=high)
 
 
 def convolution(prefix, image, filter_shape, stride, padding, dilation=(1, 1), pads=None):
@@ -40,8 +42,8 @@ def dilated_gradients(names, x, w, dy, attrs):
     dx = raw.Conv2DBackpropInput(input_sizes=x.shape, filter=wide, out_backprop=dy, **plain).numpy()
     dw = raw.Conv2DBackpropFilter(input=x, filter_sizes=wide.shape, out_backprop=dy, **plain).numpy()
     dw = dw[::d[0], ::d[1]]
-    cases.write(names[0], dict(input_sizes=vector(x.shape), filter=w, out_backprop=dy, **attrs), [dx])
-    cases.write(names[1], dict(input=x, filter_sizes=vector(w.shape), out_backprop=dy, **attrs), [dw])
+    case(names[0], expected=dx, input_sizes=vector(x.shape), filter=w, out_backprop=dy, **attrs)
+    case(names[1], expected=dw, input=x, filter_sizes=vector(w.shape), out_backprop=dy, **attrs)
 
 
 for one in ("Conv2D", "DepthwiseConv2dNative"):
@@ -104,7 +106,8 @@ pools((1, 1, 1, 17), (3, 3), (1, 1), "SAME")
 pools((1, 4, 4, 1), (3, 3), (1, 1), "SAME", values=np.ones((1, 4, 4, 1), np.float32))
 pools((1, 4, 5, 2), (3, 3), (2, 2), "EXPLICIT", pads=(1, 2, 0, 1), values=-1 - eighths(1, 4, 5, 2, low=0))
 x = random.integers(-9, 10, (1, 3, 3, 2)).astype(np.int32)
-case("MaxPool", input=x, ksize=[1, 2, 2, 1], strides=[1, 1, 1, 1], padding="SAME")
+attrs = dict(ksize=[1, 2, 2, 1], strides=[1, 1, 1, 1], padding="SAME")
+case("MaxPool", expected=raw.MaxPool(input=tf.constant(x), **attrs), input=x, **attrs)
 x = eighths(0, 4, 4, 2)
 case("MaxPool", input=x, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="SAME")
 case("AvgPool", value=x, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="SAME")
