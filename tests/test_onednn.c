@@ -1,110 +1,15 @@
 /* test_onednn.c - the oneDNN kernel rows against loops that spell the definition out. */
-#include "testing.h"
+#include "kernel_testing.h"
 
-#include "base/memory.h"
 #include "device/cpu/onednn.h"
-#include "device/device.h"
 #include "tensor/window.h"
 
-static tw_devices *devices;
-
-static int open_devices(void **state)
-{
-    (void)state;
-    tw_error error;
-    return tw_devices_create(&(tw_device_options){.cpu_threads = 2, .no_gpus = true}, &devices, &error);
-}
-
-static int close_devices(void **state)
-{
-    (void)state;
-    tw_devices_destroy(devices);
-    return 0;
-}
-
-/* ---- running one kernel ------------------------------------------------------------------------------------ */
-
-typedef struct value {
-    twi_operand operand;
-    void *data;
-} value;
-
-static value make(tw_dtype dtype, tw_shape shape)
-{
-    value v = {.operand = {.dtype = dtype, .shape = shape, .elements = tw_shape_elements(shape)}};
-    v.operand.bytes = (size_t)v.operand.elements * tw_dtype_size(dtype);
-    v.data = twi_alloc_aligned(v.operand.bytes, 64);
-    assert_non_null(v.data);
-    return v;
-}
-
-static void put(value *v, int64_t i, float x)
-{
-    if (v->operand.dtype == TW_BFLOAT16)
-        ((uint16_t *)v->data)[i] = tw_float_to_bfloat16(x);
-    else
-        ((float *)v->data)[i] = x;
-}
-
-static float get(const value *v, int64_t i)
-{
-    return v->operand.dtype == TW_BFLOAT16 ? tw_bfloat16_to_float(((uint16_t *)v->data)[i]) : ((float *)v->data)[i];
-}
-
-/* Small multiples of 1/8 in [-1, 1): exact in every type. */
-static value filled(tw_dtype dtype, tw_shape shape, unsigned seed)
-{
-    value v = make(dtype, shape);
-    for (int64_t i = 0; i < v.operand.elements; i++) {
-        seed = seed * 1664525 + 1013904223;
-        put(&v, i, (float)((int)(seed >> 28) - 8) / 8);
-    }
-    return v;
-}
-
-static void drop(value *v)
-{
-    twi_free_aligned(v->data);
-}
-
-#define MOST 4
-
-/* Prepares `op` for the device's fastest kernel that is called `name`, runs it and releases it. */
+/* Runs `op`, which must fall to the kernel called `name`. */
 static tw_status run(const char *op, const char *name, const tw_attr *attrs, int num_attrs, value *inputs,
                      int num_inputs, value *outputs, int num_outputs, tw_error *error)
 {
-    twi_operand in[MOST], out[MOST];
-    const void *from[MOST];
-    void *to[MOST];
-    const twi_kernel *kernel;
-    twi_attrs list = {(twi_attr *)attrs, num_attrs};
-    twi_device *device = devices->items[0];
-    for (int i = 0; i < num_inputs; i++)
-        in[i] = inputs[i].operand, from[i] = inputs[i].data;
-    for (int i = 0; i < num_outputs; i++)
-        out[i] = outputs[i].operand, to[i] = outputs[i].data;
-    twi_prepare p = {.op = op, .node = "n", .attrs = &list, .num_inputs = num_inputs, .num_outputs = num_outputs,
-                     .inputs = in, .outputs = out, .device = device, .threads = device->threads, .error = error};
-    tw_status status = twi_device_prepare(device, &p, false, &kernel);
-    if (status != TW_OK)
-        return status;
-    assert_string_equal(kernel->name, name);
-    void *workspace = twi_alloc_aligned(p.workspace + 1, 64);
-    status = kernel->run(&(twi_run){.state = p.state, .inputs = from, .outputs = to, .workspace = workspace,
-                                    .input_operands = in, .output_operands = out, .num_inputs = num_inputs,
-                                    .num_outputs = num_outputs, .threads = device->threads, .node = "n",
-                                    .error = error});
-    kernel->release(p.state);
-    twi_free_aligned(workspace);
-    return status;
-}
-
-static void assert_near(const value *found, const value *expected)
-{
-    double tolerance = found->operand.dtype == TW_BFLOAT16 ? 0.01 : 1e-5;
-    for (int64_t i = 0; i < found->operand.elements; i++)
-        if (!(fabs(get(found, i) - get(expected, i)) <= tolerance * fmax(1, fabs(get(expected, i)))))
-            fail_msg("element %lld: %g, expected %g", (long long)i, get(found, i), get(expected, i));
+    kernel_call k = {op, name, 2, attrs, num_attrs, inputs, num_inputs, outputs, num_outputs};
+    return call(&k, error);
 }
 
 /* ---- convolutions ------------------------------------------------------------------------------------------ */

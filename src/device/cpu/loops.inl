@@ -1,0 +1,346 @@
+/* loops.inl - the loops of loops.h over rows, pixels and images; built once a vector unit.
+ * The including file says how wide vectors are (TWI_VECTOR_BYTES), what to call the table (TWI_LOOPS) and its name
+ * (TWI_LOOPS_NAME), and sets the target of the compiler. */
+#include "device/cpu/rows.h"
+
+/* Calls a loop with the form as a constant, so that no choice is left inside. */
+#define WITH_FORM(form, loop, ...) ((form) == TWI_BFLOATS ? loop(TWI_BFLOATS, __VA_ARGS__) : loop(TWI_FLOATS, __VA_ARGS__))
+
+static inline int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline const void *bytes_on(const void *p, size_t bytes)
+{
+    return (const char *)p + bytes;
+}
+
+/* ---- element by element ------------------------------------------------------------------------------------ */
+
+/* A ReLU hands NaN on; its gradient passes where the ReLU's input, or its output, is positive. */
+static inline TWI_INLINE void relu_some(twi_form form, bool gradient, const twi_elements_job *j, int64_t i, int count)
+{
+    twi_floats a = twi_load_some(form, j->a, i, count);
+    twi_ints pass = gradient ? twi_load_some(form, j->b, i, count) > 0 : ~(a <= 0);
+    twi_store_some(form, j->out, i, twi_keep(pass, a), count);
+}
+
+static inline TWI_INLINE void relu_range(twi_form form, bool gradient, const twi_elements_job *j, int64_t first,
+                                         int64_t last)
+{
+    int64_t i = first * TWI_CHUNK, end = smaller(last * TWI_CHUNK, j->elements);
+    for (; i + TWI_LANES <= end; i += TWI_LANES)
+        relu_some(form, gradient, j, i, TWI_LANES);
+    if (i < end)
+        relu_some(form, gradient, j, i, (int)(end - i));
+}
+
+static void relu(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_elements_job *j = job;
+    (void)thread;
+    WITH_FORM(j->form, relu_range, false, j, first, last);
+}
+
+static void relu_gradient(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_elements_job *j = job;
+    (void)thread;
+    WITH_FORM(j->form, relu_range, true, j, first, last);
+}
+
+static inline TWI_INLINE void descend_some(float rate, float *var, const float *delta, int64_t i, int count)
+{
+    twi_floats step = rate * twi_load_some(TWI_FLOATS, delta, i, count);
+    twi_store_some(TWI_FLOATS, var, i, twi_load_some(TWI_FLOATS, var, i, count) - step, count);
+}
+
+static void descend(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_descent_job *j = job;
+    (void)thread;
+    for (int v = 0; v < j->count; v++) {
+        int64_t begin = first - j->first_chunk[v], end = last - j->first_chunk[v];
+        int64_t i = begin < 0 ? 0 : begin * TWI_CHUNK;
+        end = end < 0 ? 0 : smaller(end * TWI_CHUNK, j->elements[v]);
+        for (; i + TWI_LANES <= end; i += TWI_LANES)
+            descend_some(j->rate, (float *)j->vars[v], j->deltas[v], i, TWI_LANES);
+        if (i < end)
+            descend_some(j->rate, (float *)j->vars[v], j->deltas[v], i, (int)(end - i));
+    }
+}
+
+/* ---- biases ------------------------------------------------------------------------------------------------ */
+
+static inline TWI_INLINE void add_bias_range(twi_form form, const twi_bias_job *j, int64_t first, int64_t last)
+{
+    for (int64_t row = first; row < last; row++) {
+        int64_t c = 0, at = row * j->channels;
+        for (; c + TWI_LANES <= j->channels; c += TWI_LANES)
+            twi_store(form, j->out, at + c, twi_load(form, j->values, at + c) + twi_load(form, j->bias, c));
+        if (c < j->channels) {
+            int left = (int)(j->channels - c);
+            twi_floats sum = twi_load_some(form, j->values, at + c, left) + twi_load_some(form, j->bias, c, left);
+            twi_store_some(form, j->out, at + c, sum, left);
+        }
+    }
+}
+
+static void add_bias(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_bias_job *j = job;
+    (void)thread;
+    WITH_FORM(j->form, add_bias_range, j, first, last);
+}
+
+/* Four vectors of channels together: a row is a whole cache line and more. */
+enum { TOGETHER = 4 };
+
+static inline TWI_INLINE void sum_rows_some(twi_form form, const twi_bias_job *j, int64_t begin, int64_t end, int64_t c,
+                                            int vectors, int count, float *sums)
+{
+    twi_floats sum[TOGETHER] = {0};
+    for (int64_t row = begin; row < end; row++)
+        for (int v = 0; v < vectors; v++)
+            sum[v] += twi_load_some(form, j->values, row * j->channels + c + v * TWI_LANES, count);
+    for (int v = 0; v < vectors; v++)
+        twi_store_some(TWI_FLOATS, sums, c + v * TWI_LANES, sum[v], count);
+}
+
+static inline TWI_INLINE void sum_rows_range(twi_form form, const twi_bias_job *j, int64_t first, int64_t last)
+{
+    for (int64_t k = first; k < last; k++) {
+        int64_t c = 0, begin = k * j->chunk, end = smaller(begin + j->chunk, j->rows);
+        float *sums = j->sums + k * j->channels;
+        for (; c + TOGETHER * TWI_LANES <= j->channels; c += TOGETHER * TWI_LANES)
+            sum_rows_some(form, j, begin, end, c, TOGETHER, TWI_LANES, sums);
+        for (; c + TWI_LANES <= j->channels; c += TWI_LANES)
+            sum_rows_some(form, j, begin, end, c, 1, TWI_LANES, sums);
+        if (c < j->channels)
+            sum_rows_some(form, j, begin, end, c, 1, (int)(j->channels - c), sums);
+    }
+}
+
+static void sum_rows(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_bias_job *j = job;
+    (void)thread;
+    WITH_FORM(j->form, sum_rows_range, j, first, last);
+}
+
+/* ---- images ------------------------------------------------------------------------------------------------ */
+
+/* Bytes of so many pixels. */
+static inline TWI_INLINE size_t pixel_bytes(twi_form form, int64_t channels, int64_t pixels)
+{
+    return (size_t)(pixels * channels) * twi_form_bytes(form);
+}
+
+/* A thread's scratch for the normalization, ready for use. */
+static inline TWI_INLINE float *lrn_scratch(const twi_image_job *j, int thread)
+{
+    float *scratch = (float *)(j->workspace + (size_t)thread * j->scratch);
+    memset(scratch, 0, j->lrn_scratch);
+    return scratch;
+}
+
+static inline TWI_INLINE void *image_scratch(const twi_image_job *j, int thread)
+{
+    return j->workspace + (size_t)thread * j->scratch + j->lrn_scratch;
+}
+
+static inline TWI_INLINE void normalize(twi_form form, twi_form out, const twi_lrn *l, int64_t pixels,
+                                        const void *x, void *y, float *scratch)
+{
+    for (; pixels > 0; pixels -= TWI_LRN_PIXELS) {
+        twi_lrn_pixels(form, out, l, smaller(pixels, TWI_LRN_PIXELS), x, y, scratch);
+        x = bytes_on(x, pixel_bytes(form, l->channels, TWI_LRN_PIXELS));
+        y = (char *)y + pixel_bytes(out, l->channels, TWI_LRN_PIXELS);
+    }
+}
+
+static inline TWI_INLINE void normalize_gradient(twi_form in, twi_form form, twi_form out, const twi_lrn *l, bool relu,
+                                                 int64_t pixels, const void *dy, const void *x, void *dx,
+                                                 float *scratch)
+{
+    for (; pixels > 0; pixels -= TWI_LRN_PIXELS) {
+        twi_lrn_gradient_pixels(in, form, out, l, relu, smaller(pixels, TWI_LRN_PIXELS), dy, x, dx, scratch);
+        dy = bytes_on(dy, pixel_bytes(in, l->channels, TWI_LRN_PIXELS));
+        x = bytes_on(x, pixel_bytes(form, l->channels, TWI_LRN_PIXELS));
+        dx = (char *)dx + pixel_bytes(out, l->channels, TWI_LRN_PIXELS);
+    }
+}
+
+/* Output row i of all: its image, its place. */
+static inline TWI_INLINE const void *image_of_row(twi_form form, const twi_image_job *j, int64_t i)
+{
+    const twi_pool *p = &j->pool;
+    return bytes_on(j->input, pixel_bytes(form, p->channels, i / p->out_height * p->height * p->width));
+}
+
+static inline TWI_INLINE void max_pool_range(twi_form form, const twi_image_job *j, int64_t first, int64_t last)
+{
+    const twi_pool *p = &j->pool;
+    size_t row = pixel_bytes(form, p->channels, p->out_width);
+    for (int64_t i = first; i < last; i++)
+        twi_max_row(form, form, p, image_of_row(form, j, i), i % p->out_height, (char *)j->output + (size_t)i * row,
+                    NULL);
+}
+
+static void max_pool(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_image_job *j = job;
+    (void)thread;
+    WITH_FORM(j->form, max_pool_range, j, first, last);
+}
+
+/* Gradients of one image's rows from the windows' argmax. */
+static inline TWI_INLINE void spread(twi_form from, twi_form to, const twi_pool *p, const void *gradient,
+                                     const uint8_t *argmax, void *image)
+{
+    for (int64_t y = 0; y < p->height; y++)
+        twi_spread_row(from, to, p, gradient, argmax, y,
+                       (char *)image + pixel_bytes(to, p->channels, y * p->width));
+}
+
+/* Finds the maxima again: the op gets none from forward. */
+static inline TWI_INLINE void max_pool_gradient_range(twi_form form, const twi_image_job *j, int64_t first,
+                                                      int64_t last, int thread)
+{
+    const twi_pool *p = &j->pool;
+    size_t image = pixel_bytes(form, p->channels, p->height * p->width);
+    size_t pooled = pixel_bytes(form, p->channels, p->out_height * p->out_width);
+    uint8_t *argmax = image_scratch(j, thread);
+    for (int64_t n = first; n < last; n++) {
+        for (int64_t oy = 0; oy < p->out_height; oy++)
+            twi_max_row(form, form, p, bytes_on(j->input, (size_t)n * image), oy, NULL,
+                        argmax + oy * p->out_width * p->channels);
+        spread(form, form, p, bytes_on(j->gradient, (size_t)n * pooled), argmax, (char *)j->output + (size_t)n * image);
+    }
+}
+
+static void max_pool_gradient(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_image_job *j = job;
+    WITH_FORM(j->form, max_pool_gradient_range, j, first, last, thread);
+}
+
+static inline TWI_INLINE void lrn_range(twi_form form, const twi_image_job *j, int64_t first, int64_t last,
+                                        float *scratch)
+{
+    int64_t begin = first * TWI_LRN_PIXELS, pixels = smaller(last * TWI_LRN_PIXELS, j->pixels) - begin;
+    size_t at = pixel_bytes(form, j->lrn.channels, begin);
+    if (j->gradient)
+        normalize_gradient(form, form, form, &j->lrn, false, pixels, bytes_on(j->gradient, at), bytes_on(j->input, at),
+                           (char *)j->output + at, scratch);
+    else
+        normalize(form, form, &j->lrn, pixels, bytes_on(j->input, at), (char *)j->output + at, scratch);
+}
+
+static void lrn(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_image_job *j = job;
+    WITH_FORM(j->form, lrn_range, j, first, last, lrn_scratch(j, thread));
+}
+
+/* ---- a pool, then normalization ---------------------------------------------------------------------------- */
+
+static inline TWI_INLINE void pool_lrn_range(twi_form form, const twi_image_job *j, int64_t first, int64_t last,
+                                             float *scratch)
+{
+    const twi_pool *p = &j->pool;
+    size_t row = pixel_bytes(form, p->channels, p->out_width);
+    for (int64_t i = first; i < last; i++) {
+        char *pooled = (char *)j->pooled + (size_t)i * row;
+        twi_max_row(form, form, p, image_of_row(form, j, i), i % p->out_height, pooled,
+                    j->argmax_out + i * p->out_width * p->channels);
+        normalize(form, form, &j->lrn, p->out_width, pooled, (char *)j->output + (size_t)i * row, scratch);
+    }
+}
+
+static void pool_lrn(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_image_job *j = job;
+    WITH_FORM(j->form, pool_lrn_range, j, first, last, lrn_scratch(j, thread));
+}
+
+/* The gradient of the pooled image goes to scratch, from there to the cells. */
+static inline TWI_INLINE void pool_lrn_gradient_range(twi_form form, const twi_image_job *j, int64_t first,
+                                                      int64_t last, float *scratch, void *between)
+{
+    const twi_pool *p = &j->pool;
+    int64_t pixels = p->out_height * p->out_width;
+    size_t pooled = pixel_bytes(form, p->channels, pixels);
+    size_t image = pixel_bytes(form, p->channels, p->height * p->width);
+    for (int64_t n = first; n < last; n++) {
+        normalize_gradient(form, form, TWI_FLOATS, &j->lrn, j->relu, pixels, bytes_on(j->gradient, (size_t)n * pooled),
+                           bytes_on(j->input, (size_t)n * pooled), between, scratch);
+        spread(TWI_FLOATS, form, p, between, j->argmax + n * pixels * p->channels, (char *)j->output + (size_t)n * image);
+    }
+}
+
+static void pool_lrn_gradient(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_image_job *j = job;
+    WITH_FORM(j->form, pool_lrn_gradient_range, j, first, last, lrn_scratch(j, thread), image_scratch(j, thread));
+}
+
+/* ---- normalization, then a pool ---------------------------------------------------------------------------- */
+
+static inline TWI_INLINE void lrn_pool_range(twi_form form, const twi_image_job *j, int64_t first, int64_t last,
+                                             float *scratch, void *between)
+{
+    const twi_pool *p = &j->pool;
+    size_t image = pixel_bytes(form, p->channels, p->height * p->width);
+    size_t row = pixel_bytes(form, p->channels, p->out_width);
+    for (int64_t n = first; n < last; n++) {
+        normalize(form, TWI_FLOATS, &j->lrn, p->height * p->width, bytes_on(j->input, (size_t)n * image), between,
+                  scratch);
+        for (int64_t i = n * p->out_height; i < (n + 1) * p->out_height; i++)
+            twi_max_row(TWI_FLOATS, form, p, between, i % p->out_height, (char *)j->output + (size_t)i * row,
+                        j->argmax_out + i * p->out_width * p->channels);
+    }
+}
+
+static void lrn_pool(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_image_job *j = job;
+    WITH_FORM(j->form, lrn_pool_range, j, first, last, lrn_scratch(j, thread), image_scratch(j, thread));
+}
+
+static inline TWI_INLINE void lrn_pool_gradient_range(twi_form form, const twi_image_job *j, int64_t first,
+                                                      int64_t last, float *scratch, void *between)
+{
+    const twi_pool *p = &j->pool;
+    int64_t pixels = p->height * p->width, pooled = p->out_height * p->out_width;
+    size_t image = pixel_bytes(form, p->channels, pixels), out_image = pixel_bytes(form, p->channels, pooled);
+    for (int64_t n = first; n < last; n++) {
+        spread(form, TWI_FLOATS, p, bytes_on(j->gradient, (size_t)n * out_image), j->argmax + n * pooled * p->channels,
+               between);
+        normalize_gradient(TWI_FLOATS, form, form, &j->lrn, j->relu, pixels, between,
+                           bytes_on(j->input, (size_t)n * image), (char *)j->output + (size_t)n * image, scratch);
+    }
+}
+
+static void lrn_pool_gradient(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_image_job *j = job;
+    WITH_FORM(j->form, lrn_pool_gradient_range, j, first, last, lrn_scratch(j, thread), image_scratch(j, thread));
+}
+
+const twi_loops TWI_LOOPS = {
+    .name = TWI_LOOPS_NAME,
+    .relu = relu,
+    .relu_gradient = relu_gradient,
+    .descend = descend,
+    .add_bias = add_bias,
+    .sum_rows = sum_rows,
+    .max_pool = max_pool,
+    .max_pool_gradient = max_pool_gradient,
+    .lrn = lrn,
+    .pool_lrn = pool_lrn,
+    .pool_lrn_gradient = pool_lrn_gradient,
+    .lrn_pool = lrn_pool,
+    .lrn_pool_gradient = lrn_pool_gradient,
+};

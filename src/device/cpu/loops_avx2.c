@@ -1,0 +1,14 @@
+/* loops_avx2.c - the loops for AVX2. */
+#include "device/cpu/loops.h"
+
+#ifdef __x86_64__
+#include <immintrin.h>
+#include <math.h>
+#include <string.h>
+
+#pragma GCC target("avx2")
+#define TWI_VECTOR_BYTES 32
+#define TWI_LOOPS twi_loops_avx2
+#define TWI_LOOPS_NAME "avx2"
+#include "device/cpu/loops.inl"
+#endif

@@ -1,0 +1,14 @@
+/* loops_avx512.c - the loops for AVX-512. */
+#include "device/cpu/loops.h"
+
+#ifdef __x86_64__
+#include <immintrin.h>
+#include <math.h>
+#include <string.h>
+
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl")
+#define TWI_VECTOR_BYTES 64
+#define TWI_LOOPS twi_loops_avx512
+#define TWI_LOOPS_NAME "avx512"
+#include "device/cpu/loops.inl"
+#endif

@@ -1,0 +1,185 @@
+/* vector_nn.c - activations, biases, max pools and local response normalization on our own loops (rows "vector").
+ * Lives here:  one op a kernel, on float and bfloat16, images NHWC.
+ * Never here:  the loops (loops.inl), fused ops (tails.c), other types and layouts (the plain kernels). */
+#include "base/memory.h"
+#include "device/cpu/loops.h"
+#include "device/kernel.h"
+
+#include <string.h>
+
+#define TYPES (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16))
+
+/* ---- element by element ------------------------------------------------------------------------------------ */
+
+/* Relu (features), ReluGrad (gradients, features) */
+static tw_status relu_prepare(twi_prepare *p)
+{
+    p->can_overwrite[0] = true;
+    p->can_overwrite[1] = p->num_inputs > 1;
+    return TW_OK;
+}
+
+static tw_status relu_run(const twi_run *r)
+{
+    const twi_loops *loops = twi_loops_best();
+    bool gradient = r->num_inputs > 1;
+    twi_elements_job job = {twi_form_of(r->output_operands[0].dtype), r->inputs[0], gradient ? r->inputs[1] : NULL,
+                            r->outputs[0], r->output_operands[0].elements};
+    twi_team_run(r->threads, gradient ? loops->relu_gradient : loops->relu, &job,
+                 (job.elements + TWI_CHUNK - 1) / TWI_CHUNK);
+    return TW_OK;
+}
+
+/* ---- biases ------------------------------------------------------------------------------------------------ */
+
+static bool has_channels_last(const twi_prepare *p)
+{
+    return strcmp(twi_attr_string(p->attrs, "data_format", "NHWC"), "NHWC") == 0 && p->inputs[0].shape.rank > 0 &&
+           p->inputs[0].elements > 0;
+}
+
+/* BiasAdd (value, bias) */
+static tw_status bias_prepare(twi_prepare *p)
+{
+    p->can_overwrite[0] = true;
+    return has_channels_last(p) ? TW_OK : TW_UNIMPLEMENTED;
+}
+
+static tw_status bias_run(const twi_run *r)
+{
+    int64_t elements = r->input_operands[0].elements, channels = r->input_operands[1].elements;
+    twi_bias_job job = {.form = twi_form_of(r->input_operands[0].dtype), .values = r->inputs[0], .bias = r->inputs[1],
+                        .out = r->outputs[0], .rows = elements / channels, .channels = channels};
+    twi_team_run(elements > TWI_CHUNK ? r->threads : 1, twi_loops_best()->add_bias, &job, job.rows);
+    return TW_OK;
+}
+
+/* Chunks of rows are summed each alone, then the chunks in order. Their number depends on the shape only, never on the
+ * team, and so do the bits. */
+static int64_t rows_of_chunk(int64_t rows)
+{
+    int64_t chunk = (rows + 63) / 64;
+    return chunk < 64 ? 64 : chunk;
+}
+
+/* BiasAddGrad (out_backprop) */
+static tw_status bias_gradient_prepare(twi_prepare *p)
+{
+    if (!has_channels_last(p))
+        return TW_UNIMPLEMENTED;
+    int64_t channels = p->outputs[0].elements, rows = p->inputs[0].elements / channels, chunk = rows_of_chunk(rows);
+    p->workspace = (size_t)((rows + chunk - 1) / chunk * channels) * sizeof(float);
+    return TW_OK;
+}
+
+static tw_status bias_gradient_run(const twi_run *r)
+{
+    int64_t elements = r->input_operands[0].elements, channels = r->output_operands[0].elements;
+    twi_bias_job job = {.form = twi_form_of(r->input_operands[0].dtype), .values = r->inputs[0], .sums = r->workspace,
+                        .rows = elements / channels, .channels = channels};
+    job.chunk = rows_of_chunk(job.rows);
+    int64_t chunks = (job.rows + job.chunk - 1) / job.chunk;
+    twi_team_run(elements > TWI_CHUNK ? r->threads : 1, twi_loops_best()->sum_rows, &job, chunks);
+    for (int64_t c = 0; c < channels; c++) {
+        float sum = 0;
+        for (int64_t k = 0; k < chunks; k++)
+            sum += job.sums[k * channels + c];
+        if (job.form == TWI_BFLOATS)
+            ((uint16_t *)r->outputs[0])[c] = tw_float_to_bfloat16(sum);
+        else
+            ((float *)r->outputs[0])[c] = sum;
+    }
+    return TW_OK;
+}
+
+/* ---- images ------------------------------------------------------------------------------------------------ */
+
+static tw_status keep(twi_prepare *p, const twi_image_job *job)
+{
+    twi_image_job *state = twi_alloc(sizeof *state);
+    if (!state)
+        return twi_fail_memory(p->error, p->node);
+    *state = *job;
+    p->state = state;
+    p->workspace = job->scratch * (size_t)p->threads;
+    return TW_OK;
+}
+
+/* MaxPool (input), MaxPoolGrad (orig_input, orig_output, grad) */
+static tw_status pool_prepare(twi_prepare *p)
+{
+    twi_window w;
+    const twi_operand *image = &p->inputs[0];
+    bool gradient = p->num_inputs > 1;
+    tw_status status = twi_window_lay(p->attrs, image->shape, NULL, &w, p->error);
+    if (status != TW_OK)
+        return status;
+    if (w.channel_axis != 3 || image->elements == 0 || p->outputs[0].elements == 0)
+        return TW_UNIMPLEMENTED;
+    twi_image_job job = {.form = twi_form_of(image->dtype), .pool = twi_pool_of(&w, image->shape.dims[3])};
+    job.pixels = image->shape.dims[0] * (gradient ? 1 : w.output[0]); /* items */
+    if (gradient && w.size[0] * w.size[1] > TWI_MOST_CELLS)
+        return TW_UNIMPLEMENTED;
+    if (gradient)
+        job.scratch = (size_t)(w.output[0] * w.output[1] * job.pool.channels + 63) / 64 * 64;
+    return keep(p, &job);
+}
+
+static tw_status pool_run(const twi_run *r)
+{
+    twi_image_job job = *(const twi_image_job *)r->state;
+    job.input = r->inputs[0];
+    job.output = r->outputs[0];
+    twi_team_run(r->threads, twi_loops_best()->max_pool, &job, job.pixels);
+    return TW_OK;
+}
+
+static tw_status pool_gradient_run(const twi_run *r)
+{
+    twi_image_job job = *(const twi_image_job *)r->state;
+    job.input = r->inputs[0];
+    job.gradient = r->inputs[2];
+    job.output = r->outputs[0];
+    job.workspace = r->workspace;
+    twi_team_run(r->threads, twi_loops_best()->max_pool_gradient, &job, job.pixels);
+    return TW_OK;
+}
+
+/* LRN (input), LRNGrad (input_grads, input_image, output_image) */
+static tw_status lrn_prepare(twi_prepare *p)
+{
+    const twi_operand *x = &p->inputs[p->num_inputs > 1];
+    if (x->shape.rank < 1 || x->elements == 0)
+        return TW_UNIMPLEMENTED;
+    int64_t channels = x->shape.dims[x->shape.rank - 1];
+    twi_image_job job = {.form = twi_form_of(x->dtype), .lrn = twi_lrn_of(p->attrs, channels),
+                         .pixels = x->elements / channels};
+    if (!twi_lrn_fits(&job.lrn))
+        return TW_UNIMPLEMENTED;
+    job.scratch = job.lrn_scratch = twi_lrn_scratch(&job.lrn);
+    return keep(p, &job);
+}
+
+static tw_status lrn_run(const twi_run *r)
+{
+    bool gradient = r->num_inputs > 1;
+    twi_image_job job = *(const twi_image_job *)r->state;
+    job.input = r->inputs[gradient];
+    job.gradient = gradient ? r->inputs[0] : NULL;
+    job.output = r->outputs[0];
+    job.workspace = r->workspace;
+    twi_team_run(r->threads, twi_loops_best()->lrn, &job, (job.pixels + TWI_LRN_PIXELS - 1) / TWI_LRN_PIXELS);
+    return TW_OK;
+}
+
+const twi_kernel twi_vector_nn_kernels[] = {
+    {"Relu", "vector", TYPES, relu_prepare, relu_run, NULL},
+    {"ReluGrad", "vector", TYPES, relu_prepare, relu_run, NULL},
+    {"BiasAdd", "vector", TYPES, bias_prepare, bias_run, NULL},
+    {"BiasAddGrad", "vector", TYPES, bias_gradient_prepare, bias_gradient_run, NULL},
+    {"MaxPool", "vector", TYPES, pool_prepare, pool_run, twi_free},
+    {"MaxPoolGrad", "vector", TYPES, pool_prepare, pool_gradient_run, twi_free},
+    {"LRN", "vector", TYPES, lrn_prepare, lrn_run, twi_free},
+    {"LRNGrad", "vector", TYPES, lrn_prepare, lrn_run, twi_free},
+    {0},
+};

@@ -1,0 +1,136 @@
+/* fused.c - ops that stand for a chain of others: made by the rewrite "fuse" only, never by builders or files.
+ * Lives here:  signatures and shape rules, and with each row the chain it stands for.
+ * Never here:  finding the chains (rewrite/fuse.c).
+ *
+ * Numerics are those of the chain, up to rounding: nothing between two links is rounded to the narrow type of a tensor
+ * that no longer exists. */
+#include "graph/op.h"
+#include "tensor/window.h"
+
+/* ---- shape rules ------------------------------------------------------------------------------------------- */
+
+static tw_status expect_channels(const twi_inference *c, int input, int64_t channels)
+{
+    char text[128];
+    if (tw_shape_compatible(c->inputs[input], TW_SHAPE(channels)))
+        return TW_OK;
+    return twi_fail(c->error, TW_INVALID_ARGUMENT, "input %d must have shape [%lld], has %s", input,
+                    (long long)channels, tw_shape_text(c->inputs[input], text, sizeof text));
+}
+
+static tw_status conv_shape(twi_inference *c)
+{
+    twi_convolution laid;
+    tw_status status = twi_convolution_lay(c->attrs, false, c->inputs[0], c->inputs[1], TW_UNKNOWN_SHAPE, &laid,
+                                           c->error);
+    if (status != TW_OK)
+        return status;
+    c->outputs[0] = twi_window_output(&laid.window, c->inputs[0], laid.out_channels);
+    return expect_channels(c, 2, laid.out_channels);
+}
+
+static tw_status conv_filter_shape(twi_inference *c)
+{
+    twi_convolution laid;
+    tw_shape filter = twi_shape_of_value(c->input_values[1]);
+    tw_status status = twi_convolution_lay(c->attrs, false, c->inputs[0], filter, c->inputs[2], &laid, c->error);
+    c->outputs[0] = filter;
+    c->outputs[1] = TW_SHAPE(twi_dimension(filter, 3));
+    return status;
+}
+
+static tw_status matmul_shape(twi_inference *c)
+{
+    char text[2][128];
+    tw_shape a = c->inputs[0], b = c->inputs[1];
+    if ((a.rank >= 0 && a.rank != 2) || (b.rank >= 0 && b.rank != 2))
+        return twi_fail(c->error, TW_INVALID_ARGUMENT, "both factors must be matrices, got %s and %s",
+                        tw_shape_text(a, text[0], sizeof text[0]), tw_shape_text(b, text[1], sizeof text[1]));
+    bool turn_a = twi_attr_bool(c->attrs, "transpose_a", false), turn_b = twi_attr_bool(c->attrs, "transpose_b", false);
+    int64_t inner_a = twi_dimension(a, !turn_a), inner_b = twi_dimension(b, turn_b);
+    if (inner_a >= 0 && inner_b >= 0 && inner_a != inner_b)
+        return twi_fail(c->error, TW_INVALID_ARGUMENT, "%s and %s cannot be multiplied",
+                        tw_shape_text(a, text[0], sizeof text[0]), tw_shape_text(b, text[1], sizeof text[1]));
+    c->outputs[0] = TW_SHAPE(twi_dimension(a, turn_a), twi_dimension(b, !turn_b));
+    return expect_channels(c, 2, c->outputs[0].dims[1]);
+}
+
+/* Every output has the pool's shape. */
+static tw_status pooled_shape(twi_inference *c)
+{
+    twi_window w;
+    tw_status status = twi_window_lay(c->attrs, c->inputs[0], NULL, &w, c->error);
+    for (int i = 0; i < c->num_outputs && status == TW_OK; i++)
+        c->outputs[i] = twi_window_output(&w, c->inputs[0], twi_dimension(c->inputs[0], w.channel_axis));
+    return status;
+}
+
+/* Of the image that was pooled: attributes height and width, the rest as in the pooled one. */
+static tw_status unpooled_shape(twi_inference *c)
+{
+    tw_shape pooled = c->inputs[1];
+    c->outputs[0] = TW_SHAPE(twi_dimension(pooled, 0), twi_attr_int(c->attrs, "height", -1),
+                             twi_attr_int(c->attrs, "width", -1), twi_dimension(pooled, 3));
+    return TW_OK;
+}
+
+static tw_status second_input_shape(twi_inference *c)
+{
+    c->outputs[0] = c->inputs[1];
+    return TW_OK;
+}
+
+/* N variables, a scalar, N gradients */
+static tw_status descent_shape(twi_inference *c)
+{
+    char text[2][128];
+    int count = (c->num_inputs - 1) / 2;
+    for (int i = 0; i < count; i++)
+        if (!tw_shape_compatible(c->inputs[i], c->inputs[count + 1 + i]))
+            return twi_fail(c->error, TW_INVALID_ARGUMENT, "variable %d has shape %s, its gradient %s", i,
+                            tw_shape_text(c->inputs[i], text[0], sizeof text[0]),
+                            tw_shape_text(c->inputs[count + 1 + i], text[1], sizeof text[1]));
+    if (!tw_shape_compatible(c->inputs[count], TW_SCALAR))
+        return twi_fail(c->error, TW_INVALID_ARGUMENT, "the rate must be a scalar, has shape %s",
+                        tw_shape_text(c->inputs[count], text[0], sizeof text[0]));
+    return TW_OK;
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------- */
+
+#define FLOATS "T:{half,bfloat16,float}"
+#define CONV                                                                                                           \
+    "strides:ints; padding:{SAME,VALID,EXPLICIT}; explicit_paddings:ints=[]; data_format:{NHWC,NCHW}=NHWC; "           \
+    "dilations:ints=[1,1,1,1]"
+#define POOL                                                                                                           \
+    "ksize:ints; strides:ints; padding:{SAME,VALID}; data_format:{NHWC}=NHWC; depth_radius:int=5; bias:float=1; "      \
+    "alpha:float=1; beta:float=0.5"
+
+const twi_op twi_fused_ops[] = {
+    /* Conv2D, BiasAdd and, with relu, Relu */
+    {"_FusedConv2D", "input:T, filter:T, bias:T", "output:T", FLOATS "; " CONV "; relu:bool=false", conv_shape, NULL,
+     TWI_REWRITTEN},
+    /* Conv2DBackpropFilter and BiasAddGrad of the same gradient; U is T, or the type both were cast to */
+    {"_Conv2DBackpropFilterBias", "input:T, filter_sizes:int32, out_backprop:T", "filter_backprop:U, bias_backprop:U",
+     FLOATS "; U:{half,bfloat16,float}; " CONV, conv_filter_shape, NULL, TWI_REWRITTEN},
+    /* MatMul, BiasAdd and, with relu, Relu */
+    {"_FusedMatMul", "a:T, b:T, bias:T", "product:T",
+     FLOATS "; transpose_a:bool=false; transpose_b:bool=false; relu:bool=false", matmul_shape, NULL, TWI_REWRITTEN},
+
+    /* MaxPool, LRN. Also what the pool gave, and for each window the number, ky * width of the window + kx, of the
+     * first cell that held the maximum. */
+    {"_MaxPoolLRN", "input:T", "output:T, pooled:T, argmax:uint8", FLOATS "; " POOL, pooled_shape, NULL, TWI_REWRITTEN},
+    /* LRNGrad, MaxPoolGrad and, with relu, ReluGrad */
+    {"_MaxPoolLRNGrad", "gradient:T, pooled:T, argmax:uint8", "output:T",
+     FLOATS "; " POOL "; height:int; width:int; relu:bool=false", unpooled_shape, NULL, TWI_REWRITTEN},
+    /* LRN, MaxPool */
+    {"_LRNMaxPool", "input:T", "output:T, argmax:uint8", FLOATS "; " POOL, pooled_shape, NULL, TWI_REWRITTEN},
+    /* MaxPoolGrad, LRNGrad and, with relu, ReluGrad */
+    {"_LRNMaxPoolGrad", "gradient:T, input:T, argmax:uint8", "output:T", FLOATS "; " POOL "; relu:bool=false",
+     second_input_shape, NULL, TWI_REWRITTEN},
+
+    /* ResourceApplyGradientDescent of N variables with one rate */
+    {"_ApplyGradientDescentMany", "vars:N*resource, alpha:T, deltas:N*T", "", "N:int; T:{float}", descent_shape, NULL,
+     TWI_REWRITTEN | TWI_STATEFUL},
+    {0},
+};

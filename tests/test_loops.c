@@ -1,0 +1,300 @@
+/* test_loops.c - the CPU's own vector loops: against the plain kernels, against each other, on any number of threads. */
+#include "kernel_testing.h"
+
+#include "device/cpu/loops.h"
+
+/* ---- kernels against plain ones ---------------------------------------------------------------------------- */
+
+/* Runs an op on the fast kernel and on the plain one; outputs must agree, and one thread must give the bits of three. */
+static void compare(const char *op, const char *kernel, const tw_attr *attrs, int num_attrs, value *inputs,
+                    int num_inputs, value *outputs, int num_outputs)
+{
+    tw_error error = {0};
+    value expected[MOST_VALUES], alone[MOST_VALUES];
+    for (int i = 0; i < num_outputs; i++) {
+        expected[i] = make(outputs[i].operand.dtype, outputs[i].operand.shape);
+        alone[i] = make(outputs[i].operand.dtype, outputs[i].operand.shape);
+    }
+    kernel_call k = {op, kernel, 3, attrs, num_attrs, inputs, num_inputs, outputs, num_outputs};
+    assert_ok(call(&k, &error));
+    k.kernel = "plain";
+    k.outputs = expected;
+    assert_ok(call(&k, &error));
+    k.kernel = kernel;
+    k.outputs = alone;
+    k.threads = 1;
+    assert_ok(call(&k, &error));
+    for (int i = 0; i < num_outputs; i++) {
+        assert_near(&outputs[i], &expected[i]);
+        assert_memory_equal(outputs[i].data, alone[i].data, outputs[i].operand.bytes);
+        drop(&expected[i]);
+        drop(&alone[i]);
+    }
+}
+
+typedef struct tail_case {
+    int64_t n, h, w, c;
+    int64_t size, stride;
+    const char *padding;
+    int64_t radius;
+    float beta;
+} tail_case;
+
+static const tail_case tail_cases[] = {
+    {2, 8, 8, 64, 3, 2, "SAME", 4, 0.75f}, {3, 7, 5, 19, 3, 2, "SAME", 4, 0.75f}, {1, 6, 6, 16, 2, 2, "VALID", 2, 0.5f},
+    {2, 9, 9, 3, 3, 3, "VALID", 5, 1.f},   {1, 5, 5, 40, 3, 1, "SAME", 1, 0.6f},  {1, 7, 7, 5, 2, 3, "SAME", 0, 0.75f},
+};
+
+static void check_tails(const tail_case *t, tw_dtype dtype)
+{
+    tw_error error = {0};
+    int64_t size[] = {1, t->size, t->size, 1}, stride[] = {1, t->stride, t->stride, 1};
+    tw_attr attrs[] = {tw_attr_type("T", dtype), tw_attr_ints("ksize", size, 4), tw_attr_ints("strides", stride, 4),
+                       tw_attr_string("padding", t->padding), tw_attr_int("depth_radius", t->radius),
+                       tw_attr_float("bias", 1), tw_attr_float("alpha", 0.3f), tw_attr_float("beta", t->beta),
+                       tw_attr_bool("relu", true), tw_attr_int("height", t->h), tw_attr_int("width", t->w)};
+    const int num = sizeof attrs / sizeof *attrs;
+    twi_attrs list = {attrs, num};
+    tw_shape image = TW_SHAPE(t->n, t->h, t->w, t->c);
+    twi_window window;
+    assert_ok(twi_window_lay(&list, image, NULL, &window, &error));
+    tw_shape small = twi_window_output(&window, image, t->c);
+
+    value x = filled(dtype, image, 1), dy = filled(dtype, small, 2), dx_given = filled(dtype, image, 3);
+    value y = make(dtype, small), pooled = make(dtype, small), argmax = make(TW_UINT8, small);
+    value normalized = make(dtype, image), dx = make(dtype, image);
+
+    compare("MaxPool", "vector", attrs, num, &x, 1, &pooled, 1);
+    compare("MaxPoolGrad", "vector", attrs, num, (value[]){x, pooled, dy}, 3, &dx, 1);
+    compare("LRN", "vector", attrs, num, &x, 1, &normalized, 1);
+    compare("LRNGrad", "vector", attrs, num, (value[]){dx_given, x, normalized}, 3, &dx, 1);
+
+    compare("_MaxPoolLRN", "fused", attrs, num, &x, 1, (value[]){y, pooled, argmax}, 3);
+    compare("_MaxPoolLRNGrad", "fused", attrs, num, (value[]){dy, pooled, argmax}, 3, &dx, 1);
+    compare("_LRNMaxPool", "fused", attrs, num, &x, 1, (value[]){y, argmax}, 2);
+    compare("_LRNMaxPoolGrad", "fused", attrs, num, (value[]){dy, x, argmax}, 3, &dx, 1);
+
+    value *all[] = {&x, &dy, &dx_given, &y, &pooled, &argmax, &normalized, &dx};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        drop(all[i]);
+}
+
+static void pools_and_normalizations_agree_with_plain_loops(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof tail_cases / sizeof *tail_cases; i++)
+        check_tails(&tail_cases[i], TW_FLOAT32);
+}
+
+static void so_they_do_in_bfloat16(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof tail_cases / sizeof *tail_cases; i++)
+        check_tails(&tail_cases[i], TW_BFLOAT16);
+}
+
+/* The fused ops against the ops they stand for, on the plain kernels of those. */
+static void fused_tails_are_the_chains_they_stand_for(void **state)
+{
+    (void)state;
+    const tail_case *t = &tail_cases[1];
+    tw_error error = {0};
+    int64_t size[] = {1, 3, 3, 1}, stride[] = {1, 2, 2, 1};
+    tw_attr attrs[] = {tw_attr_type("T", TW_FLOAT32), tw_attr_ints("ksize", size, 4), tw_attr_ints("strides", stride, 4),
+                       tw_attr_string("padding", "SAME"), tw_attr_int("depth_radius", t->radius),
+                       tw_attr_float("bias", 1), tw_attr_float("alpha", 0.3f), tw_attr_float("beta", t->beta),
+                       tw_attr_bool("relu", true), tw_attr_int("height", t->h), tw_attr_int("width", t->w)};
+    tw_shape image = TW_SHAPE(t->n, t->h, t->w, t->c), small = TW_SHAPE(t->n, 4, 3, t->c);
+    value before = filled(TW_FLOAT32, image, 1), dy = filled(TW_FLOAT32, small, 2), x = make(TW_FLOAT32, image);
+    value pooled = make(TW_FLOAT32, small), y = make(TW_FLOAT32, small), argmax = make(TW_UINT8, small);
+    value normalized = make(TW_FLOAT32, image), dpooled = make(TW_FLOAT32, small), dnormalized = make(TW_FLOAT32, image);
+    value dx = make(TW_FLOAT32, image), masked = make(TW_FLOAT32, image), got = make(TW_FLOAT32, image);
+    value fused_y[] = {make(TW_FLOAT32, small), make(TW_FLOAT32, small), argmax};
+    value fused_z[] = {make(TW_FLOAT32, small), argmax};
+
+    /* Relu, MaxPool, LRN */
+    assert_ok(call(&(kernel_call){"Relu", "plain", 2, attrs, 11, &before, 1, &x, 1}, &error));
+    assert_ok(call(&(kernel_call){"MaxPool", "plain", 2, attrs, 11, &x, 1, &pooled, 1}, &error));
+    assert_ok(call(&(kernel_call){"LRN", "plain", 2, attrs, 11, &pooled, 1, &y, 1}, &error));
+    assert_ok(call(&(kernel_call){"_MaxPoolLRN", "fused", 2, attrs, 11, &x, 1, fused_y, 3}, &error));
+    assert_near(&fused_y[0], &y);
+    assert_near(&fused_y[1], &pooled);
+    assert_ok(call(&(kernel_call){"LRNGrad", "plain", 2, attrs, 11, (value[]){dy, pooled, y}, 3, &dpooled, 1}, &error));
+    assert_ok(call(&(kernel_call){"MaxPoolGrad", "plain", 2, attrs, 11, (value[]){x, pooled, dpooled}, 3, &dx, 1},
+                   &error));
+    assert_ok(call(&(kernel_call){"ReluGrad", "plain", 2, attrs, 11, (value[]){dx, x}, 2, &masked, 1}, &error));
+    assert_ok(call(&(kernel_call){"_MaxPoolLRNGrad", "fused", 2, attrs, 11, (value[]){dy, pooled, argmax}, 3, &got, 1},
+                   &error));
+    assert_near(&got, &masked);
+
+    /* Relu, LRN, MaxPool */
+    assert_ok(call(&(kernel_call){"LRN", "plain", 2, attrs, 11, &x, 1, &normalized, 1}, &error));
+    assert_ok(call(&(kernel_call){"MaxPool", "plain", 2, attrs, 11, &normalized, 1, &y, 1}, &error));
+    assert_ok(call(&(kernel_call){"_LRNMaxPool", "fused", 2, attrs, 11, &x, 1, fused_z, 2}, &error));
+    assert_near(&fused_z[0], &y);
+    assert_ok(call(&(kernel_call){"MaxPoolGrad", "plain", 2, attrs, 11, (value[]){normalized, y, dy}, 3, &dnormalized, 1},
+                   &error));
+    assert_ok(call(&(kernel_call){"LRNGrad", "plain", 2, attrs, 11, (value[]){dnormalized, x, normalized}, 3, &dx, 1},
+                   &error));
+    assert_ok(call(&(kernel_call){"ReluGrad", "plain", 2, attrs, 11, (value[]){dx, x}, 2, &masked, 1}, &error));
+    assert_ok(call(&(kernel_call){"_LRNMaxPoolGrad", "fused", 2, attrs, 11, (value[]){dy, x, argmax}, 3, &got, 1},
+                   &error));
+    assert_near(&got, &masked);
+
+    value *all[] = {&before, &dy, &x, &pooled, &y, &argmax, &normalized, &dpooled, &dnormalized, &dx, &masked, &got,
+                    &fused_y[0], &fused_y[1], &fused_z[0]};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        drop(all[i]);
+}
+
+static void activations_and_biases_agree_with_plain_loops(void **state)
+{
+    (void)state;
+    static const tw_shape shapes[] = {{2, {50, 64}}, {4, {2, 3, 5, 7}}, {2, {700, 150}}, {2, {1, 1}}, {1, {33}}};
+    for (int d = 0; d < 2; d++)
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+            tw_dtype dtype = d ? TW_BFLOAT16 : TW_FLOAT32;
+            tw_attr attrs[] = {tw_attr_type("T", dtype)};
+            tw_shape channels = {1, {shapes[i].dims[shapes[i].rank - 1]}};
+            value x = filled(dtype, shapes[i], 1), dy = filled(dtype, shapes[i], 2), y = make(dtype, shapes[i]);
+            value bias = filled(dtype, channels, 3), db = make(dtype, channels);
+            put(&x, 0, NAN);
+            compare("ReluGrad", "vector", attrs, 1, (value[]){dy, x}, 2, &y, 1);
+            put(&x, 0, -0.f);
+            compare("Relu", "vector", attrs, 1, &x, 1, &y, 1);
+            if (shapes[i].rank > 1) {
+                compare("BiasAdd", "vector", attrs, 1, (value[]){x, bias}, 2, &y, 1);
+                compare("BiasAddGrad", "vector", attrs, 1, &dy, 1, &db, 1);
+            }
+            drop(&x), drop(&dy), drop(&y), drop(&bias), drop(&db);
+        }
+}
+
+static void fused_convolutions_agree_with_their_links(void **state)
+{
+    (void)state;
+    int64_t ones[] = {1, 1, 1, 1};
+    for (int relu = 0; relu < 2; relu++) {
+        tw_attr attrs[] = {tw_attr_type("T", TW_FLOAT32), tw_attr_ints("strides", ones, 4),
+                           tw_attr_string("padding", "SAME"), tw_attr_bool("relu", relu), tw_attr_type("U", TW_FLOAT32)};
+        value x = filled(TW_FLOAT32, TW_SHAPE(2, 5, 5, 4), 1), f = filled(TW_FLOAT32, TW_SHAPE(3, 3, 4, 6), 2);
+        value bias = filled(TW_FLOAT32, TW_SHAPE(6), 3), y = make(TW_FLOAT32, TW_SHAPE(2, 5, 5, 6));
+        value dy = filled(TW_FLOAT32, TW_SHAPE(2, 5, 5, 6), 4), sizes = make(TW_INT32, TW_SHAPE(4));
+        value gradients[] = {make(TW_FLOAT32, TW_SHAPE(3, 3, 4, 6)), make(TW_FLOAT32, TW_SHAPE(6))};
+        compare("_FusedConv2D", "onednn", attrs, 5, (value[]){x, f, bias}, 3, &y, 1);
+        compare("_Conv2DBackpropFilterBias", "onednn", attrs, 5, (value[]){x, sizes, dy}, 3, gradients, 2);
+        value *all[] = {&x, &f, &bias, &y, &dy, &sizes, &gradients[0], &gradients[1]};
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+            drop(all[i]);
+    }
+}
+
+/* ---- updates ----------------------------------------------------------------------------------------------- */
+
+static void many_variables_descend_as_one_would(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    static const int64_t sizes[] = {20000, 1, 8192, 17, 8193};
+    enum { COUNT = sizeof sizes / sizeof *sizes };
+    value vars[COUNT], deltas[COUNT], inputs[2 * COUNT + 1], before[COUNT];
+    twi_resource resources[COUNT] = {0};
+    twi_operand in[2 * COUNT + 1];
+    const void *from[2 * COUNT + 1];
+    value rate = make(TW_FLOAT32, TW_SCALAR);
+    put(&rate, 0, 0.1f);
+    for (int v = 0; v < COUNT; v++) {
+        vars[v] = filled(TW_FLOAT32, TW_SHAPE(sizes[v]), (unsigned)v);
+        before[v] = filled(TW_FLOAT32, TW_SHAPE(sizes[v]), (unsigned)v);
+        deltas[v] = filled(TW_FLOAT32, TW_SHAPE(sizes[v]), 100 + (unsigned)v);
+        resources[v] = (twi_resource){.dtype = TW_FLOAT32, .shape = TW_SHAPE(sizes[v])};
+        inputs[v] = vars[v];
+        inputs[v].operand.dtype = TW_RESOURCE;
+        inputs[v].operand.resource = &resources[v];
+        inputs[COUNT + 1 + v] = deltas[v];
+    }
+    inputs[COUNT] = rate;
+    for (int i = 0; i < 2 * COUNT + 1; i++)
+        in[i] = inputs[i].operand, from[i] = inputs[i].data;
+    tw_attr attrs[] = {tw_attr_type("T", TW_FLOAT32), tw_attr_int("N", COUNT)};
+    twi_attrs list = {attrs, 2};
+    for (int plain = 0; plain < 2; plain++) {
+        const twi_kernel *kernel;
+        twi_prepare p = {.op = "_ApplyGradientDescentMany", .node = "n", .attrs = &list, .num_inputs = 2 * COUNT + 1,
+                         .inputs = in, .device = devices->items[0], .threads = 3, .error = &error};
+        assert_ok(twi_device_prepare(devices->items[0], &p, plain, &kernel));
+        assert_string_equal(kernel->name, plain ? "plain" : "fused");
+        assert_ok(kernel->run(&(twi_run){.state = p.state, .inputs = from, .input_operands = in,
+                                         .num_inputs = 2 * COUNT + 1, .threads = 3, .node = "n", .error = &error}));
+        if (kernel->release)
+            kernel->release(p.state);
+        for (int v = 0; v < COUNT; v++)
+            for (int64_t i = 0; i < sizes[v]; i++) {
+                float expected = get(&before[v], i) - 0.1f * get(&deltas[v], i);
+                assert_true(get(&vars[v], i) == expected);
+                put(&before[v], i, expected);
+            }
+    }
+    in[0].shape = TW_SHAPE(3);
+    twi_prepare p = {.op = "_ApplyGradientDescentMany", .node = "n", .attrs = &list, .num_inputs = 2 * COUNT + 1,
+                     .inputs = in, .device = devices->items[0], .threads = 3, .error = &error};
+    const twi_kernel *kernel;
+    assert_fails(twi_device_prepare(devices->items[0], &p, false, &kernel), TW_INVALID_ARGUMENT, "[3]");
+    for (int v = 0; v < COUNT; v++)
+        drop(&vars[v]), drop(&before[v]), drop(&deltas[v]);
+    drop(&rate);
+}
+
+/* ---- builds of the loops against each other ---------------------------------------------------------------- */
+
+static void every_build_of_the_loops_gives_the_same_bits(void **state)
+{
+    (void)state;
+    const twi_loops *const *usable = twi_loops_usable();
+    enum { N = 2, H = 9, C = 37 };
+    for (int form = TWI_FLOATS; form <= TWI_BFLOATS; form++) {
+        tw_dtype dtype = form == TWI_BFLOATS ? TW_BFLOAT16 : TW_FLOAT32;
+        value first[4];
+        value x = filled(dtype, TW_SHAPE(N, H, H, C), 1), dy = filled(dtype, TW_SHAPE(N, 5, 5, C), 2);
+        twi_image_job job = {.form = (twi_form)form, .relu = true,
+                             .pool = {H, H, C, 5, 5, {3, 3}, {2, 2}, {1, 1}},
+                             .lrn = {C, 3, 1.f, 0.2f, 0.75f}};
+        job.lrn_scratch = twi_lrn_scratch(&job.lrn);
+        job.scratch = job.lrn_scratch + H * H * C * sizeof(float);
+        value workspace = make(TW_UINT8, TW_SHAPE((int64_t)job.scratch));
+        job.workspace = workspace.data;
+        for (int u = 0; usable[u]; u++) {
+            tw_shape small = TW_SHAPE(N, 5, 5, C);
+            value out[4] = {make(dtype, small), make(dtype, small), make(TW_UINT8, small), make(dtype, TW_SHAPE(N, H, H, C))};
+            job.input = x.data, job.output = out[0].data, job.pooled = out[1].data, job.argmax_out = out[2].data;
+            usable[u]->pool_lrn(&job, 0, N * 5, 0);
+            job.gradient = dy.data, job.input = out[1].data, job.argmax = out[2].data, job.output = out[3].data;
+            usable[u]->pool_lrn_gradient(&job, 0, N, 0);
+            for (int i = 0; i < 4; i++) {
+                if (u == 0) {
+                    first[i] = out[i];
+                    continue;
+                }
+                assert_memory_equal(out[i].data, first[i].data, out[i].operand.bytes);
+                drop(&out[i]);
+            }
+        }
+        for (int i = 0; i < 4; i++)
+            drop(&first[i]);
+        drop(&x), drop(&dy), drop(&workspace);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pools_and_normalizations_agree_with_plain_loops),
+        cmocka_unit_test(so_they_do_in_bfloat16),
+        cmocka_unit_test(fused_tails_are_the_chains_they_stand_for),
+        cmocka_unit_test(activations_and_biases_agree_with_plain_loops),
+        cmocka_unit_test(fused_convolutions_agree_with_their_links),
+        cmocka_unit_test(many_variables_descend_as_one_would),
+        cmocka_unit_test(every_build_of_the_loops_gives_the_same_bits),
+    };
+    return cmocka_run_group_tests(tests, open_devices, close_devices);
+}
