@@ -1,4 +1,5 @@
-/* faulty_files.h - a file system on which the n-th call fails, for tests of everything that writes; and a scratch folder.
+/* faulty_files.h - a file system on which the n-th call fails, for tests of everything that writes; and a scratch
+ * folder.
  *
  *     for (int n = 0;; n++) {
  *         fail_file_call(n, ENOSPC);

@@ -127,12 +127,20 @@ static void checkpoint_of_tensorflow_is_listed_and_read(void **state)
         int64_t i;
         double value; /* of element i */
     } expected[] = {
-        {"a/bfloat16", TW_BFLOAT16, 1, 1, -2.5}, {"a/bool", TW_BOOL, 1, 2, 1},
-        {"conv1/weights", TW_FLOAT32, 3, 23, 11.5}, {"conv1/weights/Momentum", TW_FLOAT32, 3, 0, 0},
-        {"double", TW_FLOAT64, 0, 0, 3.25}, {"empty", TW_FLOAT32, 2, 0, 0},
-        {"global_step", TW_INT64, 0, 0, 1234567890123}, {"half", TW_FLOAT16, 1, 1, 65504},
-        {"int16", TW_INT16, 1, 0, -300}, {"int32", TW_INT32, 2, 1, -8}, {"int8", TW_INT8, 1, 0, -1},
-        {"no_strings", TW_STRING, 1, 0, 0}, {"strings", TW_STRING, 1, 0, 0}, {"uint8", TW_UINT8, 1, 0, 255},
+        {"a/bfloat16", TW_BFLOAT16, 1, 1, -2.5},
+        {"a/bool", TW_BOOL, 1, 2, 1},
+        {"conv1/weights", TW_FLOAT32, 3, 23, 11.5},
+        {"conv1/weights/Momentum", TW_FLOAT32, 3, 0, 0},
+        {"double", TW_FLOAT64, 0, 0, 3.25},
+        {"empty", TW_FLOAT32, 2, 0, 0},
+        {"global_step", TW_INT64, 0, 0, 1234567890123},
+        {"half", TW_FLOAT16, 1, 1, 65504},
+        {"int16", TW_INT16, 1, 0, -300},
+        {"int32", TW_INT32, 2, 1, -8},
+        {"int8", TW_INT8, 1, 0, -1},
+        {"no_strings", TW_STRING, 1, 0, 0},
+        {"strings", TW_STRING, 1, 0, 0},
+        {"uint8", TW_UINT8, 1, 0, 255},
     };
     tw_checkpoint *checkpoint;
     assert_ok(tw_checkpoint_verify(GOLDEN_DIR "/checkpoint", &error));
@@ -277,8 +285,13 @@ static void state_file_may_name_a_checkpoint_elsewhere(void **state)
     assert_ok(tw_checkpoint_latest(folder, path, sizeof path, NULL, &error));
     assert_string_equal(path, GOLDEN_DIR "/checkpoint");
     assert_fails(tw_checkpoint_latest(folder, path, 5, NULL, &error), TW_OUT_OF_RANGE, "5 bytes");
-    static const char *const broken[] = {"", "model_checkpoint_path", "model_checkpoint_path: \"", "model_checkpoint_path: x",
-                                         "model_checkpoint_path: \"a\\", "model_checkpoint_path: \"\"", "\n\n"};
+    static const char *const broken[] = {"",
+                                         "model_checkpoint_path",
+                                         "model_checkpoint_path: \"",
+                                         "model_checkpoint_path: x",
+                                         "model_checkpoint_path: \"a\\",
+                                         "model_checkpoint_path: \"\"",
+                                         "\n\n"};
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
         store(in_folder("checkpoint"), broken[i], strlen(broken[i]));
         assert_fails(tw_checkpoint_latest(folder, path, sizeof path, NULL, &error), TW_NOT_FOUND, folder);
@@ -289,9 +302,10 @@ static void leftovers_of_killed_processes_are_removed_by_the_next_save(void **st
 {
     (void)state;
     static const char *const leftovers[] = {"model.ckpt-5.index.tmp-77", "model.ckpt-5.data-00000-of-00001.tmp-77",
-                                            "checkpoint.tmp-12", "model.ckpt-4.data-00000-of-00001",
-                                            "model.ckpt-4.meta", "model.ckpt-4.replaced.data-00000-of-00001"};
-    static const char *const others[] = {"notes.tmp-1", "model.ckpt.txt", "model.ckpt-old.data", "other-4.data-00000-of-00001"};
+                                            "checkpoint.tmp-12",         "model.ckpt-4.data-00000-of-00001",
+                                            "model.ckpt-4.meta",         "model.ckpt-4.replaced.data-00000-of-00001"};
+    static const char *const others[] = {"notes.tmp-1", "model.ckpt.txt", "model.ckpt-old.data",
+                                         "other-4.data-00000-of-00001"};
     for (size_t i = 0; i < sizeof leftovers / sizeof *leftovers; i++)
         store(in_folder(leftovers[i]), "x", 1);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
@@ -309,7 +323,8 @@ static void impossible_requests_are_refused_by_name(void **state)
 {
     (void)state;
     tw_tensor *one = tw_tensor_float(1), *handle = tw_tensor_create(TW_RESOURCE, TW_SCALAR);
-    tw_named_tensor twice[] = {{"a", one}, {"b", one}, {"a", one}}, nameless[] = {{"", one}}, resource[] = {{"h", handle}};
+    tw_named_tensor twice[] = {{"a", one}, {"b", one}, {"a", one}}, nameless[] = {{"", one}},
+                    resource[] = {{"h", handle}};
     assert_fails(tw_checkpoint_save(folder, "m", 1, twice, 3, 0, &error), TW_INVALID_ARGUMENT, "called 'a'");
     assert_fails(tw_checkpoint_save(folder, "m", 1, nameless, 1, 0, &error), TW_INVALID_ARGUMENT, "empty name");
     assert_fails(tw_checkpoint_save(folder, "m", 1, resource, 1, 0, &error), TW_INVALID_ARGUMENT, "'h' is a resource");

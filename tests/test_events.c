@@ -140,9 +140,13 @@ static void file_begins_with_its_version_which_is_flushed_at_once(void **state)
 static void graphs_restarts_and_summaries_are_kept_as_given(void **state)
 {
     (void)state;
-    static const char graph[] = "\x0a\x07\x0a\x01" "a\x12\x02" "Op";
-    static const char summary[] = "\x0a\x0b\x0a\x04" "loss\x15\0\0\x80\x3e";
-    static const char foreign[] = "\x0a\x07\x0a\x01" "t\x4a\x02\x12\0"; /* with metadata that Tower does not know */
+    static const char graph[] = "\x0a\x07\x0a\x01"
+                                "a\x12\x02"
+                                "Op";
+    static const char summary[] = "\x0a\x0b\x0a\x04"
+                                  "loss\x15\0\0\x80\x3e";
+    static const char foreign[] = "\x0a\x07\x0a\x01"
+                                  "t\x4a\x02\x12\0"; /* with metadata that Tower does not know */
     tw_event_writer *writer;
     assert_ok(tw_event_writer_create(folder, &writer, &error));
     assert_ok(tw_event_writer_add_graph(writer, graph, sizeof graph - 1, &error));
@@ -181,10 +185,11 @@ static void histogram_counts_every_value_once(void **state)
         double inside = 0, below = i ? histogram->bucket_limit[i - 1] : -INFINITY;
         assert_true(below < histogram->bucket_limit[i]);
         for (int k = 0; k < count; k++)
-            inside += numbers[k] >= below &&
-                      (numbers[k] < histogram->bucket_limit[i] || (numbers[k] == DBL_MAX && i + 1 == histogram->n_bucket));
+            inside += numbers[k] >= below && (numbers[k] < histogram->bucket_limit[i] ||
+                                              (numbers[k] == DBL_MAX && i + 1 == histogram->n_bucket));
         assert_true(histogram->bucket[i] == inside);
-        assert_true(i == 0 || histogram->bucket[i] > 0 || histogram->bucket[i - 1] > 0); /* runs of empty ones are joined */
+        assert_true(i == 0 || histogram->bucket[i] > 0 ||
+                    histogram->bucket[i - 1] > 0); /* runs of empty ones are joined */
         total += inside;
     }
     assert_true(total == count && histogram->num == count);
@@ -201,7 +206,8 @@ static void histogram_of_no_numbers_is_refused_by_tag_and_the_log_goes_on(void *
     tw_tensor *tensor = tw_tensor_from(TW_FLOAT32, TW_SHAPE(3), numbers), *text = tw_tensor_string("x", 1);
     tw_event_writer *writer;
     assert_ok(tw_event_writer_create(folder, &writer, &error));
-    assert_fails(tw_event_writer_add_histogram(writer, "w", 0, tensor, &error), TW_INVALID_ARGUMENT, "'w' has a NaN at");
+    assert_fails(tw_event_writer_add_histogram(writer, "w", 0, tensor, &error), TW_INVALID_ARGUMENT,
+                 "'w' has a NaN at");
     ((float *)tw_tensor_data(tensor))[1] = 2;
     assert_fails(tw_event_writer_add_histogram(writer, "w", 0, tensor, &error), TW_INVALID_ARGUMENT, "infinity");
     assert_fails(tw_event_writer_add_histogram(writer, "w", 0, text, &error), TW_INVALID_ARGUMENT, "type string");

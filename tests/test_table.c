@@ -149,8 +149,12 @@ static void blocks_with_right_checksums_and_wrong_contents_are_refused(void **st
     assert_block_refused("\0\1\1\x7fx" END, "not in order"); /* above its key in the index */
     assert_block_refused("\1\1\1bx" END, "does not fit");    /* shares a byte with nothing */
     assert_block_refused("\0\x70\1bx" END, "does not fit");
-    assert_block_refused("\0\1\x70" "bx" END, "does not fit");
-    assert_block_refused("\0\1\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f" "bx" END, "does not fit");
+    assert_block_refused("\0\1\x70"
+                         "bx" END,
+                         "does not fit");
+    assert_block_refused("\0\1\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f"
+                         "bx" END,
+                         "does not fit");
     assert_block_refused("\0\x81\0\1bx" END, "does not fit"); /* a number spelt too long */
     assert_block_refused("", "restarts");
     assert_block_refused("\0\0\0\0", "restarts");
@@ -162,7 +166,8 @@ static void compressed_block_is_expanded(void **state)
 {
     (void)state;
     /* 18 bytes: the literal of 5, a copy of 4 from 5 back, then a literal of 9 */
-    static const char packed[] = "\x12\x10\0\1\1bx\x01\x05\x20" "y\0\0\0\0\1\0\0\0";
+    static const char packed[] = "\x12\x10\0\1\1bx\x01\x05\x20"
+                                 "y\0\0\0\0\1\0\0\0";
     twi_table_builder table;
     int count = 0;
     wrap_block(&table, packed, sizeof packed - 1, 1);
@@ -195,24 +200,42 @@ static void snappy_knows_literals_and_all_three_copies(void **state)
     char *bytes = NULL, packed[80];
     size_t size;
     assert_expands("\x05\x10hello", 7, "hello");
-    assert_expands("\x07\xf0\x06" "literal", 10, "literal");
+    assert_expands("\x07\xf0\x06"
+                   "literal",
+                   10, "literal");
     assert_expands("\x07\xf4\x06\0literal", 11, "literal");
-    assert_expands("\x0a\x04" "ab\x11\x02", 6, "abababab" "ab");     /* copy of 8 over itself */
-    assert_expands("\x06\x08" "abc\x0a\x03\0", 8, "abcabc");          /* two bytes of offset */
-    assert_expands("\x06\x08" "abc\x0b\x03\0\0\0", 10, "abcabc");     /* four */
+    assert_expands("\x0a\x04"
+                   "ab\x11\x02",
+                   6,
+                   "abababab"
+                   "ab"); /* copy of 8 over itself */
+    assert_expands("\x06\x08"
+                   "abc\x0a\x03\0",
+                   8, "abcabc"); /* two bytes of offset */
+    assert_expands("\x06\x08"
+                   "abc\x0b\x03\0\0\0",
+                   10, "abcabc"); /* four */
     static const struct {
         const char *packed;
         size_t size;
     } bad[] = {
         {"", 0},
         {"\x05", 1},
-        {"\x05\x10hell", 6},                 /* ends within a literal */
-        {"\x05\x14hello!", 8},               /* more than it said */
-        {"\x06\x10hello", 7},                /* less than it said */
-        {"\x06\x08" "abc\x0a\x04\0", 8},     /* copies from before the start */
-        {"\x06\x08" "abc\x0a\0\0", 8},       /* offset 0 */
-        {"\x06\x08" "abc\x0b\x03\0\0", 9},   /* offset cut short */
-        {"\x05\xfc\xff\xff\xff\xff" "hello", 11},
+        {"\x05\x10hell", 6},   /* ends within a literal */
+        {"\x05\x14hello!", 8}, /* more than it said */
+        {"\x06\x10hello", 7},  /* less than it said */
+        {"\x06\x08"
+         "abc\x0a\x04\0",
+         8}, /* copies from before the start */
+        {"\x06\x08"
+         "abc\x0a\0\0",
+         8}, /* offset 0 */
+        {"\x06\x08"
+         "abc\x0b\x03\0\0",
+         9}, /* offset cut short */
+        {"\x05\xfc\xff\xff\xff\xff"
+         "hello",
+         11},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         if (twi_snappy_expand(bad[i].packed, bad[i].size, &bytes, &size))

@@ -67,7 +67,8 @@ static void records_of_any_size_come_back_in_order(void **state)
 static void framing_is_tensorflows(void **state)
 {
     (void)state;
-    static const char event[] = "\x09\0\0\0\xc0\x0b\x5a\xd6\x41\x1a\x0d" "brain.Event:2";
+    static const char event[] = "\x09\0\0\0\xc0\x0b\x5a\xd6\x41\x1a\x0d"
+                                "brain.Event:2";
     static const char head[] = "\x18\0\0\0\0\0\0\0\xa3\x7f\x4b\x22", tail[] = "\x4c\xa9\xa4\x64";
     twi_file_writer *file;
     char *bytes;

@@ -50,9 +50,9 @@ TW_API int64_t tw_checkpoint_step(const tw_checkpoint *checkpoint);     /* from 
 /* The tensors, ordered by name (as bytes). */
 TW_API int tw_checkpoint_count(const tw_checkpoint *checkpoint);
 TW_API const char *tw_checkpoint_name(const tw_checkpoint *checkpoint, int i); /* borrowed */
-TW_API tw_dtype tw_checkpoint_dtype(const tw_checkpoint *checkpoint, int i); /* TW_INVALID_DTYPE: one Tower lacks */
-TW_API tw_shape tw_checkpoint_shape(const tw_checkpoint *checkpoint, int i); /* unknown above TW_MAX_RANK */
-TW_API int64_t tw_checkpoint_bytes(const tw_checkpoint *checkpoint, int i);  /* in the data files */
+TW_API tw_dtype tw_checkpoint_dtype(const tw_checkpoint *checkpoint, int i);   /* TW_INVALID_DTYPE: one Tower lacks */
+TW_API tw_shape tw_checkpoint_shape(const tw_checkpoint *checkpoint, int i);   /* unknown above TW_MAX_RANK */
+TW_API int64_t tw_checkpoint_bytes(const tw_checkpoint *checkpoint, int i);    /* in the data files */
 TW_API int tw_checkpoint_find(const tw_checkpoint *checkpoint, const char *name); /* -1 if absent */
 
 /* Reads one tensor and compares it with its checksum. *tensor is yours: tw_tensor_release(). TW_NOT_FOUND for an

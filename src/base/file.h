@@ -27,11 +27,11 @@ const twi_file_calls *twi_files(void);
 
 /* Appending writer; the first error latches and is reported by close. Short writes and EINTR are handled. */
 typedef struct twi_file_writer twi_file_writer;
-tw_status twi_file_create(const char *path, twi_file_writer **writer, tw_error *error); /* truncates */
+tw_status twi_file_create(const char *path, twi_file_writer **writer, tw_error *error);     /* truncates */
 tw_status twi_file_create_new(const char *path, twi_file_writer **writer, tw_error *error); /* TW_ALREADY_EXISTS */
-tw_status twi_file_append(const char *path, twi_file_writer **writer, tw_error *error); /* goes on at the end */
+tw_status twi_file_append(const char *path, twi_file_writer **writer, tw_error *error);     /* goes on at the end */
 void twi_file_write(twi_file_writer *writer, const void *bytes, size_t size);
-tw_status twi_file_flush(twi_file_writer *writer, tw_error *error);                     /* to the kernel */
+tw_status twi_file_flush(twi_file_writer *writer, tw_error *error); /* to the kernel */
 /* Flushes, optionally fsyncs, closes and frees. A failed fsync is final for the file: it is never retried. */
 tw_status twi_file_close(twi_file_writer *writer, bool sync, tw_error *error);
 

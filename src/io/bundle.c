@@ -171,9 +171,9 @@ done:
 
 typedef struct entry {
     const char *name;
-    int32_t number;   /* of its type, as in the file */
-    tw_dtype dtype;   /* TW_INVALID_DTYPE if Tower has no such type */
-    tw_shape shape;   /* TW_UNKNOWN_SHAPE if Tower has no such rank */
+    int32_t number; /* of its type, as in the file */
+    tw_dtype dtype; /* TW_INVALID_DTYPE if Tower has no such type */
+    tw_shape shape; /* TW_UNKNOWN_SHAPE if Tower has no such rank */
     int64_t elements;
     bool partitioned; /* the value lies in parts, under names of their own */
     int shard;
@@ -312,8 +312,8 @@ static tw_status read_entry(void *user, const char *key, size_t key_size, const 
     memcpy(name, key, key_size);
 
     twi_proto_start(&proto, value_size);
-    Twi__BundleEntryProto *stored = twi__bundle_entry_proto__unpack(&proto.allocator, value_size,
-                                                                    (const uint8_t *)value);
+    Twi__BundleEntryProto *stored =
+        twi__bundle_entry_proto__unpack(&proto.allocator, value_size, (const uint8_t *)value);
     if (proto.out_of_memory)
         return twi_fail_memory(error, "opening a checkpoint");
     if (!stored)
@@ -450,8 +450,9 @@ int tw_checkpoint_find(const tw_checkpoint *checkpoint, const char *name)
 static tw_status check_crc(const entry *entry, uint32_t crc, tw_error *error)
 {
     if (entry->crc != twi_crc32c_mask(crc))
-        return twi_fail(error, TW_DATA_LOSS, "tensor '%s' is damaged: its %lld bytes at %lld do not match their checksum",
-                        entry->name, (long long)entry->size, (long long)entry->offset);
+        return twi_fail(error, TW_DATA_LOSS,
+                        "tensor '%s' is damaged: its %lld bytes at %lld do not match their checksum", entry->name,
+                        (long long)entry->size, (long long)entry->offset);
     return TW_OK;
 }
 
@@ -463,8 +464,8 @@ static tw_status read_strings(const entry *entry, const char *bytes, tw_tensor *
     uint32_t crc = 0;
     for (int64_t i = 0; i < entry->elements; i++) {
         if (!twi_get_varint(&at, end, &length) || length > (uint64_t)entry->size - total)
-            return twi_fail(error, TW_DATA_LOSS, "tensor '%s' is damaged: string %lld is longer than all of it", entry->name,
-                            (long long)i);
+            return twi_fail(error, TW_DATA_LOSS, "tensor '%s' is damaged: string %lld is longer than all of it",
+                            entry->name, (long long)i);
         total += length;
         crc = crc_of_length(crc, length);
     }
@@ -518,8 +519,8 @@ done:
 /* What the reader cannot do. `what` for the message: "read", "checked". */
 static tw_status refuse_foreign(const entry *entry, const char *what, tw_error *error)
 {
-    return twi_fail(error, TW_UNIMPLEMENTED, "tensor '%s' cannot be %s: its type is TensorFlow's number %d", entry->name,
-                    what, entry->number);
+    return twi_fail(error, TW_UNIMPLEMENTED, "tensor '%s' cannot be %s: its type is TensorFlow's number %d",
+                    entry->name, what, entry->number);
 }
 
 tw_status tw_checkpoint_read(tw_checkpoint *checkpoint, const char *name, tw_tensor **tensor, tw_error *error)

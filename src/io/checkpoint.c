@@ -325,10 +325,10 @@ tw_status tw_checkpoint_verify(const char *path, tw_error *error)
 typedef struct paths {
     char *directory;
     const char *prefix;
-    twi_text base;                       /* DIRECTORY/PREFIX-STEP */
-    twi_text data, index;                /* the final names, */
-    twi_text new_data, new_index;        /* those while they are written, */
-    twi_text old_data, old_index;        /* and those of a checkpoint that is being replaced */
+    twi_text base;                /* DIRECTORY/PREFIX-STEP */
+    twi_text data, index;         /* the final names, */
+    twi_text new_data, new_index; /* those while they are written, */
+    twi_text old_data, old_index; /* and those of a checkpoint that is being replaced */
 } paths;
 
 static bool make_paths(paths *paths, const char *directory, const char *prefix, int64_t step)
@@ -465,8 +465,10 @@ static int keep_ours(const paths *paths, tw_checkpoint_list *list, int64_t step)
         if (base_size(name, paths->prefix) != strlen(name))
             continue;
         if (item->step > step) {
-            twi_log(TWI_LOG_WARNING, "'%s' is of a later step than the checkpoint just saved, %lld: readers will take it "
-                    "for the latest", item->path, (long long)step);
+            twi_log(TWI_LOG_WARNING,
+                    "'%s' is of a later step than the checkpoint just saved, %lld: readers will take it "
+                    "for the latest",
+                    item->path, (long long)step);
             continue;
         }
         *item = list->items.items[ours];
@@ -508,7 +510,7 @@ static tw_status write_state(const paths *paths, const found *kept, int count, t
     return status;
 }
 
-static void delete(const char *path)
+static void delete_file(const char *path)
 {
     tw_error reason;
     if (twi_files()->unlink(path) != 0 && errno != ENOENT) {
@@ -537,7 +539,7 @@ static void sweep(const paths *paths)
             twi_text_free(&index);
         }
         if (path && unwanted)
-            delete(path);
+            delete_file(path);
         twi_free(path);
     }
     free_names(&all);
@@ -552,9 +554,10 @@ tw_status tw_checkpoint_save(const char *directory, const char *prefix, int64_t 
     if (!*prefix || strchr(prefix, '/'))
         return twi_fail(error, TW_INVALID_ARGUMENT, "the prefix of a checkpoint must be a file name, not '%s'", prefix);
     if (step < 0 || keep < 0 || count < 0)
-        return twi_fail(error, TW_INVALID_ARGUMENT,
-                        "a checkpoint needs a step (%lld), a number to keep (%d) and of tensors (%d) that are not negative",
-                        (long long)step, keep, count);
+        return twi_fail(
+            error, TW_INVALID_ARGUMENT,
+            "a checkpoint needs a step (%lld), a number to keep (%d) and of tensors (%d) that are not negative",
+            (long long)step, keep, count);
     if (!make_paths(&paths, directory, prefix, step)) {
         status = twi_fail_memory(error, "saving a checkpoint");
         goto done;
@@ -562,7 +565,7 @@ tw_status tw_checkpoint_save(const char *directory, const char *prefix, int64_t 
     TWI_TRY(twi_make_directories(paths.directory, error));
     TWI_TRY(twi_bundle_write(paths.new_data.data, paths.new_index.data, tensors, count, error));
     TWI_TRY(commit(&paths, error));
-    delete(paths.old_index.data);
+    delete_file(paths.old_index.data);
 
     TWI_TRY(tw_checkpoint_list_open(paths.directory, &list, error));
     int ours = keep_ours(&paths, list, step), doomed = count_doomed(list->items.items, ours, keep);
@@ -571,7 +574,7 @@ tw_status tw_checkpoint_save(const char *directory, const char *prefix, int64_t 
         twi_text index = {0};
         twi_text_printf(&index, "%s" INDEX_SUFFIX, list->items.items[i].path);
         if (!index.failed)
-            delete(index.data);
+            delete_file(index.data);
         twi_text_free(&index);
     }
     sweep(&paths);

@@ -119,8 +119,8 @@ tw_status tw_event_writer_add_scalar(tw_event_writer *writer, const char *tag, i
     return add_value(writer, &stored, tag, step, error);
 }
 
-tw_status tw_event_writer_add_histogram(tw_event_writer *writer, const char *tag, int64_t step,
-                                        const tw_tensor *tensor, tw_error *error)
+tw_status tw_event_writer_add_histogram(tw_event_writer *writer, const char *tag, int64_t step, const tw_tensor *tensor,
+                                        tw_error *error)
 {
     Twi__Summary__Value stored = TWI__SUMMARY__VALUE__INIT;
     Twi__HistogramProto proto = TWI__HISTOGRAM_PROTO__INIT;

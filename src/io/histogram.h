@@ -9,9 +9,9 @@
 
 typedef struct twi_histogram {
     double min, max, num, sum, sum_squares;
-    int count;                             /* of buckets; a run of empty ones counts as one */
-    double limit[TWI_HISTOGRAM_BUCKETS];   /* bucket i covers limit[i - 1] <= x < limit[i] */
-    double bucket[TWI_HISTOGRAM_BUCKETS];  /* values in it */
+    int count;                            /* of buckets; a run of empty ones counts as one */
+    double limit[TWI_HISTOGRAM_BUCKETS];  /* bucket i covers limit[i - 1] <= x < limit[i] */
+    double bucket[TWI_HISTOGRAM_BUCKETS]; /* values in it */
 } twi_histogram;
 
 /* The tag is for messages. TW_INVALID_ARGUMENT for strings, NaN and infinities. */

@@ -287,8 +287,9 @@ tw_status twi_table_read(const char *bytes, size_t size, twi_table_entry *entry,
     TWI_TRY(open_block(bytes, meta_place, &from, end, &metaindex, error));
     TWI_TRY(open_block(bytes, index_place, &from, end, &index, error));
     if (from != end || metaindex.at != metaindex.end) {
-        status = twi_fail(error, TW_DATA_LOSS, "there is something beside the index between %llu and the footer at %llu",
-                          (unsigned long long)data_end, (unsigned long long)end);
+        status =
+            twi_fail(error, TW_DATA_LOSS, "there is something beside the index between %llu and the footer at %llu",
+                     (unsigned long long)data_end, (unsigned long long)end);
         goto done;
     }
     for (from = 0; index.at < index.end;) {

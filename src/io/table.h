@@ -25,9 +25,9 @@ typedef struct twi_table_block {
 typedef struct twi_table_builder {
     twi_text file; /* the table, once finished */
     twi_table_block data, index;
-    size_t block_bytes;       /* a data block is closed when it reaches this */
-    bool closed;              /* the last data block is in the file, its index entry waits for the next key */
-    uint64_t offset, size;    /* of that block */
+    size_t block_bytes;    /* a data block is closed when it reaches this */
+    bool closed;           /* the last data block is in the file, its index entry waits for the next key */
+    uint64_t offset, size; /* of that block */
 } twi_table_builder;
 
 void twi_table_start(twi_table_builder *builder, size_t block_bytes); /* 0: as TensorFlow does, 256 KiB */

@@ -19,8 +19,8 @@ tw_status twi_record_open(const char *path, twi_record_reader **reader, tw_error
  * the record in the message, for one that is cut short or does not match its checksums. A record that failed is met
  * again by the next call: nothing behind it can be trusted. */
 tw_status twi_record_next(twi_record_reader *reader, const char **bytes, size_t *size, tw_error *error);
-uint64_t twi_record_offset(const twi_record_reader *reader); /* in the file, of the record that comes next */
+uint64_t twi_record_offset(const twi_record_reader *reader);      /* in the file, of the record that comes next */
 void twi_record_seek(twi_record_reader *reader, uint64_t offset); /* to a value twi_record_offset() gave */
-void twi_record_close(twi_record_reader *reader); /* NULL is fine */
+void twi_record_close(twi_record_reader *reader);                 /* NULL is fine */
 
 #endif
