@@ -1,0 +1,107 @@
+# lib.sh - what the scripts share: packages that are needed, building, counting tests. Sourced; defines functions only.
+# shellcheck shell=sh
+
+say() {
+    printf '%s\n' "$*"
+}
+
+die() {
+    printf '%s: %s\n' "${0##*/}" "$*" >&2
+    exit 1
+}
+
+# PACKAGE:PROBE a line, where the probe is a program or a header. Names are those of Debian 12, 13 and Ubuntu 24.04.
+# shellcheck disable=SC2034 # used by those who source this
+build_needs='
+gcc:cc
+g++:c++
+cmake:cmake
+ninja-build:ninja
+pkg-config:pkg-config
+libdnnl-dev:oneapi/dnnl/dnnl.h
+zlib1g-dev:zlib.h
+libarchive-dev:archive.h
+libprotobuf-c-dev:protobuf-c/protobuf-c.h
+protobuf-c-compiler:protoc-c
+libcurl4-openssl-dev:curl/curl.h
+libcmocka-dev:cmocka.h
+'
+
+is_there() { # PROBE
+    case $1 in
+    /*) [ -e "$1" ] ;;
+    *.h) printf '#include <stdarg.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <setjmp.h>\n#include <%s>\n' "$1" |
+        cc -E -o /dev/null - 2>/dev/null ;;
+    *) command -v "$1" >/dev/null ;;
+    esac
+}
+
+missing_of() { # NEEDS: prints the packages whose probes fail
+    for need in $1; do
+        is_there "${need#*:}" || printf ' %s' "${need%%:*}"
+    done
+}
+
+# Installs what is missing of the needs given; says plainly what to do where it cannot.
+need() { # NEEDS
+    missing=$(missing_of "$1")
+    [ -n "$missing" ] || return 0
+    command -v apt-get >/dev/null ||
+        die "missing:$missing (names of Debian's packages); this system has no apt-get to install them with"
+    as_root=
+    if [ "$(id -u)" -ne 0 ]; then
+        command -v sudo >/dev/null || die "missing:$missing; as root: apt-get install$missing"
+        as_root=sudo
+    fi
+    say "installing:$missing"
+    # shellcheck disable=SC2086 # lists of words
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing >/dev/null 2>&1 || {
+        $as_root apt-get update >/dev/null 2>&1 || true
+        $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing >&2 ||
+            die "cannot install:$missing; as root: apt-get install$missing"
+    }
+    missing=$(missing_of "$1")
+    [ -z "$missing" ] || die "installed, but still not found:$missing"
+}
+
+# Configures and builds everything into a directory; silent unless something goes wrong.
+build_in() { # DIRECTORY [CMAKE OPTIONS...]
+    directory=$1
+    shift
+    mkdir -p "$directory"
+    launcher=
+    if command -v ccache >/dev/null; then
+        launcher='-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache'
+    fi
+    # shellcheck disable=SC2086 # two words
+    if ! cmake -S . -B "$directory" -G Ninja $launcher "$@" >"$directory/configure.log" 2>&1; then
+        tail -30 "$directory/configure.log" >&2
+        return 1
+    fi
+    grep '^-- Tower:' "$directory/configure.log" || true
+    if ! cmake --build "$directory" >"$directory/build.log" 2>&1; then
+        grep -E -A5 'error|FAILED|undefined' "$directory/build.log" | head -60 >&2
+        return 1
+    fi
+}
+
+# Counts what a run of ctest left in its log, into `passed` and `failed`. With "each", a program of cmocka counts as
+# the tests inside it; a test that began and came to no end has failed, and so has a program that fails otherwise.
+count_tests() { # DIRECTORY each|programs
+    log=$1/Testing/Temporary/LastTest.log
+    [ -r "$log" ] || { failed=$((failed + 1)); return; }
+    counts=$(awk -v each="$2" '
+        /^[0-9]+\/[0-9]+ Test: / { began = ended = skipped = 0 }
+        index($0, "[ RUN      ]") { began++ }
+        index($0, "[       OK ]") { ended++ }
+        index($0, "[  SKIPPED ]") { skipped++ }
+        /^Test (Passed|Failed)\.$/ {
+            bad = $2 == "Failed."
+            lost = began - ended - skipped
+            if (each == "programs" || began == 0) { passed += !bad; failed += bad }
+            else { passed += ended; failed += lost > 0 ? lost : bad }
+        }
+        END { print passed + 0, failed + 0 }' "$log")
+    passed=$((passed + ${counts% *}))
+    failed=$((failed + ${counts#* }))
+}
