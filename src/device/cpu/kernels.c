@@ -11,6 +11,7 @@ extern const twi_kernel twi_cpu_state_kernels[], twi_cpu_random_kernels[], twi_c
     twi_cpu_image_kernels[], twi_cpu_summary_kernels[];
 extern const twi_kernel twi_cpu_conv_kernels[], twi_cpu_bias_kernels[], twi_cpu_activation_kernels[],
     twi_cpu_pool_kernels[], twi_cpu_normalization_kernels[], twi_cpu_softmax_kernels[], twi_cpu_fused_kernels[];
+extern const twi_kernel twi_cpu_array_kernels[], twi_cpu_slice_kernels[], twi_cpu_rearrange_kernels[];
 
 const twi_kernel *const twi_cpu_kernels[] = {
     twi_tail_kernels, twi_onednn_conv_kernels, twi_onednn_matmul_kernels, twi_vector_nn_kernels,
@@ -19,5 +20,6 @@ const twi_kernel *const twi_cpu_kernels[] = {
     twi_cpu_summary_kernels,
     twi_cpu_conv_kernels, twi_cpu_bias_kernels, twi_cpu_activation_kernels, twi_cpu_pool_kernels,
     twi_cpu_normalization_kernels, twi_cpu_softmax_kernels, twi_cpu_fused_kernels,
+    twi_cpu_array_kernels, twi_cpu_slice_kernels, twi_cpu_rearrange_kernels,
     NULL,
 };
