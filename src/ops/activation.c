@@ -58,6 +58,23 @@ static void softsign_gradient(twi_gradient *g)
     from_input(g, "SoftsignGrad");
 }
 
+/* Of dx = dy * (y + constant) where y < 0, and of dx = dy * constant elsewhere. */
+static void elu_grad_gradient(twi_gradient *g)
+{
+    tw_output dy = g->node->inputs[0], y = g->node->inputs[1], zeros = tw_zeros_like(g->graph, y);
+    through_same_gate(g);
+    g->dx[1] = tw_select(g->graph, tw_less(g->graph, y, zeros), tw_mul(g->graph, g->dy[0], dy), zeros);
+}
+
+/* Of dx = dy / (exp(-x) + 1), whose derivative by x is dx / (exp(x) + 1). */
+static void softplus_grad_gradient(twi_gradient *g)
+{
+    tw_output x = g->node->inputs[1], dx = tw_node_output(g->node, 0);
+    through_same_gate(g);
+    g->dx[1] = twi_build(g->graph, "SoftplusGrad", TWI_INPUTS(tw_mul(g->graph, g->dy[0], dx), tw_neg(g->graph, x)),
+                         TWI_NO_ATTRS);
+}
+
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
 #define FLOATS "T:{half,bfloat16,float,double}"
@@ -75,11 +92,11 @@ const twi_op twi_activation_ops[] = {
     {"LeakyRelu", UNARY, ALPHA, twi_shape_same, leaky_relu_gradient},
     {"LeakyReluGrad", GRADIENT, ALPHA, twi_shape_merged, through_same_gate},
     {"Elu", UNARY, FLOATS, twi_shape_same, elu_gradient},
-    {"EluGrad", GRADIENT_BY_OUTPUTS, FLOATS, twi_shape_merged, NULL},
+    {"EluGrad", GRADIENT_BY_OUTPUTS, FLOATS, twi_shape_merged, elu_grad_gradient},
     {"Selu", UNARY, FLOATS, twi_shape_same, selu_gradient},
-    {"SeluGrad", GRADIENT_BY_OUTPUTS, FLOATS, twi_shape_merged, NULL},
+    {"SeluGrad", GRADIENT_BY_OUTPUTS, FLOATS, twi_shape_merged, elu_grad_gradient},
     {"Softplus", UNARY, FLOATS, twi_shape_same, softplus_gradient},
-    {"SoftplusGrad", GRADIENT, FLOATS, twi_shape_merged, NULL},
+    {"SoftplusGrad", GRADIENT, FLOATS, twi_shape_merged, softplus_grad_gradient},
     {"Softsign", UNARY, FLOATS, twi_shape_same, softsign_gradient},
     {"SoftsignGrad", GRADIENT, FLOATS, twi_shape_merged, NULL},
     {0},

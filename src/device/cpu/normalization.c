@@ -191,7 +191,7 @@ static void normalize_by_given(const twi_run *r)
     for (int64_t begin = 0; begin < b->channels; begin += CHANNEL_BLOCK)
         normalize(b, r->inputs[0], r->inputs[1], r->inputs[2], mean + begin, variance + begin, begin,
                   block_size(b, begin), r->outputs[0]);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2 && b->channels; i++) {
         memcpy(r->outputs[1 + i], r->inputs[3 + i], (size_t)b->channels * sizeof(float));
         memcpy(r->outputs[3 + i], r->inputs[3 + i], (size_t)b->channels * sizeof(float));
     }
@@ -200,7 +200,7 @@ static void normalize_by_given(const twi_run *r)
 static void clear_outputs(const twi_run *r, int from)
 {
     for (int i = from; i < r->num_outputs; i++)
-        memset(r->outputs[i], 0, r->output_operands[i].bytes);
+        twi_clear(r->outputs[i], r->output_operands[i].bytes);
 }
 
 /* Inputs x, scale, offset, mean, variance. Outputs y, batch mean, batch variance (with Bessel's correction), and for

@@ -53,7 +53,7 @@ static tw_status NAME(max_pool_grad)(const twi_run *r)
     const REAL *x = r->inputs[0], *dy = r->inputs[2];
     REAL *dx = r->outputs[0];
     int64_t channels = p->channels, blocks = (channels + CHANNEL_BLOCK - 1) / CHANNEL_BLOCK;
-    memset(dx, 0, sizeof *dx * (size_t)r->output_operands[0].elements);
+    twi_clear(dx, r->output_operands[0].bytes);
     if (!covers_something(w))
         return TW_OK;
     TWI_PARALLEL_LOOP(r)
@@ -80,7 +80,7 @@ static tw_status NAME(max_pool_grad_grad)(const twi_run *r)
     const REAL *x = r->inputs[0], *ddx = r->inputs[2];
     REAL *ddy = r->outputs[0];
     int64_t channels = p->channels, blocks = (channels + CHANNEL_BLOCK - 1) / CHANNEL_BLOCK;
-    memset(ddy, 0, sizeof *ddy * (size_t)r->output_operands[0].elements);
+    twi_clear(ddy, r->output_operands[0].bytes);
     if (!covers_something(w))
         return TW_OK;
     TWI_PARALLEL_LOOP(r)

@@ -53,7 +53,7 @@ static tw_status NAME(cross_entropy)(const twi_run *r)
     const REAL *logits = r->inputs[0], *labels = r->inputs[1];
     REAL *loss = r->outputs[0], *backprop = r->outputs[1];
     int64_t x_step = logits_shape.dims[1] != 1, label_step = labels_shape.dims[1] != 1;
-    memset(loss, 0, r->output_operands[0].bytes); /* without classes there is none */
+    twi_clear(loss, r->output_operands[0].bytes); /* without classes there is none */
     TWI_PARALLEL_LOOP(r)
     for (int64_t row = 0; row < shape.count; row++) {
         const REAL *x = logits + (logits_shape.dims[0] == 1 ? 0 : row * logits_shape.dims[1]);

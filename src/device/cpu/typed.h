@@ -15,6 +15,8 @@
 
 #include "device/kernel.h"
 
+#include <string.h>
+
 /* Bytes of workspace for the widened operands of a node, a multiple of 64; 0 if it has no 16-bit floats. A prepare()
  * adds it to what the kernel itself needs. */
 size_t twi_widened_bytes(const twi_prepare *p);
@@ -25,6 +27,13 @@ tw_status twi_run_widened(const twi_run *r, tw_status (*f)(const twi_run *r));
 tw_status twi_prepare_typed(twi_prepare *p);
 /* The same for element-wise kernels: output 0 may lie over any of the first inputs of its size. */
 tw_status twi_prepare_elementwise(twi_prepare *p);
+
+/* Zeros; an empty operand may have no memory at all. */
+static inline void twi_clear(void *to, size_t bytes)
+{
+    if (bytes)
+        memset(to, 0, bytes);
+}
 
 #define TWI_WIDENED(f)                                                                                                 \
     static tw_status f##_widened(const twi_run *r)                                                                     \
