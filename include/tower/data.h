@@ -30,10 +30,10 @@ extern "C" {
  * change once made; any number of threads may read it. */
 typedef struct tw_dataset tw_dataset;
 
-typedef enum tw_split {
+typedef enum tw_dataset_split {
     TW_SPLIT_TRAIN,
     TW_SPLIT_TEST,
-} tw_split;
+} tw_dataset_split;
 
 typedef struct tw_dataset_options {
     bool as_rgb32;    /* grey 28x28 images become 32x32x3: two black pixels on each side, the grey in each channel; so a
@@ -53,7 +53,7 @@ typedef struct tw_dataset_options {
  * options may be NULL. *dataset is yours: tw_dataset_destroy().
  * TW_NOT_FOUND: no such directory or file; the message says what was looked for and how to get it. TW_DATA_LOSS: a
  * file is cut short, damaged or not of this format. TW_INVALID_ARGUMENT: unknown name. */
-TW_API tw_status tw_dataset_load(const char *name, const char *directory, tw_split split,
+TW_API tw_status tw_dataset_load(const char *name, const char *directory, tw_dataset_split split,
                                  const tw_dataset_options *options, tw_dataset **dataset, tw_error *error);
 
 /* A data set of your own: `images` [count, height, width, channels] and `labels` [count] are copied. channels is 1 to

@@ -219,6 +219,13 @@ TW_API tw_output tw_assert(tw_graph *graph, tw_output condition, const tw_output
 /* Passes input on, and tells `message` and a few elements of each of `data` to the log (tw_set_log) whenever it runs. */
 TW_API tw_output tw_print(tw_graph *graph, tw_output input, const tw_output *data, int num_data, const char *message);
 
+/* ---- input (src/ops/input.c) ------------------------------------------------------------------------------- */
+
+/* A batch from outside the graph, as `count` outputs: the session's source of that name (tw_session_set_source) fills
+ * them anew in every step, for this tower. Runs on CPUs only. */
+TW_API void tw_input(tw_graph *graph, const char *source, int tower, const tw_dtype *types, const tw_shape *shapes,
+                     int count, tw_output *outputs);
+
 /* ---- images and summaries (src/ops/image.c, src/ops/summary.c) --------------------------------------------- */
 
 /* (x - mean) * factor + mean for every image and channel; factor is a float scalar. */

@@ -46,6 +46,13 @@ typedef struct tw_feed {
 TW_API tw_status tw_session_run(tw_session *session, const tw_feed *feeds, int num_feeds, const tw_output *fetches,
                                 int num_fetches, tw_tensor **results, tw_error *error);
 
+/* Where the graph's tw_input() nodes of that source get their values: `fill` writes the next batch of `tower` into
+ * outputs[i], host memory of the declared types and shapes. It is called from dispatcher threads, for several towers at
+ * once, and may wait. `user` must outlive the session or the next call of this for the same name. */
+typedef tw_status tw_source_function(void *user, int tower, void *const *outputs, tw_error *error);
+TW_API tw_status tw_session_set_source(tw_session *session, const char *source, tw_source_function *fill, void *user,
+                                       tw_error *error);
+
 /* Variables by handle of the graph: their values are copied to and from new host tensors. Setting one initializes it.
  * This is what checkpoints use. */
 TW_API tw_status tw_session_get_variable(tw_session *session, const tw_variable *variable, tw_tensor **value,

@@ -81,7 +81,7 @@ done:
     return status;
 }
 
-tw_status twi_cifar10_load(const char *directory, tw_split split, bool allow_fewer, tw_dataset **dataset,
+tw_status twi_cifar10_load(const char *directory, tw_dataset_split split, bool allow_fewer, tw_dataset **dataset,
                            tw_error *error)
 {
     const char *const *names = split == TW_SPLIT_TRAIN ? train_files : test_files;

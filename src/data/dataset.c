@@ -143,7 +143,7 @@ static tw_status convert_to_rgb32(tw_dataset **dataset, tw_error *error)
     return TW_OK;
 }
 
-tw_status tw_dataset_load(const char *name, const char *directory, tw_split split, const tw_dataset_options *options,
+tw_status tw_dataset_load(const char *name, const char *directory, tw_dataset_split split, const tw_dataset_options *options,
                           tw_dataset **dataset, tw_error *error)
 {
     static const tw_dataset_options none;

@@ -20,9 +20,9 @@ tw_status twi_dataset_create(const char *name, int64_t count, int height, int wi
 
 #define TWI_CIFAR10_FOLDER "cifar-10-batches-bin" /* what the official archive makes */
 
-tw_status twi_cifar10_load(const char *directory, tw_split split, bool allow_fewer, tw_dataset **dataset,
+tw_status twi_cifar10_load(const char *directory, tw_dataset_split split, bool allow_fewer, tw_dataset **dataset,
                            tw_error *error);
-tw_status twi_idx_load(const char *name, const char *directory, tw_split split, tw_dataset **dataset, tw_error *error);
+tw_status twi_idx_load(const char *name, const char *directory, tw_dataset_split split, tw_dataset **dataset, tw_error *error);
 
 /* The first `count` labels of the training half in `directory`; false if there are not so many, or no such file. */
 bool twi_idx_first_labels(const char *directory, uint8_t *labels, int count);

@@ -40,6 +40,12 @@ typedef struct twi_resources {
     twi_resource *(*get)(struct twi_resources *self, const char *name);
 } twi_resources;
 
+/* The object behind an input source (tw_session_set_source). */
+typedef struct twi_source {
+    tw_status (*fill)(void *user, int tower, void *const *outputs, tw_error *error);
+    void *user;
+} twi_source;
+
 /* An input or output as prepare() and run() see it. */
 typedef struct twi_operand {
     tw_dtype dtype;              /* TW_RESOURCE: see resource */
@@ -49,6 +55,9 @@ typedef struct twi_operand {
     const tw_tensor *value;      /* of an input that is constant and whose value is known on the host; else NULL */
     twi_resource *resource;      /* what a TW_RESOURCE input refers to: run() gets its memory as the pointer */
 } twi_operand;
+
+/* Elements of string outputs are tw_string. Their memory starts as zeros and keeps what the last run left there: free
+ * the old data with twi_free() before writing a new twi_resize()d one; the plan frees the last. */
 
 typedef struct twi_prepare {
     /* given */

@@ -26,6 +26,7 @@ struct tw_node {
     tw_shape *output_shapes;   /* of a resource output: shape of the variable behind it */
     tw_dtype resource_dtype;   /* of a node that makes a resource: dtype behind the handle */
     int assigned;              /* index of the device it was placed on; -1 before. Only in plans' copies */
+    struct twi_task *task;     /* in a plan's copy: the node prepared for its device (plan/plan.h) */
     int order;                 /* its rank among nodes that are ready; id in a user's graph, inherited by rewrites */
 };
 

@@ -1,15 +1,25 @@
-/* ops.c - the list of op families. A family is an array of rows in a file of its own; declare and add it here. */
+/* ops.c - the list of op families. A family is an array of rows in a file of its own: add it here. */
 #include "graph/op.h"
 
-extern const twi_op twi_math_ops[], twi_array_ops[], twi_random_ops[], twi_state_ops[], twi_control_ops[],
-    twi_image_ops[], twi_summary_ops[];
-extern const twi_op twi_conv_ops[], twi_activation_ops[], twi_pool_ops[], twi_normalization_ops[], twi_softmax_ops[],
-    twi_fused_ops[];
+#define FAMILIES(X)                                                                                                    \
+    X(twi_math_ops)                                                                                                    \
+    X(twi_array_ops)                                                                                                   \
+    X(twi_random_ops)                                                                                                  \
+    X(twi_state_ops)                                                                                                   \
+    X(twi_control_ops)                                                                                                 \
+    X(twi_conv_ops)                                                                                                    \
+    X(twi_activation_ops)                                                                                              \
+    X(twi_pool_ops)                                                                                                    \
+    X(twi_normalization_ops)                                                                                           \
+    X(twi_softmax_ops)                                                                                                 \
+    X(twi_image_ops)                                                                                                   \
+    X(twi_summary_ops)                                                                                                 \
+    X(twi_input_ops)                                                                                                   \
+    X(twi_fused_ops) /* made by rewrites only */                                                                       \
+    X(twi_plan_ops)  /* made by the planner only */
 
-const twi_op *const twi_op_families[] = {
-    twi_math_ops,    twi_array_ops, twi_random_ops,  twi_state_ops,
-    twi_control_ops, twi_image_ops, twi_summary_ops,
-    twi_conv_ops,    twi_activation_ops, twi_pool_ops, twi_normalization_ops, twi_softmax_ops,
-    twi_fused_ops,
-    NULL,
-};
+#define FAMILY(name) extern const twi_op name[];
+FAMILIES(FAMILY)
+
+#define ENTRY(name) name,
+const twi_op *const twi_op_families[] = {FAMILIES(ENTRY) NULL};

@@ -71,14 +71,14 @@ void twi_rewrite_replace(twi_rewriting *r, tw_output from, tw_output to)
             r->fetches[i] = to;
 }
 
-static void add_control(tw_graph *graph, tw_node *node, tw_node *before)
+void twi_rewrite_add_control(twi_rewriting *r, tw_node *node, tw_node *before)
 {
     for (int i = 0; i < node->num_control_inputs; i++)
         if (node->control_inputs[i] == before)
             return;
-    tw_node **grown = twi_arena_alloc(&graph->arena, sizeof *grown * (size_t)(node->num_control_inputs + 1));
+    tw_node **grown = twi_arena_alloc(&r->graph->arena, sizeof *grown * (size_t)(node->num_control_inputs + 1));
     if (!grown) {
-        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while rewriting");
+        twi_graph_fail(r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while rewriting");
         return;
     }
     if (node->num_control_inputs)
@@ -91,7 +91,7 @@ void twi_rewrite_move_controls(twi_rewriting *r, tw_node *from, tw_node *to)
 {
     for (int i = 0; i < from->num_control_inputs; i++)
         if (from->control_inputs[i] != to)
-            add_control(r->graph, to, from->control_inputs[i]);
+            twi_rewrite_add_control(r, to, from->control_inputs[i]);
     for (int n = 0; n < r->graph->nodes.count; n++) {
         tw_node *node = r->graph->nodes.items[n];
         for (int i = 0; i < node->num_control_inputs; i++)

@@ -39,6 +39,9 @@ void twi_rewrite_replace(twi_rewriting *r, tw_output from, tw_output to);
 /* The order `from` gave through control edges (in both directions) is now given by `to`. */
 void twi_rewrite_move_controls(twi_rewriting *r, tw_node *from, tw_node *to);
 
+/* `node` runs after `before`. */
+void twi_rewrite_add_control(twi_rewriting *r, tw_node *node, tw_node *before);
+
 /* Data uses of an output, fetches included. */
 int twi_rewrite_count_uses(const twi_rewriting *r, tw_output output);
 /* The node that alone uses this output, and the output is not fetched; else NULL. */

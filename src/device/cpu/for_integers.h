@@ -1,6 +1,8 @@
 /* for_integers.h - includes BODY for the integer types; see typed.h. No include guard: it is meant to repeat. */
 #define SUM uint64_t
 #define ADD(a, b) ((REAL)((uint64_t)(a) + (uint64_t)(b)))
+#define SUBTRACT(a, b) ((REAL)((uint64_t)(a) - (uint64_t)(b)))
+#define MULTIPLY(a, b) ((REAL)((uint64_t)(a) * (uint64_t)(b)))
 #define REAL int32_t
 #define NAME(f) f##_int32
 #include BODY
@@ -28,3 +30,5 @@
 #undef NAME
 #undef SUM
 #undef ADD
+#undef SUBTRACT
+#undef MULTIPLY

@@ -1,25 +1,39 @@
 /* kernels.c - the CPU's kernels, family by family, fastest first.
  *
- * A family is an array of rows ended by a row without an op; it lives in the file it is named after. To add one, declare
- * it here and give it a line in the list. For one op the first family that accepts the shapes wins, so families built on
+ * A family is an array of rows ended by a row without an op; it lives in the file it is named after. To add one, give it
+ * a line here. For one op the first family that accepts the shapes wins, so families built on
  * libraries stand above the plain C loops, which accept everything and are what the others are tested against. */
 #include "device/device.h"
 
-extern const twi_kernel twi_tail_kernels[], twi_vector_nn_kernels[], twi_vector_update_kernels[];
-extern const twi_kernel twi_onednn_conv_kernels[], twi_onednn_matmul_kernels[];
-extern const twi_kernel twi_cpu_state_kernels[], twi_cpu_random_kernels[], twi_cpu_control_kernels[],
-    twi_cpu_image_kernels[], twi_cpu_summary_kernels[];
-extern const twi_kernel twi_cpu_conv_kernels[], twi_cpu_bias_kernels[], twi_cpu_activation_kernels[],
-    twi_cpu_pool_kernels[], twi_cpu_normalization_kernels[], twi_cpu_softmax_kernels[], twi_cpu_fused_kernels[];
-extern const twi_kernel twi_cpu_array_kernels[], twi_cpu_slice_kernels[], twi_cpu_rearrange_kernels[];
+#define FAMILY(name) extern const twi_kernel name[];
+#define FAMILIES(X)                                                                                                    \
+    X(twi_tail_kernels)           /* fused pools, normalizations and their gradients */                                \
+    X(twi_onednn_conv_kernels)                                                                                         \
+    X(twi_onednn_matmul_kernels)                                                                                       \
+    X(twi_vector_nn_kernels)      /* loops built for each vector unit */                                               \
+    X(twi_vector_update_kernels)                                                                                       \
+                                                                                                                       \
+    X(twi_cpu_array_kernels)      /* from here on: plain C */                                                          \
+    X(twi_cpu_slice_kernels)                                                                                           \
+    X(twi_cpu_rearrange_kernels)                                                                                       \
+    X(twi_cpu_elementwise_kernels)                                                                                     \
+    X(twi_cpu_reduce_kernels)                                                                                          \
+    X(twi_cpu_matmul_kernels)                                                                                          \
+    X(twi_cpu_conv_kernels)                                                                                            \
+    X(twi_cpu_bias_kernels)                                                                                            \
+    X(twi_cpu_activation_kernels)                                                                                      \
+    X(twi_cpu_pool_kernels)                                                                                            \
+    X(twi_cpu_normalization_kernels)                                                                                   \
+    X(twi_cpu_softmax_kernels)                                                                                         \
+    X(twi_cpu_fused_kernels)                                                                                           \
+    X(twi_cpu_state_kernels)                                                                                           \
+    X(twi_cpu_random_kernels)                                                                                          \
+    X(twi_cpu_control_kernels)                                                                                         \
+    X(twi_cpu_input_kernels)                                                                                           \
+    X(twi_cpu_image_kernels)                                                                                           \
+    X(twi_cpu_summary_kernels)
 
-const twi_kernel *const twi_cpu_kernels[] = {
-    twi_tail_kernels, twi_onednn_conv_kernels, twi_onednn_matmul_kernels, twi_vector_nn_kernels,
-    twi_vector_update_kernels,
-    twi_cpu_state_kernels, twi_cpu_random_kernels, twi_cpu_control_kernels, twi_cpu_image_kernels,
-    twi_cpu_summary_kernels,
-    twi_cpu_conv_kernels, twi_cpu_bias_kernels, twi_cpu_activation_kernels, twi_cpu_pool_kernels,
-    twi_cpu_normalization_kernels, twi_cpu_softmax_kernels, twi_cpu_fused_kernels,
-    twi_cpu_array_kernels, twi_cpu_slice_kernels, twi_cpu_rearrange_kernels,
-    NULL,
-};
+FAMILIES(FAMILY)
+
+#define ENTRY(name) name,
+const twi_kernel *const twi_cpu_kernels[] = {FAMILIES(ENTRY) NULL};

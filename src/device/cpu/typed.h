@@ -6,7 +6,7 @@
  *     #include "device/cpu/for_floats.h"        (or for_integers.h, or both)
  *
  * and has f_float, f_double, f_int32... SUM is the type in which long sums of REAL are kept: double for floats,
- * uint64_t for integers, which wrap; ADD(a, b) is a sum of two that wraps likewise.
+ * uint64_t for integers, which wrap; ADD, SUBTRACT and MULTIPLY(a, b) wrap likewise.
  *
  * Half and bfloat16 are computed in float: their operands are widened into the workspace, f_float runs, and what it
  * wrote is rounded once at the end. */

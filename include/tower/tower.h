@@ -1,0 +1,28 @@
+/* tower.h - all of Tower: include this one, or only the headers you use.
+ *
+ *     status.h    errors, logging, allocation
+ *     tensor.h    types, shapes, tensors
+ *     graph.h     graphs, scopes, variables, gradients
+ *     ops.h nn.h  the ops
+ *     device.h    devices
+ *     session.h   running a graph
+ *     train.h     optimizers, towers, averages, savers
+ *     data.h      data sets and input pipelines
+ *     io.h        checkpoints and event files
+ *     models.h    networks that are ready to train */
+#ifndef TOWER_TOWER_H
+#define TOWER_TOWER_H
+
+#include <tower/data.h>
+#include <tower/device.h>
+#include <tower/graph.h>
+#include <tower/io.h>
+#include <tower/models.h>
+#include <tower/nn.h>
+#include <tower/ops.h>
+#include <tower/session.h>
+#include <tower/status.h>
+#include <tower/tensor.h>
+#include <tower/train.h>
+
+#endif

@@ -1,0 +1,32 @@
+/* matmul.inl - the product of REAL matrices; see matmul.c. A block of a row of the product is summed at a time. */
+
+static tw_status NAME(matmul)(const twi_run *r)
+{
+    enum { BLOCK = 64 };
+    const product *d = r->state;
+    TWI_PRAGMA(omp parallel for num_threads(r->threads) if (r->threads > 1 && d->m * d->n * d->k > 100000))
+    for (int64_t row = 0; row < d->batches * d->m; row++) {
+        int64_t batch = row / d->m, i = row % d->m;
+        const REAL *a = (const REAL *)r->inputs[0] + i * d->a_row, *b = r->inputs[1];
+        REAL *out = (REAL *)r->outputs[0] + row * d->n;
+        for (int axis = d->rank - 1; axis >= 0; axis--) {
+            a += batch % d->size[axis] * d->a_step[axis];
+            b += batch % d->size[axis] * d->b_step[axis];
+            batch /= d->size[axis];
+        }
+        for (int64_t j0 = 0; j0 < d->n; j0 += BLOCK) {
+            int64_t width = d->n - j0 < BLOCK ? d->n - j0 : BLOCK;
+            SUM sums[BLOCK] = {0};
+            for (int64_t k = 0; k < d->k; k++) {
+                SUM factor = (SUM)a[k * d->a_column];
+                const REAL *b_row = b + k * d->b_row + j0 * d->b_column;
+                TWI_VECTOR_LOOP
+                for (int64_t j = 0; j < width; j++)
+                    sums[j] += factor * (SUM)b_row[j * d->b_column];
+            }
+            for (int64_t j = 0; j < width; j++)
+                out[j0 + j] = (REAL)sums[j];
+        }
+    }
+    return TW_OK;
+}

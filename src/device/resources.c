@@ -1,0 +1,89 @@
+/* resources.c - see resources.h. */
+#include "device/resources.h"
+
+#include "base/memory.h"
+
+#include <string.h>
+
+static twi_resource *get(twi_resources *self, const char *name)
+{
+    twi_resource_table *table = (twi_resource_table *)self;
+    twi_resource *found = twi_resources_find(table, name);
+    if (found)
+        return found;
+    twi_resource *resource = twi_alloc(sizeof *resource);
+    char *kept = twi_strdup(name);
+    if (!resource || !kept || !twi_map_put(&table->by_name, kept, resource)) {
+        twi_free(resource);
+        twi_free(kept);
+        return NULL;
+    }
+    resource->name = kept;
+    resource->shape = TW_UNKNOWN_SHAPE;
+    resource->next = table->first;
+    table->first = resource;
+    return resource;
+}
+
+void twi_resources_init(twi_resource_table *table)
+{
+    *table = (twi_resource_table){.interface.get = get};
+}
+
+static size_t variable_bytes(const twi_resource *r)
+{
+    return r->memory ? (size_t)tw_shape_elements(r->shape) * tw_dtype_size(r->dtype) : 0;
+}
+
+void twi_resources_free(twi_resource_table *table)
+{
+    while (table->first) {
+        twi_resource *r = table->first;
+        table->first = r->next;
+        if (r->destroy)
+            r->destroy(r->object);
+        if (r->memory)
+            twi_device_free(r->device, r->memory, variable_bytes(r));
+        twi_free((char *)r->name);
+        twi_free(r);
+    }
+    twi_map_free(&table->by_name);
+}
+
+twi_resource *twi_resources_find(const twi_resource_table *table, const char *name)
+{
+    return twi_map_get(&table->by_name, name);
+}
+
+tw_status twi_resources_variable(twi_resource_table *table, const char *name, tw_dtype dtype, tw_shape shape,
+                                 twi_device *device, twi_resource **variable, tw_error *error)
+{
+    char has[128], wants[128];
+    twi_resource *r = get(&table->interface, name);
+    if (!r)
+        return twi_fail_memory(error, "making a variable");
+    *variable = r;
+    if (r->memory) {
+        if (r->dtype == dtype && tw_shape_equal(r->shape, shape) && r->device == device)
+            return TW_OK;
+        return twi_fail(error, TW_INVALID_ARGUMENT, "variable '%s' is %s %s on %s; %s %s on %s was asked for", name,
+                        tw_dtype_name(r->dtype), tw_shape_text(r->shape, has, sizeof has), r->device->text,
+                        tw_dtype_name(dtype), tw_shape_text(shape, wants, sizeof wants), device->text);
+    }
+    if (!tw_shape_is_known(shape) || dtype == TW_STRING)
+        return twi_fail(error, TW_UNIMPLEMENTED, "variable '%s': %s variables of shape %s are not supported", name,
+                        tw_dtype_name(dtype), tw_shape_text(shape, wants, sizeof wants));
+    r->dtype = dtype;
+    r->shape = shape;
+    r->device = device;
+    size_t bytes = variable_bytes(&(twi_resource){.dtype = dtype, .shape = shape, .memory = r});
+    return twi_device_alloc(device, bytes, name, &r->memory, error);
+}
+
+int64_t twi_resources_variable_bytes(const twi_resource_table *table)
+{
+    int64_t bytes = 0;
+    for (const twi_resource *r = table->first; r; r = r->next)
+        bytes += (int64_t)variable_bytes(r);
+    return bytes;
+}

@@ -1,0 +1,26 @@
+/* resources.h - what outlives a step: a session's variables, random streams and input sources, by name. */
+#ifndef TWI_RESOURCES_H
+#define TWI_RESOURCES_H
+
+#include "base/map.h"
+#include "device/device.h"
+
+typedef struct twi_resource_table {
+    twi_resources interface; /* first: kernels get a pointer to this */
+    twi_map by_name;
+    twi_resource *first;     /* all of them, newest first */
+} twi_resource_table;
+
+void twi_resources_init(twi_resource_table *table);
+void twi_resources_free(twi_resource_table *table); /* gives memory back to devices: free it before them */
+
+twi_resource *twi_resources_find(const twi_resource_table *table, const char *name); /* NULL if absent */
+
+/* The variable of that name: made on `device`, zeroed and not initialized, or found with the same type and shape. */
+tw_status twi_resources_variable(twi_resource_table *table, const char *name, tw_dtype dtype, tw_shape shape,
+                                 twi_device *device, twi_resource **variable, tw_error *error);
+
+/* Bytes of all variables. */
+int64_t twi_resources_variable_bytes(const twi_resource_table *table);
+
+#endif

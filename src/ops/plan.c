@@ -1,0 +1,9 @@
+/* plan.c - the ops only a planner makes: what is fed, and what crosses from one device to another. */
+#include "graph/op.h"
+
+const twi_op twi_plan_ops[] = {
+    {"_Feed", "", "output:dtype", "dtype:type; shape:shape; index:int", twi_shape_from_attr, NULL,
+     TWI_STATEFUL | TWI_REWRITTEN},
+    {"_Copy", "input:T", "output:T", "T:type", twi_shape_same, NULL, TWI_REWRITTEN},
+    {0},
+};

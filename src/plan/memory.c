@@ -1,0 +1,236 @@
+/* memory.c - which bytes every output uses.
+ *
+ * A buffer lives from the step that makes it to the last one that looks at it, through nodes that only pass it on.
+ * Whatever another device reads, or is fetched, lives to the end of the run: only the order within one device is known.
+ * Buffers of one device are laid into its arena as they come, each into the smallest gap that holds it. Constants and
+ * strings lie in memory of the plan's own, variables in the session's. */
+#include "plan/plan.h"
+
+#include <string.h>
+
+#define ALIGNMENT 64 /* as kernels expect it */
+
+static size_t align(size_t bytes)
+{
+    return (bytes + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+}
+
+twi_buffer *twi_buffer_of(tw_output output)
+{
+    return output.node->task->outputs[output.index];
+}
+
+/* ---- lifetimes ------------------------------------------------------------------------------------------------- */
+
+typedef struct lives {
+    int **last; /* [nodes][outputs]: last position that looks, on the output's own device */
+} lives;
+
+static void extend(int *last, int position)
+{
+    if (position > *last)
+        *last = position;
+}
+
+/* Backwards, so that the lives of what a node passes on are known when the node is met. */
+static tw_status find_lives(twi_planning *p, lives *l)
+{
+    const tw_graph *graph = p->rewriting.graph;
+    bool reuse = !twi_rewrite_is_disabled(p->request->disable, "reuse");
+    for (int id = 0; id < graph->nodes.count; id++) {
+        const tw_node *node = graph->nodes.items[id];
+        l->last[id] = twi_arena_alloc(&p->plan->arena, sizeof **l->last * (size_t)(node->num_outputs + 1));
+        if (!l->last[id])
+            return twi_fail_memory(p->error, "planning memory");
+        for (int i = 0; i < node->num_outputs; i++)
+            l->last[id][i] = reuse ? node->task->position : INT_MAX;
+    }
+    for (int i = 0; i < p->rewriting.num_fetches; i++)
+        if (p->rewriting.fetches[i].index >= 0)
+            l->last[p->rewriting.fetches[i].node->id][p->rewriting.fetches[i].index] = INT_MAX;
+    for (int id = graph->nodes.count - 1; id >= 0; id--) {
+        const tw_node *node = graph->nodes.items[id];
+        for (int i = 0; i < node->num_inputs; i++) {
+            tw_output input = node->inputs[i];
+            int *last = &l->last[input.node->id][input.index];
+            extend(last, input.node->assigned == node->assigned ? node->task->position : INT_MAX);
+            if (i == 0 && twi_task_shares(node->task))
+                extend(last, l->last[id][0]);
+        }
+    }
+    return TW_OK;
+}
+
+/* ---- buffers --------------------------------------------------------------------------------------------------- */
+
+/* Output 0 may take over the memory of an input that dies here. */
+static twi_buffer *overwritten_input(const tw_node *node)
+{
+    const twi_task *task = node->task;
+    if (!task->kernel || !task->kernel->run || node->num_outputs == 0)
+        return NULL;
+    size_t bytes = task->operands[node->num_inputs].bytes;
+    for (int i = 0; i < node->num_inputs && i < 4; i++) {
+        twi_buffer *b = task->prepare.can_overwrite[i] ? twi_buffer_of(node->inputs[i]) : NULL;
+        if (!b || b->place != TWI_IN_ARENA || b->bytes != bytes || b->last != task->position ||
+            b->device != node->assigned)
+            continue;
+        bool safe = true; /* the same memory as another input: then that one must allow it too */
+        for (int k = 0; k < node->num_inputs && safe; k++)
+            safe = twi_buffer_of(node->inputs[k]) != b || (k < 4 && task->prepare.can_overwrite[k]);
+        if (safe)
+            return b;
+    }
+    return NULL;
+}
+
+static twi_buffer *new_buffer(twi_planning *p, const tw_node *node, int i, int last)
+{
+    const twi_operand *operand = &node->task->operands[node->num_inputs + i];
+    twi_buffer *b = twi_arena_alloc(&p->plan->arena, sizeof *b);
+    if (!b)
+        return NULL;
+    *b = (twi_buffer){.device = node->assigned, .bytes = operand->bytes, .first = node->task->position, .last = last};
+    if (operand->dtype == TW_RESOURCE) {
+        b->place = TWI_IN_VARIABLE;
+        b->variable = operand->resource;
+    } else if (operand->value || operand->dtype == TW_STRING) {
+        b->place = TWI_IN_KEPT;
+        b->constant = operand->value;
+    } else if (strcmp(node->op->name, "_Feed") == 0) {
+        b->first = -1; /* written before the first step */
+    }
+    return b;
+}
+
+static tw_status make_buffers(twi_planning *p, const lives *l, twi_buffer **all, int *count)
+{
+    const tw_graph *graph = p->rewriting.graph;
+    bool reuse = !twi_rewrite_is_disabled(p->request->disable, "reuse");
+    for (int id = 0; id < graph->nodes.count; id++) {
+        tw_node *node = graph->nodes.items[id];
+        for (int i = 0; i < node->num_outputs; i++) {
+            twi_buffer *b = NULL;
+            if (i == 0 && twi_task_shares(node->task))
+                b = twi_buffer_of(node->inputs[0]);
+            else if (i == 0 && reuse)
+                b = overwritten_input(node);
+            if (!b) {
+                b = new_buffer(p, node, i, l->last[id][i]);
+                if (!b)
+                    return twi_fail_memory(p->error, "planning memory");
+                all[(*count)++] = b;
+            } else {
+                extend(&b->last, l->last[id][i]);
+            }
+            node->task->outputs[i] = b;
+        }
+    }
+    return TW_OK;
+}
+
+/* ---- offsets --------------------------------------------------------------------------------------------------- */
+
+/* What is live now on one device, in order of offset. */
+typedef struct layout {
+    twi_buffer **live;
+    int count;
+    size_t bytes; /* high-water mark */
+} layout;
+
+static void insert(layout *l, twi_buffer *b)
+{
+    size_t size = align(b->bytes), end = 0, best_gap = SIZE_MAX;
+    int best = -1;
+    for (int i = 0; i <= l->count; i++) {
+        size_t start = i < l->count ? l->live[i]->offset : SIZE_MAX;
+        size_t gap = start == SIZE_MAX ? SIZE_MAX - 1 : start - end; /* the open end is the last choice */
+        if (gap >= size && gap < best_gap) {
+            best_gap = gap;
+            best = i;
+            b->offset = end;
+        }
+        if (i < l->count)
+            end = l->live[i]->offset + align(l->live[i]->bytes);
+    }
+    memmove(l->live + best + 1, l->live + best, sizeof *l->live * (size_t)(l->count - best));
+    l->live[best] = b;
+    l->count++;
+    if (b->offset + size > l->bytes)
+        l->bytes = b->offset + size;
+}
+
+static void drop_dead(layout *l, int position)
+{
+    int kept = 0;
+    for (int i = 0; i < l->count; i++)
+        if (l->live[i]->last >= position)
+            l->live[kept++] = l->live[i];
+    l->count = kept;
+}
+
+/* Buffers come in order of `first` for each device, because they were made in order of position. Feeds come before. */
+static void lay_out(twi_planning *p, twi_buffer **all, int count, layout *layouts)
+{
+    for (int feeds = 1; feeds >= 0; feeds--)
+        for (int i = 0; i < count; i++) {
+            twi_buffer *b = all[i];
+            if (b->place != TWI_IN_ARENA || b->bytes == 0 || (b->first < 0) != (feeds == 1))
+                continue;
+            layout *l = &layouts[b->device];
+            drop_dead(l, b->first);
+            insert(l, b);
+        }
+    for (int d = 0; d < p->plan->num_lists; d++) {
+        p->plan->lists[d].arena_bytes = layouts[d].bytes;
+        p->plan->lists[d].workspace_offset = layouts[d].bytes;
+    }
+    for (int i = 0; i < count; i++)
+        if (all[i]->place == TWI_IN_KEPT) {
+            twi_list *list = &p->plan->lists[all[i]->device];
+            all[i]->offset = list->kept_bytes;
+            list->kept_bytes += align(all[i]->bytes);
+        }
+}
+
+/* One workspace a device, as large as the hungriest kernel wants: kernels of a device run one after another. */
+static void add_workspaces(twi_planning *p)
+{
+    const tw_graph *graph = p->rewriting.graph;
+    for (int id = 0; id < graph->nodes.count; id++) {
+        const tw_node *node = graph->nodes.items[id];
+        twi_list *list = &p->plan->lists[node->assigned];
+        size_t end = list->workspace_offset + align(node->task->prepare.workspace);
+        if (end > list->arena_bytes)
+            list->arena_bytes = end;
+    }
+}
+
+tw_status twi_assign_memory(twi_planning *p)
+{
+    const tw_graph *graph = p->rewriting.graph;
+    int outputs = 0, count = 0, devices = p->plan->num_lists;
+    tw_status status = TW_OK;
+    for (int id = 0; id < graph->nodes.count; id++)
+        outputs += graph->nodes.items[id]->num_outputs;
+    lives l = {twi_alloc_array((size_t)graph->nodes.count + 1, sizeof *l.last)};
+    twi_buffer **all = twi_alloc_array((size_t)outputs + 1, sizeof *all);
+    twi_buffer **live = twi_alloc_array((size_t)(outputs + 1) * (size_t)devices, sizeof *live);
+    layout *layouts = twi_alloc_array((size_t)devices, sizeof *layouts);
+    if (!l.last || !all || !live || !layouts)
+        TWI_TRY(twi_fail_memory(p->error, "planning memory"));
+    for (int d = 0; d < devices; d++)
+        layouts[d].live = live + (size_t)d * (size_t)(outputs + 1);
+    TWI_TRY(find_lives(p, &l));
+    TWI_TRY(make_buffers(p, &l, all, &count));
+    lay_out(p, all, count, layouts);
+    add_workspaces(p);
+    for (int d = 0; d < devices; d++)
+        p->plan->info.arena_bytes += (int64_t)p->plan->lists[d].arena_bytes;
+done:
+    twi_free(l.last);
+    twi_free(all);
+    twi_free(live);
+    twi_free(layouts);
+    return status;
+}

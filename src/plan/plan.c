@@ -1,0 +1,316 @@
+/* plan.c - making a plan: the stages in their order, and the lists that come out of them. */
+#include "plan/plan.h"
+
+#include <string.h>
+
+static bool is(const tw_node *node, const char *op)
+{
+    return strcmp(node->op->name, op) == 0;
+}
+
+/* ---- lists ------------------------------------------------------------------------------------------------------- */
+
+/* Waits for the producers on other devices, but not for what this list has waited for already. waited[device]: how far
+ * that device is known to be when this step starts. */
+static tw_status find_waits(twi_planning *p, const tw_node *node, twi_step *step, int *waited, int *wanted)
+{
+    int devices = p->plan->num_lists;
+    for (int d = 0; d < devices; d++)
+        wanted[d] = -1;
+    for (int i = 0; i < node->num_inputs + node->num_control_inputs; i++) {
+        const tw_node *before =
+            i < node->num_inputs ? node->inputs[i].node : node->control_inputs[i - node->num_inputs];
+        if (before->assigned != node->assigned && before->task->position > wanted[before->assigned])
+            wanted[before->assigned] = before->task->position;
+    }
+    for (int d = 0; d < devices; d++)
+        step->num_waits += wanted[d] > waited[d];
+    step->waits = twi_arena_alloc(&p->plan->arena, sizeof *step->waits * (size_t)step->num_waits);
+    if (!step->waits)
+        return twi_fail_memory(p->error, "making a plan");
+    for (int d = 0, i = 0; d < devices; d++)
+        if (wanted[d] > waited[d]) {
+            step->waits[i++] = (twi_wait){d, wanted[d]};
+            waited[d] = wanted[d];
+        }
+    return TW_OK;
+}
+
+static tw_status make_step(twi_planning *p, const tw_node *node, twi_step *step)
+{
+    twi_task *task = node->task;
+    twi_arena *arena = &p->plan->arena;
+    int n = node->num_inputs, m = node->num_outputs;
+    const twi_operand *outputs = task->operands + n;
+    *step = (twi_step){.kernel = task->kernel && task->kernel->run ? task->kernel : NULL, .node = node};
+    if (is(node, "_Copy")) {
+        step->source = p->request->devices->items[node->inputs[0].node->assigned];
+        step->bytes = outputs[0].bytes;
+        step->copies_strings = outputs[0].dtype == TW_STRING;
+        p->plan->info.copies++;
+        p->plan->info.copied_bytes += (int64_t)step->bytes;
+    }
+    p->plan->info.kernels += step->kernel != NULL;
+    step->run = (twi_run){
+        .state = task->prepare.state,
+        .inputs = twi_arena_alloc(arena, sizeof(void *) * (size_t)n),
+        .outputs = twi_arena_alloc(arena, sizeof(void *) * (size_t)m),
+        .input_operands = task->operands,
+        .output_operands = outputs,
+        .num_inputs = n,
+        .num_outputs = m,
+        .threads = p->request->devices->items[node->assigned]->threads,
+        .node = node->name,
+        .error = &p->plan->lists[node->assigned].error,
+    };
+    return step->run.inputs && step->run.outputs ? TW_OK : twi_fail_memory(p->error, "making a plan");
+}
+
+tw_status twi_make_lists(twi_planning *p)
+{
+    const tw_graph *graph = p->rewriting.graph;
+    int devices = p->plan->num_lists;
+    tw_status status = TW_OK;
+    int *waited = twi_alloc_array((size_t)devices * (size_t)(devices + 1), sizeof *waited); /* a row for each device */
+    int *wanted = waited + devices * devices;
+    if (!waited)
+        return twi_fail_memory(p->error, "making a plan");
+    for (int i = 0; i < devices * devices; i++)
+        waited[i] = -1;
+    for (int id = 0; id < graph->nodes.count; id++)
+        p->plan->lists[graph->nodes.items[id]->assigned].count++;
+    for (int d = 0; d < devices; d++) {
+        twi_list *list = &p->plan->lists[d];
+        list->device = p->request->devices->items[d];
+        list->steps = twi_arena_alloc(&p->plan->arena, sizeof *list->steps * (size_t)list->count);
+        if (!list->steps)
+            TWI_TRY(twi_fail_memory(p->error, "making a plan"));
+    }
+    for (int id = 0; id < graph->nodes.count; id++) {
+        const tw_node *node = graph->nodes.items[id];
+        twi_step *step = &p->plan->lists[node->assigned].steps[node->task->position];
+        TWI_TRY(make_step(p, node, step));
+        TWI_TRY(find_waits(p, node, step, waited + node->assigned * devices, wanted));
+    }
+done:
+    twi_free(waited);
+    return status;
+}
+
+/* ---- ports, variables, kept memory --------------------------------------------------------------------------------- */
+
+static twi_port port_of(twi_planning *p, tw_output output)
+{
+    const twi_operand *operand = &output.node->task->operands[output.node->num_inputs + output.index];
+    return (twi_port){
+        .device = p->request->devices->items[output.node->assigned],
+        .buffer = twi_buffer_of(output),
+        .dtype = operand->dtype,
+        .shape = operand->shape,
+        .bytes = operand->bytes,
+    };
+}
+
+static tw_status make_ports(twi_planning *p)
+{
+    twi_plan *plan = p->plan;
+    const tw_graph *graph = p->rewriting.graph;
+    plan->num_feeds = p->request->num_feeds;
+    plan->num_fetches = p->request->num_fetches;
+    plan->feeds = twi_arena_alloc(&plan->arena, sizeof *plan->feeds * (size_t)plan->num_feeds);
+    plan->fetches = twi_arena_alloc(&plan->arena, sizeof *plan->fetches * (size_t)plan->num_fetches);
+    if (!plan->feeds || !plan->fetches)
+        return twi_fail_memory(p->error, "making a plan");
+    for (int id = 0; id < graph->nodes.count; id++)
+        if (is(graph->nodes.items[id], "_Feed"))
+            plan->feeds[twi_attr_int(&graph->nodes.items[id]->attrs, "index", 0)] =
+                port_of(p, (tw_output){graph->nodes.items[id], 0});
+    for (int i = 0; i < plan->num_fetches; i++) {
+        if (p->rewriting.fetches[i].index < 0)
+            continue;
+        plan->fetches[i] = port_of(p, p->rewriting.fetches[i]);
+        if (plan->fetches[i].dtype == TW_RESOURCE)
+            return twi_fail(p->error, TW_INVALID_ARGUMENT, "'%s' is a resource and cannot be fetched",
+                            p->rewriting.fetches[i].node->name);
+    }
+    return TW_OK;
+}
+
+static bool in_list(twi_resource *const *list, int count, const twi_resource *r)
+{
+    for (int i = 0; i < count; i++)
+        if (list[i] == r)
+            return true;
+    return false;
+}
+
+/* A variable must have its value before the run unless every use comes after an assignment of this run. In the final
+ * order an assignment that precedes a use in the list of their (common) device precedes it in time. */
+static tw_status find_variables(twi_planning *p)
+{
+    twi_plan *plan = p->plan;
+    const tw_graph *graph = p->rewriting.graph;
+    plan->needed = twi_arena_alloc(&plan->arena, sizeof *plan->needed * (size_t)graph->nodes.count);
+    plan->assigned = twi_arena_alloc(&plan->arena, sizeof *plan->assigned * (size_t)graph->nodes.count);
+    if (!plan->needed || !plan->assigned)
+        return twi_fail_memory(p->error, "making a plan");
+    for (int id = 0; id < graph->nodes.count; id++) {
+        const tw_node *node = graph->nodes.items[id];
+        if (is(node, "VarIsInitializedOp") || is(node, "VariableShape"))
+            continue;
+        for (int i = 0; i < node->num_inputs; i++) {
+            twi_resource *r = node->task->operands[i].resource;
+            if (!r || !r->memory)
+                continue;
+            bool assigns = i == 0 && is(node, "AssignVariableOp");
+            bool known = in_list(plan->assigned, plan->num_assigned, r);
+            if (assigns && !known)
+                plan->assigned[plan->num_assigned++] = r;
+            else if (!assigns && !known && !in_list(plan->needed, plan->num_needed, r))
+                plan->needed[plan->num_needed++] = r;
+        }
+    }
+    return TW_OK;
+}
+
+static tw_status fill_kept(twi_planning *p)
+{
+    twi_plan *plan = p->plan;
+    const tw_graph *graph = p->rewriting.graph;
+    for (int d = 0; d < plan->num_lists; d++) {
+        twi_list *list = &plan->lists[d];
+        plan->info.constant_bytes += (int64_t)list->kept_bytes;
+        tw_status status =
+            list->kept_bytes ? twi_device_alloc(list->device, list->kept_bytes, "constants", &list->kept, p->error)
+                             : TW_OK;
+        if (status != TW_OK)
+            return status;
+    }
+    for (int id = 0; id < graph->nodes.count; id++) {
+        tw_node *node = graph->nodes.items[id];
+        const tw_tensor *value = is(node, "Const") ? twi_attr_tensor(&node->attrs, "value") : NULL;
+        if (!value)
+            continue;
+        twi_list *list = &plan->lists[node->assigned];
+        char *to = (char *)list->kept + node->task->outputs[0]->offset;
+        if (tw_tensor_dtype(value) != TW_STRING) {
+            tw_status status = list->device->ops->write(list->device, to, tw_tensor_data(value),
+                                                        tw_tensor_bytes(value), p->error);
+            if (status != TW_OK)
+                return status;
+            continue;
+        }
+        for (int64_t i = 0; i < tw_tensor_elements(value); i++) { /* the tensor outlives the plan's copy of the node */
+            const tw_string *from = (tw_string *)tw_tensor_data(value) + i;
+            char *copy = twi_resize(NULL, from->size + 1);
+            if (!copy)
+                return twi_fail_memory(p->error, "making a plan");
+            memcpy(copy, from->data ? from->data : "", from->size);
+            ((tw_string *)to)[i] = (tw_string){copy, from->size};
+        }
+    }
+    return TW_OK;
+}
+
+/* ---- the whole ----------------------------------------------------------------------------------------------------- */
+
+tw_status twi_plan_create(const twi_request *request, twi_plan **result, tw_error *error)
+{
+    tw_status status;
+    *result = NULL;
+    twi_plan *plan = twi_alloc(sizeof *plan);
+    if (!plan)
+        return twi_fail_memory(error, "making a plan");
+    twi_planning p = {.request = request, .plan = plan, .error = error};
+    plan->num_lists = request->devices->count;
+    plan->lists = twi_arena_alloc(&plan->arena, sizeof *plan->lists * (size_t)plan->num_lists);
+    plan->graph = tw_graph_create();
+    p.rewriting = (twi_rewriting){
+        .graph = plan->graph,
+        .fetches = twi_arena_alloc(&plan->arena, sizeof *p.rewriting.fetches * (size_t)request->num_fetches),
+        .num_fetches = request->num_fetches,
+        .devices = request->devices,
+        .fold_everything = !twi_rewrite_is_disabled(request->disable, "fold"),
+    };
+    if (!plan->lists || !plan->graph || !p.rewriting.fetches)
+        TWI_TRY(twi_fail_memory(error, "making a plan"));
+    TWI_TRY(twi_specialize(&p));
+    TWI_TRY(twi_rewrite(&p.rewriting, request->disable, error));
+    TWI_TRY(twi_partition(&p));
+    TWI_TRY(twi_prepare_tasks(&p));
+    TWI_TRY(twi_order(&p));
+    TWI_TRY(twi_assign_memory(&p));
+    TWI_TRY(twi_make_lists(&p));
+    TWI_TRY(make_ports(&p));
+    TWI_TRY(find_variables(&p));
+    TWI_TRY(fill_kept(&p));
+    plan->info.nodes = plan->graph->nodes.count;
+    plan->info.variable_bytes = twi_resources_variable_bytes(request->resources);
+    *result = plan;
+    return TW_OK;
+done:
+    twi_plan_destroy(plan);
+    return status;
+}
+
+static void free_strings(twi_plan *plan, const tw_node *node)
+{
+    for (int i = 0; i < node->num_outputs; i++) {
+        const twi_buffer *b = node->task->outputs[i];
+        if (node->output_types[i] != TW_STRING || !b || b->place != TWI_IN_KEPT || !plan->lists[b->device].kept)
+            continue;
+        tw_string *strings = (tw_string *)((char *)plan->lists[b->device].kept + b->offset);
+        for (size_t k = 0; k < b->bytes / sizeof *strings; k++) {
+            twi_free(strings[k].data);
+            strings[k].data = NULL; /* another output may share the buffer */
+        }
+    }
+}
+
+void twi_plan_destroy(twi_plan *plan)
+{
+    if (!plan)
+        return;
+    for (int id = 0; plan->graph && id < plan->graph->nodes.count; id++) {
+        twi_task *task = plan->graph->nodes.items[id]->task;
+        if (!task)
+            continue;
+        free_strings(plan, plan->graph->nodes.items[id]);
+        if (task->kernel && task->kernel->release)
+            task->kernel->release(task->prepare.state);
+    }
+    for (int d = 0; plan->lists && d < plan->num_lists; d++)
+        if (plan->lists[d].kept)
+            twi_device_free(plan->lists[d].device, plan->lists[d].kept, plan->lists[d].kept_bytes);
+    tw_graph_destroy(plan->graph);
+    twi_arena_free(&plan->arena);
+    twi_free(plan);
+}
+
+static void *address_of(const twi_plan *plan, const twi_buffer *b, void *const *arenas)
+{
+    if (b->place == TWI_IN_VARIABLE)
+        return b->variable ? b->variable->memory : NULL;
+    return (char *)(b->place == TWI_IN_KEPT ? plan->lists[b->device].kept : arenas[b->device]) + b->offset;
+}
+
+void twi_plan_bind(twi_plan *plan, void *const *arenas)
+{
+    for (int id = 0; id < plan->graph->nodes.count; id++) {
+        const tw_node *node = plan->graph->nodes.items[id];
+        twi_list *list = &plan->lists[node->assigned];
+        twi_step *step = &list->steps[node->task->position];
+        for (int i = 0; i < node->num_inputs; i++)
+            ((const void **)step->run.inputs)[i] = address_of(plan, twi_buffer_of(node->inputs[i]), arenas);
+        for (int i = 0; i < node->num_outputs; i++)
+            ((void **)step->run.outputs)[i] = address_of(plan, node->task->outputs[i], arenas);
+        step->run.workspace =
+            node->task->prepare.workspace ? (char *)arenas[node->assigned] + list->workspace_offset : NULL;
+    }
+    for (int i = 0; i < plan->num_feeds; i++)
+        if (plan->feeds[i].buffer)
+            plan->feeds[i].memory = address_of(plan, plan->feeds[i].buffer, arenas);
+    for (int i = 0; i < plan->num_fetches; i++)
+        if (plan->fetches[i].buffer)
+            plan->fetches[i].memory = address_of(plan, plan->fetches[i].buffer, arenas);
+}

@@ -1,0 +1,100 @@
+/* prepare.c - a kernel for every node: operands are described, the device's list is asked, fastest first. */
+#include "plan/plan.h"
+
+#include <string.h>
+
+bool twi_task_shares(const twi_task *task)
+{
+    return task->kernel && !task->kernel->run && task->node->num_inputs > 0 && task->node->num_outputs > 0 &&
+           task->node->output_types[0] != TW_RESOURCE;
+}
+
+static bool is(const tw_node *node, const char *op)
+{
+    return strcmp(node->op->name, op) == 0;
+}
+
+/* The variable behind a handle, made when it is first met. */
+static tw_status resolve_variable(twi_planning *p, const tw_node *handle, twi_resource **resource)
+{
+    const char *name = twi_attr_string(&handle->attrs, "shared_name", "");
+    return twi_resources_variable(p->request->resources, name[0] ? name : handle->name,
+                                  twi_attr_type(&handle->attrs, "dtype"), twi_attr_shape(&handle->attrs, "shape"),
+                                  p->request->devices->items[handle->assigned], resource, p->error);
+}
+
+static tw_status describe_output(twi_planning *p, tw_node *node, int i, twi_operand *operand)
+{
+    tw_shape shape = node->output_shapes[i];
+    *operand = (twi_operand){.dtype = node->output_types[i], .shape = shape};
+    if (operand->dtype == TW_RESOURCE) {
+        operand->elements = 1;
+        operand->bytes = sizeof(void *);
+        return is(node, "VarHandleOp") ? resolve_variable(p, node, &operand->resource) : TW_OK;
+    }
+    operand->elements = tw_shape_elements(shape);
+    if (operand->elements < 0) {
+        char text[128];
+        return twi_fail(p->error, TW_UNIMPLEMENTED,
+                        "the shape of output %d of %s '%s' is not known before the step (%s); shapes that depend on "
+                        "computed values are not supported",
+                        i, node->op->name, node->name, tw_shape_text(shape, text, sizeof text));
+    }
+    operand->bytes = (size_t)operand->elements * tw_dtype_size(operand->dtype);
+    operand->value = is(node, "Const") ? twi_attr_tensor(&node->attrs, "value") : NULL;
+    return TW_OK;
+}
+
+static tw_status prepare_task(twi_planning *p, twi_task *task)
+{
+    tw_node *node = task->node;
+    twi_device *device = p->request->devices->items[node->assigned];
+    int n = node->num_inputs, m = node->num_outputs;
+    for (int i = 0; i < n; i++) {
+        const twi_task *source = node->inputs[i].node->task;
+        task->operands[i] = source->operands[source->node->num_inputs + node->inputs[i].index];
+    }
+    for (int i = 0; i < m; i++) {
+        tw_status status = describe_output(p, node, i, &task->operands[n + i]);
+        if (status != TW_OK)
+            return status;
+    }
+    if (is(node, "_Feed") || is(node, "_Copy") || is(node, "Const"))
+        return TW_OK;
+    task->prepare = (twi_prepare){
+        .op = node->op->name,
+        .node = node->name,
+        .attrs = &node->attrs,
+        .num_inputs = n,
+        .num_outputs = m,
+        .inputs = task->operands,
+        .outputs = task->operands + n,
+        .device = device,
+        .threads = device->threads,
+        .resources = &p->request->resources->interface,
+        .error = p->error,
+    };
+    return twi_device_prepare(device, &task->prepare, p->request->plain_kernels, &task->kernel);
+}
+
+tw_status twi_prepare_tasks(twi_planning *p)
+{
+    tw_graph *graph = p->rewriting.graph;
+    for (int id = 0; id < graph->nodes.count; id++) {
+        tw_node *node = graph->nodes.items[id];
+        twi_task *task = twi_arena_alloc(&p->plan->arena, sizeof *task);
+        if (!task)
+            return twi_fail_memory(p->error, "preparing kernels");
+        task->node = node;
+        task->operands = twi_arena_alloc(&p->plan->arena,
+                                         sizeof *task->operands * (size_t)(node->num_inputs + node->num_outputs));
+        task->outputs = twi_arena_alloc(&p->plan->arena, sizeof *task->outputs * (size_t)node->num_outputs);
+        if (!task->operands || !task->outputs)
+            return twi_fail_memory(p->error, "preparing kernels");
+        node->task = task;
+        tw_status status = prepare_task(p, task);
+        if (status != TW_OK)
+            return status;
+    }
+    return TW_OK;
+}

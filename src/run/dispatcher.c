@@ -1,0 +1,255 @@
+/* dispatcher.c - see dispatcher.h. */
+#include "run/dispatcher.h"
+
+#include "base/clock.h"
+#include "base/thread.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SPINS 2000 /* looks before a waiter sleeps: about the time a wake-up takes */
+
+/* How many steps of its list a device has finished in this run. */
+typedef struct progress {
+    _Alignas(64) atomic_int finished;
+    atomic_int sleepers;
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+} progress;
+
+typedef struct dispatcher {
+    twi_dispatchers *all;
+    twi_device *device;
+    int index;
+    pthread_t thread;
+    tw_error enter_error;
+} dispatcher;
+
+struct twi_dispatchers {
+    dispatcher *items;
+    progress *progress;
+    int count, started;
+    pthread_mutex_t lock;       /* guards the four below */
+    pthread_cond_t begin, end;
+    int64_t run_number;         /* goes up with each run */
+    int running;                /* lists not yet finished */
+    bool stop;
+    twi_plan *plan;
+    bool trace;
+    atomic_bool failed;
+    int first_failure;          /* device; guarded by lock */
+};
+
+static void report(progress *p, int finished)
+{
+    atomic_store(&p->finished, finished);
+    if (atomic_load(&p->sleepers)) {
+        pthread_mutex_lock(&p->lock);
+        pthread_cond_broadcast(&p->moved);
+        pthread_mutex_unlock(&p->lock);
+    }
+}
+
+static void wait_for(progress *p, int position)
+{
+    for (int i = 0; i < SPINS; i++) {
+        if (atomic_load_explicit(&p->finished, memory_order_acquire) > position)
+            return;
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
+    }
+    pthread_mutex_lock(&p->lock);
+    atomic_fetch_add(&p->sleepers, 1);
+    while (atomic_load(&p->finished) <= position)
+        pthread_cond_wait(&p->moved, &p->lock);
+    atomic_fetch_sub(&p->sleepers, 1);
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* Strings live on the host wherever they are used: each side owns its own bytes. */
+static tw_status copy_strings(const twi_step *step)
+{
+    const tw_string *from = step->run.inputs[0];
+    tw_string *to = step->run.outputs[0];
+    for (size_t i = 0; i < step->bytes / sizeof *to; i++) {
+        char *copy = twi_resize(NULL, from[i].size + 1);
+        if (!copy)
+            return twi_fail_memory(step->run.error, "copying strings between devices");
+        memcpy(copy, from[i].data ? from[i].data : "", from[i].size);
+        twi_free(to[i].data);
+        to[i] = (tw_string){copy, from[i].size};
+    }
+    return TW_OK;
+}
+
+static tw_status run_step(twi_device *device, const twi_step *step)
+{
+    if (step->kernel)
+        return device->ops->launch ? device->ops->launch(device, step->kernel, &step->run)
+                                   : step->kernel->run(&step->run);
+    if (!step->source)
+        return TW_OK;
+    if (step->copies_strings)
+        return copy_strings(step);
+    return twi_device_copy(device, step->run.outputs[0], step->source, step->run.inputs[0], step->bytes,
+                           step->run.error);
+}
+
+static void fail_run(dispatcher *d, tw_status status, const twi_step *step)
+{
+    tw_error *error = step->run.error;
+    if (error->status == TW_OK)
+        twi_fail(error, status, "%s failed", step->node->op->name);
+    if (!strstr(error->message, step->node->name)) {
+        char text[TW_MESSAGE_SIZE];
+        memcpy(text, error->message, sizeof text);
+        twi_fail(error, status, "%s [[{{node %s}}]]", text, step->node->name);
+    }
+    pthread_mutex_lock(&d->all->lock);
+    if (!atomic_exchange(&d->all->failed, true))
+        d->all->first_failure = d->index;
+    pthread_mutex_unlock(&d->all->lock);
+}
+
+static void run_list(dispatcher *d, twi_list *list, bool trace)
+{
+    progress *all = d->all->progress;
+    for (int i = 0; i < list->count; i++) {
+        twi_step *step = &list->steps[i];
+        for (int k = 0; k < step->num_waits; k++)
+            wait_for(&all[step->waits[k].device], step->waits[k].position);
+        if (step->num_waits && atomic_load_explicit(&d->all->failed, memory_order_acquire))
+            break;
+        if (trace)
+            step->started_ns = twi_monotonic_ns();
+        tw_status status = run_step(d->device, step);
+        if (trace)
+            step->ended_ns = twi_monotonic_ns();
+        if (status != TW_OK) {
+            fail_run(d, status, step);
+            break;
+        }
+        report(&all[d->index], i + 1);
+    }
+    report(&all[d->index], INT_MAX); /* nobody waits for a list that has ended, well or not */
+}
+
+static void *dispatch(void *argument)
+{
+    dispatcher *d = argument;
+    twi_dispatchers *all = d->all;
+    int64_t seen = 0;
+    tw_status entered = d->device->ops->enter ? d->device->ops->enter(d->device, &d->enter_error) : TW_OK;
+    pthread_mutex_lock(&all->lock);
+    for (;;) {
+        while (all->run_number == seen && !all->stop)
+            pthread_cond_wait(&all->begin, &all->lock);
+        if (all->stop)
+            break;
+        seen = all->run_number;
+        twi_plan *plan = all->plan;
+        bool trace = all->trace;
+        pthread_mutex_unlock(&all->lock);
+        if (entered != TW_OK && plan->lists[d->index].count) {
+            plan->lists[d->index].error = d->enter_error;
+            pthread_mutex_lock(&all->lock);
+            if (!atomic_exchange(&all->failed, true))
+                all->first_failure = d->index;
+            pthread_mutex_unlock(&all->lock);
+            report(&all->progress[d->index], INT_MAX);
+        } else {
+            run_list(d, &plan->lists[d->index], trace);
+        }
+        pthread_mutex_lock(&all->lock);
+        if (--all->running == 0)
+            pthread_cond_signal(&all->end);
+    }
+    pthread_mutex_unlock(&all->lock);
+    return NULL;
+}
+
+tw_status twi_dispatchers_create(tw_devices *devices, twi_dispatchers **result, tw_error *error)
+{
+    *result = NULL;
+    twi_dispatchers *all = twi_alloc(sizeof *all);
+    if (!all)
+        return twi_fail_memory(error, "starting dispatchers");
+    all->items = twi_alloc_array((size_t)devices->count, sizeof *all->items);
+    all->progress = twi_alloc_aligned((size_t)devices->count * sizeof *all->progress, 64);
+    pthread_mutex_init(&all->lock, NULL);
+    pthread_cond_init(&all->begin, NULL);
+    pthread_cond_init(&all->end, NULL);
+    if (!all->items || !all->progress) {
+        twi_dispatchers_destroy(all);
+        return twi_fail_memory(error, "starting dispatchers");
+    }
+    for (; all->count < devices->count; all->count++) {
+        pthread_mutex_init(&all->progress[all->count].lock, NULL);
+        pthread_cond_init(&all->progress[all->count].moved, NULL);
+    }
+    for (int i = 0; i < devices->count; i++) {
+        dispatcher *d = &all->items[i];
+        twi_device *device = devices->items[i];
+        *d = (dispatcher){.all = all, .device = device, .index = i};
+        char name[32];
+        snprintf(name, sizeof name, "tower-%.8s-%d", device->ops->type, device->name.id);
+        tw_status status =
+            twi_thread_start(&d->thread, name, device->cores, device->num_cores, dispatch, d, error);
+        if (status != TW_OK) {
+            twi_dispatchers_destroy(all);
+            return status;
+        }
+        all->started++;
+    }
+    *result = all;
+    return TW_OK;
+}
+
+void twi_dispatchers_destroy(twi_dispatchers *all)
+{
+    if (!all)
+        return;
+    pthread_mutex_lock(&all->lock);
+    all->stop = true;
+    pthread_cond_broadcast(&all->begin);
+    pthread_mutex_unlock(&all->lock);
+    for (int i = 0; i < all->started; i++)
+        pthread_join(all->items[i].thread, NULL);
+    for (int i = 0; i < all->count; i++) {
+        pthread_mutex_destroy(&all->progress[i].lock);
+        pthread_cond_destroy(&all->progress[i].moved);
+    }
+    pthread_mutex_destroy(&all->lock);
+    pthread_cond_destroy(&all->begin);
+    pthread_cond_destroy(&all->end);
+    twi_free(all->items);
+    twi_free_aligned(all->progress);
+    twi_free(all);
+}
+
+tw_status twi_dispatchers_run(twi_dispatchers *all, twi_plan *plan, bool trace, tw_error *error)
+{
+    pthread_mutex_lock(&all->lock);
+    for (int i = 0; i < all->count; i++) {
+        atomic_store(&all->progress[i].finished, 0);
+        plan->lists[i].error.status = TW_OK;
+        plan->lists[i].error.message[0] = 0;
+    }
+    all->plan = plan;
+    all->trace = trace;
+    atomic_store(&all->failed, false);
+    all->running = all->count;
+    all->run_number++;
+    pthread_cond_broadcast(&all->begin);
+    while (all->running)
+        pthread_cond_wait(&all->end, &all->lock);
+    bool failed = atomic_load(&all->failed);
+    const tw_error *first = &plan->lists[all->first_failure].error;
+    pthread_mutex_unlock(&all->lock);
+    if (!failed)
+        return TW_OK;
+    if (error)
+        *error = *first;
+    return first->status;
+}

@@ -1,0 +1,543 @@
+/* trainer.c - the training loop of one model over several towers, made of the public functions alone.
+ *
+ * A tower is a name scope on a device; all towers share the variables, which lie on one device (the CPU, as in the
+ * tutorial); their gradients are averaged there. Nothing that computes a number here knows how many devices there are,
+ * which is why resuming on others gives the same bits. */
+#define _GNU_SOURCE
+#include "base/memory.h"
+#include "base/status.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <tower/models.h>
+#include <tower/nn.h>
+#include <tower/train.h>
+
+#define INPUT "input"           /* the session's source */
+#define PREFIX "model.ckpt"
+
+/* What must agree between a checkpoint and the run that resumes it; saved as int64 scalars of these names. */
+enum { TOWERS, BATCH, SEED, DTYPE, NUM_SETTINGS };
+static const struct {
+    const char *name, *words;
+} settings[NUM_SETTINGS] = {
+    [TOWERS] = {"tower/towers", "number of towers"},
+    [BATCH] = {"tower/batch", "batch size per tower"},
+    [SEED] = {"tower/seed", "seed"},
+    [DTYPE] = {"tower/dtype", "dtype"},
+};
+
+struct tw_trainer {
+    const tw_model *model;
+    int64_t setting[NUM_SETTINGS];
+    int towers, batch;
+    int64_t step;
+    tw_graph *graph;
+    tw_session *session;
+    tw_pipeline *pipeline;
+    const char **tower_devices; /* [towers], as asked */
+    tw_output *images, *labels; /* [towers] */
+    tw_output *fetches;         /* losses of all towers, the training step, then what summaries want */
+    tw_tensor **results;        /* [num_fetches] what they gave, reused from step to step */
+    int num_fetches;            /* with those of summaries */
+    float *losses;              /* [towers] */
+    tw_grads *average;
+    tw_output rate;
+    bool keep_batch;            /* the next batch of the last tower is wanted for summaries, here: */
+    tw_tensor *kept_images, *kept_labels;
+};
+
+/* ---- settings ---------------------------------------------------------------------------------------------------------- */
+
+static tw_status read_setting(tw_checkpoint *checkpoint, int i, int64_t *value, tw_error *error)
+{
+    tw_tensor *tensor = NULL;
+    tw_status status = tw_checkpoint_read(checkpoint, settings[i].name, &tensor, error);
+    if (status != TW_OK)
+        return status;
+    bool plausible = tw_tensor_elements(tensor) == 1 && tw_tensor_dtype(tensor) == TW_INT64;
+    *value = plausible ? *(int64_t *)tw_tensor_data(tensor) : 0;
+    tw_tensor_release(tensor);
+    if (plausible && (i == SEED || (*value >= 1 && *value <= 1 << 20)))
+        return TW_OK;
+    return twi_fail(error, TW_DATA_LOSS, "checkpoint %s: '%s' is not a sensible number", tw_checkpoint_path(checkpoint),
+                    settings[i].name);
+}
+
+/* What was asked for, else what the checkpoint (may be NULL) says, else 0. Asking for something else than it says is an
+ * error; a checkpoint by somebody else, which says nothing, is taken as it is. */
+static tw_status find_settings(tw_trainer *t, const tw_trainer_options *options, tw_checkpoint *checkpoint,
+                               tw_error *error)
+{
+    const int64_t asked[NUM_SETTINGS] = {options->towers, options->batch, options->seed, options->dtype};
+    for (int i = 0; i < NUM_SETTINGS; i++) {
+        t->setting[i] = asked[i];
+        if (!checkpoint || tw_checkpoint_find(checkpoint, settings[i].name) < 0)
+            continue;
+        int64_t saved;
+        tw_status status = read_setting(checkpoint, i, &saved, error);
+        if (status != TW_OK)
+            return status;
+        if (asked[i] && asked[i] != saved)
+            return twi_fail(error, TW_INVALID_ARGUMENT,
+                            "checkpoint %s was made with %s %lld, but %lld was asked for: leave that out to resume, or "
+                            "train into another directory",
+                            tw_checkpoint_path(checkpoint), settings[i].words, (long long)saved, (long long)asked[i]);
+        t->setting[i] = saved;
+    }
+    return TW_OK;
+}
+
+/* ---- the graph --------------------------------------------------------------------------------------------------------- */
+
+static bool is_cpu(const char *device)
+{
+    return strncasecmp(device, "cpu", 3) == 0 || strcasestr(device, "/cpu") || strcasestr(device, "device:cpu");
+}
+
+static tw_status choose_devices(tw_trainer *t, const tw_trainer_options *options, tw_error *error)
+{
+    int gpus = tw_devices_count(options->devices, "GPU"), cpus = tw_devices_count(options->devices, "CPU");
+    int count = options->num_tower_devices ? options->num_tower_devices : gpus ? gpus : cpus;
+    if (t->setting[TOWERS] == 0)
+        t->setting[TOWERS] = count;
+    t->towers = (int)t->setting[TOWERS];
+    t->tower_devices = twi_alloc_array((size_t)t->towers, sizeof *t->tower_devices);
+    if (!t->tower_devices)
+        return twi_fail_memory(error, "creating a trainer");
+    for (int i = 0; i < t->towers; i++) /* a set of devices lists CPUs first */
+        t->tower_devices[i] = options->num_tower_devices
+                                  ? options->tower_devices[i % count]
+                                  : tw_devices_info(options->devices, (gpus ? cpus : 0) + i % count).name;
+    return TW_OK;
+}
+
+static void build_input(tw_trainer *t, int tower)
+{
+    const tw_model *m = t->model;
+    tw_dtype types[] = {TW_FLOAT32, TW_INT32};
+    tw_shape shapes[] = {TW_SHAPE(t->batch, m->height, m->width, m->channels), TW_SHAPE(t->batch)};
+    tw_output outputs[2];
+    TW_DEVICE(t->graph, "%s", is_cpu(t->tower_devices[tower]) ? t->tower_devices[tower] : "/cpu:0")
+        tw_input(t->graph, INPUT, tower, types, shapes, 2, outputs);
+    t->images[tower] = outputs[0];
+    t->labels[tower] = outputs[1];
+}
+
+/* Models ask for their variables inside a tower's device scope; they are to lie where the options say. */
+static const char *place_variable(void *home, const tw_node *node)
+{
+    return strcmp(tw_node_op(node), "VarHandleOp") == 0 ? home : "";
+}
+
+static void build_tower(tw_trainer *t, int tower, const char *home, tw_optimizer *optimizer, tw_grads **grads)
+{
+    tw_graph *g = t->graph;
+    TW_NAME_SCOPE(g, "tower_%d", tower) {
+        build_input(t, tower);
+        TW_DEVICE(g, "%s", t->tower_devices[tower]) {
+            tw_enter_device_function(g, place_variable, (void *)home);
+            t->fetches[tower] = tw_model_loss(g, t->model, t->images[tower], t->labels[tower],
+                                              (tw_dtype)t->setting[DTYPE]);
+            tw_leave_device(g);
+            *grads = tw_compute_gradients(optimizer, t->fetches[tower]);
+        }
+    }
+    tw_reuse_variables(g);
+}
+
+/* What summaries look at besides the losses: the averaged gradients. Variables and activations are read on their own. */
+static tw_status list_fetches(tw_trainer *t, tw_error *error)
+{
+    int first = t->towers + 1;
+    tw_output *fetches = twi_alloc_array((size_t)(first + t->average->count + 1), sizeof *fetches);
+    t->results = twi_alloc_array((size_t)(first + t->average->count + 1), sizeof *t->results);
+    if (!fetches || !t->results) {
+        twi_free(fetches);
+        return twi_fail_memory(error, "creating a trainer");
+    }
+    memcpy(fetches, t->fetches, sizeof *fetches * (size_t)first);
+    twi_free(t->fetches);
+    t->fetches = fetches;
+    t->num_fetches = first;
+    fetches[t->num_fetches++] = t->rate;
+    for (int i = 0; i < t->average->count; i++)
+        if (t->average->gradients[i].node)
+            fetches[t->num_fetches++] = t->average->gradients[i];
+    return TW_OK;
+}
+
+static tw_status build_graph(tw_trainer *t, const tw_trainer_options *options, tw_error *error)
+{
+    const tw_model *m = t->model;
+    const char *home = options->variable_device ? options->variable_device : "/cpu:0";
+    tw_graph *g = t->graph;
+    tw_grads **grads = twi_alloc_array((size_t)t->towers, sizeof *grads);
+    if (!grads)
+        return twi_fail_memory(error, "creating a trainer");
+    tw_graph_set_seed(g, t->setting[SEED]);
+    tw_enter_device(g, "%s", home);
+    tw_variable *step = tw_global_step(g);
+    float rate = options->learning_rate > 0 ? options->learning_rate : m->learning_rate;
+    double steps_per_epoch = (double)tw_dataset_count(options->dataset) / ((double)t->batch * t->towers);
+    double decay_steps = floor(steps_per_epoch * m->epochs_per_decay);
+    t->rate = tw_exponential_decay(g, rate, step, decay_steps < 1 ? 1 : decay_steps, m->decay_factor, true);
+    tw_optimizer *optimizer = tw_gradient_descent(g, t->rate);
+    for (int i = 0; i < t->towers; i++)
+        build_tower(t, i, home, optimizer, &grads[i]);
+    t->average = tw_average_gradients(g, grads, t->towers, NULL);
+    tw_output apply = tw_apply_gradients(optimizer, t->average, step);
+    tw_averages *averages = tw_moving_averages(g, m->average_decay, step, apply);
+    if (averages)
+        t->fetches[t->towers] = averages->update;
+    tw_leave_device(g);
+    twi_free(grads);
+    if (tw_graph_status(g) != TW_OK)
+        return twi_fail(error, tw_graph_status(g), "%s", tw_graph_message(g));
+    return list_fetches(t, error);
+}
+
+/* ---- input ----------------------------------------------------------------------------------------------------------------- */
+
+static tw_status fill(void *user, int tower, void *const *outputs, tw_error *error)
+{
+    tw_trainer *t = user;
+    tw_status status = tw_pipeline_next(t->pipeline, tower, outputs[0], outputs[1], error);
+    if (status == TW_OK && t->keep_batch && tower == t->towers - 1) {
+        memcpy(tw_tensor_data(t->kept_images), outputs[0], tw_tensor_bytes(t->kept_images));
+        memcpy(tw_tensor_data(t->kept_labels), outputs[1], tw_tensor_bytes(t->kept_labels));
+    }
+    return status;
+}
+
+static tw_status open_input(tw_trainer *t, const tw_trainer_options *options, tw_error *error)
+{
+    const tw_model *m = t->model;
+    tw_pipeline_options pipeline = {
+        .batch = t->batch,
+        .towers = t->towers,
+        .seed = (uint64_t)t->setting[SEED],
+        .shuffle = true,
+        .augmentation = m->training,
+        .crop = m->height,
+        .threads = options->input_threads,
+        .first_step = t->step,
+    };
+    tw_status status = tw_pipeline_create(options->dataset, &pipeline, &t->pipeline, error);
+    if (status != TW_OK)
+        return status;
+    if (tw_pipeline_height(t->pipeline) != m->height || tw_pipeline_width(t->pipeline) != m->width ||
+        tw_pipeline_channels(t->pipeline) != m->channels || tw_dataset_classes(options->dataset) != m->classes)
+        return twi_fail(error, TW_INVALID_ARGUMENT,
+                        "model %s takes %dx%dx%d images of %d classes; data set %s gives %dx%dx%d of %d", m->name,
+                        m->height, m->width, m->channels, m->classes, tw_dataset_name(options->dataset),
+                        tw_pipeline_height(t->pipeline), tw_pipeline_width(t->pipeline),
+                        tw_pipeline_channels(t->pipeline), tw_dataset_classes(options->dataset));
+    return tw_session_set_source(t->session, INPUT, fill, t, error);
+}
+
+/* ---- beginning and ending -------------------------------------------------------------------------------------------------------- */
+
+/* The checkpoint to resume from; NULL if there is none. */
+static tw_status open_checkpoint(const char *path, tw_checkpoint **checkpoint, tw_error *error)
+{
+    char latest[4096];
+    *checkpoint = NULL;
+    if (!path)
+        return TW_OK;
+    tw_error nothing = {0};
+    tw_status status = tw_checkpoint_latest(path, latest, sizeof latest, NULL, &nothing);
+    if (status == TW_NOT_FOUND || status == TW_OK) {
+        if (status == TW_OK)
+            return tw_checkpoint_open(latest, checkpoint, error);
+        status = tw_checkpoint_open(path, checkpoint, &nothing); /* a checkpoint's own path */
+        return status == TW_NOT_FOUND ? TW_OK : status == TW_OK ? TW_OK : twi_fail(error, status, "%s", nothing.message);
+    }
+    return twi_fail(error, status, "%s", nothing.message);
+}
+
+static tw_status restore(tw_trainer *t, tw_checkpoint *checkpoint, tw_error *error)
+{
+    for (int i = 0; i < tw_graph_num_variables(t->graph); i++) {
+        const tw_variable *variable = tw_graph_variable(t->graph, i);
+        tw_tensor *value = NULL;
+        tw_status status = tw_checkpoint_read(checkpoint, variable->name, &value, error);
+        if (status == TW_OK)
+            status = tw_session_set_variable(t->session, variable, value, error);
+        if (status == TW_OK && strcmp(variable->name, "global_step") == 0)
+            t->step = *(int64_t *)tw_tensor_data(value);
+        tw_tensor_release(value);
+        if (status != TW_OK)
+            return twi_prefix(error, "restoring %s", tw_checkpoint_path(checkpoint)), status;
+    }
+    return TW_OK;
+}
+
+static tw_status make_arrays(tw_trainer *t, tw_error *error)
+{
+    size_t n = (size_t)t->towers;
+    const tw_model *m = t->model;
+    t->images = twi_alloc_array(n, sizeof *t->images);
+    t->labels = twi_alloc_array(n, sizeof *t->labels);
+    t->losses = twi_alloc_array(n, sizeof *t->losses);
+    t->fetches = twi_alloc_array(n + 1, sizeof *t->fetches);
+    t->kept_images = tw_tensor_create(TW_FLOAT32, TW_SHAPE(t->batch, m->height, m->width, m->channels));
+    t->kept_labels = tw_tensor_create(TW_INT32, TW_SHAPE(t->batch));
+    t->graph = tw_graph_create();
+    if (t->images && t->labels && t->losses && t->fetches && t->graph && t->kept_images && t->kept_labels)
+        return TW_OK;
+    return twi_fail_memory(error, "creating a trainer");
+}
+
+tw_status tw_trainer_create(const tw_trainer_options *options, tw_trainer **result, tw_error *error)
+{
+    tw_status status;
+    tw_checkpoint *checkpoint = NULL;
+    tw_trainer *t = twi_alloc(sizeof *t);
+    *result = NULL;
+    if (!t)
+        return twi_fail_memory(error, "creating a trainer");
+    if (!options->model || !options->dataset || !options->devices)
+        TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "a trainer needs a model, a data set and devices"));
+    t->model = options->model;
+    TWI_TRY(open_checkpoint(options->resume_from, &checkpoint, error));
+    TWI_TRY(find_settings(t, options, checkpoint, error));
+    t->setting[BATCH] = t->setting[BATCH] ? t->setting[BATCH] : t->model->batch;
+    t->setting[SEED] = t->setting[SEED] ? t->setting[SEED] : 1;
+    t->setting[DTYPE] = t->setting[DTYPE] ? t->setting[DTYPE] : TW_FLOAT32;
+    t->batch = (int)t->setting[BATCH];
+    TWI_TRY(choose_devices(t, options, error));
+    TWI_TRY(make_arrays(t, error));
+    TWI_TRY(build_graph(t, options, error));
+    tw_session_options session = options->session;
+    session.devices = options->devices;
+    tw_output initialize = tw_initialize_variables(t->graph);
+    TWI_TRY(tw_session_create(t->graph, &session, &t->session, error));
+    if (checkpoint)
+        TWI_TRY(restore(t, checkpoint, error));
+    else
+        TWI_TRY(tw_session_run(t->session, NULL, 0, &initialize, 1, NULL, error));
+    TWI_TRY(open_input(t, options, error));
+    *result = t;
+    t = NULL;
+done:
+    tw_checkpoint_close(checkpoint);
+    tw_trainer_destroy(t);
+    return status;
+}
+
+void tw_trainer_destroy(tw_trainer *t)
+{
+    if (!t)
+        return;
+    for (int i = 0; t->results && i < t->num_fetches; i++)
+        tw_tensor_release(t->results[i]);
+    tw_session_destroy(t->session);
+    tw_pipeline_destroy(t->pipeline);
+    tw_graph_destroy(t->graph);
+    tw_tensor_release(t->kept_images);
+    tw_tensor_release(t->kept_labels);
+    twi_free(t->tower_devices);
+    twi_free(t->images);
+    twi_free(t->labels);
+    twi_free(t->losses);
+    twi_free(t->fetches);
+    twi_free(t->results);
+    twi_free(t);
+}
+
+/* ---- stepping -------------------------------------------------------------------------------------------------------------------------- */
+
+static tw_status take_step(tw_trainer *t, int num_fetches, tw_trainer_step_result *result, tw_error *error)
+{
+    tw_status status = tw_session_run(t->session, NULL, 0, t->fetches, num_fetches, t->results, error);
+    if (status != TW_OK)
+        return twi_prefix(error, "step %lld", (long long)t->step), status;
+    double sum = 0;
+    for (int i = 0; i < t->towers; i++) {
+        t->losses[i] = *(float *)tw_tensor_data(t->results[i]);
+        if (!isfinite(t->losses[i]))
+            return twi_fail(error, TW_OUT_OF_RANGE, "Model diverged with loss = %s at step %lld in tower_%d (%s)",
+                            isnan(t->losses[i]) ? "NaN" : "infinity", (long long)t->step, i, t->tower_devices[i]);
+        sum += t->losses[i];
+    }
+    *result = (tw_trainer_step_result){t->step++, (float)(sum / t->towers), t->losses};
+    return TW_OK;
+}
+
+tw_status tw_trainer_step(tw_trainer *t, tw_trainer_step_result *result, tw_error *error)
+{
+    return take_step(t, t->towers + 1, result, error);
+}
+
+/* ---- summaries ------------------------------------------------------------------------------------------------------------------------- */
+
+static tw_status write_losses(tw_trainer *t, tw_event_writer *events, const tw_trainer_step_result *r, tw_error *error)
+{
+    tw_status status;
+    TWI_TRY(tw_event_writer_add_scalar(events, "total_loss", r->step, r->loss, error));
+    for (int i = 0; i < t->towers && t->towers > 1; i++) {
+        char tag[64];
+        snprintf(tag, sizeof tag, "towers/%d/total_loss", i);
+        TWI_TRY(tw_event_writer_add_scalar(events, tag, r->step, r->tower_losses[i], error));
+    }
+    TWI_TRY(tw_event_writer_add_scalar(events, "learning_rate", r->step,
+                                       *(float *)tw_tensor_data(t->results[t->towers + 1]), error));
+done:
+    return status;
+}
+
+/* Variables as they are after the step, gradients as they were in it. */
+static tw_status write_variables(tw_trainer *t, tw_event_writer *events, int64_t step, tw_error *error)
+{
+    int at = t->towers + 2;
+    for (int i = 0; i < t->average->count; i++) {
+        const tw_variable *variable = t->average->variables[i];
+        tw_tensor *value = NULL;
+        tw_status status = tw_session_get_variable(t->session, variable, &value, error);
+        if (status == TW_OK)
+            status = tw_event_writer_add_histogram(events, variable->name, step, value, error);
+        tw_tensor_release(value);
+        if (status == TW_OK && t->average->gradients[i].node) {
+            char tag[300];
+            snprintf(tag, sizeof tag, "%s/gradients", variable->name);
+            status = tw_event_writer_add_histogram(events, tag, step, t->results[at++], error);
+        }
+        if (status != TW_OK)
+            return status;
+    }
+    return TW_OK;
+}
+
+static float share_of_zeros(const tw_tensor *tensor)
+{
+    int64_t zeros = 0, count = tw_tensor_elements(tensor);
+    for (int64_t i = 0; i < count; i++)
+        zeros += tw_tensor_value(tensor, i) == 0;
+    return count ? (float)zeros / (float)count : 0;
+}
+
+/* Runs the last tower's network forward once more, on the batch it has just seen, with the new variables. */
+static tw_status write_activations(tw_trainer *t, tw_event_writer *events, int64_t step, tw_error *error)
+{
+    enum { MOST = 64 };
+    tw_output outputs[MOST];
+    tw_tensor *values[MOST] = {0};
+    tw_status status = TW_OK;
+    char scope[32], name[300], tag[320];
+    int last = t->towers - 1;
+    snprintf(scope, sizeof scope, "tower_%d", last);
+    int count = tw_get_collection(t->graph, "activations", scope, outputs, MOST);
+    if (count > MOST)
+        count = MOST;
+    tw_feed feeds[] = {{t->images[last], t->kept_images}};
+    TWI_TRY(tw_session_run(t->session, feeds, 1, outputs, count, values, error));
+    for (int i = 0; i < count; i++) {
+        tw_strip_tower_name(tw_node_name(outputs[i].node), name, sizeof name);
+        snprintf(tag, sizeof tag, "%s/activations", name);
+        TWI_TRY(tw_event_writer_add_histogram(events, tag, step, values[i], error));
+        snprintf(tag, sizeof tag, "%s/sparsity", name);
+        TWI_TRY(tw_event_writer_add_scalar(events, tag, step, share_of_zeros(values[i]), error));
+    }
+done:
+    for (int i = 0; i < count; i++)
+        tw_tensor_release(values[i]);
+    return status;
+}
+
+tw_status tw_trainer_step_with_summaries(tw_trainer *t, tw_event_writer *events, tw_trainer_step_result *result,
+                                         tw_error *error)
+{
+    tw_status status;
+    t->keep_batch = true;
+    TWI_TRY(take_step(t, t->num_fetches, result, error));
+    TWI_TRY(write_losses(t, events, result, error));
+    TWI_TRY(write_variables(t, events, result->step, error));
+    TWI_TRY(write_activations(t, events, result->step, error));
+    TWI_TRY(tw_event_writer_flush(events, error));
+done:
+    t->keep_batch = false;
+    return status;
+}
+
+/* ---- saving ------------------------------------------------------------------------------------------------------------------------------ */
+
+tw_status tw_trainer_save(tw_trainer *t, const char *directory, int keep, tw_error *error)
+{
+    int variables = tw_graph_num_variables(t->graph), count = 0;
+    tw_status status = TW_OK;
+    tw_named_tensor *tensors = twi_alloc_array((size_t)(variables + NUM_SETTINGS), sizeof *tensors);
+    if (!tensors)
+        return twi_fail_memory(error, "saving a checkpoint");
+    for (; count < variables; count++) {
+        const tw_variable *variable = tw_graph_variable(t->graph, count);
+        tw_tensor *value = NULL;
+        tensors[count].name = variable->name;
+        TWI_TRY(tw_session_get_variable(t->session, variable, &value, error));
+        tensors[count].tensor = value;
+    }
+    for (int i = 0; i < NUM_SETTINGS; i++, count++) {
+        tensors[count] = (tw_named_tensor){settings[i].name, tw_tensor_int64(t->setting[i])};
+        if (!tensors[count].tensor)
+            TWI_TRY(twi_fail_memory(error, "saving a checkpoint"));
+    }
+    TWI_TRY(tw_checkpoint_save(directory, PREFIX, t->step, tensors, count, keep, error));
+done:
+    for (int i = 0; i < variables + NUM_SETTINGS; i++)
+        tw_tensor_release((tw_tensor *)tensors[i].tensor);
+    twi_free(tensors);
+    return status;
+}
+
+/* ---- answers -------------------------------------------------------------------------------------------------------------------------------- */
+
+int64_t tw_trainer_steps_done(const tw_trainer *t)
+{
+    return t->step;
+}
+
+int tw_trainer_towers(const tw_trainer *t)
+{
+    return t->towers;
+}
+
+int tw_trainer_batch(const tw_trainer *t)
+{
+    return t->batch;
+}
+
+int64_t tw_trainer_seed(const tw_trainer *t)
+{
+    return t->setting[SEED];
+}
+
+int64_t tw_trainer_parameters(const tw_trainer *t)
+{
+    int64_t parameters = 0;
+    for (int i = 0; i < t->average->count; i++)
+        parameters += tw_shape_elements(t->average->variables[i]->shape);
+    return parameters;
+}
+
+const char *tw_trainer_tower_device(const tw_trainer *t, int tower)
+{
+    const char *placed = tw_session_device(t->session, t->fetches[tower].node);
+    return placed ? placed : t->tower_devices[tower];
+}
+
+tw_session *tw_trainer_session(tw_trainer *t)
+{
+    return t->session;
+}
+
+tw_graph *tw_trainer_graph(tw_trainer *t)
+{
+    return t->graph;
+}
+
+void tw_trainer_input_statistics(const tw_trainer *t, tw_pipeline_statistics *statistics)
+{
+    tw_pipeline_get_statistics(t->pipeline, statistics);
+}

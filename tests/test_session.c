@@ -1,0 +1,440 @@
+#include "testing.h"
+
+#include <pthread.h>
+#include <tower/ops.h>
+#include <tower/session.h>
+
+/* ---- helpers ------------------------------------------------------------------------------------------------------- */
+
+typedef struct fixture {
+    tw_graph *g;
+    tw_devices *devices;
+    tw_session *s;
+    tw_error error;
+} fixture;
+
+static fixture open_fixture(int cpus, int gpus)
+{
+    fixture f = {.g = tw_graph_create()};
+    tw_error error = {0};
+    assert_ok(tw_devices_create(&(tw_device_options){.cpu_devices = cpus, .virtual_gpus = gpus}, &f.devices, &error));
+    return f;
+}
+
+static void start(fixture *f, tw_session_options options)
+{
+    tw_error error = {0};
+    options.devices = f->devices;
+    assert_string_equal(tw_graph_message(f->g), "");
+    assert_ok(tw_session_create(f->g, &options, &f->s, &error));
+}
+
+static void close_fixture(fixture *f)
+{
+    tw_session_destroy(f->s);
+    tw_devices_destroy(f->devices);
+    tw_graph_destroy(f->g);
+}
+
+static tw_tensor *run_one(fixture *f, tw_output fetch)
+{
+    tw_error error = {0};
+    tw_tensor *result = NULL;
+    assert_ok(tw_session_run(f->s, NULL, 0, &fetch, 1, &result, &error));
+    return result;
+}
+
+static void assert_values(tw_tensor *tensor, const float *expected, int count)
+{
+    assert_non_null(tensor);
+    assert_int_equal(tw_tensor_elements(tensor), count);
+    for (int i = 0; i < count; i++)
+        assert_true(tw_tensor_value(tensor, i) == expected[i]);
+    tw_tensor_release(tensor);
+}
+
+static tw_output matrix(fixture *f, int rows, int columns, const float *values)
+{
+    return tw_constant_floats(f->g, TW_SHAPE(rows, columns), values);
+}
+
+/* ---- running ------------------------------------------------------------------------------------------------------- */
+
+static void matmul_of_the_guide_gives_the_guides_values(void **state)
+{
+    (void)state;
+    fixture f = open_fixture(1, 0);
+    tw_output product = tw_matmul(f.g, matrix(&f, 2, 3, (float[]){1, 2, 3, 4, 5, 6}),
+                                  matrix(&f, 3, 2, (float[]){1, 2, 3, 4, 5, 6}));
+    start(&f, (tw_session_options){0});
+    assert_values(run_one(&f, product), (float[]){22, 28, 49, 64}, 4);
+    close_fixture(&f);
+}
+
+static void three_gpus_multiply_and_the_cpu_adds(void **state)
+{
+    (void)state;
+    fixture f = open_fixture(1, 3);
+    tw_output products[3], sum;
+    for (int i = 0; i < 3; i++)
+        TW_DEVICE(f.g, "/gpu:%d", i)
+            products[i] = tw_matmul(f.g, matrix(&f, 2, 3, (float[]){1, 2, 3, 4, 5, 6}),
+                                    matrix(&f, 3, 2, (float[]){1, 2, 3, 4, 5, 6}));
+    TW_DEVICE(f.g, "/cpu:0")
+        sum = tw_add_n(f.g, products, 3);
+    start(&f, (tw_session_options){.disable = "fold"});
+    assert_values(run_one(&f, sum), (float[]){66, 84, 147, 192}, 4);
+    assert_string_equal(tw_session_device(f.s, products[2].node), "/job:localhost/replica:0/task:0/device:GPU:2");
+    tw_plan_info info;
+    assert_int_equal(tw_session_plan_info(f.s, &info, NULL), TW_OK);
+    assert_int_equal(info.copies, 3);
+    assert_int_equal(info.copied_bytes, 3 * 16);
+    close_fixture(&f);
+}
+
+static void a_tensor_crosses_to_a_device_once_for_all_its_readers(void **state)
+{
+    (void)state;
+    fixture f = open_fixture(1, 1);
+    tw_output x = tw_placeholder(f.g, TW_FLOAT32, TW_SHAPE(2)), y[3];
+    TW_DEVICE(f.g, "/gpu:0")
+        for (int i = 0; i < 3; i++)
+            y[i] = tw_mul(f.g, x, tw_scalar(f.g, (float)i));
+    start(&f, (tw_session_options){0});
+    tw_tensor *value = tw_tensor_from(TW_FLOAT32, TW_SHAPE(2), (float[]){3, 4}), *results[3] = {0};
+    tw_error error = {0};
+    assert_ok(tw_session_run(f.s, &(tw_feed){x, value}, 1, y, 3, results, &error));
+    for (int i = 0; i < 3; i++)
+        assert_values(results[i], (float[]){3 * (float)i, 4 * (float)i}, 2);
+    tw_plan_info info;
+    assert_int_equal(tw_session_plan_info(f.s, &info, NULL), TW_OK);
+    assert_int_equal(info.copies, 1);
+    tw_tensor_release(value);
+    close_fixture(&f);
+}
+
+static void feeds_of_another_shape_make_another_plan(void **state)
+{
+    (void)state;
+    fixture f = open_fixture(1, 0);
+    tw_output x = tw_placeholder(f.g, TW_FLOAT32, TW_SHAPE(-1, 2));
+    tw_output sum = tw_reduce_sum(f.g, x, NULL, 0, false);
+    start(&f, (tw_session_options){0});
+    for (int rows = 1; rows <= 3; rows++) {
+        tw_error error = {0};
+        tw_tensor *value = tw_tensor_create(TW_FLOAT32, TW_SHAPE(rows, 2)), *result = NULL;
+        for (int i = 0; i < 2 * rows; i++)
+            ((float *)tw_tensor_data(value))[i] = 1;
+        assert_ok(tw_session_run(f.s, &(tw_feed){x, value}, 1, &sum, 1, &result, &error));
+        assert_values(result, (float[]){2 * (float)rows}, 1);
+        tw_tensor_release(value);
+    }
+    close_fixture(&f);
+}
+
+static void an_unfed_placeholder_is_named(void **state)
+{
+    (void)state;
+    fixture f = open_fixture(1, 0);
+    tw_output x = tw_placeholder(tw_name(f.g, "images"), TW_FLOAT32, TW_SHAPE(-1, 784));
+    start(&f, (tw_session_options){0});
+    tw_error error = {0};
+    tw_tensor *result = NULL;
+    tw_output y = tw_identity(f.g, x);
+    assert_fails(tw_session_run(f.s, NULL, 0, &y, 1, &result, &error), TW_INVALID_ARGUMENT,
+                 "You must feed a value for placeholder tensor 'images' with dtype float and shape [?,784]");
+    tw_tensor *wrong = tw_tensor_create(TW_FLOAT32, TW_SHAPE(3, 783));
+    assert_fails(tw_session_run(f.s, &(tw_feed){x, wrong}, 1, &y, 1, &result, &error), TW_INVALID_ARGUMENT,
+                 "feed of 'images:0' is float [3,783], expected float [?,784]");
+    tw_tensor_release(wrong);
+    close_fixture(&f);
+}
+
+/* ---- variables ----------------------------------------------------------------------------------------------------- */
+
+static void an_uninitialized_variable_is_named(void **state)
+{
+    (void)state;
+    fixture f = open_fixture(1, 0);
+    tw_variable *v = tw_get_variable(f.g, "weights", TW_FLOAT32, TW_SHAPE(2), (tw_initializer){.a = 5});
+    start(&f, (tw_session_options){0});
+    tw_error error = {0};
+    tw_tensor *result = NULL;
+    assert_fails(tw_session_run(f.s, NULL, 0, &v->value, 1, &result, &error), TW_FAILED_PRECONDITION,
+                 "resource variable weights");
+    assert_null(run_one(&f, tw_initialize_variables(f.g)));
+    assert_values(run_one(&f, v->value), (float[]){5, 5}, 2);
+    close_fixture(&f);
+}
+
+static void readers_without_order_see_the_value_before_the_update(void **state)
+{
+    (void)state;
+    fixture f = open_fixture(1, 1);
+    tw_variable *v = tw_get_variable(f.g, "v", TW_FLOAT32, TW_SHAPE(2), (tw_initializer){.a = 1});
+    tw_output seen, update, both[2];
+    TW_DEVICE(f.g, "/gpu:0")
+        seen = tw_mul(f.g, v->value, tw_scalar(f.g, 10));
+    update = tw_assign_add(f.g, v->handle, tw_reduce_sum(f.g, tw_ones(f.g, TW_FLOAT32, TW_SHAPE(2, 3)), TW_AXES(1), false));
+    both[0] = seen;
+    both[1] = update;
+    start(&f, (tw_session_options){0});
+    assert_null(run_one(&f, tw_initialize_variables(f.g)));
+    tw_tensor *results[2] = {0};
+    tw_error error = {0};
+    for (int i = 0; i < 3; i++) {
+        assert_ok(tw_session_run(f.s, NULL, 0, both, 2, results, &error));
+        assert_true(tw_tensor_value(results[0], 0) == 10 * (1 + 3 * i));
+    }
+    tw_tensor_release(results[0]);
+    close_fixture(&f);
+}
+
+static void a_read_after_an_update_sees_the_new_value_and_one_before_the_old(void **state)
+{
+    (void)state;
+    fixture f = open_fixture(1, 0);
+    tw_variable *v = tw_get_variable(f.g, "v", TW_FLOAT32, TW_SHAPE(1), (tw_initializer){.a = 1});
+    tw_output old = tw_identity(f.g, v->value), fresh, update = {0};
+    TW_CONTROL(f.g, old)
+        update = tw_assign_add(f.g, v->handle, tw_ones(f.g, TW_FLOAT32, TW_SHAPE(1)));
+    TW_CONTROL(f.g, update) {
+        fresh = tw_variable_read(f.g, v);
+        old = tw_add(f.g, old, tw_zeros(f.g, TW_FLOAT32, TW_SHAPE(1))); /* looks at the old value after the update */
+    }
+    start(&f, (tw_session_options){0});
+    assert_null(run_one(&f, tw_initialize_variables(f.g)));
+    tw_tensor *results[2] = {0};
+    tw_error error = {0};
+    assert_ok(tw_session_run(f.s, NULL, 0, (tw_output[]){old, fresh}, 2, results, &error));
+    assert_values(results[0], (float[]){1}, 1);
+    assert_values(results[1], (float[]){2}, 1);
+    close_fixture(&f);
+}
+
+static void a_fetched_variable_is_a_value_not_a_view(void **state)
+{
+    (void)state;
+    fixture f = open_fixture(1, 0);
+    tw_variable *v = tw_get_variable(f.g, "v", TW_FLOAT32, TW_SHAPE(1), (tw_initializer){.a = 1});
+    tw_output update = tw_assign_add(f.g, v->handle, tw_ones(f.g, TW_FLOAT32, TW_SHAPE(1)));
+    start(&f, (tw_session_options){0});
+    assert_null(run_one(&f, tw_initialize_variables(f.g)));
+    tw_tensor *results[2] = {0};
+    tw_error error = {0};
+    assert_ok(tw_session_run(f.s, NULL, 0, (tw_output[]){v->value, update}, 2, results, &error));
+    assert_values(results[0], (float[]){1}, 1);
+    close_fixture(&f);
+}
+
+static void variables_can_be_set_and_read_from_outside(void **state)
+{
+    (void)state;
+    fixture f = open_fixture(1, 1);
+    tw_variable *v;
+    TW_DEVICE(f.g, "/gpu:0")
+        v = tw_get_variable(f.g, "v", TW_FLOAT32, TW_SHAPE(2), (tw_initializer){0});
+    start(&f, (tw_session_options){0});
+    tw_error error = {0};
+    tw_tensor *value = tw_tensor_from(TW_FLOAT32, TW_SHAPE(2), (float[]){7, 8}), *back = NULL;
+    assert_fails(tw_session_get_variable(f.s, v, &back, &error), TW_FAILED_PRECONDITION, "v has no value");
+    assert_ok(tw_session_set_variable(f.s, v, value, &error));
+    assert_ok(tw_session_get_variable(f.s, v, &back, &error));
+    assert_values(back, (float[]){7, 8}, 2);
+    tw_tensor *wrong = tw_tensor_create(TW_FLOAT32, TW_SHAPE(3));
+    assert_fails(tw_session_set_variable(f.s, v, wrong, &error), TW_INVALID_ARGUMENT,
+                 "variable v is float [2], the value for it is float [3]");
+    tw_tensor_release(value);
+    tw_tensor_release(wrong);
+    close_fixture(&f);
+}
+
+/* ---- towers -------------------------------------------------------------------------------------------------------- */
+
+/* The mean of 2..9 towers' tensors through the averaging nodes equals the tree's and does not depend on devices. */
+static void the_average_of_towers_has_the_same_bits_on_any_number_of_devices(void **state)
+{
+    (void)state;
+    enum { ELEMENTS = 1000 };
+    for (int towers = 2; towers <= 9; towers++) {
+        float reference[ELEMENTS];
+        for (int gpus = 1; gpus <= 4; gpus++) {
+            fixture f = open_fixture(1, gpus);
+            tw_output parts[9], mean;
+            for (int t = 0; t < towers; t++)
+                TW_DEVICE(f.g, "/gpu:%d", t % gpus) {
+                    tw_tensor *values = tw_tensor_create(TW_FLOAT32, TW_SHAPE(ELEMENTS));
+                    for (int i = 0; i < ELEMENTS; i++)
+                        ((float *)tw_tensor_data(values))[i] = sinf((float)(i * 31 + t * 17)) * powf(10, (float)(t % 3));
+                    tw_output x = tw_constant(f.g, values);
+                    tw_tensor_release(values);
+                    parts[t] = tw_expand_dims(f.g, tw_mul(f.g, x, x), 0);
+                }
+            TW_DEVICE(f.g, "/cpu:0")
+                mean = tw_reduce_mean(f.g, tw_concat(f.g, parts, towers, 0), TW_AXES(0), false);
+            start(&f, (tw_session_options){.disable = "fold"});
+            tw_tensor *result = run_one(&f, mean);
+            if (gpus == 1)
+                memcpy(reference, tw_tensor_data(result), sizeof reference);
+            assert_memory_equal(reference, tw_tensor_data(result), sizeof reference);
+            tw_tensor_release(result);
+            tw_session *plain;
+            tw_error error = {0};
+            assert_ok(tw_session_create(f.g, &(tw_session_options){.devices = f.devices, .disable = "all"}, &plain, &error));
+            result = NULL;
+            assert_ok(tw_session_run(plain, NULL, 0, &mean, 1, &result, &error));
+            assert_floats_near(tw_tensor_data(result), reference, ELEMENTS, 1e-5);
+            tw_tensor_release(result);
+            tw_session_destroy(plain);
+            close_fixture(&f);
+        }
+    }
+}
+
+/* ---- promises ------------------------------------------------------------------------------------------------------ */
+
+static void a_repeated_run_allocates_nothing(void **state)
+{
+    (void)state;
+    fixture f = open_fixture(2, 2);
+    tw_output x = tw_placeholder(f.g, TW_FLOAT32, TW_SHAPE(64, 64)), y = x;
+    for (int i = 0; i < 8; i++)
+        TW_DEVICE(f.g, i % 2 ? "/gpu:%d" : "/cpu:%d", i / 2 % 2)
+            y = tw_matmul(f.g, y, x);
+    start(&f, (tw_session_options){0});
+    tw_tensor *value = tw_tensor_create(TW_FLOAT32, TW_SHAPE(64, 64)), *result = NULL;
+    tw_error error = {0};
+    assert_ok(tw_session_run(f.s, &(tw_feed){x, value}, 1, &y, 1, &result, &error));
+    int64_t before = tw_allocation_count();
+    for (int i = 0; i < 10; i++)
+        assert_ok(tw_session_run(f.s, &(tw_feed){x, value}, 1, &y, 1, &result, &error));
+    assert_int_equal(tw_allocation_count(), before);
+    tw_tensor_release(value);
+    tw_tensor_release(result);
+    close_fixture(&f);
+}
+
+static void memory_reuse_does_not_change_a_bit(void **state)
+{
+    (void)state;
+    tw_tensor *results[2] = {0};
+    int64_t arenas[2];
+    for (int reuse = 0; reuse < 2; reuse++) {
+        fixture f = open_fixture(1, 1);
+        tw_output x = tw_constant_floats(f.g, TW_SHAPE(4, 4), (float[16]){1, 2, 3, 4, 5, 6, 7, 8, 9, 8, 7, 6, 5, 4, 3, 2});
+        tw_output y = x;
+        for (int i = 0; i < 20; i++)
+            TW_DEVICE(f.g, i % 3 ? "/gpu:0" : "/cpu:0") {
+                tw_output z = tw_matmul(f.g, y, x);
+                y = tw_sub(f.g, tw_mul(f.g, tw_sigmoid(f.g, z), y), tw_sqrt(f.g, tw_abs(f.g, z)));
+            }
+        start(&f, (tw_session_options){.disable = reuse ? "fold" : "fold,reuse"});
+        results[reuse] = run_one(&f, y);
+        tw_plan_info info;
+        assert_int_equal(tw_session_plan_info(f.s, &info, NULL), TW_OK);
+        arenas[reuse] = info.arena_bytes;
+        close_fixture(&f);
+    }
+    assert_memory_equal(tw_tensor_data(results[0]), tw_tensor_data(results[1]), 64);
+    assert_true(arenas[1] < arenas[0]);
+    tw_tensor_release(results[0]);
+    tw_tensor_release(results[1]);
+}
+
+typedef struct hammer {
+    fixture *f;
+    tw_output x, y;
+    float number;
+    bool failed;
+} hammer;
+
+static void *run_many(void *argument)
+{
+    hammer *h = argument;
+    tw_tensor *value = tw_tensor_float(h->number), *result = NULL;
+    for (int i = 0; i < 100; i++) {
+        h->failed = h->failed || tw_session_run(h->f->s, &(tw_feed){h->x, value}, 1, &h->y, 1, &result, NULL) != TW_OK ||
+                    tw_tensor_value(result, 0) != 2 * h->number;
+    }
+    tw_tensor_release(value);
+    tw_tensor_release(result);
+    return NULL;
+}
+
+static void runs_from_several_threads_do_not_disturb_each_other(void **state)
+{
+    (void)state;
+    fixture f = open_fixture(1, 1);
+    tw_output x = tw_placeholder(f.g, TW_FLOAT32, TW_SCALAR), y;
+    TW_DEVICE(f.g, "/gpu:0")
+        y = tw_add(f.g, x, x);
+    start(&f, (tw_session_options){0});
+    pthread_t threads[4];
+    hammer hammers[4];
+    for (int i = 0; i < 4; i++) {
+        hammers[i] = (hammer){&f, x, y, (float)i, false};
+        assert_int_equal(pthread_create(&threads[i], NULL, run_many, &hammers[i]), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        pthread_join(threads[i], NULL);
+        assert_false(hammers[i].failed);
+    }
+    close_fixture(&f);
+}
+
+static tw_status fill_or_fail(void *user, int tower, void *const *outputs, tw_error *error)
+{
+    int *calls = user;
+    (void)error;
+    *(float *)outputs[0] = (float)(100 * tower + ++calls[tower]);
+    return TW_OK;
+}
+
+static void each_tower_gets_its_own_batch_of_a_source_in_every_step(void **state)
+{
+    (void)state;
+    fixture f = open_fixture(1, 2);
+    tw_output x[2], y[2];
+    tw_dtype type = TW_FLOAT32;
+    tw_shape shape = TW_SHAPE(1);
+    for (int t = 0; t < 2; t++) {
+        tw_input(f.g, "numbers", t, &type, &shape, 1, &x[t]);
+        TW_DEVICE(f.g, "/gpu:%d", t)
+            y[t] = tw_neg(f.g, x[t]);
+    }
+    start(&f, (tw_session_options){0});
+    tw_error error = {0};
+    tw_tensor *results[2] = {0};
+    int calls[2] = {0};
+    assert_fails(tw_session_run(f.s, NULL, 0, y, 2, results, &error), TW_FAILED_PRECONDITION, "no source 'numbers'");
+    assert_ok(tw_session_set_source(f.s, "numbers", fill_or_fail, calls, &error));
+    for (int step = 1; step <= 3; step++) {
+        assert_ok(tw_session_run(f.s, NULL, 0, y, 2, results, &error));
+        assert_true(tw_tensor_value(results[0], 0) == -step && tw_tensor_value(results[1], 0) == -100 - step);
+    }
+    tw_tensor_release(results[0]);
+    tw_tensor_release(results[1]);
+    close_fixture(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(matmul_of_the_guide_gives_the_guides_values),
+        cmocka_unit_test(three_gpus_multiply_and_the_cpu_adds),
+        cmocka_unit_test(a_tensor_crosses_to_a_device_once_for_all_its_readers),
+        cmocka_unit_test(feeds_of_another_shape_make_another_plan),
+        cmocka_unit_test(an_unfed_placeholder_is_named),
+        cmocka_unit_test(an_uninitialized_variable_is_named),
+        cmocka_unit_test(readers_without_order_see_the_value_before_the_update),
+        cmocka_unit_test(a_read_after_an_update_sees_the_new_value_and_one_before_the_old),
+        cmocka_unit_test(a_fetched_variable_is_a_value_not_a_view),
+        cmocka_unit_test(variables_can_be_set_and_read_from_outside),
+        cmocka_unit_test(the_average_of_towers_has_the_same_bits_on_any_number_of_devices),
+        cmocka_unit_test(a_repeated_run_allocates_nothing),
+        cmocka_unit_test(memory_reuse_does_not_change_a_bit),
+        cmocka_unit_test(runs_from_several_threads_do_not_disturb_each_other),
+        cmocka_unit_test(each_tower_gets_its_own_batch_of_a_source_in_every_step),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
