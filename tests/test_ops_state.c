@@ -3,97 +3,110 @@
 
 /* ---- numbers ----------------------------------------------------------------------------------------------- */
 
-/* Runs the case's op on its first num_outputs inputs as variables, in the resource or in the reference form. */
-static void run_update(op_lab *lab, const op_case *c, const char *op, tw_tensor *const *inputs, int threads)
+static tw_devices *one_cpu(void)
 {
     tw_error error = {0};
-    bool is_reference = strncmp(op, "Resource", 8) != 0 && !strstr(op, "VariableOp");
+    tw_devices *devices;
+    assert_ok(tw_devices_create(&(tw_device_options){.cpu_threads = 1, .no_gpus = true}, &devices, &error));
+    return devices;
+}
+
+/* Runs `name`, the resource or the reference form of op->op, on the first num_variables inputs as variables. */
+static void run_update(const twt_op *op, const char *name, int num_variables, int threads)
+{
+    tw_error error = {0};
+    tw_devices *devices = one_cpu();
+    bool is_reference = strncmp(name, "Resource", 8) != 0 && !strstr(name, "VariableOp");
     twi_resource variables[4] = {{0}};
-    twi_operand in[OP_CASE_MOST], out = operand_of(inputs[0], false);
-    const void *from[OP_CASE_MOST];
-    void *to[] = {tw_tensor_data(inputs[0])};
-    twi_attr attrs[OP_CASE_MOST + 1];
-    for (int i = 0; i < c->num_inputs; i++) {
-        in[i] = operand_of(inputs[i], false);
-        from[i] = tw_tensor_data(inputs[i]);
-        if (i < c->num_outputs) {
+    twi_operand in[TWT_MOST], out = twt_operand(op->inputs[0], false);
+    const void *from[TWT_MOST];
+    void *to[] = {op->inputs[0]->data};
+    twi_attr attrs[TWT_MOST + 1];
+    for (int i = 0; i < op->num_inputs; i++) {
+        in[i] = twt_operand(op->inputs[i], false);
+        from[i] = op->inputs[i]->data;
+        if (i < num_variables) {
             variables[i] = (twi_resource){.name = "v", .dtype = in[i].dtype, .shape = in[i].shape, .initialized = true};
             in[i].resource = &variables[i];
             in[i].dtype = is_reference ? in[i].dtype : TW_RESOURCE;
         }
     }
-    memcpy(attrs, c->attrs, sizeof c->attrs);
-    attrs[c->num_attrs] = tw_attr_type(strstr(op, "VariableOp") ? "dtype" : "T", tw_tensor_dtype(inputs[0]));
-    twi_attrs list = {attrs, c->num_attrs + 1};
+    memcpy(attrs, op->attrs, sizeof op->attrs);
+    attrs[op->num_attrs] = tw_attr_type(strstr(name, "VariableOp") ? "dtype" : "T", op->inputs[0]->dtype);
+    twi_attrs list = {attrs, op->num_attrs + 1};
     const twi_kernel *kernel;
-    twi_prepare p = {.op = op, .node = "update", .attrs = &list, .num_inputs = c->num_inputs,
-                     .num_outputs = is_reference, .inputs = in, .outputs = &out, .device = lab->devices->items[0],
+    twi_prepare p = {.op = name, .node = "update", .attrs = &list, .num_inputs = op->num_inputs,
+                     .num_outputs = is_reference, .inputs = in, .outputs = &out, .device = devices->items[0],
                      .threads = threads, .error = &error};
-    assert_ok(twi_device_prepare(lab->devices->items[0], &p, true, &kernel));
+    assert_ok(twi_device_prepare(devices->items[0], &p, false, &kernel));
     assert_ok(kernel->run(&(twi_run){.state = p.state, .inputs = from, .outputs = to, .input_operands = in,
-                                     .output_operands = &out, .num_inputs = c->num_inputs,
+                                     .output_operands = &out, .num_inputs = op->num_inputs,
                                      .num_outputs = is_reference, .threads = threads, .node = "update",
                                      .error = &error}));
+    tw_devices_destroy(devices);
 }
 
-static void check_update(op_lab *lab, const op_case *c, const char *op, double tolerance)
+static void check_update(const twt_case *c, const char *name)
 {
-    tw_tensor *inputs[OP_CASE_MOST];
-    for (int i = 0; i < c->num_inputs; i++)
-        inputs[i] = converted(c->inputs[i], tw_tensor_dtype(c->inputs[i]));
-    run_update(lab, c, op, inputs, 1);
-    for (int i = 0; i < c->num_outputs; i++)
-        compare(c, i, inputs[i], tolerance);
-    for (int i = 0; i < c->num_inputs; i++)
-        tw_tensor_release(inputs[i]);
+    twt_op op = c->op;
+    for (int i = 0; i < op.num_inputs; i++)
+        op.inputs[i] = tw_tensor_from(op.inputs[i]->dtype, op.inputs[i]->shape, op.inputs[i]->data);
+    run_update(&op, name, c->num_expected, 1);
+    for (int i = 0; i < c->num_expected; i++) {
+        twt_compare(c, i, op.inputs[i], name);
+        twt_expect_same_bits(c, op.inputs[i], c->expected[i], "from TensorFlow's");
+    }
+    for (int i = 0; i < op.num_inputs; i++)
+        tw_tensor_release(op.inputs[i]);
 }
 
-static void check_update_case(op_lab *lab, const op_case *c)
+/* Both forms of a case, then forgets it. */
+static void finish_case(twt_case *c)
 {
     char reference[64];
-    check_update(lab, c, c->op, 0);
-    if (strncmp(c->op, "Resource", 8) == 0)
-        snprintf(reference, sizeof reference, "%s", c->op + 8);
+    if (!c->op.op)
+        return;
+    check_update(c, c->op.op);
+    if (strncmp(c->op.op, "Resource", 8) == 0)
+        snprintf(reference, sizeof reference, "%s", c->op.op + 8);
     else
-        snprintf(reference, sizeof reference, "%.*s", (int)(strstr(c->op, "VariableOp") - c->op), c->op);
-    check_update(lab, c, reference, 0);
+        snprintf(reference, sizeof reference, "%.*s", (int)(strstr(c->op.op, "VariableOp") - c->op.op), c->op.op);
+    check_update(c, reference);
+    twt_op_release(&c->op);
+    for (int i = 0; i < c->num_expected; i++)
+        tw_tensor_release(c->expected[i]);
+    twi_arena_free(&c->arena);
 }
 
 static void updates_agree_with_tensorflow_to_the_bit_in_both_forms(void **state)
 {
     (void)state;
-    op_lab lab = open_lab();
-    op_case c = {0};
-    int count = 0, number = 0;
-    char *text = read_golden("ops_state.txt"), *lines = NULL;
-    for (char *line = strtok_r(text, "\n", &lines); line; line = strtok_r(NULL, "\n", &lines)) {
-        char *rest = NULL;
-        const char *head = strtok_r(line, " ", &rest);
+    tw_error error = {0};
+    char path[512], *text, *rest = NULL;
+    size_t size;
+    twt_case c = {0};
+    int cases = 0, number = 0;
+    snprintf(path, sizeof path, "%s/ops_state.txt", GOLDEN_DIR);
+    assert_ok(twi_file_read(path, (size_t)1 << 20, &text, &size, &error));
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         number++;
-        if (!strcmp(head, "case")) {
-            if (c.op[0])
-                check_update_case(&lab, &c);
-            forget_case(&c);
-            c.file = "ops_state.txt";
-            c.line = number;
-            snprintf(c.op, sizeof c.op, "%s", strtok_r(NULL, " ", &rest));
-            count++;
-        } else if (!strcmp(head, "in")) {
-            c.inputs[c.num_inputs++] = read_tensor(&c, &rest);
-        } else if (!strcmp(head, "out")) {
-            c.outputs[c.num_outputs++] = read_tensor(&c, &rest);
-        } else if (!strcmp(head, "attr")) {
-            read_attr(&c, &rest);
+        if (*line == '#')
+            continue;
+        if (strncmp(line, "case ", 5) != 0) {
+            twt_read_line(&c, line);
+            continue;
         }
+        finish_case(&c);
+        c = (twt_case){.file = "ops_state.txt", .line = number};
+        c.op.op = twi_arena_strdup(&c.arena, line + 5);
+        cases++;
     }
-    check_update_case(&lab, &c);
-    assert_int_equal(count, 4 * 6 + 9 * 2);
-    forget_case(&c);
+    finish_case(&c);
+    assert_int_equal(cases, 4 * 6 + 9 * 2);
     twi_free(text);
-    close_lab(&lab);
 }
 
-/* A large update: variables, then the gradient; scalars as Adam wants them. */
+/* A large update: variables, then scalars, and the gradient where the op wants it. */
 static void updates_have_the_same_bits_on_any_number_of_threads(void **state)
 {
     (void)state;
@@ -107,28 +120,25 @@ static void updates_have_the_same_bits_on_any_number_of_threads(void **state)
         {"ResourceApplyAdam", 3, 10, 9},
         {"ResourceApplyRMSProp", 3, 8, 7},
     };
-    op_lab lab = open_lab();
     for (size_t u = 0; u < sizeof updates / sizeof updates[0]; u++) {
-        tw_tensor *results[2] = {0};
+        twt_op ops[2] = {{0}};
         for (int way = 0; way < 2; way++) {
-            op_case c = {.num_inputs = updates[u].num_inputs, .num_outputs = updates[u].num_variables};
-            tw_tensor *inputs[OP_CASE_MOST];
-            for (int i = 0; i < c.num_inputs; i++) {
-                bool is_large = i < c.num_outputs || i == updates[u].gradient;
-                inputs[i] = tw_tensor_create(TW_FLOAT32, is_large ? TW_SHAPE(N) : TW_SCALAR);
-                for (int64_t k = 0; k < tw_tensor_elements(inputs[i]); k++)
-                    set_value(inputs[i], k, is_large ? 0.1 + (double)((k * 37 + i * 11) % 101) / 64 : 0.5);
+            twt_op *op = &ops[way];
+            op->num_inputs = updates[u].num_inputs;
+            for (int i = 0; i < op->num_inputs; i++) {
+                bool is_large = i < updates[u].num_variables || i == updates[u].gradient;
+                op->inputs[i] = tw_tensor_create(TW_FLOAT32, is_large ? TW_SHAPE(N) : TW_SCALAR);
+                float *values = op->inputs[i]->data;
+                for (int64_t k = 0; k < op->inputs[i]->elements; k++)
+                    values[k] = is_large ? 0.1f + (float)((k * 37 + i * 11) % 101) / 64 : 0.5f;
             }
-            run_update(&lab, &c, updates[u].op, inputs, way ? 3 : 1);
-            results[way] = inputs[0];
-            for (int i = 1; i < c.num_inputs; i++)
-                tw_tensor_release(inputs[i]);
+            run_update(op, updates[u].op, updates[u].num_variables, way ? 3 : 1);
         }
-        assert_memory_equal(tw_tensor_data(results[0]), tw_tensor_data(results[1]), N * sizeof(float));
-        tw_tensor_release(results[0]);
-        tw_tensor_release(results[1]);
+        for (int i = 0; i < updates[u].num_variables; i++)
+            assert_memory_equal(ops[0].inputs[i]->data, ops[1].inputs[i]->data, N * sizeof(float));
+        twt_op_release(&ops[0]);
+        twt_op_release(&ops[1]);
     }
-    close_lab(&lab);
 }
 
 /* ---- shapes and refusals ----------------------------------------------------------------------------------- */
@@ -178,17 +188,17 @@ static void a_handle_of_another_type_is_refused_when_the_kernel_is_prepared(void
 {
     (void)state;
     tw_error error = {0};
-    op_lab lab = open_lab();
+    tw_devices *devices = one_cpu();
     twi_resource v = {.name = "weights", .dtype = TW_FLOAT64, .shape = TW_SCALAR};
     twi_operand in = {.dtype = TW_RESOURCE, .shape = TW_SCALAR, .resource = &v}, out = {.dtype = TW_FLOAT32};
     twi_attr type = tw_attr_type("dtype", TW_FLOAT32);
     twi_attrs attrs = {&type, 1};
     const twi_kernel *kernel;
     twi_prepare p = {.op = "ReadVariableOp", .node = "read", .attrs = &attrs, .num_inputs = 1, .num_outputs = 1,
-                     .inputs = &in, .outputs = &out, .device = lab.devices->items[0], .threads = 1, .error = &error};
-    assert_fails(twi_device_prepare(lab.devices->items[0], &p, true, &kernel), TW_INVALID_ARGUMENT,
+                     .inputs = &in, .outputs = &out, .device = devices->items[0], .threads = 1, .error = &error};
+    assert_fails(twi_device_prepare(devices->items[0], &p, true, &kernel), TW_INVALID_ARGUMENT,
                  "variable 'weights' is double, the op works on float");
-    close_lab(&lab);
+    tw_devices_destroy(devices);
 }
 
 int main(void)

@@ -154,6 +154,7 @@ static tw_status run_histogram(const twi_run *r)
 
 typedef struct bytes {
     const unsigned char *at, *end;
+    bool broken; /* they made no sense from here on */
 } bytes;
 
 static bool get_varint(bytes *b, uint64_t *value)
@@ -164,13 +165,14 @@ static bool get_varint(bytes *b, uint64_t *value)
         if (!(*b->at++ & 0x80))
             return true;
     }
+    b->broken = true;
     return false;
 }
 
 /* The next field; `body` is what a BYTES field holds. False at the end and when the bytes make no sense. */
 static bool get_field(bytes *b, uint64_t *field, bytes *body)
 {
-    uint64_t key, size;
+    uint64_t key, size = 0;
     if (b->at == b->end || !get_varint(b, &key))
         return false;
     *field = key >> 3;
@@ -185,15 +187,17 @@ static bool get_field(bytes *b, uint64_t *field, bytes *body)
         size = 4;
         break;
     case BYTES:
-        if (get_varint(b, &size))
-            break;
-        return false;
+        if (!get_varint(b, &size))
+            return false;
+        break;
     default:
+        b->broken = true;
+    }
+    if (b->broken || size > (uint64_t)(b->end - b->at)) {
+        b->broken = true;
         return false;
     }
-    if (size > (uint64_t)(b->end - b->at))
-        return false;
-    *body = (bytes){b->at, b->at + size};
+    *body = (bytes){b->at, b->at + size, false};
     b->at += size;
     return true;
 }
@@ -221,19 +225,17 @@ static tw_status note_tag(const twi_run *r, tags *tags, bytes tag)
 static tw_status note_tags(const twi_run *r, tags *tags, bytes summary)
 {
     uint64_t field;
-    bytes value = {0}, tag;
-    tw_status status = TW_OK;
-    while (value.at == value.end && get_field(&summary, &field, &value)) {
-        bool is_value = field == 1;
-        while (is_value && status == TW_OK && get_field(&value, &field, &tag))
-            if (field == 1)
-                status = note_tag(r, tags, tag);
-        if (status != TW_OK)
-            return status;
-        if (!is_value)
-            value = (bytes){0};
+    bytes value, tag;
+    while (get_field(&summary, &field, &value)) {
+        while (field == 1 && get_field(&value, &field, &tag)) {
+            tw_status status = field == 1 ? note_tag(r, tags, tag) : TW_OK;
+            if (status != TW_OK)
+                return status;
+            field = 1; /* on with this value */
+        }
+        summary.broken = summary.broken || value.broken;
     }
-    if (summary.at != summary.end || value.at != value.end)
+    if (summary.broken)
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "Could not parse one of the summary inputs (%s)", r->node);
     return TW_OK;
 }

@@ -1,0 +1,131 @@
+/* test_ops_summary.c - summaries: the bytes of TensorFlow's, names, refusals. */
+#include "op_testing.h"
+
+#include "golden/summaries.h"
+
+static void check(twt_op *op, const unsigned char *expected, size_t size)
+{
+    tw_error error = {0};
+    assert_ok(twt_op_run(op, &error));
+    const tw_string *found = op->outputs[0]->data;
+    assert_int_equal(found->size, size);
+    assert_memory_equal(found->data, expected, size);
+    twt_op_release(op);
+}
+
+#define CHECK(name, golden, ...)                                                                                       \
+    do {                                                                                                               \
+        twt_op op = {.op = name, .inputs = {__VA_ARGS__}};                                                             \
+        while (op.inputs[op.num_inputs])                                                                               \
+            op.num_inputs++;                                                                                           \
+        check(&op, golden, sizeof golden);                                                                             \
+    } while (0)
+
+static void summaries_have_the_bytes_of_tensorflow(void **state)
+{
+    (void)state;
+    static const tw_string tags[] = {{"a", 1}, {"", 0}, {"c", 1}};
+    static const float values[] = {0, 1, -1, 0.5f, 1e-13f, -3e21f, 2.5f, 2.5f, 1e30f, 7};
+    static const int64_t zeros[6] = {0};
+    CHECK("ScalarSummary", golden_scalar, tw_tensor_string("tower_0/loss", 12), tw_tensor_float(4.6756f));
+    CHECK("ScalarSummary", golden_scalars, tw_tensor_from(TW_STRING, TW_SHAPE(3), tags),
+          tw_tensor_from(TW_INT32, TW_SHAPE(3), (int32_t[]){1, -7, 300}));
+    CHECK("HistogramSummary", golden_histogram, tw_tensor_string("conv1/weights", 13),
+          tw_tensor_from(TW_FLOAT32, TW_SHAPE(10), values));
+    CHECK("HistogramSummary", golden_histogram_of_nothing, tw_tensor_string("empty", 5),
+          tw_tensor_create(TW_FLOAT64, TW_SHAPE(0)));
+    CHECK("HistogramSummary", golden_histogram_of_zeros, tw_tensor_string("zeros", 5),
+          tw_tensor_from(TW_INT64, TW_SHAPE(2, 3), zeros));
+    CHECK("MergeSummary", golden_merged, tw_tensor_string((const char *)golden_scalars, sizeof golden_scalars),
+          tw_tensor_string((const char *)golden_histogram_of_zeros, sizeof golden_histogram_of_zeros),
+          tw_tensor_string((const char *)golden_scalar, sizeof golden_scalar));
+}
+
+static void what_is_not_finite_has_no_histogram(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    static const struct {
+        float value;
+        const char *message;
+    } cases[] = {{NAN, "Nan in summary histogram for: n"}, {-INFINITY, "Infinity in summary histogram for: n"}};
+    for (int i = 0; i < 2; i++) {
+        twt_op op = {.op = "HistogramSummary",
+                     .inputs = {tw_tensor_string("x", 1), tw_tensor_float(cases[i].value)},
+                     .num_inputs = 2};
+        assert_fails(twt_op_run(&op, &error), TW_INVALID_ARGUMENT, cases[i].message);
+        twt_op_release(&op);
+    }
+}
+
+static void a_tag_that_comes_twice_is_refused(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    twt_op op = {.op = "MergeSummary", .num_inputs = 2};
+    for (int i = 0; i < 2; i++)
+        op.inputs[i] = tw_tensor_string((const char *)golden_scalars, sizeof golden_scalars);
+    assert_fails(twt_op_run(&op, &error), TW_INVALID_ARGUMENT, "Duplicate tag a found in summary inputs");
+    twt_op_release(&op);
+}
+
+static void damaged_summaries_are_refused_wherever_they_are_cut(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    for (size_t size = 1; size < sizeof golden_histogram; size++) {
+        twt_op op = {
+            .op = "MergeSummary", .inputs = {tw_tensor_string((const char *)golden_histogram, size)}, .num_inputs = 1};
+        assert_fails(twt_op_run(&op, &error), TW_INVALID_ARGUMENT, "Could not parse one of the summary inputs");
+        twt_op_release(&op);
+    }
+}
+
+static void tags_are_full_names_with_odd_characters_replaced(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_output summaries[3];
+    TW_NAME_SCOPE(g, "tower_1")
+    {
+        summaries[0] = tw_summary_scalar(g, "/loss (raw)", tw_scalar(g, 1));
+        summaries[1] = tw_summary_scalar(g, "/loss (raw)", tw_scalar(g, 1));
+    }
+    summaries[2] = tw_summary_histogram(g, "conv1/weights", tw_scalar(g, 1));
+    static const char *const names[] = {"tower_1/loss__raw_", "tower_1/loss__raw__1", "conv1/weights"};
+    for (int i = 0; i < 3; i++) {
+        if (tw_graph_status(g) != TW_OK)
+            fail_msg("%s", tw_graph_message(g));
+        assert_string_equal(tw_node_name(summaries[i].node), names[i]);
+        tw_tensor *tag = tw_node_attr(tw_node_input(summaries[i].node, 0).node, "value")->tensor;
+        assert_string_equal(((tw_string *)tw_tensor_data(tag))->data, names[i]);
+    }
+    assert_int_equal(tw_node_num_inputs(tw_merge_all_summaries(g, "tower_1").node), 2);
+    assert_int_equal(tw_node_num_inputs(tw_merge_all_summaries(g, NULL).node), 3);
+    assert_null(tw_merge_all_summaries(g, "tower_2").node);
+    tw_graph_destroy(g);
+}
+
+static void tags_and_values_have_one_shape(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    twt_op op = {.op = "ScalarSummary",
+                 .inputs = {tw_tensor_string("x", 1), tw_tensor_create(TW_FLOAT32, TW_SHAPE(2))},
+                 .num_inputs = 2};
+    assert_fails(twt_op_run(&op, &error), TW_INVALID_ARGUMENT, "tags and values not the same shape: [] != [2]");
+    twt_op_release(&op);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(summaries_have_the_bytes_of_tensorflow),
+        cmocka_unit_test(what_is_not_finite_has_no_histogram),
+        cmocka_unit_test(a_tag_that_comes_twice_is_refused),
+        cmocka_unit_test(damaged_summaries_are_refused_wherever_they_are_cut),
+        cmocka_unit_test(tags_are_full_names_with_odd_characters_replaced),
+        cmocka_unit_test(tags_and_values_have_one_shape),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
