@@ -52,7 +52,7 @@ static tw_status matmul_shape(twi_inference *c)
         return twi_fail(c->error, TW_INVALID_ARGUMENT, "%s and %s cannot be multiplied",
                         tw_shape_text(a, text[0], sizeof text[0]), tw_shape_text(b, text[1], sizeof text[1]));
     c->outputs[0] = TW_SHAPE(twi_dimension(a, turn_a), twi_dimension(b, !turn_b));
-    return expect_channels(c, 2, c->outputs[0].dims[1]);
+    return c->num_inputs > 2 ? expect_channels(c, 2, c->outputs[0].dims[1]) : TW_OK;
 }
 
 /* Every output has the pool's shape. */
@@ -113,9 +113,10 @@ const twi_op twi_fused_ops[] = {
     /* Conv2DBackpropFilter and BiasAddGrad of the same gradient; U is T, or the type both were cast to */
     {"_Conv2DBackpropFilterBias", "input:T, filter_sizes:int32, out_backprop:T", "filter_backprop:U, bias_backprop:U",
      FLOATS "; U:{half,bfloat16,float}; " CONV, conv_filter_shape, NULL, TWI_REWRITTEN},
-    /* MatMul, BiasAdd and, with relu, Relu */
-    {"_FusedMatMul", "a:T, b:T, bias:T", "product:T",
-     FLOATS "; transpose_a:bool=false; transpose_b:bool=false; relu:bool=false", matmul_shape, NULL, TWI_REWRITTEN},
+    /* MatMul; with N = 1 BiasAdd; with relu Relu. U is T, or without these the type the product was cast to. */
+    {"_FusedMatMul", "a:T, b:T, bias:N*T", "product:U",
+     FLOATS "; N:int; U:{half,bfloat16,float}; transpose_a:bool=false; transpose_b:bool=false; relu:bool=false",
+     matmul_shape, NULL, TWI_REWRITTEN},
 
     /* MaxPool, LRN. Also what the pool gave, and for each window the number, ky * width of the window + kx, of the
      * first cell that held the maximum. */

@@ -102,8 +102,13 @@ static tw_status chain_run(const twi_run *r)
 
 static tw_status biased_prepare(twi_prepare *p, const char *product)
 {
-    link links[] = {{product, 2, {0, 1}, -1}, {"BiasAdd", 2, {-1, 2}, -1}, {"Relu", 1, {-1}, -1}};
-    return chain_prepare(p, links, twi_attr_bool(p->attrs, "relu", false) ? 3 : 2);
+    link links[MOST_LINKS] = {{product, 2, {0, 1}, -1}};
+    int count = 1;
+    if (p->num_inputs > 2)
+        links[count++] = (link){"BiasAdd", 2, {-1, 2}, -1};
+    if (twi_attr_bool(p->attrs, "relu", false))
+        links[count++] = (link){"Relu", 1, {-1}, -1};
+    return chain_prepare(p, links, count);
 }
 
 static tw_status conv_prepare(twi_prepare *p)

@@ -34,7 +34,7 @@ enum { TWI_PAD = 16 };
 enum { TWI_CHUNK = 8192 };
 
 typedef struct twi_elements_job {
-    twi_form form;
+    twi_form form; /* of a cast: what it starts from; it ends in the other */
     const void *a, *b; /* b: of a gradient, the ReLU's input or output */
     void *out;
     int64_t elements;
@@ -154,7 +154,7 @@ typedef void twi_range(const void *job, int64_t first, int64_t last, int thread)
 
 typedef struct twi_loops {
     const char *name; /* "avx512" */
-    twi_range *relu, *relu_gradient;        /* twi_elements_job; items are chunks */
+    twi_range *cast, *relu, *relu_gradient; /* twi_elements_job; items are chunks */
     twi_range *descend;                     /* twi_descent_job; chunks */
     twi_range *add_bias;                    /* twi_bias_job; rows */
     twi_range *sum_rows;                    /* twi_bias_job; chunks of rows */

@@ -18,6 +18,22 @@ static inline const void *bytes_on(const void *p, size_t bytes)
 
 /* ---- element by element ------------------------------------------------------------------------------------ */
 
+static inline TWI_INLINE void cast_range(twi_form form, const twi_elements_job *j, int64_t i, int64_t end)
+{
+    twi_form to = form == TWI_FLOATS ? TWI_BFLOATS : TWI_FLOATS;
+    for (; i + TWI_LANES <= end; i += TWI_LANES)
+        twi_store(to, j->out, i, twi_load(form, j->a, i));
+    if (i < end)
+        twi_store_some(to, j->out, i, twi_load_some(form, j->a, i, (int)(end - i)), (int)(end - i));
+}
+
+static void cast(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_elements_job *j = job;
+    (void)thread;
+    WITH_FORM(j->form, cast_range, j, first * TWI_CHUNK, smaller(last * TWI_CHUNK, j->elements));
+}
+
 /* A ReLU hands NaN on; its gradient passes where the ReLU's input, or its output, is positive. */
 static inline TWI_INLINE void relu_some(twi_form form, bool gradient, const twi_elements_job *j, int64_t i, int count)
 {
@@ -26,10 +42,8 @@ static inline TWI_INLINE void relu_some(twi_form form, bool gradient, const twi_
     twi_store_some(form, j->out, i, twi_keep(pass, a), count);
 }
 
-static inline TWI_INLINE void relu_range(twi_form form, bool gradient, const twi_elements_job *j, int64_t first,
-                                         int64_t last)
+static inline TWI_INLINE void relu_range(twi_form form, bool gradient, const twi_elements_job *j, int64_t i, int64_t end)
 {
-    int64_t i = first * TWI_CHUNK, end = smaller(last * TWI_CHUNK, j->elements);
     for (; i + TWI_LANES <= end; i += TWI_LANES)
         relu_some(form, gradient, j, i, TWI_LANES);
     if (i < end)
@@ -40,14 +54,14 @@ static void relu(const void *job, int64_t first, int64_t last, int thread)
 {
     const twi_elements_job *j = job;
     (void)thread;
-    WITH_FORM(j->form, relu_range, false, j, first, last);
+    WITH_FORM(j->form, relu_range, false, j, first * TWI_CHUNK, smaller(last * TWI_CHUNK, j->elements));
 }
 
 static void relu_gradient(const void *job, int64_t first, int64_t last, int thread)
 {
     const twi_elements_job *j = job;
     (void)thread;
-    WITH_FORM(j->form, relu_range, true, j, first, last);
+    WITH_FORM(j->form, relu_range, true, j, first * TWI_CHUNK, smaller(last * TWI_CHUNK, j->elements));
 }
 
 static inline TWI_INLINE void descend_some(float rate, float *var, const float *delta, int64_t i, int count)
@@ -331,6 +345,7 @@ static void lrn_pool_gradient(const void *job, int64_t first, int64_t last, int 
 
 const twi_loops TWI_LOOPS = {
     .name = TWI_LOOPS_NAME,
+    .cast = cast,
     .relu = relu,
     .relu_gradient = relu_gradient,
     .descend = descend,

@@ -1,4 +1,4 @@
-/* vector_nn.c - activations, biases, max pools and local response normalization on our own loops (rows "vector").
+/* vector_nn.c - casts, activations, biases, max pools and local response normalization on our own loops (rows "vector").
  * Lives here:  one op a kernel, on float and bfloat16, images NHWC.
  * Never here:  the loops (loops.inl), fused ops (tails.c), other types and layouts (the plain kernels). */
 #include "base/memory.h"
@@ -10,6 +10,22 @@
 #define TYPES (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16))
 
 /* ---- element by element ------------------------------------------------------------------------------------ */
+
+/* Cast (x), between float and bfloat16 */
+static tw_status cast_prepare(twi_prepare *p)
+{
+    tw_dtype from = p->inputs[0].dtype, to = p->outputs[0].dtype;
+    bool known = (from == TW_FLOAT32 && to == TW_BFLOAT16) || (from == TW_BFLOAT16 && to == TW_FLOAT32);
+    return known ? TW_OK : TW_UNIMPLEMENTED;
+}
+
+static tw_status cast_run(const twi_run *r)
+{
+    twi_elements_job job = {.form = twi_form_of(r->input_operands[0].dtype), .a = r->inputs[0], .out = r->outputs[0],
+                            .elements = r->input_operands[0].elements};
+    twi_team_run(r->threads, twi_loops_best()->cast, &job, (job.elements + TWI_CHUNK - 1) / TWI_CHUNK);
+    return TW_OK;
+}
 
 /* Relu (features), ReluGrad (gradients, features) */
 static tw_status relu_prepare(twi_prepare *p)
@@ -173,6 +189,7 @@ static tw_status lrn_run(const twi_run *r)
 }
 
 const twi_kernel twi_vector_nn_kernels[] = {
+    {"Cast", "vector", TYPES, cast_prepare, cast_run, NULL},
     {"Relu", "vector", TYPES, relu_prepare, relu_run, NULL},
     {"ReluGrad", "vector", TYPES, relu_prepare, relu_run, NULL},
     {"BiasAdd", "vector", TYPES, bias_prepare, bias_run, NULL},
