@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <tower/io.h>
 #include <unistd.h>
 
 static char directory[256];
@@ -411,6 +412,74 @@ static void fetching_without_any_place_says_so(void **state)
     assert_prints("base/mnist/");
 }
 
+/* ---- checkpoints ------------------------------------------------------------------------------------------- */
+
+static void save_checkpoint(const char *where, int64_t step)
+{
+    char path[512];
+    tw_error error = {0};
+    snprintf(path, sizeof path, "%s/%s", directory, where);
+    tw_tensor *weights = tw_tensor_from(TW_FLOAT32, TW_SHAPE(2, 3), (float[]){1, 2, 3, 4, 5, NAN});
+    tw_tensor *counter = tw_tensor_int64(step);
+    tw_named_tensor tensors[] = {{"conv1/weights", weights}, {"global_step", counter}};
+    assert_ok(tw_checkpoint_save(path, "model.ckpt", step, tensors, 2, 5, &error));
+    tw_tensor_release(weights);
+    tw_tensor_release(counter);
+}
+
+static void checkpoints_are_listed_and_shown(void **state)
+{
+    (void)state;
+    save_checkpoint("train", 9);
+    save_checkpoint("train", 10);
+    assert_runs(0, "$T checkpoint ls train");
+    assert_prints("         9        2     32 bytes  train/model.ckpt-9\n        10        2");
+    assert_runs(0, "$T checkpoint ls train --format json");
+    assert_prints("{\"path\":\"train/model.ckpt-10\",\"step\":10,\"tensors\":2,\"bytes\":32,\"error\":null}");
+    assert_runs(0, "$T checkpoint show train");
+    assert_prints("train/model.ckpt-10\n");
+    assert_prints("conv1/weights  float         24 bytes  [2,3]");
+    assert_runs(0, "$T checkpoint show train/model.ckpt-9 --format json");
+    assert_prints("{\"name\":\"conv1/weights\",\"type\":\"float\",\"shape\":[2,3],\"bytes\":24}");
+    assert_runs(0, "mkdir -p none && $T checkpoint ls none");
+    assert_prints("there is none in none");
+    assert_runs(1, "$T checkpoint ls nowhere");
+    assert_prints("tower checkpoint ls: ");
+    assert_prints("nowhere");
+}
+
+static void one_tensor_is_shown_with_its_statistics(void **state)
+{
+    (void)state;
+    save_checkpoint("one", 9);
+    assert_runs(0, "$T checkpoint show one --tensor conv1/weights");
+    assert_prints("conv1/weights: float [2,3]\nleast 1, most 5, mean 3, standard deviation 1.41421356\n"
+                  "1 of 6 values are infinite or no number\n");
+    assert_runs(0, "$T checkpoint show one --tensor conv1/weights --format json");
+    assert_prints("\"not_finite\":1,\"values\":[1,2,3,4,5,null]}");
+    assert_runs(1, "$T checkpoint show one --tensor conv1/weihgts");
+    assert_prints("conv1/weihgts");
+}
+
+static void damaged_checkpoint_is_found_by_verify_and_by_ls(void **state)
+{
+    (void)state;
+    save_checkpoint("worn", 9);
+    save_checkpoint("worn", 10);
+    assert_runs(0, "$T checkpoint verify worn");
+    assert_prints("worn/model.ckpt-9: whole\nworn/model.ckpt-10: whole\n");
+    assert_runs(0, "printf x | dd of=worn/model.ckpt-9.data-00000-of-00001 bs=1 seek=3 conv=notrunc status=none");
+    assert_runs(1, "$T checkpoint verify worn");
+    assert_prints("worn/model.ckpt-9: damaged: ");
+    assert_prints("worn/model.ckpt-10: whole");
+    assert_runs(1, "$T checkpoint verify worn/model.ckpt-9 --format json");
+    assert_prints("\"whole\":false");
+    assert_runs(0, "truncate -s 20 worn/model.ckpt-10.index && $T checkpoint ls worn");
+    assert_prints("10  damaged: ");
+    assert_runs(1, "mkdir -p none && $T checkpoint verify none");
+    assert_prints("there is no checkpoint in 'none'");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -440,6 +509,9 @@ int main(void)
         cmocka_unit_test(json_stays_valid_whatever_a_directory_is_called),
         cmocka_unit_test(fetching_says_what_to_bring_by_hand_when_it_fails),
         cmocka_unit_test(fetching_without_any_place_says_so),
+        cmocka_unit_test(checkpoints_are_listed_and_shown),
+        cmocka_unit_test(one_tensor_is_shown_with_its_statistics),
+        cmocka_unit_test(damaged_checkpoint_is_found_by_verify_and_by_ls),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }

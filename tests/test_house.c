@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 /* From the ground up: a folder includes from itself and from those before it. */
-static const char *const floors[] = {"base", "tensor", "device", "graph", "ops",  "place", "rewrite", "comm",
+static const char *const floors[] = {"base", "tensor", "device", "graph", "ops",   "place",  "rewrite", "comm",
                                      "plan", "run",    "io",     "data",  "train", "models", "cli"};
 enum { FLOORS = sizeof floors / sizeof *floors };
 
@@ -196,7 +196,8 @@ static void missing_explanation_is_found(void **state)
 {
     (void)state;
     char name[100];
-    assert_null(first_unexplained("/* a file */\n\n/* Adds. */\nTW_API int a(void);\nTW_API int b(void);\n", name, 100));
+    assert_null(
+        first_unexplained("/* a file */\n\n/* Adds. */\nTW_API int a(void);\nTW_API int b(void);\n", name, 100));
     assert_null(first_unexplained("/* a file */\n\nTW_API int a(int x,\n             int y); /* adds */\n", name, 100));
     assert_non_null(first_unexplained("/* a file */\n\nTW_API int lonely(void);\n\n/* Adds. */\n", name, 100));
     assert_string_equal(name, "TW_API int lonely(void);");

@@ -8,12 +8,15 @@
 #include <unistd.h>
 
 /* One file of this folder defines each. */
-extern const command data_fetch_command, data_info_command, devices_command, version_command, help_command,
-    completion_command, man_command;
+extern const command data_fetch_command, data_info_command, checkpoint_ls_command, checkpoint_show_command,
+    checkpoint_verify_command, devices_command, version_command, help_command, completion_command, man_command;
 
 const command *const commands[] = {
     &data_fetch_command,
     &data_info_command,
+    &checkpoint_ls_command,
+    &checkpoint_show_command,
+    &checkpoint_verify_command,
     &devices_command,
     &version_command,
     &help_command,

@@ -309,8 +309,8 @@ static int run(const void *given)
 }
 
 static const option options[] = {
-    {.argument = "SHELL", .kind = OPTION_CHOICE, .at = offsetof(settings, shell), .choices = "bash|zsh|fish",
-     .help = "the shell that the script is for"},
+    {NULL, "SHELL", OPTION_CHOICE, offsetof(settings, shell), "the shell that the script is for",
+     .choices = "bash|zsh|fish"},
     {0},
 };
 

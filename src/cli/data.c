@@ -44,12 +44,11 @@ static int fetch(const void *given)
 }
 
 static const option fetch_options[] = {
-    {.argument = "NAME", .kind = OPTION_CHOICE, .at = offsetof(fetch_settings, name), .choices = DATA_SETS,
-     .help = "the data set"},
-    {.name = "data-dir", .argument = "DIR", .kind = OPTION_DIRECTORY, .at = offsetof(fetch_settings, data_dir),
-     .help = "where to put it; without it NAME in $TOWER_DATA_DIR, $XDG_CACHE_HOME/tower or ~/.cache/tower"},
-    {.name = "url", .argument = "URL", .kind = OPTION_TEXT, .at = offsetof(fetch_settings, url),
-     .help = "the http, https or file URL of a folder that holds the files, instead of the official places"},
+    {NULL, "NAME", OPTION_CHOICE, offsetof(fetch_settings, name), "the data set", .choices = DATA_SETS},
+    {"data-dir", "DIR", OPTION_DIRECTORY, offsetof(fetch_settings, data_dir),
+     "where to put it; without it NAME in $TOWER_DATA_DIR, $XDG_CACHE_HOME/tower or ~/.cache/tower"},
+    {"url", "URL", OPTION_TEXT, offsetof(fetch_settings, url),
+     "the http, https or file URL of a folder that holds the files, instead of the official places"},
     {0},
 };
 
@@ -91,8 +90,8 @@ static void print_text(const survey *v, const char *directory)
     printf("%s in %s\n\n", tw_dataset_name(train), directory);
     for (int h = 0; h < 2; h++) {
         const tw_dataset *d = v->half[h];
-        printf("%-5s %8lld images of %d x %d x %d", half_names[h], (long long)tw_dataset_count(d),
-               tw_dataset_height(d), tw_dataset_width(d), tw_dataset_channels(d));
+        printf("%-5s %8lld images of %d x %d x %d", half_names[h], (long long)tw_dataset_count(d), tw_dataset_height(d),
+               tw_dataset_width(d), tw_dataset_channels(d));
         printf("; mean");
         for (int c = 0; c < tw_dataset_channels(d); c++)
             printf(" %.2f", v->mean[h][c]);
@@ -146,8 +145,10 @@ static int info(const void *given)
     const info_settings *s = given;
     const char *name = tw_dataset_detect(s->directory);
     if (!name) {
-        complain("data info", "no data set in '%s': expected CIFAR-10's data_batch_1.bin to 5 and test_batch.bin (there "
-                 "or in cifar-10-batches-bin), or MNIST's train-images-idx3-ubyte and its like", s->directory);
+        complain("data info",
+                 "no data set in '%s': expected CIFAR-10's data_batch_1.bin to 5 and test_batch.bin (there "
+                 "or in cifar-10-batches-bin), or MNIST's train-images-idx3-ubyte and its like",
+                 s->directory);
         return EXIT_FAILED;
     }
     tw_error error = {0};
@@ -169,8 +170,7 @@ static int info(const void *given)
 }
 
 static const option info_options[] = {
-    {.argument = "DIR", .kind = OPTION_DIRECTORY, .at = offsetof(info_settings, directory),
-     .help = "the directory that holds the files"},
+    {NULL, "DIR", OPTION_DIRECTORY, offsetof(info_settings, directory), "the directory that holds the files"},
     FORMAT_OPTION(info_settings),
     {0},
 };

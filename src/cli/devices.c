@@ -74,13 +74,13 @@ static int run(const void *given)
 }
 
 static const option options[] = {
-    {.name = "cpu-devices", .argument = "N", .kind = OPTION_NUMBER, .at = offsetof(settings, cpu_devices),
-     .initial = "1", .least = 1, .most = 256, .help = "CPU devices that divide the cores among them"},
-    {.name = "cpu-threads", .argument = "N", .kind = OPTION_NUMBER, .at = offsetof(settings, cpu_threads),
-     .initial = "0", .most = 4096, .help = "threads of each CPU device; 0: its share of the cores"},
-    {.name = "virtual-gpus", .argument = "N", .kind = OPTION_NUMBER, .at = offsetof(settings, virtual_gpus),
-     .initial = "0", .most = 256,
-     .help = "GPUs that run on the CPU but have memory of their own; 0: as many as TOWER_VIRTUAL_GPUS says"},
+    {"cpu-devices", "N", OPTION_NUMBER, offsetof(settings, cpu_devices), "CPU devices that divide the cores among them",
+     .initial = "1", .least = 1, .most = 256},
+    {"cpu-threads", "N", OPTION_NUMBER, offsetof(settings, cpu_threads),
+     "threads of each CPU device; 0: its share of the cores", .initial = "0", .most = 4096},
+    {"virtual-gpus", "N", OPTION_NUMBER, offsetof(settings, virtual_gpus),
+     "GPUs that run on the CPU but have memory of their own; 0: as many as TOWER_VIRTUAL_GPUS says", .initial = "0",
+     .most = 256},
     FORMAT_OPTION(settings),
     {0},
 };

@@ -158,10 +158,10 @@ static int run(const void *given)
 }
 
 static const option options[] = {
-    {.argument = "COMMAND", .kind = OPTION_TEXT, .at = offsetof(settings, command), .optional = true,
-     .help = "the command to explain; all are listed without it"},
-    {.argument = "WORD", .kind = OPTION_TEXT, .at = offsetof(settings, subcommand), .optional = true,
-     .help = "the second word of commands that have two"},
+    {NULL, "COMMAND", OPTION_TEXT, offsetof(settings, command), "the command to explain; all are listed without it",
+     .optional = true},
+    {NULL, "WORD", OPTION_TEXT, offsetof(settings, subcommand), "the second word of commands that have two",
+     .optional = true},
     {0},
 };
 

@@ -22,8 +22,8 @@ typedef struct json {
     bool has_members[JSON_DEPTH];
 } json;
 
-void json_begin(json *out, const char *key, char bracket); /* '{' or '[' */
-void json_end(json *out);                                  /* the innermost; ends the line after the outermost */
+void json_begin(json *out, const char *key, char bracket);    /* '{' or '[' */
+void json_end(json *out);                                     /* the innermost; ends the line after the outermost */
 void json_text(json *out, const char *key, const char *text); /* NULL gives null; what is not UTF-8 becomes U+FFFD */
 void json_integer(json *out, const char *key, int64_t value);
 void json_number(json *out, const char *key, double value); /* nine digits; null for NaN and infinity */

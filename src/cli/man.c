@@ -185,12 +185,12 @@ static int run(const void *given)
 }
 
 static const option options[] = {
-    {.argument = "COMMAND", .kind = OPTION_TEXT, .at = offsetof(settings, command), .optional = true,
-     .help = "the command whose page is wanted; without it, the page on the program"},
-    {.argument = "WORD", .kind = OPTION_TEXT, .at = offsetof(settings, subcommand), .optional = true,
-     .help = "the second word of commands that have two"},
-    {.name = "directory", .argument = "DIR", .kind = OPTION_DIRECTORY, .at = offsetof(settings, directory),
-     .help = "write all pages into this directory instead, as tower.1, tower-devices.1 and so on"},
+    {NULL, "COMMAND", OPTION_TEXT, offsetof(settings, command),
+     "the command whose page is wanted; without it, the page on the program", .optional = true},
+    {NULL, "WORD", OPTION_TEXT, offsetof(settings, subcommand), "the second word of commands that have two",
+     .optional = true},
+    {"directory", "DIR", OPTION_DIRECTORY, offsetof(settings, directory),
+     "write all pages into this directory instead, as tower.1, tower-devices.1 and so on"},
     {0},
 };
 

@@ -3,10 +3,9 @@
  *
  *     typedef struct settings { int64_t steps; bool resume; const char *directory; } settings;
  *     static const option options[] = {
- *         {.argument = "DIR", .kind = OPTION_DIRECTORY, .at = offsetof(settings, directory), .help = "..."},
- *         {.name = "steps", .argument = "N", .kind = OPTION_NUMBER, .at = offsetof(settings, steps), .initial = "10",
- *          .least = 1, .most = 1000, .help = "..."},
- *         {.name = "resume", .kind = OPTION_FLAG, .at = offsetof(settings, resume), .help = "..."},
+ *         {NULL, "DIR", OPTION_DIRECTORY, offsetof(settings, directory), "..."},
+ *         {"steps", "N", OPTION_NUMBER, offsetof(settings, steps), "...", .initial = "10", .least = 1, .most = 1000},
+ *         {"resume", NULL, OPTION_FLAG, offsetof(settings, resume), "..."},
  *         {0},
  *     };
  */
@@ -17,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How the text of a value is read, and what lies at its place in the settings. ORDER KIND: grep to find who switches. */
+/* How the text of a value is read, and what lies at its place in the settings. ORDER KIND: grep it. */
 typedef enum option_kind {
     OPTION_FLAG,      /* bool: there or not; also --name=on, --name=off (and true, false, yes, no, 1, 0) */
     OPTION_NUMBER,    /* int64_t in [least, most]; NOT_GIVEN if neither given nor with a default */
@@ -34,19 +33,21 @@ typedef struct option {
     const char *name;     /* "batch-size", typed --batch-size or --batch_size; NULL: an operand */
     const char *argument; /* what stands for the value: "N", "DIR"; NULL for flags */
     option_kind kind;
-    size_t at;            /* offset in the command's settings */
-    bool optional;        /* of an operand: may be left out */
-    const char *initial;  /* the default as one would type it; NULL: none */
-    const char *choices;  /* "text|json" */
-    int64_t least, most;
-    const char *section;  /* heading it stands under in the help; NULL: that of the row before */
-    const char *help;     /* a phrase: small first letter, no full stop */
+    size_t at;           /* offset in the command's settings */
+    const char *help;    /* a phrase: small first letter, no full stop */
+    const char *initial; /* the default as one would type it; NULL: none */
+    int64_t least, most; /* of a number */
+    const char *choices; /* "text|json" */
+    bool optional;       /* of an operand: may be left out */
+    const char *section; /* heading it stands under in the help; NULL: that of the row before */
 } option;
 
 /* The row of --format, which every reporting command has. */
 #define FORMAT_OPTION(settings)                                                                                        \
-    {.name = "format", .argument = "FORMAT", .kind = OPTION_CHOICE, .at = offsetof(settings, format),                  \
-     .choices = "text|json", .initial = "text", .help = "text for people, json for programs"}
+    {                                                                                                                  \
+        "format", "FORMAT", OPTION_CHOICE, offsetof(settings, format), "text for people, json for programs",           \
+            .initial = "text", .choices = "text|json"                                                                  \
+    }
 enum { FORMAT_TEXT, FORMAT_JSON };
 
 /* Fills in *settings from defaults and words. On a wrong word it says on standard error what is wrong, in the name of

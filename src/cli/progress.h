@@ -9,11 +9,11 @@
 
 typedef struct progress {
     FILE *file;
-    bool moving;      /* a terminal whose last line may be rewritten */
-    bool line_open;   /* the moving line is there and not ended */
-    char what[96];    /* whose progress was shown last */
-    int tenths;       /* of it that were shown, for plain lines */
-    int64_t first;    /* bytes that were there when it began */
+    bool moving;           /* a terminal whose last line may be rewritten */
+    bool line_open;        /* the moving line is there and not ended */
+    char what[96];         /* whose progress was shown last */
+    int tenths;            /* of it that were shown, for plain lines */
+    int64_t first;         /* bytes that were there when it began */
     double started, shown; /* seconds on the monotonic clock */
 } progress;
 
