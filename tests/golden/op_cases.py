@@ -52,6 +52,15 @@ def number(x):
     return str(int(x))
 
 
+def tensors(argument):
+    """Arrays as tensors: of arrays raw_ops forgets the type where the op has a default for it."""
+    if isinstance(argument, np.ndarray):
+        return tf.constant(argument)
+    if isinstance(argument, list) and argument and isinstance(argument[0], np.ndarray):
+        return [tf.constant(a) for a in argument]
+    return argument
+
+
 class Cases:
     def __init__(self, name, script):
         folder = os.path.dirname(os.path.abspath(__file__))
@@ -91,7 +100,9 @@ class Cases:
     def case(self, op, keep=None, tolerance=None, rename=None, expected=None, **arguments):
         """One run of an op. Returns its outputs. keep: which are compared; rename: what attributes are called in Tower
         where TensorFlow's Python says it otherwise; expected: outputs to write instead of TensorFlow's."""
-        results = expected if expected is not None else getattr(tf.raw_ops, op)(**arguments)
+        results = expected
+        if expected is None:
+            results = getattr(tf.raw_ops, op)(**{name: tensors(value) for name, value in arguments.items()})
         results = list(results) if isinstance(results, (list, tuple)) else [results]
         results = [r if isinstance(r, np.ndarray) else r.numpy() for r in results]
         self.out.write("case %s\n" % op)

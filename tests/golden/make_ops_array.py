@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+"""Writes ops_array.txt: ops that make, shape, cut, join and rearrange arrays, run by TensorFlow, for
+tests/test_ops_array.c."""
+import numpy as np
+
+from op_cases import Cases, bf16, eighths as random_eighths, f32, f64, i32, i64, tf
+
+random = np.random.default_rng(11)
+cases = Cases("ops_array.txt", __file__)
+case, fails = cases.case, cases.fails
+
+NUMBERS = (np.float32, np.float64, np.float16, bf16, np.int8, np.int16, np.int32, np.int64, np.uint8)
+
+
+def eighths(*shape):
+    return np.asarray(random_eighths(random, *shape))
+
+
+def counted(*shape, dtype=np.float32, start=1):
+    return np.arange(start, start + int(np.prod(shape))).reshape(shape).astype(dtype)
+
+
+def words(*shape):
+    flat = [b"w%d" % i * (i % 3) for i in range(int(np.prod(shape)))]
+    return np.array(flat, object).reshape(shape)
+
+
+def bools(*shape):
+    return random.integers(0, 2, shape).astype(bool)
+
+
+def of_each_size(*shape):
+    """Elements of 1, 2, 4 and 8 bytes, and strings."""
+    for dtype in (np.uint8, np.int16, np.float32, np.float64):
+        yield counted(*shape, dtype=dtype)
+    yield words(*shape)
+
+
+# ---- passed on, shapes ----
+
+x = eighths(2, 1, 3)
+for op in ("Identity", "StopGradient", "PreventGradient"):
+    case(op, input=x)
+case("IdentityN", input=[eighths(2), counted(3, dtype=np.int64), words(2), eighths(0, 3)])
+case("Reshape", tensor=x, shape=i32([3, -1]))
+case("Reshape", tensor=x, shape=i64([6]))
+case("Reshape", tensor=eighths(1, 1), shape=np.array([], np.int32))
+case("Reshape", tensor=eighths(0, 3), shape=i32([3, 0]))
+case("ExpandDims", input=x, axis=i32(-1))
+case("ExpandDims", input=x, axis=i64(1))
+case("Squeeze", input=x)
+case("Squeeze", input=eighths(1, 3, 1), axis=[-1], rename={"axis": "squeeze_dims"})
+fails("cannot reshape [2,1,3] (6 elements) to [4]", "Reshape", x, i32([4]))
+fails("expected -4 to 3", "ExpandDims", x, i32(4))
+
+for out_type in (tf.int32, tf.int64):
+    case("Shape", input=x, out_type=out_type)
+    case("ShapeN", input=[x, eighths(4), f32(1)], out_type=out_type)
+    case("Size", input=x, out_type=out_type)
+case("Shape", input=f32(7))
+case("Shape", input=words(0, 5))
+case("Size", input=eighths(3, 0))
+case("Rank", input=x)
+case("Rank", input=words(2))
+
+for a, b in (([2, 3], [3]), ([2, 1, 4], [3, 1]), ([1, 1], [1, 1]), ([1, 2], [1, 1]), ([], [5, 6]), ([2, 3], [2, 3]),
+             ([0, 3], [1, 3]), ([1], [1, 1, 1]), ([7, 1, 5], [1, 6, 1]), ([], [])):
+    for kind in (np.int32, np.int64):
+        case("BroadcastGradientArgs", s0=np.array(a, kind), s1=np.array(b, kind))
+fails("[2,3] and [4]", "BroadcastGradientArgs", i32([2, 3]), i32([4]))
+case("ConcatOffset", concat_dim=i32(1), shape=[i32([2, 3, 4]), i32([2, 5, 4]), i32([2, 1, 4])])
+case("ConcatOffset", concat_dim=i32(-3), shape=[i32([2, 3, 4]), i32([1, 3, 4])])
+fails("axis 0 has size 1 in value 1 and 2 in value 0", "ConcatOffset", i32(1), [i32([2, 3]), i32([1, 3])])
+fails("axis 2, expected -2 to 1", "ConcatOffset", i32(2), [i32([2, 3]), i32([1, 3])])
+case("InvertPermutation", x=i32([3, 0, 2, 1]))
+case("InvertPermutation", x=i64([1, 2, 0]))
+case("InvertPermutation", x=np.array([], np.int32))
+fails("2 is duplicated in the permutation", "InvertPermutation", i32([2, 0, 2]))
+fails("number 1 is 3, which is not between 0 and 2", "InvertPermutation", i32([2, 3, 0]))
+fails("number 1 is -1, which is not between 0 and 2", "InvertPermutation", i64([2, -1, 0]))
+
+# ---- made of nothing ----
+
+case("Fill", dims=i32([2, 3]), value=f32(1.5))
+case("Fill", dims=i64([3]), value=np.array(True))
+case("Fill", dims=i32([2]), value=np.array(b"tower", object))
+case("Fill", dims=np.array([], np.int32), value=i64(-1 << 40))
+case("Fill", dims=i32([2, 0]), value=f64(1))
+for dtype in NUMBERS + (bool,):
+    case("ZerosLike", x=counted(3, dtype=dtype))
+    case("OnesLike", x=counted(3, dtype=dtype))
+case("ZerosLike", x=words(2, 2))
+case("Range", start=i32(3), limit=i32(18), delta=i32(4))
+case("Range", start=i64(5), limit=i64(-3), delta=i64(-2))
+case("Range", start=i32(2), limit=i32(2), delta=i32(1))
+case("Range", start=f32(0.1), limit=f32(9.75), delta=f32(0.1))
+case("Range", start=f64(1), limit=f64(-2), delta=f64(-0.3))
+case("Range", start=np.array(1, bf16), limit=np.array(3, bf16), delta=np.array(0.25, bf16))
+fails("in steps of 0", "Range", i32(1), i32(2), i32(0))
+fails("in steps of -1", "Range", f32(1), f32(2), f32(-1))
+case("LinSpace", start=f32(10), stop=f32(12), num=i32(7))
+case("LinSpace", start=f64(0.1), stop=f64(-5), num=i64(6))
+case("LinSpace", start=f32(3), stop=f32(9), num=i32(1))
+fails("0 points, expected at least 1", "LinSpace", f32(0), f32(1), i32(0))
+
+# ---- cut and joined ----
+
+for x in of_each_size(3, 4, 5):
+    case("Slice", input=x, begin=i32([1, 0, 2]), size=i32([2, -1, 3]))
+    case("StridedSlice", input=x, begin=i32([2, 1]), end=i32([0, 4]), strides=i32([-1, 2]))
+    case("Transpose", x=x, perm=i32([2, 0, 1]))
+    case("Tile", input=x, multiples=i32([2, 1, 2]))
+    case("ConcatV2", values=[x, x[:, 1:2]], axis=i32(1))
+    case("Pack", values=[x, x], axis=1)
+    case("Unpack", value=x, num=4, axis=1)
+    case("Split", axis=i32(1), value=x, num_split=2)
+    case("SplitV", value=x, size_splits=i64([1, -1, 2]), axis=i32(2), num_split=3)
+    case("ReverseV2", tensor=x, axis=i32([0, -1]))
+    case("BroadcastTo", input=x[:, :1], shape=i32([2, 3, 4, 5]))
+
+x = counted(4, 3)
+case("Slice", input=x, begin=i64([4, 0]), size=i64([0, 3]))
+case("Slice", input=f32(3), begin=np.array([], np.int32), size=np.array([], np.int32))
+case("Slice", input=eighths(0, 3), begin=i32([0, 1]), size=i32([-1, 1]))
+fails("axis 0: begin 3, size 2 do not lie within 4", "Slice", x, i32([3, 0]), i32([2, 3]))
+fails("axis 1: begin 4, size -1 do not lie within 3", "Slice", x, i32([0, 4]), i32([2, -1]))
+
+x = counted(4, 3, 5)
+for begin, end, strides, masks in (
+        ([1], [3], [1], {}), ([-1], [-4], [-2], {}), ([0, 2], [0, 0], [1, -1], dict(begin_mask=1, end_mask=3)),
+        ([1, 0], [2, 2], [1, 1], dict(shrink_axis_mask=1)), ([-1], [0], [1], dict(shrink_axis_mask=1)),
+        ([0, 1], [0, 3], [1, 1], dict(ellipsis_mask=1)), ([1, 0, 2], [2, 0, 3], [1, 1, 1], dict(ellipsis_mask=2)),
+        ([0, 0, 1], [0, 0, 2], [1, 1, 1], dict(new_axis_mask=3)),
+        ([0, 0, 4], [0, 0, 5], [1, 1, 1], dict(new_axis_mask=1, ellipsis_mask=2, shrink_axis_mask=4)),
+        ([2, 1, 0], [3, 2, 1], [1, 1, 1], dict(shrink_axis_mask=7)), ([3], [1], [1], {}),
+        ([-100, 100], [100, -100], [3, -2], {}), ([0, 0, 0], [0, 0, 0], [1, 1, 1], dict(begin_mask=7, end_mask=7)),
+        ([], [], [], {})):
+    for kind in (np.int32, np.int64):
+        parts = dict(begin=np.array(begin, kind), end=np.array(end, kind), strides=np.array(strides, kind))
+        y = case("StridedSlice", input=x, **parts, **masks)[0]
+        case("StridedSliceGrad", shape=np.array(x.shape, kind), **parts, dy=eighths(*y.shape), **masks)
+case("StridedSlice", input=eighths(0, 2), begin=i32([0]), end=i32([5]), strides=i32([2]))
+case("StridedSlice", input=eighths(0, 2), begin=i32([0]), end=i32([5]), strides=i32([-2]))
+fails("slice index 4 of dimension 0 out of bounds (size 4)", "StridedSlice", x, i32([4]), i32([5]), i32([1]),
+      shrink_axis_mask=1)
+fails("slice index -5 of dimension 0 out of bounds (size 4)", "StridedSlice", x, i32([-5]), i32([5]), i32([1]),
+      shrink_axis_mask=1)
+fails("strides[1] must be non-zero", "StridedSlice", x, i32([0, 0]), i32([1, 1]), i32([1, 0]))
+fails("multiple ellipses", "StridedSlice", x, i32([0, 0]), i32([1, 1]), i32([1, 1]), ellipsis_mask=3)
+
+case("ConcatV2", values=[eighths(2, 3), eighths(1, 3), eighths(0, 3), eighths(4, 3)], axis=i64(0))
+case("ConcatV2", values=[eighths(2, 3), eighths(2, 1)], axis=i32(-1))
+case("Concat", concat_dim=i32(2), values=[eighths(2, 1, 3), eighths(2, 1, 2), eighths(2, 1, 1)])
+case("ConcatV2", values=[eighths(0, 3), eighths(0, 2)], axis=i32(1))
+fails("value 1 has shape [3,3]", "ConcatV2", [eighths(2, 3), eighths(3, 3)], i32(1))
+fails("axis 2, expected -2 to 1", "ConcatV2", [eighths(2, 3), eighths(3, 3)], i32(2))
+for axis in (0, 1, 2, -1, -3):
+    case("Pack", values=[eighths(2, 3), eighths(2, 3), eighths(2, 3)], axis=axis)
+case("Pack", values=[i32(3), i32(4)], axis=0)
+case("Pack", values=[eighths(0, 3)], axis=1)
+for axis in (0, 1, -1):
+    case("Unpack", value=eighths(3, 3, 3), num=3, axis=axis)
+case("Unpack", value=counted(4, dtype=np.int32), num=4, axis=0)
+case("Split", axis=i32(-1), value=eighths(3, 6), num_split=3)
+case("Split", axis=i32(0), value=eighths(4), num_split=1)
+case("Split", axis=i32(0), value=eighths(0, 2), num_split=2)
+fails("cannot be split into 2 equal parts", "Split", i32(0), eighths(3), num_split=2)
+case("SplitV", value=eighths(5, 2), size_splits=i32([2, 0, 3]), axis=i32(0), num_split=3)
+fails("sum up to 4, axis 0 has 5", "SplitV", eighths(5, 2), i32([2, 2]), i32(0), num_split=2)
+
+# ---- rearranged ----
+
+case("Transpose", x=eighths(3, 4), perm=i32([1, 0]))
+case("Transpose", x=eighths(3, 4), perm=i64([0, 1]))
+case("Transpose", x=eighths(2, 3, 4, 5), perm=i32([0, 3, 1, 2]))
+case("Transpose", x=eighths(2, 3, 4, 5), perm=i32([0, 2, 3, 1]))
+case("Transpose", x=eighths(2, 3, 4, 5), perm=i32([3, 2, 1, 0]))
+case("Transpose", x=counted(2, 1, 3, 2, 2, 2, dtype=np.int8), perm=i32([5, 1, 3, 0, 4, 2]))
+case("Transpose", x=f32(1), perm=np.array([], np.int32))
+case("Transpose", x=eighths(0, 4), perm=i32([1, 0]))
+fails("appears twice in the permutation", "Transpose", eighths(3, 4), i32([1, 1]))
+case("Tile", input=eighths(2, 3), multiples=i64([1, 1]))
+case("Tile", input=eighths(2, 3), multiples=i32([0, 2]))
+case("Tile", input=f32(1), multiples=np.array([], np.int32))
+case("ReverseV2", tensor=eighths(2, 3), axis=np.array([], np.int32))
+case("ReverseV2", tensor=eighths(2, 3, 2), axis=i64([1]))
+case("ReverseV2", tensor=eighths(2, 0), axis=i32([0, 1]))
+fails("axis 1 specified more than once", "ReverseV2", eighths(2, 3), i32([1, -1]))
+fails("axis 2, expected -2 to 1", "ReverseV2", eighths(2, 3), i32([2]))
+case("BroadcastTo", input=f32(3), shape=i32([2, 2]))
+case("BroadcastTo", input=eighths(3, 1), shape=i64([3, 4]))
+case("BroadcastTo", input=eighths(1, 3), shape=i32([0, 3]))
+for dtype in (np.float32, np.float64, np.int32, np.int64):
+    case("Diag", diagonal=counted(3, dtype=dtype))
+    case("DiagPart", input=counted(3, 3, dtype=dtype))
+case("Diag", diagonal=eighths(2, 3))
+case("DiagPart", input=eighths(2, 3, 2, 3))
+case("Diag", diagonal=eighths(0))
