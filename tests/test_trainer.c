@@ -1,0 +1,262 @@
+#include "testing.h"
+#include "faulty_files.h"
+
+#include <tower/models.h>
+
+/* ---- helpers ------------------------------------------------------------------------------------------------------- */
+
+/* A small run: random images, the real network, few examples a tower. */
+typedef struct run {
+    tw_dataset *dataset;
+    tw_devices *devices;
+    tw_trainer *trainer;
+    float loss;
+} run;
+
+static run start_with(int batch, int towers, int gpus, const char *resume_from)
+{
+    run r = {0};
+    tw_error error = {0};
+    assert_ok(tw_dataset_synthetic(64, 32, 32, 3, 10, 5, &r.dataset, &error));
+    assert_ok(tw_devices_create(&(tw_device_options){.virtual_gpus = gpus}, &r.devices, &error));
+    tw_trainer_options options = {
+        .model = tw_model_find("cifar10"),
+        .dataset = r.dataset,
+        .devices = r.devices,
+        .towers = towers,
+        .batch = batch,
+        .seed = 7,
+        .resume_from = resume_from,
+    };
+    assert_ok(tw_trainer_create(&options, &r.trainer, &error));
+    return r;
+}
+
+static run start(int towers, int gpus, const char *resume_from)
+{
+    return start_with(2, towers, gpus, resume_from);
+}
+
+static void step(run *r, int steps)
+{
+    tw_error error = {0};
+    tw_trainer_step_result result;
+    for (int i = 0; i < steps; i++) {
+        assert_ok(tw_trainer_step(r->trainer, &result, &error));
+        r->loss = result.loss;
+    }
+}
+
+static void finish(run *r)
+{
+    tw_trainer_destroy(r->trainer);
+    tw_devices_destroy(r->devices);
+    tw_dataset_destroy(r->dataset);
+}
+
+/* Saves the run and reads the bytes of the checkpoint's data back. */
+static char *saved_bytes(run *r, size_t *size)
+{
+    char path[400];
+    const char *folder = scratch_folder();
+    tw_error error = {0};
+    assert_ok(tw_trainer_save(r->trainer, folder, 5, &error));
+    snprintf(path, sizeof path, "%s/model.ckpt-%lld.data-00000-of-00001", folder,
+             (long long)tw_trainer_steps_done(r->trainer));
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    char *bytes = malloc(20 << 20);
+    *size = fread(bytes, 1, 20 << 20, file);
+    fclose(file);
+    remove_scratch(folder);
+    return bytes;
+}
+
+static void assert_equal_checkpoints(run *a, run *b)
+{
+    size_t size_a, size_b;
+    char *bytes_a = saved_bytes(a, &size_a), *bytes_b = saved_bytes(b, &size_b);
+    assert_int_equal(size_a, size_b);
+    assert_memory_equal(bytes_a, bytes_b, size_a);
+    free(bytes_a);
+    free(bytes_b);
+}
+
+/* ---- tests --------------------------------------------------------------------------------------------------------- */
+
+static void the_tutorials_network_has_its_1068298_parameters(void **state)
+{
+    (void)state;
+    run r = start(1, 1, NULL);
+    assert_int_equal(tw_trainer_parameters(r.trainer), 1068298);
+    finish(&r);
+}
+
+/* ln 10 for the guess, and the decay of two matrices of truncated normals: 4.6756; fresh logits are near zero, so that 32
+ * examples stray by hundredths. */
+static void the_first_loss_is_the_closed_forms(void **state)
+{
+    (void)state;
+    for (int towers = 1; towers <= 4; towers += 3) {
+        run r = start_with(32 / towers, towers, 2, NULL);
+        step(&r, 1);
+        assert_true(fabs(r.loss - 4.6756) < 0.05);
+        finish(&r);
+    }
+}
+
+static void eight_towers_give_the_same_bits_on_1_2_3_4_and_8_devices(void **state)
+{
+    (void)state;
+    run one = start(8, 1, NULL);
+    step(&one, 3);
+    static const int gpus[] = {2, 3, 4, 8};
+    for (size_t i = 0; i < sizeof gpus / sizeof *gpus; i++) {
+        run many = start(8, gpus[i], NULL);
+        step(&many, 3);
+        assert_equal_checkpoints(&one, &many);
+        finish(&many);
+    }
+    finish(&one);
+}
+
+static void a_run_that_stopped_goes_on_to_the_bit_on_other_devices(void **state)
+{
+    (void)state;
+    const char *folder = scratch_folder();
+    tw_error error = {0};
+    run whole = start(4, 4, NULL), first = start(4, 2, NULL);
+    step(&whole, 5);
+    step(&first, 2);
+    assert_ok(tw_trainer_save(first.trainer, folder, 5, &error));
+    finish(&first);
+    run second = start(0, 3, folder);
+    assert_int_equal(tw_trainer_steps_done(second.trainer), 2);
+    assert_int_equal(tw_trainer_towers(second.trainer), 4);
+    step(&second, 3);
+    assert_equal_checkpoints(&whole, &second);
+    finish(&second);
+    finish(&whole);
+    remove_scratch(folder);
+}
+
+static void a_resumed_run_with_other_settings_is_refused_by_name(void **state)
+{
+    (void)state;
+    const char *folder = scratch_folder();
+    tw_error error = {0};
+    run r = start(2, 2, NULL);
+    step(&r, 1);
+    assert_ok(tw_trainer_save(r.trainer, folder, 5, &error));
+    tw_trainer *other;
+    tw_trainer_options options = {
+        .model = tw_model_find("cifar10"), .dataset = r.dataset, .devices = r.devices, .towers = 3, .resume_from = folder};
+    assert_fails(tw_trainer_create(&options, &other, &error), TW_INVALID_ARGUMENT,
+                 "was made with number of towers 2, but 3 was asked for");
+    options = (tw_trainer_options){
+        .model = tw_model_find("cifar10"), .dataset = r.dataset, .devices = r.devices, .batch = 5, .resume_from = folder};
+    assert_fails(tw_trainer_create(&options, &other, &error), TW_INVALID_ARGUMENT,
+                 "was made with batch size per tower 2, but 5 was asked for");
+    finish(&r);
+    remove_scratch(folder);
+}
+
+static void a_loss_that_is_no_number_is_named_with_step_and_tower(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    run r = start(2, 2, NULL);
+    tw_tensor *poison = tw_tensor_create(TW_FLOAT32, TW_SHAPE(10));
+    ((float *)tw_tensor_data(poison))[3] = NAN;
+    const tw_variable *biases = tw_graph_find_variable(tw_trainer_graph(r.trainer), "softmax_linear/biases");
+    step(&r, 1);
+    assert_ok(tw_session_set_variable(tw_trainer_session(r.trainer), biases, poison, &error));
+    tw_trainer_step_result result;
+    assert_fails(tw_trainer_step(r.trainer, &result, &error), TW_OUT_OF_RANGE,
+                 "Model diverged with loss = NaN at step 1 in tower_0");
+    tw_tensor_release(poison);
+    finish(&r);
+}
+
+static void from_the_second_step_on_nothing_is_allocated(void **state)
+{
+    (void)state;
+    run r = start(2, 2, NULL);
+    step(&r, 2);
+    int64_t before = tw_allocation_count();
+    step(&r, 3);
+    assert_int_equal(tw_allocation_count(), before);
+    finish(&r);
+}
+
+static void steps_with_summaries_train_exactly_like_steps_without(void **state)
+{
+    (void)state;
+    const char *folder = scratch_folder();
+    tw_error error = {0};
+    tw_event_writer *events;
+    tw_trainer_step_result result;
+    run plain = start(2, 2, NULL), summed = start(2, 2, NULL);
+    assert_ok(tw_event_writer_create(folder, &events, &error));
+    step(&plain, 3);
+    step(&summed, 1);
+    assert_ok(tw_trainer_step_with_summaries(summed.trainer, events, &result, &error));
+    assert_int_equal(result.step, 1);
+    step(&summed, 1);
+    assert_ok(tw_event_writer_close(events, &error));
+    assert_equal_checkpoints(&plain, &summed);
+    finish(&plain);
+    finish(&summed);
+    remove_scratch(folder);
+}
+
+static void evaluation_looks_at_every_example_once(void **state)
+{
+    (void)state;
+    const char *folder = scratch_folder();
+    tw_error error = {0};
+    tw_evaluation averaged, raw;
+    run r = start(1, 1, NULL);
+    step(&r, 2);
+    assert_ok(tw_trainer_save(r.trainer, folder, 5, &error));
+    assert_ok(tw_evaluate(tw_model_find("cifar10"), r.dataset, folder, NULL, false, &averaged, &error));
+    assert_ok(tw_evaluate(tw_model_find("cifar10"), r.dataset, folder, NULL, true, &raw, &error));
+    assert_int_equal(averaged.examples, 64);
+    assert_int_equal(averaged.step, 2);
+    assert_true(averaged.used_averages && !raw.used_averages);
+    assert_true(averaged.precision == averaged.correct / 64.0);
+    finish(&r);
+    remove_scratch(folder);
+}
+
+static void a_data_set_of_the_wrong_size_is_refused(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_dataset *grey;
+    tw_devices *devices;
+    tw_trainer *trainer;
+    assert_ok(tw_dataset_synthetic(8, 28, 28, 1, 10, 1, &grey, &error));
+    assert_ok(tw_devices_create(NULL, &devices, &error));
+    tw_trainer_options options = {.model = tw_model_find("cifar10"), .dataset = grey, .devices = devices, .batch = 1};
+    assert_fails(tw_trainer_create(&options, &trainer, &error), TW_INVALID_ARGUMENT, "model cifar10 takes 24x24x3");
+    tw_devices_destroy(devices);
+    tw_dataset_destroy(grey);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_tutorials_network_has_its_1068298_parameters),
+        cmocka_unit_test(the_first_loss_is_the_closed_forms),
+        cmocka_unit_test(eight_towers_give_the_same_bits_on_1_2_3_4_and_8_devices),
+        cmocka_unit_test(a_run_that_stopped_goes_on_to_the_bit_on_other_devices),
+        cmocka_unit_test(a_resumed_run_with_other_settings_is_refused_by_name),
+        cmocka_unit_test(a_loss_that_is_no_number_is_named_with_step_and_tower),
+        cmocka_unit_test(from_the_second_step_on_nothing_is_allocated),
+        cmocka_unit_test(steps_with_summaries_train_exactly_like_steps_without),
+        cmocka_unit_test(evaluation_looks_at_every_example_once),
+        cmocka_unit_test(a_data_set_of_the_wrong_size_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
