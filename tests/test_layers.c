@@ -1,0 +1,147 @@
+/* Layers: their variables, what they compute, what they leave for the training step. */
+#include "testing.h"
+
+#include <tower/nn.h>
+#include <tower/session.h>
+
+static tw_session *start(tw_graph *g)
+{
+    tw_error error = {0};
+    tw_session *session;
+    tw_output initialize = tw_initialize_variables(g);
+    assert_string_equal(tw_graph_message(g), "");
+    assert_ok(tw_session_create(g, NULL, &session, &error));
+    assert_ok(tw_session_run(session, NULL, 0, &initialize, 1, NULL, &error));
+    return session;
+}
+
+static void set(tw_session *session, const tw_graph *g, const char *name, const float *values)
+{
+    tw_error error = {0};
+    tw_variable *variable = tw_graph_find_variable(g, name);
+    assert_non_null(variable);
+    tw_tensor *tensor = tw_tensor_from(TW_FLOAT32, variable->shape, values);
+    assert_ok(tw_session_set_variable(session, variable, tensor, &error));
+    tw_tensor_release(tensor);
+}
+
+static void expect_variable(tw_session *session, const tw_graph *g, const char *name, const float *values)
+{
+    tw_error error = {0};
+    tw_tensor *tensor = NULL;
+    assert_ok(tw_session_get_variable(session, tw_graph_find_variable(g, name), &tensor, &error));
+    assert_floats_near(tw_tensor_data(tensor), values, (size_t)tw_tensor_elements(tensor), 1e-6);
+    tw_tensor_release(tensor);
+}
+
+static void expect(tw_session *session, tw_output output, const float *values)
+{
+    tw_error error = {0};
+    tw_tensor *tensor = NULL;
+    assert_ok(tw_session_run(session, NULL, 0, &output, 1, &tensor, &error));
+    assert_floats_near(tw_tensor_data(tensor), values, (size_t)tw_tensor_elements(tensor), 1e-6);
+    tw_tensor_release(tensor);
+}
+
+static void a_dense_layer_multiplies_adds_and_activates(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_output x = tw_constant_floats(g, TW_SHAPE(2, 2), (float[]){1, 2, -3, 4});
+    tw_output y = tw_dense_layer(g, "fc", x, 3, &(tw_layer_options){.activation = tw_relu});
+    tw_session *session = start(g);
+    set(session, g, "fc/kernel", (float[]){1, 0, -1, 2, 1, 0.5f});
+    set(session, g, "fc/bias", (float[]){0.5f, -8, 0});
+    expect(session, y, (float[]){5.5f, 0, 0, 5.5f, 0, 5});
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+}
+
+static void a_layer_may_go_without_biases(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_output x = tw_constant_floats(g, TW_SHAPE(1, 2, 2, 1), (float[]){1, 2, 3, 4});
+    tw_initializer twos = {.a = 2};
+    tw_output y = tw_conv2d_layer(g, "conv", x, 1, 2, &(tw_conv2d_options){.padding = TW_VALID},
+                                  &(tw_layer_options){.no_biases = true, .weights = &twos});
+    assert_int_equal(tw_graph_num_variables(g), 1);
+    tw_session *session = start(g);
+    expect(session, y, (float[]){20});
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+}
+
+static void a_batch_norm_layer_moves_its_averages_only_when_asked(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_output x = tw_constant_floats(g, TW_SHAPE(4, 1, 1, 1), (float[]){1, 3, 5, 7}); /* mean 4, variance 5 or 20/3 */
+    tw_output train = tw_batch_norm_layer(g, "norm", x, 0.75f, 0, true);
+    tw_reuse_variables(g);
+    tw_output test = tw_batch_norm_layer(g, "norm", x, 0.75f, 0, false);
+    tw_output updates[2];
+    assert_int_equal(tw_get_collection(g, "update_ops", NULL, updates, 2), 2);
+    tw_session *session = start(g);
+    float root = sqrtf(5);
+    expect(session, train, (float[]){-3 / root, -1 / root, 1 / root, 3 / root});
+    expect_variable(session, g, "norm/moving_mean", (float[]){0});
+    expect(session, test, (float[]){1, 3, 5, 7});
+    assert_ok(tw_session_run(session, NULL, 0, updates, 2, NULL, &error));
+    expect_variable(session, g, "norm/moving_mean", (float[]){1});
+    expect_variable(session, g, "norm/moving_variance", (float[]){0.75f + 5 / 3.0f});
+    set(session, g, "norm/moving_mean", (float[]){5});
+    set(session, g, "norm/moving_variance", (float[]){4});
+    set(session, g, "norm/gamma", (float[]){2});
+    set(session, g, "norm/beta", (float[]){1});
+    expect(session, test, (float[]){-3, -1, 1, 3});
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+}
+
+static void dropout_keeps_the_expected_value(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    enum { COUNT = 4000 };
+    tw_graph *g = tw_graph_create();
+    tw_output x = tw_ones(g, TW_FLOAT32, TW_SHAPE(COUNT));
+    tw_output y = tw_dropout(g, x, 0.25f, 7);
+    assert_ptr_equal(tw_dropout(g, x, 0, 7).node, x.node);
+    tw_session *session = start(g);
+    tw_tensor *tensor = NULL;
+    assert_ok(tw_session_run(session, NULL, 0, &y, 1, &tensor, &error));
+    int kept = 0;
+    for (int i = 0; i < COUNT; i++) {
+        float value = ((float *)tw_tensor_data(tensor))[i];
+        if (value != 0)
+            assert_true(fabsf(value - 4.0f / 3) < 1e-6f);
+        kept += value != 0;
+    }
+    assert_in_range(kept, 2880, 3120); /* 3000, give or take four standard deviations; the seed is fixed */
+    tw_tensor_release(tensor);
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+}
+
+static void a_layer_of_unknown_size_is_refused_by_name(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_dense_layer(g, "fc", tw_placeholder(g, TW_FLOAT32, TW_SHAPE(8, -1)), 3, NULL);
+    assert_message(tw_graph_message(g), "variable 'fc/kernel': its shape [?,3] must be fully known");
+    tw_graph_destroy(g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_dense_layer_multiplies_adds_and_activates),
+        cmocka_unit_test(a_layer_may_go_without_biases),
+        cmocka_unit_test(a_batch_norm_layer_moves_its_averages_only_when_asked),
+        cmocka_unit_test(dropout_keeps_the_expected_value),
+        cmocka_unit_test(a_layer_of_unknown_size_is_refused_by_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
