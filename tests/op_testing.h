@@ -113,9 +113,13 @@ static inline tw_status twt_run_node(twt_op *op, const tw_node *node, twi_device
             from[i] = from[i] == op->inputs[over]->data ? to[0] : from[i];
     }
     if (!kernel->run) {
-        if (operands[0].bytes != out[0].bytes || op->inputs[0]->dtype == TW_STRING)
+        if (operands[0].bytes != out[0].bytes || operands[0].dtype != out[0].dtype)
             TWI_TRY(twi_fail(error, TW_INTERNAL, "a kernel that shares a buffer between unlike operands"));
-        memcpy(to[0], from[0], out[0].bytes);
+        for (int64_t i = 0; out[0].dtype == TW_STRING && i < out[0].elements; i++)
+            assert_true(twi_string_set((tw_string *)to[0] + i, ((const tw_string *)from[0])[i].data,
+                                       ((const tw_string *)from[0])[i].size));
+        if (out[0].dtype != TW_STRING && out[0].bytes)
+            memcpy(to[0], from[0], out[0].bytes);
         goto done;
     }
     if (p.workspace) {

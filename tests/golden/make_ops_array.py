@@ -196,3 +196,74 @@ for dtype in (np.float32, np.float64, np.int32, np.int64):
 case("Diag", diagonal=eighths(2, 3))
 case("DiagPart", input=eighths(2, 3, 2, 3))
 case("Diag", diagonal=eighths(0))
+
+
+def eighths_of(*shape, dtype=np.float32):
+    return np.asarray(random_eighths(random, *shape, dtype=dtype))
+
+
+def whole_of(*shape, dtype=np.int32):
+    return np.asarray(random.integers(0, 50, shape).astype(dtype))
+
+
+# ---- checked, padded ----
+
+case("CheckNumerics", tensor=eighths_of(3), message="here")
+fails("here : Tensor had NaN values", "CheckNumerics", f32([1, np.nan]), message="here")
+fails("here : Tensor had Inf and NaN values", "CheckNumerics", f32([np.inf, np.nan]), message="here")
+
+case("Pad", input=eighths_of(2, 3), paddings=i32([[1, 0], [2, 1]]))
+case("Pad", input=whole_of(2, dtype=np.int64), paddings=i64([[0, 3]]))
+case("PadV2", input=eighths_of(2, 2), paddings=i32([[0, 1], [1, 1]]), constant_values=f32(-1.5))
+for mode, pads in (("REFLECT", [[1, 2], [0, 1]]), ("SYMMETRIC", [[3, 2], [1, 2]])):
+    y = case("MirrorPad", input=eighths_of(3, 2), paddings=i32(pads), mode=mode)[0]
+    for d in (np.float32, np.float64, np.int32, np.int64):
+        case("MirrorPadGrad", input=whole_of(*y.shape, dtype=d), paddings=i32(pads), mode=mode)
+fails("padding 3 of axis 0", "MirrorPad", eighths_of(3, 2), i32([[3, 0], [0, 0]]), mode="REFLECT")
+
+# ---- by index ----
+
+case("OneHot", indices=i64([0, 2, -1, 7]), depth=i32(3), on_value=f32(5), off_value=f32(-1))
+case("OneHot", indices=i32([[0, 2], [1, 1]]), depth=i32(3), on_value=i32(1), off_value=i32(0), axis=0)
+case("OneHot", indices=i32([[0, 2], [1, 1]]), depth=i32(4), on_value=np.array(True), off_value=np.array(False), axis=1)
+case("OneHot", indices=np.array(2, np.uint8), depth=i32(3), on_value=f64(1), off_value=f64(0))
+case("DynamicStitch", indices=[i32([4, 0]), i32([[1, 2], [3, 0]])], data=[eighths_of(2, 2), eighths_of(2, 2, 2)])
+case("DynamicStitch", indices=[i32(2), i32([0, 1])], data=[whole_of(), whole_of(2)])
+case("Gather", params=eighths_of(4, 3), indices=i32([3, 0, 0]))
+case("Gather", params=eighths_of(4), indices=i64([[1, 2], [3, 3]]))
+case("GatherV2", params=eighths_of(4, 3), indices=i32([2, 1]), axis=i32(0))
+case("GatherV2", params=eighths_of(2, 4, 3), indices=i32([[2, 1], [0, 3]]), axis=i32(1))
+case("GatherV2", params=eighths_of(2, 4), indices=i64(3), axis=i32(-1))
+case("GatherV2", params=words(4), indices=i32([3, 1]), axis=i32(0))
+case("GatherV2", params=eighths_of(2, 4, 3), indices=i32([[2, 1], [0, 3]]), axis=i32(1), batch_dims=1)
+case("GatherV2", params=eighths_of(2, 3, 4), indices=i32([[2, 1], [0, 3]]), axis=i32(2), batch_dims=1)
+fails("indices[1] = 4 is not in [0, 4)", "Gather", eighths_of(4, 3), i32([3, 4]))
+fails("indices[0] = -1 is not in [0, 4)", "GatherV2", eighths_of(4, 3), i32([-1]), i32(0))
+case("GatherNd", params=eighths_of(3, 4), indices=i32([[0, 1], [2, 3]]))
+case("GatherNd", params=eighths_of(3, 4), indices=i64([[[1]], [[2]]]))
+case("GatherNd", params=words(2, 2), indices=i32([[1, 1]]))
+fails("does not index into shape [3,4]", "GatherNd", eighths_of(3, 4), i32([[0, 4]]))
+for d in (np.float32, np.float64, np.float16, np.int32, np.int64, np.int16, np.uint8, np.int8):
+    case("ScatterNd", indices=i32([[4], [3], [4]]), updates=whole_of(3, dtype=d), shape=i32([6]))
+    case("UnsortedSegmentSum", data=whole_of(4, 2, dtype=d), segment_ids=i32([2, 0, -1, 2]), num_segments=i32(3))
+    case("TopKV2", input=whole_of(3, 7, dtype=d), k=i32(4))
+case("ScatterNd", indices=i64([[0, 1], [2, 0]]), updates=eighths_of(2, 2), shape=i64([3, 2, 2]))
+fails("does not index into shape [6]", "ScatterNd", i32([[6]]), f32([1]), i32([6]))
+case("UnsortedSegmentSum", data=eighths_of(2, 2, 3), segment_ids=i64([[0, 1], [1, 1]]), num_segments=i32(2))
+fails("segment_ids[0] = 3 is out of range [0, 3)", "UnsortedSegmentSum", f32([1]), i32([3]), i32(3))
+case("TopKV2", input=f32([1, 3, 3, 2, 3]), k=i32(3))
+case("TopKV2", input=eighths_of(2, 5), k=i32(5))
+case("TopKV2", input=eighths_of(40), k=i32(17))
+case("TopKV2", input=eighths_of(2, 5), k=i32(0))
+
+# ---- chosen ----
+
+case("Select", condition=np.array([[True, False], [False, True]]), x=eighths_of(2, 2), y=eighths_of(2, 2))
+case("Select", condition=np.array([True, False]), x=eighths_of(2, 3), y=eighths_of(2, 3))
+case("Select", condition=np.array(False), x=words(4), y=words(4)[::-1].copy())
+for shapes in (((2, 3), (3,), ()), ((), (2, 1), (1, 3)), ((2, 1), (2, 3), (2, 3)), ((2, 3), (2, 3), (2, 3)),
+               ((3,), (2, 2, 3), (1,))):
+    c = random.integers(0, 2, shapes[0]).astype(bool)
+    case("SelectV2", condition=np.array(c), t=np.array(eighths_of(*shapes[1])), e=np.array(eighths_of(*shapes[2])))
+case("SelectV2", condition=np.array([True, False]), t=whole_of(2, 2, dtype=np.int64), e=whole_of(2, dtype=np.int64))
+case("SelectV2", condition=np.array([True, False]), t=eighths_of(2, 2, dtype=np.float16), e=eighths_of(2, dtype=np.float16))

@@ -1,6 +1,9 @@
 /* array.c - values that are passed on, arrays that are made of nothing, and what shapes are.
  * Never here: cutting, joining and moving (slice.c, rearrange.c, gather.c). */
 #include "device/cpu/move.h"
+#include "tensor/tensor.h"
+
+#include <math.h>
 
 /* ---- the same elements ------------------------------------------------------------------------------------------- */
 
@@ -15,6 +18,37 @@ static tw_status run_identity_n(const twi_run *r)
             return status;
     }
     return TW_OK;
+}
+
+/* Bits of nan and infinity found among the elements. */
+enum { HAS_NAN = 1, HAS_INF = 2 };
+
+static int numeric_flaws(const twi_operand *operand, const void *data)
+{
+    tw_tensor view = {.dtype = operand->dtype, .data = (void *)data};
+    int flaws = 0;
+    for (int64_t i = 0; i < operand->elements; i++) {
+        double value = tw_tensor_value(&view, i);
+        flaws |= isnan(value) ? HAS_NAN : isinf(value) ? HAS_INF : 0;
+    }
+    return flaws;
+}
+
+static tw_status prepare_check_numerics(twi_prepare *p)
+{
+    p->state = (void *)twi_attr_string(p->attrs, "message", "");
+    p->can_overwrite[0] = true;
+    return TW_OK;
+}
+
+static tw_status run_check_numerics(const twi_run *r)
+{
+    static const char *const names[] = {"", "NaN", "Inf", "Inf and NaN"};
+    int flaws = numeric_flaws(&r->input_operands[0], r->inputs[0]);
+    if (flaws)
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "%s : Tensor had %s values", (const char *)r->state,
+                        names[flaws]);
+    return r->inputs[0] == r->outputs[0] ? TW_OK : run_identity_n(r);
 }
 
 /* ---- shapes ------------------------------------------------------------------------------------------------------ */
@@ -287,6 +321,7 @@ const twi_kernel twi_cpu_array_kernels[] = {
     {"Squeeze", "plain", 0},
 
     {"IdentityN", "plain", 0, NULL, run_identity_n},
+    {"CheckNumerics", "plain", TWI_FLOAT_TYPES, prepare_check_numerics, run_check_numerics},
     {"Shape", "plain", 0, prepare_shape, run_shape},
     {"ShapeN", "plain", 0, prepare_shape, run_shape},
     {"Size", "plain", 0, prepare_size, run_size},

@@ -16,6 +16,9 @@
     X(twi_cpu_array_kernels)      /* from here on: plain C */                                                          \
     X(twi_cpu_slice_kernels)                                                                                           \
     X(twi_cpu_rearrange_kernels)                                                                                       \
+    X(twi_cpu_pad_kernels)                                                                                             \
+    X(twi_cpu_gather_kernels)                                                                                          \
+    X(twi_cpu_select_kernels)                                                                                          \
     X(twi_cpu_elementwise_kernels)                                                                                     \
     X(twi_cpu_reduce_kernels)                                                                                          \
     X(twi_cpu_matmul_kernels)                                                                                          \
