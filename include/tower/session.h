@@ -60,6 +60,17 @@ TW_API tw_status tw_session_get_variable(tw_session *session, const tw_variable 
 TW_API tw_status tw_session_set_variable(tw_session *session, const tw_variable *variable, const tw_tensor *value,
                                          tw_error *error);
 
+/* Random ops draw from streams that go on from run to run; a stream is named after its op's node. Where it stands is a
+ * few int64 numbers ([3]), which together with the variables are all that a graph remembers. A session knows the
+ * streams of what has run in it so far, in no order that means anything, and those that were set: their ops go on from
+ * there. *name is borrowed from the session, *place is yours. */
+TW_API int tw_session_num_streams(tw_session *session);
+TW_API tw_status tw_session_get_stream(tw_session *session, int i, const char **name, tw_tensor **place,
+                                       tw_error *error);
+TW_API tw_status tw_session_set_stream(tw_session *session, const char *name, const tw_tensor *place, tw_error *error);
+
+TW_API tw_graph *tw_session_graph(const tw_session *session); /* the one it was created with */
+
 /* The device a node was placed on, in full; NULL before it was placed. Borrowed from the session. */
 TW_API const char *tw_session_device(tw_session *session, const tw_node *node);
 /* Why it is there, in one sentence; NULL before it was placed. */

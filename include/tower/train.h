@@ -1,4 +1,5 @@
-/* train.h - training: losses, gradients of towers and their average, optimizers, schedules, moving averages.
+/* train.h - training: losses, gradients of towers and their average, optimizers, schedules, moving averages, and saving
+ * and restoring what was trained.
  *
  * One step of several towers, as ordinary nodes:
  *
@@ -13,12 +14,14 @@
  *     tw_averages *averages = tw_moving_averages(g, 0.9999f, tw_global_step(g), apply);
  *     ... run averages->update, once a step ...
  *
- * Everything made here belongs to the graph and goes with it. Errors latch on the graph: results are then NULL or
- * {NULL, 0} and may be passed on freely. */
+ * What is added to a graph belongs to it and goes with it. Errors latch on the graph: results are then NULL or {NULL, 0}
+ * and may be passed on freely. */
 #ifndef TOWER_TRAIN_H
 #define TOWER_TRAIN_H
 
 #include <tower/graph.h>
+#include <tower/io.h>
+#include <tower/session.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -112,6 +115,38 @@ typedef struct tw_averages {
  * min(decay, (1 + num_updates) / (10 + num_updates)), so that early averages follow fast. The update reads variables
  * and num_updates after the node `after` has run: the training step ({NULL, 0}: whenever it is run). */
 TW_API tw_averages *tw_moving_averages(tw_graph *graph, float decay, const tw_variable *num_updates, tw_output after);
+
+/* ---- saving and restoring ------------------------------------------------------------------------------------ */
+
+/* Zero values are sensible. */
+typedef struct tw_save_options {
+    const char *prefix;            /* NULL: "model.ckpt" */
+    int keep;                      /* how many checkpoints of this prefix stay; 0: all */
+    const tw_named_tensor *extras; /* what else is to be remembered, for example settings; read them again with */
+    int num_extras;                /* tw_checkpoint_read() */
+} tw_save_options;
+
+/* Saves all variables of the session's graph under their names, and where its random streams stand, as
+ * DIRECTORY/PREFIX-STEP, with the care that tw_checkpoint_save() promises. Streams are called "tower/streams/NODE"; those
+ * of initial values, which are drawn once, are left out. Every variable must have a value. options NULL: all zero. */
+TW_API tw_status tw_save(tw_session *session, const char *directory, int64_t step, const tw_save_options *options,
+                         tw_error *error);
+
+/* Zero values are sensible. */
+typedef struct tw_restore_options {
+    bool averages;      /* for evaluation: a variable whose moving average the checkpoint has gets that */
+    bool allow_missing; /* variables that the checkpoint lacks keep what they have; otherwise it is an error */
+    /* The name in the checkpoint of the graph's variable `name`, borrowed until the next call; NULL: the same. */
+    const char *(*rename)(void *user, const char *name);
+    void *user;
+} tw_restore_options;
+
+/* Gives the variables of the session's graph, and its random streams, what the checkpoint holds. What else it holds is
+ * passed over, so a graph for evaluation needs no slots. Nothing is changed unless all can be: a variable that is
+ * missing, or of another type or shape, is an error that names it and the checkpoint. *num_averages (may be NULL) says
+ * how many variables got their average. options NULL: all zero. */
+TW_API tw_status tw_restore(tw_session *session, tw_checkpoint *checkpoint, const tw_restore_options *options,
+                            int *num_averages, tw_error *error);
 
 #ifdef __cplusplus
 }

@@ -390,6 +390,62 @@ done:
     return status;
 }
 
+/* ---- streams --------------------------------------------------------------------------------------------------- */
+
+/* The i-th stream, or NULL. */
+static twi_resource *find_stream(const tw_session *s, int i)
+{
+    for (twi_resource *r = s->resources.first; r; r = r->next)
+        if (r->num_counters && i-- == 0)
+            return r;
+    return NULL;
+}
+
+int tw_session_num_streams(tw_session *s)
+{
+    int count = 0;
+    pthread_mutex_lock(&s->lock);
+    while (find_stream(s, count))
+        count++;
+    pthread_mutex_unlock(&s->lock);
+    return count;
+}
+
+tw_status tw_session_get_stream(tw_session *s, int i, const char **name, tw_tensor **place, tw_error *error)
+{
+    tw_status status = TW_OK;
+    pthread_mutex_lock(&s->lock);
+    const twi_resource *r = find_stream(s, i);
+    if (!r) {
+        status = twi_fail(error, TW_NOT_FOUND, "there is no stream number %d", i);
+    } else if (!(*place = tw_tensor_from(TW_INT64, TW_SHAPE(r->num_counters), r->counters))) {
+        status = twi_fail_memory(error, "reading a stream");
+    } else {
+        *name = r->name;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+tw_status tw_session_set_stream(tw_session *s, const char *name, const tw_tensor *place, tw_error *error)
+{
+    enum { MOST = sizeof((twi_resource *)0)->counters / sizeof(int64_t) };
+    tw_status status = TW_OK;
+    pthread_mutex_lock(&s->lock);
+    twi_resource *r = NULL;
+    if (place->dtype != TW_INT64 || place->shape.rank != 1 || place->elements < 1 || place->elements > MOST)
+        status = twi_fail(error, TW_INVALID_ARGUMENT, "the place of stream '%s' is not a vector of 1 to %d int64 numbers",
+                          name, MOST);
+    else if (!(r = s->resources.interface.get(&s->resources.interface, name)))
+        status = twi_fail_memory(error, "setting a stream");
+    if (r) {
+        memcpy(r->counters, place->data, tw_tensor_bytes(place));
+        r->num_counters = (int)place->elements;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
 /* ---- answering questions ----------------------------------------------------------------------------------------------- */
 
 static bool is_placed(const tw_session *s, const tw_node *node)
@@ -411,6 +467,11 @@ const char *tw_session_why(tw_session *s, const tw_node *node)
     const char *text = is_placed(s, node) ? s->placement.reasons[node->id] : NULL;
     pthread_mutex_unlock(&s->lock);
     return text;
+}
+
+tw_graph *tw_session_graph(const tw_session *s)
+{
+    return s->graph;
 }
 
 tw_status tw_session_plan_info(tw_session *s, tw_plan_info *info, tw_error *error)

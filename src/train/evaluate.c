@@ -1,7 +1,6 @@
 /* evaluate.c - precision @ 1 of a checkpoint: every example of a data set is looked at once. */
 #include "base/status.h"
 
-#include <stdio.h>
 #include <tower/models.h>
 #include <tower/nn.h>
 #include <tower/train.h>
@@ -28,26 +27,6 @@ static tw_status build(evaluation *e, const tw_model *m, tw_error *error)
     e->hits = tw_in_top_k(e->graph, m->logits(e->graph, e->images, TW_FLOAT32), e->labels, 1);
     if (tw_graph_status(e->graph) != TW_OK)
         return twi_fail(error, tw_graph_status(e->graph), "%s", tw_graph_message(e->graph));
-    return TW_OK;
-}
-
-/* Each variable gets its moving average, where the checkpoint has one and averages are wanted. */
-static tw_status restore(evaluation *e, bool raw, tw_evaluation *result, tw_error *error)
-{
-    for (int i = 0; i < tw_graph_num_variables(e->graph); i++) {
-        const tw_variable *variable = tw_graph_variable(e->graph, i);
-        char averaged[300];
-        tw_tensor *value = NULL;
-        snprintf(averaged, sizeof averaged, "%s/ExponentialMovingAverage", variable->name);
-        bool use_average = !raw && tw_checkpoint_find(e->checkpoint, averaged) >= 0;
-        result->used_averages = result->used_averages || use_average;
-        tw_status status = tw_checkpoint_read(e->checkpoint, use_average ? averaged : variable->name, &value, error);
-        if (status == TW_OK)
-            status = tw_session_set_variable(e->session, variable, value, error);
-        tw_tensor_release(value);
-        if (status != TW_OK)
-            return twi_prefix(error, "restoring %s", tw_checkpoint_path(e->checkpoint)), status;
-    }
     return TW_OK;
 }
 
@@ -85,13 +64,15 @@ tw_status tw_evaluate(const tw_model *m, const tw_dataset *dataset, const char *
 {
     evaluation e = {0};
     tw_status status;
+    int averages = 0;
     *result = (tw_evaluation){0};
     tw_pipeline_options pipeline = {.batch = BATCH, .augmentation = m->evaluation, .crop = m->height};
     TWI_TRY(tw_checkpoint_open(checkpoint, &e.checkpoint, error));
     result->step = tw_checkpoint_step(e.checkpoint);
     TWI_TRY(build(&e, m, error));
     TWI_TRY(open_session(&e, devices, error));
-    TWI_TRY(restore(&e, raw, result, error));
+    TWI_TRY(tw_restore(e.session, e.checkpoint, &(tw_restore_options){.averages = !raw}, &averages, error));
+    result->used_averages = averages > 0;
     TWI_TRY(tw_pipeline_create(dataset, &pipeline, &e.pipeline, error));
     if (tw_pipeline_height(e.pipeline) != m->height || tw_pipeline_channels(e.pipeline) != m->channels)
         TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "model %s takes %dx%dx%d images; data set %s gives %dx%dx%d", m->name,

@@ -260,19 +260,14 @@ static tw_status open_checkpoint(const char *path, tw_checkpoint **checkpoint, t
 
 static tw_status restore(tw_trainer *t, tw_checkpoint *checkpoint, tw_error *error)
 {
-    for (int i = 0; i < tw_graph_num_variables(t->graph); i++) {
-        const tw_variable *variable = tw_graph_variable(t->graph, i);
-        tw_tensor *value = NULL;
-        tw_status status = tw_checkpoint_read(checkpoint, variable->name, &value, error);
-        if (status == TW_OK)
-            status = tw_session_set_variable(t->session, variable, value, error);
-        if (status == TW_OK && strcmp(variable->name, "global_step") == 0)
-            t->step = *(int64_t *)tw_tensor_data(value);
-        tw_tensor_release(value);
-        if (status != TW_OK)
-            return twi_prefix(error, "restoring %s", tw_checkpoint_path(checkpoint)), status;
-    }
-    return TW_OK;
+    tw_tensor *step = NULL;
+    tw_status status;
+    TWI_TRY(tw_restore(t->session, checkpoint, NULL, NULL, error));
+    TWI_TRY(tw_session_get_variable(t->session, tw_global_step(t->graph), &step, error));
+    t->step = *(int64_t *)tw_tensor_data(step);
+done:
+    tw_tensor_release(step);
+    return status;
 }
 
 static tw_status make_arrays(tw_trainer *t, tw_error *error)
@@ -466,28 +461,17 @@ done:
 
 tw_status tw_trainer_save(tw_trainer *t, const char *directory, int keep, tw_error *error)
 {
-    int variables = tw_graph_num_variables(t->graph), count = 0;
-    tw_status status = TW_OK;
-    tw_named_tensor *tensors = twi_alloc_array((size_t)(variables + NUM_SETTINGS), sizeof *tensors);
-    if (!tensors)
-        return twi_fail_memory(error, "saving a checkpoint");
-    for (; count < variables; count++) {
-        const tw_variable *variable = tw_graph_variable(t->graph, count);
-        tw_tensor *value = NULL;
-        tensors[count].name = variable->name;
-        TWI_TRY(tw_session_get_variable(t->session, variable, &value, error));
-        tensors[count].tensor = value;
+    tw_named_tensor extras[NUM_SETTINGS];
+    bool complete = true;
+    for (int i = 0; i < NUM_SETTINGS; i++) {
+        extras[i] = (tw_named_tensor){settings[i].name, tw_tensor_int64(t->setting[i])};
+        complete = complete && extras[i].tensor;
     }
-    for (int i = 0; i < NUM_SETTINGS; i++, count++) {
-        tensors[count] = (tw_named_tensor){settings[i].name, tw_tensor_int64(t->setting[i])};
-        if (!tensors[count].tensor)
-            TWI_TRY(twi_fail_memory(error, "saving a checkpoint"));
-    }
-    TWI_TRY(tw_checkpoint_save(directory, PREFIX, t->step, tensors, count, keep, error));
-done:
-    for (int i = 0; i < variables + NUM_SETTINGS; i++)
-        tw_tensor_release((tw_tensor *)tensors[i].tensor);
-    twi_free(tensors);
+    tw_save_options options = {.prefix = PREFIX, .keep = keep, .extras = extras, .num_extras = NUM_SETTINGS};
+    tw_status status = complete ? tw_save(t->session, directory, t->step, &options, error)
+                                : twi_fail_memory(error, "saving a checkpoint");
+    for (int i = 0; i < NUM_SETTINGS; i++)
+        tw_tensor_release((tw_tensor *)extras[i].tensor);
     return status;
 }
 

@@ -1,0 +1,176 @@
+/* saver.c - between a session and its checkpoints: which tensors there are, and what they are called.
+ * Never here:  how a checkpoint lies on the disk (src/io). */
+#include "base/array.h"
+#include "base/status.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <tower/train.h>
+
+#define STREAMS "tower/streams/"
+#define AVERAGE "/ExponentialMovingAverage"
+
+enum { NAME_SIZE = 640 };
+
+/* ---- saving ------------------------------------------------------------------------------------------------ */
+
+/* Tensors on their way to a file; those from the session are owned, the rest is the caller's. */
+typedef struct cargo {
+    TWI_ARRAY(tw_named_tensor) tensors;
+    int owned;        /* the first so many tensors */
+    int owned_names;  /* and of these, the last so many names */
+} cargo;
+
+static void free_cargo(cargo *c)
+{
+    for (int i = 0; i < c->owned; i++) {
+        tw_tensor_release((tw_tensor *)c->tensors.items[i].tensor);
+        if (i >= c->owned - c->owned_names)
+            twi_free((char *)c->tensors.items[i].name);
+    }
+    twi_array_free(&c->tensors);
+}
+
+static tw_status load_variables(cargo *c, tw_session *session, tw_error *error)
+{
+    tw_graph *graph = tw_session_graph(session);
+    for (int i = 0; i < tw_graph_num_variables(graph); i++) {
+        const tw_variable *variable = tw_graph_variable(graph, i);
+        tw_tensor *value = NULL;
+        tw_status status = tw_session_get_variable(session, variable, &value, error);
+        if (status != TW_OK)
+            return status;
+        c->tensors.items[c->tensors.count++] = (tw_named_tensor){variable->name, value};
+        c->owned++;
+    }
+    return TW_OK;
+}
+
+static tw_status load_streams(cargo *c, tw_session *session, int count, tw_error *error)
+{
+    for (int i = 0; i < count; i++) {
+        const char *node;
+        tw_tensor *place = NULL;
+        tw_status status = tw_session_get_stream(session, i, &node, &place, error);
+        if (status != TW_OK)
+            return status;
+        if (strstr(node, "/Initializer/")) {
+            tw_tensor_release(place);
+            continue;
+        }
+        char name[NAME_SIZE];
+        snprintf(name, sizeof name, STREAMS "%s", node);
+        char *kept = twi_strdup(name);
+        if (!kept) {
+            tw_tensor_release(place);
+            return twi_fail_memory(error, "saving streams");
+        }
+        c->tensors.items[c->tensors.count++] = (tw_named_tensor){kept, place};
+        c->owned++;
+        c->owned_names++;
+    }
+    return TW_OK;
+}
+
+tw_status tw_save(tw_session *session, const char *directory, int64_t step, const tw_save_options *options,
+                  tw_error *error)
+{
+    static const tw_save_options defaults;
+    const tw_save_options *o = options ? options : &defaults;
+    int streams = tw_session_num_streams(session);
+    cargo c = {0};
+    tw_status status;
+    if (!twi_reserve(&c.tensors, tw_graph_num_variables(tw_session_graph(session)) + streams + o->num_extras + 1))
+        TWI_TRY(twi_fail_memory(error, "saving a checkpoint"));
+    TWI_TRY(load_variables(&c, session, error));
+    TWI_TRY(load_streams(&c, session, streams, error));
+    for (int i = 0; i < o->num_extras; i++)
+        c.tensors.items[c.tensors.count++] = o->extras[i];
+    TWI_TRY(tw_checkpoint_save(directory, o->prefix ? o->prefix : "model.ckpt", step, c.tensors.items, c.tensors.count,
+                               o->keep, error));
+done:
+    free_cargo(&c);
+    return status;
+}
+
+/* ---- restoring --------------------------------------------------------------------------------------------- */
+
+/* What the checkpoint calls the value of a variable; NULL if it has none. */
+static const char *name_in(const tw_checkpoint *checkpoint, const tw_variable *variable, const tw_restore_options *o,
+                           char text[NAME_SIZE], bool *is_average)
+{
+    const char *name = o->rename ? o->rename(o->user, variable->name) : NULL;
+    name = name ? name : variable->name;
+    snprintf(text, NAME_SIZE, "%s" AVERAGE, name);
+    *is_average = o->averages && tw_checkpoint_find(checkpoint, text) >= 0;
+    if (!*is_average)
+        snprintf(text, NAME_SIZE, "%s", name);
+    return tw_checkpoint_find(checkpoint, text) >= 0 ? text : NULL;
+}
+
+/* Reads the value of one variable; *value stays NULL if the checkpoint may lack it and does. */
+static tw_status read_variable(tw_checkpoint *checkpoint, const tw_variable *variable, const tw_restore_options *o,
+                               tw_tensor **value, int *num_averages, tw_error *error)
+{
+    char name[NAME_SIZE], has[128], wants[128];
+    bool is_average;
+    const char *found = name_in(checkpoint, variable, o, name, &is_average);
+    if (!found && o->allow_missing)
+        return TW_OK;
+    if (!found)
+        return twi_fail(error, TW_NOT_FOUND, "checkpoint %s has no '%s', which variable '%s' needs",
+                        tw_checkpoint_path(checkpoint), name, variable->name);
+    tw_status status = tw_checkpoint_read(checkpoint, name, value, error);
+    if (status != TW_OK)
+        return twi_prefix(error, "restoring variable '%s'", variable->name), status;
+    if (tw_tensor_dtype(*value) != variable->dtype || !tw_shape_equal(tw_tensor_shape(*value), variable->shape))
+        return twi_fail(error, TW_INVALID_ARGUMENT, "checkpoint %s has %s %s as '%s', but variable '%s' is %s %s",
+                        tw_checkpoint_path(checkpoint), tw_dtype_name(tw_tensor_dtype(*value)),
+                        tw_shape_text(tw_tensor_shape(*value), has, sizeof has), name, variable->name,
+                        tw_dtype_name(variable->dtype), tw_shape_text(variable->shape, wants, sizeof wants));
+    *num_averages += is_average;
+    return TW_OK;
+}
+
+static tw_status restore_streams(tw_session *session, tw_checkpoint *checkpoint, tw_error *error)
+{
+    for (int i = 0; i < tw_checkpoint_count(checkpoint); i++) {
+        const char *name = tw_checkpoint_name(checkpoint, i);
+        if (strncmp(name, STREAMS, strlen(STREAMS)) != 0)
+            continue;
+        tw_tensor *place = NULL;
+        tw_status status = tw_checkpoint_read(checkpoint, name, &place, error);
+        if (status == TW_OK)
+            status = tw_session_set_stream(session, name + strlen(STREAMS), place, error);
+        tw_tensor_release(place);
+        if (status != TW_OK)
+            return twi_prefix(error, "restoring %s", tw_checkpoint_path(checkpoint)), status;
+    }
+    return TW_OK;
+}
+
+tw_status tw_restore(tw_session *session, tw_checkpoint *checkpoint, const tw_restore_options *options,
+                     int *num_averages, tw_error *error)
+{
+    static const tw_restore_options defaults;
+    const tw_restore_options *o = options ? options : &defaults;
+    tw_graph *graph = tw_session_graph(session);
+    int count = tw_graph_num_variables(graph), averages = 0;
+    tw_status status = TW_OK;
+    tw_tensor **values = twi_alloc_array((size_t)count + 1, sizeof *values);
+    if (!values)
+        return twi_fail_memory(error, "restoring a checkpoint");
+    for (int i = 0; i < count; i++)
+        TWI_TRY(read_variable(checkpoint, tw_graph_variable(graph, i), o, &values[i], &averages, error));
+    for (int i = 0; i < count; i++)
+        if (values[i])
+            TWI_TRY(tw_session_set_variable(session, tw_graph_variable(graph, i), values[i], error));
+    TWI_TRY(restore_streams(session, checkpoint, error));
+    if (num_averages)
+        *num_averages = averages;
+done:
+    for (int i = 0; i < count; i++)
+        tw_tensor_release(values[i]);
+    twi_free(values);
+    return status;
+}

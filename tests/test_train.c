@@ -1,0 +1,343 @@
+/* test_train.c - training gives TensorFlow's numbers, whatever the devices, and goes on to the bit after a restore. */
+#define _GNU_SOURCE
+#include "testing.h"
+
+#include <ftw.h>
+#include <tower/nn.h>
+#include <tower/train.h>
+#include <unistd.h>
+
+#include "golden/train.h"
+
+enum { STEPS = 20, TOWERS = 2, WEIGHTS = 25 };
+
+/* ---- the network of make_train.py ------------------------------------------------------------------------------ */
+
+typedef struct training {
+    tw_graph *g;
+    tw_devices *devices;
+    tw_session *s;
+    tw_output fetches[TOWERS + 1]; /* losses, the update of averages */
+    tw_averages *averages;
+} training;
+
+static tw_output tower_loss(tw_graph *g, int tower)
+{
+    float x[4][3], y[4];
+    for (int i = 0; i < 4; i++) {
+        int example = 4 * tower + i;
+        y[i] = (float)((2 * example) % 5 - 2) / 2;
+        for (int j = 0; j < 3; j++)
+            x[i][j] = (float)((3 * example + 5 * j) % 7 - 3) / 4;
+    }
+    tw_initializer truncated = {TW_INIT_TRUNCATED_NORMAL, 0, 0.5f, 11}, normal = {TW_INIT_NORMAL, 0, 0.5f, 12};
+    tw_variable *w1 = tw_get_variable(g, "w1", TW_FLOAT32, TW_SHAPE(3, 5), truncated);
+    tw_variable *b1 = tw_get_variable(g, "b1", TW_FLOAT32, TW_SHAPE(5), (tw_initializer){.a = 0.1f});
+    tw_variable *w2 = tw_get_variable(g, "w2", TW_FLOAT32, TW_SHAPE(5, 1), normal);
+    tw_output sum = tw_matmul(g, tw_constant_floats(g, TW_SHAPE(4, 3), x[0]), tw_variable_read(g, w1));
+    tw_output hidden = tw_relu(g, tw_bias_add(g, sum, tw_variable_read(g, b1)));
+    tw_output miss = tw_sub(g, tw_matmul(g, hidden, tw_variable_read(g, w2)),
+                            tw_constant_floats(g, TW_SHAPE(4, 1), y));
+    tw_add_loss(g, tw_reduce_mean(g, tw_square(g, miss), NULL, 0, false));
+    tw_add_loss(g, tw_mul(g, tw_l2_loss(g, tw_variable_read(g, w1)), tw_scalar(g, 0.01f)));
+    return tw_total_loss(g, NULL);
+}
+
+static tw_optimizer *optimizer_of(tw_graph *g, const char *name, const tw_variable *step)
+{
+    if (strcmp(name, "gradient_descent") == 0)
+        return tw_gradient_descent(g, tw_exponential_decay(g, 0.2f, step, 6, 0.5f, true));
+    if (strcmp(name, "smooth") == 0)
+        return tw_gradient_descent(g, tw_exponential_decay(g, 0.2f, step, 6, 0.5f, false));
+    if (strcmp(name, "momentum") == 0)
+        return tw_momentum(g, tw_piecewise_constant(g, step, (int64_t[]){4, 11}, 2, (float[]){0.05f, 0.02f, 0.01f}),
+                           0.9f, false);
+    if (strcmp(name, "nesterov") == 0)
+        return tw_momentum(g, tw_scalar(g, 0.02f), 0.9f, true);
+    if (strcmp(name, "adam") == 0)
+        return tw_adam(g, tw_scalar(g, 0.01f), 0.9f, 0.999f, 1e-8f);
+    return tw_rms_prop(g, tw_scalar(g, 0.01f), 0.9f, 0.5f, 1e-10f);
+}
+
+/* A training on so many virtual GPUs (0: the CPU), initialized unless it is to be restored. */
+static training start(const char *optimizer_name, int gpus, bool initialize)
+{
+    tw_error error = {0};
+    training t = {.g = tw_graph_create()};
+    tw_grads *grads[TOWERS];
+    tw_graph_set_seed(t.g, 7);
+    tw_variable *step = tw_global_step(t.g);
+    tw_optimizer *optimizer = optimizer_of(t.g, optimizer_name, step);
+    for (int i = 0; i < TOWERS; i++)
+        TW_DEVICE(t.g, gpus ? "/gpu:%d" : "/cpu:0", gpus ? i % gpus : 0)
+        TW_NAME_SCOPE(t.g, "tower_%d", i) {
+            t.fetches[i] = tower_loss(t.g, i);
+            grads[i] = tw_compute_gradients(optimizer, t.fetches[i]);
+            tw_reuse_variables(t.g);
+        }
+    tw_output apply = tw_apply_gradients(optimizer, tw_average_gradients(t.g, grads, TOWERS, NULL), step);
+    t.averages = tw_moving_averages(t.g, 0.9f, step, apply);
+    if (tw_graph_status(t.g) != TW_OK)
+        fail_msg("%s", tw_graph_message(t.g));
+    t.fetches[TOWERS] = t.averages->update;
+    assert_ok(tw_devices_create(&(tw_device_options){.cpu_threads = 1, .virtual_gpus = gpus, .no_gpus = !gpus},
+                                &t.devices, &error));
+    assert_ok(tw_session_create(t.g, &(tw_session_options){.devices = t.devices, .allow_soft_placement = true}, &t.s,
+                                &error));
+    tw_output init = tw_initialize_variables(t.g);
+    if (initialize)
+        assert_ok(tw_session_run(t.s, NULL, 0, &init, 1, NULL, &error));
+    return t;
+}
+
+static void run_steps(training *t, int count, float *losses)
+{
+    tw_error error = {0};
+    tw_tensor *results[TOWERS + 1] = {0};
+    for (int i = 0; i < count; i++) {
+        assert_ok(tw_session_run(t->s, NULL, 0, t->fetches, TOWERS + 1, results, &error));
+        for (int k = 0; k < TOWERS; k++)
+            losses[i * TOWERS + k] = (float)tw_tensor_value(results[k], 0);
+    }
+    for (int k = 0; k < TOWERS; k++)
+        tw_tensor_release(results[k]);
+}
+
+static void get_values(training *t, tw_variable *const *variables, float *values)
+{
+    tw_error error = {0};
+    for (int i = 0; i < t->averages->count; i++) {
+        tw_tensor *value = NULL;
+        assert_ok(tw_session_get_variable(t->s, variables[i], &value, &error));
+        memcpy(values, tw_tensor_data(value), tw_tensor_bytes(value));
+        values += tw_tensor_elements(value);
+        tw_tensor_release(value);
+    }
+}
+
+static void stop(training *t)
+{
+    tw_session_destroy(t->s);
+    tw_devices_destroy(t->devices);
+    tw_graph_destroy(t->g);
+}
+
+/* ---- numbers --------------------------------------------------------------------------------------------------- */
+
+static void twenty_steps_of_every_optimizer_give_the_numbers_of_tensorflow(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof golden_trainings / sizeof golden_trainings[0]; i++) {
+        const struct golden_training *golden = &golden_trainings[i];
+        float losses[STEPS * TOWERS], values[WEIGHTS];
+        training t = start(golden->name, 0, true);
+        run_steps(&t, STEPS, losses);
+        assert_floats_near(losses, golden->losses, STEPS * TOWERS, 1e-5);
+        get_values(&t, t.averages->variables, values);
+        assert_floats_near(values, golden->variables, WEIGHTS, 1e-5);
+        get_values(&t, t.averages->averages, values);
+        assert_floats_near(values, golden->averages, WEIGHTS, 1e-5);
+        stop(&t);
+    }
+}
+
+static void one_and_two_gpus_give_the_bits_of_the_cpu(void **state)
+{
+    (void)state;
+    float expected[WEIGHTS], values[WEIGHTS], losses[STEPS * TOWERS];
+    for (int gpus = 0; gpus < 3; gpus++) {
+        training t = start("adam", gpus, true);
+        run_steps(&t, STEPS, losses);
+        get_values(&t, t.averages->averages, gpus ? values : expected);
+        if (gpus)
+            assert_memory_equal(values, expected, sizeof values);
+        stop(&t);
+    }
+}
+
+/* ---- saving and restoring -------------------------------------------------------------------------------------- */
+
+static int remove_entry(const char *path, const struct stat *about, int kind, struct FTW *walk)
+{
+    (void)about;
+    (void)kind;
+    (void)walk;
+    return remove(path);
+}
+
+static char directory[] = "/tmp/tower-train-XXXXXX";
+
+static int make_directory(void **state)
+{
+    (void)state;
+    return mkdtemp(directory) ? 0 : -1;
+}
+
+static int remove_directory(void **state)
+{
+    (void)state;
+    return nftw(directory, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static tw_checkpoint *open_latest(void)
+{
+    tw_error error = {0};
+    tw_checkpoint *checkpoint;
+    assert_ok(tw_checkpoint_open(directory, &checkpoint, &error));
+    return checkpoint;
+}
+
+static void a_restored_training_goes_on_to_the_bit_on_other_devices(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    float expected[STEPS * TOWERS], losses[STEPS * TOWERS], whole[WEIGHTS], values[WEIGHTS];
+    training t = start("rms_prop", 1, true);
+    run_steps(&t, 10, expected);
+    assert_ok(tw_save(t.s, directory, 10, NULL, &error));
+    run_steps(&t, 10, expected);
+    get_values(&t, t.averages->averages, whole);
+    stop(&t);
+
+    tw_checkpoint *checkpoint = open_latest();
+    t = start("rms_prop", 2, false);
+    assert_ok(tw_restore(t.s, checkpoint, NULL, NULL, &error));
+    tw_checkpoint_close(checkpoint);
+    run_steps(&t, 10, losses);
+    get_values(&t, t.averages->averages, values);
+    assert_memory_equal(losses, expected, 10 * TOWERS * sizeof(float));
+    assert_memory_equal(values, whole, sizeof values);
+    stop(&t);
+}
+
+static void averages_take_the_place_of_variables_in_a_graph_that_has_none(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    float averages[WEIGHTS], losses[5 * TOWERS];
+    training t = start("gradient_descent", 0, true);
+    run_steps(&t, 5, losses);
+    get_values(&t, t.averages->averages, averages);
+    assert_ok(tw_save(t.s, directory, 5000, &(tw_save_options){.keep = 1}, &error));
+    stop(&t);
+
+    tw_graph *g = tw_graph_create();
+    tw_session *s;
+    tw_variable *w1 = tw_get_variable(g, "w1", TW_FLOAT32, TW_SHAPE(3, 5), (tw_initializer){0});
+    assert_ok(tw_session_create(g, NULL, &s, &error));
+    tw_checkpoint *checkpoint = open_latest();
+    for (int averaged = 0; averaged < 2; averaged++) {
+        int count = -1;
+        tw_tensor *value;
+        assert_ok(tw_restore(s, checkpoint, &(tw_restore_options){.averages = averaged}, &count, &error));
+        assert_int_equal(count, averaged);
+        assert_ok(tw_session_get_variable(s, w1, &value, &error));
+        assert_int_equal(memcmp(tw_tensor_data(value), averages, tw_tensor_bytes(value)) == 0, averaged);
+        tw_tensor_release(value);
+    }
+    tw_checkpoint_close(checkpoint);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
+/* A graph with variables "a" (float [2]) and, if asked, "b"; "a" is set. */
+static tw_session *small_session(tw_graph *g, bool with_b)
+{
+    tw_error error = {0};
+    tw_session *s;
+    tw_variable *a = tw_get_variable(g, "a", TW_FLOAT32, TW_SHAPE(2), (tw_initializer){0});
+    if (with_b)
+        tw_get_variable(g, "b", TW_FLOAT32, TW_SHAPE(2), (tw_initializer){0});
+    assert_ok(tw_session_create(g, NULL, &s, &error));
+    tw_tensor *value = tw_tensor_from(TW_FLOAT32, TW_SHAPE(2), (float[]){3, 4});
+    assert_ok(tw_session_set_variable(s, a, value, &error));
+    tw_tensor_release(value);
+    return s;
+}
+
+static const char *old_name(void *user, const char *name)
+{
+    (void)user;
+    return strcmp(name, "c") == 0 ? "a" : NULL;
+}
+
+static void what_does_not_fit_is_named_and_nothing_is_changed(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create(), *bigger = tw_graph_create(), *other = tw_graph_create();
+    tw_session *s = small_session(g, false), *t = small_session(bigger, true), *u;
+    assert_ok(tw_save(s, directory, 6000, NULL, &error));
+    assert_fails(tw_save(t, directory, 7000, NULL, &error), TW_FAILED_PRECONDITION, "variable b has no value yet");
+
+    tw_checkpoint *checkpoint = open_latest();
+    tw_tensor *value = tw_tensor_from(TW_FLOAT32, TW_SHAPE(2), (float[]){5, 6}), *kept;
+    assert_ok(tw_session_set_variable(t, tw_graph_find_variable(bigger, "a"), value, &error));
+    assert_fails(tw_restore(t, checkpoint, NULL, NULL, &error), TW_NOT_FOUND, "has no 'b', which variable 'b' needs");
+    assert_ok(tw_session_get_variable(t, tw_graph_find_variable(bigger, "a"), &kept, &error));
+    assert_true(tw_tensor_value(kept, 0) == 5);
+    tw_tensor_release(kept);
+    assert_ok(tw_restore(t, checkpoint, &(tw_restore_options){.allow_missing = true}, NULL, &error));
+    assert_ok(tw_session_get_variable(t, tw_graph_find_variable(bigger, "a"), &kept, &error));
+    assert_true(tw_tensor_value(kept, 0) == 3);
+    tw_tensor_release(kept);
+
+    tw_get_variable(other, "c", TW_FLOAT32, TW_SHAPE(3), (tw_initializer){0});
+    assert_ok(tw_session_create(other, NULL, &u, &error));
+    assert_fails(tw_restore(u, checkpoint, &(tw_restore_options){.rename = old_name}, NULL, &error),
+                 TW_INVALID_ARGUMENT, "has float [2] as 'a', but variable 'c' is float [3]");
+    tw_checkpoint_close(checkpoint);
+    tw_tensor_release(value);
+    tw_session_destroy(s);
+    tw_session_destroy(t);
+    tw_session_destroy(u);
+    tw_graph_destroy(g);
+    tw_graph_destroy(bigger);
+    tw_graph_destroy(other);
+}
+
+static void random_streams_and_extras_are_saved_too(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_tensor *results[4] = {0}, *seven = tw_tensor_int64(7);
+    tw_named_tensor extra = {"position", seven};
+    for (int restored = 0; restored < 2; restored++) {
+        tw_graph *g = tw_graph_create();
+        tw_graph_set_seed(g, 3);
+        tw_session *s = small_session(g, false);
+        tw_output noise = tw_random_uniform(g, tw_constant_int32s(g, TW_SHAPE(1), (int32_t[]){5}), TW_FLOAT32, 1);
+        if (!restored) {
+            assert_ok(tw_session_run(s, NULL, 0, &noise, 1, &results[0], &error));
+            assert_ok(tw_save(s, directory, 8000, &(tw_save_options){.extras = &extra, .num_extras = 1}, &error));
+            assert_ok(tw_session_run(s, NULL, 0, &noise, 1, &results[1], &error));
+        } else {
+            tw_checkpoint *checkpoint = open_latest();
+            assert_ok(tw_restore(s, checkpoint, NULL, NULL, &error));
+            assert_ok(tw_checkpoint_read(checkpoint, "position", &results[3], &error));
+            assert_true(tw_tensor_value(results[3], 0) == 7);
+            tw_checkpoint_close(checkpoint);
+            assert_ok(tw_session_run(s, NULL, 0, &noise, 1, &results[2], &error));
+        }
+        tw_session_destroy(s);
+        tw_graph_destroy(g);
+    }
+    assert_memory_not_equal(tw_tensor_data(results[0]), tw_tensor_data(results[1]), 5 * sizeof(float));
+    assert_memory_equal(tw_tensor_data(results[2]), tw_tensor_data(results[1]), 5 * sizeof(float));
+    for (int i = 0; i < 4; i++)
+        tw_tensor_release(results[i]);
+    tw_tensor_release(seven);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(twenty_steps_of_every_optimizer_give_the_numbers_of_tensorflow),
+        cmocka_unit_test(one_and_two_gpus_give_the_bits_of_the_cpu),
+        cmocka_unit_test(a_restored_training_goes_on_to_the_bit_on_other_devices),
+        cmocka_unit_test(averages_take_the_place_of_variables_in_a_graph_that_has_none),
+        cmocka_unit_test(what_does_not_fit_is_named_and_nothing_is_changed),
+        cmocka_unit_test(random_streams_and_extras_are_saved_too),
+    };
+    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}
