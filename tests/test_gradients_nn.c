@@ -97,8 +97,8 @@ static void activations(void **state)
         {"relu", relu, {{1, {9}}}, 1, .twice = true},
         {"relu6", relu6, {{1, {9}}}, 1, .low = -4, .high = 12, .twice = true},
         {"leaky relu", leaky_relu, {{1, {9}}}, 1, .twice = true},
-        {"elu", elu, {{1, {9}}}, 1},
-        {"selu", selu, {{1, {9}}}, 1},
+        {"elu", elu, {{1, {9}}}, 1, .twice = true},
+        {"selu", selu, {{1, {9}}}, 1, .twice = true},
         {"softplus", softplus, {{1, {9}}}, 1, .low = -3, .high = 3, .twice = true},
         {"softsign", softsign, {{1, {9}}}, 1},
     };

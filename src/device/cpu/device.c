@@ -69,7 +69,8 @@ static void cpu_free(twi_device *d, void *memory, size_t bytes)
 static tw_status cpu_copy(twi_device *d, void *to, const void *from, size_t bytes, tw_error *error)
 {
     (void)d, (void)error;
-    memcpy(to, from, bytes);
+    if (bytes) /* nothing may have no address */
+        memcpy(to, from, bytes);
     return TW_OK;
 }
 

@@ -116,7 +116,7 @@ static void virtual_free(twi_device *d, void *memory, size_t bytes)
 static tw_status virtual_write(twi_device *d, void *to, const void *host, size_t bytes, tw_error *error)
 {
     tw_status status = check(d, "write", to, bytes, error);
-    if (status == TW_OK)
+    if (status == TW_OK && bytes)
         memcpy(to, host, bytes);
     return status;
 }
@@ -124,7 +124,7 @@ static tw_status virtual_write(twi_device *d, void *to, const void *host, size_t
 static tw_status virtual_read(twi_device *d, void *host, const void *from, size_t bytes, tw_error *error)
 {
     tw_status status = check(d, "read", from, bytes, error);
-    if (status == TW_OK)
+    if (status == TW_OK && bytes)
         memcpy(host, from, bytes);
     return status;
 }
