@@ -414,7 +414,8 @@ const twi_kernel twi_cpu_elementwise_kernels[] = {
     NUMBER_BINARY("Maximum", maximum),
     NUMBER_BINARY("Minimum", minimum),
     NUMBER_BINARY("SquaredDifference", squared_difference),
-    NUMBER_BINARY("Pow", power),
+    FLOAT_BINARY("Pow", power),
+    TWI_INTEGER_ROWS("Pow", prepare_binary, power_checked, twi_free),
 
     NUMBER_UNARY("Neg", negative),
     NUMBER_UNARY("Abs", absolute),

@@ -14,7 +14,7 @@ BINARY(greater, bool, x > y)
 BINARY(greater_equal, bool, x >= y)
 UNARY(negative, REAL, SUBTRACT(0, x))
 UNARY(square, REAL, MULTIPLY(x, x))
-UNARY(sign, REAL, (x > 0) - (x < 0))
+UNARY(sign, REAL, x != x ? x : (REAL)((x > 0) - (x < 0)))
 
 /* Limits are scalars or shaped as x. */
 static tw_status NAME(clip)(const twi_run *r)

@@ -11,11 +11,9 @@ DIVISION(floor_mod)
 UNARY(absolute, REAL, x < 0 ? SUBTRACT(0, x) : x)
 UNARY(unchanged, REAL, x)
 
-/* By squaring; a negative exponent gives 0, but 1 and -1 stay what they are. */
+/* By squaring. */
 static inline REAL NAME(integer_power)(REAL base, REAL exponent)
 {
-    if (exponent < 0)
-        return base == 1 ? 1 : base == (REAL)-1 ? (REAL)(exponent & 1 ? -1 : 1) : 0;
     REAL result = 1;
     for (; exponent > 0; exponent = (REAL)(exponent >> 1), base = MULTIPLY(base, base))
         if (exponent & 1)
@@ -23,3 +21,11 @@ static inline REAL NAME(integer_power)(REAL base, REAL exponent)
     return result;
 }
 BINARY(power, REAL, NAME(integer_power)(x, y))
+
+static tw_status NAME(power_checked)(const twi_run *r)
+{
+    for (int64_t i = 0; i < r->input_operands[1].elements; i++)
+        if (((const REAL *)r->inputs[1])[i] < 0)
+            return twi_fail(r->error, TW_INVALID_ARGUMENT, "Integers to negative integer powers are not allowed");
+    return NAME(power)(r);
+}
