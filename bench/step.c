@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH = 128, MOST_TENSORS = 128, MOST_NODES = 96, MOST_EDGES = 24, MOST_ATTRS = 12, MOST_STEPS = 1000 };
+enum { BATCH = 128, MOST_TENSORS = 128, MOST_NODES = 96, MOST_EDGES = 32, MOST_ATTRS = 12, MOST_STEPS = 1000 };
 
 typedef struct node {
     const char *op, *label;
@@ -296,10 +296,12 @@ static int build(step *s, bool fused)
 
     /* update */
     layer *layers[] = {&conv1, &conv2, &fc1, &fc2, &fc3};
-    int inputs[21] = {[10] = rate};
+    int inputs[31] = {[10] = rate}, none = tensor(s, TW_FLOAT32, TW_SCALAR);
+    s->operands[none].value = tw_tensor_float(0);
     for (int i = 0; i < 5; i++) {
         inputs[2 * i] = layers[i]->weights, inputs[2 * i + 1] = layers[i]->bias;
         inputs[11 + 2 * i] = layers[i]->dw, inputs[12 + 2 * i] = layers[i]->db;
+        inputs[21 + 2 * i] = inputs[22 + 2 * i] = none;
     }
     for (int i = 0; i < 10; i++) {
         s->operands[inputs[i]].dtype = TW_RESOURCE;
@@ -307,7 +309,7 @@ static int build(step *s, bool fused)
     }
     if (fused)
         add(s, "updates", "_ApplyGradientDescentMany", ATTRS(tw_attr_int("N", 10), tw_attr_type("T", TW_FLOAT32)),
-            inputs, 21, NULL, 0);
+            inputs, 31, NULL, 0);
     for (int i = 0; i < 10 && !fused; i++)
         add(s, "updates", "ResourceApplyGradientDescent", ATTRS(tw_attr_type("T", TW_FLOAT32)),
             LIST(inputs[i], rate, inputs[11 + i]), NULL, 0);

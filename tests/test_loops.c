@@ -191,58 +191,87 @@ static void fused_convolutions_agree_with_their_links(void **state)
 
 /* ---- updates ----------------------------------------------------------------------------------------------- */
 
-static void many_variables_descend_as_one_would(void **state)
+/* Runs a joint update over variables of several sizes, on the fused and on the plain kernel, and hands each element's
+ * old value, the value that goes in and the new value to `expected`. Every other variable decays. */
+static void check_many(const char *op, bool decays, float (*expected)(float var, float value, float decay))
 {
-    (void)state;
     tw_error error = {0};
     static const int64_t sizes[] = {20000, 1, 8192, 17, 8193};
     enum { COUNT = sizeof sizes / sizeof *sizes };
-    value vars[COUNT], deltas[COUNT], inputs[2 * COUNT + 1], before[COUNT];
+    value vars[COUNT], values[COUNT], before[COUNT], rate = make(TW_FLOAT32, TW_SCALAR), decay = make(TW_FLOAT32, TW_SCALAR);
     twi_resource resources[COUNT] = {0};
-    twi_operand in[2 * COUNT + 1];
-    const void *from[2 * COUNT + 1];
-    value rate = make(TW_FLOAT32, TW_SCALAR);
+    twi_operand in[3 * COUNT + 1];
+    const void *from[3 * COUNT + 1];
+    const int num_inputs = (decays ? 3 : 2) * COUNT + 1;
+    tw_tensor *zero = tw_tensor_float(0);
     put(&rate, 0, 0.1f);
+    put(&decay, 0, 0.3f);
     for (int v = 0; v < COUNT; v++) {
         vars[v] = filled(TW_FLOAT32, TW_SHAPE(sizes[v]), (unsigned)v);
         before[v] = filled(TW_FLOAT32, TW_SHAPE(sizes[v]), (unsigned)v);
-        deltas[v] = filled(TW_FLOAT32, TW_SHAPE(sizes[v]), 100 + (unsigned)v);
-        resources[v] = (twi_resource){.dtype = TW_FLOAT32, .shape = TW_SHAPE(sizes[v])};
-        inputs[v] = vars[v];
-        inputs[v].operand.dtype = TW_RESOURCE;
-        inputs[v].operand.resource = &resources[v];
-        inputs[COUNT + 1 + v] = deltas[v];
+        values[v] = filled(TW_FLOAT32, TW_SHAPE(sizes[v]), 100 + (unsigned)v);
+        resources[v] = (twi_resource){.name = "v", .dtype = TW_FLOAT32, .shape = TW_SHAPE(sizes[v])};
+        in[v] = (twi_operand){TW_RESOURCE, TW_SHAPE(sizes[v]), 1, sizeof(void *), NULL, &resources[v]};
+        in[COUNT + 1 + v] = values[v].operand;
+        in[2 * COUNT + 1 + v] = decay.operand;
+        in[2 * COUNT + 1 + v].value = v % 2 ? zero : NULL;
+        from[v] = vars[v].data, from[COUNT + 1 + v] = values[v].data, from[2 * COUNT + 1 + v] = decay.data;
     }
-    inputs[COUNT] = rate;
-    for (int i = 0; i < 2 * COUNT + 1; i++)
-        in[i] = inputs[i].operand, from[i] = inputs[i].data;
+    in[COUNT] = rate.operand, from[COUNT] = rate.data;
     tw_attr attrs[] = {tw_attr_type("T", TW_FLOAT32), tw_attr_int("N", COUNT)};
     twi_attrs list = {attrs, 2};
+    const twi_kernel *kernel;
+    twi_prepare p = {.op = op, .node = "n", .attrs = &list, .num_inputs = num_inputs, .inputs = in,
+                     .device = devices->items[0], .threads = 3, .error = &error};
     for (int plain = 0; plain < 2; plain++) {
-        const twi_kernel *kernel;
-        twi_prepare p = {.op = "_ApplyGradientDescentMany", .node = "n", .attrs = &list, .num_inputs = 2 * COUNT + 1,
-                         .inputs = in, .device = devices->items[0], .threads = 3, .error = &error};
         assert_ok(twi_device_prepare(devices->items[0], &p, plain, &kernel));
         assert_string_equal(kernel->name, plain ? "plain" : "fused");
         assert_ok(kernel->run(&(twi_run){.state = p.state, .inputs = from, .input_operands = in,
-                                         .num_inputs = 2 * COUNT + 1, .threads = 3, .node = "n", .error = &error}));
-        if (kernel->release)
-            kernel->release(p.state);
+                                         .num_inputs = num_inputs, .threads = 3, .node = "n", .error = &error}));
+        kernel->release(p.state);
         for (int v = 0; v < COUNT; v++)
             for (int64_t i = 0; i < sizes[v]; i++) {
-                float expected = get(&before[v], i) - 0.1f * get(&deltas[v], i);
-                assert_true(get(&vars[v], i) == expected);
-                put(&before[v], i, expected);
+                put(&before[v], i, expected(get(&before[v], i), get(&values[v], i), v % 2 ? 0 : 0.3f));
+                assert_true(get(&vars[v], i) == get(&before[v], i));
             }
     }
     in[0].shape = TW_SHAPE(3);
-    twi_prepare p = {.op = "_ApplyGradientDescentMany", .node = "n", .attrs = &list, .num_inputs = 2 * COUNT + 1,
-                     .inputs = in, .device = devices->items[0], .threads = 3, .error = &error};
-    const twi_kernel *kernel;
     assert_fails(twi_device_prepare(devices->items[0], &p, false, &kernel), TW_INVALID_ARGUMENT, "[3]");
+    in[0].shape = TW_SHAPE(sizes[0]);
+    resources[2].dtype = TW_FLOAT64;
+    assert_fails(twi_device_prepare(devices->items[0], &p, false, &kernel), TW_INVALID_ARGUMENT, "double, not float");
     for (int v = 0; v < COUNT; v++)
-        drop(&vars[v]), drop(&before[v]), drop(&deltas[v]);
-    drop(&rate);
+        drop(&vars[v]), drop(&before[v]), drop(&values[v]);
+    drop(&rate), drop(&decay);
+    tw_tensor_release(zero);
+}
+
+static float descended(float var, float value, float decay)
+{
+    float step = decay * var;
+    step = value + step;
+    step = 0.1f * step;
+    return var - step;
+}
+
+static float followed(float var, float value, float decay)
+{
+    (void)decay;
+    float apart = var - value;
+    apart *= 0.1f;
+    return var - apart;
+}
+
+static void many_variables_descend_and_decay_as_one_would(void **state)
+{
+    (void)state;
+    check_many("_ApplyGradientDescentMany", true, descended);
+}
+
+static void many_averages_follow_as_one_would(void **state)
+{
+    (void)state;
+    check_many("_MovingAverageMany", false, followed);
 }
 
 /* ---- builds of the loops against each other ---------------------------------------------------------------- */
@@ -293,7 +322,8 @@ int main(void)
         cmocka_unit_test(fused_tails_are_the_chains_they_stand_for),
         cmocka_unit_test(activations_and_biases_agree_with_plain_loops),
         cmocka_unit_test(fused_convolutions_agree_with_their_links),
-        cmocka_unit_test(many_variables_descend_as_one_would),
+        cmocka_unit_test(many_variables_descend_and_decay_as_one_would),
+        cmocka_unit_test(many_averages_follow_as_one_would),
         cmocka_unit_test(every_build_of_the_loops_gives_the_same_bits),
     };
     return cmocka_run_group_tests(tests, open_devices, close_devices);

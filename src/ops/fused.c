@@ -1,6 +1,7 @@
-/* fused.c - ops that stand for a chain of others: made by the rewrite "fuse" only, never by builders or files.
+/* fused.c - ops that stand for a chain of others: made by the rewrites "fuse" and "update" only, never by builders or
+ * files.
  * Lives here:  signatures and shape rules, and with each row the chain it stands for.
- * Never here:  finding the chains (rewrite/fuse.c).
+ * Never here:  finding the chains (rewrite/fuse.c, rewrite/update.c).
  *
  * Numerics are those of the chain, up to rounding: nothing between two links is rounded to the narrow type of a tensor
  * that no longer exists. */
@@ -80,19 +81,20 @@ static tw_status second_input_shape(twi_inference *c)
     return TW_OK;
 }
 
-/* N variables, a scalar, N gradients */
-static tw_status descent_shape(twi_inference *c)
+/* N variables, a scalar, N tensors of their shapes; then N scalars or nothing. */
+static tw_status many_shape(twi_inference *c)
 {
     char text[2][128];
-    int count = (c->num_inputs - 1) / 2;
+    int count = (int)twi_attr_int(c->attrs, "N", 0);
     for (int i = 0; i < count; i++)
         if (!tw_shape_compatible(c->inputs[i], c->inputs[count + 1 + i]))
-            return twi_fail(c->error, TW_INVALID_ARGUMENT, "variable %d has shape %s, its gradient %s", i,
+            return twi_fail(c->error, TW_INVALID_ARGUMENT, "variable %d has shape %s, what goes into it %s", i,
                             tw_shape_text(c->inputs[i], text[0], sizeof text[0]),
                             tw_shape_text(c->inputs[count + 1 + i], text[1], sizeof text[1]));
-    if (!tw_shape_compatible(c->inputs[count], TW_SCALAR))
-        return twi_fail(c->error, TW_INVALID_ARGUMENT, "the rate must be a scalar, has shape %s",
-                        tw_shape_text(c->inputs[count], text[0], sizeof text[0]));
+    for (int i = count; i < c->num_inputs; i = i == count ? 2 * count + 1 : i + 1)
+        if (!tw_shape_compatible(c->inputs[i], TW_SCALAR))
+            return twi_fail(c->error, TW_INVALID_ARGUMENT, "input %d must be a scalar, has shape %s", i,
+                            tw_shape_text(c->inputs[i], text[0], sizeof text[0]));
     return TW_OK;
 }
 
@@ -130,8 +132,12 @@ const twi_op twi_fused_ops[] = {
     {"_LRNMaxPoolGrad", "gradient:T, input:T, argmax:uint8", "output:T", FLOATS "; " POOL "; relu:bool=false",
      second_input_shape, NULL, TWI_REWRITTEN},
 
-    /* ResourceApplyGradientDescent of N variables with one rate */
-    {"_ApplyGradientDescentMany", "vars:N*resource, alpha:T, deltas:N*T", "", "N:int; T:{float}", descent_shape, NULL,
+    /* var[i] -= alpha * (deltas[i] + decays[i] * var[i]): Mul, AddN, ResourceApplyGradientDescent of N variables. A
+     * decay that is known to be 0 is none. */
+    {"_ApplyGradientDescentMany", "vars:N*resource, alpha:T, deltas:N*T, decays:N*T", "", "N:int; T:{float}",
+     many_shape, NULL, TWI_REWRITTEN | TWI_STATEFUL},
+    /* averages[i] -= (averages[i] - values[i]) * weight: Sub, Mul, AssignSubVariableOp of N variables */
+    {"_MovingAverageMany", "averages:N*resource, weight:T, values:N*T", "", "N:int; T:{float}", many_shape, NULL,
      TWI_REWRITTEN | TWI_STATEFUL},
     {0},
 };

@@ -12,6 +12,8 @@ static const struct {
 } passes[] = { /* ORDER REWRITES */
     {"merge", twi_rewrite_merge},
     {"collective", twi_rewrite_collective},
+    {"fuse", twi_rewrite_fuse},
+    {"update", twi_rewrite_update},
 };
 
 bool twi_rewrite_is_disabled(const char *disable, const char *name)
@@ -156,6 +158,26 @@ static void mark(bool *needed, tw_node **stack, tw_node *node)
             }
         }
     }
+}
+
+bool twi_rewrite_may_join(const twi_rewriting *r, tw_node *const *nodes, int count)
+{
+    int n = r->graph->nodes.count;
+    bool *seen = twi_alloc_array((size_t)n + 1, sizeof *seen), *joined = twi_alloc_array((size_t)n + 1, sizeof *joined);
+    tw_node **stack = twi_alloc_array((size_t)n + 1, sizeof *stack);
+    bool may = seen && joined && stack;
+    for (int i = 0; i < count && may; i++)
+        joined[nodes[i]->id] = true;
+    for (int i = 0; i < count && may; i++) /* whatever lies before them and is none of them */
+        for (int k = 0; k < nodes[i]->num_inputs + nodes[i]->num_control_inputs; k++)
+            if (!joined[dependency(nodes[i], k)->id])
+                mark(seen, stack, dependency(nodes[i], k));
+    for (int i = 0; i < count && may; i++)
+        may = !seen[nodes[i]->id];
+    twi_free(seen);
+    twi_free(joined);
+    twi_free(stack);
+    return may;
 }
 
 /* A binary heap of nodes, smallest (order, id) on top. */

@@ -25,7 +25,8 @@ typedef tw_status twi_rewrite_pass(twi_rewriting *r, tw_error *error);
 /* The passes in the order they run. ORDER REWRITES: rewrite.c has the table. */
 twi_rewrite_pass twi_rewrite_merge;      /* merge.c: equal nodes become one */
 twi_rewrite_pass twi_rewrite_collective; /* collective.c: the averaging of towers becomes a fixed tree */
-twi_rewrite_pass twi_rewrite_fuse;       /* fuse.c: chains become one kernel */
+twi_rewrite_pass twi_rewrite_fuse;       /* fuse.c: chains of layers become one kernel */
+twi_rewrite_pass twi_rewrite_update;     /* update.c: the updates of all variables become one kernel */
 
 /* Runs all passes but those named in `disable` ("fuse,merge", "all", NULL). */
 tw_status twi_rewrite(twi_rewriting *r, const char *disable, tw_error *error);
@@ -48,6 +49,9 @@ int twi_rewrite_count_uses(const twi_rewriting *r, tw_output output);
 tw_node *twi_rewrite_only_user(const twi_rewriting *r, tw_output output);
 /* The i-th user of an output in order of id (0 <= i); NULL when there are no more. */
 tw_node *twi_rewrite_user(const twi_rewriting *r, tw_output output, int i);
+
+/* True if one node may stand in the place of these: no path leads from one of them through others back to one. */
+bool twi_rewrite_may_join(const twi_rewriting *r, tw_node *const *nodes, int count);
 
 /* Drops nodes that no fetch needs and sorts the rest: dependencies first, else by order. Renumbers ids. */
 tw_status twi_rewrite_clean(twi_rewriting *r, tw_error *error);

@@ -40,15 +40,16 @@ typedef struct twi_elements_job {
     int64_t elements;
 } twi_elements_job;
 
-/* var[v] -= rate * delta[v] for many v; chunks are counted through all of them. */
-typedef struct twi_descent_job {
+/* An update of many variables; chunks are counted through all of them. */
+typedef struct twi_update_job {
     float rate;
     int count;
-    const int64_t *elements;     /* [count] */
-    const int64_t *first_chunk;  /* [count + 1] of each v, and the number of all */
-    const void *const *vars;     /* [count], written to */
-    const void *const *deltas;
-} twi_descent_job;
+    const int64_t *elements;    /* [count] */
+    const int64_t *first_chunk; /* [count + 1] of each, and the number of all */
+    const void *const *vars;    /* [count], written to */
+    const void *const *values;  /* [count]: gradients, or what averages follow */
+    const float *const *decays; /* [count]; an entry may be NULL */
+} twi_update_job;
 
 typedef struct twi_bias_job {
     twi_form form;
@@ -155,7 +156,7 @@ typedef void twi_range(const void *job, int64_t first, int64_t last, int thread)
 typedef struct twi_loops {
     const char *name; /* "avx512" */
     twi_range *cast, *relu, *relu_gradient; /* twi_elements_job; items are chunks */
-    twi_range *descend;                     /* twi_descent_job; chunks */
+    twi_range *descend, *follow;            /* twi_update_job; chunks */
     twi_range *add_bias;                    /* twi_bias_job; rows */
     twi_range *sum_rows;                    /* twi_bias_job; chunks of rows */
     twi_range *max_pool;                    /* twi_image_job; rows of the output */

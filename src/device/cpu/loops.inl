@@ -64,25 +64,56 @@ static void relu_gradient(const void *job, int64_t first, int64_t last, int thre
     WITH_FORM(j->form, relu_range, true, j, first * TWI_CHUNK, smaller(last * TWI_CHUNK, j->elements));
 }
 
-static inline TWI_INLINE void descend_some(float rate, float *var, const float *delta, int64_t i, int count)
+/* ---- updates of many variables ------------------------------------------------------------------------------- */
+
+enum update { DESCEND, DESCEND_WITH_DECAY, FOLLOW };
+
+static inline TWI_INLINE void update_some(enum update kind, float rate, float decay, float *var, const float *value,
+                                          int64_t i, int count)
 {
-    twi_floats step = rate * twi_load_some(TWI_FLOATS, delta, i, count);
-    twi_store_some(TWI_FLOATS, var, i, twi_load_some(TWI_FLOATS, var, i, count) - step, count);
+    twi_floats x = twi_load_some(TWI_FLOATS, var, i, count), v = twi_load_some(TWI_FLOATS, value, i, count);
+    if (kind == DESCEND_WITH_DECAY)
+        v = v + decay * x;
+    x = x - (kind == FOLLOW ? (x - v) * rate : rate * v);
+    twi_store_some(TWI_FLOATS, var, i, x, count);
 }
 
-static void descend(const void *job, int64_t first, int64_t last, int thread)
+static inline TWI_INLINE void update_range(enum update kind, float rate, float decay, float *var, const float *value,
+                                           int64_t i, int64_t end)
 {
-    const twi_descent_job *j = job;
-    (void)thread;
+    for (; i + TWI_LANES <= end; i += TWI_LANES)
+        update_some(kind, rate, decay, var, value, i, TWI_LANES);
+    if (i < end)
+        update_some(kind, rate, decay, var, value, i, (int)(end - i));
+}
+
+/* Chunks first to last of all variables: of each those that are its own. */
+static inline TWI_INLINE void update(const twi_update_job *j, bool follows, int64_t first, int64_t last)
+{
     for (int v = 0; v < j->count; v++) {
         int64_t begin = first - j->first_chunk[v], end = last - j->first_chunk[v];
         int64_t i = begin < 0 ? 0 : begin * TWI_CHUNK;
         end = end < 0 ? 0 : smaller(end * TWI_CHUNK, j->elements[v]);
-        for (; i + TWI_LANES <= end; i += TWI_LANES)
-            descend_some(j->rate, (float *)j->vars[v], j->deltas[v], i, TWI_LANES);
-        if (i < end)
-            descend_some(j->rate, (float *)j->vars[v], j->deltas[v], i, (int)(end - i));
+        float *var = (float *)j->vars[v];
+        if (follows)
+            update_range(FOLLOW, j->rate, 0, var, j->values[v], i, end);
+        else if (j->decays[v])
+            update_range(DESCEND_WITH_DECAY, j->rate, *j->decays[v], var, j->values[v], i, end);
+        else
+            update_range(DESCEND, j->rate, 0, var, j->values[v], i, end);
     }
+}
+
+static void descend(const void *job, int64_t first, int64_t last, int thread)
+{
+    (void)thread;
+    update(job, false, first, last);
+}
+
+static void follow(const void *job, int64_t first, int64_t last, int thread)
+{
+    (void)thread;
+    update(job, true, first, last);
 }
 
 /* ---- biases ------------------------------------------------------------------------------------------------ */
@@ -349,6 +380,7 @@ const twi_loops TWI_LOOPS = {
     .relu = relu,
     .relu_gradient = relu_gradient,
     .descend = descend,
+    .follow = follow,
     .add_bias = add_bias,
     .sum_rows = sum_rows,
     .max_pool = max_pool,

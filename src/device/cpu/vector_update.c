@@ -1,83 +1,115 @@
-/* vector_update.c - the update of many variables in one pass of the team (row "fused"), and plainly.
- * Lives here:  _ApplyGradientDescentMany (vars, alpha, deltas) on float.
- * Never here:  updates of one variable (state.c). */
+/* vector_update.c - what is done to many variables alike, in one pass of the team (rows "fused"), and plainly.
+ * Lives here:  _ApplyGradientDescentMany (vars, alpha, deltas, decays), _MovingAverageMany (averages, weight, values).
+ * Never here:  updates of one variable (state.c).
+ *
+ * Rounding is that of the ops these stand for, so the bits are theirs. */
 #include "base/memory.h"
 #include "device/cpu/loops.h"
 #include "device/kernel.h"
 
+#include <string.h>
+
 typedef struct update {
     int count;
+    bool has_decays;
     int64_t chunks;
-    int64_t numbers[]; /* elements [count], first chunks [count + 1] */
+    int64_t *elements, *first_chunk; /* [count], [count + 1]; behind the struct */
+    const float **decays;            /* [count], filled in by run() where decays_var[] says */
+    bool *decays_var;                /* [count] */
 } update;
 
-/* Gradients have the shapes of their variables, which are float. */
-static tw_status check(twi_prepare *p)
+/* Values have the shapes of their variables, which are float. */
+static tw_status check(const twi_prepare *p, int count)
 {
     char text[2][128];
-    int count = (p->num_inputs - 1) / 2;
     for (int i = 0; i < count; i++) {
-        const twi_operand *var = &p->inputs[i], *delta = &p->inputs[count + 1 + i];
-        if ((var->resource && var->resource->dtype != TW_FLOAT32) || !tw_shape_equal(var->shape, delta->shape))
-            return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': variable %d has shape %s, its gradient %s%s", p->op,
-                            p->node, i, tw_shape_text(var->shape, text[0], sizeof text[0]),
-                            tw_shape_text(delta->shape, text[1], sizeof text[1]),
-                            var->resource && var->resource->dtype != TW_FLOAT32 ? "; it is not float" : "");
+        const twi_operand *var = &p->inputs[i], *value = &p->inputs[count + 1 + i];
+        if (var->resource && var->resource->dtype != TW_FLOAT32)
+            return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': variable '%s' is %s, not float", p->op, p->node,
+                            var->resource->name, tw_dtype_name(var->resource->dtype));
+        if (!tw_shape_equal(var->shape, value->shape))
+            return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': variable %d has shape %s, what goes into it %s",
+                            p->op, p->node, i, tw_shape_text(var->shape, text[0], sizeof text[0]),
+                            tw_shape_text(value->shape, text[1], sizeof text[1]));
     }
     return TW_OK;
 }
 
-static tw_status plain_run(const twi_run *r)
+static bool is_known_zero(const twi_operand *operand)
 {
-    int count = (r->num_inputs - 1) / 2;
-    float alpha = *(const float *)r->inputs[count];
-    for (int v = 0; v < count; v++) {
-        float *var = (float *)r->inputs[v];
-        const float *delta = r->inputs[count + 1 + v];
-        for (int64_t i = 0; i < r->input_operands[v].elements; i++)
-            var[i] -= alpha * delta[i];
-    }
-    return TW_OK;
+    return operand->value && tw_tensor_dtype(operand->value) == TW_FLOAT32 && tw_tensor_value(operand->value, 0) == 0;
 }
 
-static tw_status fused_prepare(twi_prepare *p)
+static tw_status prepare(twi_prepare *p)
 {
-    int count = (p->num_inputs - 1) / 2;
-    tw_status status = check(p);
+    size_t count = (size_t)twi_attr_int(p->attrs, "N", 0);
+    tw_status status = check(p, (int)count);
     if (status != TW_OK)
         return status;
-    update *u = twi_alloc(sizeof *u + (size_t)(2 * count + 1) * sizeof u->numbers[0]);
+    update *u = twi_alloc(sizeof *u + (2 * count + 1) * sizeof(int64_t) + count * (sizeof(float *) + sizeof(bool)));
     if (!u)
         return twi_fail_memory(p->error, p->node);
-    u->count = count;
-    for (int v = 0; v < count; v++) {
-        int64_t elements = p->inputs[count + 1 + v].elements;
-        u->numbers[v] = elements;
-        u->numbers[count + v] = u->chunks;
-        u->chunks += (elements + TWI_CHUNK - 1) / TWI_CHUNK;
+    *u = (update){.count = (int)count, .has_decays = p->num_inputs > (int)(2 * count + 1)};
+    u->elements = (int64_t *)(u + 1);
+    u->first_chunk = u->elements + count;
+    u->decays = (const float **)(u->first_chunk + count + 1);
+    u->decays_var = (bool *)(u->decays + count);
+    for (size_t v = 0; v < count; v++) {
+        u->elements[v] = p->inputs[count + 1 + v].elements;
+        u->first_chunk[v] = u->chunks;
+        u->chunks += (u->elements[v] + TWI_CHUNK - 1) / TWI_CHUNK;
+        u->decays_var[v] = u->has_decays && !is_known_zero(&p->inputs[2 * count + 1 + v]);
     }
-    u->numbers[2 * count] = u->chunks;
+    u->first_chunk[count] = u->chunks;
     p->state = u;
     return TW_OK;
 }
 
-static tw_status fused_run(const twi_run *r)
+static void find_decays(const twi_run *r, update *u)
 {
-    const update *u = r->state;
-    twi_descent_job job = {
+    for (int v = 0; v < u->count; v++)
+        u->decays[v] = u->decays_var[v] ? r->inputs[2 * u->count + 1 + v] : NULL;
+}
+
+static tw_status run_fused(const twi_run *r)
+{
+    update *u = r->state;
+    find_decays(r, u);
+    twi_update_job job = {
         .rate = *(const float *)r->inputs[u->count],
         .count = u->count,
-        .elements = u->numbers,
-        .first_chunk = u->numbers + u->count,
+        .elements = u->elements,
+        .first_chunk = u->first_chunk,
         .vars = r->inputs,
-        .deltas = r->inputs + u->count + 1,
+        .values = r->inputs + u->count + 1,
+        .decays = u->decays,
     };
-    twi_team_run(r->threads, twi_loops_best()->descend, &job, u->chunks);
+    const twi_loops *loops = twi_loops_best();
+    twi_team_run(r->threads, u->has_decays ? loops->descend : loops->follow, &job, u->chunks);
+    return TW_OK;
+}
+
+static tw_status run_plain(const twi_run *r)
+{
+    update *u = r->state;
+    find_decays(r, u);
+    float rate = *(const float *)r->inputs[u->count];
+    for (int v = 0; v < u->count; v++) {
+        float *var = (float *)r->inputs[v];
+        const float *value = r->inputs[u->count + 1 + v], *decay = u->decays[v];
+        for (int64_t i = 0; i < u->elements[v]; i++)
+            if (u->has_decays)
+                var[i] -= rate * (decay ? value[i] + *decay * var[i] : value[i]);
+            else
+                var[i] -= (var[i] - value[i]) * rate;
+    }
     return TW_OK;
 }
 
 const twi_kernel twi_vector_update_kernels[] = {
-    {"_ApplyGradientDescentMany", "fused", TWI_TYPE(TW_FLOAT32), fused_prepare, fused_run, twi_free},
-    {"_ApplyGradientDescentMany", "plain", TWI_TYPE(TW_FLOAT32), check, plain_run, NULL},
+    {"_ApplyGradientDescentMany", "fused", TWI_TYPE(TW_FLOAT32), prepare, run_fused, twi_free},
+    {"_MovingAverageMany", "fused", TWI_TYPE(TW_FLOAT32), prepare, run_fused, twi_free},
+    {"_ApplyGradientDescentMany", "plain", TWI_TYPE(TW_FLOAT32), prepare, run_plain, twi_free},
+    {"_MovingAverageMany", "plain", TWI_TYPE(TW_FLOAT32), prepare, run_plain, twi_free},
     {0},
 };

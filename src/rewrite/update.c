@@ -1,0 +1,213 @@
+/* update.c - what is done to every variable alike at the end of a step is done to all at once: the updates of gradient
+ * descent, with the weight decay that is part of their gradients, and moving averages.
+ * Never here: other chains (fuse.c).
+ *
+ * Joined are nodes of one device with one rate, where none waits for another. */
+#include "rewrite/rewrite.h"
+
+#include "base/array.h"
+
+#include <string.h>
+
+/* One variable's part of a joint node. */
+typedef struct part {
+    tw_node *node;         /* the update that goes away */
+    tw_output handle, value, decay; /* decay {NULL, 0}: none */
+    tw_output rate;
+} part;
+
+typedef TWI_ARRAY(part) parts;
+
+static bool is(const tw_node *node, const char *op)
+{
+    return strcmp(node->op->name, op) == 0;
+}
+
+static bool same(tw_output a, tw_output b)
+{
+    return a.node == b.node && a.index == b.index;
+}
+
+/* The only one that changes the variable: then it does not matter when, within the order of the graph, it is read. */
+static bool is_only_writer(const twi_rewriting *r, tw_output handle, const tw_node *writer)
+{
+    tw_node *user;
+    for (int i = 0; (user = twi_rewrite_user(r, handle, i)); i++)
+        if (user != writer && !is(user, "ReadVariableOp"))
+            return false;
+    return true;
+}
+
+static bool is_read_of(tw_output output, tw_output handle)
+{
+    return is(output.node, "ReadVariableOp") && same(output.node->inputs[0], handle);
+}
+
+/* ---- gradient descent ----------------------------------------------------------------------------------------- */
+
+/* The scalar s if `term` is s * variable, else {NULL, 0}. */
+static tw_output decay_of(const twi_rewriting *r, tw_output term, tw_output handle)
+{
+    const tw_node *mul = term.node;
+    for (int i = 0; is(mul, "Mul") && i < 2; i++)
+        if (is_read_of(mul->inputs[i], handle) && tw_output_shape(mul->inputs[1 - i]).rank == 0 &&
+            twi_rewrite_count_uses(r, term) == 1)
+            return mul->inputs[1 - i];
+    return (tw_output){0};
+}
+
+/* Takes weight decay out of the gradient: AddN(g, s * variable). */
+static void split_decay(const twi_rewriting *r, part *p)
+{
+    tw_output sum = p->value;
+    if (!is(sum.node, "AddN") || sum.node->num_inputs != 2 || sum.node->assigned != p->node->assigned ||
+        twi_rewrite_only_user(r, sum) != p->node || !is_only_writer(r, p->handle, p->node))
+        return;
+    for (int i = 0; i < 2 && !p->decay.node; i++) {
+        p->decay = decay_of(r, sum.node->inputs[i], p->handle);
+        if (p->decay.node)
+            p->value = sum.node->inputs[1 - i];
+    }
+}
+
+static bool find_descent(const twi_rewriting *r, tw_node *node, part *p)
+{
+    if (!is(node, "ResourceApplyGradientDescent") || twi_attr_type(&node->attrs, "T") != TW_FLOAT32)
+        return false;
+    *p = (part){.node = node, .handle = node->inputs[0], .rate = node->inputs[1], .value = node->inputs[2]};
+    split_decay(r, p);
+    return true;
+}
+
+/* ---- moving averages ------------------------------------------------------------------------------------------ */
+
+/* AssignSub(average, (read(average) - value) * weight) */
+static bool find_average(const twi_rewriting *r, tw_node *node, part *p)
+{
+    if (!is(node, "AssignSubVariableOp") || tw_output_dtype(node->inputs[1]) != TW_FLOAT32)
+        return false;
+    tw_output handle = node->inputs[0], move = node->inputs[1];
+    if (!is(move.node, "Mul") || twi_rewrite_only_user(r, move) != node || move.node->assigned != node->assigned)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        tw_output apart = move.node->inputs[i], weight = move.node->inputs[1 - i];
+        if (!is(apart.node, "Sub") || tw_output_shape(weight).rank != 0 || apart.node->assigned != node->assigned ||
+            !is_read_of(apart.node->inputs[0], handle) || twi_rewrite_only_user(r, apart) != move.node ||
+            !is_only_writer(r, handle, node) ||
+            !tw_shape_equal(tw_output_shape(apart.node->inputs[1]), tw_output_shape(handle)))
+            continue;
+        *p = (part){.node = node, .handle = handle, .value = apart.node->inputs[1], .rate = weight};
+        return true;
+    }
+    return false;
+}
+
+/* ---- joining -------------------------------------------------------------------------------------------------- */
+
+static bool has_kernel(const twi_rewriting *r, const tw_node *node, const char *op)
+{
+    tw_attr type = tw_attr_type("T", TW_FLOAT32);
+    twi_attrs attrs = {&type, 1};
+    return twi_device_has_kernel(r->devices->items[node->assigned], op, &attrs);
+}
+
+/* Parts that go with the first one: same device, same rate; each variable once. */
+static int gather(const parts *all, part *group, bool *taken)
+{
+    int count = 0;
+    for (int i = 0; i < all->count; i++) {
+        const part *p = &all->items[i];
+        bool fits = !taken[i] && (count == 0 || (p->node->assigned == group[0].node->assigned &&
+                                                 same(p->rate, group[0].rate)));
+        for (int k = 0; k < count && fits; k++)
+            fits = !same(p->handle, group[k].handle);
+        if (fits) {
+            group[count++] = *p;
+            taken[i] = true;
+        }
+    }
+    return count;
+}
+
+/* A scalar 0 in the place of decays that are not there. */
+static tw_output zero(twi_rewriting *r, const tw_node *like, tw_error *error)
+{
+    tw_tensor *value = tw_tensor_float(0);
+    if (!value) {
+        twi_fail_memory(error, "joining updates");
+        return (tw_output){0};
+    }
+    tw_attr attrs[] = {tw_attr_type("dtype", TW_FLOAT32), tw_attr_tensor("value", value)};
+    tw_node *node = twi_rewrite_node(r, like, "/no_decay", "Const", NULL, 0, attrs, 2);
+    tw_tensor_release(value);
+    return (tw_output){node, 0};
+}
+
+/* handles, rate, values and, with decays, those. */
+static tw_status join(twi_rewriting *r, const char *op, const part *group, int count, bool decays, tw_error *error)
+{
+    tw_status status = TW_OK;
+    tw_node **nodes = twi_alloc_array((size_t)count, sizeof *nodes);
+    tw_output *inputs = twi_alloc_array(3 * (size_t)count + 1, sizeof *inputs);
+    if (!nodes || !inputs)
+        TWI_TRY(twi_fail_memory(error, "joining updates"));
+    for (int i = 0; i < count; i++)
+        nodes[i] = group[i].node;
+    if (!twi_rewrite_may_join(r, nodes, count))
+        goto done;
+    tw_output none = decays ? zero(r, nodes[0], error) : (tw_output){0};
+    if (decays && !none.node) {
+        status = r->graph->error.status != TW_OK ? TW_OK : TW_RESOURCE_EXHAUSTED; /* the driver reports the graph's */
+        goto done;
+    }
+    inputs[count] = group[0].rate;
+    for (int i = 0; i < count; i++) {
+        inputs[i] = group[i].handle;
+        inputs[count + 1 + i] = group[i].value;
+        inputs[2 * count + 1 + i] = group[i].decay.node ? group[i].decay : none;
+    }
+    tw_attr attrs[] = {tw_attr_int("N", count), tw_attr_type("T", TW_FLOAT32)};
+    tw_node *joint = twi_rewrite_node(r, nodes[count - 1], "/joint", op, inputs, (decays ? 3 : 2) * count + 1, attrs, 2);
+    for (int i = 0; i < count && joint; i++)
+        twi_rewrite_move_controls(r, nodes[i], joint);
+done:
+    twi_free(nodes);
+    twi_free(inputs);
+    return status;
+}
+
+static tw_status join_all(twi_rewriting *r, const char *op, bool (*find)(const twi_rewriting *, tw_node *, part *),
+                          bool decays, tw_error *error)
+{
+    tw_status status = TW_OK;
+    parts all = {0};
+    part *group = NULL;
+    bool *taken = NULL;
+    for (int id = 0; id < r->graph->nodes.count; id++) {
+        part p;
+        if (find(r, r->graph->nodes.items[id], &p) && has_kernel(r, p.node, op) && !twi_push(&all, p))
+            TWI_TRY(twi_fail_memory(error, "joining updates"));
+    }
+    group = twi_alloc_array((size_t)all.count + 1, sizeof *group);
+    taken = twi_alloc_array((size_t)all.count + 1, sizeof *taken);
+    if (!group || !taken)
+        TWI_TRY(twi_fail_memory(error, "joining updates"));
+    for (int count; (count = gather(&all, group, taken)) > 0;)
+        if (count > 1 || group[0].decay.node)
+            TWI_TRY(join(r, op, group, count, decays, error));
+    if (r->graph->error.status == TW_OK)
+        status = twi_rewrite_clean(r, error);
+done:
+    twi_array_free(&all);
+    twi_free(group);
+    twi_free(taken);
+    return status;
+}
+
+tw_status twi_rewrite_update(twi_rewriting *r, tw_error *error)
+{
+    tw_status status = join_all(r, "_ApplyGradientDescentMany", find_descent, true, error);
+    if (status == TW_OK && r->graph->error.status == TW_OK)
+        status = join_all(r, "_MovingAverageMany", find_average, false, error);
+    return status;
+}

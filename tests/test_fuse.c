@@ -1,0 +1,316 @@
+/* test_fuse.c - the rewrites that join nodes: results stay what they are, and what others want is still there. */
+#include "testing.h"
+
+#include "base/file.h"
+#include "base/memory.h"
+
+#include <tower/nn.h>
+#include <tower/session.h>
+#include <tower/train.h>
+#include <unistd.h>
+
+/* ---- one graph in two sessions ------------------------------------------------------------------------------ */
+
+enum { MOST = 8, STEPS = 3 };
+
+typedef struct lab {
+    tw_graph *g;
+    tw_devices *devices;
+    tw_output image, labels;
+    char ops[8192]; /* of the latest run: names of the ops that ran, each between commas */
+} lab;
+
+static lab open_lab(void)
+{
+    tw_error error = {0};
+    lab l = {.g = tw_graph_create()};
+    assert_ok(tw_devices_create(&(tw_device_options){.cpu_threads = 2, .no_gpus = true}, &l.devices, &error));
+    tw_graph_set_seed(l.g, 7);
+    l.image = tw_placeholder(l.g, TW_FLOAT32, TW_SHAPE(4, 9, 8, 3));
+    l.labels = tw_placeholder(l.g, TW_INT32, TW_SHAPE(4));
+    return l;
+}
+
+static void close_lab(lab *l)
+{
+    tw_devices_destroy(l->devices);
+    tw_graph_destroy(l->g);
+}
+
+/* Which ops ran: from the trace. */
+static void read_ops(lab *l, tw_session *session)
+{
+    tw_error error = {0};
+    char path[] = "test_fuse_trace_XXXXXX", *text;
+    size_t size;
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    close(file);
+    assert_ok(tw_session_write_trace(session, path, &error));
+    assert_ok(twi_file_read(path, (size_t)1 << 22, &text, &size, &error));
+    unlink(path);
+    snprintf(l->ops, sizeof l->ops, ",");
+    for (char *at = text; (at = strstr(at, "\"name\":")); at++) {
+        char name[128] = "";
+        if (sscanf(at + 7, " \"%127[^\"]\"", name) == 1)
+            snprintf(l->ops + strlen(l->ops), sizeof l->ops - strlen(l->ops), "%s,", name);
+    }
+    twi_free(text);
+}
+
+static bool ran(const lab *l, const char *op)
+{
+    char name[128];
+    snprintf(name, sizeof name, ",%s,", op);
+    return strstr(l->ops, name) != NULL;
+}
+
+/* Initializes, runs the fetches STEPS times on made-up images, and returns the last results. */
+static void run(lab *l, const char *disable, const tw_output *fetches, int count, tw_tensor **results)
+{
+    tw_error error = {0};
+    tw_session *session;
+    tw_output initialize = tw_initialize_variables(l->g);
+    assert_string_equal(tw_graph_message(l->g), "");
+    tw_session_options options = {.devices = l->devices, .disable = disable, .trace = true};
+    assert_ok(tw_session_create(l->g, &options, &session, &error));
+    assert_ok(tw_session_run(session, NULL, 0, &initialize, 1, NULL, &error));
+    tw_tensor *image = tw_tensor_create(TW_FLOAT32, tw_output_shape(l->image));
+    tw_tensor *labels = tw_tensor_from(TW_INT32, TW_SHAPE(4), (int32_t[]){1, 0, 4, 2});
+    for (int64_t i = 0; i < tw_tensor_elements(image); i++)
+        ((float *)tw_tensor_data(image))[i] = (float)(i * 37 % 64) / 32 - 1;
+    for (int step = 0; step < STEPS; step++)
+        assert_ok(tw_session_run(session, (tw_feed[]){{l->image, image}, {l->labels, labels}}, 2, fetches, count,
+                                 results, &error));
+    read_ops(l, session);
+    tw_tensor_release(image);
+    tw_tensor_release(labels);
+    tw_session_destroy(session);
+}
+
+/* The same with and without the rewrites, which leaves in l->ops what ran with them. */
+static void compare(lab *l, const tw_output *fetches, int count, double tolerance)
+{
+    tw_tensor *plain[MOST] = {0}, *fused[MOST] = {0};
+    run(l, "fuse,update", fetches, count, plain);
+    assert_false(ran(l, "_FusedConv2D") || ran(l, "_ApplyGradientDescentMany"));
+    run(l, NULL, fetches, count, fused);
+    for (int i = 0; i < count; i++) {
+        for (int64_t k = 0; plain[i] && k < tw_tensor_elements(plain[i]); k++) {
+            double a = tw_tensor_value(fused[i], k), b = tw_tensor_value(plain[i], k);
+            if (!(fabs(a - b) <= tolerance * fmax(1, fabs(b))))
+                fail_msg("fetch %d, element %lld: %g, expected %g", i, (long long)k, a, b);
+        }
+        tw_tensor_release(plain[i]);
+        tw_tensor_release(fused[i]);
+    }
+}
+
+/* ---- a network like the tutorial's -------------------------------------------------------------------------- */
+
+static const tw_pool_options pool3 = {.window = {3}, .stride = {2}};
+
+static tw_output variable(lab *l, const char *name, tw_shape shape, tw_dtype dtype)
+{
+    tw_initializer random = {TW_INIT_TRUNCATED_NORMAL, 0, 0.2f, 0};
+    tw_variable *v = tw_get_variable(l->g, name, TW_FLOAT32, shape, random);
+    assert_non_null(v);
+    return tw_cast(l->g, v->value, dtype);
+}
+
+static tw_output conv(lab *l, const char *name, tw_output x, int in, int out, tw_dtype dtype)
+{
+    tw_output y = {0};
+    TW_VARIABLE_SCOPE(l->g, "%s", name) {
+        y = tw_conv2d(l->g, x, variable(l, "weights", TW_SHAPE(3, 3, in, out), dtype), NULL);
+        y = tw_relu(l->g, tw_bias_add(l->g, y, variable(l, "biases", TW_SHAPE(out), dtype)));
+    }
+    return y;
+}
+
+/* The mean loss. Returns the normalized images of the second block too. */
+static tw_output network(lab *l, tw_dtype dtype, tw_output *norm2)
+{
+    tw_output x = conv(l, "conv1", tw_cast(l->g, l->image, dtype), 3, 12, dtype);
+    x = tw_lrn(l->g, tw_max_pool(l->g, x, &pool3), 2, 1, 0.1f, 0.75f);
+    x = conv(l, "conv2", x, 12, 20, dtype);
+    *norm2 = tw_lrn(l->g, x, 4, 1, 0.1f, 0.75f);
+    x = tw_flatten(l->g, tw_max_pool(l->g, *norm2, &pool3));
+    x = tw_relu(l->g, tw_bias_add(l->g, tw_matmul(l->g, x, variable(l, "w3", TW_SHAPE(120, 16), dtype)),
+                                  variable(l, "b3", TW_SHAPE(16), dtype)));
+    x = tw_add(l->g, variable(l, "b4", TW_SHAPE(5), dtype), tw_matmul(l->g, x, variable(l, "w4", TW_SHAPE(16, 5), dtype)));
+    x = tw_sparse_softmax_cross_entropy(l->g, tw_cast(l->g, x, TW_FLOAT32), l->labels);
+    tw_output decay = tw_mul(l->g, tw_l2_loss(l->g, tw_graph_find_variable(l->g, "w3")->value), tw_scalar(l->g, 0.01f));
+    return tw_add(l->g, tw_reduce_mean(l->g, x, NULL, 0, false), decay);
+}
+
+/* One training step with moving averages; fetches: loss, step, then some variables. */
+static int training_step(lab *l, tw_dtype dtype, tw_output *fetches, tw_output *norm2)
+{
+    tw_optimizer *sgd = tw_gradient_descent(l->g, tw_scalar(l->g, 0.05f));
+    fetches[0] = network(l, dtype, norm2);
+    tw_output step = tw_apply_gradients(sgd, tw_compute_gradients(sgd, fetches[0]), tw_global_step(l->g));
+    fetches[1] = tw_moving_averages(l->g, 0.9f, NULL, step)->update;
+    return 2;
+}
+
+static void check_training(tw_dtype dtype, double tolerance)
+{
+    lab l = open_lab();
+    tw_output fetches[MOST], norm2;
+    int count = training_step(&l, dtype, fetches, &norm2);
+    static const char *const names[] = {"conv1/weights", "conv2/biases", "w3/ExponentialMovingAverage"};
+    TW_CONTROL(l.g, fetches[1])
+        for (int i = 0; i < 3; i++)
+            fetches[count++] = tw_variable_read(l.g, tw_graph_find_variable(l.g, names[i]));
+    compare(&l, fetches, count, tolerance);
+    static const char *const made[] = {"_FusedConv2D", "_FusedMatMul", "_MaxPoolLRN", "_MaxPoolLRNGrad", "_LRNMaxPool",
+                                       "_LRNMaxPoolGrad", "_Conv2DBackpropFilterBias", "_ApplyGradientDescentMany",
+                                       "_MovingAverageMany"};
+    static const char *const gone[] = {"BiasAdd", "Relu", "MaxPool", "LRN", "LRNGrad", "MaxPoolGrad", "Conv2D",
+                                       "Conv2DBackpropFilter", "ResourceApplyGradientDescent", "AddN",
+                                       "AssignSubVariableOp"};
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+        if (!ran(&l, made[i]))
+            fail_msg("no %s ran: %s", made[i], l.ops);
+    for (size_t i = 0; i < sizeof gone / sizeof *gone; i++)
+        if (ran(&l, gone[i]))
+            fail_msg("%s ran: %s", gone[i], l.ops);
+    close_lab(&l);
+}
+
+static void a_network_trains_to_the_same_values(void **state)
+{
+    (void)state;
+    check_training(TW_FLOAT32, 1e-5);
+}
+
+static void a_network_in_bfloat16_trains_to_much_the_same_values(void **state)
+{
+    (void)state;
+    check_training(TW_BFLOAT16, 0.02);
+}
+
+/* ---- what must not be joined -------------------------------------------------------------------------------- */
+
+static void a_normalized_image_that_is_fetched_is_kept(void **state)
+{
+    (void)state;
+    lab l = open_lab();
+    tw_output fetches[MOST];
+    int count = training_step(&l, TW_FLOAT32, fetches, &fetches[2]);
+    compare(&l, fetches, count + 1, 1e-5);
+    assert_true(ran(&l, "_MaxPoolLRN") && !ran(&l, "_LRNMaxPool") && ran(&l, "LRN") && ran(&l, "MaxPool"));
+    close_lab(&l);
+}
+
+static void networks_that_only_look_are_fused_too(void **state)
+{
+    (void)state;
+    lab l = open_lab();
+    tw_output norm2, loss = network(&l, TW_FLOAT32, &norm2);
+    compare(&l, &loss, 1, 1e-5);
+    assert_true(ran(&l, "_MaxPoolLRN") && ran(&l, "_LRNMaxPool") && ran(&l, "_FusedMatMul"));
+    close_lab(&l);
+}
+
+static void values_between_links_that_somebody_wants_stay_apart(void **state)
+{
+    (void)state;
+    lab l = open_lab();
+    tw_output filter = variable(&l, "f", TW_SHAPE(3, 3, 3, 6), TW_FLOAT32), bias = variable(&l, "b", TW_SHAPE(6), TW_FLOAT32);
+    tw_output product = tw_conv2d(l.g, l.image, filter, NULL), sum = tw_bias_add(l.g, product, bias);
+    tw_output fetches[] = {tw_relu(l.g, sum), tw_reduce_sum(l.g, sum, NULL, 0, false)};
+    compare(&l, fetches, 2, 1e-5);
+    assert_true(ran(&l, "_FusedConv2D") && ran(&l, "Relu"));
+    close_lab(&l);
+
+    l = open_lab();
+    filter = variable(&l, "f", TW_SHAPE(3, 3, 3, 6), TW_FLOAT32), bias = variable(&l, "b", TW_SHAPE(6), TW_FLOAT32);
+    product = tw_conv2d(l.g, l.image, filter, NULL), sum = tw_bias_add(l.g, product, bias);
+    compare(&l, (tw_output[]){sum, product}, 2, 1e-5);
+    assert_true(ran(&l, "Conv2D") && ran(&l, "BiasAdd"));
+    close_lab(&l);
+}
+
+/* The bias waits for the product: one node cannot stand for both. */
+static void links_that_wait_for_each_other_stay_apart(void **state)
+{
+    (void)state;
+    lab l = open_lab();
+    tw_output filter = variable(&l, "f", TW_SHAPE(3, 3, 3, 6), TW_FLOAT32), bias = variable(&l, "b", TW_SHAPE(6), TW_FLOAT32);
+    tw_output product = tw_conv2d(l.g, l.image, filter, NULL);
+    TW_CONTROL(l.g, product)
+        bias = tw_mul(l.g, bias, tw_scalar(l.g, 2));
+    tw_output sum = tw_bias_add(l.g, product, bias);
+    compare(&l, &sum, 1, 1e-5);
+    assert_true(ran(&l, "Conv2D") && ran(&l, "BiasAdd"));
+    close_lab(&l);
+}
+
+static void a_sum_that_is_no_bias_is_left_alone(void **state)
+{
+    (void)state;
+    lab l = open_lab();
+    tw_output flat = tw_flatten(l.g, l.image), w = variable(&l, "w", TW_SHAPE(216, 4), TW_FLOAT32);
+    tw_output column = variable(&l, "c", TW_SHAPE(4, 1), TW_FLOAT32), product = tw_matmul(l.g, flat, w);
+    tw_output sum = tw_add(l.g, product, column);
+    compare(&l, &sum, 1, 1e-5);
+    assert_true(ran(&l, "MatMul") && !ran(&l, "_FusedMatMul"));
+    close_lab(&l);
+}
+
+static void updates_with_different_rates_are_joined_each_with_its_own(void **state)
+{
+    (void)state;
+    lab l = open_lab();
+    tw_output rates[] = {tw_scalar(l.g, 0.1f), tw_scalar(l.g, 0.01f)}, updates[4], reads[5];
+    tw_variable *vars[4];
+    for (int i = 0; i < 4; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "v%d", i);
+        vars[i] = tw_get_variable(l.g, name, TW_FLOAT32, TW_SHAPE(3), (tw_initializer){.a = 1 + (float)i});
+        updates[i] = tw_apply_gradient_descent(l.g, vars[i]->handle, rates[i % 2], tw_mul(l.g, vars[i]->value, tw_scalar(l.g, 2)));
+    }
+    reads[4] = tw_group(l.g, updates, 4);
+    TW_CONTROL(l.g, reads[4])
+        for (int i = 0; i < 4; i++)
+            reads[i] = tw_variable_read(l.g, vars[i]);
+    compare(&l, reads, 5, 0);
+    assert_true(ran(&l, "_ApplyGradientDescentMany") && !ran(&l, "ResourceApplyGradientDescent"));
+    close_lab(&l);
+}
+
+/* The second gradient is computed from what the first update left. */
+static void updates_that_follow_each_other_stay_apart(void **state)
+{
+    (void)state;
+    lab l = open_lab();
+    tw_output rate = tw_scalar(l.g, 0.1f);
+    tw_variable *a = tw_get_variable(l.g, "a", TW_FLOAT32, TW_SHAPE(3), (tw_initializer){.a = 1});
+    tw_variable *b = tw_get_variable(l.g, "b", TW_FLOAT32, TW_SHAPE(3), (tw_initializer){.a = 2});
+    tw_output first = tw_apply_gradient_descent(l.g, a->handle, rate, tw_mul(l.g, a->value, tw_scalar(l.g, 3))), fetches[3];
+    TW_CONTROL(l.g, first)
+        fetches[0] = tw_variable_read(l.g, a);
+    fetches[1] = tw_apply_gradient_descent(l.g, b->handle, rate, fetches[0]);
+    TW_CONTROL(l.g, fetches[1])
+        fetches[2] = tw_variable_read(l.g, b);
+    compare(&l, fetches, 3, 0);
+    close_lab(&l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_network_trains_to_the_same_values),
+        cmocka_unit_test(a_network_in_bfloat16_trains_to_much_the_same_values),
+        cmocka_unit_test(a_normalized_image_that_is_fetched_is_kept),
+        cmocka_unit_test(networks_that_only_look_are_fused_too),
+        cmocka_unit_test(values_between_links_that_somebody_wants_stay_apart),
+        cmocka_unit_test(links_that_wait_for_each_other_stay_apart),
+        cmocka_unit_test(a_sum_that_is_no_bias_is_left_alone),
+        cmocka_unit_test(updates_with_different_rates_are_joined_each_with_its_own),
+        cmocka_unit_test(updates_that_follow_each_other_stay_apart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
