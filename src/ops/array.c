@@ -614,7 +614,9 @@ static tw_status gather(twi_inference *c, bool axis_known, int64_t axis, int64_t
     tw_status status;
     if (params.rank < 0 || indices.rank < 0)
         return TW_OK;
-    TWI_TRY(batch == 0 ? TW_OK : normal_axis(c, &batch, indices.rank + 1));
+    batch += batch < 0 ? indices.rank : 0;
+    if (batch < 0 || batch > indices.rank)
+        return FAIL(c, "batch_dims is %lld, the indices have %d axes", (long long)batch, indices.rank);
     TWI_TRY(check_rank(c, params.rank + indices.rank - 1 - (int)batch));
     if (!axis_known) {
         c->outputs[0] = unknown_of_rank(params.rank + indices.rank - 1 - (int)batch);
@@ -754,6 +756,27 @@ static tw_status unsorted_segment_shape(twi_inference *c)
     for (int i = ids.rank; i < data.rank; i++)
         out.dims[out.rank++] = data.dims[i];
     c->outputs[0] = out;
+    return TW_OK;
+}
+
+/* Ids rise, so the last one says how many segments there are. */
+static tw_status segment_shape(twi_inference *c)
+{
+    tw_shape data = c->inputs[0], ids = c->inputs[1];
+    const tw_tensor *value = c->input_values[1];
+    tw_status status = twi_expect_rank(c, 1, 1);
+    if (status != TW_OK || data.rank < 0)
+        return status;
+    if (data.rank == 0 || (data.dims[0] >= 0 && ids.rank == 1 && ids.dims[0] >= 0 && data.dims[0] != ids.dims[0]))
+        return FAIL(c, "the data must have one row for each segment id");
+    c->outputs[0] = data;
+    c->outputs[0].dims[0] = value ? 0 : -1;
+    if (value && value->elements) {
+        int64_t last = twi_tensor_int(value, value->elements - 1);
+        if (last < 0 || last == INT64_MAX)
+            return FAIL(c, "the last segment id is %lld", (long long)last);
+        c->outputs[0].dims[0] = last + 1;
+    }
     return TW_OK;
 }
 
@@ -927,6 +950,8 @@ const twi_op twi_array_ops[] = {
     {"UnsortedSegmentSum", "data:T, segment_ids:Tindices, num_segments:Tnumsegments", "output:T",
      "T:" NUMBERS "; Tindices:" INDEX "; Tnumsegments:" INDEX "=int32", unsorted_segment_shape,
      twi_gradient_unsorted_segment_sum},
+    {"SegmentSum", "data:T, segment_ids:Tindices", "output:T", "T:" NUMBERS "; Tindices:" INDEX, segment_shape,
+     twi_gradient_segment_sum},
     {"Select", "condition:bool, t:T, e:T", "output:T", "T:type", select_shape, twi_gradient_select},
     {"SelectV2", "condition:bool, t:T, e:T", "output:T", "T:type", select_v2_shape, twi_gradient_select},
     {"Diag", "diagonal:T", "output:T", "T:{bfloat16,half,float,double,int32,int64}", diag_shape, twi_gradient_diag},

@@ -383,6 +383,11 @@ void twi_gradient_dynamic_stitch(twi_gradient *g)
         g->dx[n + i] = binary(g, "Gather", DY, X(i));
 }
 
+void twi_gradient_segment_sum(twi_gradient *g)
+{
+    g->dx[0] = tw_gather(G, DY, X(1), 0);
+}
+
 /* Rows of dy where the ids point; zeros where they are negative, which drops a row. */
 void twi_gradient_unsorted_segment_sum(twi_gradient *g)
 {

@@ -26,6 +26,6 @@ twi_gradient_rule twi_gradient_identity, twi_gradient_prevent, twi_gradient_resh
     twi_gradient_tile, twi_gradient_transpose, twi_gradient_pad, twi_gradient_mirror_pad, twi_gradient_mirror_pad_grad,
     twi_gradient_reverse, twi_gradient_gather, twi_gradient_gather_nd, twi_gradient_scatter_nd,
     twi_gradient_dynamic_stitch, twi_gradient_unsorted_segment_sum, twi_gradient_select, twi_gradient_diag,
-    twi_gradient_diag_part, twi_gradient_top_k, twi_gradient_check_numerics;
+    twi_gradient_diag_part, twi_gradient_top_k, twi_gradient_check_numerics, twi_gradient_segment_sum;
 
 #endif

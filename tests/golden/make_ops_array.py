@@ -12,12 +12,16 @@ case, fails = cases.case, cases.fails
 NUMBERS = (np.float32, np.float64, np.float16, bf16, np.int8, np.int16, np.int32, np.int64, np.uint8)
 
 
-def eighths(*shape):
-    return np.asarray(random_eighths(random, *shape))
+def eighths(*shape, dtype=np.float32):
+    return np.asarray(random_eighths(random, *shape, dtype=dtype))
 
 
 def counted(*shape, dtype=np.float32, start=1):
     return np.arange(start, start + int(np.prod(shape))).reshape(shape).astype(dtype)
+
+
+def whole_of(*shape, dtype=np.int32):
+    return np.asarray(random.integers(0, 50, shape).astype(dtype))
 
 
 def words(*shape):
@@ -26,7 +30,7 @@ def words(*shape):
 
 
 def bools(*shape):
-    return random.integers(0, 2, shape).astype(bool)
+    return np.asarray(random.integers(0, 2, shape).astype(bool))
 
 
 def of_each_size(*shape):
@@ -197,29 +201,20 @@ case("Diag", diagonal=eighths(2, 3))
 case("DiagPart", input=eighths(2, 3, 2, 3))
 case("Diag", diagonal=eighths(0))
 
-
-def eighths_of(*shape, dtype=np.float32):
-    return np.asarray(random_eighths(random, *shape, dtype=dtype))
-
-
-def whole_of(*shape, dtype=np.int32):
-    return np.asarray(random.integers(0, 50, shape).astype(dtype))
-
-
 # ---- checked, padded ----
 
-case("CheckNumerics", tensor=eighths_of(3), message="here")
+case("CheckNumerics", tensor=eighths(3), message="here")
 fails("here : Tensor had NaN values", "CheckNumerics", f32([1, np.nan]), message="here")
 fails("here : Tensor had Inf and NaN values", "CheckNumerics", f32([np.inf, np.nan]), message="here")
 
-case("Pad", input=eighths_of(2, 3), paddings=i32([[1, 0], [2, 1]]))
+case("Pad", input=eighths(2, 3), paddings=i32([[1, 0], [2, 1]]))
 case("Pad", input=whole_of(2, dtype=np.int64), paddings=i64([[0, 3]]))
-case("PadV2", input=eighths_of(2, 2), paddings=i32([[0, 1], [1, 1]]), constant_values=f32(-1.5))
+case("PadV2", input=eighths(2, 2), paddings=i32([[0, 1], [1, 1]]), constant_values=f32(-1.5))
 for mode, pads in (("REFLECT", [[1, 2], [0, 1]]), ("SYMMETRIC", [[3, 2], [1, 2]])):
-    y = case("MirrorPad", input=eighths_of(3, 2), paddings=i32(pads), mode=mode)[0]
+    y = case("MirrorPad", input=eighths(3, 2), paddings=i32(pads), mode=mode)[0]
     for d in (np.float32, np.float64, np.int32, np.int64):
         case("MirrorPadGrad", input=whole_of(*y.shape, dtype=d), paddings=i32(pads), mode=mode)
-fails("padding 3 of axis 0", "MirrorPad", eighths_of(3, 2), i32([[3, 0], [0, 0]]), mode="REFLECT")
+fails("padding 3 of axis 0", "MirrorPad", eighths(3, 2), i32([[3, 0], [0, 0]]), mode="REFLECT")
 
 # ---- by index ----
 
@@ -227,43 +222,114 @@ case("OneHot", indices=i64([0, 2, -1, 7]), depth=i32(3), on_value=f32(5), off_va
 case("OneHot", indices=i32([[0, 2], [1, 1]]), depth=i32(3), on_value=i32(1), off_value=i32(0), axis=0)
 case("OneHot", indices=i32([[0, 2], [1, 1]]), depth=i32(4), on_value=np.array(True), off_value=np.array(False), axis=1)
 case("OneHot", indices=np.array(2, np.uint8), depth=i32(3), on_value=f64(1), off_value=f64(0))
-case("DynamicStitch", indices=[i32([4, 0]), i32([[1, 2], [3, 0]])], data=[eighths_of(2, 2), eighths_of(2, 2, 2)])
+case("DynamicStitch", indices=[i32([4, 0]), i32([[1, 2], [3, 0]])], data=[eighths(2, 2), eighths(2, 2, 2)])
 case("DynamicStitch", indices=[i32(2), i32([0, 1])], data=[whole_of(), whole_of(2)])
-case("Gather", params=eighths_of(4, 3), indices=i32([3, 0, 0]))
-case("Gather", params=eighths_of(4), indices=i64([[1, 2], [3, 3]]))
-case("GatherV2", params=eighths_of(4, 3), indices=i32([2, 1]), axis=i32(0))
-case("GatherV2", params=eighths_of(2, 4, 3), indices=i32([[2, 1], [0, 3]]), axis=i32(1))
-case("GatherV2", params=eighths_of(2, 4), indices=i64(3), axis=i32(-1))
+case("Gather", params=eighths(4, 3), indices=i32([3, 0, 0]))
+case("Gather", params=eighths(4), indices=i64([[1, 2], [3, 3]]))
+case("GatherV2", params=eighths(4, 3), indices=i32([2, 1]), axis=i32(0))
+case("GatherV2", params=eighths(2, 4, 3), indices=i32([[2, 1], [0, 3]]), axis=i32(1))
+case("GatherV2", params=eighths(2, 4), indices=i64(3), axis=i32(-1))
 case("GatherV2", params=words(4), indices=i32([3, 1]), axis=i32(0))
-case("GatherV2", params=eighths_of(2, 4, 3), indices=i32([[2, 1], [0, 3]]), axis=i32(1), batch_dims=1)
-case("GatherV2", params=eighths_of(2, 3, 4), indices=i32([[2, 1], [0, 3]]), axis=i32(2), batch_dims=1)
-fails("indices[1] = 4 is not in [0, 4)", "Gather", eighths_of(4, 3), i32([3, 4]))
-fails("indices[0] = -1 is not in [0, 4)", "GatherV2", eighths_of(4, 3), i32([-1]), i32(0))
-case("GatherNd", params=eighths_of(3, 4), indices=i32([[0, 1], [2, 3]]))
-case("GatherNd", params=eighths_of(3, 4), indices=i64([[[1]], [[2]]]))
+case("GatherV2", params=eighths(2, 4, 3), indices=i32([[2, 1], [0, 3]]), axis=i32(1), batch_dims=1)
+case("GatherV2", params=eighths(2, 3, 4), indices=i32([[2, 1], [0, 3]]), axis=i32(2), batch_dims=1)
+fails("indices[1] = 4 is not in [0, 4)", "Gather", eighths(4, 3), i32([3, 4]))
+fails("indices[0] = -1 is not in [0, 4)", "GatherV2", eighths(4, 3), i32([-1]), i32(0))
+case("GatherNd", params=eighths(3, 4), indices=i32([[0, 1], [2, 3]]))
+case("GatherNd", params=eighths(3, 4), indices=i64([[[1]], [[2]]]))
 case("GatherNd", params=words(2, 2), indices=i32([[1, 1]]))
-fails("does not index into shape [3,4]", "GatherNd", eighths_of(3, 4), i32([[0, 4]]))
+fails("does not index into shape [3,4]", "GatherNd", eighths(3, 4), i32([[0, 4]]))
 for d in (np.float32, np.float64, np.float16, np.int32, np.int64, np.int16, np.uint8, np.int8):
     case("ScatterNd", indices=i32([[4], [3], [4]]), updates=whole_of(3, dtype=d), shape=i32([6]))
     case("UnsortedSegmentSum", data=whole_of(4, 2, dtype=d), segment_ids=i32([2, 0, -1, 2]), num_segments=i32(3))
     case("TopKV2", input=whole_of(3, 7, dtype=d), k=i32(4))
-case("ScatterNd", indices=i64([[0, 1], [2, 0]]), updates=eighths_of(2, 2), shape=i64([3, 2, 2]))
+case("ScatterNd", indices=i64([[0, 1], [2, 0]]), updates=eighths(2, 2), shape=i64([3, 2, 2]))
 fails("does not index into shape [6]", "ScatterNd", i32([[6]]), f32([1]), i32([6]))
-case("UnsortedSegmentSum", data=eighths_of(2, 2, 3), segment_ids=i64([[0, 1], [1, 1]]), num_segments=i32(2))
+case("UnsortedSegmentSum", data=eighths(2, 2, 3), segment_ids=i64([[0, 1], [1, 1]]), num_segments=i32(2))
 fails("segment_ids[0] = 3 is out of range [0, 3)", "UnsortedSegmentSum", f32([1]), i32([3]), i32(3))
 case("TopKV2", input=f32([1, 3, 3, 2, 3]), k=i32(3))
-case("TopKV2", input=eighths_of(2, 5), k=i32(5))
-case("TopKV2", input=eighths_of(40), k=i32(17))
-case("TopKV2", input=eighths_of(2, 5), k=i32(0))
+case("TopKV2", input=eighths(2, 5), k=i32(5))
+case("TopKV2", input=eighths(40), k=i32(17))
+case("TopKV2", input=eighths(2, 5), k=i32(0))
 
 # ---- chosen ----
 
-case("Select", condition=np.array([[True, False], [False, True]]), x=eighths_of(2, 2), y=eighths_of(2, 2))
-case("Select", condition=np.array([True, False]), x=eighths_of(2, 3), y=eighths_of(2, 3))
-case("Select", condition=np.array(False), x=words(4), y=words(4)[::-1].copy())
+case("Select", condition=np.array([[True, False], [False, True]]), x=eighths(2, 2), y=eighths(2, 2))
+case("Select", condition=np.array([True, False]), x=eighths(2, 3), y=eighths(2, 3))
+case("Select", condition=np.array(False), x=words(4), y=words(5)[1:])
 for shapes in (((2, 3), (3,), ()), ((), (2, 1), (1, 3)), ((2, 1), (2, 3), (2, 3)), ((2, 3), (2, 3), (2, 3)),
                ((3,), (2, 2, 3), (1,))):
     c = random.integers(0, 2, shapes[0]).astype(bool)
-    case("SelectV2", condition=np.array(c), t=np.array(eighths_of(*shapes[1])), e=np.array(eighths_of(*shapes[2])))
+    case("SelectV2", condition=np.array(c), t=np.array(eighths(*shapes[1])), e=np.array(eighths(*shapes[2])))
 case("SelectV2", condition=np.array([True, False]), t=whole_of(2, 2, dtype=np.int64), e=whole_of(2, dtype=np.int64))
-case("SelectV2", condition=np.array([True, False]), t=eighths_of(2, 2, dtype=np.float16), e=eighths_of(2, dtype=np.float16))
+case("SelectV2", condition=np.array([True, False]), t=eighths(2, 2, dtype=np.float16), e=eighths(2, dtype=np.float16))
+
+# ---- elements of every size, more axes, nothing at all ----
+
+for x in of_each_size(3, 4, 2):
+    case("Pad", input=x, paddings=i32([[0, 1], [2, 0], [1, 1]]))
+    case("PadV2", input=x, paddings=i32([[0, 1], [2, 0], [0, 0]]), constant_values=np.array(x[1, 0, 1], x.dtype))
+    for mode in ("REFLECT", "SYMMETRIC"):
+        case("MirrorPad", input=x, paddings=i32([[2, 1], [0, 3], [1, 1]]), mode=mode)
+    case("GatherV2", params=x, indices=i64([[3, 0, 3], [1, 2, 2]]), axis=i32(1))
+    case("GatherNd", params=x, indices=i32([[[2, 3], [0, 0]], [[1, 1], [1, 2]]]))
+    case("GatherNd", params=x, indices=i32([[2, 3, 1]]))
+    case("DynamicStitch", indices=[i32([1, 3]), i32([0, 2, 1])], data=[x[:2], x])
+    case("OneHot", indices=i32([[1, 3], [0, -1]]), depth=i32(3), on_value=np.array(x[1, 1, 1], x.dtype),
+         off_value=np.array(x[0, 0, 1], x.dtype), axis=1)
+    case("Select", condition=bools(3), x=x, y=x[::-1].copy())
+    case("Select", condition=bools(3, 4, 2), x=x, y=x[::-1].copy())
+    case("SelectV2", condition=bools(4, 1), t=x, e=x[1:2, :, :1])
+
+for op, extra in (("Pad", {}), ("PadV2", dict(constant_values=f32(2)))):
+    case(op, input=f32(5), paddings=np.zeros((0, 2), np.int32), **extra)
+    case(op, input=eighths(0, 2), paddings=i32([[1, 1], [0, 1]]), **extra)
+    case(op, input=eighths(2, 3), paddings=i64([[0, 0], [0, 0]]), **extra)
+for mode in ("REFLECT", "SYMMETRIC"):
+    case("MirrorPad", input=eighths(2, 3), paddings=i64([[0, 0], [0, 0]]), mode=mode)
+    for dtype in (np.float16, bf16, np.int8, np.uint8, np.int16, np.float32):
+        y = case("MirrorPad", input=eighths(3, 2, 4, dtype=dtype), paddings=i32([[2, 1], [0, 1], [3, 0]]), mode=mode)[0]
+        if dtype != bf16:
+            case("MirrorPadGrad", input=eighths(*y.shape, dtype=dtype), paddings=i32([[2, 1], [0, 1], [3, 0]]), mode=mode)
+case("MirrorPad", input=eighths(4, 4), paddings=i32([[4, 4], [4, 4]]), mode="SYMMETRIC")
+
+for axis, batch in ((1, 1), (2, 1), (2, 2), (-1, -1), (1, 0), (3, 0), (2, -2)):
+    case("GatherV2", params=eighths(2, 3, 4, 2), indices=i64(random.integers(0, 2, (2, 3))), axis=i32(axis), batch_dims=batch)
+case("GatherV2", params=eighths(2, 3), indices=np.zeros((0,), np.int32), axis=i32(1))
+case("GatherV2", params=eighths(2, 0), indices=i32([1, 1]), axis=i32(0))
+case("GatherV2", params=eighths(0, 2), indices=np.zeros((2, 0), np.int32), axis=i32(0))
+fails("indices[1,0] = 3 is not in [0, 3)", "GatherV2", eighths(2, 3), i32([[0, 2], [3, 1]]), i32(1))
+fails("indices[] = 3 is not in [0, 3)", "Gather", eighths(3), i64(3))
+fails("indices[0] = 0 is not in [0, 0)", "Gather", eighths(0, 2), i64([0]))
+fails("batch_dims is 2, the indices have 1 axes", "GatherV2", eighths(2, 3), i32([1]), i32(1), batch_dims=2)
+fails("batch_dims 1 is greater than axis 0", "GatherV2", eighths(1, 3), i32([0]), i32(0), batch_dims=1)
+case("GatherNd", params=eighths(3, 4), indices=np.zeros((2, 0), np.int32))
+case("GatherNd", params=eighths(3, 4), indices=np.zeros((0, 2), np.int32))
+fails("indices[1,0] = [2,-1] does not index into shape [3,4]", "GatherNd", eighths(3, 4), i32([[[0, 1]], [[2, -1]]]))
+y = eighths(2, 3)
+case("ScatterNd", expected=y[0] + y[1], indices=np.zeros((2, 0), np.int32), updates=y, shape=i32([3]))
+case("ScatterNd", indices=i32([[0], [2], [0]]), updates=bools(3, 4), shape=i32([3, 4]))
+case("ScatterNd", indices=i32([[0], [2], [0]]), updates=eighths(3, 2, dtype=bf16), shape=i32([3, 2]))
+case("ScatterNd", indices=np.zeros((0, 1), np.int32), updates=eighths(0, 2), shape=i32([3, 2]))
+fails("indices[2] = [1,2] does not index into shape [3,2]", "ScatterNd", i32([[0, 0], [1, 1], [1, 2]]), f32([1, 2, 3]),
+      i32([3, 2]))
+for dtype in NUMBERS:
+    case("SegmentSum", data=eighths(5, 3, dtype=dtype), segment_ids=i32([0, 0, 1, 3, 3]))
+case("SegmentSum", data=eighths(4), segment_ids=i64([1, 1, 1, 2]))
+case("SegmentSum", data=eighths(0, 3), segment_ids=np.zeros(0, np.int32))
+fails("segment ids are not increasing: 0 at 2, after 1", "SegmentSum", eighths(4), i32([0, 1, 0, 1]))
+fails("segment_ids[1] = 5 is out of range [0, 3)", "SegmentSum", eighths(3), i32([0, 5, 2]))
+fails("segment_ids[0] = -1 is out of range [0, 3)", "SegmentSum", eighths(3), i32([-1, 1, 2]))
+case("UnsortedSegmentSum", data=eighths(3, 2), segment_ids=i32([[0, 1], [4, -1], [0, 0]]), num_segments=i64(6))
+case("UnsortedSegmentSum", data=eighths(0, 2), segment_ids=np.zeros(0, np.int32), num_segments=i32(2))
+case("UnsortedSegmentSum", data=eighths(3, 2), segment_ids=i32([-1, -2, -1]), num_segments=i32(0))
+fails("segment_ids[1,0] = 2 is out of range [0, 2)", "UnsortedSegmentSum", eighths(2, 1), i32([[0], [2]]), i32(2))
+case("OneHot", indices=np.zeros((0, 2), np.int32), depth=i32(2), on_value=f32(1), off_value=f32(0))
+case("OneHot", indices=i32([0, 1]), depth=i32(0), on_value=f32(1), off_value=f32(0))
+case("OneHot", indices=i64([1 << 62, -1 << 62, 1]), depth=i32(2), on_value=f32(1), off_value=f32(0))
+case("Select", condition=np.array(True), x=eighths(0, 2), y=eighths(0, 2))
+case("SelectV2", condition=bools(2, 1), t=eighths(2, 0), e=f32(1))
+case("TopKV2", input=eighths(0, 4), k=i32(2))
+case("TopKV2", input=eighths(2, 3, 6, dtype=bf16), k=i32(2))
+case("TopKV2", input=f32([np.inf, -np.inf, 0, -0.0, np.inf]), k=i32(5))
+case("TopKV2", input=np.array(random.integers(0, 9, (3, 200)), np.int32), k=i32(50))
+fails("k is 4, the last axis has only 3", "TopKV2", eighths(2, 3), i32(4))

@@ -18,7 +18,10 @@
     X(twi_cpu_rearrange_kernels)                                                                                       \
     X(twi_cpu_pad_kernels)                                                                                             \
     X(twi_cpu_gather_kernels)                                                                                          \
+    X(twi_cpu_scatter_kernels)                                                                                         \
+    X(twi_cpu_segment_kernels)                                                                                         \
     X(twi_cpu_select_kernels)                                                                                          \
+    X(twi_cpu_top_k_kernels)                                                                                           \
     X(twi_cpu_elementwise_kernels)                                                                                     \
     X(twi_cpu_reduce_kernels)                                                                                          \
     X(twi_cpu_matmul_kernels)                                                                                          \

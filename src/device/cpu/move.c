@@ -180,6 +180,15 @@ tw_status twi_move_elements(const twi_run *r, const twi_move *move, tw_dtype dty
     return TW_OK;
 }
 
+bool twi_copy_elements(int64_t count, tw_dtype dtype, const void *from, void *to)
+{
+    if (dtype == TW_STRING)
+        return copy_strings(from, to, (axis){1, 0, 0}, (axis){count, 1, 1});
+    if (count)
+        memcpy(to, from, (size_t)count * tw_dtype_size(dtype));
+    return true;
+}
+
 tw_status twi_fill_elements(const twi_run *r, int64_t count, tw_dtype dtype, const void *value, void *to)
 {
     twi_move move = {0};
@@ -204,6 +213,16 @@ void twi_row_major(tw_shape shape, int64_t strides[TW_MAX_RANK])
         strides[i] = stride;
         stride *= shape.dims[i];
     }
+}
+
+char *twi_position_text(tw_shape shape, int64_t i, char *text, size_t size)
+{
+    tw_shape position = {.rank = shape.rank};
+    for (int k = shape.rank - 1; k >= 0; k--) {
+        position.dims[k] = i % shape.dims[k];
+        i /= shape.dims[k];
+    }
+    return tw_shape_text(position, text, size);
 }
 
 tw_status twi_input_axis(const twi_run *r, int input, int64_t k, int rank, int *axis)

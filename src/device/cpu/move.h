@@ -37,6 +37,9 @@ tw_status twi_fill_elements(const twi_run *r, int64_t count, tw_dtype dtype, con
 /* Zeros; empty strings. */
 tw_status twi_clear_elements(const twi_run *r, int64_t count, tw_dtype dtype, void *to);
 
+/* `count` elements that lie side by side in both places. False when memory for strings runs out. */
+bool twi_copy_elements(int64_t count, tw_dtype dtype, const void *from, void *to);
+
 /* Address of element i. */
 static inline const void *twi_element(const void *data, tw_dtype dtype, int64_t i)
 {
@@ -76,6 +79,9 @@ static inline void twi_output_int(const twi_run *r, int output, int64_t k, int64
 
 /* Input `input` as an axis of something with `rank` axes, counted from the front. */
 tw_status twi_input_axis(const twi_run *r, int input, int64_t k, int rank, int *axis);
+
+/* Where element i of a row-major array lies, as text: "[2,0]". */
+char *twi_position_text(tw_shape shape, int64_t i, char *text, size_t size);
 
 /* Product of the dimensions from `first` to before `end`. */
 static inline int64_t twi_elements_between(tw_shape shape, int first, int end)
