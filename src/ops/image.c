@@ -42,8 +42,9 @@ static tw_status resize_shape(twi_inference *c)
     if (size.rank >= 0 && size.rank != 2)
         return twi_fail(c->error, TW_INVALID_ARGUMENT, "size has %d elements, expected 2 (height and width)",
                         size.rank);
-    c->outputs[0] = (tw_shape){4, {in.rank < 0 ? -1 : in.dims[0], size.rank < 0 ? -1 : size.dims[0],
-                                   size.rank < 0 ? -1 : size.dims[1], in.rank < 0 ? -1 : in.dims[3]}};
+    c->outputs[0] = (tw_shape){4,
+                               {in.rank < 0 ? -1 : in.dims[0], size.rank < 0 ? -1 : size.dims[0],
+                                size.rank < 0 ? -1 : size.dims[1], in.rank < 0 ? -1 : in.dims[3]}};
     return TW_OK;
 }
 

@@ -94,8 +94,7 @@ const twi_op twi_state_ops[] = {
     {"ResourceApplyAdam",
      "var:resource, m:resource, v:resource, beta1_power:T, beta2_power:T, lr:T, beta1:T, beta2:T, epsilon:T, grad:T",
      "", "T:" NUMBER "; use_locking:bool=false; use_nesterov:bool=false", adam_shape, NULL, TWI_STATEFUL},
-    {"ResourceApplyRMSProp",
-     "var:resource, ms:resource, mom:resource, lr:T, rho:T, momentum:T, epsilon:T, grad:T", "",
+    {"ResourceApplyRMSProp", "var:resource, ms:resource, mom:resource, lr:T, rho:T, momentum:T, epsilon:T, grad:T", "",
      "T:" NUMBER "; use_locking:bool=false", rms_prop_shape, NULL, TWI_STATEFUL},
 
     /* Reference variables of old graphs. A Ref output is the variable itself, not a copy. */

@@ -79,8 +79,7 @@ static tw_status prepare_resize(twi_prepare *p)
     bool half = twi_attr_bool(p->attrs, "half_pixel_centers", false);
     if (align && half)
         return twi_fail(p->error, TW_INVALID_ARGUMENT,
-                        "ResizeNearestNeighbor '%s': align_corners and half_pixel_centers exclude each other",
-                        p->node);
+                        "ResizeNearestNeighbor '%s': align_corners and half_pixel_centers exclude each other", p->node);
     p->state = (void *)&resize_modes[align * ALIGN_CORNERS + half * HALF_PIXEL_CENTERS];
     return TW_OK;
 }
@@ -102,8 +101,9 @@ static tw_status run_resize(const twi_run *r)
     int mode = (int)((const char *)r->state - resize_modes);
     size_t pixel = (size_t)in[3] * tw_dtype_size(r->input_operands[0].dtype);
     if (size[0] != out[1] || size[1] != out[2] || size[0] <= 0 || size[1] <= 0 || in[1] <= 0 || in[2] <= 0)
-        return twi_fail(r->error, TW_INVALID_ARGUMENT, "ResizeNearestNeighbor '%s': cannot resize %lld x %lld to %d x %d",
-                        r->node, (long long)in[1], (long long)in[2], size[0], size[1]);
+        return twi_fail(r->error, TW_INVALID_ARGUMENT,
+                        "ResizeNearestNeighbor '%s': cannot resize %lld x %lld to %d x %d", r->node, (long long)in[1],
+                        (long long)in[2], size[0], size[1]);
 #pragma omp parallel for if (r->threads > 1 && out[0] * out[1] > 8) num_threads(r->threads)
     for (int64_t row = 0; row < out[0] * out[1]; row++) {
         int64_t image = row / out[1], y = nearest(row % out[1], in[1], out[1], mode);

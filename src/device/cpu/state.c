@@ -10,6 +10,7 @@
 
 #define WORTH_A_TEAM 32768 /* elements */
 
+/* clang-format off */
 /* for (i = 0; i < n; i++), by the team when it pays; EACH_VECTOR where the body can use vector instructions. */
 #define EACH_ELEMENT                                                                                                   \
     _Pragma("omp parallel for if (r->threads > 1 && n > WORTH_A_TEAM) num_threads(r->threads)")                        \
@@ -17,6 +18,7 @@
 #define EACH_VECTOR                                                                                                    \
     _Pragma("omp parallel for simd if (r->threads > 1 && n > WORTH_A_TEAM) num_threads(r->threads)")                   \
     for (int64_t i = 0; i < n; i++)
+/* clang-format on */
 
 /* ---- checks ------------------------------------------------------------------------------------------------ */
 
@@ -29,8 +31,7 @@ static tw_status prepare_update(twi_prepare *p)
         tw_dtype type = twi_kernel_type(p->attrs);
         if (input->resource && input->dtype == TW_RESOURCE && type && input->resource->dtype != type)
             return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': variable '%s' is %s, the op works on %s", p->op,
-                            p->node, input->resource->name, tw_dtype_name(input->resource->dtype),
-                            tw_dtype_name(type));
+                            p->node, input->resource->name, tw_dtype_name(input->resource->dtype), tw_dtype_name(type));
         if (input->shape.rank > 0 && !tw_shape_equal(input->shape, variable->shape)) {
             char text[2][96];
             return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': the variable has shape %s, input %d has shape %s",

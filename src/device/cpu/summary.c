@@ -2,7 +2,7 @@
  *
  *     Summary           1: value, repeated
  *     Summary.Value     1: tag   2: simple_value, a float   5: histo
- *     HistogramProto    1: min   2: max   3: num   4: sum   5: sum_squares   6: bucket_limit   7: bucket (packed doubles)
+ *     HistogramProto    1: min   2: max   3: num   4: sum   5: sum_squares   6: bucket_limit   7: bucket, packed
  *
  * Written by hand, since devices lie above the file formats; that there are event files at all is src/io's affair. */
 #include "base/histogram.h"
