@@ -1,6 +1,8 @@
 /* test_ops_state.c - updates of variables: TensorFlow's numbers to the bit, shapes, refusals. */
 #include "op_testing.h"
 
+#include <tower/session.h>
+
 /* ---- numbers ----------------------------------------------------------------------------------------------- */
 
 static tw_devices *one_cpu(void)
@@ -201,6 +203,42 @@ static void a_handle_of_another_type_is_refused_when_the_kernel_is_prepared(void
     tw_devices_destroy(devices);
 }
 
+/* ---- in a session ------------------------------------------------------------------------------------------ */
+
+static double run_scalar(tw_session *s, tw_output fetch)
+{
+    tw_error error = {0};
+    tw_tensor *result = NULL;
+    assert_ok(tw_session_run(s, NULL, 0, &fetch, 1, &result, &error));
+    double value = result ? tw_tensor_value(result, 0) : 0;
+    tw_tensor_release(result);
+    return value;
+}
+
+static void a_variable_counts_from_its_first_assignment(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_session *s;
+    tw_output v = variable(g, TW_INT64, TW_SCALAR), known = tw_is_initialized(g, v), read = tw_read_variable(g, v);
+    tw_output one = tw_scalar_of(g, TW_INT64, 1), set = tw_assign(g, v, tw_scalar_of(g, TW_INT64, 40)), after = {0};
+    tw_output up = tw_assign_add(g, v, one);
+    TW_CONTROL(g, tw_assign_sub(g, v, tw_scalar_of(g, TW_INT64, 2)))
+        after = tw_read_variable(g, v);
+    assert_ok(tw_session_create(g, NULL, &s, &error));
+    assert_true(run_scalar(s, known) == 0);
+    assert_fails(tw_session_run(s, NULL, 0, &up, 1, NULL, &error), TW_FAILED_PRECONDITION, "variable v");
+    run_scalar(s, set);
+    assert_true(run_scalar(s, known) == 1);
+    run_scalar(s, up);
+    run_scalar(s, up);
+    assert_true(run_scalar(s, read) == 42);
+    assert_true(run_scalar(s, after) == 40);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +248,7 @@ int main(void)
         cmocka_unit_test(a_value_of_another_shape_or_type_is_not_assigned),
         cmocka_unit_test(a_rate_that_is_no_scalar_is_refused),
         cmocka_unit_test(a_handle_of_another_type_is_refused_when_the_kernel_is_prepared),
+        cmocka_unit_test(a_variable_counts_from_its_first_assignment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

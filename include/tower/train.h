@@ -14,8 +14,8 @@
  *     tw_averages *averages = tw_moving_averages(g, 0.9999f, tw_global_step(g), apply);
  *     ... run averages->update, once a step ...
  *
- * What is added to a graph belongs to it and goes with it. Errors latch on the graph: results are then NULL or {NULL, 0}
- * and may be passed on freely. */
+ * What is added to a graph belongs to it and goes with it. Errors latch on the graph: results are then NULL or
+ * {NULL, 0} and may be passed on freely. */
 #ifndef TOWER_TRAIN_H
 #define TOWER_TRAIN_H
 
@@ -64,10 +64,10 @@ typedef struct tw_average_options {
 
 /* The mean of the towers' gradients, variable by variable. All towers must speak of the same variables. The nodes are
  * TensorFlow's (ExpandDims, ConcatV2, Mean over the new axis); a session computes them as a sum in a fixed order of
- * towers, so that the bits depend on the number of towers and not on devices. A variable that has a gradient in no tower
- * has none in the result, which the log says; one that lacks it in some towers only is an error that names variable and
- * tower, unless the options say otherwise. With one tower its gradients are returned as they are. options NULL: all
- * zero. */
+ * towers, so that the bits depend on the number of towers and not on devices. A variable that has a gradient in no
+ * tower has none in the result, which the log says; one that lacks it in some towers only is an error that names
+ * variable and tower, unless the options say otherwise. With one tower its gradients are returned as they are. options
+ * NULL: all zero. */
 TW_API tw_grads *tw_average_gradients(tw_graph *graph, tw_grads *const *towers, int num_towers,
                                       const tw_average_options *options);
 
@@ -127,8 +127,9 @@ typedef struct tw_save_options {
 } tw_save_options;
 
 /* Saves all variables of the session's graph under their names, and where its random streams stand, as
- * DIRECTORY/PREFIX-STEP, with the care that tw_checkpoint_save() promises. Streams are called "tower/streams/NODE"; those
- * of initial values, which are drawn once, are left out. Every variable must have a value. options NULL: all zero. */
+ * DIRECTORY/PREFIX-STEP, with the care that tw_checkpoint_save() promises. Streams are called "tower/streams/NODE";
+ * those of initial values, which are drawn once, are left out. Every variable must have a value. options NULL: all
+ * zero. */
 TW_API tw_status tw_save(tw_session *session, const char *directory, int64_t step, const tw_save_options *options,
                          tw_error *error);
 

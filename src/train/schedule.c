@@ -11,7 +11,8 @@ tw_output tw_exponential_decay(tw_graph *graph, float rate, const tw_variable *s
     if (!step)
         return decayed;
     if (!(decay_steps > 0)) {
-        twi_graph_fail(graph, TW_INVALID_ARGUMENT, "exponential decay over %g steps, expected more than 0", decay_steps);
+        twi_graph_fail(graph, TW_INVALID_ARGUMENT, "exponential decay over %g steps, expected more than 0",
+                       decay_steps);
         return decayed;
     }
     TW_NAME_SCOPE(graph, "ExponentialDecay") {
