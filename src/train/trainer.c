@@ -15,8 +15,7 @@
 #include <tower/nn.h>
 #include <tower/train.h>
 
-#define INPUT "input"           /* the session's source */
-#define PREFIX "model.ckpt"
+#define INPUT "input" /* the session's source */
 
 /* What must agree between a checkpoint and the run that resumes it; saved as int64 scalars of these names. */
 enum { TOWERS, BATCH, SEED, DTYPE, NUM_SETTINGS };
@@ -261,11 +260,11 @@ static tw_status open_checkpoint(const char *path, tw_checkpoint **checkpoint, t
 static tw_status restore(tw_trainer *t, tw_checkpoint *checkpoint, tw_error *error)
 {
     tw_tensor *step = NULL;
-    tw_status status;
-    TWI_TRY(tw_restore(t->session, checkpoint, NULL, NULL, error));
-    TWI_TRY(tw_session_get_variable(t->session, tw_global_step(t->graph), &step, error));
-    t->step = *(int64_t *)tw_tensor_data(step);
-done:
+    tw_status status = tw_restore(t->session, checkpoint, NULL, NULL, error);
+    if (status == TW_OK)
+        status = tw_session_get_variable(t->session, tw_global_step(t->graph), &step, error);
+    if (status == TW_OK)
+        t->step = *(int64_t *)tw_tensor_data(step);
     tw_tensor_release(step);
     return status;
 }
@@ -461,15 +460,16 @@ done:
 
 tw_status tw_trainer_save(tw_trainer *t, const char *directory, int keep, tw_error *error)
 {
-    tw_named_tensor extras[NUM_SETTINGS];
-    bool complete = true;
+    tw_named_tensor extras[NUM_SETTINGS] = {{NULL}};
+    tw_status status = TW_OK;
     for (int i = 0; i < NUM_SETTINGS; i++) {
         extras[i] = (tw_named_tensor){settings[i].name, tw_tensor_int64(t->setting[i])};
-        complete = complete && extras[i].tensor;
+        if (!extras[i].tensor)
+            TWI_TRY(twi_fail_memory(error, "saving a checkpoint"));
     }
-    tw_save_options options = {.prefix = PREFIX, .keep = keep, .extras = extras, .num_extras = NUM_SETTINGS};
-    tw_status status = complete ? tw_save(t->session, directory, t->step, &options, error)
-                                : twi_fail_memory(error, "saving a checkpoint");
+    tw_save_options options = {.keep = keep, .extras = extras, .num_extras = NUM_SETTINGS};
+    TWI_TRY(tw_save(t->session, directory, t->step, &options, error));
+done:
     for (int i = 0; i < NUM_SETTINGS; i++)
         tw_tensor_release((tw_tensor *)extras[i].tensor);
     return status;
