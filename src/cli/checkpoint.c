@@ -78,7 +78,7 @@ static int list(const void *given)
 
 static const option ls_options[] = {
     {NULL, "DIR", OPTION_DIRECTORY, offsetof(ls_settings, directory), "the directory that a run trained in"},
-    FORMAT_OPTION(ls_settings),
+    FORMAT_OPTION(ls_settings, format),
     {0},
 };
 
@@ -239,7 +239,7 @@ static const option show_options[] = {
      "a checkpoint, such as train/model.ckpt-1000; or a directory: its latest complete one"},
     {"tensor", "NAME", OPTION_TEXT, offsetof(show_settings, tensor),
      "show this tensor instead: its statistics and first values (with --format json, all values)"},
-    FORMAT_OPTION(show_settings),
+    FORMAT_OPTION(show_settings, format),
     {0},
 };
 
@@ -303,7 +303,7 @@ static int verify(const void *given)
 static const option verify_options[] = {
     {NULL, "PATH", OPTION_FILE, offsetof(verify_settings, path),
      "a checkpoint, such as train/model.ckpt-1000; or a directory: all that lie in it"},
-    FORMAT_OPTION(verify_settings),
+    FORMAT_OPTION(verify_settings, format),
     {0},
 };
 

@@ -171,7 +171,7 @@ static int info(const void *given)
 
 static const option info_options[] = {
     {NULL, "DIR", OPTION_DIRECTORY, offsetof(info_settings, directory), "the directory that holds the files"},
-    FORMAT_OPTION(info_settings),
+    FORMAT_OPTION(info_settings, format),
     {0},
 };
 

@@ -81,7 +81,7 @@ static const option options[] = {
     {"virtual-gpus", "N", OPTION_NUMBER, offsetof(settings, virtual_gpus),
      "GPUs that run on the CPU but have memory of their own; 0: as many as TOWER_VIRTUAL_GPUS says", .initial = "0",
      .most = 256},
-    FORMAT_OPTION(settings),
+    FORMAT_OPTION(settings, format),
     {0},
 };
 

@@ -42,10 +42,10 @@ typedef struct option {
     const char *section; /* heading it stands under in the help; NULL: that of the row before */
 } option;
 
-/* The row of --format, which every reporting command has. */
-#define FORMAT_OPTION(settings)                                                                                        \
+/* The row of --format, which every reporting command has; `member` of the settings is an int. */
+#define FORMAT_OPTION(settings, member)                                                                                \
     {                                                                                                                  \
-        "format", "FORMAT", OPTION_CHOICE, offsetof(settings, format), "text for people, json for programs",           \
+        "format", "FORMAT", OPTION_CHOICE, offsetof(settings, member), "text for people, json for programs",           \
             .initial = "text", .choices = "text|json"                                                                  \
     }
 enum { FORMAT_TEXT, FORMAT_JSON };

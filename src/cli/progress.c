@@ -1,18 +1,12 @@
 /* progress.c - see progress.h. */
 #include "progress.h"
 
+#include "clock.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
-
-static double seconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 static int columns_of(FILE *file)
 {

@@ -58,7 +58,7 @@ static int run(const void *given)
 }
 
 static const option options[] = {
-    FORMAT_OPTION(settings),
+    FORMAT_OPTION(settings, format),
     {0},
 };
 

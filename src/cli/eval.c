@@ -1,0 +1,84 @@
+/* eval.c - `tower eval`: how often a trained network is right. */
+#include "clock.h"
+#include "command.h"
+#include "job.h"
+#include "json.h"
+
+#include <limits.h>
+
+typedef struct settings {
+    job job;
+    int split;
+    bool raw;
+} settings;
+
+static const tw_dataset_split splits[] = {TW_SPLIT_TEST, TW_SPLIT_TRAIN}; /* as in the choices below */
+
+static void print_result(const settings *s, const tw_evaluation *result)
+{
+    char time[64];
+    time_of_day(time, sizeof time);
+    if (s->job.format == FORMAT_TEXT) {
+        printf("%s: precision @ 1 = %.3f\n", time, result->precision);
+        return;
+    }
+    json out = {.file = stdout};
+    json_begin(&out, NULL, '{');
+    json_text(&out, "time", time);
+    json_integer(&out, "step", result->step);
+    json_number(&out, "precision_at_1", result->precision);
+    json_integer(&out, "examples", result->examples);
+    json_integer(&out, "correct", result->correct);
+    json_flag(&out, "moving_averages", result->used_averages);
+    json_end(&out);
+}
+
+static int run(const void *given)
+{
+    const settings *s = given;
+    char directory[PATH_MAX];
+    tw_error error = {0};
+    tw_evaluation result;
+    tw_devices *devices = job_open_devices("eval", &s->job);
+    tw_dataset *data = devices ? job_load_data("eval", &s->job, splits[s->split], directory) : NULL;
+    int code = EXIT_FAILED;
+    if (data) {
+        if (tw_evaluate(tw_model_at(s->job.model), data, s->job.train_dir, devices, s->raw, &result, &error) == TW_OK) {
+            print_result(s, &result);
+            code = EXIT_DONE;
+        } else {
+            failed("eval", &error);
+        }
+    }
+    tw_dataset_destroy(data);
+    tw_devices_destroy(devices);
+    return code;
+}
+
+static const option options[] = {
+    MODEL_OPERAND(settings),
+    DATA_OPTIONS(settings),
+    {"eval-data", "HALF", OPTION_CHOICE, offsetof(settings, split), "the half of the data set to look at",
+     .initial = "test", .choices = "test|train"},
+    {"raw", NULL, OPTION_FLAG, offsetof(settings, raw),
+     "take the variables as they were trained last, not their moving averages"},
+    CPU_DEVICES_OPTION(settings),
+    VIRTUAL_GPUS_OPTION(settings),
+    FORMAT_OPTION(settings, job.format),
+    {0},
+};
+
+const command eval_command = {
+    .name = "eval",
+    .summary = "measure the accuracy of a trained network",
+    .description =
+        "Restores the newest complete checkpoint of the train directory, with the moving averages in place of the "
+        "variables, looks at every example of the data set once, and prints how many are classified right: the share "
+        "whose label is the network's first choice (precision @ 1).\n\n"
+        "It may run while the training does: a checkpoint is complete as soon as it is there.",
+    .examples = "tower eval cifar10\ntower eval cifar10 --data-dir data --train-dir train\n"
+                "tower eval cifar10 --train-dir train/model.ckpt-1000 --format json",
+    .options = options,
+    .settings_bytes = sizeof(settings),
+    .run = run,
+};

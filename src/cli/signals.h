@@ -1,0 +1,14 @@
+/* signals.h - being asked to stop: the work in hand is finished and saved first; a second signal ends at once. */
+#ifndef CLI_SIGNALS_H
+#define CLI_SIGNALS_H
+
+#include <stdbool.h>
+
+/* From now on INT, TERM and HUP (unless it is ignored, as under nohup) are noted instead of ending the program, and
+ * USR1 asks for a checkpoint. */
+void signals_watch(void);
+
+int signals_stop(void);       /* the signal that asks to stop; 0: none so far */
+bool signals_take_save(void); /* a checkpoint was asked for since the last call */
+
+#endif

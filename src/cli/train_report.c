@@ -1,0 +1,191 @@
+/* train_report.c - see train_report.h. */
+#include "train_report.h"
+
+#include "clock.h"
+#include "json.h"
+#include "progress.h" /* bytes_text */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { KEPT_CHECKPOINTS = 5 };
+
+/* Begins an object with the name of the event and the time. */
+static json begin_event(const char *event)
+{
+    char time[64];
+    json out = {.file = stdout};
+    json_begin(&out, NULL, '{');
+    json_text(&out, "event", event);
+    json_text(&out, "time", time_of_day(time, sizeof time));
+    return out;
+}
+
+/* ---- the header -------------------------------------------------------------------------------------------- */
+
+/* "tower 0 to 3    /job:.../device:GPU:0": neighbours on one device share a line. */
+static void print_towers(const tw_trainer *trainer)
+{
+    int towers = tw_trainer_towers(trainer);
+    for (int first = 0, last; first < towers; first = last + 1) {
+        const char *device = tw_trainer_tower_device(trainer, first);
+        for (last = first; last + 1 < towers; last++)
+            if (strcmp(tw_trainer_tower_device(trainer, last + 1), device) != 0)
+                break;
+        char range[64];
+        snprintf(range, sizeof range, last > first ? "tower %d to %d" : "tower %d", first, last);
+        printf("  %-14s %s\n", range, device);
+    }
+}
+
+static void start_text(const train_report *r)
+{
+    int towers = tw_trainer_towers(r->trainer), batch = tw_trainer_batch(r->trainer);
+    printf("tower %s: %s, %s\n", tw_version(), r->model->name, r->model->description);
+    print_towers(r->trainer);
+    printf("  %-14s %s%s%s, %" PRId64 " examples\n", "data set", tw_dataset_name(r->dataset),
+           r->data_dir[0] ? " in " : "", r->data_dir, tw_dataset_count(r->dataset));
+    printf("  %-14s %d for each of %d tower%s: %" PRId64 " examples a step\n", "batch", batch, towers,
+           towers > 1 ? "s" : "", r->examples);
+    printf("  %-14s %s\n", "reduction",
+           towers > 1 ? "mean of the towers' gradients, added up in a fixed tree" : "none: there is one tower");
+    printf("  %-14s %" PRId64 "\n", "seed", tw_trainer_seed(r->trainer));
+    printf("  %-14s %" PRId64 " to %" PRId64 "; checkpoints in %s every %" PRId64 ", the last %d kept\n", "steps",
+           tw_trainer_steps_done(r->trainer), r->max_steps, r->train_dir, r->save_every, KEPT_CHECKPOINTS);
+}
+
+static void start_json(const train_report *r)
+{
+    json out = begin_event("start");
+    json_text(&out, "version", tw_version());
+    json_text(&out, "model", r->model->name);
+    json_integer(&out, "parameters", tw_trainer_parameters(r->trainer));
+    json_begin(&out, "tower_devices", '[');
+    for (int i = 0; i < tw_trainer_towers(r->trainer); i++)
+        json_text(&out, NULL, tw_trainer_tower_device(r->trainer, i));
+    json_end(&out);
+    json_text(&out, "data_set", tw_dataset_name(r->dataset));
+    json_text(&out, "data_dir", r->data_dir[0] ? r->data_dir : NULL);
+    json_integer(&out, "examples", tw_dataset_count(r->dataset));
+    json_integer(&out, "batch_size", tw_trainer_batch(r->trainer));
+    json_integer(&out, "global_batch_size", r->examples);
+    json_text(&out, "reduction", "tree");
+    json_integer(&out, "seed", tw_trainer_seed(r->trainer));
+    json_integer(&out, "first_step", tw_trainer_steps_done(r->trainer));
+    json_integer(&out, "max_steps", r->max_steps);
+    json_text(&out, "train_dir", r->train_dir);
+    json_end(&out);
+}
+
+void report_start(train_report *r)
+{
+    r->examples = (int64_t)tw_trainer_batch(r->trainer) * tw_trainer_towers(r->trainer);
+    if (r->as_json)
+        start_json(r);
+    else
+        start_text(r);
+    r->started = r->last = seconds_now();
+    r->last_steps = tw_trainer_steps_done(r->trainer);
+}
+
+void report_plan(train_report *r, tw_session *session)
+{
+    tw_plan_info info;
+    if (tw_session_plan_info(session, &info, NULL) != TW_OK)
+        return; /* the header is poorer for it, training is not */
+    if (r->as_json) {
+        json out = begin_event("plan");
+        json_integer(&out, "kernels", info.kernels);
+        json_integer(&out, "copies", info.copies);
+        json_integer(&out, "copied_bytes", info.copied_bytes);
+        json_integer(&out, "arena_bytes", info.arena_bytes);
+        json_integer(&out, "variable_bytes", info.variable_bytes);
+        json_integer(&out, "constant_bytes", info.constant_bytes);
+        json_end(&out);
+        return;
+    }
+    char arena[32], variables[32], copied[32];
+    printf("  %-14s %s for a step, %s of variables; %d kernels; %d copies between devices, %s a step\n", "memory",
+           bytes_text((double)info.arena_bytes, arena, sizeof arena),
+           bytes_text((double)info.variable_bytes, variables, sizeof variables), info.kernels, info.copies,
+           bytes_text((double)info.copied_bytes, copied, sizeof copied));
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------- */
+
+void report_step(train_report *r, const tw_trainer_step_result *result)
+{
+    double now = seconds_now(), seconds = now - r->last;
+    int64_t steps = result->step + 1 - r->last_steps;
+    double step_seconds = steps > 0 ? seconds / (double)steps : 0;
+    double rate = step_seconds > 0 ? (double)r->examples / step_seconds : 0;
+    double batch_seconds = step_seconds / tw_trainer_towers(r->trainer);
+    r->last = now;
+    r->last_steps = result->step + 1;
+    if (r->as_json) {
+        json out = begin_event("step");
+        json_integer(&out, "step", result->step);
+        json_number(&out, "epoch", (double)result->step * (double)r->examples / (double)tw_dataset_count(r->dataset));
+        json_number(&out, "loss", result->loss);
+        json_number(&out, "examples_per_sec", rate);
+        json_number(&out, "sec_per_batch", batch_seconds);
+        json_number(&out, "step_ms", 1000 * step_seconds);
+        json_end(&out);
+        return;
+    }
+    char time[64];
+    printf("%s: step %" PRId64 ", loss = %.2f (%.1f examples/sec; %.3f sec/batch)\n", time_of_day(time, sizeof time),
+           result->step, result->loss, rate, batch_seconds);
+}
+
+void report_input(train_report *r)
+{
+    tw_pipeline_statistics s;
+    double elapsed = seconds_now() - r->started;
+    int towers = tw_trainer_towers(r->trainer);
+    if (r->said_input || elapsed < 5)
+        return;
+    tw_trainer_input_statistics(r->trainer, &s);
+    double share = s.wait_seconds / (elapsed * towers); /* towers wait side by side */
+    if (share < 0.1)
+        return;
+    r->said_input = true;
+    if (r->as_json) {
+        json out = begin_event("input_holds_back");
+        json_number(&out, "share", share);
+        json_integer(&out, "threads", s.threads);
+        json_end(&out);
+    } else {
+        printf("  %-14s training waits for its data %.0f %% of the time; --input-threads is %d, try more\n", "input",
+               100 * share, s.threads);
+    }
+}
+
+void report_saved(train_report *r, const char *path)
+{
+    if (!r->as_json)
+        return; /* the directory and the interval stand in the header */
+    json out = begin_event("checkpoint");
+    json_text(&out, "path", path);
+    json_end(&out);
+}
+
+void report_end(train_report *r, int64_t steps, int signal)
+{
+    double seconds = seconds_now() - r->started;
+    double rate = seconds > 0 ? (double)(steps * r->examples) / seconds : 0;
+    if (r->as_json) {
+        json out = begin_event("end");
+        json_integer(&out, "steps", steps);
+        json_number(&out, "seconds", seconds);
+        json_number(&out, "examples_per_sec", rate);
+        json_integer(&out, "signal", signal);
+        json_end(&out);
+        return;
+    }
+    if (signal)
+        printf("stopped by signal %d after step %" PRId64 "; --resume goes on from there\n", signal,
+               tw_trainer_steps_done(r->trainer) - 1);
+    printf("%" PRId64 " steps in %.1f s, %.1f examples/sec\n", steps, seconds, rate);
+}
