@@ -1,63 +1,7 @@
-/* The program, run as a user runs it: what it prints and how it ends. */
-#include "testing.h"
+/* The program, run as a user runs it: what it prints and how it ends. Training is in test_train_command.c. */
+#include "program.h"
 
-#include <stdbool.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <tower/io.h>
-#include <unistd.h>
-
-static char directory[256];
-static char output[1 << 17]; /* of the latest run: standard output and error together */
-
-static int make_directory(void **state)
-{
-    (void)state;
-    const char *base = getenv("TMPDIR");
-    snprintf(directory, sizeof directory, "%s/tower-cli-XXXXXX", base ? base : "/tmp");
-    return mkdtemp(directory) ? 0 : -1;
-}
-
-static int remove_directory(void **state)
-{
-    (void)state;
-    char command[512];
-    snprintf(command, sizeof command, "rm -rf '%s'", directory);
-    return system(command);
-}
-
-/* Runs a line of sh in the test's directory, with $T as the program; returns the exit code, or 128+n after signal n. */
-static int shell(const char *format, ...) TW_PRINTF(1, 2);
-static int shell(const char *format, ...)
-{
-    char line[4096], command[8192];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    snprintf(command, sizeof command, "cd '%s' && T='%s' && { %s; } 2>&1", directory, PROGRAM, line);
-    fflush(stdout);
-    FILE *pipe = popen(command, "r");
-    assert_non_null(pipe);
-    size_t size = fread(output, 1, sizeof output - 1, pipe);
-    output[size] = 0;
-    int ended = pclose(pipe);
-    return WIFEXITED(ended) ? WEXITSTATUS(ended) : 128 + WTERMSIG(ended);
-}
-
-#define assert_runs(code, ...)                                                                                         \
-    do {                                                                                                               \
-        int ended_ = shell(__VA_ARGS__);                                                                               \
-        if (ended_ != (code))                                                                                          \
-            fail_msg("exit code %d instead of %d: %s", ended_, (code), output);                                        \
-    } while (0)
-#define assert_prints(part) assert_message(output, part)
-
-static void assert_prints_not(const char *part)
-{
-    if (strstr(output, part))
-        fail_msg("\"%s\" contains \"%s\"", output, part);
-}
 
 /* Calls visit with the name of every command that `tower help` lists. */
 static void each_command(void (*visit)(const char *name))
@@ -343,25 +287,6 @@ static void wrong_number_of_virtual_gpus_in_the_environment_is_named(void **stat
 }
 
 /* ---- data -------------------------------------------------------------------------------------------------- */
-
-/* CIFAR-10 files of `count` examples each, all of class 3. */
-static void write_cifar(const char *where, int count)
-{
-    assert_runs(0, "mkdir -p '%s'", where);
-    for (int i = 0; i < 6; i++) {
-        char path[512];
-        snprintf(path, sizeof path, "%s/%s/%s%.0d%s", directory, where, i < 5 ? "data_batch_" : "test_batch",
-                 i < 5 ? i + 1 : 0, ".bin");
-        FILE *file = fopen(path, "wb");
-        assert_non_null(file);
-        for (int k = 0; k < count; k++) {
-            fputc(3, file);
-            for (int b = 0; b < 3072; b++)
-                fputc(b < 1024 ? 10 : b < 2048 ? 20 : 30, file);
-        }
-        fclose(file);
-    }
-}
 
 static void data_info_counts_classes_and_measures_channels(void **state)
 {

@@ -97,6 +97,8 @@ TW_API int tw_trainer_towers(const tw_trainer *trainer);
 TW_API int tw_trainer_batch(const tw_trainer *trainer);          /* examples a tower */
 TW_API int64_t tw_trainer_seed(const tw_trainer *trainer);
 TW_API int64_t tw_trainer_parameters(const tw_trainer *trainer); /* elements of all trainable variables */
+/* What the plan of a step holds and moves. TW_FAILED_PRECONDITION before this trainer's first step. */
+TW_API tw_status tw_trainer_plan_info(const tw_trainer *trainer, tw_plan_info *info, tw_error *error);
 TW_API const char *tw_trainer_tower_device(const tw_trainer *trainer, int tower); /* in full; borrowed */
 TW_API tw_session *tw_trainer_session(tw_trainer *trainer);      /* borrowed */
 TW_API tw_graph *tw_trainer_graph(tw_trainer *trainer);          /* borrowed */

@@ -7,7 +7,7 @@
 #include <limits.h>
 #include <string.h>
 
-enum { SYNTHETIC_EXAMPLES = 2048, SYNTHETIC_SIDE = 32 };
+enum { SYNTHETIC_EXAMPLES = 1024, SYNTHETIC_SIDE = 32 };
 
 static const char *const data_sets[] = {NULL, "cifar10", "mnist", "fashion-mnist", "synthetic"}; /* ORDER DATA_SET */
 

@@ -158,7 +158,7 @@ static tw_status train(const settings *s, tw_trainer *trainer, tw_event_writer *
         if (status != TW_OK)
             break;
         if (done++ == first)
-            report_plan(report, tw_trainer_session(trainer));
+            report_plan(report);
         if (s->log_every > 0 && result.step % s->log_every == 0) {
             report_step(report, &result);
             report_input(report);

@@ -24,18 +24,26 @@ static json begin_event(const char *event)
 
 /* ---- the header -------------------------------------------------------------------------------------------- */
 
-/* "tower 0 to 3    /job:.../device:GPU:0": neighbours on one device share a line. */
+/* "towers 0, 2    /job:.../device:GPU:0", a line for each device. */
 static void print_towers(const tw_trainer *trainer)
 {
     int towers = tw_trainer_towers(trainer);
-    for (int first = 0, last; first < towers; first = last + 1) {
+    for (int first = 0; first < towers; first++) {
         const char *device = tw_trainer_tower_device(trainer, first);
-        for (last = first; last + 1 < towers; last++)
-            if (strcmp(tw_trainer_tower_device(trainer, last + 1), device) != 0)
-                break;
-        char range[64];
-        snprintf(range, sizeof range, last > first ? "tower %d to %d" : "tower %d", first, last);
-        printf("  %-14s %s\n", range, device);
+        bool listed = false;
+        for (int i = 0; i < first; i++)
+            listed |= strcmp(tw_trainer_tower_device(trainer, i), device) == 0;
+        if (listed)
+            continue;
+        char list[64];
+        int used = snprintf(list, sizeof list, "%d", first), count = 1;
+        for (int i = first + 1; i < towers; i++)
+            if (strcmp(tw_trainer_tower_device(trainer, i), device) == 0) {
+                count++;
+                if (used < 32)
+                    used += snprintf(list + used, sizeof list - (size_t)used, used < 28 ? ", %d" : ", ...", i);
+            }
+        printf("  tower%s %-*s %s\n", count > 1 ? "s" : "", count > 1 ? 7 : 8, list, device);
     }
 }
 
@@ -89,10 +97,10 @@ void report_start(train_report *r)
     r->last_steps = tw_trainer_steps_done(r->trainer);
 }
 
-void report_plan(train_report *r, tw_session *session)
+void report_plan(train_report *r)
 {
     tw_plan_info info;
-    if (tw_session_plan_info(session, &info, NULL) != TW_OK)
+    if (tw_trainer_plan_info(r->trainer, &info, NULL) != TW_OK)
         return; /* the header is poorer for it, training is not */
     if (r->as_json) {
         json out = begin_event("plan");

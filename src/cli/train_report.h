@@ -24,7 +24,7 @@ typedef struct train_report {
 void report_start(train_report *report);
 
 /* What the plan holds and moves; known once a step has run. */
-void report_plan(train_report *report, tw_session *session);
+void report_plan(train_report *report);
 
 /* The tutorial's line. Its speed is that of the steps since the line before; sec/batch is the time of one tower's
  * batch, which is a step's divided by the number of towers. */

@@ -46,6 +46,8 @@ struct tw_trainer {
     tw_output rate;
     bool keep_batch;            /* the next batch of the last tower is wanted for summaries, here: */
     tw_tensor *kept_images, *kept_labels;
+    tw_plan_info plan;          /* of a step, once one has run */
+    bool planned;
 };
 
 /* ---- settings ---------------------------------------------------------------------------------------------------------- */
@@ -349,6 +351,12 @@ static tw_status take_step(tw_trainer *t, int num_fetches, tw_trainer_step_resul
     tw_status status = tw_session_run(t->session, NULL, 0, t->fetches, num_fetches, t->results, error);
     if (status != TW_OK)
         return twi_prefix(error, "step %lld", (long long)t->step), status;
+    if (!t->planned) {
+        status = tw_session_plan_info(t->session, &t->plan, error);
+        if (status != TW_OK)
+            return status;
+        t->planned = true;
+    }
     double sum = 0;
     for (int i = 0; i < t->towers; i++) {
         t->losses[i] = *(float *)tw_tensor_data(t->results[i]);
@@ -503,6 +511,14 @@ int64_t tw_trainer_parameters(const tw_trainer *t)
     for (int i = 0; i < t->average->count; i++)
         parameters += tw_shape_elements(t->average->variables[i]->shape);
     return parameters;
+}
+
+tw_status tw_trainer_plan_info(const tw_trainer *t, tw_plan_info *info, tw_error *error)
+{
+    if (!t->planned)
+        return twi_fail(error, TW_FAILED_PRECONDITION, "the plan of a step is made when the first one runs");
+    *info = t->plan;
+    return TW_OK;
 }
 
 const char *tw_trainer_tower_device(const tw_trainer *t, int tower)
