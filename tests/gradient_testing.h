@@ -17,13 +17,14 @@ enum { TWT_MOST_XS = 4 };
 typedef tw_output twt_function(tw_graph *graph, const tw_output *xs);
 
 typedef struct twt_gradient_case {
-    const char *name;              /* for messages */
+    const char *name; /* for messages */
     twt_function *function;
-    tw_shape shapes[TWT_MOST_XS];  /* of the inputs */
+    tw_shape shapes[TWT_MOST_XS]; /* of the inputs */
     int num_xs;
-    tw_dtype dtype;                /* 0: double. float for ops that have no double: bigger steps, less exact */
-    double low, high;              /* of the values of x; 0, 0: -1 to 1 */
-    bool twice;                    /* also differentiate the gradient for x_0 (and so the gradient ops) */
+    tw_dtype dtype;   /* 0: double. float for ops that have no double: bigger steps, less exact */
+    double low, high; /* of the values of x; 0, 0: -1 to 1 */
+    bool twice;       /* also differentiate the gradient for x_0 (and so the gradient ops) */
+    bool open;        /* the graph is not told the sizes of x, only how many axes there are */
 } twt_gradient_case;
 
 /* Values in equal steps between low and high, in random order. */
@@ -103,17 +104,33 @@ static inline void twt_compare_with_differences(twt_bench *b, int x)
     tw_tensor_release(gradient);
 }
 
+static inline tw_shape twt_shape_when_run(twt_bench *b, tw_graph *graph, const tw_session_options *options)
+{
+    tw_error error = {0};
+    tw_session *session = NULL;
+    tw_tensor *y = NULL;
+    if (tw_shape_is_known(tw_output_shape(b->y)))
+        return tw_output_shape(b->y);
+    if (tw_session_create(graph, options, &session, &error) != TW_OK ||
+        tw_session_run(session, b->feeds, b->c->num_xs, &b->y, 1, &y, &error) != TW_OK)
+        fail_msg("%s%s: %s", b->order, b->c->name, error.message);
+    tw_shape shape = tw_tensor_shape(y);
+    tw_tensor_release(y);
+    tw_session_destroy(session);
+    return shape;
+}
+
 /* Differentiates y for every x and compares. */
 static inline void twt_check_derivatives(twt_bench *b, tw_graph *graph, tw_devices *devices, const tw_output *xs,
                                          unsigned *seed)
 {
     tw_error error = {0};
-    b->weights = twt_spread(tw_output_dtype(b->y), tw_output_shape(b->y), -1, 1, seed);
+    tw_session_options options = {.devices = devices, .plain_kernels = true};
+    b->weights = twt_spread(tw_output_dtype(b->y), twt_shape_when_run(b, graph, &options), -1, 1, seed);
     tw_output weights = tw_constant(graph, b->weights);
     tw_gradients(graph, &b->y, 1, &weights, xs, b->c->num_xs, b->grads);
     if (tw_graph_status(graph) != TW_OK)
         fail_msg("%s%s: %s", b->order, b->c->name, tw_graph_message(graph));
-    tw_session_options options = {.devices = devices, .plain_kernels = true};
     if (tw_session_create(graph, &options, &b->session, &error) != TW_OK)
         fail_msg("%s%s: %s", b->order, b->c->name, error.message);
     for (int i = 0; i < b->c->num_xs; i++)
@@ -135,9 +152,12 @@ static inline void twt_check_gradients(const twt_gradient_case *c)
     assert_ok(tw_devices_create(&(tw_device_options){.cpu_threads = 1, .no_gpus = true}, &devices, &error));
     for (int i = 0; i < c->num_xs; i++) {
         tw_dtype dtype = c->dtype ? c->dtype : TW_FLOAT64;
-        xs[i] = tw_placeholder(graph, dtype, c->shapes[i]);
-        b.feeds[i] = (tw_feed){xs[i], twt_spread(dtype, c->shapes[i], spread ? c->low : -1, spread ? c->high : 1,
-                                                 &seed)};
+        tw_shape told = c->shapes[i];
+        for (int k = 0; c->open && k < told.rank; k++)
+            told.dims[k] = -1;
+        xs[i] = tw_placeholder(graph, dtype, told);
+        b.feeds[i] =
+            (tw_feed){xs[i], twt_spread(dtype, c->shapes[i], spread ? c->low : -1, spread ? c->high : 1, &seed)};
     }
     b.y = c->function(graph, xs);
     if (tw_graph_status(graph) != TW_OK)
