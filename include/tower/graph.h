@@ -94,7 +94,8 @@ TW_API tw_node *tw_add_node(tw_graph *graph, const char *op, const char *name, c
                             int num_inputs, const tw_attr *attrs, int num_attrs);
 
 /* The next node (or variable) added gets this name; returns graph, so that it can stand in a builder's first
- * argument: tw_matmul(tw_name(g, "fc%d", 1), x, w). */
+ * argument: tw_matmul(tw_name(g, "fc%d", 1), x, w). The other arguments must be outputs that exist already: C does not
+ * say which argument is evaluated first, so a builder nested there might take the name. */
 TW_API tw_graph *tw_name(tw_graph *graph, const char *format, ...) TW_PRINTF(2, 3);
 
 TW_API tw_output tw_node_output(tw_node *node, int index); /* {node, index}; {node, -1} for a node without outputs */

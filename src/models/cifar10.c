@@ -16,8 +16,10 @@ static tw_output weights(tw_graph *g, tw_shape shape, float stddev, float weight
     tw_variable *v = tw_get_variable(g, "weights", TW_FLOAT32, shape, normal);
     if (!v)
         return (tw_output){0};
-    if (weight_decay > 0)
-        tw_add_loss(g, tw_mul(tw_name(g, "weight_loss"), tw_l2_loss(g, v->value), tw_scalar(g, weight_decay)));
+    if (weight_decay > 0) {
+        tw_output norm = tw_l2_loss(g, v->value), factor = tw_scalar(g, weight_decay);
+        tw_add_loss(g, tw_mul(tw_name(g, "weight_loss"), norm, factor));
+    }
     return tw_cast(g, v->value, dtype);
 }
 
