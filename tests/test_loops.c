@@ -166,8 +166,41 @@ static void activations_and_biases_agree_with_plain_loops(void **state)
                 compare("BiasAdd", "vector", attrs, 1, (value[]){x, bias}, 2, &y, 1);
                 compare("BiasAddGrad", "vector", attrs, 1, &dy, 1, &db, 1);
             }
-            drop(&x), drop(&dy), drop(&y), drop(&bias), drop(&db);
+            value loss = make(dtype, TW_SCALAR);
+            compare("L2Loss", "vector", attrs, 1, &dy, 1, &loss, 1);
+            drop(&x), drop(&dy), drop(&y), drop(&bias), drop(&db), drop(&loss);
         }
+}
+
+static void batch_norms_agree_with_plain_loops(void **state)
+{
+    (void)state;
+    static const tw_shape shapes[] = {{4, {2, 9, 8, 24}}, {4, {1, 1, 1, 5}}, {4, {3, 20, 20, 80}}};
+    for (int d = 0; d < 2; d++)
+        for (int training = 0; training < 2; training++)
+            for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+                tw_dtype dtype = d ? TW_BFLOAT16 : TW_FLOAT32;
+                tw_shape c = TW_SHAPE(shapes[i].dims[3]);
+                tw_attr attrs[] = {tw_attr_type("T", dtype), tw_attr_type("U", TW_FLOAT32),
+                                   tw_attr_float("epsilon", 0.001f), tw_attr_bool("is_training", training)};
+                value x = filled(dtype, shapes[i], 1), dy = filled(dtype, shapes[i], 2), y = make(dtype, shapes[i]);
+                value scale = filled(TW_FLOAT32, c, 3), offset = filled(TW_FLOAT32, c, 4);
+                value mean = filled(TW_FLOAT32, c, 5), variance = make(TW_FLOAT32, c), empty = make(TW_FLOAT32, TW_SHAPE(0));
+                for (int64_t k = 0; k < c.dims[0]; k++)
+                    put(&variance, k, 0.5f + (float)k / 16);
+                value moments[4] = {make(TW_FLOAT32, c), make(TW_FLOAT32, c), make(TW_FLOAT32, c), make(TW_FLOAT32, c)};
+                value dscale = make(TW_FLOAT32, c), doffset = make(TW_FLOAT32, c);
+                value none[] = {make(TW_FLOAT32, TW_SCALAR), make(TW_FLOAT32, TW_SCALAR)};
+                compare("FusedBatchNormV3", "vector", attrs, 4, (value[]){x, scale, offset, mean, variance}, 5,
+                        (value[]){y, moments[0], moments[1], moments[2], moments[3], empty}, 6);
+                compare("FusedBatchNormGradV3", "vector", attrs, 4,
+                        (value[]){dy, x, scale, moments[2], moments[3], empty}, 6,
+                        (value[]){y, dscale, doffset, none[0], none[1]}, 5);
+                value *all[] = {&x, &dy, &y, &scale, &offset, &mean, &variance, &empty, &moments[0], &moments[1],
+                                &moments[2], &moments[3], &dscale, &doffset, &none[0], &none[1]};
+                for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+                    drop(all[k]);
+            }
 }
 
 static void fused_convolutions_agree_with_their_links(void **state)
@@ -321,6 +354,7 @@ int main(void)
         cmocka_unit_test(so_they_do_in_bfloat16),
         cmocka_unit_test(fused_tails_are_the_chains_they_stand_for),
         cmocka_unit_test(activations_and_biases_agree_with_plain_loops),
+        cmocka_unit_test(batch_norms_agree_with_plain_loops),
         cmocka_unit_test(fused_convolutions_agree_with_their_links),
         cmocka_unit_test(many_variables_descend_and_decay_as_one_would),
         cmocka_unit_test(many_averages_follow_as_one_would),

@@ -11,6 +11,7 @@
     X(twi_onednn_conv_kernels)                                                                                         \
     X(twi_onednn_matmul_kernels)                                                                                       \
     X(twi_vector_nn_kernels)      /* loops built for each vector unit */                                               \
+    X(twi_vector_batch_norm_kernels)                                                                                   \
     X(twi_vector_update_kernels)                                                                                       \
                                                                                                                        \
     X(twi_cpu_array_kernels)      /* from here on: plain C */                                                          \

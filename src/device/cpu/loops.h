@@ -51,13 +51,26 @@ typedef struct twi_update_job {
     const float *const *decays; /* [count]; an entry may be NULL */
 } twi_update_job;
 
-typedef struct twi_bias_job {
+/* Sums over rows are made chunk by chunk, each alone, and the chunks' sums added in order: so the bits depend on the
+ * shape only, never on the team. */
+enum { TWI_CHUNK_ROWS = 256 };
+
+/* Matrices [rows, channels] and vectors [channels]. */
+typedef struct twi_rows_job {
     twi_form form;
-    const void *values, *bias;
+    int64_t rows, channels;
+    const void *x;         /* values */
+    const void *bias;
+    const void *dy;        /* gradient of the output */
     void *out;
-    float *sums;                   /* of the gradient: [chunks, channels] */
-    int64_t rows, channels, chunk; /* rows a chunk has */
-} twi_bias_job;
+    float *sums, *products; /* [chunks, channels] */
+    const float *mean, *factor, *offset, *mean_dy, *mean_product; /* of a normalization; see loops.inl */
+} twi_rows_job;
+
+static inline int64_t twi_row_chunks(int64_t rows)
+{
+    return (rows + TWI_CHUNK_ROWS - 1) / TWI_CHUNK_ROWS;
+}
 
 /* ---- pools ------------------------------------------------------------------------------------------------- */
 
@@ -157,8 +170,11 @@ typedef struct twi_loops {
     const char *name; /* "avx512" */
     twi_range *cast, *relu, *relu_gradient; /* twi_elements_job; items are chunks */
     twi_range *descend, *follow;            /* twi_update_job; chunks */
-    twi_range *add_bias;                    /* twi_bias_job; rows */
-    twi_range *sum_rows;                    /* twi_bias_job; chunks of rows */
+    twi_range *add_bias;                    /* twi_rows_job; items are rows */
+    twi_range *sum_rows, *sum_squares;      /* chunks of rows */
+    twi_range *normalize_rows;              /* rows */
+    twi_range *sum_products;                /* chunks of rows */
+    twi_range *normalize_rows_gradient;     /* rows */
     twi_range *max_pool;                    /* twi_image_job; rows of the output */
     twi_range *max_pool_gradient;           /* images */
     twi_range *lrn;                         /* groups of TWI_LRN_PIXELS pixels; with a gradient, its gradient */

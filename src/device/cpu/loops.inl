@@ -116,62 +116,125 @@ static void follow(const void *job, int64_t first, int64_t last, int thread)
     update(job, true, first, last);
 }
 
-/* ---- biases ------------------------------------------------------------------------------------------------ */
+/* ---- rows: biases and batch normalization ------------------------------------------------------------------ */
 
-static inline TWI_INLINE void add_bias_range(twi_form form, const twi_bias_job *j, int64_t first, int64_t last)
+/* Calls step(form, job, row, c, lanes) for all vectors of the rows. */
+#define EACH_VECTOR(form, j, first, last, step)                                                                        \
+    for (int64_t row = first; row < last; row++) {                                                                     \
+        int64_t c = 0;                                                                                                 \
+        for (; c + TWI_LANES <= (j)->channels; c += TWI_LANES)                                                         \
+            step(form, j, row * (j)->channels + c, c, TWI_LANES);                                                      \
+        if (c < (j)->channels)                                                                                         \
+            step(form, j, row * (j)->channels + c, c, (int)((j)->channels - c));                                       \
+    }
+
+/* Defines a loop over rows that does `step` everywhere. */
+#define ROW_LOOP(name, step)                                                                                           \
+    static inline TWI_INLINE void name##_range(twi_form form, const twi_rows_job *j, int64_t first, int64_t last)      \
+    {                                                                                                                  \
+        EACH_VECTOR(form, j, first, last, step)                                                                        \
+    }                                                                                                                  \
+    static void name(const void *job, int64_t first, int64_t last, int thread)                                        \
+    {                                                                                                                  \
+        const twi_rows_job *j = job;                                                                                   \
+        (void)thread;                                                                                                  \
+        WITH_FORM(j->form, name##_range, j, first, last);                                                              \
+    }
+
+static inline TWI_INLINE void add_bias_step(twi_form form, const twi_rows_job *j, int64_t at, int64_t c, int count)
 {
-    for (int64_t row = first; row < last; row++) {
-        int64_t c = 0, at = row * j->channels;
-        for (; c + TWI_LANES <= j->channels; c += TWI_LANES)
-            twi_store(form, j->out, at + c, twi_load(form, j->values, at + c) + twi_load(form, j->bias, c));
-        if (c < j->channels) {
-            int left = (int)(j->channels - c);
-            twi_floats sum = twi_load_some(form, j->values, at + c, left) + twi_load_some(form, j->bias, c, left);
-            twi_store_some(form, j->out, at + c, sum, left);
+    twi_store_some(form, j->out, at,
+                   twi_load_some(form, j->x, at, count) + twi_load_some(form, j->bias, c, count), count);
+}
+ROW_LOOP(add_bias, add_bias_step)
+
+/* y = (x - mean) * factor + offset */
+static inline TWI_INLINE void normalize_step(twi_form form, const twi_rows_job *j, int64_t at, int64_t c, int count)
+{
+    twi_floats centred = twi_load_some(form, j->x, at, count) - twi_load_some(TWI_FLOATS, j->mean, c, count);
+    twi_floats y = centred * twi_load_some(TWI_FLOATS, j->factor, c, count);
+    twi_store_some(form, j->out, at, y + twi_load_some(TWI_FLOATS, j->offset, c, count), count);
+}
+ROW_LOOP(normalize_rows, normalize_step)
+
+/* dx = factor * (dy - mean_dy - (x - mean) * mean_product) */
+static inline TWI_INLINE void normalize_gradient_step(twi_form form, const twi_rows_job *j, int64_t at, int64_t c,
+                                                      int count)
+{
+    twi_floats centred = twi_load_some(form, j->x, at, count) - twi_load_some(TWI_FLOATS, j->mean, c, count);
+    twi_floats dx = twi_load_some(form, j->dy, at, count) - twi_load_some(TWI_FLOATS, j->mean_dy, c, count) -
+                    centred * twi_load_some(TWI_FLOATS, j->mean_product, c, count);
+    twi_store_some(form, j->out, at, twi_load_some(TWI_FLOATS, j->factor, c, count) * dx, count);
+}
+ROW_LOOP(normalize_rows_gradient, normalize_gradient_step)
+
+/* What is summed: values; squares of x - mean; dy and dy * (x - mean). */
+enum sum { VALUES, SQUARES, PRODUCTS };
+
+/* Vectors of channels summed together, so that a row is read in whole cache lines. */
+enum { TOGETHER = 4 };
+
+static inline TWI_INLINE void sum_some(twi_form form, enum sum kind, const twi_rows_job *j, int64_t chunk, int64_t c,
+                                       int vectors, int count)
+{
+    twi_floats sums[TOGETHER] = {0}, products[TOGETHER] = {0}, mean[TOGETHER] = {0};
+    int64_t end = smaller((chunk + 1) * TWI_CHUNK_ROWS, j->rows), to = chunk * j->channels + c;
+    for (int v = 0; v < vectors && kind != VALUES; v++)
+        mean[v] = twi_load_some(TWI_FLOATS, j->mean, c + v * TWI_LANES, count);
+    for (int64_t row = chunk * TWI_CHUNK_ROWS; row < end; row++)
+        for (int v = 0; v < vectors; v++) {
+            int64_t at = row * j->channels + c + v * TWI_LANES;
+            twi_floats x = twi_load_some(form, j->x, at, count);
+            if (kind == VALUES) {
+                sums[v] += x;
+            } else if (kind == SQUARES) {
+                sums[v] += (x - mean[v]) * (x - mean[v]);
+            } else {
+                twi_floats dy = twi_load_some(form, j->dy, at, count);
+                sums[v] += dy;
+                products[v] += dy * (x - mean[v]);
+            }
         }
+    for (int v = 0; v < vectors; v++) {
+        twi_store_some(TWI_FLOATS, j->sums, to + v * TWI_LANES, sums[v], count);
+        if (kind == PRODUCTS)
+            twi_store_some(TWI_FLOATS, j->products, to + v * TWI_LANES, products[v], count);
     }
 }
 
-static void add_bias(const void *job, int64_t first, int64_t last, int thread)
+static inline TWI_INLINE void sum_range(twi_form form, enum sum kind, const twi_rows_job *j, int64_t first,
+                                        int64_t last)
 {
-    const twi_bias_job *j = job;
-    (void)thread;
-    WITH_FORM(j->form, add_bias_range, j, first, last);
-}
-
-/* Four vectors of channels together: a row is a whole cache line and more. */
-enum { TOGETHER = 4 };
-
-static inline TWI_INLINE void sum_rows_some(twi_form form, const twi_bias_job *j, int64_t begin, int64_t end, int64_t c,
-                                            int vectors, int count, float *sums)
-{
-    twi_floats sum[TOGETHER] = {0};
-    for (int64_t row = begin; row < end; row++)
-        for (int v = 0; v < vectors; v++)
-            sum[v] += twi_load_some(form, j->values, row * j->channels + c + v * TWI_LANES, count);
-    for (int v = 0; v < vectors; v++)
-        twi_store_some(TWI_FLOATS, sums, c + v * TWI_LANES, sum[v], count);
-}
-
-static inline TWI_INLINE void sum_rows_range(twi_form form, const twi_bias_job *j, int64_t first, int64_t last)
-{
-    for (int64_t k = first; k < last; k++) {
-        int64_t c = 0, begin = k * j->chunk, end = smaller(begin + j->chunk, j->rows);
-        float *sums = j->sums + k * j->channels;
+    for (int64_t chunk = first; chunk < last; chunk++) {
+        int64_t c = 0;
         for (; c + TOGETHER * TWI_LANES <= j->channels; c += TOGETHER * TWI_LANES)
-            sum_rows_some(form, j, begin, end, c, TOGETHER, TWI_LANES, sums);
+            sum_some(form, kind, j, chunk, c, TOGETHER, TWI_LANES);
         for (; c + TWI_LANES <= j->channels; c += TWI_LANES)
-            sum_rows_some(form, j, begin, end, c, 1, TWI_LANES, sums);
+            sum_some(form, kind, j, chunk, c, 1, TWI_LANES);
         if (c < j->channels)
-            sum_rows_some(form, j, begin, end, c, 1, (int)(j->channels - c), sums);
+            sum_some(form, kind, j, chunk, c, 1, (int)(j->channels - c));
     }
 }
 
 static void sum_rows(const void *job, int64_t first, int64_t last, int thread)
 {
-    const twi_bias_job *j = job;
+    const twi_rows_job *j = job;
     (void)thread;
-    WITH_FORM(j->form, sum_rows_range, j, first, last);
+    WITH_FORM(j->form, sum_range, VALUES, j, first, last);
+}
+
+static void sum_squares(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_rows_job *j = job;
+    (void)thread;
+    WITH_FORM(j->form, sum_range, SQUARES, j, first, last);
+}
+
+static void sum_products(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_rows_job *j = job;
+    (void)thread;
+    WITH_FORM(j->form, sum_range, PRODUCTS, j, first, last);
 }
 
 /* ---- images ------------------------------------------------------------------------------------------------ */
@@ -383,6 +446,10 @@ const twi_loops TWI_LOOPS = {
     .follow = follow,
     .add_bias = add_bias,
     .sum_rows = sum_rows,
+    .sum_squares = sum_squares,
+    .normalize_rows = normalize_rows,
+    .sum_products = sum_products,
+    .normalize_rows_gradient = normalize_rows_gradient,
     .max_pool = max_pool,
     .max_pool_gradient = max_pool_gradient,
     .lrn = lrn,

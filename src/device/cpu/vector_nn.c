@@ -64,18 +64,10 @@ static tw_status bias_prepare(twi_prepare *p)
 static tw_status bias_run(const twi_run *r)
 {
     int64_t elements = r->input_operands[0].elements, channels = r->input_operands[1].elements;
-    twi_bias_job job = {.form = twi_form_of(r->input_operands[0].dtype), .values = r->inputs[0], .bias = r->inputs[1],
-                        .out = r->outputs[0], .rows = elements / channels, .channels = channels};
+    twi_rows_job job = {.form = twi_form_of(r->input_operands[0].dtype), .rows = elements / channels,
+                        .channels = channels, .x = r->inputs[0], .bias = r->inputs[1], .out = r->outputs[0]};
     twi_team_run(elements > TWI_CHUNK ? r->threads : 1, twi_loops_best()->add_bias, &job, job.rows);
     return TW_OK;
-}
-
-/* Chunks of rows are summed each alone, then the chunks in order. Their number depends on the shape only, never on the
- * team, and so do the bits. */
-static int64_t rows_of_chunk(int64_t rows)
-{
-    int64_t chunk = (rows + 63) / 64;
-    return chunk < 64 ? 64 : chunk;
 }
 
 /* BiasAddGrad (out_backprop) */
@@ -83,28 +75,61 @@ static tw_status bias_gradient_prepare(twi_prepare *p)
 {
     if (!has_channels_last(p))
         return TW_UNIMPLEMENTED;
-    int64_t channels = p->outputs[0].elements, rows = p->inputs[0].elements / channels, chunk = rows_of_chunk(rows);
-    p->workspace = (size_t)((rows + chunk - 1) / chunk * channels) * sizeof(float);
+    int64_t channels = p->outputs[0].elements;
+    p->workspace = (size_t)(twi_row_chunks(p->inputs[0].elements / channels) * channels) * sizeof(float);
     return TW_OK;
 }
 
 static tw_status bias_gradient_run(const twi_run *r)
 {
     int64_t elements = r->input_operands[0].elements, channels = r->output_operands[0].elements;
-    twi_bias_job job = {.form = twi_form_of(r->input_operands[0].dtype), .values = r->inputs[0], .sums = r->workspace,
-                        .rows = elements / channels, .channels = channels};
-    job.chunk = rows_of_chunk(job.rows);
-    int64_t chunks = (job.rows + job.chunk - 1) / job.chunk;
+    twi_rows_job job = {.form = twi_form_of(r->input_operands[0].dtype), .rows = elements / channels,
+                        .channels = channels, .x = r->inputs[0], .sums = r->workspace};
+    int64_t chunks = twi_row_chunks(job.rows);
     twi_team_run(elements > TWI_CHUNK ? r->threads : 1, twi_loops_best()->sum_rows, &job, chunks);
     for (int64_t c = 0; c < channels; c++) {
-        float sum = 0;
+        double sum = 0;
         for (int64_t k = 0; k < chunks; k++)
             sum += job.sums[k * channels + c];
         if (job.form == TWI_BFLOATS)
-            ((uint16_t *)r->outputs[0])[c] = tw_float_to_bfloat16(sum);
+            ((uint16_t *)r->outputs[0])[c] = tw_float_to_bfloat16((float)sum);
         else
-            ((float *)r->outputs[0])[c] = sum;
+            ((float *)r->outputs[0])[c] = (float)sum;
     }
+    return TW_OK;
+}
+
+/* L2Loss (t): half the sum of squares, as if t were a matrix of 64 columns with mean 0 */
+enum { LOSS_COLUMNS = 64 };
+
+static tw_status loss_prepare(twi_prepare *p)
+{
+    int64_t chunks = twi_row_chunks(p->inputs[0].elements / LOSS_COLUMNS);
+    p->workspace = (size_t)((chunks + 1) * LOSS_COLUMNS) * sizeof(float);
+    return TW_OK;
+}
+
+static tw_status loss_run(const twi_run *r)
+{
+    int64_t elements = r->input_operands[0].elements, rows = elements / LOSS_COLUMNS, chunks = twi_row_chunks(rows);
+    float *sums = r->workspace, *zeros = sums + chunks * LOSS_COLUMNS;
+    const uint16_t *narrow = r->inputs[0];
+    const float *wide = r->inputs[0];
+    double sum = 0;
+    twi_rows_job job = {.form = twi_form_of(r->input_operands[0].dtype), .rows = rows, .channels = LOSS_COLUMNS,
+                        .x = r->inputs[0], .sums = sums, .mean = zeros};
+    memset(zeros, 0, LOSS_COLUMNS * sizeof *zeros);
+    twi_team_run(elements > TWI_CHUNK ? r->threads : 1, twi_loops_best()->sum_squares, &job, chunks);
+    for (int64_t i = 0; i < chunks * LOSS_COLUMNS; i++)
+        sum += sums[i];
+    for (int64_t i = rows * LOSS_COLUMNS; i < elements; i++) {
+        double x = job.form == TWI_BFLOATS ? tw_bfloat16_to_float(narrow[i]) : wide[i];
+        sum += x * x;
+    }
+    if (job.form == TWI_BFLOATS)
+        *(uint16_t *)r->outputs[0] = tw_float_to_bfloat16((float)(sum / 2));
+    else
+        *(float *)r->outputs[0] = (float)(sum / 2);
     return TW_OK;
 }
 
@@ -194,6 +219,7 @@ const twi_kernel twi_vector_nn_kernels[] = {
     {"ReluGrad", "vector", TYPES, relu_prepare, relu_run, NULL},
     {"BiasAdd", "vector", TYPES, bias_prepare, bias_run, NULL},
     {"BiasAddGrad", "vector", TYPES, bias_gradient_prepare, bias_gradient_run, NULL},
+    {"L2Loss", "vector", TYPES, loss_prepare, loss_run, NULL},
     {"MaxPool", "vector", TYPES, pool_prepare, pool_run, twi_free},
     {"MaxPoolGrad", "vector", TYPES, pool_prepare, pool_gradient_run, twi_free},
     {"LRN", "vector", TYPES, lrn_prepare, lrn_run, twi_free},
