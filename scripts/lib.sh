@@ -24,8 +24,11 @@ libarchive-dev:archive.h
 libprotobuf-c-dev:protobuf-c/protobuf-c.h
 protobuf-c-compiler:protoc-c
 libcurl4-openssl-dev:curl/curl.h
-libcmocka-dev:cmocka.h
 '
+# shellcheck disable=SC2034
+test_needs="$build_needs
+libcmocka-dev:cmocka.h
+"
 
 is_there() { # PROBE
     case $1 in
