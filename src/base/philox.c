@@ -57,7 +57,7 @@ void twi_normal_pair(uint32_t a, uint32_t b, float out[2])
     float u1 = twi_uniform_float(a);
     if (u1 < 1e-7f)
         u1 = 1e-7f;
-    float angle = (float)(2.0f * 3.14159265358979323846) * twi_uniform_float(b);
+    float angle = (float)(2 * 3.14159265358979323846 * twi_uniform_float(b)); /* rounded once, as in TensorFlow */
     float radius = sqrtf(-2.0f * logf(u1));
     out[0] = sinf(angle) * radius;
     out[1] = cosf(angle) * radius;

@@ -58,12 +58,19 @@ static tw_output shape_constant(tw_graph *graph, tw_shape shape)
     return output;
 }
 
+/* The remainder has the sign of the divisor, as in Python. */
+static int64_t cut_seed(int64_t seed)
+{
+    seed %= INT32_MAX;
+    return seed < 0 ? seed + INT32_MAX : seed;
+}
+
 void twi_op_seeds(const tw_graph *graph, int64_t op_seed, int64_t seeds[2])
 {
     seeds[0] = graph->has_seed ? graph->seed : op_seed ? 87654321 : 0;
     seeds[1] = op_seed ? op_seed : graph->has_seed ? graph->nodes.count : 0;
-    seeds[0] %= INT32_MAX;
-    seeds[1] %= INT32_MAX;
+    for (int i = 0; i < 2; i++)
+        seeds[i] = cut_seed(seeds[i]);
     if (seeds[0] == 0 && seeds[1] == 0 && (graph->has_seed || op_seed))
         seeds[1] = INT32_MAX;
 }
