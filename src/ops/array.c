@@ -70,6 +70,8 @@ static tw_status spelled_shape(twi_inference *c, int i, bool open, tw_shape *sha
 static tw_status const_shape(twi_inference *c)
 {
     const tw_tensor *value = twi_attr_tensor(c->attrs, "value");
+    if (!value)
+        return FAIL(c, "attribute 'value' holds no tensor");
     if (value->dtype != c->output_types[0])
         return FAIL(c, "the value is %s, attribute 'dtype' says %s", tw_dtype_name(value->dtype),
                     tw_dtype_name(c->output_types[0]));
@@ -116,7 +118,7 @@ static tw_status reshape_shape(twi_inference *c)
             rest.dims[i] = 1;
         }
     int64_t given = tw_shape_elements(rest);
-    if (elements >= 0 && (open < 0 ? given != elements : given == 0 || elements % given != 0))
+    if (elements >= 0 && (open < 0 ? given != elements : given <= 0 || elements % given != 0))
         return FAIL(c, "cannot reshape %s (%lld elements) to %s", tw_shape_text(c->inputs[0], from, sizeof from),
                     (long long)elements, tw_shape_text(out, to, sizeof to));
     if (elements >= 0 && open >= 0)
@@ -383,7 +385,10 @@ static tw_status concat(twi_inference *c, int axis_input, int first_value)
             out = unknown_of_rank(shape.rank);
             continue;
         }
-        sum = sum < 0 || shape.dims[normal] < 0 ? -1 : sum + shape.dims[normal];
+        if (sum < 0 || shape.dims[normal] < 0)
+            sum = -1;
+        else if (__builtin_add_overflow(sum, shape.dims[normal], &sum))
+            return FAIL(c, "the values are too large to be joined");
         shape.dims[normal] = -1;
         if (twi_merge_shapes(out, shape, &out, NULL) != TW_OK)
             return FAIL(c, "value %d has shape %s, which does not fit %s beside axis %lld", i,
@@ -580,7 +585,10 @@ static tw_status pad_by(twi_inference *c, int sign, int limit)
                 return FAIL(c, "padding %lld of axis %d, which has size %lld", (long long)padding, i, (long long)dim);
             sum = k ? sum + padding : padding;
         }
-        in.dims[i] = !paddings || in.dims[i] < 0 ? -1 : in.dims[i] + sign * sum;
+        if (!paddings || in.dims[i] < 0)
+            in.dims[i] = -1;
+        else if (__builtin_add_overflow(in.dims[i], sign * sum, &in.dims[i]))
+            return FAIL(c, "axis %d becomes too large", i);
         if (paddings && sign < 0 && c->inputs[0].dims[i] >= 0 && in.dims[i] < 0)
             return FAIL(c, "axis %d is smaller than its paddings", i);
     }

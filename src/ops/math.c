@@ -81,6 +81,8 @@ static tw_status arg_shape(twi_inference *c)
     tw_shape out = {.rank = in.rank - 1};
     const tw_tensor *value = c->input_values[1];
     int axis = -1;
+    if (c->inputs[1].rank > 0)
+        return twi_expect_rank(c, 1, 0);
     if (value) {
         tw_status status = normal_axis(c, twi_tensor_int(value, 0), in.rank, &axis);
         if (status != TW_OK)
@@ -96,6 +98,8 @@ static tw_status scan_shape(twi_inference *c)
 {
     int axis = 0;
     c->outputs[0] = c->inputs[0];
+    if (c->inputs[1].rank > 0)
+        return twi_expect_rank(c, 1, 0);
     if (c->inputs[0].rank < 0 || !c->input_values[1])
         return TW_OK;
     return normal_axis(c, twi_tensor_int(c->input_values[1], 0), c->inputs[0].rank, &axis);

@@ -333,3 +333,9 @@ case("TopKV2", input=eighths(2, 3, 6, dtype=bf16), k=i32(2))
 case("TopKV2", input=f32([np.inf, -np.inf, 0, -0.0, np.inf]), k=i32(5))
 case("TopKV2", input=np.array(random.integers(0, 9, (3, 200)), np.int32), k=i32(50))
 fails("k is 4, the last axis has only 3", "TopKV2", eighths(2, 3), i32(4))
+
+# ---- sizes that no machine has ----
+
+fails("cannot reshape", "Reshape", eighths(2, 3), i64([2**62, 4, -1]))
+fails("axis 0 becomes too large", "Tile", eighths(2, 3), i64([2**63 - 1, 1]))
+fails("padding", "Pad", eighths(2, 3), i64([[2**62, 0], [0, 0]]))

@@ -189,6 +189,7 @@ for op in ("ArgMax", "ArgMin"):
     case(op, input=x(3, 4), dimension=i64(-2), output_type=tf.int32)
     case(op, input=x(7), dimension=i32(0))
     fails("axis 2, expected -2 to 1", op, x(3, 4), i32(2))
+    fails("expected rank 0", op, x(3, 4), i32([]))
 for op in ("Cumsum", "Cumprod"):
     for d in SIGNED + (np.int16, np.int8, np.uint8):
         case(op, x=x(3, 4, dtype=d, low=-3, high=4), axis=i32(1))
@@ -197,6 +198,7 @@ for op in ("Cumsum", "Cumprod"):
             for axis in (0, 1, -1):
                 case(op, x=x(2, 4, 3), axis=i32(axis), exclusive=exclusive, reverse=reverse)
     case(op, x=x(0, 2), axis=i64(0))
+    fails("expected rank 0", op, x(3, 4), i32([]))
 for d in FLOATS:
     case("L2Loss", t=x(3, 4, dtype=d))
 case("L2Loss", t=f32([]))

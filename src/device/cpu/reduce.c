@@ -98,16 +98,53 @@ static const reduction *reduction_of(const twi_run *r, reduction *now)
                                                                                                                : NULL;
 }
 
+/* Where the last axis is kept, COLUMNS neighbouring outputs are made together, so that rows are read as they lie. */
+#define COLUMNS 64
+#define REDUCE_COLUMNS(f, ACCUMULATOR, first, combine, finish)                                                         \
+    static void NAME(f##_columns)(const twi_run *r, const reduction *d)                                                \
+    {                                                                                                                  \
+        int64_t width = d->kept_size[0], blocks = (width + COLUMNS - 1) / COLUMNS, count = d->inputs;                  \
+        int64_t jobs = d->outputs / width * blocks;                                                                    \
+        (void)count;                                                                                                   \
+        TWI_PRAGMA(omp parallel for num_threads(r->threads)                                                            \
+                       if (r->threads > 1 && jobs > 1 && d->outputs * d->inputs > TWI_PARALLEL_ELEMENTS))              \
+        for (int64_t job = 0; job < jobs; job++) {                                                                     \
+            int64_t column = job % blocks * COLUMNS, o = job / blocks * width + column;                                \
+            int64_t n = width - column < COLUMNS ? width - column : COLUMNS;                                           \
+            const REAL *base = (const REAL *)r->inputs[0] + start_of(o, d->num_kept, d->kept_size, d->kept_step);      \
+            ACCUMULATOR results[COLUMNS];                                                                              \
+            for (int i = 0; i < COLUMNS; i++)                                                                          \
+                results[i] = first;                                                                                    \
+            for (int64_t k = 0; k < d->inputs; k++) {                                                                  \
+                const REAL *row = base + start_of(k, d->num_reduced, d->reduced_size, d->reduced_step);                \
+                TWI_VECTOR_LOOP                                                                                        \
+                for (int64_t i = 0; i < n; i++) {                                                                      \
+                    ACCUMULATOR a = results[i], b = row[i];                                                            \
+                    results[i] = combine;                                                                              \
+                }                                                                                                      \
+            }                                                                                                          \
+            for (int64_t i = 0; i < n; i++) {                                                                          \
+                ACCUMULATOR a = results[i];                                                                            \
+                ((REAL *)r->outputs[0])[o + i] = (REAL)(finish);                                                       \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+
 /* out[o] = finish(fold of combine over x), from left to right; a run of neighbours goes through LANES partial results,
  * so that it can use vector instructions, and these are combined in order. */
 #define LANES 16
 #define REDUCE(f, ACCUMULATOR, first, combine, finish)                                                                 \
+    REDUCE_COLUMNS(f, ACCUMULATOR, first, combine, finish)                                                             \
     static tw_status NAME(f)(const twi_run *r)                                                                         \
     {                                                                                                                  \
         reduction now;                                                                                                 \
         const reduction *d = reduction_of(r, &now);                                                                    \
         if (!d)                                                                                                        \
             return TW_INVALID_ARGUMENT;                                                                                \
+        if (d->run == 1 && d->outputs > 1 && d->kept_step[0] == 1) {                                                   \
+            NAME(f##_columns)(r, d);                                                                                   \
+            return TW_OK;                                                                                              \
+        }                                                                                                              \
         const REAL *x = r->inputs[0];                                                                                  \
         REAL *out = r->outputs[0];                                                                                     \
         int64_t runs = d->run ? d->inputs / d->run : 0, count = d->inputs;                                             \
