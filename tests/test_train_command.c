@@ -98,6 +98,13 @@ static void signal_finishes_the_step_saves_and_leaves(void **state)
     assert_prints(": whole");
 }
 
+static void rewrites_may_be_left_out(void **state)
+{
+    (void)state;
+    assert_runs(0, SMALL_RUN " --max-steps 1 --train-dir t10 --disable fuse,reuse");
+    check_step_line(0);
+}
+
 static void trace_is_written_at_the_end(void **state)
 {
     (void)state;
@@ -117,6 +124,8 @@ static void settings_that_cannot_be_are_refused_as_usage(void **state)
     assert_prints("--devices: expected names such as gpu:0,gpu:1");
     assert_runs(2, SMALL_RUN " --train-dir t6 --devices gpu:0 --num-gpus 1");
     assert_prints("--devices and --num-gpus both say");
+    assert_runs(2, SMALL_RUN " --train-dir t6 --disable fold,fuze");
+    assert_prints("--disable: there is no rewrite 'fuze'; did you mean 'fuse'?");
 }
 
 static void total_batch_must_divide_by_the_towers(void **state)
@@ -187,6 +196,7 @@ int main(void)
         cmocka_unit_test(steps_as_json_are_an_object_a_line),
         cmocka_unit_test(resumed_training_ends_with_the_same_bits),
         cmocka_unit_test(signal_finishes_the_step_saves_and_leaves),
+        cmocka_unit_test(rewrites_may_be_left_out),
         cmocka_unit_test(trace_is_written_at_the_end),
         cmocka_unit_test(settings_that_cannot_be_are_refused_as_usage),
         cmocka_unit_test(total_batch_must_divide_by_the_towers),

@@ -109,6 +109,29 @@ static bool choose_batch(const settings *s, int expected, int *batch, int *tower
     return true;
 }
 
+/* The library passes over names it does not know, so that older and newer ones agree; here they are slips of the pen.
+ */
+static bool disable_is_known(const char *list)
+{
+    static const char *const known[] = {"fold", "merge", "collective", "fuse", "update", "reuse", "all"};
+    while (list && *list) {
+        char name[32];
+        size_t length = strcspn(list, ",");
+        snprintf(name, sizeof name, "%.*s", (int)length, list);
+        nearest near = {.word = name};
+        bool found = false;
+        for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+            found |= length < sizeof name && strcmp(name, known[i]) == 0;
+            nearest_consider(&near, known[i]);
+        }
+        if (!found)
+            return complain("train", "--disable: there is no rewrite '%s'%s%s%s", name,
+                            near.best ? "; did you mean '" : "", near.best ? near.best : "", near.best ? "'?" : "");
+        list += length + (list[length] == ',');
+    }
+    return true;
+}
+
 /* A run that would mix with an earlier one's files is refused. */
 static bool directory_is_fresh(const char *directory)
 {
@@ -182,7 +205,7 @@ static int run_with(const settings *s, tw_devices *devices, tw_dataset *data, co
 {
     tower_devices where;
     int batch, towers;
-    if (!choose_tower_devices(s, devices, &where) ||
+    if (!disable_is_known(s->disable) || !choose_tower_devices(s, devices, &where) ||
         !choose_batch(s, expected_towers(s, devices, &where), &batch, &towers))
         return EXIT_USAGE;
     if (!s->resume && !directory_is_fresh(s->job.train_dir))
@@ -291,7 +314,8 @@ static const option options[] = {
     {"log-device-placement", NULL, OPTION_FLAG, offsetof(settings, log_device_placement),
      "say on standard error where each node runs"},
     {"disable", "LIST", OPTION_TEXT, offsetof(settings, disable),
-     "leave out rewrites of the graph: fold, merge, fuse, collective; also reuse (of memory); or all"},
+     "leave out rewrites of the graph, separated by commas: fold, merge, collective, fuse, update, reuse (of memory), "
+     "or all"},
     {"input-threads", "N", OPTION_NUMBER, offsetof(settings, input_threads),
      "threads that prepare the data; 0: one for every four cores", .initial = "0", .most = 256},
 

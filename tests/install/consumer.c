@@ -1,5 +1,5 @@
 /* consumer.c - a program outside of the tree: it sees the installed headers and library, and nothing else. */
-#include <tower/device.h>
+#include <tower/tower.h>
 
 #include <stdio.h>
 
