@@ -1,4 +1,5 @@
-/* The rules of the house, read from the sources: who may include whom, and that every public function is explained. */
+/* The rules of the house, read from the sources: who may include whom, that every public function is explained, and that
+ * the documentation is up to date and leads somewhere. */
 #include "testing.h"
 
 #include <dirent.h>
@@ -220,6 +221,84 @@ static void every_source_begins_with_its_name_and_what_it_is(void **state)
         each_source(SOURCE_DIR "/src", floors[i], "", check_charter);
 }
 
+/* ---- documentation ----------------------------------------------------------------------------------------- */
+
+static void pages_of_the_interface_say_what_the_headers_say(void **state)
+{
+    (void)state;
+    char words[512] = "";
+    FILE *check = popen(SOURCE_DIR "/scripts/make-api-docs --check 2>&1", "r");
+    assert_non_null(check);
+    size_t size = fread(words, 1, sizeof words - 1, check);
+    words[size] = 0;
+    if (pclose(check) != 0)
+        fail_msg("%s", words);
+}
+
+/* The next link of a text in Markdown, `](TARGET)`, that leads to a file: into target[size], without "#..."; moves *at
+ * past it. */
+static bool next_link(const char **at, char *target, size_t size)
+{
+    while ((*at = strstr(*at, "]("))) {
+        *at += 2;
+        size_t length = strcspn(*at, ")#\n");
+        if (length == 0 || length >= size || strncmp(*at, "http", 4) == 0)
+            continue;
+        snprintf(target, size, "%.*s", (int)length, *at);
+        return true;
+    }
+    return false;
+}
+
+/* Links of the pages in a folder (below SOURCE_DIR, "" or ending in '/'), and of the folders in it if asked. */
+static int check_links(const char *folder, bool folders_too)
+{
+    char path[1024], target[256];
+    struct stat about;
+    int count = 0;
+    snprintf(path, sizeof path, "%s/%s", SOURCE_DIR, folder);
+    DIR *directory = opendir(path);
+    assert_non_null(directory);
+    for (struct dirent *entry; (entry = readdir(directory));) {
+        const char *dot = strrchr(entry->d_name, '.');
+        if (!dot && folders_too) {
+            snprintf(path, sizeof path, "%.100s%.100s/", folder, entry->d_name);
+            count += check_links(path, true);
+        }
+        if (!dot || strcmp(dot, ".md") != 0)
+            continue;
+        snprintf(path, sizeof path, "%s/%.100s%.200s", SOURCE_DIR, folder, entry->d_name);
+        char *text = read_text(path);
+        for (const char *at = text; next_link(&at, target, sizeof target); count++) {
+            snprintf(path, sizeof path, "%s/%.100s%s", SOURCE_DIR, folder, target);
+            if (stat(path, &about) != 0)
+                fail_msg("%s%s links to %s, which is not there", folder, entry->d_name, target);
+        }
+        free(text);
+    }
+    closedir(directory);
+    return count;
+}
+
+static void links_of_the_documentation_lead_somewhere(void **state)
+{
+    (void)state;
+    assert_true(check_links("docs/", true) > 10);
+    check_links("", false);
+}
+
+static void links_are_found_in_a_page(void **state)
+{
+    (void)state;
+    char target[32];
+    const char *page = "see [a](b.md), [the web](https://x.y) and [c](d/e.md#part)";
+    assert_true(next_link(&page, target, sizeof target));
+    assert_string_equal(target, "b.md");
+    assert_true(next_link(&page, target, sizeof target));
+    assert_string_equal(target, "d/e.md");
+    assert_false(next_link(&page, target, sizeof target));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +309,9 @@ int main(void)
         cmocka_unit_test(every_public_function_is_explained),
         cmocka_unit_test(missing_explanation_is_found),
         cmocka_unit_test(every_source_begins_with_its_name_and_what_it_is),
+        cmocka_unit_test(pages_of_the_interface_say_what_the_headers_say),
+        cmocka_unit_test(links_of_the_documentation_lead_somewhere),
+        cmocka_unit_test(links_are_found_in_a_page),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

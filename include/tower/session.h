@@ -25,7 +25,7 @@ typedef struct tw_session_options {
     const char *disable;           /* comma-separated names of rewrites to leave out ("fold,merge,collective,fuse,update") or
                                       "all"; also "reuse" for memory reuse. NULL: none */
     bool plain_kernels;            /* reference kernels only */
-    bool trace;                    /* keep times of every kernel of the latest run (tw_session_trace) */
+    bool trace;                    /* keep times of every kernel of the latest run (tw_session_write_trace) */
 } tw_session_options;
 
 /* Yours: tw_session_destroy(). The graph is borrowed and must outlive the session; it may grow between runs.
