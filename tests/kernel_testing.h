@@ -75,7 +75,7 @@ enum { MOST_VALUES = 8 };
 
 typedef struct kernel_call {
     const char *op;
-    const char *kernel; /* the name of the row that shall run; "plain" asks for no other */
+    const char *kernel; /* the name of the row that shall run */
     int threads;        /* 0: the device's */
     const tw_attr *attrs;
     int num_attrs;
@@ -85,14 +85,25 @@ typedef struct kernel_call {
     int num_outputs;
 } kernel_call;
 
+/* The CPU's row of that name for the op and type. */
+static inline const twi_kernel *find_kernel(const char *op, const char *name, tw_dtype type)
+{
+    for (const twi_kernel *const *family = twi_cpu_kernels; *family; family++)
+        for (const twi_kernel *row = *family; row->op; row++)
+            if (!strcmp(row->op, op) && !strcmp(row->name, name) && (!row->types || row->types >> type & 1))
+                return row;
+    fail_msg("no kernel '%s' for %s of type %s", name, op, tw_dtype_name(type));
+    return NULL;
+}
+
 /* Prepares, runs and releases. Outputs and workspace start full of rubbish. */
 static inline tw_status call(const kernel_call *k, tw_error *error)
 {
     twi_operand in[MOST_VALUES], out[MOST_VALUES];
     const void *from[MOST_VALUES];
     void *to[MOST_VALUES];
-    const twi_kernel *kernel;
     twi_attrs list = {(twi_attr *)k->attrs, k->num_attrs};
+    const twi_kernel *kernel = find_kernel(k->op, k->kernel, twi_kernel_type(&list));
     twi_device *device = devices->items[0];
     for (int i = 0; i < k->num_inputs; i++)
         in[i] = k->inputs[i].operand, from[i] = k->inputs[i].data;
@@ -103,10 +114,9 @@ static inline tw_status call(const kernel_call *k, tw_error *error)
     twi_prepare p = {.op = k->op, .node = "n", .attrs = &list, .num_inputs = k->num_inputs,
                      .num_outputs = k->num_outputs, .inputs = in, .outputs = out, .device = device,
                      .threads = k->threads ? k->threads : device->threads, .error = error};
-    tw_status status = twi_device_prepare(device, &p, strcmp(k->kernel, "plain") == 0, &kernel);
+    tw_status status = kernel->prepare ? kernel->prepare(&p) : TW_OK;
     if (status != TW_OK)
         return status;
-    assert_string_equal(kernel->name, k->kernel);
     void *workspace = twi_alloc_aligned(p.workspace + 1, 64);
     memset(workspace, 0x5a, p.workspace);
     status = kernel->run(&(twi_run){.state = p.state, .inputs = from, .outputs = to, .workspace = workspace,

@@ -8,6 +8,7 @@
 #define FAMILY(name) extern const twi_kernel name[];
 #define FAMILIES(X)                                                                                                    \
     X(twi_tail_kernels)           /* fused pools, normalizations and their gradients */                                \
+    X(twi_amx_kernels)            /* bfloat16 on x86's matrix units */                                                 \
     X(twi_onednn_conv_kernels)                                                                                         \
     X(twi_onednn_matmul_kernels)                                                                                       \
     X(twi_vector_nn_kernels)      /* loops built for each vector unit */                                               \

@@ -43,3 +43,20 @@ void twi_team_run(int threads, twi_range *range, const void *job, int64_t count)
         range(job, count * thread / team, count * (thread + 1) / team, (int)thread);
     }
 }
+
+void twi_sum_columns(int threads, twi_form form, const void *dy, int64_t rows, int64_t channels, float *sums,
+                     twi_form out_form, void *out)
+{
+    twi_rows_job job = {.form = form, .rows = rows, .channels = channels, .x = dy, .sums = sums};
+    int64_t chunks = twi_row_chunks(rows);
+    twi_team_run(rows * channels > TWI_CHUNK ? threads : 1, twi_loops_best()->sum_rows, &job, chunks);
+    for (int64_t c = 0; c < channels; c++) {
+        double sum = 0;
+        for (int64_t k = 0; k < chunks; k++)
+            sum += sums[k * channels + c];
+        if (out_form == TWI_BFLOATS)
+            ((uint16_t *)out)[c] = tw_float_to_bfloat16((float)sum);
+        else
+            ((float *)out)[c] = (float)sum;
+    }
+}

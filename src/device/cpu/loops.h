@@ -186,6 +186,10 @@ typedef struct twi_loops {
 const twi_loops *twi_loops_best(void);          /* for this CPU */
 const twi_loops *const *twi_loops_usable(void); /* all that this CPU can run, ended by NULL; for tests */
 
+/* Sums of dy's columns, which are the gradient of a bias; sums is room for twi_row_chunks(rows) * channels floats. */
+void twi_sum_columns(int threads, twi_form form, const void *dy, int64_t rows, int64_t channels, float *sums,
+                     twi_form out_form, void *out);
+
 /* Divides `count` items among the team in order. */
 void twi_team_run(int threads, twi_range *range, const void *job, int64_t count);
 

@@ -82,20 +82,10 @@ static tw_status bias_gradient_prepare(twi_prepare *p)
 
 static tw_status bias_gradient_run(const twi_run *r)
 {
-    int64_t elements = r->input_operands[0].elements, channels = r->output_operands[0].elements;
-    twi_rows_job job = {.form = twi_form_of(r->input_operands[0].dtype), .rows = elements / channels,
-                        .channels = channels, .x = r->inputs[0], .sums = r->workspace};
-    int64_t chunks = twi_row_chunks(job.rows);
-    twi_team_run(elements > TWI_CHUNK ? r->threads : 1, twi_loops_best()->sum_rows, &job, chunks);
-    for (int64_t c = 0; c < channels; c++) {
-        double sum = 0;
-        for (int64_t k = 0; k < chunks; k++)
-            sum += job.sums[k * channels + c];
-        if (job.form == TWI_BFLOATS)
-            ((uint16_t *)r->outputs[0])[c] = tw_float_to_bfloat16((float)sum);
-        else
-            ((float *)r->outputs[0])[c] = (float)sum;
-    }
+    int64_t channels = r->output_operands[0].elements;
+    twi_form form = twi_form_of(r->input_operands[0].dtype);
+    twi_sum_columns(r->threads, form, r->inputs[0], r->input_operands[0].elements / channels, channels, r->workspace,
+                    form, r->outputs[0]);
     return TW_OK;
 }
 
