@@ -30,7 +30,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,amx-tile,amx-bf16")
+#define TWI_TARGET "avx512f,avx512bw,avx512dq,avx512vl,amx-tile,amx-bf16"
+#include "device/cpu/target.h"
 
 enum {
     SIDE = 16,                    /* of a tile */
@@ -274,6 +275,8 @@ static void work(const filter_job *j, int thread, int team)
     for (int64_t block = first; block < last; block++)
         write_block(j, block);
 }
+
+#include "device/cpu/target_end.h"
 
 /* ---- the two halves ------------------------------------------------------------------------------------------ */
 

@@ -6,9 +6,11 @@
 #include <math.h>
 #include <string.h>
 
-#pragma GCC target("avx2")
+#define TWI_TARGET "avx2"
+#include "device/cpu/target.h"
 #define TWI_VECTOR_BYTES 32
 #define TWI_LOOPS twi_loops_avx2
 #define TWI_LOOPS_NAME "avx2"
 #include "device/cpu/loops.inl"
+#include "device/cpu/target_end.h"
 #endif

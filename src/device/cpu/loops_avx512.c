@@ -6,9 +6,11 @@
 #include <math.h>
 #include <string.h>
 
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl")
+#define TWI_TARGET "avx512f,avx512bw,avx512dq,avx512vl"
+#include "device/cpu/target.h"
 #define TWI_VECTOR_BYTES 64
 #define TWI_LOOPS twi_loops_avx512
 #define TWI_LOOPS_NAME "avx512"
 #include "device/cpu/loops.inl"
+#include "device/cpu/target_end.h"
 #endif
