@@ -287,6 +287,19 @@ static void links_of_the_documentation_lead_somewhere(void **state)
     check_links("", false);
 }
 
+static void program_of_the_readme_is_an_example_that_is_tested(void **state)
+{
+    (void)state;
+    char *readme = read_text(SOURCE_DIR "/README.md"), *example = read_text(SOURCE_DIR "/examples/06_two_towers.c");
+    char *code = strstr(readme, "```c\n");
+    assert_non_null(code);
+    code += strlen("```c\n");
+    *strstr(code, "```") = 0;
+    assert_non_null(strstr(example, code));
+    free(readme);
+    free(example);
+}
+
 static void links_are_found_in_a_page(void **state)
 {
     (void)state;
@@ -312,6 +325,7 @@ int main(void)
         cmocka_unit_test(pages_of_the_interface_say_what_the_headers_say),
         cmocka_unit_test(links_of_the_documentation_lead_somewhere),
         cmocka_unit_test(links_are_found_in_a_page),
+        cmocka_unit_test(program_of_the_readme_is_an_example_that_is_tested),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
