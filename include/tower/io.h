@@ -1,4 +1,4 @@
-/* io.h - what outlives a run: checkpoints and event logs, in TensorFlow's formats.
+/* io.h - what outlives a run: checkpoints, event logs and graphs, in TensorFlow's formats.
  *
  * A checkpoint of step 1000 with prefix "model.ckpt" is two files, model.ckpt-1000.index and
  * model.ckpt-1000.data-00000-of-00001 (a "V2 tensor bundle"); its path, as functions here take and give it, is
@@ -6,6 +6,7 @@
 #ifndef TOWER_IO_H
 #define TOWER_IO_H
 
+#include <tower/graph.h>
 #include <tower/tensor.h>
 
 #ifdef __cplusplus
@@ -106,6 +107,25 @@ TW_API tw_status tw_event_writer_add_graph(tw_event_writer *writer, const void *
                                            tw_error *error);
 /* Training goes on from `step`: TensorBoard forgets what earlier files say of this step and later ones. */
 TW_API tw_status tw_event_writer_add_restart(tw_event_writer *writer, int64_t step, tw_error *error);
+
+/* ---- graphs ------------------------------------------------------------------------------------------------- */
+
+/* The whole graph as a serialized GraphDef message, in order of creation, with the shapes of all outputs for TensorBoard
+ * (tw_event_writer_add_graph). TensorFlow runs it, but for nodes of tw_input(), which must be fed there. Variables keep
+ * their names but not their values, which are in checkpoints. *bytes is yours: tw_free(). TW_INVALID_ARGUMENT if it
+ * would take 2 GiB or more. */
+TW_API tw_status tw_graph_export(const tw_graph *graph, void **bytes, size_t *size, tw_error *error);
+
+/* Adds the nodes of a serialized GraphDef, by whomever it was written, in an order in which inputs come first. They are
+ * named "PREFIX/name" (prefix NULL or "": as in the file) and take their devices from the file; open scopes do not count.
+ * What is assigned and read through a VarHandleOp becomes a variable of the graph, not trainable, since the file does not
+ * tell; with another of that name it shares its value.
+ *
+ * All is checked before anything is added: ops, attributes, types, shapes, names, cycles; the error names the node.
+ * TW_NOT_FOUND: an op that Tower lacks. TW_UNIMPLEMENTED: a type or kind of attribute that it lacks. TW_ALREADY_EXISTS:
+ * the graph has a node of a name. TW_RESOURCE_EXHAUSTED also for files that are small but would take much memory: constants
+ * whose last value is repeated may take 64 MiB more than the file says. TW_INVALID_ARGUMENT: everything else. */
+TW_API tw_status tw_graph_import(tw_graph *graph, const void *bytes, size_t size, const char *prefix, tw_error *error);
 
 #ifdef __cplusplus
 }

@@ -86,6 +86,9 @@ TW_API void tw_set_log(tw_log_function *function, void *user, int level);
 typedef void *tw_resize_function(void *user, void *block, size_t bytes);
 TW_API void tw_set_allocator(tw_resize_function *resize, void *user);
 
+/* Frees memory that a function gave you where it says so. NULL is fine. */
+TW_API void tw_free(void *block);
+
 /* How many allocations the library has made so far, on the heap and from devices. A sealed training step makes
  * none: tests compare this before and after. */
 TW_API int64_t tw_allocation_count(void);

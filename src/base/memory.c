@@ -63,6 +63,11 @@ void twi_free(void *block)
         resize_function(resize_user, block, 0);
 }
 
+void tw_free(void *block)
+{
+    twi_free(block);
+}
+
 char *twi_strdup(const char *text)
 {
     size_t bytes = strlen(text) + 1;

@@ -80,12 +80,14 @@ void tw_graph_set_seed(tw_graph *graph, int64_t seed)
     graph->has_seed = true;
 }
 
+enum { MOST_NAME_BYTES = 512, MOST_ITEMS = 65535 /* of a list of inputs or outputs */ };
+
 /* ---- names ------------------------------------------------------------------------------------------------- */
 
 /* As in TensorFlow names differ if they differ in more than case; the counter of a name remembers what was given. */
 const char *twi_graph_unique_name(tw_graph *graph, const char *base)
 {
-    char key[512];
+    char key[MOST_NAME_BYTES];
     const char *name = base;
     for (int number = 0;; number++) {
         if (number && !(name = twi_arena_printf(&graph->arena, "%s_%d", base, number)))
@@ -190,6 +192,26 @@ static tw_status take_given_attrs(draft *d, const tw_attr *attrs, int num_attrs)
         *value = attrs[i];
     }
     return TW_OK;
+}
+
+/* Lengths of lists that were given as attributes (N of N*T) may come from anywhere. */
+static tw_status check_length(const draft *d, const twi_argument *argument)
+{
+    const twi_attr *value = argument->number_attr ? value_of(d, argument->number_attr) : NULL;
+    if (!value || !value->kind || (value->i >= 0 && value->i <= MOST_ITEMS))
+        return TW_OK;
+    return draft_fail(d, "attribute '%s' is %lld, expected 0 to %d", argument->number_attr, (long long)value->i,
+                      MOST_ITEMS);
+}
+
+static tw_status check_lengths(const draft *d)
+{
+    tw_status status = TW_OK;
+    for (int i = 0; i < d->signature->num_inputs && status == TW_OK; i++)
+        status = check_length(d, &d->signature->inputs[i]);
+    for (int i = 0; i < d->signature->num_outputs && status == TW_OK; i++)
+        status = check_length(d, &d->signature->outputs[i]);
+    return status;
 }
 
 /* How many inputs argument i takes. Lists share what the single arguments leave over; an N that is not given yet is
@@ -343,7 +365,7 @@ static tw_status keep_attrs(const draft *d, const tw_attr *given, int num_given,
     return TW_OK;
 }
 
-static const twi_signature *signature_of(tw_graph *graph, const twi_op *op)
+const twi_signature *twi_graph_signature(tw_graph *graph, const twi_op *op)
 {
     twi_signature *signature = twi_map_get(&graph->signatures, op->name);
     if (signature)
@@ -362,7 +384,7 @@ static tw_node *make_node(tw_graph *graph, const twi_op *op, const char *name, c
     int num_data = 0;
     while (num_data < num_inputs && inputs[num_data].index >= 0)
         num_data++;
-    draft d = {graph, op, signature_of(graph, op), name, inputs, num_data, NULL};
+    draft d = {graph, op, twi_graph_signature(graph, op), name, inputs, num_data, NULL};
     if (!d.signature) {
         fail_memory(graph);
         return NULL;
@@ -388,7 +410,8 @@ static tw_node *make_node(tw_graph *graph, const twi_op *op, const char *name, c
         fail_memory(graph);
         return NULL;
     }
-    if (take_given_attrs(&d, attrs, num_attrs) != TW_OK || match_inputs(&d) != TW_OK || complete_attrs(&d) != TW_OK)
+    if (take_given_attrs(&d, attrs, num_attrs) != TW_OK || check_lengths(&d) != TW_OK || match_inputs(&d) != TW_OK ||
+        complete_attrs(&d) != TW_OK)
         return NULL;
     if (keep_attrs(&d, attrs, num_attrs, node) != TW_OK || make_outputs(&d, node) != TW_OK) {
         for (int i = 0; i < node->attrs.count; i++)
@@ -398,27 +421,34 @@ static tw_node *make_node(tw_graph *graph, const twi_op *op, const char *name, c
     return node;
 }
 
-static bool add_control(tw_graph *graph, tw_node *node, tw_node *before)
+/* Room for `more` control inputs; taken at once, because an arena gives nothing back. */
+static bool reserve_controls(tw_graph *graph, tw_node *node, int more)
 {
-    for (int i = 0; i < node->num_control_inputs; i++)
-        if (node->control_inputs[i] == before)
-            return true;
-    tw_node **grown = twi_arena_alloc(&graph->arena, sizeof *grown * (size_t)(node->num_control_inputs + 1));
+    if (more == 0)
+        return true;
+    tw_node **grown = twi_arena_alloc(&graph->arena, sizeof *grown * (size_t)(node->num_control_inputs + more));
     if (!grown)
         return false;
     if (node->num_control_inputs)
         memcpy(grown, node->control_inputs, sizeof *grown * (size_t)node->num_control_inputs);
-    grown[node->num_control_inputs++] = before;
     node->control_inputs = grown;
     return true;
+}
+
+static void add_control(tw_node *node, tw_node *before)
+{
+    for (int i = 0; i < node->num_control_inputs; i++)
+        if (node->control_inputs[i] == before)
+            return;
+    node->control_inputs[node->num_control_inputs++] = before;
 }
 
 /* Control inputs given among the inputs, shapes, and the node's place in the graph. */
 static tw_node *finish_node(tw_graph *graph, tw_node *node, const tw_output *inputs, int num_inputs)
 {
-    bool fits = true;
-    for (int i = node->num_inputs; i < num_inputs; i++)
-        fits = fits && add_control(graph, node, inputs[i].node);
+    bool fits = reserve_controls(graph, node, num_inputs - node->num_inputs);
+    for (int i = node->num_inputs; i < num_inputs && fits; i++)
+        add_control(node, inputs[i].node);
     tw_error error = {0};
     if (fits && twi_infer_shapes(node, &error) != TW_OK) {
         twi_graph_latch(graph, &error);
@@ -501,16 +531,28 @@ tw_node *tw_add_node(tw_graph *graph, const char *op_name, const char *name, con
         return NULL;
     tw_node *const *controls;
     int num_controls = twi_scope_controls(graph, &controls);
+    if (!reserve_controls(graph, node, num_controls))
+        num_controls = 0, fail_memory(graph);
     for (int i = 0; i < num_controls; i++)
-        if (!add_control(graph, node, controls[i])) {
-            fail_memory(graph);
-            break;
-        }
+        add_control(node, controls[i]);
     tw_node *with = twi_scope_colocation(graph);
     if (with && add_colocation(graph, node, with) == TW_OK)
         node->device = with->device;
     else if (!with)
         node->device = twi_scope_device(graph, node);
+    return finish_node(graph, node, inputs, num_inputs);
+}
+
+/* `name` and `device` as they are, in the graph's arena. */
+static tw_node *add_without_scopes(tw_graph *graph, const twi_op *op, const char *name, const char *device,
+                                   int assigned, const tw_output *inputs, int num_inputs, const tw_attr *attrs,
+                                   int num_attrs)
+{
+    tw_node *node = make_node(graph, op, name, inputs, num_inputs, attrs, num_attrs);
+    if (!node)
+        return NULL;
+    node->device = device;
+    node->assigned = assigned;
     return finish_node(graph, node, inputs, num_inputs);
 }
 
@@ -530,12 +572,41 @@ tw_node *twi_add_plain_node(tw_graph *graph, const char *op_name, const char *na
         fail_memory(graph);
         return NULL;
     }
-    tw_node *node = make_node(graph, op, unique, inputs, num_inputs, attrs, num_attrs);
-    if (!node)
+    return add_without_scopes(graph, op, unique, kept, assigned, inputs, num_inputs, attrs, num_attrs);
+}
+
+/* Marks a name as used that was given from outside. */
+static bool use_name(tw_graph *graph, const char *name)
+{
+    char *key = twi_arena_strdup(&graph->arena, name);
+    int *counter = twi_arena_alloc(&graph->arena, sizeof *counter);
+    if (!key || !counter)
+        return false;
+    for (char *c = key; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    *counter = 1;
+    return twi_map_get(&graph->used_names, key) || twi_map_put(&graph->used_names, key, counter);
+}
+
+tw_node *twi_add_named_node(tw_graph *graph, const twi_op *op, const char *name, const char *device,
+                            const tw_output *inputs, int num_inputs, const tw_attr *attrs, int num_attrs)
+{
+    if (graph->error.status != TW_OK)
         return NULL;
-    node->device = kept;
-    node->assigned = assigned;
-    return finish_node(graph, node, inputs, num_inputs);
+    if (!valid_name(name) || strlen(name) >= MOST_NAME_BYTES) {
+        twi_graph_fail(graph, TW_INVALID_ARGUMENT, "'%.60s' is not a valid node name", name);
+        return NULL;
+    }
+    if (twi_map_get(&graph->by_name, name)) {
+        twi_graph_fail(graph, TW_ALREADY_EXISTS, "Node name '%s' already exists in the Graph", name);
+        return NULL;
+    }
+    const char *kept = twi_arena_strdup(&graph->arena, name), *where = twi_arena_strdup(&graph->arena, device);
+    if (!kept || !where || !use_name(graph, kept)) {
+        fail_memory(graph);
+        return NULL;
+    }
+    return add_without_scopes(graph, op, kept, where, -1, inputs, num_inputs, attrs, num_attrs);
 }
 
 /* ---- shapes and constants ---------------------------------------------------------------------------------- */

@@ -71,6 +71,14 @@ tw_status twi_infer_shapes(tw_node *node, tw_error *error);
 tw_node *twi_add_plain_node(tw_graph *graph, const char *op, const char *name, const char *device, int assigned,
                             const tw_output *inputs, int num_inputs, const tw_attr *attrs, int num_attrs);
 
+/* Builds a node under exactly this name, or fails with TW_ALREADY_EXISTS; `device` is canonical and no scope is asked: for
+ * graphs that come from files. */
+tw_node *twi_add_named_node(tw_graph *graph, const twi_op *op, const char *name, const char *device,
+                            const tw_output *inputs, int num_inputs, const tw_attr *attrs, int num_attrs);
+
+/* The op's signature, parsed once for each graph; NULL when out of memory. */
+const twi_signature *twi_graph_signature(tw_graph *graph, const twi_op *op);
+
 /* Attributes seed and seed2 of a random op, derived as TensorFlow does from (graph seed, op seed): an op without a seed
  * of its own (0) uses the number of nodes so far; (0, 0) is drawn anew by every session. */
 void twi_op_seeds(const tw_graph *graph, int64_t op_seed, int64_t seeds[2]);
@@ -85,6 +93,8 @@ typedef struct twi_new_variable {
     bool trainable;
 } twi_new_variable;
 tw_variable *twi_make_variable(tw_graph *graph, const char *name, const twi_new_variable *new);
+/* Makes variables of the handles among the nodes from `first` on that are assigned and read: those of an imported graph. */
+tw_status twi_adopt_variables(tw_graph *graph, int first);
 /* What the variable's initializer assigns. */
 tw_output twi_initial_value(const tw_variable *variable);
 

@@ -178,6 +178,58 @@ tw_variable *twi_make_variable(tw_graph *graph, const char *name, const twi_new_
     return variable;
 }
 
+/* Nodes by the place of the handle they work on, in the graph's latest part. */
+typedef struct uses {
+    tw_node *assign, *read;
+} uses;
+
+static tw_status adopt_variable(tw_graph *graph, tw_node *handle, const uses *use)
+{
+    const char *shared = twi_attr_string(&handle->attrs, "shared_name", "");
+    const char *name = *shared ? shared : handle->name;
+    if (!use->assign || !use->read || !tw_shape_is_known(handle->output_shapes[0]) ||
+        tw_graph_find_variable(graph, name))
+        return TW_OK;
+    tw_variable *variable = twi_arena_alloc(&graph->arena, sizeof *variable);
+    if (!variable)
+        return TW_RESOURCE_EXHAUSTED;
+    *variable = (tw_variable){.name = name,
+                              .dtype = handle->resource_dtype,
+                              .shape = handle->output_shapes[0],
+                              .handle = one(handle),
+                              .initializer = tw_node_output(use->assign, -1),
+                              .value = one(use->read)};
+    if (!twi_push(&graph->variables, variable) || !twi_map_put(&graph->variables_by_name, name, variable))
+        return TW_RESOURCE_EXHAUSTED;
+    tw_add_to_collection(graph, "variables", variable->value);
+    return TW_OK;
+}
+
+tw_status twi_adopt_variables(tw_graph *graph, int first)
+{
+    tw_status status = TW_OK;
+    int count = graph->nodes.count - first;
+    tw_node **nodes = graph->nodes.items + first;
+    uses *found = twi_alloc_array((size_t)count + 1, sizeof *found);
+    for (int i = 0; i < count && found; i++) {
+        tw_node *handle = nodes[i]->num_inputs ? nodes[i]->inputs[0].node : NULL;
+        if (!handle || strcmp(handle->op->name, "VarHandleOp") != 0 || handle->id < first)
+            continue;
+        uses *use = &found[handle->id - first];
+        if (!use->assign && strcmp(nodes[i]->op->name, "AssignVariableOp") == 0)
+            use->assign = nodes[i];
+        if (!use->read && strcmp(nodes[i]->op->name, "ReadVariableOp") == 0)
+            use->read = nodes[i];
+    }
+    for (int i = 0; i < count && found && status == TW_OK; i++)
+        if (strcmp(nodes[i]->op->name, "VarHandleOp") == 0)
+            status = adopt_variable(graph, nodes[i], &found[i]);
+    if (!found || status != TW_OK)
+        status = twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while collecting variables");
+    twi_free(found);
+    return status;
+}
+
 tw_output twi_initial_value(const tw_variable *variable)
 {
     return variable->initializer.node->inputs[1];

@@ -1,0 +1,211 @@
+/* graph_export.c - a graph as a GraphDef message. */
+#include "base/memory.h"
+#include "base/status.h"
+#include "graph/graph.h"
+#include "io/graph_def.h"
+#include "io/proto/graph.pb-c.h"
+#include "io/tensor_proto.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <tower/io.h>
+
+#define OUTPUT_SHAPES "_output_shapes"
+
+/* Everything below lives in one arena and goes with it; NULL means that it is full. */
+
+static ProtobufCBinaryData bytes_of(tw_string string)
+{
+    return (ProtobufCBinaryData){string.size, (uint8_t *)string.data};
+}
+
+static Twi__TensorShapeProto **shape_list(twi_arena *arena, const tw_shape *shapes, int count)
+{
+    Twi__TensorShapeProto **list = twi_arena_alloc(arena, sizeof *list * (size_t)count);
+    for (int i = 0; i < count && list; i++)
+        if (!(list[i] = twi_shape_to_proto(arena, shapes[i])))
+            return NULL;
+    return list;
+}
+
+static bool fill_list(twi_arena *arena, const twi_attr *attr, Twi__AttrValue__ListValue *list)
+{
+    size_t count = (size_t)attr->count;
+    switch (attr->kind) {
+    case TW_ATTR_INTS:
+        list->n_i = count;
+        list->i = (int64_t *)attr->ints;
+        return true;
+    case TW_ATTR_FLOATS:
+        list->n_f = count;
+        list->f = (float *)attr->floats;
+        return true;
+    case TW_ATTR_TYPES:
+        list->n_type = count;
+        list->type = twi_arena_alloc(arena, sizeof *list->type * count);
+        for (size_t i = 0; i < count && list->type; i++)
+            list->type[i] = (int32_t)attr->types[i];
+        return list->type != NULL;
+    case TW_ATTR_STRINGS:
+        list->n_s = count;
+        list->s = twi_arena_alloc(arena, sizeof *list->s * count);
+        for (size_t i = 0; i < count && list->s; i++)
+            list->s[i] = bytes_of(attr->strings[i]);
+        return list->s != NULL;
+    default: /* TW_ATTR_SHAPES */
+        list->n_shape = count;
+        list->shape = shape_list(arena, attr->shapes, attr->count);
+        return list->shape != NULL;
+    }
+}
+
+static bool fill_value(twi_arena *arena, const twi_attr *attr, Twi__AttrValue *value)
+{
+    switch (attr->kind) {
+    case TW_ATTR_INT:
+        value->value_case = TWI__ATTR_VALUE__VALUE_I;
+        value->i = attr->i;
+        return true;
+    case TW_ATTR_FLOAT:
+        value->value_case = TWI__ATTR_VALUE__VALUE_F;
+        value->f = attr->f;
+        return true;
+    case TW_ATTR_BOOL:
+        value->value_case = TWI__ATTR_VALUE__VALUE_B;
+        value->b = attr->b;
+        return true;
+    case TW_ATTR_TYPE:
+        value->value_case = TWI__ATTR_VALUE__VALUE_TYPE;
+        value->type = (int32_t)attr->type;
+        return true;
+    case TW_ATTR_STRING:
+        value->value_case = TWI__ATTR_VALUE__VALUE_S;
+        value->s = bytes_of(attr->s);
+        return true;
+    case TW_ATTR_SHAPE:
+        value->value_case = TWI__ATTR_VALUE__VALUE_SHAPE;
+        value->shape = twi_shape_to_proto(arena, attr->shape);
+        return value->shape != NULL;
+    case TW_ATTR_TENSOR:
+        value->value_case = TWI__ATTR_VALUE__VALUE_TENSOR;
+        value->tensor = twi_tensor_to_proto(arena, attr->tensor);
+        return value->tensor != NULL;
+    default:
+        value->value_case = TWI__ATTR_VALUE__VALUE_LIST;
+        value->list = twi_arena_alloc(arena, sizeof *value->list);
+        if (value->list)
+            twi__attr_value__list_value__init(value->list);
+        return value->list && fill_list(arena, attr, value->list);
+    }
+}
+
+static Twi__NodeDef__AttrEntry *make_entry(twi_arena *arena, const twi_attr *attr)
+{
+    Twi__NodeDef__AttrEntry *entry = twi_arena_alloc(arena, sizeof *entry);
+    Twi__AttrValue *value = twi_arena_alloc(arena, sizeof *value);
+    if (!entry || !value)
+        return NULL;
+    twi__node_def__attr_entry__init(entry);
+    twi__attr_value__init(value);
+    entry->key = (char *)attr->name;
+    entry->value = value;
+    return fill_value(arena, attr, value) ? entry : NULL;
+}
+
+/* Shapes of all outputs, for TensorBoard. The shape of a resource is that of the handle, a scalar. */
+static Twi__NodeDef__AttrEntry *make_shapes_entry(twi_arena *arena, const tw_node *node)
+{
+    tw_shape *shapes = twi_arena_copy(arena, node->output_shapes, sizeof *shapes * (size_t)node->num_outputs);
+    for (int i = 0; i < node->num_outputs && shapes; i++)
+        if (node->output_types[i] == TW_RESOURCE)
+            shapes[i] = TW_SCALAR;
+    twi_attr attr = tw_attr_shapes(OUTPUT_SHAPES, shapes, node->num_outputs);
+    return shapes ? make_entry(arena, &attr) : NULL;
+}
+
+static bool fill_attrs(twi_arena *arena, const tw_node *node, Twi__NodeDef *def)
+{
+    def->attr = twi_arena_alloc(arena, sizeof *def->attr * (size_t)(node->attrs.count + 1));
+    if (!def->attr)
+        return false;
+    for (int i = 0; i < node->attrs.count; i++) {
+        if (strcmp(node->attrs.items[i].name, OUTPUT_SHAPES) == 0)
+            continue;
+        if (!(def->attr[def->n_attr++] = make_entry(arena, &node->attrs.items[i])))
+            return false;
+    }
+    return node->num_outputs == 0 || (def->attr[def->n_attr++] = make_shapes_entry(arena, node));
+}
+
+/* "node", "node:1", then "^node". */
+static bool fill_inputs(twi_arena *arena, const tw_node *node, Twi__NodeDef *def)
+{
+    def->n_input = (size_t)(node->num_inputs + node->num_control_inputs);
+    def->input = twi_arena_alloc(arena, sizeof *def->input * def->n_input);
+    if (!def->input)
+        return false;
+    for (int i = 0; i < node->num_inputs; i++) {
+        tw_output from = node->inputs[i];
+        def->input[i] = from.index ? twi_arena_printf(arena, "%s:%d", from.node->name, from.index)
+                                   : (char *)from.node->name;
+    }
+    for (int i = 0; i < node->num_control_inputs; i++)
+        def->input[node->num_inputs + i] = twi_arena_printf(arena, "^%s", node->control_inputs[i]->name);
+    for (size_t i = 0; i < def->n_input; i++)
+        if (!def->input[i])
+            return false;
+    return true;
+}
+
+static Twi__NodeDef *make_node(twi_arena *arena, const tw_node *node)
+{
+    Twi__NodeDef *def = twi_arena_alloc(arena, sizeof *def);
+    if (!def)
+        return NULL;
+    twi__node_def__init(def);
+    def->name = (char *)node->name;
+    def->op = (char *)node->op->name;
+    def->device = (char *)node->device;
+    return fill_inputs(arena, node, def) && fill_attrs(arena, node, def) ? def : NULL;
+}
+
+static Twi__GraphDef *make_graph(twi_arena *arena, const tw_graph *graph)
+{
+    int count = graph->nodes.count;
+    Twi__GraphDef *def = twi_arena_alloc(arena, sizeof *def);
+    Twi__VersionDef *versions = twi_arena_alloc(arena, sizeof *versions);
+    if (!def || !versions)
+        return NULL;
+    twi__graph_def__init(def);
+    twi__version_def__init(versions);
+    versions->producer = TWI_GRAPH_VERSION;
+    def->versions = versions;
+    def->node = twi_arena_alloc(arena, sizeof *def->node * (size_t)count);
+    for (int i = 0; i < count && def->node; i++)
+        if (!(def->node[def->n_node++] = make_node(arena, graph->nodes.items[i])))
+            return NULL;
+    return def->node ? def : NULL;
+}
+
+tw_status tw_graph_export(const tw_graph *graph, void **bytes, size_t *size, tw_error *error)
+{
+    tw_status status = TW_OK;
+    twi_arena arena = {0};
+    if (graph->error.status != TW_OK)
+        return twi_fail(error, graph->error.status, "%s", graph->error.message);
+    Twi__GraphDef *def = make_graph(&arena, graph);
+    if (!def)
+        TWI_TRY(twi_fail_memory(error, "exporting a graph"));
+    size_t needed = twi__graph_def__get_packed_size(def);
+    if (needed > INT_MAX)
+        TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "the graph takes %zu bytes, but a GraphDef holds at most %d",
+                         needed, INT_MAX));
+    *bytes = twi_resize(NULL, needed + 1); /* one more: an empty graph has bytes too */
+    if (!*bytes)
+        TWI_TRY(twi_fail_memory(error, "exporting a graph"));
+    *size = twi__graph_def__pack(def, *bytes);
+done:
+    twi_arena_free(&arena);
+    return status;
+}

@@ -1,0 +1,542 @@
+/* graph_import.c - a GraphDef message as nodes of a graph.
+ *
+ * The message may be hostile. It is sorted (files may have any order) and built twice: first into a graph that is thrown
+ * away, where everything that can be wrong shows, then into the user's, which so stays as it was after an error. */
+#include "base/map.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "device/name.h"
+#include "graph/graph.h"
+#include "io/graph_def.h"
+#include "io/proto/graph.pb-c.h"
+#include "io/protobuf.h"
+#include "io/tensor_proto.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tower/io.h>
+
+/* A file of few bytes can ask for much memory: a constant whose single value is repeated, a node with many outputs. This
+ * much is granted beyond what is proportional to its size. */
+#define SPARE_CONSTANT_BYTES ((size_t)64 << 20)
+#define SPARE_OUTPUTS 65536
+
+/* One input as the file names it. */
+typedef struct source {
+    int node;  /* place in the file */
+    int index; /* of its output; -1: a control input */
+} source;
+
+typedef struct item {
+    const Twi__NodeDef *def;
+    source *inputs; /* [def->n_input] */
+    char *name;     /* with the prefix */
+    char *device;   /* canonical */
+    const twi_op *op;
+    twi_attr *attrs;
+    int num_attrs;
+    tw_node *made;  /* in the graph that is being built */
+} item;
+
+typedef struct importer {
+    twi_arena arena;
+    const Twi__GraphDef *def;
+    const char *prefix; /* "imported/" or "" */
+    int count;
+    item *items;        /* in the order of the file */
+    int *order;         /* inputs first */
+    twi_map places;     /* name in the file -> item */
+    size_t spare_bytes; /* for constants */
+    TWI_ARRAY(tw_tensor *) tensors; /* the importer's references */
+    tw_graph *trial;
+    tw_error *error;
+} importer;
+
+static tw_status fail_memory(importer *m)
+{
+    return twi_fail_memory(m->error, "importing a graph");
+}
+
+static tw_status fail_node(importer *m, const Twi__NodeDef *def, tw_status status)
+{
+    twi_prefix(m->error, "node '%s' (%s)", def->name, def->op);
+    return status;
+}
+
+/* ---- names and inputs ------------------------------------------------------------------------------------------ */
+
+static tw_status check_versions(importer *m)
+{
+    const Twi__VersionDef *versions = m->def->versions;
+    if (!versions)
+        return TW_OK;
+    if (versions->min_consumer > TWI_GRAPH_VERSION)
+        return twi_fail(m->error, TW_INVALID_ARGUMENT,
+                        "GraphDef min consumer version %d above current version %d: it was made by a newer writer",
+                        (int)versions->min_consumer, TWI_GRAPH_VERSION);
+    for (size_t i = 0; i < versions->n_bad_consumers; i++)
+        if (versions->bad_consumers[i] == TWI_GRAPH_VERSION)
+            return twi_fail(m->error, TW_INVALID_ARGUMENT, "GraphDef disallows consumer version %d",
+                            TWI_GRAPH_VERSION);
+    return TW_OK;
+}
+
+static tw_status collect_nodes(importer *m)
+{
+    m->count = (int)m->def->n_node;
+    m->items = twi_arena_alloc(&m->arena, sizeof *m->items * m->def->n_node);
+    m->order = twi_arena_alloc(&m->arena, sizeof *m->order * m->def->n_node);
+    if (!m->items || !m->order)
+        return fail_memory(m);
+    for (int i = 0; i < m->count; i++) {
+        const Twi__NodeDef *def = m->def->node[i];
+        if (twi_map_get(&m->places, def->name))
+            return twi_fail(m->error, TW_INVALID_ARGUMENT, "two nodes are called '%s'", def->name);
+        m->items[i].def = def;
+        if (!twi_map_put(&m->places, def->name, &m->items[i]))
+            return fail_memory(m);
+    }
+    return TW_OK;
+}
+
+/* "node", "node:1" or "^node". The colon is the last one; names have none. */
+static tw_status find_source(importer *m, const char *text, source *source)
+{
+    bool control = text[0] == '^';
+    const char *name = text + control, *colon = control ? NULL : strrchr(name, ':');
+    char *end = NULL;
+    long index = colon ? strtol(colon + 1, &end, 10) : 0;
+    if (colon && (colon[1] < '0' || colon[1] > '9' || *end || index > INT_MAX - 1))
+        return twi_fail(m->error, TW_INVALID_ARGUMENT, "input '%s' is not of the form node, node:1 or ^node", text);
+    char *key = colon ? twi_arena_printf(&m->arena, "%.*s", (int)(colon - name), name) : (char *)name;
+    if (!key)
+        return fail_memory(m);
+    const item *found = twi_map_get(&m->places, key);
+    if (!found)
+        return twi_fail(m->error, TW_INVALID_ARGUMENT, "input '%s' is not in the graph", text);
+    source->node = (int)(found - m->items);
+    source->index = control ? -1 : (int)index;
+    return TW_OK;
+}
+
+static tw_status resolve_inputs(importer *m, item *item)
+{
+    bool control = false;
+    item->inputs = twi_arena_alloc(&m->arena, sizeof *item->inputs * item->def->n_input);
+    if (!item->inputs)
+        return fail_memory(m);
+    for (size_t i = 0; i < item->def->n_input; i++) {
+        const char *text = item->def->input[i];
+        tw_status status = find_source(m, text, &item->inputs[i]);
+        if (status == TW_OK && control && item->inputs[i].index >= 0)
+            status = twi_fail(m->error, TW_INVALID_ARGUMENT, "data input '%s' comes after a control input", text);
+        if (status != TW_OK)
+            return status;
+        control = item->inputs[i].index < 0;
+    }
+    return TW_OK;
+}
+
+/* ---- order ----------------------------------------------------------------------------------------------------- */
+
+static tw_status fail_cycle(importer *m, const item *item)
+{
+    return twi_fail(m->error, TW_INVALID_ARGUMENT,
+                    "node '%s' (%s) depends on itself: the graph has a cycle, and loops are not supported",
+                    item->def->name, item->def->op);
+}
+
+/* Depth first, so that a file that is in order keeps its order. */
+static tw_status sort(importer *m)
+{
+    enum { UNSEEN, OPEN, DONE };
+    char *states = twi_arena_alloc(&m->arena, (size_t)m->count);
+    size_t *next = twi_arena_alloc(&m->arena, sizeof *next * (size_t)m->count); /* input to look at */
+    int *stack = twi_arena_alloc(&m->arena, sizeof *stack * (size_t)m->count), sorted = 0;
+    if (!states || !next || !stack)
+        return fail_memory(m);
+    for (int start = 0; start < m->count; start++) {
+        int depth = 0;
+        if (states[start] == UNSEEN)
+            stack[depth++] = start;
+        while (depth) {
+            int at = stack[depth - 1];
+            const item *item = &m->items[at];
+            states[at] = OPEN;
+            if (next[at] == item->def->n_input) {
+                states[at] = DONE;
+                m->order[sorted++] = at;
+                depth--;
+                continue;
+            }
+            int before = item->inputs[next[at]++].node;
+            if (states[before] == OPEN)
+                return fail_cycle(m, item);
+            if (states[before] == UNSEEN)
+                stack[depth++] = before;
+        }
+    }
+    return TW_OK;
+}
+
+/* ---- attributes ------------------------------------------------------------------------------------------------ */
+
+/* A string with a 0 behind it, as code expects that knows it to be text. */
+static tw_status copy_string(importer *m, ProtobufCBinaryData from, tw_string *to)
+{
+    char *data = twi_arena_alloc(&m->arena, from.len + 1);
+    if (!data)
+        return fail_memory(m);
+    if (from.len)
+        memcpy(data, from.data, from.len);
+    *to = (tw_string){data, from.len};
+    return TW_OK;
+}
+
+static tw_status read_strings(importer *m, const Twi__AttrValue__ListValue *list, twi_attr *attr)
+{
+    tw_string *strings = twi_arena_alloc(&m->arena, sizeof *strings * list->n_s);
+    if (!strings)
+        return fail_memory(m);
+    *attr = tw_attr_strings(attr->name, strings, (int)list->n_s);
+    for (size_t i = 0; i < list->n_s; i++) {
+        tw_status status = copy_string(m, list->s[i], &strings[i]);
+        if (status != TW_OK)
+            return status;
+    }
+    return TW_OK;
+}
+
+static tw_status read_types(importer *m, const Twi__AttrValue__ListValue *list, twi_attr *attr)
+{
+    tw_dtype *types = twi_arena_alloc(&m->arena, sizeof *types * list->n_type);
+    if (!types)
+        return fail_memory(m);
+    *attr = tw_attr_types(attr->name, types, (int)list->n_type);
+    for (size_t i = 0; i < list->n_type; i++) {
+        tw_status status = twi_dtype_from_proto(list->type[i], &types[i], m->error);
+        if (status != TW_OK)
+            return status;
+    }
+    return TW_OK;
+}
+
+static tw_status read_shapes(importer *m, const Twi__AttrValue__ListValue *list, twi_attr *attr)
+{
+    tw_shape *shapes = twi_arena_alloc(&m->arena, sizeof *shapes * list->n_shape);
+    if (!shapes)
+        return fail_memory(m);
+    *attr = tw_attr_shapes(attr->name, shapes, (int)list->n_shape);
+    for (size_t i = 0; i < list->n_shape; i++) {
+        tw_status status = twi_shape_from_proto(list->shape[i], &shapes[i], m->error);
+        if (status != TW_OK)
+            return status;
+    }
+    return TW_OK;
+}
+
+static bool is_list(tw_attr_kind kind)
+{
+    return kind >= TW_ATTR_INTS;
+}
+
+/* A list says what is in it unless it is empty: then it is of the kind that the op wants. */
+static tw_status read_list(importer *m, const Twi__AttrValue__ListValue *list, tw_attr_kind wanted, twi_attr *attr)
+{
+    size_t in_all = list->n_i + list->n_f + list->n_b + list->n_type + list->n_s + list->n_shape + list->n_tensor +
+                    list->n_func;
+    if (in_all > INT_MAX)
+        return twi_fail(m->error, TW_INVALID_ARGUMENT, "a list has %zu values", in_all);
+    if (in_all == 0) {
+        *attr = (twi_attr){.name = attr->name, .kind = is_list(wanted) ? wanted : TW_ATTR_STRINGS};
+        return TW_OK;
+    }
+    if (list->n_i == in_all) {
+        *attr = tw_attr_ints(attr->name, list->i, (int)in_all);
+        return TW_OK;
+    }
+    if (list->n_f == in_all) {
+        *attr = tw_attr_floats(attr->name, list->f, (int)in_all);
+        return TW_OK;
+    }
+    if (list->n_type == in_all)
+        return read_types(m, list, attr);
+    if (list->n_s == in_all)
+        return read_strings(m, list, attr);
+    if (list->n_shape == in_all)
+        return read_shapes(m, list, attr);
+    return twi_fail(m->error, TW_UNIMPLEMENTED,
+                    "a list of values of several kinds, or of bools, tensors or functions, is not supported");
+}
+
+static tw_status read_tensor(importer *m, const Twi__TensorProto *proto, twi_attr *attr)
+{
+    tw_tensor *tensor;
+    tw_status status = twi_tensor_from_proto(proto, &m->spare_bytes, &tensor, m->error);
+    if (status != TW_OK)
+        return status;
+    if (!twi_push(&m->tensors, tensor)) {
+        tw_tensor_release(tensor);
+        return fail_memory(m);
+    }
+    *attr = tw_attr_tensor(attr->name, tensor);
+    return TW_OK;
+}
+
+static tw_status read_attr(importer *m, const Twi__AttrValue *value, tw_attr_kind wanted, twi_attr *attr)
+{
+    switch (value ? value->value_case : TWI__ATTR_VALUE__VALUE__NOT_SET) {
+    case TWI__ATTR_VALUE__VALUE_LIST:
+        return read_list(m, value->list, wanted, attr);
+    case TWI__ATTR_VALUE__VALUE_S:
+        attr->kind = TW_ATTR_STRING;
+        return copy_string(m, value->s, &attr->s);
+    case TWI__ATTR_VALUE__VALUE_I:
+        *attr = tw_attr_int(attr->name, value->i);
+        return TW_OK;
+    case TWI__ATTR_VALUE__VALUE_F:
+        *attr = tw_attr_float(attr->name, value->f);
+        return TW_OK;
+    case TWI__ATTR_VALUE__VALUE_B:
+        *attr = tw_attr_bool(attr->name, value->b != 0);
+        return TW_OK;
+    case TWI__ATTR_VALUE__VALUE_TYPE:
+        attr->kind = TW_ATTR_TYPE;
+        return twi_dtype_from_proto(value->type, &attr->type, m->error);
+    case TWI__ATTR_VALUE__VALUE_SHAPE:
+        attr->kind = TW_ATTR_SHAPE;
+        return twi_shape_from_proto(value->shape, &attr->shape, m->error);
+    case TWI__ATTR_VALUE__VALUE_TENSOR:
+        return read_tensor(m, value->tensor, attr);
+    case TWI__ATTR_VALUE__VALUE_FUNC:
+    case TWI__ATTR_VALUE__VALUE_PLACEHOLDER:
+        return twi_fail(m->error, TW_UNIMPLEMENTED, "functions are not supported");
+    default:
+        return twi_fail(m->error, TW_INVALID_ARGUMENT, "it has no value");
+    }
+}
+
+/* Newer writers know more attributes than we do. One that says what holds without it says nothing: it is off, as most are
+ * by default, or has one of these values, or is a hint that changes no result. */
+static bool says_nothing(const twi_attr *attr)
+{
+    static const char *const hints[] = {"grad_a", "grad_b", "grad_x", "grad_y"}; /* of MatMul: an input is a gradient */
+    static const twi_attr usual[] = {
+        {.name = "incompatible_shape_error", .kind = TW_ATTR_BOOL, .b = true},  /* Equal, NotEqual */
+        {.name = "exponential_avg_factor", .kind = TW_ATTR_FLOAT, .f = 1},      /* FusedBatchNorm */
+        {.name = "shape_type", .kind = TW_ATTR_TYPE, .type = TW_INT32},         /* ConcatOffset */
+        {.name = "Tk", .kind = TW_ATTR_TYPE, .type = TW_INT32},                 /* TopKV2 */
+        {.name = "index_type", .kind = TW_ATTR_TYPE, .type = TW_INT32},         /* TopKV2 */
+    };
+    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
+        if (strcmp(attr->name, hints[i]) == 0)
+            return true;
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+        if (strcmp(attr->name, usual[i].name) == 0)
+            return attr->kind == usual[i].kind && twi_attr_equal(attr, &usual[i]);
+    switch (attr->kind) {
+    case TW_ATTR_INT:
+        return attr->i == 0;
+    case TW_ATTR_FLOAT:
+        return attr->f == 0;
+    case TW_ATTR_BOOL:
+        return !attr->b;
+    case TW_ATTR_STRING:
+        return attr->s.size == 0;
+    default:
+        return is_list(attr->kind) && attr->count == 0;
+    }
+}
+
+/* "loc:@x" for a node of this file: it must be there, and may get a prefix. */
+static tw_status read_class(importer *m, twi_attr *attr)
+{
+    if (attr->kind != TW_ATTR_STRINGS)
+        return twi_fail(m->error, TW_INVALID_ARGUMENT, "it is not a list of strings");
+    for (int i = 0; i < attr->count; i++) {
+        tw_string *string = (tw_string *)&attr->strings[i];
+        if (strncmp(string->data, "loc:@", 5) != 0)
+            continue;
+        if (!twi_map_get(&m->places, string->data + 5))
+            return twi_fail(m->error, TW_INVALID_ARGUMENT, "node '%s' is not in the graph", string->data + 5);
+        char *text = twi_arena_printf(&m->arena, "loc:@%s%s", m->prefix, string->data + 5);
+        if (!text)
+            return fail_memory(m);
+        *string = (tw_string){text, strlen(text)};
+    }
+    return TW_OK;
+}
+
+static const twi_attr_spec *find_spec(const twi_signature *signature, const char *name)
+{
+    for (int i = 0; i < signature->num_attrs; i++)
+        if (strcmp(signature->attrs[i].name, name) == 0)
+            return &signature->attrs[i];
+    return NULL;
+}
+
+/* Of placeholders made before version 22, [] means that nothing is known. */
+static void reread_old_shape(const importer *m, const item *item, twi_attr *attr)
+{
+    int version = m->def->versions ? m->def->versions->producer : m->def->version;
+    if (version < 22 && strcmp(item->op->name, "Placeholder") == 0 && attr->kind == TW_ATTR_SHAPE &&
+        attr->shape.rank == 0)
+        attr->shape = TW_UNKNOWN_SHAPE;
+}
+
+static tw_status read_attrs(importer *m, item *item)
+{
+    const twi_signature *signature = twi_graph_signature(m->trial, item->op);
+    item->attrs = twi_arena_alloc(&m->arena, sizeof *item->attrs * item->def->n_attr);
+    if (!signature || !item->attrs)
+        return fail_memory(m);
+    for (size_t i = 0; i < item->def->n_attr; i++) {
+        const Twi__NodeDef__AttrEntry *entry = item->def->attr[i];
+        const twi_attr_spec *spec = find_spec(signature, entry->key);
+        twi_attr attr = {.name = entry->key};
+        if (entry->key[0] == '_' && strcmp(entry->key, "_class") != 0)
+            continue; /* marks of other runtimes, and "_output_shapes", which are inferred anew */
+        tw_status status = read_attr(m, entry->value, spec ? spec->kind : 0, &attr);
+        if (status == TW_OK && strcmp(entry->key, "_class") == 0)
+            status = read_class(m, &attr);
+        if (status != TW_OK) {
+            twi_prefix(m->error, "attribute '%s'", entry->key);
+            return status;
+        }
+        reread_old_shape(m, item, &attr);
+        if (spec || entry->key[0] == '_' || !says_nothing(&attr))
+            item->attrs[item->num_attrs++] = attr;
+    }
+    return TW_OK;
+}
+
+/* ---- nodes ----------------------------------------------------------------------------------------------------- */
+
+static tw_status read_node(importer *m, item *item)
+{
+    const Twi__NodeDef *def = item->def;
+    char text[256];
+    twi_device_name device;
+    item->op = twi_op_find(def->op);
+    if (!item->op || item->op->flags & TWI_REWRITTEN)
+        return twi_fail(m->error, TW_NOT_FOUND, "Op type not registered '%s' in this library", def->op);
+    tw_status status = twi_device_name_parse(def->device, &device, m->error);
+    if (status != TW_OK)
+        return status;
+    item->name = twi_arena_printf(&m->arena, "%s%s", m->prefix, def->name);
+    item->device = twi_arena_strdup(&m->arena, twi_device_name_print(&device, text, sizeof text));
+    if (!item->name || !item->device)
+        return fail_memory(m);
+    return read_attrs(m, item);
+}
+
+static tw_status read_nodes(importer *m)
+{
+    for (int i = 0; i < m->count; i++) {
+        tw_status status = read_node(m, &m->items[i]);
+        if (status == TW_OK)
+            status = resolve_inputs(m, &m->items[i]);
+        if (status != TW_OK)
+            return fail_node(m, m->items[i].def, status);
+    }
+    return TW_OK;
+}
+
+/* Adds all nodes to a graph; its own message names the node. */
+static tw_status build(importer *m, tw_graph *graph, tw_output *inputs)
+{
+    size_t outputs = 0, most_outputs = SPARE_OUTPUTS + (size_t)m->count;
+    for (int k = 0; k < m->count; k++) {
+        item *item = &m->items[m->order[k]];
+        int num_inputs = (int)item->def->n_input;
+        for (int i = 0; i < num_inputs; i++)
+            inputs[i] = (tw_output){m->items[item->inputs[i].node].made, item->inputs[i].index};
+        item->made = twi_add_named_node(graph, item->op, item->name, item->device, inputs, num_inputs, item->attrs,
+                                        item->num_attrs);
+        if (!item->made)
+            return twi_fail(m->error, graph->error.status, "%s", graph->error.message);
+        outputs += (size_t)item->made->num_outputs;
+        if (outputs > most_outputs)
+            return twi_fail(m->error, TW_RESOURCE_EXHAUSTED, "the nodes up to '%s' have %zu outputs", item->name,
+                            outputs);
+    }
+    return TW_OK;
+}
+
+static tw_status check_names(importer *m, const tw_graph *graph)
+{
+    for (int i = 0; i < m->count; i++)
+        if (tw_graph_find(graph, m->items[i].name))
+            return twi_fail(m->error, TW_ALREADY_EXISTS, "Node name '%s' already exists in the Graph",
+                            m->items[i].name);
+    return TW_OK;
+}
+
+static tw_status build_both(importer *m, tw_graph *graph)
+{
+    tw_status status;
+    size_t most_inputs = 1;
+    for (int i = 0; i < m->count; i++)
+        if (m->items[i].def->n_input > most_inputs)
+            most_inputs = m->items[i].def->n_input;
+    tw_output *inputs = twi_alloc_array(most_inputs, sizeof *inputs);
+    if (!inputs)
+        return fail_memory(m);
+    TWI_TRY(build(m, m->trial, inputs));
+    TWI_TRY(check_names(m, graph));
+    TWI_TRY(build(m, graph, inputs));
+done:
+    twi_free(inputs);
+    return status;
+}
+
+static tw_status import(importer *m, tw_graph *graph)
+{
+    tw_status status;
+    TWI_TRY(check_versions(m));
+    TWI_TRY(collect_nodes(m));
+    TWI_TRY(read_nodes(m));
+    TWI_TRY(sort(m));
+    TWI_TRY(build_both(m, graph));
+    if (twi_adopt_variables(graph, graph->nodes.count - m->count) != TW_OK)
+        status = fail_memory(m);
+done:
+    return status;
+}
+
+tw_status tw_graph_import(tw_graph *graph, const void *bytes, size_t size, const char *prefix, tw_error *error)
+{
+    tw_status status;
+    twi_proto proto;
+    tw_error unasked;
+    importer m = {.spare_bytes = SPARE_CONSTANT_BYTES, .prefix = "", .error = error ? error : &unasked};
+    if (graph->error.status != TW_OK)
+        return twi_fail(error, graph->error.status, "%s", graph->error.message);
+    if (size > INT_MAX)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "a GraphDef holds at most %d bytes, but this has %zu", INT_MAX, size);
+    twi_proto_start(&proto, size);
+    Twi__GraphDef *def = twi__graph_def__unpack(&proto.allocator, size, bytes);
+    m.def = def;
+    m.trial = tw_graph_create();
+    if (!m.trial || proto.out_of_memory)
+        TWI_TRY(fail_memory(&m));
+    if (!def)
+        TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "Invalid GraphDef: %zu bytes that should be one are not", size));
+    if (prefix && *prefix) {
+        m.prefix = twi_arena_printf(&m.arena, "%s/", prefix);
+        if (!m.prefix)
+            TWI_TRY(fail_memory(&m));
+    }
+    TWI_TRY(import(&m, graph));
+done:
+    for (int i = 0; i < m.tensors.count; i++)
+        tw_tensor_release(m.tensors.items[i]);
+    twi_array_free(&m.tensors);
+    twi_map_free(&m.places);
+    tw_graph_destroy(m.trial);
+    twi_arena_free(&m.arena);
+    if (def)
+        twi__graph_def__free_unpacked(def, &proto.allocator);
+    return status;
+}

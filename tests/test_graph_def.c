@@ -1,0 +1,581 @@
+/* Graphs as files: one that TensorFlow wrote is read and gives TensorFlow's numbers, Tower's own come back as they were,
+ * and what is wrong with a file is said by name. */
+#include "testing.h"
+
+#include "faulty_memory.h"
+#include "golden/graph.h"
+#include "io/proto/graph.pb-c.h"
+
+#include <tower/io.h>
+#include <tower/models.h>
+#include <tower/nn.h>
+#include <tower/train.h>
+
+typedef struct bytes {
+    uint8_t *data;
+    size_t size;
+} bytes;
+
+static bytes read_golden(void)
+{
+    FILE *file = fopen(GOLDEN_DIR "/graph.pb", "rb");
+    assert_non_null(file);
+    bytes b = {malloc(1 << 16), 0};
+    b.size = fread(b.data, 1, 1 << 16, file);
+    fclose(file);
+    return b;
+}
+
+static bytes export(const tw_graph *g)
+{
+    tw_error error = {0};
+    void *data;
+    bytes b;
+    assert_ok(tw_graph_export(g, &data, &b.size, &error));
+    b.data = data;
+    return b;
+}
+
+static tw_graph *import(bytes b, const char *prefix)
+{
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    assert_ok(tw_graph_import(g, b.data, b.size, prefix, &error));
+    return g;
+}
+
+/* ---- running ----------------------------------------------------------------------------------------------------- */
+
+static void run(tw_graph *g, tw_session *s, const char *prefix, const char *name, const float *expected, int count)
+{
+    tw_error error = {0};
+    char whole[200];
+    tw_output outputs[3];
+    const char *names[] = {"images", "labels", name};
+    for (int i = 0; i < 3; i++) {
+        snprintf(whole, sizeof whole, "%s%s", prefix, names[i]);
+        assert_non_null(tw_graph_find(g, whole));
+        outputs[i] = tw_node_output(tw_graph_find(g, whole), 0);
+    }
+    tw_tensor *images = tw_tensor_from(TW_FLOAT32, TW_SHAPE(2, 6, 6, 2), golden_images);
+    tw_tensor *labels = tw_tensor_from(TW_INT32, TW_SHAPE(2), golden_labels), *result = NULL;
+    assert_ok(tw_session_run(s, (tw_feed[]){{outputs[0], images}, {outputs[1], labels}}, 2, &outputs[2], 1, &result,
+                             &error));
+    assert_int_equal(tw_tensor_elements(result), count);
+    for (int i = 0; i < count; i++) {
+        float value = (float)tw_tensor_value(result, i);
+        assert_floats_near(&value, &expected[i], 1, 2e-6);
+    }
+    tw_tensor_release(images);
+    tw_tensor_release(labels);
+    tw_tensor_release(result);
+}
+
+static void a_graph_by_tensorflow_computes_and_trains_as_there(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    bytes golden = read_golden();
+    for (int i = 0; i < 2; i++) {
+        const char *prefix = i ? "from/there/" : "";
+        tw_graph *g = import(golden, i ? "from/there" : NULL);
+        tw_session *s;
+        char name[200];
+        assert_int_equal(tw_graph_num_nodes(g), GOLDEN_NODES);
+        assert_ok(tw_session_create(g, &(tw_session_options){.allow_soft_placement = true}, &s, &error));
+        snprintf(name, sizeof name, "%sinit", prefix);
+        tw_output init = tw_node_output(tw_graph_find(g, name), -1);
+        assert_ok(tw_session_run(s, NULL, 0, &init, 1, NULL, &error));
+        run(g, s, prefix, "probabilities", golden_probabilities, 6);
+        run(g, s, prefix, golden_gradient, golden_gradients, 72);
+        run(g, s, prefix, "loss_after_training", golden_losses, 1); /* its input came before the step */
+        run(g, s, prefix, "loss", golden_losses + 1, 1);
+        run(g, s, prefix, "net/filters/Read/ReadVariableOp", golden_filters, 72);
+        run(g, s, prefix, "net/biases/Read/ReadVariableOp", golden_biases, 4);
+        tw_session_destroy(s);
+        tw_graph_destroy(g);
+    }
+    free(golden.data);
+}
+
+static void constants_of_all_types_and_spellings_are_read(void **state)
+{
+    (void)state;
+    bytes golden = read_golden();
+    tw_graph *g = import(golden, NULL);
+    tw_session *s;
+    tw_error error = {0};
+    assert_ok(tw_session_create(g, &(tw_session_options){.allow_soft_placement = true}, &s, &error));
+    for (size_t i = 0; i < sizeof golden_constants / sizeof *golden_constants; i++)
+        run(g, s, "", golden_constants[i].name, golden_constants[i].values, golden_constants[i].count);
+    tw_output strings = tw_node_input(tw_graph_find(g, "constants/strings"), 0);
+    const tw_string *values = tw_tensor_data(tw_node_attr(strings.node, "value")->tensor);
+    assert_int_equal(values[0].size, 3);
+    assert_memory_equal(values[0].data, "a\0b", 3);
+    assert_int_equal(values[1].size, 0);
+    assert_true(tw_shape_equal(tw_output_shape(tw_node_output(tw_graph_find(g, "constants/empty"), 0)), TW_SHAPE(0, 3)));
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+    free(golden.data);
+}
+
+static void devices_control_inputs_and_colocation_are_kept_and_prefixed(void **state)
+{
+    (void)state;
+    bytes golden = read_golden();
+    tw_graph *g = import(golden, "p");
+    tw_node *reshape = tw_graph_find(g, "p/Reshape"), *after = tw_graph_find(g, "p/loss_after_training");
+    assert_string_equal(tw_node_device(tw_graph_find(g, "p/Conv2D")), "/device:GPU:1");
+    assert_string_equal(tw_node_attr(reshape, "_class")->strings[0].data, "loc:@p/concat");
+    assert_int_equal(tw_node_num_control_inputs(after), 1);
+    assert_string_equal(tw_node_name(tw_node_control_input(after, 0)), "p/train");
+    assert_int_equal(tw_node_input(tw_graph_find(g, "p/concat"), 0).index, 1); /* "split:1" */
+    tw_graph_destroy(g);
+    free(golden.data);
+}
+
+static void handles_that_are_assigned_and_read_become_variables(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    bytes golden = read_golden();
+    tw_graph *g = import(golden, NULL);
+    tw_variable *biases = tw_graph_find_variable(g, "net/biases");
+    assert_int_equal(tw_graph_num_variables(g), 2);
+    assert_true(tw_shape_equal(biases->shape, TW_SHAPE(4)) && biases->dtype == TW_FLOAT32 && !biases->trainable);
+    tw_session *s;
+    tw_tensor *value = NULL;
+    tw_output init = tw_initialize_variables(g);
+    assert_ok(tw_session_create(g, &(tw_session_options){.allow_soft_placement = true}, &s, &error));
+    assert_ok(tw_session_run(s, NULL, 0, &init, 1, NULL, &error));
+    assert_ok(tw_session_get_variable(s, biases, &value, &error));
+    assert_true(tw_tensor_value(value, 3) == 0.125);
+    tw_tensor_release(value);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+    free(golden.data);
+}
+
+/* ---- there and back ---------------------------------------------------------------------------------------------- */
+
+/* Exported, imported and exported again it has the same bytes. */
+static void assert_returns(const tw_graph *g)
+{
+    bytes first = export(g);
+    tw_graph *copy = import(first, NULL);
+    bytes second = export(copy);
+    assert_int_equal(tw_graph_num_nodes(copy), tw_graph_num_nodes(g));
+    assert_int_equal(first.size, second.size);
+    assert_memory_equal(first.data, second.data, first.size);
+    tw_free(first.data);
+    tw_free(second.data);
+    tw_graph_destroy(copy);
+}
+
+static void a_graph_that_is_written_and_read_is_the_same(void **state)
+{
+    (void)state;
+    bytes golden = read_golden();
+    tw_graph *g = import(golden, NULL);
+    assert_returns(g);
+    tw_graph_destroy(g);
+    free(golden.data);
+
+    g = tw_graph_create();
+    assert_returns(g);
+    tw_dtype types[] = {TW_FLOAT32, TW_INT32};
+    tw_shape shapes[] = {TW_SHAPE(2, 24, 24, 3), TW_SHAPE(2)};
+    tw_output inputs[2];
+    tw_input(g, "in", 0, types, shapes, 2, inputs);
+    tw_variable *step = tw_global_step(g);
+    tw_optimizer *sgd = tw_momentum(g, tw_scalar(g, 0.1f), 0.9f, true);
+    TW_DEVICE(g, "/gpu:0")
+    TW_NAME_SCOPE(g, "tower_0") {
+        tw_output loss = tw_model_loss(g, tw_model_find("cifar10"), inputs[0], inputs[1], TW_BFLOAT16);
+        tw_moving_averages(g, 0.9f, step, tw_apply_gradients(sgd, tw_compute_gradients(sgd, loss), step));
+    }
+    tw_tensor *text = tw_tensor_string("a\0b", 3);
+    tw_constant(g, text);
+    tw_tensor_release(text);
+    assert_string_equal(tw_graph_message(g), "");
+    assert_returns(g);
+    tw_graph_destroy(g);
+}
+
+static void a_file_in_order_keeps_its_order(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_output late = tw_scalar(tw_name(g, "late"), 1), early = tw_scalar(tw_name(g, "early"), 2);
+    tw_add(tw_name(g, "sum"), early, late);
+    bytes b = export(g);
+    tw_graph *copy = import(b, NULL);
+    assert_string_equal(tw_node_name(tw_graph_node(copy, 0)), "late");
+    assert_string_equal(tw_node_name(tw_graph_node(copy, 1)), "early");
+    tw_free(b.data);
+    tw_graph_destroy(copy);
+    tw_graph_destroy(g);
+}
+
+static void names_that_differ_in_case_are_kept_and_new_ones_stay_clear(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_scalar(tw_name(g, "x"), 1);
+    bytes b = export(g);
+    tw_graph *other = tw_graph_create();
+    tw_scalar(tw_name(other, "X"), 1);
+    assert_ok(tw_graph_import(other, b.data, b.size, NULL, &error));
+    assert_string_equal(tw_node_name(tw_graph_node(other, 1)), "x");
+    tw_output next = tw_scalar(tw_name(other, "x"), 1);
+    assert_string_equal(tw_node_name(next.node), "x_1");
+    assert_fails(tw_graph_import(other, b.data, b.size, NULL, &error), TW_ALREADY_EXISTS,
+                 "Node name 'x' already exists in the Graph");
+    assert_int_equal(tw_graph_num_nodes(other), 3);
+    assert_int_equal(tw_graph_status(other), TW_OK); /* nothing was added, nothing is latched */
+    assert_ok(tw_graph_import(other, b.data, b.size, "again", &error));
+    tw_free(b.data);
+    tw_graph_destroy(other);
+    tw_graph_destroy(g);
+}
+
+static void a_failed_graph_is_not_written(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    void *data;
+    size_t size;
+    tw_graph *g = tw_graph_create();
+    tw_matmul(tw_name(g, "wrong"), tw_scalar(g, 1), tw_scalar(g, 2));
+    assert_fails(tw_graph_export(g, &data, &size, &error), TW_INVALID_ARGUMENT, "wrong");
+    tw_graph_destroy(g);
+}
+
+/* ---- bad files ---------------------------------------------------------------------------------------------------- */
+
+/* A small graph whose messages a test may spoil: two constants, their sum, a node that follows it. */
+typedef struct small {
+    Twi__GraphDef graph;
+    Twi__VersionDef versions;
+    Twi__NodeDef nodes[4], *node_list[4];
+    char *inputs[4][3];
+    Twi__NodeDef__AttrEntry entries[4][3], *entry_lists[4][3];
+    Twi__AttrValue values[4][3];
+    Twi__TensorProto tensor;
+    Twi__TensorShapeProto shape;
+    Twi__TensorShapeProto__Dim dims[1], *dim_list[1];
+    Twi__AttrValue__ListValue list;
+    ProtobufCBinaryData strings[1];
+    float floats[1];
+} small;
+
+static Twi__AttrValue *add_attr(small *s, int node, const char *name, Twi__AttrValue__ValueCase kind)
+{
+    int i = (int)s->nodes[node].n_attr++;
+    s->entries[node][i] = (Twi__NodeDef__AttrEntry)TWI__NODE_DEF__ATTR_ENTRY__INIT;
+    s->values[node][i] = (Twi__AttrValue)TWI__ATTR_VALUE__INIT;
+    s->entries[node][i].key = (char *)name;
+    s->entries[node][i].value = &s->values[node][i];
+    s->entry_lists[node][i] = &s->entries[node][i];
+    s->nodes[node].attr = s->entry_lists[node];
+    s->values[node][i].value_case = kind;
+    return &s->values[node][i];
+}
+
+static small *make_small(void)
+{
+    static const char *const names[] = {"a", "b", "sum", "after"}, *const ops[] = {"Const", "Const", "AddV2", "NoOp"};
+    static small s;
+    s = (small){.graph = TWI__GRAPH_DEF__INIT, .versions = TWI__VERSION_DEF__INIT, .floats = {1.5f}};
+    s.graph.n_node = 4;
+    s.graph.node = s.node_list;
+    s.graph.versions = &s.versions;
+    s.versions.producer = 134;
+    s.tensor = (Twi__TensorProto)TWI__TENSOR_PROTO__INIT;
+    s.shape = (Twi__TensorShapeProto)TWI__TENSOR_SHAPE_PROTO__INIT;
+    s.dims[0] = (Twi__TensorShapeProto__Dim)TWI__TENSOR_SHAPE_PROTO__DIM__INIT;
+    s.dim_list[0] = &s.dims[0];
+    s.shape.dim = s.dim_list;
+    s.tensor.dtype = TW_FLOAT32;
+    s.tensor.tensor_shape = &s.shape;
+    s.tensor.n_float_val = 1;
+    s.tensor.float_val = s.floats;
+    s.list = (Twi__AttrValue__ListValue)TWI__ATTR_VALUE__LIST_VALUE__INIT;
+    for (int i = 0; i < 4; i++) {
+        s.nodes[i] = (Twi__NodeDef)TWI__NODE_DEF__INIT;
+        s.nodes[i].name = (char *)names[i];
+        s.nodes[i].op = (char *)ops[i];
+        s.nodes[i].input = s.inputs[i];
+        s.node_list[i] = &s.nodes[i];
+    }
+    for (int i = 0; i < 2; i++) {
+        add_attr(&s, i, "dtype", TWI__ATTR_VALUE__VALUE_TYPE)->type = TW_FLOAT32;
+        add_attr(&s, i, "value", TWI__ATTR_VALUE__VALUE_TENSOR)->tensor = &s.tensor;
+        s.inputs[2][i] = (char *)names[i];
+    }
+    s.nodes[2].n_input = 2;
+    s.inputs[3][0] = "^sum";
+    s.nodes[3].n_input = 1;
+    return &s;
+}
+
+static tw_status import_small(const small *s, tw_graph *g, tw_error *error)
+{
+    static uint8_t packed[4096];
+    size_t size = twi__graph_def__get_packed_size(&s->graph);
+    assert_true(size <= sizeof packed);
+    twi__graph_def__pack(&s->graph, packed);
+    return tw_graph_import(g, packed, size, NULL, error);
+}
+
+/* It is refused with these words, and the graph stays empty and well. */
+static void assert_refused(const small *s, tw_status code, const char *words)
+{
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    assert_fails(import_small(s, g, &error), code, words);
+    assert_int_equal(tw_graph_num_nodes(g), 0);
+    assert_int_equal(tw_graph_status(g), TW_OK);
+    tw_graph_destroy(g);
+}
+
+static void the_small_graph_is_good_before_it_is_spoiled(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    assert_ok(import_small(make_small(), g, &error));
+    assert_int_equal(tw_graph_num_nodes(g), 4);
+    tw_graph_destroy(g);
+}
+
+static void wrong_nodes_are_refused_by_name(void **state)
+{
+    (void)state;
+    small *s = make_small();
+    s->nodes[2].op = "Addd";
+    assert_refused(s, TW_NOT_FOUND, "node 'sum' (Addd): Op type not registered 'Addd'");
+    s->nodes[2].op = "_Copy";
+    assert_refused(s, TW_NOT_FOUND, "node 'sum' (_Copy): Op type not registered");
+    s = make_small();
+    s->nodes[1].name = "a";
+    assert_refused(s, TW_INVALID_ARGUMENT, "two nodes are called 'a'");
+    s = make_small();
+    s->nodes[3].name = "a b";
+    assert_refused(s, TW_INVALID_ARGUMENT, "'a b' is not a valid node name");
+    s->nodes[3].name = "";
+    assert_refused(s, TW_INVALID_ARGUMENT, "'' is not a valid node name");
+    s = make_small();
+    s->nodes[2].device = "/gpu:x";
+    assert_refused(s, TW_INVALID_ARGUMENT, "node 'sum' (AddV2): Malformed device specification '/gpu:x'");
+}
+
+static void wrong_inputs_are_refused_by_name(void **state)
+{
+    (void)state;
+    small *s = make_small();
+    s->inputs[2][1] = "c";
+    assert_refused(s, TW_INVALID_ARGUMENT, "node 'sum' (AddV2): input 'c' is not in the graph");
+    static const char *const forms[] = {"b:", "b:-1", "b:1x", "b:99999999999999999999", "b: 0"};
+    for (int i = 0; i < 5; i++) {
+        s->inputs[2][1] = (char *)forms[i];
+        assert_refused(s, TW_INVALID_ARGUMENT, "is not of the form node, node:1 or ^node");
+    }
+    s->inputs[2][1] = "b:1";
+    assert_refused(s, TW_INVALID_ARGUMENT, "AddV2 'sum': input 1 names an output that does not exist");
+    s = make_small();
+    s->inputs[2][0] = "^a";
+    assert_refused(s, TW_INVALID_ARGUMENT, "node 'sum' (AddV2): data input 'b' comes after a control input");
+    s = make_small();
+    s->nodes[2].n_input = 1;
+    assert_refused(s, TW_INVALID_ARGUMENT, "AddV2 'sum': got 1 input, expected 2");
+    s = make_small();
+    s->inputs[2][1] = "sum";
+    assert_refused(s, TW_INVALID_ARGUMENT, "node 'sum' (AddV2) depends on itself");
+    s->inputs[2][1] = "^after";
+    assert_refused(s, TW_INVALID_ARGUMENT, "depends on itself: the graph has a cycle");
+}
+
+static void wrong_attributes_are_refused_by_name(void **state)
+{
+    (void)state;
+    small *s = make_small();
+    s->values[1][0].type = TW_INT32;
+    assert_refused(s, TW_INVALID_ARGUMENT, "Const 'b'");
+    s = make_small();
+    s->values[1][0].type = 8;
+    assert_refused(s, TW_UNIMPLEMENTED, "node 'b' (Const): attribute 'dtype': data type 8 is not one of Tower's");
+    s = make_small();
+    s->values[1][0].value_case = TWI__ATTR_VALUE__VALUE__NOT_SET;
+    assert_refused(s, TW_INVALID_ARGUMENT, "node 'b' (Const): attribute 'dtype': it has no value");
+    s = make_small();
+    add_attr(s, 2, "T", TWI__ATTR_VALUE__VALUE_TYPE)->type = TW_BOOL;
+    assert_refused(s, TW_INVALID_ARGUMENT, "AddV2 'sum'");
+    s = make_small();
+    add_attr(s, 2, "U", TWI__ATTR_VALUE__VALUE_B)->b = 1;
+    assert_refused(s, TW_INVALID_ARGUMENT, "AddV2 'sum': has no attribute 'U'");
+    s = make_small();
+    add_attr(s, 2, "f", TWI__ATTR_VALUE__VALUE_FUNC);
+    assert_refused(s, TW_UNIMPLEMENTED, "node 'sum' (AddV2): attribute 'f': functions are not supported");
+    s = make_small();
+    s->strings[0] = (ProtobufCBinaryData){9, (uint8_t *)"loc:@gone"};
+    s->list.n_s = 1;
+    s->list.s = s->strings;
+    add_attr(s, 2, "_class", TWI__ATTR_VALUE__VALUE_LIST)->list = &s->list;
+    assert_refused(s, TW_INVALID_ARGUMENT, "node 'sum' (AddV2): attribute '_class': node 'gone' is not in the graph");
+}
+
+static void attributes_of_newer_writers_pass_if_they_are_off(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    small *s = make_small();
+    add_attr(s, 2, "grad_x", TWI__ATTR_VALUE__VALUE_B)->b = 0;
+    add_attr(s, 2, "_mark", TWI__ATTR_VALUE__VALUE_FUNC);
+    tw_graph *g = tw_graph_create();
+    assert_ok(import_small(s, g, &error));
+    tw_graph_destroy(g);
+}
+
+static void wrong_constants_are_refused_by_name(void **state)
+{
+    (void)state;
+    small *s = make_small();
+    s->shape.n_dim = 1;
+    s->dims[0].size = -1;
+    assert_refused(s, TW_INVALID_ARGUMENT, "node 'a' (Const): attribute 'value': a constant has the shape [?]");
+    s->dims[0].size = -2;
+    assert_refused(s, TW_INVALID_ARGUMENT, "dimension 0 of a shape is -2");
+    s->dims[0].size = INT64_MAX;
+    assert_refused(s, TW_INVALID_ARGUMENT, "a constant has the shape");
+    s->dims[0].size = INT64_C(1) << 40;
+    assert_refused(s, TW_RESOURCE_EXHAUSTED, "has few values in the file");
+    s->dims[0].size = 2;
+    s->tensor.tensor_content = (ProtobufCBinaryData){5, (uint8_t *)"12345"};
+    assert_refused(s, TW_INVALID_ARGUMENT, "float [2] has 5 bytes of content, expected 8");
+}
+
+static void lists_of_absurd_length_are_refused(void **state)
+{
+    (void)state;
+    static const int64_t lengths[] = {-1, 65536, INT64_C(1) << 32, INT64_MIN, INT64_MAX};
+    for (int i = 0; i < 5; i++) {
+        small *s = make_small();
+        s->nodes[2].op = "AddN";
+        add_attr(s, 2, "N", TWI__ATTR_VALUE__VALUE_I)->i = lengths[i];
+        assert_refused(s, TW_INVALID_ARGUMENT, "AddN 'sum': attribute 'N' is");
+    }
+    small *s = make_small();
+    s->nodes[2].op = "Split";
+    add_attr(s, 2, "num_split", TWI__ATTR_VALUE__VALUE_I)->i = INT32_MAX;
+    assert_refused(s, TW_INVALID_ARGUMENT, "Split 'sum': attribute 'num_split' is 2147483647, expected 0 to 65535");
+}
+
+static void files_of_the_wrong_kind_or_time_are_refused(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    assert_fails(tw_graph_import(g, "not a graph", 11, NULL, &error), TW_INVALID_ARGUMENT, "Invalid GraphDef");
+    tw_graph_destroy(g);
+    small *s = make_small();
+    s->versions.min_consumer = 100000;
+    assert_refused(s, TW_INVALID_ARGUMENT, "min consumer version 100000");
+    s = make_small();
+    int32_t bad = 134;
+    s->versions.n_bad_consumers = 1;
+    s->versions.bad_consumers = &bad;
+    assert_refused(s, TW_INVALID_ARGUMENT, "disallows consumer version 134");
+}
+
+static void an_old_placeholder_of_no_dimensions_has_an_unknown_shape(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    for (int producer = 21; producer <= 22; producer++) {
+        small *s = make_small();
+        s->versions.producer = producer;
+        s->nodes[3].op = "Placeholder";
+        s->nodes[3].n_input = 0;
+        add_attr(s, 3, "dtype", TWI__ATTR_VALUE__VALUE_TYPE)->type = TW_FLOAT32;
+        Twi__TensorShapeProto scalar = TWI__TENSOR_SHAPE_PROTO__INIT;
+        add_attr(s, 3, "shape", TWI__ATTR_VALUE__VALUE_SHAPE)->shape = &scalar;
+        tw_graph *g = tw_graph_create();
+        assert_ok(import_small(s, g, &error));
+        assert_int_equal(tw_output_shape(tw_node_output(tw_graph_find(g, "after"), 0)).rank, producer == 21 ? -1 : 0);
+        tw_graph_destroy(g);
+    }
+}
+
+static void damaged_files_never_crash(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    bytes golden = read_golden();
+    uint32_t random = 1;
+    for (size_t size = 0; size < golden.size; size += 131) {
+        tw_graph *g = tw_graph_create();
+        tw_graph_import(g, golden.data, size, NULL, &error);
+        tw_graph_destroy(g);
+    }
+    for (int i = 0; i < 500; i++) {
+        tw_graph *g = tw_graph_create();
+        random = random * 1664525 + 1013904223;
+        uint8_t *spoiled = &golden.data[(random >> 8) % golden.size], before = *spoiled;
+        *spoiled ^= (uint8_t)(1u << (random >> 5) % 8);
+        if (tw_graph_import(g, golden.data, golden.size, NULL, &error) != TW_OK)
+            assert_int_equal(tw_graph_num_nodes(g), 0);
+        *spoiled = before;
+        tw_graph_destroy(g);
+    }
+    free(golden.data);
+}
+
+static void running_out_of_memory_loses_and_leaks_nothing(void **state)
+{
+    (void)state;
+    small *s = make_small();
+    bool failed = true;
+    for (int n = 0; failed; n++) {
+        tw_error error = {0};
+        void *data = NULL;
+        size_t size;
+        fail_allocation(n);
+        tw_graph *g = tw_graph_create();
+        tw_status status = g ? import_small(s, g, &error) : TW_RESOURCE_EXHAUSTED;
+        if (status == TW_OK)
+            status = tw_graph_export(g, &data, &size, &error);
+        tw_free(data);
+        tw_graph_destroy(g);
+        assert_int_equal(memory.live, 0);
+        failed = stop_failing_allocations();
+        assert_int_equal(status, failed ? TW_RESOURCE_EXHAUSTED : TW_OK);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_graph_by_tensorflow_computes_and_trains_as_there),
+        cmocka_unit_test(constants_of_all_types_and_spellings_are_read),
+        cmocka_unit_test(devices_control_inputs_and_colocation_are_kept_and_prefixed),
+        cmocka_unit_test(handles_that_are_assigned_and_read_become_variables),
+        cmocka_unit_test(a_graph_that_is_written_and_read_is_the_same),
+        cmocka_unit_test(a_file_in_order_keeps_its_order),
+        cmocka_unit_test(names_that_differ_in_case_are_kept_and_new_ones_stay_clear),
+        cmocka_unit_test(a_failed_graph_is_not_written),
+        cmocka_unit_test(the_small_graph_is_good_before_it_is_spoiled),
+        cmocka_unit_test(wrong_nodes_are_refused_by_name),
+        cmocka_unit_test(wrong_inputs_are_refused_by_name),
+        cmocka_unit_test(wrong_attributes_are_refused_by_name),
+        cmocka_unit_test(attributes_of_newer_writers_pass_if_they_are_off),
+        cmocka_unit_test(wrong_constants_are_refused_by_name),
+        cmocka_unit_test(lists_of_absurd_length_are_refused),
+        cmocka_unit_test(files_of_the_wrong_kind_or_time_are_refused),
+        cmocka_unit_test(an_old_placeholder_of_no_dimensions_has_an_unknown_shape),
+        cmocka_unit_test(damaged_files_never_crash),
+        cmocka_unit_test(running_out_of_memory_loses_and_leaks_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
