@@ -209,7 +209,7 @@ static tw_node *find_user(const twi_rewriting *r, tw_output output, const char *
     return NULL;
 }
 
-/* The ReluGrad that follows a chain of gradients, if the ReLU's output (or input) is x: links[0] is that chain's end. */
+/* The ReluGrad that follows a gradient and masks it with x. */
 static tw_node *relu_gradient(const twi_rewriting *r, tw_node *gradient, tw_output x)
 {
     tw_node *relu = next_link(r, out(gradient, 0), "ReluGrad");

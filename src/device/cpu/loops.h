@@ -150,7 +150,7 @@ typedef struct twi_image_job {
     bool relu;             /* of gradients: a ReLU stands before */
     twi_pool pool;
     twi_lrn lrn;
-    int64_t pixels;        /* of a normalization alone; kernels of pools keep their number of items here */
+    int64_t pixels;        /* of a normalization alone; where there is a pool, images (or what the kernel counts) */
     size_t scratch;        /* bytes of workspace a thread has: lrn_scratch for the normalization, then the image */
     size_t lrn_scratch;
     const void *input;     /* images; of gradients: what went into the pool or the normalization */

@@ -4,7 +4,10 @@
  *
  * The caller says how its tensors lie in memory. A tensor marked `free` may be computed in whatever layout the
  * primitive likes best: the object then carries the reorder and the room for the copy, so nobody outside ever sees a
- * blocked layout. */
+ * blocked layout.
+ *
+ * Equal runs on teams of one size give equal bits. Teams of different sizes may not: the library divides sums among
+ * threads as it sees fit. */
 #ifndef TWI_ONEDNN_H
 #define TWI_ONEDNN_H
 
