@@ -98,6 +98,32 @@ static void signal_finishes_the_step_saves_and_leaves(void **state)
     assert_prints(": whole");
 }
 
+/* And evaluated, each in the directory of its own name. */
+static void residual_networks_are_trained_with_the_same_options(void **state)
+{
+    (void)state;
+    assert_runs(0, "$T train resnet20 --data-set synthetic --batch-size 2 --max-steps 2 --log-every 1 --virtual-gpus 2");
+    assert_prints("the residual network of 20 layers for CIFAR-10 (269,787 parameters)");
+    assert_prints("step 1, loss = ");
+    assert_runs(0, "$T eval resnet20 --data-set synthetic");
+    assert_prints(": precision @ 1 = 0.");
+    assert_runs(0, "ls resnet20_train");
+    assert_prints("model.ckpt-2.index");
+}
+
+static void optimizer_is_remembered_and_learning_rate_chosen(void **state)
+{
+    (void)state;
+    assert_runs(0, SMALL_RUN " --max-steps 1 --train-dir o1 --optimizer adam --learning-rate 0.001");
+    assert_runs(0, "$T checkpoint show o1/model.ckpt-1");
+    assert_prints("conv1/weights/Adam_1");
+    assert_runs(2, SMALL_RUN " --max-steps 2 --train-dir o1 --resume --optimizer momentum");
+    assert_prints("was made with optimizer 3, but 2 was asked for");
+    assert_runs(0, SMALL_RUN " --max-steps 2 --train-dir o1 --resume");
+    assert_runs(2, SMALL_RUN " --train-dir o2 --learning-rate 0.1x");
+    assert_prints("--learning-rate: expected a number above 0, such as 0.1, found '0.1x'");
+}
+
 static void rewrites_may_be_left_out(void **state)
 {
     (void)state;
@@ -117,7 +143,7 @@ static void settings_that_cannot_be_are_refused_as_usage(void **state)
 {
     (void)state;
     assert_runs(2, "$T train cifar11");
-    assert_prints("MODEL: expected one of cifar10, found 'cifar11'; did you mean 'cifar10'?");
+    assert_prints("found 'cifar11'; did you mean 'cifar10'?");
     assert_runs(2, SMALL_RUN " --train-dir t6 --devices gpuu:0");
     assert_prints("'/gpuu:0'");
     assert_runs(2, SMALL_RUN " --train-dir t6 --devices gpu:0,,gpu:1");
@@ -179,11 +205,11 @@ static void evaluation_prints_the_tutorials_line(void **state)
 static void models_of_the_library_are_those_of_the_table(void **state)
 {
     (void)state;
-    char line[512] = "(one of: ";
+    char line[512] = "MODEL: expected one of ";
     for (int i = 0; i < tw_model_count(); i++)
         snprintf(line + strlen(line), sizeof line - strlen(line), "%s%s", i ? ", " : "", tw_model_at(i)->name);
-    strcat(line, ")");
-    assert_runs(0, "$T train --help");
+    strcat(line, ", found 'none'");
+    assert_runs(2, "$T train none");
     assert_prints(line);
 }
 
@@ -196,6 +222,8 @@ int main(void)
         cmocka_unit_test(steps_as_json_are_an_object_a_line),
         cmocka_unit_test(resumed_training_ends_with_the_same_bits),
         cmocka_unit_test(signal_finishes_the_step_saves_and_leaves),
+        cmocka_unit_test(residual_networks_are_trained_with_the_same_options),
+        cmocka_unit_test(optimizer_is_remembered_and_learning_rate_chosen),
         cmocka_unit_test(rewrites_may_be_left_out),
         cmocka_unit_test(trace_is_written_at_the_end),
         cmocka_unit_test(settings_that_cannot_be_are_refused_as_usage),

@@ -14,30 +14,55 @@ extern "C" {
 
 /* ---- models -------------------------------------------------------------------------------------------------- */
 
-/* A network and the recipe it is known with. */
+/* How gradients become updates, with the values that everybody uses: momentum 0.9; Adam's 0.9, 0.999 and 1e-8. */
+typedef enum tw_model_optimizer {
+    TW_MODEL_OPTIMIZER, /* of a trainer's options: what the model says */
+    TW_MODEL_GRADIENT_DESCENT,
+    TW_MODEL_MOMENTUM,
+    TW_MODEL_ADAM,
+} tw_model_optimizer;
+
+/* From this epoch on the learning rate is the first one times `factor`. */
+typedef struct tw_rate_step {
+    float epoch, factor;
+} tw_rate_step;
+
+enum { TW_MOST_RATE_STEPS = 4 };
+
+/* A network and the recipe it is known with. An epoch is once the data set, whatever batch and number of towers. */
 typedef struct tw_model {
     const char *name;         /* "cifar10" */
     const char *description;  /* one line */
     const char *dataset;      /* what it is made for */
-    int height, width, channels, classes;  /* of the images it takes */
+    int height, width, channels;  /* of the images it takes */
+    int classes;              /* logits for each image; a data set may have fewer */
+    int layers;               /* of networks that come in several depths; 0: the others */
     int batch;                /* examples a tower */
-    tw_augmentation training, evaluation;
-    float learning_rate;      /* of gradient descent; times decay_factor every epochs_per_decay, in a staircase */
-    float decay_factor, epochs_per_decay;
-    float average_decay;      /* of the moving averages that evaluation uses */
 
-    /* Adds the network: images float [N,height,width,channels] to float logits [N,classes]. Weight decay is added to
-     * the collection "losses"; activations worth a summary to "activations". dtype: what convolutions and products
-     * compute in (TW_FLOAT32, TW_BFLOAT16); variables are float32 either way. */
-    tw_output (*logits)(tw_graph *graph, tw_output images, tw_dtype dtype);
+    tw_augmentation training, evaluation;
+    float scale, offset;      /* a pixel becomes x * scale + offset where augmentation does not standardise; 0: 1/255 */
+
+    tw_model_optimizer optimizer; /* 0: gradient descent */
+    float learning_rate;      /* the first one. Then either a staircase: */
+    float decay_factor, epochs_per_decay;        /* times decay_factor after each so many epochs; 0: no staircase */
+    tw_rate_step rate_steps[TW_MOST_RATE_STEPS]; /* or these, epochs rising; factor 0 ends them */
+    float weight_decay;       /* this times half the sum of squares of all trainable variables joins the loss; 0: what
+                                 the network itself adds to "losses" is all */
+    float average_decay;      /* of the moving averages that evaluation uses; 0: none are kept */
+
+    /* Adds the network: images float [N,height,width,channels] to float logits [N,classes]. Its own losses join the
+     * collection "losses", updates of batch normalization "update_ops" (when training), activations worth a summary
+     * "activations". dtype: what convolutions and products compute in (TW_FLOAT32, TW_BFLOAT16); variables are float32
+     * either way. */
+    tw_output (*logits)(tw_graph *graph, const struct tw_model *model, tw_output images, tw_dtype dtype, bool training);
 } tw_model;
 
 TW_API const tw_model *tw_model_find(const char *name); /* NULL if there is none of that name */
 TW_API int tw_model_count(void);
 TW_API const tw_model *tw_model_at(int i);
 
-/* The loss of one tower: mean cross-entropy, added to the collection "losses", plus what else the network put there
- * inside the open name scope. labels are int32 [N]. */
+/* The loss of one tower in training: mean cross-entropy and the model's weight decay, added to the collection "losses",
+ * plus what else the network put there inside the open name scope. labels are int32 [N]. */
 TW_API tw_output tw_model_loss(tw_graph *graph, const tw_model *model, tw_output images, tw_output labels,
                                tw_dtype dtype);
 
@@ -58,14 +83,16 @@ typedef struct tw_trainer_options {
     int batch;                         /* examples a tower and step; 0: as the checkpoint says, or the model's */
     int64_t seed;                      /* of initial values and data; 0: as the checkpoint says, or 1 */
     tw_dtype dtype;                    /* 0: TW_FLOAT32 */
-    float learning_rate;               /* 0: the model's */
+    tw_model_optimizer optimizer;      /* 0: as the checkpoint says, or the model's */
+    float learning_rate;               /* the first one; 0: the model's */
     int input_threads;                 /* 0: chosen */
     const char *resume_from;           /* a checkpoint, or a directory whose latest complete one is taken; NULL: none.
                                           A directory without one starts anew */
     tw_session_options session;        /* placement, rewrites, trace; its `devices` is ignored */
 } tw_trainer_options;
 
-/* Builds the graph of all towers, places it, and gives every variable its value. The numbers that training makes depend
+/* Builds the graph of all towers, places it, and gives every variable its value. Moving means and variances of batch
+ * normalization are those of tower 0, brought up to date with each step. The numbers that training makes depend
  * on model, data, towers, batch, seed and the kind of device, not on how many devices there are: a run may be stopped
  * and resumed with others and goes on to the bit. Settings that differ from the checkpoint's are refused by name.
  * Yours: tw_trainer_destroy(). */

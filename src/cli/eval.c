@@ -36,14 +36,15 @@ static void print_result(const settings *s, const tw_evaluation *result)
 static int run(const void *given)
 {
     const settings *s = given;
-    char directory[PATH_MAX];
+    char directory[PATH_MAX], own[64];
     tw_error error = {0};
     tw_evaluation result;
     tw_devices *devices = job_open_devices("eval", &s->job);
     tw_dataset *data = devices ? job_load_data("eval", &s->job, splits[s->split], directory) : NULL;
     int code = EXIT_FAILED;
     if (data) {
-        if (tw_evaluate(tw_model_at(s->job.model), data, s->job.train_dir, devices, s->raw, &result, &error) == TW_OK) {
+        if (tw_evaluate(tw_model_at(s->job.model), data, job_train_dir(&s->job, own, sizeof own), devices, s->raw, &result,
+                        &error) == TW_OK) {
             print_result(s, &result);
             code = EXIT_DONE;
         } else {

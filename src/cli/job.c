@@ -5,11 +5,20 @@
 #include "places.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
-enum { SYNTHETIC_EXAMPLES = 1024, SYNTHETIC_SIDE = 32 };
+enum { SYNTHETIC_EXAMPLES = 1024, CLASSES = 10 };
 
 static const char *const data_sets[] = {NULL, "cifar10", "mnist", "fashion-mnist", "synthetic"}; /* ORDER DATA_SET */
+
+const char *job_train_dir(const job *job, char *path, size_t size)
+{
+    if (job->train_dir)
+        return job->train_dir;
+    snprintf(path, size, "%s_train", tw_model_at(job->model)->name);
+    return path;
+}
 
 tw_dataset *job_load_data(const char *command, const job *job, tw_dataset_split split, char *directory)
 {
@@ -21,8 +30,8 @@ tw_dataset *job_load_data(const char *command, const job *job, tw_dataset_split 
 
     directory[0] = 0;
     if (name && strcmp(name, "synthetic") == 0) {
-        status = tw_dataset_synthetic(SYNTHETIC_EXAMPLES, SYNTHETIC_SIDE, SYNTHETIC_SIDE, model->channels,
-                                      model->classes, 1, &data, &error);
+        int side = model->channels == 3 ? 32 : 28; /* as images of CIFAR-10 and of MNIST */
+        status = tw_dataset_synthetic(SYNTHETIC_EXAMPLES, side, side, model->channels, CLASSES, 1, &data, &error);
     } else {
         if (!data_directory(command, job->data_dir, name ? name : model->dataset, directory, PATH_MAX))
             return NULL;

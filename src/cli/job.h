@@ -12,12 +12,12 @@
 typedef struct job {
     int model;    /* for tw_model_at() */
     int data_set; /* ORDER DATA_SET */
-    const char *data_dir, *train_dir;
+    const char *data_dir, *train_dir; /* NULL: not given */
     int64_t cpu_devices, virtual_gpus;
     int format;
 } job;
 
-#define MODEL_NAMES "cifar10" /* as tw_model_at() counts them */
+#define MODEL_NAMES "cifar10|resnet20|resnet32|resnet44|resnet56|resnet110" /* as tw_model_at() counts them */
 #define DATA_SET_CHOICES "auto|cifar10|mnist|fashion-mnist|synthetic"
 
 /* Rows for the members of `settings.job`. */
@@ -38,7 +38,7 @@ typedef struct job {
          .choices = DATA_SET_CHOICES},                                                                                 \
     {                                                                                                                  \
         "train-dir", "DIR", OPTION_DIRECTORY, offsetof(settings, job.train_dir),                                       \
-            "where checkpoints and event logs lie", .initial = "cifar10_train"                                         \
+            "where checkpoints and event logs lie; without it MODEL_train"                                             \
     }
 #define CPU_DEVICES_OPTION(settings)                                                                                   \
     {                                                                                                                  \
@@ -51,6 +51,9 @@ typedef struct job {
             "GPUs that run on the CPU with memory of their own; 0: as many as TOWER_VIRTUAL_GPUS says",                \
             .initial = "0", .most = 256                                                                                \
     }
+
+/* The train directory: what was given, or the model's own, which is written to path[size]. */
+const char *job_train_dir(const job *job, char *path, size_t size);
 
 /* Reads one half of the data set, its images made to fit the model's. *directory (of PATH_MAX bytes) becomes where it
  * came from. Complains, in the name of `command`, and returns NULL if there is none. Yours: tw_dataset_destroy(). */

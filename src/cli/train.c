@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_DEVICES = 256, KEPT_CHECKPOINTS = 5 };
@@ -17,12 +18,14 @@ typedef struct settings {
     job job;
     int64_t max_steps, batch_size, global_batch_size, towers, num_gpus, seed;
     int64_t save_every, log_every, summary_every, input_threads;
-    const char *devices, *trace, *disable;
-    int soft_placement, dtype;
+    const char *devices, *trace, *disable, *learning_rate;
+    int soft_placement, dtype, optimizer;
     bool log_device_placement, resume;
 } settings;
 
 static const tw_dtype dtypes[] = {TW_FLOAT32, TW_BFLOAT16}; /* as in the choices of --dtype */
+static const tw_model_optimizer optimizers[] = {TW_MODEL_OPTIMIZER, TW_MODEL_GRADIENT_DESCENT, TW_MODEL_MOMENTUM,
+                                                TW_MODEL_ADAM}; /* and of --optimizer */
 
 /* ---- what follows from the options ------------------------------------------------------------------------- */
 
@@ -107,6 +110,16 @@ static bool choose_batch(const settings *s, int expected, int *batch, int *tower
                         *batch, expected, (int64_t)*batch * expected, s->global_batch_size);
     *batch = share;
     return true;
+}
+
+/* 0 if it was not given: the model's. */
+static bool choose_learning_rate(const settings *s, float *rate)
+{
+    char *end = NULL;
+    *rate = s->learning_rate ? strtof(s->learning_rate, &end) : 0;
+    if (!s->learning_rate || (end != s->learning_rate && !*end && *rate > 0 && *rate <= 1e6f))
+        return true;
+    return complain("train", "--learning-rate: expected a number above 0, such as 0.1, found '%s'", s->learning_rate);
 }
 
 /* The library passes over names it does not know, so that older and newer ones agree; here they are slips of the pen.
@@ -205,7 +218,8 @@ static int run_with(const settings *s, tw_devices *devices, tw_dataset *data, co
 {
     tower_devices where;
     int batch, towers;
-    if (!disable_is_known(s->disable) || !choose_tower_devices(s, devices, &where) ||
+    float rate;
+    if (!disable_is_known(s->disable) || !choose_learning_rate(s, &rate) || !choose_tower_devices(s, devices, &where) ||
         !choose_batch(s, expected_towers(s, devices, &where), &batch, &towers))
         return EXIT_USAGE;
     if (!s->resume && !directory_is_fresh(s->job.train_dir))
@@ -221,6 +235,8 @@ static int run_with(const settings *s, tw_devices *devices, tw_dataset *data, co
         .batch = batch,
         .seed = s->seed == NOT_GIVEN ? 0 : s->seed,
         .dtype = dtypes[s->dtype],
+        .optimizer = optimizers[s->optimizer],
+        .learning_rate = rate,
         .input_threads = (int)s->input_threads,
         .resume_from = s->resume ? s->job.train_dir : NULL,
         .session =
@@ -269,8 +285,9 @@ static int run_with(const settings *s, tw_devices *devices, tw_dataset *data, co
 
 static int run(const void *given)
 {
-    const settings *s = given;
-    char directory[PATH_MAX];
+    settings filled = *(const settings *)given, *s = &filled;
+    char directory[PATH_MAX], own[64];
+    s->job.train_dir = job_train_dir(&s->job, own, sizeof own);
     setvbuf(stdout, NULL, _IOLBF, 0); /* lines appear as they come, through a pipe too */
     tw_devices *devices = job_open_devices("train", &s->job);
     tw_dataset *data = devices ? job_load_data("train", &s->job, TW_SPLIT_TRAIN, directory) : NULL;
@@ -289,7 +306,7 @@ static const option options[] = {
     {"max-steps", "N", OPTION_NUMBER, offsetof(settings, max_steps), "stop when so many steps are done in all",
      .initial = "1000000", .least = 1, .most = INT64_MAX, .section = "training"},
     {"batch-size", "N", OPTION_NUMBER, offsetof(settings, batch_size),
-     "examples for each tower and step; without it the model's own (cifar10: 128)", .least = 1, .most = 1 << 20},
+     "examples for each tower and step; without it the model's own (cifar10 and resnets: 128)", .least = 1, .most = 1 << 20},
     {"global-batch-size", "N", OPTION_NUMBER, offsetof(settings, global_batch_size),
      "examples a step for all towers together, instead of --batch-size", .least = 1, .most = 1 << 28},
     {"towers", "N", OPTION_NUMBER, offsetof(settings, towers),
@@ -297,6 +314,11 @@ static const option options[] = {
      .least = 1, .most = 1024},
     {"seed", "N", OPTION_NUMBER, offsetof(settings, seed),
      "of the initial values and of the order of the data; without it 1", .least = 1, .most = INT64_MAX},
+    {"optimizer", "NAME", OPTION_CHOICE, offsetof(settings, optimizer),
+     "how gradients become updates; model: as the checkpoint says, or the model", .initial = "model",
+     .choices = "model|sgd|momentum|adam"},
+    {"learning-rate", "R", OPTION_TEXT, offsetof(settings, learning_rate),
+     "the first learning rate, instead of the model's; to be given again with --resume"},
     {"dtype", "TYPE", OPTION_CHOICE, offsetof(settings, dtype),
      "what convolutions and matrix products compute in; variables are float32 in any case", .initial = "float32",
      .choices = "float32|bfloat16"},
@@ -337,7 +359,7 @@ const command train_command = {
     .description =
         "Trains a network: every tower computes the gradients of its own part of the batch, their mean updates the "
         "variables that all share. The network 'cifar10' is that of TensorFlow's CIFAR-10 tutorial, and the options "
-        "that the tutorial has mean the same here.\n\n"
+        "that the tutorial has mean the same here; 'resnet20' to 'resnet110' are those of cifar10_estimator.\n\n"
         "The numbers depend on the seed, the number of towers and the batch, never on the number of devices: a run may "
         "be stopped and resumed on other devices and goes on as if nothing had happened. Ctrl-C (and the signals TERM "
         "and HUP) finishes the step, saves a checkpoint and leaves; a second one leaves at once. The signal USR1 saves "
@@ -346,6 +368,7 @@ const command train_command = {
                 "tower train cifar10 --max-steps 6000\n"
                 "tower train cifar10 --virtual-gpus 2 --batch-size 64 --train-dir train\n"
                 "tower train cifar10 --train-dir train --resume --devices gpu:0,gpu:1\n"
+                "tower train resnet20 --global-batch-size 128 --max-steps 3900\n"
                 "tower train cifar10 --data-set synthetic --max-steps 20 --trace trace.json",
     .exit_codes = "128+n stopped by signal n, after saving",
     .options = options,

@@ -65,8 +65,9 @@ static tw_output normalize(tw_graph *g, const char *name, tw_output x)
     return tw_lrn(tw_name(g, "%s", name), x, 4, 1.0f, 0.001f / 9.0f, 0.75f);
 }
 
-static tw_output logits(tw_graph *g, tw_output images, tw_dtype dtype)
+static tw_output logits(tw_graph *g, const tw_model *model, tw_output images, tw_dtype dtype, bool training)
 {
+    (void)training; /* nothing here tells the two apart */
     tw_output x = tw_cast(g, images, dtype);
     x = convolution(g, "conv1", x, 3, 64, 0.0f, dtype);
     x = normalize(g, "norm1", pool(g, "pool1", x));
@@ -75,7 +76,7 @@ static tw_output logits(tw_graph *g, tw_output images, tw_dtype dtype)
     x = tw_flatten(g, x);
     x = dense(g, "local3", x, 2304, 384, 0.04f, 0.004f, 0.1f, dtype);
     x = dense(g, "local4", x, 384, 192, 0.04f, 0.004f, 0.1f, dtype);
-    x = dense(g, "softmax_linear", x, 192, 10, 1 / 192.0f, 0, 0.0f, dtype);
+    x = dense(g, "softmax_linear", x, 192, model->classes, 1 / 192.0f, 0, 0.0f, dtype);
     return tw_cast(g, x, TW_FLOAT32);
 }
 
@@ -90,6 +91,7 @@ const tw_model twi_model_cifar10 = {
     .batch = 128,
     .training = TW_AUGMENT_TUTORIAL_TRAIN,
     .evaluation = TW_AUGMENT_TUTORIAL_EVAL,
+    .optimizer = TW_MODEL_GRADIENT_DESCENT,
     .learning_rate = 0.1f,
     .decay_factor = 0.1f,
     .epochs_per_decay = 350,

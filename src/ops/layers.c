@@ -14,6 +14,12 @@ static tw_output variable(tw_graph *graph, const char *name, tw_dtype dtype, tw_
     return variable ? variable->value : (tw_output){0};
 }
 
+/* x as the type that is computed in. */
+static tw_output computing(tw_graph *graph, tw_output x, const tw_layer_options *options)
+{
+    return options->compute ? tw_cast(graph, x, options->compute) : x;
+}
+
 /* x with biases added and the activation applied. */
 static tw_output finish(tw_graph *graph, tw_output x, int units, const tw_layer_options *options)
 {
@@ -33,7 +39,9 @@ tw_output tw_dense_layer(tw_graph *graph, const char *name, tw_output x, int uni
         tw_output kernel =
             variable(graph, "kernel", tw_output_dtype(x), TW_SHAPE(shape.rank == 2 ? shape.dims[1] : -1, units),
                      initializer_or(options->weights, (tw_initializer){.kind = TW_INIT_GLOROT_UNIFORM}));
-        y = finish(graph, tw_matmul(graph, x, kernel), units, options);
+        tw_output left = computing(graph, x, options), right = computing(graph, kernel, options);
+        y = tw_cast(graph, tw_matmul(graph, left, right), tw_output_dtype(x));
+        y = finish(graph, y, units, options);
     }
     return y;
 }
@@ -49,7 +57,9 @@ tw_output tw_conv2d_layer(tw_graph *graph, const char *name, tw_output images, i
                                     TW_SHAPE(size, size, shape.rank == 4 ? shape.dims[3] : -1, filters),
                                     initializer_or(options->weights,
                                                    (tw_initializer){.kind = TW_INIT_GLOROT_UNIFORM}));
-        y = finish(graph, tw_conv2d(graph, images, kernel, window), filters, options);
+        tw_output seen = computing(graph, images, options), filter = computing(graph, kernel, options);
+        y = tw_cast(graph, tw_conv2d(graph, seen, filter, window), tw_output_dtype(images));
+        y = finish(graph, y, filters, options);
     }
     return y;
 }

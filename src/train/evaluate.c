@@ -24,7 +24,7 @@ static tw_status build(evaluation *e, const tw_model *m, tw_error *error)
         return twi_fail_memory(error, "building an evaluation");
     e->images = tw_placeholder(e->graph, TW_FLOAT32, TW_SHAPE(BATCH, m->height, m->width, m->channels));
     e->labels = tw_placeholder(e->graph, TW_INT32, TW_SHAPE(BATCH));
-    e->hits = tw_in_top_k(e->graph, m->logits(e->graph, e->images, TW_FLOAT32), e->labels, 1);
+    e->hits = tw_in_top_k(e->graph, m->logits(e->graph, m, e->images, TW_FLOAT32, false), e->labels, 1);
     if (tw_graph_status(e->graph) != TW_OK)
         return twi_fail(error, tw_graph_status(e->graph), "%s", tw_graph_message(e->graph));
     return TW_OK;
@@ -66,7 +66,8 @@ tw_status tw_evaluate(const tw_model *m, const tw_dataset *dataset, const char *
     tw_status status;
     int averages = 0;
     *result = (tw_evaluation){0};
-    tw_pipeline_options pipeline = {.batch = BATCH, .augmentation = m->evaluation, .crop = m->height};
+    tw_pipeline_options pipeline = {
+        .batch = BATCH, .augmentation = m->evaluation, .crop = m->height, .scale = m->scale, .offset = m->offset};
     TWI_TRY(tw_checkpoint_open(checkpoint, &e.checkpoint, error));
     result->step = tw_checkpoint_step(e.checkpoint);
     TWI_TRY(build(&e, m, error));

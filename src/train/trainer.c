@@ -18,7 +18,7 @@
 #define INPUT "input" /* the session's source */
 
 /* What must agree between a checkpoint and the run that resumes it; saved as int64 scalars of these names. */
-enum { TOWERS, BATCH, SEED, DTYPE, NUM_SETTINGS };
+enum { TOWERS, BATCH, SEED, DTYPE, OPTIMIZER, NUM_SETTINGS };
 static const struct {
     const char *name, *words;
 } settings[NUM_SETTINGS] = {
@@ -26,6 +26,7 @@ static const struct {
     [BATCH] = {"tower/batch", "batch size per tower"},
     [SEED] = {"tower/seed", "seed"},
     [DTYPE] = {"tower/dtype", "dtype"},
+    [OPTIMIZER] = {"tower/optimizer", "optimizer"},
 };
 
 struct tw_trainer {
@@ -72,7 +73,8 @@ static tw_status read_setting(tw_checkpoint *checkpoint, int i, int64_t *value, 
 static tw_status find_settings(tw_trainer *t, const tw_trainer_options *options, tw_checkpoint *checkpoint,
                                tw_error *error)
 {
-    const int64_t asked[NUM_SETTINGS] = {options->towers, options->batch, options->seed, options->dtype};
+    const int64_t asked[NUM_SETTINGS] = {options->towers, options->batch, options->seed, options->dtype,
+                                         options->optimizer};
     for (int i = 0; i < NUM_SETTINGS; i++) {
         t->setting[i] = asked[i];
         if (!checkpoint || tw_checkpoint_find(checkpoint, settings[i].name) < 0)
@@ -170,6 +172,65 @@ static tw_status list_fetches(tw_trainer *t, tw_error *error)
     return TW_OK;
 }
 
+/* ---- the recipe ---- */
+
+static int64_t steps_of_epochs(double steps_per_epoch, double epochs)
+{
+    double steps = floor(steps_per_epoch * epochs);
+    return steps < 1 ? 1 : (int64_t)steps;
+}
+
+static tw_output build_rate(tw_graph *g, const tw_model *m, float rate, double steps_per_epoch)
+{
+    const tw_variable *step = tw_global_step(g);
+    int64_t boundaries[TW_MOST_RATE_STEPS];
+    float rates[TW_MOST_RATE_STEPS + 1] = {rate};
+    int count = 0;
+    if (m->epochs_per_decay > 0)
+        return tw_exponential_decay(g, rate, step, (double)steps_of_epochs(steps_per_epoch, m->epochs_per_decay),
+                                    m->decay_factor, true);
+    for (; count < TW_MOST_RATE_STEPS && m->rate_steps[count].factor > 0; count++) {
+        boundaries[count] = steps_of_epochs(steps_per_epoch, m->rate_steps[count].epoch);
+        if (count && boundaries[count] <= boundaries[count - 1]) /* epochs of less than a step */
+            boundaries[count] = boundaries[count - 1] + 1;
+        rates[count + 1] = rate * m->rate_steps[count].factor;
+    }
+    return count ? tw_piecewise_constant(g, step, boundaries, count, rates) : tw_scalar(g, rate);
+}
+
+static tw_optimizer *build_optimizer(tw_graph *g, tw_model_optimizer kind, tw_output rate)
+{
+    switch (kind) {
+    case TW_MODEL_MOMENTUM:
+        return tw_momentum(g, rate, 0.9f, false);
+    case TW_MODEL_ADAM:
+        return tw_adam(g, rate, 0.9f, 0.999f, 1e-8f);
+    default:
+        return tw_gradient_descent(g, rate);
+    }
+}
+
+/* What runs with the update: the moving averages of the variables, and tower 0's updates of batch normalization. The
+ * other towers' would overwrite each other in no order. */
+static tw_output finish_step(tw_graph *g, const tw_model *m, tw_output apply)
+{
+    if (m->average_decay > 0) {
+        tw_averages *averages = tw_moving_averages(g, m->average_decay, tw_global_step(g), apply);
+        apply = averages ? averages->update : (tw_output){0};
+    }
+    int count = tw_get_collection(g, "update_ops", "tower_0", NULL, 0);
+    if (count == 0)
+        return apply;
+    tw_output whole = {0}, *parts = twi_alloc_array((size_t)count + 1, sizeof *parts);
+    if (parts) {
+        parts[0] = apply;
+        tw_get_collection(g, "update_ops", "tower_0", parts + 1, count);
+        whole = tw_group(tw_name(g, "train"), parts, count + 1);
+    }
+    twi_free(parts);
+    return whole; /* dead when memory ran out */
+}
+
 static tw_status build_graph(tw_trainer *t, const tw_trainer_options *options, tw_error *error)
 {
     const tw_model *m = t->model;
@@ -182,21 +243,19 @@ static tw_status build_graph(tw_trainer *t, const tw_trainer_options *options, t
     tw_enter_device(g, "%s", home);
     tw_variable *step = tw_global_step(g);
     float rate = options->learning_rate > 0 ? options->learning_rate : m->learning_rate;
-    double steps_per_epoch = (double)tw_dataset_count(options->dataset) / ((double)t->batch * t->towers);
-    double decay_steps = floor(steps_per_epoch * m->epochs_per_decay);
-    t->rate = tw_exponential_decay(g, rate, step, decay_steps < 1 ? 1 : decay_steps, m->decay_factor, true);
-    tw_optimizer *optimizer = tw_gradient_descent(g, t->rate);
+    t->rate = build_rate(g, m, rate, (double)tw_dataset_count(options->dataset) / ((double)t->batch * t->towers));
+    tw_optimizer *optimizer = build_optimizer(g, (tw_model_optimizer)t->setting[OPTIMIZER], t->rate);
     for (int i = 0; i < t->towers; i++)
         build_tower(t, i, home, optimizer, &grads[i]);
     t->average = tw_average_gradients(g, grads, t->towers, NULL);
     tw_output apply = tw_apply_gradients(optimizer, t->average, step);
-    tw_averages *averages = tw_moving_averages(g, m->average_decay, step, apply);
-    if (averages)
-        t->fetches[t->towers] = averages->update;
+    t->fetches[t->towers] = finish_step(g, m, apply);
     tw_leave_device(g);
     twi_free(grads);
     if (tw_graph_status(g) != TW_OK)
         return twi_fail(error, tw_graph_status(g), "%s", tw_graph_message(g));
+    if (!t->fetches[t->towers].node)
+        return twi_fail_memory(error, "creating a trainer");
     return list_fetches(t, error);
 }
 
@@ -223,6 +282,8 @@ static tw_status open_input(tw_trainer *t, const tw_trainer_options *options, tw
         .shuffle = true,
         .augmentation = m->training,
         .crop = m->height,
+        .scale = m->scale,
+        .offset = m->offset,
         .threads = options->input_threads,
         .first_step = t->step,
     };
@@ -230,9 +291,9 @@ static tw_status open_input(tw_trainer *t, const tw_trainer_options *options, tw
     if (status != TW_OK)
         return status;
     if (tw_pipeline_height(t->pipeline) != m->height || tw_pipeline_width(t->pipeline) != m->width ||
-        tw_pipeline_channels(t->pipeline) != m->channels || tw_dataset_classes(options->dataset) != m->classes)
+        tw_pipeline_channels(t->pipeline) != m->channels || tw_dataset_classes(options->dataset) > m->classes)
         return twi_fail(error, TW_INVALID_ARGUMENT,
-                        "model %s takes %dx%dx%d images of %d classes; data set %s gives %dx%dx%d of %d", m->name,
+                        "model %s takes %dx%dx%d images of at most %d classes; data set %s gives %dx%dx%d of %d", m->name,
                         m->height, m->width, m->channels, m->classes, tw_dataset_name(options->dataset),
                         tw_pipeline_height(t->pipeline), tw_pipeline_width(t->pipeline),
                         tw_pipeline_channels(t->pipeline), tw_dataset_classes(options->dataset));
@@ -303,6 +364,8 @@ tw_status tw_trainer_create(const tw_trainer_options *options, tw_trainer **resu
     t->setting[BATCH] = t->setting[BATCH] ? t->setting[BATCH] : t->model->batch;
     t->setting[SEED] = t->setting[SEED] ? t->setting[SEED] : 1;
     t->setting[DTYPE] = t->setting[DTYPE] ? t->setting[DTYPE] : TW_FLOAT32;
+    t->setting[OPTIMIZER] = t->setting[OPTIMIZER] ? t->setting[OPTIMIZER] : t->model->optimizer;
+    t->setting[OPTIMIZER] = t->setting[OPTIMIZER] ? t->setting[OPTIMIZER] : TW_MODEL_GRADIENT_DESCENT;
     t->batch = (int)t->setting[BATCH];
     TWI_TRY(choose_devices(t, options, error));
     TWI_TRY(make_arrays(t, error));

@@ -1,0 +1,402 @@
+/* The models: how many parameters they have, where training starts, that devices do not matter; and a small residual
+ * network trained as TensorFlow trains it (golden/make_residual.py).
+ *
+ * Tolerances. Distances are parts of the root mean square of the values they belong to. TensorFlow's own float32 strays
+ * from its float64 by what golden/residual.h says; ten times that is allowed, as in test_training.c. The momentum 0.997 is a float here, which moves moments by 7e-6 of a change. */
+#include "faulty_files.h"
+#include "testing.h"
+
+#include "golden/residual.h"
+
+#include <tower/models.h>
+#include <tower/ops.h>
+#include <tower/train.h>
+
+#define LOSS_TOLERANCE 2e-6
+#define VARIABLE_TOLERANCE 1e-5
+#define SLOT_TOLERANCE 7e-5
+#define MOMENT_TOLERANCE 4e-5
+
+enum { IMAGE = SIDE * SIDE * 3 };
+
+/* ---- counting ---------------------------------------------------------------------------------------------- */
+
+static int64_t parameters_of(const tw_model *model)
+{
+    tw_graph *g = tw_graph_create();
+    tw_output images = tw_placeholder(g, TW_FLOAT32, TW_SHAPE(1, model->height, model->width, model->channels));
+    tw_output logits = model->logits(g, model, images, TW_FLOAT32, true);
+    assert_string_equal(tw_graph_message(g), "");
+    assert_true(tw_shape_equal(tw_output_shape(logits), TW_SHAPE(1, model->classes)));
+    int64_t parameters = 0;
+    for (int i = 0; i < tw_graph_num_variables(g); i++)
+        if (tw_graph_variable(g, i)->trainable)
+            parameters += tw_shape_elements(tw_graph_variable(g, i)->shape);
+    tw_graph_destroy(g);
+    return parameters;
+}
+
+static void each_model_has_its_parameters(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int64_t parameters;
+    } known[] = {
+        {"cifar10", 1068298}, {"resnet20", 269787}, {"resnet32", 464219},   {"resnet44", 658651},
+        {"resnet56", 853083}, {"resnet110", 1728027},
+    };
+    assert_int_equal(tw_model_count(), (int)(sizeof known / sizeof *known));
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        assert_int_equal(parameters_of(tw_model_find(known[i].name)), known[i].parameters);
+    tw_model ten = *tw_model_find("resnet44");
+    ten.classes = 10;
+    assert_int_equal(parameters_of(&ten), 658586);
+}
+
+static void bfloat16_leaves_variables_and_logits_in_float32(void **state)
+{
+    (void)state;
+    const tw_model *model = tw_model_find("resnet20");
+    tw_graph *g = tw_graph_create();
+    tw_output images = tw_placeholder(g, TW_FLOAT32, TW_SHAPE(1, 32, 32, 3));
+    tw_output logits = model->logits(g, model, images, TW_BFLOAT16, true);
+    assert_string_equal(tw_graph_message(g), "");
+    assert_int_equal(tw_output_dtype(logits), TW_FLOAT32);
+    for (int i = 0; i < tw_graph_num_variables(g); i++)
+        assert_int_equal(tw_graph_variable(g, i)->dtype, TW_FLOAT32);
+    const tw_node *convolution = tw_graph_find(g, "resnet/conv2d/Conv2D");
+    assert_non_null(convolution);
+    assert_int_equal(tw_node_attr(convolution, "T")->type, TW_BFLOAT16);
+    tw_graph_destroy(g);
+}
+
+/* ---- training ---------------------------------------------------------------------------------------------- */
+
+typedef struct run {
+    tw_dataset *dataset;
+    tw_devices *devices;
+    tw_trainer *trainer;
+    float loss;
+} run;
+
+static run start(const tw_model *model, int batch, int towers, int gpus)
+{
+    run r = {0};
+    tw_error error = {0};
+    assert_ok(tw_dataset_synthetic(64, model->height, model->width, model->channels, 10, 5, &r.dataset, &error));
+    assert_ok(tw_devices_create(&(tw_device_options){.virtual_gpus = gpus}, &r.devices, &error));
+    tw_trainer_options options = {.model = model,
+                                  .dataset = r.dataset,
+                                  .devices = r.devices,
+                                  .towers = towers,
+                                  .batch = batch,
+                                  .seed = 7};
+    assert_ok(tw_trainer_create(&options, &r.trainer, &error));
+    return r;
+}
+
+static void step(run *r, int steps)
+{
+    tw_error error = {0};
+    tw_trainer_step_result result;
+    for (int i = 0; i < steps; i++) {
+        assert_ok(tw_trainer_step(r->trainer, &result, &error));
+        r->loss = result.loss;
+    }
+}
+
+static void finish(run *r)
+{
+    tw_trainer_destroy(r->trainer);
+    tw_devices_destroy(r->devices);
+    tw_dataset_destroy(r->dataset);
+}
+
+/* Values are equal to the bit, all variables of both runs. */
+static void assert_equal_variables(const run *a, const run *b)
+{
+    tw_error error = {0};
+    tw_graph *g = tw_trainer_graph(a->trainer), *h = tw_trainer_graph(b->trainer);
+    for (int i = 0; i < tw_graph_num_variables(g); i++) {
+        const tw_variable *variable = tw_graph_variable(g, i);
+        tw_tensor *x = NULL, *y = NULL;
+        assert_ok(tw_session_get_variable(tw_trainer_session(a->trainer), variable, &x, &error));
+        assert_ok(tw_session_get_variable(tw_trainer_session(b->trainer), tw_graph_find_variable(h, variable->name),
+                                          &y, &error));
+        if (memcmp(tw_tensor_data(x), tw_tensor_data(y), tw_tensor_bytes(x)) != 0)
+            fail_msg("variable %s differs", variable->name);
+        tw_tensor_release(x);
+        tw_tensor_release(y);
+    }
+}
+
+/* A tensor as the trainer's variable has it now; yours. */
+static tw_tensor *value_of(const run *r, const char *name)
+{
+    tw_error error = {0};
+    tw_tensor *value = NULL;
+    const tw_variable *variable = tw_graph_find_variable(tw_trainer_graph(r->trainer), name);
+    assert_non_null(variable);
+    assert_ok(tw_session_get_variable(tw_trainer_session(r->trainer), variable, &value, &error));
+    return value;
+}
+
+/* With the last weights at zero every class is as likely: ln 11. Glorot's uniform kernels have the variance
+ * 2 / (fan_in + fan_out), so the decay of the others is a sum that one can write down; scales of batch normalization are
+ * ones. */
+static void first_loss_of_a_residual_network_is_the_closed_forms(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    double squares = 27 * 16 * 2.0 / (9 * (3 + 16)) + 16;
+    for (int convolution = 0; convolution < 18; convolution++) {
+        double out = 16 << convolution / 6, in = convolution == 6 || convolution == 12 ? out / 2 : out;
+        squares += 9 * in * out * 2 / (9 * (in + out)) + out;
+    }
+    run r = start(tw_model_find("resnet20"), 4, 1, 0);
+    tw_tensor *zeros = tw_tensor_create(TW_FLOAT32, TW_SHAPE(64, 11));
+    const tw_variable *last = tw_graph_find_variable(tw_trainer_graph(r.trainer), "resnet/dense/kernel");
+    assert_ok(tw_session_set_variable(tw_trainer_session(r.trainer), last, zeros, &error));
+    tw_tensor_release(zeros);
+    step(&r, 1);
+    assert_true(fabs(r.loss - (log(11) + 2e-4 * squares / 2)) < 0.002);
+    finish(&r);
+}
+
+static void four_towers_of_a_residual_network_give_the_same_bits_on_1_2_and_4_devices(void **state)
+{
+    (void)state;
+    const tw_model *model = tw_model_find("resnet20");
+    run one = start(model, 1, 4, 1);
+    step(&one, 2);
+    for (int gpus = 2; gpus <= 4; gpus += 2) {
+        run many = start(model, 1, 4, gpus);
+        step(&many, 2);
+        assert_equal_variables(&one, &many);
+        finish(&many);
+    }
+    finish(&one);
+}
+
+/* Tower 0 sees the same four examples in both runs; were the moments tower 1's or both's, they would differ. */
+static void moving_moments_are_tower_0s(void **state)
+{
+    (void)state;
+    const tw_model *model = tw_model_find("resnet20");
+    run alone = start(model, 4, 1, 0), pair = start(model, 4, 2, 2);
+    step(&alone, 1);
+    step(&pair, 1);
+    static const char *const names[] = {"resnet/BatchNorm/moving_mean", "resnet/BatchNorm_18/moving_variance"};
+    for (int i = 0; i < 2; i++) {
+        tw_tensor *x = value_of(&alone, names[i]), *y = value_of(&pair, names[i]);
+        assert_floats_near(tw_tensor_data(x), tw_tensor_data(y), (size_t)tw_tensor_elements(x), 1e-6);
+        double first = tw_tensor_value(x, 0);
+        assert_true(first != (i ? 1 : 0));
+        tw_tensor_release(x);
+        tw_tensor_release(y);
+    }
+    finish(&alone);
+    finish(&pair);
+}
+
+/* 64 examples, 8 of them a step: after step 2, a quarter of an epoch, nothing moves any more. */
+static void rate_steps_follow_epochs(void **state)
+{
+    (void)state;
+    tw_model quick = *tw_model_find("resnet20");
+    quick.layers = 8;
+    quick.optimizer = TW_MODEL_GRADIENT_DESCENT; /* momentum would go on */
+    quick.rate_steps[0] = (tw_rate_step){0.25f, 1e-30f};
+    quick.rate_steps[1].factor = 0;
+    run r = start(&quick, 8, 1, 0);
+    step(&r, 2);
+    tw_tensor *second = value_of(&r, "resnet/dense/kernel");
+    step(&r, 1);
+    tw_tensor *third = value_of(&r, "resnet/dense/kernel");
+    step(&r, 1);
+    tw_tensor *fourth = value_of(&r, "resnet/dense/kernel");
+    assert_memory_not_equal(tw_tensor_data(second), tw_tensor_data(third), tw_tensor_bytes(third));
+    assert_memory_equal(tw_tensor_data(third), tw_tensor_data(fourth), tw_tensor_bytes(third));
+    tw_tensor_release(second);
+    tw_tensor_release(third);
+    tw_tensor_release(fourth);
+    finish(&r);
+}
+
+static void evaluation_restores_a_residual_network_without_averages(void **state)
+{
+    (void)state;
+    const tw_model *model = tw_model_find("resnet20");
+    const char *folder = scratch_folder();
+    tw_error error = {0};
+    tw_evaluation result;
+    run r = start(model, 4, 1, 0);
+    step(&r, 2);
+    assert_ok(tw_trainer_save(r.trainer, folder, 5, &error));
+    assert_ok(tw_evaluate(model, r.dataset, folder, NULL, false, &result, &error));
+    assert_int_equal(result.examples, 64);
+    assert_false(result.used_averages);
+    finish(&r);
+    remove_scratch(folder);
+}
+
+/* ---- against TensorFlow ------------------------------------------------------------------------------------ */
+
+/* Multiples of 2^-15 in [-1, 1); make_residual.py has the same. */
+static float noise(uint32_t stream, uint32_t i)
+{
+    uint32_t x = i + (stream + NOISE_SEED) * 0x9E3779B9u;
+    x = (x ^ (x >> 16)) * 0x7FEB352Du;
+    x = (x ^ (x >> 15)) * 0x846CA68Bu;
+    x ^= x >> 16;
+    return (float)(x >> 16) / 32768 - 1;
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t length = strlen(name), ending = strlen(end);
+    return length >= ending && strcmp(name + length - ending, end) == 0;
+}
+
+/* The formula's first value of the i-th trainable variable. */
+static void set_first_value(tw_session *session, const tw_variable *variable, int i)
+{
+    tw_error error = {0};
+    const int64_t *dims = variable->shape.dims;
+    bool kernel = variable->shape.rank == 4, dense = variable->shape.rank == 2;
+    float middle = ends_with(variable->name, "gamma") ? 1 : 0;
+    float spread = kernel                                ? (float)pow(6.0 / (double)(9 * (dims[2] + dims[3])), 0.5)
+                   : ends_with(variable->name, "/bias") ? 0.1f
+                                                         : 0.25f;
+    assert_true(!dense || dims[0] == 64);
+    tw_tensor *value = tw_tensor_create(TW_FLOAT32, variable->shape);
+    for (uint32_t k = 0; k < tw_tensor_elements(value); k++)
+        ((float *)tw_tensor_data(value))[k] = middle + noise(100 + (uint32_t)i, k) * spread;
+    assert_ok(tw_session_set_variable(session, variable, value, &error));
+    tw_tensor_release(value);
+}
+
+static void fill_batch(int step, float *images, int32_t *labels)
+{
+    for (uint32_t i = 0; i < BATCH * IMAGE; i++)
+        images[i] = noise(1000 + (uint32_t)step, i);
+    for (int k = 0; k < BATCH; k++) {
+        labels[k] = (step * BATCH + k) * 7 % 10;
+        float *row = images + k * IMAGE + (labels[k] + 3) * SIDE * 3;
+        for (int i = 0; i < SIDE * 3; i++)
+            row[i] += 1;
+    }
+}
+
+/* How far the variable is from a digest, as a part of the root mean square. */
+static double distance(tw_session *session, const tw_variable *variable, const digest *golden)
+{
+    tw_error error = {0};
+    tw_tensor *value = NULL;
+    assert_non_null(variable);
+    assert_ok(tw_session_get_variable(session, variable, &value, &error));
+    int64_t count = tw_tensor_elements(value);
+    double squares = 0, size = golden->norm / sqrt((double)count);
+    for (int64_t i = 0; i < count; i++)
+        squares += tw_tensor_value(value, i) * tw_tensor_value(value, i);
+    double worst = fabs(sqrt(squares) - golden->norm) / golden->norm;
+    for (int k = 0; k < SAMPLES; k++)
+        worst = fmax(worst, fabs(tw_tensor_value(value, k * (count - 1) / (SAMPLES - 1)) - golden->samples[k]) / size);
+    tw_tensor_release(value);
+    return isnan(squares) ? INFINITY : worst;
+}
+
+static void assert_trains_as_in_tensorflow(const char *device, const char *disable, bool plain)
+{
+    tw_error error = {0};
+    tw_model small = *tw_model_find("resnet20");
+    small.layers = 8;
+    tw_graph *g = tw_graph_create();
+    tw_output updates[MOVING + 1], loss = {0};
+    tw_output images = tw_placeholder(g, TW_FLOAT32, TW_SHAPE(BATCH, SIDE, SIDE, 3));
+    tw_output labels = tw_placeholder(g, TW_INT32, TW_SHAPE(BATCH));
+    tw_optimizer *momentum = tw_momentum(g, tw_scalar(g, RATE), 0.9f, false);
+    TW_DEVICE(g, "%s", device)
+        loss = tw_model_loss(g, &small, images, labels, TW_FLOAT32);
+    updates[MOVING] = tw_apply_gradients(momentum, tw_compute_gradients(momentum, loss), NULL);
+    assert_int_equal(tw_get_collection(g, "update_ops", NULL, updates, MOVING), MOVING);
+    tw_output train = tw_group(g, updates, MOVING + 1), init = tw_initialize_variables(g);
+    assert_string_equal(tw_graph_message(g), "");
+
+    tw_devices *devices;
+    tw_session *session;
+    assert_ok(tw_devices_create(&(tw_device_options){.virtual_gpus = 1}, &devices, &error));
+    tw_session_options options = {.devices = devices, .disable = disable, .plain_kernels = plain};
+    assert_ok(tw_session_create(g, &options, &session, &error));
+    assert_ok(tw_session_run(session, NULL, 0, &init, 1, NULL, &error));
+    const tw_variable *trainables[TRAINABLES], *moving[MOVING];
+    int num_trainables = 0, num_moving = 0;
+    for (int i = 0; i < tw_graph_num_variables(g); i++) {
+        const tw_variable *variable = tw_graph_variable(g, i);
+        if (variable->trainable && num_trainables < TRAINABLES) {
+            set_first_value(session, variable, num_trainables);
+            trainables[num_trainables++] = variable;
+        } else if (strstr(variable->name, "/moving_") && num_moving < MOVING) {
+            moving[num_moving++] = variable;
+        }
+    }
+    assert_int_equal(num_trainables, TRAINABLES);
+    assert_int_equal(num_moving, MOVING);
+
+    static float pixels[BATCH * IMAGE];
+    int32_t classes[BATCH];
+    double losses = 0, variables = 0, slots = 0, moments = 0;
+    tw_output fetches[] = {loss, train};
+    for (int step = 0; step < STEPS; step++) {
+        tw_tensor *results[2] = {0};
+        fill_batch(step, pixels, classes);
+        tw_feed feeds[] = {{images, tw_tensor_from(TW_FLOAT32, TW_SHAPE(BATCH, SIDE, SIDE, 3), pixels)},
+                           {labels, tw_tensor_from(TW_INT32, TW_SHAPE(BATCH), classes)}};
+        assert_ok(tw_session_run(session, feeds, 2, fetches, 2, results, &error));
+        losses = fmax(losses, fabs(tw_tensor_value(results[0], 0) / golden_losses[step] - 1));
+        tw_tensor_release(results[0]);
+        tw_tensor_release(feeds[0].tensor);
+        tw_tensor_release(feeds[1].tensor);
+    }
+    for (int i = 0; i < TRAINABLES; i++) {
+        char slot[128];
+        snprintf(slot, sizeof slot, "%s/Momentum", trainables[i]->name);
+        variables = fmax(variables, distance(session, trainables[i], &golden_trainables[i]));
+        slots = fmax(slots, distance(session, tw_graph_find_variable(g, slot), &golden_accumulators[i]));
+    }
+    for (int i = 0; i < MOVING; i++)
+        moments = fmax(moments, distance(session, moving[i], &golden_moving[i]));
+    print_message("on %s%s%s: losses %.1e, variables %.1e, accumulators %.1e, moving moments %.1e\n", device,
+                  disable ? " without rewrites" : "", plain ? " with plain kernels" : "", losses, variables, slots,
+                  moments);
+    assert_true(losses <= LOSS_TOLERANCE && variables <= VARIABLE_TOLERANCE);
+    assert_true(slots <= SLOT_TOLERANCE && moments <= MOMENT_TOLERANCE);
+    tw_session_destroy(session);
+    tw_devices_destroy(devices);
+    tw_graph_destroy(g);
+}
+
+static void a_residual_network_trains_as_in_tensorflow(void **state)
+{
+    (void)state;
+    assert_trains_as_in_tensorflow("/cpu:0", NULL, false);
+    assert_trains_as_in_tensorflow("/gpu:0", NULL, false);
+    assert_trains_as_in_tensorflow("/cpu:0", "all", false);
+    assert_trains_as_in_tensorflow("/cpu:0", NULL, true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_model_has_its_parameters),
+        cmocka_unit_test(bfloat16_leaves_variables_and_logits_in_float32),
+        cmocka_unit_test(first_loss_of_a_residual_network_is_the_closed_forms),
+        cmocka_unit_test(four_towers_of_a_residual_network_give_the_same_bits_on_1_2_and_4_devices),
+        cmocka_unit_test(moving_moments_are_tower_0s),
+        cmocka_unit_test(rate_steps_follow_epochs),
+        cmocka_unit_test(evaluation_restores_a_residual_network_without_averages),
+        cmocka_unit_test(a_residual_network_trains_as_in_tensorflow),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
