@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* memmem */
 #include "testing.h"
 #include "faulty_files.h"
 
@@ -210,6 +211,40 @@ static void steps_with_summaries_train_exactly_like_steps_without(void **state)
     remove_scratch(folder);
 }
 
+static void assert_in_file(const char *path, const char *text, bool expected)
+{
+    static char bytes[1 << 20];
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    size_t size = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    if ((memmem(bytes, size, text, strlen(text)) != NULL) != expected)
+        fail_msg("\"%s\" is %s the event file", text, expected ? "missing from" : "in");
+}
+
+static void summaries_have_the_tutorials_tags_without_the_towers_name(void **state)
+{
+    (void)state;
+    static const char *const tags[] = {
+        "total_loss",          "learning_rate",           "cross_entropy",           "local3/weight_loss",
+        "local4/weight_loss",  "conv1/weights",           "conv1/weights/gradients", "softmax_linear/biases",
+        "conv1/conv1/sparsity", "local4/local4/activations", "softmax_linear/softmax_linear/activations",
+    };
+    const char *folder = scratch_folder();
+    tw_error error = {0};
+    tw_event_writer *events;
+    tw_trainer_step_result result;
+    run r = start(2, 2, NULL);
+    assert_ok(tw_event_writer_create(folder, &events, &error));
+    assert_ok(tw_trainer_step_with_summaries(r.trainer, events, &result, &error));
+    for (size_t i = 0; i < sizeof tags / sizeof *tags; i++)
+        assert_in_file(tw_event_writer_path(events), tags[i], true);
+    assert_in_file(tw_event_writer_path(events), "tower_1", false);
+    assert_ok(tw_event_writer_close(events, &error));
+    finish(&r);
+    remove_scratch(folder);
+}
+
 static void evaluation_looks_at_every_example_once(void **state)
 {
     (void)state;
@@ -255,6 +290,7 @@ int main(void)
         cmocka_unit_test(a_loss_that_is_no_number_is_named_with_step_and_tower),
         cmocka_unit_test(from_the_second_step_on_nothing_is_allocated),
         cmocka_unit_test(steps_with_summaries_train_exactly_like_steps_without),
+        cmocka_unit_test(summaries_have_the_tutorials_tags_without_the_towers_name),
         cmocka_unit_test(evaluation_looks_at_every_example_once),
         cmocka_unit_test(a_data_set_of_the_wrong_size_is_refused),
     };

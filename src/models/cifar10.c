@@ -45,11 +45,12 @@ static tw_output dense(tw_graph *g, const char *name, tw_output x, int in, int o
                        float bias, tw_dtype dtype)
 {
     tw_output y = {0};
+    bool last = weight_decay == 0; /* the layer's name goes to what it gives */
     TW_VARIABLE_SCOPE(g, "%s", name) {
         y = tw_matmul(g, x, weights(g, TW_SHAPE(in, out), stddev, weight_decay, dtype));
-        y = tw_bias_add(g, y, biases(g, out, bias, dtype));
-        if (weight_decay > 0) /* all but the last */
-            y = tw_relu(tw_name(g, "%s", name), y);
+        tw_output b = biases(g, out, bias, dtype);
+        y = tw_bias_add(last ? tw_name(g, "%s", name) : g, y, b);
+        y = last ? y : tw_relu(tw_name(g, "%s", name), y);
     }
     tw_add_to_collection(g, "activations", y);
     return y;

@@ -42,6 +42,7 @@ struct tw_trainer {
     tw_output *fetches;         /* losses of all towers, the training step, then what summaries want */
     tw_tensor **results;        /* [num_fetches] what they gave, reused from step to step */
     int num_fetches;            /* with those of summaries */
+    int num_parts;              /* losses that the last tower's is the sum of; fetched behind the rate */
     float *losses;              /* [towers] */
     tw_grads *average;
     tw_output rate;
@@ -151,12 +152,16 @@ static void build_tower(tw_trainer *t, int tower, const char *home, tw_optimizer
     tw_reuse_variables(g);
 }
 
-/* What summaries look at besides the losses: the averaged gradients. Variables and activations are read on their own. */
+/* What summaries look at besides the towers' losses: the rate, what the last tower's loss is made of, and the averaged
+ * gradients. Variables and activations are read on their own. */
 static tw_status list_fetches(tw_trainer *t, tw_error *error)
 {
-    int first = t->towers + 1;
-    tw_output *fetches = twi_alloc_array((size_t)(first + t->average->count + 1), sizeof *fetches);
-    t->results = twi_alloc_array((size_t)(first + t->average->count + 1), sizeof *t->results);
+    char scope[32];
+    snprintf(scope, sizeof scope, "tower_%d", t->towers - 1);
+    t->num_parts = tw_get_collection(t->graph, "losses", scope, NULL, 0);
+    int first = t->towers + 1, most = first + 1 + t->num_parts + t->average->count;
+    tw_output *fetches = twi_alloc_array((size_t)most, sizeof *fetches);
+    t->results = twi_alloc_array((size_t)most, sizeof *t->results);
     if (!fetches || !t->results) {
         twi_free(fetches);
         return twi_fail_memory(error, "creating a trainer");
@@ -166,6 +171,8 @@ static tw_status list_fetches(tw_trainer *t, tw_error *error)
     t->fetches = fetches;
     t->num_fetches = first;
     fetches[t->num_fetches++] = t->rate;
+    tw_get_collection(t->graph, "losses", scope, fetches + t->num_fetches, t->num_parts);
+    t->num_fetches += t->num_parts;
     for (int i = 0; i < t->average->count; i++)
         if (t->average->gradients[i].node)
             fetches[t->num_fetches++] = t->average->gradients[i];
@@ -442,14 +449,20 @@ tw_status tw_trainer_step(tw_trainer *t, tw_trainer_step_result *result, tw_erro
 static tw_status write_losses(tw_trainer *t, tw_event_writer *events, const tw_trainer_step_result *r, tw_error *error)
 {
     tw_status status;
+    int rate = t->towers + 1;
     TWI_TRY(tw_event_writer_add_scalar(events, "total_loss", r->step, r->loss, error));
     for (int i = 0; i < t->towers && t->towers > 1; i++) {
         char tag[64];
         snprintf(tag, sizeof tag, "towers/%d/total_loss", i);
         TWI_TRY(tw_event_writer_add_scalar(events, tag, r->step, r->tower_losses[i], error));
     }
-    TWI_TRY(tw_event_writer_add_scalar(events, "learning_rate", r->step,
-                                       *(float *)tw_tensor_data(t->results[t->towers + 1]), error));
+    TWI_TRY(tw_event_writer_add_scalar(events, "learning_rate", r->step, *(float *)tw_tensor_data(t->results[rate]),
+                                       error));
+    for (int i = rate + 1; i <= rate + t->num_parts; i++) {
+        char tag[300];
+        tw_strip_tower_name(tw_node_name(t->fetches[i].node), tag, sizeof tag);
+        TWI_TRY(tw_event_writer_add_scalar(events, tag, r->step, *(float *)tw_tensor_data(t->results[i]), error));
+    }
 done:
     return status;
 }
@@ -457,7 +470,7 @@ done:
 /* Variables as they are after the step, gradients as they were in it. */
 static tw_status write_variables(tw_trainer *t, tw_event_writer *events, int64_t step, tw_error *error)
 {
-    int at = t->towers + 2;
+    int at = t->towers + 2 + t->num_parts;
     for (int i = 0; i < t->average->count; i++) {
         const tw_variable *variable = t->average->variables[i];
         tw_tensor *value = NULL;
