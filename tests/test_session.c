@@ -113,6 +113,55 @@ static void a_tensor_crosses_to_a_device_once_for_all_its_readers(void **state)
     close_fixture(&f);
 }
 
+/* The second device is kept busy before it looks, while the first goes on and asks for much memory, so that a value not
+ * kept for the second would be gone. */
+static void devices_of_the_host_look_at_each_others_values_where_they_are(void **state)
+{
+    (void)state;
+    enum { SIZE = 256, ELEMENTS = SIZE * SIZE, MORE = 60 };
+    fixture f = open_fixture(2, 0);
+    tw_variable *v = NULL;
+    tw_output made = {0}, more[MORE], sum = {0}, update = {0}, late = {0}, fetches[4];
+    TW_DEVICE(f.g, "/cpu:0") {
+        tw_output ones = tw_ones(f.g, TW_FLOAT32, TW_SHAPE(SIZE, SIZE));
+        v = tw_get_variable(f.g, "v", TW_FLOAT32, TW_SHAPE(SIZE, SIZE), (tw_initializer){.a = 1});
+        made = tw_add(f.g, v->value, tw_scalar(f.g, 1));
+        for (int i = 0; i < MORE; i++)
+            more[i] = tw_mul(f.g, ones, tw_scalar(f.g, (float)i));
+        sum = tw_add_n(f.g, more, MORE);
+        update = tw_assign_add(f.g, v->handle, tw_mul(f.g, ones, tw_scalar(f.g, 3)));
+    }
+    TW_DEVICE(f.g, "/cpu:1") {
+        late = tw_mul(f.g, tw_ones(f.g, TW_FLOAT32, TW_SHAPE(SIZE, SIZE)), tw_scalar(f.g, 1.0f / SIZE));
+        for (int i = 0; i < 20; i++)
+            late = tw_matmul(f.g, late, late);
+        fetches[0] = tw_mul(f.g, late, v->value);
+        fetches[1] = tw_mul(f.g, late, made);
+    }
+    fetches[2] = update;
+    fetches[3] = sum;
+    start(&f, (tw_session_options){.disable = "fold"});
+    assert_null(run_one(&f, tw_initialize_variables(f.g)));
+    tw_tensor *results[4] = {0};
+    tw_error error = {0};
+    for (int step = 0; step < 3; step++) {
+        assert_ok(tw_session_run(f.s, NULL, 0, fetches, 4, results, &error));
+        for (int i = 0; i < ELEMENTS; i++) {
+            float value = (float)(1 + 3 * step);
+            assert_true(tw_tensor_value(results[0], i) == value / SIZE);
+            assert_true(tw_tensor_value(results[1], i) == (value + 1) / SIZE);
+            assert_true(tw_tensor_value(results[3], i) == MORE * (MORE - 1) / 2);
+        }
+    }
+    tw_plan_info info;
+    assert_int_equal(tw_session_plan_info(f.s, &info, NULL), TW_OK);
+    assert_int_equal(info.copies, 0);
+    assert_int_equal(info.copied_bytes, 0);
+    for (int i = 0; i < 4; i++)
+        tw_tensor_release(results[i]);
+    close_fixture(&f);
+}
+
 static void feeds_of_another_shape_make_another_plan(void **state)
 {
     (void)state;
@@ -423,6 +472,7 @@ int main(void)
         cmocka_unit_test(matmul_of_the_guide_gives_the_guides_values),
         cmocka_unit_test(three_gpus_multiply_and_the_cpu_adds),
         cmocka_unit_test(a_tensor_crosses_to_a_device_once_for_all_its_readers),
+        cmocka_unit_test(devices_of_the_host_look_at_each_others_values_where_they_are),
         cmocka_unit_test(feeds_of_another_shape_make_another_plan),
         cmocka_unit_test(an_unfed_placeholder_is_named),
         cmocka_unit_test(an_uninitialized_variable_is_named),

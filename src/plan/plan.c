@@ -43,7 +43,7 @@ static tw_status make_step(twi_planning *p, const tw_node *node, twi_step *step)
     int n = node->num_inputs, m = node->num_outputs;
     const twi_operand *outputs = task->operands + n;
     *step = (twi_step){.kernel = task->kernel && task->kernel->run ? task->kernel : NULL, .node = node};
-    if (is(node, "_Copy")) {
+    if (is(node, "_Copy") && !twi_task_shares(task)) {
         step->source = p->request->devices->items[node->inputs[0].node->assigned];
         step->bytes = outputs[0].bytes;
         step->copies_strings = outputs[0].dtype == TW_STRING;

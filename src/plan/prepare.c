@@ -14,6 +14,17 @@ static bool is(const tw_node *node, const char *op)
     return strcmp(node->op->name, op) == 0;
 }
 
+/* Devices of the host see each other's memory: what one made, the others look at where it is. It keeps its value to the
+ * end of the run, as all that crosses does. Strings are owned by those who made them. */
+static const twi_kernel shared_copy = {"_Copy", "shared", 0, NULL, NULL, NULL};
+
+static bool crosses_without_copy(const twi_planning *p, const tw_node *copy)
+{
+    twi_device *const *devices = p->request->devices->items;
+    return devices[copy->assigned]->is_host && devices[copy->inputs[0].node->assigned]->is_host &&
+           copy->output_types[0] != TW_STRING;
+}
+
 /* The variable behind a handle, made when it is first met. */
 static tw_status resolve_variable(twi_planning *p, const tw_node *handle, twi_resource **resource)
 {
@@ -59,6 +70,8 @@ static tw_status prepare_task(twi_planning *p, twi_task *task)
         if (status != TW_OK)
             return status;
     }
+    if (is(node, "_Copy") && crosses_without_copy(p, node))
+        task->kernel = &shared_copy;
     if (is(node, "_Feed") || is(node, "_Copy") || is(node, "Const"))
         return TW_OK;
     task->prepare = (twi_prepare){
