@@ -107,7 +107,8 @@ static void dropout_keeps_the_expected_value(void **state)
     enum { COUNT = 4000 };
     tw_graph *g = tw_graph_create();
     tw_output x = tw_ones(g, TW_FLOAT32, TW_SHAPE(COUNT));
-    tw_output y = tw_dropout(g, x, 0.25f, 7);
+    tw_output y = tw_dropout(g, x, 0.25f, 7), part = tw_placeholder(g, TW_FLOAT32, TW_SHAPE(-1, 3));
+    assert_true(tw_shape_equal(tw_output_shape(tw_dropout(g, part, 0.25f, 7)), TW_SHAPE(-1, 3)));
     assert_ptr_equal(tw_dropout(g, x, 0, 7).node, x.node);
     tw_session *session = start(g);
     tw_tensor *tensor = NULL;

@@ -42,7 +42,7 @@ typedef struct tw_feed {
 /* Runs what the fetches need. A fetch with index -1 only runs its node. results[i] receives a tensor of yours (NULL for
  * index -1). It may hold one from an earlier run: if nobody else refers to it and type and shape fit, it is filled
  * again, otherwise released and replaced; so a loop that keeps its results array allocates nothing. results may be NULL
- * if nothing is wanted. On failure results are left as they were. */
+ * if nothing is wanted. On failure no result is replaced; a tensor that was to be filled again may be so in part. */
 TW_API tw_status tw_session_run(tw_session *session, const tw_feed *feeds, int num_feeds, const tw_output *fetches,
                                 int num_fetches, tw_tensor **results, tw_error *error);
 

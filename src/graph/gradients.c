@@ -60,8 +60,10 @@ static tw_output ones_like(tw_graph *graph, tw_output y)
     if (shape.rank != 0)
         return tw_node_output(tw_add_node(graph, "OnesLike", "grad_ys", &y, 1, NULL, 0), 0);
     tw_tensor *one = tw_tensor_create(tw_output_dtype(y), TW_SCALAR);
-    if (!one)
+    if (!one) {
+        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while differentiating");
         return (tw_output){0};
+    }
     switch (tw_output_dtype(y)) {
     case TW_FLOAT32:
         *(float *)tw_tensor_data(one) = 1;
@@ -98,8 +100,8 @@ static void mark_paths(sweep *s, const tw_output *ys, int num_ys, const tw_outpu
     }
 }
 
-/* A gradient is like what it is a gradient of; that of a handle is like the variable behind it. */
-/* The gradient of x has the shape of x, and may not have known all of it. */
+/* A gradient is like what it is a gradient of; that of a handle is like the variable behind it. The gradient may not
+ * have known all of that shape. */
 static tw_status check_gradient(tw_graph *graph, const tw_node *node, int i, tw_output dx)
 {
     char got[128], want[128];

@@ -109,7 +109,8 @@ int twi_scope_controls(const tw_graph *graph, tw_node *const **controls); /* con
 tw_node *twi_scope_colocation(const tw_graph *graph);                     /* NULL if none is open */
 const char *twi_scope_variables(const tw_graph *graph);                   /* "conv1/" or "" */
 bool twi_scope_reuses(const tw_graph *graph);
-/* A name scope that is `name` itself, whatever is open and used ("conv1/weights/"); leave with tw_leave_name_scope(). */
+/* A name scope that is `name` itself, whatever is open and used ("conv1/weights/"; NULL: memory ran out); leave with
+ * tw_leave_name_scope(). */
 void twi_enter_absolute_scope(tw_graph *graph, const char *name);
 /* Forgets the open control inputs until tw_leave_control(). */
 void twi_enter_no_control(tw_graph *graph);

@@ -148,7 +148,9 @@ void tw_enter_name_scope(tw_graph *graph, const char *format, ...)
 
 void twi_enter_absolute_scope(tw_graph *graph, const char *name)
 {
-    push_name(graph, twi_arena_strdup(&graph->arena, name));
+    const char *kept = name ? twi_arena_strdup(&graph->arena, name) : NULL;
+    check(graph, kept != NULL);
+    push_name(graph, kept);
 }
 
 void tw_leave_name_scope(tw_graph *graph)

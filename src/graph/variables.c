@@ -10,11 +10,24 @@ static tw_output one(tw_node *node)
     return tw_node_output(node, 0);
 }
 
+/* Takes the tensor; NULL stands for memory that ran out. */
+static tw_output constant(tw_graph *graph, const char *name, tw_tensor *tensor)
+{
+    if (!tensor) {
+        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while making a variable");
+        return (tw_output){0};
+    }
+    tw_attr attrs[] = {tw_attr_tensor("value", tensor), tw_attr_type("dtype", tw_tensor_dtype(tensor))};
+    tw_output output = one(tw_add_node(graph, "Const", name, NULL, 0, attrs, 2));
+    tw_tensor_release(tensor);
+    return output;
+}
+
 static tw_output scalar(tw_graph *graph, const char *name, tw_dtype dtype, double value)
 {
     tw_tensor *tensor = tw_tensor_create(dtype, TW_SCALAR);
     if (!tensor)
-        return (tw_output){0};
+        return constant(graph, name, NULL);
     void *data = tw_tensor_data(tensor);
     switch (dtype) {
     case TW_FLOAT32:
@@ -38,10 +51,7 @@ static tw_output scalar(tw_graph *graph, const char *name, tw_dtype dtype, doubl
     default:
         break; /* zero, false */
     }
-    tw_attr attrs[] = {tw_attr_tensor("value", tensor), tw_attr_type("dtype", dtype)};
-    tw_output output = one(tw_add_node(graph, "Const", name, NULL, 0, attrs, 2));
-    tw_tensor_release(tensor);
-    return output;
+    return constant(graph, name, tensor);
 }
 
 static tw_output shape_constant(tw_graph *graph, tw_shape shape)
@@ -49,13 +59,7 @@ static tw_output shape_constant(tw_graph *graph, tw_shape shape)
     int32_t dims[TW_MAX_RANK];
     for (int i = 0; i < shape.rank; i++)
         dims[i] = (int32_t)shape.dims[i];
-    tw_tensor *tensor = tw_tensor_from(TW_INT32, TW_SHAPE(shape.rank), dims);
-    if (!tensor)
-        return (tw_output){0};
-    tw_attr attrs[] = {tw_attr_tensor("value", tensor), tw_attr_type("dtype", TW_INT32)};
-    tw_output output = one(tw_add_node(graph, "Const", "shape", NULL, 0, attrs, 2));
-    tw_tensor_release(tensor);
-    return output;
+    return constant(graph, "shape", tw_tensor_from(TW_INT32, TW_SHAPE(shape.rank), dims));
 }
 
 /* The remainder has the sign of the divisor, as in Python. */

@@ -1,4 +1,6 @@
-/* layers.c - layers: a few ops with their variables, made through the public functions alone. */
+/* layers.c - layers: a few ops with their variables, made through the public builders. */
+#include "graph/graph.h"
+
 #include <tower/nn.h>
 
 static const tw_layer_options plain_layer;
@@ -122,5 +124,7 @@ tw_output tw_dropout(tw_graph *graph, tw_output x, float rate, int64_t seed)
         tw_output scaled = tw_mul(graph, x, tw_scalar_of(graph, dtype, 1 / (1 - (double)rate)));
         kept = tw_mul(graph, scaled, tw_cast(graph, mask, dtype));
     }
+    if (kept.node) /* as far as x's is known: the random numbers in between hide it */
+        kept.node->output_shapes[0] = tw_output_shape(x);
     return kept;
 }

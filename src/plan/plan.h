@@ -93,6 +93,7 @@ typedef struct twi_port {
     tw_dtype dtype;
     tw_shape shape;
     size_t bytes;
+    tw_tensor *result;           /* of a fetch, while it runs: what its value goes into */
 } twi_port;
 
 typedef struct twi_plan {

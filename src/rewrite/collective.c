@@ -49,8 +49,10 @@ static int match_average(const twi_rewriting *r, const tw_node *mean, tw_output 
 static tw_output scale_constant(twi_rewriting *r, const tw_node *like, tw_dtype dtype, int towers)
 {
     tw_tensor *scale = tw_tensor_create(dtype, TW_SCALAR);
-    if (!scale)
+    if (!scale) {
+        twi_graph_fail(r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while rewriting averages");
         return (tw_output){0};
+    }
     if (dtype == TW_FLOAT32)
         *(float *)tw_tensor_data(scale) = 1.0f / (float)towers;
     else

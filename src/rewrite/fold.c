@@ -23,24 +23,25 @@ static void write_integer(tw_tensor *tensor, int64_t i, int64_t value)
         ((int32_t *)tw_tensor_data(tensor))[i] = (int32_t)value;
 }
 
-/* Shape, ShapeN, Size, Rank, VariableShape: of input k, as output k. NULL if this is no such op or nothing is known. */
-static tw_tensor *shape_result(const tw_node *node, int k)
+/* Shape, ShapeN, Size, Rank, VariableShape: of input k, as output k. *result stays NULL if this is no such op or nothing
+ * is known. */
+static tw_status shape_result(const tw_node *node, int k, tw_tensor **result, tw_error *error)
 {
     const char *op = node->op->name;
     bool shape_like = !strcmp(op, "Shape") || !strcmp(op, "ShapeN") || !strcmp(op, "VariableShape");
     if (!shape_like && strcmp(op, "Size") != 0 && strcmp(op, "Rank") != 0)
-        return NULL;
+        return TW_OK;
     tw_shape shape = tw_output_shape(node->inputs[k]);
     if (!tw_shape_is_known(shape))
-        return NULL;
-    tw_tensor *result = tw_tensor_create(node->output_types[k], shape_like ? TW_SHAPE(shape.rank) : TW_SCALAR);
-    if (!result)
-        return NULL;
+        return TW_OK;
+    *result = tw_tensor_create(node->output_types[k], shape_like ? TW_SHAPE(shape.rank) : TW_SCALAR);
+    if (!*result)
+        return twi_fail_memory(error, "folding constants");
     for (int i = 0; shape_like && i < shape.rank; i++)
-        write_integer(result, i, shape.dims[i]);
+        write_integer(*result, i, shape.dims[i]);
     if (!shape_like)
-        write_integer(result, 0, !strcmp(op, "Size") ? tw_shape_elements(shape) : shape.rank);
-    return result;
+        write_integer(*result, 0, !strcmp(op, "Size") ? tw_shape_elements(shape) : shape.rank);
+    return TW_OK;
 }
 
 static bool may_run_now(const twi_rewriting *r, const tw_node *node)
@@ -74,14 +75,14 @@ static tw_status run_now(twi_rewriting *r, const tw_node *node, tw_tensor **resu
     twi_device *host = r->devices->items[0];
     void *workspace = NULL;
     const twi_kernel *kernel = NULL;
-    tw_status status = TW_RESOURCE_EXHAUSTED;
+    tw_status status;
     twi_operand *operands = twi_alloc_array((size_t)(n + m), sizeof *operands);
     const void **pointers = twi_alloc_array((size_t)(n + m), sizeof *pointers);
     twi_prepare p = {.op = node->op->name, .node = node->name, .attrs = &node->attrs, .num_inputs = n,
                      .num_outputs = m, .inputs = operands, .outputs = operands + n, .device = host, .threads = 1,
                      .error = error};
     if (!operands || !pointers)
-        goto done;
+        TWI_TRY(twi_fail_memory(error, "folding constants"));
     for (int i = 0; i < n; i++) {
         tw_tensor *value = twi_constant_value(node->inputs[i]);
         operands[i] = operand_of(tw_tensor_dtype(value), tw_tensor_shape(value), value);
@@ -91,7 +92,7 @@ static tw_status run_now(twi_rewriting *r, const tw_node *node, tw_tensor **resu
         operands[n + i] = operand_of(node->output_types[i], node->output_shapes[i], NULL);
         results[i] = tw_tensor_create(node->output_types[i], node->output_shapes[i]);
         if (!results[i])
-            goto done;
+            TWI_TRY(twi_fail_memory(error, "folding constants"));
         pointers[n + i] = tw_tensor_data(results[i]);
     }
     TWI_TRY(twi_device_prepare(host, &p, true, &kernel));
@@ -100,10 +101,8 @@ static tw_status run_now(twi_rewriting *r, const tw_node *node, tw_tensor **resu
             memcpy((void *)pointers[n], pointers[0], operands[n].bytes);
         goto done;
     }
-    if (p.workspace && !(workspace = twi_alloc_aligned(p.workspace, 64))) {
-        status = TW_RESOURCE_EXHAUSTED;
-        goto done;
-    }
+    if (p.workspace && !(workspace = twi_alloc_aligned(p.workspace, 64)))
+        TWI_TRY(twi_fail_memory(error, "folding constants"));
     twi_run run = {.state = p.state, .inputs = pointers, .outputs = (void *const *)(pointers + n),
                    .workspace = workspace, .input_operands = operands, .output_operands = operands + n,
                    .num_inputs = n, .num_outputs = m, .threads = 1, .node = node->name, .error = error};
@@ -122,28 +121,30 @@ tw_status twi_fold(twi_rewriting *r, tw_node *node, tw_output *outputs, bool *fo
     enum { MOST_OUTPUTS = 16 };
     tw_tensor *results[MOST_OUTPUTS] = {0};
     int m = node->num_outputs;
+    tw_status status = TW_OK;
     *folded = false;
     if (m == 0 || m > MOST_OUTPUTS)
         return TW_OK;
     for (int i = 0; i < m; i++)
-        results[i] = shape_result(node, i);
+        TWI_TRY(shape_result(node, i, &results[i], error));
     bool known = true;
     for (int i = 0; i < m; i++)
         known = known && results[i];
     if (!known && !results[0] && may_run_now(r, node)) {
-        tw_error ignored = {0}; /* a kernel that fails now will say so when the step runs it */
-        known = run_now(r, node, results, &ignored) == TW_OK;
+        tw_error refusal = {0}; /* a kernel that fails now will say so when the step runs it */
+        tw_status ran = run_now(r, node, results, &refusal);
+        if (ran == TW_RESOURCE_EXHAUSTED)
+            TWI_TRY(twi_fail(error, ran, "%s", refusal.message));
+        known = ran == TW_OK;
     }
-    for (int i = 0; i < m; i++) {
-        if (known)
-            outputs[i] = make_constant(r, node, i, results[i]);
-        tw_tensor_release(results[i]);
-    }
-    if (r->graph->error.status != TW_OK) {
-        if (error)
-            *error = r->graph->error;
-        return r->graph->error.status;
-    }
+    for (int i = 0; i < m && known; i++)
+        outputs[i] = make_constant(r, node, i, results[i]);
     *folded = known;
-    return TW_OK;
+    status = r->graph->error.status;
+    if (status != TW_OK && error)
+        *error = r->graph->error;
+done:
+    for (int i = 0; i < m && i < MOST_OUTPUTS; i++)
+        tw_tensor_release(results[i]);
+    return status;
 }

@@ -15,6 +15,7 @@ typedef struct planned {
     twi_feed_shape *feeds;
     tw_output *fetches;
     int num_feeds, num_fetches;
+    int64_t bound_at;           /* the session's `moves` when it was last told where the arenas are */
 } planned;
 
 struct tw_session {
@@ -31,6 +32,7 @@ struct tw_session {
     twi_dispatchers *dispatchers;
     void **arenas;              /* [devices]: shared by all plans, as large as the largest wants */
     size_t *arena_bytes;
+    int64_t moves;              /* goes up whenever an arena has moved */
 };
 
 tw_status tw_session_create(tw_graph *graph, const tw_session_options *options, tw_session **result, tw_error *error)
@@ -127,8 +129,9 @@ static tw_status place(tw_session *s, tw_error *error)
     return TW_OK;
 }
 
-/* Arenas grow to what the largest plan wants; then every plan is told where they are now. */
-static tw_status grow_arenas(tw_session *s, const twi_plan *plan, bool *moved, tw_error *error)
+/* Arenas grow to what the largest plan wants. One that cannot is gone, and the next run gets what it needs itself: a
+ * plan that does not fit takes nothing away from those that do. */
+static tw_status grow_arenas(tw_session *s, const twi_plan *plan, tw_error *error)
 {
     for (int d = 0; d < s->devices->count; d++) {
         size_t bytes = plan->lists[d].arena_bytes;
@@ -137,7 +140,7 @@ static tw_status grow_arenas(tw_session *s, const twi_plan *plan, bool *moved, t
         twi_device_free(s->devices->items[d], s->arenas[d], s->arena_bytes[d]);
         s->arenas[d] = NULL;
         s->arena_bytes[d] = 0;
-        *moved = true;
+        s->moves++;
         tw_status status = twi_device_alloc(s->devices->items[d], bytes, "the buffers of a step", &s->arenas[d], error);
         if (status != TW_OK)
             return status;
@@ -146,19 +149,29 @@ static tw_status grow_arenas(tw_session *s, const twi_plan *plan, bool *moved, t
     return TW_OK;
 }
 
+static tw_status give_arenas(tw_session *s, planned *p, tw_error *error)
+{
+    tw_status status = grow_arenas(s, p->plan, error);
+    if (status == TW_OK && p->bound_at != s->moves) {
+        twi_plan_bind(p->plan, s->arenas);
+        p->bound_at = s->moves;
+    }
+    return status;
+}
+
 static tw_status make_plan(tw_session *s, const tw_feed *feeds, int num_feeds, const tw_output *fetches,
                            int num_fetches, planned *made, tw_error *error)
 {
     tw_status status;
-    bool moved = false;
-    *made = (planned){.num_feeds = num_feeds, .num_fetches = num_fetches};
+    *made = (planned){.num_feeds = num_feeds, .num_fetches = num_fetches, .bound_at = -1};
     made->feeds = twi_alloc_array((size_t)num_feeds + 1, sizeof *made->feeds);
     made->fetches = twi_alloc_array((size_t)num_fetches + 1, sizeof *made->fetches);
     if (!made->feeds || !made->fetches)
         TWI_TRY(twi_fail_memory(error, "making a plan"));
     for (int i = 0; i < num_feeds; i++)
         made->feeds[i] = (twi_feed_shape){feeds[i].output, feeds[i].tensor->dtype, feeds[i].tensor->shape};
-    memcpy(made->fetches, fetches, sizeof *fetches * (size_t)num_fetches);
+    if (num_fetches)
+        memcpy(made->fetches, fetches, sizeof *fetches * (size_t)num_fetches);
     TWI_TRY(place(s, error));
     twi_request request = {
         .graph = s->graph,
@@ -173,10 +186,7 @@ static tw_status make_plan(tw_session *s, const tw_feed *feeds, int num_feeds, c
         .plain_kernels = s->options.plain_kernels,
     };
     TWI_TRY(twi_plan_create(&request, &made->plan, error));
-    TWI_TRY(grow_arenas(s, made->plan, &moved, error));
-    for (int i = 0; moved && i < s->plans.count; i++)
-        twi_plan_bind(s->plans.items[i].plan, s->arenas);
-    twi_plan_bind(made->plan, s->arenas);
+    TWI_TRY(give_arenas(s, made, error));
 done:
     if (status != TW_OK) {
         twi_plan_destroy(made->plan);
@@ -199,11 +209,19 @@ static tw_status check_request(tw_session *s, const tw_feed *feeds, int num_feed
         if (fetches[i].index >= node->num_outputs)
             return twi_fail(error, TW_INVALID_ARGUMENT, "FetchOutputs %s: output index too large, must be < %d",
                             node->name, node->num_outputs);
+        if (fetches[i].index < -1)
+            return twi_fail(error, TW_INVALID_ARGUMENT, "fetch %d asks for output %d of '%s'; -1 stands for the node", i,
+                            fetches[i].index, node->name);
     }
-    for (int i = 0; i < num_feeds; i++)
+    for (int i = 0; i < num_feeds; i++) {
         if (!feeds[i].output.node || feeds[i].output.node->graph != s->graph || feeds[i].output.index < 0 ||
             feeds[i].output.index >= feeds[i].output.node->num_outputs || !feeds[i].tensor)
             return twi_fail(error, TW_INVALID_ARGUMENT, "feed %d is not an output of this graph with a tensor", i);
+        for (int k = 0; k < i; k++)
+            if (same_output(feeds[k].output, feeds[i].output))
+                return twi_fail(error, TW_INVALID_ARGUMENT, "'%s:%d' is fed twice, as feed %d and %d",
+                                feeds[i].output.node->name, feeds[i].output.index, k, i);
+    }
     return TW_OK;
 }
 
@@ -213,7 +231,7 @@ static tw_status find_plan(tw_session *s, const tw_feed *feeds, int num_feeds, c
     for (int i = 0; i < s->plans.count; i++)
         if (fits(&s->plans.items[i], feeds, num_feeds, fetches, num_fetches)) {
             *plan = s->plans.items[i].plan;
-            return TW_OK;
+            return give_arenas(s, &s->plans.items[i], error);
         }
     planned made;
     if (!twi_reserve(&s->plans, s->plans.count + 1))
@@ -266,34 +284,68 @@ static tw_status read_value(twi_device *device, const void *memory, tw_tensor *i
     return TW_OK;
 }
 
-/* Reads all values first, then hands them over, so that a failure leaves the results as they were; a tensor of an
- * earlier run that fits is filled in place. */
-static tw_status read_fetches(const twi_plan *plan, tw_tensor **results, tw_error *error)
+/* Forgets the tensors that were made for a run which has failed. */
+static void drop_results(const twi_plan *plan, tw_tensor **results)
 {
     for (int i = 0; i < plan->num_fetches; i++) {
-        const twi_port *port = &plan->fetches[i];
-        if (!port->buffer) {
-            tw_tensor_release(results[i]);
-            results[i] = NULL;
+        twi_port *port = &plan->fetches[i];
+        if (port->result != results[i])
+            tw_tensor_release(port->result);
+        port->result = NULL;
+    }
+}
+
+/* Finds room for the values before the run, so that a step is not lost for want of it. A tensor of an earlier run that
+ * fits is filled again. */
+static tw_status make_results(const twi_plan *plan, tw_tensor **results, tw_error *error)
+{
+    for (int i = 0; i < plan->num_fetches; i++) {
+        twi_port *port = &plan->fetches[i];
+        tw_tensor *old = results[i];
+        if (!port->buffer)
             continue;
-        }
-        tw_tensor *into = results[i];
-        bool reuse = into && twi_tensor_is_sole(into) && into->dtype == port->dtype &&
-                     tw_shape_equal(into->shape, port->shape);
-        if (!reuse && !(into = tw_tensor_create(port->dtype, port->shape)))
+        bool fits = old && twi_tensor_is_sole(old) && old->dtype == port->dtype && tw_shape_equal(old->shape, port->shape);
+        port->result = fits ? old : tw_tensor_create(port->dtype, port->shape);
+        if (!port->result) {
+            drop_results(plan, results);
             return twi_fail_memory(error, "fetching results");
-        tw_status status = read_value(port->device, port->memory, into, error);
-        if (status != TW_OK) {
-            if (!reuse)
-                tw_tensor_release(into);
-            return status;
-        }
-        if (!reuse) {
-            tw_tensor_release(results[i]);
-            results[i] = into;
         }
     }
     return TW_OK;
+}
+
+/* Reads all values first, then hands them over. */
+static tw_status read_results(const twi_plan *plan, tw_tensor **results, tw_error *error)
+{
+    for (int i = 0; i < plan->num_fetches; i++) {
+        const twi_port *port = &plan->fetches[i];
+        tw_status status = port->result ? read_value(port->device, port->memory, port->result, error) : TW_OK;
+        if (status != TW_OK)
+            return status;
+    }
+    for (int i = 0; i < plan->num_fetches; i++) {
+        twi_port *port = &plan->fetches[i];
+        if (port->result != results[i])
+            tw_tensor_release(results[i]);
+        results[i] = port->result;
+        port->result = NULL;
+    }
+    return TW_OK;
+}
+
+static tw_status run_plan(tw_session *s, twi_plan *plan, const tw_feed *feeds, tw_tensor **results, tw_error *error)
+{
+    tw_status status;
+    TWI_TRY(write_feeds(plan, feeds, error));
+    TWI_TRY(twi_dispatchers_run(s->dispatchers, plan, s->options.trace, error));
+    for (int i = 0; i < plan->num_assigned; i++)
+        plan->assigned[i]->initialized = true;
+    if (results)
+        TWI_TRY(read_results(plan, results, error));
+done:
+    if (results && status != TW_OK)
+        drop_results(plan, results);
+    return status;
 }
 
 tw_status tw_session_run(tw_session *s, const tw_feed *feeds, int num_feeds, const tw_output *fetches,
@@ -306,12 +358,9 @@ tw_status tw_session_run(tw_session *s, const tw_feed *feeds, int num_feeds, con
     TWI_TRY(find_plan(s, feeds, num_feeds, fetches, num_fetches, &plan, error));
     s->latest_plan = plan;
     TWI_TRY(check_variables(plan, error));
-    TWI_TRY(write_feeds(plan, feeds, error));
-    TWI_TRY(twi_dispatchers_run(s->dispatchers, plan, s->options.trace, error));
-    for (int i = 0; i < plan->num_assigned; i++)
-        plan->assigned[i]->initialized = true;
     if (results)
-        TWI_TRY(read_fetches(plan, results, error));
+        TWI_TRY(make_results(plan, results, error));
+    TWI_TRY(run_plan(s, plan, feeds, results, error));
 done:
     pthread_mutex_unlock(&s->lock);
     return status;
