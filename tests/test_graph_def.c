@@ -1,5 +1,5 @@
-/* Graphs as files: one that TensorFlow wrote is read and gives TensorFlow's numbers, Tower's own come back as they were,
- * and what is wrong with a file is said by name. */
+/* Graphs as files: one that TensorFlow wrote is read and gives TensorFlow's numbers, Tower's own come back as they
+ * were, and what is wrong with a file is said by name. */
 #include "testing.h"
 
 #include "faulty_memory.h"
@@ -59,8 +59,8 @@ static void run(tw_graph *g, tw_session *s, const char *prefix, const char *name
     }
     tw_tensor *images = tw_tensor_from(TW_FLOAT32, TW_SHAPE(2, 6, 6, 2), golden_images);
     tw_tensor *labels = tw_tensor_from(TW_INT32, TW_SHAPE(2), golden_labels), *result = NULL;
-    assert_ok(tw_session_run(s, (tw_feed[]){{outputs[0], images}, {outputs[1], labels}}, 2, &outputs[2], 1, &result,
-                             &error));
+    assert_ok(
+        tw_session_run(s, (tw_feed[]){{outputs[0], images}, {outputs[1], labels}}, 2, &outputs[2], 1, &result, &error));
     assert_int_equal(tw_tensor_elements(result), count);
     for (int i = 0; i < count; i++) {
         float value = (float)tw_tensor_value(result, i);
@@ -113,7 +113,8 @@ static void constants_of_all_types_and_spellings_are_read(void **state)
     assert_int_equal(values[0].size, 3);
     assert_memory_equal(values[0].data, "a\0b", 3);
     assert_int_equal(values[1].size, 0);
-    assert_true(tw_shape_equal(tw_output_shape(tw_node_output(tw_graph_find(g, "constants/empty"), 0)), TW_SHAPE(0, 3)));
+    assert_true(
+        tw_shape_equal(tw_output_shape(tw_node_output(tw_graph_find(g, "constants/empty"), 0)), TW_SHAPE(0, 3)));
     tw_session_destroy(s);
     tw_graph_destroy(g);
     free(golden.data);
@@ -190,7 +191,8 @@ static void a_graph_that_is_written_and_read_is_the_same(void **state)
     tw_variable *step = tw_global_step(g);
     tw_optimizer *sgd = tw_momentum(g, tw_scalar(g, 0.1f), 0.9f, true);
     TW_DEVICE(g, "/gpu:0")
-    TW_NAME_SCOPE(g, "tower_0") {
+    TW_NAME_SCOPE(g, "tower_0")
+    {
         tw_output loss = tw_model_loss(g, tw_model_find("cifar10"), inputs[0], inputs[1], TW_BFLOAT16);
         tw_moving_averages(g, 0.9f, step, tw_apply_gradients(sgd, tw_compute_gradients(sgd, loss), step));
     }
@@ -252,7 +254,8 @@ static void a_failed_graph_is_not_written(void **state)
     tw_graph_destroy(g);
 }
 
-/* ---- bad files ---------------------------------------------------------------------------------------------------- */
+/* ---- bad files ----------------------------------------------------------------------------------------------------
+ */
 
 /* A small graph whose messages a test may spoil: two constants, their sum, a node that follows it. */
 typedef struct small {

@@ -72,8 +72,8 @@ static void first_values_depend_neither_on_rewrites_nor_on_the_device(void **sta
         tw_graph *g = tw_graph_create();
         tw_graph_set_seed(g, 5);
         TW_DEVICE(g, i % 2 ? "/gpu:0" : "/cpu:0")
-            tw_get_variable(g, "v", TW_FLOAT32, TW_SHAPE(384, 192),
-                            (tw_initializer){TW_INIT_TRUNCATED_NORMAL, 0, 0.04f, 0});
+        tw_get_variable(g, "v", TW_FLOAT32, TW_SHAPE(384, 192),
+                        (tw_initializer){TW_INIT_TRUNCATED_NORMAL, 0, 0.04f, 0});
         tw_session_options options = {.devices = devices, .disable = i / 2 ? "all" : NULL};
         tw_tensor *value = initialize(g, &options);
         uint64_t hash = fnv(tw_tensor_data(value), tw_tensor_bytes(value));

@@ -2,9 +2,9 @@
  *
  * Tolerances. Distances are parts of the root mean square of the values they belong to. TensorFlow's own float32 strays
  * from its float64 by 2e-7 in losses, 7e-6 in gradients and 1e-6 in variables (golden/training.h says so for each run):
- * convolutions over 1,600 terms are summed in another order. Two such roundings may add up and the order may be worse than
- * TensorFlow's, so ten times as much is allowed. The data were chosen such that no ReLU and no pool comes so near to a tie
- * that rounding could decide it otherwise, which would cost a thousand times more. */
+ * convolutions over 1,600 terms are summed in another order. Two such roundings may add up and the order may be worse
+ * than TensorFlow's, so ten times as much is allowed. The data were chosen such that no ReLU and no pool comes so near
+ * to a tie that rounding could decide it otherwise, which would cost a thousand times more. */
 #include "testing.h"
 
 #include "golden/training.h"
@@ -43,7 +43,8 @@ static void fill_batch(int step, float *images, int32_t *labels)
     }
 }
 
-/* ---- training ------------------------------------------------------------------------------------------------------ */
+/* ---- training ------------------------------------------------------------------------------------------------------
+ */
 
 typedef struct setup {
     int towers, gpus; /* tower i runs on GPU i mod gpus; gpus 0: on the CPU */
@@ -54,7 +55,7 @@ typedef struct setup {
 
 typedef struct outcome {
     double losses[STEPS][MOST_TOWERS];
-    tw_tensor *gradients[VARIABLES]; /* of the first step */
+    tw_tensor *gradients[VARIABLES];                       /* of the first step */
     tw_tensor *variables[VARIABLES], *averages[VARIABLES]; /* after the last */
 } outcome;
 
@@ -88,7 +89,8 @@ static program build(const setup *s)
         p.images[t] = tw_placeholder(g, TW_FLOAT32, TW_SHAPE(BATCH / s->towers, 24, 24, 3));
         p.labels[t] = tw_placeholder(g, TW_INT32, TW_SHAPE(BATCH / s->towers));
         TW_DEVICE(g, s->gpus ? "/gpu:%d" : "/cpu:0", t % (s->gpus ? s->gpus : 1))
-        TW_NAME_SCOPE(g, "tower_%d", t) {
+        TW_NAME_SCOPE(g, "tower_%d", t)
+        {
             p.fetches[t] = tw_model_loss(g, model, p.images[t], p.labels[t], TW_FLOAT32);
             grads[t] = tw_compute_gradients(sgd, p.fetches[t]);
             tw_reuse_variables(g);
@@ -133,8 +135,8 @@ static void take_step(const setup *s, const program *p, tw_session *session, int
     int share = BATCH / s->towers, num_fetches = s->towers + 1 + (step == 0 ? VARIABLES : 0);
     fill_batch(step, images, labels);
     for (int t = 0; t < s->towers; t++) {
-        feeds[2 * t] = (tw_feed){p->images[t], tw_tensor_from(TW_FLOAT32, TW_SHAPE(share, 24, 24, 3),
-                                                              images + t * share * IMAGE)};
+        feeds[2 * t] =
+            (tw_feed){p->images[t], tw_tensor_from(TW_FLOAT32, TW_SHAPE(share, 24, 24, 3), images + t * share * IMAGE)};
         feeds[2 * t + 1] = (tw_feed){p->labels[t], tw_tensor_from(TW_INT32, TW_SHAPE(share), labels + t * share)};
     }
     assert_ok(tw_session_run(session, feeds, 2 * s->towers, p->fetches, num_fetches, results, &error));
@@ -171,7 +173,8 @@ static outcome train(setup s)
     return o;
 }
 
-/* ---- comparing ----------------------------------------------------------------------------------------------------- */
+/* ---- comparing -----------------------------------------------------------------------------------------------------
+ */
 
 static double greater(double a, double b)
 {
@@ -207,8 +210,8 @@ static double distance(const tw_tensor *a, const tw_tensor *b)
 /* Prints how far it is off, whether or not that is allowed: a worse kernel is then seen before it fails. */
 static void assert_distances(const char *what, double losses, double gradients, double variables, double averages)
 {
-    print_message("%s: losses %.1e, gradients %.1e, variables %.1e, averages %.1e\n", what, losses, gradients, variables,
-                  averages);
+    print_message("%s: losses %.1e, gradients %.1e, variables %.1e, averages %.1e\n", what, losses, gradients,
+                  variables, averages);
     assert_true(losses <= LOSS_TOLERANCE);
     assert_true(gradients <= GRADIENT_TOLERANCE);
     assert_true(variables <= VARIABLE_TOLERANCE);
@@ -251,7 +254,8 @@ static void assert_same_bits(const setup *a, const setup *b)
     free_outcome(&y);
 }
 
-/* ---- tests --------------------------------------------------------------------------------------------------------- */
+/* ---- tests ---------------------------------------------------------------------------------------------------------
+ */
 
 static void one_tower_trains_as_in_tensorflow(void **state)
 {

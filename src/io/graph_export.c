@@ -147,8 +147,8 @@ static bool fill_inputs(twi_arena *arena, const tw_node *node, Twi__NodeDef *def
         return false;
     for (int i = 0; i < node->num_inputs; i++) {
         tw_output from = node->inputs[i];
-        def->input[i] = from.index ? twi_arena_printf(arena, "%s:%d", from.node->name, from.index)
-                                   : (char *)from.node->name;
+        def->input[i] =
+            from.index ? twi_arena_printf(arena, "%s:%d", from.node->name, from.index) : (char *)from.node->name;
     }
     for (int i = 0; i < node->num_control_inputs; i++)
         def->input[node->num_inputs + i] = twi_arena_printf(arena, "^%s", node->control_inputs[i]->name);

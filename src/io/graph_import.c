@@ -1,7 +1,8 @@
 /* graph_import.c - a GraphDef message as nodes of a graph.
  *
- * The message may be hostile. It is sorted (files may have any order) and built twice: first into a graph that is thrown
- * away, where everything that can be wrong shows, then into the user's, which so stays as it was after an error. */
+ * The message may be hostile. It is sorted (files may have any order) and built twice: first into a graph that is
+ * thrown away, where everything that can be wrong shows, then into the user's, which so stays as it was after an error.
+ */
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -17,8 +18,8 @@
 #include <string.h>
 #include <tower/io.h>
 
-/* A file of few bytes can ask for much memory: a constant whose single value is repeated, a node with many outputs. This
- * much is granted beyond what is proportional to its size. */
+/* A file of few bytes can ask for much memory: a constant whose single value is repeated, a node with many outputs.
+ * This much is granted beyond what is proportional to its size. */
 #define SPARE_CONSTANT_BYTES ((size_t)64 << 20)
 #define SPARE_OUTPUTS 65536
 
@@ -36,7 +37,7 @@ typedef struct item {
     const twi_op *op;
     twi_attr *attrs;
     int num_attrs;
-    tw_node *made;  /* in the graph that is being built */
+    tw_node *made; /* in the graph that is being built */
 } item;
 
 typedef struct importer {
@@ -44,10 +45,10 @@ typedef struct importer {
     const Twi__GraphDef *def;
     const char *prefix; /* "imported/" or "" */
     int count;
-    item *items;        /* in the order of the file */
-    int *order;         /* inputs first */
-    twi_map places;     /* name in the file -> item */
-    size_t spare_bytes; /* for constants */
+    item *items;                    /* in the order of the file */
+    int *order;                     /* inputs first */
+    twi_map places;                 /* name in the file -> item */
+    size_t spare_bytes;             /* for constants */
     TWI_ARRAY(tw_tensor *) tensors; /* the importer's references */
     tw_graph *trial;
     tw_error *error;
@@ -77,8 +78,7 @@ static tw_status check_versions(importer *m)
                         (int)versions->min_consumer, TWI_GRAPH_VERSION);
     for (size_t i = 0; i < versions->n_bad_consumers; i++)
         if (versions->bad_consumers[i] == TWI_GRAPH_VERSION)
-            return twi_fail(m->error, TW_INVALID_ARGUMENT, "GraphDef disallows consumer version %d",
-                            TWI_GRAPH_VERSION);
+            return twi_fail(m->error, TW_INVALID_ARGUMENT, "GraphDef disallows consumer version %d", TWI_GRAPH_VERSION);
     return TW_OK;
 }
 
@@ -244,8 +244,8 @@ static bool is_list(tw_attr_kind kind)
 /* A list says what is in it unless it is empty: then it is of the kind that the op wants. */
 static tw_status read_list(importer *m, const Twi__AttrValue__ListValue *list, tw_attr_kind wanted, twi_attr *attr)
 {
-    size_t in_all = list->n_i + list->n_f + list->n_b + list->n_type + list->n_s + list->n_shape + list->n_tensor +
-                    list->n_func;
+    size_t in_all =
+        list->n_i + list->n_f + list->n_b + list->n_type + list->n_s + list->n_shape + list->n_tensor + list->n_func;
     if (in_all > INT_MAX)
         return twi_fail(m->error, TW_INVALID_ARGUMENT, "a list has %zu values", in_all);
     if (in_all == 0) {
@@ -317,17 +317,17 @@ static tw_status read_attr(importer *m, const Twi__AttrValue *value, tw_attr_kin
     }
 }
 
-/* Newer writers know more attributes than we do. One that says what holds without it says nothing: it is off, as most are
- * by default, or has one of these values, or is a hint that changes no result. */
+/* Newer writers know more attributes than we do. One that says what holds without it says nothing: it is off, as most
+ * are by default, or has one of these values, or is a hint that changes no result. */
 static bool says_nothing(const twi_attr *attr)
 {
     static const char *const hints[] = {"grad_a", "grad_b", "grad_x", "grad_y"}; /* of MatMul: an input is a gradient */
     static const twi_attr usual[] = {
-        {.name = "incompatible_shape_error", .kind = TW_ATTR_BOOL, .b = true},  /* Equal, NotEqual */
-        {.name = "exponential_avg_factor", .kind = TW_ATTR_FLOAT, .f = 1},      /* FusedBatchNorm */
-        {.name = "shape_type", .kind = TW_ATTR_TYPE, .type = TW_INT32},         /* ConcatOffset */
-        {.name = "Tk", .kind = TW_ATTR_TYPE, .type = TW_INT32},                 /* TopKV2 */
-        {.name = "index_type", .kind = TW_ATTR_TYPE, .type = TW_INT32},         /* TopKV2 */
+        {.name = "incompatible_shape_error", .kind = TW_ATTR_BOOL, .b = true}, /* Equal, NotEqual */
+        {.name = "exponential_avg_factor", .kind = TW_ATTR_FLOAT, .f = 1},     /* FusedBatchNorm */
+        {.name = "shape_type", .kind = TW_ATTR_TYPE, .type = TW_INT32},        /* ConcatOffset */
+        {.name = "Tk", .kind = TW_ATTR_TYPE, .type = TW_INT32},                /* TopKV2 */
+        {.name = "index_type", .kind = TW_ATTR_TYPE, .type = TW_INT32},        /* TopKV2 */
     };
     for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
         if (strcmp(attr->name, hints[i]) == 0)
@@ -514,7 +514,8 @@ tw_status tw_graph_import(tw_graph *graph, const void *bytes, size_t size, const
     if (graph->error.status != TW_OK)
         return twi_fail(error, graph->error.status, "%s", graph->error.message);
     if (size > INT_MAX)
-        return twi_fail(error, TW_INVALID_ARGUMENT, "a GraphDef holds at most %d bytes, but this has %zu", INT_MAX, size);
+        return twi_fail(error, TW_INVALID_ARGUMENT, "a GraphDef holds at most %d bytes, but this has %zu", INT_MAX,
+                        size);
     twi_proto_start(&proto, size);
     Twi__GraphDef *def = twi__graph_def__unpack(&proto.allocator, size, bytes);
     m.def = def;

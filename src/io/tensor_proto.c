@@ -184,8 +184,7 @@ static tw_status check_size(const Twi__TensorProto *proto, tw_dtype dtype, tw_sh
     return TW_OK;
 }
 
-tw_status twi_tensor_from_proto(const Twi__TensorProto *proto, size_t *spare_bytes, tw_tensor **tensor,
-                                tw_error *error)
+tw_status twi_tensor_from_proto(const Twi__TensorProto *proto, size_t *spare_bytes, tw_tensor **tensor, tw_error *error)
 {
     tw_dtype dtype;
     tw_shape shape;
