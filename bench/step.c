@@ -308,8 +308,8 @@ static int build(step *s, bool fused)
         s->operands[inputs[i]].resource = &s->resources[inputs[i]];
     }
     if (fused)
-        add(s, "updates", "_ApplyGradientDescentMany", ATTRS(tw_attr_int("N", 10), tw_attr_type("T", TW_FLOAT32)),
-            inputs, 31, NULL, 0);
+        add(s, "updates", "_ApplyGradientDescentMany",
+            ATTRS(tw_attr_int("N", 10), tw_attr_int("M", 10), tw_attr_type("T", TW_FLOAT32)), inputs, 31, NULL, 0);
     for (int i = 0; i < 10 && !fused; i++)
         add(s, "updates", "ResourceApplyGradientDescent", ATTRS(tw_attr_type("T", TW_FLOAT32)),
             LIST(inputs[i], rate, inputs[11 + i]), NULL, 0);

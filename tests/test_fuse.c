@@ -20,15 +20,21 @@ typedef struct lab {
     char ops[8192]; /* of the latest run: names of the ops that ran, each between commas */
 } lab;
 
-static lab open_lab(void)
+static lab open_lab_on(int cpu_devices)
 {
     tw_error error = {0};
     lab l = {.g = tw_graph_create()};
-    assert_ok(tw_devices_create(&(tw_device_options){.cpu_threads = 2, .no_gpus = true}, &l.devices, &error));
+    tw_device_options options = {.cpu_devices = cpu_devices, .cpu_threads = 2, .no_gpus = true};
+    assert_ok(tw_devices_create(&options, &l.devices, &error));
     tw_graph_set_seed(l.g, 7);
     l.image = tw_placeholder(l.g, TW_FLOAT32, TW_SHAPE(4, 9, 8, 3));
     l.labels = tw_placeholder(l.g, TW_INT32, TW_SHAPE(4));
     return l;
+}
+
+static lab open_lab(void)
+{
+    return open_lab_on(1);
 }
 
 static void close_lab(lab *l)
@@ -281,6 +287,41 @@ static void updates_with_different_rates_are_joined_each_with_its_own(void **sta
     close_lab(&l);
 }
 
+/* Two towers on two devices of the host; the gradients of one of the variables decay. */
+static void the_mean_of_two_towers_is_taken_where_the_variables_are_updated(void **state)
+{
+    (void)state;
+    lab l = open_lab_on(2);
+    tw_output grads[2][2], means[2], updates[2], reads[3];
+    tw_variable *vars[2];
+    for (int i = 0; i < 2; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "v%d", i);
+        vars[i] = tw_get_variable(l.g, name, TW_FLOAT32, TW_SHAPE(3), (tw_initializer){.a = 1.1f + (float)i});
+    }
+    for (int t = 0; t < 2; t++)
+        TW_DEVICE(l.g, "/cpu:%d", t) {
+            tw_output made = tw_reduce_sum(l.g, l.image, TW_AXES(0, 1, 2), false);
+            made = t == 0 ? tw_tanh(l.g, made) : tw_cos(l.g, made);
+            tw_output terms[] = {made, tw_mul(l.g, tw_scalar(l.g, 0.03f), vars[0]->value)};
+            grads[0][t] = tw_add_n(l.g, terms, 2);
+            grads[1][t] = tw_sin(l.g, made);
+        }
+    for (int i = 0; i < 2; i++) {
+        tw_output rows[] = {tw_expand_dims(l.g, grads[i][0], 0), tw_expand_dims(l.g, grads[i][1], 0)};
+        means[i] = tw_reduce_mean(l.g, tw_concat(l.g, rows, 2, 0), TW_AXES(0), false);
+        updates[i] = tw_apply_gradient_descent(l.g, vars[i]->handle, tw_scalar(l.g, 0.1f), means[i]);
+    }
+    reads[2] = tw_group(l.g, updates, 2);
+    TW_CONTROL(l.g, reads[2])
+        for (int i = 0; i < 2; i++)
+            reads[i] = tw_variable_read(l.g, vars[i]);
+    compare(&l, reads, 3, 0);
+    assert_true(ran(&l, "_ApplyGradientDescentMany") && !ran(&l, "ResourceApplyGradientDescent"));
+    assert_false(ran(&l, "AddV2") || ran(&l, "Mul") || ran(&l, "AddN"));
+    close_lab(&l);
+}
+
 /* The second gradient is computed from what the first update left. */
 static void updates_that_follow_each_other_stay_apart(void **state)
 {
@@ -310,6 +351,7 @@ int main(void)
         cmocka_unit_test(links_that_wait_for_each_other_stay_apart),
         cmocka_unit_test(a_sum_that_is_no_bias_is_left_alone),
         cmocka_unit_test(updates_with_different_rates_are_joined_each_with_its_own),
+        cmocka_unit_test(the_mean_of_two_towers_is_taken_where_the_variables_are_updated),
         cmocka_unit_test(updates_that_follow_each_other_stay_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -224,35 +224,43 @@ static void fused_convolutions_agree_with_their_links(void **state)
 
 /* ---- updates ----------------------------------------------------------------------------------------------- */
 
-/* Runs a joint update over variables of several sizes, on the fused and on the plain kernel, and hands each element's
- * old value, the value that goes in and the new value to `expected`. Every other variable decays. */
-static void check_many(const char *op, bool decays, float (*expected)(float var, float value, float decay))
+/* What a new value should be: from the old one, what goes in, of each tower, and the decay. */
+typedef float expect(float var, const float *values, float decay);
+
+/* Runs a joint update over variables of several sizes, on the fused and on the plain kernel. Every other variable
+ * decays. */
+static void check_many(const char *op, int towers, bool decays, expect *expected)
 {
     tw_error error = {0};
     static const int64_t sizes[] = {20000, 1, 8192, 17, 8193};
     enum { COUNT = sizeof sizes / sizeof *sizes };
-    value vars[COUNT], values[COUNT], before[COUNT], rate = make(TW_FLOAT32, TW_SCALAR), decay = make(TW_FLOAT32, TW_SCALAR);
+    value vars[COUNT], values[2 * COUNT], before[COUNT], rate = make(TW_FLOAT32, TW_SCALAR), decay = make(TW_FLOAT32, TW_SCALAR);
     twi_resource resources[COUNT] = {0};
-    twi_operand in[3 * COUNT + 1];
-    const void *from[3 * COUNT + 1];
-    const int num_inputs = (decays ? 3 : 2) * COUNT + 1;
+    twi_operand in[5 * COUNT + 1];
+    const void *from[5 * COUNT + 1];
+    const int num_values = towers * COUNT, num_inputs = COUNT + 1 + (decays ? 2 : 1) * num_values;
     tw_tensor *zero = tw_tensor_float(0);
     put(&rate, 0, 0.1f);
     put(&decay, 0, 0.3f);
     for (int v = 0; v < COUNT; v++) {
         vars[v] = filled(TW_FLOAT32, TW_SHAPE(sizes[v]), (unsigned)v);
         before[v] = filled(TW_FLOAT32, TW_SHAPE(sizes[v]), (unsigned)v);
-        values[v] = filled(TW_FLOAT32, TW_SHAPE(sizes[v]), 100 + (unsigned)v);
         resources[v] = (twi_resource){.name = "v", .dtype = TW_FLOAT32, .shape = TW_SHAPE(sizes[v])};
         in[v] = (twi_operand){TW_RESOURCE, TW_SHAPE(sizes[v]), 1, sizeof(void *), NULL, &resources[v]};
-        in[COUNT + 1 + v] = values[v].operand;
-        in[2 * COUNT + 1 + v] = decay.operand;
-        in[2 * COUNT + 1 + v].value = v % 2 ? zero : NULL;
-        from[v] = vars[v].data, from[COUNT + 1 + v] = values[v].data, from[2 * COUNT + 1 + v] = decay.data;
+        from[v] = vars[v].data;
+    }
+    for (int i = 0; i < num_values; i++) {
+        int decay_at = COUNT + 1 + num_values + i;
+        values[i] = filled(TW_FLOAT32, TW_SHAPE(sizes[i % COUNT]), 100 + (unsigned)i);
+        in[COUNT + 1 + i] = values[i].operand;
+        in[decay_at] = decay.operand;
+        in[decay_at].value = i % COUNT % 2 ? zero : NULL;
+        from[COUNT + 1 + i] = values[i].data, from[decay_at] = decay.data;
     }
     in[COUNT] = rate.operand, from[COUNT] = rate.data;
-    tw_attr attrs[] = {tw_attr_type("T", TW_FLOAT32), tw_attr_int("N", COUNT)};
-    twi_attrs list = {attrs, 2};
+    tw_attr attrs[] = {tw_attr_type("T", TW_FLOAT32), tw_attr_int("N", COUNT), tw_attr_int("M", num_values),
+                       tw_attr_float("scale", 0.7f)};
+    twi_attrs list = {attrs, 4};
     const twi_kernel *kernel;
     twi_prepare p = {.op = op, .node = "n", .attrs = &list, .num_inputs = num_inputs, .inputs = in,
                      .device = devices->items[0], .threads = 3, .error = &error};
@@ -264,7 +272,8 @@ static void check_many(const char *op, bool decays, float (*expected)(float var,
         kernel->release(p.state);
         for (int v = 0; v < COUNT; v++)
             for (int64_t i = 0; i < sizes[v]; i++) {
-                put(&before[v], i, expected(get(&before[v], i), get(&values[v], i), v % 2 ? 0 : 0.3f));
+                float gone_in[] = {get(&values[v], i), towers == 2 ? get(&values[COUNT + v], i) : 0};
+                put(&before[v], i, expected(get(&before[v], i), gone_in, v % 2 ? 0 : 0.3f));
                 assert_true(get(&vars[v], i) == get(&before[v], i));
             }
     }
@@ -274,23 +283,34 @@ static void check_many(const char *op, bool decays, float (*expected)(float var,
     resources[2].dtype = TW_FLOAT64;
     assert_fails(twi_device_prepare(devices->items[0], &p, false, &kernel), TW_INVALID_ARGUMENT, "double, not float");
     for (int v = 0; v < COUNT; v++)
-        drop(&vars[v]), drop(&before[v]), drop(&values[v]);
+        drop(&vars[v]), drop(&before[v]);
+    for (int i = 0; i < num_values; i++)
+        drop(&values[i]);
     drop(&rate), drop(&decay);
     tw_tensor_release(zero);
 }
 
-static float descended(float var, float value, float decay)
+static float descended(float var, const float *values, float decay)
 {
     float step = decay * var;
-    step = value + step;
+    step = values[0] + step;
     step = 0.1f * step;
     return var - step;
 }
 
-static float followed(float var, float value, float decay)
+static float descended_by_mean(float var, const float *values, float decay)
+{
+    float decayed = decay * var, sum = values[0] + decayed, other = values[1] + decayed;
+    sum = sum + other;
+    sum = sum * 0.7f;
+    sum = 0.1f * sum;
+    return var - sum;
+}
+
+static float followed(float var, const float *values, float decay)
 {
     (void)decay;
-    float apart = var - value;
+    float apart = var - values[0];
     apart *= 0.1f;
     return var - apart;
 }
@@ -298,13 +318,19 @@ static float followed(float var, float value, float decay)
 static void many_variables_descend_and_decay_as_one_would(void **state)
 {
     (void)state;
-    check_many("_ApplyGradientDescentMany", true, descended);
+    check_many("_ApplyGradientDescentMany", 1, true, descended);
+}
+
+static void many_variables_descend_by_the_mean_of_two_towers(void **state)
+{
+    (void)state;
+    check_many("_ApplyGradientDescentMany", 2, true, descended_by_mean);
 }
 
 static void many_averages_follow_as_one_would(void **state)
 {
     (void)state;
-    check_many("_MovingAverageMany", false, followed);
+    check_many("_MovingAverageMany", 1, false, followed);
 }
 
 /* ---- builds of the loops against each other ---------------------------------------------------------------- */
@@ -357,6 +383,7 @@ int main(void)
         cmocka_unit_test(batch_norms_agree_with_plain_loops),
         cmocka_unit_test(fused_convolutions_agree_with_their_links),
         cmocka_unit_test(many_variables_descend_and_decay_as_one_would),
+        cmocka_unit_test(many_variables_descend_by_the_mean_of_two_towers),
         cmocka_unit_test(many_averages_follow_as_one_would),
         cmocka_unit_test(every_build_of_the_loops_gives_the_same_bits),
     };

@@ -81,17 +81,19 @@ static tw_status second_input_shape(twi_inference *c)
     return TW_OK;
 }
 
-/* N variables, a scalar, N tensors of their shapes; then N scalars or nothing. */
+/* N variables, a scalar, N or M tensors of their shapes, M being N or 2 N; then as many scalars or nothing. */
 static tw_status many_shape(twi_inference *c)
 {
     char text[2][128];
-    int count = (int)twi_attr_int(c->attrs, "N", 0);
-    for (int i = 0; i < count; i++)
-        if (!tw_shape_compatible(c->inputs[i], c->inputs[count + 1 + i]))
-            return twi_fail(c->error, TW_INVALID_ARGUMENT, "variable %d has shape %s, what goes into it %s", i,
-                            tw_shape_text(c->inputs[i], text[0], sizeof text[0]),
+    int count = (int)twi_attr_int(c->attrs, "N", 0), tensors = (int)twi_attr_int(c->attrs, "M", count);
+    if (tensors != count && tensors != 2 * count)
+        return twi_fail(c->error, TW_INVALID_ARGUMENT, "M is %d, expected N or 2 N, %d or %d", tensors, count, 2 * count);
+    for (int i = 0; i < tensors; i++)
+        if (!tw_shape_compatible(c->inputs[i % count], c->inputs[count + 1 + i]))
+            return twi_fail(c->error, TW_INVALID_ARGUMENT, "variable %d has shape %s, what goes into it %s", i % count,
+                            tw_shape_text(c->inputs[i % count], text[0], sizeof text[0]),
                             tw_shape_text(c->inputs[count + 1 + i], text[1], sizeof text[1]));
-    for (int i = count; i < c->num_inputs; i = i == count ? 2 * count + 1 : i + 1)
+    for (int i = count; i < c->num_inputs; i = i == count ? count + 1 + tensors : i + 1)
         if (!tw_shape_compatible(c->inputs[i], TW_SCALAR))
             return twi_fail(c->error, TW_INVALID_ARGUMENT, "input %d must be a scalar, has shape %s", i,
                             tw_shape_text(c->inputs[i], text[0], sizeof text[0]));
@@ -132,10 +134,11 @@ const twi_op twi_fused_ops[] = {
     {"_LRNMaxPoolGrad", "gradient:T, input:T, argmax:uint8", "output:T", FLOATS "; " POOL "; relu:bool=false",
      second_input_shape, NULL, TWI_REWRITTEN},
 
-    /* var[i] -= alpha * (deltas[i] + decays[i] * var[i]): Mul, AddN, ResourceApplyGradientDescent of N variables. A
-     * decay that is known to be 0 is none. */
-    {"_ApplyGradientDescentMany", "vars:N*resource, alpha:T, deltas:N*T, decays:N*T", "", "N:int; T:{float}",
-     many_shape, NULL, TWI_REWRITTEN | TWI_STATEFUL},
+    /* var[i] -= alpha * (deltas[i] + decays[i] * var[i]): Mul, AddN, ResourceApplyGradientDescent of N variables. With
+     * M = 2 N the mean of two towers: AddV2 of that and of the same with deltas[N + i] and decays[N + i], then Mul by
+     * scale. A decay that is known to be 0 is none. */
+    {"_ApplyGradientDescentMany", "vars:N*resource, alpha:T, deltas:M*T, decays:M*T", "",
+     "N:int; M:int; T:{float}; scale:float=1", many_shape, NULL, TWI_REWRITTEN | TWI_STATEFUL},
     /* averages[i] -= (averages[i] - values[i]) * weight: Sub, Mul, AssignSubVariableOp of N variables */
     {"_MovingAverageMany", "averages:N*resource, weight:T, values:N*T", "", "N:int; T:{float}", many_shape, NULL,
      TWI_REWRITTEN | TWI_STATEFUL},

@@ -5,7 +5,8 @@
  * nobody needs any more is dropped afterwards, and the graph is put in topological order again. New nodes may be made
  * in any order, so within a pass creation order is not topological any more.
  *
- * A pass must not change results beyond the op's tolerance; nodes on different devices are never joined. */
+ * A pass must not change results beyond the op's tolerance; nodes on different devices are never joined (but see
+ * update.c). */
 #ifndef TWI_REWRITE_H
 #define TWI_REWRITE_H
 

@@ -1,8 +1,9 @@
 /* update.c - what is done to every variable alike at the end of a step is done to all at once: the updates of gradient
- * descent, with the weight decay that is part of their gradients, and moving averages.
+ * descent, with the mean of two towers and the weight decay that are part of their gradients, and moving averages.
  * Never here: other chains (fuse.c).
  *
- * Joined are nodes of one device with one rate, where none waits for another. */
+ * Joined are nodes of one device with one rate, where none waits for another. Weight decay may come from another device
+ * of the host: it costs nothing where the variable is read anyway. */
 #include "rewrite/rewrite.h"
 
 #include "base/array.h"
@@ -11,9 +12,11 @@
 
 /* One variable's part of a joint node. */
 typedef struct part {
-    tw_node *node;         /* the update that goes away */
-    tw_output handle, value, decay; /* decay {NULL, 0}: none */
-    tw_output rate;
+    tw_node *node;                /* the update that goes away */
+    tw_output handle, rate;
+    int towers;                   /* 1, or 2: the mean of two */
+    tw_output value[2], decay[2]; /* of each tower; decay {NULL, 0}: none */
+    float scale;                  /* of the sum of two */
 } part;
 
 typedef TWI_ARRAY(part) parts;
@@ -56,26 +59,63 @@ static tw_output decay_of(const twi_rewriting *r, tw_output term, tw_output hand
     return (tw_output){0};
 }
 
-/* Takes weight decay out of the gradient: AddN(g, s * variable). */
-static void split_decay(const twi_rewriting *r, part *p)
+static bool is_on_host(const twi_rewriting *r, const tw_node *node)
 {
-    tw_output sum = p->value;
-    if (!is(sum.node, "AddN") || sum.node->num_inputs != 2 || sum.node->assigned != p->node->assigned ||
-        twi_rewrite_only_user(r, sum) != p->node || !is_only_writer(r, p->handle, p->node))
+    return r->devices->items[node->assigned]->is_host;
+}
+
+/* Takes weight decay, AddN(g, s * variable), out of a tower's gradient, which only `user` may want. */
+static void split_decay(const twi_rewriting *r, part *p, int tower, const tw_node *user)
+{
+    tw_output sum = p->value[tower];
+    if (!is(sum.node, "AddN") || sum.node->num_inputs != 2 || sum.node->num_control_inputs ||
+        (sum.node->assigned != p->node->assigned && !(is_on_host(r, sum.node) && is_on_host(r, p->node))) ||
+        twi_rewrite_only_user(r, sum) != user || !is_only_writer(r, p->handle, p->node))
         return;
-    for (int i = 0; i < 2 && !p->decay.node; i++) {
-        p->decay = decay_of(r, sum.node->inputs[i], p->handle);
-        if (p->decay.node)
-            p->value = sum.node->inputs[1 - i];
+    for (int i = 0; i < 2 && !p->decay[tower].node; i++) {
+        p->decay[tower] = decay_of(r, sum.node->inputs[i], p->handle);
+        if (p->decay[tower].node)
+            p->value[tower] = sum.node->inputs[1 - i];
     }
+}
+
+/* A node of that op between the gradient and the update, which nobody else wants and which waits for nobody. */
+static tw_node *find_link(const twi_rewriting *r, tw_output output, const char *op, const tw_node *user)
+{
+    tw_node *node = output.node;
+    bool fits = is(node, op) && node->assigned == user->assigned && !node->num_control_inputs &&
+                twi_rewrite_only_user(r, output) == user;
+    return fits ? node : NULL;
+}
+
+/* Takes the last sum of an average out of the gradient: Mul(AddV2(g, g'), constant). Returns who uses g and g'. */
+static const tw_node *split_mean(const twi_rewriting *r, part *p)
+{
+    const tw_node *mean = find_link(r, p->value[0], "Mul", p->node);
+    const tw_tensor *scale = mean ? twi_constant_value(mean->inputs[1]) : NULL;
+    const tw_node *sum = scale && tw_tensor_elements(scale) == 1 && tw_output_shape(mean->inputs[1]).rank == 0
+                             ? find_link(r, mean->inputs[0], "AddV2", mean)
+                             : NULL;
+    tw_shape shape = tw_output_shape(p->value[0]);
+    if (!sum || !tw_shape_equal(tw_output_shape(sum->inputs[0]), shape) ||
+        !tw_shape_equal(tw_output_shape(sum->inputs[1]), shape) || same(sum->inputs[0], sum->inputs[1]))
+        return p->node;
+    p->towers = 2;
+    p->scale = (float)tw_tensor_value(scale, 0);
+    p->value[0] = sum->inputs[0];
+    p->value[1] = sum->inputs[1];
+    return sum;
 }
 
 static bool find_descent(const twi_rewriting *r, tw_node *node, part *p)
 {
     if (!is(node, "ResourceApplyGradientDescent") || twi_attr_type(&node->attrs, "T") != TW_FLOAT32)
         return false;
-    *p = (part){.node = node, .handle = node->inputs[0], .rate = node->inputs[1], .value = node->inputs[2]};
-    split_decay(r, p);
+    *p = (part){.node = node, .handle = node->inputs[0], .rate = node->inputs[1], .towers = 1,
+                .value = {node->inputs[2]}, .scale = 1};
+    const tw_node *user = split_mean(r, p);
+    for (int i = 0; i < p->towers; i++)
+        split_decay(r, p, i, user);
     return true;
 }
 
@@ -96,7 +136,7 @@ static bool find_average(const twi_rewriting *r, tw_node *node, part *p)
             !is_only_writer(r, handle, node) ||
             !tw_shape_equal(tw_output_shape(apart.node->inputs[1]), tw_output_shape(handle)))
             continue;
-        *p = (part){.node = node, .handle = handle, .value = apart.node->inputs[1], .rate = weight};
+        *p = (part){.node = node, .handle = handle, .rate = weight, .towers = 1, .value = {apart.node->inputs[1]}};
         return true;
     }
     return false;
@@ -111,14 +151,15 @@ static bool has_kernel(const twi_rewriting *r, const tw_node *node, const char *
     return twi_device_has_kernel(r->devices->items[node->assigned], op, &attrs);
 }
 
-/* Parts that go with the first one: same device, same rate; each variable once. */
+/* Parts that go with the first one: same device, same rate, the same mean; each variable once. */
 static int gather(const parts *all, part *group, bool *taken)
 {
     int count = 0;
     for (int i = 0; i < all->count; i++) {
         const part *p = &all->items[i];
         bool fits = !taken[i] && (count == 0 || (p->node->assigned == group[0].node->assigned &&
-                                                 same(p->rate, group[0].rate)));
+                                                 same(p->rate, group[0].rate) &&
+                                                 p->towers == group[0].towers && p->scale == group[0].scale));
         for (int k = 0; k < count && fits; k++)
             fits = !same(p->handle, group[k].handle);
         if (fits) {
@@ -143,12 +184,13 @@ static tw_output zero(twi_rewriting *r, const tw_node *like, tw_error *error)
     return (tw_output){node, 0};
 }
 
-/* handles, rate, values and, with decays, those. */
+/* handles, rate, values and, with decays, those; of two towers, all of the first, then all of the second. */
 static tw_status join(twi_rewriting *r, const char *op, const part *group, int count, bool decays, tw_error *error)
 {
     tw_status status = TW_OK;
     tw_node **nodes = twi_alloc_array((size_t)count, sizeof *nodes);
-    tw_output *inputs = twi_alloc_array(3 * (size_t)count + 1, sizeof *inputs);
+    int values = group[0].towers * count;
+    tw_output *inputs = twi_alloc_array((size_t)(count + 1 + 2 * values), sizeof *inputs);
     if (!nodes || !inputs)
         TWI_TRY(twi_fail_memory(error, "joining updates"));
     for (int i = 0; i < count; i++)
@@ -161,13 +203,17 @@ static tw_status join(twi_rewriting *r, const char *op, const part *group, int c
         goto done;
     }
     inputs[count] = group[0].rate;
-    for (int i = 0; i < count; i++) {
-        inputs[i] = group[i].handle;
-        inputs[count + 1 + i] = group[i].value;
-        inputs[2 * count + 1 + i] = group[i].decay.node ? group[i].decay : none;
+    for (int i = 0; i < values; i++) {
+        const part *p = &group[i % count];
+        tw_output decay = p->decay[i / count];
+        inputs[i % count] = p->handle;
+        inputs[count + 1 + i] = p->value[i / count];
+        inputs[count + 1 + values + i] = decay.node ? decay : none;
     }
-    tw_attr attrs[] = {tw_attr_int("N", count), tw_attr_type("T", TW_FLOAT32)};
-    tw_node *joint = twi_rewrite_node(r, nodes[count - 1], "/joint", op, inputs, (decays ? 3 : 2) * count + 1, attrs, 2);
+    tw_attr attrs[] = {tw_attr_int("N", count), tw_attr_type("T", TW_FLOAT32), tw_attr_int("M", values),
+                       tw_attr_float("scale", group[0].scale)};
+    tw_node *joint = twi_rewrite_node(r, nodes[count - 1], "/joint", op, inputs, count + 1 + (decays ? 2 : 1) * values,
+                                      attrs, decays ? 4 : 2);
     for (int i = 0; i < count && joint; i++)
         twi_rewrite_move_controls(r, nodes[i], joint);
 done:
@@ -193,7 +239,7 @@ static tw_status join_all(twi_rewriting *r, const char *op, bool (*find)(const t
     if (!group || !taken)
         TWI_TRY(twi_fail_memory(error, "joining updates"));
     for (int count; (count = gather(&all, group, taken)) > 0;)
-        if (count > 1 || group[0].decay.node)
+        if (count > 1 || group[0].decay[0].node || group[0].towers > 1)
             TWI_TRY(join(r, op, group, count, decays, error));
     if (r->graph->error.status == TW_OK)
         status = twi_rewrite_clean(r, error);

@@ -42,13 +42,13 @@ typedef struct twi_elements_job {
 
 /* An update of many variables; chunks are counted through all of them. */
 typedef struct twi_update_job {
-    float rate;
-    int count;
+    float rate, scale;
+    int count, towers;          /* towers: 1, or 2, whose gradients are added and multiplied by scale */
     const int64_t *elements;    /* [count] */
     const int64_t *first_chunk; /* [count + 1] of each, and the number of all */
     const void *const *vars;    /* [count], written to */
-    const void *const *values;  /* [count]: gradients, or what averages follow */
-    const float *const *decays; /* [count]; an entry may be NULL */
+    const void *const *values;  /* [towers][count]: gradients, or what averages follow */
+    const float *const *decays; /* [towers][count]; an entry may be NULL */
 } twi_update_job;
 
 /* Sums over rows are made chunk by chunk, each alone, and the chunks' sums added in order: so the bits depend on the

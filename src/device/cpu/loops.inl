@@ -66,25 +66,38 @@ static void relu_gradient(const void *job, int64_t first, int64_t last, int thre
 
 /* ---- updates of many variables ------------------------------------------------------------------------------- */
 
-enum update { DESCEND, DESCEND_WITH_DECAY, FOLLOW };
+/* One variable's share of an update. */
+typedef struct updated {
+    float *var;
+    const float *values[2], *decays[2]; /* of each tower; a decay may be NULL */
+    float rate, scale;
+} updated;
 
-static inline TWI_INLINE void update_some(enum update kind, float rate, float decay, float *var, const float *value,
-                                          int64_t i, int count)
+enum update { DESCEND, DESCEND_WITH_DECAY, DESCEND_BY_MEAN, DESCEND_BY_MEAN_WITH_DECAY, FOLLOW };
+
+static inline TWI_INLINE twi_floats gradient_of(const updated *u, int tower, bool decays, twi_floats x, int64_t i,
+                                                int count)
 {
-    twi_floats x = twi_load_some(TWI_FLOATS, var, i, count), v = twi_load_some(TWI_FLOATS, value, i, count);
-    if (kind == DESCEND_WITH_DECAY)
-        v = v + decay * x;
-    x = x - (kind == FOLLOW ? (x - v) * rate : rate * v);
-    twi_store_some(TWI_FLOATS, var, i, x, count);
+    twi_floats v = twi_load_some(TWI_FLOATS, u->values[tower], i, count);
+    return decays && u->decays[tower] ? v + *u->decays[tower] * x : v;
 }
 
-static inline TWI_INLINE void update_range(enum update kind, float rate, float decay, float *var, const float *value,
-                                           int64_t i, int64_t end)
+static inline TWI_INLINE void update_some(enum update kind, const updated *u, int64_t i, int count)
+{
+    bool decays = kind == DESCEND_WITH_DECAY || kind == DESCEND_BY_MEAN_WITH_DECAY;
+    twi_floats x = twi_load_some(TWI_FLOATS, u->var, i, count), v = gradient_of(u, 0, decays, x, i, count);
+    if (kind == DESCEND_BY_MEAN || kind == DESCEND_BY_MEAN_WITH_DECAY)
+        v = (v + gradient_of(u, 1, decays, x, i, count)) * u->scale;
+    x = x - (kind == FOLLOW ? (x - v) * u->rate : u->rate * v);
+    twi_store_some(TWI_FLOATS, u->var, i, x, count);
+}
+
+static inline TWI_INLINE void update_range(enum update kind, const updated *u, int64_t i, int64_t end)
 {
     for (; i + TWI_LANES <= end; i += TWI_LANES)
-        update_some(kind, rate, decay, var, value, i, TWI_LANES);
+        update_some(kind, u, i, TWI_LANES);
     if (i < end)
-        update_some(kind, rate, decay, var, value, i, (int)(end - i));
+        update_some(kind, u, i, (int)(end - i));
 }
 
 /* Chunks first to last of all variables: of each those that are its own. */
@@ -94,13 +107,19 @@ static inline TWI_INLINE void update(const twi_update_job *j, bool follows, int6
         int64_t begin = first - j->first_chunk[v], end = last - j->first_chunk[v];
         int64_t i = begin < 0 ? 0 : begin * TWI_CHUNK;
         end = end < 0 ? 0 : smaller(end * TWI_CHUNK, j->elements[v]);
-        float *var = (float *)j->vars[v];
-        if (follows)
-            update_range(FOLLOW, j->rate, 0, var, j->values[v], i, end);
-        else if (j->decays[v])
-            update_range(DESCEND_WITH_DECAY, j->rate, *j->decays[v], var, j->values[v], i, end);
-        else
-            update_range(DESCEND, j->rate, 0, var, j->values[v], i, end);
+        updated u = {.var = (float *)j->vars[v], .values[0] = j->values[v], .rate = j->rate, .scale = j->scale};
+        if (follows) {
+            update_range(FOLLOW, &u, i, end);
+            continue;
+        }
+        u.decays[0] = j->decays[v];
+        if (j->towers == 2) {
+            u.values[1] = j->values[j->count + v];
+            u.decays[1] = j->decays[j->count + v];
+            update_range(u.decays[0] || u.decays[1] ? DESCEND_BY_MEAN_WITH_DECAY : DESCEND_BY_MEAN, &u, i, end);
+        } else {
+            update_range(u.decays[0] ? DESCEND_WITH_DECAY : DESCEND, &u, i, end);
+        }
     }
 }
 
