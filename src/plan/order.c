@@ -70,16 +70,31 @@ typedef struct work {
     bool *after_write, *looks, *passes;
 } work;
 
+static bool writes(const tw_node *node, const tw_node *handle)
+{
+    return uses_handle(node, handle) && !only_reads(node);
+}
+
+/* Each of two who write what they look at would have to come before the other. */
+static bool has_two_writing_lookers(const work *w, const tw_graph *graph, const tw_node *handle)
+{
+    int count = 0;
+    for (int id = 0; id < graph->nodes.count; id++)
+        count += w->looks[id] && writes(graph->nodes.items[id], handle);
+    return count > 1;
+}
+
 /* One read against all writers of its variable: shares when that is safe, and adds the order that makes it so. */
 static tw_status order_read(work *w, tw_node *read, tw_node *handle)
 {
     twi_rewriting *r = &w->p->rewriting;
     tw_graph *graph = r->graph;
-    bool may_share = mark_lookers(r, read, w->looks, w->passes), resort = false;
+    bool resort = false;
+    bool may_share = mark_lookers(r, read, w->looks, w->passes) && !has_two_writing_lookers(w, graph, handle);
     for (int pass = 0; pass < 2; pass++) /* first ask, then add edges */
         for (int id = 0; id < graph->nodes.count; id++) {
             tw_node *writer = graph->nodes.items[id];
-            if (!uses_handle(writer, handle) || only_reads(writer))
+            if (!writes(writer, handle))
                 continue;
             mark_after(graph, writer, w->after_write);
             if (w->after_write[read->id])
