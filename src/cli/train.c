@@ -213,6 +213,18 @@ static tw_status train(const settings *s, tw_trainer *trainer, tw_event_writer *
     return status;
 }
 
+/* The graph, for TensorBoard's graph page. */
+static tw_status write_graph(tw_trainer *trainer, tw_event_writer *events, tw_error *error)
+{
+    void *bytes = NULL;
+    size_t size = 0;
+    tw_status status = tw_graph_export(tw_trainer_graph(trainer), &bytes, &size, error);
+    if (status == TW_OK)
+        status = tw_event_writer_add_graph(events, bytes, size, error);
+    tw_free(bytes);
+    return status;
+}
+
 /* With everything opened: builds the trainer, and trains. Returns the exit code. */
 static int run_with(const settings *s, tw_devices *devices, tw_dataset *data, const char *data_dir)
 {
@@ -257,6 +269,8 @@ static int run_with(const settings *s, tw_devices *devices, tw_dataset *data, co
         status = tw_event_writer_create(s->job.train_dir, &events, &error);
     if (status == TW_OK && tw_trainer_steps_done(trainer) > 0)
         status = tw_event_writer_add_restart(events, tw_trainer_steps_done(trainer), &error);
+    if (status == TW_OK && events)
+        status = write_graph(trainer, events, &error);
     if (status == TW_OK) {
         train_report report = {
             .as_json = s->job.format == FORMAT_JSON,
