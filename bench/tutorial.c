@@ -22,7 +22,7 @@
 #include <tower/tower.h>
 #include <unistd.h>
 
-enum { MOST_STEPS = 100000, EXAMPLES = 10000 };
+enum { MOST_STEPS = 100000, EXAMPLES = 1024 };
 
 /* ---- every allocation of the process ----------------------------------------------------------------------- */
 

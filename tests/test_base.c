@@ -2,10 +2,12 @@
 
 #include "base/arena.h"
 #include "base/array.h"
+#include "base/histogram.h"
 #include "base/map.h"
 #include "base/philox.h"
 #include "base/text.h"
 
+#include <float.h>
 #include <tower/tensor.h>
 
 static void philox_gives_the_published_blocks(void **state)
@@ -114,6 +116,42 @@ static void shapes_print_and_compare(void **state)
     assert_null(tw_tensor_create(TW_FLOAT32, TW_SHAPE(INT64_MAX / 2)));
 }
 
+/* The bucket by definition: the first whose limit is above the value; the largest double is in the last. */
+static void assert_in_its_bucket(twi_histogram *h, double value)
+{
+    int bucket = 0;
+    while (bucket < TWI_HISTOGRAM_BUCKETS - 1 && h->limits[bucket] <= value)
+        bucket++;
+    double before = h->buckets[bucket];
+    twi_histogram_add(h, value);
+    if (h->buckets[bucket] != before + 1)
+        fail_msg("%.17g is not in bucket %d", value, bucket);
+}
+
+static void values_at_the_edges_of_buckets_are_in_the_right_one(void **state)
+{
+    (void)state;
+    twi_histogram h;
+    twi_histogram_start(&h);
+    for (int i = 0; i < TWI_HISTOGRAM_BUCKETS; i++) {
+        assert_in_its_bucket(&h, h.limits[i]);
+        for (int side = -1; side <= 1; side += 2)
+            if (isfinite(nextafter(h.limits[i], side * INFINITY)))
+                assert_in_its_bucket(&h, nextafter(h.limits[i], side * INFINITY));
+    }
+    for (int exponent = -45; exponent < 70; exponent++) /* edges of what the search begins with */
+        for (int sixteenth = 16; sixteenth < 32; sixteenth++)
+            for (int side = -1; side <= 1; side += 2) {
+                double value = side * ldexp(sixteenth, exponent);
+                assert_in_its_bucket(&h, value);
+                assert_in_its_bucket(&h, nextafter(value, 0));
+            }
+    assert_in_its_bucket(&h, 0);
+    assert_in_its_bucket(&h, -0.0);
+    assert_in_its_bucket(&h, -DBL_TRUE_MIN);
+    assert_true(h.min == -DBL_MAX && h.max == DBL_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -122,6 +160,7 @@ int main(void)
         cmocka_unit_test(arena_gives_zeroed_aligned_memory_of_any_size),
         cmocka_unit_test(map_finds_what_was_put_and_replaces),
         cmocka_unit_test(text_and_array_grow),
+        cmocka_unit_test(values_at_the_edges_of_buckets_are_in_the_right_one),
         cmocka_unit_test(small_floats_round_to_nearest_even),
         cmocka_unit_test(shapes_print_and_compare),
     };

@@ -1,14 +1,31 @@
-/* histogram.c - see histogram.h. */
+/* histogram.c - see histogram.h.
+ *
+ * Buckets grow by tenths, which no bit of a double tells. Cells do: each holds the numbers of one exponent and one
+ * value of the four highest bits behind it, so a cell is narrower than a bucket, and from where it begins the bucket of
+ * any number in it is at most a step or two away. */
 #include "base/histogram.h"
 
 #include <float.h>
+#include <math.h>
 #include <string.h>
+
+enum {
+    ZERO = TWI_HISTOGRAM_BUCKETS / 2, /* of the limit 0 */
+    LIMITS = ZERO - 1,                /* finite limits above it; the largest double comes behind them */
+    FIRST_CELL = (1023 - 40) << 4,    /* 2^-40 is less than the least limit, 2^67 more than the greatest */
+};
+
+static uint64_t bits_of(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
 
 /* 774 limits from 1e-12 up by tenths, then the largest double; the same mirrored below zero, and zero itself. Made by
  * repeated multiplication, because pow() would give other last bits. */
 void twi_histogram_start(twi_histogram *h)
 {
-    enum { ZERO = TWI_HISTOGRAM_BUCKETS / 2 };
     memset(h, 0, sizeof *h);
     int i = 1;
     for (double limit = 1e-12; limit < 1e20; limit *= 1.1, i++) {
@@ -17,28 +34,55 @@ void twi_histogram_start(twi_histogram *h)
     }
     h->limits[ZERO + i] = DBL_MAX;
     h->limits[ZERO - i] = -DBL_MAX;
+    for (int cell = 0, below = 0; cell < TWI_HISTOGRAM_CELLS; cell++) {
+        uint64_t least = (uint64_t)(FIRST_CELL + cell) << 48;
+        while (below < LIMITS && bits_of(h->limits[ZERO + below + 1]) <= least)
+            below++;
+        h->cells[cell] = (uint16_t)below;
+    }
     h->min = DBL_MAX;
     h->max = -DBL_MAX;
 }
 
-void twi_histogram_add(twi_histogram *h, double value)
+/* The first bucket whose limit is above the value; the largest double itself belongs to the last. */
+static inline int bucket_of(const twi_histogram *h, double value)
 {
-    int first = 0, count = TWI_HISTOGRAM_BUCKETS - 1; /* the last limit takes what is left */
-    while (count > 0) {                               /* the first limit above the value */
-        int half = count / 2;
-        if (h->limits[first + half] <= value) {
-            first += half + 1;
-            count -= half + 1;
-        } else {
-            count = half;
-        }
+    const double *limits = h->limits + ZERO; /* of what is above zero, from 1 */
+    double size = fabs(value);
+    int64_t cell = (int64_t)(bits_of(size) >> 48) - FIRST_CELL;
+    int below = cell < 0 ? 0 : cell < TWI_HISTOGRAM_CELLS ? h->cells[cell] : LIMITS;
+    if (value >= 0) {
+        while (below < LIMITS && limits[below + 1] <= size)
+            below++;
+        return ZERO + 1 + below;
     }
-    h->buckets[first]++;
+    below -= below > 0; /* below zero a number that is a limit belongs to the other side of it */
+    while (below < LIMITS && limits[below + 1] < size)
+        below++;
+    return ZERO - below;
+}
+
+static inline void add(twi_histogram *h, double value)
+{
+    h->buckets[bucket_of(h, value)]++;
     h->min = value < h->min ? value : h->min;
     h->max = value > h->max ? value : h->max;
     h->num++;
     h->sum += value;
     h->sum_squares += value * value;
+}
+
+void twi_histogram_add(twi_histogram *h, double value)
+{
+    add(h, value);
+}
+
+int64_t twi_histogram_add_floats(twi_histogram *h, const float *values, int64_t count)
+{
+    int64_t i = 0;
+    for (; i < count && isfinite(values[i]); i++)
+        add(h, values[i]);
+    return i;
 }
 
 int twi_histogram_squeeze(twi_histogram *h)

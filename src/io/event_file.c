@@ -1,15 +1,16 @@
 /* event_file.c - event files for TensorBoard: records of Event messages, buffered, flushed every few seconds.
- * Lives here:  tw_event_writer. Never here: how records are framed (tfrecord.c), how values spread (histogram.c). */
+ * Lives here:  tw_event_writer. Never here: how records are framed (tfrecord.c), how values spread (base/histogram.c). */
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/histogram.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "io/histogram.h"
 #include "io/proto/event.pb-c.h"
 #include "io/protobuf.h"
 #include "io/tfrecord.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <tower/io.h>
@@ -119,6 +120,26 @@ tw_status tw_event_writer_add_scalar(tw_event_writer *writer, const char *tag, i
     return add_value(writer, &stored, tag, step, error);
 }
 
+/* The tag is for messages. */
+static tw_status fill_histogram(twi_histogram *histogram, const tw_tensor *tensor, const char *tag, tw_error *error)
+{
+    tw_dtype dtype = tw_tensor_dtype(tensor);
+    int64_t elements = tw_tensor_elements(tensor), added = 0;
+    if (dtype == TW_STRING || dtype == TW_RESOURCE)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "histogram '%s' needs numbers, not a tensor of type %s", tag,
+                        tw_dtype_name(dtype));
+    twi_histogram_start(histogram);
+    if (dtype == TW_FLOAT32)
+        added = twi_histogram_add_floats(histogram, tw_tensor_data(tensor), elements);
+    else
+        for (double value; added < elements && isfinite(value = tw_tensor_value(tensor, added)); added++)
+            twi_histogram_add(histogram, value);
+    if (added == elements)
+        return TW_OK;
+    return twi_fail(error, TW_INVALID_ARGUMENT, "histogram '%s' has %s at element %lld", tag,
+                    isnan(tw_tensor_value(tensor, added)) ? "a NaN" : "an infinity", (long long)added);
+}
+
 tw_status tw_event_writer_add_histogram(tw_event_writer *writer, const char *tag, int64_t step, const tw_tensor *tensor,
                                         tw_error *error)
 {
@@ -127,16 +148,16 @@ tw_status tw_event_writer_add_histogram(tw_event_writer *writer, const char *tag
     twi_histogram *histogram = twi_alloc(sizeof *histogram);
     if (!histogram)
         return twi_fail_memory(error, "writing a histogram");
-    tw_status status = twi_histogram_of(tensor, tag, histogram, error);
+    tw_status status = fill_histogram(histogram, tensor, tag, error);
     if (status == TW_OK) {
         proto.min = histogram->min;
         proto.max = histogram->max;
         proto.num = histogram->num;
         proto.sum = histogram->sum;
         proto.sum_squares = histogram->sum_squares;
-        proto.n_bucket_limit = proto.n_bucket = (size_t)histogram->count;
-        proto.bucket_limit = histogram->limit;
-        proto.bucket = histogram->bucket;
+        proto.n_bucket_limit = proto.n_bucket = (size_t)twi_histogram_squeeze(histogram);
+        proto.bucket_limit = histogram->limits;
+        proto.bucket = histogram->buckets;
         stored.value_case = TWI__SUMMARY__VALUE__VALUE_HISTO;
         stored.histo = &proto;
         status = add_value(writer, &stored, tag, step, error);

@@ -126,13 +126,15 @@ static tw_status run_histogram(const twi_run *r)
     tw_tensor view = {.dtype = values->dtype, .data = (void *)r->inputs[1]};
     twi_histogram *h = r->workspace;
     twi_histogram_start(h);
-    for (int64_t i = 0; i < values->elements; i++) {
-        double value = tw_tensor_value(&view, i);
-        if (!isfinite(value))
-            return twi_fail(r->error, TW_INVALID_ARGUMENT, "%s in summary histogram for: %s",
-                            isnan(value) ? "Nan" : "Infinity", r->node);
-        twi_histogram_add(h, value);
-    }
+    int64_t added = 0;
+    if (values->dtype == TW_FLOAT32)
+        added = twi_histogram_add_floats(h, r->inputs[1], values->elements);
+    else
+        for (double value; added < values->elements && isfinite(value = tw_tensor_value(&view, added)); added++)
+            twi_histogram_add(h, value);
+    if (added < values->elements)
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "%s in summary histogram for: %s",
+                        isnan(tw_tensor_value(&view, added)) ? "Nan" : "Infinity", r->node);
     int count = twi_histogram_squeeze(h);
     twi_text summary = {0}, value = {0}, histo = {0};
     put_double(&histo, 1, h->min);
