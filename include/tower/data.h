@@ -193,7 +193,7 @@ typedef bool tw_fetch_progress(void *user, const char *file, int64_t done, int64
  * where the files are looked for instead: an http, https or file URL of a folder. progress may be NULL.
  *
  * TW_UNAVAILABLE: no connection, or another fetch is at work there; the message says which file to put where by hand.
- * TW_DATA_LOSS: what came is not the official file. TW_CANCELLED: progress said so. TW_UNIMPLEMENTED: built without
+ * TW_DATA_LOSS: what came is not the official file. TW_CANCELLED: progress said so. TW_UNIMPLEMENTED: no
  * libcurl, and a file is missing. TW_INVALID_ARGUMENT: unknown name. */
 TW_API tw_status tw_data_fetch(const char *name, const char *directory, const char *base_url,
                                tw_fetch_progress *progress, void *user, tw_error *error);

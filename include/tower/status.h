@@ -68,7 +68,7 @@ TW_API int tw_version_number(void);
 typedef struct tw_component {
     const char *name;    /* "oneDNN"; NULL: there is no such component */
     const char *purpose; /* a few words */
-    char version[32];    /* "2.6.3"; "" when this build was made without it */
+    char version[32];    /* "2.6.3"; "" when this build was made, or this system is, without it */
 } tw_component;
 
 /* The i-th component, from 0; the first without a name ends them. */

@@ -1,6 +1,8 @@
 /* component.c - which libraries this build stands on.
  * Lives here:  their names, purposes and versions, for people.
  * Never here:  use of those libraries, or decisions by version. */
+#include "base/curl.h"
+
 #include <archive.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <protobuf-c/protobuf-c.h>
@@ -8,10 +10,6 @@
 #include <string.h>
 #include <tower/status.h>
 #include <zlib.h>
-
-#ifdef TOWER_WITH_CURL
-#include <curl/curl.h>
-#endif
 
 static void say_onednn(char *text, size_t size)
 {
@@ -40,7 +38,8 @@ static void say_archive(char *text, size_t size)
 static void say_curl(char *text, size_t size)
 {
 #ifdef TOWER_WITH_CURL
-    snprintf(text, size, "%s", curl_version_info(CURLVERSION_NOW)->version);
+    const twi_curl *lib = twi_curl_get();
+    snprintf(text, size, "%s", lib ? lib->version_info(CURLVERSION_NOW)->version : "");
 #else
     (void)size;
     text[0] = 0;

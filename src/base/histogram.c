@@ -1,8 +1,8 @@
 /* histogram.c - see histogram.h.
  *
  * Buckets grow by tenths, which no bit of a double tells. Cells do: each holds the numbers of one exponent and one
- * value of the four highest bits behind it, so a cell is narrower than a bucket, and from where it begins the bucket of
- * any number in it is at most a step or two away. */
+ * value of the four highest bits behind it, so a cell is narrower than a bucket and at most one limit lies in it. The
+ * search is then a look-up and a comparison, without a branch that values as random as weights could mislead. */
 #include "base/histogram.h"
 
 #include <float.h>
@@ -50,19 +50,14 @@ static inline int bucket_of(const twi_histogram *h, double value)
     const double *limits = h->limits + ZERO; /* of what is above zero, from 1 */
     double size = fabs(value);
     int64_t cell = (int64_t)(bits_of(size) >> 48) - FIRST_CELL;
-    int below = cell < 0 ? 0 : cell < TWI_HISTOGRAM_CELLS ? h->cells[cell] : LIMITS;
-    if (value >= 0) {
-        while (below < LIMITS && limits[below + 1] <= size)
-            below++;
-        return ZERO + 1 + below;
-    }
-    below -= below > 0; /* below zero a number that is a limit belongs to the other side of it */
-    while (below < LIMITS && limits[below + 1] < size)
-        below++;
-    return ZERO - below;
+    cell = cell < 0 ? 0 : cell;
+    int below = h->cells[cell < TWI_HISTOGRAM_CELLS ? cell : TWI_HISTOGRAM_CELLS - 1]; /* all: no limit is in the last */
+    int up = ZERO + 1 + below + (below < LIMITS && limits[below + 1] <= size);
+    int down = ZERO - below - (limits[below + 1] < size) + (limits[below] >= size); /* a limit is of the other side */
+    return value >= 0 ? up : down;
 }
 
-static inline void add(twi_histogram *h, double value)
+void twi_histogram_add(twi_histogram *h, double value)
 {
     h->buckets[bucket_of(h, value)]++;
     h->min = value < h->min ? value : h->min;
@@ -72,16 +67,23 @@ static inline void add(twi_histogram *h, double value)
     h->sum_squares += value * value;
 }
 
-void twi_histogram_add(twi_histogram *h, double value)
-{
-    add(h, value);
-}
-
 int64_t twi_histogram_add_floats(twi_histogram *h, const float *values, int64_t count)
 {
+    double min = h->min, max = h->max, sum = h->sum, squares = h->sum_squares;
     int64_t i = 0;
-    for (; i < count && isfinite(values[i]); i++)
-        add(h, values[i]);
+    for (; i < count && isfinite(values[i]); i++) {
+        double value = values[i];
+        h->buckets[bucket_of(h, value)]++;
+        min = value < min ? value : min;
+        max = value > max ? value : max;
+        sum += value;
+        squares += value * value;
+    }
+    h->min = min;
+    h->max = max;
+    h->num += (double)i;
+    h->sum = sum;
+    h->sum_squares = squares;
     return i;
 }
 

@@ -1,10 +1,14 @@
 /* memory.c - see memory.h. */
+#define _GNU_SOURCE /* MADV_HUGEPAGE */
 #include "base/memory.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <tower/status.h>
+
+#define HUGE_PAGE ((size_t)2 << 20)
 
 static void *libc_resize(void *user, void *block, size_t bytes)
 {
@@ -75,6 +79,16 @@ char *twi_strdup(const char *text)
     return copy ? memcpy(copy, text, bytes) : NULL;
 }
 
+/* The first touch of a large block costs more than anything done to it later, unless its pages are huge. This is advice,
+ * for the whole pages inside a block of the C library's; nothing depends on it. */
+static void prefer_huge_pages(void *block, size_t bytes)
+{
+    uintptr_t start = ((uintptr_t)block + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
+    uintptr_t end = ((uintptr_t)block + bytes) & ~(HUGE_PAGE - 1);
+    if (resize_function == libc_resize && start < end)
+        madvise((void *)start, end - start, MADV_HUGEPAGE);
+}
+
 /* The start of the heap block is kept in the word before the aligned address. */
 void *twi_alloc_aligned(size_t bytes, size_t alignment)
 {
@@ -83,6 +97,7 @@ void *twi_alloc_aligned(size_t bytes, size_t alignment)
     char *block = twi_resize(NULL, bytes + alignment + sizeof(void *));
     if (!block)
         return NULL;
+    prefer_huge_pages(block, bytes);
     uintptr_t start = ((uintptr_t)block + sizeof(void *) + alignment - 1) & ~(uintptr_t)(alignment - 1);
     ((void **)start)[-1] = block;
     return memset((void *)start, 0, bytes);

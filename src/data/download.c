@@ -1,5 +1,5 @@
 /* download.c - one transfer with libcurl, or the news that there is no libcurl.
- * Lives here:  all that knows libcurl.
+ * Lives here:  all that uses libcurl (base/curl.h opens it).
  * Never here:  whether what came is right (fetch.c). */
 #include "data/fetch.h"
 
@@ -8,11 +8,10 @@
 #ifdef TOWER_WITH_CURL
 
 #include "base/clock.h"
+#include "base/curl.h"
 #include "base/file.h"
 #include "data/dataset.h"
 
-#include <curl/curl.h>
-#include <pthread.h>
 #include <string.h>
 
 enum {
@@ -57,39 +56,33 @@ static size_t take(char *data, size_t one, size_t bytes, void *argument)
     return due && !tell(sink) ? 0 : bytes;
 }
 
-static void start_curl(void)
+static CURLcode transfer(const twi_curl *lib, const char *url, struct sink *sink, long *http,
+                         char reason[CURL_ERROR_SIZE])
 {
-    curl_global_init(CURL_GLOBAL_DEFAULT);
-}
-
-static CURLcode transfer(const char *url, struct sink *sink, long *http, char reason[CURL_ERROR_SIZE])
-{
-    static pthread_once_t started = PTHREAD_ONCE_INIT;
-    pthread_once(&started, start_curl);
-    CURL *curl = curl_easy_init();
+    CURL *curl = lib->easy_init();
     if (!curl)
         return CURLE_OUT_OF_MEMORY;
     reason[0] = 0;
-    curl_easy_setopt(curl, CURLOPT_URL, url);
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https,file");
-    curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
-    curl_easy_setopt(curl, CURLOPT_MAXREDIRS, (long)MAX_REDIRECTS);
-    curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
-    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
-    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)STALL_SECONDS);
-    curl_easy_setopt(curl, CURLOPT_USERAGENT, "tower/" TOWER_VERSION);
-    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, reason);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, sink);
-    curl_easy_setopt(curl, CURLOPT_RESUME_FROM_LARGE, (curl_off_t)sink->done);
-    CURLcode code = curl_easy_perform(curl);
-    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, http);
+    lib->easy_setopt(curl, CURLOPT_URL, url);
+    lib->easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https,file");
+    lib->easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    lib->easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
+    lib->easy_setopt(curl, CURLOPT_MAXREDIRS, (long)MAX_REDIRECTS);
+    lib->easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
+    lib->easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    lib->easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
+    lib->easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    lib->easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)STALL_SECONDS);
+    lib->easy_setopt(curl, CURLOPT_USERAGENT, "tower/" TOWER_VERSION);
+    lib->easy_setopt(curl, CURLOPT_ERRORBUFFER, reason);
+    lib->easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
+    lib->easy_setopt(curl, CURLOPT_WRITEDATA, sink);
+    lib->easy_setopt(curl, CURLOPT_RESUME_FROM_LARGE, (curl_off_t)sink->done);
+    CURLcode code = lib->easy_perform(curl);
+    lib->easy_getinfo(curl, CURLINFO_RESPONSE_CODE, http);
     if (!reason[0])
-        strncat(reason, curl_easy_strerror(code), CURL_ERROR_SIZE - 1);
-    curl_easy_cleanup(curl);
+        strncat(reason, lib->easy_strerror(code), CURL_ERROR_SIZE - 1);
+    lib->easy_cleanup(curl);
     return code;
 }
 
@@ -100,6 +93,9 @@ tw_status twi_download(const char *url, const char *part, const char *name, int6
     char reason[CURL_ERROR_SIZE];
     tw_status status;
     *gained = 0;
+    const twi_curl *lib = twi_curl_get();
+    if (!lib)
+        return twi_fail(error, TW_UNIMPLEMENTED, "cannot download %s from %s: libcurl.so.4 is not installed", name, url);
     if (twi_data_size(part, &sink.done, NULL) != TW_OK || sink.done > size)
         sink.done = 0;
 
@@ -109,7 +105,7 @@ tw_status twi_download(const char *url, const char *part, const char *name, int6
         long http = 0;
         TWI_TRY((before ? twi_file_append : twi_file_create)(part, &sink.writer, error));
         if (before < size)
-            code = transfer(url, &sink, &http, reason);
+            code = transfer(lib, url, &sink, &http, reason);
         bool whole = sink.done == size && !sink.too_long;
         if (sink.error.status == TW_OK)
             twi_file_close(sink.writer, whole, &sink.error);

@@ -492,9 +492,12 @@ static tw_status write_variables(tw_trainer *t, tw_event_writer *events, int64_t
 static float share_of_zeros(const tw_tensor *tensor)
 {
     int64_t zeros = 0, count = tw_tensor_elements(tensor);
-    const float *values = tw_tensor_dtype(tensor) == TW_FLOAT32 ? tw_tensor_data(tensor) : NULL;
-    for (int64_t i = 0; i < count; i++)
-        zeros += (values ? values[i] : tw_tensor_value(tensor, i)) == 0;
+    const float *values = tw_tensor_data(tensor);
+    bool floats = tw_tensor_dtype(tensor) == TW_FLOAT32;
+    for (int64_t i = 0; i < count && floats; i++)
+        zeros += values[i] == 0;
+    for (int64_t i = 0; i < count && !floats; i++)
+        zeros += tw_tensor_value(tensor, i) == 0;
     return count ? (float)zeros / (float)count : 0;
 }
 
