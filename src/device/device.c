@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "base/thread.h"
+#include "device/plugin.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,7 +72,9 @@ tw_status tw_devices_create(const tw_device_options *options, tw_devices **devic
     static const tw_device_options defaults;
     tw_devices *set = NULL;
     tw_status status;
-    int gpus;
+    int gpus, cards = 0;
+    const char *why;
+    const twi_plugin *plugin = NULL;
 
     *devices = NULL;
     if (!options)
@@ -81,14 +84,19 @@ tw_status tw_devices_create(const tw_device_options *options, tw_devices **devic
     TWI_TRY(check_range("cpu_threads", options->cpu_threads, 4096, error));
     TWI_TRY(virtual_gpus(options, &gpus, error));
 
+    if (!options->no_gpus && gpus == 0 && (plugin = twi_plugin_open(&why)))
+        cards = plugin->count(&why);
+
     set = twi_alloc(sizeof *set);
     if (set)
-        set->items = twi_alloc_array((size_t)(cpus + gpus), sizeof *set->items);
+        set->items = twi_alloc_array((size_t)(cpus + gpus + cards), sizeof *set->items);
     if (!set || !set->items)
         TWI_TRY(twi_fail_memory(error, "opening devices"));
     TWI_TRY(add_cpus(set, cpus, options->cpu_threads, error));
     for (int i = 0; i < gpus; i++)
         TWI_TRY(add_device(set, twi_virtual_device_create(i, options->gpu_memory_limit, error)));
+    for (int i = 0; i < cards; i++)
+        TWI_TRY(add_device(set, plugin->create(i, options->gpu_memory_limit, error)));
     *devices = set;
     return TW_OK;
 done:
@@ -133,7 +141,9 @@ tw_device_info tw_devices_info(const tw_devices *devices, int i)
 
 const char *tw_devices_why_no_gpu(void)
 {
-    return "this build has no CUDA plug-in (libtower_cuda.so); --virtual-gpus N gives GPUs that run on the CPU";
+    const char *why;
+    const twi_plugin *plugin = twi_plugin_open(&why);
+    return plugin && plugin->count(&why) > 0 ? "" : why;
 }
 
 /* ---- memory and copies ----------------------------------------------------------------------------------------- */

@@ -86,6 +86,7 @@ typedef struct twi_run {
     const twi_operand *output_operands;
     int num_inputs, num_outputs;
     int threads;
+    void *stream;                /* where a device with a queue of its own wants the work; NULL: here and now */
     const char *node;            /* for messages */
     tw_error *error;
 } twi_run;

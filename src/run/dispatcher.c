@@ -96,6 +96,14 @@ static tw_status run_step(twi_device *device, const twi_step *step)
                            step->run.error);
 }
 
+static void note_failure(dispatcher *d)
+{
+    pthread_mutex_lock(&d->all->lock);
+    if (!atomic_exchange(&d->all->failed, true))
+        d->all->first_failure = d->index;
+    pthread_mutex_unlock(&d->all->lock);
+}
+
 static void fail_run(dispatcher *d, tw_status status, const twi_step *step)
 {
     tw_error *error = step->run.error;
@@ -106,10 +114,19 @@ static void fail_run(dispatcher *d, tw_status status, const twi_step *step)
         memcpy(text, error->message, sizeof text);
         twi_fail(error, status, "%s [[{{node %s}}]]", text, step->node->name);
     }
-    pthread_mutex_lock(&d->all->lock);
-    if (!atomic_exchange(&d->all->failed, true))
-        d->all->first_failure = d->index;
-    pthread_mutex_unlock(&d->all->lock);
+    note_failure(d);
+}
+
+/* A device with a queue of its own may still be at work when its last step has been handed to it. A failure that only
+ * shows now is its list's, unless the list has one already. */
+static void finish_work(dispatcher *d, twi_list *list)
+{
+    tw_error late = {0};
+    if (list->count == 0 || !d->device->ops->synchronize ||
+        d->device->ops->synchronize(d->device, &late) == TW_OK || list->error.status != TW_OK)
+        return;
+    list->error = late;
+    note_failure(d);
 }
 
 static void run_list(dispatcher *d, twi_list *list, bool trace)
@@ -132,6 +149,7 @@ static void run_list(dispatcher *d, twi_list *list, bool trace)
         }
         report(&all[d->index], i + 1);
     }
+    finish_work(d, list);
     report(&all[d->index], INT_MAX); /* nobody waits for a list that has ended, well or not */
 }
 
@@ -153,10 +171,7 @@ static void *dispatch(void *argument)
         pthread_mutex_unlock(&all->lock);
         if (entered != TW_OK && plan->lists[d->index].count) {
             plan->lists[d->index].error = d->enter_error;
-            pthread_mutex_lock(&all->lock);
-            if (!atomic_exchange(&all->failed, true))
-                all->first_failure = d->index;
-            pthread_mutex_unlock(&all->lock);
+            note_failure(d);
             report(&all->progress[d->index], INT_MAX);
         } else {
             run_list(d, &plan->lists[d->index], trace);

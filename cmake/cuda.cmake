@@ -1,0 +1,67 @@
+# libtower_cuda.so, the plug-in with CUDA devices; nothing else of the build needs CUDA.
+#
+# nvcc is called as the tool it is: enabling CUDA as a language would cost every fresh build the test of a compiler. The
+# plug-in links only the static CUDA runtime, so that it opens on machines without a driver, and quickly; cuBLASLt and
+# cuDNN are opened when a kernel first needs them.
+set(TOWER_WITH_CUDA AUTO CACHE STRING "The CUDA plug-in: AUTO, ON or OFF")
+set(TOWER_CUDA_ARCHITECTURES 90 CACHE STRING
+    "Cards the CUDA plug-in has machine code for, of 75;80;86;89;90;100;120; newer ones use the PTX of the last")
+
+if(TOWER_SANITIZE OR TOWER_WITH_CUDA STREQUAL "OFF")
+    message(STATUS "Tower: without CUDA devices, as asked")
+    return()
+endif()
+find_program(NVCC nvcc HINTS ENV CUDA_PATH ENV CUDACXX PATH_SUFFIXES bin)
+if(NVCC)
+    get_filename_component(CUDA_ROOT ${NVCC} REALPATH)
+    get_filename_component(CUDA_ROOT ${CUDA_ROOT}/../.. ABSOLUTE)
+    find_path(CUDA_INCLUDE cuda_runtime_api.h HINTS ${CUDA_ROOT} PATH_SUFFIXES include targets/x86_64-linux/include)
+    find_library(CUDART_STATIC cudart_static HINTS ${CUDA_ROOT} PATH_SUFFIXES lib64 lib targets/x86_64-linux/lib)
+endif()
+if(NOT NVCC OR NOT CUDA_INCLUDE OR NOT CUDART_STATIC)
+    if(TOWER_WITH_CUDA STREQUAL "ON")
+        message(FATAL_ERROR "TOWER_WITH_CUDA=ON, but nvcc with its headers and static runtime was not found")
+    endif()
+    message(STATUS "Tower: without CUDA devices (no nvcc found)")
+    return()
+endif()
+message(STATUS "Tower: CUDA devices for architectures ${TOWER_CUDA_ARCHITECTURES} (${NVCC})")
+
+set(CUDA_FLAGS -O3 -std=c++17 -fmad=false -lineinfo --Werror all-warnings
+    -Xcompiler=-Wall,-Wextra,-Werror,-fPIC,-fvisibility=hidden)
+foreach(architecture ${TOWER_CUDA_ARCHITECTURES})
+    list(APPEND CUDA_FLAGS -gencode arch=compute_${architecture},code=sm_${architecture})
+    set(newest ${architecture})
+endforeach()
+list(APPEND CUDA_FLAGS -gencode arch=compute_${newest},code=compute_${newest})
+
+file(GLOB CUDA_C CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/device/cuda/*.c)
+file(GLOB CUDA_KERNELS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/device/cuda/*.cu)
+set(CUDA_OBJECTS)
+foreach(source ${CUDA_KERNELS})
+    get_filename_component(name ${source} NAME_WE)
+    set(object ${CMAKE_BINARY_DIR}/cuda/${name}.o)
+    add_custom_command(OUTPUT ${object} DEPENDS ${source} DEPFILE ${object}.d
+                       COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/cuda
+                       COMMAND ${NVCC} ${CUDA_FLAGS} -I${CMAKE_SOURCE_DIR}/include -I${CMAKE_SOURCE_DIR}/src
+                               -MD -MF ${object}.d -c -o ${object} ${source}
+                       COMMENT "Building CUDA kernels ${name}" VERBATIM)
+    list(APPEND CUDA_OBJECTS ${object})
+endforeach()
+
+# What it needs of the library below the devices is compiled into it.
+set(CUDA_BASE base/arena.c base/memory.c base/philox.c base/status.c tensor/attr.c tensor/dtype.c tensor/shape.c
+    tensor/strided.c tensor/tensor.c tensor/window.c device/name.c)
+list(TRANSFORM CUDA_BASE PREPEND ${CMAKE_SOURCE_DIR}/src/)
+
+add_library(tower_cuda MODULE ${CUDA_C} ${CUDA_BASE} ${CUDA_OBJECTS})
+target_include_directories(tower_cuda PRIVATE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
+target_include_directories(tower_cuda SYSTEM PRIVATE ${CUDA_INCLUDE})
+target_compile_options(tower_cuda PRIVATE -Werror)
+target_link_libraries(tower_cuda PRIVATE ${CUDART_STATIC} Threads::Threads ${CMAKE_DL_LIBS} rt m)
+target_link_options(tower_cuda PRIVATE -Wl,--no-undefined
+                    -Wl,--version-script=${CMAKE_SOURCE_DIR}/src/device/cuda/plugin.map)
+set_target_properties(tower_cuda PROPERTIES LINKER_LANGUAGE CXX
+                      LINK_DEPENDS ${CMAKE_SOURCE_DIR}/src/device/cuda/plugin.map
+                      LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/src)
+install(TARGETS tower_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -1,0 +1,61 @@
+/* cuda.h - what the C files of the CUDA plug-in share.
+ * Lives here:  the device, calls that may fail, the lists of kernels.
+ * Never here:  kernels' launchers (launch.h), which .cu files see too.
+ *
+ * Every call of a library of NVIDIA's goes through TWI_CALL, so that each failure names the call, the device and what the
+ * library says about it. */
+#ifndef TWI_CUDA_H
+#define TWI_CUDA_H
+
+#include "device/plugin.h"
+
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+
+enum { TWI_CUDA_STAGES = 2, TWI_CUDA_MOST_CARDS = 64 };
+#define TWI_CUDA_STAGE_BYTES ((size_t)4 << 20)
+
+typedef struct twi_cuda_device {
+    twi_device base;
+    int ordinal;                 /* the driver's number of the card; not the device's, which goes by PCI */
+    pthread_mutex_t lock;        /* guards what follows; the stream itself may be used by any thread */
+    atomic_bool opened;          /* has a context, and so all below; a card nobody uses never gets one */
+    cudaStream_t stream;
+    cudaEvent_t fence;           /* recorded and waited for under the lock */
+    void *stages[TWI_CUDA_STAGES];       /* page-locked, TWI_CUDA_STAGE_BYTES each */
+    cudaEvent_t staged[TWI_CUDA_STAGES]; /* when the card is done with each */
+    int next_stage;
+    bool peers[TWI_CUDA_MOST_CARDS]; /* by ordinal: whose memory this card has asked to see */
+} twi_cuda_device;
+
+/* Makes the calling thread's CUDA calls go to the card; opens it when first called. */
+tw_status twi_cuda_use(twi_device *d, tw_error *error);
+
+/* In a function with a local `tw_status status` and a label `done`: a call of the CUDA runtime. `d` may be NULL where a
+ * kernel does not know its device: its launch adds it. */
+#define TWI_CALL(d, error, call)                                                                                       \
+    do {                                                                                                               \
+        cudaError_t code_ = (call);                                                                                    \
+        if (code_ != cudaSuccess) {                                                                                    \
+            status = twi_cuda_fail(error, d, #call, code_);                                                            \
+            goto done;                                                                                                 \
+        }                                                                                                              \
+    } while (0)
+
+/* "/job:localhost/.../device:GPU:0: cudaMalloc: out of memory"; `call` may go on with its arguments. Returns the status that fits. */
+tw_status twi_cuda_fail(tw_error *error, const twi_device *d, const char *call, cudaError_t code);
+
+/* The run() of a kernel that is one launch: `return TWI_LAUNCH(r, twi_cuda_unary(...));` */
+#define TWI_LAUNCH(r, call) twi_cuda_launched((r), #call, (call))
+tw_status twi_cuda_launched(const twi_run *r, const char *call, cudaError_t code);
+
+/* driver.c: what the driver knows of the cards, asked without the CUDA runtime, which would open them. */
+int twi_cuda_count(const char **why);
+tw_status twi_cuda_describe(int index, twi_card *card, tw_error *error);
+int twi_cuda_ordinal(int index);
+
+/* device.c */
+twi_device *twi_cuda_device_create(int index, size_t memory_limit, tw_error *error);
+extern const twi_kernel *const twi_cuda_kernels[]; /* kernels.c */
+
+#endif

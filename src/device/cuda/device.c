@@ -1,0 +1,293 @@
+/* device.c - a card as a device: its memory, its stream, copies to and from it.
+ * Lives here:  the context, opened by the first call that needs one; staging for copies with the host; launching.
+ * Never here:  listing (driver.c), kernels.
+ *
+ * Written without a card to try it on: compiled and linked, but not yet run.
+ *
+ * All work of a device goes to one stream, so it happens in the order in which it was handed over, and no call but read()
+ * and synchronize() waits for it. Two devices meet at events: see card_copy_from(). */
+#include "device/cuda/cuda.h"
+
+#include "base/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- failures -------------------------------------------------------------------------------------------------- */
+
+tw_status twi_cuda_fail(tw_error *error, const twi_device *d, const char *call, cudaError_t code)
+{
+    cudaGetLastError(); /* what can be forgotten shall not fail the next call, too */
+    return twi_fail(error, code == cudaErrorMemoryAllocation ? TW_RESOURCE_EXHAUSTED : TW_INTERNAL, "%s%s%.*s: %s",
+                    d ? d->text : "", d ? ": " : "", (int)strcspn(call, "("), call,
+                    cudaGetErrorString(code));
+}
+
+tw_status twi_cuda_launched(const twi_run *r, const char *call, cudaError_t code)
+{
+    return code == cudaSuccess ? TW_OK : twi_cuda_fail(r->error, NULL, call, code);
+}
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+static void close_card(twi_cuda_device *c)
+{
+    for (int i = 0; i < TWI_CUDA_STAGES; i++) {
+        if (c->staged[i])
+            cudaEventDestroy(c->staged[i]);
+        if (c->stages[i])
+            cudaFreeHost(c->stages[i]);
+        c->staged[i] = NULL;
+        c->stages[i] = NULL;
+    }
+    if (c->fence)
+        cudaEventDestroy(c->fence);
+    if (c->stream)
+        cudaStreamDestroy(c->stream);
+    c->fence = NULL;
+    c->stream = NULL;
+}
+
+static tw_status open_card(twi_cuda_device *c, tw_error *error)
+{
+    tw_status status = TW_OK;
+    twi_device *d = &c->base;
+    TWI_CALL(d, error, cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking));
+    TWI_CALL(d, error, cudaEventCreateWithFlags(&c->fence, cudaEventDisableTiming));
+    for (int i = 0; i < TWI_CUDA_STAGES; i++) {
+        TWI_CALL(d, error, cudaHostAlloc(&c->stages[i], TWI_CUDA_STAGE_BYTES, cudaHostAllocPortable));
+        TWI_CALL(d, error, cudaEventCreateWithFlags(&c->staged[i], cudaEventDisableTiming));
+    }
+    atomic_store(&c->opened, true);
+done:
+    if (status != TW_OK)
+        close_card(c);
+    return status;
+}
+
+tw_status twi_cuda_use(twi_device *d, tw_error *error)
+{
+    twi_cuda_device *c = (twi_cuda_device *)d;
+    tw_status status = TW_OK;
+    TWI_CALL(d, error, cudaSetDevice(c->ordinal));
+    if (!atomic_load(&c->opened)) {
+        pthread_mutex_lock(&c->lock);
+        status = atomic_load(&c->opened) ? TW_OK : open_card(c, error);
+        pthread_mutex_unlock(&c->lock);
+    }
+done:
+    return status;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+static tw_status card_alloc(twi_device *d, size_t bytes, void **memory, tw_error *error)
+{
+    twi_cuda_device *c = (twi_cuda_device *)d;
+    tw_status status;
+    void *start = NULL;
+    TWI_TRY(twi_cuda_use(d, error));
+    TWI_CALL(d, error, cudaMalloc(&start, bytes ? bytes : 1)); /* nothing has an address, too */
+    TWI_CALL(d, error, cudaMemsetAsync(start, 0, bytes, c->stream));
+    *memory = start;
+    return TW_OK;
+done:
+    if (start)
+        cudaFree(start);
+    return status;
+}
+
+static void card_free(twi_device *d, void *memory, size_t bytes)
+{
+    (void)bytes;
+    if (twi_cuda_use(d, NULL) == TW_OK)
+        cudaFree(memory); /* waits for work that may still use it */
+}
+
+/* ---- copies with the host ------------------------------------------------------------------------------------------ */
+
+static size_t part_size(size_t bytes, size_t done)
+{
+    return bytes - done < TWI_CUDA_STAGE_BYTES ? bytes - done : TWI_CUDA_STAGE_BYTES;
+}
+
+/* Returns when the host's bytes are on page-locked memory: the rest happens in the stream's order. */
+static tw_status card_write(twi_device *d, void *to, const void *host, size_t bytes, tw_error *error)
+{
+    twi_cuda_device *c = (twi_cuda_device *)d;
+    tw_status status = twi_cuda_use(d, error);
+    if (status != TW_OK)
+        return status;
+    pthread_mutex_lock(&c->lock);
+    for (size_t at = 0, size; at < bytes; at += size) {
+        int stage = c->next_stage;
+        size = part_size(bytes, at);
+        c->next_stage = (stage + 1) % TWI_CUDA_STAGES;
+        TWI_CALL(d, error, cudaEventSynchronize(c->staged[stage]));
+        memcpy(c->stages[stage], (const char *)host + at, size);
+        TWI_CALL(d, error,
+                 cudaMemcpyAsync((char *)to + at, c->stages[stage], size, cudaMemcpyHostToDevice, c->stream));
+        TWI_CALL(d, error, cudaEventRecord(c->staged[stage], c->stream));
+    }
+done:
+    pthread_mutex_unlock(&c->lock);
+    return status;
+}
+
+/* While the card fills one stage, the host empties the other. */
+static tw_status card_read(twi_device *d, void *host, const void *from, size_t bytes, tw_error *error)
+{
+    twi_cuda_device *c = (twi_cuda_device *)d;
+    tw_status status = twi_cuda_use(d, error);
+    if (status != TW_OK)
+        return status;
+    pthread_mutex_lock(&c->lock);
+    size_t parts = (bytes + TWI_CUDA_STAGE_BYTES - 1) / TWI_CUDA_STAGE_BYTES;
+    for (size_t part = 0; part < parts + (parts > 0); part++) {
+        if (part < parts) {
+            size_t at = part * TWI_CUDA_STAGE_BYTES;
+            int stage = (int)(part % TWI_CUDA_STAGES);
+            TWI_CALL(d, error, cudaEventSynchronize(c->staged[stage]));
+            TWI_CALL(d, error,
+                     cudaMemcpyAsync(c->stages[stage], (const char *)from + at, part_size(bytes, at),
+                                     cudaMemcpyDeviceToHost, c->stream));
+            TWI_CALL(d, error, cudaEventRecord(c->staged[stage], c->stream));
+        }
+        if (part > 0) {
+            size_t at = (part - 1) * TWI_CUDA_STAGE_BYTES;
+            int stage = (int)((part - 1) % TWI_CUDA_STAGES);
+            TWI_CALL(d, error, cudaEventSynchronize(c->staged[stage]));
+            memcpy((char *)host + at, c->stages[stage], part_size(bytes, at));
+        }
+    }
+done:
+    pthread_mutex_unlock(&c->lock);
+    return status;
+}
+
+/* ---- copies between cards ------------------------------------------------------------------------------------------ */
+
+/* What `waiting` is handed from now on starts after what `device` has been handed so far. */
+static tw_status wait_for(twi_cuda_device *waiting, twi_cuda_device *device, tw_error *error)
+{
+    tw_status status = TW_OK;
+    pthread_mutex_lock(&device->lock);
+    TWI_CALL(&device->base, error, cudaEventRecord(device->fence, device->stream));
+    TWI_CALL(&waiting->base, error, cudaStreamWaitEvent(waiting->stream, device->fence, 0));
+done:
+    pthread_mutex_unlock(&device->lock);
+    return status;
+}
+
+/* Lets the card see the other's memory where the machine can do that; copies go through the host where it cannot. */
+static tw_status meet(twi_cuda_device *c, const twi_cuda_device *other, tw_error *error)
+{
+    tw_status status = TW_OK;
+    int can = 0;
+    if (c->ordinal == other->ordinal || c->peers[other->ordinal])
+        return TW_OK;
+    TWI_CALL(&c->base, error, cudaDeviceCanAccessPeer(&can, c->ordinal, other->ordinal));
+    if (can) {
+        cudaError_t code = cudaDeviceEnablePeerAccess(other->ordinal, 0);
+        if (code == cudaErrorPeerAccessAlreadyEnabled)
+            cudaGetLastError();
+        else if (code != cudaSuccess)
+            TWI_TRY(twi_cuda_fail(error, &c->base, "cudaDeviceEnablePeerAccess", code));
+    }
+    c->peers[other->ordinal] = true;
+done:
+    return status;
+}
+
+/* The copy is work of this card's stream. It starts when the other card has made the bytes, and the other goes on when
+ * they have been read: its next kernel may write there (an update of the variable that was copied). Both cards belong to
+ * this device's set, so only this device's dispatcher comes here. */
+static tw_status card_copy_from(twi_device *d, void *to, twi_device *source, const void *from, size_t bytes,
+                                tw_error *error)
+{
+    twi_cuda_device *c = (twi_cuda_device *)d, *other = (twi_cuda_device *)source;
+    tw_status status;
+    TWI_TRY(twi_cuda_use(source, error));
+    TWI_TRY(twi_cuda_use(d, error));
+    TWI_TRY(meet(c, other, error));
+    TWI_TRY(wait_for(c, other, error));
+    TWI_CALL(d, error, cudaMemcpyPeerAsync(to, c->ordinal, from, other->ordinal, bytes, c->stream));
+    TWI_TRY(wait_for(other, c, error));
+done:
+    return status;
+}
+
+/* ---- running --------------------------------------------------------------------------------------------------------- */
+
+static tw_status card_launch(twi_device *d, const twi_kernel *kernel, const twi_run *run)
+{
+    tw_status status = twi_cuda_use(d, run->error);
+    if (status != TW_OK)
+        return status;
+    twi_run own = *run;
+    own.stream = ((twi_cuda_device *)d)->stream;
+    status = kernel->run(&own);
+    if (status != TW_OK)
+        twi_prefix(run->error, "%s: %s '%s'", d->text, kernel->op, run->node);
+    return status;
+}
+
+static tw_status card_synchronize(twi_device *d, tw_error *error)
+{
+    twi_cuda_device *c = (twi_cuda_device *)d;
+    tw_status status = TW_OK;
+    if (!atomic_load(&c->opened))
+        return TW_OK;
+    TWI_TRY(twi_cuda_use(d, error));
+    TWI_CALL(d, error, cudaStreamSynchronize(c->stream));
+done:
+    return status;
+}
+
+static void card_destroy(twi_device *d)
+{
+    twi_cuda_device *c = (twi_cuda_device *)d;
+    if (atomic_load(&c->opened) && twi_cuda_use(d, NULL) == TW_OK) {
+        cudaStreamSynchronize(c->stream);
+        close_card(c);
+    }
+    pthread_mutex_destroy(&c->lock);
+    twi_free(c);
+}
+
+static const twi_device_ops card_ops = {
+    .type = "GPU",
+    .kind = "cuda",
+    .kernels = twi_cuda_kernels,
+    .alloc = card_alloc,
+    .free = card_free,
+    .write = card_write,
+    .read = card_read,
+    .copy_from = card_copy_from,
+    .launch = card_launch,
+    .synchronize = card_synchronize,
+    .destroy = card_destroy,
+};
+
+twi_device *twi_cuda_device_create(int index, size_t memory_limit, tw_error *error)
+{
+    twi_card card;
+    if (twi_cuda_describe(index, &card, error) != TW_OK)
+        return NULL;
+    twi_cuda_device *c = twi_alloc(sizeof *c);
+    if (!c) {
+        twi_fail_memory(error, "opening a GPU");
+        return NULL;
+    }
+    twi_device *d = &c->base;
+    d->ops = &card_ops;
+    d->name = (twi_device_name){.job = "localhost", .type = "GPU", .id = index};
+    d->threads = 1;
+    d->memory_limit = memory_limit;
+    c->ordinal = twi_cuda_ordinal(index);
+    pthread_mutex_init(&c->lock, NULL);
+    twi_device_name_print(&d->name, d->text, sizeof d->text);
+    snprintf(d->description, sizeof d->description, "%.60s, %.1f GiB, %d multiprocessors, %s, %s", card.name,
+             (double)card.memory / (1 << 30), card.multiprocessors, card.uuid, card.pci);
+    return d;
+}

@@ -1,0 +1,74 @@
+/* typed.cuh - what the .cu files share: numbers of any float type as float, and the size of a launch. */
+#ifndef TWI_CUDA_TYPED_CUH
+#define TWI_CUDA_TYPED_CUH
+
+#include "device/cuda/launch.h"
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+static const int THREADS = 256, MOST_BLOCKS = 4096;
+
+static __device__ __forceinline__ float to_float(float x)
+{
+    return x;
+}
+
+static __device__ __forceinline__ float to_float(__nv_bfloat16 x)
+{
+    return __bfloat162float(x);
+}
+
+static __device__ __forceinline__ float to_float(__half x)
+{
+    return __half2float(x);
+}
+
+static __device__ __forceinline__ void put(float *to, float x)
+{
+    *to = x;
+}
+
+static __device__ __forceinline__ void put(__nv_bfloat16 *to, float x)
+{
+    *to = __float2bfloat16_rn(x);
+}
+
+static __device__ __forceinline__ void put(__half *to, float x)
+{
+    *to = __float2half_rn(x);
+}
+
+/* for (i = 0; i < n; i++), shared by all threads of the launch */
+#define EACH(i, n)                                                                                                     \
+    for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < (n); i += (int64_t)gridDim.x * blockDim.x)
+
+static inline unsigned blocks_for(int64_t n)
+{
+    int64_t blocks = (n + THREADS - 1) / THREADS;
+    return (unsigned)(blocks < 1 ? 1 : blocks > MOST_BLOCKS ? MOST_BLOCKS : blocks);
+}
+
+/* Runs the statement with T one of the float types. */
+#define FLOAT_TYPES(type, ...)                                                                                         \
+    switch (type) {                                                                                                    \
+    case TW_FLOAT32: {                                                                                                 \
+        using T = float;                                                                                               \
+        __VA_ARGS__;                                                                                                   \
+        break;                                                                                                         \
+    }                                                                                                                  \
+    case TW_BFLOAT16: {                                                                                                \
+        using T = __nv_bfloat16;                                                                                       \
+        __VA_ARGS__;                                                                                                   \
+        break;                                                                                                         \
+    }                                                                                                                  \
+    case TW_FLOAT16: {                                                                                                 \
+        using T = __half;                                                                                              \
+        __VA_ARGS__;                                                                                                   \
+        break;                                                                                                         \
+    }                                                                                                                  \
+    default:                                                                                                           \
+        return cudaErrorInvalidValue;                                                                                  \
+    }
+
+#endif
