@@ -85,8 +85,9 @@ static tw_status run_into(node *n, void *values, tw_error *error)
     void *outputs[] = {values};
     for (int i = 0; i < n->prepare.num_inputs; i++)
         inputs[i] = tw_tensor_data(n->values[i]);
-    twi_run r = {n->prepare.state, inputs, outputs, n->workspace, n->inputs, &n->output, n->prepare.num_inputs, 1,
-                 n->prepare.threads, "random", error};
+    twi_run r = {.state = n->prepare.state, .inputs = inputs, .outputs = outputs, .workspace = n->workspace,
+                 .input_operands = n->inputs, .output_operands = &n->output, .num_inputs = n->prepare.num_inputs,
+                 .num_outputs = 1, .threads = n->prepare.threads, .node = "random", .error = error};
     return n->kernel->run(&r);
 }
 
