@@ -1,3 +1,4 @@
+/* The small things everything stands on: arenas, maps, texts, random blocks, rounding, shapes. */
 #include "testing.h"
 
 #include "base/arena.h"

@@ -1,3 +1,4 @@
+/* Checkpoints: the layout against files that TensorFlow wrote, and that no damage, failing call or kill loses one. */
 #include "testing.h"
 
 #include "base/memory.h"

@@ -308,7 +308,9 @@ static void data_info_refuses_files_cut_short(void **state)
     assert_runs(1, "truncate -s 5000 cut/data_batch_4.bin && $T data info cut");
     assert_prints("data_batch_4.bin");
     assert_runs(1, "$T data info nowhere");
-    assert_prints("no data set in 'nowhere'");
+    assert_prints("cannot look into 'nowhere': No such file or directory");
+    assert_runs(1, "mkdir bare && $T data info bare");
+    assert_prints("no data set in 'bare'");
 }
 
 static void json_stays_valid_whatever_a_directory_is_called(void **state)

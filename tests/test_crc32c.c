@@ -1,3 +1,4 @@
+/* CRC-32C: published values, and the instruction against the table. */
 #include "testing.h"
 
 #include "base/crc32c.h"

@@ -1,3 +1,4 @@
+/* Device names: spellings, refusals, merging and matching as TensorFlow's. */
 #include "testing.h"
 
 #include "device/name.h"

@@ -1,3 +1,4 @@
+/* Event logs: against TensorFlow's bytes, from several threads, and with failing calls. */
 #include "testing.h"
 
 #include "base/memory.h"

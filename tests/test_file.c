@@ -1,3 +1,4 @@
+/* Files: written whole or not at all, whatever call fails. */
 #include "testing.h"
 
 #include "base/memory.h"

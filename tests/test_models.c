@@ -237,6 +237,10 @@ static void evaluation_restores_a_residual_network_without_averages(void **state
     assert_ok(tw_evaluate(model, r.dataset, folder, NULL, false, &result, &error));
     assert_int_equal(result.examples, 64);
     assert_false(result.used_averages);
+    tw_dataset *wide;
+    assert_ok(tw_dataset_synthetic(8, 32, 40, 3, 10, 1, &wide, &error));
+    assert_fails(tw_evaluate(model, wide, folder, NULL, false, &result, &error), TW_INVALID_ARGUMENT, "gives 32x40x3");
+    tw_dataset_destroy(wide);
     finish(&r);
     remove_scratch(folder);
 }

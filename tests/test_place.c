@@ -1,3 +1,4 @@
+/* Placement: rules, log and messages as TensorFlow's. */
 #include "testing.h"
 
 #include "base/array.h"

@@ -1,3 +1,4 @@
+/* Sessions: plans, copies, variables, towers, and runs from several threads. */
 #include "testing.h"
 
 #include <pthread.h>

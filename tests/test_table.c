@@ -1,3 +1,4 @@
+/* Checkpoints' indexes as tables of blocks: written, read, and refused when hostile. */
 #include "testing.h"
 
 #include "base/crc32c.h"

@@ -1,3 +1,4 @@
+/* Record files: framing, and refusal of damage with its place. */
 #include "testing.h"
 
 #include "base/memory.h"

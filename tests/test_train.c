@@ -165,7 +165,7 @@ static int remove_entry(const char *path, const struct stat *about, int kind, st
     return remove(path);
 }
 
-static char directory[] = "/tmp/tower-train-XXXXXX";
+static char directory[] = P_tmpdir "/tower-train-XXXXXX";
 
 static int make_directory(void **state)
 {

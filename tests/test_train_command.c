@@ -87,6 +87,35 @@ static void resumed_training_ends_with_the_same_bits(void **state)
     assert_runs(0, "cmp whole/model.ckpt-4.index parts/model.ckpt-4.index");
 }
 
+static void type_is_remembered(void **state)
+{
+    (void)state;
+    assert_runs(0, SMALL_RUN " --max-steps 1 --train-dir half --dtype bfloat16");
+    assert_runs(2, SMALL_RUN " --max-steps 2 --train-dir half --resume --dtype float32");
+    assert_prints("was made with dtype bfloat16, but float was asked for");
+    assert_runs(0, SMALL_RUN " --max-steps 2 --train-dir half --resume");
+}
+
+static void cpu_devices_with_equal_teams_give_equal_bits(void **state)
+{
+    (void)state;
+    assert_runs(0, SMALL_RUN " --max-steps 2 --towers 2 --cpu-threads 1 --train-dir cpu1");
+    assert_runs(0, SMALL_RUN " --max-steps 2 --towers 2 --cpu-threads 1 --num-gpus 0 --cpu-devices 2 --train-dir cpu2");
+    assert_prints("  tower 1        /job:localhost/replica:0/task:0/device:CPU:1\n");
+    assert_runs(0, "cmp cpu1/model.ckpt-2.data-00000-of-00001 cpu2/model.ckpt-2.data-00000-of-00001");
+}
+
+static void only_damaged_checkpoints_are_no_reason_to_start_anew(void **state)
+{
+    (void)state;
+    assert_runs(0, SMALL_RUN " --max-steps 1 --train-dir hurt && truncate -s 1000 hurt/model.ckpt-1.data*");
+    assert_runs(1, SMALL_RUN " --max-steps 2 --train-dir hurt --resume");
+    assert_prints("none of the 1 checkpoints in 'hurt' is complete");
+    assert_prints_not("step 0");
+    assert_runs(0, "mkdir new && " SMALL_RUN " --max-steps 1 --train-dir new --resume"); /* without any it does */
+    check_step_line(0);
+}
+
 static void signal_finishes_the_step_saves_and_leaves(void **state)
 {
     (void)state;
@@ -118,7 +147,7 @@ static void optimizer_is_remembered_and_learning_rate_chosen(void **state)
     assert_runs(0, "$T checkpoint show o1/model.ckpt-1");
     assert_prints("conv1/weights/Adam_1");
     assert_runs(2, SMALL_RUN " --max-steps 2 --train-dir o1 --resume --optimizer momentum");
-    assert_prints("was made with optimizer 3, but 2 was asked for");
+    assert_prints("was made with optimizer adam, but momentum was asked for");
     assert_runs(0, SMALL_RUN " --max-steps 2 --train-dir o1 --resume");
     assert_runs(2, SMALL_RUN " --train-dir o2 --learning-rate 0.1x");
     assert_prints("--learning-rate: expected a number above 0, such as 0.1, found '0.1x'");
@@ -129,6 +158,8 @@ static void rewrites_may_be_left_out(void **state)
     (void)state;
     assert_runs(0, SMALL_RUN " --max-steps 1 --train-dir t10 --disable fuse,reuse");
     check_step_line(0);
+    assert_runs(0, SMALL_RUN " --max-steps 1 --towers 2 --train-dir t11 --disable collective");
+    assert_prints("reduction      mean of the towers' gradients, computed on one device");
 }
 
 static void trace_is_written_at_the_end(void **state)
@@ -136,7 +167,12 @@ static void trace_is_written_at_the_end(void **state)
     (void)state;
     assert_runs(0, SMALL_RUN " --max-steps 1 --train-dir t5 --trace trace.json && cat trace.json");
     assert_prints("traceEvents");
-    assert_prints("Conv2D");
+    assert_prints("Conv2DBackpropFilter"); /* the step, not the summaries of step 0 */
+    assert_runs(1, SMALL_RUN " --max-steps 1 --train-dir t12 --trace nowhere/trace.json");
+    assert_prints("--trace: cannot write 'nowhere/trace.json': No such file or directory");
+    assert_prints_not("step 0");
+    assert_runs(1, SMALL_RUN " --max-steps 1 --train-dir t12 --trace /dev/null");
+    assert_prints("--trace: expected a file to write, but '/dev/null' is something else");
 }
 
 static void settings_that_cannot_be_are_refused_as_usage(void **state)
@@ -199,7 +235,9 @@ static void evaluation_prints_the_tutorials_line(void **state)
     assert_prints("\"step\":1,\"precision_at_1\":0.");
     assert_prints("\"moving_averages\":false");
     assert_runs(1, "mkdir -p none && $T eval cifar10 --data-set synthetic --train-dir none");
-    assert_prints("tower eval: ");
+    assert_prints("tower eval: there is no checkpoint in 'none'");
+    assert_runs(1, "$T eval cifar10 --data-set synthetic");
+    assert_prints("there is no checkpoint 'cifar10_train': neither a directory nor 'cifar10_train.index' is there");
 }
 
 static void models_of_the_library_are_those_of_the_table(void **state)
@@ -221,6 +259,9 @@ int main(void)
         cmocka_unit_test(flags_of_the_tutorial_are_understood),
         cmocka_unit_test(steps_as_json_are_an_object_a_line),
         cmocka_unit_test(resumed_training_ends_with_the_same_bits),
+        cmocka_unit_test(type_is_remembered),
+        cmocka_unit_test(cpu_devices_with_equal_teams_give_equal_bits),
+        cmocka_unit_test(only_damaged_checkpoints_are_no_reason_to_start_anew),
         cmocka_unit_test(signal_finishes_the_step_saves_and_leaves),
         cmocka_unit_test(residual_networks_are_trained_with_the_same_options),
         cmocka_unit_test(optimizer_is_remembered_and_learning_rate_chosen),

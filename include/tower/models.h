@@ -72,22 +72,23 @@ typedef struct tw_trainer tw_trainer;
 
 /* Zero values are sensible. */
 typedef struct tw_trainer_options {
-    const tw_model *model;
+    const tw_model *model;             /* borrowed */
     const tw_dataset *dataset;         /* borrowed */
     tw_devices *devices;               /* borrowed */
     const char *const *tower_devices;  /* tower i runs on tower_devices[i mod num_tower_devices]; NULL: on all GPUs in
-                                          turn, or where there is none on all CPU devices */
+                                          turn, or where there is none on all CPU devices. The names
+                                          are borrowed as long as the trainer lives */
     int num_tower_devices;
     const char *variable_device;       /* NULL: "/cpu:0" */
     int towers;                        /* 0: as the checkpoint says, or one for each device */
     int batch;                         /* examples a tower and step; 0: as the checkpoint says, or the model's */
     int64_t seed;                      /* of initial values and data; 0: as the checkpoint says, or 1 */
-    tw_dtype dtype;                    /* 0: TW_FLOAT32 */
+    tw_dtype dtype;                    /* 0: as the checkpoint says, or TW_FLOAT32 */
     tw_model_optimizer optimizer;      /* 0: as the checkpoint says, or the model's */
     float learning_rate;               /* the first one; 0: the model's */
     int input_threads;                 /* 0: chosen */
     const char *resume_from;           /* a checkpoint, or a directory whose latest complete one is taken; NULL: none.
-                                          A directory without one starts anew */
+                                          A directory without any starts anew; one with damaged ones only fails */
     tw_session_options session;        /* placement, rewrites, trace; its `devices` is ignored */
 } tw_trainer_options;
 

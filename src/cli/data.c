@@ -4,9 +4,11 @@
 #include "places.h"
 #include "progress.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <string.h>
 #include <tower/data.h>
+#include <unistd.h>
 
 enum { MOST_CLASSES = 1000, MOST_CHANNELS = 4 };
 
@@ -144,6 +146,10 @@ static int info(const void *given)
 {
     const info_settings *s = given;
     const char *name = tw_dataset_detect(s->directory);
+    if (!name && access(s->directory, R_OK | X_OK) != 0) {
+        complain("data info", "cannot look into '%s': %s", s->directory, strerror(errno));
+        return EXIT_FAILED;
+    }
     if (!name) {
         complain("data info",
                  "no data set in '%s': expected CIFAR-10's data_batch_1.bin to 5 and test_batch.bin (there "

@@ -43,8 +43,8 @@ static int run(const void *given)
     tw_dataset *data = devices ? job_load_data("eval", &s->job, splits[s->split], directory) : NULL;
     int code = EXIT_FAILED;
     if (data) {
-        if (tw_evaluate(tw_model_at(s->job.model), data, job_train_dir(&s->job, own, sizeof own), devices, s->raw, &result,
-                        &error) == TW_OK) {
+        if (tw_evaluate(tw_model_at(s->job.model), data, job_train_dir(&s->job, own, sizeof own), devices, s->raw,
+                        &result, &error) == TW_OK) {
             print_result(s, &result);
             code = EXIT_DONE;
         } else {
@@ -64,6 +64,7 @@ static const option options[] = {
     {"raw", NULL, OPTION_FLAG, offsetof(settings, raw),
      "take the variables as they were trained last, not their moving averages"},
     CPU_DEVICES_OPTION(settings),
+    CPU_THREADS_OPTION(settings),
     VIRTUAL_GPUS_OPTION(settings),
     FORMAT_OPTION(settings, job.format),
     {0},

@@ -51,7 +51,11 @@ tw_devices *job_open_devices(const char *command, const job *job)
 {
     tw_error error = {0};
     tw_devices *devices = NULL;
-    tw_device_options options = {.cpu_devices = (int)job->cpu_devices, .virtual_gpus = (int)job->virtual_gpus};
+    tw_device_options options = {
+        .cpu_devices = (int)job->cpu_devices,
+        .cpu_threads = (int)job->cpu_threads,
+        .virtual_gpus = (int)job->virtual_gpus,
+    };
     if (tw_devices_create(&options, &devices, &error) != TW_OK)
         failed(command, &error);
     return devices;

@@ -13,7 +13,7 @@ typedef struct job {
     int model;    /* for tw_model_at() */
     int data_set; /* ORDER DATA_SET */
     const char *data_dir, *train_dir; /* NULL: not given */
-    int64_t cpu_devices, virtual_gpus;
+    int64_t cpu_devices, cpu_threads, virtual_gpus;
     int format;
 } job;
 
@@ -44,6 +44,11 @@ typedef struct job {
     {                                                                                                                  \
         "cpu-devices", "N", OPTION_NUMBER, offsetof(settings, job.cpu_devices),                                        \
             "CPU devices that divide the cores among them", .initial = "1", .least = 1, .most = 256                    \
+    }
+#define CPU_THREADS_OPTION(settings)                                                                                   \
+    {                                                                                                                  \
+        "cpu-threads", "N", OPTION_NUMBER, offsetof(settings, job.cpu_threads),                                        \
+            "threads of each CPU device; 0: its share of the cores", .initial = "0", .most = 4096                      \
     }
 #define VIRTUAL_GPUS_OPTION(settings)                                                                                  \
     {                                                                                                                  \

@@ -6,11 +6,14 @@
 #include "signals.h"
 #include "train_report.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { MOST_DEVICES = 256, KEPT_CHECKPOINTS = 5 };
 
@@ -23,7 +26,7 @@ typedef struct settings {
     bool log_device_placement, resume;
 } settings;
 
-static const tw_dtype dtypes[] = {TW_FLOAT32, TW_BFLOAT16}; /* as in the choices of --dtype */
+static const tw_dtype dtypes[] = {TW_INVALID_DTYPE, TW_FLOAT32, TW_BFLOAT16}; /* as in the choices of --dtype */
 static const tw_model_optimizer optimizers[] = {TW_MODEL_OPTIMIZER, TW_MODEL_GRADIENT_DESCENT, TW_MODEL_MOMENTUM,
                                                 TW_MODEL_ADAM}; /* and of --optimizer */
 
@@ -145,6 +148,33 @@ static bool disable_is_known(const char *list)
     return true;
 }
 
+/* Whether --disable names a rewrite, by itself or with all others. */
+static bool leaves_out(const char *list, const char *rewrite)
+{
+    while (list && *list) {
+        size_t length = strcspn(list, ",");
+        if ((length == strlen(rewrite) && strncmp(list, rewrite, length) == 0) ||
+            (length == strlen("all") && strncmp(list, "all", length) == 0))
+            return true;
+        list += length + (list[length] == ',');
+    }
+    return false;
+}
+
+/* Looks before training whether the trace, which is written after it, has a place. */
+static bool trace_can_be_written(const char *path)
+{
+    char folder[PATH_MAX];
+    struct stat about;
+    const char *slash = strrchr(path, '/');
+    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
+        return complain("train", "--trace: expected a file to write, but '%s' is something else", path);
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    if (access(folder, W_OK) == 0)
+        return true;
+    return complain("train", "--trace: cannot write '%s': %s", path, strerror(errno));
+}
+
 /* A run that would mix with an earlier one's files is refused. */
 static bool directory_is_fresh(const char *directory)
 {
@@ -188,7 +218,9 @@ static tw_status train(const settings *s, tw_trainer *trainer, tw_event_writer *
     tw_status status = TW_OK;
     int64_t done = tw_trainer_steps_done(trainer), first = done, saved = done;
     while (status == TW_OK && done < s->max_steps && !signals_stop()) {
-        bool summaries = s->summary_every > 0 && done % s->summary_every == 0;
+        /* Summaries run more than the step, and a trace shows what ran last. */
+        bool to_be_traced = s->trace && done + 1 == s->max_steps;
+        bool summaries = s->summary_every > 0 && done % s->summary_every == 0 && !to_be_traced;
         status = summaries ? tw_trainer_step_with_summaries(trainer, events, &result, error)
                            : tw_trainer_step(trainer, &result, error);
         if (status != TW_OK)
@@ -234,6 +266,8 @@ static int run_with(const settings *s, tw_devices *devices, tw_dataset *data, co
     if (!disable_is_known(s->disable) || !choose_learning_rate(s, &rate) || !choose_tower_devices(s, devices, &where) ||
         !choose_batch(s, expected_towers(s, devices, &where), &batch, &towers))
         return EXIT_USAGE;
+    if (s->trace && !trace_can_be_written(s->trace))
+        return EXIT_FAILED;
     if (!s->resume && !directory_is_fresh(s->job.train_dir))
         return EXIT_FAILED;
 
@@ -281,6 +315,7 @@ static int run_with(const settings *s, tw_devices *devices, tw_dataset *data, co
             .max_steps = s->max_steps,
             .save_every = s->save_every,
             .trainer = trainer,
+            .tree = !leaves_out(s->disable, "collective"),
         };
         signals_watch();
         report_start(&report);
@@ -315,12 +350,14 @@ static const option options[] = {
     MODEL_OPERAND(settings),
     DATA_OPTIONS(settings),
     {"resume", NULL, OPTION_FLAG, offsetof(settings, resume),
-     "continue from the newest complete checkpoint of the train directory; to the bit, on any number of devices"},
+     "continue from the newest complete checkpoint of the train directory; to the bit, on any number of devices of the "
+     "same kind"},
 
     {"max-steps", "N", OPTION_NUMBER, offsetof(settings, max_steps), "stop when so many steps are done in all",
      .initial = "1000000", .least = 1, .most = INT64_MAX, .section = "training"},
     {"batch-size", "N", OPTION_NUMBER, offsetof(settings, batch_size),
-     "examples for each tower and step; without it the model's own (cifar10 and resnets: 128)", .least = 1, .most = 1 << 20},
+     "examples for each tower and step; without it the model's own (cifar10 and resnets: 128)", .least = 1,
+     .most = 1 << 20},
     {"global-batch-size", "N", OPTION_NUMBER, offsetof(settings, global_batch_size),
      "examples a step for all towers together, instead of --batch-size", .least = 1, .most = 1 << 28},
     {"towers", "N", OPTION_NUMBER, offsetof(settings, towers),
@@ -334,8 +371,9 @@ static const option options[] = {
     {"learning-rate", "R", OPTION_TEXT, offsetof(settings, learning_rate),
      "the first learning rate, instead of the model's; to be given again with --resume"},
     {"dtype", "TYPE", OPTION_CHOICE, offsetof(settings, dtype),
-     "what convolutions and matrix products compute in; variables are float32 in any case", .initial = "float32",
-     .choices = "float32|bfloat16"},
+     "what convolutions and matrix products compute in; auto: as the checkpoint says, or float32; variables are "
+     "float32 in any case",
+     .initial = "auto", .choices = "auto|float32|bfloat16"},
 
     {"num-gpus", "N", OPTION_NUMBER, offsetof(settings, num_gpus),
      "train on gpu:0 to gpu:N-1; 0: on the CPU; without it and --devices: on all GPUs, or else on the CPU", .least = 0,
@@ -344,6 +382,7 @@ static const option options[] = {
      "train on these devices: gpu:0,gpu:1; tower i runs on number i modulo their count"},
     VIRTUAL_GPUS_OPTION(settings),
     CPU_DEVICES_OPTION(settings),
+    CPU_THREADS_OPTION(settings),
     {"soft-placement", "on|off", OPTION_CHOICE, offsetof(settings, soft_placement),
      "replace a device that does not exist, or cannot do an operation, by the best that does", .initial = "on",
      .choices = "off|on"},
@@ -375,9 +414,9 @@ const command train_command = {
         "variables that all share. The network 'cifar10' is that of TensorFlow's CIFAR-10 tutorial, and the options "
         "that the tutorial has mean the same here; 'resnet20' to 'resnet110' are those of cifar10_estimator.\n\n"
         "The numbers depend on the seed, the number of towers and the batch, never on the number of devices: a run may "
-        "be stopped and resumed on other devices and goes on as if nothing had happened. Ctrl-C (and the signals TERM "
-        "and HUP) finishes the step, saves a checkpoint and leaves; a second one leaves at once. The signal USR1 saves "
-        "a checkpoint.",
+        "be stopped and resumed on more or fewer devices of the same kind (GPUs, or CPU devices with as many threads "
+        "each) and goes on as if nothing had happened. Ctrl-C (and the signals TERM and HUP) finishes the step, saves "
+        "a checkpoint and leaves; a second one leaves at once. The signal USR1 saves a checkpoint.",
     .examples = "tower data fetch cifar10\n"
                 "tower train cifar10 --max-steps 6000\n"
                 "tower train cifar10 --virtual-gpus 2 --batch-size 64 --train-dir train\n"

@@ -57,7 +57,9 @@ static void start_text(const train_report *r)
     printf("  %-14s %d for each of %d tower%s: %" PRId64 " examples a step\n", "batch", batch, towers,
            towers > 1 ? "s" : "", r->examples);
     printf("  %-14s %s\n", "reduction",
-           towers > 1 ? "mean of the towers' gradients, added up in a fixed tree" : "none: there is one tower");
+           towers == 1 ? "none: there is one tower"
+           : r->tree   ? "mean of the towers' gradients, added up in a fixed tree"
+                       : "mean of the towers' gradients, computed on one device");
     printf("  %-14s %" PRId64 "\n", "seed", tw_trainer_seed(r->trainer));
     printf("  %-14s %" PRId64 " to %" PRId64 "; checkpoints in %s every %" PRId64 ", the last %d kept\n", "steps",
            tw_trainer_steps_done(r->trainer), r->max_steps, r->train_dir, r->save_every, KEPT_CHECKPOINTS);
@@ -78,7 +80,7 @@ static void start_json(const train_report *r)
     json_integer(&out, "examples", tw_dataset_count(r->dataset));
     json_integer(&out, "batch_size", tw_trainer_batch(r->trainer));
     json_integer(&out, "global_batch_size", r->examples);
-    json_text(&out, "reduction", "tree");
+    json_text(&out, "reduction", tw_trainer_towers(r->trainer) == 1 ? "none" : r->tree ? "tree" : "one device");
     json_integer(&out, "seed", tw_trainer_seed(r->trainer));
     json_integer(&out, "first_step", tw_trainer_steps_done(r->trainer));
     json_integer(&out, "max_steps", r->max_steps);

@@ -14,6 +14,7 @@ typedef struct train_report {
     const char *train_dir;
     int64_t max_steps, save_every;
     const tw_trainer *trainer;
+    bool tree;            /* the mean over towers is added up in a tree, and not left as built */
     int64_t examples;     /* a step, over all towers */
     double started, last; /* seconds, monotonic: of the first step; of the line before */
     int64_t last_steps;   /* done at the line before */

@@ -299,12 +299,20 @@ tw_status tw_checkpoint_open(const char *path, tw_checkpoint **checkpoint, tw_er
     *checkpoint = NULL;
     if (stat(path, &about) == 0 && S_ISDIR(about.st_mode))
         return open_latest(path, checkpoint, error);
+    tw_status status;
+    twi_text index = {0};
     char *prefix = twi_strdup(path);
-    if (!prefix)
-        return twi_fail_memory(error, "opening a checkpoint");
-    if (ends_with(prefix, INDEX_SUFFIX))
+    if (prefix && ends_with(prefix, INDEX_SUFFIX))
         prefix[strlen(prefix) - strlen(INDEX_SUFFIX)] = 0;
-    tw_status status = twi_bundle_open(prefix, checkpoint, error);
+    twi_text_printf(&index, "%s" INDEX_SUFFIX, prefix ? prefix : "");
+    if (!prefix || index.failed)
+        status = twi_fail_memory(error, "opening a checkpoint");
+    else if (stat(index.data, &about) != 0 && (errno == ENOENT || errno == ENOTDIR))
+        status = twi_fail(error, TW_NOT_FOUND, "there is no checkpoint '%s': neither a directory nor '%s' is there",
+                          path, index.data);
+    else
+        status = twi_bundle_open(prefix, checkpoint, error);
+    twi_text_free(&index);
     twi_free(prefix);
     return status;
 }

@@ -75,10 +75,12 @@ tw_status tw_evaluate(const tw_model *m, const tw_dataset *dataset, const char *
     TWI_TRY(tw_restore(e.session, e.checkpoint, &(tw_restore_options){.averages = !raw}, &averages, error));
     result->used_averages = averages > 0;
     TWI_TRY(tw_pipeline_create(dataset, &pipeline, &e.pipeline, error));
-    if (tw_pipeline_height(e.pipeline) != m->height || tw_pipeline_channels(e.pipeline) != m->channels)
-        TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "model %s takes %dx%dx%d images; data set %s gives %dx%dx%d", m->name,
-                         m->height, m->width, m->channels, tw_dataset_name(dataset), tw_pipeline_height(e.pipeline),
-                         tw_pipeline_width(e.pipeline), tw_pipeline_channels(e.pipeline)));
+    if (tw_pipeline_height(e.pipeline) != m->height || tw_pipeline_width(e.pipeline) != m->width ||
+        tw_pipeline_channels(e.pipeline) != m->channels)
+        TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "model %s takes %dx%dx%d images; data set %s gives %dx%dx%d",
+                         m->name, m->height, m->width, m->channels, tw_dataset_name(dataset),
+                         tw_pipeline_height(e.pipeline), tw_pipeline_width(e.pipeline),
+                         tw_pipeline_channels(e.pipeline)));
     e.image_values = tw_tensor_create(TW_FLOAT32, TW_SHAPE(BATCH, m->height, m->width, m->channels));
     e.label_values = tw_tensor_create(TW_INT32, TW_SHAPE(BATCH));
     if (!e.image_values || !e.label_values)

@@ -69,6 +69,19 @@ static tw_status read_setting(tw_checkpoint *checkpoint, int i, int64_t *value, 
                     settings[i].name);
 }
 
+/* "sgd", "bfloat16", "64": a setting as a person would give it. */
+static const char *setting_text(int i, int64_t value, char text[32])
+{
+    static const char *const optimizers[] = {
+        [TW_MODEL_GRADIENT_DESCENT] = "sgd", [TW_MODEL_MOMENTUM] = "momentum", [TW_MODEL_ADAM] = "adam"};
+    if (i == DTYPE)
+        return tw_dtype_name((tw_dtype)value);
+    if (i == OPTIMIZER && value >= TW_MODEL_GRADIENT_DESCENT && value <= TW_MODEL_ADAM)
+        return optimizers[value];
+    snprintf(text, 32, "%lld", (long long)value);
+    return text;
+}
+
 /* What was asked for, else what the checkpoint (may be NULL) says, else 0. Asking for something else than it says is an
  * error; a checkpoint by somebody else, which says nothing, is taken as it is. */
 static tw_status find_settings(tw_trainer *t, const tw_trainer_options *options, tw_checkpoint *checkpoint,
@@ -81,14 +94,16 @@ static tw_status find_settings(tw_trainer *t, const tw_trainer_options *options,
         if (!checkpoint || tw_checkpoint_find(checkpoint, settings[i].name) < 0)
             continue;
         int64_t saved;
+        char before[32], now[32];
         tw_status status = read_setting(checkpoint, i, &saved, error);
         if (status != TW_OK)
             return status;
         if (asked[i] && asked[i] != saved)
             return twi_fail(error, TW_INVALID_ARGUMENT,
-                            "checkpoint %s was made with %s %lld, but %lld was asked for: leave that out to resume, or "
+                            "checkpoint %s was made with %s %s, but %s was asked for: leave that out to resume, or "
                             "train into another directory",
-                            tw_checkpoint_path(checkpoint), settings[i].words, (long long)saved, (long long)asked[i]);
+                            tw_checkpoint_path(checkpoint), settings[i].words, setting_text(i, saved, before),
+                            setting_text(i, asked[i], now));
         t->setting[i] = saved;
     }
     return TW_OK;
@@ -317,14 +332,19 @@ static tw_status open_checkpoint(const char *path, tw_checkpoint **checkpoint, t
     if (!path)
         return TW_OK;
     tw_error nothing = {0};
+    tw_checkpoint_list *list;
     tw_status status = tw_checkpoint_latest(path, latest, sizeof latest, NULL, &nothing);
-    if (status == TW_NOT_FOUND || status == TW_OK) {
-        if (status == TW_OK)
-            return tw_checkpoint_open(latest, checkpoint, error);
-        status = tw_checkpoint_open(path, checkpoint, &nothing); /* a checkpoint's own path */
-        return status == TW_NOT_FOUND ? TW_OK : status == TW_OK ? TW_OK : twi_fail(error, status, "%s", nothing.message);
+    if (status == TW_OK)
+        return tw_checkpoint_open(latest, checkpoint, error);
+    if (status != TW_NOT_FOUND)
+        return twi_fail(error, status, "%s", nothing.message);
+    if (tw_checkpoint_list_open(path, &list, NULL) == TW_OK) { /* a directory: there is none, or all are damaged */
+        int damaged = tw_checkpoint_list_count(list);
+        tw_checkpoint_list_close(list);
+        return damaged ? twi_fail(error, TW_DATA_LOSS, "%s", nothing.message) : TW_OK;
     }
-    return twi_fail(error, status, "%s", nothing.message);
+    status = tw_checkpoint_open(path, checkpoint, &nothing); /* a checkpoint's own path */
+    return status == TW_OK || status == TW_NOT_FOUND ? TW_OK : twi_fail(error, status, "%s", nothing.message);
 }
 
 static tw_status restore(tw_trainer *t, tw_checkpoint *checkpoint, tw_error *error)
