@@ -200,6 +200,8 @@ static void total_batch_must_divide_by_the_towers(void **state)
     assert_runs(0,
                 "$T train cifar10 --data-set synthetic --train-dir t7 --towers 2 --global-batch-size 8 --max-steps 1");
     assert_prints("batch          4 for each of 2 towers: 8 examples a step");
+    assert_runs(0, "$T train cifar10 --data-set synthetic --train-dir t7 --resume --global-batch-size 8 --max-steps 2");
+    assert_prints("batch          4 for each of 2 towers: 8 examples a step"); /* though one device alone has one */
 }
 
 static void missing_device_without_soft_placement_gets_tensorflows_message(void **state)

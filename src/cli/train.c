@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST_DEVICES = 256, KEPT_CHECKPOINTS = 5 };
+enum { MOST_DEVICES = 256, MOST_TOWERS = 1024, KEPT_CHECKPOINTS = 5 };
 
 typedef struct settings {
     job job;
@@ -81,11 +81,29 @@ static bool choose_tower_devices(const settings *s, const tw_devices *devices, t
     return true;
 }
 
-/* How many towers there will be without a checkpoint that says otherwise. */
+/* The towers of the run in a directory; 0: there is none, or it does not say. */
+static int towers_to_resume(const char *directory)
+{
+    static const char name[] = "tower/towers"; /* as the trainer saves it */
+    tw_checkpoint *checkpoint = NULL;
+    tw_tensor *value = NULL;
+    double towers = 0;
+    if (tw_checkpoint_open(directory, &checkpoint, NULL) == TW_OK && tw_checkpoint_find(checkpoint, name) >= 0 &&
+        tw_checkpoint_read(checkpoint, name, &value, NULL) == TW_OK && tw_tensor_elements(value) == 1)
+        towers = tw_tensor_value(value, 0);
+    tw_tensor_release(value);
+    tw_checkpoint_close(checkpoint);
+    return towers >= 1 && towers <= MOST_TOWERS ? (int)towers : 0;
+}
+
+/* How many towers there will be. */
 static int expected_towers(const settings *s, const tw_devices *devices, const tower_devices *list)
 {
     if (s->towers != NOT_GIVEN)
         return (int)s->towers;
+    int before = s->resume ? towers_to_resume(s->job.train_dir) : 0;
+    if (before)
+        return before;
     if (list->count > 0)
         return list->count;
     int gpus = tw_devices_count(devices, "GPU");
@@ -93,13 +111,14 @@ static int expected_towers(const settings *s, const tw_devices *devices, const t
 }
 
 /* Examples for each tower, 0 if neither option says; *towers becomes their number if the total was given. */
-static bool choose_batch(const settings *s, int expected, int *batch, int *towers)
+static bool choose_batch(const settings *s, const tw_devices *devices, const tower_devices *list, int *batch,
+                         int *towers)
 {
     *batch = s->batch_size == NOT_GIVEN ? 0 : (int)s->batch_size;
     *towers = s->towers == NOT_GIVEN ? 0 : (int)s->towers;
     if (s->global_batch_size == NOT_GIVEN)
         return true;
-    *towers = expected;
+    int expected = *towers = expected_towers(s, devices, list);
     if (s->global_batch_size % expected != 0)
         return complain("train",
                         "--global-batch-size %" PRId64 " does not divide by %d towers; %" PRId64 " and %" PRId64 " do",
@@ -264,7 +283,7 @@ static int run_with(const settings *s, tw_devices *devices, tw_dataset *data, co
     int batch, towers;
     float rate;
     if (!disable_is_known(s->disable) || !choose_learning_rate(s, &rate) || !choose_tower_devices(s, devices, &where) ||
-        !choose_batch(s, expected_towers(s, devices, &where), &batch, &towers))
+        !choose_batch(s, devices, &where, &batch, &towers))
         return EXIT_USAGE;
     if (s->trace && !trace_can_be_written(s->trace))
         return EXIT_FAILED;
@@ -362,7 +381,7 @@ static const option options[] = {
      "examples a step for all towers together, instead of --batch-size", .least = 1, .most = 1 << 28},
     {"towers", "N", OPTION_NUMBER, offsetof(settings, towers),
      "copies of the network; without it one for each device. Decides the numbers, as devices decide the speed",
-     .least = 1, .most = 1024},
+     .least = 1, .most = MOST_TOWERS},
     {"seed", "N", OPTION_NUMBER, offsetof(settings, seed),
      "of the initial values and of the order of the data; without it 1", .least = 1, .most = INT64_MAX},
     {"optimizer", "NAME", OPTION_CHOICE, offsetof(settings, optimizer),

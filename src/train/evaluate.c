@@ -36,7 +36,8 @@ static tw_status count_hits(evaluation *e, int64_t examples, tw_evaluation *resu
     tw_status status = TW_OK;
     tw_feed feeds[] = {{e->images, e->image_values}, {e->labels, e->label_values}};
     while (result->examples < examples) {
-        TWI_TRY(tw_pipeline_next(e->pipeline, 0, tw_tensor_data(e->image_values), tw_tensor_data(e->label_values), error));
+        TWI_TRY(tw_pipeline_next(e->pipeline, 0, tw_tensor_data(e->image_values), tw_tensor_data(e->label_values),
+                                 error));
         TWI_TRY(tw_session_run(e->session, feeds, 2, &e->hits, 1, &hits, error));
         for (int i = 0; i < BATCH && result->examples < examples; i++, result->examples++) /* the last batch wraps */
             result->correct += tw_tensor_value(hits, i) != 0;

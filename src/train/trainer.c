@@ -52,7 +52,7 @@ struct tw_trainer {
     bool planned;
 };
 
-/* ---- settings ---------------------------------------------------------------------------------------------------------- */
+/* ---- settings --------------------------------------------------------------------------------------------- */
 
 static tw_status read_setting(tw_checkpoint *checkpoint, int i, int64_t *value, tw_error *error)
 {
@@ -109,7 +109,7 @@ static tw_status find_settings(tw_trainer *t, const tw_trainer_options *options,
     return TW_OK;
 }
 
-/* ---- the graph --------------------------------------------------------------------------------------------------------- */
+/* ---- the graph -------------------------------------------------------------------------------------------- */
 
 static bool is_cpu(const char *device)
 {
@@ -281,7 +281,7 @@ static tw_status build_graph(tw_trainer *t, const tw_trainer_options *options, t
     return list_fetches(t, error);
 }
 
-/* ---- input ----------------------------------------------------------------------------------------------------------------- */
+/* ---- input ------------------------------------------------------------------------------------------------ */
 
 static tw_status fill(void *user, int tower, void *const *outputs, tw_error *error)
 {
@@ -315,14 +315,14 @@ static tw_status open_input(tw_trainer *t, const tw_trainer_options *options, tw
     if (tw_pipeline_height(t->pipeline) != m->height || tw_pipeline_width(t->pipeline) != m->width ||
         tw_pipeline_channels(t->pipeline) != m->channels || tw_dataset_classes(options->dataset) > m->classes)
         return twi_fail(error, TW_INVALID_ARGUMENT,
-                        "model %s takes %dx%dx%d images of at most %d classes; data set %s gives %dx%dx%d of %d", m->name,
-                        m->height, m->width, m->channels, m->classes, tw_dataset_name(options->dataset),
+                        "model %s takes %dx%dx%d images of at most %d classes; data set %s gives %dx%dx%d of %d",
+                        m->name, m->height, m->width, m->channels, m->classes, tw_dataset_name(options->dataset),
                         tw_pipeline_height(t->pipeline), tw_pipeline_width(t->pipeline),
                         tw_pipeline_channels(t->pipeline), tw_dataset_classes(options->dataset));
     return tw_session_set_source(t->session, INPUT, fill, t, error);
 }
 
-/* ---- beginning and ending -------------------------------------------------------------------------------------------------------- */
+/* ---- beginning and ending --------------------------------------------------------------------------------- */
 
 /* The checkpoint to resume from; NULL if there is none. */
 static tw_status open_checkpoint(const char *path, tw_checkpoint **checkpoint, tw_error *error)
@@ -434,7 +434,7 @@ void tw_trainer_destroy(tw_trainer *t)
     twi_free(t);
 }
 
-/* ---- stepping -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- stepping --------------------------------------------------------------------------------------------- */
 
 static tw_status take_step(tw_trainer *t, int num_fetches, tw_trainer_step_result *result, tw_error *error)
 {
@@ -464,7 +464,7 @@ tw_status tw_trainer_step(tw_trainer *t, tw_trainer_step_result *result, tw_erro
     return take_step(t, t->towers + 1, result, error);
 }
 
-/* ---- summaries ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- summaries -------------------------------------------------------------------------------------------- */
 
 static tw_status write_losses(tw_trainer *t, tw_event_writer *events, const tw_trainer_step_result *r, tw_error *error)
 {
@@ -564,7 +564,7 @@ done:
     return status;
 }
 
-/* ---- saving ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- saving ----------------------------------------------------------------------------------------------- */
 
 tw_status tw_trainer_save(tw_trainer *t, const char *directory, int keep, tw_error *error)
 {
@@ -583,7 +583,7 @@ done:
     return status;
 }
 
-/* ---- answers -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- answers ---------------------------------------------------------------------------------------------- */
 
 int64_t tw_trainer_steps_done(const tw_trainer *t)
 {
