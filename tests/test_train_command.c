@@ -105,6 +105,16 @@ static void cpu_devices_with_equal_teams_give_equal_bits(void **state)
     assert_runs(0, "cmp cpu1/model.ckpt-2.data-00000-of-00001 cpu2/model.ckpt-2.data-00000-of-00001");
 }
 
+static void summaries_do_not_come_before_the_message_of_a_diverging_loss(void **state)
+{
+    (void)state;
+    assert_runs(1, SMALL_RUN " --max-steps 50 --train-dir wild --learning-rate 100000 --summary-every 1");
+    assert_prints("tower train: Model diverged with loss = ");
+    assert_prints(" in tower_0 (/job:localhost/replica:0/task:0/device:CPU:0)");
+    assert_runs(0, "$T checkpoint ls wild");
+    assert_prints("there is none in wild");
+}
+
 static void only_damaged_checkpoints_are_no_reason_to_start_anew(void **state)
 {
     (void)state;
@@ -263,6 +273,7 @@ int main(void)
         cmocka_unit_test(resumed_training_ends_with_the_same_bits),
         cmocka_unit_test(type_is_remembered),
         cmocka_unit_test(cpu_devices_with_equal_teams_give_equal_bits),
+        cmocka_unit_test(summaries_do_not_come_before_the_message_of_a_diverging_loss),
         cmocka_unit_test(only_damaged_checkpoints_are_no_reason_to_start_anew),
         cmocka_unit_test(signal_finishes_the_step_saves_and_leaves),
         cmocka_unit_test(residual_networks_are_trained_with_the_same_options),

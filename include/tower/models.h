@@ -111,8 +111,9 @@ typedef struct tw_trainer_step_result {
  * allocated. */
 TW_API tw_status tw_trainer_step(tw_trainer *trainer, tw_trainer_step_result *result, tw_error *error);
 
-/* A step that also writes the tutorial's summaries: losses (with what the last tower's is the sum of) and learning rate as
- * scalars; variables, gradients and activations as histograms, with how many activations are zero. Trains exactly as tw_trainer_step does. */
+/* A step that also writes the tutorial's summaries: losses (with what the last tower's is the sum of) and learning rate
+ * as scalars; variables, gradients and activations as histograms, with how many activations are zero. Values that are
+ * not finite are left out. Trains exactly as tw_trainer_step does. */
 TW_API tw_status tw_trainer_step_with_summaries(tw_trainer *trainer, tw_event_writer *events,
                                                 tw_trainer_step_result *result, tw_error *error);
 

@@ -4,6 +4,7 @@
  * tutorial); their gradients are averaged there. Nothing that computes a number here knows how many devices there are,
  * which is why resuming on others gives the same bits. */
 #define _GNU_SOURCE
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/status.h"
 
@@ -487,6 +488,20 @@ done:
     return status;
 }
 
+/* Values that are not finite have no histogram, and do not end training: the loss of a step does, which names it. */
+static tw_status write_histogram(tw_event_writer *events, const char *tag, int64_t step, const tw_tensor *tensor,
+                                 tw_error *error)
+{
+    tw_error reason = {0};
+    tw_status status = tw_event_writer_add_histogram(events, tag, step, tensor, &reason);
+    if (status == TW_OK)
+        return TW_OK;
+    if (status != TW_INVALID_ARGUMENT)
+        return twi_fail(error, status, "%s", reason.message);
+    twi_log(TWI_LOG_INFO, "step %lld: %s; it is left out", (long long)step, reason.message);
+    return TW_OK;
+}
+
 /* Variables as they are after the step, gradients as they were in it. */
 static tw_status write_variables(tw_trainer *t, tw_event_writer *events, int64_t step, tw_error *error)
 {
@@ -496,12 +511,12 @@ static tw_status write_variables(tw_trainer *t, tw_event_writer *events, int64_t
         tw_tensor *value = NULL;
         tw_status status = tw_session_get_variable(t->session, variable, &value, error);
         if (status == TW_OK)
-            status = tw_event_writer_add_histogram(events, variable->name, step, value, error);
+            status = write_histogram(events, variable->name, step, value, error);
         tw_tensor_release(value);
         if (status == TW_OK && t->average->gradients[i].node) {
             char tag[300];
             snprintf(tag, sizeof tag, "%s/gradients", variable->name);
-            status = tw_event_writer_add_histogram(events, tag, step, t->results[at++], error);
+            status = write_histogram(events, tag, step, t->results[at++], error);
         }
         if (status != TW_OK)
             return status;
@@ -539,7 +554,7 @@ static tw_status write_activations(tw_trainer *t, tw_event_writer *events, int64
     for (int i = 0; i < count; i++) {
         tw_strip_tower_name(tw_node_name(outputs[i].node), name, sizeof name);
         snprintf(tag, sizeof tag, "%s/activations", name);
-        TWI_TRY(tw_event_writer_add_histogram(events, tag, step, values[i], error));
+        TWI_TRY(write_histogram(events, tag, step, values[i], error));
         snprintf(tag, sizeof tag, "%s/sparsity", name);
         TWI_TRY(tw_event_writer_add_scalar(events, tag, step, share_of_zeros(values[i]), error));
     }
