@@ -4,8 +4,13 @@
 
 #include "device/plugin.h"
 
+#include <tower/ops.h>
+#include <tower/session.h>
+
 static const twi_plugin *plugin;
 static const char *why;
+static tw_devices *devices; /* with the first card, if there is one */
+static twi_device *card;
 
 static void one_plain_line_says_why_there_is_no_gpu(void **state)
 {
@@ -55,6 +60,427 @@ static void gpus_are_left_alone_when_asked(void **state)
     tw_devices_destroy(devices);
 }
 
+/* ---- with a card ------------------------------------------------------------------------------------------- */
+
+static const tw_dtype floats[] = {TW_FLOAT32, TW_BFLOAT16, TW_FLOAT16};
+enum { FLOATS = sizeof floats / sizeof *floats, MOST_COVERED = 256 };
+
+static const char *covered[MOST_COVERED]; /* ops that some case has run on the card */
+static int num_covered;
+
+static bool is_covered(const char *op)
+{
+    for (int i = 0; i < num_covered; i++)
+        if (strcmp(covered[i], op) == 0)
+            return true;
+    return false;
+}
+
+static void cover(const char *op)
+{
+    assert_true(num_covered < MOST_COVERED);
+    if (!is_covered(op))
+        covered[num_covered++] = op;
+}
+
+/* Small multiples of 1/8 in [-1, 1): exact in every type, and often equal to a neighbour. Integers from 0 to 3. */
+static tw_tensor *filled(tw_dtype dtype, tw_shape shape, unsigned seed)
+{
+    tw_tensor *t = tw_tensor_create(dtype, shape);
+    assert_non_null(t);
+    for (int64_t i = 0; i < t->elements; i++) {
+        seed = seed * 1664525 + 1013904223;
+        float x = (float)((int)(seed >> 28) - 8) / 8;
+        int number = (int)(seed >> 30);
+        switch (dtype) {
+        case TW_FLOAT32:
+            ((float *)t->data)[i] = x;
+            break;
+        case TW_BFLOAT16:
+            ((uint16_t *)t->data)[i] = tw_float_to_bfloat16(x);
+            break;
+        case TW_FLOAT16:
+            ((uint16_t *)t->data)[i] = tw_float_to_half(x);
+            break;
+        case TW_INT32:
+            ((int32_t *)t->data)[i] = number;
+            break;
+        case TW_INT64:
+            ((int64_t *)t->data)[i] = number;
+            break;
+        default:
+            ((uint8_t *)t->data)[i] = (uint8_t)number;
+        }
+    }
+    return t;
+}
+
+static tw_tensor *ints(int count, const int *values)
+{
+    tw_tensor *t = tw_tensor_create(TW_INT32, TW_SHAPE(count));
+    assert_non_null(t);
+    memcpy(t->data, values, (size_t)count * sizeof *values);
+    return t;
+}
+
+static tw_tensor *filled_int(int value)
+{
+    tw_tensor *t = tw_tensor_create(TW_INT32, TW_SCALAR);
+    assert_non_null(t);
+    *(int32_t *)t->data = value;
+    return t;
+}
+
+/* Runs a node on the card; outputs are of the node's types and shapes. */
+static tw_status run_node(const tw_node *node, twt_op *op, tw_error *error)
+{
+    twi_operand in[TWT_MOST], out[TWT_MOST];
+    void *from[TWT_MOST] = {0}, *to[TWT_MOST] = {0}, *workspace = NULL;
+    const twi_kernel *kernel = NULL;
+    tw_status status = TW_OK;
+    for (int i = 0; i < op->num_inputs; i++) {
+        in[i] = twt_operand(op->inputs[i], true);
+        TWI_TRY(twi_device_alloc(card, in[i].bytes, "a test", &from[i], error));
+        TWI_TRY(card->ops->write(card, from[i], op->inputs[i]->data, in[i].bytes, error));
+    }
+    for (int i = 0; i < node->num_outputs; i++) {
+        tw_tensor *output = tw_tensor_create(node->output_types[i], node->output_shapes[i]);
+        assert_non_null(output);
+        op->outputs[op->num_outputs++] = output;
+        out[i] = twt_operand(output, false);
+        memset(output->data, 0xa5, out[i].bytes);
+        TWI_TRY(twi_device_alloc(card, out[i].bytes, "a test", &to[i], error));
+        TWI_TRY(card->ops->write(card, to[i], output->data, out[i].bytes, error));
+    }
+    twi_prepare p = {.op = op->op, .node = node->name, .attrs = &node->attrs, .num_inputs = op->num_inputs,
+                     .num_outputs = op->num_outputs, .inputs = in, .outputs = out, .device = card, .threads = 1,
+                     .error = error};
+    TWI_TRY(twi_device_prepare(card, &p, false, &kernel));
+    if (p.workspace)
+        TWI_TRY(twi_device_alloc(card, p.workspace, "a test", &workspace, error));
+    twi_run run = {.state = p.state, .inputs = (const void *const *)from, .outputs = to, .workspace = workspace,
+                   .input_operands = in, .output_operands = out, .num_inputs = op->num_inputs,
+                   .num_outputs = op->num_outputs, .threads = 1, .node = node->name, .error = error};
+    TWI_TRY(card->ops->launch(card, kernel, &run));
+    for (int i = 0; i < op->num_outputs; i++)
+        TWI_TRY(card->ops->read(card, op->outputs[i]->data, to[i], out[i].bytes, error));
+done:
+    if (kernel && kernel->release)
+        kernel->release(p.state);
+    for (int i = 0; i < op->num_inputs; i++)
+        twi_device_free(card, from[i], in[i].bytes);
+    for (int i = 0; i < op->num_outputs; i++)
+        twi_device_free(card, to[i], out[i].bytes);
+    twi_device_free(card, workspace, p.workspace);
+    return status;
+}
+
+/* The op on the card twice, whose bits must agree, and by the plain C kernel; tolerances are those of op_testing.h: the
+ * order of sums differs, and what the libraries make of a logarithm. Releases the inputs. */
+static void compare(twt_op op)
+{
+    tw_error error = {0};
+    tw_output inputs[TWT_MOST];
+    twt_op once = op, twice = op;
+    twt_case c = {.file = op.op, .op = op};
+    tw_graph *graph = tw_graph_create();
+    assert_non_null(graph);
+    for (int i = 0; i < op.num_inputs; i++)
+        inputs[i] = tw_constant(graph, op.inputs[i]);
+    tw_node *node = tw_add_node(graph, op.op, "n", inputs, op.num_inputs, op.attrs, op.num_attrs);
+    if (!node)
+        fail_msg("%s: %s", op.op, tw_graph_message(graph));
+    assert_ok(run_node(node, &once, &error));
+    assert_ok(run_node(node, &twice, &error));
+    op.plain = true;
+    assert_ok(twt_op_run(&op, &error));
+    for (int i = 0; i < op.num_outputs; i++) {
+        c.expected[i] = op.outputs[i];
+        twt_compare(&c, i, once.outputs[i], "on the card");
+        twt_expect_same_bits(&c, once.outputs[i], twice.outputs[i], "in its second run");
+    }
+    cover(op.op);
+    twt_op_release_outputs(&once);
+    twt_op_release_outputs(&twice);
+    twt_op_release(&op);
+    tw_graph_destroy(graph);
+}
+
+static void needs_card(void)
+{
+    if (!card)
+        skip();
+}
+
+static void elementwise_ops_on_the_card_are_those_of_the_cpu(void **state)
+{
+    (void)state;
+    static const char *const unary[] = {"Neg", "Abs", "Sign", "Square", "Reciprocal", "Inv", "Sqrt", "Rsqrt", "Exp",
+                                        "Expm1", "Log", "Log1p", "Tanh", "Sigmoid", "Floor", "Ceil", "Relu", "Relu6"};
+    static const char *const binary[] = {"Add", "AddV2", "Sub", "Mul", "RealDiv", "Div", "DivNoNan", "Maximum",
+                                         "Minimum", "SquaredDifference", "Pow"};
+    static const char *const gradients[] = {"SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "InvGrad", "SigmoidGrad",
+                                            "TanhGrad", "ReluGrad", "Relu6Grad"};
+    static const tw_dtype casts[][2] = {{TW_FLOAT32, TW_INT32}, {TW_INT64, TW_FLOAT32}, {TW_BFLOAT16, TW_FLOAT32},
+                                        {TW_FLOAT32, TW_BFLOAT16}, {TW_FLOAT16, TW_BOOL}, {TW_UINT8, TW_FLOAT32},
+                                        {TW_INT32, TW_INT64}};
+    needs_card();
+    for (int t = 0; t < FLOATS; t++) {
+        tw_dtype T = floats[t];
+        for (size_t i = 0; i < sizeof unary / sizeof *unary; i++)
+            compare((twt_op){.op = unary[i], .num_inputs = 1, .inputs = {filled(T, TW_SHAPE(3, 5, 7), 1)}});
+        for (size_t i = 0; i < sizeof binary / sizeof *binary; i++) {
+            compare((twt_op){.op = binary[i], .num_inputs = 2,
+                             .inputs = {filled(T, TW_SHAPE(513), 1), filled(T, TW_SHAPE(513), 2)}});
+            compare((twt_op){.op = binary[i], .num_inputs = 2,
+                             .inputs = {filled(T, TW_SHAPE(3, 1, 7), 1), filled(T, TW_SHAPE(5, 1), 2)}});
+            compare((twt_op){.op = binary[i], .num_inputs = 2,
+                             .inputs = {filled(T, TW_SCALAR, 1), filled(T, TW_SHAPE(2, 3), 2)}});
+        }
+        for (size_t i = 0; i < sizeof gradients / sizeof *gradients; i++)
+            compare((twt_op){.op = gradients[i], .num_inputs = 2,
+                             .inputs = {filled(T, TW_SHAPE(11, 3), 1), filled(T, TW_SHAPE(11, 3), 2)}});
+        compare((twt_op){.op = "AddN", .num_inputs = 3, .inputs = {filled(T, TW_SHAPE(7, 5), 1),
+                                                                    filled(T, TW_SHAPE(7, 5), 2),
+                                                                    filled(T, TW_SHAPE(7, 5), 3)}});
+        compare((twt_op){.op = "AccumulateNV2", .num_inputs = 2,
+                         .inputs = {filled(T, TW_SHAPE(7, 5), 1), filled(T, TW_SHAPE(7, 5), 2)},
+                         .num_attrs = 1, .attrs = {tw_attr_shape("shape", TW_SHAPE(7, 5))}});
+        compare((twt_op){.op = "Relu", .num_inputs = 1, .inputs = {filled(T, TW_SHAPE(0, 5), 1)}});
+    }
+    for (size_t i = 0; i < sizeof casts / sizeof *casts; i++)
+        compare((twt_op){.op = "Cast", .num_inputs = 1, .inputs = {filled(casts[i][0], TW_SHAPE(9, 5), 4)},
+                         .num_attrs = 1, .attrs = {tw_attr_type("DstT", casts[i][1])}});
+}
+
+static void reductions_on_the_card_are_those_of_the_cpu(void **state)
+{
+    (void)state;
+    static const char *const ops[] = {"Sum", "Mean", "Max", "Min", "Prod"};
+    needs_card();
+    for (int t = 0; t < FLOATS; t++)
+        for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+            compare((twt_op){.op = ops[i], .num_inputs = 2,
+                             .inputs = {filled(floats[t], TW_SHAPE(3, 5, 7), 1), ints(1, (int[]){1})}});
+            compare((twt_op){.op = ops[i], .num_inputs = 2,
+                             .inputs = {filled(floats[t], TW_SHAPE(3, 5, 7), 1), ints(2, (int[]){0, 2})}});
+            compare((twt_op){.op = ops[i], .num_inputs = 2,
+                             .inputs = {filled(floats[t], TW_SHAPE(71, 33), 1), ints(1, (int[]){0})}});
+        }
+    for (int t = 0; t < FLOATS; t++) {
+        compare((twt_op){.op = "L2Loss", .num_inputs = 1, .inputs = {filled(floats[t], TW_SHAPE(37, 3), 1)}});
+        compare((twt_op){.op = "BiasAddGrad", .num_inputs = 1, .inputs = {filled(floats[t], TW_SHAPE(2, 5, 3, 33), 1)}});
+        compare((twt_op){.op = "BiasAddV1", .num_inputs = 2, .inputs = {filled(floats[t], TW_SHAPE(5, 33), 1),
+                                                                         filled(floats[t], TW_SHAPE(33), 2)}});
+        compare((twt_op){.op = "BiasAdd", .num_inputs = 2, .inputs = {filled(floats[t], TW_SHAPE(2, 5, 3, 33), 1),
+                                                                       filled(floats[t], TW_SHAPE(33), 2)}});
+    }
+    /* parts that blocks fold one by one */
+    compare((twt_op){.op = "L2Loss", .num_inputs = 1, .inputs = {filled(TW_FLOAT32, TW_SHAPE(50001), 1)}});
+    compare((twt_op){.op = "Sum", .num_inputs = 2, .inputs = {filled(TW_FLOAT32, TW_SHAPE(5003, 7), 1),
+                                                               ints(1, (int[]){0})}});
+}
+
+static void networks_on_the_card_are_those_of_the_cpu(void **state)
+{
+    (void)state;
+    static const int64_t ones[] = {1, 1, 1, 1}, twos[] = {1, 2, 2, 1}, threes[] = {1, 3, 3, 1};
+    static const char *const paddings[] = {"SAME", "VALID"};
+    needs_card();
+    for (int t = 0; t < FLOATS; t++) {
+        tw_dtype T = floats[t];
+        for (int i = 0; i < 2; i++) {
+            tw_attr pool[] = {tw_attr_ints("ksize", threes, 4), tw_attr_ints("strides", twos, 4),
+                              tw_attr_string("padding", paddings[i])};
+            int64_t side = i ? 3 : 4; /* of 7 x 8 pooled: 4 x 4 or 3 x 3 */
+            compare((twt_op){.op = "MaxPool", .num_inputs = 1, .inputs = {filled(T, TW_SHAPE(2, 7, 8, 5), 1)},
+                             .num_attrs = 3, .attrs = {pool[0], pool[1], pool[2]}});
+            compare((twt_op){.op = "MaxPoolGrad", .num_inputs = 3,
+                             .inputs = {filled(T, TW_SHAPE(2, 7, 8, 5), 1), filled(T, TW_SHAPE(2, side, side, 5), 2),
+                                        filled(T, TW_SHAPE(2, side, side, 5), 3)},
+                             .num_attrs = 3, .attrs = {pool[0], pool[1], pool[2]}});
+            for (int stride = 0; stride < 2; stride++) {
+                tw_attr conv[] = {tw_attr_ints("strides", stride ? twos : ones, 4),
+                                  tw_attr_string("padding", paddings[i])};
+                int64_t size = stride ? (i ? 3 : 4) : (i ? 5 : 7);  /* of 7 cells */
+                int64_t width = stride ? (i ? 3 : 4) : (i ? 6 : 8); /* of 8 cells */
+                compare((twt_op){.op = "Conv2D", .num_inputs = 2,
+                                 .inputs = {filled(T, TW_SHAPE(2, 7, 8, 8), 1), filled(T, TW_SHAPE(3, 3, 8, 16), 2)},
+                                 .num_attrs = 2, .attrs = {conv[0], conv[1]}});
+                compare((twt_op){.op = "Conv2DBackpropInput", .num_inputs = 3,
+                                 .inputs = {ints(4, (int[]){2, 7, 8, 8}), filled(T, TW_SHAPE(3, 3, 8, 16), 2),
+                                            filled(T, TW_SHAPE(2, size, width, 16), 3)},
+                                 .num_attrs = 2, .attrs = {conv[0], conv[1]}});
+                compare((twt_op){.op = "Conv2DBackpropFilter", .num_inputs = 3,
+                                 .inputs = {filled(T, TW_SHAPE(2, 7, 8, 8), 1), ints(4, (int[]){3, 3, 8, 16}),
+                                            filled(T, TW_SHAPE(2, size, width, 16), 3)},
+                                 .num_attrs = 2, .attrs = {conv[0], conv[1]}});
+            }
+        }
+        tw_attr lrn[] = {tw_attr_int("depth_radius", 4), tw_attr_float("alpha", 0.01f), tw_attr_float("beta", 0.75f)};
+        compare((twt_op){.op = "LRN", .num_inputs = 1, .inputs = {filled(T, TW_SHAPE(2, 3, 5, 13), 1)}, .num_attrs = 3,
+                         .attrs = {lrn[0], lrn[1], lrn[2]}});
+        compare((twt_op){.op = "LRNGrad", .num_inputs = 3,
+                         .inputs = {filled(T, TW_SHAPE(2, 3, 5, 13), 1), filled(T, TW_SHAPE(2, 3, 5, 13), 2),
+                                    filled(T, TW_SHAPE(2, 3, 5, 13), 3)},
+                         .num_attrs = 3, .attrs = {lrn[0], lrn[1], lrn[2]}});
+        for (int turned = 0; turned < 4; turned++)
+            compare((twt_op){.op = "MatMul", .num_inputs = 2,
+                             .inputs = {filled(T, turned & 1 ? TW_SHAPE(24, 8) : TW_SHAPE(8, 24), 1),
+                                        filled(T, turned & 2 ? TW_SHAPE(40, 24) : TW_SHAPE(24, 40), 2)},
+                             .num_attrs = 2,
+                             .attrs = {tw_attr_bool("transpose_a", turned & 1), tw_attr_bool("transpose_b", turned & 2)}});
+        compare((twt_op){.op = "Softmax", .num_inputs = 1, .inputs = {filled(T, TW_SHAPE(5, 37), 1)}});
+        compare((twt_op){.op = "LogSoftmax", .num_inputs = 1, .inputs = {filled(T, TW_SHAPE(5, 37), 1)}});
+        compare((twt_op){.op = "SparseSoftmaxCrossEntropyWithLogits", .num_inputs = 2,
+                         .inputs = {filled(T, TW_SHAPE(11, 5), 1), filled(TW_INT32, TW_SHAPE(11), 2)}});
+    }
+    compare((twt_op){.op = "MatMul", .num_inputs = 2, .inputs = {filled(TW_FLOAT32, TW_SHAPE(3, 7), 1),
+                                                                  filled(TW_FLOAT32, TW_SHAPE(7, 5), 2)}});
+}
+
+static void arrays_on_the_card_are_those_of_the_cpu(void **state)
+{
+    (void)state;
+    static const tw_dtype types[] = {TW_FLOAT32, TW_BFLOAT16, TW_INT64, TW_UINT8};
+    needs_card();
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+        tw_dtype T = types[t];
+        compare((twt_op){.op = "Transpose", .num_inputs = 2,
+                         .inputs = {filled(T, TW_SHAPE(3, 5, 7), 1), ints(3, (int[]){2, 0, 1})}});
+        compare((twt_op){.op = "Tile", .num_inputs = 2,
+                         .inputs = {filled(T, TW_SHAPE(3, 5), 1), ints(2, (int[]){2, 3})}});
+        compare((twt_op){.op = "BroadcastTo", .num_inputs = 2,
+                         .inputs = {filled(T, TW_SHAPE(3, 1), 1), ints(3, (int[]){2, 3, 5})}});
+        compare((twt_op){.op = "Slice", .num_inputs = 3, .inputs = {filled(T, TW_SHAPE(5, 7), 1),
+                                                                     ints(2, (int[]){1, 2}), ints(2, (int[]){3, 4})}});
+        compare((twt_op){.op = "Fill", .num_inputs = 2, .inputs = {ints(2, (int[]){3, 5}), filled(T, TW_SCALAR, 3)}});
+        compare((twt_op){.op = "ZerosLike", .num_inputs = 1, .inputs = {filled(T, TW_SHAPE(3, 5), 1)}});
+        compare((twt_op){.op = "ConcatV2", .num_inputs = 3,
+                         .inputs = {filled(T, TW_SHAPE(3, 2), 1), filled(T, TW_SHAPE(3, 5), 2), filled_int(1)}});
+        compare((twt_op){.op = "Pack", .num_inputs = 2,
+                         .inputs = {filled(T, TW_SHAPE(3, 2), 1), filled(T, TW_SHAPE(3, 2), 2)},
+                         .num_attrs = 1, .attrs = {tw_attr_int("axis", 1)}});
+    }
+}
+
+/* A value that crosses in parts, more than one stage of page-locked memory long, and back. */
+static void long_values_cross_whole(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    void *memory;
+    needs_card();
+    size_t bytes = ((size_t)9 << 20) + 12345;
+    unsigned char *there = twi_alloc(bytes), *back = twi_alloc(bytes);
+    assert_true(there && back);
+    for (size_t i = 0; i < bytes; i++)
+        there[i] = (unsigned char)(i * 31 >> 3);
+    assert_ok(twi_device_alloc(card, bytes, "a test", &memory, &error));
+    assert_ok(card->ops->write(card, memory, there, bytes, &error));
+    assert_ok(card->ops->read(card, back, memory, bytes, &error));
+    assert_memory_equal(there, back, bytes);
+    twi_device_free(card, memory, bytes);
+    twi_free(there);
+    twi_free(back);
+}
+
+/* ---- variables and streams, which live in sessions ------------------------------------------------------------- */
+
+enum { VARIABLES = 5, STEPS = 3 };
+
+/* The values of some variables after a few steps of noise, all on one device. */
+static void train_a_little(const char *device, const char *disable, tw_tensor *values[VARIABLES])
+{
+    static const tw_initializer_kind kinds[] = {TW_INIT_TRUNCATED_NORMAL, TW_INIT_UNIFORM, TW_INIT_NORMAL};
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_variable *v[VARIABLES];
+    tw_output begin[VARIABLES], step[VARIABLES], all = {0}, start = {0}, known = {0};
+    tw_session *session;
+    tw_tensor *truth = NULL;
+    tw_tensor *one = tw_tensor_create(TW_INT64, TW_SCALAR);
+    assert_non_null(one);
+    *(int64_t *)one->data = 1;
+    TW_DEVICE(g, "%s", device) {
+        for (int i = 0; i < 3; i++) {
+            char name[] = {(char)('a' + i), 0};
+            v[i] = tw_get_variable(g, name, TW_FLOAT32, TW_SHAPE(71, 67),
+                                   (tw_initializer){.kind = kinds[i], .a = 0, .b = 1, .seed = 3 + i});
+        }
+        v[3] = tw_get_variable(g, "average", TW_FLOAT32, TW_SHAPE(5), (tw_initializer){.a = 2});
+        v[4] = tw_get_variable(g, "count", TW_INT64, TW_SCALAR, (tw_initializer){0});
+        assert_string_equal(tw_graph_message(g), "");
+        for (int i = 0; i < VARIABLES; i++)
+            begin[i] = v[i]->initializer;
+        tw_output rate = tw_scalar(g, 0.125f);
+        for (int i = 0; i < 2; i++) {
+            tw_output shape = tw_constant_int32s(g, TW_SHAPE(2), (int32_t[]){71, 67});
+            tw_output noise = i ? tw_random_normal(g, shape, TW_FLOAT32, 11)
+                                : tw_random_uniform(g, shape, TW_FLOAT32, 12);
+            tw_output decay = tw_mul(g, tw_scalar(g, 0.5f), tw_read_variable(g, v[i]->handle));
+            step[i] = tw_apply_gradient_descent(g, v[i]->handle, rate, tw_add_n(g, (tw_output[]){noise, decay}, 2));
+        }
+        step[2] = tw_assign_sub(g, v[2]->handle, tw_mul(g, tw_read_variable(g, v[2]->handle), rate));
+        tw_output target = tw_constant_floats(g, TW_SHAPE(5), (float[]){1, 2, 3, 4, 5});
+        step[3] = tw_assign_sub(g, v[3]->handle,
+                                tw_mul(g, tw_sub(g, tw_read_variable(g, v[3]->handle), target), rate));
+        step[4] = tw_assign_add(g, v[4]->handle, tw_constant(g, one));
+        start = tw_group(g, begin, VARIABLES);
+        all = tw_group(g, step, VARIABLES);
+        known = tw_is_initialized(g, v[0]->handle);
+    }
+    assert_string_equal(tw_graph_message(g), "");
+    assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices, .disable = disable}, &session, &error));
+    assert_ok(tw_session_run(session, NULL, 0, &start, 1, NULL, &error));
+    for (int i = 0; i < STEPS; i++)
+        assert_ok(tw_session_run(session, NULL, 0, &all, 1, NULL, &error));
+    assert_ok(tw_session_run(session, NULL, 0, &known, 1, &truth, &error));
+    assert_true(*(const bool *)tw_tensor_data(truth));
+    for (int i = 0; i < VARIABLES; i++)
+        assert_ok(tw_session_get_variable(session, v[i], &values[i], &error));
+    tw_tensor_release(truth);
+    tw_tensor_release(one);
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+}
+
+static void variables_and_streams_on_the_card_are_those_of_the_cpu(void **state)
+{
+    (void)state;
+    static const char *const ops[] = {"ReadVariableOp", "VarIsInitializedOp", "AssignVariableOp", "AssignAddVariableOp",
+                                      "AssignSubVariableOp", "ResourceApplyGradientDescent",
+                                      "_ApplyGradientDescentMany", "_MovingAverageMany", "RandomUniform",
+                                      "RandomStandardNormal", "TruncatedNormal", "NoOp"};
+    tw_tensor *expected[VARIABLES], *found[VARIABLES];
+    needs_card();
+    for (int joined = 0; joined < 2; joined++) {
+        train_a_little("/cpu:0", joined ? NULL : "update", expected);
+        train_a_little("/gpu:0", joined ? NULL : "update", found);
+        for (int i = 0; i < VARIABLES; i++) {
+            for (int64_t k = 0; k < expected[i]->elements; k++)
+                if (fabs(tw_tensor_value(found[i], k) - tw_tensor_value(expected[i], k)) > 1e-5)
+                    fail_msg("variable %d element %lld is %g, expected %g", i, (long long)k,
+                             tw_tensor_value(found[i], k), tw_tensor_value(expected[i], k));
+            tw_tensor_release(expected[i]);
+            tw_tensor_release(found[i]);
+        }
+    }
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        cover(ops[i]);
+}
+
+/* The last test: what the others have run. */
+static void every_kernel_of_the_card_has_been_compared(void **state)
+{
+    (void)state;
+    needs_card();
+    for (const twi_kernel *const *family = card->ops->kernels; *family; family++)
+        for (const twi_kernel *row = *family; row->op; row++)
+            if (row->run && !is_covered(row->op))
+                fail_msg("no test runs %s ('%s') on a card", row->op, row->name);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -62,7 +488,22 @@ int main(void)
         cmocka_unit_test(the_plugin_that_was_built_opens),
         cmocka_unit_test(a_card_that_is_not_there_cannot_be_described_or_opened),
         cmocka_unit_test(gpus_are_left_alone_when_asked),
+        cmocka_unit_test(long_values_cross_whole),
+        cmocka_unit_test(elementwise_ops_on_the_card_are_those_of_the_cpu),
+        cmocka_unit_test(reductions_on_the_card_are_those_of_the_cpu),
+        cmocka_unit_test(networks_on_the_card_are_those_of_the_cpu),
+        cmocka_unit_test(arrays_on_the_card_are_those_of_the_cpu),
+        cmocka_unit_test(variables_and_streams_on_the_card_are_those_of_the_cpu),
+        cmocka_unit_test(every_kernel_of_the_card_has_been_compared),
     };
+    tw_error error;
+#ifndef TOWER_WITH_CUDA
+    return 77;
+#endif
     plugin = twi_plugin_open(&why);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    if (tw_devices_create(NULL, &devices, &error) == TW_OK && tw_devices_count(devices, "GPU") > 0)
+        card = devices->items[tw_devices_count(devices, "CPU")];
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    tw_devices_destroy(devices);
+    return failed;
 }

@@ -1,67 +1,11 @@
-/* random.c - TensorFlow's random streams on the CPU, bit for bit.
- *
- * A node's generator is a stream in the session's resource table, counters = {key, low and high half of the Philox
- * counter}. An execution draws from the stream where it stands and moves it on by 256 blocks an element, whatever was
- * used, so that every group of outputs knows its place in the stream and any thread can make it. */
-#include "base/philox.h"
-#include "device/kernel.h"
+/* random.c - TensorFlow's random streams on the CPU, bit for bit; see device/random.h. */
+#include "device/random.h"
 #include "tensor/tensor.h"
 
 #include <math.h>
 #include <string.h>
-#include <sys/random.h>
 
-#define BLOCKS_PER_ELEMENT 256 /* reserved by an execution */
 #define CHUNK 256              /* groups a thread makes at a time */
-
-/* ---- streams ----------------------------------------------------------------------------------------------- */
-
-static void store_philox(twi_resource *stream, const twi_philox *philox)
-{
-    stream->counters[0] = (int64_t)(philox->key[0] | (uint64_t)philox->key[1] << 32);
-    stream->counters[1] = (int64_t)(philox->counter[0] | (uint64_t)philox->counter[1] << 32);
-    stream->counters[2] = (int64_t)(philox->counter[2] | (uint64_t)philox->counter[3] << 32);
-    stream->num_counters = 3;
-}
-
-static twi_philox load_philox(const twi_resource *stream)
-{
-    uint64_t key = (uint64_t)stream->counters[0], low = (uint64_t)stream->counters[1];
-    uint64_t high = (uint64_t)stream->counters[2];
-    return (twi_philox){
-        .counter = {(uint32_t)low, (uint32_t)(low >> 32), (uint32_t)high, (uint32_t)(high >> 32)},
-        .key = {(uint32_t)key, (uint32_t)(key >> 32)},
-    };
-}
-
-/* A generator at the stream's place; the stream itself moves on by `blocks`. */
-static twi_philox take(const twi_run *r, uint64_t blocks)
-{
-    twi_resource *stream = r->state;
-    twi_philox here = load_philox(stream), next = here;
-    twi_philox_skip(&next, blocks);
-    store_philox(stream, &next);
-    return here;
-}
-
-static tw_status prepare_stream(twi_prepare *p)
-{
-    if (!p->resources)
-        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s '%s' is random and cannot be computed in advance", p->op,
-                        p->node);
-    twi_resource *stream = p->resources->get(p->resources, p->node);
-    if (!stream)
-        return twi_fail_memory(p->error, p->node);
-    p->state = stream;
-    if (stream->num_counters)
-        return TW_OK;
-    uint64_t seeds[2] = {(uint64_t)twi_attr_int(p->attrs, "seed", 0), (uint64_t)twi_attr_int(p->attrs, "seed2", 0)};
-    if (!seeds[0] && !seeds[1] && getrandom(seeds, sizeof seeds, 0) != sizeof seeds)
-        return twi_fail(p->error, TW_UNAVAILABLE, "%s '%s': the system gave no random seed", p->op, p->node);
-    twi_philox philox = twi_philox_seed(seeds[0], seeds[1]);
-    store_philox(stream, &philox);
-    return TW_OK;
-}
 
 /* ---- distributions ----------------------------------------------------------------------------------------- */
 
@@ -80,7 +24,7 @@ static tw_status fill(const twi_run *r, const distribution *d, const void *limit
     size_t size = tw_dtype_size(r->output_operands[0].dtype);
     int64_t groups = (n + d->per_group - 1) / d->per_group, chunks = (groups + CHUNK - 1) / CHUNK;
     char *out = r->outputs[0];
-    twi_philox start = take(r, (uint64_t)n * BLOCKS_PER_ELEMENT);
+    twi_philox start = twi_random_take(r->state, (uint64_t)n * TWI_RANDOM_BLOCKS);
 #pragma omp parallel for if (r->threads > 1 && chunks > 4) num_threads(r->threads)
     for (int64_t chunk = 0; chunk < chunks; chunk++) {
         twi_philox here = start;
@@ -260,10 +204,10 @@ static const distribution normal[] = {
     [TW_BFLOAT16] = {4, 1, normal_bfloat16_group},
 };
 static const distribution truncated[] = {
-    [TW_FLOAT32] = {4, BLOCKS_PER_ELEMENT, truncated_float_group},
-    [TW_FLOAT64] = {2, BLOCKS_PER_ELEMENT / 2, truncated_double_group},
-    [TW_FLOAT16] = {4, BLOCKS_PER_ELEMENT, truncated_half_group},
-    [TW_BFLOAT16] = {4, BLOCKS_PER_ELEMENT, truncated_bfloat16_group},
+    [TW_FLOAT32] = {4, TWI_RANDOM_BLOCKS, truncated_float_group},
+    [TW_FLOAT64] = {2, TWI_RANDOM_BLOCKS / 2, truncated_double_group},
+    [TW_FLOAT16] = {4, TWI_RANDOM_BLOCKS, truncated_half_group},
+    [TW_BFLOAT16] = {4, TWI_RANDOM_BLOCKS, truncated_bfloat16_group},
 };
 
 static tw_status run_uniform(const twi_run *r)
@@ -314,7 +258,7 @@ static uint32_t next_word(words *w)
 static tw_status prepare_shuffle(twi_prepare *p)
 {
     p->workspace = (size_t)(p->inputs[0].shape.rank > 0 ? p->inputs[0].shape.dims[0] : 1) * sizeof(int64_t);
-    return prepare_stream(p);
+    return twi_random_prepare(p);
 }
 
 static bool copy_strings(void *to, const void *from, size_t count)
@@ -336,7 +280,7 @@ static tw_status run_shuffle(const twi_run *r)
     int64_t *order = r->workspace;
     for (int64_t i = 0; i < rows; i++)
         order[i] = i;
-    words w = {take(r, (uint64_t)(rows + 2) / 4), {0}, 4};
+    words w = {twi_random_take(r->state, (uint64_t)(rows + 2) / 4), {0}, 4};
     for (int64_t i = 0; i < rows - 1; i++) {
         int64_t k = i + (int64_t)(next_word(&w) % (uint64_t)(rows - i)), kept = order[i];
         order[i] = order[k];
@@ -369,7 +313,7 @@ static double logit(const twi_run *r, int64_t i)
 static tw_status prepare_multinomial(twi_prepare *p)
 {
     p->workspace = (size_t)p->inputs[0].shape.dims[1] * sizeof(double);
-    return prepare_stream(p);
+    return twi_random_prepare(p);
 }
 
 /* All rows draw from one stream, one after the other. TensorFlow does the same while one thread suffices, and gives up
@@ -382,7 +326,7 @@ static tw_status run_multinomial(const twi_run *r)
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "num_classes should be positive, got %lld (%s)",
                         (long long)classes, r->node);
     double *sums = r->workspace;
-    words w = {take(r, (uint64_t)(rows * ((samples + 3) / 4 * 4) * 2) * BLOCKS_PER_ELEMENT), {0}, 4};
+    words w = {twi_random_take(r->state, (uint64_t)(rows * ((samples + 3) / 4 * 4) * 2) * TWI_RANDOM_BLOCKS), {0}, 4};
     for (int64_t row = 0; row < rows && samples; row++) {
         double highest = -INFINITY, total = 0;
         for (int64_t k = 0; k < classes; k++)
@@ -416,10 +360,10 @@ static tw_status run_multinomial(const twi_run *r)
 }
 
 const twi_kernel twi_cpu_random_kernels[] = {
-    {"RandomUniform", "plain", 0, prepare_stream, run_uniform},
-    {"RandomStandardNormal", "plain", 0, prepare_stream, run_normal},
-    {"TruncatedNormal", "plain", 0, prepare_stream, run_truncated},
-    {"RandomUniformInt", "plain", 0, prepare_stream, run_uniform_int},
+    {"RandomUniform", "plain", 0, twi_random_prepare, run_uniform},
+    {"RandomStandardNormal", "plain", 0, twi_random_prepare, run_normal},
+    {"TruncatedNormal", "plain", 0, twi_random_prepare, run_truncated},
+    {"RandomUniformInt", "plain", 0, twi_random_prepare, run_uniform_int},
     {"RandomShuffle", "plain", TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL) | TWI_TYPE(TW_STRING), prepare_shuffle,
      run_shuffle},
     {"Multinomial", "plain", TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_FLOAT64) | TWI_TYPE(TW_FLOAT16), prepare_multinomial,

@@ -25,6 +25,8 @@ typedef struct twi_cuda_device {
     void *stages[TWI_CUDA_STAGES];       /* page-locked, TWI_CUDA_STAGE_BYTES each */
     cudaEvent_t staged[TWI_CUDA_STAGES]; /* when the card is done with each */
     int next_stage;
+    void *cublas, *cudnn;        /* handles; NULL until a kernel needs one (libraries.h) */
+    pthread_mutex_t cudnn_lock;
     bool peers[TWI_CUDA_MOST_CARDS]; /* by ordinal: whose memory this card has asked to see */
 } twi_cuda_device;
 

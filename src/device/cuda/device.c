@@ -9,6 +9,7 @@
 #include "device/cuda/cuda.h"
 
 #include "base/memory.h"
+#include "device/cuda/libraries.h" /* closing handles */
 
 #include <stdio.h>
 #include <string.h>
@@ -32,6 +33,8 @@ tw_status twi_cuda_launched(const twi_run *r, const char *call, cudaError_t code
 
 static void close_card(twi_cuda_device *c)
 {
+    twi_cublas_close(c);
+    twi_cudnn_close(c);
     for (int i = 0; i < TWI_CUDA_STAGES; i++) {
         if (c->staged[i])
             cudaEventDestroy(c->staged[i]);
@@ -252,6 +255,7 @@ static void card_destroy(twi_device *d)
         close_card(c);
     }
     pthread_mutex_destroy(&c->lock);
+    pthread_mutex_destroy(&c->cudnn_lock);
     twi_free(c);
 }
 
@@ -286,6 +290,7 @@ twi_device *twi_cuda_device_create(int index, size_t memory_limit, tw_error *err
     d->memory_limit = memory_limit;
     c->ordinal = twi_cuda_ordinal(index);
     pthread_mutex_init(&c->lock, NULL);
+    pthread_mutex_init(&c->cudnn_lock, NULL);
     twi_device_name_print(&d->name, d->text, sizeof d->text);
     snprintf(d->description, sizeof d->description, "%.60s, %.1f GiB, %d multiprocessors, %s, %s", card.name,
              (double)card.memory / (1 << 30), card.multiprocessors, card.uuid, card.pci);

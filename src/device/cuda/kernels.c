@@ -5,8 +5,16 @@
 #include "device/cuda/cuda.h"
 
 #define FAMILIES(X)                                                                                                    \
-    X(twi_cuda_array_kernels)                                                                                          \
-    X(twi_cuda_elementwise_kernels)
+    X(twi_cuda_matmul_kernels)      /* by NVIDIA's libraries */                                                        \
+    X(twi_cuda_conv_kernels)                                                                                           \
+    X(twi_cuda_array_kernels)       /* by our own kernels */                                                           \
+    X(twi_cuda_elementwise_kernels)                                                                                    \
+    X(twi_cuda_reduce_kernels)                                                                                         \
+    X(twi_cuda_pool_kernels)                                                                                           \
+    X(twi_cuda_normalization_kernels)                                                                                  \
+    X(twi_cuda_softmax_kernels)                                                                                        \
+    X(twi_cuda_state_kernels)                                                                                          \
+    X(twi_cuda_random_kernels)
 
 #define FAMILY(name) extern const twi_kernel name[];
 FAMILIES(FAMILY)

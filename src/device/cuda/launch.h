@@ -97,6 +97,118 @@ cudaError_t twi_cuda_cast(cudaStream_t stream, tw_dtype from, tw_dtype to, int64
 cudaError_t twi_cuda_bias_add(cudaStream_t stream, tw_dtype type, int64_t n, int64_t channels, int64_t inner,
                               const void *x, const void *bias, void *y);
 
+/* ---- move.cu --------------------------------------------------------------------------------------------------- */
+
+enum { TWI_CUDA_MOVE_RANK = 2 * TW_MAX_RANK };
+
+/* to[sum of k_i * to_i] = from[sum of k_i * from_i] for 0 <= k_i < size_i, outermost first; strides count elements, may
+ * be 0 in `from` and negative in either. Rank 0: one element. */
+typedef struct twi_cuda_move {
+    int rank;
+    int64_t size[TWI_CUDA_MOVE_RANK], from[TWI_CUDA_MOVE_RANK], to[TWI_CUDA_MOVE_RANK];
+} twi_cuda_move;
+
+/* `bytes` of an element: 1, 2, 4 or 8. */
+cudaError_t twi_cuda_move_run(cudaStream_t stream, int bytes, const twi_cuda_move *move, const void *from, void *to);
+
+/* ---- reduce.cu ------------------------------------------------------------------------------------------------- */
+
+typedef enum twi_cuda_fold {
+    TWI_CUDA_SUM,
+    TWI_CUDA_MEAN,
+    TWI_CUDA_HALF_SQUARES, /* half the sum of squares */
+    TWI_CUDA_LARGEST,
+    TWI_CUDA_SMALLEST,
+    TWI_CUDA_PRODUCT,
+} twi_cuda_fold;
+
+/* Output o is made of the elements at start(o) + start(k), o over the kept axes, k over the reduced ones; axes are listed
+ * from the last to the first, neighbours of one kind joined. An output's elements are shared out over `splits` parts by
+ * number, each part folded by a tree and the parts by another: sizes alone decide the order, no card does. */
+typedef struct twi_cuda_reduction {
+    twi_cuda_fold fold;
+    int64_t outputs, inputs;        /* elements of the output; elements behind one of them */
+    int num_kept, num_reduced;
+    int64_t kept_size[TW_MAX_RANK], kept_step[TW_MAX_RANK];
+    int64_t reduced_size[TW_MAX_RANK], reduced_step[TW_MAX_RANK];
+    bool columns;                   /* one kept axis, the last, under one reduced: rows are read as they lie */
+    int64_t splits;
+} twi_cuda_reduction;
+
+/* Sets `columns` and `splits` from the rest; returns the bytes of workspace that a run needs. */
+size_t twi_cuda_reduction_plan(twi_cuda_reduction *d);
+cudaError_t twi_cuda_reduce(cudaStream_t stream, tw_dtype type, const twi_cuda_reduction *d, const void *x, void *y,
+                            void *workspace);
+
+/* ---- pool.cu ------------------------------------------------------------------------------------------------------ */
+
+/* Images [N,height,width,C], windows as in tensor/window.h; {vertical, horizontal}. */
+typedef struct twi_cuda_pool {
+    int64_t batch, channels, image[2], output[2], size[2], stride[2], before[2];
+} twi_cuda_pool;
+
+cudaError_t twi_cuda_max_pool(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const void *x, void *y);
+/* Each pixel collects, window after window, the gradients of those whose first maximum it is. */
+cudaError_t twi_cuda_max_pool_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const void *x,
+                                   const void *dy, void *dx);
+
+/* ---- normalization.cu --------------------------------------------------------------------------------------------- */
+
+enum { TWI_CUDA_MOST_LRN_CHANNELS = 4096 };
+
+typedef struct twi_cuda_lrn {
+    int64_t pixels, channels, radius;
+    float bias, alpha, beta;
+} twi_cuda_lrn;
+
+cudaError_t twi_cuda_lrn_run(cudaStream_t stream, tw_dtype type, const twi_cuda_lrn *l, const void *x, void *y);
+cudaError_t twi_cuda_lrn_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_lrn *l, const void *dy, const void *x,
+                              const void *y, void *dx);
+
+/* ---- softmax.cu --------------------------------------------------------------------------------------------------- */
+
+cudaError_t twi_cuda_softmax(cudaStream_t stream, tw_dtype type, bool logarithm, int64_t rows, int64_t classes,
+                             const void *logits, void *y);
+/* Labels are int32 or int64. A label that is no class gives NaN in its row, as on TensorFlow's GPUs: nobody could be told
+ * in time. */
+cudaError_t twi_cuda_sparse_cross_entropy(cudaStream_t stream, tw_dtype type, int64_t rows, int64_t classes,
+                                          const void *logits, tw_dtype label_type, const void *labels, void *loss,
+                                          void *backprop);
+
+/* ---- state.cu ----------------------------------------------------------------------------------------------------- */
+
+/* var = var + sign * value. Float types, int32, int64. */
+cudaError_t twi_cuda_assign_add(cudaStream_t stream, tw_dtype type, int sign, int64_t n, void *var, const void *value);
+/* var -= alpha * delta; alpha is a scalar on the card. Float types. */
+cudaError_t twi_cuda_descend(cudaStream_t stream, tw_dtype type, int64_t n, void *var, const void *alpha,
+                             const void *delta);
+
+enum { TWI_CUDA_MANY = 48 };
+
+/* Up to TWI_CUDA_MANY float variables in one launch; rate and decays are scalars on the card. A variable's value is
+ * value[0] + decay[0] * var, with two towers the sum of theirs times scale; decay NULL: none.
+ * descend: var -= rate * value; follow: var -= (var - value) * rate. */
+typedef struct twi_cuda_many {
+    int count, towers;
+    float scale;
+    const float *rate;
+    float *var[TWI_CUDA_MANY];
+    const float *value[2][TWI_CUDA_MANY], *decay[2][TWI_CUDA_MANY];
+    int64_t elements[TWI_CUDA_MANY];
+    int first_block[TWI_CUDA_MANY + 1]; /* filled in by the launcher */
+} twi_cuda_many;
+
+cudaError_t twi_cuda_descend_many(cudaStream_t stream, twi_cuda_many *many);
+cudaError_t twi_cuda_follow_many(cudaStream_t stream, twi_cuda_many *many);
+
+/* ---- random.cu ---------------------------------------------------------------------------------------------------- */
+
+typedef enum twi_cuda_distribution { TWI_CUDA_UNIFORM, TWI_CUDA_NORMAL, TWI_CUDA_TRUNCATED } twi_cuda_distribution;
+
+/* Four floats a group, each group at its own place of the stream that stands at (key, counter). */
+cudaError_t twi_cuda_random(cudaStream_t stream, twi_cuda_distribution distribution, const uint32_t key[2],
+                            const uint32_t counter[4], int64_t n, float *y);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,140 @@
+/* libraries.c - see libraries.h. */
+#include "device/cuda/libraries.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+
+#define TEXT_OF(x) #x
+#define TEXT(x) TEXT_OF(x)
+
+tw_status twi_library_fail(tw_error *error, const twi_device *d, const char *call, const char *text)
+{
+    return twi_fail(error, TW_INTERNAL, "%s%s%s: %s", d ? d->text : "", d ? ": " : "", call, text);
+}
+
+/* Fills in one call of a table; false when the library lacks it. */
+static bool find(void *library, const char *call, void *to, char *why, size_t size)
+{
+    void *found = dlsym(library, call);
+    if (!found)
+        snprintf(why, size, "%s", dlerror());
+    *(void **)to = found;
+    return found != NULL;
+}
+
+/* ---- cuBLASLt ------------------------------------------------------------------------------------------------------ */
+
+static struct {
+    pthread_once_t once;
+    twi_cublas table;
+    bool works;
+    char why[300];
+} cublas = {.once = PTHREAD_ONCE_INIT};
+
+static const char *cublas_text(int code)
+{
+    return cublas.table.cublasLtGetStatusString((cublasStatus_t)code);
+}
+
+static void open_cublas(void)
+{
+    void *library = dlopen("libcublasLt.so." TEXT(CUBLAS_VER_MAJOR), RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        snprintf(cublas.why, sizeof cublas.why, "%s", dlerror());
+        return;
+    }
+    cublas.works = true;
+    cublas.table.text = cublas_text;
+#define X(call) cublas.works = cublas.works && find(library, #call, &cublas.table.call, cublas.why, sizeof cublas.why);
+    TWI_CUBLAS_CALLS(X)
+#undef X
+}
+
+tw_status twi_cublas_open(twi_device *d, const twi_cublas **library, cublasLtHandle_t *handle, tw_error *error)
+{
+    twi_cuda_device *c = (twi_cuda_device *)d;
+    tw_status status = twi_cuda_use(d, error);
+    if (status != TW_OK)
+        return status;
+    pthread_once(&cublas.once, open_cublas);
+    if (!cublas.works)
+        return twi_fail(error, TW_UNIMPLEMENTED, "cuBLASLt cannot be used: %s", cublas.why);
+    pthread_mutex_lock(&c->lock);
+    if (!c->cublas)
+        TWI_LIBRARY_CALL(d, error, &cublas.table, cublasLtCreate, (cublasLtHandle_t *)&c->cublas);
+    *library = &cublas.table;
+    *handle = c->cublas;
+done:
+    pthread_mutex_unlock(&c->lock);
+    return status;
+}
+
+void twi_cublas_close(twi_cuda_device *c)
+{
+    if (c->cublas)
+        cublas.table.cublasLtDestroy(c->cublas);
+    c->cublas = NULL;
+}
+
+/* ---- cuDNN --------------------------------------------------------------------------------------------------------- */
+
+#ifdef TOWER_WITH_CUDNN
+static struct {
+    pthread_once_t once;
+    twi_cudnn table;
+    bool works;
+    char why[300];
+} cudnn = {.once = PTHREAD_ONCE_INIT};
+
+static const char *cudnn_text(int code)
+{
+    return cudnn.table.cudnnGetErrorString((cudnnStatus_t)code);
+}
+
+static void open_cudnn(void)
+{
+    void *library = dlopen("libcudnn.so." TEXT(CUDNN_MAJOR), RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        snprintf(cudnn.why, sizeof cudnn.why, "%s", dlerror());
+        return;
+    }
+    cudnn.works = true;
+    cudnn.table.text = cudnn_text;
+#define X(call) cudnn.works = cudnn.works && find(library, #call, &cudnn.table.call, cudnn.why, sizeof cudnn.why);
+    TWI_CUDNN_CALLS(X)
+#undef X
+}
+
+tw_status twi_cudnn_open(twi_device *d, const twi_cudnn **library, cudnnHandle_t *handle, tw_error *error)
+{
+    twi_cuda_device *c = (twi_cuda_device *)d;
+    tw_status status = twi_cuda_use(d, error);
+    if (status != TW_OK)
+        return status;
+    pthread_once(&cudnn.once, open_cudnn);
+    if (!cudnn.works)
+        return twi_fail(error, TW_UNIMPLEMENTED, "cuDNN cannot be used: %s", cudnn.why);
+    pthread_mutex_lock(&c->lock);
+    if (!c->cudnn) {
+        TWI_LIBRARY_CALL(d, error, &cudnn.table, cudnnCreate, (cudnnHandle_t *)&c->cudnn);
+        TWI_LIBRARY_CALL(d, error, &cudnn.table, cudnnSetStream, c->cudnn, c->stream);
+    }
+    *library = &cudnn.table;
+    *handle = c->cudnn;
+done:
+    pthread_mutex_unlock(&c->lock);
+    return status;
+}
+
+void twi_cudnn_close(twi_cuda_device *c)
+{
+    if (c->cudnn)
+        cudnn.table.cudnnDestroy(c->cudnn);
+    c->cudnn = NULL;
+}
+#else
+void twi_cudnn_close(twi_cuda_device *c)
+{
+    (void)c;
+}
+#endif

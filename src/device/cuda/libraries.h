@@ -1,0 +1,87 @@
+/* libraries.h - cuBLASLt and cuDNN as tables of the calls in use, opened when a kernel first needs them.
+ *
+ * They are 0.5 GB and more, so a program that only lists devices must not load them; and a machine that lacks one still
+ * has the kernels that do without. */
+#ifndef TWI_CUDA_LIBRARIES_H
+#define TWI_CUDA_LIBRARIES_H
+
+#include "device/cuda/cuda.h"
+
+#include <cublasLt.h>
+#ifdef TOWER_WITH_CUDNN
+#include <cudnn.h>
+#endif
+
+#define TWI_CUBLAS_CALLS(X)                                                                                            \
+    X(cublasLtCreate)                                                                                                  \
+    X(cublasLtDestroy)                                                                                                 \
+    X(cublasLtGetStatusString)                                                                                         \
+    X(cublasLtMatmulDescCreate)                                                                                        \
+    X(cublasLtMatmulDescDestroy)                                                                                       \
+    X(cublasLtMatmulDescSetAttribute)                                                                                  \
+    X(cublasLtMatrixLayoutCreate)                                                                                      \
+    X(cublasLtMatrixLayoutDestroy)                                                                                     \
+    X(cublasLtMatmulPreferenceCreate)                                                                                  \
+    X(cublasLtMatmulPreferenceDestroy)                                                                                 \
+    X(cublasLtMatmulPreferenceSetAttribute)                                                                            \
+    X(cublasLtMatmulAlgoGetHeuristic)                                                                                  \
+    X(cublasLtMatmul)
+
+#define TWI_CUDNN_CALLS(X)                                                                                             \
+    X(cudnnCreate)                                                                                                     \
+    X(cudnnDestroy)                                                                                                    \
+    X(cudnnSetStream)                                                                                                  \
+    X(cudnnGetErrorString)                                                                                             \
+    X(cudnnCreateTensorDescriptor)                                                                                     \
+    X(cudnnDestroyTensorDescriptor)                                                                                    \
+    X(cudnnSetTensor4dDescriptor)                                                                                      \
+    X(cudnnCreateFilterDescriptor)                                                                                     \
+    X(cudnnDestroyFilterDescriptor)                                                                                    \
+    X(cudnnSetFilter4dDescriptor)                                                                                      \
+    X(cudnnCreateConvolutionDescriptor)                                                                                \
+    X(cudnnDestroyConvolutionDescriptor)                                                                               \
+    X(cudnnSetConvolution2dDescriptor)                                                                                 \
+    X(cudnnSetConvolutionMathType)                                                                                     \
+    X(cudnnGetConvolutionForwardAlgorithm_v7)                                                                          \
+    X(cudnnGetConvolutionBackwardDataAlgorithm_v7)                                                                     \
+    X(cudnnGetConvolutionBackwardFilterAlgorithm_v7)                                                                   \
+    X(cudnnConvolutionForward)                                                                                         \
+    X(cudnnConvolutionBackwardData)                                                                                    \
+    X(cudnnConvolutionBackwardFilter)
+
+#define X(call) __typeof__(&call) call;
+typedef struct twi_cublas {
+    TWI_CUBLAS_CALLS(X)
+    const char *(*text)(int code);
+} twi_cublas;
+
+#ifdef TOWER_WITH_CUDNN
+typedef struct twi_cudnn {
+    TWI_CUDNN_CALLS(X)
+    const char *(*text)(int code);
+} twi_cudnn;
+#endif
+#undef X
+
+/* The library and the device's handle, both made when first asked for. TW_UNIMPLEMENTED where the library is not
+ * installed: then another row may have the op. */
+tw_status twi_cublas_open(twi_device *d, const twi_cublas **library, cublasLtHandle_t *handle, tw_error *error);
+void twi_cublas_close(twi_cuda_device *c);
+#ifdef TOWER_WITH_CUDNN
+/* A handle of cuDNN's is for one thread at a time: hold c->cudnn_lock around calls that take it. */
+tw_status twi_cudnn_open(twi_device *d, const twi_cudnn **library, cudnnHandle_t *handle, tw_error *error);
+#endif
+void twi_cudnn_close(twi_cuda_device *c);
+
+/* As TWI_CALL, of a library's table: TWI_LIBRARY_CALL(d, error, cublas, cublasLtCreate, &handle); */
+#define TWI_LIBRARY_CALL(d, error, library, function, ...)                                                             \
+    do {                                                                                                               \
+        int code_ = (int)(library)->function(__VA_ARGS__);                                                             \
+        if (code_ != 0) {                                                                                              \
+            status = twi_library_fail(error, d, #function, (library)->text(code_));                                    \
+            goto done;                                                                                                 \
+        }                                                                                                              \
+    } while (0)
+tw_status twi_library_fail(tw_error *error, const twi_device *d, const char *call, const char *text);
+
+#endif

@@ -1,0 +1,146 @@
+/* matmul.c - MatMul on cuBLASLt.
+ *
+ * Matrices here are row-major, cuBLASLt's are column-major by default; a row-major matrix read so is its transpose. So
+ * the library is asked for the transpose of the product, b' a', where nothing has to move. Sums are in float, without
+ * TF32, and no algorithm is taken that adds up in an order of its own (in-place reductions of split sums). */
+#include "base/memory.h"
+#include "device/cuda/libraries.h"
+
+#include <string.h>
+
+#define WORKSPACE_LIMIT ((size_t)32 << 20)
+#define WORKSPACE_ALIGNMENT ((size_t)256)
+
+typedef struct product {
+    const twi_cublas *library;
+    cublasLtHandle_t handle;
+    cublasLtMatmulDesc_t operation;
+    cublasLtMatrixLayout_t a, b, out;
+    cublasLtMatmulAlgo_t algorithm;
+    size_t workspace;
+    bool empty_sum; /* k = 0: the product is zeros */
+} product;
+
+static void release(void *state)
+{
+    product *m = state;
+    if (!m)
+        return;
+    if (m->operation)
+        m->library->cublasLtMatmulDescDestroy(m->operation);
+    if (m->a)
+        m->library->cublasLtMatrixLayoutDestroy(m->a);
+    if (m->b)
+        m->library->cublasLtMatrixLayoutDestroy(m->b);
+    if (m->out)
+        m->library->cublasLtMatrixLayoutDestroy(m->out);
+    twi_free(m);
+}
+
+static cudaDataType_t data_type(tw_dtype type)
+{
+    return type == TW_BFLOAT16 ? CUDA_R_16BF : type == TW_FLOAT16 ? CUDA_R_16F : CUDA_R_32F;
+}
+
+/* The transpose of a row-major matrix, as cuBLASLt sees it. */
+static tw_status lay(twi_prepare *p, product *m, const twi_operand *matrix, cublasLtMatrixLayout_t *layout)
+{
+    tw_status status = TW_OK;
+    int64_t rows = matrix->shape.dims[0], columns = matrix->shape.dims[1];
+    TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatrixLayoutCreate, layout, data_type(matrix->dtype),
+                     (uint64_t)columns, (uint64_t)rows, columns);
+done:
+    return status;
+}
+
+static tw_status set_operation(twi_prepare *p, product *m, cublasLtMatmulDescAttributes_t attribute, bool turned)
+{
+    tw_status status = TW_OK;
+    cublasOperation_t operation = turned ? CUBLAS_OP_T : CUBLAS_OP_N;
+    TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatmulDescSetAttribute, m->operation, attribute,
+                     &operation, sizeof operation);
+done:
+    return status;
+}
+
+/* Operands may lie in the middle of an arena: their addresses are multiples of 64. */
+static tw_status choose_algorithm(twi_prepare *p, product *m)
+{
+    static const cublasLtMatmulPreferenceAttributes_t alignments[] = {
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+    tw_status status = TW_OK;
+    cublasLtMatmulPreference_t preference = NULL;
+    cublasLtMatmulHeuristicResult_t best = {0};
+    size_t limit = WORKSPACE_LIMIT;
+    uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, alignment = 64;
+    int found = 0;
+    TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatmulPreferenceCreate, &preference);
+    TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatmulPreferenceSetAttribute, preference,
+                     CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &limit, sizeof limit);
+    TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatmulPreferenceSetAttribute, preference,
+                     CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, sizeof reductions);
+    for (size_t i = 0; i < sizeof alignments / sizeof *alignments; i++)
+        TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatmulPreferenceSetAttribute, preference,
+                         alignments[i], &alignment, sizeof alignment);
+    TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatmulAlgoGetHeuristic, m->handle, m->operation, m->b,
+                     m->a, m->out, m->out, preference, 1, &best, &found);
+    if (found == 0)
+        TWI_TRY(twi_fail(p->error, TW_UNIMPLEMENTED, "cuBLASLt has no algorithm for these matrices"));
+    m->algorithm = best.algo;
+    m->workspace = best.workspaceSize;
+    p->workspace = best.workspaceSize ? best.workspaceSize + WORKSPACE_ALIGNMENT : 0;
+done:
+    if (preference)
+        m->library->cublasLtMatmulPreferenceDestroy(preference);
+    return status;
+}
+
+static tw_status prepare(twi_prepare *p)
+{
+    tw_status status;
+    const twi_operand *a = &p->inputs[0], *b = &p->inputs[1], *out = &p->outputs[0];
+    product *m = twi_alloc(sizeof *m);
+    if (!m)
+        return twi_fail_memory(p->error, p->node);
+    bool turn_a = twi_attr_bool(p->attrs, "transpose_a", false), turn_b = twi_attr_bool(p->attrs, "transpose_b", false);
+    TWI_TRY(twi_cublas_open(p->device, &m->library, &m->handle, p->error));
+    m->empty_sum = a->elements == 0 || b->elements == 0;
+    if (out->elements && !m->empty_sum) {
+        TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatmulDescCreate, &m->operation, CUBLAS_COMPUTE_32F,
+                         CUDA_R_32F);
+        TWI_TRY(set_operation(p, m, CUBLASLT_MATMUL_DESC_TRANSA, turn_b));
+        TWI_TRY(set_operation(p, m, CUBLASLT_MATMUL_DESC_TRANSB, turn_a));
+        TWI_TRY(lay(p, m, a, &m->a));
+        TWI_TRY(lay(p, m, b, &m->b));
+        TWI_TRY(lay(p, m, out, &m->out));
+        TWI_TRY(choose_algorithm(p, m));
+    }
+    p->state = m;
+    return TW_OK;
+done:
+    release(m);
+    return status;
+}
+
+static tw_status run(const twi_run *r)
+{
+    product *m = r->state;
+    tw_status status = TW_OK;
+    float one = 1, zero = 0;
+    uintptr_t workspace = ((uintptr_t)r->workspace + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
+    if (r->output_operands[0].elements == 0)
+        return TW_OK;
+    if (m->empty_sum)
+        return TWI_LAUNCH(r, cudaMemsetAsync(r->outputs[0], 0, r->output_operands[0].bytes, r->stream));
+    TWI_LIBRARY_CALL(NULL, r->error, m->library, cublasLtMatmul, m->handle, m->operation, &one, r->inputs[1], m->b,
+                     r->inputs[0], m->a, &zero, r->outputs[0], m->out, r->outputs[0], m->out, &m->algorithm,
+                     m->workspace ? (void *)workspace : NULL, m->workspace, r->stream);
+done:
+    return status;
+}
+
+const twi_kernel twi_cuda_matmul_kernels[] = {
+    {"MatMul", "cublaslt", TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16), prepare, run, release},
+    {0},
+};

@@ -1,0 +1,46 @@
+/* normalization.c - rows of local response normalization and its gradient. */
+#include "base/memory.h"
+#include "device/cuda/cuda.h"
+#include "device/cuda/launch.h"
+
+#define FLOATS (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16))
+
+static tw_status prepare(twi_prepare *p)
+{
+    tw_shape shape = p->inputs[0].shape;
+    int64_t channels = shape.dims[shape.rank - 1];
+    if (channels > TWI_CUDA_MOST_LRN_CHANNELS)
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s of more than %d channels", p->op, TWI_CUDA_MOST_LRN_CHANNELS);
+    twi_cuda_lrn *l = twi_alloc(sizeof *l);
+    if (!l)
+        return twi_fail_memory(p->error, p->node);
+    *l = (twi_cuda_lrn){
+        .pixels = channels ? p->inputs[0].elements / channels : 0,
+        .channels = channels,
+        .radius = twi_attr_int(p->attrs, "depth_radius", 5),
+        .bias = twi_attr_float(p->attrs, "bias", 1),
+        .alpha = twi_attr_float(p->attrs, "alpha", 1),
+        .beta = twi_attr_float(p->attrs, "beta", 0.5f),
+    };
+    p->state = l;
+    return TW_OK;
+}
+
+static tw_status run_lrn(const twi_run *r)
+{
+    return TWI_LAUNCH(r, twi_cuda_lrn_run(r->stream, r->input_operands[0].dtype, r->state, r->inputs[0],
+                                          r->outputs[0]));
+}
+
+/* dy, x, y: dx */
+static tw_status run_lrn_grad(const twi_run *r)
+{
+    return TWI_LAUNCH(r, twi_cuda_lrn_grad(r->stream, r->input_operands[0].dtype, r->state, r->inputs[0], r->inputs[1],
+                                           r->inputs[2], r->outputs[0]));
+}
+
+const twi_kernel twi_cuda_normalization_kernels[] = {
+    {"LRN", "cuda", FLOATS, prepare, run_lrn, twi_free},
+    {"LRNGrad", "cuda", FLOATS, prepare, run_lrn_grad, twi_free},
+    {0},
+};

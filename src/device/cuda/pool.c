@@ -1,0 +1,55 @@
+/* pool.c - rows of MaxPool and its gradient, images NHWC. */
+#include "base/memory.h"
+#include "device/cuda/cuda.h"
+#include "device/cuda/launch.h"
+#include "tensor/window.h"
+
+#include <string.h>
+
+#define FLOATS (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16))
+
+static tw_status prepare(twi_prepare *p, const twi_operand *image)
+{
+    twi_window w;
+    if (strcmp(twi_attr_string(p->attrs, "data_format", "NHWC"), "NHWC") != 0)
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s supports NHWC only", p->op);
+    tw_status status = twi_window_lay(p->attrs, image->shape, NULL, &w, p->error);
+    if (status != TW_OK)
+        return status;
+    twi_cuda_pool *pool = twi_alloc(sizeof *pool);
+    if (!pool)
+        return twi_fail_memory(p->error, p->node);
+    pool->batch = image->shape.dims[0];
+    pool->channels = image->shape.dims[3];
+    memcpy(pool->image, w.image, sizeof w.image);
+    memcpy(pool->output, w.output, sizeof w.output);
+    memcpy(pool->size, w.size, sizeof w.size);
+    memcpy(pool->stride, w.stride, sizeof w.stride);
+    memcpy(pool->before, w.before, sizeof w.before);
+    p->state = pool;
+    return TW_OK;
+}
+
+static tw_status prepare_pool(twi_prepare *p)
+{
+    return prepare(p, &p->inputs[0]);
+}
+
+static tw_status run_max_pool(const twi_run *r)
+{
+    return TWI_LAUNCH(r, twi_cuda_max_pool(r->stream, r->input_operands[0].dtype, r->state, r->inputs[0],
+                                           r->outputs[0]));
+}
+
+/* x, y, dy: dx */
+static tw_status run_max_pool_grad(const twi_run *r)
+{
+    return TWI_LAUNCH(r, twi_cuda_max_pool_grad(r->stream, r->input_operands[0].dtype, r->state, r->inputs[0],
+                                                r->inputs[2], r->outputs[0]));
+}
+
+const twi_kernel twi_cuda_pool_kernels[] = {
+    {"MaxPool", "cuda", FLOATS, prepare_pool, run_max_pool, twi_free},
+    {"MaxPoolGrad", "cuda", FLOATS, prepare_pool, run_max_pool_grad, twi_free},
+    {0},
+};

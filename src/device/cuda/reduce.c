@@ -1,0 +1,119 @@
+/* reduce.c - rows of sums, means, extremes and products along axes, of L2Loss and of the gradient of a bias. */
+#include "base/memory.h"
+#include "device/cuda/cuda.h"
+#include "device/cuda/launch.h"
+#include "tensor/tensor.h"
+
+#include <string.h>
+
+#define FLOATS (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16))
+
+static tw_status keep(twi_prepare *p, twi_cuda_reduction plan)
+{
+    twi_cuda_reduction *state = twi_alloc(sizeof *state);
+    if (!state)
+        return twi_fail_memory(p->error, p->node);
+    *state = plan;
+    p->workspace = twi_cuda_reduction_plan(state);
+    p->state = state;
+    return TW_OK;
+}
+
+/* Of the axes that `reduced` says. */
+static twi_cuda_reduction lay(twi_cuda_fold fold, tw_shape shape, const bool *reduced)
+{
+    twi_cuda_reduction d = {.fold = fold, .outputs = 1, .inputs = 1};
+    int64_t step = 1;
+    for (int i = shape.rank - 1; i >= 0; i--) {
+        int64_t size = shape.dims[i];
+        int *count = reduced[i] ? &d.num_reduced : &d.num_kept;
+        int64_t *sizes = reduced[i] ? d.reduced_size : d.kept_size, *steps = reduced[i] ? d.reduced_step : d.kept_step;
+        if (i < shape.rank - 1 && reduced[i] == reduced[i + 1]) {
+            sizes[*count - 1] *= size;
+        } else {
+            sizes[*count] = size;
+            steps[(*count)++] = step;
+        }
+        *(reduced[i] ? &d.inputs : &d.outputs) *= size;
+        step *= size;
+    }
+    return d;
+}
+
+/* The axes must be known when the plan is made: they lie on the card when it runs. */
+static tw_status prepare_axes(twi_prepare *p, twi_cuda_fold fold)
+{
+    bool reduced[TW_MAX_RANK] = {false};
+    tw_shape shape = p->inputs[0].shape;
+    const tw_tensor *axes = p->inputs[1].value;
+    if (!axes)
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s on a GPU needs constant axes", p->op);
+    for (int64_t i = 0; i < axes->elements; i++) {
+        int64_t axis = twi_tensor_int(axes, i);
+        if (axis < -shape.rank || axis >= shape.rank)
+            return twi_fail(p->error, TW_INVALID_ARGUMENT, "axis %lld, expected -%d to %d", (long long)axis, shape.rank,
+                            shape.rank - 1);
+        reduced[axis < 0 ? axis + shape.rank : axis] = true;
+    }
+    return keep(p, lay(fold, shape, reduced));
+}
+
+static tw_status prepare_sum(twi_prepare *p)
+{
+    return prepare_axes(p, TWI_CUDA_SUM);
+}
+
+static tw_status prepare_mean(twi_prepare *p)
+{
+    return prepare_axes(p, TWI_CUDA_MEAN);
+}
+
+static tw_status prepare_largest(twi_prepare *p)
+{
+    return prepare_axes(p, TWI_CUDA_LARGEST);
+}
+
+static tw_status prepare_smallest(twi_prepare *p)
+{
+    return prepare_axes(p, TWI_CUDA_SMALLEST);
+}
+
+static tw_status prepare_product(twi_prepare *p)
+{
+    return prepare_axes(p, TWI_CUDA_PRODUCT);
+}
+
+static tw_status prepare_l2_loss(twi_prepare *p)
+{
+    static const bool all[TW_MAX_RANK] = {true, true, true, true, true, true, true, true};
+    return keep(p, lay(TWI_CUDA_HALF_SQUARES, p->inputs[0].shape, all));
+}
+
+static tw_status prepare_bias_grad(twi_prepare *p)
+{
+    bool reduced[TW_MAX_RANK];
+    tw_shape shape = p->inputs[0].shape;
+    int axis = strcmp(twi_attr_string(p->attrs, "data_format", "NHWC"), "NCHW") == 0 ? 1 : shape.rank - 1;
+    if (shape.rank < 2)
+        return twi_fail(p->error, TW_INVALID_ARGUMENT, "the gradient must have channels");
+    for (int i = 0; i < shape.rank; i++)
+        reduced[i] = i != axis;
+    return keep(p, lay(TWI_CUDA_SUM, shape, reduced));
+}
+
+static tw_status run(const twi_run *r)
+{
+    return TWI_LAUNCH(r, twi_cuda_reduce(r->stream, r->input_operands[0].dtype, r->state, r->inputs[0], r->outputs[0],
+                                         r->workspace));
+}
+
+const twi_kernel twi_cuda_reduce_kernels[] = {
+    {"Sum", "cuda", FLOATS, prepare_sum, run, twi_free},
+    {"Mean", "cuda", FLOATS, prepare_mean, run, twi_free},
+    {"Max", "cuda", FLOATS, prepare_largest, run, twi_free},
+    {"Min", "cuda", FLOATS, prepare_smallest, run, twi_free},
+    {"Prod", "cuda", FLOATS, prepare_product, run, twi_free},
+    {"L2Loss", "cuda", FLOATS, prepare_l2_loss, run, twi_free},
+    {"BiasAddGrad", "cuda", FLOATS, prepare_bias_grad, run, twi_free},
+    {0},
+};

@@ -1,0 +1,39 @@
+/* softmax.c - rows of softmax and of the cross entropy of labels. */
+#include "device/cuda/cuda.h"
+#include "device/cuda/launch.h"
+
+#define FLOATS (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16))
+
+static tw_status run_rows(const twi_run *r, bool logarithm)
+{
+    const twi_operand *logits = &r->input_operands[0];
+    int64_t classes = logits->shape.dims[logits->shape.rank - 1];
+    return TWI_LAUNCH(r, twi_cuda_softmax(r->stream, logits->dtype, logarithm, classes ? logits->elements / classes : 0,
+                                          classes, r->inputs[0], r->outputs[0]));
+}
+
+static tw_status run_softmax(const twi_run *r)
+{
+    return run_rows(r, false);
+}
+
+static tw_status run_log_softmax(const twi_run *r)
+{
+    return run_rows(r, true);
+}
+
+static tw_status run_sparse(const twi_run *r)
+{
+    const twi_operand *logits = &r->input_operands[0];
+    int64_t classes = logits->shape.dims[1], rows = classes ? logits->shape.dims[0] : 0;
+    return TWI_LAUNCH(r, twi_cuda_sparse_cross_entropy(r->stream, logits->dtype, rows, classes, r->inputs[0],
+                                                       r->input_operands[1].dtype, r->inputs[1], r->outputs[0],
+                                                       r->outputs[1]));
+}
+
+const twi_kernel twi_cuda_softmax_kernels[] = {
+    {"Softmax", "cuda", FLOATS, NULL, run_softmax},
+    {"LogSoftmax", "cuda", FLOATS, NULL, run_log_softmax},
+    {"SparseSoftmaxCrossEntropyWithLogits", "cuda", FLOATS, NULL, run_sparse},
+    {0},
+};

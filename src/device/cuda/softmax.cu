@@ -1,0 +1,78 @@
+/* softmax.cu - softmax and the cross entropy of labels. A warp takes a row; its lanes meet in a tree of fixed order. */
+#include "device/cuda/typed.cuh"
+
+static const int LANES = 32, ROWS_OF_BLOCK = 8;
+
+/* The maximum of a row, and the sum of exp(x - maximum), in every lane. */
+template <typename T> static __device__ float sum_exponentials(const T *x, int64_t classes, float *sum)
+{
+    float maximum = -INFINITY, total = 0;
+    for (int64_t c = threadIdx.x; c < classes; c += LANES)
+        maximum = fmaxf(maximum, to_float(x[c]));
+    for (int step = LANES / 2; step > 0; step /= 2)
+        maximum = fmaxf(maximum, __shfl_xor_sync(0xffffffffu, maximum, step));
+    for (int64_t c = threadIdx.x; c < classes; c += LANES)
+        total += expf(to_float(x[c]) - maximum);
+    for (int step = LANES / 2; step > 0; step /= 2)
+        total += __shfl_xor_sync(0xffffffffu, total, step);
+    *sum = total;
+    return maximum;
+}
+
+template <typename T>
+static __global__ void softmax_kernel(bool logarithm, int64_t rows, int64_t classes, const T *logits, T *y)
+{
+    int64_t row = blockIdx.x * (int64_t)ROWS_OF_BLOCK + threadIdx.y;
+    if (row >= rows)
+        return;
+    const T *x = logits + row * classes;
+    float sum, maximum = sum_exponentials(x, classes, &sum);
+    for (int64_t c = threadIdx.x; c < classes; c += LANES) {
+        float shifted = to_float(x[c]) - maximum;
+        put(y + row * classes + c, logarithm ? shifted - logf(sum) : expf(shifted) / sum);
+    }
+}
+
+template <typename T>
+static __global__ void sparse_kernel(int64_t rows, int64_t classes, const T *logits, bool wide, const void *labels,
+                                     T *loss, T *backprop)
+{
+    int64_t row = blockIdx.x * (int64_t)ROWS_OF_BLOCK + threadIdx.y;
+    if (row >= rows)
+        return;
+    const T *x = logits + row * classes;
+    int64_t label = wide ? ((const int64_t *)labels)[row] : ((const int32_t *)labels)[row];
+    bool known = label >= 0 && label < classes;
+    float sum, maximum = sum_exponentials(x, classes, &sum);
+    for (int64_t c = threadIdx.x; c < classes; c += LANES)
+        put(backprop + row * classes + c, known ? expf(to_float(x[c]) - maximum) / sum - (c == label) : NAN);
+    if (threadIdx.x == 0)
+        put(loss + row, known ? logf(sum) - (to_float(x[label]) - maximum) : NAN);
+}
+
+static unsigned softmax_blocks(int64_t rows)
+{
+    return (unsigned)((rows + ROWS_OF_BLOCK - 1) / ROWS_OF_BLOCK);
+}
+
+cudaError_t twi_cuda_softmax(cudaStream_t stream, tw_dtype type, bool logarithm, int64_t rows, int64_t classes,
+                             const void *logits, void *y)
+{
+    if (rows == 0)
+        return cudaSuccess;
+    FLOAT_TYPES(type, softmax_kernel<T><<<softmax_blocks(rows), dim3(LANES, ROWS_OF_BLOCK), 0, stream>>>(
+                          logarithm, rows, classes, (const T *)logits, (T *)y))
+    return cudaGetLastError();
+}
+
+cudaError_t twi_cuda_sparse_cross_entropy(cudaStream_t stream, tw_dtype type, int64_t rows, int64_t classes,
+                                          const void *logits, tw_dtype label_type, const void *labels, void *loss,
+                                          void *backprop)
+{
+    bool wide = label_type == TW_INT64;
+    if (rows == 0)
+        return cudaSuccess;
+    FLOAT_TYPES(type, sparse_kernel<T><<<softmax_blocks(rows), dim3(LANES, ROWS_OF_BLOCK), 0, stream>>>(
+                          rows, classes, (const T *)logits, wide, labels, (T *)loss, (T *)backprop))
+    return cudaGetLastError();
+}

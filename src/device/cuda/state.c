@@ -1,0 +1,150 @@
+/* state.c - rows of variables: reads, assignments, updates. A variable's input is the variable's own memory. */
+#include "base/memory.h"
+#include "device/cuda/cuda.h"
+#include "device/cuda/launch.h"
+
+#define FLOATS (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16))
+#define MOVED (TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL))
+
+/* The variable has the type of what goes into it and, unless that is a scalar, its shape. */
+static tw_status check(const twi_prepare *p, int variable, int value)
+{
+    char text[2][96];
+    const twi_operand *var = &p->inputs[variable], *v = &p->inputs[value];
+    if (var->resource && var->resource->dtype != v->dtype)
+        return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': variable '%s' is %s, what goes into it is %s", p->op,
+                        p->node, var->resource->name, tw_dtype_name(var->resource->dtype), tw_dtype_name(v->dtype));
+    if (v->shape.rank > 0 && !tw_shape_equal(v->shape, var->shape))
+        return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': the variable has shape %s, what goes into it %s", p->op,
+                        p->node, tw_shape_text(var->shape, text[0], sizeof text[0]),
+                        tw_shape_text(v->shape, text[1], sizeof text[1]));
+    return TW_OK;
+}
+
+static tw_status prepare_assign(twi_prepare *p)
+{
+    return check(p, 0, 1);
+}
+
+static tw_status prepare_descend(twi_prepare *p)
+{
+    return check(p, 0, 2);
+}
+
+static tw_status copy(const twi_run *r, const void *from, void *to, size_t bytes)
+{
+    if (from == to || bytes == 0)
+        return TW_OK;
+    return TWI_LAUNCH(r, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, r->stream));
+}
+
+static tw_status run_read(const twi_run *r)
+{
+    return copy(r, r->inputs[0], r->outputs[0], r->output_operands[0].bytes);
+}
+
+static tw_status run_assign(const twi_run *r)
+{
+    return copy(r, r->inputs[1], (void *)r->inputs[0], r->input_operands[1].bytes);
+}
+
+static tw_status run_assign_add(const twi_run *r)
+{
+    return TWI_LAUNCH(r, twi_cuda_assign_add(r->stream, r->input_operands[1].dtype, 1, r->input_operands[1].elements,
+                                             (void *)r->inputs[0], r->inputs[1]));
+}
+
+static tw_status run_assign_subtract(const twi_run *r)
+{
+    return TWI_LAUNCH(r, twi_cuda_assign_add(r->stream, r->input_operands[1].dtype, -1, r->input_operands[1].elements,
+                                             (void *)r->inputs[0], r->inputs[1]));
+}
+
+static tw_status run_descend(const twi_run *r)
+{
+    return TWI_LAUNCH(r, twi_cuda_descend(r->stream, r->input_operands[2].dtype, r->input_operands[2].elements,
+                                          (void *)r->inputs[0], r->inputs[1], r->inputs[2]));
+}
+
+static tw_status run_is_initialized(const twi_run *r)
+{
+    const twi_resource *variable = r->input_operands[0].resource;
+    return TWI_LAUNCH(r, cudaMemsetAsync(r->outputs[0], variable && variable->initialized, 1, r->stream));
+}
+
+/* ---- many at once: N variables, a rate, M values (N of each of one or two towers), then M decays or nothing --------- */
+
+typedef struct many {
+    int count, towers;
+    float scale;
+    bool decays[];      /* [towers * count]: whether there is one; a decay that is known to be 0 is none */
+} many;
+
+static tw_status prepare_many(twi_prepare *p)
+{
+    int count = (int)twi_attr_int(p->attrs, "N", 0), values = (int)twi_attr_int(p->attrs, "M", count);
+    many *state = twi_alloc(sizeof *state + (size_t)values);
+    if (!state)
+        return twi_fail_memory(p->error, p->node);
+    state->count = count;
+    state->towers = values / count;
+    state->scale = twi_attr_float(p->attrs, "scale", 1);
+    for (int i = 0; i < values; i++) {
+        tw_status status = check(p, i % count, count + 1 + i);
+        if (status != TW_OK) {
+            twi_free(state);
+            return status;
+        }
+        const twi_operand *decay = p->num_inputs > count + 1 + values ? &p->inputs[count + 1 + values + i] : NULL;
+        state->decays[i] = decay && !(decay->value && tw_tensor_value(decay->value, 0) == 0);
+    }
+    p->state = state;
+    return TW_OK;
+}
+
+static tw_status run_many(const twi_run *r, cudaError_t (*launch)(cudaStream_t, twi_cuda_many *))
+{
+    tw_status status = TW_OK;
+    const many *state = r->state;
+    int count = state->count, values = count * state->towers;
+    for (int begin = 0; begin < count && status == TW_OK; begin += TWI_CUDA_MANY) {
+        twi_cuda_many some = {.towers = state->towers, .scale = state->scale, .rate = r->inputs[count]};
+        some.count = count - begin < TWI_CUDA_MANY ? count - begin : TWI_CUDA_MANY;
+        for (int i = 0; i < some.count; i++) {
+            some.var[i] = (float *)r->inputs[begin + i];
+            some.elements[i] = r->input_operands[count + 1 + begin + i].elements;
+            for (int tower = 0; tower < state->towers; tower++) {
+                int value = tower * count + begin + i;
+                some.value[tower][i] = r->inputs[count + 1 + value];
+                some.decay[tower][i] = state->decays[value] ? r->inputs[count + 1 + values + value] : NULL;
+            }
+        }
+        status = twi_cuda_launched(r, "updating many variables", launch(r->stream, &some));
+    }
+    return status;
+}
+
+static tw_status run_descend_many(const twi_run *r)
+{
+    return run_many(r, twi_cuda_descend_many);
+}
+
+static tw_status run_follow_many(const twi_run *r)
+{
+    return run_many(r, twi_cuda_follow_many);
+}
+
+#define ADDED (FLOATS | TWI_TYPE(TW_INT64) | TWI_TYPE(TW_INT32))
+
+const twi_kernel twi_cuda_state_kernels[] = {
+    {"VarHandleOp", "cuda", MOVED},
+    {"ReadVariableOp", "cuda", MOVED, NULL, run_read},
+    {"VarIsInitializedOp", "cuda", 0, NULL, run_is_initialized},
+    {"AssignVariableOp", "cuda", MOVED, prepare_assign, run_assign},
+    {"AssignAddVariableOp", "cuda", ADDED, prepare_assign, run_assign_add},
+    {"AssignSubVariableOp", "cuda", ADDED, prepare_assign, run_assign_subtract},
+    {"ResourceApplyGradientDescent", "cuda", FLOATS, prepare_descend, run_descend},
+    {"_ApplyGradientDescentMany", "cuda", TWI_TYPE(TW_FLOAT32), prepare_many, run_descend_many, twi_free},
+    {"_MovingAverageMany", "cuda", TWI_TYPE(TW_FLOAT32), prepare_many, run_follow_many, twi_free},
+    {0},
+};

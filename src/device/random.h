@@ -1,0 +1,19 @@
+/* random.h - the stream of random numbers that a node draws from, wherever it runs.
+ *
+ * It is a resource of the session's, named after the node, counters = {key, low and high half of the Philox counter}. An
+ * execution draws where the stream stands and moves it on by TWI_RANDOM_BLOCKS an element, whatever was used, so that
+ * every group of outputs knows its place in the stream and any thread can make it. */
+#ifndef TWI_RANDOM_H
+#define TWI_RANDOM_H
+
+#include "base/philox.h"
+#include "device/kernel.h"
+
+#define TWI_RANDOM_BLOCKS 256 /* of Philox, reserved for an element */
+
+/* The prepare() of random kernels: state is the stream, seeded by attributes seed and seed2 when it is new. */
+tw_status twi_random_prepare(twi_prepare *p);
+/* A generator at the stream's place; the stream itself moves on by `blocks`. */
+twi_philox twi_random_take(twi_resource *stream, uint64_t blocks);
+
+#endif
