@@ -25,8 +25,6 @@ if(NOT NVCC OR NOT CUDA_INCLUDE OR NOT CUDART_STATIC)
     message(STATUS "Tower: without CUDA devices (no nvcc found)")
     return()
 endif()
-message(STATUS "Tower: CUDA devices for architectures ${TOWER_CUDA_ARCHITECTURES} (${NVCC})")
-
 set(CUDA_FLAGS -O3 -std=c++17 -fmad=false -lineinfo --Werror all-warnings
     -Xcompiler=-Wall,-Wextra,-Werror,-fPIC,-fvisibility=hidden)
 foreach(architecture ${TOWER_CUDA_ARCHITECTURES})
@@ -34,6 +32,22 @@ foreach(architecture ${TOWER_CUDA_ARCHITECTURES})
     set(newest ${architecture})
 endforeach()
 list(APPEND CUDA_FLAGS -gencode arch=compute_${newest},code=compute_${newest})
+
+# An nvcc may be too old for the architectures or for the compiler it stands on.
+if(NOT DEFINED CUDA_CHECKED OR NOT CUDA_CHECKED STREQUAL "${NVCC} ${CUDA_FLAGS}")
+    file(WRITE ${CMAKE_BINARY_DIR}/cuda/empty.cu "__global__ void empty() {}\n")
+    execute_process(COMMAND ${NVCC} ${CUDA_FLAGS} -c -o ${CMAKE_BINARY_DIR}/cuda/empty.o ${CMAKE_BINARY_DIR}/cuda/empty.cu
+                    RESULT_VARIABLE CUDA_CODE OUTPUT_VARIABLE CUDA_TEXT ERROR_VARIABLE CUDA_TEXT)
+    if(NOT CUDA_CODE EQUAL 0)
+        if(TOWER_WITH_CUDA STREQUAL "ON")
+            message(FATAL_ERROR "TOWER_WITH_CUDA=ON, but ${NVCC} cannot compile:\n${CUDA_TEXT}")
+        endif()
+        message(STATUS "Tower: without CUDA devices (${NVCC} cannot compile for ${TOWER_CUDA_ARCHITECTURES} here)")
+        return()
+    endif()
+    set(CUDA_CHECKED "${NVCC} ${CUDA_FLAGS}" CACHE INTERNAL "what nvcc could compile")
+endif()
+message(STATUS "Tower: CUDA devices for architectures ${TOWER_CUDA_ARCHITECTURES} (${NVCC})")
 
 file(GLOB CUDA_C CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/device/cuda/*.c)
 file(GLOB CUDA_KERNELS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/device/cuda/*.cu)
@@ -73,5 +87,6 @@ target_link_options(tower_cuda PRIVATE -Wl,--no-undefined
                     -Wl,--version-script=${CMAKE_SOURCE_DIR}/src/device/cuda/plugin.map)
 set_target_properties(tower_cuda PROPERTIES LINKER_LANGUAGE CXX
                       LINK_DEPENDS ${CMAKE_SOURCE_DIR}/src/device/cuda/plugin.map
-                      BUILD_RPATH ${CUDA_LIBRARIES} INSTALL_RPATH ${CUDA_LIBRARIES} LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/src)
+                      BUILD_RPATH ${CUDA_LIBRARIES} INSTALL_RPATH ${CUDA_LIBRARIES}
+                      LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/src)
 install(TARGETS tower_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
