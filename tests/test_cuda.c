@@ -134,7 +134,7 @@ static tw_tensor *filled_int(int value)
 /* Runs a node on the card; outputs are of the node's types and shapes. */
 static tw_status run_node(const tw_node *node, twt_op *op, tw_error *error)
 {
-    twi_operand in[TWT_MOST], out[TWT_MOST];
+    twi_operand in[TWT_MOST] = {0}, out[TWT_MOST] = {0};
     void *from[TWT_MOST] = {0}, *to[TWT_MOST] = {0}, *workspace = NULL;
     const twi_kernel *kernel = NULL;
     tw_status status = TW_OK;
