@@ -44,7 +44,7 @@ static void each_model_has_its_parameters(void **state)
         int64_t parameters;
     } known[] = {
         {"cifar10", 1068298}, {"resnet20", 269787}, {"resnet32", 464219},   {"resnet44", 658651},
-        {"resnet56", 853083}, {"resnet110", 1728027},
+        {"resnet56", 853083}, {"resnet110", 1728027}, {"mnist", 619146},
     };
     assert_int_equal(tw_model_count(), (int)(sizeof known / sizeof *known));
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -140,6 +140,24 @@ static tw_tensor *value_of(const run *r, const char *name)
     assert_non_null(variable);
     assert_ok(tw_session_get_variable(tw_trainer_session(r->trainer), variable, &value, &error));
     return value;
+}
+
+/* Fresh logits are small: ln 10. Adam's first step moves every weight by the rate, up or down. */
+static void mnist_starts_near_the_log_of_ten_and_learns_with_adam(void **state)
+{
+    (void)state;
+    run r = start(tw_model_find("mnist"), 16, 2, 2);
+    tw_tensor *before = value_of(&r, "LF/dense/kernel");
+    step(&r, 1);
+    tw_tensor *after = value_of(&r, "LF/dense/kernel");
+    assert_true(fabs(r.loss - log(10)) < 0.1);
+    assert_true(fabs(fabs(tw_tensor_value(after, 0) - tw_tensor_value(before, 0)) - 0.001) < 1e-5);
+    tw_tensor_release(before);
+    tw_tensor_release(after);
+    float first = r.loss;
+    step(&r, 8);
+    assert_true(r.loss < first);
+    finish(&r);
 }
 
 /* With the last weights at zero every class is as likely: ln 11. Glorot's uniform kernels have the variance
@@ -395,6 +413,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_model_has_its_parameters),
         cmocka_unit_test(bfloat16_leaves_variables_and_logits_in_float32),
+        cmocka_unit_test(mnist_starts_near_the_log_of_ten_and_learns_with_adam),
         cmocka_unit_test(first_loss_of_a_residual_network_is_the_closed_forms),
         cmocka_unit_test(four_towers_of_a_residual_network_give_the_same_bits_on_1_2_and_4_devices),
         cmocka_unit_test(moving_moments_are_tower_0s),

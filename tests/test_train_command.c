@@ -150,6 +150,15 @@ static void residual_networks_are_trained_with_the_same_options(void **state)
     assert_prints("model.ckpt-2.index");
 }
 
+static void mnist_trains_on_grey_images(void **state)
+{
+    (void)state;
+    assert_runs(0, "$T train mnist --data-set synthetic --batch-size 4 --max-steps 1 --num-gpus 2 --virtual-gpus 2");
+    assert_prints("batch          4 for each of 2 towers: 8 examples a step");
+    assert_runs(0, "$T eval mnist --data-set synthetic --train-dir mnist_train");
+    assert_prints(": precision @ 1 = 0.");
+}
+
 static void optimizer_is_remembered_and_learning_rate_chosen(void **state)
 {
     (void)state;
@@ -277,6 +286,7 @@ int main(void)
         cmocka_unit_test(only_damaged_checkpoints_are_no_reason_to_start_anew),
         cmocka_unit_test(signal_finishes_the_step_saves_and_leaves),
         cmocka_unit_test(residual_networks_are_trained_with_the_same_options),
+        cmocka_unit_test(mnist_trains_on_grey_images),
         cmocka_unit_test(optimizer_is_remembered_and_learning_rate_chosen),
         cmocka_unit_test(rewrites_may_be_left_out),
         cmocka_unit_test(trace_is_written_at_the_end),

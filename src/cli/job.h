@@ -17,7 +17,7 @@ typedef struct job {
     int format;
 } job;
 
-#define MODEL_NAMES "cifar10|resnet20|resnet32|resnet44|resnet56|resnet110" /* as tw_model_at() counts them */
+#define MODEL_NAMES "cifar10|resnet20|resnet32|resnet44|resnet56|resnet110|mnist" /* as tw_model_at() counts them */
 #define DATA_SET_CHOICES "auto|cifar10|mnist|fashion-mnist|synthetic"
 
 /* Rows for the members of `settings.job`. */

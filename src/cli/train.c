@@ -375,8 +375,7 @@ static const option options[] = {
     {"max-steps", "N", OPTION_NUMBER, offsetof(settings, max_steps), "stop when so many steps are done in all",
      .initial = "1000000", .least = 1, .most = INT64_MAX, .section = "training"},
     {"batch-size", "N", OPTION_NUMBER, offsetof(settings, batch_size),
-     "examples for each tower and step; without it the model's own (cifar10 and resnets: 128)", .least = 1,
-     .most = 1 << 20},
+     "examples for each tower and step; without it the model's own (128; mnist: 1000)", .least = 1, .most = 1 << 20},
     {"global-batch-size", "N", OPTION_NUMBER, offsetof(settings, global_batch_size),
      "examples a step for all towers together, instead of --batch-size", .least = 1, .most = 1 << 28},
     {"towers", "N", OPTION_NUMBER, offsetof(settings, towers),
@@ -431,7 +430,8 @@ const command train_command = {
     .description =
         "Trains a network: every tower computes the gradients of its own part of the batch, their mean updates the "
         "variables that all share. The network 'cifar10' is that of TensorFlow's CIFAR-10 tutorial, and the options "
-        "that the tutorial has mean the same here; 'resnet20' to 'resnet110' are those of cifar10_estimator.\n\n"
+        "that the tutorial has mean the same here; 'resnet20' to 'resnet110' are those of cifar10_estimator, "
+        "'mnist' that of a well-known sample for several GPUs.\n\n"
         "The numbers depend on the seed, the number of towers and the batch, never on the number of devices: a run may "
         "be stopped and resumed on more or fewer devices of the same kind (GPUs, or CPU devices with as many threads "
         "each) and goes on as if nothing had happened. Ctrl-C (and the signals TERM and HUP) finishes the step, saves "
@@ -441,6 +441,7 @@ const command train_command = {
                 "tower train cifar10 --virtual-gpus 2 --batch-size 64 --train-dir train\n"
                 "tower train cifar10 --train-dir train --resume --devices gpu:0,gpu:1\n"
                 "tower train resnet20 --global-batch-size 128 --max-steps 3900\n"
+                "tower train mnist --data-set fashion-mnist --max-steps 500\n"
                 "tower train cifar10 --data-set synthetic --max-steps 20 --trace trace.json",
     .exit_codes = "128+n stopped by signal n, after saving",
     .options = options,

@@ -5,11 +5,12 @@
 #include <tower/train.h>
 
 extern const tw_model twi_model_cifar10, twi_model_resnet20, twi_model_resnet32, twi_model_resnet44, twi_model_resnet56,
-    twi_model_resnet110;
+    twi_model_resnet110, twi_model_mnist;
 
 static const tw_model *const models[] = { /* a model is a file of its own; add it here */
     &twi_model_cifar10,  &twi_model_resnet20, &twi_model_resnet32,
     &twi_model_resnet44, &twi_model_resnet56, &twi_model_resnet110,
+    &twi_model_mnist,
 };
 
 int tw_model_count(void)
