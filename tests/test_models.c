@@ -2,7 +2,8 @@
  * network trained as TensorFlow trains it (golden/make_residual.py).
  *
  * Tolerances. Distances are parts of the root mean square of the values they belong to. TensorFlow's own float32 strays
- * from its float64 by what golden/residual.h says; ten times that is allowed, as in test_training.c. The momentum 0.997 is a float here, which moves moments by 7e-6 of a change. */
+ * from its float64 by what golden/residual.h says; ten times that is allowed, as in test_training.c. The
+ * momentum 0.997 is a float here, which moves the moments by 7e-6 of a change. */
 #include "faulty_files.h"
 #include "testing.h"
 

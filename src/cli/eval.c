@@ -74,8 +74,8 @@ const command eval_command = {
     .name = "eval",
     .summary = "measure the accuracy of a trained network",
     .description =
-        "Restores the newest complete checkpoint of the train directory, with the moving averages in place of the "
-        "variables, looks at every example of the data set once, and prints how many are classified right: the share "
+        "Restores the newest complete checkpoint of the train directory, with the moving averages, if there are any, "
+        "in place of the variables, looks at every example of the data set once, and prints how many are classified right: the share "
         "whose label is the network's first choice (precision @ 1).\n\n"
         "It may run while the training does: a checkpoint is complete as soon as it is there.",
     .examples = "tower eval cifar10\ntower eval cifar10 --data-dir data --train-dir train\n"

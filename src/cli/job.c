@@ -41,6 +41,10 @@ tw_dataset *job_load_data(const char *command, const job *job, tw_dataset_split 
             name = model->dataset; /* loading it says what was looked for */
         tw_dataset_options options = {.as_rgb32 = model->channels == 3};
         status = tw_dataset_load(name, directory, split, &options, &data, &error);
+        if (status == TW_NOT_FOUND && !job->data_dir) { /* or where a package of the distribution puts it */
+            status = tw_dataset_load(name, NULL, split, &options, &data, NULL);
+            directory[0] = 0;
+        }
     }
     if (status != TW_OK)
         failed(command, &error);

@@ -87,8 +87,8 @@ static tw_output logits(tw_graph *g, const tw_model *model, tw_output images, tw
         for (int stage = 0; stage < 3; stage++)
             TW_NAME_SCOPE(g, "stage")
                 for (int i = 0; i < (model->layers - 2) / 6; i++) {
-                    bool first = i == 0;
-                    x = block(&n, x, channels[first ? stage : stage + 1], channels[stage + 1], first ? strides[stage] : 1);
+                    int in = channels[i ? stage + 1 : stage], stride = i ? 1 : strides[stage];
+                    x = block(&n, x, in, channels[stage + 1], stride);
                 }
         x = tw_reduce_mean(g, x, (int[]){1, 2}, 2, false);
         x = tw_dense_layer(g, "dense", x, model->classes, &(tw_layer_options){.compute = dtype});

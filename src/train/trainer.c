@@ -539,7 +539,7 @@ static float share_of_zeros(const tw_tensor *tensor)
 /* Runs the last tower's network forward once more, on the batch it has just seen, with the new variables. */
 static tw_status write_activations(tw_trainer *t, tw_event_writer *events, int64_t step, tw_error *error)
 {
-    enum { MOST = 64 };
+    enum { MOST = 128 };
     tw_output outputs[MOST];
     tw_tensor *values[MOST] = {0};
     tw_status status = TW_OK;
