@@ -200,6 +200,41 @@ static void histogram_counts_every_value_once(void **state)
     tw_tensor_release(tensor);
 }
 
+static void histogram_of_bfloat16_is_that_of_the_same_floats(void **state)
+{
+    (void)state;
+    enum { COUNT = 2500 };
+    static float floats[COUNT];
+    static uint16_t bfloats[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        bfloats[i] = tw_float_to_bfloat16((float)((i * 37) % 1000 - 500) / 7);
+        floats[i] = tw_bfloat16_to_float(bfloats[i]);
+    }
+    tw_tensor *tensors[] = {tw_tensor_from(TW_FLOAT32, TW_SHAPE(COUNT), floats),
+                            tw_tensor_from(TW_BFLOAT16, TW_SHAPE(COUNT), bfloats)};
+    tw_event_writer *writer;
+    assert_ok(tw_event_writer_create(folder, &writer, &error));
+    for (int i = 0; i < 2; i++)
+        assert_ok(tw_event_writer_add_histogram(writer, "h", i, tensors[i], &error));
+    assert_ok(tw_event_writer_flush(writer, &error));
+    events *events = read_events(tw_event_writer_path(writer));
+    const Twi__HistogramProto *a = events->items[1]->summary->value[0]->histo;
+    const Twi__HistogramProto *b = events->items[2]->summary->value[0]->histo;
+    assert_true(a->num == COUNT && b->num == COUNT && a->sum == b->sum && a->sum_squares == b->sum_squares);
+    assert_true(a->min == b->min && a->max == b->max);
+    assert_int_equal(a->n_bucket, b->n_bucket);
+    assert_memory_equal(a->bucket, b->bucket, a->n_bucket * sizeof *a->bucket);
+    free_events(events);
+    bfloats[COUNT - 1] = 0x7f80;
+    tw_tensor *infinite = tw_tensor_from(TW_BFLOAT16, TW_SHAPE(COUNT), bfloats);
+    assert_fails(tw_event_writer_add_histogram(writer, "h", 0, infinite, &error), TW_INVALID_ARGUMENT,
+                 "an infinity at element 2499");
+    assert_ok(tw_event_writer_close(writer, &error));
+    tw_tensor_release(infinite);
+    for (int i = 0; i < 2; i++)
+        tw_tensor_release(tensors[i]);
+}
+
 static void histogram_of_no_numbers_is_refused_by_tag_and_the_log_goes_on(void **state)
 {
     (void)state;
@@ -349,6 +384,7 @@ int main(void)
         TEST(file_begins_with_its_version_which_is_flushed_at_once),
         TEST(graphs_restarts_and_summaries_are_kept_as_given),
         TEST(histogram_counts_every_value_once),
+        TEST(histogram_of_bfloat16_is_that_of_the_same_floats),
         TEST(histogram_of_no_numbers_is_refused_by_tag_and_the_log_goes_on),
         TEST(two_writers_of_one_second_have_files_of_their_own),
         TEST(events_of_several_threads_are_never_torn),

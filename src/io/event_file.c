@@ -13,6 +13,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 #include <tower/io.h>
 #include <unistd.h>
 
@@ -120,6 +121,24 @@ tw_status tw_event_writer_add_scalar(tw_event_writer *writer, const char *tag, i
     return add_value(writer, &stored, tag, step, error);
 }
 
+/* As twi_histogram_add_floats(), of bfloat16: a block of floats at a time. */
+static int64_t add_bfloats(twi_histogram *histogram, const uint16_t *values, int64_t count)
+{
+    enum { BLOCK = 1024 };
+    float block[BLOCK];
+    int64_t added = 0;
+    for (int64_t wanted = 0; added == wanted && added < count;) {
+        int size = count - added < BLOCK ? (int)(count - added) : BLOCK;
+        for (int i = 0; i < size; i++) {
+            uint32_t bits = (uint32_t)values[added + i] << 16;
+            memcpy(&block[i], &bits, sizeof bits);
+        }
+        wanted = added + size;
+        added += twi_histogram_add_floats(histogram, block, size);
+    }
+    return added;
+}
+
 /* The tag is for messages. */
 static tw_status fill_histogram(twi_histogram *histogram, const tw_tensor *tensor, const char *tag, tw_error *error)
 {
@@ -131,6 +150,8 @@ static tw_status fill_histogram(twi_histogram *histogram, const tw_tensor *tenso
     twi_histogram_start(histogram);
     if (dtype == TW_FLOAT32)
         added = twi_histogram_add_floats(histogram, tw_tensor_data(tensor), elements);
+    else if (dtype == TW_BFLOAT16)
+        added = add_bfloats(histogram, tw_tensor_data(tensor), elements);
     else
         for (double value; added < elements && isfinite(value = tw_tensor_value(tensor, added)); added++)
             twi_histogram_add(histogram, value);

@@ -527,12 +527,21 @@ static tw_status write_variables(tw_trainer *t, tw_event_writer *events, int64_t
 static float share_of_zeros(const tw_tensor *tensor)
 {
     int64_t zeros = 0, count = tw_tensor_elements(tensor);
-    const float *values = tw_tensor_data(tensor);
-    bool floats = tw_tensor_dtype(tensor) == TW_FLOAT32;
-    for (int64_t i = 0; i < count && floats; i++)
-        zeros += values[i] == 0;
-    for (int64_t i = 0; i < count && !floats; i++)
-        zeros += tw_tensor_value(tensor, i) == 0;
+    const float *floats = tw_tensor_data(tensor);
+    const uint16_t *bfloats = tw_tensor_data(tensor);
+    switch (tw_tensor_dtype(tensor)) { /* millions of values: the loops for the types that networks have are vectors' */
+    case TW_FLOAT32:
+        for (int64_t i = 0; i < count; i++)
+            zeros += floats[i] == 0;
+        break;
+    case TW_BFLOAT16:
+        for (int64_t i = 0; i < count; i++)
+            zeros += (bfloats[i] & 0x7fff) == 0;
+        break;
+    default:
+        for (int64_t i = 0; i < count; i++)
+            zeros += tw_tensor_value(tensor, i) == 0;
+    }
     return count ? (float)zeros / (float)count : 0;
 }
 
