@@ -1,18 +1,32 @@
 /* test_faults.c - memory that runs out, on the host and on devices. */
-#include "failing_job.h"
+#include "failing_session.h"
+#include "failing_trainer.h"
 
-enum { STRIDE = 29 }; /* test_every_fault.c tries them all */
+/* test_every_fault.c tries them all. */
+enum { STRIDE = 53, TRAINER_STRIDE = 509 };
 
 static void a_job_survives_the_failure_of_an_allocation(void **state)
 {
     (void)state;
-    fail_allocations_of_jobs(fail_allocation, 0, STRIDE);
+    fail_allocations_of(&session_job_kind, fail_allocation, 0, STRIDE);
 }
 
 static void a_job_survives_running_out_of_memory(void **state)
 {
     (void)state;
-    fail_allocations_of_jobs(fail_allocations_from, STRIDE / 2, STRIDE);
+    fail_allocations_of(&session_job_kind, fail_allocations_from, STRIDE / 2, STRIDE);
+}
+
+static void a_trainer_survives_the_failure_of_an_allocation(void **state)
+{
+    (void)state;
+    fail_allocations_of(&trainer_job_kind, fail_allocation, 0, TRAINER_STRIDE);
+}
+
+static void a_trainer_survives_running_out_of_memory(void **state)
+{
+    (void)state;
+    fail_allocations_of(&trainer_job_kind, fail_allocations_from, TRAINER_STRIDE / 2, TRAINER_STRIDE);
 }
 
 /* ---- devices with a limit ------------------------------------------------------------------------------------------ */
@@ -115,6 +129,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_survives_the_failure_of_an_allocation),
         cmocka_unit_test(a_job_survives_running_out_of_memory),
+        cmocka_unit_test(a_trainer_survives_the_failure_of_an_allocation),
+        cmocka_unit_test(a_trainer_survives_running_out_of_memory),
         cmocka_unit_test(a_batch_too_large_for_a_device_is_refused_and_smaller_ones_still_run),
         cmocka_unit_test(a_variable_too_large_for_its_device_is_named),
     };

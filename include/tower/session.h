@@ -17,7 +17,8 @@ typedef struct tw_session tw_session;
 
 /* Zero values are sensible. */
 typedef struct tw_session_options {
-    tw_devices *devices;           /* borrowed; NULL: the session opens its own with default options */
+    tw_devices *devices;           /* borrowed; NULL: the session opens its own with default options. Sessions may share
+                                      them: each has threads and memory of its own, so their runs overlap */
     bool allow_soft_placement;     /* an impossible device is replaced by the best existing one, and reported */
     bool log_device_placement;     /* sends TensorFlow's "name: (Op): device" lines to `placement_log` */
     void (*placement_log)(void *user, const char *line);
@@ -28,7 +29,7 @@ typedef struct tw_session_options {
     bool trace;                    /* keep times of every kernel of the latest run (tw_session_write_trace) */
 } tw_session_options;
 
-/* Yours: tw_session_destroy(). The graph is borrowed and must outlive the session; it may grow between runs.
+/* Yours: tw_session_destroy(). The graph is borrowed and must outlive the session; it may grow between runs, not during one.
  * Fails with the graph's own error if that has one. options NULL: all zero. */
 TW_API tw_status tw_session_create(tw_graph *graph, const tw_session_options *options, tw_session **session,
                                    tw_error *error);

@@ -241,10 +241,9 @@ static tw_status match_input(draft *d, const twi_argument *argument, int index, 
 {
     tw_dtype dtype = tw_output_dtype(d->inputs[index]), wanted = argument->dtype;
     if (argument->list_attr) {
-        list_types[at] = dtype;
-        return TW_OK;
-    }
-    if (argument->type_attr) {
+        const twi_attr *given = value_of(d, argument->list_attr);
+        list_types[at] = wanted = given->kind ? given->types[at] : dtype;
+    } else if (argument->type_attr) {
         twi_attr *type = value_of(d, argument->type_attr);
         if (!type->kind)
             *type = tw_attr_type(argument->type_attr, dtype);
@@ -259,8 +258,11 @@ static tw_status match_input(draft *d, const twi_argument *argument, int index, 
 static tw_status match_inputs(draft *d)
 {
     int lengths[64], total = 0;
-    for (int i = 0; i < d->signature->num_inputs; i++)
+    for (int i = 0; i < d->signature->num_inputs; i++) {
         total += lengths[i] = argument_length(d, i);
+        if (d->signature->inputs[i].number_attr && lengths[i] < 1 && !(d->op->flags & TWI_REWRITTEN))
+            return draft_fail(d, "the list '%s' is empty", d->signature->inputs[i].name);
+    }
     if (total != d->num_inputs)
         return draft_fail(d, "got %d input%s, expected %d (%s)", d->num_inputs, d->num_inputs == 1 ? "" : "s", total,
                           d->op->inputs[0] ? d->op->inputs : "none");
@@ -283,8 +285,21 @@ static tw_status match_inputs(draft *d)
     return TW_OK;
 }
 
+static tw_status check_types(const draft *d, const char *name, const tw_dtype *types, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (tw_dtype_size(types[i]) == 0)
+            return draft_fail(d, "attribute '%s' holds %d, which is not the number of a type", name, (int)types[i]);
+    return TW_OK;
+}
+
 static tw_status check_value(const draft *d, const twi_attr_spec *spec, const twi_attr *value)
 {
+    tw_status status = spec->kind == TW_ATTR_TYPE    ? check_types(d, spec->name, &value->type, 1)
+                       : spec->kind == TW_ATTR_TYPES ? check_types(d, spec->name, value->types, value->count)
+                                                     : TW_OK;
+    if (status != TW_OK)
+        return status;
     if (spec->allowed_types && !(spec->allowed_types >> value->type & 1))
         return draft_fail(d, "attribute '%s' is %s, which this op does not take", spec->name,
                           tw_dtype_name(value->type));

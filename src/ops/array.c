@@ -84,6 +84,14 @@ static tw_status default_shape(twi_inference *c)
     return twi_merge_shapes(twi_attr_shape(c->attrs, "shape"), TW_UNKNOWN_SHAPE, &c->outputs[0], c->error);
 }
 
+/* The attribute's, which what is fed instead may need; the default must fit. */
+static tw_status with_default_shape(twi_inference *c)
+{
+    tw_shape merged;
+    c->outputs[0] = twi_attr_shape(c->attrs, "shape");
+    return twi_merge_shapes(c->inputs[0], c->outputs[0], &merged, c->error);
+}
+
 static tw_status each_same_shape(twi_inference *c)
 {
     for (int i = 0; i < c->num_outputs; i++)
@@ -875,7 +883,7 @@ const twi_op twi_array_ops[] = {
      TWI_STATEFUL},
     {"PlaceholderV2", "", "output:dtype", "dtype:type; shape:shape", default_shape, twi_not_differentiable,
      TWI_STATEFUL},
-    {"PlaceholderWithDefault", "input:dtype", "output:dtype", "dtype:type; shape:shape", default_shape,
+    {"PlaceholderWithDefault", "input:dtype", "output:dtype", "dtype:type; shape:shape", with_default_shape,
      twi_gradient_identity, TWI_STATEFUL},
     {"Identity", "input:T", "output:T", "T:type", twi_shape_same, twi_gradient_identity},
     {"IdentityN", "input:T", "output:T", "T:types", each_same_shape, twi_gradient_identity},

@@ -289,6 +289,9 @@ void twi_plan_destroy(twi_plan *plan)
 
 static void *address_of(const twi_plan *plan, const twi_buffer *b, void *const *arenas)
 {
+    static _Alignas(64) char nothing[64]; /* where no bytes lie: not all who copy them take NULL */
+    if (b->bytes == 0)
+        return nothing;
     if (b->place == TWI_IN_VARIABLE)
         return b->variable ? b->variable->memory : NULL;
     return (char *)(b->place == TWI_IN_KEPT ? plan->lists[b->device].kept : arenas[b->device]) + b->offset;

@@ -87,7 +87,11 @@ static tw_status prepare_task(twi_planning *p, twi_task *task)
         .resources = &p->request->resources->interface,
         .error = p->error,
     };
-    return twi_device_prepare(device, &task->prepare, p->request->plain_kernels, &task->kernel);
+    tw_status status = twi_device_prepare(device, &task->prepare, p->request->plain_kernels, &task->kernel);
+    if (status == TW_OK && twi_task_shares(task) && task->operands[n].bytes != task->operands[0].bytes)
+        return twi_fail(p->error, TW_INTERNAL, "%s '%s' passes on %zu bytes as %zu", node->op->name, node->name,
+                        task->operands[0].bytes, task->operands[n].bytes);
+    return status;
 }
 
 tw_status twi_prepare_tasks(twi_planning *p)

@@ -118,9 +118,11 @@ static tw_status copy_node(copying *c, const tw_node *node)
     tw_output *inputs = new_inputs(c, node, &count);
     if (!inputs)
         return twi_fail_memory(p->error, "copying a graph");
-    tw_node *made = twi_add_plain_node(p->rewriting.graph, node->op->name, node->name,
+    tw_attr type = tw_attr_type("T", node->num_outputs ? node->output_types[0] : TW_INVALID_DTYPE);
+    bool defaults = strcmp(node->op->name, "PlaceholderWithDefault") == 0; /* not fed: the default, of its own shape */
+    tw_node *made = twi_add_plain_node(p->rewriting.graph, defaults ? "Identity" : node->op->name, node->name,
                                        p->request->devices->items[device]->text, device, inputs, count,
-                                       node->attrs.items, node->attrs.count);
+                                       defaults ? &type : node->attrs.items, defaults ? 1 : node->attrs.count);
     if (!made)
         return TW_INTERNAL; /* the graph holds the message */
     made->order = node->order;
