@@ -1,13 +1,15 @@
-/* tutorial.c - training the CIFAR-10 tutorial's network as a user of the library does: whole steps of a trainer on
- * synthetic images, input pipeline and all, each step's loss looked at.
+/* tutorial.c - training the CIFAR-10 tutorial's network, or another model, as a user of the library does: whole steps
+ * of a trainer on synthetic images, input pipeline and all, each step's loss looked at.
  *
- *     bench_tutorial [--threads N] [--cpu-devices N] [--towers N] [--batch N] [--dtype float32|bfloat16]
- *                    [--steps N] [--warm-up N] [--json] [--trace FILE] [--disable REWRITES]
+ *     bench_tutorial [--model NAME] [--threads N] [--cpu-devices N] [--gpus N] [--towers N] [--batch N]
+ *                    [--dtype float32|bfloat16] [--steps N] [--warm-up N] [--json] [--trace FILE] [--disable REWRITES]
  *     bench_tutorial --first-step N ...
  *
- * Without --first-step: the median time of a step. With it: N processes, one after the other, are started to take one
+ * Without --first-step: the median time of a step, and the median of the processors' time in it, which other programs
+ * disturb less. With it: N processes, one after the other, are started to take one
  * step each, and what is measured is from before a process is started to the end of its step.
- * --threads is the team of each CPU device; 0, as without it, its share of the cores.
+ * --threads is the team of each CPU device; 0, as without it, its share of the cores. --gpus N trains on the
+ * first N GPUs, each with variables of its own; --tf32 lets them multiply in TF32.
  * The last step's heap allocations are counted twice: those the library made, and all of the process. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,7 +24,7 @@
 #include <tower/tower.h>
 #include <unistd.h>
 
-enum { MOST_STEPS = 100000, EXAMPLES = 1024 };
+enum { MOST_STEPS = 100000, EXAMPLES = 1024, MOST_GPUS = 64 };
 
 /* ---- every allocation of the process ----------------------------------------------------------------------- */
 
@@ -79,24 +81,29 @@ int posix_memalign(void **block, size_t alignment, size_t bytes)
 /* ---- options ----------------------------------------------------------------------------------------------- */
 
 typedef struct settings {
-    int threads, cpu_devices, towers, batch, steps, warm_up;
+    int threads, cpu_devices, gpus, towers, batch, steps, warm_up;
     int first_step;   /* processes to start; 0: none */
     double since;     /* s, of the clock below: measure from there to the end of one step; 0: no */
-    bool json;
-    const char *dtype, *trace, *disable;
+    bool json, tf32;
+    const char *model, *dtype, *trace, *disable;
 } settings;
 
-enum { THREADS = 256, CPU_DEVICES, TOWERS, BATCH, DTYPE, STEPS, WARM_UP, JSON, TRACE, DISABLE, FIRST_STEP, SINCE };
+enum {
+    MODEL = 256, THREADS, CPU_DEVICES, GPUS, TOWERS, BATCH, DTYPE, STEPS, WARM_UP, JSON, TRACE, DISABLE, FIRST_STEP, SINCE, TF32,
+};
 
 static const struct option options[] = {
+    {"model", required_argument, NULL, MODEL},
     {"threads", required_argument, NULL, THREADS},
     {"cpu-devices", required_argument, NULL, CPU_DEVICES},
+    {"gpus", required_argument, NULL, GPUS},
     {"towers", required_argument, NULL, TOWERS},
     {"batch", required_argument, NULL, BATCH},
     {"dtype", required_argument, NULL, DTYPE},
     {"steps", required_argument, NULL, STEPS},
     {"warm-up", required_argument, NULL, WARM_UP},
     {"json", no_argument, NULL, JSON},
+    {"tf32", no_argument, NULL, TF32},
     {"trace", required_argument, NULL, TRACE},
     {"disable", required_argument, NULL, DISABLE},
     {"first-step", required_argument, NULL, FIRST_STEP},
@@ -123,17 +130,20 @@ static int number(const char *text, int least, int most)
 
 static settings read_options(int argc, char **argv)
 {
-    settings s = {.cpu_devices = 1, .steps = 30, .warm_up = 5, .dtype = "float32"};
+    settings s = {.cpu_devices = 1, .steps = 30, .warm_up = 5, .model = "cifar10", .dtype = "float32"};
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;)
         switch (option) {
+        case MODEL: s.model = optarg; break;
         case THREADS: s.threads = number(optarg, 0, 1024); break;
         case CPU_DEVICES: s.cpu_devices = number(optarg, 1, 1024); break;
+        case GPUS: s.gpus = number(optarg, 1, MOST_GPUS); break;
         case TOWERS: s.towers = number(optarg, 1, 1024); break;
         case BATCH: s.batch = number(optarg, 1, 1 << 16); break;
         case DTYPE: s.dtype = optarg; break;
         case STEPS: s.steps = number(optarg, 1, MOST_STEPS); break;
         case WARM_UP: s.warm_up = number(optarg, 0, MOST_STEPS); break;
         case JSON: s.json = true; break;
+        case TF32: s.tf32 = true; break;
         case TRACE: s.trace = optarg; break;
         case DISABLE: s.disable = optarg; break;
         case FIRST_STEP: s.first_step = number(optarg, 1, 1000); break;
@@ -142,6 +152,10 @@ static settings read_options(int argc, char **argv)
         }
     if (strcmp(s.dtype, "float32") != 0 && strcmp(s.dtype, "bfloat16") != 0) {
         fprintf(stderr, "bench_tutorial: '%s' is not a type; float32 and bfloat16 are\n", s.dtype);
+        exit(2);
+    }
+    if (!tw_model_find(s.model)) {
+        fprintf(stderr, "bench_tutorial: there is no model '%s'\n", s.model);
         exit(2);
     }
     return s;
@@ -153,6 +167,14 @@ static double now(void) /* s */
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Of all processors, s. */
+static double processor_time(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
@@ -183,13 +205,23 @@ static void check(const training *t, tw_status status)
 
 static void start(training *t, const settings *s)
 {
-    const tw_model *model = tw_model_find("cifar10");
-    check(t, tw_dataset_synthetic(EXAMPLES, 32, 32, model->channels, model->classes, 1, &t->dataset, &t->error));
+    const tw_model *model = tw_model_find(s->model);
+    int height = model->height > 32 ? model->height : 32, width = model->width > 32 ? model->width : 32;
+    check(t, tw_dataset_synthetic(EXAMPLES, height, width, model->channels, model->classes, 1, &t->dataset, &t->error));
     check(t, tw_devices_create(&(tw_device_options){.cpu_devices = s->cpu_devices, .cpu_threads = s->threads,
-                                                    .no_gpus = true},
+                                                    .tf32 = s->tf32, .no_gpus = s->gpus == 0},
                                &t->devices, &t->error));
+    char names[MOST_GPUS][16];
+    const char *places[MOST_GPUS];
+    for (int i = 0; i < s->gpus; i++) {
+        snprintf(names[i], sizeof names[i], "/gpu:%d", i);
+        places[i] = names[i];
+    }
     tw_trainer_options o = {
         .model = model,
+        .tower_devices = s->gpus ? places : NULL,
+        .num_tower_devices = s->gpus,
+        .variables = {.update = s->gpus ? TW_REPLICATED : TW_VARIABLE_UPDATE},
         .dataset = t->dataset,
         .devices = t->devices,
         .towers = s->towers,
@@ -216,7 +248,7 @@ static void end(training *t)
 
 static void measure_steps(const settings *s)
 {
-    static double times[MOST_STEPS]; /* ms */
+    static double times[MOST_STEPS], processor_times[MOST_STEPS]; /* ms */
     training t = {0};
     start(&t, s);
     float first = take_step(&t), loss = first;
@@ -229,9 +261,10 @@ static void measure_steps(const settings *s)
     for (int i = 0; i < s->steps; i++) {
         process = atomic_load(&process_allocations);
         library = tw_allocation_count();
-        double begin = now();
+        double begin = now(), processor = processor_time();
         loss = take_step(&t);
         times[i] = (now() - begin) * 1e3;
+        processor_times[i] = (processor_time() - processor) * 1e3;
     }
     process = atomic_load(&process_allocations) - process;
     library = tw_allocation_count() - library;
@@ -239,26 +272,27 @@ static void measure_steps(const settings *s)
     if (s->trace)
         check(&t, tw_session_write_trace(tw_trainer_session(t.trainer), s->trace, &t.error));
     double middle = median(times, s->steps), least = times[0], most = times[s->steps - 1];
+    double processor = median(processor_times, s->steps);
     double waited = (after.wait_seconds - before.wait_seconds) * 1e3 / s->steps;
     double filled = (after.fill_seconds - before.fill_seconds) * 1e3 / s->steps;
     double images = tw_trainer_batch(t.trainer) * tw_trainer_towers(t.trainer) / middle * 1e3;
     int threads = tw_devices_info(t.devices, 0).threads;
     int64_t steps = tw_trainer_steps_done(t.trainer);
     if (s->json)
-        printf("{\"dtype\": \"%s\", \"cpu_devices\": %d, \"threads\": %d, \"towers\": %d, \"batch\": %d, "
-               "\"ms\": %.4f, \"least_ms\": %.4f, \"most_ms\": %.4f, \"images_per_second\": %.1f, "
-               "\"input_wait_ms\": %.4f, \"input_fill_ms\": %.4f, \"last_step\": %lld, "
+        printf("{\"dtype\": \"%s\", \"gpus\": %d, \"cpu_devices\": %d, \"threads\": %d, \"towers\": %d, \"batch\": %d, "
+               "\"ms\": %.4f, \"processor_ms\": %.4f, \"least_ms\": %.4f, \"most_ms\": %.4f, "
+               "\"images_per_second\": %.1f, \"input_wait_ms\": %.4f, \"input_fill_ms\": %.4f, \"last_step\": %lld, "
                "\"library_allocations\": %lld, \"process_allocations\": %ld, \"loss\": %.4f}\n",
-               s->dtype, s->cpu_devices, threads, tw_trainer_towers(t.trainer), tw_trainer_batch(t.trainer), middle,
-               least, most, images, waited, filled, (long long)steps - 1, (long long)library, process, loss);
+               s->dtype, s->gpus, s->cpu_devices, threads, tw_trainer_towers(t.trainer), tw_trainer_batch(t.trainer), middle,
+               processor, least, most, images, waited, filled, (long long)steps - 1, (long long)library, process, loss);
     else
         printf("%s, %d CPU device%s of %d thread%s, %d tower%s of %d images: median %.2f ms a step (%.2f to %.2f), "
-               "%.0f images/s\ninput: %.2f ms a step of a thread's work, %.2f ms waited for\n"
+               "%.2f of processors, %.0f images/s\ninput: %.2f ms a step of a thread's work, %.2f ms waited for\n"
                "heap allocations in step %lld: %lld of the library, %ld of the process\nloss %.3f -> %.3f\n",
                s->dtype, s->cpu_devices, s->cpu_devices == 1 ? "" : "s", threads, threads == 1 ? "" : "s",
                tw_trainer_towers(t.trainer), tw_trainer_towers(t.trainer) == 1 ? "" : "s", tw_trainer_batch(t.trainer),
-               middle, least, most, images, filled, waited, (long long)steps - 1, (long long)library, process, first,
-               loss);
+               middle, least, most, processor, images, filled, waited, (long long)steps - 1, (long long)library, process,
+               first, loss);
     end(&t);
 }
 
