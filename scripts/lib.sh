@@ -76,13 +76,15 @@ build_in() { # DIRECTORY [CMAKE OPTIONS...]
     if command -v ccache >/dev/null; then
         launcher='-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache'
     fi
+    generator='Unix Makefiles'
+    ! command -v ninja >/dev/null || generator=Ninja
     # shellcheck disable=SC2086 # two words
-    if ! cmake -S . -B "$directory" -G Ninja $launcher "$@" >"$directory/configure.log" 2>&1; then
+    if ! cmake -S . -B "$directory" -G "$generator" $launcher "$@" >"$directory/configure.log" 2>&1; then
         tail -30 "$directory/configure.log" >&2
         return 1
     fi
     grep '^-- Tower:' "$directory/configure.log" || true
-    if ! cmake --build "$directory" >"$directory/build.log" 2>&1; then
+    if ! cmake --build "$directory" -j "$(nproc)" >"$directory/build.log" 2>&1; then
         grep -E -A5 'error|FAILED|undefined' "$directory/build.log" | head -60 >&2
         return 1
     fi

@@ -155,7 +155,7 @@ static tw_status evaluate(void *job, tw_error *error)
     trainer_job *j = job;
     tw_evaluation e;
     tw_status status =
-        tw_evaluate(&tiny_model, j->dataset, j->base.folder, j->devices, false, &e, error);
+        tw_evaluate(&tiny_model, j->dataset, j->base.folder, j->devices, NULL, &e, error);
     if (status == TW_OK)
         note(&j->base, (double)e.correct * 1000 + (double)e.step);
     return status;

@@ -211,7 +211,7 @@ static void bash_completes_commands_options_and_values(void **state)
         skip();
     complete("tower dev", 1, "devices");
     complete("tower data \"\"", 2, "fetch info");
-    complete("tower devices --virt", 2, "--virtual-gpus");
+    complete("tower devices --cpu-t", 2, "--cpu-threads");
     complete("tower devices --format \"\"", 3, "text json");
     complete("tower devices --format = j", 4, "json");
     complete("tower data fetch cif", 3, "cifar10");

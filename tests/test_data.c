@@ -152,6 +152,32 @@ static void missing_data_says_what_was_looked_for_and_how_to_get_it(void **state
     assert_null(tw_dataset_detect(path_of("absent")));
 }
 
+static void examples_held_back_from_training_are_the_validation_half(void **state)
+{
+    (void)state;
+    tw_dataset *all, *most, *rest = NULL;
+    tw_dataset_options options = {.allow_fewer = true, .hold_back = 5};
+    write_cifar10("");
+    assert_ok(tw_dataset_load("cifar10", directory, TW_SPLIT_TRAIN, &few, &all, &error));
+    assert_ok(tw_dataset_load("cifar10", directory, TW_SPLIT_TRAIN, &options, &most, &error));
+    assert_ok(tw_dataset_load("cifar10", directory, TW_SPLIT_VALIDATION, &options, &rest, &error));
+    assert_int_equal(tw_dataset_count(most), 10);
+    assert_int_equal(tw_dataset_count(rest), 5);
+    assert_memory_equal(tw_dataset_images(most), tw_dataset_images(all), 10 * 3072);
+    assert_memory_equal(tw_dataset_images(rest), tw_dataset_images(all) + 10 * 3072, 5 * 3072);
+    assert_memory_equal(tw_dataset_labels(rest), tw_dataset_labels(all) + 10, 5 * sizeof(int32_t));
+    tw_dataset_destroy(all);
+    tw_dataset_destroy(most);
+    tw_dataset_destroy(rest);
+    rest = NULL;
+    options.hold_back = 15;
+    assert_fails(tw_dataset_load("cifar10", directory, TW_SPLIT_TRAIN, &options, &rest, &error), TW_INVALID_ARGUMENT,
+                 "expected 1 to 14 examples to hold back, found 15");
+    assert_fails(tw_dataset_load("cifar10", directory, TW_SPLIT_VALIDATION, &few, &rest, &error), TW_INVALID_ARGUMENT,
+                 "found 0");
+    assert_null(rest);
+}
+
 static void damaged_cifar10_is_refused_with_sizes_and_places(void **state)
 {
     (void)state;
@@ -402,7 +428,7 @@ static tw_dataset *synthetic(int64_t count, int side, int channels)
     return d;
 }
 
-static void synthetic_images_are_uniform_and_repeatable(void **state)
+static void synthetic_images_are_normal_within_two_deviations_and_repeatable(void **state)
 {
     (void)state;
     tw_dataset *a = synthetic(500, 32, 3), *b = synthetic(300, 32, 3);
@@ -412,9 +438,15 @@ static void synthetic_images_are_uniform_and_repeatable(void **state)
     assert_memory_equal(tw_dataset_labels(a), tw_dataset_labels(b), 300 * sizeof(int32_t));
     tw_dataset_info(a, counts, mean, stddev);
     for (int c = 0; c < 3; c++) {
-        assert_true(fabs(mean[c] - 127.5) < 0.5);
-        assert_true(fabs(stddev[c] - 73.9) < 0.5);
+        assert_true(fabs(mean[c] - 127) < 0.5);
+        assert_true(fabs(stddev[c] - 60 * sqrt(0.7737)) < 0.5); /* a normal cut at two deviations */
     }
+    int least = 255, most = 0;
+    for (int i = 0; i < 500 * 32 * 32 * 3; i++) {
+        least = tw_dataset_images(a)[i] < least ? tw_dataset_images(a)[i] : least;
+        most = tw_dataset_images(a)[i] > most ? tw_dataset_images(a)[i] : most;
+    }
+    assert_true(least >= 7 && least < 20 && most <= 247 && most > 230);
     for (int i = 0; i < 10; i++)
         assert_in_range(counts[i], 20, 80);
     tw_dataset_destroy(a);
@@ -735,6 +767,26 @@ static void examples_do_not_depend_on_batches_towers_or_threads(void **state)
     tw_dataset_destroy(d);
 }
 
+static void shares_deal_out_the_same_stream(void **state)
+{
+    (void)state;
+    static struct stream expected, found;
+    static const int shares[] = {7, 1, 4}; /* 12 a step */
+    tw_dataset *d = synthetic(COUNT, SIDE, 1);
+    compute_stream(&expected, d);
+    tw_pipeline *p = make_pipeline(d, (tw_pipeline_options){.towers = 3,
+                                                            .shares = shares,
+                                                            .seed = 4,
+                                                            .shuffle = true,
+                                                            .augmentation = TW_AUGMENT_TUTORIAL_TRAIN});
+    assert_int_equal(tw_pipeline_batch(p), 7);
+    for (int k = 0, t = 0; k < STREAM; k += shares[t], t = (t + 1) % 3)
+        assert_ok(tw_pipeline_next(p, t, found.images[k], found.labels + k, &error));
+    assert_memory_equal(&found, &expected, sizeof found);
+    tw_pipeline_destroy(p);
+    tw_dataset_destroy(d);
+}
+
 static void seeking_continues_the_same_stream(void **state)
 {
     (void)state;
@@ -881,11 +933,13 @@ static void impossible_options_are_refused(void **state)
     (void)state;
     tw_dataset *d = synthetic(COUNT, SIDE, 1);
     tw_pipeline *p = NULL;
+    static const int one_empty[] = {3, 0};
     static const struct {
         tw_pipeline_options options;
         const char *part;
     } cases[] = {
         {{.batch = 0}, "batch is 0, expected 1"},
+        {{.towers = 2, .shares = one_empty}, "a tower's share is 0, expected 1"},
         {{.batch = 1, .towers = -2}, "towers is -2"},
         {{.batch = 1, .threads = -1}, "threads is -1"},
         {{.batch = 1, .prefetch = 5000}, "prefetch is 5000"},
@@ -914,6 +968,7 @@ int main(void)
         in_a_directory(cifar10_is_found_in_the_folder_its_archive_makes),
         in_a_directory(full_cifar10_file_needs_no_option),
         in_a_directory(missing_data_says_what_was_looked_for_and_how_to_get_it),
+        in_a_directory(examples_held_back_from_training_are_the_validation_half),
         in_a_directory(damaged_cifar10_is_refused_with_sizes_and_places),
         in_a_directory(idx_files_load_plain_and_compressed),
         in_a_directory(grey_images_become_32x32x3_with_black_borders),
@@ -922,7 +977,7 @@ int main(void)
         in_a_directory(every_cut_and_flipped_byte_of_a_gz_file_is_noticed),
         in_a_directory(running_out_of_memory_anywhere_is_an_error),
         cmocka_unit_test(own_images_are_copied_and_checked),
-        cmocka_unit_test(synthetic_images_are_uniform_and_repeatable),
+        cmocka_unit_test(synthetic_images_are_normal_within_two_deviations_and_repeatable),
         cmocka_unit_test(every_epoch_is_a_permutation_of_any_number_of_examples),
         cmocka_unit_test(shuffling_favours_no_place),
         cmocka_unit_test(seeds_and_epochs_give_unrelated_orders),
@@ -933,6 +988,7 @@ int main(void)
         cmocka_unit_test(plain_pipeline_repeats_the_files_in_order),
         cmocka_unit_test(each_shuffled_epoch_holds_every_example_once),
         cmocka_unit_test(examples_do_not_depend_on_batches_towers_or_threads),
+        cmocka_unit_test(shares_deal_out_the_same_stream),
         cmocka_unit_test(seeking_continues_the_same_stream),
         cmocka_unit_test(one_tower_may_run_ahead_of_the_others),
         cmocka_unit_test(lent_batch_stays_whole_until_released),

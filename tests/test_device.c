@@ -138,6 +138,41 @@ static void a_full_gpu_says_its_limit_its_use_and_the_need(void **state)
     tw_devices_destroy(devices);
 }
 
+static void a_gpus_memory_is_limited_in_bytes_or_as_a_part_of_what_it_has(void **state)
+{
+    (void)state;
+    enum { MIB = 1 << 20 };
+    tw_error error = {0};
+    tw_devices *devices = NULL;
+    static const struct {
+        tw_device_options options;
+        size_t limit;
+    } cases[] = {
+        {{.virtual_gpus = 1}, 0},
+        {{.virtual_gpus = 1, .virtual_gpu_memory = 10 * MIB}, 10 * MIB},
+        {{.virtual_gpus = 1, .gpu_memory_limit = 3 * MIB}, 3 * MIB},
+        {{.virtual_gpus = 1, .virtual_gpu_memory = 10 * MIB, .gpu_memory_limit = 3 * MIB}, 3 * MIB},
+        {{.virtual_gpus = 1, .virtual_gpu_memory = 10 * MIB, .gpu_memory_limit = 30 * MIB}, 10 * MIB},
+        {{.virtual_gpus = 1, .virtual_gpu_memory = 10 * MIB, .gpu_memory_fraction = 0.4}, 4 * MIB},
+        {{.virtual_gpus = 1, .virtual_gpu_memory = 10 * MIB, .gpu_memory_fraction = 1}, 10 * MIB},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        devices = open_devices(cases[i].options);
+        tw_device_info gpu = tw_devices_info(devices, 1);
+        assert_int_equal(gpu.memory_limit, cases[i].limit);
+        assert_int_equal(gpu.memory_total, cases[i].options.virtual_gpu_memory);
+        assert_int_equal(gpu.memory_used + gpu.memory_peak, 0); /* to list devices takes nothing of them */
+        assert_int_equal(tw_devices_info(devices, 0).memory_limit, 0);
+        tw_devices_destroy(devices);
+    }
+    tw_device_options whole = {.virtual_gpus = 1, .gpu_memory_fraction = 0.4};
+    assert_fails(tw_devices_create(&whole, &devices, &error), TW_INVALID_ARGUMENT, "give virtual_gpu_memory");
+    tw_device_options both = {.virtual_gpus = 1, .gpu_memory_fraction = 0.4, .gpu_memory_limit = 1000};
+    assert_fails(tw_devices_create(&both, &devices, &error), TW_INVALID_ARGUMENT, "give one of them");
+    tw_device_options large = {.virtual_gpus = 1, .virtual_gpu_memory = MIB, .gpu_memory_fraction = 1.1};
+    assert_fails(tw_devices_create(&large, &devices, &error), TW_INVALID_ARGUMENT, "at most 1, found 1.1");
+}
+
 static void copies_go_between_any_two_devices(void **state)
 {
     (void)state;
@@ -236,13 +271,34 @@ static void the_fastest_kernel_that_accepts_is_prepared(void **state)
     assert_false(twi_device_has_kernel(&d, "Treble", &attrs));
 }
 
-static void the_type_of_a_node_is_t_then_dtype_then_the_first(void **state)
+static void links_between_devices_are_measured(void **state)
 {
     (void)state;
-    tw_attr list[] = {tw_attr_int("N", 2), tw_attr_type("SrcT", TW_INT8), tw_attr_type("dtype", TW_INT64),
-                      tw_attr_type("T", TW_FLOAT64)};
-    assert_int_equal(twi_kernel_type(&(twi_attrs){list, 4}), TW_FLOAT64);
-    assert_int_equal(twi_kernel_type(&(twi_attrs){list, 3}), TW_INT64);
+    tw_error error;
+    tw_devices *devices;
+    tw_link link;
+    assert_ok(tw_devices_create(&(tw_device_options){.virtual_gpus = 2}, &devices, &error));
+    for (int from = 0; from < 3; from++)
+        for (int to = 0; to < 3; to++) {
+            assert_ok(tw_devices_measure_link(devices, from, to, &link, &error));
+            assert_true(link.seconds > 0 && link.seconds < 1 && link.bytes_per_second > 1e6 && link.direct);
+        }
+    assert_fails(tw_devices_measure_link(devices, 0, 3, &link, &error), TW_OUT_OF_RANGE, "there are 3 devices");
+    assert_int_equal(tw_devices_info(devices, 1).memory_used, 0);
+    tw_devices_destroy(devices);
+    tw_device_options small = {.virtual_gpus = 1, .virtual_gpu_memory = 1 << 20};
+    assert_ok(tw_devices_create(&small, &devices, &error));
+    assert_fails(tw_devices_measure_link(devices, 0, 1, &link, &error), TW_RESOURCE_EXHAUSTED, "measuring a link");
+    tw_devices_destroy(devices);
+}
+
+static void the_type_of_a_node_is_dtype_then_t_then_the_first(void **state)
+{
+    (void)state;
+    tw_attr list[] = {tw_attr_int("N", 2), tw_attr_type("SrcT", TW_INT8), tw_attr_type("T", TW_FLOAT64),
+                      tw_attr_type("dtype", TW_INT64)};
+    assert_int_equal(twi_kernel_type(&(twi_attrs){list, 4}), TW_INT64);
+    assert_int_equal(twi_kernel_type(&(twi_attrs){list, 3}), TW_FLOAT64);
     assert_int_equal(twi_kernel_type(&(twi_attrs){list, 2}), TW_INT8);
     assert_int_equal(twi_kernel_type(&(twi_attrs){list, 1}), TW_INVALID_DTYPE);
 }
@@ -354,9 +410,11 @@ int main(void)
         cmocka_unit_test(absurd_numbers_of_devices_are_refused),
         cmocka_unit_test(memory_is_aligned_zeroed_and_counted_small_and_big),
         cmocka_unit_test(a_full_gpu_says_its_limit_its_use_and_the_need),
+        cmocka_unit_test(a_gpus_memory_is_limited_in_bytes_or_as_a_part_of_what_it_has),
         cmocka_unit_test(copies_go_between_any_two_devices),
         cmocka_unit_test(the_fastest_kernel_that_accepts_is_prepared),
-        cmocka_unit_test(the_type_of_a_node_is_t_then_dtype_then_the_first),
+        cmocka_unit_test(links_between_devices_are_measured),
+        cmocka_unit_test(the_type_of_a_node_is_dtype_then_t_then_the_first),
         cmocka_unit_test(a_gpu_computes_with_floats_and_passes_integers_through),
         cmocka_unit_test(a_virtual_gpu_faults_on_memory_that_is_not_its_own),
     };

@@ -201,6 +201,41 @@ static void a_name_matches_devices_that_have_every_part_it_gives(void **state)
     }
 }
 
+static void a_gpu_may_be_given_by_its_uuid_or_the_beginning_of_it(void **state)
+{
+    (void)state;
+    char text[192];
+    tw_error error;
+    twi_device_name gpu = parsed("/job:localhost/replica:0/task:0/device:GPU:1"), out;
+    strcpy(gpu.uuid, "GPU-8a7e0d1c-0000-1111-2222-333344445555");
+    static const struct {
+        const char *spec, *canonical;
+        bool matches;
+    } table[] = {
+        {"/gpu:GPU-8a7e0d1c-0000-1111-2222-333344445555", "/device:GPU:GPU-8a7e0d1c-0000-1111-2222-333344445555", true},
+        {"gpu:GPU-8A7E", "/device:GPU:GPU-8A7E", true},
+        {"/device:GPU:GPU-8a7f", "/device:GPU:GPU-8a7f", false},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        twi_device_name spec = parsed(table[i].spec);
+        assert_string_equal(twi_device_name_print(&spec, text, sizeof text), table[i].canonical);
+        assert_int_equal(twi_device_name_matches(&spec, &gpu), table[i].matches);
+    }
+    assert_string_equal(twi_device_name_print(&gpu, text, sizeof text), "/job:localhost/replica:0/task:0/device:GPU:1");
+    assert_fails(twi_device_name_parse("/gpu:GPU-xyz", &out, &error), TW_INVALID_ARGUMENT, "number or '*'");
+    assert_fails(twi_device_name_parse("/cpu:GPU-8a7e", &out, &error), TW_INVALID_ARGUMENT, "number or '*'");
+
+    /* an inner scope's number or UUID replaces both of an outer one; merged, both must be the device's */
+    twi_device_name number = parsed("/gpu:1"), uuid = parsed("/gpu:GPU-8a7e"), other = parsed("/gpu:GPU-9");
+    out = twi_device_name_override(&uuid, &number);
+    assert_string_equal(twi_device_name_print(&out, text, sizeof text), "/device:GPU:1");
+    out = twi_device_name_override(&number, &uuid);
+    assert_string_equal(twi_device_name_print(&out, text, sizeof text), "/device:GPU:GPU-8a7e");
+    assert_ok(twi_device_name_merge(&number, &uuid, false, &out, &error));
+    assert_true(twi_device_name_matches(&out, &gpu));
+    assert_fails(twi_device_name_merge(&uuid, &other, false, &out, &error), TW_INVALID_ARGUMENT, "incompatible ids");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -209,6 +244,7 @@ int main(void)
         cmocka_unit_test(hostile_names_are_refused_without_harm),
         cmocka_unit_test(inner_scopes_override_outer_ones_part_by_part),
         cmocka_unit_test(merging_keeps_what_agrees_and_names_what_does_not),
+        cmocka_unit_test(a_gpu_may_be_given_by_its_uuid_or_the_beginning_of_it),
         cmocka_unit_test(a_name_matches_devices_that_have_every_part_it_gives),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,7 @@
 #include "faulty_memory.h"
 #include "io/proto/event.pb-c.h"
 #include "io/protobuf.h"
-#include "io/tfrecord.h"
+#include "base/tfrecord.h"
 
 #include <float.h>
 #include <pthread.h>

@@ -408,6 +408,28 @@ static void an_op_without_gradient_is_named(void **state)
     }
 }
 
+static void outputs_that_do_not_exist_have_no_gradients(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        tw_graph *g = tw_graph_create(), *other = tw_graph_create();
+        tw_output x = tw_placeholder(tw_name(g, "x"), TW_FLOAT32, TW_SHAPE(3)), y = tw_square(tw_name(g, "y"), x), grad;
+        tw_output stranger = tw_placeholder(tw_name(other, "stranger"), TW_FLOAT32, TW_SHAPE(3));
+        tw_output ys[] = {y, y, stranger, {y.node, 1}}, xs[] = {stranger, {x.node, 2}, x, x};
+        static const char *const messages[] = {
+            "gradients: x number 0, 'stranger', is of another graph",
+            "gradients: x number 0 is output 2 of 'x', which has 1",
+            "gradients: y number 0, 'stranger', is of another graph",
+            "gradients: y number 0 is output 1 of 'y', which has 1",
+        };
+        tw_gradients(g, &ys[i], 1, NULL, &xs[i], 1, &grad);
+        assert_string_equal(tw_graph_message(g), messages[i]);
+        assert_null(grad.node);
+        tw_graph_destroy(g);
+        tw_graph_destroy(other);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -418,6 +440,7 @@ int main(void)
         cmocka_unit_test(gradients_of_open_shapes),
         cmocka_unit_test(no_gradient_flows_where_ops_stop_it),
         cmocka_unit_test(an_op_without_gradient_is_named),
+        cmocka_unit_test(outputs_that_do_not_exist_have_no_gradients),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

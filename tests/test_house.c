@@ -300,6 +300,73 @@ static void program_of_the_readme_is_an_example_that_is_tested(void **state)
     free(example);
 }
 
+/* The next line of a text without the space around it, or NULL at its end. */
+static const char *next_line(const char *text, char line[512])
+{
+    if (!*text)
+        return NULL;
+    size_t length = strcspn(text, "\n"), first = strspn(text, " "), last = length;
+    while (last > first && text[last - 1] == ' ')
+        last--;
+    snprintf(line, 512, "%.*s", last > first ? (int)(last - first) : 0, text + first);
+    return text + length + (text[length] == '\n');
+}
+
+/* Whether the lines of `code`, which ends with a line of ```, follow each other in `source`. */
+static bool is_quoted_from(const char *code, const char *source)
+{
+    char line[512], wanted[512];
+    for (const char *from = source; from; from = next_line(from, line)) {
+        const char *at = from, *left = code;
+        while ((left = next_line(left, wanted)) && strcmp(wanted, "```") != 0) {
+            at = at ? next_line(at, line) : NULL;
+            if (!at || strcmp(line, wanted) != 0)
+                break;
+        }
+        if (!left || strcmp(wanted, "```") == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Examples are built and run, so what is quoted from them compiles. */
+static void c_in_the_guide_from_tensorflow_is_quoted_from_examples(void **state)
+{
+    (void)state;
+    int count = 0;
+    char *page = read_text(SOURCE_DIR "/docs/guide/from-tensorflow-1.md");
+    for (const char *code = page; (code = strstr(code, "```c\n")); count++) {
+        bool found = false;
+        code += strlen("```c\n");
+        DIR *directory = opendir(SOURCE_DIR "/examples");
+        assert_non_null(directory);
+        for (struct dirent *entry; !found && (entry = readdir(directory));) {
+            char path[1024];
+            const char *dot = strrchr(entry->d_name, '.');
+            if (!dot || strcmp(dot, ".c") != 0)
+                continue;
+            snprintf(path, sizeof path, "%s/examples/%.200s", SOURCE_DIR, entry->d_name);
+            char *source = read_text(path);
+            found = is_quoted_from(code, source);
+            free(source);
+        }
+        closedir(directory);
+        if (!found)
+            fail_msg("in no example: %.*s...", (int)strcspn(code, "\n"), code);
+    }
+    assert_true(count > 8);
+    free(page);
+}
+
+static void quotation_that_strayed_is_found(void **state)
+{
+    (void)state;
+    const char *source = "int a;\n    int b;\n\n    int c;\n";
+    assert_true(is_quoted_from("int b;\n\nint c;\n```\n", source));
+    assert_false(is_quoted_from("int b;\nint c;\n```\n", source));
+    assert_false(is_quoted_from("int c;\nint d;\n```\n", source));
+}
+
 static void links_are_found_in_a_page(void **state)
 {
     (void)state;
@@ -325,6 +392,8 @@ int main(void)
         cmocka_unit_test(pages_of_the_interface_say_what_the_headers_say),
         cmocka_unit_test(links_of_the_documentation_lead_somewhere),
         cmocka_unit_test(links_are_found_in_a_page),
+        cmocka_unit_test(c_in_the_guide_from_tensorflow_is_quoted_from_examples),
+        cmocka_unit_test(quotation_that_strayed_is_found),
         cmocka_unit_test(program_of_the_readme_is_an_example_that_is_tested),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 #include "golden/residual.h"
 
 #include <tower/models.h>
+#include <tower/nn.h>
 #include <tower/ops.h>
 #include <tower/train.h>
 
@@ -44,8 +45,10 @@ static void each_model_has_its_parameters(void **state)
         const char *name;
         int64_t parameters;
     } known[] = {
-        {"cifar10", 1068298}, {"resnet20", 269787}, {"resnet32", 464219},   {"resnet44", 658651},
-        {"resnet56", 853083}, {"resnet110", 1728027}, {"mnist", 619146},
+        {"cifar10", 1068298},    {"resnet", 658651},   {"resnet20", 269787}, {"resnet32", 464219},
+        {"resnet44", 658651},    {"resnet56", 853083}, {"resnet110", 1728027}, {"mnist", 619146},
+        {"trivial", 4259818},    {"alexnet", 61104937}, {"vgg16", 138361641}, {"resnet50", 25559081},
+        {"inception3", 23836617},
     };
     assert_int_equal(tw_model_count(), (int)(sizeof known / sizeof *known));
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -53,6 +56,40 @@ static void each_model_has_its_parameters(void **state)
     tw_model ten = *tw_model_find("resnet44");
     ten.classes = 10;
     assert_int_equal(parameters_of(&ten), 658586);
+}
+
+/* What is known of these networks with ImageNet's 1000 classes. */
+static void networks_for_imagenet_have_the_known_parameters_with_1000_classes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int64_t parameters;
+    } known[] = {{"alexnet", 61100840}, {"vgg16", 138357544}, {"resnet50", 25557032}, {"inception3", 23834568}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        tw_model model = *tw_model_find(known[i].name);
+        model.classes = 1000;
+        assert_int_equal(parameters_of(&model), known[i].parameters);
+    }
+}
+
+/* 53 of 161 variables are kernels; the bias of the last layer joins them. */
+static void weight_decay_can_spare_batch_normalization(void **state)
+{
+    (void)state;
+    tw_model model = *tw_model_find("resnet50");
+    for (int spares = 0; spares < 2; spares++) {
+        tw_graph *g = tw_graph_create();
+        model.decay_spares_norms = spares;
+        tw_output images = tw_placeholder(g, TW_FLOAT32, TW_SHAPE(1, 224, 224, 3));
+        tw_model_loss(g, &model, images, tw_placeholder(g, TW_INT32, TW_SHAPE(1)), TW_FLOAT32);
+        assert_string_equal(tw_graph_message(g), "");
+        int norms = 0;
+        for (int i = 0; i < tw_graph_num_nodes(g); i++)
+            norms += strcmp(tw_node_op(tw_graph_node(g, i)), "L2Loss") == 0;
+        assert_int_equal(norms, spares ? 53 + 2 : 3 * 53 + 2);
+        tw_graph_destroy(g);
+    }
 }
 
 static void bfloat16_leaves_variables_and_logits_in_float32(void **state)
@@ -219,6 +256,73 @@ static void moving_moments_are_tower_0s(void **state)
     finish(&pair);
 }
 
+/* The MNIST sample's network after a step, with the mean of all losses, or of the towers' gradients. Yours. */
+static tw_tensor *kernel_after_a_step(int towers, bool mean_of_losses)
+{
+    enum { BATCH = 2, MOST = 4 };
+    tw_error error = {0};
+    const tw_model *model = tw_model_find("mnist");
+    tw_graph *g = tw_graph_create();
+    tw_graph_set_seed(g, 3);
+    tw_output images[MOST], labels[MOST], losses[MOST], loss = {0};
+    tw_grads *grads[MOST] = {0};
+    tw_optimizer *sgd = tw_gradient_descent(g, tw_scalar(g, 0.1f));
+    tw_output all_images = tw_placeholder(g, TW_FLOAT32, TW_SHAPE(towers * BATCH, 28, 28, 1));
+    tw_output all_labels = tw_placeholder(g, TW_INT32, TW_SHAPE(towers * BATCH));
+    tw_split(g, all_images, 0, images, towers);
+    tw_split(g, all_labels, 0, labels, towers);
+    for (int i = 0; i < towers; i++)
+        TW_DEVICE(g, "/gpu:%d", i) {
+            losses[i] = tw_sparse_softmax_cross_entropy(g, model->logits(g, model, images[i], TW_FLOAT32, true), labels[i]);
+            loss = tw_reduce_mean(g, losses[i], NULL, 0, false);
+            if (!mean_of_losses)
+                grads[i] = tw_compute_gradients(sgd, loss);
+            tw_reuse_variables(g);
+        }
+    if (mean_of_losses) {
+        loss = tw_reduce_mean(g, tw_concat(g, losses, towers, 0), NULL, 0, false);
+        grads[0] = tw_compute_gradients(sgd, loss);
+    }
+    tw_grads *average = mean_of_losses ? grads[0] : tw_average_gradients(g, grads, towers, NULL);
+    tw_output train = tw_apply_gradients(sgd, average, NULL), init = tw_initialize_variables(g);
+    assert_string_equal(tw_graph_message(g), "");
+
+    tw_devices *devices;
+    tw_session *session;
+    tw_tensor *kernel = NULL;
+    tw_feed feeds[] = {{all_images, tw_tensor_create(TW_FLOAT32, TW_SHAPE(towers * BATCH, 28, 28, 1))},
+                       {all_labels, tw_tensor_create(TW_INT32, TW_SHAPE(towers * BATCH))}};
+    for (int i = 0; i < towers * BATCH * 28 * 28; i++)
+        ((float *)tw_tensor_data(feeds[0].tensor))[i] = (float)(i * 37 % 101) / 101;
+    for (int i = 0; i < towers * BATCH; i++)
+        ((int32_t *)tw_tensor_data(feeds[1].tensor))[i] = i % 10;
+    assert_ok(tw_devices_create(&(tw_device_options){.virtual_gpus = towers}, &devices, &error));
+    assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices}, &session, &error));
+    assert_ok(tw_session_run(session, NULL, 0, &init, 1, NULL, &error));
+    assert_ok(tw_session_run(session, feeds, 2, &train, 1, NULL, &error));
+    assert_ok(tw_session_get_variable(session, tw_graph_find_variable(g, "L1/conv2d/kernel"), &kernel, &error));
+    tw_tensor_release(feeds[0].tensor);
+    tw_tensor_release(feeds[1].tensor);
+    tw_session_destroy(session);
+    tw_devices_destroy(devices);
+    tw_graph_destroy(g);
+    return kernel;
+}
+
+/* To the bit with two towers, where there is one order of adding and halves are exact. */
+static void mean_of_losses_trains_as_the_mean_of_gradients_does(void **state)
+{
+    (void)state;
+    for (int towers = 2; towers <= 4; towers++) {
+        tw_tensor *a = kernel_after_a_step(towers, true), *b = kernel_after_a_step(towers, false);
+        if (towers == 2)
+            assert_memory_equal(tw_tensor_data(a), tw_tensor_data(b), tw_tensor_bytes(a));
+        assert_floats_near(tw_tensor_data(a), tw_tensor_data(b), (size_t)tw_tensor_elements(a), 1e-6);
+        tw_tensor_release(a);
+        tw_tensor_release(b);
+    }
+}
+
 /* 64 examples, 8 of them a step: after step 2, a quarter of an epoch, nothing moves any more. */
 static void rate_steps_follow_epochs(void **state)
 {
@@ -243,6 +347,71 @@ static void rate_steps_follow_epochs(void **state)
     finish(&r);
 }
 
+static void rates_change_where_the_programs_of_the_time_change_them(void **state)
+{
+    (void)state;
+    int64_t steps[TW_MOST_RATE_STEPS];
+    tw_model cifar10 = *tw_model_find("cifar10"), resnet = *tw_model_find("resnet44");
+    assert_int_equal(tw_model_rate_changes(&cifar10, 50000, 128, 128, steps), 1);
+    assert_int_equal(steps[0], 136718);
+    tw_model_rate_changes(&cifar10, 50000, 128, 512, steps);
+    assert_int_equal(steps[0], 34179);
+    cifar10.epochs.of_one_tower = true; /* the tutorial as it was first */
+    tw_model_rate_changes(&cifar10, 50000, 128, 512, steps);
+    assert_int_equal(steps[0], 136718);
+    resnet.epochs = (tw_epochs){.examples = 45000, .whole_batches = true}; /* cifar10_estimator */
+    for (int towers = 1; towers <= 4; towers *= 2) {
+        assert_int_equal(tw_model_rate_changes(&resnet, 40000, 128 / towers, 128, steps), 3);
+        assert_int_equal(steps[0], 28782);
+        assert_int_equal(steps[1], 43173);
+        assert_int_equal(steps[2], 105300);
+    }
+    assert_int_equal(tw_model_rate_changes(tw_model_find("mnist"), 60000, 128, 128, steps), 0);
+}
+
+/* ln 10 and half of 0.004 times the squares of both dense layers, whose weights are normal, cut at two deviations. */
+static void first_loss_of_the_tutorial_is_the_closed_forms_whatever_the_convolutions_begin_with(void **state)
+{
+    (void)state;
+    const double expected = log(10) + 0.5 * 0.004 * (884736 + 73728) * 0.04 * 0.04 * 0.7737;
+    assert_true(fabs(expected - 4.6756) < 5e-5);
+    tw_model model = *tw_model_find("cifar10");
+    for (int i = 0; i < 2; i++) {
+        model.stddev = i ? 1e-4f : 5e-2f;
+        run r = start(&model, 8, 1, 0);
+        step(&r, 1);
+        assert_true(fabs(r.loss - expected) < (i ? 0.01 : 0.1));
+        finish(&r);
+    }
+}
+
+static void losses_of_each_tower_have_moving_averages_of_their_own(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_model model = *tw_model_find("cifar10");
+    model.loss_average_decay = 0.9f;
+    run r = start(&model, 4, 2, 2);
+    double averages[2] = {0};
+    for (int i = 0; i < 3; i++) {
+        tw_trainer_step_result result;
+        assert_ok(tw_trainer_step(r.trainer, &result, &error));
+        for (int tower = 0; tower < 2; tower++) {
+            char name[64];
+            averages[tower] += 0.1 * (result.tower_losses[tower] - averages[tower]);
+            snprintf(name, sizeof name, "tower_%d/total_loss/avg", tower);
+            tw_tensor *value = value_of(&r, name);
+            assert_true(fabs(tw_tensor_value(value, 0) - averages[tower]) < 1e-5);
+            tw_tensor_release(value);
+        }
+    }
+    assert_true(averages[0] != averages[1]);
+    tw_tensor *part = value_of(&r, "tower_1/local3/weight_loss/avg");
+    assert_true(fabs(tw_tensor_value(part, 0) - (1 - 0.9 * 0.9 * 0.9) * 2.1905) < 0.01);
+    tw_tensor_release(part);
+    finish(&r);
+}
+
 static void evaluation_restores_a_residual_network_without_averages(void **state)
 {
     (void)state;
@@ -253,12 +422,12 @@ static void evaluation_restores_a_residual_network_without_averages(void **state
     run r = start(model, 4, 1, 0);
     step(&r, 2);
     assert_ok(tw_trainer_save(r.trainer, folder, 5, &error));
-    assert_ok(tw_evaluate(model, r.dataset, folder, NULL, false, &result, &error));
+    assert_ok(tw_evaluate(model, r.dataset, folder, NULL, NULL, &result, &error));
     assert_int_equal(result.examples, 64);
     assert_false(result.used_averages);
     tw_dataset *wide;
     assert_ok(tw_dataset_synthetic(8, 32, 40, 3, 10, 1, &wide, &error));
-    assert_fails(tw_evaluate(model, wide, folder, NULL, false, &result, &error), TW_INVALID_ARGUMENT, "gives 32x40x3");
+    assert_fails(tw_evaluate(model, wide, folder, NULL, NULL, &result, &error), TW_INVALID_ARGUMENT, "gives 32x40x3");
     tw_dataset_destroy(wide);
     finish(&r);
     remove_scratch(folder);
@@ -413,12 +582,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_model_has_its_parameters),
+        cmocka_unit_test(networks_for_imagenet_have_the_known_parameters_with_1000_classes),
+        cmocka_unit_test(weight_decay_can_spare_batch_normalization),
         cmocka_unit_test(bfloat16_leaves_variables_and_logits_in_float32),
         cmocka_unit_test(mnist_starts_near_the_log_of_ten_and_learns_with_adam),
         cmocka_unit_test(first_loss_of_a_residual_network_is_the_closed_forms),
         cmocka_unit_test(four_towers_of_a_residual_network_give_the_same_bits_on_1_2_and_4_devices),
         cmocka_unit_test(moving_moments_are_tower_0s),
+        cmocka_unit_test(mean_of_losses_trains_as_the_mean_of_gradients_does),
         cmocka_unit_test(rate_steps_follow_epochs),
+        cmocka_unit_test(rates_change_where_the_programs_of_the_time_change_them),
+        cmocka_unit_test(first_loss_of_the_tutorial_is_the_closed_forms_whatever_the_convolutions_begin_with),
+        cmocka_unit_test(losses_of_each_tower_have_moving_averages_of_their_own),
         cmocka_unit_test(evaluation_restores_a_residual_network_without_averages),
         cmocka_unit_test(a_residual_network_trains_as_in_tensorflow),
     };

@@ -47,8 +47,8 @@ static const twi_kernel place_kernels[] = {
     ROW("Identity"),       ROW("Shape"),
     ROW("RandomShuffle"),  ROW("NoOp"),
     ROW("Counter"),        ROW("VarHandleOp"),
-    ROW("ReadVariableOp"), ROW("VariableV2"),
-    ROW("Assign"),         {0},
+    ROW("ReadVariableOp"), ROW("AssignVariableOp"),
+    {0},
 };
 static const twi_kernel *const place_families[] = {place_kernels, NULL};
 
@@ -92,7 +92,7 @@ static tw_status place(world *w, bool soft)
 {
     assert_string_equal(tw_graph_message(w->graph), "");
     w->error = (tw_error){0};
-    return twi_place(w->graph, &(twi_placement_options){soft, w->devices}, &w->placement, &w->error);
+    return twi_place(w->graph, &(twi_placement_options){.soft = soft, .devices = w->devices}, &w->placement, &w->error);
 }
 
 static void assert_placed(world *w, bool soft)
@@ -128,9 +128,17 @@ static const char *device_of(const world *w, const tw_node *node)
     return strstr(w->devices->items[w->placement.devices[node->id]]->text, "device:") + strlen("device:");
 }
 
-static const char *why(const world *w, const tw_node *node)
+static const char *why(world *w, const tw_node *node)
 {
-    return w->placement.reasons[node->id];
+    return twi_placement_why(&w->placement, node);
+}
+
+static int count_moves(world *w)
+{
+    int count = 0;
+    for (int id = 0; id < w->placement.count; id++)
+        count += twi_is_moved(&w->placement, w->graph->nodes.items[id]);
+    return count;
 }
 
 /* ---- scopes ---------------------------------------------------------------------------------------------------- */
@@ -263,7 +271,7 @@ static void gpus_come_before_cpus_and_low_numbers_first(void **state)
     assert_string_equal(device_of(&w, cpu), "CPU:0");
     assert_string_equal(device_of(&w, shuffle), "CPU:0"); /* no GPU has it */
     assert_string_equal(device_of(&w, words), "CPU:0");
-    assert_int_equal(w.placement.num_moves, 0);
+    assert_int_equal(count_moves(&w), 0);
     assert_string_equal(why(&w, free_node),
                         "nothing was asked for, and this is the first (GPUs come before CPUs, lower "
                         "numbers first)");
@@ -517,7 +525,8 @@ static void a_missing_device_fails_with_every_field_of_tensorflows_message(void 
         w.error.message,
         "Cannot assign a device for operation 'b_1': Operation was explicitly assigned to /device:GPU:1 "
         "but available devices are [ /job:localhost/replica:0/task:0/device:CPU:0 ]. Make sure the device "
-        "specification refers to a valid device.\n\t "
+        "specification refers to a valid device. The nearest valid device is "
+        "/job:localhost/replica:0/task:0/device:CPU:0.\n\t "
         "[[Node: b_1 = VariableV2[_class=[\"loc:@b_1\"], container=\"\", dtype=DT_FLOAT, shape=[3,2], "
         "shared_name=\"\", _device=\"/device:GPU:1\"]()]]");
     assert_int_equal(w.placement.count, 0); /* as it was */
@@ -548,7 +557,8 @@ static void a_missing_kernel_fails_naming_type_and_kernels(void **state)
     assert_int_equal(place(&w, false), TW_INVALID_ARGUMENT);
     assert_message(w.error.message, "Cannot assign a device for operation 'mm': Could not satisfy explicit device "
                                     "specification '/device:GPU:0' because no supported kernel for GPU devices is "
-                                    "available.\nColocation Debug Info:\nColocation group had the following types and "
+                                    "available. The nearest valid device is /job:localhost/replica:0/task:0/device:CPU:0."
+                                    "\nColocation Debug Info:\nColocation group had the following types and "
                                     "supported devices: \nRoot Member(assigned_device_name_index_=-1 "
                                     "requested_device_name_='/device:GPU:0' assigned_device_name_='' "
                                     "resource_device_name_='' supported_device_types_=[CPU] possible_devices_=[]\n"
@@ -561,14 +571,18 @@ static void a_missing_kernel_fails_naming_type_and_kernels(void **state)
     close_world(&w);
 }
 
-static void an_op_without_any_kernel_fails_before_placement(void **state)
+static void an_op_without_any_kernel_fails_when_it_is_needed_and_not_before(void **state)
 {
     (void)state;
     world w;
     open_world(&w, 1, 1);
     tw_node *p = add(&w, "Placeholder", "p", TW_FLOAT32, NULL, NULL);
-    add(&w, "Nowhere", "n", TW_FLOAT32, p, NULL);
-    assert_int_equal(place(&w, true), TW_INVALID_ARGUMENT);
+    tw_node *n = add(&w, "Nowhere", "n", TW_FLOAT32, p, NULL);
+    assert_placed(&w, false);
+    assert_int_equal(w.placement.devices[n->id], -1);
+    assert_string_equal(why(&w, n), "no device has a kernel for Nowhere of float");
+    assert_int_equal(twi_placement_check(&w.placement, p, &w.error), TW_OK);
+    assert_int_equal(twi_placement_check(&w.placement, n, &w.error), TW_INVALID_ARGUMENT);
     assert_message(w.error.message, "No OpKernel was registered to support Op 'Nowhere' used by 'n' with these attrs: "
                                     "[T=DT_FLOAT, note=\"a \\\"note\\\"\"]\nRegistered devices: [GPU, CPU]\n"
                                     "Registered kernels:\n  <no registered kernels>\n");
@@ -606,6 +620,18 @@ static void a_malformed_device_in_a_graph_names_the_node(void **state)
     close_world(&w);
 }
 
+/* The table of what soft placement moved. */
+static void assert_table(world *w, bool every_node, const char *expected)
+{
+    twi_arena arena = {0};
+    tw_moves moves;
+    assert_int_equal(twi_list_moves(&w->placement, &arena, &moves, &w->error), TW_OK);
+    char *table = tw_moves_table(&moves, every_node);
+    assert_string_equal(table, expected);
+    tw_free(table);
+    twi_arena_free(&arena);
+}
+
 /* ---- soft placement -------------------------------------------------------------------------------------------- */
 
 static void soft_placement_replaces_what_cannot_be(void **state)
@@ -637,11 +663,24 @@ static void soft_placement_replaces_what_cannot_be(void **state)
     assert_string_equal(why(&w, no_kernel),
                         "'/device:GPU:1' was asked for, but it has no kernel for MatMul of int32; soft "
                         "placement chose the first device that can run it");
-    assert_int_equal(w.placement.num_moves, 4);
-    assert_int_equal(w.placement.moves[0].node, missing->id);
-    assert_string_equal(w.placement.moves[0].asked, "/device:GPU:5");
-    assert_int_equal(w.placement.moves[0].device, w.placement.devices[missing->id]);
-    assert_int_equal(w.placement.moves[3].node, no_cpu->id);
+    assert_false(twi_is_moved(&w.placement, possible));
+    assert_table(&w, false,
+                 "moved                   nodes  asked for      runs on        bytes a step  why\n"
+                 "all that asked              1  /device:GPU:5  /device:GPU:0             0  there is no such device\n"
+                 "MatMul of int32             1  /device:GPU:1  /device:CPU:0             0  no kernel there for MatMul "
+                 "of int32\n"
+                 "RandomShuffle of float      1  /device:GPU:1  /device:CPU:0             0  no kernel there for "
+                 "RandomShuffle of float\n"
+                 "all that asked              1  /device:CPU:3  /device:GPU:0             0  there is no such device\n");
+    assert_table(&w, true,
+                 "moved                   node     asked for      runs on        bytes a step  why\n"
+                 "Add of float            missing  /device:GPU:5  /device:GPU:0             0  there is no such device\n"
+                 "MatMul of int32         mm       /device:GPU:1  /device:CPU:0             0  no kernel there for "
+                 "MatMul of int32\n"
+                 "RandomShuffle of float  shuffle  /device:GPU:1  /device:CPU:0             0  no kernel there for "
+                 "RandomShuffle of float\n"
+                 "Add of float            no_cpu   /device:CPU:3  /device:GPU:0             0  there is no such "
+                 "device\n");
     close_world(&w);
 }
 
@@ -674,7 +713,7 @@ static void a_variable_without_kernel_on_its_device_takes_its_users_along(void *
     assert_string_equal(device_of(&w, v), "CPU:0");
     assert_string_equal(device_of(&w, read), "CPU:0");
     assert_message(why(&w, read), "giving up the device of the resource too");
-    assert_int_equal(w.placement.num_moves, 2);
+    assert_int_equal(count_moves(&w), 2);
     close_world(&w);
 }
 
@@ -823,7 +862,7 @@ int main(void)
         cmocka_unit_test(a_missing_device_fails_with_every_field_of_tensorflows_message),
         cmocka_unit_test(available_devices_are_listed_in_order_of_number),
         cmocka_unit_test(a_missing_kernel_fails_naming_type_and_kernels),
-        cmocka_unit_test(an_op_without_any_kernel_fails_before_placement),
+        cmocka_unit_test(an_op_without_any_kernel_fails_when_it_is_needed_and_not_before),
         cmocka_unit_test(a_request_against_the_group_names_the_other_device),
         cmocka_unit_test(a_malformed_device_in_a_graph_names_the_node),
         cmocka_unit_test(soft_placement_replaces_what_cannot_be),

@@ -72,6 +72,49 @@ static void matmul_of_the_guide_gives_the_guides_values(void **state)
     close_fixture(&f);
 }
 
+static void texts_are_added_one_behind_the_other(void **state)
+{
+    (void)state;
+    fixture f = open_fixture(1, 0);
+    tw_string words[] = {{"a", 1}, {"", 0}, {"ccc", 3}}, dot = {".", 1};
+    tw_tensor *texts[] = {tw_tensor_from(TW_STRING, TW_SHAPE(3), words), tw_tensor_from(TW_STRING, TW_SHAPE(), &dot)};
+    tw_output inputs[] = {tw_constant(f.g, texts[0]), tw_constant(f.g, texts[1])};
+    tw_tensor_release(texts[0]);
+    tw_tensor_release(texts[1]);
+    tw_output sum = tw_node_output(tw_add_node(f.g, "Add", NULL, inputs, 2, NULL, 0), 0);
+    static const char *const expected[] = {"a.", ".", "ccc."};
+    start(&f, (tw_session_options){0});
+    tw_tensor *result = run_one(&f, sum);
+    for (int i = 0; i < 3; i++)
+        assert_string_equal(((tw_string *)tw_tensor_data(result))[i].data, expected[i]);
+    tw_tensor_release(result);
+    close_fixture(&f);
+}
+
+/* [[3 5]] x [[2] [4]], and the guide's own product on two GPUs with their sum on the CPU; where each ran, as logged. */
+static void products_of_the_guide_are_the_same_on_every_kind_of_device(void **state)
+{
+    (void)state;
+    for (int gpu = 0; gpu < 2; gpu++) {
+        fixture f = open_fixture(1, 2);
+        tw_output small, products[2], sum;
+        TW_DEVICE(f.g, gpu ? "/gpu:1" : "/cpu:0")
+            small = tw_matmul(f.g, matrix(&f, 1, 2, (float[]){3, 5}), matrix(&f, 2, 1, (float[]){2, 4}));
+        for (int i = 0; i < 2; i++)
+            TW_DEVICE(f.g, gpu ? "/gpu:%d" : "/cpu:0", i)
+                products[i] = tw_matmul(f.g, matrix(&f, 2, 3, (float[]){1, 2, 3, 4, 5, 6}),
+                                        matrix(&f, 3, 2, (float[]){1, 2, 3, 4, 5, 6}));
+        TW_DEVICE(f.g, "/cpu:0")
+            sum = tw_add_n(f.g, products, 2);
+        start(&f, (tw_session_options){.disable = "fold,merge"});
+        assert_values(run_one(&f, small), (float[]){26}, 1);
+        assert_values(run_one(&f, sum), (float[]){44, 56, 98, 128}, 4);
+        assert_string_equal(tw_session_device(f.s, small.node), gpu ? "/job:localhost/replica:0/task:0/device:GPU:1"
+                                                                    : "/job:localhost/replica:0/task:0/device:CPU:0");
+        close_fixture(&f);
+    }
+}
+
 static void three_gpus_multiply_and_the_cpu_adds(void **state)
 {
     (void)state;
@@ -471,6 +514,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(matmul_of_the_guide_gives_the_guides_values),
+        cmocka_unit_test(texts_are_added_one_behind_the_other),
+        cmocka_unit_test(products_of_the_guide_are_the_same_on_every_kind_of_device),
         cmocka_unit_test(three_gpus_multiply_and_the_cpu_adds),
         cmocka_unit_test(a_tensor_crosses_to_a_device_once_for_all_its_readers),
         cmocka_unit_test(devices_of_the_host_look_at_each_others_values_where_they_are),

@@ -3,7 +3,7 @@
 
 #include "base/memory.h"
 #include "faulty_files.h"
-#include "io/tfrecord.h"
+#include "base/tfrecord.h"
 
 static const char *folder;
 static char path[128];

@@ -5,7 +5,8 @@
 
 #define SMALL_RUN "$T train cifar10 --data-set synthetic --batch-size 4 --log-every 1"
 
-/* "2026-11-20 22:30:01.123456: step 0, loss = 4.68 (4012.3 examples/sec; 0.032 sec/batch)", as the tutorial has it. */
+/* "2026-11-20 22:30:01.123456: step 0, loss = 4.68 (4012.3 examples/sec; 0.032 sec/batch)", as the tutorial has it;
+ * with several towers "0.064 sec/step, 0.032 sec/tower-batch" at its end. */
 static void check_step_line(int64_t step)
 {
     char start[64];
@@ -16,9 +17,13 @@ static void check_step_line(int64_t step)
     double seconds, loss, rate, batch;
     while (line > output && line[-1] != '\n')
         line--;
-    int fields = sscanf(line, "%d-%d-%d %d:%d:%9lf: step %*d, loss = %lf (%lf examples/sec; %lf sec/batch)%n", &year,
-                        &month, &day, &hour, &minute, &seconds, &loss, &rate, &batch, &end);
-    if (fields != 9 || line[end] != '\n' || line[19] != '.')
+    int fields = sscanf(line, "%d-%d-%d %d:%d:%9lf: step %*d, loss = %lf (%lf examples/sec; %lf %n", &year, &month, &day,
+                        &hour, &minute, &seconds, &loss, &rate, &batch, &end);
+    int rest = 0;
+    sscanf(line + end, "sec/batch)%n", &rest);
+    if (!rest)
+        sscanf(line + end, "sec/step, %*f sec/tower-batch)%n", &rest);
+    if (fields != 9 || !rest || line[end + rest] != '\n' || line[19] != '.')
         fail_msg("not the tutorial's line: %.*s", (int)strcspn(line, "\n"), line);
     if (step == 0)
         assert_true(fabs(loss - 4.68) <= 0.05);
@@ -178,7 +183,66 @@ static void rewrites_may_be_left_out(void **state)
     assert_runs(0, SMALL_RUN " --max-steps 1 --train-dir t10 --disable fuse,reuse");
     check_step_line(0);
     assert_runs(0, SMALL_RUN " --max-steps 1 --towers 2 --train-dir t11 --disable collective");
-    assert_prints("reduction      mean of the towers' gradients, computed on one device");
+    assert_prints("reduction      mean of the towers' gradients: one device");
+}
+
+static void gradients_meet_by_the_algorithm_that_is_named(void **state)
+{
+    (void)state;
+    static const char run[] = SMALL_RUN " --max-steps 2 --towers 3 --all-reduce-spec pscpu:2k:ring "
+                                        "--compact_gradient_transfer bfloat16 ";
+    assert_runs(0, "%s --virtual-gpus 1 --train-dir r1", run);
+    assert_prints("reduction      mean of the towers' gradients: pscpu:2k:ring");
+    assert_runs(0, "%s --virtual-gpus 3 --train-dir r3", run);
+    assert_runs(0, "cmp r1/model.ckpt-2.data-00000-of-00001 r3/model.ckpt-2.data-00000-of-00001");
+    assert_runs(2, SMALL_RUN " --all-reduce-spec rings");
+    assert_prints("expected one of tree, ring, xring, rechd, pscpu, psgpu, nccl at character 1, found 'rings'");
+    assert_runs(2, SMALL_RUN " --all-reduce-spec nccl");
+    assert_prints("'nccl' at character 1 is not available");
+    assert_runs(2, SMALL_RUN " --gradient-repacking 2 --agg-small-grads-max-bytes 10");
+    assert_prints("give one of them");
+}
+
+static void asynchronous_updates_are_measured_logged_and_replayed(void **state)
+{
+    (void)state;
+    assert_runs(0, SMALL_RUN " --sync off --virtual-gpus 3 --max-steps 9 --train-dir stale");
+    assert_prints("batch          4 for each of 3 towers: 4 examples a step");
+    assert_prints("updates        asynchronous, in order of arrival; each is a step");
+    assert_prints("sec/batch); staleness ");
+    assert_prints("staleness: ");
+    assert_prints("  tower 2 ");
+    assert_runs(0, "$T train cifar10 --data-set synthetic --replay stale/order.log --virtual-gpus 1 --train-dir again");
+    assert_prints("updates        asynchronous, in a replayed order");
+    assert_prints("0 to 9;");
+    assert_runs(0, "cmp stale/order.log again/order.log");
+    assert_runs(0, "$T train cifar10 --resume --train-dir stale --data-set synthetic --virtual-gpus 2 --max-steps 12 "
+                   "--format json");
+    assert_prints("\"updates\":\"asynchronous, in order of arrival\"");
+    assert_prints("\"staleness\":{\"updates\":3,");
+    assert_runs(2, "$T train cifar10 --resume --train-dir stale --data-set synthetic --sync on 2>&1");
+    assert_prints("was made with updates asynchronous, but synchronous was asked for");
+}
+
+static void what_is_only_for_asynchronous_updates_is_refused_with_others(void **state)
+{
+    (void)state;
+    assert_runs(2, SMALL_RUN " --max-staleness 3 --train-dir no 2>&1");
+    assert_prints("are for asynchronous updates (--sync off)");
+    assert_runs(2, SMALL_RUN " --sync on --order equal --train-dir no 2>&1");
+    assert_prints("--order is for --sync off");
+    assert_runs(2, SMALL_RUN " --sync off --virtual-gpus 2 --all-reduce-spec ring --train-dir no 2>&1");
+    assert_prints("are each tower's own and not averaged");
+    assert_runs(2, SMALL_RUN " --sync off --virtual-gpus 2 --trace trace.json --train-dir no 2>&1");
+    assert_prints("a trace shows a synchronous step");
+    assert_runs(2, SMALL_RUN " --sync off --virtual-gpus 2 --variable-update replicated --train-dir no 2>&1");
+    assert_prints("are of one copy of the variables: --variable-update parameter_server, not replicated");
+    assert_runs(2, SMALL_RUN " --sync off --virtual-gpus 2 --staged-vars --train-dir no 2>&1");
+    assert_prints("not parameter_server with --staged-vars");
+    assert_runs(2, SMALL_RUN " --sync off --virtual-gpus 2 --accumulate 2 --train-dir no 2>&1");
+    assert_prints("--sync off goes without --accumulate");
+    assert_runs(2, SMALL_RUN " --replay order.log --max-staleness 1 --train-dir no 2>&1");
+    assert_prints("--replay says in which order towers update; leave out --max-staleness");
 }
 
 static void trace_is_written_at_the_end(void **state)
@@ -209,18 +273,48 @@ static void settings_that_cannot_be_are_refused_as_usage(void **state)
     assert_prints("--disable: there is no rewrite 'fuze'; did you mean 'fuse'?");
 }
 
-static void total_batch_must_divide_by_the_towers(void **state)
+static void a_total_batch_is_shared_out_and_odd_shares_are_named(void **state)
 {
     (void)state;
-    assert_runs(2, "$T train cifar10 --data-set synthetic --train-dir t7 --towers 3 --global-batch-size 128");
-    assert_prints("--global-batch-size 128 does not divide by 3 towers; 126 and 129 do");
+    assert_runs(2, "$T train cifar10 --data-set synthetic --train-dir t7 --towers 3 --global-batch-size 2");
+    assert_prints("global_batch_size 2 leaves no example for tower 2 of 3");
     assert_runs(2, SMALL_RUN " --train-dir t7 --towers 2 --global-batch-size 10");
-    assert_prints("--batch-size 4 for each of 2 towers makes 8, not the --global-batch-size of 10");
+    assert_prints("batch_size 4 for each of 2 towers makes 8, not the global_batch_size of 10");
+    assert_runs(2, "$T train cifar10 --data-set synthetic --train-dir t7 --global-batch-size 8 --tower-shares 3:x");
+    assert_prints("--tower-shares: expected a part for each tower, such as 3:1, found '3:x'");
     assert_runs(0,
-                "$T train cifar10 --data-set synthetic --train-dir t7 --towers 2 --global-batch-size 8 --max-steps 1");
-    assert_prints("batch          4 for each of 2 towers: 8 examples a step");
-    assert_runs(0, "$T train cifar10 --data-set synthetic --train-dir t7 --resume --global-batch-size 8 --max-steps 2");
-    assert_prints("batch          4 for each of 2 towers: 8 examples a step"); /* though one device alone has one */
+                "$T train cifar10 --data-set synthetic --train-dir t7 --towers 2 --global-batch-size 7 --max-steps 1");
+    assert_prints("batch          4, 3 for 2 towers: 7 examples a step");
+    assert_runs(0, "$T train cifar10 --data-set synthetic --train-dir t7 --resume --global-batch-size 7 --max-steps 2");
+    assert_prints("batch          4, 3 for 2 towers: 7 examples a step"); /* though one device alone has one tower */
+    assert_runs(2, "$T train cifar10 --data-set synthetic --train-dir t7 --resume --global-batch-size 8 --max-steps 3");
+    assert_prints("was made with 7 examples a step, 3 of them for tower 1, but 8 and 4 were asked for");
+    assert_runs(0, "$T train cifar10 --data-set synthetic --train-dir t7b --towers 2 --global-batch-size 8 "
+                   "--tower-shares 3:1 --max-steps 1 --format json");
+    assert_prints("\"tower_shares\":[6,2]");
+}
+
+static void the_header_says_the_mode_and_where_variables_lie(void **state)
+{
+    (void)state;
+    assert_runs(0, SMALL_RUN " --train-dir t13 --towers 2 --virtual-gpus 2 --max-steps 1 --variable-strategy GPU");
+    assert_prints("parameter_server: the mean gradient is applied to the one copy there is");
+    assert_prints("variables      least-loaded: CPU:0 8 bytes, GPU:0 6.8 MiB, GPU:1 1.4 MiB");
+    assert_prints("numbers        those of one device with as many towers");
+    assert_runs(0, SMALL_RUN " --train-dir t14 --towers 2 --virtual-gpus 2 --max-steps 1 --format json "
+                             "--variable-update replicated --variable-consistency relaxed");
+    assert_prints("\"variable_update\":\"replicated\"");
+    assert_prints("\"variable_consistency\":\"relaxed\"");
+    assert_prints("device:GPU:1\",\"bytes\":8546384");
+    assert_runs(0, SMALL_RUN " --train-dir t14 --virtual-gpus 1 --resume --max-steps 2");
+    assert_prints("replicated, relaxed: each tower applies the mean gradient of the step before to its own copy");
+    assert_runs(0, SMALL_RUN " --train-dir t15 --virtual-gpus 2 --max-steps 1 --variable-update auto");
+    assert_prints("independent, the bound");
+    assert_prints("; towers that never meet would do ");
+    assert_runs(2, SMALL_RUN " --train-dir t16 --variable-update auto --staged-vars");
+    assert_prints("--staged-vars leaves it no choice, so give one of the two");
+    assert_runs(2, SMALL_RUN " --train-dir t16 --staged-vars --variable-update replicated");
+    assert_prints("staged_vars goes with variable_update=parameter_server only");
 }
 
 static void missing_device_without_soft_placement_gets_tensorflows_message(void **state)
@@ -272,6 +366,132 @@ static void models_of_the_library_are_those_of_the_table(void **state)
     assert_prints(line);
 }
 
+#define ESTIMATOR "$T train resnet --data-set synthetic --log-every 1 "
+
+static void flags_of_cifar10_estimator_are_understood(void **state)
+{
+    (void)state;
+    assert_runs(0, ESTIMATOR "--job-dir est1 --num-classes 10 --train-batch-size 2 --train-steps 1 --format json");
+    assert_prints("\"parameters\":658586");
+    assert_prints("\"global_batch_size\":2");
+    assert_runs(0, ESTIMATOR "--job-dir est2 --num-layers 8 --num-classes 10 --train-batch-size 8 --train-steps 2 "
+                             "--num-gpus 2 --virtual-gpus 2 --momentum 0.8 --weight-decay 1e-4 --batch-norm-decay 0.9 "
+                             "--batch-norm-epsilon 1e-3 --use-distortion-for-training off");
+    assert_prints("4 for each of 2 towers: 8 examples a step");
+    assert_runs(0, "$T eval resnet --data-set synthetic --job-dir est2 --num-layers 8 --num-classes 10 "
+                   "--batch-norm-epsilon 1e-3 --eval-batch-size 77");
+    assert_prints("precision @ 1 = ");
+    assert_runs(1, "$T eval resnet --data-set synthetic --job-dir est2 --num-layers 14");
+}
+
+static void compat_prints_the_last_towers_loss_and_the_tutorials_line(void **state)
+{
+    (void)state;
+    assert_runs(0, SMALL_RUN " --compat tutorial --max-steps 1 --virtual-gpus 2 --train-dir compat1");
+    check_step_line(0);
+    assert_prints(" sec/batch)\n");
+    assert_prints("rate           0.1, times 0.1 every 4375000 steps (34179.7 epochs)");
+    assert_runs(0, "$T checkpoint show compat1");
+    assert_prints("tower_1/cross_entropy/avg");
+    assert_runs(0, SMALL_RUN " --compat tutorial --max-steps 2 --virtual-gpus 2 --train-dir compat1 --resume");
+    check_step_line(1);
+    assert_runs(0, SMALL_RUN " --compat tutorial-prefetch --max-steps 1 --virtual-gpus 2 --train-dir compat2 --format json");
+    assert_prints("\"loss\":4.");
+    assert_runs(0, SMALL_RUN " --max-steps 1 --virtual-gpus 2 --train-dir compat3");
+    assert_prints("sec/tower-batch)\n");
+    assert_runs(0, ESTIMATOR "--compat estimator --job-dir compat4 --num-layers 8 --train-batch-size 4 --train-steps 1");
+    assert_prints("rate           0.1, times 0.1 from step 922500 (epoch ");
+    assert_runs(2, ESTIMATOR "--compat estimator --job-dir compat5 --num-layers 8 --train-batch-size 10 --num-gpus 3 "
+                             "--virtual-gpus 3 --train-steps 1");
+    assert_prints("--train-batch-size must be multiple of --num-gpus, which 10 is not of 3");
+    assert_runs(2, SMALL_RUN " --compat estimator --max-steps 1 --train-dir compat5");
+    assert_prints("--compat estimator: expected a residual network for CIFAR-10, such as resnet, found the model cifar10");
+    assert_runs(2, ESTIMATOR "--compat tutorial --train-dir compat5");
+    assert_prints("--compat tutorial: expected the model cifar10, found the model resnet");
+}
+
+static void wrong_values_of_cifar10_estimators_flags_are_refused(void **state)
+{
+    (void)state;
+    assert_runs(2, ESTIMATOR "--job-dir est3 --num-layers 45");
+    assert_prints("Invalid --num-layers parameter: three stages of blocks of two layers and two more make 6n + 2, such "
+                  "as 44 or 50, found 45");
+    assert_runs(2, ESTIMATOR "--job-dir est3 --train-batch-size 2 --num-gpus 3 --virtual-gpus 3");
+    assert_prints("global_batch_size 2 leaves no example for tower 2 of 3");
+    assert_runs(2, ESTIMATOR "--job-dir est3 --momentum 1.5");
+    assert_prints("--momentum: expected a number above 0 and at most 1, found '1.5'");
+    assert_runs(2, ESTIMATOR "--job-dir est3 --weight-decay -1");
+    assert_prints("--weight-decay: expected a number of at least 0 and at most 1000, found '-1'");
+    assert_runs(2, ESTIMATOR "--job-dir est3 --num-classes 9");
+    assert_prints("of at most 9 classes");
+    assert_runs(2, ESTIMATOR "--job-dir est3 --momentum 0.8 --optimizer adam");
+    assert_prints("--momentum belongs to --optimizer momentum, which is not what resnet trains with here");
+    assert_runs(2, "$T train cifar10 --data-set synthetic --train-dir est3 --num-layers 20");
+    assert_prints("--num-layers: the model cifar10 comes in one depth only");
+    assert_runs(2, "$T train cifar10 --data-set synthetic --train-dir est3 --batch-norm-decay 0.9");
+    assert_prints("--batch-norm-decay: the model cifar10 has no batch normalization");
+}
+
+static void networks_for_imagenet_train_on_random_images(void **state)
+{
+    (void)state;
+    assert_runs(0, "$T train resnet50 --data-set synthetic --max-steps 1 --batch-size 1 --log-every 1");
+    assert_prints("data set       synthetic, 222 examples");
+    assert_prints("step 0, loss = ");
+    assert_runs(0, "$T train trivial --max-steps 2 --batch-size 2 --train-dir trivial_train --virtual-gpus 2");
+}
+
+static void a_rule_departs_from_the_models_recipe(void **state)
+{
+    (void)state;
+#define RULE_RUN SMALL_RUN " --max-steps 2 --train-dir rule1 --optimizer adamw --learning-rate 0.001 --warm-up 2 --schedule " \
+                           "cosine --rate-length 10 --clip-norm 1 --accumulate 2 --loss-scale auto"
+    assert_runs(0, RULE_RUN);
+    assert_prints("for each of 2 towers");
+    assert_prints("rate           0.001, along a cosine to 0 at step ");
+    assert_prints("rises in a line until step ");
+    assert_prints("rule           Adam (beta 0.9 and 0.999, epsilon 1e-08); weight decay 0.01 beside the gradient; averaged "
+                  "gradients clipped to a norm of 1; loss scaled automatically, from 32768, doubled after 1000 good steps");
+    assert_runs(2, SMALL_RUN " --max-steps 3 --train-dir rule1 --resume --optimizer adam");
+    assert_prints("was made with another rule. Then: Adam");
+    assert_runs(0, RULE_RUN " --max-steps 3 --resume");
+    assert_runs(0, SMALL_RUN " --max-steps 1 --train-dir rule2 --rate-steps '0.1;82;0.01;123;0.001' --optimizer rmsprop "
+                             "--beta1 0 --dtype float16 --loss-scale 128 --weight-decay-of weights");
+    assert_prints("rate           0.1, 0.01 from step ");
+    assert_prints("RMSProp (decay 0.9, momentum 0, epsilon 1)");
+    assert_prints("loss scaled by 128");
+}
+
+static void rules_that_contradict_themselves_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *options, *message;
+    } cases[] = {
+        {"--rate-steps '0.1;82'", "--rate-steps must have an odd number of components"},
+        {"--rate-steps '0.1;82;0.01;40;1'", "times must rise, but 40 follows 82"},
+        {"--rate-steps '0.1;x;1'", "expected numbers with ';' between them"},
+        {"--rate-steps '0.1;82;0.01' --schedule cosine", "both say how the rate goes on"},
+        {"--rate-steps '0.1;82;0.01' --learning-rate 1", "leave --learning-rate out"},
+        {"--schedule cosine", "--schedule needs --rate-length"},
+        {"--rate-length 3", "--rate-length belongs to"},
+        {"--schedule exponential --rate-length 3", "--schedule exponential and --rate-factor belong together"},
+        {"--schedule cosine --rate-length 3 --rate-power 2", "--rate-power belongs to --schedule polynomial"},
+        {"--optimizer sgd --nesterov", "--nesterov belongs to --optimizer momentum"},
+        {"--optimizer sgd --beta2 0.9", "belong to --optimizer adam, adamw and rmsprop"},
+        {"--optimizer rmsprop --loss-scale auto", "Automatic loss scaling is not supported with RMSProp's momentum"},
+        {"--loss-scale much", "--loss-scale: expected auto or a number"},
+        {"--loss-scale 8 --loss-scale-every 5", "--loss-scale-every belongs to --loss-scale auto"},
+        {"--accumulate 1000 --towers 3", "makes 3000 towers in all, expected at most 1024"},
+    };
+    char command[400];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(command, sizeof command, "%s --train-dir rule3 %s", SMALL_RUN, cases[i].options);
+        assert_runs(2, command);
+        assert_prints(cases[i].message);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -289,13 +509,23 @@ int main(void)
         cmocka_unit_test(mnist_trains_on_grey_images),
         cmocka_unit_test(optimizer_is_remembered_and_learning_rate_chosen),
         cmocka_unit_test(rewrites_may_be_left_out),
+        cmocka_unit_test(gradients_meet_by_the_algorithm_that_is_named),
+        cmocka_unit_test(asynchronous_updates_are_measured_logged_and_replayed),
+        cmocka_unit_test(what_is_only_for_asynchronous_updates_is_refused_with_others),
         cmocka_unit_test(trace_is_written_at_the_end),
         cmocka_unit_test(settings_that_cannot_be_are_refused_as_usage),
-        cmocka_unit_test(total_batch_must_divide_by_the_towers),
+        cmocka_unit_test(a_total_batch_is_shared_out_and_odd_shares_are_named),
+        cmocka_unit_test(the_header_says_the_mode_and_where_variables_lie),
         cmocka_unit_test(missing_device_without_soft_placement_gets_tensorflows_message),
         cmocka_unit_test(training_fails_before_it_starts_where_it_cannot_write_or_read),
         cmocka_unit_test(evaluation_prints_the_tutorials_line),
         cmocka_unit_test(models_of_the_library_are_those_of_the_table),
+        cmocka_unit_test(flags_of_cifar10_estimator_are_understood),
+        cmocka_unit_test(compat_prints_the_last_towers_loss_and_the_tutorials_line),
+        cmocka_unit_test(wrong_values_of_cifar10_estimators_flags_are_refused),
+        cmocka_unit_test(networks_for_imagenet_train_on_random_images),
+        cmocka_unit_test(a_rule_departs_from_the_models_recipe),
+        cmocka_unit_test(rules_that_contradict_themselves_are_refused),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }

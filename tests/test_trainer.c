@@ -15,7 +15,7 @@ typedef struct run {
     float loss;
 } run;
 
-static run start_with(int batch, int towers, int gpus, const char *resume_from)
+static run start_fed(tw_trainer_input input, int batch, int towers, int gpus, const char *resume_from)
 {
     run r = {0};
     tw_error error = {0};
@@ -28,10 +28,16 @@ static run start_with(int batch, int towers, int gpus, const char *resume_from)
         .towers = towers,
         .batch = batch,
         .seed = 7,
+        .input = input,
         .resume_from = resume_from,
     };
     assert_ok(tw_trainer_create(&options, &r.trainer, &error));
     return r;
+}
+
+static run start_with(int batch, int towers, int gpus, const char *resume_from)
+{
+    return start_fed(TW_INPUT_PIPELINE, batch, towers, gpus, resume_from);
 }
 
 static run start(int towers, int gpus, const char *resume_from)
@@ -255,8 +261,9 @@ static void evaluation_looks_at_every_example_once(void **state)
     run r = start(1, 1, NULL);
     step(&r, 2);
     assert_ok(tw_trainer_save(r.trainer, folder, 5, &error));
-    assert_ok(tw_evaluate(tw_model_find("cifar10"), r.dataset, folder, NULL, false, &averaged, &error));
-    assert_ok(tw_evaluate(tw_model_find("cifar10"), r.dataset, folder, NULL, true, &raw, &error));
+    assert_ok(tw_evaluate(tw_model_find("cifar10"), r.dataset, folder, NULL, NULL, &averaged, &error));
+    assert_ok(tw_evaluate(tw_model_find("cifar10"), r.dataset, folder, NULL, &(tw_evaluation_options){.raw = true},
+                          &raw, &error));
     assert_int_equal(averaged.examples, 64);
     assert_int_equal(averaged.step, 2);
     assert_true(averaged.used_averages && !raw.used_averages);
@@ -280,6 +287,59 @@ static void a_data_set_of_the_wrong_size_is_refused(void **state)
     tw_dataset_destroy(grey);
 }
 
+/* Equal bits say that each tower took exactly one batch at each step, and which one. Both runs begin with the variables
+ * of a third: first values depend on how many nodes there are before a variable. */
+static void one_prefetch_queue_gives_every_tower_the_batch_that_the_pipeline_gives_it(void **state)
+{
+    (void)state;
+    size_t size[2];
+    tw_error error = {0};
+    const char *folder = scratch_folder();
+    run first = start(3, 1, NULL);
+    assert_ok(tw_trainer_save(first.trainer, folder, 1, &error));
+    finish(&first);
+    run straight = start(3, 2, folder), queued = start_fed(TW_INPUT_PREFETCH, 2, 3, 2, folder);
+    remove_scratch(folder);
+    const tw_node *queue = tw_graph_find(tw_trainer_graph(queued.trainer), "tower_0/prefetch_queue/fifo_queue");
+    assert_non_null(queue);
+    assert_int_equal(tw_node_attr(queue, "capacity")->i, 2 * 3);
+    step(&straight, 4);
+    step(&queued, 4);
+    char *a = saved_bytes(&straight, &size[0]), *b = saved_bytes(&queued, &size[1]);
+    assert_int_equal(size[0], size[1]);
+    assert_memory_equal(a, b, size[0]);
+    free(a);
+    free(b);
+    finish(&straight);
+    finish(&queued);
+}
+
+static void queues_of_towers_give_the_same_bits_in_every_run_and_go_on_when_resumed(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    for (int shared = 0; shared < 2; shared++) {
+        tw_trainer_input input = shared ? TW_INPUT_PREFETCH : TW_INPUT_QUEUES;
+        const char *folder = scratch_folder();
+        size_t size[2];
+        run whole = start_fed(input, 2, 2, 2, NULL), part = start_fed(input, 2, 2, 1, NULL);
+        step(&whole, 4);
+        step(&part, 2);
+        assert_ok(tw_trainer_save(part.trainer, folder, 1, &error));
+        finish(&part);
+        part = start_fed(input, 2, 2, 2, folder);
+        step(&part, 2);
+        char *a = saved_bytes(&whole, &size[0]), *b = saved_bytes(&part, &size[1]);
+        assert_int_equal(size[0], size[1]);
+        assert_memory_equal(a, b, size[0]);
+        free(a);
+        free(b);
+        finish(&whole);
+        finish(&part);
+        remove_scratch(folder);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -294,6 +354,8 @@ int main(void)
         cmocka_unit_test(summaries_have_the_tutorials_tags_without_the_towers_name),
         cmocka_unit_test(evaluation_looks_at_every_example_once),
         cmocka_unit_test(a_data_set_of_the_wrong_size_is_refused),
+        cmocka_unit_test(one_prefetch_queue_gives_every_tower_the_batch_that_the_pipeline_gives_it),
+        cmocka_unit_test(queues_of_towers_give_the_same_bits_in_every_run_and_go_on_when_resumed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

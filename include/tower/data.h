@@ -33,6 +33,7 @@ typedef struct tw_dataset tw_dataset;
 typedef enum tw_dataset_split {
     TW_SPLIT_TRAIN,
     TW_SPLIT_TEST,
+    TW_SPLIT_VALIDATION, /* what is held back from the training half */
 } tw_dataset_split;
 
 typedef struct tw_dataset_options {
@@ -40,6 +41,9 @@ typedef struct tw_dataset_options {
                          network made for CIFAR-10 takes them. No effect on images that are 32x32x3 */
     bool allow_fewer; /* accept CIFAR-10 files of fewer than 10,000 examples, such as a sample of the set; a file whose
                          size is not a whole number of examples is refused in any case */
+    int64_t hold_back; /* so many examples at the end of the training half are left out of TW_SPLIT_TRAIN and are
+                          TW_SPLIT_VALIDATION: 10,000 of CIFAR-10 are data_batch_5.bin. TW_INVALID_ARGUMENT: all of
+                          them, or none where TW_SPLIT_VALIDATION is asked for */
 } tw_dataset_options;
 
 /* Loads one half of a data set from its official files:
@@ -62,8 +66,9 @@ TW_API tw_status tw_dataset_from(const char *name, const uint8_t *images, const 
                                  int height, int width, int channels, int classes, tw_dataset **dataset,
                                  tw_error *error);
 
-/* Uniformly random images and labels, the same for equal arguments; named "synthetic". For benchmarks and trials
- * without any file. Yours: tw_dataset_destroy(). */
+/* Random images and labels, the same for equal arguments; named "synthetic". For benchmarks and trials without any
+ * file. Pixels are normal as in tf_cnn_benchmarks (mean 127, deviation 60, cut at two deviations), labels uniform.
+ * Yours: tw_dataset_destroy(). */
 TW_API tw_status tw_dataset_synthetic(int64_t count, int height, int width, int channels, int classes, uint64_t seed,
                                       tw_dataset **dataset, tw_error *error);
 
@@ -109,6 +114,7 @@ typedef enum tw_augmentation {
 typedef struct tw_pipeline_options {
     int batch;  /* examples for one tower and step; at least 1 */
     int towers; /* 0: 1 */
+    const int *shares; /* [towers] how many of a step's examples each tower gets, at least 1; NULL: `batch` each */
     uint64_t seed;
     bool shuffle; /* each epoch in an order of its own; otherwise in that of the files */
     tw_augmentation augmentation;
@@ -124,7 +130,7 @@ typedef struct tw_pipeline_options {
  * Let N be the number of examples of the data set. Example k of the stream is number k mod N of epoch k / N; when
  * shuffling, that is the image which a permutation keyed by (seed, epoch) puts there. Its distortions are drawn from
  * (seed, k). Step s of T towers with batches of b consists of the examples sTb to (s+1)Tb - 1, of which tower t gets b
- * in a row from sTb + tb. */
+ * in a row from sTb + tb. With shares it consists of as many examples as they add up to, dealt in order of towers. */
 typedef struct tw_pipeline tw_pipeline;
 
 /* Allocates all buffers and starts the threads; afterwards nothing is allocated. The data set must outlive the
@@ -137,15 +143,15 @@ TW_API tw_status tw_pipeline_create(const tw_dataset *dataset, const tw_pipeline
  * those that are. NULL is fine. */
 TW_API void tw_pipeline_destroy(tw_pipeline *pipeline);
 
-TW_API int tw_pipeline_batch(const tw_pipeline *pipeline); /* examples for one tower and step */
+TW_API int tw_pipeline_batch(const tw_pipeline *pipeline); /* examples for one tower and step; the largest share */
 TW_API int tw_pipeline_towers(const tw_pipeline *pipeline);
 TW_API int tw_pipeline_height(const tw_pipeline *pipeline); /* of the images it gives */
 TW_API int tw_pipeline_width(const tw_pipeline *pipeline);
 TW_API int tw_pipeline_channels(const tw_pipeline *pipeline);
 
-/* Copies the next batch of `tower` to images [batch, height, width, channels] and labels [batch], waiting until it is
- * ready. Towers advance independently, each through its own batches in order; any thread may call, several at once.
- * TW_CANCELLED after tw_pipeline_cancel(); TW_ABORTED if a seek happened while it waited. */
+/* Copies the next batch of `tower` to images [batch, height, width, channels] and labels [batch] (or its share),
+ * waiting until it is ready. Towers advance independently, each through its own batches in order; any thread may call,
+ * several at once. TW_CANCELLED after tw_pipeline_cancel(); TW_ABORTED if a seek happened while it waited. */
 TW_API tw_status tw_pipeline_next(tw_pipeline *pipeline, int tower, float *images, int32_t *labels, tw_error *error);
 
 /* A batch lent out instead of copied: valid until released. While it is out, its place cannot be filled again, so

@@ -18,7 +18,16 @@ typedef struct tw_device_options {
     int cpu_devices;         /* CPU devices that divide the usable cores among them; 0: one with all cores */
     int cpu_threads;         /* team of each CPU device; 0: its share of the cores. Part of what decides bits */
     int virtual_gpus;        /* GPUs that run on the CPU with their own memory; 0: environment TOWER_VIRTUAL_GPUS, else none */
-    size_t gpu_memory_limit; /* bytes for each GPU; 0: none (virtual) or what the plan needs (real) */
+    size_t virtual_gpu_memory; /* bytes each virtual GPU has in all; 0: as much as the host gives */
+    size_t gpu_memory_limit;   /* the most bytes to take of each GPU; 0: all it has */
+    double gpu_memory_fraction; /* the same as a part of what each GPU has, up to 1; 0: all. Not together with a limit */
+    bool allow_growth;       /* A session takes of a GPU the buffers that the plan it runs needs, and more when a larger
+                                one comes. Otherwise it takes at once what the largest it has prepared needs, and
+                                never moves. Neither takes more than that */
+    int logical_gpus;        /* divide each real GPU into so many, each with its share of memory and of multiprocessors
+                                (as whole groups of eight); 0 or 1: not divided */
+    bool tf32;               /* real GPUs may multiply floats rounded to TF32's 10 bits, several times as fast */
+    bool fast;               /* real GPUs may take kernels that add in another order in every run */
     bool no_gpus;            /* leave real GPUs alone */
 } tw_device_options;
 
@@ -35,10 +44,26 @@ typedef struct tw_device_info {
     const char *description; /* for people */
     int threads;
     size_t memory_limit, memory_used, memory_peak; /* bytes; limit 0: none */
+    size_t memory_total;     /* bytes it has; 0: not known, or as much as the host gives */
+    const char *model;       /* of a real GPU, else "": borrowed from the set, like what follows */
+    const char *uuid;        /* "GPU-8a7e...": may stand for the number in names, "gpu:GPU-8a7e..." */
+    const char *pci;         /* "0000:1b:00.0": GPUs are numbered by it */
+    int multiprocessors;
+    int part, parts;         /* it is this part, from 0, of a GPU that is divided into so many; parts 0: a whole one */
 } tw_device_info;
 
 /* About device i, from 0: CPU devices first. All empty beyond the last. */
 TW_API tw_device_info tw_devices_info(const tw_devices *devices, int i);
+
+typedef struct tw_link {
+    double seconds;          /* that a copy of few bytes takes, until it is there */
+    double bytes_per_second; /* of a long one */
+    bool direct;             /* not through the host's memory */
+} tw_link;
+
+/* Measures copies from device i to device k (numbers as in tw_devices_info), or within one. Takes and gives back up to
+ * 64 MiB on either; a fraction of a second. */
+TW_API tw_status tw_devices_measure_link(tw_devices *devices, int from, int to, tw_link *link, tw_error *error);
 
 /* Why there is no real GPU, in one plain line; "" if there is one. Borrowed, valid for ever. */
 TW_API const char *tw_devices_why_no_gpu(void);

@@ -143,9 +143,9 @@ TW_API void tw_enter_device(tw_graph *graph, const char *format, ...) TW_PRINTF(
  * like a scope's string. The returned text must stay valid until the next call. Leave with tw_leave_device(). */
 typedef const char *tw_device_function(void *user, const tw_node *node);
 TW_API void tw_enter_device_function(tw_graph *graph, tw_device_function *function, void *user);
-/* A device function that spreads variables: each new one goes to the device with the fewest elements so far, the first
- * among equals; every other node goes to `worker`. What inner scopes decided stands. Keep it
- * where it is until the scope is left; towers that share variables use one:
+/* A device function that spreads variables: each new one goes to the device with the fewest elements (or bytes) so far,
+ * the first among equals; every other node goes to `worker`. What inner scopes decided stands. Keep it where it is until
+ * the scope is left; towers that share variables use one:
  *
  *     const char *gpus[] = {"/gpu:0", "/gpu:1"};
  *     int64_t loads[2] = {0};
@@ -154,8 +154,9 @@ TW_API void tw_enter_device_function(tw_graph *graph, tw_device_function *functi
 typedef struct tw_least_loaded {
     const char *const *devices; /* [num_devices] where variables may live; borrowed */
     int num_devices;
-    int64_t *loads;             /* [num_devices] elements each holds, zeros at first; borrowed */
+    int64_t *loads;             /* [num_devices] elements (or bytes) each holds, zeros at first; borrowed */
     const char *worker;         /* of everything else; NULL or "": says nothing */
+    bool by_bytes;
 } tw_least_loaded;
 TW_API tw_device_function tw_least_loaded_device;
 TW_API void tw_enter_no_device(tw_graph *graph);       /* forgets all outer device scopes, as tf.device(None) */
@@ -192,6 +193,7 @@ typedef struct tw_variable {
     tw_dtype dtype;
     tw_shape shape;
     bool trainable;
+    const struct tw_variable *copy_of; /* NULL, or the one this is a copy of: see tw_copy_variable() */
     tw_output handle;      /* VarHandleOp */
     tw_output initializer; /* the node that gives it its first value */
     tw_output value;       /* ReadVariableOp made with the variable; tw_variable_read makes one here and now */
@@ -213,6 +215,20 @@ TW_API tw_variable *tw_graph_variable(const tw_graph *graph, int i); /* in order
 TW_API tw_variable *tw_graph_find_variable(const tw_graph *graph, const char *name);
 /* One node that runs every variable's initializer. */
 TW_API tw_output tw_initialize_variables(tw_graph *graph);
+
+/* A variable of exactly this name that begins as `variable` does: what another tower works with. It is not trainable. It
+ * goes where the open device scopes say. Checkpoints leave it out, and when they are restored it gets the value of
+ * `variable`. It is an error if the name is taken. */
+TW_API tw_variable *tw_copy_variable(tw_graph *graph, const tw_variable *variable, const char *name);
+
+/* A variable getter has the last word in tw_get_variable() and tw_get_state_variable(): it is handed the variable they
+ * found or made and returns what the caller gets, that one or another of its type and shape. So a network that knows
+ * nothing of it can be built on copies. Getters nest, the innermost is asked first. */
+typedef tw_variable *tw_variable_getter(void *user, tw_graph *graph, tw_variable *variable);
+TW_API void tw_enter_variable_getter(tw_graph *graph, tw_variable_getter *getter, void *user);
+TW_API void tw_leave_variable_getter(tw_graph *graph);
+/* What the open getters make of a variable; itself where none is open. */
+TW_API tw_variable *tw_variable_here(tw_graph *graph, tw_variable *variable);
 
 /* The step counter, an int64 state variable "global_step"; made at the first call. */
 TW_API tw_variable *tw_global_step(tw_graph *graph);

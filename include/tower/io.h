@@ -118,7 +118,8 @@ TW_API tw_status tw_graph_export(const tw_graph *graph, void **bytes, size_t *si
 
 /* Adds the nodes of a serialized GraphDef, by whomever it was written, in an order in which inputs come first. They are
  * named "PREFIX/name" (prefix NULL or "": as in the file) and take their devices from the file; open scopes do not count.
- * What is assigned and read through a VarHandleOp becomes a variable of the graph, not trainable, since the file does not
+ * Queues and readers of before version 26 (FIFOQueue, ReaderRead) become those of today (FIFOQueueV2, ReaderReadV2).
+ * What is assigned and read through a VarHandleOp or VariableV2 becomes a variable of the graph, not trainable, since the file does not
  * tell; with another of that name it shares its value.
  *
  * All is checked before anything is added: ops, attributes, types, shapes, names, cycles; the error names the node.
@@ -126,6 +127,11 @@ TW_API tw_status tw_graph_export(const tw_graph *graph, void **bytes, size_t *si
  * the graph has a node of a name. TW_RESOURCE_EXHAUSTED also for files that are small but would take much memory: constants
  * whose last value is repeated may take 64 MiB more than the file says. TW_INVALID_ARGUMENT: everything else. */
 TW_API tw_status tw_graph_import(tw_graph *graph, const void *bytes, size_t size, const char *prefix, tw_error *error);
+
+/* The same for a serialized MetaGraphDef, as tf.train.export_meta_graph and Saver write it (model.ckpt-1000.meta): also
+ * its collections of nodes, which variables are trainable, and the queue runners. */
+TW_API tw_status tw_meta_graph_import(tw_graph *graph, const void *bytes, size_t size, const char *prefix,
+                                      tw_error *error);
 
 #ifdef __cplusplus
 }

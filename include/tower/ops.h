@@ -188,6 +188,8 @@ TW_API tw_output tw_read_variable(tw_graph *graph, tw_output handle);
 TW_API tw_output tw_assign(tw_graph *graph, tw_output handle, tw_output value);
 TW_API tw_output tw_assign_add(tw_graph *graph, tw_output handle, tw_output value);
 TW_API tw_output tw_assign_sub(tw_graph *graph, tw_output handle, tw_output value);
+/* The value of a scalar int32 or int64 variable, which goes up by one; at the limit TW_OUT_OF_RANGE. */
+TW_API tw_output tw_count_up_to(tw_graph *graph, tw_output handle, int64_t limit);
 TW_API tw_output tw_is_initialized(tw_graph *graph, tw_output handle); /* a bool: has it a value? */
 TW_API tw_output tw_variable_shape(tw_graph *graph, tw_output handle); /* int32 [rank] */
 
@@ -229,6 +231,14 @@ TW_API void tw_input(tw_graph *graph, const char *source, int tower, const tw_dt
 /* ---- images and summaries (src/ops/image.c, src/ops/summary.c) --------------------------------------------- */
 
 /* (x - mean) * factor + mean for every image and channel; factor is a float scalar. */
+/* What the CIFAR-10 tutorial does to one image of floats [H,W,C], drawn anew in every run; in TensorFlow's numbers. The
+ * crop works on any shape. Brightness moves by a number in [-max_delta, max_delta), contrast is multiplied by one in
+ * [lower, upper); a standardized image has mean 0 and deviation 1, or less if all its pixels are nearly alike. */
+TW_API tw_output tw_random_crop(tw_graph *graph, tw_output x, tw_shape size, int64_t seed);
+TW_API tw_output tw_random_flip_left_right(tw_graph *graph, tw_output image, int64_t seed);
+TW_API tw_output tw_random_brightness(tw_graph *graph, tw_output image, float max_delta, int64_t seed);
+TW_API tw_output tw_random_contrast(tw_graph *graph, tw_output image, float lower, float upper, int64_t seed);
+TW_API tw_output tw_image_standardization(tw_graph *graph, tw_output image);
 TW_API tw_output tw_adjust_contrast(tw_graph *graph, tw_output images, tw_output factor);
 /* Strings as vectors of dtype; all must have the same length, which must be known when the graph is planned. */
 TW_API tw_output tw_decode_raw(tw_graph *graph, tw_output bytes, tw_dtype dtype, bool little_endian);

@@ -1,8 +1,9 @@
 /* session.h - running a graph on devices.
  *
  * A session holds the values of a graph's variables and everything prepared for running it. The first run with a new
- * combination of feeds (and their shapes) and fetches places, rewrites and plans; later ones only run. Runs of one
- * session from several threads are safe: they take turns. */
+ * combination of feeds (and their shapes) and fetches places, rewrites and plans; later ones only run.
+ *
+ * Any thread may call. Runs take turns, unless they are in different lanes (tw_session_run_in): then they overlap. */
 #ifndef TOWER_SESSION_H
 #define TOWER_SESSION_H
 
@@ -15,11 +16,21 @@ extern "C" {
 
 typedef struct tw_session tw_session;
 
+/* Where soft placement puts what cannot be where it was asked for. */
+typedef enum tw_soft_choice {
+    TW_SOFT_LOWEST, /* on the first device that can run it: GPUs before CPUs, lower numbers first; as in TensorFlow */
+    TW_SOFT_WRAP,   /* "/gpu:5" of two GPUs on number 5 mod 2, so that the load of missing devices is spread */
+    TW_SOFT_CPU,    /* on the CPU, where that can run it */
+} tw_soft_choice;
+
 /* Zero values are sensible. */
 typedef struct tw_session_options {
     tw_devices *devices;           /* borrowed; NULL: the session opens its own with default options. Sessions may share
                                       them: each has threads and memory of its own, so their runs overlap */
     bool allow_soft_placement;     /* an impossible device is replaced by the best existing one, and reported */
+    tw_soft_choice soft_choice;
+    int64_t soft_budget;           /* the most bytes a step may copy between devices because of soft placement; a plan that
+                                      costs more is refused, with a table of what moved. 0: any; below 0: none at all */
     bool log_device_placement;     /* sends TensorFlow's "name: (Op): device" lines to `placement_log` */
     void (*placement_log)(void *user, const char *line);
     void *placement_log_user;
@@ -33,7 +44,7 @@ typedef struct tw_session_options {
  * Fails with the graph's own error if that has one. options NULL: all zero. */
 TW_API tw_status tw_session_create(tw_graph *graph, const tw_session_options *options, tw_session **session,
                                    tw_error *error);
-TW_API void tw_session_destroy(tw_session *session); /* NULL is fine; waits for runs in progress */
+TW_API void tw_session_destroy(tw_session *session); /* NULL is fine; cancels runs in progress and waits for them */
 
 typedef struct tw_feed {
     tw_output output;  /* usually a Placeholder's; any output may be fed */
@@ -47,9 +58,40 @@ typedef struct tw_feed {
 TW_API tw_status tw_session_run(tw_session *session, const tw_feed *feeds, int num_feeds, const tw_output *fetches,
                                 int num_fetches, tw_tensor **results, tw_error *error);
 
+/* A run in a lane of its own. Runs of one lane take turns and share memory and threads; runs of different lanes overlap,
+ * each lane with its own, made when it is first used. tw_session_run() is lane 0, and so is everything below that
+ * reads or sets what outlives a run (sources, variables, streams); lanes go up to 1023.
+ *
+ * Lanes share the variables and random streams, and nothing puts their accesses in order: when a run in one lane
+ * changes what a run in another looks at, the latter sees old values, new ones, or some of each, as in TensorFlow.
+ * Who cares keeps such runs apart. A run that waits (for a queue, in a source) holds up its own lane only. */
+TW_API tw_status tw_session_run_in(tw_session *session, int lane, const tw_feed *feeds, int num_feeds,
+                                   const tw_output *fetches, int num_fetches, tw_tensor **results, tw_error *error);
+
+/* A lane that nobody has been given yet, from 1023 down to 512; who picks lanes himself takes them from 1 up. Queue
+ * runners have theirs from here. It is never given back. */
+TW_API tw_status tw_session_take_lane(tw_session *session, int *lane, tw_error *error);
+
+/* Ends runs in progress, in all lanes: what waits in a queue is woken, what computes ends with its present kernel. They
+ * and all later runs fail with TW_CANCELLED; variables can still be read. Does not wait for anything. */
+TW_API void tw_session_cancel(tw_session *session);
+
+typedef struct tw_feed_shape {
+    tw_output output;
+    tw_shape shape; /* wholly known */
+} tw_feed_shape;
+
+/* Places and plans such a run without running it: what may fail for another reason than the data fails now, and what
+ * it will take is known (tower/explain.h), but no memory of any device is taken before the run. */
+TW_API tw_status tw_session_prepare(tw_session *session, const tw_feed_shape *feeds, int num_feeds,
+                                    const tw_output *fetches, int num_fetches, tw_error *error);
+TW_API tw_status tw_session_prepare_in(tw_session *session, int lane, const tw_feed_shape *feeds, int num_feeds,
+                                       const tw_output *fetches, int num_fetches, tw_error *error);
+
 /* Where the graph's tw_input() nodes of that source get their values: `fill` writes the next batch of `tower` into
  * outputs[i], host memory of the declared types and shapes. It is called from dispatcher threads, for several towers at
- * once, and may wait. `user` must outlive the session or the next call of this for the same name. */
+ * once, and may wait. `user` must outlive the session or the next call of this for the same name, which may not come
+ * while another lane runs with that source. */
 typedef tw_status tw_source_function(void *user, int tower, void *const *outputs, tw_error *error);
 TW_API tw_status tw_session_set_source(tw_session *session, const char *source, tw_source_function *fill, void *user,
                                        tw_error *error);
@@ -77,7 +119,8 @@ TW_API const char *tw_session_device(tw_session *session, const tw_node *node);
 /* Why it is there, in one sentence; NULL before it was placed. */
 TW_API const char *tw_session_why(tw_session *session, const tw_node *node);
 
-/* What a plan holds and moves, for the latest run's plan. */
+/* What a plan holds and moves, for the plan of the latest run or preparation; those in lanes that were given out, such
+ * as queue runners', do not count. This and the trace wait for that run to end. */
 typedef struct tw_plan_info {
     int nodes, kernels, copies;   /* after rewriting; kernels that run; copies between devices */
     int64_t copied_bytes;         /* between devices, a step */
@@ -86,9 +129,49 @@ typedef struct tw_plan_info {
     int64_t constant_bytes;
 } tw_plan_info;
 TW_API tw_status tw_session_plan_info(tw_session *session, tw_plan_info *info, tw_error *error);
+/* The same for the latest run of a lane. */
+TW_API tw_status tw_session_plan_info_in(tw_session *session, int lane, tw_plan_info *info, tw_error *error);
 
 /* Writes the latest traced run as a Chrome trace (opens in Perfetto): one row a device, one slice a kernel. */
 TW_API tw_status tw_session_write_trace(tw_session *session, const char *path, tw_error *error);
+
+/* ---- where the time went --------------------------------------------------------------------------------------- */
+
+typedef enum tw_time_kind { /* ORDER TIME */
+    TW_TIME_COMPUTE,   /* kernels, as long as the least loaded of the towers' devices needed for its own; and updates */
+    TW_TIME_IMBALANCE, /* how much longer the device that held the run up needed */
+    TW_TIME_REDUCTION, /* bringing gradients together, with the copies that needs */
+    TW_TIME_COPIES,    /* all other copies between devices */
+    TW_TIME_INPUT,     /* waiting for the next batch, and taking it */
+    TW_TIME_LAUNCH,    /* the rest: waking threads, handing steps over, feeding, fetching */
+    TW_TIME_KINDS,
+} tw_time_kind;
+
+TW_API const char *tw_time_kind_name(tw_time_kind kind); /* "compute" */
+
+/* The wall time of a run, taken apart along the chain of steps that each waited for the one before: what another step
+ * hid is not in it. */
+typedef struct tw_waterfall {
+    double seconds[TW_TIME_KINDS]; /* which add up to total */
+    double total;
+} tw_waterfall;
+
+/* That of the latest run, which must be traced. tower_devices: the full names of the devices that towers run on. Of a
+ * device with a queue of its own, such as a real GPU, it sees when work was handed over, not when it was done. */
+TW_API tw_status tw_session_waterfall(tw_session *session, const char *const *tower_devices, int count,
+                                      tw_waterfall *waterfall, tw_error *error);
+
+/* A delay that is put into a run. */
+typedef struct tw_delay {
+    tw_time_kind kind; /* not imbalance: that is one device's compute */
+    const char *device;
+    int tower;         /* of TW_TIME_INPUT: in taking its batch, wherever that happens */
+    double seconds;    /* 0: no longer */
+} tw_delay;
+
+/* For testing what measures time: from now on traced runs like the latest one are held up in the last step of that kind
+ * on that device, or for TW_TIME_LAUNCH before its last kernel. TW_NOT_FOUND if there is none. */
+TW_API tw_status tw_session_delay(tw_session *session, const tw_delay *delay, tw_error *error);
 
 #ifdef __cplusplus
 }

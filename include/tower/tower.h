@@ -6,8 +6,10 @@
  *     ops.h nn.h  the ops
  *     device.h    devices
  *     session.h   running a graph
+ *     explain.h   where nodes run and why, what holds which memory
  *     train.h     optimizers, towers, averages, savers
  *     data.h      data sets and input pipelines
+ *     queue.h     queues and readers as ops, and the threads that fill them
  *     io.h        checkpoints and event files
  *     models.h    networks that are ready to train */
 #ifndef TOWER_TOWER_H
@@ -15,11 +17,13 @@
 
 #include <tower/data.h>
 #include <tower/device.h>
+#include <tower/explain.h>
 #include <tower/graph.h>
 #include <tower/io.h>
 #include <tower/models.h>
 #include <tower/nn.h>
 #include <tower/ops.h>
+#include <tower/queue.h>
 #include <tower/session.h>
 #include <tower/status.h>
 #include <tower/tensor.h>

@@ -248,6 +248,38 @@ tw_status twi_file_read_at(const twi_file_reader *reader, uint64_t offset, void 
     return TW_OK;
 }
 
+tw_status twi_file_look(twi_file_window *w, uint64_t offset, size_t size, const char **bytes, tw_error *error)
+{
+    enum { LEAST = 262144 };
+    if (offset < w->offset || offset - w->offset > w->size || w->size - (size_t)(offset - w->offset) < size) {
+        uint64_t whole = twi_file_size(w->file), rest = whole > offset ? whole - offset : 0;
+        size_t wanted = size > LEAST ? size : LEAST;
+        if (size <= rest && wanted > rest)
+            wanted = (size_t)rest;
+        w->size = 0;
+        if (wanted > w->capacity) {
+            char *larger = twi_resize(w->bytes, wanted);
+            if (!larger)
+                return twi_fail_memory(error, "reading a file");
+            w->bytes = larger;
+            w->capacity = wanted;
+        }
+        tw_status status = twi_file_read_at(w->file, offset, w->bytes, wanted, error);
+        if (status != TW_OK)
+            return status;
+        w->offset = offset;
+        w->size = wanted;
+    }
+    *bytes = w->bytes + (offset - w->offset);
+    return TW_OK;
+}
+
+void twi_file_window_free(twi_file_window *w)
+{
+    twi_free(w->bytes);
+    *w = (twi_file_window){0};
+}
+
 void twi_file_reader_close(twi_file_reader *reader)
 {
     if (!reader)

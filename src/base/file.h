@@ -43,6 +43,17 @@ uint64_t twi_file_size(const twi_file_reader *reader);
 tw_status twi_file_read_at(const twi_file_reader *reader, uint64_t offset, void *bytes, size_t size, tw_error *error);
 void twi_file_reader_close(twi_file_reader *reader); /* NULL is fine */
 
+/* Looking at a file from front to back through a window, so that small pieces cost no calls each. */
+typedef struct twi_file_window {
+    const twi_file_reader *file; /* borrowed */
+    char *bytes;                 /* of the file, from `offset` on */
+    uint64_t offset;
+    size_t size, capacity;
+} twi_file_window;               /* all zeros but the file is a window that has seen nothing */
+/* Points *bytes at `size` bytes from `offset` on, borrowed until the next call; TW_DATA_LOSS if the file ends before. */
+tw_status twi_file_look(twi_file_window *window, uint64_t offset, size_t size, const char **bytes, tw_error *error);
+void twi_file_window_free(twi_file_window *window); /* the file stays open */
+
 /* Reads a whole file; at most `limit` bytes (larger: TW_OUT_OF_RANGE). *bytes gets a final 0; twi_free() it. */
 tw_status twi_file_read(const char *path, size_t limit, char **bytes, size_t *size, tw_error *error);
 

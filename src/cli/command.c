@@ -8,18 +8,22 @@
 #include <unistd.h>
 
 /* One file of this folder defines each. */
-extern const command train_command, eval_command, data_fetch_command, data_info_command, checkpoint_ls_command,
-    checkpoint_show_command, checkpoint_verify_command, devices_command, version_command, help_command,
-    completion_command, man_command;
+extern const command train_command, plan_command, why_command, bench_command, eval_command, data_fetch_command,
+    data_info_command, checkpoint_ls_command, checkpoint_show_command, checkpoint_verify_command, run_command,
+    devices_command, version_command, help_command, completion_command, man_command;
 
 const command *const commands[] = {
     &train_command,
+    &plan_command,
+    &why_command,
+    &bench_command,
     &eval_command,
     &data_fetch_command,
     &data_info_command,
     &checkpoint_ls_command,
     &checkpoint_show_command,
     &checkpoint_verify_command,
+    &run_command,
     &devices_command,
     &version_command,
     &help_command,

@@ -16,6 +16,7 @@ typedef struct command {
     const char *examples;    /* command lines, one a line */
     const char *exit_codes;  /* beyond the common 0, 1 and 2; NULL: none */
     const option *options;
+    const refusal *refusals; /* flags that are answered with a reason; NULL: none */
     size_t settings_bytes;
     int (*run)(const void *settings); /* returns the exit code */
 } command;

@@ -79,14 +79,14 @@ static void bash_value(const option *row) /* ORDER KIND */
 static void bash_command(const command *command)
 {
     printf("    '%s')\n        case $before in\n", command->name);
-    for (const option *row = command->options; row->help; row++)
+    for (const option *row = command->options; (row = option_at(row)); row++)
         if (row->name && row->argument) {
             printf("        --%s) ", row->name);
             bash_value(row);
             puts(" ;;");
         }
     printf("        *)\n            words='--help");
-    for (const option *row = command->options; row->help; row++)
+    for (const option *row = command->options; (row = option_at(row)); row++)
         if (row->name)
             printf(" --%s", row->name);
         else if (row->kind == OPTION_CHOICE) {
@@ -94,7 +94,7 @@ static void bash_command(const command *command)
             print_choices(row->choices);
         }
     puts("'");
-    for (const option *row = command->options; row->help; row++)
+    for (const option *row = command->options; (row = option_at(row)); row++)
         if (!row->name && row->kind != OPTION_CHOICE) {
             printf("            [[ $word == -* ]] || ");
             bash_value(row);
@@ -189,7 +189,7 @@ static void zsh_value(const option *row) /* ORDER KIND */
 static void zsh_command(const command *command)
 {
     printf("    '%s')\n        _arguments '--help[explain the command]'", command->name);
-    for (const option *row = command->options; row->help; row++) {
+    for (const option *row = command->options; (row = option_at(row)); row++) {
         printf(" \\\n            '");
         if (row->name) {
             printf("--%s%s[", row->name, row->argument ? "=" : "");
@@ -254,7 +254,7 @@ static void fish_group(const char *group)
 
 static void fish_command(const command *command)
 {
-    for (const option *row = command->options; row->help; row++) { /* ORDER KIND */
+    for (const option *row = command->options; (row = option_at(row)); row++) { /* ORDER KIND */
         printf("complete -c tower -n '__tower_in %s'", command->name);
         if (row->name)
             printf(" -l %s", row->name);

@@ -1,13 +1,14 @@
 /* devices.c - `tower devices`: which devices there are, and why there is no GPU. */
 #include "command.h"
+#include "job.h"
 #include "json.h"
 
 #include <string.h>
 #include <tower/device.h>
 
 typedef struct settings {
-    int64_t cpu_devices, cpu_threads, virtual_gpus;
-    int format;
+    job job;
+    bool links;
 } settings;
 
 static void print_text(const tw_devices *devices)
@@ -25,14 +26,60 @@ static void print_text(const tw_devices *devices)
             snprintf(limit, sizeof limit, "%.1f MiB", (double)info.memory_limit / (1 << 20));
         printf("%-*s  %-8s %8d %14s  %s\n", widest, info.name, info.kind, info.threads, limit, info.description);
     }
+    for (int i = 0; i < tw_devices_count(devices, NULL); i++)
+        if (tw_devices_info(devices, i).parts) {
+            printf("\nlogical GPUs: parts of a card, with multiprocessors of their own and one memory's bandwidth for all\n");
+            break;
+        }
     const char *why = tw_devices_why_no_gpu();
     if (why[0])
         printf("\nno real GPU: %s\n", why);
 }
 
-static void print_json(const tw_devices *devices)
+/* "CPU:0" */
+static const char *short_name(const tw_devices *devices, int i)
+{
+    const char *name = strstr(tw_devices_info(devices, i).name, "/device:");
+    return name ? name + strlen("/device:") : tw_devices_info(devices, i).name;
+}
+
+/* A line, or an object, for every two devices, and for copies within one. */
+static tw_status print_links(tw_devices *devices, json *out, tw_error *error)
+{
+    int count = tw_devices_count(devices, NULL);
+    if (out)
+        json_begin(out, "links", '[');
+    else
+        printf("\n%-8s %-8s %14s %14s  %s\n", "from", "to", "bandwidth", "latency", "way");
+    for (int from = 0; from < count; from++)
+        for (int to = 0; to < count; to++) {
+            tw_link link;
+            tw_status status = tw_devices_measure_link(devices, from, to, &link, error);
+            if (status != TW_OK)
+                return status;
+            if (!out) {
+                printf("%-8s %-8s %9.2f GB/s %11.2f us  %s\n", short_name(devices, from), short_name(devices, to),
+                       link.bytes_per_second * 1e-9, link.seconds * 1e6, link.direct ? "direct" : "through the host");
+                continue;
+            }
+            json_begin(out, NULL, '{');
+            json_text(out, "from", tw_devices_info(devices, from).name);
+            json_text(out, "to", tw_devices_info(devices, to).name);
+            json_number(out, "bytes_per_second", link.bytes_per_second);
+            json_number(out, "seconds", link.seconds);
+            json_flag(out, "direct", link.direct);
+            json_end(out);
+        }
+    if (out)
+        json_end(out);
+    return TW_OK;
+}
+
+/* With its links if they are wanted. */
+static tw_status print_json(tw_devices *devices, bool links, tw_error *error)
 {
     json out = {.file = stdout};
+    tw_status status = TW_OK;
     json_begin(&out, NULL, '{');
     json_begin(&out, "devices", '[');
     for (int i = 0; i < tw_devices_count(devices, NULL); i++) {
@@ -43,45 +90,57 @@ static void print_json(const tw_devices *devices)
         json_text(&out, "kind", info.kind);
         json_text(&out, "description", info.description);
         json_integer(&out, "threads", info.threads);
+        json_integer(&out, "memory_total_bytes", (int64_t)info.memory_total);
         json_integer(&out, "memory_limit_bytes", (int64_t)info.memory_limit);
         json_integer(&out, "memory_used_bytes", (int64_t)info.memory_used);
+        if (info.uuid[0]) {
+            json_text(&out, "model", info.model);
+            json_text(&out, "uuid", info.uuid);
+            json_text(&out, "pci", info.pci);
+            json_integer(&out, "multiprocessors", info.multiprocessors);
+        }
+        if (info.parts) {
+            json_integer(&out, "part", info.part);
+            json_integer(&out, "parts", info.parts);
+        }
         json_end(&out);
     }
     json_end(&out);
+    if (links)
+        status = print_links(devices, &out, error);
     const char *why = tw_devices_why_no_gpu();
     json_text(&out, "why_no_gpu", why[0] ? why : NULL);
     json_end(&out);
+    return status;
 }
 
 static int run(const void *given)
 {
     const settings *s = given;
     tw_error error = {0};
-    tw_devices *devices;
-    tw_device_options wanted = {
-        .cpu_devices = (int)s->cpu_devices,
-        .cpu_threads = (int)s->cpu_threads,
-        .virtual_gpus = (int)s->virtual_gpus,
-    };
-    if (tw_devices_create(&wanted, &devices, &error) != TW_OK)
-        return failed("devices", &error);
-    if (s->format == FORMAT_JSON)
-        print_json(devices);
+    tw_status status = TW_OK;
+    tw_devices *devices = job_open_devices("devices", &s->job);
+    if (!devices)
+        return EXIT_FAILED;
+    if (s->job.format == FORMAT_JSON)
+        status = print_json(devices, s->links, &error);
     else
         print_text(devices);
+    if (s->job.format != FORMAT_JSON && s->links)
+        status = print_links(devices, NULL, &error);
     tw_devices_destroy(devices);
-    return EXIT_DONE;
+    return status == TW_OK ? EXIT_DONE : failed("devices", &error);
 }
 
 static const option options[] = {
-    {"cpu-devices", "N", OPTION_NUMBER, offsetof(settings, cpu_devices), "CPU devices that divide the cores among them",
-     .initial = "1", .least = 1, .most = 256},
-    {"cpu-threads", "N", OPTION_NUMBER, offsetof(settings, cpu_threads),
-     "threads of each CPU device; 0: its share of the cores", .initial = "0", .most = 4096},
-    {"virtual-gpus", "N", OPTION_NUMBER, offsetof(settings, virtual_gpus),
-     "GPUs that run on the CPU but have memory of their own; 0: as many as TOWER_VIRTUAL_GPUS says", .initial = "0",
-     .most = 256},
-    FORMAT_OPTION(settings, format),
+    CPU_DEVICES_OPTION(settings),
+    CPU_THREADS_OPTION(settings),
+    VIRTUAL_GPUS_OPTION(settings),
+    LOGICAL_GPUS_OPTION(settings),
+    GPU_MEMORY_OPTIONS(settings),
+    {"links", NULL, OPTION_FLAG, offsetof(settings, links),
+     "measure copies between every two devices: their bandwidth and their latency. This uses the devices"},
+    FORMAT_OPTION(settings, job.format),
     {0},
 };
 
@@ -90,9 +149,11 @@ const command devices_command = {
     .summary = "list the devices of this machine",
     .description =
         "Lists the devices a graph can be placed on, by the names that placement takes (/cpu:0 and /gpu:0 for "
-        "short), and says why there is no GPU if there is none. Nothing is allocated on any device.\n\n"
+        "short), and says why there is no GPU if there is none. Nothing is allocated on any device, unless --links is "
+        "given. GPUs are numbered by their places on the PCI bus; in names a GPU's UUID, or the beginning of it, may "
+        "stand for its number: gpu:GPU-8a7e0d1c.\n\n"
         "The options show what the same options of 'tower train' would make.",
-    .examples = "tower devices\ntower devices --cpu-devices 2 --virtual-gpus 4\ntower devices --format json",
+    .examples = "tower devices\ntower devices --cpu-devices 2 --virtual-gpus 4\ntower devices --links --format json",
     .options = options,
     .settings_bytes = sizeof(settings),
     .run = run,

@@ -3,16 +3,20 @@
 #include "command.h"
 #include "job.h"
 #include "json.h"
+#include "recipe.h"
 
 #include <limits.h>
+#include <math.h>
 
 typedef struct settings {
     job job;
+    recipe recipe; /* what concerns the network */
+    int64_t batch_size;
     int split;
     bool raw;
 } settings;
 
-static const tw_dataset_split splits[] = {TW_SPLIT_TEST, TW_SPLIT_TRAIN}; /* as in the choices below */
+static const tw_dataset_split splits[] = {TW_SPLIT_TEST, TW_SPLIT_TRAIN, TW_SPLIT_VALIDATION}; /* as in the choices below */
 
 static void print_result(const settings *s, const tw_evaluation *result)
 {
@@ -35,7 +39,13 @@ static void print_result(const settings *s, const tw_evaluation *result)
 
 static int run(const void *given)
 {
-    const settings *s = given;
+    settings filled = *(const settings *)given, *s = &filled;
+    tw_model model;
+    s->recipe.momentum = s->recipe.weight_decay = s->recipe.batch_norm_decay = NAN; /* of training alone */
+    s->recipe.distortion = true;
+    s->recipe.compat = COMPAT_NONE;
+    if (!recipe_follow("eval", &s->recipe, tw_model_at(s->job.model), &model))
+        return EXIT_USAGE;
     char directory[PATH_MAX], own[64];
     tw_error error = {0};
     tw_evaluation result;
@@ -43,8 +53,9 @@ static int run(const void *given)
     tw_dataset *data = devices ? job_load_data("eval", &s->job, splits[s->split], directory) : NULL;
     int code = EXIT_FAILED;
     if (data) {
-        if (tw_evaluate(tw_model_at(s->job.model), data, job_train_dir(&s->job, own, sizeof own), devices, s->raw,
-                        &result, &error) == TW_OK) {
+        tw_evaluation_options options = {.raw = s->raw, .batch = (int)s->batch_size};
+        if (tw_evaluate(&model, data, job_train_dir(&s->job, own, sizeof own), devices, &options, &result, &error) ==
+            TW_OK) {
             print_result(s, &result);
             code = EXIT_DONE;
         } else {
@@ -60,12 +71,18 @@ static const option options[] = {
     MODEL_OPERAND(settings),
     DATA_OPTIONS(settings),
     {"eval-data", "HALF", OPTION_CHOICE, offsetof(settings, split), "the half of the data set to look at",
-     .initial = "test", .choices = "test|train"},
+     .initial = "test", .choices = "test|train|validation"},
+    {"batch-size", "N", OPTION_NUMBER, offsetof(settings, batch_size),
+     "examples at a time, any number: none is left out or counted twice", .initial = "100", .least = 1, .most = 1 << 20,
+     .also = "eval-batch-size"},
+    NETWORK_OPTIONS(settings),
     {"raw", NULL, OPTION_FLAG, offsetof(settings, raw),
      "take the variables as they were trained last, not their moving averages"},
     CPU_DEVICES_OPTION(settings),
     CPU_THREADS_OPTION(settings),
     VIRTUAL_GPUS_OPTION(settings),
+    LOGICAL_GPUS_OPTION(settings),
+    GPU_NUMBERS_OPTIONS(settings),
     FORMAT_OPTION(settings, job.format),
     {0},
 };

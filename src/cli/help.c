@@ -55,7 +55,7 @@ void usage_line(const command *command, char *text, size_t size)
 {
     size_t used = (size_t)snprintf(text, size, "tower %s", command->name);
     bool options = false;
-    for (const option *row = command->options; row->help && used < size; row++)
+    for (const option *row = command->options; (row = option_at(row)) && used < size; row++)
         if (row->name)
             options = true;
         else
@@ -73,16 +73,18 @@ void value_note(const option *row, char *text, size_t size)
     for (int i = 0; rest && used < size && next_choice(&rest, choice, sizeof choice); i++)
         used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "one of: ", choice);
     if (row->initial && used < size)
-        snprintf(text + used, size - used, "%sdefault %s", used ? "; " : "", row->initial);
+        used += (size_t)snprintf(text + used, size - used, "%sdefault %s", used ? "; " : "", row->initial);
+    if (row->also && used < size)
+        snprintf(text + used, size - used, "%salso --%s", used ? "; " : "", row->also);
 }
 
-const char *heading_before(const option *table, const option *row)
+const char *heading_of(const option *row, const option *before)
 {
     if (row->section)
         return row->section;
     if (!row->name)
-        return row == table ? "operands" : NULL;
-    return row == table || !row[-1].name ? "options" : NULL;
+        return before ? NULL : "operands";
+    return !before || !before->name ? "options" : NULL;
 }
 
 static void print_option(FILE *file, const option *row)
@@ -102,6 +104,23 @@ static void print_option(FILE *file, const option *row)
     print_wrapped(file, help, strlen(help), MARGIN, MARGIN);
 }
 
+/* The names alone; each has its reason ready for who gives it. */
+static void print_refusals(FILE *file, const refusal *list)
+{
+    int column = 2;
+    fputs("\nanswered with the reason why they are not here:\n ", file);
+    for (; list->name; list++) {
+        int width = (int)strlen(list->name) + 3;
+        if (column + width > WIDTH) {
+            fputs("\n ", file);
+            column = 2;
+        }
+        fprintf(file, " --%s", list->name);
+        column += width;
+    }
+    fputc('\n', file);
+}
+
 /* ---- whole pages ------------------------------------------------------------------------------------------- */
 
 void print_help_on_command(FILE *file, const command *command)
@@ -113,12 +132,15 @@ void print_help_on_command(FILE *file, const command *command)
     fputs("examples:\n", file);
     print_indented_lines(file, command->examples);
 
-    for (const option *row = command->options; row->help; row++) {
-        const char *heading = heading_before(command->options, row);
+    const option *before = NULL;
+    for (const option *row = command->options; (row = option_at(row)); before = row++) {
+        const char *heading = heading_of(row, before);
         if (heading)
             fprintf(file, "\n%s:\n", heading);
         print_option(file, row);
     }
+    if (command->refusals)
+        print_refusals(file, command->refusals);
     fprintf(file, "\nexit codes: 0 done, 1 failed, 2 wrong usage%s%s\n", command->exit_codes ? ", " : "",
             command->exit_codes ? command->exit_codes : "");
 }

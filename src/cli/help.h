@@ -16,7 +16,8 @@ void usage_line(const command *command, char *text, size_t size);
 /* "one of: text, json; default text", "default 128", "" : what follows a row's help. */
 void value_note(const option *row, char *text, size_t size);
 
-/* The heading that begins with this row of the table; NULL if it stands under the one before. */
-const char *heading_before(const option *table, const option *row);
+/* The heading that begins with a row, after the row `before` (NULL: it is the first); NULL if it stands under the one
+ * before. */
+const char *heading_of(const option *row, const option *before);
 
 #endif

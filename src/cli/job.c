@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SYNTHETIC_EXAMPLES = 1024, CLASSES = 10 };
+/* Of random images: as many as fit, and with the last class left empty where the model's own number is one more. */
+enum { MOST_EXAMPLES = 1024, MOST_BYTES = 32 << 20, CLASSES = 10, IMAGENET_CLASSES = 1000 };
 
 static const char *const data_sets[] = {NULL, "cifar10", "mnist", "fashion-mnist", "synthetic"}; /* ORDER DATA_SET */
 
@@ -29,9 +30,12 @@ tw_dataset *job_load_data(const char *command, const job *job, tw_dataset_split 
     tw_status status;
 
     directory[0] = 0;
-    if (name && strcmp(name, "synthetic") == 0) {
-        int side = model->channels == 3 ? 32 : 28; /* as images of CIFAR-10 and of MNIST */
-        status = tw_dataset_synthetic(SYNTHETIC_EXAMPLES, side, side, model->channels, CLASSES, 1, &data, &error);
+    bool imagenet = strcmp(model->dataset, "synthetic") == 0; /* there is no reader of the true one */
+    if ((name && strcmp(name, "synthetic") == 0) || (imagenet && !name && !job->data_dir)) {
+        int side = imagenet ? model->height : model->channels == 3 ? 32 : 28; /* else as CIFAR-10 and MNIST */
+        int64_t fit = MOST_BYTES / ((int64_t)side * side * model->channels);
+        status = tw_dataset_synthetic(fit < MOST_EXAMPLES ? fit : MOST_EXAMPLES, side, side, model->channels,
+                                      imagenet ? IMAGENET_CLASSES : CLASSES, 1, &data, &error);
     } else {
         if (!data_directory(command, job->data_dir, name ? name : model->dataset, directory, PATH_MAX))
             return NULL;
@@ -39,7 +43,7 @@ tw_dataset *job_load_data(const char *command, const job *job, tw_dataset_split 
             name = tw_dataset_detect(directory);
         if (!name)
             name = model->dataset; /* loading it says what was looked for */
-        tw_dataset_options options = {.as_rgb32 = model->channels == 3};
+        tw_dataset_options options = {.as_rgb32 = model->channels == 3, .hold_back = job->hold_back};
         status = tw_dataset_load(name, directory, split, &options, &data, &error);
         if (status == TW_NOT_FOUND && !job->data_dir) { /* or where a package of the distribution puts it */
             status = tw_dataset_load(name, NULL, split, &options, &data, NULL);
@@ -59,6 +63,13 @@ tw_devices *job_open_devices(const char *command, const job *job)
         .cpu_devices = (int)job->cpu_devices,
         .cpu_threads = (int)job->cpu_threads,
         .virtual_gpus = (int)job->virtual_gpus,
+        .logical_gpus = (int)job->logical_gpus,
+        .tf32 = job->tf32,
+        .fast = job->fast,
+        .virtual_gpu_memory = job->virtual_gpu_memory > 0 ? (size_t)job->virtual_gpu_memory : 0,
+        .gpu_memory_limit = job->gpu_memory_limit > 0 ? (size_t)job->gpu_memory_limit : 0,
+        .gpu_memory_fraction = job->gpu_memory_fraction > 0 ? job->gpu_memory_fraction : 0,
+        .allow_growth = job->allow_growth,
     };
     if (tw_devices_create(&options, &devices, &error) != TW_OK)
         failed(command, &error);

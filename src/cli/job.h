@@ -1,4 +1,4 @@
-/* job.h - what `tower train` and `tower eval` have in common: the model, the devices, the data set. */
+/* job.h - what commands that run networks have in common: the model, the devices, the data set. */
 #ifndef CLI_JOB_H
 #define CLI_JOB_H
 
@@ -8,16 +8,21 @@
 #include <tower/device.h>
 #include <tower/models.h>
 
-/* The first part of the settings of both commands. */
+/* The first part of their settings. */
 typedef struct job {
     int model;    /* for tw_model_at() */
     int data_set; /* ORDER DATA_SET */
     const char *data_dir, *train_dir; /* NULL: not given */
-    int64_t cpu_devices, cpu_threads, virtual_gpus;
+    int64_t hold_back, cpu_devices, cpu_threads, virtual_gpus, logical_gpus;
+    bool tf32, fast;
+    int64_t virtual_gpu_memory, gpu_memory_limit; /* bytes; not above 0: not given */
+    double gpu_memory_fraction;                   /* the same */
+    bool allow_growth;
     int format;
 } job;
 
-#define MODEL_NAMES "cifar10|resnet20|resnet32|resnet44|resnet56|resnet110|mnist" /* as tw_model_at() counts them */
+#define MODEL_NAMES /* as tw_model_at() counts them. ORDER MODEL */                                                    \
+    "cifar10|resnet|resnet20|resnet32|resnet44|resnet56|resnet110|mnist|trivial|alexnet|vgg16|resnet50|inception3"
 #define DATA_SET_CHOICES "auto|cifar10|mnist|fashion-mnist|synthetic"
 
 /* Rows for the members of `settings.job`. */
@@ -33,12 +38,20 @@ typedef struct job {
          "NAME",                                                                                                       \
          OPTION_CHOICE,                                                                                                \
          offsetof(settings, job.data_set),                                                                             \
-         "which data set that is; auto: what its files say; synthetic: random images, no files at all",                \
+         "which data set that is; auto: what its files say; synthetic: random images, no files at all, which is what " \
+     "trivial, alexnet, vgg16, resnet50 and inception3 take",                                                      \
          .initial = "auto",                                                                                            \
          .choices = DATA_SET_CHOICES},                                                                                 \
+        {"hold-back",                                                                                                  \
+         "N",                                                                                                          \
+         OPTION_NUMBER,                                                                                                \
+         offsetof(settings, job.hold_back),                                                                            \
+         "leave so many examples at the end of the training half out of training; they are 'validation' to eval",      \
+         .initial = "0",                                                                                               \
+         .most = 1 << 30},                                                                                             \
     {                                                                                                                  \
         "train-dir", "DIR", OPTION_DIRECTORY, offsetof(settings, job.train_dir),                                       \
-            "where checkpoints and event logs lie; without it MODEL_train"                                             \
+            "where checkpoints and event logs lie; without it MODEL_train", .also = "job-dir"                          \
     }
 #define CPU_DEVICES_OPTION(settings)                                                                                   \
     {                                                                                                                  \
@@ -55,6 +68,47 @@ typedef struct job {
         "virtual-gpus", "N", OPTION_NUMBER, offsetof(settings, job.virtual_gpus),                                      \
             "GPUs that run on the CPU with memory of their own; 0: as many as TOWER_VIRTUAL_GPUS says",                \
             .initial = "0", .most = 256                                                                                \
+    }
+
+#define LOGICAL_GPUS_OPTION(settings)                                                                                  \
+    {                                                                                                                  \
+        "logical-gpus", "N", OPTION_NUMBER, offsetof(settings, job.logical_gpus),                                      \
+            "divide each real GPU into N, each with its share of memory and of multiprocessors; 0: whole ones",        \
+            .initial = "0", .most = 16                                                                                 \
+    }
+#define GPU_NUMBERS_OPTIONS(settings)                                                                                  \
+    {"tf32", NULL, OPTION_FLAG, offsetof(settings, job.tf32),                                                          \
+     "let real GPUs multiply floats rounded to TF32's 10 bits, several times as fast"},                                \
+    {                                                                                                                  \
+        "fast", NULL, OPTION_FLAG, offsetof(settings, job.fast),                                                       \
+            "let real GPUs add in another order in every run: faster kernels, but no two runs agree to the bit"        \
+    }
+#define GPU_MEMORY_OPTIONS(settings)                                                                                   \
+    {"virtual-gpu-memory",                                                                                             \
+     "BYTES",                                                                                                          \
+     OPTION_BYTES,                                                                                                     \
+     offsetof(settings, job.virtual_gpu_memory),                                                                       \
+     "memory that each virtual GPU has, such as 512M; without it as much as there is",                                 \
+     .least = 1,                                                                                                       \
+     .most = INT64_MAX},                                                                                               \
+        {"gpu-memory-limit",                                                                                           \
+         "BYTES",                                                                                                      \
+         OPTION_BYTES,                                                                                                 \
+         offsetof(settings, job.gpu_memory_limit),                                                                     \
+         "take at most so much of each GPU's memory; a job that needs more says so before it starts",                  \
+         .least = 1,                                                                                                   \
+         .most = INT64_MAX},                                                                                           \
+        {"gpu-memory-fraction",                                                                                        \
+         "F",                                                                                                          \
+         OPTION_REAL,                                                                                                  \
+         offsetof(settings, job.gpu_memory_fraction),                                                                  \
+         "the same as a part of what each GPU has: 0.4",                                                               \
+         .most = 1,                                                                                                    \
+         .positive = true,                                                                                             \
+         .also = "per-process-gpu-memory-fraction"},                                                                   \
+    {                                                                                                                  \
+        "allow-growth", NULL, OPTION_FLAG, offsetof(settings, job.allow_growth),                                       \
+            "take buffers on GPUs when a plan first needs them; without it, at once what the largest needs"            \
     }
 
 /* The train directory: what was given, or the model's own, which is written to path[size]. */

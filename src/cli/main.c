@@ -17,6 +17,8 @@ static bool asks_for_help(int count, char **words)
 
 static int run(const command *command, int count, char **words)
 {
+    if (command->refusals && options_refused(command->name, command->refusals, count, words))
+        return EXIT_USAGE;
     void *settings = calloc(1, command->settings_bytes ? command->settings_bytes : 1);
     if (!settings) {
         complain(command->name, "out of memory");

@@ -78,6 +78,18 @@ static void print_option(FILE *file, const option *row)
     fputs(".\n", file);
 }
 
+static void print_refusals(FILE *file, const refusal *list)
+{
+    fputs(".SH \"OPTIONS THAT ARE NOT HERE\"\n", file);
+    for (; list->name; list++) {
+        fputs(".TP\n.B \\-\\-", file);
+        print_roff(file, list->name);
+        fputs("\nnot supported because ", file);
+        print_roff(file, list->reason);
+        fputs(".\n", file);
+    }
+}
+
 static void print_page(FILE *file, const command *command)
 {
     char title[128], usage[512];
@@ -89,8 +101,9 @@ static void print_page(FILE *file, const command *command)
     fputs("\n.SH DESCRIPTION\n", file);
     print_roff(file, command->description);
     fputc('\n', file);
-    for (const option *row = command->options; row->help; row++) {
-        const char *heading = heading_before(command->options, row);
+    const option *before = NULL;
+    for (const option *row = command->options; (row = option_at(row)); before = row++) {
+        const char *heading = heading_of(row, before);
         if (heading) {
             fputs(".SH \"", file);
             for (const char *p = heading; *p; p++)
@@ -99,6 +112,8 @@ static void print_page(FILE *file, const command *command)
         }
         print_option(file, row);
     }
+    if (command->refusals)
+        print_refusals(file, command->refusals);
     fputs(".SH EXAMPLES\n.EX\n", file);
     print_roff(file, command->examples);
     fputs("\n.EE\n.SH \"EXIT STATUS\"\n0 done, 1 failed, 2 wrong usage", file);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -68,6 +69,13 @@ bool next_choice(const char **choices, char *choice, size_t size)
     return true;
 }
 
+const option *option_at(const option *row)
+{
+    while (row && !row->help)
+        row = row->more;
+    return row;
+}
+
 /* ---- values ------------------------------------------------------------------------------------------------ */
 
 /* "--batch-size" or "MODEL", for messages. */
@@ -94,6 +102,44 @@ static bool parse_number(const char *command, const option *row, const char *tex
                     label(row, name), row->least, row->most, text);
 }
 
+static bool parse_real(const char *command, const option *row, const char *text, double *value)
+{
+    char name[LONGEST_NAME], *end;
+    double number = strtod(text, &end);
+    bool whole = end != text && !*end && !isspace((unsigned char)*text);
+    if (whole && number >= (double)row->least && number <= (double)row->most && !(row->positive && number <= 0)) {
+        *value = number;
+        return true;
+    }
+    return complain(command, "%s: expected a number %s %" PRId64 " and at most %" PRId64 ", found '%s'",
+                    label(row, name), row->positive ? "above" : "of at least", row->least, row->most, text);
+}
+
+/* "512M", "1.5G", "4096", "64KiB": K, M, G and T are powers of 1024. */
+static bool parse_bytes(const char *command, const option *row, const char *text, int64_t *value)
+{
+    static const char units[] = "KMGT";
+    char name[LONGEST_NAME], *end;
+    double number = strtod(text, &end);
+    bool good = end != text && isdigit((unsigned char)*text) && isfinite(number);
+    const char *unit = good && *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+    for (int i = 0; unit && i <= unit - units; i++)
+        number *= 1024;
+    if (unit)
+        end++;
+    if (unit && strcasecmp(end, "iB") == 0)
+        end += 2;
+    else if (*end == 'B' || *end == 'b')
+        end++;
+    good = good && !*end && number >= (double)row->least && number <= (double)row->most && number < 9e18;
+    if (good) {
+        *value = (int64_t)number;
+        return true;
+    }
+    return complain(command, "%s: expected bytes such as 512M or 1.5G%s, found '%s'", label(row, name),
+                    row->least > 0 ? ", more than none" : "", text);
+}
+
 static bool parse_choice(const char *command, const option *row, const char *text, int *value)
 {
     char name[LONGEST_NAME], choice[LONGEST_NAME], best[LONGEST_NAME] = "", expected[256] = "";
@@ -101,7 +147,7 @@ static bool parse_choice(const char *command, const option *row, const char *tex
     const char *rest = row->choices;
     size_t used = 0;
     for (int i = 0; next_choice(&rest, choice, sizeof choice); i++) {
-        if (strcmp(choice, text) == 0) {
+        if (strcasecmp(choice, text) == 0) {
             *value = i;
             return true;
         }
@@ -136,6 +182,10 @@ static bool parse_value(const char *command, const option *row, const char *text
         return parse_flag(command, row, text, place);
     case OPTION_NUMBER:
         return parse_number(command, row, text, place);
+    case OPTION_REAL:
+        return parse_real(command, row, text, place);
+    case OPTION_BYTES:
+        return parse_bytes(command, row, text, place);
     case OPTION_CHOICE:
         return parse_choice(command, row, text, place);
     case OPTION_TEXT:
@@ -153,8 +203,12 @@ static void set_default(const char *command, const option *row, void *settings)
 {
     if (row->initial)
         parse_value(command, row, row->initial, settings);
-    else if (row->kind == OPTION_NUMBER)
+    else if (row->kind == OPTION_NUMBER || row->kind == OPTION_BYTES)
         *(int64_t *)((char *)settings + row->at) = NOT_GIVEN;
+    else if (row->kind == OPTION_REAL)
+        *(double *)((char *)settings + row->at) = NAN;
+    else if (row->kind == OPTION_CHOICE)
+        *(int *)((char *)settings + row->at) = -1;
 }
 
 /* ---- words ------------------------------------------------------------------------------------------------- */
@@ -168,11 +222,13 @@ static const option *find_option(const char *command, const option *table, const
     for (char *p = typed; (p = strchr(p, '_'));)
         *p = '-';
     nearest near = {.word = typed};
-    for (const option *row = table; row->help; row++)
+    for (const option *row = table; (row = option_at(row)); row++)
         if (row->name) {
-            if (length < sizeof typed && strcmp(row->name, typed) == 0)
+            if (length < sizeof typed && (strcmp(row->name, typed) == 0 || (row->also && strcmp(row->also, typed) == 0)))
                 return row;
             nearest_consider(&near, row->name);
+            if (row->also)
+                nearest_consider(&near, row->also);
         }
     complain(command, "unknown option '%.*s'%s%s%s", (int)(length + 2), word, near.best ? "; did you mean '--" : "",
              near.best ? near.best : "", near.best ? "'?" : "");
@@ -200,9 +256,10 @@ static bool parse_option(const char *command, const option *table, int count, ch
     return parse_value(command, row, value, settings);
 }
 
+/* NULL: there are no more. */
 static const option *next_operand(const option *row)
 {
-    while (row->help && row->name)
+    while ((row = option_at(row)) && row->name)
         row++;
     return row;
 }
@@ -212,7 +269,7 @@ bool options_parse(const char *command, const option *table, int count, char **w
     const option *operand = next_operand(table);
     bool options_ended = false;
 
-    for (const option *row = table; row->help; row++)
+    for (const option *row = table; (row = option_at(row)); row++)
         set_default(command, row, settings);
     for (int i = 0; i < count; i++) {
         const char *word = words[i];
@@ -223,7 +280,7 @@ bool options_parse(const char *command, const option *table, int count, char **w
                 return false;
         } else if (!options_ended && word[0] == '-' && word[1]) {
             return complain(command, "unknown option '%s'; options are written out, with two dashes", word);
-        } else if (!operand->help) {
+        } else if (!operand) {
             return complain(command, "unexpected word '%s'", word);
         } else {
             if (!parse_value(command, operand, word, settings))
@@ -231,7 +288,24 @@ bool options_parse(const char *command, const option *table, int count, char **w
             operand = next_operand(operand + 1);
         }
     }
-    if (operand->help && !operand->optional)
+    if (operand && !operand->optional)
         return complain(command, "expected %s: %s", operand->argument, operand->help);
     return true;
+}
+
+bool options_refused(const char *command, const refusal *list, int count, char **words)
+{
+    for (int i = 0; i < count && strcmp(words[i], "--") != 0; i++) {
+        char typed[LONGEST_NAME];
+        if (strncmp(words[i], "--", 2) != 0)
+            continue;
+        snprintf(typed, sizeof typed, "%.*s", (int)strcspn(words[i] + 2, "="), words[i] + 2);
+        for (char *p = typed; (p = strchr(p, '_'));)
+            *p = '-';
+        for (const refusal *row = list; row->name; row++)
+            if (strcmp(row->name, typed) == 0)
+                return !complain(command, "%.*s is not supported because %s", (int)strcspn(words[i], "="), words[i],
+                                 row->reason);
+    }
+    return false;
 }

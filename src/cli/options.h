@@ -20,15 +20,18 @@
 typedef enum option_kind {
     OPTION_FLAG,      /* bool: there or not; also --name=on, --name=off (and true, false, yes, no, 1, 0) */
     OPTION_NUMBER,    /* int64_t in [least, most]; NOT_GIVEN if neither given nor with a default */
+    OPTION_REAL,      /* double in [least, most], above 0 if `positive`; a NaN if neither given nor with a default */
+    OPTION_BYTES,     /* int64_t in [least, most], as 512M or 1.5G (of 1024); NOT_GIVEN as a number's */
     OPTION_TEXT,      /* const char *; NULL if neither given nor with a default. So the next two: */
     OPTION_FILE,      /* a path; shells complete files */
     OPTION_DIRECTORY, /* a path; shells complete directories */
-    OPTION_CHOICE,    /* int: the index of one of `choices` */
+    OPTION_CHOICE,    /* int: the index of one of `choices`, in small or capital letters; -1 as OPTION_NUMBER's */
 } option_kind;
 
 #define NOT_GIVEN INT64_MIN
 
-/* A row. Without a name it is an operand: a word by its position. A table ends with a row without help. */
+/* A row. Without a name it is an operand: a word by its position. A table ends with a row without help, which may lead
+ * on to another table for the same settings: go through it with option_at(). */
 typedef struct option {
     const char *name;     /* "batch-size", typed --batch-size or --batch_size; NULL: an operand */
     const char *argument; /* what stands for the value: "N", "DIR"; NULL for flags */
@@ -37,10 +40,18 @@ typedef struct option {
     const char *help;    /* a phrase: small first letter, no full stop */
     const char *initial; /* the default as one would type it; NULL: none */
     int64_t least, most; /* of a number */
+    bool positive;       /* of a real */
     const char *choices; /* "text|json" */
     bool optional;       /* of an operand: may be left out */
+    const char *also;    /* what a program that Tower answers to calls it; accepted as well */
     const char *section; /* heading it stands under in the help; NULL: that of the row before */
+    const struct option *more; /* of a row without help: the table that follows */
 } option;
+
+/* The first row at `row` or in the tables that follow; NULL at the end:
+ *
+ *     for (const option *row = table; (row = option_at(row)); row++) */
+const option *option_at(const option *row);
 
 /* The row of --format, which every reporting command has; `member` of the settings is an int. */
 #define FORMAT_OPTION(settings, member)                                                                                \
@@ -53,6 +64,15 @@ enum { FORMAT_TEXT, FORMAT_JSON };
 /* Fills in *settings from defaults and words. On a wrong word it says on standard error what is wrong, in the name of
  * `command` ("data fetch"), and returns false; settings are then of no use. Texts point into `words`. */
 bool options_parse(const char *command, const option *table, int count, char **words, void *settings);
+
+/* A flag that a program has which this one answers to, and the reason why it is not here. A list ends with zeros. */
+typedef struct refusal {
+    const char *name; /* "horovod-device" */
+    const char *reason;
+} refusal;
+
+/* True, and says so on standard error, if one of the words is such a flag. */
+bool options_refused(const char *command, const refusal *list, int count, char **words);
 
 /* ---- looking up names that people mistype ---- */
 

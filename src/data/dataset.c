@@ -143,6 +143,21 @@ static tw_status convert_to_rgb32(tw_dataset **dataset, tw_error *error)
     return TW_OK;
 }
 
+/* Of the training half: without what is held back, or that alone. */
+static tw_status hold_back(tw_dataset *d, int64_t count, bool keep, tw_error *error)
+{
+    if (count < 0 || count >= d->count || (keep && count == 0))
+        return twi_fail(error, TW_INVALID_ARGUMENT, "data set '%s': expected 1 to %lld examples to hold back, found %lld",
+                        d->name, (long long)d->count - 1, (long long)count);
+    if (keep) {
+        size_t image_bytes = (size_t)d->height * (size_t)d->width * (size_t)d->channels;
+        memmove(d->images, d->images + (size_t)(d->count - count) * image_bytes, (size_t)count * image_bytes);
+        memmove(d->labels, d->labels + (d->count - count), (size_t)count * sizeof *d->labels);
+    }
+    d->count = keep ? count : d->count - count;
+    return TW_OK;
+}
+
 tw_status tw_dataset_load(const char *name, const char *directory, tw_dataset_split split, const tw_dataset_options *options,
                           tw_dataset **dataset, tw_error *error)
 {
@@ -155,17 +170,20 @@ tw_status tw_dataset_load(const char *name, const char *directory, tw_dataset_sp
     if (!known)
         return twi_fail(error, TW_INVALID_ARGUMENT, "unknown data set '%s'; known are cifar10, mnist and fashion-mnist",
                         name);
-    if (split != TW_SPLIT_TRAIN && split != TW_SPLIT_TEST)
+    if (split < TW_SPLIT_TRAIN || split > TW_SPLIT_VALIDATION)
         return twi_fail(error, TW_INVALID_ARGUMENT, "data set '%s' has no split number %d", name, (int)split);
     if (!directory)
         directory = known->packaged;
     if (!directory)
         return twi_fail(error, TW_INVALID_ARGUMENT, "no data directory was given for '%s'", name);
 
+    tw_dataset_split half = split == TW_SPLIT_TEST ? TW_SPLIT_TEST : TW_SPLIT_TRAIN;
     if (known == &known_sets[CIFAR10])
-        TWI_TRY(twi_cifar10_load(directory, split, options->allow_fewer, &d, error));
+        TWI_TRY(twi_cifar10_load(directory, half, options->allow_fewer, &d, error));
     else
-        TWI_TRY(twi_idx_load(name, directory, split, &d, error));
+        TWI_TRY(twi_idx_load(name, directory, half, &d, error));
+    if (half == TW_SPLIT_TRAIN && (options->hold_back || split == TW_SPLIT_VALIDATION))
+        TWI_TRY(hold_back(d, options->hold_back, split == TW_SPLIT_VALIDATION, error));
     if (options->as_rgb32)
         TWI_TRY(convert_to_rgb32(&d, error));
     *dataset = d;
@@ -204,6 +222,18 @@ done:
     return status;
 }
 
+/* Makes evenly spread bytes normal: mean 127, deviation 60, cut at two deviations. */
+static void normal_bytes(uint8_t table[256])
+{
+    int value = 0;
+    for (int i = 0; i < 256; i++) {
+        double share = erf(sqrt(2)) * ((i + 0.5) / 128 - 1);
+        while (erf((value + 0.5 - 127) / (60 * sqrt(2))) < share)
+            value++;
+        table[i] = (uint8_t)value;
+    }
+}
+
 tw_status tw_dataset_synthetic(int64_t count, int height, int width, int channels, int classes, uint64_t seed,
                                tw_dataset **dataset, tw_error *error)
 {
@@ -212,6 +242,8 @@ tw_status tw_dataset_synthetic(int64_t count, int height, int width, int channel
     TWI_TRY(check_sizes(count, height, width, channels, classes, error));
     TWI_TRY(twi_dataset_create("synthetic", count, height, width, channels, classes, &d, error));
     size_t image_bytes = (size_t)height * (size_t)width * (size_t)channels;
+    uint8_t normal[256];
+    normal_bytes(normal);
     for (int64_t i = 0; i < count; i++) {
         twi_philox random = twi_example_random(seed, TWI_STREAM_SYNTHETIC, (uint64_t)i);
         uint32_t block[4];
@@ -223,6 +255,8 @@ tw_status tw_dataset_synthetic(int64_t count, int height, int width, int channel
             size_t left = image_bytes - at;
             memcpy(image + at, block, left < sizeof block ? left : sizeof block);
         }
+        for (size_t at = 0; at < image_bytes; at++)
+            image[at] = normal[image[at]];
     }
     *dataset = d;
 done:

@@ -31,6 +31,8 @@ struct place {
 
 struct tower {
     int64_t next_fill, next_take; /* steps */
+    int share;                    /* of a step's examples: so many, ... */
+    int64_t start;                /* ... from there */
 };
 
 struct worker {
@@ -41,7 +43,8 @@ struct worker {
 
 struct tw_pipeline {
     const tw_dataset *dataset;
-    tw_pipeline_options options; /* with the defaults filled in */
+    tw_pipeline_options options; /* with the defaults filled in; `batch` is the largest share, `shares` NULL */
+    int64_t examples;            /* of a step */
     int height, width, channels; /* of an image that goes out */
 
     pthread_mutex_t lock;
@@ -75,9 +78,9 @@ static void fill(struct worker *worker, int tower, int64_t step, float *images, 
 {
     const tw_pipeline *p = worker->pipeline;
     const tw_dataset *d = p->dataset;
-    const int batch = p->options.batch;
+    const int batch = p->towers[tower].share;
     const size_t in = (size_t)d->height * (size_t)d->width * (size_t)d->channels, out = image_values(p);
-    const int64_t first = (step * p->options.towers + tower) * batch;
+    const int64_t first = step * p->examples + p->towers[tower].start;
     twi_permutation order;
     int64_t epoch = -1;
     for (int i = 0; i < batch; i++) {
@@ -196,7 +199,7 @@ tw_status tw_pipeline_next(tw_pipeline *p, int tower, float *images, int32_t *la
     tw_status status = tw_pipeline_acquire(p, tower, &view, error);
     if (status != TW_OK)
         return status;
-    size_t batch = (size_t)p->options.batch;
+    size_t batch = (size_t)p->towers[tower].share;
     memcpy(images, view.images, batch * image_values(p) * sizeof *images);
     memcpy(labels, view.labels, batch * sizeof *labels);
     tw_pipeline_release(p, &view);
@@ -269,8 +272,13 @@ static tw_status fill_in_defaults(tw_pipeline_options *o, tw_error *error)
         int quarter = twi_usable_cores() / 4;
         o->threads = quarter < 1 ? 1 : quarter > 4 ? 4 : quarter;
     }
-    TWI_TRY(check_range("batch", o->batch, 1, MAX_BATCH, error));
     TWI_TRY(check_range("towers", o->towers, 1, MAX_TOWERS, error));
+    for (int t = 0; o->shares && t < o->towers; t++) {
+        TWI_TRY(check_range("a tower's share", o->shares[t], 1, MAX_BATCH, error));
+        if (t == 0 || o->shares[t] > o->batch)
+            o->batch = o->shares[t];
+    }
+    TWI_TRY(check_range("batch", o->batch, 1, MAX_BATCH, error));
     TWI_TRY(check_range("prefetch", o->prefetch, 1, MAX_PREFETCH, error));
     TWI_TRY(check_range("threads", o->threads, 1, MAX_THREADS, error));
     TWI_TRY(check_step(o->first_step, error));
@@ -293,8 +301,13 @@ static tw_status allocate_places(tw_pipeline *p, tw_error *error)
         return twi_fail(error, TW_RESOURCE_EXHAUSTED,
                         "out of memory for an input pipeline of %d batches of %d images of %dx%dx%d", places,
                         p->options.batch, p->height, p->width, p->channels);
-    for (int t = 0; t < p->options.towers; t++)
+    for (int t = 0; t < p->options.towers; t++) {
         p->towers[t].next_fill = p->towers[t].next_take = p->options.first_step;
+        p->towers[t].share = p->options.shares ? p->options.shares[t] : p->options.batch;
+        p->towers[t].start = p->examples;
+        p->examples += p->towers[t].share;
+    }
+    p->options.shares = NULL; /* the caller's */
     for (int i = 0; i < places; i++) {
         p->places[i].images = p->images + (size_t)i * batch * image_values(p);
         p->places[i].labels = p->labels + (size_t)i * batch;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define MOST_DEVICES 256 /* of a type; more is a typing error */
+#define MOST_PARTS 16    /* of a card: as many groups of multiprocessors as the largest have */
 
 /* ---- the set --------------------------------------------------------------------------------------------------- */
 
@@ -67,6 +68,52 @@ static tw_status add_cpus(tw_devices *set, int count, int threads, tw_error *err
     return status;
 }
 
+static tw_status check_memory(const tw_device_options *options, tw_error *error)
+{
+    if (!(options->gpu_memory_fraction >= 0 && options->gpu_memory_fraction <= 1))
+        return twi_fail(error, TW_INVALID_ARGUMENT, "gpu_memory_fraction: expected a part above 0, at most 1, found %g",
+                        options->gpu_memory_fraction);
+    if (options->gpu_memory_fraction > 0 && options->gpu_memory_limit > 0)
+        return twi_fail(error, TW_INVALID_ARGUMENT,
+                        "gpu_memory_limit and gpu_memory_fraction both limit the memory of GPUs: give one of them");
+    return TW_OK;
+}
+
+/* How much of a GPU's memory may be taken, and how. */
+static tw_status limit_memory(twi_device *d, const tw_device_options *options, tw_error *error)
+{
+    d->allow_growth = options->allow_growth;
+    d->memory_limit = d->memory_total;
+    if (options->gpu_memory_limit && (!d->memory_total || options->gpu_memory_limit < d->memory_total))
+        d->memory_limit = options->gpu_memory_limit;
+    if (options->gpu_memory_fraction > 0 && !d->memory_total)
+        return twi_fail(error, TW_INVALID_ARGUMENT,
+                        "gpu_memory_fraction: a part of what? %s has no memory of a known size%s",
+                        twi_device_local_name(d), strcmp(d->ops->kind, "virtual") == 0 ? "; give virtual_gpu_memory" : "");
+    if (options->gpu_memory_fraction > 0)
+        d->memory_limit = (size_t)((double)d->memory_total * options->gpu_memory_fraction);
+    return TW_OK;
+}
+
+static tw_status add_virtual_gpu(tw_devices *set, int index, const tw_device_options *options, tw_error *error)
+{
+    tw_status status = add_device(set, twi_virtual_device_create(index, options->virtual_gpu_memory, error));
+    return status == TW_OK ? limit_memory(set->items[set->count - 1], options, error) : status;
+}
+
+static tw_status add_card(tw_devices *set, const twi_plugin *plugin, int number, int parts,
+                          const tw_device_options *options, tw_error *error)
+{
+    tw_status status =
+        add_device(set, plugin->create(number / parts, number, number % parts, parts, error));
+    if (status != TW_OK)
+        return status;
+    twi_device *card = set->items[set->count - 1];
+    card->tf32 = options->tf32;
+    card->fast = options->fast;
+    return limit_memory(card, options, error);
+}
+
 tw_status tw_devices_create(const tw_device_options *options, tw_devices **devices, tw_error *error)
 {
     static const tw_device_options defaults;
@@ -83,9 +130,12 @@ tw_status tw_devices_create(const tw_device_options *options, tw_devices **devic
     TWI_TRY(check_range("cpu_devices", cpus, MOST_DEVICES, error));
     TWI_TRY(check_range("cpu_threads", options->cpu_threads, 4096, error));
     TWI_TRY(virtual_gpus(options, &gpus, error));
+    TWI_TRY(check_memory(options, error));
+    TWI_TRY(check_range("logical_gpus", options->logical_gpus, MOST_PARTS, error));
+    int parts = options->logical_gpus > 1 ? options->logical_gpus : 1;
 
     if (!options->no_gpus && gpus == 0 && (plugin = twi_plugin_open(&why)))
-        cards = plugin->count(&why);
+        cards = plugin->count(&why) * parts;
 
     set = twi_alloc(sizeof *set);
     if (set)
@@ -94,9 +144,9 @@ tw_status tw_devices_create(const tw_device_options *options, tw_devices **devic
         TWI_TRY(twi_fail_memory(error, "opening devices"));
     TWI_TRY(add_cpus(set, cpus, options->cpu_threads, error));
     for (int i = 0; i < gpus; i++)
-        TWI_TRY(add_device(set, twi_virtual_device_create(i, options->gpu_memory_limit, error)));
+        TWI_TRY(add_virtual_gpu(set, i, options, error));
     for (int i = 0; i < cards; i++)
-        TWI_TRY(add_device(set, plugin->create(i, options->gpu_memory_limit, error)));
+        TWI_TRY(add_card(set, plugin, i, parts, options, error));
     *devices = set;
     return TW_OK;
 done:
@@ -125,7 +175,8 @@ int tw_devices_count(const tw_devices *devices, const char *type)
 tw_device_info tw_devices_info(const tw_devices *devices, int i)
 {
     if (i < 0 || i >= devices->count)
-        return (tw_device_info){.name = "", .type = "", .kind = "", .description = ""};
+        return (tw_device_info){.name = "", .type = "", .kind = "", .description = "", .model = "", .uuid = "",
+                                .pci = ""};
     twi_device *d = devices->items[i];
     return (tw_device_info){
         .name = d->text,
@@ -136,6 +187,13 @@ tw_device_info tw_devices_info(const tw_devices *devices, int i)
         .memory_limit = d->memory_limit,
         .memory_used = atomic_load(&d->memory_used),
         .memory_peak = atomic_load(&d->memory_peak),
+        .memory_total = d->memory_total,
+        .model = d->model,
+        .uuid = d->name.uuid,
+        .pci = d->pci,
+        .multiprocessors = d->multiprocessors,
+        .part = d->part,
+        .parts = d->parts,
     };
 }
 
@@ -221,9 +279,9 @@ const twi_device *twi_device_of_memory(const twi_device *d, const void *memory)
 
 tw_dtype twi_kernel_type(const twi_attrs *attrs)
 {
-    const twi_attr *attr = twi_attr_find(attrs, "T");
+    const twi_attr *attr = twi_attr_find(attrs, "dtype"); /* of random numbers T is the shape's type */
     if (!attr || attr->kind != TW_ATTR_TYPE)
-        attr = twi_attr_find(attrs, "dtype");
+        attr = twi_attr_find(attrs, "T");
     for (int i = 0; i < attrs->count && (!attr || attr->kind != TW_ATTR_TYPE); i++)
         attr = &attrs->items[i];
     return attr && attr->kind == TW_ATTR_TYPE ? attr->type : TW_INVALID_DTYPE;
@@ -259,6 +317,7 @@ tw_status twi_device_prepare(twi_device *d, twi_prepare *p, bool plain_only, con
                     continue;
                 p->state = NULL;
                 p->workspace = 0;
+                p->varies = false;
                 memset(p->can_overwrite, 0, sizeof p->can_overwrite);
                 tw_status status = row->prepare ? row->prepare(p) : TW_OK;
                 if (status == TW_UNIMPLEMENTED)

@@ -25,6 +25,8 @@ typedef struct twi_device_ops {
     tw_status (*read)(twi_device *d, void *host, const void *from, size_t bytes, tw_error *error);
     tw_status (*copy_from)(twi_device *d, void *to, twi_device *source, const void *from, size_t bytes,
                            tw_error *error); /* optional: NULL goes through the host */
+    bool (*is_linked)(twi_device *d, twi_device *source); /* copy_from() does not go through the host; optional: it
+                                                            never does */
 
     tw_status (*enter)(twi_device *d, tw_error *error); /* once, on the dispatcher's thread; optional */
     /* Runs a prepared kernel; optional: NULL calls kernel->run(). Virtual GPUs check every address here. */
@@ -33,6 +35,13 @@ typedef struct twi_device_ops {
      * that nobody can tell. */
     bool (*holds)(twi_device *d, const void *memory);
     tw_status (*synchronize)(twi_device *d, tw_error *error); /* optional: all launched work is done */
+    /* Optional, all four or none: what the calling thread launches between record() and recorded() is written down
+     * instead of done, and done at once whenever it is replayed. recorded() always ends it, without a recording if it
+     * fails. */
+    tw_status (*record)(twi_device *d, tw_error *error);
+    tw_status (*recorded)(twi_device *d, void **recording, tw_error *error);
+    tw_status (*replay)(twi_device *d, void *recording, tw_error *error);
+    void (*forget)(twi_device *d, void *recording);
     void (*destroy)(twi_device *d);         /* frees d */
 } twi_device_ops;
 
@@ -42,10 +51,15 @@ struct twi_device {
     twi_device_name name;                   /* complete: job, replica, task, type, id */
     char text[128];                         /* "/job:localhost/replica:0/task:0/device:GPU:0" */
     char description[192];                  /* for people: model, memory */
+    char model[96], pci[24];                /* of a card; its UUID is part of the name */
+    int multiprocessors, part, parts;       /* of a card; as in tw_device_info */
+    bool tf32, fast;                        /* of a card; as in tw_device_options */
     int threads;                            /* of its team; part of what makes devices "of one kind" */
     const int *cores;                       /* [num_cores] the dispatcher and its team are bound to; NULL: anywhere */
     int num_cores;
     size_t memory_limit;                    /* bytes; 0: none */
+    size_t memory_total;                    /* bytes it has in all; 0: not known */
+    bool allow_growth;                      /* arenas grow from plan to plan instead of taking all at once */
     atomic_size_t memory_used, memory_peak;
     bool is_host;                           /* its memory may be read and written by anybody on the host */
 };
@@ -76,7 +90,7 @@ bool twi_device_has_kernel(const twi_device *d, const char *op, const twi_attrs 
 tw_status twi_device_prepare(twi_device *d, twi_prepare *p, bool plain_only, const twi_kernel **kernel);
 
 twi_device *twi_cpu_device_create(int index, int threads, const int *cores, int num_cores, tw_error *error);
-twi_device *twi_virtual_device_create(int index, size_t memory_limit, tw_error *error);
+twi_device *twi_virtual_device_create(int index, size_t memory, tw_error *error); /* memory 0: no end */
 
 /* The CPU's kernel families (device/cpu/kernels.c). */
 extern const twi_kernel *const twi_cpu_kernels[];

@@ -16,6 +16,8 @@
 #include "base/status.h"
 #include "tensor/attr.h"
 
+#include <stdatomic.h>
+
 typedef struct twi_device twi_device;
 
 /* State that lives longer than a step: a variable's buffer, a random stream, a data pipeline. The session's resource
@@ -24,18 +26,22 @@ typedef struct twi_resource {
     const char *name;
     tw_dtype dtype;         /* of a variable */
     tw_shape shape;
-    twi_device *device;     /* where `memory` lies */
-    void *memory;           /* a variable's buffer, fixed for the session's life */
-    bool initialized;       /* a variable has its value; guarded by the session's run lock */
+    twi_device *device;     /* where a variable lies; NULL: this is none */
+    void *memory;           /* a variable's buffer, fixed for the session's life once it is there; before the first run
+                               of a plan that uses it, it may be NULL */
+    atomic_bool initialized; /* a variable has its value */
     int64_t counters[4];    /* of a stream of random numbers or data: where it stands. Checkpoints keep them, and a */
     int num_counters;       /* restored stream goes on from there; 0: a stream that has not begun, or none at all */
-    void *object;           /* of other resources (streams, pipelines) */
+    atomic_bool counting;   /* somebody is at the counters: runs of several lanes draw from one stream */
+    void *object;           /* of other resources (pipelines, queues) */
     void (*destroy)(void *object);
+    void (*wake)(void *object); /* of a resource that run() may wait for: lets all who wait look at their run's `ending`.
+                               Any thread may call; a queue takes its lock and broadcasts. NULL: nobody waits for it */
     struct twi_resource *next;
 } twi_resource;
 
 /* Finds or makes a resource by name while a kernel is prepared; NULL when out of memory. New ones are zeroed. The
- * session's (run/resources.c) stands behind it. */
+ * session's (resources.c) stands behind it. */
 typedef struct twi_resources {
     twi_resource *(*get)(struct twi_resources *self, const char *name);
 } twi_resources;
@@ -75,6 +81,8 @@ typedef struct twi_prepare {
     size_t workspace;            /* bytes of scratch run() gets, aligned to 64; contents are lost between runs */
     bool can_overwrite[4];       /* input i may share its buffer with output 0 (the planner does so when i dies here
                                     and both have the same size); false by default */
+    bool varies;                 /* run() looks at something of the host that changes from run to run (where a random
+                                    stream stands), so that it cannot be recorded and replayed */
 } twi_prepare;
 
 typedef struct twi_run {
@@ -86,6 +94,8 @@ typedef struct twi_run {
     const twi_operand *output_operands;
     int num_inputs, num_outputs;
     int threads;
+    const atomic_bool *ending;   /* the run is to end early, because a step failed or the session was cancelled: who
+                                    waits in run() looks before each wait, and returns TW_CANCELLED */
     void *stream;                /* where a device with a queue of its own wants the work; NULL: here and now */
     const char *node;            /* for messages */
     tw_error *error;
@@ -94,7 +104,7 @@ typedef struct twi_run {
 typedef struct twi_kernel {
     const char *op;
     const char *name;            /* "onednn", "plain": shown by --verbose and in traces */
-    uint64_t types;              /* accepted values of attribute T (or dtype), bits 1 << tw_dtype; 0: any */
+    uint64_t types;              /* accepted values of attribute dtype (or T), bits 1 << tw_dtype; 0: any */
     tw_status (*prepare)(twi_prepare *p);      /* NULL: nothing to prepare */
     tw_status (*run)(const twi_run *r);        /* NULL: output 0 is input 0, its buffer is shared (Reshape) */
     void (*release)(void *state);              /* NULL: nothing to free */
@@ -106,7 +116,7 @@ typedef struct twi_kernel {
     (TWI_TYPE(TW_INT8) | TWI_TYPE(TW_INT16) | TWI_TYPE(TW_INT32) | TWI_TYPE(TW_INT64) | TWI_TYPE(TW_UINT8))
 #define TWI_NUMBER_TYPES (TWI_FLOAT_TYPES | TWI_INT_TYPES)
 
-/* The type a kernel row's mask is compared with: attribute T, else dtype, else the first type attribute. */
+/* The type a kernel row's mask is compared with: attribute dtype, else T, else the first type attribute. */
 tw_dtype twi_kernel_type(const twi_attrs *attrs);
 
 #endif

@@ -57,6 +57,17 @@ static bool parse_number(const char *text, size_t length, int *out)
     return length > 0;
 }
 
+/* "GPU-8a7e...", hexadecimal digits and dashes after the first four, or the beginning of one. */
+static bool parse_uuid(const char *text, size_t length, char *out, size_t size)
+{
+    if (length < 5 || length >= size || strncasecmp(text, "GPU-", 4) != 0 ||
+        strspn(text + 4, "0123456789abcdefABCDEF-") < length - 4)
+        return false;
+    memcpy(out, text, length);
+    out[length] = 0;
+    return true;
+}
+
 /* The part after "device:", or a legacy "gpu:0". Returns what is wrong with it, or NULL. */
 static const char *parse_device(const char *text, size_t length, twi_device_name *name)
 {
@@ -69,7 +80,10 @@ static const char *parse_device(const char *text, size_t length, twi_device_name
     else if (strcasecmp(name->type, "gpu") == 0)
         strcpy(name->type, "GPU");
     name->id = -1;
-    if (colon && !parse_number(colon + 1, length - type_length - 1, &name->id))
+    name->uuid[0] = 0;
+    if (colon && !parse_number(colon + 1, length - type_length - 1, &name->id) &&
+        (strcmp(name->type, "GPU") != 0 ||
+         !parse_uuid(colon + 1, length - type_length - 1, name->uuid, sizeof name->uuid)))
         return "a device's id is a number or '*'";
     if (!name->type[0] && name->id >= 0)
         return "a device's id needs a type before it";
@@ -121,7 +135,7 @@ tw_status twi_device_name_parse(const char *text, twi_device_name *name, tw_erro
 
 char *twi_device_name_print(const twi_device_name *name, char *text, size_t size)
 {
-    char job[80] = "", replica[32] = "", task[32] = "", id[16] = "*", device[64] = "";
+    char job[80] = "", replica[32] = "", task[32] = "", id[48] = "*", device[96] = "";
     if (name->job[0])
         snprintf(job, sizeof job, "/job:%s", name->job);
     if (name->replica >= 0)
@@ -130,6 +144,8 @@ char *twi_device_name_print(const twi_device_name *name, char *text, size_t size
         snprintf(task, sizeof task, "/task:%d", name->task);
     if (name->id >= 0)
         snprintf(id, sizeof id, "%d", name->id);
+    else if (name->uuid[0])
+        snprintf(id, sizeof id, "%s", name->uuid);
     if (name->type[0])
         snprintf(device, sizeof device, "/device:%s:%s", name->type, id);
     snprintf(text, size, "%s%s%s%s", job, replica, task, device);
@@ -147,8 +163,10 @@ twi_device_name twi_device_name_override(const twi_device_name *outer, const twi
         name.task = inner->task;
     if (inner->type[0])
         memcpy(name.type, inner->type, sizeof name.type);
-    if (inner->id >= 0)
+    if (inner->id >= 0 || inner->uuid[0]) {
         name.id = inner->id;
+        memcpy(name.uuid, inner->uuid, sizeof name.uuid);
+    }
     return name;
 }
 
@@ -164,6 +182,13 @@ static bool differ(int a, int b)
     return a >= 0 && b >= 0 && a != b;
 }
 
+/* Neither is the beginning of the other. */
+static bool uuids_differ(const char *a, const char *b)
+{
+    size_t length = strlen(a) < strlen(b) ? strlen(a) : strlen(b);
+    return strncasecmp(a, b, length) != 0;
+}
+
 tw_status twi_device_name_merge(const twi_device_name *a, const twi_device_name *b, bool soft, twi_device_name *out,
                                 tw_error *error)
 {
@@ -176,15 +201,19 @@ tw_status twi_device_name_merge(const twi_device_name *a, const twi_device_name 
     bool types_differ = a->type[0] && b->type[0] && strcmp(a->type, b->type) != 0;
     if (types_differ && !soft)
         return incompatible("types", a, b, error);
-    bool ids_differ = differ(a->id, b->id);
+    bool ids_differ = differ(a->id, b->id) || uuids_differ(a->uuid, b->uuid);
     if (ids_differ && !types_differ && !soft)
         return incompatible("ids", a, b, error);
 
     twi_device_name merged = twi_device_name_override(a, b);
     if (types_differ)
         merged.type[0] = 0;
-    if (types_differ || ids_differ)
+    merged.id = b->id >= 0 ? b->id : a->id; /* of one the number and of the other the UUID: both must be the device's */
+    memcpy(merged.uuid, strlen(b->uuid) > strlen(a->uuid) ? b->uuid : a->uuid, sizeof merged.uuid);
+    if (types_differ || ids_differ) {
         merged.id = -1;
+        merged.uuid[0] = 0;
+    }
     *out = merged;
     return TW_OK;
 }
@@ -194,5 +223,6 @@ bool twi_device_name_matches(const twi_device_name *spec, const twi_device_name 
     return (!spec->job[0] || strcmp(spec->job, device->job) == 0) &&
            (!spec->type[0] || strcmp(spec->type, device->type) == 0) &&
            (spec->replica < 0 || spec->replica == device->replica) && (spec->task < 0 || spec->task == device->task) &&
-           (spec->id < 0 || spec->id == device->id);
+           (spec->id < 0 || spec->id == device->id) &&
+           (!spec->uuid[0] || strncasecmp(spec->uuid, device->uuid, strlen(spec->uuid)) == 0);
 }

@@ -1,5 +1,6 @@
 /* name.h - device names: the one parser, the one printer, merging and matching.
- * "/job:worker/replica:0/task:1/device:GPU:0", its parts in any order, "/gpu:0", "gpu:0", "" (nothing asked). */
+ * "/job:worker/replica:0/task:1/device:GPU:0", its parts in any order, "/gpu:0", "gpu:0", "" (nothing asked). Instead of
+ * a number a GPU may be given by its UUID, "gpu:GPU-8a7e...", or the beginning of one. */
 #ifndef TWI_DEVICE_NAME_H
 #define TWI_DEVICE_NAME_H
 
@@ -11,6 +12,7 @@ typedef struct twi_device_name {
     char job[64];  /* "" if not given */
     char type[32]; /* "CPU", "GPU"; "" if not given */
     int replica, task, id; /* -1 if not given */
+    char uuid[48]; /* "" if not given, or the device has none */
 } twi_device_name;
 
 #define TWI_NO_DEVICE ((twi_device_name){.replica = -1, .task = -1, .id = -1})

@@ -8,7 +8,7 @@
 
 #include "device/device.h"
 
-#define TWI_PLUGIN_VERSION 1 /* goes up whenever this file, device.h or kernel.h change what both sides see */
+#define TWI_PLUGIN_VERSION 2 /* goes up whenever this file, device.h or kernel.h change what both sides see */
 #define TWI_PLUGIN_ENTRY "tw_cuda_plugin"
 
 /* A card as the driver describes it; nothing is allocated on it to ask. */
@@ -26,7 +26,8 @@ typedef struct twi_plugin {
     size_t device_size;        /* sizeof(twi_device) there */
     int (*count)(const char **why);     /* of cards; if 0, *why is one plain line, valid for ever */
     tw_status (*describe)(int index, twi_card *card, tw_error *error); /* in PCI order */
-    twi_device *(*create)(int index, size_t memory_limit, tw_error *error); /* "/gpu:index"; NULL: see error */
+    /* "/gpu:number": card `index`, or with parts > 1 one part of it; NULL: see error */
+    twi_device *(*create)(int index, int number, int part, int parts, tw_error *error);
 } twi_plugin;
 
 typedef const twi_plugin *twi_plugin_entry(void);

@@ -8,7 +8,6 @@ static void store_philox(twi_resource *stream, const twi_philox *philox)
     stream->counters[0] = (int64_t)(philox->key[0] | (uint64_t)philox->key[1] << 32);
     stream->counters[1] = (int64_t)(philox->counter[0] | (uint64_t)philox->counter[1] << 32);
     stream->counters[2] = (int64_t)(philox->counter[2] | (uint64_t)philox->counter[3] << 32);
-    stream->num_counters = 3;
 }
 
 static twi_philox load_philox(const twi_resource *stream)
@@ -23,9 +22,12 @@ static twi_philox load_philox(const twi_resource *stream)
 
 twi_philox twi_random_take(twi_resource *stream, uint64_t blocks)
 {
+    while (atomic_exchange_explicit(&stream->counting, true, memory_order_acquire))
+        ; /* for the few instructions that follow */
     twi_philox here = load_philox(stream), next = here;
     twi_philox_skip(&next, blocks);
     store_philox(stream, &next);
+    atomic_store_explicit(&stream->counting, false, memory_order_release);
     return here;
 }
 
@@ -38,6 +40,7 @@ tw_status twi_random_prepare(twi_prepare *p)
     if (!stream)
         return twi_fail_memory(p->error, p->node);
     p->state = stream;
+    p->varies = true;
     if (stream->num_counters)
         return TW_OK;
     uint64_t seeds[2] = {(uint64_t)twi_attr_int(p->attrs, "seed", 0), (uint64_t)twi_attr_int(p->attrs, "seed2", 0)};
@@ -45,5 +48,6 @@ tw_status twi_random_prepare(twi_prepare *p)
         return twi_fail(p->error, TW_UNAVAILABLE, "%s '%s': the system gave no random seed", p->op, p->node);
     twi_philox philox = twi_philox_seed(seeds[0], seeds[1]);
     store_philox(stream, &philox);
+    stream->num_counters = 3;
     return TW_OK;
 }

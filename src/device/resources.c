@@ -30,9 +30,9 @@ void twi_resources_init(twi_resource_table *table)
     *table = (twi_resource_table){.interface.get = get};
 }
 
-static size_t variable_bytes(const twi_resource *r)
+size_t twi_resource_bytes(const twi_resource *r)
 {
-    return r->memory ? (size_t)tw_shape_elements(r->shape) * tw_dtype_size(r->dtype) : 0;
+    return r->device ? (size_t)tw_shape_elements(r->shape) * tw_dtype_size(r->dtype) : 0;
 }
 
 void twi_resources_free(twi_resource_table *table)
@@ -43,7 +43,7 @@ void twi_resources_free(twi_resource_table *table)
         if (r->destroy)
             r->destroy(r->object);
         if (r->memory)
-            twi_device_free(r->device, r->memory, variable_bytes(r));
+            twi_device_free(r->device, r->memory, twi_resource_bytes(r));
         twi_free((char *)r->name);
         twi_free(r);
     }
@@ -63,7 +63,7 @@ tw_status twi_resources_variable(twi_resource_table *table, const char *name, tw
     if (!r)
         return twi_fail_memory(error, "making a variable");
     *variable = r;
-    if (r->memory) {
+    if (r->device) {
         if (r->dtype == dtype && tw_shape_equal(r->shape, shape) && r->device == device)
             return TW_OK;
         return twi_fail(error, TW_INVALID_ARGUMENT, "variable '%s' is %s %s on %s; %s %s on %s was asked for", name,
@@ -76,14 +76,18 @@ tw_status twi_resources_variable(twi_resource_table *table, const char *name, tw
     r->dtype = dtype;
     r->shape = shape;
     r->device = device;
-    size_t bytes = variable_bytes(&(twi_resource){.dtype = dtype, .shape = shape, .memory = r});
-    return twi_device_alloc(device, bytes, name, &r->memory, error);
+    return TW_OK;
+}
+
+tw_status twi_resource_hold(twi_resource *r, tw_error *error)
+{
+    return r->memory ? TW_OK : twi_device_alloc(r->device, twi_resource_bytes(r), r->name, &r->memory, error);
 }
 
 int64_t twi_resources_variable_bytes(const twi_resource_table *table)
 {
     int64_t bytes = 0;
     for (const twi_resource *r = table->first; r; r = r->next)
-        bytes += (int64_t)variable_bytes(r);
+        bytes += (int64_t)twi_resource_bytes(r);
     return bytes;
 }

@@ -16,10 +16,15 @@ void twi_resources_free(twi_resource_table *table); /* gives memory back to devi
 
 twi_resource *twi_resources_find(const twi_resource_table *table, const char *name); /* NULL if absent */
 
-/* The variable of that name: made on `device`, zeroed and not initialized, or found with the same type and shape. */
+/* The variable of that name: noted for `device`, without memory and not initialized, or found with the same type and
+ * shape. */
 tw_status twi_resources_variable(twi_resource_table *table, const char *name, tw_dtype dtype, tw_shape shape,
                                  twi_device *device, twi_resource **variable, tw_error *error);
 
+/* Gives a variable its memory, zeroed, unless it has it already. */
+tw_status twi_resource_hold(twi_resource *variable, tw_error *error);
+
+size_t twi_resource_bytes(const twi_resource *resource); /* of a variable, with or without memory; 0 for all else */
 /* Bytes of all variables. */
 int64_t twi_resources_variable_bytes(const twi_resource_table *table);
 

@@ -175,6 +175,21 @@ static bool must_visit(const sweep *s, const tw_node *node, const tw_output *xs,
     return false;
 }
 
+/* Outputs that are there belong to the graph and exist; index -1, the node itself, is passed over where it may be. */
+static tw_status check_outputs(tw_graph *graph, const char *what, const tw_output *outputs, int count)
+{
+    for (int i = 0; i < count && outputs; i++) {
+        const tw_node *node = outputs[i].node;
+        if (node && node->graph != graph)
+            return twi_graph_fail(graph, TW_INVALID_ARGUMENT, "gradients: %s number %d, '%s', is of another graph", what,
+                                  i, node->name);
+        if (node && (outputs[i].index < -1 || outputs[i].index >= node->num_outputs))
+            return twi_graph_fail(graph, TW_INVALID_ARGUMENT, "gradients: %s number %d is output %d of '%s', which has %d",
+                                  what, i, outputs[i].index, node->name, node->num_outputs);
+    }
+    return TW_OK;
+}
+
 static tw_status start_at(sweep *s, const tw_output *ys, int num_ys, const tw_output *grad_ys)
 {
     for (int i = 0; i < num_ys; i++) {
@@ -199,7 +214,8 @@ void tw_gradients(tw_graph *graph, const tw_output *ys, int num_ys, const tw_out
                   int num_xs, tw_output *grads)
 {
     memset(grads, 0, sizeof *grads * (size_t)num_xs);
-    if (graph->error.status != TW_OK)
+    if (graph->error.status != TW_OK || check_outputs(graph, "y", ys, num_ys) != TW_OK ||
+        check_outputs(graph, "x", xs, num_xs) != TW_OK || check_outputs(graph, "gradient", grad_ys, num_ys) != TW_OK)
         return;
     sweep s = {.graph = graph, .num_nodes = graph->nodes.count};
     size_t n = (size_t)s.num_nodes + 1;

@@ -252,6 +252,9 @@ static tw_status match_input(draft *d, const twi_argument *argument, int index, 
     if (dtype != wanted)
         return draft_fail(d, "input %d ('%s', from '%s') is %s, expected %s", index, argument->name,
                           d->inputs[index].node->name, tw_dtype_name(dtype), tw_dtype_name(wanted));
+    if (argument->is_ref && !twi_output_is_reference(d->inputs[index]))
+        return draft_fail(d, "input %d ('%s') is to be written, and '%s' is not a variable", index, argument->name,
+                          d->inputs[index].node->name);
     return TW_OK;
 }
 
@@ -497,6 +500,18 @@ static tw_status add_colocation(tw_graph *graph, tw_node *node, const tw_node *w
     return twi_attr_copy(&graph->arena, &attr, &node->attrs.items[node->attrs.count++]) ? TW_OK : fail_memory(graph);
 }
 
+tw_status twi_mark_node(tw_node *node, const char *mark)
+{
+    tw_graph *graph = node->graph;
+    twi_attr attr = tw_attr_bool(mark, true);
+    twi_attr *grown = twi_arena_alloc(&graph->arena, sizeof *grown * (size_t)(node->attrs.count + 2)); /* and `_class` */
+    if (!grown)
+        return fail_memory(graph);
+    memcpy(grown, node->attrs.items, sizeof *grown * (size_t)node->attrs.count);
+    node->attrs.items = grown;
+    return twi_attr_copy(&graph->arena, &attr, &grown[node->attrs.count++]) ? TW_OK : fail_memory(graph);
+}
+
 /* The whole name of a new node; NULL when the graph has failed. A name that ends in '/' is that of a scope which was
  * entered before, and is taken as it is: the node that gives the scope its name. */
 static const char *name_in_scope(tw_graph *graph, const char *wanted)
@@ -665,6 +680,7 @@ tw_status twi_infer_shapes(tw_node *node, tw_error *error)
         .input_types = types,
         .inputs = shapes,
         .input_values = values,
+        .sources = node->inputs,
         .num_outputs = node->num_outputs,
         .output_types = node->output_types,
         .outputs = node->output_shapes,

@@ -26,6 +26,8 @@ struct tw_node {
     tw_shape *output_shapes;   /* of a resource output: shape of the variable behind it */
     tw_dtype resource_dtype;   /* of a node that makes a resource: dtype behind the handle */
     int assigned;              /* index of the device it was placed on; -1 before. Only in plans' copies */
+    tw_node *became;           /* in a plan's copy, once it is not needed there any more: the node that does its work;
+                                  NULL: nobody does */
     struct twi_task *task;     /* in a plan's copy: the node prepared for its device (plan/plan.h) */
     int order;                 /* its rank among nodes that are ready; id in a user's graph, inherited by rewrites */
 };
@@ -48,6 +50,8 @@ struct tw_graph {
     const char *next_name;                  /* of tw_name() */
     int64_t seed;
     bool has_seed;
+    int uncounted;                          /* nodes that variable getters made: seeds of random ops pass them over, so
+                                               that a network draws the same numbers on copies */
     tw_error error;                         /* the first one; status TW_OK while all is well */
 };
 
@@ -76,6 +80,10 @@ tw_node *twi_add_plain_node(tw_graph *graph, const char *op, const char *name, c
 tw_node *twi_add_named_node(tw_graph *graph, const twi_op *op, const char *name, const char *device,
                             const tw_output *inputs, int num_inputs, const tw_attr *attrs, int num_attrs);
 
+/* Gives a node a bool attribute that says something about it and changes nothing it does, such as "_reduction" (of nodes
+ * that bring towers' gradients together). Its copies in plans have it too. */
+tw_status twi_mark_node(tw_node *node, const char *mark);
+
 /* The op's signature, parsed once for each graph; NULL when out of memory. */
 const twi_signature *twi_graph_signature(tw_graph *graph, const twi_op *op);
 
@@ -91,12 +99,19 @@ typedef struct twi_new_variable {
     tw_initializer initializer;
     tw_output initial_value; /* instead of the initializer; may be {NULL, 0} */
     bool trainable;
+    const tw_variable *copy_of;
 } twi_new_variable;
 tw_variable *twi_make_variable(tw_graph *graph, const char *name, const twi_new_variable *new);
 /* Makes variables of the handles among the nodes from `first` on that are assigned and read: those of an imported graph. */
 tw_status twi_adopt_variables(tw_graph *graph, int first);
 /* What the variable's initializer assigns. */
 tw_output twi_initial_value(const tw_variable *variable);
+
+/* -- references.c -- */
+bool twi_output_is_reference(tw_output output);
+bool twi_input_is_reference(const tw_node *node, int i);
+/* The op on a variable's handle that does what this one does on a reference; any other op itself. */
+const char *twi_handle_form(const char *op);
 
 /* -- scopes.c -- */
 typedef struct twi_scopes twi_scopes;
@@ -109,6 +124,7 @@ int twi_scope_controls(const tw_graph *graph, tw_node *const **controls); /* con
 tw_node *twi_scope_colocation(const tw_graph *graph);                     /* NULL if none is open */
 const char *twi_scope_variables(const tw_graph *graph);                   /* "conv1/" or "" */
 bool twi_scope_reuses(const tw_graph *graph);
+tw_variable *twi_scope_getters(tw_graph *graph, tw_variable *variable);   /* what they make of it; NULL stays NULL */
 /* A name scope that is `name` itself, whatever is open and used ("conv1/weights/"; NULL: memory ran out); leave with
  * tw_leave_name_scope(). */
 void twi_enter_absolute_scope(tw_graph *graph, const char *name);

@@ -33,6 +33,7 @@ typedef struct twi_inference {
     const tw_dtype *input_types;
     const tw_shape *inputs;           /* of a resource: the shape of the variable behind it */
     tw_tensor *const *input_values;   /* value of input i if it is a known constant, else NULL */
+    const tw_output *sources;         /* whose outputs the inputs are: of a handle, the node that made the resource */
     int num_outputs;
     const tw_dtype *output_types;
     tw_shape *outputs;

@@ -21,10 +21,16 @@ typedef struct variable_scope {
     bool reuses;
 } variable_scope;
 
+typedef struct getter_scope {
+    tw_variable_getter *getter;
+    void *user;
+} getter_scope;
+
 struct twi_scopes {
     TWI_ARRAY(device_scope) devices;
     TWI_ARRAY(const char *) names; /* each whole: "tower_0/conv1/" */
     TWI_ARRAY(variable_scope) variables;
+    TWI_ARRAY(getter_scope) getters;
     bool reuses_outside;
     TWI_ARRAY(tw_node *) controls; /* NULL: everything before is forgotten */
     TWI_ARRAY(tw_node *) colocations;
@@ -42,6 +48,7 @@ void twi_scopes_destroy(twi_scopes *s)
     twi_array_free(&s->devices);
     twi_array_free(&s->names);
     twi_array_free(&s->variables);
+    twi_array_free(&s->getters);
     twi_array_free(&s->controls);
     twi_array_free(&s->colocations);
     twi_free(s);
@@ -198,6 +205,27 @@ void tw_reuse_variables(tw_graph *graph)
         graph->scopes->variables.items[count - 1].reuses = true;
     else
         graph->scopes->reuses_outside = true;
+}
+
+void tw_enter_variable_getter(tw_graph *graph, tw_variable_getter *getter, void *user)
+{
+    check(graph, twi_push(&graph->scopes->getters, ((getter_scope){getter, user})));
+}
+
+void tw_leave_variable_getter(tw_graph *graph)
+{
+    POP(graph->scopes->getters);
+}
+
+tw_variable *twi_scope_getters(tw_graph *graph, tw_variable *variable)
+{
+    int before = graph->nodes.count;
+    for (int i = graph->scopes->getters.count - 1; i >= 0 && variable; i--) {
+        getter_scope scope = graph->scopes->getters.items[i]; /* getters may open scopes of their own */
+        variable = scope.getter(scope.user, graph, variable);
+    }
+    graph->uncounted += graph->nodes.count - before;
+    return variable;
 }
 
 /* ---- control inputs and colocation ------------------------------------------------------------------------------ */

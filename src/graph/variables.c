@@ -72,7 +72,7 @@ static int64_t cut_seed(int64_t seed)
 void twi_op_seeds(const tw_graph *graph, int64_t op_seed, int64_t seeds[2])
 {
     seeds[0] = graph->has_seed ? graph->seed : op_seed ? 87654321 : 0;
-    seeds[1] = op_seed ? op_seed : graph->has_seed ? graph->nodes.count : 0;
+    seeds[1] = op_seed ? op_seed : graph->has_seed ? graph->nodes.count - graph->uncounted : 0;
     for (int i = 0; i < 2; i++)
         seeds[i] = cut_seed(seeds[i]);
     if (seeds[0] == 0 && seeds[1] == 0 && (graph->has_seed || op_seed))
@@ -145,7 +145,11 @@ tw_variable *twi_make_variable(tw_graph *graph, const char *name, const twi_new_
         return NULL;
     }
     tw_dtype dtype = new->dtype;
-    *variable = (tw_variable){.name = name, .dtype = dtype, .shape = new->shape, .trainable = new->trainable};
+    *variable = (tw_variable){.name = name,
+                              .dtype = dtype,
+                              .shape = new->shape,
+                              .trainable = new->trainable,
+                              .copy_of = new->copy_of};
     twi_enter_no_control(graph); /* a variable outlives the block that happened to make it first */
     twi_enter_absolute_scope(graph, "");
     tw_attr attrs[] = {tw_attr_type("dtype", dtype), tw_attr_shape("shape", new->shape),
@@ -182,26 +186,37 @@ tw_variable *twi_make_variable(tw_graph *graph, const char *name, const twi_new_
     return variable;
 }
 
-/* Nodes by the place of the handle they work on, in the graph's latest part. */
+/* Nodes by the place of the variable they work on, in the graph's latest part. */
 typedef struct uses {
     tw_node *assign, *read;
 } uses;
 
-static tw_status adopt_variable(tw_graph *graph, tw_node *handle, const uses *use)
+static bool is(const tw_node *node, const char *op)
 {
-    const char *shared = twi_attr_string(&handle->attrs, "shared_name", "");
-    const char *name = *shared ? shared : handle->name;
-    if (!use->assign || !use->read || !tw_shape_is_known(handle->output_shapes[0]) ||
+    return strcmp(node->op->name, op) == 0;
+}
+
+/* Makes a variable: its handle, or in old graphs a reference. */
+static bool makes_variable(const tw_node *node)
+{
+    return is(node, "VarHandleOp") || is(node, "VariableV2") || is(node, "Variable");
+}
+
+static tw_status adopt_variable(tw_graph *graph, tw_node *maker, const uses *use)
+{
+    const char *shared = twi_attr_string(&maker->attrs, "shared_name", "");
+    const char *name = *shared ? shared : maker->name;
+    if (!use->assign || !use->read || !tw_shape_is_known(maker->output_shapes[0]) ||
         tw_graph_find_variable(graph, name))
         return TW_OK;
     tw_variable *variable = twi_arena_alloc(&graph->arena, sizeof *variable);
     if (!variable)
         return TW_RESOURCE_EXHAUSTED;
     *variable = (tw_variable){.name = name,
-                              .dtype = handle->resource_dtype,
-                              .shape = handle->output_shapes[0],
-                              .handle = one(handle),
-                              .initializer = tw_node_output(use->assign, -1),
+                              .dtype = twi_attr_type(&maker->attrs, "dtype"),
+                              .shape = maker->output_shapes[0],
+                              .handle = one(maker),
+                              .initializer = {use->assign, -1},
                               .value = one(use->read)};
     if (!twi_push(&graph->variables, variable) || !twi_map_put(&graph->variables_by_name, name, variable))
         return TW_RESOURCE_EXHAUSTED;
@@ -216,17 +231,17 @@ tw_status twi_adopt_variables(tw_graph *graph, int first)
     tw_node **nodes = graph->nodes.items + first;
     uses *found = twi_alloc_array((size_t)count + 1, sizeof *found);
     for (int i = 0; i < count && found; i++) {
-        tw_node *handle = nodes[i]->num_inputs ? nodes[i]->inputs[0].node : NULL;
-        if (!handle || strcmp(handle->op->name, "VarHandleOp") != 0 || handle->id < first)
+        tw_node *node = nodes[i], *maker = node->num_inputs ? node->inputs[0].node : NULL;
+        if (!maker || !makes_variable(maker) || maker->id < first)
             continue;
-        uses *use = &found[handle->id - first];
-        if (!use->assign && strcmp(nodes[i]->op->name, "AssignVariableOp") == 0)
-            use->assign = nodes[i];
-        if (!use->read && strcmp(nodes[i]->op->name, "ReadVariableOp") == 0)
-            use->read = nodes[i];
+        uses *use = &found[maker->id - first];
+        if (!use->assign && (is(node, "AssignVariableOp") || is(node, "Assign")))
+            use->assign = node;
+        if (!use->read && (is(node, "ReadVariableOp") || is(node, "Identity")))
+            use->read = node;
     }
     for (int i = 0; i < count && found && status == TW_OK; i++)
-        if (strcmp(nodes[i]->op->name, "VarHandleOp") == 0)
+        if (makes_variable(nodes[i]))
             status = adopt_variable(graph, nodes[i], &found[i]);
     if (!found || status != TW_OK)
         status = twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while collecting variables");
@@ -258,7 +273,7 @@ static tw_variable *reuse_variable(tw_graph *graph, tw_variable *found, const ch
     return NULL;
 }
 
-static tw_variable *get_variable(tw_graph *graph, const char *name, tw_dtype dtype, tw_shape shape,
+static tw_variable *find_or_make(tw_graph *graph, const char *name, tw_dtype dtype, tw_shape shape,
                                  tw_initializer init, bool trainable)
 {
     if (graph->error.status != TW_OK)
@@ -289,13 +304,32 @@ static tw_variable *get_variable(tw_graph *graph, const char *name, tw_dtype dty
 
 tw_variable *tw_get_variable(tw_graph *graph, const char *name, tw_dtype dtype, tw_shape shape, tw_initializer init)
 {
-    return get_variable(graph, name, dtype, shape, init, true);
+    return tw_variable_here(graph, find_or_make(graph, name, dtype, shape, init, true));
 }
 
 tw_variable *tw_get_state_variable(tw_graph *graph, const char *name, tw_dtype dtype, tw_shape shape,
                                    tw_initializer init)
 {
-    return get_variable(graph, name, dtype, shape, init, false);
+    return tw_variable_here(graph, find_or_make(graph, name, dtype, shape, init, false));
+}
+
+tw_variable *tw_variable_here(tw_graph *graph, tw_variable *variable)
+{
+    return graph->error.status == TW_OK ? twi_scope_getters(graph, variable) : NULL;
+}
+
+tw_variable *tw_copy_variable(tw_graph *graph, const tw_variable *variable, const char *name)
+{
+    if (!variable || graph->error.status != TW_OK)
+        return NULL;
+    if (tw_graph_find_variable(graph, name)) {
+        twi_graph_fail(graph, TW_ALREADY_EXISTS, "there is a variable '%s' already; it cannot be a copy of '%s'", name,
+                       variable->name);
+        return NULL;
+    }
+    return twi_make_variable(graph, name,
+                             &(twi_new_variable){variable->dtype, variable->shape,
+                                                 .initial_value = twi_initial_value(variable), .copy_of = variable});
 }
 
 tw_output tw_variable_read(tw_graph *graph, const tw_variable *variable)

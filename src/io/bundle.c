@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "io/little_endian.h"
+#include "base/little_endian.h"
 #include "io/proto/bundle.pb-c.h"
 #include "io/protobuf.h"
 #include "io/table.h"

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "io/proto/event.pb-c.h"
 #include "io/protobuf.h"
-#include "io/tfrecord.h"
+#include "base/tfrecord.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -14,6 +14,7 @@
 #include "io/tensor_proto.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tower/io.h>
@@ -413,12 +414,31 @@ static tw_status read_attrs(importer *m, item *item)
 
 /* ---- nodes ----------------------------------------------------------------------------------------------------- */
 
+/* Queues and readers had handles of another type (a reference to two strings) in old graphs; nothing else differs. */
+static const twi_op *find_op(const char *name)
+{
+    static const char *const renewed[] = {
+        "FIFOQueue",          "RandomShuffleQueue",      "PaddingFIFOQueue",         "PriorityQueue",
+        "QueueEnqueue",       "QueueEnqueueMany",        "QueueDequeue",             "QueueDequeueMany",
+        "QueueDequeueUpTo",   "QueueClose",              "QueueIsClosed",            "QueueSize",
+        "ReaderRead",         "ReaderReadUpTo",          "ReaderNumRecordsProduced", "ReaderNumWorkUnitsCompleted",
+        "WholeFileReader",    "TextLineReader",          "TFRecordReader",           "FixedLengthRecordReader",
+    };
+    char now[64];
+    for (size_t i = 0; i < sizeof renewed / sizeof *renewed; i++)
+        if (strcmp(renewed[i], name) == 0) {
+            snprintf(now, sizeof now, "%sV2", name);
+            return twi_op_find(now);
+        }
+    return twi_op_find(name);
+}
+
 static tw_status read_node(importer *m, item *item)
 {
     const Twi__NodeDef *def = item->def;
     char text[256];
     twi_device_name device;
-    item->op = twi_op_find(def->op);
+    item->op = find_op(def->op);
     if (!item->op || item->op->flags & TWI_REWRITTEN)
         return twi_fail(m->error, TW_NOT_FOUND, "Op type not registered '%s' in this library", def->op);
     tw_status status = twi_device_name_parse(def->device, &device, m->error);

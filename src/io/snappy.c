@@ -9,7 +9,7 @@
 #include "io/snappy.h"
 
 #include "base/memory.h"
-#include "io/little_endian.h"
+#include "base/little_endian.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include "base/crc32c.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "io/little_endian.h"
+#include "base/little_endian.h"
 #include "io/snappy.h"
 
 #include <string.h>

@@ -29,11 +29,12 @@ static tw_output biases(tw_graph *g, int64_t count, float value, tw_dtype dtype)
     return v ? tw_cast(g, v->value, dtype) : (tw_output){0};
 }
 
-static tw_output convolution(tw_graph *g, const char *name, tw_output x, int in, int out, float bias, tw_dtype dtype)
+static tw_output convolution(tw_graph *g, const char *name, tw_output x, int in, int out, float stddev, float bias,
+                             tw_dtype dtype)
 {
     tw_output y = {0};
     TW_VARIABLE_SCOPE(g, "%s", name) {
-        y = tw_conv2d(g, x, weights(g, TW_SHAPE(5, 5, in, out), 5e-2f, 0, dtype), NULL);
+        y = tw_conv2d(g, x, weights(g, TW_SHAPE(5, 5, in, out), stddev, 0, dtype), NULL);
         y = tw_bias_add(g, y, biases(g, out, bias, dtype));
         y = tw_relu(tw_name(g, "%s", name), y);
     }
@@ -70,9 +71,9 @@ static tw_output logits(tw_graph *g, const tw_model *model, tw_output images, tw
 {
     (void)training; /* nothing here tells the two apart */
     tw_output x = tw_cast(g, images, dtype);
-    x = convolution(g, "conv1", x, 3, 64, 0.0f, dtype);
+    x = convolution(g, "conv1", x, 3, 64, model->stddev, 0.0f, dtype);
     x = normalize(g, "norm1", pool(g, "pool1", x));
-    x = convolution(g, "conv2", x, 64, 64, 0.1f, dtype);
+    x = convolution(g, "conv2", x, 64, 64, model->stddev, 0.1f, dtype);
     x = pool(g, "pool2", normalize(g, "norm2", x));
     x = tw_flatten(g, x);
     x = dense(g, "local3", x, 2304, 384, 0.04f, 0.004f, 0.1f, dtype);
@@ -97,5 +98,6 @@ const tw_model twi_model_cifar10 = {
     .decay_factor = 0.1f,
     .epochs_per_decay = 350,
     .average_decay = 0.9999f,
+    .stddev = 5e-2f,
     .logits = logits,
 };

@@ -1,16 +1,18 @@
-/* models.c - the list of models, and the loss they share. */
+/* models.c - the list of models, the loss they share, and when their learning rates change. */
+#include <math.h>
 #include <string.h>
 #include <tower/models.h>
 #include <tower/nn.h>
 #include <tower/train.h>
 
-extern const tw_model twi_model_cifar10, twi_model_resnet20, twi_model_resnet32, twi_model_resnet44, twi_model_resnet56,
-    twi_model_resnet110, twi_model_mnist;
+extern const tw_model twi_model_cifar10, twi_model_resnet, twi_model_resnet20, twi_model_resnet32, twi_model_resnet44,
+    twi_model_resnet56, twi_model_resnet110, twi_model_mnist, twi_model_trivial, twi_model_alexnet, twi_model_vgg16,
+    twi_model_resnet50, twi_model_inception3;
 
-static const tw_model *const models[] = { /* a model is a file of its own; add it here */
-    &twi_model_cifar10,  &twi_model_resnet20, &twi_model_resnet32,
-    &twi_model_resnet44, &twi_model_resnet56, &twi_model_resnet110,
-    &twi_model_mnist,
+static const tw_model *const models[] = { /* a model is a file of its own; add it here. ORDER MODEL */
+    &twi_model_cifar10,  &twi_model_resnet,   &twi_model_resnet20,  &twi_model_resnet32,  &twi_model_resnet44,
+    &twi_model_resnet56, &twi_model_resnet110, &twi_model_mnist,    &twi_model_trivial,   &twi_model_alexnet,
+    &twi_model_vgg16,    &twi_model_resnet50, &twi_model_inception3,
 };
 
 int tw_model_count(void)
@@ -31,22 +33,36 @@ const tw_model *tw_model_find(const char *name)
     return NULL;
 }
 
-/* decay * half the sum of squares of all trainable variables, biases and those of batch normalization too. */
-static void add_weight_decay(tw_graph *g, float decay)
+static bool ends_with(const char *name, const char *end)
+{
+    size_t length = strlen(name), ending = strlen(end);
+    return length >= ending && strcmp(name + length - ending, end) == 0;
+}
+
+static bool is_weighed(const tw_model *model, const tw_variable *variable)
+{
+    bool norm = ends_with(variable->name, "/gamma") || ends_with(variable->name, "/beta");
+    return variable->trainable && !(norm && model->decay_spares_norms) && variable->shape.rank >= model->decay_rank;
+}
+
+/* The model's decay * half the sum of squares of all trainable variables: biases too, and those of batch normalization
+ * unless they are spared. */
+static void add_weight_decay(tw_graph *g, const tw_model *model)
 {
     enum { MOST = 512 };
     tw_output norms[MOST];
     int count = 0;
     for (int i = 0; i < tw_graph_num_variables(g); i++) {
-        if (!tw_graph_variable(g, i)->trainable)
+        if (!is_weighed(model, tw_graph_variable(g, i)))
             continue;
+        const tw_variable *variable = tw_variable_here(g, tw_graph_variable(g, i));
         if (count == MOST) {
             norms[0] = tw_add_n(g, norms, MOST);
             count = 1;
         }
-        norms[count++] = tw_l2_loss(g, tw_graph_variable(g, i)->value);
+        norms[count++] = variable ? tw_l2_loss(g, variable->value) : (tw_output){0};
     }
-    tw_output sum = tw_add_n(g, norms, count), factor = tw_scalar(g, decay);
+    tw_output sum = tw_add_n(g, norms, count), factor = tw_scalar(g, model->weight_decay);
     tw_add_loss(g, tw_mul(tw_name(g, "weight_loss"), sum, factor));
 }
 
@@ -56,6 +72,27 @@ tw_output tw_model_loss(tw_graph *g, const tw_model *model, tw_output images, tw
     tw_output per_example = tw_sparse_softmax_cross_entropy(tw_name(g, "cross_entropy_per_example"), logits, labels);
     tw_add_loss(g, tw_reduce_mean(tw_name(g, "cross_entropy"), per_example, NULL, 0, false));
     if (model->weight_decay > 0)
-        add_weight_decay(g, model->weight_decay);
-    return tw_total_loss(g, NULL);
+        add_weight_decay(g, model);
+    tw_output total = tw_total_loss(g, NULL);
+    return model->loss_average_decay > 0 ? tw_average_losses(g, model->loss_average_decay, total) : total;
+}
+
+int tw_model_rate_changes(const tw_model *m, int64_t examples, int64_t in_tower, int64_t in_step,
+                          int64_t steps[TW_MOST_RATE_STEPS])
+{
+    double epoch = (double)(m->epochs.examples ? m->epochs.examples : examples);
+    double in_epoch = epoch / (double)(m->epochs.of_one_tower ? in_tower : in_step);
+    if (m->epochs.whole_batches && in_epoch >= 1)
+        in_epoch = floor(in_epoch);
+    if (m->epochs_per_decay > 0) {
+        steps[0] = (int64_t)fmax(1, floor(in_epoch * m->epochs_per_decay));
+        return 1;
+    }
+    int count = 0;
+    for (; count < TW_MOST_RATE_STEPS && m->rate_steps[count].factor > 0; count++) {
+        steps[count] = (int64_t)fmax(1, floor(in_epoch * m->rate_steps[count].epoch));
+        if (count && steps[count] <= steps[count - 1]) /* epochs of less than a step */
+            steps[count] = steps[count - 1] + 1;
+    }
+    return count;
 }

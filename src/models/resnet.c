@@ -11,11 +11,9 @@
 #include <tower/models.h>
 #include <tower/nn.h>
 
-#define NORM_DECAY 0.997f
-#define NORM_EPSILON 1e-5f
-
 typedef struct network {
     tw_graph *g;
+    const tw_model *model;
     tw_dtype dtype; /* that convolutions compute in */
     bool training;
     int convolutions, norms; /* so far */
@@ -45,7 +43,7 @@ static tw_output normalize(network *n, tw_output x)
 {
     char name[32];
     layer_name(name, "BatchNorm", n->norms++);
-    return tw_batch_norm_layer(n->g, name, x, NORM_DECAY, NORM_EPSILON, n->training);
+    return tw_batch_norm_layer(n->g, name, x, n->model->norm_decay, n->model->norm_epsilon, n->training);
 }
 
 static tw_output relu(network *n, tw_output x)
@@ -80,7 +78,7 @@ static tw_output block(network *n, tw_output x, int in, int out, int stride)
 static tw_output logits(tw_graph *g, const tw_model *model, tw_output images, tw_dtype dtype, bool training)
 {
     static const int channels[] = {16, 16, 32, 64}, strides[] = {1, 2, 2};
-    network n = {.g = g, .dtype = dtype, .training = training};
+    network n = {.g = g, .model = model, .dtype = dtype, .training = training};
     tw_output x = images;
     TW_VARIABLE_SCOPE(g, "resnet") {
         x = relu(&n, normalize(&n, convolution(&n, x, channels[0], 1)));
@@ -98,10 +96,10 @@ static tw_output logits(tw_graph *g, const tw_model *model, tw_output images, tw
 
 /* The batch and the rates are the original's for one tower; with more, each takes its 128 unless told otherwise. It
  * counts epochs of 45,000 images although it trains on 40,000; here an epoch is the data set. */
-#define RESNET(depth, parameters)                                                                                      \
-    const tw_model twi_model_resnet##depth = {                                                                         \
-        .name = "resnet" #depth,                                                                                       \
-        .description = "the residual network of " #depth " layers for CIFAR-10 (" parameters " parameters)",           \
+#define RESNET(name_ending, depth, words, parameters)                                                                  \
+    const tw_model twi_model_resnet##name_ending = {                                                                   \
+        .name = "resnet" #name_ending,                                                                                 \
+        .description = "the residual network of " words " layers for CIFAR-10 (" parameters " parameters)",            \
         .dataset = "cifar10",                                                                                          \
         .height = 32,                                                                                                  \
         .width = 32,                                                                                                   \
@@ -116,12 +114,16 @@ static tw_output logits(tw_graph *g, const tw_model *model, tw_output images, tw
         .optimizer = TW_MODEL_MOMENTUM,                                                                                \
         .learning_rate = 0.1f,                                                                                         \
         .rate_steps = {{82, 0.1f}, {123, 0.01f}, {300, 0.002f}},                                                       \
+        .momentum = 0.9f,                                                                                              \
         .weight_decay = 2e-4f,                                                                                         \
+        .norm_decay = 0.997f,                                                                                          \
+        .norm_epsilon = 1e-5f,                                                                                         \
         .logits = logits,                                                                                              \
     }
 
-RESNET(20, "269,787");
-RESNET(32, "464,219");
-RESNET(44, "658,651");
-RESNET(56, "853,083");
-RESNET(110, "1,728,027");
+RESNET(, 44, "6n + 2", "with 44: 658,651"); /* .layers may be set */
+RESNET(20, 20, "20", "269,787");
+RESNET(32, 32, "32", "464,219");
+RESNET(44, 44, "44", "658,651");
+RESNET(56, 56, "56", "853,083");
+RESNET(110, 110, "110", "1,728,027");

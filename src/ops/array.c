@@ -661,6 +661,11 @@ static tw_status gather_shape(twi_inference *c)
     return gather(c, true, 0, 0);
 }
 
+static tw_status resource_gather_shape(twi_inference *c)
+{
+    return gather(c, true, 0, twi_attr_int(c->attrs, "batch_dims", 0));
+}
+
 static tw_status gather_v2_shape(twi_inference *c)
 {
     int64_t axis = 0;
@@ -955,6 +960,9 @@ const twi_op twi_array_ops[] = {
      twi_gradient_reverse},
     {"Gather", "params:Tparams, indices:Tindices", "output:Tparams",
      "validate_indices:bool=true; Tparams:type; Tindices:" INDEX, gather_shape, twi_gradient_gather},
+    {"ResourceGather", "resource:resource, indices:Tindices", "output:dtype",
+     "batch_dims:int=0; validate_indices:bool=true; dtype:type; Tindices:" INDEX, resource_gather_shape, NULL,
+     TWI_STATEFUL},
     {"GatherV2", "params:Tparams, indices:Tindices, axis:Taxis", "output:Tparams",
      "batch_dims:int=0; Tparams:type; Tindices:" INDEX "; Taxis:" INDEX, gather_v2_shape, twi_gradient_gather},
     {"GatherNd", "params:Tparams, indices:Tindices", "output:Tparams", "Tparams:type; Tindices:" INDEX, gather_nd_shape,

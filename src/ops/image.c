@@ -1,6 +1,7 @@
 /* image.c - ops on images [N,H,W,C] and on the bytes they come from. */
 #include "graph/graph.h"
 
+#include <string.h>
 #include <tower/ops.h>
 
 static tw_status contrast_shape(twi_inference *c)
@@ -14,7 +15,21 @@ static tw_status contrast_shape(twi_inference *c)
     return twi_expect_rank(c, 1, 0);
 }
 
-/* The input's shape and one dimension more: as many values as the bytes hold, known only with the bytes. */
+/* Bytes of each string: of a constant, or of the records that a reader of fixed length gives; -1 if not known. */
+static int64_t string_bytes(const twi_inference *c)
+{
+    const tw_tensor *value = c->input_values[0];
+    tw_output source = c->sources[0];
+    if (value && tw_tensor_elements(value) > 0)
+        return (int64_t)((const tw_string *)tw_tensor_data(value))[0].size;
+    while (strcmp(source.node->op->name, "Identity") == 0)
+        source = source.node->inputs[0];
+    if (strncmp(source.node->op->name, "ReaderRead", 10) != 0 || source.index != 1)
+        return -1;
+    return twi_attr_int(&source.node->inputs[0].node->attrs, "record_bytes", -1);
+}
+
+/* The input's shape and one dimension more: as many values as the bytes hold. */
 static tw_status decode_raw_shape(twi_inference *c)
 {
     tw_shape shape = c->inputs[0];
@@ -22,11 +37,8 @@ static tw_status decode_raw_shape(twi_inference *c)
         return TW_OK;
     if (shape.rank == TW_MAX_RANK)
         return twi_fail(c->error, TW_INVALID_ARGUMENT, "input has the highest rank there is, %d", TW_MAX_RANK);
-    int64_t values = -1, size = (int64_t)tw_dtype_size(c->output_types[0]);
-    const tw_tensor *bytes = c->input_values[0];
-    if (bytes && tw_tensor_elements(bytes) > 0)
-        values = (int64_t)((const tw_string *)tw_tensor_data(bytes))[0].size / size;
-    shape.dims[shape.rank++] = values;
+    int64_t bytes = string_bytes(c);
+    shape.dims[shape.rank++] = bytes < 0 ? -1 : bytes / (int64_t)tw_dtype_size(c->output_types[0]);
     c->outputs[0] = shape;
     return TW_OK;
 }

@@ -15,6 +15,8 @@
     X(twi_image_ops)                                                                                                   \
     X(twi_summary_ops)                                                                                                 \
     X(twi_input_ops)                                                                                                   \
+    X(twi_queue_ops)                                                                                                   \
+    X(twi_reader_ops)                                                                                                  \
     X(twi_fused_ops) /* made by rewrites only */                                                                       \
     X(twi_plan_ops)  /* made by the planner only */
 

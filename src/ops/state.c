@@ -53,6 +53,30 @@ static tw_status rms_prop_shape(twi_inference *c)
     return update_shape(c, "vvvssssv");
 }
 
+/* var [V,...], indices [n...], updates [n...,...]; an output, if there is one, is the variable. */
+static tw_status scatter_shape(twi_inference *c)
+{
+    char text[3][96];
+    tw_shape variable = c->inputs[0], wanted = c->inputs[1];
+    if (c->num_outputs)
+        c->outputs[0] = variable;
+    if (variable.rank == 0)
+        return twi_fail(c->error, TW_INVALID_ARGUMENT, "the variable is a scalar and has no rows");
+    if (variable.rank < 0 || wanted.rank < 0)
+        return TW_OK;
+    if (wanted.rank + variable.rank - 1 > TW_MAX_RANK)
+        return twi_fail(c->error, TW_INVALID_ARGUMENT, "updates of rank %d; the highest is %d",
+                        wanted.rank + variable.rank - 1, TW_MAX_RANK);
+    for (int i = 1; i < variable.rank; i++)
+        wanted.dims[wanted.rank++] = variable.dims[i];
+    if (!tw_shape_compatible(wanted, c->inputs[2]))
+        return twi_fail(c->error, TW_INVALID_ARGUMENT, "rows of a variable %s at indices %s: updates have shape %s",
+                        tw_shape_text(variable, text[0], sizeof text[0]),
+                        tw_shape_text(c->inputs[1], text[1], sizeof text[1]),
+                        tw_shape_text(c->inputs[2], text[2], sizeof text[2]));
+    return TW_OK;
+}
+
 static tw_status variable_shape_shape(twi_inference *c)
 {
     int rank = c->inputs[0].rank;
@@ -86,6 +110,14 @@ const twi_op twi_state_ops[] = {
      NULL, TWI_STATEFUL},
     {"AssignAddVariableOp", "resource:resource, value:dtype", "", "dtype:type", assign_shape, NULL, TWI_STATEFUL},
     {"AssignSubVariableOp", "resource:resource, value:dtype", "", "dtype:type", assign_shape, NULL, TWI_STATEFUL},
+    {"ResourceScatterAdd", "resource:resource, indices:Tindices, updates:dtype", "",
+     "dtype:" NUMBER "; Tindices:{int32,int64}", scatter_shape, NULL, TWI_STATEFUL},
+    {"ResourceScatterSub", "resource:resource, indices:Tindices, updates:dtype", "",
+     "dtype:" NUMBER "; Tindices:{int32,int64}", scatter_shape, NULL, TWI_STATEFUL},
+    {"ResourceScatterUpdate", "resource:resource, indices:Tindices, updates:dtype", "",
+     "dtype:type; Tindices:{int32,int64}", scatter_shape, NULL, TWI_STATEFUL},
+    {"ResourceCountUpTo", "resource:resource", "output:T", "limit:int; T:{int32,int64}", twi_shape_scalar,
+     twi_not_differentiable, TWI_STATEFUL},
 
     {"ResourceApplyGradientDescent", "var:resource, alpha:T, delta:T", "", "T:" NUMBER "; use_locking:bool=false",
      gradient_descent_shape, NULL, TWI_STATEFUL},
@@ -108,6 +140,14 @@ const twi_op twi_state_ops[] = {
      twi_not_differentiable},
     {"AssignSub", "ref:Ref(T), value:T", "output_ref:Ref(T)", "T:" NUMBER "; use_locking:bool=false", assign_shape,
      twi_not_differentiable},
+    {"ScatterAdd", "ref:Ref(T), indices:Tindices, updates:T", "output_ref:Ref(T)",
+     "T:" NUMBER "; Tindices:{int32,int64}; use_locking:bool=false", scatter_shape, twi_not_differentiable},
+    {"ScatterSub", "ref:Ref(T), indices:Tindices, updates:T", "output_ref:Ref(T)",
+     "T:" NUMBER "; Tindices:{int32,int64}; use_locking:bool=false", scatter_shape, twi_not_differentiable},
+    {"ScatterUpdate", "ref:Ref(T), indices:Tindices, updates:T", "output_ref:Ref(T)",
+     "T:type; Tindices:{int32,int64}; use_locking:bool=true", scatter_shape, twi_not_differentiable},
+    {"CountUpTo", "ref:Ref(T)", "output:T", "limit:int; T:{int32,int64}", twi_shape_scalar, twi_not_differentiable,
+     TWI_STATEFUL},
     {"ApplyGradientDescent", "var:Ref(T), alpha:T, delta:T", "out:Ref(T)", "T:" NUMBER "; use_locking:bool=false",
      gradient_descent_shape, NULL},
     {"ApplyMomentum", "var:Ref(T), accum:Ref(T), lr:T, grad:T, momentum:T", "out:Ref(T)",
@@ -154,6 +194,13 @@ tw_output tw_assign_add(tw_graph *graph, tw_output handle, tw_output value)
 tw_output tw_assign_sub(tw_graph *graph, tw_output handle, tw_output value)
 {
     return add_typed(graph, "AssignSubVariableOp", (tw_output[]){handle, value}, 2);
+}
+
+tw_output tw_count_up_to(tw_graph *graph, tw_output handle, int64_t limit)
+{
+    tw_dtype dtype = handle.node ? twi_attr_type(&handle.node->attrs, "dtype") : TW_INVALID_DTYPE;
+    return add(graph, "ResourceCountUpTo", &handle, 1,
+               (tw_attr[]){tw_attr_int("limit", limit), tw_attr_type("T", dtype)}, 2);
 }
 
 tw_output tw_is_initialized(tw_graph *graph, tw_output handle)

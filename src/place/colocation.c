@@ -8,7 +8,8 @@
 
 bool twi_names_a_device(const twi_device_name *name)
 {
-    return name->job[0] || name->type[0] || name->replica >= 0 || name->task >= 0 || name->id >= 0;
+    return name->job[0] || name->type[0] || name->replica >= 0 || name->task >= 0 || name->id >= 0 ||
+           name->uuid[0];
 }
 
 static int find_root(twi_member *members, int node)
@@ -57,51 +58,19 @@ unsigned twi_kinds_with_kernel(const twi_groups *g, const tw_node *node)
     unsigned kinds = 0;
     for (int kind = 0; kind < g->num_kinds; kind++) {
         const twi_device *d = g->kinds[kind];
-        bool barred = (node->op->flags & TWI_HOST_ONLY) && !d->is_host;
-        if (!barred && twi_device_has_kernel(d, node->op->name, &node->attrs))
+        bool barred = ((node->op->flags & TWI_HOST_ONLY) && !d->is_host) ||
+                      (d->ops->supports && !d->ops->supports(node->op->name, twi_kernel_type(&node->attrs)));
+        if (!barred && twi_device_has_kernel(d, twi_handle_form(node->op->name), &node->attrs))
             kinds |= 1u << kind;
     }
     return kinds;
-}
-
-/* The signature's argument behind the index-th input or output. */
-static const twi_argument *argument_at(const twi_argument *arguments, int count, const twi_attrs *attrs, int index)
-{
-    for (int i = 0; i < count; i++) {
-        const twi_attr *list = arguments[i].list_attr ? twi_attr_find(attrs, arguments[i].list_attr) : NULL;
-        int length = 1;
-        if (arguments[i].number_attr)
-            length = (int)twi_attr_int(attrs, arguments[i].number_attr, 1);
-        else if (list)
-            length = list->count;
-        if (index < length)
-            return &arguments[i];
-        index -= length;
-    }
-    return NULL;
-}
-
-static bool output_is_ref(const tw_node *node, int index)
-{
-    const twi_signature *s =
-        strstr(node->op->outputs, "Ref(") ? twi_map_get(&node->graph->signatures, node->op->name) : NULL;
-    const twi_argument *argument = s ? argument_at(s->outputs, s->num_outputs, &node->attrs, index) : NULL;
-    return argument && argument->is_ref;
-}
-
-static bool input_is_ref(const tw_node *node, int index)
-{
-    const twi_signature *s =
-        strstr(node->op->inputs, "Ref(") ? twi_map_get(&node->graph->signatures, node->op->name) : NULL;
-    const twi_argument *argument = s ? argument_at(s->inputs, s->num_inputs, &node->attrs, index) : NULL;
-    return argument && argument->is_ref;
 }
 
 /* Makes a variable or the like out of nothing: the device asked for it is the resource's. */
 static bool makes_a_resource(const tw_node *node)
 {
     return node->num_inputs == 0 && node->num_outputs == 1 &&
-           (node->output_types[0] == TW_RESOURCE || output_is_ref(node, 0));
+           (node->output_types[0] == TW_RESOURCE || twi_output_is_reference((tw_output){(tw_node *)node, 0}));
 }
 
 static tw_status start_member(twi_groups *g, const tw_node *node, int earlier, tw_error *error)
@@ -109,7 +78,6 @@ static tw_status start_member(twi_groups *g, const tw_node *node, int earlier, t
     twi_member *m = &g->members[node->id];
     *m = (twi_member){.parent = node->id,
                       .size = 1,
-                      .linked_to = -1,
                       .requested = TWI_NO_DEVICE,
                       .resource = TWI_NO_DEVICE,
                       .asker = -1,
@@ -133,7 +101,8 @@ static tw_status start_member(twi_groups *g, const tw_node *node, int earlier, t
     for (int kind = 0; kind < g->num_kinds; kind++)
         if (!(m->kinds >> kind & 1))
             m->lacking[kind] = node->id;
-    return m->kinds ? TW_OK : twi_fail_no_kernel(g, node, error);
+    m->nowhere = m->kinds == 0;
+    return TW_OK;
 }
 
 /* ---- joining --------------------------------------------------------------------------------------------------- */
@@ -148,7 +117,7 @@ static tw_status merge_requests(const twi_groups *g, const twi_member *a, const 
         TWI_TRY(twi_device_name_merge(&a->requested, &b->requested, false, &merged->requested, error));
     TWI_TRY(twi_device_name_merge(&a->resource, &b->resource, false, &merged->resource, error));
     if (link == TWI_BY_CLASS)
-        TWI_TRY(twi_device_name_merge(&a->requested, &b->requested, g->soft, &merged->requested, error));
+        TWI_TRY(twi_device_name_merge(&a->requested, &b->requested, g->options.soft, &merged->requested, error));
     else if (twi_device_name_merge(&a->requested, &b->requested, false, &merged->requested, NULL) != TW_OK)
         merged->requested = a->requested;
     merged->assigned = a->assigned >= 0 ? a->assigned : b->assigned;
@@ -186,12 +155,12 @@ static tw_status join(twi_groups *g, const tw_node *from, const tw_node *to, twi
 {
     int root_a = find_root(g->members, from->id), root_b = find_root(g->members, to->id);
     twi_member *a = &g->members[root_a], *b = &g->members[root_b], merged;
-    if (root_a == root_b)
+    if (root_a == root_b || a->nowhere || b->nowhere)
         return TW_OK;
     tw_error merge_error = {0};
     tw_status status = merge_requests(g, a, b, link, &merged, &merge_error);
     bool joined = status == TW_OK && merged.kinds != 0;
-    if (!joined && g->soft && link == TWI_BY_CLASS) {
+    if (!joined && g->options.soft && link == TWI_BY_CLASS) {
         twi_log(TWI_LOG_INFO, "Ignoring the colocation of '%s' with '%s': %s", to->name, from->name,
                 status != TW_OK ? merge_error.message : "no device type supports both");
         return TW_OK;
@@ -201,20 +170,11 @@ static tw_status join(twi_groups *g, const tw_node *from, const tw_node *to, twi
     if (link == TWI_BY_RESOURCE)
         tell_ignored_request(g, a, b, from, to);
 
-    twi_member *source = &g->members[from->id], *target = &g->members[to->id];
-    if (target->link == TWI_ALONE) {
-        target->link = link;
-        target->linked_to = from->id;
-    }
-    if (source->link == TWI_ALONE) {
-        source->link = link;
-        source->linked_to = to->id;
-    }
+    if (!twi_push(&g->joins, (twi_join){from->id, to->id, link}))
+        return twi_fail_memory(error, "placing the graph");
     int root = a->size >= b->size ? root_a : root_b, child = root == root_a ? root_b : root_a;
     merged.parent = root;
     merged.size = a->size + b->size;
-    merged.link = g->members[root].link; /* these two are the node's, not the group's */
-    merged.linked_to = g->members[root].linked_to;
     g->members[root] = merged;
     g->members[child].parent = root;
     return TW_OK;
@@ -240,7 +200,7 @@ static tw_status join_resource_edges(twi_groups *g, tw_error *error)
         for (int i = 0; i < node->num_inputs; i++) {
             tw_output input = node->inputs[i];
             if (input.node->output_types[input.index] == TW_RESOURCE ||
-                (output_is_ref(input.node, input.index) && input_is_ref(node, i)))
+                (twi_output_is_reference(input) && twi_input_is_reference(node, i)))
                 TWI_TRY(join(g, input.node, node, TWI_BY_RESOURCE, error));
         }
     }
@@ -278,7 +238,7 @@ tw_status twi_groups_build(twi_groups *g, const tw_graph *graph, const twi_place
                            const int *earlier, int num_earlier, tw_error *error)
 {
     tw_status status = TW_OK;
-    *g = (twi_groups){.graph = graph, .devices = options->devices, .soft = options->soft};
+    *g = (twi_groups){.graph = graph, .devices = options->devices, .options = *options};
     g->members = twi_alloc_array((size_t)graph->nodes.count, sizeof *g->members);
     if (!g->members)
         TWI_TRY(twi_fail_memory(error, "placing the graph"));
@@ -296,4 +256,5 @@ void twi_groups_free(twi_groups *g)
     twi_free(g->members);
     twi_free(g->kind_of);
     twi_free(g->preference);
+    twi_array_free(&g->joins);
 }

@@ -2,19 +2,25 @@
 #ifndef TWI_COLOCATION_H
 #define TWI_COLOCATION_H
 
+#include "base/array.h"
 #include "base/text.h"
 #include "place/place.h"
 
 /* A kind of device: those with one table of functions, so with the same kernels. */
 enum { TWI_MOST_KINDS = 8 };
 
-typedef enum twi_link { TWI_ALONE, TWI_BY_RESOURCE, TWI_BY_CLASS } twi_link;
+typedef enum twi_link { TWI_BY_RESOURCE, TWI_BY_CLASS } twi_link;
+
+/* What made one group of two: `to` uses the resource of `from`, or names it in _class. */
+typedef struct twi_join {
+    int from, to;
+    twi_link link;
+} twi_join;
 
 /* One for each node. What is said of a group stands in its root. */
 typedef struct twi_member {
     int parent, size;            /* union-find */
-    twi_link link;               /* how the node came into its group first, */
-    int linked_to;               /* and with which node */
+    bool nowhere;                /* no device has a kernel for the node: it belongs to no group and gets no device */
     twi_device_name requested;   /* group: what its members ask for, merged */
     twi_device_name resource;    /* group: what the node that makes its resource asked for */
     int asker;                   /* group: the node whose request counts; -1 if nobody asks */
@@ -23,18 +29,20 @@ typedef struct twi_member {
     int assigned;                /* group: device, once it is chosen; -1 */
     bool kept;                   /* group: it was chosen before the graph grew */
     int chooser;                 /* group: the node that was placed first */
+    bool wished;                 /* group: and a heuristic that saves copies chose for it */
     int relaxed;                 /* group: 0 as asked; 1 type and id dropped; 2 the resource's too */
 } twi_member;
 
 typedef struct twi_groups {
     const tw_graph *graph;
     const tw_devices *devices;
-    bool soft;
+    twi_placement_options options;
     int num_kinds;
     twi_device *kinds[TWI_MOST_KINDS]; /* one device of each */
     int *kind_of;                      /* [devices] */
     int *preference;                   /* [devices] GPUs before CPUs, then by number */
     twi_member *members;               /* [nodes] */
+    TWI_ARRAY(twi_join) joins;         /* trees that span the groups */
 } twi_groups;
 
 /* earlier: device of each node whose place is fixed, else -1; [num_earlier], nodes beyond are free. */
@@ -44,6 +52,10 @@ void twi_groups_free(twi_groups *groups);
 twi_member *twi_group_of(twi_groups *groups, int node);
 bool twi_names_a_device(const twi_device_name *name);                          /* says anything at all */
 unsigned twi_kinds_with_kernel(const twi_groups *groups, const tw_node *node); /* bit k: devices of kind k */
+
+/* -- placer.c -- */
+/* Where soft placement would put a group; -1: nowhere. */
+int twi_nearest_device(const twi_groups *groups, const twi_member *group);
 
 /* -- messages.c: the texts of failures, TensorFlow's -- */
 tw_status twi_fail_malformed(const tw_node *node, const tw_error *reason, tw_error *error);
@@ -56,13 +68,7 @@ tw_status twi_fail_to_colocate(twi_groups *groups, const tw_node *a, const tw_no
 void twi_node_summary(twi_text *text, const tw_node *node);
 
 /* -- reasons.c -- */
-typedef enum twi_rule {
-    TWI_RULE_CANDIDATE, /* the first device that the group may have */
-    TWI_RULE_METADATA,  /* where its input is */
-    TWI_RULE_CONSUMERS, /* where all its consumers are */
-    TWI_RULE_KEPT,      /* where it was before the graph grew */
-} twi_rule;
-/* A sentence in the arena; NULL when out of memory. */
-const char *twi_reason(twi_groups *groups, const tw_node *node, int device, twi_rule rule, twi_arena *arena);
+/* All of an explanation that is data, in one sentence. */
+void twi_tell_reason(twi_text *text, twi_groups *groups, const tw_explanation *explanation);
 
 #endif

@@ -1,4 +1,4 @@
-/* least_loaded.c - the device function that spreads variables over devices by their number of elements. */
+/* least_loaded.c - the device function that spreads variables over devices by their size. */
 #include "graph/graph.h"
 
 #include <string.h>
@@ -23,7 +23,9 @@ const char *tw_least_loaded_device(void *user, const tw_node *node)
     for (int i = 1; i < spread->num_devices; i++)
         if (spread->loads[i] < spread->loads[least])
             least = i;
-    int64_t elements = tw_shape_elements(twi_attr_shape(&node->attrs, "shape"));
-    spread->loads[least] += elements > 0 ? elements : 0; /* -1: not known; weighs nothing */
+    int64_t size = tw_shape_elements(twi_attr_shape(&node->attrs, "shape"));
+    if (spread->by_bytes)
+        size *= (int64_t)tw_dtype_size(twi_attr_type(&node->attrs, "dtype"));
+    spread->loads[least] += size > 0 ? size : 0; /* below 0: not known; weighs nothing */
     return spread->devices[least];
 }

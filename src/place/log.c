@@ -21,6 +21,8 @@ void twi_placement_log(const tw_graph *graph, const tw_devices *devices, const t
     }
     for (int i = 0; i < placement->count; i++) {
         const tw_node *node = graph->nodes.items[placement->order[i]];
+        if (placement->devices[node->id] < 0)
+            continue;
         text.size = 0;
         twi_text_printf(&text, "%s: (%s): %s", node->name, node->op->name,
                         devices->items[placement->devices[node->id]]->text);

@@ -173,7 +173,7 @@ static void put_kernels(twi_text *text, const twi_groups *g, const tw_node *node
         uint64_t accepted = 0;
         for (const twi_kernel *const *family = d->ops->kernels; *family; family++)
             for (const twi_kernel *row = *family; row->op; row++)
-                if (strcmp(row->op, node->op->name) == 0)
+                if (strcmp(row->op, twi_handle_form(node->op->name)) == 0)
                     accepted |= row->types ? row->types : ~UINT64_C(0);
         if (((node->op->flags & TWI_HOST_ONLY) && !d->is_host) || !accepted)
             continue;
@@ -291,6 +291,14 @@ tw_status twi_fail_to_colocate(twi_groups *g, const tw_node *a, const tw_node *b
     return fail_with(&text, b, error);
 }
 
+/* What soft placement would have done instead. */
+static void put_nearest(twi_text *text, const twi_groups *g, const twi_member *group)
+{
+    int nearest = twi_nearest_device(g, group);
+    if (nearest >= 0)
+        twi_text_printf(text, " The nearest valid device is %s.", g->devices->items[nearest]->text);
+}
+
 static bool any_device(const twi_groups *g, const twi_device_name *spec, unsigned kinds)
 {
     for (int i = 0; i < g->devices->count; i++)
@@ -323,11 +331,13 @@ tw_status twi_fail_to_place(twi_groups *g, const tw_node *node, tw_error *error)
         twi_text_printf(&text, "Operation was explicitly assigned to %s but available devices are [ ", node->device);
         put_devices(&text, g->devices);
         twi_text_printf(&text, " ]. Make sure the device specification refers to a valid device.");
+        put_nearest(&text, g, group);
     } else if (!any_device(g, &asked, twi_kinds_with_kernel(g, node))) {
         twi_text_printf(&text,
                         "Could not satisfy explicit device specification '%s' because no supported kernel for %s "
                         "devices is available.",
                         node->device, asked.type);
+        put_nearest(&text, g, group);
         put_debug_info(&text, g, node);
         twi_text_printf(&text, "\nOp: %s\nNode attrs: ", node->op->name);
         put_attrs(&text, &node->attrs);

@@ -10,35 +10,50 @@
 #include "device/device.h"
 #include "graph/graph.h"
 
-typedef struct twi_placement_options {
-    bool soft; /* an impossible device is replaced by the best existing one */
-    const tw_devices *devices;
-} twi_placement_options;
+#include <tower/explain.h>
 
-/* A node that does not run where it was asked to. */
-typedef struct twi_move {
-    int node;          /* id */
-    const char *asked; /* the graph's text */
-    int device;
-} twi_move;
+typedef struct twi_placement_options {
+    bool soft; /* an impossible device is replaced by an existing one */
+    const tw_devices *devices;
+    tw_soft_choice choice; /* by which */
+} twi_placement_options;
 
 /* Where the nodes of a graph are. The graph itself is never changed. All zeros: nothing is placed yet. */
 typedef struct twi_placement {
-    int count;            /* nodes placed: ids 0 to count - 1 */
-    int *devices;         /* [count] index into options->devices->items */
-    const char **reasons; /* [count] one sentence each */
-    int *order;           /* [count] ids in the order they were placed in, which is the log's */
-    twi_move *moves;
-    int num_moves;
-    twi_arena arena; /* holds all of the above */
+    int count;                 /* nodes placed: ids 0 to count - 1 */
+    int *devices;              /* [count] index into options->devices->items; -1: none has a kernel for it */
+    int *order;                /* [count] ids in the order they were placed in, which is the log's */
+    const char **sentences;    /* [count] made when first asked for */
+    struct twi_groups *groups; /* what was decided from: the reasons */
+    twi_arena arena;           /* holds the arrays and the sentences */
 } twi_placement;
 
 /* Places every node. Call it again when the graph has grown: stateful nodes stay where they are, the others are placed
  * anew. On failure the placement is left as it was. The message is TensorFlow's: it names the operation, the device
- * asked for, the devices there are, and the node. */
+ * asked for, the devices there are, and the node. A node for which no device has a kernel fails only when it is
+ * needed (twi_placement_check). The graph and the devices are borrowed until the placement is freed. */
 tw_status twi_place(const tw_graph *graph, const twi_placement_options *options, twi_placement *placement,
                     tw_error *error);
 void twi_placement_free(twi_placement *placement);
+
+/* Fails, in TensorFlow's words, for a node that no device has a kernel for. */
+tw_status twi_placement_check(const twi_placement *placement, const tw_node *node, tw_error *error);
+
+/* ---- reasons --------------------------------------------------------------------------------------------------- */
+
+/* All that placement knows of a node; lists and texts are in the arena. */
+tw_status twi_explain(twi_placement *placement, const tw_node *node, twi_arena *arena, tw_explanation *explanation,
+                      tw_error *error);
+/* The reason in one sentence; NULL when out of memory. */
+const char *twi_placement_why(twi_placement *placement, const tw_node *node);
+
+/* True if soft placement moved the node: it asked for a device and runs on another, because what its group asks for
+ * cannot be. */
+bool twi_is_moved(twi_placement *placement, const tw_node *node);
+/* What it moved, grouped; bytes are 0. Lists and texts are in the arena. */
+tw_status twi_list_moves(twi_placement *placement, twi_arena *arena, tw_moves *moves, tw_error *error);
+
+/* ---- the log --------------------------------------------------------------------------------------------------- */
 
 /* TensorFlow's log of placements, line by line: "Device mapping:" with the GPUs, then "NAME: (OP): DEVICE" for every
  * node in order of placing. */

@@ -24,34 +24,67 @@ static int first_candidate(const twi_groups *g, const twi_member *group, const t
     return -1;
 }
 
-/* The first device the group may have; -1 if there is none. Settles how far its request is relaxed and leaves in
- * group->requested what still counts. */
+/* The one that soft placement takes of all that match `spec` for want of `asked`; -1 if there is none. */
+static int soft_candidate(const twi_groups *g, const twi_member *group, const twi_device_name *spec,
+                          const twi_device_name *asked)
+{
+    twi_device_name narrowed = *spec;
+    int first = first_candidate(g, group, spec), count = 0;
+    if (g->options.choice == TW_SOFT_CPU) {
+        strcpy(narrowed.type, "CPU");
+        int cpu = first_candidate(g, group, &narrowed);
+        return cpu >= 0 ? cpu : first;
+    }
+    if (g->options.choice != TW_SOFT_WRAP || first < 0 || asked->id < 0)
+        return first;
+    strcpy(narrowed.type, g->devices->items[first]->name.type);
+    for (int i = 0; i < g->devices->count; i++)
+        count += is_candidate(g, group, &narrowed, i);
+    for (int i = 0, skip = asked->id % count; i < g->devices->count; i++)
+        if (is_candidate(g, group, &narrowed, g->preference[i]) && skip-- == 0)
+            return g->preference[i];
+    return first;
+}
+
+/* The device the group gets; -1 if there is none. Settles how far its request is relaxed and leaves in group->requested
+ * what still counts. */
 static int settle(const twi_groups *g, twi_member *group)
 {
     if (group->assigned >= 0)
         return group->assigned;
     int device = first_candidate(g, group, &group->requested);
     twi_device_name asked = group->requested;
-    for (int relaxed = 1; device < 0 && g->soft && relaxed <= 2; relaxed++) {
+    for (int relaxed = 1; device < 0 && g->options.soft && relaxed <= 2; relaxed++) {
         twi_device_name spec = asked;
         spec.type[0] = 0;
         spec.id = -1;
+        spec.uuid[0] = 0;
         if (relaxed == 1)
             spec = twi_device_name_override(&spec, &group->resource);
-        device = first_candidate(g, group, &spec);
+        device = soft_candidate(g, group, &spec, &asked);
         if (device >= 0) {
             group->requested = spec;
             group->relaxed = relaxed;
         }
     }
-    if (group->relaxed == 2)
-        twi_log(
-            TWI_LOG_WARNING,
+    return device;
+}
+
+int twi_nearest_device(const twi_groups *g, const twi_member *group)
+{
+    twi_groups soft = *g;
+    twi_member copy = *group;
+    soft.options.soft = true;
+    return settle(&soft, &copy);
+}
+
+static void warn_of_resource(const twi_groups *g, int device)
+{
+    twi_log(TWI_LOG_WARNING,
             "Failed to place the graph without changing the devices of some resources. Some of the operations (that "
             "had to be colocated with resource generating operations) are not supported on the resources' devices. "
             "The device chosen is %s",
             g->devices->items[device]->text);
-    return device;
 }
 
 /* ---- the two heuristics ---------------------------------------------------------------------------------------- */
@@ -114,37 +147,38 @@ static tw_status find_consumers(const tw_graph *graph, consumers *c, tw_error *e
 /* The one device of all consumers; -1 if there is none or they differ. */
 static int device_of_consumers(const consumers *c, const int *devices, int node)
 {
-    int first = c->starts[node], end = c->starts[node + 1];
-    for (int i = first + 1; i < end; i++)
-        if (devices[c->items[i]] != devices[c->items[first]])
+    int common = -1;
+    for (int i = c->starts[node]; i < c->starts[node + 1]; i++) {
+        int device = devices[c->items[i]];
+        if (device >= 0 && common >= 0 && device != common)
             return -1;
-    return first < end ? devices[c->items[first]] : -1;
+        common = device >= 0 ? device : common;
+    }
+    return common;
 }
 
 /* ---- the sweeps ------------------------------------------------------------------------------------------------ */
 
 /* wish: the device a heuristic would like, or -1; it is taken if the group may have it. */
-static tw_status place_node(twi_groups *g, const tw_node *node, int wish, twi_rule wish_rule, twi_placement *p,
-                            tw_error *error)
+static tw_status place_node(twi_groups *g, const tw_node *node, int wish, twi_placement *p, tw_error *error)
 {
     twi_member *group = twi_group_of(g, node->id);
+    p->order[p->count++] = node->id;
+    if (group->nowhere)
+        return TW_OK;
     bool was_open = group->assigned < 0;
     int device = settle(g, group);
-    twi_rule rule = !was_open && group->chooser == node->id ? TWI_RULE_KEPT : TWI_RULE_CANDIDATE;
     if (device < 0)
         return twi_fail_to_place(g, node, error);
-    if (was_open && wish >= 0 && is_candidate(g, group, &group->requested, wish)) {
-        device = wish;
-        rule = wish_rule;
-    }
     if (was_open) {
-        group->assigned = device;
+        group->wished = wish >= 0 && is_candidate(g, group, &group->requested, wish);
+        group->assigned = group->wished ? wish : device;
         group->chooser = node->id;
+        if (group->relaxed == 2)
+            warn_of_resource(g, device);
     }
-    p->devices[node->id] = device;
-    p->order[p->count++] = node->id;
-    p->reasons[node->id] = twi_reason(g, node, device, rule, &p->arena);
-    return p->reasons[node->id] ? TW_OK : twi_fail_memory(error, "noting why a node is where it is");
+    p->devices[node->id] = group->assigned;
+    return TW_OK;
 }
 
 static tw_status place_all(twi_groups *g, const consumers *c, twi_placement *p, tw_error *error)
@@ -156,34 +190,30 @@ static tw_status place_all(twi_groups *g, const consumers *c, twi_placement *p, 
         if (is_generator(node))
             continue;
         int wish = is_metadata(node) && node->num_inputs ? p->devices[node->inputs[0].node->id] : -1;
-        TWI_TRY(place_node(g, node, wish, TWI_RULE_METADATA, p, error));
+        TWI_TRY(place_node(g, node, wish, p, error));
     }
     for (int id = 0; id < graph->nodes.count; id++) {
         const tw_node *node = graph->nodes.items[id];
         if (is_generator(node))
-            TWI_TRY(place_node(g, node, device_of_consumers(c, p->devices, id), TWI_RULE_CONSUMERS, p, error));
+            TWI_TRY(place_node(g, node, device_of_consumers(c, p->devices, id), p, error));
     }
 done:
     return status;
 }
 
-static tw_status list_moves(const twi_groups *g, twi_placement *p, tw_error *error)
+/* A line for each group of moves, not for each node: the log of a large graph is to be read. */
+static void tell_moves(twi_placement *p)
 {
-    p->moves = twi_arena_alloc(&p->arena, (size_t)p->count * sizeof *p->moves);
-    if (!p->moves)
-        return twi_fail_memory(error, "listing the moves of soft placement");
-    for (int id = 0; id < p->count; id++) {
-        const tw_node *node = g->graph->nodes.items[id];
-        twi_device_name asked;
-        const twi_device *got = g->devices->items[p->devices[id]];
-        if (!node->device[0] || twi_device_name_parse(node->device, &asked, NULL) != TW_OK ||
-            twi_device_name_matches(&asked, &got->name))
-            continue;
-        p->moves[p->num_moves++] = (twi_move){id, node->device, p->devices[id]};
-        twi_log(TWI_LOG_INFO, "'%s' (%s) asked for %s and runs on %s: %s", node->name, node->op->name, node->device,
-                got->text, p->reasons[id]);
-    }
-    return TW_OK;
+    twi_arena arena = {0};
+    tw_moves moves;
+    if (twi_log_wants(TWI_LOG_INFO) && twi_list_moves(p, &arena, &moves, NULL) == TW_OK)
+        for (int i = 0; i < moves.num_groups; i++) {
+            const tw_move_group *group = &moves.groups[i];
+            const char *why = twi_placement_why(p, group->nodes[0]);
+            twi_log(TWI_LOG_INFO, "soft placement moved %d %s from %s to %s: %s", group->num_nodes, group->op ? group->op : "nodes",
+                    group->asked, group->device, why ? why : "");
+        }
+    twi_arena_free(&arena);
 }
 
 tw_status twi_place(const tw_graph *graph, const twi_placement_options *options, twi_placement *placement,
@@ -191,39 +221,46 @@ tw_status twi_place(const tw_graph *graph, const twi_placement_options *options,
 {
     size_t count = (size_t)graph->nodes.count;
     twi_placement p = {0};
-    twi_groups groups = {0};
     consumers c = {0};
     tw_status status = TW_OK;
     int *earlier = twi_alloc_array((size_t)placement->count, sizeof *earlier);
 
     p.devices = twi_arena_alloc(&p.arena, count * sizeof *p.devices);
-    p.reasons = twi_arena_alloc(&p.arena, count * sizeof *p.reasons);
     p.order = twi_arena_alloc(&p.arena, count * sizeof *p.order);
-    if (!earlier || !p.devices || !p.reasons || !p.order)
+    p.sentences = twi_arena_alloc(&p.arena, count * sizeof *p.sentences);
+    p.groups = twi_alloc(sizeof *p.groups);
+    if (!earlier || !p.devices || !p.order || !p.sentences || !p.groups)
         TWI_TRY(twi_fail_memory(error, "placing the graph"));
     for (size_t i = 0; i < count; i++)
         p.devices[i] = -1;
     for (int i = 0; i < placement->count; i++)
         earlier[i] = graph->nodes.items[i]->op->flags & TWI_STATEFUL ? placement->devices[i] : -1;
 
-    TWI_TRY(twi_groups_build(&groups, graph, options, earlier, placement->count, error));
+    TWI_TRY(twi_groups_build(p.groups, graph, options, earlier, placement->count, error));
     TWI_TRY(find_consumers(graph, &c, error));
-    TWI_TRY(place_all(&groups, &c, &p, error));
-    TWI_TRY(list_moves(&groups, &p, error));
+    TWI_TRY(place_all(p.groups, &c, &p, error));
     twi_placement_free(placement);
     *placement = p;
     p = (twi_placement){0};
+    tell_moves(placement);
 done:
-    twi_groups_free(&groups);
     twi_free(c.starts);
     twi_free(c.items);
     twi_free(earlier);
-    twi_arena_free(&p.arena);
+    twi_placement_free(&p);
     return status;
 }
 
 void twi_placement_free(twi_placement *placement)
 {
+    if (placement->groups)
+        twi_groups_free(placement->groups);
+    twi_free(placement->groups);
     twi_arena_free(&placement->arena);
     *placement = (twi_placement){0};
+}
+
+tw_status twi_placement_check(const twi_placement *placement, const tw_node *node, tw_error *error)
+{
+    return placement->devices[node->id] >= 0 ? TW_OK : twi_fail_no_kernel(placement->groups, node, error);
 }

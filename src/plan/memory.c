@@ -2,10 +2,11 @@
  *
  * A buffer lives from the step that makes it to the last one that looks at it, through nodes that only pass it on.
  * Whatever another device reads, or is fetched, lives to the end of the run: only the order within one device is known.
- * Buffers of one device are laid into its arena as they come, each into the smallest gap that holds it. Constants and
+ * Buffers of one device are laid into its arena, the largest first, each into the smallest gap that holds it. Constants and
  * strings lie in memory of the plan's own, variables in the session's. */
 #include "plan/plan.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define ALIGNMENT 64 /* as kernels expect it */
@@ -13,6 +14,11 @@
 static size_t align(size_t bytes)
 {
     return (bytes + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+}
+
+size_t twi_buffer_room(const twi_buffer *buffer)
+{
+    return align(buffer->bytes);
 }
 
 twi_buffer *twi_buffer_of(tw_output output)
@@ -90,7 +96,7 @@ static twi_buffer *new_buffer(twi_planning *p, const tw_node *node, int i, int l
     twi_buffer *b = twi_arena_alloc(&p->plan->arena, sizeof *b);
     if (!b)
         return NULL;
-    *b = (twi_buffer){.device = node->assigned, .bytes = operand->bytes, .first = node->task->position, .last = last};
+    *b = (twi_buffer){.device = node->assigned, .maker = node, .bytes = operand->bytes, .first = node->task->position, .last = last};
     if (operand->dtype == TW_RESOURCE) {
         b->place = TWI_IN_VARIABLE;
         b->variable = operand->resource;
@@ -131,66 +137,73 @@ static tw_status make_buffers(twi_planning *p, const lives *l, twi_buffer **all,
 
 /* ---- offsets --------------------------------------------------------------------------------------------------- */
 
-/* What is live now on one device, in order of offset. */
+/* What has its place on one device, in order of offset. */
 typedef struct layout {
-    twi_buffer **live;
+    twi_buffer **placed;
     int count;
-    size_t bytes; /* high-water mark */
+    size_t bytes; /* where the last one ends */
 } layout;
 
+static bool live_together(const twi_buffer *a, const twi_buffer *b)
+{
+    return a->first <= b->last && b->first <= a->last;
+}
+
+/* Into the smallest gap that holds it between those that live when it does; the open end is the last choice. */
 static void insert(layout *l, twi_buffer *b)
 {
     size_t size = align(b->bytes), end = 0, best_gap = SIZE_MAX;
-    int best = -1;
-    for (int i = 0; i <= l->count; i++) {
-        size_t start = i < l->count ? l->live[i]->offset : SIZE_MAX;
-        size_t gap = start == SIZE_MAX ? SIZE_MAX - 1 : start - end; /* the open end is the last choice */
-        if (gap >= size && gap < best_gap) {
-            best_gap = gap;
-            best = i;
+    int at = 0;
+    for (int i = 0; i < l->count; i++) {
+        const twi_buffer *other = l->placed[i];
+        if (!live_together(b, other))
+            continue;
+        if (other->offset > end && other->offset - end >= size && other->offset - end < best_gap) {
+            best_gap = other->offset - end;
             b->offset = end;
         }
-        if (i < l->count)
-            end = l->live[i]->offset + align(l->live[i]->bytes);
+        if (other->offset + align(other->bytes) > end)
+            end = other->offset + align(other->bytes);
     }
-    memmove(l->live + best + 1, l->live + best, sizeof *l->live * (size_t)(l->count - best));
-    l->live[best] = b;
+    if (best_gap == SIZE_MAX)
+        b->offset = end;
+    while (at < l->count && l->placed[at]->offset <= b->offset)
+        at++;
+    memmove(l->placed + at + 1, l->placed + at, sizeof *l->placed * (size_t)(l->count - at));
+    l->placed[at] = b;
     l->count++;
     if (b->offset + size > l->bytes)
         l->bytes = b->offset + size;
 }
 
-static void drop_dead(layout *l, int position)
+/* The largest first, since small ones fit into what is left between large ones; then in order of time. */
+static int by_size(const void *a, const void *b)
 {
-    int kept = 0;
-    for (int i = 0; i < l->count; i++)
-        if (l->live[i]->last >= position)
-            l->live[kept++] = l->live[i];
-    l->count = kept;
+    const twi_buffer *x = *(twi_buffer *const *)a, *y = *(twi_buffer *const *)b;
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? -1 : 1;
+    if (x->first != y->first)
+        return x->first < y->first ? -1 : 1;
+    return x->last != y->last ? (x->last < y->last ? -1 : 1) : 0;
 }
 
-/* Buffers come in order of `first` for each device, because they were made in order of position. Feeds come before. */
 static void lay_out(twi_planning *p, twi_buffer **all, int count, layout *layouts)
 {
-    for (int feeds = 1; feeds >= 0; feeds--)
-        for (int i = 0; i < count; i++) {
-            twi_buffer *b = all[i];
-            if (b->place != TWI_IN_ARENA || b->bytes == 0 || (b->first < 0) != (feeds == 1))
-                continue;
-            layout *l = &layouts[b->device];
-            drop_dead(l, b->first);
-            insert(l, b);
-        }
-    for (int d = 0; d < p->plan->num_lists; d++) {
-        p->plan->lists[d].arena_bytes = layouts[d].bytes;
-        p->plan->lists[d].workspace_offset = layouts[d].bytes;
-    }
     for (int i = 0; i < count; i++)
         if (all[i]->place == TWI_IN_KEPT) {
             twi_list *list = &p->plan->lists[all[i]->device];
             all[i]->offset = list->kept_bytes;
             list->kept_bytes += align(all[i]->bytes);
         }
+    if (count)
+        qsort(all, (size_t)count, sizeof *all, by_size);
+    for (int i = 0; i < count; i++)
+        if (all[i]->place == TWI_IN_ARENA && all[i]->bytes > 0)
+            insert(&layouts[all[i]->device], all[i]);
+    for (int d = 0; d < p->plan->num_lists; d++) {
+        p->plan->lists[d].arena_bytes = layouts[d].bytes;
+        p->plan->lists[d].workspace_offset = layouts[d].bytes;
+    }
 }
 
 /* One workspace a device, as large as the hungriest kernel wants: kernels of a device run one after another. */
@@ -220,7 +233,7 @@ tw_status twi_assign_memory(twi_planning *p)
     if (!l.last || !all || !live || !layouts)
         TWI_TRY(twi_fail_memory(p->error, "planning memory"));
     for (int d = 0; d < devices; d++)
-        layouts[d].live = live + (size_t)d * (size_t)(outputs + 1);
+        layouts[d].placed = live + (size_t)d * (size_t)(outputs + 1);
     TWI_TRY(find_lives(p, &l));
     TWI_TRY(make_buffers(p, &l, all, &count));
     lay_out(p, all, count, layouts);

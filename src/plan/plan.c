@@ -92,12 +92,13 @@ tw_status twi_make_lists(twi_planning *p)
         TWI_TRY(make_step(p, node, step));
         TWI_TRY(find_waits(p, node, step, waited + node->assigned * devices, wanted));
     }
+    TWI_TRY(twi_find_stretches(p));
 done:
     twi_free(waited);
     return status;
 }
 
-/* ---- ports, variables, kept memory --------------------------------------------------------------------------------- */
+/* ---- ports and variables ------------------------------------------------------------------------------------------- */
 
 static twi_port port_of(twi_planning *p, tw_output output)
 {
@@ -160,7 +161,7 @@ static tw_status find_variables(twi_planning *p)
             continue;
         for (int i = 0; i < node->num_inputs; i++) {
             twi_resource *r = node->task->operands[i].resource;
-            if (!r || !r->memory)
+            if (!r || !r->device)
                 continue;
             bool assigns = i == 0 && is(node, "AssignVariableOp");
             bool known = in_list(plan->assigned, plan->num_assigned, r);
@@ -173,43 +174,35 @@ static tw_status find_variables(twi_planning *p)
     return TW_OK;
 }
 
-static tw_status fill_kept(twi_planning *p)
+/* ---- the budget of soft placement ---------------------------------------------------------------------------------- */
+
+static tw_status refuse_moves(const tw_moves *moves, int64_t budget, tw_error *error)
 {
-    twi_plan *plan = p->plan;
-    const tw_graph *graph = p->rewriting.graph;
-    for (int d = 0; d < plan->num_lists; d++) {
-        twi_list *list = &plan->lists[d];
-        plan->info.constant_bytes += (int64_t)list->kept_bytes;
-        tw_status status =
-            list->kept_bytes ? twi_device_alloc(list->device, list->kept_bytes, "constants", &list->kept, p->error)
-                             : TW_OK;
-        if (status != TW_OK)
-            return status;
+    char *table = tw_moves_table(moves, false);
+    if (!table)
+        return twi_fail_memory(error, "listing what soft placement moved");
+    tw_status status = twi_fail(error, TW_FAILED_PRECONDITION,
+                                "soft placement makes %lld bytes cross between devices in a step, the budget is %lld:\n%s",
+                                (long long)moves->bytes, (long long)(budget < 0 ? 0 : budget), table);
+    tw_free(table);
+    return status;
+}
+
+static tw_status check_budget(twi_planning *p)
+{
+    const twi_request *request = p->request;
+    twi_arena arena = {0};
+    tw_moves moves;
+    if (request->soft_budget == 0)
+        return TW_OK;
+    tw_status status = twi_list_moves(request->placement, &arena, &moves, p->error);
+    if (status == TW_OK) {
+        twi_plan_charge(p->plan, request->graph, request->placement, &moves);
+        if (moves.bytes > request->soft_budget && moves.bytes > 0)
+            status = refuse_moves(&moves, request->soft_budget, p->error);
     }
-    for (int id = 0; id < graph->nodes.count; id++) {
-        tw_node *node = graph->nodes.items[id];
-        const tw_tensor *value = is(node, "Const") ? twi_attr_tensor(&node->attrs, "value") : NULL;
-        if (!value)
-            continue;
-        twi_list *list = &plan->lists[node->assigned];
-        char *to = (char *)list->kept + node->task->outputs[0]->offset;
-        if (tw_tensor_dtype(value) != TW_STRING) {
-            tw_status status = list->device->ops->write(list->device, to, tw_tensor_data(value),
-                                                        tw_tensor_bytes(value), p->error);
-            if (status != TW_OK)
-                return status;
-            continue;
-        }
-        for (int64_t i = 0; i < tw_tensor_elements(value); i++) { /* the tensor outlives the plan's copy of the node */
-            const tw_string *from = (tw_string *)tw_tensor_data(value) + i;
-            char *copy = twi_resize(NULL, from->size + 1);
-            if (!copy)
-                return twi_fail_memory(p->error, "making a plan");
-            memcpy(copy, from->data ? from->data : "", from->size);
-            ((tw_string *)to)[i] = (tw_string){copy, from->size};
-        }
-    }
-    return TW_OK;
+    twi_arena_free(&arena);
+    return status;
 }
 
 /* ---- the whole ----------------------------------------------------------------------------------------------------- */
@@ -243,7 +236,9 @@ tw_status twi_plan_create(const twi_request *request, twi_plan **result, tw_erro
     TWI_TRY(twi_make_lists(&p));
     TWI_TRY(make_ports(&p));
     TWI_TRY(find_variables(&p));
-    TWI_TRY(fill_kept(&p));
+    for (int d = 0; d < plan->num_lists; d++)
+        plan->info.constant_bytes += (int64_t)plan->lists[d].kept_bytes;
+    TWI_TRY(check_budget(&p));
     plan->info.nodes = plan->graph->nodes.count;
     plan->info.variable_bytes = twi_resources_variable_bytes(request->resources);
     *result = plan;
@@ -251,6 +246,21 @@ tw_status twi_plan_create(const twi_request *request, twi_plan **result, tw_erro
 done:
     twi_plan_destroy(plan);
     return status;
+}
+
+/* ---- memory that the plan holds ---------------------------------------------------------------------------------- */
+
+static tw_status put_strings(tw_string *to, const tw_tensor *value, tw_error *error)
+{
+    for (int64_t i = 0; i < tw_tensor_elements(value); i++) { /* the tensor outlives the plan's copy of the node */
+        const tw_string *from = (tw_string *)tw_tensor_data(value) + i;
+        char *copy = twi_resize(NULL, from->size + 1);
+        if (!copy)
+            return twi_fail_memory(error, "making a plan");
+        memcpy(copy, from->data ? from->data : "", from->size);
+        to[i] = (tw_string){copy, from->size};
+    }
+    return TW_OK;
 }
 
 static void free_strings(twi_plan *plan, const tw_node *node)
@@ -267,21 +277,66 @@ static void free_strings(twi_plan *plan, const tw_node *node)
     }
 }
 
+static void let_go(twi_plan *plan)
+{
+    for (int id = 0; plan->graph && id < plan->graph->nodes.count; id++)
+        if (plan->graph->nodes.items[id]->task)
+            free_strings(plan, plan->graph->nodes.items[id]);
+    for (int d = 0; plan->lists && d < plan->num_lists; d++) {
+        twi_device_free(plan->lists[d].device, plan->lists[d].kept, plan->lists[d].kept_bytes);
+        plan->lists[d].kept = NULL;
+    }
+    plan->held = false;
+}
+
+static tw_status fill_constant(twi_plan *plan, const tw_node *node, tw_error *error)
+{
+    const tw_tensor *value = is(node, "Const") ? twi_attr_tensor(&node->attrs, "value") : NULL;
+    if (!value)
+        return TW_OK;
+    twi_list *list = &plan->lists[node->assigned];
+    char *to = (char *)list->kept + node->task->outputs[0]->offset;
+    if (tw_tensor_dtype(value) == TW_STRING)
+        return put_strings((tw_string *)to, value, error);
+    return list->device->ops->write(list->device, to, tw_tensor_data(value), tw_tensor_bytes(value), error);
+}
+
+tw_status twi_plan_hold(twi_plan *plan, tw_error *error)
+{
+    const tw_graph *graph = plan->graph;
+    tw_status status = TW_OK;
+    if (plan->held)
+        return TW_OK;
+    for (int id = 0; id < graph->nodes.count; id++) {
+        const tw_node *node = graph->nodes.items[id];
+        if (is(node, "VarHandleOp"))
+            TWI_TRY(twi_resource_hold(node->task->operands[node->num_inputs].resource, error));
+    }
+    for (int d = 0; d < plan->num_lists; d++) {
+        twi_list *list = &plan->lists[d];
+        if (list->kept_bytes)
+            TWI_TRY(twi_device_alloc(list->device, list->kept_bytes, "constants", &list->kept, error));
+    }
+    for (int id = 0; id < graph->nodes.count; id++)
+        TWI_TRY(fill_constant(plan, graph->nodes.items[id], error));
+    plan->held = true;
+done:
+    if (status != TW_OK)
+        let_go(plan);
+    return status;
+}
+
 void twi_plan_destroy(twi_plan *plan)
 {
     if (!plan)
         return;
+    twi_forget_recordings(plan);
+    let_go(plan);
     for (int id = 0; plan->graph && id < plan->graph->nodes.count; id++) {
         twi_task *task = plan->graph->nodes.items[id]->task;
-        if (!task)
-            continue;
-        free_strings(plan, plan->graph->nodes.items[id]);
-        if (task->kernel && task->kernel->release)
+        if (task && task->kernel && task->kernel->release)
             task->kernel->release(task->prepare.state);
     }
-    for (int d = 0; plan->lists && d < plan->num_lists; d++)
-        if (plan->lists[d].kept)
-            twi_device_free(plan->lists[d].device, plan->lists[d].kept, plan->lists[d].kept_bytes);
     tw_graph_destroy(plan->graph);
     twi_arena_free(&plan->arena);
     twi_free(plan);
@@ -299,6 +354,7 @@ static void *address_of(const twi_plan *plan, const twi_buffer *b, void *const *
 
 void twi_plan_bind(twi_plan *plan, void *const *arenas)
 {
+    twi_forget_recordings(plan);
     for (int id = 0; id < plan->graph->nodes.count; id++) {
         const tw_node *node = plan->graph->nodes.items[id];
         twi_list *list = &plan->lists[node->assigned];

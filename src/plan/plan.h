@@ -9,6 +9,7 @@
 #define TWI_PLAN_H
 
 #include "device/resources.h"
+#include "place/place.h"
 #include "rewrite/rewrite.h"
 
 #include <tower/session.h> /* tw_plan_info */
@@ -24,7 +25,8 @@ typedef struct twi_feed_shape {
 /* What is to be planned. Everything is borrowed for the call. */
 typedef struct twi_request {
     tw_graph *graph;
-    const int *placement;        /* [nodes of graph]: index of the device of each */
+    twi_placement *placement;    /* of the graph */
+    int64_t soft_budget;         /* as in tw_session_options */
     const twi_feed_shape *feeds;  /* [num_feeds] */
     int num_feeds;
     const tw_output *fetches;    /* [num_fetches]; index -1: only run the node */
@@ -39,6 +41,7 @@ typedef struct twi_request {
 typedef struct twi_buffer {
     enum { TWI_IN_ARENA, TWI_IN_KEPT, TWI_IN_VARIABLE } place;
     int device;
+    const tw_node *maker;        /* the first whose output it is */
     size_t bytes;
     int first, last;             /* steps of the device's list between which it is in use, both included; INT_MAX: to the
                                     end of the run */
@@ -61,6 +64,14 @@ typedef struct twi_wait {
     int device, position;        /* until that device has finished the step at this position */
 } twi_wait;
 
+/* Neighbouring steps of a list that their device may record and replay as one: only the first may wait for other
+ * devices, and none copies or varies. */
+typedef struct twi_stretch {
+    int first, end;
+    bool ran, refused;           /* step by step, once; recording it failed */
+    void *recording;             /* the device's; NULL: none yet */
+} twi_stretch;
+
 /* One entry of a device's list. */
 typedef struct twi_step {
     const twi_kernel *kernel;    /* NULL: a copy if `source` is not NULL, else nothing */
@@ -70,17 +81,23 @@ typedef struct twi_step {
     bool copies_strings;
     twi_wait *waits;
     int num_waits;
+    twi_stretch *stretch;        /* that begins here; NULL: none */
     const tw_node *node;         /* for messages and traces */
     int64_t started_ns, ended_ns; /* of the latest run, when traced */
+    tw_time_kind kind;           /* what its time is spent on; run/waterfall.c says */
+    int64_t late_ns, slow_ns;    /* delays before it starts and before it ends, in traced runs; for tests of what measures
+                                    time */
 } twi_step;
 
 typedef struct twi_list {
     twi_device *device;
     twi_step *steps;
     int count;
+    twi_stretch *stretches;
+    int num_stretches;
     size_t arena_bytes;          /* buffers and workspace of a step */
     size_t workspace_offset;
-    void *kept;                  /* constants and strings, owned by the plan */
+    void *kept;                  /* constants and strings, owned by the plan; NULL until it is held */
     size_t kept_bytes;
     tw_error error;              /* of the step that failed in the latest run */
 } twi_list;
@@ -106,15 +123,23 @@ typedef struct twi_plan {
     twi_resource **needed;       /* variables that must have a value before the run */
     twi_resource **assigned;     /* variables that have one afterwards */
     int num_needed, num_assigned;
+    tw_node **origins;           /* [num_origins] by id in the user's graph: the first copy of the node; NULL: none */
+    int num_origins;
+    bool held;                   /* it has its constants, and its variables have memory */
     tw_plan_info info;
+    int64_t began_ns, ended_ns;  /* of the latest run, when traced */
+    bool has_kinds;              /* its steps' */
 } twi_plan;
 
+/* Takes no memory of any device. */
 tw_status twi_plan_create(const twi_request *request, twi_plan **plan, tw_error *error);
 void twi_plan_destroy(twi_plan *plan); /* NULL is fine */
+/* Gives its variables their memory, and the plan its constants, unless they have it; before it is bound. */
+tw_status twi_plan_hold(twi_plan *plan, tw_error *error);
 /* Tells the plan where the devices' arenas lie (arenas[num_lists]); before the first run and whenever one has moved. */
 void twi_plan_bind(twi_plan *plan, void *const *arenas);
 
-/* ---- the stages, each in the file of its name ------------------------------------------------------------------ */
+/* ---- the stages, each in the file of its name (references.c serves specialize.c) ------------------------------------------------------------------ */
 
 /* A plan under construction. */
 typedef struct twi_planning {
@@ -126,6 +151,12 @@ typedef struct twi_planning {
 
 /* Copies what the fetches need into a new graph with every shape known, feeds cut out, constants folded. */
 tw_status twi_specialize(twi_planning *p);
+/* A read of the variable behind a handle for a node that takes a reference to it as a value: after these controls, and
+ * after `writer` if there is one. */
+tw_status twi_read_reference(twi_planning *p, tw_output handle, tw_output writer, const tw_node *reader,
+                             const tw_output *controls, int num_controls, tw_output *value);
+/* The node's attributes as its form on handles wants them. */
+tw_status twi_handle_attrs(twi_planning *p, const tw_node *node, const char *form, twi_attrs *attrs);
 /* Puts a _Copy on each edge between devices; one tensor crosses to one device once. */
 tw_status twi_partition(twi_planning *p);
 /* Finds a kernel for every node and prepares it. */
@@ -138,8 +169,31 @@ tw_status twi_assign_memory(twi_planning *p);
 /* Writes down the steps of each device and what they wait for. */
 tw_status twi_make_lists(twi_planning *p);
 
+/* Finds what a device may record; and drops what it has recorded, because something lies elsewhere now. */
+tw_status twi_find_stretches(twi_planning *p);
+void twi_forget_recordings(twi_plan *plan);
+
+/* ---- report.c: what a plan says of itself ---------------------------------------------------------------------- */
+
+/* What became of a node of the user's graph, and which tensors it makes cross between devices: fills the second half of
+ * the explanation. */
+tw_status twi_plan_explain(const twi_plan *plan, const tw_node *node, twi_arena *arena, tw_explanation *explanation,
+                           tw_error *error);
+/* Charges the groups of moves with the bytes that cross because of them. */
+void twi_plan_charge(const twi_plan *plan, const tw_graph *user_graph, twi_placement *placement, tw_moves *moves);
+
+/* ---- usage.c: who holds which memory ---- */
+
+typedef TWI_ARRAY(tw_memory_item) twi_memory_items;
+/* Constants of the plan on a device, and what its arena holds at its fullest; *fullest is the node that then runs, or
+ * NULL. Names are the plan's. */
+tw_status twi_plan_list_constants(const twi_plan *plan, int device, twi_memory_items *items, tw_error *error);
+tw_status twi_plan_list_arena(const twi_plan *plan, int device, twi_memory_items *items, const char **fullest,
+                              tw_error *error);
+
 /* True when output 0 of the node is its input 0's memory. */
 bool twi_task_shares(const twi_task *task);
 twi_buffer *twi_buffer_of(tw_output output);
+size_t twi_buffer_room(const twi_buffer *buffer); /* its bytes, rounded up as memory is laid out */
 
 #endif

@@ -1,6 +1,7 @@
 /* prepare.c - a kernel for every node: operands are described, the device's list is asked, fastest first. */
 #include "plan/plan.h"
 
+#include <stdio.h>
 #include <string.h>
 
 bool twi_task_shares(const twi_task *task)
@@ -34,6 +35,24 @@ static tw_status resolve_variable(twi_planning *p, const tw_node *handle, twi_re
                                   p->request->devices->items[handle->assigned], resource, p->error);
 }
 
+/* What a handle refers to: a variable, or what the node's kernel makes of an empty resource (a queue, a reader). A node
+ * that passes a handle on refers to what its input does. */
+static tw_status resolve_resource(twi_planning *p, const tw_node *node, twi_resource **resource)
+{
+    char key[700];
+    const char *shared = twi_attr_string(&node->attrs, "shared_name", "");
+    const char *container = twi_attr_string(&node->attrs, "container", "");
+    if (is(node, "VarHandleOp"))
+        return resolve_variable(p, node, resource);
+    if (node->num_inputs) {
+        *resource = node->task->operands[0].resource;
+        return TW_OK;
+    }
+    snprintf(key, sizeof key, "object/%.64s/%.600s", container, shared[0] ? shared : node->name);
+    *resource = p->request->resources->interface.get(&p->request->resources->interface, key);
+    return *resource ? TW_OK : twi_fail_memory(p->error, "making a resource");
+}
+
 static tw_status describe_output(twi_planning *p, tw_node *node, int i, twi_operand *operand)
 {
     tw_shape shape = node->output_shapes[i];
@@ -41,7 +60,7 @@ static tw_status describe_output(twi_planning *p, tw_node *node, int i, twi_oper
     if (operand->dtype == TW_RESOURCE) {
         operand->elements = 1;
         operand->bytes = sizeof(void *);
-        return is(node, "VarHandleOp") ? resolve_variable(p, node, &operand->resource) : TW_OK;
+        return resolve_resource(p, node, &operand->resource);
     }
     operand->elements = tw_shape_elements(shape);
     if (operand->elements < 0) {

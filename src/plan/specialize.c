@@ -77,6 +77,7 @@ static tw_status make_feeds(copying *c)
             return TW_INTERNAL;
         made->order = -1;
         c->outputs[node->id][feed->output.index] = tw_node_output(made, 0);
+        c->p->plan->origins[node->id] = made;
     }
     return TW_OK;
 }
@@ -89,54 +90,116 @@ static tw_status fail_unfed(copying *c, const tw_node *node)
                     tw_dtype_name(node->output_types[0]), tw_shape_text(node->output_shapes[0], text, sizeof text));
 }
 
-/* The node's data and control inputs in the new graph; *count of them, *moved of which are constants' lost controls. */
-static tw_output *new_inputs(copying *c, const tw_node *node, int *count)
+/* The node's control inputs in the new graph, from inputs[*count] on: all but constants' lost ones. */
+static void add_controls(copying *c, const tw_node *node, tw_output *inputs, int *count)
 {
-    tw_output *inputs = twi_arena_alloc(&c->p->plan->arena,
-                                        sizeof *inputs * (size_t)(node->num_inputs + node->num_control_inputs + 1));
-    if (!inputs)
-        return NULL;
-    *count = node->num_inputs;
-    for (int i = 0; i < node->num_inputs; i++)
-        inputs[i] = c->outputs[node->inputs[i].node->id][node->inputs[i].index];
     for (int i = 0; i < node->num_control_inputs; i++) {
         tw_node *before = c->nodes[node->control_inputs[i]->id];
         if (before)
             inputs[(*count)++] = (tw_output){before, -1};
     }
-    return inputs;
+}
+
+static bool is_reference(const copying *c, tw_output output)
+{
+    return output.index >= 0 && twi_output_is_reference(output) && find_feed(c->p->request, output) < 0;
+}
+
+/* Who wrote the variable last before the reference was passed on; no node: its maker. */
+static tw_output written_by(const copying *c, tw_output reference)
+{
+    return (tw_output){reference.node->num_inputs ? c->nodes[reference.node->id] : NULL, -1};
+}
+
+/* The node's data and control inputs in the new graph. A reference becomes the variable's handle for who writes it, and
+ * for others a read, which happens when the node itself does: after all that the node comes after. */
+static tw_status new_inputs(copying *c, const tw_node *node, tw_output **result, int *count)
+{
+    int most = 2 * node->num_inputs + node->num_control_inputs + 1, num_controls = 0, num_writers = 0;
+    tw_output *inputs = twi_arena_alloc(&c->p->plan->arena, sizeof *inputs * (size_t)most);
+    tw_output *controls = inputs + node->num_inputs;
+    if (!inputs)
+        return twi_fail_memory(c->p->error, "copying a graph");
+    add_controls(c, node, controls, &num_controls);
+    for (int i = 0; i < node->num_inputs; i++) {
+        tw_output source = node->inputs[i], value = c->outputs[source.node->id][source.index];
+        bool refers = is_reference(c, source), writes = twi_input_is_reference(node, i);
+        tw_status status = TW_OK;
+        if (writes && !refers)
+            status = twi_fail(c->p->error, TW_INVALID_ARGUMENT, "%s '%s' changes '%s', which is fed", node->op->name,
+                              node->name, source.node->name);
+        else if (writes && written_by(c, source).node)
+            controls[num_controls + num_writers++] = written_by(c, source);
+        else if (refers && !writes)
+            status = twi_read_reference(c->p, value, written_by(c, source), node, controls, num_controls, &value);
+        if (status != TW_OK)
+            return status;
+        inputs[i] = value;
+    }
+    *count = node->num_inputs + num_controls + num_writers;
+    *result = inputs;
+    return TW_OK;
+}
+
+/* What has the node's name, device and place in the order, under whatever op. */
+static tw_status make_copy(copying *c, const tw_node *node, const tw_output *inputs, int count, tw_node **made)
+{
+    twi_planning *p = c->p;
+    int device = p->request->placement->devices[node->id];
+    const char *op = node->op->name, *form = twi_handle_form(op);
+    twi_attrs attrs = node->attrs;
+    tw_attr type = tw_attr_type("T", node->num_outputs ? node->output_types[0] : TW_INVALID_DTYPE);
+    if (strcmp(op, "PlaceholderWithDefault") == 0) { /* not fed: the default, of its own shape */
+        form = "Identity";
+        attrs = (twi_attrs){&type, 1};
+    } else if (form != op) {
+        tw_status status = twi_handle_attrs(p, node, form, &attrs);
+        if (status != TW_OK)
+            return status;
+        if (strcmp(form, "NoOp") == 0) /* passes a reference on, and only its place in the order counts */
+            count -= node->num_inputs, inputs += node->num_inputs;
+    }
+    *made = twi_add_plain_node(p->rewriting.graph, form, node->name, p->request->devices->items[device]->text, device,
+                               inputs, count, attrs.items, attrs.count);
+    if (!*made)
+        return TW_INTERNAL; /* the graph holds the message */
+    (*made)->order = node->order;
+    return TW_OK;
 }
 
 static tw_status copy_node(copying *c, const tw_node *node)
 {
     twi_planning *p = c->p;
-    tw_output *row = c->outputs[node->id], folded_row[16];
+    tw_output *row = c->outputs[node->id], folded_row[16], *inputs = NULL;
+    tw_node *made = NULL;
     bool folded = false;
-    int count, device = p->request->placement[node->id];
+    int count = 0;
     if (strncmp(node->op->name, "Placeholder", 11) == 0 && node->num_inputs == 0)
         return fail_unfed(c, node);
-    tw_output *inputs = new_inputs(c, node, &count);
-    if (!inputs)
-        return twi_fail_memory(p->error, "copying a graph");
-    tw_attr type = tw_attr_type("T", node->num_outputs ? node->output_types[0] : TW_INVALID_DTYPE);
-    bool defaults = strcmp(node->op->name, "PlaceholderWithDefault") == 0; /* not fed: the default, of its own shape */
-    tw_node *made = twi_add_plain_node(p->rewriting.graph, defaults ? "Identity" : node->op->name, node->name,
-                                       p->request->devices->items[device]->text, device, inputs, count,
-                                       defaults ? &type : node->attrs.items, defaults ? 1 : node->attrs.count);
-    if (!made)
-        return TW_INTERNAL; /* the graph holds the message */
-    made->order = node->order;
-    c->nodes[node->id] = made;
+    if (p->request->placement->devices[node->id] < 0)
+        return twi_placement_check(p->request->placement, node, p->error);
+    tw_status status = new_inputs(c, node, &inputs, &count);
+    if (status == TW_OK)
+        status = make_copy(c, node, inputs, count, &made);
+    if (status != TW_OK)
+        return status;
+    c->nodes[node->id] = p->plan->origins[node->id] = made;
     if (node->num_outputs <= 16) {
-        tw_status status = twi_fold(&p->rewriting, made, folded_row, &folded, p->error);
+        status = twi_fold(&p->rewriting, made, folded_row, &folded, p->error);
         if (status != TW_OK)
             return status;
     }
-    if (folded && !made->num_control_inputs)
-        c->nodes[node->id] = NULL;
+    if (folded) {
+        made->became = folded_row[0].node;
+        if (!made->num_control_inputs)
+            c->nodes[node->id] = NULL;
+    }
+    bool refers = node->num_outputs == 1 && is_reference(c, (tw_output){(tw_node *)node, 0});
     for (int i = 0; i < node->num_outputs; i++)
         if (!row[i].node) /* not fed */
-            row[i] = folded ? folded_row[i] : tw_node_output(made, i);
+            row[i] = folded                       ? folded_row[i]
+                     : refers && node->num_inputs ? inputs[0] /* the handle passed on */
+                                                  : tw_node_output(made, i);
     return TW_OK;
 }
 
@@ -147,6 +210,13 @@ static tw_status map_fetches(copying *c)
         tw_output fetch = p->request->fetches[i];
         if (fetch.index >= 0 && find_feed(p->request, fetch) >= 0)
             return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s is both fed and fetched.", fetch.node->name);
+        if (is_reference(c, fetch)) {
+            tw_status status = twi_read_reference(p, c->outputs[fetch.node->id][fetch.index], written_by(c, fetch),
+                                                  fetch.node, NULL, 0, &p->rewriting.fetches[i]);
+            if (status != TW_OK)
+                return status;
+            continue;
+        }
         p->rewriting.fetches[i] = fetch.index >= 0           ? c->outputs[fetch.node->id][fetch.index]
                                   : c->nodes[fetch.node->id] ? (tw_output){c->nodes[fetch.node->id], -1}
                                                              : (tw_output){c->outputs[fetch.node->id][0].node, -1};
@@ -163,7 +233,9 @@ tw_status twi_specialize(twi_planning *p)
     c.needed = twi_alloc_array(n, sizeof *c.needed);
     c.outputs = twi_alloc_array(n, sizeof *c.outputs);
     c.nodes = twi_alloc_array(n, sizeof *c.nodes);
-    if (!c.needed || !c.outputs || !c.nodes)
+    p->plan->num_origins = graph->nodes.count;
+    p->plan->origins = twi_arena_alloc(&p->plan->arena, n * sizeof *p->plan->origins);
+    if (!c.needed || !c.outputs || !c.nodes || !p->plan->origins)
         TWI_TRY(twi_fail_memory(p->error, "copying a graph"));
     mark_needed(&c);
     TWI_TRY(make_rows(&c));

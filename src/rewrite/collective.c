@@ -69,6 +69,7 @@ tw_status twi_rewrite_collective(twi_rewriting *r, tw_error *error)
     tw_output *towers = twi_alloc_array(MOST_TOWERS, sizeof *towers);
     if (!towers)
         return twi_fail_memory(error, "rewriting averages");
+    tw_attr mark = tw_attr_bool("_reduction", true);
     int n = r->graph->nodes.count;
     for (int id = 0; id < n; id++) {
         tw_node *mean = r->graph->nodes.items[id];
@@ -76,7 +77,7 @@ tw_status twi_rewrite_collective(twi_rewriting *r, tw_error *error)
         for (int stride = 1; stride < count; stride *= 2)
             for (int i = 0; i + stride < count; i += 2 * stride) {
                 tw_output pair[] = {towers[i], towers[i + stride]};
-                tw_node *sum = twi_rewrite_node(r, towers[i].node, "/tower_sum", "AddV2", pair, 2, NULL, 0);
+                tw_node *sum = twi_rewrite_node(r, towers[i].node, "/tower_sum", "AddV2", pair, 2, &mark, 1);
                 if (!sum)
                     goto done;
                 if (sum->order < towers[i + stride].node->order)
@@ -86,7 +87,7 @@ tw_status twi_rewrite_collective(twi_rewriting *r, tw_error *error)
         if (!count)
             continue;
         tw_output scaled[] = {towers[0], scale_constant(r, mean, tw_output_dtype(towers[0]), count)};
-        tw_node *average = twi_rewrite_node(r, mean, "/tower_mean", "Mul", scaled, 2, NULL, 0);
+        tw_node *average = twi_rewrite_node(r, mean, "/tower_mean", "Mul", scaled, 2, &mark, 1);
         if (!average)
             goto done;
         twi_rewrite_replace(r, (tw_output){mean, 0}, tw_node_output(average, 0));

@@ -85,7 +85,7 @@ tw_status twi_rewrite_merge(twi_rewriting *r, tw_error *error)
         while (table[at] && !same_node(table[at], node))
             at = (at + 1) & (capacity - 1);
         if (table[at])
-            survivor[id] = table[at];
+            survivor[id] = node->became = table[at];
         else
             table[at] = node;
     }

@@ -62,6 +62,8 @@ tw_node *twi_rewrite_node(twi_rewriting *r, const tw_node *like, const char *suf
 
 void twi_rewrite_replace(twi_rewriting *r, tw_output from, tw_output to)
 {
+    if (from.node != to.node)
+        from.node->became = to.node;
     for (int n = 0; n < r->graph->nodes.count; n++) {
         tw_node *node = r->graph->nodes.items[n];
         for (int i = 0; i < node->num_inputs && node != to.node; i++)
@@ -91,6 +93,7 @@ void twi_rewrite_add_control(twi_rewriting *r, tw_node *node, tw_node *before)
 
 void twi_rewrite_move_controls(twi_rewriting *r, tw_node *from, tw_node *to)
 {
+    from->became = to;
     for (int i = 0; i < from->num_control_inputs; i++)
         if (from->control_inputs[i] != to)
             twi_rewrite_add_control(r, to, from->control_inputs[i]);
@@ -208,6 +211,19 @@ static tw_node *heap_pop(tw_node **heap, int *count)
     return top;
 }
 
+/* What only nodes looked at that are part of another now is part of that too: the middle of a chain. */
+static void note_what_became(const tw_graph *graph, const bool *needed)
+{
+    for (int i = graph->nodes.count - 1; i >= 0; i--) {
+        const tw_node *gone = graph->nodes.items[i];
+        for (int k = 0; k < gone->num_inputs && !needed[i] && gone->became; k++) {
+            tw_node *before = gone->inputs[k].node;
+            if (!needed[before->id] && !before->became && before != gone->became)
+                before->became = gone->became;
+        }
+    }
+}
+
 tw_status twi_rewrite_clean(twi_rewriting *r, tw_error *error)
 {
     tw_graph *graph = r->graph;
@@ -227,6 +243,7 @@ tw_status twi_rewrite_clean(twi_rewriting *r, tw_error *error)
     }
     for (int i = 0; i < r->num_fetches; i++)
         mark(needed, work, r->fetches[i].node);
+    note_what_became(graph, needed);
     for (int i = 0; i < n; i++) {
         tw_node *node = graph->nodes.items[i];
         missing[i] = needed[i] ? node->num_inputs + node->num_control_inputs : 0;

@@ -36,7 +36,7 @@ bool twi_rewrite_is_disabled(const char *disable, const char *name);
 /* A new node that stands for `like`: its name is like's with `suffix` appended, its device and order are like's. */
 tw_node *twi_rewrite_node(twi_rewriting *r, const tw_node *like, const char *suffix, const char *op,
                           const tw_output *inputs, int num_inputs, const tw_attr *attrs, int num_attrs);
-/* Every use of `from` (data inputs and fetches) becomes a use of `to`. */
+/* Every use of `from` (data inputs and fetches) becomes a use of `to`, which is noted to do its work. */
 void twi_rewrite_replace(twi_rewriting *r, tw_output from, tw_output to);
 /* The order `from` gave through control edges (in both directions) is now given by `to`. */
 void twi_rewrite_move_controls(twi_rewriting *r, tw_node *from, tw_node *to);

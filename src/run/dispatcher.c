@@ -3,9 +3,11 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "run/recording.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #define SPINS 2000 /* looks before a waiter sleeps: about the time a wake-up takes */
 
@@ -22,6 +24,8 @@ typedef struct dispatcher {
     twi_device *device;
     int index;
     pthread_t thread;
+    bool started;
+    int64_t seen;               /* the run it has walked last */
     tw_error enter_error;
 } dispatcher;
 
@@ -29,15 +33,17 @@ struct twi_dispatchers {
     dispatcher *items;
     progress *progress;
     int count, started;
-    pthread_mutex_t lock;       /* guards the four below */
+    void (*wake)(void *user);   /* of kernels that wait */
+    void *user;
+    pthread_mutex_t lock;       /* guards all below */
     pthread_cond_t begin, end;
     int64_t run_number;         /* goes up with each run */
     int running;                /* lists not yet finished */
-    bool stop;
+    bool stop, cancelled;
     twi_plan *plan;
     bool trace;
-    atomic_bool failed;
-    int first_failure;          /* device; guarded by lock */
+    atomic_bool ending;         /* a step failed, or the run was cancelled: read without the lock */
+    int first_failure;          /* device; -1: none, but cancelled */
 };
 
 static void report(progress *p, int finished)
@@ -86,8 +92,7 @@ static tw_status copy_strings(const twi_step *step)
 static tw_status run_step(twi_device *device, const twi_step *step)
 {
     if (step->kernel)
-        return device->ops->launch ? device->ops->launch(device, step->kernel, &step->run)
-                                   : step->kernel->run(&step->run);
+        return twi_launch(device, step);
     if (!step->source)
         return TW_OK;
     if (step->copies_strings)
@@ -96,12 +101,32 @@ static tw_status run_step(twi_device *device, const twi_step *step)
                            step->run.error);
 }
 
+static void lose(int64_t ns)
+{
+    struct timespec time = {ns / 1000000000, ns % 1000000000};
+    if (ns > 0)
+        nanosleep(&time, NULL);
+}
+
+static tw_status run_traced(twi_device *device, twi_step *step)
+{
+    lose(step->late_ns);
+    step->started_ns = twi_monotonic_ns();
+    tw_status status = run_step(device, step);
+    lose(step->slow_ns);
+    step->ended_ns = twi_monotonic_ns();
+    return status;
+}
+
 static void note_failure(dispatcher *d)
 {
     pthread_mutex_lock(&d->all->lock);
-    if (!atomic_exchange(&d->all->failed, true))
+    bool first = !atomic_exchange(&d->all->ending, true);
+    if (first)
         d->all->first_failure = d->index;
     pthread_mutex_unlock(&d->all->lock);
+    if (first)
+        d->all->wake(d->all->user);
 }
 
 static void fail_run(dispatcher *d, tw_status status, const twi_step *step)
@@ -132,22 +157,22 @@ static void finish_work(dispatcher *d, twi_list *list)
 static void run_list(dispatcher *d, twi_list *list, bool trace)
 {
     progress *all = d->all->progress;
-    for (int i = 0; i < list->count; i++) {
+    for (int i = 0, next; i < list->count; i = next) {
         twi_step *step = &list->steps[i];
         for (int k = 0; k < step->num_waits; k++)
             wait_for(&all[step->waits[k].device], step->waits[k].position);
-        if (step->num_waits && atomic_load_explicit(&d->all->failed, memory_order_acquire))
+        if (atomic_load_explicit(&d->all->ending, memory_order_acquire))
             break;
-        if (trace)
-            step->started_ns = twi_monotonic_ns();
-        tw_status status = run_step(d->device, step);
-        if (trace)
-            step->ended_ns = twi_monotonic_ns();
+        bool whole = step->stretch && !trace && twi_recorded(list, step->stretch);
+        next = whole ? step->stretch->end : i + 1;
+        tw_status status = trace   ? run_traced(d->device, step)
+                           : whole ? d->device->ops->replay(d->device, step->stretch->recording, step->run.error)
+                                   : run_step(d->device, step);
         if (status != TW_OK) {
             fail_run(d, status, step);
             break;
         }
-        report(&all[d->index], i + 1);
+        report(&all[d->index], next);
     }
     finish_work(d, list);
     report(&all[d->index], INT_MAX); /* nobody waits for a list that has ended, well or not */
@@ -157,15 +182,14 @@ static void *dispatch(void *argument)
 {
     dispatcher *d = argument;
     twi_dispatchers *all = d->all;
-    int64_t seen = 0;
     tw_status entered = d->device->ops->enter ? d->device->ops->enter(d->device, &d->enter_error) : TW_OK;
     pthread_mutex_lock(&all->lock);
     for (;;) {
-        while (all->run_number == seen && !all->stop)
+        while (all->run_number == d->seen && !all->stop)
             pthread_cond_wait(&all->begin, &all->lock);
         if (all->stop)
             break;
-        seen = all->run_number;
+        d->seen = all->run_number;
         twi_plan *plan = all->plan;
         bool trace = all->trace;
         pthread_mutex_unlock(&all->lock);
@@ -184,12 +208,15 @@ static void *dispatch(void *argument)
     return NULL;
 }
 
-tw_status twi_dispatchers_create(tw_devices *devices, twi_dispatchers **result, tw_error *error)
+tw_status twi_dispatchers_create(tw_devices *devices, void (*wake)(void *user), void *user, twi_dispatchers **result,
+                                 tw_error *error)
 {
     *result = NULL;
     twi_dispatchers *all = twi_alloc(sizeof *all);
     if (!all)
-        return twi_fail_memory(error, "starting dispatchers");
+        return twi_fail_memory(error, "creating dispatchers");
+    all->wake = wake;
+    all->user = user;
     all->items = twi_alloc_array((size_t)devices->count, sizeof *all->items);
     all->progress = twi_alloc_aligned((size_t)devices->count * sizeof *all->progress, 64);
     pthread_mutex_init(&all->lock, NULL);
@@ -197,25 +224,12 @@ tw_status twi_dispatchers_create(tw_devices *devices, twi_dispatchers **result, 
     pthread_cond_init(&all->end, NULL);
     if (!all->items || !all->progress) {
         twi_dispatchers_destroy(all);
-        return twi_fail_memory(error, "starting dispatchers");
+        return twi_fail_memory(error, "creating dispatchers");
     }
     for (; all->count < devices->count; all->count++) {
+        all->items[all->count] = (dispatcher){.all = all, .device = devices->items[all->count], .index = all->count};
         pthread_mutex_init(&all->progress[all->count].lock, NULL);
         pthread_cond_init(&all->progress[all->count].moved, NULL);
-    }
-    for (int i = 0; i < devices->count; i++) {
-        dispatcher *d = &all->items[i];
-        twi_device *device = devices->items[i];
-        *d = (dispatcher){.all = all, .device = device, .index = i};
-        char name[32];
-        snprintf(name, sizeof name, "tower-%.8s-%d", device->ops->type, device->name.id);
-        tw_status status =
-            twi_thread_start(&d->thread, name, device->cores, device->num_cores, dispatch, d, error);
-        if (status != TW_OK) {
-            twi_dispatchers_destroy(all);
-            return status;
-        }
-        all->started++;
     }
     *result = all;
     return TW_OK;
@@ -229,8 +243,9 @@ void twi_dispatchers_destroy(twi_dispatchers *all)
     all->stop = true;
     pthread_cond_broadcast(&all->begin);
     pthread_mutex_unlock(&all->lock);
-    for (int i = 0; i < all->started; i++)
-        pthread_join(all->items[i].thread, NULL);
+    for (int i = 0; i < all->count; i++)
+        if (all->items[i].started)
+            pthread_join(all->items[i].thread, NULL);
     for (int i = 0; i < all->count; i++) {
         pthread_mutex_destroy(&all->progress[i].lock);
         pthread_cond_destroy(&all->progress[i].moved);
@@ -243,6 +258,37 @@ void twi_dispatchers_destroy(twi_dispatchers *all)
     twi_free(all);
 }
 
+tw_status twi_dispatchers_prepare(twi_dispatchers *all, twi_plan *plan, tw_error *error)
+{
+    for (int i = 0; i < all->count; i++) {
+        dispatcher *d = &all->items[i];
+        const twi_device *device = d->device;
+        for (int k = 0; k < plan->lists[i].count; k++)
+            plan->lists[i].steps[k].run.ending = &all->ending;
+        if (d->started || plan->lists[i].count == 0)
+            continue;
+        char name[32];
+        snprintf(name, sizeof name, "tower-%.8s-%d", device->ops->type, device->name.id);
+        d->seen = all->run_number;
+        tw_status status =
+            twi_thread_start(&d->thread, name, device->cores, device->num_cores, dispatch, d, error);
+        if (status != TW_OK)
+            return status;
+        d->started = true;
+        all->started++;
+    }
+    return TW_OK;
+}
+
+void twi_dispatchers_cancel(twi_dispatchers *all)
+{
+    pthread_mutex_lock(&all->lock);
+    all->cancelled = true;
+    if (!atomic_exchange(&all->ending, true))
+        all->first_failure = -1;
+    pthread_mutex_unlock(&all->lock);
+}
+
 tw_status twi_dispatchers_run(twi_dispatchers *all, twi_plan *plan, bool trace, tw_error *error)
 {
     pthread_mutex_lock(&all->lock);
@@ -253,18 +299,22 @@ tw_status twi_dispatchers_run(twi_dispatchers *all, twi_plan *plan, bool trace, 
     }
     all->plan = plan;
     all->trace = trace;
-    atomic_store(&all->failed, false);
-    all->running = all->count;
-    all->run_number++;
-    pthread_cond_broadcast(&all->begin);
+    if (!all->cancelled) {
+        atomic_store(&all->ending, false);
+        all->running = all->started;
+        all->run_number++;
+        pthread_cond_broadcast(&all->begin);
+    }
     while (all->running)
         pthread_cond_wait(&all->end, &all->lock);
-    bool failed = atomic_load(&all->failed);
-    const tw_error *first = &plan->lists[all->first_failure].error;
+    bool ended_early = atomic_load(&all->ending);
+    int first = all->first_failure;
     pthread_mutex_unlock(&all->lock);
-    if (!failed)
+    if (!ended_early)
         return TW_OK;
+    if (first < 0)
+        return twi_fail(error, TW_CANCELLED, "the session was cancelled");
     if (error)
-        *error = *first;
-    return first->status;
+        *error = plan->lists[first].error;
+    return plan->lists[first].error.status;
 }

@@ -9,11 +9,20 @@
 
 typedef struct twi_dispatchers twi_dispatchers;
 
-/* Starts a thread for each device of the set. */
-tw_status twi_dispatchers_create(tw_devices *devices, twi_dispatchers **dispatchers, tw_error *error);
+/* For a set of devices; threads start when a plan first wants them. `wake(user)` is called from any thread when a run is
+ * to end early, so that kernels that wait look at their run's `ending`. */
+tw_status twi_dispatchers_create(tw_devices *devices, void (*wake)(void *user), void *user,
+                                 twi_dispatchers **dispatchers, tw_error *error);
 void twi_dispatchers_destroy(twi_dispatchers *dispatchers); /* NULL is fine; joins the threads */
+
+/* Starts what threads the plan wants. Before its first run, and not during another. */
+tw_status twi_dispatchers_prepare(twi_dispatchers *dispatchers, twi_plan *plan, tw_error *error);
 
 /* Runs a bound plan to its end. One call at a time. With `trace` the steps' times are kept. */
 tw_status twi_dispatchers_run(twi_dispatchers *dispatchers, twi_plan *plan, bool trace, tw_error *error);
+
+/* The run in progress, if any, ends at its next step, and this and all later ones fail with TW_CANCELLED. Its kernels
+ * that wait are the caller's to wake. */
+void twi_dispatchers_cancel(twi_dispatchers *dispatchers);
 
 #endif

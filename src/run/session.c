@@ -1,39 +1,17 @@
 /* session.c - a graph bound to devices and variable values: finds or makes the plan for a run, feeds, runs, fetches.
- * Never here:  placement, planning, threads. */
-#include "place/place.h"
-#include "run/dispatcher.h"
-#include "run/trace.h"
+ * Never here:  placement, planning, threads.
+ *
+ * Two kinds of locks, always taken in this order: a lane's `turn` for as long as a run lasts, then the session's `lock`
+ * while it plans or looks something up. Whoever holds `lock` waits for no run. */
+#include "run/session.h"
+
+#include "base/clock.h"
 #include "tensor/tensor.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
-/* A plan and what it was made for. */
-typedef struct planned {
-    twi_plan *plan;
-    twi_feed_shape *feeds;
-    tw_output *fetches;
-    int num_feeds, num_fetches;
-    int64_t bound_at;           /* the session's `moves` when it was last told where the arenas are */
-} planned;
-
-struct tw_session {
-    tw_graph *graph;
-    tw_session_options options;
-    char *disable;              /* copy of options.disable */
-    tw_devices *devices;
-    bool owns_devices;
-    pthread_mutex_t lock;       /* runs take turns; guards all below */
-    twi_placement placement;
-    twi_resource_table resources;
-    TWI_ARRAY(planned) plans;
-    twi_plan *latest_plan;
-    twi_dispatchers *dispatchers;
-    void **arenas;              /* [devices]: shared by all plans, as large as the largest wants */
-    size_t *arena_bytes;
-    int64_t moves;              /* goes up whenever an arena has moved */
-};
+static void on_failure(void *session);
 
 tw_status tw_session_create(tw_graph *graph, const tw_session_options *options, tw_session **result, tw_error *error)
 {
@@ -56,11 +34,7 @@ tw_status tw_session_create(tw_graph *graph, const tw_session_options *options, 
         s->owns_devices = true;
         TWI_TRY(tw_devices_create(NULL, &s->devices, error));
     }
-    s->arenas = twi_alloc_array((size_t)s->devices->count, sizeof *s->arenas);
-    s->arena_bytes = twi_alloc_array((size_t)s->devices->count, sizeof *s->arena_bytes);
-    if (!s->arenas || !s->arena_bytes)
-        TWI_TRY(twi_fail_memory(error, "creating a session"));
-    TWI_TRY(twi_dispatchers_create(s->devices, &s->dispatchers, error));
+    TWI_TRY(twi_lane_create(s->devices, on_failure, s, &s->lanes[0], error));
     *result = s;
     return TW_OK;
 done:
@@ -72,19 +46,14 @@ void tw_session_destroy(tw_session *s)
 {
     if (!s)
         return;
-    pthread_mutex_lock(&s->lock); /* a run in progress ends first */
-    pthread_mutex_unlock(&s->lock);
-    twi_dispatchers_destroy(s->dispatchers);
-    for (int i = 0; i < s->plans.count; i++) {
-        twi_plan_destroy(s->plans.items[i].plan);
-        twi_free(s->plans.items[i].feeds);
-        twi_free(s->plans.items[i].fetches);
+    tw_session_cancel(s);
+    for (int i = 0; i < TWI_MOST_LANES; i++) {
+        if (!s->lanes[i])
+            continue;
+        pthread_mutex_lock(&s->lanes[i]->turn); /* a run in progress ends first */
+        pthread_mutex_unlock(&s->lanes[i]->turn);
+        twi_lane_destroy(s->lanes[i]);
     }
-    twi_array_free(&s->plans);
-    for (int d = 0; s->arenas && s->arena_bytes && d < s->devices->count; d++)
-        twi_device_free(s->devices->items[d], s->arenas[d], s->arena_bytes[d]);
-    twi_free(s->arenas);
-    twi_free(s->arena_bytes);
     twi_resources_free(&s->resources);
     twi_placement_free(&s->placement);
     if (s->owns_devices)
@@ -94,32 +63,79 @@ void tw_session_destroy(tw_session *s)
     twi_free(s);
 }
 
+/* ---- lanes ----------------------------------------------------------------------------------------------------------- */
+
+/* Of all kernels that wait; those whose run does not end go on waiting. */
+static void wake_waiting(tw_session *s)
+{
+    for (twi_resource *r = s->resources.first; r; r = r->next)
+        if (r->wake)
+            r->wake(r->object);
+}
+
+/* A run fails while some of its kernels may wait. */
+static void on_failure(void *session)
+{
+    tw_session *s = session;
+    pthread_mutex_lock(&s->lock);
+    wake_waiting(s);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void tw_session_cancel(tw_session *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->cancelled = true;
+    for (int i = 0; i < TWI_MOST_LANES; i++)
+        if (s->lanes[i])
+            twi_dispatchers_cancel(s->lanes[i]->dispatchers);
+    wake_waiting(s);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* The lane of that number, made when first used. */
+static tw_status find_lane(tw_session *s, int number, twi_lane **lane, tw_error *error)
+{
+    tw_status status = TW_OK;
+    if (number < 0 || number >= TWI_MOST_LANES)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "lane %d: expected a number from 0 to %d", number, TWI_MOST_LANES - 1);
+    pthread_mutex_lock(&s->lock);
+    if (s->cancelled)
+        TWI_TRY(twi_fail(error, TW_CANCELLED, "the session was cancelled"));
+    if (!s->lanes[number])
+        TWI_TRY(twi_lane_create(s->devices, on_failure, s, &s->lanes[number], error));
+    if (number < TWI_MOST_LANES / 2) /* those given out work behind the scenes, and may wait for ever */
+        s->latest_lane = number;
+    *lane = s->lanes[number];
+done:
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+tw_status tw_session_take_lane(tw_session *s, int *lane, tw_error *error)
+{
+    tw_status status = TW_OK;
+    pthread_mutex_lock(&s->lock);
+    if (s->lanes_taken < TWI_MOST_LANES / 2)
+        *lane = TWI_MOST_LANES - ++s->lanes_taken;
+    else
+        status = twi_fail(error, TW_RESOURCE_EXHAUSTED, "all %d lanes that a session gives out are taken",
+                          TWI_MOST_LANES / 2);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
 /* ---- plans ----------------------------------------------------------------------------------------------------------- */
 
-static bool same_output(tw_output a, tw_output b)
-{
-    return a.node == b.node && a.index == b.index;
-}
-
-static bool fits(const planned *p, const tw_feed *feeds, int num_feeds, const tw_output *fetches, int num_fetches)
-{
-    if (p->num_feeds != num_feeds || p->num_fetches != num_fetches)
-        return false;
-    for (int i = 0; i < num_fetches; i++)
-        if (!same_output(p->fetches[i], fetches[i]))
-            return false;
-    for (int i = 0; i < num_feeds; i++)
-        if (!same_output(p->feeds[i].output, feeds[i].output) || p->feeds[i].dtype != feeds[i].tensor->dtype ||
-            !tw_shape_equal(p->feeds[i].shape, feeds[i].tensor->shape))
-            return false;
-    return true;
-}
-
-static tw_status place(tw_session *s, tw_error *error)
+tw_status twi_session_place(tw_session *s, tw_error *error)
 {
     if (s->placement.count == s->graph->nodes.count)
         return TW_OK;
-    twi_placement_options options = {.soft = s->options.allow_soft_placement, .devices = s->devices};
+    twi_placement_options options = {
+        .soft = s->options.allow_soft_placement,
+        .choice = s->options.soft_choice,
+        .devices = s->devices,
+    };
     tw_status status = twi_place(s->graph, &options, &s->placement, error);
     if (status != TW_OK)
         return status;
@@ -129,119 +145,106 @@ static tw_status place(tw_session *s, tw_error *error)
     return TW_OK;
 }
 
-/* Arenas grow to what the largest plan wants. One that cannot is gone, and the next run gets what it needs itself: a
- * plan that does not fit takes nothing away from those that do. */
-static tw_status grow_arenas(tw_session *s, const twi_plan *plan, tw_error *error)
+static tw_status check_fetches(const tw_session *s, const twi_wanted *w, tw_error *error)
 {
-    for (int d = 0; d < s->devices->count; d++) {
-        size_t bytes = plan->lists[d].arena_bytes;
-        if (bytes <= s->arena_bytes[d])
-            continue;
-        twi_device_free(s->devices->items[d], s->arenas[d], s->arena_bytes[d]);
-        s->arenas[d] = NULL;
-        s->arena_bytes[d] = 0;
-        s->moves++;
-        tw_status status = twi_device_alloc(s->devices->items[d], bytes, "the buffers of a step", &s->arenas[d], error);
-        if (status != TW_OK)
-            return status;
-        s->arena_bytes[d] = bytes;
+    for (int i = 0; i < w->num_fetches; i++) {
+        tw_output fetch = w->fetches[i];
+        const tw_node *node = fetch.node;
+        if (!node || node->graph != s->graph)
+            return twi_fail(error, TW_INVALID_ARGUMENT, "fetch %d is %s", i,
+                            node ? "of another graph" : "a dead output");
+        if (fetch.index >= node->num_outputs)
+            return twi_fail(error, TW_INVALID_ARGUMENT, "FetchOutputs %s: output index too large, must be < %d",
+                            node->name, node->num_outputs);
+        if (fetch.index < -1)
+            return twi_fail(error, TW_INVALID_ARGUMENT, "fetch %d asks for output %d of '%s'; -1 stands for the node", i,
+                            fetch.index, node->name);
     }
     return TW_OK;
 }
 
-static tw_status give_arenas(tw_session *s, planned *p, tw_error *error)
+static tw_status check_wanted(const tw_session *s, const twi_wanted *w, tw_error *error)
 {
-    tw_status status = grow_arenas(s, p->plan, error);
-    if (status == TW_OK && p->bound_at != s->moves) {
-        twi_plan_bind(p->plan, s->arenas);
-        p->bound_at = s->moves;
+    if (tw_graph_status(s->graph) != TW_OK)
+        return twi_fail(error, tw_graph_status(s->graph), "%s", tw_graph_message(s->graph));
+    tw_status status = check_fetches(s, w, error);
+    for (int i = 0; i < w->num_feeds && status == TW_OK; i++) {
+        tw_output fed = twi_wanted_output(w, i);
+        if (!fed.node || fed.node->graph != s->graph || fed.index < 0 || fed.index >= fed.node->num_outputs ||
+            (w->feeds && !w->feeds[i].tensor))
+            return twi_fail(error, TW_INVALID_ARGUMENT, "feed %d is not an output of this graph with a tensor", i);
+        if (!w->feeds && !tw_shape_is_known(w->feed_shapes[i].shape))
+            return twi_fail(error, TW_INVALID_ARGUMENT, "feed %d, '%s:%d': its shape must be wholly known", i,
+                            fed.node->name, fed.index);
+        for (int k = 0; k < i; k++)
+            if (twi_wanted_output(w, k).node == fed.node && twi_wanted_output(w, k).index == fed.index)
+                return twi_fail(error, TW_INVALID_ARGUMENT, "'%s:%d' is fed twice, as feed %d and %d", fed.node->name,
+                                fed.index, k, i);
     }
     return status;
 }
 
-static tw_status make_plan(tw_session *s, const tw_feed *feeds, int num_feeds, const tw_output *fetches,
-                           int num_fetches, planned *made, tw_error *error)
+static tw_status make_plan(tw_session *s, twi_lane *lane, const twi_wanted *w, twi_planned **planned, tw_error *error)
 {
     tw_status status;
-    *made = (planned){.num_feeds = num_feeds, .num_fetches = num_fetches, .bound_at = -1};
-    made->feeds = twi_alloc_array((size_t)num_feeds + 1, sizeof *made->feeds);
-    made->fetches = twi_alloc_array((size_t)num_fetches + 1, sizeof *made->fetches);
-    if (!made->feeds || !made->fetches)
-        TWI_TRY(twi_fail_memory(error, "making a plan"));
-    for (int i = 0; i < num_feeds; i++)
-        made->feeds[i] = (twi_feed_shape){feeds[i].output, feeds[i].tensor->dtype, feeds[i].tensor->shape};
-    if (num_fetches)
-        memcpy(made->fetches, fetches, sizeof *fetches * (size_t)num_fetches);
-    TWI_TRY(place(s, error));
+    twi_feed_shape *shapes = twi_alloc_array((size_t)w->num_feeds + 1, sizeof *shapes);
+    if (!shapes)
+        return twi_fail_memory(error, "making a plan");
+    for (int i = 0; i < w->num_feeds; i++)
+        shapes[i] = twi_wanted_shape(w, i);
+    pthread_mutex_lock(&s->lock);
+    TWI_TRY(twi_session_place(s, error));
     twi_request request = {
         .graph = s->graph,
-        .placement = s->placement.devices,
-        .feeds = made->feeds,
-        .num_feeds = num_feeds,
-        .fetches = made->fetches,
-        .num_fetches = num_fetches,
+        .placement = &s->placement,
+        .soft_budget = s->options.soft_budget,
+        .feeds = shapes,
+        .num_feeds = w->num_feeds,
+        .fetches = w->fetches,
+        .num_fetches = w->num_fetches,
         .devices = s->devices,
         .resources = &s->resources,
         .disable = s->disable,
         .plain_kernels = s->options.plain_kernels,
     };
-    TWI_TRY(twi_plan_create(&request, &made->plan, error));
-    TWI_TRY(give_arenas(s, made, error));
+    TWI_TRY(twi_lane_add(lane, &request, planned, error));
 done:
-    if (status != TW_OK) {
-        twi_plan_destroy(made->plan);
-        twi_free(made->feeds);
-        twi_free(made->fetches);
-    }
+    pthread_mutex_unlock(&s->lock);
+    twi_free(shapes);
     return status;
 }
 
-static tw_status check_request(tw_session *s, const tw_feed *feeds, int num_feeds, const tw_output *fetches,
-                               int num_fetches, tw_error *error)
+/* The plan for such a run, found or made. The lane's turn is the caller's. */
+static tw_status find_plan(tw_session *s, twi_lane *lane, const twi_wanted *w, twi_planned **planned, tw_error *error)
 {
-    if (tw_graph_status(s->graph) != TW_OK)
-        return twi_fail(error, tw_graph_status(s->graph), "%s", tw_graph_message(s->graph));
-    for (int i = 0; i < num_fetches; i++) {
-        const tw_node *node = fetches[i].node;
-        if (!node || node->graph != s->graph)
-            return twi_fail(error, TW_INVALID_ARGUMENT, "fetch %d is %s", i,
-                            node ? "of another graph" : "a dead output");
-        if (fetches[i].index >= node->num_outputs)
-            return twi_fail(error, TW_INVALID_ARGUMENT, "FetchOutputs %s: output index too large, must be < %d",
-                            node->name, node->num_outputs);
-        if (fetches[i].index < -1)
-            return twi_fail(error, TW_INVALID_ARGUMENT, "fetch %d asks for output %d of '%s'; -1 stands for the node", i,
-                            fetches[i].index, node->name);
-    }
-    for (int i = 0; i < num_feeds; i++) {
-        if (!feeds[i].output.node || feeds[i].output.node->graph != s->graph || feeds[i].output.index < 0 ||
-            feeds[i].output.index >= feeds[i].output.node->num_outputs || !feeds[i].tensor)
-            return twi_fail(error, TW_INVALID_ARGUMENT, "feed %d is not an output of this graph with a tensor", i);
-        for (int k = 0; k < i; k++)
-            if (same_output(feeds[k].output, feeds[i].output))
-                return twi_fail(error, TW_INVALID_ARGUMENT, "'%s:%d' is fed twice, as feed %d and %d",
-                                feeds[i].output.node->name, feeds[i].output.index, k, i);
-    }
-    return TW_OK;
-}
-
-static tw_status find_plan(tw_session *s, const tw_feed *feeds, int num_feeds, const tw_output *fetches,
-                           int num_fetches, twi_plan **plan, tw_error *error)
-{
-    for (int i = 0; i < s->plans.count; i++)
-        if (fits(&s->plans.items[i], feeds, num_feeds, fetches, num_fetches)) {
-            *plan = s->plans.items[i].plan;
-            return give_arenas(s, &s->plans.items[i], error);
-        }
-    planned made;
-    if (!twi_reserve(&s->plans, s->plans.count + 1))
-        return twi_fail_memory(error, "making a plan");
-    tw_status status = make_plan(s, feeds, num_feeds, fetches, num_fetches, &made, error);
+    tw_status status = check_wanted(s, w, error);
     if (status != TW_OK)
         return status;
-    s->plans.items[s->plans.count++] = made;
-    *plan = made.plan;
-    return TW_OK;
+    *planned = twi_lane_find(lane, w);
+    return *planned ? TW_OK : make_plan(s, lane, w, planned, error);
+}
+
+tw_status tw_session_prepare_in(tw_session *s, int number, const tw_feed_shape *feeds, int num_feeds,
+                                const tw_output *fetches, int num_fetches, tw_error *error)
+{
+    twi_wanted w = {.feed_shapes = feeds, .num_feeds = num_feeds, .fetches = fetches, .num_fetches = num_fetches};
+    twi_lane *lane = NULL;
+    twi_planned *planned;
+    tw_status status = find_lane(s, number, &lane, error);
+    if (status != TW_OK)
+        return status;
+    pthread_mutex_lock(&lane->turn);
+    status = find_plan(s, lane, &w, &planned, error);
+    if (status == TW_OK)
+        lane->latest = planned->plan;
+    pthread_mutex_unlock(&lane->turn);
+    return status;
+}
+
+tw_status tw_session_prepare(tw_session *s, const tw_feed_shape *feeds, int num_feeds, const tw_output *fetches,
+                             int num_fetches, tw_error *error)
+{
+    return tw_session_prepare_in(s, 0, feeds, num_feeds, fetches, num_fetches, error);
 }
 
 /* ---- running --------------------------------------------------------------------------------------------------------- */
@@ -333,37 +336,66 @@ static tw_status read_results(const twi_plan *plan, tw_tensor **results, tw_erro
     return TW_OK;
 }
 
-static tw_status run_plan(tw_session *s, twi_plan *plan, const tw_feed *feeds, tw_tensor **results, tw_error *error)
+static tw_status run_plan(twi_lane *lane, twi_plan *plan, bool trace, const tw_feed *feeds, tw_tensor **results, tw_error *error)
 {
     tw_status status;
+    if (trace)
+        plan->began_ns = twi_monotonic_ns();
     TWI_TRY(write_feeds(plan, feeds, error));
-    TWI_TRY(twi_dispatchers_run(s->dispatchers, plan, s->options.trace, error));
+    TWI_TRY(twi_dispatchers_run(lane->dispatchers, plan, trace, error));
     for (int i = 0; i < plan->num_assigned; i++)
         plan->assigned[i]->initialized = true;
     if (results)
         TWI_TRY(read_results(plan, results, error));
+    if (trace)
+        plan->ended_ns = twi_monotonic_ns();
 done:
     if (results && status != TW_OK)
         drop_results(plan, results);
     return status;
 }
 
-tw_status tw_session_run(tw_session *s, const tw_feed *feeds, int num_feeds, const tw_output *fetches,
-                         int num_fetches, tw_tensor **results, tw_error *error)
+tw_status tw_session_run_in(tw_session *s, int number, const tw_feed *feeds, int num_feeds, const tw_output *fetches,
+                            int num_fetches, tw_tensor **results, tw_error *error)
 {
-    twi_plan *plan = NULL;
-    tw_status status;
-    pthread_mutex_lock(&s->lock);
-    TWI_TRY(check_request(s, feeds, num_feeds, fetches, num_fetches, error));
-    TWI_TRY(find_plan(s, feeds, num_feeds, fetches, num_fetches, &plan, error));
-    s->latest_plan = plan;
+    twi_wanted w = {.feeds = feeds, .num_feeds = num_feeds, .fetches = fetches, .num_fetches = num_fetches};
+    twi_lane *lane = NULL;
+    twi_planned *planned;
+    tw_status status = find_lane(s, number, &lane, error);
+    if (status != TW_OK)
+        return status;
+    pthread_mutex_lock(&lane->turn);
+    TWI_TRY(find_plan(s, lane, &w, &planned, error));
+    TWI_TRY(twi_lane_take(lane, planned, &s->lock, error));
+    twi_plan *plan = lane->latest;
     TWI_TRY(check_variables(plan, error));
     if (results)
         TWI_TRY(make_results(plan, results, error));
-    TWI_TRY(run_plan(s, plan, feeds, results, error));
+    TWI_TRY(run_plan(lane, plan, s->options.trace, feeds, results, error));
 done:
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&lane->turn);
     return status;
+}
+
+tw_status tw_session_run(tw_session *s, const tw_feed *feeds, int num_feeds, const tw_output *fetches,
+                         int num_fetches, tw_tensor **results, tw_error *error)
+{
+    return tw_session_run_in(s, 0, feeds, num_feeds, fetches, num_fetches, results, error);
+}
+
+/* ---- what outlives a run --------------------------------------------------------------------------------------- */
+
+/* Looking at resources and changing them takes its turn with the runs of lane 0. */
+static void begin_access(tw_session *s)
+{
+    pthread_mutex_lock(&s->lanes[0]->turn);
+    pthread_mutex_lock(&s->lock);
+}
+
+static void end_access(tw_session *s)
+{
+    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->lanes[0]->turn);
 }
 
 tw_status tw_session_set_source(tw_session *s, const char *name, tw_source_function *fill, void *user, tw_error *error)
@@ -371,7 +403,7 @@ tw_status tw_session_set_source(tw_session *s, const char *name, tw_source_funct
     char key[300];
     snprintf(key, sizeof key, "source/%s", name);
     tw_status status = TW_OK;
-    pthread_mutex_lock(&s->lock);
+    begin_access(s);
     twi_resource *r = s->resources.interface.get(&s->resources.interface, key);
     twi_source *source = r ? r->object ? r->object : twi_alloc(sizeof *source) : NULL;
     if (source) {
@@ -381,7 +413,7 @@ tw_status tw_session_set_source(tw_session *s, const char *name, tw_source_funct
     } else {
         status = twi_fail_memory(error, "setting a source");
     }
-    pthread_mutex_unlock(&s->lock);
+    end_access(s);
     return status;
 }
 
@@ -392,12 +424,14 @@ static tw_status find_variable(tw_session *s, const tw_variable *variable, twi_r
 {
     if (!variable || !variable->handle.node || variable->handle.node->graph != s->graph)
         return twi_fail(error, TW_INVALID_ARGUMENT, "that variable is not of this session's graph");
-    tw_status status = place(s, error);
-    if (status != TW_OK)
-        return status;
-    twi_device *device = s->devices->items[s->placement.devices[variable->handle.node->id]];
-    return twi_resources_variable(&s->resources, variable->name, variable->dtype, variable->shape, device, resource,
-                                  error);
+    const tw_node *handle = variable->handle.node;
+    tw_status status = twi_session_place(s, error);
+    if (status == TW_OK)
+        status = twi_placement_check(&s->placement, handle, error);
+    if (status == TW_OK)
+        status = twi_resources_variable(&s->resources, variable->name, variable->dtype, variable->shape,
+                                        s->devices->items[s->placement.devices[handle->id]], resource, error);
+    return status == TW_OK ? twi_resource_hold(*resource, error) : status;
 }
 
 tw_status tw_session_get_variable(tw_session *s, const tw_variable *variable, tw_tensor **value, tw_error *error)
@@ -405,7 +439,7 @@ tw_status tw_session_get_variable(tw_session *s, const tw_variable *variable, tw
     twi_resource *r;
     tw_status status;
     tw_tensor *tensor = NULL;
-    pthread_mutex_lock(&s->lock);
+    begin_access(s);
     TWI_TRY(find_variable(s, variable, &r, error));
     if (!r->initialized)
         TWI_TRY(twi_fail(error, TW_FAILED_PRECONDITION, "variable %s has no value yet", variable->name));
@@ -416,7 +450,7 @@ tw_status tw_session_get_variable(tw_session *s, const tw_variable *variable, tw
     *value = tensor;
     tensor = NULL;
 done:
-    pthread_mutex_unlock(&s->lock);
+    end_access(s);
     tw_tensor_release(tensor);
     return status;
 }
@@ -426,7 +460,7 @@ tw_status tw_session_set_variable(tw_session *s, const tw_variable *variable, co
     twi_resource *r;
     tw_status status;
     char has[128], wants[128];
-    pthread_mutex_lock(&s->lock);
+    begin_access(s);
     TWI_TRY(find_variable(s, variable, &r, error));
     if (value->dtype != r->dtype || !tw_shape_equal(value->shape, r->shape))
         TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "variable %s is %s %s, the value for it is %s %s", variable->name,
@@ -435,7 +469,7 @@ tw_status tw_session_set_variable(tw_session *s, const tw_variable *variable, co
     TWI_TRY(r->device->ops->write(r->device, r->memory, value->data, tw_tensor_bytes(value), error));
     r->initialized = true;
 done:
-    pthread_mutex_unlock(&s->lock);
+    end_access(s);
     return status;
 }
 
@@ -453,17 +487,17 @@ static twi_resource *find_stream(const tw_session *s, int i)
 int tw_session_num_streams(tw_session *s)
 {
     int count = 0;
-    pthread_mutex_lock(&s->lock);
+    begin_access(s);
     while (find_stream(s, count))
         count++;
-    pthread_mutex_unlock(&s->lock);
+    end_access(s);
     return count;
 }
 
 tw_status tw_session_get_stream(tw_session *s, int i, const char **name, tw_tensor **place, tw_error *error)
 {
     tw_status status = TW_OK;
-    pthread_mutex_lock(&s->lock);
+    begin_access(s);
     const twi_resource *r = find_stream(s, i);
     if (!r) {
         status = twi_fail(error, TW_NOT_FOUND, "there is no stream number %d", i);
@@ -472,7 +506,7 @@ tw_status tw_session_get_stream(tw_session *s, int i, const char **name, tw_tens
     } else {
         *name = r->name;
     }
-    pthread_mutex_unlock(&s->lock);
+    end_access(s);
     return status;
 }
 
@@ -480,7 +514,7 @@ tw_status tw_session_set_stream(tw_session *s, const char *name, const tw_tensor
 {
     enum { MOST = sizeof((twi_resource *)0)->counters / sizeof(int64_t) };
     tw_status status = TW_OK;
-    pthread_mutex_lock(&s->lock);
+    begin_access(s);
     twi_resource *r = NULL;
     if (place->dtype != TW_INT64 || place->shape.rank != 1 || place->elements < 1 || place->elements > MOST)
         status = twi_fail(error, TW_INVALID_ARGUMENT, "the place of stream '%s' is not a vector of 1 to %d int64 numbers",
@@ -491,56 +525,6 @@ tw_status tw_session_set_stream(tw_session *s, const char *name, const tw_tensor
         memcpy(r->counters, place->data, tw_tensor_bytes(place));
         r->num_counters = (int)place->elements;
     }
-    pthread_mutex_unlock(&s->lock);
-    return status;
-}
-
-/* ---- answering questions ----------------------------------------------------------------------------------------------- */
-
-static bool is_placed(const tw_session *s, const tw_node *node)
-{
-    return node->graph == s->graph && node->id < s->placement.count;
-}
-
-const char *tw_session_device(tw_session *s, const tw_node *node)
-{
-    pthread_mutex_lock(&s->lock);
-    const char *text = is_placed(s, node) ? s->devices->items[s->placement.devices[node->id]]->text : NULL;
-    pthread_mutex_unlock(&s->lock);
-    return text;
-}
-
-const char *tw_session_why(tw_session *s, const tw_node *node)
-{
-    pthread_mutex_lock(&s->lock);
-    const char *text = is_placed(s, node) ? s->placement.reasons[node->id] : NULL;
-    pthread_mutex_unlock(&s->lock);
-    return text;
-}
-
-tw_graph *tw_session_graph(const tw_session *s)
-{
-    return s->graph;
-}
-
-tw_status tw_session_plan_info(tw_session *s, tw_plan_info *info, tw_error *error)
-{
-    pthread_mutex_lock(&s->lock);
-    tw_status status = TW_OK;
-    if (s->latest_plan)
-        *info = s->latest_plan->info;
-    else
-        status = twi_fail(error, TW_FAILED_PRECONDITION, "nothing has run in this session yet");
-    pthread_mutex_unlock(&s->lock);
-    return status;
-}
-
-tw_status tw_session_write_trace(tw_session *s, const char *path, tw_error *error)
-{
-    pthread_mutex_lock(&s->lock);
-    tw_status status = s->latest_plan && s->options.trace
-                           ? twi_trace_write(s->latest_plan, path, error)
-                           : twi_fail(error, TW_FAILED_PRECONDITION, "no traced run in this session (option trace)");
-    pthread_mutex_unlock(&s->lock);
+    end_access(s);
     return status;
 }

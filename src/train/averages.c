@@ -1,8 +1,9 @@
-/* averages.c - exponential moving averages of variables. */
+/* averages.c - exponential moving averages, of variables and of losses. */
 #include "graph/graph.h"
 #include "train/optimizer.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <tower/ops.h>
 
 /* 1 - decay, where decay is at most (1 + n) / (10 + n). */
@@ -53,6 +54,53 @@ static tw_output update_average(tw_graph *graph, const tw_variable *variable, co
         update = tw_assign_sub(tw_name(graph, "%s", scope), average->handle, move);
     }
     return update;
+}
+
+/* The average of one loss, brought up to date: the node that reads it then. */
+static tw_output average_loss(tw_graph *graph, float decay, tw_output loss)
+{
+    char name[640];
+    if (!loss.node)
+        return (tw_output){0};
+    snprintf(name, sizeof name, "%s/avg", tw_node_name(loss.node));
+    tw_variable *average = twi_make_variable(graph, name, &(twi_new_variable){.dtype = TW_FLOAT32, .shape = TW_SCALAR});
+    tw_output value = {0};
+    if (!average)
+        return value;
+    TW_COLOCATE(graph, average->handle) {
+        tw_output apart = tw_sub(graph, tw_variable_read(graph, average), tw_cast(graph, loss, TW_FLOAT32));
+        tw_output weight = tw_scalar(graph, 1 - decay);
+        tw_output update = tw_assign_sub(graph, average->handle, tw_mul(graph, apart, weight));
+        TW_CONTROL(graph, update)
+            value = tw_variable_read(tw_name(graph, "%s/average/", tw_node_name(loss.node)), average);
+    }
+    tw_add_to_collection(graph, "loss_averages", value);
+    return value;
+}
+
+tw_output tw_average_losses(tw_graph *graph, float decay, tw_output total)
+{
+    enum { MOST = 64 };
+    tw_output losses[MOST + 1], averages[MOST + 1];
+    char scope[512];
+    snprintf(scope, sizeof scope, "%s", tw_name_scope(graph));
+    if (*scope)
+        scope[strlen(scope) - 1] = 0; /* without the '/' */
+    int count = tw_get_collection(graph, "losses", scope, losses, MOST);
+    if (count > MOST) {
+        twi_graph_fail(graph, TW_INVALID_ARGUMENT, "averages of %d losses in '%s', expected at most %d", count, scope, MOST);
+        return (tw_output){0};
+    }
+    losses[count++] = total;
+    TW_NAME_SCOPE(graph, "loss_averages")
+        for (int i = 0; i < count; i++)
+            averages[i] = average_loss(graph, decay, losses[i]);
+    if (graph->error.status != TW_OK)
+        return (tw_output){0};
+    tw_output all = tw_group(graph, averages, count), given = {0};
+    TW_CONTROL(graph, all)
+        given = tw_identity(graph, total);
+    return given;
 }
 
 static bool is_float(tw_dtype dtype)

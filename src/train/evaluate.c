@@ -5,9 +5,10 @@
 #include <tower/nn.h>
 #include <tower/train.h>
 
-enum { BATCH = 100 };
+enum { DEFAULT_BATCH = 100 };
 
 typedef struct evaluation {
+    int batch;
     tw_graph *graph;
     tw_session *session;
     tw_devices *own_devices;
@@ -22,8 +23,8 @@ static tw_status build(evaluation *e, const tw_model *m, tw_error *error)
     e->graph = tw_graph_create();
     if (!e->graph)
         return twi_fail_memory(error, "building an evaluation");
-    e->images = tw_placeholder(e->graph, TW_FLOAT32, TW_SHAPE(BATCH, m->height, m->width, m->channels));
-    e->labels = tw_placeholder(e->graph, TW_INT32, TW_SHAPE(BATCH));
+    e->images = tw_placeholder(e->graph, TW_FLOAT32, TW_SHAPE(e->batch, m->height, m->width, m->channels));
+    e->labels = tw_placeholder(e->graph, TW_INT32, TW_SHAPE(e->batch));
     e->hits = tw_in_top_k(e->graph, m->logits(e->graph, m, e->images, TW_FLOAT32, false), e->labels, 1);
     if (tw_graph_status(e->graph) != TW_OK)
         return twi_fail(error, tw_graph_status(e->graph), "%s", tw_graph_message(e->graph));
@@ -39,7 +40,7 @@ static tw_status count_hits(evaluation *e, int64_t examples, tw_evaluation *resu
         TWI_TRY(tw_pipeline_next(e->pipeline, 0, tw_tensor_data(e->image_values), tw_tensor_data(e->label_values),
                                  error));
         TWI_TRY(tw_session_run(e->session, feeds, 2, &e->hits, 1, &hits, error));
-        for (int i = 0; i < BATCH && result->examples < examples; i++, result->examples++) /* the last batch wraps */
+        for (int i = 0; i < e->batch && result->examples < examples; i++, result->examples++) /* the last batch wraps */
             result->correct += tw_tensor_value(hits, i) != 0;
     }
     result->precision = examples ? (double)result->correct / (double)examples : 0;
@@ -61,14 +62,15 @@ static tw_status open_session(evaluation *e, tw_devices *devices, tw_error *erro
 }
 
 tw_status tw_evaluate(const tw_model *m, const tw_dataset *dataset, const char *checkpoint, tw_devices *devices,
-                      bool raw, tw_evaluation *result, tw_error *error)
+                      const tw_evaluation_options *options, tw_evaluation *result, tw_error *error)
 {
-    evaluation e = {0};
+    bool raw = options && options->raw;
+    evaluation e = {.batch = options && options->batch > 0 ? options->batch : DEFAULT_BATCH};
     tw_status status;
     int averages = 0;
     *result = (tw_evaluation){0};
     tw_pipeline_options pipeline = {
-        .batch = BATCH, .augmentation = m->evaluation, .crop = m->height, .scale = m->scale, .offset = m->offset};
+        .batch = e.batch, .augmentation = m->evaluation, .crop = m->height, .scale = m->scale, .offset = m->offset};
     TWI_TRY(tw_checkpoint_open(checkpoint, &e.checkpoint, error));
     result->step = tw_checkpoint_step(e.checkpoint);
     TWI_TRY(build(&e, m, error));
@@ -82,8 +84,8 @@ tw_status tw_evaluate(const tw_model *m, const tw_dataset *dataset, const char *
                          m->name, m->height, m->width, m->channels, tw_dataset_name(dataset),
                          tw_pipeline_height(e.pipeline), tw_pipeline_width(e.pipeline),
                          tw_pipeline_channels(e.pipeline)));
-    e.image_values = tw_tensor_create(TW_FLOAT32, TW_SHAPE(BATCH, m->height, m->width, m->channels));
-    e.label_values = tw_tensor_create(TW_INT32, TW_SHAPE(BATCH));
+    e.image_values = tw_tensor_create(TW_FLOAT32, TW_SHAPE(e.batch, m->height, m->width, m->channels));
+    e.label_values = tw_tensor_create(TW_INT32, TW_SHAPE(e.batch));
     if (!e.image_values || !e.label_values)
         TWI_TRY(twi_fail_memory(error, "evaluating"));
     TWI_TRY(count_hits(&e, tw_dataset_count(dataset), result, error));

@@ -30,6 +30,7 @@ typedef struct kind {
     const char *slot_names[MOST_SLOTS];
     float slot_values[MOST_SLOTS];
     const char *number_names[MOST_NUMBERS];
+    float idle[MOST_NUMBERS]; /* with these, a rate of 0 and gradients of 0 an update changes nothing */
     tw_output (*update)(tw_graph *graph, const update *u);
 } kind;
 
@@ -39,6 +40,9 @@ struct tw_optimizer {
     tw_output rate;
     float numbers[MOST_NUMBERS];
     bool nesterov;
+    float decay;            /* decoupled weight decay, */
+    int decay_rank;         /* of variables of at least so many dimensions */
+    const tw_loss_scale *guard; /* NULL: none */
     slots *slots;
     tw_variable *powers[2]; /* Adam's beta1_power and beta2_power */
 };
@@ -77,10 +81,11 @@ static tw_output update_rms_prop(tw_graph *graph, const update *u)
 }
 
 static const kind gradient_descent = {.name = "GradientDescent", .update = update_gradient_descent};
-static const kind momentum = {"Momentum", 1, {"Momentum"}, {0}, {"momentum"}, update_momentum};
-static const kind adam = {"Adam", 2, {"Adam", "Adam_1"}, {0}, {"beta1", "beta2", "epsilon"}, update_adam};
+static const kind momentum = {"Momentum", 1, {"Momentum"}, {0}, {"momentum"}, {1}, update_momentum};
+static const kind adam = {
+    "Adam", 2, {"Adam", "Adam_1"}, {0}, {"beta1", "beta2", "epsilon"}, {1, 1, 1}, update_adam};
 static const kind rms_prop = {
-    "RMSProp", 2, {"RMSProp", "RMSProp_1"}, {1, 0}, {"decay", "momentum", "epsilon"}, update_rms_prop};
+    "RMSProp", 2, {"RMSProp", "RMSProp_1"}, {1, 0}, {"decay", "momentum", "epsilon"}, {1, 0, 1}, update_rms_prop};
 
 static tw_optimizer *new_optimizer(tw_graph *graph, const kind *kind, tw_output rate, const float *numbers)
 {
@@ -120,11 +125,36 @@ tw_optimizer *tw_rms_prop(tw_graph *graph, tw_output rate, float decay, float mo
     return new_optimizer(graph, &rms_prop, rate, (float[]){decay, momentum_value, epsilon});
 }
 
+void tw_decouple_weight_decay(tw_optimizer *optimizer, float decay, int least_rank)
+{
+    if (!optimizer)
+        return;
+    if (!(decay >= 0))
+        twi_graph_fail(optimizer->graph, TW_INVALID_ARGUMENT, "a weight decay of %g, expected 0 or more", decay);
+    optimizer->decay = decay;
+    optimizer->decay_rank = least_rank;
+}
+
+void tw_guard_optimizer(tw_optimizer *optimizer, const tw_loss_scale *scale)
+{
+    if (!optimizer || !scale)
+        return;
+    if (!scale->automatic)
+        twi_graph_fail(optimizer->graph, TW_INVALID_ARGUMENT, "an optimizer is guarded by an automatic loss scale");
+    else if (optimizer->kind == &rms_prop && optimizer->numbers[1] != 0)
+        twi_graph_fail(optimizer->graph, TW_INVALID_ARGUMENT,
+                       "Automatic loss scaling is not supported with RMSProp's momentum (here %g): it goes on moving "
+                       "variables in the steps that are to be left out",
+                       optimizer->numbers[1]);
+    optimizer->guard = scale;
+}
+
 /* ---- slots ------------------------------------------------------------------------------------------------- */
 
-/* A variable next to `beside`, named `name`, or name_1, name_2... if another optimizer has that already. */
+/* A variable next to `beside`, named `name`, or name_1, name_2... if another optimizer has that already. Of a copy's
+ * slots `original` is what they copy; NULL otherwise. */
 static tw_variable *make_beside(tw_graph *graph, const tw_variable *beside, const char *name, tw_dtype dtype,
-                                tw_shape shape, float value)
+                                tw_shape shape, float value, const tw_variable *original)
 {
     const char *free_name = name;
     for (int i = 1; free_name && tw_graph_find_variable(graph, free_name); i++)
@@ -135,7 +165,8 @@ static tw_variable *make_beside(tw_graph *graph, const tw_variable *beside, cons
     }
     tw_enter_colocation(graph, beside->handle);
     tw_variable *made = twi_make_variable(
-        graph, free_name, &(twi_new_variable){dtype, shape, {.kind = TW_INIT_CONSTANT, .a = value}});
+        graph, free_name,
+        &(twi_new_variable){dtype, shape, {.kind = TW_INIT_CONSTANT, .a = value}, .copy_of = original});
     tw_leave_colocation(graph);
     return made;
 }
@@ -145,8 +176,9 @@ static slots *slots_of(tw_optimizer *o, const tw_variable *variable)
     for (slots *s = o->slots; s; s = s->next)
         if (s->of == variable)
             return s;
+    slots *originals = variable->copy_of ? slots_of(o, variable->copy_of) : NULL;
     slots *s = twi_arena_alloc(&o->graph->arena, sizeof *s);
-    if (!s) {
+    if (!s || (variable->copy_of && !originals)) {
         twi_graph_fail(o->graph, TW_RESOURCE_EXHAUSTED, "out of memory while making slots");
         return NULL;
     }
@@ -155,7 +187,8 @@ static slots *slots_of(tw_optimizer *o, const tw_variable *variable)
     for (int i = 0; i < o->kind->num_slots; i++) {
         char name[640];
         snprintf(name, sizeof name, "%s/%s", variable->name, o->kind->slot_names[i]);
-        s->slot[i] = make_beside(o->graph, variable, name, variable->dtype, variable->shape, o->kind->slot_values[i]);
+        s->slot[i] = make_beside(o->graph, variable, name, variable->dtype, variable->shape, o->kind->slot_values[i],
+                                 originals ? originals->slot[i] : NULL);
         if (!s->slot[i])
             return NULL;
     }
@@ -176,12 +209,21 @@ static void make_slots(tw_optimizer *o, const tw_grads *grads)
     static const char *const names[] = {"beta1_power", "beta2_power"};
     for (int i = 0; o->kind == &adam && first && i < 2; i++)
         if (!o->powers[i])
-            o->powers[i] = make_beside(o->graph, first, names[i], TW_FLOAT32, TW_SCALAR, o->numbers[i]);
+            o->powers[i] = make_beside(o->graph, first, names[i], TW_FLOAT32, TW_SCALAR, o->numbers[i], NULL);
 }
 
 /* ---- applying ---------------------------------------------------------------------------------------------- */
 
-static tw_output update_variable(tw_optimizer *o, const tw_variable *variable, tw_output gradient,
+/* variable -= rate * decay * variable */
+static tw_output decay_variable(tw_optimizer *o, const tw_variable *variable, tw_output rate)
+{
+    tw_graph *graph = o->graph;
+    tw_output share = tw_mul(graph, rate, tw_cast(graph, tw_scalar(graph, o->decay), variable->dtype));
+    tw_output lost = tw_mul(tw_name(graph, "decay"), variable->value, share);
+    return tw_assign_sub(graph, variable->handle, lost);
+}
+
+static tw_output update_variable(tw_optimizer *o, const tw_variable *variable, tw_output gradient, tw_output rate,
                                  const tw_output *numbers)
 {
     tw_graph *graph = o->graph;
@@ -192,12 +234,18 @@ static tw_output update_variable(tw_optimizer *o, const tw_variable *variable, t
     tw_output made = {0};
     TW_NAME_SCOPE(graph, "update_%s", variable->name)
     TW_COLOCATE(graph, variable->handle) {
-        u.rate = tw_cast(graph, o->rate, u.dtype);
+        u.rate = tw_cast(graph, rate, u.dtype);
         for (int i = 0; i < MOST_NUMBERS && o->kind->number_names[i]; i++)
             u.number[i] = tw_cast(graph, numbers[i], u.dtype);
         for (int i = 0; i < o->kind->num_slots; i++)
             u.slot[i] = s->slot[i]->handle;
-        made = o->kind->update(graph, &u);
+        if (o->decay > 0 && variable->shape.rank >= o->decay_rank) {
+            tw_output decayed = decay_variable(o, variable, u.rate);
+            TW_CONTROL(graph, decayed)
+                made = o->kind->update(graph, &u);
+        } else {
+            made = o->kind->update(graph, &u);
+        }
     }
     return made;
 }
@@ -236,14 +284,19 @@ static tw_status check_grads(tw_graph *graph, const tw_grads *grads)
 static tw_output build_step(tw_optimizer *o, const tw_grads *grads, tw_variable *global_step, tw_output *nodes)
 {
     tw_graph *graph = o->graph;
-    tw_output numbers[MOST_NUMBERS];
+    tw_output numbers[MOST_NUMBERS], rate = o->rate;
     const char *scope = tw_name_scope(graph);
     for (int i = 0; i < MOST_NUMBERS && o->kind->number_names[i]; i++)
         numbers[i] = tw_scalar(tw_name(graph, "%s", o->kind->number_names[i]), o->numbers[i]);
+    if (o->guard) {
+        rate = tw_select(graph, o->guard->good_step, rate, tw_zeros_like(graph, rate));
+        for (int i = 0; i < MOST_NUMBERS && o->kind->number_names[i]; i++)
+            numbers[i] = tw_select(graph, o->guard->good_step, numbers[i], tw_scalar(graph, o->kind->idle[i]));
+    }
     int count = 0;
     for (int i = 0; i < grads->count; i++)
         if (grads->gradients[i].node)
-            nodes[count++] = update_variable(o, grads->variables[i], grads->gradients[i], numbers);
+            nodes[count++] = update_variable(o, grads->variables[i], grads->gradients[i], rate, numbers);
     if (graph->error.status != TW_OK)
         return (tw_output){0};
     for (int i = 0; i < count; i++)
@@ -273,7 +326,11 @@ tw_output tw_apply_gradients(tw_optimizer *optimizer, const tw_grads *grads, tw_
         twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while applying gradients");
         return step;
     }
-    if (check_grads(graph, grads) == TW_OK)
+    if (optimizer->guard && !optimizer->guard->good_step.node)
+        twi_graph_fail(graph, TW_INVALID_ARGUMENT,
+                       "the loss scale that guards an optimizer has not seen any gradients: call tw_unscale_gradients() "
+                       "before tw_apply_gradients()");
+    else if (check_grads(graph, grads) == TW_OK)
         make_slots(optimizer, grads);
     if (graph->error.status == TW_OK) {
         TW_NAME_SCOPE(graph, "%s", optimizer->kind->name)

@@ -6,6 +6,9 @@
 
 tw_graph *twi_optimizer_graph(const tw_optimizer *optimizer);
 
+/* Gradients of the same variables, to be changed; NULL when the graph has failed. */
+tw_grads *twi_copy_grads(tw_graph *graph, const tw_grads *grads);
+
 /* The trainable variables in order of creation; the array is the caller's (twi_free). NULL when memory runs out. */
 tw_variable **twi_trainable_variables(tw_graph *graph, int *count);
 

@@ -37,6 +37,8 @@ static tw_status load_variables(cargo *c, tw_session *session, tw_error *error)
     for (int i = 0; i < tw_graph_num_variables(graph); i++) {
         const tw_variable *variable = tw_graph_variable(graph, i);
         tw_tensor *value = NULL;
+        if (variable->copy_of)
+            continue;
         tw_status status = tw_session_get_variable(session, variable, &value, error);
         if (status != TW_OK)
             return status;
@@ -95,12 +97,10 @@ done:
 
 /* ---- restoring --------------------------------------------------------------------------------------------- */
 
-/* What the checkpoint calls the value of a variable; NULL if it has none. */
-static const char *name_in(const tw_checkpoint *checkpoint, const tw_variable *variable, const tw_restore_options *o,
+/* What the checkpoint calls the value of a variable that goes by `name`; NULL if it has none. */
+static const char *name_in(const tw_checkpoint *checkpoint, const char *name, const tw_restore_options *o,
                            char text[NAME_SIZE], bool *is_average)
 {
-    const char *name = o->rename ? o->rename(o->user, variable->name) : NULL;
-    name = name ? name : variable->name;
     snprintf(text, NAME_SIZE, "%s" AVERAGE, name);
     *is_average = o->averages && tw_checkpoint_find(checkpoint, text) >= 0;
     if (!*is_average)
@@ -108,13 +108,16 @@ static const char *name_in(const tw_checkpoint *checkpoint, const tw_variable *v
     return tw_checkpoint_find(checkpoint, text) >= 0 ? text : NULL;
 }
 
-/* Reads the value of one variable; *value stays NULL if the checkpoint may lack it and does. */
+/* Reads the value of one variable; *value stays NULL if the checkpoint may lack it and does, or is not asked. */
 static tw_status read_variable(tw_checkpoint *checkpoint, const tw_variable *variable, const tw_restore_options *o,
                                tw_tensor **value, int *num_averages, tw_error *error)
 {
     char name[NAME_SIZE], has[128], wants[128];
     bool is_average;
-    const char *found = name_in(checkpoint, variable, o, name, &is_average);
+    const char *renamed = o->rename ? o->rename(o->user, variable->name) : NULL;
+    if (renamed && !*renamed)
+        return TW_OK;
+    const char *found = name_in(checkpoint, renamed ? renamed : variable->name, o, name, &is_average);
     if (!found && o->allow_missing)
         return TW_OK;
     if (!found)
@@ -149,6 +152,19 @@ static tw_status restore_streams(tw_session *session, tw_checkpoint *checkpoint,
     return TW_OK;
 }
 
+/* The value for variable i: its own, or its original's, which was made before it. */
+static tw_tensor *value_for(const tw_graph *graph, int i, tw_tensor *const *values)
+{
+    const tw_variable *original = tw_graph_variable(graph, i);
+    if (!original->copy_of)
+        return values[i];
+    while (original->copy_of)
+        original = original->copy_of;
+    while (i > 0 && tw_graph_variable(graph, i) != original)
+        i--;
+    return values[i];
+}
+
 tw_status tw_restore(tw_session *session, tw_checkpoint *checkpoint, const tw_restore_options *options,
                      int *num_averages, tw_error *error)
 {
@@ -161,10 +177,13 @@ tw_status tw_restore(tw_session *session, tw_checkpoint *checkpoint, const tw_re
     if (!values)
         return twi_fail_memory(error, "restoring a checkpoint");
     for (int i = 0; i < count; i++)
-        TWI_TRY(read_variable(checkpoint, tw_graph_variable(graph, i), o, &values[i], &averages, error));
-    for (int i = 0; i < count; i++)
-        if (values[i])
-            TWI_TRY(tw_session_set_variable(session, tw_graph_variable(graph, i), values[i], error));
+        if (!tw_graph_variable(graph, i)->copy_of)
+            TWI_TRY(read_variable(checkpoint, tw_graph_variable(graph, i), o, &values[i], &averages, error));
+    for (int i = 0; i < count; i++) {
+        const tw_tensor *value = value_for(graph, i, values);
+        if (value)
+            TWI_TRY(tw_session_set_variable(session, tw_graph_variable(graph, i), value, error));
+    }
     TWI_TRY(restore_streams(session, checkpoint, error));
     if (num_averages)
         *num_averages = averages;

@@ -1,6 +1,5 @@
-/* towers.c - what towers have in common: their losses, their gradients, and the average of these.
- * Never here: how the average is computed (rewrite/collective.c), where towers lie (place). */
-#include "base/log.h"
+/* towers.c - what towers have in common: their losses and their gradients.
+ * Never here: how gradients meet (average.c), where towers lie (place). */
 #include "graph/graph.h"
 
 #include <ctype.h>
@@ -10,6 +9,7 @@
 #include <tower/train.h>
 
 #include "train/optimizer.h" /* twi_optimizer_graph */
+#include "train/reduce.h"    /* twi_new_grads */
 
 /* ---- losses ------------------------------------------------------------------------------------------------ */
 
@@ -77,7 +77,7 @@ char *tw_strip_tower_name(const char *name, char *text, size_t size)
 
 /* ---- gradients --------------------------------------------------------------------------------------------- */
 
-static tw_grads *new_grads(tw_graph *graph, tw_variable *const *variables, int count)
+tw_grads *twi_new_grads(tw_graph *graph, tw_variable *const *variables, int count)
 {
     tw_grads *grads = twi_arena_alloc(&graph->arena, sizeof *grads);
     tw_variable **kept = twi_arena_copy(&graph->arena, variables, sizeof *kept * (size_t)count);
@@ -96,7 +96,7 @@ tw_grads *tw_compute_gradients_of(tw_optimizer *optimizer, tw_output loss, tw_va
         return NULL;
     tw_graph *graph = twi_optimizer_graph(optimizer);
     tw_output *handles = twi_alloc_array((size_t)count + 1, sizeof *handles);
-    tw_grads *grads = graph->error.status == TW_OK ? new_grads(graph, variables, count) : NULL;
+    tw_grads *grads = graph->error.status == TW_OK ? twi_new_grads(graph, variables, count) : NULL;
     if (!handles)
         twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while computing gradients");
     if (handles && grads) {
@@ -132,80 +132,4 @@ tw_variable **twi_trainable_variables(tw_graph *graph, int *count)
         if (graph->variables.items[i]->trainable)
             trainable[(*count)++] = graph->variables.items[i];
     return trainable;
-}
-
-/* ---- averaging --------------------------------------------------------------------------------------------- */
-
-static tw_status check_towers(tw_graph *graph, tw_grads *const *towers, int num_towers)
-{
-    if (num_towers < 1)
-        return twi_graph_fail(graph, TW_INVALID_ARGUMENT, "an average of %d towers", num_towers);
-    for (int t = 0; t < num_towers; t++) {
-        if (!towers[t])
-            return twi_graph_fail(graph, TW_INVALID_ARGUMENT, "tower %d has no gradients to average", t);
-        for (int i = 0; i < towers[0]->count && i < towers[t]->count; i++)
-            if (towers[t]->variables[i] != towers[0]->variables[i])
-                return twi_graph_fail(graph, TW_INVALID_ARGUMENT,
-                                      "variable number %d is '%s' in tower 0 and '%s' in tower %d: towers must share "
-                                      "their variables",
-                                      i, towers[0]->variables[i]->name, towers[t]->variables[i]->name, t);
-        if (towers[t]->count != towers[0]->count)
-            return twi_graph_fail(graph, TW_INVALID_ARGUMENT, "tower 0 has %d variables, tower %d has %d",
-                                  towers[0]->count, t, towers[t]->count);
-    }
-    return TW_OK;
-}
-
-/* The towers' gradients of variable i as outputs[num_towers]; zeros where one is missing. False if all are missing,
- * which the log says, or on an error. */
-static bool collect(tw_graph *graph, tw_grads *const *towers, int num_towers, int i, bool missing_as_zero,
-                    tw_output *outputs)
-{
-    const tw_variable *variable = towers[0]->variables[i];
-    int missing = -1, has = -1;
-    for (int t = num_towers - 1; t >= 0; t--) {
-        outputs[t] = towers[t]->gradients[i];
-        if (outputs[t].node)
-            has = t;
-        else
-            missing = t;
-    }
-    if (has < 0) {
-        twi_log(TWI_LOG_WARNING, "variable '%s' has a gradient in none of the %d towers and is left out of the average",
-                variable->name, num_towers);
-        return false;
-    }
-    if (missing >= 0 && !missing_as_zero) {
-        twi_graph_fail(graph, TW_INVALID_ARGUMENT,
-                       "variable '%s' has a gradient in tower %d, but none in tower %d: its loss does not depend on it",
-                       variable->name, has, missing);
-        return false;
-    }
-    for (int t = 0; t < num_towers; t++)
-        if (!outputs[t].node)
-            outputs[t] = tw_zeros_like(graph, outputs[has]);
-    return true;
-}
-
-tw_grads *tw_average_gradients(tw_graph *graph, tw_grads *const *towers, int num_towers,
-                               const tw_average_options *options)
-{
-    if (graph->error.status != TW_OK || check_towers(graph, towers, num_towers) != TW_OK)
-        return NULL;
-    if (num_towers == 1)
-        return towers[0];
-    tw_grads *average = new_grads(graph, towers[0]->variables, towers[0]->count);
-    tw_output *outputs = twi_alloc_array((size_t)num_towers, sizeof *outputs);
-    if (!outputs)
-        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while averaging gradients");
-    for (int i = 0; average && outputs && i < average->count && graph->error.status == TW_OK; i++) {
-        if (!collect(graph, towers, num_towers, i, options && options->missing_as_zero, outputs))
-            continue;
-        for (int t = 0; t < num_towers; t++)
-            outputs[t] = tw_expand_dims(graph, outputs[t], 0);
-        tw_output all = tw_concat(tw_name(graph, "concat"), outputs, num_towers, 0);
-        average->gradients[i] = tw_reduce_mean(graph, all, TW_AXES(0), false);
-    }
-    twi_free(outputs);
-    return graph->error.status == TW_OK ? average : NULL;
 }

@@ -50,3 +50,9 @@ for t in FLOATS + INTEGERS:
         else:
             run(op, dict(resource=np.asarray([t.max, t.min, t.max, 5, 0], t.as_numpy_dtype)),  # they wrap around
                 dict(value=np.asarray([1, 1, t.max, 3, 2], t.as_numpy_dtype)))
+for t in FLOATS + (tf.int32, tf.int64):
+    for op in ("ResourceScatterAdd", "ResourceScatterSub", "ResourceScatterUpdate"):  # row 2 is named twice
+        rows = (random.standard_normal((4, 3)) * 8).astype(t.as_numpy_dtype)
+        updates = (random.standard_normal((2, 2, 3)) * 8).astype(t.as_numpy_dtype)
+        indices = np.asarray([[2, 0], [2, 3]], np.int64 if t == tf.float64 else np.int32)
+        run(op, dict(resource=rows), dict(indices=indices, updates=updates))

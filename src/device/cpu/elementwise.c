@@ -1,8 +1,10 @@
 /* elementwise.c - arithmetic, comparisons, logic and conversion, element by element, in plain C.
  * Inputs of the binary ones broadcast. Results do not depend on the number of threads. */
 #include "base/memory.h"
+#include "base/text.h"
 #include "device/cpu/broadcast.h"
 #include "device/cpu/typed.h"
+#include "tensor/tensor.h"
 
 #include <string.h>
 #include <tgmath.h>
@@ -132,6 +134,32 @@ static tw_status same_string(const twi_run *r)
 static tw_status differs_string(const twi_run *r)
 {
     return compare_strings(r, false);
+}
+
+/* One behind the other. */
+static bool join_strings(tw_string *to, const tw_string *x, const tw_string *y)
+{
+    twi_text both = {0};
+    twi_text_append(&both, x->data ? x->data : "", x->size);
+    twi_text_append(&both, y->data ? y->data : "", y->size);
+    bool joined = !both.failed && twi_string_set(to, twi_text_string(&both), both.size);
+    twi_text_free(&both);
+    return joined;
+}
+
+static tw_status add_string(const twi_run *r)
+{
+    const twi_broadcast *b = r->state;
+    tw_string *to = r->outputs[0];
+    for (int64_t k = 0; k < b->runs; k++) {
+        int64_t x, y;
+        twi_broadcast_start(b, k, &x, &y);
+        for (int64_t i = 0; i < b->run; i++)
+            if (!join_strings(to++, (const tw_string *)r->inputs[0] + x + (b->x_moves ? i : 0),
+                              (const tw_string *)r->inputs[1] + y + (b->y_moves ? i : 0)))
+                return twi_fail_memory(r->error, r->node);
+    }
+    return TW_OK;
 }
 
 /* ---- conversion -------------------------------------------------------------------------------------------------- */
@@ -393,6 +421,7 @@ static tw_status prepare_clip(twi_prepare *p)
 
 const twi_kernel twi_cpu_elementwise_kernels[] = {
     NUMBER_BINARY("Add", add),
+    {"Add", "plain", TWI_TYPE(TW_STRING), prepare_comparison, add_string, twi_free},
     NUMBER_BINARY("AddV2", add),
     NUMBER_BINARY("Sub", sub),
     NUMBER_BINARY("Mul", mul),

@@ -9,6 +9,7 @@
 #define FAMILIES(X)                                                                                                    \
     X(twi_tail_kernels)           /* fused pools, normalizations and their gradients */                                \
     X(twi_amx_kernels)            /* bfloat16 on x86's matrix units */                                                 \
+    X(twi_direct_conv_kernels)    /* float on AVX2 */                                                                  \
     X(twi_onednn_conv_kernels)                                                                                         \
     X(twi_onednn_matmul_kernels)                                                                                       \
     X(twi_vector_nn_kernels)      /* loops built for each vector unit */                                               \
@@ -35,9 +36,12 @@
     X(twi_cpu_softmax_kernels)                                                                                         \
     X(twi_cpu_fused_kernels)                                                                                           \
     X(twi_cpu_state_kernels)                                                                                           \
+    X(twi_cpu_scatter_variable_kernels)                                                                                \
     X(twi_cpu_random_kernels)                                                                                          \
     X(twi_cpu_control_kernels)                                                                                         \
     X(twi_cpu_input_kernels)                                                                                           \
+    X(twi_cpu_queue_kernels)                                                                                           \
+    X(twi_cpu_reader_kernels)                                                                                          \
     X(twi_cpu_image_kernels)                                                                                           \
     X(twi_cpu_summary_kernels)
 

@@ -1,8 +1,9 @@
 /* state.c - variables on the CPU: reads, assignments and optimizer updates, element by element.
  *
- * A variable input (a resource or a Ref) is the variable's own buffer, and a Ref output is the same buffer again. Each
- * element is computed alone, so the bits do not depend on the number of threads. The order of operations within a
+ * The input that is a variable is its own buffer. Each element is computed alone, so the bits do not depend on the
+ * number of threads. The order of operations within a
  * formula is TensorFlow's, and half and bfloat16 round after every operation as it does. */
+#include "base/memory.h"
 #include "device/kernel.h"
 
 #include <math.h>
@@ -54,6 +55,38 @@ static tw_status run_assign(const twi_run *r)
 {
     if (r->inputs[0] != r->inputs[1])
         memcpy((void *)r->inputs[0], r->inputs[1], r->input_operands[1].bytes);
+    return TW_OK;
+}
+
+typedef struct counting {
+    int64_t limit;
+} counting;
+
+static tw_status prepare_count(twi_prepare *p)
+{
+    tw_status status = prepare_update(p);
+    if (status != TW_OK)
+        return status;
+    counting *c = twi_alloc(sizeof *c);
+    if (!c)
+        return twi_fail_memory(p->error, p->node);
+    c->limit = twi_attr_int(p->attrs, "limit", 0);
+    p->state = c;
+    return TW_OK;
+}
+
+static tw_status run_count(const twi_run *r)
+{
+    int64_t limit = ((const counting *)r->state)->limit;
+    bool wide = r->output_operands[0].dtype == TW_INT64;
+    int64_t value = wide ? *(const int64_t *)r->inputs[0] : *(const int32_t *)r->inputs[0];
+    if (value >= limit)
+        return twi_fail(r->error, TW_OUT_OF_RANGE, "Reached limit of %lld", (long long)limit);
+    memcpy(r->outputs[0], r->inputs[0], r->output_operands[0].bytes);
+    if (wide)
+        ++*(int64_t *)r->inputs[0];
+    else
+        ++*(int32_t *)r->inputs[0];
     return TW_OK;
 }
 
@@ -269,19 +302,10 @@ const twi_kernel twi_cpu_state_kernels[] = {
     {"AssignVariableOp", "plain", ANY_TYPE, prepare_update, run_assign},
     {"AssignAddVariableOp", "plain", TWI_NUMBER_TYPES, prepare_update, run_assign_add},
     {"AssignSubVariableOp", "plain", TWI_NUMBER_TYPES, prepare_update, run_assign_sub},
+    {"ResourceCountUpTo", "plain", 0, prepare_count, run_count, twi_free},
     {"ResourceApplyGradientDescent", "plain", TWI_FLOAT_TYPES, prepare_optimizer, run_gradient_descent},
     {"ResourceApplyMomentum", "plain", TWI_FLOAT_TYPES, prepare_optimizer, run_momentum},
     {"ResourceApplyAdam", "plain", TWI_FLOAT_TYPES, prepare_optimizer, run_adam},
     {"ResourceApplyRMSProp", "plain", TWI_FLOAT_TYPES, prepare_optimizer, run_rms_prop},
-    {"VariableV2", "plain", ANY_TYPE},
-    {"Variable", "plain", ANY_TYPE},
-    {"IsVariableInitialized", "plain", 0, NULL, run_is_initialized},
-    {"Assign", "plain", ANY_TYPE, prepare_update, run_assign},
-    {"AssignAdd", "plain", TWI_NUMBER_TYPES, prepare_update, run_assign_add},
-    {"AssignSub", "plain", TWI_NUMBER_TYPES, prepare_update, run_assign_sub},
-    {"ApplyGradientDescent", "plain", TWI_FLOAT_TYPES, prepare_optimizer, run_gradient_descent},
-    {"ApplyMomentum", "plain", TWI_FLOAT_TYPES, prepare_optimizer, run_momentum},
-    {"ApplyAdam", "plain", TWI_FLOAT_TYPES, prepare_optimizer, run_adam},
-    {"ApplyRMSProp", "plain", TWI_FLOAT_TYPES, prepare_optimizer, run_rms_prop},
     {0},
 };

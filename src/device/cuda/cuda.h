@@ -20,13 +20,16 @@ typedef struct twi_cuda_device {
     int ordinal;                 /* the driver's number of the card; not the device's, which goes by PCI */
     pthread_mutex_t lock;        /* guards what follows; the stream itself may be used by any thread */
     atomic_bool opened;          /* has a context, and so all below; a card nobody uses never gets one */
-    cudaStream_t stream;
+    struct twi_cuda_part *share; /* of a card that is divided; NULL: the whole one (part.c) */
+    cudaStream_t stream, recorder; /* where work happens; where it is written down */
+    pthread_mutex_t recording;   /* held while somebody does */
     cudaEvent_t fence;           /* recorded and waited for under the lock */
     void *stages[TWI_CUDA_STAGES];       /* page-locked, TWI_CUDA_STAGE_BYTES each */
     cudaEvent_t staged[TWI_CUDA_STAGES]; /* when the card is done with each */
     int next_stage;
     void *cublas, *cudnn;        /* handles; NULL until a kernel needs one (libraries.h) */
     pthread_mutex_t cudnn_lock;
+    cudaStream_t cudnn_stream;   /* that cuDNN's handle works on now */
     bool peers[TWI_CUDA_MOST_CARDS]; /* by ordinal: whose memory this card has asked to see */
 } twi_cuda_device;
 
@@ -39,25 +42,36 @@ tw_status twi_cuda_use(twi_device *d, tw_error *error);
     do {                                                                                                               \
         cudaError_t code_ = (call);                                                                                    \
         if (code_ != cudaSuccess) {                                                                                    \
-            status = twi_cuda_fail(error, d, #call, code_);                                                            \
+            status = twi_cuda_fail(error, d, #call, TWI_HERE, code_);                                                  \
             goto done;                                                                                                 \
         }                                                                                                              \
     } while (0)
 
-/* "/job:localhost/.../device:GPU:0: cudaMalloc: out of memory"; `call` may go on with its arguments. Returns the status that fits. */
-tw_status twi_cuda_fail(tw_error *error, const twi_device *d, const char *call, cudaError_t code);
+/* "/job:localhost/.../device:GPU:0: cudaMalloc: out of memory (device.c:98)"; `call` may go on with its arguments. Returns
+ * the status that fits. */
+tw_status twi_cuda_fail(tw_error *error, const twi_device *d, const char *call, const char *where, cudaError_t code);
+#define TWI_HERE_LINE(line) #line
+#define TWI_HERE_IN(file, line) file ":" TWI_HERE_LINE(line)
+#define TWI_HERE TWI_HERE_IN(__FILE_NAME__, __LINE__)
 
 /* The run() of a kernel that is one launch: `return TWI_LAUNCH(r, twi_cuda_unary(...));` */
-#define TWI_LAUNCH(r, call) twi_cuda_launched((r), #call, (call))
-tw_status twi_cuda_launched(const twi_run *r, const char *call, cudaError_t code);
+#define TWI_LAUNCH(r, call) twi_cuda_launched((r), #call, TWI_HERE, (call))
+tw_status twi_cuda_launched(const twi_run *r, const char *call, const char *where, cudaError_t code);
 
 /* driver.c: what the driver knows of the cards, asked without the CUDA runtime, which would open them. */
 int twi_cuda_count(const char **why);
 tw_status twi_cuda_describe(int index, twi_card *card, tw_error *error);
 int twi_cuda_ordinal(int index);
 
+/* part.c: a card that is divided. Streams made of a part's own have its multiprocessors and no others. */
+typedef struct twi_cuda_part twi_cuda_part;
+int twi_cuda_part_size(int multiprocessors, int parts); /* of each; 0: too few */
+tw_status twi_cuda_part_open(twi_cuda_device *c, tw_error *error);
+tw_status twi_cuda_part_stream(twi_cuda_device *c, cudaStream_t *stream, tw_error *error);
+void twi_cuda_part_close(twi_cuda_device *c); /* after its streams */
+
 /* device.c */
-twi_device *twi_cuda_device_create(int index, size_t memory_limit, tw_error *error);
+twi_device *twi_cuda_device_create(int index, int number, int part, int parts, tw_error *error);
 extern const twi_kernel *const twi_cuda_kernels[]; /* kernels.c */
 
 #endif

@@ -2,8 +2,6 @@
  * Lives here:  the context, opened by the first call that needs one; staging for copies with the host; launching.
  * Never here:  listing (driver.c), kernels.
  *
- * Written without a card to try it on: compiled and linked, but not yet run.
- *
  * All work of a device goes to one stream, so it happens in the order in which it was handed over, and no call but read()
  * and synchronize() waits for it. Two devices meet at events: see card_copy_from(). */
 #include "device/cuda/cuda.h"
@@ -16,17 +14,18 @@
 
 /* ---- failures -------------------------------------------------------------------------------------------------- */
 
-tw_status twi_cuda_fail(tw_error *error, const twi_device *d, const char *call, cudaError_t code)
+tw_status twi_cuda_fail(tw_error *error, const twi_device *d, const char *call, const char *where, cudaError_t code)
 {
     cudaGetLastError(); /* what can be forgotten shall not fail the next call, too */
-    return twi_fail(error, code == cudaErrorMemoryAllocation ? TW_RESOURCE_EXHAUSTED : TW_INTERNAL, "%s%s%.*s: %s",
-                    d ? d->text : "", d ? ": " : "", (int)strcspn(call, "("), call,
-                    cudaGetErrorString(code));
+    bool ours = strncmp(call, "twi_", 4) == 0; /* a launcher of a .cu file */
+    return twi_fail(error, code == cudaErrorMemoryAllocation ? TW_RESOURCE_EXHAUSTED : TW_INTERNAL,
+                    "%s%s%s%.*s: %s (%s)", d ? d->text : "", d ? ": " : "", ours ? "launching " : "",
+                    (int)strcspn(call, "("), call, cudaGetErrorString(code), where);
 }
 
-tw_status twi_cuda_launched(const twi_run *r, const char *call, cudaError_t code)
+tw_status twi_cuda_launched(const twi_run *r, const char *call, const char *where, cudaError_t code)
 {
-    return code == cudaSuccess ? TW_OK : twi_cuda_fail(r->error, NULL, call, code);
+    return code == cudaSuccess ? TW_OK : twi_cuda_fail(r->error, NULL, call, where, code);
 }
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
@@ -47,15 +46,31 @@ static void close_card(twi_cuda_device *c)
         cudaEventDestroy(c->fence);
     if (c->stream)
         cudaStreamDestroy(c->stream);
+    if (c->recorder)
+        cudaStreamDestroy(c->recorder);
     c->fence = NULL;
-    c->stream = NULL;
+    c->stream = c->recorder = NULL;
+    twi_cuda_part_close(c);
+}
+
+static tw_status make_stream(twi_cuda_device *c, cudaStream_t *stream, tw_error *error)
+{
+    tw_status status = TW_OK;
+    if (c->share)
+        return twi_cuda_part_stream(c, stream, error);
+    TWI_CALL(&c->base, error, cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking));
+done:
+    return status;
 }
 
 static tw_status open_card(twi_cuda_device *c, tw_error *error)
 {
     tw_status status = TW_OK;
     twi_device *d = &c->base;
-    TWI_CALL(d, error, cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking));
+    if (d->parts > 1)
+        TWI_TRY(twi_cuda_part_open(c, error));
+    TWI_TRY(make_stream(c, &c->stream, error));
+    TWI_TRY(make_stream(c, &c->recorder, error));
     TWI_CALL(d, error, cudaEventCreateWithFlags(&c->fence, cudaEventDisableTiming));
     for (int i = 0; i < TWI_CUDA_STAGES; i++) {
         TWI_CALL(d, error, cudaHostAlloc(&c->stages[i], TWI_CUDA_STAGE_BYTES, cudaHostAllocPortable));
@@ -103,8 +118,8 @@ done:
 static void card_free(twi_device *d, void *memory, size_t bytes)
 {
     (void)bytes;
-    if (twi_cuda_use(d, NULL) == TW_OK)
-        cudaFree(memory); /* waits for work that may still use it */
+    cudaSetDevice(((twi_cuda_device *)d)->ordinal);
+    cudaFree(memory); /* waits for work that may still use it */
 }
 
 /* ---- copies with the host ------------------------------------------------------------------------------------------ */
@@ -195,7 +210,7 @@ static tw_status meet(twi_cuda_device *c, const twi_cuda_device *other, tw_error
         if (code == cudaErrorPeerAccessAlreadyEnabled)
             cudaGetLastError();
         else if (code != cudaSuccess)
-            TWI_TRY(twi_cuda_fail(error, &c->base, "cudaDeviceEnablePeerAccess", code));
+            TWI_TRY(twi_cuda_fail(error, &c->base, "cudaDeviceEnablePeerAccess", TWI_HERE, code));
     }
     c->peers[other->ordinal] = true;
 done:
@@ -222,17 +237,69 @@ done:
 
 /* ---- running --------------------------------------------------------------------------------------------------------- */
 
+static _Thread_local const twi_cuda_device *recording; /* what this thread launches is written down */
+
 static tw_status card_launch(twi_device *d, const twi_kernel *kernel, const twi_run *run)
 {
     tw_status status = twi_cuda_use(d, run->error);
     if (status != TW_OK)
         return status;
     twi_run own = *run;
-    own.stream = ((twi_cuda_device *)d)->stream;
+    const twi_cuda_device *c = (twi_cuda_device *)d;
+    own.stream = recording == c ? c->recorder : c->stream;
     status = kernel->run(&own);
     if (status != TW_OK)
         twi_prefix(run->error, "%s: %s '%s'", d->text, kernel->op, run->node);
     return status;
+}
+
+/* A stream of its own is recorded, so that what other threads hand to the card meanwhile stays out of it. */
+static tw_status card_record(twi_device *d, tw_error *error)
+{
+    twi_cuda_device *c = (twi_cuda_device *)d;
+    tw_status status = twi_cuda_use(d, error);
+    if (status != TW_OK)
+        return status;
+    pthread_mutex_lock(&c->recording);
+    TWI_CALL(d, error, cudaStreamBeginCapture(c->recorder, cudaStreamCaptureModeThreadLocal));
+    recording = c;
+    return TW_OK;
+done:
+    pthread_mutex_unlock(&c->recording);
+    return status;
+}
+
+static tw_status card_recorded(twi_device *d, void **made, tw_error *error)
+{
+    twi_cuda_device *c = (twi_cuda_device *)d;
+    tw_status status = TW_OK;
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t executable = NULL;
+    TWI_CALL(d, error, cudaStreamEndCapture(c->recorder, &graph));
+    TWI_CALL(d, error, cudaGraphInstantiate(&executable, graph, 0));
+    *made = executable;
+done:
+    if (graph)
+        cudaGraphDestroy(graph);
+    recording = NULL;
+    pthread_mutex_unlock(&c->recording);
+    return status;
+}
+
+static tw_status card_replay(twi_device *d, void *made, tw_error *error)
+{
+    tw_status status = twi_cuda_use(d, error);
+    if (status != TW_OK)
+        return status;
+    TWI_CALL(d, error, cudaGraphLaunch(made, ((twi_cuda_device *)d)->stream));
+done:
+    return status;
+}
+
+static void card_forget(twi_device *d, void *made)
+{
+    cudaSetDevice(((twi_cuda_device *)d)->ordinal);
+    cudaGraphExecDestroy(made);
 }
 
 static tw_status card_synchronize(twi_device *d, tw_error *error)
@@ -250,13 +317,20 @@ done:
 static void card_destroy(twi_device *d)
 {
     twi_cuda_device *c = (twi_cuda_device *)d;
-    if (atomic_load(&c->opened) && twi_cuda_use(d, NULL) == TW_OK) {
-        cudaStreamSynchronize(c->stream);
+    if (atomic_load(&c->opened)) {
+        cudaSetDevice(c->ordinal);
         close_card(c);
     }
     pthread_mutex_destroy(&c->lock);
     pthread_mutex_destroy(&c->cudnn_lock);
+    pthread_mutex_destroy(&c->recording);
     twi_free(c);
+}
+
+static bool card_is_linked(twi_device *d, twi_device *source)
+{
+    int can = 0, here = ((twi_cuda_device *)d)->ordinal, there = ((twi_cuda_device *)source)->ordinal;
+    return here == there || (cudaDeviceCanAccessPeer(&can, here, there) == cudaSuccess && can);
 }
 
 static const twi_device_ops card_ops = {
@@ -268,16 +342,27 @@ static const twi_device_ops card_ops = {
     .write = card_write,
     .read = card_read,
     .copy_from = card_copy_from,
+    .is_linked = card_is_linked,
     .launch = card_launch,
     .synchronize = card_synchronize,
+    .record = card_record,
+    .recorded = card_recorded,
+    .replay = card_replay,
+    .forget = card_forget,
     .destroy = card_destroy,
 };
 
-twi_device *twi_cuda_device_create(int index, size_t memory_limit, tw_error *error)
+twi_device *twi_cuda_device_create(int index, int number, int part, int parts, tw_error *error)
 {
     twi_card card;
     if (twi_cuda_describe(index, &card, error) != TW_OK)
         return NULL;
+    int multiprocessors = parts > 1 ? twi_cuda_part_size(card.multiprocessors, parts) : card.multiprocessors;
+    if (multiprocessors == 0) {
+        twi_fail(error, TW_INVALID_ARGUMENT, "%s has %d multiprocessors, which is too few for %d logical GPUs", card.name,
+                 card.multiprocessors, parts);
+        return NULL;
+    }
     twi_cuda_device *c = twi_alloc(sizeof *c);
     if (!c) {
         twi_fail_memory(error, "opening a GPU");
@@ -285,14 +370,24 @@ twi_device *twi_cuda_device_create(int index, size_t memory_limit, tw_error *err
     }
     twi_device *d = &c->base;
     d->ops = &card_ops;
-    d->name = (twi_device_name){.job = "localhost", .type = "GPU", .id = index};
+    d->name = (twi_device_name){.job = "localhost", .type = "GPU", .id = number};
     d->threads = 1;
-    d->memory_limit = memory_limit;
+    d->memory_limit = d->memory_total = card.memory / (size_t)parts;
+    d->multiprocessors = multiprocessors;
+    d->part = part;
+    d->parts = parts > 1 ? parts : 0;
     c->ordinal = twi_cuda_ordinal(index);
     pthread_mutex_init(&c->lock, NULL);
     pthread_mutex_init(&c->cudnn_lock, NULL);
+    pthread_mutex_init(&c->recording, NULL);
+    memcpy(d->model, card.name, sizeof d->model);
+    memcpy(d->pci, card.pci, sizeof d->pci);
+    memcpy(d->name.uuid, card.uuid, sizeof d->name.uuid);
     twi_device_name_print(&d->name, d->text, sizeof d->text);
-    snprintf(d->description, sizeof d->description, "%.60s, %.1f GiB, %d multiprocessors, %s, %s", card.name,
-             (double)card.memory / (1 << 30), card.multiprocessors, card.uuid, card.pci);
+    int length = snprintf(d->description, sizeof d->description, "%.60s, %.1f GiB, %d multiprocessors, %s, %s", card.name,
+                          (double)d->memory_total / (1 << 30), multiprocessors, card.uuid, card.pci);
+    if (parts > 1 && length > 0 && length < (int)sizeof d->description)
+        snprintf(d->description + length, sizeof d->description - (size_t)length, ", logical: part %d of %d", part + 1,
+                 parts);
     return d;
 }

@@ -138,7 +138,7 @@ static tw_status prepare_bias(twi_prepare *p)
 static tw_status run_bias(const twi_run *r)
 {
     const bias *b = r->state;
-    return TWI_LAUNCH(r, twi_cuda_bias_add(r->stream, type_of(r), elements(r), b->channels, b->inner, r->inputs[0],
+    return TWI_LAUNCH(r, twi_cuda_bias_add(r->stream, type_of(r), elements(r), b->channels, b->inner, false, r->inputs[0],
                                            r->inputs[1], r->outputs[0]));
 }
 

@@ -64,10 +64,13 @@ template <typename T> static __global__ void add_n_kernel(int count, terms t, in
 }
 
 template <typename T>
-static __global__ void bias_kernel(int64_t n, int64_t channels, int64_t inner, const T *x, const T *bias, T *y)
+static __global__ void bias_kernel(int64_t n, int64_t channels, int64_t inner, bool relu, const T *x, const T *bias, T *y)
 {
     EACH(i, n)
-        put(y + i, to_float(x[i]) + to_float(bias[i / inner % channels]));
+    {
+        float sum = to_float(x[i]) + to_float(bias[i / inner % channels]);
+        put(y + i, relu && sum <= 0 ? 0 : sum);
+    }
 }
 
 /* ---- conversion -------------------------------------------------------------------------------------------------- */
@@ -180,14 +183,14 @@ static __global__ void cast_kernel(tw_dtype from, tw_dtype to, int64_t low, int6
 
 cudaError_t twi_cuda_unary_run(cudaStream_t stream, tw_dtype type, twi_cuda_unary op, int64_t n, const void *x, void *y)
 {
-    FLOAT_TYPES(type, unary_kernel<T><<<blocks_for(n), THREADS, 0, stream>>>(op, n, (const T *)x, (T *)y))
+    FLOAT_TYPES(type, LAUNCH(blocks_for(n), THREADS, 0, stream, unary_kernel<T>)(op, n, (const T *)x, (T *)y))
     return cudaGetLastError();
 }
 
 cudaError_t twi_cuda_binary_run(cudaStream_t stream, tw_dtype type, twi_cuda_binary op, const twi_cuda_walk *walk,
                                 int64_t n, const void *x, const void *y, void *z)
 {
-    FLOAT_TYPES(type, binary_kernel<T><<<blocks_for(n), THREADS, 0, stream>>>(op, *walk, n, (const T *)x,
+    FLOAT_TYPES(type, LAUNCH(blocks_for(n), THREADS, 0, stream, binary_kernel<T>)(op, *walk, n, (const T *)x,
                                                                               (const T *)y, (T *)z))
     return cudaGetLastError();
 }
@@ -197,7 +200,7 @@ cudaError_t twi_cuda_add_n(cudaStream_t stream, tw_dtype type, int count, const 
     terms t = {};
     for (int i = 0; i < count; i++)
         t.x[i] = x[i];
-    FLOAT_TYPES(type, add_n_kernel<T><<<blocks_for(n), THREADS, 0, stream>>>(count, t, n, (T *)sum))
+    FLOAT_TYPES(type, LAUNCH(blocks_for(n), THREADS, 0, stream, add_n_kernel<T>)(count, t, n, (T *)sum))
     return cudaGetLastError();
 }
 
@@ -206,14 +209,14 @@ cudaError_t twi_cuda_cast(cudaStream_t stream, tw_dtype from, tw_dtype to, int64
     int bits = to == TW_INT64 ? 64 : to == TW_INT32 ? 32 : to == TW_INT16 ? 16 : 8;
     int64_t high = to == TW_UINT8 ? UINT8_MAX : bits == 64 ? INT64_MAX : (INT64_C(1) << (bits - 1)) - 1;
     int64_t low = to == TW_UINT8 ? 0 : -high - 1;
-    cast_kernel<<<blocks_for(n), THREADS, 0, stream>>>(from, to, low, high, n, x, y);
+    LAUNCH(blocks_for(n), THREADS, 0, stream, cast_kernel)(from, to, low, high, n, x, y);
     return cudaGetLastError();
 }
 
-cudaError_t twi_cuda_bias_add(cudaStream_t stream, tw_dtype type, int64_t n, int64_t channels, int64_t inner,
+cudaError_t twi_cuda_bias_add(cudaStream_t stream, tw_dtype type, int64_t n, int64_t channels, int64_t inner, bool relu,
                               const void *x, const void *bias, void *y)
 {
-    FLOAT_TYPES(type, bias_kernel<T><<<blocks_for(n), THREADS, 0, stream>>>(n, channels, inner, (const T *)x,
-                                                                            (const T *)bias, (T *)y))
+    FLOAT_TYPES(type, LAUNCH(blocks_for(n), THREADS, 0, stream, bias_kernel<T>)(n, channels, inner, relu, (const T *)x,
+                                                                               (const T *)bias, (T *)y))
     return cudaGetLastError();
 }

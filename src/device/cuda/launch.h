@@ -93,8 +93,8 @@ cudaError_t twi_cuda_add_n(cudaStream_t stream, tw_dtype type, int count, const 
 /* Any number type or bool to any other. */
 cudaError_t twi_cuda_cast(cudaStream_t stream, tw_dtype from, tw_dtype to, int64_t n, const void *x, void *y);
 
-/* value[channel] is added to x seen as [outer, channels, inner]. Float types. */
-cudaError_t twi_cuda_bias_add(cudaStream_t stream, tw_dtype type, int64_t n, int64_t channels, int64_t inner,
+/* bias[channel] is added to x seen as [outer, channels, inner]; with relu, what is below 0 becomes 0. Float types. */
+cudaError_t twi_cuda_bias_add(cudaStream_t stream, tw_dtype type, int64_t n, int64_t channels, int64_t inner, bool relu,
                               const void *x, const void *bias, void *y);
 
 /* ---- move.cu --------------------------------------------------------------------------------------------------- */

@@ -7,9 +7,9 @@
 #define TEXT_OF(x) #x
 #define TEXT(x) TEXT_OF(x)
 
-tw_status twi_library_fail(tw_error *error, const twi_device *d, const char *call, const char *text)
+tw_status twi_library_fail(tw_error *error, const twi_device *d, const char *call, const char *where, const char *text)
 {
-    return twi_fail(error, TW_INTERNAL, "%s%s%s: %s", d ? d->text : "", d ? ": " : "", call, text);
+    return twi_fail(error, TW_INTERNAL, "%s%s%s: %s (%s)", d ? d->text : "", d ? ": " : "", call, text, where);
 }
 
 /* Fills in one call of a table; false when the library lacks it. */
@@ -105,24 +105,40 @@ static void open_cudnn(void)
 #undef X
 }
 
+tw_status twi_cudnn_library(const twi_cudnn **library, tw_error *error)
+{
+    pthread_once(&cudnn.once, open_cudnn);
+    if (!cudnn.works)
+        return twi_fail(error, TW_UNIMPLEMENTED, "cuDNN cannot be used: %s", cudnn.why);
+    *library = &cudnn.table;
+    return TW_OK;
+}
+
 tw_status twi_cudnn_open(twi_device *d, const twi_cudnn **library, cudnnHandle_t *handle, tw_error *error)
 {
     twi_cuda_device *c = (twi_cuda_device *)d;
     tw_status status = twi_cuda_use(d, error);
+    if (status == TW_OK)
+        status = twi_cudnn_library(library, error);
     if (status != TW_OK)
         return status;
-    pthread_once(&cudnn.once, open_cudnn);
-    if (!cudnn.works)
-        return twi_fail(error, TW_UNIMPLEMENTED, "cuDNN cannot be used: %s", cudnn.why);
     pthread_mutex_lock(&c->lock);
-    if (!c->cudnn) {
+    if (!c->cudnn)
         TWI_LIBRARY_CALL(d, error, &cudnn.table, cudnnCreate, (cudnnHandle_t *)&c->cudnn);
-        TWI_LIBRARY_CALL(d, error, &cudnn.table, cudnnSetStream, c->cudnn, c->stream);
-    }
-    *library = &cudnn.table;
     *handle = c->cudnn;
 done:
     pthread_mutex_unlock(&c->lock);
+    return status;
+}
+
+tw_status twi_cudnn_to_stream(twi_cuda_device *c, cudaStream_t stream, tw_error *error)
+{
+    tw_status status = TW_OK;
+    if (c->cudnn_stream == stream)
+        return TW_OK;
+    TWI_LIBRARY_CALL(&c->base, error, &cudnn.table, cudnnSetStream, c->cudnn, stream);
+    c->cudnn_stream = stream;
+done:
     return status;
 }
 
@@ -131,6 +147,7 @@ void twi_cudnn_close(twi_cuda_device *c)
     if (c->cudnn)
         cudnn.table.cudnnDestroy(c->cudnn);
     c->cudnn = NULL;
+    c->cudnn_stream = NULL;
 }
 #else
 void twi_cudnn_close(twi_cuda_device *c)

@@ -32,22 +32,12 @@
     X(cudnnDestroy)                                                                                                    \
     X(cudnnSetStream)                                                                                                  \
     X(cudnnGetErrorString)                                                                                             \
-    X(cudnnCreateTensorDescriptor)                                                                                     \
-    X(cudnnDestroyTensorDescriptor)                                                                                    \
-    X(cudnnSetTensor4dDescriptor)                                                                                      \
-    X(cudnnCreateFilterDescriptor)                                                                                     \
-    X(cudnnDestroyFilterDescriptor)                                                                                    \
-    X(cudnnSetFilter4dDescriptor)                                                                                      \
-    X(cudnnCreateConvolutionDescriptor)                                                                                \
-    X(cudnnDestroyConvolutionDescriptor)                                                                               \
-    X(cudnnSetConvolution2dDescriptor)                                                                                 \
-    X(cudnnSetConvolutionMathType)                                                                                     \
-    X(cudnnGetConvolutionForwardAlgorithm_v7)                                                                          \
-    X(cudnnGetConvolutionBackwardDataAlgorithm_v7)                                                                     \
-    X(cudnnGetConvolutionBackwardFilterAlgorithm_v7)                                                                   \
-    X(cudnnConvolutionForward)                                                                                         \
-    X(cudnnConvolutionBackwardData)                                                                                    \
-    X(cudnnConvolutionBackwardFilter)
+    X(cudnnBackendCreateDescriptor)                                                                                    \
+    X(cudnnBackendDestroyDescriptor)                                                                                   \
+    X(cudnnBackendSetAttribute)                                                                                        \
+    X(cudnnBackendGetAttribute)                                                                                        \
+    X(cudnnBackendFinalize)                                                                                            \
+    X(cudnnBackendExecute)
 
 #define X(call) __typeof__(&call) call;
 typedef struct twi_cublas {
@@ -68,8 +58,12 @@ typedef struct twi_cudnn {
 tw_status twi_cublas_open(twi_device *d, const twi_cublas **library, cublasLtHandle_t *handle, tw_error *error);
 void twi_cublas_close(twi_cuda_device *c);
 #ifdef TOWER_WITH_CUDNN
+/* The library without a card. */
+tw_status twi_cudnn_library(const twi_cudnn **library, tw_error *error);
 /* A handle of cuDNN's is for one thread at a time: hold c->cudnn_lock around calls that take it. */
 tw_status twi_cudnn_open(twi_device *d, const twi_cudnn **library, cudnnHandle_t *handle, tw_error *error);
+/* From now on the handle's work goes there; under the lock. */
+tw_status twi_cudnn_to_stream(twi_cuda_device *c, cudaStream_t stream, tw_error *error);
 #endif
 void twi_cudnn_close(twi_cuda_device *c);
 
@@ -78,10 +72,10 @@ void twi_cudnn_close(twi_cuda_device *c);
     do {                                                                                                               \
         int code_ = (int)(library)->function(__VA_ARGS__);                                                             \
         if (code_ != 0) {                                                                                              \
-            status = twi_library_fail(error, d, #function, (library)->text(code_));                                    \
+            status = twi_library_fail(error, d, #function, TWI_HERE, (library)->text(code_));                          \
             goto done;                                                                                                 \
         }                                                                                                              \
     } while (0)
-tw_status twi_library_fail(tw_error *error, const twi_device *d, const char *call, const char *text);
+tw_status twi_library_fail(tw_error *error, const twi_device *d, const char *call, const char *where, const char *text);
 
 #endif

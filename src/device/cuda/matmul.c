@@ -1,8 +1,9 @@
-/* matmul.c - MatMul on cuBLASLt.
+/* matmul.c - MatMul on cuBLASLt, alone or with the bias and the ReLU that follow it.
  *
  * Matrices here are row-major, cuBLASLt's are column-major by default; a row-major matrix read so is its transpose. So
- * the library is asked for the transpose of the product, b' a', where nothing has to move. Sums are in float, without
- * TF32, and no algorithm is taken that adds up in an order of its own (in-place reductions of split sums). */
+ * the library is asked for the transpose of the product, b' a', where nothing has to move. Sums are in
+ * float; unless the device is told otherwise products are not of TF32, and no algorithm is taken that adds up in an order
+ * of its own (in-place reductions of split sums). */
 #include "base/memory.h"
 #include "device/cuda/libraries.h"
 
@@ -18,6 +19,7 @@ typedef struct product {
     cublasLtMatrixLayout_t a, b, out;
     cublasLtMatmulAlgo_t algorithm;
     size_t workspace;
+    bool biased, relu;
     bool empty_sum; /* k = 0: the product is zeros */
 } product;
 
@@ -63,6 +65,26 @@ done:
     return status;
 }
 
+/* What follows the product. The library wants an address while it chooses, which it does not look at; the bias's own
+ * comes with each run. */
+static tw_status set_epilogue(twi_prepare *p, product *m)
+{
+    tw_status status = TW_OK;
+    const void *somewhere = (const void *)WORKSPACE_ALIGNMENT;
+    cublasLtEpilogue_t epilogue = m->biased && m->relu ? CUBLASLT_EPILOGUE_RELU_BIAS
+                                  : m->biased          ? CUBLASLT_EPILOGUE_BIAS
+                                                       : CUBLASLT_EPILOGUE_RELU;
+    if (!m->biased && !m->relu)
+        return TW_OK;
+    TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatmulDescSetAttribute, m->operation,
+                     CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
+    if (m->biased)
+        TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatmulDescSetAttribute, m->operation,
+                         CUBLASLT_MATMUL_DESC_BIAS_POINTER, &somewhere, sizeof somewhere);
+done:
+    return status;
+}
+
 /* Operands may lie in the middle of an arena: their addresses are multiples of 64. */
 static tw_status choose_algorithm(twi_prepare *p, product *m)
 {
@@ -73,7 +95,8 @@ static tw_status choose_algorithm(twi_prepare *p, product *m)
     cublasLtMatmulPreference_t preference = NULL;
     cublasLtMatmulHeuristicResult_t best = {0};
     size_t limit = WORKSPACE_LIMIT;
-    uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, alignment = 64;
+    uint32_t reductions = p->device->fast ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    uint32_t alignment = 64;
     int found = 0;
     TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatmulPreferenceCreate, &preference);
     TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatmulPreferenceSetAttribute, preference,
@@ -105,12 +128,18 @@ static tw_status prepare(twi_prepare *p)
         return twi_fail_memory(p->error, p->node);
     bool turn_a = twi_attr_bool(p->attrs, "transpose_a", false), turn_b = twi_attr_bool(p->attrs, "transpose_b", false);
     TWI_TRY(twi_cublas_open(p->device, &m->library, &m->handle, p->error));
+    m->biased = p->num_inputs > 2;
+    m->relu = twi_attr_bool(p->attrs, "relu", false);
     m->empty_sum = a->elements == 0 || b->elements == 0;
+    if (m->empty_sum && m->biased && out->elements)
+        TWI_TRY(twi_fail(p->error, TW_UNIMPLEMENTED, "%s of nothing, with a bias", p->op));
     if (out->elements && !m->empty_sum) {
-        TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatmulDescCreate, &m->operation, CUBLAS_COMPUTE_32F,
+        TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatmulDescCreate, &m->operation,
+                         p->device->tf32 && a->dtype == TW_FLOAT32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
                          CUDA_R_32F);
         TWI_TRY(set_operation(p, m, CUBLASLT_MATMUL_DESC_TRANSA, turn_b));
         TWI_TRY(set_operation(p, m, CUBLASLT_MATMUL_DESC_TRANSB, turn_a));
+        TWI_TRY(set_epilogue(p, m));
         TWI_TRY(lay(p, m, a, &m->a));
         TWI_TRY(lay(p, m, b, &m->b));
         TWI_TRY(lay(p, m, out, &m->out));
@@ -133,6 +162,9 @@ static tw_status run(const twi_run *r)
         return TW_OK;
     if (m->empty_sum)
         return TWI_LAUNCH(r, cudaMemsetAsync(r->outputs[0], 0, r->output_operands[0].bytes, r->stream));
+    if (m->biased)
+        TWI_LIBRARY_CALL(NULL, r->error, m->library, cublasLtMatmulDescSetAttribute, m->operation,
+                         CUBLASLT_MATMUL_DESC_BIAS_POINTER, &r->inputs[2], sizeof r->inputs[2]);
     TWI_LIBRARY_CALL(NULL, r->error, m->library, cublasLtMatmul, m->handle, m->operation, &one, r->inputs[1], m->b,
                      r->inputs[0], m->a, &zero, r->outputs[0], m->out, r->outputs[0], m->out, &m->algorithm,
                      m->workspace ? (void *)workspace : NULL, m->workspace, r->stream);
@@ -140,7 +172,10 @@ done:
     return status;
 }
 
+#define FLOATS (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16))
+
 const twi_kernel twi_cuda_matmul_kernels[] = {
-    {"MatMul", "cublaslt", TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16), prepare, run, release},
+    {"MatMul", "cublaslt", FLOATS, prepare, run, release},
+    {"_FusedMatMul", "cublaslt", FLOATS, prepare, run, release},
     {0},
 };

@@ -26,16 +26,16 @@ cudaError_t twi_cuda_move_run(cudaStream_t stream, int bytes, const twi_cuda_mov
         return cudaSuccess;
     switch (bytes) {
     case 1:
-        move_kernel<<<blocks_for(n), THREADS, 0, stream>>>(*move, n, (const uint8_t *)from, (uint8_t *)to);
+        LAUNCH(blocks_for(n), THREADS, 0, stream, move_kernel<uint8_t>)(*move, n, (const uint8_t *)from, (uint8_t *)to);
         break;
     case 2:
-        move_kernel<<<blocks_for(n), THREADS, 0, stream>>>(*move, n, (const uint16_t *)from, (uint16_t *)to);
+        LAUNCH(blocks_for(n), THREADS, 0, stream, move_kernel<uint16_t>)(*move, n, (const uint16_t *)from, (uint16_t *)to);
         break;
     case 4:
-        move_kernel<<<blocks_for(n), THREADS, 0, stream>>>(*move, n, (const uint32_t *)from, (uint32_t *)to);
+        LAUNCH(blocks_for(n), THREADS, 0, stream, move_kernel<uint32_t>)(*move, n, (const uint32_t *)from, (uint32_t *)to);
         break;
     case 8:
-        move_kernel<<<blocks_for(n), THREADS, 0, stream>>>(*move, n, (const uint64_t *)from, (uint64_t *)to);
+        LAUNCH(blocks_for(n), THREADS, 0, stream, move_kernel<uint64_t>)(*move, n, (const uint64_t *)from, (uint64_t *)to);
         break;
     default:
         return cudaErrorInvalidValue;

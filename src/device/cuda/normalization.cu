@@ -26,7 +26,7 @@ static __device__ float around(const twi_cuda_lrn &l, const float *values, const
 template <typename T>
 static __global__ void lrn_kernel(twi_cuda_lrn l, int64_t pixels_of_block, const T *x, T *y)
 {
-    extern __shared__ float shared[];
+    DYNAMIC_SHARED(float, shared);
     int64_t begin = blockIdx.x * pixels_of_block * l.channels, end = begin + pixels_of_block * l.channels;
     if (end > l.pixels * l.channels)
         end = l.pixels * l.channels;
@@ -45,7 +45,7 @@ template <typename T>
 static __global__ void lrn_grad_kernel(twi_cuda_lrn l, int64_t pixels_of_block, const T *dy, const T *x, const T *y,
                                        T *dx)
 {
-    extern __shared__ float shared[];
+    DYNAMIC_SHARED(float, shared);
     int64_t begin = blockIdx.x * pixels_of_block * l.channels, size = pixels_of_block * l.channels;
     int64_t end = begin + size < l.pixels * l.channels ? begin + size : l.pixels * l.channels;
     float *values = shared, *gradients = shared + size, *ratios = gradients + size;
@@ -86,7 +86,7 @@ cudaError_t twi_cuda_lrn_run(cudaStream_t stream, tw_dtype type, const twi_cuda_
     int64_t pixels = pixels_of_block(l);
     size_t shared = (size_t)(pixels * l->channels) * sizeof(float);
     FLOAT_TYPES(type,
-                lrn_kernel<T><<<lrn_blocks(l), THREADS, shared, stream>>>(*l, pixels, (const T *)x, (T *)y))
+                LAUNCH(lrn_blocks(l), THREADS, shared, stream, lrn_kernel<T>)(*l, pixels, (const T *)x, (T *)y))
     return cudaGetLastError();
 }
 
@@ -97,7 +97,7 @@ cudaError_t twi_cuda_lrn_grad(cudaStream_t stream, tw_dtype type, const twi_cuda
         return cudaSuccess;
     int64_t pixels = pixels_of_block(l);
     size_t shared = 3 * (size_t)(pixels * l->channels) * sizeof(float);
-    FLOAT_TYPES(type, lrn_grad_kernel<T><<<lrn_blocks(l), THREADS, shared, stream>>>(
+    FLOAT_TYPES(type, LAUNCH(lrn_blocks(l), THREADS, shared, stream, lrn_grad_kernel<T>)(
                           *l, pixels, (const T *)dy, (const T *)x, (const T *)y, (T *)dx))
     return cudaGetLastError();
 }

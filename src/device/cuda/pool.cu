@@ -75,7 +75,7 @@ static __global__ void max_pool_grad_kernel(twi_cuda_pool p, int64_t count, cons
 cudaError_t twi_cuda_max_pool(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const void *x, void *y)
 {
     int64_t n = p->batch * p->output[0] * p->output[1] * p->channels;
-    FLOAT_TYPES(type, max_pool_kernel<T><<<blocks_for(n), THREADS, 0, stream>>>(*p, n, (const T *)x, (T *)y))
+    FLOAT_TYPES(type, LAUNCH(blocks_for(n), THREADS, 0, stream, max_pool_kernel<T>)(*p, n, (const T *)x, (T *)y))
     return cudaGetLastError();
 }
 
@@ -83,7 +83,7 @@ cudaError_t twi_cuda_max_pool_grad(cudaStream_t stream, tw_dtype type, const twi
                                    const void *dy, void *dx)
 {
     int64_t n = p->batch * p->image[0] * p->image[1] * p->channels;
-    FLOAT_TYPES(type, max_pool_grad_kernel<T><<<blocks_for(n), THREADS, 0, stream>>>(*p, n, (const T *)x,
+    FLOAT_TYPES(type, LAUNCH(blocks_for(n), THREADS, 0, stream, max_pool_grad_kernel<T>)(*p, n, (const T *)x,
                                                                                     (const T *)dy, (T *)dx))
     return cudaGetLastError();
 }

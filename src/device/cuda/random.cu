@@ -91,7 +91,7 @@ cudaError_t twi_cuda_random(cudaStream_t stream, twi_cuda_distribution distribut
     philox start = {{counter[0], counter[1], counter[2], counter[3]}, {key[0], key[1]}};
     if (n == 0)
         return cudaSuccess;
-    random_kernel<<<blocks_for((n + 3) / 4), THREADS, 0, stream>>>(
+    LAUNCH(blocks_for((n + 3) / 4), THREADS, 0, stream, random_kernel)(
         distribution, start, distribution == TWI_CUDA_TRUNCATED ? 256 : 1, n, y);
     return cudaGetLastError();
 }

@@ -129,13 +129,13 @@ cudaError_t twi_cuda_reduce(cudaStream_t stream, tw_dtype type, const twi_cuda_r
         return cudaErrorInvalidValue;
     if (d->columns) {
         dim3 grid((unsigned)((d->outputs + COLUMN_BLOCK - 1) / COLUMN_BLOCK), (unsigned)d->splits);
-        FLOAT_TYPES(type, columns_kernel<T><<<grid, dim3(COLUMN_BLOCK, ROW_BLOCK), 0, stream>>>(*d, (const T *)x,
+        FLOAT_TYPES(type, LAUNCH(grid, dim3(COLUMN_BLOCK, ROW_BLOCK), 0, stream, columns_kernel<T>)(*d, (const T *)x,
                                                                                                 (T *)y, parts))
     } else {
-        FLOAT_TYPES(type, fold_kernel<T><<<(unsigned)(d->outputs * d->splits), THREADS, 0, stream>>>(
+        FLOAT_TYPES(type, LAUNCH((unsigned)(d->outputs * d->splits), THREADS, 0, stream, fold_kernel<T>)(
                               *d, (const T *)x, (T *)y, parts))
     }
     if (d->splits > 1)
-        FLOAT_TYPES(type, parts_kernel<T><<<(unsigned)d->outputs, THREADS, 0, stream>>>(*d, parts, (T *)y))
+        FLOAT_TYPES(type, LAUNCH((unsigned)d->outputs, THREADS, 0, stream, parts_kernel<T>)(*d, parts, (T *)y))
     return cudaGetLastError();
 }

@@ -60,7 +60,7 @@ cudaError_t twi_cuda_softmax(cudaStream_t stream, tw_dtype type, bool logarithm,
 {
     if (rows == 0)
         return cudaSuccess;
-    FLOAT_TYPES(type, softmax_kernel<T><<<softmax_blocks(rows), dim3(LANES, ROWS_OF_BLOCK), 0, stream>>>(
+    FLOAT_TYPES(type, LAUNCH(softmax_blocks(rows), dim3(LANES, ROWS_OF_BLOCK), 0, stream, softmax_kernel<T>)(
                           logarithm, rows, classes, (const T *)logits, (T *)y))
     return cudaGetLastError();
 }
@@ -72,7 +72,7 @@ cudaError_t twi_cuda_sparse_cross_entropy(cudaStream_t stream, tw_dtype type, in
     bool wide = label_type == TW_INT64;
     if (rows == 0)
         return cudaSuccess;
-    FLOAT_TYPES(type, sparse_kernel<T><<<softmax_blocks(rows), dim3(LANES, ROWS_OF_BLOCK), 0, stream>>>(
+    FLOAT_TYPES(type, LAUNCH(softmax_blocks(rows), dim3(LANES, ROWS_OF_BLOCK), 0, stream, sparse_kernel<T>)(
                           rows, classes, (const T *)logits, wide, labels, (T *)loss, (T *)backprop))
     return cudaGetLastError();
 }

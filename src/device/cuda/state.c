@@ -66,6 +66,12 @@ static tw_status run_descend(const twi_run *r)
                                           (void *)r->inputs[0], r->inputs[1], r->inputs[2]));
 }
 
+static tw_status prepare_is_initialized(twi_prepare *p)
+{
+    p->varies = true;
+    return TW_OK;
+}
+
 static tw_status run_is_initialized(const twi_run *r)
 {
     const twi_resource *variable = r->input_operands[0].resource;
@@ -119,7 +125,7 @@ static tw_status run_many(const twi_run *r, cudaError_t (*launch)(cudaStream_t, 
                 some.decay[tower][i] = state->decays[value] ? r->inputs[count + 1 + values + value] : NULL;
             }
         }
-        status = twi_cuda_launched(r, "updating many variables", launch(r->stream, &some));
+        status = twi_cuda_launched(r, "twi_cuda_many", TWI_HERE, launch(r->stream, &some));
     }
     return status;
 }
@@ -139,7 +145,7 @@ static tw_status run_follow_many(const twi_run *r)
 const twi_kernel twi_cuda_state_kernels[] = {
     {"VarHandleOp", "cuda", MOVED},
     {"ReadVariableOp", "cuda", MOVED, NULL, run_read},
-    {"VarIsInitializedOp", "cuda", 0, NULL, run_is_initialized},
+    {"VarIsInitializedOp", "cuda", 0, prepare_is_initialized, run_is_initialized},
     {"AssignVariableOp", "cuda", MOVED, prepare_assign, run_assign},
     {"AssignAddVariableOp", "cuda", ADDED, prepare_assign, run_assign_add},
     {"AssignSubVariableOp", "cuda", ADDED, prepare_assign, run_assign_subtract},

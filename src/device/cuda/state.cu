@@ -55,13 +55,13 @@ static __global__ void many_kernel(bool descends, twi_cuda_many m)
 cudaError_t twi_cuda_assign_add(cudaStream_t stream, tw_dtype type, int sign, int64_t n, void *var, const void *value)
 {
     if (type == TW_INT64)
-        add_integers<<<blocks_for(n), THREADS, 0, stream>>>((uint64_t)(int64_t)sign, n, (uint64_t *)var,
+        LAUNCH(blocks_for(n), THREADS, 0, stream, add_integers<uint64_t>)((uint64_t)(int64_t)sign, n, (uint64_t *)var,
                                                             (const uint64_t *)value);
     else if (type == TW_INT32)
-        add_integers<<<blocks_for(n), THREADS, 0, stream>>>((uint32_t)sign, n, (uint32_t *)var,
+        LAUNCH(blocks_for(n), THREADS, 0, stream, add_integers<uint32_t>)((uint32_t)sign, n, (uint32_t *)var,
                                                             (const uint32_t *)value);
     else
-        FLOAT_TYPES(type, add_kernel<T><<<blocks_for(n), THREADS, 0, stream>>>((float)sign, n, (T *)var,
+        FLOAT_TYPES(type, LAUNCH(blocks_for(n), THREADS, 0, stream, add_kernel<T>)((float)sign, n, (T *)var,
                                                                                (const T *)value))
     return cudaGetLastError();
 }
@@ -69,7 +69,7 @@ cudaError_t twi_cuda_assign_add(cudaStream_t stream, tw_dtype type, int sign, in
 cudaError_t twi_cuda_descend(cudaStream_t stream, tw_dtype type, int64_t n, void *var, const void *alpha,
                              const void *delta)
 {
-    FLOAT_TYPES(type, descend_kernel<T><<<blocks_for(n), THREADS, 0, stream>>>(n, (T *)var, (const T *)alpha,
+    FLOAT_TYPES(type, LAUNCH(blocks_for(n), THREADS, 0, stream, descend_kernel<T>)(n, (T *)var, (const T *)alpha,
                                                                               (const T *)delta))
     return cudaGetLastError();
 }
@@ -84,7 +84,7 @@ static cudaError_t launch_many(cudaStream_t stream, bool descends, twi_cuda_many
     m->first_block[m->count] = blocks;
     if (blocks == 0)
         return cudaSuccess;
-    many_kernel<<<(unsigned)blocks, THREADS, 0, stream>>>(descends, *m);
+    LAUNCH((unsigned)blocks, THREADS, 0, stream, many_kernel)(descends, *m);
     return cudaGetLastError();
 }
 

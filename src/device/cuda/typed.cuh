@@ -7,6 +7,13 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+/* LAUNCH(blocks, threads, shared, stream, kernel)(arguments): a launch in words that a compiler for the host can read,
+ * too; there, tests give them a meaning, and to shared memory of a size that the launch says (tests/card/emulate.h). */
+#ifdef __CUDACC__
+#define LAUNCH(blocks, threads, shared, stream, ...) __VA_ARGS__<<<blocks, threads, shared, stream>>>
+#define DYNAMIC_SHARED(type, name) extern __shared__ type name[]
+#endif
+
 static const int THREADS = 256, MOST_BLOCKS = 4096;
 
 static __device__ __forceinline__ float to_float(float x)

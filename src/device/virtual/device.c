@@ -202,7 +202,7 @@ static const twi_device_ops virtual_ops = {
     .destroy = virtual_destroy,
 };
 
-twi_device *twi_virtual_device_create(int index, size_t memory_limit, tw_error *error)
+twi_device *twi_virtual_device_create(int index, size_t memory, tw_error *error)
 {
     virtual_device *v = twi_alloc(sizeof *v);
     if (!v) {
@@ -213,12 +213,12 @@ twi_device *twi_virtual_device_create(int index, size_t memory_limit, tw_error *
     d->ops = &virtual_ops;
     d->name = (twi_device_name){.job = "localhost", .type = "GPU", .id = index};
     d->threads = 1;
-    d->memory_limit = memory_limit;
+    d->memory_total = d->memory_limit = memory;
     twi_device_name_print(&d->name, d->text, sizeof d->text);
     int length = snprintf(d->description, sizeof d->description, "virtual GPU: one thread of the CPU, ");
-    if (memory_limit)
-        snprintf(d->description + length, sizeof d->description - (size_t)length, "%zu bytes of its own memory",
-                 memory_limit);
+    if (memory)
+        snprintf(d->description + length, sizeof d->description - (size_t)length, "%.1f MiB of memory",
+                 (double)memory / (1 << 20));
     else
         snprintf(d->description + length, sizeof d->description - (size_t)length, "memory of its own without a limit");
     pthread_rwlock_init(&v->lock, NULL);

@@ -1,14 +1,13 @@
 /* tfrecord.c - see tfrecord.h. */
-#include "io/tfrecord.h"
+#include "base/tfrecord.h"
 
 #include "base/crc32c.h"
+#include "base/little_endian.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "io/little_endian.h"
 
 #define HEAD 12 /* length and its checksum */
 #define TAIL 4
-#define WINDOW_BYTES 262144
 
 void twi_record_write(twi_file_writer *file, const void *bytes, size_t size)
 {
@@ -25,9 +24,7 @@ struct twi_record_reader {
     twi_file_reader *file;
     char *path;
     uint64_t offset;
-    char *window; /* bytes of the file from window_offset on */
-    uint64_t window_offset;
-    size_t window_size, window_capacity;
+    twi_file_window window;
 };
 
 tw_status twi_record_open(const char *path, twi_record_reader **reader, tw_error *error)
@@ -40,38 +37,12 @@ tw_status twi_record_open(const char *path, twi_record_reader **reader, tw_error
         goto done;
     }
     TWI_TRY(twi_file_open(path, &made->file, error));
+    made->window.file = made->file;
     *reader = made;
     made = NULL;
 done:
     twi_record_close(made);
     return status;
-}
-
-/* Points *bytes at `size` bytes of the file, which are known to be there. */
-static tw_status look_at(twi_record_reader *reader, uint64_t offset, size_t size, const char **bytes, tw_error *error)
-{
-    if (offset < reader->window_offset || offset - reader->window_offset > reader->window_size ||
-        reader->window_size - (offset - reader->window_offset) < size) {
-        uint64_t rest = twi_file_size(reader->file) - offset;
-        size_t wanted = size > WINDOW_BYTES ? size : WINDOW_BYTES;
-        if (wanted > rest)
-            wanted = (size_t)rest;
-        reader->window_size = 0;
-        if (wanted > reader->window_capacity) {
-            char *larger = twi_resize(reader->window, wanted);
-            if (!larger)
-                return twi_fail_memory(error, "reading a record");
-            reader->window = larger;
-            reader->window_capacity = wanted;
-        }
-        tw_status status = twi_file_read_at(reader->file, offset, reader->window, wanted, error);
-        if (status != TW_OK)
-            return status;
-        reader->window_offset = offset;
-        reader->window_size = wanted;
-    }
-    *bytes = reader->window + (offset - reader->window_offset);
-    return TW_OK;
 }
 
 tw_status twi_record_next(twi_record_reader *reader, const char **bytes, size_t *size, tw_error *error)
@@ -84,7 +55,7 @@ tw_status twi_record_next(twi_record_reader *reader, const char **bytes, size_t 
     if (rest < HEAD)
         return twi_fail(error, TW_DATA_LOSS, "'%s': truncated record at %llu: %llu bytes are left, its head has %d",
                         reader->path, offset, (unsigned long long)rest, HEAD);
-    tw_status status = look_at(reader, offset, HEAD, &record, error);
+    tw_status status = twi_file_look(&reader->window, offset, HEAD, &record, error);
     if (status != TW_OK)
         return status;
     uint64_t length = twi_get64(record);
@@ -95,7 +66,7 @@ tw_status twi_record_next(twi_record_reader *reader, const char **bytes, size_t 
         return twi_fail(error, TW_DATA_LOSS,
                         "'%s': truncated record at %llu: it has %llu bytes of data, and the file ends after %llu more",
                         reader->path, offset, (unsigned long long)length, (unsigned long long)(rest - HEAD));
-    status = look_at(reader, offset, HEAD + (size_t)length + TAIL, &record, error);
+    status = twi_file_look(&reader->window, offset, HEAD + (size_t)length + TAIL, &record, error);
     if (status != TW_OK)
         return status;
     record += HEAD;
@@ -123,7 +94,7 @@ void twi_record_close(twi_record_reader *reader)
     if (!reader)
         return;
     twi_file_reader_close(reader->file);
-    twi_free(reader->window);
+    twi_file_window_free(&reader->window);
     twi_free(reader->path);
     twi_free(reader);
 }

@@ -1,0 +1,65 @@
+/* update.h - the flags that say how variables are kept and updated, for the commands that train. */
+#ifndef CLI_UPDATE_H
+#define CLI_UPDATE_H
+
+#include "command.h"
+#include "json.h"
+
+#include <tower/models.h>
+
+/* A part of the settings; -1: not given. */
+typedef struct update {
+    int variable_update, placement, parameter_device, consistency;
+    bool staged;
+} update;
+
+/* Rows for a member `update` of `settings`. */
+#define UPDATE_OPTIONS(settings)                                                                                       \
+    {"variable-update",                                                                                                \
+     "MODE",                                                                                                           \
+     OPTION_CHOICE,                                                                                                    \
+     offsetof(settings, update.variable_update),                                                                       \
+     "who has the variables. parameter_server: there is one copy, to which the mean of the gradients is applied; "     \
+     "replicated: each tower has a copy, and all get the mean; independent: so, and towers never meet, which shows "   \
+     "what meeting costs; auto: whichever mode with the same numbers a few steps show to be the fastest. Without it "  \
+     "as the checkpoint says, or parameter_server",                                                                    \
+     .choices = "parameter_server|replicated|independent|auto",                                                        \
+     .section = "variables"},                                                                                          \
+        {"local-parameter-device",                                                                                     \
+         "KIND",                                                                                                       \
+         OPTION_CHOICE,                                                                                                \
+         offsetof(settings, update.parameter_device),                                                                  \
+         "where the one copy of a parameter server lies; without it on the CPU, or with rotate and the like where "    \
+         "towers run",                                                                                                 \
+         .choices = "cpu|gpu",                                                                                         \
+         .also = "variable-strategy"},                                                                                 \
+        {"variable-placement",                                                                                         \
+         "RULE",                                                                                                       \
+         OPTION_CHOICE,                                                                                                \
+         offsetof(settings, update.placement),                                                                         \
+         "which of these devices gets a variable: the first, all in turn, or the one with the fewest elements, or "    \
+         "bytes, so far; without it single on CPUs, least-loaded on GPUs",                                             \
+         .choices = "single|rotate|least-loaded|least-bytes"},                                                         \
+        {"staged-vars", NULL, OPTION_FLAG, offsetof(settings, update.staged),                                          \
+         "towers of a parameter server compute with the variables as they were a step ago, from a stage of their "     \
+         "own that is filled meanwhile"},                                                                              \
+    {                                                                                                                  \
+        "variable-consistency", "WHEN", OPTION_CHOICE, offsetof(settings, update.consistency),                         \
+            "when replicas apply the mean: in the step that made it, or one later. Without it as the checkpoint "      \
+            "says, or strong",                                                                                         \
+            .choices = "strong|relaxed"                                                                                \
+    }
+
+/* The library's options. With --variable-update auto none of the other flags may be given; complains in the name of
+ * `command` and returns false if one is. */
+bool update_read(const char *command, const update *update, tw_variable_options *options);
+
+/* With --variable-update auto: measures, prints what was measured and chosen and why, and puts that into
+ * options->variables. Otherwise does nothing. */
+tw_status update_choose(const update *update, tw_trainer_options *options, bool as_json, tw_error *error);
+
+/* Lines of a run's header: the mode, where variables lie, and whose numbers these are. The same as members of `out`. */
+void print_update(tw_trainer *trainer);
+void report_update(tw_trainer *trainer, json *out);
+
+#endif

@@ -1,0 +1,352 @@
+/* answers.c - what a session says of itself: where nodes are and why, what became of them, what soft placement moved, who
+ * holds which memory, where a step's time went. */
+#include "run/session.h"
+#include "run/trace.h"
+#include "run/waterfall.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_placed(const tw_session *s, const tw_node *node)
+{
+    return node->graph == s->graph && node->id < s->placement.count;
+}
+
+const char *tw_session_device(tw_session *s, const tw_node *node)
+{
+    pthread_mutex_lock(&s->lock);
+    int device = is_placed(s, node) ? s->placement.devices[node->id] : -1;
+    const char *text = device >= 0 ? s->devices->items[device]->text : NULL;
+    pthread_mutex_unlock(&s->lock);
+    return text;
+}
+
+const char *tw_session_why(tw_session *s, const tw_node *node)
+{
+    pthread_mutex_lock(&s->lock);
+    const char *text = is_placed(s, node) ? twi_placement_why(&s->placement, node) : NULL;
+    pthread_mutex_unlock(&s->lock);
+    return text;
+}
+
+tw_graph *tw_session_graph(const tw_session *s)
+{
+    return s->graph;
+}
+
+static int latest_lane(tw_session *s)
+{
+    pthread_mutex_lock(&s->lock);
+    int number = s->latest_lane;
+    pthread_mutex_unlock(&s->lock);
+    return number;
+}
+
+/* A lane whose run has ended; NULL if it never had one. Leave its turn. */
+static twi_lane *enter_lane(tw_session *s, int number)
+{
+    pthread_mutex_lock(&s->lock);
+    twi_lane *lane = number >= 0 && number < TWI_MOST_LANES ? s->lanes[number] : NULL;
+    pthread_mutex_unlock(&s->lock);
+    if (lane)
+        pthread_mutex_lock(&lane->turn);
+    return lane;
+}
+
+tw_status tw_session_plan_info_in(tw_session *s, int number, tw_plan_info *info, tw_error *error)
+{
+    twi_lane *lane = enter_lane(s, number);
+    tw_status status = TW_OK;
+    if (lane && lane->latest)
+        *info = lane->latest->info;
+    else
+        status = twi_fail(error, TW_FAILED_PRECONDITION, "nothing has run or been prepared in this session yet");
+    if (lane)
+        pthread_mutex_unlock(&lane->turn);
+    return status;
+}
+
+tw_status tw_session_plan_info(tw_session *s, tw_plan_info *info, tw_error *error)
+{
+    return tw_session_plan_info_in(s, latest_lane(s), info, error);
+}
+
+/* The latest run's plan if that was traced; else an error. */
+static twi_plan *traced_plan(const tw_session *s, const twi_lane *lane, tw_error *error)
+{
+    if (lane->latest && s->options.trace && lane->latest->ended_ns)
+        return lane->latest;
+    twi_fail(error, TW_FAILED_PRECONDITION, "no traced run in this session (option trace)");
+    return NULL;
+}
+
+tw_status tw_session_write_trace(tw_session *s, const char *path, tw_error *error)
+{
+    twi_lane *lane = enter_lane(s, latest_lane(s));
+    const twi_plan *plan = traced_plan(s, lane, error);
+    tw_status status = plan ? twi_trace_write(plan, path, error) : TW_FAILED_PRECONDITION;
+    pthread_mutex_unlock(&lane->turn);
+    return status;
+}
+
+tw_status tw_session_waterfall(tw_session *s, const char *const *tower_devices, int count, tw_waterfall *waterfall,
+                               tw_error *error)
+{
+    twi_lane *lane = enter_lane(s, latest_lane(s));
+    twi_plan *plan = traced_plan(s, lane, error);
+    if (plan)
+        twi_waterfall(plan, tower_devices, count, waterfall);
+    pthread_mutex_unlock(&lane->turn);
+    return plan ? TW_OK : TW_FAILED_PRECONDITION;
+}
+
+tw_status tw_session_delay(tw_session *s, const tw_delay *delay, tw_error *error)
+{
+    twi_lane *lane = enter_lane(s, latest_lane(s));
+    twi_plan *plan = traced_plan(s, lane, error);
+    tw_status status = plan ? twi_delay(plan, delay, error) : TW_FAILED_PRECONDITION;
+    pthread_mutex_unlock(&lane->turn);
+    return status;
+}
+
+/* ---- all plans, for those who hold the lock --------------------------------------------------------------------- */
+
+/* The i-th plan of the session, newest first within a lane; NULL: there are no more. */
+static const twi_plan *plan_at(const tw_session *s, int i)
+{
+    for (int l = 0; l < TWI_MOST_LANES; l++) {
+        const twi_lane *lane = s->lanes[l];
+        if (lane && i < lane->plans.count)
+            return lane->plans.items[lane->plans.count - 1 - i].plan;
+        i -= lane ? lane->plans.count : 0;
+    }
+    return NULL;
+}
+
+/* ---- one node --------------------------------------------------------------------------------------------------- */
+
+/* An answer and the arena that holds what it refers to. */
+typedef struct explanation {
+    tw_explanation e; /* first: that is what the user has */
+    twi_arena arena;
+} explanation;
+
+/* The newest plan in which something became of the node. */
+static tw_status explain_plan(const tw_session *s, const tw_node *node, explanation *x, tw_error *error)
+{
+    const twi_plan *plan;
+    for (int i = 0; (plan = plan_at(s, i)); i++) {
+        tw_status status = twi_plan_explain(plan, node, &x->arena, &x->e, error);
+        if (status != TW_OK || (x->e.fate != TW_FATE_UNPLANNED && x->e.fate != TW_FATE_DROPPED))
+            return status;
+    }
+    return TW_OK;
+}
+
+tw_status tw_session_explain(tw_session *s, const tw_node *node, tw_explanation **result, tw_error *error)
+{
+    tw_status status;
+    *result = NULL;
+    if (!node || node->graph != s->graph)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "that node is not of this session's graph");
+    explanation *x = twi_alloc(sizeof *x);
+    if (!x)
+        return twi_fail_memory(error, "explaining a node");
+    pthread_mutex_lock(&s->lock);
+    TWI_TRY(twi_session_place(s, error));
+    TWI_TRY(twi_explain(&s->placement, node, &x->arena, &x->e, error));
+    TWI_TRY(explain_plan(s, node, x, error));
+    *result = &x->e;
+    x = NULL;
+done:
+    pthread_mutex_unlock(&s->lock);
+    if (x)
+        tw_explanation_destroy(&x->e);
+    return status;
+}
+
+void tw_explanation_destroy(tw_explanation *e)
+{
+    explanation *x = (explanation *)e;
+    if (x)
+        twi_arena_free(&x->arena);
+    twi_free(x);
+}
+
+/* ---- soft placement ---------------------------------------------------------------------------------------------- */
+
+typedef struct moves {
+    tw_moves m; /* first */
+    twi_arena arena;
+} moves;
+
+tw_status tw_session_moves(tw_session *s, tw_moves **result, tw_error *error)
+{
+    tw_status status;
+    const twi_plan *plan = NULL;
+    *result = NULL;
+    moves *x = twi_alloc(sizeof *x);
+    if (!x)
+        return twi_fail_memory(error, "listing what soft placement moved");
+    pthread_mutex_lock(&s->lock);
+    TWI_TRY(twi_session_place(s, error));
+    TWI_TRY(twi_list_moves(&s->placement, &x->arena, &x->m, error));
+    if ((plan = plan_at(s, 0)))
+        twi_plan_charge(plan, s->graph, &s->placement, &x->m);
+    *result = &x->m;
+    x = NULL;
+done:
+    pthread_mutex_unlock(&s->lock);
+    if (x)
+        tw_moves_destroy(&x->m);
+    return status;
+}
+
+void tw_moves_destroy(tw_moves *m)
+{
+    moves *x = (moves *)m;
+    if (x)
+        twi_arena_free(&x->arena);
+    twi_free(x);
+}
+
+/* ---- memory -------------------------------------------------------------------------------------------------------- */
+
+typedef struct memory {
+    tw_memory m; /* first */
+    twi_arena arena;
+} memory;
+
+static tw_status list_variables(const tw_session *s, int device, twi_memory_items *items, tw_error *error)
+{
+    for (const twi_resource *r = s->resources.first; r; r = r->next) {
+        if (r->device != s->devices->items[device])
+            continue;
+        const tw_variable *v = tw_graph_find_variable(s->graph, r->name);
+        while (v && v->copy_of)
+            v = v->copy_of;
+        tw_memory_use use = v && v->trainable ? TW_MEMORY_VARIABLE : TW_MEMORY_SLOT;
+        if (!twi_push(items, (tw_memory_item){use, r->name, "VarHandleOp", (int64_t)twi_resource_bytes(r)}))
+            return twi_fail_memory(error, "listing memory");
+    }
+    return TW_OK;
+}
+
+/* The plan that wants the largest arena of a lane's device; NULL: none wants any. */
+static const twi_plan *largest_plan(const twi_lane *lane, int device)
+{
+    const twi_plan *largest = NULL;
+    for (int i = 0; i < lane->plans.count; i++) {
+        const twi_plan *plan = lane->plans.items[i].plan;
+        if (plan->lists[device].arena_bytes > (largest ? largest->lists[device].arena_bytes : 0))
+            largest = plan;
+    }
+    return largest;
+}
+
+static tw_status list_arenas(const tw_session *s, int device, tw_device_memory *m, twi_memory_items *items,
+                             tw_error *error)
+{
+    int64_t most = 0;
+    for (int l = 0; l < TWI_MOST_LANES; l++) {
+        const twi_plan *plan = s->lanes[l] ? largest_plan(s->lanes[l], device) : NULL;
+        const char *fullest;
+        if (!plan)
+            continue;
+        tw_status status = twi_plan_list_arena(plan, device, items, &fullest, error);
+        if (status != TW_OK)
+            return status;
+        int64_t bytes = (int64_t)plan->lists[device].arena_bytes;
+        m->arena += bytes;
+        m->fullest = bytes > most ? fullest : m->fullest;
+        most = bytes > most ? bytes : most;
+    }
+    return TW_OK;
+}
+
+/* By use, the largest first, then by name. */
+static int compare_items(const void *a, const void *b)
+{
+    const tw_memory_item *x = a, *y = b;
+    int use_x = x->use == TW_MEMORY_INPUT ? TW_MEMORY_BUFFER : (int)x->use;
+    int use_y = y->use == TW_MEMORY_INPUT ? TW_MEMORY_BUFFER : (int)y->use;
+    if (use_x != use_y)
+        return use_x - use_y;
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? -1 : 1;
+    return x->name && y->name ? strcmp(x->name, y->name) : 0;
+}
+
+/* Items and their names outlive plans. */
+static tw_status keep_items(memory *x, tw_device_memory *m, const twi_memory_items *items, tw_error *error)
+{
+    m->num_items = items->count;
+    m->items = twi_arena_alloc(&x->arena, sizeof *m->items * (size_t)items->count);
+    if (!m->items)
+        return twi_fail_memory(error, "listing memory");
+    for (int i = 0; i < items->count; i++) {
+        tw_memory_item *item = &m->items[i];
+        *item = items->items[i];
+        if (item->name && !(item->name = twi_arena_strdup(&x->arena, item->name)))
+            return twi_fail_memory(error, "listing memory");
+    }
+    if (items->count)
+        qsort(m->items, (size_t)items->count, sizeof *m->items, compare_items);
+    if (m->fullest && !(m->fullest = twi_arena_strdup(&x->arena, m->fullest)))
+        return twi_fail_memory(error, "listing memory");
+    return TW_OK;
+}
+
+static tw_status list_device(const tw_session *s, int device, memory *x, tw_error *error)
+{
+    tw_device_memory *m = &x->m.devices[device];
+    twi_memory_items items = {0};
+    const twi_plan *plan;
+    tw_status status;
+    m->device = s->devices->items[device]->text;
+    m->limit = (int64_t)s->devices->items[device]->memory_limit;
+    TWI_TRY(list_variables(s, device, &items, error));
+    for (int i = 0; i < items.count; i++)
+        m->variables += items.items[i].bytes;
+    for (int i = 0; (plan = plan_at(s, i)); i++) {
+        TWI_TRY(twi_plan_list_constants(plan, device, &items, error));
+        m->constants += (int64_t)plan->lists[device].kept_bytes;
+    }
+    TWI_TRY(list_arenas(s, device, m, &items, error));
+    m->total = m->variables + m->constants + m->arena;
+    TWI_TRY(keep_items(x, m, &items, error));
+done:
+    twi_array_free(&items);
+    return status;
+}
+
+tw_status tw_session_memory(tw_session *s, tw_memory **result, tw_error *error)
+{
+    tw_status status = TW_OK;
+    *result = NULL;
+    memory *x = twi_alloc(sizeof *x);
+    if (!x)
+        return twi_fail_memory(error, "listing memory");
+    pthread_mutex_lock(&s->lock);
+    x->m.num_devices = s->devices->count;
+    x->m.devices = twi_arena_alloc(&x->arena, sizeof *x->m.devices * (size_t)s->devices->count);
+    if (!x->m.devices)
+        TWI_TRY(twi_fail_memory(error, "listing memory"));
+    for (int d = 0; d < s->devices->count; d++)
+        TWI_TRY(list_device(s, d, x, error));
+    *result = &x->m;
+    x = NULL;
+done:
+    pthread_mutex_unlock(&s->lock);
+    if (x)
+        tw_memory_destroy(&x->m);
+    return status;
+}
+
+void tw_memory_destroy(tw_memory *m)
+{
+    memory *x = (memory *)m;
+    if (x)
+        twi_arena_free(&x->arena);
+    twi_free(x);
+}

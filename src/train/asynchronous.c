@@ -1,0 +1,196 @@
+/* asynchronous.c - see asynchronous.h: pulling, pushing, and what is told about it. */
+#include "base/log.h"
+#include "base/status.h"
+#include "train/asynchronous.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* ---- stepping ---------------------------------------------------------------------------------------------- */
+
+static tw_status pull(twi_asynchronous *a, int tower, tw_error *error)
+{
+    twi_worker *w = &a->workers[tower];
+    tw_status status = tw_session_run(a->trainer->session, NULL, 0, a->values, a->num_variables, w->values, error);
+    if (status != TW_OK)
+        return status;
+    for (int i = 0; i < a->num_variables; i++)
+        w->feeds[i] = (tw_feed){a->values[i], w->values[i]};
+    w->batch = twi_update_order_pull(&a->order, tower)->batch;
+    w->place = a->pulls++;
+    pthread_mutex_lock(&a->lock);
+    w->state = TWI_COMPUTES;
+    pthread_cond_broadcast(&a->begin);
+    pthread_mutex_unlock(&a->lock);
+    return TW_OK;
+}
+
+/* The tower to push next, once it has computed, or one that has failed. */
+static twi_worker *wait_for_next(twi_asynchronous *a)
+{
+    int wanted = twi_update_order_next_push(&a->order);
+    twi_worker *next = NULL;
+    pthread_mutex_lock(&a->lock);
+    for (;;) {
+        for (int i = 0; i < a->order.towers; i++) {
+            twi_worker *w = &a->workers[i];
+            if (w->state != TWI_HAS_COMPUTED)
+                continue;
+            bool failed = w->status != TW_OK;
+            if (failed || (wanted < 0 ? twi_update_order_may_push(&a->order, i) : i == wanted))
+                if (!next || failed || w->arrived < next->arrived)
+                    next = w;
+            if (failed)
+                break;
+        }
+        if (next)
+            break;
+        pthread_cond_wait(&a->arrival, &a->lock);
+    }
+    next->state = TWI_RESTS;
+    pthread_mutex_unlock(&a->lock);
+    return next;
+}
+
+static tw_status check(twi_asynchronous *a, const twi_worker *w, tw_error *error)
+{
+    tw_trainer *t = a->trainer;
+    if (w->status != TW_OK) {
+        if (error)
+            *error = w->error;
+        twi_prefix(error, "step %lld, tower_%d (%s)", (long long)t->step, w->tower, t->tower_devices[w->tower]);
+        return w->status;
+    }
+    float loss = t->losses[w->tower] = *(float *)tw_tensor_data(w->results[0]);
+    if (!isfinite(loss))
+        return twi_fail(error, TW_OUT_OF_RANGE, "Model diverged with loss = %s at step %lld in tower_%d (%s)",
+                        isnan(loss) ? "NaN" : "infinity", (long long)t->step, w->tower, t->tower_devices[w->tower]);
+    if (a->options.replay && !a->differs) {
+        const twi_order_record *r = &a->replay.records[t->step - a->replay.head.first];
+        a->differs = r->loss != loss;
+        if (a->differs)
+            twi_log(TWI_LOG_WARNING,
+                    "this replay is not of the same bits: at update %lld tower_%d has loss %.9g, the order that is "
+                    "replayed says %.9g; are model, data, options and kind of devices the same?",
+                    (long long)t->step, w->tower, (double)loss, (double)r->loss);
+    }
+    return TW_OK;
+}
+
+static tw_status push(twi_asynchronous *a, twi_worker *w, tw_error *error)
+{
+    tw_trainer *t = a->trainer;
+    tw_output fetches[] = {t->rate, t->fetches[t->towers]};
+    tw_tensor *results[] = {a->rate, NULL};
+    for (int i = 0; i < a->num_gradients; i++)
+        a->pushed[i].tensor = w->results[1 + i];
+    tw_status status = tw_session_run(t->session, a->pushed, a->num_gradients, fetches, 2, results, error);
+    a->rate = results[0];
+    return status;
+}
+
+static void count_staleness(tw_staleness *s, int64_t staleness)
+{
+    enum { BINS = sizeof s->histogram / sizeof *s->histogram };
+    s->mean += ((double)staleness - s->mean) / (double)++s->updates;
+    s->most = staleness > s->most ? staleness : s->most;
+    s->histogram[staleness < BINS ? staleness : BINS - 1]++;
+}
+
+static tw_status make_update(twi_asynchronous *a, tw_trainer_step_result *result, tw_error *error)
+{
+    tw_trainer *t = a->trainer;
+    tw_status status = TW_OK;
+    if (t->step >= tw_trainer_last_step(t))
+        return twi_fail(error, TW_OUT_OF_RANGE, "the order that is replayed ends after %lld updates",
+                        (long long)t->step);
+    for (int tower; status == TW_OK && (tower = twi_update_order_next_pull(&a->order)) >= 0;)
+        status = pull(a, tower, error);
+    if (status != TW_OK)
+        return twi_prefix(error, "step %lld", (long long)t->step), status;
+    twi_worker *w = wait_for_next(a);
+    status = check(a, w, error);
+    if (status != TW_OK)
+        return status;
+    status = push(a, w, error);
+    if (status != TW_OK)
+        return twi_prefix(error, "step %lld", (long long)t->step), status;
+    const twi_flight *flight = &a->order.flights[w->tower];
+    twi_order_record record = {w->tower, flight->pulled, flight->batch, t->losses[w->tower]};
+    int64_t staleness = twi_update_order_push(&a->order, w->tower);
+    if (a->log)
+        status = twi_order_writer_add(a->log, &record, error);
+    count_staleness(&w->staleness, staleness);
+    a->stale_sum += (double)staleness;
+    a->stale_count++;
+    a->stale_most = staleness > a->stale_most ? staleness : a->stale_most;
+    *result = (tw_trainer_step_result){t->step++, record.loss, t->losses, w->tower, staleness};
+    return status;
+}
+
+tw_status twi_asynchronous_step(tw_trainer *t, tw_trainer_step_result *result, tw_error *error)
+{
+    twi_asynchronous *a = t->asynchronous;
+    if (a->failure.status == TW_OK && make_update(a, result, &a->failure) == TW_OK)
+        return TW_OK;
+    if (error)
+        *error = a->failure;
+    return a->failure.status;
+}
+
+/* ---- summaries, checkpoints, answers ----------------------------------------------------------------------- */
+
+tw_status twi_asynchronous_write_summaries(tw_trainer *t, tw_event_writer *events, const tw_trainer_step_result *r,
+                                           tw_error *error)
+{
+    twi_asynchronous *a = t->asynchronous;
+    tw_status status;
+    char tag[300];
+    const twi_worker *w = &a->workers[r->tower];
+    TWI_TRY(tw_event_writer_add_scalar(events, "total_loss", r->step, r->loss, error));
+    snprintf(tag, sizeof tag, "towers/%d/total_loss", r->tower);
+    TWI_TRY(tw_event_writer_add_scalar(events, tag, r->step, r->loss, error));
+    TWI_TRY(tw_event_writer_add_scalar(events, "learning_rate", r->step, *(float *)tw_tensor_data(a->rate), error));
+    TWI_TRY(tw_event_writer_add_scalar(events, "staleness/mean", r->step,
+                                       (float)(a->stale_sum / (double)a->stale_count), error));
+    TWI_TRY(tw_event_writer_add_scalar(events, "staleness/max", r->step, (float)a->stale_most, error));
+    a->stale_sum = 0;
+    a->stale_count = a->stale_most = 0;
+    for (int i = 0, at = 1; i < t->average->count; i++) {
+        const tw_variable *variable = t->average->variables[i];
+        tw_tensor *value = NULL;
+        status = tw_session_get_variable(t->session, variable, &value, error);
+        if (status == TW_OK)
+            status = twi_trainer_write_histogram(events, variable->name, r->step, value, error);
+        tw_tensor_release(value);
+        if (status != TW_OK)
+            return status;
+        if (!t->average->gradients[i].node)
+            continue;
+        snprintf(tag, sizeof tag, "%s/gradients", variable->name);
+        TWI_TRY(twi_trainer_write_histogram(events, tag, r->step, w->results[at++], error));
+    }
+done:
+    return status;
+}
+
+int64_t tw_trainer_last_step(const tw_trainer *t)
+{
+    const twi_asynchronous *a = t->asynchronous;
+    return a && a->options.replay ? a->replay.head.first + a->replay.count : INT64_MAX;
+}
+
+void tw_trainer_staleness(const tw_trainer *t, int tower, tw_staleness *staleness)
+{
+    *staleness = (tw_staleness){0};
+    for (int i = 0; t->asynchronous && i < t->towers; i++) {
+        const tw_staleness *s = &t->asynchronous->workers[i].staleness;
+        if ((tower >= 0 && i != tower) || s->updates == 0)
+            continue;
+        staleness->updates += s->updates;
+        staleness->mean += (s->mean - staleness->mean) * (double)s->updates / (double)staleness->updates;
+        staleness->most = s->most > staleness->most ? s->most : staleness->most;
+        for (size_t k = 0; k < sizeof s->histogram / sizeof *s->histogram; k++)
+            staleness->histogram[k] += s->histogram[k];
+    }
+}

@@ -1,0 +1,80 @@
+/* reduce.h - what the files that bring towers' gradients together share.
+ *
+ *     average.c           gradients in, gradients out: what must agree, what is missing, weights
+ *     reduce.c            which gradients travel together, which are sparse, and back to the variables' shapes
+ *     reduce_spec.c       the text that names an algorithm
+ *     reduce_algorithms.c one flat tensor a tower becomes their mean
+ *
+ * All of it is ordinary nodes under device scopes, so that reductions are placed, planned, traced and tested like
+ * everything else. The order of each sum is a function of the number of towers, never of devices. */
+#ifndef TWI_REDUCE_H
+#define TWI_REDUCE_H
+
+#include "graph/graph.h"
+
+#include <tower/train.h>
+
+typedef enum twi_algorithm { /* ORDER ALGORITHM */
+    TWI_TREE,
+    TWI_RING,
+    TWI_RECHD,
+    TWI_PSCPU,
+    TWI_PSGPU,
+} twi_algorithm;
+
+enum { TWI_MOST_RULES = 8, TWI_MOST_SHARDS = 256 };
+
+/* Tensors of at most `limit` elements are reduced so. */
+typedef struct twi_reduce_rule {
+    twi_algorithm algorithm;
+    int shards;
+    int64_t limit;
+} twi_reduce_rule;
+
+/* The first rule that fits counts; the last one has no limit. */
+typedef struct twi_reduce_spec {
+    twi_reduce_rule rules[TWI_MOST_RULES];
+    int count;
+} twi_reduce_spec;
+
+tw_status twi_reduce_spec_parse(const char *text, twi_reduce_spec *spec, tw_error *error);
+
+/* Places: a tower's number, or one of these. */
+enum { TWI_AT_CPU = -1, TWI_AT_HOME = -2 /* the scopes that are open */ };
+
+/* A reduction under construction. */
+typedef struct twi_reducer {
+    tw_graph *graph;
+    int towers;
+    const tw_average_options *options;
+    const tw_output *anchors; /* [towers] a gradient of each, beside which it works where the options name no device */
+    twi_reduce_spec spec;
+    bool everywhere;          /* each tower gets the mean; otherwise home does */
+    bool stacked;             /* home gets it as TensorFlow's tutorial builds it */
+    int parts;                /* how many have been reduced */
+} twi_reducer;
+
+/* Nodes made in between belong to a place. */
+void twi_reduce_enter(const twi_reducer *r, int place);
+void twi_reduce_leave(const twi_reducer *r, int place);
+
+/* The mean of flat tensors inputs[towers] of so many elements: means[towers], or means[0] at home. False when memory
+ * ran out, which is on the graph. */
+bool twi_reduce_flat(twi_reducer *r, const tw_output *inputs, int64_t elements, tw_output *means);
+
+/* In towers.c: a list for so many variables, in the graph's arena, without gradients yet; NULL is on the graph. */
+tw_grads *twi_new_grads(tw_graph *graph, tw_variable *const *variables, int count);
+
+/* Fills averages[towers], or averages[0] at home: the towers' gradients are complete, {NULL, 0} throughout where a
+ * variable has none. */
+void twi_reduce_all(twi_reducer *r, tw_grads *const *towers, tw_grads **averages);
+
+/* A sparse gradient: values[i] belongs to row ids[i] of `count`; rows that nobody names are 0. */
+typedef struct twi_rows {
+    tw_output values, ids;
+    int count;
+} twi_rows;
+
+bool twi_find_rows(tw_output gradient, twi_rows *rows); /* false: it is dense */
+
+#endif

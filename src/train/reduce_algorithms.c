@@ -1,0 +1,400 @@
+/* reduce_algorithms.c - a flat tensor of each tower becomes their mean.
+ *
+ * An algorithm does two things. It adds the towers' tensors up to pieces, each complete on one owner; and it says from
+ * whom a tower takes a piece that is not its own, which spreads the means along the same roads. Towers are counted from
+ * `first`, where the shard begins, round to the one before it; so shards and gradients spread over the towers.
+ *
+ * What crosses from one tower to another is narrowed on the one and widened on the other if the options name a type
+ * for that, also when both are on one device: bits depend on towers alone. */
+#include "base/memory.h"
+#include "train/reduce.h"
+
+#include <tower/ops.h>
+
+/* A part of the sum, complete. */
+typedef struct piece {
+    tw_output value;
+    int owner; /* a place */
+} piece;
+
+/* One shard on its way. */
+typedef struct shard {
+    twi_reducer *r;
+    twi_algorithm algorithm;
+    int first;               /* the tower that counts as number 0 */
+    int64_t elements;
+    tw_output *values;       /* [towers] in order of counting, this algorithm's to change */
+    piece *pieces;           /* [towers] of which there are: */
+    int num_pieces;
+} shard;
+
+static int tower_at(const shard *s, int number)
+{
+    return (number + s->first) % s->r->towers;
+}
+
+/* ---- pieces of nodes --------------------------------------------------------------------------------------- */
+
+void twi_reduce_enter(const twi_reducer *r, int place)
+{
+    tw_graph *g = r->graph;
+    if (place == TWI_AT_HOME)
+        return;
+    tw_enter_no_device(g);
+    if (place == TWI_AT_CPU)
+        tw_enter_device(g, "/cpu:0");
+    else if (r->options->devices)
+        tw_enter_device(g, "%s", r->options->devices[place]);
+    else
+        tw_enter_colocation(g, r->anchors[place]);
+}
+
+void twi_reduce_leave(const twi_reducer *r, int place)
+{
+    tw_graph *g = r->graph;
+    if (place == TWI_AT_HOME)
+        return;
+    if (place == TWI_AT_CPU || r->options->devices)
+        tw_leave_device(g);
+    else
+        tw_leave_colocation(g);
+    tw_leave_device(g);
+}
+
+static bool is_narrowed(const twi_reducer *r, tw_output x)
+{
+    return r->options->wire && tw_output_dtype(x) == TW_FLOAT32;
+}
+
+static tw_output cast_at(const twi_reducer *r, int place, tw_output x, tw_dtype dtype)
+{
+    twi_reduce_enter(r, place);
+    x = tw_cast(tw_name(r->graph, "wire"), x, dtype);
+    twi_reduce_leave(r, place);
+    return x;
+}
+
+/* x, which is at `from`, as `to` sees it. */
+static tw_output cross(const twi_reducer *r, tw_output x, int from, int to)
+{
+    if (from == to || !is_narrowed(r, x))
+        return x;
+    return cast_at(r, to, cast_at(r, from, x, r->options->wire), TW_FLOAT32);
+}
+
+/* x at tower number `number` plus y, which is at number `from`. */
+static tw_output add_at(const shard *s, int number, tw_output x, tw_output y, int from)
+{
+    int here = tower_at(s, number);
+    y = cross(s->r, y, tower_at(s, from), here);
+    twi_reduce_enter(s->r, here);
+    tw_output sum = tw_add(tw_name(s->r->graph, "sum"), x, y);
+    twi_reduce_leave(s->r, here);
+    return sum;
+}
+
+static void cut_at(const twi_reducer *r, int place, tw_output x, const int64_t *sizes, tw_output *parts, int count)
+{
+    twi_reduce_enter(r, place);
+    if (count > 1)
+        tw_split_sizes(tw_name(r->graph, "slices"), x, 0, sizes, parts, count);
+    else
+        parts[0] = x;
+    twi_reduce_leave(r, place);
+}
+
+static tw_output join_at(const twi_reducer *r, int place, const tw_output *parts, int count)
+{
+    if (count == 1)
+        return parts[0];
+    twi_reduce_enter(r, place);
+    tw_output whole = tw_concat(tw_name(r->graph, "whole"), parts, count, 0);
+    twi_reduce_leave(r, place);
+    return whole;
+}
+
+/* `count` nearly equal sizes that make `elements`. */
+static void share_out(int64_t elements, int64_t *sizes, int count)
+{
+    for (int i = 0; i < count; i++)
+        sizes[i] = elements / count + (i < elements % count);
+}
+
+static void complete(shard *s, tw_output sum, int owner)
+{
+    double share = tw_output_dtype(sum) == TW_FLOAT64 ? 1.0 / s->r->towers : 1.0f / (float)s->r->towers;
+    twi_reduce_enter(s->r, owner);
+    tw_output scale = sum.node ? tw_scalar_of(s->r->graph, tw_output_dtype(sum), share) : (tw_output){0};
+    s->pieces[s->num_pieces++] = (piece){tw_mul(tw_name(s->r->graph, "mean"), sum, scale), owner};
+    twi_reduce_leave(s->r, owner);
+}
+
+/* ---- algorithms -------------------------------------------------------------------------------------------- */
+
+static void reduce_by_tree(shard *s)
+{
+    int n = s->r->towers;
+    for (int stride = 1; stride < n; stride *= 2)
+        for (int i = 0; i + stride < n; i += 2 * stride)
+            s->values[i] = add_at(s, i, s->values[i], s->values[i + stride], i + stride);
+    complete(s, s->values[0], tower_at(s, 0));
+}
+
+static int parent_in_tree(int number)
+{
+    return number & (number - 1);
+}
+
+/* Slice c is owned by number c, where its sum arrives after beginning at c + 1 and going once round. */
+static void reduce_by_ring(shard *s)
+{
+    int n = s->r->towers;
+    int64_t *sizes = twi_alloc_array((size_t)n, sizeof *sizes);
+    tw_output *slices = twi_alloc_array((size_t)(n * n), sizeof *slices); /* [number][slice] */
+    if (sizes && slices) {
+        share_out(s->elements, sizes, n);
+        for (int i = 0; i < n; i++)
+            cut_at(s->r, tower_at(s, i), s->values[i], sizes, slices + i * n, n);
+        for (int c = 0; c < n; c++) {
+            tw_output sum = slices[(c + 1) % n * n + c];
+            for (int k = 2; k <= n; k++)
+                sum = add_at(s, (c + k) % n, slices[(c + k) % n * n + c], sum, (c + k - 1) % n);
+            complete(s, sum, tower_at(s, c));
+        }
+    } else {
+        twi_graph_fail(s->r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while building a reduction");
+    }
+    twi_free(sizes);
+    twi_free(slices);
+}
+
+/* Halving needs a power of two: the largest one in n take part, and the numbers beyond pair with one of them:
+ * numbers 2k and 2k + 1 for the first k. */
+static int halving_members(int n)
+{
+    int members = 1;
+    while (members * 2 <= n)
+        members *= 2;
+    return members;
+}
+
+static int number_of_member(int member, int extra)
+{
+    return member < extra ? 2 * member : member + extra;
+}
+
+static int member_of_number(int number, int extra)
+{
+    return number < 2 * extra ? number / 2 : number - extra;
+}
+
+/* Members at distance m/2, m/4, ... exchange halves of what they still hold: the lower one keeps the lower half. In the
+ * end member i holds slice i. */
+static void reduce_by_halving(shard *s)
+{
+    int n = s->r->towers, members = halving_members(n), extra = n - members;
+    int64_t *held = twi_alloc_array((size_t)members, sizeof *held);
+    tw_output *halves = twi_alloc_array(2 * (size_t)members, sizeof *halves);
+    if (!held || !halves) {
+        twi_graph_fail(s->r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while building a reduction");
+        members = 0;
+    }
+    for (int i = 0; i < extra; i++)
+        s->values[2 * i] = add_at(s, 2 * i, s->values[2 * i], s->values[2 * i + 1], 2 * i + 1);
+    for (int i = 0; i < members; i++)
+        held[i] = s->elements;
+    for (int distance = members / 2; distance; distance /= 2) {
+        for (int i = 0; i < members; i++) {
+            int number = number_of_member(i, extra);
+            int64_t sizes[] = {held[i] - held[i] / 2, held[i] / 2};
+            cut_at(s->r, tower_at(s, number), s->values[number], sizes, halves + 2 * i, 2);
+            held[i] = sizes[(i & distance) != 0];
+        }
+        for (int i = 0; i < members; i++) {
+            int half = (i & distance) != 0, number = number_of_member(i, extra);
+            s->values[number] = add_at(s, number, halves[2 * i + half], halves[2 * (i ^ distance) + half],
+                                       number_of_member(i ^ distance, extra));
+        }
+    }
+    for (int i = 0; i < members; i++)
+        complete(s, s->values[number_of_member(i, extra)], tower_at(s, number_of_member(i, extra)));
+    twi_free(held);
+    twi_free(halves);
+}
+
+/* Doubling goes the same distances upwards: a piece comes from the member that differs in the highest bit. */
+static int parent_in_halving(int number, int owner, int n)
+{
+    int extra = n - halving_members(n), member = member_of_number(number, extra);
+    int way = member ^ member_of_number(owner, extra);
+    if (!way) /* the pair of its owner */
+        return owner;
+    if (number_of_member(member, extra) != number)
+        return number_of_member(member, extra);
+    while (way & (way - 1))
+        way &= way - 1;
+    return number_of_member(member ^ way, extra);
+}
+
+/* All to one place, where they are added in order of towers, whichever it is. */
+static void reduce_at(shard *s, int place)
+{
+    int n = s->r->towers;
+    for (int i = 0; i < n; i++)
+        s->values[i] = cross(s->r, s->values[i], i, place);
+    twi_reduce_enter(s->r, place);
+    tw_output sum = tw_add_n(tw_name(s->r->graph, "sum"), s->values, n);
+    twi_reduce_leave(s->r, place);
+    complete(s, sum, place);
+}
+
+static void reduce(shard *s) /* ORDER ALGORITHM */
+{
+    switch (s->algorithm) {
+    case TWI_TREE:
+        reduce_by_tree(s);
+        break;
+    case TWI_RING:
+        reduce_by_ring(s);
+        break;
+    case TWI_RECHD:
+        reduce_by_halving(s);
+        break;
+    case TWI_PSCPU:
+        reduce_at(s, TWI_AT_CPU);
+        break;
+    case TWI_PSGPU:
+        reduce_at(s, s->first);
+        break;
+    }
+}
+
+/* From whom tower `tower` takes a piece that it does not own. ORDER ALGORITHM */
+static int parent(const shard *s, int tower, int owner)
+{
+    int n = s->r->towers, number = (tower - s->first + n) % n;
+    switch (s->algorithm) {
+    case TWI_TREE:
+        return tower_at(s, parent_in_tree(number));
+    case TWI_RING:
+        return tower_at(s, number + n - 1);
+    case TWI_RECHD:
+        return tower_at(s, parent_in_halving(number, (owner - s->first + n) % n, n));
+    case TWI_PSCPU:
+    case TWI_PSGPU:
+        break;
+    }
+    return owner;
+}
+
+/* ---- delivery ---------------------------------------------------------------------------------------------- */
+
+/* Tower `tower` gets the piece, and before it everyone on the way. seen[tower] is what it got, seen[towers] what the owner
+ * gives. */
+static tw_output fetch(const shard *s, const piece *p, int tower, tw_output *seen)
+{
+    if (tower == p->owner)
+        return seen[s->r->towers];
+    if (seen[tower].node)
+        return seen[tower];
+    tw_output from = fetch(s, p, parent(s, tower, p->owner), seen);
+    twi_reduce_enter(s->r, tower);
+    seen[tower] = tw_identity(tw_name(s->r->graph, "take"), from);
+    twi_reduce_leave(s->r, tower);
+    return seen[tower];
+}
+
+/* The pieces become whole tensors: means[towers], or means[0] at home. Where values are narrowed on their way everyone
+ * takes the narrowed one, the owner too, so that all have the same bits. */
+static void deliver(shard *s, tw_output *means)
+{
+    twi_reducer *r = s->r;
+    int n = r->towers;
+    tw_output *parts = twi_alloc_array((size_t)s->num_pieces * (size_t)(n + 1), sizeof *parts); /* [tower][piece] */
+    tw_output *seen = twi_alloc_array((size_t)n + 1, sizeof *seen);
+    if (!parts || !seen)
+        twi_graph_fail(r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while building a reduction");
+    for (int i = 0; i < s->num_pieces && parts && seen; i++) {
+        const piece *p = &s->pieces[i];
+        if (!r->everywhere) {
+            parts[i] = cross(r, p->value, p->owner, TWI_AT_HOME);
+            continue;
+        }
+        bool narrowed = is_narrowed(r, p->value);
+        for (int t = 0; t < n; t++)
+            seen[t] = (tw_output){0};
+        seen[n] = narrowed ? cast_at(r, p->owner, p->value, r->options->wire) : p->value;
+        for (int t = 0; t < n; t++) {
+            tw_output mine = fetch(s, p, t, seen);
+            parts[t * s->num_pieces + i] = narrowed ? cast_at(r, t, mine, TW_FLOAT32) : mine;
+        }
+    }
+    for (int t = 0; t < (r->everywhere ? n : 1) && parts && seen; t++)
+        means[t] = join_at(r, r->everywhere ? t : TWI_AT_HOME, parts + t * s->num_pieces, s->num_pieces);
+    twi_free(parts);
+    twi_free(seen);
+}
+
+/* ---- one tensor -------------------------------------------------------------------------------------------- */
+
+static const twi_reduce_rule *rule_for(const twi_reducer *r, int64_t elements)
+{
+    const twi_reduce_rule *rule = r->spec.rules;
+    while (elements > rule->limit)
+        rule++;
+    return rule;
+}
+
+static void reduce_shard(twi_reducer *r, const twi_reduce_rule *rule, int number, const tw_output *inputs,
+                         int64_t elements, tw_output *means)
+{
+    bool sliced = rule->algorithm == TWI_RING || rule->algorithm == TWI_RECHD;
+    shard s = {.r = r, .elements = elements};
+    s.algorithm = sliced && elements < r->towers ? TWI_TREE : rule->algorithm;
+    s.first = (number + (s.algorithm == TWI_PSGPU ? r->parts : 0)) % r->towers;
+    s.values = twi_alloc_array((size_t)r->towers, sizeof *s.values);
+    s.pieces = twi_alloc_array((size_t)r->towers, sizeof *s.pieces);
+    if (s.values && s.pieces) {
+        bool in_order = s.algorithm == TWI_PSCPU || s.algorithm == TWI_PSGPU;
+        for (int i = 0; i < r->towers; i++)
+            s.values[i] = inputs[in_order ? i : tower_at(&s, i)];
+        reduce(&s);
+        deliver(&s, means);
+    } else {
+        twi_graph_fail(r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while building a reduction");
+    }
+    twi_free(s.values);
+    twi_free(s.pieces);
+}
+
+bool twi_reduce_flat(twi_reducer *r, const tw_output *inputs, int64_t elements, tw_output *means)
+{
+    const twi_reduce_rule *rule = rule_for(r, elements);
+    int n = r->towers, results = r->everywhere ? n : 1;
+    int shards = rule->shards < elements ? rule->shards : elements > 1 ? (int)elements : 1;
+    int64_t sizes[TWI_MOST_SHARDS];
+    tw_output *parts = twi_alloc_array((size_t)(n * shards), sizeof *parts); /* [tower][shard], then [shard][result] */
+    tw_output *column = twi_alloc_array((size_t)(n + shards), sizeof *column);
+    tw_output *reduced = twi_alloc_array((size_t)(n * shards), sizeof *reduced);
+    bool enough = parts && column && reduced;
+    if (!enough)
+        twi_graph_fail(r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while building a reduction");
+    share_out(elements, sizes, shards);
+    for (int t = 0; t < n && enough; t++)
+        cut_at(r, t, inputs[t], sizes, parts + t * shards, shards);
+    for (int k = 0; k < shards && enough && r->graph->error.status == TW_OK; k++) {
+        for (int t = 0; t < n; t++)
+            column[t] = parts[t * shards + k];
+        reduce_shard(r, rule, k, column, sizes[k], reduced + k * results);
+    }
+    for (int t = 0; t < results && enough; t++) {
+        for (int k = 0; k < shards; k++)
+            column[k] = reduced[k * results + t];
+        means[t] = join_at(r, r->everywhere ? t : TWI_AT_HOME, column, shards);
+    }
+    r->parts++;
+    twi_free(parts);
+    twi_free(column);
+    twi_free(reduced);
+    return enough && r->graph->error.status == TW_OK;
+}

@@ -1,0 +1,148 @@
+/* reduce_spec.c - the text that says how gradients are reduced; its grammar is that of tw_all_reduce().
+ *
+ *     spec = rule { ":" limit ":" rule }     rule = algorithm [ "#" shards ] [ "/" algorithm [ "#" shards ] ] */
+#include "base/status.h"
+#include "train/reduce.h"
+
+#include <ctype.h>
+#include <string.h>
+
+typedef struct reader {
+    const char *text, *at;
+    tw_error *error;
+} reader;
+
+static const struct {
+    const char *name;
+    int algorithm;
+} algorithms[] = { /* ORDER ALGORITHM */
+    {"tree", TWI_TREE},   {"ring", TWI_RING},   {"xring", TWI_RING}, {"rechd", TWI_RECHD},
+    {"pscpu", TWI_PSCPU}, {"psgpu", TWI_PSGPU}, {"nccl", -1},        {"collective", -1},
+};
+
+/* What stands at the reader's place, up to the next sign. */
+static int word_length(const reader *r)
+{
+    return (int)strcspn(r->at, ":#/");
+}
+
+static tw_status complain(const reader *r, const char *expected)
+{
+    int length = word_length(r);
+    const char *shown = length || *r->at ? r->at : "the end";
+    if (!length)
+        length = *r->at ? 1 : (int)strlen(shown);
+    const char *quote = *r->at ? "'" : "";
+    return twi_fail(r->error, TW_INVALID_ARGUMENT, "all-reduce spec '%.200s': expected %s at character %d, found %s%.*s%s",
+                    r->text, expected, (int)(r->at - r->text) + 1, quote, length < 60 ? length : 60, shown, quote);
+}
+
+static tw_status read_algorithm(reader *r, twi_algorithm *algorithm)
+{
+    int length = word_length(r);
+    for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++) {
+        if ((int)strlen(algorithms[i].name) != length || strncmp(r->at, algorithms[i].name, (size_t)length) != 0)
+            continue;
+        if (algorithms[i].algorithm < 0)
+            return twi_fail(r->error, TW_UNIMPLEMENTED,
+                            "all-reduce spec '%.200s': '%s' at character %d is not available: Tower is built without "
+                            "that library; 'ring' moves the same bytes",
+                            r->text, algorithms[i].name, (int)(r->at - r->text) + 1);
+        *algorithm = (twi_algorithm)algorithms[i].algorithm;
+        r->at += length;
+        return TW_OK;
+    }
+    return complain(r, "one of tree, ring, xring, rechd, pscpu, psgpu, nccl");
+}
+
+/* A whole number from 1 to `most`. */
+static tw_status read_number(reader *r, int64_t most, const char *expected, int64_t *number)
+{
+    const char *start = r->at;
+    *number = 0;
+    for (; isdigit((unsigned char)*r->at) && *number <= most; r->at++)
+        *number = *number * 10 + (*r->at - '0');
+    if (r->at > start && *number >= 1 && *number <= most)
+        return TW_OK;
+    r->at = start;
+    return complain(r, expected);
+}
+
+static tw_status read_shards(reader *r, int *shards)
+{
+    int64_t number = 1;
+    if (*r->at == '#') {
+        r->at++;
+        tw_status status = read_number(r, TWI_MOST_SHARDS, "a number of shards from 1 to 256", &number);
+        if (status != TW_OK)
+            return status;
+    }
+    *shards = (int)number;
+    return TW_OK;
+}
+
+static tw_status read_rule(reader *r, twi_reduce_rule *rule)
+{
+    twi_algorithm between;
+    int shards;
+    tw_status status;
+    TWI_TRY(read_algorithm(r, &rule->algorithm));
+    TWI_TRY(read_shards(r, &rule->shards));
+    if (*r->at == '/') { /* between processes: there is one, so nothing is left to do */
+        r->at++;
+        TWI_TRY(read_algorithm(r, &between));
+        TWI_TRY(read_shards(r, &shards));
+    }
+done:
+    return status;
+}
+
+/* A number of elements and perhaps a suffix, above the last limit. */
+static tw_status read_limit(reader *r, int64_t last, int64_t *limit)
+{
+    static const char suffixes[] = "kMGT"; /* of 1024; K is k */
+    static const char expected[] = "a number of elements such as 2k, larger than the limit before it,";
+    const char *start = r->at;
+    int64_t number;
+    tw_status status = read_number(r, INT64_MAX / 20, expected, &number);
+    if (status != TW_OK)
+        return status;
+    const char *suffix = *r->at ? strchr(suffixes, *r->at == 'K' ? 'k' : *r->at) : NULL;
+    int shift = suffix ? 10 * (int)(suffix - suffixes + 1) : 0;
+    r->at += suffix != NULL;
+    *limit = number <= INT64_MAX >> shift ? number << shift : -1;
+    if (*r->at == ':' && *limit > last)
+        return TW_OK;
+    r->at = start;
+    return complain(r, expected);
+}
+
+tw_status twi_reduce_spec_parse(const char *text, twi_reduce_spec *spec, tw_error *error)
+{
+    reader r = {text, text, error};
+    tw_status status;
+    *spec = (twi_reduce_spec){0};
+    for (int64_t last = 0;; last = spec->rules[spec->count - 1].limit) {
+        if (spec->count == TWI_MOST_RULES)
+            TWI_TRY(complain(&r, "at most eight algorithms and then the end"));
+        twi_reduce_rule *rule = &spec->rules[spec->count];
+        TWI_TRY(read_rule(&r, rule));
+        spec->count++;
+        rule->limit = INT64_MAX;
+        if (!*r.at)
+            return TW_OK;
+        if (*r.at != ':')
+            TWI_TRY(complain(&r, "':' or the end"));
+        r.at++;
+        TWI_TRY(read_limit(&r, last, &rule->limit));
+        r.at++;
+    }
+done:
+    return status;
+}
+
+tw_status tw_all_reduce_check(const char *spec, tw_error *error)
+{
+    twi_reduce_spec parsed;
+    return twi_reduce_spec_parse(spec, &parsed, error);
+}

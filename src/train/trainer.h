@@ -1,0 +1,201 @@
+/* trainer.h - what a trainer is, for the files that make one:
+ *
+ *     trainer.c             beginning, stepping, ending
+ *     trainer_settings.c    what a checkpoint and a run must agree on
+ *     trainer_checkpoint.c  from which checkpoint a trainer begins, and how it saves one
+ *     trainer_shares.c      how many of a step's examples each tower gets
+ *     trainer_variables.c   where variables live, and which of them a tower works with
+ *     trainer_graph.c       the graph of a step
+ *     trainer_apply.c       how the towers' gradients meet and reach the variables, in each mode of update
+ *     trainer_update.c      the model's recipe and the rule: rate, optimizer, what runs with an update
+ *     trainer_rule.c        the rule in words, and whether a checkpoint was made with another
+ *     trainer_scale.c       what a step does about its loss scale
+ *     trainer_plan.c        all that will run, planned; whether there is room for it
+ *     trainer_input.c       the towers' batches
+ *     trainer_summaries.c   a step that writes summaries
+ *     asynchronous.h        towers that update each by itself */
+#ifndef TWI_TRAINER_H
+#define TWI_TRAINER_H
+
+#include <tower/models.h>
+#include <tower/nn.h>
+#include <tower/queue.h>
+#include <tower/train.h>
+
+/* What must agree between a checkpoint and the run that resumes it. ORDER SETTINGS: trainer_settings.c */
+enum { TWI_TOWERS, TWI_BATCH, TWI_SEED, TWI_DTYPE, TWI_OPTIMIZER, TWI_UPDATE, TWI_SYNC, TWI_NUM_SETTINGS };
+
+/* Names of variables that belong to a mode of update: behind, and before, that of the variable. */
+#define TWI_STAGED "/Staged"
+#define TWI_PENDING "/Pending"
+#define TWI_COPY "copy_%d/"
+
+typedef struct twi_asynchronous twi_asynchronous;
+
+struct tw_trainer {
+    const tw_model *model;
+    tw_rule rule;
+    float first_rate;           /* that schedules begin with */
+    int64_t data_examples;      /* of the data set */
+    int64_t setting[TWI_NUM_SETTINGS];
+    int towers;
+    int *shares;                /* [towers] of a step's examples; the largest is setting[TWI_BATCH] */
+    float *weights;             /* [towers] the same */
+    int64_t examples;           /* of a step */
+    int64_t step;
+    tw_graph *graph;
+    tw_session *session;
+    tw_trainer_input input;
+    tw_pipeline **pipelines;    /* [num_pipelines] one, or with TW_INPUT_QUEUES one for each tower */
+    int num_pipelines;
+    tw_pipeline *pipeline;      /* the first of them */
+    tw_output queue;            /* that the tower under construction takes its batch from; {NULL, 0}: none */
+    tw_coordinator *coordinator; /* of the threads that fill queues; NULL: none */
+    tw_pipeline_batch_view *repeated; /* [towers] the batches that are taken in every step; NULL: they go on */
+    const char **tower_devices; /* [towers], as asked */
+
+    tw_variable_options variables; /* with what was chosen filled in */
+    const char **parameter_devices;
+    int num_parameter_devices, next_parameter_device;
+    int64_t *parameter_loads;   /* [num_parameter_devices], for: */
+    tw_least_loaded least_loaded;
+    int building;               /* the tower under construction */
+
+    tw_output *images, *labels; /* [towers] */
+    tw_output *fetches;         /* losses of all towers, the training step, with an automatic loss scale what it found
+                                   and what it is; then what summaries want */
+    int num_always;             /* of those, how many a step without summaries has */
+    tw_tensor **results;        /* [num_fetches] what they gave, reused from step to step */
+    int num_fetches;            /* with those of summaries; the last is the last tower's images */
+    int num_parts;              /* losses that the last tower's is the sum of, and averages; fetched behind the rate */
+    float *losses;              /* [towers] */
+    tw_average_options averaging; /* as asked */
+    tw_grads **gradients;       /* [towers] of each tower's loss, by what it works with */
+    tw_grads *average;          /* of tower 0's variables */
+    twi_asynchronous *asynchronous; /* NULL: updates are synchronous */
+    tw_output rate;
+    tw_loss_scale *scale;       /* NULL: none */
+    int64_t skipped;            /* steps left out because gradients overflowed */
+    char overflow[800];         /* where the latest was */
+    tw_plan_info plan;          /* of a step */
+};
+
+/* ---- settings ---- */
+
+/* Each setting becomes what was asked for, else what the checkpoint (may be NULL) says, else its default; the number of
+ * towers stays 0 until devices are known. */
+tw_status twi_trainer_find_settings(tw_trainer *t, const tw_trainer_options *options, tw_checkpoint *checkpoint,
+                                    tw_error *error);
+/* Whether the checkpoint has setting number i. */
+bool twi_trainer_has_setting(const tw_checkpoint *checkpoint, int i);
+/* Refuses a checkpoint that was made with another rule. */
+tw_status twi_trainer_check_rule(const tw_trainer *t, tw_checkpoint *checkpoint, tw_error *error);
+enum { TWI_RULE_SIZE = 512 };
+#define TWI_RULE_NAME "tower/rule" /* what it is saved as: tw_trainer_rule_text() and the schedule without its steps */
+char *twi_trainer_rule_to_save(const tw_trainer *t, char *text, size_t size);
+/* How many steps so many of the rule's units are, at least 1. */
+double twi_trainer_steps(const tw_trainer *t, double length);
+
+/* The settings as tensors for a checkpoint. Release them all, also after an error. */
+tw_status twi_trainer_settings_to_save(const tw_trainer *t, tw_named_tensor tensors[TWI_NUM_SETTINGS], tw_error *error);
+
+/* ---- checkpoints ---- */
+
+/* The checkpoint to resume from; NULL if there is none. */
+tw_status twi_trainer_open_checkpoint(const char *path, tw_checkpoint **checkpoint, tw_error *error);
+tw_status twi_trainer_restore(tw_trainer *t, tw_checkpoint *checkpoint, tw_error *error);
+
+/* ---- what each tower gets, and works with ---- */
+
+/* Says how many towers there are and where each goes. */
+tw_status twi_trainer_choose_devices(tw_trainer *t, const tw_trainer_options *options, tw_error *error);
+bool twi_trainer_is_cpu(const char *device);
+
+/* These need the towers. The checkpoint may be NULL. */
+tw_status twi_trainer_find_shares(tw_trainer *t, const tw_trainer_options *options, tw_checkpoint *checkpoint,
+                                  tw_error *error);
+tw_status twi_trainer_find_variables(tw_trainer *t, const tw_trainer_options *options, tw_error *error);
+
+bool twi_trainer_has_equal_shares(const tw_trainer *t);
+tw_tensor *twi_trainer_shares_to_save(const tw_trainer *t, const char **name); /* NULL: memory ran out */
+int64_t twi_trainer_update_to_save(const tw_variable_options *options);        /* 0: they ask for none */
+
+/* Variables made or found in between are those that a tower works with. */
+void twi_trainer_enter_variables(tw_trainer *t, int tower);
+void twi_trainer_leave_variables(tw_trainer *t);
+
+/* ---- the graph ---- */
+
+/* All that a step runs and fetches; the arrays of the towers are there. */
+tw_status twi_trainer_build_graph(tw_trainer *t, const tw_trainer_options *options, tw_error *error);
+
+/* The optimizer of the run; its rate becomes t->rate. */
+tw_optimizer *twi_trainer_build_optimizer(tw_trainer *t, const tw_trainer_options *options);
+/* The loss scale of the run; NULL if there is none. */
+tw_loss_scale *twi_trainer_build_scale(tw_trainer *t);
+/* Whether an automatic one goes with the way variables are updated. */
+tw_status twi_trainer_check_scale(const tw_trainer *t, tw_error *error);
+/* A mean of the towers' gradients as it is to be applied: unscaled, then clipped. */
+tw_grads *twi_trainer_finish_gradients(tw_trainer *t, tw_grads *mean);
+/* Looks, after a step, whether it overflowed; it is an error if the scale can get no smaller. */
+tw_status twi_trainer_look_at_scale(tw_trainer *t, tw_error *error);
+/* From the towers' gradients to updated variables: sets t->average and returns the node that stands for the update. */
+tw_output twi_trainer_apply(tw_trainer *t, tw_optimizer *optimizer);
+/* That, and what runs with it: the node that stands for the whole step. */
+tw_output twi_trainer_build_update(tw_trainer *t, tw_optimizer *optimizer);
+
+/* ---- the plan ---- */
+
+/* Plans what will run: `initialize` ({NULL, 0}: nothing), steps, what summaries want if the options say so. Fails with
+ * TW_RESOURCE_EXHAUSTED if a device has no room for it, unless it is only to be planned. */
+tw_status twi_trainer_prepare(tw_trainer *t, const tw_trainer_options *options, tw_output initialize, tw_error *error);
+
+enum { TWI_MOST_ACTIVATIONS = 128 };
+/* What summaries show of the last tower's activations. Returns how many. */
+int twi_trainer_activations(const tw_trainer *t, tw_output outputs[TWI_MOST_ACTIVATIONS]);
+
+/* ---- input ---- */
+
+#define TWI_TRAINER_INPUT "input" /* the session's source */
+
+/* Adds where the tower's images and labels come from; towers in order. */
+void twi_trainer_build_input(tw_trainer *t, int tower);
+/* Once the session is there. */
+tw_status twi_trainer_open_input(tw_trainer *t, const tw_trainer_options *options, tw_error *error);
+/* Ends the threads that fill queues. */
+void twi_trainer_stop_input(tw_trainer *t);
+void twi_trainer_close_input(tw_trainer *t); /* nothing runs any more */
+
+/* ---- summaries ---- */
+
+/* Values that are not finite have no histogram, and do not end training: the loss of a step does, which names it. */
+tw_status twi_trainer_write_histogram(tw_event_writer *events, const char *tag, int64_t step, const tw_tensor *tensor,
+                                      tw_error *error);
+
+/* ---- asynchronous updates ---- */
+
+/* Reads the order to be replayed, if there is one: it fills in settings that were not asked for. */
+tw_status twi_asynchronous_open(tw_trainer *t, tw_trainer_options *options, tw_error *error);
+/* With the settings known: forgets about all this if updates are synchronous, and refuses what does not go together. */
+tw_status twi_asynchronous_agree(tw_trainer *t, const tw_trainer_options *options, tw_error *error);
+/* Plans what the towers run, and pulls and pushes. */
+tw_status twi_asynchronous_prepare(tw_trainer *t, tw_error *error);
+/* Starts the towers. The checkpoint (may be NULL) is the one that was restored. */
+tw_status twi_asynchronous_start(tw_trainer *t, const tw_trainer_options *options, tw_checkpoint *checkpoint,
+                                 tw_error *error);
+void twi_asynchronous_stop(twi_asynchronous *a); /* NULL is fine; the session runs nothing afterwards */
+void twi_asynchronous_destroy(twi_asynchronous *a);
+tw_status twi_asynchronous_step(tw_trainer *t, tw_trainer_step_result *result, tw_error *error);
+tw_status twi_asynchronous_write_summaries(tw_trainer *t, tw_event_writer *events, const tw_trainer_step_result *result,
+                                           tw_error *error);
+/* Waits until no tower computes, for a checkpoint, and adds to it where the stream of data stands. */
+tw_status twi_asynchronous_rest(tw_trainer *t, tw_named_tensor *batches, tw_error *error);
+/* The batch of the tower that asks for it. */
+tw_status twi_asynchronous_fill(tw_trainer *t, int tower, void *const *outputs, tw_error *error);
+
+/* ---- stepping ---- */
+
+/* Runs a step with the first num_fetches fetches. */
+tw_status twi_trainer_take_step(tw_trainer *t, int num_fetches, tw_trainer_step_result *result, tw_error *error);
+
+#endif

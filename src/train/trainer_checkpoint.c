@@ -1,0 +1,93 @@
+/* trainer_checkpoint.c - from which checkpoint a trainer begins, and how it saves one. */
+#include "base/status.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <tower/io.h>
+
+#include "train/trainer.h"
+
+tw_status twi_trainer_open_checkpoint(const char *path, tw_checkpoint **checkpoint, tw_error *error)
+{
+    char latest[4096];
+    *checkpoint = NULL;
+    if (!path)
+        return TW_OK;
+    tw_error nothing = {0};
+    tw_checkpoint_list *list;
+    tw_status status = tw_checkpoint_latest(path, latest, sizeof latest, NULL, &nothing);
+    if (status == TW_OK)
+        return tw_checkpoint_open(latest, checkpoint, error);
+    if (status != TW_NOT_FOUND)
+        return twi_fail(error, status, "%s", nothing.message);
+    if (tw_checkpoint_list_open(path, &list, NULL) == TW_OK) { /* a directory: there is none, or all are damaged */
+        int damaged = tw_checkpoint_list_count(list);
+        tw_checkpoint_list_close(list);
+        return damaged ? twi_fail(error, TW_DATA_LOSS, "%s", nothing.message) : TW_OK;
+    }
+    status = tw_checkpoint_open(path, checkpoint, &nothing); /* a checkpoint's own path */
+    return status == TW_OK || status == TW_NOT_FOUND ? TW_OK : twi_fail(error, status, "%s", nothing.message);
+}
+
+/* What is under way in staged and relaxed updates may be missing in a checkpoint of another mode. A stage then begins
+ * with the variable itself, a pending mean with the zeros that it has. */
+typedef struct memory {
+    const tw_checkpoint *checkpoint;
+    char name[640];
+} memory;
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t length = strlen(name), tail = strlen(end);
+    return length > tail && strcmp(name + length - tail, end) == 0;
+}
+
+static const char *look_for(void *user, const char *name)
+{
+    memory *m = user;
+    bool staged = ends_with(name, TWI_STAGED);
+    if ((!staged && !ends_with(name, TWI_PENDING)) || tw_checkpoint_find(m->checkpoint, name) >= 0)
+        return NULL;
+    snprintf(m->name, sizeof m->name, "%.*s", staged ? (int)(strlen(name) - strlen(TWI_STAGED)) : 0, name);
+    return m->name;
+}
+
+tw_status twi_trainer_restore(tw_trainer *t, tw_checkpoint *checkpoint, tw_error *error)
+{
+    tw_tensor *step = NULL;
+    memory memory = {.checkpoint = checkpoint};
+    tw_restore_options options = {.rename = look_for, .user = &memory};
+    tw_status status = tw_restore(t->session, checkpoint, &options, NULL, error);
+    if (status == TW_OK)
+        status = tw_session_get_variable(t->session, tw_global_step(t->graph), &step, error);
+    if (status == TW_OK)
+        t->step = *(int64_t *)tw_tensor_data(step);
+    tw_tensor_release(step);
+    return status;
+}
+
+tw_status tw_trainer_save(tw_trainer *t, const char *directory, int keep, tw_error *error)
+{
+    tw_named_tensor extras[TWI_NUM_SETTINGS + 2] = {{NULL}};
+    char rule[TWI_RULE_SIZE];
+    int count = TWI_NUM_SETTINGS;
+    tw_status status;
+    TWI_TRY(twi_trainer_settings_to_save(t, extras, error));
+    twi_trainer_rule_to_save(t, rule, sizeof rule);
+    extras[count++] = (tw_named_tensor){TWI_RULE_NAME, tw_tensor_string(rule, strlen(rule))};
+    if (!extras[count - 1].tensor)
+        TWI_TRY(twi_fail_memory(error, "saving a checkpoint"));
+    if (!twi_trainer_has_equal_shares(t)) {
+        extras[count].tensor = twi_trainer_shares_to_save(t, &extras[count].name);
+        if (!extras[count++].tensor)
+            TWI_TRY(twi_fail_memory(error, "saving a checkpoint"));
+    }
+    if (t->asynchronous)
+        TWI_TRY(twi_asynchronous_rest(t, &extras[count++], error));
+    tw_save_options options = {.keep = keep, .extras = extras, .num_extras = count};
+    TWI_TRY(tw_save(t->session, directory, t->step, &options, error));
+done:
+    for (int i = 0; i < count; i++)
+        tw_tensor_release((tw_tensor *)extras[i].tensor);
+    return status;
+}

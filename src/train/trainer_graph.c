@@ -1,0 +1,125 @@
+/* trainer_graph.c - the graph of a step: a tower for each share of the batch, their average, and the update.
+ *
+ * A tower is a name scope on a device. Nothing that computes a number here knows how many devices there are, which is
+ * why resuming on others gives the same bits. */
+#define _GNU_SOURCE
+#include "base/memory.h"
+#include "base/status.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "train/optimizer.h" /* twi_trainable_variables */
+#include "train/trainer.h"
+
+bool twi_trainer_is_cpu(const char *device)
+{
+    return strncasecmp(device, "cpu", 3) == 0 || strcasestr(device, "/cpu") || strcasestr(device, "device:cpu");
+}
+
+tw_status twi_trainer_choose_devices(tw_trainer *t, const tw_trainer_options *options, tw_error *error)
+{
+    int gpus = tw_devices_count(options->devices, "GPU"), cpus = tw_devices_count(options->devices, "CPU");
+    int count = options->num_tower_devices ? options->num_tower_devices : gpus ? gpus : cpus;
+    if (t->setting[TWI_TOWERS] == 0)
+        t->setting[TWI_TOWERS] = count;
+    t->towers = (int)t->setting[TWI_TOWERS];
+    t->tower_devices = twi_alloc_array((size_t)t->towers, sizeof *t->tower_devices);
+    if (!t->tower_devices)
+        return twi_fail_memory(error, "creating a trainer");
+    for (int i = 0; i < t->towers; i++) /* a set of devices lists CPUs first */
+        t->tower_devices[i] = options->num_tower_devices
+                                  ? options->tower_devices[i % count]
+                                  : tw_devices_info(options->devices, (gpus ? cpus : 0) + i % count).name;
+    return TW_OK;
+}
+
+/* Gradients of the tower's loss by what it works with in place of each trainable variable. */
+static tw_grads *compute_gradients(tw_trainer *t, int tower, tw_optimizer *optimizer)
+{
+    int count;
+    tw_variable **own = twi_trainable_variables(t->graph, &count);
+    if (!own)
+        return NULL;
+    for (int i = 0; i < count; i++)
+        own[i] = tw_variable_here(t->graph, own[i]);
+    tw_output loss = t->fetches[tower];
+    if (t->scale)
+        loss = tw_mul(tw_name(t->graph, "scaled_loss"), loss, t->scale->scale);
+    tw_grads *grads = tw_compute_gradients_of(optimizer, loss, own, count);
+    twi_free(own);
+    return grads;
+}
+
+static void build_tower(tw_trainer *t, int tower, tw_optimizer *optimizer)
+{
+    tw_graph *g = t->graph;
+    TW_NAME_SCOPE(g, "tower_%d", tower) {
+        twi_trainer_build_input(t, tower);
+        TW_DEVICE(g, "%s", t->tower_devices[tower]) {
+            twi_trainer_enter_variables(t, tower);
+            t->fetches[tower] = tw_model_loss(g, t->model, t->images[tower], t->labels[tower],
+                                              (tw_dtype)t->setting[TWI_DTYPE]);
+            t->gradients[tower] = compute_gradients(t, tower, optimizer);
+            twi_trainer_leave_variables(t);
+        }
+    }
+    tw_reuse_variables(g);
+}
+
+/* What summaries look at besides the towers' losses: the rate, what the last tower's loss is made of, the averaged
+ * gradients, and what the last tower saw. Variables and activations are read on their own. */
+static tw_status list_fetches(tw_trainer *t, tw_error *error)
+{
+    char scope[32];
+    snprintf(scope, sizeof scope, "tower_%d", t->towers - 1);
+    int losses = tw_get_collection(t->graph, "losses", scope, NULL, 0);
+    t->num_parts = losses + tw_get_collection(t->graph, "loss_averages", scope, NULL, 0);
+    int first = t->towers + 1, most = first + 4 + t->num_parts + t->average->count;
+    tw_output *fetches = twi_alloc_array((size_t)most, sizeof *fetches);
+    t->results = twi_alloc_array((size_t)most, sizeof *t->results);
+    if (!fetches || !t->results) {
+        twi_free(fetches);
+        return twi_fail_memory(error, "creating a trainer");
+    }
+    memcpy(fetches, t->fetches, sizeof *fetches * (size_t)first);
+    twi_free(t->fetches);
+    t->fetches = fetches;
+    t->num_fetches = first;
+    if (t->scale && t->scale->automatic) {
+        fetches[t->num_fetches++] = t->scale->finite;
+        fetches[t->num_fetches++] = t->scale->scale;
+    }
+    t->num_always = t->num_fetches;
+    fetches[t->num_fetches++] = t->rate;
+    tw_get_collection(t->graph, "losses", scope, fetches + t->num_fetches, losses);
+    tw_get_collection(t->graph, "loss_averages", scope, fetches + t->num_fetches + losses, t->num_parts - losses);
+    t->num_fetches += t->num_parts;
+    for (int i = 0; i < t->average->count; i++)
+        if (t->average->gradients[i].node)
+            fetches[t->num_fetches++] = t->average->gradients[i];
+    fetches[t->num_fetches++] = t->images[t->towers - 1];
+    return TW_OK;
+}
+
+tw_status twi_trainer_build_graph(tw_trainer *t, const tw_trainer_options *options, tw_error *error)
+{
+    tw_graph *g = t->graph;
+    tw_graph_set_seed(g, t->setting[TWI_SEED]);
+    tw_enter_device(g, "/cpu:0");
+    tw_global_step(g); /* here, before anything reads it */
+    tw_optimizer *optimizer = twi_trainer_build_optimizer(t, options);
+    t->scale = twi_trainer_build_scale(t);
+    if (t->scale && t->scale->automatic)
+        tw_guard_optimizer(optimizer, t->scale);
+    for (int i = 0; i < t->towers; i++)
+        build_tower(t, i, optimizer);
+    t->fetches[t->towers] = twi_trainer_build_update(t, optimizer);
+    tw_leave_device(g);
+    if (tw_graph_status(g) != TW_OK)
+        return twi_fail(error, tw_graph_status(g), "%s", tw_graph_message(g));
+    if (!t->fetches[t->towers].node)
+        return twi_fail_memory(error, "creating a trainer");
+    return list_fetches(t, error);
+}

@@ -1,0 +1,162 @@
+/* trainer_input.c - the towers' batches: from pipelines into the session, straight or through queues. */
+#include "base/memory.h"
+#include "base/status.h"
+
+#include <string.h>
+
+#include "train/trainer.h"
+
+/* ---- in the graph -------------------------------------------------------------------------------------------- */
+
+/* The next batch of a stream: of tower `number`, or of its own queue, or (0) of the one queue. */
+static void add_source(tw_trainer *t, int number, const char *device, tw_output outputs[2])
+{
+    const tw_model *m = t->model;
+    tw_dtype types[] = {TW_FLOAT32, TW_INT32};
+    tw_shape shapes[] = {TW_SHAPE(t->shares[number], m->height, m->width, m->channels),
+                         TW_SHAPE(t->shares[number])};
+    TW_DEVICE(t->graph, "%s", device)
+        tw_input(t->graph, TWI_TRAINER_INPUT, number, types, shapes, 2, outputs);
+}
+
+void twi_trainer_build_input(tw_trainer *t, int tower)
+{
+    bool shared = t->input == TW_INPUT_PREFETCH, own = t->input == TW_INPUT_QUEUES;
+    const char *device = t->tower_devices[tower];
+    tw_output batch[2] = {{0}};
+    if (own || (shared && tower == 0)) {
+        add_source(t, tower, "/cpu:0", batch);
+        TW_DEVICE(t->graph, "/cpu:0")
+            t->queue = tw_prefetch_queue(t->graph, batch, 2, shared ? 2 * t->towers : 2);
+    }
+    if (shared || own) {
+        tw_enter_device(t->graph, "/cpu:0");
+        if (shared && tower > 0)
+            tw_enter_control(t->graph, t->images[tower - 1]); /* in turn, or who gets which batch would be chance */
+        tw_dequeue(t->graph, t->queue, batch);
+        if (shared && tower > 0)
+            tw_leave_control(t->graph);
+        tw_leave_device(t->graph);
+    } else {
+        add_source(t, tower, twi_trainer_is_cpu(device) ? device : "/cpu:0", batch);
+    }
+    t->images[tower] = batch[0];
+    t->labels[tower] = batch[1];
+}
+
+/* ---- in the session ------------------------------------------------------------------------------------------ */
+
+/* The tower's first batch, which stays lent out. */
+static tw_status repeat(tw_trainer *t, int tower, void *const *outputs, tw_error *error)
+{
+    tw_pipeline_batch_view *batch = &t->repeated[tower];
+    size_t examples = (size_t)t->shares[tower], values = (size_t)(t->model->height * t->model->width * t->model->channels);
+    if (!batch->images) {
+        tw_status status = tw_pipeline_acquire(t->pipeline, tower, batch, error);
+        if (status != TW_OK)
+            return status;
+    }
+    memcpy(outputs[0], batch->images, sizeof(float) * examples * values);
+    memcpy(outputs[1], batch->labels, sizeof(int32_t) * examples);
+    return TW_OK;
+}
+
+static tw_status fill(void *user, int tower, void *const *outputs, tw_error *error)
+{
+    tw_trainer *t = user;
+    if (t->asynchronous && !t->repeated)
+        return twi_asynchronous_fill(t, tower, outputs, error);
+    if (t->repeated)
+        return repeat(t, tower, outputs, error);
+    if (t->num_pipelines > 1)
+        return tw_pipeline_next(t->pipelines[tower], 0, outputs[0], outputs[1], error);
+    return tw_pipeline_next(t->pipelines[0], tower, outputs[0], outputs[1], error);
+}
+
+static tw_status open_pipeline(tw_trainer *t, const tw_trainer_options *options, int number, tw_error *error)
+{
+    const tw_model *m = t->model;
+    bool one_stream = t->asynchronous && !options->repeat_batch; /* a batch for whoever comes */
+    tw_pipeline_options wanted = {
+        .towers = one_stream || t->input != TW_INPUT_PIPELINE ? 1 : t->towers,
+        .shares = t->shares + number,
+        .prefetch = !one_stream ? 0 : t->towers < 512 ? 2 * t->towers : 1024,
+        .seed = (uint64_t)t->setting[TWI_SEED] + (uint64_t)number,
+        .shuffle = true,
+        .augmentation = m->training,
+        .crop = m->height,
+        .scale = m->scale,
+        .offset = m->offset,
+        .threads = options->input_threads,
+        .first_step = t->input == TW_INPUT_PREFETCH ? t->step * t->towers : t->step,
+    };
+    tw_pipeline *p;
+    tw_status status = tw_pipeline_create(options->dataset, &wanted, &t->pipelines[number], error);
+    if (status != TW_OK)
+        return status;
+    p = t->pipelines[number];
+    if (tw_pipeline_height(p) != m->height || tw_pipeline_width(p) != m->width || tw_pipeline_channels(p) != m->channels ||
+        tw_dataset_classes(options->dataset) > m->classes)
+        return twi_fail(error, TW_INVALID_ARGUMENT,
+                        "model %s takes %dx%dx%d images of at most %d classes; data set %s gives %dx%dx%d of %d",
+                        m->name, m->height, m->width, m->channels, m->classes, tw_dataset_name(options->dataset),
+                        tw_pipeline_height(p), tw_pipeline_width(p), tw_pipeline_channels(p),
+                        tw_dataset_classes(options->dataset));
+    return TW_OK;
+}
+
+tw_status twi_trainer_open_input(tw_trainer *t, const tw_trainer_options *options, tw_error *error)
+{
+    int count = t->input == TW_INPUT_QUEUES ? t->towers : 1;
+    tw_status status = TW_OK;
+    t->pipelines = twi_alloc_array((size_t)count, sizeof *t->pipelines);
+    if (!t->pipelines)
+        return twi_fail_memory(error, "creating a trainer");
+    for (; t->num_pipelines < count && status == TW_OK; t->num_pipelines++)
+        status = open_pipeline(t, options, t->num_pipelines, error);
+    t->pipeline = t->pipelines[0];
+    if (status == TW_OK && options->repeat_batch) {
+        t->repeated = twi_alloc_array((size_t)t->towers, sizeof *t->repeated);
+        status = t->repeated ? TW_OK : twi_fail_memory(error, "creating a trainer");
+    }
+    if (status == TW_OK)
+        status = tw_session_set_source(t->session, TWI_TRAINER_INPUT, fill, t, error);
+    if (status == TW_OK && t->input != TW_INPUT_PIPELINE)
+        status = tw_coordinator_create(&t->coordinator, error);
+    if (status == TW_OK && t->coordinator)
+        status = tw_start_queue_runners(t->session, t->coordinator, error);
+    return status;
+}
+
+void twi_trainer_stop_input(tw_trainer *t)
+{
+    for (int i = 0; t->coordinator && i < t->num_pipelines; i++)
+        if (t->pipelines[i])
+            tw_pipeline_cancel(t->pipelines[i]); /* wakes threads that fill queues */
+    tw_coordinator_destroy(t->coordinator);
+}
+
+void tw_trainer_input_statistics(const tw_trainer *t, tw_pipeline_statistics *statistics)
+{
+    *statistics = (tw_pipeline_statistics){0};
+    for (int i = 0; i < t->num_pipelines; i++) {
+        tw_pipeline_statistics s;
+        tw_pipeline_get_statistics(t->pipelines[i], &s);
+        statistics->batches += s.batches;
+        statistics->waits += s.waits;
+        statistics->wait_seconds += s.wait_seconds;
+        statistics->fill_seconds += s.fill_seconds;
+        statistics->threads += s.threads;
+    }
+}
+
+void twi_trainer_close_input(tw_trainer *t)
+{
+    for (int i = 0; t->repeated && i < t->towers; i++)
+        if (t->repeated[i].images)
+            tw_pipeline_release(t->pipeline, &t->repeated[i]);
+    twi_free(t->repeated);
+    for (int i = 0; i < t->num_pipelines; i++)
+        tw_pipeline_destroy(t->pipelines[i]);
+    twi_free(t->pipelines);
+}

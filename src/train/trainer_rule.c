@@ -1,0 +1,207 @@
+/* trainer_rule.c - the rule of a run in words, which are what its header prints and what its checkpoints remember. */
+#define _GNU_SOURCE
+#include "base/status.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "train/trainer.h"
+
+/* A text that grows; what does not fit is left out. */
+typedef struct words {
+    char *text;
+    size_t size, used;
+} words;
+
+static void say(words *w, const char *format, ...) TW_PRINTF(2, 3);
+static void say(words *w, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int length = w->used < w->size ? vsnprintf(w->text + w->used, w->size - w->used, format, arguments) : 0;
+    va_end(arguments);
+    w->used += length > 0 ? (size_t)length : 0;
+}
+
+static words begin(char *text, size_t size)
+{
+    if (size)
+        *text = 0;
+    return (words){text, size, 0};
+}
+
+static float or_usual(float value, float usual)
+{
+    return value > 0 ? value : usual;
+}
+
+static void say_optimizer(words *w, const tw_trainer *t)
+{
+    const tw_rule *r = &t->rule;
+    switch (t->setting[TWI_OPTIMIZER]) { /* ORDER OPTIMIZER */
+    case TW_MODEL_MOMENTUM:
+        say(w, "momentum %g%s", or_usual(t->model->momentum, 0.9f), r->nesterov ? " (Nesterov's)" : "");
+        break;
+    case TW_MODEL_ADAM:
+        say(w, "Adam (beta %g and %g, epsilon %g)", or_usual(r->beta1, 0.9f), or_usual(r->beta2, 0.999f),
+            or_usual(r->epsilon, 1e-8f));
+        break;
+    case TW_MODEL_RMS_PROP:
+        say(w, "RMSProp (decay %g, momentum %g, epsilon %g)", or_usual(r->beta2, 0.9f),
+            r->beta1 < 0 ? 0 : or_usual(r->beta1, 0.9f), or_usual(r->epsilon, 1));
+        break;
+    default:
+        say(w, "gradient descent");
+    }
+}
+
+char *tw_trainer_rule_text(const tw_trainer *t, char *text, size_t size)
+{
+    const tw_rule *r = &t->rule;
+    const char *of = t->model->decay_rank > 1 ? " of weights alone" : "";
+    words w = begin(text, size);
+    say_optimizer(&w, t);
+    if (t->model->weight_decay > 0)
+        say(&w, "; weight decay %g%s in the loss", t->model->weight_decay, of);
+    if (r->decoupled_decay > 0)
+        say(&w, "; weight decay %g%s beside the gradient", r->decoupled_decay, of);
+    if (r->clip_value > 0)
+        say(&w, "; averaged gradients clipped to %g", r->clip_value);
+    if (r->clip_norm > 0)
+        say(&w, "; averaged gradients clipped to a norm of %g", r->clip_norm);
+    if (r->automatic_loss_scale)
+        say(&w, "; loss scaled automatically, from %g, doubled after %d good steps", or_usual(r->loss_scale, 1 << 15),
+            r->loss_scale_every ? r->loss_scale_every : 1000);
+    else if (r->loss_scale > 0)
+        say(&w, "; loss scaled by %g", r->loss_scale);
+    return text;
+}
+
+/* ---- the rate ---- */
+
+double twi_trainer_steps(const tw_trainer *t, double length)
+{
+    double examples = (double)tw_trainer_examples(t);
+    double of_unit[] = {[TW_EPOCHS] = (double)t->data_examples / examples, [TW_STEPS] = 1, [TW_EXAMPLES] = 1 / examples};
+    return fmax(1, floor(length * of_unit[t->rule.unit] + 1e-9));
+}
+
+/* "step 3900 (epoch 10.0)" */
+static void say_step(words *w, const tw_trainer *t, double step)
+{
+    say(w, "step %.0f (epoch %.1f)", step, step * (double)tw_trainer_examples(t) / (double)t->data_examples);
+}
+
+static void say_model_rate(words *w, const tw_trainer *t)
+{
+    const tw_model *m = t->model;
+    int64_t steps[TW_MOST_RATE_STEPS];
+    int count = tw_model_rate_changes(m, t->data_examples, (int)t->setting[TWI_BATCH], tw_trainer_examples(t), steps);
+    double in_epoch = (double)t->data_examples / (double)tw_trainer_examples(t);
+    if (m->epochs_per_decay > 0)
+        say(w, ", times %g every %lld steps (%.1f epochs)", m->decay_factor, (long long)steps[0],
+            (double)steps[0] / in_epoch);
+    for (int i = 0; i < count && !(m->epochs_per_decay > 0); i++) {
+        say(w, ", times %g from ", m->rate_steps[i].factor);
+        say_step(w, t, (double)steps[i]);
+    }
+}
+
+static void say_schedule(words *w, const tw_trainer *t)
+{
+    const tw_rule *r = &t->rule;
+    double steps = twi_trainer_steps(t, r->length);
+    switch (r->schedule) { /* ORDER SCHEDULE */
+    case TW_SCHEDULE_CONSTANT:
+        break;
+    case TW_SCHEDULE_EXPONENTIAL:
+        say(w, ", times %g every %.0f steps (%.1f epochs)", r->factor, steps,
+            steps * (double)tw_trainer_examples(t) / (double)t->data_examples);
+        if (r->end > 0)
+            say(w, " down to %g", r->end);
+        break;
+    case TW_SCHEDULE_POLYNOMIAL:
+    case TW_SCHEDULE_COSINE:
+        say(w, r->schedule == TW_SCHEDULE_COSINE ? ", along a cosine to %g at " : ", to %g at ", r->end);
+        say_step(w, t, steps);
+        if (r->schedule == TW_SCHEDULE_POLYNOMIAL && r->power > 0 && r->power != 1)
+            say(w, " with a power of %g", r->power);
+        break;
+    case TW_SCHEDULE_PIECEWISE:
+        for (int i = 0; i < r->num_rates; i++) {
+            say(w, ", %g from ", r->rates[i]);
+            say_step(w, t, twi_trainer_steps(t, r->at[i]));
+        }
+        break;
+    default:
+        say_model_rate(w, t);
+    }
+}
+
+char *tw_trainer_rate_text(const tw_trainer *t, char *text, size_t size)
+{
+    const tw_rule *r = &t->rule;
+    words w = begin(text, size);
+    say(&w, "%g", t->first_rate);
+    say_schedule(&w, t);
+    if (r->scale_rate)
+        say(&w, "; all times %g, for %lld examples a step instead of %d", (double)tw_trainer_examples(t) / t->model->batch,
+            (long long)tw_trainer_examples(t), t->model->batch);
+    if (r->warm_up > 0) {
+        say(&w, "; rises in a line until ");
+        say_step(&w, t, twi_trainer_steps(t, r->warm_up));
+    }
+    return text;
+}
+
+/* ---- checkpoints ---- */
+
+/* The schedule in its own units: the steps follow from it, and the first rate may be another. */
+char *twi_trainer_rule_to_save(const tw_trainer *t, char *text, size_t size)
+{
+    static const char *const names[] = {"the model's", "constant", "exponential", "polynomial", "cosine", "piecewise"};
+    static const char *const units[] = {"epochs", "steps", "examples"};
+    const tw_rule *r = &t->rule;
+    tw_trainer_rule_text(t, text, size);
+    words w = {text, size, strlen(text)};
+    say(&w, "; rate %s", names[r->schedule]); /* ORDER SCHEDULE */
+    if (r->length > 0)
+        say(&w, " over %g %s", r->length, units[r->unit]);
+    if (r->factor > 0 || r->end > 0 || r->power > 0)
+        say(&w, " (factor %g, end %g, power %g)", r->factor, r->end, r->power);
+    for (int i = 0; i < r->num_rates; i++)
+        say(&w, ", %g from %g %s", r->rates[i], r->at[i], units[r->unit]);
+    if (r->warm_up > 0)
+        say(&w, ", warm-up %g %s", r->warm_up, units[r->unit]);
+    if (r->scale_rate)
+        say(&w, ", scaled with the batch");
+    return text;
+}
+
+/* Checkpoints by others, and older ones, say nothing. */
+tw_status twi_trainer_check_rule(const tw_trainer *t, tw_checkpoint *checkpoint, tw_error *error)
+{
+    char now[TWI_RULE_SIZE];
+    tw_tensor *saved = NULL;
+    if (!checkpoint || tw_checkpoint_find(checkpoint, TWI_RULE_NAME) < 0)
+        return TW_OK;
+    tw_status status = tw_checkpoint_read(checkpoint, TWI_RULE_NAME, &saved, error);
+    if (status != TW_OK)
+        return status;
+    twi_trainer_rule_to_save(t, now, sizeof now);
+    if (tw_tensor_dtype(saved) != TW_STRING || tw_tensor_elements(saved) != 1) {
+        status = twi_fail(error, TW_DATA_LOSS, "checkpoint %s: '%s' is not a text", tw_checkpoint_path(checkpoint),
+                          TWI_RULE_NAME);
+    } else {
+        const tw_string *before = tw_tensor_data(saved);
+        if (before->size != strlen(now) || memcmp(before->data, now, before->size) != 0)
+            status = twi_fail(error, TW_INVALID_ARGUMENT,
+                              "checkpoint %s was made with another rule. Then: %.*s. Now: %s. Give the same options to "
+                              "resume, or train into another directory",
+                              tw_checkpoint_path(checkpoint), (int)before->size, before->data, now);
+    }
+    tw_tensor_release(saved);
+    return status;
+}

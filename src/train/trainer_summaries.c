@@ -1,0 +1,137 @@
+/* trainer_summaries.c - a step that also writes the tutorial's summaries. */
+#include "base/log.h"
+#include "base/status.h"
+
+#include <stdio.h>
+#include <tower/io.h>
+
+#include "train/trainer.h"
+
+static tw_status write_losses(tw_trainer *t, tw_event_writer *events, const tw_trainer_step_result *r, tw_error *error)
+{
+    tw_status status;
+    int rate = t->num_always;
+    TWI_TRY(tw_event_writer_add_scalar(events, "total_loss", r->step, r->loss, error));
+    for (int i = 0; i < t->towers && t->towers > 1; i++) {
+        char tag[64];
+        snprintf(tag, sizeof tag, "towers/%d/total_loss", i);
+        TWI_TRY(tw_event_writer_add_scalar(events, tag, r->step, r->tower_losses[i], error));
+    }
+    TWI_TRY(tw_event_writer_add_scalar(events, "learning_rate", r->step, *(float *)tw_tensor_data(t->results[rate]),
+                                       error));
+    if (t->scale && t->scale->automatic)
+        TWI_TRY(tw_event_writer_add_scalar(events, "loss_scale", r->step, *(float *)tw_tensor_data(t->results[rate - 1]),
+                                           error));
+    for (int i = rate + 1; i <= rate + t->num_parts; i++) {
+        char tag[300];
+        tw_strip_tower_name(tw_node_name(t->fetches[i].node), tag, sizeof tag);
+        TWI_TRY(tw_event_writer_add_scalar(events, tag, r->step, *(float *)tw_tensor_data(t->results[i]), error));
+    }
+done:
+    return status;
+}
+
+tw_status twi_trainer_write_histogram(tw_event_writer *events, const char *tag, int64_t step, const tw_tensor *tensor,
+                                      tw_error *error)
+{
+    tw_error reason = {0};
+    tw_status status = tw_event_writer_add_histogram(events, tag, step, tensor, &reason);
+    if (status == TW_OK)
+        return TW_OK;
+    if (status != TW_INVALID_ARGUMENT)
+        return twi_fail(error, status, "%s", reason.message);
+    twi_log(TWI_LOG_INFO, "step %lld: %s; it is left out", (long long)step, reason.message);
+    return TW_OK;
+}
+
+/* Variables as they are after the step, gradients as they were in it. */
+static tw_status write_variables(tw_trainer *t, tw_event_writer *events, int64_t step, tw_error *error)
+{
+    int at = t->num_always + 1 + t->num_parts;
+    for (int i = 0; i < t->average->count; i++) {
+        const tw_variable *variable = t->average->variables[i];
+        tw_tensor *value = NULL;
+        tw_status status = tw_session_get_variable(t->session, variable, &value, error);
+        if (status == TW_OK)
+            status = twi_trainer_write_histogram(events, variable->name, step, value, error);
+        tw_tensor_release(value);
+        if (status == TW_OK && t->average->gradients[i].node) {
+            char tag[300];
+            snprintf(tag, sizeof tag, "%s/gradients", variable->name);
+            status = twi_trainer_write_histogram(events, tag, step, t->results[at++], error);
+        }
+        if (status != TW_OK)
+            return status;
+    }
+    return TW_OK;
+}
+
+static float share_of_zeros(const tw_tensor *tensor)
+{
+    int64_t zeros = 0, count = tw_tensor_elements(tensor);
+    const float *floats = tw_tensor_data(tensor);
+    const uint16_t *bfloats = tw_tensor_data(tensor);
+    switch (tw_tensor_dtype(tensor)) { /* millions of values: the loops for the types that networks have are vectors' */
+    case TW_FLOAT32:
+        for (int64_t i = 0; i < count; i++)
+            zeros += floats[i] == 0;
+        break;
+    case TW_BFLOAT16:
+        for (int64_t i = 0; i < count; i++)
+            zeros += (bfloats[i] & 0x7fff) == 0;
+        break;
+    default:
+        for (int64_t i = 0; i < count; i++)
+            zeros += tw_tensor_value(tensor, i) == 0;
+    }
+    return count ? (float)zeros / (float)count : 0;
+}
+
+int twi_trainer_activations(const tw_trainer *t, tw_output outputs[TWI_MOST_ACTIVATIONS])
+{
+    char scope[32];
+    snprintf(scope, sizeof scope, "tower_%d", t->towers - 1);
+    int count = tw_get_collection(t->graph, "activations", scope, outputs, TWI_MOST_ACTIVATIONS);
+    return count < TWI_MOST_ACTIVATIONS ? count : TWI_MOST_ACTIVATIONS;
+}
+
+/* Runs the last tower's network forward once more, on the batch it has just seen, with the new variables. */
+static tw_status write_activations(tw_trainer *t, tw_event_writer *events, int64_t step, tw_error *error)
+{
+    tw_output outputs[TWI_MOST_ACTIVATIONS];
+    tw_tensor *values[TWI_MOST_ACTIVATIONS] = {0};
+    tw_status status = TW_OK;
+    char name[300], tag[320];
+    int last = t->towers - 1, count = twi_trainer_activations(t, outputs);
+    tw_feed feeds[] = {{t->images[last], t->results[t->num_fetches - 1]}};
+    TWI_TRY(tw_session_run(t->session, feeds, 1, outputs, count, values, error));
+    for (int i = 0; i < count; i++) {
+        tw_strip_tower_name(tw_node_name(outputs[i].node), name, sizeof name);
+        snprintf(tag, sizeof tag, "%s/activations", name);
+        TWI_TRY(twi_trainer_write_histogram(events, tag, step, values[i], error));
+        snprintf(tag, sizeof tag, "%s/sparsity", name);
+        TWI_TRY(tw_event_writer_add_scalar(events, tag, step, share_of_zeros(values[i]), error));
+    }
+done:
+    for (int i = 0; i < count; i++)
+        tw_tensor_release(values[i]);
+    return status;
+}
+
+tw_status tw_trainer_step_with_summaries(tw_trainer *t, tw_event_writer *events, tw_trainer_step_result *result,
+                                         tw_error *error)
+{
+    tw_status status;
+    if (t->asynchronous) {
+        TWI_TRY(twi_asynchronous_step(t, result, error));
+        TWI_TRY(twi_asynchronous_write_summaries(t, events, result, error));
+        return tw_event_writer_flush(events, error);
+    }
+    TWI_TRY(twi_trainer_take_step(t, t->num_fetches, result, error));
+    TWI_TRY(write_losses(t, events, result, error));
+    TWI_TRY(write_variables(t, events, result->step, error));
+    TWI_TRY(write_activations(t, events, result->step, error));
+    TWI_TRY(tw_event_writer_flush(events, error));
+done:
+    return status;
+}

@@ -1,0 +1,147 @@
+/* trainer_update.c - the recipe of a model, and the rule by which a run departs from it: the learning rate, the
+ * optimizer, what happens to averaged gradients, and what runs with each update. */
+#include "base/memory.h"
+
+#include "train/trainer.h"
+
+static tw_output build_model_rate(tw_trainer *t, float rate)
+{
+    const tw_model *m = t->model;
+    const tw_variable *step = tw_global_step(t->graph);
+    int64_t changes[TW_MOST_RATE_STEPS];
+    float rates[TW_MOST_RATE_STEPS + 1] = {rate};
+    int count = tw_model_rate_changes(m, t->data_examples, t->setting[TWI_BATCH], tw_trainer_examples(t), changes);
+    if (m->epochs_per_decay > 0)
+        return tw_exponential_decay(t->graph, rate, step, (double)changes[0], m->decay_factor, true);
+    for (int i = 0; i < count; i++)
+        rates[i + 1] = rate * m->rate_steps[i].factor;
+    return count ? tw_piecewise_constant(t->graph, step, changes, count, rates) : tw_scalar(t->graph, rate);
+}
+
+/* rates[i] while at most step at[i] is done: the op's boundaries are the last steps of the old rate. */
+static tw_output build_pieces(tw_trainer *t, float rate)
+{
+    const tw_rule *rule = &t->rule;
+    int64_t last[TW_MOST_RATES];
+    float rates[TW_MOST_RATES + 1] = {rate};
+    for (int i = 0; i < rule->num_rates; i++) {
+        last[i] = (int64_t)twi_trainer_steps(t, rule->at[i]) - 1;
+        if (i && last[i] <= last[i - 1])
+            last[i] = last[i - 1] + 1;
+        rates[i + 1] = rule->rates[i] * (rate / t->first_rate);
+    }
+    return tw_piecewise_constant(t->graph, tw_global_step(t->graph), last, rule->num_rates, rates);
+}
+
+static tw_output build_scheduled_rate(tw_trainer *t, float rate)
+{
+    const tw_rule *rule = &t->rule;
+    const tw_variable *step = tw_global_step(t->graph);
+    double steps = twi_trainer_steps(t, rule->length);
+    tw_output made;
+    switch (rule->schedule) { /* ORDER SCHEDULE */
+    case TW_SCHEDULE_CONSTANT:
+        return tw_scalar(t->graph, rate);
+    case TW_SCHEDULE_EXPONENTIAL:
+        made = tw_exponential_decay(t->graph, rate, step, steps, rule->factor, true);
+        return rule->end > 0 ? tw_maximum(t->graph, made, tw_scalar(t->graph, rule->end)) : made;
+    case TW_SCHEDULE_POLYNOMIAL:
+        return tw_polynomial_decay(t->graph, rate, step, steps, rule->end, rule->power > 0 ? rule->power : 1);
+    case TW_SCHEDULE_COSINE:
+        return tw_cosine_decay(t->graph, rate, step, steps, rule->end);
+    case TW_SCHEDULE_PIECEWISE:
+        return build_pieces(t, rate);
+    default:
+        return build_model_rate(t, rate);
+    }
+}
+
+static float or_usual(float value, float usual)
+{
+    return value > 0 ? value : usual;
+}
+
+tw_optimizer *twi_trainer_build_optimizer(tw_trainer *t, const tw_trainer_options *options)
+{
+    const tw_model *m = t->model;
+    const tw_rule *rule = &t->rule;
+    tw_graph *g = t->graph;
+    tw_optimizer *made;
+    t->first_rate = options->learning_rate > 0 ? options->learning_rate : m->learning_rate;
+    float rate = t->first_rate * (rule->scale_rate ? (float)tw_trainer_examples(t) / (float)m->batch : 1);
+    t->rate = build_scheduled_rate(t, rate);
+    if (rule->warm_up > 0)
+        t->rate = tw_warm_up(g, t->rate, tw_global_step(g), twi_trainer_steps(t, rule->warm_up));
+    switch (t->setting[TWI_OPTIMIZER]) { /* ORDER OPTIMIZER */
+    case TW_MODEL_MOMENTUM:
+        made = tw_momentum(g, t->rate, or_usual(m->momentum, 0.9f), rule->nesterov);
+        break;
+    case TW_MODEL_ADAM:
+        made = tw_adam(g, t->rate, or_usual(rule->beta1, 0.9f), or_usual(rule->beta2, 0.999f),
+                       or_usual(rule->epsilon, 1e-8f));
+        break;
+    case TW_MODEL_RMS_PROP:
+        made = tw_rms_prop(g, t->rate, or_usual(rule->beta2, 0.9f), t->rule.beta1 < 0 ? 0 : or_usual(rule->beta1, 0.9f),
+                           or_usual(rule->epsilon, 1));
+        break;
+    default:
+        made = tw_gradient_descent(g, t->rate);
+    }
+    tw_decouple_weight_decay(made, rule->decoupled_decay, m->decay_rank);
+    return made;
+}
+
+tw_loss_scale *twi_trainer_build_scale(tw_trainer *t)
+{
+    const tw_rule *rule = &t->rule;
+    if (rule->automatic_loss_scale)
+        return tw_automatic_loss_scale(t->graph, or_usual(rule->loss_scale, 1 << 15),
+                                       rule->loss_scale_every ? rule->loss_scale_every : 1000);
+    return rule->loss_scale > 0 ? tw_fixed_loss_scale(t->graph, rule->loss_scale) : NULL;
+}
+
+/* What runs with the update: the moving averages of the variables, and tower 0's updates of batch normalization. The
+ * other towers' would overwrite each other in no order. Asynchronous, tower 0 makes its own (asynchronous.c). */
+static tw_output finish_step(const tw_trainer *t, tw_output apply)
+{
+    tw_graph *g = t->graph;
+    const tw_model *m = t->model;
+    if (m->average_decay > 0) {
+        tw_averages *averages = tw_moving_averages(g, m->average_decay, tw_global_step(g), apply);
+        apply = averages ? averages->update : (tw_output){0};
+    }
+    int count = t->asynchronous ? 0 : tw_get_collection(g, "update_ops", "tower_0", NULL, 0);
+    if (count == 0)
+        return apply;
+    tw_output whole = {0}, *parts = twi_alloc_array((size_t)count + 1, sizeof *parts);
+    if (parts) {
+        parts[0] = apply;
+        tw_get_collection(g, "update_ops", "tower_0", parts + 1, count);
+        whole = tw_group(tw_name(g, "train"), parts, count + 1);
+    }
+    twi_free(parts);
+    return whole; /* dead when memory ran out */
+}
+
+/* What is clipped is the average, so that it does not matter how the batch was divided. */
+tw_grads *twi_trainer_finish_gradients(tw_trainer *t, tw_grads *grads)
+{
+    const tw_rule *rule = &t->rule;
+    if (grads && t->scale)
+        grads = tw_unscale_gradients(t->graph, t->scale, t->gradients, t->towers, grads);
+    if (grads && rule->clip_value > 0)
+        grads = tw_clip_gradients(t->graph, grads, rule->clip_value);
+    if (grads && rule->clip_norm > 0)
+        grads = tw_clip_gradients_by_norm(t->graph, grads, rule->clip_norm, NULL);
+    return grads;
+}
+
+tw_output twi_trainer_build_update(tw_trainer *t, tw_optimizer *optimizer)
+{
+    tw_output apply = twi_trainer_apply(t, optimizer);
+    if (t->scale && t->scale->automatic) {
+        tw_output parts[] = {apply, t->scale->update};
+        apply = tw_group(tw_name(t->graph, "apply"), parts, 2);
+    }
+    return finish_step(t, apply);
+}

@@ -1,0 +1,30 @@
+/* card.h - a card that is not there: NVIDIA's driver, runtime and libraries played on the host, so that the CUDA plug-in
+ * can be tried where no card is.
+ *
+ * libcard.so stands for libcudart, and under their names for libcuda, libcublasLt, libcudnn and libnccl. The kernels
+ * (.cu files) are compiled for the host (emulate.h) and run thread by thread. What is real: streams run as late as they
+ * may, so that a wait that is missing shows; memory is filled with rubbish and its bounds are checked by copies (and by
+ * the address sanitizer); what is asked of a stream while it records, and may not be, fails. What is not: speed, and the
+ * word of NVIDIA's compiler and libraries on anything.
+ *
+ * The environment says what the machine is like: CARD_COUNT cards (2), CARD_DRIVER the driver's CUDA (13000).
+ *
+ * This part is for tests: */
+#ifndef CARD_H
+#define CARD_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+void card_fail_at(long n);        /* the n-th call from now fails; 0: none does */
+long card_calls(void);            /* since the last card_fail_at() */
+const char *card_failed(void);    /* name of the call that was made to fail; "" */
+const char *card_leaks(void);     /* "2 streams, 1 event": what was made and not given back; "" if all is well */
+long card_count(const char *what); /* how often a call, or "kernel", "node" (of a graph), has been seen */
+int card_opened(int ordinal);     /* whether a card has ever been given a context */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

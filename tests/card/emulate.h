@@ -1,0 +1,83 @@
+/* emulate.h - lets a host's compiler read a .cu file: what a kernel sees of its place in the launch, and launching.
+ * It is included before all else (-include). Blocks run one after another, so what they share is static. */
+#ifndef CARD_EMULATE_H
+#define CARD_EMULATE_H
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <cuda_runtime_api.h>
+#include <functional>
+#include <tuple>
+
+#undef __shared__
+#define __shared__ static
+
+/* The thread that runs now. */
+struct card_place {
+    uint3 thread, block;
+    dim3 threads, blocks;
+    void *shared;
+};
+extern "C" card_place *card_here(void);
+#define threadIdx (card_here()->thread)
+#define blockIdx (card_here()->block)
+#define blockDim (card_here()->threads)
+#define gridDim (card_here()->blocks)
+#define DYNAMIC_SHARED(type, name) type *name = (type *)card_here()->shared
+
+extern "C" void card_sync_block(void);
+extern "C" float card_exchange(float value, int from);
+extern "C" unsigned card_lane(void);
+#define __syncthreads card_sync_block
+
+static inline float __shfl_xor_sync(unsigned, float value, int step)
+{
+    return card_exchange(value, (int)card_lane() ^ step);
+}
+
+static inline float __shfl_down_sync(unsigned, float value, int step)
+{
+    int from = (int)card_lane() + step;
+    return card_exchange(value, from < 32 ? from : (int)card_lane());
+}
+
+static inline float __uint_as_float(unsigned bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static inline unsigned __float_as_uint(float value)
+{
+    unsigned bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+using std::max;
+using std::min;
+
+void card_launch(dim3 grid, dim3 block, size_t shared, cudaStream_t stream, std::function<void()> kernel);
+
+template <typename... P> struct card_launcher {
+    dim3 grid, block;
+    size_t shared;
+    cudaStream_t stream;
+    void (*kernel)(P...);
+    void operator()(P... arguments) const
+    {
+        auto run = kernel;
+        card_launch(grid, block, shared, stream, [=] { run(arguments...); });
+    }
+};
+
+template <typename... P>
+card_launcher<P...> card_launcher_of(dim3 grid, dim3 block, size_t shared, cudaStream_t stream, void (*kernel)(P...))
+{
+    return {grid, block, shared, stream, kernel};
+}
+#define LAUNCH(blocks, threads, shared, stream, ...) card_launcher_of(blocks, threads, shared, stream, __VA_ARGS__)
+
+#endif

@@ -1,0 +1,37 @@
+/* inside.h - what the parts of libcard share: counting calls and things, putting work on streams. */
+#ifndef CARD_INSIDE_H
+#define CARD_INSIDE_H
+
+#include "card.h"
+
+#include <cuda_runtime_api.h>
+#include <functional>
+#include <mutex>
+
+namespace card {
+
+extern std::recursive_mutex lock;
+
+/* Notes a call; true when it is the one that shall fail. */
+bool fails(const char *call);
+/* Counts things that must be given back: born("streams", 1), born("streams", -1). */
+void born(const char *what, int change);
+void seen(const char *what);
+
+/* Puts work on a stream, or into what it records. */
+void enqueue(cudaStream_t stream, std::function<void()> work);
+/* Whether the range lies in one block of some card's memory, or of page-locked memory. */
+bool on_card(const void *memory, size_t bytes);
+
+/* Runs a kernel's threads, block after block; emulate.h has what they see. */
+void run_grid(dim3 grid, dim3 block, size_t shared, const std::function<void()> &kernel);
+
+}
+
+/* First line of a call. */
+#define CALL(code)                                                                                                     \
+    std::lock_guard<std::recursive_mutex> guard(card::lock);                                                           \
+    if (card::fails(__func__))                                                                                         \
+        return code;
+
+#endif

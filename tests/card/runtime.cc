@@ -1,0 +1,506 @@
+/* runtime.cc - the CUDA runtime: memory, streams, events, graphs, peers. See card.h.
+ *
+ * A stream is a queue. It is worked off when somebody waits for it, as late as that: a host that reads too early finds
+ * rubbish. Where a stream waits for an event, the event's stream is worked off up to there first. */
+#include "inside.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+std::recursive_mutex card::lock;
+cudaError_t card_last_error;
+
+/* ---- counting ------------------------------------------------------------------------------------------------------ */
+
+static struct {
+    long calls, fail_at;
+    std::string failed, leaks;
+    std::map<std::string, long> seen, born;
+    bool opened[64];
+} counted;
+
+bool card::fails(const char *call)
+{
+    counted.seen[call]++;
+    if (++counted.calls != counted.fail_at)
+        return false;
+    counted.failed = call;
+    if (size_t version = counted.failed.find("_v2"); version != std::string::npos)
+        counted.failed.resize(version); /* cuda.h gives some calls a newer version's name */
+    return true;
+}
+
+void card::born(const char *what, int change)
+{
+    counted.born[what] += change;
+}
+
+void card::seen(const char *what)
+{
+    counted.seen[what]++;
+}
+
+extern "C" void card_fail_at(long n)
+{
+    counted.calls = 0;
+    counted.fail_at = n;
+    counted.failed = "";
+}
+
+extern "C" long card_calls(void)
+{
+    return counted.calls;
+}
+
+extern "C" const char *card_failed(void)
+{
+    return counted.failed.c_str();
+}
+
+extern "C" long card_count(const char *what)
+{
+    return counted.seen[what];
+}
+
+extern "C" int card_opened(int ordinal)
+{
+    return counted.opened[ordinal];
+}
+
+extern "C" const char *card_leaks(void)
+{
+    counted.leaks = "";
+    for (auto &[what, count] : counted.born)
+        if (count)
+            counted.leaks += (counted.leaks.empty() ? "" : ", ") + std::to_string(count) + " " + what;
+    return counted.leaks.c_str();
+}
+
+/* ---- errors ---------------------------------------------------------------------------------------------------------- */
+
+extern "C" cudaError_t cudaGetLastError(void)
+{
+    cudaError_t code = card_last_error;
+    card_last_error = cudaSuccess;
+    return code;
+}
+
+extern "C" cudaError_t cudaPeekAtLastError(void)
+{
+    return card_last_error;
+}
+
+extern "C" const char *cudaGetErrorString(cudaError_t code)
+{
+    static char text[64];
+    snprintf(text, sizeof text, "made-up error %d", (int)code);
+    return code == cudaErrorMemoryAllocation ? "out of memory" : text;
+}
+
+extern "C" const char *cudaGetErrorName(cudaError_t)
+{
+    return "cudaErrorMadeUp";
+}
+
+/* ---- cards ------------------------------------------------------------------------------------------------------------ */
+
+static thread_local int current;
+
+static int cards(void)
+{
+    const char *count = getenv("CARD_COUNT");
+    return count ? atoi(count) : 2;
+}
+
+extern "C" cudaError_t cudaSetDevice(int ordinal)
+{
+    CALL(cudaErrorInvalidDevice)
+    if (ordinal < 0 || ordinal >= cards())
+        return cudaErrorInvalidDevice;
+    current = ordinal;
+    counted.opened[ordinal] = true;
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaGetDevice(int *ordinal)
+{
+    *ordinal = current;
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
+{
+    CALL(cudaErrorUnknown)
+    *available = (size_t)15 << 30;
+    *total = (size_t)16 << 30;
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaDeviceCanAccessPeer(int *can, int ordinal, int other)
+{
+    CALL(cudaErrorUnknown)
+    *can = (ordinal ^ other) == 1; /* cards are tied in pairs */
+    return cudaSuccess;
+}
+
+static bool peers[64][64];
+
+extern "C" cudaError_t cudaDeviceEnablePeerAccess(int other, unsigned)
+{
+    CALL(cudaErrorUnknown)
+    cudaError_t code = peers[current][other] ? cudaErrorPeerAccessAlreadyEnabled : cudaSuccess;
+    peers[current][other] = true;
+    return code;
+}
+
+/* ---- streams, events, graphs --------------------------------------------------------------------------------------------- */
+
+typedef std::function<void()> work;
+
+struct CUevent_st {
+    CUstream_st *stream = nullptr;
+    uint64_t place = 0;
+};
+
+struct CUgraph_st {
+    std::vector<work> nodes;
+};
+
+struct CUgraphExec_st {
+    std::vector<work> nodes;
+};
+
+struct CUstream_st {
+    int ordinal;
+    std::deque<work> queue;
+    uint64_t done = 0; /* entries worked off */
+    CUgraph_st *records = nullptr;
+    std::thread::id recorder;
+    bool spoiled = false; /* the recording */
+};
+
+static void work_off(CUstream_st *s, uint64_t place)
+{
+    while (s->done < place && !s->queue.empty()) {
+        work next = std::move(s->queue.front());
+        s->queue.pop_front();
+        s->done++;
+        next();
+    }
+}
+
+static void finish(CUstream_st *s)
+{
+    work_off(s, s->done + s->queue.size());
+}
+
+void card::enqueue(cudaStream_t s, work item)
+{
+    if (!s) {
+        fprintf(stderr, "work on the stream that everybody shares\n");
+        abort();
+    }
+    if (s->records)
+        s->records->nodes.push_back(std::move(item));
+    else
+        s->queue.push_back(std::move(item));
+}
+
+static std::vector<CUstream_st *> streams;
+
+extern "C" cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
+{
+    CALL(cudaErrorUnknown)
+    *stream = new CUstream_st{current};
+    streams.push_back(*stream);
+    card::born("streams", 1);
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    finish(stream);
+    std::erase(streams, stream);
+    delete stream;
+    card::born("streams", -1);
+    CALL(cudaErrorUnknown)
+    return cudaSuccess;
+}
+
+/* What a thread may not do while it records. */
+static bool spoils(void)
+{
+    bool any = false;
+    for (CUstream_st *s : streams)
+        if (s->records && s->recorder == std::this_thread::get_id())
+            any = s->spoiled = true;
+    return any;
+}
+
+extern "C" cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    CALL(cudaErrorUnknown)
+    if (stream->records) {
+        stream->spoiled = true;
+        return cudaErrorStreamCaptureUnsupported;
+    }
+    finish(stream);
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+    CALL(cudaErrorUnknown)
+    finish(stream);
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
+{
+    CALL(cudaErrorUnknown)
+    *event = new CUevent_st;
+    card::born("events", 1);
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    delete event;
+    card::born("events", -1);
+    CALL(cudaErrorUnknown)
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    CALL(cudaErrorUnknown)
+    if (stream->records) {
+        stream->spoiled = true; /* it could be; nobody here needs it */
+        return cudaErrorStreamCaptureUnsupported;
+    }
+    event->stream = stream;
+    event->place = stream->done + stream->queue.size();
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    CALL(cudaErrorUnknown)
+    if (spoils())
+        return cudaErrorStreamCaptureUnsupported;
+    if (event->stream)
+        work_off(event->stream, event->place);
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t, cudaEvent_t)
+{
+    CALL(cudaErrorUnknown)
+    *ms = 1;
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
+{
+    CALL(cudaErrorUnknown)
+    CUstream_st *other = event->stream;
+    uint64_t place = event->place;
+    if (stream->records || (other && other->records)) {
+        spoils();
+        return cudaErrorStreamCaptureIsolation;
+    }
+    if (other && other != stream)
+        card::enqueue(stream, [=] { work_off(other, place); });
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode)
+{
+    CALL(cudaErrorUnknown)
+    if (stream->records)
+        return cudaErrorIllegalState;
+    stream->records = new CUgraph_st;
+    stream->recorder = std::this_thread::get_id();
+    stream->spoiled = false;
+    card::born("graphs", 1);
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
+{
+    bool failed = card::fails(__func__);
+    std::lock_guard<std::recursive_mutex> guard(card::lock);
+    *graph = stream->records;
+    stream->records = nullptr;
+    if ((failed || stream->spoiled) && *graph) {
+        delete *graph;
+        *graph = nullptr;
+        card::born("graphs", -1);
+    }
+    return failed ? cudaErrorUnknown : *graph ? cudaSuccess : cudaErrorStreamCaptureInvalidated;
+}
+
+extern "C" cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *, size_t *count)
+{
+    CALL(cudaErrorUnknown)
+    *count = graph->nodes.size();
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long)
+{
+    CALL(cudaErrorUnknown)
+    *exec = new CUgraphExec_st{graph->nodes};
+    card::born("executable graphs", 1);
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+    delete graph;
+    card::born("graphs", -1);
+    CALL(cudaErrorUnknown)
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
+{
+    delete exec;
+    card::born("executable graphs", -1);
+    CALL(cudaErrorUnknown)
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
+{
+    CALL(cudaErrorLaunchFailure)
+    for (const work &node : exec->nodes) {
+        card::seen("node");
+        card::enqueue(stream, node);
+    }
+    return cudaSuccess;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------------------------------------- */
+
+struct piece {
+    size_t bytes;
+    bool pinned; /* the host's, page-locked */
+    int ordinal;
+};
+
+static std::map<const char *, piece> pieces; /* by address */
+
+static const piece *piece_of(const void *memory, size_t bytes)
+{
+    const char *start = (const char *)memory;
+    auto after = pieces.upper_bound(start);
+    if (after == pieces.begin())
+        return nullptr;
+    auto &[begin, found] = *--after;
+    return (size_t)(start - begin) <= found.bytes && bytes <= found.bytes - (size_t)(start - begin) ? &found : nullptr;
+}
+
+bool card::on_card(const void *memory, size_t bytes)
+{
+    return piece_of(memory, bytes) != nullptr;
+}
+
+static cudaError_t take(void **memory, size_t bytes, bool pinned)
+{
+    void *start = aligned_alloc(256, (bytes + 255) / 256 * 256);
+    if (!start || bytes == 0)
+        return free(start), cudaErrorMemoryAllocation;
+    memset(start, 0xa5, bytes);
+    pieces[(char *)start] = {bytes, pinned, current};
+    card::born(pinned ? "page-locked blocks" : "blocks", 1);
+    *memory = start;
+    return cudaSuccess;
+}
+
+static cudaError_t give_back(void *memory)
+{
+    auto found = pieces.find((char *)memory);
+    if (!memory)
+        return cudaSuccess;
+    if (found == pieces.end())
+        return cudaErrorInvalidValue;
+    for (CUstream_st *s : streams)
+        finish(s);
+    card::born(found->second.pinned ? "page-locked blocks" : "blocks", -1);
+    pieces.erase(found);
+    free(memory);
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaMalloc(void **memory, size_t bytes)
+{
+    CALL(cudaErrorMemoryAllocation)
+    return spoils() ? cudaErrorStreamCaptureUnsupported : take(memory, bytes, false);
+}
+
+extern "C" cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned)
+{
+    CALL(cudaErrorMemoryAllocation)
+    return spoils() ? cudaErrorStreamCaptureUnsupported : take(memory, bytes, true);
+}
+
+extern "C" cudaError_t cudaFree(void *memory)
+{
+    std::lock_guard<std::recursive_mutex> guard(card::lock);
+    cudaError_t code = give_back(memory);
+    return card::fails(__func__) ? cudaErrorUnknown : code;
+}
+
+extern "C" cudaError_t cudaFreeHost(void *memory)
+{
+    std::lock_guard<std::recursive_mutex> guard(card::lock);
+    cudaError_t code = give_back(memory);
+    return card::fails(__func__) ? cudaErrorUnknown : code;
+}
+
+extern "C" cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream)
+{
+    CALL(cudaErrorUnknown)
+    const piece *p = piece_of(memory, bytes);
+    if (!p || p->pinned)
+        return cudaErrorIllegalAddress;
+    card::enqueue(stream, [=] { memset(memory, value, bytes); });
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
+                                       cudaStream_t stream)
+{
+    CALL(cudaErrorUnknown)
+    const piece *t = piece_of(to, bytes), *f = piece_of(from, bytes);
+    bool to_card = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+    bool from_card = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+    if (to_card != (t && !t->pinned) || from_card != (f && !f->pinned))
+        return cudaErrorIllegalAddress;
+    if ((!t || !f) && stream->records) {
+        stream->spoiled = true;
+        return cudaErrorStreamCaptureUnsupported;
+    }
+    card::enqueue(stream, [=] { memmove(to, from, bytes); });
+    if (!t || !f) /* memory that is not page-locked: done when the call returns */
+        finish(stream);
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaMemcpyPeerAsync(void *to, int to_ordinal, const void *from, int from_ordinal, size_t bytes,
+                                           cudaStream_t stream)
+{
+    CALL(cudaErrorUnknown)
+    const piece *t = piece_of(to, bytes), *f = piece_of(from, bytes);
+    if (!t || !f || t->ordinal != to_ordinal || f->ordinal != from_ordinal || t->pinned || f->pinned)
+        return cudaErrorIllegalAddress;
+    card::enqueue(stream, [=] { memmove(to, from, bytes); });
+    return cudaSuccess;
+}

@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""Writes tf1_*.meta, tf1_old.pb and tf1.h: small graphs as TensorFlow 1 wrote them, and what TensorFlow computes with them.
+
+Variables are references (VariableV2, Assign, ApplyMomentum), input comes through queues with their runners, towers ask
+for GPUs that need not be there. tests/test_tf1.c imports them, runs the same steps and compares the losses.
+"""
+import os
+
+os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
+os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+from tensorflow.python.ops import gen_data_flow_ops as ops
+from tensorflow.python.ops import gen_state_ops as state_ops
+
+tf.disable_eager_execution()
+tf.disable_resource_variables()
+tf.disable_control_flow_v2()
+HERE = os.path.dirname(os.path.abspath(__file__))
+STEPS = 8
+
+
+def numbers(shape, stream):
+    """Multiples of 1/64 in [-1, 1); the test has the same formula."""
+    count = int(np.prod(shape))
+    i = np.arange(count, dtype=np.int64)
+    return (((i * 7919 + stream * 104729) % 128 - 64) / 64).astype(np.float32).reshape(shape)
+
+
+def dense(x, name, units, first):
+    with tf.variable_scope(name):
+        w = tf.get_variable("weights", initializer=numbers((int(x.shape[1]), units), first) * 0.5)
+        b = tf.get_variable("biases", [units], initializer=tf.constant_initializer(0.1))
+        return tf.nn.bias_add(tf.matmul(x, w), b)
+
+
+def network(x, y):
+    logits = dense(tf.nn.relu(dense(x, "hidden", 5, 1)), "output", 3, 2)
+    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(logits=logits, labels=y))
+
+
+def export(name):
+    meta = tf.train.export_meta_graph()
+    meta.meta_info_def.ClearField("stripped_op_list")  # more bytes than the graph
+    with open(os.path.join(HERE, name), "wb") as file:
+        file.write(meta.SerializeToString(deterministic=True))
+
+
+def train_with(optimizer_name):
+    """Placeholders, a step counter, a rate that falls, and one optimizer with slots."""
+    x = tf.placeholder(tf.float32, [4, 6], name="x")
+    y = tf.placeholder(tf.int32, [4], name="y")
+    step = tf.train.get_or_create_global_step()
+    loss = tf.identity(network(x, y), name="loss")
+    rate = tf.train.exponential_decay(0.2, step, 3, 0.5, staircase=True)
+    optimizer = {
+        "sgd": lambda: tf.train.GradientDescentOptimizer(rate),
+        "momentum": lambda: tf.train.MomentumOptimizer(rate, 0.9),
+        "adam": lambda: tf.train.AdamOptimizer(rate),
+        "rmsprop": lambda: tf.train.RMSPropOptimizer(0.02, momentum=0.5),
+    }[optimizer_name]()
+    train = optimizer.minimize(loss, global_step=step, name="train")
+    after = tf.assign_add(step, 0, name="steps_done")  # a reference that is fetched
+    with tf.control_dependencies([train]):
+        tf.identity(step.read_value(), name="step_after")
+    init = tf.global_variables_initializer()
+    export("tf1_%s.meta" % optimizer_name)
+    losses = []
+    with tf.Session() as session:
+        session.run(init)
+        for i in range(STEPS):
+            feeds = {x: numbers((4, 6), 10 + i), y: (np.arange(4) + i) % 3}
+            losses.append(session.run([loss, train], feeds)[0])
+        assert session.run(after) == STEPS
+    return losses
+
+
+def queues():
+    """Two epochs of 12 numbers, batched by a runner; the last run meets the end."""
+    index = tf.train.range_input_producer(12, num_epochs=2, shuffle=False, capacity=5).dequeue()
+    table = tf.constant(numbers((12, 6), 3))
+    example = [tf.gather(table, index), tf.floormod(index, 3)]
+    x, y = tf.train.batch(example, batch_size=4, num_threads=1, capacity=9)
+    loss = tf.identity(network(x, y), name="loss")
+    train = tf.train.GradientDescentOptimizer(0.1).minimize(loss, name="train")
+    init = tf.group(tf.global_variables_initializer(), tf.local_variables_initializer(), name="initialize")
+    export("tf1_queues.meta")
+    losses = []
+    with tf.Session() as session:
+        session.run(init)
+        coordinator = tf.train.Coordinator()
+        threads = tf.train.start_queue_runners(session, coordinator)
+        try:
+            while True:
+                losses.append(session.run([loss, train])[0])
+        except tf.errors.OutOfRangeError:
+            pass
+        coordinator.request_stop()
+        coordinator.join(threads)
+    assert len(losses) == 6
+    return losses
+
+
+def towers():
+    """The tutorial's two towers: variables on the CPU, gradients averaged there."""
+    with tf.device("/cpu:0"):
+        step = tf.train.get_or_create_global_step()
+        optimizer = tf.train.GradientDescentOptimizer(0.1)
+        all_grads, losses_of = [], []
+        for i in range(2):
+            with tf.device("/gpu:%d" % i), tf.name_scope("tower_%d" % i), tf.variable_scope("", reuse=i > 0):
+                real = tf.get_variable
+
+                def on_cpu(*args, **kwargs):
+                    with tf.device("/cpu:0"):
+                        return real(*args, **kwargs)
+
+                tf.get_variable = on_cpu
+                x = tf.constant(numbers((4, 6), 20 + i))
+                y = tf.constant((np.arange(4) + i) % 3, tf.int32)
+                loss = network(x, y)
+                tf.get_variable = real
+                losses_of.append(loss)
+                all_grads.append(optimizer.compute_gradients(loss))
+        averaged = []
+        for pairs in zip(*all_grads):
+            grad = tf.reduce_mean(tf.concat([tf.expand_dims(g, 0) for g, _ in pairs], 0), 0)
+            averaged.append((grad, pairs[0][1]))
+        optimizer.apply_gradients(averaged, global_step=step, name="train")
+        loss = tf.add_n(losses_of, name="loss")
+        init = tf.global_variables_initializer()
+    export("tf1_towers.meta")
+    losses = []
+    with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as session:
+        session.run(init)
+        for _ in range(STEPS):
+            losses.append(session.run([loss, "train"])[0])
+    return losses
+
+
+def old():
+    """As graphs were before 2017: queues whose handles are references to strings, Variable without V2."""
+    queue = ops.fifo_queue([tf.int32], shapes=[[]], capacity=8, name="queue")
+    ops.queue_enqueue_many(queue, [tf.constant([1, 2, 3])], name="put")
+    ops.queue_dequeue_many(queue, 2, [tf.int32], name="two")
+    ops.queue_size(queue, name="size")
+    ops.queue_close(queue, name="close")
+    variable = state_ops.variable([], tf.int32, name="v")
+    tf.identity(state_ops.assign(variable, 5, name="assign"), name="five")
+    with open(os.path.join(HERE, "tf1_old.pb"), "wb") as file:
+        file.write(tf.get_default_graph().as_graph_def().SerializeToString(deterministic=True))
+
+
+with tf.Graph().as_default():
+    old()
+with open(os.path.join(HERE, "tf1.h"), "w") as file:
+    file.write("/* tf1.h - losses of the graphs in tf1_*.meta, made by make_tf1.py with TensorFlow %s. */\n" % tf.__version__)
+    cases = [(n, lambda n=n: train_with(n)) for n in ("sgd", "momentum", "adam", "rmsprop")]
+    for name, make in cases + [("queues", queues), ("towers", towers)]:
+        with tf.Graph().as_default():
+            losses = make()
+        file.write("static const float golden_%s[] = {%s};\n" % (name, ", ".join("%.9g" % v for v in losses)))

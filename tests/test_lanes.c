@@ -1,0 +1,354 @@
+/* test_lanes.c - lanes of a session: runs that overlap, variables in common, and the end of runs that wait. */
+#include "testing.h"
+
+#include "run/dispatcher.h"
+
+#include <pthread.h>
+#include <tower/ops.h>
+#include <tower/session.h>
+
+/* ---- helpers ------------------------------------------------------------------------------------------------------- */
+
+/* A source that waits until it is opened. */
+typedef struct gate {
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    bool open;
+    int entered;
+} gate;
+
+static gate new_gate(void)
+{
+    return (gate){PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, 0};
+}
+
+static tw_status pass(void *user, int tower, void *const *outputs, tw_error *error)
+{
+    gate *g = user;
+    (void)error;
+    pthread_mutex_lock(&g->lock);
+    g->entered++;
+    pthread_cond_broadcast(&g->moved);
+    while (!g->open)
+        pthread_cond_wait(&g->moved, &g->lock);
+    pthread_mutex_unlock(&g->lock);
+    *(float *)outputs[0] = 10 + (float)tower;
+    return TW_OK;
+}
+
+static void wait_until_entered(gate *g)
+{
+    pthread_mutex_lock(&g->lock);
+    while (!g->entered)
+        pthread_cond_wait(&g->moved, &g->lock);
+    pthread_mutex_unlock(&g->lock);
+}
+
+static void open_gate(gate *g)
+{
+    pthread_mutex_lock(&g->lock);
+    g->open = true;
+    pthread_cond_broadcast(&g->moved);
+    pthread_mutex_unlock(&g->lock);
+}
+
+typedef struct fixture {
+    tw_graph *g;
+    tw_devices *devices;
+    tw_session *s;
+    tw_variable *v;
+    tw_output read, add, gated; /* of v; v = v + 1; what comes through the gate, times 2, on the second GPU */
+    gate gate;
+} fixture;
+
+static void open_fixture(fixture *f)
+{
+    tw_error error = {0};
+    tw_dtype type = TW_FLOAT32;
+    tw_shape shape = TW_SHAPE(1);
+    tw_output input;
+    *f = (fixture){.g = tw_graph_create(), .gate = new_gate()};
+    assert_ok(tw_devices_create(&(tw_device_options){.cpu_devices = 1, .virtual_gpus = 2}, &f->devices, &error));
+    TW_DEVICE(f->g, "/gpu:0") {
+        f->v = tw_get_variable(f->g, "v", TW_FLOAT32, TW_SHAPE(1), (tw_initializer){.a = 3});
+        f->read = tw_add(f->g, f->v->value, tw_scalar(f->g, 0));
+        f->add = tw_assign_add(f->g, f->v->handle, tw_ones(f->g, TW_FLOAT32, TW_SHAPE(1)));
+    }
+    TW_DEVICE(f->g, "/cpu:0")
+        tw_input(f->g, "gate", 0, &type, &shape, 1, &input);
+    TW_DEVICE(f->g, "/gpu:1")
+        f->gated = tw_mul(f->g, input, tw_scalar(f->g, 2));
+    tw_output initialize = tw_initialize_variables(f->g);
+    assert_string_equal(tw_graph_message(f->g), "");
+    assert_ok(tw_session_create(f->g, &(tw_session_options){.devices = f->devices}, &f->s, &error));
+    assert_ok(tw_session_run(f->s, NULL, 0, &initialize, 1, NULL, &error));
+    assert_ok(tw_session_set_source(f->s, "gate", pass, &f->gate, &error));
+}
+
+static void close_fixture(fixture *f)
+{
+    tw_session_destroy(f->s);
+    tw_devices_destroy(f->devices);
+    tw_graph_destroy(f->g);
+}
+
+/* A run in a thread of its own. */
+typedef struct runner {
+    fixture *f;
+    int lane;
+    tw_output fetch;
+    tw_status status;
+    tw_error error;
+    float value;
+    pthread_t thread;
+} runner;
+
+static void *run_once(void *argument)
+{
+    runner *r = argument;
+    tw_tensor *result = NULL;
+    r->status = tw_session_run_in(r->f->s, r->lane, NULL, 0, &r->fetch, 1, &result, &r->error);
+    r->value = result ? (float)tw_tensor_value(result, 0) : 0;
+    tw_tensor_release(result);
+    return NULL;
+}
+
+static void begin(runner *r, fixture *f, int lane, tw_output fetch)
+{
+    *r = (runner){.f = f, .lane = lane, .fetch = fetch};
+    assert_int_equal(pthread_create(&r->thread, NULL, run_once, r), 0);
+}
+
+static float run_in(fixture *f, int lane, tw_output fetch)
+{
+    runner r = {.f = f, .lane = lane, .fetch = fetch};
+    run_once(&r);
+    assert_string_equal(r.error.message, "");
+    assert_int_equal(r.status, TW_OK);
+    return r.value;
+}
+
+/* ---- overlap ------------------------------------------------------------------------------------------------------- */
+
+static void a_run_that_waits_holds_up_its_own_lane_only(void **state)
+{
+    (void)state;
+    fixture f;
+    runner waiting;
+    open_fixture(&f);
+    begin(&waiting, &f, 1, f.gated);
+    wait_until_entered(&f.gate);
+    assert_true(run_in(&f, 0, f.read) == 3);
+    assert_true(run_in(&f, 2, f.read) == 3);
+    open_gate(&f.gate);
+    pthread_join(waiting.thread, NULL);
+    assert_int_equal(waiting.status, TW_OK);
+    assert_true(waiting.value == 20);
+    assert_true(run_in(&f, 1, f.gated) == 20); /* and goes on */
+    close_fixture(&f);
+}
+
+static void what_lane_0_waits_for_may_come_from_another(void **state)
+{
+    (void)state;
+    fixture f;
+    runner waiting;
+    open_fixture(&f);
+    begin(&waiting, &f, 0, f.gated);
+    wait_until_entered(&f.gate);
+    assert_true(run_in(&f, 1023, f.read) == 3);
+    open_gate(&f.gate);
+    pthread_join(waiting.thread, NULL);
+    assert_true(waiting.value == 20);
+    close_fixture(&f);
+}
+
+static void lanes_share_the_variables(void **state)
+{
+    (void)state;
+    fixture f;
+    tw_error error = {0};
+    open_fixture(&f);
+    for (int i = 1; i <= 8; i++)
+        run_in(&f, i % 4, (tw_output){f.add.node, -1});
+    assert_true(run_in(&f, 5, f.read) == 11);
+    tw_tensor *value = NULL;
+    assert_ok(tw_session_get_variable(f.s, f.v, &value, &error));
+    assert_true(tw_tensor_value(value, 0) == 11);
+    tw_tensor_release(value);
+    close_fixture(&f);
+}
+
+/* What a thread of the storm does: lanes of its own and a shared one, plans of many shapes, no variable written. */
+typedef struct storm {
+    fixture *f;
+    tw_output x, y;
+    int number, wrong;
+} storm;
+
+enum { THREADS = 4, TIMES = 60 };
+
+static void *hammer(void *argument)
+{
+    storm *s = argument;
+    for (int i = 0; i < TIMES; i++) {
+        int size = 1 + (i + s->number) % 5;
+        float numbers[5] = {1, 2, 3, 4, (float)s->number};
+        tw_tensor *value = tw_tensor_from(TW_FLOAT32, TW_SHAPE(size), numbers), *results[2] = {0};
+        tw_feed feed = {s->x, value};
+        tw_output fetches[] = {s->y, s->f->read};
+        int lane = i % 3 == 0 ? 1 : 2 + s->number;
+        if (tw_session_run_in(s->f->s, lane, &feed, 1, fetches, 2, results, NULL) != TW_OK ||
+            tw_tensor_value(results[1], 0) != 3 || tw_tensor_value(results[0], size - 1) != 2 * numbers[size - 1])
+            s->wrong++;
+        tw_tensor_release(results[0]);
+        tw_tensor_release(results[1]);
+        tw_tensor_release(value);
+        s->wrong += !tw_session_device(s->f->s, s->y.node) || !tw_session_why(s->f->s, s->y.node);
+    }
+    return NULL;
+}
+
+static void plans_are_made_in_several_lanes_at_once(void **state)
+{
+    (void)state;
+    fixture f;
+    storm storms[THREADS];
+    pthread_t threads[THREADS];
+    open_fixture(&f);
+    tw_output x = tw_placeholder(f.g, TW_FLOAT32, TW_SHAPE(-1)), y;
+    TW_DEVICE(f.g, "/gpu:1")
+        y = tw_add(f.g, x, x);
+    for (int i = 0; i < THREADS; i++) {
+        storms[i] = (storm){&f, x, y, i, 0};
+        assert_int_equal(pthread_create(&threads[i], NULL, hammer, &storms[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(storms[i].wrong, 0);
+    }
+    close_fixture(&f);
+}
+
+static void a_repeated_run_in_a_lane_allocates_nothing(void **state)
+{
+    (void)state;
+    fixture f;
+    tw_error error = {0};
+    tw_tensor *result = NULL;
+    open_fixture(&f);
+    assert_ok(tw_session_run_in(f.s, 3, NULL, 0, &f.read, 1, &result, &error));
+    int64_t before = tw_allocation_count();
+    for (int i = 0; i < 10; i++)
+        assert_ok(tw_session_run_in(f.s, 3, NULL, 0, &f.read, 1, &result, &error));
+    assert_int_equal(tw_allocation_count(), before);
+    tw_tensor_release(result);
+    close_fixture(&f);
+}
+
+static void a_lane_that_does_not_exist_is_refused(void **state)
+{
+    (void)state;
+    fixture f;
+    tw_error error = {0};
+    open_fixture(&f);
+    assert_fails(tw_session_run_in(f.s, 1024, NULL, 0, &f.read, 1, NULL, &error), TW_INVALID_ARGUMENT,
+                 "lane 1024: expected a number from 0 to 1023");
+    assert_fails(tw_session_run_in(f.s, -1, NULL, 0, &f.read, 1, NULL, &error), TW_INVALID_ARGUMENT, "lane -1");
+    close_fixture(&f);
+}
+
+/* ---- the end of runs ----------------------------------------------------------------------------------------------- */
+
+static void a_cancelled_session_ends_its_runs_and_keeps_its_values(void **state)
+{
+    (void)state;
+    fixture f;
+    runner waiting;
+    tw_error error = {0};
+    tw_tensor *value = NULL;
+    open_fixture(&f);
+    begin(&waiting, &f, 1, f.gated);
+    wait_until_entered(&f.gate);
+    tw_session_cancel(f.s);
+    open_gate(&f.gate); /* the source's own business; the product behind it is not computed any more */
+    pthread_join(waiting.thread, NULL);
+    assert_int_equal(waiting.status, TW_CANCELLED);
+    assert_string_equal(waiting.error.message, "the session was cancelled");
+    assert_fails(tw_session_run(f.s, NULL, 0, &f.read, 1, NULL, &error), TW_CANCELLED, "the session was cancelled");
+    assert_ok(tw_session_get_variable(f.s, f.v, &value, &error));
+    assert_true(tw_tensor_value(value, 0) == 3);
+    tw_tensor_release(value);
+    close_fixture(&f);
+}
+
+/* A kernel that waits as a queue's does. */
+static tw_status wait_for_ending(const twi_run *r)
+{
+    gate *g = r->state;
+    pthread_mutex_lock(&g->lock);
+    g->entered++;
+    pthread_cond_broadcast(&g->moved);
+    while (!atomic_load(r->ending))
+        pthread_cond_wait(&g->moved, &g->lock);
+    pthread_mutex_unlock(&g->lock);
+    return TW_CANCELLED;
+}
+
+static tw_status fail_when_the_other_waits(const twi_run *r)
+{
+    wait_until_entered(r->state);
+    return twi_fail(r->error, TW_OUT_OF_RANGE, "broken on purpose");
+}
+
+static void wake_gate(void *user)
+{
+    gate *g = user;
+    pthread_mutex_lock(&g->lock);
+    pthread_cond_broadcast(&g->moved);
+    pthread_mutex_unlock(&g->lock);
+}
+
+/* Two lists of one step each, made by hand, as no op can be told to wait. */
+static void a_failing_step_wakes_those_of_its_run_that_wait(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_devices *devices;
+    tw_graph *g = tw_graph_create();
+    tw_node *node = tw_scalar(g, 1).node;
+    gate gate = new_gate();
+    twi_dispatchers *dispatchers;
+    assert_ok(tw_devices_create(&(tw_device_options){.cpu_devices = 1, .virtual_gpus = 1}, &devices, &error));
+    twi_kernel waits = {"Test", "waits", 0, NULL, wait_for_ending, NULL};
+    twi_kernel fails = {"Test", "fails", 0, NULL, fail_when_the_other_waits, NULL};
+    twi_list lists[2] = {{.count = 1}, {.count = 1}};
+    twi_step steps[2] = {{.kernel = &waits, .node = node}, {.kernel = &fails, .node = node}};
+    for (int i = 0; i < 2; i++) {
+        steps[i].run.state = &gate;
+        steps[i].run.error = &lists[i].error;
+        lists[i].steps = &steps[i];
+    }
+    twi_plan plan = {.lists = lists, .num_lists = 2};
+    assert_ok(twi_dispatchers_create(devices, wake_gate, &gate, &dispatchers, &error));
+    assert_ok(twi_dispatchers_prepare(dispatchers, &plan, &error));
+    assert_fails(twi_dispatchers_run(dispatchers, &plan, false, &error), TW_OUT_OF_RANGE, "broken on purpose");
+    twi_dispatchers_destroy(dispatchers);
+    tw_devices_destroy(devices);
+    tw_graph_destroy(g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_that_waits_holds_up_its_own_lane_only),
+        cmocka_unit_test(what_lane_0_waits_for_may_come_from_another),
+        cmocka_unit_test(lanes_share_the_variables),
+        cmocka_unit_test(plans_are_made_in_several_lanes_at_once),
+        cmocka_unit_test(a_repeated_run_in_a_lane_allocates_nothing),
+        cmocka_unit_test(a_lane_that_does_not_exist_is_refused),
+        cmocka_unit_test(a_cancelled_session_ends_its_runs_and_keeps_its_values),
+        cmocka_unit_test(a_failing_step_wakes_those_of_its_run_that_wait),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,505 @@
+/* test_queue.c - queues and readers: order, waiting, closing, what is refused. */
+#include "faulty_memory.h"
+#include "testing.h"
+
+#include "base/tfrecord.h"
+
+#include <tower/ops.h>
+#include <tower/queue.h>
+#include <unistd.h>
+
+typedef struct fixture {
+    tw_graph *g;
+    tw_session *s;
+    tw_error error;
+} fixture;
+
+static fixture begin(void)
+{
+    return (fixture){.g = tw_graph_create()};
+}
+
+static void open_session(fixture *f)
+{
+    tw_error error = {0};
+    assert_string_equal(tw_graph_message(f->g), "");
+    assert_ok(tw_session_create(f->g, NULL, &f->s, &error));
+}
+
+static void end(fixture *f)
+{
+    tw_session_destroy(f->s);
+    tw_graph_destroy(f->g);
+}
+
+static tw_status run(fixture *f, tw_output node, tw_tensor **result)
+{
+    f->error = (tw_error){0};
+    tw_output fetch = {node.node, result ? node.index : -1};
+    return tw_session_run(f->s, NULL, 0, &fetch, 1, result, &f->error);
+}
+
+#define assert_runs(node)                                                                                              \
+    do {                                                                                                               \
+        if (run(&f, (node), NULL) != TW_OK)                                                                            \
+            fail_msg("%s: %s", #node, f.error.message);                                                                \
+    } while (0)
+
+#define assert_run_fails(node, code, part)                                                                             \
+    do {                                                                                                               \
+        tw_tensor *unwanted = NULL;                                                                                    \
+        assert_int_equal(run(&f, (node), (node).index >= 0 ? &unwanted : NULL), (code));                               \
+        assert_message(f.error.message, part);                                                                         \
+        tw_tensor_release(unwanted);                                                                                   \
+    } while (0)
+
+/* The run's value is these int32 numbers. */
+static void expect_ints(fixture *f, tw_output node, int count, const int32_t *expected)
+{
+    tw_tensor *result = NULL;
+    if (run(f, node, &result) != TW_OK)
+        fail_msg("%s", f->error.message);
+    assert_int_equal(tw_tensor_elements(result), count);
+    for (int i = 0; i < count; i++)
+        assert_int_equal((int)tw_tensor_value(result, i), expected[i]);
+    tw_tensor_release(result);
+}
+
+#define EXPECT_INTS(node, ...)                                                                                         \
+    expect_ints(&f, (node), (int)(sizeof(int32_t[]){__VA_ARGS__} / sizeof(int32_t)), (int32_t[]){__VA_ARGS__})
+
+static const tw_dtype one_int[] = {TW_INT32};
+static const tw_shape scalars[] = {{0, {0}}};
+
+static tw_output int_queue(tw_graph *g, tw_queue_kind kind, tw_queue_options options)
+{
+    return tw_queue(g, kind, one_int, scalars, 1, &options);
+}
+
+static tw_output ints(tw_graph *g, int count, const int32_t *values)
+{
+    return tw_constant_int32s(g, TW_SHAPE(count), values);
+}
+
+/* ---- queues ------------------------------------------------------------------------------------------------ */
+
+static void a_fifo_queue_gives_elements_in_the_order_in_which_they_came(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    tw_output q = int_queue(f.g, TW_FIFO_QUEUE, (tw_queue_options){.capacity = 10}), one, three;
+    tw_output many = ints(f.g, 5, (int32_t[]){1, 2, 3, 4, 5}), seven = tw_scalar_of(f.g, TW_INT32, 7);
+    tw_output put_many = tw_enqueue_many(f.g, q, &many, 1), put = tw_enqueue(f.g, q, &seven, 1);
+    tw_output size = tw_queue_size(f.g, q);
+    tw_dequeue(f.g, q, &one);
+    tw_dequeue_many(f.g, q, 3, &three);
+    assert_true(tw_shape_equal(tw_output_shape(one), TW_SCALAR));
+    assert_true(tw_shape_equal(tw_output_shape(three), TW_SHAPE(3)));
+    open_session(&f);
+    assert_runs(put_many);
+    assert_runs(put);
+    EXPECT_INTS(size, 6);
+    EXPECT_INTS(one, 1);
+    EXPECT_INTS(three, 2, 3, 4);
+    assert_runs(put_many);
+    EXPECT_INTS(three, 5, 7, 1);
+    EXPECT_INTS(size, 4);
+    end(&f);
+}
+
+static void components_of_several_types_stay_together(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    tw_dtype types[] = {TW_FLOAT32, TW_STRING, TW_INT64};
+    tw_shape shapes[] = {TW_SHAPE(2), TW_SCALAR, TW_SCALAR};
+    tw_output q = tw_queue(f.g, TW_FIFO_QUEUE, types, shapes, 3, NULL), out[3], two[3];
+    tw_string words[] = {{"one", 3}, {"zwei", 4}, {"t\0r", 3}};
+    tw_tensor *text = tw_tensor_from(TW_STRING, TW_SHAPE(3), words);
+    tw_tensor *numbers = tw_tensor_from(TW_INT64, TW_SHAPE(3), (int64_t[]){10, 20, 30});
+    tw_output in[] = {tw_constant_floats(f.g, TW_SHAPE(3, 2), (float[]){1, 2, 3, 4, 5, 6}), tw_constant(f.g, text),
+                      tw_constant(f.g, numbers)};
+    tw_output put = tw_enqueue_many(f.g, q, in, 3);
+    tw_dequeue(f.g, q, out);
+    tw_dequeue_many(f.g, q, 2, two);
+    open_session(&f);
+    tw_tensor *results[3] = {0};
+    tw_error error = {0};
+    for (int round = 0; round < 3; round++) {
+        assert_runs(put);
+        assert_ok(tw_session_run(f.s, NULL, 0, out, 3, results, &error));
+        assert_true(tw_tensor_value(results[0], 1) == 2 && tw_tensor_value(results[2], 0) == 10);
+        assert_memory_equal(((tw_string *)tw_tensor_data(results[1]))[0].data, "one", 3);
+        assert_ok(tw_session_run(f.s, NULL, 0, two, 3, results, &error));
+        assert_true(tw_tensor_value(results[0], 3) == 6 && tw_tensor_value(results[2], 1) == 30);
+        assert_int_equal(((tw_string *)tw_tensor_data(results[1]))[1].size, 3);
+        assert_memory_equal(((tw_string *)tw_tensor_data(results[1]))[1].data, "t\0r", 3);
+    }
+    for (int i = 0; i < 3; i++)
+        tw_tensor_release(results[i]);
+    tw_tensor_release(text);
+    tw_tensor_release(numbers);
+    end(&f);
+}
+
+static void a_closed_queue_gives_what_it_has_and_then_says_so(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    tw_output q = int_queue(f.g, TW_FIFO_QUEUE, (tw_queue_options){.shared_name = "examples"}), one, two;
+    tw_output many = ints(f.g, 3, (int32_t[]){1, 2, 3}), put = tw_enqueue_many(f.g, q, &many, 1);
+    tw_output close = tw_queue_close(f.g, q, false), closed = tw_queue_is_closed(f.g, q), size = tw_queue_size(f.g, q);
+    tw_dequeue(f.g, q, &one);
+    tw_dequeue_many(f.g, q, 2, &two);
+    open_session(&f);
+    assert_runs(put);
+    EXPECT_INTS(closed, 0);
+    assert_runs(close);
+    EXPECT_INTS(closed, 1);
+    EXPECT_INTS(two, 1, 2);
+    assert_run_fails(two, TW_OUT_OF_RANGE, "is closed and has insufficient elements (requested 2, current size 1)");
+    EXPECT_INTS(size, 1); /* what was taken was put back */
+    EXPECT_INTS(one, 3);
+    assert_run_fails(one, TW_OUT_OF_RANGE, "(requested 1, current size 0)");
+    assert_run_fails(put, TW_CANCELLED, "is closed");
+    assert_run_fails(close, TW_CANCELLED, "is already closed");
+    end(&f);
+}
+
+static void a_shuffle_queue_keeps_some_to_draw_from_until_it_is_closed(void **state)
+{
+    (void)state;
+    int32_t first[6], order[2][6];
+    for (int round = 0; round < 2; round++) {
+        fixture f = begin();
+        tw_output q = int_queue(f.g, TW_SHUFFLE_QUEUE,
+                                (tw_queue_options){.capacity = 10, .min_after_dequeue = 3, .seed = 5});
+        tw_output many = ints(f.g, 6, (int32_t[]){0, 1, 2, 3, 4, 5}), put = tw_enqueue_many(f.g, q, &many, 1), one;
+        tw_output close = tw_queue_close(f.g, q, false), size = tw_queue_size(f.g, q);
+        tw_dequeue(f.g, q, &one);
+        open_session(&f);
+        assert_runs(put);
+        for (int i = 0; i < 6; i++) {
+            tw_tensor *result = NULL;
+            if (i == 3) {
+                EXPECT_INTS(size, 3);
+                assert_runs(close);
+            }
+            assert_int_equal(run(&f, one, &result), TW_OK);
+            order[round][i] = (int32_t)tw_tensor_value(result, 0);
+            tw_tensor_release(result);
+        }
+        end(&f);
+    }
+    assert_memory_equal(order[0], order[1], sizeof order[0]); /* the seed decides */
+    memcpy(first, order[0], sizeof first);
+    bool seen[6] = {0}, moved = false;
+    for (int i = 0; i < 6; i++) {
+        seen[first[i]] = true;
+        moved = moved || first[i] != i;
+    }
+    for (int i = 0; i < 6; i++)
+        assert_true(seen[i]);
+    assert_true(moved);
+}
+
+static void a_priority_queue_gives_the_smallest_first(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    tw_output q = tw_queue(f.g, TW_PRIORITY_QUEUE, one_int, scalars, 1, NULL), out[2];
+    tw_tensor *ranks = tw_tensor_from(TW_INT64, TW_SHAPE(5), (int64_t[]){3, 1, 2, 1, -9});
+    tw_output in[] = {tw_constant(f.g, ranks), ints(f.g, 5, (int32_t[]){30, 10, 20, 11, -90})};
+    tw_output put = tw_enqueue_many(f.g, q, in, 2);
+    tw_dequeue_many(f.g, q, 5, out);
+    open_session(&f);
+    assert_runs(put);
+    EXPECT_INTS(out[1], -90, 10, 11, 20, 30);
+    tw_tensor_release(ranks);
+    end(&f);
+}
+
+static void a_padding_queue_fills_smaller_elements_up_with_zeros(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    tw_shape open = {1, {-1}}, padded = TW_SHAPE(4);
+    tw_output q = tw_queue(f.g, TW_PADDING_QUEUE, one_int, &open, 1, NULL), batch, unplanned;
+    tw_output small = ints(f.g, 1, (int32_t[]){1}), large = ints(f.g, 3, (int32_t[]){2, 3, 4});
+    tw_output put_small = tw_enqueue(f.g, q, &small, 1), put_large = tw_enqueue(f.g, q, &large, 1);
+    tw_dequeue_padded(f.g, q, 2, &padded, &batch);
+    tw_dequeue_many(f.g, q, 2, &unplanned);
+    open_session(&f);
+    assert_runs(put_small);
+    assert_runs(put_large);
+    assert_run_fails(unplanned, TW_UNIMPLEMENTED, "not known before the step");
+    EXPECT_INTS(batch, 1, 0, 0, 0, 2, 3, 4, 0);
+    end(&f);
+}
+
+static void queues_of_one_shared_name_are_one_queue(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    tw_queue_options named = {.shared_name = "common"}, narrow = {.shared_name = "common", .capacity = 3};
+    tw_output a = int_queue(f.g, TW_FIFO_QUEUE, named), b = int_queue(f.g, TW_FIFO_QUEUE, named), out, other;
+    tw_output seven = tw_scalar_of(f.g, TW_INT32, 7), put = tw_enqueue(f.g, a, &seven, 1);
+    tw_dequeue(f.g, b, &out);
+    tw_dequeue(f.g, int_queue(f.g, TW_FIFO_QUEUE, narrow), &other);
+    open_session(&f);
+    assert_runs(put);
+    EXPECT_INTS(out, 7);
+    assert_run_fails(other, TW_INVALID_ARGUMENT, "that name is taken by another FIFOQueue");
+    end(&f);
+}
+
+static void what_does_not_fit_a_queue_is_refused_before_the_step(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    tw_output q = int_queue(f.g, TW_FIFO_QUEUE, (tw_queue_options){0});
+    tw_output float_value = tw_scalar(f.g, 1), wide = ints(f.g, 2, (int32_t[]){1, 2});
+    tw_output both[] = {wide, wide};
+    tw_output wrong_type = tw_enqueue(f.g, q, &float_value, 1), wrong_shape = tw_enqueue(f.g, q, &wide, 1);
+    tw_output wrong_count = tw_enqueue_many(f.g, q, both, 2);
+    tw_variable *v = tw_get_variable(f.g, "v", TW_FLOAT32, TW_SCALAR, (tw_initializer){0});
+    tw_output not_a_queue = tw_queue_size(f.g, v->handle);
+    open_session(&f);
+    assert_run_fails(wrong_type, TW_INVALID_ARGUMENT, "component 0 of FIFOQueue 'FIFOQueueV2' is int32, not float");
+    assert_run_fails(wrong_shape, TW_INVALID_ARGUMENT, "has shape [], not [2]");
+    assert_run_fails(wrong_count, TW_INVALID_ARGUMENT, "has elements of 1 components, not 2");
+    assert_run_fails(not_a_queue, TW_INVALID_ARGUMENT, "not the handle of a queue");
+    end(&f);
+    tw_graph *g = tw_graph_create();
+    int_queue(g, TW_SHUFFLE_QUEUE, (tw_queue_options){.capacity = 3, .min_after_dequeue = 3});
+    assert_message(tw_graph_message(g), "'min_after_dequeue' is 3, expected less than the capacity");
+    tw_graph_destroy(g);
+}
+
+static void a_queue_that_has_been_full_allocates_nothing(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    tw_dtype type[] = {TW_FLOAT32};
+    tw_shape shape[] = {TW_SHAPE(7, 5)};
+    tw_output q = tw_queue(f.g, TW_SHUFFLE_QUEUE, type, shape, 1,
+                           &(tw_queue_options){.capacity = 12, .min_after_dequeue = 2}), batch;
+    tw_output values = tw_ones(f.g, TW_FLOAT32, TW_SHAPE(4, 7, 5)), put = tw_enqueue_many(f.g, q, &values, 1);
+    tw_dequeue_many(f.g, q, 4, &batch);
+    open_session(&f);
+    int64_t before = 0;
+    tw_tensor *result = NULL;
+    for (int i = 0; i < 30; i++) {
+        if (i == 0)
+            assert_runs(put); /* 4 stay, and 8 more make it full */
+        if (i == 3)
+            before = tw_allocation_count();
+        assert_runs(put);
+        assert_runs(put);
+        assert_int_equal(run(&f, batch, &result), TW_OK);
+        assert_int_equal(run(&f, batch, &result), TW_OK);
+    }
+    assert_int_equal(tw_allocation_count(), before);
+    tw_tensor_release(result);
+    end(&f);
+}
+
+/* Fills and empties a queue of numbers and strings, which grows as it goes, and reads a record. */
+static tw_status use_queues(tw_graph *g, tw_error *error)
+{
+    tw_dtype types[] = {TW_INT32, TW_STRING}, text = TW_STRING;
+    tw_shape shapes[] = {TW_SCALAR, TW_SCALAR};
+    tw_string words[20] = {{"a", 1}, {"b", 1}};
+    tw_session *s = NULL;
+    tw_tensor *results[3] = {0}, *list = tw_tensor_from(TW_STRING, TW_SHAPE(20), words);
+    tw_tensor *file = tw_tensor_string(SOURCE_DIR "/README.md", strlen(SOURCE_DIR "/README.md"));
+    if (!g || !list || !file) {
+        tw_tensor_release(list);
+        tw_tensor_release(file);
+        return TW_RESOURCE_EXHAUSTED;
+    }
+    tw_output q = tw_queue(g, TW_FIFO_QUEUE, types, shapes, 2, NULL), taken[2], one[2];
+    tw_output names = tw_queue(g, TW_FIFO_QUEUE, &text, shapes, 1, NULL), name = tw_constant(g, file);
+    tw_output in[] = {tw_zeros(g, TW_INT32, TW_SHAPE(20)), tw_constant(g, list)};
+    tw_output runs[] = {tw_enqueue_many(g, q, in, 2), tw_enqueue(g, names, &name, 1)};
+    tw_dequeue_many(g, q, 15, taken);
+    tw_dequeue(g, q, one);
+    tw_output record = tw_reader_read(g, tw_text_line_reader(g, 0), names, NULL);
+    tw_output fetches[] = {taken[1], one[1], record};
+    tw_tensor_release(list);
+    tw_tensor_release(file);
+    tw_status status = tw_session_create(g, NULL, &s, error);
+    for (int i = 0; i < 2 && status == TW_OK; i++)
+        status = tw_session_run(s, NULL, 0, (tw_output[]){{runs[i].node, -1}}, 1, NULL, error);
+    if (status == TW_OK)
+        status = tw_session_run(s, NULL, 0, fetches, 3, results, error);
+    for (int i = 0; i < 3; i++)
+        tw_tensor_release(results[i]);
+    tw_session_destroy(s);
+    return status;
+}
+
+static void whichever_allocation_fails_nothing_is_lost(void **state)
+{
+    (void)state;
+    bool failed = true;
+    for (int n = 0; failed; n += 1 + n / 60) {
+        tw_error error = {0};
+        fail_allocation(n);
+        tw_graph *g = tw_graph_create();
+        tw_status status = use_queues(g, &error);
+        tw_graph_destroy(g);
+        failed = stop_failing_allocations();
+        assert_int_equal(status, failed ? TW_RESOURCE_EXHAUSTED : TW_OK);
+        assert_int_equal(memory.live, 0);
+    }
+}
+
+/* ---- readers ----------------------------------------------------------------------------------------------- */
+
+static const char *write_file(char *path, size_t size, const char *name, const void *bytes, size_t count)
+{
+    snprintf(path, size, "/tmp/tower-queue-%d-%s", (int)getpid(), name);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, count, file), count);
+    fclose(file);
+    return path;
+}
+
+/* A closed queue of these names is what the reader reads; the texts "key value" are what it says, the end included. */
+static void expect_records(tw_graph *g, tw_output reader, const char *const *names, int num_names,
+                           const char *const *expected, int count)
+{
+    fixture f = {.g = g};
+    tw_tensor *list = tw_tensor_create(TW_STRING, TW_SHAPE(num_names));
+    for (int i = 0; i < num_names; i++)
+        tw_tensor_set_string(list, i, names[i], strlen(names[i]));
+    tw_dtype type = TW_STRING;
+    tw_output queue = tw_queue(g, TW_FIFO_QUEUE, &type, scalars, 1, NULL), content = tw_constant(g, list), key;
+    tw_output put = tw_enqueue_many(g, queue, &content, 1), close = tw_queue_close(g, queue, false);
+    tw_output value = tw_reader_read(g, reader, queue, &key), produced = tw_reader_num_records_produced(g, reader);
+    open_session(&f);
+    assert_runs(put);
+    assert_runs(close);
+    tw_tensor *results[2] = {0};
+    tw_error error = {0};
+    for (int i = 0; i < count; i++) {
+        char text[400];
+        assert_ok(tw_session_run(f.s, NULL, 0, (tw_output[]){key, value}, 2, results, &error));
+        const tw_string *k = tw_tensor_data(results[0]), *v = tw_tensor_data(results[1]);
+        const char *name = strrchr(k->data, '/');
+        snprintf(text, sizeof text, "%s %.*s", strstr(name, "-") ? strrchr(name, '-') + 1 : name, (int)v->size, v->data);
+        assert_string_equal(text, expected[i]);
+    }
+    assert_run_fails(value, TW_OUT_OF_RANGE, "is closed and has insufficient elements");
+    expect_ints(&f, produced, 1, (int32_t[]){count});
+    tw_tensor_release(results[0]);
+    tw_tensor_release(results[1]);
+    tw_tensor_release(list);
+    end(&f);
+}
+
+static void a_reader_of_fixed_records_goes_from_file_to_file(void **state)
+{
+    (void)state;
+    char a[100], b[100], empty[100];
+    tw_graph *g = tw_graph_create();
+    const char *names[] = {write_file(a, sizeof a, "a", "HHabcdefgh", 10), /* a part of a record at the end */
+                           write_file(empty, sizeof empty, "empty", "", 0), write_file(b, sizeof b, "b", "HHijk", 5)};
+    const char *expected[] = {"a:0 abc", "a:1 def", "b:0 ijk"};
+    expect_records(g, tw_fixed_length_record_reader(g, 2, 3, 0), names, 3, expected, 3);
+    g = tw_graph_create();
+    const char *with_footer[] = {"a:0 abc", "a:1 def"};
+    expect_records(g, tw_fixed_length_record_reader(g, 2, 3, 2), names, 3, with_footer, 2);
+    unlink(a);
+    unlink(b);
+    unlink(empty);
+}
+
+static void a_reader_of_lines_gives_each_line_without_its_end(void **state)
+{
+    (void)state;
+    char a[100], b[100];
+    tw_graph *g = tw_graph_create();
+    const char *names[] = {write_file(a, sizeof a, "a", "head\none\r\n\nthree", 16),
+                           write_file(b, sizeof b, "b", "head\nx\n", 7)};
+    const char *expected[] = {"a:2 one", "a:3 ", "a:4 three", "b:2 x"};
+    expect_records(g, tw_text_line_reader(g, 1), names, 2, expected, 4);
+    unlink(a);
+    unlink(b);
+}
+
+static void a_reader_of_whole_files_gives_each_file(void **state)
+{
+    (void)state;
+    char a[100], b[100];
+    tw_graph *g = tw_graph_create();
+    const char *names[] = {write_file(a, sizeof a, "a", "all of it", 9), write_file(b, sizeof b, "b", "", 0)};
+    const char *expected[] = {"a all of it", "b "};
+    expect_records(g, tw_whole_file_reader(g), names, 2, expected, 2);
+    unlink(a);
+    unlink(b);
+}
+
+static void a_reader_of_tfrecords_gives_their_data_with_their_offsets(void **state)
+{
+    (void)state;
+    char a[100];
+    tw_error error = {0};
+    twi_file_writer *file;
+    snprintf(a, sizeof a, "/tmp/tower-queue-%d-a", (int)getpid());
+    assert_ok(twi_file_create(a, &file, &error));
+    twi_record_write(file, "first", 5);
+    twi_record_write(file, "second", 6);
+    assert_ok(twi_file_close(file, false, &error));
+    tw_graph *g = tw_graph_create();
+    const char *names[] = {a}, *expected[] = {"a:0 first", "a:21 second"};
+    expect_records(g, tw_record_reader(g), names, 1, expected, 2);
+    unlink(a);
+}
+
+static void a_file_that_cannot_be_read_is_an_error_and_then_passed_over(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    char a[100];
+    write_file(a, sizeof a, "a", "abc", 3);
+    tw_string words[] = {{"/nowhere/at/all", 15}, {a, strlen(a)}};
+    tw_tensor *list = tw_tensor_from(TW_STRING, TW_SHAPE(2), words);
+    tw_dtype type = TW_STRING;
+    tw_output queue = tw_queue(f.g, TW_FIFO_QUEUE, &type, scalars, 1, NULL), names = tw_constant(f.g, list);
+    tw_output put = tw_enqueue_many(f.g, queue, &names, 1);
+    tw_output value = tw_reader_read(f.g, tw_fixed_length_record_reader(f.g, 0, 3, 0), queue, NULL);
+    tw_output bytes = tw_decode_raw(f.g, value, TW_UINT8, true); /* its shape follows from the reader's */
+    assert_true(tw_shape_equal(tw_output_shape(bytes), TW_SHAPE(3)));
+    open_session(&f);
+    assert_runs(put);
+    assert_run_fails(value, TW_NOT_FOUND, "/nowhere/at/all");
+    EXPECT_INTS(bytes, 'a', 'b', 'c');
+    tw_tensor_release(list);
+    unlink(a);
+    end(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_fifo_queue_gives_elements_in_the_order_in_which_they_came),
+        cmocka_unit_test(components_of_several_types_stay_together),
+        cmocka_unit_test(a_closed_queue_gives_what_it_has_and_then_says_so),
+        cmocka_unit_test(a_shuffle_queue_keeps_some_to_draw_from_until_it_is_closed),
+        cmocka_unit_test(a_priority_queue_gives_the_smallest_first),
+        cmocka_unit_test(a_padding_queue_fills_smaller_elements_up_with_zeros),
+        cmocka_unit_test(queues_of_one_shared_name_are_one_queue),
+        cmocka_unit_test(what_does_not_fit_a_queue_is_refused_before_the_step),
+        cmocka_unit_test(a_queue_that_has_been_full_allocates_nothing),
+        cmocka_unit_test(whichever_allocation_fails_nothing_is_lost),
+        cmocka_unit_test(a_reader_of_fixed_records_goes_from_file_to_file),
+        cmocka_unit_test(a_reader_of_lines_gives_each_line_without_its_end),
+        cmocka_unit_test(a_reader_of_whole_files_gives_each_file),
+        cmocka_unit_test(a_reader_of_tfrecords_gives_their_data_with_their_offsets),
+        cmocka_unit_test(a_file_that_cannot_be_read_is_an_error_and_then_passed_over),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

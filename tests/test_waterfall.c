@@ -1,0 +1,133 @@
+/* test_waterfall.c - the wall time of a step is taken apart. That a delay is found where it was put: test_delays.c. */
+#include "small_training.h"
+
+#include "run/waterfall.h"
+
+/* ---- a run made up by hand -------------------------------------------------------------------------------------- */
+
+enum { CPU, GPU0, GPU1, DEVICES };
+
+typedef struct made_up {
+    twi_plan plan;
+    twi_list lists[DEVICES];
+    twi_device devices[DEVICES];
+    twi_step steps[DEVICES][8];
+    tw_graph *g;
+} made_up;
+
+static const twi_kernel some_kernel = {"Any", "plain"};
+static const char *const texts[DEVICES] = {"/cpu:0", "/gpu:0", "/gpu:1"};
+static const char *const gpus[] = {"/gpu:0", "/gpu:1"};
+
+static void begin(made_up *m)
+{
+    *m = (made_up){.g = tw_graph_create()};
+    for (int d = 0; d < DEVICES; d++) {
+        snprintf(m->devices[d].text, sizeof m->devices[d].text, "%s", texts[d]);
+        m->lists[d] = (twi_list){.device = &m->devices[d], .steps = m->steps[d]};
+    }
+    m->plan = (twi_plan){.graph = m->g, .lists = m->lists, .num_lists = DEVICES, .began_ns = 1000};
+}
+
+/* Adds a step that runs from started to ended (ns after the beginning). */
+static twi_step *add(made_up *m, int device, tw_node *node, int started, int ended)
+{
+    twi_step *step = &m->steps[device][m->lists[device].count++];
+    *step = (twi_step){.node = node, .kernel = &some_kernel, .started_ns = 1000 + started, .ended_ns = 1000 + ended};
+    node->assigned = device;
+    return step;
+}
+
+static twi_step *after(twi_step *step, twi_wait *wait, int device, int position)
+{
+    *wait = (twi_wait){device, position};
+    step->waits = wait;
+    step->num_waits = 1;
+    return step;
+}
+
+static tw_node *input_node(tw_graph *g)
+{
+    tw_output batch;
+    tw_input(g, "x", 0, (tw_dtype[]){TW_FLOAT32}, (tw_shape[]){TW_SHAPE(1)}, 1, &batch);
+    return batch.node;
+}
+
+static void a_step_is_taken_apart_along_the_chain_that_held_it_up(void **state)
+{
+    (void)state;
+    made_up m;
+    twi_wait waits[3];
+    tw_waterfall w;
+    begin(&m);
+    tw_output square = tw_square(m.g, tw_placeholder(m.g, TW_FLOAT32, TW_SHAPE(1))), sum = tw_add(m.g, square, square);
+    tw_variable *v = tw_get_variable(m.g, "v", TW_FLOAT32, TW_SHAPE(1), (tw_initializer){0});
+    tw_output apply = tw_apply_gradient_descent(m.g, v->handle, tw_scalar(m.g, 1), sum);
+    twi_mark_node(sum.node, "_reduction");
+    assert_string_equal(tw_graph_message(m.g), "");
+
+    add(&m, CPU, input_node(m.g), 100, 300);                                   /* 100 launch, 200 input */
+    twi_step *copy = after(add(&m, GPU1, square.node, 350, 450), &waits[0], CPU, 0); /* 50 launch, 100 copies */
+    copy->kernel = NULL;
+    copy->source = &m.devices[CPU];
+    add(&m, GPU1, square.node, 450, 1450);                                     /* 1000 compute, of which ... */
+    add(&m, GPU0, square.node, 350, 1150);                                     /* ... the other tower needs 800 */
+    after(add(&m, GPU0, sum.node, 1500, 1600), &waits[1], GPU1, 1);            /* 50 launch, 100 reduction */
+    after(add(&m, CPU, apply.node, 1600, 1900), &waits[2], GPU0, 1);           /* 300 compute */
+    m.plan.ended_ns = 1000 + 2000;                                             /* 100 launch */
+    twi_waterfall(&m.plan, gpus, 2, &w);
+    static const double expected[TW_TIME_KINDS] = {800 + 300, 200, 100, 100, 200, 100 + 50 + 50 + 100};
+    for (int k = 0; k < TW_TIME_KINDS; k++)
+        if (fabs(w.seconds[k] * 1e9 - expected[k]) > 1e-3)
+            fail_msg("%s: %.1f ns, expected %.1f", tw_time_kind_name((tw_time_kind)k), w.seconds[k] * 1e9, expected[k]);
+    assert_true(fabs(w.total * 1e9 - 2000) < 1e-3);
+    tw_graph_destroy(m.g);
+}
+
+/* ---- a real step ------------------------------------------------------------------------------------------------ */
+
+static void the_parts_of_a_real_step_add_up_to_it(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_waterfall w;
+    training t = start();
+    for (int run = 0; run < 5; run++) {
+        double sum = 0;
+        assert_ok(tw_session_run(t.s, NULL, 0, &t.step, 1, NULL, &error));
+        assert_ok(tw_session_waterfall(t.s, t.names, TOWERS, &w, &error));
+        for (int k = 0; k < TW_TIME_KINDS; k++) {
+            assert_true(w.seconds[k] >= -1e-9);
+            sum += w.seconds[k];
+        }
+        assert_true(fabs(sum - w.total) < 1e-9);
+    }
+    stop(&t);
+}
+
+static void what_cannot_be_measured_or_delayed_is_said(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_waterfall w;
+    training t = start();
+    assert_fails(tw_session_delay(t.s, &(tw_delay){TW_TIME_IMBALANCE, t.names[0], 0, 1}, &error), TW_NOT_FOUND,
+                 "no step of kind 'imbalance'");
+    assert_fails(tw_session_delay(t.s, &(tw_delay){TW_TIME_INPUT, t.names[0], 7, 1}, &error), TW_NOT_FOUND,
+                 "no step of kind 'input' for tower 7");
+    tw_session *untraced;
+    assert_ok(tw_session_create(t.g, &(tw_session_options){.devices = t.devices}, &untraced, &error));
+    assert_fails(tw_session_waterfall(untraced, t.names, TOWERS, &w, &error), TW_FAILED_PRECONDITION, "no traced run");
+    tw_session_destroy(untraced);
+    stop(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_step_is_taken_apart_along_the_chain_that_held_it_up),
+        cmocka_unit_test(the_parts_of_a_real_step_add_up_to_it),
+        cmocka_unit_test(what_cannot_be_measured_or_delayed_is_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
