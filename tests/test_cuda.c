@@ -353,6 +353,62 @@ static void networks_on_the_card_are_those_of_the_cpu(void **state)
                                                                   filled(TW_FLOAT32, TW_SHAPE(7, 5), 2)}});
 }
 
+/* What a variance may be. */
+static tw_tensor *positive(tw_shape shape, unsigned seed)
+{
+    tw_tensor *t = filled(TW_FLOAT32, shape, seed);
+    for (int64_t i = 0; i < t->elements; i++)
+        ((float *)t->data)[i] = 1.5f + ((float *)t->data)[i];
+    return t;
+}
+
+static void compare_batch_norms(tw_dtype T, tw_shape shape, const char *const names[2], bool training)
+{
+    tw_shape channels = TW_SHAPE(shape.dims[3]), moments = training ? TW_SHAPE(0) : channels;
+    tw_attr attrs[] = {tw_attr_float("epsilon", 0.001f), tw_attr_bool("is_training", training)};
+    bool third = strstr(names[0], "V3");
+    compare((twt_op){.op = names[0], .num_inputs = 5, .num_attrs = 2, .attrs = {attrs[0], attrs[1]},
+                     .inputs = {filled(T, shape, 1), positive(channels, 2), filled(TW_FLOAT32, channels, 3),
+                                filled(TW_FLOAT32, moments, 4), positive(moments, 5)}});
+    compare((twt_op){.op = names[1], .num_inputs = third ? 6 : 5, .num_attrs = 2, .attrs = {attrs[0], attrs[1]},
+                     .inputs = {filled(T, shape, 1), filled(T, shape, 2), positive(channels, 3),
+                                filled(TW_FLOAT32, channels, 4), positive(channels, 5),
+                                third ? filled(TW_FLOAT32, TW_SHAPE(0), 6) : NULL}});
+}
+
+static void batch_norms_and_means_of_windows_on_the_card_are_those_of_the_cpu(void **state)
+{
+    (void)state;
+    static const char *const versions[][2] = {{"FusedBatchNormV3", "FusedBatchNormGradV3"},
+                                              {"FusedBatchNormV2", "FusedBatchNormGradV2"},
+                                              {"FusedBatchNorm", "FusedBatchNormGrad"}};
+    static const int64_t twos[] = {1, 2, 2, 1}, threes[] = {1, 3, 3, 1};
+    needs_card();
+    for (int training = 0; training < 2; training++)
+        for (int t = 0; t < FLOATS; t++) {
+            compare_batch_norms(floats[t], TW_SHAPE(3, 17, 19, 5), versions[0], training); /* rows in several parts */
+            compare_batch_norms(floats[t], TW_SHAPE(5, 7, 7, 67), versions[0], training);  /* three blocks of channels */
+            compare_batch_norms(floats[t], TW_SHAPE(1, 1, 1, 3), versions[0], training);
+            compare_batch_norms(floats[t], TW_SHAPE(0, 3, 5, 7), versions[0], training);
+            compare_batch_norms(floats[t], TW_SHAPE(2, 3, 5, 33), versions[1], training);
+            if (floats[t] == TW_FLOAT32)
+                compare_batch_norms(floats[t], TW_SHAPE(2, 3, 5, 33), versions[2], training);
+        }
+    for (int t = 0; t < FLOATS; t++)
+        for (int valid = 0; valid < 2; valid++)
+            for (int batch = 0; batch < 3; batch += 2) {
+                tw_attr pool[] = {tw_attr_ints("ksize", threes, 4), tw_attr_ints("strides", twos, 4),
+                                  tw_attr_string("padding", valid ? "VALID" : "SAME")};
+                int64_t side = valid ? 3 : 4; /* of 7 x 8 pooled */
+                compare((twt_op){.op = "AvgPool", .num_inputs = 1, .num_attrs = 3, .attrs = {pool[0], pool[1], pool[2]},
+                                 .inputs = {filled(floats[t], TW_SHAPE(batch, 7, 8, 5), 1)}});
+                compare((twt_op){.op = "AvgPoolGrad", .num_inputs = 2, .num_attrs = 3,
+                                 .attrs = {pool[0], pool[1], pool[2]},
+                                 .inputs = {ints(4, (int[]){batch, 7, 8, 5}),
+                                            filled(floats[t], TW_SHAPE(batch, side, side, 5), 1)}});
+            }
+}
+
 static void arrays_on_the_card_are_those_of_the_cpu(void **state)
 {
     (void)state;
@@ -506,6 +562,7 @@ int main(void)
         cmocka_unit_test(elementwise_ops_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(reductions_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(networks_on_the_card_are_those_of_the_cpu),
+        cmocka_unit_test(batch_norms_and_means_of_windows_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(arrays_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(variables_and_streams_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(every_kernel_of_the_card_has_been_compared),

@@ -151,6 +151,10 @@ cudaError_t twi_cuda_max_pool(cudaStream_t stream, tw_dtype type, const twi_cuda
 /* Each pixel collects, window after window, the gradients of those whose first maximum it is. */
 cudaError_t twi_cuda_max_pool_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const void *x,
                                    const void *dy, void *dx);
+/* Means of the cells of a window that lie inside the image. */
+cudaError_t twi_cuda_average_pool(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const void *x, void *y);
+cudaError_t twi_cuda_average_pool_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const void *dy,
+                                       void *dx);
 
 /* ---- normalization.cu --------------------------------------------------------------------------------------------- */
 
@@ -164,6 +168,31 @@ typedef struct twi_cuda_lrn {
 cudaError_t twi_cuda_lrn_run(cudaStream_t stream, tw_dtype type, const twi_cuda_lrn *l, const void *x, void *y);
 cudaError_t twi_cuda_lrn_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_lrn *l, const void *dy, const void *x,
                               const void *y, void *dx);
+
+/* ---- batch_norm.cu ------------------------------------------------------------------------------------------------ */
+
+/* x is [rows, channels]. */
+typedef struct twi_cuda_batch_norm {
+    int64_t rows, channels;
+    float epsilon;
+    bool training;       /* moments are those of x itself */
+    int64_t parts;       /* of the rows, that are summed each by itself; set by the plan */
+} twi_cuda_batch_norm;
+
+/* [channels]: what the gradient wants, the variance biased; and what is passed on, with Bessel's correction. */
+typedef struct twi_cuda_moments {
+    float *mean, *variance, *batch_mean, *batch_variance;
+} twi_cuda_moments;
+
+/* Sets `parts` from the rest; returns the bytes of workspace that a run needs. */
+size_t twi_cuda_batch_norm_plan(twi_cuda_batch_norm *b);
+/* While training `to` is made and used, else the given moments are used. x and y are of a float type. */
+cudaError_t twi_cuda_batch_norm_run(cudaStream_t stream, tw_dtype type, const twi_cuda_batch_norm *b, const void *x,
+                                    const float *scale, const float *offset, const float *given_mean,
+                                    const float *given_variance, const twi_cuda_moments *to, void *y, void *workspace);
+cudaError_t twi_cuda_batch_norm_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_batch_norm *b, const void *dy,
+                                     const void *x, const float *scale, const float *mean, const float *variance,
+                                     void *dx, float *dscale, float *doffset, void *workspace);
 
 /* ---- softmax.cu --------------------------------------------------------------------------------------------------- */
 

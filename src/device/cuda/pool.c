@@ -1,4 +1,4 @@
-/* pool.c - rows of MaxPool and its gradient, images NHWC. */
+/* pool.c - rows of MaxPool, AvgPool and their gradients, images NHWC. */
 #include "base/memory.h"
 #include "device/cuda/cuda.h"
 #include "device/cuda/launch.h"
@@ -48,8 +48,28 @@ static tw_status run_max_pool_grad(const twi_run *r)
                                                 r->inputs[2], r->outputs[0]));
 }
 
+static tw_status run_average_pool(const twi_run *r)
+{
+    return TWI_LAUNCH(r, twi_cuda_average_pool(r->stream, r->input_operands[0].dtype, r->state, r->inputs[0],
+                                               r->outputs[0]));
+}
+
+/* shape of x, dy: dx */
+static tw_status prepare_average_pool_grad(twi_prepare *p)
+{
+    return prepare(p, &p->outputs[0]);
+}
+
+static tw_status run_average_pool_grad(const twi_run *r)
+{
+    return TWI_LAUNCH(r, twi_cuda_average_pool_grad(r->stream, r->input_operands[1].dtype, r->state, r->inputs[1],
+                                                    r->outputs[0]));
+}
+
 const twi_kernel twi_cuda_pool_kernels[] = {
     {"MaxPool", "cuda", FLOATS, prepare_pool, run_max_pool, twi_free},
     {"MaxPoolGrad", "cuda", FLOATS, prepare_pool, run_max_pool_grad, twi_free},
+    {"AvgPool", "cuda", FLOATS, prepare_pool, run_average_pool, twi_free},
+    {"AvgPoolGrad", "cuda", FLOATS, prepare_average_pool_grad, run_average_pool_grad, twi_free},
     {0},
 };
