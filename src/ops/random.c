@@ -1,6 +1,6 @@
 /* random.c - ops that draw from random streams.
  * Lives here:  signatures, shape rules and builders, which give each node its seeds.
- * Never here:  the streams themselves (base/philox.c, device/.../random.c). */
+ * Never here:  the streams themselves (base/philox.h, device/.../random.c). */
 #include "graph/graph.h"
 
 #include <tower/ops.h>

@@ -7,6 +7,8 @@
 #ifndef TWI_CUDA_LAUNCH_H
 #define TWI_CUDA_LAUNCH_H
 
+#include "base/philox.h"
+
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -234,9 +236,9 @@ cudaError_t twi_cuda_follow_many(cudaStream_t stream, twi_cuda_many *many);
 
 typedef enum twi_cuda_distribution { TWI_CUDA_UNIFORM, TWI_CUDA_NORMAL, TWI_CUDA_TRUNCATED } twi_cuda_distribution;
 
-/* Four floats a group, each group at its own place of the stream that stands at (key, counter). */
-cudaError_t twi_cuda_random(cudaStream_t stream, twi_cuda_distribution distribution, const uint32_t key[2],
-                            const uint32_t counter[4], int64_t n, float *y);
+/* Four floats a group, each group at its own place of the stream that begins at `start`. */
+cudaError_t twi_cuda_random(cudaStream_t stream, twi_cuda_distribution distribution, twi_philox start, int64_t n,
+                            float *y);
 
 #ifdef __cplusplus
 }

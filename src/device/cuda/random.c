@@ -7,8 +7,8 @@
 static tw_status run(const twi_run *r, twi_cuda_distribution distribution)
 {
     int64_t n = r->output_operands[0].elements;
-    twi_philox philox = twi_random_take(r->state, (uint64_t)n * TWI_RANDOM_BLOCKS);
-    return TWI_LAUNCH(r, twi_cuda_random(r->stream, distribution, philox.key, philox.counter, n, r->outputs[0]));
+    twi_philox start = twi_random_take(r->state, (uint64_t)n * TWI_RANDOM_BLOCKS);
+    return TWI_LAUNCH(r, twi_cuda_random(r->stream, distribution, start, n, r->outputs[0]));
 }
 
 static tw_status run_uniform(const twi_run *r)
