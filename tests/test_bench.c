@@ -115,6 +115,39 @@ static void numbers_are_what_their_names_say(void **state)
     assert_prints("Num epochs:  0.00\n");
 }
 
+/* One batch again and again is learnt by heart. */
+static void accuracy_of_a_step_stands_behind_its_loss(void **state)
+{
+    (void)state;
+    assert_runs(0, "$T bench --model mnist --batch_size 3 --num_warmup_batches 0 --num_batches 40 --display_every 40 "
+                   "--device cpu --num_gpus 2 --num_intra_threads 1 --optimizer adam --init_learning_rate 0.003 "
+                   "--print_training_accuracy");
+    assert_prints("Step\tImg/sec\ttotal_loss\ttop_1_accuracy\ttop_5_accuracy\n");
+    for (int step = 1; step <= 40; step += 39) {
+        double top_1, top_5;
+        char start[16];
+        snprintf(start, sizeof start, "\n%d\timages", step);
+        const char *at = strstr(output, start);
+        assert_non_null(at);
+        assert_int_equal(sscanf(at, "%*d\timages/sec: %*f +/- %*f (jitter = %*f)\t%*f\t%lf\t%lf\n", &top_1, &top_5), 2);
+        assert_true(step == 1 ? top_1 < 0.9 : top_1 == 1);
+        assert_true(top_5 >= top_1 && top_5 <= 1);
+    }
+    assert_runs(0, "$T bench --model mnist --batch_size 3 --num_warmup_batches 0 --num_batches 1 --forward_only "
+                   "--print_training_accuracy --format json");
+    assert_prints("\"top_1_accuracy\":");
+}
+
+static void memory_of_gpus_can_be_limited(void **state)
+{
+    (void)state;
+    assert_runs(1, SMALL "--num_batches 1 --virtual-gpus 1 --gpu_memory_limit 1M");
+    assert_prints("device:GPU:0 would need ");
+    assert_runs(1, SMALL "--num_batches 1 --virtual-gpus 1 --virtual-gpu-memory 2M --gpu_memory_fraction 0.5");
+    assert_prints("its limit is 1048576");
+    assert_runs(0, SMALL "--num_batches 1 --virtual-gpus 1 --gpu_memory_limit 1G --allow_growth");
+}
+
 /* ---- modes ------------------------------------------------------------------------------------------------------- */
 
 static void all_seven_modes_of_update_run_without_a_gpu(void **state)
@@ -135,6 +168,8 @@ static void all_seven_modes_of_update_run_without_a_gpu(void **state)
     assert_prints("Staged vars: True\n");
     assert_runs(0, SMALL "--num_batches 2 --virtual-gpus 2 --num_gpus 2 --variable_update replicated "
                          "--variable_consistency=relaxed --gradient_repacking=4 --compact_gradient_transfer bfloat16");
+    assert_runs(0, SMALL "--num_batches 1 --virtual-gpus 3 --num_gpus 3 --variable_update replicated --hierarchical_copy");
+    assert_prints("AllReduce:   hierarchical\n");
     assert_runs(0, SMALL "--num_batches 2 --virtual-gpus 2 --num_gpus 2 --gpu_indices=1,0 --forward_only=True");
     assert_prints("Devices:     ['/gpu:1', '/gpu:0']\n");
     assert_prints("Mode:        forward only\n");
@@ -205,7 +240,9 @@ static void combinations_that_cannot_be_are_refused_in_known_words(void **state)
         {"--device=cpu --data_format=NCHW", "device=cpu requires that data_format=NHWC"},
         {"--variable_update=horovod --num_gpus=2 --virtual-gpus 2", "Horovod benchmarks require num_gpus=1 on each worker"},
         {"--num_batches=1 --num_epochs=1", "At most one of --num_batches and --num_epochs may be specified."},
-        {"--hierarchical_copy", "--hierarchical_copy is not supported because its two levels follow the wires"},
+        {"--hierarchical_copy", "--hierarchical_copy requires --num_gpus to be greater than 1"},
+        {"--hierarchical_copy --network_topology=gcp_v100 --num_gpus 2 --virtual-gpus 2",
+         "--network_topology=gcp_v100 is not supported because its pairs of GPUs follow the wires of one machine"},
         {"--all_reduce_spec=nccl", "'nccl' at character 1 is not available"},
         {"--variable_consistency=relaxed", "--variable_consistency=relaxed is about replicas"},
         {"--inject tower=1,kind=nothing,ms=2", "--inject: expected something like tower=1,kind=compute,ms=20"},
@@ -288,6 +325,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_is_that_of_tf_cnn_benchmarks_to_the_letter),
         cmocka_unit_test(numbers_are_what_their_names_say),
+        cmocka_unit_test(accuracy_of_a_step_stands_behind_its_loss),
+        cmocka_unit_test(memory_of_gpus_can_be_limited),
         cmocka_unit_test(all_seven_modes_of_update_run_without_a_gpu),
         cmocka_unit_test(every_flag_of_tf_cnn_benchmarks_is_there_or_answered_with_a_reason),
         cmocka_unit_test(combinations_that_cannot_be_are_refused_in_known_words),

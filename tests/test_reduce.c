@@ -13,6 +13,7 @@ static const tw_shape shapes[VARIABLES] = {{2, {3, 4}}, {1, {7}}, {0, {0}}, {3, 
 
 static const char *const specs[] = {
     "tree", "ring", "xring#2", "rechd", "rechd#3", "pscpu", "psgpu", "psgpu#2", "tree#4", "pscpu/pscpu", "ring/pscpu",
+    "hierarchical", "hierarchical#3",
     "pscpu:7:psgpu#2:12:tree:1k:ring#2"};
 enum { SPECS = sizeof specs / sizeof *specs };
 
@@ -384,8 +385,8 @@ static void what_is_wrong_with_a_spec_is_named_with_its_place(void **state)
     static const struct {
         const char *spec, *message;
     } bad[] = {
-        {"", "expected one of tree, ring, xring, rechd, pscpu, psgpu, nccl at character 1, found the end"},
-        {"rings", "expected one of tree, ring, xring, rechd, pscpu, psgpu, nccl at character 1, found 'rings'"},
+        {"", "expected one of tree, ring, xring, rechd, pscpu, psgpu, hierarchical, nccl at character 1, found the end"},
+        {"rings", "expected one of tree, ring, xring, rechd, pscpu, psgpu, hierarchical, nccl at character 1, found 'rings'"},
         {"ring#", "expected a number of shards from 1 to 256 at character 6, found the end"},
         {"ring#0", "expected a number of shards from 1 to 256 at character 6, found '0'"},
         {"ring#257", "expected a number of shards from 1 to 256 at character 6, found '257'"},

@@ -196,7 +196,7 @@ static void gradients_meet_by_the_algorithm_that_is_named(void **state)
     assert_runs(0, "%s --virtual-gpus 3 --train-dir r3", run);
     assert_runs(0, "cmp r1/model.ckpt-2.data-00000-of-00001 r3/model.ckpt-2.data-00000-of-00001");
     assert_runs(2, SMALL_RUN " --all-reduce-spec rings");
-    assert_prints("expected one of tree, ring, xring, rechd, pscpu, psgpu, nccl at character 1, found 'rings'");
+    assert_prints("expected one of tree, ring, xring, rechd, pscpu, psgpu, hierarchical, nccl at character 1, found 'rings'");
     assert_runs(2, SMALL_RUN " --all-reduce-spec nccl");
     assert_prints("'nccl' at character 1 is not available");
     assert_runs(2, SMALL_RUN " --gradient-repacking 2 --agg-small-grads-max-bytes 10");

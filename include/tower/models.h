@@ -261,6 +261,8 @@ typedef struct tw_trainer_options {
     int input_threads;                 /* of each stream; 0: chosen */
     bool repeat_batch;                 /* each tower takes its first batch in every step, so that input costs nothing:
                                           for measuring */
+    bool accuracy;                     /* steps say how many examples the network had right; not with asynchronous
+                                          updates */
     const char *resume_from;           /* a checkpoint, or a directory whose latest complete one is taken; NULL: none.
                                           A directory without any starts anew; one with damaged ones only fails */
     bool with_summaries;               /* steps with summaries will run too: they are planned along */
@@ -292,6 +294,8 @@ typedef struct tw_trainer_step_result {
     const float *tower_losses; /* [towers] the latest of each; borrowed until the next step */
     int tower;                 /* asynchronous: that made the update; else 0 */
     int64_t staleness;         /* of the update; synchronous: 0 */
+    float top_1, top_5;        /* parts of the examples whose label was the first, or among the first five, choices of
+                                  the network before the update; 0 unless the options ask for accuracy */
 } tw_trainer_step_result;
 
 /* One synchronous step of all towers, or one asynchronous update, by whichever tower's turn it is. Between calls towers

@@ -87,6 +87,9 @@ TW_API tw_output tw_sparse_softmax_cross_entropy(tw_graph *graph, tw_output logi
 /* Bools [N]: is the target (int32 or int64 [N]) among the k greatest of float predictions [N,C]? Ties count as in. */
 TW_API tw_output tw_in_top_k(tw_graph *graph, tw_output predictions, tw_output targets, int k);
 
+/* The part of the examples whose target is among the k greatest, a float scalar. */
+TW_API tw_output tw_accuracy(tw_graph *graph, tw_output predictions, tw_output targets, int k);
+
 /* ---- layers: ops with their variables (src/ops/layers.c) --------------------------------------------------- */
 
 /* Each opens the variable scope `name`, so a layer's variables are "name/kernel", "name/bias" and so on; after

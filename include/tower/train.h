@@ -115,6 +115,8 @@ TW_API tw_grads *tw_average_gradients(tw_graph *graph, tw_grads *const *towers, 
  *             neighbour first
  *     pscpu   all to /cpu:0, added in order of towers, and back
  *     psgpu   the same on the towers' own devices, in turn
+ *     hierarchical   each half of the towers to one of its own, then the two sums to one of these, and back
+ *             the same way; on the towers in turn
  *     nccl, collective   are understood and refused: there is no such library here
  *
  * Gradients of fewer elements than there are towers go by the tree where slices would be empty. */

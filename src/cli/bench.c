@@ -22,8 +22,8 @@ typedef struct settings {
     double num_epochs, ewma;
     const char *gpu_indices, *trace, *graph, *log_dir, *test_id, *inject;
     int data_name, device, data_format, variable_update, parameter_device, consistency, compact;
-    int scaling;
-    bool staged, forward_only, distortions, repeat_sample, optimizations, chrome_format;
+    int scaling, topology;
+    bool hierarchical, accuracy, staged, forward_only, distortions, repeat_sample, optimizations, chrome_format;
     bool all, waterfall;
 } settings;
 
@@ -186,6 +186,13 @@ static bool choose_average(settings *s, tw_average_options *average)
         return false;
     if (s->reduction.packs && s->num_gpus < 2)
         return complain("bench", "--gradient_repacking requires --num_gpus to be greater than 1");
+    if (s->hierarchical && s->num_gpus < 2)
+        return complain("bench", "--hierarchical_copy requires --num_gpus to be greater than 1");
+    if (s->hierarchical && s->topology)
+        return complain("bench", "--network_topology=gcp_v100 is not supported because its pairs of GPUs follow the wires "
+                                 "of one machine; dgx1 cuts any number of devices in halves");
+    if (s->hierarchical && !average->all_reduce)
+        average->all_reduce = "hierarchical";
     return true;
 }
 
@@ -245,6 +252,7 @@ static int run_with(settings *s, bench *b, tw_devices *devices, tw_dataset *data
                 .average = average,
                 .input_threads = (int)s->input_threads,
                 .repeat_batch = b->synthetic || s->repeat_sample,
+                .accuracy = s->accuracy,
                 .session = {.allow_soft_placement = true, .disable = s->optimizations ? NULL : "all", .trace = traced},
             },
     };
@@ -301,6 +309,8 @@ static const option options[] = {
     {"num-warmup-batches", "N", OPTION_NUMBER, offsetof(settings, num_warmup_batches), "steps before the time is taken",
      .initial = "10", .most = 1 << 20},
     {"forward-only", NULL, OPTION_FLAG, offsetof(settings, forward_only), "the network alone, as in evaluation"},
+    {"print-training-accuracy", NULL, OPTION_FLAG, offsetof(settings, accuracy),
+     "each line ends with the parts of the batch whose label is the network's first choice, and among its first five"},
     {"display-every", "N", OPTION_NUMBER, offsetof(settings, display_every), "steps between lines", .initial = "10",
      .least = 1, .most = INT64_MAX},
     {"display-perf-ewma", "A", OPTION_REAL, offsetof(settings, ewma),
@@ -327,6 +337,7 @@ static const option options[] = {
     {"gpu-indices", "LIST", OPTION_TEXT, offsetof(settings, gpu_indices),
      "which ones, and in which order they stand in a ring: 0,2,1,3"},
     VIRTUAL_GPUS_OPTION(settings),
+    GPU_MEMORY_OPTIONS(settings),
     {"num-intra-threads", "N", OPTION_NUMBER, offsetof(settings, job.cpu_threads),
      "threads of each CPU device; 0: its share of the cores", .initial = "0", .most = 4096, .also = "cpu-threads"},
     {"data-format", "FORMAT", OPTION_CHOICE, offsetof(settings, data_format), "order of an image's dimensions",
@@ -346,7 +357,12 @@ static const option options[] = {
     {"variable-consistency", "WHEN", OPTION_CHOICE, offsetof(settings, consistency),
      "of replicas: relaxed applies the mean one step late", .initial = "strong", .choices = "strong|relaxed"},
     {"all-reduce-spec", "SPEC", OPTION_TEXT, offsetof(settings, reduction.spec),
-     "how gradients meet: tree, ring, rechd, pscpu, psgpu, with #SHARDS and limits; tower train --help says more"},
+     "how gradients meet: tree, ring, rechd, pscpu, psgpu, hierarchical, with #SHARDS and limits; tower train --help says "
+     "more"},
+    {"hierarchical-copy", NULL, OPTION_FLAG, offsetof(settings, hierarchical),
+     "without --all_reduce_spec: hierarchical"},
+    {"network-topology", "NAME", OPTION_CHOICE, offsetof(settings, topology), "what the two levels of that follow",
+     .initial = "dgx1", .choices = "dgx1|gcp_v100"},
     {"gradient-repacking", "N", OPTION_NUMBER, offsetof(settings, reduction.packs),
      "join all gradients and cut them into N equal packs", .initial = "0", .most = 4096},
     {"agg-small-grads-max-bytes", "N", OPTION_NUMBER, offsetof(settings, reduction.small_bytes),

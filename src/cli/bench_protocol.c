@@ -116,9 +116,18 @@ static void warming_up(void *user)
 
 static void warm(void *user)
 {
-    (void)user;
+    const bench *b = user;
     puts("Done warm up");
-    puts("Step\tImg/sec\ttotal_loss");
+    printf("Step\tImg/sec\ttotal_loss%s\n", b->workload.trainer.accuracy ? "\ttop_1_accuracy\ttop_5_accuracy" : "");
+}
+
+static void print_step(const bench *b, const measurement *m, speed s)
+{
+    printf("%i\timages/sec: %.1f +/- %.1f (jitter = %.1f)\t%.3f", m->steps, s.mean, s.uncertainty, s.jitter,
+           (double)m->last.loss);
+    if (b->workload.trainer.accuracy)
+        printf("\t%.3f\t%.3f", (double)m->last.top_1, (double)m->last.top_5);
+    putchar('\n');
 }
 
 static void stepped(void *user, const measurement *m)
@@ -128,10 +137,9 @@ static void stepped(void *user, const measurement *m)
         return;
     speed s = measured_speed(m, b->ewma);
     if (!b->as_json)
-        printf("%i\timages/sec: %.1f +/- %.1f (jitter = %.1f)\t%.3f\n", m->steps, s.mean, s.uncertainty, s.jitter,
-               (double)m->loss);
+        print_step(b, m, s);
     log_metric(b, "current_examples_per_sec", s.mean, m->steps);
-    log_metric(b, "total_loss", (double)m->loss, m->steps);
+    log_metric(b, "total_loss", (double)m->last.loss, m->steps);
 }
 
 /* ---- after ------------------------------------------------------------------------------------------------- */
@@ -179,7 +187,11 @@ static void print_json(const bench *b, const workload *w, const measurement *m)
     json_number(&out, "images_per_sec", (double)m->examples * m->steps / m->wall);
     json_number(&out, "uncertainty", s.uncertainty);
     json_number(&out, "jitter", s.jitter);
-    json_number(&out, "last_average_loss", (double)m->loss);
+    json_number(&out, "last_average_loss", (double)m->last.loss);
+    if (b->workload.trainer.accuracy) {
+        json_number(&out, "top_1_accuracy", (double)m->last.top_1);
+        json_number(&out, "top_5_accuracy", (double)m->last.top_5);
+    }
     if (m->taken_apart) {
         json_begin(&out, "step_seconds", '{');
         for (int k = 0; k < TW_TIME_KINDS; k++)

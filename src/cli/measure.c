@@ -56,10 +56,10 @@ static tw_status take_apart(workload *w, double seconds, measurement *m, tw_erro
 
 static tw_status warm_up(workload *w, const measure_options *o, tw_error *error)
 {
-    float loss;
+    workload_result result;
     tw_status status = TW_OK;
     for (int i = 0; i < o->warm_up && status == TW_OK; i++) {
-        status = workload_step(w, &loss, error);
+        status = workload_step(w, &result, error);
         if (status == TW_OK && o->trace && i == (o->warm_up >= 2 ? o->warm_up - 2 : 0))
             status = tw_session_write_trace(workload_session(w), o->trace, error);
         if (status == TW_OK && i == 0)
@@ -84,7 +84,7 @@ tw_status measure(workload *w, const measure_options *o, measurement *m, tw_erro
     double start = seconds_now();
     while (m->steps < o->steps && status == TW_OK) {
         double begin = seconds_now();
-        status = workload_step(w, &m->loss, error);
+        status = workload_step(w, &m->last, error);
         double end = seconds_now();
         if (status != TW_OK)
             break;

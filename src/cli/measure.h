@@ -16,7 +16,7 @@ typedef struct measurement {
     int steps;          /* that count so far */
     double *times;      /* [steps] seconds of each */
     double wall;        /* from the end of warm-up to the end of the last step */
-    float loss;         /* of the last step */
+    workload_result last; /* step */
     bool taken_apart;   /* parts are known: the session was traced */
     tw_waterfall parts; /* added up over the steps that count; launch has what the program itself took */
 } measurement;

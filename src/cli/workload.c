@@ -13,8 +13,9 @@ struct workload {
     tw_graph *graph;
     tw_session *session;
     int towers, batch;
-    tw_output *losses;   /* [towers] */
-    tw_tensor **results; /* [towers] */
+    int each;            /* what a tower is asked for: its loss, with accuracy two more */
+    tw_output *fetches;  /* [towers * each] */
+    tw_tensor **results; /* [towers * each] */
     float *images;       /* one batch, which every tower takes in every step */
     int32_t *labels;
 };
@@ -57,7 +58,10 @@ static void build_tower(workload *w, int tower)
             tw_enter_device_function(g, place_variable, (void *)(uintptr_t)"/cpu:0");
             tw_output logits = tw_cast(g, m->logits(g, m, batch[0], dtype, false), TW_FLOAT32);
             tw_output each = tw_sparse_softmax_cross_entropy(g, logits, batch[1]);
-            w->losses[tower] = tw_reduce_mean(tw_name(g, "loss"), each, NULL, 0, false);
+            tw_output *fetches = w->fetches + tower * w->each;
+            fetches[0] = tw_reduce_mean(tw_name(g, "loss"), each, NULL, 0, false);
+            for (int k = 1; k < w->each; k++)
+                fetches[k] = tw_accuracy(g, logits, batch[1], k == 1 ? 1 : 5);
             tw_leave_device(g);
         }
     }
@@ -92,13 +96,14 @@ static tw_status open_forward(workload *w, tw_error *error)
     const tw_model *m = o->model;
     w->towers = o->towers ? o->towers : o->num_tower_devices;
     w->batch = o->batch ? o->batch : m->batch;
-    size_t towers = (size_t)w->towers, batch = (size_t)w->batch;
-    w->losses = calloc(towers, sizeof *w->losses);
-    w->results = calloc(towers, sizeof(tw_tensor *));
+    w->each = o->accuracy ? 3 : 1;
+    size_t fetches = (size_t)(w->towers * w->each), batch = (size_t)w->batch;
+    w->fetches = calloc(fetches, sizeof *w->fetches);
+    w->results = calloc(fetches, sizeof(tw_tensor *));
     w->images = calloc(batch * (size_t)(m->height * m->width * m->channels), sizeof *w->images);
     w->labels = calloc(batch, sizeof *w->labels);
     w->graph = tw_graph_create();
-    if (!w->losses || !w->results || !w->images || !w->labels || !w->graph)
+    if (!w->fetches || !w->results || !w->images || !w->labels || !w->graph)
         return no_memory(error);
     make_batch(w);
     tw_graph_set_seed(w->graph, o->seed ? o->seed : 1);
@@ -115,12 +120,13 @@ static tw_status open_forward(workload *w, tw_error *error)
     return status;
 }
 
-static tw_status step_forward(workload *w, float *loss, tw_error *error)
+static tw_status step_forward(workload *w, workload_result *result, tw_error *error)
 {
-    tw_status status = tw_session_run(w->session, NULL, 0, w->losses, w->towers, w->results, error);
-    *loss = 0;
-    for (int i = 0; i < w->towers && status == TW_OK; i++)
-        *loss += (float)tw_tensor_value(w->results[i], 0) / (float)w->towers;
+    tw_status status = tw_session_run(w->session, NULL, 0, w->fetches, w->towers * w->each, w->results, error);
+    float means[3] = {0};
+    for (int i = 0; i < w->towers * w->each && status == TW_OK; i++)
+        means[i % w->each] += (float)tw_tensor_value(w->results[i], 0) / (float)w->towers;
+    *result = (workload_result){means[0], means[1], means[2]};
     return status;
 }
 
@@ -146,26 +152,26 @@ void workload_close(workload *w)
 {
     if (!w)
         return;
-    for (int i = 0; w->results && i < w->towers; i++)
+    for (int i = 0; w->results && i < w->towers * w->each; i++)
         tw_tensor_release(w->results[i]);
     tw_trainer_destroy(w->trainer);
     tw_session_destroy(w->session);
     tw_graph_destroy(w->graph);
-    free(w->losses);
+    free(w->fetches);
     free(w->results);
     free(w->images);
     free(w->labels);
     free(w);
 }
 
-tw_status workload_step(workload *w, float *loss, tw_error *error)
+tw_status workload_step(workload *w, workload_result *result, tw_error *error)
 {
     if (!w->trainer)
-        return step_forward(w, loss, error);
-    tw_trainer_step_result result;
-    tw_status status = tw_trainer_step(w->trainer, &result, error);
+        return step_forward(w, result, error);
+    tw_trainer_step_result step;
+    tw_status status = tw_trainer_step(w->trainer, &step, error);
     if (status == TW_OK)
-        *loss = result.loss;
+        *result = (workload_result){step.loss, step.top_1, step.top_5};
     return status;
 }
 
@@ -181,7 +187,7 @@ int64_t workload_examples(const workload *w)
 
 const char *workload_device(const workload *w, int tower)
 {
-    return w->trainer ? tw_trainer_tower_device(w->trainer, tower) : tw_session_device(w->session, w->losses[tower].node);
+    return w->trainer ? tw_trainer_tower_device(w->trainer, tower) : tw_session_device(w->session, w->fetches[tower * w->each].node);
 }
 
 tw_session *workload_session(workload *w)

@@ -69,6 +69,7 @@ static void add_weight_decay(tw_graph *g, const tw_model *model)
 tw_output tw_model_loss(tw_graph *g, const tw_model *model, tw_output images, tw_output labels, tw_dtype dtype)
 {
     tw_output logits = model->logits(g, model, images, dtype, true);
+    tw_add_to_collection(g, "logits", logits);
     tw_output per_example = tw_sparse_softmax_cross_entropy(tw_name(g, "cross_entropy_per_example"), logits, labels);
     tw_add_loss(g, tw_reduce_mean(tw_name(g, "cross_entropy"), per_example, NULL, 0, false));
     if (model->weight_decay > 0)

@@ -170,3 +170,9 @@ tw_output tw_in_top_k(tw_graph *graph, tw_output predictions, tw_output targets,
     tw_output number = tw_scalar_of(graph, tw_output_dtype(targets), k);
     return twi_build(graph, "InTopKV2", TWI_INPUTS(predictions, targets, number), TWI_NO_ATTRS);
 }
+
+tw_output tw_accuracy(tw_graph *graph, tw_output predictions, tw_output targets, int k)
+{
+    tw_output hits = tw_in_top_k(graph, tw_cast(graph, predictions, TW_FLOAT32), targets, k);
+    return tw_reduce_mean(tw_name(graph, "accuracy"), tw_cast(graph, hits, TW_FLOAT32), NULL, 0, false);
+}

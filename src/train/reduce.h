@@ -20,6 +20,7 @@ typedef enum twi_algorithm { /* ORDER ALGORITHM */
     TWI_RECHD,
     TWI_PSCPU,
     TWI_PSGPU,
+    TWI_HIERARCHICAL,
 } twi_algorithm;
 
 enum { TWI_MOST_RULES = 8, TWI_MOST_SHARDS = 256 };

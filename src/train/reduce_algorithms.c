@@ -248,6 +248,46 @@ static void reduce_at(shard *s, int place)
     complete(s, sum, place);
 }
 
+/* Towers are two halves, and the first tower of the shard is the head of its own. */
+static int low_half(const twi_reducer *r)
+{
+    return r->towers / 2;
+}
+
+static bool is_low(const twi_reducer *r, int tower)
+{
+    return tower < low_half(r);
+}
+
+/* The head of the half where tower `head` is not. */
+static int other_head(const twi_reducer *r, int head)
+{
+    int low = low_half(r);
+    return is_low(r, head) ? low + head : (head - low) % low;
+}
+
+/* The sum of a half, in order of its towers, at its head. */
+static tw_output reduce_half(shard *s, int head)
+{
+    int begin = is_low(s->r, head) ? 0 : low_half(s->r), end = is_low(s->r, head) ? low_half(s->r) : s->r->towers;
+    for (int i = begin; i < end; i++)
+        s->values[i] = cross(s->r, s->values[i], i, head);
+    twi_reduce_enter(s->r, head);
+    tw_output sum = tw_add_n(tw_name(s->r->graph, "half"), s->values + begin, end - begin);
+    twi_reduce_leave(s->r, head);
+    return sum;
+}
+
+static void reduce_by_halves(shard *s)
+{
+    int head = s->first, other = other_head(s->r, head);
+    tw_output mine = reduce_half(s, head), theirs = cross(s->r, reduce_half(s, other), other, head);
+    twi_reduce_enter(s->r, head);
+    tw_output sum = tw_add(tw_name(s->r->graph, "sum"), mine, theirs);
+    twi_reduce_leave(s->r, head);
+    complete(s, sum, head);
+}
+
 static void reduce(shard *s) /* ORDER ALGORITHM */
 {
     switch (s->algorithm) {
@@ -266,6 +306,9 @@ static void reduce(shard *s) /* ORDER ALGORITHM */
     case TWI_PSGPU:
         reduce_at(s, s->first);
         break;
+    case TWI_HIERARCHICAL:
+        reduce_by_halves(s);
+        break;
     }
 }
 
@@ -280,6 +323,10 @@ static int parent(const shard *s, int tower, int owner)
         return tower_at(s, number + n - 1);
     case TWI_RECHD:
         return tower_at(s, parent_in_halving(number, (owner - s->first + n) % n, n));
+    case TWI_HIERARCHICAL:
+        if (is_low(s->r, tower) != is_low(s->r, owner) && tower != other_head(s->r, owner))
+            return other_head(s->r, owner);
+        break;
     case TWI_PSCPU:
     case TWI_PSGPU:
         break;
@@ -351,11 +398,12 @@ static void reduce_shard(twi_reducer *r, const twi_reduce_rule *rule, int number
     bool sliced = rule->algorithm == TWI_RING || rule->algorithm == TWI_RECHD;
     shard s = {.r = r, .elements = elements};
     s.algorithm = sliced && elements < r->towers ? TWI_TREE : rule->algorithm;
-    s.first = (number + (s.algorithm == TWI_PSGPU ? r->parts : 0)) % r->towers;
+    bool in_order = s.algorithm == TWI_PSCPU || s.algorithm == TWI_PSGPU || s.algorithm == TWI_HIERARCHICAL;
+    bool in_turn = s.algorithm == TWI_PSGPU || s.algorithm == TWI_HIERARCHICAL; /* another tower for each gradient */
+    s.first = (number + (in_turn ? r->parts : 0)) % r->towers;
     s.values = twi_alloc_array((size_t)r->towers, sizeof *s.values);
     s.pieces = twi_alloc_array((size_t)r->towers, sizeof *s.pieces);
     if (s.values && s.pieces) {
-        bool in_order = s.algorithm == TWI_PSCPU || s.algorithm == TWI_PSGPU;
         for (int i = 0; i < r->towers; i++)
             s.values[i] = inputs[in_order ? i : tower_at(&s, i)];
         reduce(&s);

@@ -17,7 +17,8 @@ static const struct {
     int algorithm;
 } algorithms[] = { /* ORDER ALGORITHM */
     {"tree", TWI_TREE},   {"ring", TWI_RING},   {"xring", TWI_RING}, {"rechd", TWI_RECHD},
-    {"pscpu", TWI_PSCPU}, {"psgpu", TWI_PSGPU}, {"nccl", -1},        {"collective", -1},
+    {"pscpu", TWI_PSCPU}, {"psgpu", TWI_PSGPU}, {"hierarchical", TWI_HIERARCHICAL},
+    {"nccl", -1},         {"collective", -1},
 };
 
 /* What stands at the reader's place, up to the next sign. */
@@ -52,7 +53,7 @@ static tw_status read_algorithm(reader *r, twi_algorithm *algorithm)
         r->at += length;
         return TW_OK;
     }
-    return complain(r, "one of tree, ring, xring, rechd, pscpu, psgpu, nccl");
+    return complain(r, "one of tree, ring, xring, rechd, pscpu, psgpu, hierarchical, nccl");
 }
 
 /* A whole number from 1 to `most`. */

@@ -13,7 +13,7 @@ static tw_status make_arrays(tw_trainer *t, tw_error *error)
     t->images = twi_alloc_array(n, sizeof *t->images);
     t->labels = twi_alloc_array(n, sizeof *t->labels);
     t->losses = twi_alloc_array(n, sizeof *t->losses);
-    t->fetches = twi_alloc_array(n + 1, sizeof *t->fetches);
+    t->fetches = twi_alloc_array(3 * n + 1, sizeof *t->fetches);
     t->gradients = twi_alloc_array(n, sizeof(tw_grads *));
     t->graph = tw_graph_create();
     if (t->gradients && t->images && t->labels && t->losses && t->fetches && t->graph)
@@ -37,6 +37,7 @@ tw_status tw_trainer_create(const tw_trainer_options *given, tw_trainer **result
     t->rule = options->rule;
     t->data_examples = tw_dataset_count(options->dataset);
     t->input = options->input;
+    t->accuracy = options->accuracy;
     TWI_TRY(twi_trainer_open_checkpoint(options->resume_from, &checkpoint, error));
     TWI_TRY(twi_asynchronous_open(t, options, error));
     TWI_TRY(twi_trainer_find_settings(t, options, checkpoint, error));
@@ -49,6 +50,9 @@ tw_status tw_trainer_create(const tw_trainer_options *given, tw_trainer **result
     TWI_TRY(twi_trainer_find_variables(t, options, error));
     TWI_TRY(twi_asynchronous_agree(t, options, error));
     TWI_TRY(twi_trainer_check_scale(t, error));
+    if (t->accuracy && t->asynchronous)
+        TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "the accuracy of a step is that of all towers, which asynchronous "
+                                                     "updates do not have"));
     if (t->input != TW_INPUT_PIPELINE && (t->asynchronous || options->repeat_batch))
         TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "queues hand batches to towers that step together: they go neither with "
                                                      "asynchronous updates nor with a batch that is repeated"));
@@ -114,16 +118,20 @@ tw_status twi_trainer_take_step(tw_trainer *t, int num_fetches, tw_trainer_step_
     tw_status status = tw_session_run(t->session, NULL, 0, t->fetches, num_fetches, t->results, error);
     if (status != TW_OK)
         return twi_prefix(error, "step %lld", (long long)t->step), status;
-    double sum = 0;
+    double sum = 0, top[2] = {0};
     for (int i = 0; i < t->towers; i++) {
         t->losses[i] = *(float *)tw_tensor_data(t->results[i]);
         if (!isfinite(t->losses[i]))
             return twi_fail(error, TW_OUT_OF_RANGE, "Model diverged with loss = %s at step %lld in tower_%d (%s)",
                             isnan(t->losses[i]) ? "NaN" : "infinity", (long long)t->step, i, t->tower_devices[i]);
         sum += t->losses[i] * (double)t->shares[i];
+        for (int k = 0; k < 2 && t->accuracy; k++)
+            top[k] += *(float *)tw_tensor_data(t->results[t->towers + 1 + 2 * i + k]) * (double)t->shares[i];
     }
     status = twi_trainer_look_at_scale(t, error);
-    *result = (tw_trainer_step_result){t->step++, (float)(sum / (double)t->examples), t->losses, 0, 0};
+    double examples = (double)t->examples;
+    *result = (tw_trainer_step_result){t->step++, (float)(sum / examples), t->losses, 0, 0, (float)(top[0] / examples),
+                                       (float)(top[1] / examples)};
     return status;
 }
 

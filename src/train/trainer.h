@@ -62,8 +62,9 @@ struct tw_trainer {
     int building;               /* the tower under construction */
 
     tw_output *images, *labels; /* [towers] */
-    tw_output *fetches;         /* losses of all towers, the training step, with an automatic loss scale what it found
-                                   and what it is; then what summaries want */
+    tw_output *fetches;         /* losses of all towers, the training step, with accuracy that of each tower, with an
+                                   automatic loss scale what it found and what it is; then what summaries want */
+    bool accuracy;
     int num_always;             /* of those, how many a step without summaries has */
     tw_tensor **results;        /* [num_fetches] what they gave, reused from step to step */
     int num_fetches;            /* with those of summaries; the last is the last tower's images */

@@ -52,6 +52,17 @@ static tw_grads *compute_gradients(tw_trainer *t, int tower, tw_optimizer *optim
     return grads;
 }
 
+/* Of the tower whose scopes are open; on the CPU, where it costs the tower nothing. */
+static void build_accuracy(tw_trainer *t, int tower)
+{
+    char scope[32];
+    tw_output logits = {0}, *accuracy = t->fetches + t->towers + 1 + 2 * tower;
+    snprintf(scope, sizeof scope, "tower_%d", tower);
+    tw_get_collection(t->graph, "logits", scope, &logits, 1);
+    accuracy[0] = tw_accuracy(tw_name(t->graph, "top_1_accuracy"), logits, t->labels[tower], 1);
+    accuracy[1] = tw_accuracy(tw_name(t->graph, "top_5_accuracy"), logits, t->labels[tower], 5);
+}
+
 static void build_tower(tw_trainer *t, int tower, tw_optimizer *optimizer)
 {
     tw_graph *g = t->graph;
@@ -64,6 +75,8 @@ static void build_tower(tw_trainer *t, int tower, tw_optimizer *optimizer)
             t->gradients[tower] = compute_gradients(t, tower, optimizer);
             twi_trainer_leave_variables(t);
         }
+        if (t->accuracy)
+            build_accuracy(t, tower);
     }
     tw_reuse_variables(g);
 }
@@ -76,7 +89,7 @@ static tw_status list_fetches(tw_trainer *t, tw_error *error)
     snprintf(scope, sizeof scope, "tower_%d", t->towers - 1);
     int losses = tw_get_collection(t->graph, "losses", scope, NULL, 0);
     t->num_parts = losses + tw_get_collection(t->graph, "loss_averages", scope, NULL, 0);
-    int first = t->towers + 1, most = first + 4 + t->num_parts + t->average->count;
+    int first = t->towers + 1 + (t->accuracy ? 2 * t->towers : 0), most = first + 4 + t->num_parts + t->average->count;
     tw_output *fetches = twi_alloc_array((size_t)most, sizeof *fetches);
     t->results = twi_alloc_array((size_t)most, sizeof *t->results);
     if (!fetches || !t->results) {
