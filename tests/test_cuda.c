@@ -3,9 +3,11 @@
 #include "op_testing.h"
 
 #include "device/plugin.h"
+#include "run/session.h"
 
 #include <tower/ops.h>
 #include <tower/session.h>
+#include <tower/train.h>
 
 static const twi_plugin *plugin;
 static const char *why;
@@ -540,6 +542,94 @@ static void variables_and_streams_on_the_card_are_those_of_the_cpu(void **state)
         cover(ops[i]);
 }
 
+enum { WEIGHTS = 3, KINDS = 6 };
+static const tw_shape weight_shapes[WEIGHTS] = {{2, {71, 67}}, {1, {5}}, {2, {0, 3}}};
+
+static tw_optimizer *make_optimizer(tw_graph *g, int kind)
+{
+    tw_output rate = tw_scalar(g, 0.25f);
+    tw_optimizer *made = kind < 2   ? tw_momentum(g, rate, 0.5f, kind == 1)
+                         : kind < 4 ? tw_adam(g, rate, 0.5f, 0.75f, 0.125f)
+                                    : tw_rms_prop(g, rate, 0.75f, 0.5f, 0.125f);
+    tw_decouple_weight_decay(made, kind % 2 ? 0.125f : 0, 2); /* AdamW is one of them */
+    return made;
+}
+
+static bool plans_have(const tw_session *session, const char *op)
+{
+    const twi_lane *lane = session->lanes[0];
+    bool found = false;
+    for (int i = 0; i < lane->plans.count; i++) {
+        const tw_graph *planned = lane->plans.items[i].plan->graph;
+        for (int id = 0; id < planned->nodes.count; id++)
+            found = found || strcmp(planned->nodes.items[id]->op->name, op) == 0;
+    }
+    return found;
+}
+
+/* The values of some variables and of their slots after a few updates, all on one device; *joined: they were one node,
+ * weight decay and all. */
+static void optimize(const char *device, int kind, tw_dtype dtype, const char *disable, tw_tensor **values, int *count,
+                     bool *joined)
+{
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_session *session;
+    tw_variable *v[WEIGHTS];
+    tw_output gradients[WEIGHTS], start = {0}, step = {0};
+    TW_DEVICE(g, "%s", device) {
+        for (int i = 0; i < WEIGHTS; i++) {
+            char name[] = {'v', (char)('0' + i), 0};
+            v[i] = tw_get_variable(g, name, dtype, weight_shapes[i], (tw_initializer){.a = 0.5f});
+            tw_tensor *some = filled(dtype, weight_shapes[i], (unsigned)i + 1);
+            gradients[i] = tw_add(g, tw_constant(g, some), v[i]->value);
+            tw_tensor_release(some);
+        }
+        tw_optimizer *optimizer = make_optimizer(g, kind);
+        step = tw_apply_gradients(optimizer, &(tw_grads){WEIGHTS, v, gradients}, NULL);
+        start = tw_initialize_variables(g);
+    }
+    assert_string_equal(tw_graph_message(g), "");
+    assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices, .disable = disable}, &session, &error));
+    assert_ok(tw_session_run(session, NULL, 0, &start, 1, NULL, &error));
+    for (int i = 0; i < STEPS; i++)
+        assert_ok(tw_session_run(session, NULL, 0, &step, 1, NULL, &error));
+    *joined = plans_have(session, "_ApplyMany") && !plans_have(session, "AssignSubVariableOp");
+    *count = tw_graph_num_variables(g);
+    for (int i = 0; i < *count; i++)
+        assert_ok(tw_session_get_variable(session, tw_graph_variable(g, i), &values[i], &error));
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+}
+
+/* Updates round as the CPU's do: where nothing is joined, to the bit. */
+static void optimizers_on_the_card_are_those_of_the_cpu(void **state)
+{
+    (void)state;
+    static const char *const ops[] = {"ResourceApplyMomentum", "ResourceApplyAdam", "ResourceApplyRMSProp", "_ApplyMany"};
+    needs_card();
+    for (int kind = 0; kind < KINDS; kind++)
+        for (int t = 0; t < FLOATS; t++)
+            for (int joined = 0; joined < (floats[t] == TW_FLOAT32 ? 2 : 1); joined++) {
+                tw_tensor *expected[16], *found[16];
+                bool cpu_joined, card_joined;
+                int count;
+                optimize("/cpu:0", kind, floats[t], "update", expected, &count, &cpu_joined);
+                optimize("/gpu:0", kind, floats[t], joined ? NULL : "update", found, &count, &card_joined);
+                assert_false(cpu_joined);
+                assert_int_equal(card_joined, joined);
+                assert_true(count >= WEIGHTS * 2);
+                for (int i = 0; i < count; i++) {
+                    twt_expect_same_bits(&(twt_case){.file = "an optimizer", .line = kind, .op = {.op = "a variable"}},
+                                         found[i], expected[i], "on the card");
+                    tw_tensor_release(expected[i]);
+                    tw_tensor_release(found[i]);
+                }
+            }
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        cover(ops[i]);
+}
+
 /* The last test: what the others have run. */
 static void every_kernel_of_the_card_has_been_compared(void **state)
 {
@@ -565,6 +655,7 @@ int main(void)
         cmocka_unit_test(batch_norms_and_means_of_windows_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(arrays_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(variables_and_streams_on_the_card_are_those_of_the_cpu),
+        cmocka_unit_test(optimizers_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(every_kernel_of_the_card_has_been_compared),
     };
     tw_error error;

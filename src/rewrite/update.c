@@ -1,19 +1,26 @@
 /* update.c - what is done to every variable alike at the end of a step is done to all at once: the updates of gradient
- * descent, with the mean of two towers and the weight decay that are part of their gradients, and moving averages.
+ * descent, with the mean of two towers and the weight decay that are part of their gradients; those of the other
+ * optimizers, with decoupled weight decay, where a device has a kernel for many; and moving averages.
  * Never here: other chains (fuse.c).
  *
- * Joined are nodes of one device with one rate, where none waits for another. Weight decay may come from another device
- * of the host: it costs nothing where the variable is read anyway. */
+ * Joined are nodes of one device with the same rate and other numbers, where none waits for another. Weight decay may
+ * come from another device of the host: it costs nothing where the variable is read anyway. */
 #include "rewrite/rewrite.h"
 
 #include "base/array.h"
+#include "device/update.h"
 
 #include <string.h>
 
+enum { MOST_SLOTS = 2, MOST_NUMBERS = 6 };
+
 /* One variable's part of a joint node. */
 typedef struct part {
-    tw_node *node;                /* the update that goes away */
-    tw_output handle, rate;
+    tw_node *node;                /* the update that goes away, */
+    tw_node *loss;                /* and the weight decay before it; NULL: none */
+    tw_output handle, slots[MOST_SLOTS], numbers[MOST_NUMBERS]; /* the first is the rate, if that is all there is */
+    int num_slots, num_numbers;
+    bool nesterov;
     int towers;                   /* 1, or 2: the mean of two */
     tw_output value[2], decay[2]; /* of each tower; decay {NULL, 0}: none */
     float scale;                  /* of the sum of two */
@@ -31,12 +38,13 @@ static bool same(tw_output a, tw_output b)
     return a.node == b.node && a.index == b.index;
 }
 
-/* The only one that changes the variable: then it does not matter when, within the order of the graph, it is read. */
-static bool is_only_writer(const twi_rewriting *r, tw_output handle, const tw_node *writer)
+/* The only one (or two) to change the variable: then it does not matter when, within the order of the graph, it is
+ * read. */
+static bool is_only_writer(const twi_rewriting *r, tw_output handle, const tw_node *writer, const tw_node *other)
 {
     tw_node *user;
     for (int i = 0; (user = twi_rewrite_user(r, handle, i)); i++)
-        if (user != writer && !is(user, "ReadVariableOp"))
+        if (user != writer && user != other && !is(user, "ReadVariableOp"))
             return false;
     return true;
 }
@@ -70,7 +78,7 @@ static void split_decay(const twi_rewriting *r, part *p, int tower, const tw_nod
     tw_output sum = p->value[tower];
     if (!is(sum.node, "AddN") || sum.node->num_inputs != 2 || sum.node->num_control_inputs ||
         (sum.node->assigned != p->node->assigned && !(is_on_host(r, sum.node) && is_on_host(r, p->node))) ||
-        twi_rewrite_only_user(r, sum) != user || !is_only_writer(r, p->handle, p->node))
+        twi_rewrite_only_user(r, sum) != user || !is_only_writer(r, p->handle, p->node, NULL))
         return;
     for (int i = 0; i < 2 && !p->decay[tower].node; i++) {
         p->decay[tower] = decay_of(r, sum.node->inputs[i], p->handle);
@@ -111,11 +119,58 @@ static bool find_descent(const twi_rewriting *r, tw_node *node, part *p)
 {
     if (!is(node, "ResourceApplyGradientDescent") || twi_attr_type(&node->attrs, "T") != TW_FLOAT32)
         return false;
-    *p = (part){.node = node, .handle = node->inputs[0], .rate = node->inputs[1], .towers = 1,
+    *p = (part){.node = node, .handle = node->inputs[0], .numbers = {node->inputs[1]}, .num_numbers = 1, .towers = 1,
                 .value = {node->inputs[2]}, .scale = 1};
     const tw_node *user = split_mean(r, p);
     for (int i = 0; i < p->towers; i++)
         split_decay(r, p, i, user);
+    return true;
+}
+
+/* ---- other optimizers ----------------------------------------------------------------------------------------- */
+
+/* True if exactly one node waits for this one, and that is `user`. */
+static bool only_waited_for_by(const twi_rewriting *r, const tw_node *node, const tw_node *user)
+{
+    int uses = 0;
+    for (int n = 0; n < r->graph->nodes.count; n++) {
+        const tw_node *other = r->graph->nodes.items[n];
+        for (int i = 0; i < other->num_control_inputs; i++)
+            uses += other->control_inputs[i] == node ? (other == user ? 1 : 2) : 0;
+    }
+    for (int i = 0; i < r->num_fetches; i++)
+        uses += r->fetches[i].node == node ? 2 : 0;
+    return uses == 1;
+}
+
+/* Takes decoupled weight decay, AssignSub(variable, s * variable), which the update waits for, into the part. */
+static void take_decay(const twi_rewriting *r, part *p)
+{
+    for (int i = 0; i < p->node->num_control_inputs; i++) {
+        tw_node *loss = p->node->control_inputs[i];
+        if (!is(loss, "AssignSubVariableOp") || !same(loss->inputs[0], p->handle) ||
+            loss->assigned != p->node->assigned || !only_waited_for_by(r, loss, p->node) ||
+            !is_only_writer(r, p->handle, p->node, loss))
+            continue;
+        p->decay[0] = decay_of(r, loss->inputs[1], p->handle);
+        p->loss = p->decay[0].node ? loss : NULL;
+        return;
+    }
+}
+
+static bool find_update(const twi_rewriting *r, tw_node *node, part *p)
+{
+    if (!twi_update_inputs(node->op->name) || twi_attr_type(&node->attrs, "T") != TW_FLOAT32)
+        return false;
+    const char *inputs = twi_update_inputs(node->op->name);
+    *p = (part){.node = node, .towers = 1, .scale = 1,
+                .nesterov = twi_attr_bool(&node->attrs, "use_nesterov", false)};
+    for (int i = 0; inputs[i]; i++)
+        *(inputs[i] == 'v'   ? &p->handle
+          : inputs[i] == 's' ? &p->slots[p->num_slots++]
+          : inputs[i] == 'n' ? &p->numbers[p->num_numbers++]
+                             : &p->value[0]) = node->inputs[i];
+    take_decay(r, p);
     return true;
 }
 
@@ -133,10 +188,11 @@ static bool find_average(const twi_rewriting *r, tw_node *node, part *p)
         tw_output apart = move.node->inputs[i], weight = move.node->inputs[1 - i];
         if (!is(apart.node, "Sub") || tw_output_shape(weight).rank != 0 || apart.node->assigned != node->assigned ||
             !is_read_of(apart.node->inputs[0], handle) || twi_rewrite_only_user(r, apart) != move.node ||
-            !is_only_writer(r, handle, node) ||
+            !is_only_writer(r, handle, node, NULL) ||
             !tw_shape_equal(tw_output_shape(apart.node->inputs[1]), tw_output_shape(handle)))
             continue;
-        *p = (part){.node = node, .handle = handle, .rate = weight, .towers = 1, .value = {apart.node->inputs[1]}};
+        *p = (part){.node = node, .handle = handle, .numbers = {weight}, .num_numbers = 1, .towers = 1,
+                    .value = {apart.node->inputs[1]}};
         return true;
     }
     return false;
@@ -151,15 +207,23 @@ static bool has_kernel(const twi_rewriting *r, const tw_node *node, const char *
     return twi_device_has_kernel(r->devices->items[node->assigned], op, &attrs);
 }
 
-/* Parts that go with the first one: same device, same rate, the same mean; each variable once. */
+/* What all parts of a joint node have in common: the device, the kind of update, its numbers, the mean. */
+static bool goes_with(const part *a, const part *b)
+{
+    bool fits = a->node->assigned == b->node->assigned && a->node->op == b->node->op && a->nesterov == b->nesterov &&
+                a->towers == b->towers && a->scale == b->scale;
+    for (int i = 0; i < a->num_numbers && fits; i++)
+        fits = same(a->numbers[i], b->numbers[i]);
+    return fits;
+}
+
+/* Parts that go with the first one; each variable once. */
 static int gather(const parts *all, part *group, bool *taken)
 {
     int count = 0;
     for (int i = 0; i < all->count; i++) {
         const part *p = &all->items[i];
-        bool fits = !taken[i] && (count == 0 || (p->node->assigned == group[0].node->assigned &&
-                                                 same(p->rate, group[0].rate) &&
-                                                 p->towers == group[0].towers && p->scale == group[0].scale));
+        bool fits = !taken[i] && (count == 0 || goes_with(p, &group[0]));
         for (int k = 0; k < count && fits; k++)
             fits = !same(p->handle, group[k].handle);
         if (fits) {
@@ -184,37 +248,66 @@ static tw_output zero(twi_rewriting *r, const tw_node *like, tw_error *error)
     return (tw_output){node, 0};
 }
 
-/* handles, rate, values and, with decays, those; of two towers, all of the first, then all of the second. */
-static tw_status join(twi_rewriting *r, const char *op, const part *group, int count, bool decays, tw_error *error)
+/* handles, slots of each kind, numbers, values and, with decays, those; of two towers, all of the first, then all of the
+ * second. */
+static int list_inputs(const part *group, int count, bool decays, tw_output none, tw_output *inputs)
+{
+    int n = 0, values = group[0].towers * count;
+    for (int i = 0; i < count; i++)
+        inputs[n++] = group[i].handle;
+    for (int i = 0; i < group[0].num_slots * count; i++)
+        inputs[n++] = group[i % count].slots[i / count];
+    for (int i = 0; i < group[0].num_numbers; i++)
+        inputs[n++] = group[0].numbers[i];
+    for (int i = 0; i < values; i++)
+        inputs[n++] = group[i % count].value[i / count];
+    for (int i = 0; i < values && decays; i++) {
+        tw_output decay = group[i % count].decay[i / count];
+        inputs[n++] = decay.node ? decay : none;
+    }
+    return n;
+}
+
+static tw_status join(twi_rewriting *r, const char *op, const part *group, int count, tw_error *error)
 {
     tw_status status = TW_OK;
-    tw_node **nodes = twi_alloc_array((size_t)count, sizeof *nodes);
-    int values = group[0].towers * count;
-    tw_output *inputs = twi_alloc_array((size_t)(count + 1 + 2 * values), sizeof *inputs);
+    tw_node **nodes = twi_alloc_array(2 * (size_t)count, sizeof *nodes);
+    int values = group[0].towers * count, gone = 0;
+    bool many = is(group[0].node, "AssignSubVariableOp"), descends = strcmp(op, "_ApplyGradientDescentMany") == 0;
+    bool decays = descends;
+    size_t most = (size_t)(count * (1 + MOST_SLOTS) + MOST_NUMBERS + 2 * values);
+    tw_output none = {0}, *inputs = twi_alloc_array(most, sizeof *inputs);
     if (!nodes || !inputs)
         TWI_TRY(twi_fail_memory(error, "joining updates"));
-    for (int i = 0; i < count; i++)
-        nodes[i] = group[i].node;
-    if (!twi_rewrite_may_join(r, nodes, count))
+    for (int i = 0; i < count; i++) { /* what goes before goes first, so that the controls between the two vanish */
+        decays = decays || group[i].decay[0].node;
+        if (group[i].loss)
+            nodes[gone++] = group[i].loss;
+        nodes[gone++] = group[i].node;
+    }
+    if (!twi_rewrite_may_join(r, nodes, gone))
         goto done;
-    tw_output none = decays ? zero(r, nodes[0], error) : (tw_output){0};
+    if (decays)
+        none = zero(r, group[0].node, error);
     if (decays && !none.node) {
         status = r->graph->error.status != TW_OK ? TW_OK : TW_RESOURCE_EXHAUSTED; /* the driver reports the graph's */
         goto done;
     }
-    inputs[count] = group[0].rate;
-    for (int i = 0; i < values; i++) {
-        const part *p = &group[i % count];
-        tw_output decay = p->decay[i / count];
-        inputs[i % count] = p->handle;
-        inputs[count + 1 + i] = p->value[i / count];
-        inputs[count + 1 + values + i] = decay.node ? decay : none;
+    int num_inputs = list_inputs(group, count, decays, none, inputs), num_attrs = 0;
+    tw_attr attrs[8] = {tw_attr_int("N", count), tw_attr_type("T", TW_FLOAT32)};
+    num_attrs = 2;
+    if (descends) {
+        attrs[num_attrs++] = tw_attr_int("M", values);
+        attrs[num_attrs++] = tw_attr_float("scale", group[0].scale);
+    } else if (!many) {
+        attrs[num_attrs++] = tw_attr_string("update", group[0].node->op->name);
+        attrs[num_attrs++] = tw_attr_int("S", group[0].num_slots * count);
+        attrs[num_attrs++] = tw_attr_int("K", group[0].num_numbers);
+        attrs[num_attrs++] = tw_attr_int("D", decays ? count : 0);
+        attrs[num_attrs++] = tw_attr_bool("use_nesterov", group[0].nesterov);
     }
-    tw_attr attrs[] = {tw_attr_int("N", count), tw_attr_type("T", TW_FLOAT32), tw_attr_int("M", values),
-                       tw_attr_float("scale", group[0].scale)};
-    tw_node *joint = twi_rewrite_node(r, nodes[count - 1], "/joint", op, inputs, count + 1 + (decays ? 2 : 1) * values,
-                                      attrs, decays ? 4 : 2);
-    for (int i = 0; i < count && joint; i++)
+    tw_node *joint = twi_rewrite_node(r, group[count - 1].node, "/joint", op, inputs, num_inputs, attrs, num_attrs);
+    for (int i = 0; i < gone && joint; i++)
         twi_rewrite_move_controls(r, nodes[i], joint);
 done:
     twi_free(nodes);
@@ -223,7 +316,7 @@ done:
 }
 
 static tw_status join_all(twi_rewriting *r, const char *op, bool (*find)(const twi_rewriting *, tw_node *, part *),
-                          bool decays, tw_error *error)
+                          tw_error *error)
 {
     tw_status status = TW_OK;
     parts all = {0};
@@ -240,7 +333,7 @@ static tw_status join_all(twi_rewriting *r, const char *op, bool (*find)(const t
         TWI_TRY(twi_fail_memory(error, "joining updates"));
     for (int count; (count = gather(&all, group, taken)) > 0;)
         if (count > 1 || group[0].decay[0].node || group[0].towers > 1)
-            TWI_TRY(join(r, op, group, count, decays, error));
+            TWI_TRY(join(r, op, group, count, error));
     if (r->graph->error.status == TW_OK)
         status = twi_rewrite_clean(r, error);
 done:
@@ -252,8 +345,10 @@ done:
 
 tw_status twi_rewrite_update(twi_rewriting *r, tw_error *error)
 {
-    tw_status status = join_all(r, "_ApplyGradientDescentMany", find_descent, true, error);
+    tw_status status = join_all(r, "_ApplyGradientDescentMany", find_descent, error);
     if (status == TW_OK && r->graph->error.status == TW_OK)
-        status = join_all(r, "_MovingAverageMany", find_average, false, error);
+        status = join_all(r, "_ApplyMany", find_update, error);
+    if (status == TW_OK && r->graph->error.status == TW_OK)
+        status = join_all(r, "_MovingAverageMany", find_average, error);
     return status;
 }

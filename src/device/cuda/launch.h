@@ -232,6 +232,30 @@ typedef struct twi_cuda_many {
 cudaError_t twi_cuda_descend_many(cudaStream_t stream, twi_cuda_many *many);
 cudaError_t twi_cuda_follow_many(cudaStream_t stream, twi_cuda_many *many);
 
+/* An optimizer's update; its numbers are scalars on the card, in the order of the op's inputs. */
+typedef enum twi_cuda_rule {
+    TWI_CUDA_MOMENTUM,  /* rate, momentum */
+    TWI_CUDA_ADAM,      /* beta1_power, beta2_power, rate, beta1, beta2, epsilon */
+    TWI_CUDA_RMS_PROP,  /* rate, rho, momentum, epsilon */
+} twi_cuda_rule;
+
+enum { TWI_CUDA_NUMBERS = 6 };
+
+/* Up to TWI_CUDA_MANY variables of one float type in one launch. Where there is a decay, a scalar on the card, first
+ * var -= decay * var. */
+typedef struct twi_cuda_update {
+    twi_cuda_rule rule;
+    bool nesterov;
+    int count;
+    const void *numbers[TWI_CUDA_NUMBERS];
+    void *var[TWI_CUDA_MANY], *slots[2][TWI_CUDA_MANY];
+    const void *gradient[TWI_CUDA_MANY], *decay[TWI_CUDA_MANY];
+    int64_t elements[TWI_CUDA_MANY];
+    int first_block[TWI_CUDA_MANY + 1]; /* filled in by the launcher */
+} twi_cuda_update;
+
+cudaError_t twi_cuda_update_many(cudaStream_t stream, tw_dtype type, twi_cuda_update *update);
+
 /* ---- random.cu ---------------------------------------------------------------------------------------------------- */
 
 typedef enum twi_cuda_distribution { TWI_CUDA_UNIFORM, TWI_CUDA_NORMAL, TWI_CUDA_TRUNCATED } twi_cuda_distribution;

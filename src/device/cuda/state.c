@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "device/cuda/cuda.h"
 #include "device/cuda/launch.h"
+#include "device/update.h"
 
 #define FLOATS (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16))
 #define MOVED (TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL))
@@ -140,6 +141,108 @@ static tw_status run_follow_many(const twi_run *r)
     return run_many(r, twi_cuda_follow_many);
 }
 
+/* ---- optimizers: one variable, or many in one launch ---------------------------------------------------------------- */
+
+/* Where among the inputs what lies: the first variable and, of each kind, the first slot (the others follow), the
+ * numbers, the first gradient and decay. */
+typedef struct updating {
+    twi_cuda_rule rule;
+    bool nesterov;
+    int count, num_slots, num_numbers;
+    int slots, numbers[TWI_CUDA_NUMBERS], gradients, decays; /* decays 0: there are none */
+    bool decayed[];                                          /* [count]; a decay that is known to be 0 is none */
+} updating;
+
+static twi_cuda_rule rule_of(const char *op)
+{
+    return strcmp(op, "ResourceApplyMomentum") == 0 ? TWI_CUDA_MOMENTUM
+           : strcmp(op, "ResourceApplyAdam") == 0   ? TWI_CUDA_ADAM
+                                                    : TWI_CUDA_RMS_PROP;
+}
+
+static updating *new_updating(const char *op, const twi_attrs *attrs, int count)
+{
+    updating *u = twi_alloc(sizeof *u + (size_t)count);
+    if (!u)
+        return NULL;
+    u->rule = rule_of(op);
+    u->nesterov = twi_attr_bool(attrs, "use_nesterov", false);
+    u->count = count;
+    return u;
+}
+
+static tw_status keep_updating(twi_prepare *p, updating *u)
+{
+    tw_status status = TW_OK;
+    for (int i = 0; i < u->count * (1 + u->num_slots) && status == TW_OK; i++)
+        status = check(p, i < u->count ? i : u->slots + i - u->count, u->gradients + i % u->count);
+    if (status == TW_OK)
+        p->state = u;
+    else
+        twi_free(u);
+    return status;
+}
+
+static tw_status prepare_update(twi_prepare *p)
+{
+    const char *inputs = twi_update_inputs(p->op);
+    updating *u = new_updating(p->op, p->attrs, 1);
+    if (!u)
+        return twi_fail_memory(p->error, p->node);
+    u->slots = 1;
+    for (int i = 0; inputs[i]; i++) {
+        if (inputs[i] == 's')
+            u->num_slots++;
+        if (inputs[i] == 'n')
+            u->numbers[u->num_numbers++] = i;
+        if (inputs[i] == 'g')
+            u->gradients = i;
+    }
+    return keep_updating(p, u);
+}
+
+static tw_status prepare_update_many(twi_prepare *p)
+{
+    int count = (int)twi_attr_int(p->attrs, "N", 0), slots = (int)twi_attr_int(p->attrs, "S", 0);
+    updating *u = new_updating(twi_attr_string(p->attrs, "update", ""), p->attrs, count);
+    if (!u)
+        return twi_fail_memory(p->error, p->node);
+    u->slots = count;
+    u->num_slots = slots / count;
+    u->num_numbers = (int)twi_attr_int(p->attrs, "K", 0);
+    for (int i = 0; i < u->num_numbers; i++)
+        u->numbers[i] = count + slots + i;
+    u->gradients = count + slots + u->num_numbers;
+    u->decays = twi_attr_int(p->attrs, "D", 0) ? u->gradients + count : 0;
+    for (int i = 0; i < count && u->decays; i++) {
+        const tw_tensor *value = p->inputs[u->decays + i].value;
+        u->decayed[i] = !(value && tw_tensor_value(value, 0) == 0);
+    }
+    return keep_updating(p, u);
+}
+
+static tw_status run_update(const twi_run *r)
+{
+    const updating *u = r->state;
+    tw_status status = TW_OK;
+    for (int begin = 0; begin < u->count && status == TW_OK; begin += TWI_CUDA_MANY) {
+        twi_cuda_update some = {.rule = u->rule, .nesterov = u->nesterov};
+        some.count = u->count - begin < TWI_CUDA_MANY ? u->count - begin : TWI_CUDA_MANY;
+        for (int i = 0; i < u->num_numbers; i++)
+            some.numbers[i] = r->inputs[u->numbers[i]];
+        for (int i = 0; i < some.count; i++) {
+            some.var[i] = (void *)r->inputs[begin + i];
+            for (int k = 0; k < u->num_slots; k++)
+                some.slots[k][i] = (void *)r->inputs[u->slots + k * u->count + begin + i];
+            some.gradient[i] = r->inputs[u->gradients + begin + i];
+            some.decay[i] = u->decayed[begin + i] ? r->inputs[u->decays + begin + i] : NULL;
+            some.elements[i] = r->input_operands[u->gradients + begin + i].elements;
+        }
+        status = TWI_LAUNCH(r, twi_cuda_update_many(r->stream, r->input_operands[u->gradients].dtype, &some));
+    }
+    return status;
+}
+
 #define ADDED (FLOATS | TWI_TYPE(TW_INT64) | TWI_TYPE(TW_INT32))
 
 const twi_kernel twi_cuda_state_kernels[] = {
@@ -150,6 +253,10 @@ const twi_kernel twi_cuda_state_kernels[] = {
     {"AssignAddVariableOp", "cuda", ADDED, prepare_assign, run_assign_add},
     {"AssignSubVariableOp", "cuda", ADDED, prepare_assign, run_assign_subtract},
     {"ResourceApplyGradientDescent", "cuda", FLOATS, prepare_descend, run_descend},
+    {"ResourceApplyMomentum", "cuda", FLOATS, prepare_update, run_update, twi_free},
+    {"ResourceApplyAdam", "cuda", FLOATS, prepare_update, run_update, twi_free},
+    {"ResourceApplyRMSProp", "cuda", FLOATS, prepare_update, run_update, twi_free},
+    {"_ApplyMany", "cuda", TWI_TYPE(TW_FLOAT32), prepare_update_many, run_update, twi_free},
     {"_ApplyGradientDescentMany", "cuda", TWI_TYPE(TW_FLOAT32), prepare_many, run_descend_many, twi_free},
     {"_MovingAverageMany", "cuda", TWI_TYPE(TW_FLOAT32), prepare_many, run_follow_many, twi_free},
     {0},
