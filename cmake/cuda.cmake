@@ -64,7 +64,8 @@ foreach(source ${CUDA_KERNELS})
 endforeach()
 
 # What it needs of the library below the devices is compiled into it.
-set(CUDA_BASE base/arena.c base/memory.c base/status.c tensor/attr.c tensor/dtype.c tensor/shape.c
+set(CUDA_BASE base/arena.c base/file.c base/log.c base/memory.c base/status.c base/text.c
+    tensor/attr.c tensor/dtype.c tensor/shape.c
     tensor/strided.c tensor/tensor.c tensor/window.c device/name.c device/random.c)
 list(TRANSFORM CUDA_BASE PREPEND ${CMAKE_SOURCE_DIR}/src/)
 

@@ -29,7 +29,7 @@ const refusal bench_refusals[] = {
     {"eval-dir", evaluation},
     {"freeze-when-forward-only", "there is no frozen graph: --forward_only runs the network as evaluation does"},
     {"batch-group-size", "batches are prepared one by one, side by side"},
-    {"autotune-threshold", "kernels are chosen when a step is planned, before it is measured"},
+    {"autotune-threshold", "kernels are chosen when a step is planned, before it is measured; --verbose says which"},
     {"resize-method", images},
     {"fuse-decode-and-crop", images},
     {"distort-color-in-yiq", images},

@@ -70,6 +70,23 @@ bool is_group(const char *name)
     return false;
 }
 
+/* What the library tells, such as a checkpoint that was passed over. */
+static void show_log(void *user, int level, const char *text)
+{
+    (void)user;
+    fprintf(stderr, "tower: %s%s\n", level == 0 ? "error: " : level == 1 ? "warning: " : "", text);
+}
+
+void show_warnings(void)
+{
+    tw_set_log(show_log, NULL, 1);
+}
+
+void show_details(void)
+{
+    tw_set_log(show_log, NULL, 3);
+}
+
 bool complain(const char *command, const char *format, ...)
 {
     va_list arguments;

@@ -39,6 +39,10 @@ bool complain(const char *command, const char *format, ...) TW_PRINTF(2, 3);
 /* The same for an error of the library; returns EXIT_FAILED. */
 int failed(const char *command, const tw_error *error);
 
+/* What standard error shows of what the library says: its warnings, or all. */
+void show_warnings(void);
+void show_details(void);
+
 /* Flushes standard output and looks at whether all of it was written: a reader that went away is fine, a full disk is
  * not. Returns `code`, or EXIT_FAILED if that was 0 and output is lost. */
 int finish_output(int code);

@@ -71,6 +71,8 @@ tw_devices *job_open_devices(const char *command, const job *job)
         .gpu_memory_fraction = job->gpu_memory_fraction > 0 ? job->gpu_memory_fraction : 0,
         .allow_growth = job->allow_growth,
     };
+    if (job->verbose)
+        show_details();
     if (tw_devices_create(&options, &devices, &error) != TW_OK)
         failed(command, &error);
     return devices;

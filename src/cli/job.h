@@ -14,7 +14,7 @@ typedef struct job {
     int data_set; /* ORDER DATA_SET */
     const char *data_dir, *train_dir; /* NULL: not given */
     int64_t hold_back, cpu_devices, cpu_threads, virtual_gpus, logical_gpus;
-    bool tf32, fast;
+    bool tf32, fast, verbose;
     int64_t virtual_gpu_memory, gpu_memory_limit; /* bytes; not above 0: not given */
     double gpu_memory_fraction;                   /* the same */
     bool allow_growth;
@@ -75,6 +75,13 @@ typedef struct job {
         "logical-gpus", "N", OPTION_NUMBER, offsetof(settings, job.logical_gpus),                                      \
             "divide each real GPU into N, each with its share of memory and of multiprocessors; 0: whole ones",        \
             .initial = "0", .most = 16                                                                                 \
+    }
+#define VERBOSE_OPTION(settings)                                                                                       \
+    {                                                                                                                  \
+        "verbose", NULL, OPTION_FLAG, offsetof(settings, job.verbose),                                                 \
+            "say more on standard error: what soft placement moved, node by node; on real GPUs which of cuDNN's and "  \
+            "cuBLASLt's algorithms each node got, timed now or remembered (in $XDG_CACHE_HOME/tower or "               \
+            "~/.cache/tower; the environment's TOWER_ALGORITHM_CACHE=off leaves that alone)"                           \
     }
 #define GPU_NUMBERS_OPTIONS(settings)                                                                                  \
     {"tf32", NULL, OPTION_FLAG, offsetof(settings, job.tf32),                                                          \

@@ -62,17 +62,10 @@ static int explain_unknown(int count, char **words)
     return EXIT_USAGE;
 }
 
-/* Warnings of the library, such as a checkpoint that was passed over. */
-static void show_log(void *user, int level, const char *text)
-{
-    (void)user;
-    fprintf(stderr, "tower: %s%s\n", level == 0 ? "error: " : level == 1 ? "warning: " : "", text);
-}
-
 int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN); /* a reader that goes away must not end a training run */
-    tw_set_log(show_log, NULL, 1);
+    show_warnings();
     if (argc < 2) {
         print_help_on_group(stderr, NULL);
         return EXIT_USAGE;

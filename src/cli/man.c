@@ -144,6 +144,9 @@ static void print_front_page(FILE *file)
     fputs(".SH ENVIRONMENT\n", file);
     static const char *const variables[][2] = {
         {"TOWER_VIRTUAL_GPUS", "how many virtual GPUs there are where no option says so"},
+        {"TOWER_ALGORITHM_CACHE", "off: real GPUs time the algorithms of NVIDIA's libraries in every run, and neither read "
+                                  "nor write what was found in $XDG_CACHE_HOME/tower/algorithms or "
+                                  "~/.cache/tower/algorithms"},
         {"NO_COLOR", "no colours and no moving progress bars"},
     };
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {

@@ -72,7 +72,7 @@ static tw_status tell_moves(const settings *s, tw_trainer *trainer, tw_error *er
     tw_status status = tw_session_moves(tw_trainer_session(trainer), &moves, error);
     if (status != TW_OK)
         return status;
-    char *table = tw_moves_table(moves, s->verbose);
+    char *table = tw_moves_table(moves, s->job.verbose);
     if (table && *table)
         fprintf(stderr, "tower train: soft placement moved %d node%s, which makes %" PRId64 " bytes cross in a step\n%s",
                 moves->num_nodes, moves->num_nodes == 1 ? "" : "s", moves->bytes, table);
@@ -302,8 +302,7 @@ const option train_options[] = {
      "refuse to train if that makes more bytes cross between devices in a step", .most = INT64_MAX},
     {"log-device-placement", NULL, OPTION_FLAG, offsetof(settings, log_device_placement),
      "say on standard error where each node runs"},
-    {"verbose", NULL, OPTION_FLAG, offsetof(settings, verbose),
-     "list what soft placement moved node by node, not grouped"},
+    VERBOSE_OPTION(settings),
     {"disable", "LIST", OPTION_TEXT, offsetof(settings, disable),
      "leave out rewrites of the graph, separated by commas: fold, merge, collective, fuse, update, reuse (of memory), "
      "or all"},

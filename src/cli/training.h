@@ -25,7 +25,7 @@ typedef struct train_settings {
     int64_t save_every, log_every, summary_every, input_threads, soft_budget;
     const char *devices, *trace, *disable, *tower_shares, *learning_rate;
     int soft_placement, dtype;
-    bool log_device_placement, resume, verbose;
+    bool log_device_placement, resume;
 } train_settings;
 
 /* Its table; the first row is MODEL. Another command's may lead on to what follows that (option.more) if its settings

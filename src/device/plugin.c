@@ -3,6 +3,8 @@
 #define _GNU_SOURCE /* dladdr */
 #include "device/plugin.h"
 
+#include "base/log.h"
+
 #include <dlfcn.h>
 #include <limits.h>
 #include <pthread.h>
@@ -20,6 +22,13 @@ static struct {
     char why[600];
 } opened = {.once = PTHREAD_ONCE_INIT};
 
+/* A plug-in has a log of its own, which ends here. */
+static void pass_on(void *user, int level, const char *message)
+{
+    (void)user;
+    twi_log(level, "%s", message);
+}
+
 static void take(void *library, const char *path)
 {
     twi_plugin_entry *entry = (twi_plugin_entry *)dlsym(library, TWI_PLUGIN_ENTRY);
@@ -28,6 +37,8 @@ static void take(void *library, const char *path)
         snprintf(opened.why, sizeof opened.why, "%s belongs to another version of the library", path);
     else
         opened.table = table;
+    if (opened.table)
+        opened.table->set_log(pass_on, NULL, TWI_LOG_DETAIL);
 }
 
 /* True when there is such a file, whether it could be opened or not. */

@@ -8,7 +8,9 @@
 
 #include "device/device.h"
 
-#define TWI_PLUGIN_VERSION 2 /* goes up whenever this file, device.h or kernel.h change what both sides see */
+#include <tower/status.h> /* tw_log_function */
+
+#define TWI_PLUGIN_VERSION 3 /* goes up whenever this file, device.h or kernel.h change what both sides see */
 #define TWI_PLUGIN_ENTRY "tw_cuda_plugin"
 
 /* A card as the driver describes it; nothing is allocated on it to ask. */
@@ -24,6 +26,7 @@ typedef struct twi_card {
 typedef struct twi_plugin {
     int version;               /* TWI_PLUGIN_VERSION of its sources */
     size_t device_size;        /* sizeof(twi_device) there */
+    void (*set_log)(tw_log_function *function, void *user, int level); /* where its messages go: as tw_set_log() */
     int (*count)(const char **why);     /* of cards; if 0, *why is one plain line, valid for ever */
     tw_status (*describe)(int index, twi_card *card, tw_error *error); /* in PCI order */
     /* "/gpu:number": card `index`, or with parts > 1 one part of it; NULL: see error */

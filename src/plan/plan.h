@@ -131,7 +131,7 @@ typedef struct twi_plan {
     bool has_kinds;              /* its steps' */
 } twi_plan;
 
-/* Takes no memory of any device. */
+/* Takes no memory of any device but, for a moment, what a card tries algorithms on. */
 tw_status twi_plan_create(const twi_request *request, twi_plan **plan, tw_error *error);
 void twi_plan_destroy(twi_plan *plan); /* NULL is fine */
 /* Gives its variables their memory, and the plan its constants, unless they have it; before it is bound. */

@@ -7,7 +7,8 @@
  * the address sanitizer); what is asked of a stream while it records, and may not be, fails. What is not: speed, and the
  * word of NVIDIA's compiler and libraries on anything.
  *
- * The environment says what the machine is like: CARD_COUNT cards (2), CARD_DRIVER the driver's CUDA (13000).
+ * The environment says what the machine is like: CARD_COUNT cards (2) of the name CARD_NAME, CARD_DRIVER the
+ * driver's CUDA (13000).
  *
  * This part is for tests: */
 #ifndef CARD_H
@@ -22,6 +23,7 @@ long card_calls(void);            /* since the last card_fail_at() */
 const char *card_failed(void);    /* name of the call that was made to fail; "" */
 const char *card_leaks(void);     /* "2 streams, 1 event": what was made and not given back; "" if all is well */
 long card_count(const char *what); /* how often a call, or "kernel", "node" (of a graph), has been seen */
+void card_takes(const char *what, double ms); /* what events say that "engine 3" or "algorithm 1" has taken; 1 at first */
 int card_opened(int ordinal);     /* whether a card has ever been given a context */
 
 #ifdef __cplusplus

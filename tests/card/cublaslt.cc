@@ -59,6 +59,11 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle)
     return CUBLAS_STATUS_SUCCESS;
 }
 
+size_t cublasLtGetVersion(void)
+{
+    return CUBLAS_VERSION;
+}
+
 const char *cublasLtGetStatusString(cublasStatus_t)
 {
     return "made-up error";
@@ -156,6 +161,19 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     return CUBLAS_STATUS_SUCCESS;
 }
 
+cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *algorithm,
+                                                    cublasLtMatmulAlgoConfigAttributes_t attribute, void *value,
+                                                    size_t bytes, size_t *written)
+{
+    CALL(CUBLAS_STATUS_INVALID_VALUE)
+    int32_t number = (int32_t)algorithm->data[0];
+    if (attribute != CUBLASLT_ALGO_CONFIG_ID || bytes < sizeof number)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    memcpy(value, &number, sizeof number);
+    *written = sizeof number;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void *alpha, const void *a,
                               cublasLtMatrixLayout_t a_layout, const void *b, cublasLtMatrixLayout_t b_layout,
                               const void *beta, const void *c, cublasLtMatrixLayout_t c_layout, void *d,
@@ -174,6 +192,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
     if (workspace_bytes < 1000 * (algorithm ? algorithm->data[0] : 1) || (uintptr_t)workspace % 256 ||
         !card::on_card(workspace, workspace_bytes))
         return CUBLAS_STATUS_INVALID_VALUE;
+    std::string name = "algorithm " + std::to_string(algorithm ? algorithm->data[0] : 1);
+    card::seen(name.c_str());
+    card::spend(stream, name);
     card::enqueue(stream, [=] {
         bool biased = o.epilogue & CUBLASLT_EPILOGUE_BIAS, relu = o.epilogue & CUBLASLT_EPILOGUE_RELU;
         memset(workspace, 0x5a, workspace_bytes);

@@ -338,7 +338,8 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t on, cudnnBackendDescriptor_t pla
     CALL(CUDNN_STATUS_EXECUTION_FAILED)
     const descriptor *pack = (const descriptor *)made;
     const descriptor *graph = ((const descriptor *)plan)->part(CUDNN_ATTR_ENGINE_OPERATION_GRAPH);
-    card::seen(("engine " + std::to_string(((const descriptor *)plan)->number)).c_str());
+    std::string engine = "engine " + std::to_string(((const descriptor *)plan)->number);
+    card::seen(engine.c_str());
     auto ids = pack->all<int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
     auto pointers = pack->all<void *>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
     void *workspace = pack->one<void *>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
@@ -350,6 +351,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t on, cudnnBackendDescriptor_t pla
     }
     if (!card::on_card(workspace, WORKSPACE))
         return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
+    card::spend(((handle *)on)->stream, engine);
     card::enqueue(((handle *)on)->stream, [=] {
         memset(workspace, 0x5a, WORKSPACE);
         run_graph(graph, where);

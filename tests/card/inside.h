@@ -7,6 +7,7 @@
 #include <cuda_runtime_api.h>
 #include <functional>
 #include <mutex>
+#include <string>
 
 namespace card {
 
@@ -20,6 +21,8 @@ void seen(const char *what);
 
 /* Puts work on a stream, or into what it records. */
 void enqueue(cudaStream_t stream, std::function<void()> work);
+/* Lets the time of a stream, as events see it, go on by what "engine 3" takes. */
+void spend(cudaStream_t stream, const std::string &what);
 /* Whether the range lies in one block of some card's memory, or of page-locked memory. */
 bool on_card(const void *memory, size_t bytes);
 

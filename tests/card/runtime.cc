@@ -22,6 +22,7 @@ static struct {
     long calls, fail_at;
     std::string failed, leaks;
     std::map<std::string, long> seen, born;
+    std::map<std::string, double> takes;
     bool opened[64];
 } counted;
 
@@ -66,6 +67,11 @@ extern "C" const char *card_failed(void)
 extern "C" long card_count(const char *what)
 {
     return counted.seen[what];
+}
+
+extern "C" void card_takes(const char *what, double ms)
+{
+    counted.takes[what] = ms;
 }
 
 extern "C" int card_opened(int ordinal)
@@ -166,6 +172,8 @@ typedef std::function<void()> work;
 struct CUevent_st {
     CUstream_st *stream = nullptr;
     uint64_t place = 0;
+    double ms = 0; /* the stream's time */
+    bool timed = false;
 };
 
 struct CUgraph_st {
@@ -183,6 +191,7 @@ struct CUstream_st {
     CUgraph_st *records = nullptr;
     std::thread::id recorder;
     bool spoiled = false; /* the recording */
+    double ms = 0;        /* that its work has taken */
 };
 
 static void work_off(CUstream_st *s, uint64_t place)
@@ -210,6 +219,13 @@ void card::enqueue(cudaStream_t s, work item)
         s->records->nodes.push_back(std::move(item));
     else
         s->queue.push_back(std::move(item));
+}
+
+void card::spend(cudaStream_t s, const std::string &what)
+{
+    auto found = counted.takes.find(what);
+    if (!s->records)
+        s->ms += found == counted.takes.end() ? 1 : found->second;
 }
 
 static std::vector<CUstream_st *> streams;
@@ -261,10 +277,10 @@ extern "C" cudaError_t cudaStreamQuery(cudaStream_t stream)
     return cudaSuccess;
 }
 
-extern "C" cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
+extern "C" cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 {
     CALL(cudaErrorUnknown)
-    *event = new CUevent_st;
+    *event = new CUevent_st{.timed = !(flags & cudaEventDisableTiming)};
     card::born("events", 1);
     return cudaSuccess;
 }
@@ -286,6 +302,7 @@ extern "C" cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     }
     event->stream = stream;
     event->place = stream->done + stream->queue.size();
+    event->ms = stream->ms;
     return cudaSuccess;
 }
 
@@ -299,10 +316,12 @@ extern "C" cudaError_t cudaEventSynchronize(cudaEvent_t event)
     return cudaSuccess;
 }
 
-extern "C" cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t, cudaEvent_t)
+extern "C" cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t begin, cudaEvent_t end)
 {
     CALL(cudaErrorUnknown)
-    *ms = 1;
+    if (!begin->timed || !end->timed || !begin->stream || begin->stream != end->stream)
+        return cudaErrorInvalidResourceHandle;
+    *ms = (float)(end->ms - begin->ms);
     return cudaSuccess;
 }
 

@@ -61,17 +61,16 @@ static void check(const twi_conv_graph *what, bool engine_needs_no_driver)
     tw_error error = {0};
     twi_descriptors d = {.cudnn = library, .error = &error};
     twi_engine_rules rules = {.tensor_cores = what->type != TW_FLOAT32, .workspace = (size_t)256 << 20};
-    int64_t engine = -1;
-    size_t workspace = 0;
+    twi_engine engine = {.number = -1};
     cudnnBackendDescriptor_t graph = twi_conv_graph_make(&d, what, NULL);
     if (!graph)
         fail_msg("direction %d, %s: %s", what->direction, tw_dtype_name(what->type), error.message);
     if (engine_needs_no_driver) {
         cudnnBackendDescriptor_t card = described_card(&d);
-        if (!twi_engine_choose(&d, graph, NULL, card, &rules, &engine, &workspace))
-            fail_msg("direction %d, %s, %lld channels to %lld: %s", what->direction, tw_dtype_name(what->type),
+        if (!twi_engine_next(&d, graph, NULL, card, &rules, 0, &engine))
+            fail_msg("direction %d, %s, %lld channels to %lld: no engine %s", what->direction, tw_dtype_name(what->type),
                      (long long)what->in_channels, (long long)what->out_channels, error.message);
-        assert_true(engine >= 0 && workspace <= rules.workspace);
+        assert_true(engine.number >= 0 && engine.workspace <= rules.workspace);
     }
     twi_descriptors_free(&d);
 }

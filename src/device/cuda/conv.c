@@ -6,10 +6,12 @@
  * float products are of floats, not TF32. */
 #ifdef TOWER_WITH_CUDNN
 #include "base/memory.h"
+#include "device/cuda/choice.h"
 #include "device/cuda/cudnn_graph.h"
 #include "device/cuda/launch.h"
 #include "tensor/window.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define WORKSPACE_LIMIT ((size_t)256 << 20)
@@ -22,7 +24,8 @@ typedef struct convolution {
     cudnnHandle_t handle;
     twi_cuda_device *device;
     twi_descriptors parts;
-    cudnnBackendDescriptor_t plan;
+    cudnnBackendDescriptor_t described, plan; /* the graph; with an engine */
+    twi_engine_rules rules;
     twi_variant_pack pack;
     bool bias_apart, relu_apart;     /* no engine does them; so a kernel of ours does, afterwards */
     bool padded;                     /* the image is copied into a larger one, [N, sides, C] */
@@ -46,15 +49,90 @@ static size_t round_up(size_t bytes)
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* ---- preparing ----------------------------------------------------------------------------------------------------- */
+static const int64_t ids[] = {TWI_CONV_IMAGE, TWI_CONV_FILTER, TWI_CONV_OUTPUT, TWI_CONV_BIAS};
+
+/* ---- choosing an engine: see choice.h ------------------------------------------------------------------------------ */
+
+static tw_status next_engine(void *user, int from, twi_candidate *found, tw_error *error)
+{
+    convolution *c = user;
+    twi_engine engine;
+    c->parts.error = error;
+    *found = (twi_candidate){0};
+    if (twi_engine_next(&c->parts, c->described, c->handle, NULL, &c->rules, from, &engine))
+        *found = (twi_candidate){engine.position, engine.number, engine.workspace, engine.plan};
+    c->parts.error = NULL; /* the caller's; parts outlive it */
+    return c->parts.status;
+}
+
+static void drop_engine(void *user, const twi_candidate *candidate)
+{
+    twi_engine_drop(&((convolution *)user)->parts, &(twi_engine){.plan = candidate->plan});
+}
+
+/* Image, filter, output and bias of the graph. */
+static void measure_operands(const convolution *c, size_t bytes[4])
+{
+    const twi_conv_graph *g = &c->graph;
+    size_t size = tw_dtype_size(g->type);
+    bytes[0] = round_up((size_t)(g->batch * g->image[0] * g->image[1] * g->in_channels) * size);
+    bytes[1] = round_up((size_t)(g->out_channels * g->size[0] * g->size[1] * g->in_channels) * size);
+    bytes[2] = round_up((size_t)(g->batch * g->output[0] * g->output[1] * g->out_channels) * size);
+    bytes[3] = round_up((size_t)g->out_channels * size);
+}
+
+static tw_status try_engine(void *user, const twi_candidate *candidate, char *operands, void *workspace,
+                            cudaStream_t stream, tw_error *error)
+{
+    convolution *c = user;
+    size_t bytes[4];
+    measure_operands(c, bytes);
+    void *const pointers[] = {operands, operands + bytes[0], operands + bytes[0] + bytes[1],
+                              operands + bytes[0] + bytes[1] + bytes[2]};
+    tw_status status = twi_cudnn_to_stream(c->device, stream, error);
+    if (status == TW_OK)
+        status = twi_plan_execute(c->library, c->handle, candidate->plan, &c->pack, c->graph.bias ? 4 : 3, ids, pointers,
+                                  workspace, error);
+    return status;
+}
+
+static void write_key(const convolution *c, char *key, size_t size)
+{
+    static const char *const directions[] = {"forward", "backward-data", "backward-filter"};
+    const twi_conv_graph *g = &c->graph;
+#define PAIR(x) (long long)(x)[0], (long long)(x)[1]
+    snprintf(key, size,
+             "conv-%s,%s,batch%lld,channels%lldto%lld,image%lldx%lld,output%lldx%lld,filter%lldx%lld,stride%lldx%lld,"
+             "dilation%lldx%lld,pad%lldx%lld+%lldx%lld%s%s%s%s",
+             directions[g->direction], tw_dtype_name(g->type), (long long)g->batch, (long long)g->in_channels,
+             (long long)g->out_channels, PAIR(g->image), PAIR(g->output), PAIR(g->size), PAIR(g->stride),
+             PAIR(g->dilation), PAIR(g->before), PAIR(g->after), g->bias ? ",bias" : "", g->relu ? ",relu" : "",
+             c->rules.tensor_cores && g->type == TW_FLOAT32 ? ",tf32" : "", c->rules.any_order ? ",fast" : "");
+#undef PAIR
+}
+
+static tw_status choose_engine(twi_prepare *p, convolution *c)
+{
+    size_t bytes[4];
+    twi_candidate winner;
+    twi_contest contest = {.library = "cudnn", .version = c->library->cudnnGetVersion(), .node = p->node, .user = c,
+                           .next = next_engine, .run = try_engine, .drop = drop_engine};
+    measure_operands(c, bytes);
+    contest.bytes = bytes[0] + bytes[1] + bytes[2] + bytes[3];
+    write_key(c, contest.key, sizeof contest.key);
+    tw_status status = twi_choose(c->device, &contest, &winner, p->error);
+    twi_variant_pack_free(c->library, &c->pack);
+    c->plan = winner.plan;
+    c->workspace = winner.workspace;
+    return status;
+}
 
 /* The graph for what is left when padding is done by hand, and an engine for it. */
 static tw_status choose(twi_prepare *p, convolution *c)
 {
     const twi_window *w = &c->laid.window;
-    twi_engine_rules rules = {.tensor_cores = c->graph.type != TW_FLOAT32 || p->device->tf32,
-                              .any_order = p->device->fast, .workspace = WORKSPACE_LIMIT};
-    int64_t engine;
+    c->rules = (twi_engine_rules){.tensor_cores = c->graph.type != TW_FLOAT32 || p->device->tf32,
+                                  .any_order = p->device->fast, .workspace = WORKSPACE_LIMIT};
     c->graph.batch = c->laid.batch;
     c->graph.in_channels = c->laid.in_channels;
     c->graph.out_channels = c->laid.out_channels;
@@ -69,17 +147,19 @@ static tw_status choose(twi_prepare *p, convolution *c)
     }
     for (;;) {
         c->parts = (twi_descriptors){.cudnn = c->library, .device = p->device, .error = p->error};
-        cudnnBackendDescriptor_t graph = twi_conv_graph_make(&c->parts, &c->graph, c->handle);
-        c->plan = twi_engine_choose(&c->parts, graph, c->handle, NULL, &rules, &engine, &c->workspace);
-        c->parts.error = NULL; /* the caller's; parts outlive it */
-        if (c->parts.status != TW_UNIMPLEMENTED || !c->graph.bias)
-            return c->parts.status;
+        c->described = twi_conv_graph_make(&c->parts, &c->graph, c->handle);
+        tw_status status = c->parts.status == TW_OK ? choose_engine(p, c) : c->parts.status;
+        c->parts.error = NULL;
+        if (status != TW_UNIMPLEMENTED || !c->graph.bias)
+            return status;
         twi_descriptors_free(&c->parts);
         c->bias_apart = true;
         c->relu_apart = c->graph.relu;
         c->graph.bias = c->graph.relu = false;
     }
 }
+
+/* ---- preparing ----------------------------------------------------------------------------------------------------- */
 
 static tw_status prepare(twi_prepare *p, twi_conv_graph what, const twi_operand *image, const twi_operand *filter,
                          const twi_operand *output)
@@ -194,7 +274,6 @@ static tw_status pad_image(const twi_run *r, const convolution *c, bool back, co
 static tw_status execute(const twi_run *r, convolution *c, const void *image, const void *filter, const void *output,
                          const void *bias, void *workspace)
 {
-    static const int64_t ids[] = {TWI_CONV_IMAGE, TWI_CONV_FILTER, TWI_CONV_OUTPUT, TWI_CONV_BIAS};
     void *const pointers[] = {(void *)image, (void *)filter, (void *)output, (void *)bias};
     pthread_mutex_lock(&c->device->cudnn_lock);
     tw_status status = twi_cudnn_to_stream(c->device, r->stream, r->error);

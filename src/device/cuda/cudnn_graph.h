@@ -9,7 +9,7 @@
 #include "device/cuda/libraries.h"
 
 #ifdef TOWER_WITH_CUDNN
-enum { TWI_MOST_DESCRIPTORS = 24, TWI_MOST_TENSORS = 6 };
+enum { TWI_MOST_DESCRIPTORS = 32, TWI_MOST_TENSORS = 6 };
 
 /* Descriptors that live and go together. The first failure stays: later calls do nothing, `status` is asked once. */
 typedef struct twi_descriptors {
@@ -52,12 +52,19 @@ typedef struct twi_engine_rules {
     size_t workspace;              /* bytes at most */
 } twi_engine_rules;
 
-/* The first engine in the library's list that obeys. Of the handle's card, or of the one that `card` (a DEVICEPROP
- * descriptor) describes: one of them is NULL. TW_UNIMPLEMENTED: there is none. `engine` gets its number, `workspace` its
- * bytes. */
-cudnnBackendDescriptor_t twi_engine_choose(twi_descriptors *d, cudnnBackendDescriptor_t graph, cudnnHandle_t handle,
-                                           cudnnBackendDescriptor_t card, const twi_engine_rules *rules,
-                                           int64_t *engine, size_t *workspace);
+/* An engine with a plan that it computes. Its descriptors are the graph's, until it is dropped. */
+typedef struct twi_engine {
+    cudnnBackendDescriptor_t plan;
+    int position;                  /* in the library's list */
+    int64_t number;
+    size_t workspace;
+} twi_engine;
+
+/* The first engine that obeys, from a position of the library's list on. Of the handle's card, or of the one that `card`
+ * (a DEVICEPROP descriptor) describes: one of them is NULL. False: there is none, or see d->status. */
+bool twi_engine_next(twi_descriptors *d, cudnnBackendDescriptor_t graph, cudnnHandle_t handle,
+                     cudnnBackendDescriptor_t card, const twi_engine_rules *rules, int from, twi_engine *engine);
+void twi_engine_drop(twi_descriptors *d, const twi_engine *engine);
 
 /* The pointers of a run, kept until they change. */
 typedef struct twi_variant_pack {

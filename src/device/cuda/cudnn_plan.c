@@ -70,18 +70,17 @@ static cudnnBackendDescriptor_t plan_of(twi_descriptors *d, cudnnBackendDescript
     return plan;
 }
 
-/* Asks one of the library's ways to guess. */
-static cudnnBackendDescriptor_t choose_by(twi_descriptors *d, cudnnBackendHeurMode_t mode,
-                                          cudnnBackendDescriptor_t graph, cudnnHandle_t handle,
-                                          cudnnBackendDescriptor_t card, const twi_engine_rules *rules, int64_t *engine,
-                                          size_t *workspace)
+/* Asks one of the library's ways to guess; `engine`'s position is within its answer. */
+static bool next_by(twi_descriptors *d, cudnnBackendHeurMode_t mode, cudnnBackendDescriptor_t graph,
+                    cudnnHandle_t handle, cudnnBackendDescriptor_t card, const twi_engine_rules *rules, int from,
+                    twi_engine *engine)
 {
-    cudnnBackendDescriptor_t found[MOST_ENGINES], plan = NULL;
+    cudnnBackendDescriptor_t found[MOST_ENGINES];
     int made = 0, taken = -1;
     int64_t count = 0;
     cudnnBackendDescriptor_t guess = borrow(d, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
     if (!guess)
-        return NULL;
+        return false;
     twi_describe(d, guess, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph);
     twi_describe(d, guess, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
     if (card)
@@ -93,34 +92,49 @@ static cudnnBackendDescriptor_t choose_by(twi_descriptors *d, cudnnBackendHeurMo
                 break;
         count = get(d, guess, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, made, found);
     }
-    for (int i = 0; i < count && taken < 0 && d->status == TW_OK; i++) {
-        if (!obeys(d, found[i], rules, engine) || !(plan = plan_of(d, found[i], handle, card, workspace)))
+    for (int i = from; i < count && taken < 0 && d->status == TW_OK; i++) {
+        if (!obeys(d, found[i], rules, &engine->number) ||
+            !(engine->plan = plan_of(d, found[i], handle, card, &engine->workspace)))
             continue;
-        if (*workspace <= rules->workspace)
-            taken = i;
+        if (engine->workspace <= rules->workspace)
+            engine->position = taken = i;
         else
             d->cudnn->cudnnBackendDestroyDescriptor(d->items[--d->count]);
     }
     for (int i = 0; i < made; i++)
         if (i == taken)
-            d->items[d->count++] = found[i]; /* as long as its plan */
+            d->items[d->count++] = found[i]; /* after its plan, and as long */
         else
             d->cudnn->cudnnBackendDestroyDescriptor(found[i]);
     d->cudnn->cudnnBackendDestroyDescriptor(guess);
-    return taken >= 0 && d->status == TW_OK ? plan : NULL;
+    return taken >= 0 && d->status == TW_OK;
 }
 
-cudnnBackendDescriptor_t twi_engine_choose(twi_descriptors *d, cudnnBackendDescriptor_t graph, cudnnHandle_t handle,
-                                           cudnnBackendDescriptor_t card, const twi_engine_rules *rules,
-                                           int64_t *engine, size_t *workspace)
+bool twi_engine_next(twi_descriptors *d, cudnnBackendDescriptor_t graph, cudnnHandle_t handle,
+                     cudnnBackendDescriptor_t card, const twi_engine_rules *rules, int from, twi_engine *engine)
 {
     static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
-    cudnnBackendDescriptor_t plan = NULL;
-    for (size_t i = 0; i < sizeof modes / sizeof *modes && !plan && d->status == TW_OK; i++)
-        plan = choose_by(d, modes[i], graph, handle, card, rules, engine, workspace);
-    if (!plan && d->status == TW_OK)
-        d->status = twi_fail(d->error, TW_UNIMPLEMENTED, "cuDNN has no engine for this that may be taken");
-    return plan;
+    for (int i = from / MOST_ENGINES; i < (int)(sizeof modes / sizeof *modes) && d->status == TW_OK; i++) {
+        int first = i * MOST_ENGINES;
+        if (next_by(d, modes[i], graph, handle, card, rules, from > first ? from - first : 0, engine)) {
+            engine->position += first;
+            return true;
+        }
+    }
+    return false;
+}
+
+void twi_engine_drop(twi_descriptors *d, const twi_engine *engine)
+{
+    for (int i = 0; i + 1 < d->count; i++) {
+        if (d->items[i] != engine->plan)
+            continue;
+        for (int k = 0; k < 2; k++) /* the plan, then its configuration */
+            d->cudnn->cudnnBackendDestroyDescriptor(d->items[i + k]);
+        d->count -= 2;
+        memmove(d->items + i, d->items + i + 2, (size_t)(d->count - i) * sizeof *d->items);
+        return;
+    }
 }
 
 /* ---- running ------------------------------------------------------------------------------------------------------- */

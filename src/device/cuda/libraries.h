@@ -16,6 +16,7 @@
     X(cublasLtCreate)                                                                                                  \
     X(cublasLtDestroy)                                                                                                 \
     X(cublasLtGetStatusString)                                                                                         \
+    X(cublasLtGetVersion)                                                                                              \
     X(cublasLtMatmulDescCreate)                                                                                        \
     X(cublasLtMatmulDescDestroy)                                                                                       \
     X(cublasLtMatmulDescSetAttribute)                                                                                  \
@@ -25,6 +26,7 @@
     X(cublasLtMatmulPreferenceDestroy)                                                                                 \
     X(cublasLtMatmulPreferenceSetAttribute)                                                                            \
     X(cublasLtMatmulAlgoGetHeuristic)                                                                                  \
+    X(cublasLtMatmulAlgoConfigGetAttribute)                                                                            \
     X(cublasLtMatmul)
 
 #define TWI_CUDNN_CALLS(X)                                                                                             \
@@ -32,6 +34,7 @@
     X(cudnnDestroy)                                                                                                    \
     X(cudnnSetStream)                                                                                                  \
     X(cudnnGetErrorString)                                                                                             \
+    X(cudnnGetVersion)                                                                                                 \
     X(cudnnBackendCreateDescriptor)                                                                                    \
     X(cudnnBackendDestroyDescriptor)                                                                                   \
     X(cudnnBackendSetAttribute)                                                                                        \

@@ -5,20 +5,25 @@
  * float; unless the device is told otherwise products are not of TF32, and no algorithm is taken that adds up in an order
  * of its own (in-place reductions of split sums). */
 #include "base/memory.h"
+#include "device/cuda/choice.h"
 #include "device/cuda/libraries.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define WORKSPACE_LIMIT ((size_t)32 << 20)
 #define WORKSPACE_ALIGNMENT ((size_t)256)
 
 typedef struct product {
+    const twi_device *device;
     const twi_cublas *library;
     cublasLtHandle_t handle;
     cublasLtMatmulDesc_t operation;
     cublasLtMatrixLayout_t a, b, out;
+    cublasLtMatmulHeuristicResult_t found[TWI_CANDIDATES]; /* while one is chosen */
+    int num_found;
     cublasLtMatmulAlgo_t algorithm;
-    size_t workspace;
+    size_t bytes[4], workspace;  /* of the operands as they are tried: a, b, the product, the bias */
     bool biased, relu;
     bool empty_sum; /* k = 0: the product is zeros */
 } product;
@@ -85,19 +90,33 @@ done:
     return status;
 }
 
+static tw_status multiply(product *m, const void *a, const void *b, const void *bias, void *out, void *workspace,
+                          cudaStream_t stream, tw_error *error)
+{
+    tw_status status = TW_OK;
+    float one = 1, zero = 0;
+    if (m->biased)
+        TWI_LIBRARY_CALL(NULL, error, m->library, cublasLtMatmulDescSetAttribute, m->operation,
+                         CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+    TWI_LIBRARY_CALL(NULL, error, m->library, cublasLtMatmul, m->handle, m->operation, &one, b, m->b, a, m->a, &zero, out,
+                     m->out, out, m->out, &m->algorithm, m->workspace ? workspace : NULL, m->workspace, stream);
+done:
+    return status;
+}
+
+/* ---- choosing an algorithm: see choice.h --------------------------------------------------------------------------- */
+
 /* Operands may lie in the middle of an arena: their addresses are multiples of 64. */
-static tw_status choose_algorithm(twi_prepare *p, product *m)
+static tw_status find_algorithms(twi_prepare *p, product *m)
 {
     static const cublasLtMatmulPreferenceAttributes_t alignments[] = {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
     tw_status status = TW_OK;
     cublasLtMatmulPreference_t preference = NULL;
-    cublasLtMatmulHeuristicResult_t best = {0};
     size_t limit = WORKSPACE_LIMIT;
     uint32_t reductions = p->device->fast ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     uint32_t alignment = 64;
-    int found = 0;
     TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatmulPreferenceCreate, &preference);
     TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatmulPreferenceSetAttribute, preference,
                      CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &limit, sizeof limit);
@@ -107,17 +126,77 @@ static tw_status choose_algorithm(twi_prepare *p, product *m)
         TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatmulPreferenceSetAttribute, preference,
                          alignments[i], &alignment, sizeof alignment);
     TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatmulAlgoGetHeuristic, m->handle, m->operation, m->b,
-                     m->a, m->out, m->out, preference, 1, &best, &found);
-    if (found == 0)
-        TWI_TRY(twi_fail(p->error, TW_UNIMPLEMENTED, "cuBLASLt has no algorithm for these matrices"));
-    m->algorithm = best.algo;
-    m->workspace = best.workspaceSize;
-    p->workspace = best.workspaceSize ? best.workspaceSize + WORKSPACE_ALIGNMENT : 0;
+                     m->a, m->out, m->out, preference, TWI_CANDIDATES, m->found, &m->num_found);
 done:
     if (preference)
         m->library->cublasLtMatmulPreferenceDestroy(preference);
     return status;
 }
+
+static tw_status next_algorithm(void *user, int from, twi_candidate *found, tw_error *error)
+{
+    product *m = user;
+    tw_status status = TW_OK;
+    *found = (twi_candidate){0};
+    for (int i = from; i < m->num_found && !found->plan; i++) {
+        int32_t number = 0;
+        size_t written;
+        if (m->found[i].state != CUBLAS_STATUS_SUCCESS)
+            continue;
+        TWI_LIBRARY_CALL(m->device, error, m->library, cublasLtMatmulAlgoConfigGetAttribute, &m->found[i].algo,
+                         CUBLASLT_ALGO_CONFIG_ID, &number, sizeof number, &written);
+        *found = (twi_candidate){i, number, m->found[i].workspaceSize, &m->found[i]};
+    }
+done:
+    return status;
+}
+
+static void drop_algorithm(void *user, const twi_candidate *candidate)
+{
+    (void)user;
+    (void)candidate;
+}
+
+static tw_status try_algorithm(void *user, const twi_candidate *candidate, char *operands, void *workspace,
+                               cudaStream_t stream, tw_error *error)
+{
+    product *m = user;
+    char *b = operands + m->bytes[0], *out = b + m->bytes[1], *bias = out + m->bytes[2];
+    m->algorithm = m->found[candidate->position].algo;
+    m->workspace = candidate->workspace;
+    return multiply(m, operands, b, bias, out, workspace, stream, error);
+}
+
+static size_t round_up(size_t bytes)
+{
+    return (bytes + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
+}
+
+static tw_status choose_algorithm(twi_prepare *p, product *m, bool turn_a, bool turn_b)
+{
+    const twi_operand *a = &p->inputs[0], *b = &p->inputs[1], *out = &p->outputs[0];
+    tw_status status;
+    twi_candidate winner;
+    twi_contest contest = {.library = "cublaslt", .version = m->library->cublasLtGetVersion(), .node = p->node,
+                           .user = m, .next = next_algorithm, .run = try_algorithm, .drop = drop_algorithm};
+    const size_t bytes[] = {a->bytes, b->bytes, out->bytes, m->biased ? p->inputs[2].bytes : 0};
+    for (int i = 0; i < 4; i++)
+        contest.bytes += m->bytes[i] = round_up(bytes[i]);
+    snprintf(contest.key, sizeof contest.key, "matmul,%s,%lldx%lld%s,%lldx%lld%s%s%s%s%s", tw_dtype_name(a->dtype),
+             (long long)a->shape.dims[0], (long long)a->shape.dims[1], turn_a ? "turned" : "",
+             (long long)b->shape.dims[0], (long long)b->shape.dims[1], turn_b ? "turned" : "", m->biased ? ",bias" : "",
+             m->relu ? ",relu" : "", p->device->tf32 && a->dtype == TW_FLOAT32 ? ",tf32" : "",
+             p->device->fast ? ",fast" : "");
+    TWI_TRY(find_algorithms(p, m));
+    TWI_TRY(twi_choose((twi_cuda_device *)p->device, &contest, &winner, p->error));
+    m->algorithm = m->found[winner.position].algo;
+    m->workspace = winner.workspace;
+    p->workspace = m->workspace ? m->workspace + WORKSPACE_ALIGNMENT : 0;
+done:
+    return status;
+}
+
+/* ---- preparing and running ----------------------------------------------------------------------------------------- */
 
 static tw_status prepare(twi_prepare *p)
 {
@@ -126,6 +205,7 @@ static tw_status prepare(twi_prepare *p)
     product *m = twi_alloc(sizeof *m);
     if (!m)
         return twi_fail_memory(p->error, p->node);
+    m->device = p->device;
     bool turn_a = twi_attr_bool(p->attrs, "transpose_a", false), turn_b = twi_attr_bool(p->attrs, "transpose_b", false);
     TWI_TRY(twi_cublas_open(p->device, &m->library, &m->handle, p->error));
     m->biased = p->num_inputs > 2;
@@ -143,7 +223,7 @@ static tw_status prepare(twi_prepare *p)
         TWI_TRY(lay(p, m, a, &m->a));
         TWI_TRY(lay(p, m, b, &m->b));
         TWI_TRY(lay(p, m, out, &m->out));
-        TWI_TRY(choose_algorithm(p, m));
+        TWI_TRY(choose_algorithm(p, m, turn_a, turn_b));
     }
     p->state = m;
     return TW_OK;
@@ -155,21 +235,12 @@ done:
 static tw_status run(const twi_run *r)
 {
     product *m = r->state;
-    tw_status status = TW_OK;
-    float one = 1, zero = 0;
-    uintptr_t workspace = ((uintptr_t)r->workspace + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
     if (r->output_operands[0].elements == 0)
         return TW_OK;
     if (m->empty_sum)
         return TWI_LAUNCH(r, cudaMemsetAsync(r->outputs[0], 0, r->output_operands[0].bytes, r->stream));
-    if (m->biased)
-        TWI_LIBRARY_CALL(NULL, r->error, m->library, cublasLtMatmulDescSetAttribute, m->operation,
-                         CUBLASLT_MATMUL_DESC_BIAS_POINTER, &r->inputs[2], sizeof r->inputs[2]);
-    TWI_LIBRARY_CALL(NULL, r->error, m->library, cublasLtMatmul, m->handle, m->operation, &one, r->inputs[1], m->b,
-                     r->inputs[0], m->a, &zero, r->outputs[0], m->out, r->outputs[0], m->out, &m->algorithm,
-                     m->workspace ? (void *)workspace : NULL, m->workspace, r->stream);
-done:
-    return status;
+    return multiply(m, r->inputs[0], r->inputs[1], m->biased ? r->inputs[2] : NULL, r->outputs[0],
+                    (void *)round_up((size_t)r->workspace), r->stream, r->error);
 }
 
 #define FLOATS (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16))

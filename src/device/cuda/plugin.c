@@ -4,6 +4,7 @@
 static const twi_plugin table = {
     .version = TWI_PLUGIN_VERSION,
     .device_size = sizeof(twi_device),
+    .set_log = tw_set_log,
     .count = twi_cuda_count,
     .describe = twi_cuda_describe,
     .create = twi_cuda_device_create,

@@ -1,0 +1,172 @@
+/* choice.c - see choice.h: the contest. */
+#include "device/cuda/choice.h"
+
+#include "base/log.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { ROUNDS = 2, RUNS = 3 };
+#define CLEARLY 0.97f /* of the time so far: what is as fast shall not be chosen by chance */
+
+/* Held by who chooses, so that two threads do not choose differently, nor disturb each other's times. */
+static pthread_mutex_t choosing = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---- timing ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct stopwatch {
+    cudaEvent_t begin, end;
+    char *scratch;
+    size_t bytes;
+} stopwatch;
+
+static void put_away(twi_cuda_device *c, stopwatch *s)
+{
+    if (s->begin)
+        cudaEventDestroy(s->begin);
+    if (s->end)
+        cudaEventDestroy(s->end);
+    if (s->scratch) {
+        cudaFree(s->scratch);
+        atomic_fetch_sub(&c->base.memory_used, s->bytes);
+    }
+}
+
+static tw_status get_out(twi_cuda_device *c, stopwatch *s, size_t bytes, tw_error *error)
+{
+    tw_status status = TW_OK;
+    void *scratch = NULL;
+    size_t used = atomic_fetch_add(&c->base.memory_used, bytes) + bytes;
+    if (c->base.memory_limit && used > c->base.memory_limit)
+        TWI_TRY(twi_fail(error, TW_RESOURCE_EXHAUSTED, "%s has no room for %zu bytes to try algorithms on",
+                         c->base.text, bytes));
+    TWI_CALL(&c->base, error, cudaMalloc(&scratch, bytes));
+    s->scratch = scratch;
+    s->bytes = bytes;
+    TWI_CALL(&c->base, error, cudaMemsetAsync(scratch, 0, bytes, c->stream));
+    TWI_CALL(&c->base, error, cudaEventCreateWithFlags(&s->begin, cudaEventDefault));
+    TWI_CALL(&c->base, error, cudaEventCreateWithFlags(&s->end, cudaEventDefault));
+done:
+    if (!scratch)
+        atomic_fetch_sub(&c->base.memory_used, bytes);
+    return status;
+}
+
+/* The first run may load what the algorithm needs. */
+static tw_status time_one(twi_cuda_device *c, const twi_contest *contest, const twi_candidate *candidate,
+                          const stopwatch *s, float *ms, tw_error *error)
+{
+    tw_status status;
+    const twi_device *d = &c->base;
+    char *workspace = s->scratch + contest->bytes;
+    TWI_TRY(contest->run(contest->user, candidate, s->scratch, workspace, c->stream, error));
+    for (int round = 0; round < ROUNDS; round++) {
+        float took = 0;
+        TWI_CALL(d, error, cudaEventRecord(s->begin, c->stream));
+        for (int run = 0; run < RUNS; run++)
+            TWI_TRY(contest->run(contest->user, candidate, s->scratch, workspace, c->stream, error));
+        TWI_CALL(d, error, cudaEventRecord(s->end, c->stream));
+        TWI_CALL(d, error, cudaEventSynchronize(s->end));
+        TWI_CALL(d, error, cudaEventElapsedTime(&took, s->begin, s->end));
+        if (round == 0 || took / RUNS < *ms)
+            *ms = took / RUNS;
+    }
+done:
+    return status;
+}
+
+/* Index of the fastest; *ms 0: nothing could be timed, so the library's own first stays. */
+static int find_fastest(twi_cuda_device *c, const twi_contest *contest, const twi_candidate *candidates, int count,
+                        float *ms)
+{
+    stopwatch s = {0};
+    tw_error error = {0};
+    size_t workspace = 0;
+    int best = 0;
+    for (int i = 0; i < count; i++)
+        workspace = candidates[i].workspace > workspace ? candidates[i].workspace : workspace;
+    *ms = 0;
+    if (get_out(c, &s, contest->bytes + workspace, &error) != TW_OK)
+        twi_log(TWI_LOG_WARNING, "node '%s': algorithms are not timed: %s", contest->node, error.message);
+    for (int i = 0; s.end && i < count; i++) {
+        float took = 0;
+        if (time_one(c, contest, &candidates[i], &s, &took, &error) != TW_OK) {
+            twi_log(TWI_LOG_WARNING, "node '%s': %s's algorithm %lld is passed over: %s", contest->node,
+                    contest->library, (long long)candidates[i].number, error.message);
+        } else if (*ms == 0 || took < CLEARLY * *ms) {
+            best = i;
+            *ms = took;
+        }
+    }
+    put_away(c, &s);
+    return best;
+}
+
+/* ---- choosing -------------------------------------------------------------------------------------------------------- */
+
+static void say(const twi_cuda_device *c, const twi_contest *contest, const twi_choice *choice, const char *how)
+{
+    char ms[32] = "";
+    if (choice->ms > 0)
+        snprintf(ms, sizeof ms, "%.4f ms, ", (double)choice->ms);
+    twi_log(TWI_LOG_DETAIL, "node '%s' on %s: %s's algorithm %lld, %s%s", contest->node, c->base.text,
+            contest->library, (long long)choice->number, ms, how);
+}
+
+/* The remembered algorithm, if the library still has it there. */
+static tw_status take_known(const twi_contest *contest, const twi_choice *known, twi_candidate *winner, bool *taken,
+                            tw_error *error)
+{
+    tw_status status = contest->next(contest->user, known->position, winner, error);
+    *taken = status == TW_OK && winner->plan && winner->position == known->position && winner->number == known->number;
+    if (status == TW_OK && winner->plan && !*taken)
+        contest->drop(contest->user, winner);
+    return status;
+}
+
+static tw_status choose_new(twi_cuda_device *c, const twi_contest *contest, twi_candidate *winner, tw_error *error)
+{
+    twi_candidate candidates[TWI_CANDIDATES] = {{0}};
+    twi_choice choice = {.ms = 0};
+    tw_status status = TW_OK;
+    int count = 0, best = 0;
+    for (int from = 0; count < TWI_CANDIDATES; from = candidates[count++].position + 1) {
+        TWI_TRY(contest->next(contest->user, from, &candidates[count], error));
+        if (!candidates[count].plan)
+            break;
+    }
+    if (count == 0)
+        return twi_fail(error, TW_UNIMPLEMENTED, "%s has no algorithm for this that may be taken", contest->library);
+    if (count > 1)
+        best = find_fastest(c, contest, candidates, count, &choice.ms);
+    memcpy(choice.key, contest->key, sizeof choice.key);
+    choice.position = candidates[best].position;
+    choice.number = candidates[best].number;
+    *winner = candidates[best];
+    say(c, contest, &choice, choice.ms > 0 ? "timed" : count > 1 ? "the first" : "the only one");
+    if (choice.ms > 0 || count == 1)
+        twi_choice_remember(c->base.model, contest, &choice);
+done:
+    for (int i = 0; i < count; i++)
+        if (status != TW_OK || i != best)
+            contest->drop(contest->user, &candidates[i]);
+    return status;
+}
+
+tw_status twi_choose(twi_cuda_device *c, const twi_contest *contest, twi_candidate *winner, tw_error *error)
+{
+    tw_status status = TW_OK;
+    bool taken = false;
+    *winner = (twi_candidate){0};
+    pthread_mutex_lock(&choosing);
+    const twi_choice *known = twi_choice_find(c->base.model, contest);
+    if (known) {
+        status = take_known(contest, known, winner, &taken, error);
+        if (taken)
+            say(c, contest, known, "remembered");
+    }
+    if (status == TW_OK && !taken)
+        status = choose_new(c, contest, winner, error);
+    pthread_mutex_unlock(&choosing);
+    return status;
+}

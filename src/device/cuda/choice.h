@@ -1,0 +1,53 @@
+/* choice.h - which of a library's algorithms computes a node: of the first few that obey the rules the fastest, timed once
+ * on the card and remembered for all that is alike.
+ *
+ * What was chosen is kept for the process, so that its devices agree whatever part of a card they are, and in a small
+ * text file for each card and version of a library, so that the next process agrees and starts without timing. The
+ * file lies in $XDG_CACHE_HOME/tower or ~/.cache/tower; TOWER_ALGORITHM_CACHE=off leaves it alone. */
+#ifndef TWI_CUDA_CHOICE_H
+#define TWI_CUDA_CHOICE_H
+
+#include "device/cuda/cuda.h"
+
+enum { TWI_CANDIDATES = 6, TWI_CHOICE_KEY = 256 };
+
+typedef struct twi_candidate {
+    int position;                  /* in the library's list */
+    int64_t number;                /* the library's own of the algorithm */
+    size_t workspace;
+    void *plan;                    /* the contest's */
+} twi_candidate;
+
+/* What is to be chosen. Calls come from one thread at a time. */
+typedef struct twi_contest {
+    const char *library;           /* "cudnn": the algorithm's in messages, and the file's */
+    size_t version;
+    const char *node;
+    char key[TWI_CHOICE_KEY];      /* op, shapes, types, rules: all that the choice depends on; without spaces */
+    size_t bytes;                  /* of scratch memory for the operands */
+    void *user;
+    /* The first algorithm that obeys from a position on; NULL in *found's plan: there is none. */
+    tw_status (*next)(void *user, int from, twi_candidate *found, tw_error *error);
+    /* On scratch memory, of zeros, and workspace that both begin at multiples of 256. */
+    tw_status (*run)(void *user, const twi_candidate *candidate, char *operands, void *workspace, cudaStream_t stream,
+                     tw_error *error);
+    void (*drop)(void *user, const twi_candidate *candidate);
+} twi_contest;
+
+/* The winner, which is the caller's to drop. TW_UNIMPLEMENTED: there is none. Each choice is said to the log. */
+tw_status twi_choose(twi_cuda_device *c, const twi_contest *contest, twi_candidate *winner, tw_error *error);
+
+/* remembered.c: what has been chosen. Under a lock of the caller's. */
+typedef struct twi_choice {
+    char key[TWI_CHOICE_KEY];
+    int position;
+    int64_t number;
+    float ms;                      /* 0: it was the only one, and not timed */
+} twi_choice;
+
+/* The choice for a key on a card; NULL: none yet. Borrowed until something is remembered. */
+const twi_choice *twi_choice_find(const char *card, const twi_contest *contest);
+/* What cannot be kept is said to the log once, and the choice made again another time. */
+void twi_choice_remember(const char *card, const twi_contest *contest, const twi_choice *choice);
+
+#endif

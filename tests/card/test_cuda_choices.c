@@ -1,0 +1,289 @@
+/* Which algorithms of NVIDIA's libraries are taken, on a card that is not there (card.h) and whose times are what the
+ * test says: the fastest; and what is remembered of that in a file. The process remembers too, so each start is a
+ * process of its own. */
+#include "testing.h"
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "card.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <tower/tower.h>
+#include <unistd.h>
+
+/* Two algorithms obey; cuDNN has them in both of its lists. Each is timed in two rounds. */
+enum { ROUNDS = 2, OF_CUDNN = 2 * 2 * ROUNDS, OF_CUBLASLT = 2 * ROUNDS };
+
+/* ---- starts ---------------------------------------------------------------------------------------------------------- */
+
+/* What a start has seen; shared by the processes through a pipe. */
+typedef struct seen {
+    long timed;         /* how often an event was asked how long something took */
+    long engines[5], algorithms[3]; /* how often each ran */
+    int warnings;
+    char log[4000];     /* all that was said */
+} seen;
+
+static seen now;
+
+static void note(void *user, int level, const char *text)
+{
+    (void)user;
+    size_t used = strlen(now.log);
+    now.warnings += level <= 1;
+    snprintf(now.log + used, sizeof now.log - used, "%s\n", text);
+}
+
+/* A convolution and a product on each of `gpus` devices, twice. */
+static bool compute(int gpus, int logical)
+{
+    tw_error error = {0};
+    tw_devices *devices;
+    tw_session *session;
+    tw_graph *g = tw_graph_create();
+    tw_output parts[4] = {0};
+    for (int i = 0; i < gpus; i++)
+        TW_DEVICE(g, "/gpu:%d", i) {
+            tw_output x = tw_fill(g, tw_constant_int32s(g, TW_SHAPE(4), (int32_t[]){1, 4, 4, 2}), tw_scalar(g, 1));
+            tw_output w = tw_fill(g, tw_constant_int32s(g, TW_SHAPE(4), (int32_t[]){3, 3, 2, 4}), tw_scalar(g, 1));
+            tw_output y = tw_reshape(g, tw_conv2d(g, x, w, &(tw_conv2d_options){0}), TW_SHAPE(16, 4));
+            parts[i] = tw_l2_loss(g, tw_matmul(g, y, tw_transpose(g, y, TW_SHAPE(1, 0))));
+        }
+    tw_output sum = gpus > 1 ? tw_add_n(g, parts, gpus) : parts[0];
+    bool works = tw_devices_create(&(tw_device_options){.logical_gpus = logical}, &devices, &error) == TW_OK &&
+                 tw_session_create(g, &(tw_session_options){.devices = devices, .disable = "fold"}, &session, &error) ==
+                     TW_OK;
+    for (int i = 0; i < 2 && works; i++) {
+        tw_tensor *value = NULL;
+        works = tw_session_run(session, NULL, 0, &sum, 1, &value, &error) == TW_OK;
+        tw_tensor_release(value);
+    }
+    if (!works) {
+        fprintf(stderr, "%s %s\n", tw_graph_message(g), error.message);
+        return false;
+    }
+    tw_session_destroy(session);
+    tw_devices_destroy(devices);
+    tw_graph_destroy(g);
+    return *card_leaks() == 0;
+}
+
+static seen start_on(int gpus, int logical)
+{
+    int ends[2], code;
+    seen found;
+    assert_int_equal(pipe(ends), 0);
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        tw_set_log(note, NULL, 3);
+        bool works = compute(gpus, logical);
+        now.timed = card_count("cudaEventElapsedTime");
+        for (int i = 0; i < 5; i++) {
+            char name[] = {'e', 'n', 'g', 'i', 'n', 'e', ' ', (char)('0' + i), 0};
+            now.engines[i] = card_count(name);
+        }
+        now.algorithms[1] = card_count("algorithm 1");
+        now.algorithms[2] = card_count("algorithm 2");
+        works = works && write(ends[1], &now, sizeof now) == (ssize_t)sizeof now;
+        _exit(works ? 0 : 1);
+    }
+    close(ends[1]);
+    assert_int_equal(read(ends[0], &found, sizeof found), sizeof found);
+    close(ends[0]);
+    assert_int_equal(waitpid(child, &code, 0), child);
+    assert_int_equal(code, 0);
+    return found;
+}
+
+static seen start(void)
+{
+    return start_on(1, 0);
+}
+
+/* ---- the folder ------------------------------------------------------------------------------------------------------- */
+
+static char folder[64];
+
+static int set_up(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/tower-choices-XXXXXX");
+    unsetenv("TOWER_ALGORITHM_CACHE");
+    card_takes("engine 3", 2);
+    card_takes("engine 4", 1);
+    card_takes("algorithm 1", 2);
+    card_takes("algorithm 2", 1);
+    return mkdtemp(folder) && setenv("XDG_CACHE_HOME", folder, 1) == 0 ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    char command[128];
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command);
+}
+
+/* The path of the one file whose name has `part`. */
+static const char *file_of(const char *part)
+{
+    static char path[400];
+    char list[128];
+    int count = 0;
+    snprintf(list, sizeof list, "%s/tower/algorithms", folder);
+    DIR *open = opendir(list);
+    assert_non_null(open);
+    for (struct dirent *entry; (entry = readdir(open));)
+        if (strstr(entry->d_name, part) && entry->d_name[0] != '.') {
+            snprintf(path, sizeof path, "%s/%s", list, entry->d_name);
+            count++;
+        }
+    closedir(open);
+    assert_int_equal(count, 1);
+    return path;
+}
+
+static void write_file(const char *path, const char *text)
+{
+    tw_error error;
+    assert_ok(twi_file_replace(path, text, strlen(text), &error));
+}
+
+/* ---- tests ------------------------------------------------------------------------------------------------------------- */
+
+static void the_fastest_is_taken_and_the_next_start_times_nothing(void **state)
+{
+    (void)state;
+    seen cold = start();
+    assert_true(cold.timed > 0);
+    assert_true(cold.engines[4] == cold.engines[3] + 2); /* both were timed, the second ran */
+    assert_true(cold.algorithms[2] == cold.algorithms[1] + 2);
+    assert_message(cold.log, "cudnn's algorithm 4, 1.0000 ms, timed");
+    assert_message(cold.log, "cublaslt's algorithm 2, 1.0000 ms, timed");
+    seen warm = start();
+    assert_int_equal(warm.timed, 0);
+    assert_int_equal(warm.engines[3], 0);
+    assert_int_equal(warm.engines[4], 2);
+    assert_int_equal(warm.algorithms[1], 0);
+    assert_message(warm.log, "cudnn's algorithm 4, 1.0000 ms, remembered");
+    assert_int_equal(cold.warnings + warm.warnings, 0);
+}
+
+static void what_is_as_fast_as_the_first_is_not_taken(void **state)
+{
+    (void)state;
+    card_takes("engine 3", 1.02);
+    seen cold = start();
+    assert_true(cold.engines[3] == cold.engines[4] + 2);
+}
+
+static void devices_and_parts_of_one_card_agree(void **state)
+{
+    (void)state;
+    seen cold = start_on(4, 2);
+    assert_int_equal(cold.timed, OF_CUDNN + OF_CUBLASLT); /* for all of them together */
+    assert_int_equal(start_on(1, 0).timed, 0);
+}
+
+static void a_damaged_file_is_passed_over_once_and_replaced(void **state)
+{
+    static const char *const damages[] = {"", "rubbish", "tower algorithms 1: another card, cudnn 1\n", "HEAD conv 1 2",
+                                          "HEADconv -1 4 100\n", "HEADconv x 4 100\n", "HEADconv 1 4 100 more\n"};
+    (void)state;
+    start();
+    for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
+        char *text = NULL, bad[1000];
+        size_t size;
+        tw_error error;
+        const char *path = file_of("cudnn");
+        assert_ok(twi_file_read(path, 10000, &text, &size, &error));
+        bool with_head = strncmp(damages[i], "HEAD", 4) == 0;
+        snprintf(bad, sizeof bad, "%.*s%s", with_head ? (int)strcspn(text, "\n") + 1 : 0, text,
+                 damages[i] + (with_head ? 4 : 0));
+        twi_free(text);
+        write_file(path, bad);
+        seen next = start();
+        assert_int_equal(next.warnings, 1);
+        assert_message(next.log, "damaged");
+        assert_message(next.log, path);
+        assert_int_equal(next.timed, OF_CUDNN); /* the other library's is whole */
+        assert_int_equal(start().timed, 0);
+    }
+}
+
+static void a_choice_that_the_library_no_longer_has_is_made_anew(void **state)
+{
+    char *text = NULL, *line;
+    size_t size;
+    tw_error error;
+    (void)state;
+    start();
+    assert_ok(twi_file_read(file_of("cudnn"), 10000, &text, &size, &error));
+    line = strstr(text, " 4 4 "); /* position, number */
+    assert_non_null(line);
+    memcpy(line, " 4 9 ", 5);
+    write_file(file_of("cudnn"), text);
+    twi_free(text);
+    seen next = start();
+    assert_int_equal(next.timed, OF_CUDNN);
+    assert_int_equal(next.warnings, 0);
+    assert_int_equal(start().timed, 0);
+}
+
+static void a_folder_that_cannot_be_written_changes_nothing_else(void **state)
+{
+    char path[100];
+    (void)state;
+    snprintf(path, sizeof path, "%s/tower", folder);
+    write_file(path, "a file where a folder should be");
+    for (int i = 0; i < 2; i++) {
+        seen cold = start();
+        assert_true(cold.timed > 0 && cold.engines[4] > cold.engines[3]);
+        assert_int_equal(cold.warnings, 0);
+        assert_message(cold.log, "chosen algorithms are not kept");
+    }
+}
+
+static void another_card_has_a_file_of_its_own(void **state)
+{
+    (void)state;
+    start();
+    setenv("CARD_NAME", "Another Card", 1);
+    assert_true(start().timed > 0);
+    assert_message(file_of("Another-Card.cudnn"), "Another-Card.cudnn");
+    assert_message(file_of("Made-up-Card.cudnn"), "Made-up-Card.cudnn");
+    unsetenv("CARD_NAME");
+    assert_int_equal(start().timed, 0);
+}
+
+static void off_leaves_the_folder_alone(void **state)
+{
+    char path[100];
+    (void)state;
+    setenv("TOWER_ALGORITHM_CACHE", "off", 1);
+    seen cold = start();
+    assert_true(cold.timed > 0 && cold.engines[4] > cold.engines[3]);
+    snprintf(path, sizeof path, "%s/tower", folder);
+    assert_false(twi_file_exists(path));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(the_fastest_is_taken_and_the_next_start_times_nothing),
+        TEST(what_is_as_fast_as_the_first_is_not_taken),
+        TEST(devices_and_parts_of_one_card_agree),
+        TEST(a_damaged_file_is_passed_over_once_and_replaced),
+        TEST(a_choice_that_the_library_no_longer_has_is_made_anew),
+        TEST(a_folder_that_cannot_be_written_changes_nothing_else),
+        TEST(another_card_has_a_file_of_its_own),
+        TEST(off_leaves_the_folder_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
