@@ -5,6 +5,7 @@
 #include "device/plugin.h"
 #include "run/session.h"
 
+#include <tower/data.h>
 #include <tower/ops.h>
 #include <tower/session.h>
 #include <tower/train.h>
@@ -457,6 +458,47 @@ static void long_values_cross_whole(void **state)
     twi_free(back);
 }
 
+/* A batch made of a data set is the CPU's to the bit: sums of bytes are exact, all else is the same arithmetic. */
+static void batches_on_the_card_are_those_of_the_cpu_to_the_bit(void **state)
+{
+    (void)state;
+    enum { COUNT = 11, SIDE = 13, BATCH = 20 };
+    static const tw_augmentation kinds[] = {TW_AUGMENT_NONE, TW_AUGMENT_TUTORIAL_TRAIN, TW_AUGMENT_TUTORIAL_EVAL,
+                                            TW_AUGMENT_PAD_CROP_FLIP};
+    tw_error error = {0};
+    needs_card();
+    for (int i = 0; i < 8; i++) {
+        int channels = i < 4 ? 3 : 1;
+        twt_op op = {.op = "TowerBatch",
+                     .num_inputs = 3,
+                     .inputs = {tw_tensor_create(TW_UINT8, TW_SHAPE(COUNT, SIDE, SIDE, channels)),
+                                filled(TW_INT32, TW_SHAPE(COUNT), 2), filled(TW_INT64, TW_SCALAR, 3)},
+                     .num_attrs = 8,
+                     .attrs = {tw_attr_int("batch", BATCH), tw_attr_int("examples", 3 * BATCH), tw_attr_int("first", BATCH),
+                               tw_attr_int("seed", 7), tw_attr_bool("shuffle", i != 3),
+                               tw_attr_int("augmentation", kinds[i % 4]), tw_attr_int("crop", 9),
+                               tw_attr_float("offset", 0.5f)}};
+        uint8_t *bytes = op.inputs[0]->data;
+        for (int64_t k = 0; k < op.inputs[0]->elements; k++)
+            bytes[k] = (uint8_t)(k * k * 7 >> 3);
+        tw_output inputs[3];
+        tw_graph *graph = tw_graph_create();
+        twt_op there = op;
+        for (int k = 0; k < 3; k++)
+            inputs[k] = tw_constant(graph, op.inputs[k]);
+        tw_node *node = tw_add_node(graph, op.op, "n", inputs, 3, op.attrs, op.num_attrs);
+        assert_string_equal(tw_graph_message(graph), "");
+        assert_ok(run_node(node, &there, &error));
+        assert_ok(twt_op_run(&op, &error));
+        for (int k = 0; k < 2; k++)
+            assert_memory_equal(there.outputs[k]->data, op.outputs[k]->data, tw_tensor_bytes(op.outputs[k]));
+        twt_op_release_outputs(&there);
+        twt_op_release(&op);
+        tw_graph_destroy(graph);
+    }
+    cover("TowerBatch");
+}
+
 /* ---- variables and streams, which live in sessions ------------------------------------------------------------- */
 
 enum { VARIABLES = 5, STEPS = 3 };
@@ -654,6 +696,7 @@ int main(void)
         cmocka_unit_test(networks_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(batch_norms_and_means_of_windows_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(arrays_on_the_card_are_those_of_the_cpu),
+        cmocka_unit_test(batches_on_the_card_are_those_of_the_cpu_to_the_bit),
         cmocka_unit_test(variables_and_streams_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(optimizers_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(every_kernel_of_the_card_has_been_compared),

@@ -1,6 +1,6 @@
 /* pipeline.c - the stream of batches: buffers, the threads that fill them, those who wait for them.
  * Lives here:  order and hand-over.
- * Never here:  what an example is (stream.h), what is done to an image (distort.h).
+ * Never here:  what an example is (device/stream.h), what is done to an image (device/distort.h).
  *
  * Each tower has `depth` places; batch s of the tower goes to place s mod depth, so towers never wait for each other.
  * A place goes free -> filling -> ready -> lent -> free, always under the lock; its buffers belong to the thread that
@@ -11,8 +11,7 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "data/dataset.h"
-#include "data/distort.h"
-#include "data/stream.h"
+#include "device/distort.h"
 
 #include <string.h>
 
@@ -38,7 +37,7 @@ struct tower {
 struct worker {
     tw_pipeline *pipeline;
     pthread_t thread;
-    twi_distorter distorter;
+    void *scratch; /* for twi_distort() */
 };
 
 struct tw_pipeline {
@@ -58,8 +57,9 @@ struct tw_pipeline {
 
     float *images; /* all places' in one block */
     int32_t *labels;
+    twi_distorter distorter;
     struct worker *workers;
-    int num_distorters, num_started;
+    int num_started;
 };
 
 static size_t image_values(const tw_pipeline *p)
@@ -81,19 +81,10 @@ static void fill(struct worker *worker, int tower, int64_t step, float *images, 
     const int batch = p->towers[tower].share;
     const size_t in = (size_t)d->height * (size_t)d->width * (size_t)d->channels, out = image_values(p);
     const int64_t first = step * p->examples + p->towers[tower].start;
-    twi_permutation order;
-    int64_t epoch = -1;
     for (int i = 0; i < batch; i++) {
-        int64_t k = first + i, index = k % d->count;
-        if (p->options.shuffle) {
-            if (k / d->count != epoch) {
-                epoch = k / d->count;
-                order = twi_epoch_permutation(d->count, p->options.seed, epoch);
-            }
-            index = twi_permute(&order, index);
-        }
-        twi_distortion drawn = twi_draw_distortion(&worker->distorter, p->options.seed, k);
-        twi_distort(&worker->distorter, &drawn, d->images + (size_t)index * in, images + (size_t)i * out);
+        int64_t k = first + i, index = twi_example_index(d->count, p->options.seed, p->options.shuffle, k);
+        twi_distortion drawn = twi_draw_distortion(&p->distorter, p->options.seed, k);
+        twi_distort(&p->distorter, &drawn, d->images + (size_t)index * in, images + (size_t)i * out, worker->scratch);
         labels[i] = d->labels[index];
     }
 }
@@ -334,15 +325,17 @@ tw_status tw_pipeline_create(const tw_dataset *dataset, const tw_pipeline_option
         status = twi_fail_memory(error, "making an input pipeline");
         goto done;
     }
+    TWI_TRY(twi_distorter_init(&p->distorter, p->options.augmentation, dataset->height, dataset->width,
+                               dataset->channels, p->options.crop, p->options.scale, p->options.offset, error));
     for (int i = 0; i < p->options.threads; i++) {
         struct worker *w = &p->workers[i];
         w->pipeline = p;
-        p->num_distorters++;
-        TWI_TRY(twi_distorter_init(&w->distorter, p->options.augmentation, dataset->height, dataset->width,
-                                   dataset->channels, p->options.crop, p->options.scale, p->options.offset, error));
+        w->scratch = twi_alloc(twi_distort_scratch(&p->distorter));
+        if (!w->scratch)
+            TWI_TRY(twi_fail_memory(error, "making an input pipeline"));
     }
-    p->height = p->workers[0].distorter.out_height;
-    p->width = p->workers[0].distorter.out_width;
+    p->height = p->distorter.out_height;
+    p->width = p->distorter.out_width;
     p->channels = dataset->channels;
     TWI_TRY(allocate_places(p, error));
     for (int i = 0; i < p->options.threads; i++, p->num_started++)
@@ -361,8 +354,8 @@ void tw_pipeline_destroy(tw_pipeline *p)
     tw_pipeline_cancel(p);
     for (int i = 0; i < p->num_started; i++)
         pthread_join(p->workers[i].thread, NULL);
-    for (int i = 0; i < p->num_distorters; i++)
-        twi_distorter_free(&p->workers[i].distorter);
+    for (int i = 0; p->workers && i < p->options.threads; i++)
+        twi_free(p->workers[i].scratch);
     twi_free(p->workers);
     twi_free(p->towers);
     twi_free(p->places);

@@ -1,4 +1,10 @@
-/* input.c - input that comes from outside the graph: a batch from the session's source of that name. */
+/* input.c - input that comes from outside the graph: a batch from the session's source of that name; or one that is made
+ * where it is used, of a data set that lies there.
+ *
+ * TowerData is a variable that nobody writes in a step; the session is given its value (tw_session_set_variable). It is
+ * an op of its own because GPUs have no variables of bytes, as in TensorFlow, and because it goes where it is asked for,
+ * not where variables go. */
+#include "device/examples.h"
 #include "graph/op.h"
 
 #include <string.h>
@@ -16,10 +22,41 @@ static tw_status input_shape(twi_inference *c)
     return TW_OK;
 }
 
+/* images [count, height, width, channels], labels [count], a scalar. */
+static tw_status batch_shape(twi_inference *c)
+{
+    twi_examples examples;
+    tw_shape images = c->inputs[0], labels = c->inputs[1];
+    int64_t batch = twi_attr_int(c->attrs, "batch", 0);
+    tw_status status;
+    TWI_TRY(twi_expect_rank(c, 0, 4));
+    TWI_TRY(twi_expect_rank(c, 1, 1));
+    TWI_TRY(twi_expect_rank(c, 2, 0));
+    c->outputs[0] = (tw_shape){4, {batch, -1, -1, -1}};
+    c->outputs[1] = (tw_shape){1, {batch}};
+    if (!tw_shape_is_known(images) || !tw_shape_is_known(labels))
+        return TW_OK;
+    if (labels.dims[0] != images.dims[0])
+        return twi_fail(c->error, TW_INVALID_ARGUMENT, "%lld images have %lld labels", (long long)images.dims[0],
+                        (long long)labels.dims[0]);
+    TWI_TRY(twi_examples_init(&examples, c->attrs, images, c->error));
+    c->outputs[0].dims[1] = examples.distorter.out_height;
+    c->outputs[0].dims[2] = examples.distorter.out_width;
+    c->outputs[0].dims[3] = examples.distorter.channels;
+done:
+    return status;
+}
+
 const twi_op twi_input_ops[] = {
     {"TowerInput", "", "components:output_types",
      "source:string; tower:int; output_types:types; output_shapes:shapes", input_shape, twi_not_differentiable,
      TWI_STATEFUL | TWI_HOST_ONLY},
+    {"TowerData", "", "resource:resource", "shared_name:string=; dtype:type; shape:shape", twi_shape_from_attr, NULL,
+     TWI_STATEFUL},
+    {"TowerBatch", "images:uint8, labels:int32, step:int64", "batch:float, batch_labels:int32",
+     "batch:int; examples:int; first:int=0; seed:int=0; shuffle:bool=true; augmentation:int=0; crop:int=0; "
+     "scale:float=0; offset:float=0",
+     batch_shape, twi_not_differentiable},
     {0},
 };
 

@@ -309,7 +309,7 @@ tw_status twi_plan_hold(twi_plan *plan, tw_error *error)
         return TW_OK;
     for (int id = 0; id < graph->nodes.count; id++) {
         const tw_node *node = graph->nodes.items[id];
-        if (is(node, "VarHandleOp"))
+        if (twi_makes_variable(node))
             TWI_TRY(twi_resource_hold(node->task->operands[node->num_inputs].resource, error));
     }
     for (int d = 0; d < plan->num_lists; d++) {

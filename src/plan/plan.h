@@ -191,6 +191,8 @@ tw_status twi_plan_list_constants(const twi_plan *plan, int device, twi_memory_i
 tw_status twi_plan_list_arena(const twi_plan *plan, int device, twi_memory_items *items, const char **fullest,
                               tw_error *error);
 
+/* A node whose output is the handle of a variable. */
+bool twi_makes_variable(const tw_node *node);
 /* True when output 0 of the node is its input 0's memory. */
 bool twi_task_shares(const twi_task *task);
 twi_buffer *twi_buffer_of(tw_output output);

@@ -26,6 +26,11 @@ static bool crosses_without_copy(const twi_planning *p, const tw_node *copy)
            copy->output_types[0] != TW_STRING;
 }
 
+bool twi_makes_variable(const tw_node *node)
+{
+    return is(node, "VarHandleOp") || is(node, "TowerData");
+}
+
 /* The variable behind a handle, made when it is first met. */
 static tw_status resolve_variable(twi_planning *p, const tw_node *handle, twi_resource **resource)
 {
@@ -42,7 +47,7 @@ static tw_status resolve_resource(twi_planning *p, const tw_node *node, twi_reso
     char key[700];
     const char *shared = twi_attr_string(&node->attrs, "shared_name", "");
     const char *container = twi_attr_string(&node->attrs, "container", "");
-    if (is(node, "VarHandleOp"))
+    if (twi_makes_variable(node))
         return resolve_variable(p, node, resource);
     if (node->num_inputs) {
         *resource = node->task->operands[0].resource;

@@ -225,8 +225,11 @@ static tw_status list_variables(const tw_session *s, int device, twi_memory_item
         const tw_variable *v = tw_graph_find_variable(s->graph, r->name);
         while (v && v->copy_of)
             v = v->copy_of;
-        tw_memory_use use = v && v->trainable ? TW_MEMORY_VARIABLE : TW_MEMORY_SLOT;
-        if (!twi_push(items, (tw_memory_item){use, r->name, "VarHandleOp", (int64_t)twi_resource_bytes(r)}))
+        const tw_node *maker = twi_map_get(&s->graph->by_name, r->name);
+        bool is_data = maker && strcmp(maker->op->name, "TowerData") == 0;
+        tw_memory_use use = is_data ? TW_MEMORY_INPUT : v && v->trainable ? TW_MEMORY_VARIABLE : TW_MEMORY_SLOT;
+        const char *op = is_data ? "TowerData" : "VarHandleOp";
+        if (!twi_push(items, (tw_memory_item){use, r->name, op, (int64_t)twi_resource_bytes(r)}))
             return twi_fail_memory(error, "listing memory");
     }
     return TW_OK;

@@ -39,7 +39,7 @@ static tw_time_kind kind_of(const twi_step *step)
         return is_reduction(step->node->inputs[0].node) ? TW_TIME_REDUCTION : TW_TIME_COPIES;
     if (!step->kernel)
         return TW_TIME_LAUNCH;
-    if (strcmp(step->node->op->name, "TowerInput") == 0)
+    if (strcmp(step->node->op->name, "TowerInput") == 0 || strcmp(step->node->op->name, "TowerBatch") == 0)
         return TW_TIME_INPUT;
     return is_reduction(step->node) ? TW_TIME_REDUCTION : TW_TIME_COMPUTE;
 }

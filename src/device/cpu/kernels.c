@@ -40,6 +40,7 @@
     X(twi_cpu_random_kernels)                                                                                          \
     X(twi_cpu_control_kernels)                                                                                         \
     X(twi_cpu_input_kernels)                                                                                           \
+    X(twi_cpu_examples_kernels)                                                                                        \
     X(twi_cpu_queue_kernels)                                                                                           \
     X(twi_cpu_reader_kernels)                                                                                          \
     X(twi_cpu_image_kernels)                                                                                           \

@@ -15,7 +15,8 @@
     X(twi_cuda_batch_norm_kernels)                                                                                     \
     X(twi_cuda_softmax_kernels)                                                                                        \
     X(twi_cuda_state_kernels)                                                                                          \
-    X(twi_cuda_random_kernels)
+    X(twi_cuda_random_kernels)                                                                                         \
+    X(twi_cuda_examples_kernels)
 
 #define FAMILY(name) extern const twi_kernel name[];
 FAMILIES(FAMILY)

@@ -8,6 +8,7 @@
 #define TWI_CUDA_LAUNCH_H
 
 #include "base/philox.h"
+#include "device/examples.h"
 
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
@@ -263,6 +264,12 @@ typedef enum twi_cuda_distribution { TWI_CUDA_UNIFORM, TWI_CUDA_NORMAL, TWI_CUDA
 /* Four floats a group, each group at its own place of the stream that begins at `start`. */
 cudaError_t twi_cuda_random(cudaStream_t stream, twi_cuda_distribution distribution, twi_philox start, int64_t n,
                             float *y);
+
+/* ---- examples.cu -------------------------------------------------------------------------------------------------- */
+
+/* The batch of step *step, which lies on the card like all else: images and labels of a data set to floats and labels. */
+cudaError_t twi_cuda_examples(cudaStream_t stream, const twi_examples *examples, const void *images, const void *labels,
+                              const void *step, void *batch, void *batch_labels);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,16 @@
+/* examples.c - rows of a tower's batch and of the data set that it is made of. */
+#include "base/memory.h"
+#include "device/cuda/cuda.h"
+#include "device/cuda/launch.h"
+
+static tw_status run(const twi_run *r)
+{
+    return TWI_LAUNCH(r, twi_cuda_examples(r->stream, r->state, r->inputs[0], r->inputs[1], r->inputs[2], r->outputs[0],
+                                           r->outputs[1]));
+}
+
+const twi_kernel twi_cuda_examples_kernels[] = {
+    {"TowerData", "cuda", 0},
+    {"TowerBatch", "cuda", 0, twi_examples_prepare, run, twi_free},
+    {0},
+};
