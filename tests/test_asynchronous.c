@@ -1,5 +1,5 @@
 /* test_asynchronous.c - towers that update each by itself: staleness and its bound, orders that are drawn and replayed,
- * resuming, and how it ends when a tower fails. */
+ * resuming, and how it ends when a tower fails. label: threads */
 #include "testing.h"
 #include "faulty_files.h"
 

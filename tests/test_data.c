@@ -1,4 +1,4 @@
-/* Readers of data sets, the stream of examples, augmentation against TensorFlow's, the pipeline. */
+/* Readers of data sets, the stream of examples, augmentation against TensorFlow's, the pipeline. label: threads */
 #include "testing.h"
 
 #include <tower/data.h>

@@ -1,5 +1,5 @@
 /* Devices: how many there are and of what, their memory and copies, which kernel is chosen, and that a virtual GPU
- * faults where a real one would. */
+ * faults where a real one would. label: threads */
 #include "testing.h"
 
 #include "base/thread.h"

@@ -1,4 +1,4 @@
-/* test_faults.c - memory that runs out, on the host and on devices. */
+/* test_faults.c - memory that runs out, on the host and on devices. label: threads */
 #include "failing_session.h"
 #include "failing_trainer.h"
 

@@ -1,4 +1,5 @@
-/* test_lanes.c - lanes of a session: runs that overlap, variables in common, and the end of runs that wait. */
+/* test_lanes.c - lanes of a session: runs that overlap, variables in common, and the end of runs that wait.
+ * label: threads */
 #include "testing.h"
 
 #include "run/dispatcher.h"

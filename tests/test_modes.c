@@ -1,5 +1,5 @@
 /* Modes of update and placements of variables: what each computes, that bits do not depend on devices, that checkpoints
- * move between them, and what is refused. */
+ * move between them, and what is refused. label: threads */
 #include "testing.h"
 #include "faulty_files.h" /* scratch_folder */
 #include "faulty_memory.h"

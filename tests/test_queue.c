@@ -1,4 +1,4 @@
-/* test_queue.c - queues and readers: order, waiting, closing, what is refused. */
+/* test_queue.c - queues and readers: order, waiting, closing, what is refused. label: threads */
 #include "faulty_memory.h"
 #include "testing.h"
 

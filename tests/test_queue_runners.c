@@ -1,4 +1,5 @@
-/* test_queue_runners.c - runs that meet at a queue: waiting, waking, coordinators, runners, and input made of them. */
+/* test_queue_runners.c - runs that meet at a queue: waiting, waking, coordinators, runners, and input made of them.
+ * label: threads */
 #include "testing.h"
 
 #include <pthread.h>

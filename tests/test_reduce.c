@@ -1,4 +1,5 @@
-/* test_reduce.c - towers' gradients become their mean, by every algorithm that has a name, whatever the devices. */
+/* test_reduce.c - towers' gradients become their mean, by every algorithm that has a name, whatever the devices.
+ * label: threads */
 #include "testing.h"
 
 #include "faulty_memory.h"

@@ -1,4 +1,4 @@
-/* Sessions: plans, copies, variables, towers, and runs from several threads. */
+/* Sessions: plans, copies, variables, towers, and runs from several threads. label: threads */
 #include "testing.h"
 
 #include <pthread.h>

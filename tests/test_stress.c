@@ -1,5 +1,5 @@
 /* test_stress.c - many threads, many sessions, steps that fail in the middle: nobody waits for ever, and what is right
- * stays right. Meant for the thread sanitizer as much as for its own checks. */
+ * stays right. Meant for the thread sanitizer as much as for its own checks. label: threads */
 #include "testing.h"
 
 #include "faulty_files.h"

@@ -1,4 +1,4 @@
-/* The trainer: the same bits on any devices, resuming, diverging, summaries, evaluation. */
+/* The trainer: the same bits on any devices, resuming, diverging, summaries, evaluation. label: threads */
 #define _GNU_SOURCE /* memmem */
 #include "testing.h"
 #include "faulty_files.h"

@@ -12,6 +12,7 @@
 namespace card {
 
 extern std::recursive_mutex lock;
+extern thread_local cudaError_t last_error; /* each thread has its own, as with CUDA */
 
 /* Notes a call; true when it is the one that shall fail. */
 bool fails(const char *call);

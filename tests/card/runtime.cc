@@ -14,7 +14,7 @@
 #include <vector>
 
 std::recursive_mutex card::lock;
-cudaError_t card_last_error;
+thread_local cudaError_t card::last_error;
 
 /* ---- counting ------------------------------------------------------------------------------------------------------ */
 
@@ -92,14 +92,14 @@ extern "C" const char *card_leaks(void)
 
 extern "C" cudaError_t cudaGetLastError(void)
 {
-    cudaError_t code = card_last_error;
-    card_last_error = cudaSuccess;
+    cudaError_t code = card::last_error;
+    card::last_error = cudaSuccess;
     return code;
 }
 
 extern "C" cudaError_t cudaPeekAtLastError(void)
 {
-    return card_last_error;
+    return card::last_error;
 }
 
 extern "C" const char *cudaGetErrorString(cudaError_t code)

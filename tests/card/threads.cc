@@ -183,13 +183,12 @@ void card_launch(dim3 grid, dim3 threads, size_t shared, cudaStream_t stream,
                                                         std::function<void()> kernel)
 {
     std::lock_guard<std::recursive_mutex> guard(card::lock);
-    extern cudaError_t card_last_error;
     bool fits = grid.x > 0 && grid.y > 0 && grid.y < 65536 && grid.z < 65536 && threads.x * threads.y * threads.z > 0 &&
                 threads.x * threads.y * threads.z <= 1024 && shared <= 48 << 10;
     if (card::fails("launching"))
-        card_last_error = cudaErrorLaunchFailure;
+        card::last_error = cudaErrorLaunchFailure;
     else if (!fits)
-        card_last_error = cudaErrorInvalidConfiguration;
+        card::last_error = cudaErrorInvalidConfiguration;
     else {
         card::seen("kernel");
         card::enqueue(stream, [=] { card::run_grid(grid, threads, shared, kernel); });
