@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "faulty_files.h"
 #include "faulty_memory.h"
-#include "io/bundle.h"
+#include "format/bundle.h"
 
 static const char *folder;
 static tw_error error;

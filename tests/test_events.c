@@ -4,8 +4,8 @@
 #include "base/memory.h"
 #include "faulty_files.h"
 #include "faulty_memory.h"
-#include "io/proto/event.pb-c.h"
-#include "io/protobuf.h"
+#include "format/proto/event.pb-c.h"
+#include "format/protobuf.h"
 #include "base/tfrecord.h"
 
 #include <float.h>

@@ -4,7 +4,7 @@
 
 #include "faulty_memory.h"
 #include "golden/graph.h"
-#include "io/proto/graph.pb-c.h"
+#include "format/proto/graph.pb-c.h"
 
 #include <tower/io.h>
 #include <tower/models.h>

@@ -5,8 +5,8 @@
 #include "base/memory.h"
 #include "faulty_memory.h"
 #include "base/little_endian.h"
-#include "io/snappy.h"
-#include "io/table.h"
+#include "format/snappy.h"
+#include "format/table.h"
 
 static tw_error error;
 

@@ -14,7 +14,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "io/bundle.h"
+#include "format/bundle.h"
 
 #include <ctype.h>
 #include <dirent.h>

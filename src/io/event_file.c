@@ -6,8 +6,8 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "io/proto/event.pb-c.h"
-#include "io/protobuf.h"
+#include "format/proto/event.pb-c.h"
+#include "format/protobuf.h"
 #include "base/tfrecord.h"
 
 #include <math.h>

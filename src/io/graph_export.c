@@ -3,8 +3,8 @@
 #include "base/status.h"
 #include "graph/graph.h"
 #include "io/graph_def.h"
-#include "io/proto/graph.pb-c.h"
-#include "io/tensor_proto.h"
+#include "format/proto/graph.pb-c.h"
+#include "format/tensor_proto.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "graph/graph.h"
-#include "io/proto/meta_graph.pb-c.h"
-#include "io/protobuf.h"
+#include "format/proto/meta_graph.pb-c.h"
+#include "format/protobuf.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
 /* table.c - see table.h. */
-#include "io/table.h"
+#include "format/table.h"
 
 #include "base/crc32c.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/little_endian.h"
-#include "io/snappy.h"
+#include "format/snappy.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* protobuf.c - see protobuf.h. */
-#include "io/protobuf.h"
+#include "format/protobuf.h"
 
 #include "base/memory.h"
 

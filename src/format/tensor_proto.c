@@ -1,5 +1,5 @@
 /* tensor_proto.c - see tensor_proto.h. */
-#include "io/tensor_proto.h"
+#include "format/tensor_proto.h"
 
 #include "base/status.h"
 

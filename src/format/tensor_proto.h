@@ -3,7 +3,7 @@
 #define TWI_TENSOR_PROTO_H
 
 #include "base/arena.h"
-#include "io/proto/tensor.pb-c.h"
+#include "format/proto/tensor.pb-c.h"
 
 #include <stdbool.h>
 #include <tower/tensor.h>

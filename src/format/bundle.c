@@ -1,5 +1,5 @@
 /* bundle.c - see bundle.h. */
-#include "io/bundle.h"
+#include "format/bundle.h"
 
 #include "base/arena.h"
 #include "base/array.h"
@@ -8,9 +8,9 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/little_endian.h"
-#include "io/proto/bundle.pb-c.h"
-#include "io/protobuf.h"
-#include "io/table.h"
+#include "format/proto/bundle.pb-c.h"
+#include "format/protobuf.h"
+#include "format/table.h"
 
 #include <ctype.h>
 #include <stdlib.h>

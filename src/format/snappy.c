@@ -6,7 +6,7 @@
  *     2  copy of 1..64 bytes, offset in the next 2 bytes
  *     3  copy of 1..64 bytes, offset in the next 4 bytes
  * An offset counts back from the end of what has been expanded; a copy may run into the bytes it makes. */
-#include "io/snappy.h"
+#include "format/snappy.h"
 
 #include "base/memory.h"
 #include "base/little_endian.h"
