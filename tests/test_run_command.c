@@ -37,6 +37,19 @@ static void variables_are_saved_and_restored(void **state)
     assert_prints(whole);
 }
 
+static void a_graphs_own_saver_saves_and_restores(void **state)
+{
+    (void)state;
+    assert_runs(0, "$T run %s --init save/restore_all --feed save/Const=%s/tf1_saver --fetch total --target train", GRAPH("saver"),
+                GOLDEN_DIR);
+    assert_runs(0, "$T run %s --init init --feed save/Const=here/model --fetch save/control_dependency && "
+                   "$T checkpoint ls here", GRAPH("saver"));
+    assert_prints("save/control_dependency = 'here/model'");
+    assert_prints("model");
+    assert_runs(1, "$T run %s --fetch needs_upper", GRAPH("saver"));
+    assert_prints("it needs 'upper': Op type not registered 'StringUpper'");
+}
+
 static void what_cannot_be_run_is_said(void **state)
 {
     (void)state;
@@ -63,6 +76,7 @@ int main(void)
         cmocka_unit_test(it_prints_what_is_fetched_step_by_step),
         cmocka_unit_test(data_from_queues_end_well),
         cmocka_unit_test(variables_are_saved_and_restored),
+        cmocka_unit_test(a_graphs_own_saver_saves_and_restores),
         cmocka_unit_test(what_cannot_be_run_is_said),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);

@@ -122,8 +122,12 @@ TW_API tw_status tw_graph_export(const tw_graph *graph, void **bytes, size_t *si
  * What is assigned and read through a VarHandleOp or VariableV2 becomes a variable of the graph, not trainable, since the file does not
  * tell; with another of that name it shares its value.
  *
- * All is checked before anything is added: ops, attributes, types, shapes, names, cycles; the error names the node.
- * TW_NOT_FOUND: an op that Tower lacks. TW_UNIMPLEMENTED: a type or kind of attribute that it lacks. TW_ALREADY_EXISTS:
+ * A node of an op that Tower lacks, and those that take something from it, are kept as nodes without outputs of the op
+ * "_Unknown": a run that needs one fails with TW_NOT_FOUND and names the op, others never mind, and an export writes what
+ * the file said. So what nobody needs may be anything, loops too.
+ *
+ * All is checked before anything is added: attributes, types, shapes, names, cycles; the error names the node.
+ * TW_UNIMPLEMENTED: a type or kind of attribute that it lacks. TW_ALREADY_EXISTS:
  * the graph has a node of a name. TW_RESOURCE_EXHAUSTED also for files that are small but would take much memory: constants
  * whose last value is repeated may take 64 MiB more than the file says. TW_INVALID_ARGUMENT: everything else. */
 TW_API tw_status tw_graph_import(tw_graph *graph, const void *bytes, size_t size, const char *prefix, tw_error *error);

@@ -87,6 +87,10 @@ static bool find_output(const tw_graph *graph, const char *text, tw_output *outp
     int index = colon ? atoi(colon + 1) : 0;
     if (!node)
         return complain("run", "the graph has no node '%s'", name);
+    if (strcmp(tw_node_op(node), "_Unknown") == 0) { /* running it says why it cannot */
+        *output = (tw_output){node, -1};
+        return true;
+    }
     if (colon && index >= tw_node_num_outputs(node))
         return complain("run", "'%s' has %d outputs, so there is no '%s'", name, tw_node_num_outputs(node), text);
     *output = tw_node_output(node, index);
@@ -113,7 +117,7 @@ static bool find_fetches(work *w, const settings *s)
             return complain("run", "--fetch: at most %d names", MOST_NAMES);
         if (!find_output(w->graph, name, output))
             return false;
-        if (output->index < 0)
+        if (output->index < 0 && strcmp(tw_node_op(output->node), "_Unknown") != 0)
             return complain("run", "--fetch: '%s' has no outputs; --target runs it", name);
         snprintf(w->names[w->num_printed++], sizeof w->names[0], "%s", name);
     }
@@ -167,14 +171,15 @@ static bool find_feeds(work *w, const settings *s)
             return complain("run", "--feed: at most %d names", MOST_NAMES);
         if (value)
             *value++ = 0;
+        if (value && !find_output(w->graph, text, &feed->output))
+            return false;
+        tw_dtype dtype = value ? tw_output_dtype(feed->output) : TW_INVALID_DTYPE;
         double number = value ? strtod(value, &end) : 0;
-        if (!value || end == value || *end)
+        if (!value || (dtype != TW_STRING && (end == value || *end)))
             return complain("run", "--feed: expected NAME=NUMBER, found '%s%s%s'", text, value ? "=" : "",
                             value ? value : "");
-        if (!find_output(w->graph, text, &feed->output))
-            return false;
-        tw_dtype dtype = tw_output_dtype(feed->output);
-        feed->tensor = filled(dtype, tw_output_shape(feed->output), number);
+        feed->tensor = dtype == TW_STRING ? tw_tensor_string(value, strlen(value))
+                                          : filled(dtype, tw_output_shape(feed->output), number);
         if (!feed->tensor)
             return complain("run", "--feed: '%s' is %s %s; numbers of a known shape can be fed", text,
                             tw_dtype_name(dtype), tw_shape_text(tw_output_shape(feed->output), shape, sizeof shape));
@@ -339,7 +344,7 @@ static const option options[] = {
     {"print-every", "N", OPTION_NUMBER, offsetof(settings, print_every), "steps between lines", .initial = "1",
      .least = 1, .most = INT64_MAX},
     {"feed", "NAME=NUMBER,...", OPTION_TEXT, offsetof(settings, feed),
-     "what placeholders hold, the same number in every place: keep_prob=1"},
+     "what placeholders hold, the same number in every place: keep_prob=1; or a text: save/Const=model.ckpt-1000"},
     {"init", "NAMES", OPTION_TEXT, offsetof(settings, initialize),
      "nodes to run once before; without it all variables get their initial values"},
     {"restore", "PATH", OPTION_FILE, offsetof(settings, restore),
@@ -362,10 +367,12 @@ const command run_command = {
         "Reads a graph, gives its variables their initial values, and runs what is asked for as often as is asked for, "
         "on the devices that the graph names or the nearest there are. Variables may be references, as in TensorFlow "
         "1. The queue runners of a MetaGraphDef are started before the steps and stopped after them; when the data "
-        "ends before the steps do, that is a good end.\n\n"
+        "ends before the steps do, that is a good end. A graph may have nodes of ops that Tower does not know, as long as "
+        "nothing that is run needs them. Those of a Saver save and restore.\n\n"
         "Ctrl-C finishes the step and leaves, after saving if --save is given.",
     .examples = "tower run model.meta --fetch loss --target train --steps 100 --print-every 10\n"
                 "tower run frozen.pb --fetch probabilities --feed x=0.5\n"
+                "tower run model.meta --init save/restore_all --feed save/Const=model.ckpt-1000 --fetch accuracy\n"
                 "tower run model.ckpt-1000.meta --restore model.ckpt-1000 --fetch accuracy --virtual-gpus 2",
     .options = options,
     .settings_bytes = sizeof(settings),

@@ -7,7 +7,7 @@
  * the first part of the entry's, run over the lengths as uint32 (uint64 where they need it), not over the varints.
  *
  * Lives here:  the layout; reading is public (tw_checkpoint_open and on, in tower/io.h).
- * Never here:  which files of a directory are a checkpoint, and when (checkpoint.c). */
+ * Never here:  which files of a directory are a checkpoint, and when (io/checkpoint.c). */
 #ifndef TWI_BUNDLE_H
 #define TWI_BUNDLE_H
 
@@ -15,6 +15,13 @@
 
 /* Writes and syncs both files. On failure neither is left behind. */
 tw_status twi_bundle_write(const char *data_path, const char *index_path, const tw_named_tensor *tensors, int count,
+                           tw_error *error);
+
+/* Makes PREFIX the checkpoint of these tensors, in directories that are made if need be. Whoever reads it sees a complete
+ * one, or while an older one of this prefix is replaced none. */
+tw_status twi_bundle_save(const char *prefix, const tw_named_tensor *tensors, int count, tw_error *error);
+/* Makes one checkpoint of several; then, if asked, removes these, and their directories if they are empty. */
+tw_status twi_bundle_merge(const char *const *prefixes, int count, const char *destination, bool remove,
                            tw_error *error);
 
 /* Opens exactly PREFIX.index, never a directory's latest. */

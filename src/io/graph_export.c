@@ -158,8 +158,29 @@ static bool fill_inputs(twi_arena *arena, const tw_node *node, Twi__NodeDef *def
     return true;
 }
 
+static void *take(void *arena, size_t size)
+{
+    return twi_arena_alloc(arena, size);
+}
+
+static void leave(void *arena, void *bytes)
+{
+    (void)arena;
+    (void)bytes;
+}
+
+/* What an import did not know goes out as it came in. */
+static Twi__NodeDef *make_unknown(twi_arena *arena, const tw_node *node)
+{
+    ProtobufCAllocator allocator = {take, leave, arena};
+    tw_string def = twi_attr_find(&node->attrs, "node")->s;
+    return twi__node_def__unpack(&allocator, def.size, (const uint8_t *)def.data);
+}
+
 static Twi__NodeDef *make_node(twi_arena *arena, const tw_node *node)
 {
+    if (strcmp(node->op->name, "_Unknown") == 0)
+        return make_unknown(arena, node);
     Twi__NodeDef *def = twi_arena_alloc(arena, sizeof *def);
     if (!def)
         return NULL;

@@ -1,5 +1,8 @@
 /* graph_import.c - a GraphDef message as nodes of a graph.
  *
+ * A node whose op is not registered, or that takes something from such a node, becomes an _Unknown node: it has its name,
+ * remembers what the file says of it, and fails when a run needs it. So what nobody needs may be anything.
+ *
  * The message may be hostile. It is sorted (files may have any order) and built twice: first into a graph that is
  * thrown away, where everything that can be wrong shows, then into the user's, which so stays as it was after an error.
  */
@@ -36,6 +39,7 @@ typedef struct item {
     char *name;     /* with the prefix */
     char *device;   /* canonical */
     const twi_op *op;
+    const char *why;  /* it cannot be built; NULL: it can */
     twi_attr *attrs;
     int num_attrs;
     tw_node *made; /* in the graph that is being built */
@@ -148,7 +152,8 @@ static tw_status fail_cycle(importer *m, const item *item)
                     item->def->name, item->def->op);
 }
 
-/* Depth first, so that a file that is in order keeps its order. */
+/* Depth first, so that a file that is in order keeps its order. What nodes of no known op take is left out: they are built
+ * without, and loops go through them. */
 static tw_status sort(importer *m)
 {
     enum { UNSEEN, OPEN, DONE };
@@ -165,7 +170,7 @@ static tw_status sort(importer *m)
             int at = stack[depth - 1];
             const item *item = &m->items[at];
             states[at] = OPEN;
-            if (next[at] == item->def->n_input) {
+            if (item->why || next[at] == item->def->n_input) {
                 states[at] = DONE;
                 m->order[sorted++] = at;
                 depth--;
@@ -439,8 +444,12 @@ static tw_status read_node(importer *m, item *item)
     char text[256];
     twi_device_name device;
     item->op = find_op(def->op);
-    if (!item->op || item->op->flags & TWI_REWRITTEN)
-        return twi_fail(m->error, TW_NOT_FOUND, "Op type not registered '%s' in this library", def->op);
+    if (!item->op || item->op->flags & TWI_REWRITTEN) {
+        item->op = NULL;
+        item->why = twi_arena_printf(&m->arena, "Op type not registered '%s' in this library", def->op);
+        if (!item->why)
+            return fail_memory(m);
+    }
     tw_status status = twi_device_name_parse(def->device, &device, m->error);
     if (status != TW_OK)
         return status;
@@ -448,7 +457,7 @@ static tw_status read_node(importer *m, item *item)
     item->device = twi_arena_strdup(&m->arena, twi_device_name_print(&device, text, sizeof text));
     if (!item->name || !item->device)
         return fail_memory(m);
-    return read_attrs(m, item);
+    return item->why ? TW_OK : read_attrs(m, item);
 }
 
 static tw_status read_nodes(importer *m)
@@ -463,13 +472,73 @@ static tw_status read_nodes(importer *m)
     return TW_OK;
 }
 
+/* ---- what is not known ----------------------------------------------------------------------------------------- */
+
+/* Who takes something from a node that cannot be built cannot be built either. */
+static tw_status spread(importer *m)
+{
+    for (int k = 0; k < m->count; k++) {
+        item *item = &m->items[m->order[k]];
+        for (size_t i = 0; i < item->def->n_input && !item->why; i++) {
+            const struct item *from = &m->items[item->inputs[i].node];
+            if (!from->why || item->inputs[i].index < 0)
+                continue;
+            item->why = from->op ? from->why : twi_arena_printf(&m->arena, "it needs '%s': %s", from->name, from->why);
+            if (!item->why)
+                return fail_memory(m);
+        }
+    }
+    return TW_OK;
+}
+
+/* What the file says of the node, with the names it has here. */
+static bool keep_def(importer *m, const item *item, tw_string *kept)
+{
+    Twi__NodeDef def = *item->def;
+    def.name = item->name;
+    def.input = twi_arena_alloc(&m->arena, sizeof *def.input * (def.n_input + 1));
+    for (size_t i = 0; i < def.n_input && def.input; i++) {
+        const char *text = item->def->input[i];
+        bool control = text[0] == '^';
+        def.input[i] = twi_arena_printf(&m->arena, "%s%s%s", control ? "^" : "", m->prefix, text + control);
+        if (!def.input[i])
+            return false;
+    }
+    kept->size = twi__node_def__get_packed_size(&def);
+    kept->data = twi_arena_alloc(&m->arena, kept->size + 1);
+    if (!def.input || !kept->data)
+        return false;
+    twi__node_def__pack(&def, (uint8_t *)kept->data);
+    return true;
+}
+
+/* An _Unknown node in place of those that cannot be built. */
+static tw_status replace_unknown(importer *m)
+{
+    for (int i = 0; i < m->count; i++) {
+        item *item = &m->items[i];
+        tw_string def;
+        if (!item->why)
+            continue;
+        item->op = twi_op_find("_Unknown");
+        item->attrs = twi_arena_alloc(&m->arena, 3 * sizeof *item->attrs);
+        if (!item->attrs || !keep_def(m, item, &def))
+            return fail_memory(m);
+        item->attrs[0] = tw_attr_string("op", item->def->op);
+        item->attrs[1] = (twi_attr){.name = "node", .kind = TW_ATTR_STRING, .s = def};
+        item->attrs[2] = tw_attr_string("why", item->why);
+        item->num_attrs = 3;
+    }
+    return TW_OK;
+}
+
 /* Adds all nodes to a graph; its own message names the node. */
 static tw_status build(importer *m, tw_graph *graph, tw_output *inputs)
 {
     size_t outputs = 0, most_outputs = SPARE_OUTPUTS + (size_t)m->count;
     for (int k = 0; k < m->count; k++) {
         item *item = &m->items[m->order[k]];
-        int num_inputs = (int)item->def->n_input;
+        int num_inputs = item->why ? 0 : (int)item->def->n_input;
         for (int i = 0; i < num_inputs; i++)
             inputs[i] = (tw_output){m->items[item->inputs[i].node].made, item->inputs[i].index};
         item->made = twi_add_named_node(graph, item->op, item->name, item->device, inputs, num_inputs, item->attrs,
@@ -518,6 +587,8 @@ static tw_status import(importer *m, tw_graph *graph)
     TWI_TRY(collect_nodes(m));
     TWI_TRY(read_nodes(m));
     TWI_TRY(sort(m));
+    TWI_TRY(spread(m));
+    TWI_TRY(replace_unknown(m));
     TWI_TRY(build_both(m, graph));
     if (twi_adopt_variables(graph, graph->nodes.count - m->count) != TW_OK)
         status = fail_memory(m);

@@ -29,10 +29,11 @@ static tw_status find_output(const importer *m, const char *collection, const ch
     snprintf(name, sizeof name, "%s%.*s", m->prefix, length, text);
     tw_node *node = tw_graph_find(m->graph, name);
     long index = colon ? strtol(colon + 1, NULL, 10) : 0;
-    if (!node || index < 0 || (colon && index >= node->num_outputs))
+    bool unknown = node && strcmp(node->op->name, "_Unknown") == 0; /* fails when it is run */
+    if (!node || index < 0 || (colon && index >= node->num_outputs && !unknown))
         return twi_fail(m->error, TW_INVALID_ARGUMENT, "collection '%s' names '%s', which is not in the graph",
                         collection, text);
-    *output = tw_node_output(node, (int)index);
+    *output = unknown ? (tw_output){node, -1} : tw_node_output(node, (int)index);
     return TW_OK;
 }
 
@@ -80,10 +81,13 @@ static tw_status read_runner(importer *m, const char *name, const Twi__QueueRunn
     for (int i = 0; i < runner.num_enqueues && status == TW_OK; i++)
         status = find_output(m, name, def->enqueue_op_name[i], &enqueues[i]);
     runner.enqueues = enqueues;
+    if (status == TW_OK && strcmp(runner.queue.node->op->name, "_Unknown") == 0)
+        goto done; /* so is who takes something from it */
     if (status == TW_OK && tw_output_dtype(runner.queue) != TW_RESOURCE)
         status = twi_fail(m->error, TW_INVALID_ARGUMENT, "collection '%s': '%s' is not a queue", name, def->queue_name);
     if (status == TW_OK)
         tw_add_queue_runner(m->graph, &runner);
+done:
     twi_free(enqueues);
     return status;
 }

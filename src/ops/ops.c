@@ -17,6 +17,7 @@
     X(twi_input_ops)                                                                                                   \
     X(twi_queue_ops)                                                                                                   \
     X(twi_reader_ops)                                                                                                  \
+    X(twi_saver_ops)                                                                                                   \
     X(twi_fused_ops) /* made by rewrites only */                                                                       \
     X(twi_plan_ops)  /* made by the planner only */
 

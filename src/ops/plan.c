@@ -1,9 +1,12 @@
-/* plan.c - the ops only a planner makes: what is fed, and what crosses from one device to another. */
+/* plan.c - the ops only a planner makes: what is fed, and what crosses from one device to another; and what an import
+ * makes of a node that it cannot build. */
 #include "graph/op.h"
 
 const twi_op twi_plan_ops[] = {
     {"_Feed", "", "output:dtype", "dtype:type; shape:shape; index:int", twi_shape_from_attr, NULL,
      TWI_STATEFUL | TWI_REWRITTEN},
     {"_Copy", "input:T", "output:T", "T:type", twi_shape_same, NULL, TWI_REWRITTEN},
+    /* `node` is the file's NodeDef, `why` the reason. Nobody takes anything from it: who would is one too. */
+    {"_Unknown", "", "", "op:string; node:string; why:string", twi_shape_unknown, NULL, TWI_STATEFUL | TWI_REWRITTEN},
     {0},
 };

@@ -1,6 +1,8 @@
 /* plan.c - making a plan: the stages in their order, and the lists that come out of them. */
 #include "plan/plan.h"
 
+#include "tensor/tensor.h"
+
 #include <string.h>
 
 static bool is(const tw_node *node, const char *op)
@@ -254,11 +256,8 @@ static tw_status put_strings(tw_string *to, const tw_tensor *value, tw_error *er
 {
     for (int64_t i = 0; i < tw_tensor_elements(value); i++) { /* the tensor outlives the plan's copy of the node */
         const tw_string *from = (tw_string *)tw_tensor_data(value) + i;
-        char *copy = twi_resize(NULL, from->size + 1);
-        if (!copy)
+        if (!twi_string_set(&to[i], from->data, from->size))
             return twi_fail_memory(error, "making a plan");
-        memcpy(copy, from->data ? from->data : "", from->size);
-        to[i] = (tw_string){copy, from->size};
     }
     return TW_OK;
 }

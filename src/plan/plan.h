@@ -157,6 +157,8 @@ tw_status twi_read_reference(twi_planning *p, tw_output handle, tw_output writer
                              const tw_output *controls, int num_controls, tw_output *value);
 /* The node's attributes as its form on handles wants them. */
 tw_status twi_handle_attrs(twi_planning *p, const tw_node *node, const char *form, twi_attrs *attrs);
+/* Those of a RestoreV2 with the shapes of what it restores. */
+tw_status twi_restored_attrs(twi_planning *p, const tw_node *node, twi_attrs *attrs);
 /* Puts a _Copy on each edge between devices; one tensor crosses to one device once. */
 tw_status twi_partition(twi_planning *p);
 /* Finds a kernel for every node and prepares it. */

@@ -152,6 +152,11 @@ static tw_status make_copy(copying *c, const tw_node *node, const tw_output *inp
     if (strcmp(op, "PlaceholderWithDefault") == 0) { /* not fed: the default, of its own shape */
         form = "Identity";
         attrs = (twi_attrs){&type, 1};
+    } else if (strcmp(op, "RestoreV2") == 0) {
+        form = "_RestoreV2";
+        tw_status status = twi_restored_attrs(p, node, &attrs);
+        if (status != TW_OK)
+            return status;
     } else if (form != op) {
         tw_status status = twi_handle_attrs(p, node, form, &attrs);
         if (status != TW_OK)
@@ -176,6 +181,9 @@ static tw_status copy_node(copying *c, const tw_node *node)
     int count = 0;
     if (strncmp(node->op->name, "Placeholder", 11) == 0 && node->num_inputs == 0)
         return fail_unfed(c, node);
+    if (strcmp(node->op->name, "_Unknown") == 0)
+        return twi_fail(p->error, TW_NOT_FOUND, "node '%s' (%s): %s", node->name, twi_attr_string(&node->attrs, "op", ""),
+                        twi_attr_string(&node->attrs, "why", ""));
     if (p->request->placement->devices[node->id] < 0)
         return twi_placement_check(p->request->placement, node, p->error);
     tw_status status = new_inputs(c, node, &inputs, &count);

@@ -260,16 +260,26 @@ static tw_status check_variables(const twi_plan *plan, tw_error *error)
     return TW_OK;
 }
 
+/* Feeds enter on a CPU, where strings may lie. */
+static tw_status write_strings(const tw_tensor *from, tw_string *to, tw_error *error)
+{
+    const tw_string *strings = from->data;
+    for (int64_t i = 0; i < from->elements; i++)
+        if (!twi_string_set(&to[i], strings[i].data, strings[i].size))
+            return twi_fail_memory(error, "feeding strings");
+    return TW_OK;
+}
+
 static tw_status write_feeds(const twi_plan *plan, const tw_feed *feeds, tw_error *error)
 {
     for (int i = 0; i < plan->num_feeds; i++) {
         const twi_port *port = &plan->feeds[i];
         if (!port->buffer)
             continue; /* folded away or not needed */
-        if (port->dtype == TW_STRING)
-            return twi_fail(error, TW_UNIMPLEMENTED, "feeding strings is not supported (feed %d)", i);
-        tw_status status =
-            port->device->ops->write(port->device, port->memory, feeds[i].tensor->data, port->bytes, error);
+        const tw_tensor *tensor = feeds[i].tensor;
+        tw_status status = port->dtype == TW_STRING
+                               ? write_strings(tensor, port->memory, error)
+                               : port->device->ops->write(port->device, port->memory, tensor->data, port->bytes, error);
         if (status != TW_OK)
             return status;
     }

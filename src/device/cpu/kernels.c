@@ -43,6 +43,7 @@
     X(twi_cpu_examples_kernels)                                                                                        \
     X(twi_cpu_queue_kernels)                                                                                           \
     X(twi_cpu_reader_kernels)                                                                                          \
+    X(twi_cpu_saver_kernels)                                                                                           \
     X(twi_cpu_image_kernels)                                                                                           \
     X(twi_cpu_summary_kernels)
 

@@ -1,0 +1,212 @@
+/* test_saver_ops.c - the nodes of TensorFlow 1's Saver save and restore, in a graph and with a checkpoint that TensorFlow
+ * wrote (golden/make_saver.py); what Tower does not know in that graph is in nobody's way. */
+#include "testing.h"
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "format/bundle.h"
+
+#include <tower/io.h>
+#include <tower/ops.h>
+#include <tower/session.h>
+#include <tower/train.h>
+#include <unistd.h>
+
+static char directory[] = "/tmp/tower-saver-XXXXXX";
+
+static int make_directory(void **state)
+{
+    (void)state;
+    return mkdtemp(directory) ? 0 : -1;
+}
+
+static int remove_directory(void **state)
+{
+    (void)state;
+    char command[100];
+    snprintf(command, sizeof command, "rm -r %s", directory);
+    return system(command);
+}
+
+typedef struct program {
+    tw_graph *g;
+    tw_session *s;
+} program;
+
+static program open_program(void)
+{
+    program p = {.g = tw_graph_create()};
+    char *bytes;
+    size_t size;
+    tw_error error = {0};
+    assert_ok(twi_file_read(GOLDEN_DIR "/tf1_saver.meta", (size_t)1 << 20, &bytes, &size, &error));
+    assert_ok(tw_meta_graph_import(p.g, bytes, size, NULL, &error));
+    twi_free(bytes);
+    assert_ok(tw_session_create(p.g, NULL, &p.s, &error));
+    return p;
+}
+
+static void close_program(program *p)
+{
+    tw_session_destroy(p->s);
+    tw_graph_destroy(p->g);
+}
+
+static tw_output node(const program *p, const char *name)
+{
+    tw_output output = {tw_graph_find(p->g, name), -1};
+    if (!output.node)
+        fail_msg("there is no node '%s'", name);
+    return output;
+}
+
+/* Runs a node, with the name of a checkpoint in the Saver's placeholder. */
+static tw_status run_with(const program *p, const char *saver, const char *name, const char *path, tw_error *error)
+{
+    char placeholder[64], full[64];
+    snprintf(placeholder, sizeof placeholder, "%s/Const", saver);
+    snprintf(full, sizeof full, "%s/%s", saver, name);
+    tw_feed feed = {tw_node_output(node(p, placeholder).node, 0), tw_tensor_string(path, strlen(path))};
+    tw_output target = node(p, full);
+    tw_status status = tw_session_run(p->s, &feed, 1, &target, 1, NULL, error);
+    tw_tensor_release(feed.tensor);
+    return status;
+}
+
+static void run_node(const program *p, const char *name)
+{
+    tw_error error = {0};
+    tw_output target = node(p, name);
+    assert_ok(tw_session_run(p->s, NULL, 0, &target, 1, NULL, &error));
+}
+
+/* The variables as they are `steps` training steps after their initial values. */
+static void expect_variables(const program *p, int steps)
+{
+    static const char *const names[] = {"weights", "steps", "resource"};
+    static const double first[3][6] = {{0, 0.25, 0.5, 0.75, 1, 1.25}, {7}, {1.5, -2.5}};
+    for (int v = 0; v < 3; v++) {
+        tw_error error = {0};
+        tw_tensor *value = NULL;
+        assert_ok(tw_session_get_variable(p->s, tw_graph_find_variable(p->g, names[v]), &value, &error));
+        for (int64_t i = 0; i < tw_tensor_elements(value); i++)
+            assert_true(tw_tensor_value(value, i) == first[v][i] + steps);
+        tw_tensor_release(value);
+    }
+}
+
+static void a_checkpoint_of_tensorflow_is_restored_by_the_graphs_own_nodes(void **state)
+{
+    (void)state;
+    static const char *const savers[] = {"save", "sharded"};
+    for (int i = 0; i < 2; i++) {
+        tw_error error = {0};
+        program p = open_program();
+        assert_ok(run_with(&p, savers[i], "restore_all", GOLDEN_DIR "/tf1_saver", &error));
+        expect_variables(&p, 1);
+        run_node(&p, "train");
+        expect_variables(&p, 2);
+        close_program(&p);
+    }
+}
+
+/* Also in parts that are then made one, which leaves nothing else behind. */
+static void what_is_saved_by_nodes_is_read_by_nodes_and_by_tower(void **state)
+{
+    (void)state;
+    static const char *const savers[] = {"save", "sharded"}, *const last[] = {"control_dependency", "Identity"};
+    for (int i = 0; i < 2; i++) {
+        tw_error error = {0};
+        char path[100], command[200];
+        program p = open_program();
+        snprintf(path, sizeof path, "%s/%s/model-3", directory, savers[i]);
+        run_node(&p, "init");
+        for (int steps = 0; steps < 3; steps++)
+            run_node(&p, "train");
+        for (int twice = 0; twice < 2; twice++)
+            assert_ok(run_with(&p, savers[i], last[i], path, &error));
+        close_program(&p);
+        snprintf(command, sizeof command, "test $(ls -A %s/%s | wc -l) = 2", directory, savers[i]);
+        assert_int_equal(system(command), 0);
+
+        p = open_program();
+        assert_ok(run_with(&p, savers[1 - i], "restore_all", path, &error));
+        expect_variables(&p, 3);
+        close_program(&p);
+        p = open_program();
+        tw_checkpoint *checkpoint;
+        assert_ok(tw_checkpoint_open(path, &checkpoint, &error));
+        assert_int_equal(tw_checkpoint_count(checkpoint), 3);
+        assert_ok(tw_restore(p.s, checkpoint, NULL, NULL, &error));
+        expect_variables(&p, 3);
+        tw_checkpoint_close(checkpoint);
+        close_program(&p);
+    }
+}
+
+static void what_does_not_fit_is_refused_in_tensorflows_words(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    program p = open_program();
+    char path[100];
+    assert_fails(run_with(&p, "save", "restore_all", "/nowhere/model", &error), TW_NOT_FOUND,
+                 "Failed to find any matching files for /nowhere/model");
+    struct {
+        const char *name;
+        tw_tensor *tensor;
+        tw_status status;
+        const char *words;
+    } wrong[] = {
+        {"weight", tw_tensor_float(1), TW_NOT_FOUND, "Key weights not found in checkpoint"},
+        {"weights", tw_tensor_int64(1), TW_INVALID_ARGUMENT,
+         "tensor_name = weights; expected dtype float does not equal original dtype int64"},
+        {"weights", tw_tensor_float(1), TW_INVALID_ARGUMENT,
+         "weights: Assign requires shapes of both tensors to match. lhs shape= [2,3] rhs shape= []"},
+    };
+    double two[] = {1, 2};
+    tw_tensor *steps = tw_tensor_int64(1), *resource = tw_tensor_from(TW_FLOAT64, TW_SHAPE(2), two);
+    snprintf(path, sizeof path, "%s/wrong", directory);
+    for (int i = 0; i < 3; i++) {
+        tw_named_tensor tensors[] = {{"resource", resource}, {"steps", steps}, {wrong[i].name, wrong[i].tensor}};
+        assert_ok(twi_bundle_save(path, tensors, 3, &error));
+        assert_fails(run_with(&p, "save", "restore_all", path, &error), wrong[i].status, wrong[i].words);
+        tw_tensor_release(wrong[i].tensor);
+    }
+    tw_tensor_release(steps);
+    tw_tensor_release(resource);
+    close_program(&p);
+}
+
+static void what_the_graph_has_besides_is_missed_only_when_it_is_needed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *words;
+    } needs[] = {
+        {"upper", "node 'upper' (StringUpper): Op type not registered 'StringUpper' in this library"},
+        {"needs_upper", "node 'needs_upper' (StringJoin): it needs 'upper': Op type not registered 'StringUpper'"},
+        {"after_upper", "node 'upper' (StringUpper): Op type not registered"},
+        {"loop/add", "node 'loop/add' (AddV2): it needs 'loop/Switch': Op type not registered 'Switch'"},
+    };
+    program p = open_program();
+    run_node(&p, "init");
+    run_node(&p, "total");
+    for (size_t i = 0; i < sizeof needs / sizeof *needs; i++) {
+        tw_error error = {0};
+        tw_output target = node(&p, needs[i].name);
+        assert_fails(tw_session_run(p.s, NULL, 0, &target, 1, NULL, &error), TW_NOT_FOUND, needs[i].words);
+    }
+    close_program(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_checkpoint_of_tensorflow_is_restored_by_the_graphs_own_nodes),
+        cmocka_unit_test(what_is_saved_by_nodes_is_read_by_nodes_and_by_tower),
+        cmocka_unit_test(what_does_not_fit_is_refused_in_tensorflows_words),
+        cmocka_unit_test(what_the_graph_has_besides_is_missed_only_when_it_is_needed),
+    };
+    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}
