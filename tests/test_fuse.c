@@ -197,6 +197,119 @@ static void a_network_in_bfloat16_trains_to_much_the_same_values(void **state)
     check_training(TW_BFLOAT16, 0.02);
 }
 
+/* ---- residual blocks ------------------------------------------------------------------------------------------ */
+
+static tw_output normalized_conv(lab *l, const char *name, tw_output x, int in, bool training)
+{
+    tw_dtype dtype = tw_output_dtype(x);
+    TW_VARIABLE_SCOPE(l->g, "%s", name) {
+        x = tw_conv2d(l->g, x, variable(l, "weights", TW_SHAPE(3, 3, in, 4), dtype), NULL);
+        x = tw_batch_norm_layer(l->g, "norm", x, 0.9f, 0.001f, training);
+    }
+    return x;
+}
+
+/* A layer, then two blocks. The mean of what they give, through a dense layer. */
+static tw_output residual_network(lab *l, tw_dtype dtype, bool training, tw_output *inside)
+{
+    tw_output x = tw_relu(l->g, normalized_conv(l, "first", tw_cast(l->g, l->image, dtype), 3, training));
+    for (int i = 0; i < 2; i++) {
+        char name[2][16];
+        snprintf(name[0], sizeof name[0], "block%d/a", i);
+        snprintf(name[1], sizeof name[1], "block%d/b", i);
+        tw_output y = tw_relu(l->g, normalized_conv(l, name[0], x, 4, training));
+        *inside = normalized_conv(l, name[1], y, 4, training);
+        x = tw_relu(l->g, i ? tw_add(l->g, *inside, x) : tw_add(l->g, x, *inside));
+    }
+    x = tw_matmul(l->g, tw_reduce_mean(l->g, x, TW_AXES(1, 2), false), variable(l, "w", TW_SHAPE(4, 5), dtype));
+    x = tw_sparse_softmax_cross_entropy(l->g, tw_cast(l->g, x, TW_FLOAT32), l->labels);
+    return tw_reduce_mean(l->g, x, NULL, 0, false);
+}
+
+/* A training step; fetches: loss, step, then some variables. */
+static int residual_step(lab *l, tw_dtype dtype, tw_output *fetches, tw_output *inside)
+{
+    tw_optimizer *sgd = tw_gradient_descent(l->g, tw_scalar(l->g, 0.05f));
+    int count = 2;
+    fetches[0] = residual_network(l, dtype, true, inside);
+    fetches[1] = tw_apply_gradients(sgd, tw_compute_gradients(sgd, fetches[0]), tw_global_step(l->g));
+    static const char *const names[] = {"first/weights", "first/norm/gamma", "block0/b/norm/beta", "block1/a/weights",
+                                        "block1/b/norm/gamma"};
+    TW_CONTROL(l->g, fetches[1])
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+            fetches[count++] = tw_variable_read(l->g, tw_graph_find_variable(l->g, names[i]));
+    return count;
+}
+
+static void check_residual(tw_dtype dtype, double tolerance)
+{
+    lab l = open_lab();
+    tw_output fetches[MOST], inside;
+    int count = residual_step(&l, dtype, fetches, &inside);
+    compare(&l, fetches, count, tolerance);
+    static const char *const gone[] = {"Relu", "ReluGrad", "FusedBatchNormV3", "FusedBatchNormGradV3", "AddV2", "AddN"};
+    assert_true(ran(&l, "_BatchNormRelu") && ran(&l, "_BatchNormReluGrad"));
+    for (size_t i = 0; i < sizeof gone / sizeof *gone; i++)
+        if (ran(&l, gone[i]))
+            fail_msg("%s ran: %s", gone[i], l.ops);
+    close_lab(&l);
+}
+
+/* To the bit: the joint kernel does what the chain does, in its order. */
+static void residual_blocks_train_to_the_same_values(void **state)
+{
+    (void)state;
+    check_residual(TW_FLOAT32, 0);
+}
+
+static void residual_blocks_in_bfloat16_train_to_much_the_same_values(void **state)
+{
+    (void)state;
+    check_residual(TW_BFLOAT16, 0.03);
+}
+
+static void batch_norms_by_given_moments_are_fused_too(void **state)
+{
+    (void)state;
+    lab l = open_lab();
+    tw_output inside, loss = residual_network(&l, TW_FLOAT32, false, &inside);
+    compare(&l, &loss, 1, 0);
+    assert_true(ran(&l, "_BatchNormRelu") && !ran(&l, "FusedBatchNormV3") && !ran(&l, "AddV2"));
+    close_lab(&l);
+}
+
+/* The gradient of the block's sum still goes to the shortcut, from a ReluGrad of its own. */
+static void a_normalized_image_that_somebody_wants_stays_apart(void **state)
+{
+    (void)state;
+    lab l = open_lab();
+    tw_output fetches[MOST], inside;
+    int count = residual_step(&l, TW_FLOAT32, fetches, &inside);
+    fetches[count++] = inside;
+    compare(&l, fetches, count, 0);
+    assert_true(ran(&l, "_BatchNormRelu") && ran(&l, "FusedBatchNormV3") && ran(&l, "FusedBatchNormGradV3") &&
+                ran(&l, "ReluGrad"));
+    close_lab(&l);
+}
+
+static void a_sum_with_an_image_of_another_shape_is_no_block(void **state)
+{
+    (void)state;
+    lab l = open_lab();
+    tw_output y = normalized_conv(&l, "first", l.image, 3, true);
+    y = tw_relu(l.g, tw_add(l.g, y, variable(&l, "wide", TW_SHAPE(3, 1, 1, 1, 4), TW_FLOAT32)));
+    compare(&l, &y, 1, 0);
+    assert_true(ran(&l, "FusedBatchNormV3") && ran(&l, "AddV2"));
+    close_lab(&l);
+
+    l = open_lab();
+    y = normalized_conv(&l, "first", l.image, 3, true);
+    y = tw_relu(l.g, tw_add(l.g, y, variable(&l, "narrow", TW_SHAPE(4), TW_FLOAT32)));
+    compare(&l, &y, 1, 0);
+    assert_true(ran(&l, "FusedBatchNormV3") && ran(&l, "AddV2"));
+    close_lab(&l);
+}
+
 /* ---- what must not be joined -------------------------------------------------------------------------------- */
 
 static void a_normalized_image_that_is_fetched_is_kept(void **state)
@@ -345,6 +458,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_network_trains_to_the_same_values),
         cmocka_unit_test(a_network_in_bfloat16_trains_to_much_the_same_values),
+        cmocka_unit_test(residual_blocks_train_to_the_same_values),
+        cmocka_unit_test(residual_blocks_in_bfloat16_train_to_much_the_same_values),
+        cmocka_unit_test(batch_norms_by_given_moments_are_fused_too),
+        cmocka_unit_test(a_normalized_image_that_somebody_wants_stays_apart),
+        cmocka_unit_test(a_sum_with_an_image_of_another_shape_is_no_block),
         cmocka_unit_test(a_normalized_image_that_is_fetched_is_kept),
         cmocka_unit_test(networks_that_only_look_are_fused_too),
         cmocka_unit_test(values_between_links_that_somebody_wants_stay_apart),

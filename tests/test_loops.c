@@ -203,6 +203,101 @@ static void batch_norms_agree_with_plain_loops(void **state)
             }
 }
 
+/* The chain of plain kernels a ReLU behind a batch norm stands for, with and without a side: `inputs` are x, scale,
+ * offset, mean, variance, side; outputs of the gradient dx, dscale, doffset, dside. */
+static void check_relu_chain(value *inputs, value *dy, bool has_side, value *fused_y, value *fused_moments,
+                             value *fused_gradients)
+{
+    tw_error error = {0};
+    tw_attr attrs[] = {tw_attr_type("T", TW_FLOAT32), tw_attr_type("U", TW_FLOAT32), tw_attr_float("epsilon", 0.001f),
+                       tw_attr_bool("is_training", true), tw_attr_int("N", 2)};
+    tw_shape image = dy[0].operand.shape, c = inputs[1].operand.shape;
+    value y[6] = {make(TW_FLOAT32, image), make(TW_FLOAT32, c), make(TW_FLOAT32, c), make(TW_FLOAT32, c),
+                  make(TW_FLOAT32, c), make(TW_FLOAT32, TW_SHAPE(0))};
+    value sum = make(TW_FLOAT32, image), positive = make(TW_FLOAT32, image), masked = make(TW_FLOAT32, image);
+    value gradients[5] = {make(TW_FLOAT32, image), make(TW_FLOAT32, c), make(TW_FLOAT32, c),
+                          make(TW_FLOAT32, TW_SCALAR), make(TW_FLOAT32, TW_SCALAR)};
+    assert_ok(call(&(kernel_call){"FusedBatchNormV3", "plain", 2, attrs, 5, inputs, 5, y, 6}, &error));
+    if (has_side)
+        assert_ok(call(&(kernel_call){"AddV2", "plain", 2, attrs, 5, (value[]){y[0], inputs[5]}, 2, &sum, 1}, &error));
+    assert_ok(call(&(kernel_call){"Relu", "plain", 2, attrs, 5, has_side ? &sum : y, 1, &positive, 1}, &error));
+    assert_near(fused_y, &positive);
+    for (int i = 0; i < 4; i++)
+        assert_near(&fused_moments[i], &y[1 + i]);
+    assert_ok(call(&(kernel_call){"AddN", "plain", 2, attrs, 5, dy, 2, &sum, 1}, &error));
+    assert_ok(call(&(kernel_call){"ReluGrad", "plain", 2, attrs, 5, (value[]){sum, positive}, 2, &masked, 1}, &error));
+    assert_ok(call(&(kernel_call){"FusedBatchNormGradV3", "plain", 2, attrs, 5,
+                                  (value[]){masked, inputs[0], inputs[1], y[3], y[4], y[5]}, 6, gradients, 5}, &error));
+    for (int i = 0; i < 3; i++)
+        assert_near(&fused_gradients[i], &gradients[i]);
+    if (has_side)
+        assert_near(&fused_gradients[3], &masked);
+    value *all[] = {&sum, &positive, &masked};
+    for (int i = 0; i < 6; i++)
+        drop(&y[i]);
+    for (int i = 0; i < 5; i++)
+        drop(&gradients[i]);
+    for (int i = 0; i < 3; i++)
+        drop(all[i]);
+}
+
+static void check_norm_relu(tw_dtype dtype, tw_shape image, bool training, bool has_side, int num_dy)
+{
+    tw_shape c = TW_SHAPE(image.dims[3]);
+    tw_attr attrs[] = {tw_attr_type("T", dtype), tw_attr_float("epsilon", 0.001f),
+                       tw_attr_bool("is_training", training), tw_attr_int("N", has_side), tw_attr_int("M", num_dy)};
+    value in[] = {filled(dtype, image, 1), filled(TW_FLOAT32, c, 2), filled(TW_FLOAT32, c, 3), filled(TW_FLOAT32, c, 4),
+                  make(TW_FLOAT32, c), filled(dtype, image, 6)};
+    value out[] = {make(dtype, image), make(TW_FLOAT32, c), make(TW_FLOAT32, c), make(TW_FLOAT32, c),
+                   make(TW_FLOAT32, c), make(TW_FLOAT32, TW_SHAPE(0))};
+    value dy[] = {filled(dtype, image, 7), filled(dtype, image, 8)};
+    value gradients[] = {make(dtype, image), make(TW_FLOAT32, c), make(TW_FLOAT32, c), make(dtype, image)};
+    for (int64_t k = 0; k < c.dims[0]; k++)
+        put(&in[4], k, 0.5f + (float)k / 16);
+    compare("_BatchNormRelu", "vector", attrs, 5, in, has_side ? 6 : 5, out, 6);
+    value back[MOST_VALUES];
+    int count = 0;
+    for (int i = 0; i < num_dy; i++)
+        back[count++] = dy[i];
+    value rest[] = {in[0], in[1], out[3], out[4], in[2], out[0]};
+    for (int i = 0; i < (has_side ? 6 : 5); i++)
+        back[count++] = rest[i];
+    compare("_BatchNormReluGrad", "vector", attrs, 5, back, count, gradients, has_side ? 4 : 3);
+    if (dtype == TW_FLOAT32 && training && num_dy == 2)
+        check_relu_chain(in, dy, has_side, &out[0], &out[1], gradients);
+    for (int i = 0; i < 6; i++)
+        drop(&in[i]), drop(&out[i]);
+    for (int i = 0; i < 4; i++)
+        drop(&gradients[i]);
+    drop(&dy[0]), drop(&dy[1]);
+}
+
+static void batch_norms_with_relus_are_the_chains_they_stand_for(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 16; i++) {
+        tw_dtype dtype = i & 1 ? TW_BFLOAT16 : TW_FLOAT32;
+        check_norm_relu(dtype, TW_SHAPE(2, 9, 16, 24), i & 2, i & 4, i & 8 ? 2 : 1);
+        check_norm_relu(dtype, TW_SHAPE(1, 5, 3, 80), i & 2, i & 4, i & 8 ? 2 : 1);
+    }
+}
+
+static void a_side_of_another_shape_is_refused(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_shape image = TW_SHAPE(2, 3, 3, 4), c = TW_SHAPE(4);
+    tw_attr attrs[] = {tw_attr_type("T", TW_FLOAT32), tw_attr_int("N", 1)};
+    value in[] = {filled(TW_FLOAT32, image, 1), filled(TW_FLOAT32, c, 2), filled(TW_FLOAT32, c, 3),
+                  filled(TW_FLOAT32, c, 4), filled(TW_FLOAT32, c, 5), filled(TW_FLOAT32, TW_SHAPE(1, 3, 3, 4), 6)};
+    value out[] = {make(TW_FLOAT32, image), make(TW_FLOAT32, c), make(TW_FLOAT32, c), make(TW_FLOAT32, c),
+                   make(TW_FLOAT32, c), make(TW_FLOAT32, TW_SHAPE(0))};
+    assert_fails(call(&(kernel_call){"_BatchNormRelu", "plain", 2, attrs, 2, in, 6, out, 6}, &error),
+                 TW_INVALID_ARGUMENT, "input 5 has shape [1,3,3,4], the image [2,3,3,4]");
+    for (int i = 0; i < 6; i++)
+        drop(&in[i]), drop(&out[i]);
+}
+
 static void fused_convolutions_agree_with_their_links(void **state)
 {
     (void)state;
@@ -373,6 +468,56 @@ static void every_build_of_the_loops_gives_the_same_bits(void **state)
     }
 }
 
+/* Of normalizations too: widths that fill vectors and one that does not, two chunks of rows. */
+static void every_build_normalizes_to_the_same_bits(void **state)
+{
+    (void)state;
+    enum { ROWS = TWI_CHUNK_ROWS + 9, C = 85, OUTPUTS = 8 };
+    const twi_loops *const *usable = twi_loops_usable();
+    tw_shape image = TW_SHAPE(ROWS, C), sums = TW_SHAPE(2, C);
+    for (int form = TWI_FLOATS; form <= TWI_BFLOATS; form++) {
+        tw_dtype dtype = form == TWI_BFLOATS ? TW_BFLOAT16 : TW_FLOAT32;
+        value first[OUTPUTS], vectors[5], images[4];
+        for (int i = 0; i < 5; i++)
+            vectors[i] = filled(TW_FLOAT32, TW_SHAPE(C), 10 + (unsigned)i);
+        for (int i = 0; i < 4; i++)
+            images[i] = filled(dtype, image, 20 + (unsigned)i);
+        for (int u = 0; usable[u]; u++) {
+            value out[OUTPUTS];
+            for (int i = 0; i < OUTPUTS; i++)
+                out[i] = make(i < 4 ? TW_FLOAT32 : dtype, i < 4 ? sums : image);
+            twi_rows_job job = {.form = (twi_form)form, .rows = ROWS, .channels = C, .x = images[0].data, .relu = true,
+                                .dy = images[1].data, .more_dy = images[2].data, .side = images[3].data,
+                                .masked = out[4].data, .sums = out[0].data, .products = out[1].data,
+                                .mean = vectors[0].data, .factor = vectors[1].data, .offset = vectors[2].data,
+                                .mean_dy = vectors[3].data, .mean_product = vectors[4].data};
+            usable[u]->sum_moments(&job, 0, 2, 0);
+            job.sums = out[2].data, job.products = out[3].data;
+            usable[u]->sum_products(&job, 0, 2, 0);
+            job.out = out[5].data;
+            usable[u]->normalize_rows(&job, 0, ROWS, 0);
+            job.out = out[6].data;
+            usable[u]->normalize_rows_gradient(&job, 0, ROWS, 0);
+            job.out = out[7].data, job.y = out[5].data;
+            usable[u]->normalize_rows_gradient(&job, 0, ROWS, 0);
+            for (int i = 0; i < OUTPUTS; i++) {
+                if (u == 0) {
+                    first[i] = out[i];
+                    continue;
+                }
+                assert_memory_equal(out[i].data, first[i].data, out[i].operand.bytes);
+                drop(&out[i]);
+            }
+        }
+        for (int i = 0; i < OUTPUTS; i++)
+            drop(&first[i]);
+        for (int i = 0; i < 5; i++)
+            drop(&vectors[i]);
+        for (int i = 0; i < 4; i++)
+            drop(&images[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -381,11 +526,14 @@ int main(void)
         cmocka_unit_test(fused_tails_are_the_chains_they_stand_for),
         cmocka_unit_test(activations_and_biases_agree_with_plain_loops),
         cmocka_unit_test(batch_norms_agree_with_plain_loops),
+        cmocka_unit_test(batch_norms_with_relus_are_the_chains_they_stand_for),
+        cmocka_unit_test(a_side_of_another_shape_is_refused),
         cmocka_unit_test(fused_convolutions_agree_with_their_links),
         cmocka_unit_test(many_variables_descend_and_decay_as_one_would),
         cmocka_unit_test(many_variables_descend_by_the_mean_of_two_towers),
         cmocka_unit_test(many_averages_follow_as_one_would),
         cmocka_unit_test(every_build_of_the_loops_gives_the_same_bits),
+        cmocka_unit_test(every_build_normalizes_to_the_same_bits),
     };
     return cmocka_run_group_tests(tests, open_devices, close_devices);
 }

@@ -81,6 +81,28 @@ static tw_status second_input_shape(twi_inference *c)
     return TW_OK;
 }
 
+/* Of _BatchNormRelu: x, scale. */
+static tw_status batch_norm_shape(twi_inference *c)
+{
+    c->outputs[0] = c->inputs[0];
+    for (int i = 1; i < 5; i++)
+        c->outputs[i] = c->inputs[1];
+    c->outputs[5] = TW_SHAPE(0);
+    return TW_OK;
+}
+
+/* Of _BatchNormReluGrad: M gradients, x, scale. */
+static tw_status batch_norm_grad_shape(twi_inference *c)
+{
+    int gradients = (int)twi_attr_int(c->attrs, "M", 1), sides = (int)twi_attr_int(c->attrs, "N", 0);
+    if (gradients < 1 || gradients > 2 || sides > 1)
+        return twi_fail(c->error, TW_INVALID_ARGUMENT, "M is %d and N %d, expected 1 or 2, and 0 or 1", gradients,
+                        sides);
+    for (int i = 0; i < c->num_outputs; i++)
+        c->outputs[i] = c->inputs[gradients + (i == 1 || i == 2)];
+    return TW_OK;
+}
+
 /* N variables, a scalar, N or M tensors of their shapes, M being N or 2 N; then as many scalars or nothing. */
 static tw_status many_shape(twi_inference *c)
 {
@@ -129,6 +151,7 @@ static tw_status update_shape(twi_inference *c)
 #define POOL                                                                                                           \
     "ksize:ints; strides:ints; padding:{SAME,VALID}; data_format:{NHWC}=NHWC; depth_radius:int=5; bias:float=1; "      \
     "alpha:float=1; beta:float=0.5"
+#define BATCH_NORM "N:int; epsilon:float=0.0001; data_format:{NHWC}=NHWC; is_training:bool=true"
 
 const twi_op twi_fused_ops[] = {
     /* Conv2D, BiasAdd and, with relu, Relu */
@@ -153,6 +176,17 @@ const twi_op twi_fused_ops[] = {
     /* MaxPoolGrad, LRNGrad and, with relu, ReluGrad */
     {"_LRNMaxPoolGrad", "gradient:T, input:T, argmax:uint8", "output:T", FLOATS "; " POOL "; relu:bool=false",
      second_input_shape, NULL, TWI_REWRITTEN},
+
+    /* FusedBatchNorm, V2 or V3; with N = 1 AddV2 of that and side; Relu. The other outputs are the third version's. */
+    {"_BatchNormRelu", "x:T, scale:float, offset:float, mean:float, variance:float, side:N*T",
+     "y:T, batch_mean:float, batch_variance:float, reserve_space_1:float, reserve_space_2:float, reserve_space_3:float",
+     FLOATS "; " BATCH_NORM, batch_norm_shape, NULL, TWI_REWRITTEN},
+    /* with M = 2 AddN of the gradients; ReluGrad with y, which without a side is computed again; FusedBatchNormGrad, V2
+     * or V3. With N = 1 also what the ReLU let pass, which is the side's gradient. */
+    {"_BatchNormReluGrad",
+     "gradients:M*T, x:T, scale:float, reserve_space_1:float, reserve_space_2:float, offset:float, y:N*T",
+     "x_backprop:T, scale_backprop:float, offset_backprop:float, side_backprop:N*T", FLOATS "; M:int; " BATCH_NORM,
+     batch_norm_grad_shape, NULL, TWI_REWRITTEN},
 
     /* var[i] -= alpha * (deltas[i] + decays[i] * var[i]): Mul, AddN, ResourceApplyGradientDescent of N variables. With
      * M = 2 N the mean of two towers: AddV2 of that and of the same with deltas[N + i] and decays[N + i], then Mul by

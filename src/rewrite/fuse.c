@@ -5,6 +5,8 @@
  *     MaxPool, LRN;  LRNGrad, MaxPoolGrad, ReluGrad             _MaxPoolLRN, _MaxPoolLRNGrad
  *     LRN, MaxPool;  MaxPoolGrad, LRNGrad, ReluGrad             _LRNMaxPool, _LRNMaxPoolGrad
  *     MatMul and the Cast of its result                         _FusedMatMul without a bias
+ *     FusedBatchNorm, AddV2 of a shortcut, ReLU                 _BatchNormRelu
+ *     AddN, ReluGrad, FusedBatchNormGrad                        _BatchNormReluGrad
  *
  * Only where the device has the kernel, and where nobody else wants what lies between the links.
  * Never here: updates of variables (update.c). */
@@ -82,6 +84,7 @@ static void put(attr_list *list, tw_attr attr)
 
 #define CONV_ATTRS "T,strides,padding,explicit_paddings,data_format,dilations"
 #define POOL_ATTRS "T,ksize,strides,padding,data_format"
+#define BATCH_NORM_ATTRS "T,epsilon,data_format,is_training"
 #define LRN_ATTRS "depth_radius,bias,alpha,beta"
 
 /* A node in the place of links[0 .. count), the last of which gives it its name. NULL if they cannot be joined or the
@@ -293,6 +296,99 @@ static void fuse_lrn_pool(twi_rewriting *r, tw_node *pool)
     join_gradients(r, pool_gradient, lrn_gradient, x, "_LRNMaxPoolGrad", inputs, &attrs);
 }
 
+/* ---- batch normalizations --------------------------------------------------------------------------------------- */
+
+/* One of the three versions, or of their gradients. */
+static bool is_batch_norm(const tw_node *node, const char *op)
+{
+    size_t length = strlen(op);
+    const char *version = node && strncmp(node->op->name, op, length) == 0 ? node->op->name + length : "-";
+    return !*version || strcmp(version, "V2") == 0 || strcmp(version, "V3") == 0;
+}
+
+/* The sum of an image and another of its shape. */
+static tw_node *sum_with_side(const twi_rewriting *r, tw_output image, tw_output *side)
+{
+    tw_node *sum = next_link(r, image, "AddV2");
+    sum = sum ? sum : next_link(r, image, "Add");
+    if (!sum)
+        return NULL;
+    *side = sum->inputs[same(sum->inputs[0], image)];
+    return tw_shape_equal(tw_output_shape(*side), tw_output_shape(image)) ? sum : NULL;
+}
+
+/* The gradient of a fused node, where the ReLU's gradient goes to the normalization's, and elsewhere only to a side. */
+static void fuse_batch_norm_gradient(twi_rewriting *r, tw_node *fused, bool has_side)
+{
+    tw_node *relu = NULL, *norm = NULL, *user;
+    for (int i = 0; !relu && (user = twi_rewrite_user(r, out(fused, 0), i)); i++)
+        if (is(user, "ReluGrad") && user->assigned == fused->assigned && same(user->inputs[1], out(fused, 0)))
+            relu = user;
+    for (int i = 0; relu && !norm && (user = twi_rewrite_user(r, out(relu, 0), i)); i++)
+        if (is_batch_norm(user, "FusedBatchNormGrad") && user->assigned == fused->assigned &&
+            same(user->inputs[0], out(relu, 0)) && same(user->inputs[1], fused->inputs[0]) &&
+            same(user->inputs[3], out(fused, 3)))
+            norm = user;
+    if (!norm || (!has_side && twi_rewrite_count_uses(r, out(relu, 0)) != 1) ||
+        twi_rewrite_count_uses(r, out(norm, 3)) || twi_rewrite_count_uses(r, out(norm, 4)))
+        return;
+    tw_node *sum = relu->inputs[0].node, *links[MOST_LINKS];
+    bool sums = is(sum, "AddN") && sum->num_inputs == 2 && sum->assigned == relu->assigned &&
+                twi_rewrite_only_user(r, out(sum, 0)) == relu;
+    int count = 0, num_inputs = 0;
+    if (sums)
+        links[count++] = sum;
+    links[count++] = relu;
+    links[count++] = norm;
+    tw_output inputs[8];
+    for (int i = 0; i < (sums ? 2 : 1); i++)
+        inputs[num_inputs++] = sums ? sum->inputs[i] : relu->inputs[0];
+    for (int i = 1; i < 5; i++)
+        inputs[num_inputs++] = norm->inputs[i];
+    inputs[num_inputs++] = fused->inputs[2];
+    if (has_side)
+        inputs[num_inputs++] = out(fused, 0);
+    attr_list attrs = {0};
+    take(&attrs, norm, BATCH_NORM_ATTRS);
+    put(&attrs, tw_attr_int("N", has_side));
+    put(&attrs, tw_attr_int("M", sums ? 2 : 1));
+    tw_node *gradient = join(r, links, count, "_BatchNormReluGrad", inputs, num_inputs, &attrs);
+    if (!gradient)
+        return;
+    for (int i = 0; i < 3; i++)
+        twi_rewrite_replace(r, out(norm, i), out(gradient, i));
+    if (has_side)
+        twi_rewrite_replace(r, out(relu, 0), out(gradient, 3));
+}
+
+static void fuse_batch_norm(twi_rewriting *r, tw_node *norm)
+{
+    if (!is_batch_norm(norm, "FusedBatchNorm") || !is_channels_last(norm) || !has_kernel(r, norm, "_BatchNormRelu") ||
+        !has_kernel(r, norm, "_BatchNormReluGrad"))
+        return;
+    tw_output inputs[6];
+    memcpy(inputs, norm->inputs, 5 * sizeof *inputs);
+    tw_node *sum = sum_with_side(r, out(norm, 0), &inputs[5]);
+    tw_node *relu = next_link(r, out(sum ? sum : norm, 0), "Relu"), *links[MOST_LINKS];
+    if (!relu)
+        return;
+    int count = 0;
+    links[count++] = norm;
+    if (sum)
+        links[count++] = sum;
+    links[count++] = relu;
+    attr_list attrs = {0};
+    take(&attrs, norm, BATCH_NORM_ATTRS);
+    put(&attrs, tw_attr_int("N", sum != NULL));
+    tw_node *fused = join(r, links, count, "_BatchNormRelu", inputs, sum ? 6 : 5, &attrs);
+    if (!fused)
+        return;
+    twi_rewrite_replace(r, out(relu, 0), out(fused, 0));
+    for (int i = 1; i < norm->num_outputs; i++)
+        twi_rewrite_replace(r, out(norm, i), out(fused, i));
+    fuse_batch_norm_gradient(r, fused, sum != NULL);
+}
+
 /* ---- the pass ------------------------------------------------------------------------------------------------- */
 
 /* One kind of chain after the other, over the nodes that were there before. What a chain leaves behind is dropped in
@@ -300,7 +396,7 @@ static void fuse_lrn_pool(twi_rewriting *r, tw_node *pool)
 tw_status twi_rewrite_fuse(twi_rewriting *r, tw_error *error)
 {
     static void (*const kinds[])(twi_rewriting *, tw_node *) = {
-        fuse_product, fuse_filter_gradient, fuse_product_cast, fuse_pool_lrn, fuse_lrn_pool,
+        fuse_product, fuse_filter_gradient, fuse_product_cast, fuse_pool_lrn, fuse_lrn_pool, fuse_batch_norm,
     };
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         int count = r->graph->nodes.count;

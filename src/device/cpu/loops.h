@@ -62,6 +62,12 @@ typedef struct twi_rows_job {
     const void *x;         /* values */
     const void *bias;
     const void *dy;        /* gradient of the output */
+    /* of a normalization with a ReLU behind it */
+    bool relu;
+    const void *side;      /* what is added before the ReLU; NULL: nothing */
+    const void *more_dy;   /* is added to dy; NULL: nothing */
+    const void *y;         /* of a gradient: what the ReLU gave; NULL: it is computed again */
+    void *masked;          /* [rows, channels] if not NULL: where sum_products puts the gradient the ReLU lets pass */
     void *out;
     float *sums, *products; /* [chunks, channels] */
     const float *mean, *factor, *offset, *mean_dy, *mean_product; /* of a normalization; see loops.inl */
@@ -171,7 +177,7 @@ typedef struct twi_loops {
     twi_range *cast, *relu, *relu_gradient; /* twi_elements_job; items are chunks */
     twi_range *descend, *follow;            /* twi_update_job; chunks */
     twi_range *add_bias;                    /* twi_rows_job; items are rows */
-    twi_range *sum_rows, *sum_squares;      /* chunks of rows */
+    twi_range *sum_rows, *sum_squares, *sum_moments; /* chunks of rows; see loops.inl */
     twi_range *normalize_rows;              /* rows */
     twi_range *sum_products;                /* chunks of rows */
     twi_range *normalize_rows_gradient;     /* rows */

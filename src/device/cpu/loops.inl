@@ -137,21 +137,19 @@ static void follow(const void *job, int64_t first, int64_t last, int thread)
 
 /* ---- rows: biases and batch normalization ------------------------------------------------------------------ */
 
-/* Calls step(form, job, row, c, lanes) for all vectors of the rows. */
-#define EACH_VECTOR(form, j, first, last, step)                                                                        \
-    for (int64_t row = first; row < last; row++) {                                                                     \
-        int64_t c = 0;                                                                                                 \
-        for (; c + TWI_LANES <= (j)->channels; c += TWI_LANES)                                                         \
-            step(form, j, row * (j)->channels + c, c, TWI_LANES);                                                      \
-        if (c < (j)->channels)                                                                                         \
-            step(form, j, row * (j)->channels + c, c, (int)((j)->channels - c));                                       \
-    }
-
-/* Defines a loop over rows that does `step` everywhere. */
+/* Defines a loop over rows that does `step` to all their vectors, with a job of its own, which no store can change. It
+ * goes backwards: where it is the second pass over its rows, what the first read last is still in the cache. */
 #define ROW_LOOP(name, step)                                                                                           \
-    static inline TWI_INLINE void name##_range(twi_form form, const twi_rows_job *j, int64_t first, int64_t last)      \
+    static inline TWI_INLINE void name##_range(twi_form form, const twi_rows_job *job, int64_t first, int64_t last)    \
     {                                                                                                                  \
-        EACH_VECTOR(form, j, first, last, step)                                                                        \
+        const twi_rows_job own = *job, *j = &own;                                                                      \
+        for (int64_t row = last; row-- > first;) {                                                                     \
+            int64_t c = 0, at = row * j->channels;                                                                     \
+            for (; c + TWI_LANES <= j->channels; c += TWI_LANES)                                                       \
+                step(form, j, at + c, c, TWI_LANES);                                                                   \
+            if (c < j->channels)                                                                                       \
+                step(form, j, at + c, c, (int)(j->channels - c));                                                      \
+        }                                                                                                              \
     }                                                                                                                  \
     static void name(const void *job, int64_t first, int64_t last, int thread)                                        \
     {                                                                                                                  \
@@ -167,56 +165,120 @@ static inline TWI_INLINE void add_bias_step(twi_form form, const twi_rows_job *j
 }
 ROW_LOOP(add_bias, add_bias_step)
 
-/* y = (x - mean) * factor + offset */
+/* Numbers in a page of memory. As far ahead loops ask for what they need: the CPU does so too, but stops at a page's
+ * end. */
+static inline TWI_INLINE int64_t page(twi_form form)
+{
+    return 4096 / (int64_t)twi_form_bytes(form);
+}
+
+static inline TWI_INLINE void prefetch(twi_form form, const void *p, int64_t at)
+{
+    __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)at * twi_form_bytes(form)), 0, 2);
+}
+
+static inline TWI_INLINE twi_floats centred_at(twi_form form, const twi_rows_job *j, int64_t at, int64_t c, int count)
+{
+    return twi_load_some(form, j->x, at, count) - twi_load_some(TWI_FLOATS, j->mean, c, count);
+}
+
+/* (x - mean) * factor + offset */
+static inline TWI_INLINE twi_floats scaled(const twi_rows_job *j, twi_floats centred, int64_t c, int count)
+{
+    return centred * twi_load_some(TWI_FLOATS, j->factor, c, count) + twi_load_some(TWI_FLOATS, j->offset, c, count);
+}
+
 static inline TWI_INLINE void normalize_step(twi_form form, const twi_rows_job *j, int64_t at, int64_t c, int count)
 {
-    twi_floats centred = twi_load_some(form, j->x, at, count) - twi_load_some(TWI_FLOATS, j->mean, c, count);
-    twi_floats y = centred * twi_load_some(TWI_FLOATS, j->factor, c, count);
-    twi_store_some(form, j->out, at, y + twi_load_some(TWI_FLOATS, j->offset, c, count), count);
+    prefetch(form, j->x, at - page(form));
+    prefetch(form, j->out, at - page(form));
+    twi_floats y = scaled(j, centred_at(form, j, at, c, count), c, count);
+    if (j->side) {
+        prefetch(form, j->side, at - page(form));
+        y += twi_load_some(form, j->side, at, count);
+    }
+    twi_store_some(form, j->out, at, j->relu ? twi_keep(~(y <= 0), y) : y, count);
 }
 ROW_LOOP(normalize_rows, normalize_step)
+
+/* The gradient of what the normalization gave. */
+static inline TWI_INLINE twi_floats gradient_at(twi_form form, const twi_rows_job *j, int64_t at, int64_t c,
+                                                twi_floats centred, int count, int64_t ahead)
+{
+    prefetch(form, j->x, at + ahead);
+    prefetch(form, j->dy, at + ahead);
+    twi_floats dy = twi_load_some(form, j->dy, at, count), y;
+    if (j->more_dy) {
+        prefetch(form, j->more_dy, at + ahead);
+        dy += twi_load_some(form, j->more_dy, at, count);
+    }
+    if (!j->relu)
+        return dy;
+    if (j->y) {
+        prefetch(form, j->y, at + ahead);
+        y = twi_load_some(form, j->y, at, count);
+    } else {
+        y = scaled(j, centred, c, count);
+    }
+    return twi_keep(y > 0, dy);
+}
 
 /* dx = factor * (dy - mean_dy - (x - mean) * mean_product) */
 static inline TWI_INLINE void normalize_gradient_step(twi_form form, const twi_rows_job *j, int64_t at, int64_t c,
                                                       int count)
 {
-    twi_floats centred = twi_load_some(form, j->x, at, count) - twi_load_some(TWI_FLOATS, j->mean, c, count);
-    twi_floats dx = twi_load_some(form, j->dy, at, count) - twi_load_some(TWI_FLOATS, j->mean_dy, c, count) -
+    twi_floats centred = centred_at(form, j, at, c, count);
+    twi_floats dx = gradient_at(form, j, at, c, centred, count, -page(form)) -
+                    twi_load_some(TWI_FLOATS, j->mean_dy, c, count) -
                     centred * twi_load_some(TWI_FLOATS, j->mean_product, c, count);
     twi_store_some(form, j->out, at, twi_load_some(TWI_FLOATS, j->factor, c, count) * dx, count);
 }
 ROW_LOOP(normalize_rows_gradient, normalize_gradient_step)
 
-/* What is summed: values; squares of x - mean; dy and dy * (x - mean). */
-enum sum { VALUES, SQUARES, PRODUCTS };
+/* What is summed: values; squares; values, then squares of x - their mean in the chunk; dy and dy * (x - mean). */
+enum sum { VALUES, SQUARES, MOMENTS, PRODUCTS };
 
 /* Vectors of channels summed together, so that a row is read in whole cache lines. */
 enum { TOGETHER = 4 };
 
-static inline TWI_INLINE void sum_some(twi_form form, enum sum kind, const twi_rows_job *j, int64_t chunk, int64_t c,
+static inline TWI_INLINE void sum_some(twi_form form, enum sum kind, const twi_rows_job *job, int64_t chunk, int64_t c,
                                        int vectors, int count)
 {
-    twi_floats sums[TOGETHER] = {0}, products[TOGETHER] = {0}, mean[TOGETHER] = {0};
-    int64_t end = smaller((chunk + 1) * TWI_CHUNK_ROWS, j->rows), to = chunk * j->channels + c;
-    for (int v = 0; v < vectors && kind != VALUES; v++)
-        mean[v] = twi_load_some(TWI_FLOATS, j->mean, c + v * TWI_LANES, count);
-    for (int64_t row = chunk * TWI_CHUNK_ROWS; row < end; row++)
+    const twi_rows_job own = *job, *j = &own;
+    twi_floats sums[TOGETHER] = {0}, products[TOGETHER] = {0};
+    int64_t begin = chunk * TWI_CHUNK_ROWS, end = smaller(begin + TWI_CHUNK_ROWS, j->rows);
+    int64_t to = chunk * j->channels + c, ahead = (page(form) + j->channels - 1) / j->channels * j->channels;
+    for (int64_t row = begin; row < end; row++)
+        for (int v = 0; v < vectors; v++) {
+            int64_t i = c + v * TWI_LANES, at = row * j->channels + i;
+            if (kind != PRODUCTS) {
+                twi_floats x = twi_load_some(form, j->x, at, count);
+                sums[v] += kind == SQUARES ? x * x : x;
+                continue;
+            }
+            twi_floats centred = centred_at(form, j, at, i, count);
+            twi_floats dy = gradient_at(form, j, at, i, centred, count, ahead);
+            sums[v] += dy;
+            products[v] += dy * centred;
+            if (j->masked) {
+                prefetch(form, j->masked, at + ahead);
+                twi_store_some(form, j->masked, at, dy, count);
+            }
+        }
+    twi_floats mean[TOGETHER];
+    for (int v = 0; v < vectors && kind == MOMENTS; v++)
+        mean[v] = sums[v] / (float)(end - begin);
+    /* the chunk is in the cache now; meanwhile the next one comes */
+    for (int64_t row = begin; row < end && kind == MOMENTS; row++)
         for (int v = 0; v < vectors; v++) {
             int64_t at = row * j->channels + c + v * TWI_LANES;
+            prefetch(form, j->x, at + TWI_CHUNK_ROWS * j->channels);
             twi_floats x = twi_load_some(form, j->x, at, count);
-            if (kind == VALUES) {
-                sums[v] += x;
-            } else if (kind == SQUARES) {
-                sums[v] += (x - mean[v]) * (x - mean[v]);
-            } else {
-                twi_floats dy = twi_load_some(form, j->dy, at, count);
-                sums[v] += dy;
-                products[v] += dy * (x - mean[v]);
-            }
+            products[v] += (x - mean[v]) * (x - mean[v]);
         }
     for (int v = 0; v < vectors; v++) {
         twi_store_some(TWI_FLOATS, j->sums, to + v * TWI_LANES, sums[v], count);
-        if (kind == PRODUCTS)
+        if (kind == MOMENTS || kind == PRODUCTS)
             twi_store_some(TWI_FLOATS, j->products, to + v * TWI_LANES, products[v], count);
     }
 }
@@ -247,6 +309,13 @@ static void sum_squares(const void *job, int64_t first, int64_t last, int thread
     const twi_rows_job *j = job;
     (void)thread;
     WITH_FORM(j->form, sum_range, SQUARES, j, first, last);
+}
+
+static void sum_moments(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_rows_job *j = job;
+    (void)thread;
+    WITH_FORM(j->form, sum_range, MOMENTS, j, first, last);
 }
 
 static void sum_products(const void *job, int64_t first, int64_t last, int thread)
@@ -466,6 +535,7 @@ const twi_loops TWI_LOOPS = {
     .add_bias = add_bias,
     .sum_rows = sum_rows,
     .sum_squares = sum_squares,
+    .sum_moments = sum_moments,
     .normalize_rows = normalize_rows,
     .sum_products = sum_products,
     .normalize_rows_gradient = normalize_rows_gradient,

@@ -89,26 +89,25 @@ static tw_status bias_gradient_run(const twi_run *r)
     return TW_OK;
 }
 
-/* L2Loss (t): half the sum of squares, as if t were a matrix of 64 columns with mean 0 */
+/* L2Loss (t): half the sum of squares, as if t were a matrix of 64 columns */
 enum { LOSS_COLUMNS = 64 };
 
 static tw_status loss_prepare(twi_prepare *p)
 {
     int64_t chunks = twi_row_chunks(p->inputs[0].elements / LOSS_COLUMNS);
-    p->workspace = (size_t)((chunks + 1) * LOSS_COLUMNS) * sizeof(float);
+    p->workspace = (size_t)(chunks * LOSS_COLUMNS) * sizeof(float);
     return TW_OK;
 }
 
 static tw_status loss_run(const twi_run *r)
 {
     int64_t elements = r->input_operands[0].elements, rows = elements / LOSS_COLUMNS, chunks = twi_row_chunks(rows);
-    float *sums = r->workspace, *zeros = sums + chunks * LOSS_COLUMNS;
+    float *sums = r->workspace;
     const uint16_t *narrow = r->inputs[0];
     const float *wide = r->inputs[0];
     double sum = 0;
     twi_rows_job job = {.form = twi_form_of(r->input_operands[0].dtype), .rows = rows, .channels = LOSS_COLUMNS,
-                        .x = r->inputs[0], .sums = sums, .mean = zeros};
-    memset(zeros, 0, LOSS_COLUMNS * sizeof *zeros);
+                        .x = r->inputs[0], .sums = sums};
     twi_team_run(elements > TWI_CHUNK ? r->threads : 1, twi_loops_best()->sum_squares, &job, chunks);
     for (int64_t i = 0; i < chunks * LOSS_COLUMNS; i++)
         sum += sums[i];
