@@ -410,7 +410,10 @@ typedef struct trained {
     tw_model model;
 } trained;
 
-static tw_variable_options update; /* of the trainers opened from now on */
+/* Of the trainers opened from now on. */
+static tw_variable_options update;
+static float first_rate;
+static const char *reduction;
 
 static tw_status open_trainer(trained *t, const char *model, int batch, int towers, int gpus, const tw_rule *rule,
                               tw_dtype dtype, const char *resume_from, tw_error *failure)
@@ -425,6 +428,8 @@ static tw_status open_trainer(trained *t, const char *model, int batch, int towe
     if (rule)
         options.rule = *rule;
     options.variables = update;
+    options.learning_rate = first_rate;
+    options.average.all_reduce = reduction;
     return tw_trainer_create(&options, &t->trainer, failure);
 }
 
@@ -592,10 +597,54 @@ static void a_run_resumed_by_another_rule_is_refused_with_both(void **state)
     close_trainer(&first);
     assert_int_equal(open_trainer(&second, "mnist", 0, 0, 1, NULL, 0, folder, &error), TW_INVALID_ARGUMENT);
     assert_non_null(strstr(error.message, "Then: Adam (beta 0.9 and 0.999, epsilon 1e-08); averaged gradients clipped to a "
-                                          "norm of 0.5; rate the model's. Now: Adam"));
+                                          "norm of 0.5. Now: Adam"));
     close_trainer(&second);
     assert_ok(open_trainer(&second, "mnist", 0, 0, 1, &clipped, 0, folder, &error));
     close_trainer(&second);
+    remove_scratch(folder);
+}
+
+/* What a run does that saves, what one does that goes on without being told, and what it has to say. */
+static void rate_schedule_and_reduction_go_on_as_they_were_and_others_are_said(void **state)
+{
+    (void)state;
+    static const tw_rule rule = {.schedule = TW_SCHEDULE_COSINE, .unit = TW_STEPS, .length = 9, .end = 0.125f, .warm_up = 2},
+                         other = {.schedule = TW_SCHEDULE_PIECEWISE, .num_rates = 1, .at = {3}, .rates = {0.25f}};
+    tw_error error = {0};
+    const char *folder = scratch_folder();
+    trained whole, half, resumed;
+    char before[300], after[300];
+    first_rate = 0.5f;
+    reduction = "ring";
+    assert_ok(open_trainer(&half, "mnist", 1, 3, 1, &rule, 0, NULL, &error));
+    assert_string_equal(tw_trainer_changes(half.trainer), "");
+    train(&half, 2);
+    assert_ok(tw_trainer_save(half.trainer, folder, 5, &error));
+    assert_ok(open_trainer(&whole, "mnist", 1, 3, 1, &rule, 0, NULL, &error));
+    train(&whole, 4);
+    first_rate = 0;
+    reduction = NULL;
+    assert_ok(open_trainer(&resumed, "mnist", 0, 0, 1, NULL, 0, folder, &error));
+    assert_string_equal(tw_trainer_changes(resumed.trainer), "");
+    assert_string_equal(tw_trainer_all_reduce(resumed.trainer), "ring");
+    assert_string_equal(tw_trainer_rate_text(resumed.trainer, after, sizeof after),
+                        tw_trainer_rate_text(half.trainer, before, sizeof before));
+    train(&resumed, 2);
+    assert_same_numbers(&whole, &resumed, 0);
+    close_trainer(&resumed);
+    first_rate = 0.25f;
+    reduction = "tree";
+    assert_ok(open_trainer(&resumed, "mnist", 0, 0, 1, &other, 0, folder, &error));
+    assert_string_equal(tw_trainer_changes(resumed.trainer),
+                        "learning rate 0.25 instead of 0.5; reduction tree instead of ring; rate piecewise, 0.25 from 3 "
+                        "epochs instead of cosine over 9 steps (factor 0, end 0.125, power 0), warm-up 2 steps");
+    assert_string_equal(tw_trainer_all_reduce(resumed.trainer), "tree");
+    assert_non_null(strstr(tw_trainer_rate_text(resumed.trainer, after, sizeof after), "0.25, 0.25 from step "));
+    close_trainer(&resumed);
+    close_trainer(&half);
+    close_trainer(&whole);
+    first_rate = 0;
+    reduction = NULL;
     remove_scratch(folder);
 }
 
@@ -635,6 +684,7 @@ int main(void)
         cmocka_unit_test(an_automatic_scale_gives_equal_bits_on_any_devices_and_goes_on_to_the_bit),
         cmocka_unit_test(an_automatic_scale_and_clipping_go_with_replicas_and_not_with_late_variables),
         cmocka_unit_test(a_run_resumed_by_another_rule_is_refused_with_both),
+        cmocka_unit_test(rate_schedule_and_reduction_go_on_as_they_were_and_others_are_said),
         cmocka_unit_test(rates_are_said_with_the_steps_and_epochs_of_their_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

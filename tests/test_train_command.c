@@ -454,7 +454,10 @@ static void a_rule_departs_from_the_models_recipe(void **state)
                   "gradients clipped to a norm of 1; loss scaled automatically, from 32768, doubled after 1000 good steps");
     assert_runs(2, SMALL_RUN " --max-steps 3 --train-dir rule1 --resume --optimizer adam");
     assert_prints("was made with another rule. Then: Adam");
-    assert_runs(0, RULE_RUN " --max-steps 3 --resume");
+    assert_runs(0, SMALL_RUN " --max-steps 3 --train-dir rule1 --resume --optimizer adamw --clip-norm 1 --loss-scale auto "
+                             "--learning-rate 0.01");
+    assert_prints("tower train: this run goes on with learning rate 0.01 instead of 0.001\n");
+    assert_prints("rate           0.01, along a cosine to 0 at step ");
     assert_runs(0, SMALL_RUN " --max-steps 1 --train-dir rule2 --rate-steps '0.1;82;0.01;123;0.001' --optimizer rmsprop "
                              "--beta1 0 --dtype float16 --loss-scale 128 --weight-decay-of weights");
     assert_prints("rate           0.1, 0.01 from step ");

@@ -199,8 +199,9 @@ typedef enum tw_rate_unit { TW_EPOCHS, TW_STEPS, TW_EXAMPLES } tw_rate_unit;
 
 enum { TW_MOST_RATES = 16 };
 
-/* Where training departs from the recipe of a model. Zeros: nowhere. To be given again when a run is resumed: a
- * checkpoint knows the rule it was made with, and another is refused. */
+/* Where training departs from the recipe of a model. Zeros: nowhere. When a run is resumed the schedule, down to
+ * scale_rate, goes on as the checkpoint says unless one is given; the rest is to be given again: a checkpoint knows the
+ * rule it was made with, and another is refused. */
 typedef struct tw_rule {
     tw_schedule schedule;
     tw_rate_unit unit;
@@ -250,11 +251,11 @@ typedef struct tw_trainer_options {
     int64_t seed;                      /* of initial values and data; 0: as the checkpoint says, or 1 */
     tw_dtype dtype;                    /* 0: as the checkpoint says, or TW_FLOAT32 */
     tw_model_optimizer optimizer;      /* 0: as the checkpoint says, or the model's */
-    float learning_rate;               /* the first one; 0: the model's */
+    float learning_rate;               /* the first one; 0: as the checkpoint says, or the model's */
     tw_rule rule;                      /* where the run departs from the model's recipe */
-    tw_average_options average;        /* how the towers' gradients meet; to be given again when a run is resumed. Its
-                                          `devices`, `weights` and `beside_variables` are
-                                          the trainer's to say */
+    tw_average_options average;        /* how the towers' gradients meet. Its all_reduce is the checkpoint's unless it
+                                          is given, the rest is to be given again when a run is resumed; its
+                                          `devices`, `weights` and `beside_variables` are the trainer's to say */
     tw_updates updates;                /* 0: as the checkpoint says, or synchronous */
     tw_asynchronous asynchronous;      /* for asynchronous updates */
     tw_trainer_input input;            /* to be given again when a run is resumed */
@@ -329,6 +330,11 @@ TW_API tw_updates tw_trainer_updates(const tw_trainer *trainer);
 TW_API int64_t tw_trainer_last_step(const tw_trainer *trainer);
 /* Measured by this trainer, for one tower, or for all together (-1). */
 TW_API void tw_trainer_staleness(const tw_trainer *trainer, int tower, tw_staleness *staleness);
+
+/* What the checkpoint remembers and the options asked to be otherwise: "learning rate 0.05 instead of 0.1; reduction ring
+ * instead of tree"; "" if nothing. And the spec in use, NULL if there is none. Borrowed. */
+TW_API const char *tw_trainer_changes(const tw_trainer *trainer);
+TW_API const char *tw_trainer_all_reduce(const tw_trainer *trainer);
 
 /* The rule in use, for people: how gradients become updates ("momentum 0.9 with Nesterov's look ahead, gradients clipped
  * to a norm of 1"), and how the rate goes on, with the steps and epochs at which it changes. Return text. */

@@ -206,10 +206,12 @@ static int run_job(training *t)
             .as_tutorial = (s->recipe.compat == COMPAT_TUTORIAL || s->recipe.compat == COMPAT_TUTORIAL_PREFETCH) &&
                            tw_trainer_updates(trainer) == TW_SYNCHRONOUS,
             .updates = asynchronous_text(tw_trainer_updates(trainer), &t->options.asynchronous, how, sizeof how),
-            .reduction = t->average.all_reduce                   ? t->average.all_reduce
+            .reduction = tw_trainer_all_reduce(trainer)          ? tw_trainer_all_reduce(trainer)
                          : leaves_out(s->disable, "collective") ? "one device"
                                                                 : "tree",
         };
+        if (tw_trainer_changes(trainer)[0])
+            complain("train", "this run goes on with %s", tw_trainer_changes(trainer));
         signals_watch();
         report_start(&report);
         status = train(s, trainer, events, &report, &error);
@@ -273,7 +275,7 @@ const option train_options[] = {
     {"seed", "N", OPTION_NUMBER, offsetof(settings, seed),
      "of the initial values and of the order of the data; without it 1", .least = 1, .most = INT64_MAX},
     {"learning-rate", "R", OPTION_TEXT, offsetof(settings, learning_rate),
-     "the first learning rate, instead of the model's; to be given again with --resume"},
+     "the first learning rate, instead of the model's or the checkpoint's"},
     {"dtype", "TYPE", OPTION_CHOICE, offsetof(settings, dtype),
      "what convolutions and matrix products compute in; auto: as the checkpoint says, or float32; variables are "
      "float32 in any case. CPUs compute float16 through float32: right, but slow",

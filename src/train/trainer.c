@@ -41,6 +41,7 @@ tw_status tw_trainer_create(const tw_trainer_options *given, tw_trainer **result
     TWI_TRY(twi_trainer_open_checkpoint(options->resume_from, &checkpoint, error));
     TWI_TRY(twi_asynchronous_open(t, options, error));
     TWI_TRY(twi_trainer_find_settings(t, options, checkpoint, error));
+    TWI_TRY(twi_trainer_recall(t, options, checkpoint, error));
     TWI_TRY(twi_trainer_check_rule(t, checkpoint, error));
     TWI_TRY(twi_trainer_choose_devices(t, options, error));
     TWI_TRY(twi_trainer_find_shares(t, options, checkpoint, error));
@@ -57,7 +58,7 @@ tw_status tw_trainer_create(const tw_trainer_options *given, tw_trainer **result
         TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "queues hand batches to towers that step together: they go neither with "
                                                      "asynchronous updates nor with a batch that is repeated"));
     TWI_TRY(make_arrays(t, error));
-    TWI_TRY(twi_trainer_build_graph(t, options, error));
+    TWI_TRY(twi_trainer_build_graph(t, error));
     tw_session_options session = options->session;
     session.devices = options->devices;
     tw_output initialize = tw_initialize_variables(t->graph);

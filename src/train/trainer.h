@@ -2,6 +2,7 @@
  *
  *     trainer.c             beginning, stepping, ending
  *     trainer_settings.c    what a checkpoint and a run must agree on
+ *     trainer_recall.c      what a checkpoint remembers and a run may change
  *     trainer_checkpoint.c  from which checkpoint a trainer begins, and how it saves one
  *     trainer_shares.c      how many of a step's examples each tower gets
  *     trainer_variables.c   where variables live, and which of them a tower works with
@@ -36,6 +37,8 @@ struct tw_trainer {
     const tw_model *model;
     tw_rule rule;
     float first_rate;           /* that schedules begin with */
+    char all_reduce[256];       /* the checkpoint's; "": none */
+    char changes[700];          /* what is otherwise than in the checkpoint; "": nothing */
     int64_t data_examples;      /* of the data set */
     int64_t setting[TWI_NUM_SETTINGS];
     int towers;
@@ -92,13 +95,21 @@ bool twi_trainer_has_setting(const tw_checkpoint *checkpoint, int i);
 /* Refuses a checkpoint that was made with another rule. */
 tw_status twi_trainer_check_rule(const tw_trainer *t, tw_checkpoint *checkpoint, tw_error *error);
 enum { TWI_RULE_SIZE = 512 };
-#define TWI_RULE_NAME "tower/rule" /* what it is saved as: tw_trainer_rule_text() and the schedule without its steps */
-char *twi_trainer_rule_to_save(const tw_trainer *t, char *text, size_t size);
+#define TWI_RULE_NAME "tower/rule" /* what tw_trainer_rule_text() is saved as */
+/* The schedule of a rule in its own units: "exponential over 350 epochs (factor 0.1, ...)". */
+char *twi_schedule_text(const tw_rule *rule, char *text, size_t size);
 /* How many steps so many of the rule's units are, at least 1. */
 double twi_trainer_steps(const tw_trainer *t, double length);
 
 /* The settings as tensors for a checkpoint. Release them all, also after an error. */
 tw_status twi_trainer_settings_to_save(const tw_trainer *t, tw_named_tensor tensors[TWI_NUM_SETTINGS], tw_error *error);
+
+/* The first rate, the schedule and the reduction become what was asked for, else what the checkpoint (may be NULL) says,
+ * else the model's. Release the tensors to save, also after an error. */
+enum { TWI_NUM_MEMORIES = 3 };
+tw_status twi_trainer_recall(tw_trainer *t, const tw_trainer_options *options, tw_checkpoint *checkpoint,
+                             tw_error *error);
+tw_status twi_trainer_memories_to_save(const tw_trainer *t, tw_named_tensor tensors[TWI_NUM_MEMORIES], tw_error *error);
 
 /* ---- checkpoints ---- */
 
@@ -128,10 +139,10 @@ void twi_trainer_leave_variables(tw_trainer *t);
 /* ---- the graph ---- */
 
 /* All that a step runs and fetches; the arrays of the towers are there. */
-tw_status twi_trainer_build_graph(tw_trainer *t, const tw_trainer_options *options, tw_error *error);
+tw_status twi_trainer_build_graph(tw_trainer *t, tw_error *error);
 
 /* The optimizer of the run; its rate becomes t->rate. */
-tw_optimizer *twi_trainer_build_optimizer(tw_trainer *t, const tw_trainer_options *options);
+tw_optimizer *twi_trainer_build_optimizer(tw_trainer *t);
 /* The loss scale of the run; NULL if there is none. */
 tw_loss_scale *twi_trainer_build_scale(tw_trainer *t);
 /* Whether an automatic one goes with the way variables are updated. */

@@ -68,12 +68,13 @@ tw_status twi_trainer_restore(tw_trainer *t, tw_checkpoint *checkpoint, tw_error
 
 tw_status tw_trainer_save(tw_trainer *t, const char *directory, int keep, tw_error *error)
 {
-    tw_named_tensor extras[TWI_NUM_SETTINGS + 2] = {{NULL}};
+    tw_named_tensor extras[TWI_NUM_SETTINGS + TWI_NUM_MEMORIES + 3] = {{NULL}};
     char rule[TWI_RULE_SIZE];
-    int count = TWI_NUM_SETTINGS;
+    int count = TWI_NUM_SETTINGS + TWI_NUM_MEMORIES;
     tw_status status;
     TWI_TRY(twi_trainer_settings_to_save(t, extras, error));
-    twi_trainer_rule_to_save(t, rule, sizeof rule);
+    TWI_TRY(twi_trainer_memories_to_save(t, extras + TWI_NUM_SETTINGS, error));
+    tw_trainer_rule_text(t, rule, sizeof rule);
     extras[count++] = (tw_named_tensor){TWI_RULE_NAME, tw_tensor_string(rule, strlen(rule))};
     if (!extras[count - 1].tensor)
         TWI_TRY(twi_fail_memory(error, "saving a checkpoint"));

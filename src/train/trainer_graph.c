@@ -116,13 +116,13 @@ static tw_status list_fetches(tw_trainer *t, tw_error *error)
     return TW_OK;
 }
 
-tw_status twi_trainer_build_graph(tw_trainer *t, const tw_trainer_options *options, tw_error *error)
+tw_status twi_trainer_build_graph(tw_trainer *t, tw_error *error)
 {
     tw_graph *g = t->graph;
     tw_graph_set_seed(g, t->setting[TWI_SEED]);
     tw_enter_device(g, "/cpu:0");
     tw_global_step(g); /* here, before anything reads it */
-    tw_optimizer *optimizer = twi_trainer_build_optimizer(t, options);
+    tw_optimizer *optimizer = twi_trainer_build_optimizer(t);
     t->scale = twi_trainer_build_scale(t);
     if (t->scale && t->scale->automatic)
         tw_guard_optimizer(optimizer, t->scale);

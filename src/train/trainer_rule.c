@@ -158,15 +158,12 @@ char *tw_trainer_rate_text(const tw_trainer *t, char *text, size_t size)
 
 /* ---- checkpoints ---- */
 
-/* The schedule in its own units: the steps follow from it, and the first rate may be another. */
-char *twi_trainer_rule_to_save(const tw_trainer *t, char *text, size_t size)
+char *twi_schedule_text(const tw_rule *r, char *text, size_t size)
 {
     static const char *const names[] = {"the model's", "constant", "exponential", "polynomial", "cosine", "piecewise"};
     static const char *const units[] = {"epochs", "steps", "examples"};
-    const tw_rule *r = &t->rule;
-    tw_trainer_rule_text(t, text, size);
-    words w = {text, size, strlen(text)};
-    say(&w, "; rate %s", names[r->schedule]); /* ORDER SCHEDULE */
+    words w = begin(text, size);
+    say(&w, "%s", names[r->schedule]); /* ORDER SCHEDULE */
     if (r->length > 0)
         say(&w, " over %g %s", r->length, units[r->unit]);
     if (r->factor > 0 || r->end > 0 || r->power > 0)
@@ -190,7 +187,7 @@ tw_status twi_trainer_check_rule(const tw_trainer *t, tw_checkpoint *checkpoint,
     tw_status status = tw_checkpoint_read(checkpoint, TWI_RULE_NAME, &saved, error);
     if (status != TW_OK)
         return status;
-    twi_trainer_rule_to_save(t, now, sizeof now);
+    tw_trainer_rule_text(t, now, sizeof now);
     if (tw_tensor_dtype(saved) != TW_STRING || tw_tensor_elements(saved) != 1) {
         status = twi_fail(error, TW_DATA_LOSS, "checkpoint %s: '%s' is not a text", tw_checkpoint_path(checkpoint),
                           TWI_RULE_NAME);

@@ -61,13 +61,12 @@ static float or_usual(float value, float usual)
     return value > 0 ? value : usual;
 }
 
-tw_optimizer *twi_trainer_build_optimizer(tw_trainer *t, const tw_trainer_options *options)
+tw_optimizer *twi_trainer_build_optimizer(tw_trainer *t)
 {
     const tw_model *m = t->model;
     const tw_rule *rule = &t->rule;
     tw_graph *g = t->graph;
     tw_optimizer *made;
-    t->first_rate = options->learning_rate > 0 ? options->learning_rate : m->learning_rate;
     float rate = t->first_rate * (rule->scale_rate ? (float)tw_trainer_examples(t) / (float)m->batch : 1);
     t->rate = build_scheduled_rate(t, rate);
     if (rule->warm_up > 0)
