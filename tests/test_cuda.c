@@ -126,6 +126,15 @@ static tw_tensor *ints(int count, const int *values)
     return t;
 }
 
+/* Paddings of three axes. */
+static tw_tensor *pairs(int a, int b, int c, int d, int e, int f)
+{
+    tw_tensor *t = tw_tensor_create(TW_INT32, TW_SHAPE(3, 2));
+    assert_non_null(t);
+    memcpy(t->data, (int[]){a, b, c, d, e, f}, 6 * sizeof(int));
+    return t;
+}
+
 static tw_tensor *filled_int(int value)
 {
     tw_tensor *t = tw_tensor_create(TW_INT32, TW_SCALAR);
@@ -219,9 +228,11 @@ static void elementwise_ops_on_the_card_are_those_of_the_cpu(void **state)
 {
     (void)state;
     static const char *const unary[] = {"Neg", "Abs", "Sign", "Square", "Reciprocal", "Inv", "Sqrt", "Rsqrt", "Exp",
-                                        "Expm1", "Log", "Log1p", "Tanh", "Sigmoid", "Floor", "Ceil", "Relu", "Relu6"};
+                                        "Expm1", "Log", "Log1p", "Sin", "Cos", "Tan", "Tanh", "Erf", "Sigmoid", "Floor",
+                                        "Ceil", "Round", "Relu", "Relu6"};
     static const char *const binary[] = {"Add", "AddV2", "Sub", "Mul", "RealDiv", "Div", "DivNoNan", "Maximum",
-                                         "Minimum", "SquaredDifference", "Pow"};
+                                         "Minimum", "SquaredDifference", "Pow", "TruncateDiv", "FloorDiv", "FloorMod",
+                                         "Mod", "MulNoNan", "Xdivy"};
     static const char *const gradients[] = {"SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "InvGrad", "SigmoidGrad",
                                             "TanhGrad", "ReluGrad", "Relu6Grad"};
     static const tw_dtype casts[][2] = {{TW_FLOAT32, TW_INT32}, {TW_INT64, TW_FLOAT32}, {TW_BFLOAT16, TW_FLOAT32},
@@ -233,7 +244,7 @@ static void elementwise_ops_on_the_card_are_those_of_the_cpu(void **state)
         for (size_t i = 0; i < sizeof unary / sizeof *unary; i++)
             compare((twt_op){.op = unary[i], .num_inputs = 1, .inputs = {filled(T, TW_SHAPE(3, 5, 7), 1)}});
         for (size_t i = 0; i < sizeof binary / sizeof *binary; i++) {
-            if (T == TW_BFLOAT16 && strcmp(binary[i], "DivNoNan") == 0)
+            if (T == TW_BFLOAT16 && strstr("DivNoNan MulNoNan Xdivy", binary[i]))
                 continue; /* no such op in TensorFlow */
             compare((twt_op){.op = binary[i], .num_inputs = 2,
                              .inputs = {filled(T, TW_SHAPE(513), 1), filled(T, TW_SHAPE(513), 2)}});
@@ -256,6 +267,187 @@ static void elementwise_ops_on_the_card_are_those_of_the_cpu(void **state)
     for (size_t i = 0; i < sizeof casts / sizeof *casts; i++)
         compare((twt_op){.op = "Cast", .num_inputs = 1, .inputs = {filled(casts[i][0], TW_SHAPE(9, 5), 4)},
                          .num_attrs = 1, .attrs = {tw_attr_type("DstT", casts[i][1])}});
+}
+
+static bool plans_have(const tw_session *session, const char *op)
+{
+    const twi_lane *lane = session->lanes[0];
+    bool found = false;
+    for (int i = 0; i < lane->plans.count; i++) {
+        const tw_graph *planned = lane->plans.items[i].plan->graph;
+        for (int id = 0; id < planned->nodes.count; id++)
+            found = found || strcmp(planned->nodes.items[id]->op->name, op) == 0;
+    }
+    return found;
+}
+
+/* More terms than one launch takes; -1, 2, -3, 4, ... */
+static void a_sum_of_many_terms_is_whole(void **state)
+{
+    (void)state;
+    enum { TERMS = 300 };
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_session *session;
+    tw_output terms[TERMS], sum = {0};
+    tw_tensor *value = NULL;
+    needs_card();
+    TW_DEVICE(g, "/gpu:0") {
+        for (int i = 0; i < TERMS; i++)
+            terms[i] = tw_scalar(g, (float)(i % 2 ? i + 1 : -i - 1));
+        sum = tw_add_n(g, terms, TERMS);
+    }
+    assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices, .disable = "fold"}, &session, &error));
+    assert_ok(tw_session_run(session, NULL, 0, &sum, 1, &value, &error));
+    assert_true(plans_have(session, "AddN"));
+    assert_true(tw_tensor_value(value, 0) == TERMS / 2);
+    tw_tensor_release(value);
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+}
+
+/* From -7 to 8 without 0, and the extremes: what wraps and what is rounded down. */
+static tw_tensor *whole(tw_dtype dtype, tw_shape shape, unsigned seed)
+{
+    tw_tensor *t = filled(dtype, shape, 0);
+    for (int64_t i = 0; i < t->elements; i++) {
+        seed = seed * 1664525 + 1013904223;
+        int64_t x = (int64_t)(seed >> 28) - 7;
+        x = x ? x : 8;
+        if (seed >> 20 << 24 == 0)
+            x = dtype == TW_INT64 ? INT64_MIN : INT32_MIN;
+        if (dtype == TW_INT64)
+            ((int64_t *)t->data)[i] = x;
+        else
+            ((int32_t *)t->data)[i] = (int32_t)x;
+    }
+    return t;
+}
+
+static void integers_on_the_card_are_those_of_the_cpu(void **state)
+{
+    (void)state;
+    static const char *const unary[] = {"Neg", "Abs", "Sign", "Square"};
+    static const char *const binary[] = {"Add", "AddV2", "Sub", "Mul", "RealDiv", "Div", "TruncateDiv", "FloorDiv",
+                                         "FloorMod", "Mod", "Maximum", "Minimum", "SquaredDifference"};
+    static const tw_dtype types[] = {TW_INT32, TW_INT64};
+    needs_card();
+    for (int t = 0; t < 2; t++) {
+        for (size_t i = 0; i < sizeof unary / sizeof *unary; i++)
+            compare((twt_op){.op = unary[i], .num_inputs = 1, .inputs = {whole(types[t], TW_SHAPE(3, 5, 7), 1)}});
+        for (size_t i = 0; i < sizeof binary / sizeof *binary; i++) {
+            compare((twt_op){.op = binary[i], .num_inputs = 2,
+                             .inputs = {whole(types[t], TW_SHAPE(513), 1), whole(types[t], TW_SHAPE(513), 2)}});
+            compare((twt_op){.op = binary[i], .num_inputs = 2,
+                             .inputs = {whole(types[t], TW_SHAPE(3, 1, 7), 1), whole(types[t], TW_SHAPE(5, 1), 2)}});
+            compare((twt_op){.op = binary[i], .num_inputs = 2,
+                             .inputs = {whole(types[t], TW_SHAPE(0, 3), 1), whole(types[t], TW_SCALAR, 2)}});
+        }
+    }
+}
+
+/* Numbers with some that are none. */
+static tw_tensor *strange(tw_dtype dtype, tw_shape shape)
+{
+    static const float odd[] = {NAN, INFINITY, -INFINITY, 0, -0.0f};
+    tw_tensor *t = filled(dtype, shape, 7);
+    for (int64_t i = 0; i < t->elements; i += 3) {
+        float x = odd[i / 3 % 5];
+        if (dtype == TW_FLOAT32)
+            ((float *)t->data)[i] = x;
+        else
+            ((uint16_t *)t->data)[i] = dtype == TW_FLOAT16 ? tw_float_to_half(x) : tw_float_to_bfloat16(x);
+    }
+    return t;
+}
+
+static tw_tensor *bools(tw_shape shape, unsigned seed)
+{
+    tw_tensor *t = filled(TW_BOOL, shape, seed);
+    for (int64_t i = 0; i < t->elements; i++)
+        ((uint8_t *)t->data)[i] &= 1;
+    return t;
+}
+
+static void questions_on_the_card_are_answered_as_on_the_cpu(void **state)
+{
+    (void)state;
+    static const char *const comparisons[] = {"Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual"};
+    static const char *const tests[] = {"IsNan", "IsInf", "IsFinite"};
+    static const char *const logic[] = {"LogicalAnd", "LogicalOr", "All", "Any"};
+    static const tw_dtype types[] = {TW_FLOAT32, TW_BFLOAT16, TW_FLOAT16, TW_INT32, TW_INT64, TW_UINT8, TW_BOOL};
+    needs_card();
+    for (size_t i = 0; i < sizeof comparisons / sizeof *comparisons; i++)
+        for (size_t t = 0; t < sizeof types / sizeof *types - (i > 1 ? 2 : 0); t++) {
+            bool is_bool = types[t] == TW_BOOL;
+            tw_shape shapes[][2] = {{TW_SHAPE(5, 7), TW_SHAPE(5, 7)}, {TW_SHAPE(3, 1, 7), TW_SHAPE(5, 1)},
+                                    {TW_SHAPE(0, 7), TW_SCALAR}};
+            for (int s = 0; s < 3; s++)
+                compare((twt_op){.op = comparisons[i], .num_inputs = 2,
+                                 .inputs = {is_bool ? bools(shapes[s][0], 1) : filled(types[t], shapes[s][0], 1),
+                                            is_bool ? bools(shapes[s][1], 2) : filled(types[t], shapes[s][1], 2)}});
+        }
+    for (int t = 0; t < FLOATS; t++) {
+        for (int i = 0; i < 3; i++)
+            compare((twt_op){.op = tests[i], .num_inputs = 1, .inputs = {strange(floats[t], TW_SHAPE(7, 5))}});
+        compare((twt_op){.op = "Less", .num_inputs = 2, .inputs = {strange(floats[t], TW_SHAPE(7, 5)),
+                                                                    filled(floats[t], TW_SHAPE(7, 5), 1)}});
+    }
+    for (int i = 0; i < 4; i++)
+        for (int rows = 0; rows < 300; rows += 71) {
+            tw_tensor *second = i < 2 ? bools(TW_SHAPE(rows, 3), 2) : ints(1, (int[]){rows % 2});
+            compare((twt_op){.op = logic[i], .num_inputs = 2, .inputs = {bools(TW_SHAPE(rows, 3), 1), second}});
+        }
+    compare((twt_op){.op = "LogicalNot", .num_inputs = 1, .inputs = {bools(TW_SHAPE(3, 5), 1)}});
+}
+
+static void choices_on_the_card_are_those_of_the_cpu(void **state)
+{
+    (void)state;
+    static const tw_dtype types[] = {TW_FLOAT32, TW_BFLOAT16, TW_INT64, TW_UINT8};
+    static const tw_dtype clipped[] = {TW_FLOAT32, TW_BFLOAT16, TW_FLOAT16, TW_INT32, TW_INT64};
+    static const char *const places[] = {"ArgMax", "ArgMin"};
+    needs_card();
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+        tw_dtype T = types[t];
+        for (int whole = 0; whole < 2; whole++)
+            compare((twt_op){.op = whole ? "Select" : "SelectV2", .num_inputs = 3,
+                             .inputs = {bools(TW_SHAPE(5, 7), 1), filled(T, TW_SHAPE(5, 7), 2),
+                                        filled(T, TW_SHAPE(5, 7), 3)}});
+        compare((twt_op){.op = "Select", .num_inputs = 3, .inputs = {bools(TW_SHAPE(5), 1), filled(T, TW_SHAPE(5, 7), 2),
+                                                                      filled(T, TW_SHAPE(5, 7), 3)}});
+        compare((twt_op){.op = "SelectV2", .num_inputs = 3,
+                         .inputs = {bools(TW_SHAPE(5, 1), 1), filled(T, TW_SHAPE(3, 1, 7), 2), filled(T, TW_SCALAR, 3)}});
+        compare((twt_op){.op = "SelectV2", .num_inputs = 3, .inputs = {bools(TW_SCALAR, 1), filled(T, TW_SHAPE(0, 3), 2),
+                                                                        filled(T, TW_SHAPE(3), 3)}});
+    }
+    for (size_t t = 0; t < sizeof clipped / sizeof *clipped; t++)
+        for (int all = 0; all < 2; all++)
+            compare((twt_op){.op = "ClipByValue", .num_inputs = 3,
+                             .inputs = {filled(clipped[t], TW_SHAPE(11, 3), 1),
+                                        filled(clipped[t], all ? TW_SHAPE(11, 3) : TW_SCALAR, 2),
+                                        filled(clipped[t], all ? TW_SHAPE(11, 3) : TW_SCALAR, 3)}});
+    for (int i = 0; i < 2; i++)
+        for (int t = 0; t < FLOATS; t++)
+            for (int axis = 0; axis < 2; axis++) {
+                tw_attr to = tw_attr_type("output_type", axis ? TW_INT32 : TW_INT64);
+                compare((twt_op){.op = places[i], .num_inputs = 2, .num_attrs = 1, .attrs = {to},
+                                 .inputs = {filled(floats[t], TW_SHAPE(37, 71), 1), filled_int(axis)}});
+                compare((twt_op){.op = places[i], .num_inputs = 2, .num_attrs = 1, .attrs = {to},
+                                 .inputs = {strange(floats[t], TW_SHAPE(5, 7)), filled_int(axis)}});
+            }
+    compare((twt_op){.op = "ArgMax", .num_inputs = 2, .inputs = {filled(TW_FLOAT32, TW_SHAPE(0, 3), 1), filled_int(1)}});
+    for (int k = 1; k < 4; k += 2) {
+        compare((twt_op){.op = "InTopKV2", .num_inputs = 3,
+                         .inputs = {filled(TW_FLOAT32, TW_SHAPE(19, 4), 1), filled(TW_INT32, TW_SHAPE(19), 2),
+                                    filled_int(k)}});
+        compare((twt_op){.op = "InTopKV2", .num_inputs = 3,
+                         .inputs = {strange(TW_FLOAT32, TW_SHAPE(19, 2)), filled(TW_INT32, TW_SHAPE(19), 2),
+                                    filled_int(k)}});
+        compare((twt_op){.op = "InTopKV2", .num_inputs = 3,
+                         .inputs = {filled(TW_FLOAT32, TW_SHAPE(0, 4), 1), filled(TW_INT32, TW_SHAPE(0), 2),
+                                    filled_int(k)}});
+    }
 }
 
 static void reductions_on_the_card_are_those_of_the_cpu(void **state)
@@ -431,6 +623,37 @@ static void arrays_on_the_card_are_those_of_the_cpu(void **state)
         compare((twt_op){.op = "ZerosLike", .num_inputs = 1, .inputs = {filled(T, TW_SHAPE(3, 5), 1)}});
         compare((twt_op){.op = "ConcatV2", .num_inputs = 3,
                          .inputs = {filled(T, TW_SHAPE(3, 2), 1), filled(T, TW_SHAPE(3, 5), 2), filled_int(1)}});
+        compare((twt_op){.op = "Concat", .num_inputs = 3,
+                         .inputs = {filled_int(-1), filled(T, TW_SHAPE(3, 2), 1), filled(T, TW_SHAPE(3, 5), 2)}});
+        compare((twt_op){.op = "Split", .num_inputs = 2, .inputs = {filled_int(1), filled(T, TW_SHAPE(3, 6, 5), 1)},
+                         .num_attrs = 1, .attrs = {tw_attr_int("num_split", 3)}});
+        compare((twt_op){.op = "SplitV", .num_inputs = 3,
+                         .inputs = {filled(T, TW_SHAPE(3, 6, 5), 1), ints(3, (int[]){3, 0, 2}), filled_int(-1)},
+                         .num_attrs = 1, .attrs = {tw_attr_int("num_split", 3)}});
+        for (int axis = 0; axis < 2; axis++)
+            compare((twt_op){.op = "Unpack", .num_inputs = 1, .inputs = {filled(T, TW_SHAPE(3, 3, 5), 1)},
+                             .num_attrs = 2, .attrs = {tw_attr_int("num", 3), tw_attr_int("axis", axis)}});
+        for (int batch = 0; batch < 3; batch += 2) {
+            compare((twt_op){.op = "Pad", .num_inputs = 2,
+                             .inputs = {filled(T, TW_SHAPE(batch, 3, 5), 1), pairs(0, 0, 1, 2, 3, 0)}});
+            compare((twt_op){.op = "PadV2", .num_inputs = 3,
+                             .inputs = {filled(T, TW_SHAPE(batch, 3, 5), 1), pairs(0, 1, 1, 2, 0, 0),
+                                        filled(T, TW_SCALAR, 2)}});
+        }
+        /* x[1:, ::-2, newaxis, 3] of [5,7,9]: three begins, ends and strides and a new axis between them */
+        tw_attr masks[] = {tw_attr_int("end_mask", 3), tw_attr_int("begin_mask", 2), tw_attr_int("new_axis_mask", 4),
+                           tw_attr_int("shrink_axis_mask", 8)};
+        compare((twt_op){.op = "StridedSlice", .num_inputs = 4, .num_attrs = 4,
+                         .attrs = {masks[0], masks[1], masks[2], masks[3]},
+                         .inputs = {filled(T, TW_SHAPE(5, 7, 9), 1), ints(4, (int[]){1, 0, 0, 3}),
+                                    ints(4, (int[]){0, 0, 0, 4}), ints(4, (int[]){1, -2, 1, 1})}});
+        compare((twt_op){.op = "StridedSliceGrad", .num_inputs = 5, .num_attrs = 4,
+                         .attrs = {masks[0], masks[1], masks[2], masks[3]},
+                         .inputs = {ints(3, (int[]){5, 7, 9}), ints(4, (int[]){1, 0, 0, 3}), ints(4, (int[]){0, 0, 0, 4}),
+                                    ints(4, (int[]){1, -2, 1, 1}), filled(T, TW_SHAPE(4, 4, 1), 1)}});
+        compare((twt_op){.op = "StridedSlice", .num_inputs = 4,
+                         .inputs = {filled(T, TW_SHAPE(5), 1), ints(1, (int[]){2}), ints(1, (int[]){2}),
+                                    ints(1, (int[]){1})}});
         compare((twt_op){.op = "Pack", .num_inputs = 2,
                          .inputs = {filled(T, TW_SHAPE(3, 2), 1), filled(T, TW_SHAPE(3, 2), 2)},
                          .num_attrs = 1, .attrs = {tw_attr_int("axis", 1)}});
@@ -597,18 +820,6 @@ static tw_optimizer *make_optimizer(tw_graph *g, int kind)
     return made;
 }
 
-static bool plans_have(const tw_session *session, const char *op)
-{
-    const twi_lane *lane = session->lanes[0];
-    bool found = false;
-    for (int i = 0; i < lane->plans.count; i++) {
-        const tw_graph *planned = lane->plans.items[i].plan->graph;
-        for (int id = 0; id < planned->nodes.count; id++)
-            found = found || strcmp(planned->nodes.items[id]->op->name, op) == 0;
-    }
-    return found;
-}
-
 /* The values of some variables and of their slots after a few updates, all on one device; *joined: they were one node,
  * weight decay and all. */
 static void optimize(const char *device, int kind, tw_dtype dtype, const char *disable, tw_tensor **values, int *count,
@@ -692,6 +903,10 @@ int main(void)
         cmocka_unit_test(gpus_are_left_alone_when_asked),
         cmocka_unit_test(long_values_cross_whole),
         cmocka_unit_test(elementwise_ops_on_the_card_are_those_of_the_cpu),
+        cmocka_unit_test(a_sum_of_many_terms_is_whole),
+        cmocka_unit_test(integers_on_the_card_are_those_of_the_cpu),
+        cmocka_unit_test(questions_on_the_card_are_answered_as_on_the_cpu),
+        cmocka_unit_test(choices_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(reductions_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(networks_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(batch_norms_and_means_of_windows_on_the_card_are_those_of_the_cpu),

@@ -1,9 +1,10 @@
-/* array.c - rows of values that are passed on, made of nothing, cut, joined, turned and repeated.
+/* array.c - rows of values that are passed on, made of nothing, cut, joined, padded, turned and repeated.
  *
  * What says sizes and axes must be known when the plan is made: when it runs it lies on the card. */
 #include "base/memory.h"
 #include "device/cuda/cuda.h"
 #include "device/cuda/launch.h"
+#include "tensor/strided.h"
 #include "tensor/tensor.h"
 
 /* What a GPU moves: anything but strings, which lie on the host alone. */
@@ -41,7 +42,7 @@ static void axis_of(twi_cuda_move *move, int64_t size, int64_t from, int64_t to)
 
 typedef struct moved {
     twi_cuda_move move;
-    int64_t from;      /* the element that the move begins at */
+    int64_t from, to;  /* the elements that the move begins at */
 } moved;
 
 static tw_status keep(twi_prepare *p, moved m)
@@ -136,12 +137,16 @@ static tw_status prepare_slice(twi_prepare *p)
     return status == TW_OK ? keep(p, m) : status;
 }
 
-/* One element everywhere: Fill's is input 1. */
-static tw_status run_fill(const twi_run *r)
+static tw_status fill(const twi_run *r, const void *element)
 {
     const twi_operand *out = &r->output_operands[0];
     twi_cuda_move move = {.rank = 1, .size = {out->elements}, .from = {0}, .to = {1}};
-    return TWI_LAUNCH(r, twi_cuda_move_run(r->stream, size_of(out), &move, r->inputs[1], r->outputs[0]));
+    return TWI_LAUNCH(r, twi_cuda_move_run(r->stream, size_of(out), &move, element, r->outputs[0]));
+}
+
+static tw_status run_fill(const twi_run *r)
+{
+    return fill(r, r->inputs[1]);
 }
 
 static tw_status run_zeros_like(const twi_run *r)
@@ -149,37 +154,151 @@ static tw_status run_zeros_like(const twi_run *r)
     return TWI_LAUNCH(r, cudaMemsetAsync(r->outputs[0], 0, r->output_operands[0].bytes, r->stream));
 }
 
+/* ---- parts with strides --------------------------------------------------------------------------------------------- */
+
+/* Inputs `first` (begins), first + 1 (ends) and first + 2 (strides), which are constants, resolved against a shape. */
+static tw_status resolve(const twi_prepare *p, int first, tw_shape shape, tw_shape planned, twi_strided *part)
+{
+    int64_t numbers[3][32], count = p->inputs[first].elements;
+    twi_strided_spec spec = twi_strided_masks(p->attrs);
+    for (int k = 0; k < 3; k++) {
+        tw_status status = needs_constant(p, first + k);
+        if (status != TW_OK)
+            return status;
+        if (count > 32 || p->inputs[first + k].elements != count)
+            return twi_fail(p->error, TW_INVALID_ARGUMENT, "'%s': begins, ends and strides differ in number", p->node);
+        for (int64_t i = 0; i < count; i++)
+            numbers[k][i] = twi_tensor_int(p->inputs[first + k].value, i);
+    }
+    spec.count = (int)count;
+    spec.begin = numbers[0];
+    spec.end = numbers[1];
+    spec.stride = numbers[2];
+    tw_status status = twi_strided_resolve(&spec, shape, part, p->error);
+    if (status == TW_OK && !tw_shape_equal(part->output, planned))
+        return twi_fail(p->error, TW_INVALID_ARGUMENT, "'%s': the slice is not of the shape that was planned", p->node);
+    return status;
+}
+
+/* Between the part of `whole` and an array of its own: into that, or with `back` out of it. */
+static moved move_part(const twi_strided *part, tw_shape whole, bool back)
+{
+    int64_t strides[TW_MAX_RANK], own[TW_MAX_RANK], offset = 0;
+    tw_shape sizes = {.rank = part->rank};
+    moved m = {0};
+    memcpy(sizes.dims, part->size, sizeof part->size);
+    row_major(whole, strides);
+    row_major(sizes, own);
+    for (int i = 0; i < part->rank; i++) {
+        int64_t step = part->stride[i] * strides[i];
+        offset += part->begin[i] * strides[i];
+        axis_of(&m.move, part->size[i], back ? own[i] : step, back ? step : own[i]);
+    }
+    *(back ? &m.to : &m.from) = offset;
+    return m;
+}
+
+static tw_status prepare_strided_slice(twi_prepare *p)
+{
+    twi_strided part;
+    tw_status status = resolve(p, 1, p->inputs[0].shape, p->outputs[0].shape, &part);
+    return status == TW_OK ? keep(p, move_part(&part, p->inputs[0].shape, false)) : status;
+}
+
+/* shape, begins, ends, strides, dy: dy where the slice was, zeros elsewhere */
+static tw_status prepare_strided_slice_grad(twi_prepare *p)
+{
+    twi_strided part;
+    tw_status status = resolve(p, 1, p->outputs[0].shape, p->inputs[4].shape, &part);
+    return status == TW_OK ? keep(p, move_part(&part, p->outputs[0].shape, true)) : status;
+}
+
+static tw_status move_into(const twi_run *r, int input)
+{
+    const moved *m = r->state;
+    int size = size_of(&r->output_operands[0]);
+    if (r->input_operands[input].elements == 0)
+        return TW_OK;
+    return TWI_LAUNCH(r, twi_cuda_move_run(r->stream, size, &m->move, r->inputs[input],
+                                           (char *)r->outputs[0] + m->to * size));
+}
+
+static tw_status run_strided_slice_grad(const twi_run *r)
+{
+    tw_status status = run_zeros_like(r);
+    return status == TW_OK ? move_into(r, 4) : status;
+}
+
+/* ---- padding: an array in the middle of another ---------------------------------------------------------------------- */
+
+static tw_status prepare_pad(twi_prepare *p)
+{
+    tw_shape in = p->inputs[0].shape, out = p->outputs[0].shape;
+    int64_t from[TW_MAX_RANK], to[TW_MAX_RANK];
+    moved m = {0};
+    tw_status status = needs_constant(p, 1);
+    row_major(in, from);
+    row_major(out, to);
+    for (int i = 0; i < in.rank && status == TW_OK; i++) {
+        int64_t before = twi_tensor_int(p->inputs[1].value, 2 * i);
+        if (before < 0 || before + in.dims[i] > out.dims[i])
+            return twi_fail(p->error, TW_INVALID_ARGUMENT, "'%s': axis %d of size %lld does not hold %lld behind %lld",
+                            p->node, i, (long long)out.dims[i], (long long)in.dims[i], (long long)before);
+        axis_of(&m.move, in.dims[i], from[i], to[i]);
+        m.to += before * to[i];
+    }
+    return status == TW_OK ? keep(p, m) : status;
+}
+
+/* PadV2's input 2 is what is around. */
+static tw_status run_pad(const twi_run *r)
+{
+    tw_status status = r->num_inputs > 2 ? fill(r, r->inputs[2]) : run_zeros_like(r);
+    return status == TW_OK ? move_into(r, 0) : status;
+}
+
 /* ---- joining: inputs side by side along an axis -------------------------------------------------------------------- */
 
 typedef struct joined {
-    int count;              /* of inputs to join */
-    int64_t before, inner;  /* the output is [before, inner], each row the inputs' rows one after another */
+    int first, count;       /* the parts among the inputs, or of what is cut the whole */
+    int64_t before, inner;  /* the whole is [before, inner], each row the parts' rows one after another */
 } joined;
 
-static tw_status keep_join(twi_prepare *p, int count, int64_t axis)
+static tw_status keep_join(twi_prepare *p, int first, int count, tw_shape whole, int64_t axis)
 {
-    tw_shape out = p->outputs[0].shape;
+    if (axis < -whole.rank || axis >= whole.rank)
+        return twi_fail(p->error, TW_INVALID_ARGUMENT, "'%s': %lld is no axis", p->node, (long long)axis);
     joined *j = twi_alloc(sizeof *j);
     if (!j)
         return twi_fail_memory(p->error, p->node);
-    *j = (joined){count, 1, 1};
-    axis += axis < 0 ? out.rank : 0;
-    for (int i = 0; i < out.rank; i++)
-        *(i < axis ? &j->before : &j->inner) *= out.dims[i];
+    *j = (joined){first, count, 1, 1};
+    axis += axis < 0 ? whole.rank : 0;
+    for (int i = 0; i < whole.rank; i++)
+        *(i < axis ? &j->before : &j->inner) *= whole.dims[i];
     p->state = j;
     return TW_OK;
 }
 
+/* The axis is constant input number `input`. */
+static tw_status keep_join_along(twi_prepare *p, int first, int count, tw_shape whole, int input)
+{
+    tw_status status = needs_constant(p, input);
+    return status == TW_OK ? keep_join(p, first, count, whole, twi_tensor_int(p->inputs[input].value, 0)) : status;
+}
+
+static tw_status prepare_concat_v2(twi_prepare *p)
+{
+    return keep_join_along(p, 0, p->num_inputs - 1, p->outputs[0].shape, p->num_inputs - 1);
+}
+
 static tw_status prepare_concat(twi_prepare *p)
 {
-    int count = p->num_inputs - 1;
-    tw_status status = needs_constant(p, count);
-    return status == TW_OK ? keep_join(p, count, twi_tensor_int(p->inputs[count].value, 0)) : status;
+    return keep_join_along(p, 1, p->num_inputs - 1, p->outputs[0].shape, 0);
 }
 
 static tw_status prepare_pack(twi_prepare *p)
 {
-    return keep_join(p, p->num_inputs, twi_attr_int(p->attrs, "axis", 0));
+    return keep_join(p, 0, p->num_inputs, p->outputs[0].shape, twi_attr_int(p->attrs, "axis", 0));
 }
 
 static tw_status run_join(const twi_run *r)
@@ -188,10 +307,42 @@ static tw_status run_join(const twi_run *r)
     tw_status status = TW_OK;
     int64_t size = size_of(&r->output_operands[0]), at = 0;
     for (int i = 0; i < j->count && j->before && status == TW_OK; i++) {
-        int64_t run = r->input_operands[i].elements / j->before;
+        int64_t run = r->input_operands[j->first + i].elements / j->before;
         twi_cuda_move move = {.rank = 2, .size = {j->before, run}, .from = {run, 1}, .to = {j->inner, 1}};
-        status = TWI_LAUNCH(r, twi_cuda_move_run(r->stream, (int)size, &move, r->inputs[i],
+        status = TWI_LAUNCH(r, twi_cuda_move_run(r->stream, (int)size, &move, r->inputs[j->first + i],
                                                  (char *)r->outputs[0] + at * size));
+        at += run;
+    }
+    return status;
+}
+
+/* ---- cutting: outputs side by side along an axis -------------------------------------------------------------------- */
+
+static tw_status prepare_split(twi_prepare *p)
+{
+    return keep_join_along(p, 1, p->num_outputs, p->inputs[1].shape, 0);
+}
+
+static tw_status prepare_split_v(twi_prepare *p)
+{
+    return keep_join_along(p, 0, p->num_outputs, p->inputs[0].shape, 2);
+}
+
+static tw_status prepare_unpack(twi_prepare *p)
+{
+    return keep_join(p, 0, p->num_outputs, p->inputs[0].shape, twi_attr_int(p->attrs, "axis", 0));
+}
+
+static tw_status run_cut(const twi_run *r)
+{
+    const joined *j = r->state;
+    tw_status status = TW_OK;
+    int64_t size = size_of(&r->input_operands[j->first]), at = 0;
+    for (int i = 0; i < j->count && j->before && status == TW_OK; i++) {
+        int64_t run = r->output_operands[i].elements / j->before;
+        twi_cuda_move move = {.rank = 2, .size = {j->before, run}, .from = {j->inner, 1}, .to = {run, 1}};
+        status = TWI_LAUNCH(r, twi_cuda_move_run(r->stream, (int)size, &move,
+                                                 (const char *)r->inputs[j->first] + at * size, r->outputs[i]));
         at += run;
     }
     return status;
@@ -217,7 +368,15 @@ const twi_kernel twi_cuda_array_kernels[] = {
     {"Slice", "cuda", MOVED, prepare_slice, run_move, twi_free},
     {"Fill", "cuda", MOVED, NULL, run_fill},
     {"ZerosLike", "cuda", MOVED, NULL, run_zeros_like},
-    {"ConcatV2", "cuda", MOVED, prepare_concat, run_join, twi_free},
+    {"StridedSlice", "cuda", MOVED, prepare_strided_slice, run_move, twi_free},
+    {"StridedSliceGrad", "cuda", MOVED, prepare_strided_slice_grad, run_strided_slice_grad, twi_free},
+    {"Pad", "cuda", MOVED, prepare_pad, run_pad, twi_free},
+    {"PadV2", "cuda", MOVED, prepare_pad, run_pad, twi_free},
+    {"ConcatV2", "cuda", MOVED, prepare_concat_v2, run_join, twi_free},
+    {"Concat", "cuda", MOVED, prepare_concat, run_join, twi_free},
+    {"Split", "cuda", MOVED, prepare_split, run_cut, twi_free},
+    {"SplitV", "cuda", MOVED, prepare_split_v, run_cut, twi_free},
+    {"Unpack", "cuda", MOVED, prepare_unpack, run_cut, twi_free},
     {"Pack", "cuda", MOVED, prepare_pack, run_join, twi_free},
     {0},
 };

@@ -1,4 +1,4 @@
-/* elementwise.c - rows of arithmetic and conversion, element by element, and of adding a bias. */
+/* elementwise.c - rows of arithmetic, comparisons, logic and conversion, element by element, and of adding a bias. */
 #include "base/memory.h"
 #include "device/cuda/cuda.h"
 #include "device/cuda/launch.h"
@@ -6,6 +6,9 @@
 #include <string.h>
 
 #define FLOATS (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16))
+#define NUMBERS (FLOATS | TWI_TYPE(TW_INT32) | TWI_TYPE(TW_INT64))
+#define BYTES (TWI_TYPE(TW_BOOL) | TWI_TYPE(TW_UINT8))
+#define MOVED (TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL))
 
 static int64_t elements(const twi_run *r)
 {
@@ -23,7 +26,7 @@ static tw_status prepare_unary(twi_prepare *p)
     return TW_OK;
 }
 
-#define X(number, op, expression)                                                                                      \
+#define X(number, op, types, expression)                                                                               \
     static tw_status run_##number(const twi_run *r)                                                                    \
     {                                                                                                                  \
         return TWI_LAUNCH(r, twi_cuda_unary_run(r->stream, type_of(r), TWI_CUDA_##number, elements(r), r->inputs[0],   \
@@ -32,51 +35,68 @@ static tw_status prepare_unary(twi_prepare *p)
 TWI_CUDA_UNARY_LIST(X)
 #undef X
 
-/* Neighbouring axes along which both inputs go on alike are one axis. Equal shapes need no walk at all. */
-static twi_cuda_walk walk_of(tw_shape x, tw_shape y, tw_shape out)
+/* The axes of each shape are the last of `out`, of size 1 where it stands still. Neighbouring axes along which all inputs
+ * go on alike are one axis. Equal shapes need no walk at all. */
+static twi_cuda_walk walk_of(int inputs, const tw_shape *shapes, tw_shape out)
 {
-    twi_cuda_walk walk = {0};
-    int64_t size[TW_MAX_RANK], x_step[TW_MAX_RANK], y_step[TW_MAX_RANK], x_next = 1, y_next = 1;
-    int count = 0; /* axes from the last to the first */
-    if (tw_shape_equal(x, y))
-        return walk;
-    for (int i = out.rank - 1; i >= 0; i--) {
-        int xi = i - (out.rank - x.rank), yi = i - (out.rank - y.rank);
-        int64_t dx = xi < 0 ? 1 : x.dims[xi], dy = yi < 0 ? 1 : y.dims[yi];
-        int64_t sx = dx == 1 ? 0 : x_next, sy = dy == 1 ? 0 : y_next;
-        x_next *= dx;
-        y_next *= dy;
+    twi_cuda_walk walk = {0}, back = {0}; /* from the last axis to the first */
+    int64_t next[TWI_CUDA_MOST_WALKERS] = {1, 1, 1};
+    bool alike = true;
+    for (int k = 0; k < inputs; k++)
+        alike = alike && tw_shape_equal(shapes[k], out);
+    for (int i = out.rank - 1; i >= 0 && !alike; i--) {
+        int last = back.rank - 1;
+        bool joins = back.rank > 0;
+        int64_t step[TWI_CUDA_MOST_WALKERS];
+        for (int k = 0; k < inputs; k++) {
+            int axis = i - (out.rank - shapes[k].rank);
+            int64_t size = axis < 0 ? 1 : shapes[k].dims[axis];
+            step[k] = size == 1 ? 0 : next[k];
+            next[k] *= size;
+            joins = joins && step[k] == back.step[k][last] * back.size[last];
+        }
         if (out.dims[i] == 1)
             continue;
-        int last = count - 1;
-        if (count && sx == x_step[last] * size[last] && sy == y_step[last] * size[last]) {
-            size[last] *= out.dims[i];
+        if (joins) {
+            back.size[last] *= out.dims[i];
             continue;
         }
-        size[count] = out.dims[i];
-        x_step[count] = sx;
-        y_step[count++] = sy;
+        back.size[back.rank] = out.dims[i];
+        for (int k = 0; k < inputs; k++)
+            back.step[k][back.rank] = step[k];
+        back.rank++;
     }
-    for (int i = count - 1; i >= 0; i--, walk.rank++) {
-        walk.size[walk.rank] = size[i];
-        walk.x_step[walk.rank] = x_step[i];
-        walk.y_step[walk.rank] = y_step[i];
+    for (int i = back.rank - 1; i >= 0; i--, walk.rank++) {
+        walk.size[walk.rank] = back.size[i];
+        for (int k = 0; k < inputs; k++)
+            walk.step[k][walk.rank] = back.step[k][i];
     }
     return walk;
 }
 
-static tw_status prepare_binary(twi_prepare *p)
+static tw_status keep_walk(twi_prepare *p, int inputs, const tw_shape *shapes)
 {
     twi_cuda_walk *walk = twi_alloc(sizeof *walk);
     if (!walk)
         return twi_fail_memory(p->error, p->node);
-    *walk = walk_of(p->inputs[0].shape, p->inputs[1].shape, p->outputs[0].shape);
+    *walk = walk_of(inputs, shapes, p->outputs[0].shape);
     p->state = walk;
-    p->can_overwrite[0] = p->can_overwrite[1] = true;
     return TW_OK;
 }
 
-#define X(number, op, broadcasts, expression)                                                                          \
+/* A bool is of another size than most of what is compared: it never lies over it. */
+static tw_status prepare_compare(twi_prepare *p)
+{
+    return keep_walk(p, 2, (tw_shape[]){p->inputs[0].shape, p->inputs[1].shape});
+}
+
+static tw_status prepare_binary(twi_prepare *p)
+{
+    p->can_overwrite[0] = p->can_overwrite[1] = true;
+    return prepare_compare(p);
+}
+
+#define X(number, op, types, expression)                                                                               \
     static tw_status run_##number(const twi_run *r)                                                                    \
     {                                                                                                                  \
         return TWI_LAUNCH(r, twi_cuda_binary_run(r->stream, type_of(r), TWI_CUDA_##number, r->state, elements(r),      \
@@ -85,18 +105,72 @@ static tw_status prepare_binary(twi_prepare *p)
 TWI_CUDA_BINARY_LIST(X)
 #undef X
 
+#define X(number, op, types, expression)                                                                               \
+    static tw_status run_##number(const twi_run *r)                                                                    \
+    {                                                                                                                  \
+        return TWI_LAUNCH(r, twi_cuda_compare_run(r->stream, type_of(r), TWI_CUDA_##number, r->state, elements(r),     \
+                                                  r->inputs[0], r->inputs[1], r->outputs[0]));                         \
+    }
+TWI_CUDA_COMPARE_LIST(X)
+#undef X
+
+#define X(number, op, types, expression)                                                                               \
+    static tw_status run_##number(const twi_run *r)                                                                    \
+    {                                                                                                                  \
+        return TWI_LAUNCH(r, twi_cuda_test_run(r->stream, type_of(r), TWI_CUDA_##number, elements(r), r->inputs[0],    \
+                                               r->outputs[0]));                                                        \
+    }
+TWI_CUDA_TEST_LIST(X)
+#undef X
+
+/* ---- choosing -------------------------------------------------------------------------------------------------------- */
+
+/* A vector of conditions of Select goes along the first axis. */
+static tw_status prepare_select(twi_prepare *p)
+{
+    tw_shape shapes[] = {p->inputs[0].shape, p->inputs[1].shape, p->inputs[2].shape};
+    int rank = p->outputs[0].shape.rank;
+    if (strcmp(p->op, "Select") == 0 && shapes[0].rank == 1)
+        for (; shapes[0].rank < rank; shapes[0].rank++)
+            shapes[0].dims[shapes[0].rank] = 1;
+    p->can_overwrite[1] = p->can_overwrite[2] = true;
+    return keep_walk(p, 3, shapes);
+}
+
+static tw_status run_select(const twi_run *r)
+{
+    return TWI_LAUNCH(r, twi_cuda_select(r->stream, (int)tw_dtype_size(r->output_operands[0].dtype), r->state,
+                                         elements(r), r->inputs[0], r->inputs[1], r->inputs[2], r->outputs[0]));
+}
+
+static tw_status run_clip(const twi_run *r)
+{
+    return TWI_LAUNCH(r, twi_cuda_clip(r->stream, type_of(r), elements(r), r->inputs[0], r->inputs[1],
+                                       r->input_operands[1].elements > 1, r->inputs[2],
+                                       r->input_operands[2].elements > 1, r->outputs[0]));
+}
+
+/* ---- sums and conversion --------------------------------------------------------------------------------------------- */
+
 static tw_status prepare_add_n(twi_prepare *p)
 {
-    if (p->num_inputs > TWI_CUDA_MOST_TERMS)
-        return twi_fail(p->error, TW_UNIMPLEMENTED, "sums of more than %d terms", TWI_CUDA_MOST_TERMS);
-    for (int i = 0; i < p->num_inputs && i < 4; i++)
+    for (int i = 0; i < p->num_inputs && i < 4; i++) /* all of the first launch */
         p->can_overwrite[i] = true;
     return TW_OK;
 }
 
+/* A launch after the first goes on from what is there. */
 static tw_status run_add_n(const twi_run *r)
 {
-    return TWI_LAUNCH(r, twi_cuda_add_n(r->stream, type_of(r), r->num_inputs, r->inputs, elements(r), r->outputs[0]));
+    tw_status status = TW_OK;
+    for (int begin = 0, count; begin < r->num_inputs && status == TW_OK; begin += count) {
+        const void *terms[TWI_CUDA_MOST_TERMS] = {r->outputs[0]};
+        int kept = begin > 0, most = TWI_CUDA_MOST_TERMS - kept;
+        count = r->num_inputs - begin < most ? r->num_inputs - begin : most;
+        memcpy(terms + kept, r->inputs + begin, sizeof *terms * (size_t)count);
+        status = TWI_LAUNCH(r, twi_cuda_add_n(r->stream, type_of(r), kept + count, terms, elements(r), r->outputs[0]));
+    }
+    return status;
 }
 
 static tw_status prepare_cast(twi_prepare *p)
@@ -144,12 +218,19 @@ static tw_status run_bias(const twi_run *r)
 
 /* ---- rows ---------------------------------------------------------------------------------------------------------- */
 
-#define UNARY_ROW(number, op, expression) {op, "cuda", FLOATS, prepare_unary, run_##number},
-#define BINARY_ROW(number, op, broadcasts, expression) {op, "cuda", FLOATS, prepare_binary, run_##number, twi_free},
+#define UNARY_ROW(number, op, types, expression) {op, "cuda", types, prepare_unary, run_##number},
+#define BINARY_ROW(number, op, types, expression) {op, "cuda", types, prepare_binary, run_##number, twi_free},
+#define COMPARE_ROW(number, op, types, expression) {op, "cuda", types, prepare_compare, run_##number, twi_free},
+#define TEST_ROW(number, op, types, expression) {op, "cuda", types, NULL, run_##number},
 
 const twi_kernel twi_cuda_elementwise_kernels[] = {
     TWI_CUDA_UNARY_LIST(UNARY_ROW)
     TWI_CUDA_BINARY_LIST(BINARY_ROW)
+    TWI_CUDA_COMPARE_LIST(COMPARE_ROW)
+    TWI_CUDA_TEST_LIST(TEST_ROW)
+    {"Select", "cuda", MOVED, prepare_select, run_select, twi_free},
+    {"SelectV2", "cuda", MOVED, prepare_select, run_select, twi_free},
+    {"ClipByValue", "cuda", NUMBERS, prepare_unary, run_clip},
     {"AddN", "cuda", FLOATS, prepare_add_n, run_add_n},
     {"AccumulateNV2", "cuda", FLOATS, prepare_add_n, run_add_n},
     {"Cast", "cuda", 0, prepare_cast, run_cast},

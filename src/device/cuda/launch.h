@@ -21,48 +21,105 @@ extern "C" {
 
 /* ---- elementwise.cu -------------------------------------------------------------------------------------------- */
 
-/*  X(number, "op", y from x) */
+/* Types are named as rows name them: FLOATS the float types; NUMBERS those, int32 and int64; BYTES bool and uint8; 0 bool,
+ * in ops that have no other.
+ *
+ *  X(number, "op", types, y from x) */
 #define TWI_CUDA_UNARY_LIST(X)                                                                                         \
-    X(NEGATIVE, "Neg", -x)                                                                                             \
-    X(ABSOLUTE, "Abs", fabsf(x))                                                                                       \
-    X(SIGN, "Sign", x != x ? x : (float)((x > 0) - (x < 0)))                                                           \
-    X(SQUARE, "Square", x *x)                                                                                          \
-    X(RECIPROCAL, "Reciprocal", 1 / x)                                                                                 \
-    X(INVERSE, "Inv", 1 / x)                                                                                           \
-    X(ROOT, "Sqrt", sqrtf(x))                                                                                          \
-    X(RECIPROCAL_ROOT, "Rsqrt", 1 / sqrtf(x))                                                                          \
-    X(EXPONENTIAL, "Exp", expf(x))                                                                                     \
-    X(EXPONENTIAL_1, "Expm1", expm1f(x))                                                                               \
-    X(LOGARITHM, "Log", logf(x))                                                                                       \
-    X(LOGARITHM_1, "Log1p", log1pf(x))                                                                                 \
-    X(TANGENT, "Tanh", tanhf(x))                                                                                       \
-    X(SIGMOID, "Sigmoid", x < 0 ? expf(x) / (1 + expf(x)) : 1 / (1 + expf(-x)))                                        \
-    X(FLOOR, "Floor", floorf(x))                                                                                       \
-    X(CEILING, "Ceil", ceilf(x))                                                                                       \
-    X(RELU, "Relu", x <= 0 ? 0 : x)                                                                                    \
-    X(RELU6, "Relu6", x <= 0 ? 0 : x > 6 ? 6 : x)
+    X(NEGATIVE, "Neg", NUMBERS, -x)                                                                                    \
+    X(ABSOLUTE, "Abs", NUMBERS, fabsf(x))                                                                              \
+    X(SIGN, "Sign", NUMBERS, x != x ? x : (float)((x > 0) - (x < 0)))                                                  \
+    X(SQUARE, "Square", NUMBERS, x *x)                                                                                 \
+    X(RECIPROCAL, "Reciprocal", FLOATS, 1 / x)                                                                         \
+    X(INVERSE, "Inv", FLOATS, 1 / x)                                                                                   \
+    X(ROOT, "Sqrt", FLOATS, sqrtf(x))                                                                                  \
+    X(RECIPROCAL_ROOT, "Rsqrt", FLOATS, 1 / sqrtf(x))                                                                  \
+    X(EXPONENTIAL, "Exp", FLOATS, expf(x))                                                                             \
+    X(EXPONENTIAL_1, "Expm1", FLOATS, expm1f(x))                                                                       \
+    X(LOGARITHM, "Log", FLOATS, logf(x))                                                                               \
+    X(LOGARITHM_1, "Log1p", FLOATS, log1pf(x))                                                                         \
+    X(SINE, "Sin", FLOATS, sinf(x))                                                                                    \
+    X(COSINE, "Cos", FLOATS, cosf(x))                                                                                  \
+    X(TANGENT_OF, "Tan", FLOATS, tanf(x))                                                                              \
+    X(TANGENT, "Tanh", FLOATS, tanhf(x))                                                                               \
+    X(ERROR_FUNCTION, "Erf", FLOATS, erff(x))                                                                          \
+    X(SIGMOID, "Sigmoid", FLOATS, x < 0 ? expf(x) / (1 + expf(x)) : 1 / (1 + expf(-x)))                                \
+    X(FLOOR, "Floor", FLOATS, floorf(x))                                                                               \
+    X(CEILING, "Ceil", FLOATS, ceilf(x))                                                                               \
+    X(ROUND, "Round", FLOATS, rintf(x))                                                                                \
+    X(RELU, "Relu", FLOATS, x <= 0 ? 0 : x)                                                                            \
+    X(RELU6, "Relu6", FLOATS, x <= 0 ? 0 : x > 6 ? 6 : x)
 
-/*  X(number, "op", broadcasts, z from x and y) */
+/*  X(number, "op", types, z from x and y) */
 #define TWI_CUDA_BINARY_LIST(X)                                                                                        \
-    X(ADD, "Add", true, x + y)                                                                                         \
-    X(ADD_V2, "AddV2", true, x + y)                                                                                    \
-    X(SUBTRACT, "Sub", true, x - y)                                                                                    \
-    X(MULTIPLY, "Mul", true, x *y)                                                                                     \
-    X(DIVIDE, "RealDiv", true, x / y)                                                                                  \
-    X(DIVIDE_1, "Div", true, x / y)                                                                                    \
-    X(DIVIDE_NO_NAN, "DivNoNan", true, y == 0 ? 0 : x / y)                                                             \
-    X(MAXIMUM, "Maximum", true, x > y || x != x ? x : y)                                                               \
-    X(MINIMUM, "Minimum", true, x < y || x != x ? x : y)                                                               \
-    X(SQUARED_DIFFERENCE, "SquaredDifference", true, (x - y) * (x - y))                                                \
-    X(POWER, "Pow", true, powf(x, y))                                                                                  \
-    X(ROOT_GRAD, "SqrtGrad", false, y * 0.5f / x)                                                                      \
-    X(RECIPROCAL_ROOT_GRAD, "RsqrtGrad", false, y * -0.5f * x * x * x)                                                 \
-    X(RECIPROCAL_GRAD, "ReciprocalGrad", false, -y * x * x)                                                            \
-    X(INVERSE_GRAD, "InvGrad", false, -y * x * x)                                                                      \
-    X(SIGMOID_GRAD, "SigmoidGrad", false, y * x * (1 - x))                                                             \
-    X(TANGENT_GRAD, "TanhGrad", false, y * (1 - x * x))                                                                \
-    X(RELU_GRAD, "ReluGrad", false, y > 0 ? x : 0)                                                                     \
-    X(RELU6_GRAD, "Relu6Grad", false, y > 0 && y < 6 ? x : 0)
+    X(ADD, "Add", NUMBERS, x + y)                                                                                      \
+    X(ADD_V2, "AddV2", NUMBERS, x + y)                                                                                 \
+    X(SUBTRACT, "Sub", NUMBERS, x - y)                                                                                 \
+    X(MULTIPLY, "Mul", NUMBERS, x *y)                                                                                  \
+    X(MULTIPLY_NO_NAN, "MulNoNan", FLOATS, y == 0 ? 0 : x *y)                                                          \
+    X(DIVIDE, "RealDiv", NUMBERS, x / y)                                                                               \
+    X(DIVIDE_1, "Div", NUMBERS, x / y)                                                                                 \
+    X(DIVIDE_NO_NAN, "DivNoNan", FLOATS, y == 0 ? 0 : x / y)                                                           \
+    X(X_DIVIDE_Y, "Xdivy", FLOATS, x == 0 ? 0 : x / y)                                                                 \
+    X(TRUNCATE_DIVIDE, "TruncateDiv", NUMBERS, truncf(x / y))                                                          \
+    X(FLOOR_DIVIDE, "FloorDiv", NUMBERS, floorf(x / y))                                                                \
+    X(FLOOR_MODULO, "FloorMod", NUMBERS, fmodf(x, y) != 0 && (fmodf(x, y) < 0) != (y < 0) ? fmodf(x, y) + y : fmodf(x, y))\
+    X(MODULO, "Mod", NUMBERS, fmodf(x, y))                                                                             \
+    X(MAXIMUM, "Maximum", NUMBERS, x > y || x != x ? x : y)                                                            \
+    X(MINIMUM, "Minimum", NUMBERS, x < y || x != x ? x : y)                                                            \
+    X(SQUARED_DIFFERENCE, "SquaredDifference", NUMBERS, (x - y) * (x - y))                                             \
+    X(POWER, "Pow", FLOATS, powf(x, y))                                                                                \
+    X(ROOT_GRAD, "SqrtGrad", FLOATS, y * 0.5f / x)                                                                     \
+    X(RECIPROCAL_ROOT_GRAD, "RsqrtGrad", FLOATS, y * -0.5f * x * x * x)                                                \
+    X(RECIPROCAL_GRAD, "ReciprocalGrad", FLOATS, -y * x * x)                                                           \
+    X(INVERSE_GRAD, "InvGrad", FLOATS, -y * x * x)                                                                     \
+    X(SIGMOID_GRAD, "SigmoidGrad", FLOATS, y * x * (1 - x))                                                            \
+    X(TANGENT_GRAD, "TanhGrad", FLOATS, y * (1 - x * x))                                                               \
+    X(RELU_GRAD, "ReluGrad", FLOATS, y > 0 ? x : 0)                                                                    \
+    X(RELU6_GRAD, "Relu6Grad", FLOATS, y > 0 && y < 6 ? x : 0)
+
+/* The same of integers, as the unsigned U, in which all wraps. What is divided by 0 is 0: nobody could be told in time.
+ *
+ *  X(number, y from x) */
+#define TWI_CUDA_INTEGER_UNARY_LIST(X)                                                                                 \
+    X(NEGATIVE, 0 - x)                                                                                                 \
+    X(ABSOLUTE, negative(x) ? 0 - x : x)                                                                               \
+    X(SIGN, negative(x) ? (U)-1 : (U)(x != 0))                                                                         \
+    X(SQUARE, x *x)
+
+/*  X(number, z from x and y) */
+#define TWI_CUDA_INTEGER_BINARY_LIST(X)                                                                                \
+    X(ADD, x + y)                                                                                                      \
+    X(ADD_V2, x + y)                                                                                                   \
+    X(SUBTRACT, x - y)                                                                                                 \
+    X(MULTIPLY, x *y)                                                                                                  \
+    X(DIVIDE, quotient(x, y))                                                                                          \
+    X(DIVIDE_1, quotient(x, y))                                                                                        \
+    X(TRUNCATE_DIVIDE, quotient(x, y))                                                                                 \
+    X(FLOOR_DIVIDE, quotient(x, y) - (turns(x, y) ? 1 : 0))                                                            \
+    X(FLOOR_MODULO, remains(x, y) + (turns(x, y) ? y : 0))                                                             \
+    X(MODULO, remains(x, y))                                                                                           \
+    X(MAXIMUM, less(y, x) ? x : y)                                                                                     \
+    X(MINIMUM, less(x, y) ? x : y)                                                                                     \
+    X(SQUARED_DIFFERENCE, (x - y) * (x - y))
+
+/*  X(number, "op", types, bool from x and y) */
+#define TWI_CUDA_COMPARE_LIST(X)                                                                                       \
+    X(EQUAL, "Equal", NUMBERS | BYTES, x == y)                                                                         \
+    X(DIFFERENT, "NotEqual", NUMBERS | BYTES, x != y)                                                                  \
+    X(LESS, "Less", NUMBERS, x < y)                                                                                    \
+    X(LESS_EQUAL, "LessEqual", NUMBERS, x <= y)                                                                        \
+    X(GREATER, "Greater", NUMBERS, x > y)                                                                              \
+    X(GREATER_EQUAL, "GreaterEqual", NUMBERS, x >= y)                                                                  \
+    X(AND, "LogicalAnd", 0, x && y)                                                                                    \
+    X(OR, "LogicalOr", 0, x || y)
+
+/*  X(number, "op", types, bool from x) */
+#define TWI_CUDA_TEST_LIST(X)                                                                                          \
+    X(IS_NAN, "IsNan", FLOATS, x != x)                                                                                 \
+    X(IS_INFINITE, "IsInf", FLOATS, fabsf(x) == INFINITY)                                                              \
+    X(IS_FINITE, "IsFinite", FLOATS, fabsf(x) < INFINITY)                                                              \
+    X(NOT, "LogicalNot", 0, !x)
 
 typedef enum twi_cuda_unary {
 #define X(number, ...) TWI_CUDA_##number,
@@ -76,20 +133,45 @@ typedef enum twi_cuda_binary {
 #undef X
 } twi_cuda_binary;
 
-/* Element i of a row-major output of these sizes, outermost first, lies at sum of (index along axis) * step in x and y;
- * rank 0: i itself in both. */
+typedef enum twi_cuda_compare {
+#define X(number, ...) TWI_CUDA_##number,
+    TWI_CUDA_COMPARE_LIST(X)
+#undef X
+} twi_cuda_compare;
+
+typedef enum twi_cuda_test {
+#define X(number, ...) TWI_CUDA_##number,
+    TWI_CUDA_TEST_LIST(X)
+#undef X
+} twi_cuda_test;
+
+enum { TWI_CUDA_MOST_WALKERS = 3 };
+
+/* Element i of a row-major output of these sizes, outermost first, lies at sum of (index along axis) * step in each
+ * input; rank 0: i itself in all. */
 typedef struct twi_cuda_walk {
     int rank;
-    int64_t size[TW_MAX_RANK], x_step[TW_MAX_RANK], y_step[TW_MAX_RANK];
+    int64_t size[TW_MAX_RANK], step[TWI_CUDA_MOST_WALKERS][TW_MAX_RANK];
 } twi_cuda_walk;
 
-/* Float types. */
+/* Types as the lists say. */
 cudaError_t twi_cuda_unary_run(cudaStream_t stream, tw_dtype type, twi_cuda_unary op, int64_t n, const void *x,
                                void *y);
 cudaError_t twi_cuda_binary_run(cudaStream_t stream, tw_dtype type, twi_cuda_binary op, const twi_cuda_walk *walk,
                                 int64_t n, const void *x, const void *y, void *z);
 
-enum { TWI_CUDA_MOST_TERMS = 16 };
+cudaError_t twi_cuda_compare_run(cudaStream_t stream, tw_dtype type, twi_cuda_compare op, const twi_cuda_walk *walk,
+                                 int64_t n, const void *x, const void *y, bool *z);
+cudaError_t twi_cuda_test_run(cudaStream_t stream, tw_dtype type, twi_cuda_test op, int64_t n, const void *x, bool *y);
+/* z[i] = condition ? x : y, each at its place of the walk; `bytes` of an element: 1, 2, 4 or 8. */
+cudaError_t twi_cuda_select(cudaStream_t stream, int bytes, const twi_cuda_walk *walk, int64_t n, const bool *condition,
+                            const void *x, const void *y, void *z);
+/* The larger of low and the smaller of x and high; limits are one element, or with a step as many as there are. Float
+ * types, int32, int64. */
+cudaError_t twi_cuda_clip(cudaStream_t stream, tw_dtype type, int64_t n, const void *x, const void *low, bool low_steps,
+                          const void *high, bool high_steps, void *y);
+
+enum { TWI_CUDA_MOST_TERMS = 128 };
 /* sum = x[0] + x[1] + ..., from left to right; count from 1 to TWI_CUDA_MOST_TERMS. Float types. */
 cudaError_t twi_cuda_add_n(cudaStream_t stream, tw_dtype type, int count, const void *const *x, int64_t n, void *sum);
 
@@ -120,8 +202,8 @@ typedef enum twi_cuda_fold {
     TWI_CUDA_SUM,
     TWI_CUDA_MEAN,
     TWI_CUDA_HALF_SQUARES, /* half the sum of squares */
-    TWI_CUDA_LARGEST,
-    TWI_CUDA_SMALLEST,
+    TWI_CUDA_LARGEST,  /* of bools: any */
+    TWI_CUDA_SMALLEST, /* all */
     TWI_CUDA_PRODUCT,
 } twi_cuda_fold;
 
@@ -137,6 +219,10 @@ typedef struct twi_cuda_reduction {
     bool columns;                   /* one kept axis, the last, under one reduced: rows are read as they lie */
     int64_t splits;
 } twi_cuda_reduction;
+
+/* The number along the one reduced axis of the first extreme; NaN is none, unless it comes first. To int32 or int64. */
+cudaError_t twi_cuda_find_extreme(cudaStream_t stream, tw_dtype type, const twi_cuda_reduction *d, const void *x,
+                                  tw_dtype to, void *places);
 
 /* Sets `columns` and `splits` from the rest; returns the bytes of workspace that a run needs. */
 size_t twi_cuda_reduction_plan(twi_cuda_reduction *d);
@@ -206,6 +292,11 @@ cudaError_t twi_cuda_softmax(cudaStream_t stream, tw_dtype type, bool logarithm,
 cudaError_t twi_cuda_sparse_cross_entropy(cudaStream_t stream, tw_dtype type, int64_t rows, int64_t classes,
                                           const void *logits, tw_dtype label_type, const void *labels, void *loss,
                                           void *backprop);
+
+/* Whether fewer than k of a row's float predictions exceed that of its target; all of them must be finite, the target one
+ * of them. Targets and k, a scalar on the card, are int32 or int64. */
+cudaError_t twi_cuda_in_top(cudaStream_t stream, int64_t rows, int64_t classes, const float *predictions,
+                            tw_dtype target_type, const void *targets, const void *k, bool *in);
 
 /* ---- state.cu ----------------------------------------------------------------------------------------------------- */
 

@@ -1,4 +1,5 @@
-/* reduce.c - rows of sums, means, extremes and products along axes, of L2Loss and of the gradient of a bias. */
+/* reduce.c - rows of sums, means, extremes, their places and products along axes, of L2Loss and of the gradient of a
+ * bias. */
 #include "base/memory.h"
 #include "device/cuda/cuda.h"
 #include "device/cuda/launch.h"
@@ -107,12 +108,46 @@ static tw_status run(const twi_run *r)
                                          r->workspace));
 }
 
+/* The axis to search must have something on it. */
+static tw_status prepare_place(twi_prepare *p, twi_cuda_fold fold)
+{
+    tw_status status = prepare_axes(p, fold);
+    const twi_cuda_reduction *d = p->state;
+    p->workspace = 0;
+    if (status == TW_OK && d->inputs == 0 && d->outputs > 0) {
+        twi_free(p->state);
+        p->state = NULL;
+        return twi_fail(p->error, TW_INVALID_ARGUMENT, "the axis to search is empty");
+    }
+    return status;
+}
+
+static tw_status prepare_place_of_largest(twi_prepare *p)
+{
+    return prepare_place(p, TWI_CUDA_LARGEST);
+}
+
+static tw_status prepare_place_of_smallest(twi_prepare *p)
+{
+    return prepare_place(p, TWI_CUDA_SMALLEST);
+}
+
+static tw_status run_place(const twi_run *r)
+{
+    return TWI_LAUNCH(r, twi_cuda_find_extreme(r->stream, r->input_operands[0].dtype, r->state, r->inputs[0],
+                                               r->output_operands[0].dtype, r->outputs[0]));
+}
+
 const twi_kernel twi_cuda_reduce_kernels[] = {
     {"Sum", "cuda", FLOATS, prepare_sum, run, twi_free},
     {"Mean", "cuda", FLOATS, prepare_mean, run, twi_free},
     {"Max", "cuda", FLOATS, prepare_largest, run, twi_free},
     {"Min", "cuda", FLOATS, prepare_smallest, run, twi_free},
     {"Prod", "cuda", FLOATS, prepare_product, run, twi_free},
+    {"All", "cuda", 0, prepare_smallest, run, twi_free},
+    {"Any", "cuda", 0, prepare_largest, run, twi_free},
+    {"ArgMax", "cuda", FLOATS, prepare_place_of_largest, run_place, twi_free},
+    {"ArgMin", "cuda", FLOATS, prepare_place_of_smallest, run_place, twi_free},
     {"L2Loss", "cuda", FLOATS, prepare_l2_loss, run, twi_free},
     {"BiasAddGrad", "cuda", FLOATS, prepare_bias_grad, run, twi_free},
     {0},

@@ -1,4 +1,4 @@
-/* reduce.cu - sums, means, extremes and products along axes, in an order that sizes alone decide. */
+/* reduce.cu - sums, means, extremes, their places and products along axes, in an order that sizes alone decide. */
 #include "device/cuda/typed.cuh"
 
 static const int COLUMN_BLOCK = 32, ROW_BLOCK = 8;
@@ -12,9 +12,9 @@ static __device__ float combine(twi_cuda_fold fold, float a, float b)
 {
     switch (fold) {
     case TWI_CUDA_LARGEST:
-        return b > a ? b : a;
+        return b > a || b != b ? b : a;
     case TWI_CUDA_SMALLEST:
-        return b < a ? b : a;
+        return b < a || b != b ? b : a;
     case TWI_CUDA_PRODUCT:
         return a * b;
     default:
@@ -119,6 +119,15 @@ size_t twi_cuda_reduction_plan(twi_cuda_reduction *d)
     return d->splits > 1 ? (size_t)(d->outputs * d->splits) * sizeof(float) : 0;
 }
 
+/* Float types and bool. */
+#define FOLDED_TYPES(type, ...)                                                                                        \
+    if ((type) == TW_BOOL) {                                                                                           \
+        using T = bool;                                                                                                \
+        __VA_ARGS__;                                                                                                   \
+    } else {                                                                                                           \
+        FLOAT_TYPES(type, __VA_ARGS__)                                                                                 \
+    }
+
 cudaError_t twi_cuda_reduce(cudaStream_t stream, tw_dtype type, const twi_cuda_reduction *d, const void *x, void *y,
                             void *workspace)
 {
@@ -129,13 +138,72 @@ cudaError_t twi_cuda_reduce(cudaStream_t stream, tw_dtype type, const twi_cuda_r
         return cudaErrorInvalidValue;
     if (d->columns) {
         dim3 grid((unsigned)((d->outputs + COLUMN_BLOCK - 1) / COLUMN_BLOCK), (unsigned)d->splits);
-        FLOAT_TYPES(type, LAUNCH(grid, dim3(COLUMN_BLOCK, ROW_BLOCK), 0, stream, columns_kernel<T>)(*d, (const T *)x,
-                                                                                                (T *)y, parts))
+        FOLDED_TYPES(type, LAUNCH(grid, dim3(COLUMN_BLOCK, ROW_BLOCK), 0, stream, columns_kernel<T>)(*d, (const T *)x,
+                                                                                                 (T *)y, parts))
     } else {
-        FLOAT_TYPES(type, LAUNCH((unsigned)(d->outputs * d->splits), THREADS, 0, stream, fold_kernel<T>)(
+        FOLDED_TYPES(type, LAUNCH((unsigned)(d->outputs * d->splits), THREADS, 0, stream, fold_kernel<T>)(
                               *d, (const T *)x, (T *)y, parts))
     }
-    if (d->splits > 1)
-        FLOAT_TYPES(type, LAUNCH((unsigned)d->outputs, THREADS, 0, stream, parts_kernel<T>)(*d, parts, (T *)y))
+    if (d->splits > 1) {
+        FOLDED_TYPES(type, LAUNCH((unsigned)d->outputs, THREADS, 0, stream, parts_kernel<T>)(*d, parts, (T *)y))
+    }
+    return cudaGetLastError();
+}
+
+/* ---- places -------------------------------------------------------------------------------------------------------- */
+
+/* A value and its number along the axis; number -1: none yet. */
+struct found {
+    float value;
+    int64_t number;
+};
+
+static __device__ found better(twi_cuda_fold fold, found a, found b)
+{
+    bool beats = fold == TWI_CUDA_LARGEST ? b.value > a.value : b.value < a.value;
+    if (b.number < 0 || a.number < 0)
+        return b.number < 0 ? a : b;
+    return beats || (b.value == a.value && b.number < a.number) ? b : a;
+}
+
+/* A row of threads for each output. */
+template <typename T, typename I>
+static __global__ void extreme_kernel(twi_cuda_reduction d, const T *x, I *places)
+{
+    __shared__ found all[ROW_BLOCK][COLUMN_BLOCK];
+    int64_t o = blockIdx.x * (int64_t)ROW_BLOCK + threadIdx.y, step = d.num_reduced ? d.reduced_step[0] : 0;
+    const T *base = x + (o < d.outputs ? start_of(o, d.num_kept, d.kept_size, d.kept_step) : 0);
+    found own = {0, -1};
+    for (int64_t k = threadIdx.x; k < d.inputs && o < d.outputs; k += COLUMN_BLOCK) {
+        float value = to_float(base[k * step]);
+        if (value == value)
+            own = better(d.fold, own, {value, k});
+    }
+    all[threadIdx.y][threadIdx.x] = own;
+    for (unsigned half = COLUMN_BLOCK / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half)
+            all[threadIdx.y][threadIdx.x] =
+                better(d.fold, all[threadIdx.y][threadIdx.x], all[threadIdx.y][threadIdx.x + half]);
+    }
+    if (threadIdx.x || o >= d.outputs)
+        return;
+    float first = to_float(base[0]);
+    found best = all[threadIdx.y][0];
+    places[o] = first != first || best.number < 0 ? 0 : (I)best.number;
+}
+
+cudaError_t twi_cuda_find_extreme(cudaStream_t stream, tw_dtype type, const twi_cuda_reduction *d, const void *x,
+                                  tw_dtype to, void *places)
+{
+    unsigned blocks = (unsigned)((d->outputs + ROW_BLOCK - 1) / ROW_BLOCK);
+    if (d->outputs == 0)
+        return cudaSuccess;
+    if (to == TW_INT64)
+        FLOAT_TYPES(type, LAUNCH(blocks, dim3(COLUMN_BLOCK, ROW_BLOCK), 0, stream, extreme_kernel<T, int64_t>)(
+                              *d, (const T *)x, (int64_t *)places))
+    else
+        FLOAT_TYPES(type, LAUNCH(blocks, dim3(COLUMN_BLOCK, ROW_BLOCK), 0, stream, extreme_kernel<T, int32_t>)(
+                              *d, (const T *)x, (int32_t *)places))
     return cudaGetLastError();
 }

@@ -1,4 +1,4 @@
-/* softmax.c - rows of softmax and of the cross entropy of labels. */
+/* softmax.c - rows of softmax, of the cross entropy of labels, and of InTopK. */
 #include "device/cuda/cuda.h"
 #include "device/cuda/launch.h"
 
@@ -31,9 +31,17 @@ static tw_status run_sparse(const twi_run *r)
                                                        r->outputs[1]));
 }
 
+static tw_status run_in_top(const twi_run *r)
+{
+    tw_shape shape = r->input_operands[0].shape;
+    return TWI_LAUNCH(r, twi_cuda_in_top(r->stream, shape.dims[0], shape.dims[1], r->inputs[0],
+                                         r->input_operands[1].dtype, r->inputs[1], r->inputs[2], r->outputs[0]));
+}
+
 const twi_kernel twi_cuda_softmax_kernels[] = {
     {"Softmax", "cuda", FLOATS, NULL, run_softmax},
     {"LogSoftmax", "cuda", FLOATS, NULL, run_log_softmax},
     {"SparseSoftmaxCrossEntropyWithLogits", "cuda", FLOATS, NULL, run_sparse},
+    {"InTopKV2", "cuda", 0, NULL, run_in_top},
     {0},
 };

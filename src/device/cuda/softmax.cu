@@ -1,4 +1,4 @@
-/* softmax.cu - softmax and the cross entropy of labels. A warp takes a row; its lanes meet in a tree of fixed order. */
+/* softmax.cu - softmax, the cross entropy of labels, and whether these are among the first choices. A warp takes a row; its lanes meet in a tree of fixed order. */
 #include "device/cuda/typed.cuh"
 
 static const int LANES = 32, ROWS_OF_BLOCK = 8;
@@ -33,6 +33,11 @@ static __global__ void softmax_kernel(bool logarithm, int64_t rows, int64_t clas
     }
 }
 
+static __device__ int64_t integer_at(bool wide, const void *x, int64_t i)
+{
+    return wide ? ((const int64_t *)x)[i] : ((const int32_t *)x)[i];
+}
+
 template <typename T>
 static __global__ void sparse_kernel(int64_t rows, int64_t classes, const T *logits, bool wide, const void *labels,
                                      T *loss, T *backprop)
@@ -41,13 +46,35 @@ static __global__ void sparse_kernel(int64_t rows, int64_t classes, const T *log
     if (row >= rows)
         return;
     const T *x = logits + row * classes;
-    int64_t label = wide ? ((const int64_t *)labels)[row] : ((const int32_t *)labels)[row];
+    int64_t label = integer_at(wide, labels, row);
     bool known = label >= 0 && label < classes;
     float sum, maximum = sum_exponentials(x, classes, &sum);
     for (int64_t c = threadIdx.x; c < classes; c += LANES)
         put(backprop + row * classes + c, known ? expf(to_float(x[c]) - maximum) / sum - (c == label) : NAN);
     if (threadIdx.x == 0)
         put(loss + row, known ? logf(sum) - (to_float(x[label]) - maximum) : NAN);
+}
+
+static __global__ void in_top_kernel(int64_t rows, int64_t classes, const float *predictions, bool wide,
+                                     const void *targets, const void *k, bool *in)
+{
+    int64_t row = blockIdx.x * (int64_t)ROWS_OF_BLOCK + threadIdx.y;
+    if (row >= rows)
+        return;
+    const float *x = predictions + row * classes;
+    int64_t target = integer_at(wide, targets, row);
+    bool known = target >= 0 && target < classes;
+    float chosen = known ? x[target] : 0, above = 0, strange = 0;
+    for (int64_t c = threadIdx.x; c < classes; c += LANES) {
+        above += x[c] > chosen;
+        strange += !(fabsf(x[c]) < INFINITY);
+    }
+    for (int step = LANES / 2; step > 0; step /= 2) {
+        above += __shfl_xor_sync(0xffffffffu, above, step);
+        strange += __shfl_xor_sync(0xffffffffu, strange, step);
+    }
+    if (threadIdx.x == 0)
+        in[row] = known && strange == 0 && above < (float)integer_at(wide, k, 0);
 }
 
 static unsigned softmax_blocks(int64_t rows)
@@ -74,5 +101,15 @@ cudaError_t twi_cuda_sparse_cross_entropy(cudaStream_t stream, tw_dtype type, in
         return cudaSuccess;
     FLOAT_TYPES(type, LAUNCH(softmax_blocks(rows), dim3(LANES, ROWS_OF_BLOCK), 0, stream, sparse_kernel<T>)(
                           rows, classes, (const T *)logits, wide, labels, (T *)loss, (T *)backprop))
+    return cudaGetLastError();
+}
+
+cudaError_t twi_cuda_in_top(cudaStream_t stream, int64_t rows, int64_t classes, const float *predictions,
+                            tw_dtype target_type, const void *targets, const void *k, bool *in)
+{
+    if (rows == 0)
+        return cudaSuccess;
+    LAUNCH(softmax_blocks(rows), dim3(LANES, ROWS_OF_BLOCK), 0, stream, in_top_kernel)(
+        rows, classes, predictions, target_type == TW_INT64, targets, k, in);
     return cudaGetLastError();
 }

@@ -46,6 +46,16 @@ static __device__ __forceinline__ void put(__half *to, float x)
     *to = __float2half_rn(x);
 }
 
+static __device__ __forceinline__ float to_float(bool x)
+{
+    return x;
+}
+
+static __device__ __forceinline__ void put(bool *to, float x)
+{
+    *to = x > 0;
+}
+
 /* for (i = 0; i < n; i++), shared by all threads of the launch */
 #define EACH(i, n)                                                                                                     \
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < (n); i += (int64_t)gridDim.x * blockDim.x)
@@ -76,6 +86,18 @@ static inline unsigned blocks_for(int64_t n)
     }                                                                                                                  \
     default:                                                                                                           \
         return cudaErrorInvalidValue;                                                                                  \
+    }
+
+/* The same, or T is int32_t or int64_t. */
+#define NUMBER_TYPES(type, ...)                                                                                        \
+    if ((type) == TW_INT32) {                                                                                          \
+        using T = int32_t;                                                                                             \
+        __VA_ARGS__;                                                                                                   \
+    } else if ((type) == TW_INT64) {                                                                                   \
+        using T = int64_t;                                                                                             \
+        __VA_ARGS__;                                                                                                   \
+    } else {                                                                                                           \
+        FLOAT_TYPES(type, __VA_ARGS__)                                                                                 \
     }
 
 #endif
