@@ -24,6 +24,7 @@ const char *card_failed(void);    /* name of the call that was made to fail; "" 
 const char *card_leaks(void);     /* "2 streams, 1 event": what was made and not given back; "" if all is well */
 long card_count(const char *what); /* how often a call, or "kernel", "node" (of a graph), has been seen */
 void card_takes(const char *what, double ms); /* what events say that "engine 3" or "algorithm 1" has taken; 1 at first */
+void card_be_lazy(int yes);       /* nothing that streams are given from now on is done: for plans alone */
 int card_opened(int ordinal);     /* whether a card has ever been given a context */
 
 #ifdef __cplusplus

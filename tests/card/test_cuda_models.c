@@ -1,0 +1,211 @@
+/* Every model trains on a card with nothing of it on the host: each node of what a training run plans has a kernel
+ * there, but for those in a short list. On a card that is not there (card.h), where a few steps of small networks do what
+ * they do on the CPU. */
+#include "testing.h"
+
+#include "card.h"
+
+#include "run/session.h"
+
+#include <tower/tower.h>
+
+enum { EXAMPLES = 4, STEPS = 2, MOST_VARIABLES = 256 };
+
+typedef struct job {
+    tw_dataset *dataset;
+    tw_devices *devices;
+    tw_trainer *trainer;
+    const twi_device *card;
+} job;
+
+static job open_job(const tw_model *model, tw_trainer_options options, bool on_cpu)
+{
+    tw_error error = {0};
+    job j = {0};
+    assert_ok(tw_dataset_synthetic(EXAMPLES, model->height, model->width, model->channels, 10, 5, &j.dataset, &error));
+    assert_ok(tw_devices_create(&(tw_device_options){.cpu_threads = 1, .no_gpus = on_cpu}, &j.devices, &error));
+    if (!on_cpu) {
+        assert_true(tw_devices_count(j.devices, "GPU") > 0);
+        j.card = j.devices->items[tw_devices_count(j.devices, "CPU")];
+        options.variables.parameter_device = options.variables.update ? 0 : TW_PARAMETERS_ON_GPU;
+    }
+    options.model = model;
+    options.dataset = j.dataset;
+    options.devices = j.devices;
+    options.session.allow_soft_placement = true;
+    if (tw_trainer_create(&options, &j.trainer, &error) != TW_OK)
+        fail_msg("%s: %s", model->name, error.message);
+    return j;
+}
+
+static void close_job(job *j)
+{
+    tw_trainer_destroy(j->trainer);
+    tw_devices_destroy(j->devices);
+    tw_dataset_destroy(j->dataset);
+}
+
+/* What stays on the host: it comes from there, or goes there. Copies and feeds have no kernels. */
+static bool belongs_to_the_host(const char *op)
+{
+    static const char *const ops[] = {"TowerInput", "_Copy", "_Feed"};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (strcmp(op, ops[i]) == 0)
+            return true;
+    return false;
+}
+
+/* What was placed on the card has been prepared for it; the rest, the rate among it, could go there too. */
+static void look_at(const job *j, const char *what)
+{
+    const tw_session *session = tw_trainer_session(j->trainer);
+    int missing = 0, nodes = 0;
+    for (int k = 0; k < TWI_MOST_LANES; k++)
+        for (int i = 0; session->lanes[k] && i < session->lanes[k]->plans.count; i++) {
+            const tw_graph *planned = session->lanes[k]->plans.items[i].plan->graph;
+            for (int id = 0; id < planned->nodes.count; id++) {
+                const tw_node *node = planned->nodes.items[id];
+                nodes++;
+                if (belongs_to_the_host(node->op->name) ||
+                    twi_device_has_kernel(j->card, node->op->name, &node->attrs))
+                    continue;
+                print_error("%s: %s of %s ('%s') has no kernel\n", what, node->op->name,
+                            tw_dtype_name(twi_kernel_type(&node->attrs)), node->name);
+                missing++;
+            }
+        }
+    assert_true(nodes > 40);
+    if (missing)
+        fail_msg("%s: %d nodes have no kernel on the card", what, missing);
+}
+
+static void plan_model(const tw_model *model, tw_trainer_options options, const char *what)
+{
+    options.plan_only = true;
+    options.towers = options.towers ? options.towers : 1;
+    card_be_lazy(true); /* algorithms are timed */
+    job j = open_job(model, options, false);
+    look_at(&j, what);
+    close_job(&j);
+    card_be_lazy(false);
+}
+
+static void plan(const char *model, tw_trainer_options options, const char *what)
+{
+    options.batch = 2;
+    plan_model(tw_model_find(model), options, what);
+}
+
+static void every_model_has_its_kernels(void **state)
+{
+    (void)state;
+    for (int i = 0; i < tw_model_count(); i++) {
+        const tw_model *model = tw_model_at(i);
+        bool is_small = model->height <= 32;
+        for (int narrow = 0; narrow < 1 + is_small && model->layers <= 20; narrow++) /* the deeper have nothing else */
+            plan(model->name, (tw_trainer_options){.dtype = narrow ? TW_BFLOAT16 : TW_FLOAT32, .with_summaries = is_small,
+                                                   .accuracy = true}, model->name);
+    }
+}
+
+static void every_rule_has_its_kernels(void **state)
+{
+    (void)state;
+    for (tw_model_optimizer optimizer = TW_MODEL_GRADIENT_DESCENT; optimizer <= TW_MODEL_RMS_PROP; optimizer++)
+        for (int decay = 0; decay < 2; decay++)
+            plan("resnet20", (tw_trainer_options){.optimizer = optimizer, .rule = {.decoupled_decay = decay ? 0.01f : 0}},
+                 "an optimizer");
+    for (tw_schedule schedule = TW_SCHEDULE_MODEL; schedule <= TW_SCHEDULE_PIECEWISE; schedule++)
+        plan("mnist", (tw_trainer_options){.rule = {.schedule = schedule, .length = 3, .factor = 0.5f, .end = 0.001f,
+                                                    .power = 2, .num_rates = 2, .at = {1, 2}, .rates = {0.1f, 0.01f},
+                                                    .warm_up = 1}}, "a schedule");
+    plan("mnist", (tw_trainer_options){.rule = {.clip_value = 1, .clip_norm = 1}}, "clipping");
+    plan("mnist", (tw_trainer_options){.dtype = TW_FLOAT16, .rule = {.loss_scale = 128}}, "a loss scale");
+    plan("mnist", (tw_trainer_options){.dtype = TW_FLOAT16, .rule = {.automatic_loss_scale = true}}, "loss scales");
+}
+
+static void every_mode_of_update_has_its_kernels(void **state)
+{
+    (void)state;
+    plan("resnet20", (tw_trainer_options){.towers = 3}, "three towers");
+    plan("mnist", (tw_trainer_options){.towers = 2, .variables = {.staged = true}}, "stages");
+    plan("mnist", (tw_trainer_options){.towers = 2, .variables = {.update = TW_REPLICATED}}, "replicas");
+    plan("mnist", (tw_trainer_options){.towers = 2, .variables = {.update = TW_REPLICATED, .consistency = TW_RELAXED}},
+         "relaxed replicas");
+    plan("mnist", (tw_trainer_options){.towers = 2, .variables = {.update = TW_INDEPENDENT}}, "independent towers");
+    plan("mnist", (tw_trainer_options){.towers = 2, .updates = TW_ASYNCHRONOUS}, "asynchronous towers");
+}
+
+/* ---- training ---------------------------------------------------------------------------------------------------- */
+
+/* Losses of some steps, and the variables after them. */
+static void train(const tw_model *model, int batch, bool on_cpu, float *losses, tw_tensor **values, int *count)
+{
+    tw_error error = {0};
+    tw_trainer_step_result result;
+    tw_trainer_options options = {.batch = batch, .towers = 1};
+    if (!on_cpu)
+        plan_model(model, options, model->name); /* algorithms that are chosen need not be timed again */
+    job j = open_job(model, options, on_cpu);
+    for (int step = 0; step < STEPS; step++) {
+        if (tw_trainer_step(j.trainer, &result, &error) != TW_OK)
+            fail_msg("%s: %s", model->name, error.message);
+        losses[step] = result.loss;
+    }
+    tw_session *session = tw_trainer_session(j.trainer);
+    const tw_graph *g = tw_trainer_graph(j.trainer);
+    *count = tw_graph_num_variables(g);
+    assert_true(*count <= MOST_VARIABLES);
+    for (int i = 0; i < *count; i++)
+        assert_ok(tw_session_get_variable(session, tw_graph_variable(g, i), &values[i], &error));
+    close_job(&j);
+}
+
+/* Sums have another order there: losses within 1e-5 of themselves, variables within `tolerance` of the largest of
+ * theirs. */
+static void check_training(const tw_model *model, int batch, double tolerance)
+{
+    float expected[STEPS], found[STEPS];
+    tw_tensor *theirs[MOST_VARIABLES], *ours[MOST_VARIABLES];
+    int count, same;
+    train(model, batch, true, expected, theirs, &count);
+    train(model, batch, false, found, ours, &same);
+    assert_int_equal(count, same);
+    assert_true(expected[STEPS - 1] != expected[0]);
+    for (int step = 0; step < STEPS; step++)
+        if (!(fabsf(found[step] - expected[step]) <= 1e-5f * fabsf(expected[step])))
+            fail_msg("%s: the loss of step %d is %.9g, expected %.9g", model->name, step, found[step], expected[step]);
+    for (int i = 0; i < count; i++) {
+        double largest = 0, apart = 0;
+        for (int64_t k = 0; k < tw_tensor_elements(theirs[i]); k++) {
+            largest = fmax(largest, fabs(tw_tensor_value(theirs[i], k)));
+            apart = fmax(apart, fabs(tw_tensor_value(theirs[i], k) - tw_tensor_value(ours[i], k)));
+        }
+        if (!(apart <= tolerance * largest))
+            fail_msg("%s: variable %d is %g apart, its largest element is %g", model->name, i, apart, largest);
+        tw_tensor_release(theirs[i]);
+        tw_tensor_release(ours[i]);
+    }
+}
+
+static void small_networks_train_on_the_card_as_on_the_cpu(void **state)
+{
+    (void)state;
+    tw_model residual = *tw_model_find("resnet20");
+    residual.layers = 8; /* one block a stage */
+    residual.height = residual.width = 8;
+    check_training(&residual, 2, 1e-4);
+    /* Adam: gradients that are nearly 0 are divided by themselves. */
+    check_training(tw_model_find("mnist"), 1, 1e-3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_model_has_its_kernels),
+        cmocka_unit_test(every_rule_has_its_kernels),
+        cmocka_unit_test(every_mode_of_update_has_its_kernels),
+        cmocka_unit_test(small_networks_train_on_the_card_as_on_the_cpu),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
