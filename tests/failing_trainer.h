@@ -165,7 +165,7 @@ static tw_status resume_trainer(void *job, tw_error *error)
 {
     trainer_job *j = job;
     tw_trainer_options options = {.model = &tiny_model, .dataset = j->dataset, .devices = j->devices,
-                                  .input_threads = 1, .resume_from = j->base.folder};
+                                  .input_place = TW_INPUT_ON_DEVICE, .resume_from = j->base.folder};
     tw_trainer_destroy(j->trainer);
     j->trainer = NULL;
     return tw_trainer_create(&options, &j->trainer, error);

@@ -151,6 +151,33 @@ static void missing_data_says_what_was_looked_for_and_how_to_get_it(void **state
     assert_null(tw_dataset_detect(path_of("absent")));
 }
 
+static void sizes_are_known_without_files(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        bool as_rgb32;
+        tw_dataset_split split;
+        int64_t count;
+        int side, channels;
+    } expected[] = {
+        {"cifar10", false, TW_SPLIT_TRAIN, 50000 - 7, 32, 3}, {"cifar10", true, TW_SPLIT_TEST, 10000, 32, 3},
+        {"mnist", false, TW_SPLIT_TRAIN, 60000 - 7, 28, 1},   {"fashion-mnist", true, TW_SPLIT_TEST, 10000, 32, 3},
+    };
+    for (int i = 0; i < 4; i++) {
+        tw_dataset_options options = {.as_rgb32 = expected[i].as_rgb32, .hold_back = 7, .sizes_only = true};
+        tw_dataset *d;
+        assert_ok(tw_dataset_load(expected[i].name, NULL, expected[i].split, &options, &d, &error));
+        assert_string_equal(tw_dataset_name(d), expected[i].name);
+        assert_int_equal(tw_dataset_count(d), expected[i].count);
+        assert_int_equal(tw_dataset_height(d), expected[i].side);
+        assert_int_equal(tw_dataset_width(d), expected[i].side);
+        assert_int_equal(tw_dataset_channels(d), expected[i].channels);
+        assert_int_equal(tw_dataset_classes(d), 10);
+        tw_dataset_destroy(d);
+    }
+}
+
 static void examples_held_back_from_training_are_the_validation_half(void **state)
 {
     (void)state;
@@ -971,6 +998,7 @@ int main(void)
         in_a_directory(cifar10_is_found_in_the_folder_its_archive_makes),
         in_a_directory(full_cifar10_file_needs_no_option),
         in_a_directory(missing_data_says_what_was_looked_for_and_how_to_get_it),
+        cmocka_unit_test(sizes_are_known_without_files),
         in_a_directory(examples_held_back_from_training_are_the_validation_half),
         in_a_directory(damaged_cifar10_is_refused_with_sizes_and_places),
         in_a_directory(idx_files_load_plain_and_compressed),

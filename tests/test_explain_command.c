@@ -27,6 +27,10 @@ static void a_plan_lists_memory_by_device_tower_and_tensor(void **state)
     assert_prints("\n/device:GPU:1, the largest when it is fullest, while 'tower_1/");
     assert_prints("        3538944  variable   local3/weights (VarHandleOp)\n");
     assert_prints_not("largest batch"); /* nothing has an end */
+    assert_runs(0, "$T plan cifar10 --virtual-gpus 1 --batch-size 4 --input device"); /* 50000 * 32 * 32 * 3 bytes */
+    assert_prints("    153600000  input      data/images (TowerData)");
+    assert_runs(0, "$T plan mnist --virtual-gpus 1 --batch-size 4 --input device --hold-back 20000");
+    assert_prints("     31360000  input      data/images (TowerData)");
     assert_runs(0, "$T plan mnist --cpu-devices 2 --num-gpus 0 --batch-size 8 --format json");
     assert_int_equal(number_of("towers"), 2);
     assert_int_equal(number_of("batch_size"), 8);

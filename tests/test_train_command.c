@@ -33,11 +33,12 @@ static void check_step_line(int64_t step)
 static void training_says_what_runs_where_and_prints_the_tutorials_lines(void **state)
 {
     (void)state;
-    assert_runs(0, SMALL_RUN " --max-steps 2 --virtual-gpus 2 --towers 4 --train-dir t1");
+    assert_runs(0, SMALL_RUN " --max-steps 2 --virtual-gpus 2 --towers 4 --input-threads 1 --train-dir t1");
     assert_prints("  towers 0, 2    /job:localhost/replica:0/task:0/device:GPU:0\n");
     assert_prints("  towers 1, 3    /job:localhost/replica:0/task:0/device:GPU:1\n");
     assert_prints("batch          4 for each of 4 towers: 16 examples a step");
     assert_prints("data set       synthetic");
+    assert_prints("input          made on the host by 1 thread\n");
     assert_prints("reduction      mean of the towers' gradients");
     assert_prints("seed           1\n");
     assert_prints("memory         ");
@@ -54,6 +55,16 @@ static void training_without_devices_runs_on_the_cpu(void **state)
     assert_runs(0, SMALL_RUN " --max-steps 1 --train-dir t2");
     assert_prints("  tower 0        /job:localhost/replica:0/task:0/device:CPU:0\n");
     check_step_line(0);
+}
+
+static void devices_make_their_batches_when_asked(void **state)
+{
+    (void)state;
+    assert_runs(0, SMALL_RUN " --max-steps 1 --virtual-gpus 1 --input device --train-dir t_input");
+    assert_prints("input          made by each tower's device, where the data set lies\n");
+    check_step_line(0);
+    assert_runs(2, SMALL_RUN " --max-steps 1 --virtual-gpus 1 --input device --compat tutorial --train-dir t_input_2");
+    assert_prints("devices make batches of one stream");
 }
 
 static void flags_of_the_tutorial_are_understood(void **state)
@@ -500,6 +511,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(training_says_what_runs_where_and_prints_the_tutorials_lines),
         cmocka_unit_test(training_without_devices_runs_on_the_cpu),
+        cmocka_unit_test(devices_make_their_batches_when_asked),
         cmocka_unit_test(flags_of_the_tutorial_are_understood),
         cmocka_unit_test(steps_as_json_are_an_object_a_line),
         cmocka_unit_test(resumed_training_ends_with_the_same_bits),

@@ -3,6 +3,7 @@
 #include "testing.h"
 #include "faulty_files.h"
 
+#include <tower/explain.h>
 #include <tower/models.h>
 
 /* ---- helpers ------------------------------------------------------------------------------------------------------- */
@@ -15,24 +16,25 @@ typedef struct run {
     float loss;
 } run;
 
-static run start_fed(tw_trainer_input input, int batch, int towers, int gpus, const char *resume_from)
+/* Options that are 0 are filled in. */
+static run start_as(tw_trainer_options options, int gpus)
 {
     run r = {0};
     tw_error error = {0};
-    assert_ok(tw_dataset_synthetic(64, 32, 32, 3, 10, 5, &r.dataset, &error));
+    options.model = options.model ? options.model : tw_model_find("cifar10");
+    int side = options.model->channels == 3 ? 32 : 28;
+    assert_ok(tw_dataset_synthetic(64, side, side, options.model->channels, 10, 5, &r.dataset, &error));
     assert_ok(tw_devices_create(&(tw_device_options){.virtual_gpus = gpus}, &r.devices, &error));
-    tw_trainer_options options = {
-        .model = tw_model_find("cifar10"),
-        .dataset = r.dataset,
-        .devices = r.devices,
-        .towers = towers,
-        .batch = batch,
-        .seed = 7,
-        .input = input,
-        .resume_from = resume_from,
-    };
+    options.dataset = r.dataset;
+    options.devices = r.devices;
+    options.seed = 7;
     assert_ok(tw_trainer_create(&options, &r.trainer, &error));
     return r;
+}
+
+static run start_fed(tw_trainer_input input, int batch, int towers, int gpus, const char *resume_from)
+{
+    return start_as((tw_trainer_options){.towers = towers, .batch = batch, .input = input, .resume_from = resume_from}, gpus);
 }
 
 static run start_with(int batch, int towers, int gpus, const char *resume_from)
@@ -340,6 +342,125 @@ static void queues_of_towers_give_the_same_bits_in_every_run_and_go_on_when_resu
     }
 }
 
+/* ---- batches made on devices ------------------------------------------------------------------------------------ */
+
+static run start_on(tw_input_place place, const char *model, int gpus, const char *resume_from)
+{
+    static const int unequal[] = {3, 2, 2};
+    return start_as((tw_trainer_options){.model = tw_model_find(model), .input_place = place, .towers = 3, .global_batch = 7,
+                                         .tower_shares = unequal, .num_tower_shares = 3, .resume_from = resume_from}, gpus);
+}
+
+/* With unequal towers; the same files, whoever made the batches. */
+static void batches_made_on_devices_train_to_the_same_bits(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"cifar10", "resnet20", "mnist"};
+    for (int i = 0; i < 3; i++) {
+        run host = start_on(TW_INPUT_ON_HOST, models[i], 2, NULL), device = start_on(TW_INPUT_ON_DEVICE, models[i], 2, NULL);
+        assert_int_equal(tw_trainer_input_place(host.trainer), TW_INPUT_ON_HOST);
+        assert_int_equal(tw_trainer_input_place(device.trainer), TW_INPUT_ON_DEVICE);
+        for (int k = 0; k < 2; k++) {
+            step(&host, 1);
+            step(&device, 1);
+            assert_true(host.loss == device.loss);
+        }
+        assert_equal_checkpoints(&host, &device);
+        finish(&host);
+        finish(&device);
+    }
+}
+
+static void batches_made_on_devices_go_on_where_a_run_stopped(void **state)
+{
+    (void)state;
+    const char *folder = scratch_folder();
+    tw_error error = {0};
+    run whole = start_on(TW_INPUT_ON_DEVICE, "cifar10", 3, NULL), part = start_on(TW_INPUT_ON_DEVICE, "cifar10", 2, NULL);
+    step(&whole, 4);
+    step(&part, 2);
+    assert_ok(tw_trainer_save(part.trainer, folder, 1, &error));
+    finish(&part);
+    run host = start_on(TW_INPUT_ON_HOST, "cifar10", 1, folder), device = start_on(TW_INPUT_ON_DEVICE, "cifar10", 1, folder);
+    remove_scratch(folder);
+    step(&host, 2);
+    step(&device, 2);
+    assert_equal_checkpoints(&whole, &host);
+    assert_equal_checkpoints(&whole, &device);
+    finish(&whole);
+    finish(&host);
+    finish(&device);
+}
+
+/* Of the step that runs, also where its updates are those of the step before. */
+static void batches_made_on_devices_suit_every_mode_of_update(void **state)
+{
+    (void)state;
+    static const tw_variable_options modes[] = {{.update = TW_REPLICATED}, {.staged = true}, {.update = TW_REPLICATED, .consistency = TW_RELAXED}};
+    for (int i = 0; i < 3; i++) {
+        tw_trainer_options options = {.towers = 2, .batch = 2, .variables = modes[i]};
+        options.input_place = TW_INPUT_ON_HOST;
+        run host = start_as(options, 2);
+        options.input_place = TW_INPUT_ON_DEVICE;
+        run device = start_as(options, 2);
+        step(&host, 4);
+        step(&device, 4);
+        assert_equal_checkpoints(&host, &device);
+        finish(&host);
+        finish(&device);
+    }
+}
+
+static int64_t held(const run *r, int device)
+{
+    return (int64_t)tw_devices_info(r->devices, device).memory_used;
+}
+
+static void a_data_set_on_a_device_is_planned_to_the_byte_and_copied_once(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_memory *memory;
+    run r = start_on(TW_INPUT_ON_DEVICE, "cifar10", 2, NULL);
+    step(&r, 2);
+    int64_t before = tw_allocation_count();
+    step(&r, 2);
+    assert_int_equal(tw_allocation_count(), before);
+    assert_ok(tw_session_memory(tw_trainer_session(r.trainer), &memory, &error));
+    for (int d = 1; d < 3; d++) {
+        int64_t data = 0;
+        for (int i = 0; i < memory->devices[d].num_items; i++)
+            if (memory->devices[d].items[i].op && strcmp(memory->devices[d].items[i].op, "TowerData") == 0)
+                data += memory->devices[d].items[i].bytes;
+        assert_int_equal(data, 64 * (32 * 32 * 3 + 4));
+        assert_int_equal(memory->devices[d].total, held(&r, d));
+    }
+    tw_memory_destroy(memory);
+    finish(&r);
+}
+
+static void what_devices_cannot_make_is_refused(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    run r = start(2, 2, NULL); /* virtual GPUs are no cards */
+    assert_int_equal(tw_trainer_input_place(r.trainer), TW_INPUT_ON_HOST);
+    tw_trainer *other;
+    tw_trainer_options options = {.model = tw_model_find("cifar10"), .dataset = r.dataset, .devices = r.devices,
+                                  .batch = 2, .input_place = TW_INPUT_ON_DEVICE};
+    for (int i = 0; i < 3; i++) {
+        tw_trainer_options asked = options;
+        asked.input = i == 0 ? TW_INPUT_QUEUES : TW_INPUT_PIPELINE;
+        asked.repeat_batch = i == 1;
+        asked.updates = i == 2 ? TW_ASYNCHRONOUS : 0;
+        assert_fails(tw_trainer_create(&asked, &other, &error), TW_INVALID_ARGUMENT, "devices make batches of one stream");
+    }
+    options.model = tw_model_find("mnist");
+    assert_fails(tw_trainer_create(&options, &other, &error), TW_INVALID_ARGUMENT,
+                 "model mnist takes 28x28x1 images of at most 10 classes; data set synthetic gives 32x32x3 of 10");
+    finish(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -356,6 +477,11 @@ int main(void)
         cmocka_unit_test(a_data_set_of_the_wrong_size_is_refused),
         cmocka_unit_test(one_prefetch_queue_gives_every_tower_the_batch_that_the_pipeline_gives_it),
         cmocka_unit_test(queues_of_towers_give_the_same_bits_in_every_run_and_go_on_when_resumed),
+        cmocka_unit_test(batches_made_on_devices_train_to_the_same_bits),
+        cmocka_unit_test(batches_made_on_devices_go_on_where_a_run_stopped),
+        cmocka_unit_test(batches_made_on_devices_suit_every_mode_of_update),
+        cmocka_unit_test(a_data_set_on_a_device_is_planned_to_the_byte_and_copied_once),
+        cmocka_unit_test(what_devices_cannot_make_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,6 +41,8 @@ typedef struct tw_dataset_options {
                          network made for CIFAR-10 takes them. No effect on images that are 32x32x3 */
     bool allow_fewer; /* accept CIFAR-10 files of fewer than 10,000 examples, such as a sample of the set; a file whose
                          size is not a whole number of examples is refused in any case */
+    bool sizes_only;  /* for plans: no file is read. As many images as the official files have, of their size, but what
+                         they show means nothing; `directory` may be NULL */
     int64_t hold_back; /* so many examples at the end of the training half are left out of TW_SPLIT_TRAIN and are
                           TW_SPLIT_VALIDATION: 10,000 of CIFAR-10 are data_batch_5.bin. TW_INVALID_ARGUMENT: all of
                           them, or none where TW_SPLIT_VALIDATION is asked for */

@@ -233,6 +233,15 @@ typedef enum tw_trainer_input {
                           towers at once */
 } tw_trainer_input;
 
+/* Where batches are made; the numbers are the same. ORDER INPUT_PLACE */
+typedef enum tw_input_place {
+    TW_INPUT_AUTO,      /* on the devices, where towers run on real GPUs of which a tenth of the memory holds the data set;
+                           else on the host */
+    TW_INPUT_ON_HOST,   /* by threads of the host, ahead of time */
+    TW_INPUT_ON_DEVICE, /* by the tower's device, as a part of its step: the data set's bytes lie there. For
+                           TW_INPUT_PIPELINE and towers that step together */
+} tw_input_place;
+
 /* Zero values are sensible. */
 typedef struct tw_trainer_options {
     const tw_model *model;             /* borrowed */
@@ -259,6 +268,7 @@ typedef struct tw_trainer_options {
     tw_updates updates;                /* 0: as the checkpoint says, or synchronous */
     tw_asynchronous asynchronous;      /* for asynchronous updates */
     tw_trainer_input input;            /* to be given again when a run is resumed */
+    tw_input_place input_place;
     int input_threads;                 /* of each stream; 0: chosen */
     bool repeat_batch;                 /* each tower takes its first batch in every step, so that input costs nothing:
                                           for measuring */
@@ -351,6 +361,8 @@ TW_API tw_status tw_trainer_plan_info(const tw_trainer *trainer, tw_plan_info *i
 TW_API const char *tw_trainer_tower_device(const tw_trainer *trainer, int tower); /* in full; borrowed */
 TW_API tw_session *tw_trainer_session(tw_trainer *trainer);      /* borrowed */
 TW_API tw_graph *tw_trainer_graph(tw_trainer *trainer);          /* borrowed */
+TW_API tw_input_place tw_trainer_input_place(const tw_trainer *trainer); /* where batches are made, never TW_INPUT_AUTO */
+/* Of what the host makes; all 0 where devices make it. */
 TW_API void tw_trainer_input_statistics(const tw_trainer *trainer, tw_pipeline_statistics *statistics);
 
 /* ---- choosing a mode of update ------------------------------------------------------------------------------- */

@@ -125,7 +125,7 @@ typedef struct tw_plan_info {
     int nodes, kernels, copies;   /* after rewriting; kernels that run; copies between devices */
     int64_t copied_bytes;         /* between devices, a step */
     int64_t arena_bytes;          /* buffers of one step, over all devices */
-    int64_t variable_bytes;       /* over all devices */
+    int64_t variable_bytes;       /* over all devices; with data sets that lie on them */
     int64_t constant_bytes;
 } tw_plan_info;
 TW_API tw_status tw_session_plan_info(tw_session *session, tw_plan_info *info, tw_error *error);

@@ -21,6 +21,43 @@ const char *job_train_dir(const job *job, char *path, size_t size)
     return path;
 }
 
+static bool is_imagenet(const tw_model *model)
+{
+    return strcmp(model->dataset, "synthetic") == 0; /* there is no reader of the true one */
+}
+
+static bool wants_synthetic(const job *job)
+{
+    const char *name = data_sets[job->data_set];
+    return name ? strcmp(name, "synthetic") == 0 : is_imagenet(tw_model_at(job->model)) && !job->data_dir;
+}
+
+static tw_status make_synthetic(const job *job, tw_dataset **data, tw_error *error)
+{
+    const tw_model *model = tw_model_at(job->model);
+    bool imagenet = is_imagenet(model);
+    int side = imagenet ? model->height : model->channels == 3 ? 32 : 28; /* else as CIFAR-10 and MNIST */
+    int64_t fit = MOST_BYTES / ((int64_t)side * side * model->channels);
+    return tw_dataset_synthetic(fit < MOST_EXAMPLES ? fit : MOST_EXAMPLES, side, side, model->channels,
+                                imagenet ? IMAGENET_CLASSES : CLASSES, 1, data, error);
+}
+
+tw_dataset *job_data_sizes(const char *command, const job *job)
+{
+    const tw_model *model = tw_model_at(job->model);
+    const char *name = data_sets[job->data_set], *found = job->data_dir ? tw_dataset_detect(job->data_dir) : NULL;
+    tw_dataset_options options = {.as_rgb32 = model->channels == 3, .hold_back = job->hold_back, .sizes_only = true};
+    tw_dataset *data = NULL;
+    tw_error error = {0};
+    tw_status status = wants_synthetic(job) || (!name && !found && is_imagenet(model))
+                           ? make_synthetic(job, &data, &error)
+                           : tw_dataset_load(name ? name : found ? found : model->dataset, NULL, TW_SPLIT_TRAIN,
+                                             &options, &data, &error);
+    if (status != TW_OK)
+        failed(command, &error);
+    return data;
+}
+
 tw_dataset *job_load_data(const char *command, const job *job, tw_dataset_split split, char *directory)
 {
     const tw_model *model = tw_model_at(job->model);
@@ -30,12 +67,8 @@ tw_dataset *job_load_data(const char *command, const job *job, tw_dataset_split 
     tw_status status;
 
     directory[0] = 0;
-    bool imagenet = strcmp(model->dataset, "synthetic") == 0; /* there is no reader of the true one */
-    if ((name && strcmp(name, "synthetic") == 0) || (imagenet && !name && !job->data_dir)) {
-        int side = imagenet ? model->height : model->channels == 3 ? 32 : 28; /* else as CIFAR-10 and MNIST */
-        int64_t fit = MOST_BYTES / ((int64_t)side * side * model->channels);
-        status = tw_dataset_synthetic(fit < MOST_EXAMPLES ? fit : MOST_EXAMPLES, side, side, model->channels,
-                                      imagenet ? IMAGENET_CLASSES : CLASSES, 1, &data, &error);
+    if (wants_synthetic(job)) {
+        status = make_synthetic(job, &data, &error);
     } else {
         if (!data_directory(command, job->data_dir, name ? name : model->dataset, directory, PATH_MAX))
             return NULL;

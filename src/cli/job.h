@@ -125,6 +125,9 @@ const char *job_train_dir(const job *job, char *path, size_t size);
  * came from. Complains, in the name of `command`, and returns NULL if there is none. Yours: tw_dataset_destroy(). */
 tw_dataset *job_load_data(const char *command, const job *job, tw_dataset_split split, char *directory);
 
+/* As large as that, from no file: what a plan needs of it. */
+tw_dataset *job_data_sizes(const char *command, const job *job);
+
 /* The devices the job may use; complains and returns NULL if they cannot be opened. Yours: tw_devices_destroy(). */
 tw_devices *job_open_devices(const char *command, const job *job);
 

@@ -308,8 +308,12 @@ const option train_options[] = {
     {"disable", "LIST", OPTION_TEXT, offsetof(settings, disable),
      "leave out rewrites of the graph, separated by commas: fold, merge, collective, fuse, update, reuse (of memory), "
      "or all"},
+    {"input", "WHERE", OPTION_CHOICE, offsetof(settings, input),
+     "who makes the batches: threads of the host, or each tower's device, where the data set then lies; the numbers are "
+     "the same. auto: the device if towers run on real GPUs of which a tenth of the memory holds the data set",
+     .initial = "auto", .choices = "auto|host|device"}, /* ORDER INPUT_PLACE */
     {"input-threads", "N", OPTION_NUMBER, offsetof(settings, input_threads),
-     "threads that prepare the data; 0: one for every four cores", .initial = "0", .most = 256},
+     "threads of the host that prepare the data; 0: one for every four cores", .initial = "0", .most = 256},
 
     ASYNCHRONOUS_OPTIONS(settings),
 

@@ -81,6 +81,22 @@ static void print_batch(const train_report *r)
     printf(" %d tower%s: %" PRId64 " examples a step\n", towers, towers > 1 ? "s" : "", r->examples);
 }
 
+static bool devices_make_input(const train_report *r)
+{
+    return tw_trainer_input_place(r->trainer) == TW_INPUT_ON_DEVICE;
+}
+
+static void print_input(const train_report *r)
+{
+    tw_pipeline_statistics s;
+    tw_trainer_input_statistics(r->trainer, &s);
+    printf("  %-14s ", "input");
+    if (devices_make_input(r))
+        printf("made by each tower's device, where the data set lies\n");
+    else
+        printf("made on the host by %d thread%s\n", s.threads, s.threads == 1 ? "" : "s");
+}
+
 static void start_text(const train_report *r)
 {
     int towers = tw_trainer_towers(r->trainer);
@@ -88,6 +104,7 @@ static void start_text(const train_report *r)
     print_towers(r->trainer);
     printf("  %-14s %s%s%s, %" PRId64 " examples\n", "data set", tw_dataset_name(r->dataset),
            r->data_dir[0] ? " in " : "", r->data_dir, tw_dataset_count(r->dataset));
+    print_input(r);
     print_batch(r);
     print_update(r->trainer);
     if (is_asynchronous(r))
@@ -116,6 +133,7 @@ static void start_json(const train_report *r)
     json_text(&out, "data_set", tw_dataset_name(r->dataset));
     json_text(&out, "data_dir", r->data_dir[0] ? r->data_dir : NULL);
     json_integer(&out, "examples", tw_dataset_count(r->dataset));
+    json_text(&out, "input", devices_make_input(r) ? "device" : "host");
     json_begin(&out, "tower_shares", '[');
     for (int i = 0; i < tw_trainer_towers(r->trainer); i++)
         json_integer(&out, NULL, tw_trainer_share(r->trainer, i));

@@ -209,6 +209,7 @@ static bool fill_options(const char *command, training *t)
         .updates = updates,
         .asynchronous = order,
         .input = recipe_input(&s->recipe),
+        .input_place = (tw_input_place)s->input,
         .input_threads = (int)s->input_threads,
         .with_summaries = s->summary_every > 0,
         .resume_from = s->resume ? s->job.train_dir : NULL,
@@ -219,7 +220,6 @@ static bool fill_options(const char *command, training *t)
 
 int training_open(const char *command, const train_settings *wanted, int with_data, training *t)
 {
-    tw_error error = {0};
     int code = EXIT_FAILED;
     memset(t, 0, sizeof *t);
     train_settings *s = &t->settings;
@@ -230,8 +230,8 @@ int training_open(const char *command, const train_settings *wanted, int with_da
     t->devices = job_open_devices(command, &s->job);
     if (t->devices && with_data == TRAINING_WITH_DATA)
         t->data = job_load_data(command, &s->job, TW_SPLIT_TRAIN, t->data_dir);
-    else if (t->devices && tw_dataset_synthetic(1024, 32, 32, 3, 10, 1, &t->data, &error) != TW_OK)
-        failed(command, &error);
+    else if (t->devices)
+        t->data = job_data_sizes(command, &s->job);
     if (t->data)
         code = fill_options(command, t) ? EXIT_DONE : EXIT_USAGE;
     if (code != EXIT_DONE)

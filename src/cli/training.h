@@ -24,7 +24,7 @@ typedef struct train_settings {
     int64_t max_steps, batch_size, global_batch_size, towers, num_gpus, seed;
     int64_t save_every, log_every, summary_every, input_threads, soft_budget;
     const char *devices, *trace, *disable, *tower_shares, *learning_rate;
-    int soft_placement, dtype;
+    int soft_placement, dtype, input; /* ORDER INPUT_PLACE */
     bool log_device_placement, resume;
 } train_settings;
 

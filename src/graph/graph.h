@@ -50,8 +50,8 @@ struct tw_graph {
     const char *next_name;                  /* of tw_name() */
     int64_t seed;
     bool has_seed;
-    int uncounted;                          /* nodes that variable getters made: seeds of random ops pass them over, so
-                                               that a network draws the same numbers on copies */
+    int uncounted;                          /* nodes that seeds of random ops pass over, so that a network draws the same
+                                               numbers on copies, and whatever makes its input */
     tw_error error;                         /* the first one; status TW_OK while all is well */
 };
 

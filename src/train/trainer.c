@@ -13,10 +13,11 @@ static tw_status make_arrays(tw_trainer *t, tw_error *error)
     t->images = twi_alloc_array(n, sizeof *t->images);
     t->labels = twi_alloc_array(n, sizeof *t->labels);
     t->losses = twi_alloc_array(n, sizeof *t->losses);
+    t->data = twi_alloc_array(n, sizeof *t->data);
     t->fetches = twi_alloc_array(3 * n + 1, sizeof *t->fetches);
     t->gradients = twi_alloc_array(n, sizeof(tw_grads *));
     t->graph = tw_graph_create();
-    if (t->gradients && t->images && t->labels && t->losses && t->fetches && t->graph)
+    if (t->gradients && t->data && t->images && t->labels && t->losses && t->fetches && t->graph)
         return TW_OK;
     return twi_fail_memory(error, "creating a trainer");
 }
@@ -57,8 +58,9 @@ tw_status tw_trainer_create(const tw_trainer_options *given, tw_trainer **result
     if (t->input != TW_INPUT_PIPELINE && (t->asynchronous || options->repeat_batch))
         TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "queues hand batches to towers that step together: they go neither with "
                                                      "asynchronous updates nor with a batch that is repeated"));
+    TWI_TRY(twi_trainer_choose_input_place(t, options, error));
     TWI_TRY(make_arrays(t, error));
-    TWI_TRY(twi_trainer_build_graph(t, error));
+    TWI_TRY(twi_trainer_build_graph(t, options->dataset, error));
     tw_session_options session = options->session;
     session.devices = options->devices;
     tw_output initialize = tw_initialize_variables(t->graph);
@@ -104,6 +106,7 @@ void tw_trainer_destroy(tw_trainer *t)
     twi_free(t->shares);
     twi_free(t->weights);
     twi_free(t->gradients);
+    twi_free(t->data);
     twi_free(t->images);
     twi_free(t->labels);
     twi_free(t->losses);

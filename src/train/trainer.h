@@ -13,6 +13,7 @@
  *     trainer_scale.c       what a step does about its loss scale
  *     trainer_plan.c        all that will run, planned; whether there is room for it
  *     trainer_input.c       the towers' batches
+ *     trainer_data.c        the same made on the towers' devices
  *     trainer_summaries.c   a step that writes summaries
  *     asynchronous.h        towers that update each by itself */
 #ifndef TWI_TRAINER_H
@@ -49,6 +50,9 @@ struct tw_trainer {
     tw_graph *graph;
     tw_session *session;
     tw_trainer_input input;
+    bool on_device;             /* batches are made where towers are; no pipelines then */
+    tw_variable (*data)[2];     /* [towers] images and labels of the data set on the tower's device, with their reads */
+    tw_output position;         /* number of the step that runs */
     tw_pipeline **pipelines;    /* [num_pipelines] one, or with TW_INPUT_QUEUES one for each tower */
     int num_pipelines;
     tw_pipeline *pipeline;      /* the first of them */
@@ -139,7 +143,7 @@ void twi_trainer_leave_variables(tw_trainer *t);
 /* ---- the graph ---- */
 
 /* All that a step runs and fetches; the arrays of the towers are there. */
-tw_status twi_trainer_build_graph(tw_trainer *t, tw_error *error);
+tw_status twi_trainer_build_graph(tw_trainer *t, const tw_dataset *dataset, tw_error *error);
 
 /* The optimizer of the run; its rate becomes t->rate. */
 tw_optimizer *twi_trainer_build_optimizer(tw_trainer *t);
@@ -172,11 +176,21 @@ int twi_trainer_activations(const tw_trainer *t, tw_output outputs[TWI_MOST_ACTI
 
 /* Adds where the tower's images and labels come from; towers in order. */
 void twi_trainer_build_input(tw_trainer *t, int tower);
+/* Refuses images of another size, or of more classes, than the model takes. */
+tw_status twi_trainer_check_images(const tw_trainer *t, const tw_dataset *dataset, int height, int width,
+                                   tw_error *error);
 /* Once the session is there. */
 tw_status twi_trainer_open_input(tw_trainer *t, const tw_trainer_options *options, tw_error *error);
 /* Ends the threads that fill queues. */
 void twi_trainer_stop_input(tw_trainer *t);
 void twi_trainer_close_input(tw_trainer *t); /* nothing runs any more */
+
+/* Decides whether devices make the batches. */
+tw_status twi_trainer_choose_input_place(tw_trainer *t, const tw_trainer_options *options, tw_error *error);
+/* Adds the data set to each device with towers; then a tower's batch of it. */
+void twi_trainer_build_data(tw_trainer *t, const tw_dataset *dataset);
+void twi_trainer_build_batch(tw_trainer *t, int tower);
+tw_status twi_trainer_give_data(tw_trainer *t, const tw_dataset *dataset, tw_error *error);
 
 /* ---- summaries ---- */
 

@@ -116,7 +116,7 @@ static tw_status list_fetches(tw_trainer *t, tw_error *error)
     return TW_OK;
 }
 
-tw_status twi_trainer_build_graph(tw_trainer *t, tw_error *error)
+tw_status twi_trainer_build_graph(tw_trainer *t, const tw_dataset *dataset, tw_error *error)
 {
     tw_graph *g = t->graph;
     tw_graph_set_seed(g, t->setting[TWI_SEED]);
@@ -126,6 +126,8 @@ tw_status twi_trainer_build_graph(tw_trainer *t, tw_error *error)
     t->scale = twi_trainer_build_scale(t);
     if (t->scale && t->scale->automatic)
         tw_guard_optimizer(optimizer, t->scale);
+    if (t->on_device)
+        twi_trainer_build_data(t, dataset);
     for (int i = 0; i < t->towers; i++)
         build_tower(t, i, optimizer);
     t->fetches[t->towers] = twi_trainer_build_update(t, optimizer);

@@ -21,6 +21,10 @@ static void add_source(tw_trainer *t, int number, const char *device, tw_output 
 
 void twi_trainer_build_input(tw_trainer *t, int tower)
 {
+    if (t->on_device) {
+        twi_trainer_build_batch(t, tower);
+        return;
+    }
     bool shared = t->input == TW_INPUT_PREFETCH, own = t->input == TW_INPUT_QUEUES;
     const char *device = t->tower_devices[tower];
     tw_output batch[2] = {{0}};
@@ -73,6 +77,18 @@ static tw_status fill(void *user, int tower, void *const *outputs, tw_error *err
     return tw_pipeline_next(t->pipelines[0], tower, outputs[0], outputs[1], error);
 }
 
+tw_status twi_trainer_check_images(const tw_trainer *t, const tw_dataset *d, int height, int width, tw_error *error)
+{
+    const tw_model *m = t->model;
+    if (height == m->height && width == m->width && tw_dataset_channels(d) == m->channels &&
+        tw_dataset_classes(d) <= m->classes)
+        return TW_OK;
+    return twi_fail(error, TW_INVALID_ARGUMENT,
+                    "model %s takes %dx%dx%d images of at most %d classes; data set %s gives %dx%dx%d of %d", m->name,
+                    m->height, m->width, m->channels, m->classes, tw_dataset_name(d), height, width,
+                    tw_dataset_channels(d), tw_dataset_classes(d));
+}
+
 static tw_status open_pipeline(tw_trainer *t, const tw_trainer_options *options, int number, tw_error *error)
 {
     const tw_model *m = t->model;
@@ -90,25 +106,19 @@ static tw_status open_pipeline(tw_trainer *t, const tw_trainer_options *options,
         .threads = options->input_threads,
         .first_step = t->input == TW_INPUT_PREFETCH ? t->step * t->towers : t->step,
     };
-    tw_pipeline *p;
     tw_status status = tw_pipeline_create(options->dataset, &wanted, &t->pipelines[number], error);
     if (status != TW_OK)
         return status;
-    p = t->pipelines[number];
-    if (tw_pipeline_height(p) != m->height || tw_pipeline_width(p) != m->width || tw_pipeline_channels(p) != m->channels ||
-        tw_dataset_classes(options->dataset) > m->classes)
-        return twi_fail(error, TW_INVALID_ARGUMENT,
-                        "model %s takes %dx%dx%d images of at most %d classes; data set %s gives %dx%dx%d of %d",
-                        m->name, m->height, m->width, m->channels, m->classes, tw_dataset_name(options->dataset),
-                        tw_pipeline_height(p), tw_pipeline_width(p), tw_pipeline_channels(p),
-                        tw_dataset_classes(options->dataset));
-    return TW_OK;
+    tw_pipeline *p = t->pipelines[number];
+    return twi_trainer_check_images(t, options->dataset, tw_pipeline_height(p), tw_pipeline_width(p), error);
 }
 
 tw_status twi_trainer_open_input(tw_trainer *t, const tw_trainer_options *options, tw_error *error)
 {
     int count = t->input == TW_INPUT_QUEUES ? t->towers : 1;
     tw_status status = TW_OK;
+    if (t->on_device)
+        return twi_trainer_give_data(t, options->dataset, error);
     t->pipelines = twi_alloc_array((size_t)count, sizeof *t->pipelines);
     if (!t->pipelines)
         return twi_fail_memory(error, "creating a trainer");
