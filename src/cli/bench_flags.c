@@ -53,7 +53,8 @@ const refusal bench_refusals[] = {
     {"kmp-settings", openmp},
     {"allreduce-merge-scope", "packing joins gradients: --gradient_repacking, --agg_small_grads_max_bytes"},
     {"resnet-base-lr", "the first rate is --init_learning_rate, for residual networks too"},
-    {"compute-lr-on-cpu", "the rate is always computed beside the step counter, on the CPU"},
+    {"compute-lr-on-cpu", "the rate is always computed beside the step counter: on the CPU, or on a GPU that has the "
+                          "variables"},
     {"single-l2-loss-op", "weight decay joins the update, which is one kernel"},
     {"loss-type-to-report", "the loss printed is the total one"},
     {"fp16-vars", "variables are float32, as training in half precision needs them"},

@@ -3,7 +3,12 @@
  * A read of a variable should cost nothing: its output is the variable's own memory. That is right as long as everybody
  * who looks at it runs before anybody who writes the variable, so such edges are added here. Where they would close a
  * circle (somebody needs the old value after the write), or where the value is fetched and must outlive the step, the
- * read makes a copy instead. Reads that the graph puts after a write see the new value and need nothing. */
+ * read makes a copy instead. Reads that the graph puts after a write see the new value and need nothing.
+ *
+ * A device that records (a card) does so best when few things break the recording off. So where one takes part, nodes are
+ * put into phases: even ones of what breaks a recording off (copies into the device, random streams), odd ones of what is
+ * recorded. A node comes in the first phase that fits behind what it needs; what it needs of another device comes in an
+ * earlier phase, so that a recording waits for others at its beginning only. Nodes of the same phase keep their order. */
 #include "plan/plan.h"
 
 #include <string.h>
@@ -118,6 +123,51 @@ static tw_status order_read(work *w, tw_node *read, tw_node *handle)
     return resort ? twi_rewrite_clean(r, w->p->error) : TW_OK;
 }
 
+/* ---- phases -------------------------------------------------------------------------------------------------------- */
+
+static int phase_of(const twi_planning *p, const tw_node *node)
+{
+    int phase = 0;
+    bool records = p->request->devices->items[node->assigned]->ops->replay;
+    bool breaks = twi_breaks_recording(node);
+    for (int i = 0; i < node->num_inputs + node->num_control_inputs; i++) {
+        const tw_node *before =
+            i < node->num_inputs ? node->inputs[i].node : node->control_inputs[i - node->num_inputs];
+        bool crosses = records && !breaks && before->assigned != node->assigned;
+        if (before->task->phase + crosses > phase)
+            phase = before->task->phase + crosses;
+    }
+    return records && (phase % 2 == 0) != breaks ? phase + 1 : phase;
+}
+
+static tw_status sort_by_phase(twi_planning *p)
+{
+    tw_graph *graph = p->rewriting.graph;
+    bool any = false;
+    int most = 0, count = graph->nodes.count, made = 0;
+    for (int d = 0; d < p->request->devices->count; d++)
+        any = any || p->request->devices->items[d]->ops->replay;
+    if (!any)
+        return TW_OK;
+    tw_node **sorted = twi_alloc_array((size_t)count + 1, sizeof *sorted);
+    if (!sorted)
+        return twi_fail_memory(p->error, "ordering a plan");
+    for (int id = 0; id < count; id++) {
+        int phase = graph->nodes.items[id]->task->phase = phase_of(p, graph->nodes.items[id]);
+        most = phase > most ? phase : most;
+    }
+    for (int phase = 0; phase <= most; phase++)
+        for (int id = 0; id < count; id++)
+            if (graph->nodes.items[id]->task->phase == phase)
+                sorted[made++] = graph->nodes.items[id];
+    for (int id = 0; id < count; id++) {
+        graph->nodes.items[id] = sorted[id];
+        sorted[id]->id = id;
+    }
+    twi_free(sorted);
+    return TW_OK;
+}
+
 tw_status twi_order(twi_planning *p)
 {
     tw_graph *graph = p->rewriting.graph;
@@ -135,6 +185,7 @@ tw_status twi_order(twi_planning *p)
     for (int i = 0; i < count; i++)
         TWI_TRY(order_read(&w, reads[i], reads[i]->inputs[0].node));
     TWI_TRY(twi_rewrite_clean(&p->rewriting, p->error));
+    TWI_TRY(sort_by_phase(p));
     for (int id = 0; id < graph->nodes.count; id++) {
         tw_node *node = graph->nodes.items[id];
         node->task->position = positions[node->assigned]++;

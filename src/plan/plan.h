@@ -58,14 +58,15 @@ typedef struct twi_task {
     twi_operand *operands;       /* inputs, then outputs */
     twi_buffer **outputs;        /* [num_outputs]; shared when two outputs share memory */
     int position;                /* in its device's list */
+    int phase;                   /* see order.c; 0 where no device records */
 } twi_task;
 
 typedef struct twi_wait {
     int device, position;        /* until that device has finished the step at this position */
 } twi_wait;
 
-/* Neighbouring steps of a list that their device may record and replay as one: only the first may wait for other
- * devices, and none copies or varies. */
+/* Neighbouring steps of a list, of one phase, that their device may record and replay as one: only the first may wait for
+ * other devices, and none copies or varies. */
 typedef struct twi_stretch {
     int first, end;
     bool ran, refused;           /* step by step, once; recording it failed */
@@ -163,14 +164,16 @@ tw_status twi_restored_attrs(twi_planning *p, const tw_node *node, twi_attrs *at
 tw_status twi_partition(twi_planning *p);
 /* Finds a kernel for every node and prepares it. */
 tw_status twi_prepare_tasks(twi_planning *p);
-/* Lets reads of a variable be its memory itself where order allows, puts readers before writers, sorts, numbers
- * positions. */
+/* Lets reads of a variable be its memory itself where order allows, puts readers before writers, sorts (what a device
+ * records together), numbers positions. */
 tw_status twi_order(twi_planning *p);
 /* Makes buffers by lifetime and gives them offsets. Needs positions. */
 tw_status twi_assign_memory(twi_planning *p);
 /* Writes down the steps of each device and what they wait for. */
 tw_status twi_make_lists(twi_planning *p);
 
+/* True for a step that breaks a recording off: it copies, or looks at the host. */
+bool twi_breaks_recording(const tw_node *node);
 /* Finds what a device may record; and drops what it has recorded, because something lies elsewhere now. */
 tw_status twi_find_stretches(twi_planning *p);
 void twi_forget_recordings(twi_plan *plan);

@@ -19,6 +19,8 @@
 #ifndef TWI_TRAINER_H
 #define TWI_TRAINER_H
 
+#include "device/device.h"
+
 #include <tower/models.h>
 #include <tower/nn.h>
 #include <tower/queue.h>
@@ -67,6 +69,8 @@ struct tw_trainer {
     int64_t *parameter_loads;   /* [num_parameter_devices], for: */
     tw_least_loaded least_loaded;
     int building;               /* the tower under construction */
+    const twi_device *home;     /* where the step is counted and the rate computed; NULL: on the CPU */
+    int strangers;              /* nodes meant for there that it has no kernel for */
 
     tw_output *images, *labels; /* [towers] */
     tw_output *fetches;         /* losses of all towers, the training step, with accuracy that of each tower, with an
@@ -145,6 +149,13 @@ void twi_trainer_leave_variables(tw_trainer *t);
 /* All that a step runs and fetches; the arrays of the towers are there. */
 tw_status twi_trainer_build_graph(tw_trainer *t, const tw_dataset *dataset, tw_error *error);
 
+/* Where variables lie on GPUs, the step is counted and the rate computed on tower 0's, so that a step takes nothing to
+ * the host; if it has kernels for that. */
+void twi_trainer_find_home(tw_trainer *t, const tw_trainer_options *options);
+void twi_trainer_enter_home(tw_trainer *t); /* tw_leave_device() leaves */
+
+/* The rate alone, as the schedule says. */
+tw_output twi_trainer_build_rate(tw_trainer *t);
 /* The optimizer of the run; its rate becomes t->rate. */
 tw_optimizer *twi_trainer_build_optimizer(tw_trainer *t);
 /* The loss scale of the run; NULL if there is none. */

@@ -121,16 +121,20 @@ tw_status twi_trainer_build_graph(tw_trainer *t, const tw_dataset *dataset, tw_e
     tw_graph *g = t->graph;
     tw_graph_set_seed(g, t->setting[TWI_SEED]);
     tw_enter_device(g, "/cpu:0");
+    twi_trainer_enter_home(t);
     tw_global_step(g); /* here, before anything reads it */
     tw_optimizer *optimizer = twi_trainer_build_optimizer(t);
     t->scale = twi_trainer_build_scale(t);
+    tw_leave_device(g);
     if (t->scale && t->scale->automatic)
         tw_guard_optimizer(optimizer, t->scale);
     if (t->on_device)
         twi_trainer_build_data(t, dataset);
     for (int i = 0; i < t->towers; i++)
         build_tower(t, i, optimizer);
+    twi_trainer_enter_home(t);
     t->fetches[t->towers] = twi_trainer_build_update(t, optimizer);
+    tw_leave_device(g);
     tw_leave_device(g);
     if (tw_graph_status(g) != TW_OK)
         return twi_fail(error, tw_graph_status(g), "%s", tw_graph_message(g));

@@ -61,16 +61,24 @@ static float or_usual(float value, float usual)
     return value > 0 ? value : usual;
 }
 
+tw_output twi_trainer_build_rate(tw_trainer *t)
+{
+    const tw_model *m = t->model;
+    const tw_rule *rule = &t->rule;
+    float first = t->first_rate * (rule->scale_rate ? (float)tw_trainer_examples(t) / (float)m->batch : 1);
+    tw_output rate = build_scheduled_rate(t, first);
+    return rule->warm_up > 0
+               ? tw_warm_up(t->graph, rate, tw_global_step(t->graph), twi_trainer_steps(t, rule->warm_up))
+               : rate;
+}
+
 tw_optimizer *twi_trainer_build_optimizer(tw_trainer *t)
 {
     const tw_model *m = t->model;
     const tw_rule *rule = &t->rule;
     tw_graph *g = t->graph;
     tw_optimizer *made;
-    float rate = t->first_rate * (rule->scale_rate ? (float)tw_trainer_examples(t) / (float)m->batch : 1);
-    t->rate = build_scheduled_rate(t, rate);
-    if (rule->warm_up > 0)
-        t->rate = tw_warm_up(g, t->rate, tw_global_step(g), twi_trainer_steps(t, rule->warm_up));
+    t->rate = twi_trainer_build_rate(t);
     switch (t->setting[TWI_OPTIMIZER]) { /* ORDER OPTIMIZER */
     case TW_MODEL_MOMENTUM:
         made = tw_momentum(g, t->rate, or_usual(m->momentum, 0.9f), rule->nesterov);

@@ -12,6 +12,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <tower/ops.h>
 
 #include "train/trainer.h"
 
@@ -152,6 +153,58 @@ tw_status twi_trainer_find_variables(tw_trainer *t, const tw_trainer_options *op
     t->setting[TWI_UPDATE] = twi_trainer_update_to_save(v);
     tw_status status = check(t, error);
     return status == TW_OK && v->update == TW_PARAMETER_SERVER ? find_parameter_devices(t, options, error) : status;
+}
+
+/* ---- the step and the rate ---------------------------------------------------------------------------------- */
+
+static const char *stay_at_home(void *trainer, const tw_node *node)
+{
+    tw_trainer *t = trainer;
+    if (t->home && twi_device_has_kernel(t->home, tw_node_op(node), &node->attrs))
+        return t->home->text;
+    t->strangers++;
+    return "/cpu:0";
+}
+
+void twi_trainer_enter_home(tw_trainer *t)
+{
+    tw_enter_device_function(t->graph, stay_at_home, t);
+}
+
+/* Builds them on a graph of their own, to see whether the home has all kernels: a rate that goes to the host and back
+ * would be worse than one that is made there. */
+static bool home_suffices(tw_trainer *t)
+{
+    tw_graph *own = t->graph;
+    t->graph = tw_graph_create();
+    t->strangers = 0;
+    twi_trainer_enter_home(t);
+    const tw_variable *step = tw_global_step(t->graph);
+    twi_trainer_build_rate(t);
+    if (step)
+        tw_assign_add(t->graph, step->handle, tw_scalar_of(t->graph, TW_INT64, 1));
+    bool fine = tw_graph_status(t->graph) == TW_OK && t->strangers == 0;
+    tw_leave_device(t->graph);
+    tw_graph_destroy(t->graph);
+    t->graph = own;
+    return fine;
+}
+
+void twi_trainer_find_home(tw_trainer *t, const tw_trainer_options *options)
+{
+    const tw_variable_options *v = &t->variables;
+    twi_device_name wanted;
+    bool on_gpus = v->update == TW_PARAMETER_SERVER ? v->parameter_device == TW_PARAMETERS_ON_GPU
+                                                    : !twi_trainer_is_cpu(t->tower_devices[0]);
+    /* An automatic loss scale looks at all gradients, on the host. */
+    if (!on_gpus || t->asynchronous || t->rule.automatic_loss_scale ||
+        twi_device_name_parse(t->tower_devices[0], &wanted, NULL) != TW_OK)
+        return;
+    for (int i = 0; i < options->devices->count && !t->home; i++)
+        if (twi_device_name_matches(&wanted, &options->devices->items[i]->name))
+            t->home = options->devices->items[i];
+    if (t->home && (t->home->is_host || !home_suffices(t)))
+        t->home = NULL;
 }
 
 /* ---- while a tower is built --------------------------------------------------------------------------------- */

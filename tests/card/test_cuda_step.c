@@ -1,0 +1,136 @@
+/* What a training step costs the host on a card that is not there (card.h): launches of graphs, recordings, allocations;
+ * and that its numbers are the CPU's. */
+#include "testing.h"
+
+#include "card.h"
+
+#include <stdlib.h>
+#include <tower/models.h>
+#include <tower/nn.h>
+#include <tower/ops.h>
+#include <tower/train.h>
+
+enum { STEPS = 5 };
+
+static tw_output logits(tw_graph *g, const tw_model *model, tw_output images, tw_dtype dtype, bool training)
+{
+    tw_conv2d_options window = {.stride = {4, 4}};
+    tw_layer_options options = {.activation = tw_relu};
+    (void)dtype;
+    (void)training;
+    tw_output x = tw_conv2d_layer(g, "conv", images, 2, 3, &window, &options);
+    return tw_dense_layer(g, "logits", tw_flatten(g, x), model->classes, NULL);
+}
+
+static const tw_model model = {
+    .name = "tiny",
+    .description = "for tests",
+    .dataset = "cifar10",
+    .height = 8,
+    .width = 8,
+    .channels = 3,
+    .classes = 4,
+    .batch = 2,
+    .training = TW_AUGMENT_TUTORIAL_EVAL,
+    .evaluation = TW_AUGMENT_TUTORIAL_EVAL,
+    .learning_rate = 0.1f,
+    .decay_factor = 0.5f,
+    .epochs_per_decay = 1,
+    .weight_decay = 1e-3f,
+    .average_decay = 0.9f,
+    .logits = logits,
+};
+
+typedef struct cost {
+    float losses[STEPS];
+    long recordings, launches, kernels, allocations, taken; /* of the last step */
+} cost;
+
+static void train(const char *const *where, int towers, tw_variable_options variables, cost *cost)
+{
+    tw_error error = {0};
+    tw_devices *devices;
+    tw_dataset *data;
+    tw_trainer *trainer;
+    tw_trainer_step_result result;
+    assert_ok(tw_devices_create(&(tw_device_options){.cpu_threads = 1}, &devices, &error));
+    assert_ok(tw_dataset_synthetic(8, 8, 8, 3, 4, 1, &data, &error));
+    tw_trainer_options options = {.model = &model, .dataset = data, .devices = devices, .tower_devices = where,
+                                  .num_tower_devices = towers, .towers = towers, .variables = variables, .seed = 1,
+                                  .session = {.allow_soft_placement = true}};
+    assert_ok(tw_trainer_create(&options, &trainer, &error));
+    for (int i = 0; i < STEPS; i++) {
+        *cost = (struct cost){.recordings = -card_count("cudaGraphInstantiate"), .launches = -card_count("cudaGraphLaunch"),
+                              .kernels = -card_count("kernel"), .allocations = -tw_allocation_count(),
+                              .taken = -card_count("cudaMalloc"), .losses = {cost->losses[0], cost->losses[1],
+                              cost->losses[2], cost->losses[3]}};
+        assert_ok(tw_trainer_step(trainer, &result, &error));
+        cost->losses[i] = result.loss;
+        cost->recordings += card_count("cudaGraphInstantiate");
+        cost->launches += card_count("cudaGraphLaunch");
+        cost->kernels += card_count("kernel");
+        cost->allocations += tw_allocation_count();
+        cost->taken += card_count("cudaMalloc");
+    }
+    tw_trainer_destroy(trainer);
+    tw_dataset_destroy(data);
+    tw_devices_destroy(devices);
+}
+
+static void check(const char *const *gpus, int towers, tw_variable_options variables, long most_launches)
+{
+    static const char *const cpus[] = {"/cpu:0", "/cpu:0"};
+    cost on_cpu, on_cards;
+    long recordings = card_count("cudaGraphInstantiate");
+    train(cpus, towers, (tw_variable_options){.update = variables.update}, &on_cpu);
+    train(gpus, towers, variables, &on_cards);
+    assert_floats_near(on_cards.losses, on_cpu.losses, STEPS, 1e-4);
+    assert_in_range(on_cards.launches + on_cards.kernels, 1, most_launches); /* kernels by themselves */
+    assert_int_equal(card_count("cudaGraphInstantiate") - recordings, on_cards.launches); /* each once */
+    assert_int_equal(on_cards.recordings, 0);
+    assert_int_equal(on_cards.allocations, 0);
+    assert_int_equal(on_cards.taken, 0);
+    assert_string_equal(card_leaks(), "");
+}
+
+static void a_step_of_one_card_is_one_launch(void **state)
+{
+    static const char *const gpus[] = {"/gpu:0"};
+    (void)state;
+    check(gpus, 1, (tw_variable_options){.update = TW_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, 1);
+    check(gpus, 1, (tw_variable_options){.update = TW_REPLICATED}, 1);
+}
+
+static void another_card_than_the_first_keeps_the_step_to_itself(void **state)
+{
+    static const char *const gpus[] = {"/gpu:1"};
+    (void)state;
+    check(gpus, 1, (tw_variable_options){.update = TW_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, 1);
+}
+
+static void two_towers_on_a_card_are_one_launch_too(void **state)
+{
+    static const char *const gpus[] = {"/gpu:0", "/gpu:0"};
+    (void)state;
+    check(gpus, 2, (tw_variable_options){.update = TW_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, 1);
+}
+
+/* Besides what is recorded there are only copies: of the gradients, and of what the update made. */
+static void two_cards_meet_between_launches(void **state)
+{
+    static const char *const gpus[] = {"/gpu:0", "/gpu:1"};
+    (void)state;
+    check(gpus, 2, (tw_variable_options){.update = TW_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, 4 * 2);
+    check(gpus, 2, (tw_variable_options){.update = TW_REPLICATED}, 4 * 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_step_of_one_card_is_one_launch),
+        cmocka_unit_test(another_card_than_the_first_keeps_the_step_to_itself),
+        cmocka_unit_test(two_towers_on_a_card_are_one_launch_too),
+        cmocka_unit_test(two_cards_meet_between_launches),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
