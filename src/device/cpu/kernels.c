@@ -10,6 +10,7 @@
     X(twi_tail_kernels)           /* fused pools, normalizations and their gradients */                                \
     X(twi_amx_kernels)            /* bfloat16 on x86's matrix units */                                                 \
     X(twi_direct_conv_kernels)    /* float on AVX2 */                                                                  \
+    X(twi_winograd_conv_kernels)  /* float on AVX-512 */                                                               \
     X(twi_onednn_conv_kernels)                                                                                         \
     X(twi_onednn_matmul_kernels)                                                                                       \
     X(twi_vector_nn_kernels)      /* loops built for each vector unit */                                               \
