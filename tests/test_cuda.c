@@ -6,6 +6,8 @@
 #include "run/session.h"
 
 #include <tower/data.h>
+#include <tower/models.h>
+#include <tower/nn.h>
 #include <tower/ops.h>
 #include <tower/session.h>
 #include <tower/train.h>
@@ -883,6 +885,55 @@ static void optimizers_on_the_card_are_those_of_the_cpu(void **state)
         cover(ops[i]);
 }
 
+/* ---- a trainer ------------------------------------------------------------------------------------------------- */
+
+static tw_output one_layer(tw_graph *g, const tw_model *model, tw_output images, tw_dtype dtype, bool training)
+{
+    (void)dtype;
+    (void)training;
+    return tw_dense_layer(g, "logits", tw_flatten(g, images), model->classes, NULL);
+}
+
+/* On a card a trainer makes its batches there unless told otherwise; losses and variables are the same to the bit. */
+static void a_trainer_makes_its_batches_on_the_card(void **state)
+{
+    (void)state;
+    static const tw_model model = {.name = "small", .description = "for tests", .dataset = "cifar10", .height = 8, .width = 8,
+                                   .channels = 3, .classes = 10, .batch = 5, .training = TW_AUGMENT_TUTORIAL_TRAIN,
+                                   .optimizer = TW_MODEL_GRADIENT_DESCENT, .learning_rate = 0.1f, .logits = one_layer};
+    static const char *const where[] = {"/gpu:0"};
+    enum { TRAINED = 4 };
+    static const tw_input_place places[] = {TW_INPUT_ON_HOST, TW_INPUT_AUTO};
+    tw_error error = {0};
+    tw_dataset *d;
+    tw_tensor *weights[2];
+    float losses[2][TRAINED];
+    needs_card();
+    assert_ok(tw_dataset_synthetic(23, 12, 12, 3, 10, 3, &d, &error));
+    for (int i = 0; i < 2; i++) {
+        tw_trainer *t;
+        tw_trainer_step_result result;
+        assert_ok(tw_trainer_create(&(tw_trainer_options){.model = &model, .dataset = d, .devices = devices, .towers = 2,
+                                                          .tower_devices = where, .num_tower_devices = 1,
+                                                          .input_place = places[i]}, &t, &error));
+        assert_int_equal(tw_trainer_input_place(t), i ? TW_INPUT_ON_DEVICE : TW_INPUT_ON_HOST);
+        for (int k = 0; k < TRAINED; k++) { /* recorded and replayed on the way */
+            assert_ok(tw_trainer_step(t, &result, &error));
+            losses[i][k] = result.loss;
+        }
+        const tw_variable *v = tw_graph_find_variable(tw_trainer_graph(t), "logits/kernel");
+        assert_non_null(v);
+        assert_ok(tw_session_get_variable(tw_trainer_session(t), v, &weights[i], &error));
+        tw_trainer_destroy(t);
+    }
+    assert_memory_equal(losses[0], losses[1], sizeof losses[0]);
+    assert_memory_equal(weights[0]->data, weights[1]->data, tw_tensor_bytes(weights[0]));
+    assert_true(losses[0][0] != losses[0][1]);
+    for (int i = 0; i < 2; i++)
+        tw_tensor_release(weights[i]);
+    tw_dataset_destroy(d);
+}
+
 /* The last test: what the others have run. */
 static void every_kernel_of_the_card_has_been_compared(void **state)
 {
@@ -914,6 +965,7 @@ int main(void)
         cmocka_unit_test(batches_on_the_card_are_those_of_the_cpu_to_the_bit),
         cmocka_unit_test(variables_and_streams_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(optimizers_on_the_card_are_those_of_the_cpu),
+        cmocka_unit_test(a_trainer_makes_its_batches_on_the_card),
         cmocka_unit_test(every_kernel_of_the_card_has_been_compared),
     };
     tw_error error;

@@ -93,7 +93,9 @@ void twi_trainer_build_data(tw_trainer *t, const tw_dataset *d)
                 add_data(g, "labels", TW_INT32, TW_SHAPE(tw_dataset_count(d)), &t->data[i][1]);
             }
     }
+    twi_trainer_enter_home(t);
     t->position = tw_variable_read(g, tw_global_step(g));
+    tw_leave_device(g);
     g->uncounted += g->nodes.count - before;
 }
 

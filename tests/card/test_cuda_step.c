@@ -1,5 +1,5 @@
-/* What a training step costs the host on a card that is not there (card.h): launches of graphs, recordings, allocations;
- * and that its numbers are the CPU's. */
+/* What a training step, its input included, costs the host on a card that is not there (card.h): launches of graphs,
+ * recordings, allocations; and that its numbers are the CPU's. */
 #include "testing.h"
 
 #include "card.h"
@@ -31,7 +31,7 @@ static const tw_model model = {
     .channels = 3,
     .classes = 4,
     .batch = 2,
-    .training = TW_AUGMENT_TUTORIAL_EVAL,
+    .training = TW_AUGMENT_TUTORIAL_TRAIN,
     .evaluation = TW_AUGMENT_TUTORIAL_EVAL,
     .learning_rate = 0.1f,
     .decay_factor = 0.5f,
@@ -59,6 +59,7 @@ static void train(const char *const *where, int towers, tw_variable_options vari
                                   .num_tower_devices = towers, .towers = towers, .variables = variables, .seed = 1,
                                   .session = {.allow_soft_placement = true}};
     assert_ok(tw_trainer_create(&options, &trainer, &error));
+    assert_int_equal(tw_trainer_input_place(trainer), strstr(where[0], "gpu") ? TW_INPUT_ON_DEVICE : TW_INPUT_ON_HOST);
     for (int i = 0; i < STEPS; i++) {
         *cost = (struct cost){.recordings = -card_count("cudaGraphInstantiate"), .launches = -card_count("cudaGraphLaunch"),
                               .kernels = -card_count("kernel"), .allocations = -tw_allocation_count(),
