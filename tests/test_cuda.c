@@ -573,6 +573,34 @@ static void compare_batch_norms(tw_dtype T, tw_shape shape, const char *const na
                                 third ? filled(TW_FLOAT32, TW_SHAPE(0), 6) : NULL}});
 }
 
+/* With a side or not, one gradient or the sum of two. */
+static void compare_batch_norm_relus(tw_dtype T, tw_shape shape, bool training)
+{
+    tw_shape channels = TW_SHAPE(shape.dims[3]), moments = training ? TW_SHAPE(0) : channels;
+    for (int kind = 0; kind < 4; kind++) {
+        int side = kind % 2, gradients = 1 + kind / 2, n = 0;
+        tw_attr attrs[] = {tw_attr_int("N", side), tw_attr_float("epsilon", 0.001f), tw_attr_bool("is_training", training),
+                           tw_attr_int("M", gradients)};
+        if (gradients == 1)
+            compare((twt_op){.op = "_BatchNormRelu", .num_inputs = 5 + side, .num_attrs = 3,
+                             .attrs = {attrs[0], attrs[1], attrs[2]},
+                             .inputs = {filled(T, shape, 1), positive(channels, 2), filled(TW_FLOAT32, channels, 3),
+                                        filled(TW_FLOAT32, moments, 4), positive(moments, 5),
+                                        side ? filled(T, shape, 6) : NULL}});
+        twt_op gradient = {.op = "_BatchNormReluGrad", .num_attrs = 4, .attrs = {attrs[0], attrs[1], attrs[2], attrs[3]}};
+        for (; n <= gradients; n++)
+            gradient.inputs[n] = filled(T, shape, (unsigned)n);
+        gradient.inputs[n++] = positive(channels, 4);
+        gradient.inputs[n++] = filled(TW_FLOAT32, channels, 5);
+        gradient.inputs[n++] = positive(channels, 6);
+        gradient.inputs[n++] = filled(TW_FLOAT32, channels, 7);
+        if (side)
+            gradient.inputs[n++] = filled(T, shape, 8);
+        gradient.num_inputs = n;
+        compare(gradient);
+    }
+}
+
 static void batch_norms_and_means_of_windows_on_the_card_are_those_of_the_cpu(void **state)
 {
     (void)state;
@@ -588,6 +616,8 @@ static void batch_norms_and_means_of_windows_on_the_card_are_those_of_the_cpu(vo
             compare_batch_norms(floats[t], TW_SHAPE(1, 1, 1, 3), versions[0], training);
             compare_batch_norms(floats[t], TW_SHAPE(0, 3, 5, 7), versions[0], training);
             compare_batch_norms(floats[t], TW_SHAPE(2, 3, 5, 33), versions[1], training);
+            compare_batch_norm_relus(floats[t], TW_SHAPE(3, 17, 19, 5), training);
+            compare_batch_norm_relus(floats[t], TW_SHAPE(0, 3, 5, 7), training);
             if (floats[t] == TW_FLOAT32)
                 compare_batch_norms(floats[t], TW_SHAPE(2, 3, 5, 33), versions[2], training);
         }
@@ -604,6 +634,36 @@ static void batch_norms_and_means_of_windows_on_the_card_are_those_of_the_cpu(vo
                                  .inputs = {ints(4, (int[]){batch, 7, 8, 5}),
                                             filled(floats[t], TW_SHAPE(batch, side, side, 5), 1)}});
             }
+}
+
+static void tails_on_the_card_are_those_of_the_cpu(void **state)
+{
+    (void)state;
+    static const int64_t twos[] = {1, 2, 2, 1}, threes[] = {1, 3, 3, 1};
+    needs_card();
+    for (int t = 0; t < FLOATS; t++)
+        for (int kind = 0; kind < 6; kind++) {
+            int batch = kind == 4 ? 0 : 2, channels = kind == 5 ? 300 : 13; /* a block has several pixels, or one */
+            tw_dtype T = floats[t];
+            tw_attr a[] = {tw_attr_ints("ksize", threes, 4),   tw_attr_ints("strides", twos, 4),
+                           tw_attr_string("padding", kind % 2 ? "SAME" : "VALID"),
+                           tw_attr_int("depth_radius", 4),     tw_attr_float("alpha", 0.25f),
+                           tw_attr_float("beta", 0.75f),       tw_attr_bool("relu", kind & 2),
+                           tw_attr_int("height", 7),           tw_attr_int("width", 8)};
+            tw_shape image = TW_SHAPE(batch, 7, 8, channels), pooled = TW_SHAPE(batch, 3, 3, channels);
+            compare((twt_op){.op = "_MaxPoolLRN", .num_inputs = 1, .inputs = {filled(T, image, 1)}, .num_attrs = 6,
+                             .attrs = {a[0], a[1], a[2], a[3], a[4], a[5]}});
+            compare((twt_op){.op = "_LRNMaxPool", .num_inputs = 1, .inputs = {filled(T, image, 1)}, .num_attrs = 6,
+                             .attrs = {a[0], a[1], a[2], a[3], a[4], a[5]}});
+            if (kind % 2) /* some of the cells below would be padding */
+                continue;
+            compare((twt_op){.op = "_MaxPoolLRNGrad", .num_inputs = 3, .num_attrs = 9,
+                             .inputs = {filled(T, pooled, 1), filled(T, pooled, 2), filled(TW_UINT8, pooled, 3)},
+                             .attrs = {a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8]}});
+            compare((twt_op){.op = "_LRNMaxPoolGrad", .num_inputs = 3, .num_attrs = 7,
+                             .inputs = {filled(T, pooled, 1), filled(T, image, 2), filled(TW_UINT8, pooled, 3)},
+                             .attrs = {a[0], a[1], a[2], a[3], a[4], a[5], a[6]}});
+        }
 }
 
 static void arrays_on_the_card_are_those_of_the_cpu(void **state)
@@ -961,6 +1021,7 @@ int main(void)
         cmocka_unit_test(reductions_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(networks_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(batch_norms_and_means_of_windows_on_the_card_are_those_of_the_cpu),
+        cmocka_unit_test(tails_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(arrays_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(batches_on_the_card_are_those_of_the_cpu_to_the_bit),
         cmocka_unit_test(variables_and_streams_on_the_card_are_those_of_the_cpu),

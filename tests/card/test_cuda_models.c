@@ -188,6 +188,37 @@ static void check_training(const tw_model *model, int batch, double tolerance)
     }
 }
 
+static bool plans(const job *j, const char *op)
+{
+    const twi_lane *lane = tw_trainer_session(j->trainer)->lanes[0];
+    bool found = false;
+    for (int i = 0; i < lane->plans.count; i++) {
+        const tw_graph *planned = lane->plans.items[i].plan->graph;
+        for (int id = 0; id < planned->nodes.count; id++)
+            found = found || strcmp(planned->nodes.items[id]->op->name, op) == 0;
+    }
+    return found;
+}
+
+static void chains_are_one_kernel_on_the_card_too(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model, *ops[5];
+    } known[] = {{"cifar10", {"_FusedConv2D", "_MaxPoolLRN", "_MaxPoolLRNGrad", "_LRNMaxPool", "_LRNMaxPoolGrad"}},
+                 {"resnet20", {"_BatchNormRelu", "_BatchNormReluGrad", "_ApplyMany", "_MovingAverageMany"}}};
+    card_be_lazy(true);
+    for (int i = 0; i < 2; i++) {
+        job j = open_job(tw_model_find(known[i].model), (tw_trainer_options){.batch = 2, .towers = 1, .plan_only = true},
+                         false);
+        for (int k = 0; k < 5 && known[i].ops[k]; k++)
+            if (!plans(&j, known[i].ops[k]))
+                fail_msg("%s is planned without %s", known[i].model, known[i].ops[k]);
+        close_job(&j);
+    }
+    card_be_lazy(false);
+}
+
 static void small_networks_train_on_the_card_as_on_the_cpu(void **state)
 {
     (void)state;
@@ -195,6 +226,7 @@ static void small_networks_train_on_the_card_as_on_the_cpu(void **state)
     residual.layers = 8; /* one block a stage */
     residual.height = residual.width = 8;
     check_training(&residual, 2, 1e-4);
+    check_training(tw_model_find("cifar10"), 1, 1e-4);
     /* Adam: gradients that are nearly 0 are divided by themselves. */
     check_training(tw_model_find("mnist"), 1, 1e-3);
 }
@@ -205,6 +237,7 @@ int main(void)
         cmocka_unit_test(every_model_has_its_kernels),
         cmocka_unit_test(every_rule_has_its_kernels),
         cmocka_unit_test(every_mode_of_update_has_its_kernels),
+        cmocka_unit_test(chains_are_one_kernel_on_the_card_too),
         cmocka_unit_test(small_networks_train_on_the_card_as_on_the_cpu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

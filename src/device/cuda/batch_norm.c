@@ -1,4 +1,5 @@
-/* batch_norm.c - rows of FusedBatchNorm, its three versions and their gradients, images NHWC, moments in float. */
+/* batch_norm.c - rows of FusedBatchNorm, its three versions, _BatchNormRelu and their gradients, images NHWC, moments in
+ * float. */
 #include "base/memory.h"
 #include "device/cuda/cuda.h"
 #include "device/cuda/launch.h"
@@ -7,18 +8,24 @@
 
 #define FLOATS (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16))
 
-/* Vectors [C] are `count` inputs from `first` on. */
-static tw_status prepare(twi_prepare *p, int first, int count)
+/* Images are `gradients` inputs and x; behind them come `read` vectors [C] that are read, of `vectors`; then, with a side,
+ * another image. */
+static tw_status prepare(twi_prepare *p, bool relu, int gradients, int read, int vectors)
 {
-    tw_shape x = p->inputs[0].shape;
+    tw_shape x = p->inputs[gradients].shape;
+    int first = gradients + 1, sides = relu ? (int)twi_attr_int(p->attrs, "N", 0) : 0;
     if (strcmp(twi_attr_string(p->attrs, "data_format", "NHWC"), "NHWC") != 0)
         return twi_fail(p->error, TW_UNIMPLEMENTED, "%s supports NHWC only", p->op);
     if (x.rank != 4)
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "the image must have rank 4");
-    for (int i = first; i < first + count; i++)
+    for (int i = first; i < first + read; i++)
         if (p->inputs[i].elements != x.dims[3])
             return twi_fail(p->error, TW_INVALID_ARGUMENT, "input %d has %lld elements, the image has %lld channels", i,
                             (long long)p->inputs[i].elements, (long long)x.dims[3]);
+    for (int i = 0; i < gradients + sides; i++)
+        if (!tw_shape_equal(p->inputs[i < gradients ? i : first + vectors].shape, x))
+            return twi_fail(p->error, TW_INVALID_ARGUMENT, "input %d is not of the image's shape",
+                            i < gradients ? i : first + vectors);
     twi_cuda_batch_norm *b = twi_alloc(sizeof *b);
     if (!b)
         return twi_fail_memory(p->error, p->node);
@@ -27,6 +34,7 @@ static tw_status prepare(twi_prepare *p, int first, int count)
         .channels = x.dims[3],
         .epsilon = twi_attr_float(p->attrs, "epsilon", 0.0001f),
         .training = twi_attr_bool(p->attrs, "is_training", true),
+        .relu = relu,
     };
     p->state = b;
     p->workspace = twi_cuda_batch_norm_plan(b);
@@ -34,48 +42,79 @@ static tw_status prepare(twi_prepare *p, int first, int count)
     return TW_OK;
 }
 
-static tw_status prepare_forward(twi_prepare *p)
+static tw_status prepare_norm(twi_prepare *p)
 {
-    return prepare(p, 1, twi_attr_bool(p->attrs, "is_training", true) ? 2 : 4);
+    return prepare(p, false, 0, twi_attr_bool(p->attrs, "is_training", true) ? 2 : 4, 4);
 }
 
-static tw_status prepare_gradient(twi_prepare *p)
+static tw_status prepare_norm_relu(twi_prepare *p)
 {
-    return prepare(p, 2, 3);
+    return prepare(p, true, 0, twi_attr_bool(p->attrs, "is_training", true) ? 2 : 4, 4);
 }
 
-/* x, scale, offset, mean, variance: y, batch mean and variance, and for the gradient mean and biased variance. */
-static tw_status run_forward(const twi_run *r)
+static tw_status prepare_norm_grad(twi_prepare *p)
+{
+    return prepare(p, false, 1, 3, 3);
+}
+
+static tw_status prepare_norm_relu_grad(twi_prepare *p)
+{
+    return prepare(p, true, (int)twi_attr_int(p->attrs, "M", 1), 4, 4);
+}
+
+/* x, scale, offset, mean, variance and perhaps a side: y, batch mean and variance, and for the gradient mean and biased
+ * variance. */
+static tw_status run_norm(const twi_run *r)
 {
     const twi_cuda_batch_norm *b = r->state;
     twi_cuda_moments to = {r->outputs[3], r->outputs[4], r->outputs[1], r->outputs[2]};
-    tw_status status = TWI_LAUNCH(
-        r, twi_cuda_batch_norm_run(r->stream, r->input_operands[0].dtype, b, r->inputs[0], r->inputs[1], r->inputs[2],
-                                   r->inputs[3], r->inputs[4], &to, r->outputs[0], r->workspace));
+    twi_cuda_normed in = {.x = r->inputs[0], .scale = r->inputs[1], .offset = r->inputs[2], .mean = r->inputs[3],
+                          .variance = r->inputs[4], .side = r->num_inputs > 5 ? r->inputs[5] : NULL};
+    tw_status status = TWI_LAUNCH(r, twi_cuda_batch_norm_run(r->stream, r->input_operands[0].dtype, b, &in, &to,
+                                                             r->outputs[0], r->workspace));
     for (int i = 1; i < 5 && !b->training && status == TW_OK; i++)
         status = TWI_LAUNCH(r, cudaMemcpyAsync(r->outputs[i], r->inputs[i % 2 ? 3 : 4], r->output_operands[i].bytes,
                                                cudaMemcpyDeviceToDevice, r->stream));
     return status;
 }
 
-/* dy, x, scale, mean, variance: dx, dscale, doffset, and two zeros. */
-static tw_status run_gradient(const twi_run *r)
+static tw_status run_gradient(const twi_run *r, twi_cuda_normed in, void *dside)
 {
-    tw_status status = TWI_LAUNCH(
-        r, twi_cuda_batch_norm_grad(r->stream, r->input_operands[0].dtype, r->state, r->inputs[0], r->inputs[1],
-                                    r->inputs[2], r->inputs[3], r->inputs[4], r->outputs[0], r->outputs[1],
-                                    r->outputs[2], r->workspace));
+    return TWI_LAUNCH(r, twi_cuda_batch_norm_grad(r->stream, r->output_operands[0].dtype, r->state, &in, r->outputs[0],
+                                                  r->outputs[1], r->outputs[2], dside, r->workspace));
+}
+
+/* dy, x, scale, mean, variance: dx, dscale, doffset, and two zeros. */
+static tw_status run_norm_grad(const twi_run *r)
+{
+    tw_status status = run_gradient(r, (twi_cuda_normed){.gradients = {r->inputs[0]}, .x = r->inputs[1],
+                                                         .scale = r->inputs[2], .mean = r->inputs[3],
+                                                         .variance = r->inputs[4]}, NULL);
     for (int i = 3; i < 5 && status == TW_OK; i++)
         status = TWI_LAUNCH(r, cudaMemsetAsync(r->outputs[i], 0, r->output_operands[i].bytes, r->stream));
     return status;
 }
 
+/* One or two dy, x, scale, mean, variance, offset, and with a side y: dx, dscale, doffset, and with a side its gradient. */
+static tw_status run_norm_relu_grad(const twi_run *r)
+{
+    bool has_side = r->num_outputs > 3;
+    int gradients = r->num_inputs - 5 - has_side;
+    const void *const *in = r->inputs + gradients;
+    return run_gradient(r, (twi_cuda_normed){.gradients = {r->inputs[0], gradients > 1 ? r->inputs[1] : NULL},
+                                             .x = in[0], .scale = in[1], .mean = in[2], .variance = in[3],
+                                             .offset = in[4], .y = has_side ? in[5] : NULL},
+                        has_side ? r->outputs[3] : NULL);
+}
+
 const twi_kernel twi_cuda_batch_norm_kernels[] = {
-    {"FusedBatchNorm", "cuda", FLOATS, prepare_forward, run_forward, twi_free},
-    {"FusedBatchNormV2", "cuda", FLOATS, prepare_forward, run_forward, twi_free},
-    {"FusedBatchNormV3", "cuda", FLOATS, prepare_forward, run_forward, twi_free},
-    {"FusedBatchNormGrad", "cuda", FLOATS, prepare_gradient, run_gradient, twi_free},
-    {"FusedBatchNormGradV2", "cuda", FLOATS, prepare_gradient, run_gradient, twi_free},
-    {"FusedBatchNormGradV3", "cuda", FLOATS, prepare_gradient, run_gradient, twi_free},
+    {"FusedBatchNorm", "cuda", FLOATS, prepare_norm, run_norm, twi_free},
+    {"FusedBatchNormV2", "cuda", FLOATS, prepare_norm, run_norm, twi_free},
+    {"FusedBatchNormV3", "cuda", FLOATS, prepare_norm, run_norm, twi_free},
+    {"FusedBatchNormGrad", "cuda", FLOATS, prepare_norm_grad, run_norm_grad, twi_free},
+    {"FusedBatchNormGradV2", "cuda", FLOATS, prepare_norm_grad, run_norm_grad, twi_free},
+    {"FusedBatchNormGradV3", "cuda", FLOATS, prepare_norm_grad, run_norm_grad, twi_free},
+    {"_BatchNormRelu", "cuda", FLOATS, prepare_norm_relu, run_norm, twi_free},
+    {"_BatchNormReluGrad", "cuda", FLOATS, prepare_norm_relu_grad, run_norm_relu_grad, twi_free},
     {0},
 };

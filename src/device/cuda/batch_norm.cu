@@ -1,5 +1,6 @@
-/* batch_norm.cu - batch normalization and its gradient. x is [rows, channels]; a block takes neighbouring channels of one
- * part of the rows, a thread one channel. Sizes alone say which rows meet in which order. */
+/* batch_norm.cu - batch normalization, with a sum and a ReLU behind it, and the gradients. x is [rows, channels]; a block
+ * takes neighbouring channels of one part of the rows, a thread one channel. Sizes alone say which rows meet in which
+ * order. */
 #include "device/cuda/typed.cuh"
 
 static const int TOGETHER = 8; /* values that a thread has at hand at a time */
@@ -105,32 +106,66 @@ static __global__ void finish_moments(twi_cuda_batch_norm b, const moments *part
     to.batch_variance[c] = b.rows ? (float)(variance * bessel) : NAN;
 }
 
-template <typename T>
-static __global__ void normalize_kernel(twi_cuda_batch_norm b, const T *x, const float *scale, const float *offset,
-                                        const float *mean, const float *variance, T *y)
+/* What a channel's values are normalized with. */
+struct channel {
+    float middle, factor, shift;
+};
+
+static __device__ channel channel_of(const twi_cuda_batch_norm &b, const twi_cuda_normed &in, int64_t c)
 {
+    return {in.mean[c], in.scale[c] / sqrtf(in.variance[c] + b.epsilon), in.offset ? in.offset[c] : 0};
+}
+
+static __device__ float normalize(const channel &own, float x)
+{
+    return (x - own.middle) * own.factor + own.shift;
+}
+
+template <typename T>
+static __global__ void normalize_kernel(twi_cuda_batch_norm b, twi_cuda_normed in, T *y)
+{
+    const T *x = (const T *)in.x, *side = (const T *)in.side;
     int64_t c = channel_of_thread(), end, begin = part_of_block(b, &end);
     if (c >= b.channels)
         return;
-    float factor = scale[c] / sqrtf(variance[c] + b.epsilon), middle = mean[c], shift = offset[c];
+    channel own = channel_of(b, in, c);
     for (int64_t row = begin + threadIdx.y; row < end; row += blockDim.y) {
         int64_t at = row * b.channels + c;
-        put(y + at, (to_float(x[at]) - middle) * factor + shift);
+        float value = normalize(own, to_float(x[at]));
+        if (side)
+            value += to_float(side[at]);
+        put(y + at, b.relu && value <= 0 ? 0 : value);
     }
 }
 
 /* ---- backward ------------------------------------------------------------------------------------------------------- */
 
+/* Of what the normalization gave: the sum of those given, where the ReLU was open. */
 template <typename T>
-static __global__ void sums_kernel(twi_cuda_batch_norm b, const T *dy, const T *x, const float *mean, sums *parts)
+static __device__ float gradient_at(const twi_cuda_batch_norm &b, const twi_cuda_normed &in, const channel &own,
+                                    int64_t at, float x)
+{
+    float gradient = to_float(((const T *)in.gradients[0])[at]);
+    if (in.gradients[1])
+        gradient += to_float(((const T *)in.gradients[1])[at]);
+    if (!b.relu)
+        return gradient;
+    return (in.y ? to_float(((const T *)in.y)[at]) : normalize(own, x)) > 0 ? gradient : 0;
+}
+
+template <typename T>
+static __global__ void sums_kernel(twi_cuda_batch_norm b, twi_cuda_normed in, sums *parts)
 {
     int64_t c = channel_of_thread(), end, begin = part_of_block(b, &end);
-    float middle = c < b.channels ? mean[c] : 0;
+    channel own = {0, 0, 0};
     sums all = {0, 0};
+    if (c < b.channels)
+        own = channel_of(b, in, c);
     for (int64_t row = begin + threadIdx.y; row < end && c < b.channels; row += blockDim.y) {
-        float gradient = to_float(dy[row * b.channels + c]);
+        int64_t at = row * b.channels + c;
+        float x = to_float(((const T *)in.x)[at]), gradient = gradient_at<T>(b, in, own, at, x);
         all.gradients += gradient;
-        all.products += gradient * (to_float(x[row * b.channels + c]) - middle);
+        all.products += gradient * (x - own.middle);
     }
     all = merge_rows(all);
     if (threadIdx.y == 0 && c < b.channels)
@@ -151,18 +186,19 @@ static __global__ void finish_sums(twi_cuda_batch_norm b, const sums *parts, con
 }
 
 template <typename T>
-static __global__ void spread_kernel(twi_cuda_batch_norm b, const T *dy, const T *x, const float *scale,
-                                     const float *mean, const float *variance, const sums *means, T *dx)
+static __global__ void spread_kernel(twi_cuda_batch_norm b, twi_cuda_normed in, const sums *means, T *dx, T *dside)
 {
     int64_t c = channel_of_thread(), end, begin = part_of_block(b, &end);
     if (c >= b.channels)
         return;
-    float factor = scale[c] / sqrtf(variance[c] + b.epsilon), middle = mean[c];
-    sums own = means[c];
+    channel own = channel_of(b, in, c);
+    sums mean = means[c];
     for (int64_t row = begin + threadIdx.y; row < end; row += blockDim.y) {
         int64_t at = row * b.channels + c;
-        float apart = to_float(x[at]) - middle;
-        put(dx + at, factor * (to_float(dy[at]) - own.gradients - apart * own.products));
+        float x = to_float(((const T *)in.x)[at]), gradient = gradient_at<T>(b, in, own, at, x);
+        if (dside)
+            put(dside + at, gradient);
+        put(dx + at, own.factor * (gradient - mean.gradients - (x - own.middle) * mean.products));
     }
 }
 
@@ -194,35 +230,34 @@ size_t twi_cuda_batch_norm_plan(twi_cuda_batch_norm *b)
     return (size_t)(b->parts + 1) * (size_t)b->channels * sizeof(moments);
 }
 
-cudaError_t twi_cuda_batch_norm_run(cudaStream_t stream, tw_dtype type, const twi_cuda_batch_norm *b, const void *x,
-                                    const float *scale, const float *offset, const float *given_mean,
-                                    const float *given_variance, const twi_cuda_moments *to, void *y, void *workspace)
+cudaError_t twi_cuda_batch_norm_run(cudaStream_t stream, tw_dtype type, const twi_cuda_batch_norm *b,
+                                    const twi_cuda_normed *in, const twi_cuda_moments *to, void *y, void *workspace)
 {
     dim3 grid(columns_of(b), (unsigned)b->parts), threads = threads_of(b);
     moments *parts = (moments *)workspace;
+    twi_cuda_normed with = *in;
     if (b->channels == 0)
         return cudaSuccess;
     if (b->training) {
-        FLOAT_TYPES(type, LAUNCH(grid, threads, 0, stream, moments_kernel<T>)(*b, (const T *)x, parts))
+        FLOAT_TYPES(type, LAUNCH(grid, threads, 0, stream, moments_kernel<T>)(*b, (const T *)in->x, parts))
         LAUNCH(grid.x, threads, 0, stream, finish_moments)(*b, parts, *to);
+        with.mean = to->mean;
+        with.variance = to->variance;
     }
-    const float *mean = b->training ? to->mean : given_mean, *variance = b->training ? to->variance : given_variance;
-    FLOAT_TYPES(type, LAUNCH(grid, threads, 0, stream, normalize_kernel<T>)(*b, (const T *)x, scale, offset, mean,
-                                                                           variance, (T *)y))
+    FLOAT_TYPES(type, LAUNCH(grid, threads, 0, stream, normalize_kernel<T>)(*b, with, (T *)y))
     return cudaGetLastError();
 }
 
-cudaError_t twi_cuda_batch_norm_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_batch_norm *b, const void *dy,
-                                     const void *x, const float *scale, const float *mean, const float *variance,
-                                     void *dx, float *dscale, float *doffset, void *workspace)
+cudaError_t twi_cuda_batch_norm_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_batch_norm *b,
+                                     const twi_cuda_normed *in, void *dx, float *dscale, float *doffset, void *dside,
+                                     void *workspace)
 {
     dim3 grid(columns_of(b), (unsigned)b->parts), threads = threads_of(b);
     sums *parts = (sums *)workspace, *means = parts + b->parts * b->channels;
     if (b->channels == 0)
         return cudaSuccess;
-    FLOAT_TYPES(type, LAUNCH(grid, threads, 0, stream, sums_kernel<T>)(*b, (const T *)dy, (const T *)x, mean, parts))
-    LAUNCH(grid.x, threads, 0, stream, finish_sums)(*b, parts, variance, dscale, doffset, means);
-    FLOAT_TYPES(type, LAUNCH(grid, threads, 0, stream, spread_kernel<T>)(*b, (const T *)dy, (const T *)x, scale, mean,
-                                                                        variance, means, (T *)dx))
+    FLOAT_TYPES(type, LAUNCH(grid, threads, 0, stream, sums_kernel<T>)(*b, *in, parts))
+    LAUNCH(grid.x, threads, 0, stream, finish_sums)(*b, parts, in->variance, dscale, doffset, means);
+    FLOAT_TYPES(type, LAUNCH(grid, threads, 0, stream, spread_kernel<T>)(*b, *in, means, (T *)dx, (T *)dside))
     return cudaGetLastError();
 }

@@ -15,6 +15,9 @@
 enum { TWI_CUDA_STAGES = 2, TWI_CUDA_MOST_CARDS = 64 };
 #define TWI_CUDA_STAGE_BYTES ((size_t)4 << 20)
 
+struct twi_cuda_pool; /* launch.h */
+struct twi_cuda_lrn;
+
 typedef struct twi_cuda_device {
     twi_device base;
     int ordinal;                 /* the driver's number of the card; not the device's, which goes by PCI */
@@ -69,6 +72,10 @@ int twi_cuda_part_size(int multiprocessors, int parts); /* of each; 0: too few *
 tw_status twi_cuda_part_open(twi_cuda_device *c, tw_error *error);
 tw_status twi_cuda_part_stream(twi_cuda_device *c, cudaStream_t *stream, tw_error *error);
 void twi_cuda_part_close(twi_cuda_device *c); /* after its streams */
+
+/* pool.c, normalization.c: what the attributes of a pool of `image`, or of a local response normalization, say. */
+tw_status twi_cuda_pool_of(const twi_prepare *p, const twi_operand *image, struct twi_cuda_pool *pool);
+tw_status twi_cuda_lrn_of(const twi_prepare *p, const twi_operand *image, struct twi_cuda_lrn *lrn);
 
 /* device.c */
 twi_device *twi_cuda_device_create(int index, int number, int part, int parts, tw_error *error);

@@ -258,6 +258,21 @@ cudaError_t twi_cuda_lrn_run(cudaStream_t stream, tw_dtype type, const twi_cuda_
 cudaError_t twi_cuda_lrn_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_lrn *l, const void *dy, const void *x,
                               const void *y, void *dx);
 
+/* ---- tails.cu ----------------------------------------------------------------------------------------------------- */
+
+/* Pooling, then normalization, or the other way round; argmax is the number of a window's cell that held the first
+ * maximum, row by row. Gradients are those of both and, with relu, of the ReLU before them. */
+cudaError_t twi_cuda_pool_lrn(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const twi_cuda_lrn *l,
+                              const void *x, void *y, void *pooled, uint8_t *argmax);
+cudaError_t twi_cuda_lrn_pool(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const twi_cuda_lrn *l,
+                              const void *x, void *y, uint8_t *argmax);
+/* The workspace holds floats, as many as there are in pooled. */
+cudaError_t twi_cuda_pool_lrn_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const twi_cuda_lrn *l,
+                                   bool relu, const void *dy, const void *pooled, const uint8_t *argmax, void *dx,
+                                   void *workspace);
+cudaError_t twi_cuda_lrn_pool_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const twi_cuda_lrn *l,
+                                   bool relu, const void *dy, const void *x, const uint8_t *argmax, void *dx);
+
 /* ---- batch_norm.cu ------------------------------------------------------------------------------------------------ */
 
 /* x is [rows, channels]. */
@@ -265,8 +280,17 @@ typedef struct twi_cuda_batch_norm {
     int64_t rows, channels;
     float epsilon;
     bool training;       /* moments are those of x itself */
+    bool relu;           /* stands behind */
     int64_t parts;       /* of the rows, that are summed each by itself; set by the plan */
 } twi_cuda_batch_norm;
+
+/* Images are of a float type. */
+typedef struct twi_cuda_normed {
+    const void *gradients[2]; /* of y, to be added; the second may be NULL; forward there are none */
+    const void *x, *side;     /* the image, and what is added before the ReLU; NULL: nothing */
+    const void *y;            /* of the ReLU, for the gradient; NULL: it is computed again */
+    const float *scale, *offset, *mean, *variance; /* [channels]; offset is not read by gradients without a ReLU */
+} twi_cuda_normed;
 
 /* [channels]: what the gradient wants, the variance biased; and what is passed on, with Bessel's correction. */
 typedef struct twi_cuda_moments {
@@ -275,13 +299,13 @@ typedef struct twi_cuda_moments {
 
 /* Sets `parts` from the rest; returns the bytes of workspace that a run needs. */
 size_t twi_cuda_batch_norm_plan(twi_cuda_batch_norm *b);
-/* While training `to` is made and used, else the given moments are used. x and y are of a float type. */
-cudaError_t twi_cuda_batch_norm_run(cudaStream_t stream, tw_dtype type, const twi_cuda_batch_norm *b, const void *x,
-                                    const float *scale, const float *offset, const float *given_mean,
-                                    const float *given_variance, const twi_cuda_moments *to, void *y, void *workspace);
-cudaError_t twi_cuda_batch_norm_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_batch_norm *b, const void *dy,
-                                     const void *x, const float *scale, const float *mean, const float *variance,
-                                     void *dx, float *dscale, float *doffset, void *workspace);
+/* While training `to` is made and used, else the given moments are used. */
+cudaError_t twi_cuda_batch_norm_run(cudaStream_t stream, tw_dtype type, const twi_cuda_batch_norm *b,
+                                    const twi_cuda_normed *in, const twi_cuda_moments *to, void *y, void *workspace);
+/* dside NULL: nobody wants what the ReLU let pass. */
+cudaError_t twi_cuda_batch_norm_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_batch_norm *b,
+                                     const twi_cuda_normed *in, void *dx, float *dscale, float *doffset, void *dside,
+                                     void *workspace);
 
 /* ---- softmax.cu --------------------------------------------------------------------------------------------------- */
 

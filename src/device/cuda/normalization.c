@@ -5,25 +5,33 @@
 
 #define FLOATS (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16))
 
-static tw_status prepare(twi_prepare *p)
+tw_status twi_cuda_lrn_of(const twi_prepare *p, const twi_operand *image, twi_cuda_lrn *l)
 {
-    tw_shape shape = p->inputs[0].shape;
-    int64_t channels = shape.dims[shape.rank - 1];
+    int64_t channels = image->shape.dims[image->shape.rank - 1];
     if (channels > TWI_CUDA_MOST_LRN_CHANNELS)
         return twi_fail(p->error, TW_UNIMPLEMENTED, "%s of more than %d channels", p->op, TWI_CUDA_MOST_LRN_CHANNELS);
-    twi_cuda_lrn *l = twi_alloc(sizeof *l);
-    if (!l)
-        return twi_fail_memory(p->error, p->node);
     *l = (twi_cuda_lrn){
-        .pixels = channels ? p->inputs[0].elements / channels : 0,
+        .pixels = channels ? image->elements / channels : 0,
         .channels = channels,
         .radius = twi_attr_int(p->attrs, "depth_radius", 5),
         .bias = twi_attr_float(p->attrs, "bias", 1),
         .alpha = twi_attr_float(p->attrs, "alpha", 1),
         .beta = twi_attr_float(p->attrs, "beta", 0.5f),
     };
-    p->state = l;
     return TW_OK;
+}
+
+static tw_status prepare(twi_prepare *p)
+{
+    twi_cuda_lrn *l = twi_alloc(sizeof *l);
+    if (!l)
+        return twi_fail_memory(p->error, p->node);
+    tw_status status = twi_cuda_lrn_of(p, &p->inputs[0], l);
+    if (status == TW_OK)
+        p->state = l;
+    else
+        twi_free(l);
+    return status;
 }
 
 static tw_status run_lrn(const twi_run *r)

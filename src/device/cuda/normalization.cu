@@ -1,27 +1,6 @@
 /* normalization.cu - local response normalization and its gradient. A block takes whole pixels, so that neighbouring
  * channels meet in shared memory. */
-#include "device/cuda/typed.cuh"
-
-/* x^-beta, x > 0 */
-static __device__ float to_minus(float x, float beta)
-{
-    if (beta == 0.5f)
-        return 1 / sqrtf(x);
-    if (beta == 0.75f)
-        return 1 / (sqrtf(x) * sqrtf(sqrtf(x)));
-    return beta == 1 ? 1 / x : powf(x, -beta);
-}
-
-/* Sum over |j - c| <= radius of values[j] * weights[j]; both are one pixel's channels. */
-static __device__ float around(const twi_cuda_lrn &l, const float *values, const float *weights, int64_t c)
-{
-    int64_t first = c < l.radius ? 0 : c - l.radius;
-    int64_t last = c + l.radius < l.channels ? c + l.radius : l.channels - 1;
-    float sum = 0;
-    for (int64_t j = first; j <= last; j++)
-        sum += values[j] * weights[j];
-    return sum;
-}
+#include "device/cuda/images.cuh"
 
 template <typename T>
 static __global__ void lrn_kernel(twi_cuda_lrn l, int64_t pixels_of_block, const T *x, T *y)
@@ -68,22 +47,16 @@ static __global__ void lrn_grad_kernel(twi_cuda_lrn l, int64_t pixels_of_block, 
     }
 }
 
-/* About a value a thread; 48 KB of shared memory hold three arrays of TWI_CUDA_MOST_LRN_CHANNELS. */
-static int64_t pixels_of_block(const twi_cuda_lrn *l)
-{
-    return l->channels < THREADS ? THREADS / l->channels : 1;
-}
-
 static unsigned lrn_blocks(const twi_cuda_lrn *l)
 {
-    return (unsigned)((l->pixels + pixels_of_block(l) - 1) / pixels_of_block(l));
+    return (unsigned)((l->pixels + pixels_of_block(l->channels) - 1) / pixels_of_block(l->channels));
 }
 
 cudaError_t twi_cuda_lrn_run(cudaStream_t stream, tw_dtype type, const twi_cuda_lrn *l, const void *x, void *y)
 {
     if (l->pixels * l->channels == 0)
         return cudaSuccess;
-    int64_t pixels = pixels_of_block(l);
+    int64_t pixels = pixels_of_block(l->channels);
     size_t shared = (size_t)(pixels * l->channels) * sizeof(float);
     FLOAT_TYPES(type,
                 LAUNCH(lrn_blocks(l), THREADS, shared, stream, lrn_kernel<T>)(*l, pixels, (const T *)x, (T *)y))
@@ -95,7 +68,7 @@ cudaError_t twi_cuda_lrn_grad(cudaStream_t stream, tw_dtype type, const twi_cuda
 {
     if (l->pixels * l->channels == 0)
         return cudaSuccess;
-    int64_t pixels = pixels_of_block(l);
+    int64_t pixels = pixels_of_block(l->channels);
     size_t shared = 3 * (size_t)(pixels * l->channels) * sizeof(float);
     FLOAT_TYPES(type, LAUNCH(lrn_blocks(l), THREADS, shared, stream, lrn_grad_kernel<T>)(
                           *l, pixels, (const T *)dy, (const T *)x, (const T *)y, (T *)dx))

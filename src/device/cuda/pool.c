@@ -8,7 +8,7 @@
 
 #define FLOATS (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16))
 
-static tw_status prepare(twi_prepare *p, const twi_operand *image)
+tw_status twi_cuda_pool_of(const twi_prepare *p, const twi_operand *image, twi_cuda_pool *pool)
 {
     twi_window w;
     if (strcmp(twi_attr_string(p->attrs, "data_format", "NHWC"), "NHWC") != 0)
@@ -16,9 +16,6 @@ static tw_status prepare(twi_prepare *p, const twi_operand *image)
     tw_status status = twi_window_lay(p->attrs, image->shape, NULL, &w, p->error);
     if (status != TW_OK)
         return status;
-    twi_cuda_pool *pool = twi_alloc(sizeof *pool);
-    if (!pool)
-        return twi_fail_memory(p->error, p->node);
     pool->batch = image->shape.dims[0];
     pool->channels = image->shape.dims[3];
     memcpy(pool->image, w.image, sizeof w.image);
@@ -26,8 +23,20 @@ static tw_status prepare(twi_prepare *p, const twi_operand *image)
     memcpy(pool->size, w.size, sizeof w.size);
     memcpy(pool->stride, w.stride, sizeof w.stride);
     memcpy(pool->before, w.before, sizeof w.before);
-    p->state = pool;
     return TW_OK;
+}
+
+static tw_status prepare(twi_prepare *p, const twi_operand *image)
+{
+    twi_cuda_pool *pool = twi_alloc(sizeof *pool);
+    if (!pool)
+        return twi_fail_memory(p->error, p->node);
+    tw_status status = twi_cuda_pool_of(p, image, pool);
+    if (status == TW_OK)
+        p->state = pool;
+    else
+        twi_free(pool);
+    return status;
 }
 
 static tw_status prepare_pool(twi_prepare *p)

@@ -1,23 +1,5 @@
 /* pool.cu - pooling and its gradients. Without atomics: a pixel looks for the windows that chose or cover it. */
-#include "device/cuda/typed.cuh"
-
-/* The cells [first, last) of window o of a side that lie inside the image. */
-static __device__ void cells_under(const twi_cuda_pool &p, int side, int64_t o, int64_t *first, int64_t *last)
-{
-    int64_t begin = o * p.stride[side] - p.before[side], end = begin + p.size[side];
-    *first = begin < 0 ? 0 : begin;
-    *last = end > p.image[side] ? p.image[side] : end;
-}
-
-/* The windows [first, last) of a side that cover a cell. */
-static __device__ void windows_over(const twi_cuda_pool &p, int side, int64_t cell, int64_t *first, int64_t *last)
-{
-    int64_t start = cell + p.before[side] - p.size[side] + 1;
-    *first = start <= 0 ? 0 : (start + p.stride[side] - 1) / p.stride[side];
-    *last = (cell + p.before[side]) / p.stride[side] + 1;
-    if (*last > p.output[side])
-        *last = p.output[side];
-}
+#include "device/cuda/images.cuh"
 
 /* The first maximum of a window in row-major order, and where it lies; -1: the window covers nothing. */
 template <typename T>

@@ -1,4 +1,5 @@
-/* softmax.cu - softmax, the cross entropy of labels, and whether these are among the first choices. A warp takes a row; its lanes meet in a tree of fixed order. */
+/* softmax.cu - softmax, the cross entropy of labels, and whether these are among the first choices. A warp takes a row;
+ * its lanes meet in a tree of fixed order. */
 #include "device/cuda/typed.cuh"
 
 static const int LANES = 32, ROWS_OF_BLOCK = 8;
