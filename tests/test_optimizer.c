@@ -47,6 +47,31 @@ static const char *class_of(const tw_node *node)
     return class ? class->strings[0].data : "";
 }
 
+/* By gradient descent; what TensorFlow's other optimizers do about the slots of rows that nobody looked up differs. */
+static void only_the_rows_that_a_gradient_touches_are_updated(void **state)
+{
+    (void)state;
+    for (int dense = 0; dense < 2; dense++) {
+        tw_graph *g = tw_graph_create();
+        tw_variable *w = weights(g, "w");
+        tw_output ids = tw_constant_int32s(g, TW_SHAPE(3), (int32_t[]){1, 0, 1});
+        tw_output loss = tw_l2_loss(g, tw_gather(g, tw_variable_read(g, w), ids, 0));
+        if (dense)
+            loss = tw_add(g, loss, loss_of(g, w));
+        tw_optimizer *sgd = tw_gradient_descent(g, tw_scalar(g, 0.1f));
+        tw_apply_gradients(sgd, tw_compute_gradients(sgd, loss), NULL);
+        assert_built(g);
+        if (dense) {
+            find(g, "GradientDescent/update_w/ResourceApplyGradientDescent", "ResourceApplyGradientDescent");
+        } else {
+            tw_node *update = find(g, "GradientDescent/update_w/ResourceScatterSub", "ResourceScatterSub");
+            assert_true(tw_shape_equal(tw_output_shape(tw_node_input(update, 1)), TW_SHAPE(3)));
+            assert_true(tw_shape_equal(tw_output_shape(tw_node_input(update, 2)), TW_SHAPE(3, 3)));
+        }
+        tw_graph_destroy(g);
+    }
+}
+
 static void every_read_of_a_variable_adds_to_its_gradient(void **state)
 {
     (void)state;
@@ -307,6 +332,7 @@ static void schedules_refuse_what_makes_no_sense(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_the_rows_that_a_gradient_touches_are_updated),
         cmocka_unit_test(every_read_of_a_variable_adds_to_its_gradient),
         cmocka_unit_test(gradient_descent_makes_the_nodes_of_tensorflow),
         cmocka_unit_test(without_a_counter_the_step_is_a_node_of_the_optimizers_name),

@@ -7,6 +7,7 @@
 #include <tower/train.h>
 #include <unistd.h>
 
+#include "golden/sparse.h"
 #include "golden/train.h"
 
 enum { STEPS = 20, TOWERS = 2, WEIGHTS = 25 };
@@ -329,6 +330,46 @@ static void random_streams_and_extras_are_saved_too(void **state)
     tw_tensor_release(seven);
 }
 
+/* The network of make_sparse.py. */
+static void sparse_updates_of_a_table_give_the_numbers_of_tensorflow(void **state)
+{
+    (void)state;
+    for (int gpus = 0; gpus < 2; gpus++) {
+        tw_error error = {0};
+        tw_graph *g = tw_graph_create();
+        tw_devices *devices;
+        tw_session *s;
+        tw_tensor *value = NULL;
+        float first[12];
+        for (int i = 0; i < 12; i++)
+            first[i] = (float)i / 7;
+        tw_output train = {0}, scale = tw_constant_floats(g, TW_SHAPE(4, 1), (float[]){0.3f, 0.7f, 1.1f, 0.9f});
+        TW_DEVICE(g, gpus ? "/gpu:0" : "/cpu:0") {
+            tw_variable *table = tw_get_variable(g, "table", TW_FLOAT32, TW_SHAPE(6, 2), (tw_initializer){0});
+            tw_output ids = tw_constant_int32s(g, TW_SHAPE(4), (int32_t[]){4, 1, 4, 4});
+            tw_output rows = tw_gather(g, tw_variable_read(g, table), ids, 0);
+            tw_output loss = tw_reduce_sum(g, tw_mul(g, tw_square(g, rows), scale), NULL, 0, false);
+            tw_optimizer *sgd = tw_gradient_descent(g, tw_scalar(g, 0.1f));
+            train = tw_apply_gradients(sgd, tw_compute_gradients(sgd, loss), NULL);
+        }
+        assert_string_equal(tw_graph_message(g), "");
+        assert_ok(tw_devices_create(&(tw_device_options){.virtual_gpus = gpus, .no_gpus = !gpus}, &devices, &error));
+        assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices}, &s, &error));
+        tw_tensor *initial = tw_tensor_from(TW_FLOAT32, TW_SHAPE(6, 2), first);
+        tw_variable *table = tw_graph_find_variable(g, "table");
+        assert_ok(tw_session_set_variable(s, table, initial, &error));
+        for (int step = 0; step < 3; step++)
+            assert_ok(tw_session_run(s, NULL, 0, &train, 1, NULL, &error));
+        assert_ok(tw_session_get_variable(s, table, &value, &error));
+        assert_floats_near(tw_tensor_data(value), golden_table, 12, 1e-7);
+        tw_tensor_release(initial);
+        tw_tensor_release(value);
+        tw_session_destroy(s);
+        tw_devices_destroy(devices);
+        tw_graph_destroy(g);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -337,6 +378,7 @@ int main(void)
         cmocka_unit_test(a_restored_training_goes_on_to_the_bit_on_other_devices),
         cmocka_unit_test(averages_take_the_place_of_variables_in_a_graph_that_has_none),
         cmocka_unit_test(what_does_not_fit_is_named_and_nothing_is_changed),
+        cmocka_unit_test(sparse_updates_of_a_table_give_the_numbers_of_tensorflow),
         cmocka_unit_test(random_streams_and_extras_are_saved_too),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);

@@ -193,6 +193,9 @@ TW_API tw_output tw_count_up_to(tw_graph *graph, tw_output handle, int64_t limit
 TW_API tw_output tw_is_initialized(tw_graph *graph, tw_output handle); /* a bool: has it a value? */
 TW_API tw_output tw_variable_shape(tw_graph *graph, tw_output handle); /* int32 [rank] */
 
+/* variable[indices[i]] -= updates[i], one after the other; float and double on all devices, other numbers on CPUs. */
+TW_API tw_output tw_scatter_sub(tw_graph *graph, tw_output handle, tw_output indices, tw_output updates);
+
 /* variable -= rate * gradient */
 TW_API tw_output tw_apply_gradient_descent(tw_graph *graph, tw_output handle, tw_output rate, tw_output gradient);
 /* accumulator = accumulator * momentum + gradient; variable -= rate * accumulator.

@@ -218,6 +218,11 @@ tw_output tw_apply_gradient_descent(tw_graph *graph, tw_output handle, tw_output
     return add(graph, "ResourceApplyGradientDescent", (tw_output[]){handle, rate, gradient}, 3, NULL, 0);
 }
 
+tw_output tw_scatter_sub(tw_graph *graph, tw_output handle, tw_output indices, tw_output updates)
+{
+    return add(graph, "ResourceScatterSub", (tw_output[]){handle, indices, updates}, 3, NULL, 0);
+}
+
 tw_output tw_apply_momentum(tw_graph *graph, tw_output handle, tw_output accumulator, tw_output rate,
                             tw_output gradient, tw_output momentum, bool nesterov)
 {

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <tower/ops.h>
 
+#include "train/reduce.h" /* twi_find_rows */
+
 enum { MOST_SLOTS = 2, MOST_NUMBERS = 3 };
 
 /* A variable's slots, made when it is first updated. */
@@ -42,10 +44,17 @@ struct tw_optimizer {
     bool nesterov;
     float decay;            /* decoupled weight decay, */
     int decay_rank;         /* of variables of at least so many dimensions */
+    bool takes_whole;       /* gradients are fed: what they are made of says nothing */
     const tw_loss_scale *guard; /* NULL: none */
     slots *slots;
     tw_variable *powers[2]; /* Adam's beta1_power and beta2_power */
 };
+
+void twi_take_whole_gradients(tw_optimizer *optimizer)
+{
+    if (optimizer)
+        optimizer->takes_whole = true;
+}
 
 tw_graph *twi_optimizer_graph(const tw_optimizer *optimizer)
 {
@@ -54,8 +63,14 @@ tw_graph *twi_optimizer_graph(const tw_optimizer *optimizer)
 
 /* ---- the kinds --------------------------------------------------------------------------------------------- */
 
+/* Of a sparse gradient only the rows are updated that it touches, each as often as it was looked up, in TensorFlow's
+ * order. */
 static tw_output update_gradient_descent(tw_graph *graph, const update *u)
 {
+    twi_rows rows;
+    bool scatters = u->dtype == TW_FLOAT32 || u->dtype == TW_FLOAT64; /* on all devices */
+    if (scatters && !u->optimizer->takes_whole && twi_find_rows(u->gradient, &rows))
+        return tw_scatter_sub(graph, u->variable, rows.ids, tw_mul(graph, rows.values, u->rate));
     return tw_apply_gradient_descent(graph, u->variable, u->rate, u->gradient);
 }
 

@@ -6,6 +6,9 @@
 
 tw_graph *twi_optimizer_graph(const tw_optimizer *optimizer);
 
+/* From now on gradients are taken as the tensors they are, not as the rows they are made of: they will be fed. */
+void twi_take_whole_gradients(tw_optimizer *optimizer);
+
 /* Gradients of the same variables, to be changed; NULL when the graph has failed. */
 tw_grads *twi_copy_grads(tw_graph *graph, const tw_grads *grads);
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "train/optimizer.h" /* twi_trainable_variables */
+#include "train/optimizer.h" /* twi_trainable_variables, twi_take_whole_gradients */
 #include "train/trainer.h"
 
 bool twi_trainer_is_cpu(const char *device)
@@ -124,6 +124,8 @@ tw_status twi_trainer_build_graph(tw_trainer *t, const tw_dataset *dataset, tw_e
     twi_trainer_enter_home(t);
     tw_global_step(g); /* here, before anything reads it */
     tw_optimizer *optimizer = twi_trainer_build_optimizer(t);
+    if (t->asynchronous)
+        twi_take_whole_gradients(optimizer);
     t->scale = twi_trainer_build_scale(t);
     tw_leave_device(g);
     if (t->scale && t->scale->automatic)
