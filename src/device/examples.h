@@ -30,7 +30,7 @@ tw_status twi_examples_prepare(struct twi_prepare *p);
 /* The number in the stream of example i of the batch of a step. */
 TWI_ANYWHERE int64_t twi_example_number(const twi_examples *examples, int64_t step, int64_t i)
 {
-    return (int64_t)((uint64_t)step * (uint64_t)examples->of_step) + examples->first + i;
+    return (int64_t)((uint64_t)step * (uint64_t)examples->of_step + (uint64_t)(examples->first + i));
 }
 
 #endif
