@@ -2,6 +2,7 @@
  * that read its output read this one's; what there is to say beyond it comes after it, and only when asked for. */
 #include "bench.h"
 
+#include "job.h"
 #include "json.h"
 
 #include <inttypes.h>
@@ -29,7 +30,9 @@ static void print_info(const bench *b, const workload *w)
     printf("Devices:     [");
     for (int i = 0; i < b->num_devices; i++)
         printf("%s'%s'", i ? ", " : "", b->names[i]);
-    printf("]\nNUMA bind:   False\n");
+    printf("]\n");
+    job_print_cards(b->workload.trainer.devices, "             ");
+    printf("NUMA bind:   False\n");
     printf("Data format: NHWC\n");
     printf("Optimizer:   %s\n", b->optimizer);
     printf("Variables:   %s\n", b->mode.name);

@@ -1,6 +1,7 @@
 /* bench_table.c - `tower bench --all`: modes by numbers of devices, how far they scale, and where the rest went. */
 #include "bench.h"
 
+#include "job.h"
 #include "json.h"
 
 #include <inttypes.h>
@@ -33,6 +34,7 @@ static void print_head(const bench *b)
            b->strong_scaling ? "strong scaling: the batch of a step stays the same, towers share it"
                              : "weak scaling: each device gets a batch of its own, so a step has more examples",
            b->measure.steps, b->measure.warm_up);
+    job_print_cards(b->workload.trainer.devices, "");
     printf("\n%59s   where the time of a step goes, %%\n", "");
     printf("%-24s %7s %9s %8s %7s ", "variables", "devices", "images/s", "speed-up", "effic.");
     for (int k = 0; k < TW_TIME_KINDS; k++)

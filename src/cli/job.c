@@ -110,3 +110,28 @@ tw_devices *job_open_devices(const char *command, const job *job)
         failed(command, &error);
     return devices;
 }
+
+const char *job_card_text(const tw_devices *devices, const char *device, char *text, size_t size)
+{
+    tw_device_info info = {.name = ""};
+    for (int i = 0; i < tw_devices_count(devices, NULL) && strcmp(info.name, device) != 0; i++)
+        info = tw_devices_info(devices, i);
+    text[0] = 0;
+    if (strcmp(info.name, device) != 0 || !info.model[0])
+        return text;
+    int length = snprintf(text, size, "%s%s, %.1f GiB, %d multiprocessors", info.parts ? "logical: part of " : "",
+                          info.model, (double)info.memory_total / (1 << 30), info.multiprocessors);
+    if (info.parts && length > 0 && (size_t)length < size)
+        snprintf(text + length, size - (size_t)length, ", %d of %d", info.part + 1, info.parts);
+    return text;
+}
+
+void job_print_cards(const tw_devices *devices, const char *indent)
+{
+    char text[160];
+    for (int i = 0; i < tw_devices_count(devices, NULL); i++) {
+        const char *name = tw_devices_info(devices, i).name, *local = strstr(name, "/device:");
+        if (*job_card_text(devices, name, text, sizeof text))
+            printf("%s%s %s\n", indent, local ? local : name, text);
+    }
+}

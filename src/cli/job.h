@@ -25,6 +25,12 @@ typedef struct job {
     "cifar10|resnet|resnet20|resnet32|resnet44|resnet56|resnet110|mnist|trivial|alexnet|vgg16|resnet50|inception3"
 #define DATA_SET_CHOICES "auto|cifar10|mnist|fashion-mnist|synthetic"
 
+/* What a real GPU is, or a part of one that is divided: "NVIDIA H200, 139.8 GiB, 132 multiprocessors", and of a logical
+ * one which part; "" for all else. */
+const char *job_card_text(const tw_devices *devices, const char *device, char *text, size_t size);
+/* A line for each real GPU, whole or logical, under a heading that is as wide as `indent`. */
+void job_print_cards(const tw_devices *devices, const char *indent);
+
 /* Rows for the members of `settings.job`. */
 #define MODEL_OPERAND(settings)                                                                                        \
     {                                                                                                                  \

@@ -118,8 +118,8 @@ static void print_largest(const tw_device_memory *device, int64_t top)
     free(sorted);
 }
 
-static void print_text(const settings *s, const tw_trainer *trainer, const tw_memory *memory, const tw_plan_info *info,
-                       const int64_t *largest)
+static void print_text(const settings *s, const tw_devices *devices, const tw_trainer *trainer, const tw_memory *memory,
+                       const tw_plan_info *info, const int64_t *largest)
 {
     char moved[32];
     int towers = tw_trainer_towers(trainer), batch = tw_trainer_batch(trainer);
@@ -127,6 +127,7 @@ static void print_text(const settings *s, const tw_trainer *trainer, const tw_me
            tw_model_at(s->train.job.model)->name, towers, towers == 1 ? "" : "s",
            tw_trainer_examples(trainer) == (int64_t)towers * batch ? "" : "at most ", batch, info->kernels, info->copies,
            bytes_text((double)info->copied_bytes, moved, sizeof moved));
+    job_print_cards(devices, "");
     printf("%-16s", "bytes");
     for (int u = 0; u < NUM_USES; u++)
         printf(" %12s", uses[u]);
@@ -222,7 +223,7 @@ static int run(const void *given)
     else if (s->train.job.format == FORMAT_JSON)
         print_json(s, trainer, memory, &info, limited ? &largest : NULL);
     else
-        print_text(s, trainer, memory, &info, limited ? &largest : NULL);
+        print_text(s, t.devices, trainer, memory, &info, limited ? &largest : NULL);
     tw_memory_destroy(memory);
     tw_trainer_destroy(trainer);
     training_close(&t);

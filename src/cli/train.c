@@ -203,6 +203,7 @@ static int run_job(training *t)
             .max_steps = s->max_steps < tw_trainer_last_step(trainer) ? s->max_steps : tw_trainer_last_step(trainer),
             .save_every = s->save_every,
             .trainer = trainer,
+            .devices = t->devices,
             .as_tutorial = (s->recipe.compat == COMPAT_TUTORIAL || s->recipe.compat == COMPAT_TUTORIAL_PREFETCH) &&
                            tw_trainer_updates(trainer) == TW_SYNCHRONOUS,
             .updates = asynchronous_text(tw_trainer_updates(trainer), &t->options.asynchronous, how, sizeof how),

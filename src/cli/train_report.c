@@ -3,6 +3,7 @@
 
 #include "asynchronous.h"
 #include "clock.h"
+#include "job.h" /* job_card_text */
 #include "json.h"
 #include "progress.h" /* bytes_text */
 #include "update.h"
@@ -38,8 +39,9 @@ static int makers_of_a_step(const train_report *r)
 /* ---- the header -------------------------------------------------------------------------------------------- */
 
 /* "towers 0, 2    /job:.../device:GPU:0", a line for each device. */
-static void print_towers(const tw_trainer *trainer)
+static void print_towers(const tw_trainer *trainer, const tw_devices *devices)
 {
+    char card[160];
     int towers = tw_trainer_towers(trainer);
     for (int first = 0; first < towers; first++) {
         const char *device = tw_trainer_tower_device(trainer, first);
@@ -56,7 +58,8 @@ static void print_towers(const tw_trainer *trainer)
                 if (used < 32)
                     used += snprintf(list + used, sizeof list - (size_t)used, used < 28 ? ", %d" : ", ...", i);
             }
-        printf("  tower%s %-*s %s\n", count > 1 ? "s" : "", count > 1 ? 7 : 8, list, device);
+        job_card_text(devices, device, card, sizeof card);
+        printf("  tower%s %-*s %s%s%s\n", count > 1 ? "s" : "", count > 1 ? 7 : 8, list, device, *card ? "  " : "", card);
     }
 }
 
@@ -101,7 +104,7 @@ static void start_text(const train_report *r)
 {
     int towers = tw_trainer_towers(r->trainer);
     printf("tower %s: %s, %s\n", tw_version(), r->model->name, r->model->description);
-    print_towers(r->trainer);
+    print_towers(r->trainer, r->devices);
     printf("  %-14s %s%s%s, %" PRId64 " examples\n", "data set", tw_dataset_name(r->dataset),
            r->data_dir[0] ? " in " : "", r->data_dir, tw_dataset_count(r->dataset));
     print_input(r);

@@ -14,6 +14,7 @@ typedef struct train_report {
     const char *train_dir;
     int64_t max_steps, save_every;
     tw_trainer *trainer;
+    const tw_devices *devices;
     const char *reduction; /* how the mean over towers is made: a spec, or "one device" as it was built */
     bool as_tutorial;     /* the loss is the last tower's; the time, "sec/batch", a step's divided by the towers */
     const char *updates;  /* synchronous, or how not */
