@@ -8,7 +8,7 @@
  * word of NVIDIA's compiler and libraries on anything.
  *
  * The environment says what the machine is like: CARD_COUNT cards (2) of the name CARD_NAME, CARD_DRIVER the
- * driver's CUDA (13000).
+ * driver's CUDA (13000); CARD_IDLE=1 that nothing is computed, to see what a program does with a card and be quick.
  *
  * This part is for tests: */
 #ifndef CARD_H

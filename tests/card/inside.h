@@ -24,6 +24,8 @@ void seen(const char *what);
 void enqueue(cudaStream_t stream, std::function<void()> work);
 /* Lets the time of a stream, as events see it, go on by what "engine 3" takes. */
 void spend(cudaStream_t stream, const std::string &what);
+/* Whether nothing is to be computed, only noted. */
+bool idle(void);
 /* Whether the range lies in one block of some card's memory, or of page-locked memory. */
 bool on_card(const void *memory, size_t bytes);
 

@@ -237,6 +237,12 @@ void card::spend(cudaStream_t s, const std::string &what)
         s->ms += found == counted.takes.end() ? 1 : found->second;
 }
 
+bool card::idle(void)
+{
+    static const bool idle = getenv("CARD_IDLE");
+    return idle;
+}
+
 static std::vector<CUstream_st *> streams;
 
 extern "C" cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)

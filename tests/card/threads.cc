@@ -191,6 +191,9 @@ void card_launch(dim3 grid, dim3 threads, size_t shared, cudaStream_t stream,
         card::last_error = cudaErrorInvalidConfiguration;
     else {
         card::seen("kernel");
-        card::enqueue(stream, [=] { card::run_grid(grid, threads, shared, kernel); });
+        card::enqueue(stream, [=] {
+            if (!card::idle())
+                card::run_grid(grid, threads, shared, kernel);
+        });
     }
 }

@@ -36,10 +36,7 @@ static tw_status get_out(twi_cuda_device *c, stopwatch *s, size_t bytes, tw_erro
 {
     tw_status status = TW_OK;
     void *scratch = NULL;
-    size_t used = atomic_fetch_add(&c->base.memory_used, bytes) + bytes;
-    if (c->base.memory_limit && used > c->base.memory_limit)
-        TWI_TRY(twi_fail(error, TW_RESOURCE_EXHAUSTED, "%s has no room for %zu bytes to try algorithms on",
-                         c->base.text, bytes));
+    atomic_fetch_add(&c->base.memory_used, bytes);
     TWI_CALL(&c->base, error, cudaMalloc(&scratch, bytes));
     s->scratch = scratch;
     s->bytes = bytes;
@@ -75,6 +72,12 @@ done:
     return status;
 }
 
+static bool has_room(twi_cuda_device *c, size_t bytes)
+{
+    size_t limit = c->base.memory_limit, used = atomic_load(&c->base.memory_used);
+    return limit == 0 || (used <= limit && bytes <= limit - used);
+}
+
 /* Index of the fastest; *ms 0: nothing could be timed, so the library's own first stays. */
 static int find_fastest(twi_cuda_device *c, const twi_contest *contest, const twi_candidate *candidates, int count,
                         float *ms)
@@ -86,6 +89,11 @@ static int find_fastest(twi_cuda_device *c, const twi_contest *contest, const tw
     for (int i = 0; i < count; i++)
         workspace = candidates[i].workspace > workspace ? candidates[i].workspace : workspace;
     *ms = 0;
+    if (!has_room(c, contest->bytes + workspace)) {
+        twi_log(TWI_LOG_INFO, "node '%s': algorithms are not timed: %s has no room for %zu bytes to try them on",
+                contest->node, c->base.text, contest->bytes + workspace);
+        return 0;
+    }
     if (get_out(c, &s, contest->bytes + workspace, &error) != TW_OK)
         twi_log(TWI_LOG_WARNING, "node '%s': algorithms are not timed: %s", contest->node, error.message);
     for (int i = 0; s.end && i < count; i++) {
