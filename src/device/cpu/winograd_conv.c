@@ -1,7 +1,7 @@
 /* winograd_conv.c - 3x3 convolutions of images NHWC by Winograd's method, on AVX-512 (rows "winograd"): 16 products
  * where the definition has 36, which is what such a network's time goes to.
- * Lives here:  Conv2D, _FusedConv2D and Conv2DBackpropInput of stride 1, with numbers of channels and filters that are
- *              multiples of 16 and whose filters stay in the cache.
+ * Lives here:  Conv2D, _FusedConv2D, Conv2DBackpropInput, Conv2DBackpropFilter and _Conv2DBackpropFilterBias of stride
+ *              1, with numbers of channels and filters that are multiples of 16 and filters that stay in the cache.
  * Never here:  all else (onednn_conv.c); other CPUs (direct_conv.c).
  *
  * An output tile of 2x2 pixels depends on 4x4 pixels d. With the filter g it is A'((G g G') . (B' d B)) A, where . is
@@ -16,7 +16,10 @@
  * into 16 matrices [tiles, C], times the filter's, and back. All stays in the cache in between. B' and A' only add and
  * subtract, so little precision is lost. Infinity in an image makes NaN of all its tile.
  *
- * A tile's numbers do not depend on the block it is in, so the bits do not depend on the number of threads. */
+ * The filter's gradient is G' (sum over tiles of (B' d B) . (A e A')) G, e being the tile's gradient.
+ *
+ * A tile's numbers do not depend on the block it is in, and gradients of filters are summed over a fixed number of
+ * parts of the tiles, each alone, and the parts in order. So the bits do not depend on the number of threads. */
 #include "base/memory.h"
 #include "device/cpu/loops.h"
 #include "device/kernel.h"
@@ -34,6 +37,8 @@ enum {
     MOST_FILTER = 128 * 64,  /* channels * filters: 512 KB when transformed */
     GROUP = BLOCK * LANES,   /* numbers of 16 channels of a block: its matrices are [C / 16][BLOCK][16] */
     FEWEST_TILES = 4 * BLOCK,
+    MOST_PARTS = 16,         /* of the tiles; each has a gradient of the filter */
+    FEWEST_SUMS = 16 * 32,   /* channels * filters of a gradient; below, the definition is as quick */
 };
 
 typedef struct winograd {
@@ -43,16 +48,24 @@ typedef struct winograd {
     int64_t rows, columns, tiles;           /* tiles of an image, and of all */
     bool turned;                            /* the input's gradient: the filter is used backwards */
     bool relu;
+    int64_t parts;                          /* of the tiles, for the filter's gradient */
     /* places in the workspace, in bytes */
-    size_t at_filter, at_turned, at_threads, thread_bytes;
+    size_t at_filter, at_turned, at_parts, at_sums, at_threads, thread_bytes;
 } winograd;
 
 typedef struct winograd_job {
     const winograd *w;
-    const float *x, *filter, *bias;
+    const float *x, *filter, *bias, *dy;
     float *out;
     char *workspace;
 } winograd_job;
+
+/* Numbers from one of a block's matrices, of so many columns, to the next: not a power of two, as all 16 are written at
+ * the same time, and would fall into the same places of a cache. */
+static int64_t block_size(int64_t columns)
+{
+    return BLOCK * columns + LANES;
+}
 
 /* Where the tile's output begins. */
 typedef struct tile {
@@ -125,6 +138,50 @@ static void transform_filter(const void *job, int64_t first, int64_t last, int t
     }
 }
 
+/* (a, b, c, d) to (a + (b + c) / 2, (b - c) / 2, (b + c) / 2 + d) */
+static inline __attribute__((always_inline)) void gather(const __m512 from[4], __m512 to[3])
+{
+    __m512 half = _mm512_set1_ps(0.5f), sum = _mm512_mul_ps(_mm512_add_ps(from[1], from[2]), half);
+    to[0] = _mm512_add_ps(from[0], sum);
+    to[1] = _mm512_mul_ps(_mm512_sub_ps(from[1], from[2]), half);
+    to[2] = _mm512_add_ps(sum, from[3]);
+}
+
+/* A gradient [16,C,K] to [3,3,C,K]. */
+static void restore_filter(int64_t matrix, const float *from, float *to)
+{
+    for (int64_t i = 0; i < matrix; i += LANES) {
+        __m512 half[3][4], column[4], three[3];
+        for (int x = 0; x < 4; x++) {
+            for (int y = 0; y < 4; y++)
+                column[y] = _mm512_loadu_ps(from + (y * 4 + x) * matrix + i);
+            gather(column, three);
+            for (int y = 0; y < 3; y++)
+                half[y][x] = three[y];
+        }
+        for (int y = 0; y < 3; y++) {
+            gather(half[y], three);
+            for (int x = 0; x < 3; x++)
+                _mm512_storeu_ps(to + (y * 3 + x) * matrix + i, three[x]);
+        }
+    }
+}
+
+/* Vectors first to last of the filter: the sums of the parts' gradients. */
+static void add_parts(const void *job, int64_t first, int64_t last, int thread)
+{
+    const winograd_job *j = job;
+    const float *parts = (const float *)(j->workspace + j->w->at_parts);
+    int64_t size = 9 * j->w->channels * j->w->filters;
+    (void)thread;
+    for (int64_t i = first * LANES; i < last * LANES; i += LANES) {
+        __m512 sum = _mm512_loadu_ps(parts + i);
+        for (int64_t part = 1; part < j->w->parts; part++)
+            sum = _mm512_add_ps(sum, _mm512_loadu_ps(parts + part * size + i));
+        _mm512_storeu_ps(j->out + i, sum);
+    }
+}
+
 /* ---- tiles ---------------------------------------------------------------------------------------------------- */
 
 #define EACH_OF_4(X) X(0) X(1) X(2) X(3)
@@ -134,15 +191,16 @@ static void transform_filter(const void *job, int64_t first, int64_t last, int t
 static inline __attribute__((always_inline)) void transform_pixels(const winograd *w, const tile *t, bool edge,
                                                                    const float *from, float *to)
 {
-    int64_t channels = w->channels, pitch = w->width * channels, matrix = BLOCK * channels;
-    __mmask16 masks[POINTS];
-    for (int i = 0; i < POINTS && edge; i++) {
-        int64_t y = t->y - w->before[0] + i / 4, x = t->x - w->before[1] + i % 4;
-        masks[i] = y >= 0 && y < w->height && x >= 0 && x < w->width ? 0xffff : 0;
-    }
+    int64_t channels = w->channels, pitch = w->width * channels, matrix = block_size(channels);
+    int64_t top = t->y - w->before[0], left = t->x - w->before[1];
+#define IS_ROW(i) int is_row##i = top + (i) >= 0 && top + (i) < w->height ? 0xffff : 0;
+#define IS_COLUMN(i) int is_column##i = left + (i) >= 0 && left + (i) < w->width ? 0xffff : 0;
+    EACH_OF_4(IS_ROW)
+    EACH_OF_4(IS_COLUMN)
     for (int64_t c = 0; c < channels; c += LANES, from += LANES, to += GROUP) {
 #define PIXEL(y, x) (from + (y) * pitch + (x) * channels)
-#define LOAD(y, x) (edge ? _mm512_maskz_loadu_ps(masks[(y) * 4 + (x)], PIXEL(y, x)) : _mm512_loadu_ps(PIXEL(y, x)))
+#define LOAD(y, x)                                                                                                     \
+    (edge ? _mm512_maskz_loadu_ps((__mmask16)(is_row##y & is_column##x), PIXEL(y, x)) : _mm512_loadu_ps(PIXEL(y, x)))
 #define COLUMN(x)                                                                                                      \
     __m512 a##x = LOAD(0, x), b##x = LOAD(1, x), c##x = LOAD(2, x), d##x = LOAD(3, x);                                 \
     a##x = _mm512_sub_ps(a##x, c##x);                                                                                  \
@@ -180,7 +238,7 @@ static void transform_tile(const winograd *w, const tile *t, const float *images
 /* Its place in 16 matrices [BLOCK, K] to 2x2 pixels, or as many as there are in the image. */
 static void restore_tile(const winograd *w, const tile *t, const float *from, const float *bias, float *images)
 {
-    int64_t matrix = BLOCK * w->filters, pitch = w->out_width * w->filters;
+    int64_t matrix = block_size(w->filters), pitch = w->out_width * w->filters;
     float *to = images + ((t->image * w->out_height + t->y) * w->out_width + t->x) * w->filters;
     bool right = t->x + 1 < w->out_width, below = t->y + 1 < w->out_height;
     __m512 zero = _mm512_setzero_ps();
@@ -210,6 +268,31 @@ static void restore_tile(const winograd *w, const tile *t, const float *from, co
             _mm512_storeu_ps(to + pitch + w->filters, bottom_right);
         for (int i = 0; i < 4; i++) /* of the tile below */
             __builtin_prefetch(to + (2 + i / 2) * pitch + i % 2 * w->filters, 0, 2);
+    }
+}
+
+/* 2x2 pixels of a gradient, or as many as there are, the others 0, to their place in 16 matrices [BLOCK, K]: A e A'. */
+static void transform_gradient(const winograd *w, const tile *t, const float *images, float *to)
+{
+    int64_t matrix = block_size(w->filters), pitch = w->out_width * w->filters;
+    const float *from = images + ((t->image * w->out_height + t->y) * w->out_width + t->x) * w->filters;
+    __mmask16 right = t->x + 1 < w->out_width ? 0xffff : 0, below = t->y + 1 < w->out_height ? 0xffff : 0;
+    __m512 zero = _mm512_setzero_ps();
+    for (int64_t k = 0; k < w->filters; k += LANES, from += LANES, to += GROUP) {
+        __m512 l0 = _mm512_loadu_ps(from), l3 = _mm512_maskz_loadu_ps(below, from + pitch);
+        __m512 r0 = _mm512_maskz_loadu_ps(right, from + w->filters);
+        __m512 r3 = _mm512_maskz_loadu_ps(right & below, from + pitch + w->filters);
+        __m512 l1 = _mm512_add_ps(l0, l3), l2 = _mm512_sub_ps(l0, l3);
+        __m512 r1 = _mm512_add_ps(r0, r3), r2 = _mm512_sub_ps(r0, r3);
+        l3 = _mm512_sub_ps(zero, l3), r3 = _mm512_sub_ps(zero, r3);
+#define GRADIENT_ROW(y)                                                                                                \
+    _mm512_storeu_ps(to + ((y) * 4 + 0) * matrix, l##y);                                                               \
+    _mm512_storeu_ps(to + ((y) * 4 + 1) * matrix, _mm512_add_ps(l##y, r##y));                                          \
+    _mm512_storeu_ps(to + ((y) * 4 + 2) * matrix, _mm512_sub_ps(l##y, r##y));                                          \
+    _mm512_storeu_ps(to + ((y) * 4 + 3) * matrix, _mm512_sub_ps(zero, r##y));
+        EACH_OF_4(GRADIENT_ROW)
+        for (int i = 0; i < 4; i++) /* of the tile below */
+            __builtin_prefetch(from + (2 + i / 2) * pitch + i % 2 * w->filters, 0, 2);
     }
 }
 
@@ -251,9 +334,53 @@ static void multiply(const float *a, const float *b, int64_t channels, int64_t f
         multiply_some(1, a, b + k, channels, filters, out);
 }
 
+/* 16 / vectors columns of a, as rows, times 16 * vectors columns of b, added to out, whose rows are K apart; a and b
+ * have `count` rows. */
+static inline __attribute__((always_inline)) void accumulate_some(int vectors, const float *a, const float *b,
+                                                                  int64_t count, int64_t filters, float *out)
+{
+    __m512 sums[LANES], some[4];
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++)
+        sums[i] = _mm512_loadu_ps(out + i / vectors * filters + i % vectors * LANES);
+    for (int64_t t = 0; t < count; t++, a += LANES, b += LANES) {
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++)
+            some[v] = _mm512_loadu_ps(b + v * GROUP);
+#pragma GCC unroll 16
+        for (int i = 0; i < LANES; i++)
+            sums[i] = _mm512_fmadd_ps(_mm512_set1_ps(a[i / vectors]), some[i % vectors], sums[i]);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++)
+        _mm512_storeu_ps(out + i / vectors * filters + i % vectors * LANES, sums[i]);
+}
+
+/* [BLOCK, C] turned over, times [BLOCK, K], of which the first `count` rows count, added to [C, K]. */
+static void accumulate(const float *a, const float *b, int64_t channels, int64_t filters, int64_t count, float *out)
+{
+    for (int64_t c = 0; c < channels; c += LANES, a += GROUP, out += LANES * filters) {
+        const float *from = b;
+        int64_t k = 0;
+        for (; k + 4 * LANES <= filters; k += 4 * LANES, from += 4 * GROUP)
+            for (int64_t row = 0; row < LANES; row += LANES / 4)
+                accumulate_some(4, a + row, from, count, filters, out + row * filters + k);
+        for (; k + 2 * LANES <= filters; k += 2 * LANES, from += 2 * GROUP)
+            for (int64_t row = 0; row < LANES; row += LANES / 2)
+                accumulate_some(2, a + row, from, count, filters, out + row * filters + k);
+        for (; k < filters; k += LANES, from += GROUP)
+            accumulate_some(1, a, from, count, filters, out + k);
+    }
+}
+
 #include "device/cpu/target_end.h"
 
 /* ---- blocks --------------------------------------------------------------------------------------------------- */
+
+static int64_t count_blocks(const winograd *w)
+{
+    return (w->tiles + BLOCK - 1) / BLOCK;
+}
 
 static void next_tile(const winograd *w, tile *t)
 {
@@ -268,25 +395,62 @@ static void next_tile(const winograd *w, tile *t)
     t->image++;
 }
 
+static tile tile_at(const winograd *w, int64_t at)
+{
+    int64_t in_image = at % (w->rows * w->columns);
+    return (tile){at / (w->rows * w->columns), in_image / w->columns * 2, in_image % w->columns * 2};
+}
+
+static float *scratch_of(const winograd_job *j, int thread)
+{
+    return (float *)(j->workspace + j->w->at_threads + (size_t)thread * j->w->thread_bytes);
+}
+
 /* Blocks first to last of all tiles. The last one's missing tiles are rubbish that nobody looks at. */
 static void convolve(const void *job, int64_t first, int64_t last, int thread)
 {
     const winograd_job *j = job;
     const winograd *w = j->w;
-    int64_t channels = w->channels, filters = w->filters, in_image = w->rows * w->columns, at = first * BLOCK;
+    int64_t channels = w->channels, filters = w->filters;
     const float *filter = (const float *)(j->workspace + w->at_filter);
-    float *tiles = (float *)(j->workspace + w->at_threads + (size_t)thread * w->thread_bytes);
-    float *products = tiles + POINTS * BLOCK * channels;
-    tile in = {at / in_image, at % in_image / w->columns * 2, at % w->columns * 2}, out = in;
+    float *tiles = scratch_of(j, thread), *products = tiles + POINTS * block_size(channels);
+    tile in = tile_at(w, first * BLOCK), out = in;
     for (int64_t block = first; block < last; block++) {
         int64_t count = smaller(BLOCK, w->tiles - block * BLOCK);
         for (int64_t i = 0; i < count; i++, next_tile(w, &in))
             transform_tile(w, &in, j->x, tiles + i * LANES);
         for (int64_t i = 0; i < POINTS; i++)
-            multiply(tiles + i * BLOCK * channels, filter + i * channels * filters, channels, filters,
-                     products + i * BLOCK * filters);
+            multiply(tiles + i * block_size(channels), filter + i * channels * filters, channels, filters,
+                     products + i * block_size(filters));
         for (int64_t i = 0; i < count; i++, next_tile(w, &out))
             restore_tile(w, &out, products + i * LANES, j->bias, j->out);
+    }
+}
+
+/* Parts first to last of the tiles: the gradient of the filter from each. */
+static void filter_parts(const void *job, int64_t first, int64_t last, int thread)
+{
+    const winograd_job *j = job;
+    const winograd *w = j->w;
+    int64_t channels = w->channels, filters = w->filters, matrix = channels * filters, blocks = count_blocks(w);
+    float *tiles = scratch_of(j, thread), *gradients = tiles + POINTS * block_size(channels);
+    float *sums = gradients + POINTS * block_size(filters);
+    for (int64_t part = first; part < last; part++) {
+        int64_t begin = blocks * part / w->parts * BLOCK;
+        int64_t end = smaller(blocks * (part + 1) / w->parts * BLOCK, w->tiles);
+        tile t = tile_at(w, begin);
+        memset(sums, 0, (size_t)(POINTS * matrix) * sizeof *sums);
+        for (; begin < end; begin += BLOCK) {
+            int64_t count = smaller(BLOCK, end - begin);
+            for (int64_t i = 0; i < count; i++, next_tile(w, &t)) {
+                transform_tile(w, &t, j->x, tiles + i * LANES);
+                transform_gradient(w, &t, j->dy, gradients + i * LANES);
+            }
+            for (int64_t i = 0; i < POINTS; i++)
+                accumulate(tiles + i * block_size(channels), gradients + i * block_size(filters), channels, filters,
+                           count, sums + i * matrix);
+        }
+        restore_filter(matrix, sums, (float *)(j->workspace + w->at_parts) + part * 9 * matrix);
     }
 }
 
@@ -314,24 +478,38 @@ static tw_status lay(const twi_prepare *p, const twi_operand *image, tw_shape fi
     return TW_OK;
 }
 
-static tw_status finish(twi_prepare *p, winograd *w)
+/* What follows from the shapes. */
+static tw_status plan(winograd *w)
 {
     w->rows = (w->out_height + 1) / 2;
     w->columns = (w->out_width + 1) / 2;
     w->tiles = w->batch * w->rows * w->columns;
-    int64_t matrix = w->channels * w->filters;
-    if (w->channels % LANES != 0 || w->filters % LANES != 0 || matrix > MOST_FILTER || w->tiles < FEWEST_TILES)
-        return TW_UNIMPLEMENTED;
-    w->at_filter = reserve(&p->workspace, POINTS * matrix);
-    w->at_turned = reserve(&p->workspace, w->turned ? 9 * matrix : 0);
-    reserve(&w->thread_bytes, POINTS * BLOCK * (w->channels + w->filters));
-    w->at_threads = reserve(&p->workspace, p->threads * (int64_t)(w->thread_bytes / sizeof(float)));
+    bool is_for_us = w->channels % LANES == 0 && w->filters % LANES == 0 &&
+                     w->channels * w->filters <= MOST_FILTER && w->tiles >= FEWEST_TILES;
+    return is_for_us ? TW_OK : TW_UNIMPLEMENTED;
+}
+
+static tw_status finish(twi_prepare *p, const winograd *w)
+{
     winograd *state = twi_alloc(sizeof *state);
     if (!state)
         return twi_fail_memory(p->error, p->node);
     *state = *w;
     p->state = state;
     return TW_OK;
+}
+
+static tw_status finish_forward(twi_prepare *p, winograd *w)
+{
+    int64_t matrix = w->channels * w->filters;
+    tw_status status = plan(w);
+    if (status != TW_OK)
+        return status;
+    w->at_filter = reserve(&p->workspace, POINTS * matrix);
+    w->at_turned = reserve(&p->workspace, w->turned ? 9 * matrix : 0);
+    reserve(&w->thread_bytes, POINTS * (block_size(w->channels) + block_size(w->filters)));
+    w->at_threads = reserve(&p->workspace, p->threads * (int64_t)(w->thread_bytes / sizeof(float)));
+    return finish(p, w);
 }
 
 static void run(const twi_run *r, const float *x, const float *bias)
@@ -342,7 +520,7 @@ static void run(const twi_run *r, const float *x, const float *bias)
     if (w->turned)
         twi_team_run(r->threads, turn, &job, 9);
     twi_team_run(r->threads, transform_filter, &job, w->channels);
-    twi_team_run(r->threads, convolve, &job, (w->tiles + BLOCK - 1) / BLOCK);
+    twi_team_run(r->threads, convolve, &job, count_blocks(w));
 }
 
 /* Conv2D (input, filter), _FusedConv2D (input, filter, bias) */
@@ -353,7 +531,7 @@ static tw_status forward_prepare(twi_prepare *p)
     if (status != TW_OK)
         return status;
     w.relu = twi_attr_bool(p->attrs, "relu", false);
-    return finish(p, &w);
+    return finish_forward(p, &w);
 }
 
 static tw_status forward_run(const twi_run *r)
@@ -376,12 +554,45 @@ static tw_status input_prepare(twi_prepare *p)
         .out_height = w.height, .out_width = w.width, .filters = w.channels,
         .before = {2 - w.before[0], 2 - w.before[1]}, .turned = true,
     };
-    return finish(p, &turned);
+    return finish_forward(p, &turned);
 }
 
 static tw_status input_run(const twi_run *r)
 {
     run(r, r->inputs[2], NULL);
+    return TW_OK;
+}
+
+/* Conv2DBackpropFilter (input, filter_sizes, out_backprop); _Conv2DBackpropFilterBias has a second output. */
+static tw_status filter_prepare(twi_prepare *p)
+{
+    winograd w;
+    tw_status status = lay(p, &p->inputs[0], p->outputs[0].shape, &p->inputs[2], &w);
+    if (status == TW_OK)
+        status = plan(&w);
+    if (status != TW_OK)
+        return status;
+    int64_t matrix = w.channels * w.filters;
+    if (p->outputs[0].dtype != TW_FLOAT32 || matrix < FEWEST_SUMS)
+        return TW_UNIMPLEMENTED;
+    w.parts = smaller(count_blocks(&w), MOST_PARTS);
+    w.at_parts = reserve(&p->workspace, w.parts * 9 * matrix);
+    if (p->num_outputs > 1)
+        w.at_sums = reserve(&p->workspace, twi_row_chunks(w.batch * w.out_height * w.out_width) * w.filters);
+    reserve(&w.thread_bytes, POINTS * (block_size(w.channels) + block_size(w.filters) + matrix));
+    w.at_threads = reserve(&p->workspace, p->threads * (int64_t)(w.thread_bytes / sizeof(float)));
+    return finish(p, &w);
+}
+
+static tw_status filter_run(const twi_run *r)
+{
+    const winograd *w = r->state;
+    winograd_job job = {.w = w, .x = r->inputs[0], .dy = r->inputs[2], .out = r->outputs[0], .workspace = r->workspace};
+    twi_team_run(r->threads, filter_parts, &job, w->parts);
+    twi_team_run(r->threads, add_parts, &job, 9 * w->channels * w->filters / LANES);
+    if (r->num_outputs > 1)
+        twi_sum_columns(r->threads, TWI_FLOATS, job.dy, w->batch * w->out_height * w->out_width, w->filters,
+                        (float *)(job.workspace + w->at_sums), TWI_FLOATS, r->outputs[1]);
     return TW_OK;
 }
 
@@ -391,6 +602,8 @@ const twi_kernel twi_winograd_conv_kernels[] = {
     {"Conv2D", "winograd", TYPES, forward_prepare, forward_run, twi_free},
     {"_FusedConv2D", "winograd", TYPES, forward_prepare, forward_run, twi_free},
     {"Conv2DBackpropInput", "winograd", TYPES, input_prepare, input_run, twi_free},
+    {"Conv2DBackpropFilter", "winograd", TYPES, filter_prepare, filter_run, twi_free},
+    {"_Conv2DBackpropFilterBias", "winograd", TYPES, filter_prepare, filter_run, twi_free},
     {0},
 };
 
