@@ -64,7 +64,7 @@ foreach(source ${CUDA_KERNELS})
 endforeach()
 
 # What it needs of the library below the devices is compiled into it.
-set(CUDA_BASE base/arena.c base/file.c base/log.c base/memory.c base/status.c base/text.c
+set(CUDA_BASE base/arena.c base/clock.c base/file.c base/log.c base/memory.c base/status.c base/text.c
     tensor/attr.c tensor/dtype.c tensor/shape.c tensor/strided.c tensor/tensor.c tensor/window.c
     device/distort.c device/examples.c device/name.c device/random.c)
 list(TRANSFORM CUDA_BASE PREPEND ${CMAKE_SOURCE_DIR}/src/)
@@ -73,6 +73,10 @@ find_path(CUDNN_INCLUDE cudnn.h HINTS ${CUDA_INCLUDE})
 if(NOT CUDNN_INCLUDE)
     message(STATUS "Tower: CUDA devices without convolutions (no cudnn.h found)")
 endif()
+find_path(NCCL_INCLUDE nccl.h HINTS ${CUDA_INCLUDE})
+if(NOT NCCL_INCLUDE)
+    message(STATUS "Tower: CUDA devices without NCCL (no nccl.h found)")
+endif()
 
 add_library(tower_cuda MODULE ${CUDA_C} ${CUDA_BASE} ${CUDA_OBJECTS})
 target_include_directories(tower_cuda PRIVATE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
@@ -80,6 +84,10 @@ target_include_directories(tower_cuda SYSTEM PRIVATE ${CUDA_INCLUDE})
 if(CUDNN_INCLUDE)
     target_include_directories(tower_cuda SYSTEM PRIVATE ${CUDNN_INCLUDE})
     target_compile_definitions(tower_cuda PRIVATE TOWER_WITH_CUDNN)
+endif()
+if(NCCL_INCLUDE)
+    target_include_directories(tower_cuda SYSTEM PRIVATE ${NCCL_INCLUDE})
+    target_compile_definitions(tower_cuda PRIVATE TOWER_WITH_NCCL)
 endif()
 target_compile_options(tower_cuda PRIVATE -Werror)
 get_filename_component(CUDA_LIBRARIES ${CUDART_STATIC} DIRECTORY) # where cuBLASLt is looked for at run time

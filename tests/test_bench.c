@@ -243,7 +243,7 @@ static void combinations_that_cannot_be_are_refused_in_known_words(void **state)
         {"--hierarchical_copy", "--hierarchical_copy requires --num_gpus to be greater than 1"},
         {"--hierarchical_copy --network_topology=gcp_v100 --num_gpus 2 --virtual-gpus 2",
          "--network_topology=gcp_v100 is not supported because its pairs of GPUs follow the wires of one machine"},
-        {"--all_reduce_spec=nccl", "'nccl' at character 1 is not available"},
+        {"--all_reduce_spec=collective", "'collective' at character 1 is not available"},
         {"--variable_consistency=relaxed", "--variable_consistency=relaxed is about replicas"},
         {"--inject tower=1,kind=nothing,ms=2", "--inject: expected something like tower=1,kind=compute,ms=20"},
         {"--gpu_indices=0,x --num_gpus 2 --virtual-gpus 2", "--gpu_indices: expected 2 numbers"},

@@ -994,6 +994,37 @@ static void a_trainer_makes_its_batches_on_the_card(void **state)
     tw_dataset_destroy(d);
 }
 
+/* The library itself, as far as one card goes: communicator, group, streams, the end. */
+static void a_card_reduces_by_nccl_what_it_has_alone(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_session *session;
+    tw_output sum = {0};
+    tw_graph *g = tw_graph_create();
+    const float values[] = {1.5f, -2, 3};
+    needs_card();
+    cover("NcclAllReduce");
+    cover("_NcclDone");
+    if (!tw_devices_nccl(&why)) {
+        tw_graph_destroy(g);
+        print_message("%s\n", why);
+        skip();
+    }
+    TW_DEVICE(g, "/gpu:0")
+        sum = tw_nccl_all_reduce(g, tw_neg(g, tw_constant_floats(g, TW_SHAPE(3), values)), 1, "alone");
+    assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices, .disable = "fold"}, &session, &error));
+    for (int step = 0; step < 3; step++) {
+        tw_tensor *found = NULL;
+        assert_ok(tw_session_run(session, NULL, 0, &sum, 1, &found, &error));
+        for (int i = 0; i < 3; i++)
+            assert_true(tw_tensor_value(found, i) == -values[i]);
+        tw_tensor_release(found);
+    }
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+}
+
 /* The last test: what the others have run. */
 static void every_kernel_of_the_card_has_been_compared(void **state)
 {
@@ -1027,6 +1058,7 @@ int main(void)
         cmocka_unit_test(variables_and_streams_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(optimizers_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(a_trainer_makes_its_batches_on_the_card),
+        cmocka_unit_test(a_card_reduces_by_nccl_what_it_has_alone),
         cmocka_unit_test(every_kernel_of_the_card_has_been_compared),
     };
     tw_error error;

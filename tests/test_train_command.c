@@ -208,8 +208,12 @@ static void gradients_meet_by_the_algorithm_that_is_named(void **state)
     assert_runs(0, "cmp r1/model.ckpt-2.data-00000-of-00001 r3/model.ckpt-2.data-00000-of-00001");
     assert_runs(2, SMALL_RUN " --all-reduce-spec rings");
     assert_prints("expected one of tree, ring, xring, rechd, pscpu, psgpu, hierarchical, nccl at character 1, found 'rings'");
-    assert_runs(2, SMALL_RUN " --all-reduce-spec nccl");
-    assert_prints("'nccl' at character 1 is not available");
+    assert_runs(2, SMALL_RUN " --all-reduce-spec collective");
+    assert_prints("'collective' at character 1 is not available");
+    assert_runs(2, SMALL_RUN " --towers 2 --virtual-gpus 2 --all-reduce-spec nccl/xring");
+    assert_prints("all_reduce_spec=nccl/xring goes with variable_update=replicated only, not with parameter_server");
+    assert_runs(2, SMALL_RUN " --towers 2 --virtual-gpus 2 --all-reduce-spec nccl --variable-update replicated");
+    assert_prints("NCCL works between real GPUs, and /job:localhost/replica:0/task:0/device:GPU:0 is a virtual one");
     assert_runs(2, SMALL_RUN " --gradient-repacking 2 --agg-small-grads-max-bytes 10");
     assert_prints("give one of them");
 }

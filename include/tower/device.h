@@ -29,6 +29,7 @@ typedef struct tw_device_options {
     bool tf32;               /* real GPUs may multiply floats rounded to TF32's 10 bits, several times as fast */
     bool fast;               /* real GPUs may take kernels that add in another order in every run */
     bool no_gpus;            /* leave real GPUs alone */
+    double collective_timeout; /* seconds that a real GPU waits in a reduction by NCCL for one that does not come; 0: 300 */
 } tw_device_options;
 
 /* Opens devices. Yours: tw_devices_destroy(), after the sessions that use them. options NULL: all zero. */
@@ -67,6 +68,14 @@ TW_API tw_status tw_devices_measure_link(tw_devices *devices, int from, int to, 
 
 /* Why there is no real GPU, in one plain line; "" if there is one. Borrowed, valid for ever. */
 TW_API const char *tw_devices_why_no_gpu(void);
+
+/* The version of NCCL, which reduces between real GPUs; it is opened for that. NULL: *why says in one plain line why it
+ * cannot be used. Both are borrowed, valid for ever. */
+TW_API const char *tw_devices_nccl(const char **why);
+
+/* Whether NCCL can reduce between towers on these devices (names[count], as in placement); the message says why not: each
+ * needs a whole card of its own. */
+TW_API tw_status tw_devices_check_nccl(const tw_devices *devices, const char *const *names, int count, tw_error *error);
 
 #ifdef __cplusplus
 }

@@ -224,6 +224,13 @@ TW_API tw_output tw_assert(tw_graph *graph, tw_output condition, const tw_output
 /* Passes input on, and tells `message` and a few elements of each of `data` to the log (tw_set_log) whenever it runs. */
 TW_API tw_output tw_print(tw_graph *graph, tw_output input, const tw_output *data, int num_data, const char *message);
 
+/* ---- collectives (src/ops/collective.c) ----------------------------------------------------------------------- */
+
+/* The sum of the inputs of all nodes of that shared name, of which there are num_devices, each on a real GPU of its own:
+ * TensorFlow's NcclAllReduce, in no fixed order of addition. All of them run in a step, or none. tw_all_reduce()
+ * makes them. */
+TW_API tw_output tw_nccl_all_reduce(tw_graph *graph, tw_output input, int num_devices, const char *shared_name);
+
 /* ---- input (src/ops/input.c) ------------------------------------------------------------------------------- */
 
 /* A batch from outside the graph, as `count` outputs: the session's source of that name (tw_session_set_source) fills

@@ -117,7 +117,9 @@ TW_API tw_grads *tw_average_gradients(tw_graph *graph, tw_grads *const *towers, 
  *     psgpu   the same on the towers' own devices, in turn
  *     hierarchical   each half of the towers to one of its own, then the two sums to one of these, and back
  *             the same way; on the towers in turn
- *     nccl, collective   are understood and refused: there is no such library here
+ *     nccl    by NVIDIA's library, where each tower has a whole card of its own (tw_devices_check_nccl()), and for
+ *             tw_all_reduce() alone: its order of addition is its own, and another for another number of devices
+ *     collective   is understood and refused: there is no such executor here
  *
  * Gradients of fewer elements than there are towers go by the tree where slices would be empty. */
 TW_API void tw_all_reduce(tw_graph *graph, tw_grads *const *towers, int num_towers, const tw_average_options *options,

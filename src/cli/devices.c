@@ -31,9 +31,13 @@ static void print_text(const tw_devices *devices)
             printf("\nlogical GPUs: parts of a card, with multiprocessors of their own and one memory's bandwidth for all\n");
             break;
         }
-    const char *why = tw_devices_why_no_gpu();
+    const char *why = tw_devices_why_no_gpu(), *why_no_nccl;
     if (why[0])
         printf("\nno real GPU: %s\n", why);
+    else if (tw_devices_nccl(&why_no_nccl))
+        printf("\nNCCL %s reduces between GPUs where it is asked for: --all-reduce-spec nccl\n", tw_devices_nccl(&why));
+    else
+        printf("\nno NCCL: %s\n", why_no_nccl);
 }
 
 /* "CPU:0" */
@@ -110,6 +114,9 @@ static tw_status print_json(tw_devices *devices, bool links, tw_error *error)
         status = print_links(devices, &out, error);
     const char *why = tw_devices_why_no_gpu();
     json_text(&out, "why_no_gpu", why[0] ? why : NULL);
+    const char *nccl = tw_devices_nccl(&why);
+    json_text(&out, "nccl", nccl);
+    json_text(&out, "why_no_nccl", nccl ? NULL : why);
     json_end(&out);
     return status;
 }

@@ -97,6 +97,7 @@ tw_devices *job_open_devices(const char *command, const job *job)
         .cpu_threads = (int)job->cpu_threads,
         .virtual_gpus = (int)job->virtual_gpus,
         .logical_gpus = (int)job->logical_gpus,
+        .collective_timeout = (double)job->collective_timeout,
         .tf32 = job->tf32,
         .fast = job->fast,
         .virtual_gpu_memory = job->virtual_gpu_memory > 0 ? (size_t)job->virtual_gpu_memory : 0,

@@ -13,7 +13,7 @@ typedef struct job {
     int model;    /* for tw_model_at() */
     int data_set; /* ORDER DATA_SET */
     const char *data_dir, *train_dir; /* NULL: not given */
-    int64_t hold_back, cpu_devices, cpu_threads, virtual_gpus, logical_gpus;
+    int64_t hold_back, cpu_devices, cpu_threads, virtual_gpus, logical_gpus, collective_timeout;
     bool tf32, fast, verbose;
     int64_t virtual_gpu_memory, gpu_memory_limit; /* bytes; not above 0: not given */
     double gpu_memory_fraction;                   /* the same */
@@ -88,6 +88,12 @@ void job_print_cards(const tw_devices *devices, const char *indent);
             "say more on standard error: what soft placement moved, node by node; on real GPUs which of cuDNN's and "  \
             "cuBLASLt's algorithms each node got, timed now or remembered (in $XDG_CACHE_HOME/tower or "               \
             "~/.cache/tower; the environment's TOWER_ALGORITHM_CACHE=off leaves that alone)"                           \
+    }
+#define COLLECTIVE_TIMEOUT_OPTION(settings)                                                                            \
+    {                                                                                                                  \
+        "collective-timeout", "SECONDS", OPTION_NUMBER, offsetof(settings, job.collective_timeout),                    \
+            "how long a GPU waits in a reduction by NCCL for one that does not come, before the run fails",            \
+            .initial = "300", .least = 1, .most = 1000000                                                              \
     }
 #define GPU_NUMBERS_OPTIONS(settings)                                                                                  \
     {"tf32", NULL, OPTION_FLAG, offsetof(settings, job.tf32),                                                          \

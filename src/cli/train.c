@@ -295,6 +295,7 @@ const option train_options[] = {
     VIRTUAL_GPUS_OPTION(settings),
     LOGICAL_GPUS_OPTION(settings),
     GPU_NUMBERS_OPTIONS(settings),
+    COLLECTIVE_TIMEOUT_OPTION(settings),
     CPU_DEVICES_OPTION(settings),
     CPU_THREADS_OPTION(settings),
     GPU_MEMORY_OPTIONS(settings),

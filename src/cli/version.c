@@ -2,6 +2,8 @@
 #include "command.h"
 #include "json.h"
 
+#include <tower/device.h>
+
 typedef struct settings {
     int format;
 } settings;
@@ -21,6 +23,8 @@ static void print_text(void)
         tw_component part = tw_get_component(i);
         printf("  %-12s %-10s %s\n", part.name, part.version[0] ? part.version : "left out", part.purpose);
     }
+    const char *why, *nccl = tw_devices_nccl(&why);
+    printf("  %-12s %-10s reductions between GPUs%s%s\n", "NCCL", nccl ? nccl : "none", nccl ? "" : ": ", nccl ? "" : why);
     printf("  %-12s %-10s this program was built with it\n", "compiler", __VERSION__);
     if (SANITIZER)
         printf("  %-12s %-10s slow, finds errors\n", "sanitizer", SANITIZER);
@@ -42,6 +46,9 @@ static void print_json(void)
         json_end(&out);
     }
     json_end(&out);
+    const char *why, *nccl = tw_devices_nccl(&why);
+    json_text(&out, "nccl", nccl);
+    json_text(&out, "why_no_nccl", nccl ? NULL : why);
     json_text(&out, "compiler", __VERSION__);
     json_text(&out, "sanitizer", SANITIZER);
     json_end(&out);

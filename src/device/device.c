@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define MOST_DEVICES 256 /* of a type; more is a typing error */
+#define COLLECTIVE_TIMEOUT 300 /* seconds; a step of the slowest network on the slowest card takes far less */
 #define MOST_PARTS 16    /* of a card: as many groups of multiprocessors as the largest have */
 
 /* ---- the set --------------------------------------------------------------------------------------------------- */
@@ -111,6 +112,7 @@ static tw_status add_card(tw_devices *set, const twi_plugin *plugin, int number,
     twi_device *card = set->items[set->count - 1];
     card->tf32 = options->tf32;
     card->fast = options->fast;
+    card->collective_timeout = options->collective_timeout > 0 ? options->collective_timeout : COLLECTIVE_TIMEOUT;
     return limit_memory(card, options, error);
 }
 

@@ -54,6 +54,7 @@ struct twi_device {
     char model[96], pci[24];                /* of a card; its UUID is part of the name */
     int multiprocessors, part, parts;       /* of a card; as in tw_device_info */
     bool tf32, fast;                        /* of a card; as in tw_device_options */
+    double collective_timeout;              /* of a card; as in tw_device_options, in seconds */
     int threads;                            /* of its team; part of what makes devices "of one kind" */
     const int *cores;                       /* [num_cores] the dispatcher and its team are bound to; NULL: anywhere */
     int num_cores;

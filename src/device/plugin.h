@@ -10,7 +10,7 @@
 
 #include <tower/status.h> /* tw_log_function */
 
-#define TWI_PLUGIN_VERSION 3 /* goes up whenever this file, device.h or kernel.h change what both sides see */
+#define TWI_PLUGIN_VERSION 4 /* goes up whenever this file, device.h or kernel.h change what both sides see */
 #define TWI_PLUGIN_ENTRY "tw_cuda_plugin"
 
 /* A card as the driver describes it; nothing is allocated on it to ask. */
@@ -31,6 +31,7 @@ typedef struct twi_plugin {
     tw_status (*describe)(int index, twi_card *card, tw_error *error); /* in PCI order */
     /* "/gpu:number": card `index`, or with parts > 1 one part of it; NULL: see error */
     twi_device *(*create)(int index, int number, int part, int parts, tw_error *error);
+    const char *(*nccl)(const char **why); /* version of the library that reduces between cards; NULL: as with count() */
 } twi_plugin;
 
 typedef const twi_plugin *twi_plugin_entry(void);

@@ -16,6 +16,7 @@
     X(twi_summary_ops)                                                                                                 \
     X(twi_input_ops)                                                                                                   \
     X(twi_queue_ops)                                                                                                   \
+    X(twi_collective_ops)                                                                                              \
     X(twi_reader_ops)                                                                                                  \
     X(twi_saver_ops)                                                                                                   \
     X(twi_fused_ops) /* made by rewrites only */                                                                       \

@@ -22,7 +22,8 @@ static tw_status find_waits(twi_planning *p, const tw_node *node, twi_step *step
     for (int i = 0; i < node->num_inputs + node->num_control_inputs; i++) {
         const tw_node *before =
             i < node->num_inputs ? node->inputs[i].node : node->control_inputs[i - node->num_inputs];
-        if (before->assigned != node->assigned && before->task->position > wanted[before->assigned])
+        if (before->assigned != node->assigned && !twi_meets(node, before) &&
+            before->task->position > wanted[before->assigned])
             wanted[before->assigned] = before->task->position;
     }
     for (int d = 0; d < devices; d++)
@@ -232,6 +233,7 @@ tw_status twi_plan_create(const twi_request *request, twi_plan **result, tw_erro
     TWI_TRY(twi_specialize(&p));
     TWI_TRY(twi_rewrite(&p.rewriting, request->disable, error));
     TWI_TRY(twi_partition(&p));
+    TWI_TRY(twi_meet(&p));
     TWI_TRY(twi_prepare_tasks(&p));
     TWI_TRY(twi_order(&p));
     TWI_TRY(twi_assign_memory(&p));

@@ -1,7 +1,7 @@
 /* plan.h - what a graph becomes for one set of feeds, fetches and shapes: prepared kernels in order, a list for each
  * device, every byte of memory assigned.
  *
- *     specialize -> rewrite -> partition -> prepare -> order -> memory -> lists
+ *     specialize -> rewrite -> partition -> meet -> prepare -> order -> memory -> lists
  *
  * Nothing here runs; src/run walks the lists. All that is slow happens here, so that running allocates nothing, looks
  * nothing up and knows no names. */
@@ -162,6 +162,11 @@ tw_status twi_handle_attrs(twi_planning *p, const tw_node *node, const char *for
 tw_status twi_restored_attrs(twi_planning *p, const tw_node *node, twi_attrs *attrs);
 /* Puts a _Copy on each edge between devices; one tensor crosses to one device once. */
 tw_status twi_partition(twi_planning *p);
+/* Makes neighbours of the nodes that meet, one on each device. */
+tw_status twi_meet(twi_planning *p);
+/* Whether `node`, which comes after `before` on another device, need not wait for it: a meeting sees to that, and says who
+ * is late. */
+bool twi_meets(const tw_node *node, const tw_node *before);
 /* Finds a kernel for every node and prepares it. */
 tw_status twi_prepare_tasks(twi_planning *p);
 /* Lets reads of a variable be its memory itself where order allows, puts readers before writers, sorts (what a device

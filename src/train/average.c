@@ -44,7 +44,8 @@ static tw_status check_towers(tw_graph *graph, tw_grads *const *towers, int num_
     return TW_OK;
 }
 
-static tw_status check_options(tw_graph *graph, const tw_average_options *o, int num_towers, twi_reduce_spec *spec)
+static tw_status check_options(tw_graph *graph, const tw_average_options *o, int num_towers, bool everywhere,
+                               twi_reduce_spec *spec)
 {
     tw_error error = {0};
     double sum = 0;
@@ -67,6 +68,12 @@ static tw_status check_options(tw_graph *graph, const tw_average_options *o, int
         return twi_graph_fail(graph, TW_INVALID_ARGUMENT, "the weights of all %d towers are 0", num_towers);
     if (twi_reduce_spec_parse(o->all_reduce ? o->all_reduce : "tree", spec, &error) != TW_OK)
         return twi_graph_latch(graph, &error);
+    if (twi_reduce_uses_nccl(spec) && !everywhere)
+        return twi_graph_fail(graph, TW_INVALID_ARGUMENT, "all-reduce spec '%.200s': nccl brings the mean to every tower, for "
+                              "variables that each has a copy of (variable_update=replicated); here there is one", o->all_reduce);
+    if (twi_reduce_uses_nccl(spec) && o->wire)
+        return twi_graph_fail(graph, TW_INVALID_ARGUMENT, "all-reduce spec '%.200s': nccl adds in the type that crosses, so "
+                              "gradients cannot cross as %s and have sums of float", o->all_reduce, tw_dtype_name(o->wire));
     return TW_OK;
 }
 
@@ -172,7 +179,7 @@ static void average(tw_graph *graph, tw_grads *const *towers, int num_towers, co
     r.everywhere = everywhere;
     r.stacked = !everywhere && wants_stack(r.options);
     if (graph->error.status != TW_OK || check_towers(graph, towers, num_towers, !everywhere) != TW_OK ||
-        check_options(graph, r.options, num_towers, &r.spec) != TW_OK)
+        check_options(graph, r.options, num_towers, everywhere, &r.spec) != TW_OK)
         return;
     if (num_towers == 1) {
         averages[0] = towers[0];

@@ -249,13 +249,15 @@ static void reduce_dense(twi_reducer *r, bool *waits, tw_grads *const *towers, t
 }
 
 /* A node runs right after what it needs, as if it had been made with it: so the first gradients meet while the last ones
- * are still being computed. */
+ * are still being computed. What looks at the result of NCCL, which works on beside the device, does not. */
 static void run_early(tw_node *node, int first)
 {
     int order = -1;
     for (int i = 0; i < node->num_inputs; i++) {
         const tw_node *input = node->inputs[i].node;
         bool constant = input->id >= first && input->num_inputs == 0;
+        if (strcmp(input->op->name, "NcclAllReduce") == 0)
+            return;
         if (!constant && input->order > order)
             order = input->order;
     }

@@ -21,6 +21,7 @@ typedef enum twi_algorithm { /* ORDER ALGORITHM */
     TWI_PSCPU,
     TWI_PSGPU,
     TWI_HIERARCHICAL,
+    TWI_NCCL,
 } twi_algorithm;
 
 enum { TWI_MOST_RULES = 8, TWI_MOST_SHARDS = 256 };
@@ -39,6 +40,7 @@ typedef struct twi_reduce_spec {
 } twi_reduce_spec;
 
 tw_status twi_reduce_spec_parse(const char *text, twi_reduce_spec *spec, tw_error *error);
+bool twi_reduce_uses_nccl(const twi_reduce_spec *spec);
 
 /* Places: a tower's number, or one of these. */
 enum { TWI_AT_CPU = -1, TWI_AT_HOME = -2 /* the scopes that are open */ };

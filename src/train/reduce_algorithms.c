@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "train/reduce.h"
 
+#include <stdio.h>
 #include <tower/ops.h>
 
 /* A part of the sum, complete. */
@@ -120,12 +121,18 @@ static void share_out(int64_t elements, int64_t *sizes, int count)
         sizes[i] = elements / count + (i < elements % count);
 }
 
+/* The mean that a sum over towers makes. */
+static tw_output mean_of(const twi_reducer *r, tw_output sum)
+{
+    double share = tw_output_dtype(sum) == TW_FLOAT64 ? 1.0 / r->towers : 1.0f / (float)r->towers;
+    tw_output scale = sum.node ? tw_scalar_of(r->graph, tw_output_dtype(sum), share) : (tw_output){0};
+    return tw_mul(tw_name(r->graph, "mean"), sum, scale);
+}
+
 static void complete(shard *s, tw_output sum, int owner)
 {
-    double share = tw_output_dtype(sum) == TW_FLOAT64 ? 1.0 / s->r->towers : 1.0f / (float)s->r->towers;
     twi_reduce_enter(s->r, owner);
-    tw_output scale = sum.node ? tw_scalar_of(s->r->graph, tw_output_dtype(sum), share) : (tw_output){0};
-    s->pieces[s->num_pieces++] = (piece){tw_mul(tw_name(s->r->graph, "mean"), sum, scale), owner};
+    s->pieces[s->num_pieces++] = (piece){mean_of(s->r, sum), owner};
     twi_reduce_leave(s->r, owner);
 }
 
@@ -309,6 +316,8 @@ static void reduce(shard *s) /* ORDER ALGORITHM */
     case TWI_HIERARCHICAL:
         reduce_by_halves(s);
         break;
+    case TWI_NCCL: /* reduce_by_nccl() */
+        break;
     }
 }
 
@@ -329,6 +338,7 @@ static int parent(const shard *s, int tower, int owner)
         break;
     case TWI_PSCPU:
     case TWI_PSGPU:
+    case TWI_NCCL:
         break;
     }
     return owner;
@@ -392,11 +402,29 @@ static const twi_reduce_rule *rule_for(const twi_reducer *r, int64_t elements)
     return rule;
 }
 
+/* Every tower hands its tensor to the library and has the sum. */
+static void reduce_by_nccl(const twi_reducer *r, const tw_output *inputs, tw_output *means)
+{
+    tw_graph *g = r->graph;
+    char name[40];
+    snprintf(name, sizeof name, "all_reduce_%d", g->nodes.count); /* which no other has */
+    for (int t = 0; t < r->towers; t++) {
+        twi_reduce_enter(r, t);
+        tw_output sum = tw_nccl_all_reduce(tw_name(g, "all_reduce"), inputs[t], r->towers, name);
+        means[t] = mean_of(r, sum);
+        twi_reduce_leave(r, t);
+    }
+}
+
 static void reduce_shard(twi_reducer *r, const twi_reduce_rule *rule, int number, const tw_output *inputs,
                          int64_t elements, tw_output *means)
 {
     bool sliced = rule->algorithm == TWI_RING || rule->algorithm == TWI_RECHD;
     shard s = {.r = r, .elements = elements};
+    if (rule->algorithm == TWI_NCCL) {
+        reduce_by_nccl(r, inputs, means);
+        return;
+    }
     s.algorithm = sliced && elements < r->towers ? TWI_TREE : rule->algorithm;
     bool in_order = s.algorithm == TWI_PSCPU || s.algorithm == TWI_PSGPU || s.algorithm == TWI_HIERARCHICAL;
     bool in_turn = s.algorithm == TWI_PSGPU || s.algorithm == TWI_HIERARCHICAL; /* another tower for each gradient */

@@ -18,7 +18,7 @@ static const struct {
 } algorithms[] = { /* ORDER ALGORITHM */
     {"tree", TWI_TREE},   {"ring", TWI_RING},   {"xring", TWI_RING}, {"rechd", TWI_RECHD},
     {"pscpu", TWI_PSCPU}, {"psgpu", TWI_PSGPU}, {"hierarchical", TWI_HIERARCHICAL},
-    {"nccl", -1},         {"collective", -1},
+    {"nccl", TWI_NCCL},        {"collective", -1},
 };
 
 /* What stands at the reader's place, up to the next sign. */
@@ -46,8 +46,8 @@ static tw_status read_algorithm(reader *r, twi_algorithm *algorithm)
             continue;
         if (algorithms[i].algorithm < 0)
             return twi_fail(r->error, TW_UNIMPLEMENTED,
-                            "all-reduce spec '%.200s': '%s' at character %d is not available: Tower is built without "
-                            "that library; 'ring' moves the same bytes",
+                            "all-reduce spec '%.200s': '%s' at character %d is not available: there is no collective "
+                            "executor here; 'nccl' and 'ring' move the same bytes",
                             r->text, algorithms[i].name, (int)(r->at - r->text) + 1);
         *algorithm = (twi_algorithm)algorithms[i].algorithm;
         r->at += length;
@@ -140,6 +140,14 @@ tw_status twi_reduce_spec_parse(const char *text, twi_reduce_spec *spec, tw_erro
     }
 done:
     return status;
+}
+
+bool twi_reduce_uses_nccl(const twi_reduce_spec *spec)
+{
+    for (int i = 0; i < spec->count; i++)
+        if (spec->rules[i].algorithm == TWI_NCCL)
+            return true;
+    return false;
 }
 
 tw_status tw_all_reduce_check(const char *spec, tw_error *error)

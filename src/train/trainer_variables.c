@@ -14,6 +14,7 @@
 #include <string.h>
 #include <tower/ops.h>
 
+#include "train/reduce.h"
 #include "train/trainer.h"
 
 /* ---- what was asked for ------------------------------------------------------------------------------------- */
@@ -70,6 +71,21 @@ static tw_status check(const tw_trainer *t, tw_error *error)
         return twi_fail(error, TW_INVALID_ARGUMENT,
                         "%s says how gradients meet; with variable_update=independent they never do", meeting);
     return TW_OK;
+}
+
+/* What can be done at all with these devices. One tower meets nobody. */
+static tw_status check_reduction(const tw_trainer *t, const tw_trainer_options *options, tw_error *error)
+{
+    twi_reduce_spec spec;
+    tw_status status = twi_reduce_spec_parse(t->averaging.all_reduce, &spec, error);
+    if (status != TW_OK || t->towers == 1 || !twi_reduce_uses_nccl(&spec))
+        return status;
+    if (t->variables.update != TW_REPLICATED)
+        return twi_fail(error, TW_INVALID_ARGUMENT,
+                        "all_reduce_spec=%.200s goes with variable_update=replicated only, not with %s: nccl brings the mean "
+                        "to every tower", t->averaging.all_reduce, tw_variable_update_name(t->variables.update));
+    status = tw_devices_check_nccl(options->devices, t->tower_devices, t->towers, error);
+    return status == TW_OK ? TW_OK : (twi_prefix(error, "all_reduce_spec=%.200s", t->averaging.all_reduce), status);
 }
 
 static bool in_range(const tw_variable_options *v)
@@ -152,6 +168,8 @@ tw_status twi_trainer_find_variables(tw_trainer *t, const tw_trainer_options *op
     v->consistency = v->consistency ? v->consistency : TW_STRONG;
     t->setting[TWI_UPDATE] = twi_trainer_update_to_save(v);
     tw_status status = check(t, error);
+    if (status == TW_OK && t->averaging.all_reduce)
+        status = check_reduction(t, options, error);
     return status == TW_OK && v->update == TW_PARAMETER_SERVER ? find_parameter_devices(t, options, error) : status;
 }
 

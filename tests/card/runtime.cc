@@ -9,8 +9,10 @@
 #include <cstring>
 #include <deque>
 #include <map>
+#include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 std::recursive_mutex card::lock;
@@ -243,6 +245,61 @@ bool card::idle(void)
     return idle;
 }
 
+struct meeting {
+    std::vector<std::pair<CUstream_st *, uint64_t>> places;
+    std::function<void()> work;
+    uint64_t world;
+    bool done = false, hangs;
+};
+
+static std::vector<std::shared_ptr<meeting>> hanging;
+
+void card::meet(size_t count, const std::function<cudaStream_t(size_t)> &stream, std::function<void()> work,
+                uint64_t world)
+{
+    const char *at = getenv("CARD_NCCL_AT");
+    auto m = std::make_shared<meeting>();
+    m->work = std::move(work);
+    m->world = world;
+    m->hangs = at && std::string(at) == "reduction";
+    if (m->hangs)
+        hanging.push_back(m);
+    for (size_t i = 0; i < count; i++)
+        m->places.push_back({stream(i), stream(i)->done + stream(i)->queue.size()});
+    for (size_t i = 0; i < count; i++)
+        enqueue(stream(i), [m] {
+            if (m->hangs) {
+                fprintf(stderr, "a wait for a reduction that never ends\n");
+                abort();
+            }
+            if (std::exchange(m->done, true))
+                return;
+            for (auto &[s, place] : m->places)
+                work_off(s, place);
+            m->work();
+        });
+}
+
+void card::release(uint64_t world)
+{
+    for (auto &m : hanging)
+        if (m->world == world) {
+            m->hangs = false;
+            m->done = true;
+        }
+    std::erase_if(hanging, [=](auto &m) { return m->world == world; });
+}
+
+/* Whether work of the stream waits for a reduction that never ends. */
+static bool is_stuck(CUstream_st *s)
+{
+    for (auto &m : hanging)
+        for (auto &[stream, place] : m->places)
+            if (stream == s && place >= s->done)
+                return true;
+    return false;
+}
+
 static std::vector<CUstream_st *> streams;
 
 extern "C" cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
@@ -288,6 +345,8 @@ extern "C" cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 extern "C" cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
     CALL(cudaErrorUnknown)
+    if (is_stuck(stream))
+        return cudaErrorNotReady;
     finish(stream);
     return cudaSuccess;
 }

@@ -77,6 +77,10 @@ void twi_cuda_part_close(twi_cuda_device *c); /* after its streams */
 tw_status twi_cuda_pool_of(const twi_prepare *p, const twi_operand *image, struct twi_cuda_pool *pool);
 tw_status twi_cuda_lrn_of(const twi_prepare *p, const twi_operand *image, struct twi_cuda_lrn *lrn);
 
+/* nccl.c */
+const char *twi_nccl_version(const char **why); /* of the library, opened for it; NULL: *why says in one line why not */
+tw_status twi_nccl_finish(tw_error *error);     /* what this thread has started of reductions has ended, well or not */
+
 /* device.c */
 twi_device *twi_cuda_device_create(int index, int number, int part, int parts, tw_error *error);
 extern const twi_kernel *const twi_cuda_kernels[]; /* kernels.c */

@@ -309,6 +309,7 @@ static tw_status card_synchronize(twi_device *d, tw_error *error)
     if (!atomic_load(&c->opened))
         return TW_OK;
     TWI_TRY(twi_cuda_use(d, error));
+    TWI_TRY(twi_nccl_finish(error));
     TWI_CALL(d, error, cudaStreamSynchronize(c->stream));
 done:
     return status;

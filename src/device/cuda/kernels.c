@@ -17,7 +17,8 @@
     X(twi_cuda_softmax_kernels)                                                                                        \
     X(twi_cuda_state_kernels)                                                                                          \
     X(twi_cuda_random_kernels)                                                                                         \
-    X(twi_cuda_examples_kernels)
+    X(twi_cuda_examples_kernels)                                                                                       \
+    X(twi_cuda_nccl_kernels)        /* that cards do together */
 
 #define FAMILY(name) extern const twi_kernel name[];
 FAMILIES(FAMILY)

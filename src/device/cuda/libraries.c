@@ -155,3 +155,59 @@ void twi_cudnn_close(twi_cuda_device *c)
     (void)c;
 }
 #endif
+
+/* ---- NCCL ---------------------------------------------------------------------------------------------------------- */
+
+#ifdef TOWER_WITH_NCCL
+static struct {
+    pthread_once_t once;
+    twi_nccl table;
+    bool works;
+    char version[24];
+    char why[300];
+} nccl = {.once = PTHREAD_ONCE_INIT};
+
+static void open_nccl(void)
+{
+    int version;
+    void *library = dlopen("libnccl.so." TEXT(NCCL_MAJOR), RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        snprintf(nccl.why, sizeof nccl.why, "%s", dlerror());
+        return;
+    }
+    nccl.works = true;
+#define X(call) nccl.works = nccl.works && find(library, #call, &nccl.table.call, nccl.why, sizeof nccl.why);
+    TWI_NCCL_CALLS(X)
+#undef X
+    if (!nccl.works)
+        return;
+    ncclResult_t code = nccl.table.ncclGetVersion(&version);
+    nccl.works = code == ncclSuccess;
+    if (nccl.works)
+        snprintf(nccl.version, sizeof nccl.version, "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
+    else
+        snprintf(nccl.why, sizeof nccl.why, "ncclGetVersion: %s (%s)", nccl.table.ncclGetErrorString(code), TWI_HERE);
+}
+
+tw_status twi_nccl_open(const twi_nccl **library, tw_error *error)
+{
+    pthread_once(&nccl.once, open_nccl);
+    if (!nccl.works)
+        return twi_fail(error, TW_UNAVAILABLE, "NCCL cannot be used: %s", nccl.why);
+    *library = &nccl.table;
+    return TW_OK;
+}
+
+const char *twi_nccl_version(const char **why)
+{
+    pthread_once(&nccl.once, open_nccl);
+    *why = nccl.why;
+    return nccl.works ? nccl.version : NULL;
+}
+#else
+const char *twi_nccl_version(const char **why)
+{
+    *why = "the CUDA plug-in was built without NCCL's header";
+    return NULL;
+}
+#endif

@@ -1,4 +1,4 @@
-/* libraries.h - cuBLASLt and cuDNN as tables of the calls in use, opened when a kernel first needs them.
+/* libraries.h - cuBLASLt, cuDNN and NCCL as tables of the calls in use, opened when a kernel first needs them.
  *
  * They are 0.5 GB and more, so a program that only lists devices must not load them; and a machine that lacks one still
  * has the kernels that do without. */
@@ -10,6 +10,9 @@
 #include <cublasLt.h>
 #ifdef TOWER_WITH_CUDNN
 #include <cudnn.h>
+#endif
+#ifdef TOWER_WITH_NCCL
+#include <nccl.h>
 #endif
 
 #define TWI_CUBLAS_CALLS(X)                                                                                            \
@@ -42,6 +45,20 @@
     X(cudnnBackendFinalize)                                                                                            \
     X(cudnnBackendExecute)
 
+#define TWI_NCCL_CALLS(X)                                                                                              \
+    X(ncclGetVersion)                                                                                                  \
+    X(ncclGetErrorString)                                                                                              \
+    X(ncclGetLastError)                                                                                                \
+    X(ncclGetUniqueId)                                                                                                 \
+    X(ncclCommInitRankConfig)                                                                                          \
+    X(ncclCommGetAsyncError)                                                                                           \
+    X(ncclCommFinalize)                                                                                                \
+    X(ncclCommDestroy)                                                                                                 \
+    X(ncclCommAbort)                                                                                                   \
+    X(ncclGroupStart)                                                                                                  \
+    X(ncclGroupEnd)                                                                                                    \
+    X(ncclAllReduce)
+
 #define X(call) __typeof__(&call) call;
 typedef struct twi_cublas {
     TWI_CUBLAS_CALLS(X)
@@ -53,6 +70,12 @@ typedef struct twi_cudnn {
     TWI_CUDNN_CALLS(X)
     const char *(*text)(int code);
 } twi_cudnn;
+#endif
+
+#ifdef TOWER_WITH_NCCL
+typedef struct twi_nccl {
+    TWI_NCCL_CALLS(X)
+} twi_nccl;
 #endif
 #undef X
 
@@ -69,6 +92,9 @@ tw_status twi_cudnn_open(twi_device *d, const twi_cudnn **library, cudnnHandle_t
 tw_status twi_cudnn_to_stream(twi_cuda_device *c, cudaStream_t stream, tw_error *error);
 #endif
 void twi_cudnn_close(twi_cuda_device *c);
+#ifdef TOWER_WITH_NCCL
+tw_status twi_nccl_open(const twi_nccl **library, tw_error *error);
+#endif
 
 /* As TWI_CALL, of a library's table: TWI_LIBRARY_CALL(d, error, cublas, cublasLtCreate, &handle); */
 #define TWI_LIBRARY_CALL(d, error, library, function, ...)                                                             \

@@ -8,6 +8,7 @@ static const twi_plugin table = {
     .count = twi_cuda_count,
     .describe = twi_cuda_describe,
     .create = twi_cuda_device_create,
+    .nccl = twi_nccl_version,
 };
 
 __attribute__((visibility("default"))) twi_plugin_entry tw_cuda_plugin;

@@ -1,0 +1,52 @@
+/* collective.c - whether the library that reduces between cards is there, and works between given devices.
+ * Never here:  its use (cuda/nccl.c). */
+#include "device/plugin.h"
+
+#include <string.h>
+
+const char *tw_devices_nccl(const char **why)
+{
+    const twi_plugin *plugin = twi_plugin_open(why);
+    return plugin ? plugin->nccl(why) : NULL;
+}
+
+static const twi_device *find(const tw_devices *devices, const char *text, tw_error *error)
+{
+    twi_device_name name;
+    if (twi_device_name_parse(text, &name, error) != TW_OK)
+        return NULL;
+    for (int i = 0; i < devices->count; i++)
+        if (twi_device_name_matches(&name, &devices->items[i]->name))
+            return devices->items[i];
+    twi_fail(error, TW_NOT_FOUND, "there is no device '%.100s'", text);
+    return NULL;
+}
+
+static tw_status check_device(const twi_device *d, tw_error *error)
+{
+    if (strcmp(d->ops->kind, "cuda") != 0)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "NCCL works between real GPUs, and %s is a %s", d->text,
+                        strcmp(d->ops->kind, "virtual") == 0 ? "virtual one" : "CPU device");
+    if (d->parts > 1)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "NCCL works between whole cards, and %s is part %d of %d of one", d->text,
+                        d->part + 1, d->parts);
+    return TW_OK;
+}
+
+tw_status tw_devices_check_nccl(const tw_devices *devices, const char *const *names, int count, tw_error *error)
+{
+    const char *why;
+    for (int i = 0; i < count; i++) {
+        const twi_device *d = find(devices, names[i], error);
+        tw_status status = d ? check_device(d, error) : TW_INVALID_ARGUMENT;
+        if (status != TW_OK)
+            return status;
+        for (int k = 0; k < i; k++)
+            if (find(devices, names[k], error) == d)
+                return twi_fail(error, TW_INVALID_ARGUMENT,
+                                "NCCL wants a card for each tower, and towers %d and %d share %s", k, i, d->text);
+    }
+    if (!tw_devices_nccl(&why))
+        return twi_fail(error, TW_UNAVAILABLE, "NCCL cannot be used: %s", why);
+    return TW_OK;
+}

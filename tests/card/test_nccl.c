@@ -1,0 +1,350 @@
+/* Reductions by NCCL, on cards and a library that are not there (card.h): what they add up to, what becomes of the calls
+ * that fail, and of cards that do not come. The driver is asked once a process, so each try has one of its own. */
+#include "testing.h"
+
+#include "card.h"
+
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <tower/tower.h>
+#include <unistd.h>
+
+enum { CARDS = 3, VARIABLES = 3, STEPS = 3, MOST_CALLS = 10000 };
+
+/* ---- a program ------------------------------------------------------------------------------------------------------- */
+
+/* On each device variables of its own, and their gradients: small integers, so that sums are the same in any order. Returns
+ * what makes their means; values[CARDS * VARIABLES] are the variables after an update. */
+static tw_output build(tw_graph *g, const char *type, const char *spec, tw_output *values)
+{
+    tw_grads *grads[CARDS], *means[CARDS];
+    char names[CARDS][16];
+    const char *devices[CARDS];
+    tw_optimizer *sgd = tw_gradient_descent(g, tw_scalar(g, 0.5f));
+    for (int t = 0; t < CARDS; t++) {
+        snprintf(names[t], sizeof names[t], "/%s:%d", type, t);
+        devices[t] = names[t];
+        TW_DEVICE(g, "%s", names[t]) {
+            tw_variable *own[VARIABLES];
+            tw_output loss = tw_scalar(g, 0);
+            for (int i = 0; i < VARIABLES; i++) {
+                char name[] = {'v', (char)('0' + t), (char)('0' + i), 0};
+                own[i] = tw_get_variable(g, name, TW_FLOAT32, TW_SHAPE(5 + i), (tw_initializer){.a = (float)(1 + i)});
+                loss = tw_add(g, tw_l2_loss(g, tw_mul(g, own[i]->value, tw_scalar(g, (float)(1 << t)))), loss);
+            }
+            grads[t] = tw_compute_gradients_of(sgd, loss, own, VARIABLES);
+        }
+    }
+    tw_average_options how = {.all_reduce = spec, .devices = devices};
+    tw_all_reduce(g, grads, CARDS, &how, means);
+    tw_output group = {0}, all[CARDS * VARIABLES];
+    for (int t = 0; t < CARDS && tw_graph_status(g) == TW_OK; t++)
+        TW_DEVICE(g, "%s", names[t]) {
+            tw_output update = tw_apply_gradients(sgd, means[t], NULL);
+            for (int i = 0; i < VARIABLES; i++)
+                all[t * VARIABLES + i] = means[t]->gradients[i];
+            TW_CONTROL(g, update)
+                for (int i = 0; i < VARIABLES; i++)
+                    values[t * VARIABLES + i] = tw_variable_read(g, means[t]->variables[i]);
+        }
+    TW_DEVICE(g, "/cpu:0")
+        group = tw_group(g, all, CARDS * VARIABLES);
+    return group;
+}
+
+typedef struct job {
+    const char *type, *spec;
+    tw_device_options devices;
+    double delay;  /* seconds, of the last card */
+    bool again;    /* after a step that fails the others are taken too */
+    tw_output means;
+    float sum;     /* of all values */
+    tw_error first;
+} job;
+
+static tw_status take_step(job *j, tw_session *session, const tw_output *values, tw_error *error)
+{
+    tw_tensor *found[CARDS * VARIABLES] = {0};
+    if (j->delay > 0) /* the last that a card computes shall be before a meeting */
+        return tw_session_run(session, NULL, 0, &j->means, 1, NULL, error);
+    tw_status status = tw_session_run(session, NULL, 0, values, CARDS * VARIABLES, found, error);
+    j->sum = 0;
+    for (int i = 0; i < CARDS * VARIABLES; i++) {
+        for (int k = 0; status == TW_OK && k < tw_tensor_elements(found[i]); k++)
+            j->sum += (float)(i + k + 1) * (float)tw_tensor_value(found[i], k);
+        tw_tensor_release(found[i]);
+    }
+    return status;
+}
+
+static tw_status run(job *j, tw_error *error)
+{
+    tw_devices *devices = NULL;
+    tw_session *session = NULL;
+    tw_output values[CARDS * VARIABLES];
+    tw_graph *g = tw_graph_create();
+    tw_device_options options = j->devices;
+    options.cpu_devices = CARDS;
+    options.cpu_threads = 1;
+    tw_status status = tw_devices_create(&options, &devices, error);
+    if (status == TW_OK && tw_devices_count(devices, "GPU") < CARDS) {
+        snprintf(error->message, sizeof error->message, "%s", tw_devices_why_no_gpu());
+        status = TW_UNAVAILABLE;
+    }
+    if (status == TW_OK) {
+        j->means = build(g, j->type, j->spec, values);
+        assert_string_equal(tw_graph_message(g), "");
+        status = tw_session_create(g, &(tw_session_options){.devices = devices, .trace = j->delay > 0}, &session, error);
+    }
+    tw_output start = tw_initialize_variables(g);
+    if (status == TW_OK)
+        status = tw_session_run(session, NULL, 0, &start, 1, NULL, error);
+    for (int step = 0; step < STEPS && (status == TW_OK || j->again); step++) {
+        if (step == 1 && j->delay > 0) {
+            const char *late = tw_devices_info(devices, 2 * CARDS - 1).name;
+            assert_int_equal(tw_session_delay(session, &(tw_delay){TW_TIME_COMPUTE, late, 0, j->delay}, error), TW_OK);
+        }
+        status = take_step(j, session, values, error);
+        if (status != TW_OK && j->first.status == TW_OK) {
+            j->first = *error;
+            unsetenv("CARD_NCCL_AT");
+        }
+    }
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+    tw_devices_destroy(devices);
+    return status;
+}
+
+enum { FINE, NOT_REACHED, BAD };
+
+static int complain(const char *what, const char *text)
+{
+    fprintf(stderr, "%s: \"%s\"\n", what, text);
+    return BAD;
+}
+
+static int in_a_process(int (*test)(long), long n)
+{
+    int code;
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(test(n));
+    assert_int_equal(waitpid(child, &code, 0), child);
+    return WIFEXITED(code) ? WEXITSTATUS(code) : BAD;
+}
+
+/* ---- what comes out -------------------------------------------------------------------------------------------------- */
+
+static int same_sums(long unused)
+{
+    (void)unused;
+    tw_error error = {0};
+    job host = {.type = "cpu", .spec = "tree"}, cards = {.type = "gpu", .spec = "nccl/xring"};
+    if (run(&host, &error) != TW_OK || run(&cards, &error) != TW_OK)
+        return complain("fails", error.message);
+    if (card_count("ncclAllReduce") != CARDS * VARIABLES * STEPS || card_count("ncclGroupEnd") != VARIABLES * STEPS + 2)
+        return complain("other calls than one group for each gradient, one to begin and one to end", "");
+    if (host.sum == 0 || host.sum != cards.sum)
+        return complain("the sums are others than the host's", "");
+    return *card_leaks() ? complain("left behind", card_leaks()) : FINE;
+}
+
+static void cards_reduce_to_what_the_host_does(void **state)
+{
+    (void)state;
+    assert_int_equal(in_a_process(same_sums, 0), FINE);
+}
+
+/* ---- every call ------------------------------------------------------------------------------------------------------ */
+
+static long stride = 7; /* between the calls that are tried; the argument "every" makes it 1 */
+
+/* At the end of a session nobody is there to be told. */
+static bool may_be_silent(const char *call)
+{
+    return strstr(call, "Destroy") || strstr(call, "Free") || strstr(call, "ncclComm") || strstr(call, "ncclGroup") ||
+           strcmp(call, "cudaSetDevice") == 0;
+}
+
+static char logged[2000];
+
+static void log_it(void *user, int level, const char *message)
+{
+    (void)user;
+    (void)level;
+    snprintf(logged, sizeof logged, "%s", message);
+}
+
+static int try_one(long n)
+{
+    tw_error error = {0};
+    job j = {.type = "gpu", .spec = "nccl"};
+    tw_set_log(log_it, NULL, 1);
+    card_fail_at(n);
+    tw_status status = run(&j, &error);
+    const char *call = card_failed();
+    if (*card_leaks())
+        return fprintf(stderr, "call %ld, %s: ", n, call), complain("left behind", card_leaks());
+    if (!*call)
+        return status == TW_OK ? NOT_REACHED : complain("fails on its own", error.message);
+    if (status == TW_OK)
+        return may_be_silent(call) || strstr(logged, call) ? FINE : complain("nobody says so", call);
+    if (strncmp(call, "nccl", 4) != 0) /* test_cuda_faults.c */
+        return strstr(error.message, call) ? FINE : complain(call, error.message);
+    bool named = strstr(error.message, call) && strstr(error.message, "/device:GPU:") && strstr(error.message, ".c:");
+    if (strcmp(call, "ncclGetVersion") == 0)
+        named = strstr(error.message, "NCCL cannot be used: ncclGetVersion: made-up error (libraries.c:");
+    if (strcmp(call, "ncclGetLastError") == 0)
+        named = true;
+    return named ? FINE : complain(call, error.message);
+}
+
+static void every_call_that_fails_is_named_and_communicators_are_given_back(void **state)
+{
+    (void)state;
+    long n = 1;
+    int bad = 0, result;
+    for (; (result = in_a_process(try_one, n)) != NOT_REACHED && n < MOST_CALLS; n += stride)
+        bad += result == BAD;
+    if (bad)
+        fail_msg("%d of %ld calls are not answered well when they fail", bad, (n - 1) / stride);
+    assert_true(n > 200);
+}
+
+/* ---- who does not come ----------------------------------------------------------------------------------------------- */
+
+static bool has(const job *j, const char *part)
+{
+    return strstr(j->first.message, part) != NULL;
+}
+
+/* A rank that is never ready while communicators are made. */
+static int hangs_at_init(long rank)
+{
+    char text[16], device[32];
+    tw_error error = {0};
+    job j = {.type = "gpu", .spec = "nccl", .devices.collective_timeout = 0.1};
+    snprintf(text, sizeof text, "%ld", rank);
+    snprintf(device, sizeof device, "/device:GPU:%ld has not", rank);
+    setenv("CARD_NCCL_HANGS", text, 1);
+    setenv("CARD_NCCL_AT", "init", 1);
+    tw_status status = run(&j, &error);
+    if (status != TW_DEADLINE_EXCEEDED || !has(&j, device) || !has(&j, "0.1 s: ncclCommInitRankConfig (nccl.c:"))
+        return complain("not told who is late", j.first.message);
+    if (card_count("ncclCommAbort") != CARDS)
+        return complain("communicators are not aborted", "");
+    return *card_leaks() ? complain("left behind", card_leaks()) : FINE;
+}
+
+/* A kernel of the library's that never ends; the steps after it have new communicators. */
+static int hangs_while_it_reduces(long unused)
+{
+    (void)unused;
+    tw_error error = {0};
+    job j = {.type = "gpu", .spec = "nccl", .devices.collective_timeout = 0.1, .again = true};
+    setenv("CARD_NCCL_AT", "reduction", 1);
+    if (run(&j, &error) != TW_OK)
+        return complain("does not go on", error.message);
+    if (j.first.status != TW_DEADLINE_EXCEEDED || !has(&j, "/device:GPU:") || !has(&j, "ncclAllReduce has not ended there"))
+        return complain("not told what hangs", j.first.message);
+    if (card_count("ncclCommAbort") != CARDS || card_count("ncclCommInitRankConfig") != 2 * CARDS)
+        return complain("communicators are not made anew", "");
+    return *card_leaks() ? complain("left behind", card_leaks()) : FINE;
+}
+
+/* A card whose dispatcher is held up on its way. */
+static int comes_late(long unused)
+{
+    (void)unused;
+    tw_error error = {0};
+    job j = {.type = "gpu", .spec = "nccl", .devices.collective_timeout = 0.1, .delay = 0.6};
+    if (run(&j, &error) != TW_DEADLINE_EXCEEDED || !has(&j, "/device:GPU:2 has not come within the collective timeout of 0.1 s"))
+        return complain("not told who is late", j.first.message);
+    return *card_leaks() ? complain("left behind", card_leaks()) : FINE;
+}
+
+static void who_does_not_come_is_named_when_the_time_is_over(void **state)
+{
+    (void)state;
+    assert_int_equal(in_a_process(hangs_at_init, 0), FINE);
+    assert_int_equal(in_a_process(hangs_at_init, 2), FINE);
+    assert_int_equal(in_a_process(hangs_while_it_reduces, 0), FINE);
+    assert_int_equal(in_a_process(comes_late, 0), FINE);
+}
+
+/* ---- what cannot be -------------------------------------------------------------------------------------------------- */
+
+static int refusals(long unused)
+{
+    (void)unused;
+    tw_error error = {0};
+    tw_devices *devices;
+    const char *names[] = {"/gpu:0", "/gpu:1", "/gpu:0"}, *why;
+    assert_string_equal(tw_devices_nccl(&why) ? "" : why, "");
+    assert_ok(tw_devices_create(NULL, &devices, &error));
+    assert_ok(tw_devices_check_nccl(devices, names, 2, &error));
+    assert_fails(tw_devices_check_nccl(devices, names, 3, &error), TW_INVALID_ARGUMENT, "towers 0 and 2 share /job:localhost");
+    names[1] = "/cpu:0";
+    assert_fails(tw_devices_check_nccl(devices, names, 2, &error), TW_INVALID_ARGUMENT, "is a CPU device");
+    names[1] = "/gpu:7";
+    assert_fails(tw_devices_check_nccl(devices, names, 2, &error), TW_INVALID_ARGUMENT, "there is no device '/gpu:7'");
+    tw_devices_destroy(devices);
+    names[1] = "/gpu:1";
+    assert_ok(tw_devices_create(&(tw_device_options){.logical_gpus = 2}, &devices, &error));
+    assert_fails(tw_devices_check_nccl(devices, names, 2, &error), TW_INVALID_ARGUMENT, "is part 1 of 2 of one");
+    tw_devices_destroy(devices);
+    return FINE;
+}
+
+static int bad_meetings(long unused)
+{
+    (void)unused;
+    tw_error error = {0};
+    tw_devices *devices;
+    tw_session *session;
+    tw_output x[3], both, same;
+    tw_graph *g = tw_graph_create();
+    assert_ok(tw_devices_create(NULL, &devices, &error));
+    TW_DEVICE(g, "/gpu:0")
+        x[0] = tw_nccl_all_reduce(g, tw_neg(g, tw_scalar(g, 1)), 2, "a");
+    TW_DEVICE(g, "/gpu:1")
+        x[1] = tw_nccl_all_reduce(g, tw_neg(g, tw_scalar(g, 2)), 2, "a");
+    TW_DEVICE(g, "/gpu:0")
+        x[2] = tw_nccl_all_reduce(g, tw_neg(g, tw_scalar(g, 2)), 2, "a");
+    both = tw_group(g, x, 2);
+    same = tw_group(g, (tw_output[]){x[0], x[2]}, 2);
+    assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices}, &session, &error));
+    assert_ok(tw_session_run(session, NULL, 0, &both, 1, NULL, &error));
+    assert_fails(tw_session_run(session, NULL, 0, x, 1, (tw_tensor *[1]){0}, &error), TW_INVALID_ARGUMENT,
+                 "1 of the 2 nodes that reduce 'a' together");
+    assert_fails(tw_session_run(session, NULL, 0, &same, 1, NULL, &error), TW_INVALID_ARGUMENT,
+                 "are both on /job:localhost/replica:0/task:0/device:GPU:0");
+    tw_session_destroy(session);
+    tw_devices_destroy(devices);
+    tw_graph_destroy(g);
+    return *card_leaks() ? complain("left behind", card_leaks()) : FINE;
+}
+
+static void what_nccl_cannot_do_is_refused_in_one_line(void **state)
+{
+    (void)state;
+    assert_int_equal(in_a_process(refusals, 0), FINE);
+    assert_int_equal(in_a_process(bad_meetings, 0), FINE);
+}
+
+int main(int count, char **arguments)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cards_reduce_to_what_the_host_does),
+        cmocka_unit_test(every_call_that_fails_is_named_and_communicators_are_given_back),
+        cmocka_unit_test(who_does_not_come_is_named_when_the_time_is_over),
+        cmocka_unit_test(what_nccl_cannot_do_is_refused_in_one_line),
+    };
+    setenv("CARD_COUNT", "3", 1);
+    if (count > 1 && strcmp(arguments[1], "every") == 0)
+        stride = 1;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
