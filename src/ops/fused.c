@@ -122,17 +122,22 @@ static tw_status many_shape(twi_inference *c)
     return TW_OK;
 }
 
-/* N variables, S slots (all of the first kind, then all of the second), K numbers, N gradients, D decays: N or none. */
+/* N variables, S slots (all of the first kind, then all of the second), K numbers, M gradients (N or 2 N), D decays (M or
+ * none), L losses (N or none). */
 static tw_status update_shape(twi_inference *c)
 {
     char text[2][128];
-    int count = (int)twi_attr_int(c->attrs, "N", 0), slots = (int)twi_attr_int(c->attrs, "S", 0),
-        numbers = (int)twi_attr_int(c->attrs, "K", 0), decays = (int)twi_attr_int(c->attrs, "D", 0);
-    if (count < 1 || slots % count || (decays && decays != count))
-        return twi_fail(c->error, TW_INVALID_ARGUMENT, "%d variables, %d slots, %d decays", count, slots, decays);
+    int count = (int)twi_attr_int(c->attrs, "N", 0), gradients = (int)twi_attr_int(c->attrs, "M", 0),
+        slots = (int)twi_attr_int(c->attrs, "S", 0), numbers = (int)twi_attr_int(c->attrs, "K", 0),
+        decays = (int)twi_attr_int(c->attrs, "D", 0), losses = (int)twi_attr_int(c->attrs, "L", 0);
+    int first_number = count + slots, first_gradient = first_number + numbers;
+    if (count < 1 || slots % count || (gradients != count && gradients != 2 * count) ||
+        (decays && decays != gradients) || (losses && losses != count))
+        return twi_fail(c->error, TW_INVALID_ARGUMENT, "%d variables, %d slots, %d gradients, %d decays, %d losses", count,
+                        slots, gradients, decays, losses);
     for (int i = count; i < c->num_inputs; i++) {
-        bool is_scalar = i >= count + slots && (i < count + slots + numbers || i >= 2 * count + slots + numbers);
-        int variable = (i < count + slots ? i : i - count - slots - numbers) % count;
+        bool is_scalar = i >= first_number && (i < first_gradient || i >= first_gradient + gradients);
+        int variable = (i < first_number ? i : i - first_gradient + count) % count;
         tw_shape expected = is_scalar ? TW_SCALAR : c->inputs[variable];
         if (!tw_shape_compatible(expected, c->inputs[i]))
             return twi_fail(c->error, TW_INVALID_ARGUMENT, "input %d must have shape %s, has %s", i,
@@ -193,11 +198,12 @@ const twi_op twi_fused_ops[] = {
      * scale. A decay that is known to be 0 is none. */
     {"_ApplyGradientDescentMany", "vars:N*resource, alpha:T, deltas:M*T, decays:M*T", "",
      "N:int; M:int; T:{float}; scale:float=1", many_shape, NULL, TWI_REWRITTEN | TWI_STATEFUL},
-    /* vars[i] -= decays[i] * vars[i] if there are decays: Mul, AssignSubVariableOp; then `update`, ResourceApplyMomentum or
-     * another of device/update.h, whose numbers these are, of each variable with its slots and gradient */
-    {"_ApplyMany", "vars:N*resource, slots:S*resource, numbers:K*T, gradients:N*T, decays:D*T", "",
-     "update:string; N:int; S:int; K:int; D:int; T:{float}; use_nesterov:bool=false", update_shape, NULL,
-     TWI_REWRITTEN | TWI_STATEFUL},
+    /* `update`, ResourceApplyMomentum or another of device/update.h, whose numbers these are, of each variable with its
+     * slots. Gradients are gradients[i] + decays[i] * vars[i], the mean of two towers if M = 2 N, as above; before it, with
+     * losses, vars[i] -= losses[i] * vars[i]: Mul, AssignSubVariableOp. */
+    {"_ApplyMany", "vars:N*resource, slots:S*resource, numbers:K*T, gradients:M*T, decays:D*T, losses:L*T", "",
+     "update:string; N:int; M:int; S:int; K:int; D:int; L:int; T:{float}; scale:float=1; use_nesterov:bool=false",
+     update_shape, NULL, TWI_REWRITTEN | TWI_STATEFUL},
     /* averages[i] -= (averages[i] - values[i]) * weight: Sub, Mul, AssignSubVariableOp of N variables */
     {"_MovingAverageMany", "averages:N*resource, weight:T, values:N*T", "", "N:int; T:{float}", many_shape, NULL,
      TWI_REWRITTEN | TWI_STATEFUL},

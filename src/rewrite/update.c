@@ -1,6 +1,6 @@
 /* update.c - what is done to every variable alike at the end of a step is done to all at once: the updates of gradient
  * descent, with the mean of two towers and the weight decay that are part of their gradients; those of the other
- * optimizers, with decoupled weight decay, where a device has a kernel for many; and moving averages.
+ * optimizers, with decoupled weight decay too, where a device has a kernel for many; and moving averages.
  * Never here: other chains (fuse.c).
  *
  * Joined are nodes of one device with the same rate and other numbers, where none waits for another. Weight decay may
@@ -17,7 +17,8 @@ enum { MOST_SLOTS = 2, MOST_NUMBERS = 6 };
 /* One variable's part of a joint node. */
 typedef struct part {
     tw_node *node;                /* the update that goes away, */
-    tw_node *loss;                /* and the weight decay before it; NULL: none */
+    tw_node *loss;                /* and decoupled weight decay before it, the share `lost` of the variable; NULL: none */
+    tw_output lost;
     tw_output handle, slots[MOST_SLOTS], numbers[MOST_NUMBERS]; /* the first is the rate, if that is all there is */
     int num_slots, num_numbers;
     bool nesterov;
@@ -78,7 +79,7 @@ static void split_decay(const twi_rewriting *r, part *p, int tower, const tw_nod
     tw_output sum = p->value[tower];
     if (!is(sum.node, "AddN") || sum.node->num_inputs != 2 || sum.node->num_control_inputs ||
         (sum.node->assigned != p->node->assigned && !(is_on_host(r, sum.node) && is_on_host(r, p->node))) ||
-        twi_rewrite_only_user(r, sum) != user || !is_only_writer(r, p->handle, p->node, NULL))
+        twi_rewrite_only_user(r, sum) != user || !is_only_writer(r, p->handle, p->node, p->loss))
         return;
     for (int i = 0; i < 2 && !p->decay[tower].node; i++) {
         p->decay[tower] = decay_of(r, sum.node->inputs[i], p->handle);
@@ -115,15 +116,20 @@ static const tw_node *split_mean(const twi_rewriting *r, part *p)
     return sum;
 }
 
+static void split_gradient(const twi_rewriting *r, part *p)
+{
+    const tw_node *user = split_mean(r, p);
+    for (int i = 0; i < p->towers; i++)
+        split_decay(r, p, i, user);
+}
+
 static bool find_descent(const twi_rewriting *r, tw_node *node, part *p)
 {
     if (!is(node, "ResourceApplyGradientDescent") || twi_attr_type(&node->attrs, "T") != TW_FLOAT32)
         return false;
     *p = (part){.node = node, .handle = node->inputs[0], .numbers = {node->inputs[1]}, .num_numbers = 1, .towers = 1,
                 .value = {node->inputs[2]}, .scale = 1};
-    const tw_node *user = split_mean(r, p);
-    for (int i = 0; i < p->towers; i++)
-        split_decay(r, p, i, user);
+    split_gradient(r, p);
     return true;
 }
 
@@ -144,7 +150,7 @@ static bool only_waited_for_by(const twi_rewriting *r, const tw_node *node, cons
 }
 
 /* Takes decoupled weight decay, AssignSub(variable, s * variable), which the update waits for, into the part. */
-static void take_decay(const twi_rewriting *r, part *p)
+static void take_loss(const twi_rewriting *r, part *p)
 {
     for (int i = 0; i < p->node->num_control_inputs; i++) {
         tw_node *loss = p->node->control_inputs[i];
@@ -152,8 +158,8 @@ static void take_decay(const twi_rewriting *r, part *p)
             loss->assigned != p->node->assigned || !only_waited_for_by(r, loss, p->node) ||
             !is_only_writer(r, p->handle, p->node, loss))
             continue;
-        p->decay[0] = decay_of(r, loss->inputs[1], p->handle);
-        p->loss = p->decay[0].node ? loss : NULL;
+        p->lost = decay_of(r, loss->inputs[1], p->handle);
+        p->loss = p->lost.node ? loss : NULL;
         return;
     }
 }
@@ -170,7 +176,8 @@ static bool find_update(const twi_rewriting *r, tw_node *node, part *p)
           : inputs[i] == 's' ? &p->slots[p->num_slots++]
           : inputs[i] == 'n' ? &p->numbers[p->num_numbers++]
                              : &p->value[0]) = node->inputs[i];
-    take_decay(r, p);
+    take_loss(r, p);
+    split_gradient(r, p);
     return true;
 }
 
@@ -248,9 +255,9 @@ static tw_output zero(twi_rewriting *r, const tw_node *like, tw_error *error)
     return (tw_output){node, 0};
 }
 
-/* handles, slots of each kind, numbers, values and, with decays, those; of two towers, all of the first, then all of the
- * second. */
-static int list_inputs(const part *group, int count, bool decays, tw_output none, tw_output *inputs)
+/* handles, slots of each kind, numbers, values; then, where there are any, decays and losses. Of two towers, all of the
+ * first, then all of the second. */
+static int list_inputs(const part *group, int count, bool decays, bool losses, tw_output none, tw_output *inputs)
 {
     int n = 0, values = group[0].towers * count;
     for (int i = 0; i < count; i++)
@@ -265,6 +272,8 @@ static int list_inputs(const part *group, int count, bool decays, tw_output none
         tw_output decay = group[i % count].decay[i / count];
         inputs[n++] = decay.node ? decay : none;
     }
+    for (int i = 0; i < count && losses; i++)
+        inputs[n++] = group[i].lost.node ? group[i].lost : none;
     return n;
 }
 
@@ -272,38 +281,41 @@ static tw_status join(twi_rewriting *r, const char *op, const part *group, int c
 {
     tw_status status = TW_OK;
     tw_node **nodes = twi_alloc_array(2 * (size_t)count, sizeof *nodes);
-    int values = group[0].towers * count, gone = 0;
-    bool many = is(group[0].node, "AssignSubVariableOp"), descends = strcmp(op, "_ApplyGradientDescentMany") == 0;
-    bool decays = descends;
-    size_t most = (size_t)(count * (1 + MOST_SLOTS) + MOST_NUMBERS + 2 * values);
+    int values = group[0].towers * count, gone = 0, num_attrs = 0;
+    bool descends = strcmp(op, "_ApplyGradientDescentMany") == 0, decays = descends, losses = false;
+    size_t most = (size_t)(count * (2 + MOST_SLOTS) + MOST_NUMBERS + 2 * values);
     tw_output none = {0}, *inputs = twi_alloc_array(most, sizeof *inputs);
     if (!nodes || !inputs)
         TWI_TRY(twi_fail_memory(error, "joining updates"));
     for (int i = 0; i < count; i++) { /* what goes before goes first, so that the controls between the two vanish */
-        decays = decays || group[i].decay[0].node;
+        decays = decays || group[i].decay[0].node || group[i].decay[1].node;
+        losses = losses || group[i].loss;
         if (group[i].loss)
             nodes[gone++] = group[i].loss;
         nodes[gone++] = group[i].node;
     }
     if (!twi_rewrite_may_join(r, nodes, gone))
         goto done;
-    if (decays)
+    if (decays || losses)
         none = zero(r, group[0].node, error);
-    if (decays && !none.node) {
+    if ((decays || losses) && !none.node) {
         status = r->graph->error.status != TW_OK ? TW_OK : TW_RESOURCE_EXHAUSTED; /* the driver reports the graph's */
         goto done;
     }
-    int num_inputs = list_inputs(group, count, decays, none, inputs), num_attrs = 0;
-    tw_attr attrs[8] = {tw_attr_int("N", count), tw_attr_type("T", TW_FLOAT32)};
-    num_attrs = 2;
-    if (descends) {
+    int num_inputs = list_inputs(group, count, decays, losses, none, inputs);
+    tw_attr attrs[10];
+    attrs[num_attrs++] = tw_attr_int("N", count);
+    attrs[num_attrs++] = tw_attr_type("T", TW_FLOAT32);
+    if (strcmp(op, "_MovingAverageMany") != 0) {
         attrs[num_attrs++] = tw_attr_int("M", values);
         attrs[num_attrs++] = tw_attr_float("scale", group[0].scale);
-    } else if (!many) {
+    }
+    if (strcmp(op, "_ApplyMany") == 0) {
         attrs[num_attrs++] = tw_attr_string("update", group[0].node->op->name);
         attrs[num_attrs++] = tw_attr_int("S", group[0].num_slots * count);
         attrs[num_attrs++] = tw_attr_int("K", group[0].num_numbers);
-        attrs[num_attrs++] = tw_attr_int("D", decays ? count : 0);
+        attrs[num_attrs++] = tw_attr_int("D", decays ? values : 0);
+        attrs[num_attrs++] = tw_attr_int("L", losses ? count : 0);
         attrs[num_attrs++] = tw_attr_bool("use_nesterov", group[0].nesterov);
     }
     tw_node *joint = twi_rewrite_node(r, group[count - 1].node, "/joint", op, inputs, num_inputs, attrs, num_attrs);

@@ -357,18 +357,19 @@ typedef enum twi_cuda_rule {
 
 enum { TWI_CUDA_NUMBERS = 6 };
 
-/* Up to TWI_CUDA_MANY variables of one float type in one launch. Where there is a decay, a scalar on the card, first
- * var -= decay * var. */
+/* Up to TWI_CUDA_MANY variables of one float type in one launch. Gradients are made as the values of twi_cuda_many. Where
+ * there is a loss, a scalar on the card, then first var -= loss * var. */
 typedef struct twi_cuda_update {
     twi_cuda_rule rule;
     bool nesterov;
-    int count;
+    int count, towers;
+    float scale;
     const void *numbers[TWI_CUDA_NUMBERS];
     void *var[TWI_CUDA_MANY], *slots[2][TWI_CUDA_MANY];
-    const void *gradient[TWI_CUDA_MANY], *decay[TWI_CUDA_MANY];
+    const void *gradient[2][TWI_CUDA_MANY], *decay[2][TWI_CUDA_MANY], *loss[TWI_CUDA_MANY];
     int64_t elements[TWI_CUDA_MANY];
     int first_block[TWI_CUDA_MANY + 1]; /* filled in by the launcher */
-} twi_cuda_update;
+} twi_cuda_update; /* as large as what a kernel is called with may be, nearly: 4 KB */
 
 cudaError_t twi_cuda_update_many(cudaStream_t stream, tw_dtype type, twi_cuda_update *update);
 

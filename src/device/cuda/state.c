@@ -143,14 +143,15 @@ static tw_status run_follow_many(const twi_run *r)
 
 /* ---- optimizers: one variable, or many in one launch ---------------------------------------------------------------- */
 
-/* Where among the inputs what lies: the first variable and, of each kind, the first slot (the others follow), the
- * numbers, the first gradient and decay. */
+/* Where among the inputs what lies: the first slot (the others follow), the numbers, the first gradient, decay and loss.
+ * Variables come first. */
 typedef struct updating {
     twi_cuda_rule rule;
     bool nesterov;
-    int count, num_slots, num_numbers;
-    int slots, numbers[TWI_CUDA_NUMBERS], gradients, decays; /* decays 0: there are none */
-    bool decayed[];                                          /* [count]; a decay that is known to be 0 is none */
+    int count, towers, num_slots, num_numbers;
+    float scale;
+    int slots, numbers[TWI_CUDA_NUMBERS], gradients;
+    int decays, losses; /* 0: there are none */
 } updating;
 
 static twi_cuda_rule rule_of(const char *op)
@@ -162,20 +163,31 @@ static twi_cuda_rule rule_of(const char *op)
 
 static updating *new_updating(const char *op, const twi_attrs *attrs, int count)
 {
-    updating *u = twi_alloc(sizeof *u + (size_t)count);
+    updating *u = twi_alloc(sizeof *u);
     if (!u)
         return NULL;
     u->rule = rule_of(op);
     u->nesterov = twi_attr_bool(attrs, "use_nesterov", false);
+    u->scale = twi_attr_float(attrs, "scale", 1);
     u->count = count;
+    u->towers = 1;
     return u;
+}
+
+/* A decay or a loss that is known to be 0 is none. */
+static const void *share(const twi_run *r, int input)
+{
+    const tw_tensor *value = r->input_operands[input].value;
+    return value && tw_tensor_value(value, 0) == 0 ? NULL : r->inputs[input];
 }
 
 static tw_status keep_updating(twi_prepare *p, updating *u)
 {
     tw_status status = TW_OK;
-    for (int i = 0; i < u->count * (1 + u->num_slots) && status == TW_OK; i++)
-        status = check(p, i < u->count ? i : u->slots + i - u->count, u->gradients + i % u->count);
+    for (int i = 0; i < u->count * u->num_slots && status == TW_OK; i++)
+        status = check(p, u->slots + i, u->gradients + i % u->count);
+    for (int i = 0; i < u->count * u->towers && status == TW_OK; i++)
+        status = check(p, i % u->count, u->gradients + i);
     if (status == TW_OK)
         p->state = u;
     else
@@ -213,11 +225,10 @@ static tw_status prepare_update_many(twi_prepare *p)
     for (int i = 0; i < u->num_numbers; i++)
         u->numbers[i] = count + slots + i;
     u->gradients = count + slots + u->num_numbers;
-    u->decays = twi_attr_int(p->attrs, "D", 0) ? u->gradients + count : 0;
-    for (int i = 0; i < count && u->decays; i++) {
-        const tw_tensor *value = p->inputs[u->decays + i].value;
-        u->decayed[i] = !(value && tw_tensor_value(value, 0) == 0);
-    }
+    int gradients = (int)twi_attr_int(p->attrs, "M", count), decays = (int)twi_attr_int(p->attrs, "D", 0);
+    u->towers = gradients / count;
+    u->decays = decays ? u->gradients + gradients : 0;
+    u->losses = twi_attr_int(p->attrs, "L", 0) ? u->gradients + gradients + decays : 0;
     return keep_updating(p, u);
 }
 
@@ -226,7 +237,7 @@ static tw_status run_update(const twi_run *r)
     const updating *u = r->state;
     tw_status status = TW_OK;
     for (int begin = 0; begin < u->count && status == TW_OK; begin += TWI_CUDA_MANY) {
-        twi_cuda_update some = {.rule = u->rule, .nesterov = u->nesterov};
+        twi_cuda_update some = {.rule = u->rule, .nesterov = u->nesterov, .towers = u->towers, .scale = u->scale};
         some.count = u->count - begin < TWI_CUDA_MANY ? u->count - begin : TWI_CUDA_MANY;
         for (int i = 0; i < u->num_numbers; i++)
             some.numbers[i] = r->inputs[u->numbers[i]];
@@ -234,8 +245,12 @@ static tw_status run_update(const twi_run *r)
             some.var[i] = (void *)r->inputs[begin + i];
             for (int k = 0; k < u->num_slots; k++)
                 some.slots[k][i] = (void *)r->inputs[u->slots + k * u->count + begin + i];
-            some.gradient[i] = r->inputs[u->gradients + begin + i];
-            some.decay[i] = u->decayed[begin + i] ? r->inputs[u->decays + begin + i] : NULL;
+            for (int tower = 0; tower < u->towers; tower++) {
+                int value = tower * u->count + begin + i;
+                some.gradient[tower][i] = r->inputs[u->gradients + value];
+                some.decay[tower][i] = u->decays ? share(r, u->decays + value) : NULL;
+            }
+            some.loss[i] = u->losses ? share(r, u->losses + begin + i) : NULL;
             some.elements[i] = r->input_operands[u->gradients + begin + i].elements;
         }
         status = TWI_LAUNCH(r, twi_cuda_update_many(r->stream, r->input_operands[u->gradients].dtype, &some));

@@ -99,22 +99,30 @@ static __device__ float step_rms_prop(const float *k, float var, float g, float 
     return var - mom1;
 }
 
+template <typename T>
+static __device__ float gradient_of(const twi_cuda_update &u, int tower, int v, int64_t i, float var)
+{
+    float gradient = to_float(((const T *)u.gradient[tower][v])[i]);
+    return u.decay[tower][v] ? gradient + to_float(*(const T *)u.decay[tower][v]) * var : gradient;
+}
+
 template <typename T> static __global__ void update_kernel(twi_cuda_update u)
 {
     int v;
     int64_t end, begin = part_of_block(u.first_block, u.elements, &v, &end);
     T *vars = (T *)u.var[v], *first = (T *)u.slots[0][v], *second = (T *)u.slots[1][v];
-    const T *gradients = (const T *)u.gradient[v];
-    float k[TWI_CUDA_NUMBERS], alpha = 0, decay = u.decay[v] ? to_float(*(const T *)u.decay[v]) : 0;
+    float k[TWI_CUDA_NUMBERS], alpha = 0, loss = u.loss[v] ? to_float(*(const T *)u.loss[v]) : 0;
     for (int i = 0; i < TWI_CUDA_NUMBERS; i++)
         k[i] = u.numbers[i] ? to_float(*(const T *)u.numbers[i]) : 0;
     if (u.rule == TWI_CUDA_ADAM)
         alpha = R<T>(R<T>(k[2] * R<T>(sqrtf(R<T>(1 - k[1])))) / R<T>(1 - k[0]));
     for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
-        float var = to_float(vars[i]), g = to_float(gradients[i]);
+        float var = to_float(vars[i]), g = gradient_of<T>(u, 0, v, i, var);
         float one = to_float(first[i]), two = second ? to_float(second[i]) : 0;
-        if (u.decay[v])
-            var = R<T>(var - R<T>(var * decay));
+        if (u.towers == 2)
+            g = (g + gradient_of<T>(u, 1, v, i, var)) * u.scale;
+        if (u.loss[v])
+            var = R<T>(var - R<T>(var * loss));
         switch (u.rule) {
         case TWI_CUDA_MOMENTUM:
             var = step_momentum<T>(u.nesterov, k, var, g, &one);
