@@ -10,13 +10,14 @@
  *     dense 1001                                                                  4,101,097
  *
  * with relu behind all but the last. */
+#include "dense_head.h"
+
 #include <tower/models.h>
 #include <tower/nn.h>
 
 typedef struct network {
     tw_graph *g;
     tw_dtype dtype; /* that convolutions and products compute in */
-    bool training;
 } network;
 
 static tw_output convolution(const network *n, const char *name, tw_output x, int filters, int size,
@@ -33,25 +34,15 @@ static tw_output pool(const network *n, tw_output x)
     return tw_max_pool(n->g, x, &(tw_pool_options){.window = {3}, .stride = {2}, .padding = TW_VALID});
 }
 
-static tw_output dense(const network *n, const char *name, tw_output x)
-{
-    x = tw_dense_layer(n->g, name, x, 4096, &(tw_layer_options){.activation = tw_relu, .compute = n->dtype});
-    tw_add_to_collection(n->g, "activations", x);
-    return n->training ? tw_dropout(n->g, x, 0.5f, 0) : x;
-}
-
 static tw_output logits(tw_graph *g, const tw_model *model, tw_output images, tw_dtype dtype, bool training)
 {
-    network n = {g, dtype, training};
+    network n = {g, dtype};
     tw_output x = convolution(&n, "conv1", images, 64, 11, &(tw_conv2d_options){.stride = {4}, .padding = TW_VALID});
     x = convolution(&n, "conv2", pool(&n, x), 192, 5, NULL);
     x = convolution(&n, "conv3", pool(&n, x), 384, 3, NULL);
     x = convolution(&n, "conv4", x, 256, 3, NULL);
     x = convolution(&n, "conv5", x, 256, 3, NULL);
-    x = tw_flatten(g, pool(&n, x));
-    x = dense(&n, "dense1", x);
-    x = dense(&n, "dense2", x);
-    return tw_dense_layer(g, "dense3", x, model->classes, &(tw_layer_options){.compute = dtype});
+    return twi_dense_head(g, pool(&n, x), model->classes, dtype, training);
 }
 
 const tw_model twi_model_alexnet = {

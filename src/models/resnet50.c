@@ -7,7 +7,6 @@
  * A block is a 1x1, a 3x3 and a 1x1 convolution, the first two with a quarter of the channels, beside a shortcut that
  * is a 1x1 convolution where the shape changes. With 1000 classes there are 25,557,032 parameters, the number known of
  * this network. Batch normalization follows each convolution; it is spared the weight decay. */
-#include <stdio.h>
 #include <tower/models.h>
 #include <tower/nn.h>
 
@@ -22,12 +21,10 @@ typedef struct network {
 /* A convolution padded the same on all sides whatever the stride, and its batch normalization. */
 static tw_output convolution(network *n, tw_output x, int filters, int size, int stride)
 {
-    char name[32];
     int around = size / 2;
     tw_conv2d_options window = {
         .stride = {stride}, .padding = TW_EXPLICIT, .explicit_padding = {around, around, around, around}};
-    snprintf(name, sizeof name, "conv%d", n->convolutions++);
-    TW_VARIABLE_SCOPE(n->g, "%s", name) {
+    TW_VARIABLE_SCOPE(n->g, "conv%d", n->convolutions++) {
         x = tw_conv2d_layer(n->g, "conv2d", x, filters, size, &window,
                             &(tw_layer_options){.no_biases = true, .compute = n->dtype});
         x = tw_batch_norm_layer(n->g, "batchnorm", x, n->model->norm_decay, n->model->norm_epsilon, n->training);

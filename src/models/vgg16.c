@@ -10,17 +10,12 @@
  *     dense 1001                                                             4,101,097
  *
  * with relu behind all but the last. */
+#include "dense_head.h"
+
 #include <tower/models.h>
 #include <tower/nn.h>
 
 #include <stdio.h>
-
-static tw_output dense(tw_graph *g, const char *name, tw_output x, tw_dtype dtype, bool training)
-{
-    x = tw_dense_layer(g, name, x, 4096, &(tw_layer_options){.activation = tw_relu, .compute = dtype});
-    tw_add_to_collection(g, "activations", x);
-    return training ? tw_dropout(g, x, 0.5f, 0) : x;
-}
 
 static tw_output logits(tw_graph *g, const tw_model *model, tw_output images, tw_dtype dtype, bool training)
 {
@@ -38,9 +33,7 @@ static tw_output logits(tw_graph *g, const tw_model *model, tw_output images, tw
         }
         x = tw_max_pool(g, x, &(tw_pool_options){.window = {2}});
     }
-    x = dense(g, "dense1", tw_flatten(g, x), dtype, training);
-    x = dense(g, "dense2", x, dtype, training);
-    return tw_dense_layer(g, "dense3", x, model->classes, &(tw_layer_options){.compute = dtype});
+    return twi_dense_head(g, x, model->classes, dtype, training);
 }
 
 const tw_model twi_model_vgg16 = {
