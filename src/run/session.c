@@ -224,21 +224,32 @@ static tw_status find_plan(tw_session *s, twi_lane *lane, const twi_wanted *w, t
     return *planned ? TW_OK : make_plan(s, lane, w, planned, error);
 }
 
+/* Takes the lane's turn, for whoever gives it back, and finds the plan. Without a plan the turn is not taken. */
+static tw_status take_turn(tw_session *s, int number, const twi_wanted *w, twi_lane **lane, twi_planned **planned,
+                           tw_error *error)
+{
+    tw_status status = find_lane(s, number, lane, error);
+    if (status != TW_OK)
+        return status;
+    pthread_mutex_lock(&(*lane)->turn);
+    status = find_plan(s, *lane, w, planned, error);
+    if (status != TW_OK)
+        pthread_mutex_unlock(&(*lane)->turn);
+    return status;
+}
+
 tw_status tw_session_prepare_in(tw_session *s, int number, const tw_feed_shape *feeds, int num_feeds,
                                 const tw_output *fetches, int num_fetches, tw_error *error)
 {
     twi_wanted w = {.feed_shapes = feeds, .num_feeds = num_feeds, .fetches = fetches, .num_fetches = num_fetches};
     twi_lane *lane = NULL;
     twi_planned *planned;
-    tw_status status = find_lane(s, number, &lane, error);
+    tw_status status = take_turn(s, number, &w, &lane, &planned, error);
     if (status != TW_OK)
         return status;
-    pthread_mutex_lock(&lane->turn);
-    status = find_plan(s, lane, &w, &planned, error);
-    if (status == TW_OK)
-        lane->latest = planned->plan;
+    lane->latest = planned->plan;
     pthread_mutex_unlock(&lane->turn);
-    return status;
+    return TW_OK;
 }
 
 tw_status tw_session_prepare(tw_session *s, const tw_feed_shape *feeds, int num_feeds, const tw_output *fetches,
@@ -371,11 +382,9 @@ tw_status tw_session_run_in(tw_session *s, int number, const tw_feed *feeds, int
     twi_wanted w = {.feeds = feeds, .num_feeds = num_feeds, .fetches = fetches, .num_fetches = num_fetches};
     twi_lane *lane = NULL;
     twi_planned *planned;
-    tw_status status = find_lane(s, number, &lane, error);
+    tw_status status = take_turn(s, number, &w, &lane, &planned, error);
     if (status != TW_OK)
         return status;
-    pthread_mutex_lock(&lane->turn);
-    TWI_TRY(find_plan(s, lane, &w, &planned, error));
     TWI_TRY(twi_lane_take(lane, planned, &s->lock, error));
     twi_plan *plan = lane->latest;
     TWI_TRY(check_variables(plan, error));
