@@ -145,7 +145,7 @@ tw_status twi_asynchronous_write_summaries(tw_trainer *t, tw_event_writer *event
 {
     twi_asynchronous *a = t->asynchronous;
     tw_status status;
-    char tag[300];
+    char tag[64];
     const twi_worker *w = &a->workers[r->tower];
     TWI_TRY(tw_event_writer_add_scalar(events, "total_loss", r->step, r->loss, error));
     snprintf(tag, sizeof tag, "towers/%d/total_loss", r->tower);
@@ -156,20 +156,7 @@ tw_status twi_asynchronous_write_summaries(tw_trainer *t, tw_event_writer *event
     TWI_TRY(tw_event_writer_add_scalar(events, "staleness/max", r->step, (float)a->stale_most, error));
     a->stale_sum = 0;
     a->stale_count = a->stale_most = 0;
-    for (int i = 0, at = 1; i < t->average->count; i++) {
-        const tw_variable *variable = t->average->variables[i];
-        tw_tensor *value = NULL;
-        status = tw_session_get_variable(t->session, variable, &value, error);
-        if (status == TW_OK)
-            status = twi_trainer_write_histogram(events, variable->name, r->step, value, error);
-        tw_tensor_release(value);
-        if (status != TW_OK)
-            return status;
-        if (!t->average->gradients[i].node)
-            continue;
-        snprintf(tag, sizeof tag, "%s/gradients", variable->name);
-        TWI_TRY(twi_trainer_write_histogram(events, tag, r->step, w->results[at++], error));
-    }
+    TWI_TRY(twi_trainer_write_variables(t, events, r->step, w->results + 1, error));
 done:
     return status;
 }

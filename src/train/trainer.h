@@ -205,9 +205,9 @@ tw_status twi_trainer_give_data(tw_trainer *t, const tw_dataset *dataset, tw_err
 
 /* ---- summaries ---- */
 
-/* Values that are not finite have no histogram, and do not end training: the loss of a step does, which names it. */
-tw_status twi_trainer_write_histogram(tw_event_writer *events, const char *tag, int64_t step, const tw_tensor *tensor,
-                                      tw_error *error);
+/* Histograms of the variables as they are, and of the gradients (one for each variable that has one) they moved by. */
+tw_status twi_trainer_write_variables(tw_trainer *t, tw_event_writer *events, int64_t step,
+                                      tw_tensor *const *gradients, tw_error *error);
 
 /* ---- asynchronous updates ---- */
 

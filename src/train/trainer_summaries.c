@@ -31,8 +31,9 @@ done:
     return status;
 }
 
-tw_status twi_trainer_write_histogram(tw_event_writer *events, const char *tag, int64_t step, const tw_tensor *tensor,
-                                      tw_error *error)
+/* Values that are not finite have no histogram, and do not end training: the loss of a step does, which names it. */
+static tw_status write_histogram(tw_event_writer *events, const char *tag, int64_t step, const tw_tensor *tensor,
+                                 tw_error *error)
 {
     tw_error reason = {0};
     tw_status status = tw_event_writer_add_histogram(events, tag, step, tensor, &reason);
@@ -44,21 +45,20 @@ tw_status twi_trainer_write_histogram(tw_event_writer *events, const char *tag, 
     return TW_OK;
 }
 
-/* Variables as they are after the step, gradients as they were in it. */
-static tw_status write_variables(tw_trainer *t, tw_event_writer *events, int64_t step, tw_error *error)
+tw_status twi_trainer_write_variables(tw_trainer *t, tw_event_writer *events, int64_t step,
+                                      tw_tensor *const *gradients, tw_error *error)
 {
-    int at = t->num_always + 1 + t->num_parts;
     for (int i = 0; i < t->average->count; i++) {
         const tw_variable *variable = t->average->variables[i];
         tw_tensor *value = NULL;
         tw_status status = tw_session_get_variable(t->session, variable, &value, error);
         if (status == TW_OK)
-            status = twi_trainer_write_histogram(events, variable->name, step, value, error);
+            status = write_histogram(events, variable->name, step, value, error);
         tw_tensor_release(value);
         if (status == TW_OK && t->average->gradients[i].node) {
             char tag[300];
             snprintf(tag, sizeof tag, "%s/gradients", variable->name);
-            status = twi_trainer_write_histogram(events, tag, step, t->results[at++], error);
+            status = write_histogram(events, tag, step, *gradients++, error);
         }
         if (status != TW_OK)
             return status;
@@ -108,7 +108,7 @@ static tw_status write_activations(tw_trainer *t, tw_event_writer *events, int64
     for (int i = 0; i < count; i++) {
         tw_strip_tower_name(tw_node_name(outputs[i].node), name, sizeof name);
         snprintf(tag, sizeof tag, "%s/activations", name);
-        TWI_TRY(twi_trainer_write_histogram(events, tag, step, values[i], error));
+        TWI_TRY(write_histogram(events, tag, step, values[i], error));
         snprintf(tag, sizeof tag, "%s/sparsity", name);
         TWI_TRY(tw_event_writer_add_scalar(events, tag, step, share_of_zeros(values[i]), error));
     }
@@ -129,7 +129,8 @@ tw_status tw_trainer_step_with_summaries(tw_trainer *t, tw_event_writer *events,
     }
     TWI_TRY(twi_trainer_take_step(t, t->num_fetches, result, error));
     TWI_TRY(write_losses(t, events, result, error));
-    TWI_TRY(write_variables(t, events, result->step, error));
+    int gradients = t->num_always + 1 + t->num_parts; /* behind the rate and the parts of the loss */
+    TWI_TRY(twi_trainer_write_variables(t, events, result->step, t->results + gradients, error));
     TWI_TRY(write_activations(t, events, result->step, error));
     TWI_TRY(tw_event_writer_flush(events, error));
 done:
