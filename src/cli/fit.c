@@ -43,53 +43,68 @@ static tw_status measure(const tw_trainer_options *job, int64_t limit, int64_t b
     return status;
 }
 
-/* A number between two, where a straight line through both measurements says the room ends. */
-static int64_t guess_between(int64_t fits, int64_t left, int64_t fails, int64_t lacking)
+/* What is known so far. */
+typedef struct search {
+    const tw_trainer_options *job;
+    int64_t limit;
+    int64_t fits, left;     /* a batch that fits, and the bytes it leaves; 0: none does */
+    int64_t fails, lacking; /* one that does not; 0: none is known */
+    bool limited;           /* some device has an end */
+} search;
+
+static tw_status look_at(search *s, int64_t batch, tw_error *error)
 {
-    int64_t guess = fits + (int64_t)((double)(fails - fits) * (double)left / (double)(left + lacking));
-    return guess <= fits ? fits + 1 : guess >= fails ? fails - 1 : guess;
+    int64_t excess = 0;
+    tw_status status = measure(s->job, s->limit, batch, &excess, &s->limited, error);
+    if (status == TW_OK && excess > 0) {
+        s->fails = batch;
+        s->lacking = excess;
+    } else if (status == TW_OK) {
+        s->fits = batch;
+        s->left = -excess;
+    }
+    return status;
+}
+
+/* A number between two, where a straight line through both measurements says the room ends. */
+static int64_t guess_between(const search *s)
+{
+    int64_t way = s->fails - s->fits;
+    int64_t guess = s->fits + (int64_t)((double)way * (double)s->left / (double)(s->left + s->lacking));
+    return guess <= s->fits ? s->fits + 1 : guess >= s->fails ? s->fails - 1 : guess;
+}
+
+/* Beyond the end that the last two that fit point at, and at least twice as much. */
+static int64_t next_beyond(const search *s, int64_t fitted, int64_t left)
+{
+    double end = (double)s->fits + (double)s->left * (double)(s->fits - fitted) / (double)(left - s->left);
+    double next = end * 1.1 < 2.0 * (double)s->fits ? 2.0 * (double)s->fits : end * 1.1;
+    return next < MOST_EXAMPLES ? (int64_t)next : MOST_EXAMPLES;
 }
 
 tw_status fit_largest_batch(const tw_trainer_options *job, int64_t limit, int64_t *batch, tw_error *error)
 {
-    int64_t fits = 1, left, fails = 0, lacking = 0, excess;
-    bool limited;
-    tw_status status = measure(job, limit, 1, &excess, &limited, error);
-    *batch = status == TW_OK && !limited ? -1 : 0;
-    if (status != TW_OK || !limited || excess > 0)
+    search s = {.job = job, .limit = limit};
+    tw_status status = look_at(&s, 1, error);
+    *batch = status == TW_OK && !s.limited ? -1 : 0;
+    if (status != TW_OK || !s.limited || s.fails)
         return status;
-    left = -excess;
-    for (int64_t next = 2; !fails;) { /* until one fails */
-        status = measure(job, limit, next, &excess, &limited, error);
+    for (int64_t next = 2; !s.fails;) { /* until one fails */
+        int64_t fitted = s.fits, left = s.left;
+        status = look_at(&s, next, error);
         if (status != TW_OK)
             return status;
-        if (excess > 0) {
-            fails = next;
-            lacking = excess;
-        } else if (next == MOST_EXAMPLES || -excess >= left) {
+        if (!s.fails && (next == MOST_EXAMPLES || s.left >= left)) {
             *batch = -1; /* what has an end does not depend on the batch */
             return TW_OK;
-        } else {
-            double end = (double)next + (double)-excess * (double)(next - fits) / (double)(left + excess);
-            fits = next;
-            left = -excess;
-            next = end * 1.1 < 2.0 * (double)next ? 2 * next : end < MOST_EXAMPLES / 2 ? (int64_t)(end * 1.1) : MOST_EXAMPLES;
-            next = next < MOST_EXAMPLES ? next : MOST_EXAMPLES;
         }
+        next = s.fails ? next : next_beyond(&s, fitted, left);
     }
-    for (int halve = 0; fails - fits > 1; halve = !halve) { /* a straight line now, the middle then */
-        int64_t next = halve ? fits + (fails - fits) / 2 : guess_between(fits, left, fails, lacking);
-        status = measure(job, limit, next, &excess, &limited, error);
+    for (int halve = 0; s.fails - s.fits > 1; halve = !halve) { /* a straight line now, the middle then */
+        status = look_at(&s, halve ? s.fits + (s.fails - s.fits) / 2 : guess_between(&s), error);
         if (status != TW_OK)
             return status;
-        if (excess > 0) {
-            fails = next;
-            lacking = excess;
-        } else {
-            fits = next;
-            left = -excess;
-        }
     }
-    *batch = fits;
+    *batch = s.fits;
     return TW_OK;
 }
