@@ -2,6 +2,9 @@
  * label: threads */
 #include "testing.h"
 
+#include "device/queue.h"
+#include "run/session.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -27,6 +30,18 @@ static tw_session *open_session(tw_graph *g, int gpus)
 static void pause_for(double seconds)
 {
     nanosleep(&(struct timespec){(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)}, NULL);
+}
+
+/* Waits until so many threads wait for queues of the session. */
+static void wait_until_waiting(tw_session *s, int threads)
+{
+    for (int found = -1; found < threads; pause_for(0.001)) {
+        found = 0;
+        pthread_mutex_lock(&s->lock);
+        for (const twi_resource *r = s->resources.first; r; r = r->next)
+            found += twi_queue_of(r) ? twi_queue_waiting(twi_queue_of(r)) : 0;
+        pthread_mutex_unlock(&s->lock);
+    }
 }
 
 /* A run in a thread of its own. */
@@ -89,7 +104,7 @@ static void a_run_that_waits_for_an_element_lets_others_go_on(void **state)
     tw_session *s = open_session(g, 0);
     runner waiting;
     start(&waiting, s, 1, out);
-    pause_for(0.05);
+    wait_until_waiting(s, 1);
     assert_false(waiting.ended);
     run_ok(s, put);
     assert_int_equal(finish(&waiting), 42);
@@ -109,11 +124,11 @@ static void a_full_queue_makes_those_wait_who_put_something_in(void **state)
     tw_session *s = open_session(g, 0);
     runner first, second, closing, sizes;
     start(&first, s, 1, (tw_output){put_many.node, -1});
-    pause_for(0.03);
+    wait_until_waiting(s, 1);
     start(&second, s, 2, (tw_output){put.node, -1});
-    pause_for(0.03);
+    wait_until_waiting(s, 2);
     start(&closing, s, 3, (tw_output){close.node, -1}); /* comes after those who wait already */
-    pause_for(0.03);
+    wait_until_waiting(s, 3);
     start(&sizes, s, 4, size);
     assert_int_equal(finish(&sizes), 2);
     assert_false(first.ended || second.ended || closing.ended);
@@ -145,7 +160,7 @@ static void closing_with_cancel_fails_those_who_wait_for_room(void **state)
     runner waiting;
     run_ok(s, put);
     start(&waiting, s, 1, (tw_output){put.node, -1});
-    pause_for(0.03);
+    wait_until_waiting(s, 1);
     assert_false(waiting.ended);
     run_ok(s, cancel);
     finish(&waiting);
@@ -168,7 +183,7 @@ static void those_who_wait_are_served_in_the_order_in_which_they_came(void **sta
     runner waiting[WAITING];
     for (int i = 0; i < WAITING; i++) {
         start(&waiting[i], s, 1 + i, out);
-        pause_for(0.05);
+        wait_until_waiting(s, 1 + i);
     }
     run_ok(s, put);
     for (int i = 0; i < WAITING; i++)
@@ -195,7 +210,7 @@ static void cancelling_a_session_wakes_those_who_wait(void **state)
     start(&waiting[1], s, 2, pair);
     start(&waiting[2], s, 3, record);
     start(&waiting[3], s, 4, record); /* waits for the reader, which waits for a name */
-    pause_for(0.05);
+    wait_until_waiting(s, 3);
     for (int i = 0; i < 4; i++)
         assert_false(waiting[i].ended);
     tw_session_cancel(s);

@@ -564,6 +564,14 @@ tw_status twi_queue_close(twi_queue *q, const twi_run *r, bool cancel)
     return status;
 }
 
+int twi_queue_waiting(twi_queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    int size = q->waiting;
+    pthread_mutex_unlock(&q->lock);
+    return size;
+}
+
 int64_t twi_queue_size(twi_queue *q)
 {
     pthread_mutex_lock(&q->lock);
