@@ -79,4 +79,15 @@ static inline void write_cifar(const char *where, int count)
     }
 }
 
+/* The number behind "NAME": in JSON, from `at` on. */
+static inline double number_behind(const char *at, const char *name)
+{
+    char key[64];
+    snprintf(key, sizeof key, "\"%s\":", name);
+    const char *found = strstr(at, key);
+    if (!found)
+        fail_msg("no %s in %s", key, at);
+    return strtod(found + strlen(key), NULL);
+}
+
 #endif

@@ -289,17 +289,6 @@ static void files_are_written_where_they_were_asked_for(void **state)
 
 /* ---- where the time goes ----------------------------------------------------------------------------------------- */
 
-/* The number behind "NAME": in JSON, from `at` on. */
-static double number(const char *at, const char *name)
-{
-    char key[64];
-    snprintf(key, sizeof key, "\"%s\":", name);
-    const char *found = strstr(at, key);
-    if (!found)
-        fail_msg("no %s in %s", key, at);
-    return strtod(found + strlen(key), NULL);
-}
-
 static const char *const kinds[] = {"compute", "imbalance", "reduction", "copies", "input", "launch"};
 
 static void table_of_all_modes_adds_up_to_a_hundred_percent(void **state)
@@ -311,11 +300,11 @@ static void table_of_all_modes_adds_up_to_a_hundred_percent(void **state)
     for (const char *row = strstr(output, "{\"variables\":"); row; row = strstr(row + 1, "{\"variables\":"), rows++) {
         double sum = 0;
         for (int k = 0; k < 6; k++)
-            sum += number(row, kinds[k]);
+            sum += number_behind(row, kinds[k]);
         if (fabs(sum - 100) > 1e-3)
             fail_msg("%.200s adds up to %g", row, sum);
-        assert_true(number(row, "images_per_sec") > 0);
-        assert_true(number(row, "batch_size") == 2);
+        assert_true(number_behind(row, "images_per_sec") > 0);
+        assert_true(number_behind(row, "batch_size") == 2);
     }
     assert_int_equal(rows, 15); /* ten modes on one device and on two; five of them only on two */
 }

@@ -82,17 +82,6 @@ static void a_delay_shows_up_where_it_was_put_within_five_percent(void **state)
 
 /* ---- the same by tower bench ------------------------------------------------------------------------------------ */
 
-/* The number behind "NAME": in JSON, from `at` on. */
-static double number(const char *at, const char *name)
-{
-    char key[64];
-    snprintf(key, sizeof key, "\"%s\":", name);
-    const char *found = strstr(at, key);
-    if (!found)
-        fail_msg("no %s in %s", key, at);
-    return strtod(found + strlen(key), NULL);
-}
-
 static void injected_delay_shows_up_where_it_was_put(void **state)
 {
     (void)state;
@@ -105,9 +94,9 @@ static void injected_delay_shows_up_where_it_was_put(void **state)
     for (size_t i = 0; i < sizeof delays / sizeof *delays; i++)
         for (int tries = 1;; tries++) { /* the machine may be busy with something else */
             assert_runs(0, "%s", run);
-            double before = number(output, delays[i].part);
+            double before = number_behind(output, delays[i].part);
             assert_runs(0, "%s --inject %s,ms=300", run, delays[i].delay);
-            double more = number(output, delays[i].part) - before;
+            double more = number_behind(output, delays[i].part) - before;
             if (fabs(more - 0.3) < 0.05 * 0.3)
                 break;
             if (tries == 4)

@@ -1,6 +1,6 @@
 /* test_explain.c - what a session says of itself is so: the memory it plans is what devices then hold, the reasons it
  * names decide, what became of nodes is what runs. */
-#include "testing.h"
+#include "memory_testing.h"
 
 #include <tower/nn.h>
 #include <tower/tower.h>
@@ -79,10 +79,7 @@ static void assert_memory_is_as_planned(fixture *f, int held)
     ok(f, tw_session_memory(f->s, &memory, &f->error));
     for (int d = 0; d < memory->num_devices; d++) {
         const tw_device_memory *m = &memory->devices[d];
-        int64_t items = 0;
-        for (int i = 0; i < m->num_items; i++)
-            items += m->items[i].bytes;
-        assert_int_equal(items, m->total);
+        assert_items_add_up(m);
         assert_int_equal(m->total, m->variables + m->constants + m->arena);
         assert_int_equal(tw_devices_info(f->devices, d).memory_used, held ? m->total : 0);
         if (held)

@@ -1,7 +1,7 @@
 /* test_memory_plan.c - what a trainer plans is what its devices hold after some steps, to the byte, for several networks
  * over several towers, on CPUs and GPUs; and a job that does not fit is refused before anything runs. */
 #define _GNU_SOURCE
-#include "testing.h"
+#include "memory_testing.h"
 
 #include <dirent.h>
 #include <unistd.h>
@@ -68,10 +68,7 @@ static void plan(wanted w, int64_t *totals)
         fail_msg("%s", j.error.message);
     for (int d = 0; d < memory->num_devices; d++) {
         const tw_device_memory *m = &memory->devices[d];
-        int64_t items = 0;
-        for (int i = 0; i < m->num_items; i++)
-            items += m->items[i].bytes;
-        assert_int_equal(items, m->total);
+        assert_items_add_up(m);
         assert_int_equal(tw_devices_info(j.devices, d).memory_peak, 0);
         totals[d] = m->total;
     }
