@@ -254,6 +254,26 @@ static void packs_and_groups_of_small_gradients_change_what_travels_and_not_the_
     }
 }
 
+static void buckets_in_the_order_of_the_backward_pass_change_what_travels_and_not_a_bit(void **state)
+{
+    (void)state;
+    static const char *const names[] = {NULL, "tree", "psgpu"};
+    for (int k = 0; k < 3; k++) {
+        reduction plain = {.towers = 4, .gpus = 4, .everywhere = true, .options.all_reduce = names[k]};
+        reduction two = plain, all = plain;
+        two.options.bucket_bytes = 4 * (12 + 7 + 1); /* 48 + 28 + 4, then 120, then 164 bytes */
+        all.options.bucket_bytes = 1 << 20;
+        run_reduction(&plain);
+        run_reduction(&two);
+        run_reduction(&all);
+        assert_memory_equal(two.means[0], plain.means[0], sizeof plain.means[0]);
+        assert_memory_equal(all.means[0], plain.means[0], sizeof plain.means[0]);
+        expect_the_mean(&two, 1e-6);
+        assert_int_equal(plain.plan.copies - two.plan.copies, 2 * 2 * 3); /* five tensors, then three */
+        assert_int_equal(plain.plan.copies - all.plan.copies, 4 * 2 * 3);
+    }
+}
+
 static void half_precision_halves_what_crosses_and_rounds_within_its_precision(void **state)
 {
     (void)state;
@@ -451,6 +471,8 @@ static void options_that_mean_nothing_are_refused_by_name(void **state)
         {{.wire = TW_FLOAT64}, "gradients cross as half or bfloat16, not as double"},
         {{.packs = -1}, "at least 0, found -1"},
         {{.packs = 2, .small_bytes = 3}, "not both"},
+        {{.bucket_bytes = -1}, "bucket_bytes is at least 0"},
+        {{.bucket_bytes = 9, .packs = 2}, "goes neither with packs nor with small_bytes"},
         {{.weights = negative}, "the weight of tower 1 is -1"},
         {{.weights = nothing}, "the weights of all 2 towers are 0"},
     };
@@ -503,6 +525,7 @@ int main(void)
         cmocka_unit_test(the_tree_has_the_bits_of_the_mean_that_tensorflow_builds),
         cmocka_unit_test(uneven_shares_are_weighted_and_even_ones_cost_no_bit),
         cmocka_unit_test(packs_and_groups_of_small_gradients_change_what_travels_and_not_the_mean),
+        cmocka_unit_test(buckets_in_the_order_of_the_backward_pass_change_what_travels_and_not_a_bit),
         cmocka_unit_test(half_precision_halves_what_crosses_and_rounds_within_its_precision),
         cmocka_unit_test(sparse_gradients_are_averaged_by_the_rows_they_touch),
         cmocka_unit_test(the_log_names_sparse_gradients),

@@ -78,6 +78,9 @@ typedef struct tw_average_options {
     int packs;                  /* all gradients of a type are joined and cut into so many equal packs; 0: they are not */
     int64_t small_bytes;        /* gradients of at most so many bytes are joined (0: none are), ... */
     int small_group;            /* ... at most so many at a time; 0: 10 */
+    int64_t bucket_bytes;       /* gradients are joined in the order in which they are computed, up to so many bytes
+                                   each time, so that the first meet while the last are computed; 0: they are not. A
+                                   trainer takes 0 for what it finds best, and less for none */
     tw_dtype wire;              /* TW_FLOAT16 or TW_BFLOAT16: what float gradients become between two towers; sums stay
                                    float. 0: they cross as they are */
 } tw_average_options;

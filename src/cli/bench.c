@@ -371,6 +371,9 @@ static const option options[] = {
      "join gradients of at most so many bytes", .initial = "0", .most = INT64_MAX},
     {"agg-small-grads-max-group", "N", OPTION_NUMBER, offsetof(settings, reduction.small_group),
      "so many at a time", .initial = "10", .least = 1, .most = 1 << 20},
+    {"gradient-bucket-bytes", "N", OPTION_BYTES, offsetof(settings, reduction.bucket_bytes),
+     "join gradients up to so many bytes, in the order in which they are computed; 0: leave them as they are; without it 1M "
+     "where each of several GPUs has its own variables", .most = INT64_MAX},
     {"compact-gradient-transfer", "TYPE", OPTION_CHOICE, offsetof(settings, compact),
      "what gradients are rounded to on their way; auto (and True): float16 with --use_fp16", .initial = "auto",
      .choices = "auto|off|float16|bfloat16|True|False"},

@@ -8,7 +8,7 @@
 
 typedef struct reduction {
     const char *spec;
-    int64_t packs, small_bytes, small_group;
+    int64_t packs, small_bytes, small_group, bucket_bytes;
     int wire; /* ORDER WIRE */
     bool sparse_as_dense;
 } reduction;
@@ -44,6 +44,13 @@ typedef struct reduction {
          .initial = "10",                                                                                              \
          .least = 1,                                                                                                   \
          .most = 1 << 20},                                                                                             \
+        {"gradient-bucket-bytes",                                                                                      \
+         "N",                                                                                                          \
+         OPTION_BYTES,                                                                                                 \
+         offsetof(settings, reduction.bucket_bytes),                                                                   \
+         "join gradients up to so many bytes, in the order in which they are computed; 0: leave them as they are; "    \
+         "without it 1M where each of several GPUs has its own variables",                                             \
+         .most = INT64_MAX},                                                                                           \
         {"compact-gradient-transfer",                                                                                  \
          "TYPE",                                                                                                       \
          OPTION_CHOICE,                                                                                                \

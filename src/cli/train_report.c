@@ -100,6 +100,14 @@ static void print_input(const train_report *r)
         printf("made on the host by %d thread%s\n", s.threads, s.threads == 1 ? "" : "s");
 }
 
+/* Behind the reduction's name. */
+static const char *why_it_is_that(const char *reduction)
+{
+    return strcmp(reduction, "tree") == 0 ? ", which gives the same bits on any number of devices"
+           : strstr(reduction, "nccl")    ? ", as asked, whose last bits follow from the number of cards"
+                                          : "";
+}
+
 static void start_text(const train_report *r)
 {
     int towers = tw_trainer_towers(r->trainer);
@@ -115,7 +123,7 @@ static void start_text(const train_report *r)
     else if (towers == 1 || tw_trainer_variables(r->trainer).update == TW_INDEPENDENT)
         printf("  %-14s none: %s\n", "reduction", towers == 1 ? "there is one tower" : "towers are independent");
     else
-        printf("  %-14s mean of the towers' gradients: %s\n", "reduction", r->reduction);
+        printf("  %-14s mean of the towers' gradients: %s%s\n", "reduction", r->reduction, why_it_is_that(r->reduction));
     print_rule(r);
     printf("  %-14s %" PRId64 "\n", "seed", tw_trainer_seed(r->trainer));
     printf("  %-14s %" PRId64 " to %" PRId64 "; checkpoints in %s every %" PRId64 ", the last %d kept\n", "steps",

@@ -58,6 +58,9 @@ static tw_status check_options(tw_graph *graph, const tw_average_options *o, int
     if (o->packs && o->small_bytes)
         return twi_graph_fail(graph, TW_INVALID_ARGUMENT,
                               "gradients are joined into packs or the small ones among themselves, not both");
+    if (o->bucket_bytes < 0 || (o->bucket_bytes && (o->packs || o->small_bytes)))
+        return twi_graph_fail(graph, TW_INVALID_ARGUMENT, "bucket_bytes is at least 0, and goes neither with packs nor with "
+                              "small_bytes; found %lld", (long long)o->bucket_bytes);
     for (int t = 0; o->weights && t < num_towers; t++) {
         if (!(o->weights[t] >= 0) || isinf(o->weights[t]))
             return twi_graph_fail(graph, TW_INVALID_ARGUMENT, "the weight of tower %d is %g, expected a number of at "
@@ -168,7 +171,7 @@ static bool prepare(twi_reducer *r, tw_grads *const *towers, tw_grads **ready)
 
 static bool wants_stack(const tw_average_options *o)
 {
-    return !o->all_reduce && !o->packs && !o->small_bytes && !o->wire;
+    return !o->all_reduce && !o->packs && !o->small_bytes && !o->bucket_bytes && !o->wire;
 }
 
 /* averages[num_towers], or averages[0] at home. What is in them after an error means nothing. */

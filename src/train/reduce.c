@@ -1,5 +1,5 @@
-/* reduce.c - which gradients travel together: one by one, the small ones in groups, or all of them in equal packs; and
- * sparse ones as the rows they touch.
+/* reduce.c - which gradients travel together: one by one, the small ones in groups, in buckets as they are computed, or all
+ * of them in equal packs; and sparse ones as the rows they touch.
  * Never here: what an algorithm does (reduce_algorithms.c). */
 #include "train/reduce.h"
 
@@ -212,6 +212,11 @@ static tw_output mean_of_stack(const twi_reducer *r, tw_grads *const *towers, in
     return mean;
 }
 
+static int64_t bytes_of(const tw_variable *variable)
+{
+    return tw_shape_elements(variable->shape) * (int64_t)tw_dtype_size(variable->dtype);
+}
+
 /* Whether variable i joins a bundle that has some members already, or begins one. */
 static bool joins(const twi_reducer *r, const bundle *b, const tw_grads *grads, int i)
 {
@@ -220,32 +225,60 @@ static bool joins(const twi_reducer *r, const bundle *b, const tw_grads *grads, 
     int group = r->options->small_group ? r->options->small_group : SMALL_GROUP;
     if (first->dtype != variable->dtype)
         return false;
-    return r->options->packs || (b->count < group && tw_shape_elements(first->shape) * size <= most &&
-                                 tw_shape_elements(variable->shape) * size <= most);
+    if (r->options->bucket_bytes)
+        return b->elements * size + bytes_of(variable) <= r->options->bucket_bytes;
+    return r->options->packs || (b->count < group && bytes_of(first) <= most && bytes_of(variable) <= most);
 }
 
-/* Bundles the gradients that wait, in order of variables, and reduces bundle after bundle. */
+/* In order of variables; for buckets in that in which tower 0 computes the gradients, the last layer's first. */
+static void find_sequence(const twi_reducer *r, const tw_grads *grads, int *sequence)
+{
+    for (int i = 0; i < grads->count; i++) {
+        int at = i;
+        const tw_node *node = grads->gradients[i].node;
+        for (; r->options->bucket_bytes && node && at > 0; at--) {
+            const tw_node *before = grads->gradients[sequence[at - 1]].node;
+            if (before && before->id <= node->id)
+                break;
+            sequence[at] = sequence[at - 1];
+        }
+        sequence[at] = i;
+    }
+}
+
+/* Bundles the gradients that wait and reduces bundle after bundle. */
 static void reduce_dense(twi_reducer *r, bool *waits, tw_grads *const *towers, tw_grads **averages)
 {
     int count = towers[0]->count;
-    bundle b = {.members = twi_alloc_array((size_t)count, sizeof *b.members)};
-    if (!b.members)
+    int *sequence = twi_alloc_array((size_t)count + 1, sizeof *sequence);
+    bundle b = {.members = twi_alloc_array((size_t)count + 1, sizeof *b.members)};
+    if (b.members && sequence)
+        find_sequence(r, towers[0], sequence);
+    else
         twi_graph_fail(r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while averaging gradients");
     for (int i = 0; i < count && r->graph->error.status == TW_OK; i++) {
-        if (!waits[i])
+        if (!waits[sequence[i]])
             continue;
-        b.members[0] = i;
+        b.members[0] = sequence[i];
         b.count = 0;
         b.elements = 0;
-        for (int k = i; k < count; k++)
-            if (waits[k] && (k == i || joins(r, &b, towers[0], k))) {
-                b.members[b.count++] = k;
-                b.elements += tw_shape_elements(towers[0]->variables[k]->shape);
-                waits[k] = false;
+        for (int k = i; k < count; k++) {
+            int next = sequence[k];
+            if (!waits[next])
+                continue;
+            if (k > i && !joins(r, &b, towers[0], next)) {
+                if (r->options->bucket_bytes)
+                    break; /* whoever comes later would hold this one up */
+                continue;
             }
+            b.members[b.count++] = next;
+            b.elements += tw_shape_elements(towers[0]->variables[next]->shape);
+            waits[next] = false;
+        }
         reduce_bundle(r, &b, towers, averages);
     }
     twi_free(b.members);
+    twi_free(sequence);
 }
 
 /* A node runs right after what it needs, as if it had been made with it: so the first gradients meet while the last ones

@@ -9,6 +9,7 @@
 #include "graph/graph.h" /* twi_make_variable */
 
 #include <stdio.h>
+#include <string.h>
 #include <tower/ops.h>
 
 #include "train/optimizer.h" /* twi_trainable_variables */
@@ -19,9 +20,27 @@ static void out_of_memory(tw_trainer *t)
     twi_graph_fail(t->graph, TW_RESOURCE_EXHAUSTED, "out of memory while building the update");
 }
 
+enum { BUCKET_BYTES = 1 << 20 };
+
+/* On GPUs a copy and a launch cost more than the bytes of most gradients, so they are joined. That changes no bit of the
+ * tree's sums. Where the mean goes to variables that lie in one place, each has it beside itself instead. */
+static int64_t bucket_bytes(const tw_trainer *t)
+{
+    const tw_average_options *a = &t->averaging;
+    bool several = false, own_order = a->all_reduce && strcmp(a->all_reduce, "nccl") != 0;
+    for (int i = 0; i < t->towers; i++) {
+        several = several || strcmp(t->tower_devices[i], t->tower_devices[0]) != 0;
+        if (twi_trainer_is_cpu(t->tower_devices[i]))
+            return 0;
+    }
+    return several && t->variables.update == TW_REPLICATED && !own_order && !a->packs && !a->small_bytes ? BUCKET_BYTES : 0;
+}
+
 static tw_average_options how_to_average(const tw_trainer *t)
 {
     tw_average_options how = t->averaging;
+    if (how.bucket_bytes <= 0)
+        how.bucket_bytes = how.bucket_bytes == 0 ? bucket_bytes(t) : 0;
     how.weights = twi_trainer_has_equal_shares(t) ? NULL : t->weights;
     how.devices = t->tower_devices;
     how.beside_variables = true;

@@ -65,6 +65,7 @@ static tw_status check(const tw_trainer *t, tw_error *error)
     const char *meeting = a->all_reduce    ? "all_reduce_spec"
                           : a->packs       ? "gradient_repacking"
                           : a->small_bytes ? "agg_small_grads_max_bytes"
+                          : a->bucket_bytes > 0 ? "gradient_bucket_bytes"
                           : a->wire        ? "compact_gradient_transfer"
                                            : NULL;
     if (v->update == TW_INDEPENDENT && meeting)
