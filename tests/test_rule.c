@@ -632,6 +632,12 @@ static void rate_schedule_and_reduction_go_on_as_they_were_and_others_are_said(v
     train(&resumed, 2);
     assert_same_numbers(&whole, &resumed, 0);
     close_trainer(&resumed);
+    update.update = TW_INDEPENDENT; /* there is no reduction to go on with */
+    assert_ok(open_trainer(&resumed, "mnist", 0, 0, 1, NULL, 0, folder, &error));
+    assert_null(tw_trainer_all_reduce(resumed.trainer));
+    assert_string_equal(tw_trainer_changes(resumed.trainer), "");
+    close_trainer(&resumed);
+    update = (tw_variable_options){0};
     first_rate = 0.25f;
     reduction = "tree";
     assert_ok(open_trainer(&resumed, "mnist", 0, 0, 1, &other, 0, folder, &error));

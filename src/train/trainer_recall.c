@@ -108,7 +108,7 @@ static bool recall_schedule(tw_trainer *t, const tw_tensor *saved)
 static void recall_reduction(tw_trainer *t, const tw_tensor *saved)
 {
     const tw_string *before = saved ? tw_tensor_data(saved) : NULL;
-    if (!before)
+    if (!before || t->setting[TWI_UPDATE] == TW_INDEPENDENT) /* gradients never meet */
         return;
     snprintf(t->all_reduce, sizeof t->all_reduce, "%.*s", (int)before->size, before->size ? before->data : "");
     const char *asked = t->averaging.all_reduce, *was = t->all_reduce[0] ? t->all_reduce : "tree";
