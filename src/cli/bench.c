@@ -359,8 +359,8 @@ static const option options[] = {
     {"variable-consistency", "WHEN", OPTION_CHOICE, offsetof(settings, consistency),
      "of replicas: relaxed applies the mean one step late", .initial = "strong", .choices = "strong|relaxed"},
     {"all-reduce-spec", "SPEC", OPTION_TEXT, offsetof(settings, reduction.spec),
-     "how gradients meet: tree, ring, rechd, pscpu, psgpu, hierarchical, with #SHARDS and limits; tower train --help says "
-     "more"},
+     "how gradients meet: tree, ring, rechd, pscpu, psgpu, hierarchical, nccl, with #SHARDS and limits; tower train --help "
+     "says more"},
     {"hierarchical-copy", NULL, OPTION_FLAG, offsetof(settings, hierarchical),
      "without --all_reduce_spec: hierarchical"},
     {"network-topology", "NAME", OPTION_CHOICE, offsetof(settings, topology), "what the two levels of that follow",

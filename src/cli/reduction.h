@@ -19,7 +19,8 @@ typedef struct reduction {
      "SPEC",                                                                                                           \
      OPTION_TEXT,                                                                                                      \
      offsetof(settings, reduction.spec),                                                                               \
-     "how gradients meet: tree, ring, rechd, pscpu, psgpu, hierarchical, each with #SHARDS behind it if wanted; or "   \
+     "how gradients meet: tree, ring, rechd, pscpu, psgpu, hierarchical, nccl (where each tower has a card of its "    \
+     "own), each with #SHARDS behind it if wanted; or "                                                                \
      "several with limits in elements between them: pscpu:2k:pscpu#2:64k:ring; without it tree",                       \
      .section = "reduction of gradients"},                                                                             \
         {"gradient-repacking",                                                                                         \

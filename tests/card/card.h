@@ -9,6 +9,7 @@
  *
  * The environment says what the machine is like: CARD_COUNT cards (2) of the name CARD_NAME, CARD_DRIVER the
  * driver's CUDA (13000); CARD_IDLE=1 that nothing is computed, to see what a program does with a card and be quick.
+ * CARD_NCCL_AT=reduction lets those of NCCL hang; CARD_NCCL_AT=init rank CARD_NCCL_HANGS while communicators are made.
  *
  * This part is for tests: */
 #ifndef CARD_H

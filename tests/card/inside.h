@@ -5,8 +5,8 @@
 #include "card.h"
 
 #include <cuda_runtime_api.h>
-#include <functional>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
 

@@ -160,7 +160,7 @@ static void cards_reduce_to_what_the_host_does(void **state)
 
 /* ---- every call ------------------------------------------------------------------------------------------------------ */
 
-static long stride = 7; /* between the calls that are tried; the argument "every" makes it 1 */
+static long stride = 29; /* between the calls that are tried; the argument "every" makes it 1 */
 
 /* At the end of a session nobody is there to be told. */
 static bool may_be_silent(const char *call)
