@@ -100,8 +100,8 @@ static bool is_whole(const std::vector<call> &all)
 
 ncclResult_t ncclGroupEnd(void)
 {
-    bool failed = card::fails(__func__);
     std::lock_guard<std::recursive_mutex> guard(card::lock);
+    bool failed = card::fails(__func__);
     std::vector<call> all;
     all.swap(calls);
     if (!grouped)
@@ -187,8 +187,8 @@ static void forget(ncclComm_t comm)
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
-    bool failed = card::fails(__func__);
     std::lock_guard<std::recursive_mutex> guard(card::lock);
+    bool failed = card::fails(__func__);
     if (!comm->finalized || comm->progress)
         return ncclInvalidUsage;
     forget(comm);
@@ -197,8 +197,8 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
 
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
-    bool failed = card::fails(__func__);
     std::lock_guard<std::recursive_mutex> guard(card::lock);
+    bool failed = card::fails(__func__);
     if (inside)
         return ncclInvalidUsage; /* somebody would be left in the library */
     card::release(comm->id);

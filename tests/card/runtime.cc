@@ -427,8 +427,8 @@ extern "C" cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCap
 
 extern "C" cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
 {
-    bool failed = card::fails(__func__);
     std::lock_guard<std::recursive_mutex> guard(card::lock);
+    bool failed = card::fails(__func__);
     *graph = stream->records;
     stream->records = nullptr;
     if ((failed || stream->spoiled) && *graph) {
