@@ -4,6 +4,8 @@
 
 #include "faulty_memory.h"
 
+#include "run/session.h" /* a plan's lists */
+
 #include <tower/nn.h>
 #include <tower/ops.h>
 #include <tower/train.h>
@@ -274,6 +276,85 @@ static void buckets_in_the_order_of_the_backward_pass_change_what_travels_and_no
     }
 }
 
+/* ---- beside the backward pass ------------------------------------------------------------------------------------ */
+
+enum { LAYERS = 24, LAYER = 8 };
+
+/* Steps of a device: the first that adds for the reduction or takes a part of it from another device, and the last of the
+ * towers' own work. */
+static void find_steps(const twi_list *list, int *meets, int *own)
+{
+    *meets = *own = -1;
+    for (int i = 0; i < list->count; i++) {
+        const tw_node *node = list->steps[i].node;
+        bool copies = list->steps[i].source && twi_is_reduction(node->inputs[0].node);
+        if (*meets < 0 && (copies || (twi_is_reduction(node) && strcmp(node->op->name, "AddV2") == 0)))
+            *meets = i;
+        if (strcmp(node->op->name, "Tanh") == 0)
+            *own = i;
+    }
+}
+
+/* Towers whose work gives gradient after gradient; buckets of one layer, or of all. */
+static void reduce_chains(int towers, int gpus, int64_t bucket, float means[][LAYERS * LAYER])
+{
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_variable *variables[LAYERS];
+    tw_output gradients[MOST_TOWERS][LAYERS], fetches[MOST_TOWERS];
+    tw_tensor *results[MOST_TOWERS] = {0}, *value = tw_tensor_create(TW_FLOAT32, TW_SHAPE(LAYER));
+    tw_grads grads[MOST_TOWERS], *list[MOST_TOWERS], *all[MOST_TOWERS];
+    tw_output x = tw_placeholder(g, TW_FLOAT32, TW_SHAPE(LAYER));
+    for (int i = 0; i < LAYERS; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "v%d", i);
+        variables[i] = tw_get_variable(g, name, TW_FLOAT32, TW_SHAPE(LAYER), (tw_initializer){0});
+    }
+    for (int k = 0; k < LAYER; k++)
+        ((float *)tw_tensor_data(value))[k] = gradient_at(0, k);
+    for (int t = 0; t < towers; t++)
+        TW_DEVICE(g, "/gpu:%d", t % gpus) {
+            gradients[t][0] = tw_tanh(g, tw_mul(g, x, tw_scalar(g, 0.1f * (float)(t + 1))));
+            for (int i = 1; i < LAYERS; i++)
+                gradients[t][i] = tw_tanh(g, gradients[t][i - 1]);
+            grads[t] = (tw_grads){LAYERS, variables, gradients[t]};
+            list[t] = &grads[t];
+        }
+    tw_all_reduce(g, list, towers, &(tw_average_options){.bucket_bytes = bucket}, all);
+    for (int t = 0; t < towers; t++)
+        TW_DEVICE(g, "/gpu:%d", t % gpus)
+            fetches[t] = tw_concat(g, all[t]->gradients, LAYERS, 0);
+    machine m = open_machine(g, gpus);
+    assert_ok(tw_session_run(m.s, &(tw_feed){x, value}, 1, fetches, towers, results, &error));
+    for (int t = 0; t < towers; t++) {
+        memcpy(means[t], tw_tensor_data(results[t]), tw_tensor_bytes(results[t]));
+        tw_tensor_release(results[t]);
+    }
+    for (int d = 0; d < gpus && gpus > 1; d++) {
+        int meets, own;
+        find_steps(&m.s->lanes[0]->latest->lists[1 + d], &meets, &own);
+        assert_true(meets >= 0 && own >= 0);
+        if ((meets < own) != (bucket == LAYER * sizeof(float)))
+            fail_msg("GPU %d of %d meets others at step %d, its own work ends at step %d", d, gpus, meets, own);
+    }
+    tw_tensor_release(value);
+    close_machine(&m);
+}
+
+static void buckets_meet_while_the_towers_still_compute_with_the_same_bits(void **state)
+{
+    (void)state;
+    static const int towers[] = {2, 4, 5};
+    static float one[MOST_TOWERS][LAYERS * LAYER], late[MOST_TOWERS][LAYERS * LAYER], early[MOST_TOWERS][LAYERS * LAYER];
+    for (int k = 0; k < 3; k++) {
+        reduce_chains(towers[k], 1, LAYER * sizeof(float), one);
+        reduce_chains(towers[k], towers[k], 1 << 20, late);
+        reduce_chains(towers[k], towers[k], LAYER * sizeof(float), early);
+        assert_memory_equal(early, one, (size_t)towers[k] * sizeof *one);
+        assert_memory_equal(early, late, (size_t)towers[k] * sizeof *one);
+    }
+}
+
 static void half_precision_halves_what_crosses_and_rounds_within_its_precision(void **state)
 {
     (void)state;
@@ -526,6 +607,7 @@ int main(void)
         cmocka_unit_test(uneven_shares_are_weighted_and_even_ones_cost_no_bit),
         cmocka_unit_test(packs_and_groups_of_small_gradients_change_what_travels_and_not_the_mean),
         cmocka_unit_test(buckets_in_the_order_of_the_backward_pass_change_what_travels_and_not_a_bit),
+        cmocka_unit_test(buckets_meet_while_the_towers_still_compute_with_the_same_bits),
         cmocka_unit_test(half_precision_halves_what_crosses_and_rounds_within_its_precision),
         cmocka_unit_test(sparse_gradients_are_averaged_by_the_rows_they_touch),
         cmocka_unit_test(the_log_names_sparse_gradients),

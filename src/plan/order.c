@@ -8,9 +8,11 @@
  * A device that records (a card) does so best when few things break the recording off. So where one takes part, nodes are
  * put into phases: even ones of what breaks a recording off (copies into the device, random streams), odd ones of what is
  * recorded. A node comes in the first phase that fits behind what it needs; what it needs of another device comes in an
- * earlier phase, so that a recording waits for others at its beginning only. Nodes of the same phase keep their order. */
+ * earlier phase, so that a recording waits for others at its beginning only. Nodes of the same phase keep their order. That
+ * puts reductions behind the backward pass; where no device records, they are done beside it (overlap.c). */
 #include "plan/plan.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const twi_kernel shared_read = {"ReadVariableOp", "shared", 0, NULL, NULL, NULL};
@@ -142,27 +144,53 @@ static int phase_of(const twi_planning *p, const tw_node *node)
 
 static tw_status sort_by_phase(twi_planning *p)
 {
-    tw_graph *graph = p->rewriting.graph;
+    const tw_graph *graph = p->rewriting.graph;
+    int64_t *phases = twi_alloc_array((size_t)graph->nodes.count + 1, sizeof *phases);
+    if (!phases)
+        return twi_fail_memory(p->error, "ordering a plan");
+    for (int id = 0; id < graph->nodes.count; id++)
+        phases[id] = graph->nodes.items[id]->task->phase = phase_of(p, graph->nodes.items[id]);
+    tw_status status = twi_sort_by(p, phases);
+    twi_free(phases);
+    return status;
+}
+
+static bool any_records(const tw_devices *devices)
+{
     bool any = false;
-    int most = 0, count = graph->nodes.count, made = 0;
-    for (int d = 0; d < p->request->devices->count; d++)
-        any = any || p->request->devices->items[d]->ops->replay;
-    if (!any)
-        return TW_OK;
-    tw_node **sorted = twi_alloc_array((size_t)count + 1, sizeof *sorted);
+    for (int d = 0; d < devices->count; d++)
+        any = any || devices->items[d]->ops->replay;
+    return any;
+}
+
+/* ---- all of it ----------------------------------------------------------------------------------------------------- */
+
+typedef struct keyed {
+    int64_t key;
+    tw_node *node;
+} keyed;
+
+static int by_key(const void *a, const void *b)
+{
+    const keyed *x = a, *y = b;
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return (x->node->id > y->node->id) - (x->node->id < y->node->id);
+}
+
+tw_status twi_sort_by(twi_planning *p, const int64_t *keys)
+{
+    tw_graph *graph = p->rewriting.graph;
+    int count = graph->nodes.count;
+    keyed *sorted = twi_alloc_array((size_t)count + 1, sizeof *sorted);
     if (!sorted)
         return twi_fail_memory(p->error, "ordering a plan");
+    for (int id = 0; id < count; id++)
+        sorted[id] = (keyed){keys[id], graph->nodes.items[id]};
+    qsort(sorted, (size_t)count, sizeof *sorted, by_key);
     for (int id = 0; id < count; id++) {
-        int phase = graph->nodes.items[id]->task->phase = phase_of(p, graph->nodes.items[id]);
-        most = phase > most ? phase : most;
-    }
-    for (int phase = 0; phase <= most; phase++)
-        for (int id = 0; id < count; id++)
-            if (graph->nodes.items[id]->task->phase == phase)
-                sorted[made++] = graph->nodes.items[id];
-    for (int id = 0; id < count; id++) {
-        graph->nodes.items[id] = sorted[id];
-        sorted[id]->id = id;
+        graph->nodes.items[id] = sorted[id].node;
+        sorted[id].node->id = id;
     }
     twi_free(sorted);
     return TW_OK;
@@ -185,7 +213,7 @@ tw_status twi_order(twi_planning *p)
     for (int i = 0; i < count; i++)
         TWI_TRY(order_read(&w, reads[i], reads[i]->inputs[0].node));
     TWI_TRY(twi_rewrite_clean(&p->rewriting, p->error));
-    TWI_TRY(sort_by_phase(p));
+    TWI_TRY(any_records(p->request->devices) ? sort_by_phase(p) : twi_overlap(p));
     for (int id = 0; id < graph->nodes.count; id++) {
         tw_node *node = graph->nodes.items[id];
         node->task->position = positions[node->assigned]++;

@@ -172,6 +172,10 @@ tw_status twi_prepare_tasks(twi_planning *p);
 /* Lets reads of a variable be its memory itself where order allows, puts readers before writers, sorts (what a device
  * records together), numbers positions. */
 tw_status twi_order(twi_planning *p);
+/* Of twi_order(): lets reductions between devices be done beside the towers' other work. Not for plans with meetings. */
+tw_status twi_overlap(twi_planning *p);
+/* Sorts the graph's nodes by keys[id]; equal ones keep their order. Renumbers ids. */
+tw_status twi_sort_by(twi_planning *p, const int64_t *keys);
 /* Makes buffers by lifetime and gives them offsets. Needs positions. */
 tw_status twi_assign_memory(twi_planning *p);
 /* Writes down the steps of each device and what they wait for. */
@@ -201,6 +205,8 @@ tw_status twi_plan_list_constants(const twi_plan *plan, int device, twi_memory_i
 tw_status twi_plan_list_arena(const twi_plan *plan, int device, twi_memory_items *items, const char **fullest,
                               tw_error *error);
 
+/* A node of a reduction of the towers' gradients; copies are not marked. */
+bool twi_is_reduction(const tw_node *node);
 /* A node whose output is the handle of a variable. */
 bool twi_makes_variable(const tw_node *node);
 /* True when output 0 of the node is its input 0's memory. */

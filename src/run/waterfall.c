@@ -18,11 +18,6 @@ const char *tw_time_kind_name(tw_time_kind kind)
 
 /* ---- what a step is -------------------------------------------------------------------------------------------- */
 
-static bool is_reduction(const tw_node *node)
-{
-    return twi_attr_find(&node->attrs, "_reduction") != NULL;
-}
-
 /* Whether the step works on variables, once for all towers. */
 static bool is_update(const twi_step *step)
 {
@@ -36,12 +31,12 @@ static bool is_update(const twi_step *step)
 static tw_time_kind kind_of(const twi_step *step)
 {
     if (step->source)
-        return is_reduction(step->node->inputs[0].node) ? TW_TIME_REDUCTION : TW_TIME_COPIES;
+        return twi_is_reduction(step->node->inputs[0].node) ? TW_TIME_REDUCTION : TW_TIME_COPIES;
     if (!step->kernel)
         return TW_TIME_LAUNCH;
     if (strcmp(step->node->op->name, "TowerInput") == 0 || strcmp(step->node->op->name, "TowerBatch") == 0)
         return TW_TIME_INPUT;
-    return is_reduction(step->node) ? TW_TIME_REDUCTION : TW_TIME_COMPUTE;
+    return twi_is_reduction(step->node) ? TW_TIME_REDUCTION : TW_TIME_COMPUTE;
 }
 
 /* Gives every step its kind; copies to a reduction are part of it as those from one are. */
@@ -53,7 +48,7 @@ static void find_kinds(twi_plan *plan)
     for (int d = 0; d < plan->num_lists; d++)
         for (int i = 0; i < plan->lists[d].count; i++) {
             const tw_node *reader = plan->lists[d].steps[i].node;
-            for (int k = 0; k < reader->num_inputs && is_reduction(reader); k++) {
+            for (int k = 0; k < reader->num_inputs && twi_is_reduction(reader); k++) {
                 const tw_node *read = reader->inputs[k].node;
                 twi_step *from = read->task ? &plan->lists[read->assigned].steps[read->task->position] : NULL;
                 if (from && from->source)

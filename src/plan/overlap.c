@@ -1,0 +1,126 @@
+/* overlap.c - a reduction between devices is done while the towers' other work goes on.
+ *
+ * The graph has its towers one after the other, so in its order the additions on the first towers' devices, which want
+ * gradients of the last tower, come behind all that the first towers compute. But devices run side by side. So here every
+ * node gets the time at which it is done if each device works in the graph's order, at the same speed: as a measure of
+ * work the bytes that a step reads and writes will do, since towers on devices of a kind do much the same. A reduction
+ * takes no time of its own, and where it needs another device it comes a little later, so that towers which are not quite
+ * in step do not hold each other up.
+ *
+ * Times never fall along an edge, and what is done at the same time keeps the graph's order: so the nodes sorted by time
+ * are in a topological order again, one for all devices, and no two lists can wait for each other. All other nodes of a
+ * device keep their order among themselves. */
+#include "plan/plan.h"
+
+#include <string.h>
+
+enum { SLACK = 32 }; /* "a little later" is this part of what the busiest device does */
+
+bool twi_is_reduction(const tw_node *node)
+{
+    return twi_attr_find(&node->attrs, "_reduction") != NULL;
+}
+
+static const tw_node *dependency(const tw_node *node, int i)
+{
+    return i < node->num_inputs ? node->inputs[i].node : node->control_inputs[i - node->num_inputs];
+}
+
+/* A copy that a reduction reads has come from another device for it. */
+static bool crosses(const tw_node *node, int input)
+{
+    return input < node->num_inputs && twi_is_reduction(node) && strcmp(node->inputs[input].node->op->name, "_Copy") == 0;
+}
+
+/* floats[id] for reductions, what crosses to them, and constants. False if nothing crosses. */
+static bool mark_floating(const tw_graph *graph, bool *floats)
+{
+    bool any = false;
+    for (int id = 0; id < graph->nodes.count; id++) {
+        const tw_node *node = graph->nodes.items[id];
+        floats[id] = twi_is_reduction(node) || strcmp(node->op->name, "Const") == 0;
+        for (int i = 0; i < node->num_inputs; i++)
+            if (crosses(node, i))
+                any = floats[node->inputs[i].node->id] = true;
+    }
+    return any;
+}
+
+static int64_t work_of(const tw_node *node)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < node->num_inputs + node->num_outputs && !twi_task_shares(node->task); i++)
+        bytes += (int64_t)node->task->operands[i].bytes;
+    return bytes;
+}
+
+static int64_t find_slack(const twi_planning *p, const bool *floats, int64_t *busy)
+{
+    const tw_graph *graph = p->rewriting.graph;
+    int64_t most = 0;
+    for (int id = 0; id < graph->nodes.count; id++) {
+        const tw_node *node = graph->nodes.items[id];
+        busy[node->assigned] += floats[id] ? 0 : work_of(node);
+        most = busy[node->assigned] > most ? busy[node->assigned] : most;
+    }
+    return most / SLACK;
+}
+
+/* When each node is done. now[device]: when the latest that does not float is. */
+static void find_times(const tw_graph *graph, const bool *floats, int64_t slack, int64_t *now, int64_t *times)
+{
+    for (int id = 0; id < graph->nodes.count; id++) {
+        const tw_node *node = graph->nodes.items[id];
+        bool waits = false;
+        times[id] = floats[id] ? 0 : now[node->assigned];
+        for (int i = 0; i < node->num_inputs + node->num_control_inputs; i++) {
+            int64_t before = times[dependency(node, i)->id];
+            times[id] = before > times[id] ? before : times[id];
+            waits = waits || crosses(node, i);
+        }
+        times[id] += floats[id] ? (waits ? slack : 0) : work_of(node);
+        if (!floats[id])
+            now[node->assigned] = times[id];
+    }
+}
+
+/* What crosses does so when the first who uses it is there: a list that waits does nothing else. Users come after it in
+ * the graph, so all of them have been seen when it is met from the end. */
+static void delay_copies(const tw_graph *graph, const bool *floats, int64_t *times, int64_t *wanted)
+{
+    for (int id = 0; id < graph->nodes.count; id++)
+        wanted[id] = INT64_MAX;
+    for (int id = graph->nodes.count - 1; id >= 0; id--) {
+        const tw_node *node = graph->nodes.items[id];
+        if (floats[id] && strcmp(node->op->name, "_Copy") == 0 && wanted[id] < INT64_MAX)
+            times[id] = wanted[id];
+        for (int i = 0; i < node->num_inputs + node->num_control_inputs; i++) {
+            int64_t *first = &wanted[dependency(node, i)->id];
+            *first = times[id] < *first ? times[id] : *first;
+        }
+    }
+}
+
+tw_status twi_overlap(twi_planning *p)
+{
+    const tw_graph *graph = p->rewriting.graph;
+    size_t n = (size_t)graph->nodes.count + 1, devices = (size_t)p->request->devices->count;
+    tw_status status = TW_OK;
+    bool *floats = twi_alloc_array(n, sizeof *floats);
+    int64_t *times = twi_alloc_array(n, sizeof *times), *wanted = twi_alloc_array(n, sizeof *wanted);
+    int64_t *now = twi_alloc_array(devices, sizeof *now), *busy = twi_alloc_array(devices, sizeof *busy);
+    if (!floats || !times || !wanted || !now || !busy)
+        TWI_TRY(twi_fail_memory(p->error, "ordering a plan"));
+    if (mark_floating(graph, floats)) {
+        find_times(graph, floats, find_slack(p, floats, busy), now, times);
+        delay_copies(graph, floats, times, wanted);
+        TWI_TRY(twi_sort_by(p, times));
+    }
+done:
+    twi_free(floats);
+    twi_free(times);
+    twi_free(wanted);
+    twi_free(now);
+    twi_free(busy);
+    return status;
+}
