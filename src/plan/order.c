@@ -8,8 +8,8 @@
  * A device that records (a card) does so best when few things break the recording off. So where one takes part, nodes are
  * put into phases: even ones of what breaks a recording off (copies into the device, random streams), odd ones of what is
  * recorded. A node comes in the first phase that fits behind what it needs; what it needs of another device comes in an
- * earlier phase, so that a recording waits for others at its beginning only. Nodes of the same phase keep their order. That
- * puts reductions behind the backward pass; where no device records, they are done beside it (overlap.c). */
+ * earlier phase, so that a recording waits for others at its beginning only. Nodes of the same phase keep their order.
+ * That puts reductions behind the backward pass; where no device records, they are done beside it (overlap.c). */
 #include "plan/plan.h"
 
 #include <stdlib.h>

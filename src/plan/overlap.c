@@ -1,15 +1,15 @@
 /* overlap.c - a reduction between devices is done while the towers' other work goes on.
  *
  * The graph has its towers one after the other, so in its order the additions on the first towers' devices, which want
- * gradients of the last tower, come behind all that the first towers compute. But devices run side by side. So here every
- * node gets the time at which it is done if each device works in the graph's order, at the same speed: as a measure of
- * work the bytes that a step reads and writes will do, since towers on devices of a kind do much the same. A reduction
- * takes no time of its own, and where it needs another device it comes a little later, so that towers which are not quite
- * in step do not hold each other up.
+ * gradients of the last tower, come behind all that the first towers compute. But devices run side by side. So here
+ * every node gets the time at which it is done if each device works in the graph's order, at the same speed. The bytes
+ * that a step reads and writes will do as a measure of its work, since towers on devices of a kind do much the same. A
+ * reduction takes no time of its own, and where it needs another device it comes a little later, so that towers which
+ * are not quite in step do not hold each other up.
  *
- * Times never fall along an edge, and what is done at the same time keeps the graph's order: so the nodes sorted by time
- * are in a topological order again, one for all devices, and no two lists can wait for each other. All other nodes of a
- * device keep their order among themselves. */
+ * Times never fall along an edge, and what is done at the same time keeps the graph's order: so the nodes sorted by
+ * time are in a topological order again, one for all devices, and no two lists can wait for each other. All other nodes
+ * of a device keep their order among themselves. */
 #include "plan/plan.h"
 
 #include <string.h>
@@ -29,7 +29,8 @@ static const tw_node *dependency(const tw_node *node, int i)
 /* A copy that a reduction reads has come from another device for it. */
 static bool crosses(const tw_node *node, int input)
 {
-    return input < node->num_inputs && twi_is_reduction(node) && strcmp(node->inputs[input].node->op->name, "_Copy") == 0;
+    return input < node->num_inputs && twi_is_reduction(node) &&
+           strcmp(node->inputs[input].node->op->name, "_Copy") == 0;
 }
 
 /* floats[id] for reductions, what crosses to them, and constants. False if nothing crosses. */
