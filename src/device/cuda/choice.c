@@ -100,7 +100,7 @@ static int find_fastest(twi_cuda_device *c, const twi_contest *contest, const tw
         float took = 0;
         if (time_one(c, contest, &candidates[i], &s, &took, &error) != TW_OK) {
             twi_log(TWI_LOG_WARNING, "node '%s': %s's algorithm %lld is passed over: %s", contest->node,
-                    contest->library, (long long)candidates[i].number, error.message);
+                    contest->maker, (long long)candidates[i].number, error.message);
         } else if (*ms == 0 || took < CLEARLY * *ms) {
             best = i;
             *ms = took;
@@ -118,7 +118,7 @@ static void say(const twi_cuda_device *c, const twi_contest *contest, const twi_
     if (choice->ms > 0)
         snprintf(ms, sizeof ms, "%.4f ms, ", (double)choice->ms);
     twi_log(TWI_LOG_DETAIL, "node '%s' on %s: %s's algorithm %lld, %s%s", contest->node, c->base.text,
-            contest->library, (long long)choice->number, ms, how);
+            contest->maker, (long long)choice->number, ms, how);
 }
 
 /* The remembered algorithm, if the library still has it there. */
@@ -144,7 +144,7 @@ static tw_status choose_new(twi_cuda_device *c, const twi_contest *contest, twi_
             break;
     }
     if (count == 0)
-        return twi_fail(error, TW_UNIMPLEMENTED, "%s has no algorithm for this that may be taken", contest->library);
+        return twi_fail(error, TW_UNIMPLEMENTED, "%s has no algorithm for this that may be taken", contest->maker);
     if (count > 1)
         best = find_fastest(c, contest, candidates, count, &choice.ms);
     memcpy(choice.key, contest->key, sizeof choice.key);

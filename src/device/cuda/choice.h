@@ -20,7 +20,7 @@ typedef struct twi_candidate {
 
 /* What is to be chosen. Calls come from one thread at a time. */
 typedef struct twi_contest {
-    const char *library;           /* "cudnn": the algorithm's in messages, and the file's */
+    const char *maker;             /* the library, "cudnn": the algorithm's in messages, and the file's */
     size_t version;
     const char *node;
     char key[TWI_CHOICE_KEY];      /* op, shapes, types, rules: all that the choice depends on; without spaces */

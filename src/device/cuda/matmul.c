@@ -177,7 +177,7 @@ static tw_status choose_algorithm(twi_prepare *p, product *m, bool turn_a, bool 
     const twi_operand *a = &p->inputs[0], *b = &p->inputs[1], *out = &p->outputs[0];
     tw_status status;
     twi_candidate winner;
-    twi_contest contest = {.library = "cublaslt", .version = m->library->cublasLtGetVersion(), .node = p->node,
+    twi_contest contest = {.maker = "cublaslt", .version = m->library->cublasLtGetVersion(), .node = p->node,
                            .user = m, .next = next_algorithm, .run = try_algorithm, .drop = drop_algorithm};
     const size_t bytes[] = {a->bytes, b->bytes, out->bytes, m->biased ? p->inputs[2].bytes : 0};
     for (int i = 0; i < 4; i++)

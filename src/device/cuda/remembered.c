@@ -69,7 +69,7 @@ static void find_path(memory *m, const char *card, const twi_contest *contest)
     bool in_cache = cache && cache[0] == '/', at_home = home && home[0] == '/';
     if ((wish && strcmp(wish, "off") == 0) || (!in_cache && !at_home) ||
         snprintf(m->path, sizeof m->path, "%s%s/tower/algorithms/%s.%s-%zu", in_cache ? cache : home,
-                 in_cache ? "" : "/.cache", name, contest->library, contest->version) >= (int)sizeof m->path)
+                 in_cache ? "" : "/.cache", name, contest->maker, contest->version) >= (int)sizeof m->path)
         m->path[0] = 0;
 }
 
@@ -148,7 +148,7 @@ static void save(memory *m)
 static memory *memory_of(const char *card, const twi_contest *contest)
 {
     char head[sizeof memories->head];
-    snprintf(head, sizeof head, "tower algorithms 1: %s, %s %zu\n", card, contest->library, contest->version);
+    snprintf(head, sizeof head, "tower algorithms 1: %s, %s %zu\n", card, contest->maker, contest->version);
     for (memory *m = memories; m; m = m->next)
         if (strcmp(m->head, head) == 0)
             return m;
