@@ -1,9 +1,9 @@
 /* The CUDA plug-in: without a card that it opens and says in one line why there is none; with one, that every kernel
  * computes what the CPU's does. Skipped where there is neither. */
 #include "op_testing.h"
+#include "planned_nodes.h"
 
 #include "device/plugin.h"
-#include "run/session.h"
 
 #include <tower/data.h>
 #include <tower/models.h>
@@ -269,18 +269,6 @@ static void elementwise_ops_on_the_card_are_those_of_the_cpu(void **state)
     for (size_t i = 0; i < sizeof casts / sizeof *casts; i++)
         compare((twt_op){.op = "Cast", .num_inputs = 1, .inputs = {filled(casts[i][0], TW_SHAPE(9, 5), 4)},
                          .num_attrs = 1, .attrs = {tw_attr_type("DstT", casts[i][1])}});
-}
-
-static bool plans_have(const tw_session *session, const char *op)
-{
-    const twi_lane *lane = session->lanes[0];
-    bool found = false;
-    for (int i = 0; i < lane->plans.count; i++) {
-        const tw_graph *planned = lane->plans.items[i].plan->graph;
-        for (int id = 0; id < planned->nodes.count; id++)
-            found = found || strcmp(planned->nodes.items[id]->op->name, op) == 0;
-    }
-    return found;
 }
 
 /* More terms than one launch takes; -1, 2, -3, 4, ... */

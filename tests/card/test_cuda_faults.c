@@ -1,14 +1,10 @@
 /* The CUDA plug-in on a card that is not there (card/card.h), calls of which fail in turn: of the driver, the
  * runtime, cuBLASLt and cuDNN. Each failure must end in an error that names the call, the file and the device, and
  * nothing may stay behind. The driver is asked once a process, so each try has one of its own. */
-#include "testing.h"
+#include "failing_calls.h"
 
-#include "card.h"
-
+#include <limits.h>
 #include <stdlib.h>
-#include <sys/wait.h>
-#include <tower/tower.h>
-#include <unistd.h>
 
 /* ---- a program ------------------------------------------------------------------------------------------------------- */
 
@@ -91,8 +87,6 @@ static tw_status run(const char *type, float *losses, counts *after, tw_error *e
 
 /* ---- every call ------------------------------------------------------------------------------------------------------ */
 
-enum { FINE, NOT_REACHED, BAD };
-
 static long stride = 23; /* between the calls that are tried; the argument "every" makes it 1 */
 
 /* Giving back may fail without anybody being told: what was asked for has been done. An engine of cuDNN that does not
@@ -107,15 +101,6 @@ static int complain(long n, const char *what, const char *text)
 {
     fprintf(stderr, "call %ld (%s) fails: %s: \"%s\"\n", n, card_failed(), what, text);
     return BAD;
-}
-
-static char logged[2000];
-
-static void log_it(void *user, int level, const char *message)
-{
-    (void)user;
-    (void)level;
-    snprintf(logged, sizeof logged, "%s", message);
 }
 
 static int try_one(long n)
@@ -140,28 +125,10 @@ static int try_one(long n)
     return FINE;
 }
 
-static int in_a_process(int (*test)(long), long n)
-{
-    int code;
-    fflush(NULL);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0)
-        _exit(test(n));
-    assert_int_equal(waitpid(child, &code, 0), child);
-    return WIFEXITED(code) ? WEXITSTATUS(code) : BAD;
-}
-
 static void every_call_that_fails_is_named_and_nothing_stays_behind(void **state)
 {
     (void)state;
-    long n = 1;
-    int bad = 0, result;
-    for (; (result = in_a_process(try_one, n)) != NOT_REACHED; n += stride)
-        bad += result == BAD;
-    if (bad)
-        fail_msg("%d of %ld calls are not answered well when they fail", bad, (n - 1) / stride);
-    assert_true(n > 1000);
+    assert_failing_calls_are_answered(try_one, stride, 1000, LONG_MAX);
 }
 
 /* ---- recording ------------------------------------------------------------------------------------------------------- */

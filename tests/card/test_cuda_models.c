@@ -4,8 +4,7 @@
 #include "testing.h"
 
 #include "card.h"
-
-#include "run/session.h"
+#include "planned_nodes.h"
 
 #include <tower/tower.h>
 
@@ -188,18 +187,6 @@ static void check_training(const tw_model *model, int batch, double tolerance)
     }
 }
 
-static bool plans(const job *j, const char *op)
-{
-    const twi_lane *lane = tw_trainer_session(j->trainer)->lanes[0];
-    bool found = false;
-    for (int i = 0; i < lane->plans.count; i++) {
-        const tw_graph *planned = lane->plans.items[i].plan->graph;
-        for (int id = 0; id < planned->nodes.count; id++)
-            found = found || strcmp(planned->nodes.items[id]->op->name, op) == 0;
-    }
-    return found;
-}
-
 static void chains_are_one_kernel_on_the_card_too(void **state)
 {
     (void)state;
@@ -212,7 +199,7 @@ static void chains_are_one_kernel_on_the_card_too(void **state)
         job j = open_job(tw_model_find(known[i].model), (tw_trainer_options){.batch = 2, .towers = 1, .plan_only = true},
                          false);
         for (int k = 0; k < 5 && known[i].ops[k]; k++)
-            if (!plans(&j, known[i].ops[k]))
+            if (!plans_have(tw_trainer_session(j.trainer), known[i].ops[k]))
                 fail_msg("%s is planned without %s", known[i].model, known[i].ops[k]);
         close_job(&j);
     }

@@ -1,13 +1,8 @@
 /* Reductions by NCCL, on cards and a library that are not there (card.h): what they add up to, what becomes of the calls
  * that fail, and of cards that do not come. The driver is asked once a process, so each try has one of its own. */
-#include "testing.h"
-
-#include "card.h"
+#include "failing_calls.h"
 
 #include <stdlib.h>
-#include <sys/wait.h>
-#include <tower/tower.h>
-#include <unistd.h>
 
 enum { CARDS = 3, VARIABLES = 3, STEPS = 3, MOST_CALLS = 10000 };
 
@@ -116,24 +111,10 @@ static tw_status run(job *j, tw_error *error)
     return status;
 }
 
-enum { FINE, NOT_REACHED, BAD };
-
 static int complain(const char *what, const char *text)
 {
     fprintf(stderr, "%s: \"%s\"\n", what, text);
     return BAD;
-}
-
-static int in_a_process(int (*test)(long), long n)
-{
-    int code;
-    fflush(NULL);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0)
-        _exit(test(n));
-    assert_int_equal(waitpid(child, &code, 0), child);
-    return WIFEXITED(code) ? WEXITSTATUS(code) : BAD;
 }
 
 /* ---- what comes out -------------------------------------------------------------------------------------------------- */
@@ -169,15 +150,6 @@ static bool may_be_silent(const char *call)
            strcmp(call, "cudaSetDevice") == 0;
 }
 
-static char logged[2000];
-
-static void log_it(void *user, int level, const char *message)
-{
-    (void)user;
-    (void)level;
-    snprintf(logged, sizeof logged, "%s", message);
-}
-
 static int try_one(long n)
 {
     tw_error error = {0};
@@ -205,13 +177,7 @@ static int try_one(long n)
 static void every_call_that_fails_is_named_and_communicators_are_given_back(void **state)
 {
     (void)state;
-    long n = 1;
-    int bad = 0, result;
-    for (; (result = in_a_process(try_one, n)) != NOT_REACHED && n < MOST_CALLS; n += stride)
-        bad += result == BAD;
-    if (bad)
-        fail_msg("%d of %ld calls are not answered well when they fail", bad, (n - 1) / stride);
-    assert_true(n > 200);
+    assert_failing_calls_are_answered(try_one, stride, 200, MOST_CALLS);
 }
 
 /* ---- who does not come ----------------------------------------------------------------------------------------------- */
