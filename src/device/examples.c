@@ -1,7 +1,6 @@
 /* examples.c - see examples.h. */
 #include "device/examples.h"
 
-#include "base/memory.h"
 #include "device/kernel.h"
 
 tw_status twi_examples_init(twi_examples *e, const twi_attrs *attrs, tw_shape images, tw_error *error)
@@ -35,13 +34,7 @@ tw_status twi_examples_init(twi_examples *e, const twi_attrs *attrs, tw_shape im
 
 tw_status twi_examples_prepare(twi_prepare *p)
 {
-    twi_examples *e = twi_alloc(sizeof *e);
-    if (!e)
-        return twi_fail_memory(p->error, p->node);
-    tw_status status = twi_examples_init(e, p->attrs, p->inputs[0].shape, p->error);
-    if (status == TW_OK)
-        p->state = e;
-    else
-        twi_free(e);
-    return status;
+    twi_examples e;
+    tw_status status = twi_examples_init(&e, p->attrs, p->inputs[0].shape, p->error);
+    return status == TW_OK ? twi_keep(p, &e, sizeof e) : status;
 }

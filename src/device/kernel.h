@@ -85,6 +85,11 @@ typedef struct twi_prepare {
                                     stream stands), so that it cannot be recorded and replayed */
 } twi_prepare;
 
+/* Makes a copy of what prepare() has found out the state; the row's release() is twi_free(). */
+tw_status twi_keep(twi_prepare *p, const void *state, size_t size);
+/* Lets a size, as of the workspace, grow by so many bytes, up to a multiple of 64; returns where they begin. */
+size_t twi_make_room(size_t *size, size_t bytes);
+
 typedef struct twi_run {
     void *state;
     const void *const *inputs;   /* device pointers, 64-byte aligned except into the middle of a list */

@@ -319,23 +319,16 @@ static void find_groups(filter_state *s)
     s->blocks = (s->k_tiles + 1) / 2 * ((s->num_groups + 1) / 2);
 }
 
-static size_t reserve(size_t *workspace, int64_t bytes)
-{
-    size_t at = *workspace;
-    *workspace += (size_t)up(bytes, 64);
-    return at;
-}
-
 static void lay_workspace(filter_state *s, twi_prepare *p)
 {
     size_t size = 0;
     int64_t rows = s->batch * s->out_height * s->out_width;
-    s->at_turned = reserve(&size, TOGETHER * s->turned * 2);
-    s->at_paired = reserve(&size, TOGETHER * s->paired * 2);
-    s->at_result = reserve(&size, s->blocks * BLOCK * 4);
-    s->at_zeros = reserve(&size, (s->filters + s->channels) * 2);
-    s->at_sources = reserve(&size, (int64_t)s->source_bytes * p->threads);
-    s->at_sums = reserve(&size, p->num_outputs > 1 ? twi_row_chunks(rows) * s->filters * 4 : 0);
+    s->at_turned = twi_make_room(&size, (size_t)(TOGETHER * s->turned * 2));
+    s->at_paired = twi_make_room(&size, (size_t)(TOGETHER * s->paired * 2));
+    s->at_result = twi_make_room(&size, (size_t)(s->blocks * BLOCK * 4));
+    s->at_zeros = twi_make_room(&size, (size_t)((s->filters + s->channels) * 2));
+    s->at_sources = twi_make_room(&size, (size_t)((int64_t)s->source_bytes * p->threads));
+    s->at_sums = twi_make_room(&size, (size_t)(p->num_outputs > 1 ? twi_row_chunks(rows) * s->filters * 4 : 0));
     p->workspace = size;
 }
 

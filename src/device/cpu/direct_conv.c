@@ -261,13 +261,6 @@ static void add_parts(const void *job, int64_t first, int64_t last, int thread)
 
 /* ---- kernels ---------------------------------------------------------------------------------------------------- */
 
-static size_t reserve(size_t *size, size_t bytes)
-{
-    size_t at = *size;
-    *size += (bytes + 63) / 64 * 64;
-    return at;
-}
-
 static tw_status lay(const twi_prepare *p, const twi_operand *image, tw_shape filter, const twi_operand *output,
                      direct *d)
 {
@@ -301,24 +294,14 @@ static tw_status plan(twi_prepare *p, direct *d)
     d->blocks = (d->out_height + d->block - 1) / d->block;
     d->band_bytes = (size_t)(((d->block - 1) * d->stride[0] + d->kh) * d->pitch) * sizeof(float);
     d->band_bytes = (d->band_bytes + 63) / 64 * 64;
-    d->at_bands = reserve(&p->workspace, d->band_bytes * (size_t)p->threads);
-    return TW_OK;
-}
-
-static tw_status finish(twi_prepare *p, const direct *d)
-{
-    direct *state = twi_alloc(sizeof *state);
-    if (!state)
-        return twi_fail_memory(p->error, p->node);
-    *state = *d;
-    p->state = state;
+    d->at_bands = twi_make_room(&p->workspace, d->band_bytes * (size_t)p->threads);
     return TW_OK;
 }
 
 static tw_status finish_forward(twi_prepare *p, direct *d)
 {
-    d->at_panels = reserve(&p->workspace, (size_t)(d->rows * d->filters) * sizeof(float));
-    return finish(p, d);
+    d->at_panels = twi_make_room(&p->workspace, (size_t)(d->rows * d->filters) * sizeof(float));
+    return twi_keep(p, d, sizeof *d);
 }
 
 static void run_forward(const twi_run *r, const float *x, const float *bias)
@@ -386,11 +369,11 @@ static tw_status filter_prepare(twi_prepare *p)
     if (bytes > MOST_PART_BYTES)
         return TW_UNIMPLEMENTED;
     d.parts = smaller(d.batch, MOST_PARTS);
-    d.at_parts = reserve(&p->workspace, (size_t)(d.parts * bytes));
+    d.at_parts = twi_make_room(&p->workspace, (size_t)(d.parts * bytes));
     if (p->num_outputs > 1)
-        d.at_sums = reserve(&p->workspace, (size_t)(twi_row_chunks(d.batch * d.out_height * d.out_width) * d.filters) *
+        d.at_sums = twi_make_room(&p->workspace, (size_t)(twi_row_chunks(d.batch * d.out_height * d.out_width) * d.filters) *
                                                sizeof(float));
-    return finish(p, &d);
+    return twi_keep(p, &d, sizeof d);
 }
 
 static tw_status filter_run(const twi_run *r)

@@ -33,14 +33,8 @@ static tw_status prepare(twi_prepare *p, tw_shape image, bool wants_pooled, bool
     int64_t pixels = wants_pooled ? w.output[0] * w.output[1] : wants_image ? w.image[0] * w.image[1] : 0;
     job.lrn_scratch = twi_lrn_scratch(&job.lrn);
     job.scratch = job.lrn_scratch + ((size_t)(pixels * image.dims[3]) * sizeof(float) + 63) / 64 * 64;
-
-    twi_image_job *state = twi_alloc(sizeof *state);
-    if (!state)
-        return twi_fail_memory(p->error, p->node);
-    *state = job;
-    p->state = state;
     p->workspace = job.scratch * (size_t)p->threads;
-    return TW_OK;
+    return twi_keep(p, &job, sizeof job);
 }
 
 /* _MaxPoolLRN (input) gives output, pooled, argmax */

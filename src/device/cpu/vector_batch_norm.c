@@ -39,10 +39,7 @@ static tw_status prepare(twi_prepare *p, bool relu, int gradients, int num_vecto
             return TW_UNIMPLEMENTED;
     if (has_side && !is_like(&vectors[all_vectors], x))
         return TW_UNIMPLEMENTED;
-    batch_norm *b = twi_alloc(sizeof *b);
-    if (!b)
-        return twi_fail_memory(p->error, p->node);
-    *b = (batch_norm){
+    batch_norm b = {
         .rows = x->elements / channels,
         .channels = channels,
         .chunks = twi_row_chunks(x->elements / channels),
@@ -52,12 +49,11 @@ static tw_status prepare(twi_prepare *p, bool relu, int gradients, int num_vecto
         .has_side = has_side,
         .gradients = gradients,
     };
-    p->state = b;
     for (int i = 0; i <= gradients; i++) /* the last pass puts a number where it has read one: with a side only of x */
         p->can_overwrite[i] = i == gradients || !has_side;
     /* two sums a chunk, and three vectors */
-    p->workspace = (size_t)((2 * b->chunks + 3) * channels) * sizeof(float);
-    return TW_OK;
+    p->workspace = (size_t)((2 * b.chunks + 3) * channels) * sizeof(float);
+    return twi_keep(p, &b, sizeof b);
 }
 
 static double sum_of_chunks(const batch_norm *b, const float *sums, int64_t c)

@@ -126,13 +126,8 @@ static tw_status loss_run(const twi_run *r)
 
 static tw_status keep(twi_prepare *p, const twi_image_job *job)
 {
-    twi_image_job *state = twi_alloc(sizeof *state);
-    if (!state)
-        return twi_fail_memory(p->error, p->node);
-    *state = *job;
-    p->state = state;
     p->workspace = job->scratch * (size_t)p->threads;
-    return TW_OK;
+    return twi_keep(p, job, sizeof *job);
 }
 
 /* MaxPool (input), MaxPoolGrad (orig_input, orig_output, grad) */

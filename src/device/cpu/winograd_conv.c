@@ -79,9 +79,7 @@ static int64_t smaller(int64_t a, int64_t b)
 
 static size_t reserve(size_t *size, int64_t floats)
 {
-    size_t at = *size;
-    *size += ((size_t)floats * sizeof(float) + 63) / 64 * 64;
-    return at;
+    return twi_make_room(size, (size_t)floats * sizeof(float));
 }
 
 #define TWI_TARGET "avx512f"
@@ -489,16 +487,6 @@ static tw_status plan(winograd *w)
     return is_for_us ? TW_OK : TW_UNIMPLEMENTED;
 }
 
-static tw_status finish(twi_prepare *p, const winograd *w)
-{
-    winograd *state = twi_alloc(sizeof *state);
-    if (!state)
-        return twi_fail_memory(p->error, p->node);
-    *state = *w;
-    p->state = state;
-    return TW_OK;
-}
-
 static tw_status finish_forward(twi_prepare *p, winograd *w)
 {
     int64_t matrix = w->channels * w->filters;
@@ -509,7 +497,7 @@ static tw_status finish_forward(twi_prepare *p, winograd *w)
     w->at_turned = reserve(&p->workspace, w->turned ? 9 * matrix : 0);
     reserve(&w->thread_bytes, POINTS * (block_size(w->channels) + block_size(w->filters)));
     w->at_threads = reserve(&p->workspace, p->threads * (int64_t)(w->thread_bytes / sizeof(float)));
-    return finish(p, w);
+    return twi_keep(p, w, sizeof *w);
 }
 
 static void run(const twi_run *r, const float *x, const float *bias)
@@ -581,7 +569,7 @@ static tw_status filter_prepare(twi_prepare *p)
         w.at_sums = reserve(&p->workspace, twi_row_chunks(w.batch * w.out_height * w.out_width) * w.filters);
     reserve(&w.thread_bytes, POINTS * (block_size(w.channels) + block_size(w.filters) + matrix));
     w.at_threads = reserve(&p->workspace, p->threads * (int64_t)(w.thread_bytes / sizeof(float)));
-    return finish(p, &w);
+    return twi_keep(p, &w, sizeof w);
 }
 
 static tw_status filter_run(const twi_run *r)

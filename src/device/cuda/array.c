@@ -47,12 +47,7 @@ typedef struct moved {
 
 static tw_status keep(twi_prepare *p, moved m)
 {
-    moved *state = twi_alloc(sizeof *state);
-    if (!state)
-        return twi_fail_memory(p->error, p->node);
-    *state = m;
-    p->state = state;
-    return TW_OK;
+    return twi_keep(p, &m, sizeof m);
 }
 
 static tw_status run_move(const twi_run *r)

@@ -26,20 +26,16 @@ static tw_status prepare(twi_prepare *p, bool relu, int gradients, int read, int
         if (!tw_shape_equal(p->inputs[i < gradients ? i : first + vectors].shape, x))
             return twi_fail(p->error, TW_INVALID_ARGUMENT, "input %d is not of the image's shape",
                             i < gradients ? i : first + vectors);
-    twi_cuda_batch_norm *b = twi_alloc(sizeof *b);
-    if (!b)
-        return twi_fail_memory(p->error, p->node);
-    *b = (twi_cuda_batch_norm){
+    twi_cuda_batch_norm b = {
         .rows = x.dims[0] * x.dims[1] * x.dims[2],
         .channels = x.dims[3],
         .epsilon = twi_attr_float(p->attrs, "epsilon", 0.0001f),
         .training = twi_attr_bool(p->attrs, "is_training", true),
         .relu = relu,
     };
-    p->state = b;
-    p->workspace = twi_cuda_batch_norm_plan(b);
+    p->workspace = twi_cuda_batch_norm_plan(&b);
     p->can_overwrite[0] = true;
-    return TW_OK;
+    return twi_keep(p, &b, sizeof b);
 }
 
 static tw_status prepare_norm(twi_prepare *p)

@@ -76,12 +76,8 @@ static twi_cuda_walk walk_of(int inputs, const tw_shape *shapes, tw_shape out)
 
 static tw_status keep_walk(twi_prepare *p, int inputs, const tw_shape *shapes)
 {
-    twi_cuda_walk *walk = twi_alloc(sizeof *walk);
-    if (!walk)
-        return twi_fail_memory(p->error, p->node);
-    *walk = walk_of(inputs, shapes, p->outputs[0].shape);
-    p->state = walk;
-    return TW_OK;
+    twi_cuda_walk walk = walk_of(inputs, shapes, p->outputs[0].shape);
+    return twi_keep(p, &walk, sizeof walk);
 }
 
 /* A bool is of another size than most of what is compared: it never lies over it. */
@@ -198,15 +194,11 @@ static tw_status prepare_bias(twi_prepare *p)
     int axis = strcmp(twi_attr_string(p->attrs, "data_format", "NHWC"), "NCHW") == 0 ? 1 : shape.rank - 1;
     if (shape.rank < 2 || vector.rank != 1 || vector.dims[0] != shape.dims[axis])
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "the bias must be a vector as long as the value has channels");
-    bias *state = twi_alloc(sizeof *state);
-    if (!state)
-        return twi_fail_memory(p->error, p->node);
-    *state = (bias){shape.dims[axis], 1};
+    bias b = {shape.dims[axis], 1};
     for (int i = axis + 1; i < shape.rank; i++)
-        state->inner *= shape.dims[i];
-    p->state = state;
+        b.inner *= shape.dims[i];
     p->can_overwrite[0] = true;
-    return TW_OK;
+    return twi_keep(p, &b, sizeof b);
 }
 
 static tw_status run_bias(const twi_run *r)

@@ -23,15 +23,9 @@ tw_status twi_cuda_lrn_of(const twi_prepare *p, const twi_operand *image, twi_cu
 
 static tw_status prepare(twi_prepare *p)
 {
-    twi_cuda_lrn *l = twi_alloc(sizeof *l);
-    if (!l)
-        return twi_fail_memory(p->error, p->node);
-    tw_status status = twi_cuda_lrn_of(p, &p->inputs[0], l);
-    if (status == TW_OK)
-        p->state = l;
-    else
-        twi_free(l);
-    return status;
+    twi_cuda_lrn l;
+    tw_status status = twi_cuda_lrn_of(p, &p->inputs[0], &l);
+    return status == TW_OK ? twi_keep(p, &l, sizeof l) : status;
 }
 
 static tw_status run_lrn(const twi_run *r)

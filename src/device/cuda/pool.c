@@ -28,15 +28,9 @@ tw_status twi_cuda_pool_of(const twi_prepare *p, const twi_operand *image, twi_c
 
 static tw_status prepare(twi_prepare *p, const twi_operand *image)
 {
-    twi_cuda_pool *pool = twi_alloc(sizeof *pool);
-    if (!pool)
-        return twi_fail_memory(p->error, p->node);
-    tw_status status = twi_cuda_pool_of(p, image, pool);
-    if (status == TW_OK)
-        p->state = pool;
-    else
-        twi_free(pool);
-    return status;
+    twi_cuda_pool pool = {0};
+    tw_status status = twi_cuda_pool_of(p, image, &pool);
+    return status == TW_OK ? twi_keep(p, &pool, sizeof pool) : status;
 }
 
 static tw_status prepare_pool(twi_prepare *p)

@@ -11,13 +11,8 @@
 
 static tw_status keep(twi_prepare *p, twi_cuda_reduction plan)
 {
-    twi_cuda_reduction *state = twi_alloc(sizeof *state);
-    if (!state)
-        return twi_fail_memory(p->error, p->node);
-    *state = plan;
-    p->workspace = twi_cuda_reduction_plan(state);
-    p->state = state;
-    return TW_OK;
+    p->workspace = twi_cuda_reduction_plan(&plan);
+    return twi_keep(p, &plan, sizeof plan);
 }
 
 /* Of the axes that `reduced` says. */

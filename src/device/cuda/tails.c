@@ -15,21 +15,13 @@ typedef struct tail {
 /* `image` is what the pool looks at; normalized are the pixels of `normalized`. */
 static tw_status prepare(twi_prepare *p, const twi_operand *image, const twi_operand *normalized)
 {
-    tail *t = twi_alloc(sizeof *t);
-    if (!t)
-        return twi_fail_memory(p->error, p->node);
-    tw_status status = twi_cuda_pool_of(p, image, &t->pool);
+    tail t = {.relu = twi_attr_bool(p->attrs, "relu", false)};
+    tw_status status = twi_cuda_pool_of(p, image, &t.pool);
     if (status == TW_OK)
-        status = twi_cuda_lrn_of(p, normalized, &t->lrn);
-    if (status == TW_OK && t->pool.size[0] * t->pool.size[1] > 256)
+        status = twi_cuda_lrn_of(p, normalized, &t.lrn);
+    if (status == TW_OK && t.pool.size[0] * t.pool.size[1] > 256)
         status = twi_fail(p->error, TW_UNIMPLEMENTED, "a window of more than 256 cells");
-    if (status != TW_OK) {
-        twi_free(t);
-        return status;
-    }
-    t->relu = twi_attr_bool(p->attrs, "relu", false);
-    p->state = t;
-    return TW_OK;
+    return status == TW_OK ? twi_keep(p, &t, sizeof t) : status;
 }
 
 /* x: y, pooled, argmax */
