@@ -320,6 +320,7 @@ static void a_failing_step_wakes_those_of_its_run_that_wait(void **state)
     tw_node *node = tw_scalar(g, 1).node;
     gate gate = new_gate();
     twi_dispatchers *dispatchers;
+    int64_t done;
     assert_ok(tw_devices_create(&(tw_device_options){.cpu_devices = 1, .virtual_gpus = 1}, &devices, &error));
     twi_kernel waits = {"Test", "waits", 0, NULL, wait_for_ending, NULL};
     twi_kernel fails = {"Test", "fails", 0, NULL, fail_when_the_other_waits, NULL};
@@ -333,7 +334,7 @@ static void a_failing_step_wakes_those_of_its_run_that_wait(void **state)
     twi_plan plan = {.lists = lists, .num_lists = 2};
     assert_ok(twi_dispatchers_create(devices, wake_gate, &gate, &dispatchers, &error));
     assert_ok(twi_dispatchers_prepare(dispatchers, &plan, &error));
-    assert_fails(twi_dispatchers_run(dispatchers, &plan, false, &error), TW_OUT_OF_RANGE, "broken on purpose");
+    assert_fails(twi_dispatchers_run(dispatchers, &plan, 1, false, &done, &error), TW_OUT_OF_RANGE, "broken on purpose");
     twi_dispatchers_destroy(dispatchers);
     tw_devices_destroy(devices);
     tw_graph_destroy(g);

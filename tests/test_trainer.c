@@ -171,6 +171,25 @@ static void a_resumed_run_with_other_settings_is_refused_by_name(void **state)
     remove_scratch(folder);
 }
 
+static void steps_in_a_row_are_the_same_steps(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_trainer_step_result result;
+    run one_by_one = start(3, 2, NULL), in_a_row = start(3, 2, NULL);
+    step(&one_by_one, 5);
+    assert_ok(tw_trainer_run_steps(in_a_row.trainer, 1, &result, &error));
+    assert_ok(tw_trainer_run_steps(in_a_row.trainer, 4, &result, &error));
+    assert_int_equal(result.step, 4);
+    assert_int_equal(tw_trainer_steps_done(in_a_row.trainer), 5);
+    assert_true(result.loss == one_by_one.loss);
+    assert_equal_checkpoints(&one_by_one, &in_a_row);
+    assert_fails(tw_trainer_run_steps(in_a_row.trainer, 0, &result, &error), TW_INVALID_ARGUMENT,
+                 "0 steps: expected at least 1");
+    finish(&one_by_one);
+    finish(&in_a_row);
+}
+
 static void a_loss_that_is_no_number_is_named_with_step_and_tower(void **state)
 {
     (void)state;
@@ -184,6 +203,8 @@ static void a_loss_that_is_no_number_is_named_with_step_and_tower(void **state)
     tw_trainer_step_result result;
     assert_fails(tw_trainer_step(r.trainer, &result, &error), TW_OUT_OF_RANGE,
                  "Model diverged with loss = NaN at step 1 in tower_0");
+    assert_fails(tw_trainer_run_steps(r.trainer, 3, &result, &error), TW_OUT_OF_RANGE,
+                 "Model diverged with loss = NaN at step 3, or up to 2 before, in tower_0");
     tw_tensor_release(poison);
     finish(&r);
 }
@@ -439,6 +460,21 @@ static void a_data_set_on_a_device_is_planned_to_the_byte_and_copied_once(void *
     finish(&r);
 }
 
+static void a_batch_that_is_repeated_is_the_same_wherever_it_is_made(void **state)
+{
+    (void)state;
+    run host = start_as((tw_trainer_options){.batch = 2, .repeat_batch = true}, 1);
+    run device = start_as((tw_trainer_options){.batch = 2, .repeat_batch = true, .input_place = TW_INPUT_ON_DEVICE}, 1);
+    run other = start_as((tw_trainer_options){.batch = 2, .input_place = TW_INPUT_ON_DEVICE}, 1);
+    step(&host, 3);
+    step(&device, 3);
+    step(&other, 3);
+    assert_true(host.loss == device.loss && host.loss != other.loss);
+    finish(&host);
+    finish(&device);
+    finish(&other);
+}
+
 static void what_devices_cannot_make_is_refused(void **state)
 {
     (void)state;
@@ -448,11 +484,10 @@ static void what_devices_cannot_make_is_refused(void **state)
     tw_trainer *other;
     tw_trainer_options options = {.model = tw_model_find("cifar10"), .dataset = r.dataset, .devices = r.devices,
                                   .batch = 2, .input_place = TW_INPUT_ON_DEVICE};
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 2; i++) {
         tw_trainer_options asked = options;
         asked.input = i == 0 ? TW_INPUT_QUEUES : TW_INPUT_PIPELINE;
-        asked.repeat_batch = i == 1;
-        asked.updates = i == 2 ? TW_ASYNCHRONOUS : 0;
+        asked.updates = i == 1 ? TW_ASYNCHRONOUS : 0;
         assert_fails(tw_trainer_create(&asked, &other, &error), TW_INVALID_ARGUMENT, "devices make batches of one stream");
     }
     options.model = tw_model_find("mnist");
@@ -469,6 +504,7 @@ int main(void)
         cmocka_unit_test(eight_towers_give_the_same_bits_on_1_2_3_4_and_8_devices),
         cmocka_unit_test(a_run_that_stopped_goes_on_to_the_bit_on_other_devices),
         cmocka_unit_test(a_resumed_run_with_other_settings_is_refused_by_name),
+        cmocka_unit_test(steps_in_a_row_are_the_same_steps),
         cmocka_unit_test(a_loss_that_is_no_number_is_named_with_step_and_tower),
         cmocka_unit_test(from_the_second_step_on_nothing_is_allocated),
         cmocka_unit_test(steps_with_summaries_train_exactly_like_steps_without),
@@ -481,6 +517,7 @@ int main(void)
         cmocka_unit_test(batches_made_on_devices_go_on_where_a_run_stopped),
         cmocka_unit_test(batches_made_on_devices_suit_every_mode_of_update),
         cmocka_unit_test(a_data_set_on_a_device_is_planned_to_the_byte_and_copied_once),
+        cmocka_unit_test(a_batch_that_is_repeated_is_the_same_wherever_it_is_made),
         cmocka_unit_test(what_devices_cannot_make_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

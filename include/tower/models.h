@@ -315,6 +315,11 @@ typedef struct tw_trainer_step_result {
  * From the second step on (asynchronous: the second of each tower) nothing is allocated. */
 TW_API tw_status tw_trainer_step(tw_trainer *trainer, tw_trainer_step_result *result, tw_error *error);
 
+/* So many steps in a row; the result is the last one's. Small steps on GPUs are faster so, since the host is not waited
+ * for between them (tw_session_run_steps). A loss that is not a number is noticed at the end. */
+TW_API tw_status tw_trainer_run_steps(tw_trainer *trainer, int64_t steps, tw_trainer_step_result *result,
+                                      tw_error *error);
+
 /* A step that also writes the tutorial's summaries: losses (with what the last tower's is the sum of) and learning rate
  * as scalars; variables, gradients and activations as histograms, with how many activations are zero. Values that are
  * not finite are left out. Trains exactly as tw_trainer_step does. Asynchronous: the loss is the update's, staleness

@@ -58,6 +58,14 @@ typedef struct tw_feed {
 TW_API tw_status tw_session_run(tw_session *session, const tw_feed *feeds, int num_feeds, const tw_output *fetches,
                                 int num_fetches, tw_tensor **results, tw_error *error);
 
+/* So many runs in a row: what is fetched is of the last. The threads of the devices do not come back in between, and a
+ * GPU gets the steps ahead of time and never waits for the host, which for steps of a fraction of a millisecond is most
+ * of the time. *done (NULL is fine): how many have ended; fewer than `steps` if one fails. Numbers are those of as many
+ * calls of tw_session_run(). */
+TW_API tw_status tw_session_run_steps(tw_session *session, int64_t steps, const tw_feed *feeds, int num_feeds,
+                                      const tw_output *fetches, int num_fetches, tw_tensor **results, int64_t *done,
+                                      tw_error *error);
+
 /* A run in a lane of its own. Runs of one lane take turns and share memory and threads; runs of different lanes overlap,
  * each lane with its own, made when it is first used. tw_session_run() is lane 0, and so is everything below that
  * reads or sets what outlives a run (sources, variables, streams); lanes go up to 1023.

@@ -19,6 +19,7 @@ typedef struct settings {
     reduction reduction;
     bench_rule rule;
     int64_t batch_size, num_batches, num_warmup_batches, num_gpus, display_every, seed, input_threads, keep;
+    int64_t steps_per_execution;
     double num_epochs, ewma;
     const char *gpu_indices, *trace, *graph, *log_dir, *test_id, *inject;
     int data_name, device, data_format, variable_update, parameter_device, consistency, compact;
@@ -238,6 +239,8 @@ static int run_with(settings *s, bench *b, tw_devices *devices, tw_dataset *data
     b->optimizer = bench_rule_name(&s->rule);
     b->measure.trace = s->trace;
     b->measure.take_apart = s->waterfall || s->all;
+    b->measure.pace.fixed = s->steps_per_execution;
+    b->measure.display_every = (int)s->display_every;
     b->workload = (workload_options){
         .forward_only = s->forward_only,
         .trainer =
@@ -311,6 +314,7 @@ static const option options[] = {
     {"forward-only", NULL, OPTION_FLAG, offsetof(settings, forward_only), "the network alone, as in evaluation"},
     {"print-training-accuracy", NULL, OPTION_FLAG, offsetof(settings, accuracy),
      "each line ends with the parts of the batch whose label is the network's first choice, and among its first five"},
+    STEPS_PER_EXECUTION_OPTION(settings),
     {"display-every", "N", OPTION_NUMBER, offsetof(settings, display_every), "steps between lines", .initial = "10",
      .least = 1, .most = INT64_MAX},
     {"display-perf-ewma", "A", OPTION_REAL, offsetof(settings, ewma),

@@ -59,7 +59,7 @@ static tw_status warm_up(workload *w, const measure_options *o, tw_error *error)
     workload_result result;
     tw_status status = TW_OK;
     for (int i = 0; i < o->warm_up && status == TW_OK; i++) {
-        status = workload_step(w, &result, error);
+        status = workload_run(w, 1, &result, error);
         if (status == TW_OK && o->trace && i == (o->warm_up >= 2 ? o->warm_up - 2 : 0))
             status = tw_session_write_trace(workload_session(w), o->trace, error);
         if (status == TW_OK && i == 0)
@@ -68,8 +68,27 @@ static tw_status warm_up(workload *w, const measure_options *o, tw_error *error)
     return status;
 }
 
+/* How many steps come next: up to the next line, or the end. */
+static int steps_of_row(const measure_options *o, const pace *pace, int done)
+{
+    int left = o->steps - done, line = o->display_every ? o->display_every - done % o->display_every : left;
+    return o->take_apart || done == 0 ? 1 : (int)pace_steps(pace, line < left ? line : left);
+}
+
+static tw_status take_row(workload *w, int steps, pace *pace, measurement *m, tw_error *error)
+{
+    double begin = seconds_now();
+    tw_status status = workload_run(w, steps, &m->last, error);
+    double seconds = seconds_now() - begin;
+    for (int i = 0; i < steps && status == TW_OK; i++)
+        m->times[m->steps++] = seconds / steps;
+    pace_learn(pace, steps, seconds);
+    return status == TW_OK && m->taken_apart ? take_apart(w, seconds, m, error) : status;
+}
+
 tw_status measure(workload *w, const measure_options *o, measurement *m, tw_error *error)
 {
+    pace pace = o->pace;
     *m = (measurement){.examples = workload_examples(w), .taken_apart = o->take_apart};
     m->times = calloc((size_t)o->steps, sizeof *m->times);
     if (!m->times) {
@@ -83,14 +102,7 @@ tw_status measure(workload *w, const measure_options *o, measurement *m, tw_erro
         o->warm(o->user);
     double start = seconds_now();
     while (m->steps < o->steps && status == TW_OK) {
-        double begin = seconds_now();
-        status = workload_step(w, &m->last, error);
-        double end = seconds_now();
-        if (status != TW_OK)
-            break;
-        m->times[m->steps++] = end - begin;
-        if (o->take_apart)
-            status = take_apart(w, end - begin, m, error);
+        status = take_row(w, steps_of_row(o, &pace, m->steps), &pace, m, error);
         m->wall = seconds_now() - start;
         if (o->stepped && status == TW_OK)
             o->stepped(o->user, m);

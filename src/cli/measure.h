@@ -2,6 +2,7 @@
 #ifndef CLI_MEASURE_H
 #define CLI_MEASURE_H
 
+#include "pace.h"
 #include "workload.h"
 
 /* A delay to be put into every step, so that one can see where it shows up. */
@@ -14,7 +15,7 @@ typedef struct injection {
 typedef struct measurement {
     int64_t examples;   /* of a step */
     int steps;          /* that count so far */
-    double *times;      /* [steps] seconds of each */
+    double *times;      /* [steps] seconds of each; of those in a row, their mean */
     double wall;        /* from the end of warm-up to the end of the last step */
     workload_result last; /* step */
     bool taken_apart;   /* parts are known: the session was traced */
@@ -26,7 +27,10 @@ typedef struct measure_options {
     injection injection;
     const char *trace;  /* the step before the last of warm-up is written there, as in tf_cnn_benchmarks; NULL: none */
     bool take_apart;    /* the session is traced */
-    /* Told about the beginning of warm-up, its end, and each step that counts (numbered from 1); NULL: nobody. */
+    int display_every;  /* no row of steps goes beyond a multiple of it; 0: wherever it ends */
+    pace pace;
+    /* Told about the beginning of warm-up, its end, and each row of steps that count, of which the first is a row by
+     * itself; NULL: nobody. */
     void (*warming_up)(void *user);
     void (*warm)(void *user);
     void (*stepped)(void *user, const measurement *so_far);

@@ -2,6 +2,7 @@
  * Never here:  what follows from the options (training.c), building graphs (the trainer does), what is printed
  *              (train_report.c). */
 #include "command.h"
+#include "clock.h"
 #include "fit.h"
 #include "signals.h"
 #include "train_report.h"
@@ -107,23 +108,45 @@ static tw_status save(tw_trainer *trainer, train_report *report, tw_error *error
     return status;
 }
 
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* How many steps may come in a row: to the step that gets a line, that is saved behind, or before one with summaries. */
+static int64_t steps_to_next_stop(const settings *s, const train_report *report, int64_t done)
+{
+    int64_t most = smaller(report->max_steps - done, s->save_every - done % s->save_every);
+    if (s->log_every > 0)
+        most = smaller(most, (s->log_every - done % s->log_every) % s->log_every + 1);
+    if (s->summary_every > 0)
+        most = smaller(most, s->summary_every - done % s->summary_every);
+    return tw_trainer_updates(report->trainer) == TW_ASYNCHRONOUS ? 1 : most;
+}
+
 /* Trains until max_steps are done or a signal asks to stop, and saves at the end of either. */
 static tw_status train(const settings *s, tw_trainer *trainer, tw_event_writer *events, train_report *report,
                        tw_error *error)
 {
     tw_trainer_step_result result;
     tw_status status = TW_OK;
+    pace pace = {.fixed = s->steps_per_execution};
     int64_t done = tw_trainer_steps_done(trainer), first = done, saved = done;
     while (status == TW_OK && done < report->max_steps && !signals_stop()) {
         /* Summaries run more than the step, and a trace shows what ran last. */
         bool to_be_traced = s->trace && done + 1 == report->max_steps;
         bool summaries = s->summary_every > 0 && done % s->summary_every == 0 && !to_be_traced;
+        int64_t steps = summaries || done == first ? 1 : pace_steps(&pace, steps_to_next_stop(s, report, done));
+        double begin = seconds_now();
         status = summaries ? tw_trainer_step_with_summaries(trainer, events, &result, error)
-                           : tw_trainer_step(trainer, &result, error);
+                           : tw_trainer_run_steps(trainer, steps, &result, error);
         if (status != TW_OK)
             break;
-        if (done++ == first)
+        if (!summaries)
+            pace_learn(&pace, steps, seconds_now() - begin);
+        if (done == first)
             report_plan(report);
+        done += steps;
         report_count(report, &result);
         if (s->log_every > 0 && result.step % s->log_every == 0) {
             report_step(report, &result);
@@ -327,6 +350,7 @@ const option train_options[] = {
      .most = INT64_MAX},
     {"summary-every", "N", OPTION_NUMBER, offsetof(settings, summary_every),
      "steps between summaries for TensorBoard; 0: none", .initial = "100", .most = INT64_MAX},
+    STEPS_PER_EXECUTION_OPTION(settings),
     {"trace", "FILE", OPTION_FILE, offsetof(settings, trace),
      "write the times of every kernel of the last step there; opens in Perfetto and chrome://tracing"},
     FORMAT_OPTION(settings, job.format),

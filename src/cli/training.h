@@ -5,6 +5,7 @@
 
 #include "asynchronous.h"
 #include "job.h"
+#include "pace.h"
 #include "recipe.h"
 #include "reduction.h"
 #include "rule.h"
@@ -22,7 +23,7 @@ typedef struct train_settings {
     update update;
     asynchronous asynchronous;
     int64_t max_steps, batch_size, global_batch_size, towers, num_gpus, seed;
-    int64_t save_every, log_every, summary_every, input_threads, soft_budget;
+    int64_t save_every, log_every, summary_every, steps_per_execution, input_threads, soft_budget;
     const char *devices, *trace, *disable, *tower_shares, *learning_rate;
     int soft_placement, dtype, input; /* ORDER INPUT_PLACE */
     bool log_device_placement, resume;

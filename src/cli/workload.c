@@ -120,9 +120,10 @@ static tw_status open_forward(workload *w, tw_error *error)
     return status;
 }
 
-static tw_status step_forward(workload *w, workload_result *result, tw_error *error)
+static tw_status run_forward(workload *w, int64_t steps, workload_result *result, tw_error *error)
 {
-    tw_status status = tw_session_run(w->session, NULL, 0, w->fetches, w->towers * w->each, w->results, error);
+    tw_status status = tw_session_run_steps(w->session, steps, NULL, 0, w->fetches, w->towers * w->each, w->results, NULL,
+                                            error);
     float means[3] = {0};
     for (int i = 0; i < w->towers * w->each && status == TW_OK; i++)
         means[i % w->each] += (float)tw_tensor_value(w->results[i], 0) / (float)w->towers;
@@ -164,12 +165,12 @@ void workload_close(workload *w)
     free(w);
 }
 
-tw_status workload_step(workload *w, workload_result *result, tw_error *error)
+tw_status workload_run(workload *w, int64_t steps, workload_result *result, tw_error *error)
 {
     if (!w->trainer)
-        return step_forward(w, result, error);
+        return run_forward(w, steps, result, error);
     tw_trainer_step_result step;
-    tw_status status = tw_trainer_step(w->trainer, &step, error);
+    tw_status status = tw_trainer_run_steps(w->trainer, steps, &step, error);
     if (status == TW_OK)
         *result = (workload_result){step.loss, step.top_1, step.top_5};
     return status;

@@ -15,13 +15,13 @@ typedef struct workload_options {
 tw_status workload_open(const workload_options *options, workload **opened, tw_error *error);
 void workload_close(workload *w); /* NULL is fine */
 
-/* What a step gave, the mean of all towers. */
+/* What the last step gave, the mean of all towers. */
 typedef struct workload_result {
     float loss;
     float top_1, top_5; /* accuracy; 0 unless the trainer's options ask for it */
 } workload_result;
 
-tw_status workload_step(workload *w, workload_result *result, tw_error *error);
+tw_status workload_run(workload *w, int64_t steps, workload_result *result, tw_error *error);
 
 int workload_towers(const workload *w);
 int64_t workload_examples(const workload *w); /* of a step, all towers together */

@@ -11,9 +11,9 @@
 
 #define SPINS 2000 /* looks before a waiter sleeps: about the time a wake-up takes */
 
-/* How many steps of its list a device has finished in this run. */
+/* How many steps of its list a device has finished in this run, over all rounds. */
 typedef struct progress {
-    _Alignas(64) atomic_int finished;
+    _Alignas(64) _Atomic(int64_t) finished;
     atomic_int sleepers;
     pthread_mutex_t lock;
     pthread_cond_t moved;
@@ -26,6 +26,7 @@ typedef struct dispatcher {
     pthread_t thread;
     bool started;
     int64_t seen;               /* the run it has walked last */
+    int64_t round;              /* of that run: how often it has been through its list */
     tw_error enter_error;
 } dispatcher;
 
@@ -41,12 +42,13 @@ struct twi_dispatchers {
     int running;                /* lists not yet finished */
     bool stop, cancelled;
     twi_plan *plan;
+    int64_t rounds;             /* how often each list is gone through */
     bool trace;
     atomic_bool ending;         /* a step failed, or the run was cancelled: read without the lock */
     int first_failure;          /* device; -1: none, but cancelled */
 };
 
-static void report(progress *p, int finished)
+static void report(progress *p, int64_t finished)
 {
     atomic_store(&p->finished, finished);
     if (atomic_load(&p->sleepers)) {
@@ -56,7 +58,7 @@ static void report(progress *p, int finished)
     }
 }
 
-static void wait_for(progress *p, int position)
+static void wait_for(progress *p, int64_t position)
 {
     for (int i = 0; i < SPINS; i++) {
         if (atomic_load_explicit(&p->finished, memory_order_acquire) > position)
@@ -87,6 +89,12 @@ static tw_status copy_strings(const twi_step *step)
         to[i] = (tw_string){copy, from[i].size};
     }
     return TW_OK;
+}
+
+/* What a device has finished when it has done the step at a position of its list in the round that d is in. */
+static int64_t at_round(const dispatcher *d, int device, int position)
+{
+    return d->round * d->all->plan->lists[device].count + position;
 }
 
 static tw_status run_step(twi_device *device, const twi_step *step)
@@ -154,15 +162,17 @@ static void finish_work(dispatcher *d, twi_list *list)
     note_failure(d);
 }
 
-static void run_list(dispatcher *d, twi_list *list, bool trace)
+/* False if the run is to end early. */
+static bool walk_list(dispatcher *d, twi_list *list)
 {
     progress *all = d->all->progress;
+    bool trace = d->all->trace;
     for (int i = 0, next; i < list->count; i = next) {
         twi_step *step = &list->steps[i];
         for (int k = 0; k < step->num_waits; k++)
-            wait_for(&all[step->waits[k].device], step->waits[k].position);
+            wait_for(&all[step->waits[k].device], at_round(d, step->waits[k].device, step->waits[k].position));
         if (atomic_load_explicit(&d->all->ending, memory_order_acquire))
-            break;
+            return false;
         bool whole = step->stretch && !trace && twi_recorded(list, step->stretch);
         next = whole ? step->stretch->end : i + 1;
         tw_status status = trace   ? run_traced(d->device, step)
@@ -170,12 +180,30 @@ static void run_list(dispatcher *d, twi_list *list, bool trace)
                                    : run_step(d->device, step);
         if (status != TW_OK) {
             fail_run(d, status, step);
-            break;
+            return false;
         }
-        report(&all[d->index], next);
+        report(&all[d->index], at_round(d, d->index, next));
     }
+    return true;
+}
+
+/* A round begins when all lists have been through the one before: then nobody reads any more what it writes. */
+static void meet_others(const dispatcher *d)
+{
+    const twi_plan *plan = d->all->plan;
+    for (int i = 0; i < plan->num_lists; i++)
+        if (plan->lists[i].count)
+            wait_for(&d->all->progress[i], at_round(d, i, plan->lists[i].count - 1));
+}
+
+static void run_list(dispatcher *d, twi_list *list)
+{
+    int64_t rounds = list->count ? d->all->rounds : 0;
+    for (d->round = 0; d->round < rounds && walk_list(d, list); d->round++)
+        if (d->round + 1 < rounds)
+            meet_others(d);
     finish_work(d, list);
-    report(&all[d->index], INT_MAX); /* nobody waits for a list that has ended, well or not */
+    report(&d->all->progress[d->index], INT64_MAX); /* nobody waits for a list that has ended, well or not */
 }
 
 static void *dispatch(void *argument)
@@ -191,14 +219,13 @@ static void *dispatch(void *argument)
             break;
         d->seen = all->run_number;
         twi_plan *plan = all->plan;
-        bool trace = all->trace;
         pthread_mutex_unlock(&all->lock);
         if (entered != TW_OK && plan->lists[d->index].count) {
             plan->lists[d->index].error = d->enter_error;
             note_failure(d);
-            report(&all->progress[d->index], INT_MAX);
+            report(&all->progress[d->index], INT64_MAX);
         } else {
-            run_list(d, &plan->lists[d->index], trace);
+            run_list(d, &plan->lists[d->index]);
         }
         pthread_mutex_lock(&all->lock);
         if (--all->running == 0)
@@ -289,15 +316,28 @@ void twi_dispatchers_cancel(twi_dispatchers *all)
     pthread_mutex_unlock(&all->lock);
 }
 
-tw_status twi_dispatchers_run(twi_dispatchers *all, twi_plan *plan, bool trace, tw_error *error)
+/* Rounds that every list has ended. */
+static int64_t count_rounds(const twi_dispatchers *all)
+{
+    int64_t least = all->rounds;
+    for (int i = 0; i < all->count; i++)
+        if (all->plan->lists[i].count && all->items[i].round < least)
+            least = all->items[i].round;
+    return least;
+}
+
+tw_status twi_dispatchers_run(twi_dispatchers *all, twi_plan *plan, int64_t rounds, bool trace, int64_t *done,
+                              tw_error *error)
 {
     pthread_mutex_lock(&all->lock);
     for (int i = 0; i < all->count; i++) {
         atomic_store(&all->progress[i].finished, 0);
+        all->items[i].round = 0;
         plan->lists[i].error.status = TW_OK;
         plan->lists[i].error.message[0] = 0;
     }
     all->plan = plan;
+    all->rounds = rounds;
     all->trace = trace;
     if (!all->cancelled) {
         atomic_store(&all->ending, false);
@@ -309,6 +349,7 @@ tw_status twi_dispatchers_run(twi_dispatchers *all, twi_plan *plan, bool trace, 
         pthread_cond_wait(&all->end, &all->lock);
     bool ended_early = atomic_load(&all->ending);
     int first = all->first_failure;
+    *done = count_rounds(all);
     pthread_mutex_unlock(&all->lock);
     if (!ended_early)
         return TW_OK;

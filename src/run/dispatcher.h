@@ -18,8 +18,11 @@ void twi_dispatchers_destroy(twi_dispatchers *dispatchers); /* NULL is fine; joi
 /* Starts what threads the plan wants. Before its first run, and not during another. */
 tw_status twi_dispatchers_prepare(twi_dispatchers *dispatchers, twi_plan *plan, tw_error *error);
 
-/* Runs a bound plan to its end. One call at a time. With `trace` the steps' times are kept. */
-tw_status twi_dispatchers_run(twi_dispatchers *dispatchers, twi_plan *plan, bool trace, tw_error *error);
+/* Runs a bound plan to its end, `rounds` times over; *done: how often it got there. The threads do not come back between
+ * rounds, and a device with a queue of its own gets them all at once. One call at a time. With `trace` the times of the
+ * last round's steps are kept. */
+tw_status twi_dispatchers_run(twi_dispatchers *dispatchers, twi_plan *plan, int64_t rounds, bool trace, int64_t *done,
+                              tw_error *error);
 
 /* The run in progress, if any, ends at its next step, and this and all later ones fail with TW_CANCELLED. Its kernels
  * that wait are the caller's to wake. */

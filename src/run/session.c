@@ -357,32 +357,48 @@ static tw_status read_results(const twi_plan *plan, tw_tensor **results, tw_erro
     return TW_OK;
 }
 
-static tw_status run_plan(twi_lane *lane, twi_plan *plan, bool trace, const tw_feed *feeds, tw_tensor **results, tw_error *error)
+static tw_status run_plan(twi_lane *lane, twi_plan *plan, int64_t rounds, bool trace, const tw_feed *feeds,
+                          int64_t *done, tw_error *error)
 {
     tw_status status;
     if (trace)
         plan->began_ns = twi_monotonic_ns();
     TWI_TRY(write_feeds(plan, feeds, error));
-    TWI_TRY(twi_dispatchers_run(lane->dispatchers, plan, trace, error));
+    TWI_TRY(twi_dispatchers_run(lane->dispatchers, plan, rounds, trace, done, error));
     for (int i = 0; i < plan->num_assigned; i++)
         plan->assigned[i]->initialized = true;
-    if (results)
-        TWI_TRY(read_results(plan, results, error));
-    if (trace)
-        plan->ended_ns = twi_monotonic_ns();
 done:
-    if (results && status != TW_OK)
+    return status;
+}
+
+/* A traced run is one by itself, so that its times are of one step; and so is one that is fed, whose feeds may give their
+ * memory to what comes behind them. */
+static tw_status run_steps(twi_lane *lane, twi_plan *plan, int64_t steps, bool trace, const tw_feed *feeds,
+                           tw_tensor **results, int64_t *done, tw_error *error)
+{
+    tw_status status = TW_OK;
+    int64_t together = trace || plan->num_feeds ? 1 : steps;
+    for (*done = 0; *done < steps && status == TW_OK;) {
+        int64_t more = 0;
+        status = run_plan(lane, plan, together, trace, feeds, &more, error);
+        *done += more;
+    }
+    if (status == TW_OK && results)
+        status = read_results(plan, results, error);
+    if (status == TW_OK && trace)
+        plan->ended_ns = twi_monotonic_ns();
+    if (status != TW_OK && results)
         drop_results(plan, results);
     return status;
 }
 
-tw_status tw_session_run_in(tw_session *s, int number, const tw_feed *feeds, int num_feeds, const tw_output *fetches,
-                            int num_fetches, tw_tensor **results, tw_error *error)
+static tw_status run(tw_session *s, int number, int64_t steps, const twi_wanted *w, tw_tensor **results, int64_t *done,
+                     tw_error *error)
 {
-    twi_wanted w = {.feeds = feeds, .num_feeds = num_feeds, .fetches = fetches, .num_fetches = num_fetches};
     twi_lane *lane = NULL;
     twi_planned *planned;
-    tw_status status = take_turn(s, number, &w, &lane, &planned, error);
+    tw_status status = take_turn(s, number, w, &lane, &planned, error);
+    *done = 0;
     if (status != TW_OK)
         return status;
     TWI_TRY(twi_lane_take(lane, planned, &s->lock, error));
@@ -390,10 +406,29 @@ tw_status tw_session_run_in(tw_session *s, int number, const tw_feed *feeds, int
     TWI_TRY(check_variables(plan, error));
     if (results)
         TWI_TRY(make_results(plan, results, error));
-    TWI_TRY(run_plan(lane, plan, s->options.trace, feeds, results, error));
+    TWI_TRY(run_steps(lane, plan, steps, s->options.trace, w->feeds, results, done, error));
 done:
     pthread_mutex_unlock(&lane->turn);
     return status;
+}
+
+tw_status tw_session_run_in(tw_session *s, int number, const tw_feed *feeds, int num_feeds, const tw_output *fetches,
+                            int num_fetches, tw_tensor **results, tw_error *error)
+{
+    twi_wanted w = {.feeds = feeds, .num_feeds = num_feeds, .fetches = fetches, .num_fetches = num_fetches};
+    int64_t done;
+    return run(s, number, 1, &w, results, &done, error);
+}
+
+tw_status tw_session_run_steps(tw_session *s, int64_t steps, const tw_feed *feeds, int num_feeds,
+                               const tw_output *fetches, int num_fetches, tw_tensor **results, int64_t *done,
+                               tw_error *error)
+{
+    twi_wanted w = {.feeds = feeds, .num_feeds = num_feeds, .fetches = fetches, .num_fetches = num_fetches};
+    int64_t own;
+    if (steps < 1)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "%lld steps: expected at least 1", (long long)steps);
+    return run(s, 0, steps, &w, results, done ? done : &own, error);
 }
 
 tw_status tw_session_run(tw_session *s, const tw_feed *feeds, int num_feeds, const tw_output *fetches,

@@ -4,6 +4,7 @@
 #include "base/status.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "train/trainer.h"
 
@@ -118,32 +119,63 @@ void tw_trainer_destroy(tw_trainer *t)
 
 /* ---- stepping --------------------------------------------------------------------------------------------- */
 
-tw_status twi_trainer_take_step(tw_trainer *t, int num_fetches, tw_trainer_step_result *result, tw_error *error)
+/* What the latest of `steps` steps gave. */
+static tw_status look_at_losses(tw_trainer *t, int64_t steps, tw_trainer_step_result *result, tw_error *error)
 {
-    tw_status status = tw_session_run(t->session, NULL, 0, t->fetches, num_fetches, t->results, error);
-    if (status != TW_OK)
-        return twi_prefix(error, "step %lld", (long long)t->step), status;
-    double sum = 0, top[2] = {0};
+    double sum = 0, top[2] = {0}, examples = (double)t->examples;
+    int64_t last = t->step + steps - 1;
+    char before[64] = "";
+    if (steps > 1)
+        snprintf(before, sizeof before, ", or up to %lld before,", (long long)(steps - 1));
     for (int i = 0; i < t->towers; i++) {
         t->losses[i] = *(float *)tw_tensor_data(t->results[i]);
         if (!isfinite(t->losses[i]))
-            return twi_fail(error, TW_OUT_OF_RANGE, "Model diverged with loss = %s at step %lld in tower_%d (%s)",
-                            isnan(t->losses[i]) ? "NaN" : "infinity", (long long)t->step, i, t->tower_devices[i]);
+            return twi_fail(error, TW_OUT_OF_RANGE, "Model diverged with loss = %s at step %lld%s in tower_%d (%s)",
+                            isnan(t->losses[i]) ? "NaN" : "infinity", (long long)last, before, i, t->tower_devices[i]);
         sum += t->losses[i] * (double)t->shares[i];
         for (int k = 0; k < 2 && t->accuracy; k++)
             top[k] += *(float *)tw_tensor_data(t->results[t->towers + 1 + 2 * i + k]) * (double)t->shares[i];
     }
-    status = twi_trainer_look_at_scale(t, error);
-    double examples = (double)t->examples;
-    *result = (tw_trainer_step_result){t->step++, (float)(sum / examples), t->losses, 0, 0, (float)(top[0] / examples),
+    *result = (tw_trainer_step_result){last, (float)(sum / examples), t->losses, 0, 0, (float)(top[0] / examples),
                                        (float)(top[1] / examples)};
+    return TW_OK;
+}
+
+tw_status twi_trainer_take_steps(tw_trainer *t, int64_t steps, int num_fetches, tw_trainer_step_result *result,
+                                 tw_error *error)
+{
+    int64_t done = 0;
+    tw_status status = tw_session_run_steps(t->session, steps, NULL, 0, t->fetches, num_fetches, t->results, &done, error);
+    if (status != TW_OK) {
+        t->step += done;
+        return twi_prefix(error, "step %lld", (long long)t->step), status;
+    }
+    status = look_at_losses(t, steps, result, error);
+    if (status == TW_OK) {
+        status = twi_trainer_look_at_scale(t, error);
+        t->step += steps;
+    }
     return status;
 }
 
 tw_status tw_trainer_step(tw_trainer *t, tw_trainer_step_result *result, tw_error *error)
 {
-    return t->asynchronous ? twi_asynchronous_step(t, result, error)
-                           : twi_trainer_take_step(t, t->num_always, result, error);
+    return tw_trainer_run_steps(t, 1, result, error);
+}
+
+/* Who updates by himself, or looks at each step's gradients, does so step by step. */
+tw_status tw_trainer_run_steps(tw_trainer *t, int64_t steps, tw_trainer_step_result *result, tw_error *error)
+{
+    tw_status status = TW_OK;
+    bool by_step = t->asynchronous || (t->scale && t->scale->automatic);
+    if (steps < 1)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "%lld steps: expected at least 1", (long long)steps);
+    if (!by_step)
+        return twi_trainer_take_steps(t, steps, t->num_always, result, error);
+    for (int64_t i = 0; i < steps && status == TW_OK; i++)
+        status = t->asynchronous ? twi_asynchronous_step(t, result, error)
+                                 : twi_trainer_take_steps(t, 1, t->num_always, result, error);
+    return status;
 }
 
 /* ---- answers ---------------------------------------------------------------------------------------------- */

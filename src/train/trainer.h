@@ -54,7 +54,8 @@ struct tw_trainer {
     tw_trainer_input input;
     bool on_device;             /* batches are made where towers are; no pipelines then */
     tw_variable (*data)[2];     /* [towers] images and labels of the data set on the tower's device, with their reads */
-    tw_output position;         /* number of the step that runs */
+    bool repeats;               /* the first batch in every step */
+    tw_output position;         /* number of the step whose batch is taken */
     tw_pipeline **pipelines;    /* [num_pipelines] one, or with TW_INPUT_QUEUES one for each tower */
     int num_pipelines;
     tw_pipeline *pipeline;      /* the first of them */
@@ -232,7 +233,8 @@ tw_status twi_asynchronous_fill(tw_trainer *t, int tower, void *const *outputs, 
 
 /* ---- stepping ---- */
 
-/* Runs a step with the first num_fetches fetches. */
-tw_status twi_trainer_take_step(tw_trainer *t, int num_fetches, tw_trainer_step_result *result, tw_error *error);
+/* Runs so many steps with the first num_fetches fetches. */
+tw_status twi_trainer_take_steps(tw_trainer *t, int64_t steps, int num_fetches, tw_trainer_step_result *result,
+                                 tw_error *error);
 
 #endif

@@ -33,13 +33,14 @@ tw_status twi_trainer_choose_input_place(tw_trainer *t, const tw_trainer_options
     const tw_model *m = t->model;
     const tw_dataset *d = options->dataset;
     twi_distorter distorter;
-    bool can = t->input == TW_INPUT_PIPELINE && !t->asynchronous && !options->repeat_batch;
+    bool can = t->input == TW_INPUT_PIPELINE && !t->asynchronous;
     if (options->input_place < TW_INPUT_AUTO || options->input_place > TW_INPUT_ON_DEVICE)
         return twi_fail(error, TW_INVALID_ARGUMENT, "there is no input_place %d", (int)options->input_place);
     if (options->input_place == TW_INPUT_ON_DEVICE && !can)
         return twi_fail(error, TW_INVALID_ARGUMENT,
-                        "devices make batches of one stream for towers that step together: they go neither with queues, "
-                        "nor with asynchronous updates, nor with a batch that is repeated");
+                        "devices make batches of one stream for towers that step together: they go neither with queues "
+                        "nor with asynchronous updates");
+    t->repeats = options->repeat_batch;
     t->on_device = can && (options->input_place == TW_INPUT_ON_DEVICE ||
                            (options->input_place == TW_INPUT_AUTO && suits_devices(t, options)));
     if (!t->on_device)
@@ -94,7 +95,7 @@ void twi_trainer_build_data(tw_trainer *t, const tw_dataset *d)
             }
     }
     twi_trainer_enter_home(t);
-    t->position = tw_variable_read(g, tw_global_step(g));
+    t->position = t->repeats ? tw_scalar_of(g, TW_INT64, (double)t->step) : tw_variable_read(g, tw_global_step(g));
     tw_leave_device(g);
     g->uncounted += g->nodes.count - before;
 }

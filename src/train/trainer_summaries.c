@@ -127,7 +127,7 @@ tw_status tw_trainer_step_with_summaries(tw_trainer *t, tw_event_writer *events,
         TWI_TRY(twi_asynchronous_write_summaries(t, events, result, error));
         return tw_event_writer_flush(events, error);
     }
-    TWI_TRY(twi_trainer_take_step(t, t->num_fetches, result, error));
+    TWI_TRY(twi_trainer_take_steps(t, 1, t->num_fetches, result, error));
     TWI_TRY(write_losses(t, events, result, error));
     int gradients = t->num_always + 1 + t->num_parts; /* behind the rate and the parts of the loss */
     TWI_TRY(twi_trainer_write_variables(t, events, result->step, t->results + gradients, error));

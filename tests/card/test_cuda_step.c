@@ -102,6 +102,37 @@ static void a_step_of_one_card_is_one_launch(void **state)
     check(gpus, 1, (tw_variable_options){.update = TW_REPLICATED}, 1);
 }
 
+/* The host hands all of them over before it waits, once, and reads the last one's loss. */
+static void steps_in_a_row_wait_for_nobody(void **state)
+{
+    enum { ROW = 20 };
+    tw_error error = {0};
+    tw_devices *devices;
+    tw_dataset *data;
+    tw_trainer *trainer;
+    tw_trainer_step_result result;
+    (void)state;
+    assert_ok(tw_devices_create(&(tw_device_options){.cpu_threads = 1}, &devices, &error));
+    assert_ok(tw_dataset_synthetic(8, 8, 8, 3, 4, 1, &data, &error));
+    tw_trainer_options options = {.model = &model, .dataset = data, .devices = devices, .seed = 1,
+                                  .tower_devices = (const char *[]){"/gpu:0"}, .num_tower_devices = 1,
+                                  .variables = {.update = TW_REPLICATED}};
+    assert_ok(tw_trainer_create(&options, &trainer, &error));
+    assert_ok(tw_trainer_run_steps(trainer, 3, &result, &error));
+    long launches = card_count("cudaGraphLaunch"), waits = card_count("cudaStreamSynchronize");
+    long copies = card_count("cudaMemcpyAsync"), kernels = card_count("kernel");
+    assert_ok(tw_trainer_run_steps(trainer, ROW, &result, &error));
+    assert_int_equal(result.step, 2 + ROW);
+    assert_int_equal(card_count("cudaGraphLaunch") - launches, ROW);
+    assert_int_equal(card_count("cudaStreamSynchronize") - waits, 1);
+    assert_int_equal(card_count("cudaMemcpyAsync") - copies, 1);
+    assert_int_equal(card_count("kernel"), kernels);
+    tw_trainer_destroy(trainer);
+    tw_dataset_destroy(data);
+    tw_devices_destroy(devices);
+    assert_string_equal(card_leaks(), "");
+}
+
 static void another_card_than_the_first_keeps_the_step_to_itself(void **state)
 {
     static const char *const gpus[] = {"/gpu:1"};
@@ -129,6 +160,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_of_one_card_is_one_launch),
+        cmocka_unit_test(steps_in_a_row_wait_for_nobody),
         cmocka_unit_test(another_card_than_the_first_keeps_the_step_to_itself),
         cmocka_unit_test(two_towers_on_a_card_are_one_launch_too),
         cmocka_unit_test(two_cards_meet_between_launches),
