@@ -857,24 +857,36 @@ static void variables_and_streams_on_the_card_are_those_of_the_cpu(void **state)
         cover(ops[i]);
 }
 
-enum { WEIGHTS = 3, KINDS = 6 };
-static const tw_shape weight_shapes[WEIGHTS] = {{2, {71, 67}}, {1, {5}}, {2, {0, 3}}};
+enum { WEIGHTS = 50, KINDS = 7, DESCENT = 6, MOST_VALUES = 5 * WEIGHTS + 4 }; /* more than one launch takes */
+
+static tw_shape weight_shape(int i)
+{
+    return i == 0 ? TW_SHAPE(71, 67) : i == 2 ? TW_SHAPE(0, 3) : TW_SHAPE(5);
+}
 
 static tw_optimizer *make_optimizer(tw_graph *g, int kind)
 {
     tw_output rate = tw_scalar(g, 0.25f);
-    tw_optimizer *made = kind < 2   ? tw_momentum(g, rate, 0.5f, kind == 1)
+    tw_optimizer *made = kind == DESCENT ? tw_gradient_descent(g, rate)
+                         : kind < 2 ? tw_momentum(g, rate, 0.5f, kind == 1)
                          : kind < 4 ? tw_adam(g, rate, 0.5f, 0.75f, 0.125f)
                                     : tw_rms_prop(g, rate, 0.75f, 0.5f, 0.125f);
     tw_decouple_weight_decay(made, kind % 2 ? 0.125f : 0, 2); /* AdamW is one of them */
     return made;
 }
 
-/* With weight decay of every second one. */
-static tw_output made_up_gradient(tw_graph *g, const tw_variable *v, unsigned seed)
+/* With weight decay of every second one; mixed: one of the float types, cast to the variable's. */
+static tw_output made_up_gradient(tw_graph *g, const tw_variable *v, bool mixed, unsigned seed)
 {
-    tw_tensor *some = filled(v->dtype, v->shape, seed);
+    tw_dtype dtype = mixed ? floats[seed % FLOATS] : v->dtype;
+    tw_tensor *some = filled(dtype, v->shape, seed);
     tw_output gradient = tw_constant(g, some);
+    if (dtype != v->dtype) { /* of something that is not known before the step: constants would be cast while planning */
+        char name[16];
+        snprintf(name, sizeof name, "one%u", seed);
+        tw_variable *one = tw_get_variable(g, name, dtype, TW_SCALAR, (tw_initializer){.a = 1});
+        gradient = tw_cast(g, tw_mul(g, one->value, gradient), v->dtype);
+    }
     if (seed % 2 == 0) {
         tw_output decay = tw_mul(g, v->value, tw_scalar_of(g, v->dtype, 0.5));
         gradient = tw_add_n(g, (tw_output[]){gradient, decay}, 2);
@@ -884,9 +896,9 @@ static tw_output made_up_gradient(tw_graph *g, const tw_variable *v, unsigned se
 }
 
 /* The values of some variables and of their slots after a few updates, all on one device; *joined: they were one node,
- * weight decay and all. */
-static void optimize(const char *device, int kind, int towers, tw_dtype dtype, const char *disable, tw_tensor **values,
-                     int *count, bool *joined)
+ * weight decay, casts and all. */
+static void optimize(const char *device, int kind, int towers, tw_dtype dtype, bool mixed, const char *disable,
+                     tw_tensor **values, int *count, bool *joined)
 {
     tw_error error = {0};
     tw_graph *g = tw_graph_create();
@@ -895,11 +907,12 @@ static void optimize(const char *device, int kind, int towers, tw_dtype dtype, c
     tw_output gradients[WEIGHTS], start = {0}, step = {0};
     TW_DEVICE(g, "%s", device) {
         for (int i = 0; i < WEIGHTS; i++) {
-            char name[] = {'v', (char)('0' + i), 0};
-            v[i] = tw_get_variable(g, name, dtype, weight_shapes[i], (tw_initializer){.a = 0.5f});
-            gradients[i] = made_up_gradient(g, v[i], (unsigned)i);
+            char name[8];
+            snprintf(name, sizeof name, "v%d", i);
+            v[i] = tw_get_variable(g, name, dtype, weight_shape(i), (tw_initializer){.a = 0.5f});
+            gradients[i] = made_up_gradient(g, v[i], mixed, (unsigned)i);
             if (towers == 2)
-                gradients[i] = tw_mul(g, tw_add(g, gradients[i], made_up_gradient(g, v[i], (unsigned)i + 7)),
+                gradients[i] = tw_mul(g, tw_add(g, gradients[i], made_up_gradient(g, v[i], mixed, (unsigned)i + 101)),
                                       tw_scalar_of(g, dtype, 0.5));
         }
         tw_optimizer *optimizer = make_optimizer(g, kind);
@@ -911,8 +924,11 @@ static void optimize(const char *device, int kind, int towers, tw_dtype dtype, c
     assert_ok(tw_session_run(session, NULL, 0, &start, 1, NULL, &error));
     for (int i = 0; i < STEPS; i++)
         assert_ok(tw_session_run(session, NULL, 0, &step, 1, NULL, &error));
-    *joined = plans_have(session, "_ApplyMany") && !plans_have(session, "AssignSubVariableOp") &&
-              !plans_have(session, "AddN") && !plans_have(session, "AddV2");
+    *joined = plans_have(session, kind == DESCENT ? "_ApplyGradientDescentMany" : "_ApplyMany") &&
+              !plans_have(session, "AssignSubVariableOp") && !plans_have(session, "AddN") &&
+              !plans_have(session, "AddV2") && !plans_have(session, "Cast");
+    if (mixed && disable)
+        assert_true(plans_have(session, "Cast"));
     *count = tw_graph_num_variables(g);
     for (int i = 0; i < *count; i++)
         assert_ok(tw_session_get_variable(session, tw_graph_variable(g, i), &values[i], &error));
@@ -928,16 +944,18 @@ static void optimizers_on_the_card_are_those_of_the_cpu(void **state)
     needs_card();
     for (int kind = 0; kind < KINDS; kind++)
         for (int t = 0; t < FLOATS; t++)
-            for (int joined = 0; joined < (floats[t] == TW_FLOAT32 ? 3 : 1); joined++) {
-                int towers = joined == 2 ? 2 : 1;
-                tw_tensor *expected[16], *found[16];
+            for (int joined = 0; joined < (floats[t] == TW_FLOAT32 ? 5 : 1); joined++) {
+                int towers = joined == 2 || joined == 4 ? 2 : 1;
+                bool mixed = joined > 2;
+                tw_tensor *expected[MOST_VALUES], *found[MOST_VALUES];
                 bool cpu_joined, card_joined;
                 int count;
-                optimize("/cpu:0", kind, towers, floats[t], "update", expected, &count, &cpu_joined);
-                optimize("/gpu:0", kind, towers, floats[t], joined ? NULL : "update", found, &count, &card_joined);
+                optimize("/cpu:0", kind, towers, floats[t], mixed, "update", expected, &count, &cpu_joined);
+                optimize("/gpu:0", kind, towers, floats[t], mixed, joined ? NULL : "update", found, &count,
+                         &card_joined);
                 assert_false(cpu_joined);
                 assert_int_equal(card_joined, joined > 0);
-                assert_true(count >= WEIGHTS * 2);
+                assert_true(count >= WEIGHTS * (kind == DESCENT ? 1 : 2) && count <= MOST_VALUES);
                 for (int i = 0; i < count; i++) {
                     twt_expect_same_bits(&(twt_case){.file = "an optimizer", .line = kind, .op = {.op = "a variable"}},
                                          found[i], expected[i], "on the card");

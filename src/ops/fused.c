@@ -103,6 +103,16 @@ static tw_status batch_norm_grad_shape(twi_inference *c)
     return TW_OK;
 }
 
+/* Gradients are of a float type each. */
+static tw_status expect_floats(const twi_inference *c, int first, int count)
+{
+    for (int i = first; i < first + count; i++)
+        if (c->input_types[i] != TW_FLOAT32 && c->input_types[i] != TW_BFLOAT16 && c->input_types[i] != TW_FLOAT16)
+            return twi_fail(c->error, TW_INVALID_ARGUMENT, "input %d must be of a float type, is %s", i,
+                            tw_dtype_name(c->input_types[i]));
+    return TW_OK;
+}
+
 /* N variables, a scalar, N or M tensors of their shapes, M being N or 2 N; then as many scalars or nothing. */
 static tw_status many_shape(twi_inference *c)
 {
@@ -119,7 +129,7 @@ static tw_status many_shape(twi_inference *c)
         if (!tw_shape_compatible(c->inputs[i], TW_SCALAR))
             return twi_fail(c->error, TW_INVALID_ARGUMENT, "input %d must be a scalar, has shape %s", i,
                             tw_shape_text(c->inputs[i], text[0], sizeof text[0]));
-    return TW_OK;
+    return expect_floats(c, count + 1, tensors);
 }
 
 /* N variables, S slots (all of the first kind, then all of the second), K numbers, M gradients (N or 2 N), D decays (M or
@@ -144,12 +154,13 @@ static tw_status update_shape(twi_inference *c)
                             tw_shape_text(expected, text[0], sizeof text[0]),
                             tw_shape_text(c->inputs[i], text[1], sizeof text[1]));
     }
-    return TW_OK;
+    return expect_floats(c, first_gradient, gradients);
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
-#define FLOATS "T:{half,bfloat16,float}"
+#define FLOAT_TYPES "{half,bfloat16,float}"
+#define FLOATS "T:" FLOAT_TYPES
 #define CONV                                                                                                           \
     "strides:ints; padding:{SAME,VALID,EXPLICIT}; explicit_paddings:ints=[]; data_format:{NHWC,NCHW}=NHWC; "           \
     "dilations:ints=[1,1,1,1]"
@@ -164,10 +175,10 @@ const twi_op twi_fused_ops[] = {
      TWI_REWRITTEN},
     /* Conv2DBackpropFilter and BiasAddGrad of the same gradient; U is T, or the type both were cast to */
     {"_Conv2DBackpropFilterBias", "input:T, filter_sizes:int32, out_backprop:T", "filter_backprop:U, bias_backprop:U",
-     FLOATS "; U:{half,bfloat16,float}; " CONV, conv_filter_shape, NULL, TWI_REWRITTEN},
+     FLOATS "; U:" FLOAT_TYPES "; " CONV, conv_filter_shape, NULL, TWI_REWRITTEN},
     /* MatMul; with N = 1 BiasAdd; with relu Relu. U is T, or without these the type the product was cast to. */
     {"_FusedMatMul", "a:T, b:T, bias:N*T", "product:U",
-     FLOATS "; N:int; U:{half,bfloat16,float}; transpose_a:bool=false; transpose_b:bool=false; relu:bool=false",
+     FLOATS "; N:int; U:" FLOAT_TYPES "; transpose_a:bool=false; transpose_b:bool=false; relu:bool=false",
      matmul_shape, NULL, TWI_REWRITTEN},
 
     /* MaxPool, LRN. Also what the pool gave, and for each window the number, ky * width of the window + kx, of the
@@ -195,15 +206,16 @@ const twi_op twi_fused_ops[] = {
 
     /* var[i] -= alpha * (deltas[i] + decays[i] * var[i]): Mul, AddN, ResourceApplyGradientDescent of N variables. With
      * M = 2 N the mean of two towers: AddV2 of that and of the same with deltas[N + i] and decays[N + i], then Mul by
-     * scale. A decay that is known to be 0 is none. */
-    {"_ApplyGradientDescentMany", "vars:N*resource, alpha:T, deltas:M*T, decays:M*T", "",
-     "N:int; M:int; T:{float}; scale:float=1", many_shape, NULL, TWI_REWRITTEN | TWI_STATEFUL},
+     * scale. A decay that is known to be 0 is none. Variables are float; a delta of a narrow type stands for its Cast, T is
+     * the type of those that are narrow, or float if none is. */
+    {"_ApplyGradientDescentMany", "vars:N*resource, alpha:float, deltas:G, decays:M*float", "",
+     "N:int; M:int; T:" FLOAT_TYPES "; G:types; scale:float=1", many_shape, NULL, TWI_REWRITTEN | TWI_STATEFUL},
     /* `update`, ResourceApplyMomentum or another of device/update.h, whose numbers these are, of each variable with its
      * slots. Gradients are gradients[i] + decays[i] * vars[i], the mean of two towers if M = 2 N, as above; before it, with
      * losses, vars[i] -= losses[i] * vars[i]: Mul, AssignSubVariableOp. */
-    {"_ApplyMany", "vars:N*resource, slots:S*resource, numbers:K*T, gradients:M*T, decays:D*T, losses:L*T", "",
-     "update:string; N:int; M:int; S:int; K:int; D:int; L:int; T:{float}; scale:float=1; use_nesterov:bool=false",
-     update_shape, NULL, TWI_REWRITTEN | TWI_STATEFUL},
+    {"_ApplyMany", "vars:N*resource, slots:S*resource, numbers:K*float, gradients:G, decays:D*float, losses:L*float", "",
+     "update:string; N:int; M:int; S:int; K:int; D:int; L:int; T:" FLOAT_TYPES "; G:types; scale:float=1; "
+     "use_nesterov:bool=false", update_shape, NULL, TWI_REWRITTEN | TWI_STATEFUL},
     /* averages[i] -= (averages[i] - values[i]) * weight: Sub, Mul, AssignSubVariableOp of N variables */
     {"_MovingAverageMany", "averages:N*resource, weight:T, values:N*T", "", "N:int; T:{float}", many_shape, NULL,
      TWI_REWRITTEN | TWI_STATEFUL},

@@ -1,6 +1,7 @@
 /* update.c - what is done to every variable alike at the end of a step is done to all at once: the updates of gradient
  * descent, with the mean of two towers and the weight decay that are part of their gradients; those of the other
- * optimizers, with decoupled weight decay too, where a device has a kernel for many; and moving averages.
+ * optimizers, with decoupled weight decay too, where a device has a kernel for many; and moving averages. Gradients of a
+ * narrow type are read as they are where the device's kernel can, not cast before.
  * Never here: other chains (fuse.c).
  *
  * Joined are nodes of one device with the same rate and other numbers, where none waits for another. Weight decay may
@@ -24,6 +25,7 @@ typedef struct part {
     bool nesterov;
     int towers;                   /* 1, or 2: the mean of two */
     tw_output value[2], decay[2]; /* of each tower; decay {NULL, 0}: none */
+    const tw_node *user[2];       /* who has value[] among its inputs */
     float scale;                  /* of the sum of two */
 } part;
 
@@ -83,8 +85,10 @@ static void split_decay(const twi_rewriting *r, part *p, int tower, const tw_nod
         return;
     for (int i = 0; i < 2 && !p->decay[tower].node; i++) {
         p->decay[tower] = decay_of(r, sum.node->inputs[i], p->handle);
-        if (p->decay[tower].node)
+        if (p->decay[tower].node) {
             p->value[tower] = sum.node->inputs[1 - i];
+            p->user[tower] = sum.node;
+        }
     }
 }
 
@@ -119,8 +123,10 @@ static const tw_node *split_mean(const twi_rewriting *r, part *p)
 static void split_gradient(const twi_rewriting *r, part *p)
 {
     const tw_node *user = split_mean(r, p);
-    for (int i = 0; i < p->towers; i++)
+    for (int i = 0; i < p->towers; i++) {
+        p->user[i] = user;
         split_decay(r, p, i, user);
+    }
 }
 
 static bool find_descent(const twi_rewriting *r, tw_node *node, part *p)
@@ -207,11 +213,40 @@ static bool find_average(const twi_rewriting *r, tw_node *node, part *p)
 
 /* ---- joining -------------------------------------------------------------------------------------------------- */
 
-static bool has_kernel(const twi_rewriting *r, const tw_node *node, const char *op)
+/* For gradients of that type. */
+static bool has_kernel(const twi_rewriting *r, const tw_node *node, const char *op, tw_dtype type)
 {
-    tw_attr type = tw_attr_type("T", TW_FLOAT32);
-    twi_attrs attrs = {&type, 1};
+    tw_attr attr = tw_attr_type("T", type);
+    twi_attrs attrs = {&attr, 1};
     return twi_device_has_kernel(r->devices->items[node->assigned], op, &attrs);
+}
+
+/* Takes casts to float that nobody else wants out of the gradients. */
+static void take_casts(const twi_rewriting *r, const char *op, part *p)
+{
+    for (int i = 0; i < p->towers && p->user[i]; i++) {
+        const tw_node *cast = find_link(r, p->value[i], "Cast", p->user[i]);
+        tw_dtype from = cast ? twi_attr_type(&cast->attrs, "SrcT") : TW_FLOAT32;
+        if ((from == TW_BFLOAT16 || from == TW_FLOAT16) && cast->assigned == p->node->assigned &&
+            has_kernel(r, p->node, op, from))
+            p->value[i] = cast->inputs[0];
+    }
+}
+
+/* The type of the part's gradients; of two, the narrow one. */
+static tw_dtype type_of(const part *p)
+{
+    tw_dtype first = tw_output_dtype(p->value[0]);
+    return first == TW_FLOAT32 && p->towers == 2 ? tw_output_dtype(p->value[1]) : first;
+}
+
+/* The type of the group's gradients, or of the narrow ones among them. */
+static tw_dtype type_of_all(const part *group, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (type_of(&group[i]) != TW_FLOAT32)
+            return type_of(&group[i]);
+    return TW_FLOAT32;
 }
 
 /* What all parts of a joint node have in common: the device, the kind of update, its numbers, the mean. */
@@ -305,7 +340,7 @@ static tw_status join(twi_rewriting *r, const char *op, const part *group, int c
     int num_inputs = list_inputs(group, count, decays, losses, none, inputs);
     tw_attr attrs[10];
     attrs[num_attrs++] = tw_attr_int("N", count);
-    attrs[num_attrs++] = tw_attr_type("T", TW_FLOAT32);
+    attrs[num_attrs++] = tw_attr_type("T", type_of_all(group, count));
     if (strcmp(op, "_MovingAverageMany") != 0) {
         attrs[num_attrs++] = tw_attr_int("M", values);
         attrs[num_attrs++] = tw_attr_float("scale", group[0].scale);
@@ -336,7 +371,10 @@ static tw_status join_all(twi_rewriting *r, const char *op, bool (*find)(const t
     bool *taken = NULL;
     for (int id = 0; id < r->graph->nodes.count; id++) {
         part p;
-        if (find(r, r->graph->nodes.items[id], &p) && has_kernel(r, p.node, op) && !twi_push(&all, p))
+        if (!find(r, r->graph->nodes.items[id], &p) || !has_kernel(r, p.node, op, TW_FLOAT32))
+            continue;
+        take_casts(r, op, &p);
+        if (!twi_push(&all, p))
             TWI_TRY(twi_fail_memory(error, "joining updates"));
     }
     group = twi_alloc_array((size_t)all.count + 1, sizeof *group);
@@ -344,7 +382,7 @@ static tw_status join_all(twi_rewriting *r, const char *op, bool (*find)(const t
     if (!group || !taken)
         TWI_TRY(twi_fail_memory(error, "joining updates"));
     for (int count; (count = gather(&all, group, taken)) > 0;)
-        if (count > 1 || group[0].decay[0].node || group[0].towers > 1)
+        if (count > 1 || group[0].decay[0].node || group[0].towers > 1 || type_of(&group[0]) != TW_FLOAT32)
             TWI_TRY(join(r, op, group, count, error));
     if (r->graph->error.status == TW_OK)
         status = twi_rewrite_clean(r, error);

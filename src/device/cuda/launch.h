@@ -326,39 +326,20 @@ cudaError_t twi_cuda_in_top(cudaStream_t stream, int64_t rows, int64_t classes, 
 
 /* var = var + sign * value. Float types, int32, int64. */
 cudaError_t twi_cuda_assign_add(cudaStream_t stream, tw_dtype type, int sign, int64_t n, void *var, const void *value);
-/* var -= alpha * delta; alpha is a scalar on the card. Float types. */
-cudaError_t twi_cuda_descend(cudaStream_t stream, tw_dtype type, int64_t n, void *var, const void *alpha,
-                             const void *delta);
-
-enum { TWI_CUDA_MANY = 48 };
-
-/* Up to TWI_CUDA_MANY float variables in one launch; rate and decays are scalars on the card. A variable's value is
- * value[0] + decay[0] * var, with two towers the sum of theirs times scale; decay NULL: none.
- * descend: var -= rate * value; follow: var -= (var - value) * rate. */
-typedef struct twi_cuda_many {
-    int count, towers;
-    float scale;
-    const float *rate;
-    float *var[TWI_CUDA_MANY];
-    const float *value[2][TWI_CUDA_MANY], *decay[2][TWI_CUDA_MANY];
-    int64_t elements[TWI_CUDA_MANY];
-    int first_block[TWI_CUDA_MANY + 1]; /* filled in by the launcher */
-} twi_cuda_many;
-
-cudaError_t twi_cuda_descend_many(cudaStream_t stream, twi_cuda_many *many);
-cudaError_t twi_cuda_follow_many(cudaStream_t stream, twi_cuda_many *many);
-
-/* An optimizer's update; its numbers are scalars on the card, in the order of the op's inputs. */
+/* How a variable follows its gradient; the numbers are scalars on the card, in the order of the op's inputs. */
 typedef enum twi_cuda_rule {
-    TWI_CUDA_MOMENTUM,  /* rate, momentum */
+    TWI_CUDA_DESCENT,   /* rate: var -= rate * gradient */
+    TWI_CUDA_FOLLOWING, /* weight: var -= (var - gradient) * weight, an average of what is in the gradient's place */
+    TWI_CUDA_MOMENTUM,  /* rate, momentum; those from here on have slots */
     TWI_CUDA_ADAM,      /* beta1_power, beta2_power, rate, beta1, beta2, epsilon */
     TWI_CUDA_RMS_PROP,  /* rate, rho, momentum, epsilon */
 } twi_cuda_rule;
 
-enum { TWI_CUDA_NUMBERS = 6 };
+enum { TWI_CUDA_MANY = 48, TWI_CUDA_NUMBERS = 6 };
 
-/* Up to TWI_CUDA_MANY variables of one float type in one launch. Gradients are made as the values of twi_cuda_many. Where
- * there is a loss, a scalar on the card, then first var -= loss * var. */
+/* Up to TWI_CUDA_MANY variables of one float type, the numbers', in one launch. A gradient, of a float type of its own, is
+ * gradient[0] + decay[0] * var, with two towers the sum of theirs times scale; decay NULL: none. Where there is a loss, a
+ * scalar on the card, then first var -= loss * var. */
 typedef struct twi_cuda_update {
     twi_cuda_rule rule;
     bool nesterov;
@@ -367,8 +348,9 @@ typedef struct twi_cuda_update {
     const void *numbers[TWI_CUDA_NUMBERS];
     void *var[TWI_CUDA_MANY], *slots[2][TWI_CUDA_MANY];
     const void *gradient[2][TWI_CUDA_MANY], *decay[2][TWI_CUDA_MANY], *loss[TWI_CUDA_MANY];
+    uint8_t type[2][TWI_CUDA_MANY]; /* of the gradients: tw_dtype */
     int64_t elements[TWI_CUDA_MANY];
-    int first_block[TWI_CUDA_MANY + 1]; /* filled in by the launcher */
+    int first_block[TWI_CUDA_MANY]; /* filled in by the launcher */
 } twi_cuda_update; /* as large as what a kernel is called with may be, nearly: 4 KB */
 
 cudaError_t twi_cuda_update_many(cudaStream_t stream, tw_dtype type, twi_cuda_update *update);

@@ -7,14 +7,14 @@
 #define FLOATS (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16))
 #define MOVED (TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL))
 
-/* The variable has the type of what goes into it and, unless that is a scalar, its shape. */
-static tw_status check(const twi_prepare *p, int variable, int value)
+/* The variable has that type and, unless it is a scalar, the shape of what goes into it. */
+static tw_status check(const twi_prepare *p, int variable, tw_dtype type, int value)
 {
     char text[2][96];
     const twi_operand *var = &p->inputs[variable], *v = &p->inputs[value];
-    if (var->resource && var->resource->dtype != v->dtype)
+    if (var->resource && var->resource->dtype != type)
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': variable '%s' is %s, what goes into it is %s", p->op,
-                        p->node, var->resource->name, tw_dtype_name(var->resource->dtype), tw_dtype_name(v->dtype));
+                        p->node, var->resource->name, tw_dtype_name(var->resource->dtype), tw_dtype_name(type));
     if (v->shape.rank > 0 && !tw_shape_equal(v->shape, var->shape))
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': the variable has shape %s, what goes into it %s", p->op,
                         p->node, tw_shape_text(var->shape, text[0], sizeof text[0]),
@@ -24,12 +24,7 @@ static tw_status check(const twi_prepare *p, int variable, int value)
 
 static tw_status prepare_assign(twi_prepare *p)
 {
-    return check(p, 0, 1);
-}
-
-static tw_status prepare_descend(twi_prepare *p)
-{
-    return check(p, 0, 2);
+    return check(p, 0, p->inputs[1].dtype, 1);
 }
 
 static tw_status copy(const twi_run *r, const void *from, void *to, size_t bytes)
@@ -61,12 +56,6 @@ static tw_status run_assign_subtract(const twi_run *r)
                                              (void *)r->inputs[0], r->inputs[1]));
 }
 
-static tw_status run_descend(const twi_run *r)
-{
-    return TWI_LAUNCH(r, twi_cuda_descend(r->stream, r->input_operands[2].dtype, r->input_operands[2].elements,
-                                          (void *)r->inputs[0], r->inputs[1], r->inputs[2]));
-}
-
 static tw_status prepare_is_initialized(twi_prepare *p)
 {
     p->varies = true;
@@ -79,74 +68,13 @@ static tw_status run_is_initialized(const twi_run *r)
     return TWI_LAUNCH(r, cudaMemsetAsync(r->outputs[0], variable && variable->initialized, 1, r->stream));
 }
 
-/* ---- many at once: N variables, a rate, M values (N of each of one or two towers), then M decays or nothing --------- */
-
-typedef struct many {
-    int count, towers;
-    float scale;
-    bool decays[];      /* [towers * count]: whether there is one; a decay that is known to be 0 is none */
-} many;
-
-static tw_status prepare_many(twi_prepare *p)
-{
-    int count = (int)twi_attr_int(p->attrs, "N", 0), values = (int)twi_attr_int(p->attrs, "M", count);
-    many *state = twi_alloc(sizeof *state + (size_t)values);
-    if (!state)
-        return twi_fail_memory(p->error, p->node);
-    state->count = count;
-    state->towers = values / count;
-    state->scale = twi_attr_float(p->attrs, "scale", 1);
-    for (int i = 0; i < values; i++) {
-        tw_status status = check(p, i % count, count + 1 + i);
-        if (status != TW_OK) {
-            twi_free(state);
-            return status;
-        }
-        const twi_operand *decay = p->num_inputs > count + 1 + values ? &p->inputs[count + 1 + values + i] : NULL;
-        state->decays[i] = decay && !(decay->value && tw_tensor_value(decay->value, 0) == 0);
-    }
-    p->state = state;
-    return TW_OK;
-}
-
-static tw_status run_many(const twi_run *r, cudaError_t (*launch)(cudaStream_t, twi_cuda_many *))
-{
-    tw_status status = TW_OK;
-    const many *state = r->state;
-    int count = state->count, values = count * state->towers;
-    for (int begin = 0; begin < count && status == TW_OK; begin += TWI_CUDA_MANY) {
-        twi_cuda_many some = {.towers = state->towers, .scale = state->scale, .rate = r->inputs[count]};
-        some.count = count - begin < TWI_CUDA_MANY ? count - begin : TWI_CUDA_MANY;
-        for (int i = 0; i < some.count; i++) {
-            some.var[i] = (float *)r->inputs[begin + i];
-            some.elements[i] = r->input_operands[count + 1 + begin + i].elements;
-            for (int tower = 0; tower < state->towers; tower++) {
-                int value = tower * count + begin + i;
-                some.value[tower][i] = r->inputs[count + 1 + value];
-                some.decay[tower][i] = state->decays[value] ? r->inputs[count + 1 + values + value] : NULL;
-            }
-        }
-        status = twi_cuda_launched(r, "twi_cuda_many", TWI_HERE, launch(r->stream, &some));
-    }
-    return status;
-}
-
-static tw_status run_descend_many(const twi_run *r)
-{
-    return run_many(r, twi_cuda_descend_many);
-}
-
-static tw_status run_follow_many(const twi_run *r)
-{
-    return run_many(r, twi_cuda_follow_many);
-}
-
-/* ---- optimizers: one variable, or many in one launch ---------------------------------------------------------------- */
+/* ---- updates: of one variable, or of many in one launch -------------------------------------------------------------- */
 
 /* Where among the inputs what lies: the first slot (the others follow), the numbers, the first gradient, decay and loss.
  * Variables come first. */
 typedef struct updating {
     twi_cuda_rule rule;
+    tw_dtype type; /* of variables, slots and numbers */
     bool nesterov;
     int count, towers, num_slots, num_numbers;
     float scale;
@@ -156,9 +84,14 @@ typedef struct updating {
 
 static twi_cuda_rule rule_of(const char *op)
 {
-    return strcmp(op, "ResourceApplyMomentum") == 0 ? TWI_CUDA_MOMENTUM
-           : strcmp(op, "ResourceApplyAdam") == 0   ? TWI_CUDA_ADAM
-                                                    : TWI_CUDA_RMS_PROP;
+    static const char *const ops[] = {[TWI_CUDA_FOLLOWING] = "_MovingAverageMany",
+                                      [TWI_CUDA_MOMENTUM] = "ResourceApplyMomentum",
+                                      [TWI_CUDA_ADAM] = "ResourceApplyAdam",
+                                      [TWI_CUDA_RMS_PROP] = "ResourceApplyRMSProp"};
+    for (int rule = TWI_CUDA_FOLLOWING; rule <= TWI_CUDA_RMS_PROP; rule++)
+        if (strcmp(op, ops[rule]) == 0)
+            return (twi_cuda_rule)rule;
+    return TWI_CUDA_DESCENT;
 }
 
 static updating *new_updating(const char *op, const twi_attrs *attrs, int count)
@@ -167,6 +100,7 @@ static updating *new_updating(const char *op, const twi_attrs *attrs, int count)
     if (!u)
         return NULL;
     u->rule = rule_of(op);
+    u->type = TW_FLOAT32;
     u->nesterov = twi_attr_bool(attrs, "use_nesterov", false);
     u->scale = twi_attr_float(attrs, "scale", 1);
     u->count = count;
@@ -185,9 +119,9 @@ static tw_status keep_updating(twi_prepare *p, updating *u)
 {
     tw_status status = TW_OK;
     for (int i = 0; i < u->count * u->num_slots && status == TW_OK; i++)
-        status = check(p, u->slots + i, u->gradients + i % u->count);
+        status = check(p, u->slots + i, u->type, u->gradients + i % u->count);
     for (int i = 0; i < u->count * u->towers && status == TW_OK; i++)
-        status = check(p, i % u->count, u->gradients + i);
+        status = check(p, i % u->count, u->type, u->gradients + i);
     if (status == TW_OK)
         p->state = u;
     else
@@ -201,6 +135,7 @@ static tw_status prepare_update(twi_prepare *p)
     updating *u = new_updating(p->op, p->attrs, 1);
     if (!u)
         return twi_fail_memory(p->error, p->node);
+    inputs = inputs ? inputs : "vng"; /* gradient descent */
     u->slots = 1;
     for (int i = 0; inputs[i]; i++) {
         if (inputs[i] == 's')
@@ -210,25 +145,28 @@ static tw_status prepare_update(twi_prepare *p)
         if (inputs[i] == 'g')
             u->gradients = i;
     }
+    u->type = p->inputs[u->gradients].dtype;
     return keep_updating(p, u);
 }
 
+/* N variables, S slots, K numbers, M gradients (N of each of one or two towers), M decays or none, L losses. Descent and
+ * averages have no slots, one number and no losses, and so no such attributes. */
 static tw_status prepare_update_many(twi_prepare *p)
 {
     int count = (int)twi_attr_int(p->attrs, "N", 0), slots = (int)twi_attr_int(p->attrs, "S", 0);
-    updating *u = new_updating(twi_attr_string(p->attrs, "update", ""), p->attrs, count);
+    int gradients = (int)twi_attr_int(p->attrs, "M", count), losses = (int)twi_attr_int(p->attrs, "L", 0);
+    updating *u = new_updating(twi_attr_string(p->attrs, "update", p->op), p->attrs, count);
     if (!u)
         return twi_fail_memory(p->error, p->node);
     u->slots = count;
     u->num_slots = slots / count;
-    u->num_numbers = (int)twi_attr_int(p->attrs, "K", 0);
+    u->num_numbers = (int)twi_attr_int(p->attrs, "K", 1);
     for (int i = 0; i < u->num_numbers; i++)
         u->numbers[i] = count + slots + i;
     u->gradients = count + slots + u->num_numbers;
-    int gradients = (int)twi_attr_int(p->attrs, "M", count), decays = (int)twi_attr_int(p->attrs, "D", 0);
     u->towers = gradients / count;
-    u->decays = decays ? u->gradients + gradients : 0;
-    u->losses = twi_attr_int(p->attrs, "L", 0) ? u->gradients + gradients + decays : 0;
+    u->losses = losses ? p->num_inputs - losses : 0;
+    u->decays = p->num_inputs - losses > u->gradients + gradients ? u->gradients + gradients : 0;
     return keep_updating(p, u);
 }
 
@@ -248,12 +186,13 @@ static tw_status run_update(const twi_run *r)
             for (int tower = 0; tower < u->towers; tower++) {
                 int value = tower * u->count + begin + i;
                 some.gradient[tower][i] = r->inputs[u->gradients + value];
+                some.type[tower][i] = (uint8_t)r->input_operands[u->gradients + value].dtype;
                 some.decay[tower][i] = u->decays ? share(r, u->decays + value) : NULL;
             }
             some.loss[i] = u->losses ? share(r, u->losses + begin + i) : NULL;
             some.elements[i] = r->input_operands[u->gradients + begin + i].elements;
         }
-        status = TWI_LAUNCH(r, twi_cuda_update_many(r->stream, r->input_operands[u->gradients].dtype, &some));
+        status = TWI_LAUNCH(r, twi_cuda_update_many(r->stream, u->type, &some));
     }
     return status;
 }
@@ -267,12 +206,12 @@ const twi_kernel twi_cuda_state_kernels[] = {
     {"AssignVariableOp", "cuda", MOVED, prepare_assign, run_assign},
     {"AssignAddVariableOp", "cuda", ADDED, prepare_assign, run_assign_add},
     {"AssignSubVariableOp", "cuda", ADDED, prepare_assign, run_assign_subtract},
-    {"ResourceApplyGradientDescent", "cuda", FLOATS, prepare_descend, run_descend},
+    {"ResourceApplyGradientDescent", "cuda", FLOATS, prepare_update, run_update, twi_free},
     {"ResourceApplyMomentum", "cuda", FLOATS, prepare_update, run_update, twi_free},
     {"ResourceApplyAdam", "cuda", FLOATS, prepare_update, run_update, twi_free},
     {"ResourceApplyRMSProp", "cuda", FLOATS, prepare_update, run_update, twi_free},
-    {"_ApplyMany", "cuda", TWI_TYPE(TW_FLOAT32), prepare_update_many, run_update, twi_free},
-    {"_ApplyGradientDescentMany", "cuda", TWI_TYPE(TW_FLOAT32), prepare_many, run_descend_many, twi_free},
-    {"_MovingAverageMany", "cuda", TWI_TYPE(TW_FLOAT32), prepare_many, run_follow_many, twi_free},
+    {"_ApplyMany", "cuda", FLOATS, prepare_update_many, run_update, twi_free},
+    {"_ApplyGradientDescentMany", "cuda", FLOATS, prepare_update_many, run_update, twi_free},
+    {"_MovingAverageMany", "cuda", TWI_TYPE(TW_FLOAT32), prepare_update_many, run_update, twi_free},
     {0},
 };

@@ -1,7 +1,7 @@
 /* state.cu - updates of variables. Each element is computed alone and rounds as on the CPU. */
 #include "device/cuda/typed.cuh"
 
-static const int CHUNK = 4096; /* elements of a block */
+static const int TOGETHER = 4, CHUNK = TOGETHER * THREADS; /* elements of a thread, and of a block */
 
 template <typename T> static __global__ void add_kernel(float sign, int64_t n, T *var, const T *value)
 {
@@ -15,56 +15,69 @@ template <typename U> static __global__ void add_integers(U sign, int64_t n, U *
         var[i] += sign * value[i];
 }
 
-template <typename T> static __device__ float rounded(float x)
-{
-    T narrow;
-    put(&narrow, x);
-    return to_float(narrow);
-}
+/* ---- updates, many at once ------------------------------------------------------------------------------------------ */
 
-template <typename T> static __global__ void descend_kernel(int64_t n, T *var, const T *alpha, const T *delta)
+/* The variable that the block works on. */
+static __device__ __forceinline__ int variable_of_block(const twi_cuda_update &u)
 {
-    float rate = to_float(*alpha);
-    EACH(i, n)
-        put(var + i, to_float(var[i]) - rounded<T>(rate * to_float(delta[i])));
-}
-
-/* ---- many at once --------------------------------------------------------------------------------------------------- */
-
-/* The variable that the block works on: number v, elements from begin to before *end. */
-static __device__ int64_t part_of_block(const int *first_block, const int64_t *elements, int *v, int64_t *end)
-{
-    *v = 0;
-    while (first_block[*v + 1] <= (int)blockIdx.x)
-        ++*v;
-    int64_t begin = ((int)blockIdx.x - first_block[*v]) * (int64_t)CHUNK;
-    *end = begin + CHUNK < elements[*v] ? begin + CHUNK : elements[*v];
-    return begin;
-}
-
-static __device__ float value_of(const twi_cuda_many &m, int tower, int v, int64_t i, float var)
-{
-    float value = m.value[tower][v][i];
-    return m.decay[tower][v] ? value + *m.decay[tower][v] * var : value;
-}
-
-static __global__ void many_kernel(bool descends, twi_cuda_many m)
-{
-    int v;
-    int64_t end, begin = part_of_block(m.first_block, m.elements, &v, &end);
-    float rate = *m.rate;
-    for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
-        float var = m.var[v][i], value = value_of(m, 0, v, i, var);
-        if (m.towers == 2)
-            value = (value + value_of(m, 1, v, i, var)) * m.scale;
-        m.var[v][i] = var - (descends ? rate * value : (var - value) * rate);
+    int low = 0, high = u.count;
+    while (high - low > 1) {
+        int middle = (low + high) / 2;
+        if (u.first_block[middle] <= (int)blockIdx.x)
+            low = middle;
+        else
+            high = middle;
     }
+    return low;
+}
+
+/* Neighbours that are read and written at once where their address allows it. */
+template <typename T> struct alignas(TOGETHER * sizeof(T)) pack {
+    T x[TOGETHER];
+};
+
+/* The first `count` of TOGETHER elements; the rest are 0. */
+template <typename T> static __device__ __forceinline__ void load(const T *from, int count, float *x)
+{
+    if (count == TOGETHER && (uintptr_t)from % sizeof(pack<T>) == 0) {
+        pack<T> all = *(const pack<T> *)from;
+        for (int i = 0; i < TOGETHER; i++)
+            x[i] = to_float(all.x[i]);
+    } else {
+        for (int i = 0; i < TOGETHER; i++)
+            x[i] = i < count ? to_float(from[i]) : 0;
+    }
+}
+
+template <typename T> static __device__ __forceinline__ void store(T *to, int count, const float *x)
+{
+    pack<T> all;
+    for (int i = 0; i < TOGETHER; i++)
+        put(all.x + i, x[i]);
+    if (count == TOGETHER && (uintptr_t)to % sizeof all == 0) {
+        *(pack<T> *)to = all;
+    } else {
+        for (int i = 0; i < count; i++)
+            to[i] = all.x[i];
+    }
+}
+
+static __device__ __forceinline__ void load_any(tw_dtype type, const void *from, int64_t at, int count, float *x)
+{
+    if (type == TW_BFLOAT16)
+        load((const __nv_bfloat16 *)from + at, count, x);
+    else if (type == TW_FLOAT16)
+        load((const __half *)from + at, count, x);
+    else
+        load((const float *)from + at, count, x);
 }
 
 /* What storing a number as a T makes of it. */
 template <typename T> static __device__ float R(float x)
 {
-    return rounded<T>(x);
+    T narrow;
+    put(&narrow, x);
+    return to_float(narrow);
 }
 
 template <typename T>
@@ -99,45 +112,67 @@ static __device__ float step_rms_prop(const float *k, float var, float g, float 
     return var - mom1;
 }
 
+/* A tower's gradient, with the decay of the variable x. */
 template <typename T>
-static __device__ float gradient_of(const twi_cuda_update &u, int tower, int v, int64_t i, float var)
+static __device__ __forceinline__ void gradient_of(const twi_cuda_update &u, int tower, int v, int64_t at, int count,
+                                                   const float *x, float *g)
 {
-    float gradient = to_float(((const T *)u.gradient[tower][v])[i]);
-    return u.decay[tower][v] ? gradient + to_float(*(const T *)u.decay[tower][v]) * var : gradient;
+    load_any((tw_dtype)u.type[tower][v], u.gradient[tower][v], at, count, g);
+    if (u.decay[tower][v])
+        for (int i = 0; i < TOGETHER; i++)
+            g[i] += to_float(*(const T *)u.decay[tower][v]) * x[i];
 }
 
-template <typename T> static __global__ void update_kernel(twi_cuda_update u)
+template <typename T, twi_cuda_rule RULE>
+static __device__ __forceinline__ float step(bool nesterov, const float *k, float alpha, float x, float g, float *one,
+                                             float *two)
 {
-    int v;
-    int64_t end, begin = part_of_block(u.first_block, u.elements, &v, &end);
-    T *vars = (T *)u.var[v], *first = (T *)u.slots[0][v], *second = (T *)u.slots[1][v];
-    float k[TWI_CUDA_NUMBERS], alpha = 0, loss = u.loss[v] ? to_float(*(const T *)u.loss[v]) : 0;
+    switch (RULE) {
+    case TWI_CUDA_DESCENT:
+        return x - R<T>(k[0] * g);
+    case TWI_CUDA_FOLLOWING:
+        return x - R<T>(R<T>(x - g) * k[0]);
+    case TWI_CUDA_MOMENTUM:
+        return step_momentum<T>(nesterov, k, x, g, one);
+    case TWI_CUDA_ADAM:
+        return step_adam<T>(nesterov, k, alpha, x, g, one, two);
+    default:
+        return step_rms_prop<T>(k, x, g, one, two);
+    }
+}
+
+template <typename T, twi_cuda_rule RULE> static __global__ void update_kernel(twi_cuda_update u)
+{
+    constexpr int SLOTS = RULE < TWI_CUDA_MOMENTUM ? 0 : RULE == TWI_CUDA_MOMENTUM ? 1 : 2;
+    int v = variable_of_block(u);
+    int64_t at = ((int)blockIdx.x - u.first_block[v]) * (int64_t)CHUNK + (int)threadIdx.x * TOGETHER;
+    int count = (int)min(u.elements[v] - at, (int64_t)TOGETHER);
+    if (count <= 0)
+        return;
+    float x[TOGETHER], g[TOGETHER], other[TOGETHER], slots[2][TOGETHER] = {{0}};
+    float k[TWI_CUDA_NUMBERS], alpha = 0;
+    T *var = (T *)u.var[v] + at;
+    load(var, count, x);
+    for (int i = 0; i < SLOTS; i++)
+        load((const T *)u.slots[i][v] + at, count, slots[i]);
     for (int i = 0; i < TWI_CUDA_NUMBERS; i++)
         k[i] = u.numbers[i] ? to_float(*(const T *)u.numbers[i]) : 0;
-    if (u.rule == TWI_CUDA_ADAM)
+    if (RULE == TWI_CUDA_ADAM)
         alpha = R<T>(R<T>(k[2] * R<T>(sqrtf(R<T>(1 - k[1])))) / R<T>(1 - k[0]));
-    for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
-        float var = to_float(vars[i]), g = gradient_of<T>(u, 0, v, i, var);
-        float one = to_float(first[i]), two = second ? to_float(second[i]) : 0;
-        if (u.towers == 2)
-            g = (g + gradient_of<T>(u, 1, v, i, var)) * u.scale;
-        if (u.loss[v])
-            var = R<T>(var - R<T>(var * loss));
-        switch (u.rule) {
-        case TWI_CUDA_MOMENTUM:
-            var = step_momentum<T>(u.nesterov, k, var, g, &one);
-            break;
-        case TWI_CUDA_ADAM:
-            var = step_adam<T>(u.nesterov, k, alpha, var, g, &one, &two);
-            break;
-        case TWI_CUDA_RMS_PROP:
-            var = step_rms_prop<T>(k, var, g, &one, &two);
-        }
-        put(vars + i, var);
-        put(first + i, one);
-        if (second)
-            put(second + i, two);
+    gradient_of<T>(u, 0, v, at, count, x, g);
+    if (u.towers == 2) {
+        gradient_of<T>(u, 1, v, at, count, x, other);
+        for (int i = 0; i < TOGETHER; i++)
+            g[i] = (g[i] + other[i]) * u.scale;
     }
+    if (u.loss[v])
+        for (int i = 0; i < TOGETHER; i++)
+            x[i] = R<T>(x[i] - R<T>(x[i] * to_float(*(const T *)u.loss[v])));
+    for (int i = 0; i < TOGETHER; i++)
+        x[i] = step<T, RULE>(u.nesterov, k, alpha, x[i], g[i], &slots[0][i], &slots[1][i]);
+    store(var, count, x);
+    for (int i = 0; i < SLOTS; i++)
+        store((T *)u.slots[i][v] + at, count, slots[i]);
 }
 
 /* ---- launchers ------------------------------------------------------------------------------------------------------ */
@@ -156,49 +191,33 @@ cudaError_t twi_cuda_assign_add(cudaStream_t stream, tw_dtype type, int sign, in
     return cudaGetLastError();
 }
 
-cudaError_t twi_cuda_descend(cudaStream_t stream, tw_dtype type, int64_t n, void *var, const void *alpha,
-                             const void *delta)
-{
-    FLOAT_TYPES(type, LAUNCH(blocks_for(n), THREADS, 0, stream, descend_kernel<T>)(n, (T *)var, (const T *)alpha,
-                                                                              (const T *)delta))
-    return cudaGetLastError();
-}
-
 /* Says which blocks work on which variable; returns how many there are. */
-static int divide(int count, const int64_t *elements, int *first_block)
+static unsigned divide(twi_cuda_update *u)
 {
     int blocks = 0;
-    for (int v = 0; v < count; v++) {
-        first_block[v] = blocks;
-        blocks += (int)((elements[v] + CHUNK - 1) / CHUNK);
+    for (int v = 0; v < u->count; v++) {
+        u->first_block[v] = blocks;
+        blocks += (int)((u->elements[v] + CHUNK - 1) / CHUNK);
     }
-    return first_block[count] = blocks;
+    return (unsigned)blocks;
 }
 
-static cudaError_t launch_many(cudaStream_t stream, bool descends, twi_cuda_many *m)
-{
-    int blocks = divide(m->count, m->elements, m->first_block);
-    if (blocks == 0)
-        return cudaSuccess;
-    LAUNCH((unsigned)blocks, THREADS, 0, stream, many_kernel)(descends, *m);
-    return cudaGetLastError();
-}
-
-cudaError_t twi_cuda_descend_many(cudaStream_t stream, twi_cuda_many *many)
-{
-    return launch_many(stream, true, many);
-}
-
-cudaError_t twi_cuda_follow_many(cudaStream_t stream, twi_cuda_many *many)
-{
-    return launch_many(stream, false, many);
-}
+#define UPDATE(rule)                                                                                                   \
+    case rule:                                                                                                         \
+        FLOAT_TYPES(type, LAUNCH(blocks, THREADS, 0, stream, update_kernel<T, rule>)(*u))                              \
+        break;
 
 cudaError_t twi_cuda_update_many(cudaStream_t stream, tw_dtype type, twi_cuda_update *u)
 {
-    int blocks = divide(u->count, u->elements, u->first_block);
+    unsigned blocks = divide(u);
     if (blocks == 0)
         return cudaSuccess;
-    FLOAT_TYPES(type, LAUNCH((unsigned)blocks, THREADS, 0, stream, update_kernel<T>)(*u))
+    switch (u->rule) {
+        UPDATE(TWI_CUDA_DESCENT)
+        UPDATE(TWI_CUDA_FOLLOWING)
+        UPDATE(TWI_CUDA_MOMENTUM)
+        UPDATE(TWI_CUDA_ADAM)
+        UPDATE(TWI_CUDA_RMS_PROP)
+    }
     return cudaGetLastError();
 }
