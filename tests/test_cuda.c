@@ -4,6 +4,7 @@
 #include "planned_nodes.h"
 
 #include "device/plugin.h"
+#include "device/scalars.h"
 
 #include <tower/data.h>
 #include <tower/models.h>
@@ -967,6 +968,88 @@ static void optimizers_on_the_card_are_those_of_the_cpu(void **state)
         cover(ops[i]);
 }
 
+/* ---- scalars ----------------------------------------------------------------------------------------------------- */
+
+/* Of a number type: the ops of device/scalars.h that kernels take on it; bools come from comparisons. */
+static bool takes(const char *op, tw_dtype T)
+{
+    static const char whole[] = " Neg Abs Sign Square Cast Add AddV2 Sub Mul RealDiv Div FloorDiv FloorMod Maximum Minimum "
+                                "SquaredDifference Equal NotEqual Less LessEqual Greater GreaterEqual Select SelectV2 ";
+    char word[64];
+    snprintf(word, sizeof word, " %s ", op);
+    return T == TW_INT32 || T == TW_INT64 ? strstr(whole, word) != NULL
+                                          : strncmp(op, "Logical", 7) && !(T == TW_BFLOAT16 && !strcmp(op, "DivNoNan"));
+}
+
+/* Every op of two numbers and of what comes of comparing them, on one device. */
+static int all_scalars(tw_graph *g, tw_dtype T, tw_output x, tw_output y, tw_output *made)
+{
+    int count = 0;
+    tw_output less = tw_less(g, x, y), equal = tw_equal(g, x, y);
+    for (int i = 0; i < TWI_SCALAR_OPS; i++) {
+        const char *op = twi_scalar_ops[i].op;
+        tw_output operands[] = {strncmp(op, "Select", 6) ? x : less, strncmp(op, "Select", 6) ? y : x, y};
+        tw_attr to = tw_attr_type("DstT", T == TW_FLOAT32 ? TW_INT32 : TW_FLOAT32);
+        int n = twi_scalar_ops[i].operands ? twi_scalar_ops[i].operands : 3;
+        if (takes(op, T))
+            made[count++] = tw_node_output(tw_add_node(g, op, NULL, operands, n, &to, strcmp(op, "Cast") == 0), 0);
+    }
+    made[count++] = tw_logical_and(g, less, equal);
+    made[count++] = tw_logical_or(g, less, tw_logical_not(g, equal));
+    made[count++] = tw_cast(g, less, T);
+    return count;
+}
+
+static void run_scalars(const char *device, tw_dtype T, const char *disable, tw_tensor *x, tw_tensor *y,
+                        tw_tensor *values[64], int *count, bool *joined)
+{
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_session *session;
+    tw_output in[] = {tw_placeholder(g, T, TW_SCALAR), tw_placeholder(g, T, TW_SCALAR)}, made[64];
+    TW_DEVICE(g, "%s", device)
+        *count = all_scalars(g, T, in[0], in[1], made);
+    assert_string_equal(tw_graph_message(g), "");
+    assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices, .disable = disable}, &session, &error));
+    memset(values, 0, sizeof *values * 64);
+    assert_ok(tw_session_run(session, (tw_feed[]){{in[0], x}, {in[1], y}}, 2, made, *count, values, &error));
+    *joined = plans_have(session, "_Scalars") && !plans_have(session, "Mul") && !plans_have(session, "SelectV2") &&
+              !plans_have(session, "Cast");
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+}
+
+/* In one launch scalars have the bits that they have in many. */
+static void scalars_on_the_card_are_those_of_the_cpu(void **state)
+{
+    (void)state;
+    static const tw_dtype types[] = {TW_FLOAT32, TW_BFLOAT16, TW_FLOAT16, TW_INT32, TW_INT64};
+    needs_card();
+    for (int t = 0; t < 5; t++)
+        for (unsigned seed = 0; seed < 12; seed += 2) {
+            bool is_whole = t > 2, joined[3];
+            tw_tensor *x = is_whole ? whole(types[t], TW_SCALAR, seed) : filled(types[t], TW_SCALAR, seed);
+            tw_tensor *y = is_whole ? whole(types[t], TW_SCALAR, seed + 1) : filled(types[t], TW_SCALAR, seed + 1);
+            tw_tensor *cpu[64], *apart[64], *one[64];
+            int count;
+            run_scalars("/cpu:0", types[t], NULL, x, y, cpu, &count, &joined[0]);
+            run_scalars("/gpu:0", types[t], "scalars", x, y, apart, &count, &joined[1]);
+            run_scalars("/gpu:0", types[t], NULL, x, y, one, &count, &joined[2]);
+            assert_true(!joined[0] && !joined[1] && joined[2]);
+            for (int i = 0; i < count; i++) {
+                twt_case c = {.file = "scalars", .line = i, .op = {.op = "_Scalars"}, .expected = {cpu[i]}};
+                twt_expect_same_bits(&c, one[i], apart[i], "in one launch");
+                twt_compare(&c, 0, one[i], "on the card");
+                tw_tensor_release(cpu[i]);
+                tw_tensor_release(apart[i]);
+                tw_tensor_release(one[i]);
+            }
+            tw_tensor_release(x);
+            tw_tensor_release(y);
+        }
+    cover("_Scalars");
+}
+
 /* ---- a trainer ------------------------------------------------------------------------------------------------- */
 
 static tw_output one_layer(tw_graph *g, const tw_model *model, tw_output images, tw_dtype dtype, bool training)
@@ -1079,6 +1162,7 @@ int main(void)
         cmocka_unit_test(batches_on_the_card_are_those_of_the_cpu_to_the_bit),
         cmocka_unit_test(variables_and_streams_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(optimizers_on_the_card_are_those_of_the_cpu),
+        cmocka_unit_test(scalars_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(a_trainer_makes_its_batches_on_the_card),
         cmocka_unit_test(a_card_reduces_by_nccl_what_it_has_alone),
         cmocka_unit_test(every_kernel_of_the_card_has_been_compared),

@@ -1,7 +1,7 @@
-/* fused.c - ops that stand for a chain of others: made by the rewrites "fuse" and "update" only, never by builders or
- * files.
+/* fused.c - ops that stand for a chain of others: made by the rewrites "fuse", "update" and "scalars" only, never by
+ * builders or files.
  * Lives here:  signatures and shape rules, and with each row the chain it stands for.
- * Never here:  finding the chains (rewrite/fuse.c, rewrite/update.c).
+ * Never here:  finding the chains (rewrite/fuse.c, rewrite/update.c, rewrite/scalars.c).
  *
  * Numerics are those of the chain, up to rounding: nothing between two links is rounded to the narrow type of a tensor
  * that no longer exists. */
@@ -219,5 +219,11 @@ const twi_op twi_fused_ops[] = {
     /* averages[i] -= (averages[i] - values[i]) * weight: Sub, Mul, AssignSubVariableOp of N variables */
     {"_MovingAverageMany", "averages:N*resource, weight:T, values:N*T", "", "N:int; T:{float}", many_shape, NULL,
      TWI_REWRITTEN | TWI_STATEFUL},
+    /* A small program of ops on scalars. Step i is ops[i], a place in the list of device/scalars.h, on counts[i] of the
+     * operands and gives a value of types[i]. Operand or result k >= 0 is input k, ~k what step k gives. Afterwards
+     * vars[i] has the value writes[i]. */
+    {"_Scalars", "values:Tin, vars:N*resource", "values_out:Tout",
+     "Tin:types; N:int; Tout:types; ops:ints; types:types; counts:ints; operands:ints; results:ints; writes:ints",
+     twi_shape_scalar, NULL, TWI_REWRITTEN | TWI_STATEFUL},
     {0},
 };

@@ -14,6 +14,7 @@ static const struct {
     {"collective", twi_rewrite_collective},
     {"fuse", twi_rewrite_fuse},
     {"update", twi_rewrite_update},
+    {"scalars", twi_rewrite_scalars},
 };
 
 bool twi_rewrite_is_disabled(const char *disable, const char *name)

@@ -28,6 +28,7 @@ twi_rewrite_pass twi_rewrite_merge;      /* merge.c: equal nodes become one */
 twi_rewrite_pass twi_rewrite_collective; /* collective.c: the averaging of towers becomes a fixed tree */
 twi_rewrite_pass twi_rewrite_fuse;       /* fuse.c: chains of layers become one kernel */
 twi_rewrite_pass twi_rewrite_update;     /* update.c: the updates of all variables become one kernel */
+twi_rewrite_pass twi_rewrite_scalars;    /* scalars.c: arithmetic on scalars becomes one kernel */
 
 /* Runs all passes but those named in `disable` ("fuse,merge", "all", NULL). */
 tw_status twi_rewrite(twi_rewriting *r, const char *disable, tw_error *error);

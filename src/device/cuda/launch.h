@@ -9,6 +9,7 @@
 
 #include "base/philox.h"
 #include "device/examples.h"
+#include "device/scalars.h"
 
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
@@ -354,6 +355,36 @@ typedef struct twi_cuda_update {
 } twi_cuda_update; /* as large as what a kernel is called with may be, nearly: 4 KB */
 
 cudaError_t twi_cuda_update_many(cudaStream_t stream, tw_dtype type, twi_cuda_update *update);
+
+/* ---- scalars.cu --------------------------------------------------------------------------------------------------- */
+
+typedef enum twi_cuda_scalar_kind {
+    TWI_CUDA_SCALAR_UNARY, /* by numbers of the lists above */
+    TWI_CUDA_SCALAR_BINARY,
+    TWI_CUDA_SCALAR_COMPARE,
+    TWI_CUDA_SCALAR_TEST,
+    TWI_CUDA_SCALAR_CAST,
+    TWI_CUDA_SCALAR_SELECT,
+    TWI_CUDA_SCALAR_ADD_N,
+} twi_cuda_scalar_kind;
+
+/* operands[first .. first + count); steps of one level do not wait for each other. */
+typedef struct twi_cuda_scalar_step {
+    uint8_t kind, op, type, to; /* types: tw_dtype, of the last operand and of the result */
+    uint8_t first, count, level;
+} twi_cuda_scalar_step;
+
+/* A program of rewrite/scalars.c. Slot i holds input i, slot num_inputs + i the result of step i. */
+typedef struct twi_cuda_scalars {
+    const void *inputs[TWI_SCALARS_INPUTS];
+    void *results[TWI_SCALARS_RESULTS];
+    uint8_t input_bytes[TWI_SCALARS_INPUTS], result_bytes[TWI_SCALARS_RESULTS], result_slots[TWI_SCALARS_RESULTS];
+    uint8_t operands[TWI_SCALARS_OPERANDS]; /* slots */
+    twi_cuda_scalar_step steps[TWI_SCALARS_STEPS];
+    int num_inputs, num_steps, num_results, num_levels;
+} twi_cuda_scalars; /* as large as what a kernel is called with may be, nearly: 4 KB */
+
+cudaError_t twi_cuda_scalars_run(cudaStream_t stream, const twi_cuda_scalars *scalars);
 
 /* ---- random.cu ---------------------------------------------------------------------------------------------------- */
 

@@ -1,0 +1,250 @@
+/* What rewrites make one launch of on a card: scalars. Order, and how many launches are left; that the kernels compute
+ * what the CPU's do is test_cuda's business. On a card that is not there (card.h). */
+#include "testing.h"
+
+#include "card.h"
+#include "planned_nodes.h"
+
+#include <tower/tower.h>
+
+static tw_devices *devices;
+
+/* Nodes of an op in the plans of the first lane. */
+static int planned(const tw_session *session, const char *op)
+{
+    int count = 0;
+    for (int i = 0; i < session->lanes[0]->plans.count; i++) {
+        const tw_graph *graph = session->lanes[0]->plans.items[i].plan->graph;
+        for (int id = 0; id < graph->nodes.count; id++)
+            count += strcmp(graph->nodes.items[id]->op->name, op) == 0;
+    }
+    return count;
+}
+
+static tw_session *open_session(tw_graph *g, const char *disable)
+{
+    tw_error error = {0};
+    tw_session *session;
+    assert_string_equal(tw_graph_message(g), "");
+    assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices, .disable = disable}, &session, &error));
+    return session;
+}
+
+static double run_one(tw_session *session, tw_output fetch)
+{
+    tw_error error = {0};
+    tw_tensor *value = NULL;
+    assert_ok(tw_session_run(session, NULL, 0, &fetch, 1, fetch.index < 0 ? NULL : &value, &error));
+    double number = value ? tw_tensor_value(value, 0) : 0;
+    tw_tensor_release(value);
+    return number;
+}
+
+static tw_variable *make_step(tw_graph *g)
+{
+    return tw_get_variable(g, "step", TW_INT64, TW_SCALAR, (tw_initializer){0});
+}
+
+static tw_output one_more(tw_graph *g, const tw_variable *step)
+{
+    return tw_assign_add(g, step->handle, tw_scalar_of(g, TW_INT64, 1));
+}
+
+/* ---- schedules ---------------------------------------------------------------------------------------------------- */
+
+enum { SCHEDULES = 6, STEPS = 5 };
+
+static tw_output rate_of(tw_graph *g, int schedule, const tw_variable *step)
+{
+    switch (schedule) {
+    case 0:
+        return tw_exponential_decay(g, 0.1f, step, 3, 0.5f, true);
+    case 1:
+        return tw_exponential_decay(g, 0.1f, step, 3, 0.5f, false);
+    case 2:
+        return tw_piecewise_constant(g, step, (const int64_t[]){0, 2}, 2, (const float[]){0.5f, 0.25f, 0.125f});
+    case 3:
+        return tw_polynomial_decay(g, 0.1f, step, 4, 0.01f, 2);
+    case 4:
+        return tw_cosine_decay(g, 0.1f, step, 4, 0.01f);
+    default:
+        return tw_warm_up(g, tw_scalar(g, 0.1f), step, 3);
+    }
+}
+
+/* The rates of some steps; *joint: how many programs make them, and nothing else. */
+static void follow(const char *device, int schedule, double *rates, int *joint)
+{
+    tw_graph *g = tw_graph_create();
+    tw_variable *step = NULL;
+    tw_output rate = {0}, count = {0};
+    TW_DEVICE(g, "%s", device) {
+        step = make_step(g);
+        rate = rate_of(g, schedule, step);
+        count = one_more(g, step);
+    }
+    tw_session *session = open_session(g, NULL);
+    run_one(session, step->initializer);
+    for (int i = 0; i < STEPS; i++) {
+        rates[i] = run_one(session, rate);
+        run_one(session, count);
+    }
+    static const char *const apart[] = {"Cast", "Mul", "RealDiv", "Pow", "Minimum", "Select", "SelectV2",
+                                        "Greater", "Cos"};
+    *joint = planned(session, "_Scalars");
+    for (size_t i = 0; *joint && i < sizeof apart / sizeof *apart; i++)
+        assert_int_equal(planned(session, apart[i]), 0);
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+}
+
+static void every_schedule_is_one_launch(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SCHEDULES; i++) {
+        double expected[STEPS], found[STEPS];
+        int joint[2];
+        follow("/cpu:0", i, expected, &joint[0]);
+        follow("/gpu:0", i, found, &joint[1]);
+        assert_int_equal(joint[0], 0);
+        assert_int_equal(joint[1], 1);
+        assert_true(expected[0] != expected[STEPS - 1]);
+        for (int k = 0; k < STEPS; k++)
+            if (fabs(found[k] - expected[k]) > 1e-6 * fabs(expected[k]))
+                fail_msg("schedule %d at step %d is %.9g, expected %.9g", i, k, found[k], expected[k]);
+    }
+}
+
+/* ---- order -------------------------------------------------------------------------------------------------------- */
+
+/* What is computed of a count before it grows, by way of a matrix and after: two programs; the second one writes, reads
+ * what it wrote, and has constants that wait for it. */
+static void what_comes_before_and_after_a_count_grows_is_two_programs(void **state)
+{
+    (void)state;
+    for (int joined = 0; joined < 2; joined++) {
+        tw_graph *g = tw_graph_create();
+        tw_variable *step = NULL;
+        tw_output before = {0}, after = {0}, sum = {0};
+        TW_DEVICE(g, "/gpu:0") {
+            step = make_step(g);
+            before = tw_mul(g, tw_cast(g, step->value, TW_FLOAT32), tw_scalar(g, 10));
+            tw_output row = tw_fill(g, tw_constant_int32s(g, TW_SHAPE(1), (int32_t[]){3}), before);
+            sum = tw_reduce_sum(g, row, NULL, 0, false);
+            TW_CONTROL(g, sum) {
+                tw_output grown = one_more(g, step);
+                TW_CONTROL(g, grown) {
+                    after = tw_cast(g, tw_variable_read(g, step), TW_FLOAT32);
+                    after = tw_add(g, tw_mul(g, after, tw_scalar(g, 100)), tw_identity(g, sum));
+                }
+            }
+        }
+        tw_session *session = open_session(g, joined ? NULL : "scalars");
+        run_one(session, step->initializer);
+        for (int i = 0; i < 4; i++) {
+            assert_true(run_one(session, after) == 100 * (i + 1) + 30 * i);
+            assert_true(run_one(session, step->value) == i + 1);
+        }
+        assert_int_equal(planned(session, "_Scalars"), joined ? 2 : 0);
+        assert_int_equal(planned(session, "AssignAddVariableOp"), joined ? 0 : 1);
+        tw_session_destroy(session);
+        tw_graph_destroy(g);
+    }
+}
+
+/* A read that no order puts before or after the write keeps the write out of every program. */
+static void a_read_at_any_time_leaves_the_write_alone(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_variable *step = NULL;
+    tw_output fetches[2] = {{0}};
+    TW_DEVICE(g, "/gpu:0") {
+        step = make_step(g);
+        tw_output more = tw_cast(g, tw_cast(g, tw_placeholder(g, TW_FLOAT32, TW_SCALAR), TW_INT32), TW_INT64);
+        fetches[0] = tw_mul(g, tw_variable_read(g, step), tw_variable_read(g, step));
+        fetches[1] = tw_assign_add(g, step->handle, more);
+        tw_session *session = open_session(g, NULL);
+        tw_tensor *five = tw_tensor_float(5), *values[2] = {NULL};
+        run_one(session, step->initializer);
+        tw_feed feed = {tw_node_input(tw_node_input(more.node, 0).node, 0), five};
+        for (int i = 0; i < 3; i++) {
+            assert_ok(tw_session_run(session, &feed, 1, fetches, 2, values, &error));
+            double old = tw_tensor_value(values[0], 0);
+            assert_true(old == 25 * i * i || old == 25 * (i + 1) * (i + 1));
+        }
+        assert_int_equal(planned(session, "AssignAddVariableOp"), 1);
+        assert_int_equal(planned(session, "_Scalars"), 1);
+        tw_tensor_release(five);
+        tw_tensor_release(values[0]);
+        tw_session_destroy(session);
+    }
+    tw_graph_destroy(g);
+}
+
+/* Two that count one variable, one after the other, stay two. */
+static void two_writes_of_a_variable_stay_apart(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_variable *step = NULL;
+    tw_output twice = {0};
+    TW_DEVICE(g, "/gpu:0") {
+        step = make_step(g);
+        tw_output once = one_more(g, step);
+        TW_CONTROL(g, once)
+            twice = one_more(g, step);
+    }
+    tw_session *session = open_session(g, NULL);
+    run_one(session, step->initializer);
+    run_one(session, twice);
+    assert_true(run_one(session, step->value) == 2);
+    assert_int_equal(planned(session, "AssignAddVariableOp"), 2);
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+}
+
+/* More steps, and sums of more terms, than one program holds: 1 + 2 + 3 + ... */
+static void long_programs_are_several(void **state)
+{
+    (void)state;
+    enum { LONG = 150, WIDE = 40 };
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_output start = {0}, end = {0}, terms[WIDE];
+    TW_DEVICE(g, "/gpu:0") {
+        start = end = tw_placeholder(g, TW_FLOAT32, TW_SCALAR);
+        for (int i = 0; i < LONG; i++)
+            end = tw_add(g, end, tw_scalar(g, (float)i));
+        for (int i = 0; i < WIDE; i++)
+            terms[i] = tw_mul(g, end, tw_scalar(g, (float)i));
+        end = tw_add_n(g, terms, WIDE);
+    }
+    tw_session *session = open_session(g, NULL);
+    tw_tensor *zero = tw_tensor_float(0), *value = NULL;
+    assert_ok(tw_session_run(session, &(tw_feed){start, zero}, 1, &end, 1, &value, &error));
+    assert_true(tw_tensor_value(value, 0) == LONG * (LONG - 1) / 2 * WIDE * (WIDE - 1) / 2.0);
+    assert_in_range(planned(session, "_Scalars"), 3, 5);
+    assert_int_equal(planned(session, "AddV2") + planned(session, "Mul") + planned(session, "AddN"), 0);
+    tw_tensor_release(zero);
+    tw_tensor_release(value);
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_schedule_is_one_launch),
+        cmocka_unit_test(what_comes_before_and_after_a_count_grows_is_two_programs),
+        cmocka_unit_test(a_read_at_any_time_leaves_the_write_alone),
+        cmocka_unit_test(two_writes_of_a_variable_stay_apart),
+        cmocka_unit_test(long_programs_are_several),
+    };
+    tw_error error;
+    assert_ok(tw_devices_create(NULL, &devices, &error));
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    tw_devices_destroy(devices);
+    return failed;
+}
