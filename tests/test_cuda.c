@@ -469,6 +469,40 @@ static void reductions_on_the_card_are_those_of_the_cpu(void **state)
                                                                ints(1, (int[]){0})}});
 }
 
+/* Channels in whole quads and not; more than a block has threads. */
+static void compare_lrns(tw_dtype T, int64_t radius, float beta)
+{
+    static const int64_t channels[] = {13, 20, 1100};
+    tw_attr lrn[] = {tw_attr_int("depth_radius", radius), tw_attr_float("alpha", 0.01f), tw_attr_float("beta", beta)};
+    for (size_t i = 0; i < sizeof channels / sizeof *channels; i++) {
+        tw_shape image = TW_SHAPE(2, 3, 5, channels[i]);
+        compare((twt_op){.op = "LRN", .num_inputs = 1, .inputs = {filled(T, image, 1)}, .num_attrs = 3,
+                         .attrs = {lrn[0], lrn[1], lrn[2]}});
+        compare((twt_op){.op = "LRNGrad", .num_inputs = 3,
+                         .inputs = {filled(T, image, 1), filled(T, image, 2), filled(T, image, 3)}, .num_attrs = 3,
+                         .attrs = {lrn[0], lrn[1], lrn[2]}});
+    }
+}
+
+/* Windows over images of odd sides, with channels in whole quads and not. */
+static void compare_max_pools(tw_dtype T, const int64_t size[4], const int64_t stride[4], const char *padding)
+{
+    static const int64_t channels[] = {5, 8};
+    for (int i = 0; i < 2; i++) {
+        tw_shape image = TW_SHAPE(2, 7, 8, channels[i]), pooled = image;
+        bool same = strcmp(padding, "SAME") == 0;
+        for (int side = 1; side < 3; side++)
+            pooled.dims[side] = (image.dims[side] - (same ? 1 : size[side])) / stride[side] + 1;
+        tw_attr pool[] = {tw_attr_ints("ksize", size, 4), tw_attr_ints("strides", stride, 4),
+                          tw_attr_string("padding", padding)};
+        compare((twt_op){.op = "MaxPool", .num_inputs = 1, .inputs = {filled(T, image, 1)}, .num_attrs = 3,
+                         .attrs = {pool[0], pool[1], pool[2]}});
+        compare((twt_op){.op = "MaxPoolGrad", .num_inputs = 3,
+                         .inputs = {filled(T, image, 1), filled(T, pooled, 2), filled(T, pooled, 3)}, .num_attrs = 3,
+                         .attrs = {pool[0], pool[1], pool[2]}});
+    }
+}
+
 static void networks_on_the_card_are_those_of_the_cpu(void **state)
 {
     (void)state;
@@ -478,15 +512,9 @@ static void networks_on_the_card_are_those_of_the_cpu(void **state)
     for (int t = 0; t < FLOATS; t++) {
         tw_dtype T = floats[t];
         for (int i = 0; i < 2; i++) {
-            tw_attr pool[] = {tw_attr_ints("ksize", threes, 4), tw_attr_ints("strides", twos, 4),
-                              tw_attr_string("padding", paddings[i])};
-            int64_t side = i ? 3 : 4; /* of 7 x 8 pooled: 4 x 4 or 3 x 3 */
-            compare((twt_op){.op = "MaxPool", .num_inputs = 1, .inputs = {filled(T, TW_SHAPE(2, 7, 8, 5), 1)},
-                             .num_attrs = 3, .attrs = {pool[0], pool[1], pool[2]}});
-            compare((twt_op){.op = "MaxPoolGrad", .num_inputs = 3,
-                             .inputs = {filled(T, TW_SHAPE(2, 7, 8, 5), 1), filled(T, TW_SHAPE(2, side, side, 5), 2),
-                                        filled(T, TW_SHAPE(2, side, side, 5), 3)},
-                             .num_attrs = 3, .attrs = {pool[0], pool[1], pool[2]}});
+            compare_max_pools(T, threes, twos, paddings[i]);
+            compare_max_pools(T, threes, ones, paddings[i]);
+            compare_max_pools(T, twos, threes, paddings[i]);
             for (int stride = 0; stride < 2; stride++) {
                 tw_attr conv[] = {tw_attr_ints("strides", stride ? twos : ones, 4),
                                   tw_attr_string("padding", paddings[i])};
@@ -505,13 +533,10 @@ static void networks_on_the_card_are_those_of_the_cpu(void **state)
                                  .num_attrs = 2, .attrs = {conv[0], conv[1]}});
             }
         }
-        tw_attr lrn[] = {tw_attr_int("depth_radius", 4), tw_attr_float("alpha", 0.01f), tw_attr_float("beta", 0.75f)};
-        compare((twt_op){.op = "LRN", .num_inputs = 1, .inputs = {filled(T, TW_SHAPE(2, 3, 5, 13), 1)}, .num_attrs = 3,
-                         .attrs = {lrn[0], lrn[1], lrn[2]}});
-        compare((twt_op){.op = "LRNGrad", .num_inputs = 3,
-                         .inputs = {filled(T, TW_SHAPE(2, 3, 5, 13), 1), filled(T, TW_SHAPE(2, 3, 5, 13), 2),
-                                    filled(T, TW_SHAPE(2, 3, 5, 13), 3)},
-                         .num_attrs = 3, .attrs = {lrn[0], lrn[1], lrn[2]}});
+        compare_lrns(T, 4, 0.75f);
+        compare_lrns(T, 3, 0.5f);
+        compare_lrns(T, 40, 1);
+        compare_lrns(T, 0, 0.3f);
         for (int turned = 0; turned < 4; turned++)
             compare((twt_op){.op = "MatMul", .num_inputs = 2,
                              .inputs = {filled(T, turned & 1 ? TW_SHAPE(24, 8) : TW_SHAPE(8, 24), 1),
@@ -631,12 +656,14 @@ static void tails_on_the_card_are_those_of_the_cpu(void **state)
     static const int64_t twos[] = {1, 2, 2, 1}, threes[] = {1, 3, 3, 1};
     needs_card();
     for (int t = 0; t < FLOATS; t++)
-        for (int kind = 0; kind < 6; kind++) {
-            int batch = kind == 4 ? 0 : 2, channels = kind == 5 ? 300 : 13; /* a block has several pixels, or one */
+        for (int kind = 0; kind < 9; kind++) {
+            /* whole quads of channels and not; a block has many pixels, or a few, or one */
+            static const int channels_of[] = {13, 13, 13, 13, 13, 300, 64, 64, 1100};
+            int batch = kind == 4 ? 0 : 2, channels = channels_of[kind];
             tw_dtype T = floats[t];
             tw_attr a[] = {tw_attr_ints("ksize", threes, 4),   tw_attr_ints("strides", twos, 4),
                            tw_attr_string("padding", kind % 2 ? "SAME" : "VALID"),
-                           tw_attr_int("depth_radius", 4),     tw_attr_float("alpha", 0.25f),
+                           tw_attr_int("depth_radius", kind == 2 ? 2 : 4), tw_attr_float("alpha", 0.25f),
                            tw_attr_float("beta", 0.75f),       tw_attr_bool("relu", kind & 2),
                            tw_attr_int("height", 7),           tw_attr_int("width", 8)};
             tw_shape image = TW_SHAPE(batch, 7, 8, channels), pooled = TW_SHAPE(batch, 3, 3, channels);

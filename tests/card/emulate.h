@@ -12,6 +12,8 @@
 
 #undef __shared__
 #define __shared__ static
+#undef __launch_bounds__
+#define __launch_bounds__(...)
 
 /* The thread that runs now. */
 struct card_place {
@@ -54,6 +56,11 @@ static inline unsigned __float_as_uint(float value)
     unsigned bits;
     memcpy(&bits, &value, sizeof bits);
     return bits;
+}
+
+static inline float rsqrtf(float x)
+{
+    return 1 / sqrtf(x);
 }
 
 using std::max;

@@ -230,11 +230,15 @@ size_t twi_cuda_reduction_plan(twi_cuda_reduction *d);
 cudaError_t twi_cuda_reduce(cudaStream_t stream, tw_dtype type, const twi_cuda_reduction *d, const void *x, void *y,
                             void *workspace);
 
+/* Kernels of images count elements in 32 bits, and beyond the end a block's worth of threads. */
+enum { TWI_CUDA_MOST_ELEMENTS = 1 << 30 };
+
 /* ---- pool.cu ------------------------------------------------------------------------------------------------------ */
 
-/* Images [N,height,width,C], windows as in tensor/window.h; {vertical, horizontal}. */
+/* Images [N,height,width,C], windows as in tensor/window.h; {vertical, horizontal}. Elements of an image tensor, pooled or
+ * not, are at most TWI_CUDA_MOST_ELEMENTS, so that kernels count in 32 bits. */
 typedef struct twi_cuda_pool {
-    int64_t batch, channels, image[2], output[2], size[2], stride[2], before[2];
+    int batch, channels, image[2], output[2], size[2], stride[2], before[2];
 } twi_cuda_pool;
 
 cudaError_t twi_cuda_max_pool(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const void *x, void *y);
@@ -251,7 +255,7 @@ cudaError_t twi_cuda_average_pool_grad(cudaStream_t stream, tw_dtype type, const
 enum { TWI_CUDA_MOST_LRN_CHANNELS = 4096 };
 
 typedef struct twi_cuda_lrn {
-    int64_t pixels, channels, radius;
+    int pixels, channels, radius; /* a radius above the number of channels is as good as that */
     float bias, alpha, beta;
 } twi_cuda_lrn;
 

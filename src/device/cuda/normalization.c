@@ -10,10 +10,13 @@ tw_status twi_cuda_lrn_of(const twi_prepare *p, const twi_operand *image, twi_cu
     int64_t channels = image->shape.dims[image->shape.rank - 1];
     if (channels > TWI_CUDA_MOST_LRN_CHANNELS)
         return twi_fail(p->error, TW_UNIMPLEMENTED, "%s of more than %d channels", p->op, TWI_CUDA_MOST_LRN_CHANNELS);
+    if (image->elements > TWI_CUDA_MOST_ELEMENTS)
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s of more than %d elements", p->op, TWI_CUDA_MOST_ELEMENTS);
+    int64_t radius = twi_attr_int(p->attrs, "depth_radius", 5);
     *l = (twi_cuda_lrn){
-        .pixels = channels ? image->elements / channels : 0,
-        .channels = channels,
-        .radius = twi_attr_int(p->attrs, "depth_radius", 5),
+        .pixels = (int)(channels ? image->elements / channels : 0),
+        .channels = (int)channels,
+        .radius = (int)(radius < channels ? radius : channels),
         .bias = twi_attr_float(p->attrs, "bias", 1),
         .alpha = twi_attr_float(p->attrs, "alpha", 1),
         .beta = twi_attr_float(p->attrs, "beta", 0.5f),

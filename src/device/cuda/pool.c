@@ -8,6 +8,8 @@
 
 #define FLOATS (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16))
 
+enum { MOST_CELLS = 1 << 15 }; /* of a window's side: a window's cells are counted in 32 bits */
+
 tw_status twi_cuda_pool_of(const twi_prepare *p, const twi_operand *image, twi_cuda_pool *pool)
 {
     twi_window w;
@@ -16,13 +18,22 @@ tw_status twi_cuda_pool_of(const twi_prepare *p, const twi_operand *image, twi_c
     tw_status status = twi_window_lay(p->attrs, image->shape, NULL, &w, p->error);
     if (status != TW_OK)
         return status;
-    pool->batch = image->shape.dims[0];
-    pool->channels = image->shape.dims[3];
-    memcpy(pool->image, w.image, sizeof w.image);
-    memcpy(pool->output, w.output, sizeof w.output);
-    memcpy(pool->size, w.size, sizeof w.size);
-    memcpy(pool->stride, w.stride, sizeof w.stride);
-    memcpy(pool->before, w.before, sizeof w.before);
+    int64_t batch = image->shape.dims[0], channels = image->shape.dims[3];
+    if (image->elements > TWI_CUDA_MOST_ELEMENTS ||
+        batch * w.output[0] * w.output[1] * channels > TWI_CUDA_MOST_ELEMENTS)
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s of more than %d elements", p->op, TWI_CUDA_MOST_ELEMENTS);
+    pool->batch = (int)batch;
+    pool->channels = (int)channels;
+    for (int side = 0; side < 2; side++) {
+        if (w.size[side] > MOST_CELLS || w.stride[side] > MOST_CELLS)
+            return twi_fail(p->error, TW_UNIMPLEMENTED, "%s of windows of %lld cells, every %lld cells", p->op,
+                            (long long)w.size[side], (long long)w.stride[side]);
+        pool->image[side] = (int)w.image[side];
+        pool->output[side] = (int)w.output[side];
+        pool->size[side] = (int)w.size[side];
+        pool->stride[side] = (int)w.stride[side];
+        pool->before[side] = (int)w.before[side];
+    }
     return TW_OK;
 }
 

@@ -1,125 +1,134 @@
-/* pool.cu - pooling and its gradients. Without atomics: a pixel looks for the windows that chose or cover it. */
+/* pool.cu - pooling and its gradients. Without atomics: a pixel looks for the windows that chose or cover it. A thread
+ * takes a quad of channels. */
 #include "device/cuda/images.cuh"
 
-/* The first maximum of a window in row-major order, and where it lies; -1: the window covers nothing. */
-template <typename T>
-static __device__ float find_maximum(const twi_cuda_pool &p, const T *x, int64_t n, int64_t row, int64_t column,
-                                     int64_t c, int64_t *where)
+template <typename T, bool WHOLE>
+static __global__ void max_pool_kernel(twi_cuda_pool p, quads q, const T *x, T *y)
 {
-    int64_t h0, h1, w0, w1;
-    float best = 0;
-    cells_under(p, 0, row, &h0, &h1);
-    cells_under(p, 1, column, &w0, &w1);
-    *where = -1;
-    for (int64_t h = h0; h < h1; h++)
-        for (int64_t w = w0; w < w1; w++) {
-            int64_t place = ((n * p.image[0] + h) * p.image[1] + w) * p.channels + c;
-            float value = to_float(x[place]);
-            if (*where < 0 || value > best) {
-                best = value;
-                *where = place;
-            }
+    const unsigned i = thread_of_launch();
+    if (i >= (unsigned)q.count)
+        return;
+    const place at = place_of(q, i);
+    auto read = [&](float (&values)[QUAD], const T *pixel) { take_quad<WHOLE>(values, pixel, at.c, p.channels); };
+    float most[QUAD];
+    int cells[QUAD];
+    find_maximum(p, x, at, read, most, cells);
+    put_quad<WHOLE>(y + element_of(p.output, p.channels, at.n, at.row, at.column, at.c), most, at.c, p.channels);
+}
+
+template <typename T, bool WHOLE, int SIDE>
+static __global__ void max_pool_grad_kernel(pooling pool, quads q, const T *x, const T *dy, T *dx)
+{
+    const unsigned i = thread_of_launch();
+    if (i >= (unsigned)q.count)
+        return;
+    const twi_cuda_pool &p = pool.p;
+    place at = place_of(q, i);
+    at.row *= SIDE;
+    at.column *= SIDE;
+    auto read = [&](float (&values)[QUAD], const T *pixel) { take_quad<WHOLE>(values, pixel, at.c, p.channels); };
+    auto look = [&](int (&cells)[QUAD], float (&gradients)[QUAD], int row, int column) {
+        float most[QUAD];
+        find_maximum(p, x, {at.n, row, column, at.c}, read, most, cells);
+        take_quad<WHOLE>(gradients, dy + element_of(p.output, p.channels, at.n, row, column, 0), at.c, p.channels);
+    };
+    float sums[SIDE][SIDE][QUAD];
+    collect<SIDE>(pool, at, look, sums);
+    put_pixels<WHOLE>(p, at, dx, sums);
+}
+
+template <typename T, bool WHOLE>
+static __global__ void average_pool_kernel(twi_cuda_pool p, quads q, const T *x, T *y)
+{
+    const unsigned i = thread_of_launch();
+    if (i >= (unsigned)q.count)
+        return;
+    const place at = place_of(q, i);
+    int h0, h1, w0, w1;
+    float sums[QUAD] = {0, 0, 0, 0};
+    cells_under(p, 0, at.row, &h0, &h1);
+    cells_under(p, 1, at.column, &w0, &w1);
+    for (int h = h0; h < h1; h++)
+        for (int w = w0; w < w1; w++) {
+            float values[QUAD];
+            take_quad<WHOLE>(values, x + element_of(p.image, p.channels, at.n, h, w, 0), at.c, p.channels);
+            for (int k = 0; k < QUAD; k++)
+                sums[k] += values[k];
         }
-    return best;
+    for (int k = 0; k < QUAD; k++)
+        sums[k] /= (float)((h1 - h0) * (w1 - w0));
+    put_quad<WHOLE>(y + element_of(p.output, p.channels, at.n, at.row, at.column, at.c), sums, at.c, p.channels);
 }
 
-template <typename T> static __global__ void max_pool_kernel(twi_cuda_pool p, int64_t count, const T *x, T *y)
+template <typename T, bool WHOLE>
+static __global__ void average_pool_grad_kernel(pooling pool, quads q, const T *dy, T *dx)
 {
-    EACH(i, count)
-    {
-        int64_t c = i % p.channels, column = i / p.channels % p.output[1], where;
-        int64_t row = i / p.channels / p.output[1] % p.output[0], n = i / p.channels / p.output[1] / p.output[0];
-        put(y + i, find_maximum(p, x, n, row, column, c, &where));
-    }
+    const unsigned i = thread_of_launch();
+    if (i >= (unsigned)q.count)
+        return;
+    const twi_cuda_pool &p = pool.p;
+    const place at = place_of(q, i);
+    int row0, row1, column0, column1, h0, h1, w0, w1;
+    float sums[QUAD] = {0, 0, 0, 0};
+    windows_over(pool, 0, at.row, 1, &row0, &row1);
+    windows_over(pool, 1, at.column, 1, &column0, &column1);
+    for (int row = row0; row < row1; row++)
+        for (int column = column0; column < column1; column++) {
+            float values[QUAD];
+            cells_under(p, 0, row, &h0, &h1);
+            cells_under(p, 1, column, &w0, &w1);
+            take_quad<WHOLE>(values, dy + element_of(p.output, p.channels, at.n, row, column, 0), at.c, p.channels);
+            for (int k = 0; k < QUAD; k++)
+                sums[k] += values[k] / (float)((h1 - h0) * (w1 - w0));
+        }
+    put_quad<WHOLE>(dx + element_of(p.image, p.channels, at.n, at.row, at.column, at.c), sums, at.c, p.channels);
 }
 
-template <typename T>
-static __global__ void max_pool_grad_kernel(twi_cuda_pool p, int64_t count, const T *x, const T *dy, T *dx)
-{
-    EACH(i, count)
-    {
-        int64_t c = i % p.channels, w = i / p.channels % p.image[1];
-        int64_t h = i / p.channels / p.image[1] % p.image[0], n = i / p.channels / p.image[1] / p.image[0];
-        int64_t row0, row1, column0, column1, where;
-        float sum = 0;
-        windows_over(p, 0, h, &row0, &row1);
-        windows_over(p, 1, w, &column0, &column1);
-        for (int64_t row = row0; row < row1; row++)
-            for (int64_t column = column0; column < column1; column++) {
-                find_maximum(p, x, n, row, column, c, &where);
-                if (where == i)
-                    sum += to_float(dy[((n * p.output[0] + row) * p.output[1] + column) * p.channels + c]);
-            }
-        put(dx + i, sum);
-    }
-}
-
-template <typename T> static __global__ void average_pool_kernel(twi_cuda_pool p, int64_t count, const T *x, T *y)
-{
-    EACH(i, count)
-    {
-        int64_t c = i % p.channels, column = i / p.channels % p.output[1], h0, h1, w0, w1;
-        int64_t row = i / p.channels / p.output[1] % p.output[0], n = i / p.channels / p.output[1] / p.output[0];
-        float sum = 0;
-        cells_under(p, 0, row, &h0, &h1);
-        cells_under(p, 1, column, &w0, &w1);
-        for (int64_t h = h0; h < h1; h++)
-            for (int64_t w = w0; w < w1; w++)
-                sum += to_float(x[((n * p.image[0] + h) * p.image[1] + w) * p.channels + c]);
-        put(y + i, sum / (float)((h1 - h0) * (w1 - w0)));
-    }
-}
-
-template <typename T>
-static __global__ void average_pool_grad_kernel(twi_cuda_pool p, int64_t count, const T *dy, T *dx)
-{
-    EACH(i, count)
-    {
-        int64_t c = i % p.channels, w = i / p.channels % p.image[1];
-        int64_t h = i / p.channels / p.image[1] % p.image[0], n = i / p.channels / p.image[1] / p.image[0];
-        int64_t row0, row1, column0, column1, h0, h1, w0, w1;
-        float sum = 0;
-        windows_over(p, 0, h, &row0, &row1);
-        windows_over(p, 1, w, &column0, &column1);
-        for (int64_t row = row0; row < row1; row++)
-            for (int64_t column = column0; column < column1; column++) {
-                cells_under(p, 0, row, &h0, &h1);
-                cells_under(p, 1, column, &w0, &w1);
-                sum += to_float(dy[((n * p.output[0] + row) * p.output[1] + column) * p.channels + c]) /
-                       (float)((h1 - h0) * (w1 - w0));
-            }
-        put(dx + i, sum);
-    }
-}
+/* ---- launchers ------------------------------------------------------------------------------------------------------ */
 
 cudaError_t twi_cuda_max_pool(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const void *x, void *y)
 {
-    int64_t n = p->batch * p->output[0] * p->output[1] * p->channels;
-    FLOAT_TYPES(type, LAUNCH(blocks_for(n), THREADS, 0, stream, max_pool_kernel<T>)(*p, n, (const T *)x, (T *)y))
+    const quads q = windows_of(p);
+    if (q.count == 0)
+        return cudaSuccess;
+    FLOAT_TYPES(type, QUADS(are_whole(q.channels, x, y, NULL, NULL),
+                            LAUNCH(blocks_of(q), FEW_THREADS, 0, stream, max_pool_kernel<T, WHOLE>)(
+                                *p, q, (const T *)x, (T *)y)))
     return cudaGetLastError();
 }
 
 cudaError_t twi_cuda_max_pool_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const void *x,
                                    const void *dy, void *dx)
 {
-    int64_t n = p->batch * p->image[0] * p->image[1] * p->channels;
-    FLOAT_TYPES(type, LAUNCH(blocks_for(n), THREADS, 0, stream, max_pool_grad_kernel<T>)(*p, n, (const T *)x,
-                                                                                    (const T *)dy, (T *)dx))
+    if (squares_of(p, 1).count == 0)
+        return cudaSuccess;
+    FLOAT_TYPES(type, SIDES(p, QUADS(are_whole(p->channels, x, dy, dx, NULL),
+                                     LAUNCH(blocks_of(squares_of(p, SIDE)), FEW_THREADS, 0, stream,
+                                            max_pool_grad_kernel<T, WHOLE, SIDE>)(pooling_of(p), squares_of(p, SIDE),
+                                                                                  (const T *)x, (const T *)dy,
+                                                                                  (T *)dx))))
     return cudaGetLastError();
 }
 
 cudaError_t twi_cuda_average_pool(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const void *x, void *y)
 {
-    int64_t n = p->batch * p->output[0] * p->output[1] * p->channels;
-    FLOAT_TYPES(type, LAUNCH(blocks_for(n), THREADS, 0, stream, average_pool_kernel<T>)(*p, n, (const T *)x, (T *)y))
+    const quads q = windows_of(p);
+    if (q.count == 0)
+        return cudaSuccess;
+    FLOAT_TYPES(type, QUADS(are_whole(q.channels, x, y, NULL, NULL),
+                            LAUNCH(blocks_of(q), FEW_THREADS, 0, stream, average_pool_kernel<T, WHOLE>)(
+                                *p, q, (const T *)x, (T *)y)))
     return cudaGetLastError();
 }
 
 cudaError_t twi_cuda_average_pool_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const void *dy,
                                        void *dx)
 {
-    int64_t n = p->batch * p->image[0] * p->image[1] * p->channels;
-    FLOAT_TYPES(type, LAUNCH(blocks_for(n), THREADS, 0, stream, average_pool_grad_kernel<T>)(*p, n, (const T *)dy,
-                                                                                        (T *)dx))
+    const quads q = squares_of(p, 1);
+    if (q.count == 0)
+        return cudaSuccess;
+    FLOAT_TYPES(type, QUADS(are_whole(q.channels, dy, dx, NULL, NULL),
+                            LAUNCH(blocks_of(q), FEW_THREADS, 0, stream, average_pool_grad_kernel<T, WHOLE>)(
+                                pooling_of(p), q, (const T *)dy, (T *)dx)))
     return cudaGetLastError();
 }
