@@ -26,9 +26,11 @@ static tw_status prepare(twi_prepare *p, bool relu, int gradients, int read, int
         if (!tw_shape_equal(p->inputs[i < gradients ? i : first + vectors].shape, x))
             return twi_fail(p->error, TW_INVALID_ARGUMENT, "input %d is not of the image's shape",
                             i < gradients ? i : first + vectors);
+    if (p->inputs[gradients].elements > TWI_CUDA_MOST_ELEMENTS)
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s of more than %d elements", p->op, TWI_CUDA_MOST_ELEMENTS);
     twi_cuda_batch_norm b = {
-        .rows = x.dims[0] * x.dims[1] * x.dims[2],
-        .channels = x.dims[3],
+        .rows = (int)(x.dims[3] ? x.dims[0] * x.dims[1] * x.dims[2] : 0),
+        .channels = (int)x.dims[3],
         .epsilon = twi_attr_float(p->attrs, "epsilon", 0.0001f),
         .training = twi_attr_bool(p->attrs, "is_training", true),
         .relu = relu,

@@ -147,6 +147,8 @@ static __device__ __forceinline__ void windows_over(const pooling &pool, int sid
     *last = min(*last, p.output[side]);
 }
 
+enum { AT_HAND = 3 }; /* cells that are read before the first is looked at: none waits for another */
+
 /* The first maximum of a window, channel by channel, and which of its cells held it; -1: the window covers nothing. What a
  * cell holds `read` says: read(values, pixel) for the quad at at.c. */
 template <typename T, typename R>
@@ -164,14 +166,16 @@ static __device__ __forceinline__ void find_maximum(const twi_cuda_pool &p, cons
     for (int h = h0; h < h1; h++) {
         const T *pixel = x + element_of(p.image, p.channels, at.n, h, w0, 0);
         int number = (h + p.before[0] - at.row * p.stride[0]) * p.size[1] + w0 + p.before[1] - at.column * p.stride[1];
-        for (int w = w0; w < w1; w++, pixel += p.channels, number++) {
-            float values[QUAD];
-            read(values, pixel);
-            for (int k = 0; k < QUAD; k++)
-                if (first || values[k] > most[k]) {
-                    most[k] = values[k];
-                    cell[k] = number;
-                }
+        for (int w = w0; w < w1; w += AT_HAND, pixel += AT_HAND * p.channels, number += AT_HAND) {
+            float values[AT_HAND][QUAD];
+            for (int i = 0; i < AT_HAND; i++)
+                read(values[i], pixel + min(i, w1 - 1 - w) * p.channels); /* the last again changes nothing */
+            for (int i = 0; i < AT_HAND; i++)
+                for (int k = 0; k < QUAD; k++)
+                    if ((i == 0 && first) || values[i][k] > most[k]) {
+                        most[k] = values[i][k];
+                        cell[k] = number + i;
+                    }
             first = false;
         }
     }
@@ -198,6 +202,24 @@ static inline quads windows_of(const twi_cuda_pool *p)
     return quads_of(p->batch, p->output[0], p->output[1], p->channels);
 }
 
+/* Adds what a window gives to those of the SIDE * SIDE pixels from `at` on that it chose. */
+template <int SIDE>
+static __device__ __forceinline__ void add_chosen(const twi_cuda_pool &p, const place &at, const int (&cells)[QUAD],
+                                                  const float (&gradients)[QUAD], int row, int column,
+                                                  float (&sums)[SIDE][SIDE][QUAD])
+{
+    for (int y = 0; y < SIDE; y++)
+        for (int x = 0; x < SIDE; x++) {
+            int ky = at.row + y + p.before[0] - row * p.stride[0], kx = at.column + x + p.before[1] - column * p.stride[1];
+            if (ky < 0 || ky >= p.size[0] || kx < 0 || kx >= p.size[1])
+                continue;
+            for (int k = 0; k < QUAD; k++)
+                sums[y][x][k] += cells[k] == ky * p.size[1] + kx ? gradients[k] : 0;
+        }
+}
+
+enum { BESIDE = 2 }; /* windows that are looked at before the first is added */
+
 /* What the SIDE * SIDE pixels from `at` on collect from the windows that chose one of them, window by window in order.
  * What a window holds `look` says: look(cells, gradients, row, column). */
 template <int SIDE, typename L>
@@ -213,19 +235,13 @@ static __device__ __forceinline__ void collect(const pooling &pool, const place 
             for (int k = 0; k < QUAD; k++)
                 sums[y][x][k] = 0;
     for (int row = row0; row < row1; row++)
-        for (int column = column0; column < column1; column++) {
-            int cells[QUAD];
-            float gradients[QUAD];
-            look(cells, gradients, row, column);
-            for (int y = 0; y < SIDE; y++)
-                for (int x = 0; x < SIDE; x++) {
-                    int ky = at.row + y + p.before[0] - row * p.stride[0];
-                    int kx = at.column + x + p.before[1] - column * p.stride[1];
-                    if (ky < 0 || ky >= p.size[0] || kx < 0 || kx >= p.size[1])
-                        continue;
-                    for (int k = 0; k < QUAD; k++)
-                        sums[y][x][k] += cells[k] == ky * p.size[1] + kx ? gradients[k] : 0;
-                }
+        for (int column = column0; column < column1; column += BESIDE) {
+            int cells[BESIDE][QUAD];
+            float gradients[BESIDE][QUAD];
+            for (int i = 0; i < BESIDE; i++)
+                look(cells[i], gradients[i], row, min(column + i, column1 - 1));
+            for (int i = 0; i < BESIDE && column + i < column1; i++)
+                add_chosen(p, at, cells[i], gradients[i], row, column + i, sums);
         }
 }
 
@@ -262,16 +278,17 @@ static inline size_t shared_of(const quads &q, int floats)
     return (size_t)threads_of(q) * QUAD * (size_t)floats * sizeof(float);
 }
 
-/* x^-beta, x > 0 */
-static __device__ __forceinline__ float to_minus(float x, float beta)
+/* x^-beta, x > 0. The common exponents take no power: 1/4 is the root of a root. */
+static __device__ __forceinline__ void to_minus(const float (&x)[QUAD], float beta, float (&power)[QUAD])
 {
-    if (beta == 0.75f) {
-        float root = rsqrtf(x);
-        return root * (root * rsqrtf(root));
-    }
-    if (beta == 0.5f)
-        return rsqrtf(x);
-    return beta == 1 ? 1 / x : powf(x, -beta);
+    if (beta == 0.75f || beta == 0.5f)
+        for (int k = 0; k < QUAD; k++) {
+            float root = rsqrtf(x[k]);
+            power[k] = beta == 0.5f ? root : root * (root * rsqrtf(root));
+        }
+    else
+        for (int k = 0; k < QUAD; k++)
+            power[k] = beta == 1 ? 1 / x[k] : powf(x[k], -beta);
 }
 
 /* Sums over |j - (c + k)| <= radius of a pixel's values, or of their squares. */
@@ -308,10 +325,13 @@ template <bool WHOLE, typename T>
 static __device__ __forceinline__ void normalize(const twi_cuda_lrn &l, const T *pixel, int c, int channels,
                                                  const float (&x)[QUAD], float (&y)[QUAD])
 {
-    float sums[QUAD];
+    float sums[QUAD], powers[QUAD];
     sum_around<WHOLE, true>(l.radius, pixel, c, channels, sums);
     for (int k = 0; k < QUAD; k++)
-        y[k] = x[k] * to_minus(l.bias + l.alpha * sums[k], l.beta);
+        sums[k] = l.bias + l.alpha * sums[k];
+    to_minus(sums, l.beta, powers);
+    for (int k = 0; k < QUAD; k++)
+        y[k] = x[k] * powers[k];
 }
 
 /* The gradient of a normalization y of x at a thread's quad, where y's is dy: with s the sums of the forward pass,
@@ -326,11 +346,11 @@ static __device__ __forceinline__ void lrn_gradient(const twi_cuda_lrn &l, float
     put_whole(values + own, x);
     __syncthreads();
     sum_around<true, true>(l.radius, values + pixel, c, whole, sums);
-    for (int k = 0; k < QUAD; k++) {
-        float sum = l.bias + l.alpha * sums[k];
-        powers[k] = to_minus(sum, l.beta);
-        product[k] = dy[k] * ((y ? y[k] : x[k] * powers[k]) / sum);
-    }
+    for (int k = 0; k < QUAD; k++)
+        sums[k] = l.bias + l.alpha * sums[k];
+    to_minus(sums, l.beta, powers);
+    for (int k = 0; k < QUAD; k++)
+        product[k] = dy[k] * ((y ? y[k] : x[k] * powers[k]) / sums[k]);
     put_whole(products + own, product);
     __syncthreads();
     sum_around<true, false>(l.radius, products + pixel, c, whole, sums);

@@ -280,13 +280,13 @@ cudaError_t twi_cuda_lrn_pool_grad(cudaStream_t stream, tw_dtype type, const twi
 
 /* ---- batch_norm.cu ------------------------------------------------------------------------------------------------ */
 
-/* x is [rows, channels]. */
+/* x is [rows, channels], of at most TWI_CUDA_MOST_ELEMENTS. */
 typedef struct twi_cuda_batch_norm {
-    int64_t rows, channels;
+    int rows, channels;
     float epsilon;
     bool training;       /* moments are those of x itself */
     bool relu;           /* stands behind */
-    int64_t parts;       /* of the rows, that are summed each by itself; set by the plan */
+    int parts, rows_of_part; /* which are summed each by itself; set by the plan */
 } twi_cuda_batch_norm;
 
 /* Images are of a float type. */
@@ -302,7 +302,7 @@ typedef struct twi_cuda_moments {
     float *mean, *variance, *batch_mean, *batch_variance;
 } twi_cuda_moments;
 
-/* Sets `parts` from the rest; returns the bytes of workspace that a run needs. */
+/* Sets the parts from the rest; returns the bytes of workspace that a run needs. */
 size_t twi_cuda_batch_norm_plan(twi_cuda_batch_norm *b);
 /* While training `to` is made and used, else the given moments are used. */
 cudaError_t twi_cuda_batch_norm_run(cudaStream_t stream, tw_dtype type, const twi_cuda_batch_norm *b,
