@@ -441,6 +441,45 @@ static void choices_on_the_card_are_those_of_the_cpu(void **state)
     }
 }
 
+/* So many elements that several blocks share an output, in columns and in rows that vectors fit into and that they do
+ * not. */
+static void check_parts(void)
+{
+    static const int64_t columns[] = {2, 7, 10, 33, 64, 72, 200};
+    for (int t = 0; t < FLOATS; t++) {
+        for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
+            compare((twt_op){.op = "BiasAddGrad", .num_inputs = 1,
+                             .inputs = {filled(floats[t], TW_SHAPE(9, 101, columns[i]), 1)}});
+        compare((twt_op){.op = "BiasAddGrad", .num_inputs = 1, .inputs = {filled(floats[t], TW_SHAPE(0, 24), 1)}});
+        compare((twt_op){.op = "Max", .num_inputs = 2, .inputs = {filled(floats[t], TW_SHAPE(1003, 5), 1),
+                                                                   ints(1, (int[]){0})}});
+        compare((twt_op){.op = "Mean", .num_inputs = 2, .inputs = {filled(floats[t], TW_SHAPE(2, 40000), 1),
+                                                                    ints(1, (int[]){1})}});
+        compare((twt_op){.op = "Min", .num_inputs = 2, .inputs = {filled(floats[t], TW_SHAPE(40001), 1),
+                                                                   ints(1, (int[]){0})}});
+        compare((twt_op){.op = "Sum", .num_inputs = 2, .inputs = {filled(floats[t], TW_SHAPE(90, 3, 100), 1),
+                                                                   ints(2, (int[]){0, 2})}});
+        compare((twt_op){.op = "L2Loss", .num_inputs = 1, .inputs = {filled(floats[t], TW_SHAPE(0), 1)}});
+    }
+    for (int size = 50000; size < 50002; size++)
+        compare((twt_op){.op = "L2Loss", .num_inputs = 1, .inputs = {filled(TW_FLOAT32, TW_SHAPE(size), 1)}});
+}
+
+/* Both results, for few rows and many, columns that vectors fit into and do not, and one of them alone. */
+static void check_relu_gradients(void)
+{
+    static const int64_t shapes[][2] = {{128, 24}, {128, 10}, {5, 33}, {700, 8}, {2100, 1}, {0, 16}, {1, 200}};
+    for (int t = 0; t < FLOATS; t++) {
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+            tw_shape shape = TW_SHAPE(shapes[i][0], shapes[i][1]);
+            compare((twt_op){.op = "_ReluGradBias", .num_inputs = 2,
+                             .inputs = {filled(floats[t], shape, 1), filled(floats[t], shape, 2)}});
+        }
+        compare((twt_op){.op = "_ReluGradBias", .num_inputs = 2, .inputs = {filled(floats[t], TW_SHAPE(2, 5, 3, 16), 1),
+                                                                            filled(floats[t], TW_SHAPE(2, 5, 3, 16), 2)}});
+    }
+}
+
 static void reductions_on_the_card_are_those_of_the_cpu(void **state)
 {
     (void)state;
@@ -463,10 +502,8 @@ static void reductions_on_the_card_are_those_of_the_cpu(void **state)
         compare((twt_op){.op = "BiasAdd", .num_inputs = 2, .inputs = {filled(floats[t], TW_SHAPE(2, 5, 3, 33), 1),
                                                                        filled(floats[t], TW_SHAPE(33), 2)}});
     }
-    /* parts that blocks fold one by one */
-    compare((twt_op){.op = "L2Loss", .num_inputs = 1, .inputs = {filled(TW_FLOAT32, TW_SHAPE(50001), 1)}});
-    compare((twt_op){.op = "Sum", .num_inputs = 2, .inputs = {filled(TW_FLOAT32, TW_SHAPE(5003, 7), 1),
-                                                               ints(1, (int[]){0})}});
+    check_parts();
+    check_relu_gradients();
 }
 
 /* Channels in whole quads and not; more than a block has threads. */

@@ -171,10 +171,10 @@ static void check_training(tw_dtype dtype, double tolerance)
             fetches[count++] = tw_variable_read(l.g, tw_graph_find_variable(l.g, names[i]));
     compare(&l, fetches, count, tolerance);
     static const char *const made[] = {"_FusedConv2D", "_FusedMatMul", "_MaxPoolLRN", "_MaxPoolLRNGrad", "_LRNMaxPool",
-                                       "_LRNMaxPoolGrad", "_Conv2DBackpropFilterBias", "_ApplyGradientDescentMany",
-                                       "_MovingAverageMany"};
+                                       "_LRNMaxPoolGrad", "_Conv2DBackpropFilterBias", "_ReluGradBias",
+                                       "_ApplyGradientDescentMany", "_MovingAverageMany"};
     static const char *const gone[] = {"BiasAdd", "Relu", "MaxPool", "LRN", "LRNGrad", "MaxPoolGrad", "Conv2D",
-                                       "Conv2DBackpropFilter", "ResourceApplyGradientDescent", "AddN",
+                                       "Conv2DBackpropFilter", "ReluGrad", "ResourceApplyGradientDescent", "AddN",
                                        "AssignSubVariableOp"};
     for (size_t i = 0; i < sizeof made / sizeof *made; i++)
         if (!ran(&l, made[i]))

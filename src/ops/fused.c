@@ -81,6 +81,23 @@ static tw_status second_input_shape(twi_inference *c)
     return TW_OK;
 }
 
+/* Of _ReluGradBias: gradients, features. */
+static tw_status relu_grad_bias_shape(twi_inference *c)
+{
+    char text[2][128];
+    tw_shape gradients = c->inputs[0];
+    if (!tw_shape_compatible(gradients, c->inputs[1]))
+        return twi_fail(c->error, TW_INVALID_ARGUMENT, "gradients have shape %s, features %s",
+                        tw_shape_text(gradients, text[0], sizeof text[0]),
+                        tw_shape_text(c->inputs[1], text[1], sizeof text[1]));
+    if (gradients.rank >= 0 && gradients.rank < 2)
+        return twi_fail(c->error, TW_INVALID_ARGUMENT, "the gradient must have channels, has shape %s",
+                        tw_shape_text(gradients, text[0], sizeof text[0]));
+    c->outputs[0] = gradients;
+    c->outputs[1] = TW_SHAPE(gradients.rank > 0 ? gradients.dims[gradients.rank - 1] : -1);
+    return TW_OK;
+}
+
 /* Of _BatchNormRelu: x, scale. */
 static tw_status batch_norm_shape(twi_inference *c)
 {
@@ -180,6 +197,10 @@ const twi_op twi_fused_ops[] = {
     {"_FusedMatMul", "a:T, b:T, bias:N*T", "product:U",
      FLOATS "; N:int; U:" FLOAT_TYPES "; transpose_a:bool=false; transpose_b:bool=false; relu:bool=false",
      matmul_shape, NULL, TWI_REWRITTEN},
+
+    /* ReluGrad, and BiasAddGrad of what it lets pass */
+    {"_ReluGradBias", "gradients:T, features:T", "backprops:T, bias_backprop:T", FLOATS, relu_grad_bias_shape, NULL,
+     TWI_REWRITTEN},
 
     /* MaxPool, LRN. Also what the pool gave, and for each window the number, ky * width of the window + kx, of the
      * first cell that held the maximum. */

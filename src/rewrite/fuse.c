@@ -2,6 +2,7 @@
  *
  *     Conv2D or MatMul, bias, ReLU                              _FusedConv2D, _FusedMatMul
  *     Conv2DBackpropFilter and BiasAddGrad of one gradient      _Conv2DBackpropFilterBias
+ *     ReluGrad and BiasAddGrad of its result                    _ReluGradBias
  *     MaxPool, LRN;  LRNGrad, MaxPoolGrad, ReluGrad             _MaxPoolLRN, _MaxPoolLRNGrad
  *     LRN, MaxPool;  MaxPoolGrad, LRNGrad, ReluGrad             _LRNMaxPool, _LRNMaxPoolGrad
  *     MatMul and the Cast of its result                         _FusedMatMul without a bias
@@ -173,6 +174,27 @@ static void fuse_filter_gradient(twi_rewriting *r, tw_node *filter)
         return;
     twi_rewrite_replace(r, out(casting ? casts[0] : filter, 0), out(fused, 0));
     twi_rewrite_replace(r, out(casting ? casts[1] : bias, 0), out(fused, 1));
+}
+
+/* The bias's gradient is the sum of what the ReLU's lets pass, which others want too. */
+static void fuse_relu_gradient(twi_rewriting *r, tw_node *relu)
+{
+    tw_node *bias = NULL, *user;
+    if (!is(relu, "ReluGrad") || !has_kernel(r, relu, "_ReluGradBias"))
+        return;
+    for (int i = 0; !bias && (user = twi_rewrite_user(r, out(relu, 0), i)); i++)
+        if (is(user, "BiasAddGrad") && user->assigned == relu->assigned && is_channels_last(user))
+            bias = user;
+    if (!bias)
+        return;
+    tw_node *links[] = {relu, bias};
+    attr_list attrs = {0};
+    take(&attrs, relu, "T");
+    tw_node *fused = join(r, links, 2, "_ReluGradBias", relu->inputs, 2, &attrs);
+    if (!fused)
+        return;
+    twi_rewrite_replace(r, out(relu, 0), out(fused, 0));
+    twi_rewrite_replace(r, out(bias, 0), out(fused, 1));
 }
 
 static void fuse_product_cast(twi_rewriting *r, tw_node *product)
@@ -397,6 +419,7 @@ tw_status twi_rewrite_fuse(twi_rewriting *r, tw_error *error)
 {
     static void (*const kinds[])(twi_rewriting *, tw_node *) = {
         fuse_product, fuse_filter_gradient, fuse_product_cast, fuse_pool_lrn, fuse_lrn_pool, fuse_batch_norm,
+        fuse_relu_gradient,
     };
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         int count = r->graph->nodes.count;

@@ -33,6 +33,18 @@ extern "C" float card_exchange(float value, int from);
 extern "C" unsigned card_lane(void);
 #define __syncthreads card_sync_block
 
+/* Blocks run one after another, and so do the threads between barriers. */
+static inline void __threadfence(void)
+{
+}
+
+static inline unsigned atomicInc(unsigned *counter, unsigned most)
+{
+    unsigned before = *counter;
+    *counter = before >= most ? 0 : before + 1;
+    return before;
+}
+
 static inline float __shfl_xor_sync(unsigned, float value, int step)
 {
     return card_exchange(value, (int)card_lane() ^ step);

@@ -156,6 +156,40 @@ static void two_cards_meet_between_launches(void **state)
     check(gpus, 2, (tw_variable_options){.update = TW_REPLICATED}, 4 * 2);
 }
 
+/* Though blocks share them: a variable is read where it lies, so there is nothing else to launch. */
+static void a_reduction_is_one_launch(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_devices *devices;
+    tw_session *session;
+    tw_output sums[2];
+    long kernels = 0;
+    assert_ok(tw_devices_create(&(tw_device_options){.cpu_threads = 1}, &devices, &error));
+    TW_DEVICE(g, "/gpu:0") {
+        tw_variable *v = tw_get_variable(g, "v", TW_FLOAT32, TW_SHAPE(4000, 16), (tw_initializer){TW_INIT_CONSTANT, 0.5f});
+        assert_non_null(v);
+        sums[0] = tw_l2_loss(g, v->value);
+        sums[1] = tw_reduce_sum(g, v->value, TW_AXES(0), false);
+    }
+    tw_output initialize = tw_initialize_variables(g);
+    assert_string_equal(tw_graph_message(g), "");
+    assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices}, &session, &error));
+    assert_ok(tw_session_run(session, NULL, 0, &initialize, 1, NULL, &error));
+    for (int i = 0; i < 2; i++) {
+        tw_tensor *value;
+        kernels = card_count("kernel");
+        assert_ok(tw_session_run(session, NULL, 0, &sums[i], 1, &value, &error));
+        assert_int_equal(card_count("kernel") - kernels, 1);
+        assert_float_equal(tw_tensor_value(value, 0), i ? 2000 : 8000, 1e-3);
+        tw_tensor_release(value);
+    }
+    tw_session_destroy(session);
+    tw_devices_destroy(devices);
+    tw_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -164,6 +198,7 @@ int main(void)
         cmocka_unit_test(another_card_than_the_first_keeps_the_step_to_itself),
         cmocka_unit_test(two_towers_on_a_card_are_one_launch_too),
         cmocka_unit_test(two_cards_meet_between_launches),
+        cmocka_unit_test(a_reduction_is_one_launch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* fused.c - the fused ops in plain C: what the fast kernels are tested against (rows "plain").
- * Lives here:  the chain each op of ops/fused.c stands for, link by link.
+ * Lives here:  the chain each op of ops/fused.c stands for, link by link; of the ReLU's and the bias's gradients also
+ *              by the links' fastest kernels (row "chain").
  *
  * Where the links are ops, their own plain kernels run one after another on the output. Pools and normalizations hand
  * on the argmax, which no op of TensorFlow does, so they are written out, in float. */
@@ -45,7 +46,7 @@ static const twi_operand *operand(const twi_prepare *p, int number)
     return number < 0 ? &p->outputs[-1 - number] : &p->inputs[number];
 }
 
-static tw_status chain_prepare(twi_prepare *p, const link *links, int num_links)
+static tw_status chain_prepare(twi_prepare *p, bool plain_only, const link *links, int num_links)
 {
     chain *c = twi_alloc(sizeof *c);
     if (!c)
@@ -63,7 +64,7 @@ static tw_status chain_prepare(twi_prepare *p, const link *links, int num_links)
         part.num_outputs = 1;
         part.inputs = l->inputs;
         part.outputs = &l->output;
-        tw_status status = twi_device_prepare(p->device, &part, true, &l->kernel);
+        tw_status status = twi_device_prepare(p->device, &part, plain_only, &l->kernel);
         if (status != TW_OK) {
             chain_release(c);
             return status;
@@ -108,7 +109,7 @@ static tw_status biased_prepare(twi_prepare *p, const char *product)
         links[count++] = (link){"BiasAdd", 2, {-1, 2}, -1};
     if (twi_attr_bool(p->attrs, "relu", false))
         links[count++] = (link){"Relu", 1, {-1}, -1};
-    return chain_prepare(p, links, count);
+    return chain_prepare(p, true, links, count);
 }
 
 static tw_status conv_prepare(twi_prepare *p)
@@ -124,7 +125,21 @@ static tw_status matmul_prepare(twi_prepare *p)
 static tw_status filter_bias_prepare(twi_prepare *p)
 {
     static const link links[] = {{"Conv2DBackpropFilter", 3, {0, 1, 2}, -1}, {"BiasAddGrad", 1, {2}, -2}};
-    return chain_prepare(p, links, 2);
+    return chain_prepare(p, true, links, 2);
+}
+
+static const link relu_grad_bias[] = {{"ReluGrad", 2, {0, 1}, -1}, {"BiasAddGrad", 1, {-1}, -2}};
+
+static tw_status relu_grad_bias_prepare(twi_prepare *p)
+{
+    return chain_prepare(p, true, relu_grad_bias, 2);
+}
+
+/* The links' fastest kernels: on a CPU nothing is gained by joining them, and nothing shall be lost. */
+static tw_status fast_relu_grad_bias_prepare(twi_prepare *p)
+{
+    p->can_overwrite[0] = p->can_overwrite[1] = true; /* as ReluGrad may */
+    return chain_prepare(p, false, relu_grad_bias, 2);
 }
 
 /* ---- pools and normalizations ------------------------------------------------------------------------------ */
@@ -314,6 +329,8 @@ const twi_kernel twi_cpu_fused_kernels[] = {
     {"_FusedConv2D", "plain", TYPES, conv_prepare, chain_run, chain_release},
     {"_Conv2DBackpropFilterBias", "plain", TYPES, filter_bias_prepare, chain_run, chain_release},
     {"_FusedMatMul", "plain", TYPES, matmul_prepare, chain_run, chain_release},
+    {"_ReluGradBias", "chain", TYPES, fast_relu_grad_bias_prepare, chain_run, chain_release},
+    {"_ReluGradBias", "plain", TYPES, relu_grad_bias_prepare, chain_run, chain_release},
     TAIL_ROWS("_MaxPoolLRN", forward_prepare, pool_lrn),
     TAIL_ROWS("_MaxPoolLRNGrad", backward_prepare, pool_lrn_gradient),
     TAIL_ROWS("_LRNMaxPool", forward_prepare, lrn_pool),

@@ -12,7 +12,7 @@
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 
-enum { TWI_CUDA_STAGES = 2, TWI_CUDA_MOST_CARDS = 64 };
+enum { TWI_CUDA_STAGES = 2, TWI_CUDA_MOST_CARDS = 64, TWI_CUDA_COUNTERS = 1024 };
 #define TWI_CUDA_STAGE_BYTES ((size_t)4 << 20)
 
 struct twi_cuda_pool; /* launch.h */
@@ -27,6 +27,7 @@ typedef struct twi_cuda_device {
     cudaStream_t stream, recorder; /* where work happens; where it is written down */
     pthread_mutex_t recording;   /* held while somebody does */
     cudaEvent_t fence;           /* recorded and waited for under the lock */
+    unsigned *counters;          /* [TWI_CUDA_COUNTERS] on the card, 0 between launches (last_block.cuh) */
     void *stages[TWI_CUDA_STAGES];       /* page-locked, TWI_CUDA_STAGE_BYTES each */
     cudaEvent_t staged[TWI_CUDA_STAGES]; /* when the card is done with each */
     int next_stage;

@@ -42,12 +42,15 @@ static void close_card(twi_cuda_device *c)
         c->staged[i] = NULL;
         c->stages[i] = NULL;
     }
+    if (c->counters)
+        cudaFree(c->counters);
     if (c->fence)
         cudaEventDestroy(c->fence);
     if (c->stream)
         cudaStreamDestroy(c->stream);
     if (c->recorder)
         cudaStreamDestroy(c->recorder);
+    c->counters = NULL;
     c->fence = NULL;
     c->stream = c->recorder = NULL;
     twi_cuda_part_close(c);
@@ -72,6 +75,8 @@ static tw_status open_card(twi_cuda_device *c, tw_error *error)
     TWI_TRY(make_stream(c, &c->stream, error));
     TWI_TRY(make_stream(c, &c->recorder, error));
     TWI_CALL(d, error, cudaEventCreateWithFlags(&c->fence, cudaEventDisableTiming));
+    TWI_CALL(d, error, cudaMalloc((void **)&c->counters, TWI_CUDA_COUNTERS * sizeof *c->counters));
+    TWI_CALL(d, error, cudaMemsetAsync(c->counters, 0, TWI_CUDA_COUNTERS * sizeof *c->counters, c->stream));
     for (int i = 0; i < TWI_CUDA_STAGES; i++) {
         TWI_CALL(d, error, cudaHostAlloc(&c->stages[i], TWI_CUDA_STAGE_BYTES, cudaHostAllocPortable));
         TWI_CALL(d, error, cudaEventCreateWithFlags(&c->staged[i], cudaEventDisableTiming));

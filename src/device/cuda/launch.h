@@ -2,8 +2,8 @@
  * and the .cu files, which know pointers and sizes.
  *
  * Every launcher hands work to a stream and returns what the launch said. Types are tw_dtype; those named "float types"
- * take float, bfloat16 and half, compute in float and round once. Sums have a fixed order: no kernel adds atomically, so
- * the bits are the same in every run. */
+ * take float, bfloat16 and half, compute in float and round once. Sums have a fixed order: no kernel adds atomically, and
+ * where the last block folds parts it does so in their order, so the bits are the same in every run. */
 #ifndef TWI_CUDA_LAUNCH_H
 #define TWI_CUDA_LAUNCH_H
 
@@ -203,6 +203,7 @@ typedef enum twi_cuda_fold {
     TWI_CUDA_SUM,
     TWI_CUDA_MEAN,
     TWI_CUDA_HALF_SQUARES, /* half the sum of squares */
+    TWI_CUDA_PASSED,   /* the sum of what a ReLU's gradient lets pass, of columns: twi_cuda_relu_grad_bias() */
     TWI_CUDA_LARGEST,  /* of bools: any */
     TWI_CUDA_SMALLEST, /* all */
     TWI_CUDA_PRODUCT,
@@ -210,7 +211,7 @@ typedef enum twi_cuda_fold {
 
 /* Output o is made of the elements at start(o) + start(k), o over the kept axes, k over the reduced ones; axes are listed
  * from the last to the first, neighbours of one kind joined. An output's elements are shared out over `splits` parts by
- * number, each part folded by a tree and the parts by another: sizes alone decide the order, no card does. */
+ * number; each is folded in an order, and then the parts in one, that sizes alone decide. */
 typedef struct twi_cuda_reduction {
     twi_cuda_fold fold;
     int64_t outputs, inputs;        /* elements of the output; elements behind one of them */
@@ -218,17 +219,22 @@ typedef struct twi_cuda_reduction {
     int64_t kept_size[TW_MAX_RANK], kept_step[TW_MAX_RANK];
     int64_t reduced_size[TW_MAX_RANK], reduced_step[TW_MAX_RANK];
     bool columns;                   /* one kept axis, the last, under one reduced: rows are read as they lie */
-    int64_t splits;
+    int width, across, splits;      /* elements a thread takes at once; threads side by side; parts of an output */
+    int64_t part;                   /* inputs of each */
 } twi_cuda_reduction;
 
 /* The number along the one reduced axis of the first extreme; NaN is none, unless it comes first. To int32 or int64. */
 cudaError_t twi_cuda_find_extreme(cudaStream_t stream, tw_dtype type, const twi_cuda_reduction *d, const void *x,
                                   tw_dtype to, void *places);
 
-/* Sets `columns` and `splits` from the rest; returns the bytes of workspace that a run needs. */
-size_t twi_cuda_reduction_plan(twi_cuda_reduction *d);
+/* Sets `columns` and what follows it from the rest; returns the bytes of workspace that a run needs. */
+size_t twi_cuda_reduction_plan(twi_cuda_reduction *d, tw_dtype type);
+/* The counters are the device's (last_block.cuh). */
 cudaError_t twi_cuda_reduce(cudaStream_t stream, tw_dtype type, const twi_cuda_reduction *d, const void *x, void *y,
-                            void *workspace);
+                            void *workspace, unsigned *counters);
+/* Sums of columns of dx, which is dy where y > 0, else 0, and may lie over either. */
+cudaError_t twi_cuda_relu_grad_bias(cudaStream_t stream, tw_dtype type, const twi_cuda_reduction *d, const void *dy,
+                                    const void *y, void *dx, void *db, void *workspace, unsigned *counters);
 
 /* Kernels of images count elements in 32 bits, and beyond the end a block's worth of threads. */
 enum { TWI_CUDA_MOST_ELEMENTS = 1 << 30 };

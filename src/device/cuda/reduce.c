@@ -1,5 +1,5 @@
 /* reduce.c - rows of sums, means, extremes, their places and products along axes, of L2Loss and of the gradient of a
- * bias. */
+ * bias, alone and behind a ReLU's. */
 #include "base/memory.h"
 #include "device/cuda/cuda.h"
 #include "device/cuda/launch.h"
@@ -9,10 +9,19 @@
 
 #define FLOATS (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16))
 
+typedef struct reduction {
+    twi_cuda_reduction plan;
+    const twi_cuda_device *card; /* whose counters it uses */
+} reduction;
+
 static tw_status keep(twi_prepare *p, twi_cuda_reduction plan)
 {
-    p->workspace = twi_cuda_reduction_plan(&plan);
-    return twi_keep(p, &plan, sizeof plan);
+    if ((plan.num_kept > 1 && plan.outputs > INT32_MAX) || (plan.num_reduced > 1 && plan.inputs > INT32_MAX))
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s on a GPU counts to 2^31 along axes that lie apart, got %lld sums "
+                        "of %lld elements", p->op, (long long)plan.outputs, (long long)plan.inputs);
+    reduction kept = {plan, (const twi_cuda_device *)p->device};
+    p->workspace = twi_cuda_reduction_plan(&kept.plan, p->inputs[0].dtype);
+    return twi_keep(p, &kept, sizeof kept);
 }
 
 /* Of the axes that `reduced` says. */
@@ -85,7 +94,7 @@ static tw_status prepare_l2_loss(twi_prepare *p)
     return keep(p, lay(TWI_CUDA_HALF_SQUARES, p->inputs[0].shape, all));
 }
 
-static tw_status prepare_bias_grad(twi_prepare *p)
+static tw_status prepare_channels(twi_prepare *p, twi_cuda_fold fold)
 {
     bool reduced[TW_MAX_RANK];
     tw_shape shape = p->inputs[0].shape;
@@ -94,22 +103,43 @@ static tw_status prepare_bias_grad(twi_prepare *p)
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "the gradient must have channels");
     for (int i = 0; i < shape.rank; i++)
         reduced[i] = i != axis;
-    return keep(p, lay(TWI_CUDA_SUM, shape, reduced));
+    return keep(p, lay(fold, shape, reduced));
+}
+
+static tw_status prepare_bias_grad(twi_prepare *p)
+{
+    return prepare_channels(p, TWI_CUDA_SUM);
+}
+
+/* _ReluGradBias (gradients, features) */
+static tw_status prepare_relu_grad_bias(twi_prepare *p)
+{
+    p->can_overwrite[0] = p->can_overwrite[1] = true;
+    return prepare_channels(p, TWI_CUDA_PASSED);
+}
+
+static tw_status run_relu_grad_bias(const twi_run *r)
+{
+    const reduction *kept = r->state;
+    return TWI_LAUNCH(r, twi_cuda_relu_grad_bias(r->stream, r->input_operands[0].dtype, &kept->plan, r->inputs[0],
+                                                 r->inputs[1], r->outputs[0], r->outputs[1], r->workspace,
+                                                 kept->card->counters));
 }
 
 static tw_status run(const twi_run *r)
 {
-    return TWI_LAUNCH(r, twi_cuda_reduce(r->stream, r->input_operands[0].dtype, r->state, r->inputs[0], r->outputs[0],
-                                         r->workspace));
+    const reduction *kept = r->state;
+    return TWI_LAUNCH(r, twi_cuda_reduce(r->stream, r->input_operands[0].dtype, &kept->plan, r->inputs[0], r->outputs[0],
+                                         r->workspace, kept->card->counters));
 }
 
 /* The axis to search must have something on it. */
 static tw_status prepare_place(twi_prepare *p, twi_cuda_fold fold)
 {
     tw_status status = prepare_axes(p, fold);
-    const twi_cuda_reduction *d = p->state;
+    const reduction *kept = p->state;
     p->workspace = 0;
-    if (status == TW_OK && d->inputs == 0 && d->outputs > 0) {
+    if (status == TW_OK && kept->plan.inputs == 0 && kept->plan.outputs > 0) {
         twi_free(p->state);
         p->state = NULL;
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "the axis to search is empty");
@@ -129,7 +159,8 @@ static tw_status prepare_place_of_smallest(twi_prepare *p)
 
 static tw_status run_place(const twi_run *r)
 {
-    return TWI_LAUNCH(r, twi_cuda_find_extreme(r->stream, r->input_operands[0].dtype, r->state, r->inputs[0],
+    const reduction *kept = r->state;
+    return TWI_LAUNCH(r, twi_cuda_find_extreme(r->stream, r->input_operands[0].dtype, &kept->plan, r->inputs[0],
                                                r->output_operands[0].dtype, r->outputs[0]));
 }
 
@@ -145,5 +176,6 @@ const twi_kernel twi_cuda_reduce_kernels[] = {
     {"ArgMin", "cuda", FLOATS, prepare_place_of_smallest, run_place, twi_free},
     {"L2Loss", "cuda", FLOATS, prepare_l2_loss, run, twi_free},
     {"BiasAddGrad", "cuda", FLOATS, prepare_bias_grad, run, twi_free},
+    {"_ReluGradBias", "cuda", FLOATS, prepare_relu_grad_bias, run_relu_grad_bias, twi_free},
     {0},
 };

@@ -1,152 +1,377 @@
-/* reduce.cu - sums, means, extremes, their places and products along axes, in an order that sizes alone decide. */
-#include "device/cuda/typed.cuh"
+/* reduce.cu - sums, means, extremes, their places and products along axes, in an order that sizes alone decide.
+ *
+ * A block folds a part: each thread every so many elements, then the threads of a warp, then the warps. Where an output
+ * has several parts, the block that comes last folds them in the same way, so every reduction is one launch. */
+#include "device/cuda/divide.cuh"
+#include "device/cuda/last_block.cuh"
+#include "device/cuda/vector.cuh"
 
-static const int COLUMN_BLOCK = 32, ROW_BLOCK = 8;
+static const int FOLDERS = 512, WARP = 32, WARPS = FOLDERS / WARP; /* threads of a block */
+static const int COLUMN_BLOCK = 32, ROW_BLOCK = 8;                 /* of those that look for places */
+static const int MOST_PARTS = 128; /* of all outputs: a block for each of a large card's multiprocessors */
 
-static __device__ float first_of(twi_cuda_fold fold)
+/* ---- folding ----------------------------------------------------------------------------------------------------- */
+
+/* What is folded often is known when a kernel is compiled. */
+enum kind { SUMS, SQUARES, OTHERS };
+
+static __device__ __forceinline__ float first_of(twi_cuda_fold fold)
 {
     return fold == TWI_CUDA_LARGEST ? -INFINITY : fold == TWI_CUDA_SMALLEST ? INFINITY : fold == TWI_CUDA_PRODUCT;
 }
 
-static __device__ float combine(twi_cuda_fold fold, float a, float b)
+template <kind K> static __device__ __forceinline__ float combine(twi_cuda_fold fold, float a, float b)
 {
+    if (K != OTHERS)
+        return a + b;
     switch (fold) {
     case TWI_CUDA_LARGEST:
         return b > a || b != b ? b : a;
     case TWI_CUDA_SMALLEST:
         return b < a || b != b ? b : a;
-    case TWI_CUDA_PRODUCT:
-        return a * b;
     default:
-        return a + b;
+        return a * b;
     }
 }
 
-static __device__ float finish(twi_cuda_fold fold, float a, int64_t inputs)
+static __device__ __forceinline__ float finish(twi_cuda_fold fold, float a, int64_t inputs)
 {
     return fold == TWI_CUDA_MEAN ? a / (float)inputs : fold == TWI_CUDA_HALF_SQUARES ? a * 0.5f : a;
 }
 
-static __device__ int64_t start_of(int64_t index, int count, const int64_t *size, const int64_t *step)
+/* The values of a warp's threads that lie `step` apart as one, in all of them. */
+template <kind K> static __device__ __forceinline__ float fold_warp(twi_cuda_fold fold, float value, unsigned step)
+{
+    for (; step < WARP; step *= 2)
+        value = combine<K>(fold, value, __shfl_xor_sync(0xffffffff, value, (int)step));
+    return value;
+}
+
+/* ---- readers ----------------------------------------------------------------------------------------------------- */
+
+/* Indices along axes, the last axis first. All but the first axis are divided by, so with several an index is below 2^31. */
+struct axes {
+    int count;
+    twi_divider size[TW_MAX_RANK];
+    int64_t step[TW_MAX_RANK];
+};
+
+static __device__ __forceinline__ int64_t start_of(const axes &a, int64_t index)
 {
     int64_t start = 0;
-    for (int i = 0; i < count; i++) {
-        start += index % size[i] * step[i];
-        index /= size[i];
+    for (int i = 0; i < a.count - 1; i++) {
+        uint32_t at;
+        index = twi_divide(a.size[i], (uint32_t)index, &at);
+        start += at * a.step[i];
     }
-    return start;
+    return a.count ? start + index * a.step[a.count - 1] : 0;
 }
 
-/* The block's values as one, in thread 0. */
-static __device__ float fold_block(twi_cuda_fold fold, float value)
-{
-    __shared__ float values[256];
-    values[threadIdx.x] = value;
-    for (unsigned half = 128; half > 0; half /= 2) {
-        __syncthreads();
-        if (threadIdx.x < half)
-            values[threadIdx.x] = combine(fold, values[threadIdx.x], values[threadIdx.x + half]);
+/* Elements k to k + V of those that begin at `start`, which lie side by side; A of them at once. */
+template <typename T, int V, int A> struct neighbours {
+    const T *x;
+
+    __device__ __forceinline__ void read(int64_t start, int64_t k, float to[V]) const
+    {
+        vector<T, V> own = load<V, A>(x + start + k);
+#pragma unroll
+        for (int v = 0; v < V; v++)
+            to[v] = to_float(own.at[v]);
     }
-    return values[0];
+};
+
+/* Element k along axes. */
+template <typename T> struct strided {
+    const T *x;
+    axes along;
+
+    __device__ __forceinline__ void read(int64_t start, int64_t k, float to[1]) const
+    {
+        to[0] = to_float(x[start + start_of(along, k)]);
+    }
+};
+
+/* Gradients of what a ReLU gave, y, as far as it lets them pass; these are written on the way, perhaps over dy or y. */
+template <typename T, int V, int A> struct passed {
+    const T *dy, *y;
+    T *dx;
+
+    __device__ __forceinline__ void read(int64_t start, int64_t k, float to[V]) const
+    {
+        vector<T, V> own = load<V, A>(dy + start + k), mask = load<V, A>(y + start + k);
+#pragma unroll
+        for (int v = 0; v < V; v++) {
+            to[v] = to_float(mask.at[v]) > 0 ? to_float(own.at[v]) : 0;
+            put(&own.at[v], to[v]);
+        }
+        store<A>(dx + start + k, own);
+    }
+};
+
+/* ---- rows: what an output is made of lies side by side, or anywhere --------------------------------------------------- */
+
+/* What kernels need to know of a reduction. */
+struct job {
+    twi_cuda_fold fold;
+    int64_t outputs, inputs, part; /* inputs of each part, of the last perhaps fewer */
+    int splits;
+    axes kept;
+};
+
+/* Inputs from begin to end as one, in the first thread of each row of the block's. */
+template <kind K, int V, typename R>
+static __device__ __forceinline__ float fold_row(twi_cuda_fold fold, const R &reader, int64_t start, int64_t begin,
+                                                 int64_t end)
+{
+    __shared__ float all[WARPS];
+    float own[V], x[V];
+#pragma unroll
+    for (int v = 0; v < V; v++)
+        own[v] = first_of(fold);
+#pragma unroll 4
+    for (int64_t k = begin + threadIdx.x * V; k < end; k += blockDim.x * V) {
+        reader.read(start, k, x);
+#pragma unroll
+        for (int v = 0; v < V; v++)
+            own[v] = combine<K>(fold, own[v], K == SQUARES ? x[v] * x[v] : x[v]);
+    }
+#pragma unroll
+    for (int v = 1; v < V; v++)
+        own[0] = combine<K>(fold, own[0], own[v]);
+    float value = fold_warp<K>(fold, own[0], 1);
+    if (blockDim.x == WARP)
+        return value;
+    if (threadIdx.x % WARP == 0)
+        all[threadIdx.x / WARP] = value;
+    __syncthreads();
+    return fold_warp<K>(fold, threadIdx.x < WARPS ? all[threadIdx.x] : first_of(fold), 1);
 }
 
-/* A block for each part of each output: blockIdx.x = output * splits + part. */
-template <typename T>
-static __global__ void fold_kernel(twi_cuda_reduction d, const T *x, T *y, float *parts)
+/* A warp for each output, or a block for each part of one, whose number is blockIdx.y. */
+template <kind K, int V, typename R, typename T>
+static __global__ void __launch_bounds__(FOLDERS) rows_kernel(job j, R reader, T *y, float *parts, unsigned *counters)
 {
-    int64_t o = blockIdx.x / d.splits, part = blockIdx.x % d.splits, size = (d.inputs + d.splits - 1) / d.splits;
-    int64_t end = (part + 1) * size < d.inputs ? (part + 1) * size : d.inputs;
-    const T *base = x + start_of(o, d.num_kept, d.kept_size, d.kept_step);
-    float value = first_of(d.fold);
-    for (int64_t k = part * size + threadIdx.x; k < end; k += blockDim.x) {
-        float v = to_float(base[start_of(k, d.num_reduced, d.reduced_size, d.reduced_step)]);
-        value = combine(d.fold, value, d.fold == TWI_CUDA_HALF_SQUARES ? v * v : v);
-    }
-    value = fold_block(d.fold, value);
-    if (threadIdx.x == 0 && d.splits > 1)
-        parts[blockIdx.x] = value;
-    else if (threadIdx.x == 0)
-        put(y + o, finish(d.fold, value, d.inputs));
-}
-
-/* A block for 32 columns of one part of the rows. */
-template <typename T>
-static __global__ void columns_kernel(twi_cuda_reduction d, const T *x, T *y, float *parts)
-{
-    __shared__ float values[ROW_BLOCK][COLUMN_BLOCK];
-    int64_t column = blockIdx.x * (int64_t)COLUMN_BLOCK + threadIdx.x, part = blockIdx.y;
-    int64_t size = (d.inputs + d.splits - 1) / d.splits;
-    int64_t end = (part + 1) * size < d.inputs ? (part + 1) * size : d.inputs;
-    float value = first_of(d.fold);
-    for (int64_t k = part * size + threadIdx.y; k < end && column < d.outputs; k += ROW_BLOCK)
-        value = combine(d.fold, value, to_float(x[k * d.outputs + column]));
-    values[threadIdx.y][threadIdx.x] = value;
-    for (unsigned half = ROW_BLOCK / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (threadIdx.y < half)
-            values[threadIdx.y][threadIdx.x] =
-                combine(d.fold, values[threadIdx.y][threadIdx.x], values[threadIdx.y + half][threadIdx.x]);
-    }
-    if (threadIdx.y || column >= d.outputs)
+    int64_t o = blockIdx.x * (int64_t)blockDim.y + threadIdx.y, begin = blockIdx.y * j.part, end = begin + j.part;
+    if (o >= j.outputs)
         return;
-    if (d.splits > 1)
-        parts[column * d.splits + part] = values[0][threadIdx.x];
-    else
-        put(y + column, finish(d.fold, values[0][threadIdx.x], d.inputs));
-}
-
-/* The parts of each output, a block each. */
-template <typename T> static __global__ void parts_kernel(twi_cuda_reduction d, const float *parts, T *y)
-{
-    float value = first_of(d.fold);
-    for (int64_t k = threadIdx.x; k < d.splits; k += blockDim.x)
-        value = combine(d.fold, value, parts[blockIdx.x * d.splits + k]);
-    value = fold_block(d.fold, value);
+    float value = fold_row<K, V>(j.fold, reader, start_of(j.kept, o), begin, end < j.inputs ? end : j.inputs);
+    if (j.splits > 1) {
+        if (threadIdx.x == 0)
+            parts[o * j.splits + blockIdx.y] = value;
+        if (!comes_last(counters + o, gridDim.y))
+            return;
+        value = fold_row<K == SQUARES ? SUMS : K, 1>(j.fold, neighbours<float, 1, 1>{parts}, o * j.splits, 0, j.splits);
+    }
     if (threadIdx.x == 0)
-        put(y + blockIdx.x, finish(d.fold, value, d.inputs));
+        put(y + o, finish(j.fold, value, j.inputs));
 }
 
-/* Enough blocks to fill a card, but no part of fewer than 1024 elements, or 64 rows. */
-size_t twi_cuda_reduction_plan(twi_cuda_reduction *d)
+/* ---- columns: outputs lie side by side, what each is made of one row below the other ---------------------------------- */
+
+/* Rows from begin to end as one, in the block's thread number c for its column c. */
+template <kind K, int V, typename R>
+static __device__ __forceinline__ float fold_columns(twi_cuda_fold fold, const R &reader, int64_t columns, int64_t begin,
+                                                     int64_t end)
 {
-    d->columns = d->num_kept == 1 && d->num_reduced == 1 && d->kept_step[0] == 1 && d->outputs > 1 &&
-                 d->fold != TWI_CUDA_HALF_SQUARES;
-    int64_t blocks = d->columns ? (d->outputs + COLUMN_BLOCK - 1) / COLUMN_BLOCK : d->outputs;
-    int64_t most = d->inputs / (d->columns ? 64 : 1024), wanted = blocks ? 1024 / blocks : 1;
-    d->splits = wanted < most ? wanted : most;
-    if (d->splits < 1)
-        d->splits = 1;
+    __shared__ float all[WARPS][2 * WARP];
+    unsigned number = threadIdx.y * blockDim.x + threadIdx.x;
+    int64_t column = (blockIdx.x * (int64_t)blockDim.x + threadIdx.x) * V;
+    float own[V], x[V], value = first_of(fold);
+#pragma unroll
+    for (int v = 0; v < V; v++)
+        own[v] = first_of(fold);
+#pragma unroll 4
+    for (int64_t k = begin + threadIdx.y; k < end && column < columns; k += blockDim.y) {
+        reader.read(k * columns, column, x);
+#pragma unroll
+        for (int v = 0; v < V; v++)
+            own[v] = combine<K>(fold, own[v], x[v]);
+    }
+#pragma unroll
+    for (int v = 0; v < V; v++) {
+        own[v] = fold_warp<K>(fold, own[v], blockDim.x);
+        if (number % WARP < blockDim.x)
+            all[number / WARP][threadIdx.x * V + v] = own[v];
+    }
+    __syncthreads();
+    for (int w = 0; w < WARPS && number < blockDim.x * V; w++)
+        value = combine<K>(fold, value, all[w][number]);
+    return value;
+}
+
+/* A block for blockDim.x * V columns of one part of the rows, whose number is blockIdx.y. */
+template <kind K, int V, typename R, typename T>
+static __global__ void __launch_bounds__(FOLDERS) columns_kernel(job j, R reader, T *y, float *parts, unsigned *counters)
+{
+    unsigned number = threadIdx.y * blockDim.x + threadIdx.x;
+    int64_t column = blockIdx.x * (int64_t)(blockDim.x * V) + number;
+    int64_t begin = blockIdx.y * j.part, end = begin + j.part;
+    bool writes = number < blockDim.x * V && column < j.outputs;
+    float value = fold_columns<K, V>(j.fold, reader, j.outputs, begin, end < j.inputs ? end : j.inputs);
+    if (j.splits > 1) {
+        if (writes)
+            parts[blockIdx.y * j.outputs + column] = value;
+        if (!comes_last(counters + blockIdx.x, gridDim.y))
+            return;
+        value = fold_columns<K, V>(j.fold, neighbours<float, V, V>{parts}, j.outputs, 0, j.splits);
+    }
+    if (writes)
+        put(y + column, finish(j.fold, value, j.inputs));
+}
+
+/* ---- launching ----------------------------------------------------------------------------------------------------- */
+
+static bool is_sum(const twi_cuda_reduction *d)
+{
+    return d->fold == TWI_CUDA_SUM || d->fold == TWI_CUDA_MEAN || d->fold == TWI_CUDA_HALF_SQUARES ||
+           d->fold == TWI_CUDA_PASSED;
+}
+
+/* How many elements a thread takes at once, and how many threads stand side by side. */
+static void plan_columns(twi_cuda_reduction *d, int width)
+{
+    d->width = is_sum(d) && d->outputs % width == 0 ? width : 1;
+    int most = d->width > 1 ? 2 * WARP / width : WARP;
+    for (d->across = 1; d->across < most && d->across * d->width < d->outputs;)
+        d->across *= 2;
+}
+
+static void plan_rows(twi_cuda_reduction *d, int width)
+{
+    bool joined = d->num_reduced == 1 && d->reduced_step[0] == 1;
+    d->width = is_sum(d) && joined && d->inputs % width == 0 ? width : 1;
+    d->across = d->inputs <= 1024 ? WARP : FOLDERS;
+}
+
+/* Blocks for 128 multiprocessors or more, but in each part four turns of every thread, and not so many parts that folding
+ * those takes long. */
+size_t twi_cuda_reduction_plan(twi_cuda_reduction *d, tw_dtype type)
+{
+    int width = (int)(16 / tw_dtype_size(type));
+    d->columns = d->num_kept == 1 && d->num_reduced == 1 && d->kept_step[0] == 1 &&
+                 (d->outputs > 1 || d->fold == TWI_CUDA_PASSED) && d->fold != TWI_CUDA_HALF_SQUARES;
+    (d->columns ? plan_columns : plan_rows)(d, width);
+    int64_t together = d->columns ? d->across * d->width : FOLDERS / d->across; /* outputs of a block */
+    int64_t turn = d->columns ? FOLDERS / d->across : FOLDERS * d->width;       /* inputs that its threads take at once */
+    int64_t blocks = (d->outputs + together - 1) / together, splits = d->inputs / (4 * turn);
+    splits = blocks && splits > MOST_PARTS / blocks ? MOST_PARTS / blocks : splits;
+    d->splits = splits < 1 ? 1 : (int)splits;
+    d->part = ((d->inputs + d->splits - 1) / d->splits + d->width - 1) / d->width * d->width;
     return d->splits > 1 ? (size_t)(d->outputs * d->splits) * sizeof(float) : 0;
 }
 
-/* Float types and bool. */
-#define FOLDED_TYPES(type, ...)                                                                                        \
-    if ((type) == TW_BOOL) {                                                                                           \
-        using T = bool;                                                                                                \
-        __VA_ARGS__;                                                                                                   \
-    } else {                                                                                                           \
-        FLOAT_TYPES(type, __VA_ARGS__)                                                                                 \
+/* What a launch is given. */
+struct run {
+    cudaStream_t stream;
+    const twi_cuda_reduction *d;
+    float *parts;
+    unsigned *counters;
+};
+
+static axes axes_of(int count, const int64_t *size, const int64_t *step)
+{
+    axes a = {};
+    a.count = count;
+    for (int i = 0; i < count; i++) {
+        a.size[i] = twi_divider_of(size[i]);
+        a.step[i] = step[i];
     }
+    return a;
+}
+
+static job job_of(const twi_cuda_reduction *d)
+{
+    return {d->fold, d->outputs, d->inputs, d->part, d->splits, axes_of(d->num_kept, d->kept_size, d->kept_step)};
+}
+
+template <kind K, int V, typename R, typename T> static void launch_rows(const run &r, R reader, T *y)
+{
+    int64_t down = FOLDERS / r.d->across;
+    dim3 grid((unsigned)((r.d->outputs + down - 1) / down), (unsigned)r.d->splits);
+    LAUNCH(grid, dim3((unsigned)r.d->across, (unsigned)down), 0, r.stream, rows_kernel<K, V, R, T>)(
+        job_of(r.d), reader, y, r.parts, r.counters);
+}
+
+template <kind K, int V, typename R, typename T> static void launch_columns(const run &r, R reader, T *y)
+{
+    int64_t together = r.d->across * V;
+    dim3 grid((unsigned)((r.d->outputs + together - 1) / together), (unsigned)r.d->splits);
+    LAUNCH(grid, dim3((unsigned)r.d->across, (unsigned)(FOLDERS / r.d->across)), 0, r.stream,
+           columns_kernel<K, V, R, T>)(job_of(r.d), reader, y, r.parts, r.counters);
+}
+
+/* A vector at a time where `width` says so; where its address does not fit, still in the same order. */
+template <typename T> static void add_columns(const run &r, const T *x, T *y)
+{
+    const int V = width<T>::value;
+    if (r.d->width == 1)
+        launch_columns<SUMS, 1>(r, neighbours<T, 1, 1>{x}, y);
+    else if (is_aligned(x))
+        launch_columns<SUMS, V>(r, neighbours<T, V, V>{x}, y);
+    else
+        launch_columns<SUMS, V>(r, neighbours<T, V, 1>{x}, y);
+}
+
+template <typename T> static void add_passed(const run &r, const T *dy, const T *y, T *dx, T *db)
+{
+    const int V = width<T>::value;
+    if (r.d->width == 1)
+        launch_columns<SUMS, 1>(r, passed<T, 1, 1>{dy, y, dx}, db);
+    else if (is_aligned(dy) && is_aligned(y) && is_aligned(dx))
+        launch_columns<SUMS, V>(r, passed<T, V, V>{dy, y, dx}, db);
+    else
+        launch_columns<SUMS, V>(r, passed<T, V, 1>{dy, y, dx}, db);
+}
+
+template <kind K, typename T> static void add_rows(const run &r, const T *x, T *y)
+{
+    const int V = width<T>::value;
+    if (r.d->width == 1)
+        launch_rows<K, 1>(r, strided<T>{x, axes_of(r.d->num_reduced, r.d->reduced_size, r.d->reduced_step)}, y);
+    else if (is_aligned(x))
+        launch_rows<K, V>(r, neighbours<T, V, V>{x}, y);
+    else
+        launch_rows<K, V>(r, neighbours<T, V, 1>{x}, y);
+}
+
+template <typename T> static void fold_others(const run &r, const T *x, T *y)
+{
+    if (r.d->columns)
+        launch_columns<OTHERS, 1>(r, neighbours<T, 1, 1>{x}, y);
+    else
+        launch_rows<OTHERS, 1>(r, strided<T>{x, axes_of(r.d->num_reduced, r.d->reduced_size, r.d->reduced_step)}, y);
+}
 
 cudaError_t twi_cuda_reduce(cudaStream_t stream, tw_dtype type, const twi_cuda_reduction *d, const void *x, void *y,
-                            void *workspace)
+                            void *workspace, unsigned *counters)
 {
-    float *parts = (float *)workspace;
+    run r = {stream, d, (float *)workspace, counters};
     if (d->outputs == 0)
         return cudaSuccess;
-    if (d->outputs * d->splits > INT32_MAX)
+    if (d->outputs > INT32_MAX)
         return cudaErrorInvalidValue;
-    if (d->columns) {
-        dim3 grid((unsigned)((d->outputs + COLUMN_BLOCK - 1) / COLUMN_BLOCK), (unsigned)d->splits);
-        FOLDED_TYPES(type, LAUNCH(grid, dim3(COLUMN_BLOCK, ROW_BLOCK), 0, stream, columns_kernel<T>)(*d, (const T *)x,
-                                                                                                 (T *)y, parts))
-    } else {
-        FOLDED_TYPES(type, LAUNCH((unsigned)(d->outputs * d->splits), THREADS, 0, stream, fold_kernel<T>)(
-                              *d, (const T *)x, (T *)y, parts))
-    }
-    if (d->splits > 1) {
-        FOLDED_TYPES(type, LAUNCH((unsigned)d->outputs, THREADS, 0, stream, parts_kernel<T>)(*d, parts, (T *)y))
-    }
+    if (type == TW_BOOL)
+        fold_others(r, (const bool *)x, (bool *)y);
+    else if (!is_sum(d))
+        FLOAT_TYPES(type, fold_others(r, (const T *)x, (T *)y))
+    else if (d->columns)
+        FLOAT_TYPES(type, add_columns(r, (const T *)x, (T *)y))
+    else if (d->fold == TWI_CUDA_HALF_SQUARES)
+        FLOAT_TYPES(type, add_rows<SQUARES>(r, (const T *)x, (T *)y))
+    else
+        FLOAT_TYPES(type, add_rows<SUMS>(r, (const T *)x, (T *)y))
+    return cudaGetLastError();
+}
+
+cudaError_t twi_cuda_relu_grad_bias(cudaStream_t stream, tw_dtype type, const twi_cuda_reduction *d, const void *dy,
+                                    const void *y, void *dx, void *db, void *workspace, unsigned *counters)
+{
+    run r = {stream, d, (float *)workspace, counters};
+    if (d->outputs == 0)
+        return cudaSuccess;
+    if (!d->columns || d->fold != TWI_CUDA_PASSED)
+        return cudaErrorInvalidValue;
+    FLOAT_TYPES(type, add_passed(r, (const T *)dy, (const T *)y, (T *)dx, (T *)db))
     return cudaGetLastError();
 }
 
@@ -168,11 +393,11 @@ static __device__ found better(twi_cuda_fold fold, found a, found b)
 
 /* A row of threads for each output. */
 template <typename T, typename I>
-static __global__ void extreme_kernel(twi_cuda_reduction d, const T *x, I *places)
+static __global__ void extreme_kernel(twi_cuda_reduction d, axes kept, const T *x, I *places)
 {
     __shared__ found all[ROW_BLOCK][COLUMN_BLOCK];
     int64_t o = blockIdx.x * (int64_t)ROW_BLOCK + threadIdx.y, step = d.num_reduced ? d.reduced_step[0] : 0;
-    const T *base = x + (o < d.outputs ? start_of(o, d.num_kept, d.kept_size, d.kept_step) : 0);
+    const T *base = x + (o < d.outputs ? start_of(kept, o) : 0);
     found own = {0, -1};
     for (int64_t k = threadIdx.x; k < d.inputs && o < d.outputs; k += COLUMN_BLOCK) {
         float value = to_float(base[k * step]);
@@ -197,13 +422,14 @@ cudaError_t twi_cuda_find_extreme(cudaStream_t stream, tw_dtype type, const twi_
                                   tw_dtype to, void *places)
 {
     unsigned blocks = (unsigned)((d->outputs + ROW_BLOCK - 1) / ROW_BLOCK);
+    axes kept = axes_of(d->num_kept, d->kept_size, d->kept_step);
     if (d->outputs == 0)
         return cudaSuccess;
     if (to == TW_INT64)
         FLOAT_TYPES(type, LAUNCH(blocks, dim3(COLUMN_BLOCK, ROW_BLOCK), 0, stream, extreme_kernel<T, int64_t>)(
-                              *d, (const T *)x, (int64_t *)places))
+                              *d, kept, (const T *)x, (int64_t *)places))
     else
         FLOAT_TYPES(type, LAUNCH(blocks, dim3(COLUMN_BLOCK, ROW_BLOCK), 0, stream, extreme_kernel<T, int32_t>)(
-                              *d, (const T *)x, (int32_t *)places))
+                              *d, kept, (const T *)x, (int32_t *)places))
     return cudaGetLastError();
 }

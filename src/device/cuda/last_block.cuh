@@ -1,0 +1,27 @@
+/* last_block.cuh - lets the block of a launch that is the last to finish go on with what the others have made, so that
+ * parts of a sum need no second launch. Which block that is, is chance; so it must fold the parts in an order of their
+ * own.
+ *
+ * Blocks count themselves at counters of the device's (twi_cuda_device), which are 0 before and after each launch. That
+ * is right as long as one launch after the other uses them: a device has one stream, and recordings are replayed there.
+ * Launches that run side by side would need counters of their own: an array for each stream. */
+#ifndef TWI_CUDA_LAST_BLOCK_CUH
+#define TWI_CUDA_LAST_BLOCK_CUH
+
+#include "device/cuda/typed.cuh"
+
+/* Called by all threads of the `blocks` blocks that share the counter. True in those of the last, which then see what all
+ * wrote before they called. */
+static __device__ __forceinline__ bool comes_last(unsigned *counter, unsigned blocks)
+{
+    __shared__ bool last;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0 && threadIdx.y == 0)
+        last = atomicInc(counter, blocks - 1) == blocks - 1; /* and is 0 again */
+    __syncthreads();
+    __threadfence();
+    return last;
+}
+
+#endif

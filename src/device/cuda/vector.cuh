@@ -1,0 +1,62 @@
+/* vector.cuh - neighbouring elements moved at once, up to 16 bytes of them. */
+#ifndef TWI_CUDA_VECTOR_CUH
+#define TWI_CUDA_VECTOR_CUH
+
+#include "device/cuda/typed.cuh"
+
+template <typename T, int V> struct alignas(sizeof(T) * V < 16 ? sizeof(T) * V : 16) vector {
+    T at[V];
+};
+
+/* How many elements of a type are moved at once; a power of two. */
+template <typename T> struct width {
+    static const int value = sizeof(T) > 2 ? 16 / sizeof(T) : 8;
+};
+
+static inline bool is_aligned(const void *p)
+{
+    return (uintptr_t)p % 16 == 0;
+}
+
+/* V elements from p on, A of them at once: as many where p is aligned to that, else 1. */
+template <typename T, int V, int A> struct mover {
+    static __device__ __forceinline__ vector<T, V> load(const T *p)
+    {
+        vector<T, V> x;
+#pragma unroll
+        for (int v = 0; v < V; v++)
+            x.at[v] = p[v];
+        return x;
+    }
+
+    static __device__ __forceinline__ void store(T *p, const vector<T, V> &x)
+    {
+#pragma unroll
+        for (int v = 0; v < V; v++)
+            p[v] = x.at[v];
+    }
+};
+
+template <typename T, int V> struct mover<T, V, V> {
+    static __device__ __forceinline__ vector<T, V> load(const T *p)
+    {
+        return *(const vector<T, V> *)p;
+    }
+
+    static __device__ __forceinline__ void store(T *p, const vector<T, V> &x)
+    {
+        *(vector<T, V> *)p = x;
+    }
+};
+
+template <int V, int A, typename T> static __device__ __forceinline__ vector<T, V> load(const T *p)
+{
+    return mover<T, V, A>::load(p);
+}
+
+template <int A, typename T, int V> static __device__ __forceinline__ void store(T *p, const vector<T, V> &x)
+{
+    mover<T, V, A>::store(p, x);
+}
+
+#endif
