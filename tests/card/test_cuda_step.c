@@ -178,7 +178,7 @@ static void a_reduction_is_one_launch(void **state)
     assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices}, &session, &error));
     assert_ok(tw_session_run(session, NULL, 0, &initialize, 1, NULL, &error));
     for (int i = 0; i < 2; i++) {
-        tw_tensor *value;
+        tw_tensor *value = NULL;
         kernels = card_count("kernel");
         assert_ok(tw_session_run(session, NULL, 0, &sums[i], 1, &value, &error));
         assert_int_equal(card_count("kernel") - kernels, 1);

@@ -7,6 +7,7 @@
 #include "device/cuda/vector.cuh"
 
 static const int FOLDERS = 512, WARP = 32, WARPS = FOLDERS / WARP; /* threads of a block */
+static const int TURNS = 4;                                        /* loads of a thread under way at once */
 static const int COLUMN_BLOCK = 32, ROW_BLOCK = 8;                 /* of those that look for places */
 static const int MOST_PARTS = 128; /* of all outputs: a block for each of a large card's multiprocessors */
 
@@ -39,12 +40,13 @@ static __device__ __forceinline__ float finish(twi_cuda_fold fold, float a, int6
     return fold == TWI_CUDA_MEAN ? a / (float)inputs : fold == TWI_CUDA_HALF_SQUARES ? a * 0.5f : a;
 }
 
-/* The values of a warp's threads that lie `step` apart as one, in all of them. */
-template <kind K> static __device__ __forceinline__ float fold_warp(twi_cuda_fold fold, float value, unsigned step)
+/* Each of V values of a warp's threads that lie `step` apart as one, in all of them. */
+template <kind K, int V> static __device__ __forceinline__ void fold_warp(twi_cuda_fold fold, float value[V], unsigned step)
 {
     for (; step < WARP; step *= 2)
-        value = combine<K>(fold, value, __shfl_xor_sync(0xffffffff, value, (int)step));
-    return value;
+#pragma unroll
+        for (int v = 0; v < V; v++)
+            value[v] = combine<K>(fold, value[v], __shfl_xor_sync(0xffffffff, value[v], (int)step));
 }
 
 /* ---- readers ----------------------------------------------------------------------------------------------------- */
@@ -67,13 +69,21 @@ static __device__ __forceinline__ int64_t start_of(const axes &a, int64_t index)
     return a.count ? start + index * a.step[a.count - 1] : 0;
 }
 
+/* A reader gets what lies in memory, V elements of it, and then says what numbers that is: a thread gets several before it
+ * looks at the first. */
+
 /* Elements k to k + V of those that begin at `start`, which lie side by side; A of them at once. */
 template <typename T, int V, int A> struct neighbours {
     const T *x;
+    typedef vector<T, V> got;
 
-    __device__ __forceinline__ void read(int64_t start, int64_t k, float to[V]) const
+    __device__ __forceinline__ got get(int64_t start, int64_t k) const
     {
-        vector<T, V> own = load<V, A>(x + start + k);
+        return load<V, A>(x + start + k);
+    }
+
+    __device__ __forceinline__ void read(const got &own, int64_t, int64_t, float to[V]) const
+    {
 #pragma unroll
         for (int v = 0; v < V; v++)
             to[v] = to_float(own.at[v]);
@@ -84,10 +94,16 @@ template <typename T, int V, int A> struct neighbours {
 template <typename T> struct strided {
     const T *x;
     axes along;
+    typedef T got;
 
-    __device__ __forceinline__ void read(int64_t start, int64_t k, float to[1]) const
+    __device__ __forceinline__ got get(int64_t start, int64_t k) const
     {
-        to[0] = to_float(x[start + start_of(along, k)]);
+        return x[start + start_of(along, k)];
+    }
+
+    __device__ __forceinline__ void read(const got &own, int64_t, int64_t, float to[1]) const
+    {
+        to[0] = to_float(own);
     }
 };
 
@@ -95,18 +111,57 @@ template <typename T> struct strided {
 template <typename T, int V, int A> struct passed {
     const T *dy, *y;
     T *dx;
+    struct got {
+        vector<T, V> dy, y;
+    };
 
-    __device__ __forceinline__ void read(int64_t start, int64_t k, float to[V]) const
+    __device__ __forceinline__ got get(int64_t start, int64_t k) const
     {
-        vector<T, V> own = load<V, A>(dy + start + k), mask = load<V, A>(y + start + k);
+        return {load<V, A>(dy + start + k), load<V, A>(y + start + k)};
+    }
+
+    __device__ __forceinline__ void read(got own, int64_t start, int64_t k, float to[V]) const
+    {
 #pragma unroll
         for (int v = 0; v < V; v++) {
-            to[v] = to_float(mask.at[v]) > 0 ? to_float(own.at[v]) : 0;
-            put(&own.at[v], to[v]);
+            to[v] = to_float(own.y.at[v]) > 0 ? to_float(own.dy.at[v]) : 0;
+            put(&own.dy.at[v], to[v]);
         }
-        store<A>(dx + start + k, own);
+        store<A>(dx + start + k, own.dy);
     }
 };
+
+/* The way of a thread: numbers i = begin, begin + step, ... below end; number i is read at (start + i * below, k + i *
+ * beside). */
+struct way {
+    int64_t begin, step, end, start, below, k, beside;
+};
+
+/* All that lies on the way, folded; TURNS loads at a time. */
+template <kind K, int V, typename R>
+static __device__ __forceinline__ void fold_way(twi_cuda_fold fold, const R &reader, const way &w, float own[V])
+{
+#pragma unroll
+    for (int v = 0; v < V; v++)
+        own[v] = first_of(fold);
+#pragma unroll 1
+    for (int64_t i = w.begin; i < w.end; i += TURNS * w.step) {
+        typename R::got got[TURNS] = {};
+#pragma unroll
+        for (int t = 0; t < TURNS; t++)
+            if (int64_t at = i + t * w.step; at < w.end)
+                got[t] = reader.get(w.start + at * w.below, w.k + at * w.beside);
+#pragma unroll
+        for (int t = 0; t < TURNS; t++)
+            if (int64_t at = i + t * w.step; at < w.end) {
+                float x[V];
+                reader.read(got[t], w.start + at * w.below, w.k + at * w.beside, x);
+#pragma unroll
+                for (int v = 0; v < V; v++)
+                    own[v] = combine<K>(fold, own[v], K == SQUARES ? x[v] * x[v] : x[v]);
+            }
+    }
+}
 
 /* ---- rows: what an output is made of lies side by side, or anywhere --------------------------------------------------- */
 
@@ -124,27 +179,20 @@ static __device__ __forceinline__ float fold_row(twi_cuda_fold fold, const R &re
                                                  int64_t end)
 {
     __shared__ float all[WARPS];
-    float own[V], x[V];
-#pragma unroll
-    for (int v = 0; v < V; v++)
-        own[v] = first_of(fold);
-#pragma unroll 4
-    for (int64_t k = begin + threadIdx.x * V; k < end; k += blockDim.x * V) {
-        reader.read(start, k, x);
-#pragma unroll
-        for (int v = 0; v < V; v++)
-            own[v] = combine<K>(fold, own[v], K == SQUARES ? x[v] * x[v] : x[v]);
-    }
+    float own[V];
+    fold_way<K, V>(fold, reader, {begin + threadIdx.x * V, blockDim.x * V, end, start, 0, 0, 1}, own);
 #pragma unroll
     for (int v = 1; v < V; v++)
         own[0] = combine<K>(fold, own[0], own[v]);
-    float value = fold_warp<K>(fold, own[0], 1);
+    fold_warp<K, 1>(fold, own, 1);
     if (blockDim.x == WARP)
-        return value;
+        return own[0];
     if (threadIdx.x % WARP == 0)
-        all[threadIdx.x / WARP] = value;
+        all[threadIdx.x / WARP] = own[0];
     __syncthreads();
-    return fold_warp<K>(fold, threadIdx.x < WARPS ? all[threadIdx.x] : first_of(fold), 1);
+    own[0] = threadIdx.x < WARPS ? all[threadIdx.x] : first_of(fold);
+    fold_warp<K, 1>(fold, own, 1);
+    return own[0];
 }
 
 /* A warp for each output, or a block for each part of one, whose number is blockIdx.y. */
@@ -176,26 +224,18 @@ static __device__ __forceinline__ float fold_columns(twi_cuda_fold fold, const R
     __shared__ float all[WARPS][2 * WARP];
     unsigned number = threadIdx.y * blockDim.x + threadIdx.x;
     int64_t column = (blockIdx.x * (int64_t)blockDim.x + threadIdx.x) * V;
-    float own[V], x[V], value = first_of(fold);
+    float own[V], value = first_of(fold);
+    fold_way<K, V>(fold, reader, {begin + threadIdx.y, blockDim.y, column < columns ? end : 0, 0, columns, column, 0}, own);
+    fold_warp<K, V>(fold, own, blockDim.x);
 #pragma unroll
     for (int v = 0; v < V; v++)
-        own[v] = first_of(fold);
-#pragma unroll 4
-    for (int64_t k = begin + threadIdx.y; k < end && column < columns; k += blockDim.y) {
-        reader.read(k * columns, column, x);
-#pragma unroll
-        for (int v = 0; v < V; v++)
-            own[v] = combine<K>(fold, own[v], x[v]);
-    }
-#pragma unroll
-    for (int v = 0; v < V; v++) {
-        own[v] = fold_warp<K>(fold, own[v], blockDim.x);
         if (number % WARP < blockDim.x)
             all[number / WARP][threadIdx.x * V + v] = own[v];
-    }
     __syncthreads();
-    for (int w = 0; w < WARPS && number < blockDim.x * V; w++)
-        value = combine<K>(fold, value, all[w][number]);
+    if (number < blockDim.x * V)
+#pragma unroll
+        for (int w = 0; w < WARPS; w++)
+            value = combine<K>(fold, value, all[w][number]);
     return value;
 }
 
