@@ -739,6 +739,15 @@ static void arrays_on_the_card_are_those_of_the_cpu(void **state)
                                                                      ints(2, (int[]){1, 2}), ints(2, (int[]){3, 4})}});
         compare((twt_op){.op = "Fill", .num_inputs = 2, .inputs = {ints(2, (int[]){3, 5}), filled(T, TW_SCALAR, 3)}});
         compare((twt_op){.op = "ZerosLike", .num_inputs = 1, .inputs = {filled(T, TW_SHAPE(3, 5), 1)}});
+        /* Elements that move several at a time; from a place where they cannot; and where axes lie as one. */
+        compare((twt_op){.op = "Transpose", .num_inputs = 2,
+                         .inputs = {filled(T, TW_SHAPE(3, 5, 48), 1), ints(3, (int[]){1, 0, 2})}});
+        compare((twt_op){.op = "Transpose", .num_inputs = 2,
+                         .inputs = {filled(T, TW_SHAPE(4, 1, 3, 6), 1), ints(4, (int[]){3, 0, 1, 2})}});
+        compare((twt_op){.op = "Slice", .num_inputs = 3, .inputs = {filled(T, TW_SHAPE(5, 32), 1),
+                                                                     ints(2, (int[]){1, 16}), ints(2, (int[]){3, 16})}});
+        compare((twt_op){.op = "Slice", .num_inputs = 3, .inputs = {filled(T, TW_SHAPE(5, 32), 1),
+                                                                     ints(2, (int[]){1, 15}), ints(2, (int[]){3, 16})}});
         compare((twt_op){.op = "ConcatV2", .num_inputs = 3,
                          .inputs = {filled(T, TW_SHAPE(3, 2), 1), filled(T, TW_SHAPE(3, 5), 2), filled_int(1)}});
         compare((twt_op){.op = "Concat", .num_inputs = 3,

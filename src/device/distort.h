@@ -102,17 +102,18 @@ TWI_ANYWHERE twi_standard twi_standardise(const twi_distorter *d, float contrast
     twi_standard standard;
     const int channels = d->channels;
     const double pixels = (double)d->out_height * d->out_width;
+    /* Loops of known length: a card keeps the arrays in registers. */
     double mean[TWI_DISTORT_CHANNELS], all = 0, variance = 0;
-    for (int c = 0; c < channels; c++) {
+    for (int c = 0; c < TWI_DISTORT_CHANNELS && c < channels; c++) {
         mean[c] = (double)sum[c] / pixels;
         all += mean[c] / channels;
     }
-    for (int c = 0; c < channels; c++) {
+    for (int c = 0; c < TWI_DISTORT_CHANNELS && c < channels; c++) {
         double between = mean[c] - all, within = ((double)square[c] * pixels - (double)sum[c] * (double)sum[c]);
         variance += ((double)contrast * contrast * (within / (pixels * pixels)) + between * between) / channels;
     }
     double deviation = fmax(sqrt(variance), 1 / sqrt(pixels * channels));
-    for (int c = 0; c < channels; c++) {
+    for (int c = 0; c < TWI_DISTORT_CHANNELS && c < channels; c++) {
         standard.mean[c] = (float)mean[c];
         standard.shift[c] = (float)((mean[c] - all) / deviation);
     }

@@ -1,15 +1,24 @@
 /* move.cu - copies between arrays that are laid out differently: the one kernel behind cutting, joining, padding, turning
  * and repeating. */
+#include "device/cuda/divide.cuh"
 #include "device/cuda/typed.cuh"
 
-template <typename T> static __global__ void move_kernel(twi_cuda_move move, int64_t n, const T *from, T *to)
+/* A move whose elements 32 bits can count, as the kernel takes it. */
+struct counted {
+    int rank, count;
+    twi_divider size[TWI_CUDA_MOVE_RANK];
+    int64_t from[TWI_CUDA_MOVE_RANK], to[TWI_CUDA_MOVE_RANK];
+};
+
+template <typename T> static __global__ void move_kernel(counted move, const T *from, T *to)
 {
-    EACH(i, n)
-    {
-        int64_t source = 0, target = 0, rest = i;
+    const unsigned stride = gridDim.x * blockDim.x;
+    for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < (unsigned)move.count; i += stride) {
+        int64_t source = 0, target = 0;
+        unsigned rest = i;
         for (int axis = move.rank - 1; axis >= 0; axis--) {
-            int64_t at = rest % move.size[axis];
-            rest /= move.size[axis];
+            unsigned at;
+            rest = twi_divide(move.size[axis], rest, &at);
             source += at * move.from[axis];
             target += at * move.to[axis];
         }
@@ -17,25 +26,99 @@ template <typename T> static __global__ void move_kernel(twi_cuda_move move, int
     }
 }
 
-cudaError_t twi_cuda_move_run(cudaStream_t stream, int bytes, const twi_cuda_move *move, const void *from, void *to)
+/* Axes of one element are left out, and neighbours that lie as one axis are one. */
+static twi_cuda_move joined(const twi_cuda_move *move)
+{
+    twi_cuda_move out = {};
+    for (int i = 0; i < move->rank; i++) {
+        int last = out.rank - 1;
+        if (move->size[i] == 1)
+            continue;
+        if (last >= 0 && out.from[last] == move->from[i] * move->size[i] && out.to[last] == move->to[i] * move->size[i]) {
+            out.size[last] *= move->size[i];
+        } else
+            out.size[++last] = move->size[i];
+        out.from[last] = move->from[i];
+        out.to[last] = move->to[i];
+        out.rank = last + 1;
+    }
+    return out;
+}
+
+/* Whether elements that lie side by side, in both arrays and in every row, may move two at a time. */
+static bool pairs_up(const twi_cuda_move *move, int bytes, const void *from, const void *to)
+{
+    int last = move->rank - 1;
+    if (last < 0 || move->from[last] != 1 || move->to[last] != 1 || move->size[last] % 2 ||
+        ((uintptr_t)from | (uintptr_t)to) % (2 * (uintptr_t)bytes))
+        return false;
+    for (int i = 0; i < last; i++)
+        if (move->from[i] % 2 || move->to[i] % 2)
+            return false;
+    return true;
+}
+
+static void pair_up(twi_cuda_move *move)
+{
+    move->size[move->rank - 1] /= 2;
+    for (int i = 0; i < move->rank - 1; i++) {
+        move->from[i] /= 2;
+        move->to[i] /= 2;
+    }
+}
+
+static int64_t count_of(const twi_cuda_move *move)
 {
     int64_t n = 1;
     for (int i = 0; i < move->rank; i++)
         n *= move->size[i];
-    if (n == 0)
+    return n;
+}
+
+template <typename T> static void launch(cudaStream_t stream, const twi_cuda_move *move, const void *from, void *to)
+{
+    int64_t n = count_of(move);
+    if (n > TWI_MOST_DIVIDED / 2) { /* one half of the first axis, then the other; the end of counting leaves room */
+        twi_cuda_move half = *move;
+        half.size[0] = move->size[0] / 2;
+        launch<T>(stream, &half, from, to);
+        from = (const T *)from + half.size[0] * move->from[0];
+        to = (T *)to + half.size[0] * move->to[0];
+        half.size[0] = move->size[0] - half.size[0];
+        launch<T>(stream, &half, from, to);
+        return;
+    }
+    counted job = {move->rank, (int)n, {}, {}, {}};
+    for (int i = 0; i < move->rank; i++) {
+        job.size[i] = twi_divider_of(move->size[i]);
+        job.from[i] = move->from[i];
+        job.to[i] = move->to[i];
+    }
+    LAUNCH(blocks_for(n), THREADS, 0, stream, move_kernel<T>)(job, (const T *)from, (T *)to);
+}
+
+cudaError_t twi_cuda_move_run(cudaStream_t stream, int bytes, const twi_cuda_move *move, const void *from, void *to)
+{
+    if (count_of(move) == 0)
         return cudaSuccess;
+    twi_cuda_move job = joined(move);
+    for (; bytes < 16 && pairs_up(&job, bytes, from, to); bytes *= 2)
+        pair_up(&job);
     switch (bytes) {
     case 1:
-        LAUNCH(blocks_for(n), THREADS, 0, stream, move_kernel<uint8_t>)(*move, n, (const uint8_t *)from, (uint8_t *)to);
+        launch<uint8_t>(stream, &job, from, to);
         break;
     case 2:
-        LAUNCH(blocks_for(n), THREADS, 0, stream, move_kernel<uint16_t>)(*move, n, (const uint16_t *)from, (uint16_t *)to);
+        launch<uint16_t>(stream, &job, from, to);
         break;
     case 4:
-        LAUNCH(blocks_for(n), THREADS, 0, stream, move_kernel<uint32_t>)(*move, n, (const uint32_t *)from, (uint32_t *)to);
+        launch<uint32_t>(stream, &job, from, to);
         break;
     case 8:
-        LAUNCH(blocks_for(n), THREADS, 0, stream, move_kernel<uint64_t>)(*move, n, (const uint64_t *)from, (uint64_t *)to);
+        launch<uint2>(stream, &job, from, to);
+        break;
+    case 16:
+        launch<uint4>(stream, &job, from, to);
         break;
     default:
         return cudaErrorInvalidValue;
