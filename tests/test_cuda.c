@@ -146,6 +146,14 @@ static tw_tensor *filled_int(int value)
     return t;
 }
 
+/* Operands begin one element behind where memory does, as in the middle of a list: vectors do not fit there. */
+static bool askew, may_be_askew;
+
+static size_t shift_of(const twi_operand *operand)
+{
+    return askew ? tw_dtype_size(operand->dtype) : 0;
+}
+
 /* Runs a node on the card; outputs are of the node's types and shapes. */
 static tw_status run_node(const tw_node *node, twt_op *op, tw_error *error)
 {
@@ -155,7 +163,8 @@ static tw_status run_node(const tw_node *node, twt_op *op, tw_error *error)
     tw_status status = TW_OK;
     for (int i = 0; i < op->num_inputs; i++) {
         in[i] = twt_operand(op->inputs[i], true);
-        TWI_TRY(twi_device_alloc(card, in[i].bytes, "a test", &from[i], error));
+        TWI_TRY(twi_device_alloc(card, in[i].bytes + shift_of(&in[i]), "a test", &from[i], error));
+        from[i] = (char *)from[i] + shift_of(&in[i]);
         TWI_TRY(card->ops->write(card, from[i], op->inputs[i]->data, in[i].bytes, error));
     }
     for (int i = 0; i < node->num_outputs; i++) {
@@ -164,7 +173,8 @@ static tw_status run_node(const tw_node *node, twt_op *op, tw_error *error)
         op->outputs[op->num_outputs++] = output;
         out[i] = twt_operand(output, false);
         memset(output->data, 0xa5, out[i].bytes);
-        TWI_TRY(twi_device_alloc(card, out[i].bytes, "a test", &to[i], error));
+        TWI_TRY(twi_device_alloc(card, out[i].bytes + shift_of(&out[i]), "a test", &to[i], error));
+        to[i] = (char *)to[i] + shift_of(&out[i]);
         TWI_TRY(card->ops->write(card, to[i], output->data, out[i].bytes, error));
     }
     twi_prepare p = {.op = op->op, .node = node->name, .attrs = &node->attrs, .num_inputs = op->num_inputs,
@@ -183,15 +193,16 @@ done:
     if (kernel && kernel->release)
         kernel->release(p.state);
     for (int i = 0; i < op->num_inputs; i++)
-        twi_device_free(card, from[i], in[i].bytes);
+        twi_device_free(card, from[i] ? (char *)from[i] - shift_of(&in[i]) : NULL, in[i].bytes + shift_of(&in[i]));
     for (int i = 0; i < op->num_outputs; i++)
-        twi_device_free(card, to[i], out[i].bytes);
+        twi_device_free(card, to[i] ? (char *)to[i] - shift_of(&out[i]) : NULL, out[i].bytes + shift_of(&out[i]));
     twi_device_free(card, workspace, p.workspace);
     return status;
 }
 
-/* The op on the card twice, whose bits must agree, and by the plain C kernel; tolerances are those of op_testing.h: the
- * order of sums differs, and what the libraries make of a logarithm. Releases the inputs. */
+/* The op on the card twice, the second time askew if `may_be_askew`, whose bits must agree, and by the plain C kernel;
+ * tolerances are those of op_testing.h: the order of sums differs, and what the libraries make of a logarithm. Releases
+ * the inputs. */
 static void compare(twt_op op)
 {
     tw_error error = {0};
@@ -206,7 +217,9 @@ static void compare(twt_op op)
     if (!node)
         fail_msg("%s: %s", op.op, tw_graph_message(graph));
     assert_ok(run_node(node, &once, &error));
+    askew = may_be_askew;
     assert_ok(run_node(node, &twice, &error));
+    askew = false;
     op.plain = true;
     assert_ok(twt_op_run(&op, &error));
     for (int i = 0; i < op.num_outputs; i++) {
@@ -239,9 +252,12 @@ static void elementwise_ops_on_the_card_are_those_of_the_cpu(void **state)
     static const char *const gradients[] = {"SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "InvGrad", "SigmoidGrad",
                                             "TanhGrad", "ReluGrad", "Relu6Grad"};
     static const tw_dtype casts[][2] = {{TW_FLOAT32, TW_INT32}, {TW_INT64, TW_FLOAT32}, {TW_BFLOAT16, TW_FLOAT32},
-                                        {TW_FLOAT32, TW_BFLOAT16}, {TW_FLOAT16, TW_BOOL}, {TW_UINT8, TW_FLOAT32},
+                                        {TW_FLOAT32, TW_BFLOAT16}, {TW_FLOAT32, TW_FLOAT16}, {TW_FLOAT16, TW_FLOAT32},
+                                        {TW_FLOAT16, TW_BFLOAT16}, {TW_BFLOAT16, TW_FLOAT16}, {TW_FLOAT16, TW_BOOL},
+                                        {TW_UINT8, TW_FLOAT32},
                                         {TW_INT32, TW_INT64}};
     needs_card();
+    may_be_askew = true;
     for (int t = 0; t < FLOATS; t++) {
         tw_dtype T = floats[t];
         for (size_t i = 0; i < sizeof unary / sizeof *unary; i++)
@@ -255,6 +271,8 @@ static void elementwise_ops_on_the_card_are_those_of_the_cpu(void **state)
                              .inputs = {filled(T, TW_SHAPE(3, 1, 7), 1), filled(T, TW_SHAPE(5, 1), 2)}});
             compare((twt_op){.op = binary[i], .num_inputs = 2,
                              .inputs = {filled(T, TW_SCALAR, 1), filled(T, TW_SHAPE(2, 3), 2)}});
+            compare((twt_op){.op = binary[i], .num_inputs = 2,
+                             .inputs = {filled(T, TW_SHAPE(37), 1), filled(T, TW_SHAPE(1, 1), 2)}});
         }
         for (size_t i = 0; i < sizeof gradients / sizeof *gradients; i++)
             compare((twt_op){.op = gradients[i], .num_inputs = 2,
@@ -270,6 +288,7 @@ static void elementwise_ops_on_the_card_are_those_of_the_cpu(void **state)
     for (size_t i = 0; i < sizeof casts / sizeof *casts; i++)
         compare((twt_op){.op = "Cast", .num_inputs = 1, .inputs = {filled(casts[i][0], TW_SHAPE(9, 5), 4)},
                          .num_attrs = 1, .attrs = {tw_attr_type("DstT", casts[i][1])}});
+    may_be_askew = false;
 }
 
 /* More terms than one launch takes; -1, 2, -3, 4, ... */
@@ -485,6 +504,7 @@ static void reductions_on_the_card_are_those_of_the_cpu(void **state)
     (void)state;
     static const char *const ops[] = {"Sum", "Mean", "Max", "Min", "Prod"};
     needs_card();
+    may_be_askew = true;
     for (int t = 0; t < FLOATS; t++)
         for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
             compare((twt_op){.op = ops[i], .num_inputs = 2,
@@ -501,9 +521,17 @@ static void reductions_on_the_card_are_those_of_the_cpu(void **state)
                                                                          filled(floats[t], TW_SHAPE(33), 2)}});
         compare((twt_op){.op = "BiasAdd", .num_inputs = 2, .inputs = {filled(floats[t], TW_SHAPE(2, 5, 3, 33), 1),
                                                                        filled(floats[t], TW_SHAPE(33), 2)}});
+        compare((twt_op){.op = "BiasAdd", .num_inputs = 2, .inputs = {filled(floats[t], TW_SHAPE(2, 5, 3, 24), 1),
+                                                                       filled(floats[t], TW_SHAPE(24), 2)}});
+        compare((twt_op){.op = "BiasAdd", .num_inputs = 2, .inputs = {filled(floats[t], TW_SHAPE(2, 7, 3, 5), 1),
+                                                                       filled(floats[t], TW_SHAPE(7), 2)},
+                         .num_attrs = 1, .attrs = {tw_attr_string("data_format", "NCHW")}});
+        compare((twt_op){.op = "BiasAdd", .num_inputs = 2, .inputs = {filled(floats[t], TW_SHAPE(0, 8), 1),
+                                                                       filled(floats[t], TW_SHAPE(8), 2)}});
     }
     check_parts();
     check_relu_gradients();
+    may_be_askew = false;
 }
 
 /* Channels in whole quads and not; more than a block has threads. */

@@ -77,6 +77,9 @@ static twi_cuda_walk walk_of(int inputs, const tw_shape *shapes, tw_shape out)
 static tw_status keep_walk(twi_prepare *p, int inputs, const tw_shape *shapes)
 {
     twi_cuda_walk walk = walk_of(inputs, shapes, p->outputs[0].shape);
+    if (walk.rank > 1 && p->outputs[0].elements > INT32_MAX)
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s on a GPU spreads operands over 2^31 elements at most, got %lld",
+                        p->op, (long long)p->outputs[0].elements);
     return twi_keep(p, &walk, sizeof walk);
 }
 
