@@ -1154,6 +1154,70 @@ static void scalars_on_the_card_are_those_of_the_cpu(void **state)
     cover("_Scalars");
 }
 
+/* ---- losses ------------------------------------------------------------------------------------------------------ */
+
+/* The mean loss of logits that are T and its gradient, where a softmax works in float; scaled: a loss scale that is fed is
+ * part of the gradient, and a constant one of the loss if not. */
+static void run_loss(const char *device, tw_tensor *logits, tw_tensor *labels, bool scaled, const char *disable,
+                     tw_tensor *values[2], bool *joined)
+{
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_session *session;
+    tw_output x = tw_placeholder(g, logits->dtype, logits->shape), y = tw_placeholder(g, labels->dtype, labels->shape);
+    tw_output scale = tw_placeholder(g, TW_FLOAT32, TW_SCALAR), fetches[2] = {{0}};
+    TW_DEVICE(g, "%s", device) {
+        tw_output input = tw_mul(g, x, tw_scalar_of(g, logits->dtype, 2)); /* is the product's gradient narrow, too? */
+        tw_output wide = logits->dtype == TW_FLOAT32 ? input : tw_cast(g, input, TW_FLOAT32);
+        fetches[0] = tw_reduce_mean(g, tw_sparse_softmax_cross_entropy(g, wide, y), NULL, 0, false);
+        tw_output goal = tw_mul(g, fetches[0], scaled ? scale : tw_scalar(g, 64));
+        tw_gradients(g, &goal, 1, NULL, &input, 1, &fetches[1]);
+    }
+    tw_tensor *factor = tw_tensor_float(64);
+    assert_string_equal(tw_graph_message(g), "");
+    assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices, .disable = disable}, &session, &error));
+    values[0] = values[1] = NULL;
+    assert_ok(tw_session_run(session, (tw_feed[]){{x, logits}, {y, labels}, {scale, factor}}, 3, fetches, 2, values,
+                             &error));
+    *joined = plans_have(session, "_SoftmaxLoss") && !plans_have(session, "Cast") && !plans_have(session, "Mean") &&
+              !plans_have(session, "PreventGradient") && !plans_have(session, "RealDiv");
+    tw_tensor_release(factor);
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+}
+
+static void losses_on_the_card_are_those_of_the_cpu(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][2] = {{11, 5}, {1100, 3}, {70, 37}, {3, 1000}, {2, 1}, {0, 4}};
+    needs_card();
+    for (int t = 0; t < FLOATS; t++)
+        for (int s = 0; s < 6; s++)
+            for (int scaled = 0; scaled < 2; scaled++) {
+                tw_tensor *cpu[2], *one[2];
+                bool joined[2];
+                tw_tensor *logits = filled(floats[t], TW_SHAPE(shapes[s][0], shapes[s][1]), (unsigned)s);
+                tw_tensor *labels = filled(s % 2 ? TW_INT64 : TW_INT32, TW_SHAPE(shapes[s][0]), (unsigned)s + 1);
+                for (int64_t i = 0; i < labels->elements; i++) /* 0 to 3 */
+                    if (labels->dtype == TW_INT64)
+                        ((int64_t *)labels->data)[i] %= shapes[s][1];
+                    else
+                        ((int32_t *)labels->data)[i] %= (int32_t)shapes[s][1];
+                run_loss("/cpu:0", logits, labels, scaled, NULL, cpu, &joined[0]);
+                run_loss("/gpu:0", logits, labels, scaled, NULL, one, &joined[1]);
+                assert_true(!joined[0] && (joined[1] || shapes[s][0] == 0)); /* a mean of none has no factor */
+                for (int i = 0; i < 2; i++) {
+                    twt_case c = {.file = "losses", .line = s, .op = {.op = "_SoftmaxLoss"}, .expected = {cpu[i]}};
+                    twt_compare(&c, 0, one[i], "on the card");
+                    tw_tensor_release(cpu[i]);
+                    tw_tensor_release(one[i]);
+                }
+                tw_tensor_release(logits);
+                tw_tensor_release(labels);
+            }
+    cover("_SoftmaxLoss");
+}
+
 /* ---- a trainer ------------------------------------------------------------------------------------------------- */
 
 static tw_output one_layer(tw_graph *g, const tw_model *model, tw_output images, tw_dtype dtype, bool training)
@@ -1267,6 +1331,7 @@ int main(void)
         cmocka_unit_test(variables_and_streams_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(optimizers_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(scalars_on_the_card_are_those_of_the_cpu),
+        cmocka_unit_test(losses_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(a_trainer_makes_its_batches_on_the_card),
         cmocka_unit_test(a_card_reduces_by_nccl_what_it_has_alone),
         cmocka_unit_test(every_kernel_of_the_card_has_been_compared),

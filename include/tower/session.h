@@ -34,8 +34,8 @@ typedef struct tw_session_options {
     bool log_device_placement;     /* sends TensorFlow's "name: (Op): device" lines to `placement_log` */
     void (*placement_log)(void *user, const char *line);
     void *placement_log_user;
-    const char *disable;           /* comma-separated names of rewrites to leave out ("fold,merge,collective,fuse,update,
-                                      scalars") or "all"; also "reuse" for memory reuse. NULL: none */
+    const char *disable;           /* comma-separated names of rewrites to leave out ("fold,merge,collective,fuse,losses,
+                                      update,scalars") or "all"; also "reuse" for memory reuse. NULL: none */
     bool plain_kernels;            /* reference kernels only */
     bool trace;                    /* keep times of every kernel of the latest run (tw_session_write_trace) */
 } tw_session_options;

@@ -1,7 +1,7 @@
-/* fused.c - ops that stand for a chain of others: made by the rewrites "fuse", "update" and "scalars" only, never by
- * builders or files.
+/* fused.c - ops that stand for a chain of others: made by the rewrites "fuse", "losses", "update" and "scalars" only,
+ * never by builders or files.
  * Lives here:  signatures and shape rules, and with each row the chain it stands for.
- * Never here:  finding the chains (rewrite/fuse.c, rewrite/update.c, rewrite/scalars.c).
+ * Never here:  finding the chains (rewrite/fuse.c, losses.c, update.c, scalars.c).
  *
  * Numerics are those of the chain, up to rounding: nothing between two links is rounded to the narrow type of a tensor
  * that no longer exists. */
@@ -130,6 +130,13 @@ static tw_status expect_floats(const twi_inference *c, int first, int count)
     return TW_OK;
 }
 
+static tw_status softmax_loss_shape(twi_inference *c)
+{
+    c->outputs[0] = TW_SCALAR;
+    c->outputs[1] = c->inputs[0];
+    return TW_OK;
+}
+
 /* N variables, a scalar, N or M tensors of their shapes, M being N or 2 N; then as many scalars or nothing. */
 static tw_status many_shape(twi_inference *c)
 {
@@ -240,6 +247,10 @@ const twi_op twi_fused_ops[] = {
     /* averages[i] -= (averages[i] - values[i]) * weight: Sub, Mul, AssignSubVariableOp of N variables */
     {"_MovingAverageMany", "averages:N*resource, weight:T, values:N*T", "", "N:int; T:{float}", many_shape, NULL,
      TWI_REWRITTEN | TWI_STATEFUL},
+    /* SparseSoftmaxCrossEntropyWithLogits of the logits as float and Mean of its losses; its gradient, times scale /
+     * divisor, as a U. */
+    {"_SoftmaxLoss", "logits:T, labels:Tlabels, scale:float", "loss:float, backprop:U",
+     FLOATS "; U:{half,bfloat16,float}; Tlabels:{int32,int64}; divisor:float=1", softmax_loss_shape, NULL, TWI_REWRITTEN},
     /* A small program of ops on scalars. Step i is ops[i], a place in the list of device/scalars.h, on counts[i] of the
      * operands and gives a value of types[i]. Operand or result k >= 0 is input k, ~k what step k gives. Afterwards
      * vars[i] has the value writes[i]. */

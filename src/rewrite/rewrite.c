@@ -13,6 +13,7 @@ static const struct {
     {"merge", twi_rewrite_merge},
     {"collective", twi_rewrite_collective},
     {"fuse", twi_rewrite_fuse},
+    {"losses", twi_rewrite_losses},
     {"update", twi_rewrite_update},
     {"scalars", twi_rewrite_scalars},
 };

@@ -1,5 +1,5 @@
-/* What rewrites make one launch of on a card: scalars. Order, and how many launches are left; that the kernels compute
- * what the CPU's do is test_cuda's business. On a card that is not there (card.h). */
+/* What rewrites make one launch of on a card: scalars, losses. Order, and how many launches are left; that the kernels
+ * compute what the CPU's do is test_cuda's business. On a card that is not there (card.h). */
 #include "testing.h"
 
 #include "card.h"
@@ -233,6 +233,40 @@ static void long_programs_are_several(void **state)
     tw_graph_destroy(g);
 }
 
+/* ---- losses ------------------------------------------------------------------------------------------------------- */
+
+/* Who else wants the losses of examples, or the gradient of the softmax as it is, keeps the nodes apart. */
+static void losses_that_others_want_stay_apart(void **state)
+{
+    (void)state;
+    for (int others = 0; others < 3; others++) {
+        tw_error error = {0};
+        tw_graph *g = tw_graph_create();
+        tw_output x = tw_placeholder(g, TW_FLOAT32, TW_SHAPE(2, 3)), fetches[3] = {{0}};
+        TW_DEVICE(g, "/gpu:0") {
+            tw_output labels = tw_constant_int32s(g, TW_SHAPE(2), (int32_t[]){0, 2});
+            tw_output losses = tw_sparse_softmax_cross_entropy(g, x, labels);
+            fetches[0] = tw_reduce_mean(g, losses, NULL, 0, false);
+            tw_gradients(g, fetches, 1, NULL, &x, 1, &fetches[1]);
+            fetches[2] = others == 1 ? losses : (tw_output){losses.node, 1};
+        }
+        tw_session *session = open_session(g, NULL);
+        tw_tensor *logits = tw_tensor_create(TW_FLOAT32, TW_SHAPE(2, 3)), *values[3] = {NULL};
+        memset(tw_tensor_data(logits), 0, tw_tensor_bytes(logits));
+        assert_ok(tw_session_run(session, &(tw_feed){x, logits}, 1, fetches, others ? 3 : 2, values, &error));
+        assert_int_equal(planned(session, "_SoftmaxLoss"), others == 0);
+        assert_true(fabs(tw_tensor_value(values[0], 0) - log(3)) < 1e-6);
+        assert_true(fabs(tw_tensor_value(values[1], 0) + 1 / 3.0) < 1e-6);
+        if (others)
+            assert_true(fabs(tw_tensor_value(values[2], 0) - (others == 1 ? log(3) : -2 / 3.0)) < 1e-6);
+        for (int i = 0; i < 3; i++)
+            tw_tensor_release(values[i]);
+        tw_tensor_release(logits);
+        tw_session_destroy(session);
+        tw_graph_destroy(g);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +275,7 @@ int main(void)
         cmocka_unit_test(a_read_at_any_time_leaves_the_write_alone),
         cmocka_unit_test(two_writes_of_a_variable_stay_apart),
         cmocka_unit_test(long_programs_are_several),
+        cmocka_unit_test(losses_that_others_want_stay_apart),
     };
     tw_error error;
     assert_ok(tw_devices_create(NULL, &devices, &error));

@@ -328,6 +328,12 @@ cudaError_t twi_cuda_sparse_cross_entropy(cudaStream_t stream, tw_dtype type, in
                                           const void *logits, tw_dtype label_type, const void *labels, void *loss,
                                           void *backprop);
 
+/* The mean of these losses, float, and the gradient times *scale / divisor as numbers of type `to`; scale is a float on the
+ * card. Types are float types. */
+cudaError_t twi_cuda_softmax_loss(cudaStream_t stream, tw_dtype type, tw_dtype to, int64_t rows, int64_t classes,
+                                  const void *logits, tw_dtype label_type, const void *labels, const float *scale,
+                                  float divisor, float *loss, void *backprop);
+
 /* Whether fewer than k of a row's float predictions exceed that of its target; all of them must be finite, the target one
  * of them. Targets and k, a scalar on the card, are int32 or int64. */
 cudaError_t twi_cuda_in_top(cudaStream_t stream, int64_t rows, int64_t classes, const float *predictions,

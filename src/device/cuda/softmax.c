@@ -1,4 +1,6 @@
-/* softmax.c - rows of softmax, of the cross entropy of labels, and of InTopK. */
+/* softmax.c - rows of softmax, of the cross entropy of labels, alone or with mean and gradient, and of
+ * InTopK. */
+#include "base/memory.h"
 #include "device/cuda/cuda.h"
 #include "device/cuda/launch.h"
 
@@ -31,6 +33,21 @@ static tw_status run_sparse(const twi_run *r)
                                                        r->outputs[1]));
 }
 
+static tw_status prepare_loss(twi_prepare *p)
+{
+    float divisor = twi_attr_float(p->attrs, "divisor", 1);
+    return twi_keep(p, &divisor, sizeof divisor);
+}
+
+static tw_status run_loss(const twi_run *r)
+{
+    const twi_operand *logits = &r->input_operands[0];
+    return TWI_LAUNCH(r, twi_cuda_softmax_loss(r->stream, logits->dtype, r->output_operands[1].dtype,
+                                               logits->shape.dims[0], logits->shape.dims[1], r->inputs[0],
+                                               r->input_operands[1].dtype, r->inputs[1], r->inputs[2],
+                                               *(const float *)r->state, r->outputs[0], r->outputs[1]));
+}
+
 static tw_status run_in_top(const twi_run *r)
 {
     tw_shape shape = r->input_operands[0].shape;
@@ -42,6 +59,7 @@ const twi_kernel twi_cuda_softmax_kernels[] = {
     {"Softmax", "cuda", FLOATS, NULL, run_softmax},
     {"LogSoftmax", "cuda", FLOATS, NULL, run_log_softmax},
     {"SparseSoftmaxCrossEntropyWithLogits", "cuda", FLOATS, NULL, run_sparse},
+    {"_SoftmaxLoss", "cuda", FLOATS, prepare_loss, run_loss, twi_free},
     {"InTopKV2", "cuda", 0, NULL, run_in_top},
     {0},
 };

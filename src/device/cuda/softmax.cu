@@ -56,6 +56,64 @@ static __global__ void sparse_kernel(int64_t rows, int64_t classes, const T *log
         put(loss + row, known ? logf(sum) - (to_float(x[label]) - maximum) : NAN);
 }
 
+/* ---- the mean of all losses and the gradient --------------------------------------------------------------------- */
+
+static const int LOSS_THREADS = 1024;
+
+/* The best of the `lanes` neighbours, a power of two, that share a row; and the sum of theirs. */
+static __device__ float largest_of(int lanes, float x)
+{
+    for (int step = lanes / 2; step > 0; step /= 2)
+        x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, step));
+    return x;
+}
+
+static __device__ float sum_of(int lanes, float x)
+{
+    for (int step = lanes / 2; step > 0; step /= 2)
+        x += __shfl_xor_sync(0xffffffffu, x, step);
+    return x;
+}
+
+/* One block, so that the mean needs no other launch. A row of few classes has few lanes, so that more rows have their
+ * turn at once; all threads go through all turns, whose lanes meet. */
+template <typename T, typename U>
+static __global__ void __launch_bounds__(1024)
+    loss_kernel(int64_t rows, int64_t classes, int lanes, const T *logits, bool wide, const void *labels,
+                const float *scale, float divisor, float *loss, U *backprop)
+{
+    __shared__ float losses[1024];
+    int at_once = LOSS_THREADS / lanes, lane = (int)threadIdx.x % lanes;
+    float factor = *scale / divisor, all = 0;
+    for (int64_t first = 0; first < rows; first += at_once) {
+        int64_t row = first + threadIdx.x / lanes, end = row < rows ? classes : 0;
+        const T *x = logits + row * classes;
+        int64_t label = row < rows ? integer_at(wide, labels, row) : 0;
+        bool known = label >= 0 && label < classes;
+        float maximum = -INFINITY, sum = 0;
+        for (int64_t c = lane; c < end; c += lanes)
+            maximum = fmaxf(maximum, to_float(x[c]));
+        maximum = largest_of(lanes, maximum);
+        for (int64_t c = lane; c < end; c += lanes)
+            sum += expf(to_float(x[c]) - maximum);
+        sum = sum_of(lanes, sum);
+        for (int64_t c = lane; c < end; c += lanes) {
+            float gradient = known ? expf(to_float(x[c]) - maximum) / sum - (c == label) : NAN;
+            put(backprop + row * classes + c, gradient * factor);
+        }
+        if (lane == 0 && row < rows)
+            all += known ? logf(sum) - (to_float(x[label]) - maximum) : NAN;
+    }
+    losses[threadIdx.x] = all;
+    for (unsigned half = LOSS_THREADS / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half)
+            losses[threadIdx.x] += losses[threadIdx.x + half];
+    }
+    if (threadIdx.x == 0)
+        *loss = losses[0] / (float)rows;
+}
+
 static __global__ void in_top_kernel(int64_t rows, int64_t classes, const float *predictions, bool wide,
                                      const void *targets, const void *k, bool *in)
 {
@@ -103,6 +161,44 @@ cudaError_t twi_cuda_sparse_cross_entropy(cudaStream_t stream, tw_dtype type, in
     FLOAT_TYPES(type, LAUNCH(softmax_blocks(rows), dim3(LANES, ROWS_OF_BLOCK), 0, stream, sparse_kernel<T>)(
                           rows, classes, (const T *)logits, wide, labels, (T *)loss, (T *)backprop))
     return cudaGetLastError();
+}
+
+/* Sixteen classes a lane, as far as a warp goes. */
+static int lanes_of(int64_t classes)
+{
+    int lanes = 1;
+    while (lanes < LANES && lanes * 16 < classes)
+        lanes *= 2;
+    return lanes;
+}
+
+template <typename T>
+static cudaError_t launch_loss(cudaStream_t stream, tw_dtype to, int64_t rows, int64_t classes, const T *logits,
+                               bool wide, const void *labels, const float *scale, float divisor, float *loss,
+                               void *backprop)
+{
+    int lanes = lanes_of(classes);
+    if (to == TW_FLOAT32)
+        LAUNCH(1, LOSS_THREADS, 0, stream, loss_kernel<T, float>)(rows, classes, lanes, logits, wide, labels, scale,
+                                                                divisor, loss, (float *)backprop);
+    else if (to == TW_BFLOAT16)
+        LAUNCH(1, LOSS_THREADS, 0, stream, loss_kernel<T, __nv_bfloat16>)(rows, classes, lanes, logits, wide, labels,
+                                                                        scale, divisor, loss, (__nv_bfloat16 *)backprop);
+    else if (to == TW_FLOAT16)
+        LAUNCH(1, LOSS_THREADS, 0, stream, loss_kernel<T, __half>)(rows, classes, lanes, logits, wide, labels, scale,
+                                                                 divisor, loss, (__half *)backprop);
+    else
+        return cudaErrorInvalidValue;
+    return cudaGetLastError();
+}
+
+cudaError_t twi_cuda_softmax_loss(cudaStream_t stream, tw_dtype type, tw_dtype to, int64_t rows, int64_t classes,
+                                  const void *logits, tw_dtype label_type, const void *labels, const float *scale,
+                                  float divisor, float *loss, void *backprop)
+{
+    FLOAT_TYPES(type, return launch_loss<T>(stream, to, rows, classes, (const T *)logits, label_type == TW_INT64, labels,
+                                            scale, divisor, loss, backprop))
+    return cudaErrorInvalidValue;
 }
 
 cudaError_t twi_cuda_in_top(cudaStream_t stream, int64_t rows, int64_t classes, const float *predictions,
