@@ -25,6 +25,15 @@ if(NOT NVCC OR NOT CUDA_INCLUDE OR NOT CUDART_STATIC)
     message(STATUS "Tower: without CUDA devices (no nvcc found)")
     return()
 endif()
+file(STRINGS ${CUDA_INCLUDE}/cuda_runtime_api.h CUDA_VERSION REGEX "define CUDART_VERSION +[0-9]+")
+string(REGEX REPLACE ".* " "" CUDA_VERSION "${CUDA_VERSION}")
+if(CUDA_VERSION LESS 12030)
+    if(TOWER_WITH_CUDA STREQUAL "ON")
+        message(FATAL_ERROR "TOWER_WITH_CUDA=ON, but ${NVCC} is of CUDA ${CUDA_VERSION}; expected 12030 (12.3) or newer")
+    endif()
+    message(STATUS "Tower: without CUDA devices (CUDA ${CUDA_VERSION} is older than 12.3)")
+    return()
+endif()
 set(CUDA_FLAGS -O3 -std=c++17 -fmad=false -lineinfo --Werror all-warnings
     -Xcompiler=-Wall,-Wextra,-Werror,-fPIC,-fvisibility=hidden)
 foreach(architecture ${TOWER_CUDA_ARCHITECTURES})
@@ -64,7 +73,7 @@ foreach(source ${CUDA_KERNELS})
 endforeach()
 
 # What it needs of the library below the devices is compiled into it.
-set(CUDA_BASE base/arena.c base/clock.c base/file.c base/log.c base/memory.c base/status.c base/text.c
+set(CUDA_BASE base/arena.c base/array.c base/clock.c base/file.c base/log.c base/memory.c base/status.c base/text.c
     tensor/attr.c tensor/dtype.c tensor/shape.c tensor/strided.c tensor/tensor.c tensor/window.c
     device/distort.c device/examples.c device/kernel.c device/name.c device/random.c)
 list(TRANSFORM CUDA_BASE PREPEND ${CMAKE_SOURCE_DIR}/src/)

@@ -327,6 +327,7 @@ static void a_failing_step_wakes_those_of_its_run_that_wait(void **state)
     twi_list lists[2] = {{.count = 1}, {.count = 1}};
     twi_step steps[2] = {{.kernel = &waits, .node = node}, {.kernel = &fails, .node = node}};
     for (int i = 0; i < 2; i++) {
+        steps[i].device = devices->items[i];
         steps[i].run.state = &gate;
         steps[i].run.error = &lists[i].error;
         lists[i].steps = &steps[i];

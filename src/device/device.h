@@ -35,13 +35,18 @@ typedef struct twi_device_ops {
      * that nobody can tell. */
     bool (*holds)(twi_device *d, const void *memory);
     tw_status (*synchronize)(twi_device *d, tw_error *error); /* optional: all launched work is done */
-    /* Optional, all four or none: what the calling thread launches between record() and recorded() is written down
-     * instead of done, and done at once whenever it is replayed. recorded() always ends it, without a recording if it
-     * fails. */
-    tw_status (*record)(twi_device *d, tw_error *error);
-    tw_status (*recorded)(twi_device *d, void **recording, tw_error *error);
+    /* Optional, all or none. A recording is work that is written down instead of done, and done at once whenever it is
+     * replayed: of the device that opens it, and of others that record with it. Works are numbered from 0: what the
+     * calling thread hands to a device (launch(), copy_from()) between record() and recorded() is one. It comes after
+     * those that are named, and beside all others. close_recording() makes it ready for replay(); forget() frees it, ready or not.
+     * A recording that has failed is good for nothing else. */
+    tw_status (*open_recording)(twi_device *d, void **recording, tw_error *error);
+    tw_status (*record)(twi_device *d, void *recording, const int *after, int num_after, tw_error *error);
+    tw_status (*recorded)(twi_device *d, void *recording, tw_error *error); /* always ends what record() has begun */
+    tw_status (*close_recording)(twi_device *d, void *recording, tw_error *error);
     tw_status (*replay)(twi_device *d, void *recording, tw_error *error);
     void (*forget)(twi_device *d, void *recording);
+    bool (*records_with)(twi_device *d, twi_device *other); /* their work may be in one recording */
     void (*destroy)(twi_device *d);         /* frees d */
 } twi_device_ops;
 

@@ -81,6 +81,8 @@ typedef struct twi_prepare {
     size_t workspace;            /* bytes of scratch run() gets, aligned to 64; contents are lost between runs */
     bool can_overwrite[4];       /* input i may share its buffer with output 0 (the planner does so when i dies here
                                     and both have the same size); false by default */
+    const void *touches;         /* what run() changes besides its operands and the workspace, by any address of it: two
+                                    that touch the same are never done side by side; NULL: nothing */
     bool varies;                 /* run() looks at something of the host that changes from run to run (where a random
                                     stream stands), so that it cannot be recorded and replayed */
 } twi_prepare;

@@ -10,7 +10,7 @@
 
 #include <tower/status.h> /* tw_log_function */
 
-#define TWI_PLUGIN_VERSION 4 /* goes up whenever this file, device.h or kernel.h change what both sides see */
+#define TWI_PLUGIN_VERSION 5 /* goes up whenever this file, device.h or kernel.h change what both sides see */
 #define TWI_PLUGIN_ENTRY "tw_cuda_plugin"
 
 /* A card as the driver describes it; nothing is allocated on it to ask. */

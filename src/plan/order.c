@@ -5,11 +5,11 @@
  * circle (somebody needs the old value after the write), or where the value is fetched and must outlive the step, the
  * read makes a copy instead. Reads that the graph puts after a write see the new value and need nothing.
  *
- * A device that records (a card) does so best when few things break the recording off. So where one takes part, nodes are
- * put into phases: even ones of what breaks a recording off (copies into the device, random streams), odd ones of what is
- * recorded. A node comes in the first phase that fits behind what it needs; what it needs of another device comes in an
- * earlier phase, so that a recording waits for others at its beginning only. Nodes of the same phase keep their order.
- * That puts reductions behind the backward pass; where no device records, they are done beside it (overlap.c). */
+ * A device that records (a card), by itself or with others, does so best when few things break the recording off. So
+ * where one takes part, nodes are put into phases: even ones of what breaks a recording off (copies from elsewhere,
+ * random streams), odd ones of what is recorded. A node comes in the first phase that fits behind what it needs; what it
+ * needs from outside of the group that records together comes in an earlier phase, so that a recording waits for others
+ * at its beginning only. Nodes of the same phase keep their order. */
 #include "plan/plan.h"
 
 #include <stdlib.h>
@@ -129,13 +129,12 @@ static tw_status order_read(work *w, tw_node *read, tw_node *handle)
 
 static int phase_of(const twi_planning *p, const tw_node *node)
 {
-    int phase = 0;
-    bool records = p->request->devices->items[node->assigned]->ops->replay;
-    bool breaks = twi_breaks_recording(node);
+    int phase = 0, group = p->groups[node->assigned];
+    bool records = group >= 0, breaks = twi_breaks_recording(p, node);
     for (int i = 0; i < node->num_inputs + node->num_control_inputs; i++) {
         const tw_node *before =
             i < node->num_inputs ? node->inputs[i].node : node->control_inputs[i - node->num_inputs];
-        bool crosses = records && !breaks && before->assigned != node->assigned;
+        bool crosses = records && !breaks && p->groups[before->assigned] != group;
         if (before->task->phase + crosses > phase)
             phase = before->task->phase + crosses;
     }
@@ -155,11 +154,20 @@ static tw_status sort_by_phase(twi_planning *p)
     return status;
 }
 
-static bool any_records(const tw_devices *devices)
+static bool any_records(const twi_planning *p)
 {
     bool any = false;
-    for (int d = 0; d < devices->count; d++)
-        any = any || devices->items[d]->ops->replay;
+    for (int d = 0; d < p->request->devices->count; d++)
+        any = any || p->groups[d] >= 0;
+    return any;
+}
+
+/* Who meets the others somewhere must come there in the order of the graph. */
+static bool any_meets(const tw_graph *graph)
+{
+    bool any = false;
+    for (int id = 0; id < graph->nodes.count; id++)
+        any = any || twi_attr_find(&graph->nodes.items[id]->attrs, "_members");
     return any;
 }
 
@@ -213,7 +221,10 @@ tw_status twi_order(twi_planning *p)
     for (int i = 0; i < count; i++)
         TWI_TRY(order_read(&w, reads[i], reads[i]->inputs[0].node));
     TWI_TRY(twi_rewrite_clean(&p->rewriting, p->error));
-    TWI_TRY(any_records(p->request->devices) ? sort_by_phase(p) : twi_overlap(p));
+    if (!any_meets(graph))
+        TWI_TRY(twi_overlap(p));
+    if (any_records(p))
+        TWI_TRY(sort_by_phase(p));
     for (int id = 0; id < graph->nodes.count; id++) {
         tw_node *node = graph->nodes.items[id];
         node->task->position = positions[node->assigned]++;

@@ -45,7 +45,9 @@ static tw_status make_step(twi_planning *p, const tw_node *node, twi_step *step)
     twi_arena *arena = &p->plan->arena;
     int n = node->num_inputs, m = node->num_outputs;
     const twi_operand *outputs = task->operands + n;
-    *step = (twi_step){.kernel = task->kernel && task->kernel->run ? task->kernel : NULL, .node = node};
+    *step = (twi_step){.kernel = task->kernel && task->kernel->run ? task->kernel : NULL, .node = node,
+                       .device = p->request->devices->items[node->assigned], .workspace = task->prepare.workspace,
+                       .touches = task->prepare.touches};
     if (is(node, "_Copy") && !twi_task_shares(task)) {
         step->source = p->request->devices->items[node->inputs[0].node->assigned];
         step->bytes = outputs[0].bytes;
@@ -235,6 +237,7 @@ tw_status twi_plan_create(const twi_request *request, twi_plan **result, tw_erro
     TWI_TRY(twi_partition(&p));
     TWI_TRY(twi_meet(&p));
     TWI_TRY(twi_prepare_tasks(&p));
+    TWI_TRY(twi_group_devices(&p));
     TWI_TRY(twi_order(&p));
     TWI_TRY(twi_assign_memory(&p));
     TWI_TRY(twi_make_lists(&p));

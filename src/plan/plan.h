@@ -65,24 +65,36 @@ typedef struct twi_wait {
     int device, position;        /* until that device has finished the step at this position */
 } twi_wait;
 
-/* Neighbouring steps of a list, of one phase, that their device may record and replay as one: only the first may wait for
- * other devices, and none copies or varies. */
+/* Steps of one phase, neighbours in the list of each device of a group that records together, which may be recorded and
+ * replayed as one. The first part's device replays; it waits for what all of them wait for outside, and the others for
+ * it. */
 typedef struct twi_stretch {
-    int first, end;
-    bool ran, refused;           /* step by step, once; recording it failed */
-    void *recording;             /* the device's; NULL: none yet */
+    struct twi_part {
+        int device, first, end;  /* steps of that device's list */
+    } *parts;
+    int num_parts;
+    struct twi_step **steps;     /* of all parts, in an order that runs nothing before what it needs */
+    int num_steps;
+    twi_wait *waits;
+    int num_waits;
+    bool refused;                /* recording it failed */
+    void *recording;             /* of the first part's device; NULL: none yet */
 } twi_stretch;
 
 /* One entry of a device's list. */
 typedef struct twi_step {
     const twi_kernel *kernel;    /* NULL: a copy if `source` is not NULL, else nothing */
     twi_run run;
+    twi_device *device;          /* whose list it is in */
     twi_device *source;          /* of a copy */
     size_t bytes;                /* of a copy */
+    size_t workspace;            /* bytes of the run's */
+    const void *touches;         /* as its kernel's prepare() says; NULL: nothing else */
     bool copies_strings;
     twi_wait *waits;
     int num_waits;
-    twi_stretch *stretch;        /* that begins here; NULL: none */
+    twi_stretch *stretch;        /* of which a part begins here, up to stretch_end; NULL: none */
+    int stretch_end;
     const tw_node *node;         /* for messages and traces */
     int64_t started_ns, ended_ns; /* of the latest run, when traced */
     tw_time_kind kind;           /* what its time is spent on; run/waterfall.c says */
@@ -94,8 +106,6 @@ typedef struct twi_list {
     twi_device *device;
     twi_step *steps;
     int count;
-    twi_stretch *stretches;
-    int num_stretches;
     size_t arena_bytes;          /* buffers and workspace of a step */
     size_t workspace_offset;
     void *kept;                  /* constants and strings, owned by the plan; NULL until it is held */
@@ -119,6 +129,9 @@ typedef struct twi_plan {
     twi_arena arena;
     twi_list *lists;             /* [num_lists], one for each device of the set, in its order */
     int num_lists;
+    twi_stretch *stretches;
+    int num_stretches;
+    bool ran;                    /* once, step by step: libraries load what they need then, which cannot be recorded */
     twi_port *feeds, *fetches;
     int num_feeds, num_fetches;
     twi_resource **needed;       /* variables that must have a value before the run */
@@ -147,6 +160,7 @@ typedef struct twi_planning {
     const twi_request *request;
     twi_plan *plan;
     twi_rewriting rewriting;     /* graph, fetches */
+    int *groups;                 /* [devices] the first that it records together with; -1: it does not record */
     tw_error *error;
 } twi_planning;
 
@@ -172,7 +186,7 @@ tw_status twi_prepare_tasks(twi_planning *p);
 /* Lets reads of a variable be its memory itself where order allows, puts readers before writers, sorts (what a device
  * records together), numbers positions. */
 tw_status twi_order(twi_planning *p);
-/* Of twi_order(): lets reductions between devices be done beside the towers' other work. Not for plans with meetings. */
+/* Of twi_order(): lets reductions between devices be done beside the towers' other work. */
 tw_status twi_overlap(twi_planning *p);
 /* Sorts the graph's nodes by keys[id]; equal ones keep their order. Renumbers ids. */
 tw_status twi_sort_by(twi_planning *p, const int64_t *keys);
@@ -181,9 +195,11 @@ tw_status twi_assign_memory(twi_planning *p);
 /* Writes down the steps of each device and what they wait for. */
 tw_status twi_make_lists(twi_planning *p);
 
-/* True for a step that breaks a recording off: it copies, or looks at the host. */
-bool twi_breaks_recording(const tw_node *node);
-/* Finds what a device may record; and drops what it has recorded, because something lies elsewhere now. */
+/* Of the devices that nodes are assigned to: which record together. Before twi_order(). */
+tw_status twi_group_devices(twi_planning *p);
+/* True for a step that breaks a recording off: it copies into the group, or looks at the host. */
+bool twi_breaks_recording(const twi_planning *p, const tw_node *node);
+/* Finds what devices may record; and drops what they have recorded, because something lies elsewhere now. */
 tw_status twi_find_stretches(twi_planning *p);
 void twi_forget_recordings(twi_plan *plan);
 

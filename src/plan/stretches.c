@@ -1,97 +1,168 @@
-/* stretches.c - which steps of a list a device may record once and replay (on a card: a CUDA graph); see plan.h.
+/* stretches.c - which steps devices may record once and replay (on cards: a CUDA graph); see plan.h.
  * Never here:  recording (run/recording.c). */
 #include "plan/plan.h"
 
 #include <string.h>
 
-enum { FEWEST_KERNELS = 2 }; /* less is not worth it */
+enum { FEWEST = 2 }; /* kernels and copies: less is not worth it */
 
-bool twi_breaks_recording(const tw_node *node)
+/* ---- groups ---------------------------------------------------------------------------------------------------------- */
+
+/* With all of the group so far, not with its first device only. */
+static bool joins(const twi_planning *p, int device, int group)
 {
-    bool copies = strcmp(node->op->name, "_Copy") == 0 && !twi_task_shares(node->task);
-    return copies || (node->task->kernel && node->task->prepare.varies);
+    twi_device *const *all = p->request->devices->items;
+    for (int i = group; i < device; i++)
+        if (p->groups[i] == group && !all[device]->ops->records_with(all[device], all[i]))
+            return false;
+    return true;
 }
 
-static int phase_at(const twi_list *list, int i)
+tw_status twi_group_devices(twi_planning *p)
 {
-    return list->steps[i].node->task->phase;
-}
-
-/* The end of the stretch that begins at `first`; `first` itself if there is none. */
-static int end_of(const twi_list *list, int first)
-{
-    int i = first, kernels = 0;
-    for (; i < list->count && phase_at(list, i) == phase_at(list, first) && phase_at(list, i) % 2; i++)
-        kernels += list->steps[i].kernel != NULL;
-    return kernels >= FEWEST_KERNELS ? i : first;
-}
-
-/* The first step of a stretch waits for all that the others would wait for, which is of earlier phases. */
-static tw_status gather_waits(twi_planning *p, twi_list *list, const twi_stretch *stretch)
-{
-    twi_step *first = &list->steps[stretch->first];
-    twi_wait *all = twi_arena_alloc(&p->plan->arena, sizeof *all * (size_t)p->plan->num_lists);
-    int count = 0;
-    if (!all)
+    const tw_graph *graph = p->rewriting.graph;
+    int count = p->request->devices->count;
+    bool *used = twi_arena_alloc(&p->plan->arena, sizeof *used * (size_t)count);
+    p->groups = twi_arena_alloc(&p->plan->arena, sizeof *p->groups * (size_t)count);
+    if (!used || !p->groups)
         return twi_fail_memory(p->error, "making a plan");
-    for (int i = stretch->first; i < stretch->end; i++) {
-        twi_step *step = &list->steps[i];
-        for (int k = 0, at; k < step->num_waits; k++) {
-            for (at = 0; at < count && all[at].device != step->waits[k].device; at++)
-                ;
-            if (at == count || step->waits[k].position > all[at].position)
-                all[at] = step->waits[k];
-            count += at == count;
-        }
-        step->num_waits = 0;
+    for (int id = 0; id < graph->nodes.count; id++)
+        used[graph->nodes.items[id]->assigned] = true;
+    for (int d = 0; d < count; d++) {
+        p->groups[d] = -1;
+        for (int g = 0; g <= d && used[d] && p->groups[d] < 0 && p->request->devices->items[d]->ops->replay; g++)
+            if (g == d || (p->groups[g] == g && joins(p, d, g)))
+                p->groups[d] = g;
     }
-    first->waits = all;
-    first->num_waits = count;
     return TW_OK;
 }
 
-static int walk(twi_list *list, twi_stretch *stretches)
+bool twi_breaks_recording(const twi_planning *p, const tw_node *node)
 {
-    int count = 0;
-    for (int i = 0; i < list->count;) {
-        int end = end_of(list, i);
-        if (end > i && stretches) {
-            stretches[count] = (twi_stretch){.first = i, .end = end};
-            list->steps[i].stretch = &stretches[count];
-        }
-        count += end > i;
-        i = end > i ? end : i + 1;
-    }
-    return count;
+    if (strcmp(node->op->name, "_Copy") == 0 && !twi_task_shares(node->task))
+        return p->groups[node->inputs[0].node->assigned] != p->groups[node->assigned];
+    return node->task->kernel && node->task->prepare.varies;
 }
 
+/* ---- stretches ------------------------------------------------------------------------------------------------------- */
+
+static twi_step *step_of(const twi_planning *p, const tw_node *node)
+{
+    return &p->plan->lists[node->assigned].steps[node->task->position];
+}
+
+static struct twi_part *part_on(const twi_stretch *s, int device)
+{
+    for (int i = 0; i < s->num_parts; i++)
+        if (s->parts[i].device == device)
+            return &s->parts[i];
+    return NULL;
+}
+
+/* The steps of a group among nodes [begin, end), which are those of one phase. */
+static tw_status gather_steps(twi_planning *p, int begin, int end, int group, twi_stretch *s)
+{
+    twi_arena *arena = &p->plan->arena;
+    s->steps = twi_arena_alloc(arena, sizeof *s->steps * (size_t)(end - begin));
+    s->parts = twi_arena_alloc(arena, sizeof *s->parts * (size_t)p->plan->num_lists);
+    if (!s->steps || !s->parts)
+        return twi_fail_memory(p->error, "making a plan");
+    for (int id = begin; id < end; id++) {
+        const tw_node *node = p->rewriting.graph->nodes.items[id];
+        int position = node->task->position;
+        if (p->groups[node->assigned] != group)
+            continue;
+        s->steps[s->num_steps++] = step_of(p, node);
+        struct twi_part *part = part_on(s, node->assigned);
+        if (!part)
+            *(part = &s->parts[s->num_parts++]) = (struct twi_part){node->assigned, position, position};
+        part->end = position + 1;
+    }
+    return TW_OK;
+}
+
+static void wait_for(twi_stretch *s, int device, int position)
+{
+    int at = 0;
+    const struct twi_part *part = part_on(s, device);
+    if (position < 0 || (part && position >= part->first))
+        return;
+    while (at < s->num_waits && s->waits[at].device != device)
+        at++;
+    if (at == s->num_waits)
+        s->waits[s->num_waits++] = (twi_wait){device, position};
+    else if (position > s->waits[at].position)
+        s->waits[at].position = position;
+}
+
+/* Who replays waits until all others are where the stretch begins, and for all that any step would wait for. */
+static tw_status gather_waits(twi_planning *p, twi_stretch *s)
+{
+    s->waits = twi_arena_alloc(&p->plan->arena, sizeof *s->waits * (size_t)p->plan->num_lists);
+    if (!s->waits)
+        return twi_fail_memory(p->error, "making a plan");
+    for (int i = 1; i < s->num_parts; i++)
+        wait_for(s, s->parts[i].device, s->parts[i].first - 1);
+    for (int i = 0; i < s->num_steps; i++)
+        for (int k = 0; k < s->steps[i]->num_waits; k++)
+            wait_for(s, s->steps[i]->waits[k].device, s->steps[i]->waits[k].position);
+    return TW_OK;
+}
+
+static bool is_worth_it(const twi_planning *p, int begin, int end, int group)
+{
+    int count = 0;
+    for (int id = begin; id < end; id++) {
+        const tw_node *node = p->rewriting.graph->nodes.items[id];
+        const twi_step *step = step_of(p, node);
+        count += p->groups[node->assigned] == group && (step->kernel || step->source);
+    }
+    return count >= FEWEST;
+}
+
+static tw_status make_stretch(twi_planning *p, int begin, int end, int group)
+{
+    twi_stretch *s = &p->plan->stretches[p->plan->num_stretches];
+    tw_status status = gather_steps(p, begin, end, group, s);
+    if (status == TW_OK)
+        status = gather_waits(p, s);
+    for (int i = 0; i < s->num_parts && status == TW_OK; i++) {
+        twi_step *first = &p->plan->lists[s->parts[i].device].steps[s->parts[i].first];
+        first->stretch = s;
+        first->stretch_end = s->parts[i].end;
+    }
+    p->plan->num_stretches += status == TW_OK;
+    return status;
+}
+
+/* Nodes are sorted by phase; those of odd ones are recorded. */
 tw_status twi_find_stretches(twi_planning *p)
 {
-    for (int d = 0; d < p->plan->num_lists; d++) {
-        twi_list *list = &p->plan->lists[d];
-        if (!list->device->ops->replay)
-            continue;
-        int count = walk(list, NULL);
-        list->stretches = twi_arena_alloc(&p->plan->arena, sizeof *list->stretches * (size_t)count);
-        if (!list->stretches)
-            return twi_fail_memory(p->error, "making a plan");
-        list->num_stretches = walk(list, list->stretches);
-        for (int i = 0; i < list->num_stretches; i++) {
-            tw_status status = gather_waits(p, list, &list->stretches[i]);
-            if (status != TW_OK)
-                return status;
-        }
+    const tw_graph *graph = p->rewriting.graph;
+    int count = graph->nodes.count, phases = count ? graph->nodes.items[count - 1]->task->phase + 1 : 0;
+    tw_status status = TW_OK;
+    size_t most = (size_t)phases * (size_t)p->plan->num_lists;
+    p->plan->stretches = twi_arena_alloc(&p->plan->arena, sizeof *p->plan->stretches * most);
+    if (!p->plan->stretches)
+        return twi_fail_memory(p->error, "making a plan");
+    for (int begin = 0, end; begin < count && status == TW_OK; begin = end) {
+        int phase = graph->nodes.items[begin]->task->phase;
+        for (end = begin; end < count && graph->nodes.items[end]->task->phase == phase;)
+            end++;
+        for (int d = 0; d < p->plan->num_lists && phase % 2 && status == TW_OK; d++)
+            if (p->groups[d] == d && is_worth_it(p, begin, end, d))
+                status = make_stretch(p, begin, end, d);
     }
-    return TW_OK;
+    return status;
 }
 
 void twi_forget_recordings(twi_plan *plan)
 {
-    for (int d = 0; plan->lists && d < plan->num_lists; d++)
-        for (int i = 0; i < plan->lists[d].num_stretches; i++) {
-            twi_stretch *s = &plan->lists[d].stretches[i];
-            if (s->recording)
-                plan->lists[d].device->ops->forget(plan->lists[d].device, s->recording);
-            s->recording = NULL;
-        }
+    for (int i = 0; i < plan->num_stretches; i++) {
+        twi_stretch *s = &plan->stretches[i];
+        twi_device *device = plan->lists[s->parts[0].device].device;
+        if (s->recording)
+            device->ops->forget(device, s->recording);
+        s->recording = NULL;
+    }
 }

@@ -75,38 +75,10 @@ static void wait_for(progress *p, int64_t position)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* Strings live on the host wherever they are used: each side owns its own bytes. */
-static tw_status copy_strings(const twi_step *step)
-{
-    const tw_string *from = step->run.inputs[0];
-    tw_string *to = step->run.outputs[0];
-    for (size_t i = 0; i < step->bytes / sizeof *to; i++) {
-        char *copy = twi_resize(NULL, from[i].size + 1);
-        if (!copy)
-            return twi_fail_memory(step->run.error, "copying strings between devices");
-        memcpy(copy, from[i].data ? from[i].data : "", from[i].size);
-        twi_free(to[i].data);
-        to[i] = (tw_string){copy, from[i].size};
-    }
-    return TW_OK;
-}
-
 /* What a device has finished when it has done the step at a position of its list in the round that d is in. */
 static int64_t at_round(const dispatcher *d, int device, int position)
 {
     return d->round * d->all->plan->lists[device].count + position;
-}
-
-static tw_status run_step(twi_device *device, const twi_step *step)
-{
-    if (step->kernel)
-        return twi_launch(device, step);
-    if (!step->source)
-        return TW_OK;
-    if (step->copies_strings)
-        return copy_strings(step);
-    return twi_device_copy(device, step->run.outputs[0], step->source, step->run.inputs[0], step->bytes,
-                           step->run.error);
 }
 
 static void lose(int64_t ns)
@@ -116,11 +88,11 @@ static void lose(int64_t ns)
         nanosleep(&time, NULL);
 }
 
-static tw_status run_traced(twi_device *device, twi_step *step)
+static tw_status run_traced(twi_step *step)
 {
     lose(step->late_ns);
     step->started_ns = twi_monotonic_ns();
-    tw_status status = run_step(device, step);
+    tw_status status = twi_run_step(step);
     lose(step->slow_ns);
     step->ended_ns = twi_monotonic_ns();
     return status;
@@ -162,27 +134,44 @@ static void finish_work(dispatcher *d, twi_list *list)
     note_failure(d);
 }
 
+/* A stretch that is recorded: one part's device does it, the others wait until it has been handed over. */
+static tw_status replay(dispatcher *d, const twi_stretch *s, tw_error *error)
+{
+    progress *all = d->all->progress;
+    const struct twi_part *first = &s->parts[0];
+    if (first->device != d->index) {
+        wait_for(&all[first->device], at_round(d, first->device, first->end - 1));
+        return TW_OK;
+    }
+    for (int k = 0; k < s->num_waits; k++)
+        wait_for(&all[s->waits[k].device], at_round(d, s->waits[k].device, s->waits[k].position));
+    if (atomic_load_explicit(&d->all->ending, memory_order_acquire))
+        return TW_OK;
+    return d->device->ops->replay(d->device, s->recording, error);
+}
+
+static tw_status run_alone(dispatcher *d, twi_step *step)
+{
+    for (int k = 0; k < step->num_waits; k++)
+        wait_for(&d->all->progress[step->waits[k].device], at_round(d, step->waits[k].device, step->waits[k].position));
+    if (atomic_load_explicit(&d->all->ending, memory_order_acquire))
+        return TW_OK;
+    return d->all->trace ? run_traced(step) : twi_run_step(step);
+}
+
 /* False if the run is to end early. */
 static bool walk_list(dispatcher *d, twi_list *list)
 {
-    progress *all = d->all->progress;
-    bool trace = d->all->trace;
     for (int i = 0, next; i < list->count; i = next) {
         twi_step *step = &list->steps[i];
-        for (int k = 0; k < step->num_waits; k++)
-            wait_for(&all[step->waits[k].device], at_round(d, step->waits[k].device, step->waits[k].position));
+        bool whole = step->stretch && step->stretch->recording && !d->all->trace;
+        next = whole ? step->stretch_end : i + 1;
+        tw_status status = whole ? replay(d, step->stretch, step->run.error) : run_alone(d, step);
+        if (status != TW_OK)
+            fail_run(d, status, step);
         if (atomic_load_explicit(&d->all->ending, memory_order_acquire))
             return false;
-        bool whole = step->stretch && !trace && twi_recorded(list, step->stretch);
-        next = whole ? step->stretch->end : i + 1;
-        tw_status status = trace   ? run_traced(d->device, step)
-                           : whole ? d->device->ops->replay(d->device, step->stretch->recording, step->run.error)
-                                   : run_step(d->device, step);
-        if (status != TW_OK) {
-            fail_run(d, status, step);
-            return false;
-        }
-        report(&all[d->index], at_round(d, d->index, next));
+        report(&d->all->progress[d->index], at_round(d, d->index, next));
     }
     return true;
 }
@@ -326,8 +315,7 @@ static int64_t count_rounds(const twi_dispatchers *all)
     return least;
 }
 
-tw_status twi_dispatchers_run(twi_dispatchers *all, twi_plan *plan, int64_t rounds, bool trace, int64_t *done,
-                              tw_error *error)
+static tw_status run(twi_dispatchers *all, twi_plan *plan, int64_t rounds, bool trace, int64_t *done, tw_error *error)
 {
     pthread_mutex_lock(&all->lock);
     for (int i = 0; i < all->count; i++) {
@@ -358,4 +346,23 @@ tw_status twi_dispatchers_run(twi_dispatchers *all, twi_plan *plan, int64_t roun
     if (error)
         *error = plan->lists[first].error;
     return plan->lists[first].error.status;
+}
+
+tw_status twi_dispatchers_run(twi_dispatchers *all, twi_plan *plan, int64_t rounds, bool trace, int64_t *done,
+                              tw_error *error)
+{
+    tw_status status = TW_OK;
+    *done = 0;
+    if (!plan->ran) {
+        status = run(all, plan, 1, trace, done, error);
+        plan->ran = status == TW_OK;
+    }
+    if (status == TW_OK && *done < rounds) {
+        int64_t more;
+        if (!trace)
+            twi_record(plan);
+        status = run(all, plan, rounds - *done, trace, &more, error);
+        *done += more;
+    }
+    return status;
 }

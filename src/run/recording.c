@@ -2,46 +2,115 @@
 #include "run/recording.h"
 
 #include "base/log.h"
+#include "run/traffic.h"
 
-tw_status twi_launch(twi_device *device, const twi_step *step)
+#include <string.h>
+
+/* Strings live on the host wherever they are used: each side owns its own bytes. */
+static tw_status copy_strings(const twi_step *step)
 {
-    return device->ops->launch ? device->ops->launch(device, step->kernel, &step->run) : step->kernel->run(&step->run);
+    const tw_string *from = step->run.inputs[0];
+    tw_string *to = step->run.outputs[0];
+    for (size_t i = 0; i < step->bytes / sizeof *to; i++) {
+        char *copy = twi_resize(NULL, from[i].size + 1);
+        if (!copy)
+            return twi_fail_memory(step->run.error, "copying strings between devices");
+        memcpy(copy, from[i].data ? from[i].data : "", from[i].size);
+        twi_free(to[i].data);
+        to[i] = (tw_string){copy, from[i].size};
+    }
+    return TW_OK;
 }
 
-static tw_status record(twi_list *list, twi_stretch *stretch, tw_error *error)
+tw_status twi_run_step(const twi_step *step)
 {
-    twi_device *device = list->device;
+    twi_device *d = step->device;
+    if (step->kernel)
+        return d->ops->launch ? d->ops->launch(d, step->kernel, &step->run) : step->kernel->run(&step->run);
+    if (!step->source)
+        return TW_OK;
+    if (step->copies_strings)
+        return copy_strings(step);
+    return twi_device_copy(d, step->run.outputs[0], step->source, step->run.inputs[0], step->bytes, step->run.error);
+}
+
+/* ---- recording --------------------------------------------------------------------------------------------------- */
+
+static tw_status look_at_operand(twi_traffic *t, const twi_operand *operand, const void *memory, bool writes)
+{
+    if (operand->dtype != TW_RESOURCE)
+        return twi_traffic_touch(t, memory, operand->bytes, writes);
+    const twi_resource *r = operand->resource;
+    if (!r || !r->device) /* what it holds is hidden, so it stands for itself */
+        return twi_traffic_touch(t, r ? r : memory, 1, true);
+    return twi_traffic_touch(t, r->memory, (size_t)tw_shape_elements(r->shape) * tw_dtype_size(r->dtype), true);
+}
+
+/* All memory that a step reads or writes. Who has a variable's handle may change it. */
+static tw_status look_at_step(twi_traffic *t, const twi_step *step)
+{
+    const twi_run *r = &step->run;
+    tw_status status = TW_OK;
+    for (int i = 0; i < r->num_inputs && status == TW_OK; i++)
+        status = look_at_operand(t, &r->input_operands[i], r->inputs[i], false);
+    for (int i = 0; i < r->num_outputs && status == TW_OK; i++)
+        if (r->output_operands[i].dtype != TW_RESOURCE)
+            status = look_at_operand(t, &r->output_operands[i], r->outputs[i], true);
+    if (status == TW_OK)
+        status = twi_traffic_touch(t, r->workspace, r->workspace ? step->workspace : 0, true);
+    return status == TW_OK ? twi_traffic_touch(t, step->touches, step->touches ? 1 : 0, true) : status;
+}
+
+static tw_status record_step(const twi_stretch *s, const twi_step *step, twi_traffic *t, tw_error *error)
+{
+    const int *after;
+    int num_after;
     tw_error last = {0};
-    tw_status status = device->ops->record(device, error);
+    tw_status status = look_at_step(t, step);
+    if (status != TW_OK)
+        return twi_fail_memory(error, "recording");
+    twi_traffic_end_work(t, &after, &num_after);
+    status = step->device->ops->record(step->device, s->recording, after, num_after, error);
     if (status != TW_OK)
         return status;
-    for (int i = stretch->first; i < stretch->end && status == TW_OK; i++)
-        if (list->steps[i].kernel)
-            status = twi_launch(device, &list->steps[i]);
+    status = twi_run_step(step);
     if (status != TW_OK)
-        *error = list->error; /* where a step's run() reports to */
-    list->error = (tw_error){0};
-    tw_status ended = device->ops->recorded(device, &stretch->recording, &last);
+        *error = *step->run.error;
+    *step->run.error = (tw_error){0};
+    tw_status ended = step->device->ops->recorded(step->device, s->recording, &last);
     if (status == TW_OK && ended != TW_OK)
         *error = last;
-    if (status != TW_OK && stretch->recording) {
-        device->ops->forget(device, stretch->recording);
-        stretch->recording = NULL;
-    }
     return status == TW_OK ? ended : status;
 }
 
-bool twi_recorded(twi_list *list, twi_stretch *stretch)
+static tw_status record(twi_stretch *s, tw_error *error)
 {
-    tw_error error = {0};
-    if (!stretch->ran || stretch->refused) {
-        stretch->ran = true;
-        return false;
+    twi_device *leader = s->steps[0]->device;
+    twi_traffic *traffic = twi_traffic_create();
+    tw_status status = traffic ? leader->ops->open_recording(leader, &s->recording, error)
+                               : twi_fail_memory(error, "recording");
+    for (int i = 0; i < s->num_steps && status == TW_OK; i++)
+        if (s->steps[i]->kernel || s->steps[i]->source)
+            status = record_step(s, s->steps[i], traffic, error);
+    if (status == TW_OK)
+        status = leader->ops->close_recording(leader, s->recording, error);
+    if (status != TW_OK && s->recording) {
+        leader->ops->forget(leader, s->recording);
+        s->recording = NULL;
     }
-    if (!stretch->recording && record(list, stretch, &error) != TW_OK) {
-        stretch->refused = true;
+    twi_traffic_destroy(traffic);
+    return status;
+}
+
+void twi_record(twi_plan *plan)
+{
+    for (int i = 0; i < plan->num_stretches; i++) {
+        twi_stretch *s = &plan->stretches[i];
+        tw_error error = {0};
+        if (s->recording || s->refused || record(s, &error) == TW_OK)
+            continue;
+        s->refused = true;
         twi_log(TWI_LOG_WARNING, "%d steps of %s are launched one by one, because recording them failed: %s",
-                stretch->end - stretch->first, list->device->text, error.message);
+                s->num_steps, s->steps[0]->device->text, error.message);
     }
-    return stretch->recording != NULL;
 }

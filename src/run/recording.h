@@ -1,16 +1,15 @@
-/* recording.h - stretches of a list that their device records and replays as one, so that a step costs the host one call
- * where it cost hundreds. */
+/* recording.h - stretches of a plan that devices record and replay as one, so that a step costs the host one call where
+ * it cost hundreds, and what needs nothing of each other is done side by side. */
 #ifndef TWI_RECORDING_H
 #define TWI_RECORDING_H
 
 #include "plan/plan.h"
 
-/* True when the stretch has a recording now. The first time a stretch runs, it runs step by step: libraries load what
- * they need then, which cannot be recorded. The second time it is recorded. If that fails, a warning says so and it goes
- * on step by step. */
-bool twi_recorded(twi_list *list, twi_stretch *stretch);
+/* Records what stretches of a bound plan have no recording yet. Not during a run, and not before the first one. If one
+ * cannot be recorded a warning says why, and it goes on step by step. */
+void twi_record(twi_plan *plan);
 
-/* Runs one step: a kernel. */
-tw_status twi_launch(twi_device *device, const twi_step *step);
+/* Runs one step, if it does anything: a kernel or a copy. */
+tw_status twi_run_step(const twi_step *step);
 
 #endif

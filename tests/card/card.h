@@ -8,7 +8,8 @@
  * word of NVIDIA's compiler and libraries on anything.
  *
  * The environment says what the machine is like: CARD_COUNT cards (2) of the name CARD_NAME, CARD_DRIVER the
- * driver's CUDA (13000); CARD_IDLE=1 that nothing is computed, to see what a program does with a card and be quick.
+ * driver's CUDA (13000); CARD_IDLE=1 that nothing is computed, to see what a program does with a card and be quick;
+ * CARD_TELLS=1 that it says of each graph that is made how many nodes it has, and how many come one after the other.
  * CARD_NCCL_AT=reduction lets those of NCCL hang; CARD_NCCL_AT=init rank CARD_NCCL_HANGS while communicators are made.
  *
  * This part is for tests: */
@@ -23,7 +24,8 @@ void card_fail_at(long n);        /* the n-th call from now fails; 0: none does 
 long card_calls(void);            /* since the last card_fail_at() */
 const char *card_failed(void);    /* name of the call that was made to fail; "" */
 const char *card_leaks(void);     /* "2 streams, 1 event": what was made and not given back; "" if all is well */
-long card_count(const char *what); /* how often a call, or "kernel", "node" (of a graph), has been seen */
+long card_count(const char *what); /* how often a call, or "kernel", "node" (of a graph that is launched), has been seen;
+                                      "depth": nodes on the longest way through each graph that was made */
 void card_takes(const char *what, double ms); /* what events say that "engine 3" or "algorithm 1" has taken; 1 at first */
 void card_be_lazy(int yes);       /* nothing that streams are given from now on is done: for plans alone */
 int card_opened(int ordinal);     /* whether a card has ever been given a context */

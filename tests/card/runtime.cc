@@ -4,6 +4,7 @@
  * rubbish. Where a stream waits for an event, the event's stream is worked off up to there first. */
 #include "inside.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -178,12 +179,17 @@ struct CUevent_st {
     bool timed = false;
 };
 
+struct CUgraphNode_st {
+    work item;
+    std::vector<CUgraphNode_st *> after;
+};
+
 struct CUgraph_st {
-    std::vector<work> nodes;
+    std::vector<std::unique_ptr<CUgraphNode_st>> nodes;
 };
 
 struct CUgraphExec_st {
-    std::vector<work> nodes;
+    std::vector<work> nodes; /* in an order that the edges allow, as unlike the one in which they were written as can be */
 };
 
 struct CUstream_st {
@@ -191,6 +197,7 @@ struct CUstream_st {
     std::deque<work> queue;
     uint64_t done = 0; /* entries worked off */
     CUgraph_st *records = nullptr;
+    std::vector<CUgraphNode_st *> ends; /* what the next thing that is recorded comes after */
     std::thread::id recorder;
     bool spoiled = false; /* the recording */
     double ms = 0;        /* that its work has taken */
@@ -226,9 +233,10 @@ void card::enqueue(cudaStream_t s, work item)
         fprintf(stderr, "work on the stream that everybody shares\n");
         abort();
     }
-    if (s->records)
-        s->records->nodes.push_back(std::move(item));
-    else
+    if (s->records) {
+        s->records->nodes.push_back(std::make_unique<CUgraphNode_st>(CUgraphNode_st{std::move(item), s->ends}));
+        s->ends = {s->records->nodes.back().get()};
+    } else
         s->queue.push_back(std::move(item));
 }
 
@@ -413,15 +421,50 @@ extern "C" cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t even
     return cudaSuccess;
 }
 
-extern "C" cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode)
+static bool is_node_of(CUgraph_st *graph, CUgraphNode_st *node)
+{
+    for (auto &other : graph->nodes)
+        if (other.get() == node)
+            return true;
+    return false;
+}
+
+extern "C" cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned)
+{
+    CALL(cudaErrorUnknown)
+    *graph = new CUgraph_st;
+    card::born("graphs", 1);
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph,
+                                                     const cudaGraphNode_t *after, const cudaGraphEdgeData *,
+                                                     size_t count, cudaStreamCaptureMode)
 {
     CALL(cudaErrorUnknown)
     if (stream->records)
         return cudaErrorIllegalState;
-    stream->records = new CUgraph_st;
+    std::vector<CUgraphNode_st *> ends(after, after + count);
+    for (size_t i = 0; i < count; i++)
+        if (!is_node_of(graph, after[i]) || std::find(after, after + i, after[i]) != after + i)
+            return cudaErrorInvalidValue;
+    stream->records = graph;
+    stream->ends = ends;
     stream->recorder = std::this_thread::get_id();
     stream->spoiled = false;
-    card::born("graphs", 1);
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus *status,
+                                                unsigned long long *, cudaGraph_t *, const cudaGraphNode_t **ends,
+                                                const cudaGraphEdgeData **, size_t *count)
+{
+    CALL(cudaErrorUnknown)
+    *status = !stream->records  ? cudaStreamCaptureStatusNone
+              : stream->spoiled ? cudaStreamCaptureStatusInvalidated
+                                : cudaStreamCaptureStatusActive;
+    *ends = stream->ends.data();
+    *count = stream->ends.size();
     return cudaSuccess;
 }
 
@@ -429,13 +472,8 @@ extern "C" cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *gr
 {
     std::lock_guard<std::recursive_mutex> guard(card::lock);
     bool failed = card::fails(__func__);
-    *graph = stream->records;
+    *graph = stream->spoiled ? nullptr : stream->records;
     stream->records = nullptr;
-    if ((failed || stream->spoiled) && *graph) {
-        delete *graph;
-        *graph = nullptr;
-        card::born("graphs", -1);
-    }
     return failed ? cudaErrorUnknown : *graph ? cudaSuccess : cudaErrorStreamCaptureInvalidated;
 }
 
@@ -446,11 +484,48 @@ extern "C" cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *, s
     return cudaSuccess;
 }
 
+/* Nodes on the longest way through the graph. */
+static long depth_of(const CUgraph_st *graph)
+{
+    std::map<CUgraphNode_st *, long> depth;
+    long most = 0;
+    for (auto &node : graph->nodes) {
+        long &own = depth[node.get()];
+        for (CUgraphNode_st *before : node->after)
+            own = std::max(own, depth[before]);
+        most = std::max(most, ++own);
+    }
+    return most;
+}
+
 extern "C" cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long)
 {
     CALL(cudaErrorUnknown)
-    *exec = new CUgraphExec_st{graph->nodes};
+    *exec = new CUgraphExec_st;
     card::born("executable graphs", 1);
+    long depth = depth_of(graph);
+    for (long i = 0; i < depth; i++)
+        card::seen("depth");
+    if (getenv("CARD_TELLS"))
+        fprintf(stderr, "a graph of %zu nodes, %ld one behind the other\n", graph->nodes.size(), depth);
+    std::map<CUgraphNode_st *, size_t> left; /* edges that lead to a node and have not been gone yet */
+    std::map<CUgraphNode_st *, std::vector<CUgraphNode_st *>> users;
+    std::vector<CUgraphNode_st *> ready;
+    for (auto &node : graph->nodes) {
+        left[node.get()] = node->after.size();
+        for (CUgraphNode_st *before : node->after)
+            users[before].push_back(node.get());
+        if (node->after.empty())
+            ready.push_back(node.get());
+    }
+    while (!ready.empty()) { /* the one that was written last comes first */
+        CUgraphNode_st *node = ready.back();
+        ready.pop_back();
+        (*exec)->nodes.push_back(node->item);
+        for (CUgraphNode_st *user : users[node])
+            if (--left[user] == 0)
+                ready.push_back(user);
+    }
     return cudaSuccess;
 }
 

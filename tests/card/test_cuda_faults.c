@@ -144,7 +144,7 @@ static void a_step_is_recorded_once_and_replayed_with_the_same_numbers(void **st
     assert_ok(run("gpu", found, after, &error));
     assert_floats_near(found, expected, STEPS, 1e-5);
     assert_int_equal(after[0].recordings, before.recordings);
-    assert_true(after[1].recordings - before.recordings >= CARDS);
+    assert_true(after[1].recordings > before.recordings);
     for (int step = 2; step < STEPS; step++) {
         assert_int_equal(after[step].recordings, after[1].recordings);
         assert_int_equal(after[step].replays - after[step - 1].replays, after[1].replays - before.replays);

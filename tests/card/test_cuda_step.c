@@ -147,13 +147,24 @@ static void two_towers_on_a_card_are_one_launch_too(void **state)
     check(gpus, 2, (tw_variable_options){.update = TW_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, 1);
 }
 
-/* Besides what is recorded there are only copies: of the gradients, and of what the update made. */
-static void two_cards_meet_between_launches(void **state)
+/* Copies of gradients, and of what the update made, are part of it. */
+static void two_cards_that_see_each_other_are_one_launch(void **state)
 {
     static const char *const gpus[] = {"/gpu:0", "/gpu:1"};
     (void)state;
+    check(gpus, 2, (tw_variable_options){.update = TW_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, 1);
+    check(gpus, 2, (tw_variable_options){.update = TW_REPLICATED}, 1);
+}
+
+/* Besides what is recorded there are only copies then. */
+static void two_cards_that_do_not_meet_between_launches(void **state)
+{
+    static const char *const gpus[] = {"/gpu:1", "/gpu:2"};
+    (void)state;
+    setenv("CARD_COUNT", "3", 1);
     check(gpus, 2, (tw_variable_options){.update = TW_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, 4 * 2);
     check(gpus, 2, (tw_variable_options){.update = TW_REPLICATED}, 4 * 2);
+    unsetenv("CARD_COUNT");
 }
 
 /* Though blocks share them: a variable is read where it lies, so there is nothing else to launch. */
@@ -197,7 +208,8 @@ int main(void)
         cmocka_unit_test(steps_in_a_row_wait_for_nobody),
         cmocka_unit_test(another_card_than_the_first_keeps_the_step_to_itself),
         cmocka_unit_test(two_towers_on_a_card_are_one_launch_too),
-        cmocka_unit_test(two_cards_meet_between_launches),
+        cmocka_unit_test(two_cards_that_see_each_other_are_one_launch),
+        cmocka_unit_test(two_cards_that_do_not_meet_between_launches),
         cmocka_unit_test(a_reduction_is_one_launch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,7 +24,7 @@ typedef struct twi_cuda_device {
     pthread_mutex_t lock;        /* guards what follows; the stream itself may be used by any thread */
     atomic_bool opened;          /* has a context, and so all below; a card nobody uses never gets one */
     struct twi_cuda_part *share; /* of a card that is divided; NULL: the whole one (part.c) */
-    cudaStream_t stream, recorder; /* where work happens; where it is written down */
+    cudaStream_t stream, recorder; /* where work happens; where it is written down (recording.c) */
     pthread_mutex_t recording;   /* held while somebody does */
     cudaEvent_t fence;           /* recorded and waited for under the lock */
     unsigned *counters;          /* [TWI_CUDA_COUNTERS] on the card, 0 between launches (last_block.cuh) */
@@ -74,6 +74,16 @@ tw_status twi_cuda_part_open(twi_cuda_device *c, tw_error *error);
 tw_status twi_cuda_part_stream(twi_cuda_device *c, cudaStream_t *stream, tw_error *error);
 void twi_cuda_part_close(twi_cuda_device *c); /* after its streams */
 
+/* recording.c: what devices write down as a CUDA graph. */
+tw_status twi_cuda_open_recording(twi_device *d, void **recording, tw_error *error);
+tw_status twi_cuda_record(twi_device *d, void *recording, const int *after, int num_after, tw_error *error);
+tw_status twi_cuda_recorded(twi_device *d, void *recording, tw_error *error);
+tw_status twi_cuda_close_recording(twi_device *d, void *recording, tw_error *error);
+tw_status twi_cuda_replay(twi_device *d, void *recording, tw_error *error);
+void twi_cuda_forget(twi_device *d, void *recording);
+bool twi_cuda_records_with(twi_device *d, twi_device *other);
+bool twi_cuda_is_recording(const twi_cuda_device *c); /* the calling thread writes down what it hands to the card */
+
 /* pool.c, normalization.c: what the attributes of a pool of `image`, or of a local response normalization, say. */
 tw_status twi_cuda_pool_of(const twi_prepare *p, const twi_operand *image, struct twi_cuda_pool *pool);
 tw_status twi_cuda_lrn_of(const twi_prepare *p, const twi_operand *image, struct twi_cuda_lrn *lrn);
@@ -83,6 +93,8 @@ const char *twi_nccl_version(const char **why); /* of the library, opened for it
 tw_status twi_nccl_finish(tw_error *error);     /* what this thread has started of reductions has ended, well or not */
 
 /* device.c */
+/* What `waiting` is handed from now on starts after what `device` has been handed so far. */
+tw_status twi_cuda_wait_for(twi_cuda_device *waiting, twi_cuda_device *device, tw_error *error);
 twi_device *twi_cuda_device_create(int index, int number, int part, int parts, tw_error *error);
 extern const twi_kernel *const twi_cuda_kernels[]; /* kernels.c */
 

@@ -6,6 +6,7 @@
  * and synchronize() waits for it. Two devices meet at events: see card_copy_from(). */
 #include "device/cuda/cuda.h"
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "device/cuda/libraries.h" /* closing handles */
 
@@ -190,8 +191,7 @@ done:
 
 /* ---- copies between cards ------------------------------------------------------------------------------------------ */
 
-/* What `waiting` is handed from now on starts after what `device` has been handed so far. */
-static tw_status wait_for(twi_cuda_device *waiting, twi_cuda_device *device, tw_error *error)
+tw_status twi_cuda_wait_for(twi_cuda_device *waiting, twi_cuda_device *device, tw_error *error)
 {
     tw_status status = TW_OK;
     pthread_mutex_lock(&device->lock);
@@ -223,8 +223,8 @@ done:
 }
 
 /* The copy is work of this card's stream. It starts when the other card has made the bytes, and the other goes on when
- * they have been read: its next kernel may write there (an update of the variable that was copied). Both cards belong to
- * this device's set, so only this device's dispatcher comes here. */
+ * they have been read: its next kernel may write there (an update of the variable that was copied). In a recording
+ * that is said by what comes after what. */
 static tw_status card_copy_from(twi_device *d, void *to, twi_device *source, const void *from, size_t bytes,
                                 tw_error *error)
 {
@@ -233,16 +233,18 @@ static tw_status card_copy_from(twi_device *d, void *to, twi_device *source, con
     TWI_TRY(twi_cuda_use(source, error));
     TWI_TRY(twi_cuda_use(d, error));
     TWI_TRY(meet(c, other, error));
-    TWI_TRY(wait_for(c, other, error));
+    if (twi_cuda_is_recording(c)) {
+        TWI_CALL(d, error, cudaMemcpyPeerAsync(to, c->ordinal, from, other->ordinal, bytes, c->recorder));
+        return TW_OK;
+    }
+    TWI_TRY(twi_cuda_wait_for(c, other, error));
     TWI_CALL(d, error, cudaMemcpyPeerAsync(to, c->ordinal, from, other->ordinal, bytes, c->stream));
-    TWI_TRY(wait_for(other, c, error));
+    TWI_TRY(twi_cuda_wait_for(other, c, error));
 done:
     return status;
 }
 
 /* ---- running --------------------------------------------------------------------------------------------------------- */
-
-static _Thread_local const twi_cuda_device *recording; /* what this thread launches is written down */
 
 static tw_status card_launch(twi_device *d, const twi_kernel *kernel, const twi_run *run)
 {
@@ -251,60 +253,11 @@ static tw_status card_launch(twi_device *d, const twi_kernel *kernel, const twi_
         return status;
     twi_run own = *run;
     const twi_cuda_device *c = (twi_cuda_device *)d;
-    own.stream = recording == c ? c->recorder : c->stream;
+    own.stream = twi_cuda_is_recording(c) ? c->recorder : c->stream;
     status = kernel->run(&own);
     if (status != TW_OK)
         twi_prefix(run->error, "%s: %s '%s'", d->text, kernel->op, run->node);
     return status;
-}
-
-/* A stream of its own is recorded, so that what other threads hand to the card meanwhile stays out of it. */
-static tw_status card_record(twi_device *d, tw_error *error)
-{
-    twi_cuda_device *c = (twi_cuda_device *)d;
-    tw_status status = twi_cuda_use(d, error);
-    if (status != TW_OK)
-        return status;
-    pthread_mutex_lock(&c->recording);
-    TWI_CALL(d, error, cudaStreamBeginCapture(c->recorder, cudaStreamCaptureModeThreadLocal));
-    recording = c;
-    return TW_OK;
-done:
-    pthread_mutex_unlock(&c->recording);
-    return status;
-}
-
-static tw_status card_recorded(twi_device *d, void **made, tw_error *error)
-{
-    twi_cuda_device *c = (twi_cuda_device *)d;
-    tw_status status = TW_OK;
-    cudaGraph_t graph = NULL;
-    cudaGraphExec_t executable = NULL;
-    TWI_CALL(d, error, cudaStreamEndCapture(c->recorder, &graph));
-    TWI_CALL(d, error, cudaGraphInstantiate(&executable, graph, 0));
-    *made = executable;
-done:
-    if (graph)
-        cudaGraphDestroy(graph);
-    recording = NULL;
-    pthread_mutex_unlock(&c->recording);
-    return status;
-}
-
-static tw_status card_replay(twi_device *d, void *made, tw_error *error)
-{
-    tw_status status = twi_cuda_use(d, error);
-    if (status != TW_OK)
-        return status;
-    TWI_CALL(d, error, cudaGraphLaunch(made, ((twi_cuda_device *)d)->stream));
-done:
-    return status;
-}
-
-static void card_forget(twi_device *d, void *made)
-{
-    cudaSetDevice(((twi_cuda_device *)d)->ordinal);
-    cudaGraphExecDestroy(made);
 }
 
 static tw_status card_synchronize(twi_device *d, tw_error *error)
@@ -336,7 +289,15 @@ static void card_destroy(twi_device *d)
 static bool card_is_linked(twi_device *d, twi_device *source)
 {
     int can = 0, here = ((twi_cuda_device *)d)->ordinal, there = ((twi_cuda_device *)source)->ordinal;
-    return here == there || (cudaDeviceCanAccessPeer(&can, here, there) == cudaSuccess && can);
+    tw_status status = TW_OK;
+    tw_error error = {0};
+    if (here == there)
+        return true;
+    TWI_CALL(d, &error, cudaDeviceCanAccessPeer(&can, here, there));
+done:
+    if (status != TW_OK)
+        twi_log(TWI_LOG_WARNING, "%s is taken not to see %s: %s", d->text, source->text, error.message);
+    return can;
 }
 
 static const twi_device_ops card_ops = {
@@ -351,10 +312,13 @@ static const twi_device_ops card_ops = {
     .is_linked = card_is_linked,
     .launch = card_launch,
     .synchronize = card_synchronize,
-    .record = card_record,
-    .recorded = card_recorded,
-    .replay = card_replay,
-    .forget = card_forget,
+    .open_recording = twi_cuda_open_recording,
+    .record = twi_cuda_record,
+    .recorded = twi_cuda_recorded,
+    .close_recording = twi_cuda_close_recording,
+    .replay = twi_cuda_replay,
+    .forget = twi_cuda_forget,
+    .records_with = twi_cuda_records_with,
     .destroy = card_destroy,
 };
 

@@ -3,8 +3,8 @@
  * own.
  *
  * Blocks count themselves at counters of the device's (twi_cuda_device), which are 0 before and after each launch. That
- * is right as long as one launch after the other uses them: a device has one stream, and recordings are replayed there.
- * Launches that run side by side would need counters of their own: an array for each stream. */
+ * is right as long as one launch after the other uses them: a device has one stream, and kernels say that they touch the
+ * counters (twi_prepare), so that recordings do not have two of them side by side. */
 #ifndef TWI_CUDA_LAST_BLOCK_CUH
 #define TWI_CUDA_LAST_BLOCK_CUH
 

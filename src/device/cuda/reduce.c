@@ -21,6 +21,7 @@ static tw_status keep(twi_prepare *p, twi_cuda_reduction plan)
                         "of %lld elements", p->op, (long long)plan.outputs, (long long)plan.inputs);
     reduction kept = {plan, (const twi_cuda_device *)p->device};
     p->workspace = twi_cuda_reduction_plan(&kept.plan, p->inputs[0].dtype);
+    p->touches = p->workspace ? &kept.card->counters : NULL;
     return twi_keep(p, &kept, sizeof kept);
 }
 
