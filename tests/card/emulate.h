@@ -75,6 +75,11 @@ static inline float rsqrtf(float x)
     return 1 / sqrtf(x);
 }
 
+static inline float __fdividef(float x, float y)
+{
+    return x / y;
+}
+
 using std::max;
 using std::min;
 

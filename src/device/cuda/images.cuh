@@ -350,7 +350,7 @@ static __device__ __forceinline__ void lrn_gradient(const twi_cuda_lrn &l, float
         sums[k] = l.bias + l.alpha * sums[k];
     to_minus(sums, l.beta, powers);
     for (int k = 0; k < QUAD; k++)
-        product[k] = dy[k] * ((y ? y[k] : x[k] * powers[k]) / sums[k]);
+        product[k] = dy[k] * __fdividef(y ? y[k] : x[k] * powers[k], sums[k]); /* 0 where sums exceed 2^126 */
     put_whole(products + own, product);
     __syncthreads();
     sum_around<true, false>(l.radius, products + pixel, c, whole, sums);
