@@ -1186,6 +1186,53 @@ static void run_loss(const char *device, tw_tensor *logits, tw_tensor *labels, b
     tw_graph_destroy(g);
 }
 
+enum { WEIGHTS_LOST = 150 }; /* more than a launch takes */
+
+/* The L2 losses of weights of many sizes, one of them empty. */
+static void run_l2_losses(const char *device, tw_dtype T, const char *disable, tw_tensor **values, bool *joined)
+{
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_session *session;
+    tw_output losses[WEIGHTS_LOST];
+    TW_DEVICE(g, "%s", device)
+        for (int i = 0; i < WEIGHTS_LOST; i++) {
+            tw_tensor *some = filled(T, TW_SHAPE(i % 50 == 1 ? 4096 : i % 50 == 2 ? 9001 : i * 3), (unsigned)i);
+            losses[i] = tw_l2_loss(g, tw_constant(g, some));
+            tw_tensor_release(some);
+        }
+    assert_string_equal(tw_graph_message(g), "");
+    assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices, .disable = disable}, &session, &error));
+    memset(values, 0, sizeof *values * WEIGHTS_LOST);
+    assert_ok(tw_session_run(session, NULL, 0, losses, WEIGHTS_LOST, values, &error));
+    *joined = plans_have(session, "_L2LossMany") && !plans_have(session, "L2Loss");
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+}
+
+static void many_l2_losses_on_the_card_are_those_of_the_cpu(void **state)
+{
+    (void)state;
+    needs_card();
+    for (int t = 0; t < FLOATS; t++) {
+        tw_tensor *cpu[WEIGHTS_LOST], *one[WEIGHTS_LOST], *again[WEIGHTS_LOST];
+        bool joined[3];
+        run_l2_losses("/cpu:0", floats[t], "fold,merge", cpu, &joined[0]);
+        run_l2_losses("/gpu:0", floats[t], "fold,merge", one, &joined[1]);
+        run_l2_losses("/gpu:0", floats[t], "fold,merge", again, &joined[2]);
+        assert_true(!joined[0] && joined[1] && joined[2]);
+        for (int i = 0; i < WEIGHTS_LOST; i++) {
+            twt_case c = {.file = "l2 losses", .line = i, .op = {.op = "_L2LossMany"}, .expected = {cpu[i]}};
+            twt_compare(&c, 0, one[i], "on the card");
+            twt_expect_same_bits(&c, one[i], again[i], "in its second run");
+            tw_tensor_release(cpu[i]);
+            tw_tensor_release(one[i]);
+            tw_tensor_release(again[i]);
+        }
+    }
+    cover("_L2LossMany");
+}
+
 static void losses_on_the_card_are_those_of_the_cpu(void **state)
 {
     (void)state;
@@ -1331,6 +1378,7 @@ int main(void)
         cmocka_unit_test(variables_and_streams_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(optimizers_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(scalars_on_the_card_are_those_of_the_cpu),
+        cmocka_unit_test(many_l2_losses_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(losses_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(a_trainer_makes_its_batches_on_the_card),
         cmocka_unit_test(a_card_reduces_by_nccl_what_it_has_alone),

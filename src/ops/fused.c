@@ -247,6 +247,8 @@ const twi_op twi_fused_ops[] = {
     /* averages[i] -= (averages[i] - values[i]) * weight: Sub, Mul, AssignSubVariableOp of N variables */
     {"_MovingAverageMany", "averages:N*resource, weight:T, values:N*T", "", "N:int; T:{float}", many_shape, NULL,
      TWI_REWRITTEN | TWI_STATEFUL},
+    /* L2Loss of N tensors */
+    {"_L2LossMany", "tensors:N*T", "losses:N*T", "N:int; " FLOATS, twi_shape_scalar, NULL, TWI_REWRITTEN},
     /* SparseSoftmaxCrossEntropyWithLogits of the logits as float and Mean of its losses; its gradient, times scale /
      * divisor, as a U. */
     {"_SoftmaxLoss", "logits:T, labels:Tlabels, scale:float", "loss:float, backprop:U",

@@ -2,6 +2,7 @@
  * device has kernels for them (ops/fused.c):
  *
  *     Cast, SparseSoftmaxCrossEntropyWithLogits, Mean; Mul, Cast      _SoftmaxLoss, the gradient included
+ *     L2Loss of many weights                                          _L2LossMany
  *
  * Never here: arithmetic on the losses (scalars.c). */
 #include "rewrite/rewrite.h"
@@ -164,11 +165,49 @@ static tw_status join_softmax(twi_rewriting *r, tw_node *softmax, tw_error *erro
     return TW_OK;
 }
 
+/* ---- weights ------------------------------------------------------------------------------------------------------ */
+
+enum { MOST_WEIGHTS = 512 };
+
+/* Whether two losses may be of one node: those of a device and type. */
+static bool goes_with(const tw_node *a, const tw_node *b)
+{
+    return is(b, "L2Loss") && a->assigned == b->assigned && !b->became &&
+           tw_output_dtype(a->inputs[0]) == tw_output_dtype(b->inputs[0]) &&
+           tw_shape_elements(tw_output_shape(b->inputs[0])) <= INT32_MAX;
+}
+
+/* The first L2Loss and those behind it that go with it. */
+static void join_weights(twi_rewriting *r, tw_node *first, int nodes)
+{
+    tw_node *links[MOST_WEIGHTS];
+    tw_output inputs[MOST_WEIGHTS];
+    int count = 0;
+    if (!goes_with(first, first) || !has_kernel(r, first, "_L2LossMany", tw_output_dtype(first->inputs[0])))
+        return;
+    for (int id = first->id; id < nodes && count < MOST_WEIGHTS; id++)
+        if (goes_with(first, r->graph->nodes.items[id])) {
+            links[count] = r->graph->nodes.items[id];
+            inputs[count] = links[count]->inputs[0];
+            count++;
+        }
+    if (count < 2 || !twi_rewrite_may_join(r, links, count))
+        return;
+    tw_attr attrs[] = {tw_attr_int("N", count), tw_attr_type("T", tw_output_dtype(inputs[0]))};
+    tw_node *joint = twi_rewrite_node(r, links[count - 1], "/joint", "_L2LossMany", inputs, count, attrs, 2);
+    for (int i = 0; i < count && joint; i++) {
+        twi_rewrite_move_controls(r, links[i], joint);
+        twi_rewrite_replace(r, out(links[i], 0), out(joint, i));
+    }
+}
+
 tw_status twi_rewrite_losses(twi_rewriting *r, tw_error *error)
 {
     int count = r->graph->nodes.count;
     tw_status status = TW_OK;
-    for (int id = 0; id < count && status == TW_OK; id++)
+    for (int id = 0; id < count && status == TW_OK; id++) {
         status = join_softmax(r, r->graph->nodes.items[id], error);
+        join_weights(r, r->graph->nodes.items[id], count);
+    }
     return status;
 }

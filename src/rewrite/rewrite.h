@@ -27,7 +27,7 @@ typedef tw_status twi_rewrite_pass(twi_rewriting *r, tw_error *error);
 twi_rewrite_pass twi_rewrite_merge;      /* merge.c: equal nodes become one */
 twi_rewrite_pass twi_rewrite_collective; /* collective.c: the averaging of towers becomes a fixed tree */
 twi_rewrite_pass twi_rewrite_fuse;       /* fuse.c: chains of layers become one kernel */
-twi_rewrite_pass twi_rewrite_losses;     /* losses.c: a softmax's loss with its gradient becomes one kernel */
+twi_rewrite_pass twi_rewrite_losses;     /* losses.c: a softmax's loss and its gradient, or all L2 losses, become one kernel */
 twi_rewrite_pass twi_rewrite_update;     /* update.c: the updates of all variables become one kernel */
 twi_rewrite_pass twi_rewrite_scalars;    /* scalars.c: arithmetic on scalars becomes one kernel */
 

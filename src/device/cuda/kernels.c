@@ -16,6 +16,7 @@
     X(twi_cuda_tail_kernels)                                                                                           \
     X(twi_cuda_softmax_kernels)                                                                                        \
     X(twi_cuda_state_kernels)                                                                                          \
+    X(twi_cuda_loss_kernels)                                                                                           \
     X(twi_cuda_scalar_kernels)                                                                                         \
     X(twi_cuda_random_kernels)                                                                                         \
     X(twi_cuda_examples_kernels)                                                                                       \

@@ -372,6 +372,23 @@ typedef struct twi_cuda_update {
 
 cudaError_t twi_cuda_update_many(cudaStream_t stream, tw_dtype type, twi_cuda_update *update);
 
+/* ---- losses.cu ---------------------------------------------------------------------------------------------------- */
+
+enum { TWI_CUDA_LOSSES = 144 };
+
+/* Half the sums of squares of up to TWI_CUDA_LOSSES tensors of one float type in one launch. Parts has a float for each
+ * block, as many as twi_cuda_l2_loss_blocks() says; the counter is one of the device's (last_block.cuh). */
+typedef struct twi_cuda_l2_losses {
+    const void *x[TWI_CUDA_LOSSES];
+    void *loss[TWI_CUDA_LOSSES];
+    int elements[TWI_CUDA_LOSSES], first_block[TWI_CUDA_LOSSES + 1]; /* the latter are filled in by the launcher */
+    int count;
+} twi_cuda_l2_losses; /* as large as what a kernel is called with may be, nearly: 4 KB */
+
+int twi_cuda_l2_loss_blocks(int elements);
+cudaError_t twi_cuda_l2_loss_many(cudaStream_t stream, tw_dtype type, twi_cuda_l2_losses *losses, float *parts,
+                                  unsigned *counter);
+
 /* ---- scalars.cu --------------------------------------------------------------------------------------------------- */
 
 typedef enum twi_cuda_scalar_kind {
