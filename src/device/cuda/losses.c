@@ -5,13 +5,14 @@
 
 #define FLOATS (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16))
 
-/* Launches follow each other, so they share counter and parts. */
+/* Launches of one node follow each other, so they share counter and parts. */
 typedef struct plan {
-    const twi_cuda_device *card;
+    const twi_cuda_device *card; /* whose counters it uses */
 } plan;
 
 static tw_status prepare(twi_prepare *p)
 {
+    plan kept = {(const twi_cuda_device *)p->device};
     size_t parts = 0;
     for (int i = 0; i < p->num_inputs; i++) {
         if (p->inputs[i].elements > INT32_MAX)
@@ -20,7 +21,8 @@ static tw_status prepare(twi_prepare *p)
         parts += (size_t)twi_cuda_l2_loss_blocks((int)p->inputs[i].elements);
     }
     twi_make_room(&p->workspace, parts * sizeof(float));
-    return twi_keep(p, &(plan){(const twi_cuda_device *)p->device}, sizeof(plan));
+    p->touches = &kept.card->counters;
+    return twi_keep(p, &kept, sizeof kept);
 }
 
 static tw_status run(const twi_run *r)
