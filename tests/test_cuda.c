@@ -1265,6 +1265,183 @@ static void losses_on_the_card_are_those_of_the_cpu(void **state)
     cover("_SoftmaxLoss");
 }
 
+/* ---- weights as a step computes with them ---------------------------------------------------------------------- */
+
+/* [rows, columns] with its axes the other way round. */
+static tw_tensor *turned(const tw_tensor *t, tw_shape shape, int64_t columns)
+{
+    size_t size = tw_dtype_size(t->dtype);
+    tw_tensor *made = tw_tensor_create(t->dtype, shape);
+    assert_non_null(made);
+    for (int64_t i = 0; i < t->elements; i++) {
+        int64_t place = i % columns * (t->elements / columns) + i / columns;
+        memcpy((char *)made->data + (size_t)place * size, (const char *)t->data + (size_t)i * size, size);
+    }
+    return made;
+}
+
+/* Filters with sides that are no multiples of a tile's, empty ones among them; some are turned. */
+static void weights_are_cast_and_turned_on_the_card_as_on_the_cpu(void **state)
+{
+    (void)state;
+    enum { COUNT = 8 };
+    static const tw_shape shapes[COUNT] = {{4, {3, 3, 5, 7}}, {4, {1, 1, 64, 70}}, {1, {1031}},        {4, {5, 5, 3, 33}},
+                                           {4, {3, 3, 0, 8}}, {2, {0, 3}},         {4, {2, 3, 32, 32}}, {2, {5, 3}}};
+    static const int64_t which[COUNT] = {1, 1, 0, 1, 1, 0, 1, 0};
+    tw_error error = {0};
+    needs_card();
+    for (int t = 0; t < FLOATS; t++) {
+        twt_op many = {.op = "_CastMany", .num_inputs = COUNT};
+        tw_output inputs[COUNT];
+        tw_graph *g = tw_graph_create();
+        for (int i = 0; i < COUNT; i++) {
+            many.inputs[i] = filled(TW_FLOAT32, shapes[i], (unsigned)i);
+            for (int64_t k = 0; k < many.inputs[i]->elements; k++) /* to be rounded, and each another */
+                ((float *)many.inputs[i]->data)[k] += (float)k / 999;
+            inputs[i] = tw_constant(g, many.inputs[i]);
+        }
+        tw_attr attrs[] = {tw_attr_type("T", floats[t]), tw_attr_int("N", COUNT), tw_attr_ints("turned", which, COUNT)};
+        tw_node *node = tw_add_node(g, many.op, "n", inputs, COUNT, attrs, 3);
+        if (!node)
+            fail_msg("%s", tw_graph_message(g));
+        assert_ok(run_node(node, &many, &error));
+        for (int i = 0; i < COUNT; i++) {
+            twt_op one = {.op = "Cast", .plain = true, .num_inputs = 1, .inputs = {many.inputs[i]}, .num_attrs = 1,
+                          .attrs = {tw_attr_type("DstT", floats[t])}};
+            assert_ok(twt_op_run(&one, &error));
+            tw_tensor *expected = which[i] ? turned(one.outputs[0], node->output_shapes[i], shapes[i].dims[3])
+                                           : tw_tensor_retain(one.outputs[0]);
+            twt_expect_same_bits(&(twt_case){.file = "a weight", .line = i, .op = {.op = many.op}}, many.outputs[i],
+                                 expected, "on the card");
+            tw_tensor_release(expected);
+            twt_op_release_outputs(&one);
+        }
+        twt_op_release(&many);
+        tw_graph_destroy(g);
+    }
+    cover("_CastMany");
+}
+
+/* Reads that wait for a write are not joined with those before it. */
+static void casts_of_what_was_written_stay_behind_the_write(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_session *session;
+    tw_output casts[4], start = {0};
+    tw_tensor *found[4] = {NULL};
+    const double expected[] = {1, 5, 2, 5};
+    needs_card();
+    TW_DEVICE(g, "/gpu:0") {
+        tw_variable *v = tw_get_variable(g, "v", TW_FLOAT32, TW_SHAPE(5), (tw_initializer){.a = 1});
+        tw_variable *w = tw_get_variable(g, "w", TW_FLOAT32, TW_SHAPE(3), (tw_initializer){.a = 5});
+        for (int i = 0; i < 2; i++)
+            casts[i] = tw_cast(g, tw_read_variable(g, i ? w->handle : v->handle), TW_BFLOAT16);
+        tw_output write = tw_assign_add(g, v->handle, tw_cast(g, tw_mul(g, casts[0], casts[0]), TW_FLOAT32));
+        TW_CONTROL(g, write)
+            for (int i = 2; i < 4; i++)
+                casts[i] = tw_cast(g, tw_read_variable(g, i == 2 ? v->handle : w->handle), TW_BFLOAT16);
+        start = tw_initialize_variables(g);
+    }
+    assert_string_equal(tw_graph_message(g), "");
+    assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices}, &session, &error));
+    assert_ok(tw_session_run(session, NULL, 0, &start, 1, NULL, &error));
+    assert_ok(tw_session_run(session, NULL, 0, casts, 4, found, &error));
+    assert_true(plans_have(session, "_CastMany"));
+    for (int i = 0; i < 4; i++) {
+        assert_true(tw_tensor_value(found[i], 2) == expected[i]);
+        tw_tensor_release(found[i]);
+    }
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+}
+
+enum { FILTERS = 2, LARGEST_JOB = 60 };
+
+/* Two convolutions learn what they are given, with more variables beside them than one launch takes. Values after a few
+ * steps. */
+static void learn(tw_dtype T, int towers, const char *disable, tw_tensor **values, int *count, bool *at_once)
+{
+    static const tw_shape shapes[FILTERS] = {{4, {3, 3, 8, 16}}, {4, {3, 3, 16, 8}}};
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_session *session;
+    tw_variable *v[LARGEST_JOB];
+    tw_output losses[2], gradients[2][LARGEST_JOB], handles[LARGEST_JOB], start = {0}, step = {0};
+    tw_tensor *image = filled(T, TW_SHAPE(2, 7, 8, 8), 1), *weight[FILTERS];
+    TW_DEVICE(g, "/gpu:0") {
+        for (int i = 0; i < LARGEST_JOB; i++) {
+            char name[8];
+            snprintf(name, sizeof name, "v%d", i);
+            v[i] = tw_get_variable(g, name, TW_FLOAT32, i < FILTERS ? shapes[i] : TW_SHAPE(8),
+                                   (tw_initializer){.a = 0.25f});
+            handles[i] = v[i]->value;
+        }
+        for (int i = 0; i < FILTERS; i++) /* they differ from place to place */
+            weight[i] = filled(TW_FLOAT32, shapes[i], (unsigned)i + 2);
+        for (int tower = 0; tower < towers; tower++) {
+            tw_output x = tw_mul(g, tw_constant(g, image), tw_scalar_of(g, T, tower ? 0.5 : 0.25));
+            for (int i = 0; i < FILTERS; i++)
+                x = tw_conv2d(g, x, T == TW_FLOAT32 ? v[i]->value : tw_cast(g, v[i]->value, T), NULL);
+            for (int i = FILTERS; i < LARGEST_JOB; i++)
+                x = tw_add(g, x, T == TW_FLOAT32 ? v[i]->value : tw_cast(g, v[i]->value, T));
+            x = tw_cast(g, x, TW_FLOAT32);
+            losses[tower] = tw_reduce_mean(g, tw_mul(g, x, x), NULL, 0, false);
+            tw_gradients(g, &losses[tower], 1, NULL, handles, LARGEST_JOB, gradients[tower]);
+        }
+        for (int i = 0; i < LARGEST_JOB && towers == 2; i++)
+            gradients[0][i] = tw_mul(g, tw_add(g, gradients[0][i], gradients[1][i]), tw_scalar(g, 0.5f));
+        step = tw_apply_gradients(tw_gradient_descent(g, tw_scalar(g, 0.001f)),
+                                  &(tw_grads){LARGEST_JOB, v, gradients[0]}, NULL);
+        start = tw_initialize_variables(g);
+    }
+    assert_string_equal(tw_graph_message(g), "");
+    assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices, .disable = disable}, &session, &error));
+    assert_ok(tw_session_run(session, NULL, 0, &start, 1, NULL, &error));
+    for (int i = 0; i < FILTERS; i++)
+        assert_ok(tw_session_set_variable(session, v[i], weight[i], &error));
+    for (int i = 0; i < STEPS; i++)
+        assert_ok(tw_session_run(session, NULL, 0, &step, 1, NULL, &error));
+    *at_once = plans_have(session, "_CastMany") && plans_have(session, "_TurnedConv2D") &&
+               plans_have(session, "_TurnedConv2DBackpropInput") && plans_have(session, "_TurnedConv2DBackpropFilter") &&
+               !plans_have(session, "Conv2D") && !plans_have(session, "Conv2DBackpropInput") &&
+               !plans_have(session, "Conv2DBackpropFilter");
+    *count = LARGEST_JOB;
+    for (int i = 0; i < LARGEST_JOB; i++)
+        assert_ok(tw_session_get_variable(session, v[i], &values[i], &error));
+    for (int i = 0; i < FILTERS; i++)
+        tw_tensor_release(weight[i]);
+    tw_tensor_release(image);
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+}
+
+/* The same kernels of the library have the same operands, and updates the same numbers: to the bit. */
+static void filters_that_are_turned_at_once_learn_as_those_turned_one_by_one(void **state)
+{
+    (void)state;
+    needs_card();
+    for (int t = 0; t < FLOATS; t++)
+        for (int towers = 1; towers <= 2; towers++) {
+            tw_tensor *expected[LARGEST_JOB], *found[LARGEST_JOB];
+            bool at_once, one_by_one;
+            int count;
+            learn(floats[t], towers, "update,weights", expected, &count, &one_by_one);
+            learn(floats[t], towers, NULL, found, &count, &at_once);
+            assert_true(at_once && !one_by_one);
+            for (int i = 0; i < count; i++) {
+                twt_expect_same_bits(&(twt_case){.file = "a filter", .line = t, .op = {.op = "a variable"}}, found[i],
+                                     expected[i], "turned at once");
+                tw_tensor_release(expected[i]);
+                tw_tensor_release(found[i]);
+            }
+        }
+    cover("_TurnedConv2D");
+    cover("_TurnedConv2DBackpropInput");
+    cover("_TurnedConv2DBackpropFilter");
+}
+
 /* ---- a trainer ------------------------------------------------------------------------------------------------- */
 
 static tw_output one_layer(tw_graph *g, const tw_model *model, tw_output images, tw_dtype dtype, bool training)
@@ -1380,6 +1557,9 @@ int main(void)
         cmocka_unit_test(scalars_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(many_l2_losses_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(losses_on_the_card_are_those_of_the_cpu),
+        cmocka_unit_test(weights_are_cast_and_turned_on_the_card_as_on_the_cpu),
+        cmocka_unit_test(casts_of_what_was_written_stay_behind_the_write),
+        cmocka_unit_test(filters_that_are_turned_at_once_learn_as_those_turned_one_by_one),
         cmocka_unit_test(a_trainer_makes_its_batches_on_the_card),
         cmocka_unit_test(a_card_reduces_by_nccl_what_it_has_alone),
         cmocka_unit_test(every_kernel_of_the_card_has_been_compared),

@@ -16,6 +16,7 @@ static const struct {
     {"losses", twi_rewrite_losses},
     {"update", twi_rewrite_update},
     {"scalars", twi_rewrite_scalars},
+    {"weights", twi_rewrite_weights},
 };
 
 bool twi_rewrite_is_disabled(const char *disable, const char *name)

@@ -30,6 +30,7 @@ twi_rewrite_pass twi_rewrite_fuse;       /* fuse.c: chains of layers become one 
 twi_rewrite_pass twi_rewrite_losses;     /* losses.c: a softmax's loss and its gradient, or all L2 losses, become one kernel */
 twi_rewrite_pass twi_rewrite_update;     /* update.c: the updates of all variables become one kernel */
 twi_rewrite_pass twi_rewrite_scalars;    /* scalars.c: arithmetic on scalars becomes one kernel */
+twi_rewrite_pass twi_rewrite_weights;    /* weights.c: casts of variables, and turns of filters, too */
 
 /* Runs all passes but those named in `disable` ("fuse,merge", "all", NULL). */
 tw_status twi_rewrite(twi_rewriting *r, const char *disable, tw_error *error);

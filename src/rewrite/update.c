@@ -1,7 +1,8 @@
 /* update.c - what is done to every variable alike at the end of a step is done to all at once: the updates of gradient
  * descent, with the mean of two towers and the weight decay that are part of their gradients; those of the other
  * optimizers, with decoupled weight decay too, where a device has a kernel for many; and moving averages. Gradients of a
- * narrow type are read as they are where the device's kernel can, not cast before.
+ * narrow type are read as they are where the device's kernel can, not cast before; those of filters are left with their
+ * last axis first where the device's convolutions make them so.
  * Never here: other chains (fuse.c).
  *
  * Joined are nodes of one device with the same rate and other numbers, where none waits for another. Weight decay may
@@ -26,6 +27,7 @@ typedef struct part {
     int towers;                   /* 1, or 2: the mean of two */
     tw_output value[2], decay[2]; /* of each tower; decay {NULL, 0}: none */
     const tw_node *user[2];       /* who has value[] among its inputs */
+    bool turned;                  /* values are [K,kh,kw,C], the variable [kh,kw,C,K] */
     float scale;                  /* of the sum of two */
 } part;
 
@@ -228,8 +230,33 @@ static void take_casts(const twi_rewriting *r, const char *op, part *p)
         const tw_node *cast = find_link(r, p->value[i], "Cast", p->user[i]);
         tw_dtype from = cast ? twi_attr_type(&cast->attrs, "SrcT") : TW_FLOAT32;
         if ((from == TW_BFLOAT16 || from == TW_FLOAT16) && cast->assigned == p->node->assigned &&
-            has_kernel(r, p->node, op, from))
+            has_kernel(r, p->node, op, from)) {
             p->value[i] = cast->inputs[0];
+            p->user[i] = cast;
+        }
+    }
+}
+
+/* Leaves gradients of a filter as a convolution can make them that need not turn them. */
+static void take_turned(twi_rewriting *r, part *p)
+{
+    tw_node *conv[2];
+    tw_shape shape = tw_output_shape(p->handle);
+    bool fits = p->user[0] && shape.rank == 4 && tw_shape_elements(shape) <= INT32_MAX;
+    for (int i = 0; i < p->towers && fits; i++) {
+        conv[i] = find_link(r, p->value[i], "Conv2DBackpropFilter", p->user[i]);
+        fits = conv[i] && conv[i]->assigned == p->node->assigned &&
+               strcmp(twi_attr_string(&conv[i]->attrs, "data_format", "NHWC"), "NHWC") == 0 &&
+               has_kernel(r, p->node, "_TurnedConv2DBackpropFilter", tw_output_dtype(p->value[i]));
+    }
+    for (int i = 0; i < p->towers && fits; i++) {
+        tw_node *turned = twi_rewrite_node(r, conv[i], "/turned", "_TurnedConv2DBackpropFilter", conv[i]->inputs, 3,
+                                           conv[i]->attrs.items, conv[i]->attrs.count);
+        if (!turned)
+            return;
+        twi_rewrite_move_controls(r, conv[i], turned);
+        p->value[i] = (tw_output){turned, 0};
+        p->turned = true;
     }
 }
 
@@ -320,7 +347,8 @@ static tw_status join(twi_rewriting *r, const char *op, const part *group, int c
     bool descends = strcmp(op, "_ApplyGradientDescentMany") == 0, decays = descends, losses = false;
     size_t most = (size_t)(count * (2 + MOST_SLOTS) + MOST_NUMBERS + 2 * values);
     tw_output none = {0}, *inputs = twi_alloc_array(most, sizeof *inputs);
-    if (!nodes || !inputs)
+    int64_t *turned = twi_alloc_array((size_t)count, sizeof *turned);
+    if (!nodes || !inputs || !turned)
         TWI_TRY(twi_fail_memory(error, "joining updates"));
     for (int i = 0; i < count; i++) { /* what goes before goes first, so that the controls between the two vanish */
         decays = decays || group[i].decay[0].node || group[i].decay[1].node;
@@ -328,6 +356,7 @@ static tw_status join(twi_rewriting *r, const char *op, const part *group, int c
         if (group[i].loss)
             nodes[gone++] = group[i].loss;
         nodes[gone++] = group[i].node;
+        turned[i] = group[i].turned;
     }
     if (!twi_rewrite_may_join(r, nodes, gone))
         goto done;
@@ -338,12 +367,13 @@ static tw_status join(twi_rewriting *r, const char *op, const part *group, int c
         goto done;
     }
     int num_inputs = list_inputs(group, count, decays, losses, none, inputs);
-    tw_attr attrs[10];
+    tw_attr attrs[11];
     attrs[num_attrs++] = tw_attr_int("N", count);
     attrs[num_attrs++] = tw_attr_type("T", type_of_all(group, count));
     if (strcmp(op, "_MovingAverageMany") != 0) {
         attrs[num_attrs++] = tw_attr_int("M", values);
         attrs[num_attrs++] = tw_attr_float("scale", group[0].scale);
+        attrs[num_attrs++] = tw_attr_ints("turned", turned, count);
     }
     if (strcmp(op, "_ApplyMany") == 0) {
         attrs[num_attrs++] = tw_attr_string("update", group[0].node->op->name);
@@ -359,6 +389,7 @@ static tw_status join(twi_rewriting *r, const char *op, const part *group, int c
 done:
     twi_free(nodes);
     twi_free(inputs);
+    twi_free(turned);
     return status;
 }
 
@@ -374,6 +405,7 @@ static tw_status join_all(twi_rewriting *r, const char *op, bool (*find)(const t
         if (!find(r, r->graph->nodes.items[id], &p) || !has_kernel(r, p.node, op, TW_FLOAT32))
             continue;
         take_casts(r, op, &p);
+        take_turned(r, &p);
         if (!twi_push(&all, p))
             TWI_TRY(twi_fail_memory(error, "joining updates"));
     }
@@ -382,7 +414,8 @@ static tw_status join_all(twi_rewriting *r, const char *op, bool (*find)(const t
     if (!group || !taken)
         TWI_TRY(twi_fail_memory(error, "joining updates"));
     for (int count; (count = gather(&all, group, taken)) > 0;)
-        if (count > 1 || group[0].decay[0].node || group[0].towers > 1 || type_of(&group[0]) != TW_FLOAT32)
+        if (count > 1 || group[0].decay[0].node || group[0].towers > 1 || type_of(&group[0]) != TW_FLOAT32 ||
+            group[0].turned)
             TWI_TRY(join(r, op, group, count, error));
     if (r->graph->error.status == TW_OK)
         status = twi_rewrite_clean(r, error);

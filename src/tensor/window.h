@@ -39,6 +39,17 @@ typedef struct twi_convolution {
     int64_t batch, in_channels, out_channels; /* -1 where not known */
 } twi_convolution;
 
+/* A filter with its last axis first, [K,kh,kw,C], as some devices want it; and back. */
+static inline tw_shape twi_turned(tw_shape filter)
+{
+    return filter.rank != 4 ? filter : TW_SHAPE(filter.dims[3], filter.dims[0], filter.dims[1], filter.dims[2]);
+}
+
+static inline tw_shape twi_turned_back(tw_shape filter)
+{
+    return filter.rank != 4 ? filter : TW_SHAPE(filter.dims[1], filter.dims[2], filter.dims[3], filter.dims[0]);
+}
+
 tw_status twi_convolution_lay(const twi_attrs *attrs, bool depthwise, tw_shape image, tw_shape filter, tw_shape output,
                               twi_convolution *convolution, tw_error *error);
 

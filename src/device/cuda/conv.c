@@ -1,9 +1,9 @@
 /* conv.c - Conv2D, its gradients and its fused forms by cuDNN's operation graphs (cudnn_graph.h).
  *
  * Images are NHWC on both sides. Filters are [kh,kw,C,K] here and [K,kh,kw,C] there, so they are turned on the way, into
- * or out of the workspace. Not every engine pads both ends of a side differently; where ours differ, the image is padded
- * by a copy first. Unless the device is told otherwise, only engines that give the same bits in every run are taken, and
- * float products are of floats, not TF32. */
+ * or out of the workspace; ops whose names begin with _Turned have them as they are there. Not every engine pads both
+ * ends of a side differently; where ours differ, the image is padded by a copy first. Unless the device is told
+ * otherwise, only engines that give the same bits in every run are taken, and float products are of floats, not TF32. */
 #ifdef TOWER_WITH_CUDNN
 #include "base/memory.h"
 #include "device/cuda/choice.h"
@@ -28,6 +28,7 @@ typedef struct convolution {
     twi_engine_rules rules;
     twi_variant_pack pack;
     bool bias_apart, relu_apart;     /* no engine does them; so a kernel of ours does, afterwards */
+    bool turned;                     /* filters are [K,kh,kw,C] outside, too */
     bool padded;                     /* the image is copied into a larger one, [N, sides, C] */
     int64_t sides[2];
     size_t filter_bytes, padded_bytes, workspace; /* parts of the run's workspace, in this order */
@@ -173,7 +174,10 @@ static tw_status prepare(twi_prepare *p, twi_conv_graph what, const twi_operand 
     c->graph = what;
     c->graph.type = image->dtype;
     c->device = (twi_cuda_device *)p->device;
-    TWI_TRY(twi_convolution_lay(p->attrs, false, image->shape, filter->shape, output->shape, &c->laid, p->error));
+    c->turned = strncmp(p->op, "_Turned", strlen("_Turned")) == 0;
+    TWI_TRY(twi_convolution_lay(p->attrs, false, image->shape,
+                                c->turned ? twi_turned_back(filter->shape) : filter->shape, output->shape, &c->laid,
+                                p->error));
     const twi_window *w = &c->laid.window;
     for (int i = 0; i < 2; i++) {
         c->padded = c->padded || w->before[i] != w->after[i];
@@ -181,7 +185,8 @@ static tw_status prepare(twi_prepare *p, twi_conv_graph what, const twi_operand 
     }
     for (int i = 0; i < 2 && c->padded; i++)
         c->sides[i] += w->before[i] + w->after[i];
-    c->filter_bytes = round_up((size_t)filter->elements * tw_dtype_size(c->graph.type));
+    if (!c->turned)
+        c->filter_bytes = round_up((size_t)filter->elements * tw_dtype_size(c->graph.type));
     if (c->padded)
         c->padded_bytes = round_up((size_t)(c->laid.batch * c->sides[0] * c->sides[1] * c->laid.in_channels) *
                                    tw_dtype_size(c->graph.type));
@@ -211,7 +216,7 @@ static tw_status prepare_forward(twi_prepare *p)
 
 static tw_status prepare_fused(twi_prepare *p)
 {
-    twi_conv_graph graph = {.direction = TWI_CONV_FORWARD, .bias = true,
+    twi_conv_graph graph = {.direction = TWI_CONV_FORWARD, .bias = p->num_inputs > 2,
                             .relu = twi_attr_bool(p->attrs, "relu", false)};
     return prepare(p, graph, &p->inputs[0], &p->inputs[1], &p->outputs[0]);
 }
@@ -300,12 +305,14 @@ static tw_status run_forward(const twi_run *r)
     }
     rooms room = rooms_of(r, c);
     const void *image = r->inputs[0];
-    TWI_TRY(turn_filter(r, c, false, r->inputs[1], room.filter));
+    const void *filter = c->turned ? r->inputs[1] : room.filter;
+    if (!c->turned)
+        TWI_TRY(turn_filter(r, c, false, r->inputs[1], room.filter));
     if (c->padded) {
         TWI_TRY(pad_image(r, c, false, image, room.image));
         image = room.image;
     }
-    TWI_TRY(execute(r, c, image, room.filter, r->outputs[0], c->graph.bias ? r->inputs[2] : NULL, room.workspace));
+    TWI_TRY(execute(r, c, image, filter, r->outputs[0], c->graph.bias ? r->inputs[2] : NULL, room.workspace));
     if (c->bias_apart)
         status = add_bias(r, c, r->outputs[0]);
 done:
@@ -320,8 +327,10 @@ static tw_status run_backprop_input(const twi_run *r)
         return TWI_LAUNCH(r, cudaMemsetAsync(r->outputs[0], 0, r->output_operands[0].bytes, r->stream));
     rooms room = rooms_of(r, c);
     void *image = c->padded ? room.image : r->outputs[0];
-    TWI_TRY(turn_filter(r, c, false, r->inputs[1], room.filter));
-    TWI_TRY(execute(r, c, image, room.filter, r->inputs[2], NULL, room.workspace));
+    const void *filter = c->turned ? r->inputs[1] : room.filter;
+    if (!c->turned)
+        TWI_TRY(turn_filter(r, c, false, r->inputs[1], room.filter));
+    TWI_TRY(execute(r, c, image, filter, r->inputs[2], NULL, room.workspace));
     if (c->padded)
         TWI_TRY(pad_image(r, c, true, image, r->outputs[0]));
 done:
@@ -340,8 +349,9 @@ static tw_status run_backprop_filter(const twi_run *r)
         TWI_TRY(pad_image(r, c, false, image, room.image));
         image = room.image;
     }
-    TWI_TRY(execute(r, c, image, room.filter, r->inputs[2], NULL, room.workspace));
-    TWI_TRY(turn_filter(r, c, true, room.filter, r->outputs[0]));
+    TWI_TRY(execute(r, c, image, c->turned ? r->outputs[0] : room.filter, r->inputs[2], NULL, room.workspace));
+    if (!c->turned)
+        TWI_TRY(turn_filter(r, c, true, room.filter, r->outputs[0]));
 done:
     return status;
 }
@@ -351,6 +361,9 @@ done:
 const twi_kernel twi_cuda_conv_kernels[] = {
     {"Conv2D", "cudnn", FLOATS, prepare_forward, run_forward, release},
     {"_FusedConv2D", "cudnn", FLOATS, prepare_fused, run_forward, release},
+    {"_TurnedConv2D", "cudnn", FLOATS, prepare_fused, run_forward, release},
+    {"_TurnedConv2DBackpropInput", "cudnn", FLOATS, prepare_backprop_input, run_backprop_input, release},
+    {"_TurnedConv2DBackpropFilter", "cudnn", FLOATS, prepare_backprop_filter, run_backprop_filter, release},
     {"Conv2DBackpropInput", "cudnn", FLOATS, prepare_backprop_input, run_backprop_input, release},
     {"Conv2DBackpropFilter", "cudnn", FLOATS, prepare_backprop_filter, run_backprop_filter, release},
     {0},

@@ -366,6 +366,7 @@ typedef struct twi_cuda_update {
     void *var[TWI_CUDA_MANY], *slots[2][TWI_CUDA_MANY];
     const void *gradient[2][TWI_CUDA_MANY], *decay[2][TWI_CUDA_MANY], *loss[TWI_CUDA_MANY];
     uint8_t type[2][TWI_CUDA_MANY]; /* of the gradients: tw_dtype */
+    int columns[TWI_CUDA_MANY];     /* 0, or the last axis of the variable, which is the first of its gradients */
     int64_t elements[TWI_CUDA_MANY];
     int first_block[TWI_CUDA_MANY]; /* filled in by the launcher */
 } twi_cuda_update; /* as large as what a kernel is called with may be, nearly: 4 KB */
@@ -418,6 +419,21 @@ typedef struct twi_cuda_scalars {
 } twi_cuda_scalars; /* as large as what a kernel is called with may be, nearly: 4 KB */
 
 cudaError_t twi_cuda_scalars_run(cudaStream_t stream, const twi_cuda_scalars *scalars);
+
+/* ---- weights.cu --------------------------------------------------------------------------------------------------- */
+
+/* Up to TWI_CUDA_MANY arrays of floats in one launch, rounded to a float type. Where `columns` is not 0, `from` is
+ * [elements / columns, columns], and `to` has its axes the other way round. */
+typedef struct twi_cuda_casts {
+    int count;
+    const float *from[TWI_CUDA_MANY];
+    void *to[TWI_CUDA_MANY];
+    int64_t elements[TWI_CUDA_MANY];
+    int columns[TWI_CUDA_MANY];
+    int first_block[TWI_CUDA_MANY]; /* filled in by the launcher */
+} twi_cuda_casts;
+
+cudaError_t twi_cuda_cast_many(cudaStream_t stream, tw_dtype type, twi_cuda_casts *casts);
 
 /* ---- random.cu ---------------------------------------------------------------------------------------------------- */
 

@@ -3,28 +3,30 @@
 #include "device/cuda/cuda.h"
 #include "device/cuda/launch.h"
 #include "device/update.h"
+#include "tensor/window.h"
 
 #define FLOATS (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16))
 #define MOVED (TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL))
 
-/* The variable has that type and, unless it is a scalar, the shape of what goes into it. */
-static tw_status check(const twi_prepare *p, int variable, tw_dtype type, int value)
+/* The variable has that type and, unless it is a scalar, the shape of what goes into it, turned or not. */
+static tw_status check(const twi_prepare *p, int variable, tw_dtype type, int value, bool turned)
 {
     char text[2][96];
     const twi_operand *var = &p->inputs[variable], *v = &p->inputs[value];
+    tw_shape shape = turned ? twi_turned(var->shape) : var->shape;
     if (var->resource && var->resource->dtype != type)
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': variable '%s' is %s, what goes into it is %s", p->op,
                         p->node, var->resource->name, tw_dtype_name(var->resource->dtype), tw_dtype_name(type));
-    if (v->shape.rank > 0 && !tw_shape_equal(v->shape, var->shape))
+    if (v->shape.rank > 0 && !tw_shape_equal(v->shape, shape))
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': the variable has shape %s, what goes into it %s", p->op,
-                        p->node, tw_shape_text(var->shape, text[0], sizeof text[0]),
+                        p->node, tw_shape_text(shape, text[0], sizeof text[0]),
                         tw_shape_text(v->shape, text[1], sizeof text[1]));
     return TW_OK;
 }
 
 static tw_status prepare_assign(twi_prepare *p)
 {
-    return check(p, 0, p->inputs[1].dtype, 1);
+    return check(p, 0, p->inputs[1].dtype, 1, false);
 }
 
 static tw_status copy(const twi_run *r, const void *from, void *to, size_t bytes)
@@ -80,6 +82,7 @@ typedef struct updating {
     float scale;
     int slots, numbers[TWI_CUDA_NUMBERS], gradients;
     int decays, losses; /* 0: there are none */
+    bool turned[];      /* [count]: the gradients' first axis is the variable's last */
 } updating;
 
 static twi_cuda_rule rule_of(const char *op)
@@ -96,9 +99,13 @@ static twi_cuda_rule rule_of(const char *op)
 
 static updating *new_updating(const char *op, const twi_attrs *attrs, int count)
 {
-    updating *u = twi_alloc(sizeof *u);
+    int num_turned = 0;
+    const int64_t *turned = twi_attr_ints(attrs, "turned", &num_turned);
+    updating *u = twi_alloc(sizeof *u + (size_t)count * sizeof *u->turned);
     if (!u)
         return NULL;
+    for (int i = 0; i < num_turned && i < count; i++)
+        u->turned[i] = turned[i];
     u->rule = rule_of(op);
     u->type = TW_FLOAT32;
     u->nesterov = twi_attr_bool(attrs, "use_nesterov", false);
@@ -119,9 +126,9 @@ static tw_status keep_updating(twi_prepare *p, updating *u)
 {
     tw_status status = TW_OK;
     for (int i = 0; i < u->count * u->num_slots && status == TW_OK; i++)
-        status = check(p, u->slots + i, u->type, u->gradients + i % u->count);
+        status = check(p, u->slots + i, u->type, u->gradients + i % u->count, u->turned[i % u->count]);
     for (int i = 0; i < u->count * u->towers && status == TW_OK; i++)
-        status = check(p, i % u->count, u->type, u->gradients + i);
+        status = check(p, i % u->count, u->type, u->gradients + i, u->turned[i % u->count]);
     if (status == TW_OK)
         p->state = u;
     else
@@ -190,7 +197,9 @@ static tw_status run_update(const twi_run *r)
                 some.decay[tower][i] = u->decays ? share(r, u->decays + value) : NULL;
             }
             some.loss[i] = u->losses ? share(r, u->losses + begin + i) : NULL;
-            some.elements[i] = r->input_operands[u->gradients + begin + i].elements;
+            const twi_operand *gradient = &r->input_operands[u->gradients + begin + i];
+            some.elements[i] = gradient->elements;
+            some.columns[i] = u->turned[begin + i] ? (int)gradient->shape.dims[0] : 0;
         }
         status = TWI_LAUNCH(r, twi_cuda_update_many(r->stream, u->type, &some));
     }

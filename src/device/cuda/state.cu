@@ -1,7 +1,5 @@
 /* state.cu - updates of variables. Each element is computed alone and rounds as on the CPU. */
-#include "device/cuda/typed.cuh"
-
-static const int TOGETHER = 4, CHUNK = TOGETHER * THREADS; /* elements of a thread, and of a block */
+#include "device/cuda/many.cuh"
 
 template <typename T> static __global__ void add_kernel(float sign, int64_t n, T *var, const T *value)
 {
@@ -16,51 +14,6 @@ template <typename U> static __global__ void add_integers(U sign, int64_t n, U *
 }
 
 /* ---- updates, many at once ------------------------------------------------------------------------------------------ */
-
-/* The variable that the block works on. */
-static __device__ __forceinline__ int variable_of_block(const twi_cuda_update &u)
-{
-    int low = 0, high = u.count;
-    while (high - low > 1) {
-        int middle = (low + high) / 2;
-        if (u.first_block[middle] <= (int)blockIdx.x)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* Neighbours that are read and written at once where their address allows it. */
-template <typename T> struct alignas(TOGETHER * sizeof(T)) pack {
-    T x[TOGETHER];
-};
-
-/* The first `count` of TOGETHER elements; the rest are 0. */
-template <typename T> static __device__ __forceinline__ void load(const T *from, int count, float *x)
-{
-    if (count == TOGETHER && (uintptr_t)from % sizeof(pack<T>) == 0) {
-        pack<T> all = *(const pack<T> *)from;
-        for (int i = 0; i < TOGETHER; i++)
-            x[i] = to_float(all.x[i]);
-    } else {
-        for (int i = 0; i < TOGETHER; i++)
-            x[i] = i < count ? to_float(from[i]) : 0;
-    }
-}
-
-template <typename T> static __device__ __forceinline__ void store(T *to, int count, const float *x)
-{
-    pack<T> all;
-    for (int i = 0; i < TOGETHER; i++)
-        put(all.x + i, x[i]);
-    if (count == TOGETHER && (uintptr_t)to % sizeof all == 0) {
-        *(pack<T> *)to = all;
-    } else {
-        for (int i = 0; i < count; i++)
-            to[i] = all.x[i];
-    }
-}
 
 static __device__ __forceinline__ void load_any(tw_dtype type, const void *from, int64_t at, int count, float *x)
 {
@@ -112,12 +65,33 @@ static __device__ float step_rms_prop(const float *k, float var, float g, float 
     return var - mom1;
 }
 
+/* The same of a gradient [columns, rows] at a place of its variable, which is [rows, columns]. */
+static __device__ __forceinline__ void load_turned(tw_dtype type, const void *from, unsigned at, unsigned columns,
+                                                   unsigned rows, int count, float *x)
+{
+    unsigned row = at / columns, column = at - row * columns;
+    for (int i = 0; i < TOGETHER; i++) {
+        int64_t place = (int64_t)column * rows + row;
+        x[i] = i >= count               ? 0
+               : type == TW_BFLOAT16    ? to_float(((const __nv_bfloat16 *)from)[place])
+               : type == TW_FLOAT16     ? to_float(((const __half *)from)[place])
+                                        : ((const float *)from)[place];
+        row += ++column == columns;
+        column = column == columns ? 0 : column;
+    }
+}
+
 /* A tower's gradient, with the decay of the variable x. */
 template <typename T>
 static __device__ __forceinline__ void gradient_of(const twi_cuda_update &u, int tower, int v, int64_t at, int count,
                                                    const float *x, float *g)
 {
-    load_any((tw_dtype)u.type[tower][v], u.gradient[tower][v], at, count, g);
+    tw_dtype type = (tw_dtype)u.type[tower][v];
+    if (u.columns[v])
+        load_turned(type, u.gradient[tower][v], (unsigned)at, (unsigned)u.columns[v],
+                    (unsigned)u.elements[v] / (unsigned)u.columns[v], count, g);
+    else
+        load_any(type, u.gradient[tower][v], at, count, g);
     if (u.decay[tower][v])
         for (int i = 0; i < TOGETHER; i++)
             g[i] += to_float(*(const T *)u.decay[tower][v]) * x[i];
@@ -144,7 +118,7 @@ static __device__ __forceinline__ float step(bool nesterov, const float *k, floa
 template <typename T, twi_cuda_rule RULE> static __global__ void update_kernel(twi_cuda_update u)
 {
     constexpr int SLOTS = RULE < TWI_CUDA_MOMENTUM ? 0 : RULE == TWI_CUDA_MOMENTUM ? 1 : 2;
-    int v = variable_of_block(u);
+    int v = array_of_block(u.count, u.first_block);
     int64_t at = ((int)blockIdx.x - u.first_block[v]) * (int64_t)CHUNK + (int)threadIdx.x * TOGETHER;
     int count = (int)min(u.elements[v] - at, (int64_t)TOGETHER);
     if (count <= 0)
@@ -191,17 +165,6 @@ cudaError_t twi_cuda_assign_add(cudaStream_t stream, tw_dtype type, int sign, in
     return cudaGetLastError();
 }
 
-/* Says which blocks work on which variable; returns how many there are. */
-static unsigned divide(twi_cuda_update *u)
-{
-    int blocks = 0;
-    for (int v = 0; v < u->count; v++) {
-        u->first_block[v] = blocks;
-        blocks += (int)((u->elements[v] + CHUNK - 1) / CHUNK);
-    }
-    return (unsigned)blocks;
-}
-
 #define UPDATE(rule)                                                                                                   \
     case rule:                                                                                                         \
         FLOAT_TYPES(type, LAUNCH(blocks, THREADS, 0, stream, update_kernel<T, rule>)(*u))                              \
@@ -209,7 +172,11 @@ static unsigned divide(twi_cuda_update *u)
 
 cudaError_t twi_cuda_update_many(cudaStream_t stream, tw_dtype type, twi_cuda_update *u)
 {
-    unsigned blocks = divide(u);
+    unsigned blocks = 0;
+    for (int v = 0; v < u->count; v++) {
+        u->first_block[v] = (int)blocks;
+        blocks += chunks_of(u->elements[v]);
+    }
     if (blocks == 0)
         return cudaSuccess;
     switch (u->rule) {
