@@ -47,6 +47,14 @@ typedef struct twi_device_ops {
     tw_status (*replay)(twi_device *d, void *recording, tw_error *error);
     void (*forget)(twi_device *d, void *recording);
     bool (*records_with)(twi_device *d, twi_device *other); /* their work may be in one recording */
+    /* Optional, all or none: of a device whose queue is behind the host, which tells afterwards when it did what. It notes
+     * the time at which it has done what it was handed before mark(), number 0 to count - 1; in a recording, what the
+     * work of it was handed, at each replay. read_timeline(), when all is done: by twi_monotonic_ns(), 0 where there is no
+     * mark. */
+    tw_status (*open_timeline)(twi_device *d, int count, void **timeline, tw_error *error);
+    tw_status (*mark)(twi_device *d, void *timeline, int number, tw_error *error);
+    tw_status (*read_timeline)(twi_device *d, void *timeline, int64_t *ns, tw_error *error);
+    void (*close_timeline)(twi_device *d, void *timeline);
     void (*destroy)(twi_device *d);         /* frees d */
 } twi_device_ops;
 

@@ -335,6 +335,9 @@ void twi_plan_destroy(twi_plan *plan)
     if (!plan)
         return;
     twi_forget_recordings(plan);
+    for (int d = 0; plan->lists && d < plan->num_lists; d++)
+        if (plan->lists[d].timeline)
+            plan->lists[d].device->ops->close_timeline(plan->lists[d].device, plan->lists[d].timeline);
     let_go(plan);
     for (int id = 0; plan->graph && id < plan->graph->nodes.count; id++) {
         twi_task *task = plan->graph->nodes.items[id]->task;

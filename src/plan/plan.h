@@ -77,6 +77,8 @@ typedef struct twi_stretch {
     int num_steps;
     twi_wait *waits;
     int num_waits;
+    int **after;                 /* [num_steps][num_after[i]] steps of it that step i came after when it was recorded */
+    int *num_after;
     bool refused;                /* recording it failed */
     void *recording;             /* of the first part's device; NULL: none yet */
 } twi_stretch;
@@ -95,6 +97,8 @@ typedef struct twi_step {
     int num_waits;
     twi_stretch *stretch;        /* of which a part begins here, up to stretch_end; NULL: none */
     int stretch_end;
+    const twi_stretch *within;   /* that it is a step of; NULL: none */
+    int number;                  /* there */
     const tw_node *node;         /* for messages and traces */
     int64_t started_ns, ended_ns; /* of the latest run, when traced */
     tw_time_kind kind;           /* what its time is spent on; run/waterfall.c says */
@@ -106,6 +110,9 @@ typedef struct twi_list {
     twi_device *device;
     twi_step *steps;
     int count;
+    void *timeline;              /* of a device that tells when it did what: marks 2 i and 2 i + 1 are before and behind
+                                    step i; NULL: the host sees it, or nobody has asked yet */
+    int64_t *marks;              /* [2 count] what it has told */
     size_t arena_bytes;          /* buffers and workspace of a step */
     size_t workspace_offset;
     void *kept;                  /* constants and strings, owned by the plan; NULL until it is held */
@@ -143,6 +150,7 @@ typedef struct twi_plan {
     tw_plan_info info;
     int64_t began_ns, ended_ns;  /* of the latest run, when traced */
     bool has_kinds;              /* its steps' */
+    bool delayed;                /* some step is (late_ns, slow_ns): then nothing is replayed */
 } twi_plan;
 
 /* Takes no memory of any device but, for a moment, what a card tries algorithms on. */

@@ -1,5 +1,6 @@
 /* stretches.c - which steps devices may record once and replay (on cards: a CUDA graph); see plan.h.
  * Never here:  recording (run/recording.c). */
+#include "base/memory.h"
 #include "plan/plan.h"
 
 #include <string.h>
@@ -65,14 +66,19 @@ static tw_status gather_steps(twi_planning *p, int begin, int end, int group, tw
     twi_arena *arena = &p->plan->arena;
     s->steps = twi_arena_alloc(arena, sizeof *s->steps * (size_t)(end - begin));
     s->parts = twi_arena_alloc(arena, sizeof *s->parts * (size_t)p->plan->num_lists);
-    if (!s->steps || !s->parts)
+    s->after = twi_arena_alloc(arena, sizeof *s->after * (size_t)(end - begin));
+    s->num_after = twi_arena_alloc(arena, sizeof *s->num_after * (size_t)(end - begin));
+    if (!s->steps || !s->parts || !s->after || !s->num_after)
         return twi_fail_memory(p->error, "making a plan");
     for (int id = begin; id < end; id++) {
         const tw_node *node = p->rewriting.graph->nodes.items[id];
         int position = node->task->position;
         if (p->groups[node->assigned] != group)
             continue;
-        s->steps[s->num_steps++] = step_of(p, node);
+        twi_step *step = step_of(p, node);
+        step->within = s;
+        step->number = s->num_steps;
+        s->steps[s->num_steps++] = step;
         struct twi_part *part = part_on(s, node->assigned);
         if (!part)
             *(part = &s->parts[s->num_parts++]) = (struct twi_part){node->assigned, position, position};
@@ -164,5 +170,10 @@ void twi_forget_recordings(twi_plan *plan)
         if (s->recording)
             device->ops->forget(device, s->recording);
         s->recording = NULL;
+        for (int i = 0; i < s->num_steps; i++) {
+            twi_free(s->after[i]);
+            s->after[i] = NULL;
+            s->num_after[i] = 0;
+        }
     }
 }

@@ -88,11 +88,11 @@ static void lose(int64_t ns)
         nanosleep(&time, NULL);
 }
 
-static tw_status run_traced(twi_step *step)
+static tw_status run_traced(twi_step *step, void *timeline)
 {
     lose(step->late_ns);
     step->started_ns = twi_monotonic_ns();
-    tw_status status = twi_run_step(step);
+    tw_status status = twi_run_timed_step(step, timeline);
     lose(step->slow_ns);
     step->ended_ns = twi_monotonic_ns();
     return status;
@@ -134,6 +134,25 @@ static void finish_work(dispatcher *d, twi_list *list)
     note_failure(d);
 }
 
+/* What a device that tells when it did what has told. What does nothing has no time of its own. */
+static void take_times(dispatcher *d, twi_list *list)
+{
+    tw_error error = {0};
+    if (d->device->ops->read_timeline(d->device, list->timeline, list->marks, &error) != TW_OK) {
+        if (list->error.status == TW_OK)
+            list->error = error;
+        note_failure(d);
+        return;
+    }
+    for (int i = 0; i < list->count; i++) {
+        twi_step *step = &list->steps[i];
+        int64_t before = i ? list->steps[i - 1].ended_ns : d->all->plan->began_ns;
+        bool told = list->marks[2 * i] && list->marks[2 * i + 1];
+        step->started_ns = told ? list->marks[2 * i] : before;
+        step->ended_ns = told ? list->marks[2 * i + 1] : before;
+    }
+}
+
 /* A stretch that is recorded: one part's device does it, the others wait until it has been handed over. */
 static tw_status replay(dispatcher *d, const twi_stretch *s, tw_error *error)
 {
@@ -156,7 +175,7 @@ static tw_status run_alone(dispatcher *d, twi_step *step)
         wait_for(&d->all->progress[step->waits[k].device], at_round(d, step->waits[k].device, step->waits[k].position));
     if (atomic_load_explicit(&d->all->ending, memory_order_acquire))
         return TW_OK;
-    return d->all->trace ? run_traced(step) : twi_run_step(step);
+    return d->all->trace ? run_traced(step, d->all->plan->lists[d->index].timeline) : twi_run_step(step);
 }
 
 /* False if the run is to end early. */
@@ -164,7 +183,7 @@ static bool walk_list(dispatcher *d, twi_list *list)
 {
     for (int i = 0, next; i < list->count; i = next) {
         twi_step *step = &list->steps[i];
-        bool whole = step->stretch && step->stretch->recording && !d->all->trace;
+        bool whole = step->stretch && step->stretch->recording && !d->all->plan->delayed;
         next = whole ? step->stretch_end : i + 1;
         tw_status status = whole ? replay(d, step->stretch, step->run.error) : run_alone(d, step);
         if (status != TW_OK)
@@ -192,6 +211,8 @@ static void run_list(dispatcher *d, twi_list *list)
         if (d->round + 1 < rounds)
             meet_others(d);
     finish_work(d, list);
+    if (d->all->trace && list->timeline && list->error.status == TW_OK)
+        take_times(d, list);
     report(&d->all->progress[d->index], INT64_MAX); /* nobody waits for a list that has ended, well or not */
 }
 
@@ -348,19 +369,32 @@ static tw_status run(twi_dispatchers *all, twi_plan *plan, int64_t rounds, bool 
     return plan->lists[first].error.status;
 }
 
+static tw_status open_timelines(twi_plan *plan, tw_error *error)
+{
+    tw_status status = TW_OK;
+    for (int d = 0; d < plan->num_lists && status == TW_OK; d++) {
+        twi_list *list = &plan->lists[d];
+        if (list->timeline || !list->count || !list->device->ops->open_timeline)
+            continue;
+        list->marks = twi_arena_alloc(&plan->arena, sizeof *list->marks * 2 * (size_t)list->count);
+        status = list->marks ? list->device->ops->open_timeline(list->device, 2 * list->count, &list->timeline, error)
+                             : twi_fail_memory(error, "tracing a plan");
+    }
+    return status;
+}
+
 tw_status twi_dispatchers_run(twi_dispatchers *all, twi_plan *plan, int64_t rounds, bool trace, int64_t *done,
                               tw_error *error)
 {
-    tw_status status = TW_OK;
+    tw_status status = trace ? open_timelines(plan, error) : TW_OK;
     *done = 0;
-    if (!plan->ran) {
+    if (status == TW_OK && !plan->ran) {
         status = run(all, plan, 1, trace, done, error);
         plan->ran = status == TW_OK;
     }
     if (status == TW_OK && *done < rounds) {
         int64_t more;
-        if (!trace)
-            twi_record(plan);
+        twi_record(plan);
         status = run(all, plan, rounds - *done, trace, &more, error);
         *done += more;
     }

@@ -34,6 +34,18 @@ tw_status twi_run_step(const twi_step *step)
     return twi_device_copy(d, step->run.outputs[0], step->source, step->run.inputs[0], step->bytes, step->run.error);
 }
 
+tw_status twi_run_timed_step(const twi_step *step, void *timeline)
+{
+    twi_device *d = step->device;
+    int position = step->node->task->position;
+    tw_status status = timeline ? d->ops->mark(d, timeline, 2 * position, step->run.error) : TW_OK;
+    if (status == TW_OK)
+        status = twi_run_step(step);
+    if (status == TW_OK && timeline)
+        status = d->ops->mark(d, timeline, 2 * position + 1, step->run.error);
+    return status;
+}
+
 /* ---- recording --------------------------------------------------------------------------------------------------- */
 
 static tw_status look_at_operand(twi_traffic *t, const twi_operand *operand, const void *memory, bool writes)
@@ -61,19 +73,35 @@ static tw_status look_at_step(twi_traffic *t, const twi_step *step)
     return status == TW_OK ? twi_traffic_touch(t, step->touches, step->touches ? 1 : 0, true) : status;
 }
 
-static tw_status record_step(const twi_stretch *s, const twi_step *step, twi_traffic *t, tw_error *error)
+/* Which steps of the stretch this one comes after, as numbers of works; works[k] is the step of work k. */
+static tw_status keep_order(twi_stretch *s, const twi_step *step, const int *works, const int *after, int count)
 {
+    int *steps = twi_alloc_array((size_t)count + 1, sizeof *steps);
+    if (!steps)
+        return TW_RESOURCE_EXHAUSTED;
+    for (int i = 0; i < count; i++)
+        steps[i] = works[after[i]];
+    s->after[step->number] = steps;
+    s->num_after[step->number] = count;
+    return TW_OK;
+}
+
+static tw_status record_step(twi_stretch *s, void *timeline, int *works, int work, twi_traffic *t, tw_error *error)
+{
+    const twi_step *step = s->steps[works[work]];
     const int *after;
     int num_after;
     tw_error last = {0};
     tw_status status = look_at_step(t, step);
+    twi_traffic_end_work(t, &after, &num_after);
+    if (status == TW_OK)
+        status = keep_order(s, step, works, after, num_after);
     if (status != TW_OK)
         return twi_fail_memory(error, "recording");
-    twi_traffic_end_work(t, &after, &num_after);
     status = step->device->ops->record(step->device, s->recording, after, num_after, error);
     if (status != TW_OK)
         return status;
-    status = twi_run_step(step);
+    status = twi_run_timed_step(step, timeline);
     if (status != TW_OK)
         *error = *step->run.error;
     *step->run.error = (tw_error){0};
@@ -83,15 +111,18 @@ static tw_status record_step(const twi_stretch *s, const twi_step *step, twi_tra
     return status == TW_OK ? ended : status;
 }
 
-static tw_status record(twi_stretch *s, tw_error *error)
+static tw_status record(const twi_plan *plan, twi_stretch *s, tw_error *error)
 {
-    twi_device *leader = s->steps[0]->device;
+    twi_device *leader = plan->lists[s->parts[0].device].device;
     twi_traffic *traffic = twi_traffic_create();
-    tw_status status = traffic ? leader->ops->open_recording(leader, &s->recording, error)
-                               : twi_fail_memory(error, "recording");
+    int *works = twi_alloc_array((size_t)s->num_steps, sizeof *works), count = 0;
+    tw_status status = traffic && works ? leader->ops->open_recording(leader, &s->recording, error)
+                                        : twi_fail_memory(error, "recording");
     for (int i = 0; i < s->num_steps && status == TW_OK; i++)
-        if (s->steps[i]->kernel || s->steps[i]->source)
-            status = record_step(s, s->steps[i], traffic, error);
+        if (s->steps[i]->kernel || s->steps[i]->source) {
+            works[count] = i;
+            status = record_step(s, plan->lists[s->steps[i]->node->assigned].timeline, works, count++, traffic, error);
+        }
     if (status == TW_OK)
         status = leader->ops->close_recording(leader, s->recording, error);
     if (status != TW_OK && s->recording) {
@@ -99,6 +130,7 @@ static tw_status record(twi_stretch *s, tw_error *error)
         s->recording = NULL;
     }
     twi_traffic_destroy(traffic);
+    twi_free(works);
     return status;
 }
 
@@ -107,10 +139,10 @@ void twi_record(twi_plan *plan)
     for (int i = 0; i < plan->num_stretches; i++) {
         twi_stretch *s = &plan->stretches[i];
         tw_error error = {0};
-        if (s->recording || s->refused || record(s, &error) == TW_OK)
+        if (s->recording || s->refused || record(plan, s, &error) == TW_OK)
             continue;
         s->refused = true;
         twi_log(TWI_LOG_WARNING, "%d steps of %s are launched one by one, because recording them failed: %s",
-                s->num_steps, s->steps[0]->device->text, error.message);
+                s->num_steps, plan->lists[s->parts[0].device].device->text, error.message);
     }
 }

@@ -11,5 +11,7 @@ void twi_record(twi_plan *plan);
 
 /* Runs one step, if it does anything: a kernel or a copy. */
 tw_status twi_run_step(const twi_step *step);
+/* With marks before and behind it; timeline NULL: without. */
+tw_status twi_run_timed_step(const twi_step *step, void *timeline);
 
 #endif

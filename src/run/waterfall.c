@@ -73,25 +73,55 @@ static int64_t end_of(const twi_plan *plan, position p)
 static position last_step(const twi_plan *plan)
 {
     position last = {0, -1};
-    for (int d = 0; d < plan->num_lists; d++) {
-        position end = {d, plan->lists[d].count - 1};
-        if (end_of(plan, end) > end_of(plan, last))
-            last = end;
-    }
+    for (int d = 0; d < plan->num_lists; d++)
+        for (int i = 0; i < plan->lists[d].count; i++)
+            if (end_of(plan, (position){d, i}) >= end_of(plan, last))
+                last = (position){d, i};
     return last;
 }
 
+static bool is_replayed(const twi_plan *plan, const twi_stretch *stretch)
+{
+    return stretch && stretch->recording && !plan->delayed;
+}
+
+static void take_later(const twi_plan *plan, position p, position *latest)
+{
+    if (end_of(plan, p) > end_of(plan, *latest))
+        *latest = p;
+}
+
+static position position_of(const twi_step *step)
+{
+    return (position){step->node->assigned, step->node->task->position};
+}
+
+/* Who waits for a step of a stretch that is replayed has waited for all of it. */
+static void wait_for(const twi_plan *plan, position p, position *latest)
+{
+    const twi_stretch *s = p.step < 0 ? NULL : plan->lists[p.device].steps[p.step].within;
+    take_later(plan, p, latest);
+    for (int i = 0; is_replayed(plan, s) && i < s->num_steps; i++)
+        take_later(plan, position_of(s->steps[i]), latest);
+}
+
 /* What a step could not begin before. Waits that an earlier step of the list has waited for already are not repeated at
- * it, and need not be: that step's end is the later one. */
+ * it, and need not be: that step's end is the later one. One that is replayed came after some of those with it, or else
+ * after what all of them waited for. */
 static position cause(const twi_plan *plan, position p)
 {
     const twi_step *step = &plan->lists[p.device].steps[p.step];
-    position latest = {p.device, p.step - 1};
-    for (int i = 0; i < step->num_waits; i++) {
-        position other = {step->waits[i].device, step->waits[i].position};
-        if (end_of(plan, other) > end_of(plan, latest))
-            latest = other;
+    const twi_stretch *s = is_replayed(plan, step->within) ? step->within : NULL;
+    position latest = {p.device, -1};
+    if (s && s->num_after[step->number]) {
+        for (int i = 0; i < s->num_after[step->number]; i++)
+            take_later(plan, position_of(s->steps[s->after[step->number][i]]), &latest);
+        return latest;
     }
+    const twi_wait *waits = s ? s->waits : step->waits;
+    wait_for(plan, s ? (position){s->parts[0].device, s->parts[0].first - 1} : (position){p.device, p.step - 1}, &latest);
+    for (int i = 0; i < (s ? s->num_waits : step->num_waits); i++)
+        wait_for(plan, (position){waits[i].device, waits[i].position}, &latest);
     return latest;
 }
 
@@ -184,6 +214,7 @@ tw_status twi_delay(twi_plan *plan, const tw_delay *delay, tw_error *error)
     if (!place)
         return twi_fail(error, TW_NOT_FOUND, "no step of kind '%s' for tower %d, on %s: nothing there can be delayed",
                         tw_time_kind_name(delay->kind), delay->tower, delay->device);
+    plan->delayed = true;
     *(delay->kind == TW_TIME_LAUNCH ? &place->late_ns : &place->slow_ns) = (int64_t)(delay->seconds * 1e9);
     return TW_OK;
 }

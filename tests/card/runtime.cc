@@ -177,6 +177,8 @@ struct CUevent_st {
     uint64_t place = 0;
     double ms = 0; /* the stream's time */
     bool timed = false;
+    bool of_node = false; /* a node of a graph records it */
+    std::shared_ptr<double> clock = std::make_shared<double>(0); /* when it was come to */
 };
 
 struct CUgraphNode_st {
@@ -203,6 +205,8 @@ struct CUstream_st {
     double ms = 0;        /* that its work has taken */
 };
 
+static double now; /* of all cards, in ms: a thing that is done takes a nanosecond */
+
 static void work_off(CUstream_st *s, uint64_t place)
 {
     while (s->done < place && !s->queue.empty()) {
@@ -210,6 +214,7 @@ static void work_off(CUstream_st *s, uint64_t place)
         s->queue.pop_front();
         s->done++;
         next();
+        now += 1e-6;
     }
 }
 
@@ -382,9 +387,22 @@ extern "C" cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
         stream->spoiled = true; /* it could be; nobody here needs it */
         return cudaErrorStreamCaptureUnsupported;
     }
+    if (event->timed)
+        card::enqueue(stream, [clock = event->clock] { *clock = now; });
     event->stream = stream;
     event->place = stream->done + stream->queue.size();
     event->ms = stream->ms;
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags)
+{
+    CALL(cudaErrorUnknown)
+    if (!stream->records || flags != cudaEventRecordExternal)
+        return cudaErrorInvalidValue;
+    card::enqueue(stream, [clock = event->clock] { *clock = now; });
+    event->stream = stream;
+    event->of_node = true;
     return cudaSuccess;
 }
 
@@ -401,9 +419,9 @@ extern "C" cudaError_t cudaEventSynchronize(cudaEvent_t event)
 extern "C" cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t begin, cudaEvent_t end)
 {
     CALL(cudaErrorUnknown)
-    if (!begin->timed || !end->timed || !begin->stream || begin->stream != end->stream)
+    if (!begin->timed || !end->timed || !begin->stream || !end->stream || begin->stream->ordinal != end->stream->ordinal)
         return cudaErrorInvalidResourceHandle;
-    *ms = (float)(end->ms - begin->ms);
+    *ms = (float)((begin->of_node || end->of_node ? 0 : end->ms - begin->ms) + *end->clock - *begin->clock);
     return cudaSuccess;
 }
 

@@ -84,6 +84,12 @@ void twi_cuda_forget(twi_device *d, void *recording);
 bool twi_cuda_records_with(twi_device *d, twi_device *other);
 bool twi_cuda_is_recording(const twi_cuda_device *c); /* the calling thread writes down what it hands to the card */
 
+/* timeline.c: when a card has come where. */
+tw_status twi_cuda_open_timeline(twi_device *d, int count, void **timeline, tw_error *error);
+tw_status twi_cuda_mark(twi_device *d, void *timeline, int number, tw_error *error);
+tw_status twi_cuda_read_timeline(twi_device *d, void *timeline, int64_t *ns, tw_error *error);
+void twi_cuda_close_timeline(twi_device *d, void *timeline);
+
 /* pool.c, normalization.c: what the attributes of a pool of `image`, or of a local response normalization, say. */
 tw_status twi_cuda_pool_of(const twi_prepare *p, const twi_operand *image, struct twi_cuda_pool *pool);
 tw_status twi_cuda_lrn_of(const twi_prepare *p, const twi_operand *image, struct twi_cuda_lrn *lrn);

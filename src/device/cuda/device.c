@@ -319,6 +319,10 @@ static const twi_device_ops card_ops = {
     .replay = twi_cuda_replay,
     .forget = twi_cuda_forget,
     .records_with = twi_cuda_records_with,
+    .open_timeline = twi_cuda_open_timeline,
+    .mark = twi_cuda_mark,
+    .read_timeline = twi_cuda_read_timeline,
+    .close_timeline = twi_cuda_close_timeline,
     .destroy = card_destroy,
 };
 
