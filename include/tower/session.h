@@ -164,8 +164,8 @@ typedef struct tw_waterfall {
     double total;
 } tw_waterfall;
 
-/* That of the latest run, which must be traced. tower_devices: the full names of the devices that towers run on. Of a
- * device with a queue of its own, such as a real GPU, it sees when work was handed over, not when it was done. */
+/* That of the latest run, which must be traced. tower_devices: the full names of the devices that towers run on. A real
+ * GPU tells when it did what. */
 TW_API tw_status tw_session_waterfall(tw_session *session, const char *const *tower_devices, int count,
                                       tw_waterfall *waterfall, tw_error *error);
 

@@ -167,6 +167,47 @@ static void two_cards_that_do_not_meet_between_launches(void **state)
     unsetenv("CARD_COUNT");
 }
 
+/* By marks that are part of the recording: so what is seen is what an untraced step does. */
+static void a_traced_step_of_two_cards_is_one_launch_and_tells_where_its_time_went(void **state)
+{
+    static const char *const gpus[] = {"/gpu:0", "/gpu:1"};
+    (void)state;
+    tw_error error = {0};
+    tw_devices *devices;
+    tw_dataset *data;
+    tw_trainer *trainer;
+    tw_trainer_step_result result;
+    tw_waterfall parts;
+    assert_ok(tw_devices_create(&(tw_device_options){.cpu_threads = 1}, &devices, &error));
+    assert_ok(tw_dataset_synthetic(8, 8, 8, 3, 4, 1, &data, &error));
+    tw_trainer_options options = {.model = &model, .dataset = data, .devices = devices, .seed = 1, .tower_devices = gpus,
+                                  .num_tower_devices = 2, .variables = {.update = TW_REPLICATED},
+                                  .session = {.trace = true}};
+    assert_ok(tw_trainer_create(&options, &trainer, &error));
+    assert_ok(tw_trainer_run_steps(trainer, 3, &result, &error));
+    long launches = card_count("cudaGraphLaunch"), kernels = card_count("kernel");
+    assert_ok(tw_trainer_run_steps(trainer, 2, &result, &error));
+    assert_int_equal(card_count("cudaGraphLaunch") - launches, 2);
+    assert_int_equal(card_count("kernel"), kernels);
+    const char *names[] = {tw_trainer_tower_device(trainer, 0), tw_trainer_tower_device(trainer, 1)};
+    assert_ok(tw_session_waterfall(tw_trainer_session(trainer), names, 2, &parts, &error));
+    double sum = 0;
+    for (int k = 0; k < TW_TIME_KINDS; k++) {
+        assert_true(parts.seconds[k] >= 0);
+        sum += parts.seconds[k];
+    }
+    assert_true(parts.total > 0 && fabs(sum - parts.total) < 1e-9);
+    assert_true(parts.seconds[TW_TIME_COMPUTE] > 0); /* a nanosecond for each thing that is done */
+    tw_delay delay = {TW_TIME_COMPUTE, names[0], 0, 0.02};
+    assert_ok(tw_session_delay(tw_trainer_session(trainer), &delay, &error));
+    assert_ok(tw_trainer_step(trainer, &result, &error));
+    assert_int_equal(card_count("cudaGraphLaunch") - launches, 2); /* what is held up is not replayed */
+    tw_trainer_destroy(trainer);
+    tw_dataset_destroy(data);
+    tw_devices_destroy(devices);
+    assert_string_equal(card_leaks(), "");
+}
+
 /* Though blocks share them: a variable is read where it lies, so there is nothing else to launch. */
 static void a_reduction_is_one_launch(void **state)
 {
@@ -210,6 +251,7 @@ int main(void)
         cmocka_unit_test(two_towers_on_a_card_are_one_launch_too),
         cmocka_unit_test(two_cards_that_see_each_other_are_one_launch),
         cmocka_unit_test(two_cards_that_do_not_meet_between_launches),
+        cmocka_unit_test(a_traced_step_of_two_cards_is_one_launch_and_tells_where_its_time_went),
         cmocka_unit_test(a_reduction_is_one_launch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
