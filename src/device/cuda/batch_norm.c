@@ -8,6 +8,11 @@
 
 #define FLOATS (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16))
 
+typedef struct normalization {
+    twi_cuda_batch_norm plan;
+    const twi_cuda_device *card; /* whose counters it uses */
+} normalization;
+
 /* Images are `gradients` inputs and x; behind them come `read` vectors [C] that are read, of `vectors`; then, with a side,
  * another image. */
 static tw_status prepare(twi_prepare *p, bool relu, int gradients, int read, int vectors)
@@ -28,16 +33,21 @@ static tw_status prepare(twi_prepare *p, bool relu, int gradients, int read, int
                             i < gradients ? i : first + vectors);
     if (p->inputs[gradients].elements > TWI_CUDA_MOST_ELEMENTS)
         return twi_fail(p->error, TW_UNIMPLEMENTED, "%s of more than %d elements", p->op, TWI_CUDA_MOST_ELEMENTS);
-    twi_cuda_batch_norm b = {
+    if (x.dims[3] > TWI_CUDA_COUNTERS * TWI_CUDA_CHANNELS_OF_COUNTER)
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s on a GPU takes up to %d channels, got %lld", p->op,
+                        TWI_CUDA_COUNTERS * TWI_CUDA_CHANNELS_OF_COUNTER, (long long)x.dims[3]);
+    normalization n = {.card = (const twi_cuda_device *)p->device};
+    n.plan = (twi_cuda_batch_norm){
         .rows = (int)(x.dims[3] ? x.dims[0] * x.dims[1] * x.dims[2] : 0),
         .channels = (int)x.dims[3],
         .epsilon = twi_attr_float(p->attrs, "epsilon", 0.0001f),
         .training = twi_attr_bool(p->attrs, "is_training", true),
         .relu = relu,
     };
-    p->workspace = twi_cuda_batch_norm_plan(&b);
+    p->workspace = twi_cuda_batch_norm_plan(&n.plan);
+    p->touches = &n.card->counters;
     p->can_overwrite[0] = true;
-    return twi_keep(p, &b, sizeof b);
+    return twi_keep(p, &n, sizeof n);
 }
 
 static tw_status prepare_norm(twi_prepare *p)
@@ -64,13 +74,13 @@ static tw_status prepare_norm_relu_grad(twi_prepare *p)
  * variance. */
 static tw_status run_norm(const twi_run *r)
 {
-    const twi_cuda_batch_norm *b = r->state;
+    const normalization *n = r->state;
     twi_cuda_moments to = {r->outputs[3], r->outputs[4], r->outputs[1], r->outputs[2]};
     twi_cuda_normed in = {.x = r->inputs[0], .scale = r->inputs[1], .offset = r->inputs[2], .mean = r->inputs[3],
                           .variance = r->inputs[4], .side = r->num_inputs > 5 ? r->inputs[5] : NULL};
-    tw_status status = TWI_LAUNCH(r, twi_cuda_batch_norm_run(r->stream, r->input_operands[0].dtype, b, &in, &to,
-                                                             r->outputs[0], r->workspace));
-    for (int i = 1; i < 5 && !b->training && status == TW_OK; i++)
+    tw_status status = TWI_LAUNCH(r, twi_cuda_batch_norm_run(r->stream, r->input_operands[0].dtype, &n->plan, &in,
+                                                             &to, r->outputs[0], r->workspace, n->card->counters));
+    for (int i = 1; i < 5 && !n->plan.training && status == TW_OK; i++)
         status = TWI_LAUNCH(r, cudaMemcpyAsync(r->outputs[i], r->inputs[i % 2 ? 3 : 4], r->output_operands[i].bytes,
                                                cudaMemcpyDeviceToDevice, r->stream));
     return status;
@@ -78,8 +88,10 @@ static tw_status run_norm(const twi_run *r)
 
 static tw_status run_gradient(const twi_run *r, twi_cuda_normed in, void *dside)
 {
-    return TWI_LAUNCH(r, twi_cuda_batch_norm_grad(r->stream, r->output_operands[0].dtype, r->state, &in, r->outputs[0],
-                                                  r->outputs[1], r->outputs[2], dside, r->workspace));
+    const normalization *n = r->state;
+    return TWI_LAUNCH(r, twi_cuda_batch_norm_grad(r->stream, r->output_operands[0].dtype, &n->plan, &in, r->outputs[0],
+                                                  r->outputs[1], r->outputs[2], dside, r->workspace,
+                                                  n->card->counters));
 }
 
 /* dy, x, scale, mean, variance: dx, dscale, doffset, and two zeros. */

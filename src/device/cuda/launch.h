@@ -308,15 +308,20 @@ typedef struct twi_cuda_moments {
     float *mean, *variance, *batch_mean, *batch_variance;
 } twi_cuda_moments;
 
+/* So many channels at most share one of the device's counters. */
+enum { TWI_CUDA_CHANNELS_OF_COUNTER = 128 };
+
 /* Sets the parts from the rest; returns the bytes of workspace that a run needs. */
 size_t twi_cuda_batch_norm_plan(twi_cuda_batch_norm *b);
-/* While training `to` is made and used, else the given moments are used. */
+/* While training `to` is made and used, and the counters are, which are the device's (last_block.cuh); else the given
+ * moments are used. */
 cudaError_t twi_cuda_batch_norm_run(cudaStream_t stream, tw_dtype type, const twi_cuda_batch_norm *b,
-                                    const twi_cuda_normed *in, const twi_cuda_moments *to, void *y, void *workspace);
-/* dside NULL: nobody wants what the ReLU let pass. */
+                                    const twi_cuda_normed *in, const twi_cuda_moments *to, void *y, void *workspace,
+                                    unsigned *counters);
+/* Uses the counters. dside NULL: nobody wants what the ReLU let pass. */
 cudaError_t twi_cuda_batch_norm_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_batch_norm *b,
                                      const twi_cuda_normed *in, void *dx, float *dscale, float *doffset, void *dside,
-                                     void *workspace);
+                                     void *workspace, unsigned *counters);
 
 /* ---- softmax.cu --------------------------------------------------------------------------------------------------- */
 
