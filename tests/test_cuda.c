@@ -1357,6 +1357,142 @@ static void casts_of_what_was_written_stay_behind_the_write(void **state)
     tw_graph_destroy(g);
 }
 
+/* ---- gradients that travel together ---------------------------------------------------------------------------- */
+
+enum { TRAVELLERS = 90 }; /* more than one launch takes */
+
+/* As filled(), but floats are to be rounded when they are multiplied. */
+static tw_tensor *uneven(tw_dtype dtype, tw_shape shape, unsigned seed)
+{
+    tw_tensor *t = filled(dtype, shape, seed);
+    for (int64_t i = 0; i < t->elements && dtype == TW_FLOAT32; i++)
+        ((float *)t->data)[i] += (float)i / 999;
+    return t;
+}
+
+/* Gradients of all float types, those of every second variable with weight decay, end to end. */
+static tw_output make_bucket(tw_graph *g, tw_variable **v)
+{
+    tw_output ones[FLOATS], parts[TRAVELLERS]; /* what is known before a step would be cast while planning */
+    char name[16];
+    for (int t = 0; t < FLOATS; t++) {
+        snprintf(name, sizeof name, "one%d", t);
+        ones[t] = tw_get_variable(g, name, floats[t], TW_SCALAR, (tw_initializer){.a = 1})->value;
+    }
+    for (int i = 0; i < TRAVELLERS; i++) {
+        tw_shape shape = i == 0 ? TW_SHAPE(71, 67) : i == 2 ? TW_SHAPE(0, 3) : TW_SHAPE(1 + i % 9);
+        tw_tensor *some = uneven(floats[i % FLOATS], shape, (unsigned)i);
+        tw_output gradient = tw_mul(g, ones[i % FLOATS], tw_constant(g, some));
+        snprintf(name, sizeof name, "v%d", i);
+        v[i] = tw_get_variable(g, name, TW_FLOAT32, shape, (tw_initializer){.a = 0.5f});
+        if (i % FLOATS)
+            gradient = tw_cast(g, gradient, TW_FLOAT32);
+        tw_output decay = tw_mul(g, v[i]->value, tw_scalar(g, 0.1f));
+        if (i % 4 < 2)
+            gradient = tw_add_n(g, i % 4 ? (tw_output[]){decay, gradient} : (tw_output[]){gradient, decay}, 2);
+        parts[i] = tw_reshape(g, gradient, TW_SHAPE(-1));
+        tw_tensor_release(some);
+    }
+    return tw_concat(g, parts, TRAVELLERS, 0);
+}
+
+static tw_tensor *run_bucket(const char *device, const char *disable, bool *joined)
+{
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_session *session;
+    tw_variable *v[TRAVELLERS];
+    tw_output bucket = {0}, start = {0};
+    tw_tensor *value = NULL;
+    TW_DEVICE(g, "%s", device) {
+        bucket = make_bucket(g, v);
+        start = tw_initialize_variables(g);
+    }
+    assert_string_equal(tw_graph_message(g), "");
+    assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices, .disable = disable}, &session, &error));
+    assert_ok(tw_session_run(session, NULL, 0, &start, 1, NULL, &error));
+    for (int i = 0; i < TRAVELLERS; i++) {
+        tw_tensor *some = uneven(TW_FLOAT32, v[i]->shape, (unsigned)i + 1000);
+        assert_ok(tw_session_set_variable(session, v[i], some, &error));
+        tw_tensor_release(some);
+    }
+    assert_ok(tw_session_run(session, NULL, 0, &bucket, 1, &value, &error));
+    *joined = plans_have(session, "_JoinGradients") && !plans_have(session, "ConcatV2") &&
+              !plans_have(session, "AddN") && !plans_have(session, "Cast");
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+    return value;
+}
+
+static void gradients_are_laid_end_to_end_on_the_card_as_on_the_cpu(void **state)
+{
+    (void)state;
+    bool joined[3];
+    needs_card();
+    tw_tensor *expected = run_bucket("/cpu:0", NULL, &joined[0]), *apart = run_bucket("/gpu:0", "buckets", &joined[1]);
+    tw_tensor *found = run_bucket("/gpu:0", NULL, &joined[2]);
+    assert_true(!joined[0] && !joined[1] && joined[2]);
+    twt_case c = {.file = "a bucket", .op = {.op = "_JoinGradients"}};
+    twt_expect_same_bits(&c, found, expected, "on the card");
+    twt_expect_same_bits(&c, apart, expected, "by nodes of their own");
+    tw_tensor_release(expected);
+    tw_tensor_release(apart);
+    tw_tensor_release(found);
+}
+
+/* Gradients of filters, which have their last axis first, and others; operands that are aligned, and some that are not. */
+static void turned_gradients_are_laid_end_to_end_as_their_variables_are(void **state)
+{
+    (void)state;
+    enum { COUNT = 5, DECAYS = 3 };
+    static const tw_shape shapes[COUNT] = {{4, {3, 3, 5, 7}}, {1, {9}}, {4, {1, 1, 64, 70}}, {4, {3, 3, 0, 8}}, {2, {5, 3}}};
+    static const int64_t which[COUNT] = {1, 0, 1, 1, 0}, decayed[DECAYS] = {0, 2, 4};
+    tw_error error = {0};
+    needs_card();
+    for (int run = 0; run < 2 * FLOATS; run++) {
+        twt_op op = {.op = "_JoinGradients", .num_inputs = COUNT + 2 * DECAYS};
+        tw_output inputs[COUNT + 2 * DECAYS];
+        tw_graph *g = tw_graph_create();
+        tw_tensor *expected = tw_tensor_create(TW_FLOAT32, TW_SHAPE(3 * 3 * 5 * 7 + 9 + 64 * 70 + 15));
+        int64_t at = 0;
+        for (int i = 0; i < DECAYS; i++) {
+            op.inputs[COUNT + i] = uneven(TW_FLOAT32, shapes[decayed[i]], (unsigned)i + 40);
+            op.inputs[COUNT + DECAYS + i] = tw_tensor_float(0.1f * (float)(i + 1));
+        }
+        for (int i = 0; i < COUNT; i++) {
+            tw_tensor *gradient = uneven(floats[(run + i) % FLOATS], shapes[i], (unsigned)i);
+            tw_shape to = {4, {shapes[i].dims[3], shapes[i].dims[0], shapes[i].dims[1], shapes[i].dims[2]}};
+            op.inputs[i] = which[i] ? turned(gradient, to, shapes[i].dims[3]) : tw_tensor_retain(gradient);
+            for (int64_t k = 0; k < gradient->elements; k++, at++) {
+                float x = (float)tw_tensor_value(gradient, k);
+                const tw_tensor *var = i % 2 ? NULL : op.inputs[COUNT + i / 2];
+                float more = var ? *(float *)op.inputs[COUNT + DECAYS + i / 2]->data * ((float *)var->data)[k] : 0;
+                ((float *)expected->data)[at] = var ? x + more : x;
+            }
+            tw_tensor_release(gradient);
+        }
+        assert_int_equal(at, expected->elements);
+        for (int i = 0; i < op.num_inputs; i++)
+            inputs[i] = tw_constant(g, op.inputs[i]);
+        tw_attr attrs[] = {tw_attr_type("T", TW_FLOAT32), tw_attr_int("D", DECAYS),
+                           tw_attr_ints("decayed", decayed, DECAYS), tw_attr_ints("turned", which, COUNT)};
+        tw_node *node = tw_add_node(g, op.op, "n", inputs, op.num_inputs, attrs, 4);
+        if (!node)
+            fail_msg("%s", tw_graph_message(g));
+        askew = run >= FLOATS;
+        assert_ok(run_node(node, &op, &error));
+        askew = false;
+        twt_expect_same_bits(&(twt_case){.file = "a bucket", .line = run, .op = {.op = op.op}}, op.outputs[0], expected,
+                             "on the card");
+        tw_tensor_release(expected);
+        twt_op_release(&op);
+        tw_graph_destroy(g);
+    }
+    cover("_JoinGradients");
+}
+
+/* ---- learning with all of these -------------------------------------------------------------------------------- */
+
 enum { FILTERS = 2, LARGEST_JOB = 60 };
 
 /* Two convolutions learn what they are given, with more variables beside them than one launch takes. Values after a few
@@ -1559,6 +1695,8 @@ int main(void)
         cmocka_unit_test(losses_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(weights_are_cast_and_turned_on_the_card_as_on_the_cpu),
         cmocka_unit_test(casts_of_what_was_written_stay_behind_the_write),
+        cmocka_unit_test(gradients_are_laid_end_to_end_on_the_card_as_on_the_cpu),
+        cmocka_unit_test(turned_gradients_are_laid_end_to_end_as_their_variables_are),
         cmocka_unit_test(filters_that_are_turned_at_once_learn_as_those_turned_one_by_one),
         cmocka_unit_test(a_trainer_makes_its_batches_on_the_card),
         cmocka_unit_test(a_card_reduces_by_nccl_what_it_has_alone),

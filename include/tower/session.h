@@ -35,7 +35,7 @@ typedef struct tw_session_options {
     void (*placement_log)(void *user, const char *line);
     void *placement_log_user;
     const char *disable;           /* comma-separated names of rewrites to leave out ("fold,merge,collective,fuse,losses,
-                                      update,scalars,weights") or "all"; also "reuse" for memory reuse. NULL: none */
+                                      buckets,update,scalars,weights") or "all"; also "reuse" for memory reuse. NULL: none */
     bool plain_kernels;            /* reference kernels only */
     bool trace;                    /* keep times of every kernel of the latest run (tw_session_write_trace) */
 } tw_session_options;

@@ -1,7 +1,7 @@
-/* fused.c - ops that stand for a chain of others: made by the rewrites "fuse", "losses", "update", "scalars" and
+/* fused.c - ops that stand for a chain of others: made by the rewrites "fuse", "losses", "buckets", "update", "scalars" and
  * "weights" only, never by builders or files.
  * Lives here:  signatures and shape rules, and with each row the chain it stands for.
- * Never here:  finding the chains (rewrite/fuse.c, losses.c, update.c, scalars.c, weights.c).
+ * Never here:  finding the chains (rewrite/fuse.c, losses.c, buckets.c, update.c, scalars.c, weights.c).
  *
  * Numerics are those of the chain, up to rounding: nothing between two links is rounded to the narrow type of a tensor
  * that no longer exists. */
@@ -173,6 +173,36 @@ static tw_status expect_floats(const twi_inference *c, int first, int count)
     return TW_OK;
 }
 
+/* Of _JoinGradients: gradients, then a variable and a decay for each of `decayed`. */
+static tw_status joined_shape(twi_inference *c)
+{
+    char text[2][128];
+    int decays = 0, count = c->num_inputs - 2 * (int)twi_attr_int(c->attrs, "D", 0);
+    const int64_t *decayed = twi_attr_ints(c->attrs, "decayed", &decays);
+    int64_t elements = 0;
+    if (count < 1 || count + 2 * decays != c->num_inputs)
+        return twi_fail(c->error, TW_INVALID_ARGUMENT, "%d gradients, %d of them decayed, %d inputs", count, decays,
+                        c->num_inputs);
+    for (int i = 0; i < count; i++) {
+        int64_t more = tw_shape_elements(c->inputs[i]);
+        elements = elements < 0 || more < 0 ? -1 : elements + more;
+    }
+    for (int i = 0; i < decays; i++) {
+        int of = (int)decayed[i];
+        if (of < 0 || of >= count)
+            return twi_fail(c->error, TW_INVALID_ARGUMENT, "decay %d is that of gradient %d, expected 0 to %d", i, of,
+                            count - 1);
+        tw_shape expected = is_turned(c, of) ? twi_turned_back(c->inputs[of]) : c->inputs[of];
+        if (!tw_shape_compatible(expected, c->inputs[count + i]) ||
+            !tw_shape_compatible(TW_SCALAR, c->inputs[count + decays + i]))
+            return twi_fail(c->error, TW_INVALID_ARGUMENT, "gradient %d has a variable of shape %s and a decay of shape %s",
+                            of, tw_shape_text(c->inputs[count + i], text[0], sizeof text[0]),
+                            tw_shape_text(c->inputs[count + decays + i], text[1], sizeof text[1]));
+    }
+    c->outputs[0] = TW_SHAPE(elements);
+    return expect_floats(c, 0, count);
+}
+
 static tw_status softmax_loss_shape(twi_inference *c)
 {
     c->outputs[0] = TW_SCALAR;
@@ -287,6 +317,11 @@ const twi_op twi_fused_ops[] = {
      "gradients:M*T, x:T, scale:float, reserve_space_1:float, reserve_space_2:float, offset:float, y:N*T",
      "x_backprop:T, scale_backprop:float, offset_backprop:float, side_backprop:N*T", FLOATS "; M:int; " BATCH_NORM,
      batch_norm_grad_shape, NULL, TWI_REWRITTEN},
+
+    /* gradients end to end: Cast to float and Reshape of each and, with decay i, AddN of gradients[decayed[i]] and of
+     * decays[i] * vars[i]; ConcatV2. Where turned[k], gradients[k] is [K,kh,kw,C], and becomes [kh,kw,C,K]. T as below. */
+    {"_JoinGradients", "gradients:G, vars:D*float, decays:D*float", "joined:float",
+     "G:types; D:int; T:" FLOAT_TYPES "; decayed:ints=[]; turned:ints=[]", joined_shape, NULL, TWI_REWRITTEN},
 
     /* var[i] -= alpha * (deltas[i] + decays[i] * var[i]): Mul, AddN, ResourceApplyGradientDescent of N variables. With
      * M = 2 N the mean of two towers: AddV2 of that and of the same with deltas[N + i] and decays[N + i], then Mul by

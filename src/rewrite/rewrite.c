@@ -14,6 +14,7 @@ static const struct {
     {"collective", twi_rewrite_collective},
     {"fuse", twi_rewrite_fuse},
     {"losses", twi_rewrite_losses},
+    {"buckets", twi_rewrite_buckets},
     {"update", twi_rewrite_update},
     {"scalars", twi_rewrite_scalars},
     {"weights", twi_rewrite_weights},

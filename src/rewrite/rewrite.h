@@ -28,6 +28,7 @@ twi_rewrite_pass twi_rewrite_merge;      /* merge.c: equal nodes become one */
 twi_rewrite_pass twi_rewrite_collective; /* collective.c: the averaging of towers becomes a fixed tree */
 twi_rewrite_pass twi_rewrite_fuse;       /* fuse.c: chains of layers become one kernel */
 twi_rewrite_pass twi_rewrite_losses;     /* losses.c: a softmax's loss and its gradient, or all L2 losses, become one kernel */
+twi_rewrite_pass twi_rewrite_buckets;    /* buckets.c: gradients that travel together are laid end to end by one */
 twi_rewrite_pass twi_rewrite_update;     /* update.c: the updates of all variables become one kernel */
 twi_rewrite_pass twi_rewrite_scalars;    /* scalars.c: arithmetic on scalars becomes one kernel */
 twi_rewrite_pass twi_rewrite_weights;    /* weights.c: casts of variables, and turns of filters, too */

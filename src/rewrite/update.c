@@ -3,11 +3,11 @@
  * optimizers, with decoupled weight decay too, where a device has a kernel for many; and moving averages. Gradients of a
  * narrow type are read as they are where the device's kernel can, not cast before; those of filters are left with their
  * last axis first where the device's convolutions make them so.
- * Never here: other chains (fuse.c).
+ * Never here: other chains (fuse.c), what a tower's gradient is made of (gradient.c).
  *
  * Joined are nodes of one device with the same rate and other numbers, where none waits for another. Weight decay may
  * come from another device of the host: it costs nothing where the variable is read anyway. */
-#include "rewrite/rewrite.h"
+#include "rewrite/gradient.h"
 
 #include "base/array.h"
 #include "device/update.h"
@@ -25,9 +25,7 @@ typedef struct part {
     int num_slots, num_numbers;
     bool nesterov;
     int towers;                   /* 1, or 2: the mean of two */
-    tw_output value[2], decay[2]; /* of each tower; decay {NULL, 0}: none */
-    const tw_node *user[2];       /* who has value[] among its inputs */
-    bool turned;                  /* values are [K,kh,kw,C], the variable [kh,kw,C,K] */
+    twi_raw_gradient gradients[2]; /* of each tower */
     float scale;                  /* of the sum of two */
 } part;
 
@@ -54,71 +52,24 @@ static bool is_only_writer(const twi_rewriting *r, tw_output handle, const tw_no
     return true;
 }
 
-static bool is_read_of(tw_output output, tw_output handle)
-{
-    return is(output.node, "ReadVariableOp") && same(output.node->inputs[0], handle);
-}
-
 /* ---- gradient descent ----------------------------------------------------------------------------------------- */
-
-/* The scalar s if `term` is s * variable, else {NULL, 0}. */
-static tw_output decay_of(const twi_rewriting *r, tw_output term, tw_output handle)
-{
-    const tw_node *mul = term.node;
-    for (int i = 0; is(mul, "Mul") && i < 2; i++)
-        if (is_read_of(mul->inputs[i], handle) && tw_output_shape(mul->inputs[1 - i]).rank == 0 &&
-            twi_rewrite_count_uses(r, term) == 1)
-            return mul->inputs[1 - i];
-    return (tw_output){0};
-}
-
-static bool is_on_host(const twi_rewriting *r, const tw_node *node)
-{
-    return r->devices->items[node->assigned]->is_host;
-}
-
-/* Takes weight decay, AddN(g, s * variable), out of a tower's gradient, which only `user` may want. */
-static void split_decay(const twi_rewriting *r, part *p, int tower, const tw_node *user)
-{
-    tw_output sum = p->value[tower];
-    if (!is(sum.node, "AddN") || sum.node->num_inputs != 2 || sum.node->num_control_inputs ||
-        (sum.node->assigned != p->node->assigned && !(is_on_host(r, sum.node) && is_on_host(r, p->node))) ||
-        twi_rewrite_only_user(r, sum) != user || !is_only_writer(r, p->handle, p->node, p->loss))
-        return;
-    for (int i = 0; i < 2 && !p->decay[tower].node; i++) {
-        p->decay[tower] = decay_of(r, sum.node->inputs[i], p->handle);
-        if (p->decay[tower].node) {
-            p->value[tower] = sum.node->inputs[1 - i];
-            p->user[tower] = sum.node;
-        }
-    }
-}
-
-/* A node of that op between the gradient and the update, which nobody else wants and which waits for nobody. */
-static tw_node *find_link(const twi_rewriting *r, tw_output output, const char *op, const tw_node *user)
-{
-    tw_node *node = output.node;
-    bool fits = is(node, op) && node->assigned == user->assigned && !node->num_control_inputs &&
-                twi_rewrite_only_user(r, output) == user;
-    return fits ? node : NULL;
-}
 
 /* Takes the last sum of an average out of the gradient: Mul(AddV2(g, g'), constant). Returns who uses g and g'. */
 static const tw_node *split_mean(const twi_rewriting *r, part *p)
 {
-    const tw_node *mean = find_link(r, p->value[0], "Mul", p->node);
+    const tw_node *mean = twi_find_link(r, p->gradients[0].value, "Mul", p->node);
     const tw_tensor *scale = mean ? twi_constant_value(mean->inputs[1]) : NULL;
     const tw_node *sum = scale && tw_tensor_elements(scale) == 1 && tw_output_shape(mean->inputs[1]).rank == 0
-                             ? find_link(r, mean->inputs[0], "AddV2", mean)
+                             ? twi_find_link(r, mean->inputs[0], "AddV2", mean)
                              : NULL;
-    tw_shape shape = tw_output_shape(p->value[0]);
+    tw_shape shape = tw_output_shape(p->gradients[0].value);
     if (!sum || !tw_shape_equal(tw_output_shape(sum->inputs[0]), shape) ||
         !tw_shape_equal(tw_output_shape(sum->inputs[1]), shape) || same(sum->inputs[0], sum->inputs[1]))
         return p->node;
     p->towers = 2;
     p->scale = (float)tw_tensor_value(scale, 0);
-    p->value[0] = sum->inputs[0];
-    p->value[1] = sum->inputs[1];
+    p->gradients[0].value = sum->inputs[0];
+    p->gradients[1].value = sum->inputs[1];
     return sum;
 }
 
@@ -126,8 +77,9 @@ static void split_gradient(const twi_rewriting *r, part *p)
 {
     const tw_node *user = split_mean(r, p);
     for (int i = 0; i < p->towers; i++) {
-        p->user[i] = user;
-        split_decay(r, p, i, user);
+        p->gradients[i].user = user;
+        if (is_only_writer(r, p->handle, p->node, p->loss))
+            twi_split_decay(r, &p->gradients[i], p->node, p->handle);
     }
 }
 
@@ -136,7 +88,7 @@ static bool find_descent(const twi_rewriting *r, tw_node *node, part *p)
     if (!is(node, "ResourceApplyGradientDescent") || twi_attr_type(&node->attrs, "T") != TW_FLOAT32)
         return false;
     *p = (part){.node = node, .handle = node->inputs[0], .numbers = {node->inputs[1]}, .num_numbers = 1, .towers = 1,
-                .value = {node->inputs[2]}, .scale = 1};
+                .gradients = {{.value = node->inputs[2]}}, .scale = 1};
     split_gradient(r, p);
     return true;
 }
@@ -166,7 +118,7 @@ static void take_loss(const twi_rewriting *r, part *p)
             loss->assigned != p->node->assigned || !only_waited_for_by(r, loss, p->node) ||
             !is_only_writer(r, p->handle, p->node, loss))
             continue;
-        p->lost = decay_of(r, loss->inputs[1], p->handle);
+        p->lost = twi_decay_of(r, loss->inputs[1], p->handle, &(tw_output){0});
         p->loss = p->lost.node ? loss : NULL;
         return;
     }
@@ -183,7 +135,7 @@ static bool find_update(const twi_rewriting *r, tw_node *node, part *p)
         *(inputs[i] == 'v'   ? &p->handle
           : inputs[i] == 's' ? &p->slots[p->num_slots++]
           : inputs[i] == 'n' ? &p->numbers[p->num_numbers++]
-                             : &p->value[0]) = node->inputs[i];
+                             : &p->gradients[0].value) = node->inputs[i];
     take_loss(r, p);
     split_gradient(r, p);
     return true;
@@ -202,12 +154,12 @@ static bool find_average(const twi_rewriting *r, tw_node *node, part *p)
     for (int i = 0; i < 2; i++) {
         tw_output apart = move.node->inputs[i], weight = move.node->inputs[1 - i];
         if (!is(apart.node, "Sub") || tw_output_shape(weight).rank != 0 || apart.node->assigned != node->assigned ||
-            !is_read_of(apart.node->inputs[0], handle) || twi_rewrite_only_user(r, apart) != move.node ||
+            !twi_is_read_of(apart.node->inputs[0], handle) || twi_rewrite_only_user(r, apart) != move.node ||
             !is_only_writer(r, handle, node, NULL) ||
             !tw_shape_equal(tw_output_shape(apart.node->inputs[1]), tw_output_shape(handle)))
             continue;
         *p = (part){.node = node, .handle = handle, .numbers = {weight}, .num_numbers = 1, .towers = 1,
-                    .value = {apart.node->inputs[1]}};
+                    .gradients = {{.value = apart.node->inputs[1]}}};
         return true;
     }
     return false;
@@ -215,56 +167,25 @@ static bool find_average(const twi_rewriting *r, tw_node *node, part *p)
 
 /* ---- joining -------------------------------------------------------------------------------------------------- */
 
-/* For gradients of that type. */
-static bool has_kernel(const twi_rewriting *r, const tw_node *node, const char *op, tw_dtype type)
+/* Takes casts out of the gradients, and lets convolutions leave them turned: both or none. */
+static void take_links(twi_rewriting *r, const char *op, part *p)
 {
-    tw_attr attr = tw_attr_type("T", type);
-    twi_attrs attrs = {&attr, 1};
-    return twi_device_has_kernel(r->devices->items[node->assigned], op, &attrs);
-}
-
-/* Takes casts to float that nobody else wants out of the gradients. */
-static void take_casts(const twi_rewriting *r, const char *op, part *p)
-{
-    for (int i = 0; i < p->towers && p->user[i]; i++) {
-        const tw_node *cast = find_link(r, p->value[i], "Cast", p->user[i]);
-        tw_dtype from = cast ? twi_attr_type(&cast->attrs, "SrcT") : TW_FLOAT32;
-        if ((from == TW_BFLOAT16 || from == TW_FLOAT16) && cast->assigned == p->node->assigned &&
-            has_kernel(r, p->node, op, from)) {
-            p->value[i] = cast->inputs[0];
-            p->user[i] = cast;
-        }
+    tw_node *convs[2];
+    bool turns = p->gradients[0].user != NULL;
+    for (int i = 0; i < p->towers && p->gradients[i].user; i++) {
+        twi_take_cast(r, &p->gradients[i], p->node, op);
+        convs[i] = twi_find_turnable(r, &p->gradients[i], p->node);
+        turns = turns && convs[i];
     }
-}
-
-/* Leaves gradients of a filter as a convolution can make them that need not turn them. */
-static void take_turned(twi_rewriting *r, part *p)
-{
-    tw_node *conv[2];
-    tw_shape shape = tw_output_shape(p->handle);
-    bool fits = p->user[0] && shape.rank == 4 && tw_shape_elements(shape) <= INT32_MAX;
-    for (int i = 0; i < p->towers && fits; i++) {
-        conv[i] = find_link(r, p->value[i], "Conv2DBackpropFilter", p->user[i]);
-        fits = conv[i] && conv[i]->assigned == p->node->assigned &&
-               strcmp(twi_attr_string(&conv[i]->attrs, "data_format", "NHWC"), "NHWC") == 0 &&
-               has_kernel(r, p->node, "_TurnedConv2DBackpropFilter", tw_output_dtype(p->value[i]));
-    }
-    for (int i = 0; i < p->towers && fits; i++) {
-        tw_node *turned = twi_rewrite_node(r, conv[i], "/turned", "_TurnedConv2DBackpropFilter", conv[i]->inputs, 3,
-                                           conv[i]->attrs.items, conv[i]->attrs.count);
-        if (!turned)
-            return;
-        twi_rewrite_move_controls(r, conv[i], turned);
-        p->value[i] = (tw_output){turned, 0};
-        p->turned = true;
-    }
+    for (int i = 0; i < p->towers && turns; i++)
+        twi_take_turned(r, &p->gradients[i], convs[i]);
 }
 
 /* The type of the part's gradients; of two, the narrow one. */
 static tw_dtype type_of(const part *p)
 {
-    tw_dtype first = tw_output_dtype(p->value[0]);
-    return first == TW_FLOAT32 && p->towers == 2 ? tw_output_dtype(p->value[1]) : first;
+    tw_dtype first = tw_output_dtype(p->gradients[0].value);
+    return first == TW_FLOAT32 && p->towers == 2 ? tw_output_dtype(p->gradients[1].value) : first;
 }
 
 /* The type of the group's gradients, or of the narrow ones among them. */
@@ -329,9 +250,9 @@ static int list_inputs(const part *group, int count, bool decays, bool losses, t
     for (int i = 0; i < group[0].num_numbers; i++)
         inputs[n++] = group[0].numbers[i];
     for (int i = 0; i < values; i++)
-        inputs[n++] = group[i % count].value[i / count];
+        inputs[n++] = group[i % count].gradients[i / count].value;
     for (int i = 0; i < values && decays; i++) {
-        tw_output decay = group[i % count].decay[i / count];
+        tw_output decay = group[i % count].gradients[i / count].decay;
         inputs[n++] = decay.node ? decay : none;
     }
     for (int i = 0; i < count && losses; i++)
@@ -351,12 +272,12 @@ static tw_status join(twi_rewriting *r, const char *op, const part *group, int c
     if (!nodes || !inputs || !turned)
         TWI_TRY(twi_fail_memory(error, "joining updates"));
     for (int i = 0; i < count; i++) { /* what goes before goes first, so that the controls between the two vanish */
-        decays = decays || group[i].decay[0].node || group[i].decay[1].node;
+        decays = decays || group[i].gradients[0].decay.node || group[i].gradients[1].decay.node;
         losses = losses || group[i].loss;
         if (group[i].loss)
             nodes[gone++] = group[i].loss;
         nodes[gone++] = group[i].node;
-        turned[i] = group[i].turned;
+        turned[i] = group[i].gradients[0].turned;
     }
     if (!twi_rewrite_may_join(r, nodes, gone))
         goto done;
@@ -402,10 +323,9 @@ static tw_status join_all(twi_rewriting *r, const char *op, bool (*find)(const t
     bool *taken = NULL;
     for (int id = 0; id < r->graph->nodes.count; id++) {
         part p;
-        if (!find(r, r->graph->nodes.items[id], &p) || !has_kernel(r, p.node, op, TW_FLOAT32))
+        if (!find(r, r->graph->nodes.items[id], &p) || !twi_takes_gradients(r, p.node, op, TW_FLOAT32))
             continue;
-        take_casts(r, op, &p);
-        take_turned(r, &p);
+        take_links(r, op, &p);
         if (!twi_push(&all, p))
             TWI_TRY(twi_fail_memory(error, "joining updates"));
     }
@@ -414,8 +334,8 @@ static tw_status join_all(twi_rewriting *r, const char *op, bool (*find)(const t
     if (!group || !taken)
         TWI_TRY(twi_fail_memory(error, "joining updates"));
     for (int count; (count = gather(&all, group, taken)) > 0;)
-        if (count > 1 || group[0].decay[0].node || group[0].towers > 1 || type_of(&group[0]) != TW_FLOAT32 ||
-            group[0].turned)
+        if (count > 1 || group[0].gradients[0].decay.node || group[0].towers > 1 || type_of(&group[0]) != TW_FLOAT32 ||
+            group[0].gradients[0].turned)
             TWI_TRY(join(r, op, group, count, error));
     if (r->graph->error.status == TW_OK)
         status = twi_rewrite_clean(r, error);

@@ -1,5 +1,5 @@
-/* What rewrites make one launch of on a card: scalars, losses. Order, and how many launches are left; that the kernels
- * compute what the CPU's do is test_cuda's business. On a card that is not there (card.h). */
+/* What rewrites make one launch of on a card: scalars, losses, buckets. Order, and how many launches are left; that the
+ * kernels compute what the CPU's do is test_cuda's business. On a card that is not there (card.h). */
 #include "testing.h"
 
 #include "card.h"
@@ -267,6 +267,42 @@ static void losses_that_others_want_stay_apart(void **state)
     }
 }
 
+/* ---- buckets ------------------------------------------------------------------------------------------------------ */
+
+/* What somebody else wants of a gradient stays a node, and the bucket reads that. */
+static void gradients_that_others_want_are_laid_end_to_end_as_they_are(void **state)
+{
+    (void)state;
+    for (int others = 0; others < 3; others++) {
+        tw_error error = {0};
+        tw_graph *g = tw_graph_create();
+        tw_output x = tw_placeholder(g, TW_FLOAT32, TW_SHAPE(2)), fetches[2] = {{0}}, start = {0};
+        TW_DEVICE(g, "/gpu:0") {
+            tw_variable *v = tw_get_variable(g, "v", TW_FLOAT32, TW_SHAPE(2), (tw_initializer){.a = 8});
+            tw_output half = tw_scalar(g, 0.5f), wide, sum;
+            wide = tw_cast(g, tw_cast(g, x, TW_BFLOAT16), TW_FLOAT32);
+            sum = tw_add_n(g, (tw_output[]){wide, tw_mul(g, half, v->value)}, 2);
+            fetches[0] = tw_concat(g, (tw_output[]){sum, x}, 2, 0);
+            fetches[1] = others == 1 ? wide : sum;
+            start = tw_initialize_variables(g);
+        }
+        tw_session *session = open_session(g, NULL);
+        tw_tensor *three = tw_tensor_create(TW_FLOAT32, TW_SHAPE(2)), *values[2] = {NULL};
+        ((float *)tw_tensor_data(three))[0] = ((float *)tw_tensor_data(three))[1] = 3;
+        run_one(session, start);
+        assert_ok(tw_session_run(session, &(tw_feed){x, three}, 1, fetches, others ? 2 : 1, values, &error));
+        assert_int_equal(planned(session, "_JoinGradients"), 1);
+        assert_int_equal(planned(session, "Cast"), others ? 2 : 1);
+        assert_int_equal(planned(session, "AddN"), others == 2);
+        assert_true(tw_tensor_value(values[0], 1) == 7 && tw_tensor_value(values[0], 2) == 3);
+        for (int i = 0; i < 2; i++)
+            tw_tensor_release(values[i]);
+        tw_tensor_release(three);
+        tw_session_destroy(session);
+        tw_graph_destroy(g);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +312,7 @@ int main(void)
         cmocka_unit_test(two_writes_of_a_variable_stay_apart),
         cmocka_unit_test(long_programs_are_several),
         cmocka_unit_test(losses_that_others_want_stay_apart),
+        cmocka_unit_test(gradients_that_others_want_are_laid_end_to_end_as_they_are),
     };
     tw_error error;
     assert_ok(tw_devices_create(NULL, &devices, &error));

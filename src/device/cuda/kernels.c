@@ -18,6 +18,7 @@
     X(twi_cuda_state_kernels)                                                                                          \
     X(twi_cuda_loss_kernels)                                                                                           \
     X(twi_cuda_scalar_kernels)                                                                                         \
+    X(twi_cuda_gradient_kernels)                                                                                       \
     X(twi_cuda_weights_kernels)                                                                                        \
     X(twi_cuda_random_kernels)                                                                                         \
     X(twi_cuda_examples_kernels)                                                                                       \

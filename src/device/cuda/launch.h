@@ -395,6 +395,25 @@ int twi_cuda_l2_loss_blocks(int elements);
 cudaError_t twi_cuda_l2_loss_many(cudaStream_t stream, tw_dtype type, twi_cuda_l2_losses *losses, float *parts,
                                   unsigned *counter);
 
+/* ---- gradients.cu ------------------------------------------------------------------------------------------------- */
+
+enum { TWI_CUDA_JOINED = 80 };
+
+/* Up to TWI_CUDA_JOINED gradients, each of a float type of its own, end to end in one launch: to + begin gets
+ * from + decay * var; decay NULL: none. Where `columns` is not 0, it is the first axis of from and the last of var. */
+typedef struct twi_cuda_joins {
+    int count;
+    float *to;
+    const void *from[TWI_CUDA_JOINED];
+    const float *var[TWI_CUDA_JOINED], *decay[TWI_CUDA_JOINED];
+    int64_t begin[TWI_CUDA_JOINED], elements[TWI_CUDA_JOINED];
+    int columns[TWI_CUDA_JOINED];
+    int first_block[TWI_CUDA_JOINED]; /* filled in by the launcher */
+    uint8_t type[TWI_CUDA_JOINED];    /* tw_dtype */
+} twi_cuda_joins; /* as large as what a kernel is called with may be, nearly: 4 KB */
+
+cudaError_t twi_cuda_join_gradients(cudaStream_t stream, twi_cuda_joins *joins);
+
 /* ---- scalars.cu --------------------------------------------------------------------------------------------------- */
 
 typedef enum twi_cuda_scalar_kind {

@@ -57,4 +57,41 @@ template <typename T> static __device__ __forceinline__ void store(T *to, int co
     }
 }
 
+/* Of a type that is known when it runs. */
+static __device__ __forceinline__ void load_any(tw_dtype type, const void *from, int64_t at, int count, float *x)
+{
+    if (type == TW_BFLOAT16)
+        load((const __nv_bfloat16 *)from + at, count, x);
+    else if (type == TW_FLOAT16)
+        load((const __half *)from + at, count, x);
+    else
+        load((const float *)from + at, count, x);
+}
+
+/* The same of a gradient [columns, rows], by a place of its variable, which is [rows, columns]. */
+static __device__ __forceinline__ void load_turned(tw_dtype type, const void *from, unsigned at, unsigned columns,
+                                                   unsigned rows, int count, float *x)
+{
+    unsigned row = at / columns, column = at - row * columns;
+    for (int i = 0; i < TOGETHER; i++) {
+        int64_t place = (int64_t)column * rows + row;
+        x[i] = i >= count               ? 0
+               : type == TW_BFLOAT16    ? to_float(((const __nv_bfloat16 *)from)[place])
+               : type == TW_FLOAT16     ? to_float(((const __half *)from)[place])
+                                        : ((const float *)from)[place];
+        row += ++column == columns;
+        column = column == columns ? 0 : column;
+    }
+}
+
+/* A gradient by the place `at` of its variable, of which `columns` is 0 or the last axis, the gradient's first. */
+static __device__ __forceinline__ void load_gradient(tw_dtype type, const void *from, int64_t elements, int columns,
+                                                     int64_t at, int count, float *x)
+{
+    if (columns)
+        load_turned(type, from, (unsigned)at, (unsigned)columns, (unsigned)elements / (unsigned)columns, count, x);
+    else
+        load_any(type, from, at, count, x);
+}
+
 #endif

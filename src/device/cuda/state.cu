@@ -15,16 +15,6 @@ template <typename U> static __global__ void add_integers(U sign, int64_t n, U *
 
 /* ---- updates, many at once ------------------------------------------------------------------------------------------ */
 
-static __device__ __forceinline__ void load_any(tw_dtype type, const void *from, int64_t at, int count, float *x)
-{
-    if (type == TW_BFLOAT16)
-        load((const __nv_bfloat16 *)from + at, count, x);
-    else if (type == TW_FLOAT16)
-        load((const __half *)from + at, count, x);
-    else
-        load((const float *)from + at, count, x);
-}
-
 /* What storing a number as a T makes of it. */
 template <typename T> static __device__ float R(float x)
 {
@@ -65,33 +55,12 @@ static __device__ float step_rms_prop(const float *k, float var, float g, float 
     return var - mom1;
 }
 
-/* The same of a gradient [columns, rows] at a place of its variable, which is [rows, columns]. */
-static __device__ __forceinline__ void load_turned(tw_dtype type, const void *from, unsigned at, unsigned columns,
-                                                   unsigned rows, int count, float *x)
-{
-    unsigned row = at / columns, column = at - row * columns;
-    for (int i = 0; i < TOGETHER; i++) {
-        int64_t place = (int64_t)column * rows + row;
-        x[i] = i >= count               ? 0
-               : type == TW_BFLOAT16    ? to_float(((const __nv_bfloat16 *)from)[place])
-               : type == TW_FLOAT16     ? to_float(((const __half *)from)[place])
-                                        : ((const float *)from)[place];
-        row += ++column == columns;
-        column = column == columns ? 0 : column;
-    }
-}
-
 /* A tower's gradient, with the decay of the variable x. */
 template <typename T>
 static __device__ __forceinline__ void gradient_of(const twi_cuda_update &u, int tower, int v, int64_t at, int count,
                                                    const float *x, float *g)
 {
-    tw_dtype type = (tw_dtype)u.type[tower][v];
-    if (u.columns[v])
-        load_turned(type, u.gradient[tower][v], (unsigned)at, (unsigned)u.columns[v],
-                    (unsigned)u.elements[v] / (unsigned)u.columns[v], count, g);
-    else
-        load_any(type, u.gradient[tower][v], at, count, g);
+    load_gradient((tw_dtype)u.type[tower][v], u.gradient[tower][v], u.elements[v], u.columns[v], at, count, g);
     if (u.decay[tower][v])
         for (int i = 0; i < TOGETHER; i++)
             g[i] += to_float(*(const T *)u.decay[tower][v]) * x[i];

@@ -1,0 +1,58 @@
+/* gradients.c - the row of gradients that travel together; see rewrite/buckets.c. */
+#include "base/memory.h"
+#include "device/cuda/cuda.h"
+#include "device/cuda/launch.h"
+
+/* Of one gradient. */
+typedef struct joined {
+    int var, decay; /* inputs; decay 0: there is none */
+    bool turned;
+} joined;
+
+static tw_status prepare_join_gradients(twi_prepare *p)
+{
+    int decays = 0, num_turned = 0;
+    const int64_t *decayed = twi_attr_ints(p->attrs, "decayed", &decays);
+    const int64_t *turned = twi_attr_ints(p->attrs, "turned", &num_turned);
+    int count = p->num_inputs - 2 * decays;
+    joined *state = twi_alloc_array((size_t)count, sizeof *state);
+    if (!state)
+        return twi_fail_memory(p->error, p->node);
+    for (int i = 0; i < num_turned && i < count; i++)
+        state[i].turned = turned[i];
+    for (int i = 0; i < decays; i++) {
+        state[decayed[i]].var = count + i;
+        state[decayed[i]].decay = count + decays + i;
+    }
+    p->state = state;
+    return TW_OK;
+}
+
+static tw_status run_join_gradients(const twi_run *r)
+{
+    const joined *state = r->state;
+    tw_status status = TW_OK;
+    int64_t at = 0, all = r->output_operands[0].elements;
+    for (int i = 0; at < all && status == TW_OK;) {
+        twi_cuda_joins some = {.to = r->outputs[0]};
+        for (; some.count < TWI_CUDA_JOINED && at < all; some.count++, i++) {
+            const twi_operand *gradient = &r->input_operands[i];
+            some.from[some.count] = r->inputs[i];
+            some.type[some.count] = (uint8_t)gradient->dtype;
+            some.columns[some.count] = state[i].turned ? (int)gradient->shape.dims[0] : 0;
+            some.var[some.count] = state[i].decay ? r->inputs[state[i].var] : NULL;
+            some.decay[some.count] = state[i].decay ? r->inputs[state[i].decay] : NULL;
+            some.begin[some.count] = at;
+            some.elements[some.count] = gradient->elements;
+            at += gradient->elements;
+        }
+        status = TWI_LAUNCH(r, twi_cuda_join_gradients(r->stream, &some));
+    }
+    return status;
+}
+
+const twi_kernel twi_cuda_gradient_kernels[] = {
+    {"_JoinGradients", "cuda", TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16),
+     prepare_join_gradients, run_join_gradients, twi_free},
+    {0},
+};
