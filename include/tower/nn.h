@@ -103,8 +103,8 @@ typedef struct tw_layer_options {
     const tw_initializer *biases;
     bool no_biases;
     tw_activation *activation;
-    tw_dtype compute; /* what the convolution or product itself computes in, such as TW_BFLOAT16; all else, and the
-                         variables, have the type of x. 0: that too */
+    tw_dtype compute; /* what the layer computes in and gives, such as TW_BFLOAT16; its variables are float32 then.
+                         0: the type of x, for the variables, too */
 } tw_layer_options;
 
 /* x [N,inputs] gives [N,units]; "kernel" [inputs,units], "bias" [units]. What x is not known to have must be known:

@@ -12,5 +12,6 @@ tw_output twi_dense_head(tw_graph *g, tw_output x, int classes, tw_dtype dtype, 
         tw_add_to_collection(g, "activations", x);
         x = training ? tw_dropout(g, x, 0.5f, 0) : x;
     }
-    return tw_dense_layer(g, "dense3", x, classes, &(tw_layer_options){.compute = dtype});
+    x = tw_dense_layer(g, "dense3", x, classes, &(tw_layer_options){.compute = dtype});
+    return tw_cast(g, x, TW_FLOAT32);
 }

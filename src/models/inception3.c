@@ -33,7 +33,7 @@ static tw_output convolution(network *n, tw_output x, int filters, int height, i
             tw_get_variable(g, "kernel", TW_FLOAT32, TW_SHAPE(height, width, shape.rank == 4 ? shape.dims[3] : -1, filters),
                             (tw_initializer){.kind = TW_INIT_GLOROT_UNIFORM});
         tw_output seen = tw_cast(g, x, n->dtype), filter = kernel ? tw_cast(g, kernel->value, n->dtype) : x;
-        x = tw_cast(g, tw_conv2d(g, seen, filter, &window), TW_FLOAT32);
+        x = tw_conv2d(g, seen, filter, &window);
         x = tw_batch_norm_layer(g, "batchnorm", x, n->model->norm_decay, n->model->norm_epsilon, n->training);
         x = tw_relu(g, x);
     }
@@ -137,7 +137,8 @@ static tw_output logits(tw_graph *g, const tw_model *model, tw_output images, tw
     x = tw_reduce_mean(g, x, (int[]){1, 2}, 2, false);
     if (training)
         x = tw_dropout(g, x, 0.2f, 0);
-    return tw_dense_layer(g, "dense", x, model->classes, &(tw_layer_options){.compute = dtype});
+    x = tw_dense_layer(g, "dense", x, model->classes, &(tw_layer_options){.compute = dtype});
+    return tw_cast(g, x, TW_FLOAT32);
 }
 
 const tw_model twi_model_inception3 = {

@@ -40,7 +40,7 @@ static tw_output logits(tw_graph *g, const tw_model *model, tw_output images, tw
     x = convolution(g, "L2-1", x, 128, dtype);
     x = dense(g, "L3", tw_flatten(g, x), 1024, tw_relu, dtype);
     x = dense(g, "L4", x, 256, tw_relu, dtype);
-    return dense(g, "LF", x, model->classes, NULL, dtype);
+    return tw_cast(g, dense(g, "LF", x, model->classes, NULL, dtype), TW_FLOAT32);
 }
 
 const tw_model twi_model_mnist = {

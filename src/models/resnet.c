@@ -91,7 +91,7 @@ static tw_output logits(tw_graph *g, const tw_model *model, tw_output images, tw
         x = tw_reduce_mean(g, x, (int[]){1, 2}, 2, false);
         x = tw_dense_layer(g, "dense", x, model->classes, &(tw_layer_options){.compute = dtype});
     }
-    return x;
+    return tw_cast(g, x, TW_FLOAT32);
 }
 
 /* The batch and the rates are the original's for one tower; with more, each takes its 128 unless told otherwise. It

@@ -58,7 +58,8 @@ static tw_output logits(tw_graph *g, const tw_model *model, tw_output images, tw
         for (int i = 0; i < blocks[stage]; i++)
             x = block(&n, x, 256 << stage, i == 0 && stage > 0 ? 2 : 1, i == 0);
     x = tw_reduce_mean(g, x, (int[]){1, 2}, 2, false);
-    return tw_dense_layer(g, "dense", x, model->classes, &(tw_layer_options){.compute = dtype});
+    x = tw_dense_layer(g, "dense", x, model->classes, &(tw_layer_options){.compute = dtype});
+    return tw_cast(g, x, TW_FLOAT32);
 }
 
 const tw_model twi_model_resnet50 = {

@@ -14,7 +14,7 @@ static tw_output logits(tw_graph *g, const tw_model *model, tw_output images, tw
     tw_layer_options relu = {.activation = tw_relu, .compute = dtype}, last = {.compute = dtype};
     tw_output x = tw_dense_layer(g, "affine0", tw_flatten(g, images), 1, &relu);
     x = tw_dense_layer(g, "affine1", x, 4096, &relu);
-    return tw_dense_layer(g, "affine2", x, model->classes, &last);
+    return tw_cast(g, tw_dense_layer(g, "affine2", x, model->classes, &last), TW_FLOAT32);
 }
 
 const tw_model twi_model_trivial = {

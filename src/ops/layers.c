@@ -22,13 +22,20 @@ static tw_output computing(tw_graph *graph, tw_output x, const tw_layer_options 
     return options->compute ? tw_cast(graph, x, options->compute) : x;
 }
 
+/* Variables of a layer that computes in a type of its own are float32. */
+static tw_output parameter(tw_graph *graph, const char *name, tw_output x, tw_shape shape, tw_initializer initializer,
+                           const tw_layer_options *options)
+{
+    tw_dtype dtype = options->compute ? TW_FLOAT32 : tw_output_dtype(x);
+    return computing(graph, variable(graph, name, dtype, shape, initializer), options);
+}
+
 /* x with biases added and the activation applied. */
 static tw_output finish(tw_graph *graph, tw_output x, int units, const tw_layer_options *options)
 {
     if (!options->no_biases)
-        x = tw_bias_add(graph, x,
-                        variable(graph, "bias", tw_output_dtype(x), TW_SHAPE(units),
-                                 initializer_or(options->biases, (tw_initializer){0})));
+        x = tw_bias_add(graph, x, parameter(graph, "bias", x, TW_SHAPE(units),
+                                            initializer_or(options->biases, (tw_initializer){0}), options));
     return options->activation ? options->activation(graph, x) : x;
 }
 
@@ -38,12 +45,10 @@ tw_output tw_dense_layer(tw_graph *graph, const char *name, tw_output x, int uni
     tw_shape shape = tw_output_shape(x);
     options = options ? options : &plain_layer;
     TW_VARIABLE_SCOPE(graph, "%s", name) {
-        tw_output kernel =
-            variable(graph, "kernel", tw_output_dtype(x), TW_SHAPE(shape.rank == 2 ? shape.dims[1] : -1, units),
-                     initializer_or(options->weights, (tw_initializer){.kind = TW_INIT_GLOROT_UNIFORM}));
-        tw_output left = computing(graph, x, options), right = computing(graph, kernel, options);
-        y = tw_cast(graph, tw_matmul(graph, left, right), tw_output_dtype(x));
-        y = finish(graph, y, units, options);
+        tw_initializer weights = initializer_or(options->weights, (tw_initializer){.kind = TW_INIT_GLOROT_UNIFORM});
+        tw_output kernel = parameter(graph, "kernel", x, TW_SHAPE(shape.rank == 2 ? shape.dims[1] : -1, units), weights,
+                                     options);
+        y = finish(graph, tw_matmul(graph, computing(graph, x, options), kernel), units, options);
     }
     return y;
 }
@@ -55,13 +60,10 @@ tw_output tw_conv2d_layer(tw_graph *graph, const char *name, tw_output images, i
     tw_shape shape = tw_output_shape(images);
     options = options ? options : &plain_layer;
     TW_VARIABLE_SCOPE(graph, "%s", name) {
-        tw_output kernel = variable(graph, "kernel", tw_output_dtype(images),
-                                    TW_SHAPE(size, size, shape.rank == 4 ? shape.dims[3] : -1, filters),
-                                    initializer_or(options->weights,
-                                                   (tw_initializer){.kind = TW_INIT_GLOROT_UNIFORM}));
-        tw_output seen = computing(graph, images, options), filter = computing(graph, kernel, options);
-        y = tw_cast(graph, tw_conv2d(graph, seen, filter, window), tw_output_dtype(images));
-        y = finish(graph, y, filters, options);
+        tw_initializer weights = initializer_or(options->weights, (tw_initializer){.kind = TW_INIT_GLOROT_UNIFORM});
+        tw_output kernel = parameter(graph, "kernel", images,
+                                     TW_SHAPE(size, size, shape.rank == 4 ? shape.dims[3] : -1, filters), weights, options);
+        y = finish(graph, tw_conv2d(graph, computing(graph, images, options), kernel, window), filters, options);
     }
     return y;
 }
