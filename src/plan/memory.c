@@ -3,13 +3,18 @@
  * A buffer lives from the step that makes it to the last one that looks at it, through nodes that only pass it on.
  * Whatever another device reads, or is fetched, lives to the end of the run: only the order within one device is known.
  * Buffers of one device are laid into its arena, the largest first, each into the smallest gap that holds it. Constants and
- * strings lie in memory of the plan's own, variables in the session's. */
+ * strings lie in memory of the plan's own, variables in the session's.
+ *
+ * Where a device records, steps run side by side unless they touch the same memory. So there memory is not given away
+ * again at once, and kernels that follow each other have workspaces of their own. */
 #include "plan/plan.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define ALIGNMENT 64 /* as kernels expect it */
+
+enum { LATER = 3 }; /* steps of a device that records, before memory is given away */
 
 static size_t align(size_t bytes)
 {
@@ -142,11 +147,12 @@ typedef struct layout {
     twi_buffer **placed;
     int count;
     size_t bytes; /* where the last one ends */
+    int later;    /* steps for which memory is kept besides */
 } layout;
 
-static bool live_together(const twi_buffer *a, const twi_buffer *b)
+static bool live_together(const layout *l, const twi_buffer *a, const twi_buffer *b)
 {
-    return a->first <= b->last && b->first <= a->last;
+    return a->first - l->later <= b->last && b->first - l->later <= a->last;
 }
 
 /* Into the smallest gap that holds it between those that live when it does; the open end is the last choice. */
@@ -156,7 +162,7 @@ static void insert(layout *l, twi_buffer *b)
     int at = 0;
     for (int i = 0; i < l->count; i++) {
         const twi_buffer *other = l->placed[i];
-        if (!live_together(b, other))
+        if (!live_together(l, b, other))
             continue;
         if (other->offset > end && other->offset - end >= size && other->offset - end < best_gap) {
             best_gap = other->offset - end;
@@ -202,20 +208,31 @@ static void lay_out(twi_planning *p, twi_buffer **all, int count, layout *layout
             insert(&layouts[all[i]->device], all[i]);
     for (int d = 0; d < p->plan->num_lists; d++) {
         p->plan->lists[d].arena_bytes = layouts[d].bytes;
-        p->plan->lists[d].workspace_offset = layouts[d].bytes;
     }
 }
 
-/* One workspace a device, as large as the hungriest kernel wants: kernels of a device run one after another. */
+/* One workspace a device, as large as the hungriest kernel wants: kernels of a device run one after another. Where they
+ * do not there are some, taken in turn. */
 static void add_workspaces(twi_planning *p)
 {
     const tw_graph *graph = p->rewriting.graph;
     for (int id = 0; id < graph->nodes.count; id++) {
         const tw_node *node = graph->nodes.items[id];
         twi_list *list = &p->plan->lists[node->assigned];
-        size_t end = list->workspace_offset + align(node->task->prepare.workspace);
-        if (end > list->arena_bytes)
-            list->arena_bytes = end;
+        size_t bytes = align(node->task->prepare.workspace);
+        if (!bytes)
+            continue;
+        node->task->workspace = p->groups[node->assigned] < 0 ? 0 : list->num_workspaces++ % TWI_WORKSPACES;
+        size_t *most = &list->workspaces[node->task->workspace];
+        *most = bytes > *most ? bytes : *most;
+    }
+    for (int d = 0; d < p->plan->num_lists; d++) {
+        twi_list *list = &p->plan->lists[d];
+        for (int i = 0; i < TWI_WORKSPACES; i++) {
+            size_t bytes = list->workspaces[i];
+            list->workspaces[i] = list->arena_bytes;
+            list->arena_bytes += bytes;
+        }
     }
 }
 
@@ -232,8 +249,10 @@ tw_status twi_assign_memory(twi_planning *p)
     layout *layouts = twi_alloc_array((size_t)devices, sizeof *layouts);
     if (!l.last || !all || !live || !layouts)
         TWI_TRY(twi_fail_memory(p->error, "planning memory"));
-    for (int d = 0; d < devices; d++)
+    for (int d = 0; d < devices; d++) {
         layouts[d].placed = live + (size_t)d * (size_t)(outputs + 1);
+        layouts[d].later = p->groups[d] < 0 ? 0 : LATER;
+    }
     TWI_TRY(find_lives(p, &l));
     TWI_TRY(make_buffers(p, &l, all, &count));
     lay_out(p, all, count, layouts);

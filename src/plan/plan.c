@@ -371,7 +371,7 @@ void twi_plan_bind(twi_plan *plan, void *const *arenas)
         for (int i = 0; i < node->num_outputs; i++)
             ((void **)step->run.outputs)[i] = address_of(plan, node->task->outputs[i], arenas);
         step->run.workspace =
-            node->task->prepare.workspace ? (char *)arenas[node->assigned] + list->workspace_offset : NULL;
+            node->task->prepare.workspace ? (char *)arenas[node->assigned] + list->workspaces[node->task->workspace] : NULL;
     }
     for (int i = 0; i < plan->num_feeds; i++)
         if (plan->feeds[i].buffer)

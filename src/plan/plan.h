@@ -57,6 +57,7 @@ typedef struct twi_task {
     twi_prepare prepare;
     twi_operand *operands;       /* inputs, then outputs */
     twi_buffer **outputs;        /* [num_outputs]; shared when two outputs share memory */
+    int workspace;               /* number of the one that it gets */
     int position;                /* in its device's list */
     int phase;                   /* see order.c; 0 where no device records */
 } twi_task;
@@ -106,6 +107,8 @@ typedef struct twi_step {
                                     time */
 } twi_step;
 
+enum { TWI_WORKSPACES = 3 };
+
 typedef struct twi_list {
     twi_device *device;
     twi_step *steps;
@@ -114,7 +117,8 @@ typedef struct twi_list {
                                     step i; NULL: the host sees it, or nobody has asked yet */
     int64_t *marks;              /* [2 count] what it has told */
     size_t arena_bytes;          /* buffers and workspace of a step */
-    size_t workspace_offset;
+    size_t workspaces[TWI_WORKSPACES]; /* where they lie in the arena: behind the buffers, in this order */
+    int num_workspaces;          /* kernels that have one */
     void *kept;                  /* constants and strings, owned by the plan; NULL until it is held */
     size_t kept_bytes;
     tw_error error;              /* of the step that failed in the latest run */

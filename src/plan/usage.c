@@ -111,7 +111,7 @@ tw_status twi_plan_list_arena(const twi_plan *plan, int device, twi_memory_items
 {
     const twi_list *list = &plan->lists[device];
     const tw_node *most = hungriest(plan, device);
-    size_t workspace = list->arena_bytes - list->workspace_offset;
+    size_t workspace = list->arena_bytes - list->workspaces[0];
     listing l = {.plan = plan, .items = items, .steps = list->count};
     l.changes = twi_alloc_array((size_t)list->count + 2, sizeof *l.changes);
     bool listed = l.changes && each_buffer(plan, device, note_life, &l) == TW_OK;
@@ -122,8 +122,8 @@ tw_status twi_plan_list_arena(const twi_plan *plan, int device, twi_memory_items
     *fullest = list->count && list->arena_bytes ? list->steps[l.fullest > 0 ? l.fullest : 0].node->name : NULL;
     if (most && listed)
         listed = add(items, TW_MEMORY_WORKSPACE, most->name, most->op->name, workspace);
-    if (listed && list->workspace_offset > l.live)
-        listed = add(items, TW_MEMORY_REST, NULL, NULL, list->workspace_offset - l.live);
+    if (listed && list->workspaces[0] > l.live)
+        listed = add(items, TW_MEMORY_REST, NULL, NULL, list->workspaces[0] - l.live);
     twi_free(l.changes);
     return listed ? TW_OK : twi_fail_memory(error, "listing memory");
 }
