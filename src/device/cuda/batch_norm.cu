@@ -77,7 +77,7 @@ static __device__ __forceinline__ int quads_of_row(const twi_cuda_batch_norm &b)
 /* A quad as it lies in memory. Whole ones move as words, which take fewer registers and instructions. */
 template <typename T> union alignas(QUAD * sizeof(T)) raw_quad {
     uint32_t words[QUAD * sizeof(T) / sizeof(uint32_t)];
-    T of[QUAD];
+    vector<T, QUAD> numbers;
 };
 
 static __device__ __forceinline__ float number_of(const raw_quad<float> &quad, int k)
@@ -120,7 +120,7 @@ static __device__ __forceinline__ quads_of_rows<T, ROWS> take_rows(const twi_cud
                 rows.of[i] = *(const raw_quad<T> *)quad;
             else
                 for (int k = 0; k < QUAD && !WHOLE && row < end && c + k < b.channels; k++)
-                    rows.of[i].of[k] = quad[k];
+                    rows.of[i].numbers.at[k] = quad[k];
         }
     return rows;
 }

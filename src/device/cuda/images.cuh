@@ -4,32 +4,13 @@
 #define TWI_CUDA_IMAGES_CUH
 
 #include "device/cuda/divide.cuh"
-#include "device/cuda/typed.cuh"
+#include "device/cuda/vector.cuh"
 
 /* ---- quads ----------------------------------------------------------------------------------------------------------- */
 
 /* A quad is four neighbouring channels, the last of a pixel perhaps fewer. Where the number of channels is a multiple of
  * four and the pointers allow it, all are WHOLE and move at once. */
 enum { QUAD = 4 };
-
-template <typename T> struct alignas(QUAD * sizeof(T)) quad {
-    T of[QUAD];
-};
-
-template <typename T> static __device__ __forceinline__ void take_whole(float (&values)[QUAD], const T *from)
-{
-    const quad<T> all = *(const quad<T> *)from;
-    for (int k = 0; k < QUAD; k++)
-        values[k] = to_float(all.of[k]);
-}
-
-template <typename T> static __device__ __forceinline__ void put_whole(T *to, const float (&values)[QUAD])
-{
-    quad<T> all;
-    for (int k = 0; k < QUAD; k++)
-        put(&all.of[k], values[k]);
-    *(quad<T> *)to = all;
-}
 
 /* The quads of images, counted like their elements. */
 struct quads {
@@ -67,7 +48,7 @@ template <bool WHOLE, typename T>
 static __device__ __forceinline__ void take_quad(float (&values)[QUAD], const T *pixel, int c, int channels)
 {
     if (WHOLE && c >= 0 && c < channels)
-        take_whole(values, pixel + c);
+        widen(load<QUAD, QUAD>(pixel + c), values);
     else
         for (int k = 0; k < QUAD; k++)
             values[k] = !WHOLE && c + k >= 0 && c + k < channels ? to_float(pixel[c + k]) : 0;
@@ -78,7 +59,7 @@ template <bool WHOLE, typename T>
 static __device__ __forceinline__ void put_quad(T *to, const float (&values)[QUAD], int c, int channels)
 {
     if (WHOLE)
-        put_whole(to, values);
+        store<QUAD>(to, narrow<T, QUAD>(values));
     else
         for (int k = 0; k < QUAD; k++)
             if (c + k < channels)
@@ -111,8 +92,7 @@ static inline unsigned blocks_of(const quads &q)
 /* Whether quads of these tensors are whole; a pointer may be NULL. */
 static inline bool are_whole(int channels, const void *a, const void *b, const void *c, const void *d)
 {
-    return channels % QUAD == 0 &&
-           ((uintptr_t)a | (uintptr_t)b | (uintptr_t)c | (uintptr_t)d) % sizeof(quad<float>) == 0;
+    return channels % QUAD == 0 && is_aligned(a) && is_aligned(b) && is_aligned(c) && is_aligned(d);
 }
 
 /* ---- windows --------------------------------------------------------------------------------------------------------- */
@@ -343,7 +323,7 @@ static __device__ __forceinline__ void lrn_gradient(const twi_cuda_lrn &l, float
 {
     float *values = shared, *products = shared + blockDim.x * QUAD, sums[QUAD], powers[QUAD], product[QUAD];
     const int own = (int)threadIdx.x * QUAD, pixel = own - c, whole = (channels + QUAD - 1) / QUAD * QUAD;
-    put_whole(values + own, x);
+    store<QUAD>(values + own, narrow<float, QUAD>(x));
     __syncthreads();
     sum_around<true, true>(l.radius, values + pixel, c, whole, sums);
     for (int k = 0; k < QUAD; k++)
@@ -351,7 +331,7 @@ static __device__ __forceinline__ void lrn_gradient(const twi_cuda_lrn &l, float
     to_minus(sums, l.beta, powers);
     for (int k = 0; k < QUAD; k++)
         product[k] = dy[k] * __fdividef(y ? y[k] : x[k] * powers[k], sums[k]); /* 0 where sums exceed 2^126 */
-    put_whole(products + own, product);
+    store<QUAD>(products + own, narrow<float, QUAD>(product));
     __syncthreads();
     sum_around<true, false>(l.radius, products + pixel, c, whole, sums);
     for (int k = 0; k < QUAD; k++)

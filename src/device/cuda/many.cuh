@@ -2,7 +2,7 @@
 #ifndef TWI_CUDA_MANY_CUH
 #define TWI_CUDA_MANY_CUH
 
-#include "device/cuda/typed.cuh"
+#include "device/cuda/vector.cuh"
 
 static const int TOGETHER = 4, CHUNK = TOGETHER * THREADS; /* elements of a thread, and of a block */
 
@@ -25,18 +25,11 @@ static __device__ __forceinline__ int array_of_block(int count, const int *first
     return low;
 }
 
-/* Neighbours that are read and written at once where their address allows it. */
-template <typename T> struct alignas(TOGETHER * sizeof(T)) pack {
-    T x[TOGETHER];
-};
-
-/* The first `count` of TOGETHER elements; the rest are 0. */
+/* The first `count` of TOGETHER elements, all at once where their address allows it; the rest are 0. */
 template <typename T> static __device__ __forceinline__ void load(const T *from, int count, float *x)
 {
-    if (count == TOGETHER && (uintptr_t)from % sizeof(pack<T>) == 0) {
-        pack<T> all = *(const pack<T> *)from;
-        for (int i = 0; i < TOGETHER; i++)
-            x[i] = to_float(all.x[i]);
+    if (count == TOGETHER && is_aligned(from, sizeof(vector<T, TOGETHER>))) {
+        widen(load<TOGETHER, TOGETHER>(from), x);
     } else {
         for (int i = 0; i < TOGETHER; i++)
             x[i] = i < count ? to_float(from[i]) : 0;
@@ -45,15 +38,13 @@ template <typename T> static __device__ __forceinline__ void load(const T *from,
 
 template <typename T> static __device__ __forceinline__ void store(T *to, int count, const float *x)
 {
-    pack<T> all;
-    for (int i = 0; i < TOGETHER; i++)
-        put(all.x + i, x[i]);
-    if (count == TOGETHER && (uintptr_t)to % sizeof all == 0) {
-        *(pack<T> *)to = all;
+    const vector<T, TOGETHER> all = narrow<T, TOGETHER>(x);
+    if (count == TOGETHER && is_aligned(to, sizeof all)) {
+        store<TOGETHER>(to, all);
     } else {
         for (int i = 0; i < TOGETHER; i++)
             if (i < count)
-                to[i] = all.x[i];
+                to[i] = all.at[i];
     }
 }
 

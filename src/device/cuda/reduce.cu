@@ -84,9 +84,7 @@ template <typename T, int V, int A> struct neighbours {
 
     __device__ __forceinline__ void read(const got &own, int64_t, int64_t, float to[V]) const
     {
-#pragma unroll
-        for (int v = 0; v < V; v++)
-            to[v] = to_float(own.at[v]);
+        widen(own, to);
     }
 };
 

@@ -8,9 +8,9 @@ template <bool WHOLE>
 static __device__ __forceinline__ void take_cells(int (&cells)[QUAD], const uint8_t *pixel, int c, int channels)
 {
     if (WHOLE) {
-        const quad<uint8_t> all = *(const quad<uint8_t> *)(pixel + c);
+        const vector<uint8_t, QUAD> all = load<QUAD, QUAD>(pixel + c);
         for (int k = 0; k < QUAD; k++)
-            cells[k] = all.of[k];
+            cells[k] = all.at[k];
     } else
         for (int k = 0; k < QUAD; k++)
             cells[k] = c + k < channels ? pixel[c + k] : 0;
@@ -19,15 +19,15 @@ static __device__ __forceinline__ void take_cells(int (&cells)[QUAD], const uint
 template <bool WHOLE>
 static __device__ __forceinline__ void put_cells(uint8_t *to, const int (&cells)[QUAD], int c, int channels)
 {
-    quad<uint8_t> all;
+    vector<uint8_t, QUAD> all;
     for (int k = 0; k < QUAD; k++)
-        all.of[k] = (uint8_t)cells[k];
+        all.at[k] = (uint8_t)cells[k];
     if (WHOLE)
-        *(quad<uint8_t> *)to = all;
+        store<QUAD>(to, all);
     else
         for (int k = 0; k < QUAD; k++)
             if (c + k < channels)
-                to[k] = all.of[k];
+                to[k] = all.at[k];
 }
 
 /* What the SIDE * SIDE pixels from `at` on collect of the windows' gradients. */
@@ -61,7 +61,7 @@ static __global__ void __launch_bounds__(MOST_THREADS)
     int cells[QUAD];
     if (inside)
         find_maximum(p, x, at, read, most, cells);
-    put_whole(shared + own, most);
+    store<QUAD>(shared + own, narrow<float, QUAD>(most));
     __syncthreads();
     if (!inside)
         return;

@@ -1,4 +1,5 @@
-/* vector.cuh - neighbouring elements moved at once, up to 16 bytes of them. */
+/* vector.cuh - neighbouring elements moved at once, up to 16 bytes of them, and as floats. What else kernels say of
+ * neighbours, quads of channels (images.cuh) and the elements of a thread (many.cuh), is said with these. */
 #ifndef TWI_CUDA_VECTOR_CUH
 #define TWI_CUDA_VECTOR_CUH
 
@@ -13,9 +14,10 @@ template <typename T> struct width {
     static const int value = sizeof(T) > 2 ? 16 / sizeof(T) : 8;
 };
 
-static inline bool is_aligned(const void *p)
+/* A launcher asks for any vector, a kernel for its own. */
+static __host__ __device__ inline bool is_aligned(const void *p, size_t bytes = 16)
 {
-    return (uintptr_t)p % 16 == 0;
+    return (uintptr_t)p % bytes == 0;
 }
 
 /* V elements from p on, A of them at once: as many where p is aligned to that, else 1. */
@@ -57,6 +59,22 @@ template <int V, int A, typename T> static __device__ __forceinline__ vector<T, 
 template <int A, typename T, int V> static __device__ __forceinline__ void store(T *p, const vector<T, V> &x)
 {
     mover<T, V, A>::store(p, x);
+}
+
+template <typename T, int V> static __device__ __forceinline__ void widen(const vector<T, V> &x, float *to)
+{
+#pragma unroll
+    for (int v = 0; v < V; v++)
+        to[v] = to_float(x.at[v]);
+}
+
+template <typename T, int V> static __device__ __forceinline__ vector<T, V> narrow(const float *x)
+{
+    vector<T, V> to;
+#pragma unroll
+    for (int v = 0; v < V; v++)
+        put(&to.at[v], x[v]);
+    return to;
 }
 
 #endif
