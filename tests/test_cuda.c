@@ -1000,28 +1000,47 @@ static tw_output made_up_gradient(tw_graph *g, const tw_variable *v, bool mixed,
     return gradient;
 }
 
+/* Gradients that travelled together: out of one vector again, and then with weight decay of every fourth one. */
+static void travel(tw_graph *g, tw_variable **v, int tower, tw_output *gradients)
+{
+    tw_output parts[WEIGHTS];
+    int64_t sizes[WEIGHTS];
+    for (int i = 0; i < WEIGHTS; i++) {
+        parts[i] = tw_reshape(g, gradients[i], TW_SHAPE(-1));
+        sizes[i] = tw_shape_elements(v[i]->shape);
+    }
+    tw_split_sizes(g, tw_concat(g, parts, WEIGHTS, 0), 0, sizes, parts, WEIGHTS);
+    for (int i = 0; i < WEIGHTS; i++) {
+        gradients[i] = tw_reshape(g, parts[i], v[i]->shape);
+        if (i % 4 == 1 + 2 * tower)
+            gradients[i] = tw_add_n(g, (tw_output[]){gradients[i], tw_mul(g, v[i]->value, tw_scalar(g, 0.25f))}, 2);
+    }
+}
+
 /* The values of some variables and of their slots after a few updates, all on one device; *joined: they were one node,
- * weight decay, casts and all. */
-static void optimize(const char *device, int kind, int towers, tw_dtype dtype, bool mixed, const char *disable,
-                     tw_tensor **values, int *count, bool *joined)
+ * weight decay, casts, cuts and all. */
+static void optimize(const char *device, int kind, int towers, tw_dtype dtype, bool mixed, bool travels,
+                     const char *disable, tw_tensor **values, int *count, bool *joined)
 {
     tw_error error = {0};
     tw_graph *g = tw_graph_create();
     tw_session *session;
     tw_variable *v[WEIGHTS];
-    tw_output gradients[WEIGHTS], start = {0}, step = {0};
+    tw_output gradients[2][WEIGHTS], start = {0}, step = {0};
     TW_DEVICE(g, "%s", device) {
         for (int i = 0; i < WEIGHTS; i++) {
             char name[8];
             snprintf(name, sizeof name, "v%d", i);
             v[i] = tw_get_variable(g, name, dtype, weight_shape(i), (tw_initializer){.a = 0.5f});
-            gradients[i] = made_up_gradient(g, v[i], mixed, (unsigned)i);
-            if (towers == 2)
-                gradients[i] = tw_mul(g, tw_add(g, gradients[i], made_up_gradient(g, v[i], mixed, (unsigned)i + 101)),
-                                      tw_scalar_of(g, dtype, 0.5));
+            for (int t = 0; t < towers; t++)
+                gradients[t][i] = made_up_gradient(g, v[i], mixed, (unsigned)i + (unsigned)t * 101);
         }
+        for (int t = 0; t < towers && travels; t++)
+            travel(g, v, t, gradients[t]);
+        for (int i = 0; i < WEIGHTS && towers == 2; i++)
+            gradients[0][i] = tw_mul(g, tw_add(g, gradients[0][i], gradients[1][i]), tw_scalar_of(g, dtype, 0.5));
         tw_optimizer *optimizer = make_optimizer(g, kind);
-        step = tw_apply_gradients(optimizer, &(tw_grads){WEIGHTS, v, gradients}, NULL);
+        step = tw_apply_gradients(optimizer, &(tw_grads){WEIGHTS, v, gradients[0]}, NULL);
         start = tw_initialize_variables(g);
     }
     assert_string_equal(tw_graph_message(g), "");
@@ -1031,7 +1050,9 @@ static void optimize(const char *device, int kind, int towers, tw_dtype dtype, b
         assert_ok(tw_session_run(session, NULL, 0, &step, 1, NULL, &error));
     *joined = plans_have(session, kind == DESCENT ? "_ApplyGradientDescentMany" : "_ApplyMany") &&
               !plans_have(session, "AssignSubVariableOp") && !plans_have(session, "AddN") &&
-              !plans_have(session, "AddV2") && !plans_have(session, "Cast");
+              !plans_have(session, "AddV2") && !plans_have(session, "Cast") && !plans_have(session, "SplitV");
+    if (travels)
+        assert_int_equal(*joined, plans_have(session, "_JoinGradients"));
     if (mixed && disable)
         assert_true(plans_have(session, "Cast"));
     *count = tw_graph_num_variables(g);
@@ -1049,15 +1070,15 @@ static void optimizers_on_the_card_are_those_of_the_cpu(void **state)
     needs_card();
     for (int kind = 0; kind < KINDS; kind++)
         for (int t = 0; t < FLOATS; t++)
-            for (int joined = 0; joined < (floats[t] == TW_FLOAT32 ? 5 : 1); joined++) {
-                int towers = joined == 2 || joined == 4 ? 2 : 1;
-                bool mixed = joined > 2;
+            for (int joined = 0; joined < (floats[t] == TW_FLOAT32 ? 7 : 1); joined++) {
+                int towers = joined && joined % 2 == 0 ? 2 : 1;
+                bool mixed = joined > 2, travels = joined > 4;
                 tw_tensor *expected[MOST_VALUES], *found[MOST_VALUES];
                 bool cpu_joined, card_joined;
                 int count;
-                optimize("/cpu:0", kind, towers, floats[t], mixed, "update", expected, &count, &cpu_joined);
-                optimize("/gpu:0", kind, towers, floats[t], mixed, joined ? NULL : "update", found, &count,
-                         &card_joined);
+                optimize("/cpu:0", kind, towers, floats[t], mixed, travels, "update", expected, &count, &cpu_joined);
+                optimize("/gpu:0", kind, towers, floats[t], mixed, travels, joined ? NULL : "update", found,
+                         &count, &card_joined);
                 assert_false(cpu_joined);
                 assert_int_equal(card_joined, joined > 0);
                 assert_true(count >= WEIGHTS * (kind == DESCENT ? 1 : 2) && count <= MOST_VALUES);

@@ -76,6 +76,15 @@ static bool is_turned(const twi_inference *c, int i)
     return i < count && turned[i];
 }
 
+/* Whether gradient i lies in a vector, by attribute `offsets`: such a one holds the variable from offsets[i] >= 0 on. */
+static bool lies_in(const twi_inference *c, int i, tw_shape variable, tw_shape vector)
+{
+    int count = 0;
+    const int64_t *offsets = twi_attr_ints(c->attrs, "offsets", &count);
+    return i < count && offsets[i] >= 0 && vector.rank == 1 && tw_shape_elements(variable) >= 0 &&
+           offsets[i] + tw_shape_elements(variable) <= vector.dims[0];
+}
+
 static tw_status weights_shape(twi_inference *c)
 {
     for (int i = 0; i < c->num_inputs; i++)
@@ -218,7 +227,8 @@ static tw_status many_shape(twi_inference *c)
     if (tensors != count && tensors != 2 * count)
         return twi_fail(c->error, TW_INVALID_ARGUMENT, "M is %d, expected N or 2 N, %d or %d", tensors, count, 2 * count);
     for (int i = 0; i < tensors; i++)
-        if (!tw_shape_compatible(is_turned(c, i % count) ? twi_turned(c->inputs[i % count]) : c->inputs[i % count],
+        if (!lies_in(c, i, c->inputs[i % count], c->inputs[count + 1 + i]) &&
+            !tw_shape_compatible(is_turned(c, i % count) ? twi_turned(c->inputs[i % count]) : c->inputs[i % count],
                                  c->inputs[count + 1 + i]))
             return twi_fail(c->error, TW_INVALID_ARGUMENT, "variable %d has shape %s, what goes into it %s", i % count,
                             tw_shape_text(c->inputs[i % count], text[0], sizeof text[0]),
@@ -249,7 +259,9 @@ static tw_status update_shape(twi_inference *c)
         tw_shape expected = is_scalar                                       ? TW_SCALAR
                             : i >= first_gradient && is_turned(c, variable) ? twi_turned(c->inputs[variable])
                                                                             : c->inputs[variable];
-        if (!tw_shape_compatible(expected, c->inputs[i]))
+        bool lies = i >= first_gradient && !is_scalar &&
+                    lies_in(c, i - first_gradient, c->inputs[variable], c->inputs[i]);
+        if (!lies && !tw_shape_compatible(expected, c->inputs[i]))
             return twi_fail(c->error, TW_INVALID_ARGUMENT, "input %d must have shape %s, has %s", i,
                             tw_shape_text(expected, text[0], sizeof text[0]),
                             tw_shape_text(c->inputs[i], text[1], sizeof text[1]));
@@ -326,16 +338,17 @@ const twi_op twi_fused_ops[] = {
     /* var[i] -= alpha * (deltas[i] + decays[i] * var[i]): Mul, AddN, ResourceApplyGradientDescent of N variables. With
      * M = 2 N the mean of two towers: AddV2 of that and of the same with deltas[N + i] and decays[N + i], then Mul by
      * scale. A decay that is known to be 0 is none. Variables are float; a delta of a narrow type stands for its Cast, T is
-     * the type of those that are narrow, or float if none is. The deltas of variable i are [K,kh,kw,C] where turned[i]. */
+     * the type of those that are narrow, or float if none is. The deltas of variable i are [K,kh,kw,C] where turned[i]. Where
+     * offsets[k] >= 0 delta k is a part of a vector, from there on: a Reshape of an output of SplitV. */
     {"_ApplyGradientDescentMany", "vars:N*resource, alpha:float, deltas:G, decays:M*float", "",
-     "N:int; M:int; T:" FLOAT_TYPES "; G:types; turned:ints=[]; scale:float=1", many_shape, NULL,
+     "N:int; M:int; T:" FLOAT_TYPES "; G:types; turned:ints=[]; offsets:ints=[]; scale:float=1", many_shape, NULL,
      TWI_REWRITTEN | TWI_STATEFUL},
     /* `update`, ResourceApplyMomentum or another of device/update.h, whose numbers these are, of each variable with its
      * slots. Gradients are gradients[i] + decays[i] * vars[i], the mean of two towers if M = 2 N, as above; before it, with
      * losses, vars[i] -= losses[i] * vars[i]: Mul, AssignSubVariableOp. */
     {"_ApplyMany", "vars:N*resource, slots:S*resource, numbers:K*float, gradients:G, decays:D*float, losses:L*float", "",
      "update:string; N:int; M:int; S:int; K:int; D:int; L:int; T:" FLOAT_TYPES "; G:types; turned:ints=[]; "
-     "scale:float=1; use_nesterov:bool=false", update_shape, NULL, TWI_REWRITTEN | TWI_STATEFUL},
+     "offsets:ints=[]; scale:float=1; use_nesterov:bool=false", update_shape, NULL, TWI_REWRITTEN | TWI_STATEFUL},
     /* averages[i] -= (averages[i] - values[i]) * weight: Sub, Mul, AssignSubVariableOp of N variables */
     {"_MovingAverageMany", "averages:N*resource, weight:T, values:N*T", "", "N:int; T:{float}", many_shape, NULL,
      TWI_REWRITTEN | TWI_STATEFUL},

@@ -1,4 +1,4 @@
-/* gradient.c - the small nodes behind a tower's gradient: weight decay, the cast to float, the turn of a filter. */
+/* gradient.c - the small nodes behind a gradient: weight decay, the cut out of a bucket, the cast, the turn of a filter. */
 #include "rewrite/gradient.h"
 
 #include <string.h>
@@ -73,6 +73,21 @@ void twi_take_cast(const twi_rewriting *r, twi_raw_gradient *g, const tw_node *r
         g->value = cast->inputs[0];
         g->user = cast;
     }
+}
+
+void twi_take_cut(const twi_rewriting *r, twi_raw_gradient *g, const tw_node *reader)
+{
+    const tw_node *shaped = twi_find_link(r, g->value, "Reshape", g->user);
+    tw_output part = shaped ? shaped->inputs[0] : g->value;
+    const tw_node *cut = twi_find_link(r, part, "SplitV", shaped ? shaped : g->user);
+    if (!cut || cut->assigned != reader->assigned || tw_output_shape(cut->inputs[0]).rank != 1 ||
+        tw_output_dtype(part) != TW_FLOAT32 || !twi_takes_gradients(r, reader, "_JoinGradients", TW_FLOAT32))
+        return;
+    for (int i = 0; i < part.index; i++)
+        g->offset += tw_shape_elements(cut->output_shapes[i]);
+    g->cut = true;
+    g->value = cut->inputs[0];
+    g->user = cut;
 }
 
 tw_node *twi_find_turnable(const twi_rewriting *r, const twi_raw_gradient *g, const tw_node *reader)

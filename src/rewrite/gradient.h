@@ -11,6 +11,8 @@ typedef struct twi_raw_gradient {
     tw_output decay, variable; /* a scalar and a variable's read; decay {NULL, 0}: nothing is added */
     const tw_node *user;       /* who has value among its inputs */
     bool turned;               /* value has the last axis of its filter first */
+    bool cut;                  /* value is longer: a bucket, in which the gradient begins at `offset` */
+    int64_t offset;
 } twi_raw_gradient;
 
 /* Whether a variable is read, that of the handle or, if it is {NULL, 0}, any one. */
@@ -26,6 +28,8 @@ tw_output twi_decay_of(const twi_rewriting *r, tw_output term, tw_output handle,
 void twi_split_decay(const twi_rewriting *r, twi_raw_gradient *g, const tw_node *reader, tw_output handle);
 /* Takes a cast to float out of it, if the reader's device has a kernel of that op for the narrow type. */
 void twi_take_cast(const twi_rewriting *r, twi_raw_gradient *g, const tw_node *reader, const char *op);
+/* Takes the SplitV that cuts it out of a bucket out, if the reader's device lays buckets itself. */
+void twi_take_cut(const twi_rewriting *r, twi_raw_gradient *g, const tw_node *reader);
 /* The convolution that makes the gradient of a filter, and on the reader's device could leave it turned; else NULL. */
 tw_node *twi_find_turnable(const twi_rewriting *r, const twi_raw_gradient *g, const tw_node *reader);
 /* Lets it. */

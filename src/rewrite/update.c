@@ -167,12 +167,13 @@ static bool find_average(const twi_rewriting *r, tw_node *node, part *p)
 
 /* ---- joining -------------------------------------------------------------------------------------------------- */
 
-/* Takes casts out of the gradients, and lets convolutions leave them turned: both or none. */
+/* Takes cuts and casts out of the gradients, and lets convolutions leave them turned: both or none. */
 static void take_links(twi_rewriting *r, const char *op, part *p)
 {
     tw_node *convs[2];
     bool turns = p->gradients[0].user != NULL;
     for (int i = 0; i < p->towers && p->gradients[i].user; i++) {
+        twi_take_cut(r, &p->gradients[i], p->node);
         twi_take_cast(r, &p->gradients[i], p->node, op);
         convs[i] = twi_find_turnable(r, &p->gradients[i], p->node);
         turns = turns && convs[i];
@@ -268,7 +269,7 @@ static tw_status join(twi_rewriting *r, const char *op, const part *group, int c
     bool descends = strcmp(op, "_ApplyGradientDescentMany") == 0, decays = descends, losses = false;
     size_t most = (size_t)(count * (2 + MOST_SLOTS) + MOST_NUMBERS + 2 * values);
     tw_output none = {0}, *inputs = twi_alloc_array(most, sizeof *inputs);
-    int64_t *turned = twi_alloc_array((size_t)count, sizeof *turned);
+    int64_t *turned = twi_alloc_array((size_t)(count + values), sizeof *turned), *offsets = turned + count;
     if (!nodes || !inputs || !turned)
         TWI_TRY(twi_fail_memory(error, "joining updates"));
     for (int i = 0; i < count; i++) { /* what goes before goes first, so that the controls between the two vanish */
@@ -279,6 +280,10 @@ static tw_status join(twi_rewriting *r, const char *op, const part *group, int c
         nodes[gone++] = group[i].node;
         turned[i] = group[i].gradients[0].turned;
     }
+    for (int i = 0; i < values; i++) {
+        const twi_raw_gradient *gradient = &group[i % count].gradients[i / count];
+        offsets[i] = gradient->cut ? gradient->offset : -1;
+    }
     if (!twi_rewrite_may_join(r, nodes, gone))
         goto done;
     if (decays || losses)
@@ -288,13 +293,14 @@ static tw_status join(twi_rewriting *r, const char *op, const part *group, int c
         goto done;
     }
     int num_inputs = list_inputs(group, count, decays, losses, none, inputs);
-    tw_attr attrs[11];
+    tw_attr attrs[12];
     attrs[num_attrs++] = tw_attr_int("N", count);
     attrs[num_attrs++] = tw_attr_type("T", type_of_all(group, count));
     if (strcmp(op, "_MovingAverageMany") != 0) {
         attrs[num_attrs++] = tw_attr_int("M", values);
         attrs[num_attrs++] = tw_attr_float("scale", group[0].scale);
         attrs[num_attrs++] = tw_attr_ints("turned", turned, count);
+        attrs[num_attrs++] = tw_attr_ints("offsets", offsets, values);
     }
     if (strcmp(op, "_ApplyMany") == 0) {
         attrs[num_attrs++] = tw_attr_string("update", group[0].node->op->name);
@@ -335,7 +341,7 @@ static tw_status join_all(twi_rewriting *r, const char *op, bool (*find)(const t
         TWI_TRY(twi_fail_memory(error, "joining updates"));
     for (int count; (count = gather(&all, group, taken)) > 0;)
         if (count > 1 || group[0].gradients[0].decay.node || group[0].towers > 1 || type_of(&group[0]) != TW_FLOAT32 ||
-            group[0].gradients[0].turned)
+            group[0].gradients[0].turned || group[0].gradients[0].cut)
             TWI_TRY(join(r, op, group, count, error));
     if (r->graph->error.status == TW_OK)
         status = twi_rewrite_clean(r, error);

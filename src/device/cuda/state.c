@@ -82,7 +82,8 @@ typedef struct updating {
     float scale;
     int slots, numbers[TWI_CUDA_NUMBERS], gradients;
     int decays, losses; /* 0: there are none */
-    bool turned[];      /* [count]: the gradients' first axis is the variable's last */
+    int64_t *offsets;   /* [towers][count]: where a gradient begins in a vector that it is a part of; -1: it is whole */
+    bool *turned;       /* [count]: the gradients' first axis is the variable's last. Both behind the struct */
 } updating;
 
 static twi_cuda_rule rule_of(const char *op)
@@ -99,13 +100,18 @@ static twi_cuda_rule rule_of(const char *op)
 
 static updating *new_updating(const char *op, const twi_attrs *attrs, int count)
 {
-    int num_turned = 0;
+    int num_turned = 0, num_offsets = 0;
     const int64_t *turned = twi_attr_ints(attrs, "turned", &num_turned);
-    updating *u = twi_alloc(sizeof *u + (size_t)count * sizeof *u->turned);
+    const int64_t *offsets = twi_attr_ints(attrs, "offsets", &num_offsets);
+    updating *u = twi_alloc(sizeof *u + (size_t)count * (2 * sizeof *u->offsets + sizeof *u->turned));
     if (!u)
         return NULL;
+    u->offsets = (int64_t *)(u + 1);
+    u->turned = (bool *)(u->offsets + 2 * count);
     for (int i = 0; i < num_turned && i < count; i++)
         u->turned[i] = turned[i];
+    for (int i = 0; i < 2 * count; i++)
+        u->offsets[i] = i < num_offsets ? offsets[i] : -1;
     u->rule = rule_of(op);
     u->type = TW_FLOAT32;
     u->nesterov = twi_attr_bool(attrs, "use_nesterov", false);
@@ -126,9 +132,10 @@ static tw_status keep_updating(twi_prepare *p, updating *u)
 {
     tw_status status = TW_OK;
     for (int i = 0; i < u->count * u->num_slots && status == TW_OK; i++)
-        status = check(p, u->slots + i, u->type, u->gradients + i % u->count, u->turned[i % u->count]);
+        status = check(p, u->slots + i, u->type, i % u->count, false);
     for (int i = 0; i < u->count * u->towers && status == TW_OK; i++)
-        status = check(p, i % u->count, u->type, u->gradients + i, u->turned[i % u->count]);
+        status = u->offsets[i] >= 0 ? check(p, i % u->count, u->type, i % u->count, false)
+                                    : check(p, i % u->count, u->type, u->gradients + i, u->turned[i % u->count]);
     if (status == TW_OK)
         p->state = u;
     else
@@ -192,14 +199,17 @@ static tw_status run_update(const twi_run *r)
                 some.slots[k][i] = (void *)r->inputs[u->slots + k * u->count + begin + i];
             for (int tower = 0; tower < u->towers; tower++) {
                 int value = tower * u->count + begin + i;
-                some.gradient[tower][i] = r->inputs[u->gradients + value];
-                some.type[tower][i] = (uint8_t)r->input_operands[u->gradients + value].dtype;
+                const twi_operand *gradient = &r->input_operands[u->gradients + value];
+                int64_t offset = u->offsets[value] > 0 ? u->offsets[value] : 0;
+                some.gradient[tower][i] =
+                    (const char *)r->inputs[u->gradients + value] + offset * (int64_t)tw_dtype_size(gradient->dtype);
+                some.type[tower][i] = (uint8_t)gradient->dtype;
                 some.decay[tower][i] = u->decays ? share(r, u->decays + value) : NULL;
             }
             some.loss[i] = u->losses ? share(r, u->losses + begin + i) : NULL;
-            const twi_operand *gradient = &r->input_operands[u->gradients + begin + i];
-            some.elements[i] = gradient->elements;
-            some.columns[i] = u->turned[begin + i] ? (int)gradient->shape.dims[0] : 0;
+            tw_shape shape = r->input_operands[begin + i].shape;
+            some.elements[i] = tw_shape_elements(shape);
+            some.columns[i] = u->turned[begin + i] ? (int)shape.dims[shape.rank - 1] : 0;
         }
         status = TWI_LAUNCH(r, twi_cuda_update_many(r->stream, u->type, &some));
     }
