@@ -178,12 +178,34 @@ static tw_status run_alone(dispatcher *d, twi_step *step)
     return d->all->trace ? run_traced(step, d->all->plan->lists[d->index].timeline) : twi_run_step(step);
 }
 
+/* Whether a part of a stretch begins at the step that is done by one call. */
+static bool is_replayed(const twi_plan *plan, const twi_step *step)
+{
+    return step->stretch && step->stretch->recording && !plan->delayed;
+}
+
+/* Whether another device does all of the list: then its thread has no part in the rounds. */
+static bool is_done_by_another(const dispatcher *d, const twi_list *list)
+{
+    return list->count && is_replayed(d->all->plan, list->steps) && list->steps->stretch_end == list->count &&
+           list->steps->stretch->parts[0].device != d->index;
+}
+
+static void let_another(dispatcher *d, const twi_list *list)
+{
+    progress *all = d->all->progress;
+    int leader = list->steps->stretch->parts[0].device;
+    report(&all[d->index], INT64_MAX);
+    wait_for(&all[leader], d->all->rounds * d->all->plan->lists[leader].count - 1);
+    d->round = d->all->rounds;
+}
+
 /* False if the run is to end early. */
 static bool walk_list(dispatcher *d, twi_list *list)
 {
     for (int i = 0, next; i < list->count; i = next) {
         twi_step *step = &list->steps[i];
-        bool whole = step->stretch && step->stretch->recording && !d->all->plan->delayed;
+        bool whole = is_replayed(d->all->plan, step);
         next = whole ? step->stretch_end : i + 1;
         tw_status status = whole ? replay(d, step->stretch, step->run.error) : run_alone(d, step);
         if (status != TW_OK)
@@ -207,7 +229,9 @@ static void meet_others(const dispatcher *d)
 static void run_list(dispatcher *d, twi_list *list)
 {
     int64_t rounds = list->count ? d->all->rounds : 0;
-    for (d->round = 0; d->round < rounds && walk_list(d, list); d->round++)
+    if (is_done_by_another(d, list))
+        let_another(d, list);
+    for (; d->round < rounds && walk_list(d, list); d->round++)
         if (d->round + 1 < rounds)
             meet_others(d);
     finish_work(d, list);
