@@ -815,6 +815,43 @@ static void *failing_resize(void *user, void *block, size_t bytes)
     return allocations_left-- > 0 ? realloc(block, bytes) : NULL;
 }
 
+/* A kernel's refusal moves a node unless it must be with a variable; what cannot be heeded is forgotten. */
+static void a_refusal_moves_who_may_move(void **state)
+{
+    (void)state;
+    world w;
+    tw_error error = {0};
+    open_world(&w, 1, 1);
+    tw_enter_device(w.graph, "/gpu:0");
+    tw_node *handle = variable(&w, "v", TW_FLOAT32), *read = read_variable(&w, "read", handle);
+    tw_attr attrs[] = {tw_attr_type("dtype", TW_FLOAT32), tw_attr_shape("shape", TW_SHAPE(3, 2))};
+    tw_node *reference = tw_add_node(w.graph, "VariableV2", "reference", NULL, 0, attrs, 2);
+    tw_node *assign = add(&w, "Assign", "assign", TW_FLOAT32, reference, read);
+    tw_node *free_node = add(&w, "Identity", "free", TW_FLOAT32, read, NULL);
+    tw_leave_device(w.graph);
+    assert_placed(&w, false);
+    assert_ok(twi_placement_refuse(&w.placement, free_node, "too large", &error));
+    assert_false(w.placement.is_outdated); /* without soft placement */
+    assert_placed(&w, true);
+    assert_ok(twi_placement_refuse(&w.placement, handle, "too large", &error));
+    assert_false(w.placement.is_outdated); /* it keeps state */
+
+    assert_ok(twi_placement_refuse(&w.placement, assign, "too large", &error));
+    assert_true(w.placement.is_outdated);
+    assert_int_not_equal(place(&w, true), TW_OK);
+    assert_false(w.placement.is_outdated);
+    assert_int_equal(w.placement.refusals.count, 0);
+    assert_string_equal(device_of(&w, assign), "GPU:0");
+
+    assert_ok(twi_placement_refuse(&w.placement, free_node, "too large", &error));
+    assert_placed(&w, true);
+    assert_string_equal(device_of(&w, free_node), "CPU:0");
+    assert_string_equal(device_of(&w, read), "GPU:0");
+    assert_ok(twi_placement_refuse(&w.placement, free_node, "too large there too", &error));
+    assert_false(w.placement.is_outdated); /* the host's word is final */
+    close_world(&w);
+}
+
 static void running_out_of_memory_leaves_the_placement_as_it_was(void **state)
 {
     (void)state;
@@ -871,6 +908,7 @@ int main(void)
         cmocka_unit_test(stateful_nodes_stay_when_the_graph_grows),
         cmocka_unit_test(the_log_has_tensorflows_form_and_order),
         cmocka_unit_test(a_large_graph_is_placed_in_one_pass_over_its_edges),
+        cmocka_unit_test(a_refusal_moves_who_may_move),
         cmocka_unit_test(running_out_of_memory_leaves_the_placement_as_it_was),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

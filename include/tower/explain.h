@@ -34,7 +34,7 @@ typedef enum tw_placement_rule {
 typedef enum tw_obstacle {
     TW_NO_OBSTACLE,
     TW_OBSTACLE_NO_DEVICE, /* there is no such device */
-    TW_OBSTACLE_NO_KERNEL, /* `obstacles` have no kernel there */
+    TW_OBSTACLE_NO_KERNEL, /* `obstacles` have no kernel there, or none that takes their shapes and attributes */
     TW_OBSTACLE_GROUP,     /* what others of the group ask for excludes it */
 } tw_obstacle;
 
@@ -51,6 +51,7 @@ typedef struct tw_rejected_device {
     const char *device; /* in full */
     tw_rejection why;
     const tw_node *by;  /* NULL: nobody in particular */
+    const char *refusal; /* of TW_REJECTED_NO_KERNEL: what its kernel says that does not take `by`; NULL: it has none */
 } tw_rejected_device;
 
 /* One step of the chain that leads from a node to the one that decides for its group: `node` must run where `with`
@@ -99,6 +100,7 @@ typedef struct tw_explanation {
     tw_obstacle obstacle;      /* of TW_PLACED_SOFTLY and TW_NOT_PLACED */
     const tw_node **obstacles; /* with any of these left the request still fails, without all of them it is met */
     int num_obstacles;
+    const char *refusal;       /* what the kernel there says that does not take the first of them; NULL: there is none */
     tw_rejected_device *rejected; /* all other devices, in the order of preference */
     int num_rejected;
     tw_colocation_link *chain;    /* from the node to decided_by */
@@ -130,6 +132,7 @@ typedef struct tw_move_group {
     tw_obstacle obstacle;
     const tw_node *because; /* of TW_OBSTACLE_NO_KERNEL: a node of such a group that has no kernel where it was asked to
                                run; an op like the moved ones, or colocated with them */
+    const char *refusal;    /* what the kernel there says that does not take it; NULL: there is none */
     const tw_node **nodes;
     int num_nodes;
     int64_t bytes;          /* that cross between devices in a step because of these moves */
@@ -142,7 +145,8 @@ typedef struct tw_moves {
     bool planned;           /* bytes are those of the latest plan; false: nothing was planned yet, they are 0 */
 } tw_moves;
 
-/* What soft placement moved so far. Yours: tw_moves_destroy(), before the session. */
+/* What soft placement moved so far. That a kernel does not take a node's shapes is known once a plan is made.
+ * Yours: tw_moves_destroy(), before the session. */
 TW_API tw_status tw_session_moves(tw_session *session, tw_moves **moves, tw_error *error);
 TW_API void tw_moves_destroy(tw_moves *moves); /* NULL is fine */
 /* As a table for people, a line for each group, or with `every_node` for each node; "" if nothing moved. Yours:

@@ -51,7 +51,8 @@ static void tell_rejected(const tw_rejected_device *r, const tw_explanation *e)
         printf("'%s' asked for %s\n", by, local(e->request));
         break;
     case TW_REJECTED_NO_KERNEL:
-        printf("it has no kernel for %s '%s'\n", r->by ? tw_node_op(r->by) : "", by);
+        printf("%s %s '%s'%s%s\n", r->refusal ? "its kernel refuses" : "it has no kernel for",
+               r->by ? tw_node_op(r->by) : "", by, r->refusal ? ": " : "", r->refusal ? r->refusal : "");
         break;
     case TW_REJECTED_FOR_COPIES:
         printf("its values would have to be copied\n");
@@ -175,6 +176,7 @@ static void write_node(json *out, const tw_explanation *e)
         json_text(out, "device", e->rejected[i].device);
         json_text(out, "why", rejections[e->rejected[i].why]);
         json_text(out, "by", e->rejected[i].by ? tw_node_name(e->rejected[i].by) : NULL);
+        json_text(out, "refusal", e->rejected[i].refusal);
         json_end(out);
     }
     json_end(out);

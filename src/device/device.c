@@ -333,6 +333,8 @@ tw_status twi_device_prepare(twi_device *d, twi_prepare *p, bool plain_only, con
         p->error = error;
     }
     *kernel = NULL;
+    if (p->refusal)
+        *p->refusal = refusal;
     return twi_fail(p->error, TW_UNIMPLEMENTED, "%s has no %skernel for %s of type %s (node '%s')%s%s", d->text,
                     plain_only ? "plain " : "", p->op, tw_dtype_name(type), p->node, refusal.message[0] ? ": " : "",
                     refusal.message);

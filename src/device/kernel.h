@@ -76,6 +76,7 @@ typedef struct twi_prepare {
     int threads;                 /* size of the team run() may use; 1 means no parallel region at all */
     twi_resources *resources;    /* NULL while folding constants */
     tw_error *error;
+    tw_error *refusal;           /* gets what the last row asked says, if all refuse; NULL: nobody wants it */
     /* filled in */
     void *state;                 /* given to run() and release() */
     size_t workspace;            /* bytes of scratch run() gets, aligned to 64; contents are lost between runs */

@@ -53,13 +53,22 @@ static tw_status list_kinds(twi_groups *g, tw_error *error)
     return TW_OK;
 }
 
+const char *twi_refusal_of(const twi_groups *g, const tw_node *node, int kind)
+{
+    for (int i = 0; i < g->refusals->count; i++)
+        if (g->refusals->items[i].node == node && g->kind_of[g->refusals->items[i].device] == kind)
+            return g->refusals->items[i].reason;
+    return NULL;
+}
+
 unsigned twi_kinds_with_kernel(const twi_groups *g, const tw_node *node)
 {
     unsigned kinds = 0;
     for (int kind = 0; kind < g->num_kinds; kind++) {
         const twi_device *d = g->kinds[kind];
         bool barred = ((node->op->flags & TWI_HOST_ONLY) && !d->is_host) ||
-                      (d->ops->supports && !d->ops->supports(node->op->name, twi_kernel_type(&node->attrs)));
+                      (d->ops->supports && !d->ops->supports(node->op->name, twi_kernel_type(&node->attrs))) ||
+                      twi_refusal_of(g, node, kind);
         if (!barred && twi_device_has_kernel(d, twi_handle_form(node->op->name), &node->attrs))
             kinds |= 1u << kind;
     }
@@ -235,10 +244,10 @@ done:
 }
 
 tw_status twi_groups_build(twi_groups *g, const tw_graph *graph, const twi_placement_options *options,
-                           const int *earlier, int num_earlier, tw_error *error)
+                           const twi_refusals *refusals, const int *earlier, int num_earlier, tw_error *error)
 {
     tw_status status = TW_OK;
-    *g = (twi_groups){.graph = graph, .devices = options->devices, .options = *options};
+    *g = (twi_groups){.graph = graph, .devices = options->devices, .options = *options, .refusals = refusals};
     g->members = twi_alloc_array((size_t)graph->nodes.count, sizeof *g->members);
     if (!g->members)
         TWI_TRY(twi_fail_memory(error, "placing the graph"));

@@ -37,6 +37,7 @@ typedef struct twi_groups {
     const tw_graph *graph;
     const tw_devices *devices;
     twi_placement_options options;
+    const twi_refusals *refusals;
     int num_kinds;
     twi_device *kinds[TWI_MOST_KINDS]; /* one device of each */
     int *kind_of;                      /* [devices] */
@@ -47,11 +48,13 @@ typedef struct twi_groups {
 
 /* earlier: device of each node whose place is fixed, else -1; [num_earlier], nodes beyond are free. */
 tw_status twi_groups_build(twi_groups *groups, const tw_graph *graph, const twi_placement_options *options,
-                           const int *earlier, int num_earlier, tw_error *error);
+                           const twi_refusals *refusals, const int *earlier, int num_earlier, tw_error *error);
 void twi_groups_free(twi_groups *groups);
 twi_member *twi_group_of(twi_groups *groups, int node);
 bool twi_names_a_device(const twi_device_name *name);                          /* says anything at all */
 unsigned twi_kinds_with_kernel(const twi_groups *groups, const tw_node *node); /* bit k: devices of kind k */
+/* What a kernel of that kind of device says of a node that it does not take; NULL: nothing. */
+const char *twi_refusal_of(const twi_groups *groups, const tw_node *node, int kind);
 
 /* -- placer.c -- */
 /* Where soft placement would put a group; -1: nowhere. */

@@ -64,6 +64,7 @@ static tw_status list_obstacles(twi_groups *g, const twi_member *group, int kind
     for (int id = 0; id < g->graph->nodes.count && e->num_obstacles < group->size; id++)
         if (twi_group_of(g, id) == group && !(twi_kinds_with_kernel(g, node_at(g, id)) >> kind & 1))
             e->obstacles[e->num_obstacles++] = node_at(g, id);
+    e->refusal = e->num_obstacles ? twi_refusal_of(g, e->obstacles[0], kind) : NULL;
     return TW_OK;
 }
 
@@ -98,6 +99,7 @@ static tw_rejected_device reject(const twi_groups *g, const twi_member *group, i
     } else if (lacking >= 0) {
         rejected.why = TW_REJECTED_NO_KERNEL;
         rejected.by = node_at(g, lacking);
+        rejected.refusal = twi_refusal_of(g, rejected.by, g->kind_of[device]);
     } else if (preferred && group->wished)
         rejected.why = TW_REJECTED_FOR_COPIES;
     return rejected;

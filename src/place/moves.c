@@ -14,6 +14,8 @@ static bool belongs(const tw_move_group *group, const tw_node *node, const tw_ex
         return false;
     if (e->obstacle == TW_OBSTACLE_NO_DEVICE)
         return true;
+    if (!group->refusal != !e->refusal || (e->refusal && strcmp(group->refusal, e->refusal) != 0))
+        return false;
     return group->op == node->op->name && group->dtype == twi_kernel_type(&node->attrs) &&
            !group->because == !because &&
            (!because || (group->because->op == because->op &&
@@ -34,6 +36,7 @@ static int find_group(tw_moves *moves, const tw_node *node, const tw_explanation
         .device = e->device,
         .obstacle = e->obstacle,
         .because = e->num_obstacles ? e->obstacles[0] : NULL,
+        .refusal = e->refusal,
     };
     return moves->num_groups++;
 }
@@ -99,10 +102,12 @@ static void tell_why(twi_text *text, const tw_move_group *group)
         twi_text_printf(text, "there is no such device");
     } else if (group->obstacle == TW_OBSTACLE_NO_KERNEL) {
         tw_dtype type = twi_kernel_type(&group->because->attrs);
-        twi_text_printf(text, "no kernel there for %s%s%s", group->because->op->name, type ? " of " : "",
+        twi_text_printf(text, "%s %s%s%s", group->refusal ? "the kernel there refuses" : "no kernel there for", group->because->op->name, type ? " of " : "",
                         type ? tw_dtype_name(type) : "");
         if (group->op && group->because->op->name != group->op)
             twi_text_printf(text, ", which it must run with");
+        if (group->refusal)
+            twi_text_printf(text, ": %s", group->refusal);
     } else {
         twi_text_printf(text, "others it must run with asked for something else");
     }

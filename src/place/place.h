@@ -7,6 +7,7 @@
 #ifndef TWI_PLACE_H
 #define TWI_PLACE_H
 
+#include "base/array.h"
 #include "device/device.h"
 #include "graph/graph.h"
 
@@ -18,6 +19,15 @@ typedef struct twi_placement_options {
     tw_soft_choice choice; /* by which */
 } twi_placement_options;
 
+/* The device's kernel for a node's op and type does not take the node: its shapes or attributes. */
+typedef struct twi_refusal {
+    const tw_node *node;
+    int device;
+    char *reason; /* in the kernel's own words */
+} twi_refusal;
+
+typedef TWI_ARRAY(twi_refusal) twi_refusals;
+
 /* Where the nodes of a graph are. The graph itself is never changed. All zeros: nothing is placed yet. */
 typedef struct twi_placement {
     int count;                 /* nodes placed: ids 0 to count - 1 */
@@ -25,6 +35,8 @@ typedef struct twi_placement {
     int *order;                /* [count] ids in the order they were placed in, which is the log's */
     const char **sentences;    /* [count] made when first asked for */
     struct twi_groups *groups; /* what was decided from: the reasons */
+    twi_refusals refusals;     /* what planning found, which placing heeds */
+    bool is_outdated;          /* the last of them is not heeded yet */
     twi_arena arena;           /* holds the arrays and the sentences */
 } twi_placement;
 
@@ -35,6 +47,11 @@ typedef struct twi_placement {
 tw_status twi_place(const tw_graph *graph, const twi_placement_options *options, twi_placement *placement,
                     tw_error *error);
 void twi_placement_free(twi_placement *placement);
+
+/* Notes that the device where the node is refuses it, unless placing it anew would not help: without soft placement, for
+ * a node that keeps state, or where no other kind of device has a kernel. If noted, the placement is outdated: place
+ * again. If that fails, the refusal is forgotten. */
+tw_status twi_placement_refuse(twi_placement *placement, const tw_node *node, const char *reason, tw_error *error);
 
 /* Fails, in TensorFlow's words, for a node that no device has a kernel for. */
 tw_status twi_placement_check(const twi_placement *placement, const tw_node *node, tw_error *error);

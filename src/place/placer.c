@@ -216,6 +216,13 @@ static void tell_moves(twi_placement *p)
     twi_arena_free(&arena);
 }
 
+/* The last. */
+static void forget_refusal(twi_placement *placement)
+{
+    twi_free(placement->refusals.items[--placement->refusals.count].reason);
+    placement->is_outdated = false;
+}
+
 tw_status twi_place(const tw_graph *graph, const twi_placement_options *options, twi_placement *placement,
                     tw_error *error)
 {
@@ -236,14 +243,18 @@ tw_status twi_place(const tw_graph *graph, const twi_placement_options *options,
     for (int i = 0; i < placement->count; i++)
         earlier[i] = graph->nodes.items[i]->op->flags & TWI_STATEFUL ? placement->devices[i] : -1;
 
-    TWI_TRY(twi_groups_build(p.groups, graph, options, earlier, placement->count, error));
+    TWI_TRY(twi_groups_build(p.groups, graph, options, &placement->refusals, earlier, placement->count, error));
     TWI_TRY(find_consumers(graph, &c, error));
     TWI_TRY(place_all(p.groups, &c, &p, error));
+    p.refusals = placement->refusals;
+    placement->refusals = (twi_refusals){0};
     twi_placement_free(placement);
     *placement = p;
     p = (twi_placement){0};
     tell_moves(placement);
 done:
+    if (placement->is_outdated) /* still: it cannot be heeded */
+        forget_refusal(placement);
     twi_free(c.starts);
     twi_free(c.items);
     twi_free(earlier);
@@ -256,6 +267,9 @@ void twi_placement_free(twi_placement *placement)
     if (placement->groups)
         twi_groups_free(placement->groups);
     twi_free(placement->groups);
+    while (placement->refusals.count)
+        forget_refusal(placement);
+    twi_array_free(&placement->refusals);
     twi_arena_free(&placement->arena);
     *placement = (twi_placement){0};
 }
@@ -263,4 +277,20 @@ void twi_placement_free(twi_placement *placement)
 tw_status twi_placement_check(const twi_placement *placement, const tw_node *node, tw_error *error)
 {
     return placement->devices[node->id] >= 0 ? TW_OK : twi_fail_no_kernel(placement->groups, node, error);
+}
+
+tw_status twi_placement_refuse(twi_placement *placement, const tw_node *node, const char *reason, tw_error *error)
+{
+    const twi_groups *g = placement->groups;
+    int device = placement->devices[node->id];
+    unsigned others = twi_kinds_with_kernel(g, node) & ~(1u << g->kind_of[device]);
+    if (!g->options.soft || node->op->flags & TWI_STATEFUL || g->devices->items[device]->is_host || !others)
+        return TW_OK;
+    char *words = twi_strdup(reason);
+    if (!words || !twi_push(&placement->refusals, (twi_refusal){node, device, words})) {
+        twi_free(words);
+        return twi_fail_memory(error, "noting what a kernel refuses");
+    }
+    placement->is_outdated = true;
+    return TW_OK;
 }

@@ -12,6 +12,12 @@ static void tell_op(twi_text *text, const tw_explanation *e, const tw_node *node
         twi_text_printf(text, " ('%s')", node->name);
 }
 
+static void tell_refusal(twi_text *text, const char *refusal)
+{
+    if (refusal)
+        twi_text_printf(text, " (%s)", refusal);
+}
+
 /* Why this one of all that were asked for, or of all: what was passed over, or the order of preference. */
 static void tell_choice(twi_text *text, const twi_groups *g, const tw_explanation *e)
 {
@@ -23,8 +29,10 @@ static void tell_choice(twi_text *text, const twi_groups *g, const tw_explanatio
         bool preferred = strcmp(g->devices->items[g->preference[i]]->text, rejected->device) == 0;
         if (!preferred || rejected->why != TW_REJECTED_NO_KERNEL)
             continue;
-        twi_text_printf(text, ", and no %s has a kernel for ", g->devices->items[g->preference[i]]->name.type);
+        twi_text_printf(text, rejected->refusal ? ", and the kernel of a %s refuses " : ", and no %s has a kernel for ",
+                        g->devices->items[g->preference[i]]->name.type);
         tell_op(text, e, rejected->by);
+        tell_refusal(text, rejected->refusal);
         return;
     }
     if (e->num_rejected == 0)
@@ -41,8 +49,9 @@ static void tell_obstacle(twi_text *text, const tw_explanation *e)
         twi_text_printf(text, ", but there is no such device");
         break;
     case TW_OBSTACLE_NO_KERNEL:
-        twi_text_printf(text, ", but it has no kernel for ");
+        twi_text_printf(text, e->refusal ? ", but its kernel refuses " : ", but it has no kernel for ");
         tell_op(text, e, e->obstacles[0]);
+        tell_refusal(text, e->refusal);
         if (e->num_obstacles > 1)
             twi_text_printf(text, " and %d more", e->num_obstacles - 1);
         break;

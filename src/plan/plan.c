@@ -212,14 +212,13 @@ static tw_status check_budget(twi_planning *p)
 
 /* ---- the whole ----------------------------------------------------------------------------------------------------- */
 
-tw_status twi_plan_create(const twi_request *request, twi_plan **result, tw_error *error)
+static tw_status make_plan(const twi_request *request, twi_refused_ops *refused, twi_plan **result, tw_error *error)
 {
     tw_status status;
-    *result = NULL;
     twi_plan *plan = twi_alloc(sizeof *plan);
     if (!plan)
         return twi_fail_memory(error, "making a plan");
-    twi_planning p = {.request = request, .plan = plan, .error = error};
+    twi_planning p = {.request = request, .plan = plan, .refused = refused, .error = error};
     plan->num_lists = request->devices->count;
     plan->lists = twi_arena_alloc(&plan->arena, sizeof *plan->lists * (size_t)plan->num_lists);
     plan->graph = tw_graph_create();
@@ -228,6 +227,7 @@ tw_status twi_plan_create(const twi_request *request, twi_plan **result, tw_erro
         .fetches = twi_arena_alloc(&plan->arena, sizeof *p.rewriting.fetches * (size_t)request->num_fetches),
         .num_fetches = request->num_fetches,
         .devices = request->devices,
+        .refused = refused,
         .fold_everything = !twi_rewrite_is_disabled(request->disable, "fold"),
     };
     if (!plan->lists || !plan->graph || !p.rewriting.fetches)
@@ -252,6 +252,21 @@ tw_status twi_plan_create(const twi_request *request, twi_plan **result, tw_erro
     return TW_OK;
 done:
     twi_plan_destroy(plan);
+    return status;
+}
+
+/* A fused op that a device refuses is not made there, since its parts may be taken: each kind of op costs one more try. */
+tw_status twi_plan_create(const twi_request *request, twi_plan **result, tw_error *error)
+{
+    twi_refused_ops refused = {0};
+    tw_status status;
+    int known;
+    *result = NULL;
+    do {
+        known = refused.count;
+        status = make_plan(request, &refused, result, error);
+    } while (status == TW_UNIMPLEMENTED && refused.count > known);
+    twi_array_free(&refused);
     return status;
 }
 

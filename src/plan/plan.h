@@ -157,7 +157,8 @@ typedef struct twi_plan {
     bool delayed;                /* some step is (late_ns, slow_ns): then nothing is replayed */
 } twi_plan;
 
-/* Takes no memory of any device but, for a moment, what a card tries algorithms on. */
+/* Takes no memory of any device but, for a moment, what a card tries algorithms on. TW_UNIMPLEMENTED with the placement
+ * outdated: a device refuses a node that could be elsewhere; place again and try again. */
 tw_status twi_plan_create(const twi_request *request, twi_plan **plan, tw_error *error);
 void twi_plan_destroy(twi_plan *plan); /* NULL is fine */
 /* Gives its variables their memory, and the plan its constants, unless they have it; before it is bound. */
@@ -172,6 +173,7 @@ typedef struct twi_planning {
     const twi_request *request;
     twi_plan *plan;
     twi_rewriting rewriting;     /* graph, fetches */
+    twi_refused_ops *refused;    /* what rewrites made and kernels refused */
     int *groups;                 /* [devices] the first that it records together with; -1: it does not record */
     tw_error *error;
 } twi_planning;
@@ -193,7 +195,8 @@ tw_status twi_meet(twi_planning *p);
 /* Whether `node`, which comes after `before` on another device, need not wait for it: a meeting sees to that, and says who
  * is late. */
 bool twi_meets(const tw_node *node, const tw_node *before);
-/* Finds a kernel for every node and prepares it. */
+/* Finds a kernel for every node and prepares it. Notes a refusal where the plan had better be made again: a node of the
+ * user's in the placement, an op that a rewrite made in p->refused. */
 tw_status twi_prepare_tasks(twi_planning *p);
 /* Lets reads of a variable be its memory itself where order allows, puts readers before writers, sorts (what a device
  * records together), numbers positions. */

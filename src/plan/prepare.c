@@ -80,8 +80,20 @@ static tw_status describe_output(twi_planning *p, tw_node *node, int i, twi_oper
     return TW_OK;
 }
 
+/* What its device says no to may run elsewhere, or, if a rewrite made it, as the parts it was made of. */
+static tw_status note_refusal(twi_planning *p, const tw_node *node, const char *reason)
+{
+    for (int id = 0; id < p->plan->num_origins; id++)
+        if (p->plan->origins[id] == node)
+            return twi_placement_refuse(p->request->placement, p->request->graph->nodes.items[id], reason, p->error);
+    if (node->op->flags & TWI_REWRITTEN && !twi_push(p->refused, (twi_refused_op){node->op->name, node->assigned}))
+        return twi_fail_memory(p->error, "preparing kernels");
+    return TW_OK;
+}
+
 static tw_status prepare_task(twi_planning *p, twi_task *task)
 {
+    tw_error refusal = {0};
     tw_node *node = task->node;
     twi_device *device = p->request->devices->items[node->assigned];
     int n = node->num_inputs, m = node->num_outputs;
@@ -110,8 +122,12 @@ static tw_status prepare_task(twi_planning *p, twi_task *task)
         .threads = device->threads,
         .resources = &p->request->resources->interface,
         .error = p->error,
+        .refusal = &refusal,
     };
     tw_status status = twi_device_prepare(device, &task->prepare, p->request->plain_kernels, &task->kernel);
+    task->prepare.refusal = NULL;
+    if (status == TW_UNIMPLEMENTED && refusal.message[0] && note_refusal(p, node, refusal.message) != TW_OK)
+        return TW_RESOURCE_EXHAUSTED;
     if (status == TW_OK && twi_task_shares(task) && task->operands[n].bytes != task->operands[0].bytes)
         return twi_fail(p->error, TW_INTERNAL, "%s '%s' passes on %zu bytes as %zu", node->op->name, node->name,
                         task->operands[0].bytes, task->operands[n].bytes);

@@ -81,7 +81,7 @@ tw_status twi_rewrite_buckets(twi_rewriting *r, tw_error *error)
     tw_status status = TW_OK;
     for (int id = 0, count = r->graph->nodes.count; id < count && status == TW_OK; id++) {
         tw_node *node = r->graph->nodes.items[id];
-        if (is_bucket(node) && twi_takes_gradients(r, node, "_JoinGradients", TW_FLOAT32))
+        if (is_bucket(node) && twi_rewrite_has_kernel(r, node, "_JoinGradients", TW_FLOAT32))
             status = join(r, node, error);
     }
     return status;

@@ -40,10 +40,8 @@ static tw_dtype type_of(const tw_node *node)
 /* float and bfloat16: of the other types there are plain kernels only, which gain nothing. */
 static bool has_kernel(const twi_rewriting *r, const tw_node *node, const char *op)
 {
-    tw_attr type = tw_attr_type("T", type_of(node));
-    twi_attrs attrs = {&type, 1};
-    return (type.type == TW_FLOAT32 || type.type == TW_BFLOAT16) &&
-           twi_device_has_kernel(r->devices->items[node->assigned], op, &attrs);
+    tw_dtype type = type_of(node);
+    return (type == TW_FLOAT32 || type == TW_BFLOAT16) && twi_rewrite_has_kernel(r, node, op, type);
 }
 
 static bool is_channels_last(const tw_node *node)

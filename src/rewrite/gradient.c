@@ -16,13 +16,6 @@ bool twi_is_read_of(tw_output output, tw_output handle)
     return !handle.node || (of.node == handle.node && of.index == handle.index);
 }
 
-bool twi_takes_gradients(const twi_rewriting *r, const tw_node *node, const char *op, tw_dtype type)
-{
-    tw_attr attr = tw_attr_type("T", type);
-    twi_attrs attrs = {&attr, 1};
-    return twi_device_has_kernel(r->devices->items[node->assigned], op, &attrs);
-}
-
 tw_node *twi_find_link(const twi_rewriting *r, tw_output output, const char *op, const tw_node *user)
 {
     tw_node *node = output.node;
@@ -69,7 +62,7 @@ void twi_take_cast(const twi_rewriting *r, twi_raw_gradient *g, const tw_node *r
     const tw_node *cast = twi_find_link(r, g->value, "Cast", g->user);
     tw_dtype from = cast ? twi_attr_type(&cast->attrs, "SrcT") : TW_FLOAT32;
     if ((from == TW_BFLOAT16 || from == TW_FLOAT16) && cast->assigned == reader->assigned &&
-        twi_takes_gradients(r, reader, op, from)) {
+        twi_rewrite_has_kernel(r, reader, op, from)) {
         g->value = cast->inputs[0];
         g->user = cast;
     }
@@ -81,7 +74,7 @@ void twi_take_cut(const twi_rewriting *r, twi_raw_gradient *g, const tw_node *re
     tw_output part = shaped ? shaped->inputs[0] : g->value;
     const tw_node *cut = twi_find_link(r, part, "SplitV", shaped ? shaped : g->user);
     if (!cut || cut->assigned != reader->assigned || tw_output_shape(cut->inputs[0]).rank != 1 ||
-        tw_output_dtype(part) != TW_FLOAT32 || !twi_takes_gradients(r, reader, "_JoinGradients", TW_FLOAT32))
+        tw_output_dtype(part) != TW_FLOAT32 || !twi_rewrite_has_kernel(r, reader, "_JoinGradients", TW_FLOAT32))
         return;
     for (int i = 0; i < part.index; i++)
         g->offset += tw_shape_elements(cut->output_shapes[i]);
@@ -95,7 +88,7 @@ tw_node *twi_find_turnable(const twi_rewriting *r, const twi_raw_gradient *g, co
     tw_node *conv = twi_find_link(r, g->value, "Conv2DBackpropFilter", g->user);
     bool fits = conv && conv->assigned == reader->assigned && tw_shape_elements(tw_output_shape(g->value)) <= INT32_MAX &&
                 strcmp(twi_attr_string(&conv->attrs, "data_format", "NHWC"), "NHWC") == 0 &&
-                twi_takes_gradients(r, reader, "_TurnedConv2DBackpropFilter", tw_output_dtype(g->value));
+                twi_rewrite_has_kernel(r, reader, "_TurnedConv2DBackpropFilter", tw_output_dtype(g->value));
     return fits ? conv : NULL;
 }
 

@@ -17,8 +17,6 @@ typedef struct twi_raw_gradient {
 
 /* Whether a variable is read, that of the handle or, if it is {NULL, 0}, any one. */
 bool twi_is_read_of(tw_output output, tw_output handle);
-/* Whether the node's device has a kernel of that op for gradients of that type. */
-bool twi_takes_gradients(const twi_rewriting *r, const tw_node *node, const char *op, tw_dtype type);
 /* A node of that op between a gradient and its user, which nobody else wants and which waits for nobody; else NULL. */
 tw_node *twi_find_link(const twi_rewriting *r, tw_output output, const char *op, const tw_node *user);
 

@@ -19,12 +19,6 @@ static tw_output out(tw_node *node, int index)
     return (tw_output){node, index};
 }
 
-static bool has_kernel(const twi_rewriting *r, const tw_node *node, const char *op, tw_dtype dtype)
-{
-    tw_attr type = tw_attr_type("T", dtype);
-    return twi_device_has_kernel(r->devices->items[node->assigned], op, &(twi_attrs){&type, 1});
-}
-
 /* The node of that op on the same device that alone uses the output. */
 static tw_node *next_link(const twi_rewriting *r, tw_output output, const char *op)
 {
@@ -140,7 +134,7 @@ static bool find_chain(const twi_rewriting *r, tw_node *softmax, softmax_chain *
     add_link(c, narrowed);
     c->loss = out(mean, 0);
     c->gradient = out(narrowed ? narrowed : mul, 0);
-    return has_kernel(r, softmax, "_SoftmaxLoss", tw_output_dtype(c->logits)) &&
+    return twi_rewrite_has_kernel(r, softmax, "_SoftmaxLoss", tw_output_dtype(c->logits)) &&
            twi_rewrite_may_join(r, c->links, c->count);
 }
 
@@ -183,7 +177,8 @@ static void join_weights(twi_rewriting *r, tw_node *first, int nodes)
     tw_node *links[MOST_WEIGHTS];
     tw_output inputs[MOST_WEIGHTS];
     int count = 0;
-    if (!goes_with(first, first) || !has_kernel(r, first, "_L2LossMany", tw_output_dtype(first->inputs[0])))
+    if (!goes_with(first, first) ||
+        !twi_rewrite_has_kernel(r, first, "_L2LossMany", tw_output_dtype(first->inputs[0])))
         return;
     for (int id = first->id; id < nodes && count < MOST_WEIGHTS; id++)
         if (goes_with(first, r->graph->nodes.items[id])) {

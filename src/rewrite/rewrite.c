@@ -52,6 +52,15 @@ tw_status twi_rewrite(twi_rewriting *r, const char *disable, tw_error *error)
     return TW_OK;
 }
 
+bool twi_rewrite_has_kernel(const twi_rewriting *r, const tw_node *node, const char *op, tw_dtype type)
+{
+    tw_attr attr = tw_attr_type("T", type);
+    for (int i = 0; r->refused && i < r->refused->count; i++)
+        if (r->refused->items[i].device == node->assigned && strcmp(r->refused->items[i].op, op) == 0)
+            return false;
+    return twi_device_has_kernel(r->devices->items[node->assigned], op, &(twi_attrs){&attr, 1});
+}
+
 tw_node *twi_rewrite_node(twi_rewriting *r, const tw_node *like, const char *suffix, const char *op,
                           const tw_output *inputs, int num_inputs, const tw_attr *attrs, int num_attrs)
 {

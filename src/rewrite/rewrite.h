@@ -10,14 +10,24 @@
 #ifndef TWI_REWRITE_H
 #define TWI_REWRITE_H
 
+#include "base/array.h"
 #include "device/device.h"
 #include "graph/graph.h"
+
+/* An op of ours that a device's kernel refused when the plan was made before: it is not made there again. */
+typedef struct twi_refused_op {
+    const char *op; /* the row's */
+    int device;
+} twi_refused_op;
+
+typedef TWI_ARRAY(twi_refused_op) twi_refused_ops;
 
 typedef struct twi_rewriting {
     tw_graph *graph;       /* the plan's copy: passes may change it freely */
     tw_output *fetches;    /* [num_fetches] what must be kept; replacements are followed here too */
     int num_fetches;
     tw_devices *devices;
+    const twi_refused_ops *refused; /* NULL: none */
     bool fold_everything;  /* false: only integers, which shapes are made of */
 } twi_rewriting;
 
@@ -36,6 +46,10 @@ twi_rewrite_pass twi_rewrite_weights;    /* weights.c: casts of variables, and t
 /* Runs all passes but those named in `disable` ("fuse,merge", "all", NULL). */
 tw_status twi_rewrite(twi_rewriting *r, const char *disable, tw_error *error);
 bool twi_rewrite_is_disabled(const char *disable, const char *name);
+
+/* True where such an op may be made in the node's place: its device has a kernel for the type (TW_INVALID_DTYPE: of an op
+ * without), which has not refused it. */
+bool twi_rewrite_has_kernel(const twi_rewriting *r, const tw_node *node, const char *op, tw_dtype type);
 
 /* A new node that stands for `like`: its name is like's with `suffix` appended, its device and order are like's. */
 tw_node *twi_rewrite_node(twi_rewriting *r, const tw_node *like, const char *suffix, const char *op,

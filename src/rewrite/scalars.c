@@ -52,7 +52,7 @@ static bool is_scalar(tw_output output)
 
 static bool has_kernel(const twi_rewriting *r, const tw_node *node)
 {
-    return twi_device_has_kernel(r->devices->items[node->assigned], "_Scalars", &(twi_attrs){0});
+    return twi_rewrite_has_kernel(r, node, "_Scalars", TW_INVALID_DTYPE);
 }
 
 static bool is_step(const tw_node *node)

@@ -329,7 +329,7 @@ static tw_status join_all(twi_rewriting *r, const char *op, bool (*find)(const t
     bool *taken = NULL;
     for (int id = 0; id < r->graph->nodes.count; id++) {
         part p;
-        if (!find(r, r->graph->nodes.items[id], &p) || !twi_takes_gradients(r, p.node, op, TW_FLOAT32))
+        if (!find(r, r->graph->nodes.items[id], &p) || !twi_rewrite_has_kernel(r, p.node, op, TW_FLOAT32))
             continue;
         take_links(r, op, &p);
         if (!twi_push(&all, p))

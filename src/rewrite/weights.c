@@ -28,13 +28,6 @@ static bool same(tw_output a, tw_output b)
     return a.node == b.node && a.index == b.index;
 }
 
-static bool has_kernel(const twi_rewriting *r, const tw_node *node, const char *op, tw_dtype type)
-{
-    tw_attr attr = tw_attr_type("T", type);
-    twi_attrs attrs = {&attr, 1};
-    return twi_device_has_kernel(r->devices->items[node->assigned], op, &attrs);
-}
-
 /* The op that does the same with a turned filter; NULL: the node has no filter, or its device no kernel. */
 static const char *turned_op(const twi_rewriting *r, const tw_node *node)
 {
@@ -42,7 +35,7 @@ static const char *turned_op(const twi_rewriting *r, const tw_node *node)
                      : is(node, "Conv2DBackpropInput")             ? "_TurnedConv2DBackpropInput"
                                                                    : NULL;
     bool fits = op && strcmp(twi_attr_string(&node->attrs, "data_format", "NHWC"), "NHWC") == 0 &&
-                has_kernel(r, node, op, twi_attr_type(&node->attrs, "T"));
+                twi_rewrite_has_kernel(r, node, op, twi_attr_type(&node->attrs, "T"));
     return fits ? op : NULL;
 }
 
@@ -83,7 +76,7 @@ static bool gather(const twi_rewriting *r, weights *all)
         tw_node *node = r->graph->nodes.items[id];
         bool casts = is(node, "Cast") && !node->num_control_inputs && node->inputs[0].node->assigned == node->assigned;
         tw_output value = {node, 0}, read = casts ? node->inputs[0] : value;
-        if (is_early_read(r, read.node) && has_kernel(r, node, "_CastMany", node->output_types[0]) &&
+        if (is_early_read(r, read.node) && twi_rewrite_has_kernel(r, node, "_CastMany", node->output_types[0]) &&
             !note(r, read, value, all))
             return false;
     }

@@ -129,7 +129,7 @@ tw_status tw_session_take_lane(tw_session *s, int *lane, tw_error *error)
 
 tw_status twi_session_place(tw_session *s, tw_error *error)
 {
-    if (s->placement.count == s->graph->nodes.count)
+    if (s->placement.count == s->graph->nodes.count && !s->placement.is_outdated)
         return TW_OK;
     twi_placement_options options = {
         .soft = s->options.allow_soft_placement,
@@ -207,7 +207,9 @@ static tw_status make_plan(tw_session *s, twi_lane *lane, const twi_wanted *w, t
         .disable = s->disable,
         .plain_kernels = s->options.plain_kernels,
     };
-    TWI_TRY(twi_lane_add(lane, &request, planned, error));
+    do /* again for each node that moves because a kernel refuses it */
+        status = twi_lane_add(lane, &request, planned, error);
+    while (status == TW_UNIMPLEMENTED && s->placement.is_outdated && twi_session_place(s, NULL) == TW_OK);
 done:
     pthread_mutex_unlock(&s->lock);
     twi_free(shapes);
