@@ -836,6 +836,25 @@ static void long_values_cross_whole(void **state)
     twi_free(back);
 }
 
+/* The batch in a narrow type is the Cast of the CPU's, to the bit. */
+static void check_narrow_batch(tw_graph *graph, const tw_output *inputs, const twt_op *wide, tw_dtype type)
+{
+    tw_error error = {0};
+    twt_op narrow = *wide, cast = {.op = "Cast", .num_inputs = 1, .inputs = {wide->outputs[0]}, .num_attrs = 1,
+                                   .attrs = {tw_attr_type("DstT", type)}};
+    narrow.op = "_TowerBatch";
+    narrow.num_outputs = 0;
+    narrow.attrs[narrow.num_attrs++] = tw_attr_type("T", type);
+    tw_node *node = tw_add_node(graph, narrow.op, NULL, inputs, 3, narrow.attrs, narrow.num_attrs);
+    assert_string_equal(tw_graph_message(graph), "");
+    assert_ok(run_node(node, &narrow, &error));
+    assert_ok(twt_op_run(&cast, &error));
+    assert_memory_equal(narrow.outputs[0]->data, cast.outputs[0]->data, tw_tensor_bytes(cast.outputs[0]));
+    assert_memory_equal(narrow.outputs[1]->data, wide->outputs[1]->data, tw_tensor_bytes(wide->outputs[1]));
+    twt_op_release_outputs(&narrow);
+    twt_op_release_outputs(&cast);
+}
+
 /* A batch made of a data set is the CPU's to the bit: sums of bytes are exact, all else is the same arithmetic. */
 static void batches_on_the_card_are_those_of_the_cpu_to_the_bit(void **state)
 {
@@ -870,11 +889,14 @@ static void batches_on_the_card_are_those_of_the_cpu_to_the_bit(void **state)
         assert_ok(twt_op_run(&op, &error));
         for (int k = 0; k < 2; k++)
             assert_memory_equal(there.outputs[k]->data, op.outputs[k]->data, tw_tensor_bytes(op.outputs[k]));
+        check_narrow_batch(graph, inputs, &op, TW_BFLOAT16);
+        check_narrow_batch(graph, inputs, &op, TW_FLOAT16);
         twt_op_release_outputs(&there);
         twt_op_release(&op);
         tw_graph_destroy(graph);
     }
     cover("TowerBatch");
+    cover("_TowerBatch");
 }
 
 /* ---- variables and streams, which live in sessions ------------------------------------------------------------- */

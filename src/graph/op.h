@@ -50,6 +50,7 @@ twi_shape_rule twi_shape_same;         /* every output has input 0's shape */
 twi_shape_rule twi_shape_broadcast;    /* output 0 = inputs 0 and 1 broadcast as NumPy does */
 twi_shape_rule twi_shape_merged;       /* all inputs and outputs have one shape (AddN) */
 twi_shape_rule twi_shape_unknown;      /* nothing can be said */
+twi_shape_rule twi_shape_batch;        /* TowerBatch's (ops/input.c) */
 twi_shape_rule twi_shape_from_attr;    /* output 0 = attribute "shape" */
 
 /* Helpers for rules. */

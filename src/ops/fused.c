@@ -283,6 +283,11 @@ static tw_status update_shape(twi_inference *c)
 #define BATCH_NORM "N:int; epsilon:float=0.0001; data_format:{NHWC}=NHWC; is_training:bool=true"
 
 const twi_op twi_fused_ops[] = {
+    /* TowerBatch, Cast of its images */
+    {"_TowerBatch", "images:uint8, labels:int32, step:int64", "batch:T, batch_labels:int32",
+     "T:{half,bfloat16}; batch:int; examples:int; first:int=0; seed:int=0; shuffle:bool=true; augmentation:int=0; "
+     "crop:int=0; scale:float=0; offset:float=0",
+     twi_shape_batch, NULL, TWI_REWRITTEN},
     /* Conv2D, BiasAdd and, with relu, Relu */
     {"_FusedConv2D", "input:T, filter:T, bias:T", "output:T", FLOATS "; " CONV "; relu:bool=false", conv_shape, NULL,
      TWI_REWRITTEN},

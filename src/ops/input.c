@@ -23,7 +23,7 @@ static tw_status input_shape(twi_inference *c)
 }
 
 /* images [count, height, width, channels], labels [count], a scalar. */
-static tw_status batch_shape(twi_inference *c)
+tw_status twi_shape_batch(twi_inference *c)
 {
     twi_examples examples;
     tw_shape images = c->inputs[0], labels = c->inputs[1];
@@ -56,7 +56,7 @@ const twi_op twi_input_ops[] = {
     {"TowerBatch", "images:uint8, labels:int32, step:int64", "batch:float, batch_labels:int32",
      "batch:int; examples:int; first:int=0; seed:int=0; shuffle:bool=true; augmentation:int=0; crop:int=0; "
      "scale:float=0; offset:float=0",
-     batch_shape, twi_not_differentiable},
+     twi_shape_batch, twi_not_differentiable},
     {0},
 };
 

@@ -81,7 +81,7 @@ static bool is_input(const tw_node *node)
     while (strcmp(node->op->name, "_Copy") == 0)
         node = node->inputs[0].node;
     return strcmp(node->op->name, "_Feed") == 0 || strcmp(node->op->name, "TowerInput") == 0 ||
-           strcmp(node->op->name, "TowerBatch") == 0;
+           strcmp(node->op->name, "TowerBatch") == 0 || strcmp(node->op->name, "_TowerBatch") == 0;
 }
 
 static tw_status list_live(void *user, const twi_buffer *b)

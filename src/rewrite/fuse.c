@@ -6,6 +6,7 @@
  *     MaxPool, LRN;  LRNGrad, MaxPoolGrad, ReluGrad             _MaxPoolLRN, _MaxPoolLRNGrad
  *     LRN, MaxPool;  MaxPoolGrad, LRNGrad, ReluGrad             _LRNMaxPool, _LRNMaxPoolGrad
  *     MatMul and the Cast of its result                         _FusedMatMul without a bias
+ *     TowerBatch and the Cast of its images                     _TowerBatch
  *     FusedBatchNorm, AddV2 of a shortcut, ReLU                 _BatchNormRelu
  *     AddN, ReluGrad, FusedBatchNormGrad                        _BatchNormReluGrad
  *
@@ -208,6 +209,24 @@ static void fuse_product_cast(twi_rewriting *r, tw_node *product)
     tw_node *fused = join(r, links, 2, "_FusedMatMul", product->inputs, 2, &attrs);
     if (fused)
         twi_rewrite_replace(r, out(cast, 0), out(fused, 0));
+}
+
+/* Images that nobody else wants as floats are made in the type that is computed in. */
+static void fuse_batch_cast(twi_rewriting *r, tw_node *batch)
+{
+    tw_node *cast = is(batch, "TowerBatch") ? next_link(r, out(batch, 0), "Cast") : NULL;
+    tw_dtype type = cast ? twi_attr_type(&cast->attrs, "DstT") : TW_INVALID_DTYPE;
+    if (!cast || !twi_rewrite_has_kernel(r, batch, "_TowerBatch", type))
+        return;
+    tw_node *links[] = {batch, cast};
+    attr_list attrs = {0};
+    take(&attrs, batch, "batch,examples,first,seed,shuffle,augmentation,crop,scale,offset");
+    put(&attrs, tw_attr_type("T", type));
+    tw_node *fused = join(r, links, 2, "_TowerBatch", batch->inputs, 3, &attrs);
+    if (!fused)
+        return;
+    twi_rewrite_replace(r, out(cast, 0), out(fused, 0));
+    twi_rewrite_replace(r, out(batch, 1), out(fused, 1));
 }
 
 /* ---- pools and normalizations ------------------------------------------------------------------------------- */
@@ -416,7 +435,7 @@ static void fuse_batch_norm(twi_rewriting *r, tw_node *norm)
 tw_status twi_rewrite_fuse(twi_rewriting *r, tw_error *error)
 {
     static void (*const kinds[])(twi_rewriting *, tw_node *) = {
-        fuse_product, fuse_filter_gradient, fuse_product_cast, fuse_pool_lrn, fuse_lrn_pool, fuse_batch_norm,
+        fuse_product, fuse_filter_gradient, fuse_product_cast, fuse_batch_cast, fuse_pool_lrn, fuse_lrn_pool, fuse_batch_norm,
         fuse_relu_gradient,
     };
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {

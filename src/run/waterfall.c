@@ -34,7 +34,8 @@ static tw_time_kind kind_of(const twi_step *step)
         return twi_is_reduction(step->node->inputs[0].node) ? TW_TIME_REDUCTION : TW_TIME_COPIES;
     if (!step->kernel)
         return TW_TIME_LAUNCH;
-    if (strcmp(step->node->op->name, "TowerInput") == 0 || strcmp(step->node->op->name, "TowerBatch") == 0)
+    const char *op = step->node->op->name;
+    if (strcmp(op, "TowerInput") == 0 || strcmp(op, "TowerBatch") == 0 || strcmp(op, "_TowerBatch") == 0)
         return TW_TIME_INPUT;
     return twi_is_reduction(step->node) ? TW_TIME_REDUCTION : TW_TIME_COMPUTE;
 }

@@ -1,5 +1,5 @@
-/* What rewrites make one launch of on a card: scalars, losses, buckets. Order, and how many launches are left; that the
- * kernels compute what the CPU's do is test_cuda's business. On a card that is not there (card.h). */
+/* What rewrites make one launch of on a card: scalars, losses, buckets, batches. Order, and how many launches are left;
+ * that the kernels compute what the CPU's do is test_cuda's business. On a card that is not there (card.h). */
 #include "testing.h"
 
 #include "card.h"
@@ -303,6 +303,58 @@ static void gradients_that_others_want_are_laid_end_to_end_as_they_are(void **st
     }
 }
 
+/* ---- batches ------------------------------------------------------------------------------------------------------ */
+
+/* A batch, its images in bfloat16 and back, and perhaps as floats: what each fetch gives. */
+static void make_batches(const char *disable, bool floats_too, tw_tensor *values[3], int *fused)
+{
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_output inputs[3], fetches[3];
+    tw_tensor *images = tw_tensor_create(TW_UINT8, TW_SHAPE(5, 6, 6, 3)), *step = tw_tensor_create(TW_INT64, TW_SCALAR);
+    for (int i = 0; i < 5 * 6 * 6 * 3; i++)
+        ((uint8_t *)tw_tensor_data(images))[i] = (uint8_t)(i * i * 7 >> 3);
+    *(int64_t *)tw_tensor_data(step) = 2;
+    tw_attr attrs[] = {tw_attr_int("batch", 4), tw_attr_int("examples", 4), tw_attr_int("augmentation", TW_AUGMENT_TUTORIAL_TRAIN),
+                       tw_attr_int("crop", 4)};
+    TW_DEVICE(g, "/gpu:0") {
+        inputs[0] = tw_constant(g, images);
+        inputs[1] = tw_constant_int32s(g, TW_SHAPE(5), (int32_t[]){4, 2, 0, 1, 3});
+        inputs[2] = tw_placeholder(g, TW_INT64, TW_SCALAR);
+        tw_node *batch = tw_add_node(g, "TowerBatch", "batch", inputs, 3, attrs, 4);
+        fetches[0] = tw_cast(g, tw_cast(g, tw_node_output(batch, 0), TW_BFLOAT16), TW_FLOAT32);
+        fetches[1] = tw_node_output(batch, 1);
+        fetches[2] = tw_node_output(batch, 0);
+    }
+    tw_session *session = open_session(g, disable);
+    assert_ok(tw_session_run(session, &(tw_feed){inputs[2], step}, 1, fetches, floats_too ? 3 : 2, values, &error));
+    *fused = planned(session, "_TowerBatch");
+    assert_int_equal(planned(session, "TowerBatch"), !*fused);
+    tw_tensor_release(images);
+    tw_tensor_release(step);
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+}
+
+static void images_that_only_a_cast_reads_are_made_in_its_type(void **state)
+{
+    (void)state;
+    for (int floats_too = 0; floats_too < 2; floats_too++) {
+        tw_tensor *apart[3] = {NULL}, *joined[3] = {NULL};
+        int fused;
+        make_batches("fuse", floats_too, apart, &fused);
+        assert_int_equal(fused, 0);
+        make_batches(NULL, floats_too, joined, &fused);
+        assert_int_equal(fused, !floats_too);
+        for (int i = 0; i < 2 + floats_too; i++)
+            assert_memory_equal(tw_tensor_data(joined[i]), tw_tensor_data(apart[i]), tw_tensor_bytes(apart[i]));
+        for (int i = 0; i < 3; i++) {
+            tw_tensor_release(apart[i]);
+            tw_tensor_release(joined[i]);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -312,6 +364,7 @@ int main(void)
         cmocka_unit_test(two_writes_of_a_variable_stay_apart),
         cmocka_unit_test(long_programs_are_several),
         cmocka_unit_test(losses_that_others_want_stay_apart),
+        cmocka_unit_test(images_that_only_a_cast_reads_are_made_in_its_type),
         cmocka_unit_test(gradients_that_others_want_are_laid_end_to_end_as_they_are),
     };
     tw_error error;

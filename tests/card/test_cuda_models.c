@@ -192,13 +192,15 @@ static void chains_are_one_kernel_on_the_card_too(void **state)
     (void)state;
     static const struct {
         const char *model, *ops[8];
-    } known[] = {{"cifar10", {"_CastMany", "_TurnedConv2D", "_TurnedConv2DBackpropInput", "_TurnedConv2DBackpropFilter",
+        tw_dtype dtype;
+    } known[] = {{"cifar10", {"_TowerBatch"}, TW_BFLOAT16},
+                 {"cifar10", {"_CastMany", "_TurnedConv2D", "_TurnedConv2DBackpropInput", "_TurnedConv2DBackpropFilter",
                               "_MaxPoolLRN", "_MaxPoolLRNGrad", "_LRNMaxPool", "_LRNMaxPoolGrad"}},
                  {"resnet20", {"_BatchNormRelu", "_BatchNormReluGrad", "_ApplyMany", "_MovingAverageMany"}}};
     card_be_lazy(true);
-    for (int i = 0; i < 2; i++) {
-        job j = open_job(tw_model_find(known[i].model), (tw_trainer_options){.batch = 2, .towers = 1, .plan_only = true},
-                         false);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        job j = open_job(tw_model_find(known[i].model), (tw_trainer_options){.batch = 2, .towers = 1, .plan_only = true,
+                                                                            .dtype = known[i].dtype}, false);
         for (int k = 0; k < 8 && known[i].ops[k]; k++)
             if (!plans_have(tw_trainer_session(j.trainer), known[i].ops[k]))
                 fail_msg("%s is planned without %s", known[i].model, known[i].ops[k]);

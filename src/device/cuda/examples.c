@@ -5,12 +5,13 @@
 
 static tw_status run(const twi_run *r)
 {
-    return TWI_LAUNCH(r, twi_cuda_examples(r->stream, r->state, r->inputs[0], r->inputs[1], r->inputs[2], r->outputs[0],
-                                           r->outputs[1]));
+    return TWI_LAUNCH(r, twi_cuda_examples(r->stream, r->output_operands[0].dtype, r->state, r->inputs[0], r->inputs[1],
+                                           r->inputs[2], r->outputs[0], r->outputs[1]));
 }
 
 const twi_kernel twi_cuda_examples_kernels[] = {
     {"TowerData", "cuda", 0},
     {"TowerBatch", "cuda", 0, twi_examples_prepare, run, twi_free},
+    {"_TowerBatch", "cuda", TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16), twi_examples_prepare, run, twi_free},
     {0},
 };

@@ -69,9 +69,10 @@ static __device__ void find_standard(const twi_distorter &d, const crop &by, con
     __syncthreads();
 }
 
+template <typename T>
 static __global__ void __launch_bounds__(THREADS)
     examples_kernel(twi_examples e, crop by, const uint8_t *images, const int32_t *labels, const int64_t *step,
-                    float *batch, int32_t *batch_labels)
+                    T *batch, int32_t *batch_labels)
 {
     __shared__ twi_standard standard;
     const twi_distorter &d = e.distorter;
@@ -80,7 +81,7 @@ static __global__ void __launch_bounds__(THREADS)
     const twi_distortion drawn = twi_draw_distortion(&d, e.seed, k);
     const uint8_t *image = images + index * (d.height * d.width * d.channels);
     const unsigned values = (unsigned)(d.out_height * d.out_width * d.channels);
-    float *out = batch + (int64_t)blockIdx.x * values;
+    T *out = batch + (int64_t)blockIdx.x * values;
     const bool standardises = twi_standardises(&d);
     if (threadIdx.x == 0)
         batch_labels[blockIdx.x] = labels[index];
@@ -90,18 +91,18 @@ static __global__ void __launch_bounds__(THREADS)
         unsigned c, x, y = twi_divide(by.width, twi_divide(by.channels, i, &c), &x);
         const uint8_t *bytes = bytes_of(d, drawn, image, (int)y, (int)x);
         float byte = bytes ? bytes[c] : 0;
-        out[i] = standardises ? (byte - standard.mean[c]) * standard.scale + standard.shift[c]
-                              : byte * d.scale + d.offset;
+        put(&out[i], standardises ? (byte - standard.mean[c]) * standard.scale + standard.shift[c]
+                                  : byte * d.scale + d.offset);
     }
 }
 
-cudaError_t twi_cuda_examples(cudaStream_t stream, const twi_examples *examples, const void *images, const void *labels,
-                              const void *step, void *batch, void *batch_labels)
+cudaError_t twi_cuda_examples(cudaStream_t stream, tw_dtype type, const twi_examples *examples, const void *images,
+                              const void *labels, const void *step, void *batch, void *batch_labels)
 {
     const twi_distorter *d = &examples->distorter;
     crop by = {twi_divider_of(d->out_width), twi_divider_of(d->channels)};
-    LAUNCH((unsigned)examples->batch, THREADS, 0, stream, examples_kernel)(
-        *examples, by, (const uint8_t *)images, (const int32_t *)labels, (const int64_t *)step, (float *)batch,
-        (int32_t *)batch_labels);
+    FLOAT_TYPES(type, LAUNCH((unsigned)examples->batch, THREADS, 0, stream, examples_kernel<T>)(
+                          *examples, by, (const uint8_t *)images, (const int32_t *)labels, (const int64_t *)step,
+                          (T *)batch, (int32_t *)batch_labels))
     return cudaGetLastError();
 }

@@ -469,9 +469,10 @@ cudaError_t twi_cuda_random(cudaStream_t stream, twi_cuda_distribution distribut
 
 /* ---- examples.cu -------------------------------------------------------------------------------------------------- */
 
-/* The batch of step *step, which lies on the card like all else: images and labels of a data set to floats and labels. */
-cudaError_t twi_cuda_examples(cudaStream_t stream, const twi_examples *examples, const void *images, const void *labels,
-                              const void *step, void *batch, void *batch_labels);
+/* The batch of step *step, which lies on the card like all else: images and labels of a data set to numbers of that type
+ * and labels. */
+cudaError_t twi_cuda_examples(cudaStream_t stream, tw_dtype type, const twi_examples *examples, const void *images,
+                              const void *labels, const void *step, void *batch, void *batch_labels);
 
 #ifdef __cplusplus
 }
