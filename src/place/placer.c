@@ -292,5 +292,6 @@ tw_status twi_placement_refuse(twi_placement *placement, const tw_node *node, co
         return twi_fail_memory(error, "noting what a kernel refuses");
     }
     placement->is_outdated = true;
+    twi_log(TWI_LOG_WARNING, "%s refuses %s '%s': %s", g->devices->items[device]->text, node->op->name, node->name, words);
     return TW_OK;
 }

@@ -58,7 +58,7 @@ tw_status twi_cublas_open(twi_device *d, const twi_cublas **library, cublasLtHan
         return status;
     pthread_once(&cublas.once, open_cublas);
     if (!cublas.works)
-        return twi_fail(error, TW_UNIMPLEMENTED, "cuBLASLt cannot be used: %s", cublas.why);
+        return twi_fail(error, TW_UNAVAILABLE, "%s: cuBLASLt cannot be used: %s", d->text, cublas.why);
     pthread_mutex_lock(&c->lock);
     if (!c->cublas)
         TWI_LIBRARY_CALL(d, error, &cublas.table, cublasLtCreate, (cublasLtHandle_t *)&c->cublas);
@@ -109,7 +109,7 @@ tw_status twi_cudnn_library(const twi_cudnn **library, tw_error *error)
 {
     pthread_once(&cudnn.once, open_cudnn);
     if (!cudnn.works)
-        return twi_fail(error, TW_UNIMPLEMENTED, "cuDNN cannot be used: %s", cudnn.why);
+        return twi_fail(error, TW_UNAVAILABLE, "cuDNN cannot be used: %s", cudnn.why);
     *library = &cudnn.table;
     return TW_OK;
 }
@@ -118,8 +118,8 @@ tw_status twi_cudnn_open(twi_device *d, const twi_cudnn **library, cudnnHandle_t
 {
     twi_cuda_device *c = (twi_cuda_device *)d;
     tw_status status = twi_cuda_use(d, error);
-    if (status == TW_OK)
-        status = twi_cudnn_library(library, error);
+    if (status == TW_OK && (status = twi_cudnn_library(library, error)) != TW_OK)
+        twi_prefix(error, "%s", d->text);
     if (status != TW_OK)
         return status;
     pthread_mutex_lock(&c->lock);

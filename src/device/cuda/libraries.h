@@ -79,8 +79,8 @@ typedef struct twi_nccl {
 #endif
 #undef X
 
-/* The library and the device's handle, both made when first asked for. TW_UNIMPLEMENTED where the library is not
- * installed: then another row may have the op. */
+/* The library and the device's handle, both made when first asked for. TW_UNAVAILABLE where the library is not
+ * installed: that is to be mended, and no refusal that moves nodes to the CPU. */
 tw_status twi_cublas_open(twi_device *d, const twi_cublas **library, cublasLtHandle_t *handle, tw_error *error);
 void twi_cublas_close(twi_cuda_device *c);
 #ifdef TOWER_WITH_CUDNN
