@@ -183,6 +183,7 @@ struct CUevent_st {
 
 struct CUgraphNode_st {
     work item;
+    CUstream_st *stream;
     std::vector<CUgraphNode_st *> after;
 };
 
@@ -239,7 +240,7 @@ void card::enqueue(cudaStream_t s, work item)
         abort();
     }
     if (s->records) {
-        s->records->nodes.push_back(std::make_unique<CUgraphNode_st>(CUgraphNode_st{std::move(item), s->ends}));
+        s->records->nodes.push_back(std::make_unique<CUgraphNode_st>(CUgraphNode_st{std::move(item), s, s->ends}));
         s->ends = {s->records->nodes.back().get()};
     } else
         s->queue.push_back(std::move(item));
@@ -462,6 +463,8 @@ extern "C" cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGr
     CALL(cudaErrorUnknown)
     if (stream->records)
         return cudaErrorIllegalState;
+    if (getenv("CARD_APART") && !graph->nodes.empty() && graph->nodes[0]->stream != stream)
+        return cudaErrorInvalidValue;
     std::vector<CUgraphNode_st *> ends(after, after + count);
     for (size_t i = 0; i < count; i++)
         if (!is_node_of(graph, after[i]) || std::find(after, after + i, after[i]) != after + i)

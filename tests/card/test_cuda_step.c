@@ -44,6 +44,7 @@ static const tw_model model = {
 typedef struct cost {
     float losses[STEPS];
     long recordings, launches, kernels, allocations, taken; /* of the last step */
+    long recorded;                                          /* in all */
 } cost;
 
 static void train(const char *const *where, int towers, tw_variable_options variables, cost *cost)
@@ -60,6 +61,7 @@ static void train(const char *const *where, int towers, tw_variable_options vari
                                   .session = {.allow_soft_placement = true}};
     assert_ok(tw_trainer_create(&options, &trainer, &error));
     assert_int_equal(tw_trainer_input_place(trainer), strstr(where[0], "gpu") ? TW_INPUT_ON_DEVICE : TW_INPUT_ON_HOST);
+    long recorded = card_count("cudaGraphInstantiate");
     for (int i = 0; i < STEPS; i++) {
         *cost = (struct cost){.recordings = -card_count("cudaGraphInstantiate"), .launches = -card_count("cudaGraphLaunch"),
                               .kernels = -card_count("kernel"), .allocations = -tw_allocation_count(),
@@ -73,6 +75,7 @@ static void train(const char *const *where, int towers, tw_variable_options vari
         cost->allocations += tw_allocation_count();
         cost->taken += card_count("cudaMalloc");
     }
+    cost->recorded = card_count("cudaGraphInstantiate") - recorded;
     tw_trainer_destroy(trainer);
     tw_dataset_destroy(data);
     tw_devices_destroy(devices);
@@ -82,12 +85,11 @@ static void check(const char *const *gpus, int towers, tw_variable_options varia
 {
     static const char *const cpus[] = {"/cpu:0", "/cpu:0"};
     cost on_cpu, on_cards;
-    long recordings = card_count("cudaGraphInstantiate");
     train(cpus, towers, (tw_variable_options){.update = variables.update}, &on_cpu);
     train(gpus, towers, variables, &on_cards);
     assert_floats_near(on_cards.losses, on_cpu.losses, STEPS, 1e-4);
     assert_in_range(on_cards.launches + on_cards.kernels, 1, most_launches); /* kernels by themselves */
-    assert_int_equal(card_count("cudaGraphInstantiate") - recordings, on_cards.launches); /* each once */
+    assert_int_equal(on_cards.recorded, on_cards.launches); /* each once */
     assert_int_equal(on_cards.recordings, 0);
     assert_int_equal(on_cards.allocations, 0);
     assert_int_equal(on_cards.taken, 0);
@@ -165,6 +167,16 @@ static void two_cards_that_do_not_meet_between_launches(void **state)
     check(gpus, 2, (tw_variable_options){.update = TW_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, 4 * 2);
     check(gpus, 2, (tw_variable_options){.update = TW_REPLICATED}, 4 * 2);
     unsetenv("CARD_COUNT");
+}
+
+/* As far as the library knows that beforehand they can be recorded together. */
+static void two_cards_that_no_graph_takes_are_recorded_apart(void **state)
+{
+    static const char *const gpus[] = {"/gpu:0", "/gpu:1"};
+    (void)state;
+    setenv("CARD_APART", "1", 1);
+    check(gpus, 2, (tw_variable_options){.update = TW_REPLICATED}, 4 * 2);
+    unsetenv("CARD_APART");
 }
 
 /* By marks that are part of the recording: so what is seen is what an untraced step does. */
@@ -296,6 +308,7 @@ int main(void)
         cmocka_unit_test(two_towers_on_a_card_are_one_launch_too),
         cmocka_unit_test(two_cards_that_see_each_other_are_one_launch),
         cmocka_unit_test(two_cards_that_do_not_meet_between_launches),
+        cmocka_unit_test(two_cards_that_no_graph_takes_are_recorded_apart),
         cmocka_unit_test(a_traced_step_of_two_cards_is_one_launch_and_tells_where_its_time_went),
         cmocka_unit_test(a_reduction_is_one_launch),
         cmocka_unit_test(a_step_has_no_more_nodes_than_it_had),

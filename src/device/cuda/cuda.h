@@ -12,7 +12,7 @@
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 
-enum { TWI_CUDA_STAGES = 2, TWI_CUDA_MOST_CARDS = 64, TWI_CUDA_COUNTERS = 1024 };
+enum { TWI_CUDA_STAGES = 2, TWI_CUDA_MOST_CARDS = 64, TWI_CUDA_MOST_DEVICES = 256, TWI_CUDA_COUNTERS = 1024 };
 #define TWI_CUDA_STAGE_BYTES ((size_t)4 << 20)
 
 struct twi_cuda_pool; /* launch.h */
@@ -34,6 +34,7 @@ typedef struct twi_cuda_device {
     void *cublas, *cudnn;        /* handles; NULL until a kernel needs one (libraries.h) */
     pthread_mutex_t cudnn_lock;
     cudaStream_t cudnn_stream;   /* that cuDNN's handle works on now */
+    atomic_uchar together[TWI_CUDA_MOST_DEVICES]; /* by number: who has been tried to be recorded with (recording.c) */
     bool peers[TWI_CUDA_MOST_CARDS]; /* by ordinal: whose memory this card has asked to see */
 } twi_cuda_device;
 

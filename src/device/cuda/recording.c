@@ -7,6 +7,8 @@
 #include "device/cuda/cuda.h"
 
 #include "base/array.h"
+#include "base/log.h"
+#include "device/cuda/launch.h"
 
 #if CUDART_VERSION < 13000
 #define cudaStreamGetCaptureInfo cudaStreamGetCaptureInfo_v3
@@ -27,11 +29,6 @@ static _Thread_local const twi_cuda_device *writing; /* what this thread hands t
 bool twi_cuda_is_recording(const twi_cuda_device *c)
 {
     return writing == c;
-}
-
-bool twi_cuda_records_with(twi_device *d, twi_device *other)
-{
-    return d->ops == other->ops && d->ops->is_linked(d, other) && d->ops->is_linked(other, d);
 }
 
 tw_status twi_cuda_open_recording(twi_device *d, void **opened, tw_error *error)
@@ -180,4 +177,60 @@ tw_status twi_cuda_replay(twi_device *d, void *recorded, tw_error *error)
         TWI_TRY(twi_cuda_wait_for(r->others.items[i], c, error));
 done:
     return status;
+}
+
+/* ---- together ---------------------------------------------------------------------------------------------------- */
+
+/* A kernel of the device's on its counters, which are 0 and stay so, into the recording. */
+static tw_status write_something(twi_cuda_device *c, void *recorded, const int *after, int num_after, tw_error *error)
+{
+    twi_device *d = &c->base;
+    tw_error last = {0};
+    tw_status status = twi_cuda_record(d, recorded, after, num_after, error);
+    if (status != TW_OK)
+        return status;
+    TWI_CALL(d, error, twi_cuda_unary_run(c->recorder, TW_INT32, TWI_CUDA_NEGATIVE, 1, c->counters, c->counters));
+done:
+    if (twi_cuda_recorded(d, recorded, &last) != TW_OK && status == TW_OK) {
+        *error = last;
+        status = last.status;
+    }
+    return status;
+}
+
+/* Makes a graph of a kernel on each, and launches it. */
+static tw_status try_together(twi_device *d, twi_device *other, tw_error *error)
+{
+    twi_cuda_device *c = (twi_cuda_device *)d;
+    void *recorded = NULL;
+    static const int first[] = {0};
+    tw_status status;
+    TWI_TRY(twi_cuda_use(other, error));
+    TWI_TRY(twi_cuda_open_recording(d, &recorded, error));
+    TWI_TRY(write_something(c, recorded, NULL, 0, error));
+    TWI_TRY(write_something((twi_cuda_device *)other, recorded, first, 1, error));
+    TWI_TRY(twi_cuda_close_recording(d, recorded, error));
+    TWI_TRY(twi_cuda_replay(d, recorded, error));
+    TWI_CALL(d, error, cudaStreamSynchronize(c->stream));
+done:
+    if (recorded)
+        twi_cuda_forget(d, recorded);
+    return status;
+}
+
+/* Those that see each other's memory should; whether they do is tried once. */
+bool twi_cuda_records_with(twi_device *d, twi_device *other)
+{
+    enum { NOT_TRIED, TOGETHER, APART };
+    atomic_uchar *tried = &((twi_cuda_device *)d)->together[other->name.id % TWI_CUDA_MOST_DEVICES];
+    tw_error error = {0};
+    if (d->ops != other->ops || other->name.id >= TWI_CUDA_MOST_DEVICES || !d->ops->is_linked(d, other) ||
+        !d->ops->is_linked(other, d))
+        return false;
+    if (*tried == NOT_TRIED) {
+        *tried = try_together(d, other, &error) == TW_OK ? TOGETHER : APART;
+        if (*tried == APART)
+            twi_log(TWI_LOG_WARNING, "%s and %s record their steps apart: %s", d->text, other->text, error.message);
+    }
+    return *tried == TOGETHER;
 }
