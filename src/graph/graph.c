@@ -1,7 +1,7 @@
 /* graph.c - making graphs and nodes: types and attributes are matched with the op's signature, shapes are inferred,
  * the first error latches.
  * Never here: scopes (scopes.c), variables (variables.c), gradients (gradients.c). */
-#include "graph/graph.h"
+#include "graph/match.h"
 
 #include "base/text.h"
 
@@ -25,8 +25,7 @@ void tw_graph_destroy(tw_graph *graph)
     if (!graph)
         return;
     for (int i = 0; i < graph->nodes.count; i++)
-        for (int k = 0; k < graph->nodes.items[i]->attrs.count; k++)
-            twi_attr_release(&graph->nodes.items[i]->attrs.items[k]);
+        twi_attrs_release(&graph->nodes.items[i]->attrs);
     for (int i = 0; i < graph->collections.count; i++)
         twi_array_free(&graph->collections.items[i]->members);
     twi_array_free(&graph->nodes);
@@ -80,7 +79,7 @@ void tw_graph_set_seed(tw_graph *graph, int64_t seed)
     graph->has_seed = true;
 }
 
-enum { MOST_NAME_BYTES = 512, MOST_ITEMS = 65535 /* of a list of inputs or outputs */ };
+enum { MOST_NAME_BYTES = 512 };
 
 /* ---- names ------------------------------------------------------------------------------------------------- */
 
@@ -137,251 +136,7 @@ static bool valid_name(const char *name)
     return strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.\\-/>") == strlen(name);
 }
 
-/* ---- matching a call with a signature ---------------------------------------------------------------------- */
-
-/* A node under construction: attribute values by place in the signature; kind 0 where none is known yet. */
-typedef struct draft {
-    tw_graph *graph;
-    const twi_op *op;
-    const twi_signature *signature;
-    const char *name;
-    const tw_output *inputs;
-    int num_inputs;
-    twi_attr *values;
-} draft;
-
-static twi_attr *value_of(const draft *d, const char *name)
-{
-    for (int i = 0; i < d->signature->num_attrs; i++)
-        if (strcmp(d->signature->attrs[i].name, name) == 0)
-            return &d->values[i];
-    return NULL;
-}
-
-static tw_status draft_fail(const draft *d, const char *format, ...) TW_PRINTF(2, 3);
-static tw_status draft_fail(const draft *d, const char *format, ...)
-{
-    char text[TW_MESSAGE_SIZE / 2];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    return twi_graph_fail(d->graph, TW_INVALID_ARGUMENT, "%s '%s': %s", d->op->name, d->name, text);
-}
-
-static const char *kind_name(tw_attr_kind kind)
-{
-    static const char *const names[] = {"nothing", "an int",     "a float", "a bool",    "a type",        "a string",
-                                        "a shape", "a tensor",   "ints",    "floats",    "types",         "strings",
-                                        "shapes"};
-    return names[kind];
-}
-
-static tw_status take_given_attrs(draft *d, const tw_attr *attrs, int num_attrs)
-{
-    for (int i = 0; i < num_attrs; i++) {
-        if (attrs[i].name[0] == '_')
-            continue; /* "_class" and other marks are not the op's own */
-        twi_attr *value = value_of(d, attrs[i].name);
-        if (!value)
-            return draft_fail(d, "has no attribute '%s'", attrs[i].name);
-        tw_attr_kind wanted = d->signature->attrs[value - d->values].kind;
-        if (attrs[i].kind != wanted)
-            return draft_fail(d, "attribute '%s' is %s, expected %s", attrs[i].name, kind_name(attrs[i].kind),
-                              kind_name(wanted));
-        *value = attrs[i];
-    }
-    return TW_OK;
-}
-
-/* Lengths of lists that were given as attributes (N of N*T) may come from anywhere. */
-static tw_status check_length(const draft *d, const twi_argument *argument)
-{
-    const twi_attr *value = argument->number_attr ? value_of(d, argument->number_attr) : NULL;
-    if (!value || !value->kind || (value->i >= 0 && value->i <= MOST_ITEMS))
-        return TW_OK;
-    return draft_fail(d, "attribute '%s' is %lld, expected 0 to %d", argument->number_attr, (long long)value->i,
-                      MOST_ITEMS);
-}
-
-static tw_status check_lengths(const draft *d)
-{
-    tw_status status = TW_OK;
-    for (int i = 0; i < d->signature->num_inputs && status == TW_OK; i++)
-        status = check_length(d, &d->signature->inputs[i]);
-    for (int i = 0; i < d->signature->num_outputs && status == TW_OK; i++)
-        status = check_length(d, &d->signature->outputs[i]);
-    return status;
-}
-
-/* How many inputs argument i takes. Lists share what the single arguments leave over; an N that is not given yet is
- * found by division among the lists of that N. */
-static int argument_length(const draft *d, int i)
-{
-    const twi_argument *argument = &d->signature->inputs[i];
-    if (!argument->number_attr && !argument->list_attr)
-        return 1;
-    twi_attr *value = value_of(d, argument->number_attr ? argument->number_attr : argument->list_attr);
-    if (value->kind)
-        return argument->number_attr ? (int)value->i : value->count;
-    int left = d->num_inputs, sharing = 0;
-    for (int k = 0; k < d->signature->num_inputs; k++) {
-        const twi_argument *other = &d->signature->inputs[k];
-        bool same = argument->number_attr ? other->number_attr && !strcmp(other->number_attr, argument->number_attr)
-                                          : k == i;
-        if (same)
-            sharing++;
-        else
-            left -= argument_length(d, k);
-    }
-    return left < 0 ? 0 : left / sharing;
-}
-
-static tw_status match_input(draft *d, const twi_argument *argument, int index, tw_dtype *list_types, int at)
-{
-    tw_dtype dtype = tw_output_dtype(d->inputs[index]), wanted = argument->dtype;
-    if (argument->list_attr) {
-        const twi_attr *given = value_of(d, argument->list_attr);
-        list_types[at] = wanted = given->kind ? given->types[at] : dtype;
-    } else if (argument->type_attr) {
-        twi_attr *type = value_of(d, argument->type_attr);
-        if (!type->kind)
-            *type = tw_attr_type(argument->type_attr, dtype);
-        wanted = type->type;
-    }
-    if (dtype != wanted)
-        return draft_fail(d, "input %d ('%s', from '%s') is %s, expected %s", index, argument->name,
-                          d->inputs[index].node->name, tw_dtype_name(dtype), tw_dtype_name(wanted));
-    if (argument->is_ref && !twi_output_is_reference(d->inputs[index]))
-        return draft_fail(d, "input %d ('%s') is to be written, and '%s' is not a variable", index, argument->name,
-                          d->inputs[index].node->name);
-    return TW_OK;
-}
-
-static tw_status match_inputs(draft *d)
-{
-    int lengths[64], total = 0;
-    for (int i = 0; i < d->signature->num_inputs; i++) {
-        total += lengths[i] = argument_length(d, i);
-        if (d->signature->inputs[i].number_attr && lengths[i] < 1 && !(d->op->flags & TWI_REWRITTEN))
-            return draft_fail(d, "the list '%s' is empty", d->signature->inputs[i].name);
-    }
-    if (total != d->num_inputs)
-        return draft_fail(d, "got %d input%s, expected %d (%s)", d->num_inputs, d->num_inputs == 1 ? "" : "s", total,
-                          d->op->inputs[0] ? d->op->inputs : "none");
-    int index = 0;
-    for (int i = 0; i < d->signature->num_inputs; i++) {
-        const twi_argument *argument = &d->signature->inputs[i];
-        tw_dtype *types = twi_arena_alloc(&d->graph->arena, sizeof *types * (size_t)lengths[i]);
-        if (!types)
-            return fail_memory(d->graph);
-        for (int at = 0; at < lengths[i]; at++, index++) {
-            tw_status status = match_input(d, argument, index, types, at);
-            if (status != TW_OK)
-                return status;
-        }
-        if (argument->number_attr && !value_of(d, argument->number_attr)->kind)
-            *value_of(d, argument->number_attr) = tw_attr_int(argument->number_attr, lengths[i]);
-        if (argument->list_attr && !value_of(d, argument->list_attr)->kind)
-            *value_of(d, argument->list_attr) = tw_attr_types(argument->list_attr, types, lengths[i]);
-    }
-    return TW_OK;
-}
-
-static tw_status check_types(const draft *d, const char *name, const tw_dtype *types, int count)
-{
-    for (int i = 0; i < count; i++)
-        if (tw_dtype_size(types[i]) == 0)
-            return draft_fail(d, "attribute '%s' holds %d, which is not the number of a type", name, (int)types[i]);
-    return TW_OK;
-}
-
-static tw_status check_value(const draft *d, const twi_attr_spec *spec, const twi_attr *value)
-{
-    tw_status status = spec->kind == TW_ATTR_TYPE    ? check_types(d, spec->name, &value->type, 1)
-                       : spec->kind == TW_ATTR_TYPES ? check_types(d, spec->name, value->types, value->count)
-                                                     : TW_OK;
-    if (status != TW_OK)
-        return status;
-    if (spec->allowed_types && !(spec->allowed_types >> value->type & 1))
-        return draft_fail(d, "attribute '%s' is %s, which this op does not take", spec->name,
-                          tw_dtype_name(value->type));
-    if (!spec->num_allowed_strings)
-        return TW_OK;
-    for (int i = 0; i < spec->num_allowed_strings; i++)
-        if (strcmp(spec->allowed_strings[i], value->s.data) == 0)
-            return TW_OK;
-    return draft_fail(d, "attribute '%s' is \"%s\", expected %s%s%s", spec->name, value->s.data,
-                      spec->allowed_strings[0], spec->num_allowed_strings > 1 ? " or " : "",
-                      spec->num_allowed_strings > 1 ? spec->allowed_strings[1] : "");
-}
-
-static tw_status complete_attrs(draft *d)
-{
-    for (int i = 0; i < d->signature->num_attrs; i++) {
-        const twi_attr_spec *spec = &d->signature->attrs[i];
-        if (!d->values[i].kind) {
-            if (!spec->has_default)
-                return draft_fail(d, "attribute '%s' (%s) is required", spec->name, kind_name(spec->kind));
-            d->values[i] = spec->value;
-        }
-        tw_status status = check_value(d, spec, &d->values[i]);
-        if (status != TW_OK)
-            return status;
-    }
-    return TW_OK;
-}
-
-static int output_length(const draft *d, const twi_argument *argument)
-{
-    if (argument->number_attr)
-        return (int)value_of(d, argument->number_attr)->i;
-    return argument->list_attr ? value_of(d, argument->list_attr)->count : 1;
-}
-
-static tw_status make_outputs(const draft *d, tw_node *node)
-{
-    for (int i = 0; i < d->signature->num_outputs; i++)
-        node->num_outputs += output_length(d, &d->signature->outputs[i]);
-    node->output_types = twi_arena_alloc(&d->graph->arena, sizeof *node->output_types * (size_t)node->num_outputs);
-    node->output_shapes = twi_arena_alloc(&d->graph->arena, sizeof *node->output_shapes * (size_t)node->num_outputs);
-    if (!node->output_types || !node->output_shapes)
-        return fail_memory(d->graph);
-    for (int i = 0, index = 0; i < d->signature->num_outputs; i++) {
-        const twi_argument *argument = &d->signature->outputs[i];
-        for (int at = 0, length = output_length(d, argument); at < length; at++, index++) {
-            if (argument->list_attr)
-                node->output_types[index] = value_of(d, argument->list_attr)->types[at];
-            else if (argument->type_attr)
-                node->output_types[index] = value_of(d, argument->type_attr)->type;
-            else
-                node->output_types[index] = argument->dtype;
-            if (node->output_types[index] == TW_RESOURCE)
-                node->resource_dtype = twi_attr_type(&node->attrs, "dtype");
-        }
-    }
-    return TW_OK;
-}
-
-/* The op's own attributes in the order of its signature, then the marks ("_class"). */
-static tw_status keep_attrs(const draft *d, const tw_attr *given, int num_given, tw_node *node)
-{
-    int marks = 0;
-    for (int i = 0; i < num_given; i++)
-        marks += given[i].name[0] == '_';
-    int limit = d->signature->num_attrs + marks;
-    node->attrs.items = twi_arena_alloc(&d->graph->arena, sizeof *node->attrs.items * (size_t)(limit + 1));
-    if (!node->attrs.items)
-        return fail_memory(d->graph);
-    for (int i = 0; i < d->signature->num_attrs; i++)
-        if (!twi_attr_copy(&d->graph->arena, &d->values[i], &node->attrs.items[node->attrs.count++]))
-            return fail_memory(d->graph);
-    for (int i = 0; i < num_given; i++)
-        if (given[i].name[0] == '_' &&
-            !twi_attr_copy(&d->graph->arena, &given[i], &node->attrs.items[node->attrs.count++]))
-            return fail_memory(d->graph);
-    return TW_OK;
-}
+/* ---- nodes ------------------------------------------------------------------------------------------------- */
 
 const twi_signature *twi_graph_signature(tw_graph *graph, const twi_op *op)
 {
@@ -395,47 +150,60 @@ const twi_signature *twi_graph_signature(tw_graph *graph, const twi_op *op)
     return signature;
 }
 
+/* Whether all inputs are outputs of this graph; control inputs (index -1) come last. */
+static bool check_inputs(tw_graph *graph, const twi_op *op, const char *name, const tw_output *inputs, int num_inputs,
+                         int num_data)
+{
+    for (int i = 0; i < num_inputs; i++) {
+        const tw_node *from = inputs[i].node;
+        const char *wrong = !from                  ? "is missing (a dead output, or a gradient that is none)"
+                            : from->graph != graph ? "belongs to another graph"
+                            : (i < num_data ? inputs[i].index >= from->num_outputs : inputs[i].index >= 0)
+                                ? "names an output that does not exist"
+                                : NULL;
+        if (wrong)
+            return twi_graph_fail(graph, TW_INVALID_ARGUMENT, "%s '%s': input %d %s", op->name, name, i, wrong), false;
+    }
+    return true;
+}
+
 /* Everything but name, device and what scopes add. */
 static tw_node *make_node(tw_graph *graph, const twi_op *op, const char *name, const tw_output *inputs, int num_inputs,
                           const tw_attr *attrs, int num_attrs)
 {
+    tw_error error = {0};
     int num_data = 0;
     while (num_data < num_inputs && inputs[num_data].index >= 0)
         num_data++;
-    draft d = {graph, op, twi_graph_signature(graph, op), name, inputs, num_data, NULL};
-    if (!d.signature) {
-        fail_memory(graph);
+    if (!check_inputs(graph, op, name, inputs, num_inputs, num_data))
         return NULL;
-    }
-    for (int i = 0; i < num_inputs; i++)
-        if (!inputs[i].node || inputs[i].node->graph != graph ||
-            (i < num_data ? inputs[i].index >= inputs[i].node->num_outputs : inputs[i].index >= 0)) {
-            draft_fail(&d, !inputs[i].node ? "input %d is missing (a dead output, or a gradient that is none)"
-                           : inputs[i].node->graph != graph ? "input %d belongs to another graph"
-                                                            : "input %d names an output that does not exist",
-                       i);
-            return NULL;
-        }
     tw_node *node = twi_arena_alloc(&graph->arena, sizeof *node);
-    d.values = twi_arena_alloc(&graph->arena, sizeof *d.values * (size_t)d.signature->num_attrs);
-    if (!node || !d.values) {
+    tw_dtype *types = twi_arena_alloc(&graph->arena, sizeof *types * (size_t)num_data);
+    twi_call call = {.arena = &graph->arena, .op = op, .signature = twi_graph_signature(graph, op), .node = name,
+                     .input_types = types, .num_inputs = num_data, .sources = inputs, .attrs = attrs,
+                     .num_attrs = num_attrs, .error = &error};
+    if (!node || !types || !call.signature) {
         fail_memory(graph);
         return NULL;
     }
-    *node = (tw_node){.graph = graph, .op = op, .name = name, .device = "", .assigned = -1, .num_inputs = num_data};
+    for (int i = 0; i < num_data; i++)
+        types[i] = tw_output_dtype(inputs[i]);
+    if (twi_match_call(&call) != TW_OK) {
+        twi_graph_latch(graph, &error);
+        return NULL;
+    }
+    *node = (tw_node){.graph = graph, .op = op, .name = name, .device = "", .assigned = -1, .num_inputs = num_data,
+                      .attrs = call.completed, .num_outputs = call.num_outputs, .output_types = call.output_types};
     node->inputs = twi_arena_copy(&graph->arena, inputs, sizeof *inputs * (size_t)num_data);
-    if (!node->inputs) {
+    node->output_shapes = twi_arena_alloc(&graph->arena, sizeof *node->output_shapes * (size_t)node->num_outputs);
+    if (!node->inputs || !node->output_shapes) {
+        twi_attrs_release(&node->attrs);
         fail_memory(graph);
         return NULL;
     }
-    if (take_given_attrs(&d, attrs, num_attrs) != TW_OK || check_lengths(&d) != TW_OK || match_inputs(&d) != TW_OK ||
-        complete_attrs(&d) != TW_OK)
-        return NULL;
-    if (keep_attrs(&d, attrs, num_attrs, node) != TW_OK || make_outputs(&d, node) != TW_OK) {
-        for (int i = 0; i < node->attrs.count; i++)
-            twi_attr_release(&node->attrs.items[i]);
-        return NULL;
-    }
+    for (int i = 0; i < node->num_outputs; i++)
+        if (node->output_types[i] == TW_RESOURCE)
+            node->resource_dtype = twi_attr_type(&node->attrs, "dtype");
     return node;
 }
 
@@ -481,8 +249,7 @@ static tw_node *finish_node(tw_graph *graph, tw_node *node, const tw_output *inp
     }
     if (graph->error.status == TW_OK)
         return node;
-    for (int i = 0; i < node->attrs.count; i++)
-        twi_attr_release(&node->attrs.items[i]);
+    twi_attrs_release(&node->attrs);
     return NULL;
 }
 

@@ -123,6 +123,12 @@ void twi_attr_release(twi_attr *attr)
     }
 }
 
+void twi_attrs_release(twi_attrs *attrs)
+{
+    for (int i = 0; i < attrs->count; i++)
+        twi_attr_release(&attrs->items[i]);
+}
+
 static bool strings_equal(tw_string a, tw_string b)
 {
     return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);

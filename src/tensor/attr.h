@@ -31,6 +31,7 @@ const int64_t *twi_attr_ints(const twi_attrs *attrs, const char *name, int *coun
 /* Deep copy into the arena (tensors are retained: release with twi_attr_release). False when out of memory. */
 bool twi_attr_copy(twi_arena *arena, const twi_attr *from, twi_attr *to);
 void twi_attr_release(twi_attr *attr);
+void twi_attrs_release(twi_attrs *attrs); /* all of them */
 bool twi_attr_equal(const twi_attr *a, const twi_attr *b); /* values, not names */
 
 #endif
