@@ -75,7 +75,7 @@ endforeach()
 # What it needs of the library below the devices is compiled into it.
 set(CUDA_BASE base/arena.c base/array.c base/clock.c base/file.c base/log.c base/memory.c base/status.c base/text.c
     tensor/attr.c tensor/dtype.c tensor/shape.c tensor/strided.c tensor/tensor.c tensor/window.c
-    device/distort.c device/examples.c device/kernel.c device/name.c device/random.c)
+    stream/distort.c stream/examples.c device/kernel.c device/name.c device/state/random.c)
 list(TRANSFORM CUDA_BASE PREPEND ${CMAKE_SOURCE_DIR}/src/)
 
 find_path(CUDNN_INCLUDE cudnn.h HINTS ${CUDA_INCLUDE})

@@ -4,7 +4,7 @@
 #include "planned_nodes.h"
 
 #include "device/plugin.h"
-#include "device/scalars.h"
+#include "device/fused/scalars.h"
 
 #include <tower/data.h>
 #include <tower/models.h>
@@ -1117,7 +1117,7 @@ static void optimizers_on_the_card_are_those_of_the_cpu(void **state)
 
 /* ---- scalars ----------------------------------------------------------------------------------------------------- */
 
-/* Of a number type: the ops of device/scalars.h that kernels take on it; bools come from comparisons. */
+/* Of a number type: the ops of device/fused/scalars.h that kernels take on it; bools come from comparisons. */
 static bool takes(const char *op, tw_dtype T)
 {
     static const char whole[] = " Neg Abs Sign Square Cast Add AddV2 Sub Mul RealDiv Div FloorDiv FloorMod Maximum Minimum "

@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 #include "base/thread.h"
-#include "device/distort.h"
+#include "stream/distort.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

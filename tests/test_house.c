@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 
 /* From the ground up: a folder includes from itself and from those before it. */
-static const char *const floors[] = {"base", "tensor", "format", "device", "graph", "ops",   "place",  "rewrite",
-                                     "comm", "plan",   "run",    "io",     "data",  "train", "models", "cli"};
+static const char *const floors[] = {"base", "tensor", "format", "stream", "device", "graph", "ops",    "place", "rewrite",
+                                     "comm", "plan",   "run",    "io",     "data",   "train", "models", "cli"};
 enum { FLOORS = sizeof floors / sizeof *floors };
 
 static int floor_of(const char *path)

@@ -1,7 +1,7 @@
 /* test_loops.c - the CPU's own vector loops: against the plain kernels, against each other, on any number of threads. */
 #include "kernel_testing.h"
 
-#include "device/cpu/loops.h"
+#include "device/cpu/vector/loops.h"
 
 /* ---- kernels against plain ones ---------------------------------------------------------------------------- */
 

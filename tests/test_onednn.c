@@ -1,7 +1,7 @@
 /* test_onednn.c - the oneDNN kernel rows against loops that spell the definition out. */
 #include "kernel_testing.h"
 
-#include "device/cpu/onednn.h"
+#include "device/cpu/library/onednn.h"
 #include "tensor/window.h"
 
 /* Runs `op`, which must fall to the kernel called `name`. */

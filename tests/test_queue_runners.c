@@ -2,7 +2,7 @@
  * label: threads */
 #include "testing.h"
 
-#include "device/queue.h"
+#include "device/state/queue.h"
 #include "run/session.h"
 
 #include <pthread.h>

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "base/philox.h"
 #include "base/status.h"
-#include "device/stream.h"
+#include "stream/stream.h"
 
 #include <errno.h>
 #include <math.h>

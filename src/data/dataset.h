@@ -1,6 +1,6 @@
 /* dataset.h - what a data set is inside, and what its readers share.
  * Lives here:  the structure, the readers' entry points.
- * Never here:  formats (cifar10.c, idx.c), what is done to images (device/distort.h, pipeline.c). */
+ * Never here:  formats (cifar10.c, idx.c), what is done to images (stream/distort.h, pipeline.c). */
 #ifndef TWI_DATASET_H
 #define TWI_DATASET_H
 

@@ -1,6 +1,6 @@
 /* pipeline.c - the stream of batches: buffers, the threads that fill them, those who wait for them.
  * Lives here:  order and hand-over.
- * Never here:  what an example is (device/stream.h), what is done to an image (device/distort.h).
+ * Never here:  what an example is (stream/stream.h), what is done to an image (stream/distort.h).
  *
  * Each tower has `depth` places; batch s of the tower goes to place s mod depth, so towers never wait for each other.
  * A place goes free -> filling -> ready -> lent -> free, always under the lock; its buffers belong to the thread that
@@ -11,7 +11,7 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "data/dataset.h"
-#include "device/distort.h"
+#include "stream/distort.h"
 
 #include <string.h>
 

@@ -348,7 +348,7 @@ const twi_op twi_fused_ops[] = {
     {"_ApplyGradientDescentMany", "vars:N*resource, alpha:float, deltas:G, decays:M*float", "",
      "N:int; M:int; T:" FLOAT_TYPES "; G:types; turned:ints=[]; offsets:ints=[]; scale:float=1", many_shape, NULL,
      TWI_REWRITTEN | TWI_STATEFUL},
-    /* `update`, ResourceApplyMomentum or another of device/update.h, whose numbers these are, of each variable with its
+    /* `update`, ResourceApplyMomentum or another of device/fused/update.h, whose numbers these are, of each variable with its
      * slots. Gradients are gradients[i] + decays[i] * vars[i], the mean of two towers if M = 2 N, as above; before it, with
      * losses, vars[i] -= losses[i] * vars[i]: Mul, AssignSubVariableOp. */
     {"_ApplyMany", "vars:N*resource, slots:S*resource, numbers:K*float, gradients:G, decays:D*float, losses:L*float", "",
@@ -363,7 +363,7 @@ const twi_op twi_fused_ops[] = {
      * divisor, as a U. */
     {"_SoftmaxLoss", "logits:T, labels:Tlabels, scale:float", "loss:float, backprop:U",
      FLOATS "; U:{half,bfloat16,float}; Tlabels:{int32,int64}; divisor:float=1", softmax_loss_shape, NULL, TWI_REWRITTEN},
-    /* A small program of ops on scalars. Step i is ops[i], a place in the list of device/scalars.h, on counts[i] of the
+    /* A small program of ops on scalars. Step i is ops[i], a place in the list of device/fused/scalars.h, on counts[i] of the
      * operands and gives a value of types[i]. Operand or result k >= 0 is input k, ~k what step k gives. Afterwards
      * vars[i] has the value writes[i]. */
     {"_Scalars", "values:Tin, vars:N*resource", "values_out:Tout",

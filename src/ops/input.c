@@ -4,7 +4,7 @@
  * TowerData is a variable that nobody writes in a step; the session is given its value (tw_session_set_variable). It is
  * an op of its own because GPUs have no variables of bytes, as in TensorFlow, and because it goes where it is asked for,
  * not where variables go. */
-#include "device/examples.h"
+#include "stream/examples.h"
 #include "graph/op.h"
 
 #include <string.h>

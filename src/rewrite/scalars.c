@@ -8,7 +8,7 @@
  * depth, and there is no circle. */
 #include "rewrite/rewrite.h"
 
-#include "device/scalars.h"
+#include "device/fused/scalars.h"
 
 #define TYPES                                                                                                          \
     (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16) | TWI_TYPE(TW_INT32) | TWI_TYPE(TW_INT64) |   \
@@ -16,7 +16,7 @@
 
 typedef enum kind {
     OTHER,
-    STEP,     /* an op of device/scalars.h */
+    STEP,     /* an op of device/fused/scalars.h */
     PASS,     /* Identity of another member */
     CONSTANT, /* that waits for a member, as others of its scope do */
     WRITE,    /* AssignAddVariableOp or AssignSubVariableOp by the only one that writes the variable */

@@ -10,7 +10,7 @@
 #include "rewrite/gradient.h"
 
 #include "base/array.h"
-#include "device/update.h"
+#include "device/fused/update.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* trainer_data.c - batches that are made on the towers' devices: whether they are, the graph, and the data set's way there.
  * Never here:  batches that come from the host (trainer_input.c). */
 #include "base/status.h"
-#include "device/distort.h"
+#include "stream/distort.h"
 #include "graph/graph.h" /* uncounted */
 
 #include <string.h>

@@ -7,7 +7,7 @@
 
 #define FAMILY(name) extern const twi_kernel name[];
 #define FAMILIES(X)                                                                                                    \
-    X(twi_tail_kernels)           /* fused pools, normalizations and their gradients */                                \
+    X(twi_vector_pool_lrn_kernels)                                                                                     \
     X(twi_amx_kernels)            /* bfloat16 on x86's matrix units */                                                 \
     X(twi_direct_conv_kernels)    /* float on AVX2 */                                                                  \
     X(twi_winograd_conv_kernels)  /* float on AVX-512 */                                                               \
@@ -15,7 +15,7 @@
     X(twi_onednn_matmul_kernels)                                                                                       \
     X(twi_vector_nn_kernels)      /* loops built for each vector unit */                                               \
     X(twi_vector_batch_norm_kernels)                                                                                   \
-    X(twi_vector_update_kernels)                                                                                       \
+    X(twi_vector_state_kernels)                                                                                        \
                                                                                                                        \
     X(twi_cpu_array_kernels)      /* from here on: plain C */                                                          \
     X(twi_cpu_slice_kernels)                                                                                           \

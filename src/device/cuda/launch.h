@@ -8,8 +8,8 @@
 #define TWI_CUDA_LAUNCH_H
 
 #include "base/philox.h"
-#include "device/examples.h"
-#include "device/scalars.h"
+#include "stream/examples.h"
+#include "device/fused/scalars.h"
 
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
@@ -269,7 +269,7 @@ cudaError_t twi_cuda_lrn_run(cudaStream_t stream, tw_dtype type, const twi_cuda_
 cudaError_t twi_cuda_lrn_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_lrn *l, const void *dy, const void *x,
                               const void *y, void *dx);
 
-/* ---- tails.cu ----------------------------------------------------------------------------------------------------- */
+/* ---- pool_lrn.cu -------------------------------------------------------------------------------------------------- */
 
 /* Pooling, then normalization, or the other way round; argmax is the number of a window's cell that held the first
  * maximum, row by row. Gradients are those of both and, with relu, of the ReLU before them. */
@@ -378,7 +378,7 @@ typedef struct twi_cuda_update {
 
 cudaError_t twi_cuda_update_many(cudaStream_t stream, tw_dtype type, twi_cuda_update *update);
 
-/* ---- losses.cu ---------------------------------------------------------------------------------------------------- */
+/* ---- l2_loss.cu --------------------------------------------------------------------------------------------------- */
 
 enum { TWI_CUDA_LOSSES = 144 };
 

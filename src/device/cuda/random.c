@@ -1,5 +1,5 @@
 /* random.c - rows of random numbers: the CPU's streams, at the same places. */
-#include "device/random.h"
+#include "device/state/random.h"
 
 #include "device/cuda/cuda.h"
 #include "device/cuda/launch.h"

@@ -23,7 +23,7 @@ static const struct {
     {"AddN", TWI_CUDA_SCALAR_ADD_N, 0},
 };
 
-/* The op, by its place in device/scalars.h. */
+/* The op, by its place in device/fused/scalars.h. */
 static bool find_op(int64_t place, twi_cuda_scalar_step *step)
 {
     for (size_t i = 0; i < sizeof known / sizeof *known && place >= 0 && place < TWI_SCALAR_OPS; i++)

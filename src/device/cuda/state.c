@@ -2,7 +2,7 @@
 #include "base/memory.h"
 #include "device/cuda/cuda.h"
 #include "device/cuda/launch.h"
-#include "device/update.h"
+#include "device/fused/update.h"
 #include "tensor/window.h"
 
 #define FLOATS (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16))

@@ -1,7 +1,0 @@
-/* loops_baseline.c - the loops for any CPU, in vectors that SSE2 and NEON have. */
-#include "device/cpu/loops.h"
-
-#define TWI_VECTOR_BYTES 16
-#define TWI_LOOPS twi_loops_baseline
-#define TWI_LOOPS_NAME "baseline"
-#include "device/cpu/loops.inl"

@@ -1,0 +1,504 @@
+/* elementwise.c - arithmetic, comparisons, logic and conversion, element by element, in plain C.
+ * Inputs of the binary ones broadcast. Results do not depend on the number of threads. */
+#include "base/memory.h"
+#include "base/text.h"
+#include "device/cpu/plain/broadcast.h"
+#include "device/cpu/plain/typed.h"
+#include "tensor/tensor.h"
+
+#include <string.h>
+#include <tgmath.h>
+
+#pragma GCC diagnostic ignored "-Wtype-limits" /* one body serves signed and unsigned types */
+
+/* y[i] from x */
+#define UNARY(f, OUT, expression)                                                                                      \
+    static tw_status NAME(f)(const twi_run *r)                                                                         \
+    {                                                                                                                  \
+        const REAL *restrict from = r->inputs[0];                                                                      \
+        OUT *to = r->outputs[0];                                                                                       \
+        int64_t n = r->output_operands[0].elements;                                                                    \
+        TWI_PARALLEL_ELEMENTS_LOOP(r, n)                                                                               \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            REAL x = from[i];                                                                                          \
+            to[i] = (OUT)(expression);                                                                                 \
+        }                                                                                                              \
+        return TW_OK;                                                                                                  \
+    }
+
+/* z[i] from x and y, which broadcast */
+#define BINARY_LOOP(r, n, X, Y, OUT, expression)                                                                       \
+    TWI_PARALLEL_ELEMENTS_LOOP(r, n)                                                                                   \
+    for (int64_t i = 0; i < n; i++) {                                                                                  \
+        REAL x = X, y = Y;                                                                                             \
+        to[i] = (OUT)(expression);                                                                                     \
+    }
+#define BINARY(f, OUT, expression)                                                                                     \
+    static tw_status NAME(f)(const twi_run *r)                                                                         \
+    {                                                                                                                  \
+        const twi_broadcast *b = r->state;                                                                             \
+        for (int64_t k = 0; k < b->runs; k++) {                                                                        \
+            int64_t x_start, y_start, n = b->run;                                                                      \
+            twi_broadcast_start(b, k, &x_start, &y_start);                                                             \
+            const REAL *xs = (const REAL *)r->inputs[0] + x_start, *ys = (const REAL *)r->inputs[1] + y_start;         \
+            OUT *to = (OUT *)r->outputs[0] + k * n;                                                                    \
+            if (b->x_moves && b->y_moves) {                                                                            \
+                BINARY_LOOP(r, n, xs[i], ys[i], OUT, expression)                                                       \
+            } else if (b->x_moves) {                                                                                   \
+                REAL fixed = ys[0];                                                                                    \
+                BINARY_LOOP(r, n, xs[i], fixed, OUT, expression)                                                       \
+            } else {                                                                                                   \
+                REAL fixed = xs[0];                                                                                    \
+                BINARY_LOOP(r, n, fixed, ys[i], OUT, expression)                                                       \
+            }                                                                                                          \
+        }                                                                                                              \
+        return TW_OK;                                                                                                  \
+    }
+
+/* Integers wrap; a divisor of zero is an error before anything is divided. */
+static tw_status check_divisors(const twi_run *r, const void *values, size_t size)
+{
+    static const char zero[8];
+    for (int64_t i = 0; i < r->input_operands[1].elements; i++)
+        if (memcmp((const char *)values + (size_t)i * size, zero, size) == 0)
+            return twi_fail(r->error, TW_INVALID_ARGUMENT, "integer division by zero");
+    return TW_OK;
+}
+
+#define DIVISION(f)                                                                                                    \
+    static tw_status NAME(f##_checked)(const twi_run *r)                                                               \
+    {                                                                                                                  \
+        tw_status status = check_divisors(r, r->inputs[1], sizeof(REAL));                                              \
+        return status == TW_OK ? NAME(f)(r) : status;                                                                  \
+    }
+
+#define BODY "device/cpu/plain/elementwise_any.inl"
+#include "device/cpu/plain/for_floats.h"
+#include "device/cpu/plain/for_integers.h"
+#undef BODY
+#define BODY "device/cpu/plain/elementwise_float.inl"
+#include "device/cpu/plain/for_floats.h"
+#undef BODY
+#define BODY "device/cpu/plain/elementwise_integer.inl"
+#include "device/cpu/plain/for_integers.h"
+
+#define REAL bool
+#define NAME(f) f##_bool
+BINARY(logical_and, bool, x &&y)
+BINARY(logical_or, bool, x || y)
+BINARY(same, bool, x == y)
+BINARY(differs, bool, x != y)
+UNARY(logical_not, bool, !x)
+#undef REAL
+#undef NAME
+
+static tw_status prepare_binary(twi_prepare *p)
+{
+    twi_broadcast *b = twi_alloc(sizeof *b);
+    tw_status status = b ? twi_prepare_elementwise(p) : twi_fail_memory(p->error, "preparing an element-wise kernel");
+    if (status != TW_OK) {
+        twi_free(b);
+        return status;
+    }
+    twi_broadcast_init(b, p->inputs[0].shape, p->inputs[1].shape, p->outputs[0].shape);
+    p->state = b;
+    return TW_OK;
+}
+
+/* ---- strings ----------------------------------------------------------------------------------------------------- */
+
+static bool strings_equal(const tw_string *a, const tw_string *b)
+{
+    return a->size == b->size && (a->size == 0 || memcmp(a->data, b->data, a->size) == 0);
+}
+
+static tw_status compare_strings(const twi_run *r, bool wanted)
+{
+    const twi_broadcast *b = r->state;
+    bool *to = r->outputs[0];
+    for (int64_t k = 0; k < b->runs; k++) {
+        int64_t x, y;
+        twi_broadcast_start(b, k, &x, &y);
+        for (int64_t i = 0; i < b->run; i++)
+            *to++ = strings_equal((const tw_string *)r->inputs[0] + x + (b->x_moves ? i : 0),
+                                  (const tw_string *)r->inputs[1] + y + (b->y_moves ? i : 0)) == wanted;
+    }
+    return TW_OK;
+}
+
+static tw_status same_string(const twi_run *r)
+{
+    return compare_strings(r, true);
+}
+
+static tw_status differs_string(const twi_run *r)
+{
+    return compare_strings(r, false);
+}
+
+/* One behind the other. */
+static bool join_strings(tw_string *to, const tw_string *x, const tw_string *y)
+{
+    twi_text both = {0};
+    twi_text_append(&both, x->data ? x->data : "", x->size);
+    twi_text_append(&both, y->data ? y->data : "", y->size);
+    bool joined = !both.failed && twi_string_set(to, twi_text_string(&both), both.size);
+    twi_text_free(&both);
+    return joined;
+}
+
+static tw_status add_string(const twi_run *r)
+{
+    const twi_broadcast *b = r->state;
+    tw_string *to = r->outputs[0];
+    for (int64_t k = 0; k < b->runs; k++) {
+        int64_t x, y;
+        twi_broadcast_start(b, k, &x, &y);
+        for (int64_t i = 0; i < b->run; i++)
+            if (!join_strings(to++, (const tw_string *)r->inputs[0] + x + (b->x_moves ? i : 0),
+                              (const tw_string *)r->inputs[1] + y + (b->y_moves ? i : 0)))
+                return twi_fail_memory(r->error, r->node);
+    }
+    return TW_OK;
+}
+
+/* ---- conversion -------------------------------------------------------------------------------------------------- */
+
+/* Floats are cut towards zero; out of range becomes the nearest integer, NaN 0 (TensorFlow leaves both undefined). */
+static int64_t to_integer(double value, int64_t low, int64_t high)
+{
+    if (value != value)
+        return 0;
+    return value <= (double)low ? low : value >= (double)high ? high : (int64_t)value;
+}
+
+static double read_float(const twi_operand *operand, const void *data, int64_t i)
+{
+    switch (operand->dtype) {
+    case TW_FLOAT32:
+        return ((const float *)data)[i];
+    case TW_FLOAT64:
+        return ((const double *)data)[i];
+    case TW_FLOAT16:
+        return tw_half_to_float(((const uint16_t *)data)[i]);
+    default:
+        return tw_bfloat16_to_float(((const uint16_t *)data)[i]);
+    }
+}
+
+static bool is_float(tw_dtype dtype)
+{
+    return dtype == TW_FLOAT32 || dtype == TW_FLOAT64 || dtype == TW_FLOAT16 || dtype == TW_BFLOAT16;
+}
+
+static int64_t read_integer(const twi_operand *operand, const void *data, int64_t i)
+{
+    switch (operand->dtype) {
+    case TW_INT8:
+        return ((const int8_t *)data)[i];
+    case TW_INT16:
+        return ((const int16_t *)data)[i];
+    case TW_INT32:
+        return ((const int32_t *)data)[i];
+    case TW_INT64:
+        return ((const int64_t *)data)[i];
+    default:
+        return ((const uint8_t *)data)[i]; /* uint8, bool */
+    }
+}
+
+static void write_float(const twi_operand *operand, void *data, int64_t i, double value)
+{
+    switch (operand->dtype) {
+    case TW_FLOAT32:
+        ((float *)data)[i] = (float)value;
+        break;
+    case TW_FLOAT64:
+        ((double *)data)[i] = value;
+        break;
+    case TW_FLOAT16:
+        ((uint16_t *)data)[i] = tw_float_to_half((float)value);
+        break;
+    default:
+        ((uint16_t *)data)[i] = tw_float_to_bfloat16((float)value);
+    }
+}
+
+static void write_integer(const twi_operand *operand, void *data, int64_t i, int64_t value)
+{
+    switch (operand->dtype) {
+    case TW_INT8:
+        ((int8_t *)data)[i] = (int8_t)value;
+        break;
+    case TW_INT16:
+        ((int16_t *)data)[i] = (int16_t)value;
+        break;
+    case TW_INT32:
+        ((int32_t *)data)[i] = (int32_t)value;
+        break;
+    case TW_INT64:
+        ((int64_t *)data)[i] = value;
+        break;
+    case TW_BOOL:
+        ((uint8_t *)data)[i] = value != 0;
+        break;
+    default:
+        ((uint8_t *)data)[i] = (uint8_t)value;
+    }
+}
+
+static void integer_range(tw_dtype dtype, int64_t *low, int64_t *high)
+{
+    int bits = (int)(8 * tw_dtype_size(dtype));
+    *high = dtype == TW_UINT8 ? UINT8_MAX : bits == 64 ? INT64_MAX : (INT64_C(1) << (bits - 1)) - 1;
+    *low = dtype == TW_UINT8 ? 0 : -*high - 1;
+}
+
+static tw_status cast(const twi_run *r)
+{
+    const twi_operand *from = &r->input_operands[0], *to = &r->output_operands[0];
+    const void *x = r->inputs[0];
+    void *y = r->outputs[0];
+    int64_t n = to->elements, low, high;
+    integer_range(to->dtype, &low, &high);
+    for (int64_t i = 0; i < n; i++) {
+        if (is_float(from->dtype)) {
+            double value = read_float(from, x, i);
+            if (is_float(to->dtype))
+                write_float(to, y, i, value);
+            else
+                write_integer(to, y, i, to->dtype == TW_BOOL ? value != 0 : to_integer(value, low, high));
+        } else if (is_float(to->dtype)) {
+            write_float(to, y, i, (double)read_integer(from, x, i));
+        } else {
+            write_integer(to, y, i, read_integer(from, x, i));
+        }
+    }
+    return TW_OK;
+}
+
+static tw_status float_to_bfloat16(const twi_run *r)
+{
+    const float *x = r->inputs[0];
+    uint16_t *y = r->outputs[0];
+    int64_t n = r->output_operands[0].elements;
+    TWI_PARALLEL_ELEMENTS_LOOP(r, n)
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1)) >> 16, nan = bits >> 16 | 0x40;
+        y[i] = (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
+    }
+    return TW_OK;
+}
+
+static tw_status bfloat16_to_float(const twi_run *r)
+{
+    const uint16_t *x = r->inputs[0];
+    uint32_t *y = r->outputs[0];
+    int64_t n = r->output_operands[0].elements;
+    TWI_PARALLEL_ELEMENTS_LOOP(r, n)
+    for (int64_t i = 0; i < n; i++)
+        y[i] = (uint32_t)x[i] << 16;
+    return TW_OK;
+}
+
+static bool casts(const twi_prepare *p, tw_dtype from, tw_dtype to)
+{
+    return p->inputs[0].dtype == from && p->outputs[0].dtype == to;
+}
+
+static tw_status prepare_to_bfloat16(twi_prepare *p)
+{
+    return casts(p, TW_FLOAT32, TW_BFLOAT16) ? TW_OK : TW_UNIMPLEMENTED;
+}
+
+static tw_status prepare_from_bfloat16(twi_prepare *p)
+{
+    return casts(p, TW_BFLOAT16, TW_FLOAT32) ? TW_OK : TW_UNIMPLEMENTED;
+}
+
+static tw_status prepare_cast(twi_prepare *p)
+{
+    if (p->inputs[0].dtype == TW_STRING || p->outputs[0].dtype == TW_STRING)
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "Cast %s to %s is not supported", tw_dtype_name(p->inputs[0].dtype),
+                        tw_dtype_name(p->outputs[0].dtype));
+    return TW_OK;
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+#define NUMBER_BINARY(op, f)                                                                                           \
+    TWI_FLOAT_ROWS(op, prepare_binary, f, twi_free), TWI_INTEGER_ROWS(op, prepare_binary, f, twi_free)
+#define NUMBER_UNARY(op, f)                                                                                            \
+    TWI_FLOAT_ROWS(op, twi_prepare_elementwise, f, NULL), TWI_INTEGER_ROWS(op, twi_prepare_elementwise, f, NULL)
+#define FLOAT_BINARY(op, f) TWI_FLOAT_ROWS(op, prepare_binary, f, twi_free)
+#define FLOAT_UNARY(op, f) TWI_FLOAT_ROWS(op, twi_prepare_elementwise, f, NULL)
+#define FLOAT_TEST(op, f) TWI_FLOAT_ROWS(op, twi_prepare_typed, f, NULL)
+#define COMPARISON(op, f)                                                                                              \
+    TWI_FLOAT_ROWS(op, prepare_comparison, f, twi_free), TWI_INTEGER_ROWS(op, prepare_comparison, f, twi_free)
+#define INTEGER_DIVISION(op, f) TWI_INTEGER_ROWS(op, prepare_binary, f, twi_free)
+#define BOOL_ROW(op, prepare, f, release) {op, "plain", TWI_TYPE(TW_BOOL), prepare, f, release}
+
+/* The result has another size than the inputs: it never lies over them. */
+static tw_status prepare_comparison(twi_prepare *p)
+{
+    tw_status status = prepare_binary(p);
+    memset(p->can_overwrite, 0, sizeof p->can_overwrite);
+    return status;
+}
+
+TWI_WIDENED(add)
+TWI_WIDENED(sub)
+TWI_WIDENED(mul)
+TWI_WIDENED(mul_no_nan)
+TWI_WIDENED(div)
+TWI_WIDENED(div_no_nan)
+TWI_WIDENED(xdivy)
+TWI_WIDENED(truncate_div)
+TWI_WIDENED(floor_div)
+TWI_WIDENED(floor_mod)
+TWI_WIDENED(mod)
+TWI_WIDENED(maximum)
+TWI_WIDENED(minimum)
+TWI_WIDENED(squared_difference)
+TWI_WIDENED(power)
+TWI_WIDENED(same)
+TWI_WIDENED(differs)
+TWI_WIDENED(less)
+TWI_WIDENED(less_equal)
+TWI_WIDENED(greater)
+TWI_WIDENED(greater_equal)
+TWI_WIDENED(negative)
+TWI_WIDENED(absolute)
+TWI_WIDENED(sign)
+TWI_WIDENED(square)
+TWI_WIDENED(reciprocal)
+TWI_WIDENED(clip)
+TWI_WIDENED(add_n)
+TWI_WIDENED(square_root)
+TWI_WIDENED(reciprocal_root)
+TWI_WIDENED(exponential)
+TWI_WIDENED(exponential_1)
+TWI_WIDENED(logarithm)
+TWI_WIDENED(logarithm_1)
+TWI_WIDENED(sine)
+TWI_WIDENED(cosine)
+TWI_WIDENED(tangent)
+TWI_WIDENED(hyperbolic_tangent)
+TWI_WIDENED(sigmoid)
+TWI_WIDENED(error_function)
+TWI_WIDENED(round_down)
+TWI_WIDENED(round_up)
+TWI_WIDENED(round_even)
+TWI_WIDENED(is_nan)
+TWI_WIDENED(is_inf)
+TWI_WIDENED(is_finite)
+TWI_WIDENED(sqrt_grad)
+TWI_WIDENED(rsqrt_grad)
+TWI_WIDENED(reciprocal_grad)
+TWI_WIDENED(sigmoid_grad)
+TWI_WIDENED(tanh_grad)
+TWI_WIDENED(approximate)
+
+static tw_status prepare_tolerance(twi_prepare *p)
+{
+    float *tolerance = twi_alloc(sizeof *tolerance);
+    if (!tolerance)
+        return twi_fail_memory(p->error, "preparing a comparison");
+    *tolerance = twi_attr_float(p->attrs, "tolerance", 1e-5f);
+    p->state = tolerance;
+    return twi_prepare_typed(p);
+}
+
+/* Output 0 may lie over input 0 alone: the limits are read again and again. */
+static tw_status prepare_clip(twi_prepare *p)
+{
+    tw_status status = twi_prepare_elementwise(p);
+    p->can_overwrite[1] = p->can_overwrite[2] = false;
+    return status;
+}
+
+const twi_kernel twi_cpu_elementwise_kernels[] = {
+    NUMBER_BINARY("Add", add),
+    {"Add", "plain", TWI_TYPE(TW_STRING), prepare_comparison, add_string, twi_free},
+    NUMBER_BINARY("AddV2", add),
+    NUMBER_BINARY("Sub", sub),
+    NUMBER_BINARY("Mul", mul),
+    FLOAT_BINARY("MulNoNan", mul_no_nan),
+    FLOAT_BINARY("Div", div),
+    INTEGER_DIVISION("Div", truncate_div_checked),
+    FLOAT_BINARY("RealDiv", div),
+    INTEGER_DIVISION("RealDiv", truncate_div_checked),
+    FLOAT_BINARY("DivNoNan", div_no_nan),
+    FLOAT_BINARY("Xdivy", xdivy),
+    FLOAT_BINARY("TruncateDiv", truncate_div),
+    INTEGER_DIVISION("TruncateDiv", truncate_div_checked),
+    FLOAT_BINARY("FloorDiv", floor_div),
+    INTEGER_DIVISION("FloorDiv", floor_div_checked),
+    FLOAT_BINARY("FloorMod", floor_mod),
+    INTEGER_DIVISION("FloorMod", floor_mod_checked),
+    FLOAT_BINARY("Mod", mod),
+    INTEGER_DIVISION("Mod", mod_checked),
+    NUMBER_BINARY("Maximum", maximum),
+    NUMBER_BINARY("Minimum", minimum),
+    NUMBER_BINARY("SquaredDifference", squared_difference),
+    FLOAT_BINARY("Pow", power),
+    TWI_INTEGER_ROWS("Pow", prepare_binary, power_checked, twi_free),
+
+    NUMBER_UNARY("Neg", negative),
+    NUMBER_UNARY("Abs", absolute),
+    NUMBER_UNARY("Sign", sign),
+    NUMBER_UNARY("Square", square),
+    FLOAT_UNARY("Reciprocal", reciprocal),
+    FLOAT_UNARY("Inv", reciprocal),
+    FLOAT_UNARY("Sqrt", square_root),
+    FLOAT_UNARY("Rsqrt", reciprocal_root),
+    FLOAT_UNARY("Exp", exponential),
+    FLOAT_UNARY("Expm1", exponential_1),
+    FLOAT_UNARY("Log", logarithm),
+    FLOAT_UNARY("Log1p", logarithm_1),
+    FLOAT_UNARY("Sin", sine),
+    FLOAT_UNARY("Cos", cosine),
+    FLOAT_UNARY("Tan", tangent),
+    FLOAT_UNARY("Tanh", hyperbolic_tangent),
+    FLOAT_UNARY("Sigmoid", sigmoid),
+    FLOAT_UNARY("Erf", error_function),
+    FLOAT_UNARY("Floor", round_down),
+    FLOAT_UNARY("Ceil", round_up),
+    FLOAT_UNARY("Round", round_even),
+    TWI_INTEGER_ROWS("Round", twi_prepare_elementwise, unchanged, NULL),
+    FLOAT_UNARY("SqrtGrad", sqrt_grad),
+    FLOAT_UNARY("RsqrtGrad", rsqrt_grad),
+    FLOAT_UNARY("ReciprocalGrad", reciprocal_grad),
+    FLOAT_UNARY("InvGrad", reciprocal_grad),
+    FLOAT_UNARY("SigmoidGrad", sigmoid_grad),
+    FLOAT_UNARY("TanhGrad", tanh_grad),
+    TWI_FLOAT_ROWS("ClipByValue", prepare_clip, clip, NULL),
+    TWI_INTEGER_ROWS("ClipByValue", prepare_clip, clip, NULL),
+    NUMBER_UNARY("AddN", add_n),
+    NUMBER_UNARY("AccumulateNV2", add_n),
+
+    COMPARISON("Equal", same),
+    COMPARISON("NotEqual", differs),
+    COMPARISON("Less", less),
+    COMPARISON("LessEqual", less_equal),
+    COMPARISON("Greater", greater),
+    COMPARISON("GreaterEqual", greater_equal),
+    BOOL_ROW("Equal", prepare_comparison, same_bool, twi_free),
+    BOOL_ROW("NotEqual", prepare_comparison, differs_bool, twi_free),
+    {"Equal", "plain", TWI_TYPE(TW_STRING), prepare_comparison, same_string, twi_free},
+    {"NotEqual", "plain", TWI_TYPE(TW_STRING), prepare_comparison, differs_string, twi_free},
+    TWI_FLOAT_ROWS("ApproximateEqual", prepare_tolerance, approximate, twi_free),
+    {"LogicalAnd", "plain", 0, prepare_binary, logical_and_bool, twi_free},
+    {"LogicalOr", "plain", 0, prepare_binary, logical_or_bool, twi_free},
+    {"LogicalNot", "plain", 0, twi_prepare_elementwise, logical_not_bool, NULL},
+    FLOAT_TEST("IsNan", is_nan),
+    FLOAT_TEST("IsInf", is_inf),
+    FLOAT_TEST("IsFinite", is_finite),
+
+    {"Cast", "fast", 0, prepare_to_bfloat16, float_to_bfloat16, NULL},
+    {"Cast", "fast", 0, prepare_from_bfloat16, bfloat16_to_float, NULL},
+    {"Cast", "plain", 0, prepare_cast, cast, NULL},
+    {0},
+};

@@ -1,0 +1,119 @@
+/* pool.c - MaxPool, AvgPool and their gradients in plain C: any type, window, stride and padding.
+ * They are what the fast kernels are tested against. */
+#include "base/memory.h"
+#include "device/cpu/plain/typed.h"
+#include "tensor/window.h"
+
+#include <string.h>
+
+enum { CHANNEL_BLOCK = 16 };
+
+typedef struct pool {
+    twi_window window;
+    int64_t batch, channels;
+} pool;
+
+/* Places from begin to before end. */
+typedef struct span {
+    int64_t begin, end;
+} span;
+
+/* The real input cells, padding left out, under the window of output cell o. */
+static inline span cells_under(const twi_window *w, int side, int64_t o)
+{
+    int64_t begin = o * w->stride[side] - w->before[side], end = begin + w->size[side];
+    return (span){begin < 0 ? 0 : begin, end > w->image[side] ? w->image[side] : end};
+}
+
+/* The output cells whose windows cover an input cell. */
+static inline span windows_over(const twi_window *w, int side, int64_t input)
+{
+    int64_t last = (input + w->before[side]) / w->stride[side], first = input + w->before[side] - w->size[side] + 1;
+    first = first <= 0 ? 0 : (first + w->stride[side] - 1) / w->stride[side];
+    return (span){first, last < w->output[side] ? last + 1 : w->output[side]};
+}
+
+/* Every window of a real image has a real cell; over an empty one, explicit padding makes windows that have none. */
+static inline bool covers_something(const twi_window *w)
+{
+    return w->image[0] > 0 && w->image[1] > 0;
+}
+
+#define BODY "device/cpu/plain/pool.inl"
+#include "device/cpu/plain/for_floats.h"
+#include "device/cpu/plain/for_integers.h"
+#undef BODY
+#define BODY "device/cpu/plain/average_pool.inl"
+#include "device/cpu/plain/for_floats.h"
+
+TWI_WIDENED(max_pool)
+TWI_WIDENED(max_pool_grad)
+TWI_WIDENED(max_pool_grad_grad)
+TWI_WIDENED(average_pool)
+TWI_WIDENED(average_pool_grad)
+
+static tw_status prepare(twi_prepare *p, const twi_operand *image, const twi_operand *output)
+{
+    char texts[2][128];
+    const char *format = twi_attr_string(p->attrs, "data_format", "NHWC");
+    if (strcmp(format, "NHWC") != 0)
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "Default %s only supports NHWC on device type CPU, got %s",
+                        strncmp(p->op, "Max", 3) == 0 ? "MaxPoolingOp" : "AvgPoolingOp", format);
+    pool *state = twi_alloc(sizeof *state);
+    if (!state)
+        return twi_fail_memory(p->error, "preparing a pool");
+    tw_status status = twi_window_lay(p->attrs, image->shape, NULL, &state->window, p->error);
+    state->batch = twi_dimension(image->shape, 0);
+    state->channels = twi_dimension(image->shape, 3);
+    tw_shape expected = twi_window_output(&state->window, image->shape, state->channels);
+    if (status == TW_OK && !tw_shape_equal(expected, output->shape))
+        status = twi_fail(p->error, TW_INVALID_ARGUMENT, "pooling makes %s of the image, but the output has shape %s",
+                          tw_shape_text(expected, texts[0], sizeof texts[0]),
+                          tw_shape_text(output->shape, texts[1], sizeof texts[1]));
+    if (status != TW_OK) {
+        twi_free(state);
+        return status;
+    }
+    p->state = state;
+    p->workspace = twi_widened_bytes(p);
+    return TW_OK;
+}
+
+static tw_status prepare_forward(twi_prepare *p)
+{
+    return prepare(p, &p->inputs[0], &p->outputs[0]);
+}
+
+/* x, y, dy: dx */
+static tw_status prepare_max_grad(twi_prepare *p)
+{
+    if (!tw_shape_equal(p->inputs[0].shape, p->outputs[0].shape))
+        return twi_fail(p->error, TW_INVALID_ARGUMENT, "the gradient must have the image's shape");
+    return prepare(p, &p->inputs[0], &p->inputs[2]);
+}
+
+/* x, y, gradient of dx: gradient of dy */
+static tw_status prepare_max_grad_grad(twi_prepare *p)
+{
+    if (!tw_shape_equal(p->inputs[0].shape, p->inputs[2].shape))
+        return twi_fail(p->error, TW_INVALID_ARGUMENT, "the gradient must have the image's shape");
+    return prepare(p, &p->inputs[0], &p->outputs[0]);
+}
+
+/* shape of x, dy: dx */
+static tw_status prepare_average_grad(twi_prepare *p)
+{
+    return prepare(p, &p->outputs[0], &p->inputs[1]);
+}
+
+const twi_kernel twi_cpu_pool_kernels[] = {
+    TWI_FLOAT_ROWS("MaxPool", prepare_forward, max_pool, twi_free),
+    TWI_INTEGER_ROWS("MaxPool", prepare_forward, max_pool, twi_free),
+    TWI_FLOAT_ROWS("MaxPoolGrad", prepare_max_grad, max_pool_grad, twi_free),
+    TWI_INTEGER_ROWS("MaxPoolGrad", prepare_max_grad, max_pool_grad, twi_free),
+    TWI_FLOAT_ROWS("MaxPoolGradGrad", prepare_max_grad_grad, max_pool_grad_grad, twi_free),
+    TWI_INTEGER_ROWS("MaxPoolGradGrad", prepare_max_grad_grad, max_pool_grad_grad, twi_free),
+    TWI_FLOAT_ROWS("AvgPool", prepare_forward, average_pool, twi_free),
+    TWI_FLOAT_ROWS("AvgPoolGrad", prepare_average_grad, average_pool_grad, twi_free),
+    {0},
+};

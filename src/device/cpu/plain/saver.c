@@ -1,0 +1,226 @@
+/* saver.c - kernels of TensorFlow 1's Saver: checkpoints by name, and the names. */
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "device/cpu/plain/move.h"
+#include "format/bundle.h"
+#include "tensor/tensor.h"
+
+#include <regex.h>
+#include <string.h>
+
+enum { PREFIX, NAMES, SLICES, TENSORS }; /* inputs */
+
+static const char *string_at(const void *strings, int64_t i)
+{
+    const char *text = ((const tw_string *)strings)[i].data;
+    return text ? text : "";
+}
+
+/* ---- saving and restoring --------------------------------------------------------------------------------------- */
+
+/* Each tensor has a name, and a place where its slice is said. */
+static tw_status check_counts(twi_prepare *p, int tensors)
+{
+    if (p->inputs[PREFIX].elements == 1 && p->inputs[NAMES].elements == tensors && p->inputs[SLICES].elements == tensors)
+        return TW_OK;
+    return twi_fail(p->error, TW_INVALID_ARGUMENT,
+                    "%s '%s': got %lld prefixes, %lld names and %lld slices for %d tensors", p->op, p->node,
+                    (long long)p->inputs[PREFIX].elements, (long long)p->inputs[NAMES].elements,
+                    (long long)p->inputs[SLICES].elements, tensors);
+}
+
+static tw_status prepare_save(twi_prepare *p)
+{
+    return check_counts(p, p->num_inputs - TENSORS);
+}
+
+static tw_status prepare_restore(twi_prepare *p)
+{
+    return check_counts(p, p->num_outputs);
+}
+
+static tw_status check_slice(const twi_run *r, int64_t i)
+{
+    if (!string_at(r->inputs[SLICES], i)[0])
+        return TW_OK;
+    return twi_fail(r->error, TW_UNIMPLEMENTED, "'%s': '%s' is a part of a variable (%s), and such are not supported",
+                    r->node, string_at(r->inputs[NAMES], i), string_at(r->inputs[SLICES], i));
+}
+
+static tw_status run_save(const twi_run *r)
+{
+    int count = r->num_inputs - TENSORS;
+    tw_status status = TW_OK;
+    tw_named_tensor *tensors = twi_alloc_array((size_t)count + 1, sizeof *tensors);
+    if (!tensors)
+        return twi_fail_memory(r->error, "saving a checkpoint");
+    for (int i = 0; i < count && status == TW_OK; i++) {
+        const twi_operand *operand = &r->input_operands[TENSORS + i];
+        tensors[i].name = string_at(r->inputs[NAMES], i);
+        tensors[i].tensor = tw_tensor_wrap(operand->dtype, operand->shape, (void *)(uintptr_t)r->inputs[TENSORS + i],
+                                           NULL, NULL);
+        status = tensors[i].tensor ? check_slice(r, i) : twi_fail_memory(r->error, "saving a checkpoint");
+    }
+    if (status == TW_OK)
+        status = twi_bundle_save(string_at(r->inputs[PREFIX], 0), tensors, count, r->error);
+    for (int i = 0; i < count; i++)
+        tw_tensor_release((tw_tensor *)tensors[i].tensor);
+    twi_free(tensors);
+    return status;
+}
+
+/* The words are TensorFlow's, for programs that look for them. */
+static tw_status check_entry(const twi_run *r, const tw_checkpoint *checkpoint, int output)
+{
+    const twi_operand *want = &r->output_operands[output];
+    const char *name = string_at(r->inputs[NAMES], output);
+    char theirs[128], ours[128];
+    int i = tw_checkpoint_find(checkpoint, name);
+    if (i < 0)
+        return twi_fail(r->error, TW_NOT_FOUND, "Key %s not found in checkpoint '%s'", name,
+                        tw_checkpoint_path(checkpoint));
+    if (tw_checkpoint_dtype(checkpoint, i) != want->dtype)
+        return twi_fail(r->error, TW_INVALID_ARGUMENT,
+                        "tensor_name = %s; expected dtype %s does not equal original dtype %s", name,
+                        tw_dtype_name(want->dtype), tw_dtype_name(tw_checkpoint_dtype(checkpoint, i)));
+    if (!tw_shape_equal(tw_checkpoint_shape(checkpoint, i), want->shape))
+        return twi_fail(r->error, TW_INVALID_ARGUMENT,
+                        "%s: Assign requires shapes of both tensors to match. lhs shape= %s rhs shape= %s", name,
+                        tw_shape_text(want->shape, ours, sizeof ours),
+                        tw_shape_text(tw_checkpoint_shape(checkpoint, i), theirs, sizeof theirs));
+    return check_slice(r, output);
+}
+
+static tw_status run_restore(const twi_run *r)
+{
+    const char *prefix = string_at(r->inputs[PREFIX], 0);
+    tw_checkpoint *checkpoint;
+    tw_error reason = {0};
+    tw_status status = twi_bundle_open(prefix, &checkpoint, &reason);
+    if (status != TW_OK)
+        return twi_fail(r->error, status, "Unsuccessful TensorSliceReader constructor: %s%s: %s",
+                        status == TW_NOT_FOUND ? "Failed to find any matching files for " : "", prefix, reason.message);
+    for (int i = 0; i < r->num_outputs && status == TW_OK; i++) {
+        const twi_operand *want = &r->output_operands[i];
+        tw_tensor *tensor = NULL;
+        status = check_entry(r, checkpoint, i);
+        if (status == TW_OK)
+            status = tw_checkpoint_read(checkpoint, string_at(r->inputs[NAMES], i), &tensor, r->error);
+        if (status == TW_OK && !twi_copy_elements(want->elements, want->dtype, tw_tensor_data(tensor), r->outputs[i]))
+            status = twi_fail_memory(r->error, "restoring a checkpoint");
+        tw_tensor_release(tensor);
+    }
+    tw_checkpoint_close(checkpoint);
+    return status;
+}
+
+static tw_status run_merge(const twi_run *r)
+{
+    int count = (int)r->input_operands[0].elements;
+    const char **prefixes = twi_alloc_array((size_t)count + 1, sizeof *prefixes);
+    if (!prefixes)
+        return twi_fail_memory(r->error, "merging checkpoints");
+    for (int i = 0; i < count; i++)
+        prefixes[i] = string_at(r->inputs[0], i);
+    tw_status status = twi_bundle_merge(prefixes, count, string_at(r->inputs[1], 0), r->state != NULL, r->error);
+    twi_free(prefixes);
+    return status;
+}
+
+/* state: not NULL if the old ones are to go. */
+static tw_status prepare_merge(twi_prepare *p)
+{
+    static char delete;
+    if (p->inputs[1].elements != 1)
+        return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': got %lld destinations, expected 1", p->op, p->node,
+                        (long long)p->inputs[1].elements);
+    p->state = twi_attr_bool(p->attrs, "delete_old_dirs", true) ? &delete : NULL;
+    return TW_OK;
+}
+
+/* ---- names ------------------------------------------------------------------------------------------------------ */
+
+static tw_status give_text(const twi_run *r, twi_text *text, tw_string *to)
+{
+    bool good = !text->failed && twi_string_set(to, twi_text_string(text), text->size);
+    twi_text_free(text);
+    return good ? TW_OK : twi_fail_memory(r->error, "making a name");
+}
+
+static tw_status run_sharded_name(const twi_run *r)
+{
+    twi_text text = {0};
+    twi_text_printf(&text, "%s-%05d-of-%05d", string_at(r->inputs[0], 0), *(const int32_t *)r->inputs[1],
+                    *(const int32_t *)r->inputs[2]);
+    return give_text(r, &text, r->outputs[0]);
+}
+
+/* state: the separator, the attribute's. */
+static tw_status prepare_join(twi_prepare *p)
+{
+    const twi_attr *separator = twi_attr_find(p->attrs, "separator");
+    p->state = separator ? (void *)(uintptr_t)&separator->s : NULL;
+    return TW_OK;
+}
+
+static tw_status run_join(const twi_run *r)
+{
+    const tw_string *between = r->state;
+    tw_status status = TW_OK;
+    for (int64_t k = 0; k < r->output_operands[0].elements && status == TW_OK; k++) {
+        twi_text text = {0};
+        for (int i = 0; i < r->num_inputs; i++) {
+            const tw_string *part = (const tw_string *)r->inputs[i] + (r->input_operands[i].shape.rank ? k : 0);
+            if (i && between)
+                twi_text_append(&text, between->data, between->size);
+            twi_text_append(&text, part->data, part->size);
+        }
+        status = give_text(r, &text, (tw_string *)r->outputs[0] + k);
+    }
+    return status;
+}
+
+static void release_pattern(void *state)
+{
+    regfree(state);
+    twi_free(state);
+}
+
+/* state: the pattern, compiled. Those that Savers have mean the same to POSIX. */
+static tw_status prepare_match(twi_prepare *p)
+{
+    const char *pattern = twi_attr_string(p->attrs, "pattern", "");
+    regex_t *compiled = twi_alloc(sizeof *compiled);
+    if (!compiled)
+        return twi_fail_memory(p->error, p->node);
+    if (regcomp(compiled, pattern, REG_EXTENDED) != 0) {
+        twi_free(compiled);
+        return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': '%s' is not a regular expression", p->op, p->node,
+                        pattern);
+    }
+    p->state = compiled;
+    return TW_OK;
+}
+
+static tw_status run_match(const twi_run *r)
+{
+    for (int64_t i = 0; i < r->output_operands[0].elements; i++) {
+        const char *text = string_at(r->inputs[0], i);
+        regmatch_t found;
+        ((bool *)r->outputs[0])[i] = regexec(r->state, text, 1, &found, 0) == 0 && found.rm_so == 0 &&
+                                     (size_t)found.rm_eo == strlen(text);
+    }
+    return TW_OK;
+}
+
+const twi_kernel twi_cpu_saver_kernels[] = {
+    {"SaveV2", "plain", 0, prepare_save, run_save},
+    {"RestoreV2", "plain", 0, prepare_restore, run_restore},
+    {"_RestoreV2", "plain", 0, prepare_restore, run_restore},
+    {"MergeV2Checkpoints", "plain", 0, prepare_merge, run_merge},
+    {"ShardedFilename", "plain", 0, NULL, run_sharded_name},
+    {"StringJoin", "plain", 0, prepare_join, run_join},
+    {"StaticRegexFullMatch", "plain", 0, prepare_match, run_match, release_pattern},
+    {0},
+};

@@ -1,0 +1,102 @@
+/* typed.c - running float kernels on half and bfloat16. */
+#include "device/cpu/plain/typed.h"
+
+enum { MOST_OPERANDS = 8 }; /* inputs or outputs of a kernel that is widened */
+
+static bool is_narrow(const twi_operand *operand)
+{
+    return operand->dtype == TW_FLOAT16 || operand->dtype == TW_BFLOAT16;
+}
+
+static size_t widened_size(const twi_operand *operand)
+{
+    return is_narrow(operand) ? ((size_t)operand->elements * sizeof(float) + 63) / 64 * 64 : 0;
+}
+
+size_t twi_widened_bytes(const twi_prepare *p)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < p->num_inputs; i++)
+        bytes += widened_size(&p->inputs[i]);
+    for (int i = 0; i < p->num_outputs; i++)
+        bytes += widened_size(&p->outputs[i]);
+    return bytes;
+}
+
+static void widen(const twi_run *r, const twi_operand *operand, const uint16_t *from, float *to)
+{
+    bool half = operand->dtype == TW_FLOAT16;
+    TWI_PARALLEL_LOOP(r)
+    for (int64_t i = 0; i < operand->elements; i++)
+        to[i] = half ? tw_half_to_float(from[i]) : tw_bfloat16_to_float(from[i]);
+}
+
+static void narrow(const twi_run *r, const twi_operand *operand, const float *from, uint16_t *to)
+{
+    bool half = operand->dtype == TW_FLOAT16;
+    TWI_PARALLEL_LOOP(r)
+    for (int64_t i = 0; i < operand->elements; i++)
+        to[i] = half ? tw_float_to_half(from[i]) : tw_float_to_bfloat16(from[i]);
+}
+
+/* The operand that f sees. */
+static twi_operand as_float(twi_operand operand)
+{
+    if (is_narrow(&operand)) {
+        operand.dtype = TW_FLOAT32;
+        operand.bytes = (size_t)operand.elements * sizeof(float);
+        operand.value = NULL;
+    }
+    return operand;
+}
+
+tw_status twi_run_widened(const twi_run *r, tw_status (*f)(const twi_run *r))
+{
+    const void *inputs[MOST_OPERANDS];
+    void *outputs[MOST_OPERANDS];
+    twi_operand input_operands[MOST_OPERANDS], output_operands[MOST_OPERANDS];
+    if (r->num_inputs > MOST_OPERANDS || r->num_outputs > MOST_OPERANDS)
+        return twi_fail(r->error, TW_INTERNAL, "'%s' has too many operands to be widened", r->node);
+    char *place = r->workspace;
+    for (int i = 0; i < r->num_inputs; i++) {
+        input_operands[i] = as_float(r->input_operands[i]);
+        inputs[i] = r->inputs[i];
+        if (is_narrow(&r->input_operands[i])) {
+            inputs[i] = place;
+            widen(r, &r->input_operands[i], r->inputs[i], (float *)(void *)place);
+            place += widened_size(&r->input_operands[i]);
+        }
+    }
+    for (int i = 0; i < r->num_outputs; i++) {
+        output_operands[i] = as_float(r->output_operands[i]);
+        outputs[i] = r->outputs[i];
+        if (is_narrow(&r->output_operands[i])) {
+            outputs[i] = place;
+            place += widened_size(&r->output_operands[i]);
+        }
+    }
+    twi_run inner = *r;
+    inner.inputs = inputs;
+    inner.outputs = outputs;
+    inner.input_operands = input_operands;
+    inner.output_operands = output_operands;
+    inner.workspace = place;
+    tw_status status = f(&inner);
+    for (int i = 0; i < r->num_outputs && status == TW_OK; i++)
+        if (is_narrow(&r->output_operands[i]))
+            narrow(r, &r->output_operands[i], outputs[i], r->outputs[i]);
+    return status;
+}
+
+tw_status twi_prepare_typed(twi_prepare *p)
+{
+    p->workspace = twi_widened_bytes(p);
+    return TW_OK;
+}
+
+tw_status twi_prepare_elementwise(twi_prepare *p)
+{
+    for (int i = 0; i < p->num_inputs && i < 4; i++)
+        p->can_overwrite[i] = true;
+    return twi_prepare_typed(p);
+}

@@ -1,0 +1,202 @@
+/* loops.h - the CPU's own inner loops, built once for each kind of vector unit, and the choice among them.
+ * Lives here:  what a loop is told (jobs), how its scratch is laid out, the table of loops, dividing work in a team.
+ * Never here:  the loops (loops.inl, rows.h), ops (nn.c, pool_lrn.c).
+ *
+ * A loop is written with the compiler's vector types and built for AVX-512, AVX2 and the baseline; other CPUs have the
+ * baseline. All builds do the same operations in the same order, lane by lane, so they give the same bits; and the bits
+ * do not depend on the number of threads. */
+#ifndef TWI_LOOPS_H
+#define TWI_LOOPS_H
+
+#include "tensor/attr.h"
+#include "tensor/window.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* How numbers lie in memory. */
+typedef enum twi_form {
+    TWI_FLOATS,  /* float */
+    TWI_BFLOATS, /* bfloat16 */
+} twi_form;
+
+static inline twi_form twi_form_of(tw_dtype dtype)
+{
+    return dtype == TW_BFLOAT16 ? TWI_BFLOATS : TWI_FLOATS;
+}
+
+/* Scratch is padded to this many floats, the widest vector there is. */
+enum { TWI_PAD = 16 };
+
+/* ---- element by element ------------------------------------------------------------------------------------ */
+
+/* Elements an item of such a job has: less is not worth waking the team. */
+enum { TWI_CHUNK = 8192 };
+
+typedef struct twi_elements_job {
+    twi_form form; /* of a cast: what it starts from; it ends in the other */
+    const void *a, *b; /* b: of a gradient, the ReLU's input or output */
+    void *out;
+    int64_t elements;
+} twi_elements_job;
+
+/* An update of many variables; chunks are counted through all of them. */
+typedef struct twi_update_job {
+    float rate, scale;
+    int count, towers;          /* towers: 1, or 2, whose gradients are added and multiplied by scale */
+    const int64_t *elements;    /* [count] */
+    const int64_t *first_chunk; /* [count + 1] of each, and the number of all */
+    const void *const *vars;    /* [count], written to */
+    const void *const *values;  /* [towers][count]: gradients, or what averages follow */
+    const float *const *decays; /* [towers][count]; an entry may be NULL */
+} twi_update_job;
+
+/* Sums over rows are made chunk by chunk, each alone, and the chunks' sums added in order: so the bits depend on the
+ * shape only, never on the team. */
+enum { TWI_CHUNK_ROWS = 256 };
+
+/* Matrices [rows, channels] and vectors [channels]. */
+typedef struct twi_rows_job {
+    twi_form form;
+    int64_t rows, channels;
+    const void *x;         /* values */
+    const void *bias;
+    const void *dy;        /* gradient of the output */
+    /* of a normalization with a ReLU behind it */
+    bool relu;
+    const void *side;      /* what is added before the ReLU; NULL: nothing */
+    const void *more_dy;   /* is added to dy; NULL: nothing */
+    const void *y;         /* of a gradient: what the ReLU gave; NULL: it is computed again */
+    void *masked;          /* [rows, channels] if not NULL: where sum_products puts the gradient the ReLU lets pass */
+    void *out;
+    float *sums, *products; /* [chunks, channels] */
+    const float *mean, *factor, *offset, *mean_dy, *mean_product; /* of a normalization; see loops.inl */
+} twi_rows_job;
+
+static inline int64_t twi_row_chunks(int64_t rows)
+{
+    return (rows + TWI_CHUNK_ROWS - 1) / TWI_CHUNK_ROWS;
+}
+
+/* ---- pools ------------------------------------------------------------------------------------------------- */
+
+/* Cells of a window whose maximum is remembered as a byte. */
+enum { TWI_MOST_CELLS = 256 };
+
+typedef struct twi_pool {
+    int64_t height, width, channels;    /* of the image */
+    int64_t out_height, out_width;
+    int64_t size[2], stride[2], before[2];
+} twi_pool;
+
+static inline twi_pool twi_pool_of(const twi_window *w, int64_t channels)
+{
+    return (twi_pool){
+        .height = w->image[0], .width = w->image[1], .channels = channels,
+        .out_height = w->output[0], .out_width = w->output[1],
+        .size = {w->size[0], w->size[1]}, .stride = {w->stride[0], w->stride[1]},
+        .before = {w->before[0], w->before[1]},
+    };
+}
+
+/* ---- local response normalization -------------------------------------------------------------------------- */
+
+/* y = x * d^-beta,  d = bias + alpha * (sum of squares of the channels c-radius ... c+radius) */
+typedef struct twi_lrn {
+    int64_t channels, radius;
+    float bias, alpha, beta;
+} twi_lrn;
+
+static inline twi_lrn twi_lrn_of(const twi_attrs *attrs, int64_t channels)
+{
+    return (twi_lrn){
+        .channels = channels, .radius = twi_attr_int(attrs, "depth_radius", 5),
+        .bias = twi_attr_float(attrs, "bias", 1), .alpha = twi_attr_float(attrs, "alpha", 1),
+        .beta = twi_attr_float(attrs, "beta", 0.5f),
+    };
+}
+
+/* Pixels done together: what is stored to the scratch is read back shifted by single channels, which is slow until it
+ * has left the store buffer, so a few pixels go in before the first comes out. */
+enum { TWI_LRN_PIXELS = 16 };
+
+static inline int64_t twi_lrn_padded(const twi_lrn *l)
+{
+    return (l->channels + TWI_PAD - 1) / TWI_PAD * TWI_PAD;
+}
+
+/* Zeros before and after a scratch pixel, for the windows that reach over its ends. */
+static inline int64_t twi_lrn_margin(int64_t radius)
+{
+    return (radius + TWI_PAD - 1) / TWI_PAD * TWI_PAD;
+}
+
+/* Floats of a scratch pixel. */
+static inline int64_t twi_lrn_pitch(const twi_lrn *l)
+{
+    return twi_lrn_padded(l) + 2 * twi_lrn_margin(l->radius);
+}
+
+/* The window may reach over a pixel's ends, within reason. */
+static inline bool twi_lrn_fits(const twi_lrn *l)
+{
+    return l->radius >= 0 && l->radius <= l->channels + TWI_PAD;
+}
+
+/* Bytes of scratch for one thread; zero before the first pixels, as the margins stay. */
+static inline size_t twi_lrn_scratch(const twi_lrn *l)
+{
+    return (size_t)(2 * twi_lrn_pitch(l) + twi_lrn_padded(l)) * TWI_LRN_PIXELS * sizeof(float);
+}
+
+/* ---- jobs of images ---------------------------------------------------------------------------------------- */
+
+typedef struct twi_image_job {
+    twi_form form;
+    bool relu;             /* of gradients: a ReLU stands before */
+    twi_pool pool;
+    twi_lrn lrn;
+    int64_t pixels;        /* of a normalization alone; where there is a pool, images (or what the kernel counts) */
+    size_t scratch;        /* bytes of workspace a thread has: lrn_scratch for the normalization, then the image */
+    size_t lrn_scratch;
+    const void *input;     /* images; of gradients: what went into the pool or the normalization */
+    const void *gradient;  /* of the output; NULL: forward */
+    const uint8_t *argmax;
+    void *output, *pooled;
+    uint8_t *argmax_out;
+    char *workspace;
+} twi_image_job;
+
+/* ---- the table --------------------------------------------------------------------------------------------- */
+
+/* Items first to last of a job; `thread` says whose scratch to use. */
+typedef void twi_range(const void *job, int64_t first, int64_t last, int thread);
+
+typedef struct twi_loops {
+    const char *name; /* "avx512" */
+    twi_range *cast, *relu, *relu_gradient; /* twi_elements_job; items are chunks */
+    twi_range *descend, *follow;            /* twi_update_job; chunks */
+    twi_range *add_bias;                    /* twi_rows_job; items are rows */
+    twi_range *sum_rows, *sum_squares, *sum_moments; /* chunks of rows; see loops.inl */
+    twi_range *normalize_rows;              /* rows */
+    twi_range *sum_products;                /* chunks of rows */
+    twi_range *normalize_rows_gradient;     /* rows */
+    twi_range *max_pool;                    /* twi_image_job; rows of the output */
+    twi_range *max_pool_gradient;           /* images */
+    twi_range *lrn;                         /* groups of TWI_LRN_PIXELS pixels; with a gradient, its gradient */
+    twi_range *pool_lrn;                    /* rows of the output */
+    twi_range *pool_lrn_gradient;           /* images */
+    twi_range *lrn_pool, *lrn_pool_gradient; /* images */
+} twi_loops;
+
+const twi_loops *twi_loops_best(void);          /* for this CPU */
+const twi_loops *const *twi_loops_usable(void); /* all that this CPU can run, ended by NULL; for tests */
+
+/* Sums of dy's columns, which are the gradient of a bias; sums is room for twi_row_chunks(rows) * channels floats. */
+void twi_sum_columns(int threads, twi_form form, const void *dy, int64_t rows, int64_t channels, float *sums,
+                     twi_form out_form, void *out);
+
+/* Divides `count` items among the team in order. */
+void twi_team_run(int threads, twi_range *range, const void *job, int64_t count);
+
+#endif

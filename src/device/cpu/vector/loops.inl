@@ -1,0 +1,549 @@
+/* loops.inl - the loops of loops.h over rows, pixels and images; built once a vector unit.
+ * The including file says how wide vectors are (TWI_VECTOR_BYTES), what to call the table (TWI_LOOPS) and its name
+ * (TWI_LOOPS_NAME), and sets the target of the compiler. */
+#include "device/cpu/vector/rows.h"
+
+/* Calls a loop with the form as a constant, so that no choice is left inside. */
+#define WITH_FORM(form, loop, ...) ((form) == TWI_BFLOATS ? loop(TWI_BFLOATS, __VA_ARGS__) : loop(TWI_FLOATS, __VA_ARGS__))
+
+static inline int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline const void *bytes_on(const void *p, size_t bytes)
+{
+    return (const char *)p + bytes;
+}
+
+/* ---- element by element ------------------------------------------------------------------------------------ */
+
+static inline TWI_INLINE void cast_range(twi_form form, const twi_elements_job *j, int64_t i, int64_t end)
+{
+    twi_form to = form == TWI_FLOATS ? TWI_BFLOATS : TWI_FLOATS;
+    for (; i + TWI_LANES <= end; i += TWI_LANES)
+        twi_store(to, j->out, i, twi_load(form, j->a, i));
+    if (i < end)
+        twi_store_some(to, j->out, i, twi_load_some(form, j->a, i, (int)(end - i)), (int)(end - i));
+}
+
+static void cast(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_elements_job *j = job;
+    (void)thread;
+    WITH_FORM(j->form, cast_range, j, first * TWI_CHUNK, smaller(last * TWI_CHUNK, j->elements));
+}
+
+/* A ReLU hands NaN on; its gradient passes where the ReLU's input, or its output, is positive. */
+static inline TWI_INLINE void relu_some(twi_form form, bool gradient, const twi_elements_job *j, int64_t i, int count)
+{
+    twi_floats a = twi_load_some(form, j->a, i, count);
+    twi_ints pass = gradient ? twi_load_some(form, j->b, i, count) > 0 : ~(a <= 0);
+    twi_store_some(form, j->out, i, twi_keep(pass, a), count);
+}
+
+static inline TWI_INLINE void relu_range(twi_form form, bool gradient, const twi_elements_job *j, int64_t i, int64_t end)
+{
+    for (; i + TWI_LANES <= end; i += TWI_LANES)
+        relu_some(form, gradient, j, i, TWI_LANES);
+    if (i < end)
+        relu_some(form, gradient, j, i, (int)(end - i));
+}
+
+static void relu(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_elements_job *j = job;
+    (void)thread;
+    WITH_FORM(j->form, relu_range, false, j, first * TWI_CHUNK, smaller(last * TWI_CHUNK, j->elements));
+}
+
+static void relu_gradient(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_elements_job *j = job;
+    (void)thread;
+    WITH_FORM(j->form, relu_range, true, j, first * TWI_CHUNK, smaller(last * TWI_CHUNK, j->elements));
+}
+
+/* ---- updates of many variables ------------------------------------------------------------------------------- */
+
+/* One variable's share of an update. */
+typedef struct updated {
+    float *var;
+    const float *values[2], *decays[2]; /* of each tower; a decay may be NULL */
+    float rate, scale;
+} updated;
+
+enum update { DESCEND, DESCEND_WITH_DECAY, DESCEND_BY_MEAN, DESCEND_BY_MEAN_WITH_DECAY, FOLLOW };
+
+static inline TWI_INLINE twi_floats gradient_of(const updated *u, int tower, bool decays, twi_floats x, int64_t i,
+                                                int count)
+{
+    twi_floats v = twi_load_some(TWI_FLOATS, u->values[tower], i, count);
+    return decays && u->decays[tower] ? v + *u->decays[tower] * x : v;
+}
+
+static inline TWI_INLINE void update_some(enum update kind, const updated *u, int64_t i, int count)
+{
+    bool decays = kind == DESCEND_WITH_DECAY || kind == DESCEND_BY_MEAN_WITH_DECAY;
+    twi_floats x = twi_load_some(TWI_FLOATS, u->var, i, count), v = gradient_of(u, 0, decays, x, i, count);
+    if (kind == DESCEND_BY_MEAN || kind == DESCEND_BY_MEAN_WITH_DECAY)
+        v = (v + gradient_of(u, 1, decays, x, i, count)) * u->scale;
+    x = x - (kind == FOLLOW ? (x - v) * u->rate : u->rate * v);
+    twi_store_some(TWI_FLOATS, u->var, i, x, count);
+}
+
+static inline TWI_INLINE void update_range(enum update kind, const updated *u, int64_t i, int64_t end)
+{
+    for (; i + TWI_LANES <= end; i += TWI_LANES)
+        update_some(kind, u, i, TWI_LANES);
+    if (i < end)
+        update_some(kind, u, i, (int)(end - i));
+}
+
+/* Chunks first to last of all variables: of each those that are its own. */
+static inline TWI_INLINE void update(const twi_update_job *j, bool follows, int64_t first, int64_t last)
+{
+    for (int v = 0; v < j->count; v++) {
+        int64_t begin = first - j->first_chunk[v], end = last - j->first_chunk[v];
+        int64_t i = begin < 0 ? 0 : begin * TWI_CHUNK;
+        end = end < 0 ? 0 : smaller(end * TWI_CHUNK, j->elements[v]);
+        updated u = {.var = (float *)j->vars[v], .values[0] = j->values[v], .rate = j->rate, .scale = j->scale};
+        if (follows) {
+            update_range(FOLLOW, &u, i, end);
+            continue;
+        }
+        u.decays[0] = j->decays[v];
+        if (j->towers == 2) {
+            u.values[1] = j->values[j->count + v];
+            u.decays[1] = j->decays[j->count + v];
+            update_range(u.decays[0] || u.decays[1] ? DESCEND_BY_MEAN_WITH_DECAY : DESCEND_BY_MEAN, &u, i, end);
+        } else {
+            update_range(u.decays[0] ? DESCEND_WITH_DECAY : DESCEND, &u, i, end);
+        }
+    }
+}
+
+static void descend(const void *job, int64_t first, int64_t last, int thread)
+{
+    (void)thread;
+    update(job, false, first, last);
+}
+
+static void follow(const void *job, int64_t first, int64_t last, int thread)
+{
+    (void)thread;
+    update(job, true, first, last);
+}
+
+/* ---- rows: biases and batch normalization ------------------------------------------------------------------ */
+
+/* Defines a loop over rows that does `step` to all their vectors, with a job of its own, which no store can change. It
+ * goes backwards: where it is the second pass over its rows, what the first read last is still in the cache. */
+#define ROW_LOOP(name, step)                                                                                           \
+    static inline TWI_INLINE void name##_range(twi_form form, const twi_rows_job *job, int64_t first, int64_t last)    \
+    {                                                                                                                  \
+        const twi_rows_job own = *job, *j = &own;                                                                      \
+        for (int64_t row = last; row-- > first;) {                                                                     \
+            int64_t c = 0, at = row * j->channels;                                                                     \
+            for (; c + TWI_LANES <= j->channels; c += TWI_LANES)                                                       \
+                step(form, j, at + c, c, TWI_LANES);                                                                   \
+            if (c < j->channels)                                                                                       \
+                step(form, j, at + c, c, (int)(j->channels - c));                                                      \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void name(const void *job, int64_t first, int64_t last, int thread)                                        \
+    {                                                                                                                  \
+        const twi_rows_job *j = job;                                                                                   \
+        (void)thread;                                                                                                  \
+        WITH_FORM(j->form, name##_range, j, first, last);                                                              \
+    }
+
+static inline TWI_INLINE void add_bias_step(twi_form form, const twi_rows_job *j, int64_t at, int64_t c, int count)
+{
+    twi_store_some(form, j->out, at,
+                   twi_load_some(form, j->x, at, count) + twi_load_some(form, j->bias, c, count), count);
+}
+ROW_LOOP(add_bias, add_bias_step)
+
+/* Numbers in a page of memory. As far ahead loops ask for what they need: the CPU does so too, but stops at a page's
+ * end. */
+static inline TWI_INLINE int64_t page(twi_form form)
+{
+    return 4096 / (int64_t)twi_form_bytes(form);
+}
+
+static inline TWI_INLINE void prefetch(twi_form form, const void *p, int64_t at)
+{
+    __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)at * twi_form_bytes(form)), 0, 2);
+}
+
+static inline TWI_INLINE twi_floats centred_at(twi_form form, const twi_rows_job *j, int64_t at, int64_t c, int count)
+{
+    return twi_load_some(form, j->x, at, count) - twi_load_some(TWI_FLOATS, j->mean, c, count);
+}
+
+/* (x - mean) * factor + offset */
+static inline TWI_INLINE twi_floats scaled(const twi_rows_job *j, twi_floats centred, int64_t c, int count)
+{
+    return centred * twi_load_some(TWI_FLOATS, j->factor, c, count) + twi_load_some(TWI_FLOATS, j->offset, c, count);
+}
+
+static inline TWI_INLINE void normalize_step(twi_form form, const twi_rows_job *j, int64_t at, int64_t c, int count)
+{
+    prefetch(form, j->x, at - page(form));
+    prefetch(form, j->out, at - page(form));
+    twi_floats y = scaled(j, centred_at(form, j, at, c, count), c, count);
+    if (j->side) {
+        prefetch(form, j->side, at - page(form));
+        y += twi_load_some(form, j->side, at, count);
+    }
+    twi_store_some(form, j->out, at, j->relu ? twi_keep(~(y <= 0), y) : y, count);
+}
+ROW_LOOP(normalize_rows, normalize_step)
+
+/* The gradient of what the normalization gave. */
+static inline TWI_INLINE twi_floats gradient_at(twi_form form, const twi_rows_job *j, int64_t at, int64_t c,
+                                                twi_floats centred, int count, int64_t ahead)
+{
+    prefetch(form, j->x, at + ahead);
+    prefetch(form, j->dy, at + ahead);
+    twi_floats dy = twi_load_some(form, j->dy, at, count), y;
+    if (j->more_dy) {
+        prefetch(form, j->more_dy, at + ahead);
+        dy += twi_load_some(form, j->more_dy, at, count);
+    }
+    if (!j->relu)
+        return dy;
+    if (j->y) {
+        prefetch(form, j->y, at + ahead);
+        y = twi_load_some(form, j->y, at, count);
+    } else {
+        y = scaled(j, centred, c, count);
+    }
+    return twi_keep(y > 0, dy);
+}
+
+/* dx = factor * (dy - mean_dy - (x - mean) * mean_product) */
+static inline TWI_INLINE void normalize_gradient_step(twi_form form, const twi_rows_job *j, int64_t at, int64_t c,
+                                                      int count)
+{
+    twi_floats centred = centred_at(form, j, at, c, count);
+    twi_floats dx = gradient_at(form, j, at, c, centred, count, -page(form)) -
+                    twi_load_some(TWI_FLOATS, j->mean_dy, c, count) -
+                    centred * twi_load_some(TWI_FLOATS, j->mean_product, c, count);
+    twi_store_some(form, j->out, at, twi_load_some(TWI_FLOATS, j->factor, c, count) * dx, count);
+}
+ROW_LOOP(normalize_rows_gradient, normalize_gradient_step)
+
+/* What is summed: values; squares; values, then squares of x - their mean in the chunk; dy and dy * (x - mean). */
+enum sum { VALUES, SQUARES, MOMENTS, PRODUCTS };
+
+/* Vectors of channels summed together, so that a row is read in whole cache lines. */
+enum { TOGETHER = 4 };
+
+static inline TWI_INLINE void sum_some(twi_form form, enum sum kind, const twi_rows_job *job, int64_t chunk, int64_t c,
+                                       int vectors, int count)
+{
+    const twi_rows_job own = *job, *j = &own;
+    twi_floats sums[TOGETHER] = {0}, products[TOGETHER] = {0};
+    int64_t begin = chunk * TWI_CHUNK_ROWS, end = smaller(begin + TWI_CHUNK_ROWS, j->rows);
+    int64_t to = chunk * j->channels + c, ahead = (page(form) + j->channels - 1) / j->channels * j->channels;
+    for (int64_t row = begin; row < end; row++)
+        for (int v = 0; v < vectors; v++) {
+            int64_t i = c + v * TWI_LANES, at = row * j->channels + i;
+            if (kind != PRODUCTS) {
+                twi_floats x = twi_load_some(form, j->x, at, count);
+                sums[v] += kind == SQUARES ? x * x : x;
+                continue;
+            }
+            twi_floats centred = centred_at(form, j, at, i, count);
+            twi_floats dy = gradient_at(form, j, at, i, centred, count, ahead);
+            sums[v] += dy;
+            products[v] += dy * centred;
+            if (j->masked) {
+                prefetch(form, j->masked, at + ahead);
+                twi_store_some(form, j->masked, at, dy, count);
+            }
+        }
+    twi_floats mean[TOGETHER];
+    for (int v = 0; v < vectors && kind == MOMENTS; v++)
+        mean[v] = sums[v] / (float)(end - begin);
+    /* the chunk is in the cache now; meanwhile the next one comes */
+    for (int64_t row = begin; row < end && kind == MOMENTS; row++)
+        for (int v = 0; v < vectors; v++) {
+            int64_t at = row * j->channels + c + v * TWI_LANES;
+            prefetch(form, j->x, at + TWI_CHUNK_ROWS * j->channels);
+            twi_floats x = twi_load_some(form, j->x, at, count);
+            products[v] += (x - mean[v]) * (x - mean[v]);
+        }
+    for (int v = 0; v < vectors; v++) {
+        twi_store_some(TWI_FLOATS, j->sums, to + v * TWI_LANES, sums[v], count);
+        if (kind == MOMENTS || kind == PRODUCTS)
+            twi_store_some(TWI_FLOATS, j->products, to + v * TWI_LANES, products[v], count);
+    }
+}
+
+static inline TWI_INLINE void sum_range(twi_form form, enum sum kind, const twi_rows_job *j, int64_t first,
+                                        int64_t last)
+{
+    for (int64_t chunk = first; chunk < last; chunk++) {
+        int64_t c = 0;
+        for (; c + TOGETHER * TWI_LANES <= j->channels; c += TOGETHER * TWI_LANES)
+            sum_some(form, kind, j, chunk, c, TOGETHER, TWI_LANES);
+        for (; c + TWI_LANES <= j->channels; c += TWI_LANES)
+            sum_some(form, kind, j, chunk, c, 1, TWI_LANES);
+        if (c < j->channels)
+            sum_some(form, kind, j, chunk, c, 1, (int)(j->channels - c));
+    }
+}
+
+static void sum_rows(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_rows_job *j = job;
+    (void)thread;
+    WITH_FORM(j->form, sum_range, VALUES, j, first, last);
+}
+
+static void sum_squares(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_rows_job *j = job;
+    (void)thread;
+    WITH_FORM(j->form, sum_range, SQUARES, j, first, last);
+}
+
+static void sum_moments(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_rows_job *j = job;
+    (void)thread;
+    WITH_FORM(j->form, sum_range, MOMENTS, j, first, last);
+}
+
+static void sum_products(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_rows_job *j = job;
+    (void)thread;
+    WITH_FORM(j->form, sum_range, PRODUCTS, j, first, last);
+}
+
+/* ---- images ------------------------------------------------------------------------------------------------ */
+
+/* Bytes of so many pixels. */
+static inline TWI_INLINE size_t pixel_bytes(twi_form form, int64_t channels, int64_t pixels)
+{
+    return (size_t)(pixels * channels) * twi_form_bytes(form);
+}
+
+/* A thread's scratch for the normalization, ready for use. */
+static inline TWI_INLINE float *lrn_scratch(const twi_image_job *j, int thread)
+{
+    float *scratch = (float *)(j->workspace + (size_t)thread * j->scratch);
+    memset(scratch, 0, j->lrn_scratch);
+    return scratch;
+}
+
+static inline TWI_INLINE void *image_scratch(const twi_image_job *j, int thread)
+{
+    return j->workspace + (size_t)thread * j->scratch + j->lrn_scratch;
+}
+
+static inline TWI_INLINE void normalize(twi_form form, twi_form out, const twi_lrn *l, int64_t pixels,
+                                        const void *x, void *y, float *scratch)
+{
+    for (; pixels > 0; pixels -= TWI_LRN_PIXELS) {
+        twi_lrn_pixels(form, out, l, smaller(pixels, TWI_LRN_PIXELS), x, y, scratch);
+        x = bytes_on(x, pixel_bytes(form, l->channels, TWI_LRN_PIXELS));
+        y = (char *)y + pixel_bytes(out, l->channels, TWI_LRN_PIXELS);
+    }
+}
+
+static inline TWI_INLINE void normalize_gradient(twi_form in, twi_form form, twi_form out, const twi_lrn *l, bool relu,
+                                                 int64_t pixels, const void *dy, const void *x, void *dx,
+                                                 float *scratch)
+{
+    for (; pixels > 0; pixels -= TWI_LRN_PIXELS) {
+        twi_lrn_gradient_pixels(in, form, out, l, relu, smaller(pixels, TWI_LRN_PIXELS), dy, x, dx, scratch);
+        dy = bytes_on(dy, pixel_bytes(in, l->channels, TWI_LRN_PIXELS));
+        x = bytes_on(x, pixel_bytes(form, l->channels, TWI_LRN_PIXELS));
+        dx = (char *)dx + pixel_bytes(out, l->channels, TWI_LRN_PIXELS);
+    }
+}
+
+/* Output row i of all: its image, its place. */
+static inline TWI_INLINE const void *image_of_row(twi_form form, const twi_image_job *j, int64_t i)
+{
+    const twi_pool *p = &j->pool;
+    return bytes_on(j->input, pixel_bytes(form, p->channels, i / p->out_height * p->height * p->width));
+}
+
+static inline TWI_INLINE void max_pool_range(twi_form form, const twi_image_job *j, int64_t first, int64_t last)
+{
+    const twi_pool *p = &j->pool;
+    size_t row = pixel_bytes(form, p->channels, p->out_width);
+    for (int64_t i = first; i < last; i++)
+        twi_max_row(form, form, p, image_of_row(form, j, i), i % p->out_height, (char *)j->output + (size_t)i * row,
+                    NULL);
+}
+
+static void max_pool(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_image_job *j = job;
+    (void)thread;
+    WITH_FORM(j->form, max_pool_range, j, first, last);
+}
+
+/* Gradients of one image's rows from the windows' argmax. */
+static inline TWI_INLINE void spread(twi_form from, twi_form to, const twi_pool *p, const void *gradient,
+                                     const uint8_t *argmax, void *image)
+{
+    for (int64_t y = 0; y < p->height; y++)
+        twi_spread_row(from, to, p, gradient, argmax, y,
+                       (char *)image + pixel_bytes(to, p->channels, y * p->width));
+}
+
+/* Finds the maxima again: the op gets none from forward. */
+static inline TWI_INLINE void max_pool_gradient_range(twi_form form, const twi_image_job *j, int64_t first,
+                                                      int64_t last, int thread)
+{
+    const twi_pool *p = &j->pool;
+    size_t image = pixel_bytes(form, p->channels, p->height * p->width);
+    size_t pooled = pixel_bytes(form, p->channels, p->out_height * p->out_width);
+    uint8_t *argmax = image_scratch(j, thread);
+    for (int64_t n = first; n < last; n++) {
+        for (int64_t oy = 0; oy < p->out_height; oy++)
+            twi_max_row(form, form, p, bytes_on(j->input, (size_t)n * image), oy, NULL,
+                        argmax + oy * p->out_width * p->channels);
+        spread(form, form, p, bytes_on(j->gradient, (size_t)n * pooled), argmax, (char *)j->output + (size_t)n * image);
+    }
+}
+
+static void max_pool_gradient(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_image_job *j = job;
+    WITH_FORM(j->form, max_pool_gradient_range, j, first, last, thread);
+}
+
+static inline TWI_INLINE void lrn_range(twi_form form, const twi_image_job *j, int64_t first, int64_t last,
+                                        float *scratch)
+{
+    int64_t begin = first * TWI_LRN_PIXELS, pixels = smaller(last * TWI_LRN_PIXELS, j->pixels) - begin;
+    size_t at = pixel_bytes(form, j->lrn.channels, begin);
+    if (j->gradient)
+        normalize_gradient(form, form, form, &j->lrn, false, pixels, bytes_on(j->gradient, at), bytes_on(j->input, at),
+                           (char *)j->output + at, scratch);
+    else
+        normalize(form, form, &j->lrn, pixels, bytes_on(j->input, at), (char *)j->output + at, scratch);
+}
+
+static void lrn(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_image_job *j = job;
+    WITH_FORM(j->form, lrn_range, j, first, last, lrn_scratch(j, thread));
+}
+
+/* ---- a pool, then normalization ---------------------------------------------------------------------------- */
+
+static inline TWI_INLINE void pool_lrn_range(twi_form form, const twi_image_job *j, int64_t first, int64_t last,
+                                             float *scratch)
+{
+    const twi_pool *p = &j->pool;
+    size_t row = pixel_bytes(form, p->channels, p->out_width);
+    for (int64_t i = first; i < last; i++) {
+        char *pooled = (char *)j->pooled + (size_t)i * row;
+        twi_max_row(form, form, p, image_of_row(form, j, i), i % p->out_height, pooled,
+                    j->argmax_out + i * p->out_width * p->channels);
+        normalize(form, form, &j->lrn, p->out_width, pooled, (char *)j->output + (size_t)i * row, scratch);
+    }
+}
+
+static void pool_lrn(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_image_job *j = job;
+    WITH_FORM(j->form, pool_lrn_range, j, first, last, lrn_scratch(j, thread));
+}
+
+/* The gradient of the pooled image goes to scratch, from there to the cells. */
+static inline TWI_INLINE void pool_lrn_gradient_range(twi_form form, const twi_image_job *j, int64_t first,
+                                                      int64_t last, float *scratch, void *between)
+{
+    const twi_pool *p = &j->pool;
+    int64_t pixels = p->out_height * p->out_width;
+    size_t pooled = pixel_bytes(form, p->channels, pixels);
+    size_t image = pixel_bytes(form, p->channels, p->height * p->width);
+    for (int64_t n = first; n < last; n++) {
+        normalize_gradient(form, form, TWI_FLOATS, &j->lrn, j->relu, pixels, bytes_on(j->gradient, (size_t)n * pooled),
+                           bytes_on(j->input, (size_t)n * pooled), between, scratch);
+        spread(TWI_FLOATS, form, p, between, j->argmax + n * pixels * p->channels, (char *)j->output + (size_t)n * image);
+    }
+}
+
+static void pool_lrn_gradient(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_image_job *j = job;
+    WITH_FORM(j->form, pool_lrn_gradient_range, j, first, last, lrn_scratch(j, thread), image_scratch(j, thread));
+}
+
+/* ---- normalization, then a pool ---------------------------------------------------------------------------- */
+
+static inline TWI_INLINE void lrn_pool_range(twi_form form, const twi_image_job *j, int64_t first, int64_t last,
+                                             float *scratch, void *between)
+{
+    const twi_pool *p = &j->pool;
+    size_t image = pixel_bytes(form, p->channels, p->height * p->width);
+    size_t row = pixel_bytes(form, p->channels, p->out_width);
+    for (int64_t n = first; n < last; n++) {
+        normalize(form, TWI_FLOATS, &j->lrn, p->height * p->width, bytes_on(j->input, (size_t)n * image), between,
+                  scratch);
+        for (int64_t i = n * p->out_height; i < (n + 1) * p->out_height; i++)
+            twi_max_row(TWI_FLOATS, form, p, between, i % p->out_height, (char *)j->output + (size_t)i * row,
+                        j->argmax_out + i * p->out_width * p->channels);
+    }
+}
+
+static void lrn_pool(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_image_job *j = job;
+    WITH_FORM(j->form, lrn_pool_range, j, first, last, lrn_scratch(j, thread), image_scratch(j, thread));
+}
+
+static inline TWI_INLINE void lrn_pool_gradient_range(twi_form form, const twi_image_job *j, int64_t first,
+                                                      int64_t last, float *scratch, void *between)
+{
+    const twi_pool *p = &j->pool;
+    int64_t pixels = p->height * p->width, pooled = p->out_height * p->out_width;
+    size_t image = pixel_bytes(form, p->channels, pixels), out_image = pixel_bytes(form, p->channels, pooled);
+    for (int64_t n = first; n < last; n++) {
+        spread(form, TWI_FLOATS, p, bytes_on(j->gradient, (size_t)n * out_image), j->argmax + n * pooled * p->channels,
+               between);
+        normalize_gradient(TWI_FLOATS, form, form, &j->lrn, j->relu, pixels, between,
+                           bytes_on(j->input, (size_t)n * image), (char *)j->output + (size_t)n * image, scratch);
+    }
+}
+
+static void lrn_pool_gradient(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_image_job *j = job;
+    WITH_FORM(j->form, lrn_pool_gradient_range, j, first, last, lrn_scratch(j, thread), image_scratch(j, thread));
+}
+
+const twi_loops TWI_LOOPS = {
+    .name = TWI_LOOPS_NAME,
+    .cast = cast,
+    .relu = relu,
+    .relu_gradient = relu_gradient,
+    .descend = descend,
+    .follow = follow,
+    .add_bias = add_bias,
+    .sum_rows = sum_rows,
+    .sum_squares = sum_squares,
+    .sum_moments = sum_moments,
+    .normalize_rows = normalize_rows,
+    .sum_products = sum_products,
+    .normalize_rows_gradient = normalize_rows_gradient,
+    .max_pool = max_pool,
+    .max_pool_gradient = max_pool_gradient,
+    .lrn = lrn,
+    .pool_lrn = pool_lrn,
+    .pool_lrn_gradient = pool_lrn_gradient,
+    .lrn_pool = lrn_pool,
+    .lrn_pool_gradient = lrn_pool_gradient,
+};

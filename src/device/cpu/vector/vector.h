@@ -1,0 +1,152 @@
+/* vector.h - a vector of numbers at a time, as wide as TWI_VECTOR_BYTES says.
+ * Lives here:  loads and stores of float and bfloat16, comparisons, roots.
+ * Never here:  loops. Included by loops.inl alone, whose build decides what instructions there are. */
+#ifndef TWI_VECTOR_H
+#define TWI_VECTOR_H
+
+#include "device/cpu/vector/loops.h" /* twi_form */
+
+#include <string.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
+enum { TWI_LANES = TWI_VECTOR_BYTES / 4 };
+
+typedef float twi_floats __attribute__((vector_size(TWI_VECTOR_BYTES)));
+typedef int32_t twi_ints __attribute__((vector_size(TWI_VECTOR_BYTES)));
+typedef uint32_t twi_words __attribute__((vector_size(TWI_VECTOR_BYTES)));
+typedef uint16_t twi_halves __attribute__((vector_size(TWI_VECTOR_BYTES / 2)));
+typedef uint8_t twi_bytes __attribute__((vector_size(TWI_VECTOR_BYTES / 4)));
+
+#define TWI_INLINE __attribute__((always_inline))
+
+/* ---- loads and stores -------------------------------------------------------------------------------------- */
+
+static inline TWI_INLINE size_t twi_form_bytes(twi_form form)
+{
+    return form == TWI_BFLOATS ? 2 : 4;
+}
+
+/* Changes of width. What __builtin_convertvector() says, but GCC 12 makes several instructions of it where the CPU has
+ * one, and takes one from four bytes to one apart into single numbers. */
+#if defined(__AVX512F__) && TWI_VECTOR_BYTES == 64
+
+static inline TWI_INLINE twi_ints twi_ints_of_bytes(twi_bytes bytes)
+{
+    return (twi_ints)_mm512_cvtepu8_epi32((__m128i)bytes);
+}
+
+static inline TWI_INLINE twi_bytes twi_bytes_of_ints(twi_ints ints)
+{
+    return (twi_bytes)_mm512_cvtepi32_epi8((__m512i)ints);
+}
+
+static inline TWI_INLINE twi_words twi_words_of_halves(twi_halves halves)
+{
+    return (twi_words)_mm512_cvtepu16_epi32((__m256i)halves);
+}
+
+static inline TWI_INLINE twi_halves twi_halves_of_words(twi_words words)
+{
+    return (twi_halves)_mm512_cvtepi32_epi16((__m512i)words);
+}
+
+#else
+
+static inline TWI_INLINE twi_ints twi_ints_of_bytes(twi_bytes bytes)
+{
+    return __builtin_convertvector(__builtin_convertvector(bytes, twi_halves), twi_ints);
+}
+
+static inline TWI_INLINE twi_bytes twi_bytes_of_ints(twi_ints ints)
+{
+    return __builtin_convertvector(__builtin_convertvector(ints, twi_halves), twi_bytes);
+}
+
+static inline TWI_INLINE twi_words twi_words_of_halves(twi_halves halves)
+{
+    return __builtin_convertvector(halves, twi_words);
+}
+
+static inline TWI_INLINE twi_halves twi_halves_of_words(twi_words words)
+{
+    return __builtin_convertvector(words, twi_halves);
+}
+
+#endif
+
+static inline TWI_INLINE twi_floats twi_widen(twi_halves halves)
+{
+    return (twi_floats)(twi_words_of_halves(halves) << 16);
+}
+
+/* To the nearest, ties to even; a NaN stays one. */
+static inline TWI_INLINE twi_halves twi_narrow(twi_floats x)
+{
+    twi_words bits = (twi_words)x;
+    twi_words rounded = bits + 0x7fff + ((bits >> 16) & 1);
+    twi_words nan = (twi_words)(x != x);
+    rounded = (nan & (bits | 0x400000)) | (~nan & rounded);
+    return twi_halves_of_words(rounded >> 16);
+}
+
+/* Lanes at element i of p and after; those from `count` on are 0 and are not read. */
+static inline TWI_INLINE twi_floats twi_load_some(twi_form form, const void *p, int64_t i, int count)
+{
+    if (form == TWI_BFLOATS) {
+        twi_halves halves = {0};
+        memcpy(&halves, (const uint16_t *)p + i, (size_t)count * 2);
+        return twi_widen(halves);
+    }
+    twi_floats x = {0};
+    memcpy(&x, (const float *)p + i, (size_t)count * 4);
+    return x;
+}
+
+static inline TWI_INLINE void twi_store_some(twi_form form, void *p, int64_t i, twi_floats x, int count)
+{
+    if (form == TWI_BFLOATS) {
+        twi_halves halves = twi_narrow(x);
+        memcpy((uint16_t *)p + i, &halves, (size_t)count * 2);
+    } else {
+        memcpy((float *)p + i, &x, (size_t)count * 4);
+    }
+}
+
+static inline TWI_INLINE twi_floats twi_load(twi_form form, const void *p, int64_t i)
+{
+    return twi_load_some(form, p, i, TWI_LANES);
+}
+
+static inline TWI_INLINE void twi_store(twi_form form, void *p, int64_t i, twi_floats x)
+{
+    twi_store_some(form, p, i, x, TWI_LANES);
+}
+
+/* ---- arithmetic -------------------------------------------------------------------------------------------- */
+
+/* yes where the mask (of a comparison) is set, no elsewhere */
+static inline TWI_INLINE twi_floats twi_choose(twi_ints mask, twi_floats yes, twi_floats no)
+{
+    return (twi_floats)((mask & (twi_ints)yes) | (~mask & (twi_ints)no));
+}
+
+/* x where the mask is set, 0 elsewhere */
+static inline TWI_INLINE twi_floats twi_keep(twi_ints mask, twi_floats x)
+{
+    return (twi_floats)(mask & (twi_ints)x);
+}
+
+/* 1 / sqrt(x) to two units in the last place for normal x > 0: a guess from the exponent, then Newton's steps. */
+static inline TWI_INLINE twi_floats twi_rsqrt(twi_floats x)
+{
+    twi_floats half = x * 0.5f;
+    twi_floats y = (twi_floats)(0x5f375a86 - ((twi_ints)x >> 1));
+    y = y * (1.5f - half * y * y);
+    y = y * (1.5f - half * y * y);
+    y = y * (1.5f - half * y * y);
+    return y;
+}
+
+#endif

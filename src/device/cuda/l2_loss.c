@@ -1,0 +1,50 @@
+/* l2_loss.c - the row of many L2 losses at once. */
+#include "base/memory.h"
+#include "device/cuda/cuda.h"
+#include "device/cuda/launch.h"
+
+#define FLOATS (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16))
+
+/* Launches of one node follow each other, so they share counter and parts. */
+typedef struct plan {
+    const twi_cuda_device *card; /* whose counters it uses */
+} plan;
+
+static tw_status prepare(twi_prepare *p)
+{
+    plan kept = {(const twi_cuda_device *)p->device};
+    size_t parts = 0;
+    for (int i = 0; i < p->num_inputs; i++) {
+        if (p->inputs[i].elements > INT32_MAX)
+            return twi_fail(p->error, TW_UNIMPLEMENTED, "input %d has %lld elements, expected %d at most", i,
+                            (long long)p->inputs[i].elements, INT32_MAX);
+        parts += (size_t)twi_cuda_l2_loss_blocks((int)p->inputs[i].elements);
+    }
+    twi_make_room(&p->workspace, parts * sizeof(float));
+    p->touches = &kept.card->counters;
+    return twi_keep(p, &kept, sizeof kept);
+}
+
+static tw_status run(const twi_run *r)
+{
+    const plan *kept = r->state;
+    tw_status status = TW_OK;
+    for (int begin = 0; begin < r->num_inputs && status == TW_OK; begin += TWI_CUDA_LOSSES) {
+        twi_cuda_l2_losses some = {.count = r->num_inputs - begin};
+        if (some.count > TWI_CUDA_LOSSES)
+            some.count = TWI_CUDA_LOSSES;
+        for (int i = 0; i < some.count; i++) {
+            some.x[i] = r->inputs[begin + i];
+            some.loss[i] = r->outputs[begin + i];
+            some.elements[i] = (int)r->input_operands[begin + i].elements;
+        }
+        status = TWI_LAUNCH(r, twi_cuda_l2_loss_many(r->stream, r->input_operands[0].dtype, &some, r->workspace,
+                                                     kept->card->counters));
+    }
+    return status;
+}
+
+const twi_kernel twi_cuda_loss_kernels[] = {
+    {"_L2LossMany", "cuda", FLOATS, prepare, run, twi_free},
+    {0},
+};

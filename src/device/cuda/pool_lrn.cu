@@ -1,0 +1,219 @@
+/* pool_lrn.cu - pooling and local response normalization in one pass, in either order, and their gradients with the ReLU's
+ * before them. A thread takes a quad of channels; a block takes whole pixels where neighbouring channels need what the
+ * block computes, and meets in shared memory. */
+#include "device/cuda/images.cuh"
+
+/* The numbers of cells that a quad of windows chose. */
+template <bool WHOLE>
+static __device__ __forceinline__ void take_cells(int (&cells)[QUAD], const uint8_t *pixel, int c, int channels)
+{
+    if (WHOLE) {
+        const vector<uint8_t, QUAD> all = load<QUAD, QUAD>(pixel + c);
+        for (int k = 0; k < QUAD; k++)
+            cells[k] = all.at[k];
+    } else
+        for (int k = 0; k < QUAD; k++)
+            cells[k] = c + k < channels ? pixel[c + k] : 0;
+}
+
+template <bool WHOLE>
+static __device__ __forceinline__ void put_cells(uint8_t *to, const int (&cells)[QUAD], int c, int channels)
+{
+    vector<uint8_t, QUAD> all;
+    for (int k = 0; k < QUAD; k++)
+        all.at[k] = (uint8_t)cells[k];
+    if (WHOLE)
+        store<QUAD>(to, all);
+    else
+        for (int k = 0; k < QUAD; k++)
+            if (c + k < channels)
+                to[k] = all.at[k];
+}
+
+/* What the SIDE * SIDE pixels from `at` on collect of the windows' gradients. */
+template <bool WHOLE, int SIDE, typename T>
+static __device__ __forceinline__ void collect_chosen(const pooling &pool, const place &at, const T *gradient,
+                                                      const uint8_t *argmax, float (&sums)[SIDE][SIDE][QUAD])
+{
+    const int channels = pool.p.channels;
+    auto look = [&](int (&cells)[QUAD], float (&gradients)[QUAD], int row, int column) {
+        unsigned window = element_of(pool.p.output, channels, at.n, row, column, 0);
+        take_cells<WHOLE>(cells, argmax + window, at.c, channels);
+        take_quad<WHOLE>(gradients, gradient + window, at.c, channels);
+    };
+    collect<SIDE>(pool, at, look, sums);
+}
+
+/* ---- forward -------------------------------------------------------------------------------------------------------- */
+
+/* MaxPool, then LRN. */
+template <typename T, bool WHOLE>
+static __global__ void __launch_bounds__(MOST_THREADS)
+    pool_lrn_kernel(twi_cuda_pool p, twi_cuda_lrn l, quads q, const T *x, T *y, T *pooled, uint8_t *argmax)
+{
+    DYNAMIC_SHARED(float, shared);
+    const unsigned i = thread_of_launch();
+    const bool inside = i < (unsigned)q.count;
+    const place at = place_of(q, i);
+    const int own = (int)threadIdx.x * QUAD, padded = (int)q.each.divisor * QUAD;
+    auto read = [&](float (&values)[QUAD], const T *pixel) { take_quad<WHOLE>(values, pixel, at.c, p.channels); };
+    float most[QUAD] = {0, 0, 0, 0}, normalized[QUAD];
+    int cells[QUAD];
+    if (inside)
+        find_maximum(p, x, at, read, most, cells);
+    store<QUAD>(shared + own, narrow<float, QUAD>(most));
+    __syncthreads();
+    if (!inside)
+        return;
+    unsigned to = element_of(p.output, p.channels, at.n, at.row, at.column, at.c);
+    normalize<true>(l, shared + own - at.c, at.c, padded, most, normalized);
+    put_quad<WHOLE>(y + to, normalized, at.c, p.channels);
+    put_quad<WHOLE>(pooled + to, most, at.c, p.channels);
+    put_cells<WHOLE>(argmax + to, cells, at.c, p.channels);
+}
+
+/* LRN, then MaxPool: a cell is normalized once for each window over it, which is less than barriers would cost. */
+template <typename T, bool WHOLE>
+static __global__ void lrn_pool_kernel(twi_cuda_pool p, twi_cuda_lrn l, quads q, const T *x, T *y, uint8_t *argmax)
+{
+    const unsigned i = thread_of_launch();
+    if (i >= (unsigned)q.count)
+        return;
+    const place at = place_of(q, i);
+    auto read = [&](float (&values)[QUAD], const T *pixel) {
+        float own[QUAD];
+        take_quad<WHOLE>(own, pixel, at.c, p.channels);
+        normalize<WHOLE>(l, pixel, at.c, p.channels, own, values);
+    };
+    float most[QUAD];
+    int cells[QUAD];
+    find_maximum(p, x, at, read, most, cells);
+    unsigned to = element_of(p.output, p.channels, at.n, at.row, at.column, at.c);
+    put_quad<WHOLE>(y + to, most, at.c, p.channels);
+    put_cells<WHOLE>(argmax + to, cells, at.c, p.channels);
+}
+
+/* ---- backward ------------------------------------------------------------------------------------------------------- */
+
+/* Where the ReLU before was shut nothing goes on. */
+static __device__ __forceinline__ void shut(bool relu, const float (&x)[QUAD], float (&dx)[QUAD])
+{
+    for (int k = 0; k < QUAD; k++)
+        if (relu && x[k] <= 0)
+            dx[k] = 0;
+}
+
+/* The normalization's gradient of what was pooled, into the workspace. A pixel that was not above 0 and was chosen all
+ * the same is where the ReLU was shut. */
+template <typename T, bool WHOLE>
+static __global__ void __launch_bounds__(MOST_THREADS)
+    pooled_gradient_kernel(twi_cuda_lrn l, bool relu, quads q, const T *dy, const T *pooled, float *gradient)
+{
+    DYNAMIC_SHARED(float, shared);
+    const unsigned i = thread_of_launch();
+    unsigned own, pixel = twi_divide(q.each, i, &own) * (unsigned)l.channels;
+    const int c = (int)own * QUAD;
+    float x[QUAD] = {0, 0, 0, 0}, given[QUAD] = {0, 0, 0, 0}, dx[QUAD];
+    if (i < (unsigned)q.count) {
+        take_quad<WHOLE>(x, pooled + pixel, c, l.channels);
+        take_quad<WHOLE>(given, dy + pixel, c, l.channels);
+    }
+    lrn_gradient(l, shared, c, l.channels, x, NULL, given, dx);
+    shut(relu, x, dx);
+    if (i < (unsigned)q.count)
+        put_quad<WHOLE>(gradient + pixel + c, dx, c, l.channels);
+}
+
+/* A thread takes SIDE * SIDE pixels, so that a window is looked at once for all of them. */
+template <typename T, bool WHOLE, int SIDE>
+static __global__ void spread_kernel(pooling pool, quads q, const float *gradient, const uint8_t *argmax, T *dx)
+{
+    const unsigned i = thread_of_launch();
+    if (i >= (unsigned)q.count)
+        return;
+    place at = place_of(q, i);
+    at.row *= SIDE;
+    at.column *= SIDE;
+    float sums[SIDE][SIDE][QUAD];
+    collect_chosen<WHOLE>(pool, at, gradient, argmax, sums);
+    put_pixels<WHOLE>(pool.p, at, dx, sums);
+}
+
+template <typename T, bool WHOLE>
+static __global__ void __launch_bounds__(MOST_THREADS)
+    lrn_pool_grad_kernel(pooling pool, twi_cuda_lrn l, bool relu, quads q, const T *dy, const T *x,
+                         const uint8_t *argmax, T *dx)
+{
+    DYNAMIC_SHARED(float, shared);
+    const unsigned i = thread_of_launch();
+    const bool inside = i < (unsigned)q.count;
+    const place at = place_of(q, i);
+    const unsigned pixel = element_of(pool.p.image, l.channels, at.n, at.row, at.column, 0);
+    float value[QUAD] = {0, 0, 0, 0}, given[1][1][QUAD] = {{{0, 0, 0, 0}}}, gradient[QUAD];
+    if (inside) {
+        take_quad<WHOLE>(value, x + pixel, at.c, l.channels);
+        collect_chosen<WHOLE>(pool, at, dy, argmax, given);
+    }
+    lrn_gradient(l, shared, at.c, l.channels, value, NULL, given[0][0], gradient);
+    shut(relu, value, gradient);
+    if (inside)
+        put_quad<WHOLE>(dx + pixel + at.c, gradient, at.c, l.channels);
+}
+
+/* ---- launchers ------------------------------------------------------------------------------------------------------ */
+
+cudaError_t twi_cuda_pool_lrn(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const twi_cuda_lrn *l,
+                              const void *x, void *y, void *pooled, uint8_t *argmax)
+{
+    const quads q = windows_of(p);
+    if (q.count == 0)
+        return cudaSuccess;
+    FLOAT_TYPES(type, QUADS(are_whole(q.channels, x, y, pooled, argmax),
+                            LAUNCH(blocks_of_pixels(q), threads_of(q), shared_of(q, 1), stream,
+                                   pool_lrn_kernel<T, WHOLE>)(*p, *l, q, (const T *)x, (T *)y, (T *)pooled, argmax)))
+    return cudaGetLastError();
+}
+
+cudaError_t twi_cuda_lrn_pool(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const twi_cuda_lrn *l,
+                              const void *x, void *y, uint8_t *argmax)
+{
+    const quads q = windows_of(p);
+    if (q.count == 0)
+        return cudaSuccess;
+    FLOAT_TYPES(type, QUADS(are_whole(q.channels, x, y, argmax, NULL),
+                            LAUNCH(blocks_of(q), FEW_THREADS, 0, stream, lrn_pool_kernel<T, WHOLE>)(
+                                *p, *l, q, (const T *)x, (T *)y, argmax)))
+    return cudaGetLastError();
+}
+
+cudaError_t twi_cuda_pool_lrn_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const twi_cuda_lrn *l,
+                                   bool relu, const void *dy, const void *pooled, const uint8_t *argmax, void *dx,
+                                   void *workspace)
+{
+    const quads q = windows_of(p);
+    float *gradient = (float *)workspace;
+    if (q.count > 0)
+        FLOAT_TYPES(type, QUADS(are_whole(q.channels, dy, pooled, gradient, NULL),
+                                LAUNCH(blocks_of_pixels(q), threads_of(q), shared_of(q, 2), stream,
+                                       pooled_gradient_kernel<T, WHOLE>)(*l, relu, q, (const T *)dy, (const T *)pooled,
+                                                                         gradient)))
+    if ((int64_t)p->batch * p->image[0] * p->image[1] * p->channels > 0)
+        FLOAT_TYPES(type, SIDES(p, QUADS(are_whole(q.channels, gradient, argmax, dx, NULL),
+                                         LAUNCH(blocks_of(squares_of(p, SIDE)), FEW_THREADS, 0, stream,
+                                                spread_kernel<T, WHOLE, SIDE>)(pooling_of(p), squares_of(p, SIDE),
+                                                                               gradient, argmax, (T *)dx))))
+    return cudaGetLastError();
+}
+
+cudaError_t twi_cuda_lrn_pool_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const twi_cuda_lrn *l,
+                                   bool relu, const void *dy, const void *x, const uint8_t *argmax, void *dx)
+{
+    const quads q = quads_of(p->batch, p->image[0], p->image[1], p->channels);
+    if (q.count == 0)
+        return cudaSuccess;
+    FLOAT_TYPES(type, QUADS(are_whole(q.channels, dy, x, argmax, dx),
+                            LAUNCH(blocks_of_pixels(q), threads_of(q), shared_of(q, 2), stream,
+                                   lrn_pool_grad_kernel<T, WHOLE>)(pooling_of(p), *l, relu, q, (const T *)dy,
+                                                                   (const T *)x, argmax, (T *)dx)))
+    return cudaGetLastError();
+}

@@ -1,0 +1,53 @@
+/* random.c - see random.h. */
+#include "device/state/random.h"
+
+#include <sys/random.h>
+
+static void store_philox(twi_resource *stream, const twi_philox *philox)
+{
+    stream->counters[0] = (int64_t)(philox->key[0] | (uint64_t)philox->key[1] << 32);
+    stream->counters[1] = (int64_t)(philox->counter[0] | (uint64_t)philox->counter[1] << 32);
+    stream->counters[2] = (int64_t)(philox->counter[2] | (uint64_t)philox->counter[3] << 32);
+}
+
+static twi_philox load_philox(const twi_resource *stream)
+{
+    uint64_t key = (uint64_t)stream->counters[0], low = (uint64_t)stream->counters[1];
+    uint64_t high = (uint64_t)stream->counters[2];
+    return (twi_philox){
+        .counter = {(uint32_t)low, (uint32_t)(low >> 32), (uint32_t)high, (uint32_t)(high >> 32)},
+        .key = {(uint32_t)key, (uint32_t)(key >> 32)},
+    };
+}
+
+twi_philox twi_random_take(twi_resource *stream, uint64_t blocks)
+{
+    while (atomic_exchange_explicit(&stream->counting, true, memory_order_acquire))
+        ; /* for the few instructions that follow */
+    twi_philox here = load_philox(stream), next = here;
+    twi_philox_skip(&next, blocks);
+    store_philox(stream, &next);
+    atomic_store_explicit(&stream->counting, false, memory_order_release);
+    return here;
+}
+
+tw_status twi_random_prepare(twi_prepare *p)
+{
+    if (!p->resources)
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s '%s' is random and cannot be computed in advance", p->op,
+                        p->node);
+    twi_resource *stream = p->resources->get(p->resources, p->node);
+    if (!stream)
+        return twi_fail_memory(p->error, p->node);
+    p->state = stream;
+    p->varies = true;
+    if (stream->num_counters)
+        return TW_OK;
+    uint64_t seeds[2] = {(uint64_t)twi_attr_int(p->attrs, "seed", 0), (uint64_t)twi_attr_int(p->attrs, "seed2", 0)};
+    if (!seeds[0] && !seeds[1] && getrandom(seeds, sizeof seeds, 0) != sizeof seeds)
+        return twi_fail(p->error, TW_UNAVAILABLE, "%s '%s': the system gave no random seed", p->op, p->node);
+    twi_philox philox = twi_philox_seed(seeds[0], seeds[1]);
+    store_philox(stream, &philox);
+    stream->num_counters = 3;
+    return TW_OK;
+}
