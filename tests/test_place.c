@@ -19,20 +19,22 @@ static tw_status any_shape(twi_inference *c)
 }
 
 static const twi_op place_ops[] = {
-    {"Const", "", "output:dtype", "dtype:type", any_shape},
-    {"Placeholder", "", "output:dtype", "dtype:type", any_shape},
+    {"Const", "", "output:dtype", "dtype:type", any_shape, NULL, TWI_CONSTANT},
+    {"Placeholder", "", "output:dtype", "dtype:type", any_shape, NULL, TWI_PLACEHOLDER},
     {"MatMul", "a:T, b:T", "product:T", "T:" ANY_TYPE, any_shape},
     {"Add", "x:T, y:T", "z:T", "T:" ANY_TYPE, any_shape},
-    {"Identity", "input:T", "output:T", "T:type", any_shape},
-    {"Shape", "input:T", "output:int32", "T:type", any_shape},
+    {"Identity", "input:T", "output:T", "T:type", any_shape, NULL, TWI_PASSES},
+    {"Shape", "input:T", "output:int32", "T:type", any_shape, NULL, TWI_METADATA},
     {"RandomShuffle", "value:T", "output:T", "T:type", any_shape, NULL, TWI_STATEFUL | TWI_HOST_ONLY},
     {"NoOp", "", "", "", any_shape},
     {"Counter", "", "output:int64", "", any_shape, NULL, TWI_STATEFUL},
     {"Nowhere", "x:T", "y:T", "T:" ANY_TYPE "; note:string=a \"note\"", any_shape},
-    {"VarHandleOp", "", "resource:resource", VARIABLE, any_shape, NULL, TWI_STATEFUL},
-    {"ReadVariableOp", "resource:resource", "value:dtype", "dtype:type", any_shape, NULL, TWI_STATEFUL},
-    {"VariableV2", "", "ref:Ref(dtype)", VARIABLE, any_shape, NULL, TWI_STATEFUL},
-    {"Assign", "ref:Ref(T), value:T", "output_ref:Ref(T)", "T:type", any_shape},
+    {"VarHandleOp", "", "resource:resource", VARIABLE, any_shape, NULL, TWI_STATEFUL, .makes = TWI_MAKES_VARIABLE},
+    {"ReadVariableOp", "resource:resource", "value:dtype", "dtype:type", any_shape, NULL, TWI_STATEFUL | TWI_READ, "r"},
+    {"VariableV2", "", "ref:Ref(dtype)", VARIABLE, any_shape, NULL, TWI_STATEFUL, .makes = TWI_MAKES_VARIABLE,
+     .planned_as = "VarHandleOp"},
+    {"Assign", "ref:Ref(T), value:T", "output_ref:Ref(T)", "T:type", any_shape, NULL, 0, "w.",
+     .planned_as = "AssignVariableOp"},
     {0},
 };
 const twi_op *const twi_op_families[] = {place_ops, NULL}; /* instead of the library's */

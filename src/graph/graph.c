@@ -441,6 +441,7 @@ tw_status twi_infer_shapes(tw_node *node, tw_error *error)
         values[i] = twi_constant_value(node->inputs[i]);
     }
     twi_inference context = {
+        .op = node->op,
         .node = node->name,
         .attrs = &node->attrs,
         .num_inputs = n,

@@ -253,6 +253,70 @@ bool twi_signature_parse(twi_arena *arena, const twi_op *op, twi_signature *sign
     return !r.failed;
 }
 
+/* ---- what a row says ------------------------------------------------------------------------------------------- */
+
+/* How many inputs or outputs the argument has whose type begins at `type`: a list has as many as an attribute says. */
+static int length_of(const char *type, const twi_attrs *attrs)
+{
+    size_t size = strcspn(type, "*,");
+    for (int i = 0; i < attrs->count; i++) {
+        const twi_attr *attr = &attrs->items[i];
+        if (strncmp(attr->name, type, size) != 0 || attr->name[size])
+            continue;
+        if (type[size] == '*')
+            return (int)attr->i;
+        return attr->kind == TW_ATTR_TYPES ? attr->count : 1;
+    }
+    return 1;
+}
+
+/* The type, in a text of arguments, of the one that has the index-th input or output; NULL: there is none. *place is
+ * its place in the text. */
+static const char *type_at(const char *arguments, const twi_attrs *attrs, int index, int *place)
+{
+    *place = 0;
+    for (const char *type = strchr(arguments, ':'); type; type = strchr(type, ':'), ++*place) {
+        int length = length_of(++type, attrs);
+        if (index < length)
+            return type;
+        index -= length;
+    }
+    return NULL;
+}
+
+char twi_op_role(const twi_op *op, const twi_attrs *attrs, int input)
+{
+    int place;
+    return op->roles && type_at(op->inputs, attrs, input, &place) ? op->roles[place] : '.';
+}
+
+static bool is_reference(const char *arguments, const twi_attrs *attrs, int index)
+{
+    int place;
+    const char *type = strstr(arguments, "Ref(") ? type_at(arguments, attrs, index, &place) : NULL;
+    return type && strncmp(type, "Ref(", 4) == 0;
+}
+
+bool twi_op_gives_reference(const twi_op *op, const twi_attrs *attrs, int output)
+{
+    return is_reference(op->outputs, attrs, output);
+}
+
+bool twi_op_takes_reference(const twi_op *op, const twi_attrs *attrs, int input)
+{
+    return is_reference(op->inputs, attrs, input);
+}
+
+bool twi_op_writes(const twi_op *op)
+{
+    return op->roles && strpbrk(op->roles, "wus");
+}
+
+bool twi_op_only_reads(const twi_op *op)
+{
+    return op->roles && strpbrk(op->roles, "rh") && !strpbrk(op->roles, "wusq");
+}
+
 void twi_not_differentiable(twi_gradient *g)
 {
     (void)g; /* leaves every dx at none */

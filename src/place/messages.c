@@ -173,7 +173,7 @@ static void put_kernels(twi_text *text, const twi_groups *g, const tw_node *node
         uint64_t accepted = 0;
         for (const twi_kernel *const *family = d->ops->kernels; *family; family++)
             for (const twi_kernel *row = *family; row->op; row++)
-                if (strcmp(row->op, twi_handle_form(node->op->name)) == 0)
+                if (strcmp(row->op, twi_op_planned(node->op)) == 0)
                     accepted |= row->types ? row->types : ~UINT64_C(0);
         if (((node->op->flags & TWI_HOST_ONLY) && !d->is_host) || !accepted)
             continue;
