@@ -2,6 +2,7 @@
  * takes the rows' word for it. */
 #include "testing.h"
 
+#include "device/fused/update.h"
 #include "graph/op.h"
 
 #define HANDLES "rwushq"
@@ -74,6 +75,21 @@ static void check_update(const twi_op *op, const twi_signature *s)
     expect(!twi_op_writes(op) || !twi_op_only_reads(op), op, "who writes does not only read");
     expect(!twi_op_is(op, TWI_READ) || (twi_op_only_reads(op) && op->roles[0] == 'r' && s->num_inputs == 1), op,
            "a read reads one variable");
+}
+
+/* device/fused/update.h has them for kernels, which know no rows. */
+static void check_told_inputs(const twi_op *op, const twi_signature *s)
+{
+    const char *told = twi_update_inputs(op->name);
+    expect(!told || (int)strlen(told) == s->num_inputs, op, "kernels are told of each input");
+    for (int i = 0; told && i < s->num_inputs; i++)
+        expect((told[i] == 'v' ? 'u' : told[i]) == op->roles[i], op, "kernels are told the same");
+}
+
+static void kernels_are_told_of_updates_what_rows_say(void **state)
+{
+    (void)state;
+    each_row(check_told_inputs);
 }
 
 static void updates_have_a_variable_and_who_writes_is_stateful(void **state)
@@ -187,9 +203,9 @@ static void check_passing(const twi_op *op, const twi_signature *s)
 {
     if (!twi_op_is(op, TWI_PASSES))
         return;
-    expect(s->num_outputs == 1 && s->num_inputs >= 1, op, "passes its first argument on");
+    expect(s->num_outputs == 1 && s->num_inputs == 1, op, "passes one argument on");
     expect(same_type(&s->outputs[0], &s->inputs[0]), op, "what is passed on keeps its type");
-    expect(!twi_op_is(op, TWI_ELEMENTWISE), op, "computes nothing");
+    expect(!twi_op_is(op, TWI_STATEFUL) && !twi_op_is(op, TWI_ELEMENTWISE), op, "does nothing else");
 }
 
 static void check_commutative(const twi_op *op, const twi_signature *s)
@@ -264,6 +280,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_input_has_a_role_that_fits_its_type),
         cmocka_unit_test(updates_have_a_variable_and_who_writes_is_stateful),
+        cmocka_unit_test(kernels_are_told_of_updates_what_rows_say),
         cmocka_unit_test(a_list_has_one_role_for_all_its_inputs),
         cmocka_unit_test(who_makes_a_resource_says_which),
         cmocka_unit_test(forms_in_plans_are_there_and_do_the_same),

@@ -26,6 +26,7 @@ static const twi_op place_ops[] = {
     {"Identity", "input:T", "output:T", "T:type", any_shape, NULL, TWI_PASSES},
     {"Shape", "input:T", "output:int32", "T:type", any_shape, NULL, TWI_METADATA},
     {"RandomShuffle", "value:T", "output:T", "T:type", any_shape, NULL, TWI_STATEFUL | TWI_HOST_ONLY},
+    {"Random", "shape:T", "output:dtype", "T:{int32,int64}; dtype:{float,double}", any_shape},
     {"NoOp", "", "", "", any_shape},
     {"Counter", "", "output:int64", "", any_shape, NULL, TWI_STATEFUL},
     {"Nowhere", "x:T", "y:T", "T:" ANY_TYPE "; note:string=a \"note\"", any_shape},
@@ -50,6 +51,7 @@ static const twi_kernel place_kernels[] = {
     ROW("RandomShuffle"),  ROW("NoOp"),
     ROW("Counter"),        ROW("VarHandleOp"),
     ROW("ReadVariableOp"), ROW("AssignVariableOp"),
+    {"Random", "plain", TWI_TYPE(TW_FLOAT32), NULL, NULL, NULL},
     {0},
 };
 static const twi_kernel *const place_families[] = {place_kernels, NULL};
@@ -573,6 +575,22 @@ static void a_missing_kernel_fails_naming_type_and_kernels(void **state)
     close_world(&w);
 }
 
+/* The type T of a random op is that of its shape; kernels are chosen by what it gives. */
+static void kernels_are_told_apart_by_the_attribute_they_are_chosen_by(void **state)
+{
+    (void)state;
+    world w;
+    open_world(&w, 1, 1);
+    tw_output shape = tw_node_output(add(&w, "Placeholder", "shape", TW_INT32, NULL, NULL), 0);
+    tw_add_node(w.graph, "Random", "noise", &shape, 1, (tw_attr[]){tw_attr_type("dtype", TW_FLOAT64)}, 1);
+    assert_string_equal(tw_graph_message(w.graph), "");
+    assert_placed(&w, false);
+    assert_int_equal(twi_placement_check(&w.placement, tw_graph_find(w.graph, "noise"), &w.error), TW_INVALID_ARGUMENT);
+    assert_message(w.error.message, "used by 'noise' with these attrs: [T=DT_INT32, dtype=DT_DOUBLE]\n");
+    assert_message(w.error.message, "\n  device='CPU'; dtype in [DT_FLOAT]\n");
+    close_world(&w);
+}
+
 static void an_op_without_any_kernel_fails_when_it_is_needed_and_not_before(void **state)
 {
     (void)state;
@@ -901,6 +919,7 @@ int main(void)
         cmocka_unit_test(a_missing_device_fails_with_every_field_of_tensorflows_message),
         cmocka_unit_test(available_devices_are_listed_in_order_of_number),
         cmocka_unit_test(a_missing_kernel_fails_naming_type_and_kernels),
+        cmocka_unit_test(kernels_are_told_apart_by_the_attribute_they_are_chosen_by),
         cmocka_unit_test(an_op_without_any_kernel_fails_when_it_is_needed_and_not_before),
         cmocka_unit_test(a_request_against_the_group_names_the_other_device),
         cmocka_unit_test(a_malformed_device_in_a_graph_names_the_node),

@@ -3,6 +3,8 @@
 
 #include "run/waterfall.h"
 
+#include <tower/queue.h>
+
 /* ---- a run made up by hand -------------------------------------------------------------------------------------- */
 
 enum { CPU, GPU0, GPU1, DEVICES };
@@ -84,6 +86,56 @@ static void a_step_is_taken_apart_along_the_chain_that_held_it_up(void **state)
     tw_graph_destroy(m.g);
 }
 
+static void expect_ns(const tw_waterfall *w, tw_time_kind kind, double expected)
+{
+    if (fabs(w->seconds[kind] * 1e9 - expected) > 1e-3)
+        fail_msg("%s: %.1f ns, expected %.1f", tw_time_kind_name(kind), w->seconds[kind] * 1e9, expected);
+}
+
+/* Updates of variables are done once for all towers, so a device that has more of them than another is not slow. */
+static void whatever_writes_a_variable_is_no_towers_work(void **state)
+{
+    (void)state;
+    made_up m;
+    tw_waterfall w;
+    for (int which = 0; which < 4; which++) {
+        begin(&m);
+        tw_output x = tw_placeholder(m.g, TW_FLOAT32, TW_SHAPE(1)), rows = tw_zeros(m.g, TW_FLOAT32, TW_SHAPE(1, 2));
+        tw_output v = tw_get_variable(m.g, "v", TW_FLOAT32, TW_SHAPE(3, 2), (tw_initializer){0})->handle;
+        tw_output update = which == 0   ? tw_scatter_sub(m.g, v, tw_zeros(m.g, TW_INT32, TW_SHAPE(1)), rows)
+                           : which == 1 ? tw_assign(m.g, v, tw_zeros(m.g, TW_FLOAT32, TW_SHAPE(3, 2)))
+                           : which == 2 ? tw_read_variable(m.g, v)
+                                        : tw_is_initialized(m.g, v);
+        bool writes = which < 2;
+        assert_string_equal(tw_graph_message(m.g), "");
+        add(&m, GPU0, x.node, 0, 100);
+        add(&m, GPU1, x.node, 0, 100);
+        add(&m, GPU1, update.node, 100, 600);
+        m.plan.ended_ns = 1000 + 600;
+        twi_waterfall(&m.plan, gpus, 2, &w);
+        expect_ns(&w, TW_TIME_IMBALANCE, writes ? 0 : 500);
+        expect_ns(&w, TW_TIME_COMPUTE, writes ? 600 : 100);
+        tw_graph_destroy(m.g);
+    }
+}
+
+static void waiting_for_a_queue_is_input(void **state)
+{
+    (void)state;
+    made_up m;
+    tw_waterfall w;
+    tw_output taken;
+    begin(&m);
+    tw_output queue = tw_queue(m.g, TW_FIFO_QUEUE, (tw_dtype[]){TW_FLOAT32}, (tw_shape[]){TW_SHAPE(1)}, 1, NULL);
+    tw_dequeue(m.g, queue, &taken);
+    assert_string_equal(tw_graph_message(m.g), "");
+    add(&m, CPU, taken.node, 0, 400);
+    m.plan.ended_ns = 1000 + 400;
+    twi_waterfall(&m.plan, gpus, 2, &w);
+    expect_ns(&w, TW_TIME_INPUT, 400);
+    tw_graph_destroy(m.g);
+}
+
 /* ---- a real step ------------------------------------------------------------------------------------------------ */
 
 static void the_parts_of_a_real_step_add_up_to_it(void **state)
@@ -126,6 +178,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_is_taken_apart_along_the_chain_that_held_it_up),
+        cmocka_unit_test(whatever_writes_a_variable_is_no_towers_work),
+        cmocka_unit_test(waiting_for_a_queue_is_input),
         cmocka_unit_test(the_parts_of_a_real_step_add_up_to_it),
         cmocka_unit_test(what_cannot_be_measured_or_delayed_is_said),
     };

@@ -279,14 +279,20 @@ const twi_device *twi_device_of_memory(const twi_device *d, const void *memory)
 
 /* ---- kernels --------------------------------------------------------------------------------------------------- */
 
-tw_dtype twi_kernel_type(const twi_attrs *attrs)
+const twi_attr *twi_kernel_attr(const twi_attrs *attrs)
 {
     const twi_attr *attr = twi_attr_find(attrs, "dtype"); /* of random numbers T is the shape's type */
     if (!attr || attr->kind != TW_ATTR_TYPE)
         attr = twi_attr_find(attrs, "T");
     for (int i = 0; i < attrs->count && (!attr || attr->kind != TW_ATTR_TYPE); i++)
         attr = &attrs->items[i];
-    return attr && attr->kind == TW_ATTR_TYPE ? attr->type : TW_INVALID_DTYPE;
+    return attr && attr->kind == TW_ATTR_TYPE ? attr : NULL;
+}
+
+tw_dtype twi_kernel_type(const twi_attrs *attrs)
+{
+    const twi_attr *attr = twi_kernel_attr(attrs);
+    return attr ? attr->type : TW_INVALID_DTYPE;
 }
 
 static bool row_accepts(const twi_kernel *row, const char *op, tw_dtype type)

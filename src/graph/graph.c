@@ -410,10 +410,9 @@ tw_node *twi_add_named_node(tw_graph *graph, const twi_op *op, const char *name,
 
 tw_tensor *twi_constant_value(tw_output output)
 {
-    while (output.node && (!strcmp(output.node->op->name, "Identity") ||
-                           !strcmp(output.node->op->name, "StopGradient")))
-        output = output.node->inputs[0];
-    if (!output.node || strcmp(output.node->op->name, "Const") != 0)
+    while (output.node && twi_op_is(output.node->op, TWI_PASSES))
+        output = output.node->inputs[output.index];
+    if (!output.node || !twi_op_is(output.node->op, TWI_CONSTANT))
         return NULL;
     return twi_attr_tensor(&output.node->attrs, "value");
 }

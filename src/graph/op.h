@@ -91,7 +91,7 @@ enum {
     TWI_ELEMENTWISE = 1 << 4, /* an element of the output depends on the same element of each input, broadcast as NumPy
                                  does: so among inputs of one rank the order of dimensions does not matter */
     TWI_REDUCES = 1 << 5,     /* combines the elements of input 0 along the dimensions that input 1 names */
-    TWI_PASSES = 1 << 6,      /* output i is input i, unchanged and on the same device */
+    TWI_PASSES = 1 << 6,      /* does nothing but give input i as output i, on the same device */
     TWI_METADATA = 1 << 7,    /* looks at the shapes of its inputs only: output i tells of input i */
     TWI_SPARSE = 1 << 8,      /* sums rows (input 0) into places (input 1): a gradient that is mostly zeros */
 

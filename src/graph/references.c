@@ -4,8 +4,6 @@
  * were read. A plan has handles and explicit reads alone (plan/references.c), so there is one mechanism behind both. */
 #include "graph/graph.h"
 
-#include <string.h>
-
 bool twi_output_is_reference(tw_output output)
 {
     return twi_op_gives_reference(output.node->op, &output.node->attrs, output.index);

@@ -179,7 +179,7 @@ static Twi__NodeDef *make_unknown(twi_arena *arena, const tw_node *node)
 
 static Twi__NodeDef *make_node(twi_arena *arena, const tw_node *node)
 {
-    if (strcmp(node->op->name, "_Unknown") == 0)
+    if (twi_op_is(node->op, TWI_UNKNOWN))
         return make_unknown(arena, node);
     Twi__NodeDef *def = twi_arena_alloc(arena, sizeof *def);
     if (!def)

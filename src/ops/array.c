@@ -889,7 +889,7 @@ const twi_op twi_array_ops[] = {
     {"PlaceholderV2", "", "output:dtype", "dtype:type; shape:shape", default_shape, twi_not_differentiable,
      TWI_STATEFUL | TWI_PLACEHOLDER},
     {"PlaceholderWithDefault", "input:dtype", "output:dtype", "dtype:type; shape:shape", with_default_shape,
-     twi_gradient_identity, TWI_STATEFUL | TWI_PASSES, .planned_as = "Identity"},
+     twi_gradient_identity, TWI_STATEFUL, .planned_as = "Identity"},
     {"Identity", "input:T", "output:T", "T:type", twi_shape_same, twi_gradient_identity, TWI_PASSES},
     {"IdentityN", "input:T", "output:T", "T:types", each_same_shape, twi_gradient_identity, TWI_PASSES | TWI_UNBOUND},
     {"RefIdentity", "input:Ref(T)", "output:Ref(T)", "T:type", twi_shape_same, twi_gradient_identity, TWI_PASSES, "h",
@@ -898,7 +898,7 @@ const twi_op twi_array_ops[] = {
     {"PreventGradient", "input:T", "output:T", "T:type; message:string=", twi_shape_same, twi_gradient_prevent,
      TWI_PASSES},
     {"CheckNumerics", "tensor:T", "output:T", "T:{bfloat16,half,float,double}; message:string", twi_shape_same,
-     twi_gradient_check_numerics, TWI_STATEFUL | TWI_PASSES},
+     twi_gradient_check_numerics, TWI_STATEFUL},
 
     {"Shape", "input:T", "output:out_type", "T:type; out_type:" INDEX "=int32", shape_of_shape, twi_not_differentiable,
      TWI_METADATA},

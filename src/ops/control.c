@@ -25,7 +25,7 @@ const twi_op twi_control_ops[] = {
     {"Assert", "condition:bool, data:T", "", "T:types; summarize:int=3", assert_shape, twi_not_differentiable,
      TWI_STATEFUL},
     {"Print", "input:T, data:U", "output:T", "T:type; U:types; message:string=; first_n:int=-1; summarize:int=3",
-     twi_shape_same, print_gradient, TWI_STATEFUL | TWI_HOST_ONLY | TWI_PASSES},
+     twi_shape_same, print_gradient, TWI_STATEFUL | TWI_HOST_ONLY},
     {0},
 };
 

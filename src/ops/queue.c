@@ -41,10 +41,10 @@ static tw_status no_outputs(twi_inference *c)
 /* Shapes of the elements behind a handle; NULL where they are not known. */
 static const twi_attr *element_shapes(const twi_inference *c)
 {
-    const tw_node *queue = c->sources[0].node;
-    while (strcmp(queue->op->name, "Identity") == 0)
-        queue = queue->inputs[0].node;
-    const twi_attr *shapes = twi_attr_find(&queue->attrs, "shapes");
+    tw_output queue = c->sources[0];
+    while (twi_op_is(queue.node->op, TWI_PASSES))
+        queue = queue.node->inputs[queue.index];
+    const twi_attr *shapes = twi_attr_find(&queue.node->attrs, "shapes");
     return shapes && shapes->count ? shapes : NULL;
 }
 

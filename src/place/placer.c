@@ -89,15 +89,9 @@ static void warn_of_resource(const twi_groups *g, int device)
 
 /* ---- the two heuristics ---------------------------------------------------------------------------------------- */
 
-static bool is_metadata(const tw_node *node)
-{
-    return strcmp(node->op->name, "Shape") == 0 || strcmp(node->op->name, "Size") == 0 ||
-           strcmp(node->op->name, "Rank") == 0;
-}
-
 static bool is_generator(const tw_node *node)
 {
-    return node->num_inputs == 0 && node->num_outputs == 1 && !strstr(node->op->outputs, "Ref(");
+    return node->num_inputs == 0 && node->num_outputs == 1 && !twi_output_is_reference((tw_output){(tw_node *)node, 0});
 }
 
 /* Consumers of the waiting nodes, data and control alike: those of node n are items[starts[n]...starts[n+1]]. */
@@ -189,7 +183,8 @@ static tw_status place_all(twi_groups *g, const consumers *c, twi_placement *p, 
         const tw_node *node = graph->nodes.items[id];
         if (is_generator(node))
             continue;
-        int wish = is_metadata(node) && node->num_inputs ? p->devices[node->inputs[0].node->id] : -1;
+        bool tells_of_one = twi_op_is(node->op, TWI_METADATA) && node->num_inputs == 1;
+        int wish = tells_of_one ? p->devices[node->inputs[0].node->id] : -1;
         TWI_TRY(place_node(g, node, wish, p, error));
     }
     for (int id = 0; id < graph->nodes.count; id++) {

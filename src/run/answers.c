@@ -226,9 +226,9 @@ static tw_status list_variables(const tw_session *s, int device, twi_memory_item
         while (v && v->copy_of)
             v = v->copy_of;
         const tw_node *maker = twi_map_get(&s->graph->by_name, r->name);
-        bool is_data = maker && strcmp(maker->op->name, "TowerData") == 0;
+        bool is_data = maker && maker->op->makes == TWI_MAKES_DATA_SET;
         tw_memory_use use = is_data ? TW_MEMORY_INPUT : v && v->trainable ? TW_MEMORY_VARIABLE : TW_MEMORY_SLOT;
-        const char *op = is_data ? "TowerData" : "VarHandleOp";
+        const char *op = is_data ? maker->op->name : "VarHandleOp";
         if (!twi_push(items, (tw_memory_item){use, r->name, op, (int64_t)twi_resource_bytes(r)}))
             return twi_fail_memory(error, "listing memory");
     }

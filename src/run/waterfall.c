@@ -18,14 +18,14 @@ const char *tw_time_kind_name(tw_time_kind kind)
 
 /* ---- what a step is -------------------------------------------------------------------------------------------- */
 
-/* Whether the step works on variables, once for all towers. */
+/* Whether the step writes variables, once for all towers. */
 static bool is_update(const twi_step *step)
 {
-    static const char *const prefixes[] = {"ResourceApply", "_Apply", "_MovingAverage", "Assign"};
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
-        if (strncmp(step->node->op->name, prefixes[i], strlen(prefixes[i])) == 0)
-            return true;
-    return false;
+    const tw_node *node = step->node;
+    bool writes = false;
+    for (int i = 0; i < node->num_inputs && twi_op_writes(node->op); i++)
+        writes = writes || twi_role_writes(twi_op_role(node->op, &node->attrs, i));
+    return writes;
 }
 
 static tw_time_kind kind_of(const twi_step *step)
@@ -34,8 +34,7 @@ static tw_time_kind kind_of(const twi_step *step)
         return twi_is_reduction(step->node->inputs[0].node) ? TW_TIME_REDUCTION : TW_TIME_COPIES;
     if (!step->kernel)
         return TW_TIME_LAUNCH;
-    const char *op = step->node->op->name;
-    if (strcmp(op, "TowerInput") == 0 || strcmp(op, "TowerBatch") == 0 || strcmp(op, "_TowerBatch") == 0)
+    if (twi_op_is(step->node->op, TWI_INPUT))
         return TW_TIME_INPUT;
     return twi_is_reduction(step->node) ? TW_TIME_REDUCTION : TW_TIME_COMPUTE;
 }
