@@ -54,7 +54,8 @@ static void check_letters(const twi_op *op, const twi_signature *s)
     for (int i = 0; i < s->num_inputs; i++) {
         bool handle = s->inputs[i].dtype == TW_RESOURCE, letter = strchr(HANDLES, role_of(op, i)) != NULL;
         expect(strchr(HANDLES ".ingdl", role_of(op, i)) != NULL, op, "a letter that means something");
-        expect((handle || s->inputs[i].is_ref) == letter, op, "handles and references, and they alone, have letters of such");
+        expect((handle || s->inputs[i].is_ref) == letter, op,
+               "handles and references, and they alone, have letters of such");
         expect(!s->inputs[i].is_ref || role_of(op, i) != 'q', op, "references are of variables");
         expect(role_of(op, i) != 'i' || strchr(VARIABLES, role_of(op, 0)), op, "indices are into a variable");
     }
@@ -163,7 +164,8 @@ static void check_form(const twi_op *op, const twi_signature *s)
     expect(!refers || form != op, op, "plans have no references");
     expect(form == op || !form->planned_as, op, "the op that stands for it in a plan stands for itself");
     assert_true(twi_signature_parse(&arena, form, &planned));
-    expect(planned.num_inputs == s->num_inputs || planned.num_inputs == 0, op, "its form takes what it takes, or nothing");
+    expect(planned.num_inputs == s->num_inputs || planned.num_inputs == 0, op,
+           "its form takes what it takes, or nothing");
     for (int i = 0; i < planned.num_inputs; i++)
         expect(role_of(op, i) == role_of(form, i), op, "its form's inputs have the roles of its own");
     for (int i = 0; i < planned.num_attrs && !twi_op_is(form, TWI_RESTORE); i++)

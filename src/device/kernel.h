@@ -124,8 +124,8 @@ typedef struct twi_kernel {
     (TWI_TYPE(TW_INT8) | TWI_TYPE(TW_INT16) | TWI_TYPE(TW_INT32) | TWI_TYPE(TW_INT64) | TWI_TYPE(TW_UINT8))
 #define TWI_NUMBER_TYPES (TWI_FLOAT_TYPES | TWI_INT_TYPES)
 
-/* The attribute whose type a kernel row's mask is compared with: dtype, else T, else the first of a type; NULL: none. And
- * that type. */
+/* The attribute whose type a kernel row's mask is compared with: dtype, else T, else the first of a type; NULL: none.
+ * And that type. */
 const twi_attr *twi_kernel_attr(const twi_attrs *attrs);
 tw_dtype twi_kernel_type(const twi_attrs *attrs);
 

@@ -83,37 +83,36 @@ enum { MOST_NAME_BYTES = 512 };
 
 /* ---- names ------------------------------------------------------------------------------------------------- */
 
-/* As in TensorFlow names differ if they differ in more than case; the counter of a name remembers what was given. */
+/* Writes `base`, or base_NUMBER, into name[size], and the same in lower case into key[size]. */
+static tw_status write_name(tw_graph *graph, const char *base, int number, char *name, char *key, size_t size)
+{
+    int length = number ? snprintf(name, size, "%s_%d", base, number) : snprintf(name, size, "%s", base);
+    if (length >= (int)size)
+        return twi_graph_fail(graph, TW_INVALID_ARGUMENT, "the name '%.60s...' is longer than %zu characters", name,
+                              size - 1);
+    for (int i = 0; i <= length; i++)
+        key[i] = (char)tolower((unsigned char)name[i]);
+    return TW_OK;
+}
+
+/* As in TensorFlow names differ if they differ in more than case. A used name has the number to try first when it is
+ * asked for again: all below are taken. */
 const char *twi_graph_unique_name(tw_graph *graph, const char *base)
 {
-    char key[MOST_NAME_BYTES];
-    const char *name = base;
-    for (int number = 0;; number++) {
-        if (number && !(name = twi_arena_printf(&graph->arena, "%s_%d", base, number)))
+    char name[MOST_NAME_BYTES], key[MOST_NAME_BYTES];
+    if (write_name(graph, base, 0, name, key, sizeof name) != TW_OK)
+        return NULL;
+    int *next = twi_map_get(&graph->used_names, key);
+    for (bool taken = next; taken; taken = twi_map_get(&graph->used_names, key))
+        if (write_name(graph, base, (*next)++, name, key, sizeof name) != TW_OK)
             return NULL;
-        size_t length = strlen(name);
-        if (length >= sizeof key) {
-            twi_graph_fail(graph, TW_INVALID_ARGUMENT, "the name '%.60s...' is longer than %zu characters", name,
-                           sizeof key - 1);
-            return NULL;
-        }
-        for (size_t i = 0; i <= length; i++)
-            key[i] = (char)tolower((unsigned char)name[i]);
-        int *next = number ? NULL : twi_map_get(&graph->used_names, key);
-        if (next) {
-            number = *next - 1; /* skip the numbers known to be taken */
-            (*next)++;
-            continue;
-        }
-        if (number && twi_map_get(&graph->used_names, key))
-            continue;
-        int *counter = twi_arena_alloc(&graph->arena, sizeof *counter);
-        char *kept = twi_arena_strdup(&graph->arena, key);
-        if (!counter || !kept || !twi_map_put(&graph->used_names, kept, counter))
-            return NULL;
-        *counter = 1;
-        return name == base ? twi_arena_strdup(&graph->arena, base) : name;
-    }
+    const char *given = twi_arena_strdup(&graph->arena, name);
+    int *counter = twi_arena_alloc(&graph->arena, sizeof *counter);
+    char *kept = twi_arena_strdup(&graph->arena, key);
+    if (!given || !counter || !kept || !twi_map_put(&graph->used_names, kept, counter))
+        return NULL;
+    *counter = 1;
+    return given;
 }
 
 tw_graph *tw_name(tw_graph *graph, const char *format, ...)
@@ -221,11 +220,12 @@ static bool reserve_controls(tw_graph *graph, tw_node *node, int more)
     return true;
 }
 
+/* Once each; a node gets all of its control inputs before the next node is made. */
 static void add_control(tw_node *node, tw_node *before)
 {
-    for (int i = 0; i < node->num_control_inputs; i++)
-        if (node->control_inputs[i] == before)
-            return;
+    if (before->awaited_by == node)
+        return;
+    before->awaited_by = node;
     node->control_inputs[node->num_control_inputs++] = before;
 }
 

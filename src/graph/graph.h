@@ -21,6 +21,7 @@ struct tw_node {
     tw_output *inputs;
     int num_control_inputs;
     tw_node **control_inputs;
+    const tw_node *awaited_by; /* the latest node that has this one among its control inputs */
     int num_outputs;
     tw_dtype *output_types;
     tw_shape *output_shapes;   /* of a resource output: shape of the variable behind it */

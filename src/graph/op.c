@@ -3,20 +3,48 @@
 #include "graph/op.h"
 
 #include "base/array.h"
+#include "base/map.h"
 
 #include <assert.h>
 #include <ctype.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- finding a row --------------------------------------------------------------------------------------------- */
+
+/* All rows by the hash of their names, for every node that is built asks: filled at the first question. */
+enum { SLOTS = 2048 };
+static const twi_op *table[SLOTS];
+static pthread_once_t table_once = PTHREAD_ONCE_INIT;
+
+/* Where the row of that name is, or would be. */
+static const twi_op **slot_of(const char *name)
+{
+    uint64_t slot = twi_hash_text(name) % SLOTS;
+    while (table[slot] && strcmp(table[slot]->name, name) != 0)
+        slot = (slot + 1) % SLOTS;
+    return &table[slot];
+}
+
+static void fill_table(void)
+{
+    int count = 0;
+    for (const twi_op *const *family = twi_op_families; *family; family++)
+        for (const twi_op *op = *family; op->name; op++) {
+            assert(++count < SLOTS / 2); /* so that chains are short, and end */
+            *slot_of(op->name) = op;
+        }
+    (void)count;
+}
+
 const twi_op *twi_op_find(const char *name)
 {
-    for (const twi_op *const *family = twi_op_families; *family; family++)
-        for (const twi_op *op = *family; op->name; op++)
-            if (strcmp(op->name, name) == 0)
-                return op;
-    return NULL;
+    pthread_once(&table_once, fill_table);
+    return *slot_of(name);
 }
+
+/* ---- reading a signature --------------------------------------------------------------------------------------- */
 
 /* A piece of text under the reader's finger. */
 typedef struct reader {
