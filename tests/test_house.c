@@ -1,6 +1,8 @@
-/* The rules of the house, read from the sources: who may include whom, that every public function is explained, and that
- * the documentation is up to date and leads somewhere. */
+/* The rules of the house, read from the sources: who may include whom, that nobody asks for an op by its name, that every
+ * public function is explained, and that the documentation is up to date and leads somewhere. */
 #include "testing.h"
+
+#include "graph/op.h"
 
 #include <dirent.h>
 #include <stdbool.h>
@@ -62,6 +64,16 @@ static char *read_text(const char *path)
 
 typedef void visit_file(const char *folder, const char *path, const char *text);
 
+static bool is_source(const char *path)
+{
+    static const char *const endings[] = {".c", ".h", ".inl", ".cc", ".cu", ".cuh"};
+    const char *dot = strrchr(path, '.');
+    for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
+        if (strcmp(dot, endings[i]) == 0)
+            return true;
+    return false;
+}
+
 /* Visits the C, C++ and CUDA sources below root/folder; returns how many there are. */
 static int each_source(const char *root, const char *folder, const char *below, visit_file *visit)
 {
@@ -79,10 +91,9 @@ static int each_source(const char *root, const char *folder, const char *below, 
         snprintf(inner, sizeof inner, "%s/%.200s", below, entry->d_name);
         snprintf(name, sizeof name, "%.300s/%.200s", path, entry->d_name);
         assert_int_equal(stat(name, &about), 0);
-        const char *dot = strrchr(entry->d_name, '.');
         if (S_ISDIR(about.st_mode)) {
             count += each_source(root, folder, inner, visit);
-        } else if (dot && (!strcmp(dot, ".c") || !strcmp(dot, ".h") || !strcmp(dot, ".cc") || !strcmp(dot, ".cu"))) {
+        } else if (is_source(entry->d_name)) {
             char *text = read_text(name);
             visit(folder, name, text);
             free(text);
@@ -149,6 +160,103 @@ static void rule_of_includes_catches_what_it_forbids(void **state)
     assert_non_null(include_is_wrong("cli", "base/array.h"));
     assert_non_null(include_is_wrong("examples", "graph/graph.h"));
     assert_non_null(include_is_wrong("io", "nowhere/thing.h"));
+}
+
+/* ---- what an op is ----------------------------------------------------------------------------------------- */
+
+/* Copies the next call of a function that compares texts, from its name to the parenthesis that ends it, and moves *at
+ * past its name. False: there is none. */
+static bool next_comparison(const char **at, char *call, size_t size)
+{
+    static const char *const functions[] = {"strcmp(", "strncmp(", "strcasecmp(", "memcmp(", "strstr("};
+    const char *first = NULL;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        const char *found = strstr(*at, functions[i]);
+        first = found && (!first || found < first) ? found : first;
+    }
+    if (!first)
+        return false;
+    size_t length = strcspn(first, "(");
+    for (int depth = 0; first[length] && length < size - 1; length++) {
+        depth += (first[length] == '(') - (first[length] == ')');
+        if (depth == 0)
+            break;
+    }
+    snprintf(call, size, "%.*s", (int)length, first);
+    *at = first + strcspn(first, "(");
+    return true;
+}
+
+/* The first comparison of an op's name in a source: of `op->name` or tw_node_op() with anything, or of anything with the
+ * name of an op that there is. NULL: there is none. */
+static const char *find_named_op(const char *source, char *call, size_t size)
+{
+    for (const char *at = source; next_comparison(&at, call, size);) {
+        if (strstr(call, "op->name") || strstr(call, "tw_node_op("))
+            return call;
+        for (const char *quote = strchr(call, '"'); quote; quote = strchr(quote, '"')) {
+            char word[64];
+            size_t length = strcspn(++quote, "\"");
+            snprintf(word, sizeof word, "%.*s", (int)length, quote);
+            if (length < sizeof word && twi_op_find(word))
+                return call;
+            quote += length + (quote[length] == '"');
+        }
+    }
+    return NULL;
+}
+
+static void check_named_ops(const char *folder, const char *path, const char *text)
+{
+    (void)folder;
+    char call[300];
+    bool is_registry = strcmp(path, SOURCE_DIR "/src/graph/op.c") == 0; /* finds the row of a name */
+    if (!is_registry && find_named_op(text, call, sizeof call))
+        fail_msg("%s asks for an op by its name, not its row: %s)", path, call);
+}
+
+/* Rows, and the tables of kernels, are where ops have their names; everybody else asks what an op is (graph/op.h). */
+static bool may_name_ops(const char *folder)
+{
+    static const char *const may[] = {"ops", "device", "rewrite", "plan"}; /* the last two: not yet held */
+    for (size_t i = 0; i < sizeof may / sizeof *may; i++)
+        if (strcmp(folder, may[i]) == 0)
+            return true;
+    return false;
+}
+
+static void nobody_asks_for_an_op_by_its_name(void **state)
+{
+    (void)state;
+    for (int i = 0; i < FLOORS; i++)
+        if (!may_name_ops(floors[i]))
+            each_source(SOURCE_DIR "/src", floors[i], "", check_named_ops);
+    each_source(SOURCE_DIR, "examples", "", check_named_ops);
+}
+
+static void rule_of_named_ops_catches_what_there_was(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "return strcmp(node->op->name, op) == 0;",
+        "return !!x && !strcmp(tw_node_op(node), name);",
+        "if (strncmp(step->node->op->name, prefixes[i], strlen(prefixes[i])) == 0)",
+        "const char *op = node->op->name; if (strcmp(a, b) || strcmp(op, \"TowerInput\") == 0)",
+        "fits = strcmp(form, \n  \"NoOp\") == 0;",
+    };
+    static const char *const good[] = {
+        "return strcmp(a->name, b->name) == 0;",
+        "if (strcmp(type, \"CPU\") == 0) add(g, \"NoOp\");",
+        "printf(\"%s\", node->op->name);",
+        "strcmp(d->type, \"GPU\") == 0 ? \"Const\" : node->op->name",
+    };
+    char call[300];
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (!find_named_op(bad[i], call, sizeof call))
+            fail_msg("not caught: %s", bad[i]);
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        if (find_named_op(good[i], call, sizeof call))
+            fail_msg("caught: %s", call);
 }
 
 /* ---- what is explained ------------------------------------------------------------------------------------- */
@@ -386,6 +494,8 @@ int main(void)
         cmocka_unit_test(examples_include_only_public_headers),
         cmocka_unit_test(every_folder_has_its_floor),
         cmocka_unit_test(rule_of_includes_catches_what_it_forbids),
+        cmocka_unit_test(nobody_asks_for_an_op_by_its_name),
+        cmocka_unit_test(rule_of_named_ops_catches_what_there_was),
         cmocka_unit_test(every_public_function_is_explained),
         cmocka_unit_test(missing_explanation_is_found),
         cmocka_unit_test(every_source_begins_with_its_name_and_what_it_is),

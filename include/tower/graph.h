@@ -111,6 +111,12 @@ TW_API const tw_attr *tw_node_attr(const tw_node *node, const char *name); /* bo
 TW_API tw_dtype tw_output_dtype(tw_output output);
 TW_API tw_shape tw_output_shape(tw_output output);      /* as far as it is known while building */
 
+/* What a node is, whatever its op is called: graphs of other times have other names for the same. */
+TW_API bool tw_node_is_constant(const tw_node *node);    /* its attribute "value" is what it gives */
+TW_API bool tw_node_is_placeholder(const tw_node *node); /* it must be fed */
+TW_API bool tw_node_is_variable(const tw_node *node);    /* it makes one: a device function may place variables alone */
+TW_API bool tw_node_is_unknown(const tw_node *node);     /* of a file, and there is no such op here: running it fails */
+
 TW_API tw_node *tw_graph_find(const tw_graph *graph, const char *name); /* NULL if absent */
 TW_API int tw_graph_num_nodes(const tw_graph *graph);
 TW_API tw_node *tw_graph_node(const tw_graph *graph, int i); /* in order of creation */

@@ -87,7 +87,7 @@ static bool find_output(const tw_graph *graph, const char *text, tw_output *outp
     int index = colon ? atoi(colon + 1) : 0;
     if (!node)
         return complain("run", "the graph has no node '%s'", name);
-    if (strcmp(tw_node_op(node), "_Unknown") == 0) { /* running it says why it cannot */
+    if (tw_node_is_unknown(node)) { /* running it says why it cannot */
         *output = (tw_output){node, -1};
         return true;
     }
@@ -117,7 +117,7 @@ static bool find_fetches(work *w, const settings *s)
             return complain("run", "--fetch: at most %d names", MOST_NAMES);
         if (!find_output(w->graph, name, output))
             return false;
-        if (output->index < 0 && strcmp(tw_node_op(output->node), "_Unknown") != 0)
+        if (output->index < 0 && !tw_node_is_unknown(output->node))
             return complain("run", "--fetch: '%s' has no outputs; --target runs it", name);
         snprintf(w->names[w->num_printed++], sizeof w->names[0], "%s", name);
     }

@@ -504,6 +504,26 @@ int tw_node_num_outputs(const tw_node *node)
     return node->num_outputs;
 }
 
+bool tw_node_is_constant(const tw_node *node)
+{
+    return twi_op_is(node->op, TWI_CONSTANT);
+}
+
+bool tw_node_is_placeholder(const tw_node *node)
+{
+    return twi_op_is(node->op, TWI_PLACEHOLDER);
+}
+
+bool tw_node_is_variable(const tw_node *node)
+{
+    return node->op->makes == TWI_MAKES_VARIABLE;
+}
+
+bool tw_node_is_unknown(const tw_node *node)
+{
+    return twi_op_is(node->op, TWI_UNKNOWN);
+}
+
 int tw_node_num_control_inputs(const tw_node *node)
 {
     return node->num_control_inputs;

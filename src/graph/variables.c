@@ -3,7 +3,6 @@
 #include "graph/graph.h"
 
 #include <math.h>
-#include <string.h>
 
 static tw_output one(tw_node *node)
 {
@@ -191,15 +190,12 @@ typedef struct uses {
     tw_node *assign, *read;
 } uses;
 
-static bool is(const tw_node *node, const char *op)
+/* A read, or in old graphs who passes on what a reference refers to. */
+static bool gives_value(const tw_node *node)
 {
-    return strcmp(node->op->name, op) == 0;
-}
-
-/* Makes a variable: its handle, or in old graphs a reference. */
-static bool makes_variable(const tw_node *node)
-{
-    return is(node, "VarHandleOp") || is(node, "VariableV2") || is(node, "Variable");
+    return twi_op_is(node->op, TWI_READ) ||
+           (twi_op_is(node->op, TWI_PASSES) && node->output_types[0] != TW_RESOURCE &&
+            !twi_output_is_reference((tw_output){(tw_node *)node, 0}));
 }
 
 static tw_status adopt_variable(tw_graph *graph, tw_node *maker, const uses *use)
@@ -232,16 +228,16 @@ tw_status twi_adopt_variables(tw_graph *graph, int first)
     uses *found = twi_alloc_array((size_t)count + 1, sizeof *found);
     for (int i = 0; i < count && found; i++) {
         tw_node *node = nodes[i], *maker = node->num_inputs ? node->inputs[0].node : NULL;
-        if (!maker || !makes_variable(maker) || maker->id < first)
+        if (!maker || !tw_node_is_variable(maker) || maker->id < first)
             continue;
         uses *use = &found[maker->id - first];
-        if (!use->assign && (is(node, "AssignVariableOp") || is(node, "Assign")))
+        if (!use->assign && twi_op_role(node->op, &node->attrs, 0) == 'w')
             use->assign = node;
-        if (!use->read && (is(node, "ReadVariableOp") || is(node, "Identity")))
+        if (!use->read && gives_value(node))
             use->read = node;
     }
     for (int i = 0; i < count && found && status == TW_OK; i++)
-        if (makes_variable(nodes[i]))
+        if (tw_node_is_variable(nodes[i]))
             status = adopt_variable(graph, nodes[i], &found[i]);
     if (!found || status != TW_OK)
         status = twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while collecting variables");

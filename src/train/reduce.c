@@ -7,7 +7,6 @@
 #include "base/memory.h"
 
 #include <limits.h>
-#include <string.h>
 #include <tower/ops.h>
 
 enum { SMALL_GROUP = 10 };
@@ -126,7 +125,7 @@ static void reduce_bundle(twi_reducer *r, const bundle *b, tw_grads *const *towe
 bool twi_find_rows(tw_output gradient, twi_rows *rows)
 {
     const tw_node *node = gradient.node;
-    if (!node || strcmp(node->op->name, "UnsortedSegmentSum") != 0)
+    if (!node || !twi_op_is(node->op, TWI_SPARSE))
         return false;
     tw_shape shape = tw_output_shape(gradient), ids = tw_output_shape(node->inputs[1]);
     if (shape.rank < 1 || shape.dims[0] < 0 || shape.dims[0] > INT_MAX || ids.rank != 1)
@@ -289,7 +288,7 @@ static void run_early(tw_node *node, int first)
     for (int i = 0; i < node->num_inputs; i++) {
         const tw_node *input = node->inputs[i].node;
         bool constant = input->id >= first && input->num_inputs == 0;
-        if (strcmp(input->op->name, "NcclAllReduce") == 0)
+        if (twi_op_is(input->op, TWI_COLLECTIVE))
             return;
         if (!constant && input->order > order)
             order = input->order;

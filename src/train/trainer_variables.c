@@ -232,7 +232,7 @@ void twi_trainer_find_home(tw_trainer *t, const tw_trainer_options *options)
 static const char *place_variable(void *trainer, const tw_node *node)
 {
     tw_trainer *t = trainer;
-    if (strcmp(tw_node_op(node), "VarHandleOp") != 0)
+    if (!tw_node_is_variable(node))
         return "";
     switch (t->variables.placement) {
     case TW_PLACE_ROTATE:
