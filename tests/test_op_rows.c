@@ -5,6 +5,8 @@
 #include "device/fused/update.h"
 #include "graph/op.h"
 
+#include <tower/ops.h>
+
 #define HANDLES "rwushq"
 #define VARIABLES "rwush"
 
@@ -277,6 +279,24 @@ static void flags_fit_signatures(void **state)
     each_row(check_sources);
 }
 
+/* ---- what anybody may ask -------------------------------------------------------------------------------------- */
+
+static void what_a_node_is_can_be_asked_without_its_name(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_node *constant = tw_scalar(g, 1).node, *fed = tw_placeholder(g, TW_FLOAT32, TW_SCALAR).node;
+    tw_attr attrs[] = {tw_attr_type("dtype", TW_FLOAT32), tw_attr_shape("shape", TW_SHAPE(2))};
+    tw_node *variable = tw_get_variable(g, "v", TW_FLOAT32, TW_SHAPE(2), (tw_initializer){0})->handle.node;
+    tw_node *reference = tw_add_node(g, "VariableV2", "old", NULL, 0, attrs, 2);
+    assert_string_equal(tw_graph_message(g), "");
+    assert_true(tw_node_is_constant(constant) && !tw_node_is_constant(fed));
+    assert_true(tw_node_is_placeholder(fed) && !tw_node_is_placeholder(constant));
+    assert_true(tw_node_is_variable(variable) && tw_node_is_variable(reference) && !tw_node_is_variable(fed));
+    assert_false(tw_node_is_unknown(fed));
+    tw_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -288,6 +308,7 @@ int main(void)
         cmocka_unit_test(forms_in_plans_are_there_and_do_the_same),
         cmocka_unit_test(references_are_told_by_their_place),
         cmocka_unit_test(flags_fit_signatures),
+        cmocka_unit_test(what_a_node_is_can_be_asked_without_its_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
