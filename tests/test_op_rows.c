@@ -1,11 +1,8 @@
 /* test_op_rows.c - what the rows of ops say of them agrees with their signatures and with each other: the whole engine
  * takes the rows' word for it. */
-#include "testing.h"
+#include "op_testing.h"
 
 #include "device/fused/update.h"
-#include "graph/op.h"
-
-#include <tower/ops.h>
 
 #define HANDLES "rwushq"
 #define VARIABLES "rwush"
@@ -279,6 +276,89 @@ static void flags_fit_signatures(void **state)
     each_row(check_sources);
 }
 
+/* ---- flags and kernels ------------------------------------------------------------------------------------------- */
+
+enum { ELEMENTS = 30, CHANGED = 17 };
+
+/* Input i of an op that takes floats or truths: numbers between 0.1 and 0.7, of which one may be another. */
+static tw_tensor *make_input(const twi_argument *argument, int i, bool change)
+{
+    bool truth = argument->dtype == TW_BOOL;
+    tw_tensor *tensor = tw_tensor_create(truth ? TW_BOOL : TW_FLOAT32, TW_SHAPE(2, 3, 5));
+    assert_non_null(tensor);
+    for (int k = 0; k < ELEMENTS; k++)
+        if (truth)
+            ((bool *)tensor->data)[k] = (k % 2 == 0) != (change && k == CHANGED);
+        else
+            ((float *)tensor->data)[k] = 0.1f + 0.01f * (float)(k + 15 * i) + (change && k == CHANGED ? 0.3f : 0);
+    return tensor;
+}
+
+/* Runs the op on inputs of which number `changed` is another in one element; -1: none. */
+static twt_op run_row(const twi_op *op, const twi_signature *s, int changed)
+{
+    tw_error error = {0};
+    twt_op run = {.op = op->name, .plain = true};
+    int count = s->num_inputs == 1 && is_list(&s->inputs[0]) ? 2 : s->num_inputs;
+    for (int i = 0; i < count; i++)
+        run.inputs[run.num_inputs++] = make_input(&s->inputs[s->num_inputs == 1 ? 0 : i], i, i == changed);
+    if (has_attr(s, "DstT"))
+        run.attrs[run.num_attrs++] = tw_attr_type("DstT", TW_FLOAT16);
+    if (has_attr(s, "shape"))
+        run.attrs[run.num_attrs++] = tw_attr_shape("shape", TW_SHAPE(2, 3, 5));
+    if (twt_op_run(&run, &error) != TW_OK)
+        fail_msg("%s: %s", op->name, error.message);
+    return run;
+}
+
+static int ops_run;
+
+static void check_that_elements_stay_apart(const twi_op *op, const twi_signature *s)
+{
+    if (!twi_op_is(op, TWI_ELEMENTWISE))
+        return;
+    twt_op before = run_row(op, s, -1);
+    for (int i = 0; i < before.num_inputs; i++) {
+        twt_op after = run_row(op, s, i);
+        size_t size = tw_dtype_size(after.outputs[0]->dtype);
+        for (size_t k = 0; k < ELEMENTS; k++)
+            if (k != CHANGED && memcmp((char *)before.outputs[0]->data + k * size,
+                                       (char *)after.outputs[0]->data + k * size, size) != 0)
+                fail_msg("%s: element %d of input %d changes element %zu of the output", op->name, CHANGED, i, k);
+        twt_op_release(&after);
+    }
+    twt_op_release(&before);
+    ops_run++;
+}
+
+static void an_elementwise_op_changes_what_was_changed_and_nothing_else(void **state)
+{
+    (void)state;
+    ops_run = 0;
+    each_row(check_that_elements_stay_apart);
+    assert_true(ops_run > 60);
+}
+
+static void check_that_it_passes(const twi_op *op, const twi_signature *s)
+{
+    if (!twi_op_is(op, TWI_PASSES) || op->planned_as)
+        return;
+    twt_op run = run_row(op, s, -1);
+    for (int i = 0; i < run.num_outputs; i++)
+        if (memcmp(run.outputs[i]->data, run.inputs[i]->data, tw_tensor_bytes(run.inputs[i])) != 0)
+            fail_msg("%s: output %d is not input %d", op->name, i, i);
+    twt_op_release(&run);
+    ops_run++;
+}
+
+static void what_is_passed_on_stays_what_it_is(void **state)
+{
+    (void)state;
+    ops_run = 0;
+    each_row(check_that_it_passes);
+    assert_true(ops_run >= 4);
+}
+
 /* ---- what anybody may ask -------------------------------------------------------------------------------------- */
 
 static void what_a_node_is_can_be_asked_without_its_name(void **state)
@@ -308,6 +388,8 @@ int main(void)
         cmocka_unit_test(forms_in_plans_are_there_and_do_the_same),
         cmocka_unit_test(references_are_told_by_their_place),
         cmocka_unit_test(flags_fit_signatures),
+        cmocka_unit_test(an_elementwise_op_changes_what_was_changed_and_nothing_else),
+        cmocka_unit_test(what_is_passed_on_stays_what_it_is),
         cmocka_unit_test(what_a_node_is_can_be_asked_without_its_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
