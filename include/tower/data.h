@@ -145,6 +145,11 @@ TW_API tw_status tw_pipeline_create(const tw_dataset *dataset, const tw_pipeline
  * those that are. NULL is fine. */
 TW_API void tw_pipeline_destroy(tw_pipeline *pipeline);
 
+/* How large the images would be that a pipeline of these options makes of the data set's: of the options augmentation and
+ * crop are looked at. TW_INVALID_ARGUMENT: images smaller than the crop, or an augmentation that there is not. */
+TW_API tw_status tw_pipeline_image_size(const tw_dataset *dataset, const tw_pipeline_options *options, int *height,
+                                        int *width, tw_error *error);
+
 TW_API int tw_pipeline_batch(const tw_pipeline *pipeline); /* examples for one tower and step; the largest share */
 TW_API int tw_pipeline_towers(const tw_pipeline *pipeline);
 TW_API int tw_pipeline_height(const tw_pipeline *pipeline); /* of the images it gives */

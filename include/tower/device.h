@@ -56,6 +56,11 @@ typedef struct tw_device_info {
 /* About device i, from 0: CPU devices first. All empty beyond the last. */
 TW_API tw_device_info tw_devices_info(const tw_devices *devices, int i);
 
+/* Names as placement takes them: "/gpu:0", "cpu:1", "gpu:GPU-8a7e...". The first device of the set that has all that the
+ * name gives, as for tw_devices_info(); -1: there is none, or this is no device's name. */
+TW_API int tw_devices_find(const tw_devices *devices, const char *name);
+TW_API bool tw_device_is(const char *name, const char *type); /* whether the name gives that type: "CPU", "GPU" */
+
 typedef struct tw_link {
     double seconds;          /* that a copy of few bytes takes, until it is there */
     double bytes_per_second; /* of a long one */

@@ -28,6 +28,12 @@ TW_API void tw_graph_destroy(tw_graph *graph);       /* NULL is fine */
 TW_API tw_status tw_graph_status(const tw_graph *graph);
 TW_API const char *tw_graph_message(const tw_graph *graph); /* "" while all is well; names node, op and shapes */
 
+/* For builders of your own, which are read like those of the library. tw_graph_fail() latches an error (the first wins)
+ * and returns its code. tw_graph_keep() gives memory that lasts as long as the graph: a copy of `from`, or zeros if that
+ * is NULL; NULL when memory ran out, which is for the caller to latch. */
+TW_API tw_status tw_graph_fail(tw_graph *graph, tw_status code, const char *format, ...) TW_PRINTF(3, 4);
+TW_API void *tw_graph_keep(tw_graph *graph, const void *from, size_t bytes);
+
 /* Random ops made after this call derive their seeds from it as tf.set_random_seed does (op seeds count the nodes). */
 TW_API void tw_graph_set_seed(tw_graph *graph, int64_t seed);
 
@@ -114,6 +120,8 @@ TW_API tw_shape tw_output_shape(tw_output output);      /* as far as it is known
 TW_API tw_node *tw_graph_find(const tw_graph *graph, const char *name); /* NULL if absent */
 TW_API int tw_graph_num_nodes(const tw_graph *graph);
 TW_API tw_node *tw_graph_node(const tw_graph *graph, int i); /* in order of creation */
+TW_API int tw_node_number(const tw_node *node); /* its place in that order: inputs have lower numbers than who uses them */
+TW_API bool tw_node_is_variable(const tw_node *node); /* it makes one: a device function may place variables alone */
 
 /* ---- scopes ------------------------------------------------------------------------------------------------ */
 
@@ -171,6 +179,16 @@ TW_API void tw_leave_control(tw_graph *graph);
 TW_API void tw_enter_colocation(tw_graph *graph, tw_output output);
 TW_API void tw_leave_colocation(tw_graph *graph);
 
+/* Nodes made in between do not count for the seeds of random ops, which otherwise follow from how many nodes there are
+ * before them: so a network begins with the same values whoever makes its input, or wherever its variables lie. */
+TW_API void tw_enter_uncounted(tw_graph *graph);
+TW_API void tw_leave_uncounted(tw_graph *graph);
+
+/* Says that the nodes from number `first` on bring together what several devices have computed. Each then runs as soon
+ * as it has its inputs, beside what else is computed, as if it had been made right after them; reports and traces count
+ * its time as reduction, not as work of a tower. What is computed stays the same. */
+TW_API void tw_mark_reduction(tw_graph *graph, int first);
+
 /* ---- variables --------------------------------------------------------------------------------------------- */
 
 /* How a variable starts. Zero value: zeros. */
@@ -207,6 +225,18 @@ TW_API tw_variable *tw_get_variable(tw_graph *graph, const char *name, tw_dtype 
 /* The same, not trainable and with any name below the scope: counters, averages, slots. */
 TW_API tw_variable *tw_get_state_variable(tw_graph *graph, const char *name, tw_dtype dtype, tw_shape shape,
                                           tw_initializer initializer);
+/* A variable of exactly this name, whatever variable scopes are open and whether they reuse: slots, averages, counters
+ * beside other variables. It is an error if the name is taken. NULL on a failed graph. */
+typedef struct tw_new_variable {
+    tw_dtype dtype;
+    tw_shape shape;
+    tw_initializer initializer;
+    tw_output initial_value;     /* what it begins with instead, for example tw_variable_initial_value(); may be {NULL, 0} */
+    bool trainable;
+    const tw_variable *copy_of;  /* NULL, or the one this is a copy of: checkpoints leave it out, see tw_copy_variable() */
+} tw_new_variable;
+TW_API tw_variable *tw_make_variable(tw_graph *graph, const char *name, const tw_new_variable *variable);
+TW_API tw_output tw_variable_initial_value(const tw_variable *variable); /* what its initializer assigns */
 TW_API tw_output tw_variable_read(tw_graph *graph, const tw_variable *variable);
 /* From here to the end of the enclosing variable scope (or for good, outside of one) variables are found, not made. */
 TW_API void tw_reuse_variables(tw_graph *graph);

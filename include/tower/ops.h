@@ -159,6 +159,14 @@ TW_API tw_output tw_gather_nd(tw_graph *graph, tw_output params, tw_output indic
 TW_API tw_output tw_scatter_nd(tw_graph *graph, tw_output indices, tw_output updates, tw_output shape); /* adds up */
 TW_API tw_output tw_unsorted_segment_sum(tw_graph *graph, tw_output data, tw_output ids, int num_segments);
 
+/* A sum of rows, as the last of these makes it and as gradients of tw_gather() are: values[i] is a part of row ids[i] of
+ * `count`, and rows that nobody names are 0. Who knows it can touch those rows alone. */
+typedef struct tw_rows {
+    tw_output values, ids;
+    int count;
+} tw_rows;
+TW_API bool tw_find_rows(tw_output sum, tw_rows *rows); /* false: it is not known to be one */
+
 TW_API tw_output tw_select(tw_graph *graph, tw_output condition, tw_output yes, tw_output no); /* all broadcast */
 TW_API tw_output tw_diag(tw_graph *graph, tw_output diagonal);
 TW_API tw_output tw_diag_part(tw_graph *graph, tw_output x);

@@ -40,6 +40,10 @@ typedef struct tw_session_options {
     bool trace;                    /* keep times of every kernel of the latest run (tw_session_write_trace) */
 } tw_session_options;
 
+/* Whether device number `device` of a set has a kernel for the node's op and type, so that a device function need not ask
+ * for what cannot be. A kernel may still refuse a node for its attributes or shapes when a run is planned. */
+TW_API bool tw_devices_have_kernel(const tw_devices *devices, int device, const tw_node *node);
+
 /* Yours: tw_session_destroy(). The graph is borrowed and must outlive the session; it may grow between runs, not during one.
  * Fails with the graph's own error if that has one. options NULL: all zero. */
 TW_API tw_status tw_session_create(tw_graph *graph, const tw_session_options *options, tw_session **session,

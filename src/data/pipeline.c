@@ -306,6 +306,19 @@ static tw_status allocate_places(tw_pipeline *p, tw_error *error)
     return TW_OK;
 }
 
+tw_status tw_pipeline_image_size(const tw_dataset *d, const tw_pipeline_options *options, int *height, int *width,
+                                 tw_error *error)
+{
+    twi_distorter made;
+    tw_status status = twi_distorter_init(&made, options->augmentation, d->height, d->width, d->channels, options->crop,
+                                          options->scale, options->offset, error);
+    if (status == TW_OK) {
+        *height = made.out_height;
+        *width = made.out_width;
+    }
+    return status;
+}
+
 tw_status tw_pipeline_create(const tw_dataset *dataset, const tw_pipeline_options *options, tw_pipeline **pipeline,
                              tw_error *error)
 {

@@ -174,6 +174,23 @@ int tw_devices_count(const tw_devices *devices, const char *type)
     return count;
 }
 
+int tw_devices_find(const tw_devices *devices, const char *name)
+{
+    twi_device_name wanted;
+    if (twi_device_name_parse(name, &wanted, NULL) != TW_OK)
+        return -1;
+    for (int i = 0; i < devices->count; i++)
+        if (twi_device_name_matches(&wanted, &devices->items[i]->name))
+            return i;
+    return -1;
+}
+
+bool tw_device_is(const char *name, const char *type)
+{
+    twi_device_name parsed;
+    return twi_device_name_parse(name, &parsed, NULL) == TW_OK && strcmp(parsed.type, type) == 0;
+}
+
 tw_device_info tw_devices_info(const tw_devices *devices, int i)
 {
     if (i < 0 || i >= devices->count)

@@ -57,7 +57,7 @@ tw_status twi_graph_latch(tw_graph *graph, const tw_error *error)
     return graph->error.status;
 }
 
-tw_status twi_graph_fail(tw_graph *graph, tw_status code, const char *format, ...)
+tw_status tw_graph_fail(tw_graph *graph, tw_status code, const char *format, ...)
 {
     if (graph->error.status != TW_OK)
         return graph->error.status;
@@ -66,6 +66,11 @@ tw_status twi_graph_fail(tw_graph *graph, tw_status code, const char *format, ..
     twi_vfail(&graph->error, code, format, arguments);
     va_end(arguments);
     return code;
+}
+
+void *tw_graph_keep(tw_graph *graph, const void *from, size_t bytes)
+{
+    return from ? twi_arena_copy(&graph->arena, from, bytes) : twi_arena_alloc(&graph->arena, bytes);
 }
 
 static tw_status fail_memory(tw_graph *graph)
@@ -541,6 +546,11 @@ tw_node *tw_graph_find(const tw_graph *graph, const char *name)
 int tw_graph_num_nodes(const tw_graph *graph)
 {
     return graph->nodes.count;
+}
+
+int tw_node_number(const tw_node *node)
+{
+    return node->id;
 }
 
 tw_node *tw_graph_node(const tw_graph *graph, int i)

@@ -55,8 +55,7 @@ struct tw_graph {
     tw_error error;                         /* the first one; status TW_OK while all is well */
 };
 
-/* Latches an error (the first wins). Returns its code. */
-tw_status twi_graph_fail(tw_graph *graph, tw_status code, const char *format, ...) TW_PRINTF(3, 4);
+#define twi_graph_fail tw_graph_fail /* the same; a word for those inside */
 /* Latches what `error` holds. */
 tw_status twi_graph_latch(tw_graph *graph, const tw_error *error);
 
@@ -91,21 +90,8 @@ const twi_signature *twi_graph_signature(tw_graph *graph, const twi_op *op);
  * of its own (0) uses the number of nodes so far; (0, 0) is drawn anew by every session. */
 void twi_op_seeds(const tw_graph *graph, int64_t op_seed, int64_t seeds[2]);
 
-/* Makes a variable of exactly this name, whatever variable scopes are open and whether they reuse: slots, averages. No
- * variable may have the name yet. NULL when the graph has failed. */
-typedef struct twi_new_variable {
-    tw_dtype dtype;
-    tw_shape shape;
-    tw_initializer initializer;
-    tw_output initial_value; /* instead of the initializer; may be {NULL, 0} */
-    bool trainable;
-    const tw_variable *copy_of;
-} twi_new_variable;
-tw_variable *twi_make_variable(tw_graph *graph, const char *name, const twi_new_variable *new);
 /* Makes variables of the handles among the nodes from `first` on that are assigned and read: those of an imported graph. */
 tw_status twi_adopt_variables(tw_graph *graph, int first);
-/* What the variable's initializer assigns. */
-tw_output twi_initial_value(const tw_variable *variable);
 
 /* -- references.c -- */
 bool twi_output_is_reference(tw_output output);

@@ -32,6 +32,7 @@ struct twi_scopes {
     TWI_ARRAY(variable_scope) variables;
     TWI_ARRAY(getter_scope) getters;
     bool reuses_outside;
+    int uncounted, first_uncounted; /* how many such scopes are open; the number of nodes before the outermost */
     TWI_ARRAY(tw_node *) controls; /* NULL: everything before is forgotten */
     TWI_ARRAY(tw_node *) colocations;
 };
@@ -219,13 +220,27 @@ void tw_leave_variable_getter(tw_graph *graph)
 
 tw_variable *twi_scope_getters(tw_graph *graph, tw_variable *variable)
 {
-    int before = graph->nodes.count;
+    tw_enter_uncounted(graph);
     for (int i = graph->scopes->getters.count - 1; i >= 0 && variable; i--) {
         getter_scope scope = graph->scopes->getters.items[i]; /* getters may open scopes of their own */
         variable = scope.getter(scope.user, graph, variable);
     }
-    graph->uncounted += graph->nodes.count - before;
+    tw_leave_uncounted(graph);
     return variable;
+}
+
+/* ---- seeds ------------------------------------------------------------------------------------------------------ */
+
+void tw_enter_uncounted(tw_graph *graph)
+{
+    if (graph->scopes->uncounted++ == 0)
+        graph->scopes->first_uncounted = graph->nodes.count;
+}
+
+void tw_leave_uncounted(tw_graph *graph)
+{
+    if (graph->scopes->uncounted > 0 && --graph->scopes->uncounted == 0)
+        graph->uncounted += graph->nodes.count - graph->scopes->first_uncounted;
 }
 
 /* ---- control inputs and colocation ------------------------------------------------------------------------------ */

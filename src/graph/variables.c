@@ -134,10 +134,14 @@ static tw_output initial_value(tw_graph *graph, tw_shape shape, tw_dtype dtype, 
     return binary(graph, "AddV2", random[init.kind].scope, value, scalar(graph, "mean", dtype, shift));
 }
 
-tw_variable *twi_make_variable(tw_graph *graph, const char *name, const twi_new_variable *new)
+tw_variable *tw_make_variable(tw_graph *graph, const char *name, const tw_new_variable *new)
 {
     if (graph->error.status != TW_OK)
         return NULL;
+    if (tw_graph_find_variable(graph, name)) {
+        twi_graph_fail(graph, TW_ALREADY_EXISTS, "variable '%s' is there already", name);
+        return NULL;
+    }
     tw_variable *variable = twi_arena_alloc(&graph->arena, sizeof *variable);
     name = twi_arena_strdup(&graph->arena, name);
     if (!variable || !name) {
@@ -196,8 +200,8 @@ static bool is(const tw_node *node, const char *op)
     return strcmp(node->op->name, op) == 0;
 }
 
-/* Makes a variable: its handle, or in old graphs a reference. */
-static bool makes_variable(const tw_node *node)
+/* By its handle, or in old graphs by a reference. */
+bool tw_node_is_variable(const tw_node *node)
 {
     return is(node, "VarHandleOp") || is(node, "VariableV2") || is(node, "Variable");
 }
@@ -232,7 +236,7 @@ tw_status twi_adopt_variables(tw_graph *graph, int first)
     uses *found = twi_alloc_array((size_t)count + 1, sizeof *found);
     for (int i = 0; i < count && found; i++) {
         tw_node *node = nodes[i], *maker = node->num_inputs ? node->inputs[0].node : NULL;
-        if (!maker || !makes_variable(maker) || maker->id < first)
+        if (!maker || !tw_node_is_variable(maker) || maker->id < first)
             continue;
         uses *use = &found[maker->id - first];
         if (!use->assign && (is(node, "AssignVariableOp") || is(node, "Assign")))
@@ -241,7 +245,7 @@ tw_status twi_adopt_variables(tw_graph *graph, int first)
             use->read = node;
     }
     for (int i = 0; i < count && found && status == TW_OK; i++)
-        if (makes_variable(nodes[i]))
+        if (tw_node_is_variable(nodes[i]))
             status = adopt_variable(graph, nodes[i], &found[i]);
     if (!found || status != TW_OK)
         status = twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while collecting variables");
@@ -249,7 +253,7 @@ tw_status twi_adopt_variables(tw_graph *graph, int first)
     return status;
 }
 
-tw_output twi_initial_value(const tw_variable *variable)
+tw_output tw_variable_initial_value(const tw_variable *variable)
 {
     return variable->initializer.node->inputs[1];
 }
@@ -299,7 +303,7 @@ static tw_variable *find_or_make(tw_graph *graph, const char *name, tw_dtype dty
                        whole);
         return NULL;
     }
-    return twi_make_variable(graph, whole, &(twi_new_variable){dtype, shape, init, .trainable = trainable});
+    return tw_make_variable(graph, whole, &(tw_new_variable){dtype, shape, init, .trainable = trainable});
 }
 
 tw_variable *tw_get_variable(tw_graph *graph, const char *name, tw_dtype dtype, tw_shape shape, tw_initializer init)
@@ -327,9 +331,9 @@ tw_variable *tw_copy_variable(tw_graph *graph, const tw_variable *variable, cons
                        variable->name);
         return NULL;
     }
-    return twi_make_variable(graph, name,
-                             &(twi_new_variable){variable->dtype, variable->shape,
-                                                 .initial_value = twi_initial_value(variable), .copy_of = variable});
+    return tw_make_variable(graph, name,
+                             &(tw_new_variable){variable->dtype, variable->shape,
+                                                 .initial_value = tw_variable_initial_value(variable), .copy_of = variable});
 }
 
 tw_output tw_variable_read(tw_graph *graph, const tw_variable *variable)
@@ -375,5 +379,5 @@ tw_variable *tw_global_step(tw_graph *graph)
     tw_variable *found = tw_graph_find_variable(graph, "global_step");
     if (found || graph->error.status != TW_OK)
         return found;
-    return twi_make_variable(graph, "global_step", &(twi_new_variable){TW_INT64, TW_SCALAR});
+    return tw_make_variable(graph, "global_step", &(tw_new_variable){TW_INT64, TW_SCALAR});
 }

@@ -6,6 +6,7 @@
 #include "tensor/strided.h"
 #include "tensor/tensor.h"
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 #include <tower/ops.h>
@@ -1370,6 +1371,18 @@ tw_output tw_unsorted_segment_sum(tw_graph *graph, tw_output data, tw_output ids
 {
     return twi_build(graph, "UnsortedSegmentSum", TWI_INPUTS(data, ids, twi_constant_int(graph, num_segments)),
                      TWI_NO_ATTRS);
+}
+
+bool tw_find_rows(tw_output sum, tw_rows *rows)
+{
+    const tw_node *node = sum.node;
+    if (!node || strcmp(node->op->name, "UnsortedSegmentSum") != 0)
+        return false;
+    tw_shape shape = tw_output_shape(sum), ids = tw_output_shape(node->inputs[1]);
+    if (shape.rank < 1 || shape.dims[0] < 0 || shape.dims[0] > INT_MAX || ids.rank != 1)
+        return false;
+    *rows = (tw_rows){node->inputs[0], node->inputs[1], (int)shape.dims[0]};
+    return true;
 }
 
 tw_output tw_select(tw_graph *graph, tw_output condition, tw_output yes, tw_output no)

@@ -1,7 +1,6 @@
 /* input_queues.c - input made of queues and runners: names of files, batches, a step in advance. Scopes and names are
  * those of TensorFlow's functions. */
 #include "base/memory.h"
-#include "graph/graph.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +14,7 @@ static void add_runner(tw_graph *graph, tw_output queue, tw_output enqueue, int 
 {
     tw_output *nodes = twi_alloc_array((size_t)threads, sizeof *nodes);
     if (!nodes) {
-        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while adding a queue runner");
+        tw_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while adding a queue runner");
         return;
     }
     for (int i = 0; i < threads; i++)
@@ -51,7 +50,7 @@ static tw_output list_of_names(tw_graph *graph, const char *const *names, int co
     for (int i = 0; i < count && filled; i++)
         filled = tw_tensor_set_string(list, i, names[i], strlen(names[i])) == TW_OK;
     if (!filled)
-        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while listing names");
+        tw_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while listing names");
     tw_output constant = filled ? tw_constant(graph, list) : (tw_output){0};
     tw_tensor_release(list);
     return constant;
@@ -65,8 +64,8 @@ static tw_output limit_epochs(tw_graph *graph, tw_output names, int64_t epochs)
     TW_NAME_SCOPE(graph, "limit_epochs")
     {
         snprintf(name, sizeof name, "%sepochs", tw_name_scope(graph));
-        twi_new_variable counter = {.dtype = TW_INT64, .shape = TW_SCALAR};
-        tw_variable *variable = twi_make_variable(graph, name, &counter);
+        tw_new_variable counter = {.dtype = TW_INT64, .shape = TW_SCALAR};
+        tw_variable *variable = tw_make_variable(graph, name, &counter);
         if (variable) {
             tw_output count = tw_count_up_to(graph, variable->handle, epochs);
             TW_CONTROL(graph, count)
@@ -85,7 +84,7 @@ tw_output tw_string_input_producer(tw_graph *graph, const char *const *names, in
     static const tw_shape shape[] = {{0, {0}}};
     tw_output queue = {0};
     if (count < 1) {
-        twi_graph_fail(graph, TW_INVALID_ARGUMENT, "string_input_producer requires a non-null input tensor: 0 names");
+        tw_graph_fail(graph, TW_INVALID_ARGUMENT, "string_input_producer requires a non-null input tensor: 0 names");
         return queue;
     }
     TW_NAME_SCOPE(graph, "input_producer")
@@ -114,7 +113,7 @@ static tw_output fill_queue(tw_graph *graph, tw_queue_kind kind, const char *nam
     tw_dtype types[MOST_COMPONENTS];
     tw_shape shapes[MOST_COMPONENTS];
     if (count < 1 || count > MOST_COMPONENTS) {
-        twi_graph_fail(graph, TW_INVALID_ARGUMENT, "a queue of %d components: expected 1 to %d", count,
+        tw_graph_fail(graph, TW_INVALID_ARGUMENT, "a queue of %d components: expected 1 to %d", count,
                        MOST_COMPONENTS);
         return (tw_output){0};
     }

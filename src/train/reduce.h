@@ -10,8 +10,6 @@
 #ifndef TWI_REDUCE_H
 #define TWI_REDUCE_H
 
-#include "graph/graph.h"
-
 #include <tower/train.h>
 
 typedef enum twi_algorithm { /* ORDER ALGORITHM */
@@ -65,19 +63,11 @@ void twi_reduce_leave(const twi_reducer *r, int place);
  * ran out, which is on the graph. */
 bool twi_reduce_flat(twi_reducer *r, const tw_output *inputs, int64_t elements, tw_output *means);
 
-/* In towers.c: a list for so many variables, in the graph's arena, without gradients yet; NULL is on the graph. */
+/* In towers.c: a list for so many variables, as long as the graph, without gradients yet; NULL is on the graph. */
 tw_grads *twi_new_grads(tw_graph *graph, tw_variable *const *variables, int count);
 
 /* Fills averages[towers], or averages[0] at home: the towers' gradients are complete, {NULL, 0} throughout where a
  * variable has none. */
 void twi_reduce_all(twi_reducer *r, tw_grads *const *towers, tw_grads **averages);
-
-/* A sparse gradient: values[i] belongs to row ids[i] of `count`; rows that nobody names are 0. */
-typedef struct twi_rows {
-    tw_output values, ids;
-    int count;
-} twi_rows;
-
-bool twi_find_rows(tw_output gradient, twi_rows *rows); /* false: it is dense */
 
 #endif

@@ -169,7 +169,7 @@ static void reduce_by_ring(shard *s)
             complete(s, sum, tower_at(s, c));
         }
     } else {
-        twi_graph_fail(s->r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while building a reduction");
+        tw_graph_fail(s->r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while building a reduction");
     }
     twi_free(sizes);
     twi_free(slices);
@@ -203,7 +203,7 @@ static void reduce_by_halving(shard *s)
     int64_t *held = twi_alloc_array((size_t)members, sizeof *held);
     tw_output *halves = twi_alloc_array(2 * (size_t)members, sizeof *halves);
     if (!held || !halves) {
-        twi_graph_fail(s->r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while building a reduction");
+        tw_graph_fail(s->r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while building a reduction");
         members = 0;
     }
     for (int i = 0; i < extra; i++)
@@ -370,7 +370,7 @@ static void deliver(shard *s, tw_output *means)
     tw_output *parts = twi_alloc_array((size_t)s->num_pieces * (size_t)(n + 1), sizeof *parts); /* [tower][piece] */
     tw_output *seen = twi_alloc_array((size_t)n + 1, sizeof *seen);
     if (!parts || !seen)
-        twi_graph_fail(r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while building a reduction");
+        tw_graph_fail(r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while building a reduction");
     for (int i = 0; i < s->num_pieces && parts && seen; i++) {
         const piece *p = &s->pieces[i];
         if (!r->everywhere) {
@@ -407,7 +407,7 @@ static void reduce_by_nccl(const twi_reducer *r, const tw_output *inputs, tw_out
 {
     tw_graph *g = r->graph;
     char name[40];
-    snprintf(name, sizeof name, "all_reduce_%d", g->nodes.count); /* which no other has */
+    snprintf(name, sizeof name, "all_reduce_%d", tw_graph_num_nodes(g)); /* which no other has */
     for (int t = 0; t < r->towers; t++) {
         twi_reduce_enter(r, t);
         tw_output sum = tw_nccl_all_reduce(tw_name(g, "all_reduce"), inputs[t], r->towers, name);
@@ -437,7 +437,7 @@ static void reduce_shard(twi_reducer *r, const twi_reduce_rule *rule, int number
         reduce(&s);
         deliver(&s, means);
     } else {
-        twi_graph_fail(r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while building a reduction");
+        tw_graph_fail(r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while building a reduction");
     }
     twi_free(s.values);
     twi_free(s.pieces);
@@ -454,11 +454,11 @@ bool twi_reduce_flat(twi_reducer *r, const tw_output *inputs, int64_t elements, 
     tw_output *reduced = twi_alloc_array((size_t)(n * shards), sizeof *reduced);
     bool enough = parts && column && reduced;
     if (!enough)
-        twi_graph_fail(r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while building a reduction");
+        tw_graph_fail(r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while building a reduction");
     share_out(elements, sizes, shards);
     for (int t = 0; t < n && enough; t++)
         cut_at(r, t, inputs[t], sizes, parts + t * shards, shards);
-    for (int k = 0; k < shards && enough && r->graph->error.status == TW_OK; k++) {
+    for (int k = 0; k < shards && enough && tw_graph_status(r->graph) == TW_OK; k++) {
         for (int t = 0; t < n; t++)
             column[t] = parts[t * shards + k];
         reduce_shard(r, rule, k, column, sizes[k], reduced + k * results);
@@ -472,5 +472,5 @@ bool twi_reduce_flat(twi_reducer *r, const tw_output *inputs, int64_t elements, 
     twi_free(parts);
     twi_free(column);
     twi_free(reduced);
-    return enough && r->graph->error.status == TW_OK;
+    return enough && tw_graph_status(r->graph) == TW_OK;
 }

@@ -36,6 +36,8 @@ tw_status tw_trainer_create(const tw_trainer_options *given, tw_trainer **result
         TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "a trainer needs a model, a data set and devices"));
     t->model = options->model;
     t->averaging = options->average;
+    t->devices = options->devices;
+    t->home = -1;
     t->rule = options->rule;
     t->data_examples = tw_dataset_count(options->dataset);
     t->input = options->input;
@@ -61,7 +63,7 @@ tw_status tw_trainer_create(const tw_trainer_options *given, tw_trainer **result
                                                      "asynchronous updates nor with a batch that is repeated"));
     TWI_TRY(twi_trainer_choose_input_place(t, options, error));
     TWI_TRY(make_arrays(t, error));
-    twi_trainer_find_home(t, options);
+    twi_trainer_find_home(t);
     TWI_TRY(twi_trainer_build_graph(t, options->dataset, error));
     tw_session_options session = options->session;
     session.devices = options->devices;

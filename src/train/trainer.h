@@ -19,8 +19,6 @@
 #ifndef TWI_TRAINER_H
 #define TWI_TRAINER_H
 
-#include "device/device.h"
-
 #include <tower/models.h>
 #include <tower/nn.h>
 #include <tower/queue.h>
@@ -70,7 +68,8 @@ struct tw_trainer {
     int64_t *parameter_loads;   /* [num_parameter_devices], for: */
     tw_least_loaded least_loaded;
     int building;               /* the tower under construction */
-    const twi_device *home;     /* where the step is counted and the rate computed; NULL: on the CPU */
+    const tw_devices *devices;
+    int home;                   /* of them: where the step is counted and the rate computed; -1: on the CPU */
     int strangers;              /* nodes meant for there that it has no kernel for */
 
     tw_output *images, *labels; /* [towers] */
@@ -130,7 +129,6 @@ tw_status twi_trainer_restore(tw_trainer *t, tw_checkpoint *checkpoint, tw_error
 
 /* Says how many towers there are and where each goes. */
 tw_status twi_trainer_choose_devices(tw_trainer *t, const tw_trainer_options *options, tw_error *error);
-bool twi_trainer_is_cpu(const char *device);
 
 /* These need the towers. The checkpoint may be NULL. */
 tw_status twi_trainer_find_shares(tw_trainer *t, const tw_trainer_options *options, tw_checkpoint *checkpoint,
@@ -152,7 +150,7 @@ tw_status twi_trainer_build_graph(tw_trainer *t, const tw_dataset *dataset, tw_e
 
 /* Where variables lie on GPUs, the step is counted and the rate computed on tower 0's, so that a step takes nothing to
  * the host; if it has kernels for that. */
-void twi_trainer_find_home(tw_trainer *t, const tw_trainer_options *options);
+void twi_trainer_find_home(tw_trainer *t);
 void twi_trainer_enter_home(tw_trainer *t); /* tw_leave_device() leaves */
 
 /* The rate alone, as the schedule says. */

@@ -6,7 +6,6 @@
  *       relaxed          what each applies is the mean of the step before; this step's is kept for the next
  *     independent        each tower applies its own gradients */
 #include "base/memory.h"
-#include "graph/graph.h" /* twi_make_variable */
 
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +16,7 @@
 
 static void out_of_memory(tw_trainer *t)
 {
-    twi_graph_fail(t->graph, TW_RESOURCE_EXHAUSTED, "out of memory while building the update");
+    tw_graph_fail(t->graph, TW_RESOURCE_EXHAUSTED, "out of memory while building the update");
 }
 
 enum { BUCKET_BYTES = 1 << 20 };
@@ -30,7 +29,7 @@ static int64_t bucket_bytes(const tw_trainer *t)
     bool several = false, own_order = a->all_reduce && strcmp(a->all_reduce, "nccl") != 0;
     for (int i = 0; i < t->towers; i++) {
         several = several || strcmp(t->tower_devices[i], t->tower_devices[0]) != 0;
-        if (twi_trainer_is_cpu(t->tower_devices[i]))
+        if (tw_device_is(t->tower_devices[i], "CPU"))
             return 0;
     }
     return several && t->variables.update == TW_REPLICATED && !own_order && !a->packs && !a->small_bytes ? BUCKET_BYTES : 0;
@@ -54,8 +53,8 @@ static tw_grads *average_for(tw_trainer *t, tw_variable **variables)
 {
     size_t n = (size_t)t->towers;
     tw_average_options how = how_to_average(t);
-    tw_grads *mean = NULL, *lists = twi_arena_alloc(&t->graph->arena, n * sizeof *lists);
-    tw_variable **kept = twi_arena_copy(&t->graph->arena, variables,
+    tw_grads *mean = NULL, *lists = tw_graph_keep(t->graph, NULL, n * sizeof *lists);
+    tw_variable **kept = tw_graph_keep(t->graph, variables,
                                         sizeof(tw_variable *) * (size_t)t->gradients[0]->count);
     tw_grads **towers = twi_alloc_array(n, sizeof(tw_grads *));
     if (lists && kept && towers) {
@@ -149,14 +148,14 @@ static tw_variable *pending(tw_trainer *t, const tw_variable *variable)
 {
     tw_graph *g = t->graph;
     char name[640];
-    twi_new_variable new = {variable->dtype, variable->shape};
+    tw_new_variable new = {variable->dtype, variable->shape};
     if (variable->copy_of) {
         snprintf(name, sizeof name, "%s" TWI_PENDING, variable->copy_of->name);
         new.copy_of = tw_graph_find_variable(g, name);
     }
     snprintf(name, sizeof name, "%s" TWI_PENDING, variable->name);
     tw_enter_colocation(g, variable->handle);
-    tw_variable *made = twi_make_variable(g, name, &new);
+    tw_variable *made = tw_make_variable(g, name, &new);
     tw_leave_colocation(g);
     return made;
 }

@@ -1,8 +1,6 @@
 /* trainer_data.c - batches that are made on the towers' devices: whether they are, the graph, and the data set's way there.
  * Never here:  batches that come from the host (trainer_input.c). */
 #include "base/status.h"
-#include "stream/distort.h"
-#include "graph/graph.h" /* uncounted */
 
 #include <string.h>
 
@@ -17,7 +15,7 @@ static bool suits_devices(const tw_trainer *t, const tw_trainer_options *options
     int64_t pixels = (int64_t)tw_dataset_height(d) * tw_dataset_width(d);
     int64_t bytes = tw_dataset_count(d) * (pixels * tw_dataset_channels(d) + (int64_t)sizeof(int32_t));
     for (int i = 0; i < t->towers; i++)
-        if (twi_trainer_is_cpu(t->tower_devices[i]))
+        if (tw_device_is(t->tower_devices[i], "CPU"))
             return false;
     for (int i = tw_devices_count(options->devices, "CPU"); i < tw_devices_count(options->devices, NULL); i++) {
         tw_device_info gpu = tw_devices_info(options->devices, i);
@@ -32,7 +30,6 @@ tw_status twi_trainer_choose_input_place(tw_trainer *t, const tw_trainer_options
 {
     const tw_model *m = t->model;
     const tw_dataset *d = options->dataset;
-    twi_distorter distorter;
     bool can = t->input == TW_INPUT_PIPELINE && !t->asynchronous;
     if (options->input_place < TW_INPUT_AUTO || options->input_place > TW_INPUT_ON_DEVICE)
         return twi_fail(error, TW_INVALID_ARGUMENT, "there is no input_place %d", (int)options->input_place);
@@ -45,9 +42,10 @@ tw_status twi_trainer_choose_input_place(tw_trainer *t, const tw_trainer_options
                            (options->input_place == TW_INPUT_AUTO && suits_devices(t, options)));
     if (!t->on_device)
         return TW_OK;
-    tw_status status = twi_distorter_init(&distorter, m->training, tw_dataset_height(d), tw_dataset_width(d),
-                                          tw_dataset_channels(d), m->height, m->scale, m->offset, error);
-    return status == TW_OK ? twi_trainer_check_images(t, d, distorter.out_height, distorter.out_width, error) : status;
+    int height, width;
+    tw_pipeline_options made = {.augmentation = m->training, .crop = m->height};
+    tw_status status = tw_pipeline_image_size(d, &made, &height, &width, error);
+    return status == TW_OK ? twi_trainer_check_images(t, d, height, width, error) : status;
 }
 
 tw_input_place tw_trainer_input_place(const tw_trainer *t)
@@ -80,8 +78,8 @@ static void add_data(tw_graph *g, const char *name, tw_dtype dtype, tw_shape sha
 void twi_trainer_build_data(tw_trainer *t, const tw_dataset *d)
 {
     tw_graph *g = t->graph;
-    int before = g->nodes.count;
     tw_shape images = TW_SHAPE(tw_dataset_count(d), tw_dataset_height(d), tw_dataset_width(d), tw_dataset_channels(d));
+    tw_enter_uncounted(g);
     for (int i = 0; i < t->towers; i++) {
         int first = first_there(t, i);
         if (first < i) {
@@ -97,7 +95,7 @@ void twi_trainer_build_data(tw_trainer *t, const tw_dataset *d)
     twi_trainer_enter_home(t);
     t->position = t->repeats ? tw_scalar_of(g, TW_INT64, (double)t->step) : tw_variable_read(g, tw_global_step(g));
     tw_leave_device(g);
-    g->uncounted += g->nodes.count - before;
+    tw_leave_uncounted(g);
 }
 
 void twi_trainer_build_batch(tw_trainer *t, int tower)

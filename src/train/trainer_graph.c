@@ -2,21 +2,14 @@
  *
  * A tower is a name scope on a device. Nothing that computes a number here knows how many devices there are, which is
  * why resuming on others gives the same bits. */
-#define _GNU_SOURCE
 #include "base/memory.h"
 #include "base/status.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "train/optimizer.h" /* twi_trainable_variables, twi_take_whole_gradients */
 #include "train/trainer.h"
-
-bool twi_trainer_is_cpu(const char *device)
-{
-    return strncasecmp(device, "cpu", 3) == 0 || strcasestr(device, "/cpu") || strcasestr(device, "device:cpu");
-}
 
 tw_status twi_trainer_choose_devices(tw_trainer *t, const tw_trainer_options *options, tw_error *error)
 {

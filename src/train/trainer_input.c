@@ -42,7 +42,7 @@ void twi_trainer_build_input(tw_trainer *t, int tower)
             tw_leave_control(t->graph);
         tw_leave_device(t->graph);
     } else {
-        add_source(t, tower, twi_trainer_is_cpu(device) ? device : "/cpu:0", batch);
+        add_source(t, tower, tw_device_is(device, "CPU") ? device : "/cpu:0", batch);
     }
     t->images[tower] = batch[0];
     t->labels[tower] = batch[1];

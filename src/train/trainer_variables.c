@@ -8,7 +8,6 @@
  * Never here: how gradients meet and are applied (trainer_apply.c). */
 #include "base/memory.h"
 #include "base/status.h"
-#include "graph/graph.h" /* twi_make_variable */
 
 #include <stdio.h>
 #include <string.h>
@@ -109,7 +108,7 @@ static void add_parameter_device(tw_trainer *t, const char *device)
 static bool towers_are_on_gpus(const tw_trainer *t)
 {
     for (int i = 0; i < t->towers; i++)
-        if (twi_trainer_is_cpu(t->tower_devices[i]))
+        if (tw_device_is(t->tower_devices[i], "CPU"))
             return false;
     return true;
 }
@@ -133,7 +132,7 @@ static tw_status find_parameter_devices(tw_trainer *t, const tw_trainer_options 
             add_parameter_device(t, tw_devices_info(options->devices, i).name);
     } else {
         for (int i = 0; i < t->towers; i++)
-            if (!twi_trainer_is_cpu(t->tower_devices[i]))
+            if (!tw_device_is(t->tower_devices[i], "CPU"))
                 add_parameter_device(t, t->tower_devices[i]);
     }
     if (t->num_parameter_devices == 0)
@@ -179,8 +178,8 @@ tw_status twi_trainer_find_variables(tw_trainer *t, const tw_trainer_options *op
 static const char *stay_at_home(void *trainer, const tw_node *node)
 {
     tw_trainer *t = trainer;
-    if (t->home && twi_device_has_kernel(t->home, tw_node_op(node), &node->attrs))
-        return t->home->text;
+    if (tw_devices_have_kernel(t->devices, t->home, node))
+        return tw_devices_info(t->devices, t->home).name;
     t->strangers++;
     return "/cpu:0";
 }
@@ -209,21 +208,17 @@ static bool home_suffices(tw_trainer *t)
     return fine;
 }
 
-void twi_trainer_find_home(tw_trainer *t, const tw_trainer_options *options)
+void twi_trainer_find_home(tw_trainer *t)
 {
     const tw_variable_options *v = &t->variables;
-    twi_device_name wanted;
     bool on_gpus = v->update == TW_PARAMETER_SERVER ? v->parameter_device == TW_PARAMETERS_ON_GPU
-                                                    : !twi_trainer_is_cpu(t->tower_devices[0]);
+                                                    : !tw_device_is(t->tower_devices[0], "CPU");
     /* An automatic loss scale looks at all gradients, on the host. */
-    if (!on_gpus || t->asynchronous || t->rule.automatic_loss_scale ||
-        twi_device_name_parse(t->tower_devices[0], &wanted, NULL) != TW_OK)
+    if (!on_gpus || t->asynchronous || t->rule.automatic_loss_scale)
         return;
-    for (int i = 0; i < options->devices->count && !t->home; i++)
-        if (twi_device_name_matches(&wanted, &options->devices->items[i]->name))
-            t->home = options->devices->items[i];
-    if (t->home && (t->home->is_host || !home_suffices(t)))
-        t->home = NULL;
+    t->home = tw_devices_find(t->devices, t->tower_devices[0]);
+    if (t->home >= 0 && (strcmp(tw_devices_info(t->devices, t->home).type, "CPU") == 0 || !home_suffices(t)))
+        t->home = -1;
 }
 
 /* ---- while a tower is built --------------------------------------------------------------------------------- */
@@ -232,7 +227,7 @@ void twi_trainer_find_home(tw_trainer *t, const tw_trainer_options *options)
 static const char *place_variable(void *trainer, const tw_node *node)
 {
     tw_trainer *t = trainer;
-    if (strcmp(tw_node_op(node), "VarHandleOp") != 0)
+    if (!tw_node_is_variable(node))
         return "";
     switch (t->variables.placement) {
     case TW_PLACE_ROTATE:
@@ -248,9 +243,9 @@ static const char *place_variable(void *trainer, const tw_node *node)
 /* On tower 0's device, and saved: it may differ from the variable. */
 static tw_variable *make_stage(tw_graph *g, const tw_variable *variable, const char *name)
 {
-    return twi_make_variable(
+    return tw_make_variable(
         g, name,
-        &(twi_new_variable){variable->dtype, variable->shape, .initial_value = twi_initial_value(variable)});
+        &(tw_new_variable){variable->dtype, variable->shape, .initial_value = tw_variable_initial_value(variable)});
 }
 
 /* What the tower under construction works with in place of a variable. State that is not trained is tower 0's. */
