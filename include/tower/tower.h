@@ -11,7 +11,8 @@
  *     data.h      data sets and input pipelines
  *     queue.h     queues and readers as ops, and the threads that fill them
  *     io.h        checkpoints and event files
- *     models.h    networks that are ready to train */
+ *     models.h    networks that are ready to train, and their evaluation
+ *     trainer.h   the trainer: towers, modes of update, checkpoints */
 #ifndef TOWER_TOWER_H
 #define TOWER_TOWER_H
 
@@ -28,5 +29,6 @@
 #include <tower/status.h>
 #include <tower/tensor.h>
 #include <tower/train.h>
+#include <tower/trainer.h>
 
 #endif

@@ -5,7 +5,7 @@
 #include "command.h"
 #include "json.h"
 
-#include <tower/models.h>
+#include <tower/trainer.h>
 
 /* A part of the settings; -1: not given. */
 typedef struct update {

@@ -6,7 +6,7 @@
 #include "base/status.h"
 
 #include <stdlib.h>
-#include <tower/models.h>
+#include <tower/trainer.h>
 
 enum { WARM_UP = 2 };
 

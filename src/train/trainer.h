@@ -19,7 +19,7 @@
 #ifndef TWI_TRAINER_H
 #define TWI_TRAINER_H
 
-#include <tower/models.h>
+#include <tower/trainer.h>
 #include <tower/nn.h>
 #include <tower/queue.h>
 #include <tower/train.h>
