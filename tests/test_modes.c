@@ -595,31 +595,33 @@ static void odd_combinations_are_refused_naming_both_sides(void **state)
         tw_variable_options options;
         const char *message;
     } cases[] = {
-        {{.update = TW_REPLICATED, .staged = true}, "staged_vars goes with variable_update=parameter_server only: with "
+        {{.update = TW_REPLICATED, .staged = true}, "options.variables.staged goes with options.variables.update=parameter_server only: with "
                                                     "replicated"},
-        {{.update = TW_INDEPENDENT, .staged = true}, "staged_vars goes with variable_update=parameter_server only: with "
+        {{.update = TW_INDEPENDENT, .staged = true}, "options.variables.staged goes with options.variables.update=parameter_server only: with "
                                                      "independent"},
-        {{.consistency = TW_RELAXED}, "variable_consistency=relaxed goes with variable_update=replicated only, not with "
-                                      "parameter_server; staged_vars is its counterpart there"},
-        {{.update = TW_INDEPENDENT, .consistency = TW_RELAXED}, "variable_consistency=relaxed goes with "
-                                                                "variable_update=replicated only, not with independent"},
-        {{.staged = true, .consistency = TW_RELAXED}, "variable_consistency=relaxed goes with"},
-        {{.update = TW_REPLICATED, .placement = TW_PLACE_ROTATE}, "variable_placement=rotate goes with "
-                                                                  "variable_update=parameter_server only: with replicated"},
-        {{.update = TW_INDEPENDENT, .placement = TW_PLACE_SINGLE}, "variable_placement=single goes with"},
-        {{.update = TW_REPLICATED, .parameter_device = TW_PARAMETERS_ON_CPU}, "local_parameter_device=cpu goes with "
-                                                                              "variable_update=parameter_server only"},
+        {{.consistency = TW_RELAXED}, "options.variables.consistency=relaxed goes with options.variables.update=replicated only, not with "
+                                      "parameter_server; options.variables.staged is its counterpart there"},
+        {{.update = TW_INDEPENDENT, .consistency = TW_RELAXED}, "options.variables.consistency=relaxed goes with "
+                                                                "options.variables.update=replicated only, not with independent"},
+        {{.staged = true, .consistency = TW_RELAXED}, "options.variables.consistency=relaxed goes with"},
+        {{.update = TW_REPLICATED, .placement = TW_PLACE_ROTATE}, "options.variables.placement=rotate goes with "
+                                                                  "options.variables.update=parameter_server only: with replicated"},
+        {{.update = TW_INDEPENDENT, .placement = TW_PLACE_SINGLE}, "options.variables.placement=single goes with"},
+        {{.update = TW_REPLICATED, .parameter_device = TW_PARAMETERS_ON_CPU}, "options.variables.parameter_device=cpu goes with "
+                                                                              "options.variables.update=parameter_server only"},
         {{.placement = TW_PLACE_LEAST_LOADED, .parameter_device = TW_PARAMETERS_ON_CPU},
-         "variable_placement=least-loaded spreads variables over several devices, and local_parameter_device=cpu has one"},
-        {{.update = (tw_variable_update)9}, "unknown number"},
+         "options.variables.placement=least-loaded spreads variables over several devices, and "
+         "options.variables.parameter_device=cpu has one"},
+        {{.update = (tw_variable_update)9}, "options.variables.update: there is no number 9"},
     };
     static const struct {
         tw_average_options average;
         const char *message;
     } meetings[] = {
-        {{.all_reduce = "ring"}, "all_reduce_spec says how gradients meet; with variable_update=independent they never do"},
-        {{.packs = 2}, "gradient_repacking says how"},
-        {{.wire = TW_FLOAT16}, "compact_gradient_transfer says how"},
+        {{.all_reduce = "ring"}, "options.average.all_reduce says how gradients meet; with "
+                                "options.variables.update=independent they never do"},
+        {{.packs = 2}, "options.average.packs says how"},
+        {{.wire = TW_FLOAT16}, "options.average.wire says how"},
     };
     for (size_t i = 0; i < sizeof meetings / sizeof *meetings; i++) {
         tw_trainer *trainer;
@@ -644,7 +646,7 @@ static void variables_on_gpus_need_towers_on_gpus(void **state)
     options.tower_devices = (const char *[]){"/cpu:0"};
     options.num_tower_devices = 1;
     assert_fails(tw_trainer_create(&options, &trainer, &error), TW_INVALID_ARGUMENT,
-                 "local_parameter_device=gpu puts variables on the GPUs that towers run on, and none does");
+                 "options.variables.parameter_device=gpu puts variables on the GPUs that towers run on, and none does");
 }
 
 static void impossible_shares_are_refused(void **state)
@@ -654,13 +656,13 @@ static void impossible_shares_are_refused(void **state)
         int batch, global, num_parts, parts[3];
         const char *message;
     } cases[] = {
-        {4, 10, 0, {0}, "batch_size 4 for each of 3 towers makes 12, not the global_batch_size of 10"},
-        {0, 2, 0, {0}, "global_batch_size 2 leaves no example for tower 2 of 3"},
-        {4, 0, 3, {1, 1, 1}, "batch_size gives each tower 4 examples, tower_shares gives them unequal numbers"},
-        {0, 8, 2, {3, 1}, "tower_shares has 2 parts for 3 towers"},
-        {0, 8, 3, {3, 0, 1}, "tower_shares: 0 for tower 1"},
-        {0, 4, 3, {100, 1, 1}, "global_batch_size 4 leaves no example for tower 1 of 3"},
-        {0, 1 << 29, 0, {0}, "global_batch_size is 536870912; at most 268435456 is expected"},
+        {4, 10, 0, {0}, "options.batch=4 for each of 3 towers makes 12, not options.global_batch=10"},
+        {0, 2, 0, {0}, "options.global_batch=2 leaves no example for tower 2 of 3"},
+        {4, 0, 3, {1, 1, 1}, "options.batch gives each tower 4 examples, options.tower_shares gives them unequal numbers"},
+        {0, 8, 2, {3, 1}, "options.tower_shares has 2 parts for 3 towers"},
+        {0, 8, 3, {3, 0, 1}, "options.tower_shares: 0 for tower 1"},
+        {0, 4, 3, {100, 1, 1}, "options.global_batch=4 leaves no example for tower 1 of 3"},
+        {0, 1 << 29, 0, {0}, "options.global_batch is 536870912; at most 268435456 is expected"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         tw_trainer *trainer;
@@ -744,7 +746,7 @@ static void modes_that_make_sense_are_measured(void **state)
     assert_int_equal(count, 3);
     options.updates = TW_ASYNCHRONOUS;
     assert_fails(tw_compare_updates(&options, 1, trials, &count, &error), TW_INVALID_ARGUMENT,
-                 "asynchronous ones have one mode, parameter_server");
+                 "options.updates=asynchronous have one mode, parameter_server");
     options.updates = 0;
     options.batch = -1;
     assert_true(tw_compare_updates(&options, 1, trials, &count, &error) != TW_OK);

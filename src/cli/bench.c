@@ -6,6 +6,7 @@
 #include "bench_rule.h"
 #include "job.h"
 #include "reduction.h"
+#include "translate.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -104,9 +105,10 @@ static tw_devices *open_devices(settings *s, bench *b)
             job->virtual_gpus = s->num_gpus;
         devices = job_open_devices("bench", job);
         gpus = devices ? tw_devices_count(devices, "GPU") : 0;
+        char why[600];
         if (s->device == GPU && devices)
             fprintf(stderr, "tower bench: there is no GPU here (%s); these are virtual ones, which run on the CPU with a "
-                            "thread each\n", tw_devices_why_no_gpu());
+                            "thread each\n", translate(tw_devices_why_no_gpu(), why, sizeof why));
     }
     b->on_gpus = gpus > 0 && !on_cpu;
     int there = devices ? tw_devices_count(devices, b->on_gpus ? "GPU" : "CPU") : 0;

@@ -73,12 +73,12 @@ tw_status twi_data_missing(tw_error *error, const char *name, const char *direct
     struct stat about;
     if (stat(directory, &about) != 0)
         return twi_fail(error, TW_NOT_FOUND,
-                        "data directory '%s': %s; 'tower data fetch %s --data-dir %s' makes it and downloads %s there",
+                        "data directory '%s': %s; tw_data_fetch(\"%s\", \"%s\") makes it and downloads %s there",
                         directory, strerror(errno), name, directory, known->title);
     if (!S_ISDIR(about.st_mode))
         return twi_fail(error, TW_NOT_FOUND, "data directory '%s' is not a directory", directory);
     return twi_fail(error, TW_NOT_FOUND,
-                    "%s is not in '%s': looked for %s; 'tower data fetch %s --data-dir %s' downloads it there",
+                    "%s is not in '%s': looked for %s; tw_data_fetch(\"%s\", \"%s\") downloads it there",
                     known->title, directory, looked_for, name, directory);
 }
 

@@ -90,7 +90,7 @@ static void open_once(void)
         take(library, FILE_NAME);
     else
         snprintf(opened.why, sizeof opened.why,
-                 "the CUDA plug-in (%s) was not found; --virtual-gpus N gives GPUs that run on the CPU", FILE_NAME);
+                 "the CUDA plug-in (%s) was not found; options.virtual_gpus gives GPUs that run on the CPU", FILE_NAME);
 }
 
 const twi_plugin *twi_plugin_open(const char **why)

@@ -74,7 +74,7 @@ static tw_status check_options(tw_graph *graph, const tw_average_options *o, int
         return tw_graph_fail(graph, error.status, "%s", error.message);
     if (twi_reduce_uses_nccl(spec) && !everywhere)
         return tw_graph_fail(graph, TW_INVALID_ARGUMENT, "all-reduce spec '%.200s': nccl brings the mean to every tower, for "
-                              "variables that each has a copy of (variable_update=replicated); here there is one", o->all_reduce);
+                              "variables that each has a copy of; here there is one", o->all_reduce);
     if (twi_reduce_uses_nccl(spec) && o->wire)
         return tw_graph_fail(graph, TW_INVALID_ARGUMENT, "all-reduce spec '%.200s': nccl adds in the type that crosses, so "
                               "gradients cannot cross as %s and have sums of float", o->all_reduce, tw_dtype_name(o->wire));

@@ -12,21 +12,20 @@
 
 #include <tower/train.h>
 
-typedef enum twi_algorithm { /* ORDER ALGORITHM */
-    TWI_TREE,
-    TWI_RING,
-    TWI_RECHD,
-    TWI_PSCPU,
-    TWI_PSGPU,
-    TWI_HIERARCHICAL,
-    TWI_NCCL,
-} twi_algorithm;
+/* An algorithm: a row of the table in reduce_algorithms.c. */
+typedef struct twi_algorithm twi_algorithm;
+
+/* The row of a name of so many characters; NULL: there is none. */
+const twi_algorithm *twi_algorithm_find(const char *name, size_t length);
+/* Name of row i, NULL beyond the last. And why a row is understood but cannot be done; NULL: it can. */
+const char *twi_algorithm_name(int i);
+const char *twi_algorithm_refusal(const twi_algorithm *algorithm);
 
 enum { TWI_MOST_RULES = 8, TWI_MOST_SHARDS = 256 };
 
 /* Tensors of at most `limit` elements are reduced so. */
 typedef struct twi_reduce_rule {
-    twi_algorithm algorithm;
+    const twi_algorithm *algorithm;
     int shards;
     int64_t limit;
 } twi_reduce_rule;
@@ -38,6 +37,7 @@ typedef struct twi_reduce_spec {
 } twi_reduce_spec;
 
 tw_status twi_reduce_spec_parse(const char *text, twi_reduce_spec *spec, tw_error *error);
+/* Whether some rule of it works only where the mean comes to every tower, by a library of the devices (NCCL). */
 bool twi_reduce_uses_nccl(const twi_reduce_spec *spec);
 
 /* Places: a tower's number, or one of these. */
