@@ -35,8 +35,9 @@ static void variable_has_exactly_the_name_that_was_asked_for(void **state)
     tw_variable *weights, *slot = NULL;
     tw_enter_variable_scope(g, "conv1");
     weights = tw_get_variable(g, "weights", TW_FLOAT32, TW_SHAPE(3), (tw_initializer){TW_INIT_CONSTANT, .a = 2});
-    slot = tw_make_variable(g, "conv1/weights/Slot",
-                            &(tw_new_variable){TW_FLOAT32, TW_SHAPE(3), .initial_value = tw_variable_initial_value(weights)});
+    slot = tw_make_variable(
+        g, "conv1/weights/Slot",
+        &(tw_new_variable){TW_FLOAT32, TW_SHAPE(3), .initial_value = tw_variable_initial_value(weights)});
     tw_leave_variable_scope(g);
     assert_ptr_equal(tw_graph_find_variable(g, "conv1/weights/Slot"), slot);
     assert_string_equal(slot->name, "conv1/weights/Slot");

@@ -29,7 +29,7 @@ extern "C" {
 
 /* ---- losses ------------------------------------------------------------------------------------------------ */
 
-/* Adds a scalar to the collection "losses". Returns it. */
+/* Adds a scalar to the collection "losses". Returns it. Anything that is known to be no scalar is an error that names it. */
 TW_API tw_output tw_add_loss(tw_graph *graph, tw_output loss);
 
 /* The sum of the losses whose names lie inside `scope` ("tower_0"; NULL: inside the open name scope): the loss of one
@@ -60,7 +60,7 @@ typedef struct tw_grads {
     tw_output *gradients; /* {NULL, 0}: none, no path leads from the variable to the loss */
 } tw_grads;
 
-/* Gradients of a loss with respect to all trainable variables that the graph has by now, in order of their creation,
+/* Gradients of a loss, a scalar, with respect to all trainable variables that the graph has by now, in order of their creation,
  * under the name scope "gradients". */
 TW_API tw_grads *tw_compute_gradients(tw_optimizer *optimizer, tw_output loss);
 /* The same for the given variables. */

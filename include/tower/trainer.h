@@ -268,6 +268,9 @@ TW_API int tw_trainer_batch(const tw_trainer *trainer);          /* examples a t
 TW_API int tw_trainer_share(const tw_trainer *trainer, int tower); /* examples of each step that it gets */
 TW_API int64_t tw_trainer_examples(const tw_trainer *trainer);   /* of a step: of all towers; asynchronous: of one */
 TW_API tw_variable_options tw_trainer_variables(const tw_trainer *trainer); /* with all that was chosen filled in */
+/* The mode of update in use, for people: "each tower applies the mean gradient to its own copy"; and whose numbers training
+ * gives so (NULL: never mind). Both are valid for ever. */
+TW_API const char *tw_trainer_update_text(const tw_trainer *trainer, const char **numbers);
 TW_API int64_t tw_trainer_seed(const tw_trainer *trainer);
 TW_API tw_updates tw_trainer_updates(const tw_trainer *trainer);
 /* How many steps there can be in all: as many as a replayed order has, INT64_MAX otherwise. */

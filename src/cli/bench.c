@@ -107,8 +107,10 @@ static tw_devices *open_devices(settings *s, bench *b)
         gpus = devices ? tw_devices_count(devices, "GPU") : 0;
         char why[600];
         if (s->device == GPU && devices)
-            fprintf(stderr, "tower bench: there is no GPU here (%s); these are virtual ones, which run on the CPU with a "
-                            "thread each\n", translate(tw_devices_why_no_gpu(), why, sizeof why));
+            fprintf(stderr,
+                    "tower bench: there is no GPU here (%s); these are virtual ones, which run on the CPU with a "
+                    "thread each\n",
+                    translate(tw_devices_why_no_gpu(), why, sizeof why));
     }
     b->on_gpus = gpus > 0 && !on_cpu;
     int there = devices ? tw_devices_count(devices, b->on_gpus ? "GPU" : "CPU") : 0;

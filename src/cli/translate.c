@@ -55,12 +55,14 @@ char *translate(const char *message, char *text, size_t size)
         *text = 0;
     while (*message && at < size) {
         char name[64], directory[600];
-        int used = 0, row = strncmp(message, options, sizeof options - 1) == 0 ? find(message + sizeof options - 1) : -1;
+        int used = 0,
+            row = strncmp(message, options, sizeof options - 1) == 0 ? find(message + sizeof options - 1) : -1;
         if (row >= 0) {
             at += (size_t)snprintf(text + at, size - at, "%s", words[row].flag);
             message += sizeof options - 1 + strlen(words[row].option);
         } else if (strncmp(message, fetch, sizeof fetch - 1) == 0 &&
-                   sscanf(message + sizeof fetch - 1, "%63[^\"]\", \"%599[^\"]\")%n", name, directory, &used) == 2 && used) {
+                   sscanf(message + sizeof fetch - 1, "%63[^\"]\", \"%599[^\"]\")%n", name, directory, &used) == 2 &&
+                   used) {
             at += (size_t)snprintf(text + at, size - at, "'tower data fetch %s --data-dir %s'", name, directory);
             message += sizeof fetch - 1 + (size_t)used;
         } else {

@@ -7,13 +7,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { AUTO = 3, TRIAL_STEPS = 5 }; /* ORDER UPDATE: the choices of --variable-update */
+enum { TRIAL_STEPS = 5 };
 #define WORTH_IT 1.03                   /* times as fast: less may be noise */
 
 /* Choices are in the order of their numbers, of which 0 is for what was not given. */
 bool update_read(const char *command, const update *u, tw_variable_options *options)
 {
-    bool measured = u->variable_update == AUTO;
+    bool measured = u->variable_update == UPDATE_AUTO;
     *options = (tw_variable_options){
         .update = measured ? TW_VARIABLE_UPDATE : (tw_variable_update)(u->variable_update + 1),
         .placement = (tw_variable_placement)(u->placement + 1),
@@ -115,7 +115,7 @@ tw_status update_choose(const update *u, tw_trainer_options *options, bool as_js
     tw_update_trial trials[TW_MOST_UPDATE_TRIALS];
     char why[400];
     int count, chosen;
-    if (u->variable_update != AUTO)
+    if (u->variable_update != UPDATE_AUTO)
         return TW_OK;
     tw_status status = tw_compare_updates(options, TRIAL_STEPS, trials, &count, error);
     if (status != TW_OK)
@@ -167,40 +167,16 @@ static const char *short_name(const char *device)
     return strncmp(name, "device:", 7) == 0 ? name + 7 : name;
 }
 
-static const char *rule_in_words(const tw_variable_options *v, bool asynchronous)
-{
-    if (asynchronous)
-        return "each tower applies its gradients to the one copy there is";
-    switch (v->update) {
-    case TW_REPLICATED:
-        return v->consistency == TW_RELAXED ? "each tower applies the mean gradient of the step before to its own copy"
-                                            : "each tower applies the mean gradient to its own copy";
-    case TW_INDEPENDENT:
-        return "towers never meet: an upper bound for speed, no way to train; tower 0's copy is saved";
-    default:
-        return v->staged ? "the mean gradient is applied to one copy; towers compute with that of the step before"
-                         : "the mean gradient is applied to the one copy there is";
-    }
-}
-
-static const char *numbers_in_words(const tw_variable_options *v, int towers, bool asynchronous)
-{
-    if (asynchronous)
-        return "those of the order of updates";
-    if (towers > 1 && v->update == TW_INDEPENDENT)
-        return "of as many runs as there are towers";
-    if (v->staged || v->consistency == TW_RELAXED)
-        return "one update late, on any number of devices the same";
-    return towers > 1 ? "those of one device with as many towers" : "those of one tower";
-}
-
 void print_update(tw_trainer *trainer)
 {
     tw_variable_options v = tw_trainer_variables(trainer);
-    bool asynchronous = tw_trainer_updates(trainer) == TW_ASYNCHRONOUS;
     char text[32];
+    const char *numbers, *words = tw_trainer_update_text(trainer, &numbers);
     printf("  %-14s %s%s: %s\n", "update", tw_variable_update_name(v.update),
-           v.staged ? ", staged" : v.consistency == TW_RELAXED ? ", relaxed" : "", rule_in_words(&v, asynchronous));
+           v.staged                      ? ", staged"
+           : v.consistency == TW_RELAXED ? ", relaxed"
+                                         : "",
+           words);
     printf("  %-14s %s", "variables", v.update == TW_PARAMETER_SERVER ? placement_name(v.placement) : "on every tower");
     for (int i = 0, shown = 0; i < tw_graph_num_variables(tw_trainer_graph(trainer)); i++) {
         int64_t bytes;
@@ -208,7 +184,7 @@ void print_update(tw_trainer *trainer)
         if (device)
             printf("%s %s %s", shown++ ? "," : ":", short_name(device), bytes_text((double)bytes, text, sizeof text));
     }
-    printf("\n  %-14s %s\n", "numbers", numbers_in_words(&v, tw_trainer_towers(trainer), asynchronous));
+    printf("\n  %-14s %s\n", "numbers", numbers);
 }
 
 void report_update(tw_trainer *trainer, json *out)

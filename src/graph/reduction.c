@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* A node runs right after what it needs, as if it had been made with it: so the first gradients meet while the last ones
- * are still being computed. What looks at the result of NCCL, which works on beside the device, does not. */
+/* A node runs right after what it needs, as if it had been made with it: so the first gradients meet while the last
+ * ones are still being computed. What looks at the result of NCCL, which works on beside the device, does not. */
 static void run_early(tw_node *node, int first)
 {
     int order = -1;

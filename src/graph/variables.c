@@ -332,8 +332,9 @@ tw_variable *tw_copy_variable(tw_graph *graph, const tw_variable *variable, cons
         return NULL;
     }
     return tw_make_variable(graph, name,
-                             &(tw_new_variable){variable->dtype, variable->shape,
-                                                 .initial_value = tw_variable_initial_value(variable), .copy_of = variable});
+                            &(tw_new_variable){variable->dtype, variable->shape,
+                                               .initial_value = tw_variable_initial_value(variable),
+                                               .copy_of = variable});
 }
 
 tw_output tw_variable_read(tw_graph *graph, const tw_variable *variable)

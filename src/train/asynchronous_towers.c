@@ -143,13 +143,15 @@ tw_status twi_asynchronous_agree(tw_trainer *t, const tw_trainer_options *option
         return twi_fail(error, TW_INVALID_ARGUMENT,
                         "options.updates=asynchronous needs towers of as many examples each, not unequal shares");
     if (average->all_reduce || average->packs || average->small_bytes || average->wire)
-        return twi_fail(error, TW_INVALID_ARGUMENT,
-                        "with options.updates=asynchronous each tower's gradients are applied by themselves: nothing is "
-                        "reduced");
+        return twi_fail(
+            error, TW_INVALID_ARGUMENT,
+            "with options.updates=asynchronous each tower's gradients are applied by themselves: nothing is "
+            "reduced");
     if (options->session.trace)
-        return twi_fail(error, TW_INVALID_ARGUMENT,
-                        "options.session.trace shows a synchronous step; with options.updates=asynchronous they overlap, "
-                        "and have none");
+        return twi_fail(
+            error, TW_INVALID_ARGUMENT,
+            "options.session.trace shows a synchronous step; with options.updates=asynchronous they overlap, "
+            "and have none");
     return TW_OK;
 }
 
@@ -290,7 +292,8 @@ tw_status twi_asynchronous_start(tw_trainer *t, const tw_trainer_options *option
     tw_status status;
     tw_tensor *batches = NULL;
     int num_batches;
-    twi_order_head head = {.towers = t->towers.count, .batch = t->towers.shares[0], .seed = t->recipe.setting[TWI_SEED]};
+    twi_order_head head = {
+        .towers = t->towers.count, .batch = t->towers.shares[0], .seed = t->recipe.setting[TWI_SEED]};
     snprintf(head.model, sizeof head.model, "%s", t->recipe.model->name);
     TWI_TRY(read_batches(checkpoint, t->towers.count, &batches, &num_batches, error));
     TWI_TRY(twi_update_order_begin(&a->order, t->towers.count, &a->options, t->step,

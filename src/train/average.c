@@ -17,14 +17,14 @@ static tw_status check_variable(tw_graph *graph, const tw_variable *first, const
     char a[128], b[128];
     if (shared && first != other)
         return tw_graph_fail(graph, TW_INVALID_ARGUMENT,
-                              "variable number %d is '%s' in tower 0 and '%s' in tower %d: towers must share their "
-                              "variables",
-                              i, first->name, other->name, t);
+                             "variable number %d is '%s' in tower 0 and '%s' in tower %d: towers must share their "
+                             "variables",
+                             i, first->name, other->name, t);
     if (first->dtype != other->dtype || !tw_shape_equal(first->shape, other->shape))
         return tw_graph_fail(graph, TW_INVALID_ARGUMENT,
-                              "variable number %d is '%s', %s %s, in tower 0 and '%s', %s %s, in tower %d", i, first->name,
-                              tw_dtype_name(first->dtype), tw_shape_text(first->shape, a, sizeof a), other->name,
-                              tw_dtype_name(other->dtype), tw_shape_text(other->shape, b, sizeof b), t);
+                             "variable number %d is '%s', %s %s, in tower 0 and '%s', %s %s, in tower %d", i,
+                             first->name, tw_dtype_name(first->dtype), tw_shape_text(first->shape, a, sizeof a),
+                             other->name, tw_dtype_name(other->dtype), tw_shape_text(other->shape, b, sizeof b), t);
     return TW_OK;
 }
 
@@ -40,7 +40,7 @@ static tw_status check_towers(tw_graph *graph, tw_grads *const *towers, int num_
                 return tw_graph_status(graph);
         if (towers[t]->count != towers[0]->count)
             return tw_graph_fail(graph, TW_INVALID_ARGUMENT, "tower 0 has %d variables, tower %d has %d",
-                                  towers[0]->count, t, towers[t]->count);
+                                 towers[0]->count, t, towers[t]->count);
     }
     return TW_OK;
 }
@@ -52,20 +52,26 @@ static tw_status check_options(tw_graph *graph, const tw_average_options *o, int
     double sum = 0;
     if (o->wire && o->wire != TW_FLOAT16 && o->wire != TW_BFLOAT16)
         return tw_graph_fail(graph, TW_INVALID_ARGUMENT, "gradients cross as half or bfloat16, not as %s",
-                              tw_dtype_name(o->wire));
+                             tw_dtype_name(o->wire));
     if (o->packs < 0 || o->small_bytes < 0 || o->small_group < 0)
-        return tw_graph_fail(graph, TW_INVALID_ARGUMENT, "packs, small_bytes and small_group are at least 0, found %d, "
-                              "%lld and %d", o->packs, (long long)o->small_bytes, o->small_group);
+        return tw_graph_fail(graph, TW_INVALID_ARGUMENT,
+                             "packs, small_bytes and small_group are at least 0, found %d, "
+                             "%lld and %d",
+                             o->packs, (long long)o->small_bytes, o->small_group);
     if (o->packs && o->small_bytes)
         return tw_graph_fail(graph, TW_INVALID_ARGUMENT,
-                              "gradients are joined into packs or the small ones among themselves, not both");
+                             "gradients are joined into packs or the small ones among themselves, not both");
     if (o->bucket_bytes < 0 || (o->bucket_bytes && (o->packs || o->small_bytes)))
-        return tw_graph_fail(graph, TW_INVALID_ARGUMENT, "bucket_bytes is at least 0, and goes neither with packs nor with "
-                              "small_bytes; found %lld", (long long)o->bucket_bytes);
+        return tw_graph_fail(graph, TW_INVALID_ARGUMENT,
+                             "bucket_bytes is at least 0, and goes neither with packs nor with "
+                             "small_bytes; found %lld",
+                             (long long)o->bucket_bytes);
     for (int t = 0; o->weights && t < num_towers; t++) {
         if (!(o->weights[t] >= 0) || isinf(o->weights[t]))
-            return tw_graph_fail(graph, TW_INVALID_ARGUMENT, "the weight of tower %d is %g, expected a number of at "
-                                  "least 0", t, (double)o->weights[t]);
+            return tw_graph_fail(graph, TW_INVALID_ARGUMENT,
+                                 "the weight of tower %d is %g, expected a number of at "
+                                 "least 0",
+                                 t, (double)o->weights[t]);
         sum += o->weights[t];
     }
     if (o->weights && sum <= 0)
@@ -73,11 +79,15 @@ static tw_status check_options(tw_graph *graph, const tw_average_options *o, int
     if (twi_reduce_spec_parse(o->all_reduce ? o->all_reduce : "tree", spec, &error) != TW_OK)
         return tw_graph_fail(graph, error.status, "%s", error.message);
     if (twi_reduce_uses_nccl(spec) && !everywhere)
-        return tw_graph_fail(graph, TW_INVALID_ARGUMENT, "all-reduce spec '%.200s': nccl brings the mean to every tower, for "
-                              "variables that each has a copy of; here there is one", o->all_reduce);
+        return tw_graph_fail(graph, TW_INVALID_ARGUMENT,
+                             "all-reduce spec '%.200s': nccl brings the mean to every tower, for "
+                             "variables that each has a copy of; here there is one",
+                             o->all_reduce);
     if (twi_reduce_uses_nccl(spec) && o->wire)
-        return tw_graph_fail(graph, TW_INVALID_ARGUMENT, "all-reduce spec '%.200s': nccl adds in the type that crosses, so "
-                              "gradients cannot cross as %s and have sums of float", o->all_reduce, tw_dtype_name(o->wire));
+        return tw_graph_fail(graph, TW_INVALID_ARGUMENT,
+                             "all-reduce spec '%.200s': nccl adds in the type that crosses, so "
+                             "gradients cannot cross as %s and have sums of float",
+                             o->all_reduce, tw_dtype_name(o->wire));
     return TW_OK;
 }
 
@@ -95,9 +105,9 @@ static tw_status complete(twi_reducer *r, tw_grads *const *towers, int i)
                 variable->name, r->towers);
     else if (missing >= 0 && !r->options->missing_as_zero)
         return tw_graph_fail(r->graph, TW_INVALID_ARGUMENT,
-                              "variable '%s' has a gradient in tower %d, but none in tower %d: its loss does not depend "
-                              "on it",
-                              variable->name, has, missing);
+                             "variable '%s' has a gradient in tower %d, but none in tower %d: its loss does not depend "
+                             "on it",
+                             variable->name, has, missing);
     for (int t = 0; t < r->towers && has >= 0; t++)
         if (!towers[t]->gradients[i].node) {
             twi_reduce_enter(r, t);

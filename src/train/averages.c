@@ -88,17 +88,18 @@ tw_output tw_average_losses(tw_graph *graph, float decay, tw_output total)
         scope[strlen(scope) - 1] = 0; /* without the '/' */
     int count = tw_get_collection(graph, "losses", scope, losses, MOST);
     if (count > MOST) {
-        tw_graph_fail(graph, TW_INVALID_ARGUMENT, "averages of %d losses in '%s', expected at most %d", count, scope, MOST);
+        tw_graph_fail(graph, TW_INVALID_ARGUMENT, "averages of %d losses in '%s', expected at most %d", count, scope,
+                      MOST);
         return (tw_output){0};
     }
     losses[count++] = total;
     TW_NAME_SCOPE(graph, "loss_averages")
         for (int i = 0; i < count; i++)
             averages[i] = average_loss(graph, decay, losses[i]);
-    if (tw_graph_status(graph) != TW_OK)
-        return (tw_output){0};
-    tw_output all = tw_group(graph, averages, count), given = {0};
-    TW_CONTROL(graph, all)
+        if (tw_graph_status(graph) != TW_OK)
+            return (tw_output){0};
+        tw_output all = tw_group(graph, averages, count), given = {0};
+        TW_CONTROL(graph, all)
         given = tw_identity(graph, total);
     return given;
 }

@@ -54,8 +54,9 @@ tw_status tw_compare_updates(const tw_trainer_options *options, int steps,
     if (steps < 1 || steps > 1 << 20)
         return twi_fail(error, TW_INVALID_ARGUMENT, "comparing modes of update by %d steps each", steps);
     if (options->updates == TW_ASYNCHRONOUS)
-        return twi_fail(error, TW_INVALID_ARGUMENT, "modes are compared for synchronous updates; "
-                                                    "options.updates=asynchronous have one mode, parameter_server");
+        return twi_fail(error, TW_INVALID_ARGUMENT,
+                        "modes are compared for synchronous updates; "
+                        "options.updates=asynchronous have one mode, parameter_server");
     int64_t *times = twi_alloc_array((size_t)steps, sizeof *times);
     if (!times)
         return twi_fail_memory(error, "comparing modes of update");

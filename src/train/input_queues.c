@@ -113,8 +113,7 @@ static tw_output fill_queue(tw_graph *graph, tw_queue_kind kind, const char *nam
     tw_dtype types[MOST_COMPONENTS];
     tw_shape shapes[MOST_COMPONENTS];
     if (count < 1 || count > MOST_COMPONENTS) {
-        tw_graph_fail(graph, TW_INVALID_ARGUMENT, "a queue of %d components: expected 1 to %d", count,
-                       MOST_COMPONENTS);
+        tw_graph_fail(graph, TW_INVALID_ARGUMENT, "a queue of %d components: expected 1 to %d", count, MOST_COMPONENTS);
         return (tw_output){0};
     }
     for (int i = 0; i < count; i++) {

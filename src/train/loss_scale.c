@@ -38,16 +38,17 @@ tw_loss_scale *tw_fixed_loss_scale(tw_graph *graph, float scale)
 tw_loss_scale *tw_automatic_loss_scale(tw_graph *graph, float first, int every)
 {
     if (every < 1)
-        tw_graph_fail(graph, TW_INVALID_ARGUMENT, "a loss scale that doubles every %d steps, expected 1 or more", every);
+        tw_graph_fail(graph, TW_INVALID_ARGUMENT, "a loss scale that doubles every %d steps, expected 1 or more",
+                      every);
     tw_loss_scale *s = new_scale(graph, first);
     if (!s)
         return NULL;
     s->automatic = true;
     s->every = every;
-    s->value = tw_make_variable(graph, "loss_scale", &(tw_new_variable){
-        TW_FLOAT32, TW_SCALAR, {.kind = TW_INIT_CONSTANT, .a = first}});
-    s->good = tw_make_variable(graph, "loss_scale/good_steps", &(tw_new_variable){
-        TW_FLOAT32, TW_SCALAR, {.kind = TW_INIT_CONSTANT, .a = 0}});
+    s->value = tw_make_variable(graph, "loss_scale",
+                                &(tw_new_variable){TW_FLOAT32, TW_SCALAR, {.kind = TW_INIT_CONSTANT, .a = first}});
+    s->good = tw_make_variable(graph, "loss_scale/good_steps",
+                               &(tw_new_variable){TW_FLOAT32, TW_SCALAR, {.kind = TW_INIT_CONSTANT, .a = 0}});
     if (!s->value || !s->good)
         return NULL;
     s->scale = s->value->value;

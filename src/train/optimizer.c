@@ -158,9 +158,9 @@ void tw_guard_optimizer(tw_optimizer *optimizer, const tw_loss_scale *scale)
         tw_graph_fail(optimizer->graph, TW_INVALID_ARGUMENT, "an optimizer is guarded by an automatic loss scale");
     else if (optimizer->kind == &rms_prop && optimizer->numbers[1] != 0)
         tw_graph_fail(optimizer->graph, TW_INVALID_ARGUMENT,
-                       "Automatic loss scaling is not supported with RMSProp's momentum (here %g): it goes on moving "
-                       "variables in the steps that are to be left out",
-                       optimizer->numbers[1]);
+                      "Automatic loss scaling is not supported with RMSProp's momentum (here %g): it goes on moving "
+                      "variables in the steps that are to be left out",
+                      optimizer->numbers[1]);
     optimizer->guard = scale;
 }
 
@@ -176,9 +176,9 @@ static tw_variable *make_beside(tw_graph *graph, const tw_variable *beside, cons
     for (int i = 1; tw_graph_find_variable(graph, free_name); i++)
         snprintf(free_name, sizeof free_name, "%s_%d", name, i);
     tw_enter_colocation(graph, beside->handle);
-    tw_variable *made = tw_make_variable(
-        graph, free_name,
-        &(tw_new_variable){dtype, shape, {.kind = TW_INIT_CONSTANT, .a = value}, .copy_of = original});
+    tw_variable *made =
+        tw_make_variable(graph, free_name,
+                         &(tw_new_variable){dtype, shape, {.kind = TW_INIT_CONSTANT, .a = value}, .copy_of = original});
     tw_leave_colocation(graph);
     return made;
 }
@@ -286,9 +286,9 @@ static tw_status check_grads(tw_graph *graph, const tw_grads *grads)
         }
     if (missing == grads->count)
         return tw_graph_fail(graph, TW_INVALID_ARGUMENT,
-                              "No gradients provided for any of %d variables%s%s: the loss depends on none of them",
-                              grads->count, grads->count ? ", the first of them " : "",
-                              grads->count ? grads->variables[0]->name : "");
+                             "No gradients provided for any of %d variables%s%s: the loss depends on none of them",
+                             grads->count, grads->count ? ", the first of them " : "",
+                             grads->count ? grads->variables[0]->name : "");
     return TW_OK;
 }
 
@@ -340,8 +340,8 @@ tw_output tw_apply_gradients(tw_optimizer *optimizer, const tw_grads *grads, tw_
     }
     if (optimizer->guard && !optimizer->guard->good_step.node)
         tw_graph_fail(graph, TW_INVALID_ARGUMENT,
-                       "the loss scale that guards an optimizer has not seen any gradients: call tw_unscale_gradients() "
-                       "before tw_apply_gradients()");
+                      "the loss scale that guards an optimizer has not seen any gradients: call tw_unscale_gradients() "
+                      "before tw_apply_gradients()");
     else if (check_grads(graph, grads) == TW_OK)
         make_slots(optimizer, grads);
     if (tw_graph_status(graph) == TW_OK) {

@@ -1,9 +1,9 @@
 /* reduce_algorithms.c - a flat tensor of each tower becomes their mean.
  *
- * An algorithm is a row of `algorithms`, and does two things. It adds the towers' tensors up to pieces, each complete on one owner; and it says from
- * whom a tower takes a piece that is not its own, which spreads the means along the same roads. Towers are counted from
- * `first`, where the shard begins, round to the one before it; so shards and gradients spread over the towers. How to add
- * one: docs/guide/adding-a-reduction.md.
+ * An algorithm is a row of `algorithms`, and does two things. It adds the towers' tensors up to pieces, each complete
+ * on one owner; and it says from whom a tower takes a piece that is not its own, which spreads the means along the same
+ * roads. Towers are counted from `first`, where the shard begins, round to the one before it; so shards and gradients
+ * spread over the towers. How to add one: docs/guide/adding-a-reduction.md.
  *
  * What crosses from one tower to another is narrowed on the one and widened on the other if the options name a type
  * for that, also when both are on one device: bits depend on towers alone. */
@@ -33,13 +33,13 @@ typedef struct shard {
 
 struct twi_algorithm {
     const char *name;
-    void (*reduce)(shard *s);                               /* adds up to pieces */
-    int (*parent)(const shard *s, int tower, int owner);    /* from whom a tower takes a piece; NULL: from its owner */
+    void (*reduce)(shard *s);                            /* adds up to pieces */
+    int (*parent)(const shard *s, int tower, int owner); /* from whom a tower takes a piece; NULL: from its owner */
     void (*library)(const twi_reducer *r, const tw_output *inputs, tw_output *means); /* instead of both: each tower
                                                                hands its tensor over and has the mean */
-    bool sliced;   /* each tower has a slice: tensors of fewer elements than towers go by the tree */
-    bool in_order; /* values come in order of towers, not counted from `first` */
-    bool in_turn;  /* `first` is another tower for each gradient */
+    bool sliced;         /* each tower has a slice: tensors of fewer elements than towers go by the tree */
+    bool in_order;       /* values come in order of towers, not counted from `first` */
+    bool in_turn;        /* `first` is another tower for each gradient */
     const char *refusal; /* it is understood and cannot be done */
 };
 

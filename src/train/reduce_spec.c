@@ -50,8 +50,9 @@ static tw_status read_algorithm(reader *r, const twi_algorithm **algorithm)
     if (!*algorithm)
         return complain(r, list_algorithms(all));
     if (twi_algorithm_refusal(*algorithm))
-        return twi_fail(r->error, TW_UNIMPLEMENTED, "all-reduce spec '%.200s': '%.*s' at character %d is not available: %s",
-                        r->text, length, r->at, (int)(r->at - r->text) + 1, twi_algorithm_refusal(*algorithm));
+        return twi_fail(r->error, TW_UNIMPLEMENTED,
+                        "all-reduce spec '%.200s': '%.*s' at character %d is not available: %s", r->text, length, r->at,
+                        (int)(r->at - r->text) + 1, twi_algorithm_refusal(*algorithm));
     r->at += length;
     return TW_OK;
 }

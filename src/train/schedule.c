@@ -9,8 +9,7 @@ tw_output tw_exponential_decay(tw_graph *graph, float rate, const tw_variable *s
     if (!step)
         return decayed;
     if (!(decay_steps > 0)) {
-        tw_graph_fail(graph, TW_INVALID_ARGUMENT, "exponential decay over %g steps, expected more than 0",
-                       decay_steps);
+        tw_graph_fail(graph, TW_INVALID_ARGUMENT, "exponential decay over %g steps, expected more than 0", decay_steps);
         return decayed;
     }
     TW_NAME_SCOPE(graph, "ExponentialDecay") {
@@ -37,7 +36,7 @@ tw_output tw_piecewise_constant(tw_graph *graph, const tw_variable *step, const 
     for (int i = 1; i < count; i++)
         if (boundaries[i] <= boundaries[i - 1]) {
             tw_graph_fail(graph, TW_INVALID_ARGUMENT, "boundaries must rise, but %lld follows %lld",
-                           (long long)boundaries[i], (long long)boundaries[i - 1]);
+                          (long long)boundaries[i], (long long)boundaries[i - 1]);
             return rate;
         }
     TW_NAME_SCOPE(graph, "PiecewiseConstant") {

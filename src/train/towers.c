@@ -13,8 +13,23 @@
 
 /* ---- losses ------------------------------------------------------------------------------------------------ */
 
+/* False, with an error on the graph, if it is known to be none. */
+static bool is_scalar(tw_graph *graph, tw_output loss)
+{
+    char text[128];
+    tw_shape shape = tw_output_shape(loss);
+    if (!loss.node || shape.rank <= 0)
+        return true;
+    tw_graph_fail(graph, TW_INVALID_ARGUMENT,
+                  "the loss '%s' has shape %s, expected a scalar: take its mean or sum first", tw_node_name(loss.node),
+                  tw_shape_text(shape, text, sizeof text));
+    return false;
+}
+
 tw_output tw_add_loss(tw_graph *graph, tw_output loss)
 {
+    if (!is_scalar(graph, loss))
+        return (tw_output){0};
     if (loss.node)
         tw_add_to_collection(graph, "losses", loss);
     return loss;
@@ -33,8 +48,10 @@ tw_output tw_total_loss(tw_graph *graph, const char *scope)
         return (tw_output){0};
     int count = tw_get_collection(graph, "losses", scope, NULL, 0);
     if (!count) {
-        tw_graph_fail(graph, TW_INVALID_ARGUMENT, "no loss lies inside the scope '%s'; were they added with "
-                                                   "tw_add_loss()?", scope);
+        tw_graph_fail(graph, TW_INVALID_ARGUMENT,
+                      "no loss lies inside the scope '%s'; were they added with "
+                      "tw_add_loss()?",
+                      scope);
         return (tw_output){0};
     }
     tw_output *losses = twi_alloc_array((size_t)count, sizeof *losses);
@@ -95,6 +112,8 @@ tw_grads *tw_compute_gradients_of(tw_optimizer *optimizer, tw_output loss, tw_va
     if (!optimizer)
         return NULL;
     tw_graph *graph = twi_optimizer_graph(optimizer);
+    if (!is_scalar(graph, loss))
+        return NULL;
     tw_output *handles = twi_alloc_array((size_t)count + 1, sizeof *handles);
     tw_grads *grads = tw_graph_status(graph) == TW_OK ? twi_new_grads(graph, variables, count) : NULL;
     if (!handles)

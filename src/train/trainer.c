@@ -18,7 +18,8 @@ static tw_status make_arrays(tw_trainer *t, tw_error *error)
     t->fetched.outputs = twi_alloc_array(3 * n + 1, sizeof *t->fetched.outputs);
     t->update.gradients = twi_alloc_array(n, sizeof(tw_grads *));
     t->graph = tw_graph_create();
-    if (t->update.gradients && t->input.data && t->input.images && t->input.labels && t->fetched.losses && t->fetched.outputs && t->graph)
+    if (t->update.gradients && t->input.data && t->input.images && t->input.labels && t->fetched.losses &&
+        t->fetched.outputs && t->graph)
         return TW_OK;
     return twi_fail_memory(error, "creating a trainer");
 }
@@ -132,13 +133,15 @@ static tw_status look_at_losses(tw_trainer *t, int64_t steps, tw_trainer_step_re
         t->fetched.losses[i] = *(float *)tw_tensor_data(t->fetched.tensors[i]);
         if (!isfinite(t->fetched.losses[i]))
             return twi_fail(error, TW_OUT_OF_RANGE, "Model diverged with loss = %s at step %lld%s in tower_%d (%s)",
-                            isnan(t->fetched.losses[i]) ? "NaN" : "infinity", (long long)last, before, i, t->towers.devices[i]);
+                            isnan(t->fetched.losses[i]) ? "NaN" : "infinity", (long long)last, before, i,
+                            t->towers.devices[i]);
         sum += t->fetched.losses[i] * (double)t->towers.shares[i];
         for (int k = 0; k < 2 && t->fetched.accuracy; k++)
-            top[k] += *(float *)tw_tensor_data(t->fetched.tensors[t->towers.count + 1 + 2 * i + k]) * (double)t->towers.shares[i];
+            top[k] += *(float *)tw_tensor_data(t->fetched.tensors[t->towers.count + 1 + 2 * i + k]) *
+                      (double)t->towers.shares[i];
     }
-    *result = (tw_trainer_step_result){last, (float)(sum / examples), t->fetched.losses, 0, 0, (float)(top[0] / examples),
-                                       (float)(top[1] / examples)};
+    *result = (tw_trainer_step_result){last, (float)(sum / examples),    t->fetched.losses,         0,
+                                       0,    (float)(top[0] / examples), (float)(top[1] / examples)};
     return TW_OK;
 }
 
@@ -146,7 +149,8 @@ tw_status twi_trainer_take_steps(tw_trainer *t, int64_t steps, int num_fetches, 
                                  tw_error *error)
 {
     int64_t done = 0;
-    tw_status status = tw_session_run_steps(t->session, steps, NULL, 0, t->fetched.outputs, num_fetches, t->fetched.tensors, &done, error);
+    tw_status status = tw_session_run_steps(t->session, steps, NULL, 0, t->fetched.outputs, num_fetches,
+                                            t->fetched.tensors, &done, error);
     if (status != TW_OK) {
         t->step += done;
         return twi_prefix(error, "step %lld", (long long)t->step), status;

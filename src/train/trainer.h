@@ -47,74 +47,74 @@ enum { TWI_TOWERS, TWI_BATCH, TWI_SEED, TWI_DTYPE, TWI_OPTIMIZER, TWI_UPDATE, TW
 typedef struct twi_recipe {
     const tw_model *model;
     tw_rule rule;
-    float first_rate;             /* that schedules begin with */
-    tw_average_options average;   /* how gradients meet, as asked */
-    char saved_all_reduce[256];   /* the checkpoint's; "": none */
-    char changes[700];            /* what is otherwise than in the checkpoint; "": nothing */
+    float first_rate;           /* that schedules begin with */
+    tw_average_options average; /* how gradients meet, as asked */
+    char saved_all_reduce[256]; /* the checkpoint's; "": none */
+    char changes[700];          /* what is otherwise than in the checkpoint; "": nothing */
     int64_t setting[TWI_NUM_SETTINGS];
-    int64_t data_examples;        /* of the data set */
+    int64_t data_examples; /* of the data set */
 } twi_recipe;
 
 typedef struct twi_towers {
     int count;
-    const char **devices;         /* [count], as asked */
-    int *shares;                  /* [count] of a step's examples; the largest is setting[TWI_BATCH] */
-    float *weights;               /* [count] the same */
-    int64_t examples;             /* of a step */
+    const char **devices; /* [count], as asked */
+    int *shares;          /* [count] of a step's examples; the largest is setting[TWI_BATCH] */
+    float *weights;       /* [count] the same */
+    int64_t examples;     /* of a step */
 } twi_towers;
 
 typedef struct twi_variables {
-    tw_variable_options options;  /* with what was chosen filled in */
-    const twi_mode *mode;         /* of update, as they ask */
-    const char **devices;         /* [num_devices] of parameters, where there is one copy */
+    tw_variable_options options; /* with what was chosen filled in */
+    const twi_mode *mode;        /* of update, as they ask */
+    const char **devices;        /* [num_devices] of parameters, where there is one copy */
     int num_devices, next;
-    int64_t *loads;               /* [num_devices], for: */
+    int64_t *loads; /* [num_devices], for: */
     tw_least_loaded spread;
-    int building;                 /* the tower under construction */
+    int building; /* the tower under construction */
 } twi_variables;
 
 typedef struct twi_home {
-    int device;                   /* number of the device where the step is counted and the rate computed; -1: the CPU */
-    int strangers;                /* nodes meant for there that it has no kernel for */
+    int device;    /* number of the device where the step is counted and the rate computed; -1: the CPU */
+    int strangers; /* nodes meant for there that it has no kernel for */
 } twi_home;
 
 typedef struct twi_input {
     tw_trainer_input kind;
-    tw_output *images, *labels;   /* [towers] */
-    bool on_device;               /* batches are made where towers are; no pipelines then */
-    tw_variable (*data)[2];       /* [towers] images and labels of the data set on the tower's device, with their reads */
-    bool repeats;                 /* the first batch in every step */
-    tw_output position;           /* number of the step whose batch is taken */
-    tw_pipeline **pipelines;      /* [num_pipelines] one, or with TW_INPUT_QUEUES one for each tower */
+    tw_output *images, *labels; /* [towers] */
+    bool on_device;             /* batches are made where towers are; no pipelines then */
+    tw_variable (*data)[2];     /* [towers] images and labels of the data set on the tower's device, with their reads */
+    bool repeats;               /* the first batch in every step */
+    tw_output position;         /* number of the step whose batch is taken */
+    tw_pipeline **pipelines;    /* [num_pipelines] one, or with TW_INPUT_QUEUES one for each tower */
     int num_pipelines;
-    tw_pipeline *pipeline;        /* the first of them */
-    tw_output queue;              /* that the tower under construction takes its batch from; {NULL, 0}: none */
-    tw_coordinator *coordinator;  /* of the threads that fill queues; NULL: none */
+    tw_pipeline *pipeline;            /* the first of them */
+    tw_output queue;                  /* that the tower under construction takes its batch from; {NULL, 0}: none */
+    tw_coordinator *coordinator;      /* of the threads that fill queues; NULL: none */
     tw_pipeline_batch_view *repeated; /* [towers] the batches that are taken in every step; NULL: they go on */
 } twi_input;
 
 typedef struct twi_update {
     tw_output rate;
-    tw_grads **gradients;         /* [towers] of each tower's loss, by what it works with */
-    tw_grads *average;            /* of tower 0's variables */
+    tw_grads **gradients; /* [towers] of each tower's loss, by what it works with */
+    tw_grads *average;    /* of tower 0's variables */
 } twi_update;
 
 typedef struct twi_scaling {
-    tw_loss_scale *scale;         /* NULL: none */
-    int64_t skipped;              /* steps left out because gradients overflowed */
-    char where[800];              /* the latest did */
+    tw_loss_scale *scale; /* NULL: none */
+    int64_t skipped;      /* steps left out because gradients overflowed */
+    char where[800];      /* the latest did */
 } twi_scaling;
 
 typedef struct twi_fetched {
-    tw_output *outputs;           /* losses of all towers, the training step, with accuracy that of each tower, with an
-                                     automatic loss scale what it found and what it is; then what summaries want */
+    tw_output *outputs; /* losses of all towers, the training step, with accuracy that of each tower, with an
+                           automatic loss scale what it found and what it is; then what summaries want */
     bool accuracy;
-    int num_always;               /* of those, how many a step without summaries has */
-    int num_parts;                /* losses that the last tower's is the sum of, and averages; behind the rate */
-    int count;                    /* with those of summaries; the last is the last tower's images */
-    tw_tensor **tensors;          /* [count] what they gave, reused from step to step */
-    float *losses;                /* [towers] */
-    tw_plan_info plan;            /* of a step */
+    int num_always;      /* of those, how many a step without summaries has */
+    int num_parts;       /* losses that the last tower's is the sum of, and averages; behind the rate */
+    int count;           /* with those of summaries; the last is the last tower's images */
+    tw_tensor **tensors; /* [count] what they gave, reused from step to step */
+    float *losses;       /* [towers] */
+    tw_plan_info plan;   /* of a step */
 } twi_fetched;
 
 struct tw_trainer {
@@ -208,7 +208,8 @@ tw_status twi_trainer_check_scale(const tw_trainer *t, tw_error *error);
 tw_grads *twi_trainer_finish_gradients(tw_trainer *t, tw_grads *mean);
 /* Looks, after a step, whether it overflowed; it is an error if the scale can get no smaller. */
 tw_status twi_trainer_look_at_scale(tw_trainer *t, tw_error *error);
-/* From the towers' gradients to updated variables: sets the update's average and returns the node that stands for it. */
+/* From the towers' gradients to updated variables: sets the update's average and returns the node that stands for it.
+ */
 tw_output twi_trainer_apply(tw_trainer *t, tw_optimizer *optimizer);
 /* That, and what runs with it: the node that stands for the whole step. */
 tw_output twi_trainer_build_update(tw_trainer *t, tw_optimizer *optimizer);

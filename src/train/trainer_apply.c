@@ -1,5 +1,13 @@
-/* trainer_apply.c - how the towers' gradients meet and reach the variables: what modes of update are made of. Ordinary
- * nodes all. Never here: which mode does which (trainer_modes.c). */
+/* trainer_apply.c - the modes of update: how the towers' gradients meet and reach the variables, by ordinary nodes, and
+ * the table of who does which.
+ *
+ *     parameter_server   there is one copy; the mean, beside each variable, is applied to it
+ *       staged           the same; meanwhile the variable as it was goes to the towers' stages, for the next step
+ *     replicated         each tower has a copy; the mean comes to every tower, which applies it to its own
+ *       relaxed          what each applies is the mean of the step before; this step's is kept for the next
+ *     independent        each tower has a copy, to which it applies its own gradients
+ *
+ * How to add one: docs/guide/adding-an-update-mode.md. Never here: where variables lie (trainer_variables.c). */
 #include "base/memory.h"
 
 #include <stdio.h>
@@ -57,7 +65,7 @@ static tw_grads **by_variables(tw_trainer *t, tw_variable **variables)
     return lists && kept ? towers : NULL;
 }
 
-void twi_meet_at_variables(tw_trainer *t, tw_grads **means)
+static void meet_at_variables(tw_trainer *t, tw_grads **means)
 {
     int count;
     tw_average_options how = how_to_average(t);
@@ -70,7 +78,7 @@ void twi_meet_at_variables(tw_trainer *t, tw_grads **means)
     twi_free(variables);
 }
 
-void twi_meet_everywhere(tw_trainer *t, tw_grads **means)
+static void meet_everywhere(tw_trainer *t, tw_grads **means)
 {
     tw_average_options how = how_to_average(t);
     tw_all_reduce(t->graph, t->update.gradients, t->towers.count, &how, means);
@@ -78,11 +86,10 @@ void twi_meet_everywhere(tw_trainer *t, tw_grads **means)
 
 /* ---- one copy ------------------------------------------------------------------------------------------------ */
 
-tw_output twi_apply_once(tw_trainer *t, tw_optimizer *optimizer, tw_grads *const *means)
+static tw_output apply_once(tw_trainer *t, tw_optimizer *optimizer, tw_grads *const *means)
 {
     return tw_apply_gradients(optimizer, means[0], tw_global_step(t->graph));
 }
-
 
 /* A node that runs when tower number `tower` no longer looks at what it works with. */
 static tw_output tower_is_done(tw_trainer *t, int tower)
@@ -115,7 +122,7 @@ static void refill_stages(tw_trainer *t, int tower, const tw_output *fresh, tw_o
 }
 
 /* The update of the variables, and that of the stages with what the variables were before it. */
-tw_output twi_apply_staged(tw_trainer *t, tw_optimizer *optimizer, tw_grads *const *means)
+static tw_output apply_staged(tw_trainer *t, tw_optimizer *optimizer, tw_grads *const *means)
 {
     tw_graph *g = t->graph;
     tw_variable *const *variables = means[0]->variables;
@@ -128,7 +135,7 @@ tw_output twi_apply_staged(tw_trainer *t, tw_optimizer *optimizer, tw_grads *con
                 fresh[i] = tw_variable_read(g, variables[i]);
         tw_output read = tw_group(tw_name(g, "read_for_stages"), fresh, count);
         TW_CONTROL(g, read)
-            nodes[stages] = tw_apply_gradients(optimizer, means[0], tw_global_step(g));
+        nodes[stages] = tw_apply_gradients(optimizer, means[0], tw_global_step(g));
         for (int k = 0; k < t->towers.count; k++)
             refill_stages(t, k, fresh, nodes + k * count);
         step = tw_group(tw_name(g, "update_and_stage"), nodes, stages + 1);
@@ -182,7 +189,7 @@ static void free_joined(tw_grads *all)
     twi_free(all->gradients);
 }
 
-tw_output twi_apply_to_all(tw_trainer *t, tw_optimizer *optimizer, tw_grads *const *means)
+static tw_output apply_to_all(tw_trainer *t, tw_optimizer *optimizer, tw_grads *const *means)
 {
     tw_grads all;
     tw_output step = {0};
@@ -193,7 +200,7 @@ tw_output twi_apply_to_all(tw_trainer *t, tw_optimizer *optimizer, tw_grads *con
 }
 
 /* Applies what is pending, then keeps the means for the next step. */
-tw_output twi_apply_late(tw_trainer *t, tw_optimizer *optimizer, tw_grads *const *means)
+static tw_output apply_late(tw_trainer *t, tw_optimizer *optimizer, tw_grads *const *means)
 {
     tw_graph *g = t->graph;
     tw_grads all;
@@ -211,15 +218,15 @@ tw_output twi_apply_late(tw_trainer *t, tw_optimizer *optimizer, tw_grads *const
         kept[i] = late[i].node ? pending(t, all.variables[i]) : NULL;
         if (kept[i])
             TW_COLOCATE(g, kept[i]->handle)
-                all.gradients[i] = tw_variable_read(g, kept[i]);
+        all.gradients[i] = tw_variable_read(g, kept[i]);
     }
     step = nodes[count++] = tw_apply_gradients(optimizer, &all, tw_global_step(g));
     for (int i = 0; i < all.count && step.node; i++)
         if (kept[i])
             TW_CONTROL(g, step)
             TW_COLOCATE(g, kept[i]->handle)
-                nodes[count++] = tw_assign(tw_name(g, "keep"), kept[i]->handle, late[i]);
-    step = tw_group(tw_name(g, "update_and_keep"), nodes, count);
+            nodes[count++] = tw_assign(tw_name(g, "keep"), kept[i]->handle, late[i]);
+            step = tw_group(tw_name(g, "update_and_keep"), nodes, count);
 done:
     twi_free(late);
     twi_free(nodes);
@@ -227,6 +234,72 @@ done:
     free_joined(&all);
     return step;
 }
+
+/* ---- the modes ----------------------------------------------------------------------------------------------- */
+
+const twi_mode twi_modes[] = {
+    {
+        .name = "parameter_server",
+        .words = "the mean gradient is applied to the one copy there is",
+        .numbers = "those of one device with as many towers",
+        .before = 1,
+        .update = TW_PARAMETER_SERVER,
+        .place = twi_on_parameter_devices,
+        .meet = meet_at_variables,
+        .apply = apply_once,
+        .asynchronous = true,
+    },
+    {
+        .name = "parameter_server staged",
+        .words = "the mean gradient is applied to one copy; towers compute with that of the step before",
+        .numbers = "one update late, on any number of devices the same",
+        .applied_late = true,
+        .before = 4,
+        .update = TW_PARAMETER_SERVER,
+        .staged = true,
+        .place = twi_on_parameter_devices,
+        .own = twi_own_stage,
+        .meet = meet_at_variables,
+        .apply = apply_staged,
+        .not_scaled = "staged variables: towers would compute with the scale of another step than the variables'",
+    },
+    {
+        .name = "replicated",
+        .words = "each tower applies the mean gradient to its own copy",
+        .numbers = "those of one device with as many towers",
+        .before = 2,
+        .update = TW_REPLICATED,
+        .own = twi_own_copy,
+        .meet = meet_everywhere,
+        .everywhere = true,
+        .apply = apply_to_all,
+    },
+    {
+        .name = "replicated relaxed",
+        .words = "each tower applies the mean gradient of the step before to its own copy",
+        .numbers = "one update late, on any number of devices the same",
+        .applied_late = true,
+        .before = 5,
+        .update = TW_REPLICATED,
+        .relaxed = true,
+        .own = twi_own_copy,
+        .meet = meet_everywhere,
+        .everywhere = true,
+        .apply = apply_late,
+        .keeps_means = true,
+        .not_scaled = "relaxed consistency: a step that is left out would take the update of the step before with it",
+    },
+    {
+        .name = "independent",
+        .words = "towers never meet: an upper bound for speed, no way to train; tower 0's copy is saved",
+        .numbers = "of as many runs as there are towers",
+        .before = 3,
+        .update = TW_INDEPENDENT,
+        .own = twi_own_copy,
+        .apply = apply_to_all,
+    },
+    {.name = NULL},
+};
 
 /* ---- the update ---------------------------------------------------------------------------------------------- */
 

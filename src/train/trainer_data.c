@@ -32,14 +32,15 @@ tw_status twi_trainer_choose_input_place(tw_trainer *t, const tw_trainer_options
     const tw_dataset *d = options->dataset;
     bool can = t->input.kind == TW_INPUT_PIPELINE && !t->asynchronous;
     if (options->input_place < TW_INPUT_AUTO || options->input_place > TW_INPUT_ON_DEVICE)
-        return twi_fail(error, TW_INVALID_ARGUMENT, "options.input_place: there is no number %d", (int)options->input_place);
+        return twi_fail(error, TW_INVALID_ARGUMENT, "options.input_place: there is no number %d",
+                        (int)options->input_place);
     if (options->input_place == TW_INPUT_ON_DEVICE && !can)
         return twi_fail(error, TW_INVALID_ARGUMENT,
                         "devices make batches of one stream for towers that step together: they go neither with queues "
                         "nor with asynchronous updates");
     t->input.repeats = options->repeat_batch;
     t->input.on_device = can && (options->input_place == TW_INPUT_ON_DEVICE ||
-                           (options->input_place == TW_INPUT_AUTO && suits_devices(t, options)));
+                                 (options->input_place == TW_INPUT_AUTO && suits_devices(t, options)));
     if (!t->input.on_device)
         return TW_OK;
     int height, width;
@@ -87,13 +88,15 @@ void twi_trainer_build_data(tw_trainer *t, const tw_dataset *d)
             continue;
         }
         TW_DEVICE(g, "%s", t->towers.devices[i])
-            TW_NAME_SCOPE(g, "data") {
-                add_data(g, "images", TW_UINT8, images, &t->input.data[i][0]);
-                add_data(g, "labels", TW_INT32, TW_SHAPE(tw_dataset_count(d)), &t->input.data[i][1]);
+        TW_NAME_SCOPE(g, "data")
+        {
+            add_data(g, "images", TW_UINT8, images, &t->input.data[i][0]);
+            add_data(g, "labels", TW_INT32, TW_SHAPE(tw_dataset_count(d)), &t->input.data[i][1]);
             }
     }
     twi_trainer_enter_home(t);
-    t->input.position = t->input.repeats ? tw_scalar_of(g, TW_INT64, (double)t->step) : tw_variable_read(g, tw_global_step(g));
+    t->input.position =
+        t->input.repeats ? tw_scalar_of(g, TW_INT64, (double)t->step) : tw_variable_read(g, tw_global_step(g));
     tw_leave_device(g);
     tw_leave_uncounted(g);
 }
@@ -115,7 +118,8 @@ void twi_trainer_build_batch(tw_trainer *t, int tower)
         tw_attr_float("scale", m->scale),
         tw_attr_float("offset", m->offset),
     };
-    TW_DEVICE(t->graph, "%s", t->towers.devices[tower]) {
+    TW_DEVICE(t->graph, "%s", t->towers.devices[tower])
+    {
         tw_node *node = tw_add_node(t->graph, "TowerBatch", NULL, inputs, 3, attrs, sizeof attrs / sizeof *attrs);
         t->input.images[tower] = tw_node_output(node, 0);
         t->input.labels[tower] = tw_node_output(node, 1);

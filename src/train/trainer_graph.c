@@ -23,8 +23,8 @@ tw_status twi_trainer_choose_devices(tw_trainer *t, const tw_trainer_options *op
         return twi_fail_memory(error, "creating a trainer");
     for (int i = 0; i < t->towers.count; i++) /* a set of devices lists CPUs first */
         t->towers.devices[i] = options->num_tower_devices
-                                  ? options->tower_devices[i % count]
-                                  : tw_devices_info(options->devices, (gpus ? cpus : 0) + i % count).name;
+                                   ? options->tower_devices[i % count]
+                                   : tw_devices_info(options->devices, (gpus ? cpus : 0) + i % count).name;
     return TW_OK;
 }
 
@@ -61,10 +61,11 @@ static void build_tower(tw_trainer *t, int tower, tw_optimizer *optimizer)
     tw_graph *g = t->graph;
     TW_NAME_SCOPE(g, "tower_%d", tower) {
         twi_trainer_build_input(t, tower);
-        TW_DEVICE(g, "%s", t->towers.devices[tower]) {
+        TW_DEVICE(g, "%s", t->towers.devices[tower])
+        {
             twi_trainer_enter_variables(t, tower);
-            t->fetched.outputs[tower] = tw_model_loss(g, t->recipe.model, t->input.images[tower], t->input.labels[tower],
-                                              (tw_dtype)t->recipe.setting[TWI_DTYPE]);
+            t->fetched.outputs[tower] = tw_model_loss(g, t->recipe.model, t->input.images[tower],
+                                                      t->input.labels[tower], (tw_dtype)t->recipe.setting[TWI_DTYPE]);
             t->update.gradients[tower] = compute_gradients(t, tower, optimizer);
             twi_trainer_leave_variables(t);
         }
@@ -82,7 +83,8 @@ static tw_status list_fetches(tw_trainer *t, tw_error *error)
     snprintf(scope, sizeof scope, "tower_%d", t->towers.count - 1);
     int losses = tw_get_collection(t->graph, "losses", scope, NULL, 0);
     t->fetched.num_parts = losses + tw_get_collection(t->graph, "loss_averages", scope, NULL, 0);
-    int first = t->towers.count + 1 + (t->fetched.accuracy ? 2 * t->towers.count : 0), most = first + 4 + t->fetched.num_parts + t->update.average->count;
+    int first = t->towers.count + 1 + (t->fetched.accuracy ? 2 * t->towers.count : 0),
+        most = first + 4 + t->fetched.num_parts + t->update.average->count;
     tw_output *fetches = twi_alloc_array((size_t)most, sizeof *fetches);
     t->fetched.tensors = twi_alloc_array((size_t)most, sizeof *t->fetched.tensors);
     if (!fetches || !t->fetched.tensors) {
@@ -100,7 +102,8 @@ static tw_status list_fetches(tw_trainer *t, tw_error *error)
     t->fetched.num_always = t->fetched.count;
     fetches[t->fetched.count++] = t->update.rate;
     tw_get_collection(t->graph, "losses", scope, fetches + t->fetched.count, losses);
-    tw_get_collection(t->graph, "loss_averages", scope, fetches + t->fetched.count + losses, t->fetched.num_parts - losses);
+    tw_get_collection(t->graph, "loss_averages", scope, fetches + t->fetched.count + losses,
+                      t->fetched.num_parts - losses);
     t->fetched.count += t->fetched.num_parts;
     for (int i = 0; i < t->update.average->count; i++)
         if (t->update.average->gradients[i].node)

@@ -31,12 +31,13 @@ void twi_trainer_build_input(tw_trainer *t, int tower)
     if (own || (shared && tower == 0)) {
         add_source(t, tower, "/cpu:0", batch);
         TW_DEVICE(t->graph, "/cpu:0")
-            t->input.queue = tw_prefetch_queue(t->graph, batch, 2, shared ? 2 * t->towers.count : 2);
+        t->input.queue = tw_prefetch_queue(t->graph, batch, 2, shared ? 2 * t->towers.count : 2);
     }
     if (shared || own) {
         tw_enter_device(t->graph, "/cpu:0");
         if (shared && tower > 0)
-            tw_enter_control(t->graph, t->input.images[tower - 1]); /* in turn, or who gets which batch would be chance */
+            tw_enter_control(t->graph,
+                             t->input.images[tower - 1]); /* in turn, or who gets which batch would be chance */
         tw_dequeue(t->graph, t->input.queue, batch);
         if (shared && tower > 0)
             tw_leave_control(t->graph);
@@ -54,7 +55,8 @@ void twi_trainer_build_input(tw_trainer *t, int tower)
 static tw_status repeat(tw_trainer *t, int tower, void *const *outputs, tw_error *error)
 {
     tw_pipeline_batch_view *batch = &t->input.repeated[tower];
-    size_t examples = (size_t)t->towers.shares[tower], values = (size_t)(t->recipe.model->height * t->recipe.model->width * t->recipe.model->channels);
+    size_t examples = (size_t)t->towers.shares[tower],
+           values = (size_t)(t->recipe.model->height * t->recipe.model->width * t->recipe.model->channels);
     if (!batch->images) {
         tw_status status = tw_pipeline_acquire(t->input.pipeline, tower, batch, error);
         if (status != TW_OK)
@@ -95,7 +97,9 @@ static tw_status open_pipeline(tw_trainer *t, const tw_trainer_options *options,
     tw_pipeline_options wanted = {
         .towers = one_stream || t->input.kind != TW_INPUT_PIPELINE ? 1 : t->towers.count,
         .shares = t->towers.shares + number,
-        .prefetch = !one_stream ? 0 : t->towers.count < 512 ? 2 * t->towers.count : 1024,
+        .prefetch = !one_stream             ? 0
+                    : t->towers.count < 512 ? 2 * t->towers.count
+                                            : 1024,
         .seed = (uint64_t)t->recipe.setting[TWI_SEED] + (uint64_t)number,
         .shuffle = true,
         .augmentation = m->training,

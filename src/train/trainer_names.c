@@ -27,9 +27,12 @@ const twi_name twi_updates_names[] = {
 };
 
 const twi_name twi_schedule_names[] = {
-    {"model", TW_SCHEDULE_MODEL, 1},           {"constant", TW_SCHEDULE_CONSTANT, 2},
-    {"exponential", TW_SCHEDULE_EXPONENTIAL, 3}, {"polynomial", TW_SCHEDULE_POLYNOMIAL, 4},
-    {"cosine", TW_SCHEDULE_COSINE, 5},         {"piecewise", TW_SCHEDULE_PIECEWISE, 6},
+    {"model", TW_SCHEDULE_MODEL, 1},
+    {"constant", TW_SCHEDULE_CONSTANT, 2},
+    {"exponential", TW_SCHEDULE_EXPONENTIAL, 3},
+    {"polynomial", TW_SCHEDULE_POLYNOMIAL, 4},
+    {"cosine", TW_SCHEDULE_COSINE, 5},
+    {"piecewise", TW_SCHEDULE_PIECEWISE, 6},
     {NULL},
 };
 

@@ -13,7 +13,8 @@ static tw_status prepare_summaries(tw_trainer *t, tw_error *error)
     int count = twi_trainer_activations(t, outputs), last = t->towers.count - 1;
     tw_feed_shape fed = {t->input.images[last], tw_output_shape(t->input.images[last])};
     tw_status status = tw_session_prepare(t->session, &fed, 1, outputs, count, error);
-    return status == TW_OK ? tw_session_prepare(t->session, NULL, 0, t->fetched.outputs, t->fetched.count, error) : status;
+    return status == TW_OK ? tw_session_prepare(t->session, NULL, 0, t->fetched.outputs, t->fetched.count, error)
+                           : status;
 }
 
 static tw_status check_device(const tw_device_memory *m, int64_t used_by_others, tw_error *error)

@@ -14,8 +14,8 @@
 #define SCHEDULE "tower/schedule"
 #define ALL_REDUCE "tower/all_reduce"
 
-/* A schedule as a text, in its own units: "schedule=piecewise unit=epochs length=0 ... at=82 rate=0.01 at=123 rate=0.001".
- * Numbers are written so that they are read to the bit. */
+/* A schedule as a text, in its own units: "schedule=piecewise unit=epochs length=0 ... at=82 rate=0.01 at=123
+ * rate=0.001". Numbers are written so that they are read to the bit. */
 enum { SCHEDULE_SIZE = 200 + 60 * TW_MOST_RATES };
 
 static char *schedule_to_text(const tw_rule *r, char text[SCHEDULE_SIZE])
@@ -26,8 +26,8 @@ static char *schedule_to_text(const tw_rule *r, char text[SCHEDULE_SIZE])
                         r->length, (double)r->factor, (double)r->end, (double)r->power, r->warm_up,
                         r->scale_rate ? "on" : "off");
     for (int i = 0; i < r->num_rates; i++)
-        used += snprintf(text + used, (size_t)(SCHEDULE_SIZE - used), " at=%.17g rate=%.9g", r->at[i],
-                         (double)r->rates[i]);
+        used +=
+            snprintf(text + used, (size_t)(SCHEDULE_SIZE - used), " at=%.17g rate=%.9g", r->at[i], (double)r->rates[i]);
     return text;
 }
 
@@ -142,7 +142,7 @@ static tw_status look_up(tw_checkpoint *checkpoint, const char *name, tw_tensor 
 {
     *found = NULL;
     return checkpoint && tw_checkpoint_find(checkpoint, name) >= 0 ? tw_checkpoint_read(checkpoint, name, found, error)
-                                                                    : TW_OK;
+                                                                   : TW_OK;
 }
 
 static bool is_one(const tw_tensor *saved, tw_dtype dtype)
@@ -154,7 +154,8 @@ static bool is_one(const tw_tensor *saved, tw_dtype dtype)
 static void note(twi_recipe *recipe, const char *what, const char *now, const char *before)
 {
     size_t used = strlen(recipe->changes);
-    snprintf(recipe->changes + used, sizeof recipe->changes - used, "%s%s %s instead of %s", used ? "; " : "", what, now, before);
+    snprintf(recipe->changes + used, sizeof recipe->changes - used, "%s%s %s instead of %s", used ? "; " : "", what,
+             now, before);
 }
 
 /* These are false if what was saved is nothing that a trainer saves. */
@@ -206,7 +207,8 @@ static bool recall_reduction(twi_recipe *recipe, const tw_tensor *saved)
         return true;
     snprintf(recipe->saved_all_reduce, sizeof recipe->saved_all_reduce, "%.*s", (int)before->size,
              before->size ? before->data : "");
-    const char *asked = recipe->average.all_reduce, *was = recipe->saved_all_reduce[0] ? recipe->saved_all_reduce : "tree";
+    const char *asked = recipe->average.all_reduce,
+               *was = recipe->saved_all_reduce[0] ? recipe->saved_all_reduce : "tree";
     if (!asked)
         recipe->average.all_reduce = recipe->saved_all_reduce[0] ? recipe->saved_all_reduce : NULL;
     else if (strcmp(asked, was) != 0)

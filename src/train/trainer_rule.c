@@ -90,7 +90,8 @@ char *tw_trainer_rule_text(const tw_trainer *t, char *text, size_t size)
 double twi_trainer_steps(const tw_trainer *t, double length)
 {
     double examples = (double)tw_trainer_examples(t);
-    double of_unit[] = {[TW_EPOCHS] = (double)t->recipe.data_examples / examples, [TW_STEPS] = 1, [TW_EXAMPLES] = 1 / examples};
+    double of_unit[] = {
+        [TW_EPOCHS] = (double)t->recipe.data_examples / examples, [TW_STEPS] = 1, [TW_EXAMPLES] = 1 / examples};
     return fmax(1, floor(length * of_unit[t->recipe.rule.unit] + 1e-9));
 }
 
@@ -104,7 +105,8 @@ static void say_model_rate(words *w, const tw_trainer *t)
 {
     const tw_model *m = t->recipe.model;
     int64_t steps[TW_MOST_RATE_STEPS];
-    int count = tw_model_rate_changes(m, t->recipe.data_examples, (int)t->recipe.setting[TWI_BATCH], tw_trainer_examples(t), steps);
+    int count = tw_model_rate_changes(m, t->recipe.data_examples, (int)t->recipe.setting[TWI_BATCH],
+                                      tw_trainer_examples(t), steps);
     double in_epoch = (double)t->recipe.data_examples / (double)tw_trainer_examples(t);
     if (m->epochs_per_decay > 0)
         say(w, ", times %g every %lld steps (%.1f epochs)", m->decay_factor, (long long)steps[0],
@@ -153,8 +155,9 @@ char *tw_trainer_rate_text(const tw_trainer *t, char *text, size_t size)
     say(&w, "%g", t->recipe.first_rate);
     say_schedule(&w, t);
     if (r->scale_rate)
-        say(&w, "; all times %g, for %lld examples a step instead of %d", (double)tw_trainer_examples(t) / t->recipe.model->batch,
-            (long long)tw_trainer_examples(t), t->recipe.model->batch);
+        say(&w, "; all times %g, for %lld examples a step instead of %d",
+            (double)tw_trainer_examples(t) / t->recipe.model->batch, (long long)tw_trainer_examples(t),
+            t->recipe.model->batch);
     if (r->warm_up > 0) {
         say(&w, "; rises in a line until ");
         say_step(&w, t, twi_trainer_steps(t, r->warm_up));
@@ -168,7 +171,8 @@ char *twi_schedule_text(const tw_rule *r, char *text, size_t size)
 {
     const char *unit = twi_name_of(twi_unit_names, r->unit)->name;
     words w = begin(text, size);
-    say(&w, "%s", r->schedule == TW_SCHEDULE_MODEL ? "the model's" : twi_name_of(twi_schedule_names, r->schedule)->name);
+    say(&w, "%s",
+        r->schedule == TW_SCHEDULE_MODEL ? "the model's" : twi_name_of(twi_schedule_names, r->schedule)->name);
     if (r->length > 0)
         say(&w, " over %g %s", r->length, unit);
     if (r->factor > 0 || r->end > 0 || r->power > 0)

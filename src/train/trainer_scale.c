@@ -41,10 +41,13 @@ tw_status twi_trainer_look_at_scale(tw_trainer *t, tw_error *error)
     snprintf(t->scaling.where, sizeof t->scaling.where, "%s", t->scaling.scale->names[bad]);
     t->scaling.skipped++;
     if (scale <= 1)
-        return twi_fail(error, TW_OUT_OF_RANGE, "step %lld: %s is not finite though the loss scale is down to 1: this is "
-                        "no matter of its scale", (long long)t->step, t->scaling.where);
+        return twi_fail(error, TW_OUT_OF_RANGE,
+                        "step %lld: %s is not finite though the loss scale is down to 1: this is "
+                        "no matter of its scale",
+                        (long long)t->step, t->scaling.where);
     if (t->scaling.skipped == 1) /* afterwards it is routine */
-        twi_log(TWI_LOG_INFO, "step %lld: %s overflowed with a loss scale of %g; the step is left out, the scale halved",
+        twi_log(TWI_LOG_INFO,
+                "step %lld: %s overflowed with a loss scale of %g; the step is left out, the scale halved",
                 (long long)t->step, t->scaling.where, scale);
     return TW_OK;
 }

@@ -69,8 +69,9 @@ static tw_status read_setting(tw_checkpoint *checkpoint, int i, int64_t *value, 
     tw_tensor *saved = NULL;
     tw_status status = tw_checkpoint_read(checkpoint, settings[i].key, &saved, error);
     if (status == TW_OK && !take(i, saved, value))
-        status = twi_fail(error, TW_DATA_LOSS, "checkpoint %s: '%s' is not a sensible %s", tw_checkpoint_path(checkpoint),
-                          settings[i].key, i == TWI_UPDATE || settings[i].names ? "name" : "number");
+        status =
+            twi_fail(error, TW_DATA_LOSS, "checkpoint %s: '%s' is not a sensible %s", tw_checkpoint_path(checkpoint),
+                     settings[i].key, i == TWI_UPDATE || settings[i].names ? "name" : "number");
     tw_tensor_release(saved);
     return status;
 }
@@ -102,7 +103,8 @@ static void set_defaults(twi_recipe *recipe)
             recipe->setting[i] = defaults[i];
 }
 
-/* The number of the mode of update that is asked for, 0: none is. What cannot be is found out later, with the devices. */
+/* The number of the mode of update that is asked for, 0: none is. What cannot be is found out later, with the devices.
+ */
 static int64_t asked_mode(tw_variable_options v)
 {
     const twi_mode *mode = NULL;
@@ -118,12 +120,9 @@ tw_status twi_recipe_find_settings(twi_recipe *recipe, const tw_trainer_options 
                                    tw_error *error)
 {
     const int64_t asked[TWI_NUM_SETTINGS] = {
-        [TWI_TOWERS] = options->towers,
-        [TWI_BATCH] = options->batch,
-        [TWI_SEED] = options->seed,
-        [TWI_DTYPE] = options->dtype,
-        [TWI_OPTIMIZER] = options->optimizer,
-        [TWI_UPDATE] = asked_mode(options->variables),
+        [TWI_TOWERS] = options->towers,       [TWI_BATCH] = options->batch,
+        [TWI_SEED] = options->seed,           [TWI_DTYPE] = options->dtype,
+        [TWI_OPTIMIZER] = options->optimizer, [TWI_UPDATE] = asked_mode(options->variables),
         [TWI_SYNC] = options->updates,
     };
     for (int i = 0; i < TWI_NUM_SETTINGS; i++) {

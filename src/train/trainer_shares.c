@@ -56,12 +56,15 @@ static tw_status check_options(const tw_trainer *t, const tw_trainer_options *o,
     if (!o->tower_shares)
         return TW_OK;
     if (o->batch)
-        return twi_fail(error, TW_INVALID_ARGUMENT,
-                        "options.batch gives each tower %d examples, options.tower_shares gives them unequal numbers; say "
-                        "with options.global_batch how many there are to share", o->batch);
+        return twi_fail(
+            error, TW_INVALID_ARGUMENT,
+            "options.batch gives each tower %d examples, options.tower_shares gives them unequal numbers; say "
+            "with options.global_batch how many there are to share",
+            o->batch);
     if (o->num_tower_shares != t->towers.count)
-        return twi_fail(error, TW_INVALID_ARGUMENT, "options.tower_shares has %d part%s for %d tower%s", o->num_tower_shares,
-                        o->num_tower_shares == 1 ? "" : "s", t->towers.count, t->towers.count == 1 ? "" : "s");
+        return twi_fail(error, TW_INVALID_ARGUMENT, "options.tower_shares has %d part%s for %d tower%s",
+                        o->num_tower_shares, o->num_tower_shares == 1 ? "" : "s", t->towers.count,
+                        t->towers.count == 1 ? "" : "s");
     for (int i = 0; i < t->towers.count; i++)
         if (o->tower_shares[i] < 1 || o->tower_shares[i] > MOST_PARTS)
             return twi_fail(error, TW_INVALID_ARGUMENT, "options.tower_shares: %d for tower %d; expected 1 to %d",
@@ -85,7 +88,9 @@ static void deal(int64_t examples, const int *parts, int towers, int *shares)
 static tw_status change(tw_trainer *t, const tw_trainer_options *o, tw_checkpoint *checkpoint, tw_error *error)
 {
     bool fixed = checkpoint && twi_recipe_is_set(checkpoint, TWI_BATCH);
-    int64_t examples = o->global_batch ? o->global_batch : o->batch ? (int64_t)o->batch * t->towers.count : t->towers.examples;
+    int64_t examples = o->global_batch ? o->global_batch
+                       : o->batch      ? (int64_t)o->batch * t->towers.count
+                                       : t->towers.examples;
     int *shares = twi_alloc_array((size_t)t->towers.count, sizeof *shares);
     tw_status status = TW_OK;
     if (!shares)
@@ -93,8 +98,9 @@ static tw_status change(tw_trainer *t, const tw_trainer_options *o, tw_checkpoin
     deal(examples, o->tower_shares, t->towers.count, shares);
     for (int i = 0; i < t->towers.count && status == TW_OK; i++) {
         if (shares[i] < 1)
-            status = twi_fail(error, TW_INVALID_ARGUMENT, "options.global_batch=%lld leaves no example for tower %d of %d",
-                              (long long)examples, i, t->towers.count);
+            status =
+                twi_fail(error, TW_INVALID_ARGUMENT, "options.global_batch=%lld leaves no example for tower %d of %d",
+                         (long long)examples, i, t->towers.count);
         else if (fixed && shares[i] != t->towers.shares[i])
             status = twi_fail(error, TW_INVALID_ARGUMENT,
                               "checkpoint %s was made with %lld examples a step, %d of them for tower %d, but %lld and "

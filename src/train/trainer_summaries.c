@@ -17,15 +17,16 @@ static tw_status write_losses(tw_trainer *t, tw_event_writer *events, const tw_t
         snprintf(tag, sizeof tag, "towers/%d/total_loss", i);
         TWI_TRY(tw_event_writer_add_scalar(events, tag, r->step, r->tower_losses[i], error));
     }
-    TWI_TRY(tw_event_writer_add_scalar(events, "learning_rate", r->step, *(float *)tw_tensor_data(t->fetched.tensors[rate]),
-                                       error));
+    TWI_TRY(tw_event_writer_add_scalar(events, "learning_rate", r->step,
+                                       *(float *)tw_tensor_data(t->fetched.tensors[rate]), error));
     if (t->scaling.scale && t->scaling.scale->automatic)
-        TWI_TRY(tw_event_writer_add_scalar(events, "loss_scale", r->step, *(float *)tw_tensor_data(t->fetched.tensors[rate - 1]),
-                                           error));
+        TWI_TRY(tw_event_writer_add_scalar(events, "loss_scale", r->step,
+                                           *(float *)tw_tensor_data(t->fetched.tensors[rate - 1]), error));
     for (int i = rate + 1; i <= rate + t->fetched.num_parts; i++) {
         char tag[300];
         tw_strip_tower_name(tw_node_name(t->fetched.outputs[i].node), tag, sizeof tag);
-        TWI_TRY(tw_event_writer_add_scalar(events, tag, r->step, *(float *)tw_tensor_data(t->fetched.tensors[i]), error));
+        TWI_TRY(
+            tw_event_writer_add_scalar(events, tag, r->step, *(float *)tw_tensor_data(t->fetched.tensors[i]), error));
     }
 done:
     return status;

@@ -10,7 +10,8 @@ static tw_output build_model_rate(const tw_trainer *t, tw_graph *g, float rate)
     const tw_variable *step = tw_global_step(g);
     int64_t changes[TW_MOST_RATE_STEPS];
     float rates[TW_MOST_RATE_STEPS + 1] = {rate};
-    int count = tw_model_rate_changes(m, t->recipe.data_examples, t->recipe.setting[TWI_BATCH], tw_trainer_examples(t), changes);
+    int count = tw_model_rate_changes(m, t->recipe.data_examples, t->recipe.setting[TWI_BATCH], tw_trainer_examples(t),
+                                      changes);
     if (m->epochs_per_decay > 0)
         return tw_exponential_decay(g, rate, step, (double)changes[0], m->decay_factor, true);
     for (int i = 0; i < count; i++)
@@ -67,9 +68,7 @@ tw_output twi_trainer_build_rate(const tw_trainer *t, tw_graph *g)
     const tw_rule *rule = &t->recipe.rule;
     float first = t->recipe.first_rate * (rule->scale_rate ? (float)tw_trainer_examples(t) / (float)m->batch : 1);
     tw_output rate = build_scheduled_rate(t, g, first);
-    return rule->warm_up > 0
-               ? tw_warm_up(g, rate, tw_global_step(g), twi_trainer_steps(t, rule->warm_up))
-               : rate;
+    return rule->warm_up > 0 ? tw_warm_up(g, rate, tw_global_step(g), twi_trainer_steps(t, rule->warm_up)) : rate;
 }
 
 tw_optimizer *twi_trainer_build_optimizer(tw_trainer *t)
@@ -88,8 +87,8 @@ tw_optimizer *twi_trainer_build_optimizer(tw_trainer *t)
                        or_usual(rule->epsilon, 1e-8f));
         break;
     case TW_MODEL_RMS_PROP:
-        made = tw_rms_prop(g, t->update.rate, or_usual(rule->beta2, 0.9f), t->recipe.rule.beta1 < 0 ? 0 : or_usual(rule->beta1, 0.9f),
-                           or_usual(rule->epsilon, 1));
+        made = tw_rms_prop(g, t->update.rate, or_usual(rule->beta2, 0.9f),
+                           t->recipe.rule.beta1 < 0 ? 0 : or_usual(rule->beta1, 0.9f), or_usual(rule->epsilon, 1));
         break;
     default:
         made = tw_gradient_descent(g, t->update.rate);

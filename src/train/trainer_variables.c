@@ -39,14 +39,17 @@ static tw_status check(const tw_trainer *t, tw_error *error)
                           : a->wire             ? "wire"
                                                 : NULL;
     if (v->placement && !t->variables.mode->place)
-        return twi_fail(error, TW_INVALID_ARGUMENT,
-                        "options.variables.placement=%s goes with options.variables.update=parameter_server only: with %s "
-                        "each tower has all variables on its own device", placement_names[v->placement], update);
+        return twi_fail(
+            error, TW_INVALID_ARGUMENT,
+            "options.variables.placement=%s goes with options.variables.update=parameter_server only: with %s "
+            "each tower has all variables on its own device",
+            placement_names[v->placement], update);
     if (v->parameter_device && !t->variables.mode->place)
-        return twi_fail(error, TW_INVALID_ARGUMENT,
-                        "options.variables.parameter_device=%s goes with options.variables.update=parameter_server only: "
-                        "with %s each tower has all variables on its own device", device_names[v->parameter_device],
-                        update);
+        return twi_fail(
+            error, TW_INVALID_ARGUMENT,
+            "options.variables.parameter_device=%s goes with options.variables.update=parameter_server only: "
+            "with %s each tower has all variables on its own device",
+            device_names[v->parameter_device], update);
     if (meeting && !t->variables.mode->meet)
         return twi_fail(error, TW_INVALID_ARGUMENT,
                         "options.average.%s says how gradients meet; with options.variables.update=%s they never do",
@@ -62,12 +65,15 @@ static tw_status check_reduction(const tw_trainer *t, const tw_trainer_options *
     if (status != TW_OK || t->towers.count == 1 || !twi_reduce_uses_nccl(&spec))
         return status;
     if (!t->variables.mode->everywhere)
-        return twi_fail(error, TW_INVALID_ARGUMENT,
-                        "options.average.all_reduce=%.200s goes with options.variables.update=replicated only, not with "
-                        "%s: nccl brings the mean to every tower", t->recipe.average.all_reduce,
-                        tw_variable_update_name(t->variables.options.update));
+        return twi_fail(
+            error, TW_INVALID_ARGUMENT,
+            "options.average.all_reduce=%.200s goes with options.variables.update=replicated only, not with "
+            "%s: nccl brings the mean to every tower",
+            t->recipe.average.all_reduce, tw_variable_update_name(t->variables.options.update));
     status = tw_devices_check_nccl(options->devices, t->towers.devices, t->towers.count, error);
-    return status == TW_OK ? TW_OK : (twi_prefix(error, "options.average.all_reduce=%.200s", t->recipe.average.all_reduce), status);
+    return status == TW_OK
+               ? TW_OK
+               : (twi_prefix(error, "options.average.all_reduce=%.200s", t->recipe.average.all_reduce), status);
 }
 
 static tw_status check_numbers(const tw_variable_options *v, tw_error *error)
@@ -127,16 +133,19 @@ static tw_status find_parameter_devices(tw_trainer *t, const tw_trainer_options 
     }
     if (t->variables.num_devices == 0)
         return twi_fail(error, TW_INVALID_ARGUMENT,
-                        "options.variables.parameter_device=gpu puts variables on the GPUs that towers run on, and none does: tower "
-                        "0 runs on %s", t->towers.devices[0]);
+                        "options.variables.parameter_device=gpu puts variables on the GPUs that towers run on, and "
+                        "none does: tower "
+                        "0 runs on %s",
+                        t->towers.devices[0]);
     if (asked && spread && t->variables.num_devices == 1 && v->parameter_device == TW_PARAMETERS_ON_CPU)
         return twi_fail(error, TW_INVALID_ARGUMENT,
                         "options.variables.placement=%s spreads variables over several devices, and "
-                        "options.variables.parameter_device=cpu has one only", placement_names[v->placement]);
+                        "options.variables.parameter_device=cpu has one only",
+                        placement_names[v->placement]);
     t->variables.spread = (tw_least_loaded){.devices = t->variables.devices,
-                                        .num_devices = t->variables.num_devices,
-                                        .loads = t->variables.loads,
-                                        .by_bytes = v->placement == TW_PLACE_LEAST_BYTES};
+                                            .num_devices = t->variables.num_devices,
+                                            .loads = t->variables.loads,
+                                            .by_bytes = v->placement == TW_PLACE_LEAST_BYTES};
     return TW_OK;
 }
 
@@ -196,8 +205,9 @@ static tw_variable *own_variable(tw_trainer *t, const char *of, tw_variable *var
     if (tower)
         found = tw_copy_variable(g, tw_graph_find_variable(g, of), name);
     else /* saved: it may differ from the variable */
-        found = tw_make_variable(g, of, &(tw_new_variable){variable->dtype, variable->shape,
-                                                           .initial_value = tw_variable_initial_value(variable)});
+        found = tw_make_variable(
+            g, of,
+            &(tw_new_variable){variable->dtype, variable->shape, .initial_value = tw_variable_initial_value(variable)});
     tw_leave_device(g);
     tw_leave_device(g);
     return found;
