@@ -109,6 +109,10 @@ static void type_is_remembered(void **state)
     assert_runs(0, SMALL_RUN " --max-steps 1 --train-dir half --dtype bfloat16");
     assert_runs(2, SMALL_RUN " --max-steps 2 --train-dir half --resume --dtype float32");
     assert_prints("was made with dtype bfloat16, but float32 was asked for");
+    assert_runs(0, "$T checkpoint show half --tensor tower/dtype");
+    assert_prints("tower/dtype: string []\nvalues: 'bfloat16'\n");
+    assert_runs(0, "$T checkpoint show half --tensor tower/dtype --format json");
+    assert_prints("\"values\":[\"bfloat16\"]");
     assert_runs(0, SMALL_RUN " --max-steps 2 --train-dir half --resume");
 }
 
