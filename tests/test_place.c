@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "base/text.h"
+#include "device/kernel_index.h"
 #include "place/colocation.h"
 #include "place/place.h"
 
@@ -57,9 +58,23 @@ typedef struct world {
     tw_devices *devices;
     const twi_device_ops *real[16];
     twi_device_ops cpu, gpu;
+    twi_kernel_index *indexes[2]; /* of the kernels of CPUs, of GPUs */
     twi_placement placement;
     tw_error error;
 } world;
+
+static void set_kernels(world *w, const twi_kernel *const *cpu, const twi_kernel *const *gpu)
+{
+    twi_device_ops *ops[] = {&w->cpu, &w->gpu};
+    for (int i = 0; i < 2; i++) {
+        twi_kernel_index_free(w->indexes[i]);
+        ops[i]->kernels = i ? gpu : cpu;
+        w->indexes[i] = twi_kernel_index_make(ops[i]->kernels, ops[i]->lacks);
+        assert_non_null(w->indexes[i]);
+    }
+    for (int i = 0; i < w->devices->count; i++)
+        w->devices->items[i]->kernels = w->indexes[!w->devices->items[i]->is_host];
+}
 
 /* The library's devices with this file's kernels. */
 static void open_world(world *w, int cpus, int gpus)
@@ -73,9 +88,9 @@ static void open_world(world *w, int cpus, int gpus)
         twi_device_ops *own = d->is_host ? &w->cpu : &w->gpu;
         w->real[i] = d->ops;
         *own = *d->ops;
-        own->kernels = place_families;
         d->ops = own;
     }
+    set_kernels(w, place_families, place_families);
     w->graph = tw_graph_create();
 }
 
@@ -85,6 +100,8 @@ static void close_world(world *w)
     for (int i = 0; i < w->devices->count; i++)
         w->devices->items[i]->ops = w->real[i];
     tw_devices_destroy(w->devices);
+    for (int i = 0; i < 2; i++)
+        twi_kernel_index_free(w->indexes[i]);
     tw_graph_destroy(w->graph);
 }
 
@@ -491,8 +508,7 @@ static void a_class_that_no_device_can_serve_fails_unless_placement_is_soft(void
     static const twi_kernel *const gpu_families[] = {only_add, NULL}, *const cpu_families[] = {no_add, NULL};
     world w;
     open_world(&w, 1, 1);
-    w.cpu.kernels = cpu_families;
-    w.gpu.kernels = gpu_families;
+    set_kernels(&w, cpu_families, gpu_families);
     tw_node *p = add(&w, "Placeholder", "p", TW_FLOAT32, NULL, NULL), *head = add(&w, "Add", "head", TW_FLOAT32, p, p);
     tw_node *follower = in_class(&w, "follower", "head");
     assert_int_equal(place(&w, false), TW_INVALID_ARGUMENT);

@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "base/thread.h"
+#include "device/kernel_index.h"
 #include "device/plugin.h"
 
 #include <stdio.h>
@@ -38,14 +39,29 @@ static tw_status virtual_gpus(const tw_device_options *options, int *count, tw_e
     return check_range("virtual_gpus", *count, MOST_DEVICES, error);
 }
 
-static tw_status add_device(tw_devices *set, twi_device *d)
+/* The index of the device's kernels, made when the first device with this list comes. */
+static tw_status index_kernels(tw_devices *set, twi_device *d, tw_error *error)
+{
+    for (int i = 0; i < set->num_indexes && !d->kernels; i++)
+        if (set->indexes[i]->families == d->ops->kernels && set->indexes[i]->lacks == d->ops->lacks)
+            d->kernels = set->indexes[i];
+    if (d->kernels)
+        return TW_OK;
+    twi_kernel_index *made = twi_kernel_index_make(d->ops->kernels, d->ops->lacks);
+    if (!made)
+        return twi_fail_memory(error, "indexing kernels");
+    d->kernels = set->indexes[set->num_indexes++] = made;
+    return TW_OK;
+}
+
+static tw_status add_device(tw_devices *set, twi_device *d, tw_error *error)
 {
     if (!d)
         return TW_RESOURCE_EXHAUSTED;
     d->set = set;
     set->items[set->count++] = d;
     set->guarded = set->guarded || d->ops->holds;
-    return TW_OK;
+    return index_kernels(set, d, error);
 }
 
 /* Every device gets equally many neighbouring cores, also when some are left over: teams of one size are what makes
@@ -63,7 +79,7 @@ static tw_status add_cpus(tw_devices *set, int count, int threads, tw_error *err
         bool bound = count > 1 && share > 0;
         int team = threads ? threads : share ? share : 1;
         status =
-            add_device(set, twi_cpu_device_create(i, team, bound ? cores + i * share : NULL, bound ? share : 0, error));
+            add_device(set, twi_cpu_device_create(i, team, bound ? cores + i * share : NULL, bound ? share : 0, error), error);
     }
     twi_free(cores);
     return status;
@@ -98,7 +114,7 @@ static tw_status limit_memory(twi_device *d, const tw_device_options *options, t
 
 static tw_status add_virtual_gpu(tw_devices *set, int index, const tw_device_options *options, tw_error *error)
 {
-    tw_status status = add_device(set, twi_virtual_device_create(index, options->virtual_gpu_memory, error));
+    tw_status status = add_device(set, twi_virtual_device_create(index, options->virtual_gpu_memory, error), error);
     return status == TW_OK ? limit_memory(set->items[set->count - 1], options, error) : status;
 }
 
@@ -106,7 +122,7 @@ static tw_status add_card(tw_devices *set, const twi_plugin *plugin, int number,
                           const tw_device_options *options, tw_error *error)
 {
     tw_status status =
-        add_device(set, plugin->create(number / parts, number, number % parts, parts, error));
+        add_device(set, plugin->create(number / parts, number, number % parts, parts, error), error);
     if (status != TW_OK)
         return status;
     twi_device *card = set->items[set->count - 1];
@@ -140,9 +156,11 @@ tw_status tw_devices_create(const tw_device_options *options, tw_devices **devic
         cards = plugin->count(&why) * parts;
 
     set = twi_alloc(sizeof *set);
-    if (set)
+    if (set) {
         set->items = twi_alloc_array((size_t)(cpus + gpus + cards), sizeof *set->items);
-    if (!set || !set->items)
+        set->indexes = twi_alloc_array((size_t)(cpus + gpus + cards), sizeof *set->indexes);
+    }
+    if (!set || !set->items || !set->indexes)
         TWI_TRY(twi_fail_memory(error, "opening devices"));
     TWI_TRY(add_cpus(set, cpus, options->cpu_threads, error));
     for (int i = 0; i < gpus; i++)
@@ -162,6 +180,9 @@ void tw_devices_destroy(tw_devices *devices)
         return;
     for (int i = devices->count - 1; i >= 0; i--)
         devices->items[i]->ops->destroy(devices->items[i]);
+    for (int i = 0; i < devices->num_indexes; i++)
+        twi_kernel_index_free(devices->indexes[i]);
+    twi_free(devices->indexes);
     twi_free(devices->items);
     twi_free(devices);
 }
@@ -275,67 +296,4 @@ const twi_device *twi_device_of_memory(const twi_device *d, const void *memory)
             return other;
     }
     return NULL;
-}
-
-/* ---- kernels --------------------------------------------------------------------------------------------------- */
-
-tw_dtype twi_kernel_type(const twi_attrs *attrs)
-{
-    const twi_attr *attr = twi_attr_find(attrs, "dtype"); /* of random numbers T is the shape's type */
-    if (!attr || attr->kind != TW_ATTR_TYPE)
-        attr = twi_attr_find(attrs, "T");
-    for (int i = 0; i < attrs->count && (!attr || attr->kind != TW_ATTR_TYPE); i++)
-        attr = &attrs->items[i];
-    return attr && attr->kind == TW_ATTR_TYPE ? attr->type : TW_INVALID_DTYPE;
-}
-
-static bool row_accepts(const twi_kernel *row, const char *op, tw_dtype type)
-{
-    return strcmp(row->op, op) == 0 && (row->types == 0 || (row->types & TWI_TYPE(type)));
-}
-
-bool twi_device_has_kernel(const twi_device *d, const char *op, const twi_attrs *attrs)
-{
-    tw_dtype type = twi_kernel_type(attrs);
-    if (d->ops->supports && !d->ops->supports(op, type))
-        return false;
-    for (const twi_kernel *const *family = d->ops->kernels; *family; family++)
-        for (const twi_kernel *row = *family; row->op; row++)
-            if (row_accepts(row, op, type))
-                return true;
-    return false;
-}
-
-tw_status twi_device_prepare(twi_device *d, twi_prepare *p, bool plain_only, const twi_kernel **kernel)
-{
-    tw_dtype type = twi_kernel_type(p->attrs);
-    tw_error refusal = {0}; /* of the last row asked: the plain one, whose reason is the op's */
-    if (!d->ops->supports || d->ops->supports(p->op, type)) {
-        tw_error *error = p->error;
-        p->error = &refusal;
-        for (const twi_kernel *const *family = d->ops->kernels; *family; family++)
-            for (const twi_kernel *row = *family; row->op; row++) {
-                if (!row_accepts(row, p->op, type) || (plain_only && strcmp(row->name, "plain") != 0))
-                    continue;
-                p->state = NULL;
-                p->workspace = 0;
-                p->varies = false;
-                memset(p->can_overwrite, 0, sizeof p->can_overwrite);
-                tw_status status = row->prepare ? row->prepare(p) : TW_OK;
-                if (status == TW_UNIMPLEMENTED)
-                    continue;
-                p->error = error;
-                *kernel = status == TW_OK ? row : NULL;
-                if (status != TW_OK && error)
-                    *error = refusal;
-                return status;
-            }
-        p->error = error;
-    }
-    *kernel = NULL;
-    if (p->refusal)
-        *p->refusal = refusal;
-    return twi_fail(p->error, TW_UNIMPLEMENTED, "%s has no %skernel for %s of type %s (node '%s')%s%s", d->text,
-                    plain_only ? "plain " : "", p->op, tw_dtype_name(type), p->node, refusal.message[0] ? ": " : "",
-                    refusal.message);
 }

@@ -16,7 +16,8 @@ typedef struct twi_device_ops {
     const char *type;                       /* "CPU", "GPU": the type in names */
     const char *kind;                       /* "cpu", "virtual", "cuda": for people */
     const twi_kernel *const *kernels;       /* families, fastest first, ended by NULL; each ended by a row without op */
-    bool (*supports)(const char *op, tw_dtype type); /* optional: false hides kernels of the list; NULL hides none */
+    uint64_t (*lacks)(const char *op);      /* optional: types, bits TWI_TYPE(), for which the op's kernels are hidden; NULL
+                                               hides none. Called once an op, so it may take its time */
 
     tw_status (*alloc)(twi_device *d, size_t bytes, void **memory, tw_error *error); /* 64-byte aligned, zeroed */
     void (*free)(twi_device *d, void *memory, size_t bytes);
@@ -61,6 +62,7 @@ typedef struct twi_device_ops {
 struct twi_device {
     const twi_device_ops *ops;
     struct tw_devices *set;                 /* that it belongs to; NULL while it stands alone */
+    const struct twi_kernel_index *kernels; /* ops->kernels by op (kernel_index.h); the set's */
     twi_device_name name;                   /* complete: job, replica, task, type, id */
     char text[128];                         /* "/job:localhost/replica:0/task:0/device:GPU:0" */
     char description[192];                  /* for people: model, memory */
@@ -83,6 +85,8 @@ struct tw_devices {
     twi_device **items;
     int count;
     bool guarded; /* some device can tell when others touch its memory */
+    struct twi_kernel_index **indexes; /* [num_indexes], one for each list of kernels; at most `count` */
+    int num_indexes;
 };
 
 /* Allocation with the limit checked and the use counted; the message names the device, the limit and the need. */
@@ -97,10 +101,17 @@ const char *twi_device_local_name(const twi_device *d);
 /* The device of d's set that holds an address; NULL: none says so, so it is the host's. */
 const twi_device *twi_device_of_memory(const twi_device *d, const void *memory);
 
-/* True when the device has some kernel for the op with this type; placement asks. */
+/* True when the device has some kernel for the op with this type, whatever the shapes. */
 bool twi_device_has_kernel(const twi_device *d, const char *op, const twi_attrs *attrs);
-/* Walks the list, fastest first: the first row whose prepare() does not say TW_UNIMPLEMENTED. Fills p. With plain_only
- * rows that are not named "plain" are passed over. */
+/* True when the device hides what kernels there are for the op with this type. */
+bool twi_device_lacks(const twi_device *d, const char *op, tw_dtype type);
+/* Whether p->device has a row that takes the node p describes: TW_OK, or TW_UNIMPLEMENTED with what the last row asked
+ * says (also as p->refusal, alone). Given must be op, node, attrs and the operands' types and shapes, with values where
+ * they are known; resources need not be there. No memory of the device is taken. With plain_only rows that are not named
+ * "plain" are passed over. What is wrong with a node whatever computes it, prepare() says. */
+tw_status twi_device_accepts(const twi_prepare *p, bool plain_only);
+/* Asks the rows in turn, fastest first: the first whose accepts() and prepare() do not say TW_UNIMPLEMENTED. Fills p. Where
+ * twi_device_accepts() has said yes, this does not say TW_UNIMPLEMENTED. */
 tw_status twi_device_prepare(twi_device *d, twi_prepare *p, bool plain_only, const twi_kernel **kernel);
 
 twi_device *twi_cpu_device_create(int index, int threads, const int *cores, int num_cores, tw_error *error);

@@ -2,8 +2,11 @@
  *
  * prepare() sees shapes, attributes and the device and does all that may be slow: choosing algorithms, building library
  * primitives, sizing scratch. run() gets pointers and may not allocate, look anything up or fail for any reason but the
- * data. A list goes from the fastest kernel to the plain C loop that accepts everything; prepare() says no with
- * TW_UNIMPLEMENTED and the next row is asked.
+ * data.
+ *
+ * A list goes from the fastest kernel to one that takes all that can be taken: on a CPU the plain C loop. Who does not
+ * take a node says TW_UNIMPLEMENTED, and the next row is asked. accepts() says so before a node is placed; the last row
+ * for an op and type has to, if it is choosy. Rows before it may leave it to prepare(), where only trying tells.
  *
  * Strings live on the host alone. Their buffers are arrays of tw_string, each output's own: empty at first, never shared
  * or used for anything else, freed with the plan. A kernel puts a value in with twi_string_set(), the one thing that
@@ -116,6 +119,14 @@ typedef struct twi_kernel {
     tw_status (*prepare)(twi_prepare *p);      /* NULL: nothing to prepare */
     tw_status (*run)(const twi_run *r);        /* NULL: output 0 is input 0, its buffer is shared (Reshape) */
     void (*release)(void *state);              /* NULL: nothing to free */
+    /* Whether the row takes the node; NULL: all that `types` does. Cheap, and without memory of the device. Sees what is
+     * given to prepare(), but for resources (operands' and the table), which may be NULL. TW_UNIMPLEMENTED says no, with
+     * the reason in p->error; with any other status it is prepare() that has to say what is wrong. */
+    tw_status (*accepts)(const twi_prepare *p);
+    /* The state depends on nothing but op, attributes, types, shapes, threads and device (no value, resource or name), and
+     * no run() finds in it what another left: steps of one list whose nodes are alike may have one state. Worth saying
+     * where prepare() is slow. */
+    bool shares;
 } twi_kernel;
 
 #define TWI_TYPE(dtype) (UINT64_C(1) << (dtype))

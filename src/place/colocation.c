@@ -67,7 +67,7 @@ unsigned twi_kinds_with_kernel(const twi_groups *g, const tw_node *node)
     for (int kind = 0; kind < g->num_kinds; kind++) {
         const twi_device *d = g->kinds[kind];
         bool barred = ((node->op->flags & TWI_HOST_ONLY) && !d->is_host) ||
-                      (d->ops->supports && !d->ops->supports(node->op->name, twi_kernel_type(&node->attrs))) ||
+                      twi_device_lacks(d, node->op->name, twi_kernel_type(&node->attrs)) ||
                       twi_refusal_of(g, node, kind);
         if (!barred && twi_device_has_kernel(d, twi_handle_form(node->op->name), &node->attrs))
             kinds |= 1u << kind;

@@ -182,7 +182,7 @@ static void put_kernels(twi_text *text, const twi_groups *g, const tw_node *node
         if (type_name)
             twi_text_printf(text, "; %s in [", type_name);
         for (size_t i = 0; type_name && i < sizeof types / sizeof types[0]; i++) {
-            if (!(accepted & TWI_TYPE(types[i])) || (d->ops->supports && !d->ops->supports(node->op->name, types[i])))
+            if (!(accepted & TWI_TYPE(types[i])) || twi_device_lacks(d, node->op->name, types[i]))
                 continue;
             twi_text_printf(text, "%s", comma);
             put_type(text, types[i]);
