@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "base/cores.h"
 #include "base/thread.h"
 #include "data/dataset.h"
 #include "stream/distort.h"

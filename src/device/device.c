@@ -1,11 +1,13 @@
 /* device.c - see device.h: opening the devices of a set, memory with a limit, copies, finding kernels. */
+#define _GNU_SOURCE /* CPU_SETSIZE */
 #include "device/device.h"
 
 #include "base/array.h"
-#include "base/thread.h"
+#include "base/cores.h"
 #include "device/kernel_index.h"
 #include "device/plugin.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,24 +66,20 @@ static tw_status add_device(tw_devices *set, twi_device *d, tw_error *error)
     return index_kernels(set, d, error);
 }
 
-/* Every device gets equally many neighbouring cores, also when some are left over: teams of one size are what makes
- * the devices give equal bits. One device alone is not bound, and neither are more devices than there are cores. */
+static tw_status add_cpu(tw_devices *set, int index, twi_core_share share, int threads, tw_error *error)
+{
+    int cores[CPU_SETSIZE];
+    for (int i = 0; i < share.bound; i++)
+        cores[i] = twi_usable_core(share.first + i);
+    return add_device(set, twi_cpu_device_create(index, threads ? threads : share.threads, cores, share.bound, error), error);
+}
+
 static tw_status add_cpus(tw_devices *set, int count, int threads, tw_error *error)
 {
-    int usable = twi_usable_cores(), share = usable / count;
-    int *cores = twi_alloc_array((size_t)usable, sizeof *cores);
-    if (!cores)
-        return twi_fail_memory(error, "dividing the cores");
-    for (int i = 0; i < usable; i++)
-        cores[i] = twi_usable_core(i);
+    twi_cores cores = twi_find_cores("");
     tw_status status = TW_OK;
-    for (int i = 0; i < count && status == TW_OK; i++) {
-        bool bound = count > 1 && share > 0;
-        int team = threads ? threads : share ? share : 1;
-        status =
-            add_device(set, twi_cpu_device_create(i, team, bound ? cores + i * share : NULL, bound ? share : 0, error), error);
-    }
-    twi_free(cores);
+    for (int i = 0; i < count && status == TW_OK; i++)
+        status = add_cpu(set, i, twi_share_cores(cores, count, i), threads, error);
     return status;
 }
 
