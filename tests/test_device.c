@@ -173,7 +173,7 @@ static void a_gpus_memory_is_limited_in_bytes_or_as_a_part_of_what_it_has(void *
     tw_device_options both = {.virtual_gpus = 1, .gpu_memory_fraction = 0.4, .gpu_memory_limit = 1000};
     assert_fails(tw_devices_create(&both, &devices, &error), TW_INVALID_ARGUMENT, "give one of them");
     tw_device_options large = {.virtual_gpus = 1, .virtual_gpu_memory = MIB, .gpu_memory_fraction = 1.1};
-    assert_fails(tw_devices_create(&large, &devices, &error), TW_INVALID_ARGUMENT, "at most 1, found 1.1");
+    assert_fails(tw_devices_create(&large, &devices, &error), TW_INVALID_ARGUMENT, "expected 0 to 1, found 1.1");
 }
 
 static void copies_go_between_any_two_devices(void **state)

@@ -213,7 +213,7 @@ static void gradients_meet_by_the_algorithm_that_is_named(void **state)
     assert_runs(2, SMALL_RUN " --towers 2 --virtual-gpus 2 --all-reduce-spec nccl/xring");
     assert_prints("all_reduce_spec=nccl/xring goes with variable_update=replicated only, not with parameter_server");
     assert_runs(2, SMALL_RUN " --towers 2 --virtual-gpus 2 --all-reduce-spec nccl --variable-update replicated");
-    assert_prints("NCCL works between real GPUs, and /job:localhost/replica:0/task:0/device:GPU:0 is a virtual one");
+    assert_prints("NCCL works between real GPUs, and /job:localhost/replica:0/task:0/device:GPU:0 is of kind 'virtual'");
     assert_runs(2, SMALL_RUN " --gradient-repacking 2 --agg-small-grads-max-bytes 10");
     assert_prints("give one of them");
 }

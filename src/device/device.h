@@ -56,9 +56,14 @@ typedef struct twi_device_ops {
     tw_status (*mark)(twi_device *d, void *timeline, int number, tw_error *error);
     tw_status (*read_timeline)(twi_device *d, void *timeline, int64_t *ns, tw_error *error);
     void (*close_timeline)(twi_device *d, void *timeline);
+    /* Optional: whether the backend's library may reduce between this device and others; says why not. */
+    tw_status (*reduces)(const twi_device *d, tw_error *error);
+    /* Optional: adds what is known of it beyond this contract: model, pci, multiprocessors, parts. */
+    void (*describe)(const twi_device *d, tw_device_info *info);
     void (*destroy)(twi_device *d);         /* frees d */
 } twi_device_ops;
 
+/* What all devices have. A backend has a struct of its own that begins with this, for what only it knows. */
 struct twi_device {
     const twi_device_ops *ops;
     struct tw_devices *set;                 /* that it belongs to; NULL while it stands alone */
@@ -66,10 +71,6 @@ struct twi_device {
     twi_device_name name;                   /* complete: job, replica, task, type, id */
     char text[128];                         /* "/job:localhost/replica:0/task:0/device:GPU:0" */
     char description[192];                  /* for people: model, memory */
-    char model[96], pci[24];                /* of a card; its UUID is part of the name */
-    int multiprocessors, part, parts;       /* of a card; as in tw_device_info */
-    bool tf32, fast;                        /* of a card; as in tw_device_options */
-    double collective_timeout;              /* of a card; as in tw_device_options, in seconds */
     int threads;                            /* of its team; part of what makes devices "of one kind" */
     const int *cores;                       /* [num_cores] the dispatcher and its team are bound to; NULL: anywhere */
     int num_cores;
@@ -113,9 +114,6 @@ tw_status twi_device_accepts(const twi_prepare *p, bool plain_only);
 /* Asks the rows in turn, fastest first: the first whose accepts() and prepare() do not say TW_UNIMPLEMENTED. Fills p. Where
  * twi_device_accepts() has said yes, this does not say TW_UNIMPLEMENTED. */
 tw_status twi_device_prepare(twi_device *d, twi_prepare *p, bool plain_only, const twi_kernel **kernel);
-
-twi_device *twi_cpu_device_create(int index, int threads, const int *cores, int num_cores, tw_error *error);
-twi_device *twi_virtual_device_create(int index, size_t memory, tw_error *error); /* memory 0: no end */
 
 /* The CPU's kernel families (device/cpu/kernels.c). */
 extern const twi_kernel *const twi_cpu_kernels[];

@@ -153,7 +153,7 @@ static tw_status choose_new(twi_cuda_device *c, const twi_contest *contest, twi_
     *winner = candidates[best];
     say(c, contest, &choice, choice.ms > 0 ? "timed" : count > 1 ? "the first" : "the only one");
     if (choice.ms > 0 || count == 1)
-        twi_choice_remember(c->base.model, contest, &choice);
+        twi_choice_remember(c->card.name, contest, &choice);
 done:
     for (int i = 0; i < count; i++)
         if (status != TW_OK || i != best)
@@ -167,7 +167,7 @@ tw_status twi_choose(twi_cuda_device *c, const twi_contest *contest, twi_candida
     bool taken = false;
     *winner = (twi_candidate){0};
     pthread_mutex_lock(&choosing);
-    const twi_choice *known = twi_choice_find(c->base.model, contest);
+    const twi_choice *known = twi_choice_find(c->card.name, contest);
     if (known) {
         status = take_known(contest, known, winner, &taken, error);
         if (taken)

@@ -132,8 +132,8 @@ static tw_status choose_engine(twi_prepare *p, convolution *c)
 static tw_status choose(twi_prepare *p, convolution *c)
 {
     const twi_window *w = &c->laid.window;
-    c->rules = (twi_engine_rules){.tensor_cores = c->graph.type != TW_FLOAT32 || p->device->tf32,
-                                  .any_order = p->device->fast, .workspace = WORKSPACE_LIMIT};
+    c->rules = (twi_engine_rules){.tensor_cores = c->graph.type != TW_FLOAT32 || twi_cuda_of(p)->tf32,
+                                  .any_order = twi_cuda_of(p)->fast, .workspace = WORKSPACE_LIMIT};
     c->graph.batch = c->laid.batch;
     c->graph.in_channels = c->laid.in_channels;
     c->graph.out_channels = c->laid.out_channels;

@@ -115,7 +115,7 @@ static tw_status find_algorithms(twi_prepare *p, product *m)
     tw_status status = TW_OK;
     cublasLtMatmulPreference_t preference = NULL;
     size_t limit = WORKSPACE_LIMIT;
-    uint32_t reductions = p->device->fast ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    uint32_t reductions = twi_cuda_of(p)->fast ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     uint32_t alignment = 64;
     TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatmulPreferenceCreate, &preference);
     TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatmulPreferenceSetAttribute, preference,
@@ -185,8 +185,8 @@ static tw_status choose_algorithm(twi_prepare *p, product *m, bool turn_a, bool 
     snprintf(contest.key, sizeof contest.key, "matmul,%s,%lldx%lld%s,%lldx%lld%s%s%s%s%s", tw_dtype_name(a->dtype),
              (long long)a->shape.dims[0], (long long)a->shape.dims[1], turn_a ? "turned" : "",
              (long long)b->shape.dims[0], (long long)b->shape.dims[1], turn_b ? "turned" : "", m->biased ? ",bias" : "",
-             m->relu ? ",relu" : "", p->device->tf32 && a->dtype == TW_FLOAT32 ? ",tf32" : "",
-             p->device->fast ? ",fast" : "");
+             m->relu ? ",relu" : "", twi_cuda_of(p)->tf32 && a->dtype == TW_FLOAT32 ? ",tf32" : "",
+             twi_cuda_of(p)->fast ? ",fast" : "");
     TWI_TRY(find_algorithms(p, m));
     TWI_TRY(twi_choose((twi_cuda_device *)p->device, &contest, &winner, p->error));
     m->algorithm = m->found[winner.position].algo;
@@ -215,7 +215,7 @@ static tw_status prepare(twi_prepare *p)
         TWI_TRY(twi_fail(p->error, TW_UNIMPLEMENTED, "%s of nothing, with a bias", p->op));
     if (out->elements && !m->empty_sum) {
         TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatmulDescCreate, &m->operation,
-                         p->device->tf32 && a->dtype == TW_FLOAT32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
+                         twi_cuda_of(p)->tf32 && a->dtype == TW_FLOAT32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
                          CUDA_R_32F);
         TWI_TRY(set_operation(p, m, CUBLASLT_MATMUL_DESC_TRANSA, turn_b));
         TWI_TRY(set_operation(p, m, CUBLASLT_MATMUL_DESC_TRANSB, turn_a));

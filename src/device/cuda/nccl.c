@@ -78,7 +78,7 @@ static twi_device *device_of(const clique *c, int rank)
 
 static double patience(const clique *c)
 {
-    return device_of(c, 0)->collective_timeout;
+    return c->members[0].card->collective_timeout;
 }
 
 static int64_t deadline_from_now(const clique *c)
@@ -228,7 +228,7 @@ static tw_status check_card(const twi_prepare *p, const twi_device *d)
     if (!d->ops || d->ops != p->device->ops)
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': NCCL works between whole cards, and %s is none", p->op,
                         p->node, d->text);
-    if (d->parts)
+    if (((const twi_cuda_device *)d)->parts)
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': NCCL works between whole cards, and %s is a part of one",
                         p->op, p->node, d->text);
     return TW_OK;

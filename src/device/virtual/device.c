@@ -8,6 +8,7 @@
 #include "device/virtual/virtual.h"
 
 #include "base/array.h"
+#include "device/backend.h"
 
 #include <omp.h>
 #include <pthread.h>
@@ -202,8 +203,22 @@ static const twi_device_ops virtual_ops = {
     .destroy = virtual_destroy,
 };
 
-twi_device *twi_virtual_device_create(int index, size_t memory, tw_error *error)
+/* ---- the backend ------------------------------------------------------------------------------------------------- */
+
+static const twi_backend_option virtual_options[] = {
+    {"virtual_gpus", 0, 256, "TOWER_VIRTUAL_GPUS"}, {"virtual_gpu_memory", 0, 1e30, NULL}, TWI_MEMORY_OPTIONS, {0}};
+
+static tw_status virtual_enumerate(const twi_options *options, int *count, const char **why, tw_error *error)
 {
+    (void)why;
+    *count = (int)twi_option(options, "virtual_gpus");
+    return twi_check_memory(options, error);
+}
+
+static twi_device *virtual_create(const twi_options *options, int index, int number, tw_error *error)
+{
+    (void)index;
+    size_t memory = (size_t)twi_option(options, "virtual_gpu_memory"); /* 0: no end */
     virtual_device *v = twi_alloc(sizeof *v);
     if (!v) {
         twi_fail_memory(error, "opening a virtual GPU");
@@ -211,9 +226,9 @@ twi_device *twi_virtual_device_create(int index, size_t memory, tw_error *error)
     }
     twi_device *d = &v->base;
     d->ops = &virtual_ops;
-    d->name = (twi_device_name){.job = "localhost", .type = "GPU", .id = index};
+    d->name = (twi_device_name){.job = "localhost", .type = "GPU", .id = number};
     d->threads = 1;
-    d->memory_total = d->memory_limit = memory;
+    d->memory_total = memory;
     twi_device_name_print(&d->name, d->text, sizeof d->text);
     int length = snprintf(d->description, sizeof d->description, "virtual GPU: one thread of the CPU, ");
     if (memory)
@@ -222,5 +237,16 @@ twi_device *twi_virtual_device_create(int index, size_t memory, tw_error *error)
     else
         snprintf(d->description + length, sizeof d->description - (size_t)length, "memory of its own without a limit");
     pthread_rwlock_init(&v->lock, NULL);
-    return d;
+    if (twi_limit_memory(d, options, "; give virtual_gpu_memory", error) == TW_OK)
+        return d;
+    virtual_destroy(d);
+    return NULL;
 }
+
+const twi_backend twi_virtual_backend = {
+    .kind = "virtual",
+    .type = "GPU",
+    .options = virtual_options,
+    .enumerate = virtual_enumerate,
+    .create = virtual_create,
+};
