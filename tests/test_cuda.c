@@ -191,7 +191,7 @@ static tw_status run_node(const tw_node *node, twt_op *op, tw_error *error)
     twi_prepare p = {.op = op->op, .node = node->name, .attrs = &node->attrs, .num_inputs = op->num_inputs,
                      .num_outputs = op->num_outputs, .inputs = in, .outputs = out, .device = card, .threads = 1,
                      .error = error};
-    TWI_TRY(twi_device_prepare(card, &p, false, &kernel));
+    TWI_TRY(twt_prepare(card, &p, false, &kernel));
     if (p.workspace)
         TWI_TRY(twi_device_alloc(card, p.workspace, "a test", &workspace, error));
     twi_run run = {.state = p.state, .inputs = (const void *const *)from, .outputs = to, .workspace = workspace,

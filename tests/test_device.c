@@ -292,12 +292,12 @@ static tw_status never_prepared(twi_prepare *p)
 
 static const twi_kernel choosy[] = {
     {"Double", "quick", TWI_TYPE(TW_FLOAT32), needs_even, double_it, NULL},
-    {"Double", "small", TWI_TYPE(TW_FLOAT32), never_prepared, double_it, NULL, .accepts = takes_small},
+    {"Double", "plain", TWI_TYPE(TW_FLOAT32), NULL, double_it, NULL, .accepts = takes_small},
     {"Half", "small", TWI_TYPE(TW_FLOAT32), never_prepared, double_it, NULL, .accepts = takes_small},
     {0},
 };
 
-/* A row without accepts() may still say no in prepare(), but the last one is asked before. */
+/* Rows before the last may say no in prepare(), so it is the last one that is asked. */
 static void what_a_device_accepts_is_known_before_anything_is_prepared(void **state)
 {
     (void)state;
@@ -320,7 +320,11 @@ static void what_a_device_accepts_is_known_before_anything_is_prepared(void **st
     assert_fails(twi_device_prepare(&d, &p, false, &kernel), TW_UNIMPLEMENTED, "more than 8 elements");
     assert_null(kernel);
     p.op = "Double";
-    assert_ok(twi_device_accepts(&p, false)); /* the quick row does not say before */
+    assert_fails(twi_device_accepts(&p, false), TW_UNIMPLEMENTED, "more than 8 elements");
+    p.inputs = &small; /* an odd number, which the quick row does not take */
+    assert_ok(twi_device_accepts(&p, false));
+    assert_ok(twi_device_prepare(&d, &p, false, &kernel));
+    assert_string_equal(kernel->name, "plain");
     p.op = "Treble";
     assert_fails(twi_device_accepts(&p, false), TW_UNIMPLEMENTED, "no kernel for Treble");
     twi_kernel_index_free(index);

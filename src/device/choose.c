@@ -72,9 +72,10 @@ tw_status twi_device_accepts(const twi_prepare *p, bool plain_only)
     tw_error refusal = {0};
     twi_prepare asked = *p;
     asked.error = &refusal;
-    for (int i = 0; known && !(known->lacked & TWI_TYPE(type)) && i < known->count; i++)
-        if (takes(known->rows[i], type, plain_only) && ask(known->rows[i], &asked) != TW_UNIMPLEMENTED)
-            return TW_OK;
+    /* the last row takes whatever any of them does */
+    for (int i = known && !(known->lacked & TWI_TYPE(type)) ? known->count - 1 : -1; i >= 0; i--)
+        if (takes(known->rows[i], type, plain_only))
+            return ask(known->rows[i], &asked) == TW_UNIMPLEMENTED ? refuse(p, plain_only, &refusal) : TW_OK;
     return refuse(p, plain_only, &refusal);
 }
 

@@ -106,8 +106,8 @@ const twi_device *twi_device_of_memory(const twi_device *d, const void *memory);
 bool twi_device_has_kernel(const twi_device *d, const char *op, const twi_attrs *attrs);
 /* True when the device hides what kernels there are for the op with this type. */
 bool twi_device_lacks(const twi_device *d, const char *op, tw_dtype type);
-/* Whether p->device has a row that takes the node p describes: TW_OK, or TW_UNIMPLEMENTED with what the last row asked
- * says (also as p->refusal, alone). Given must be op, node, attrs and the operands' types and shapes, with values where
+/* Whether p->device has a row that takes the node p describes: TW_OK, or TW_UNIMPLEMENTED with what the last row for op and
+ * type says (also as p->refusal, alone). Given must be op, node, attrs and the operands' types and shapes, with values where
  * they are known; resources need not be there. No memory of the device is taken. With plain_only rows that are not named
  * "plain" are passed over. What is wrong with a node whatever computes it, prepare() says. */
 tw_status twi_device_accepts(const twi_prepare *p, bool plain_only);

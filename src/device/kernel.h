@@ -4,9 +4,10 @@
  * primitives, sizing scratch. run() gets pointers and may not allocate, look anything up or fail for any reason but the
  * data.
  *
- * A list goes from the fastest kernel to one that takes all that can be taken: on a CPU the plain C loop. Who does not
- * take a node says TW_UNIMPLEMENTED, and the next row is asked. accepts() says so before a node is placed; the last row
- * for an op and type has to, if it is choosy. Rows before it may leave it to prepare(), where only trying tells.
+ * A list goes from the fastest kernel for an op and type to one that takes whatever any of them takes: on a CPU the plain C
+ * loop. Who does not take a node says TW_UNIMPLEMENTED, and the next row is asked. Rows before the last may say so in
+ * prepare(), where only trying tells. The last says so in accepts(), which is asked before a node is placed: what it
+ * accepts is not refused any more.
  *
  * Strings live on the host alone. Their buffers are arrays of tw_string, each output's own: empty at first, never shared
  * or used for anything else, freed with the plan. A kernel puts a value in with twi_string_set(), the one thing that

@@ -178,3 +178,39 @@ tw_status twi_choose(twi_cuda_device *c, const twi_contest *contest, twi_candida
     pthread_mutex_unlock(&choosing);
     return status;
 }
+
+/* ---- whether there is anything to choose ------------------------------------------------------------------------------ */
+
+typedef struct answered {
+    twi_answer answer;
+    char key[];
+} answered;
+
+twi_answer twi_answer_find(const twi_device *d, const char *key)
+{
+    twi_cuda_device *c = (twi_cuda_device *)d;
+    pthread_mutex_lock(&c->lock);
+    const answered *known = twi_map_get(&c->answers, key);
+    pthread_mutex_unlock(&c->lock);
+    return known ? known->answer : TWI_NOT_ASKED;
+}
+
+void twi_answer_keep(const twi_device *d, const char *key, twi_answer answer)
+{
+    twi_cuda_device *c = (twi_cuda_device *)d;
+    size_t size = strlen(key) + 1;
+    pthread_mutex_lock(&c->lock);
+    answered *kept = twi_map_get(&c->answers, key) ? NULL : twi_arena_alloc(&c->answer_texts, sizeof *kept + size);
+    if (kept) {
+        kept->answer = answer;
+        memcpy(kept->key, key, size);
+        twi_map_put(&c->answers, kept->key, kept);
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
+void twi_answers_free(twi_cuda_device *c)
+{
+    twi_map_free(&c->answers);
+    twi_arena_free(&c->answer_texts);
+}

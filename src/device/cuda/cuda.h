@@ -7,6 +7,8 @@
 #ifndef TWI_CUDA_H
 #define TWI_CUDA_H
 
+#include "base/arena.h"
+#include "base/map.h"
 #include "device/plugin.h"
 
 #include <cuda_runtime_api.h>
@@ -46,6 +48,8 @@ typedef struct twi_cuda_device {
     void *stages[TWI_CUDA_STAGES];       /* page-locked, TWI_CUDA_STAGE_BYTES each */
     cudaEvent_t staged[TWI_CUDA_STAGES]; /* when the card is done with each */
     int next_stage;
+    twi_map answers;             /* by op and shapes: what a library takes (choice.h); keys and values in the arena */
+    twi_arena answer_texts;
     void *cublas, *cudnn;        /* handles; NULL until a kernel needs one (libraries.h) */
     pthread_mutex_t cudnn_lock;
     cudaStream_t cudnn_stream;   /* that cuDNN's handle works on now */

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "device/cuda/choice.h"
 #include "device/cuda/libraries.h" /* closing handles */
 
 #include <stdio.h>
@@ -280,6 +281,7 @@ static void card_destroy(twi_device *d)
         cudaSetDevice(c->ordinal);
         close_card(c);
     }
+    twi_answers_free(c);
     pthread_mutex_destroy(&c->lock);
     pthread_mutex_destroy(&c->cudnn_lock);
     pthread_mutex_destroy(&c->recording);

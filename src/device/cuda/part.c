@@ -48,7 +48,7 @@ static tw_status find_calls(twi_cuda_device *c, tw_error *error)
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 #define X(field, symbol)                                                                                               \
     if (!library || !(c->share->field = (__typeof__(&symbol))dlsym(library, #symbol)))                                 \
-        return twi_fail(error, TW_UNIMPLEMENTED,                                                                       \
+        return twi_fail(error, TW_UNAVAILABLE,                                                                         \
                         "%s: the NVIDIA driver is too old to divide a card: it has no %s", c->base.text, #symbol);
     CALLS(X)
 #undef X

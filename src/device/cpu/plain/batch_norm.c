@@ -194,6 +194,14 @@ static tw_status batch_norm_grad_float(const twi_run *r)
 TWI_WIDENED(batch_norm)
 TWI_WIDENED(batch_norm_grad)
 
+static tw_status accepts(const twi_prepare *p)
+{
+    if (strcmp(twi_attr_string(p->attrs, "data_format", "NHWC"), "NHWC") != 0)
+        return twi_fail(p->error, TW_UNIMPLEMENTED,
+                        "The CPU implementation of FusedBatchNorm only supports NHWC tensor format for now.");
+    return TW_OK;
+}
+
 /* Images are `gradients` inputs and x; behind them there are `num_vectors` [C] that are read, of all_vectors; then,
  * with a side, another image. */
 static tw_status prepare_images(twi_prepare *p, bool relu, int gradients, int num_vectors, int all_vectors)
@@ -202,9 +210,6 @@ static tw_status prepare_images(twi_prepare *p, bool relu, int gradients, int nu
     int first_vector = gradients + 1, last_image = first_vector + all_vectors;
     bool has_side = relu && twi_attr_int(p->attrs, "N", 0) > 0;
     tw_shape x = p->inputs[gradients].shape;
-    if (strcmp(twi_attr_string(p->attrs, "data_format", "NHWC"), "NHWC") != 0)
-        return twi_fail(p->error, TW_UNIMPLEMENTED,
-                        "The CPU implementation of FusedBatchNorm only supports NHWC tensor format for now.");
     if (x.rank != 4)
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "the image must have rank 4");
     for (int i = first_vector; i < first_vector + num_vectors; i++)
@@ -255,8 +260,8 @@ static tw_status prepare_batch_norm_relu_grad(twi_prepare *p)
 }
 
 #define ROWS(op, prepare, f)                                                                                           \
-    {op, "plain", TWI_TYPE(TW_FLOAT32), prepare, f##_float, twi_free},                                                 \
-        {op, "plain", TWI_NARROW_TYPES, prepare, f##_widened, twi_free}
+    {op, "plain", TWI_TYPE(TW_FLOAT32), prepare, f##_float, twi_free, .accepts = accepts}, \
+        {op, "plain", TWI_NARROW_TYPES, prepare, f##_widened, twi_free, .accepts = accepts}
 
 const twi_kernel twi_cpu_batch_norm_kernels[] = {
     ROWS("FusedBatchNorm", prepare_batch_norm, batch_norm),

@@ -31,8 +31,7 @@ TWI_WIDENED(depthwise)
 TWI_WIDENED(depthwise_backprop_input)
 TWI_WIDENED(depthwise_backprop_filter)
 
-static tw_status prepare(twi_prepare *p, const twi_operand *image, const twi_operand *filter,
-                         const twi_operand *output)
+static tw_status accepts(const twi_prepare *p)
 {
     const char *format = twi_attr_string(p->attrs, "data_format", "NHWC");
     if (strcmp(format, "NHWC") != 0)
@@ -40,6 +39,12 @@ static tw_status prepare(twi_prepare *p, const twi_operand *image, const twi_ope
                         "The %s op currently only supports the NHWC tensor format on the CPU. The op was given the "
                         "format: %s",
                         p->op, format);
+    return TW_OK;
+}
+
+static tw_status prepare(twi_prepare *p, const twi_operand *image, const twi_operand *filter,
+                         const twi_operand *output)
+{
     twi_convolution *convolution = twi_alloc(sizeof *convolution);
     if (!convolution)
         return twi_fail_memory(p->error, "preparing a convolution");
@@ -74,12 +79,12 @@ static tw_status prepare_backprop_filter(twi_prepare *p)
 }
 
 const twi_kernel twi_cpu_conv_kernels[] = {
-    TWI_FLOAT_ROWS("Conv2D", prepare_forward, conv2d, twi_free),
-    TWI_FLOAT_ROWS("Conv2DBackpropInput", prepare_backprop_input, conv2d_backprop_input, twi_free),
-    TWI_FLOAT_ROWS("Conv2DBackpropFilter", prepare_backprop_filter, conv2d_backprop_filter, twi_free),
-    TWI_FLOAT_ROWS("DepthwiseConv2dNative", prepare_forward, depthwise, twi_free),
-    TWI_FLOAT_ROWS("DepthwiseConv2dNativeBackpropInput", prepare_backprop_input, depthwise_backprop_input, twi_free),
+    TWI_FLOAT_ROWS("Conv2D", prepare_forward, conv2d, twi_free, .accepts = accepts),
+    TWI_FLOAT_ROWS("Conv2DBackpropInput", prepare_backprop_input, conv2d_backprop_input, twi_free, .accepts = accepts),
+    TWI_FLOAT_ROWS("Conv2DBackpropFilter", prepare_backprop_filter, conv2d_backprop_filter, twi_free, .accepts = accepts),
+    TWI_FLOAT_ROWS("DepthwiseConv2dNative", prepare_forward, depthwise, twi_free, .accepts = accepts),
+    TWI_FLOAT_ROWS("DepthwiseConv2dNativeBackpropInput", prepare_backprop_input, depthwise_backprop_input, twi_free, .accepts = accepts),
     TWI_FLOAT_ROWS("DepthwiseConv2dNativeBackpropFilter", prepare_backprop_filter, depthwise_backprop_filter,
-                   twi_free),
+                   twi_free, .accepts = accepts),
     {0},
 };

@@ -308,17 +308,17 @@ static bool casts(const twi_prepare *p, tw_dtype from, tw_dtype to)
     return p->inputs[0].dtype == from && p->outputs[0].dtype == to;
 }
 
-static tw_status prepare_to_bfloat16(twi_prepare *p)
+static tw_status accepts_to_bfloat16(const twi_prepare *p)
 {
     return casts(p, TW_FLOAT32, TW_BFLOAT16) ? TW_OK : TW_UNIMPLEMENTED;
 }
 
-static tw_status prepare_from_bfloat16(twi_prepare *p)
+static tw_status accepts_from_bfloat16(const twi_prepare *p)
 {
     return casts(p, TW_BFLOAT16, TW_FLOAT32) ? TW_OK : TW_UNIMPLEMENTED;
 }
 
-static tw_status prepare_cast(twi_prepare *p)
+static tw_status accepts_cast(const twi_prepare *p)
 {
     if (p->inputs[0].dtype == TW_STRING || p->outputs[0].dtype == TW_STRING)
         return twi_fail(p->error, TW_UNIMPLEMENTED, "Cast %s to %s is not supported", tw_dtype_name(p->inputs[0].dtype),
@@ -497,8 +497,8 @@ const twi_kernel twi_cpu_elementwise_kernels[] = {
     FLOAT_TEST("IsInf", is_inf),
     FLOAT_TEST("IsFinite", is_finite),
 
-    {"Cast", "fast", 0, prepare_to_bfloat16, float_to_bfloat16, NULL},
-    {"Cast", "fast", 0, prepare_from_bfloat16, bfloat16_to_float, NULL},
-    {"Cast", "plain", 0, prepare_cast, cast, NULL},
+    {"Cast", "fast", 0, NULL, float_to_bfloat16, NULL, .accepts = accepts_to_bfloat16},
+    {"Cast", "fast", 0, NULL, bfloat16_to_float, NULL, .accepts = accepts_from_bfloat16},
+    {"Cast", "plain", 0, NULL, cast, NULL, .accepts = accepts_cast},
     {0},
 };

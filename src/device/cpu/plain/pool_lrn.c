@@ -94,6 +94,17 @@ static void max_pool_gradient(const tail *t, int64_t n, const float *gradient, c
     }
 }
 
+/* The cell that a maximum came from is told in a byte. The shape of the image does not matter for that. */
+static tw_status accepts(const twi_prepare *p)
+{
+    int count;
+    int64_t cells = 1;
+    const int64_t *sizes = twi_attr_ints(p->attrs, "ksize", &count);
+    for (int i = 0; i < count && cells <= 256; i++)
+        cells *= sizes[i];
+    return cells > 256 ? twi_fail(p->error, TW_UNIMPLEMENTED, "windows of more than 256 cells") : TW_OK;
+}
+
 static tw_status tail_prepare(twi_prepare *p, tw_shape image)
 {
     tail t = {
@@ -106,8 +117,6 @@ static tw_status tail_prepare(twi_prepare *p, tw_shape image)
     tw_status status = twi_window_lay(p->attrs, image, NULL, &t.window, p->error);
     if (status != TW_OK)
         return status;
-    if (t.window.size[0] * t.window.size[1] > 256)
-        return twi_fail(p->error, TW_UNIMPLEMENTED, "windows of more than 256 cells");
     t.batch = image.dims[0];
     t.channels = image.dims[3];
     p->state = twi_alloc(sizeof t);
@@ -185,8 +194,8 @@ TWI_WIDENED(lrn_pool)
 TWI_WIDENED(lrn_pool_gradient)
 
 #define ROWS(op, prepare, f)                                                                                           \
-    {op, "plain", TWI_TYPE(TW_FLOAT32), prepare, f##_float, twi_free},                                                 \
-        {op, "plain", TWI_NARROW_TYPES, prepare, f##_widened, twi_free}
+    {op, "plain", TWI_TYPE(TW_FLOAT32), prepare, f##_float, twi_free, .accepts = accepts}, \
+        {op, "plain", TWI_NARROW_TYPES, prepare, f##_widened, twi_free, .accepts = accepts}
 
 const twi_kernel twi_cpu_pool_lrn_kernels[] = {
     ROWS("_MaxPoolLRN", forward_prepare, pool_lrn),

@@ -6,17 +6,18 @@
 
 #define TYPES (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16))
 
-static bool has_channels_last(const twi_prepare *p)
+static tw_status accepts(const twi_prepare *p)
 {
-    return strcmp(twi_attr_string(p->attrs, "data_format", "NHWC"), "NHWC") == 0 && p->inputs[0].shape.rank > 0 &&
-           p->inputs[0].elements > 0;
+    bool last = strcmp(twi_attr_string(p->attrs, "data_format", "NHWC"), "NHWC") == 0 && p->inputs[0].shape.rank > 0 &&
+                p->inputs[0].elements > 0;
+    return last ? TW_OK : TW_UNIMPLEMENTED;
 }
 
 /* BiasAdd (value, bias) */
 static tw_status bias_prepare(twi_prepare *p)
 {
     p->can_overwrite[0] = true;
-    return has_channels_last(p) ? TW_OK : TW_UNIMPLEMENTED;
+    return TW_OK;
 }
 
 static tw_status bias_run(const twi_run *r)
@@ -31,8 +32,6 @@ static tw_status bias_run(const twi_run *r)
 /* BiasAddGrad (out_backprop) */
 static tw_status bias_gradient_prepare(twi_prepare *p)
 {
-    if (!has_channels_last(p))
-        return TW_UNIMPLEMENTED;
     int64_t channels = p->outputs[0].elements;
     p->workspace = (size_t)(twi_row_chunks(p->inputs[0].elements / channels) * channels) * sizeof(float);
     return TW_OK;
@@ -48,7 +47,7 @@ static tw_status bias_gradient_run(const twi_run *r)
 }
 
 const twi_kernel twi_vector_bias_kernels[] = {
-    {"BiasAdd", "vector", TYPES, bias_prepare, bias_run, NULL},
-    {"BiasAddGrad", "vector", TYPES, bias_gradient_prepare, bias_gradient_run, NULL},
+    {"BiasAdd", "vector", TYPES, bias_prepare, bias_run, NULL, .accepts = accepts},
+    {"BiasAddGrad", "vector", TYPES, bias_gradient_prepare, bias_gradient_run, NULL, .accepts = accepts},
     {0},
 };

@@ -5,7 +5,7 @@
 #define TYPES (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16))
 
 /* Cast (x), between float and bfloat16 */
-static tw_status cast_prepare(twi_prepare *p)
+static tw_status cast_accepts(const twi_prepare *p)
 {
     tw_dtype from = p->inputs[0].dtype, to = p->outputs[0].dtype;
     bool known = (from == TW_FLOAT32 && to == TW_BFLOAT16) || (from == TW_BFLOAT16 && to == TW_FLOAT32);
@@ -21,6 +21,6 @@ static tw_status cast_run(const twi_run *r)
 }
 
 const twi_kernel twi_vector_elementwise_kernels[] = {
-    {"Cast", "vector", TYPES, cast_prepare, cast_run, NULL},
+    {"Cast", "vector", TYPES, NULL, cast_run, NULL, .accepts = cast_accepts},
     {0},
 };
