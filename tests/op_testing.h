@@ -71,7 +71,7 @@ static inline void twt_op_release(twt_op *op)
     op->num_inputs = 0;
 }
 
-/* Prepares, and holds what a device promises: what it accepts it does not refuse afterwards, and the other way round. */
+/* Prepares, and holds what a device promises: what it accepts it does not refuse afterwards, nor the other way round. */
 static inline tw_status twt_prepare(twi_device *device, twi_prepare *p, bool plain, const twi_kernel **kernel)
 {
     tw_error asked = {0}, *error = p->error;

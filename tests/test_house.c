@@ -151,6 +151,30 @@ static void rule_of_includes_catches_what_it_forbids(void **state)
     assert_non_null(include_is_wrong("io", "nowhere/thing.h"));
 }
 
+/* ---- who knows devices by name ------------------------------------------------------------------------------ */
+
+/* Kinds of device are known in their backends' folders alone; the program prints them. */
+static bool compares_kinds(const char *text)
+{
+    return strstr(text, "kind, \"cuda\"") || strstr(text, "kind, \"virtual\"") || strstr(text, "kind, \"cpu\"");
+}
+
+static void check_kinds(const char *folder, const char *path, const char *text)
+{
+    (void)folder;
+    if (compares_kinds(text))
+        fail_msg("%s compares a device's kind with a name", path);
+}
+
+static void no_kind_of_device_is_known_by_name(void **state)
+{
+    (void)state;
+    assert_true(compares_kinds("if (strcmp(info.kind, \"cuda\") == 0)"));
+    assert_false(compares_kinds(".kind = \"cuda\""));
+    for (int i = 0; i < FLOORS; i++)
+        each_source(SOURCE_DIR "/src", floors[i], "", check_kinds);
+}
+
 /* ---- what is explained ------------------------------------------------------------------------------------- */
 
 /* A declaration is explained by a comment in its block (the lines around it without an empty one between) that starts
@@ -358,6 +382,24 @@ static void c_in_the_guide_from_tensorflow_is_quoted_from_examples(void **state)
     free(page);
 }
 
+static void code_of_the_guide_to_backends_is_quoted(void **state)
+{
+    (void)state;
+    int count = 0;
+    char *page = read_text(SOURCE_DIR "/docs/guide/adding-a-backend.md");
+    char *example = read_text(SOURCE_DIR "/tests/backends/example.c");
+    char *card = read_text(SOURCE_DIR "/src/device/cuda/normalization.c");
+    for (const char *code = page; (code = strstr(code, "```c\n")); count++) {
+        code += strlen("```c\n");
+        if (!is_quoted_from(code, example) && !is_quoted_from(code, card))
+            fail_msg("in no source: %.*s...", (int)strcspn(code, "\n"), code);
+    }
+    assert_true(count > 4);
+    free(page);
+    free(example);
+    free(card);
+}
+
 static void quotation_that_strayed_is_found(void **state)
 {
     (void)state;
@@ -386,6 +428,7 @@ int main(void)
         cmocka_unit_test(examples_include_only_public_headers),
         cmocka_unit_test(every_folder_has_its_floor),
         cmocka_unit_test(rule_of_includes_catches_what_it_forbids),
+        cmocka_unit_test(no_kind_of_device_is_known_by_name),
         cmocka_unit_test(every_public_function_is_explained),
         cmocka_unit_test(missing_explanation_is_found),
         cmocka_unit_test(every_source_begins_with_its_name_and_what_it_is),
@@ -393,6 +436,7 @@ int main(void)
         cmocka_unit_test(links_of_the_documentation_lead_somewhere),
         cmocka_unit_test(links_are_found_in_a_page),
         cmocka_unit_test(c_in_the_guide_from_tensorflow_is_quoted_from_examples),
+        cmocka_unit_test(code_of_the_guide_to_backends_is_quoted),
         cmocka_unit_test(quotation_that_strayed_is_found),
         cmocka_unit_test(program_of_the_readme_is_an_example_that_is_tested),
     };

@@ -171,7 +171,8 @@ static void steps_that_are_alike_may_take_turns_with_one_state(void **state)
     value apart = make(TW_FLOAT32, TW_SHAPE(8, 8)), shared = make(TW_FLOAT32, TW_SHAPE(8, 8));
     twi_operand in[] = {a[0].operand, b[0].operand};
     twi_prepare p = {.op = "MatMul", .node = "n", .attrs = &(twi_attrs){&attr, 1}, .num_inputs = 2, .num_outputs = 1,
-                     .inputs = in, .outputs = &shared.operand, .device = devices->items[0], .threads = 1, .error = &error};
+                     .inputs = in, .outputs = &shared.operand, .device = devices->items[0], .threads = 1,
+                     .error = &error};
     twi_prepare own = p;
     assert_true(row->shares);
     assert_ok(row->prepare(&p));

@@ -66,8 +66,8 @@ static bool names_cpu(const char *controllers)
     return false;
 }
 
-/* The smallest quota of the groups that /proc/self/cgroup names: a line "number:controllers:/group" for each tree, without
- * controllers for version 2's. A container that sees its own tree alone finds itself at the top of it. */
+/* The smallest quota of the groups that /proc/self/cgroup names: a line "number:controllers:/group" for each tree,
+ * without controllers for version 2's. A container that sees its own tree alone finds itself at the top of it. */
 static double quota_of_process(const char *root)
 {
     char path[PATH_MAX], line[PATH_MAX], mount[PATH_MAX];

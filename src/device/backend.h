@@ -2,9 +2,9 @@
  * Lives here:  the row, the options that devices are made from.
  * Never here:  what a device can do (device.h), opening plug-ins (plugin.h).
  *
- * The rest of the library knows no kind of device by name. Two backends are built in, the CPU and virtual GPUs; others come
- * as plug-ins. Options are names and values, so that a backend may have some that nobody else knows, and a plug-in does not
- * depend on how the public struct is laid out. */
+ * The rest of the library knows no kind of device by name. Two backends are built in, the CPU and virtual GPUs; others
+ * come as plug-ins. Options are names and values, so that a backend may have some that nobody else knows, and a plug-in
+ * does not depend on how the public struct is laid out. */
 #ifndef TWI_BACKEND_H
 #define TWI_BACKEND_H
 
@@ -30,14 +30,14 @@ typedef struct twi_backend {
     const char *kind;                  /* "cpu", "virtual", "cuda": as its devices' */
     const char *type;                  /* "CPU", "GPU": as its devices' */
     const twi_backend_option *options; /* ended by a row without a name */
-    /* How many devices there shall be. Nothing is opened or allocated on any. If there are none, *why may be one plain line,
-     * valid for ever, that says why not. */
+    /* How many devices there shall be. Nothing is opened or allocated on any. If there are none, *why may be one plain
+     * line, valid for ever, that says why not. */
     tw_status (*enumerate)(const twi_options *options, int *count, const char **why, tw_error *error);
     /* Device `index` of these, from 0; its number in names, "/gpu:number", counts the devices of its type. Its ops'
      * destroy() frees it. NULL: see error. */
     twi_device *(*create)(const twi_options *options, int index, int number, tw_error *error);
-    /* The version of the library that reduces between its devices; NULL: *why says in one plain line why not, valid for ever.
-     * Optional: there is no such library. */
+    /* The version of the library that reduces between its devices; NULL: *why says in one plain line why not, valid for
+     * ever. Optional: there is no such library. */
     const char *(*collective)(const char **why);
 } twi_backend;
 

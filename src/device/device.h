@@ -16,8 +16,8 @@ typedef struct twi_device_ops {
     const char *type;                       /* "CPU", "GPU": the type in names */
     const char *kind;                       /* "cpu", "virtual", "cuda": for people */
     const twi_kernel *const *kernels;       /* families, fastest first, ended by NULL; each ended by a row without op */
-    uint64_t (*lacks)(const char *op);      /* optional: types, bits TWI_TYPE(), for which the op's kernels are hidden; NULL
-                                               hides none. Called once an op, so it may take its time */
+    uint64_t (*lacks)(const char *op);      /* optional: types, bits TWI_TYPE(), for which the op's kernels are hidden;
+                                               NULL hides none. Called once an op, so it may take its time */
 
     tw_status (*alloc)(twi_device *d, size_t bytes, void **memory, tw_error *error); /* 64-byte aligned, zeroed */
     void (*free)(twi_device *d, void *memory, size_t bytes);
@@ -106,13 +106,14 @@ const twi_device *twi_device_of_memory(const twi_device *d, const void *memory);
 bool twi_device_has_kernel(const twi_device *d, const char *op, const twi_attrs *attrs);
 /* True when the device hides what kernels there are for the op with this type. */
 bool twi_device_lacks(const twi_device *d, const char *op, tw_dtype type);
-/* Whether p->device has a row that takes the node p describes: TW_OK, or TW_UNIMPLEMENTED with what the last row for op and
- * type says (also as p->refusal, alone). Given must be op, node, attrs and the operands' types and shapes, with values where
- * they are known; resources need not be there. No memory of the device is taken. With plain_only rows that are not named
- * "plain" are passed over. What is wrong with a node whatever computes it, prepare() says. */
+/* Whether p->device has a row that takes the node p describes: TW_OK, or TW_UNIMPLEMENTED with what the last row for op
+ * and type says (also as p->refusal, alone). Given must be op, node, attrs and the operands' types and shapes, with
+ * values where they are known; resources need not be there. Nothing is allocated on the device, though a question that
+ * only a library can answer opens it. With plain_only rows that are not named "plain" are passed over. What is wrong
+ * with a node whatever computes it, prepare() says. */
 tw_status twi_device_accepts(const twi_prepare *p, bool plain_only);
-/* Asks the rows in turn, fastest first: the first whose accepts() and prepare() do not say TW_UNIMPLEMENTED. Fills p. Where
- * twi_device_accepts() has said yes, this does not say TW_UNIMPLEMENTED. */
+/* Asks the rows in turn, fastest first: the first whose accepts() and prepare() do not say TW_UNIMPLEMENTED. Fills p.
+ * Where twi_device_accepts() has said yes, this does not say TW_UNIMPLEMENTED. */
 tw_status twi_device_prepare(twi_device *d, twi_prepare *p, bool plain_only, const twi_kernel **kernel);
 
 /* The CPU's kernel families (device/cpu/kernels.c). */

@@ -1,5 +1,5 @@
-/* kernel_index.h - the rows of a list of kernels by op, so that planning a hundred thousand nodes does not walk the list for
- * each. A set of devices makes one for each list, before anybody may ask, and its devices share it. */
+/* kernel_index.h - the rows of a list of kernels by op, so that planning a hundred thousand nodes does not walk the
+ * list for each. A set of devices makes one for each list, before anybody may ask, and its devices share it. */
 #ifndef TWI_KERNEL_INDEX_H
 #define TWI_KERNEL_INDEX_H
 

@@ -21,7 +21,7 @@ enum { MOST_FILES = 32 };
 /* Part of the registry of devices: what is loaded into a process is the process's. */
 static struct {
     pthread_once_t once;
-    char files[MOST_FILES][NAME_MAX + 1]; /* names that have been found; a later file of the same name is not looked at */
+    char files[MOST_FILES][NAME_MAX + 1]; /* found by now: a later file of one of these names is not looked at */
     int num_files;
     const twi_backend *backends[TWI_MOST_BACKENDS];
     int num_backends;
@@ -64,20 +64,26 @@ static const char *find_difference(const twi_layout *theirs)
     return NULL;
 }
 
+/* "Tower 0.1.0 (contract 6, twi_prepare, 136 bytes)" */
+static void write_side(char *text, size_t size, const char *version, int contract, const twi_layout *layouts,
+                       const char *different)
+{
+    int used = snprintf(text, size, "Tower %.40s (contract %d", version, contract);
+    if (different)
+        used += snprintf(text + used, size - (size_t)used, ", %.60s, %zu bytes", different, size_of(layouts, different));
+    snprintf(text + used, size - (size_t)used, ")");
+}
+
 static bool fits(const twi_plugin *plugin, const char *path, char *why, size_t size)
 {
     const char *different = plugin->contract == TWI_CONTRACT ? find_difference(plugin->layouts) : NULL;
-    char theirs[64] = "", ours[64] = "";
+    char theirs[200], ours[200];
     if (plugin->contract == TWI_CONTRACT && !different)
         return true;
-    if (different) {
-        snprintf(theirs, sizeof theirs, ", %zu bytes", size_of(plugin->layouts, different));
-        snprintf(ours, sizeof ours, ", %zu bytes", size_of(twi_layouts, different));
-    }
-    snprintf(why, size, "%s was built with Tower %s (contract %d%s%s%s), this library is Tower %s (contract %d%s%s%s): build "
-             "both from the same sources", path, plugin->version, plugin->contract, different ? ", " : "",
-             different ? different : "", theirs, TOWER_VERSION, TWI_CONTRACT, different ? ", " : "",
-             different ? different : "", ours);
+    write_side(theirs, sizeof theirs, plugin->version, plugin->contract, plugin->layouts, different);
+    write_side(ours, sizeof ours, TOWER_VERSION, TWI_CONTRACT, twi_layouts, different);
+    snprintf(why, size, "%s was built with %s, this library is %s: build both from the same sources", path, theirs,
+             ours);
     return false;
 }
 
@@ -87,8 +93,9 @@ static void take(void *library, const char *path)
     const twi_plugin *(*entry)(void) = (const twi_plugin *(*)(void))dlsym(library, TWI_PLUGIN_ENTRY);
     const twi_plugin *plugin = entry ? entry() : NULL;
     if (!plugin) {
-        snprintf(why, sizeof why, "%s has no function %s: it belongs to another version than this library's, Tower %s (contract "
-                 "%d)", path, TWI_PLUGIN_ENTRY, TOWER_VERSION, TWI_CONTRACT);
+        snprintf(why, sizeof why,
+                 "%s has no function %s: it belongs to another version than this library's, Tower %s (contract %d)",
+                 path, TWI_PLUGIN_ENTRY, TOWER_VERSION, TWI_CONTRACT);
         refuse(why);
     } else if (!fits(plugin, path, why, sizeof why)) {
         refuse(why);
@@ -99,7 +106,7 @@ static void take(void *library, const char *path)
     }
 }
 
-/* ---- finding files ------------------------------------------------------------------------------------------------ */
+/* ---- finding files ----------------------------------------------------------------------------------------------- */
 
 /* Notes the name; false if it was known. */
 static bool is_new(const char *name)

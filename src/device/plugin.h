@@ -1,11 +1,11 @@
 /* plugin.h - what libtower and a plug-in with backends agree on.
  *
- * A plug-in is a shared library libtower_NAME.so that is opened at run time, so that one package serves machines with and
- * without some kind of device. It shows one function, twi_plugin_entry, that returns a table; all else it needs of the
- * library is compiled into it. Memory is freed on the side that allocated it.
+ * A plug-in is a shared library libtower_NAME.so that is opened at run time, so that one package serves machines with
+ * and without some kind of device. It shows one function, twi_plugin_entry, that returns a table; all else it needs of
+ * the library is compiled into it. Memory is freed on the side that allocated it.
  *
- * Both sides were compiled with some version of the headers. A plug-in is refused unless the two agree in the contract's
- * number and in the size of every struct that both look into. */
+ * Both sides were compiled with some version of the headers. A plug-in is refused unless the two agree in the
+ * contract's number and in the size of every struct that both look into. */
 #ifndef TWI_PLUGIN_H
 #define TWI_PLUGIN_H
 
@@ -52,19 +52,20 @@ typedef struct twi_plugin {
     const char *version;       /* of the Tower whose headers it was compiled with */
     const twi_layout *layouts; /* twi_layouts */
     /* What comes now is as the contract says. */
-    const twi_backend *const *backends; /* ended by NULL */
+    const twi_backend *const *backends;                                /* ended by NULL */
     void (*set_log)(tw_log_function *function, void *user, int level); /* where its messages go: as tw_set_log() */
 } twi_plugin;
 
-#define TWI_PLUGIN_HEAD .contract = TWI_CONTRACT, .version = TOWER_VERSION, .layouts = twi_layouts, .set_log = tw_set_log
+#define TWI_PLUGIN_HEAD                                                                                                \
+    .contract = TWI_CONTRACT, .version = TOWER_VERSION, .layouts = twi_layouts, .set_log = tw_set_log
 
 /* The one function that a plug-in shows. */
 __attribute__((visibility("default"))) const twi_plugin *twi_plugin_entry(void);
 #define TWI_PLUGIN_ENTRY "twi_plugin_entry"
 
 /* The plug-ins' backends, opened when first asked for and never closed: all files libtower_*.so in the folders of the
- * environment's TOWER_PLUGIN_PATH (separated by colons), beside libtower, and where the loader looks; of one name the first.
- * *why says in plain words which were refused, or that there are none; "" if neither. */
+ * environment's TOWER_PLUGIN_PATH (separated by colons), beside libtower, and where the loader looks; of one name the
+ * first. *why says in plain words which were refused, or that there are none; "" if neither. */
 enum { TWI_MOST_BACKENDS = 32 };
 twi_backends twi_plugin_backends(const char **why);
 

@@ -15,25 +15,36 @@ enum { MOST_OPTIONS = 16 }; /* that one backend takes */
 /* ---- all backends ------------------------------------------------------------------------------------------------ */
 
 extern const twi_backend twi_cpu_backend, twi_virtual_backend;
-static const twi_backend *const built_in[] = {&twi_cpu_backend, &twi_virtual_backend}; /* CPUs come first in every set */
+/* CPUs come first in every set. */
+static const twi_backend *const built_in[] = {&twi_cpu_backend, &twi_virtual_backend};
 enum { BUILT_IN = sizeof built_in / sizeof *built_in };
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
 typedef enum option_kind { NUMBER, SIZE, FRACTION, FLAG } option_kind;
 
-/* What the public struct says by name. no_gpus is no backend's: it says whom to ask. */
+/*  X(member, kind); no_gpus is no backend's: it says whom to ask */
+#define PUBLIC_OPTIONS(X)                                                                                              \
+    X(cpu_devices, NUMBER)                                                                                             \
+    X(cpu_threads, NUMBER)                                                                                             \
+    X(virtual_gpus, NUMBER)                                                                                            \
+    X(virtual_gpu_memory, SIZE)                                                                                        \
+    X(gpu_memory_limit, SIZE)                                                                                          \
+    X(gpu_memory_fraction, FRACTION)                                                                                   \
+    X(allow_growth, FLAG)                                                                                              \
+    X(logical_gpus, NUMBER)                                                                                            \
+    X(tf32, FLAG)                                                                                                      \
+    X(fast, FLAG)                                                                                                      \
+    X(collective_timeout, FRACTION)
+
 static const struct {
     const char *name;
     size_t offset;
     option_kind kind;
 } public_options[] = {
-#define MEMBER(name, kind) {#name, offsetof(tw_device_options, name), kind}
-    MEMBER(cpu_devices, NUMBER),      MEMBER(cpu_threads, NUMBER),           MEMBER(virtual_gpus, NUMBER),
-    MEMBER(virtual_gpu_memory, SIZE), MEMBER(gpu_memory_limit, SIZE),        MEMBER(gpu_memory_fraction, FRACTION),
-    MEMBER(allow_growth, FLAG),       MEMBER(logical_gpus, NUMBER),          MEMBER(tf32, FLAG),
-    MEMBER(fast, FLAG),               MEMBER(collective_timeout, FRACTION),
-#undef MEMBER
+#define X(name, kind) {#name, offsetof(tw_device_options, name), kind},
+    PUBLIC_OPTIONS(X)
+#undef X
 };
 
 static double public_value(const tw_device_options *given, const char *name)
@@ -43,17 +54,22 @@ static double public_value(const tw_device_options *given, const char *name)
         if (strcmp(public_options[i].name, name) != 0)
             continue;
         switch (public_options[i].kind) {
-        case NUMBER: return *(const int *)at;
-        case SIZE: return (double)*(const size_t *)at;
-        case FRACTION: return *(const double *)at;
-        case FLAG: return *(const bool *)at;
+        case NUMBER:
+            return *(const int *)at;
+        case SIZE:
+            return (double)*(const size_t *)at;
+        case FRACTION:
+            return *(const double *)at;
+        case FLAG:
+            return *(const bool *)at;
         }
     }
     return 0;
 }
 
 /* The value of an option: as given, else the environment's. */
-static tw_status find_value(const twi_backend_option *row, const tw_device_options *given, double *value, tw_error *error)
+static tw_status find_value(const twi_backend_option *row, const tw_device_options *given, double *value,
+                            tw_error *error)
 {
     const char *text = row->environment ? getenv(row->environment) : NULL;
     *value = public_value(given, row->name);
@@ -143,7 +159,8 @@ static tw_status make_room(tw_devices *set, int count, tw_error *error)
     return set->items && set->indexes ? TW_OK : twi_fail_memory(error, "opening devices");
 }
 
-/* Asks backends for their devices; those of plug-ins, whose devices are real, only where virtual ones do not play them. */
+/* Asks backends for their devices; those of plug-ins, whose devices are real, only where virtual ones do not play them.
+ */
 static tw_status enumerate_all(request *requests, int *count, const tw_device_options *given, tw_error *error)
 {
     const char *why = "";
@@ -210,8 +227,8 @@ int tw_devices_count(const tw_devices *devices, const char *type)
 tw_device_info tw_devices_info(const tw_devices *devices, int i)
 {
     if (i < 0 || i >= devices->count)
-        return (tw_device_info){.name = "", .type = "", .kind = "", .description = "", .model = "", .uuid = "",
-                                .pci = ""};
+        return (tw_device_info){
+            .name = "", .type = "", .kind = "", .description = "", .model = "", .uuid = "", .pci = ""};
     twi_device *d = devices->items[i];
     tw_device_info info = {
         .name = d->text,
@@ -258,8 +275,7 @@ static void ask_why_no_gpu(void)
             return;
         }
         if (used < sizeof no_gpu.text && reason[0])
-            used += (size_t)snprintf(no_gpu.text + used, sizeof no_gpu.text - used, "%s%s", used ? "; " : "",
-                                     reason);
+            used += (size_t)snprintf(no_gpu.text + used, sizeof no_gpu.text - used, "%s%s", used ? "; " : "", reason);
     }
 }
 

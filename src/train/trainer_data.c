@@ -22,7 +22,7 @@ static bool suits_devices(const tw_trainer *t, const tw_trainer_options *options
     for (int i = tw_devices_count(options->devices, "CPU"); i < tw_devices_count(options->devices, NULL); i++) {
         tw_device_info gpu = tw_devices_info(options->devices, i);
         size_t memory = gpu.memory_limit ? gpu.memory_limit : gpu.memory_total;
-        if (strcmp(gpu.kind, "cuda") != 0 || bytes > (int64_t)(memory / 10))
+        if (!gpu.model[0] || bytes > (int64_t)(memory / 10))
             return false;
     }
     return tw_devices_count(options->devices, "GPU") > 0;

@@ -1,5 +1,6 @@
-/* example.c - a whole backend in one file: GPUs whose memory is the host's and which run two of the CPU's plain kernels.
- * The guide reads it (docs/guide/adding-a-backend.md), and test_backends has it found, listed, placed on and computed with. */
+/* example.c - a whole backend in one file: GPUs whose memory is the host's and which run two of the CPU's plain
+ * kernels. The guide reads it (docs/guide/adding-a-backend.md), and test_backends has it found, listed, placed on and
+ * computed with. */
 #include "base/memory.h"
 #include "device/plugin.h"
 
@@ -34,7 +35,7 @@ static tw_status example_copy(twi_device *d, void *to, const void *from, size_t 
     return TW_OK;
 }
 
-/* ---- the device ---------------------------------------------------------------------------------------------------- */
+/* ---- the device -------------------------------------------------------------------------------------------------- */
 
 static tw_status example_launch(twi_device *d, const twi_kernel *kernel, const twi_run *run)
 {
@@ -69,7 +70,7 @@ static const twi_device_ops ops = {
     .destroy = example_destroy,
 };
 
-/* ---- the backend --------------------------------------------------------------------------------------------------- */
+/* ---- the backend ------------------------------------------------------------------------------------------------- */
 
 static const twi_backend_option options[] = {{"example_gpus", 0, 8, "TOWER_EXAMPLE_GPUS"}, TWI_MEMORY_OPTIONS, {0}};
 

@@ -1,5 +1,5 @@
-/* Backends that the library does not know: found by the names of their files, listed, placed on and computed with; refused
- * where they do not fit. The environment says which plug-ins there are. */
+/* Backends that the library does not know: found by the names of their files, listed, placed on and computed with;
+ * refused where they do not fit. The environment says which plug-ins there are. */
 #include "testing.h"
 
 #include "program.h"
@@ -62,10 +62,11 @@ static void nodes_are_placed_on_it_and_computed(void **state)
     tw_error error = {0};
     tw_devices *devices = open_devices("2", (tw_device_options){0});
     tw_graph *g = tw_graph_create();
-    tw_tensor *x = tw_tensor_from(TW_FLOAT32, TW_SHAPE(2, 2), numbers), *b = tw_tensor_from(TW_FLOAT32, TW_SHAPE(2), biases);
+    tw_tensor *x = tw_tensor_from(TW_FLOAT32, TW_SHAPE(2, 2), numbers),
+              *b = tw_tensor_from(TW_FLOAT32, TW_SHAPE(2), biases);
     tw_output fed = tw_placeholder(g, TW_FLOAT32, TW_SHAPE(2, 2)), y = {0};
     TW_DEVICE(g, "/gpu:1")
-        y = tw_relu(g, tw_bias_add(g, fed, tw_constant(g, b)));
+    y = tw_relu(g, tw_bias_add(g, fed, tw_constant(g, b)));
     tw_output z = tw_tanh(g, y); /* for which it has no kernel */
     tw_session *s;
     tw_tensor *values[2] = {NULL};
@@ -88,10 +89,12 @@ static void nodes_are_placed_on_it_and_computed(void **state)
 static void it_reduces_by_no_library(void **state)
 {
     (void)state;
-    const char *name = "/gpu:0";
+    const char *name = "/gpu:0", *why;
     tw_error error = {0};
     tw_devices *devices = open_devices("1", (tw_device_options){0});
     assert_fails(tw_devices_check_nccl(devices, &name, 1, &error), TW_INVALID_ARGUMENT, "is of kind 'example'");
+    assert_null(tw_devices_nccl(&why));
+    assert_string_equal(why, "no plug-in has devices that NCCL knows");
     tw_devices_destroy(devices);
 }
 
@@ -101,12 +104,11 @@ static void the_program_lists_it(void **state)
     assert_runs(0, "TOWER_EXAMPLE_GPUS=2 $T devices");
     assert_prints("device:GPU:1  example ");
     assert_prints("example number 1");
-    assert_prints("no NCCL: no plug-in has devices that NCCL knows");
     assert_runs(0, "TOWER_EXAMPLE_GPUS=0 $T devices --format json");
     assert_prints("TOWER_EXAMPLE_GPUS asks for no example GPUs");
 }
 
-/* ---- those that do not fit ----------------------------------------------------------------------------------------- */
+/* ---- those that do not fit --------------------------------------------------------------------------------------- */
 
 static void a_plugin_of_other_headers_is_refused_with_both_sides_named(void **state)
 {
@@ -116,7 +118,8 @@ static void a_plugin_of_other_headers_is_refused_with_both_sides_named(void **st
     assert_message(why, ", twi_prepare, ");
     assert_message(why, "this library is Tower " EXPECTED_VERSION " (contract ");
     assert_message(why, "build both from the same sources");
-    const char *theirs = strstr(why, "twi_prepare, ") + strlen("twi_prepare, "), *ours = strstr(theirs, "twi_prepare, ");
+    const char *theirs = strstr(why, "twi_prepare, ") + strlen("twi_prepare, "),
+               *ours = strstr(theirs, "twi_prepare, ");
     assert_non_null(ours);
     assert_int_equal(atoi(theirs), atoi(ours + strlen("twi_prepare, ")) + (int)sizeof(void *));
     assert_int_equal(gpus("2", (tw_device_options){0}), 0);

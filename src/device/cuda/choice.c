@@ -179,7 +179,7 @@ tw_status twi_choose(twi_cuda_device *c, const twi_contest *contest, twi_candida
     return status;
 }
 
-/* ---- whether there is anything to choose ------------------------------------------------------------------------------ */
+/* ---- whether there is anything to choose --------------------------------------------------------------------------- */
 
 typedef struct answered {
     twi_answer answer;

@@ -177,8 +177,8 @@ static tw_status find_any(const twi_prepare *p, convolution *c)
                : status;
 }
 
-/* Whether there is an engine, for all or for the convolution alone; the library is asked once for each, and what it said is
- * kept. */
+/* Whether there is an engine, for all or for the convolution alone; the library is asked once for each, and what it
+ * said is kept. */
 static tw_status ask(const twi_prepare *p, convolution *c, twi_answer *answer)
 {
     char key[TWI_CHOICE_KEY];
@@ -235,8 +235,9 @@ static tw_status lay(const twi_prepare *p, twi_conv_direction direction, convolu
     if (strcmp(twi_attr_string(p->attrs, "data_format", "NHWC"), "NHWC") != 0)
         return twi_fail(p->error, TW_UNIMPLEMENTED, "%s supports NHWC only", p->op);
     tw_status status =
-        twi_convolution_lay(p->attrs, false, o.image->shape, c->turned ? twi_turned_back(o.filter->shape) : o.filter->shape,
-                            o.output->shape, &c->laid, p->error);
+        twi_convolution_lay(p->attrs, false, o.image->shape,
+                            c->turned ? twi_turned_back(o.filter->shape) : o.filter->shape, o.output->shape, &c->laid,
+                            p->error);
     if (status != TW_OK)
         return status;
     const twi_window *w = &c->laid.window;
@@ -471,10 +472,14 @@ const twi_kernel twi_cuda_conv_kernels[] = {
     {"Conv2D", "cudnn", FLOATS, prepare_forward, run_forward, release, .accepts = accepts_forward},
     {"_FusedConv2D", "cudnn", FLOATS, prepare_forward, run_forward, release, .accepts = accepts_forward},
     {"_TurnedConv2D", "cudnn", FLOATS, prepare_forward, run_forward, release, .accepts = accepts_forward},
-    {"_TurnedConv2DBackpropInput", "cudnn", FLOATS, prepare_backprop_input, run_backprop_input, release, .accepts = accepts_backprop_input},
-    {"_TurnedConv2DBackpropFilter", "cudnn", FLOATS, prepare_backprop_filter, run_backprop_filter, release, .accepts = accepts_backprop_filter},
-    {"Conv2DBackpropInput", "cudnn", FLOATS, prepare_backprop_input, run_backprop_input, release, .accepts = accepts_backprop_input},
-    {"Conv2DBackpropFilter", "cudnn", FLOATS, prepare_backprop_filter, run_backprop_filter, release, .accepts = accepts_backprop_filter},
+    {"_TurnedConv2DBackpropInput", "cudnn", FLOATS, prepare_backprop_input, run_backprop_input, release,
+     .accepts = accepts_backprop_input},
+    {"_TurnedConv2DBackpropFilter", "cudnn", FLOATS, prepare_backprop_filter, run_backprop_filter, release,
+     .accepts = accepts_backprop_filter},
+    {"Conv2DBackpropInput", "cudnn", FLOATS, prepare_backprop_input, run_backprop_input, release,
+     .accepts = accepts_backprop_input},
+    {"Conv2DBackpropFilter", "cudnn", FLOATS, prepare_backprop_filter, run_backprop_filter, release,
+     .accepts = accepts_backprop_filter},
     {0},
 };
 #else

@@ -307,8 +307,8 @@ static tw_status card_reduces(const twi_device *d, tw_error *error)
 {
     const twi_cuda_device *c = (const twi_cuda_device *)d;
     if (c->parts > 1)
-        return twi_fail(error, TW_INVALID_ARGUMENT, "NCCL works between whole cards, and %s is part %d of %d of one", d->text,
-                        c->part + 1, c->parts);
+        return twi_fail(error, TW_INVALID_ARGUMENT, "NCCL works between whole cards, and %s is part %d of %d of one",
+                        d->text, c->part + 1, c->parts);
     return TW_OK;
 }
 

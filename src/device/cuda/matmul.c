@@ -117,7 +117,8 @@ static tw_status find_algorithms(const twi_prepare *p, product *m)
     tw_status status = TW_OK;
     cublasLtMatmulPreference_t preference = NULL;
     size_t limit = WORKSPACE_LIMIT;
-    uint32_t reductions = twi_cuda_of(p)->fast ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    uint32_t reductions =
+        twi_cuda_of(p)->fast ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     uint32_t alignment = 64;
     TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatmulPreferenceCreate, &preference);
     TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatmulPreferenceSetAttribute, preference,
@@ -255,8 +256,9 @@ static tw_status accepts(const twi_prepare *p)
             return status;
         twi_answer_keep(p->device, key, known = first.plan ? TWI_TAKEN : TWI_REFUSED);
     }
-    return known == TWI_REFUSED ? twi_fail(p->error, TW_UNIMPLEMENTED, "cublaslt has no algorithm for this that may be taken")
-                                : TW_OK;
+    if (known == TWI_REFUSED)
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "cublaslt has no algorithm for this that may be taken");
+    return TW_OK;
 }
 
 static tw_status prepare(twi_prepare *p)

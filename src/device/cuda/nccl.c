@@ -312,8 +312,8 @@ static tw_status accepts(const twi_prepare *p)
 {
     int64_t count = twi_attr_int(p->attrs, "num_devices", 1); /* who they are is known when all are placed */
     if (count < 1 || count > TWI_CUDA_MOST_CARDS)
-        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s '%s': a reduction over %lld cards, expected 1 to %d", p->op, p->node,
-                        (long long)count, TWI_CUDA_MOST_CARDS);
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s '%s': a reduction over %lld cards, expected 1 to %d", p->op,
+                        p->node, (long long)count, TWI_CUDA_MOST_CARDS);
     return TW_OK;
 }
 

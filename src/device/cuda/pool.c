@@ -96,6 +96,7 @@ const twi_kernel twi_cuda_pool_kernels[] = {
     {"MaxPool", "cuda", FLOATS, prepare_pool, run_max_pool, twi_free, .accepts = accepts_pool},
     {"MaxPoolGrad", "cuda", FLOATS, prepare_pool, run_max_pool_grad, twi_free, .accepts = accepts_pool},
     {"AvgPool", "cuda", FLOATS, prepare_pool, run_average_pool, twi_free, .accepts = accepts_pool},
-    {"AvgPoolGrad", "cuda", FLOATS, prepare_average_pool_grad, run_average_pool_grad, twi_free, .accepts = accepts_average_pool_grad},
+    {"AvgPoolGrad", "cuda", FLOATS, prepare_average_pool_grad, run_average_pool_grad, twi_free,
+     .accepts = accepts_average_pool_grad},
     {0},
 };

@@ -111,8 +111,10 @@ static tw_status run_lrn_pool_grad(const twi_run *r)
 
 const twi_kernel twi_cuda_pool_lrn_kernels[] = {
     {"_MaxPoolLRN", "cuda", FLOATS, prepare_pool_lrn, run_pool_lrn, twi_free, .accepts = accepts_pool_lrn},
-    {"_MaxPoolLRNGrad", "cuda", FLOATS, prepare_pool_lrn_grad, run_pool_lrn_grad, twi_free, .accepts = accepts_pool_lrn_grad},
+    {"_MaxPoolLRNGrad", "cuda", FLOATS, prepare_pool_lrn_grad, run_pool_lrn_grad, twi_free,
+     .accepts = accepts_pool_lrn_grad},
     {"_LRNMaxPool", "cuda", FLOATS, prepare_lrn_pool, run_lrn_pool, twi_free, .accepts = accepts_lrn_pool},
-    {"_LRNMaxPoolGrad", "cuda", FLOATS, prepare_lrn_pool_grad, run_lrn_pool_grad, twi_free, .accepts = accepts_lrn_pool_grad},
+    {"_LRNMaxPoolGrad", "cuda", FLOATS, prepare_lrn_pool_grad, run_lrn_pool_grad, twi_free,
+     .accepts = accepts_lrn_pool_grad},
     {0},
 };

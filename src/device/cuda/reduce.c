@@ -212,6 +212,7 @@ const twi_kernel twi_cuda_reduce_kernels[] = {
     {"ArgMin", "cuda", FLOATS, prepare_place_of_smallest, run_place, twi_free, .accepts = accepts_axes},
     {"L2Loss", "cuda", FLOATS, prepare_l2_loss, run, twi_free},
     {"BiasAddGrad", "cuda", FLOATS, prepare_bias_grad, run, twi_free, .accepts = accepts_channels},
-    {"_ReluGradBias", "cuda", FLOATS, prepare_relu_grad_bias, run_relu_grad_bias, twi_free, .accepts = accepts_channels},
+    {"_ReluGradBias", "cuda", FLOATS, prepare_relu_grad_bias, run_relu_grad_bias, twi_free,
+     .accepts = accepts_channels},
     {0},
 };

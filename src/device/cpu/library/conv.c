@@ -195,7 +195,9 @@ const twi_kernel twi_onednn_conv_kernels[] = {
     {"Conv2D", "onednn", TYPES, forward_prepare, forward_run, conv_release, .shares = true},
     {"_FusedConv2D", "onednn", TYPES, forward_prepare, forward_run, conv_release, .shares = true},
     {"Conv2DBackpropInput", "onednn", TYPES, input_gradient_prepare, input_gradient_run, conv_release, .shares = true},
-    {"Conv2DBackpropFilter", "onednn", TYPES, filter_gradient_prepare, filter_gradient_run, conv_release, .shares = true},
-    {"_Conv2DBackpropFilterBias", "onednn", TYPES, filter_gradient_prepare, filter_gradient_run, conv_release, .shares = true},
+    {"Conv2DBackpropFilter", "onednn", TYPES, filter_gradient_prepare, filter_gradient_run, conv_release,
+     .shares = true},
+    {"_Conv2DBackpropFilterBias", "onednn", TYPES, filter_gradient_prepare, filter_gradient_run, conv_release,
+     .shares = true},
     {0},
 };

@@ -81,9 +81,11 @@ static tw_status prepare_backprop_filter(twi_prepare *p)
 const twi_kernel twi_cpu_conv_kernels[] = {
     TWI_FLOAT_ROWS("Conv2D", prepare_forward, conv2d, twi_free, .accepts = accepts),
     TWI_FLOAT_ROWS("Conv2DBackpropInput", prepare_backprop_input, conv2d_backprop_input, twi_free, .accepts = accepts),
-    TWI_FLOAT_ROWS("Conv2DBackpropFilter", prepare_backprop_filter, conv2d_backprop_filter, twi_free, .accepts = accepts),
+    TWI_FLOAT_ROWS("Conv2DBackpropFilter", prepare_backprop_filter, conv2d_backprop_filter,
+                   twi_free, .accepts = accepts),
     TWI_FLOAT_ROWS("DepthwiseConv2dNative", prepare_forward, depthwise, twi_free, .accepts = accepts),
-    TWI_FLOAT_ROWS("DepthwiseConv2dNativeBackpropInput", prepare_backprop_input, depthwise_backprop_input, twi_free, .accepts = accepts),
+    TWI_FLOAT_ROWS("DepthwiseConv2dNativeBackpropInput", prepare_backprop_input, depthwise_backprop_input,
+                   twi_free, .accepts = accepts),
     TWI_FLOAT_ROWS("DepthwiseConv2dNativeBackpropFilter", prepare_backprop_filter, depthwise_backprop_filter,
                    twi_free, .accepts = accepts),
     {0},
