@@ -198,6 +198,42 @@ static void copies_go_between_any_two_devices(void **state)
     tw_devices_destroy(devices);
 }
 
+static tw_status copy_from_its_own_kind(twi_device *d, void *to, twi_device *source, const void *from, size_t bytes,
+                                        tw_error *error)
+{
+    (void)to, (void)from, (void)bytes;
+    return twi_fail(error, TW_INTERNAL, "%s was asked to copy from %s, a '%s'", d->text, source->text, source->ops->kind);
+}
+
+/* A backend knows the insides of its own devices alone. */
+static void copies_between_devices_of_two_kinds_go_through_the_host(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_devices *devices = open_devices((tw_device_options){.virtual_gpus = 2});
+    twi_device *from = devices->items[1], *to = devices->items[2];
+    const twi_device_ops *real = to->ops;
+    twi_device_ops other = *real;
+    void *a, *b;
+    char back[8] = "";
+    tw_link link;
+    other.kind = "other";
+    other.copy_from = copy_from_its_own_kind;
+    to->ops = &other;
+    assert_ok(twi_device_alloc(from, 8, "a", &a, &error));
+    assert_ok(twi_device_alloc(to, 8, "b", &b, &error));
+    assert_ok(from->ops->write(from, a, "towers!", 8, &error));
+    assert_ok(twi_device_copy(to, b, from, a, 8, &error));
+    assert_ok(to->ops->read(to, back, b, 8, &error));
+    assert_string_equal(back, "towers!");
+    assert_ok(tw_devices_measure_link(devices, 1, 2, &link, &error));
+    assert_false(link.direct);
+    twi_device_free(from, a, 8);
+    twi_device_free(to, b, 8);
+    to->ops = real;
+    tw_devices_destroy(devices);
+}
+
 /* ---- kernels --------------------------------------------------------------------------------------------------- */
 
 static tw_status double_it(const twi_run *r)
@@ -498,6 +534,7 @@ int main(void)
         cmocka_unit_test(a_full_gpu_says_its_limit_its_use_and_the_need),
         cmocka_unit_test(a_gpus_memory_is_limited_in_bytes_or_as_a_part_of_what_it_has),
         cmocka_unit_test(copies_go_between_any_two_devices),
+        cmocka_unit_test(copies_between_devices_of_two_kinds_go_through_the_host),
         cmocka_unit_test(the_fastest_kernel_that_accepts_is_prepared),
         cmocka_unit_test(what_a_device_accepts_is_known_before_anything_is_prepared),
         cmocka_unit_test(kernels_of_types_that_a_device_lacks_are_hidden),

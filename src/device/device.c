@@ -36,6 +36,11 @@ void twi_device_free(twi_device *d, void *memory, size_t bytes)
     atomic_fetch_sub(&d->memory_used, bytes);
 }
 
+bool twi_device_is_linked(twi_device *to, twi_device *from)
+{
+    return to->ops == from->ops && to->ops->copy_from && (!to->ops->is_linked || to->ops->is_linked(to, from));
+}
+
 tw_status twi_device_copy(twi_device *to, void *destination, twi_device *from, const void *source, size_t bytes,
                           tw_error *error)
 {
@@ -45,7 +50,7 @@ tw_status twi_device_copy(twi_device *to, void *destination, twi_device *from, c
         return to->ops->write(to, destination, source, bytes, error);
     if (to->is_host)
         return from->ops->read(from, destination, source, bytes, error);
-    if (to->ops->copy_from)
+    if (to->ops->copy_from && to->ops == from->ops)
         return to->ops->copy_from(to, destination, from, source, bytes, error);
 
     void *host = twi_alloc(bytes);

@@ -25,7 +25,7 @@ typedef struct twi_device_ops {
     tw_status (*write)(twi_device *d, void *to, const void *host, size_t bytes, tw_error *error);
     tw_status (*read)(twi_device *d, void *host, const void *from, size_t bytes, tw_error *error);
     tw_status (*copy_from)(twi_device *d, void *to, twi_device *source, const void *from, size_t bytes,
-                           tw_error *error); /* optional: NULL goes through the host */
+                           tw_error *error); /* between two of this kind; optional: NULL goes through the host */
     bool (*is_linked)(twi_device *d, twi_device *source); /* copy_from() does not go through the host; optional: it
                                                             never does */
 
@@ -47,7 +47,7 @@ typedef struct twi_device_ops {
     tw_status (*close_recording)(twi_device *d, void *recording, tw_error *error);
     tw_status (*replay)(twi_device *d, void *recording, tw_error *error);
     void (*forget)(twi_device *d, void *recording);
-    bool (*records_with)(twi_device *d, twi_device *other); /* their work may be in one recording */
+    bool (*records_with)(twi_device *d, twi_device *other); /* their work may be in one recording; of any kind */
     /* Optional, all or none: of a device whose queue is behind the host, which tells afterwards when it did what. It notes
      * the time at which it has done what it was handed before mark(), number 0 to count - 1; in a recording, what the
      * work of it was handed, at each replay. read_timeline(), when all is done: by twi_monotonic_ns(), 0 where there is no
@@ -93,9 +93,12 @@ struct tw_devices {
 /* Allocation with the limit checked and the use counted; the message names the device, the limit and the need. */
 tw_status twi_device_alloc(twi_device *d, size_t bytes, const char *what, void **memory, tw_error *error);
 void twi_device_free(twi_device *d, void *memory, size_t bytes);
-/* Between any two devices, directly or through the host. */
+/* Between any two devices, directly or through the host: a backend knows the insides of its own devices alone. */
 tw_status twi_device_copy(twi_device *to, void *destination, twi_device *from, const void *source, size_t bytes,
                           tw_error *error);
+
+/* Whether copies from one device of a kind to another do not go through the host. */
+bool twi_device_is_linked(twi_device *to, twi_device *from);
 
 /* "/device:GPU:1": the part of the name that tells the devices of a process apart. */
 const char *twi_device_local_name(const twi_device *d);
