@@ -42,7 +42,6 @@
     X(twi_cpu_batch_norm_kernels)                                                                                      \
     X(twi_cpu_pool_lrn_kernels)                                                                                        \
     X(twi_cpu_softmax_kernels)                                                                                         \
-    X(twi_cpu_fused_kernels)                                                                                           \
     X(twi_cpu_state_kernels)                                                                                           \
     X(twi_cpu_scatter_variable_kernels)                                                                                \
     X(twi_cpu_random_kernels)                                                                                          \
