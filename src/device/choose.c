@@ -43,14 +43,9 @@ static void reset(twi_prepare *p)
     p->varies = false;
 }
 
-static tw_status ask(const twi_kernel *row, const twi_prepare *p)
-{
-    return row->accepts ? row->accepts(p) : TW_OK;
-}
-
 static tw_status ask_and_prepare(const twi_kernel *row, twi_prepare *p)
 {
-    tw_status status = ask(row, p);
+    tw_status status = row->accepts ? row->accepts(p) : TW_OK;
     reset(p);
     return status == TW_OK && row->prepare ? row->prepare(p) : status;
 }
@@ -65,18 +60,26 @@ static tw_status refuse(const twi_prepare *p, bool plain_only, const tw_error *r
                     refusal->message[0] ? ": " : "", refusal->message);
 }
 
-tw_status twi_device_accepts(const twi_prepare *p, bool plain_only)
+/* The last row for op and type, which takes whatever any of them does; NULL: there is none. */
+static const twi_kernel *last_row(const twi_prepare *p, bool plain_only)
 {
     const twi_kernel_rows *known = twi_kernel_index_find(p->device->kernels, p->op);
     tw_dtype type = twi_kernel_type(p->attrs);
+    for (int i = known && !(known->lacked & TWI_TYPE(type)) ? known->count - 1 : -1; i >= 0; i--)
+        if (takes(known->rows[i], type, plain_only))
+            return known->rows[i];
+    return NULL;
+}
+
+tw_status twi_device_accepts(const twi_prepare *p, bool plain_only)
+{
+    const twi_kernel *row = last_row(p, plain_only);
+    if (row && !row->accepts)
+        return TW_OK;
     tw_error refusal = {0};
     twi_prepare asked = *p;
     asked.error = &refusal;
-    /* the last row takes whatever any of them does */
-    for (int i = known && !(known->lacked & TWI_TYPE(type)) ? known->count - 1 : -1; i >= 0; i--)
-        if (takes(known->rows[i], type, plain_only))
-            return ask(known->rows[i], &asked) == TW_UNIMPLEMENTED ? refuse(p, plain_only, &refusal) : TW_OK;
-    return refuse(p, plain_only, &refusal);
+    return row && row->accepts(&asked) != TW_UNIMPLEMENTED ? TW_OK : refuse(p, plain_only, &refusal);
 }
 
 tw_status twi_device_prepare(twi_device *d, twi_prepare *p, bool plain_only, const twi_kernel **kernel)

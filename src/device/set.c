@@ -159,8 +159,7 @@ static tw_status make_room(tw_devices *set, int count, tw_error *error)
     return set->items && set->indexes ? TW_OK : twi_fail_memory(error, "opening devices");
 }
 
-/* Asks backends for their devices; those of plug-ins, whose devices are real, only where virtual ones do not play them.
- */
+/* Asks backends for their devices. Those of plug-ins are real: they are left alone where virtual ones play them. */
 static tw_status enumerate_all(request *requests, int *count, const tw_device_options *given, tw_error *error)
 {
     const char *why = "";
