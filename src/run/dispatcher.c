@@ -11,7 +11,8 @@
 
 #define SPINS 2000 /* looks before a waiter sleeps: about the time a wake-up takes */
 
-/* How many steps of its list a device has finished in this run, over all rounds. */
+/* How many steps of its list a device has finished in this run, over all rounds; it only rises. INT64_MAX when the run is
+ * to end early: then nobody waits any more, and who has waited looks at `ending`. */
 typedef struct progress {
     _Alignas(64) _Atomic(int64_t) finished;
     atomic_int sleepers;
@@ -50,7 +51,9 @@ struct twi_dispatchers {
 
 static void report(progress *p, int64_t finished)
 {
-    atomic_store(&p->finished, finished);
+    int64_t known = atomic_load(&p->finished);
+    while (known < finished && !atomic_compare_exchange_weak(&p->finished, &known, finished))
+        ;
     if (atomic_load(&p->sleepers)) {
         pthread_mutex_lock(&p->lock);
         pthread_cond_broadcast(&p->moved);
@@ -98,12 +101,21 @@ static tw_status run_traced(twi_step *step, void *timeline)
     return status;
 }
 
+/* The caller holds the lock. False if the run is to end early already. */
+static bool end_early(twi_dispatchers *all, int first_failure)
+{
+    if (atomic_exchange(&all->ending, true))
+        return false;
+    all->first_failure = first_failure;
+    for (int i = 0; i < all->count; i++)
+        report(&all->progress[i], INT64_MAX);
+    return true;
+}
+
 static void note_failure(dispatcher *d)
 {
     pthread_mutex_lock(&d->all->lock);
-    bool first = !atomic_exchange(&d->all->ending, true);
-    if (first)
-        d->all->first_failure = d->index;
+    bool first = end_early(d->all, d->index);
     pthread_mutex_unlock(&d->all->lock);
     if (first)
         d->all->wake(d->all->user);
@@ -153,20 +165,24 @@ static void take_times(dispatcher *d, twi_list *list)
     }
 }
 
-/* A stretch that is recorded: one part's device does it, the others wait until it has been handed over. */
-static tw_status replay(dispatcher *d, const twi_stretch *s, tw_error *error)
+/* A stretch that is recorded: the first part's device does it all, and reports for each part's; the others wait until it
+ * has been handed over. */
+static tw_status replay(dispatcher *d, const twi_step *first, tw_error *error)
 {
+    const twi_stretch *s = first->stretch;
     progress *all = d->all->progress;
-    const struct twi_part *first = &s->parts[0];
-    if (first->device != d->index) {
-        wait_for(&all[first->device], at_round(d, first->device, first->end - 1));
+    if (s->parts[0].device != d->index) {
+        wait_for(&all[d->index], at_round(d, d->index, first->stretch_end - 1));
         return TW_OK;
     }
     for (int k = 0; k < s->num_waits; k++)
         wait_for(&all[s->waits[k].device], at_round(d, s->waits[k].device, s->waits[k].position));
     if (atomic_load_explicit(&d->all->ending, memory_order_acquire))
         return TW_OK;
-    return d->device->ops->replay(d->device, s->recording, error);
+    tw_status status = d->device->ops->replay(d->device, s->recording, error);
+    for (int i = 0; i < s->num_parts && status == TW_OK; i++)
+        report(&all[s->parts[i].device], at_round(d, s->parts[i].device, s->parts[i].end));
+    return status;
 }
 
 static tw_status run_alone(dispatcher *d, twi_step *step)
@@ -191,15 +207,6 @@ static bool is_done_by_another(const dispatcher *d, const twi_list *list)
            list->steps->stretch->parts[0].device != d->index;
 }
 
-static void let_another(dispatcher *d, const twi_list *list)
-{
-    progress *all = d->all->progress;
-    int leader = list->steps->stretch->parts[0].device;
-    report(&all[d->index], INT64_MAX);
-    wait_for(&all[leader], d->all->rounds * d->all->plan->lists[leader].count - 1);
-    d->round = d->all->rounds;
-}
-
 /* False if the run is to end early. */
 static bool walk_list(dispatcher *d, twi_list *list)
 {
@@ -207,7 +214,7 @@ static bool walk_list(dispatcher *d, twi_list *list)
         twi_step *step = &list->steps[i];
         bool whole = is_replayed(d->all->plan, step);
         next = whole ? step->stretch_end : i + 1;
-        tw_status status = whole ? replay(d, step->stretch, step->run.error) : run_alone(d, step);
+        tw_status status = whole ? replay(d, step, step->run.error) : run_alone(d, step);
         if (status != TW_OK)
             fail_run(d, status, step);
         if (atomic_load_explicit(&d->all->ending, memory_order_acquire))
@@ -229,15 +236,16 @@ static void meet_others(const dispatcher *d)
 static void run_list(dispatcher *d, twi_list *list)
 {
     int64_t rounds = list->count ? d->all->rounds : 0;
-    if (is_done_by_another(d, list))
-        let_another(d, list);
+    if (is_done_by_another(d, list)) {
+        wait_for(&d->all->progress[d->index], rounds * list->count - 1);
+        d->round = rounds;
+    }
     for (; d->round < rounds && walk_list(d, list); d->round++)
         if (d->round + 1 < rounds)
             meet_others(d);
     finish_work(d, list);
     if (d->all->trace && list->timeline && list->error.status == TW_OK)
         take_times(d, list);
-    report(&d->all->progress[d->index], INT64_MAX); /* nobody waits for a list that has ended, well or not */
 }
 
 static void *dispatch(void *argument)
@@ -257,7 +265,6 @@ static void *dispatch(void *argument)
         if (entered != TW_OK && plan->lists[d->index].count) {
             plan->lists[d->index].error = d->enter_error;
             note_failure(d);
-            report(&all->progress[d->index], INT64_MAX);
         } else {
             run_list(d, &plan->lists[d->index]);
         }
@@ -345,8 +352,7 @@ void twi_dispatchers_cancel(twi_dispatchers *all)
 {
     pthread_mutex_lock(&all->lock);
     all->cancelled = true;
-    if (!atomic_exchange(&all->ending, true))
-        all->first_failure = -1;
+    end_early(all, -1);
     pthread_mutex_unlock(&all->lock);
 }
 
@@ -360,9 +366,11 @@ static int64_t count_rounds(const twi_dispatchers *all)
     return least;
 }
 
-static tw_status run(twi_dispatchers *all, twi_plan *plan, int64_t rounds, bool trace, int64_t *done, tw_error *error)
+/* Whatever an earlier run has left is gone then. False if the session was cancelled. The caller holds the lock. */
+static bool begin(twi_dispatchers *all, twi_plan *plan, int64_t rounds, bool trace)
 {
-    pthread_mutex_lock(&all->lock);
+    if (all->cancelled)
+        return false;
     for (int i = 0; i < all->count; i++) {
         atomic_store(&all->progress[i].finished, 0);
         all->items[i].round = 0;
@@ -372,25 +380,32 @@ static tw_status run(twi_dispatchers *all, twi_plan *plan, int64_t rounds, bool 
     all->plan = plan;
     all->rounds = rounds;
     all->trace = trace;
-    if (!all->cancelled) {
-        atomic_store(&all->ending, false);
-        all->running = all->started;
-        all->run_number++;
-        pthread_cond_broadcast(&all->begin);
+    all->first_failure = -1;
+    atomic_store(&all->ending, false);
+    all->running = all->started;
+    all->run_number++;
+    pthread_cond_broadcast(&all->begin);
+    return true;
+}
+
+static tw_status run(twi_dispatchers *all, twi_plan *plan, int64_t rounds, bool trace, int64_t *done, tw_error *error)
+{
+    tw_error cancelled = {TW_CANCELLED, "the session was cancelled"}, *failure = NULL;
+    *done = 0;
+    pthread_mutex_lock(&all->lock);
+    if (begin(all, plan, rounds, trace)) {
+        while (all->running)
+            pthread_cond_wait(&all->end, &all->lock);
+        *done = count_rounds(all);
+        if (atomic_load(&all->ending))
+            failure = all->first_failure < 0 ? &cancelled : &plan->lists[all->first_failure].error;
+    } else {
+        failure = &cancelled;
     }
-    while (all->running)
-        pthread_cond_wait(&all->end, &all->lock);
-    bool ended_early = atomic_load(&all->ending);
-    int first = all->first_failure;
-    *done = count_rounds(all);
     pthread_mutex_unlock(&all->lock);
-    if (!ended_early)
-        return TW_OK;
-    if (first < 0)
-        return twi_fail(error, TW_CANCELLED, "the session was cancelled");
-    if (error)
-        *error = plan->lists[first].error;
-    return plan->lists[first].error.status;
+    if (failure && error)
+        *error = *failure;
+    return failure ? failure->status : TW_OK;
 }
 
 static tw_status open_timelines(twi_plan *plan, tw_error *error)

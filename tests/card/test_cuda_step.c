@@ -220,6 +220,54 @@ static void a_traced_step_of_two_cards_is_one_launch_and_tells_where_its_time_we
     assert_string_equal(card_leaks(), "");
 }
 
+/* Both cards' steps are one recording, which the first card's thread replays; the CPU may read of the second card only
+ * what is of the same step. A sum over all steps tells if one was read too early or too late. */
+static void what_the_cpu_reads_of_the_second_card_is_of_the_same_step(void **state)
+{
+    enum { ROWS = 20, ROW = 50 };
+    (void)state;
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_devices *devices;
+    tw_session *session;
+    tw_initializer zero = {.kind = TW_INIT_CONSTANT};
+    tw_variable *on_first, *on_second, *sum;
+    tw_output first, second, total;
+    TW_DEVICE(g, "/gpu:0") {
+        on_first = tw_get_variable(g, "first", TW_FLOAT32, TW_SHAPE(1), zero);
+        first = tw_assign(g, on_first->handle, tw_add(g, on_first->value, tw_ones(g, TW_FLOAT32, TW_SHAPE(1))));
+    }
+    TW_DEVICE(g, "/gpu:1") {
+        on_second = tw_get_variable(g, "second", TW_FLOAT32, TW_SHAPE(1), zero);
+        tw_output next = tw_add(g, on_second->value, tw_ones(g, TW_FLOAT32, TW_SHAPE(1)));
+        second = tw_assign(g, on_second->handle, next);
+        total = tw_add(g, next, next);
+    }
+    TW_DEVICE(g, "/cpu:0") {
+        sum = tw_get_variable(g, "sum", TW_FLOAT32, TW_SHAPE(1), zero);
+        total = tw_assign_add(g, sum->handle, total);
+    }
+    tw_output initialize = tw_initialize_variables(g), step = tw_group(g, (tw_output[]){first, second, total}, 3);
+    assert_string_equal(tw_graph_message(g), "");
+    assert_ok(tw_devices_create(&(tw_device_options){.cpu_threads = 1}, &devices, &error));
+    assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices}, &session, &error));
+    assert_ok(tw_session_run(session, NULL, 0, &initialize, 1, NULL, &error));
+    long launches = card_count("cudaGraphLaunch");
+    for (int row = 1; row <= ROWS; row++) {
+        double n = row * ROW;
+        tw_tensor *value = NULL;
+        assert_ok(tw_session_run_steps(session, ROW, NULL, 0, &step, 1, NULL, NULL, &error));
+        assert_ok(tw_session_get_variable(session, sum, &value, &error));
+        assert_true(tw_tensor_value(value, 0) == n * (n + 1));
+        tw_tensor_release(value);
+    }
+    assert_int_equal(card_count("cudaGraphLaunch") - launches, ROWS * ROW - 1); /* all but the first */
+    tw_session_destroy(session);
+    tw_devices_destroy(devices);
+    tw_graph_destroy(g);
+    assert_string_equal(card_leaks(), "");
+}
+
 /* Though blocks share them: a variable is read where it lies, so there is nothing else to launch. */
 static void a_reduction_is_one_launch(void **state)
 {
@@ -310,6 +358,7 @@ int main(void)
         cmocka_unit_test(two_cards_that_do_not_meet_between_launches),
         cmocka_unit_test(two_cards_that_no_graph_takes_are_recorded_apart),
         cmocka_unit_test(a_traced_step_of_two_cards_is_one_launch_and_tells_where_its_time_went),
+        cmocka_unit_test(what_the_cpu_reads_of_the_second_card_is_of_the_same_step),
         cmocka_unit_test(a_reduction_is_one_launch),
         cmocka_unit_test(a_step_has_no_more_nodes_than_it_had),
     };
