@@ -76,7 +76,8 @@ TW_API tw_component tw_get_component(int i);
 
 /* Everything the library wants to tell a person while it works (a soft placement that moved a node, a kernel that
  * was passed over) goes through one callback, none by default. `level` is 0 for errors, 1 warnings, 2 information,
- * 3 details. The text has no trailing newline and is borrowed for the call. Any thread may call it. */
+ * 3 details. The text has no trailing newline and is borrowed for the call. Any thread may call it, several at once; once
+ * tw_set_log() has returned, none calls what was set before. It must not call tw_set_log() itself. */
 typedef void tw_log_function(void *user, int level, const char *text);
 TW_API void tw_set_log(tw_log_function *function, void *user, int level);
 
