@@ -10,8 +10,8 @@
 #include <stdatomic.h>
 #include <tower/device.h>
 
-/* A kind of device. Every call may come from any thread, but enter() and what follows on a device's stream come from
- * that device's dispatcher alone. */
+/* A kind of device. Every call may come from any thread; of a run, what goes to a device comes from one thread at a
+ * time. */
 typedef struct twi_device_ops {
     const char *type;                       /* "CPU", "GPU": the type in names */
     const char *kind;                       /* "cpu", "virtual", "cuda": for people */
@@ -28,7 +28,6 @@ typedef struct twi_device_ops {
     bool (*is_linked)(twi_device *d, twi_device *source); /* copy_from() does not go through the host; optional: it
                                                             never does */
 
-    tw_status (*enter)(twi_device *d, tw_error *error); /* once, on the dispatcher's thread; optional */
     /* Runs a prepared kernel; optional: NULL calls kernel->run(). Virtual GPUs check every address here. */
     tw_status (*launch)(twi_device *d, const twi_kernel *kernel, const twi_run *run);
     /* Whether an address lies in the device's memory, if that is out of bounds for the others; optional: NULL means

@@ -6,7 +6,6 @@
 #include "device/device.h"
 
 #include <errno.h>
-#include <omp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -74,15 +73,6 @@ static tw_status cpu_copy(twi_device *d, void *to, const void *from, size_t byte
     return TW_OK;
 }
 
-/* oneDNN and our own kernels run in the team of the calling thread, which inherits that thread's cores. */
-static tw_status cpu_enter(twi_device *d, tw_error *error)
-{
-    (void)error;
-    omp_set_dynamic(0);
-    omp_set_num_threads(d->threads);
-    return TW_OK;
-}
-
 /* Where the memory of GPUs can be told from the host's, a kernel that would read it is stopped here, as it would be by
  * the hardware. */
 static tw_status check_operand(twi_device *d, const char *verb, const twi_operand *operand, const void *memory,
@@ -127,7 +117,6 @@ static const twi_device_ops cpu_ops = {
     .free = cpu_free,
     .write = cpu_copy,
     .read = cpu_copy,
-    .enter = cpu_enter,
     .launch = cpu_launch,
     .destroy = cpu_destroy,
 };

@@ -9,7 +9,6 @@
 
 #include "base/array.h"
 
-#include <omp.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -138,14 +137,6 @@ static tw_status virtual_copy_from(twi_device *d, void *to, twi_device *source, 
 
 /* ---- running --------------------------------------------------------------------------------------------------- */
 
-static tw_status virtual_enter(twi_device *d, tw_error *error)
-{
-    (void)error;
-    omp_set_dynamic(0);
-    omp_set_num_threads(d->threads);
-    return TW_OK;
-}
-
 static tw_status check_operand(twi_device *d, const char *verb, const twi_operand *operand, const void *memory,
                                tw_error *error)
 {
@@ -196,7 +187,6 @@ static const twi_device_ops virtual_ops = {
     .write = virtual_write,
     .read = virtual_read,
     .copy_from = virtual_copy_from,
-    .enter = virtual_enter,
     .launch = virtual_launch,
     .holds = virtual_holds,
     .destroy = virtual_destroy,

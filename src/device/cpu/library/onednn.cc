@@ -89,25 +89,29 @@ desc wanted_desc(const twi_dnnl_tensor &tensor)
                 dnnl::memory::format_tag::any);
 }
 
-/* Primitives are built for the team that is current; the number is part of their blocking and of their scratch. */
+/* Primitives are built for the team that is current; the number is part of their blocking and of their scratch. Whose
+ * thread it is may have settings of his own, and gets them back. */
 class team {
 public:
-    explicit team(int threads) : before(omp_get_max_threads())
+    explicit team(int threads) : before(omp_get_max_threads()), now(threads), dynamic(omp_get_dynamic())
     {
-        if (threads != before)
-            omp_set_num_threads(threads);
-        now = threads;
+        if (now != before)
+            omp_set_num_threads(now);
+        if (dynamic)
+            omp_set_dynamic(0);
     }
     ~team()
     {
         if (now != before)
             omp_set_num_threads(before);
+        if (dynamic)
+            omp_set_dynamic(dynamic);
     }
     team(const team &) = delete;
     team &operator=(const team &) = delete;
 
 private:
-    int before, now;
+    int before, now, dynamic;
 };
 
 } // namespace
