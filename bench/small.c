@@ -21,7 +21,7 @@
 #include <tower/session.h>
 #include <tower/train.h>
 
-enum { BATCH = 32, INPUTS = 64, HIDDEN = 32, CLASSES = 10, CHAIN = 1000, ROW = 100, SAMPLES = 2001, MOST_GPUS = 64 };
+enum { BATCH = 32, INPUTS = 64, HIDDEN = 32, CLASSES = 10, CHAIN = 1000, ROW = 10, SAMPLES = 2001, MOST_GPUS = 64 };
 
 static tw_error error;
 

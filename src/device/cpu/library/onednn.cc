@@ -89,6 +89,13 @@ desc wanted_desc(const twi_dnnl_tensor &tensor)
                 dnnl::memory::format_tag::any);
 }
 
+/* Where it lies. The library takes longer over being told than over being asked, and mostly nothing has moved. */
+void put(dnnl::memory &memory, const void *where)
+{
+    if (memory.get_data_handle() != where)
+        memory.set_data_handle(const_cast<void *>(where));
+}
+
 /* Primitives are built for the team that is current; the number is part of their blocking and of their scratch. Whose
  * thread it is may have settings of his own, and gets them back. */
 class team {
@@ -305,13 +312,13 @@ tw_status twi_dnnl_run(twi_dnnl *p, const void *src, const void *weights, const 
             argument &a = p->arguments[i];
             if (!a.id)
                 continue;
-            a.outer.set_data_handle(const_cast<void *>(pointers[i]));
+            put(a.outer, pointers[i]);
             if (a.converts())
-                a.inner.set_data_handle(room + a.offset);
+                put(a.inner, room + a.offset);
             list[count++] = {a.id, a.inner.get()};
         }
         if (p->scratch) {
-            p->scratch.set_data_handle(room);
+            put(p->scratch, room);
             list[count++] = {DNNL_ARG_SCRATCHPAD, p->scratch.get()};
         }
         auto convert = [&](argument &a, bool to_outer) {
@@ -319,7 +326,7 @@ tw_status twi_dnnl_run(twi_dnnl *p, const void *src, const void *weights, const 
                                        {DNNL_ARG_TO, to_outer ? a.outer.get() : a.inner.get()}};
             int n = 2;
             if (a.reorder_scratch) {
-                a.reorder_scratch.set_data_handle(room + a.reorder_offset);
+                put(a.reorder_scratch, room + a.reorder_offset);
                 pair[n++] = {DNNL_ARG_SCRATCHPAD, a.reorder_scratch.get()};
             }
             return dnnl_primitive_execute(a.reorder.get(), p->stream.get(), n, pair);

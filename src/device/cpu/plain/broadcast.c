@@ -47,8 +47,8 @@ void twi_broadcast_start(const twi_broadcast *b, int64_t index, int64_t *x, int6
 {
     *x = *y = 0;
     for (int i = b->rank - 1; i >= 0; i--) {
-        int64_t at = index % b->size[i];
-        index /= b->size[i];
+        int64_t at = i ? index % b->size[i] : index; /* divisions are slow, and most have one axis */
+        index = i ? index / b->size[i] : 0;
         *x += at * b->x_step[i];
         *y += at * b->y_step[i];
     }

@@ -23,9 +23,10 @@ static inline REAL NAME(soften)(const REAL *x, int64_t classes, REAL *y, REAL *s
     SUM total = 0;
     for (int64_t c = 0; c < classes; c++)
         total += y[c] = exp(x[c] - maximum);
-    *sum = (REAL)total;
+    REAL whole = *sum = (REAL)total;
+    TWI_VECTOR_LOOP
     for (int64_t c = 0; c < classes; c++)
-        y[c] /= *sum;
+        y[c] /= whole;
     return maximum;
 }
 
