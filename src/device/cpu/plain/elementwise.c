@@ -26,12 +26,19 @@
         return TW_OK;                                                                                                  \
     }
 
-/* z[i] from x and y, which broadcast */
-#define BINARY_LOOP(r, n, X, Y, OUT, expression)                                                                       \
-    TWI_PARALLEL_ELEMENTS_LOOP(r, n)                                                                                   \
+/* z[i] from x and y, which broadcast. A short run, of which there may be many, does without a region. */
+#define BINARY_RUN(n, X, Y, OUT, expression)                                                                           \
     for (int64_t i = 0; i < n; i++) {                                                                                  \
         REAL x = X, y = Y;                                                                                             \
         to[i] = (OUT)(expression);                                                                                     \
+    }
+#define BINARY_LOOP(r, n, X, Y, OUT, expression)                                                                       \
+    if (n < TWI_PARALLEL_ELEMENTS) {                                                                                   \
+        TWI_VECTOR_LOOP                                                                                                \
+        BINARY_RUN(n, X, Y, OUT, expression)                                                                           \
+    } else {                                                                                                           \
+        TWI_PARALLEL_ELEMENTS_LOOP(r, n)                                                                               \
+        BINARY_RUN(n, X, Y, OUT, expression)                                                                           \
     }
 #define BINARY(f, OUT, expression)                                                                                     \
     static tw_status NAME(f)(const twi_run *r)                                                                         \
