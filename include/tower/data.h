@@ -15,9 +15,6 @@
 #ifndef TOWER_DATA_H
 #define TOWER_DATA_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <tower/status.h>
 
 #ifdef __cplusplus
@@ -37,6 +34,7 @@ typedef enum tw_dataset_split {
 } tw_dataset_split;
 
 typedef struct tw_dataset_options {
+    size_t size; /* TW_SIZED(tw_dataset_options) sets it: see language.h */
     bool as_rgb32;    /* grey 28x28 images become 32x32x3: two black pixels on each side, the grey in each channel; so a
                          network made for CIFAR-10 takes them. No effect on images that are 32x32x3 */
     bool allow_fewer; /* accept CIFAR-10 files of fewer than 10,000 examples, such as a sample of the set; a file whose
@@ -114,6 +112,7 @@ typedef enum tw_augmentation {
 } tw_augmentation;
 
 typedef struct tw_pipeline_options {
+    size_t size; /* TW_SIZED(tw_pipeline_options) sets it: see language.h */
     int batch;  /* examples for one tower and step; at least 1 */
     int towers; /* 0: 1 */
     const int *shares; /* [towers] how many of a step's examples each tower gets, at least 1; NULL: `batch` each */

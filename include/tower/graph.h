@@ -125,7 +125,10 @@ TW_API bool tw_node_is_variable(const tw_node *node); /* it makes one: a device 
 
 /* ---- scopes ------------------------------------------------------------------------------------------------ */
 
-/* Scopes read as blocks and nest; the arguments are printf's. Leave a block only by its end.
+/* Scopes read as blocks and nest; the arguments are printf's. Leave a block only by its end: `break`, `return` and `goto`
+ * out of it are an error of the graph that names the scope and where it was opened. What such a block contains goes into
+ * a function, or behind an `if`. (Compilers other than GCC and Clang find out when a scope around it is left, or when a
+ * session is created, which is an error while any scope is open.)
  *
  *     TW_DEVICE(g, "/gpu:%d", i)
  *     TW_NAME_SCOPE(g, "tower_%d", i) {
@@ -137,14 +140,32 @@ TW_API bool tw_node_is_variable(const tw_node *node); /* it makes one: a device 
  * TW_VARIABLE_SCOPE prefixes the names of variables, and opens a name scope of that name too.
  * TW_CONTROL       new nodes run after `output`'s node.
  * TW_COLOCATE      new nodes run where `output`'s node runs; device scopes outside are ignored. */
-#define TW_SCOPE_BLOCK_(enter, leave)                                                                                  \
-    for (int tw_scope_once_ = ((enter), 1); tw_scope_once_; tw_scope_once_ = 0, (leave))
-#define TW_DEVICE(graph, ...) TW_SCOPE_BLOCK_(tw_enter_device(graph, __VA_ARGS__), tw_leave_device(graph))
-#define TW_NAME_SCOPE(graph, ...) TW_SCOPE_BLOCK_(tw_enter_name_scope(graph, __VA_ARGS__), tw_leave_name_scope(graph))
+typedef struct tw_scope_ { /* a block, on the caller's stack; what follows is for the macros alone */
+    tw_graph *graph;
+    struct tw_scope_ *outer;
+    int depth;
+    bool is_open, is_known;
+} tw_scope_;
+TW_API tw_scope_ tw_scope_begin_(tw_graph *graph, const char *file, int line); /* of the scope that was just entered */
+TW_API bool tw_scope_is_open_(tw_scope_ *scope);
+TW_API void tw_scope_end_(tw_scope_ *scope); /* an error if the block was left with the scope open */
+#ifdef __GNUC__
+#define TW_IS_OPEN_(scope) tw_scope_is_open_(&scope)
+#else
+#define TW_IS_OPEN_(scope) scope.is_open /* nobody tells when the block is gone, so the graph must not know it */
+#endif
+#define TW_SCOPE_BLOCK_(graph, enter, leave)                                                                           \
+    for (tw_scope_ tw_block_ TW_AT_END_(tw_scope_end_) = ((enter), tw_scope_begin_(graph, __FILE__, __LINE__));        \
+         TW_IS_OPEN_(tw_block_); (leave), tw_block_.is_open = false)
+#define TW_DEVICE(graph, ...) TW_SCOPE_BLOCK_(graph, tw_enter_device(graph, __VA_ARGS__), tw_leave_device(graph))
+#define TW_NAME_SCOPE(graph, ...)                                                                                      \
+    TW_SCOPE_BLOCK_(graph, tw_enter_name_scope(graph, __VA_ARGS__), tw_leave_name_scope(graph))
 #define TW_VARIABLE_SCOPE(graph, ...)                                                                                  \
-    TW_SCOPE_BLOCK_(tw_enter_variable_scope(graph, __VA_ARGS__), tw_leave_variable_scope(graph))
-#define TW_CONTROL(graph, output) TW_SCOPE_BLOCK_(tw_enter_control(graph, output), tw_leave_control(graph))
-#define TW_COLOCATE(graph, output) TW_SCOPE_BLOCK_(tw_enter_colocation(graph, output), tw_leave_colocation(graph))
+    TW_SCOPE_BLOCK_(graph, tw_enter_variable_scope(graph, __VA_ARGS__), tw_leave_variable_scope(graph))
+#define TW_CONTROL(graph, output)                                                                                      \
+    TW_SCOPE_BLOCK_(graph, tw_enter_control(graph, output), tw_leave_control(graph))
+#define TW_COLOCATE(graph, output)                                                                                     \
+    TW_SCOPE_BLOCK_(graph, tw_enter_colocation(graph, output), tw_leave_colocation(graph))
 
 TW_API void tw_enter_device(tw_graph *graph, const char *format, ...) TW_PRINTF(2, 3); /* "" changes nothing */
 /* A device function: called for each new node, returns a device string ("" or NULL changes nothing), which merges

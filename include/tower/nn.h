@@ -21,6 +21,7 @@ typedef enum tw_padding { TW_SAME, TW_VALID, TW_EXPLICIT } tw_padding;
 /* Pairs are {vertical, horizontal}; a second entry of 0 means "as the first", so {.stride = {2}} is 2 by 2. NULL, or
  * all zeros: stride 1, no dilation, SAME. */
 typedef struct tw_conv2d_options {
+    size_t size; /* TW_SIZED(tw_conv2d_options) sets it: see language.h */
     int stride[2];           /* 0: 1 */
     int dilation[2];         /* 0: 1 */
     tw_padding padding;
@@ -49,6 +50,7 @@ TW_API tw_output tw_softsign(tw_graph *graph, tw_output x);                 /* x
 
 /* Pairs as in tw_conv2d_options. */
 typedef struct tw_pool_options {
+    size_t size; /* TW_SIZED(tw_pool_options) sets it: see language.h */
     int window[2];
     int stride[2];           /* 0: the window's, so that windows do not overlap */
     tw_padding padding;
@@ -99,6 +101,7 @@ typedef tw_output tw_activation(tw_graph *graph, tw_output x); /* tw_relu, tw_el
 
 /* NULL, or all zeros: Glorot uniform weights, zero biases, no activation. */
 typedef struct tw_layer_options {
+    size_t size; /* TW_SIZED(tw_layer_options) sets it: see language.h */
     const tw_initializer *weights;
     const tw_initializer *biases;
     bool no_biases;

@@ -72,7 +72,7 @@ TW_API tw_output tw_add_n(tw_graph *graph, const tw_output *inputs, int num_inpu
 
 /* Reductions over axes; negative ones count from the last. NULL means all axes, TW_AXES(0, 1) gives some. The reduced
  * axes go, or stay as 1 with keep_dims. */
-#define TW_AXES(...) (const int[]){__VA_ARGS__}, (int)(sizeof((const int[]){__VA_ARGS__}) / sizeof(int))
+#define TW_AXES(...) TW_LIST(int, __VA_ARGS__)
 TW_API tw_output tw_reduce_sum(tw_graph *graph, tw_output x, const int *axes, int num_axes, bool keep_dims);
 TW_API tw_output tw_reduce_mean(tw_graph *graph, tw_output x, const int *axes, int num_axes, bool keep_dims);
 TW_API tw_output tw_reduce_prod(tw_graph *graph, tw_output x, const int *axes, int num_axes, bool keep_dims);

@@ -5,9 +5,6 @@
 #ifndef TOWER_TENSOR_H
 #define TOWER_TENSOR_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <tower/status.h>
 
 #ifdef __cplusplus
@@ -48,12 +45,22 @@ typedef struct tw_shape {
     int64_t dims[TW_MAX_RANK];
 } tw_shape;
 
-#define TW_SCALAR ((tw_shape){0, {0}})
-#define TW_UNKNOWN_SHAPE ((tw_shape){-1, {0}})
+#define TW_SCALAR TW_VALUE(tw_shape, 0, {0})
+#define TW_UNKNOWN_SHAPE TW_VALUE(tw_shape, -1, {0})
 
-/* TW_SHAPE(128, 24, 24, 3) */
+/* TW_SHAPE(128, 24, 24, 3) is the shape of these dimensions. */
+#ifdef __cplusplus
+#define TW_SHAPE(...) (tw_shape_of_dims_(__VA_ARGS__))
+extern "C++" {
+template <typename... Dims> inline tw_shape tw_shape_of_dims_(Dims... dims)
+{
+    return tw_shape{(int)sizeof...(dims), {(int64_t)dims...}};
+}
+}
+#else
 #define TW_SHAPE(...)                                                                                                  \
     ((tw_shape){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})
+#endif
 
 TW_API bool tw_shape_is_known(tw_shape shape);              /* rank and every dimension */
 TW_API bool tw_shape_equal(tw_shape a, tw_shape b);         /* unknown equals only unknown */

@@ -1,5 +1,6 @@
 /* tower.h - all of Tower: include this one, or only the headers you use.
  *
+ *     language.h  options, lists and values, as C and C++ write them
  *     status.h    errors, logging, allocation
  *     tensor.h    types, shapes, tensors
  *     graph.h     graphs, scopes, variables, gradients
@@ -21,6 +22,7 @@
 #include <tower/explain.h>
 #include <tower/graph.h>
 #include <tower/io.h>
+#include <tower/language.h>
 #include <tower/models.h>
 #include <tower/nn.h>
 #include <tower/ops.h>

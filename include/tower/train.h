@@ -69,6 +69,7 @@ TW_API tw_grads *tw_compute_gradients_of(tw_optimizer *optimizer, tw_output loss
 
 /* How gradients of towers meet. Zero values are sensible. */
 typedef struct tw_average_options {
+    size_t size; /* TW_SIZED(tw_average_options) sets it: see language.h */
     bool missing_as_zero;       /* a tower without a gradient that others have counts as zeros; otherwise it is an error */
     bool sparse_as_dense;       /* gradients of few rows (see below) are averaged whole */
     const float *weights;       /* [num_towers] what each tower counts for, usually its examples; NULL: all the same */
@@ -238,6 +239,7 @@ TW_API tw_averages *tw_moving_averages(tw_graph *graph, float decay, const tw_va
 
 /* Zero values are sensible. */
 typedef struct tw_save_options {
+    size_t size; /* TW_SIZED(tw_save_options) sets it: see language.h */
     const char *prefix;            /* NULL: "model.ckpt" */
     int keep;                      /* how many checkpoints of this prefix stay; 0: all */
     const tw_named_tensor *extras; /* what else is to be remembered, for example settings; read them again with */
@@ -253,6 +255,7 @@ TW_API tw_status tw_save(tw_session *session, const char *directory, int64_t ste
 
 /* Zero values are sensible. */
 typedef struct tw_restore_options {
+    size_t size; /* TW_SIZED(tw_restore_options) sets it: see language.h */
     bool averages;      /* for evaluation: a variable whose moving average the checkpoint has gets that */
     bool allow_missing; /* variables that the checkpoint lacks keep what they have; otherwise it is an error */
     /* The name in the checkpoint of the graph's variable `name`, borrowed until the next call; NULL: the same; "": it is

@@ -6,6 +6,7 @@
 
 const char *tw_devices_nccl(const char **why)
 {
+    TWI_NEED_OR(why, "");
     const twi_plugin *plugin = twi_plugin_open(why);
     return plugin ? plugin->nccl(why) : NULL;
 }
@@ -35,6 +36,8 @@ static tw_status check_device(const twi_device *d, tw_error *error)
 
 tw_status tw_devices_check_nccl(const tw_devices *devices, const char *const *names, int count, tw_error *error)
 {
+    TWI_NEED(devices, "devices", error);
+    TWI_NEED(names || count <= 0, "names", error);
     const char *why;
     for (int i = 0; i < count; i++) {
         const twi_device *d = find(devices, names[i], error);

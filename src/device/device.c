@@ -2,6 +2,7 @@
 #include "device/device.h"
 
 #include "base/array.h"
+#include "base/sized.h"
 #include "base/thread.h"
 #include "device/plugin.h"
 
@@ -116,18 +117,18 @@ static tw_status add_card(tw_devices *set, const twi_plugin *plugin, int number,
     return limit_memory(card, options, error);
 }
 
-tw_status tw_devices_create(const tw_device_options *options, tw_devices **devices, tw_error *error)
+tw_status tw_devices_create(const tw_device_options *given, tw_devices **devices, tw_error *error)
 {
-    static const tw_device_options defaults;
+    tw_device_options whole, *options = &whole;
     tw_devices *set = NULL;
     tw_status status;
     int gpus, cards = 0;
     const char *why;
     const twi_plugin *plugin = NULL;
 
+    TWI_NEED(devices, "devices", error);
     *devices = NULL;
-    if (!options)
-        options = &defaults;
+    TWI_TRY(twi_sized(&whole, given, TWI_SIZE(tw_device_options, collective_timeout), error));
     int cpus = options->cpu_devices ? options->cpu_devices : 1;
     TWI_TRY(check_range("cpu_devices", cpus, MOST_DEVICES, error));
     TWI_TRY(check_range("cpu_threads", options->cpu_threads, 4096, error));
@@ -168,6 +169,7 @@ void tw_devices_destroy(tw_devices *devices)
 
 int tw_devices_count(const tw_devices *devices, const char *type)
 {
+    TWI_NEED_OR(devices, 0);
     int count = 0;
     for (int i = 0; i < devices->count; i++)
         count += !type || strcmp(devices->items[i]->ops->type, type) == 0;
@@ -177,6 +179,7 @@ int tw_devices_count(const tw_devices *devices, const char *type)
 int tw_devices_find(const tw_devices *devices, const char *name)
 {
     twi_device_name wanted;
+    TWI_NEED_OR(devices && name, -1);
     if (twi_device_name_parse(name, &wanted, NULL) != TW_OK)
         return -1;
     for (int i = 0; i < devices->count; i++)
@@ -188,16 +191,18 @@ int tw_devices_find(const tw_devices *devices, const char *name)
 bool tw_device_is(const char *name, const char *type)
 {
     twi_device_name parsed;
+    TWI_NEED_OR(name && type, false);
     return twi_device_name_parse(name, &parsed, NULL) == TW_OK && strcmp(parsed.type, type) == 0;
 }
 
-tw_device_info tw_devices_info(const tw_devices *devices, int i)
+tw_status tw_devices_describe(const tw_devices *devices, int i, tw_device_info *info, tw_error *error)
 {
+    TWI_NEED(devices, "devices", error);
+    TWI_NEED(info, "info", error);
     if (i < 0 || i >= devices->count)
-        return (tw_device_info){.name = "", .type = "", .kind = "", .description = "", .model = "", .uuid = "",
-                                .pci = ""};
-    twi_device *d = devices->items[i];
-    return (tw_device_info){
+        return twi_fail(error, TW_OUT_OF_RANGE, "there is no device number %d: there are %d", i, devices->count);
+    const twi_device *d = devices->items[i];
+    tw_device_info known = {
         .name = d->text,
         .type = d->ops->type,
         .kind = d->ops->kind,
@@ -214,6 +219,7 @@ tw_device_info tw_devices_info(const tw_devices *devices, int i)
         .part = d->part,
         .parts = d->parts,
     };
+    return twi_fill_sized(info, &known, TWI_SIZE(tw_device_info, parts), error);
 }
 
 const char *tw_devices_why_no_gpu(void)

@@ -24,6 +24,8 @@ static tw_status fastest(twi_device *to, void *destination, twi_device *from, co
 
 tw_status tw_devices_measure_link(tw_devices *devices, int from, int to, tw_link *link, tw_error *error)
 {
+    TWI_NEED(devices, "devices", error);
+    TWI_NEED(link, "link", error);
     twi_device *a, *b;
     void *source = NULL, *destination = NULL;
     double seconds = 0;

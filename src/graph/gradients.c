@@ -213,6 +213,9 @@ static tw_status start_at(sweep *s, const tw_output *ys, int num_ys, const tw_ou
 void tw_gradients(tw_graph *graph, const tw_output *ys, int num_ys, const tw_output *grad_ys, const tw_output *xs,
                   int num_xs, tw_output *grads)
 {
+    TWI_NEED_OR(graph, );
+    TWI_NEED_IN(graph, ys || num_ys <= 0, "ys", );
+    TWI_NEED_IN(graph, grads, "grads", );
     memset(grads, 0, sizeof *grads * (size_t)num_xs);
     if (graph->error.status != TW_OK || check_outputs(graph, "y", ys, num_ys) != TW_OK ||
         check_outputs(graph, "x", xs, num_xs) != TW_OK || check_outputs(graph, "gradient", grad_ys, num_ys) != TW_OK)

@@ -103,6 +103,9 @@ const char *twi_handle_form(const char *op);
 typedef struct twi_scopes twi_scopes;
 twi_scopes *twi_scopes_create(void);
 void twi_scopes_destroy(twi_scopes *scopes);
+/* All scopes must have been left by the time something happens, such as "a session is created": an error of the graph
+ * that names one which was not. Returns the graph's status. */
+tw_status twi_scopes_check(tw_graph *graph, const char *when);
 /* The device the open scopes give a new node (its other fields are filled in already), canonical, in the graph's
  * arena; runs device functions. */
 const char *twi_scope_device(tw_graph *graph, tw_node *node);

@@ -71,6 +71,8 @@ static int64_t cut_seed(int64_t seed)
 
 void twi_op_seeds(const tw_graph *graph, int64_t op_seed, int64_t seeds[2])
 {
+    seeds[0] = seeds[1] = 0;
+    TWI_NEED_OR(graph, );
     seeds[0] = graph->has_seed ? graph->seed : op_seed ? 87654321 : 0;
     seeds[1] = op_seed ? op_seed : graph->has_seed ? graph->nodes.count - graph->uncounted : 0;
     for (int i = 0; i < 2; i++)
@@ -308,22 +310,27 @@ static tw_variable *find_or_make(tw_graph *graph, const char *name, tw_dtype dty
 
 tw_variable *tw_get_variable(tw_graph *graph, const char *name, tw_dtype dtype, tw_shape shape, tw_initializer init)
 {
+    TWI_NEED_OR(graph, NULL);
     return tw_variable_here(graph, find_or_make(graph, name, dtype, shape, init, true));
 }
 
 tw_variable *tw_get_state_variable(tw_graph *graph, const char *name, tw_dtype dtype, tw_shape shape,
                                    tw_initializer init)
 {
+    TWI_NEED_OR(graph, NULL);
     return tw_variable_here(graph, find_or_make(graph, name, dtype, shape, init, false));
 }
 
 tw_variable *tw_variable_here(tw_graph *graph, tw_variable *variable)
 {
+    TWI_NEED_OR(graph, NULL);
     return graph->error.status == TW_OK ? twi_scope_getters(graph, variable) : NULL;
 }
 
 tw_variable *tw_copy_variable(tw_graph *graph, const tw_variable *variable, const char *name)
 {
+    TWI_NEED_OR(graph, NULL);
+    TWI_NEED_IN(graph, name, "name", NULL);
     if (!variable || graph->error.status != TW_OK)
         return NULL;
     if (tw_graph_find_variable(graph, name)) {
@@ -346,21 +353,26 @@ tw_output tw_variable_read(tw_graph *graph, const tw_variable *variable)
 
 int tw_graph_num_variables(const tw_graph *graph)
 {
+    TWI_NEED_OR(graph, 0);
     return graph->variables.count;
 }
 
 tw_variable *tw_graph_variable(const tw_graph *graph, int i)
 {
+    TWI_NEED_OR(graph, NULL);
     return graph->variables.items[i];
 }
 
 tw_variable *tw_graph_find_variable(const tw_graph *graph, const char *name)
 {
+    TWI_NEED_OR(graph, NULL);
     return twi_map_get(&graph->variables_by_name, name);
 }
 
 tw_output tw_initialize_variables(tw_graph *graph)
 {
+    TWI_NEED_OR(graph, (tw_output){0});
+    TWI_NEED_OR(graph, (tw_output){0});
     int count = graph->variables.count;
     tw_output *inputs = twi_alloc_array((size_t)count + 1, sizeof *inputs);
     if (!inputs) {
@@ -376,6 +388,7 @@ tw_output tw_initialize_variables(tw_graph *graph)
 
 tw_variable *tw_global_step(tw_graph *graph)
 {
+    TWI_NEED_OR(graph, NULL);
     tw_variable *found = tw_graph_find_variable(graph, "global_step");
     if (found || graph->error.status != TW_OK)
         return found;

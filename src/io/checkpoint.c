@@ -174,6 +174,8 @@ done:
 
 tw_status tw_checkpoint_list_open(const char *directory, tw_checkpoint_list **list, tw_error *error)
 {
+    TWI_NEED(directory, "directory", error);
+    TWI_NEED(list, "list", error);
     tw_status status = TW_OK;
     names all = {0};
     tw_checkpoint_list *made = twi_alloc(sizeof *made);
@@ -215,16 +217,19 @@ void tw_checkpoint_list_close(tw_checkpoint_list *list)
 
 int tw_checkpoint_list_count(const tw_checkpoint_list *list)
 {
+    TWI_NEED_OR(list, 0);
     return list->items.count;
 }
 
 const char *tw_checkpoint_list_path(const tw_checkpoint_list *list, int i)
 {
+    TWI_NEED_OR(list, "");
     return list->items.items[i].path;
 }
 
 int64_t tw_checkpoint_list_step(const tw_checkpoint_list *list, int i)
 {
+    TWI_NEED_OR(list, 0);
     return list->items.items[i].step;
 }
 
@@ -277,6 +282,10 @@ done:
 
 tw_status tw_checkpoint_latest(const char *directory, char *path, size_t size, int64_t *step, tw_error *error)
 {
+    TWI_NEED(directory, "directory", error);
+    TWI_NEED(path, "path", error);
+    TWI_NEED(step, "step", error);
+    TWI_NEED(error, "error", error);
     tw_checkpoint *checkpoint;
     tw_status status = open_latest(directory, &checkpoint, error);
     if (status != TW_OK)
@@ -295,6 +304,8 @@ tw_status tw_checkpoint_latest(const char *directory, char *path, size_t size, i
 
 tw_status tw_checkpoint_open(const char *path, tw_checkpoint **checkpoint, tw_error *error)
 {
+    TWI_NEED(path, "path", error);
+    TWI_NEED(checkpoint, "checkpoint", error);
     struct stat about;
     *checkpoint = NULL;
     if (stat(path, &about) == 0 && S_ISDIR(about.st_mode))
@@ -319,6 +330,7 @@ tw_status tw_checkpoint_open(const char *path, tw_checkpoint **checkpoint, tw_er
 
 tw_status tw_checkpoint_verify(const char *path, tw_error *error)
 {
+    TWI_NEED(path, "path", error);
     tw_checkpoint *checkpoint;
     tw_status status = tw_checkpoint_open(path, &checkpoint, error);
     if (status == TW_OK)
@@ -556,6 +568,9 @@ static void sweep(const paths *paths)
 tw_status tw_checkpoint_save(const char *directory, const char *prefix, int64_t step, const tw_named_tensor *tensors,
                              int count, int keep, tw_error *error)
 {
+    TWI_NEED(directory, "directory", error);
+    TWI_NEED(prefix, "prefix", error);
+    TWI_NEED(tensors || count <= 0, "tensors", error);
     tw_status status = TW_OK;
     paths paths = {0};
     tw_checkpoint_list *list = NULL;

@@ -598,6 +598,8 @@ done:
 
 tw_status tw_graph_import(tw_graph *graph, const void *bytes, size_t size, const char *prefix, tw_error *error)
 {
+    TWI_NEED(graph, "graph", error);
+    TWI_NEED(bytes, "bytes", error);
     tw_status status;
     twi_proto proto;
     tw_error unasked;

@@ -141,6 +141,7 @@ static tw_status read_all(importer *m, const Twi__MetaGraphDef *def, const char 
 
 tw_status tw_meta_graph_import(tw_graph *graph, const void *bytes, size_t size, const char *prefix, tw_error *error)
 {
+    TWI_NEED(bytes, "bytes", error);
     tw_status status;
     twi_proto proto;
     tw_error unasked;

@@ -992,7 +992,8 @@ const twi_op twi_array_ops[] = {
 tw_output tw_constant(tw_graph *graph, tw_tensor *tensor)
 {
     if (!tensor) {
-        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory for a constant");
+        twi_graph_fail(graph, TW_INVALID_ARGUMENT,
+                       "tw_constant: the tensor is NULL; one is not made if its shape is not wholly known, or memory ran out");
         return (tw_output){0};
     }
     return twi_build(graph, "Const", NULL, 0,
@@ -1002,6 +1003,8 @@ tw_output tw_constant(tw_graph *graph, tw_tensor *tensor)
 /* The constant of a tensor that nobody else needs; NULL stands for memory that ran out. */
 static tw_output constant_of(tw_graph *graph, tw_tensor *tensor)
 {
+    if (!tensor)
+        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory for a constant");
     tw_output output = tw_constant(graph, tensor);
     tw_tensor_release(tensor);
     return output;
@@ -1067,17 +1070,22 @@ tw_output tw_scalar_of(tw_graph *graph, tw_dtype dtype, double value)
 
 tw_output tw_constant_floats(tw_graph *graph, tw_shape shape, const float *values)
 {
+    TWI_NEED_IN(graph, values, "values", (tw_output){0});
+    TWI_NEED_IN(graph, values, "values", (tw_output){0});
     return constant_of(graph, tw_tensor_from(TW_FLOAT32, shape, values));
 }
 
 tw_output tw_constant_int32s(tw_graph *graph, tw_shape shape, const int32_t *values)
 {
+    TWI_NEED_IN(graph, values, "values", (tw_output){0});
+    TWI_NEED_IN(graph, values, "values", (tw_output){0});
     return constant_of(graph, tw_tensor_from(TW_INT32, shape, values));
 }
 
 /* A constant that a builder adds for itself: the name tw_name() gave is for the op that follows. */
 static tw_output helper_constant(tw_graph *graph, tw_tensor *tensor)
 {
+    TWI_NEED_OR(graph, (tw_output){0});
     const char *name = graph->next_name;
     graph->next_name = NULL;
     tw_output output = constant_of(graph, tensor);
@@ -1264,6 +1272,8 @@ tw_output tw_strided_slice(tw_graph *graph, tw_output x, tw_strided_slice_option
 
 tw_output tw_concat(tw_graph *graph, const tw_output *values, int num_values, int axis)
 {
+    TWI_NEED_IN(graph, values || num_values <= 0, "values", (tw_output){0});
+    TWI_NEED_IN(graph, values || num_values <= 0, "values", (tw_output){0});
     tw_output *inputs = twi_alloc_array((size_t)num_values + 1, sizeof *inputs);
     if (!inputs) {
         twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while joining %d values", num_values);
@@ -1284,6 +1294,7 @@ static void outputs_of(tw_node *node, tw_output *outputs, int count)
 
 void tw_split(tw_graph *graph, tw_output x, int axis, tw_output *parts, int num_parts)
 {
+    TWI_NEED_IN(graph, parts || num_parts <= 0, "parts", );
     tw_node *node = tw_add_node(graph, "Split", NULL, TWI_INPUTS(twi_constant_int(graph, axis), x),
                                 TWI_ATTRS(tw_attr_int("num_split", num_parts)));
     outputs_of(node, parts, num_parts);
@@ -1291,6 +1302,8 @@ void tw_split(tw_graph *graph, tw_output x, int axis, tw_output *parts, int num_
 
 void tw_split_sizes(tw_graph *graph, tw_output x, int axis, const int64_t *sizes, tw_output *parts, int num_parts)
 {
+    TWI_NEED_IN(graph, sizes, "sizes", );
+    TWI_NEED_IN(graph, parts || num_parts <= 0, "parts", );
     tw_output size_splits = constant_of(graph, tw_tensor_from(TW_INT64, TW_SHAPE(num_parts), sizes));
     tw_node *node = tw_add_node(graph, "SplitV", NULL, TWI_INPUTS(x, size_splits, twi_constant_int(graph, axis)),
                                 TWI_ATTRS(tw_attr_int("num_split", num_parts)));
@@ -1304,6 +1317,7 @@ tw_output tw_pack(tw_graph *graph, const tw_output *values, int num_values, int 
 
 void tw_unpack(tw_graph *graph, tw_output x, int axis, tw_output *values, int num_values)
 {
+    TWI_NEED_IN(graph, values || num_values <= 0, "values", );
     tw_node *node =
         tw_add_node(graph, "Unpack", NULL, &x, 1, TWI_ATTRS(tw_attr_int("num", num_values), tw_attr_int("axis", axis)));
     outputs_of(node, values, num_values);
@@ -1402,6 +1416,8 @@ tw_output tw_diag_part(tw_graph *graph, tw_output x)
 
 void tw_top_k(tw_graph *graph, tw_output x, int k, tw_output *values, tw_output *indices)
 {
+    TWI_NEED_IN(graph, values, "values", );
+    TWI_NEED_IN(graph, indices, "indices", );
     tw_node *node = tw_add_node(graph, "TopKV2", NULL, TWI_INPUTS(x, twi_constant_int(graph, k)), TWI_NO_ATTRS);
     *values = tw_node_output(node, 0);
     *indices = tw_node_output(node, 1);

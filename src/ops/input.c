@@ -5,7 +5,7 @@
  * an op of its own because GPUs have no variables of bytes, as in TensorFlow, and because it goes where it is asked for,
  * not where variables go. */
 #include "stream/examples.h"
-#include "graph/op.h"
+#include "graph/graph.h"
 
 #include <string.h>
 #include <tower/ops.h>
@@ -63,6 +63,7 @@ const twi_op twi_input_ops[] = {
 void tw_input(tw_graph *graph, const char *source, int tower, const tw_dtype *types, const tw_shape *shapes, int count,
               tw_output *outputs)
 {
+    TWI_NEED_IN(graph, outputs, "outputs", );
     tw_attr attrs[] = {
         tw_attr_string("source", source),
         tw_attr_int("tower", tower),

@@ -1,4 +1,5 @@
 /* queue.c - queues as nodes of a graph: making, filling and emptying them. */
+#include "base/sized.h"
 #include "ops/build.h"
 
 #include <string.h>
@@ -127,9 +128,9 @@ tw_output tw_queue(tw_graph *graph, tw_queue_kind kind, const tw_dtype *types, c
 {
     static const char *const ops[] = { /* ORDER QUEUES */
         "FIFOQueueV2", "RandomShuffleQueueV2", "PaddingFIFOQueueV2", "PriorityQueueV2"};
-    static const tw_queue_options defaults = {0};
-    const tw_queue_options *o = options ? options : &defaults;
+    tw_queue_options whole, *o = &whole;
     int64_t seeds[2];
+    TWI_TAKE_IN(graph, o, options, TWI_SIZE(tw_queue_options, shared_name), (tw_output){0});
     twi_op_seeds(graph, o->seed, seeds);
     tw_attr attrs[] = {
         tw_attr_types("component_types", types, count),
@@ -146,7 +147,7 @@ tw_output tw_queue(tw_graph *graph, tw_queue_kind kind, const tw_dtype *types, c
 /* The next node is named after its queue, as TensorFlow's Python does, unless tw_name() says otherwise. */
 static tw_graph *name_after(tw_graph *graph, tw_output queue, const char *what)
 {
-    if (graph->next_name || !queue.node)
+    if (!graph || graph->next_name || !queue.node)
         return graph;
     const char *name = tw_node_name(queue.node), *last = strrchr(name, '/');
     return tw_name(graph, "%s_%s", last ? last + 1 : name, what);
@@ -169,11 +170,15 @@ static tw_output enqueue(tw_graph *graph, const char *op, tw_output queue, const
 
 tw_output tw_enqueue(tw_graph *graph, tw_output queue, const tw_output *components, int count)
 {
+    TWI_NEED_IN(graph, components || count <= 0, "components", (tw_output){0});
+    TWI_NEED_IN(graph, components || count <= 0, "components", (tw_output){0});
     return enqueue(name_after(graph, queue, "enqueue"), "QueueEnqueueV2", queue, components, count);
 }
 
 tw_output tw_enqueue_many(tw_graph *graph, tw_output queue, const tw_output *components, int count)
 {
+    TWI_NEED_IN(graph, components || count <= 0, "components", (tw_output){0});
+    TWI_NEED_IN(graph, components || count <= 0, "components", (tw_output){0});
     return enqueue(name_after(graph, queue, "EnqueueMany"), "QueueEnqueueManyV2", queue, components, count);
 }
 
@@ -220,16 +225,19 @@ static void dequeue(tw_graph *graph, tw_output queue, int64_t n, const tw_shape 
 
 void tw_dequeue(tw_graph *graph, tw_output queue, tw_output *components)
 {
+    TWI_NEED_OR(graph, );
     dequeue(graph, queue, -1, NULL, components);
 }
 
 void tw_dequeue_many(tw_graph *graph, tw_output queue, int64_t n, tw_output *components)
 {
+    TWI_NEED_OR(graph, );
     dequeue(graph, queue, n, NULL, components);
 }
 
 void tw_dequeue_padded(tw_graph *graph, tw_output queue, int64_t n, const tw_shape *shapes, tw_output *components)
 {
+    TWI_NEED_OR(graph, );
     dequeue(graph, queue, n, shapes, components);
 }
 
@@ -251,6 +259,8 @@ tw_output tw_queue_is_closed(tw_graph *graph, tw_output queue)
 
 void tw_add_queue_runner(tw_graph *graph, const tw_queue_runner *r)
 {
+    TWI_NEED_OR(graph, );
+    TWI_NEED_IN(graph, r, "runner", );
     tw_output close = r->close, cancel = r->cancel;
     if (!close.node)
         close = tw_queue_close(graph, r->queue, false);

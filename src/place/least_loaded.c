@@ -4,6 +4,7 @@
 const char *tw_least_loaded_device(void *user, const tw_node *node)
 {
     tw_least_loaded *spread = user;
+    TWI_NEED_OR(user && node, "");
     if (node->device[0])
         return "";
     if (!tw_node_is_variable(node) || spread->num_devices < 1)

@@ -31,6 +31,34 @@ bool twi_rewrite_is_disabled(const char *disable, const char *name)
     return false;
 }
 
+/* Other stages ask twi_rewrite_is_disabled() for these: constants are folded while a graph is copied (plan/specialize.c),
+ * memory is reused by plan/memory.c. */
+static const char *const other_names[] = {"all", "fold", "reuse"};
+enum { PASSES = sizeof passes / sizeof *passes, OTHERS = sizeof other_names / sizeof *other_names };
+
+static const char *known_name(int i)
+{
+    return i < OTHERS ? other_names[i] : passes[i - OTHERS].name;
+}
+
+tw_status twi_rewrite_check_names(const char *disable, tw_error *error)
+{
+    tw_status status = TW_OK;
+    for (const char *at = disable ? disable : ""; *at && status == TW_OK; at += strcspn(at, ","), at += *at == ',') {
+        size_t word = strcspn(at, ","), size = 0;
+        bool known = word == 0;
+        char list[256] = "";
+        for (int i = 0; i < OTHERS + PASSES; i++) {
+            known = known || (strlen(known_name(i)) == word && strncmp(known_name(i), at, word) == 0);
+            size += (size_t)snprintf(list + size, sizeof list - size, "%s%s", i ? ", " : "", known_name(i));
+        }
+        if (!known)
+            status = twi_fail(error, TW_INVALID_ARGUMENT, "disable: there is no rewrite '%.*s'; known are %s",
+                              word > 64 ? 64 : (int)word, at, list);
+    }
+    return status;
+}
+
 tw_status twi_rewrite(twi_rewriting *r, const char *disable, tw_error *error)
 {
     for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {

@@ -45,6 +45,8 @@ twi_rewrite_pass twi_rewrite_weights;    /* weights.c: casts of variables, and t
 
 /* Runs all passes but those named in `disable` ("fuse,merge", "all", NULL). */
 tw_status twi_rewrite(twi_rewriting *r, const char *disable, tw_error *error);
+/* Whether all names in `disable` are known; the message lists those that are. */
+tw_status twi_rewrite_check_names(const char *disable, tw_error *error);
 bool twi_rewrite_is_disabled(const char *disable, const char *name);
 
 /* True where such an op may be made in the node's place: its device has a kernel for the type (TW_INVALID_DTYPE: of an op

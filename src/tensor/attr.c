@@ -207,7 +207,7 @@ tw_attr tw_attr_type(const char *name, tw_dtype value)
 
 tw_attr tw_attr_string(const char *name, const char *value)
 {
-    return (tw_attr){.name = name, .kind = TW_ATTR_STRING, .s = {(char *)value, strlen(value)}};
+    return (tw_attr){.name = name, .kind = TW_ATTR_STRING, .s = {(char *)value, value ? strlen(value) : 0}};
 }
 
 tw_attr tw_attr_shape(const char *name, tw_shape value)

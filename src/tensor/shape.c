@@ -1,4 +1,6 @@
 /* shape.c - shapes, known or partly known. */
+#include "base/status.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <tower/tensor.h>
@@ -46,6 +48,7 @@ int64_t tw_shape_elements(tw_shape shape)
 
 char *tw_shape_text(tw_shape shape, char *text, size_t size)
 {
+    TWI_NEED_OR(text, NULL);
     if (shape.rank < 0) {
         snprintf(text, size, "<unknown>");
         return text;
