@@ -41,6 +41,7 @@ typedef struct tw_epochs {
 
 /* A network and the recipe it is known with. */
 typedef struct tw_model {
+    size_t size; /* TW_SIZED(tw_model) sets it: see language.h */
     const char *name;         /* "cifar10" */
     const char *description;  /* one line */
     const char *dataset;      /* what it is made for */
@@ -100,6 +101,7 @@ typedef struct tw_evaluation {
 
 /* Zero values are sensible. */
 typedef struct tw_evaluation_options {
+    size_t size; /* TW_SIZED(tw_evaluation_options) sets it: see language.h */
     bool raw;  /* leave the moving averages be and take the variables themselves */
     int batch; /* examples at a time, any number: none is left out or counted twice; 0: 100 */
 } tw_evaluation_options;

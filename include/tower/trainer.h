@@ -171,6 +171,7 @@ typedef enum tw_input_place {
 
 /* Zero values are sensible. */
 typedef struct tw_trainer_options {
+    size_t size; /* TW_SIZED(tw_trainer_options) sets it: see language.h */
     const tw_model *model;             /* borrowed */
     const tw_dataset *dataset;         /* borrowed */
     tw_devices *devices;               /* borrowed */

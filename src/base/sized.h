@@ -8,8 +8,9 @@
 #ifndef TWI_SIZED_H
 #define TWI_SIZED_H
 
+#include "base/status.h"
+
 #include <stddef.h>
-#include <tower/status.h>
 
 typedef struct twi_size {
     const char *type;

@@ -318,6 +318,10 @@ static tw_status allocate_places(tw_pipeline *p, tw_error *error)
 tw_status tw_pipeline_image_size(const tw_dataset *d, const tw_pipeline_options *options, int *height, int *width,
                                  tw_error *error)
 {
+    TWI_NEED(d, "dataset", error);
+    TWI_NEED(options, "options", error);
+    TWI_NEED(height, "height", error);
+    TWI_NEED(width, "width", error);
     twi_distorter made;
     tw_status status = twi_distorter_init(&made, options->augmentation, d->height, d->width, d->channels, options->crop,
                                           options->scale, options->offset, error);

@@ -23,6 +23,7 @@ static void run_early(tw_node *node, int first)
 
 void tw_mark_reduction(tw_graph *graph, int first)
 {
+    TWI_NEED_OR(graph, );
     for (int id = first; id < graph->nodes.count && graph->error.status == TW_OK; id++) {
         twi_mark_node(graph->nodes.items[id], "_reduction");
         run_early(graph->nodes.items[id], first);

@@ -392,12 +392,14 @@ tw_variable *twi_scope_getters(tw_graph *graph, tw_variable *variable)
 
 void tw_enter_uncounted(tw_graph *graph)
 {
+    TWI_NEED_OR(graph, );
     if (graph->scopes->uncounted++ == 0)
         graph->scopes->first_uncounted = graph->nodes.count;
 }
 
 void tw_leave_uncounted(tw_graph *graph)
 {
+    TWI_NEED_OR(graph, );
     if (graph->scopes->uncounted > 0 && --graph->scopes->uncounted == 0)
         graph->uncounted += graph->nodes.count - graph->scopes->first_uncounted;
 }

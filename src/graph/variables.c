@@ -138,6 +138,9 @@ static tw_output initial_value(tw_graph *graph, tw_shape shape, tw_dtype dtype, 
 
 tw_variable *tw_make_variable(tw_graph *graph, const char *name, const tw_new_variable *new)
 {
+    TWI_NEED_OR(graph, NULL);
+    TWI_NEED_IN(graph, name, "name", NULL);
+    TWI_NEED_IN(graph, new, "variable", NULL);
     if (graph->error.status != TW_OK)
         return NULL;
     if (tw_graph_find_variable(graph, name)) {
@@ -205,6 +208,7 @@ static bool is(const tw_node *node, const char *op)
 /* By its handle, or in old graphs by a reference. */
 bool tw_node_is_variable(const tw_node *node)
 {
+    TWI_NEED_OR(node, false);
     return is(node, "VarHandleOp") || is(node, "VariableV2") || is(node, "Variable");
 }
 
@@ -257,6 +261,7 @@ tw_status twi_adopt_variables(tw_graph *graph, int first)
 
 tw_output tw_variable_initial_value(const tw_variable *variable)
 {
+    TWI_NEED_OR(variable, (tw_output){0});
     return variable->initializer.node->inputs[1];
 }
 

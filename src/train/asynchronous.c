@@ -163,12 +163,15 @@ done:
 
 int64_t tw_trainer_last_step(const tw_trainer *t)
 {
+    TWI_NEED_OR(t, 0);
     const twi_asynchronous *a = t->asynchronous;
     return a && a->options.replay ? a->replay.head.first + a->replay.count : INT64_MAX;
 }
 
 void tw_trainer_staleness(const tw_trainer *t, int tower, tw_staleness *staleness)
 {
+    TWI_NEED_OR(t, );
+    TWI_NEED_OR(staleness, );
     *staleness = (tw_staleness){0};
     for (int i = 0; t->asynchronous && i < t->towers.count; i++) {
         const tw_staleness *s = &t->asynchronous->workers[i].staleness;

@@ -1,13 +1,12 @@
 /* average.c - towers' gradients in, their mean out: what must agree, what is missing, what each tower counts for.
  * Never here: how sums are made (reduce.c; rewrite/collective.c for the mean as TensorFlow builds it). */
+#include "base/sized.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "train/reduce.h"
 
 #include <math.h>
 #include <tower/ops.h>
-
-static const tw_average_options plain;
 
 /* ---- what must agree --------------------------------------------------------------------------------------- */
 
@@ -179,7 +178,9 @@ static bool wants_stack(const tw_average_options *o)
 static void average(tw_graph *graph, tw_grads *const *towers, int num_towers, const tw_average_options *options,
                     bool everywhere, tw_grads **averages)
 {
-    twi_reducer r = {.graph = graph, .towers = num_towers, .options = options ? options : &plain};
+    tw_average_options whole;
+    TWI_TAKE_IN(graph, &whole, options, TWI_SIZE(tw_average_options, wire), );
+    twi_reducer r = {.graph = graph, .towers = num_towers, .options = &whole};
     r.everywhere = everywhere;
     r.stacked = !everywhere && wants_stack(r.options);
     if (tw_graph_status(graph) != TW_OK || check_towers(graph, towers, num_towers, !everywhere) != TW_OK ||
@@ -206,6 +207,7 @@ static void average(tw_graph *graph, tw_grads *const *towers, int num_towers, co
 tw_grads *tw_average_gradients(tw_graph *graph, tw_grads *const *towers, int num_towers,
                                const tw_average_options *options)
 {
+    TWI_NEED_IN(graph, towers || num_towers <= 0, "towers", NULL);
     tw_grads *mean = NULL;
     average(graph, towers, num_towers, options, false, &mean);
     return tw_graph_status(graph) == TW_OK ? mean : NULL;
@@ -214,6 +216,8 @@ tw_grads *tw_average_gradients(tw_graph *graph, tw_grads *const *towers, int num
 void tw_all_reduce(tw_graph *graph, tw_grads *const *towers, int num_towers, const tw_average_options *options,
                    tw_grads **averages)
 {
+    TWI_NEED_IN(graph, towers || num_towers <= 0, "towers", );
+    TWI_NEED_IN(graph, averages, "averages", );
     average(graph, towers, num_towers, options, true, averages);
     for (int t = 0; t < num_towers && tw_graph_status(graph) != TW_OK; t++)
         averages[t] = NULL;

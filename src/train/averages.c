@@ -1,4 +1,5 @@
 /* averages.c - exponential moving averages, of variables and of losses. */
+#include "base/status.h"
 #include "base/memory.h"
 #include "train/optimizer.h"
 
@@ -80,6 +81,7 @@ static tw_output average_loss(tw_graph *graph, float decay, tw_output loss)
 
 tw_output tw_average_losses(tw_graph *graph, float decay, tw_output total)
 {
+    TWI_NEED_OR(graph, (tw_output){0});
     enum { MOST = 64 };
     tw_output losses[MOST + 1], averages[MOST + 1];
     char scope[512];

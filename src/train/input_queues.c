@@ -1,5 +1,6 @@
 /* input_queues.c - input made of queues and runners: names of files, batches, a step in advance. Scopes and names are
  * those of TensorFlow's functions. */
+#include "base/sized.h"
 #include "base/memory.h"
 
 #include <stdio.h>
@@ -78,11 +79,12 @@ static tw_output limit_epochs(tw_graph *graph, tw_output names, int64_t epochs)
 tw_output tw_string_input_producer(tw_graph *graph, const char *const *names, int count,
                                    const tw_input_producer_options *options)
 {
-    static const tw_input_producer_options defaults = {0};
-    const tw_input_producer_options *o = options ? options : &defaults;
+    TWI_NEED_IN(graph, names || count <= 0, "names", (tw_output){0});
+    tw_input_producer_options whole, *o = &whole;
     static const tw_dtype type[] = {TW_STRING};
     static const tw_shape shape[] = {{0, {0}}};
     tw_output queue = {0};
+    TWI_TAKE_IN(graph, o, options, TWI_SIZE(tw_input_producer_options, capacity), queue);
     if (count < 1) {
         tw_graph_fail(graph, TW_INVALID_ARGUMENT, "string_input_producer requires a non-null input tensor: 0 names");
         return queue;
@@ -132,22 +134,32 @@ static tw_output fill_queue(tw_graph *graph, tw_queue_kind kind, const char *nam
     return queue;
 }
 
-void tw_batch(tw_graph *graph, const tw_output *components, int count, const tw_batch_options *o, tw_output *batches)
+void tw_batch(tw_graph *graph, const tw_output *components, int count, const tw_batch_options *options,
+              tw_output *batches)
 {
+    TWI_NEED_IN(graph, components || count <= 0, "components", );
+    TWI_NEED_IN(graph, batches, "batches", );
+    tw_batch_options whole, *o = &whole;
+    TWI_NEED_IN(graph, options, "options", );
+    TWI_TAKE_IN(graph, o, options, TWI_SIZE(tw_batch_options, enqueue_many), );
+    o->min_after_dequeue = 0;
     TW_NAME_SCOPE(graph, "batch")
     {
         const char *scope = tw_name_scope(graph);
-        tw_batch_options plain = *o;
-        plain.min_after_dequeue = 0;
-        tw_output queue = fill_queue(graph, TW_FIFO_QUEUE, "fifo_queue", components, count, &plain,
+        tw_output queue = fill_queue(graph, TW_FIFO_QUEUE, "fifo_queue", components, count, o,
                                      o->capacity ? o->capacity : 32);
         tw_dequeue_many(tw_name(graph, "%s", scope), queue, o->batch, batches);
     }
 }
 
-void tw_shuffle_batch(tw_graph *graph, const tw_output *components, int count, const tw_batch_options *o,
+void tw_shuffle_batch(tw_graph *graph, const tw_output *components, int count, const tw_batch_options *options,
                       tw_output *batches)
 {
+    TWI_NEED_IN(graph, components || count <= 0, "components", );
+    TWI_NEED_IN(graph, batches, "batches", );
+    tw_batch_options whole, *o = &whole;
+    TWI_NEED_IN(graph, options, "options", );
+    TWI_TAKE_IN(graph, o, options, TWI_SIZE(tw_batch_options, enqueue_many), );
     TW_NAME_SCOPE(graph, "shuffle_batch")
     {
         const char *scope = tw_name_scope(graph);
@@ -159,6 +171,7 @@ void tw_shuffle_batch(tw_graph *graph, const tw_output *components, int count, c
 
 tw_output tw_prefetch_queue(tw_graph *graph, const tw_output *components, int count, int64_t capacity)
 {
+    TWI_NEED_IN(graph, components || count <= 0, "components", (tw_output){0});
     tw_output queue = {0};
     TW_NAME_SCOPE(graph, "prefetch_queue")
         queue = fill_queue(graph, TW_FIFO_QUEUE, "fifo_queue", components, count, &(tw_batch_options){0},

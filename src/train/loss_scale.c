@@ -2,6 +2,7 @@
  *
  * Everything is nodes and variables of the graph: whether a step was good is known on no device before all towers are
  * done, and the scale is saved and restored like a weight. */
+#include "base/status.h"
 #include "base/memory.h"
 
 #include <stdio.h>
@@ -118,6 +119,7 @@ static void build_update(tw_graph *graph, tw_loss_scale *s)
 tw_grads *tw_unscale_gradients(tw_graph *graph, tw_loss_scale *s, tw_grads *const *towers, int num_towers,
                                const tw_grads *average)
 {
+    TWI_NEED_IN(graph, towers || num_towers <= 0, "towers", NULL);
     tw_grads *unscaled = s ? twi_copy_grads(graph, average) : NULL;
     if (!unscaled)
         return NULL;

@@ -144,6 +144,7 @@ done:
 
 tw_status tw_all_reduce_check(const char *spec, tw_error *error)
 {
+    TWI_NEED(spec, "spec", error);
     twi_reduce_spec parsed;
     return twi_reduce_spec_parse(spec, &parsed, error);
 }

@@ -1,4 +1,5 @@
 /* schedule.c - learning rates that follow the step. */
+#include "base/status.h"
 #include <tower/ops.h>
 #include <tower/train.h>
 
@@ -31,6 +32,8 @@ tw_output tw_exponential_decay(tw_graph *graph, float rate, const tw_variable *s
 tw_output tw_piecewise_constant(tw_graph *graph, const tw_variable *step, const int64_t *boundaries, int count,
                                 const float *values)
 {
+    TWI_NEED_IN(graph, boundaries || count <= 0, "boundaries", (tw_output){0});
+    TWI_NEED_IN(graph, values, "values", (tw_output){0});
     tw_output rate = {0};
     if (!step)
         return rate;

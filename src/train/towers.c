@@ -1,5 +1,6 @@
 /* towers.c - what towers have in common: their losses and their gradients.
  * Never here: how gradients meet (average.c), where towers lie (place). */
+#include "base/status.h"
 #include "base/memory.h"
 
 #include <ctype.h>
@@ -13,10 +14,25 @@
 
 /* ---- losses ------------------------------------------------------------------------------------------------ */
 
+/* Whether it could be one number, as far as is known. Of anything else gradients are those of the sum of its elements,
+ * which depends on how many there are: hardly ever what was meant. A dead output is none, which was told before. */
+static bool is_scalar(tw_graph *graph, tw_output loss)
+{
+    char text[128];
+    tw_shape shape = tw_output_shape(loss);
+    if (loss.node && shape.rank > 0)
+        tw_graph_fail(graph, TW_INVALID_ARGUMENT,
+                      "the loss '%s' has the shape %s, expected a scalar: reduce it first, with tw_reduce_mean() for example",
+                      tw_node_name(loss.node), tw_shape_text(shape, text, sizeof text));
+    return loss.node && shape.rank <= 0;
+}
+
 tw_output tw_add_loss(tw_graph *graph, tw_output loss)
 {
-    if (loss.node)
-        tw_add_to_collection(graph, "losses", loss);
+    TWI_NEED_OR(graph, (tw_output){0});
+    if (!graph || !is_scalar(graph, loss))
+        return (tw_output){0};
+    tw_add_to_collection(graph, "losses", loss);
     return loss;
 }
 
@@ -62,6 +78,8 @@ static size_t tower_part(const char *name)
 
 char *tw_strip_tower_name(const char *name, char *text, size_t size)
 {
+    TWI_NEED_OR(name, NULL);
+    TWI_NEED_OR(text, NULL);
     size_t at = 0;
     while (*name) {
         size_t part = tower_part(name);
@@ -92,9 +110,12 @@ tw_grads *twi_new_grads(tw_graph *graph, tw_variable *const *variables, int coun
 
 tw_grads *tw_compute_gradients_of(tw_optimizer *optimizer, tw_output loss, tw_variable *const *variables, int count)
 {
+    TWI_NEED_OR(variables || count <= 0, NULL);
     if (!optimizer)
         return NULL;
     tw_graph *graph = twi_optimizer_graph(optimizer);
+    if (loss.node && !is_scalar(graph, loss))
+        return NULL;
     tw_output *handles = twi_alloc_array((size_t)count + 1, sizeof *handles);
     tw_grads *grads = tw_graph_status(graph) == TW_OK ? twi_new_grads(graph, variables, count) : NULL;
     if (!handles)

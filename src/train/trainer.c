@@ -1,5 +1,6 @@
 /* trainer.c - the training loop of one model over several towers, made of public functions: beginning, stepping, ending.
  * trainer.h says which file has the rest. */
+#include "base/sized.h"
 #include "base/memory.h"
 #include "base/status.h"
 
@@ -25,16 +26,20 @@ static tw_status make_arrays(tw_trainer *t, tw_error *error)
 
 tw_status tw_trainer_create(const tw_trainer_options *given, tw_trainer **result, tw_error *error)
 {
+    TWI_NEED(given, "options", error);
+    TWI_NEED(result, "trainer", error);
     tw_status status;
-    tw_trainer_options filled = *given, *options = &filled;
+    tw_trainer_options filled, *options = &filled;
     tw_checkpoint *checkpoint = NULL;
     tw_trainer *t = twi_alloc(sizeof *t);
     *result = NULL;
     if (!t)
         return twi_fail_memory(error, "creating a trainer");
+    TWI_TRY(twi_sized(options, given, TWI_SIZE(tw_trainer_options, session), error));
     if (!options->model || !options->dataset || !options->devices)
         TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "a trainer needs a model, a data set and devices"));
-    t->recipe.model = options->model;
+    TWI_TRY(twi_sized(&t->model, options->model, TWI_SIZE(tw_model, logits), error));
+    t->recipe.model = &t->model;
     t->recipe.average = options->average;
     t->devices = options->devices;
     t->recipe.rule = options->rule;
@@ -161,12 +166,16 @@ tw_status twi_trainer_take_steps(tw_trainer *t, int64_t steps, int num_fetches, 
 
 tw_status tw_trainer_step(tw_trainer *t, tw_trainer_step_result *result, tw_error *error)
 {
+    TWI_NEED(t, "trainer", error);
+    TWI_NEED(result, "result", error);
     return tw_trainer_run_steps(t, 1, result, error);
 }
 
 /* Who updates by himself, or looks at each step's gradients, does so step by step. */
 tw_status tw_trainer_run_steps(tw_trainer *t, int64_t steps, tw_trainer_step_result *result, tw_error *error)
 {
+    TWI_NEED(t, "trainer", error);
+    TWI_NEED(result, "result", error);
     tw_status status = TW_OK;
     bool by_step = t->asynchronous || (t->scaling.scale && t->scaling.scale->automatic);
     if (steps < 1)
@@ -183,46 +192,55 @@ tw_status tw_trainer_run_steps(tw_trainer *t, int64_t steps, tw_trainer_step_res
 
 int64_t tw_trainer_steps_done(const tw_trainer *t)
 {
+    TWI_NEED_OR(t, 0);
     return t->step;
 }
 
 int tw_trainer_towers(const tw_trainer *t)
 {
+    TWI_NEED_OR(t, 0);
     return t->towers.count;
 }
 
 int tw_trainer_batch(const tw_trainer *t)
 {
+    TWI_NEED_OR(t, 0);
     return (int)t->recipe.setting[TWI_BATCH];
 }
 
 int tw_trainer_share(const tw_trainer *t, int tower)
 {
+    TWI_NEED_OR(t, 0);
     return t->towers.shares[tower];
 }
 
 int64_t tw_trainer_examples(const tw_trainer *t)
 {
+    TWI_NEED_OR(t, 0);
     return t->asynchronous ? t->towers.shares[0] : t->towers.examples;
 }
 
 tw_variable_options tw_trainer_variables(const tw_trainer *t)
 {
+    TWI_NEED_OR(t, (tw_variable_options){0});
     return t->variables.options;
 }
 
 int64_t tw_trainer_seed(const tw_trainer *t)
 {
+    TWI_NEED_OR(t, 0);
     return t->recipe.setting[TWI_SEED];
 }
 
 tw_updates tw_trainer_updates(const tw_trainer *t)
 {
+    TWI_NEED_OR(t, 0);
     return t->asynchronous ? TW_ASYNCHRONOUS : TW_SYNCHRONOUS;
 }
 
 int64_t tw_trainer_parameters(const tw_trainer *t)
 {
+    TWI_NEED_OR(t, 0);
     int64_t parameters = 0;
     for (int i = 0; i < t->update.average->count; i++)
         parameters += tw_shape_elements(t->update.average->variables[i]->shape);
@@ -231,6 +249,8 @@ int64_t tw_trainer_parameters(const tw_trainer *t)
 
 tw_status tw_trainer_plan_info(const tw_trainer *t, tw_plan_info *info, tw_error *error)
 {
+    TWI_NEED(t, "trainer", error);
+    TWI_NEED(info, "info", error);
     (void)error;
     *info = t->fetched.plan;
     return TW_OK;
@@ -238,16 +258,19 @@ tw_status tw_trainer_plan_info(const tw_trainer *t, tw_plan_info *info, tw_error
 
 const char *tw_trainer_tower_device(const tw_trainer *t, int tower)
 {
+    TWI_NEED_OR(t, "");
     const char *placed = tw_session_device(t->session, t->fetched.outputs[tower].node);
     return placed ? placed : t->towers.devices[tower];
 }
 
 tw_session *tw_trainer_session(tw_trainer *t)
 {
+    TWI_NEED_OR(t, NULL);
     return t->session;
 }
 
 tw_graph *tw_trainer_graph(tw_trainer *t)
 {
+    TWI_NEED_OR(t, NULL);
     return t->graph;
 }

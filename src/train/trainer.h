@@ -118,6 +118,7 @@ typedef struct twi_fetched {
 } twi_fetched;
 
 struct tw_trainer {
+    tw_model model; /* the options', whole: what an older header lacks is 0 */
     tw_devices *devices;
     tw_graph *graph;
     tw_session *session;

@@ -68,6 +68,8 @@ tw_status twi_trainer_restore(tw_trainer *t, tw_checkpoint *checkpoint, tw_error
 
 tw_status tw_trainer_save(tw_trainer *t, const char *directory, int keep, tw_error *error)
 {
+    TWI_NEED(t, "trainer", error);
+    TWI_NEED(directory, "directory", error);
     tw_named_tensor extras[TWI_NUM_SETTINGS + TWI_NUM_MEMORIES + 3] = {{NULL}};
     char rule[TWI_RULE_SIZE];
     int count = TWI_NUM_SETTINGS + TWI_NUM_MEMORIES;

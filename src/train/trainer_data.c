@@ -50,6 +50,7 @@ tw_status twi_trainer_choose_input_place(tw_trainer *t, const tw_trainer_options
 
 tw_input_place tw_trainer_input_place(const tw_trainer *t)
 {
+    TWI_NEED_OR(t, 0);
     return t->input.on_device ? TW_INPUT_ON_DEVICE : TW_INPUT_ON_HOST;
 }
 

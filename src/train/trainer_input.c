@@ -147,6 +147,8 @@ void twi_input_stop(twi_input *input)
 
 void tw_trainer_input_statistics(const tw_trainer *t, tw_pipeline_statistics *statistics)
 {
+    TWI_NEED_OR(t, );
+    TWI_NEED_OR(statistics, );
     *statistics = (tw_pipeline_statistics){0};
     for (int i = 0; i < t->input.num_pipelines; i++) {
         tw_pipeline_statistics s;

@@ -265,5 +265,6 @@ const char *tw_trainer_changes(const tw_trainer *t)
 
 const char *tw_trainer_all_reduce(const tw_trainer *t)
 {
+    TWI_NEED_OR(t, "");
     return t->recipe.average.all_reduce;
 }

@@ -82,6 +82,8 @@ char *twi_recipe_rule_text(const twi_recipe *recipe, char *text, size_t size)
 
 char *tw_trainer_rule_text(const tw_trainer *t, char *text, size_t size)
 {
+    TWI_NEED_OR(t, NULL);
+    TWI_NEED_OR(text, NULL);
     return twi_recipe_rule_text(&t->recipe, text, size);
 }
 
@@ -148,6 +150,8 @@ static void say_schedule(words *w, const tw_trainer *t)
 
 char *tw_trainer_rate_text(const tw_trainer *t, char *text, size_t size)
 {
+    TWI_NEED_OR(t, NULL);
+    TWI_NEED_OR(text, NULL);
     const tw_rule *r = &t->recipe.rule;
     words w = begin(text, size);
     say(&w, "%g", t->recipe.first_rate);

@@ -51,6 +51,7 @@ tw_status twi_trainer_look_at_scale(tw_trainer *t, tw_error *error)
 
 float tw_trainer_loss_scale(const tw_trainer *t, int64_t *skipped, const char **where)
 {
+    TWI_NEED_OR(t, 0);
     if (skipped)
         *skipped = t->scaling.skipped;
     if (where)

@@ -121,6 +121,9 @@ done:
 tw_status tw_trainer_step_with_summaries(tw_trainer *t, tw_event_writer *events, tw_trainer_step_result *result,
                                          tw_error *error)
 {
+    TWI_NEED(t, "trainer", error);
+    TWI_NEED(events, "events", error);
+    TWI_NEED(result, "result", error);
     tw_status status;
     if (t->asynchronous) {
         TWI_TRY(twi_asynchronous_step(t, result, error));
