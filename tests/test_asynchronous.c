@@ -35,7 +35,7 @@ static tw_status try_start(run *r, int towers, int gpus, tw_asynchronous wanted,
         .towers = towers,
         .batch = wanted.replay ? 0 : BATCH,
         .seed = wanted.replay ? 0 : 7,
-        .updates = resume_from || wanted.replay ? TW_UPDATES : TW_ASYNCHRONOUS,
+        .updates = resume_from || wanted.replay ? TW_UPDATES_DEFAULT : TW_UPDATES_ASYNCHRONOUS,
         .asynchronous = wanted,
         .resume_from = resume_from,
     };
@@ -178,7 +178,7 @@ static void one_tower_alone_makes_the_bits_of_synchronous_training(void **state)
     run one = start_synchronous(1, BATCH), alone = start(1, 1, (tw_asynchronous){0}, NULL);
     step(&one, 4);
     step(&alone, 4);
-    assert_int_equal(tw_trainer_updates(alone.trainer), TW_ASYNCHRONOUS);
+    assert_int_equal(tw_trainer_updates(alone.trainer), TW_UPDATES_ASYNCHRONOUS);
     assert_equal_variables(&one, &alone);
     finish(&one);
     finish(&alone);
@@ -319,7 +319,7 @@ static void a_run_that_was_interrupted_is_replayed_as_one(void **state)
     finish(&first);
     run second = start(0, 3, wanted, folder);
     assert_int_equal(tw_trainer_steps_done(second.trainer), 7);
-    assert_int_equal(tw_trainer_updates(second.trainer), TW_ASYNCHRONOUS);
+    assert_int_equal(tw_trainer_updates(second.trainer), TW_UPDATES_ASYNCHRONOUS);
     step(&second, 8);
     run third = start(0, 1, (tw_asynchronous){.replay = log}, NULL);
     step(&third, 15);
@@ -388,7 +388,7 @@ static void what_does_not_fit_together_is_refused_by_name(void **state)
     assert_ok(tw_dataset_synthetic(64, 32, 32, 3, 10, 5, &dataset, &error));
     assert_ok(tw_devices_create(&(tw_device_options){.virtual_gpus = 1}, &devices, &error));
     assert_fails(tw_trainer_create(&(tw_trainer_options){.model = tw_model_find("cifar10"), .dataset = dataset,
-                                                         .devices = devices, .updates = TW_SYNCHRONOUS,
+                                                         .devices = devices, .updates = TW_UPDATES_SYNCHRONOUS,
                                                          .resume_from = folder}, &trainer, &error),
                  TW_INVALID_ARGUMENT, "was made with updates asynchronous, but synchronous was asked for");
     tw_devices_destroy(devices);

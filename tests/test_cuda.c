@@ -1636,7 +1636,7 @@ static void a_trainer_makes_its_batches_on_the_card(void **state)
     (void)state;
     static const tw_model model = {.name = "small", .description = "for tests", .dataset = "cifar10", .height = 8, .width = 8,
                                    .channels = 3, .classes = 10, .batch = 5, .training = TW_AUGMENT_TUTORIAL_TRAIN,
-                                   .optimizer = TW_MODEL_GRADIENT_DESCENT, .learning_rate = 0.1f, .logits = one_layer};
+                                   .optimizer = TW_OPTIMIZER_GRADIENT_DESCENT, .learning_rate = 0.1f, .logits = one_layer};
     static const char *const where[] = {"/gpu:0"};
     enum { TRAINED = 4 };
     static const tw_input_place places[] = {TW_INPUT_ON_HOST, TW_INPUT_AUTO};

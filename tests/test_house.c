@@ -236,6 +236,51 @@ static void every_source_begins_with_its_name_and_what_it_is(void **state)
 
 /* ---- documentation ----------------------------------------------------------------------------------------- */
 
+/* ---- names that are no more ---------------------------------------------------------------------------------- */
+
+static char *deprecated; /* the text of that header */
+
+static bool is_word(char c)
+{
+    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* The first name of deprecated.h that a text has; NULL: none. */
+static const char *deprecated_name(const char *text)
+{
+    static char name[100];
+    for (const char *at = strstr(deprecated, "\n#define T"); at; at = strstr(at + 1, "\n#define ")) {
+        size_t length = 0;
+        if (sscanf(at, "\n#define %99s", name) == 1)
+            length = strlen(name);
+        for (const char *found = strstr(text, name); found; found = strstr(found + 1, name))
+            if (!is_word(found[length]) && (found == text || !is_word(found[-1])) &&
+                strcmp(name, "TOWER_DEPRECATED_H") != 0)
+                return name;
+    }
+    return NULL;
+}
+
+static void check_names(const char *folder, const char *path, const char *text)
+{
+    (void)folder;
+    const char *name = strstr(path, "deprecated.h") ? NULL : deprecated_name(text);
+    if (name)
+        fail_msg("%s uses %s, which has another name now: see tower/deprecated.h", path, name);
+}
+
+static void no_file_uses_a_deprecated_name(void **state)
+{
+    (void)state;
+    deprecated = read_text(SOURCE_DIR "/include/tower/deprecated.h");
+    assert_string_equal(deprecated_name("tw_padding x = TW_SAME;"), "TW_SAME");
+    assert_null(deprecated_name("tw_padding x = TW_SAMENESS;"));
+    static const char *const folders[] = {"include/tower", "src", "examples", "bench"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        assert_true(each_source(SOURCE_DIR "/", folders[i], "", check_names) > 0);
+    free(deprecated);
+}
+
 static void pages_of_the_interface_say_what_the_headers_say(void **state)
 {
     (void)state;
@@ -402,6 +447,7 @@ int main(void)
         cmocka_unit_test(every_public_function_is_explained),
         cmocka_unit_test(missing_explanation_is_found),
         cmocka_unit_test(every_source_begins_with_its_name_and_what_it_is),
+        cmocka_unit_test(no_file_uses_a_deprecated_name),
         cmocka_unit_test(pages_of_the_interface_say_what_the_headers_say),
         cmocka_unit_test(links_of_the_documentation_lead_somewhere),
         cmocka_unit_test(links_are_found_in_a_page),

@@ -61,7 +61,7 @@ static tw_output plain_logits(tw_graph *g, const tw_model *model, tw_output imag
         .name = name_, .description = "for tests", .dataset = "cifar10", .height = 8, .width = 8, .channels = 3,       \
         .classes = 10, .batch = 2, .logits = logits_, __VA_ARGS__                                 \
     }
-static const tw_model rich = MODEL("rich", rich_logits, .optimizer = TW_MODEL_ADAM, .learning_rate = 0.01f,
+static const tw_model rich = MODEL("rich", rich_logits, .optimizer = TW_OPTIMIZER_ADAM, .learning_rate = 0.01f,
                                    .weight_decay = 1e-3f, .average_decay = 0.99f);
 static const tw_model plain = MODEL("plain", plain_logits, .learning_rate = 0.1f, .weight_decay = 1e-2f); /* gradient descent */
 
@@ -140,16 +140,16 @@ static const struct {
     const char *name;
     tw_variable_options options;
 } modes[] = {
-    {"parameter_server on the CPU", {.update = TW_PARAMETER_SERVER}},
+    {"parameter_server on the CPU", {.update = TW_UPDATE_PARAMETER_SERVER}},
     {"parameter_server on one GPU", {.placement = TW_PLACE_SINGLE, .parameter_device = TW_PARAMETERS_ON_GPU}},
     {"parameter_server, rotate", {.placement = TW_PLACE_ROTATE}},
     {"parameter_server, least-loaded", {.placement = TW_PLACE_LEAST_LOADED}},
     {"parameter_server, least-bytes", {.placement = TW_PLACE_LEAST_BYTES}},
-    {"replicated", {.update = TW_REPLICATED}},
+    {"replicated", {.update = TW_UPDATE_REPLICATED}},
     {"staged", {.staged = true}}, /* from here on the numbers differ */
     {"staged, rotate", {.staged = true, .placement = TW_PLACE_ROTATE}},
-    {"relaxed", {.update = TW_REPLICATED, .consistency = TW_RELAXED}},
-    {"independent", {.update = TW_INDEPENDENT}},
+    {"relaxed", {.update = TW_UPDATE_REPLICATED, .consistency = TW_CONSISTENCY_RELAXED}},
+    {"independent", {.update = TW_UPDATE_INDEPENDENT}},
 };
 enum { NUM_STRONG = 6, STAGED = 6, RELAXED = 8, INDEPENDENT = 9, NUM_MODES = sizeof modes / sizeof *modes };
 
@@ -377,7 +377,7 @@ static void strong_modes_go_on_from_each_others_checkpoints_to_the_bit(void **st
         const char *folder = scratch_folder();
         tw_variable_options second = modes[(m + NUM_STRONG - 1) % NUM_STRONG].options;
         if (!second.update)
-            second.update = TW_PARAMETER_SERVER;
+            second.update = TW_UPDATE_PARAMETER_SERVER;
         assert_string_equal(digest_of_two_parts(folder, modes[m].options, second), whole);
         remove_scratch(folder);
     }
@@ -391,7 +391,7 @@ static void any_mode_goes_on_from_the_checkpoint_of_any_other(void **state)
         const char *folder = scratch_folder();
         tw_variable_options second = modes[to].options;
         if (!second.update)
-            second.update = TW_PARAMETER_SERVER;
+            second.update = TW_UPDATE_PARAMETER_SERVER;
         digest_of_two_parts(folder, modes[from].options, second);
         remove_scratch(folder);
     }
@@ -595,19 +595,19 @@ static void odd_combinations_are_refused_naming_both_sides(void **state)
         tw_variable_options options;
         const char *message;
     } cases[] = {
-        {{.update = TW_REPLICATED, .staged = true}, "options.variables.staged goes with options.variables.update=parameter_server only: with "
+        {{.update = TW_UPDATE_REPLICATED, .staged = true}, "options.variables.staged goes with options.variables.update=parameter_server only: with "
                                                     "replicated"},
-        {{.update = TW_INDEPENDENT, .staged = true}, "options.variables.staged goes with options.variables.update=parameter_server only: with "
+        {{.update = TW_UPDATE_INDEPENDENT, .staged = true}, "options.variables.staged goes with options.variables.update=parameter_server only: with "
                                                      "independent"},
-        {{.consistency = TW_RELAXED}, "options.variables.consistency=relaxed goes with options.variables.update=replicated only, not with "
+        {{.consistency = TW_CONSISTENCY_RELAXED}, "options.variables.consistency=relaxed goes with options.variables.update=replicated only, not with "
                                       "parameter_server; options.variables.staged is its counterpart there"},
-        {{.update = TW_INDEPENDENT, .consistency = TW_RELAXED}, "options.variables.consistency=relaxed goes with "
+        {{.update = TW_UPDATE_INDEPENDENT, .consistency = TW_CONSISTENCY_RELAXED}, "options.variables.consistency=relaxed goes with "
                                                                 "options.variables.update=replicated only, not with independent"},
-        {{.staged = true, .consistency = TW_RELAXED}, "options.variables.consistency=relaxed goes with"},
-        {{.update = TW_REPLICATED, .placement = TW_PLACE_ROTATE}, "options.variables.placement=rotate goes with "
+        {{.staged = true, .consistency = TW_CONSISTENCY_RELAXED}, "options.variables.consistency=relaxed goes with"},
+        {{.update = TW_UPDATE_REPLICATED, .placement = TW_PLACE_ROTATE}, "options.variables.placement=rotate goes with "
                                                                   "options.variables.update=parameter_server only: with replicated"},
-        {{.update = TW_INDEPENDENT, .placement = TW_PLACE_SINGLE}, "options.variables.placement=single goes with"},
-        {{.update = TW_REPLICATED, .parameter_device = TW_PARAMETERS_ON_CPU}, "options.variables.parameter_device=cpu goes with "
+        {{.update = TW_UPDATE_INDEPENDENT, .placement = TW_PLACE_SINGLE}, "options.variables.placement=single goes with"},
+        {{.update = TW_UPDATE_REPLICATED, .parameter_device = TW_PARAMETERS_ON_CPU}, "options.variables.parameter_device=cpu goes with "
                                                                               "options.variables.update=parameter_server only"},
         {{.placement = TW_PLACE_LEAST_LOADED, .parameter_device = TW_PARAMETERS_ON_CPU},
          "options.variables.placement=least-loaded spreads variables over several devices, and "
@@ -625,7 +625,7 @@ static void odd_combinations_are_refused_naming_both_sides(void **state)
     };
     for (size_t i = 0; i < sizeof meetings / sizeof *meetings; i++) {
         tw_trainer *trainer;
-        tw_trainer_options options = options_for(&plain, 2, 2, (tw_variable_options){.update = TW_INDEPENDENT});
+        tw_trainer_options options = options_for(&plain, 2, 2, (tw_variable_options){.update = TW_UPDATE_INDEPENDENT});
         options.average = meetings[i].average;
         assert_fails(tw_trainer_create(&options, &trainer, &error), TW_INVALID_ARGUMENT, meetings[i].message);
     }
@@ -705,8 +705,8 @@ static void running_out_of_memory_while_a_mode_is_set_up_is_an_error(void **stat
 static void the_simplest_mode_is_chosen_unless_another_is_clearly_faster(void **state)
 {
     (void)state;
-    tw_update_trial trials[4] = {{.variables = {TW_PARAMETER_SERVER}}, {.variables = {TW_PARAMETER_SERVER}},
-                                 {.variables = {TW_REPLICATED}}, {.variables = {TW_INDEPENDENT}}};
+    tw_update_trial trials[4] = {{.variables = {TW_UPDATE_PARAMETER_SERVER}}, {.variables = {TW_UPDATE_PARAMETER_SERVER}},
+                                 {.variables = {TW_UPDATE_REPLICATED}}, {.variables = {TW_UPDATE_INDEPENDENT}}};
     static const struct {
         double speeds[4];
         int chosen, fastest;
@@ -731,7 +731,7 @@ static void modes_that_make_sense_are_measured(void **state)
     assert_ok(tw_compare_updates(&options, 3, trials, &count, &error));
     assert_int_equal(count, 4);
     assert_int_equal(trials[1].variables.parameter_device, TW_PARAMETERS_ON_GPU);
-    assert_int_equal(trials[3].variables.update, TW_INDEPENDENT);
+    assert_int_equal(trials[3].variables.update, TW_UPDATE_INDEPENDENT);
     for (int i = 0; i < count; i++)
         assert_true(fabs(trials[i].examples_per_second * trials[i].step_seconds - 6) < 1e-6);
     options.towers = 1;
@@ -744,7 +744,7 @@ static void modes_that_make_sense_are_measured(void **state)
     options.towers = 2;
     assert_ok(tw_compare_updates(&options, 1, trials, &count, &error));
     assert_int_equal(count, 3);
-    options.updates = TW_ASYNCHRONOUS;
+    options.updates = TW_UPDATES_ASYNCHRONOUS;
     assert_fails(tw_compare_updates(&options, 1, trials, &count, &error), TW_INVALID_ARGUMENT,
                  "options.updates=asynchronous have one mode, parameter_server");
     options.updates = 0;

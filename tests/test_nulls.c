@@ -358,9 +358,9 @@ static const char **some_char_pp(void)
 #define SOME_tw_initializer ((tw_initializer){0})
 #define SOME_tw_strided_slice_options ((tw_strided_slice_options){0})
 #define SOME_tw_dataset_split TW_SPLIT_TRAIN
-#define SOME_tw_queue_kind TW_FIFO_QUEUE
+#define SOME_tw_queue_kind TW_QUEUE_FIFO
 #define SOME_tw_time_kind TW_TIME_COMPUTE
-#define SOME_tw_variable_update TW_REPLICATED
+#define SOME_tw_variable_update TW_UPDATE_REPLICATED
 
 /* ---- the calls --------------------------------------------------------------------------------------------------- */
 

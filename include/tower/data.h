@@ -3,9 +3,9 @@
  *     tw_dataset *train;
  *     tw_dataset_load("cifar10", "data", TW_SPLIT_TRAIN, NULL, &train, &error);
  *     tw_pipeline *input;
- *     tw_pipeline_create(train, &(tw_pipeline_options){
- *         .batch = 128, .towers = 2, .seed = 1, .shuffle = true, .augmentation = TW_AUGMENT_TUTORIAL_TRAIN,
- *     }, &input, &error);
+ *     tw_pipeline_create(train, TW_OPTIONS(tw_pipeline_options,
+ *         .batch = 128, .towers = 2, .seed = 1, .shuffle = true, .augmentation = TW_AUGMENT_TUTORIAL_TRAIN),
+ *         &input, &error);
  *     while (...)
  *         tw_pipeline_next(input, tower, images, labels, &error);
  *

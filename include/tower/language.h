@@ -13,10 +13,11 @@
  * TW_SIZED(type)          all members 0, its size set
  * TW_OPTIONS(type, ...)   a pointer to the same with some members set, for one call; members as ".name = value", of
  *                         arrays ".name[0] = value"
+ * TW_ARRAY(type, ...)     a pointer to these values: TW_ARRAY(float, 1, 2, 3)
  * TW_LIST(type, ...)      two arguments, a pointer to these values and their number: TW_LIST(tw_output, loss, train)
  * TW_VALUE(type, ...)     a struct of these members, all of them: TW_VALUE(tw_initializer, TW_INIT_CONSTANT, 0.1f, 0, 0)
  *
- * In C what TW_OPTIONS and TW_LIST point to lives to the end of the block, in C++ to the end of the statement. */
+ * In C what TW_OPTIONS, TW_ARRAY and TW_LIST point to lives to the end of the block, in C++ to the end of the statement. */
 #ifndef TOWER_LANGUAGE_H
 #define TOWER_LANGUAGE_H
 
@@ -45,9 +46,9 @@
 #define TW_SIZED(type) (tw_sized_<type>())
 #define TW_OPTIONS(type, ...)                                                                                          \
     (tw_address_([&] { type tw_o_ = tw_sized_<type>(); TW_SET_ALL_(tw_o_, __VA_ARGS__) return tw_o_; }()))
+#define TW_ARRAY(type, ...) (std::initializer_list<type>{__VA_ARGS__}.begin())
 #define TW_LIST(type, ...)                                                                                             \
-    (std::initializer_list<type>{__VA_ARGS__}.begin()),                                                                \
-        (int)(TW_EXTENSION_ sizeof((const type[]){__VA_ARGS__}) / sizeof(type))
+    TW_ARRAY(type, __VA_ARGS__), (int)(TW_EXTENSION_ sizeof((const type[]){__VA_ARGS__}) / sizeof(type))
 
 /* TW_SET_ALL_(o, .a = 1, .b = 2) is o .a = 1; o .b = 2; with up to 16 members. */
 #define TW_SET_ALL_(o, ...)                                                                                            \
@@ -87,8 +88,12 @@ template <typename T> inline const T *tw_address_(const T &value) /* alive to th
 #define TW_VALUE(type, ...) ((type){__VA_ARGS__})
 #define TW_SIZED(type) ((type){.size = sizeof(type)})
 #define TW_OPTIONS(type, ...) (&(type){.size = sizeof(type), __VA_ARGS__})
-#define TW_LIST(type, ...) (const type[]){__VA_ARGS__}, (int)(sizeof((const type[]){__VA_ARGS__}) / sizeof(type))
+#define TW_ARRAY(type, ...) ((const type[]){__VA_ARGS__})
+#define TW_LIST(type, ...) TW_ARRAY(type, __VA_ARGS__), (int)(sizeof((const type[]){__VA_ARGS__}) / sizeof(type))
 #endif
 
+#ifndef TW_NO_DEPRECATED
+#include <tower/deprecated.h>
+#endif
 
 #endif

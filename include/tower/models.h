@@ -18,11 +18,11 @@ extern "C" {
 /* How gradients become updates, with the values that everybody uses: momentum 0.9; Adam's 0.9, 0.999 and 1e-8;
  * RMSProp's 0.9, 0.9 and, as TensorFlow's benchmarks have it, 1. ORDER OPTIMIZER */
 typedef enum tw_model_optimizer {
-    TW_MODEL_OPTIMIZER, /* of a trainer's options: what the model says */
-    TW_MODEL_GRADIENT_DESCENT,
-    TW_MODEL_MOMENTUM,
-    TW_MODEL_ADAM,
-    TW_MODEL_RMS_PROP,
+    TW_OPTIMIZER_DEFAULT, /* of a trainer's options: what the model says */
+    TW_OPTIMIZER_GRADIENT_DESCENT,
+    TW_OPTIMIZER_MOMENTUM,
+    TW_OPTIMIZER_ADAM,
+    TW_OPTIMIZER_RMS_PROP,
 } tw_model_optimizer;
 
 /* From this epoch on the learning rate is the first one times `factor`. */
@@ -54,7 +54,7 @@ typedef struct tw_model {
     float scale, offset;      /* a pixel becomes x * scale + offset where augmentation does not standardise; 0: 1/255 */
 
     tw_model_optimizer optimizer; /* 0: gradient descent */
-    float momentum;           /* of TW_MODEL_MOMENTUM; 0: 0.9 */
+    float momentum;           /* of TW_OPTIMIZER_MOMENTUM; 0: 0.9 */
     float learning_rate;      /* the first one. Then either a staircase: */
     float decay_factor, epochs_per_decay;        /* times decay_factor after each so many epochs; 0: no staircase */
     tw_rate_step rate_steps[TW_MOST_RATE_STEPS]; /* or these, epochs rising; factor 0 ends them */

@@ -13,10 +13,10 @@ extern "C" {
 /* ---- convolutions and biases (src/ops/conv.c) -------------------------------------------------------------- */
 
 /* How many cells around the image count, as zeros (as nothing at all in pools).
- * TW_SAME       as many as give ceil(side / stride) outputs; the odd one lies below and right
- * TW_VALID      none: windows stay inside
- * TW_EXPLICIT   as the options say */
-typedef enum tw_padding { TW_SAME, TW_VALID, TW_EXPLICIT } tw_padding;
+ * TW_PADDING_SAME       as many as give ceil(side / stride) outputs; the odd one lies below and right
+ * TW_PADDING_VALID      none: windows stay inside
+ * TW_PADDING_EXPLICIT   as the options say */
+typedef enum tw_padding { TW_PADDING_SAME, TW_PADDING_VALID, TW_PADDING_EXPLICIT } tw_padding;
 
 /* Pairs are {vertical, horizontal}; a second entry of 0 means "as the first", so {.stride = {2}} is 2 by 2. NULL, or
  * all zeros: stride 1, no dilation, SAME. */
@@ -25,7 +25,7 @@ typedef struct tw_conv2d_options {
     int stride[2];           /* 0: 1 */
     int dilation[2];         /* 0: 1 */
     tw_padding padding;
-    int explicit_padding[4]; /* of TW_EXPLICIT: top, bottom, left, right */
+    int explicit_padding[4]; /* of TW_PADDING_EXPLICIT: top, bottom, left, right */
 } tw_conv2d_options;
 
 /* Images [N,H,W,C] and filter [kh,kw,C,K] give [N,h,w,K] (a cross-correlation: the filter is not flipped). */

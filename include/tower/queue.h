@@ -3,7 +3,7 @@
  *     tw_output names = tw_string_input_producer(g, files, 5, NULL);
  *     tw_output record = tw_reader_read(g, tw_fixed_length_record_reader(g, 0, 3073, 0), names, NULL);
  *     ... decode, cut, distort: one example ...
- *     tw_shuffle_batch(g, example, 2, &(tw_batch_options){.batch = 128, .threads = 4}, batch);
+ *     tw_shuffle_batch(g, example, 2, TW_OPTIONS(tw_batch_options, .batch = 128, .threads = 4), batch);
  *     ... a network, a session, variables initialized ...
  *     tw_start_queue_runners(session, coordinator, &error);
  *     while (!tw_coordinator_should_stop(coordinator)) ...train...
@@ -25,10 +25,10 @@ extern "C" {
 /* ---- queues --------------------------------------------------------------------------------------------------- */
 
 typedef enum tw_queue_kind { /* ORDER QUEUES */
-    TW_FIFO_QUEUE,
-    TW_SHUFFLE_QUEUE,  /* RandomShuffleQueue: gives any of what it holds */
-    TW_PADDING_QUEUE,  /* PaddingFIFOQueue: shapes may have unknown dimensions; see tw_dequeue_padded() */
-    TW_PRIORITY_QUEUE, /* the smallest first; the first component, an int64 scalar that `types` does not list, ranks */
+    TW_QUEUE_FIFO,
+    TW_QUEUE_SHUFFLE,  /* RandomShuffleQueue: gives any of what it holds */
+    TW_QUEUE_PADDING,  /* PaddingFIFOQueue: shapes may have unknown dimensions; see tw_dequeue_padded() */
+    TW_QUEUE_PRIORITY, /* the smallest first; the first component, an int64 scalar that `types` does not list, ranks */
 } tw_queue_kind;
 
 /* Zero values are sensible. */

@@ -22,16 +22,16 @@ typedef struct tw_trainer tw_trainer;
 
 /* Who has the variables, and who updates them. */
 typedef enum tw_variable_update {
-    TW_VARIABLE_UPDATE,  /* of options: what the checkpoint was made with, or parameter_server */
-    TW_PARAMETER_SERVER, /* there is one copy; the mean of the towers' gradients is applied to it once */
-    TW_REPLICATED,       /* each tower has its own; all get the mean, and each tower applies it to its own */
-    TW_INDEPENDENT,      /* each tower has its own and trains it alone. Towers never meet: this is no way to train a
+    TW_UPDATE_DEFAULT,  /* of options: what the checkpoint was made with, or parameter_server */
+    TW_UPDATE_PARAMETER_SERVER, /* there is one copy; the mean of the towers' gradients is applied to it once */
+    TW_UPDATE_REPLICATED,       /* each tower has its own; all get the mean, and each tower applies it to its own */
+    TW_UPDATE_INDEPENDENT,      /* each tower has its own and trains it alone. Towers never meet: this is no way to train a
                             network, but how fast the machine could be if meeting cost nothing */
 } tw_variable_update;
 
 /* On which of the parameter devices each variable of a parameter server lies. */
 typedef enum tw_variable_placement {
-    TW_VARIABLE_PLACEMENT, /* of options: TW_PLACE_SINGLE on CPUs, TW_PLACE_LEAST_LOADED on GPUs */
+    TW_PLACE_DEFAULT, /* of options: TW_PLACE_SINGLE on CPUs, TW_PLACE_LEAST_LOADED on GPUs */
     TW_PLACE_SINGLE,       /* all on the first */
     TW_PLACE_ROTATE,       /* in turn, in order of creation */
     TW_PLACE_LEAST_LOADED, /* where the fewest elements are so far, the first among equals (tw_least_loaded) */
@@ -39,16 +39,16 @@ typedef enum tw_variable_placement {
 } tw_variable_placement;
 
 typedef enum tw_parameter_device {
-    TW_PARAMETER_DEVICE,  /* of options: the CPU; with TW_PLACE_ROTATE and the like the kind that towers run on */
+    TW_PARAMETERS_DEFAULT,  /* of options: the CPU; with TW_PLACE_ROTATE and the like the kind that towers run on */
     TW_PARAMETERS_ON_CPU, /* the CPU devices */
     TW_PARAMETERS_ON_GPU, /* the GPUs that towers run on */
 } tw_parameter_device;
 
 /* When a replica applies the mean. */
 typedef enum tw_variable_consistency {
-    TW_VARIABLE_CONSISTENCY, /* of options: strong, where the checkpoint does not say */
-    TW_STRONG,               /* in the step that made it */
-    TW_RELAXED,              /* one step later; in the first step zeros */
+    TW_CONSISTENCY_DEFAULT, /* of options: strong, where the checkpoint does not say */
+    TW_CONSISTENCY_STRONG,               /* in the step that made it */
+    TW_CONSISTENCY_RELAXED,              /* one step later; in the first step zeros */
 } tw_variable_consistency;
 
 /* How variables are kept. Zero values are sensible. What belongs to another mode of update is refused by name. */
@@ -71,9 +71,9 @@ TW_API const char *tw_variable_update_name(tw_variable_update update); /* "param
  * Update u takes the u-th batch of the stream of data, or one near it, so that a number of updates has seen the same
  * examples as synchronous steps with as many batches in all. */
 typedef enum tw_updates {
-    TW_UPDATES, /* of a trainer's options: as the checkpoint says, or synchronous */
-    TW_SYNCHRONOUS,
-    TW_ASYNCHRONOUS,
+    TW_UPDATES_DEFAULT, /* of a trainer's options: as the checkpoint says, or synchronous */
+    TW_UPDATES_SYNCHRONOUS,
+    TW_UPDATES_ASYNCHRONOUS,
 } tw_updates;
 
 /* In which order towers push. By arrival it depends on the speed of the devices, and with it the numbers that training
@@ -120,9 +120,9 @@ typedef enum tw_schedule {
     TW_SCHEDULE_PIECEWISE,   /* rates[i] from at[i] on */
 } tw_schedule;
 
-/* What lengths are counted in. Only with TW_STEPS does the number of towers change what a rate is after so many
+/* What lengths are counted in. Only with TW_RATE_STEPS does the number of towers change what a rate is after so many
  * examples. */
-typedef enum tw_rate_unit { TW_EPOCHS, TW_STEPS, TW_EXAMPLES } tw_rate_unit;
+typedef enum tw_rate_unit { TW_RATE_EPOCHS, TW_RATE_STEPS, TW_RATE_EXAMPLES } tw_rate_unit;
 
 enum { TW_MOST_RATES = 16 };
 

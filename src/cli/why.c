@@ -26,7 +26,7 @@ static const char *local(const char *device)
 static const char *const rules[] = {
     [TW_PLACED_FREELY] = "free",     [TW_PLACED_AS_ASKED] = "asked",       [TW_PLACED_SOFTLY] = "soft",
     [TW_PLACED_WITH_INPUT] = "input", [TW_PLACED_WITH_CONSUMERS] = "consumers", [TW_PLACED_EARLIER] = "earlier",
-    [TW_NOT_PLACED] = "nowhere",
+    [TW_PLACED_NOWHERE] = "nowhere",
 };
 static const char *const rejections[] = {
     [TW_REJECTED_BY_REQUEST] = "request", [TW_REJECTED_NO_KERNEL] = "no kernel", [TW_REJECTED_LATER] = "later",

@@ -141,7 +141,7 @@ tw_output tw_queue(tw_graph *graph, tw_queue_kind kind, const tw_dtype *types, c
         tw_attr_int("seed", seeds[0]),
         tw_attr_int("seed2", seeds[1]),
     };
-    return twi_build(graph, ops[kind], NULL, 0, attrs, kind == TW_SHUFFLE_QUEUE ? 7 : 4);
+    return twi_build(graph, ops[kind], NULL, 0, attrs, kind == TW_QUEUE_SHUFFLE ? 7 : 4);
 }
 
 /* The next node is named after its queue, as TensorFlow's Python does, unless tw_name() says otherwise. */

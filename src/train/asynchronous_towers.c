@@ -98,7 +98,7 @@ static tw_status open_replay(twi_asynchronous *a, tw_trainer_options *options, t
     TWI_TRY(agree(&options->seed, head->seed, "seed", path, error));
     options->towers = (int)towers;
     options->batch = (int)batch;
-    options->updates = TW_ASYNCHRONOUS;
+    options->updates = TW_UPDATES_ASYNCHRONOUS;
 done:
     return status;
 }
@@ -125,7 +125,7 @@ tw_status twi_asynchronous_agree(tw_trainer *t, const tw_trainer_options *option
 {
     const tw_asynchronous *wanted = &options->asynchronous;
     const tw_average_options *average = &options->average;
-    if (t->recipe.setting[TWI_SYNC] != TW_ASYNCHRONOUS) {
+    if (t->recipe.setting[TWI_SYNC] != TW_UPDATES_ASYNCHRONOUS) {
         twi_asynchronous_destroy(t->asynchronous);
         t->asynchronous = NULL;
         if (wanted->bounded || wanted->order != TW_ORDER_ARRIVAL)

@@ -98,7 +98,7 @@ tw_output tw_string_input_producer(tw_graph *graph, const char *const *names, in
             list = tw_random_shuffle(graph, list, o->seed);
         if (o->epochs)
             list = limit_epochs(graph, list, o->epochs);
-        queue = tw_queue(tw_name(graph, "%s", scope), TW_FIFO_QUEUE, type, shape, 1,
+        queue = tw_queue(tw_name(graph, "%s", scope), TW_QUEUE_FIFO, type, shape, 1,
                          &(tw_queue_options){.capacity = capacity});
         add_runner(graph, queue, tw_enqueue_many(graph, queue, &list, 1), 1);
         add_summary(graph, queue, 0, capacity);
@@ -146,7 +146,7 @@ void tw_batch(tw_graph *graph, const tw_output *components, int count, const tw_
     TW_NAME_SCOPE(graph, "batch")
     {
         const char *scope = tw_name_scope(graph);
-        tw_output queue = fill_queue(graph, TW_FIFO_QUEUE, "fifo_queue", components, count, o,
+        tw_output queue = fill_queue(graph, TW_QUEUE_FIFO, "fifo_queue", components, count, o,
                                      o->capacity ? o->capacity : 32);
         tw_dequeue_many(tw_name(graph, "%s", scope), queue, o->batch, batches);
     }
@@ -163,7 +163,7 @@ void tw_shuffle_batch(tw_graph *graph, const tw_output *components, int count, c
     TW_NAME_SCOPE(graph, "shuffle_batch")
     {
         const char *scope = tw_name_scope(graph);
-        tw_output queue = fill_queue(graph, TW_SHUFFLE_QUEUE, "random_shuffle_queue", components, count, o,
+        tw_output queue = fill_queue(graph, TW_QUEUE_SHUFFLE, "random_shuffle_queue", components, count, o,
                                      o->capacity ? o->capacity : o->min_after_dequeue + 3 * o->batch);
         tw_dequeue_many(tw_name(graph, "%s", scope), queue, o->batch, batches);
     }
@@ -174,7 +174,7 @@ tw_output tw_prefetch_queue(tw_graph *graph, const tw_output *components, int co
     TWI_NEED_IN(graph, components || count <= 0, "components", (tw_output){0});
     tw_output queue = {0};
     TW_NAME_SCOPE(graph, "prefetch_queue")
-        queue = fill_queue(graph, TW_FIFO_QUEUE, "fifo_queue", components, count, &(tw_batch_options){0},
+        queue = fill_queue(graph, TW_QUEUE_FIFO, "fifo_queue", components, count, &(tw_batch_options){0},
                            capacity ? capacity : 8);
     return queue;
 }

@@ -235,7 +235,7 @@ int64_t tw_trainer_seed(const tw_trainer *t)
 tw_updates tw_trainer_updates(const tw_trainer *t)
 {
     TWI_NEED_OR(t, 0);
-    return t->asynchronous ? TW_ASYNCHRONOUS : TW_SYNCHRONOUS;
+    return t->asynchronous ? TW_UPDATES_ASYNCHRONOUS : TW_UPDATES_SYNCHRONOUS;
 }
 
 int64_t tw_trainer_parameters(const tw_trainer *t)

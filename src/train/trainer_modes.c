@@ -15,7 +15,7 @@ static const twi_mode modes[] = {
     {
         .name = "parameter_server",
         .before = 1,
-        .update = TW_PARAMETER_SERVER,
+        .update = TW_UPDATE_PARAMETER_SERVER,
         .place = twi_on_parameter_devices,
         .meet = twi_meet_at_variables,
         .apply = twi_apply_once,
@@ -24,7 +24,7 @@ static const twi_mode modes[] = {
     {
         .name = "parameter_server staged",
         .before = 4,
-        .update = TW_PARAMETER_SERVER,
+        .update = TW_UPDATE_PARAMETER_SERVER,
         .staged = true,
         .place = twi_on_parameter_devices,
         .own = twi_own_stage,
@@ -35,7 +35,7 @@ static const twi_mode modes[] = {
     {
         .name = "replicated",
         .before = 2,
-        .update = TW_REPLICATED,
+        .update = TW_UPDATE_REPLICATED,
         .own = twi_own_copy,
         .meet = twi_meet_everywhere,
         .everywhere = true,
@@ -44,7 +44,7 @@ static const twi_mode modes[] = {
     {
         .name = "replicated relaxed",
         .before = 5,
-        .update = TW_REPLICATED,
+        .update = TW_UPDATE_REPLICATED,
         .relaxed = true,
         .own = twi_own_copy,
         .meet = twi_meet_everywhere,
@@ -56,7 +56,7 @@ static const twi_mode modes[] = {
     {
         .name = "independent",
         .before = 3,
-        .update = TW_INDEPENDENT,
+        .update = TW_UPDATE_INDEPENDENT,
         .own = twi_own_copy,
         .apply = twi_apply_to_all,
     },
@@ -78,7 +78,7 @@ int64_t twi_mode_number(const twi_mode *mode)
 static const twi_mode *find(tw_variable_update update, int staged, int relaxed)
 {
     for (int i = 0; i < NUM_MODES; i++)
-        if ((update == TW_VARIABLE_UPDATE || modes[i].update == update) && (staged < 0 || modes[i].staged == staged) &&
+        if ((update == TW_UPDATE_DEFAULT || modes[i].update == update) && (staged < 0 || modes[i].staged == staged) &&
             (relaxed < 0 || modes[i].relaxed == relaxed))
             return &modes[i];
     return NULL;
@@ -86,13 +86,13 @@ static const twi_mode *find(tw_variable_update update, int staged, int relaxed)
 
 const char *tw_variable_update_name(tw_variable_update update)
 {
-    const twi_mode *mode = update == TW_VARIABLE_UPDATE ? NULL : find(update, false, false);
+    const twi_mode *mode = update == TW_UPDATE_DEFAULT ? NULL : find(update, false, false);
     return mode ? mode->name : "";
 }
 
 tw_status twi_mode_find(const tw_variable_options *v, const twi_mode **mode, tw_error *error)
 {
-    bool relaxed = v->consistency == TW_RELAXED;
+    bool relaxed = v->consistency == TW_CONSISTENCY_RELAXED;
     const char *name = tw_variable_update_name(v->update);
     if (!*name)
         return twi_fail(error, TW_INVALID_ARGUMENT, "options.variables.update: there is no number %d", (int)v->update);
@@ -100,11 +100,11 @@ tw_status twi_mode_find(const tw_variable_options *v, const twi_mode **mode, tw_
         return twi_fail(error, TW_INVALID_ARGUMENT,
                         "options.variables.staged goes with options.variables.update=%s only: with %s each tower has "
                         "variables of its own, and none to fetch",
-                        tw_variable_update_name(find(TW_VARIABLE_UPDATE, true, -1)->update), name);
+                        tw_variable_update_name(find(TW_UPDATE_DEFAULT, true, -1)->update), name);
     if (relaxed && !find(v->update, -1, true))
         return twi_fail(error, TW_INVALID_ARGUMENT,
                         "options.variables.consistency=relaxed goes with options.variables.update=%s only, not with %s%s",
-                        tw_variable_update_name(find(TW_VARIABLE_UPDATE, -1, true)->update), name,
+                        tw_variable_update_name(find(TW_UPDATE_DEFAULT, -1, true)->update), name,
                         find(v->update, true, -1) ? "; options.variables.staged is its counterpart there" : "");
     *mode = find(v->update, v->staged, relaxed);
     return *mode ? TW_OK
@@ -115,5 +115,5 @@ void twi_mode_ask(const twi_mode *mode, tw_variable_options *v)
 {
     v->update = mode->update;
     v->staged = mode->staged;
-    v->consistency = mode->relaxed ? TW_RELAXED : TW_STRONG;
+    v->consistency = mode->relaxed ? TW_CONSISTENCY_RELAXED : TW_CONSISTENCY_STRONG;
 }

@@ -5,10 +5,10 @@
 #include <tower/trainer.h>
 
 const twi_name twi_optimizer_names[] = {
-    {"sgd", TW_MODEL_GRADIENT_DESCENT, 1},
-    {"momentum", TW_MODEL_MOMENTUM, 2},
-    {"adam", TW_MODEL_ADAM, 3},
-    {"rmsprop", TW_MODEL_RMS_PROP, 4},
+    {"sgd", TW_OPTIMIZER_GRADIENT_DESCENT, 1},
+    {"momentum", TW_OPTIMIZER_MOMENTUM, 2},
+    {"adam", TW_OPTIMIZER_ADAM, 3},
+    {"rmsprop", TW_OPTIMIZER_RMS_PROP, 4},
     {NULL},
 };
 
@@ -21,8 +21,8 @@ const twi_name twi_dtype_names[] = {
 };
 
 const twi_name twi_updates_names[] = {
-    {"synchronous", TW_SYNCHRONOUS, 1},
-    {"asynchronous", TW_ASYNCHRONOUS, 2},
+    {"synchronous", TW_UPDATES_SYNCHRONOUS, 1},
+    {"asynchronous", TW_UPDATES_ASYNCHRONOUS, 2},
     {NULL},
 };
 
@@ -34,9 +34,9 @@ const twi_name twi_schedule_names[] = {
 };
 
 const twi_name twi_unit_names[] = {
-    {"epochs", TW_EPOCHS, 1},
-    {"steps", TW_STEPS, 2},
-    {"examples", TW_EXAMPLES, 3},
+    {"epochs", TW_RATE_EPOCHS, 1},
+    {"steps", TW_RATE_STEPS, 2},
+    {"examples", TW_RATE_EXAMPLES, 3},
     {NULL},
 };
 

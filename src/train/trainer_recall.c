@@ -76,7 +76,7 @@ static bool take_word(const char *key, const char *value, tw_rule *r)
 static tw_rule without_schedule(tw_rule r)
 {
     r.schedule = TW_SCHEDULE_MODEL;
-    r.unit = TW_EPOCHS;
+    r.unit = TW_RATE_EPOCHS;
     r.length = r.warm_up = 0;
     r.factor = r.end = r.power = 0;
     r.scale_rate = false;

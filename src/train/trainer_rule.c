@@ -42,14 +42,14 @@ static void say_optimizer(words *w, const twi_recipe *recipe)
 {
     const tw_rule *r = &recipe->rule;
     switch (recipe->setting[TWI_OPTIMIZER]) { /* ORDER OPTIMIZER */
-    case TW_MODEL_MOMENTUM:
+    case TW_OPTIMIZER_MOMENTUM:
         say(w, "momentum %g%s", or_usual(recipe->model->momentum, 0.9f), r->nesterov ? " (Nesterov's)" : "");
         break;
-    case TW_MODEL_ADAM:
+    case TW_OPTIMIZER_ADAM:
         say(w, "Adam (beta %g and %g, epsilon %g)", or_usual(r->beta1, 0.9f), or_usual(r->beta2, 0.999f),
             or_usual(r->epsilon, 1e-8f));
         break;
-    case TW_MODEL_RMS_PROP:
+    case TW_OPTIMIZER_RMS_PROP:
         say(w, "RMSProp (decay %g, momentum %g, epsilon %g)", or_usual(r->beta2, 0.9f),
             r->beta1 < 0 ? 0 : or_usual(r->beta1, 0.9f), or_usual(r->epsilon, 1));
         break;
@@ -92,7 +92,7 @@ char *tw_trainer_rule_text(const tw_trainer *t, char *text, size_t size)
 double twi_trainer_steps(const tw_trainer *t, double length)
 {
     double examples = (double)tw_trainer_examples(t);
-    double of_unit[] = {[TW_EPOCHS] = (double)t->recipe.data_examples / examples, [TW_STEPS] = 1, [TW_EXAMPLES] = 1 / examples};
+    double of_unit[] = {[TW_RATE_EPOCHS] = (double)t->recipe.data_examples / examples, [TW_RATE_STEPS] = 1, [TW_RATE_EXAMPLES] = 1 / examples};
     return fmax(1, floor(length * of_unit[t->recipe.rule.unit] + 1e-9));
 }
 

@@ -93,9 +93,9 @@ static void set_defaults(twi_recipe *recipe)
         [TWI_BATCH] = model->batch,
         [TWI_SEED] = 1,
         [TWI_DTYPE] = TW_FLOAT32,
-        [TWI_OPTIMIZER] = model->optimizer ? model->optimizer : TW_MODEL_GRADIENT_DESCENT,
+        [TWI_OPTIMIZER] = model->optimizer ? model->optimizer : TW_OPTIMIZER_GRADIENT_DESCENT,
         [TWI_UPDATE] = TWI_FIRST_MODE,
-        [TWI_SYNC] = TW_SYNCHRONOUS,
+        [TWI_SYNC] = TW_UPDATES_SYNCHRONOUS,
     };
     for (int i = 0; i < TWI_NUM_SETTINGS; i++)
         if (recipe->setting[i] == 0)
@@ -108,7 +108,7 @@ static int64_t asked_mode(tw_variable_options v)
     const twi_mode *mode = NULL;
     if (!v.update && !v.staged && !v.consistency)
         return 0;
-    v.update = v.update ? v.update : TW_PARAMETER_SERVER;
+    v.update = v.update ? v.update : TW_UPDATE_PARAMETER_SERVER;
     return twi_mode_find(&v, &mode, NULL) == TW_OK ? twi_mode_number(mode) : TWI_FIRST_MODE;
 }
 

@@ -80,14 +80,14 @@ tw_optimizer *twi_trainer_build_optimizer(tw_trainer *t)
     tw_optimizer *made;
     t->update.rate = twi_trainer_build_rate(t, g);
     switch (t->recipe.setting[TWI_OPTIMIZER]) { /* ORDER OPTIMIZER */
-    case TW_MODEL_MOMENTUM:
+    case TW_OPTIMIZER_MOMENTUM:
         made = tw_momentum(g, t->update.rate, or_usual(m->momentum, 0.9f), rule->nesterov);
         break;
-    case TW_MODEL_ADAM:
+    case TW_OPTIMIZER_ADAM:
         made = tw_adam(g, t->update.rate, or_usual(rule->beta1, 0.9f), or_usual(rule->beta2, 0.999f),
                        or_usual(rule->epsilon, 1e-8f));
         break;
-    case TW_MODEL_RMS_PROP:
+    case TW_OPTIMIZER_RMS_PROP:
         made = tw_rms_prop(g, t->update.rate, or_usual(rule->beta2, 0.9f), t->recipe.rule.beta1 < 0 ? 0 : or_usual(rule->beta1, 0.9f),
                            or_usual(rule->epsilon, 1));
         break;

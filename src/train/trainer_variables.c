@@ -77,7 +77,7 @@ static tw_status check_numbers(const tw_variable_options *v, tw_error *error)
         int number, last;
     } numbers[] = {{"placement", v->placement, TW_PLACE_LEAST_BYTES},
                    {"parameter_device", v->parameter_device, TW_PARAMETERS_ON_GPU},
-                   {"consistency", v->consistency, TW_RELAXED}};
+                   {"consistency", v->consistency, TW_CONSISTENCY_RELAXED}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (numbers[i].number < 0 || numbers[i].number > numbers[i].last)
             return twi_fail(error, TW_INVALID_ARGUMENT, "options.variables.%s: there is no number %d", numbers[i].name,
@@ -108,7 +108,7 @@ static tw_status find_parameter_devices(tw_trainer *t, const tw_trainer_options 
     tw_variable_options *v = &t->variables.options;
     int cpus = tw_devices_count(options->devices, "CPU");
     size_t most = (size_t)(t->towers.count > cpus ? t->towers.count : cpus);
-    bool asked = v->parameter_device != TW_PARAMETER_DEVICE, spread = v->placement > TW_PLACE_SINGLE;
+    bool asked = v->parameter_device != TW_PARAMETERS_DEFAULT, spread = v->placement > TW_PLACE_SINGLE;
     if (!asked)
         v->parameter_device = spread && towers_are_on_gpus(t) ? TW_PARAMETERS_ON_GPU : TW_PARAMETERS_ON_CPU;
     if (!v->placement)
@@ -149,8 +149,8 @@ tw_status twi_trainer_find_variables(tw_trainer *t, const tw_trainer_options *op
     TWI_TRY(check_numbers(v, error));
     if (!v->update && !v->staged && !v->consistency) /* the checkpoint's, or the default */
         twi_mode_ask(remembered, v);
-    v->update = v->update ? v->update : TW_PARAMETER_SERVER;
-    v->consistency = v->consistency ? v->consistency : TW_STRONG;
+    v->update = v->update ? v->update : TW_UPDATE_PARAMETER_SERVER;
+    v->consistency = v->consistency ? v->consistency : TW_CONSISTENCY_STRONG;
     TWI_TRY(twi_mode_find(v, &t->variables.mode, error));
     t->recipe.setting[TWI_UPDATE] = twi_mode_number(t->variables.mode);
     TWI_TRY(check(t, error));

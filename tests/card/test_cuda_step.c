@@ -100,8 +100,8 @@ static void a_step_of_one_card_is_one_launch(void **state)
 {
     static const char *const gpus[] = {"/gpu:0"};
     (void)state;
-    check(gpus, 1, (tw_variable_options){.update = TW_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, 1);
-    check(gpus, 1, (tw_variable_options){.update = TW_REPLICATED}, 1);
+    check(gpus, 1, (tw_variable_options){.update = TW_UPDATE_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, 1);
+    check(gpus, 1, (tw_variable_options){.update = TW_UPDATE_REPLICATED}, 1);
 }
 
 /* The host hands all of them over before it waits, once, and reads the last one's loss. */
@@ -118,7 +118,7 @@ static void steps_in_a_row_wait_for_nobody(void **state)
     assert_ok(tw_dataset_synthetic(8, 8, 8, 3, 4, 1, &data, &error));
     tw_trainer_options options = {.model = &model, .dataset = data, .devices = devices, .seed = 1,
                                   .tower_devices = (const char *[]){"/gpu:0"}, .num_tower_devices = 1,
-                                  .variables = {.update = TW_REPLICATED}};
+                                  .variables = {.update = TW_UPDATE_REPLICATED}};
     assert_ok(tw_trainer_create(&options, &trainer, &error));
     assert_ok(tw_trainer_run_steps(trainer, 3, &result, &error));
     long launches = card_count("cudaGraphLaunch"), waits = card_count("cudaStreamSynchronize");
@@ -139,14 +139,14 @@ static void another_card_than_the_first_keeps_the_step_to_itself(void **state)
 {
     static const char *const gpus[] = {"/gpu:1"};
     (void)state;
-    check(gpus, 1, (tw_variable_options){.update = TW_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, 1);
+    check(gpus, 1, (tw_variable_options){.update = TW_UPDATE_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, 1);
 }
 
 static void two_towers_on_a_card_are_one_launch_too(void **state)
 {
     static const char *const gpus[] = {"/gpu:0", "/gpu:0"};
     (void)state;
-    check(gpus, 2, (tw_variable_options){.update = TW_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, 1);
+    check(gpus, 2, (tw_variable_options){.update = TW_UPDATE_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, 1);
 }
 
 /* Copies of gradients, and of what the update made, are part of it. */
@@ -154,8 +154,8 @@ static void two_cards_that_see_each_other_are_one_launch(void **state)
 {
     static const char *const gpus[] = {"/gpu:0", "/gpu:1"};
     (void)state;
-    check(gpus, 2, (tw_variable_options){.update = TW_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, 1);
-    check(gpus, 2, (tw_variable_options){.update = TW_REPLICATED}, 1);
+    check(gpus, 2, (tw_variable_options){.update = TW_UPDATE_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, 1);
+    check(gpus, 2, (tw_variable_options){.update = TW_UPDATE_REPLICATED}, 1);
 }
 
 /* Besides what is recorded there are only copies then. */
@@ -164,8 +164,8 @@ static void two_cards_that_do_not_meet_between_launches(void **state)
     static const char *const gpus[] = {"/gpu:1", "/gpu:2"};
     (void)state;
     setenv("CARD_COUNT", "3", 1);
-    check(gpus, 2, (tw_variable_options){.update = TW_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, 4 * 2);
-    check(gpus, 2, (tw_variable_options){.update = TW_REPLICATED}, 4 * 2);
+    check(gpus, 2, (tw_variable_options){.update = TW_UPDATE_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, 4 * 2);
+    check(gpus, 2, (tw_variable_options){.update = TW_UPDATE_REPLICATED}, 4 * 2);
     unsetenv("CARD_COUNT");
 }
 
@@ -175,7 +175,7 @@ static void two_cards_that_no_graph_takes_are_recorded_apart(void **state)
     static const char *const gpus[] = {"/gpu:0", "/gpu:1"};
     (void)state;
     setenv("CARD_APART", "1", 1);
-    check(gpus, 2, (tw_variable_options){.update = TW_REPLICATED}, 4 * 2);
+    check(gpus, 2, (tw_variable_options){.update = TW_UPDATE_REPLICATED}, 4 * 2);
     unsetenv("CARD_APART");
 }
 
@@ -193,7 +193,7 @@ static void a_traced_step_of_two_cards_is_one_launch_and_tells_where_its_time_we
     assert_ok(tw_devices_create(&(tw_device_options){.cpu_threads = 1}, &devices, &error));
     assert_ok(tw_dataset_synthetic(8, 8, 8, 3, 4, 1, &data, &error));
     tw_trainer_options options = {.model = &model, .dataset = data, .devices = devices, .seed = 1, .tower_devices = gpus,
-                                  .num_tower_devices = 2, .variables = {.update = TW_REPLICATED},
+                                  .num_tower_devices = 2, .variables = {.update = TW_UPDATE_REPLICATED},
                                   .session = {.trace = true}};
     assert_ok(tw_trainer_create(&options, &trainer, &error));
     assert_ok(tw_trainer_run_steps(trainer, 3, &result, &error));
@@ -280,7 +280,7 @@ static void a_step_has_no_more_nodes_than_it_had(void **state)
         assert_ok(tw_dataset_synthetic(4, 32, 32, 3, 10, 1, &data, &error));
         tw_trainer_options options = {.model = tw_model_find(cases[i].model), .dataset = data, .devices = devices,
                                       .seed = 1, .batch = 128, .dtype = cases[i].dtype, .tower_devices = gpus,
-                                      .num_tower_devices = cases[i].towers, .variables = {.update = TW_REPLICATED}};
+                                      .num_tower_devices = cases[i].towers, .variables = {.update = TW_UPDATE_REPLICATED}};
         assert_ok(tw_trainer_create(&options, &trainer, &error));
         assert_ok(tw_trainer_step(trainer, &result, &error));
         long depth = card_count("depth"), nodes = card_count("node"), launches = card_count("cudaGraphLaunch");
