@@ -311,7 +311,7 @@ static const char **some_char_pp(void)
     return texts;
 }
 
-#define some_char_p() "x"
+#define some_char_p() strcpy(malloc(4096), "x") /* that some functions write to */
 #define some_void_p() room
 #define some_int_p() room
 #define some_int32_t_p() room

@@ -128,7 +128,7 @@ TW_API bool tw_node_is_variable(const tw_node *node); /* it makes one: a device 
 /* Scopes read as blocks and nest; the arguments are printf's. Leave a block only by its end: `break`, `return` and `goto`
  * out of it are an error of the graph that names the scope and where it was opened. What such a block contains goes into
  * a function, or behind an `if`. (Compilers other than GCC and Clang find out when a scope around it is left, or when a
- * session is created, which is an error while any scope is open.)
+ * session is created: an error while a scope is open that is not the block around it.)
  *
  *     TW_DEVICE(g, "/gpu:%d", i)
  *     TW_NAME_SCOPE(g, "tower_%d", i) {

@@ -6,7 +6,7 @@
 
 const char *tw_devices_nccl(const char **why)
 {
-    TWI_NEED_OR(why, "");
+    TWI_NEED_OR(why, NULL);
     const twi_plugin *plugin = twi_plugin_open(why);
     return plugin ? plugin->nccl(why) : NULL;
 }

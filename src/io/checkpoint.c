@@ -284,8 +284,6 @@ tw_status tw_checkpoint_latest(const char *directory, char *path, size_t size, i
 {
     TWI_NEED(directory, "directory", error);
     TWI_NEED(path, "path", error);
-    TWI_NEED(step, "step", error);
-    TWI_NEED(error, "error", error);
     tw_checkpoint *checkpoint;
     tw_status status = open_latest(directory, &checkpoint, error);
     if (status != TW_OK)
