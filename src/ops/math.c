@@ -169,6 +169,7 @@ done:
 #define SIGNED "{bfloat16,half,float,double,int32,int64}"
 #define NUMBERS "{float,double,int32,uint8,int16,int8,int64,bfloat16,half}"
 #define ORDERED NUMBERS
+#define CONVERTED "{bfloat16,half,float,double,uint8,int8,int16,int32,int64,bool}"
 #define COMPARED "{bfloat16,half,float,double,uint8,int8,int16,int32,int64,string,bool}"
 
 /* clang-format off */
@@ -235,7 +236,8 @@ const twi_op twi_math_ops[] = {
     UNARY("Floor", FLOATS, twi_not_differentiable),
     UNARY("Ceil", FLOATS, twi_not_differentiable),
     UNARY("Round", SIGNED, twi_not_differentiable),
-    {"Cast", "x:SrcT", "y:DstT", "SrcT:type; DstT:type; Truncate:bool=false", twi_shape_same, twi_gradient_cast},
+    {"Cast", "x:SrcT", "y:DstT", "SrcT:" CONVERTED "; DstT:" CONVERTED "; Truncate:bool=false", twi_shape_same,
+     twi_gradient_cast},
     {"ClipByValue", "t:T, clip_value_min:T, clip_value_max:T", "output:T", "T:" NUMBERS, clip_shape,
      twi_gradient_clip_by_value},
     GRADIENT("SqrtGrad", twi_gradient_sqrt_grad),

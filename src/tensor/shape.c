@@ -38,10 +38,13 @@ int64_t tw_shape_elements(tw_shape shape)
     if (!tw_shape_is_known(shape))
         return -1;
     int64_t elements = 1;
-    for (int i = 0; i < shape.rank; i++)
-        if (__builtin_mul_overflow(elements, shape.dims[i], &elements))
-            return -1;
-    return elements;
+    bool empty = false;
+    for (int i = 0; i < shape.rank; i++) {
+        empty = empty || shape.dims[i] == 0;
+        if (shape.dims[i] && __builtin_mul_overflow(elements, shape.dims[i], &elements))
+            return -1; /* also where an axis is empty: so the steps of axes can be counted without fear */
+    }
+    return empty ? 0 : elements;
 }
 
 char *tw_shape_text(tw_shape shape, char *text, size_t size)

@@ -224,3 +224,10 @@ for ax in (False, True):
     for ay in (False, True):
         a, b = ((2, 4, 3) if ax else (2, 3, 4)), ((2, 5, 4) if ay else (2, 4, 5))
         case("BatchMatMulV2", x=x(*a), y=x(*b), adj_x=ax, adj_y=ay)
+
+# ---- divisors of nothing: an empty quotient is no error ----
+
+for op in ("Div", "FloorDiv", "TruncateDiv", "FloorMod", "Mod"):
+    for d in (np.int32, np.int64):
+        case(op, x=np.zeros((0,), d), y=np.zeros((), d))
+        case(op, x=np.zeros((2, 0), d), y=np.zeros((1,), d))

@@ -63,7 +63,7 @@ static tw_status prepare(twi_prepare *p, const twi_operand *image, const twi_ope
     if (!state)
         return twi_fail_memory(p->error, "preparing a pool");
     tw_status status = twi_window_lay(p->attrs, image->shape, NULL, &state->window, p->error);
-    state->batch = twi_dimension(image->shape, 0);
+    state->batch = p->outputs[0].elements ? twi_dimension(image->shape, 0) : 0; /* other sides may be very long */
     state->channels = twi_dimension(image->shape, 3);
     tw_shape expected = twi_window_output(&state->window, image->shape, state->channels);
     if (status == TW_OK && !tw_shape_equal(expected, output->shape))
