@@ -146,6 +146,18 @@ static tw_tensor *filled_int(int value)
     return t;
 }
 
+static tw_tensor *listed(tw_dtype dtype, int count, const float *values)
+{
+    tw_tensor *t = tw_tensor_create(dtype, TW_SHAPE(count));
+    assert_non_null(t);
+    for (int i = 0; i < count; i++)
+        if (dtype == TW_FLOAT32)
+            ((float *)t->data)[i] = values[i];
+        else
+            ((uint16_t *)t->data)[i] = dtype == TW_FLOAT16 ? tw_float_to_half(values[i]) : tw_float_to_bfloat16(values[i]);
+    return t;
+}
+
 /* Operands begin one element behind where memory does, as in the middle of a list: vectors do not fit there. */
 static bool askew, may_be_askew;
 
@@ -238,6 +250,27 @@ static void needs_card(void)
 {
     if (!card)
         skip();
+}
+
+static void nan_and_infinity_on_the_card_are_those_of_the_cpu(void **state)
+{
+    (void)state;
+    static const char *const gradients[] = {"SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "InvGrad"};
+    static const float y[] = {0, INFINITY, NAN, 2, 0, 4}, dy[] = {0, 0, 0, 0, 1, 1}, t[] = {NAN, 2, 0, -5, INFINITY, 1};
+    static const float limits[][2] = {{-1, 1}, {NAN, 1}, {-1, NAN}, {1, -1}};
+    needs_card();
+    for (int k = 0; k < FLOATS; k++) {
+        for (int i = 0; i < 4; i++) {
+            compare((twt_op){.op = gradients[i], .num_inputs = 2,
+                             .inputs = {listed(floats[k], 6, y), listed(floats[k], 6, dy)}});
+            compare((twt_op){.op = "ClipByValue", .num_inputs = 3,
+                             .inputs = {listed(floats[k], 6, t), filled(floats[k], TW_SCALAR, 1),
+                                        listed(floats[k], 6, (float[]){NAN, 1, NAN, 1, -1, 3})}});
+            compare((twt_op){.op = "ClipByValue", .num_inputs = 3,
+                             .inputs = {listed(floats[k], 1, t), listed(floats[k], 1, &limits[i][0]),
+                                        listed(floats[k], 1, &limits[i][1])}});
+        }
+    }
 }
 
 static void elementwise_ops_on_the_card_are_those_of_the_cpu(void **state)
@@ -1721,6 +1754,7 @@ int main(void)
         cmocka_unit_test(gpus_are_left_alone_when_asked),
         cmocka_unit_test(long_values_cross_whole),
         cmocka_unit_test(elementwise_ops_on_the_card_are_those_of_the_cpu),
+        cmocka_unit_test(nan_and_infinity_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(a_sum_of_many_terms_is_whole),
         cmocka_unit_test(integers_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(questions_on_the_card_are_answered_as_on_the_cpu),

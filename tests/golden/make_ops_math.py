@@ -231,3 +231,14 @@ for op in ("Div", "FloorDiv", "TruncateDiv", "FloorMod", "Mod"):
     for d in (np.int32, np.int64):
         case(op, x=np.zeros((0,), d), y=np.zeros((), d))
         case(op, x=np.zeros((2, 0), d), y=np.zeros((1,), d))
+
+# ---- nothing flowing in gives nothing, and NaN is not hidden ----
+
+for d in FLOATS:
+    for op in ("SqrtGrad", "RsqrtGrad", "InvGrad", "ReciprocalGrad"):
+        case(op, y=np.array([0, inf, nan, 2, 4], d), dy=np.array([0, 0, 0, 0, 1], d))
+    for low, high in ((-1, 1), (nan, 1), (-1, nan), (1, -1)):
+        case("ClipByValue", t=np.array([nan, 2, 0, -5], d), clip_value_min=np.array(low, d),
+             clip_value_max=np.array(high, d))
+        case("ClipByValue", t=np.array([nan, 2, 0, -5], d), clip_value_min=np.full(4, low, d),
+             clip_value_max=np.full(4, high, d))
