@@ -1,4 +1,4 @@
-/* onednn.cc - see onednn.h. The one C++ file: oneDNN's C interface lets exceptions escape when memory runs out, and a C
+/* onednn.cc - see onednn.h. In C++: oneDNN's C interface lets exceptions escape when memory runs out, and a C
  * program cannot catch them. The wrapper classes of dnnl.hpp also are where versions 2 and 3 differ least. */
 #include "device/cpu/library/onednn.h"
 
