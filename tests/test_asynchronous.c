@@ -437,6 +437,20 @@ static void a_damaged_order_is_refused_by_line_and_a_torn_end_is_not(void **stat
     remove_scratch(folder);
 }
 
+static void an_order_with_a_byte_of_zero_is_refused_by_line(void **state)
+{
+    (void)state;
+    static const char text[] = "tower order 1\nmodel cifar10 towers 2 batch 2 seed 7 first 0\n"
+                               "0 tower 1 pulled 0 batch 1 loss 0x1p+1\n\0001 tower 0 pulled 0 batch 0 loss 0x1p+1\n";
+    const char *folder = scratch_folder(), *path = path_in(folder, "order.log");
+    tw_error error = {0};
+    twi_order_log log;
+    assert_ok(twi_file_replace(path, text, sizeof text - 1, &error));
+    assert_fails(twi_order_log_read(path, &log, &error), TW_DATA_LOSS, "line 4: a byte of zero");
+    twi_order_log_free(&log);
+    remove_scratch(folder);
+}
+
 /* ---- failures ------------------------------------------------------------------------------------------------------ */
 
 static void a_tower_that_diverges_ends_all_and_is_named(void **state)
@@ -500,6 +514,7 @@ int main(void)
         cmocka_unit_test(a_resumed_run_leaves_no_example_out),
         cmocka_unit_test(what_does_not_fit_together_is_refused_by_name),
         cmocka_unit_test(a_damaged_order_is_refused_by_line_and_a_torn_end_is_not),
+        cmocka_unit_test(an_order_with_a_byte_of_zero_is_refused_by_line),
         cmocka_unit_test(a_tower_that_diverges_ends_all_and_is_named),
         cmocka_unit_test(a_log_that_cannot_be_written_ends_training),
         cmocka_unit_test(a_run_is_left_at_any_moment),
