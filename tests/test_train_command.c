@@ -57,6 +57,23 @@ static void training_without_devices_runs_on_the_cpu(void **state)
     check_step_line(0);
 }
 
+/* The first files that are opened then would be what it prints to. */
+static void closed_standard_output_lands_in_no_file(void **state)
+{
+    (void)state;
+    assert_runs(0, SMALL_RUN " --max-steps 1 --train-dir closed <&- >&- 2>&-");
+    assert_runs(1, "grep -a 'sec/batch\\|step 0, loss' closed/*");
+    assert_runs(0, "$T checkpoint verify closed");
+}
+
+static void a_file_over_the_limit_of_the_shell_is_an_error_with_its_name(void **state)
+{
+    (void)state;
+    assert_runs(1, "ulimit -f 64 && " SMALL_RUN " --max-steps 1 --train-dir limited 2>&1");
+    assert_prints("File too large");
+    assert_prints("limited/");
+}
+
 static void devices_make_their_batches_when_asked(void **state)
 {
     (void)state;
@@ -515,6 +532,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(training_says_what_runs_where_and_prints_the_tutorials_lines),
         cmocka_unit_test(training_without_devices_runs_on_the_cpu),
+        cmocka_unit_test(closed_standard_output_lands_in_no_file),
+        cmocka_unit_test(a_file_over_the_limit_of_the_shell_is_an_error_with_its_name),
         cmocka_unit_test(devices_make_their_batches_when_asked),
         cmocka_unit_test(flags_of_the_tutorial_are_understood),
         cmocka_unit_test(steps_as_json_are_an_object_a_line),
