@@ -252,7 +252,7 @@ int twi_scope_controls(const tw_graph *graph, tw_node *const **controls)
     int count = graph->scopes->controls.count, first = count;
     while (first > 0 && graph->scopes->controls.items[first - 1])
         first--;
-    *controls = graph->scopes->controls.items + first;
+    *controls = count ? graph->scopes->controls.items + first : NULL;
     return count - first;
 }
 
