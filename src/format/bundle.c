@@ -139,7 +139,7 @@ tw_status twi_bundle_write(const char *data_path, const char *index_path, const 
     qsort(sorted, (size_t)count, sizeof *sorted, by_name);
     TWI_TRY(check_tensors(sorted, count, error));
 
-    TWI_TRY(twi_file_create(data_path, &file, error));
+    TWI_TRY(twi_file_create_new(data_path, &file, error));
     made_data = true;
     add_header(&table);
     for (int i = 0; i < count; i++) {
@@ -153,7 +153,7 @@ tw_status twi_bundle_write(const char *data_path, const char *index_path, const 
     file = NULL;
 
     TWI_TRY(twi_table_finish(&table, error));
-    TWI_TRY(twi_file_create(index_path, &file, error));
+    TWI_TRY(twi_file_create_new(index_path, &file, error));
     made_index = true;
     twi_file_write(file, table.file.data, table.file.size);
     TWI_TRY(twi_file_close(file, true, error));
