@@ -2,6 +2,7 @@
 #include "command.h"
 #include "json.h"
 #include "progress.h" /* bytes_text */
+#include "value.h"
 
 #include <math.h>
 #include <string.h>
@@ -187,7 +188,7 @@ static void print_tensor_text(const char *name, const tw_tensor *tensor)
         printf("%lld of %lld values are infinite or no number\n", (long long)s.not_finite,
                (long long)tw_tensor_elements(tensor));
     for (int64_t i = 0; i < tw_tensor_elements(tensor) && i < SHOWN_VALUES; i++)
-        printf("%s%.9g", i ? " " : "values: ", tw_tensor_value(tensor, i));
+        fputs(i ? " " : "values: ", stdout), value_print(tensor, i);
     puts(tw_tensor_elements(tensor) > SHOWN_VALUES ? " ..." : "");
 }
 
@@ -207,7 +208,7 @@ static void print_tensor_json(const char *name, const tw_tensor *tensor)
         json_integer(&out, "not_finite", s.not_finite);
         json_begin(&out, "values", '[');
         for (int64_t i = 0; i < tw_tensor_elements(tensor); i++)
-            json_number(&out, NULL, tw_tensor_value(tensor, i));
+            value_json(&out, NULL, tensor, i);
         json_end(&out);
     }
     json_end(&out);

@@ -227,7 +227,7 @@ void report_step(train_report *r, const tw_trainer_step_result *result)
         json out = begin_event("step");
         json_integer(&out, "step", result->step);
         json_number(&out, "epoch", (double)result->step * (double)r->examples / (double)tw_dataset_count(r->dataset));
-        json_number(&out, "loss", loss);
+        json_real(&out, "loss", loss, 9);
         json_number(&out, "examples_per_sec", rate);
         json_number(&out, "sec_per_batch", batch_seconds);
         json_number(&out, "step_ms", 1000 * step_seconds);
