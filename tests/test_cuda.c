@@ -261,6 +261,8 @@ static void nan_and_infinity_on_the_card_are_those_of_the_cpu(void **state)
     needs_card();
     for (int k = 0; k < FLOATS; k++) {
         for (int i = 0; i < 4; i++) {
+            compare((twt_op){.op = i % 2 ? "ArgMin" : "ArgMax", .num_inputs = 2,
+                             .inputs = {listed(floats[k], 6 - i, i < 2 ? t : y), filled_int(0)}});
             compare((twt_op){.op = gradients[i], .num_inputs = 2,
                              .inputs = {listed(floats[k], 6, y), listed(floats[k], 6, dy)}});
             compare((twt_op){.op = "ClipByValue", .num_inputs = 3,

@@ -62,7 +62,7 @@ static tw_status scatter_shape(twi_inference *c)
         c->outputs[0] = variable;
     if (variable.rank == 0)
         return twi_fail(c->error, TW_INVALID_ARGUMENT, "the variable is a scalar and has no rows");
-    if (variable.rank < 0 || wanted.rank < 0)
+    if (variable.rank < 0 || wanted.rank < 0 || c->inputs[2].rank == 0) /* a scalar goes into every place */
         return TW_OK;
     if (wanted.rank + variable.rank - 1 > TW_MAX_RANK)
         return twi_fail(c->error, TW_INVALID_ARGUMENT, "updates of rank %d; the highest is %d",

@@ -242,3 +242,16 @@ for d in FLOATS:
              clip_value_max=np.array(high, d))
         case("ClipByValue", t=np.array([nan, 2, 0, -5], d), clip_value_min=np.full(4, low, d),
              clip_value_max=np.full(4, high, d))
+
+# ---- means of integers lie among them; NaN is no place ----
+
+for values in (np.full(3, 255, np.uint8), np.full(3, 127, np.int8), np.array([-128, -128, -127], np.int8),
+               np.array([-7, 0, 0], np.int32), np.full(5, 32767, np.int16), np.full(3, 2**31 - 1, np.int32),
+               np.full(3, 2**62, np.int64)):
+    case("Mean", input=values, axis=i32([0]))
+    case("Mean", input=np.stack([values, values]), axis=i32([1]))
+    case("Mean", input=np.stack([values, values], 1), axis=i32([0]))
+for op in ("ArgMax", "ArgMin"):
+    for d in FLOATS:
+        for values in ([1, nan, 3], [nan, 1, 3], [1, 3, nan], [nan, nan, 2], [nan, nan, nan]):
+            case(op, input=np.array(values, d), dimension=i32(0))

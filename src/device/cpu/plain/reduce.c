@@ -195,7 +195,9 @@ static const reduction *reduction_of(const twi_run *r, reduction *now)
 #undef MEAN_OF
 #define LEAST (REAL)-1 < 0 ? (REAL)((uint64_t)1 << (8 * sizeof(REAL) - 1)) : 0
 #define GREATEST (REAL)-1 < 0 ? (REAL)(((uint64_t)1 << (8 * sizeof(REAL) - 1)) - 1) : (REAL)-1
-#define MEAN_OF(sum, count) ((count) ? (REAL)(sum) / (REAL)(count) : 0)
+/* The sum is whole, so the mean lies among the values; it is cut towards zero. */
+#define MEAN_OF(sum, count)                                                                                            \
+    (!(count) ? 0 : (REAL)-1 < 0 ? (REAL)((int64_t)(sum) / (count)) : (REAL)((sum) / (uint64_t)(count)))
 #include "device/cpu/plain/for_integers.h"
 #undef BODY
 
