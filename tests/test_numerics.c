@@ -83,6 +83,17 @@ static void nothing_flows_through_a_closed_relu_not_even_nan(void **state)
            (double[]){0, 0, NAN});
 }
 
+static void a_pool_begins_with_the_first_value_of_a_window_and_takes_what_is_larger(void **state)
+{
+    (void)state;
+    static const int64_t two[] = {1, 2, 2, 1};
+    tw_tensor *x = floats(TW_FLOAT32, VALUES(1, NAN, 3, 4, 5, NAN, NAN, 1, NAN, 2, 7, 1, 3, 2, 8, 1));
+    x->shape = TW_SHAPE(1, 2, 8, 1);
+    expect((twt_op){.op = "MaxPool", .num_inputs = 1, .inputs = {x}, .num_attrs = 3,
+                    .attrs = {tw_attr_ints("ksize", two, 4), tw_attr_ints("strides", two, 4),
+                              tw_attr_string("padding", "VALID")}}, (double[]){2, 7, 5, NAN});
+}
+
 static void sixteen_bits_are_rounded_once_at_the_end(void **state)
 {
     (void)state;
@@ -130,6 +141,7 @@ int main(void)
         cmocka_unit_test(a_cast_out_of_range_gives_the_nearest_integer_and_zero_for_nan),
         cmocka_unit_test(denormals_are_numbers),
         cmocka_unit_test(nothing_flows_through_a_closed_relu_not_even_nan),
+        cmocka_unit_test(a_pool_begins_with_the_first_value_of_a_window_and_takes_what_is_larger),
         cmocka_unit_test(sixteen_bits_are_rounded_once_at_the_end),
         cmocka_unit_test(a_range_of_floats_adds_its_step_again_and_again),
         cmocka_unit_test(the_gradient_of_a_running_product_is_nan_where_a_factor_is_zero),
