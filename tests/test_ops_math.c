@@ -56,12 +56,30 @@ static void what_is_no_number_is_not_converted(void **state)
     }
 }
 
+static void what_no_memory_holds_is_refused_when_it_is_built(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_tensor *ends[] = {tw_tensor_int64(0), tw_tensor_int64(INT64_C(1) << 62), tw_tensor_int64(1)};
+    tw_output from = tw_constant(g, ends[0]), to = tw_constant(g, ends[1]), step = tw_constant(g, ends[2]);
+    assert_null(tw_range(g, from, to, step).node);
+    for (int i = 0; i < 3; i++)
+        tw_tensor_release(ends[i]);
+    assert_message(tw_graph_message(g), "a range of 4611686018427387904 elements");
+    tw_graph_destroy(g);
+    assert_int_equal(tw_shape_elements(TW_SHAPE(INT64_C(1) << 60)), -1); /* whose bytes cannot be counted */
+    assert_int_equal(tw_shape_elements(TW_SHAPE(INT64_C(1) << 58)), INT64_C(1) << 58);
+    assert_int_equal(tw_shape_elements(TW_SHAPE(INT64_C(1) << 40, INT64_C(1) << 40, 0)), -1);
+    assert_int_equal(tw_shape_elements(TW_SHAPE(INT64_C(1) << 40, 0)), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(math_ops_give_the_results_of_tensorflow),
         cmocka_unit_test(an_empty_tensor_is_done_with_at_once),
         cmocka_unit_test(what_is_no_number_is_not_converted),
+        cmocka_unit_test(what_no_memory_holds_is_refused_when_it_is_built),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,8 +58,8 @@ typedef struct tw_shape {
 TW_API bool tw_shape_is_known(tw_shape shape);              /* rank and every dimension */
 TW_API bool tw_shape_equal(tw_shape a, tw_shape b);         /* unknown equals only unknown */
 TW_API bool tw_shape_compatible(tw_shape a, tw_shape b);    /* could be the same once all is known */
-TW_API int64_t tw_shape_elements(tw_shape shape);           /* product; 1 for scalars; -1 if not known or over INT64_MAX,
-                                                               also where only an axis of 0 makes it small */
+TW_API int64_t tw_shape_elements(tw_shape shape);           /* product; 1 for scalars; -1 if not known or over 2^59, which
+                                                               no memory holds, also if an axis of 0 hides that */
 /* Writes "[128,24,24,3]", "[?,10]", "[]" or "<unknown>" into text, cut to size; returns text. */
 TW_API char *tw_shape_text(tw_shape shape, char *text, size_t size);
 

@@ -226,7 +226,7 @@ static tw_status range_shape(twi_inference *c)
             return FAIL(c, "a range from %lld to %lld in steps of %lld", (long long)start, (long long)limit,
                         (long long)delta);
         uint64_t count = distance / step + (distance % step != 0);
-        if (count > INT64_MAX)
+        if (count > INT64_MAX || tw_shape_elements(TW_SHAPE((int64_t)count)) < 0)
             return FAIL(c, "a range of %llu elements", (unsigned long long)count);
         c->outputs[0] = TW_SHAPE((int64_t)count);
         return TW_OK;
@@ -234,7 +234,7 @@ static tw_status range_shape(twi_inference *c)
     double start = real_at(c->input_values[0]), limit = real_at(c->input_values[1]),
            delta = real_at(c->input_values[2]);
     double count = ceil(fabs((limit - start) / delta));
-    if (delta == 0 || (delta > 0 ? start > limit : start < limit) || !(count < 0x1p62))
+    if (delta == 0 || (delta > 0 ? start > limit : start < limit) || !(count < 0x1p59))
         return FAIL(c, "a range from %g to %g in steps of %g", start, limit, delta);
     c->outputs[0] = TW_SHAPE((int64_t)count);
     return TW_OK;

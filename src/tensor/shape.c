@@ -33,6 +33,9 @@ bool tw_shape_compatible(tw_shape a, tw_shape b)
     return true;
 }
 
+/* Whose bytes can still be counted: an element has 16 at most. */
+#define MOST_ELEMENTS (INT64_MAX / 16)
+
 int64_t tw_shape_elements(tw_shape shape)
 {
     if (!tw_shape_is_known(shape))
@@ -41,7 +44,7 @@ int64_t tw_shape_elements(tw_shape shape)
     bool empty = false;
     for (int i = 0; i < shape.rank; i++) {
         empty = empty || shape.dims[i] == 0;
-        if (shape.dims[i] && __builtin_mul_overflow(elements, shape.dims[i], &elements))
+        if (shape.dims[i] && (__builtin_mul_overflow(elements, shape.dims[i], &elements) || elements > MOST_ELEMENTS))
             return -1; /* also where an axis is empty: so the steps of axes can be counted without fear */
     }
     return empty ? 0 : elements;
