@@ -413,7 +413,6 @@ int main(int argc, char **argv)
     tw_devices *devices;
     check(tw_devices_create(&(tw_device_options){.cpu_threads = threads, .no_gpus = true}, &devices, &error));
     s.device = devices->items[0];
-    check(s.device->ops->enter(s.device, &error));
     int losses = build(&s, fused);
     prepare(&s);
 

@@ -221,7 +221,7 @@ static void start(training *t, const settings *s)
         .model = model,
         .tower_devices = s->gpus ? places : NULL,
         .num_tower_devices = s->gpus,
-        .variables = {.update = s->gpus ? TW_REPLICATED : TW_VARIABLE_UPDATE},
+        .variables = {.update = s->gpus ? TW_UPDATE_REPLICATED : TW_UPDATE_DEFAULT},
         .dataset = t->dataset,
         .devices = t->devices,
         .towers = s->towers,

@@ -72,11 +72,9 @@ foreach(source ${CUDA_KERNELS})
     list(APPEND CUDA_OBJECTS ${object})
 endforeach()
 
-# What it needs of the library below the devices is compiled into it.
-set(CUDA_BASE base/arena.c base/array.c base/clock.c base/file.c base/log.c base/memory.c base/status.c base/text.c
-    tensor/attr.c tensor/dtype.c tensor/shape.c tensor/strided.c tensor/tensor.c tensor/window.c
-    stream/distort.c stream/examples.c device/kernel.c device/name.c device/state/random.c)
-list(TRANSFORM CUDA_BASE PREPEND ${CMAKE_SOURCE_DIR}/src/)
+# What its kernels share with the CPU's.
+set(CUDA_SHARED stream/distort.c stream/examples.c device/state/random.c)
+list(TRANSFORM CUDA_SHARED PREPEND ${CMAKE_SOURCE_DIR}/src/)
 
 find_path(CUDNN_INCLUDE cudnn.h HINTS ${CUDA_INCLUDE})
 if(NOT CUDNN_INCLUDE)
@@ -87,8 +85,7 @@ if(NOT NCCL_INCLUDE)
     message(STATUS "Tower: CUDA devices without NCCL (no nccl.h found)")
 endif()
 
-add_library(tower_cuda MODULE ${CUDA_C} ${CUDA_BASE} ${CUDA_OBJECTS})
-target_include_directories(tower_cuda PRIVATE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
+tower_add_plugin(tower_cuda cuda ${CUDA_C} ${CUDA_SHARED} ${CUDA_OBJECTS})
 target_include_directories(tower_cuda SYSTEM PRIVATE ${CUDA_INCLUDE})
 if(CUDNN_INCLUDE)
     target_include_directories(tower_cuda SYSTEM PRIVATE ${CUDNN_INCLUDE})
@@ -98,13 +95,10 @@ if(NCCL_INCLUDE)
     target_include_directories(tower_cuda SYSTEM PRIVATE ${NCCL_INCLUDE})
     target_compile_definitions(tower_cuda PRIVATE TOWER_WITH_NCCL)
 endif()
-target_compile_options(tower_cuda PRIVATE -Werror)
 get_filename_component(CUDA_LIBRARIES ${CUDART_STATIC} DIRECTORY) # where cuBLASLt is looked for at run time
-target_link_libraries(tower_cuda PRIVATE ${CUDART_STATIC} Threads::Threads ${CMAKE_DL_LIBS} rt m)
-target_link_options(tower_cuda PRIVATE -Wl,--no-undefined
-                    -Wl,--version-script=${CMAKE_SOURCE_DIR}/src/device/cuda/plugin.map)
+target_link_libraries(tower_cuda PRIVATE ${CUDART_STATIC} rt)
+target_link_options(tower_cuda PRIVATE -Wl,--no-undefined)
 set_target_properties(tower_cuda PROPERTIES LINKER_LANGUAGE CXX
-                      LINK_DEPENDS ${CMAKE_SOURCE_DIR}/src/device/cuda/plugin.map
                       BUILD_RPATH ${CUDA_LIBRARIES} INSTALL_RPATH ${CUDA_LIBRARIES}
                       LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/src)
 install(TARGETS tower_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

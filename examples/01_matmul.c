@@ -8,11 +8,11 @@
 
 int main(void)
 {
-    tw_error error = {0};
+    tw_error error = TW_NO_ERROR;
     tw_graph *g = tw_graph_create();
 
-    tw_output a = tw_constant_floats(g, TW_SHAPE(2, 3), (float[]){1, 2, 3, 4, 5, 6});
-    tw_output b = tw_constant_floats(g, TW_SHAPE(3, 2), (float[]){1, 2, 3, 4, 5, 6});
+    tw_output a = tw_constant_floats(g, TW_SHAPE(2, 3), TW_ARRAY(float, 1, 2, 3, 4, 5, 6));
+    tw_output b = tw_constant_floats(g, TW_SHAPE(3, 2), TW_ARRAY(float, 1, 2, 3, 4, 5, 6));
     tw_output product = tw_matmul(g, a, b);
 
     tw_session *session;

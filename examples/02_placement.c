@@ -16,22 +16,22 @@ static void print_line(void *user, const char *line)
 
 int main(void)
 {
-    tw_error error = {0};
+    tw_error error = TW_NO_ERROR;
     tw_graph *g = tw_graph_create();
     tw_output a = {0}, b = {0}, product = {0};
 
     TW_DEVICE(g, "/gpu:0") {
-        a = tw_constant_int32s(g, TW_SHAPE(1, 2), (int32_t[]){3, 5});
-        b = tw_constant_int32s(g, TW_SHAPE(2, 1), (int32_t[]){2, 4});
+        a = tw_constant_int32s(g, TW_SHAPE(1, 2), TW_ARRAY(int32_t, 3, 5));
+        b = tw_constant_int32s(g, TW_SHAPE(2, 1), TW_ARRAY(int32_t, 2, 4));
         product = tw_matmul(g, a, b);
     }
 
     tw_devices *devices;
     tw_session *session;
     tw_tensor *result = NULL;
-    check(tw_devices_create(&(tw_device_options){.virtual_gpus = 1}, &devices, &error), &error);
+    check(tw_devices_create(TW_OPTIONS(tw_device_options, .virtual_gpus = 1), &devices, &error), &error);
 
-    check(tw_session_create(g, &(tw_session_options){.devices = devices}, &session, &error), &error);
+    check(tw_session_create(g, TW_OPTIONS(tw_session_options, .devices = devices), &session, &error), &error);
     if (tw_session_run(session, NULL, 0, &product, 1, &result, &error) != TW_OK)
         printf("hard placement: %s\n\n", error.message);
     tw_session_destroy(session);

@@ -12,7 +12,7 @@ enum { GPUS = 3 };
 
 int main(void)
 {
-    tw_error error = {0};
+    tw_error error = TW_NO_ERROR;
     tw_graph *g = tw_graph_create();
     tw_graph_set_seed(g, 1);
     tw_initializer uniform = {TW_INIT_UNIFORM, -1, 1, 0};
@@ -35,8 +35,8 @@ int main(void)
     tw_devices *devices;
     tw_session *session;
     tw_tensor *results[GPUS + 1] = {0};
-    check(tw_devices_create(&(tw_device_options){.virtual_gpus = GPUS}, &devices, &error), &error);
-    check(tw_session_create(g, &(tw_session_options){.devices = devices}, &session, &error), &error);
+    check(tw_devices_create(TW_OPTIONS(tw_device_options, .virtual_gpus = GPUS), &devices, &error), &error);
+    check(tw_session_create(g, TW_OPTIONS(tw_session_options, .devices = devices), &session, &error), &error);
     check(tw_session_run(session, NULL, 0, &init, 1, NULL, &error), &error);
     check(tw_session_run(session, NULL, 0, fetches, GPUS + 1, results, &error), &error);
 

@@ -11,11 +11,11 @@ enum { TOWERS = 4 };
 static void compute(int gpus)
 {
     static const float data[TOWERS][2] = {{1, 2}, {3, 4}, {5, 6}, {7, 8}};
-    tw_error error = {0};
+    tw_error error = TW_NO_ERROR;
     tw_graph *g = tw_graph_create();
     tw_output products[TOWERS], sum = {0};
 
-    tw_output weights = tw_constant_floats(g, TW_SHAPE(2, 1), (float[]){2, 4.4f});
+    tw_output weights = tw_constant_floats(g, TW_SHAPE(2, 1), TW_ARRAY(float, 2, 4.4f));
     for (int i = 0; i < TOWERS; i++)
         TW_DEVICE(g, "/gpu:%d", i % gpus)
         TW_NAME_SCOPE(g, "tower_%d", i)
@@ -26,8 +26,8 @@ static void compute(int gpus)
     tw_devices *devices;
     tw_session *session;
     tw_tensor *result = NULL;
-    check(tw_devices_create(&(tw_device_options){.virtual_gpus = gpus}, &devices, &error), &error);
-    check(tw_session_create(g, &(tw_session_options){.devices = devices}, &session, &error), &error);
+    check(tw_devices_create(TW_OPTIONS(tw_device_options, .virtual_gpus = gpus), &devices, &error), &error);
+    check(tw_session_create(g, TW_OPTIONS(tw_session_options, .devices = devices), &session, &error), &error);
     check(tw_session_run(session, NULL, 0, &sum, 1, &result, &error), &error);
     printf("%d towers on %d GPUs: ", TOWERS, gpus);
     print_matrix("", result);

@@ -24,13 +24,13 @@ int main(void)
     tw_output train = tw_apply_gradients(sgd, tw_average_gradients(g, grads, 2, NULL), NULL);
     tw_output init = tw_initialize_variables(g);
 
-    tw_error error = {0};
+    tw_error error = TW_NO_ERROR;
     tw_devices *devices = NULL;
     tw_session *session = NULL;
     tw_tensor *value = NULL;
-    tw_status status = tw_devices_create(&(tw_device_options){.virtual_gpus = 2}, &devices, &error);
+    tw_status status = tw_devices_create(TW_OPTIONS(tw_device_options, .virtual_gpus = 2), &devices, &error);
     if (status == TW_OK)
-        status = tw_session_create(g, &(tw_session_options){.devices = devices}, &session, &error);
+        status = tw_session_create(g, TW_OPTIONS(tw_session_options, .devices = devices), &session, &error);
     if (status == TW_OK)
         status = tw_session_run(session, NULL, 0, &init, 1, NULL, &error);
     for (int step = 0; step < 50 && status == TW_OK; step++)

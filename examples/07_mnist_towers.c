@@ -73,7 +73,7 @@ static void print_gpus(const tw_devices *devices, int gpus)
 
 static tw_dataset *load(const char *directory)
 {
-    tw_error error = {0};
+    tw_error error = TW_NO_ERROR;
     tw_dataset *data = NULL;
     const char *name = directory ? tw_dataset_detect(directory) : "fashion-mnist";
     tw_dataset_options options = {.hold_back = 5000};
@@ -93,7 +93,7 @@ static double now(void)
 
 static void train(const setting *s, const program *p, tw_session *session, tw_pipeline *input, int gpus)
 {
-    tw_error error = {0};
+    tw_error error = TW_NO_ERROR;
     tw_tensor *images = tw_tensor_create(TW_FLOAT32, TW_SHAPE(s->batch, 28, 28, 1));
     tw_tensor *labels = tw_tensor_create(TW_INT32, TW_SHAPE(s->batch)), *results[2] = {NULL};
     tw_feed feeds[] = {{p->images, images}, {p->labels, labels}};
@@ -130,11 +130,11 @@ int main(int argc, char **argv)
         return 2;
     }
 
-    tw_error error = {0};
+    tw_error error = TW_NO_ERROR;
     tw_devices *devices;
     tw_session *session;
     tw_pipeline *input;
-    check(tw_devices_create(&(tw_device_options){.virtual_gpus = gpus}, &devices, &error), &error);
+    check(tw_devices_create(TW_OPTIONS(tw_device_options, .virtual_gpus = gpus), &devices, &error), &error);
     print_gpus(devices, gpus);
     tw_dataset *data = load(argc > 3 ? argv[3] : NULL);
     printf("total: %lld, %d, %d\n", (long long)tw_dataset_count(data), s->batches, s->batch);

@@ -41,7 +41,7 @@ static tw_tensor *random_matrix(int size, unsigned seed)
 
 static tw_tensor *compute(const char *title, const char *second, tw_tensor *a, tw_tensor *b, int n, tw_devices *devices)
 {
-    tw_error error = {0};
+    tw_error error = TW_NO_ERROR;
     tw_graph *g = tw_graph_create();
     tw_shape shape = tw_tensor_shape(a);
     tw_output x[2] = {tw_placeholder(g, TW_FLOAT32, shape), tw_placeholder(g, TW_FLOAT32, shape)}, powers[2], sum = {0};
@@ -56,7 +56,7 @@ static tw_tensor *compute(const char *title, const char *second, tw_tensor *a, t
     tw_session *session;
     tw_tensor *result = NULL;
     tw_feed feeds[] = {{x[0], a}, {x[1], b}};
-    check(tw_session_create(g, &(tw_session_options){.devices = devices}, &session, &error), &error);
+    check(tw_session_create(g, TW_OPTIONS(tw_session_options, .devices = devices), &session, &error), &error);
     check(tw_session_run(session, feeds, 2, &sum, 1, &result, &error), &error); /* plans, too */
     double start = now();
     check(tw_session_run(session, feeds, 2, &sum, 1, &result, &error), &error);
@@ -73,9 +73,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: 08_matrix_powers [SIZE] [N]\n");
         return 2;
     }
-    tw_error error = {0};
+    tw_error error = TW_NO_ERROR;
     tw_devices *devices;
-    check(tw_devices_create(&(tw_device_options){.virtual_gpus = 2}, &devices, &error), &error);
+    check(tw_devices_create(TW_OPTIONS(tw_device_options, .virtual_gpus = 2), &devices, &error), &error);
     tw_tensor *a = random_matrix(size, 1), *b = random_matrix(size, 2);
     tw_tensor *two = compute("two GPUs", "/gpu:1", a, b, n, devices), *one = compute("one GPU", "/gpu:0", a, b, n, devices);
     bool same = memcmp(tw_tensor_data(two), tw_tensor_data(one), tw_tensor_bytes(one)) == 0;

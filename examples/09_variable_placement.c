@@ -17,7 +17,7 @@ static const char *const gpus[GPUS] = {"/gpu:0", "/gpu:1", "/gpu:2"};
 static const char *rotate(void *user, const tw_node *node)
 {
     int *next = user;
-    if (strcmp(tw_node_op(node), "VarHandleOp") != 0)
+    if (!tw_node_is_variable(node))
         return "/gpu:0";
     return gpus[(*next)++ % GPUS];
 }

@@ -21,7 +21,7 @@ typedef struct program {
 /* Adds up the positive elements of a matrix of any size, which is copied to the GPU. */
 static program open_program(tw_device_options options)
 {
-    tw_error error = {0};
+    tw_error error = TW_NO_ERROR;
     program p = {.g = tw_graph_create()};
     p.x = tw_placeholder(p.g, TW_FLOAT32, TW_SHAPE(-1, -1));
     TW_DEVICE(p.g, "/gpu:0")
@@ -29,7 +29,7 @@ static program open_program(tw_device_options options)
     options.virtual_gpus = 1;
     options.virtual_gpu_memory = memory;
     check(tw_devices_create(&options, &p.devices, &error), &error);
-    check(tw_session_create(p.g, &(tw_session_options){.devices = p.devices}, &p.session, &error), &error);
+    check(tw_session_create(p.g, TW_OPTIONS(tw_session_options, .devices = p.devices), &p.session, &error), &error);
     return p;
 }
 
@@ -43,11 +43,11 @@ static void close_program(program *p)
 /* Of side x side ones; prints the message if that fails. */
 static void add_up(program *p, int side, const char *title)
 {
-    tw_error error = {0};
+    tw_error error = TW_NO_ERROR;
     tw_tensor *ones = tw_tensor_create(TW_FLOAT32, TW_SHAPE(side, side)), *sum = NULL;
     for (int i = 0; i < side * side; i++)
         ((float *)tw_tensor_data(ones))[i] = 1;
-    tw_status status = tw_session_run(p->session, &(tw_feed){p->x, ones}, 1, &p->sum, 1, &sum, &error);
+    tw_status status = tw_session_run(p->session, TW_LIST(tw_feed, {p->x, ones}), &p->sum, 1, &sum, &error);
     if (title && status == TW_OK)
         printf("%s: %g\n", title, tw_tensor_value(sum, 0));
     else if (status != TW_OK)
@@ -63,7 +63,7 @@ static size_t used(const program *p)
 
 static void small_then_large(const char *title, bool allow_growth)
 {
-    tw_error error = {0};
+    tw_error error = TW_NO_ERROR;
     program p = open_program((tw_device_options){.allow_growth = allow_growth});
     tw_feed_shape large = {p.x, TW_SHAPE(LARGE, LARGE)};
     check(tw_session_prepare(p.session, &large, 1, &p.sum, 1, &error), &error);

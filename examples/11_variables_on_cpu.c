@@ -35,7 +35,7 @@ static tw_output tower_loss(tw_graph *g, int tower)
 
 int main(void)
 {
-    tw_error error = {0};
+    tw_error error = TW_NO_ERROR;
     tw_graph *g = tw_graph_create();
     tw_graph_set_seed(g, 1);
     tw_output fetches[TOWERS + 1] = {{0}};
@@ -56,8 +56,8 @@ int main(void)
     tw_devices *devices;
     tw_session *session;
     tw_tensor *results[TOWERS + 1] = {0};
-    check(tw_devices_create(&(tw_device_options){.virtual_gpus = TOWERS}, &devices, &error), &error);
-    check(tw_session_create(g, &(tw_session_options){.devices = devices}, &session, &error), &error);
+    check(tw_devices_create(TW_OPTIONS(tw_device_options, .virtual_gpus = TOWERS), &devices, &error), &error);
+    check(tw_session_create(g, TW_OPTIONS(tw_session_options, .devices = devices), &session, &error), &error);
     check(tw_session_run(session, NULL, 0, &init, 1, NULL, &error), &error);
     double first = 0;
     for (int step = 0; step < 50; step++) {

@@ -30,7 +30,7 @@ static void fill_batch(float *images, int32_t *labels)
 
 static run train(const char *first, const char *second, tw_devices *devices)
 {
-    tw_error error = {0};
+    tw_error error = TW_NO_ERROR;
     run r = {.g = tw_graph_create()};
     tw_graph *g = r.g;
     tw_graph_set_seed(g, 1);
@@ -40,7 +40,7 @@ static run train(const char *first, const char *second, tw_devices *devices)
 
     TW_DEVICE(g, "%s", first) {
         x = tw_conv2d_layer(g, "conv1", x, 8, 3, NULL, &relu);
-        x = tw_max_pool(g, x, &(tw_pool_options){.window = {2}});
+        x = tw_max_pool(g, x, TW_OPTIONS(tw_pool_options, .window[0] = 2));
         x = tw_conv2d_layer(g, "conv2", x, 16, 3, NULL, &relu);
         x = tw_flatten(g, x);
     }
@@ -57,7 +57,7 @@ static run train(const char *first, const char *second, tw_devices *devices)
     tw_feed feeds[] = {{images, tw_tensor_create(TW_FLOAT32, TW_SHAPE(BATCH, SIDE, SIDE, 1))},
                        {labels, tw_tensor_create(TW_INT32, TW_SHAPE(BATCH))}};
     fill_batch(tw_tensor_data(feeds[0].tensor), tw_tensor_data(feeds[1].tensor));
-    check(tw_session_create(g, &(tw_session_options){.devices = devices}, &r.session, &error), &error);
+    check(tw_session_create(g, TW_OPTIONS(tw_session_options, .devices = devices), &r.session, &error), &error);
     check(tw_session_run(r.session, NULL, 0, &init, 1, NULL, &error), &error);
     for (int step = 0; step < STEPS; step++) {
         check(tw_session_run(r.session, feeds, 2, fetches, 2, results, &error), &error);
@@ -72,7 +72,7 @@ static run train(const char *first, const char *second, tw_devices *devices)
 
 static bool same_variables(const run *a, const run *b)
 {
-    tw_error error = {0};
+    tw_error error = TW_NO_ERROR;
     bool same = true;
     for (int i = 0; i < tw_graph_num_variables(a->g); i++) {
         tw_tensor *x = NULL, *y = NULL;
@@ -87,9 +87,9 @@ static bool same_variables(const run *a, const run *b)
 
 int main(void)
 {
-    tw_error error = {0};
+    tw_error error = TW_NO_ERROR;
     tw_devices *devices;
-    check(tw_devices_create(&(tw_device_options){.virtual_gpus = 2}, &devices, &error), &error);
+    check(tw_devices_create(TW_OPTIONS(tw_device_options, .virtual_gpus = 2), &devices, &error), &error);
     run cut = train("/gpu:0", "/gpu:1", devices), whole = train("/gpu:0", "/gpu:0", devices);
     printf("convolutions on %s, dense layers on %s\n",
            tw_session_device(cut.session, tw_graph_find_variable(cut.g, "conv1/kernel")->handle.node),

@@ -42,7 +42,7 @@ static tw_status fill(void *user, int tower, void *const *outputs, tw_error *err
 
 int main(void)
 {
-    tw_error error = {0};
+    tw_error error = TW_NO_ERROR;
     tw_graph *g = tw_graph_create();
     meeting m = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
     tw_output losses[TOWERS], sum = {0};
@@ -62,8 +62,8 @@ int main(void)
     tw_devices *devices;
     tw_session *session;
     tw_tensor *result = NULL;
-    check(tw_devices_create(&(tw_device_options){.cpu_devices = TOWERS}, &devices, &error), &error);
-    check(tw_session_create(g, &(tw_session_options){.devices = devices}, &session, &error), &error);
+    check(tw_devices_create(TW_OPTIONS(tw_device_options, .cpu_devices = TOWERS), &devices, &error), &error);
+    check(tw_session_create(g, TW_OPTIONS(tw_session_options, .devices = devices), &session, &error), &error);
     check(tw_session_set_source(session, "input", fill, &m, &error), &error);
     printf("built %d towers: %d batches asked for\n", TOWERS, m.here);
     tw_status status = tw_session_run(session, NULL, 0, &sum, 1, &result, &error);

@@ -14,7 +14,7 @@ enum { TOWERS = 2, BATCH = 3, EXAMPLES = 12, STEPS = 2 };
 /* Twelve images of one pixel; the label is the number of the example. */
 static tw_dataset *numbered_examples(void)
 {
-    tw_error error = {0};
+    tw_error error = TW_NO_ERROR;
     tw_dataset *data;
     uint8_t images[EXAMPLES];
     int32_t labels[EXAMPLES];
@@ -34,7 +34,7 @@ static tw_status fill(void *user, int tower, void *const *outputs, tw_error *err
 /* Which examples each tower sees at each step. */
 static void run(tw_dataset *data, int32_t seen[STEPS][TOWERS][BATCH], bool print)
 {
-    tw_error error = {0};
+    tw_error error = TW_NO_ERROR;
     tw_graph *g = tw_graph_create();
     tw_output labels[TOWERS];
     for (int i = 0; i < TOWERS; i++)

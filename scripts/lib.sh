@@ -21,6 +21,7 @@ pkg-config:pkg-config
 libdnnl-dev:oneapi/dnnl/dnnl.h
 zlib1g-dev:zlib.h
 libarchive-dev:archive.h
+libre2-dev:re2/re2.h
 libprotobuf-c-dev:protobuf-c/protobuf-c.h
 protobuf-c-compiler:protoc-c
 libcurl4-openssl-dev:curl/curl.h
@@ -28,13 +29,14 @@ libcurl4-openssl-dev:curl/curl.h
 # shellcheck disable=SC2034
 test_needs="$build_needs
 libcmocka-dev:cmocka.h
+spin:spin
 "
 
 is_there() { # PROBE
     case $1 in
     /*) [ -e "$1" ] ;;
     *.h) printf '#include <stdarg.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <setjmp.h>\n#include <%s>\n' "$1" |
-        cc -E -o /dev/null - 2>/dev/null ;;
+        c++ -std=c++17 -x c++ -E -o /dev/null - 2>/dev/null ;;
     *) command -v "$1" >/dev/null ;;
     esac
 }

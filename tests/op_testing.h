@@ -71,6 +71,20 @@ static inline void twt_op_release(twt_op *op)
     op->num_inputs = 0;
 }
 
+/* Prepares, and holds what a device promises: what it accepts it does not refuse afterwards, nor the other way round. */
+static inline tw_status twt_prepare(twi_device *device, twi_prepare *p, bool plain, const twi_kernel **kernel)
+{
+    tw_error asked = {0}, *error = p->error;
+    p->error = &asked;
+    bool accepted = twi_device_accepts(p, plain) == TW_OK;
+    p->error = error;
+    tw_status status = twi_device_prepare(device, p, plain, kernel);
+    if (accepted == (status == TW_UNIMPLEMENTED))
+        fail_msg("%s: accepts() says %s, prepare() %s", p->op, accepted ? "yes" : asked.message,
+                 status == TW_UNIMPLEMENTED && error ? error->message : "otherwise");
+    return status;
+}
+
 static inline twi_operand twt_operand(const tw_tensor *tensor, bool with_value)
 {
     return (twi_operand){tensor->dtype, tensor->shape, tensor->elements, tw_tensor_bytes(tensor),
@@ -103,7 +117,7 @@ static inline tw_status twt_run_node(twt_op *op, const tw_node *node, twi_device
     twi_prepare p = {.op = op->op, .node = node->name, .attrs = &node->attrs, .num_inputs = op->num_inputs,
                      .num_outputs = op->num_outputs, .inputs = operands, .outputs = out, .device = device,
                      .threads = threads, .error = error};
-    TWI_TRY(twi_device_prepare(device, &p, op->plain, &kernel));
+    TWI_TRY(twt_prepare(device, &p, op->plain, &kernel));
     op->kernel = kernel->name;
     memcpy(op->can_overwrite, p.can_overwrite, sizeof p.can_overwrite);
     int over = op->overwrite - 1;

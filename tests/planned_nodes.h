@@ -12,7 +12,7 @@ static inline bool plans_have(const tw_session *session, const char *op)
     const twi_lane *lane = session->lanes[0];
     bool found = false;
     for (int i = 0; i < lane->plans.count; i++) {
-        const tw_graph *planned = lane->plans.items[i].plan->graph;
+        const twi_region *planned = lane->plans.items[i].plan->region;
         for (int id = 0; id < planned->nodes.count; id++)
             found = found || strcmp(planned->nodes.items[id]->op->name, op) == 0;
     }

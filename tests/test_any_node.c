@@ -1,6 +1,6 @@
 /* test_any_node.c - any op with any inputs and attributes: a node or an error, never anything else. What can be built,
- * and is small, is also differentiated and run; again, values or an error. Meant for the address and undefined-behaviour
- * sanitizers, and reproducible: the same numbers are drawn in every run. */
+ * and is small, is also differentiated and run; again, values or an error. Every type that a row allows has its turn.
+ * Meant for the address and undefined-behaviour sanitizers, and reproducible: the same numbers are drawn in every run. */
 #include "testing.h"
 
 #include "device/device.h"
@@ -13,6 +13,7 @@
 enum {
     TRIES = 30,         /* of each op, all drawn */
     CHANGES = 12,       /* of each op, of nodes that are right but for one thing */
+    TYPED = 4,          /* of each type that an attribute of the op may have */
     MOST_INPUTS = 12,
     MOST_ATTRS = 24,
     MOST_POOL = 400,
@@ -46,6 +47,8 @@ static const tw_shape shapes[] = {
     {1, {4}},          {2, {3, 2}},       {2, {2, 2}},       {2, {0, 3}},
     {3, {2, 1, 3}},    {4, {1, 4, 4, 2}}, {4, {3, 3, 2, 2}}, {4, {2, 5, 3, 1}},
     {5, {1, 2, 1, 2, 1}}, {8, {1, 2, 1, 1, 2, 1, 1, 1}},
+    {2, {INT64_C(1) << 40, 0}}, {3, {1 << 30, 2, 0}}, /* empty, but long to walk along */
+    {4, {1 << 30, 4, 4, 0}}, {4, {1 << 20, 1 << 20, 0, 2}},
 };
 enum { NUM_SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -229,6 +232,8 @@ static tw_output input_of_type(const pool *p, tw_dtype dtype, const leaning *l)
 /* ---- a node at random -------------------------------------------------------------------------------------------- */
 
 typedef struct attempt {
+    const char *typed; /* the attribute that has the type `type`; NULL: all are drawn */
+    tw_dtype type;
     tw_output inputs[MOST_INPUTS];
     int num_inputs;
     tw_attr attrs[MOST_ATTRS];
@@ -275,6 +280,8 @@ static tw_attr random_value(attempt *a, const char *name, tw_attr_kind kind, con
     case TW_ATTR_BOOL:
         return tw_attr_bool(name, chance(50));
     case TW_ATTR_TYPE:
+        if (a->typed && strcmp(name, a->typed) == 0)
+            return tw_attr_type(name, a->type);
         return tw_attr_type(name, random_type(spec ? spec->allowed_types : 0, l));
     case TW_ATTR_STRING:
         if (spec && spec->num_allowed_strings && (l->honest || chance(95)))
@@ -314,12 +321,13 @@ static void add_input(attempt *a, pool *p, tw_dtype dtype)
 /* Mostly what the signature wants. */
 static void draw_attempt(attempt *a, pool *p, const twi_signature *s)
 {
-    bool honest = chance(70);
+    bool honest = a->typed || chance(70);
     a->num_inputs = a->num_attrs = 0;
     a->leaning = (leaning){honest, chance(40), shapes[draw(NUM_SHAPES)], chance(70) ? (int)draw(5) : -1};
     for (int i = 0; i < s->num_attrs && a->num_attrs < MOST_ATTRS; i++) {
         const twi_attr_spec *spec = &s->attrs[i];
-        if ((spec->has_default && chance(honest ? 80 : 60)) || (!honest && chance(3)))
+        bool typed = a->typed && strcmp(spec->name, a->typed) == 0;
+        if (!typed && ((spec->has_default && chance(honest ? 80 : 60)) || (!honest && chance(3))))
             continue;
         tw_attr_kind kind = !honest && chance(2) ? (tw_attr_kind)(1 + draw(TW_ATTR_SHAPES)) : spec->kind;
         a->attrs[a->num_attrs] = random_value(a, spec->name, kind, spec, p);
@@ -478,6 +486,23 @@ static void try_node(pool *p, const twi_op *op, const attempt *a, twi_device *cp
     p->g->error = (tw_error){0}; /* the next try is not to suffer for this one */
 }
 
+/* Each type attribute with each type that the row allows. */
+static void try_types(const twi_op *op, const twi_signature *signature, pool *p, twi_device *cpu,
+                      tw_session *const *sessions, counts *c)
+{
+    attempt a = {0};
+    for (int i = 0; i < signature->num_attrs; i++)
+        for (int t = 0; t < NUM_DTYPES && signature->attrs[i].kind == TW_ATTR_TYPE; t++) {
+            uint64_t allowed = signature->attrs[i].allowed_types;
+            a.typed = signature->attrs[i].name;
+            a.type = dtypes[t];
+            for (int k = 0; k < TYPED && (!allowed || allowed >> a.type & 1); k++) {
+                draw_attempt(&a, p, signature);
+                try_node(p, op, &a, cpu, sessions[k % 2], c);
+            }
+        }
+}
+
 /* A new graph for each op: what one does wrong stays with it. */
 static void try_op(const twi_op *op, tw_devices *devices, counts *c)
 {
@@ -492,6 +517,7 @@ static void try_op(const twi_op *op, tw_devices *devices, counts *c)
         draw_attempt(&a, &p, &signature);
         try_node(&p, op, &a, devices->items[0], sessions[i % 2], c);
     }
+    try_types(op, &signature, &p, devices->items[0], sessions, c);
     for (int i = 0; i < CHANGES && change_example(&a, &p, op, &signature); i++)
         try_node(&p, op, &a, devices->items[0], sessions[i % 2], c);
     tw_session_destroy(sessions[0]);

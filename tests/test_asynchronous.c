@@ -35,7 +35,7 @@ static tw_status try_start(run *r, int towers, int gpus, tw_asynchronous wanted,
         .towers = towers,
         .batch = wanted.replay ? 0 : BATCH,
         .seed = wanted.replay ? 0 : 7,
-        .updates = resume_from || wanted.replay ? TW_UPDATES : TW_ASYNCHRONOUS,
+        .updates = resume_from || wanted.replay ? TW_UPDATES_DEFAULT : TW_UPDATES_ASYNCHRONOUS,
         .asynchronous = wanted,
         .resume_from = resume_from,
     };
@@ -178,7 +178,7 @@ static void one_tower_alone_makes_the_bits_of_synchronous_training(void **state)
     run one = start_synchronous(1, BATCH), alone = start(1, 1, (tw_asynchronous){0}, NULL);
     step(&one, 4);
     step(&alone, 4);
-    assert_int_equal(tw_trainer_updates(alone.trainer), TW_ASYNCHRONOUS);
+    assert_int_equal(tw_trainer_updates(alone.trainer), TW_UPDATES_ASYNCHRONOUS);
     assert_equal_variables(&one, &alone);
     finish(&one);
     finish(&alone);
@@ -319,7 +319,7 @@ static void a_run_that_was_interrupted_is_replayed_as_one(void **state)
     finish(&first);
     run second = start(0, 3, wanted, folder);
     assert_int_equal(tw_trainer_steps_done(second.trainer), 7);
-    assert_int_equal(tw_trainer_updates(second.trainer), TW_ASYNCHRONOUS);
+    assert_int_equal(tw_trainer_updates(second.trainer), TW_UPDATES_ASYNCHRONOUS);
     step(&second, 8);
     run third = start(0, 1, (tw_asynchronous){.replay = log}, NULL);
     step(&third, 15);
@@ -388,7 +388,7 @@ static void what_does_not_fit_together_is_refused_by_name(void **state)
     assert_ok(tw_dataset_synthetic(64, 32, 32, 3, 10, 5, &dataset, &error));
     assert_ok(tw_devices_create(&(tw_device_options){.virtual_gpus = 1}, &devices, &error));
     assert_fails(tw_trainer_create(&(tw_trainer_options){.model = tw_model_find("cifar10"), .dataset = dataset,
-                                                         .devices = devices, .updates = TW_SYNCHRONOUS,
+                                                         .devices = devices, .updates = TW_UPDATES_SYNCHRONOUS,
                                                          .resume_from = folder}, &trainer, &error),
                  TW_INVALID_ARGUMENT, "was made with updates asynchronous, but synchronous was asked for");
     tw_devices_destroy(devices);
@@ -434,6 +434,20 @@ static void a_damaged_order_is_refused_by_line_and_a_torn_end_is_not(void **stat
         }
         twi_order_log_free(&log);
     }
+    remove_scratch(folder);
+}
+
+static void an_order_with_a_byte_of_zero_is_refused_by_line(void **state)
+{
+    (void)state;
+    static const char text[] = "tower order 1\nmodel cifar10 towers 2 batch 2 seed 7 first 0\n"
+                               "0 tower 1 pulled 0 batch 1 loss 0x1p+1\n\0001 tower 0 pulled 0 batch 0 loss 0x1p+1\n";
+    const char *folder = scratch_folder(), *path = path_in(folder, "order.log");
+    tw_error error = {0};
+    twi_order_log log;
+    assert_ok(twi_file_replace(path, text, sizeof text - 1, &error));
+    assert_fails(twi_order_log_read(path, &log, &error), TW_DATA_LOSS, "line 4: a byte of zero");
+    twi_order_log_free(&log);
     remove_scratch(folder);
 }
 
@@ -500,6 +514,7 @@ int main(void)
         cmocka_unit_test(a_resumed_run_leaves_no_example_out),
         cmocka_unit_test(what_does_not_fit_together_is_refused_by_name),
         cmocka_unit_test(a_damaged_order_is_refused_by_line_and_a_torn_end_is_not),
+        cmocka_unit_test(an_order_with_a_byte_of_zero_is_refused_by_line),
         cmocka_unit_test(a_tower_that_diverges_ends_all_and_is_named),
         cmocka_unit_test(a_log_that_cannot_be_written_ends_training),
         cmocka_unit_test(a_run_is_left_at_any_moment),

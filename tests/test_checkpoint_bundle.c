@@ -6,6 +6,8 @@
 #include "faulty_memory.h"
 #include "format/bundle.h"
 
+#include <sys/wait.h>
+
 static const char *folder;
 static tw_error error;
 static char log_text[8192];
@@ -320,6 +322,51 @@ static void leftovers_of_killed_processes_are_removed_by_the_next_save(void **st
     assert_latest(6);
 }
 
+static void several_processes_may_save_in_one_directory(void **state)
+{
+    (void)state;
+    enum { PROCESSES = 3, STEPS = 40 };
+    pid_t children[PROCESSES];
+    for (int i = 0; i < PROCESSES; i++)
+        if ((children[i] = fork()) == 0) {
+            tw_status status = TW_OK;
+            for (int step = 1; step <= STEPS && status == TW_OK; step++)
+                status = save(step);
+            if (status != TW_OK)
+                fprintf(stderr, "%s\n", error.message);
+            _exit(status != TW_OK);
+        }
+    for (int i = 0; i < PROCESSES; i++) {
+        int how;
+        assert_int_equal(waitpid(children[i], &how, 0), children[i]);
+        assert_int_equal(how, 0);
+    }
+    assert_ok(save(STEPS + 1));
+    assert_latest(STEPS + 1);
+    assert_int_equal(count_files(folder, "tmp"), 0);
+}
+
+static void links_planted_in_a_directory_lead_nowhere(void **state)
+{
+    (void)state;
+    char old[64], *bytes;
+    size_t size;
+    store(in_folder("precious"), "kept", 4);
+    char *precious = strdup(in_folder("precious"));
+    static const char *const names[] = {"model.ckpt-6.data-00000-of-00001", "model.ckpt-6.index", "checkpoint"};
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(symlink(precious, in_folder(names[i])), 0);
+        snprintf(old, sizeof old, "%s.tmp-%ld", names[i], (long)getpid());
+        assert_int_equal(symlink(precious, in_folder(old)), 0);
+    }
+    assert_ok(save(6));
+    assert_latest(6);
+    assert_ok(twi_file_read(precious, 100, &bytes, &size, &error));
+    assert_int_equal(size, 4);
+    twi_free(bytes);
+    free(precious);
+}
+
 static void impossible_requests_are_refused_by_name(void **state)
 {
     (void)state;
@@ -581,6 +628,8 @@ int main(void)
         TEST(latest_passes_over_damaged_checkpoints_and_says_why),
         TEST(state_file_may_name_a_checkpoint_elsewhere),
         TEST(leftovers_of_killed_processes_are_removed_by_the_next_save),
+        TEST(several_processes_may_save_in_one_directory),
+        TEST(links_planted_in_a_directory_lead_nowhere),
         TEST(impossible_requests_are_refused_by_name),
         TEST(any_flipped_bit_or_missing_end_is_refused),
         TEST(failed_save_loses_nothing_and_can_be_repeated),

@@ -383,7 +383,7 @@ static void one_tensor_is_shown_with_its_statistics(void **state)
     assert_prints("conv1/weights: float [2,3]\nleast 1, most 5, mean 3, standard deviation 1.41421356\n"
                   "1 of 6 values are infinite or no number\n");
     assert_runs(0, "$T checkpoint show one --tensor conv1/weights --format json");
-    assert_prints("\"not_finite\":1,\"values\":[1,2,3,4,5,null]}");
+    assert_prints("\"not_finite\":1,\"values\":[1,2,3,4,5,\"NaN\"]}");
     assert_runs(1, "$T checkpoint show one --tensor conv1/weihgts");
     assert_prints("conv1/weihgts");
 }

@@ -13,16 +13,25 @@
 #include <tower/session.h>
 #include <tower/train.h>
 
-static const twi_plugin *plugin;
+static const twi_backend *cuda; /* the plug-in's */
 static const char *why;
 static tw_devices *devices; /* with the first card, if there is one */
 static twi_device *card;
+
+static const twi_backend *find_backend(const char *kind)
+{
+    twi_backends plugins = twi_plugin_backends(&why);
+    for (int i = 0; i < plugins.count; i++)
+        if (strcmp(plugins.items[i]->kind, kind) == 0)
+            return plugins.items[i];
+    return NULL;
+}
 
 static void one_plain_line_says_why_there_is_no_gpu(void **state)
 {
     (void)state;
     const char *line = tw_devices_why_no_gpu();
-    if (plugin && plugin->count(&why) > 0)
+    if (tw_devices_count(devices, "GPU") > 0)
         assert_string_equal(line, "");
     else
         assert_true(strlen(line) > 20 && !strchr(line, '\n'));
@@ -32,25 +41,27 @@ static void the_plugin_that_was_built_opens(void **state)
 {
     (void)state;
 #ifdef TOWER_WITH_CUDA
-    if (!plugin)
+    if (!cuda)
         fail_msg("%s", why);
-    assert_int_equal(plugin->version, TWI_PLUGIN_VERSION);
-    assert_true(plugin->count(&why) >= 0);
+    assert_string_equal(cuda->type, "GPU");
 #else
     skip();
 #endif
 }
 
-static void a_card_that_is_not_there_cannot_be_described_or_opened(void **state)
+static void a_card_that_is_not_there_cannot_be_opened(void **state)
 {
     (void)state;
     tw_error error = {0};
-    twi_card card;
-    if (!plugin)
+    double values[16] = {0};
+    int count;
+    if (!cuda)
         skip();
-    assert_fails(plugin->describe(plugin->count(&why), &card, &error), TW_NOT_FOUND, "there is no card number");
-    assert_fails(plugin->describe(-1, &card, &error), TW_NOT_FOUND, "there is no card number -1");
-    assert_null(plugin->create(-1, 0, 0, 1, &error));
+    const twi_options nothing = {cuda->options, values};
+    assert_ok(cuda->enumerate(&nothing, &count, &why, &error));
+    assert_null(cuda->create(&nothing, count, 0, &error));
+    assert_message(error.message, "there is no card number");
+    assert_null(cuda->create(&nothing, -1, 0, &error));
 }
 
 static void gpus_are_left_alone_when_asked(void **state)
@@ -62,7 +73,7 @@ static void gpus_are_left_alone_when_asked(void **state)
     assert_int_equal(tw_devices_count(devices, "GPU"), 0);
     tw_devices_destroy(devices);
     assert_ok(tw_devices_create(NULL, &devices, &error));
-    assert_int_equal(tw_devices_count(devices, "GPU"), plugin ? plugin->count(&why) : 0);
+    assert_int_equal(tw_devices_count(devices, "GPU") > 0, tw_devices_why_no_gpu()[0] == 0);
     tw_devices_destroy(devices);
 }
 
@@ -146,6 +157,18 @@ static tw_tensor *filled_int(int value)
     return t;
 }
 
+static tw_tensor *listed(tw_dtype dtype, int count, const float *values)
+{
+    tw_tensor *t = tw_tensor_create(dtype, TW_SHAPE(count));
+    assert_non_null(t);
+    for (int i = 0; i < count; i++)
+        if (dtype == TW_FLOAT32)
+            ((float *)t->data)[i] = values[i];
+        else
+            ((uint16_t *)t->data)[i] = dtype == TW_FLOAT16 ? tw_float_to_half(values[i]) : tw_float_to_bfloat16(values[i]);
+    return t;
+}
+
 /* Operands begin one element behind where memory does, as in the middle of a list: vectors do not fit there. */
 static bool askew, may_be_askew;
 
@@ -180,7 +203,7 @@ static tw_status run_node(const tw_node *node, twt_op *op, tw_error *error)
     twi_prepare p = {.op = op->op, .node = node->name, .attrs = &node->attrs, .num_inputs = op->num_inputs,
                      .num_outputs = op->num_outputs, .inputs = in, .outputs = out, .device = card, .threads = 1,
                      .error = error};
-    TWI_TRY(twi_device_prepare(card, &p, false, &kernel));
+    TWI_TRY(twt_prepare(card, &p, false, &kernel));
     if (p.workspace)
         TWI_TRY(twi_device_alloc(card, p.workspace, "a test", &workspace, error));
     twi_run run = {.state = p.state, .inputs = (const void *const *)from, .outputs = to, .workspace = workspace,
@@ -238,6 +261,29 @@ static void needs_card(void)
 {
     if (!card)
         skip();
+}
+
+static void nan_and_infinity_on_the_card_are_those_of_the_cpu(void **state)
+{
+    (void)state;
+    static const char *const gradients[] = {"SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "InvGrad"};
+    static const float y[] = {0, INFINITY, NAN, 2, 0, 4}, dy[] = {0, 0, 0, 0, 1, 1}, t[] = {NAN, 2, 0, -5, INFINITY, 1};
+    static const float limits[][2] = {{-1, 1}, {NAN, 1}, {-1, NAN}, {1, -1}};
+    needs_card();
+    for (int k = 0; k < FLOATS; k++) {
+        for (int i = 0; i < 4; i++) {
+            compare((twt_op){.op = i % 2 ? "ArgMin" : "ArgMax", .num_inputs = 2,
+                             .inputs = {listed(floats[k], 6 - i, i < 2 ? t : y), filled_int(0)}});
+            compare((twt_op){.op = gradients[i], .num_inputs = 2,
+                             .inputs = {listed(floats[k], 6, y), listed(floats[k], 6, dy)}});
+            compare((twt_op){.op = "ClipByValue", .num_inputs = 3,
+                             .inputs = {listed(floats[k], 6, t), filled(floats[k], TW_SCALAR, 1),
+                                        listed(floats[k], 6, (float[]){NAN, 1, NAN, 1, -1, 3})}});
+            compare((twt_op){.op = "ClipByValue", .num_inputs = 3,
+                             .inputs = {listed(floats[k], 1, t), listed(floats[k], 1, &limits[i][0]),
+                                        listed(floats[k], 1, &limits[i][1])}});
+        }
+    }
 }
 
 static void elementwise_ops_on_the_card_are_those_of_the_cpu(void **state)
@@ -1636,7 +1682,7 @@ static void a_trainer_makes_its_batches_on_the_card(void **state)
     (void)state;
     static const tw_model model = {.name = "small", .description = "for tests", .dataset = "cifar10", .height = 8, .width = 8,
                                    .channels = 3, .classes = 10, .batch = 5, .training = TW_AUGMENT_TUTORIAL_TRAIN,
-                                   .optimizer = TW_MODEL_GRADIENT_DESCENT, .learning_rate = 0.1f, .logits = one_layer};
+                                   .optimizer = TW_OPTIMIZER_GRADIENT_DESCENT, .learning_rate = 0.1f, .logits = one_layer};
     static const char *const where[] = {"/gpu:0"};
     enum { TRAINED = 4 };
     static const tw_input_place places[] = {TW_INPUT_ON_HOST, TW_INPUT_AUTO};
@@ -1717,10 +1763,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_plain_line_says_why_there_is_no_gpu),
         cmocka_unit_test(the_plugin_that_was_built_opens),
-        cmocka_unit_test(a_card_that_is_not_there_cannot_be_described_or_opened),
+        cmocka_unit_test(a_card_that_is_not_there_cannot_be_opened),
         cmocka_unit_test(gpus_are_left_alone_when_asked),
         cmocka_unit_test(long_values_cross_whole),
         cmocka_unit_test(elementwise_ops_on_the_card_are_those_of_the_cpu),
+        cmocka_unit_test(nan_and_infinity_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(a_sum_of_many_terms_is_whole),
         cmocka_unit_test(integers_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(questions_on_the_card_are_answered_as_on_the_cpu),
@@ -1746,9 +1793,9 @@ int main(void)
         cmocka_unit_test(every_kernel_of_the_card_has_been_compared),
     };
     tw_error error;
-    plugin = twi_plugin_open(&why);
+    cuda = find_backend("cuda");
 #ifndef TOWER_WITH_CUDA
-    if (!plugin)
+    if (!cuda)
         return 77;
 #endif
     if (tw_devices_create(NULL, &devices, &error) == TW_OK && tw_devices_count(devices, "GPU") > 0)

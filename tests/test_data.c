@@ -132,13 +132,13 @@ static void missing_data_says_what_was_looked_for_and_how_to_get_it(void **state
     tw_dataset *d = NULL;
     assert_fails(tw_dataset_load("cifar10", path_of("absent"), TW_SPLIT_TRAIN, NULL, &d, &error), TW_NOT_FOUND,
                  "absent");
-    assert_message(error.message, "tower data fetch cifar10");
+    assert_message(error.message, "tw_data_fetch(\"cifar10\", \"");
     assert_fails(tw_dataset_load("cifar10", directory, TW_SPLIT_TEST, NULL, &d, &error), TW_NOT_FOUND,
                  "test_batch.bin there and in cifar-10-batches-bin/");
-    assert_message(error.message, "tower data fetch cifar10");
+    assert_message(error.message, "tw_data_fetch(\"cifar10\", \"");
     assert_fails(tw_dataset_load("fashion-mnist", directory, TW_SPLIT_TEST, NULL, &d, &error), TW_NOT_FOUND,
                  "t10k-images-idx3-ubyte.gz");
-    assert_message(error.message, "tower data fetch fashion-mnist");
+    assert_message(error.message, "tw_data_fetch(\"fashion-mnist\", \"");
     write_cifar10("");
     unlink(path_of("data_batch_3.bin"));
     assert_fails(tw_dataset_load("cifar10", directory, TW_SPLIT_TRAIN, &few, &d, &error), TW_NOT_FOUND,

@@ -2,8 +2,9 @@
  * faults where a real one would. label: threads */
 #include "testing.h"
 
-#include "base/thread.h"
+#include "base/cores.h"
 #include "device/device.h"
+#include "device/kernel_index.h"
 #include "device/virtual/virtual.h"
 
 static tw_devices *open_devices(tw_device_options options)
@@ -34,6 +35,8 @@ static void cpu_devices_get_equal_teams_on_cores_of_their_own(void **state)
     for (int i = 0; i < devices->count && cores > 1; i++) {
         twi_device *d = devices->items[i];
         assert_int_equal(d->threads, cores / 2);
+        if (twi_find_cores("").limited)
+            continue;
         assert_int_equal(d->num_cores, cores / 2);
         assert_int_equal(d->cores[0], twi_usable_core(i * (cores / 2)));
     }
@@ -170,7 +173,7 @@ static void a_gpus_memory_is_limited_in_bytes_or_as_a_part_of_what_it_has(void *
     tw_device_options both = {.virtual_gpus = 1, .gpu_memory_fraction = 0.4, .gpu_memory_limit = 1000};
     assert_fails(tw_devices_create(&both, &devices, &error), TW_INVALID_ARGUMENT, "give one of them");
     tw_device_options large = {.virtual_gpus = 1, .virtual_gpu_memory = MIB, .gpu_memory_fraction = 1.1};
-    assert_fails(tw_devices_create(&large, &devices, &error), TW_INVALID_ARGUMENT, "at most 1, found 1.1");
+    assert_fails(tw_devices_create(&large, &devices, &error), TW_INVALID_ARGUMENT, "expected 0 to 1, found 1.1");
 }
 
 static void copies_go_between_any_two_devices(void **state)
@@ -195,6 +198,42 @@ static void copies_go_between_any_two_devices(void **state)
     tw_devices_destroy(devices);
 }
 
+static tw_status copy_from_its_own_kind(twi_device *d, void *to, twi_device *source, const void *from, size_t bytes,
+                                        tw_error *error)
+{
+    (void)to, (void)from, (void)bytes;
+    return twi_fail(error, TW_INTERNAL, "%s was asked to copy from %s, a '%s'", d->text, source->text, source->ops->kind);
+}
+
+/* A backend knows the insides of its own devices alone. */
+static void copies_between_devices_of_two_kinds_go_through_the_host(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_devices *devices = open_devices((tw_device_options){.virtual_gpus = 2});
+    twi_device *from = devices->items[1], *to = devices->items[2];
+    const twi_device_ops *real = to->ops;
+    twi_device_ops other = *real;
+    void *a, *b;
+    char back[8] = "";
+    tw_link link;
+    other.kind = "other";
+    other.copy_from = copy_from_its_own_kind;
+    to->ops = &other;
+    assert_ok(twi_device_alloc(from, 8, "a", &a, &error));
+    assert_ok(twi_device_alloc(to, 8, "b", &b, &error));
+    assert_ok(from->ops->write(from, a, "towers!", 8, &error));
+    assert_ok(twi_device_copy(to, b, from, a, 8, &error));
+    assert_ok(to->ops->read(to, back, b, 8, &error));
+    assert_string_equal(back, "towers!");
+    assert_ok(tw_devices_measure_link(devices, 1, 2, &link, &error));
+    assert_false(link.direct);
+    twi_device_free(from, a, 8);
+    twi_device_free(to, b, 8);
+    to->ops = real;
+    tw_devices_destroy(devices);
+}
+
 /* ---- kernels --------------------------------------------------------------------------------------------------- */
 
 static tw_status double_it(const twi_run *r)
@@ -209,6 +248,8 @@ static tw_status double_it(const twi_run *r)
 static tw_status needs_even(twi_prepare *p)
 {
     p->workspace = 64;
+    p->touches = p->inputs;
+    p->varies = p->can_overwrite[0] = true;
     return p->inputs[0].elements % 2 ? twi_fail(p->error, TW_UNIMPLEMENTED, "an odd number of elements") : TW_OK;
 }
 
@@ -240,7 +281,8 @@ static void the_fastest_kernel_that_accepts_is_prepared(void **state)
     (void)state;
     tw_error error = {0};
     twi_device_ops ops = {.type = "CPU", .kind = "test", .kernels = families};
-    twi_device d = {.ops = &ops, .text = "/device:CPU:0"};
+    twi_kernel_index *index = twi_kernel_index_make(families, NULL);
+    twi_device d = {.ops = &ops, .text = "/device:CPU:0", .kernels = index};
     tw_attr t = tw_attr_type("T", TW_FLOAT32), half = tw_attr_type("T", TW_FLOAT16);
     twi_attrs attrs = {&t, 1}, halves = {&half, 1};
     const twi_kernel *kernel;
@@ -257,6 +299,8 @@ static void the_fastest_kernel_that_accepts_is_prepared(void **state)
     assert_ok(twi_device_prepare(&d, &p, false, &kernel));
     assert_string_equal(kernel->name, "plain");
     assert_int_equal(p.workspace, 0); /* what the first row left is gone */
+    assert_null(p.touches);
+    assert_false(p.varies || p.can_overwrite[0]);
 
     p.op = "Even";
     assert_fails(twi_device_prepare(&d, &p, false, &kernel), TW_UNIMPLEMENTED,
@@ -269,6 +313,84 @@ static void the_fastest_kernel_that_accepts_is_prepared(void **state)
     assert_true(twi_device_has_kernel(&d, "Double", &attrs));
     assert_false(twi_device_has_kernel(&d, "Double", &halves));
     assert_false(twi_device_has_kernel(&d, "Treble", &attrs));
+    twi_kernel_index_free(index);
+}
+
+static tw_status takes_small(const twi_prepare *p)
+{
+    return p->inputs[0].elements > 8 ? twi_fail(p->error, TW_UNIMPLEMENTED, "more than 8 elements") : TW_OK;
+}
+
+static tw_status never_prepared(twi_prepare *p)
+{
+    return twi_fail(p->error, TW_INTERNAL, "asked to prepare %lld elements", (long long)p->inputs[0].elements);
+}
+
+static const twi_kernel choosy[] = {
+    {"Double", "quick", TWI_TYPE(TW_FLOAT32), needs_even, double_it, NULL},
+    {"Double", "plain", TWI_TYPE(TW_FLOAT32), NULL, double_it, NULL, .accepts = takes_small},
+    {"Half", "small", TWI_TYPE(TW_FLOAT32), never_prepared, double_it, NULL, .accepts = takes_small},
+    {0},
+};
+
+/* Rows before the last may say no in prepare(), so it is the last one that is asked. */
+static void what_a_device_accepts_is_known_before_anything_is_prepared(void **state)
+{
+    (void)state;
+    static const twi_kernel *const list[] = {choosy, NULL};
+    tw_error error = {0}, refusal = {0};
+    twi_device_ops ops = {.type = "GPU", .kind = "test", .kernels = list};
+    twi_kernel_index *index = twi_kernel_index_make(list, NULL);
+    twi_device d = {.ops = &ops, .text = "/device:GPU:0", .kernels = index};
+    tw_attr t = tw_attr_type("T", TW_FLOAT32);
+    const twi_kernel *kernel;
+    twi_operand small = floats(3), large = floats(9);
+    twi_prepare p = {.op = "Half", .node = "n", .attrs = &(twi_attrs){&t, 1}, .inputs = &small, .outputs = &small,
+                     .num_inputs = 1, .num_outputs = 1, .device = &d, .error = &error, .refusal = &refusal};
+    assert_ok(twi_device_accepts(&p, false));
+    assert_fails(twi_device_accepts(&p, true), TW_UNIMPLEMENTED, "no plain kernel for Half");
+    p.inputs = &large;
+    assert_fails(twi_device_accepts(&p, false), TW_UNIMPLEMENTED,
+                 "/device:GPU:0 has no kernel for Half of type float (node 'n'): more than 8 elements");
+    assert_string_equal(refusal.message, "more than 8 elements");
+    assert_fails(twi_device_prepare(&d, &p, false, &kernel), TW_UNIMPLEMENTED, "more than 8 elements");
+    assert_null(kernel);
+    p.op = "Double";
+    assert_fails(twi_device_accepts(&p, false), TW_UNIMPLEMENTED, "more than 8 elements");
+    p.inputs = &small; /* an odd number, which the quick row does not take */
+    assert_ok(twi_device_accepts(&p, false));
+    assert_ok(twi_device_prepare(&d, &p, false, &kernel));
+    assert_string_equal(kernel->name, "plain");
+    p.op = "Treble";
+    assert_fails(twi_device_accepts(&p, false), TW_UNIMPLEMENTED, "no kernel for Treble");
+    twi_kernel_index_free(index);
+}
+
+static uint64_t lacks_floats(const char *op)
+{
+    return strcmp(op, "Double") == 0 ? TWI_TYPE(TW_FLOAT32) : 0;
+}
+
+static void kernels_of_types_that_a_device_lacks_are_hidden(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    twi_device_ops ops = {.type = "GPU", .kind = "test", .kernels = families, .lacks = lacks_floats};
+    twi_kernel_index *index = twi_kernel_index_make(families, lacks_floats);
+    twi_device d = {.ops = &ops, .text = "/device:GPU:0", .kernels = index};
+    tw_attr t = tw_attr_type("T", TW_FLOAT32);
+    twi_attrs attrs = {&t, 1};
+    twi_operand x = floats(4);
+    const twi_kernel *kernel;
+    twi_prepare p = {.op = "Double", .node = "n", .attrs = &attrs, .inputs = &x, .outputs = &x, .num_inputs = 1,
+                     .num_outputs = 1, .device = &d, .error = &error};
+    assert_true(twi_device_lacks(&d, "Double", TW_FLOAT32));
+    assert_false(twi_device_lacks(&d, "Double", TW_FLOAT16));
+    assert_false(twi_device_has_kernel(&d, "Double", &attrs));
+    assert_true(twi_device_has_kernel(&d, "Even", &attrs));
+    assert_fails(twi_device_accepts(&p, false), TW_UNIMPLEMENTED, "no kernel for Double");
+    assert_fails(twi_device_prepare(&d, &p, false, &kernel), TW_UNIMPLEMENTED, "no kernel for Double");
+    twi_kernel_index_free(index);
 }
 
 static void links_between_devices_are_measured(void **state)
@@ -322,7 +444,7 @@ static void a_gpu_computes_with_floats_and_passes_integers_through(void **state)
         {"ArgMax", TW_FLOAT32, true},      {"Relu6", TW_FLOAT16, true},      {"LRN", TW_FLOAT16, false},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-        if (twi_gpu_supports(table[i].op, table[i].type) != table[i].supported)
+        if (!(twi_gpu_lacks(table[i].op) & TWI_TYPE(table[i].type)) != table[i].supported)
             fail_msg("%s of %s", table[i].op, tw_dtype_name(table[i].type));
 }
 
@@ -412,7 +534,10 @@ int main(void)
         cmocka_unit_test(a_full_gpu_says_its_limit_its_use_and_the_need),
         cmocka_unit_test(a_gpus_memory_is_limited_in_bytes_or_as_a_part_of_what_it_has),
         cmocka_unit_test(copies_go_between_any_two_devices),
+        cmocka_unit_test(copies_between_devices_of_two_kinds_go_through_the_host),
         cmocka_unit_test(the_fastest_kernel_that_accepts_is_prepared),
+        cmocka_unit_test(what_a_device_accepts_is_known_before_anything_is_prepared),
+        cmocka_unit_test(kernels_of_types_that_a_device_lacks_are_hidden),
         cmocka_unit_test(links_between_devices_are_measured),
         cmocka_unit_test(the_type_of_a_node_is_dtype_then_t_then_the_first),
         cmocka_unit_test(a_gpu_computes_with_floats_and_passes_integers_through),

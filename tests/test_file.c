@@ -2,6 +2,7 @@
 #include "testing.h"
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "faulty_files.h"
 
 static const char *folder;
@@ -128,6 +129,37 @@ static void new_file_is_not_made_over_an_old_one(void **state)
     assert_fails(twi_file_create_new(path, &writer, &error), TW_ALREADY_EXISTS, path);
 }
 
+static void symbolic_links_are_replaced_and_never_followed(void **state)
+{
+    (void)state;
+    char other[128], text[8] = {0};
+    twi_file_writer *writer;
+    snprintf(other, sizeof other, "%s/other", folder);
+    assert_ok(twi_file_replace(other, "kept", 4, &error));
+    assert_int_equal(symlink(other, path), 0);
+    assert_fails(twi_file_append(path, &writer, &error), TW_UNKNOWN, path);
+    assert_ok(twi_file_create(path, &writer, &error));
+    twi_file_write(writer, "new", 3);
+    assert_ok(twi_file_close(writer, false, &error));
+    assert_file_holds("new");
+    assert_int_equal(readlink(path, text, sizeof text), -1);
+    snprintf(path, sizeof path, "%s", other);
+    assert_file_holds("kept");
+}
+
+static void names_beside_a_file_are_never_the_same(void **state)
+{
+    (void)state;
+    twi_text a = {0}, b = {0};
+    twi_name_beside(&a, path);
+    twi_name_beside(&b, path);
+    assert_string_not_equal(a.data, b.data);
+    assert_true(twi_is_beside(a.data) && twi_is_beside(b.data) && !twi_is_beside(path));
+    assert_int_equal(strncmp(a.data, path, strlen(path)), 0);
+    twi_text_free(&a);
+    twi_text_free(&b);
+}
+
 static void file_over_the_limit_is_refused(void **state)
 {
     (void)state;
@@ -192,6 +224,8 @@ int main(void)
         TEST(replaced_file_holds_the_old_or_the_new_whatever_call_fails),
         TEST(first_write_error_is_the_one_reported),
         TEST(new_file_is_not_made_over_an_old_one),
+        TEST(symbolic_links_are_replaced_and_never_followed),
+        TEST(names_beside_a_file_are_never_the_same),
         TEST(file_over_the_limit_is_refused),
         TEST(file_that_is_absent_or_a_folder_is_named),
         TEST(part_beyond_the_end_is_refused_with_its_place),

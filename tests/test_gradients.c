@@ -430,9 +430,36 @@ static void outputs_that_do_not_exist_have_no_gradients(void **state)
     }
 }
 
+static void a_reduction_of_unknown_shape_is_differentiated_also_for_a_scalar(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_session *session = NULL;
+    tw_output x = tw_placeholder(g, TW_FLOAT32, TW_UNKNOWN_SHAPE);
+    tw_output sums[] = {tw_reduce_sum(g, x, NULL, 0, false), tw_reduce_mean(g, x, NULL, 0, false),
+                        tw_reduce_max(g, x, NULL, 0, false), tw_reduce_min(g, x, NULL, 0, false)};
+    tw_output dx[4];
+    for (int i = 0; i < 4; i++)
+        tw_gradients(g, &sums[i], 1, NULL, &x, 1, &dx[i]);
+    assert_string_equal(tw_graph_message(g), "");
+    assert_ok(tw_session_create(g, NULL, &session, &error));
+    tw_tensor *scalar = tw_tensor_float(3), *got[4] = {0};
+    assert_ok(tw_session_run(session, &(tw_feed){x, scalar}, 1, dx, 4, got, &error));
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(tw_tensor_shape(got[i]).rank, 0);
+        assert_true(tw_tensor_value(got[i], 0) == 1);
+        tw_tensor_release(got[i]);
+    }
+    tw_tensor_release(scalar);
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_reduction_of_unknown_shape_is_differentiated_also_for_a_scalar),
         cmocka_unit_test(binary_ops),
         cmocka_unit_test(unary_ops),
         cmocka_unit_test(reductions_and_products),

@@ -20,13 +20,13 @@ static tw_output conv_same(tw_graph *g, const tw_output *x)
 
 static tw_output conv_valid_dilated(tw_graph *g, const tw_output *x)
 {
-    return tw_conv2d(g, x[0], x[1], &(tw_conv2d_options){.padding = TW_VALID, .dilation = {2, 1}});
+    return tw_conv2d(g, x[0], x[1], &(tw_conv2d_options){.padding = TW_PADDING_VALID, .dilation = {2, 1}});
 }
 
 static tw_output conv_explicit(tw_graph *g, const tw_output *x)
 {
     return tw_conv2d(g, x[0], x[1],
-                     &(tw_conv2d_options){.stride = {3}, .padding = TW_EXPLICIT, .explicit_padding = {0, 2, 1, 1}});
+                     &(tw_conv2d_options){.stride = {3}, .padding = TW_PADDING_EXPLICIT, .explicit_padding = {0, 2, 1, 1}});
 }
 
 static tw_output depthwise(tw_graph *g, const tw_output *x)
@@ -115,7 +115,7 @@ static tw_output max_pool(tw_graph *g, const tw_output *x)
 static tw_output max_pool_explicit(tw_graph *g, const tw_output *x)
 {
     return tw_max_pool(g, x[0],
-                       &(tw_pool_options){.window = {3}, .stride = {2}, .padding = TW_EXPLICIT,
+                       &(tw_pool_options){.window = {3}, .stride = {2}, .padding = TW_PADDING_EXPLICIT,
                                           .explicit_padding = {1, 0, 2, 1}});
 }
 

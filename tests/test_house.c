@@ -1,13 +1,15 @@
-/* The rules of the house, read from the sources: who may include whom, that every public function is explained, and that
- * the documentation is up to date and leads somewhere. */
+/* The rules of the house, read from the sources: who may include whom, that nobody asks for an op by its name, that every
+ * public function is explained, and that the documentation is up to date and leads somewhere. */
 #include "testing.h"
+
+#include "graph/op.h"
 
 #include <dirent.h>
 #include <stdbool.h>
 #include <sys/stat.h>
 
 /* From the ground up: a folder includes from itself and from those before it. */
-static const char *const floors[] = {"base", "tensor", "format", "stream", "device", "graph", "ops",    "place", "rewrite",
+static const char *const floors[] = {"base", "tensor", "format", "stream", "device", "graph", "ops",    "place", "ir", "rewrite",
                                      "comm", "plan",   "run",    "io",     "data",   "train", "models", "cli"};
 enum { FLOORS = sizeof floors / sizeof *floors };
 
@@ -26,6 +28,13 @@ static bool uses_public_headers_only(const char *folder)
     return strcmp(folder, "models") == 0 || strcmp(folder, "cli") == 0 || strcmp(folder, "examples") == 0;
 }
 
+/* The trainer knows no inside either, but stands on the ground: base knows no tensor, and is what any program would bring
+ * along itself (memory that tests can exhaust, arrays, threads, files that are written whole). */
+static bool uses_public_headers_and_base_only(const char *folder)
+{
+    return strcmp(folder, "train") == 0;
+}
+
 /* What is wrong with `#include "included"` in a file of `folder` (of src, or "examples"); NULL: nothing. A name
  * without a folder is a neighbour. */
 static const char *include_is_wrong(const char *folder, const char *included)
@@ -36,6 +45,9 @@ static const char *include_is_wrong(const char *folder, const char *included)
         return NULL;
     if (uses_public_headers_only(folder))
         return "only public headers are seen from here";
+    if (uses_public_headers_and_base_only(folder) && strncmp(included, "base/", 5) != 0 &&
+        strncmp(included, "train/", 6) != 0)
+        return "only public headers and base are seen from here";
     if (floor_of(included) < 0)
         return "there is no such folder";
     if (floor_of(included) > floor_of(path))
@@ -62,6 +74,16 @@ static char *read_text(const char *path)
 
 typedef void visit_file(const char *folder, const char *path, const char *text);
 
+static bool is_source(const char *path)
+{
+    static const char *const endings[] = {".c", ".h", ".inl", ".cc", ".cu", ".cuh"};
+    const char *dot = strrchr(path, '.');
+    for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
+        if (strcmp(dot, endings[i]) == 0)
+            return true;
+    return false;
+}
+
 /* Visits the C, C++ and CUDA sources below root/folder; returns how many there are. */
 static int each_source(const char *root, const char *folder, const char *below, visit_file *visit)
 {
@@ -79,10 +101,9 @@ static int each_source(const char *root, const char *folder, const char *below, 
         snprintf(inner, sizeof inner, "%s/%.200s", below, entry->d_name);
         snprintf(name, sizeof name, "%.300s/%.200s", path, entry->d_name);
         assert_int_equal(stat(name, &about), 0);
-        const char *dot = strrchr(entry->d_name, '.');
         if (S_ISDIR(about.st_mode)) {
             count += each_source(root, folder, inner, visit);
-        } else if (dot && (!strcmp(dot, ".c") || !strcmp(dot, ".h") || !strcmp(dot, ".cc") || !strcmp(dot, ".cu"))) {
+        } else if (is_source(entry->d_name)) {
             char *text = read_text(name);
             visit(folder, name, text);
             free(text);
@@ -148,7 +169,127 @@ static void rule_of_includes_catches_what_it_forbids(void **state)
     assert_non_null(include_is_wrong("device", "graph/graph.h"));
     assert_non_null(include_is_wrong("cli", "base/array.h"));
     assert_non_null(include_is_wrong("examples", "graph/graph.h"));
+    assert_null(include_is_wrong("train", "base/memory.h"));
+    assert_null(include_is_wrong("train", "train/reduce.h"));
+    assert_non_null(include_is_wrong("train", "graph/graph.h"));
     assert_non_null(include_is_wrong("io", "nowhere/thing.h"));
+}
+
+/* ---- who knows devices by name ------------------------------------------------------------------------------ */
+
+/* Kinds of device are known in their backends' folders alone; the program prints them. */
+static bool compares_kinds(const char *text)
+{
+    return strstr(text, "kind, \"cuda\"") || strstr(text, "kind, \"virtual\"") || strstr(text, "kind, \"cpu\"");
+}
+
+static void check_kinds(const char *folder, const char *path, const char *text)
+{
+    (void)folder;
+    if (compares_kinds(text))
+        fail_msg("%s compares a device's kind with a name", path);
+}
+
+static void no_kind_of_device_is_known_by_name(void **state)
+{
+    (void)state;
+    assert_true(compares_kinds("if (strcmp(info.kind, \"cuda\") == 0)"));
+    assert_false(compares_kinds(".kind = \"cuda\""));
+    for (int i = 0; i < FLOORS; i++)
+        each_source(SOURCE_DIR "/src", floors[i], "", check_kinds);
+}
+
+/* ---- what an op is ----------------------------------------------------------------------------------------- */
+
+/* Copies the next call of a function that compares texts, from its name to the parenthesis that ends it, and moves *at
+ * past its name. False: there is none. */
+static bool next_comparison(const char **at, char *call, size_t size)
+{
+    static const char *const functions[] = {"strcmp(", "strncmp(", "strcasecmp(", "memcmp(", "strstr("};
+    const char *first = NULL;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        const char *found = strstr(*at, functions[i]);
+        first = found && (!first || found < first) ? found : first;
+    }
+    if (!first)
+        return false;
+    size_t length = strcspn(first, "(");
+    for (int depth = 0; first[length] && length < size - 1; length++) {
+        depth += (first[length] == '(') - (first[length] == ')');
+        if (depth == 0)
+            break;
+    }
+    snprintf(call, size, "%.*s", (int)length, first);
+    *at = first + strcspn(first, "(");
+    return true;
+}
+
+/* The first comparison of an op's name in a source: of `op->name` or tw_node_op() with anything, or of anything with the
+ * name of an op that there is. NULL: there is none. */
+static const char *find_named_op(const char *source, char *call, size_t size)
+{
+    for (const char *at = source; next_comparison(&at, call, size);) {
+        if (strstr(call, "op->name") || strstr(call, "tw_node_op("))
+            return call;
+        for (const char *quote = strchr(call, '"'); quote; quote = strchr(quote, '"')) {
+            char word[64];
+            size_t length = strcspn(++quote, "\"");
+            snprintf(word, sizeof word, "%.*s", (int)length, quote);
+            if (length < sizeof word && twi_op_find(word))
+                return call;
+            quote += length + (quote[length] == '"');
+        }
+    }
+    return NULL;
+}
+
+static void check_named_ops(const char *folder, const char *path, const char *text)
+{
+    (void)folder;
+    char call[300];
+    bool is_registry = strcmp(path, SOURCE_DIR "/src/graph/op.c") == 0; /* finds the row of a name */
+    if (!is_registry && find_named_op(text, call, sizeof call))
+        fail_msg("%s asks for an op by its name, not its row: %s)", path, call);
+}
+
+/* Rows, and the tables of kernels, are where ops have their names; everybody else asks what an op is (graph/op.h). */
+static bool may_name_ops(const char *folder)
+{
+    return strcmp(folder, "ops") == 0 || strcmp(folder, "device") == 0;
+}
+
+static void nobody_asks_for_an_op_by_its_name(void **state)
+{
+    (void)state;
+    for (int i = 0; i < FLOORS; i++)
+        if (!may_name_ops(floors[i]))
+            each_source(SOURCE_DIR "/src", floors[i], "", check_named_ops);
+    each_source(SOURCE_DIR, "examples", "", check_named_ops);
+}
+
+static void rule_of_named_ops_catches_what_there_was(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "return strcmp(node->op->name, op) == 0;",
+        "return !!x && !strcmp(tw_node_op(node), name);",
+        "if (strncmp(step->node->op->name, prefixes[i], strlen(prefixes[i])) == 0)",
+        "const char *op = node->op->name; if (strcmp(a, b) || strcmp(op, \"TowerInput\") == 0)",
+        "fits = strcmp(form, \n  \"NoOp\") == 0;",
+    };
+    static const char *const good[] = {
+        "return strcmp(a->name, b->name) == 0;",
+        "if (strcmp(type, \"CPU\") == 0) add(g, \"NoOp\");",
+        "printf(\"%s\", node->op->name);",
+        "strcmp(d->type, \"GPU\") == 0 ? \"Const\" : node->op->name",
+    };
+    char call[300];
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (!find_named_op(bad[i], call, sizeof call))
+            fail_msg("not caught: %s", bad[i]);
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        if (find_named_op(good[i], call, sizeof call))
+            fail_msg("caught: %s", call);
 }
 
 /* ---- what is explained ------------------------------------------------------------------------------------- */
@@ -222,6 +363,51 @@ static void every_source_begins_with_its_name_and_what_it_is(void **state)
 }
 
 /* ---- documentation ----------------------------------------------------------------------------------------- */
+
+/* ---- names that are no more ---------------------------------------------------------------------------------- */
+
+static char *deprecated; /* the text of that header */
+
+static bool is_word(char c)
+{
+    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* The first name of deprecated.h that a text has; NULL: none. */
+static const char *deprecated_name(const char *text)
+{
+    static char name[100];
+    for (const char *at = strstr(deprecated, "\n#define T"); at; at = strstr(at + 1, "\n#define ")) {
+        size_t length = 0;
+        if (sscanf(at, "\n#define %99s", name) == 1)
+            length = strlen(name);
+        for (const char *found = strstr(text, name); found; found = strstr(found + 1, name))
+            if (!is_word(found[length]) && (found == text || !is_word(found[-1])) &&
+                strcmp(name, "TOWER_DEPRECATED_H") != 0)
+                return name;
+    }
+    return NULL;
+}
+
+static void check_names(const char *folder, const char *path, const char *text)
+{
+    (void)folder;
+    const char *name = strstr(path, "deprecated.h") ? NULL : deprecated_name(text);
+    if (name)
+        fail_msg("%s uses %s, which has another name now: see tower/deprecated.h", path, name);
+}
+
+static void no_file_uses_a_deprecated_name(void **state)
+{
+    (void)state;
+    deprecated = read_text(SOURCE_DIR "/include/tower/deprecated.h");
+    assert_string_equal(deprecated_name("tw_padding x = TW_SAME;"), "TW_SAME");
+    assert_null(deprecated_name("tw_padding x = TW_SAMENESS;"));
+    static const char *const folders[] = {"include/tower", "src", "examples", "bench"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        assert_true(each_source(SOURCE_DIR "/", folders[i], "", check_names) > 0);
+    free(deprecated);
+}
 
 static void pages_of_the_interface_say_what_the_headers_say(void **state)
 {
@@ -358,6 +544,24 @@ static void c_in_the_guide_from_tensorflow_is_quoted_from_examples(void **state)
     free(page);
 }
 
+static void code_of_the_guide_to_backends_is_quoted(void **state)
+{
+    (void)state;
+    int count = 0;
+    char *page = read_text(SOURCE_DIR "/docs/guide/adding-a-backend.md");
+    char *example = read_text(SOURCE_DIR "/tests/backends/example.c");
+    char *card = read_text(SOURCE_DIR "/src/device/cuda/normalization.c");
+    for (const char *code = page; (code = strstr(code, "```c\n")); count++) {
+        code += strlen("```c\n");
+        if (!is_quoted_from(code, example) && !is_quoted_from(code, card))
+            fail_msg("in no source: %.*s...", (int)strcspn(code, "\n"), code);
+    }
+    assert_true(count > 4);
+    free(page);
+    free(example);
+    free(card);
+}
+
 static void quotation_that_strayed_is_found(void **state)
 {
     (void)state;
@@ -386,13 +590,18 @@ int main(void)
         cmocka_unit_test(examples_include_only_public_headers),
         cmocka_unit_test(every_folder_has_its_floor),
         cmocka_unit_test(rule_of_includes_catches_what_it_forbids),
+        cmocka_unit_test(no_kind_of_device_is_known_by_name),
+        cmocka_unit_test(nobody_asks_for_an_op_by_its_name),
+        cmocka_unit_test(rule_of_named_ops_catches_what_there_was),
         cmocka_unit_test(every_public_function_is_explained),
         cmocka_unit_test(missing_explanation_is_found),
         cmocka_unit_test(every_source_begins_with_its_name_and_what_it_is),
+        cmocka_unit_test(no_file_uses_a_deprecated_name),
         cmocka_unit_test(pages_of_the_interface_say_what_the_headers_say),
         cmocka_unit_test(links_of_the_documentation_lead_somewhere),
         cmocka_unit_test(links_are_found_in_a_page),
         cmocka_unit_test(c_in_the_guide_from_tensorflow_is_quoted_from_examples),
+        cmocka_unit_test(code_of_the_guide_to_backends_is_quoted),
         cmocka_unit_test(quotation_that_strayed_is_found),
         cmocka_unit_test(program_of_the_readme_is_an_example_that_is_tested),
     };

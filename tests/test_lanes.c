@@ -1,10 +1,13 @@
 /* test_lanes.c - lanes of a session: runs that overlap, variables in common, and the end of runs that wait.
  * label: threads */
+#define _GNU_SOURCE /* pthread_timedjoin_np */
 #include "testing.h"
 
 #include "run/dispatcher.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <tower/ops.h>
 #include <tower/session.h>
 
@@ -252,10 +255,11 @@ static void a_lane_that_does_not_exist_is_refused(void **state)
     (void)state;
     fixture f;
     tw_error error = {0};
+    tw_tensor *value = NULL;
     open_fixture(&f);
-    assert_fails(tw_session_run_in(f.s, 1024, NULL, 0, &f.read, 1, NULL, &error), TW_INVALID_ARGUMENT,
+    assert_fails(tw_session_run_in(f.s, 1024, NULL, 0, &f.read, 1, &value, &error), TW_INVALID_ARGUMENT,
                  "lane 1024: expected a number from 0 to 1023");
-    assert_fails(tw_session_run_in(f.s, -1, NULL, 0, &f.read, 1, NULL, &error), TW_INVALID_ARGUMENT, "lane -1");
+    assert_fails(tw_session_run_in(f.s, -1, NULL, 0, &f.read, 1, &value, &error), TW_INVALID_ARGUMENT, "lane -1");
     close_fixture(&f);
 }
 
@@ -276,10 +280,57 @@ static void a_cancelled_session_ends_its_runs_and_keeps_its_values(void **state)
     pthread_join(waiting.thread, NULL);
     assert_int_equal(waiting.status, TW_CANCELLED);
     assert_string_equal(waiting.error.message, "the session was cancelled");
-    assert_fails(tw_session_run(f.s, NULL, 0, &f.read, 1, NULL, &error), TW_CANCELLED, "the session was cancelled");
+    assert_fails(tw_session_run(f.s, NULL, 0, &f.read, 1, &value, &error), TW_CANCELLED, "the session was cancelled");
     assert_ok(tw_session_get_variable(f.s, f.v, &value, &error));
     assert_true(tw_tensor_value(value, 0) == 3);
     tw_tensor_release(value);
+    close_fixture(&f);
+}
+
+static tw_status run_dry(void *user, int tower, void *const *outputs, tw_error *error)
+{
+    (void)user, (void)tower, (void)outputs;
+    *error = (tw_error){TW_OUT_OF_RANGE, "no batch is left"};
+    return TW_OUT_OF_RANGE;
+}
+
+/* Cancels the session at the next allocation, which a run makes for its results: it has begun then, its steps not. */
+static void *cancel_once(void *user, void *block, size_t bytes)
+{
+    _Atomic(tw_session *) *session = user;
+    tw_session *cancelled = bytes ? atomic_exchange(session, NULL) : NULL;
+    if (cancelled)
+        tw_session_cancel(cancelled);
+    if (bytes)
+        return realloc(block, bytes);
+    free(block);
+    return NULL;
+}
+
+static void a_run_that_is_cancelled_as_it_begins_ends_though_the_one_before_has_failed(void **state)
+{
+    (void)state;
+    fixture f;
+    runner failing, cancelled;
+    tw_error error = {0};
+    struct timespec until;
+    open_fixture(&f);
+    assert_true(run_in(&f, 0, f.read) == 3);
+    assert_ok(tw_session_set_source(f.s, "gate", run_dry, NULL, &error));
+    begin(&failing, &f, 0, f.gated);
+    pthread_join(failing.thread, NULL);
+    assert_int_equal(failing.status, TW_OUT_OF_RANGE);
+    static _Atomic(tw_session *) session;
+    session = f.s;
+    tw_set_allocator(cancel_once, &session);
+    begin(&cancelled, &f, 0, f.read);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 20;
+    assert_int_equal(pthread_timedjoin_np(cancelled.thread, NULL, &until), 0);
+    tw_set_allocator(NULL, NULL);
+    assert_null(session);
+    assert_int_equal(cancelled.status, TW_CANCELLED);
+    assert_string_equal(cancelled.error.message, "the session was cancelled");
     close_fixture(&f);
 }
 
@@ -317,7 +368,8 @@ static void a_failing_step_wakes_those_of_its_run_that_wait(void **state)
     tw_error error = {0};
     tw_devices *devices;
     tw_graph *g = tw_graph_create();
-    tw_node *node = tw_scalar(g, 1).node;
+    twi_region *region = twi_region_create();
+    const twi_node *node = twi_node_copy(region, tw_scalar(g, 1).node, NULL, 0);
     gate gate = new_gate();
     twi_dispatchers *dispatchers;
     int64_t done;
@@ -338,6 +390,7 @@ static void a_failing_step_wakes_those_of_its_run_that_wait(void **state)
     assert_fails(twi_dispatchers_run(dispatchers, &plan, 1, false, &done, &error), TW_OUT_OF_RANGE, "broken on purpose");
     twi_dispatchers_destroy(dispatchers);
     tw_devices_destroy(devices);
+    twi_region_destroy(region);
     tw_graph_destroy(g);
 }
 
@@ -351,6 +404,7 @@ int main(void)
         cmocka_unit_test(a_repeated_run_in_a_lane_allocates_nothing),
         cmocka_unit_test(a_lane_that_does_not_exist_is_refused),
         cmocka_unit_test(a_cancelled_session_ends_its_runs_and_keeps_its_values),
+        cmocka_unit_test(a_run_that_is_cancelled_as_it_begins_ends_though_the_one_before_has_failed),
         cmocka_unit_test(a_failing_step_wakes_those_of_its_run_that_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,7 +63,7 @@ static void a_layer_may_go_without_biases(void **state)
     tw_graph *g = tw_graph_create();
     tw_output x = tw_constant_floats(g, TW_SHAPE(1, 2, 2, 1), (float[]){1, 2, 3, 4});
     tw_initializer twos = {.a = 2};
-    tw_output y = tw_conv2d_layer(g, "conv", x, 1, 2, &(tw_conv2d_options){.padding = TW_VALID},
+    tw_output y = tw_conv2d_layer(g, "conv", x, 1, 2, &(tw_conv2d_options){.padding = TW_PADDING_VALID},
                                   &(tw_layer_options){.no_biases = true, .weights = &twos});
     assert_int_equal(tw_graph_num_variables(g), 1);
     tw_session *session = start(g);

@@ -43,7 +43,7 @@ static tw_status open_job(job *j, const wanted *w)
         .plan_only = w->plan_only,
         .variables = w->variables,
         .updates = w->updates,
-        .asynchronous = {.order = w->updates == TW_ASYNCHRONOUS ? TW_ORDER_EQUAL : TW_ORDER_ARRIVAL},
+        .asynchronous = {.order = w->updates == TW_UPDATES_ASYNCHRONOUS ? TW_ORDER_EQUAL : TW_ORDER_ARRIVAL},
         .session = {.allow_soft_placement = true},
     };
     return tw_trainer_create(&options, &j->trainer, &j->error);

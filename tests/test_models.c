@@ -329,7 +329,7 @@ static void rate_steps_follow_epochs(void **state)
     (void)state;
     tw_model quick = *tw_model_find("resnet20");
     quick.layers = 8;
-    quick.optimizer = TW_MODEL_GRADIENT_DESCENT; /* momentum would go on */
+    quick.optimizer = TW_OPTIMIZER_GRADIENT_DESCENT; /* momentum would go on */
     quick.rate_steps[0] = (tw_rate_step){0.25f, 1e-30f};
     quick.rate_steps[1].factor = 0;
     run r = start(&quick, 8, 1, 0);

@@ -61,7 +61,7 @@ static tw_output plain_logits(tw_graph *g, const tw_model *model, tw_output imag
         .name = name_, .description = "for tests", .dataset = "cifar10", .height = 8, .width = 8, .channels = 3,       \
         .classes = 10, .batch = 2, .logits = logits_, __VA_ARGS__                                 \
     }
-static const tw_model rich = MODEL("rich", rich_logits, .optimizer = TW_MODEL_ADAM, .learning_rate = 0.01f,
+static const tw_model rich = MODEL("rich", rich_logits, .optimizer = TW_OPTIMIZER_ADAM, .learning_rate = 0.01f,
                                    .weight_decay = 1e-3f, .average_decay = 0.99f);
 static const tw_model plain = MODEL("plain", plain_logits, .learning_rate = 0.1f, .weight_decay = 1e-2f); /* gradient descent */
 
@@ -140,16 +140,16 @@ static const struct {
     const char *name;
     tw_variable_options options;
 } modes[] = {
-    {"parameter_server on the CPU", {.update = TW_PARAMETER_SERVER}},
+    {"parameter_server on the CPU", {.update = TW_UPDATE_PARAMETER_SERVER}},
     {"parameter_server on one GPU", {.placement = TW_PLACE_SINGLE, .parameter_device = TW_PARAMETERS_ON_GPU}},
     {"parameter_server, rotate", {.placement = TW_PLACE_ROTATE}},
     {"parameter_server, least-loaded", {.placement = TW_PLACE_LEAST_LOADED}},
     {"parameter_server, least-bytes", {.placement = TW_PLACE_LEAST_BYTES}},
-    {"replicated", {.update = TW_REPLICATED}},
+    {"replicated", {.update = TW_UPDATE_REPLICATED}},
     {"staged", {.staged = true}}, /* from here on the numbers differ */
     {"staged, rotate", {.staged = true, .placement = TW_PLACE_ROTATE}},
-    {"relaxed", {.update = TW_REPLICATED, .consistency = TW_RELAXED}},
-    {"independent", {.update = TW_INDEPENDENT}},
+    {"relaxed", {.update = TW_UPDATE_REPLICATED, .consistency = TW_CONSISTENCY_RELAXED}},
+    {"independent", {.update = TW_UPDATE_INDEPENDENT}},
 };
 enum { NUM_STRONG = 6, STAGED = 6, RELAXED = 8, INDEPENDENT = 9, NUM_MODES = sizeof modes / sizeof *modes };
 
@@ -377,7 +377,7 @@ static void strong_modes_go_on_from_each_others_checkpoints_to_the_bit(void **st
         const char *folder = scratch_folder();
         tw_variable_options second = modes[(m + NUM_STRONG - 1) % NUM_STRONG].options;
         if (!second.update)
-            second.update = TW_PARAMETER_SERVER;
+            second.update = TW_UPDATE_PARAMETER_SERVER;
         assert_string_equal(digest_of_two_parts(folder, modes[m].options, second), whole);
         remove_scratch(folder);
     }
@@ -391,7 +391,7 @@ static void any_mode_goes_on_from_the_checkpoint_of_any_other(void **state)
         const char *folder = scratch_folder();
         tw_variable_options second = modes[to].options;
         if (!second.update)
-            second.update = TW_PARAMETER_SERVER;
+            second.update = TW_UPDATE_PARAMETER_SERVER;
         digest_of_two_parts(folder, modes[from].options, second);
         remove_scratch(folder);
     }
@@ -595,35 +595,37 @@ static void odd_combinations_are_refused_naming_both_sides(void **state)
         tw_variable_options options;
         const char *message;
     } cases[] = {
-        {{.update = TW_REPLICATED, .staged = true}, "staged_vars goes with variable_update=parameter_server only: with "
+        {{.update = TW_UPDATE_REPLICATED, .staged = true}, "options.variables.staged goes with options.variables.update=parameter_server only: with "
                                                     "replicated"},
-        {{.update = TW_INDEPENDENT, .staged = true}, "staged_vars goes with variable_update=parameter_server only: with "
+        {{.update = TW_UPDATE_INDEPENDENT, .staged = true}, "options.variables.staged goes with options.variables.update=parameter_server only: with "
                                                      "independent"},
-        {{.consistency = TW_RELAXED}, "variable_consistency=relaxed goes with variable_update=replicated only, not with "
-                                      "parameter_server; staged_vars is its counterpart there"},
-        {{.update = TW_INDEPENDENT, .consistency = TW_RELAXED}, "variable_consistency=relaxed goes with "
-                                                                "variable_update=replicated only, not with independent"},
-        {{.staged = true, .consistency = TW_RELAXED}, "variable_consistency=relaxed goes with"},
-        {{.update = TW_REPLICATED, .placement = TW_PLACE_ROTATE}, "variable_placement=rotate goes with "
-                                                                  "variable_update=parameter_server only: with replicated"},
-        {{.update = TW_INDEPENDENT, .placement = TW_PLACE_SINGLE}, "variable_placement=single goes with"},
-        {{.update = TW_REPLICATED, .parameter_device = TW_PARAMETERS_ON_CPU}, "local_parameter_device=cpu goes with "
-                                                                              "variable_update=parameter_server only"},
+        {{.consistency = TW_CONSISTENCY_RELAXED}, "options.variables.consistency=relaxed goes with options.variables.update=replicated only, not with "
+                                      "parameter_server; options.variables.staged is its counterpart there"},
+        {{.update = TW_UPDATE_INDEPENDENT, .consistency = TW_CONSISTENCY_RELAXED}, "options.variables.consistency=relaxed goes with "
+                                                                "options.variables.update=replicated only, not with independent"},
+        {{.staged = true, .consistency = TW_CONSISTENCY_RELAXED}, "options.variables.consistency=relaxed goes with"},
+        {{.update = TW_UPDATE_REPLICATED, .placement = TW_PLACE_ROTATE}, "options.variables.placement=rotate goes with "
+                                                                  "options.variables.update=parameter_server only: with replicated"},
+        {{.update = TW_UPDATE_INDEPENDENT, .placement = TW_PLACE_SINGLE}, "options.variables.placement=single goes with"},
+        {{.update = TW_UPDATE_REPLICATED, .parameter_device = TW_PARAMETERS_ON_CPU}, "options.variables.parameter_device=cpu goes with "
+                                                                              "options.variables.update=parameter_server only"},
         {{.placement = TW_PLACE_LEAST_LOADED, .parameter_device = TW_PARAMETERS_ON_CPU},
-         "variable_placement=least-loaded spreads variables over several devices, and local_parameter_device=cpu has one"},
-        {{.update = (tw_variable_update)9}, "unknown number"},
+         "options.variables.placement=least-loaded spreads variables over several devices, and "
+         "options.variables.parameter_device=cpu has one"},
+        {{.update = (tw_variable_update)9}, "options.variables.update: there is no number 9"},
     };
     static const struct {
         tw_average_options average;
         const char *message;
     } meetings[] = {
-        {{.all_reduce = "ring"}, "all_reduce_spec says how gradients meet; with variable_update=independent they never do"},
-        {{.packs = 2}, "gradient_repacking says how"},
-        {{.wire = TW_FLOAT16}, "compact_gradient_transfer says how"},
+        {{.all_reduce = "ring"}, "options.average.all_reduce says how gradients meet; with "
+                                "options.variables.update=independent they never do"},
+        {{.packs = 2}, "options.average.packs says how"},
+        {{.wire = TW_FLOAT16}, "options.average.wire says how"},
     };
     for (size_t i = 0; i < sizeof meetings / sizeof *meetings; i++) {
         tw_trainer *trainer;
-        tw_trainer_options options = options_for(&plain, 2, 2, (tw_variable_options){.update = TW_INDEPENDENT});
+        tw_trainer_options options = options_for(&plain, 2, 2, (tw_variable_options){.update = TW_UPDATE_INDEPENDENT});
         options.average = meetings[i].average;
         assert_fails(tw_trainer_create(&options, &trainer, &error), TW_INVALID_ARGUMENT, meetings[i].message);
     }
@@ -644,7 +646,7 @@ static void variables_on_gpus_need_towers_on_gpus(void **state)
     options.tower_devices = (const char *[]){"/cpu:0"};
     options.num_tower_devices = 1;
     assert_fails(tw_trainer_create(&options, &trainer, &error), TW_INVALID_ARGUMENT,
-                 "local_parameter_device=gpu puts variables on the GPUs that towers run on, and none does");
+                 "options.variables.parameter_device=gpu puts variables on the GPUs that towers run on, and none does");
 }
 
 static void impossible_shares_are_refused(void **state)
@@ -654,13 +656,13 @@ static void impossible_shares_are_refused(void **state)
         int batch, global, num_parts, parts[3];
         const char *message;
     } cases[] = {
-        {4, 10, 0, {0}, "batch_size 4 for each of 3 towers makes 12, not the global_batch_size of 10"},
-        {0, 2, 0, {0}, "global_batch_size 2 leaves no example for tower 2 of 3"},
-        {4, 0, 3, {1, 1, 1}, "batch_size gives each tower 4 examples, tower_shares gives them unequal numbers"},
-        {0, 8, 2, {3, 1}, "tower_shares has 2 parts for 3 towers"},
-        {0, 8, 3, {3, 0, 1}, "tower_shares: 0 for tower 1"},
-        {0, 4, 3, {100, 1, 1}, "global_batch_size 4 leaves no example for tower 1 of 3"},
-        {0, 1 << 29, 0, {0}, "global_batch_size is 536870912; at most 268435456 is expected"},
+        {4, 10, 0, {0}, "options.batch=4 for each of 3 towers makes 12, not options.global_batch=10"},
+        {0, 2, 0, {0}, "options.global_batch=2 leaves no example for tower 2 of 3"},
+        {4, 0, 3, {1, 1, 1}, "options.batch gives each tower 4 examples, options.tower_shares gives them unequal numbers"},
+        {0, 8, 2, {3, 1}, "options.tower_shares has 2 parts for 3 towers"},
+        {0, 8, 3, {3, 0, 1}, "options.tower_shares: 0 for tower 1"},
+        {0, 4, 3, {100, 1, 1}, "options.global_batch=4 leaves no example for tower 1 of 3"},
+        {0, 1 << 29, 0, {0}, "options.global_batch is 536870912; at most 268435456 is expected"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         tw_trainer *trainer;
@@ -703,8 +705,8 @@ static void running_out_of_memory_while_a_mode_is_set_up_is_an_error(void **stat
 static void the_simplest_mode_is_chosen_unless_another_is_clearly_faster(void **state)
 {
     (void)state;
-    tw_update_trial trials[4] = {{.variables = {TW_PARAMETER_SERVER}}, {.variables = {TW_PARAMETER_SERVER}},
-                                 {.variables = {TW_REPLICATED}}, {.variables = {TW_INDEPENDENT}}};
+    tw_update_trial trials[4] = {{.variables = {TW_UPDATE_PARAMETER_SERVER}}, {.variables = {TW_UPDATE_PARAMETER_SERVER}},
+                                 {.variables = {TW_UPDATE_REPLICATED}}, {.variables = {TW_UPDATE_INDEPENDENT}}};
     static const struct {
         double speeds[4];
         int chosen, fastest;
@@ -729,7 +731,7 @@ static void modes_that_make_sense_are_measured(void **state)
     assert_ok(tw_compare_updates(&options, 3, trials, &count, &error));
     assert_int_equal(count, 4);
     assert_int_equal(trials[1].variables.parameter_device, TW_PARAMETERS_ON_GPU);
-    assert_int_equal(trials[3].variables.update, TW_INDEPENDENT);
+    assert_int_equal(trials[3].variables.update, TW_UPDATE_INDEPENDENT);
     for (int i = 0; i < count; i++)
         assert_true(fabs(trials[i].examples_per_second * trials[i].step_seconds - 6) < 1e-6);
     options.towers = 1;
@@ -742,9 +744,9 @@ static void modes_that_make_sense_are_measured(void **state)
     options.towers = 2;
     assert_ok(tw_compare_updates(&options, 1, trials, &count, &error));
     assert_int_equal(count, 3);
-    options.updates = TW_ASYNCHRONOUS;
+    options.updates = TW_UPDATES_ASYNCHRONOUS;
     assert_fails(tw_compare_updates(&options, 1, trials, &count, &error), TW_INVALID_ARGUMENT,
-                 "asynchronous ones have one mode, parameter_server");
+                 "options.updates=asynchronous have one mode, parameter_server");
     options.updates = 0;
     options.batch = -1;
     assert_true(tw_compare_updates(&options, 1, trials, &count, &error) != TW_OK);

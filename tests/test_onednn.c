@@ -1,6 +1,7 @@
 /* test_onednn.c - the oneDNN kernel rows against loops that spell the definition out. */
 #include "kernel_testing.h"
 
+#include "base/memory.h"
 #include "device/cpu/library/onednn.h"
 #include "tensor/window.h"
 
@@ -143,6 +144,52 @@ static void channels_first_images_are_left_to_other_kernels(void **state)
     drop(&x), drop(&f), drop(&y);
 }
 
+/* ---- one state for several steps --------------------------------------------------------------------------- */
+
+static void multiply(const twi_kernel *row, const twi_prepare *p, const value *a, const value *b, value *y)
+{
+    tw_error error = {0};
+    void *workspace = twi_alloc_aligned(p->workspace + 64, 64);
+    const void *from[] = {a->data, b->data};
+    void *to[] = {y->data};
+    const twi_run r = {.state = p->state, .inputs = from, .outputs = to, .workspace = workspace,
+                       .input_operands = p->inputs, .output_operands = p->outputs, .num_inputs = 2, .num_outputs = 1,
+                       .threads = 1, .node = "n", .error = &error};
+    assert_ok(row->run(&r));
+    twi_free_aligned(workspace);
+}
+
+static void steps_that_are_alike_may_take_turns_with_one_state(void **state)
+{
+    (void)state;
+    extern const twi_kernel twi_onednn_matmul_kernels[];
+    const twi_kernel *row = &twi_onednn_matmul_kernels[0];
+    tw_error error = {0};
+    tw_attr attr = tw_attr_type("T", TW_FLOAT32);
+    value a[] = {filled(TW_FLOAT32, TW_SHAPE(8, 8), 1), filled(TW_FLOAT32, TW_SHAPE(8, 8), 2)};
+    value b[] = {filled(TW_FLOAT32, TW_SHAPE(8, 8), 3), filled(TW_FLOAT32, TW_SHAPE(8, 8), 4)};
+    value apart = make(TW_FLOAT32, TW_SHAPE(8, 8)), shared = make(TW_FLOAT32, TW_SHAPE(8, 8));
+    twi_operand in[] = {a[0].operand, b[0].operand};
+    twi_prepare p = {.op = "MatMul", .node = "n", .attrs = &(twi_attrs){&attr, 1}, .num_inputs = 2, .num_outputs = 1,
+                     .inputs = in, .outputs = &shared.operand, .device = devices->items[0], .threads = 1,
+                     .error = &error};
+    twi_prepare own = p;
+    assert_true(row->shares);
+    assert_ok(row->prepare(&p));
+    for (int turn = 0; turn < 4; turn++) {
+        int step = turn % 2;
+        assert_ok(row->prepare(&own));
+        multiply(row, &own, &a[step], &b[step], &apart);
+        row->release(own.state);
+        multiply(row, &p, &a[step], &b[step], &shared);
+        assert_memory_equal(shared.data, apart.data, apart.operand.bytes);
+    }
+    row->release(p.state);
+    for (int i = 0; i < 2; i++)
+        drop(&a[i]), drop(&b[i]);
+    drop(&apart), drop(&shared);
+}
+
 /* ---- matrix products --------------------------------------------------------------------------------------- */
 
 static void check_matmul(int64_t m, int64_t k, int64_t n, bool transpose_a, bool transpose_b, tw_dtype dtype)
@@ -205,6 +252,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(convolutions_and_their_gradients_follow_the_definition),
         cmocka_unit_test(bfloat16_convolutions_agree_where_the_cpu_has_the_type),
+        cmocka_unit_test(steps_that_are_alike_may_take_turns_with_one_state),
         cmocka_unit_test(channels_first_images_are_left_to_other_kernels),
         cmocka_unit_test(products_follow_the_definition_for_every_transposition),
         cmocka_unit_test(the_same_run_gives_the_same_bits),

@@ -114,13 +114,13 @@ static void shapes_are_known_as_far_as_the_inputs_are(void **state)
     tw_output x = input(g, TW_SHAPE(-1, 24, 24, 3)), filter = input(g, TW_SHAPE(5, 5, 3, 64));
     tw_output y = tw_conv2d(g, x, filter, NULL);
     assert_shape(y, -1, 24, 24, 64);
-    assert_shape(tw_conv2d(g, x, filter, &(tw_conv2d_options){.stride = {2, 3}, .padding = TW_VALID}), -1, 10, 7, 64);
+    assert_shape(tw_conv2d(g, x, filter, &(tw_conv2d_options){.stride = {2, 3}, .padding = TW_PADDING_VALID}), -1, 10, 7, 64);
     assert_shape(tw_conv2d(g, x, filter,
-                           &(tw_conv2d_options){.padding = TW_EXPLICIT, .explicit_padding = {1, 2, 3, 4}}),
+                           &(tw_conv2d_options){.padding = TW_PADDING_EXPLICIT, .explicit_padding = {1, 2, 3, 4}}),
                  -1, 23, 27, 64);
     assert_shape(tw_depthwise_conv2d(g, x, input(g, TW_SHAPE(3, 3, 3, 2)), NULL), -1, 24, 24, 6);
     assert_shape(tw_max_pool(g, y, &(tw_pool_options){.window = {3}, .stride = {2}}), -1, 12, 12, 64);
-    assert_shape(tw_avg_pool(g, y, &(tw_pool_options){.window = {3, 4}, .padding = TW_VALID}), -1, 8, 6, 64);
+    assert_shape(tw_avg_pool(g, y, &(tw_pool_options){.window = {3, 4}, .padding = TW_PADDING_VALID}), -1, 8, 6, 64);
     assert_shape(tw_bias_add(g, tw_placeholder(g, TW_FLOAT32, TW_SHAPE(-1, -1)), input(g, TW_SHAPE(7))), -1, 7);
     assert_shape(tw_lrn(g, y, 4, 1, 0.001f / 9, 0.75f), -1, 24, 24, 64);
     tw_output logits = input(g, TW_SHAPE(-1, 10));
@@ -165,7 +165,7 @@ static void shapes_that_do_not_fit_are_refused(void **state)
             tw_max_pool(g, x, &(tw_pool_options){.stride = {2}});
             break;
         case 4:
-            tw_avg_pool(g, x, &(tw_pool_options){.window = {7}, .stride = {1}, .padding = TW_VALID});
+            tw_avg_pool(g, x, &(tw_pool_options){.window = {7}, .stride = {1}, .padding = TW_PADDING_VALID});
             break;
         case 5:
             tw_lrn(g, matrix, 4, 1, 1, 1);
@@ -180,7 +180,7 @@ static void shapes_that_do_not_fit_are_refused(void **state)
             tw_fused_batch_norm(g, x, four, four, four, four, 0.001f, true);
             break;
         case 9:
-            tw_avg_pool(g, x, &(tw_pool_options){.window = {2}, .padding = TW_EXPLICIT});
+            tw_avg_pool(g, x, &(tw_pool_options){.window = {2}, .padding = TW_PADDING_EXPLICIT});
             break;
         }
         assert_int_equal(tw_graph_status(g), TW_INVALID_ARGUMENT);
@@ -274,7 +274,7 @@ static void gradients_carry_the_attributes_of_their_op(void **state)
     tw_graph *g = tw_graph_create();
     tw_output x = input(g, TW_SHAPE(1, 9, 9, 3)), filter = input(g, TW_SHAPE(3, 3, 3, 6)), grads[1];
     tw_output y = tw_conv2d(g, x, filter,
-                            &(tw_conv2d_options){.stride = {2, 1}, .dilation = {2}, .padding = TW_EXPLICIT,
+                            &(tw_conv2d_options){.stride = {2, 1}, .dilation = {2}, .padding = TW_PADDING_EXPLICIT,
                                                  .explicit_padding = {1, 0, 2, 3}});
     tw_gradients(g, &y, 1, NULL, &x, 1, grads);
     assert_string_equal(tw_graph_message(g), "");

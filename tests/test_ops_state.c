@@ -94,7 +94,7 @@ static void updates_agree_with_tensorflow_to_the_bit(void **state)
         cases++;
     }
     finish_case(&c);
-    assert_int_equal(cases, 4 * 6 + 9 * 2 + 6 * 3);
+    assert_int_equal(cases, 4 * 6 + 9 * 2 + 6 * 6);
     twi_free(text);
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "base/text.h"
+#include "device/kernel_index.h"
 #include "place/colocation.h"
 #include "place/place.h"
 
@@ -19,20 +20,23 @@ static tw_status any_shape(twi_inference *c)
 }
 
 static const twi_op place_ops[] = {
-    {"Const", "", "output:dtype", "dtype:type", any_shape},
-    {"Placeholder", "", "output:dtype", "dtype:type", any_shape},
+    {"Const", "", "output:dtype", "dtype:type", any_shape, NULL, TWI_CONSTANT},
+    {"Placeholder", "", "output:dtype", "dtype:type", any_shape, NULL, TWI_PLACEHOLDER},
     {"MatMul", "a:T, b:T", "product:T", "T:" ANY_TYPE, any_shape},
     {"Add", "x:T, y:T", "z:T", "T:" ANY_TYPE, any_shape},
-    {"Identity", "input:T", "output:T", "T:type", any_shape},
-    {"Shape", "input:T", "output:int32", "T:type", any_shape},
+    {"Identity", "input:T", "output:T", "T:type", any_shape, NULL, TWI_PASSES},
+    {"Shape", "input:T", "output:int32", "T:type", any_shape, NULL, TWI_METADATA},
     {"RandomShuffle", "value:T", "output:T", "T:type", any_shape, NULL, TWI_STATEFUL | TWI_HOST_ONLY},
+    {"Random", "shape:T", "output:dtype", "T:{int32,int64}; dtype:{float,double}", any_shape},
     {"NoOp", "", "", "", any_shape},
     {"Counter", "", "output:int64", "", any_shape, NULL, TWI_STATEFUL},
     {"Nowhere", "x:T", "y:T", "T:" ANY_TYPE "; note:string=a \"note\"", any_shape},
-    {"VarHandleOp", "", "resource:resource", VARIABLE, any_shape, NULL, TWI_STATEFUL},
-    {"ReadVariableOp", "resource:resource", "value:dtype", "dtype:type", any_shape, NULL, TWI_STATEFUL},
-    {"VariableV2", "", "ref:Ref(dtype)", VARIABLE, any_shape, NULL, TWI_STATEFUL},
-    {"Assign", "ref:Ref(T), value:T", "output_ref:Ref(T)", "T:type", any_shape},
+    {"VarHandleOp", "", "resource:resource", VARIABLE, any_shape, NULL, TWI_STATEFUL, .makes = TWI_MAKES_VARIABLE},
+    {"ReadVariableOp", "resource:resource", "value:dtype", "dtype:type", any_shape, NULL, TWI_STATEFUL | TWI_READ, "r"},
+    {"VariableV2", "", "ref:Ref(dtype)", VARIABLE, any_shape, NULL, TWI_STATEFUL, .makes = TWI_MAKES_VARIABLE,
+     .planned_as = "VarHandleOp"},
+    {"Assign", "ref:Ref(T), value:T", "output_ref:Ref(T)", "T:type", any_shape, NULL, 0, "w.",
+     .planned_as = "AssignVariableOp"},
     {0},
 };
 const twi_op *const twi_op_families[] = {place_ops, NULL}; /* instead of the library's */
@@ -48,6 +52,7 @@ static const twi_kernel place_kernels[] = {
     ROW("RandomShuffle"),  ROW("NoOp"),
     ROW("Counter"),        ROW("VarHandleOp"),
     ROW("ReadVariableOp"), ROW("AssignVariableOp"),
+    {"Random", "plain", TWI_TYPE(TW_FLOAT32), NULL, NULL, NULL},
     {0},
 };
 static const twi_kernel *const place_families[] = {place_kernels, NULL};
@@ -57,9 +62,23 @@ typedef struct world {
     tw_devices *devices;
     const twi_device_ops *real[16];
     twi_device_ops cpu, gpu;
+    twi_kernel_index *indexes[2]; /* of the kernels of CPUs, of GPUs */
     twi_placement placement;
     tw_error error;
 } world;
+
+static void set_kernels(world *w, const twi_kernel *const *cpu, const twi_kernel *const *gpu)
+{
+    twi_device_ops *ops[] = {&w->cpu, &w->gpu};
+    for (int i = 0; i < 2; i++) {
+        twi_kernel_index_free(w->indexes[i]);
+        ops[i]->kernels = i ? gpu : cpu;
+        w->indexes[i] = twi_kernel_index_make(ops[i]->kernels, ops[i]->lacks);
+        assert_non_null(w->indexes[i]);
+    }
+    for (int i = 0; i < w->devices->count; i++)
+        w->devices->items[i]->kernels = w->indexes[!w->devices->items[i]->is_host];
+}
 
 /* The library's devices with this file's kernels. */
 static void open_world(world *w, int cpus, int gpus)
@@ -73,9 +92,9 @@ static void open_world(world *w, int cpus, int gpus)
         twi_device_ops *own = d->is_host ? &w->cpu : &w->gpu;
         w->real[i] = d->ops;
         *own = *d->ops;
-        own->kernels = place_families;
         d->ops = own;
     }
+    set_kernels(w, place_families, place_families);
     w->graph = tw_graph_create();
 }
 
@@ -85,6 +104,8 @@ static void close_world(world *w)
     for (int i = 0; i < w->devices->count; i++)
         w->devices->items[i]->ops = w->real[i];
     tw_devices_destroy(w->devices);
+    for (int i = 0; i < 2; i++)
+        twi_kernel_index_free(w->indexes[i]);
     tw_graph_destroy(w->graph);
 }
 
@@ -491,8 +512,7 @@ static void a_class_that_no_device_can_serve_fails_unless_placement_is_soft(void
     static const twi_kernel *const gpu_families[] = {only_add, NULL}, *const cpu_families[] = {no_add, NULL};
     world w;
     open_world(&w, 1, 1);
-    w.cpu.kernels = cpu_families;
-    w.gpu.kernels = gpu_families;
+    set_kernels(&w, cpu_families, gpu_families);
     tw_node *p = add(&w, "Placeholder", "p", TW_FLOAT32, NULL, NULL), *head = add(&w, "Add", "head", TW_FLOAT32, p, p);
     tw_node *follower = in_class(&w, "follower", "head");
     assert_int_equal(place(&w, false), TW_INVALID_ARGUMENT);
@@ -568,6 +588,22 @@ static void a_missing_kernel_fails_naming_type_and_kernels(void **state)
                    "\nOp: MatMul\nNode attrs: T=DT_INT32\nRegistered kernels:\n  device='CPU'; T in [");
     assert_message(w.error.message, "\n  device='GPU'; T in [DT_FLOAT, DT_DOUBLE, DT_BOOL, DT_BFLOAT16, DT_HALF");
     assert_message(w.error.message, "[[Node: mm = MatMul[T=DT_INT32, _device=\"/device:GPU:0\"](p, p)]]");
+    close_world(&w);
+}
+
+/* The type T of a random op is that of its shape; kernels are chosen by what it gives. */
+static void kernels_are_told_apart_by_the_attribute_they_are_chosen_by(void **state)
+{
+    (void)state;
+    world w;
+    open_world(&w, 1, 1);
+    tw_output shape = tw_node_output(add(&w, "Placeholder", "shape", TW_INT32, NULL, NULL), 0);
+    tw_add_node(w.graph, "Random", "noise", &shape, 1, (tw_attr[]){tw_attr_type("dtype", TW_FLOAT64)}, 1);
+    assert_string_equal(tw_graph_message(w.graph), "");
+    assert_placed(&w, false);
+    assert_int_equal(twi_placement_check(&w.placement, tw_graph_find(w.graph, "noise"), &w.error), TW_INVALID_ARGUMENT);
+    assert_message(w.error.message, "used by 'noise' with these attrs: [T=DT_INT32, dtype=DT_DOUBLE]\n");
+    assert_message(w.error.message, "\n  device='CPU'; dtype in [DT_FLOAT]\n");
     close_world(&w);
 }
 
@@ -831,24 +867,23 @@ static void a_refusal_moves_who_may_move(void **state)
     tw_leave_device(w.graph);
     assert_placed(&w, false);
     assert_ok(twi_placement_refuse(&w.placement, free_node, "too large", &error));
-    assert_false(w.placement.is_outdated); /* without soft placement */
+    assert_int_equal(w.placement.refusals.count, 0); /* without soft placement */
     assert_placed(&w, true);
     assert_ok(twi_placement_refuse(&w.placement, handle, "too large", &error));
-    assert_false(w.placement.is_outdated); /* it keeps state */
+    assert_int_equal(w.placement.refusals.count, 0); /* it keeps state */
 
     assert_ok(twi_placement_refuse(&w.placement, assign, "too large", &error));
-    assert_true(w.placement.is_outdated);
-    assert_int_not_equal(place(&w, true), TW_OK);
-    assert_false(w.placement.is_outdated);
+    assert_int_equal(w.placement.refusals.count, 1);
+    assert_int_not_equal(twi_place_again(w.graph, &w.placement, 0), TW_OK);
     assert_int_equal(w.placement.refusals.count, 0);
     assert_string_equal(device_of(&w, assign), "GPU:0");
 
     assert_ok(twi_placement_refuse(&w.placement, free_node, "too large", &error));
-    assert_placed(&w, true);
+    assert_ok(twi_place_again(w.graph, &w.placement, 0));
     assert_string_equal(device_of(&w, free_node), "CPU:0");
     assert_string_equal(device_of(&w, read), "GPU:0");
     assert_ok(twi_placement_refuse(&w.placement, free_node, "too large there too", &error));
-    assert_false(w.placement.is_outdated); /* the host's word is final */
+    assert_int_equal(w.placement.refusals.count, 1); /* the host's word is final */
     close_world(&w);
 }
 
@@ -899,6 +934,7 @@ int main(void)
         cmocka_unit_test(a_missing_device_fails_with_every_field_of_tensorflows_message),
         cmocka_unit_test(available_devices_are_listed_in_order_of_number),
         cmocka_unit_test(a_missing_kernel_fails_naming_type_and_kernels),
+        cmocka_unit_test(kernels_are_told_apart_by_the_attribute_they_are_chosen_by),
         cmocka_unit_test(an_op_without_any_kernel_fails_when_it_is_needed_and_not_before),
         cmocka_unit_test(a_request_against_the_group_names_the_other_device),
         cmocka_unit_test(a_malformed_device_in_a_graph_names_the_node),

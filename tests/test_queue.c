@@ -87,7 +87,7 @@ static void a_fifo_queue_gives_elements_in_the_order_in_which_they_came(void **s
 {
     (void)state;
     fixture f = begin();
-    tw_output q = int_queue(f.g, TW_FIFO_QUEUE, (tw_queue_options){.capacity = 10}), one, three;
+    tw_output q = int_queue(f.g, TW_QUEUE_FIFO, (tw_queue_options){.capacity = 10}), one, three;
     tw_output many = ints(f.g, 5, (int32_t[]){1, 2, 3, 4, 5}), seven = tw_scalar_of(f.g, TW_INT32, 7);
     tw_output put_many = tw_enqueue_many(f.g, q, &many, 1), put = tw_enqueue(f.g, q, &seven, 1);
     tw_output size = tw_queue_size(f.g, q);
@@ -113,7 +113,7 @@ static void components_of_several_types_stay_together(void **state)
     fixture f = begin();
     tw_dtype types[] = {TW_FLOAT32, TW_STRING, TW_INT64};
     tw_shape shapes[] = {TW_SHAPE(2), TW_SCALAR, TW_SCALAR};
-    tw_output q = tw_queue(f.g, TW_FIFO_QUEUE, types, shapes, 3, NULL), out[3], two[3];
+    tw_output q = tw_queue(f.g, TW_QUEUE_FIFO, types, shapes, 3, NULL), out[3], two[3];
     tw_string words[] = {{"one", 3}, {"zwei", 4}, {"t\0r", 3}};
     tw_tensor *text = tw_tensor_from(TW_STRING, TW_SHAPE(3), words);
     tw_tensor *numbers = tw_tensor_from(TW_INT64, TW_SHAPE(3), (int64_t[]){10, 20, 30});
@@ -146,7 +146,7 @@ static void a_closed_queue_gives_what_it_has_and_then_says_so(void **state)
 {
     (void)state;
     fixture f = begin();
-    tw_output q = int_queue(f.g, TW_FIFO_QUEUE, (tw_queue_options){.shared_name = "examples"}), one, two;
+    tw_output q = int_queue(f.g, TW_QUEUE_FIFO, (tw_queue_options){.shared_name = "examples"}), one, two;
     tw_output many = ints(f.g, 3, (int32_t[]){1, 2, 3}), put = tw_enqueue_many(f.g, q, &many, 1);
     tw_output close = tw_queue_close(f.g, q, false), closed = tw_queue_is_closed(f.g, q), size = tw_queue_size(f.g, q);
     tw_dequeue(f.g, q, &one);
@@ -172,7 +172,7 @@ static void a_shuffle_queue_keeps_some_to_draw_from_until_it_is_closed(void **st
     int32_t first[6], order[2][6];
     for (int round = 0; round < 2; round++) {
         fixture f = begin();
-        tw_output q = int_queue(f.g, TW_SHUFFLE_QUEUE,
+        tw_output q = int_queue(f.g, TW_QUEUE_SHUFFLE,
                                 (tw_queue_options){.capacity = 10, .min_after_dequeue = 3, .seed = 5});
         tw_output many = ints(f.g, 6, (int32_t[]){0, 1, 2, 3, 4, 5}), put = tw_enqueue_many(f.g, q, &many, 1), one;
         tw_output close = tw_queue_close(f.g, q, false), size = tw_queue_size(f.g, q);
@@ -207,7 +207,7 @@ static void a_priority_queue_gives_the_smallest_first(void **state)
 {
     (void)state;
     fixture f = begin();
-    tw_output q = tw_queue(f.g, TW_PRIORITY_QUEUE, one_int, scalars, 1, NULL), out[2];
+    tw_output q = tw_queue(f.g, TW_QUEUE_PRIORITY, one_int, scalars, 1, NULL), out[2];
     tw_tensor *ranks = tw_tensor_from(TW_INT64, TW_SHAPE(5), (int64_t[]){3, 1, 2, 1, -9});
     tw_output in[] = {tw_constant(f.g, ranks), ints(f.g, 5, (int32_t[]){30, 10, 20, 11, -90})};
     tw_output put = tw_enqueue_many(f.g, q, in, 2);
@@ -224,7 +224,7 @@ static void a_padding_queue_fills_smaller_elements_up_with_zeros(void **state)
     (void)state;
     fixture f = begin();
     tw_shape open = {1, {-1}}, padded = TW_SHAPE(4);
-    tw_output q = tw_queue(f.g, TW_PADDING_QUEUE, one_int, &open, 1, NULL), batch, unplanned;
+    tw_output q = tw_queue(f.g, TW_QUEUE_PADDING, one_int, &open, 1, NULL), batch, unplanned;
     tw_output small = ints(f.g, 1, (int32_t[]){1}), large = ints(f.g, 3, (int32_t[]){2, 3, 4});
     tw_output put_small = tw_enqueue(f.g, q, &small, 1), put_large = tw_enqueue(f.g, q, &large, 1);
     tw_dequeue_padded(f.g, q, 2, &padded, &batch);
@@ -242,10 +242,10 @@ static void queues_of_one_shared_name_are_one_queue(void **state)
     (void)state;
     fixture f = begin();
     tw_queue_options named = {.shared_name = "common"}, narrow = {.shared_name = "common", .capacity = 3};
-    tw_output a = int_queue(f.g, TW_FIFO_QUEUE, named), b = int_queue(f.g, TW_FIFO_QUEUE, named), out, other;
+    tw_output a = int_queue(f.g, TW_QUEUE_FIFO, named), b = int_queue(f.g, TW_QUEUE_FIFO, named), out, other;
     tw_output seven = tw_scalar_of(f.g, TW_INT32, 7), put = tw_enqueue(f.g, a, &seven, 1);
     tw_dequeue(f.g, b, &out);
-    tw_dequeue(f.g, int_queue(f.g, TW_FIFO_QUEUE, narrow), &other);
+    tw_dequeue(f.g, int_queue(f.g, TW_QUEUE_FIFO, narrow), &other);
     open_session(&f);
     assert_runs(put);
     EXPECT_INTS(out, 7);
@@ -257,7 +257,7 @@ static void what_does_not_fit_a_queue_is_refused_before_the_step(void **state)
 {
     (void)state;
     fixture f = begin();
-    tw_output q = int_queue(f.g, TW_FIFO_QUEUE, (tw_queue_options){0});
+    tw_output q = int_queue(f.g, TW_QUEUE_FIFO, (tw_queue_options){0});
     tw_output float_value = tw_scalar(f.g, 1), wide = ints(f.g, 2, (int32_t[]){1, 2});
     tw_output both[] = {wide, wide};
     tw_output wrong_type = tw_enqueue(f.g, q, &float_value, 1), wrong_shape = tw_enqueue(f.g, q, &wide, 1);
@@ -271,7 +271,7 @@ static void what_does_not_fit_a_queue_is_refused_before_the_step(void **state)
     assert_run_fails(not_a_queue, TW_INVALID_ARGUMENT, "not the handle of a queue");
     end(&f);
     tw_graph *g = tw_graph_create();
-    int_queue(g, TW_SHUFFLE_QUEUE, (tw_queue_options){.capacity = 3, .min_after_dequeue = 3});
+    int_queue(g, TW_QUEUE_SHUFFLE, (tw_queue_options){.capacity = 3, .min_after_dequeue = 3});
     assert_message(tw_graph_message(g), "'min_after_dequeue' is 3, expected less than the capacity");
     tw_graph_destroy(g);
 }
@@ -282,7 +282,7 @@ static void a_queue_that_has_been_full_allocates_nothing(void **state)
     fixture f = begin();
     tw_dtype type[] = {TW_FLOAT32};
     tw_shape shape[] = {TW_SHAPE(7, 5)};
-    tw_output q = tw_queue(f.g, TW_SHUFFLE_QUEUE, type, shape, 1,
+    tw_output q = tw_queue(f.g, TW_QUEUE_SHUFFLE, type, shape, 1,
                            &(tw_queue_options){.capacity = 12, .min_after_dequeue = 2}), batch;
     tw_output values = tw_ones(f.g, TW_FLOAT32, TW_SHAPE(4, 7, 5)), put = tw_enqueue_many(f.g, q, &values, 1);
     tw_dequeue_many(f.g, q, 4, &batch);
@@ -318,8 +318,8 @@ static tw_status use_queues(tw_graph *g, tw_error *error)
         tw_tensor_release(file);
         return TW_RESOURCE_EXHAUSTED;
     }
-    tw_output q = tw_queue(g, TW_FIFO_QUEUE, types, shapes, 2, NULL), taken[2], one[2];
-    tw_output names = tw_queue(g, TW_FIFO_QUEUE, &text, shapes, 1, NULL), name = tw_constant(g, file);
+    tw_output q = tw_queue(g, TW_QUEUE_FIFO, types, shapes, 2, NULL), taken[2], one[2];
+    tw_output names = tw_queue(g, TW_QUEUE_FIFO, &text, shapes, 1, NULL), name = tw_constant(g, file);
     tw_output in[] = {tw_zeros(g, TW_INT32, TW_SHAPE(20)), tw_constant(g, list)};
     tw_output runs[] = {tw_enqueue_many(g, q, in, 2), tw_enqueue(g, names, &name, 1)};
     tw_dequeue_many(g, q, 15, taken);
@@ -376,7 +376,7 @@ static void expect_records(tw_graph *g, tw_output reader, const char *const *nam
     for (int i = 0; i < num_names; i++)
         tw_tensor_set_string(list, i, names[i], strlen(names[i]));
     tw_dtype type = TW_STRING;
-    tw_output queue = tw_queue(g, TW_FIFO_QUEUE, &type, scalars, 1, NULL), content = tw_constant(g, list), key;
+    tw_output queue = tw_queue(g, TW_QUEUE_FIFO, &type, scalars, 1, NULL), content = tw_constant(g, list), key;
     tw_output put = tw_enqueue_many(g, queue, &content, 1), close = tw_queue_close(g, queue, false);
     tw_output value = tw_reader_read(g, reader, queue, &key), produced = tw_reader_num_records_produced(g, reader);
     open_session(&f);
@@ -468,7 +468,7 @@ static void a_file_that_cannot_be_read_is_an_error_and_then_passed_over(void **s
     tw_string words[] = {{"/nowhere/at/all", 15}, {a, strlen(a)}};
     tw_tensor *list = tw_tensor_from(TW_STRING, TW_SHAPE(2), words);
     tw_dtype type = TW_STRING;
-    tw_output queue = tw_queue(f.g, TW_FIFO_QUEUE, &type, scalars, 1, NULL), names = tw_constant(f.g, list);
+    tw_output queue = tw_queue(f.g, TW_QUEUE_FIFO, &type, scalars, 1, NULL), names = tw_constant(f.g, list);
     tw_output put = tw_enqueue_many(f.g, queue, &names, 1);
     tw_output value = tw_reader_read(f.g, tw_fixed_length_record_reader(f.g, 0, 3, 0), queue, NULL);
     tw_output bytes = tw_decode_raw(f.g, value, TW_UINT8, true); /* its shape follows from the reader's */

@@ -98,7 +98,7 @@ static void a_run_that_waits_for_an_element_lets_others_go_on(void **state)
 {
     (void)state;
     tw_graph *g = tw_graph_create();
-    tw_output q = tw_queue(g, TW_FIFO_QUEUE, one_int, scalars, 1, NULL), out, value = constant(g, 42);
+    tw_output q = tw_queue(g, TW_QUEUE_FIFO, one_int, scalars, 1, NULL), out, value = constant(g, 42);
     tw_output put = tw_enqueue(g, q, &value, 1);
     tw_dequeue(g, q, &out);
     tw_session *s = open_session(g, 0);
@@ -116,7 +116,7 @@ static void a_full_queue_makes_those_wait_who_put_something_in(void **state)
 {
     (void)state;
     tw_graph *g = tw_graph_create();
-    tw_output q = tw_queue(g, TW_FIFO_QUEUE, one_int, scalars, 1, &(tw_queue_options){.capacity = 2}), out;
+    tw_output q = tw_queue(g, TW_QUEUE_FIFO, one_int, scalars, 1, &(tw_queue_options){.capacity = 2}), out;
     tw_output values = tw_constant_int32s(g, TW_SHAPE(3), (int32_t[]){1, 2, 3}), four = constant(g, 4);
     tw_output put_many = tw_enqueue_many(g, q, &values, 1), put = tw_enqueue(g, q, &four, 1);
     tw_output close = tw_queue_close(g, q, false), cancel = tw_queue_close(g, q, true), size = tw_queue_size(g, q);
@@ -154,7 +154,7 @@ static void closing_with_cancel_fails_those_who_wait_for_room(void **state)
 {
     (void)state;
     tw_graph *g = tw_graph_create();
-    tw_output q = tw_queue(g, TW_FIFO_QUEUE, one_int, scalars, 1, &(tw_queue_options){.capacity = 1});
+    tw_output q = tw_queue(g, TW_QUEUE_FIFO, one_int, scalars, 1, &(tw_queue_options){.capacity = 1});
     tw_output value = constant(g, 1), put = tw_enqueue(g, q, &value, 1), cancel = tw_queue_close(g, q, true);
     tw_session *s = open_session(g, 0);
     runner waiting;
@@ -175,7 +175,7 @@ static void those_who_wait_are_served_in_the_order_in_which_they_came(void **sta
     (void)state;
     enum { WAITING = 5 };
     tw_graph *g = tw_graph_create();
-    tw_output q = tw_queue(g, TW_FIFO_QUEUE, one_int, scalars, 1, NULL), out;
+    tw_output q = tw_queue(g, TW_QUEUE_FIFO, one_int, scalars, 1, NULL), out;
     tw_output values = tw_constant_int32s(g, TW_SHAPE(WAITING), (int32_t[]){0, 1, 2, 3, 4});
     tw_output put = tw_enqueue_many(g, q, &values, 1);
     tw_dequeue(g, q, &out);
@@ -196,12 +196,12 @@ static void cancelling_a_session_wakes_those_who_wait(void **state)
 {
     (void)state;
     tw_graph *g = tw_graph_create();
-    tw_output q = tw_queue(g, TW_FIFO_QUEUE, one_int, scalars, 1, &(tw_queue_options){.capacity = 1}), pair, names;
+    tw_output q = tw_queue(g, TW_QUEUE_FIFO, one_int, scalars, 1, &(tw_queue_options){.capacity = 1}), pair, names;
     tw_output values = tw_constant_int32s(g, TW_SHAPE(3), (int32_t[]){1, 2, 3});
     tw_dtype text = TW_STRING;
-    tw_output empty = tw_queue(g, TW_FIFO_QUEUE, one_int, scalars, 1, NULL);
+    tw_output empty = tw_queue(g, TW_QUEUE_FIFO, one_int, scalars, 1, NULL);
     tw_output put = tw_enqueue_many(g, q, &values, 1);
-    names = tw_queue(g, TW_FIFO_QUEUE, &text, scalars, 1, NULL);
+    names = tw_queue(g, TW_QUEUE_FIFO, &text, scalars, 1, NULL);
     tw_output record = tw_reader_read(g, tw_whole_file_reader(g), names, NULL);
     tw_dequeue_many(g, empty, 2, &pair);
     tw_session *s = open_session(g, 0);
@@ -227,7 +227,7 @@ static void a_failure_elsewhere_in_a_run_wakes_its_part_that_waits(void **state)
     (void)state;
     tw_graph *g = tw_graph_create();
     tw_error error = {0};
-    tw_output q = tw_queue(g, TW_FIFO_QUEUE, one_int, scalars, 1, NULL), out, wrong;
+    tw_output q = tw_queue(g, TW_QUEUE_FIFO, one_int, scalars, 1, NULL), out, wrong;
     tw_dequeue(g, q, &out);
     TW_DEVICE(g, "/gpu:0")
     {
@@ -251,7 +251,7 @@ static void what_is_put_in_many_threads_take_out_once_each(void **state)
     (void)state;
     enum { TAKERS = 3, EACH = 150 };
     tw_graph *g = tw_graph_create();
-    tw_output q = tw_queue(g, TW_SHUFFLE_QUEUE, one_int, scalars, 1,
+    tw_output q = tw_queue(g, TW_QUEUE_SHUFFLE, one_int, scalars, 1,
                            &(tw_queue_options){.capacity = 7, .min_after_dequeue = 2, .seed = 1});
     tw_variable *counter = tw_get_state_variable(g, "counter", TW_INT32, TW_SCALAR, (tw_initializer){0});
     tw_output number = tw_count_up_to(g, counter->handle, EACH), out;

@@ -561,9 +561,9 @@ static void an_automatic_scale_and_clipping_go_with_replicas_and_not_with_late_v
     tw_rule rule = automatic;
     rule.clip_norm = 0.5f;
     trained server, replicas, late;
-    update = (tw_variable_options){TW_PARAMETER_SERVER};
+    update = (tw_variable_options){TW_UPDATE_PARAMETER_SERVER};
     assert_ok(open_trainer(&server, "mnist", 1, 4, 1, &rule, TW_FLOAT16, NULL, &error));
-    update = (tw_variable_options){TW_REPLICATED};
+    update = (tw_variable_options){TW_UPDATE_REPLICATED};
     assert_ok(open_trainer(&replicas, "mnist", 1, 4, 4, &rule, TW_FLOAT16, NULL, &error));
     for (int i = 0; i < 6; i++) {
         tw_trainer_step_result a, b;
@@ -574,11 +574,11 @@ static void an_automatic_scale_and_clipping_go_with_replicas_and_not_with_late_v
     assert_int_equal(tw_trainer_loss_scale(server.trainer, NULL, NULL), tw_trainer_loss_scale(replicas.trainer, NULL, NULL));
     close_trainer(&server);
     close_trainer(&replicas);
-    update = (tw_variable_options){.update = TW_PARAMETER_SERVER, .staged = true};
+    update = (tw_variable_options){.update = TW_UPDATE_PARAMETER_SERVER, .staged = true};
     assert_int_equal(open_trainer(&late, "mnist", 1, 2, 2, &rule, 0, NULL, &error), TW_INVALID_ARGUMENT);
     assert_non_null(strstr(error.message, "Automatic loss scaling is not supported with staged variables"));
     close_trainer(&late);
-    update = (tw_variable_options){.update = TW_REPLICATED, .consistency = TW_RELAXED};
+    update = (tw_variable_options){.update = TW_UPDATE_REPLICATED, .consistency = TW_CONSISTENCY_RELAXED};
     assert_int_equal(open_trainer(&late, "mnist", 1, 2, 2, &rule, 0, NULL, &error), TW_INVALID_ARGUMENT);
     assert_non_null(strstr(error.message, "Automatic loss scaling is not supported with relaxed consistency"));
     close_trainer(&late);
@@ -608,7 +608,7 @@ static void a_run_resumed_by_another_rule_is_refused_with_both(void **state)
 static void rate_schedule_and_reduction_go_on_as_they_were_and_others_are_said(void **state)
 {
     (void)state;
-    static const tw_rule rule = {.schedule = TW_SCHEDULE_COSINE, .unit = TW_STEPS, .length = 9, .end = 0.125f, .warm_up = 2},
+    static const tw_rule rule = {.schedule = TW_SCHEDULE_COSINE, .unit = TW_RATE_STEPS, .length = 9, .end = 0.125f, .warm_up = 2},
                          other = {.schedule = TW_SCHEDULE_PIECEWISE, .num_rates = 1, .at = {3}, .rates = {0.25f}};
     tw_error error = {0};
     const char *folder = scratch_folder();
@@ -632,7 +632,7 @@ static void rate_schedule_and_reduction_go_on_as_they_were_and_others_are_said(v
     train(&resumed, 2);
     assert_same_numbers(&whole, &resumed, 0);
     close_trainer(&resumed);
-    update.update = TW_INDEPENDENT; /* there is no reduction to go on with */
+    update.update = TW_UPDATE_INDEPENDENT; /* there is no reduction to go on with */
     assert_ok(open_trainer(&resumed, "mnist", 0, 0, 1, NULL, 0, folder, &error));
     assert_null(tw_trainer_all_reduce(resumed.trainer));
     assert_string_equal(tw_trainer_changes(resumed.trainer), "");
@@ -659,7 +659,7 @@ static void rates_are_said_with_the_steps_and_epochs_of_their_changes(void **sta
     (void)state;
     tw_error error = {0};
     char text[512];
-    tw_rule rule = {.schedule = TW_SCHEDULE_PIECEWISE, .unit = TW_EXAMPLES, .num_rates = 2, .at = {128, 640},
+    tw_rule rule = {.schedule = TW_SCHEDULE_PIECEWISE, .unit = TW_RATE_EXAMPLES, .num_rates = 2, .at = {128, 640},
                     .rates = {0.5f, 0.25f}, .warm_up = 64, .scale_rate = true};
     trained t;
     assert_ok(open_trainer(&t, "mnist", 4, 2, 2, &rule, 0, NULL, &error));

@@ -245,6 +245,18 @@ static void an_unfed_placeholder_is_named(void **state)
 
 /* ---- variables ----------------------------------------------------------------------------------------------------- */
 
+/* Its bytes are more than 64 bits count. */
+static void a_tensor_larger_than_any_memory_is_refused_by_name(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_output start = tw_scalar_of(g, TW_INT64, 0), limit = tw_scalar_of(g, TW_INT64, 0x1p62);
+    tw_range(tw_name(g, "endless"), start, limit, tw_scalar_of(g, TW_INT64, 1));
+    assert_int_equal(tw_graph_status(g), TW_INVALID_ARGUMENT);
+    assert_non_null(strstr(tw_graph_message(g), "Range 'endless': a range of 4611686018427387904 elements"));
+    tw_graph_destroy(g);
+}
+
 static void an_uninitialized_variable_is_named(void **state)
 {
     (void)state;
@@ -521,6 +533,7 @@ int main(void)
         cmocka_unit_test(devices_of_the_host_look_at_each_others_values_where_they_are),
         cmocka_unit_test(feeds_of_another_shape_make_another_plan),
         cmocka_unit_test(an_unfed_placeholder_is_named),
+        cmocka_unit_test(a_tensor_larger_than_any_memory_is_refused_by_name),
         cmocka_unit_test(an_uninitialized_variable_is_named),
         cmocka_unit_test(readers_without_order_see_the_value_before_the_update),
         cmocka_unit_test(a_read_after_an_update_sees_the_new_value_and_one_before_the_old),

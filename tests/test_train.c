@@ -370,6 +370,25 @@ static void sparse_updates_of_a_table_give_the_numbers_of_tensorflow(void **stat
     }
 }
 
+static void loss_that_is_no_scalar_is_refused_by_name(void **state)
+{
+    (void)state;
+    const char *message = "the loss 'each' has shape [3], expected a scalar: take its mean or sum first";
+    for (int way = 0; way < 3; way++) {
+        tw_graph *g = tw_graph_create();
+        tw_variable *w = tw_get_variable(g, "w", TW_FLOAT32, TW_SHAPE(3), (tw_initializer){.a = 1});
+        tw_output each = tw_square(tw_name(g, "each"), tw_variable_read(g, w));
+        tw_optimizer *sgd = tw_gradient_descent(g, tw_scalar(g, 0.1f));
+        if (way == 0)
+            assert_null(tw_add_loss(g, each).node);
+        else
+            assert_null(way == 1 ? tw_compute_gradients(sgd, each) : tw_compute_gradients_of(sgd, each, &w, 1));
+        assert_int_equal(tw_graph_status(g), TW_INVALID_ARGUMENT);
+        assert_string_equal(tw_graph_message(g), message);
+        tw_graph_destroy(g);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -380,6 +399,7 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_is_named_and_nothing_is_changed),
         cmocka_unit_test(sparse_updates_of_a_table_give_the_numbers_of_tensorflow),
         cmocka_unit_test(random_streams_and_extras_are_saved_too),
+        cmocka_unit_test(loss_that_is_no_scalar_is_refused_by_name),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }

@@ -57,6 +57,23 @@ static void training_without_devices_runs_on_the_cpu(void **state)
     check_step_line(0);
 }
 
+/* The first files that are opened then would be what it prints to. */
+static void closed_standard_output_lands_in_no_file(void **state)
+{
+    (void)state;
+    assert_runs(0, SMALL_RUN " --max-steps 1 --train-dir closed <&- >&- 2>&-");
+    assert_runs(1, "grep -a 'sec/batch\\|step 0, loss' closed/*");
+    assert_runs(0, "$T checkpoint verify closed");
+}
+
+static void a_file_over_the_limit_of_the_shell_is_an_error_with_its_name(void **state)
+{
+    (void)state;
+    assert_runs(1, "ulimit -f 64 && " SMALL_RUN " --max-steps 1 --train-dir limited 2>&1");
+    assert_prints("File too large");
+    assert_prints("limited/");
+}
+
 static void devices_make_their_batches_when_asked(void **state)
 {
     (void)state;
@@ -108,7 +125,11 @@ static void type_is_remembered(void **state)
     (void)state;
     assert_runs(0, SMALL_RUN " --max-steps 1 --train-dir half --dtype bfloat16");
     assert_runs(2, SMALL_RUN " --max-steps 2 --train-dir half --resume --dtype float32");
-    assert_prints("was made with dtype bfloat16, but float was asked for");
+    assert_prints("was made with dtype bfloat16, but float32 was asked for");
+    assert_runs(0, "$T checkpoint show half --tensor tower/dtype");
+    assert_prints("tower/dtype: string []\nvalues: 'bfloat16'\n");
+    assert_runs(0, "$T checkpoint show half --tensor tower/dtype --format json");
+    assert_prints("\"values\":[\"bfloat16\"]");
     assert_runs(0, SMALL_RUN " --max-steps 2 --train-dir half --resume");
 }
 
@@ -211,9 +232,9 @@ static void gradients_meet_by_the_algorithm_that_is_named(void **state)
     assert_runs(2, SMALL_RUN " --all-reduce-spec collective");
     assert_prints("'collective' at character 1 is not available");
     assert_runs(2, SMALL_RUN " --towers 2 --virtual-gpus 2 --all-reduce-spec nccl/xring");
-    assert_prints("all_reduce_spec=nccl/xring goes with variable_update=replicated only, not with parameter_server");
+    assert_prints("--all-reduce-spec=nccl/xring goes with --variable-update=replicated only, not with parameter_server");
     assert_runs(2, SMALL_RUN " --towers 2 --virtual-gpus 2 --all-reduce-spec nccl --variable-update replicated");
-    assert_prints("NCCL works between real GPUs, and /job:localhost/replica:0/task:0/device:GPU:0 is a virtual one");
+    assert_prints("NCCL works between real GPUs, and /job:localhost/replica:0/task:0/device:GPU:0 is of kind 'virtual'");
     assert_runs(2, SMALL_RUN " --gradient-repacking 2 --agg-small-grads-max-bytes 10");
     assert_prints("give one of them");
 }
@@ -243,15 +264,15 @@ static void what_is_only_for_asynchronous_updates_is_refused_with_others(void **
 {
     (void)state;
     assert_runs(2, SMALL_RUN " --max-staleness 3 --train-dir no 2>&1");
-    assert_prints("are for asynchronous updates (--sync off)");
+    assert_prints("--max-staleness is for --sync off");
     assert_runs(2, SMALL_RUN " --sync on --order equal --train-dir no 2>&1");
     assert_prints("--order is for --sync off");
     assert_runs(2, SMALL_RUN " --sync off --virtual-gpus 2 --all-reduce-spec ring --train-dir no 2>&1");
-    assert_prints("are each tower's own and not averaged");
+    assert_prints("with --sync off each tower's gradients are applied by themselves");
     assert_runs(2, SMALL_RUN " --sync off --virtual-gpus 2 --trace trace.json --train-dir no 2>&1");
-    assert_prints("a trace shows a synchronous step");
+    assert_prints("--trace shows a synchronous step; with --sync off they overlap");
     assert_runs(2, SMALL_RUN " --sync off --virtual-gpus 2 --variable-update replicated --train-dir no 2>&1");
-    assert_prints("are of one copy of the variables: --variable-update parameter_server, not replicated");
+    assert_prints("--sync off needs one copy of the variables, --variable-update=parameter_server, not replicated");
     assert_runs(2, SMALL_RUN " --sync off --virtual-gpus 2 --staged-vars --train-dir no 2>&1");
     assert_prints("not parameter_server with --staged-vars");
     assert_runs(2, SMALL_RUN " --sync off --virtual-gpus 2 --accumulate 2 --train-dir no 2>&1");
@@ -292,9 +313,9 @@ static void a_total_batch_is_shared_out_and_odd_shares_are_named(void **state)
 {
     (void)state;
     assert_runs(2, "$T train cifar10 --data-set synthetic --train-dir t7 --towers 3 --global-batch-size 2");
-    assert_prints("global_batch_size 2 leaves no example for tower 2 of 3");
+    assert_prints("--global-batch-size=2 leaves no example for tower 2 of 3");
     assert_runs(2, SMALL_RUN " --train-dir t7 --towers 2 --global-batch-size 10");
-    assert_prints("batch_size 4 for each of 2 towers makes 8, not the global_batch_size of 10");
+    assert_prints("--batch-size=4 for each of 2 towers makes 8, not --global-batch-size=10");
     assert_runs(2, "$T train cifar10 --data-set synthetic --train-dir t7 --global-batch-size 8 --tower-shares 3:x");
     assert_prints("--tower-shares: expected a part for each tower, such as 3:1, found '3:x'");
     assert_runs(0,
@@ -329,7 +350,7 @@ static void the_header_says_the_mode_and_where_variables_lie(void **state)
     assert_runs(2, SMALL_RUN " --train-dir t16 --variable-update auto --staged-vars");
     assert_prints("--staged-vars leaves it no choice, so give one of the two");
     assert_runs(2, SMALL_RUN " --train-dir t16 --staged-vars --variable-update replicated");
-    assert_prints("staged_vars goes with variable_update=parameter_server only");
+    assert_prints("--staged-vars goes with --variable-update=parameter_server only");
 }
 
 static void missing_device_without_soft_placement_gets_tensorflows_message(void **state)
@@ -432,7 +453,7 @@ static void wrong_values_of_cifar10_estimators_flags_are_refused(void **state)
     assert_prints("Invalid --num-layers parameter: three stages of blocks of two layers and two more make 6n + 2, such "
                   "as 44 or 50, found 45");
     assert_runs(2, ESTIMATOR "--job-dir est3 --train-batch-size 2 --num-gpus 3 --virtual-gpus 3");
-    assert_prints("global_batch_size 2 leaves no example for tower 2 of 3");
+    assert_prints("--global-batch-size=2 leaves no example for tower 2 of 3");
     assert_runs(2, ESTIMATOR "--job-dir est3 --momentum 1.5");
     assert_prints("--momentum: expected a number above 0 and at most 1, found '1.5'");
     assert_runs(2, ESTIMATOR "--job-dir est3 --weight-decay -1");
@@ -515,6 +536,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(training_says_what_runs_where_and_prints_the_tutorials_lines),
         cmocka_unit_test(training_without_devices_runs_on_the_cpu),
+        cmocka_unit_test(closed_standard_output_lands_in_no_file),
+        cmocka_unit_test(a_file_over_the_limit_of_the_shell_is_an_error_with_its_name),
         cmocka_unit_test(devices_make_their_batches_when_asked),
         cmocka_unit_test(flags_of_the_tutorial_are_understood),
         cmocka_unit_test(steps_as_json_are_an_object_a_line),

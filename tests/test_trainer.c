@@ -417,7 +417,7 @@ static void batches_made_on_devices_go_on_where_a_run_stopped(void **state)
 static void batches_made_on_devices_suit_every_mode_of_update(void **state)
 {
     (void)state;
-    static const tw_variable_options modes[] = {{.update = TW_REPLICATED}, {.staged = true}, {.update = TW_REPLICATED, .consistency = TW_RELAXED}};
+    static const tw_variable_options modes[] = {{.update = TW_UPDATE_REPLICATED}, {.staged = true}, {.update = TW_UPDATE_REPLICATED, .consistency = TW_CONSISTENCY_RELAXED}};
     for (int i = 0; i < 3; i++) {
         tw_trainer_options options = {.towers = 2, .batch = 2, .variables = modes[i]};
         options.input_place = TW_INPUT_ON_HOST;
@@ -487,7 +487,7 @@ static void what_devices_cannot_make_is_refused(void **state)
     for (int i = 0; i < 2; i++) {
         tw_trainer_options asked = options;
         asked.input = i == 0 ? TW_INPUT_QUEUES : TW_INPUT_PIPELINE;
-        asked.updates = i == 1 ? TW_ASYNCHRONOUS : 0;
+        asked.updates = i == 1 ? TW_UPDATES_ASYNCHRONOUS : 0;
         assert_fails(tw_trainer_create(&asked, &other, &error), TW_INVALID_ARGUMENT, "devices make batches of one stream");
     }
     options.model = tw_model_find("mnist");

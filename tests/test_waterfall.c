@@ -3,6 +3,8 @@
 
 #include "run/waterfall.h"
 
+#include <tower/queue.h>
+
 /* ---- a run made up by hand -------------------------------------------------------------------------------------- */
 
 enum { CPU, GPU0, GPU1, DEVICES };
@@ -26,15 +28,34 @@ static void begin(made_up *m)
         snprintf(m->devices[d].text, sizeof m->devices[d].text, "%s", texts[d]);
         m->lists[d] = (twi_list){.device = &m->devices[d], .steps = m->steps[d]};
     }
-    m->plan = (twi_plan){.graph = m->g, .lists = m->lists, .num_lists = DEVICES, .began_ns = 1000};
+    m->plan = (twi_plan){.region = twi_region_create(), .lists = m->lists, .num_lists = DEVICES, .began_ns = 1000};
+}
+
+static void end(made_up *m)
+{
+    twi_region_destroy(m->plan.region);
+    tw_graph_destroy(m->g);
+}
+
+/* The node as a plan has it, with all that it needs. */
+static twi_node *planned(made_up *m, const tw_node *node)
+{
+    twi_value inputs[8];
+    for (int i = 0; i < m->plan.region->nodes.count; i++)
+        if (m->plan.region->nodes.items[i]->origin == node)
+            return m->plan.region->nodes.items[i];
+    for (int i = 0; i < node->num_inputs; i++)
+        inputs[i] = twi_out(planned(m, node->inputs[i].node), node->inputs[i].index);
+    return twi_node_copy(m->plan.region, node, inputs, node->num_inputs);
 }
 
 /* Adds a step that runs from started to ended (ns after the beginning). */
 static twi_step *add(made_up *m, int device, tw_node *node, int started, int ended)
 {
     twi_step *step = &m->steps[device][m->lists[device].count++];
-    *step = (twi_step){.node = node, .kernel = &some_kernel, .started_ns = 1000 + started, .ended_ns = 1000 + ended};
-    node->assigned = device;
+    twi_node *made = planned(m, node);
+    *step = (twi_step){.node = made, .kernel = &some_kernel, .started_ns = 1000 + started, .ended_ns = 1000 + ended};
+    made->device = device;
     return step;
 }
 
@@ -81,7 +102,57 @@ static void a_step_is_taken_apart_along_the_chain_that_held_it_up(void **state)
         if (fabs(w.seconds[k] * 1e9 - expected[k]) > 1e-3)
             fail_msg("%s: %.1f ns, expected %.1f", tw_time_kind_name((tw_time_kind)k), w.seconds[k] * 1e9, expected[k]);
     assert_true(fabs(w.total * 1e9 - 2000) < 1e-3);
-    tw_graph_destroy(m.g);
+    end(&m);
+}
+
+static void expect_ns(const tw_waterfall *w, tw_time_kind kind, double expected)
+{
+    if (fabs(w->seconds[kind] * 1e9 - expected) > 1e-3)
+        fail_msg("%s: %.1f ns, expected %.1f", tw_time_kind_name(kind), w->seconds[kind] * 1e9, expected);
+}
+
+/* Updates of variables are done once for all towers, so a device that has more of them than another is not slow. */
+static void whatever_writes_a_variable_is_no_towers_work(void **state)
+{
+    (void)state;
+    made_up m;
+    tw_waterfall w;
+    for (int which = 0; which < 4; which++) {
+        begin(&m);
+        tw_output x = tw_placeholder(m.g, TW_FLOAT32, TW_SHAPE(1)), rows = tw_zeros(m.g, TW_FLOAT32, TW_SHAPE(1, 2));
+        tw_output v = tw_get_variable(m.g, "v", TW_FLOAT32, TW_SHAPE(3, 2), (tw_initializer){0})->handle;
+        tw_output update = which == 0   ? tw_scatter_sub(m.g, v, tw_zeros(m.g, TW_INT32, TW_SHAPE(1)), rows)
+                           : which == 1 ? tw_assign(m.g, v, tw_zeros(m.g, TW_FLOAT32, TW_SHAPE(3, 2)))
+                           : which == 2 ? tw_read_variable(m.g, v)
+                                        : tw_is_initialized(m.g, v);
+        bool writes = which < 2;
+        assert_string_equal(tw_graph_message(m.g), "");
+        add(&m, GPU0, x.node, 0, 100);
+        add(&m, GPU1, x.node, 0, 100);
+        add(&m, GPU1, update.node, 100, 600);
+        m.plan.ended_ns = 1000 + 600;
+        twi_waterfall(&m.plan, gpus, 2, &w);
+        expect_ns(&w, TW_TIME_IMBALANCE, writes ? 0 : 500);
+        expect_ns(&w, TW_TIME_COMPUTE, writes ? 600 : 100);
+        end(&m);
+    }
+}
+
+static void waiting_for_a_queue_is_input(void **state)
+{
+    (void)state;
+    made_up m;
+    tw_waterfall w;
+    tw_output taken;
+    begin(&m);
+    tw_output queue = tw_queue(m.g, TW_QUEUE_FIFO, (tw_dtype[]){TW_FLOAT32}, (tw_shape[]){TW_SHAPE(1)}, 1, NULL);
+    tw_dequeue(m.g, queue, &taken);
+    assert_string_equal(tw_graph_message(m.g), "");
+    add(&m, CPU, taken.node, 0, 400);
+    m.plan.ended_ns = 1000 + 400;
+    twi_waterfall(&m.plan, gpus, 2, &w);
+    expect_ns(&w, TW_TIME_INPUT, 400);
+    end(&m);
 }
 
 /* ---- a real step ------------------------------------------------------------------------------------------------ */
@@ -126,6 +197,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_is_taken_apart_along_the_chain_that_held_it_up),
+        cmocka_unit_test(whatever_writes_a_variable_is_no_towers_work),
+        cmocka_unit_test(waiting_for_a_queue_is_input),
         cmocka_unit_test(the_parts_of_a_real_step_add_up_to_it),
         cmocka_unit_test(what_cannot_be_measured_or_delayed_is_said),
     };

@@ -3,9 +3,9 @@
  *     tw_dataset *train;
  *     tw_dataset_load("cifar10", "data", TW_SPLIT_TRAIN, NULL, &train, &error);
  *     tw_pipeline *input;
- *     tw_pipeline_create(train, &(tw_pipeline_options){
- *         .batch = 128, .towers = 2, .seed = 1, .shuffle = true, .augmentation = TW_AUGMENT_TUTORIAL_TRAIN,
- *     }, &input, &error);
+ *     tw_pipeline_create(train, TW_OPTIONS(tw_pipeline_options,
+ *         .batch = 128, .towers = 2, .seed = 1, .shuffle = true, .augmentation = TW_AUGMENT_TUTORIAL_TRAIN),
+ *         &input, &error);
  *     while (...)
  *         tw_pipeline_next(input, tower, images, labels, &error);
  *
@@ -15,9 +15,6 @@
 #ifndef TOWER_DATA_H
 #define TOWER_DATA_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <tower/status.h>
 
 #ifdef __cplusplus
@@ -37,6 +34,7 @@ typedef enum tw_dataset_split {
 } tw_dataset_split;
 
 typedef struct tw_dataset_options {
+    size_t size; /* TW_SIZED(tw_dataset_options) sets it: see language.h */
     bool as_rgb32;    /* grey 28x28 images become 32x32x3: two black pixels on each side, the grey in each channel; so a
                          network made for CIFAR-10 takes them. No effect on images that are 32x32x3 */
     bool allow_fewer; /* accept CIFAR-10 files of fewer than 10,000 examples, such as a sample of the set; a file whose
@@ -114,6 +112,7 @@ typedef enum tw_augmentation {
 } tw_augmentation;
 
 typedef struct tw_pipeline_options {
+    size_t size; /* TW_SIZED(tw_pipeline_options) sets it: see language.h */
     int batch;  /* examples for one tower and step; at least 1 */
     int towers; /* 0: 1 */
     const int *shares; /* [towers] how many of a step's examples each tower gets, at least 1; NULL: `batch` each */
@@ -144,6 +143,11 @@ TW_API tw_status tw_pipeline_create(const tw_dataset *dataset, const tw_pipeline
 /* Stops the threads and frees everything. No call on it may be under way: tw_pipeline_cancel() first, and wait for
  * those that are. NULL is fine. */
 TW_API void tw_pipeline_destroy(tw_pipeline *pipeline);
+
+/* How large the images would be that a pipeline of these options makes of the data set's: of the options augmentation and
+ * crop are looked at. TW_INVALID_ARGUMENT: images smaller than the crop, or an augmentation that there is not. */
+TW_API tw_status tw_pipeline_image_size(const tw_dataset *dataset, const tw_pipeline_options *options, int *height,
+                                        int *width, tw_error *error);
 
 TW_API int tw_pipeline_batch(const tw_pipeline *pipeline); /* examples for one tower and step; the largest share */
 TW_API int tw_pipeline_towers(const tw_pipeline *pipeline);

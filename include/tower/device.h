@@ -15,6 +15,7 @@ typedef struct tw_devices tw_devices;
 
 /* Which devices there shall be. Zero values are sensible. */
 typedef struct tw_device_options {
+    size_t size; /* TW_SIZED(tw_device_options) sets it: see language.h */
     int cpu_devices;         /* CPU devices that divide the usable cores among them; 0: one with all cores */
     int cpu_threads;         /* team of each CPU device; 0: its share of the cores. Part of what decides bits */
     int virtual_gpus;        /* GPUs that run on the CPU with their own memory; 0: environment TOWER_VIRTUAL_GPUS, else none */
@@ -39,6 +40,7 @@ TW_API void tw_devices_destroy(tw_devices *devices); /* NULL is fine */
 TW_API int tw_devices_count(const tw_devices *devices, const char *type); /* "CPU", "GPU" or NULL for all */
 
 typedef struct tw_device_info {
+    size_t size; /* TW_SIZED(tw_device_info) sets it: see language.h */
     const char *name;        /* full; borrowed from the set */
     const char *type;        /* "CPU", "GPU" */
     const char *kind;        /* "cpu", "virtual", "cuda" */
@@ -53,8 +55,21 @@ typedef struct tw_device_info {
     int part, parts;         /* it is this part, from 0, of a GPU that is divided into so many; parts 0: a whole one */
 } tw_device_info;
 
-/* About device i, from 0: CPU devices first. All empty beyond the last. */
-TW_API tw_device_info tw_devices_info(const tw_devices *devices, int i);
+/* Fills in what is known of device i, from 0: CPU devices first. TW_OUT_OF_RANGE beyond the last. */
+TW_API tw_status tw_devices_describe(const tw_devices *devices, int i, tw_device_info *info, tw_error *error);
+/* The same by value; all empty beyond the last. */
+static inline tw_device_info tw_devices_info(const tw_devices *devices, int i)
+{
+    tw_device_info info = TW_SIZED(tw_device_info);
+    info.name = info.type = info.kind = info.description = info.model = info.uuid = info.pci = "";
+    tw_devices_describe(devices, i, &info, NULL);
+    return info;
+}
+
+/* Names as placement takes them: "/gpu:0", "cpu:1", "gpu:GPU-8a7e...". The first device of the set that has all that the
+ * name gives, as for tw_devices_info(); -1: there is none, or this is no device's name. */
+TW_API int tw_devices_find(const tw_devices *devices, const char *name);
+TW_API bool tw_device_is(const char *name, const char *type); /* whether the name gives that type: "CPU", "GPU" */
 
 typedef struct tw_link {
     double seconds;          /* that a copy of few bytes takes, until it is there */

@@ -27,12 +27,12 @@ typedef enum tw_placement_rule {
     TW_PLACED_WITH_INPUT,     /* Shape, Size, Rank: where their input is */
     TW_PLACED_WITH_CONSUMERS, /* a node without inputs: where all that use it are */
     TW_PLACED_EARLIER,        /* it keeps state: where it was before the graph grew */
-    TW_NOT_PLACED,            /* no device has a kernel; a run that needs it fails */
+    TW_PLACED_NOWHERE,            /* no device has a kernel; a run that needs it fails */
 } tw_placement_rule;
 
 /* Why a request could not be met. */
 typedef enum tw_obstacle {
-    TW_NO_OBSTACLE,
+    TW_OBSTACLE_NONE,
     TW_OBSTACLE_NO_DEVICE, /* there is no such device */
     TW_OBSTACLE_NO_KERNEL, /* `obstacles` have no kernel there, or none that takes their shapes and attributes */
     TW_OBSTACLE_GROUP,     /* what others of the group ask for excludes it */
@@ -97,7 +97,7 @@ typedef struct tw_explanation {
     const char *request;       /* what that node asks for; "" nothing */
     int group_size;            /* nodes that run where it does because they must, itself among them */
     bool gave_way;             /* the node's own request had to: its group runs elsewhere */
-    tw_obstacle obstacle;      /* of TW_PLACED_SOFTLY and TW_NOT_PLACED */
+    tw_obstacle obstacle;      /* of TW_PLACED_SOFTLY and TW_PLACED_NOWHERE */
     const tw_node **obstacles; /* with any of these left the request still fails, without all of them it is met */
     int num_obstacles;
     const char *refusal;       /* what the kernel there says that does not take the first of them; NULL: there is none */

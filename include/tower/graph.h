@@ -28,6 +28,12 @@ TW_API void tw_graph_destroy(tw_graph *graph);       /* NULL is fine */
 TW_API tw_status tw_graph_status(const tw_graph *graph);
 TW_API const char *tw_graph_message(const tw_graph *graph); /* "" while all is well; names node, op and shapes */
 
+/* For builders of your own, which are read like those of the library. tw_graph_fail() latches an error (the first wins)
+ * and returns its code. tw_graph_keep() gives memory that lasts as long as the graph: a copy of `from`, or zeros if that
+ * is NULL; NULL when memory ran out, which is for the caller to latch. */
+TW_API tw_status tw_graph_fail(tw_graph *graph, tw_status code, const char *format, ...) TW_PRINTF(3, 4);
+TW_API void *tw_graph_keep(tw_graph *graph, const void *from, size_t bytes);
+
 /* Random ops made after this call derive their seeds from it as tf.set_random_seed does (op seeds count the nodes). */
 TW_API void tw_graph_set_seed(tw_graph *graph, int64_t seed);
 
@@ -111,13 +117,23 @@ TW_API const tw_attr *tw_node_attr(const tw_node *node, const char *name); /* bo
 TW_API tw_dtype tw_output_dtype(tw_output output);
 TW_API tw_shape tw_output_shape(tw_output output);      /* as far as it is known while building */
 
+/* What a node is, whatever its op is called: graphs of other times have other names for the same. */
+TW_API bool tw_node_is_constant(const tw_node *node);    /* its attribute "value" is what it gives */
+TW_API bool tw_node_is_placeholder(const tw_node *node); /* it must be fed */
+TW_API bool tw_node_is_variable(const tw_node *node);    /* it makes one: a device function may place variables alone */
+TW_API bool tw_node_is_unknown(const tw_node *node);     /* of a file, and there is no such op here: running it fails */
+
 TW_API tw_node *tw_graph_find(const tw_graph *graph, const char *name); /* NULL if absent */
 TW_API int tw_graph_num_nodes(const tw_graph *graph);
 TW_API tw_node *tw_graph_node(const tw_graph *graph, int i); /* in order of creation */
+TW_API int tw_node_number(const tw_node *node); /* its place in that order: inputs have lower numbers than who uses them */
 
 /* ---- scopes ------------------------------------------------------------------------------------------------ */
 
-/* Scopes read as blocks and nest; the arguments are printf's. Leave a block only by its end.
+/* Scopes read as blocks and nest; the arguments are printf's. Leave a block only by its end: `break`, `return` and `goto`
+ * out of it are an error of the graph that names the scope and where it was opened. What such a block contains goes into
+ * a function, or behind an `if`. (Compilers other than GCC and Clang find out when a scope around it is left, or when a
+ * session is created: an error while a scope is open that is not the block around it.)
  *
  *     TW_DEVICE(g, "/gpu:%d", i)
  *     TW_NAME_SCOPE(g, "tower_%d", i) {
@@ -129,14 +145,32 @@ TW_API tw_node *tw_graph_node(const tw_graph *graph, int i); /* in order of crea
  * TW_VARIABLE_SCOPE prefixes the names of variables, and opens a name scope of that name too.
  * TW_CONTROL       new nodes run after `output`'s node.
  * TW_COLOCATE      new nodes run where `output`'s node runs; device scopes outside are ignored. */
-#define TW_SCOPE_BLOCK_(enter, leave)                                                                                  \
-    for (int tw_scope_once_ = ((enter), 1); tw_scope_once_; tw_scope_once_ = 0, (leave))
-#define TW_DEVICE(graph, ...) TW_SCOPE_BLOCK_(tw_enter_device(graph, __VA_ARGS__), tw_leave_device(graph))
-#define TW_NAME_SCOPE(graph, ...) TW_SCOPE_BLOCK_(tw_enter_name_scope(graph, __VA_ARGS__), tw_leave_name_scope(graph))
+typedef struct tw_scope_ { /* a block, on the caller's stack; what follows is for the macros alone */
+    tw_graph *graph;
+    struct tw_scope_ *outer;
+    int depth;
+    bool is_open, is_known;
+} tw_scope_;
+TW_API tw_scope_ tw_scope_begin_(tw_graph *graph, const char *file, int line); /* of the scope that was just entered */
+TW_API bool tw_scope_is_open_(tw_scope_ *scope);
+TW_API void tw_scope_end_(tw_scope_ *scope); /* an error if the block was left with the scope open */
+#ifdef __GNUC__
+#define TW_IS_OPEN_(scope) tw_scope_is_open_(&scope)
+#else
+#define TW_IS_OPEN_(scope) scope.is_open /* nobody tells when the block is gone, so the graph must not know it */
+#endif
+#define TW_SCOPE_BLOCK_(graph, enter, leave)                                                                           \
+    for (tw_scope_ tw_block_ TW_AT_END_(tw_scope_end_) = ((enter), tw_scope_begin_(graph, __FILE__, __LINE__));        \
+         TW_IS_OPEN_(tw_block_); (leave), tw_block_.is_open = false)
+#define TW_DEVICE(graph, ...) TW_SCOPE_BLOCK_(graph, tw_enter_device(graph, __VA_ARGS__), tw_leave_device(graph))
+#define TW_NAME_SCOPE(graph, ...)                                                                                      \
+    TW_SCOPE_BLOCK_(graph, tw_enter_name_scope(graph, __VA_ARGS__), tw_leave_name_scope(graph))
 #define TW_VARIABLE_SCOPE(graph, ...)                                                                                  \
-    TW_SCOPE_BLOCK_(tw_enter_variable_scope(graph, __VA_ARGS__), tw_leave_variable_scope(graph))
-#define TW_CONTROL(graph, output) TW_SCOPE_BLOCK_(tw_enter_control(graph, output), tw_leave_control(graph))
-#define TW_COLOCATE(graph, output) TW_SCOPE_BLOCK_(tw_enter_colocation(graph, output), tw_leave_colocation(graph))
+    TW_SCOPE_BLOCK_(graph, tw_enter_variable_scope(graph, __VA_ARGS__), tw_leave_variable_scope(graph))
+#define TW_CONTROL(graph, output)                                                                                      \
+    TW_SCOPE_BLOCK_(graph, tw_enter_control(graph, output), tw_leave_control(graph))
+#define TW_COLOCATE(graph, output)                                                                                     \
+    TW_SCOPE_BLOCK_(graph, tw_enter_colocation(graph, output), tw_leave_colocation(graph))
 
 TW_API void tw_enter_device(tw_graph *graph, const char *format, ...) TW_PRINTF(2, 3); /* "" changes nothing */
 /* A device function: called for each new node, returns a device string ("" or NULL changes nothing), which merges
@@ -170,6 +204,16 @@ TW_API void tw_enter_control(tw_graph *graph, tw_output output);
 TW_API void tw_leave_control(tw_graph *graph);
 TW_API void tw_enter_colocation(tw_graph *graph, tw_output output);
 TW_API void tw_leave_colocation(tw_graph *graph);
+
+/* Nodes made in between do not count for the seeds of random ops, which otherwise follow from how many nodes there are
+ * before them: so a network begins with the same values whoever makes its input, or wherever its variables lie. */
+TW_API void tw_enter_uncounted(tw_graph *graph);
+TW_API void tw_leave_uncounted(tw_graph *graph);
+
+/* Says that the nodes from number `first` on bring together what several devices have computed. Each then runs as soon
+ * as it has its inputs, beside what else is computed, as if it had been made right after them; reports and traces count
+ * its time as reduction, not as work of a tower. What is computed stays the same. */
+TW_API void tw_mark_reduction(tw_graph *graph, int first);
 
 /* ---- variables --------------------------------------------------------------------------------------------- */
 
@@ -207,6 +251,18 @@ TW_API tw_variable *tw_get_variable(tw_graph *graph, const char *name, tw_dtype 
 /* The same, not trainable and with any name below the scope: counters, averages, slots. */
 TW_API tw_variable *tw_get_state_variable(tw_graph *graph, const char *name, tw_dtype dtype, tw_shape shape,
                                           tw_initializer initializer);
+/* A variable of exactly this name, whatever variable scopes are open and whether they reuse: slots, averages, counters
+ * beside other variables. It is an error if the name is taken. NULL on a failed graph. */
+typedef struct tw_new_variable {
+    tw_dtype dtype;
+    tw_shape shape;
+    tw_initializer initializer;
+    tw_output initial_value;     /* what it begins with instead, for example tw_variable_initial_value(); may be {NULL, 0} */
+    bool trainable;
+    const tw_variable *copy_of;  /* NULL, or the one this is a copy of: checkpoints leave it out, see tw_copy_variable() */
+} tw_new_variable;
+TW_API tw_variable *tw_make_variable(tw_graph *graph, const char *name, const tw_new_variable *variable);
+TW_API tw_output tw_variable_initial_value(const tw_variable *variable); /* what its initializer assigns */
 TW_API tw_output tw_variable_read(tw_graph *graph, const tw_variable *variable);
 /* From here to the end of the enclosing variable scope (or for good, outside of one) variables are found, not made. */
 TW_API void tw_reuse_variables(tw_graph *graph);

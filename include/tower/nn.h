@@ -13,18 +13,19 @@ extern "C" {
 /* ---- convolutions and biases (src/ops/conv.c) -------------------------------------------------------------- */
 
 /* How many cells around the image count, as zeros (as nothing at all in pools).
- * TW_SAME       as many as give ceil(side / stride) outputs; the odd one lies below and right
- * TW_VALID      none: windows stay inside
- * TW_EXPLICIT   as the options say */
-typedef enum tw_padding { TW_SAME, TW_VALID, TW_EXPLICIT } tw_padding;
+ * TW_PADDING_SAME       as many as give ceil(side / stride) outputs; the odd one lies below and right
+ * TW_PADDING_VALID      none: windows stay inside
+ * TW_PADDING_EXPLICIT   as the options say */
+typedef enum tw_padding { TW_PADDING_SAME, TW_PADDING_VALID, TW_PADDING_EXPLICIT } tw_padding;
 
 /* Pairs are {vertical, horizontal}; a second entry of 0 means "as the first", so {.stride = {2}} is 2 by 2. NULL, or
  * all zeros: stride 1, no dilation, SAME. */
 typedef struct tw_conv2d_options {
+    size_t size; /* TW_SIZED(tw_conv2d_options) sets it: see language.h */
     int stride[2];           /* 0: 1 */
     int dilation[2];         /* 0: 1 */
     tw_padding padding;
-    int explicit_padding[4]; /* of TW_EXPLICIT: top, bottom, left, right */
+    int explicit_padding[4]; /* of TW_PADDING_EXPLICIT: top, bottom, left, right */
 } tw_conv2d_options;
 
 /* Images [N,H,W,C] and filter [kh,kw,C,K] give [N,h,w,K] (a cross-correlation: the filter is not flipped). */
@@ -49,6 +50,7 @@ TW_API tw_output tw_softsign(tw_graph *graph, tw_output x);                 /* x
 
 /* Pairs as in tw_conv2d_options. */
 typedef struct tw_pool_options {
+    size_t size; /* TW_SIZED(tw_pool_options) sets it: see language.h */
     int window[2];
     int stride[2];           /* 0: the window's, so that windows do not overlap */
     tw_padding padding;
@@ -99,6 +101,7 @@ typedef tw_output tw_activation(tw_graph *graph, tw_output x); /* tw_relu, tw_el
 
 /* NULL, or all zeros: Glorot uniform weights, zero biases, no activation. */
 typedef struct tw_layer_options {
+    size_t size; /* TW_SIZED(tw_layer_options) sets it: see language.h */
     const tw_initializer *weights;
     const tw_initializer *biases;
     bool no_biases;

@@ -72,7 +72,7 @@ TW_API tw_output tw_add_n(tw_graph *graph, const tw_output *inputs, int num_inpu
 
 /* Reductions over axes; negative ones count from the last. NULL means all axes, TW_AXES(0, 1) gives some. The reduced
  * axes go, or stay as 1 with keep_dims. */
-#define TW_AXES(...) (const int[]){__VA_ARGS__}, (int)(sizeof((const int[]){__VA_ARGS__}) / sizeof(int))
+#define TW_AXES(...) TW_LIST(int, __VA_ARGS__)
 TW_API tw_output tw_reduce_sum(tw_graph *graph, tw_output x, const int *axes, int num_axes, bool keep_dims);
 TW_API tw_output tw_reduce_mean(tw_graph *graph, tw_output x, const int *axes, int num_axes, bool keep_dims);
 TW_API tw_output tw_reduce_prod(tw_graph *graph, tw_output x, const int *axes, int num_axes, bool keep_dims);
@@ -158,6 +158,14 @@ TW_API tw_output tw_gather(tw_graph *graph, tw_output params, tw_output indices,
 TW_API tw_output tw_gather_nd(tw_graph *graph, tw_output params, tw_output indices); /* last axis: a place in params */
 TW_API tw_output tw_scatter_nd(tw_graph *graph, tw_output indices, tw_output updates, tw_output shape); /* adds up */
 TW_API tw_output tw_unsorted_segment_sum(tw_graph *graph, tw_output data, tw_output ids, int num_segments);
+
+/* A sum of rows, as the last of these makes it and as gradients of tw_gather() are: values[i] is a part of row ids[i] of
+ * `count`, and rows that nobody names are 0. Who knows it can touch those rows alone. */
+typedef struct tw_rows {
+    tw_output values, ids;
+    int count;
+} tw_rows;
+TW_API bool tw_find_rows(tw_output sum, tw_rows *rows); /* false: it is not known to be one */
 
 TW_API tw_output tw_select(tw_graph *graph, tw_output condition, tw_output yes, tw_output no); /* all broadcast */
 TW_API tw_output tw_diag(tw_graph *graph, tw_output diagonal);

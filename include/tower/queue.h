@@ -3,7 +3,7 @@
  *     tw_output names = tw_string_input_producer(g, files, 5, NULL);
  *     tw_output record = tw_reader_read(g, tw_fixed_length_record_reader(g, 0, 3073, 0), names, NULL);
  *     ... decode, cut, distort: one example ...
- *     tw_shuffle_batch(g, example, 2, &(tw_batch_options){.batch = 128, .threads = 4}, batch);
+ *     tw_shuffle_batch(g, example, 2, TW_OPTIONS(tw_batch_options, .batch = 128, .threads = 4), batch);
  *     ... a network, a session, variables initialized ...
  *     tw_start_queue_runners(session, coordinator, &error);
  *     while (!tw_coordinator_should_stop(coordinator)) ...train...
@@ -25,14 +25,15 @@ extern "C" {
 /* ---- queues --------------------------------------------------------------------------------------------------- */
 
 typedef enum tw_queue_kind { /* ORDER QUEUES */
-    TW_FIFO_QUEUE,
-    TW_SHUFFLE_QUEUE,  /* RandomShuffleQueue: gives any of what it holds */
-    TW_PADDING_QUEUE,  /* PaddingFIFOQueue: shapes may have unknown dimensions; see tw_dequeue_padded() */
-    TW_PRIORITY_QUEUE, /* the smallest first; the first component, an int64 scalar that `types` does not list, ranks */
+    TW_QUEUE_FIFO,
+    TW_QUEUE_SHUFFLE,  /* RandomShuffleQueue: gives any of what it holds */
+    TW_QUEUE_PADDING,  /* PaddingFIFOQueue: shapes may have unknown dimensions; see tw_dequeue_padded() */
+    TW_QUEUE_PRIORITY, /* the smallest first; the first component, an int64 scalar that `types` does not list, ranks */
 } tw_queue_kind;
 
 /* Zero values are sensible. */
 typedef struct tw_queue_options {
+    size_t size; /* TW_SIZED(tw_queue_options) sets it: see language.h */
     int64_t capacity;          /* elements; 0: no limit */
     int64_t min_after_dequeue; /* of a shuffle queue: so many stay, to draw from, until it is closed */
     int64_t seed;              /* of a shuffle queue; 0: the graph's */
@@ -123,6 +124,7 @@ TW_API tw_status tw_start_queue_runners(tw_session *session, tw_coordinator *coo
 
 /* Zero values are sensible. */
 typedef struct tw_input_producer_options {
+    size_t size; /* TW_SIZED(tw_input_producer_options) sets it: see language.h */
     int64_t epochs;   /* 0: no end; else a variable counts, and the queue is closed after so many */
     bool in_order;    /* as given; otherwise shuffled anew in each epoch */
     int64_t seed;     /* of the shuffling; 0: the graph's */
@@ -134,6 +136,7 @@ TW_API tw_output tw_string_input_producer(tw_graph *graph, const char *const *na
                                           const tw_input_producer_options *options);
 
 typedef struct tw_batch_options {
+    size_t size; /* TW_SIZED(tw_batch_options) sets it: see language.h */
     int batch;                 /* examples */
     int threads;               /* that fill the queue; 0: 1 */
     int64_t capacity;          /* 0: 32, or when shuffling min_after_dequeue + 3 * batch */

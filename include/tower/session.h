@@ -25,6 +25,7 @@ typedef enum tw_soft_choice {
 
 /* Zero values are sensible. */
 typedef struct tw_session_options {
+    size_t size; /* TW_SIZED(tw_session_options) sets it: see language.h */
     tw_devices *devices;           /* borrowed; NULL: the session opens its own with default options. Sessions may share
                                       them: each has threads and memory of its own, so their runs overlap */
     bool allow_soft_placement;     /* an impossible device is replaced by the best existing one, and reported */
@@ -32,13 +33,18 @@ typedef struct tw_session_options {
     int64_t soft_budget;           /* the most bytes a step may copy between devices because of soft placement; a plan that
                                       costs more is refused, with a table of what moved. 0: any; below 0: none at all */
     bool log_device_placement;     /* sends TensorFlow's "name: (Op): device" lines to `placement_log` */
-    void (*placement_log)(void *user, const char *line);
+    void (*placement_log)(void *user, const char *line); /* NULL: to the log (tw_set_log), as information */
     void *placement_log_user;
     const char *disable;           /* comma-separated names of rewrites to leave out ("fold,merge,collective,fuse,losses,
-                                      buckets,update,scalars,weights") or "all"; also "reuse" for memory reuse. NULL: none */
+                                      buckets,update,scalars,weights") or "all"; also "reuse" for memory reuse. NULL: none.
+                                      A name that there is not is refused, with those that there are */
     bool plain_kernels;            /* reference kernels only */
     bool trace;                    /* keep times of every kernel of the latest run (tw_session_write_trace) */
 } tw_session_options;
+
+/* Whether device number `device` of a set has a kernel for the node's op and type, so that a device function need not ask
+ * for what cannot be. A kernel may still refuse a node for its attributes or shapes when a run is planned. */
+TW_API bool tw_devices_have_kernel(const tw_devices *devices, int device, const tw_node *node);
 
 /* Yours: tw_session_destroy(). The graph is borrowed and must outlive the session; it may grow between runs, not during one.
  * Fails with the graph's own error if that has one. options NULL: all zero. */
@@ -51,10 +57,12 @@ typedef struct tw_feed {
     tw_tensor *tensor; /* borrowed for the run */
 } tw_feed;
 
-/* Runs what the fetches need. A fetch with index -1 only runs its node. results[i] receives a tensor of yours (NULL for
- * index -1). It may hold one from an earlier run: if nobody else refers to it and type and shape fit, it is filled
- * again, otherwise released and replaced; so a loop that keeps its results array allocates nothing. results may be NULL
- * if nothing is wanted. On failure no result is replaced; a tensor that was to be filled again may be so in part. */
+/* Runs what the fetches need. A fetch with index -1 only runs its node. results must begin as NULLs
+ * (`tw_tensor *results[2] = {NULL, NULL};`): results[i] receives a tensor of yours (for index -1 it stays as it is). In
+ * later runs it may hold that tensor: if nobody else refers to it and type and shape fit, it is filled again, otherwise
+ * released and replaced; so a loop that keeps its results array allocates nothing. The same tensor twice, or one that
+ * is also fed, is refused. results may be NULL if nothing is wanted. On failure no result is replaced; a tensor
+ * that was to be filled again may be so in part. */
 TW_API tw_status tw_session_run(tw_session *session, const tw_feed *feeds, int num_feeds, const tw_output *fetches,
                                 int num_fetches, tw_tensor **results, tw_error *error);
 
@@ -65,6 +73,9 @@ TW_API tw_status tw_session_run(tw_session *session, const tw_feed *feeds, int n
 TW_API tw_status tw_session_run_steps(tw_session *session, int64_t steps, const tw_feed *feeds, int num_feeds,
                                       const tw_output *fetches, int num_fetches, tw_tensor **results, int64_t *done,
                                       tw_error *error);
+
+/* The same for what most loops want: nothing is fed and nothing fetched. */
+TW_API tw_status tw_session_repeat(tw_session *session, tw_output node, int64_t steps, tw_error *error);
 
 /* A run in a lane of its own. Runs of one lane take turns and share memory and threads; runs of different lanes overlap,
  * each lane with its own, made when it is first used. tw_session_run() is lane 0, and so is everything below that

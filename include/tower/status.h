@@ -9,19 +9,10 @@
 #ifndef TOWER_STATUS_H
 #define TOWER_STATUS_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include <tower/language.h>
 
 #ifdef __cplusplus
 extern "C" {
-#endif
-
-#if defined(__GNUC__)
-#define TW_API __attribute__((visibility("default")))
-#define TW_PRINTF(text, first) __attribute__((format(printf, text, first)))
-#else
-#define TW_API
-#define TW_PRINTF(text, first)
 #endif
 
 /*  X(NAME, number, "text")  */
@@ -51,7 +42,8 @@ typedef enum tw_status {
 
 #define TW_MESSAGE_SIZE 2048 /* bytes of a message, with its final 0; longer ones end in "..." */
 
-/* An error, by value: no memory to free. Start it with `tw_error error = {0};`. */
+/* An error, by value: no memory to free. Start it with `tw_error error = TW_NO_ERROR;` (in C also {0}). */
+#define TW_NO_ERROR {TW_OK, ""}
 typedef struct tw_error {
     tw_status status;
     char message[TW_MESSAGE_SIZE];
@@ -72,12 +64,15 @@ typedef struct tw_component {
 } tw_component;
 
 /* The i-th component, from 0; the first without a name ends them. */
-TW_API tw_component tw_get_component(int i);
+TW_API tw_component tw_component_at(int i);
 
 /* Everything the library wants to tell a person while it works (a soft placement that moved a node, a kernel that
- * was passed over) goes through one callback, none by default. `level` is 0 for errors, 1 warnings, 2 information,
- * 3 details. The text has no trailing newline and is borrowed for the call. Any thread may call it. */
-typedef void tw_log_function(void *user, int level, const char *text);
+ * was passed over) goes through one callback, none by default. The text has no trailing newline and is borrowed for the
+ * call. Any thread may call it, several at once; once tw_set_log() has returned, none calls what was set before. It must
+ * not call tw_set_log() itself. tw_set_log() takes the last level that is told. */
+typedef enum tw_log_level { TW_LOG_ERROR, TW_LOG_WARNING, TW_LOG_INFO, TW_LOG_DETAIL } tw_log_level;
+
+typedef void tw_log_function(void *user, int level /* a tw_log_level */, const char *text);
 TW_API void tw_set_log(tw_log_function *function, void *user, int level);
 
 /* Where the library's memory comes from. `resize(user, NULL, n)` allocates, `resize(user, p, 0)` frees and returns

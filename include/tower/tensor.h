@@ -5,9 +5,6 @@
 #ifndef TOWER_TENSOR_H
 #define TOWER_TENSOR_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <tower/status.h>
 
 #ifdef __cplusplus
@@ -48,17 +45,28 @@ typedef struct tw_shape {
     int64_t dims[TW_MAX_RANK];
 } tw_shape;
 
-#define TW_SCALAR ((tw_shape){0, {0}})
-#define TW_UNKNOWN_SHAPE ((tw_shape){-1, {0}})
+#define TW_SCALAR TW_VALUE(tw_shape, 0, {0})
+#define TW_UNKNOWN_SHAPE TW_VALUE(tw_shape, -1, {0})
 
-/* TW_SHAPE(128, 24, 24, 3) */
+/* TW_SHAPE(128, 24, 24, 3) is the shape of these dimensions. */
+#ifdef __cplusplus
+#define TW_SHAPE(...) (tw_shape_of_dims_(__VA_ARGS__))
+extern "C++" {
+template <typename... Dims> inline tw_shape tw_shape_of_dims_(Dims... dims)
+{
+    return tw_shape{(int)sizeof...(dims), {(int64_t)dims...}};
+}
+}
+#else
 #define TW_SHAPE(...)                                                                                                  \
     ((tw_shape){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})
+#endif
 
 TW_API bool tw_shape_is_known(tw_shape shape);              /* rank and every dimension */
 TW_API bool tw_shape_equal(tw_shape a, tw_shape b);         /* unknown equals only unknown */
 TW_API bool tw_shape_compatible(tw_shape a, tw_shape b);    /* could be the same once all is known */
-TW_API int64_t tw_shape_elements(tw_shape shape);           /* product; 1 for scalars; -1 if not known or over INT64_MAX */
+TW_API int64_t tw_shape_elements(tw_shape shape);           /* product; 1 for scalars; -1 if not known or over 2^59, which
+                                                               no memory holds, also if an axis of 0 hides that */
 /* Writes "[128,24,24,3]", "[?,10]", "[]" or "<unknown>" into text, cut to size; returns text. */
 TW_API char *tw_shape_text(tw_shape shape, char *text, size_t size);
 

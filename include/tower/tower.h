@@ -1,5 +1,6 @@
 /* tower.h - all of Tower: include this one, or only the headers you use.
  *
+ *     language.h  options, lists and values, as C and C++ write them
  *     status.h    errors, logging, allocation
  *     tensor.h    types, shapes, tensors
  *     graph.h     graphs, scopes, variables, gradients
@@ -11,7 +12,8 @@
  *     data.h      data sets and input pipelines
  *     queue.h     queues and readers as ops, and the threads that fill them
  *     io.h        checkpoints and event files
- *     models.h    networks that are ready to train */
+ *     models.h    networks that are ready to train, and their evaluation
+ *     trainer.h   the trainer: towers, modes of update, checkpoints */
 #ifndef TOWER_TOWER_H
 #define TOWER_TOWER_H
 
@@ -20,6 +22,7 @@
 #include <tower/explain.h>
 #include <tower/graph.h>
 #include <tower/io.h>
+#include <tower/language.h>
 #include <tower/models.h>
 #include <tower/nn.h>
 #include <tower/ops.h>
@@ -28,5 +31,6 @@
 #include <tower/status.h>
 #include <tower/tensor.h>
 #include <tower/train.h>
+#include <tower/trainer.h>
 
 #endif

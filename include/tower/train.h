@@ -29,7 +29,7 @@ extern "C" {
 
 /* ---- losses ------------------------------------------------------------------------------------------------ */
 
-/* Adds a scalar to the collection "losses". Returns it. */
+/* Adds a scalar to the collection "losses". Returns it. Anything that is known to be no scalar is an error that names it. */
 TW_API tw_output tw_add_loss(tw_graph *graph, tw_output loss);
 
 /* The sum of the losses whose names lie inside `scope` ("tower_0"; NULL: inside the open name scope): the loss of one
@@ -60,7 +60,7 @@ typedef struct tw_grads {
     tw_output *gradients; /* {NULL, 0}: none, no path leads from the variable to the loss */
 } tw_grads;
 
-/* Gradients of a loss with respect to all trainable variables that the graph has by now, in order of their creation,
+/* Gradients of a loss, a scalar, with respect to all trainable variables that the graph has by now, in order of their creation,
  * under the name scope "gradients". */
 TW_API tw_grads *tw_compute_gradients(tw_optimizer *optimizer, tw_output loss);
 /* The same for the given variables. */
@@ -69,6 +69,7 @@ TW_API tw_grads *tw_compute_gradients_of(tw_optimizer *optimizer, tw_output loss
 
 /* How gradients of towers meet. Zero values are sensible. */
 typedef struct tw_average_options {
+    size_t size; /* TW_SIZED(tw_average_options) sets it: see language.h */
     bool missing_as_zero;       /* a tower without a gradient that others have counts as zeros; otherwise it is an error */
     bool sparse_as_dense;       /* gradients of few rows (see below) are averaged whole */
     const float *weights;       /* [num_towers] what each tower counts for, usually its examples; NULL: all the same */
@@ -238,6 +239,7 @@ TW_API tw_averages *tw_moving_averages(tw_graph *graph, float decay, const tw_va
 
 /* Zero values are sensible. */
 typedef struct tw_save_options {
+    size_t size; /* TW_SIZED(tw_save_options) sets it: see language.h */
     const char *prefix;            /* NULL: "model.ckpt" */
     int keep;                      /* how many checkpoints of this prefix stay; 0: all */
     const tw_named_tensor *extras; /* what else is to be remembered, for example settings; read them again with */
@@ -253,6 +255,7 @@ TW_API tw_status tw_save(tw_session *session, const char *directory, int64_t ste
 
 /* Zero values are sensible. */
 typedef struct tw_restore_options {
+    size_t size; /* TW_SIZED(tw_restore_options) sets it: see language.h */
     bool averages;      /* for evaluation: a variable whose moving average the checkpoint has gets that */
     bool allow_missing; /* variables that the checkpoint lacks keep what they have; otherwise it is an error */
     /* The name in the checkpoint of the graph's variable `name`, borrowed until the next call; NULL: the same; "": it is

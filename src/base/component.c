@@ -57,7 +57,7 @@ static const struct {
     {"libcurl", "downloads", say_curl},
 };
 
-tw_component tw_get_component(int i)
+tw_component tw_component_at(int i)
 {
     tw_component component = {0};
     if (i >= 0 && i < (int)(sizeof components / sizeof *components)) {

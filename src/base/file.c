@@ -7,9 +7,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h> /* rename */
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define BUFFER_BYTES 65536
@@ -101,7 +104,7 @@ static tw_status create(const char *path, int flags, twi_file_writer **writer, t
         status = twi_fail_memory(error, "opening a file");
     } else {
         do
-            made->fd = calls->open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0666);
+            made->fd = calls->open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | flags, 0666);
         while (made->fd < 0 && errno == EINTR);
         if (made->fd < 0)
             status = twi_fail_file(error, "create", path);
@@ -118,7 +121,10 @@ static tw_status create(const char *path, int flags, twi_file_writer **writer, t
 
 tw_status twi_file_create(const char *path, twi_file_writer **writer, tw_error *error)
 {
-    return create(path, O_TRUNC, writer, error);
+    tw_status status = create(path, O_EXCL, writer, error);
+    if (status == TW_ALREADY_EXISTS && calls->unlink(path) == 0)
+        status = create(path, O_EXCL, writer, error);
+    return status;
 }
 
 tw_status twi_file_create_new(const char *path, twi_file_writer **writer, tw_error *error)
@@ -335,6 +341,24 @@ done:
 
 /* ---- names and directories ---- */
 
+void twi_name_beside(twi_text *name, const char *path)
+{
+    uint64_t number;
+    struct timespec now;
+    if (getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number) { /* while the machine starts */
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        number = (uint64_t)now.tv_nsec << 32 ^ (uint64_t)now.tv_sec ^ (uint64_t)(uintptr_t)name;
+    }
+    twi_text_printf(name, "%s" TWI_BESIDE "%ld-%016" PRIx64, path, (long)getpid(), number);
+}
+
+bool twi_is_beside(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    size_t start = strlen(TWI_BESIDE);
+    return dot && strncmp(dot, TWI_BESIDE, start) == 0 && dot[start] && !dot[start + strspn(dot + start, "0123456789abcdef-")];
+}
+
 tw_status twi_rename(const char *from, const char *to, tw_error *error)
 {
     return calls->rename(from, to) == 0 ? TW_OK : twi_fail_file(error, "rename to its final name", from);
@@ -376,10 +400,10 @@ tw_status twi_file_replace(const char *path, const void *bytes, size_t size, tw_
     twi_file_writer *writer = NULL;
     twi_text beside = {0};
     bool made = false;
-    twi_text_printf(&beside, "%s.tmp-%ld", path, (long)getpid());
+    twi_name_beside(&beside, path);
     if (beside.failed)
         return twi_fail_memory(error, "replacing a file");
-    TWI_TRY(twi_file_create(beside.data, &writer, error));
+    TWI_TRY(twi_file_create_new(beside.data, &writer, error));
     made = true;
     twi_file_write(writer, bytes, size);
     TWI_TRY(twi_file_close(writer, true, error));

@@ -10,6 +10,8 @@
 #include <sys/types.h>
 #include <tower/status.h>
 
+struct twi_text;
+
 /* The calls Tower makes on the file system when it writes; each behaves as the POSIX call of its name. */
 typedef struct twi_file_calls {
     int (*open)(const char *path, int flags, unsigned mode);
@@ -25,9 +27,10 @@ extern const twi_file_calls twi_posix_files;
 void twi_set_files(const twi_file_calls *calls); /* NULL restores POSIX; for tests */
 const twi_file_calls *twi_files(void);
 
-/* Appending writer; the first error latches and is reported by close. Short writes and EINTR are handled. */
+/* Appending writer; the first error latches and is reported by close. Short writes and EINTR are handled. Whatever lies
+ * at the path, a symbolic link is never followed: in a directory that others may write to it could lead anywhere. */
 typedef struct twi_file_writer twi_file_writer;
-tw_status twi_file_create(const char *path, twi_file_writer **writer, tw_error *error);     /* truncates */
+tw_status twi_file_create(const char *path, twi_file_writer **writer, tw_error *error);     /* instead of what was there */
 tw_status twi_file_create_new(const char *path, twi_file_writer **writer, tw_error *error); /* TW_ALREADY_EXISTS */
 tw_status twi_file_append(const char *path, twi_file_writer **writer, tw_error *error);     /* goes on at the end */
 void twi_file_write(twi_file_writer *writer, const void *bytes, size_t size);
@@ -56,6 +59,11 @@ void twi_file_window_free(twi_file_window *window); /* the file stays open */
 
 /* Reads a whole file; at most `limit` bytes (larger: TW_OUT_OF_RANGE). *bytes gets a final 0; twi_free() it. */
 tw_status twi_file_read(const char *path, size_t limit, char **bytes, size_t *size, tw_error *error);
+
+/* Appends PATH.tmp-PID-RANDOM, the name under which what becomes PATH is written: nobody else has it or can guess it. */
+#define TWI_BESIDE ".tmp-"
+void twi_name_beside(struct twi_text *name, const char *path);
+bool twi_is_beside(const char *name); /* such a name, or its end */
 
 /* Writes beside, syncs, renames, syncs the directory: afterwards path holds all of it or what it held before. */
 tw_status twi_file_replace(const char *path, const void *bytes, size_t size, tw_error *error);

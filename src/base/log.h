@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <tower/status.h>
 
-enum { TWI_LOG_ERROR, TWI_LOG_WARNING, TWI_LOG_INFO, TWI_LOG_DETAIL };
+enum { TWI_LOG_ERROR = TW_LOG_ERROR, TWI_LOG_WARNING, TWI_LOG_INFO, TWI_LOG_DETAIL };
 
 bool twi_log_wants(int level); /* ask before composing something long */
 void twi_log(int level, const char *format, ...) TW_PRINTF(2, 3);

@@ -3,15 +3,15 @@
 
 #include "base/memory.h"
 
-#include <stdint.h>
 #include <string.h>
 
 struct twi_map_slot {
     const char *key; /* NULL: free */
+    uint64_t hash;   /* of the key: so few keys are looked at, which lie anywhere */
     void *value;
 };
 
-static uint64_t hash_text(const char *text) /* FNV-1a */
+uint64_t twi_hash_text(const char *text) /* FNV-1a */
 {
     uint64_t hash = 14695981039346656037u;
     for (; *text; text++)
@@ -19,17 +19,17 @@ static uint64_t hash_text(const char *text) /* FNV-1a */
     return hash ^ hash >> 32;
 }
 
-static struct twi_map_slot *find_slot(struct twi_map_slot *slots, int capacity, const char *key)
+static struct twi_map_slot *find_slot(struct twi_map_slot *slots, int capacity, const char *key, uint64_t hash)
 {
-    int i = (int)(hash_text(key) & (uint64_t)(capacity - 1));
-    while (slots[i].key && strcmp(slots[i].key, key) != 0)
+    int i = (int)(hash & (uint64_t)(capacity - 1));
+    while (slots[i].key && (slots[i].hash != hash || strcmp(slots[i].key, key) != 0))
         i = (i + 1) & (capacity - 1);
     return &slots[i];
 }
 
 void *twi_map_get(const twi_map *map, const char *key)
 {
-    return map->count ? find_slot(map->slots, map->capacity, key)->value : NULL;
+    return map->count ? find_slot(map->slots, map->capacity, key, twi_hash_text(key))->value : NULL;
 }
 
 bool twi_map_put(twi_map *map, const char *key, void *value)
@@ -41,15 +41,17 @@ bool twi_map_put(twi_map *map, const char *key, void *value)
             return false;
         for (int i = 0; i < map->capacity; i++)
             if (map->slots[i].key)
-                *find_slot(slots, capacity, map->slots[i].key) = map->slots[i];
+                *find_slot(slots, capacity, map->slots[i].key, map->slots[i].hash) = map->slots[i];
         twi_free(map->slots);
         map->slots = slots;
         map->capacity = capacity;
     }
-    struct twi_map_slot *slot = find_slot(map->slots, map->capacity, key);
+    uint64_t hash = twi_hash_text(key);
+    struct twi_map_slot *slot = find_slot(map->slots, map->capacity, key, hash);
     map->count += !slot->key;
     if (!slot->key)
         slot->key = key;
+    slot->hash = hash;
     slot->value = value;
     return true;
 }

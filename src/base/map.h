@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct twi_map {
     struct twi_map_slot *slots; /* open addressing, linear probing, at most 3/4 full */
@@ -13,5 +14,7 @@ typedef struct twi_map {
 void *twi_map_get(const twi_map *map, const char *key);        /* NULL if absent */
 bool twi_map_put(twi_map *map, const char *key, void *value);  /* replaces; false when out of memory */
 void twi_map_free(twi_map *map);
+
+uint64_t twi_hash_text(const char *text);
 
 #endif

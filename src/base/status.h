@@ -19,6 +19,32 @@ tw_status twi_fail_memory(tw_error *error, const char *what);
 /* Puts "prefix: " before a message that is already there; returns its status. */
 tw_status twi_prefix(tw_error *error, const char *format, ...) TW_PRINTF(2, 3);
 
+/* At the border: what a public function cannot do without. `given` is the parameter, `name` what the header calls it:
+ *
+ *     TWI_NEED(s, "session", error);                                  in functions that return a status
+ *     TWI_NEED_OR(dataset, 0);                                        in others, with what they return instead
+ *     TWI_NEED_IN(graph, outputs, "outputs", (tw_output){0});         in builders, which latch it
+ *
+ * Builders need nothing of the kind but where they look into a graph themselves: tw_add_node() and twi_graph_fail() take
+ * none, and no graph has failed (tw_graph_status). */
+#define TWI_NEED(given, name, error)                                                                                   \
+    do {                                                                                                               \
+        if (!(given))                                                                                                  \
+            return twi_fail(error, TW_INVALID_ARGUMENT, "%s: %s is NULL", __func__, name);                             \
+    } while (0)
+#define TWI_NEED_OR(given, instead)                                                                                    \
+    do {                                                                                                               \
+        if (!(given))                                                                                                  \
+            return instead;                                                                                            \
+    } while (0)
+#define TWI_NEED_IN(graph, given, name, instead)                                                                       \
+    do {                                                                                                               \
+        if (!(given)) {                                                                                                \
+            tw_graph_fail(graph, TW_INVALID_ARGUMENT, "%s: %s is NULL", __func__, name);                               \
+            return instead;                                                                                            \
+        }                                                                                                              \
+    } while (0)
+
 /* In a function with a local `tw_status status` and a label `done` that cleans up. */
 #define TWI_TRY(call)                                                                                                  \
     do {                                                                                                               \

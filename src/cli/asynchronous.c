@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 enum { AUTO, ON, OFF };                                                                    /* ORDER SYNC */
-static const tw_updates kinds[] = {TW_UPDATES, TW_SYNCHRONOUS, TW_ASYNCHRONOUS};
+static const tw_updates kinds[] = {TW_UPDATES_DEFAULT, TW_UPDATES_SYNCHRONOUS, TW_UPDATES_ASYNCHRONOUS};
 static const tw_order orders[] = {TW_ORDER_ARRIVAL, TW_ORDER_EQUAL, TW_ORDER_UNIFORM, TW_ORDER_EXPONENTIAL,
                                   TW_ORDER_STRAGGLER};                                      /* ORDER TURNS */
 
@@ -37,7 +37,7 @@ char *asynchronous_text(tw_updates kind, const tw_asynchronous *a, char *text, s
 {
     static const char *const words[] = {"in order of arrival", "tower after tower", "order drawn (uniform times)",
                                         "order drawn (exponential times)", "order of one slow tower"};
-    if (kind == TW_SYNCHRONOUS) {
+    if (kind == TW_UPDATES_SYNCHRONOUS) {
         snprintf(text, size, "synchronous");
         return text;
     }

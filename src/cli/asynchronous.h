@@ -6,7 +6,7 @@
 #include "json.h"
 #include "options.h"
 
-#include <tower/models.h>
+#include <tower/trainer.h>
 
 typedef struct asynchronous {
     int sync, order; /* ORDER SYNC, ORDER TURNS */

@@ -6,6 +6,7 @@
 #include "bench_rule.h"
 #include "job.h"
 #include "reduction.h"
+#include "translate.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -62,10 +63,10 @@ static bool choose_mode(const settings *s, bench *b)
         tw_variable_update update;
         bool distributed;
     } modes[] = {
-        {"parameter_server", TW_PARAMETER_SERVER, false},    {"replicated", TW_REPLICATED, false},
-        {"independent", TW_INDEPENDENT, false},              {"distributed_replicated", TW_PARAMETER_SERVER, true},
-        {"distributed_all_reduce", TW_REPLICATED, true},     {"collective_all_reduce", TW_REPLICATED, true},
-        {"horovod", TW_REPLICATED, true},
+        {"parameter_server", TW_UPDATE_PARAMETER_SERVER, false},    {"replicated", TW_UPDATE_REPLICATED, false},
+        {"independent", TW_UPDATE_INDEPENDENT, false},              {"distributed_replicated", TW_UPDATE_PARAMETER_SERVER, true},
+        {"distributed_all_reduce", TW_UPDATE_REPLICATED, true},     {"collective_all_reduce", TW_UPDATE_REPLICATED, true},
+        {"horovod", TW_UPDATE_REPLICATED, true},
     };
     int i = s->variable_update;
     b->mode = (bench_mode){.name = modes[i].name, .variables = {.update = modes[i].update, .staged = s->staged}};
@@ -73,17 +74,17 @@ static bool choose_mode(const settings *s, bench *b)
         return complain("bench", "staged_vars for now is only supported with variable_update=parameter_server");
     if (strcmp(b->mode.name, "horovod") == 0 && s->num_gpus > 1)
         return complain("bench", "Horovod benchmarks require num_gpus=1 on each worker, found %" PRId64, s->num_gpus);
-    if (s->consistency && b->mode.variables.update != TW_REPLICATED)
+    if (s->consistency && b->mode.variables.update != TW_UPDATE_REPLICATED)
         return complain("bench", "--variable_consistency=relaxed is about replicas; with variable_update=%s there are "
                                  "none", b->mode.name);
-    if (b->mode.variables.update == TW_REPLICATED)
-        b->mode.variables.consistency = s->consistency ? TW_RELAXED : TW_STRONG;
-    if (b->mode.variables.update == TW_PARAMETER_SERVER)
+    if (b->mode.variables.update == TW_UPDATE_REPLICATED)
+        b->mode.variables.consistency = s->consistency ? TW_CONSISTENCY_RELAXED : TW_CONSISTENCY_STRONG;
+    if (b->mode.variables.update == TW_UPDATE_PARAMETER_SERVER)
         b->mode.variables.parameter_device =
             s->parameter_device && b->on_gpus ? TW_PARAMETERS_ON_GPU : TW_PARAMETERS_ON_CPU;
     if (modes[i].distributed)
         fprintf(stderr, "tower bench: %s is for several processes; with one it is %s\n", modes[i].name,
-                modes[i].update == TW_REPLICATED ? "replicated" : "parameter_server");
+                modes[i].update == TW_UPDATE_REPLICATED ? "replicated" : "parameter_server");
     return true;
 }
 
@@ -104,9 +105,12 @@ static tw_devices *open_devices(settings *s, bench *b)
             job->virtual_gpus = s->num_gpus;
         devices = job_open_devices("bench", job);
         gpus = devices ? tw_devices_count(devices, "GPU") : 0;
+        char why[600];
         if (s->device == GPU && devices)
-            fprintf(stderr, "tower bench: there is no GPU here (%s); these are virtual ones, which run on the CPU with a "
-                            "thread each\n", tw_devices_why_no_gpu());
+            fprintf(stderr,
+                    "tower bench: there is no GPU here (%s); these are virtual ones, which run on the CPU with a "
+                    "thread each\n",
+                    translate(tw_devices_why_no_gpu(), why, sizeof why));
     }
     b->on_gpus = gpus > 0 && !on_cpu;
     int there = devices ? tw_devices_count(devices, b->on_gpus ? "GPU" : "CPU") : 0;

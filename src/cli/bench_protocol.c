@@ -36,7 +36,7 @@ static void print_info(const bench *b, const workload *w)
     printf("Data format: NHWC\n");
     printf("Optimizer:   %s\n", b->optimizer);
     printf("Variables:   %s\n", b->mode.name);
-    if (b->mode.variables.update == TW_REPLICATED)
+    if (b->mode.variables.update == TW_UPDATE_REPLICATED)
         printf("AllReduce:   %s\n", b->workload.trainer.average.all_reduce ? b->workload.trainer.average.all_reduce : "None");
     if (b->mode.variables.staged)
         printf("Staged vars: True\n");
@@ -190,7 +190,7 @@ static void print_json(const bench *b, const workload *w, const measurement *m)
     json_number(&out, "images_per_sec", (double)m->examples * m->steps / m->wall);
     json_number(&out, "uncertainty", s.uncertainty);
     json_number(&out, "jitter", s.jitter);
-    json_number(&out, "last_average_loss", (double)m->last.loss);
+    json_real(&out, "last_average_loss", (double)m->last.loss, 9);
     if (b->workload.trainer.accuracy) {
         json_number(&out, "top_1_accuracy", (double)m->last.top_1);
         json_number(&out, "top_5_accuracy", (double)m->last.top_5);

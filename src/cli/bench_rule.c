@@ -10,8 +10,8 @@
 static const struct {
     const char *name;
     tw_model_optimizer optimizer;
-} optimizers[] = {{"sgd", TW_MODEL_GRADIENT_DESCENT}, {"momentum", TW_MODEL_MOMENTUM}, {"adam", TW_MODEL_ADAM},
-                  {"rmsprop", TW_MODEL_RMS_PROP}};
+} optimizers[] = {{"sgd", TW_OPTIMIZER_GRADIENT_DESCENT}, {"momentum", TW_OPTIMIZER_MOMENTUM}, {"adam", TW_OPTIMIZER_ADAM},
+                  {"rmsprop", TW_OPTIMIZER_RMS_PROP}};
 
 const char *bench_rule_name(const bench_rule *given)
 {
@@ -28,16 +28,16 @@ static void read_optimizer(const bench_rule *b, tw_model *model, tw_trainer_opti
     tw_rule *rule = &trainer->rule;
     trainer->optimizer = optimizers[b->optimizer].optimizer;
     trainer->learning_rate = or_usual(b->learning_rate);
-    rule->nesterov = trainer->optimizer == TW_MODEL_MOMENTUM;
+    rule->nesterov = trainer->optimizer == TW_OPTIMIZER_MOMENTUM;
     if (!isnan(b->momentum))
         model->momentum = (float)b->momentum;
     if (!isnan(b->weight_decay))
         model->weight_decay = (float)b->weight_decay;
-    if (trainer->optimizer == TW_MODEL_ADAM) {
+    if (trainer->optimizer == TW_OPTIMIZER_ADAM) {
         rule->beta1 = or_usual(b->adam_beta1);
         rule->beta2 = or_usual(b->adam_beta2);
         rule->epsilon = or_usual(b->adam_epsilon);
-    } else if (trainer->optimizer == TW_MODEL_RMS_PROP) {
+    } else if (trainer->optimizer == TW_OPTIMIZER_RMS_PROP) {
         rule->beta1 = b->rmsprop_momentum == 0 ? -1 : or_usual(b->rmsprop_momentum);
         rule->beta2 = or_usual(b->rmsprop_decay);
         rule->epsilon = or_usual(b->rmsprop_epsilon);
@@ -66,7 +66,7 @@ static bool read_piecewise(const char *text, tw_rule *rule)
     if (count % 2 == 0)
         return complain("bench", "--piecewise_learning_rate_schedule must have an odd number of components");
     rule->schedule = TW_SCHEDULE_PIECEWISE;
-    rule->unit = TW_EPOCHS;
+    rule->unit = TW_RATE_EPOCHS;
     rule->num_rates = count / 2 + 1;
     for (int i = 0; i < rule->num_rates; i++) {
         rule->rates[i] = (float)numbers[2 * i];
@@ -92,7 +92,7 @@ static bool read_schedule(const bench_rule *b, tw_rule *rule)
         return read_piecewise(b->piecewise, rule);
     if (decays) {
         rule->schedule = TW_SCHEDULE_EXPONENTIAL;
-        rule->unit = TW_EPOCHS;
+        rule->unit = TW_RATE_EPOCHS;
         rule->length = b->epochs_per_decay;
         rule->factor = (float)b->decay_factor;
         rule->end = or_usual(b->minimum_rate);

@@ -5,7 +5,7 @@
 
 #include "options.h"
 
-#include <tower/models.h>
+#include <tower/trainer.h>
 
 typedef struct bench_rule {
     int optimizer;

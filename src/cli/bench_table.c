@@ -13,16 +13,16 @@ static const struct {
     bench_mode mode;
     bool needs_gpus;
 } modes[] = {
-    {{"parameter_server, cpu", {.update = TW_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_CPU}, NULL}, false},
-    {{"parameter_server, gpu", {.update = TW_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, NULL}, true},
-    {{"parameter_server, staged", {.update = TW_PARAMETER_SERVER, .staged = true}, NULL}, false},
-    {{"replicated, tree", {.update = TW_REPLICATED}, "tree"}, false},
-    {{"replicated, ring", {.update = TW_REPLICATED}, "ring"}, false},
-    {{"replicated, rechd", {.update = TW_REPLICATED}, "rechd"}, false},
-    {{"replicated, pscpu", {.update = TW_REPLICATED}, "pscpu"}, false},
-    {{"replicated, psgpu", {.update = TW_REPLICATED}, "psgpu"}, true},
-    {{"replicated, relaxed", {.update = TW_REPLICATED, .consistency = TW_RELAXED}, NULL}, false},
-    {{"independent", {.update = TW_INDEPENDENT}, NULL}, false},
+    {{"parameter_server, cpu", {.update = TW_UPDATE_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_CPU}, NULL}, false},
+    {{"parameter_server, gpu", {.update = TW_UPDATE_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, NULL}, true},
+    {{"parameter_server, staged", {.update = TW_UPDATE_PARAMETER_SERVER, .staged = true}, NULL}, false},
+    {{"replicated, tree", {.update = TW_UPDATE_REPLICATED}, "tree"}, false},
+    {{"replicated, ring", {.update = TW_UPDATE_REPLICATED}, "ring"}, false},
+    {{"replicated, rechd", {.update = TW_UPDATE_REPLICATED}, "rechd"}, false},
+    {{"replicated, pscpu", {.update = TW_UPDATE_REPLICATED}, "pscpu"}, false},
+    {{"replicated, psgpu", {.update = TW_UPDATE_REPLICATED}, "psgpu"}, true},
+    {{"replicated, relaxed", {.update = TW_UPDATE_REPLICATED, .consistency = TW_CONSISTENCY_RELAXED}, NULL}, false},
+    {{"independent", {.update = TW_UPDATE_INDEPENDENT}, NULL}, false},
 };
 
 /* ---- text -------------------------------------------------------------------------------------------------- */

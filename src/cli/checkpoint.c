@@ -2,6 +2,7 @@
 #include "command.h"
 #include "json.h"
 #include "progress.h" /* bytes_text */
+#include "value.h"
 
 #include <math.h>
 #include <string.h>
@@ -174,20 +175,41 @@ static statistics look_at(const tw_tensor *tensor)
 
 enum { SHOWN_VALUES = 8 };
 
+/* Element i of strings, cut, with '?' for what a terminal might obey. */
+static const char *string_at(const tw_tensor *tensor, int64_t i, char text[2048])
+{
+    const tw_string *string = (const tw_string *)tw_tensor_data(tensor) + i;
+    snprintf(text, 2048, "%.*s", string->size < 2048 ? (int)string->size : 2047, string->size ? string->data : "");
+    for (char *at = text; *at; at++)
+        if ((unsigned char)*at < ' ' || *at == 127)
+            *at = '?';
+    return text;
+}
+
+static void print_strings(const tw_tensor *tensor)
+{
+    char text[2048];
+    for (int64_t i = 0; i < tw_tensor_elements(tensor) && i < SHOWN_VALUES; i++)
+        printf("%s'%s'", i ? " " : "values: ", string_at(tensor, i, text));
+    puts(tw_tensor_elements(tensor) > SHOWN_VALUES ? " ..." : "");
+}
+
 static void print_tensor_text(const char *name, const tw_tensor *tensor)
 {
     char shape[160];
     printf("%s: %s %s\n", name, tw_dtype_name(tw_tensor_dtype(tensor)),
            tw_shape_text(tw_tensor_shape(tensor), shape, sizeof shape));
-    if (tw_tensor_dtype(tensor) == TW_STRING)
+    if (tw_tensor_dtype(tensor) == TW_STRING) {
+        print_strings(tensor);
         return;
+    }
     statistics s = look_at(tensor);
     printf("least %.9g, most %.9g, mean %.9g, standard deviation %.9g\n", s.least, s.most, s.mean, s.deviation);
     if (s.not_finite)
         printf("%lld of %lld values are infinite or no number\n", (long long)s.not_finite,
                (long long)tw_tensor_elements(tensor));
     for (int64_t i = 0; i < tw_tensor_elements(tensor) && i < SHOWN_VALUES; i++)
-        printf("%s%.9g", i ? " " : "values: ", tw_tensor_value(tensor, i));
+        fputs(i ? " " : "values: ", stdout), value_print(tensor, i);
     puts(tw_tensor_elements(tensor) > SHOWN_VALUES ? " ..." : "");
 }
 
@@ -198,7 +220,13 @@ static void print_tensor_json(const char *name, const tw_tensor *tensor)
     json_text(&out, "name", name);
     json_text(&out, "type", tw_dtype_name(tw_tensor_dtype(tensor)));
     json_shape(&out, tw_tensor_shape(tensor));
-    if (tw_tensor_dtype(tensor) != TW_STRING) {
+    if (tw_tensor_dtype(tensor) == TW_STRING) {
+        char text[2048];
+        json_begin(&out, "values", '[');
+        for (int64_t i = 0; i < tw_tensor_elements(tensor); i++)
+            json_text(&out, NULL, string_at(tensor, i, text));
+        json_end(&out);
+    } else {
         statistics s = look_at(tensor);
         json_number(&out, "least", s.least);
         json_number(&out, "most", s.most);
@@ -207,7 +235,7 @@ static void print_tensor_json(const char *name, const tw_tensor *tensor)
         json_integer(&out, "not_finite", s.not_finite);
         json_begin(&out, "values", '[');
         for (int64_t i = 0; i < tw_tensor_elements(tensor); i++)
-            json_number(&out, NULL, tw_tensor_value(tensor, i));
+            value_json(&out, NULL, tensor, i);
         json_end(&out);
     }
     json_end(&out);
@@ -249,7 +277,8 @@ const command checkpoint_show_command = {
     .description = "Shows the tensors of a checkpoint: name, type, shape and size; or one of them. Checkpoints that "
                    "TensorFlow wrote are read too.",
     .examples = "tower checkpoint show train\n"
-                "tower checkpoint show train/model.ckpt-1000 --tensor conv1/weights",
+                "tower checkpoint show train/model.ckpt-1000 --tensor conv1/weights\n"
+                "tower checkpoint show train --tensor tower/optimizer",
     .options = show_options,
     .settings_bytes = sizeof(show_settings),
     .run = show,

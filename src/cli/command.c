@@ -1,6 +1,8 @@
 /* command.c - finding commands and speaking for them; see command.h. */
 #include "command.h"
 
+#include "translate.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -101,7 +103,8 @@ bool complain(const char *command, const char *format, ...)
 
 int failed(const char *command, const tw_error *error)
 {
-    complain(command, "%s", error->message);
+    char message[2 * sizeof error->message];
+    complain(command, "%s", translate(error->message, message, sizeof message));
     return EXIT_FAILED;
 }
 

@@ -2,6 +2,7 @@
 #include "command.h"
 #include "job.h"
 #include "json.h"
+#include "translate.h"
 
 #include <string.h>
 #include <tower/device.h>
@@ -31,9 +32,10 @@ static void print_text(const tw_devices *devices)
             printf("\nlogical GPUs: parts of a card, with multiprocessors of their own and one memory's bandwidth for all\n");
             break;
         }
+    char text[600];
     const char *why = tw_devices_why_no_gpu(), *why_no_nccl;
     if (why[0])
-        printf("\nno real GPU: %s\n", why);
+        printf("\nno real GPU: %s\n", translate(why, text, sizeof text));
     else if (tw_devices_nccl(&why_no_nccl))
         printf("\nNCCL %s reduces between GPUs where it is asked for: --all-reduce-spec nccl\n", tw_devices_nccl(&why));
     else
@@ -112,7 +114,8 @@ static tw_status print_json(tw_devices *devices, bool links, tw_error *error)
     json_end(&out);
     if (links)
         status = print_links(devices, &out, error);
-    const char *why = tw_devices_why_no_gpu();
+    char text[600];
+    const char *why = translate(tw_devices_why_no_gpu(), text, sizeof text);
     json_text(&out, "why_no_gpu", why[0] ? why : NULL);
     const char *nccl = tw_devices_nccl(&why);
     json_text(&out, "nccl", nccl);

@@ -3,7 +3,7 @@
 #define CLI_FIT_H
 
 #include <tower/explain.h>
-#include <tower/models.h>
+#include <tower/trainer.h>
 
 /* Bytes of a device that a job may hold: its own limit, or on devices that towers run on `limit` if that is less; 0: no
  * end. */

@@ -6,7 +6,7 @@
 
 #include <tower/data.h>
 #include <tower/device.h>
-#include <tower/models.h>
+#include <tower/trainer.h>
 
 /* The first part of their settings. */
 typedef struct job {

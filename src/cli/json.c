@@ -3,35 +3,40 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
-/* Bytes of the UTF-8 character at text, 0 if there is none (the shortest form of a code point that exists). */
-static int utf8_length(const unsigned char *text)
+/* The shortest form of a code point that exists. */
+size_t json_utf8_length(const char *text, size_t size)
 {
-    unsigned c = text[0];
-    int length = c < 0x80 ? 1 : c >= 0xC2 && c < 0xE0 ? 2 : c >= 0xE0 && c < 0xF0 ? 3 : c >= 0xF0 && c < 0xF5 ? 4 : 0;
-    for (int i = 1; i < length; i++)
-        if ((text[i] & 0xC0) != 0x80)
+    const unsigned char *p = (const unsigned char *)text;
+    unsigned c = p[0];
+    size_t length = c < 0x80 ? 1 : c >= 0xC2 && c < 0xE0 ? 2 : c >= 0xE0 && c < 0xF0 ? 3 : c >= 0xF0 && c < 0xF5 ? 4 : 0;
+    if (length > size)
+        return 0;
+    for (size_t i = 1; i < length; i++)
+        if ((p[i] & 0xC0) != 0x80)
             return 0;
-    if ((c == 0xE0 && text[1] < 0xA0) || (c == 0xED && text[1] >= 0xA0) || (c == 0xF0 && text[1] < 0x90) ||
-        (c == 0xF4 && text[1] >= 0x90))
+    if ((c == 0xE0 && p[1] < 0xA0) || (c == 0xED && p[1] >= 0xA0) || (c == 0xF0 && p[1] < 0x90) ||
+        (c == 0xF4 && p[1] >= 0x90))
         return 0;
     return length;
 }
 
-static void write_string(FILE *file, const char *text)
+static void write_string(FILE *file, const char *text, size_t size)
 {
     fputc('"', file);
-    for (const unsigned char *p = (const unsigned char *)text; *p;) {
-        int length = utf8_length(p);
+    for (size_t i = 0; i < size;) {
+        unsigned char c = (unsigned char)text[i];
+        size_t length = json_utf8_length(text + i, size - i);
         if (length == 0)
             fputs("\\ufffd", file);
-        else if (*p < 0x20 || *p == 0x7F)
-            fprintf(file, "\\u%04x", *p);
-        else if (*p == '"' || *p == '\\')
-            fprintf(file, "\\%c", *p);
+        else if (c < 0x20 || c == 0x7F)
+            fprintf(file, "\\u%04x", c);
+        else if (c == '"' || c == '\\')
+            fprintf(file, "\\%c", c);
         else
-            fwrite(p, 1, (size_t)length, file);
-        p += length ? length : 1;
+            fwrite(text + i, 1, length, file);
+        i += length ? length : 1;
     }
     fputc('"', file);
 }
@@ -45,7 +50,7 @@ static void start_value(json *out, const char *key)
         out->has_members[out->depth - 1] = true;
     }
     if (key) {
-        write_string(out->file, key);
+        write_string(out->file, key, strlen(key));
         fputc(':', out->file);
     }
 }
@@ -69,7 +74,7 @@ void json_text(json *out, const char *key, const char *text)
 {
     start_value(out, key);
     if (text)
-        write_string(out->file, text);
+        write_string(out->file, text, strlen(text));
     else
         fputs("null", out->file);
 }
@@ -87,6 +92,21 @@ void json_number(json *out, const char *key, double value)
         fprintf(out->file, "%.9g", value);
     else
         fputs("null", out->file);
+}
+
+void json_real(json *out, const char *key, double value, int digits)
+{
+    start_value(out, key);
+    if (isfinite(value))
+        fprintf(out->file, "%.*g", digits, value);
+    else
+        fputs(isnan(value) ? "\"NaN\"" : value > 0 ? "\"Infinity\"" : "\"-Infinity\"", out->file);
+}
+
+void json_bytes(json *out, const char *key, const char *text, size_t size)
+{
+    start_value(out, key);
+    write_string(out->file, text, size);
 }
 
 void json_flag(json *out, const char *key, bool value)

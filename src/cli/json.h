@@ -26,7 +26,14 @@ void json_begin(json *out, const char *key, char bracket);    /* '{' or '[' */
 void json_end(json *out);                                     /* the innermost; ends the line after the outermost */
 void json_text(json *out, const char *key, const char *text); /* NULL gives null; what is not UTF-8 becomes U+FFFD */
 void json_integer(json *out, const char *key, int64_t value);
-void json_number(json *out, const char *key, double value); /* nine digits; null for NaN and infinity */
+void json_number(json *out, const char *key, double value); /* nine digits; null where there is none */
+/* A number that was computed: so many digits, or "NaN", "Infinity", "-Infinity". */
+void json_real(json *out, const char *key, double value, int digits);
+/* A text that may hold zeros. */
+void json_bytes(json *out, const char *key, const char *text, size_t size);
 void json_flag(json *out, const char *key, bool value);
+
+/* Bytes of the UTF-8 character that the text begins with, 0 if there is none. */
+size_t json_utf8_length(const char *text, size_t size);
 
 #endif

@@ -3,6 +3,8 @@
 #include "command.h"
 #include "help.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,9 +64,20 @@ static int explain_unknown(int count, char **words)
     return EXIT_USAGE;
 }
 
+/* Where standard input, output or error are closed, the next files would be opened in their places, and what is printed
+ * would land in a checkpoint. */
+static void fill_standard_places(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            (void)!open("/dev/null", O_RDWR); /* takes the lowest that is free */
+}
+
 int main(int argc, char **argv)
 {
+    fill_standard_places();
     signal(SIGPIPE, SIG_IGN); /* a reader that goes away must not end a training run */
+    signal(SIGXFSZ, SIG_IGN); /* a file over the limit is an error of the write, and has a message */
     show_warnings();
     if (argc < 2) {
         print_help_on_group(stderr, NULL);

@@ -144,6 +144,8 @@ static void print_front_page(FILE *file)
     fputs(".SH ENVIRONMENT\n", file);
     static const char *const variables[][2] = {
         {"TOWER_VIRTUAL_GPUS", "how many virtual GPUs there are where no option says so"},
+        {"TOWER_PLUGIN_PATH", "folders, separated by colons, in which plug-ins with devices (libtower_*.so) are looked for "
+                              "before all others"},
         {"TOWER_ALGORITHM_CACHE", "off: real GPUs time the algorithms of NVIDIA's libraries in every run, and neither read "
                                   "nor write what was found in $XDG_CACHE_HOME/tower/algorithms or "
                                   "~/.cache/tower/algorithms"},

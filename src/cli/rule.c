@@ -10,7 +10,7 @@
 enum { ADAM_W = 5, MODEL_DECAY = 0, ALL_DECAY, WEIGHTS_DECAY };
 
 static const tw_model_optimizer optimizers[] = { /* ORDER OPTIMIZER: as in the choices */
-    TW_MODEL_OPTIMIZER, TW_MODEL_GRADIENT_DESCENT, TW_MODEL_MOMENTUM, TW_MODEL_ADAM, TW_MODEL_RMS_PROP, TW_MODEL_ADAM,
+    TW_OPTIMIZER_DEFAULT, TW_OPTIMIZER_GRADIENT_DESCENT, TW_OPTIMIZER_MOMENTUM, TW_OPTIMIZER_ADAM, TW_OPTIMIZER_RMS_PROP, TW_OPTIMIZER_ADAM,
 };
 
 static double or_zero(double given)
@@ -126,16 +126,16 @@ bool rule_read(const char *command, const rule *r, bool decay_given, tw_model *m
     };
     *optimizer = optimizers[r->optimizer];
     tw_model_optimizer used = *optimizer ? *optimizer : model->optimizer;
-    bool adaptive = used == TW_MODEL_ADAM || used == TW_MODEL_RMS_PROP;
-    if (to->nesterov && used != TW_MODEL_MOMENTUM)
+    bool adaptive = used == TW_OPTIMIZER_ADAM || used == TW_OPTIMIZER_RMS_PROP;
+    if (to->nesterov && used != TW_OPTIMIZER_MOMENTUM)
         return complain(command, "--nesterov belongs to --optimizer momentum");
     if (!adaptive && (!isnan(r->beta1) || to->beta2 > 0 || to->epsilon > 0))
         return complain(command, "--beta1, --beta2 and --epsilon belong to --optimizer adam, adamw and rmsprop");
-    if (used == TW_MODEL_RMS_PROP && r->beta1 == 0)
+    if (used == TW_OPTIMIZER_RMS_PROP && r->beta1 == 0)
         to->beta1 = -1; /* said to be 0, and not left out */
     if (!read_schedule(command, r, to, rate) || !read_loss_scale(command, r, to))
         return false;
-    if (to->automatic_loss_scale && used == TW_MODEL_RMS_PROP && to->beta1 >= 0)
+    if (to->automatic_loss_scale && used == TW_OPTIMIZER_RMS_PROP && to->beta1 >= 0)
         return complain(command,
                         "Automatic loss scaling is not supported with RMSProp's momentum, which goes on moving variables "
                         "in steps that are to be left out: add --beta1 0, or take a fixed --loss-scale");

@@ -5,7 +5,7 @@
 
 #include "options.h"
 
-#include <tower/models.h>
+#include <tower/trainer.h>
 
 typedef struct rule {
     int optimizer, schedule, unit, decay_of;

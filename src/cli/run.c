@@ -3,9 +3,9 @@
 #include "job.h"
 #include "json.h"
 #include "signals.h"
+#include "value.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tower/tower.h>
@@ -87,7 +87,7 @@ static bool find_output(const tw_graph *graph, const char *text, tw_output *outp
     int index = colon ? atoi(colon + 1) : 0;
     if (!node)
         return complain("run", "the graph has no node '%s'", name);
-    if (strcmp(tw_node_op(node), "_Unknown") == 0) { /* running it says why it cannot */
+    if (tw_node_is_unknown(node)) { /* running it says why it cannot */
         *output = (tw_output){node, -1};
         return true;
     }
@@ -117,7 +117,7 @@ static bool find_fetches(work *w, const settings *s)
             return complain("run", "--fetch: at most %d names", MOST_NAMES);
         if (!find_output(w->graph, name, output))
             return false;
-        if (output->index < 0 && strcmp(tw_node_op(output->node), "_Unknown") != 0)
+        if (output->index < 0 && !tw_node_is_unknown(output->node))
             return complain("run", "--fetch: '%s' has no outputs; --target runs it", name);
         snprintf(w->names[w->num_printed++], sizeof w->names[0], "%s", name);
     }
@@ -132,40 +132,13 @@ static bool find_fetches(work *w, const settings *s)
     return w->num_fetches > 0 || complain("run", "nothing to run: name nodes with --fetch or --target");
 }
 
-/* The same number in each place of a tensor. */
-static tw_tensor *filled(tw_dtype dtype, tw_shape shape, double number)
-{
-    tw_tensor *tensor = tw_tensor_create(dtype, shape);
-    for (int64_t i = 0; tensor && i < tw_tensor_elements(tensor); i++)
-        switch (dtype) {
-        case TW_FLOAT32:
-            ((float *)tw_tensor_data(tensor))[i] = (float)number;
-            break;
-        case TW_FLOAT64:
-            ((double *)tw_tensor_data(tensor))[i] = number;
-            break;
-        case TW_INT32:
-            ((int32_t *)tw_tensor_data(tensor))[i] = (int32_t)number;
-            break;
-        case TW_INT64:
-            ((int64_t *)tw_tensor_data(tensor))[i] = (int64_t)number;
-            break;
-        case TW_BOOL:
-            ((bool *)tw_tensor_data(tensor))[i] = number != 0;
-            break;
-        default:
-            tw_tensor_release(tensor);
-            return NULL;
-        }
-    return tensor;
-}
-
 /* "keep_prob=1,is_training=0" */
 static bool find_feeds(work *w, const settings *s)
 {
     char text[256], shape[128];
     for (const char *list = s->feed; next_name(&list, text); w->num_feeds++) {
-        char *value = strchr(text, '='), *end = NULL;
+        char *value = strchr(text, '=');
+        const char *expected = NULL;
         tw_feed *feed = &w->feeds[w->num_feeds];
         if (w->num_feeds == MOST_NAMES)
             return complain("run", "--feed: at most %d names", MOST_NAMES);
@@ -173,13 +146,13 @@ static bool find_feeds(work *w, const settings *s)
             *value++ = 0;
         if (value && !find_output(w->graph, text, &feed->output))
             return false;
-        tw_dtype dtype = value ? tw_output_dtype(feed->output) : TW_INVALID_DTYPE;
-        double number = value ? strtod(value, &end) : 0;
-        if (!value || (dtype != TW_STRING && (end == value || *end)))
-            return complain("run", "--feed: expected NAME=NUMBER, found '%s%s%s'", text, value ? "=" : "",
-                            value ? value : "");
-        feed->tensor = dtype == TW_STRING ? tw_tensor_string(value, strlen(value))
-                                          : filled(dtype, tw_output_shape(feed->output), number);
+        if (!value)
+            return complain("run", "--feed: expected NAME=NUMBER, found '%s'", text);
+        tw_dtype dtype = tw_output_dtype(feed->output);
+        feed->tensor = value_filled(dtype, tw_output_shape(feed->output), value, &expected);
+        if (expected)
+            return complain("run", "--feed: '%s' is %s: expected %s, found '%s'", text, tw_dtype_name(dtype), expected,
+                            value);
         if (!feed->tensor)
             return complain("run", "--feed: '%s' is %s %s; numbers of a known shape can be fed", text,
                             tw_dtype_name(dtype), tw_shape_text(tw_output_shape(feed->output), shape, sizeof shape));
@@ -212,11 +185,10 @@ static void print_text(const char *name, const tw_tensor *t)
     printf(" %s =", name);
     if (!scalar)
         printf(" %s", tw_shape_text(tw_tensor_shape(t), shape, sizeof shape));
-    for (int64_t i = 0; i < count && i < SHOWN; i++)
-        if (tw_tensor_dtype(t) == TW_STRING)
-            printf(" '%.*s'", (int)((tw_string *)tw_tensor_data(t))[i].size, ((tw_string *)tw_tensor_data(t))[i].data);
-        else
-            printf(" %.9g", tw_tensor_value(t, i));
+    for (int64_t i = 0; i < count && i < SHOWN; i++) {
+        putchar(' ');
+        value_print(t, i);
+    }
     printf("%s", count > SHOWN ? " ..." : "");
 }
 
@@ -226,10 +198,7 @@ static void print_json(json *out, const char *name, const tw_tensor *t)
     if (!scalar)
         json_begin(out, name, '[');
     for (int64_t i = 0; i < tw_tensor_elements(t); i++)
-        if (tw_tensor_dtype(t) == TW_STRING)
-            json_text(out, scalar ? name : NULL, ((tw_string *)tw_tensor_data(t))[i].data);
-        else
-            json_number(out, scalar ? name : NULL, tw_tensor_value(t, i));
+        value_json(out, scalar ? name : NULL, t, i);
     if (!scalar)
         json_end(out);
 }
@@ -369,6 +338,9 @@ const command run_command = {
         "1. The queue runners of a MetaGraphDef are started before the steps and stopped after them; when the data "
         "ends before the steps do, that is a good end. A graph may have nodes of ops that Tower does not know, as long as "
         "nothing that is run needs them. Those of a Saver save and restore.\n\n"
+        "Numbers are printed with as many digits as tell them from their neighbours. In JSON, which has neither, NaN and "
+        "the infinities are the texts NaN, Infinity and -Infinity; bytes that are no UTF-8 are U+FFFD there and \\xNN in "
+        "lines. What is fed must be a number of the placeholder's type: 1.5 is none of an int32.\n\n"
         "Ctrl-C finishes the step and leaves, after saving if --save is given.",
     .examples = "tower run model.meta --fetch loss --target train --steps 100 --print-every 10\n"
                 "tower run frozen.pb --fetch probabilities --feed x=0.5\n"

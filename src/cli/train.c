@@ -121,7 +121,7 @@ static int64_t steps_to_next_stop(const settings *s, const train_report *report,
         most = smaller(most, (s->log_every - done % s->log_every) % s->log_every + 1);
     if (s->summary_every > 0)
         most = smaller(most, s->summary_every - done % s->summary_every);
-    return tw_trainer_updates(report->trainer) == TW_ASYNCHRONOUS ? 1 : most;
+    return tw_trainer_updates(report->trainer) == TW_UPDATES_ASYNCHRONOUS ? 1 : most;
 }
 
 /* Trains until max_steps are done or a signal asks to stop, and saves at the end of either. */
@@ -228,7 +228,7 @@ static int run_job(training *t)
             .trainer = trainer,
             .devices = t->devices,
             .as_tutorial = (s->recipe.compat == COMPAT_TUTORIAL || s->recipe.compat == COMPAT_TUTORIAL_PREFETCH) &&
-                           tw_trainer_updates(trainer) == TW_SYNCHRONOUS,
+                           tw_trainer_updates(trainer) == TW_UPDATES_SYNCHRONOUS,
             .updates = asynchronous_text(tw_trainer_updates(trainer), &t->options.asynchronous, how, sizeof how),
             .reduction = tw_trainer_all_reduce(trainer)          ? tw_trainer_all_reduce(trainer)
                          : leaves_out(s->disable, "collective") ? "one device"

@@ -27,7 +27,7 @@ static json begin_event(const char *event)
 
 static bool is_asynchronous(const train_report *r)
 {
-    return tw_trainer_updates(r->trainer) == TW_ASYNCHRONOUS;
+    return tw_trainer_updates(r->trainer) == TW_UPDATES_ASYNCHRONOUS;
 }
 
 /* Towers whose batches are a step. */
@@ -120,7 +120,7 @@ static void start_text(const train_report *r)
     print_update(r->trainer);
     if (is_asynchronous(r))
         printf("  %-14s %s; each is a step\n", "updates", r->updates);
-    else if (towers == 1 || tw_trainer_variables(r->trainer).update == TW_INDEPENDENT)
+    else if (towers == 1 || tw_trainer_variables(r->trainer).update == TW_UPDATE_INDEPENDENT)
         printf("  %-14s none: %s\n", "reduction", towers == 1 ? "there is one tower" : "towers are independent");
     else
         printf("  %-14s mean of the towers' gradients: %s%s\n", "reduction", r->reduction, why_it_is_that(r->reduction));
@@ -152,7 +152,7 @@ static void start_json(const train_report *r)
     json_integer(&out, "batch_size", tw_trainer_batch(r->trainer));
     json_integer(&out, "global_batch_size", r->examples);
     report_update(r->trainer, &out);
-    bool meet = !is_asynchronous(r) && tw_trainer_towers(r->trainer) > 1 && tw_trainer_variables(r->trainer).update != TW_INDEPENDENT;
+    bool meet = !is_asynchronous(r) && tw_trainer_towers(r->trainer) > 1 && tw_trainer_variables(r->trainer).update != TW_UPDATE_INDEPENDENT;
     json_text(&out, "reduction", meet ? r->reduction : "none");
     json_text(&out, "updates", r->updates);
     json_text(&out, "rate", tw_trainer_rate_text(r->trainer, text, sizeof text));
@@ -227,7 +227,7 @@ void report_step(train_report *r, const tw_trainer_step_result *result)
         json out = begin_event("step");
         json_integer(&out, "step", result->step);
         json_number(&out, "epoch", (double)result->step * (double)r->examples / (double)tw_dataset_count(r->dataset));
-        json_number(&out, "loss", loss);
+        json_real(&out, "loss", loss, 9);
         json_number(&out, "examples_per_sec", rate);
         json_number(&out, "sec_per_batch", batch_seconds);
         json_number(&out, "step_ms", 1000 * step_seconds);

@@ -3,7 +3,7 @@
 #define CLI_TRAIN_REPORT_H
 
 #include <stdbool.h>
-#include <tower/models.h>
+#include <tower/trainer.h>
 
 /* What the lines speak of. */
 typedef struct train_report {

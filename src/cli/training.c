@@ -178,7 +178,7 @@ static bool fill_options(const char *command, training *t)
         !choose_learning_rate(command, s, &rate) || !choose_tower_devices(command, s, t->devices, &t->where) ||
         !choose_shares(command, s, t->shares, &num_shares))
         return false;
-    if (updates == TW_ASYNCHRONOUS && s->rule.accumulate > 1)
+    if (updates == TW_UPDATES_ASYNCHRONOUS && s->rule.accumulate > 1)
         return complain(command, "--sync off goes without --accumulate: each tower updates after each batch");
     int towers;
     tw_rule rule;
@@ -186,7 +186,7 @@ static bool fill_options(const char *command, training *t)
     if (!choose_towers(command, t, &towers) ||
         !rule_read(command, &s->rule, !isnan(s->recipe.weight_decay), &t->model, &rule, &optimizer, &rate))
         return false;
-    if (!isnan(s->recipe.momentum) && (optimizer ? optimizer : t->model.optimizer) != TW_MODEL_MOMENTUM)
+    if (!isnan(s->recipe.momentum) && (optimizer ? optimizer : t->model.optimizer) != TW_OPTIMIZER_MOMENTUM)
         return complain(command, "--momentum belongs to --optimizer momentum, which is not what %s trains with here",
                         t->model.name);
     t->options = (tw_trainer_options){

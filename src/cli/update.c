@@ -7,15 +7,15 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { AUTO = 3, TRIAL_STEPS = 5 }; /* ORDER UPDATE: the choices of --variable-update */
+enum { TRIAL_STEPS = 5 };
 #define WORTH_IT 1.03                   /* times as fast: less may be noise */
 
 /* Choices are in the order of their numbers, of which 0 is for what was not given. */
 bool update_read(const char *command, const update *u, tw_variable_options *options)
 {
-    bool measured = u->variable_update == AUTO;
+    bool measured = u->variable_update == UPDATE_AUTO;
     *options = (tw_variable_options){
-        .update = measured ? TW_VARIABLE_UPDATE : (tw_variable_update)(u->variable_update + 1),
+        .update = measured ? TW_UPDATE_DEFAULT : (tw_variable_update)(u->variable_update + 1),
         .placement = (tw_variable_placement)(u->placement + 1),
         .parameter_device = (tw_parameter_device)(u->parameter_device + 1),
         .consistency = (tw_variable_consistency)(u->consistency + 1),
@@ -45,9 +45,9 @@ static const char *placement_name(tw_variable_placement placement)
 static const char *mode_name(const tw_variable_options *v)
 {
     switch (v->update) {
-    case TW_REPLICATED:
+    case TW_UPDATE_REPLICATED:
         return "replicated";
-    case TW_INDEPENDENT:
+    case TW_UPDATE_INDEPENDENT:
         return "independent, the bound";
     default:
         return v->parameter_device == TW_PARAMETERS_ON_GPU ? "parameter_server on the GPUs"
@@ -70,7 +70,7 @@ static void say_why(const tw_update_trial *trials, int count, int chosen, char *
                         100 * (trials[fastest].examples_per_second / speed - 1));
     else
         used = snprintf(text, size, "%s, because it is the fastest of those with the same numbers", name);
-    if (last->variables.update == TW_INDEPENDENT && last->step_seconds > 0 && used > 0 && (size_t)used < size)
+    if (last->variables.update == TW_UPDATE_INDEPENDENT && last->step_seconds > 0 && used > 0 && (size_t)used < size)
         snprintf(text + used, size - (size_t)used, "; towers that never meet would do %.2f times as many",
                  last->examples_per_second / speed);
 }
@@ -115,14 +115,14 @@ tw_status update_choose(const update *u, tw_trainer_options *options, bool as_js
     tw_update_trial trials[TW_MOST_UPDATE_TRIALS];
     char why[400];
     int count, chosen;
-    if (u->variable_update != AUTO)
+    if (u->variable_update != UPDATE_AUTO)
         return TW_OK;
     tw_status status = tw_compare_updates(options, TRIAL_STEPS, trials, &count, error);
     if (status != TW_OK)
         return status;
     chosen = tw_choose_update(trials, count, WORTH_IT);
     if (chosen < 0) { /* the trainer will say what does not fit */
-        options->variables = (tw_variable_options){.update = TW_PARAMETER_SERVER};
+        options->variables = (tw_variable_options){.update = TW_UPDATE_PARAMETER_SERVER};
         return TW_OK;
     }
     options->variables = trials[chosen].variables;
@@ -167,56 +167,32 @@ static const char *short_name(const char *device)
     return strncmp(name, "device:", 7) == 0 ? name + 7 : name;
 }
 
-static const char *rule_in_words(const tw_variable_options *v, bool asynchronous)
-{
-    if (asynchronous)
-        return "each tower applies its gradients to the one copy there is";
-    switch (v->update) {
-    case TW_REPLICATED:
-        return v->consistency == TW_RELAXED ? "each tower applies the mean gradient of the step before to its own copy"
-                                            : "each tower applies the mean gradient to its own copy";
-    case TW_INDEPENDENT:
-        return "towers never meet: an upper bound for speed, no way to train; tower 0's copy is saved";
-    default:
-        return v->staged ? "the mean gradient is applied to one copy; towers compute with that of the step before"
-                         : "the mean gradient is applied to the one copy there is";
-    }
-}
-
-static const char *numbers_in_words(const tw_variable_options *v, int towers, bool asynchronous)
-{
-    if (asynchronous)
-        return "those of the order of updates";
-    if (towers > 1 && v->update == TW_INDEPENDENT)
-        return "of as many runs as there are towers";
-    if (v->staged || v->consistency == TW_RELAXED)
-        return "one update late, on any number of devices the same";
-    return towers > 1 ? "those of one device with as many towers" : "those of one tower";
-}
-
 void print_update(tw_trainer *trainer)
 {
     tw_variable_options v = tw_trainer_variables(trainer);
-    bool asynchronous = tw_trainer_updates(trainer) == TW_ASYNCHRONOUS;
     char text[32];
+    const char *numbers, *words = tw_trainer_update_text(trainer, &numbers);
     printf("  %-14s %s%s: %s\n", "update", tw_variable_update_name(v.update),
-           v.staged ? ", staged" : v.consistency == TW_RELAXED ? ", relaxed" : "", rule_in_words(&v, asynchronous));
-    printf("  %-14s %s", "variables", v.update == TW_PARAMETER_SERVER ? placement_name(v.placement) : "on every tower");
+           v.staged                      ? ", staged"
+           : v.consistency == TW_CONSISTENCY_RELAXED ? ", relaxed"
+                                         : "",
+           words);
+    printf("  %-14s %s", "variables", v.update == TW_UPDATE_PARAMETER_SERVER ? placement_name(v.placement) : "on every tower");
     for (int i = 0, shown = 0; i < tw_graph_num_variables(tw_trainer_graph(trainer)); i++) {
         int64_t bytes;
         const char *device = device_of_first(trainer, i, &bytes);
         if (device)
             printf("%s %s %s", shown++ ? "," : ":", short_name(device), bytes_text((double)bytes, text, sizeof text));
     }
-    printf("\n  %-14s %s\n", "numbers", numbers_in_words(&v, tw_trainer_towers(trainer), asynchronous));
+    printf("\n  %-14s %s\n", "numbers", numbers);
 }
 
 void report_update(tw_trainer *trainer, json *out)
 {
     tw_variable_options v = tw_trainer_variables(trainer);
     json_text(out, "variable_update", tw_variable_update_name(v.update));
-    json_text(out, "variable_placement", v.update == TW_PARAMETER_SERVER ? placement_name(v.placement) : NULL);
-    json_text(out, "variable_consistency", v.consistency == TW_RELAXED ? "relaxed" : "strong");
+    json_text(out, "variable_placement", v.update == TW_UPDATE_PARAMETER_SERVER ? placement_name(v.placement) : NULL);
+    json_text(out, "variable_consistency", v.consistency == TW_CONSISTENCY_RELAXED ? "relaxed" : "strong");
     json_flag(out, "staged_vars", v.staged);
     json_begin(out, "variables", '[');
     for (int i = 0; i < tw_graph_num_variables(tw_trainer_graph(trainer)); i++) {

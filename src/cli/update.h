@@ -5,7 +5,10 @@
 #include "command.h"
 #include "json.h"
 
-#include <tower/models.h>
+#include <tower/trainer.h>
+
+/* ORDER UPDATE: the choices of --variable-update are tw_variable_update's from 1 on, then: */
+enum { UPDATE_AUTO = 3 };
 
 /* A part of the settings; -1: not given. */
 typedef struct update {

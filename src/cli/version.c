@@ -19,8 +19,8 @@ typedef struct settings {
 static void print_text(void)
 {
     printf("tower %s\n\n", tw_version());
-    for (int i = 0; tw_get_component(i).name; i++) {
-        tw_component part = tw_get_component(i);
+    for (int i = 0; tw_component_at(i).name; i++) {
+        tw_component part = tw_component_at(i);
         printf("  %-12s %-10s %s\n", part.name, part.version[0] ? part.version : "left out", part.purpose);
     }
     const char *why, *nccl = tw_devices_nccl(&why);
@@ -37,8 +37,8 @@ static void print_json(void)
     json_text(&out, "version", tw_version());
     json_integer(&out, "version_number", tw_version_number());
     json_begin(&out, "components", '[');
-    for (int i = 0; tw_get_component(i).name; i++) {
-        tw_component part = tw_get_component(i);
+    for (int i = 0; tw_component_at(i).name; i++) {
+        tw_component part = tw_component_at(i);
         json_begin(&out, NULL, '{');
         json_text(&out, "name", part.name);
         json_text(&out, "version", part.version[0] ? part.version : NULL);

@@ -26,7 +26,7 @@ static const char *local(const char *device)
 static const char *const rules[] = {
     [TW_PLACED_FREELY] = "free",     [TW_PLACED_AS_ASKED] = "asked",       [TW_PLACED_SOFTLY] = "soft",
     [TW_PLACED_WITH_INPUT] = "input", [TW_PLACED_WITH_CONSUMERS] = "consumers", [TW_PLACED_EARLIER] = "earlier",
-    [TW_NOT_PLACED] = "nowhere",
+    [TW_PLACED_NOWHERE] = "nowhere",
 };
 static const char *const rejections[] = {
     [TW_REJECTED_BY_REQUEST] = "request", [TW_REJECTED_NO_KERNEL] = "no kernel", [TW_REJECTED_LATER] = "later",
@@ -93,7 +93,7 @@ static void tell_fate(const tw_explanation *e)
         printf("what the run brings\n");
         break;
     case TW_FATE_CONSTANT:
-        printf("a constant of the plan%s\n", strcmp(tw_node_op(e->node), "Const") == 0 ? "" : ", computed once");
+        printf("a constant of the plan%s\n", tw_node_is_constant(e->node) ? "" : ", computed once");
         break;
     case TW_FATE_JOINED:
         printf("part of '%s' (%s)%s%s%s\n", e->became, e->became_op, e->kernel ? ", kernel '" : "",
@@ -365,7 +365,7 @@ static void plan_ends(tw_session *session, int64_t batch)
         tw_shape shape = tw_node_num_outputs(node) ? tw_output_shape(tw_node_output(node, 0)) : TW_UNKNOWN_SHAPE;
         for (int k = 0; k < shape.rank; k++)
             shape.dims[k] = shape.dims[k] < 0 ? batch : shape.dims[k];
-        if (strcmp(tw_node_op(node), "Placeholder") == 0 && tw_shape_is_known(shape))
+        if (tw_node_is_placeholder(node) && tw_shape_is_known(shape))
             feeds[num_feeds++] = (tw_feed_shape){tw_node_output(node, 0), shape};
         else if (!bsearch(&node, read, count, sizeof *read, by_address))
             ends[num_ends++] = (tw_output){node, -1};

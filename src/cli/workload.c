@@ -41,7 +41,7 @@ static tw_status fill(void *user, int tower, void *const *outputs, tw_error *err
 
 static const char *place_variable(void *home, const tw_node *node)
 {
-    return strcmp(tw_node_op(node), "VarHandleOp") == 0 ? home : "";
+    return tw_node_is_variable(node) ? home : "";
 }
 
 static void build_tower(workload *w, int tower)

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/philox.h"
+#include "base/sized.h"
 #include "base/status.h"
 #include "stream/stream.h"
 
@@ -73,12 +74,12 @@ tw_status twi_data_missing(tw_error *error, const char *name, const char *direct
     struct stat about;
     if (stat(directory, &about) != 0)
         return twi_fail(error, TW_NOT_FOUND,
-                        "data directory '%s': %s; 'tower data fetch %s --data-dir %s' makes it and downloads %s there",
+                        "data directory '%s': %s; tw_data_fetch(\"%s\", \"%s\") makes it and downloads %s there",
                         directory, strerror(errno), name, directory, known->title);
     if (!S_ISDIR(about.st_mode))
         return twi_fail(error, TW_NOT_FOUND, "data directory '%s' is not a directory", directory);
     return twi_fail(error, TW_NOT_FOUND,
-                    "%s is not in '%s': looked for %s; 'tower data fetch %s --data-dir %s' downloads it there",
+                    "%s is not in '%s': looked for %s; tw_data_fetch(\"%s\", \"%s\") downloads it there",
                     known->title, directory, looked_for, name, directory);
 }
 
@@ -169,15 +170,17 @@ static tw_status make_unread(const struct known *known, tw_dataset_split half, b
     return twi_dataset_create(known->name, known->count[half == TW_SPLIT_TEST], side, side, channels, 10, dataset, error);
 }
 
-tw_status tw_dataset_load(const char *name, const char *directory, tw_dataset_split split, const tw_dataset_options *options,
+tw_status tw_dataset_load(const char *name, const char *directory, tw_dataset_split split, const tw_dataset_options *given,
                           tw_dataset **dataset, tw_error *error)
 {
-    static const tw_dataset_options none;
+    TWI_NEED(name, "name", error);
+    TWI_NEED(dataset, "dataset", error);
+    tw_dataset_options whole, *options = &whole;
     const struct known *known = find_known(name);
     tw_dataset *d = NULL;
-    tw_status status;
-    if (!options)
-        options = &none;
+    tw_status status = twi_sized(&whole, given, TWI_SIZE(tw_dataset_options, hold_back), error);
+    if (status != TW_OK)
+        return status;
     if (!known)
         return twi_fail(error, TW_INVALID_ARGUMENT, "unknown data set '%s'; known are cifar10, mnist and fashion-mnist",
                         name);
@@ -220,6 +223,10 @@ static tw_status check_sizes(int64_t count, int height, int width, int channels,
 tw_status tw_dataset_from(const char *name, const uint8_t *images, const int32_t *labels, int64_t count, int height,
                           int width, int channels, int classes, tw_dataset **dataset, tw_error *error)
 {
+    TWI_NEED(name, "name", error);
+    TWI_NEED(images, "images", error);
+    TWI_NEED(labels, "labels", error);
+    TWI_NEED(dataset, "dataset", error);
     tw_dataset *d = NULL;
     tw_status status;
     TWI_TRY(check_sizes(count, height, width, channels, classes, error));
@@ -250,6 +257,7 @@ static void normal_bytes(uint8_t table[256])
 tw_status tw_dataset_synthetic(int64_t count, int height, int width, int channels, int classes, uint64_t seed,
                                tw_dataset **dataset, tw_error *error)
 {
+    TWI_NEED(dataset, "dataset", error);
     tw_dataset *d = NULL;
     tw_status status;
     TWI_TRY(check_sizes(count, height, width, channels, classes, error));
@@ -283,47 +291,56 @@ const char *tw_dataset_name(const tw_dataset *dataset)
 
 int64_t tw_dataset_count(const tw_dataset *dataset)
 {
+    TWI_NEED_OR(dataset, 0);
     return dataset->count;
 }
 
 int tw_dataset_height(const tw_dataset *dataset)
 {
+    TWI_NEED_OR(dataset, 0);
     return dataset->height;
 }
 
 int tw_dataset_width(const tw_dataset *dataset)
 {
+    TWI_NEED_OR(dataset, 0);
     return dataset->width;
 }
 
 int tw_dataset_channels(const tw_dataset *dataset)
 {
+    TWI_NEED_OR(dataset, 0);
     return dataset->channels;
 }
 
 int tw_dataset_classes(const tw_dataset *dataset)
 {
+    TWI_NEED_OR(dataset, 0);
     return dataset->classes;
 }
 
 const uint8_t *tw_dataset_images(const tw_dataset *dataset)
 {
+    TWI_NEED_OR(dataset, NULL);
     return dataset->images;
 }
 
 const int32_t *tw_dataset_labels(const tw_dataset *dataset)
 {
+    TWI_NEED_OR(dataset, NULL);
     return dataset->labels;
 }
 
 const char *tw_dataset_class_name(const tw_dataset *dataset, int label)
 {
+    TWI_NEED_OR(dataset, "");
     const struct known *known = find_known(dataset->name);
     return known && label >= 0 && label < 10 ? known->classes[label] : "";
 }
 
 void tw_dataset_info(const tw_dataset *dataset, int64_t *class_counts, double *mean, double *stddev)
 {
+    TWI_NEED_OR(dataset, );
     if (class_counts) {
         memset(class_counts, 0, (size_t)dataset->classes * sizeof *class_counts);
         for (int64_t i = 0; i < dataset->count; i++)

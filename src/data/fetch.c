@@ -232,6 +232,7 @@ done:
 tw_status tw_data_fetch(const char *name, const char *directory, const char *base_url, tw_fetch_progress *progress,
                         void *user, tw_error *error)
 {
+    TWI_NEED(name, "name", error);
     for (size_t i = 0; i < sizeof known_sets / sizeof *known_sets; i++)
         if (strcmp(known_sets[i].name, name) == 0)
             return twi_fetch(&known_sets[i], directory, base_url, progress, user, error);

@@ -8,7 +8,9 @@
  * found ready, or as soon as they are. */
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/sized.h"
 #include "base/status.h"
+#include "base/cores.h"
 #include "base/thread.h"
 #include "data/dataset.h"
 #include "stream/distort.h"
@@ -136,6 +138,7 @@ static void *work(void *argument)
 
 tw_status tw_pipeline_acquire(tw_pipeline *p, int tower, tw_pipeline_batch_view *view, tw_error *error)
 {
+    TWI_NEED(p, "pipeline", error);
     if (tower < 0 || tower >= p->options.towers)
         return twi_fail(error, TW_INVALID_ARGUMENT, "the input pipeline has no tower %d; it has %d", tower,
                         p->options.towers);
@@ -178,6 +181,8 @@ tw_status tw_pipeline_acquire(tw_pipeline *p, int tower, tw_pipeline_batch_view 
 
 void tw_pipeline_release(tw_pipeline *p, const tw_pipeline_batch_view *view)
 {
+    TWI_NEED_OR(p, );
+    TWI_NEED_OR(view, );
     pthread_mutex_lock(&p->lock);
     p->places[view->place].state = FREE;
     pthread_cond_signal(&p->room);
@@ -186,6 +191,7 @@ void tw_pipeline_release(tw_pipeline *p, const tw_pipeline_batch_view *view)
 
 tw_status tw_pipeline_next(tw_pipeline *p, int tower, float *images, int32_t *labels, tw_error *error)
 {
+    TWI_NEED(p, "pipeline", error);
     tw_pipeline_batch_view view;
     tw_status status = tw_pipeline_acquire(p, tower, &view, error);
     if (status != TW_OK)
@@ -207,6 +213,7 @@ static tw_status check_step(int64_t step, tw_error *error)
 
 tw_status tw_pipeline_seek(tw_pipeline *p, int64_t step, tw_error *error)
 {
+    TWI_NEED(p, "pipeline", error);
     tw_status status = check_step(step, error);
     if (status != TW_OK)
         return status;
@@ -225,6 +232,7 @@ tw_status tw_pipeline_seek(tw_pipeline *p, int64_t step, tw_error *error)
 
 void tw_pipeline_cancel(tw_pipeline *p)
 {
+    TWI_NEED_OR(p, );
     pthread_mutex_lock(&p->lock);
     p->cancelled = true;
     pthread_cond_broadcast(&p->room);
@@ -234,6 +242,8 @@ void tw_pipeline_cancel(tw_pipeline *p)
 
 void tw_pipeline_get_statistics(tw_pipeline *p, tw_pipeline_statistics *statistics)
 {
+    TWI_NEED_OR(p, );
+    TWI_NEED_OR(statistics, );
     pthread_mutex_lock(&p->lock);
     *statistics = p->statistics;
     statistics->wait_seconds = (double)p->wait_ns * 1e-9;
@@ -306,18 +316,38 @@ static tw_status allocate_places(tw_pipeline *p, tw_error *error)
     return TW_OK;
 }
 
+tw_status tw_pipeline_image_size(const tw_dataset *d, const tw_pipeline_options *options, int *height, int *width,
+                                 tw_error *error)
+{
+    TWI_NEED(d, "dataset", error);
+    TWI_NEED(options, "options", error);
+    TWI_NEED(height, "height", error);
+    TWI_NEED(width, "width", error);
+    twi_distorter made;
+    tw_status status = twi_distorter_init(&made, options->augmentation, d->height, d->width, d->channels, options->crop,
+                                          options->scale, options->offset, error);
+    if (status == TW_OK) {
+        *height = made.out_height;
+        *width = made.out_width;
+    }
+    return status;
+}
+
 tw_status tw_pipeline_create(const tw_dataset *dataset, const tw_pipeline_options *options, tw_pipeline **pipeline,
                              tw_error *error)
 {
+    TWI_NEED(dataset, "dataset", error);
+    TWI_NEED(options, "options", error);
+    TWI_NEED(pipeline, "pipeline", error);
     tw_status status;
     tw_pipeline *p = twi_alloc(sizeof *p);
     if (!p)
         return twi_fail_memory(error, "making an input pipeline");
     p->dataset = dataset;
-    p->options = *options;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->room, NULL);
     pthread_cond_init(&p->ready, NULL);
+    TWI_TRY(twi_sized(&p->options, options, TWI_SIZE(tw_pipeline_options, first_step), error));
     TWI_TRY(fill_in_defaults(&p->options, error));
 
     p->workers = twi_alloc_array((size_t)p->options.threads, sizeof *p->workers);
@@ -369,25 +399,30 @@ void tw_pipeline_destroy(tw_pipeline *p)
 
 int tw_pipeline_batch(const tw_pipeline *pipeline)
 {
+    TWI_NEED_OR(pipeline, 0);
     return pipeline->options.batch;
 }
 
 int tw_pipeline_towers(const tw_pipeline *pipeline)
 {
+    TWI_NEED_OR(pipeline, 0);
     return pipeline->options.towers;
 }
 
 int tw_pipeline_height(const tw_pipeline *pipeline)
 {
+    TWI_NEED_OR(pipeline, 0);
     return pipeline->height;
 }
 
 int tw_pipeline_width(const tw_pipeline *pipeline)
 {
+    TWI_NEED_OR(pipeline, 0);
     return pipeline->width;
 }
 
 int tw_pipeline_channels(const tw_pipeline *pipeline)
 {
+    TWI_NEED_OR(pipeline, 0);
     return pipeline->channels;
 }

@@ -1,4 +1,4 @@
-/* collective.c - whether the library that reduces between cards is there, and works between given devices.
+/* collective.c - whether there is a library that reduces between devices of a kind, and works between given ones.
  * Never here:  its use (cuda/nccl.c). */
 #include "device/plugin.h"
 
@@ -6,8 +6,15 @@
 
 const char *tw_devices_nccl(const char **why)
 {
-    const twi_plugin *plugin = twi_plugin_open(why);
-    return plugin ? plugin->nccl(why) : NULL;
+    TWI_NEED_OR(why, NULL);
+    twi_backends plugins = twi_plugin_backends(why);
+    const char *version = NULL;
+    for (int i = 0; i < plugins.count && !version; i++)
+        if (plugins.items[i]->collective)
+            version = plugins.items[i]->collective(why);
+    if (!version && !(*why)[0])
+        *why = "no plug-in has devices that NCCL knows";
+    return version;
 }
 
 static const twi_device *find(const tw_devices *devices, const char *text, tw_error *error)
@@ -24,17 +31,16 @@ static const twi_device *find(const tw_devices *devices, const char *text, tw_er
 
 static tw_status check_device(const twi_device *d, tw_error *error)
 {
-    if (strcmp(d->ops->kind, "cuda") != 0)
-        return twi_fail(error, TW_INVALID_ARGUMENT, "NCCL works between real GPUs, and %s is a %s", d->text,
-                        strcmp(d->ops->kind, "virtual") == 0 ? "virtual one" : "CPU device");
-    if (d->parts > 1)
-        return twi_fail(error, TW_INVALID_ARGUMENT, "NCCL works between whole cards, and %s is part %d of %d of one", d->text,
-                        d->part + 1, d->parts);
-    return TW_OK;
+    if (d->ops->reduces)
+        return d->ops->reduces(d, error);
+    return twi_fail(error, TW_INVALID_ARGUMENT, "NCCL works between real GPUs, and %s is of kind '%s'", d->text,
+                    d->ops->kind);
 }
 
 tw_status tw_devices_check_nccl(const tw_devices *devices, const char *const *names, int count, tw_error *error)
 {
+    TWI_NEED(devices, "devices", error);
+    TWI_NEED(names || count <= 0, "names", error);
     const char *why;
     for (int i = 0; i < count; i++) {
         const twi_device *d = find(devices, names[i], error);

@@ -10,13 +10,14 @@
 #include <stdatomic.h>
 #include <tower/device.h>
 
-/* A kind of device. Every call may come from any thread, but enter() and what follows on a device's stream come from
- * that device's dispatcher alone. */
+/* A kind of device. Every call may come from any thread; of a run, what goes to a device comes from one thread at a
+ * time. */
 typedef struct twi_device_ops {
     const char *type;                       /* "CPU", "GPU": the type in names */
     const char *kind;                       /* "cpu", "virtual", "cuda": for people */
     const twi_kernel *const *kernels;       /* families, fastest first, ended by NULL; each ended by a row without op */
-    bool (*supports)(const char *op, tw_dtype type); /* optional: false hides kernels of the list; NULL hides none */
+    uint64_t (*lacks)(const char *op);      /* optional: types, bits TWI_TYPE(), for which the op's kernels are hidden;
+                                               NULL hides none. Called once an op, so it may take its time */
 
     tw_status (*alloc)(twi_device *d, size_t bytes, void **memory, tw_error *error); /* 64-byte aligned, zeroed */
     void (*free)(twi_device *d, void *memory, size_t bytes);
@@ -24,11 +25,10 @@ typedef struct twi_device_ops {
     tw_status (*write)(twi_device *d, void *to, const void *host, size_t bytes, tw_error *error);
     tw_status (*read)(twi_device *d, void *host, const void *from, size_t bytes, tw_error *error);
     tw_status (*copy_from)(twi_device *d, void *to, twi_device *source, const void *from, size_t bytes,
-                           tw_error *error); /* optional: NULL goes through the host */
+                           tw_error *error); /* between two of this kind; optional: NULL goes through the host */
     bool (*is_linked)(twi_device *d, twi_device *source); /* copy_from() does not go through the host; optional: it
                                                             never does */
 
-    tw_status (*enter)(twi_device *d, tw_error *error); /* once, on the dispatcher's thread; optional */
     /* Runs a prepared kernel; optional: NULL calls kernel->run(). Virtual GPUs check every address here. */
     tw_status (*launch)(twi_device *d, const twi_kernel *kernel, const twi_run *run);
     /* Whether an address lies in the device's memory, if that is out of bounds for the others; optional: NULL means
@@ -46,7 +46,7 @@ typedef struct twi_device_ops {
     tw_status (*close_recording)(twi_device *d, void *recording, tw_error *error);
     tw_status (*replay)(twi_device *d, void *recording, tw_error *error);
     void (*forget)(twi_device *d, void *recording);
-    bool (*records_with)(twi_device *d, twi_device *other); /* their work may be in one recording */
+    bool (*records_with)(twi_device *d, twi_device *other); /* their work may be in one recording; of any kind */
     /* Optional, all or none: of a device whose queue is behind the host, which tells afterwards when it did what. It notes
      * the time at which it has done what it was handed before mark(), number 0 to count - 1; in a recording, what the
      * work of it was handed, at each replay. read_timeline(), when all is done: by twi_monotonic_ns(), 0 where there is no
@@ -55,19 +55,21 @@ typedef struct twi_device_ops {
     tw_status (*mark)(twi_device *d, void *timeline, int number, tw_error *error);
     tw_status (*read_timeline)(twi_device *d, void *timeline, int64_t *ns, tw_error *error);
     void (*close_timeline)(twi_device *d, void *timeline);
+    /* Optional: whether the backend's library may reduce between this device and others; says why not. */
+    tw_status (*reduces)(const twi_device *d, tw_error *error);
+    /* Optional: adds what is known of it beyond this contract: model, pci, multiprocessors, parts. */
+    void (*describe)(const twi_device *d, tw_device_info *info);
     void (*destroy)(twi_device *d);         /* frees d */
 } twi_device_ops;
 
+/* What all devices have. A backend has a struct of its own that begins with this, for what only it knows. */
 struct twi_device {
     const twi_device_ops *ops;
     struct tw_devices *set;                 /* that it belongs to; NULL while it stands alone */
+    const struct twi_kernel_index *kernels; /* ops->kernels by op (kernel_index.h); the set's */
     twi_device_name name;                   /* complete: job, replica, task, type, id */
     char text[128];                         /* "/job:localhost/replica:0/task:0/device:GPU:0" */
     char description[192];                  /* for people: model, memory */
-    char model[96], pci[24];                /* of a card; its UUID is part of the name */
-    int multiprocessors, part, parts;       /* of a card; as in tw_device_info */
-    bool tf32, fast;                        /* of a card; as in tw_device_options */
-    double collective_timeout;              /* of a card; as in tw_device_options, in seconds */
     int threads;                            /* of its team; part of what makes devices "of one kind" */
     const int *cores;                       /* [num_cores] the dispatcher and its team are bound to; NULL: anywhere */
     int num_cores;
@@ -83,28 +85,40 @@ struct tw_devices {
     twi_device **items;
     int count;
     bool guarded; /* some device can tell when others touch its memory */
+    struct twi_kernel_index **indexes; /* [num_indexes], one for each list of kernels; at most `count` */
+    int num_indexes;
 };
 
 /* Allocation with the limit checked and the use counted; the message names the device, the limit and the need. */
 tw_status twi_device_alloc(twi_device *d, size_t bytes, const char *what, void **memory, tw_error *error);
 void twi_device_free(twi_device *d, void *memory, size_t bytes);
-/* Between any two devices, directly or through the host. */
+/* Between any two devices, directly or through the host: a backend knows the insides of its own devices alone. */
 tw_status twi_device_copy(twi_device *to, void *destination, twi_device *from, const void *source, size_t bytes,
                           tw_error *error);
+
+/* Whether copies from one device of a kind to another do not go through the host. */
+bool twi_device_is_linked(twi_device *to, twi_device *from);
 
 /* "/device:GPU:1": the part of the name that tells the devices of a process apart. */
 const char *twi_device_local_name(const twi_device *d);
 /* The device of d's set that holds an address; NULL: none says so, so it is the host's. */
 const twi_device *twi_device_of_memory(const twi_device *d, const void *memory);
 
-/* True when the device has some kernel for the op with this type; placement asks. */
+/* True when the device has some kernel for the op with this type, whatever the shapes. */
 bool twi_device_has_kernel(const twi_device *d, const char *op, const twi_attrs *attrs);
-/* Walks the list, fastest first: the first row whose prepare() does not say TW_UNIMPLEMENTED. Fills p. With plain_only
- * rows that are not named "plain" are passed over. */
+/* True when the device hides what kernels there are for the op with this type. */
+bool twi_device_lacks(const twi_device *d, const char *op, tw_dtype type);
+/* True when the device has a row for the op with this type that takes whatever shapes there are: no need to ask. */
+bool twi_device_takes_all(const twi_device *d, const char *op, const twi_attrs *attrs, bool plain_only);
+/* Whether p->device has a row that takes the node p describes: TW_OK, or TW_UNIMPLEMENTED with what the last row for op
+ * and type says (also as p->refusal, alone). Given must be op, node, attrs and the operands' types and shapes, with
+ * values where they are known; resources need not be there. Nothing is allocated on the device, though a question that
+ * only a library can answer opens it. With plain_only rows that are not named "plain" are passed over. What is wrong
+ * with a node whatever computes it, prepare() says. */
+tw_status twi_device_accepts(const twi_prepare *p, bool plain_only);
+/* Asks the rows in turn, fastest first: the first whose accepts() and prepare() do not say TW_UNIMPLEMENTED. Fills p.
+ * Where twi_device_accepts() has said yes, this does not say TW_UNIMPLEMENTED. */
 tw_status twi_device_prepare(twi_device *d, twi_prepare *p, bool plain_only, const twi_kernel **kernel);
-
-twi_device *twi_cpu_device_create(int index, int threads, const int *cores, int num_cores, tw_error *error);
-twi_device *twi_virtual_device_create(int index, size_t memory, tw_error *error); /* memory 0: no end */
 
 /* The CPU's kernel families (device/cpu/kernels.c). */
 extern const twi_kernel *const twi_cpu_kernels[];

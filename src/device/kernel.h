@@ -2,8 +2,12 @@
  *
  * prepare() sees shapes, attributes and the device and does all that may be slow: choosing algorithms, building library
  * primitives, sizing scratch. run() gets pointers and may not allocate, look anything up or fail for any reason but the
- * data. A list goes from the fastest kernel to the plain C loop that accepts everything; prepare() says no with
- * TW_UNIMPLEMENTED and the next row is asked.
+ * data.
+ *
+ * A list goes from the fastest kernel for an op and type to one that takes whatever any of them takes: on a CPU the
+ * plain C loop. Who does not take a node says TW_UNIMPLEMENTED, and the next row is asked. Rows before the last may say
+ * so in prepare(), where only trying tells. The last says so in accepts(), which is asked before a node is placed: what
+ * it accepts is not refused any more.
  *
  * Strings live on the host alone. Their buffers are arrays of tw_string, each output's own: empty at first, never shared
  * or used for anything else, freed with the plan. A kernel puts a value in with twi_string_set(), the one thing that
@@ -116,6 +120,14 @@ typedef struct twi_kernel {
     tw_status (*prepare)(twi_prepare *p);      /* NULL: nothing to prepare */
     tw_status (*run)(const twi_run *r);        /* NULL: output 0 is input 0, its buffer is shared (Reshape) */
     void (*release)(void *state);              /* NULL: nothing to free */
+    /* Whether the row takes the node; NULL: all that `types` does. Cheap, and without memory of the device. Sees what
+     * is given to prepare(), but for resources (operands' and the table), which may be NULL. TW_UNIMPLEMENTED says no,
+     * with the reason in p->error; with any other status it is prepare() that has to say what is wrong. */
+    tw_status (*accepts)(const twi_prepare *p);
+    /* The state depends on nothing but op, attributes, types, shapes, threads and device (no value, resource or name),
+     * and no run() finds in it what another left: steps of one list whose nodes are alike may have one state. Worth
+     * saying where prepare() is slow. */
+    bool shares;
 } twi_kernel;
 
 #define TWI_TYPE(dtype) (UINT64_C(1) << (dtype))
@@ -124,7 +136,9 @@ typedef struct twi_kernel {
     (TWI_TYPE(TW_INT8) | TWI_TYPE(TW_INT16) | TWI_TYPE(TW_INT32) | TWI_TYPE(TW_INT64) | TWI_TYPE(TW_UINT8))
 #define TWI_NUMBER_TYPES (TWI_FLOAT_TYPES | TWI_INT_TYPES)
 
-/* The type a kernel row's mask is compared with: attribute dtype, else T, else the first type attribute. */
+/* The attribute whose type a kernel row's mask is compared with: dtype, else T, else the first of a type; NULL: none.
+ * And that type. */
+const twi_attr *twi_kernel_attr(const twi_attrs *attrs);
 tw_dtype twi_kernel_type(const twi_attrs *attrs);
 
 #endif

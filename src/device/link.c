@@ -24,6 +24,8 @@ static tw_status fastest(twi_device *to, void *destination, twi_device *from, co
 
 tw_status tw_devices_measure_link(tw_devices *devices, int from, int to, tw_link *link, tw_error *error)
 {
+    TWI_NEED(devices, "devices", error);
+    TWI_NEED(link, "link", error);
     twi_device *a, *b;
     void *source = NULL, *destination = NULL;
     double seconds = 0;
@@ -39,7 +41,7 @@ tw_status tw_devices_measure_link(tw_devices *devices, int from, int to, tw_link
     TWI_TRY(fastest(b, destination, a, source, SHORT, SHORT_COPIES, &link->seconds, error));
     TWI_TRY(fastest(b, destination, a, source, LONG, LONG_COPIES, &seconds, error));
     link->bytes_per_second = seconds > 0 ? LONG / seconds : 0;
-    link->direct = a->is_host || b->is_host || (b->ops->copy_from && (!b->ops->is_linked || b->ops->is_linked(b, a)));
+    link->direct = a->is_host || b->is_host || twi_device_is_linked(b, a);
 done:
     twi_device_free(b, destination, LONG);
     twi_device_free(a, source, LONG);

@@ -1,25 +1,31 @@
-/* plugin.c - finding and opening libtower_cuda.so.
- * Never here:  anything that knows what CUDA is. */
-#define _GNU_SOURCE /* dladdr */
+/* plugin.c - finding and opening plug-ins, and refusing those that do not fit.
+ * Never here:  the name of any of them. */
+#define _GNU_SOURCE /* dladdr, dlinfo */
 #include "device/plugin.h"
 
 #include "base/log.h"
 
 #include <dlfcn.h>
+#include <glob.h>
 #include <limits.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#define FILE_NAME "libtower_cuda.so"
+#define PATTERN "libtower_*.so"
+
+enum { MOST_FILES = 32 };
 
 /* Part of the registry of devices: what is loaded into a process is the process's. */
 static struct {
     pthread_once_t once;
-    const twi_plugin *table;
-    char why[600];
+    char files[MOST_FILES][NAME_MAX + 1]; /* found by now: a later file of one of these names is not looked at */
+    int num_files;
+    const twi_backend *backends[TWI_MOST_BACKENDS];
+    int num_backends;
+    char why[1024];
 } opened = {.once = PTHREAD_ONCE_INIT};
 
 /* A plug-in has a log of its own, which ends here. */
@@ -29,73 +35,168 @@ static void pass_on(void *user, int level, const char *message)
     twi_log(level, "%s", message);
 }
 
-static void take(void *library, const char *path)
+static void refuse(const char *why)
 {
-    twi_plugin_entry *entry = (twi_plugin_entry *)dlsym(library, TWI_PLUGIN_ENTRY);
-    const twi_plugin *table = entry ? entry() : NULL;
-    if (!table || table->version != TWI_PLUGIN_VERSION || table->device_size != sizeof(twi_device))
-        snprintf(opened.why, sizeof opened.why, "%s belongs to another version of the library", path);
-    else
-        opened.table = table;
-    if (opened.table)
-        opened.table->set_log(pass_on, NULL, TWI_LOG_DETAIL);
+    size_t used = strlen(opened.why);
+    snprintf(opened.why + used, sizeof opened.why - used, "%s%s", used ? "; " : "", why);
+    twi_log(TWI_LOG_WARNING, "a plug-in cannot be used: %s", why);
 }
 
-/* True when there is such a file, whether it could be opened or not. */
-static bool open_file(const char *path)
+/* ---- does it fit? ----------------------------------------------------------------------------------------------- */
+
+static size_t size_of(const twi_layout *layouts, const char *name)
 {
-    if (access(path, F_OK) != 0)
+    for (; layouts->name; layouts++)
+        if (strcmp(layouts->name, name) == 0)
+            return layouts->bytes;
+    return 0;
+}
+
+/* The first struct on which the two sides disagree; NULL: none. */
+static const char *find_difference(const twi_layout *theirs)
+{
+    for (const twi_layout *ours = twi_layouts; ours->name; ours++)
+        if (size_of(theirs, ours->name) != ours->bytes)
+            return ours->name;
+    for (const twi_layout *their = theirs; their->name; their++)
+        if (!size_of(twi_layouts, their->name))
+            return their->name;
+    return NULL;
+}
+
+/* "Tower 0.1.0 (contract 6, twi_prepare, 136 bytes)" */
+static void write_side(char *text, size_t size, const char *version, int contract, const twi_layout *layouts,
+                       const char *different)
+{
+    int used = snprintf(text, size, "Tower %.40s (contract %d", version, contract);
+    if (different)
+        used += snprintf(text + used, size - (size_t)used, ", %.60s, %zu bytes", different, size_of(layouts, different));
+    snprintf(text + used, size - (size_t)used, ")");
+}
+
+static bool fits(const twi_plugin *plugin, const char *path, char *why, size_t size)
+{
+    const char *different = plugin->contract == TWI_CONTRACT ? find_difference(plugin->layouts) : NULL;
+    char theirs[200], ours[200];
+    if (plugin->contract == TWI_CONTRACT && !different)
+        return true;
+    write_side(theirs, sizeof theirs, plugin->version, plugin->contract, plugin->layouts, different);
+    write_side(ours, sizeof ours, TOWER_VERSION, TWI_CONTRACT, twi_layouts, different);
+    snprintf(why, size, "%s was built with %s, this library is %s: build both from the same sources", path, theirs,
+             ours);
+    return false;
+}
+
+static void take(void *library, const char *path)
+{
+    char why[600];
+    const twi_plugin *(*entry)(void) = (const twi_plugin *(*)(void))dlsym(library, TWI_PLUGIN_ENTRY);
+    const twi_plugin *plugin = entry ? entry() : NULL;
+    if (!plugin) {
+        snprintf(why, sizeof why,
+                 "%s has no function %s: it belongs to another version than this library's, Tower %s (contract %d)",
+                 path, TWI_PLUGIN_ENTRY, TOWER_VERSION, TWI_CONTRACT);
+        refuse(why);
+    } else if (!fits(plugin, path, why, sizeof why)) {
+        refuse(why);
+    } else {
+        plugin->set_log(pass_on, NULL, TWI_LOG_DETAIL);
+        for (const twi_backend *const *b = plugin->backends; *b && opened.num_backends < TWI_MOST_BACKENDS; b++)
+            opened.backends[opened.num_backends++] = *b;
+    }
+}
+
+/* ---- finding files ----------------------------------------------------------------------------------------------- */
+
+/* Notes the name; false if it was known. */
+static bool is_new(const char *name)
+{
+    for (int i = 0; i < opened.num_files; i++)
+        if (strcmp(opened.files[i], name) == 0)
+            return false;
+    if (opened.num_files == MOST_FILES)
         return false;
+    snprintf(opened.files[opened.num_files++], sizeof opened.files[0], "%s", name);
+    return true;
+}
+
+static void open_file(const char *path)
+{
+    const char *name = strrchr(path, '/') + 1;
+    if (!is_new(name))
+        return;
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library)
         take(library, path);
     else
-        snprintf(opened.why, sizeof opened.why, "%s", dlerror());
-    return true;
+        refuse(dlerror());
 }
 
-static bool open_in_folder(const char *folder, size_t length)
+/* By name, so that the order is the same in every folder. */
+static void open_in_folder(const char *folder, size_t length)
 {
-    char path[PATH_MAX];
-    int size = snprintf(path, sizeof path, "%.*s/%s", (int)length, folder, FILE_NAME);
-    return length > 0 && size < (int)sizeof path && open_file(path);
+    char pattern[PATH_MAX];
+    glob_t found;
+    int size = snprintf(pattern, sizeof pattern, "%.*s/" PATTERN, (int)length, folder);
+    if (length == 0 || size >= (int)sizeof pattern || glob(pattern, 0, NULL, &found) != 0)
+        return;
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        open_file(found.gl_pathv[i]);
+    globfree(&found);
 }
 
-static bool open_in_path(const char *folders)
+static void open_in_path(const char *folders)
 {
     while (folders && *folders) {
         size_t length = strcspn(folders, ":");
-        if (open_in_folder(folders, length))
-            return true;
+        open_in_folder(folders, length);
         folders += length + (folders[length] == ':');
     }
-    return false;
 }
 
-static bool open_beside_library(void)
+static void open_beside_library(void)
 {
     Dl_info info;
-    if (!dladdr((void *)twi_plugin_open, &info) || !info.dli_fname)
-        return false;
-    const char *end = strrchr(info.dli_fname, '/');
-    return end && open_in_folder(info.dli_fname, (size_t)(end - info.dli_fname));
-}
-
-static void open_once(void)
-{
-    if (open_in_path(getenv("TOWER_PLUGIN_PATH")) || open_beside_library())
+    if (!dladdr((void *)twi_plugin_backends, &info) || !info.dli_fname)
         return;
-    void *library = dlopen(FILE_NAME, RTLD_NOW | RTLD_LOCAL);
-    if (library)
-        take(library, FILE_NAME);
-    else
-        snprintf(opened.why, sizeof opened.why,
-                 "the CUDA plug-in (%s) was not found; --virtual-gpus N gives GPUs that run on the CPU", FILE_NAME);
+    const char *end = strrchr(info.dli_fname, '/');
+    if (end)
+        open_in_folder(info.dli_fname, (size_t)(end - info.dli_fname));
 }
 
-const twi_plugin *twi_plugin_open(const char **why)
+/* LD_LIBRARY_PATH, run paths and the system's folders. */
+static void open_where_the_loader_looks(void)
 {
-    pthread_once(&opened.once, open_once);
+    union {
+        Dl_serinfo info;
+        char room[1 << 14];
+    } paths;
+    Dl_serinfo size;
+    void *self = dlopen(NULL, RTLD_NOW);
+    if (self && dlinfo(self, RTLD_DI_SERINFOSIZE, &size) == 0 && size.dls_size <= sizeof paths) {
+        paths.info.dls_size = size.dls_size;
+        paths.info.dls_cnt = size.dls_cnt;
+        if (dlinfo(self, RTLD_DI_SERINFO, &paths.info) == 0)
+            for (unsigned i = 0; i < paths.info.dls_cnt; i++)
+                open_in_folder(paths.info.dls_serpath[i].dls_name, strlen(paths.info.dls_serpath[i].dls_name));
+    }
+    if (self)
+        dlclose(self);
+}
+
+static void open_all(void)
+{
+    open_in_path(getenv("TOWER_PLUGIN_PATH"));
+    open_beside_library();
+    open_where_the_loader_looks();
+    if (opened.num_files == 0)
+        snprintf(opened.why, sizeof opened.why,
+                 "no plug-in (" PATTERN ") was found; virtual_gpus gives GPUs that run on the CPU");
+}
+
+twi_backends twi_plugin_backends(const char **why)
+{
+    pthread_once(&opened.once, open_all);
     *why = opened.why;
-    return opened.table;
+    return (twi_backends){opened.backends, opened.num_backends};
 }

@@ -1,43 +1,72 @@
-/* plugin.h - what libtower and a plug-in with GPUs agree on.
+/* plugin.h - what libtower and a plug-in with backends agree on.
  *
- * A plug-in is a shared library that is opened at run time, so that one package serves machines with and without GPUs.
- * It shows one function, named TWI_PLUGIN_ENTRY, that returns a table; all else it needs of the library is compiled into
- * it. Memory is freed on the side that allocated it. */
+ * A plug-in is a shared library libtower_NAME.so that is opened at run time, so that one package serves machines with
+ * and without some kind of device. It shows one function, twi_plugin_entry, that returns a table; all else it needs of
+ * the library is compiled into it. Memory is freed on the side that allocated it.
+ *
+ * Both sides were compiled with some version of the headers. A plug-in is refused unless the two agree in the
+ * contract's number and in the size of every struct that both look into. */
 #ifndef TWI_PLUGIN_H
 #define TWI_PLUGIN_H
 
-#include "device/device.h"
+#include "device/backend.h"
 
 #include <tower/status.h> /* tw_log_function */
 
-#define TWI_PLUGIN_VERSION 5 /* goes up whenever this file, device.h or kernel.h change what both sides see */
-#define TWI_PLUGIN_ENTRY "tw_cuda_plugin"
+/* Goes up when what both sides see changes and no size shows it: the order of members, the meaning of a call. */
+#define TWI_CONTRACT 6
 
-/* A card as the driver describes it; nothing is allocated on it to ask. */
-typedef struct twi_card {
-    char name[96];
-    char uuid[48];             /* "GPU-8a7e...": 16 bytes in hexadecimal */
-    char pci[24];              /* "0000:1b:00.0" */
-    size_t memory;             /* bytes */
-    int capability;            /* 90 for 9.0 */
-    int multiprocessors;
-} twi_card;
+/*  X(struct) for each that both sides look into */
+#define TWI_SHARED(X)                                                                                                  \
+    X(twi_plugin)                                                                                                      \
+    X(twi_backend)                                                                                                     \
+    X(twi_backend_option)                                                                                              \
+    X(twi_options)                                                                                                     \
+    X(twi_device)                                                                                                      \
+    X(twi_device_ops)                                                                                                  \
+    X(twi_device_name)                                                                                                 \
+    X(tw_devices)                                                                                                      \
+    X(tw_device_info)                                                                                                  \
+    X(twi_kernel)                                                                                                      \
+    X(twi_prepare)                                                                                                     \
+    X(twi_run)                                                                                                         \
+    X(twi_operand)                                                                                                     \
+    X(twi_resource)                                                                                                    \
+    X(twi_resources)                                                                                                   \
+    X(twi_attr)                                                                                                        \
+    X(twi_attrs)                                                                                                       \
+    X(tw_tensor)                                                                                                       \
+    X(tw_shape)                                                                                                        \
+    X(tw_error)
+
+typedef struct twi_layout {
+    const char *name;
+    size_t bytes;
+} twi_layout;
+
+extern const twi_layout twi_layouts[]; /* of this side; ended by one without a name */
 
 typedef struct twi_plugin {
-    int version;               /* TWI_PLUGIN_VERSION of its sources */
-    size_t device_size;        /* sizeof(twi_device) there */
+    /* What comes first stays as it is in every version, so that any two can tell whether they fit. */
+    int contract;              /* TWI_CONTRACT */
+    const char *version;       /* of the Tower whose headers it was compiled with */
+    const twi_layout *layouts; /* twi_layouts */
+    /* What comes now is as the contract says. */
+    const twi_backend *const *backends;                                /* ended by NULL */
     void (*set_log)(tw_log_function *function, void *user, int level); /* where its messages go: as tw_set_log() */
-    int (*count)(const char **why);     /* of cards; if 0, *why is one plain line, valid for ever */
-    tw_status (*describe)(int index, twi_card *card, tw_error *error); /* in PCI order */
-    /* "/gpu:number": card `index`, or with parts > 1 one part of it; NULL: see error */
-    twi_device *(*create)(int index, int number, int part, int parts, tw_error *error);
-    const char *(*nccl)(const char **why); /* version of the library that reduces between cards; NULL: as with count() */
 } twi_plugin;
 
-typedef const twi_plugin *twi_plugin_entry(void);
+#define TWI_PLUGIN_HEAD                                                                                                \
+    .contract = TWI_CONTRACT, .version = TOWER_VERSION, .layouts = twi_layouts, .set_log = tw_set_log
 
-/* The plug-in, opened when first asked for and never closed: in the folders of the environment's TOWER_PLUGIN_PATH
- * (separated by colons), beside libtower, or where the loader looks. NULL: *why says in one line why there is none. */
-const twi_plugin *twi_plugin_open(const char **why);
+/* The one function that a plug-in shows. */
+__attribute__((visibility("default"))) const twi_plugin *twi_plugin_entry(void);
+#define TWI_PLUGIN_ENTRY "twi_plugin_entry"
+
+/* The plug-ins' backends, opened when first asked for and never closed: all files libtower_*.so in the folders of the
+ * environment's TOWER_PLUGIN_PATH (separated by colons), beside libtower, and where the loader looks; of one name the
+ * first. *why says in plain words which were refused, or that there are none; "" if neither. */
+enum { TWI_MOST_BACKENDS = 32 };
+twi_backends twi_plugin_backends(const char **why);
 
 #endif

@@ -139,7 +139,7 @@ tw_status twi_bundle_write(const char *data_path, const char *index_path, const 
     qsort(sorted, (size_t)count, sizeof *sorted, by_name);
     TWI_TRY(check_tensors(sorted, count, error));
 
-    TWI_TRY(twi_file_create(data_path, &file, error));
+    TWI_TRY(twi_file_create_new(data_path, &file, error));
     made_data = true;
     add_header(&table);
     for (int i = 0; i < count; i++) {
@@ -153,7 +153,7 @@ tw_status twi_bundle_write(const char *data_path, const char *index_path, const 
     file = NULL;
 
     TWI_TRY(twi_table_finish(&table, error));
-    TWI_TRY(twi_file_create(index_path, &file, error));
+    TWI_TRY(twi_file_create_new(index_path, &file, error));
     made_index = true;
     twi_file_write(file, table.file.data, table.file.size);
     TWI_TRY(twi_file_close(file, true, error));
@@ -399,41 +399,50 @@ static const entry *named(const tw_checkpoint *checkpoint, int i)
 
 const char *tw_checkpoint_path(const tw_checkpoint *checkpoint)
 {
+    TWI_NEED_OR(checkpoint, "");
     return checkpoint->prefix;
 }
 
 int64_t tw_checkpoint_step(const tw_checkpoint *checkpoint)
 {
+    TWI_NEED_OR(checkpoint, 0);
     return twi_checkpoint_step_of(checkpoint->prefix);
 }
 
 int tw_checkpoint_count(const tw_checkpoint *checkpoint)
 {
+    TWI_NEED_OR(checkpoint, 0);
     return checkpoint->entries.count - checkpoint->first_named;
 }
 
 const char *tw_checkpoint_name(const tw_checkpoint *checkpoint, int i)
 {
+    TWI_NEED_OR(checkpoint, "");
     return named(checkpoint, i)->name;
 }
 
 tw_dtype tw_checkpoint_dtype(const tw_checkpoint *checkpoint, int i)
 {
+    TWI_NEED_OR(checkpoint, TW_INVALID_DTYPE);
     return named(checkpoint, i)->dtype;
 }
 
 tw_shape tw_checkpoint_shape(const tw_checkpoint *checkpoint, int i)
 {
+    TWI_NEED_OR(checkpoint, TW_UNKNOWN_SHAPE);
     return named(checkpoint, i)->shape;
 }
 
 int64_t tw_checkpoint_bytes(const tw_checkpoint *checkpoint, int i)
 {
+    TWI_NEED_OR(checkpoint, 0);
     return named(checkpoint, i)->size;
 }
 
 int tw_checkpoint_find(const tw_checkpoint *checkpoint, const char *name)
 {
+    TWI_NEED_OR(checkpoint, 0);
+    TWI_NEED_OR(name, 0);
     int low = 0, high = tw_checkpoint_count(checkpoint);
     while (low < high) {
         int middle = low + (high - low) / 2, order = strcmp(named(checkpoint, middle)->name, name);
@@ -525,6 +534,9 @@ static tw_status refuse_foreign(const entry *entry, const char *what, tw_error *
 
 tw_status tw_checkpoint_read(tw_checkpoint *checkpoint, const char *name, tw_tensor **tensor, tw_error *error)
 {
+    TWI_NEED(checkpoint, "checkpoint", error);
+    TWI_NEED(name, "name", error);
+    TWI_NEED(tensor, "tensor", error);
     tw_status status = TW_OK;
     int i = tw_checkpoint_find(checkpoint, name);
     *tensor = NULL;

@@ -13,7 +13,7 @@
 
 #include <tower/io.h>
 
-/* Writes and syncs both files. On failure neither is left behind. */
+/* Writes and syncs both files, which are not there yet. On failure neither is left behind. */
 tw_status twi_bundle_write(const char *data_path, const char *index_path, const tw_named_tensor *tensors, int count,
                            tw_error *error);
 

@@ -36,8 +36,10 @@ tw_status twi_bundle_save(const char *prefix, const tw_named_tensor *tensors, in
 {
     tw_status status = TW_OK;
     twi_text paths[4] = {0}; /* data, index; while they are written */
-    for (int i = 0; i < 4; i++)
-        twi_text_printf(&paths[i], i < 2 ? "%s%s" : "%s%s.tmp-%ld", prefix, i % 2 ? ".index" : DATA_SUFFIX, (long)getpid());
+    for (int i = 0; i < 2; i++) {
+        twi_text_printf(&paths[i], "%s%s", prefix, i ? ".index" : DATA_SUFFIX);
+        twi_name_beside(&paths[2 + i], twi_text_string(&paths[i]));
+    }
     for (int i = 0; i < 4; i++)
         if (paths[i].failed)
             TWI_TRY(twi_fail_memory(error, "saving a checkpoint"));

@@ -9,17 +9,21 @@
 
 typedef TWI_ARRAY(tw_output) outputs;
 
+/* What a sweep knows of a node. */
+typedef struct visited {
+    bool leads_to_y, comes_from_x, is_x;
+    outputs *arriving; /* [num_outputs] gradients that have arrived; made when needed */
+} visited;
+
 typedef struct sweep {
     tw_graph *graph;
-    int num_nodes;       /* when the sweep began: what it adds is not visited */
-    bool *leads_to_y;    /* [num_nodes] */
-    bool *comes_from_x;  /* [num_nodes] */
-    outputs **arriving;  /* [num_nodes][num_outputs] gradients that have arrived; rows made when needed */
+    visited *nodes; /* [num_nodes] */
+    int num_nodes;  /* when the sweep began: what it adds is not visited */
 } sweep;
 
 static outputs *arriving_at(sweep *s, tw_output output)
 {
-    outputs **row = &s->arriving[output.node->id];
+    outputs **row = &s->nodes[output.node->id].arriving;
     if (!*row)
         *row = twi_alloc_array((size_t)output.node->num_outputs, sizeof **row);
     return *row ? &(*row)[output.index] : NULL;
@@ -34,7 +38,7 @@ static bool arrive(sweep *s, tw_output at, tw_output gradient)
 /* The gradient of one output: what arrived, added up; {NULL, 0} if nothing did. */
 static tw_output sum_of(sweep *s, tw_output at)
 {
-    outputs *row = s->arriving[at.node->id];
+    outputs *row = s->nodes[at.node->id].arriving;
     if (!row || row[at.index].count == 0)
         return (tw_output){0};
     outputs *list = &row[at.index];
@@ -86,17 +90,17 @@ static tw_output ones_like(tw_graph *graph, tw_output y)
 static void mark_paths(sweep *s, const tw_output *ys, int num_ys, const tw_output *xs, int num_xs)
 {
     for (int i = 0; i < num_ys; i++)
-        s->leads_to_y[ys[i].node->id] = true;
+        s->nodes[ys[i].node->id].leads_to_y = true;
     for (int id = s->num_nodes - 1; id >= 0; id--)
-        for (int i = 0; s->leads_to_y[id] && i < s->graph->nodes.items[id]->num_inputs; i++)
-            s->leads_to_y[s->graph->nodes.items[id]->inputs[i].node->id] = true;
+        for (int i = 0; s->nodes[id].leads_to_y && i < s->graph->nodes.items[id]->num_inputs; i++)
+            s->nodes[s->graph->nodes.items[id]->inputs[i].node->id].leads_to_y = true;
     for (int i = 0; i < num_xs; i++)
         if (xs[i].node)
-            s->comes_from_x[xs[i].node->id] = true;
+            s->nodes[xs[i].node->id].comes_from_x = s->nodes[xs[i].node->id].is_x = true;
     for (int id = 0; id < s->num_nodes; id++) {
         const tw_node *node = s->graph->nodes.items[id];
-        for (int i = 0; !s->comes_from_x[id] && i < node->num_inputs; i++)
-            s->comes_from_x[id] = s->comes_from_x[node->inputs[i].node->id];
+        for (int i = 0; !s->nodes[id].comes_from_x && i < node->num_inputs; i++)
+            s->nodes[id].comes_from_x = s->nodes[node->inputs[i].node->id].comes_from_x;
     }
 }
 
@@ -144,7 +148,7 @@ static tw_status differentiate(sweep *s, tw_node *node)
     tw_leave_colocation(graph);
     for (int i = 0; i < node->num_inputs && graph->error.status == TW_OK; i++) {
         tw_output x = node->inputs[i];
-        if (!dx[i].node || !s->comes_from_x[x.node->id])
+        if (!dx[i].node || !s->nodes[x.node->id].comes_from_x)
             continue;
         if (check_gradient(graph, node, i, dx[i]) == TW_OK && !arrive(s, x, dx[i]))
             twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while differentiating");
@@ -154,25 +158,16 @@ done:
     return graph->error.status;
 }
 
-static bool is_one_of(const tw_node *node, const tw_output *xs, int num_xs)
-{
-    for (int i = 0; i < num_xs; i++)
-        if (xs[i].node == node)
-            return true;
-    return false;
-}
-
 /* A node that is itself an x is passed through only when some of its own inputs lead on to another x. */
-static bool must_visit(const sweep *s, const tw_node *node, const tw_output *xs, int num_xs)
+static bool must_visit(const sweep *s, const tw_node *node)
 {
-    if (!s->leads_to_y[node->id] || !s->comes_from_x[node->id] || !s->arriving[node->id])
+    const visited *v = &s->nodes[node->id];
+    if (!v->leads_to_y || !v->comes_from_x || !v->arriving)
         return false;
-    if (!is_one_of(node, xs, num_xs))
-        return true;
-    for (int i = 0; i < node->num_inputs; i++)
-        if (s->comes_from_x[node->inputs[i].node->id])
-            return true;
-    return false;
+    bool leads_on = !v->is_x;
+    for (int i = 0; i < node->num_inputs && !leads_on; i++)
+        leads_on = s->nodes[node->inputs[i].node->id].comes_from_x;
+    return leads_on;
 }
 
 /* Outputs that are there belong to the graph and exist; index -1, the node itself, is passed over where it may be. */
@@ -213,17 +208,17 @@ static tw_status start_at(sweep *s, const tw_output *ys, int num_ys, const tw_ou
 void tw_gradients(tw_graph *graph, const tw_output *ys, int num_ys, const tw_output *grad_ys, const tw_output *xs,
                   int num_xs, tw_output *grads)
 {
+    TWI_NEED_OR(graph, );
+    TWI_NEED_IN(graph, ys || num_ys <= 0, "ys", );
+    TWI_NEED_IN(graph, grads, "grads", );
     memset(grads, 0, sizeof *grads * (size_t)num_xs);
     if (graph->error.status != TW_OK || check_outputs(graph, "y", ys, num_ys) != TW_OK ||
         check_outputs(graph, "x", xs, num_xs) != TW_OK || check_outputs(graph, "gradient", grad_ys, num_ys) != TW_OK)
         return;
     sweep s = {.graph = graph, .num_nodes = graph->nodes.count};
-    size_t n = (size_t)s.num_nodes + 1;
-    s.leads_to_y = twi_alloc_array(n, sizeof *s.leads_to_y);
-    s.comes_from_x = twi_alloc_array(n, sizeof *s.comes_from_x);
-    s.arriving = twi_alloc_array(n, sizeof *s.arriving);
+    s.nodes = twi_alloc_array((size_t)s.num_nodes + 1, sizeof *s.nodes);
     tw_enter_name_scope(graph, "gradients");
-    if (!s.leads_to_y || !s.comes_from_x || !s.arriving) {
+    if (!s.nodes) {
         twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while differentiating");
         goto done;
     }
@@ -232,7 +227,7 @@ void tw_gradients(tw_graph *graph, const tw_output *ys, int num_ys, const tw_out
     mark_paths(&s, ys, num_ys, xs, num_xs);
     for (int id = s.num_nodes - 1; id >= 0; id--) {
         tw_node *node = graph->nodes.items[id];
-        if (must_visit(&s, node, xs, num_xs) && differentiate(&s, node) != TW_OK)
+        if (must_visit(&s, node) && differentiate(&s, node) != TW_OK)
             goto done;
     }
     for (int i = 0; i < num_xs; i++)
@@ -240,12 +235,10 @@ void tw_gradients(tw_graph *graph, const tw_output *ys, int num_ys, const tw_out
             grads[i] = sum_of(&s, xs[i]);
 done:
     tw_leave_name_scope(graph);
-    for (int id = 0; s.arriving && id < s.num_nodes; id++) {
-        for (int i = 0; s.arriving[id] && i < graph->nodes.items[id]->num_outputs; i++)
-            twi_array_free(&s.arriving[id][i]);
-        twi_free(s.arriving[id]);
+    for (int id = 0; s.nodes && id < s.num_nodes; id++) {
+        for (int i = 0; s.nodes[id].arriving && i < graph->nodes.items[id]->num_outputs; i++)
+            twi_array_free(&s.nodes[id].arriving[i]);
+        twi_free(s.nodes[id].arriving);
     }
-    twi_free(s.arriving);
-    twi_free(s.leads_to_y);
-    twi_free(s.comes_from_x);
+    twi_free(s.nodes);
 }

@@ -3,6 +3,7 @@
  * Never here: scopes (scopes.c), variables (variables.c), gradients (gradients.c). */
 #include "graph/match.h"
 
+#include "base/log.h"
 #include "base/text.h"
 
 #include <ctype.h>
@@ -24,6 +25,8 @@ void tw_graph_destroy(tw_graph *graph)
 {
     if (!graph)
         return;
+    if (graph->error.status == TW_OK && twi_scopes_check(graph, "the graph is destroyed") != TW_OK)
+        twi_log(TWI_LOG_ERROR, "%s", tw_graph_message(graph));
     for (int i = 0; i < graph->nodes.count; i++)
         twi_attrs_release(&graph->nodes.items[i]->attrs);
     for (int i = 0; i < graph->collections.count; i++)
@@ -40,25 +43,32 @@ void tw_graph_destroy(tw_graph *graph)
     twi_free(graph);
 }
 
+/* No graph has failed as well: tw_graph_create() had no memory for one, which nobody had to look at. */
+static const tw_error no_graph = {TW_INVALID_ARGUMENT, "the graph is NULL: tw_graph_create() had no memory, or was not called"};
+
 tw_status tw_graph_status(const tw_graph *graph)
 {
-    return graph->error.status;
+    return graph ? graph->error.status : no_graph.status;
 }
 
 const char *tw_graph_message(const tw_graph *graph)
 {
-    return graph->error.message;
+    return graph ? graph->error.message : no_graph.message;
 }
 
 tw_status twi_graph_latch(tw_graph *graph, const tw_error *error)
 {
+    if (!graph)
+        return no_graph.status;
     if (graph->error.status == TW_OK)
         graph->error = *error;
     return graph->error.status;
 }
 
-tw_status twi_graph_fail(tw_graph *graph, tw_status code, const char *format, ...)
+tw_status tw_graph_fail(tw_graph *graph, tw_status code, const char *format, ...)
 {
+    if (!graph)
+        return no_graph.status;
     if (graph->error.status != TW_OK)
         return graph->error.status;
     va_list arguments;
@@ -68,6 +78,12 @@ tw_status twi_graph_fail(tw_graph *graph, tw_status code, const char *format, ..
     return code;
 }
 
+void *tw_graph_keep(tw_graph *graph, const void *from, size_t bytes)
+{
+    TWI_NEED_OR(graph, NULL);
+    return from ? twi_arena_copy(&graph->arena, from, bytes) : twi_arena_alloc(&graph->arena, bytes);
+}
+
 static tw_status fail_memory(tw_graph *graph)
 {
     return twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while building the graph");
@@ -75,6 +91,7 @@ static tw_status fail_memory(tw_graph *graph)
 
 void tw_graph_set_seed(tw_graph *graph, int64_t seed)
 {
+    TWI_NEED_OR(graph, );
     graph->seed = seed;
     graph->has_seed = true;
 }
@@ -83,42 +100,42 @@ enum { MOST_NAME_BYTES = 512 };
 
 /* ---- names ------------------------------------------------------------------------------------------------- */
 
-/* As in TensorFlow names differ if they differ in more than case; the counter of a name remembers what was given. */
+/* Writes `base`, or base_NUMBER, into name[size], and the same in lower case into key[size]. */
+static tw_status write_name(tw_graph *graph, const char *base, int number, char *name, char *key, size_t size)
+{
+    int length = number ? snprintf(name, size, "%s_%d", base, number) : snprintf(name, size, "%s", base);
+    if (length >= (int)size)
+        return twi_graph_fail(graph, TW_INVALID_ARGUMENT, "the name '%.60s...' is longer than %zu characters", name,
+                              size - 1);
+    for (int i = 0; i <= length; i++)
+        key[i] = (char)tolower((unsigned char)name[i]);
+    return TW_OK;
+}
+
+/* As in TensorFlow names differ if they differ in more than case. A used name has the number to try first when it is
+ * asked for again: all below are taken. */
 const char *twi_graph_unique_name(tw_graph *graph, const char *base)
 {
-    char key[MOST_NAME_BYTES];
-    const char *name = base;
-    for (int number = 0;; number++) {
-        if (number && !(name = twi_arena_printf(&graph->arena, "%s_%d", base, number)))
+    char name[MOST_NAME_BYTES], key[MOST_NAME_BYTES];
+    if (write_name(graph, base, 0, name, key, sizeof name) != TW_OK)
+        return NULL;
+    int *next = twi_map_get(&graph->used_names, key);
+    for (bool taken = next; taken; taken = twi_map_get(&graph->used_names, key))
+        if (write_name(graph, base, (*next)++, name, key, sizeof name) != TW_OK)
             return NULL;
-        size_t length = strlen(name);
-        if (length >= sizeof key) {
-            twi_graph_fail(graph, TW_INVALID_ARGUMENT, "the name '%.60s...' is longer than %zu characters", name,
-                           sizeof key - 1);
-            return NULL;
-        }
-        for (size_t i = 0; i <= length; i++)
-            key[i] = (char)tolower((unsigned char)name[i]);
-        int *next = number ? NULL : twi_map_get(&graph->used_names, key);
-        if (next) {
-            number = *next - 1; /* skip the numbers known to be taken */
-            (*next)++;
-            continue;
-        }
-        if (number && twi_map_get(&graph->used_names, key))
-            continue;
-        int *counter = twi_arena_alloc(&graph->arena, sizeof *counter);
-        char *kept = twi_arena_strdup(&graph->arena, key);
-        if (!counter || !kept || !twi_map_put(&graph->used_names, kept, counter))
-            return NULL;
-        *counter = 1;
-        return name == base ? twi_arena_strdup(&graph->arena, base) : name;
-    }
+    const char *given = twi_arena_strdup(&graph->arena, name);
+    int *counter = twi_arena_alloc(&graph->arena, sizeof *counter);
+    char *kept = twi_arena_strdup(&graph->arena, key);
+    if (!given || !counter || !kept || !twi_map_put(&graph->used_names, kept, counter))
+        return NULL;
+    *counter = 1;
+    return given;
 }
 
 tw_graph *tw_name(tw_graph *graph, const char *format, ...)
 {
     char name[512];
+    TWI_NEED_OR(graph && format, graph);
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(name, sizeof name, format, arguments);
@@ -221,11 +238,12 @@ static bool reserve_controls(tw_graph *graph, tw_node *node, int more)
     return true;
 }
 
+/* Once each; a node gets all of its control inputs before the next node is made. */
 static void add_control(tw_node *node, tw_node *before)
 {
-    for (int i = 0; i < node->num_control_inputs; i++)
-        if (node->control_inputs[i] == before)
-            return;
+    if (before->awaited_by == node)
+        return;
+    before->awaited_by = node;
     node->control_inputs[node->num_control_inputs++] = before;
 }
 
@@ -306,10 +324,16 @@ static const char *name_in_scope(tw_graph *graph, const char *wanted)
 tw_node *tw_add_node(tw_graph *graph, const char *op_name, const char *name, const tw_output *inputs, int num_inputs,
                      const tw_attr *attrs, int num_attrs)
 {
+    TWI_NEED_OR(graph, NULL);
     const char *wanted = name ? name : graph->next_name;
     graph->next_name = NULL;
     if (graph->error.status != TW_OK)
         return NULL;
+    if (!op_name || (!inputs && num_inputs > 0) || (!attrs && num_attrs > 0)) {
+        twi_graph_fail(graph, TW_INVALID_ARGUMENT, "a node of op '%s': %s", op_name ? op_name : "",
+                       !op_name ? "the op is NULL" : !inputs && num_inputs > 0 ? "its inputs are NULL" : "its attributes are NULL");
+        return NULL;
+    }
     const twi_op *op = twi_op_find(op_name);
     if (!op) {
         twi_graph_fail(graph, TW_NOT_FOUND,
@@ -410,10 +434,9 @@ tw_node *twi_add_named_node(tw_graph *graph, const twi_op *op, const char *name,
 
 tw_tensor *twi_constant_value(tw_output output)
 {
-    while (output.node && (!strcmp(output.node->op->name, "Identity") ||
-                           !strcmp(output.node->op->name, "StopGradient")))
-        output = output.node->inputs[0];
-    if (!output.node || strcmp(output.node->op->name, "Const") != 0)
+    while (output.node && twi_op_is(output.node->op, TWI_PASSES))
+        output = output.node->inputs[output.index];
+    if (!output.node || !twi_op_is(output.node->op, TWI_CONSTANT))
         return NULL;
     return twi_attr_tensor(&output.node->attrs, "value");
 }
@@ -441,6 +464,7 @@ tw_status twi_infer_shapes(tw_node *node, tw_error *error)
         values[i] = twi_constant_value(node->inputs[i]);
     }
     twi_inference context = {
+        .op = node->op,
         .node = node->name,
         .attrs = &node->attrs,
         .num_inputs = n,
@@ -476,46 +500,81 @@ tw_output tw_node_output(tw_node *node, int index)
 
 const char *tw_node_name(const tw_node *node)
 {
+    TWI_NEED_OR(node, "");
     return node->name;
 }
 
 const char *tw_node_op(const tw_node *node)
 {
+    TWI_NEED_OR(node, "");
     return node->op->name;
 }
 
 const char *tw_node_device(const tw_node *node)
 {
+    TWI_NEED_OR(node, "");
     return node->device;
 }
 
 int tw_node_num_inputs(const tw_node *node)
 {
+    TWI_NEED_OR(node, 0);
     return node->num_inputs;
 }
 
 tw_output tw_node_input(const tw_node *node, int i)
 {
+    TWI_NEED_OR(node, (tw_output){0});
+    TWI_NEED_OR(node, (tw_output){0});
     return node->inputs[i];
 }
 
 int tw_node_num_outputs(const tw_node *node)
 {
+    TWI_NEED_OR(node, 0);
     return node->num_outputs;
+}
+
+bool tw_node_is_constant(const tw_node *node)
+{
+    TWI_NEED_OR(node, false);
+    return twi_op_is(node->op, TWI_CONSTANT);
+}
+
+bool tw_node_is_placeholder(const tw_node *node)
+{
+    TWI_NEED_OR(node, false);
+    return twi_op_is(node->op, TWI_PLACEHOLDER);
+}
+
+bool tw_node_is_variable(const tw_node *node)
+{
+    TWI_NEED_OR(node, false);
+    return node->op->makes == TWI_MAKES_VARIABLE;
+}
+
+bool tw_node_is_unknown(const tw_node *node)
+{
+    TWI_NEED_OR(node, false);
+    return twi_op_is(node->op, TWI_UNKNOWN);
 }
 
 int tw_node_num_control_inputs(const tw_node *node)
 {
+    TWI_NEED_OR(node, 0);
     return node->num_control_inputs;
 }
 
 tw_node *tw_node_control_input(const tw_node *node, int i)
 {
+    TWI_NEED_OR(node, NULL);
     return node->control_inputs[i];
 }
 
 const tw_attr *tw_node_attr(const tw_node *node, const char *name)
 {
+    TWI_NEED_OR(node, NULL);
+    TWI_NEED_OR(name, NULL);
     return twi_attr_find(&node->attrs, name);
 }
 
@@ -535,16 +594,25 @@ tw_shape tw_output_shape(tw_output output)
 
 tw_node *tw_graph_find(const tw_graph *graph, const char *name)
 {
+    TWI_NEED_OR(graph, NULL);
     return twi_map_get(&graph->by_name, name);
 }
 
 int tw_graph_num_nodes(const tw_graph *graph)
 {
+    TWI_NEED_OR(graph, 0);
     return graph->nodes.count;
+}
+
+int tw_node_number(const tw_node *node)
+{
+    TWI_NEED_OR(node, -1);
+    return node->id;
 }
 
 tw_node *tw_graph_node(const tw_graph *graph, int i)
 {
+    TWI_NEED_OR(graph, NULL);
     return graph->nodes.items[i];
 }
 
@@ -560,6 +628,8 @@ static twi_collection *find_collection(const tw_graph *graph, const char *name)
 
 void tw_add_to_collection(tw_graph *graph, const char *name, tw_output output)
 {
+    TWI_NEED_OR(graph, );
+    TWI_NEED_IN(graph, name, "collection", );
     if (graph->error.status != TW_OK || !output.node)
         return;
     twi_collection *collection = find_collection(graph, name);
@@ -586,6 +656,8 @@ static bool inside_scope(const char *name, const char *scope)
 
 int tw_get_collection(const tw_graph *graph, const char *name, const char *scope, tw_output *outputs, int limit)
 {
+    TWI_NEED_OR(graph, 0);
+    TWI_NEED_OR(name, 0);
     const twi_collection *collection = find_collection(graph, name);
     int count = 0;
     for (int i = 0; collection && i < collection->members.count; i++) {

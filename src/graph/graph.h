@@ -21,6 +21,7 @@ struct tw_node {
     tw_output *inputs;
     int num_control_inputs;
     tw_node **control_inputs;
+    const tw_node *awaited_by; /* the latest node that has this one among its control inputs */
     int num_outputs;
     tw_dtype *output_types;
     tw_shape *output_shapes;   /* of a resource output: shape of the variable behind it */
@@ -55,8 +56,7 @@ struct tw_graph {
     tw_error error;                         /* the first one; status TW_OK while all is well */
 };
 
-/* Latches an error (the first wins). Returns its code. */
-tw_status twi_graph_fail(tw_graph *graph, tw_status code, const char *format, ...) TW_PRINTF(3, 4);
+#define twi_graph_fail tw_graph_fail /* the same; a word for those inside */
 /* Latches what `error` holds. */
 tw_status twi_graph_latch(tw_graph *graph, const tw_error *error);
 
@@ -91,21 +91,8 @@ const twi_signature *twi_graph_signature(tw_graph *graph, const twi_op *op);
  * of its own (0) uses the number of nodes so far; (0, 0) is drawn anew by every session. */
 void twi_op_seeds(const tw_graph *graph, int64_t op_seed, int64_t seeds[2]);
 
-/* Makes a variable of exactly this name, whatever variable scopes are open and whether they reuse: slots, averages. No
- * variable may have the name yet. NULL when the graph has failed. */
-typedef struct twi_new_variable {
-    tw_dtype dtype;
-    tw_shape shape;
-    tw_initializer initializer;
-    tw_output initial_value; /* instead of the initializer; may be {NULL, 0} */
-    bool trainable;
-    const tw_variable *copy_of;
-} twi_new_variable;
-tw_variable *twi_make_variable(tw_graph *graph, const char *name, const twi_new_variable *new);
 /* Makes variables of the handles among the nodes from `first` on that are assigned and read: those of an imported graph. */
 tw_status twi_adopt_variables(tw_graph *graph, int first);
-/* What the variable's initializer assigns. */
-tw_output twi_initial_value(const tw_variable *variable);
 
 /* -- references.c -- */
 bool twi_output_is_reference(tw_output output);
@@ -117,6 +104,9 @@ const char *twi_handle_form(const char *op);
 typedef struct twi_scopes twi_scopes;
 twi_scopes *twi_scopes_create(void);
 void twi_scopes_destroy(twi_scopes *scopes);
+/* All scopes must have been left by the time something happens, such as "a session is created": an error of the graph
+ * that names one which was not. Returns the graph's status. */
+tw_status twi_scopes_check(tw_graph *graph, const char *when);
 /* The device the open scopes give a new node (its other fields are filled in already), canonical, in the graph's
  * arena; runs device functions. */
 const char *twi_scope_device(tw_graph *graph, tw_node *node);

@@ -34,10 +34,22 @@ static const char *kind_name(tw_attr_kind kind)
     return names[kind];
 }
 
+/* What a pointer in it should lead to. */
+static bool is_missing(const tw_attr *attr)
+{
+    if (attr->kind == TW_ATTR_TENSOR)
+        return !attr->tensor;
+    if (attr->kind == TW_ATTR_STRING)
+        return !attr->s.data;
+    return attr->kind >= TW_ATTR_INTS && attr->count > 0 && !attr->ints;
+}
+
 static tw_status take_given_attrs(twi_call *d)
 {
     const tw_attr *attrs = d->attrs;
     for (int i = 0; i < d->num_attrs; i++) {
+        if (!attrs[i].name || is_missing(&attrs[i]))
+            return fail(d, "attribute '%s' is NULL", attrs[i].name ? attrs[i].name : "");
         if (attrs[i].name[0] == '_')
             continue; /* "_class" and other marks are not the op's own */
         twi_attr *value = value_of(d, attrs[i].name);

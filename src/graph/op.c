@@ -3,20 +3,48 @@
 #include "graph/op.h"
 
 #include "base/array.h"
+#include "base/map.h"
 
 #include <assert.h>
 #include <ctype.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- finding a row --------------------------------------------------------------------------------------------- */
+
+/* All rows by the hash of their names, for every node that is built asks: filled at the first question. */
+enum { SLOTS = 2048 };
+static const twi_op *table[SLOTS];
+static pthread_once_t table_once = PTHREAD_ONCE_INIT;
+
+/* Where the row of that name is, or would be. */
+static const twi_op **slot_of(const char *name)
+{
+    uint64_t slot = twi_hash_text(name) % SLOTS;
+    while (table[slot] && strcmp(table[slot]->name, name) != 0)
+        slot = (slot + 1) % SLOTS;
+    return &table[slot];
+}
+
+static void fill_table(void)
+{
+    int count = 0;
+    for (const twi_op *const *family = twi_op_families; *family; family++)
+        for (const twi_op *op = *family; op->name; op++) {
+            assert(++count < SLOTS / 2); /* so that chains are short, and end */
+            *slot_of(op->name) = op;
+        }
+    (void)count;
+}
+
 const twi_op *twi_op_find(const char *name)
 {
-    for (const twi_op *const *family = twi_op_families; *family; family++)
-        for (const twi_op *op = *family; op->name; op++)
-            if (strcmp(op->name, name) == 0)
-                return op;
-    return NULL;
+    pthread_once(&table_once, fill_table);
+    return *slot_of(name);
 }
+
+/* ---- reading a signature --------------------------------------------------------------------------------------- */
 
 /* A piece of text under the reader's finger. */
 typedef struct reader {
@@ -251,6 +279,70 @@ bool twi_signature_parse(twi_arena *arena, const twi_op *op, twi_signature *sign
     signature->inputs = read_arguments(&r, op->inputs, signature, &signature->num_inputs);
     signature->outputs = read_arguments(&r, op->outputs, signature, &signature->num_outputs);
     return !r.failed;
+}
+
+/* ---- what a row says ------------------------------------------------------------------------------------------- */
+
+/* How many inputs or outputs the argument has whose type begins at `type`: a list has as many as an attribute says. */
+static int length_of(const char *type, const twi_attrs *attrs)
+{
+    size_t size = strcspn(type, "*,");
+    for (int i = 0; i < attrs->count; i++) {
+        const twi_attr *attr = &attrs->items[i];
+        if (strncmp(attr->name, type, size) != 0 || attr->name[size])
+            continue;
+        if (type[size] == '*')
+            return (int)attr->i;
+        return attr->kind == TW_ATTR_TYPES ? attr->count : 1;
+    }
+    return 1;
+}
+
+/* The type, in a text of arguments, of the one that has the index-th input or output; NULL: there is none. *place is
+ * its place in the text. */
+static const char *type_at(const char *arguments, const twi_attrs *attrs, int index, int *place)
+{
+    *place = 0;
+    for (const char *type = strchr(arguments, ':'); type; type = strchr(type, ':'), ++*place) {
+        int length = length_of(++type, attrs);
+        if (index < length)
+            return type;
+        index -= length;
+    }
+    return NULL;
+}
+
+char twi_op_role(const twi_op *op, const twi_attrs *attrs, int input)
+{
+    int place;
+    return op->roles && type_at(op->inputs, attrs, input, &place) ? op->roles[place] : '.';
+}
+
+static bool is_reference(const char *arguments, const twi_attrs *attrs, int index)
+{
+    int place;
+    const char *type = strstr(arguments, "Ref(") ? type_at(arguments, attrs, index, &place) : NULL;
+    return type && strncmp(type, "Ref(", 4) == 0;
+}
+
+bool twi_op_gives_reference(const twi_op *op, const twi_attrs *attrs, int output)
+{
+    return is_reference(op->outputs, attrs, output);
+}
+
+bool twi_op_takes_reference(const twi_op *op, const twi_attrs *attrs, int input)
+{
+    return is_reference(op->inputs, attrs, input);
+}
+
+bool twi_op_writes(const twi_op *op)
+{
+    return op->roles && strpbrk(op->roles, "wus");
+}
+
+bool twi_op_only_reads(const twi_op *op)
+{
+    return op->roles && strpbrk(op->roles, "rh") && !strpbrk(op->roles, "wusq");
 }
 
 void twi_not_differentiable(twi_gradient *g)

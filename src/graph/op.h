@@ -13,6 +13,9 @@
  *                    among these. Without "=default" the attribute is required (or follows from the inputs).
  *                    Defaults: 3, 0.5, true, NHWC, [], [1,1,1,1], float, unknown (a shape)
  *
+ * What an op is to the rest of the engine stands in its row, too: its flags, the roles of its inputs, what it makes.
+ * Nobody asks for an op by its name.
+ *
  * An empty cell is an honest error, not a crash: no gradient rule means that the op cannot be differentiated. */
 #ifndef TWI_OP_H
 #define TWI_OP_H
@@ -27,6 +30,7 @@
 /* What a shape rule sees and fills in. Shapes may be unknown in part; outputs start as TW_UNKNOWN_SHAPE. The rule runs
  * when the node is built and again when a plan is made, then with every fed shape known. */
 typedef struct twi_inference {
+    const struct twi_op *op;
     const char *node; /* for messages; twi_fail's callers need not repeat it */
     const twi_attrs *attrs;
     int num_inputs;
@@ -77,20 +81,103 @@ twi_gradient_rule twi_not_differentiable; /* known to have no gradient: passes n
 
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
+/* What an op is. */
 enum {
-    TWI_STATEFUL = 1,    /* may not be folded, merged or dropped when it is asked for */
-    TWI_COMMUTATIVE = 2, /* inputs may change places (merging common nodes) */
-    TWI_HOST_ONLY = 4,   /* has no kernel on GPUs, as in TensorFlow */
-    TWI_REWRITTEN = 8,   /* made by rewrites only: names start with '_', never in files */
+    TWI_STATEFUL = 1 << 0,    /* may not be folded, merged or dropped when it is asked for; every other op may */
+    TWI_COMMUTATIVE = 1 << 1, /* inputs may change places (merging common nodes) */
+    TWI_HOST_ONLY = 1 << 2,   /* has no kernel on GPUs, as in TensorFlow */
+    TWI_REWRITTEN = 1 << 3,   /* made by rewrites and the planner only: names start with '_', never in files */
+
+    TWI_ELEMENTWISE = 1 << 4, /* an element of the output depends on the same element of each input, broadcast as NumPy
+                                 does: so among inputs of one rank the order of dimensions does not matter */
+    TWI_REDUCES = 1 << 5,     /* combines the elements of input 0 along the dimensions that input 1 names */
+    TWI_PASSES = 1 << 6,      /* does nothing but give input i as output i, on the same device */
+    TWI_METADATA = 1 << 7,    /* looks at the shapes of its inputs only: output i tells of input i */
+    TWI_SPARSE = 1 << 8,      /* sums rows (input 0) into places (input 1): a gradient that is mostly zeros */
+
+    TWI_CONSTANT = 1 << 9,     /* gives its attribute "value" */
+    TWI_PLACEHOLDER = 1 << 10, /* must be fed */
+    TWI_FEED = 1 << 11,        /* in a plan: gives what the run is fed */
+    TWI_INPUT = 1 << 12,       /* brings a step's examples */
+    TWI_READ = 1 << 13,        /* gives the whole value of a variable */
+    TWI_RESTORE = 1 << 14,     /* gives what files hold, in the shapes of the variables it is assigned to */
+
+    TWI_COPY = 1 << 15,       /* in a plan: output 0 is input 0, on another device */
+    TWI_COLLECTIVE = 1 << 16, /* one of several nodes, each on a device of its own, that compute together */
+    TWI_UNBOUND = 1 << 17,    /* hands resources on and need not be where they are */
+    TWI_UNKNOWN = 1 << 18,    /* stands for a node of a file that cannot be built; fails when it is run */
 };
+
+/* What a node without inputs makes, so that others can work on it: a handle of it, or of a variable a reference. */
+typedef enum twi_made {
+    TWI_MAKES_NOTHING,
+    TWI_MAKES_VARIABLE,
+    TWI_MAKES_DATA_SET, /* a variable that the session is given the value of and no step writes */
+    TWI_MAKES_QUEUE,
+    TWI_MAKES_READER,
+} twi_made;
 
 typedef struct twi_op {
     const char *name;
     const char *inputs, *outputs, *attrs;
     twi_shape_rule *shape;
     twi_gradient_rule *gradient; /* NULL: an error if a gradient must pass */
-    unsigned flags;
+    unsigned flags;              /* TWI_STATEFUL... */
+    /* One letter for each input of the signature, one for a whole list; NULL: all are values.
+     *   .  a value
+     *   r  a variable that is read
+     *   w  a variable that gets a value, whether it had one or not
+     *   u  a variable that is read and written, the one of an update
+     *   s  a slot of an update, read and written
+     *   h  a variable of which no value is needed
+     *   q  a queue or a reader
+     *   i  indices into the variable's first dimension
+     *   n  a number of an update, a scalar
+     *   g  its gradient
+     *   d  a weight decay that is part of the gradient
+     *   l  a weight decay apart from it, taken off the variable before the update */
+    const char *roles;
+    twi_made makes;
+    const char *planned_as; /* name of the op that stands for it in a plan, where it is not fed; NULL: itself */
 } twi_op;
+
+static inline bool twi_op_is(const twi_op *op, unsigned flag)
+{
+    return (op->flags & flag) != 0;
+}
+
+/* The role of a node's input: a node has more inputs than its op has letters where a list is one of them. */
+char twi_op_role(const twi_op *op, const twi_attrs *attrs, int input);
+/* Whether the output or input is a variable itself, passed along an edge: Ref(TYPE) in the signature. */
+bool twi_op_gives_reference(const twi_op *op, const twi_attrs *attrs, int output);
+bool twi_op_takes_reference(const twi_op *op, const twi_attrs *attrs, int input);
+
+/* Of a role: who is read must have a value before, who is written has one afterwards. */
+static inline bool twi_role_is_variable(char role)
+{
+    return role == 'r' || role == 'w' || role == 'u' || role == 's' || role == 'h';
+}
+
+static inline bool twi_role_reads(char role)
+{
+    return role == 'r' || role == 'u' || role == 's';
+}
+
+static inline bool twi_role_writes(char role)
+{
+    return role == 'w' || role == 'u' || role == 's';
+}
+
+/* Whether some input's role writes. A node may still have none of a list of them. */
+bool twi_op_writes(const twi_op *op);
+/* Whether looking at variables is all it has to do with state: two that run between the same writes give the same. */
+bool twi_op_only_reads(const twi_op *op);
+
+/* The name of the op that stands for this one in a plan. */
+static inline const char *twi_op_planned(const twi_op *op)
+{
+    return op->planned_as ? op->planned_as : op->name;
+}
 
 /* The families, ended by NULL; each is ended by a row without a name. src/ops/ops.c is the list. */
 extern const twi_op *const twi_op_families[];

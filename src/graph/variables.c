@@ -3,7 +3,6 @@
 #include "graph/graph.h"
 
 #include <math.h>
-#include <string.h>
 
 static tw_output one(tw_node *node)
 {
@@ -71,6 +70,8 @@ static int64_t cut_seed(int64_t seed)
 
 void twi_op_seeds(const tw_graph *graph, int64_t op_seed, int64_t seeds[2])
 {
+    seeds[0] = seeds[1] = 0;
+    TWI_NEED_OR(graph, );
     seeds[0] = graph->has_seed ? graph->seed : op_seed ? 87654321 : 0;
     seeds[1] = op_seed ? op_seed : graph->has_seed ? graph->nodes.count - graph->uncounted : 0;
     for (int i = 0; i < 2; i++)
@@ -134,10 +135,17 @@ static tw_output initial_value(tw_graph *graph, tw_shape shape, tw_dtype dtype, 
     return binary(graph, "AddV2", random[init.kind].scope, value, scalar(graph, "mean", dtype, shift));
 }
 
-tw_variable *twi_make_variable(tw_graph *graph, const char *name, const twi_new_variable *new)
+tw_variable *tw_make_variable(tw_graph *graph, const char *name, const tw_new_variable *new)
 {
+    TWI_NEED_OR(graph, NULL);
+    TWI_NEED_IN(graph, name, "name", NULL);
+    TWI_NEED_IN(graph, new, "variable", NULL);
     if (graph->error.status != TW_OK)
         return NULL;
+    if (tw_graph_find_variable(graph, name)) {
+        twi_graph_fail(graph, TW_ALREADY_EXISTS, "variable '%s' is there already", name);
+        return NULL;
+    }
     tw_variable *variable = twi_arena_alloc(&graph->arena, sizeof *variable);
     name = twi_arena_strdup(&graph->arena, name);
     if (!variable || !name) {
@@ -191,15 +199,12 @@ typedef struct uses {
     tw_node *assign, *read;
 } uses;
 
-static bool is(const tw_node *node, const char *op)
+/* A read, or in old graphs who passes on what a reference refers to. */
+static bool gives_value(const tw_node *node)
 {
-    return strcmp(node->op->name, op) == 0;
-}
-
-/* Makes a variable: its handle, or in old graphs a reference. */
-static bool makes_variable(const tw_node *node)
-{
-    return is(node, "VarHandleOp") || is(node, "VariableV2") || is(node, "Variable");
+    return twi_op_is(node->op, TWI_READ) ||
+           (twi_op_is(node->op, TWI_PASSES) && node->output_types[0] != TW_RESOURCE &&
+            !twi_output_is_reference((tw_output){(tw_node *)node, 0}));
 }
 
 static tw_status adopt_variable(tw_graph *graph, tw_node *maker, const uses *use)
@@ -232,16 +237,16 @@ tw_status twi_adopt_variables(tw_graph *graph, int first)
     uses *found = twi_alloc_array((size_t)count + 1, sizeof *found);
     for (int i = 0; i < count && found; i++) {
         tw_node *node = nodes[i], *maker = node->num_inputs ? node->inputs[0].node : NULL;
-        if (!maker || !makes_variable(maker) || maker->id < first)
+        if (!maker || !tw_node_is_variable(maker) || maker->id < first)
             continue;
         uses *use = &found[maker->id - first];
-        if (!use->assign && (is(node, "AssignVariableOp") || is(node, "Assign")))
+        if (!use->assign && twi_op_role(node->op, &node->attrs, 0) == 'w')
             use->assign = node;
-        if (!use->read && (is(node, "ReadVariableOp") || is(node, "Identity")))
+        if (!use->read && gives_value(node))
             use->read = node;
     }
     for (int i = 0; i < count && found && status == TW_OK; i++)
-        if (makes_variable(nodes[i]))
+        if (tw_node_is_variable(nodes[i]))
             status = adopt_variable(graph, nodes[i], &found[i]);
     if (!found || status != TW_OK)
         status = twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while collecting variables");
@@ -249,8 +254,9 @@ tw_status twi_adopt_variables(tw_graph *graph, int first)
     return status;
 }
 
-tw_output twi_initial_value(const tw_variable *variable)
+tw_output tw_variable_initial_value(const tw_variable *variable)
 {
+    TWI_NEED_OR(variable, (tw_output){0});
     return variable->initializer.node->inputs[1];
 }
 
@@ -299,27 +305,32 @@ static tw_variable *find_or_make(tw_graph *graph, const char *name, tw_dtype dty
                        whole);
         return NULL;
     }
-    return twi_make_variable(graph, whole, &(twi_new_variable){dtype, shape, init, .trainable = trainable});
+    return tw_make_variable(graph, whole, &(tw_new_variable){dtype, shape, init, .trainable = trainable});
 }
 
 tw_variable *tw_get_variable(tw_graph *graph, const char *name, tw_dtype dtype, tw_shape shape, tw_initializer init)
 {
+    TWI_NEED_OR(graph, NULL);
     return tw_variable_here(graph, find_or_make(graph, name, dtype, shape, init, true));
 }
 
 tw_variable *tw_get_state_variable(tw_graph *graph, const char *name, tw_dtype dtype, tw_shape shape,
                                    tw_initializer init)
 {
+    TWI_NEED_OR(graph, NULL);
     return tw_variable_here(graph, find_or_make(graph, name, dtype, shape, init, false));
 }
 
 tw_variable *tw_variable_here(tw_graph *graph, tw_variable *variable)
 {
+    TWI_NEED_OR(graph, NULL);
     return graph->error.status == TW_OK ? twi_scope_getters(graph, variable) : NULL;
 }
 
 tw_variable *tw_copy_variable(tw_graph *graph, const tw_variable *variable, const char *name)
 {
+    TWI_NEED_OR(graph, NULL);
+    TWI_NEED_IN(graph, name, "name", NULL);
     if (!variable || graph->error.status != TW_OK)
         return NULL;
     if (tw_graph_find_variable(graph, name)) {
@@ -327,9 +338,10 @@ tw_variable *tw_copy_variable(tw_graph *graph, const tw_variable *variable, cons
                        variable->name);
         return NULL;
     }
-    return twi_make_variable(graph, name,
-                             &(twi_new_variable){variable->dtype, variable->shape,
-                                                 .initial_value = twi_initial_value(variable), .copy_of = variable});
+    return tw_make_variable(graph, name,
+                            &(tw_new_variable){variable->dtype, variable->shape,
+                                               .initial_value = tw_variable_initial_value(variable),
+                                               .copy_of = variable});
 }
 
 tw_output tw_variable_read(tw_graph *graph, const tw_variable *variable)
@@ -342,21 +354,25 @@ tw_output tw_variable_read(tw_graph *graph, const tw_variable *variable)
 
 int tw_graph_num_variables(const tw_graph *graph)
 {
+    TWI_NEED_OR(graph, 0);
     return graph->variables.count;
 }
 
 tw_variable *tw_graph_variable(const tw_graph *graph, int i)
 {
+    TWI_NEED_OR(graph, NULL);
     return graph->variables.items[i];
 }
 
 tw_variable *tw_graph_find_variable(const tw_graph *graph, const char *name)
 {
+    TWI_NEED_OR(graph, NULL);
     return twi_map_get(&graph->variables_by_name, name);
 }
 
 tw_output tw_initialize_variables(tw_graph *graph)
 {
+    TWI_NEED_OR(graph, (tw_output){0});
     int count = graph->variables.count;
     tw_output *inputs = twi_alloc_array((size_t)count + 1, sizeof *inputs);
     if (!inputs) {
@@ -372,8 +388,9 @@ tw_output tw_initialize_variables(tw_graph *graph)
 
 tw_variable *tw_global_step(tw_graph *graph)
 {
+    TWI_NEED_OR(graph, NULL);
     tw_variable *found = tw_graph_find_variable(graph, "global_step");
     if (found || graph->error.status != TW_OK)
         return found;
-    return twi_make_variable(graph, "global_step", &(twi_new_variable){TW_INT64, TW_SCALAR});
+    return tw_make_variable(graph, "global_step", &(tw_new_variable){TW_INT64, TW_SCALAR});
 }

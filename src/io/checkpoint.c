@@ -1,11 +1,14 @@
 /* checkpoint.c - the checkpoints of a directory: saving so that nothing is lost, finding the latest, deleting the old.
  *
- * A save writes PREFIX-STEP.data-00000-of-00001.tmp-PID and PREFIX-STEP.index.tmp-PID, syncs both, renames the data,
- * renames the index, syncs the directory. The index is the commit record: before its rename the checkpoint does not
+ * A save writes PREFIX-STEP.data-00000-of-00001.tmp-PID-RANDOM and PREFIX-STEP.index.tmp-PID-RANDOM, syncs both, renames
+ * the data, renames the index, syncs the directory. The index is the commit record: before its rename the checkpoint does not
  * exist, afterwards it is complete. Only then are `checkpoint` rewritten and older checkpoints deleted.
  *
  * Where PREFIX-STEP exists already, there is a moment with its old index over the new data. Therefore the old pair is
  * first given second names, PREFIX-STEP.replaced.*, under which it is a checkpoint of the same step.
+ *
+ * One save at a time: a process locks the directory meanwhile, and what it finds there under temporary names was left
+ * behind by one that was killed. Where directories cannot be locked, that stays.
  *
  * Lives here:  names, their order in time, the protocol. Never here: what is in the files (bundle.c). */
 #include "base/array.h"
@@ -19,9 +22,11 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -174,6 +179,8 @@ done:
 
 tw_status tw_checkpoint_list_open(const char *directory, tw_checkpoint_list **list, tw_error *error)
 {
+    TWI_NEED(directory, "directory", error);
+    TWI_NEED(list, "list", error);
     tw_status status = TW_OK;
     names all = {0};
     tw_checkpoint_list *made = twi_alloc(sizeof *made);
@@ -215,16 +222,19 @@ void tw_checkpoint_list_close(tw_checkpoint_list *list)
 
 int tw_checkpoint_list_count(const tw_checkpoint_list *list)
 {
+    TWI_NEED_OR(list, 0);
     return list->items.count;
 }
 
 const char *tw_checkpoint_list_path(const tw_checkpoint_list *list, int i)
 {
+    TWI_NEED_OR(list, "");
     return list->items.items[i].path;
 }
 
 int64_t tw_checkpoint_list_step(const tw_checkpoint_list *list, int i)
 {
+    TWI_NEED_OR(list, 0);
     return list->items.items[i].step;
 }
 
@@ -277,6 +287,8 @@ done:
 
 tw_status tw_checkpoint_latest(const char *directory, char *path, size_t size, int64_t *step, tw_error *error)
 {
+    TWI_NEED(directory, "directory", error);
+    TWI_NEED(path, "path", error);
     tw_checkpoint *checkpoint;
     tw_status status = open_latest(directory, &checkpoint, error);
     if (status != TW_OK)
@@ -295,6 +307,8 @@ tw_status tw_checkpoint_latest(const char *directory, char *path, size_t size, i
 
 tw_status tw_checkpoint_open(const char *path, tw_checkpoint **checkpoint, tw_error *error)
 {
+    TWI_NEED(path, "path", error);
+    TWI_NEED(checkpoint, "checkpoint", error);
     struct stat about;
     *checkpoint = NULL;
     if (stat(path, &about) == 0 && S_ISDIR(about.st_mode))
@@ -319,6 +333,7 @@ tw_status tw_checkpoint_open(const char *path, tw_checkpoint **checkpoint, tw_er
 
 tw_status tw_checkpoint_verify(const char *path, tw_error *error)
 {
+    TWI_NEED(path, "path", error);
     tw_checkpoint *checkpoint;
     tw_status status = tw_checkpoint_open(path, &checkpoint, error);
     if (status == TW_OK)
@@ -341,7 +356,6 @@ typedef struct paths {
 
 static bool make_paths(paths *paths, const char *directory, const char *prefix, int64_t step)
 {
-    char name[32];
     paths->directory = twi_strdup(directory && *directory ? directory : ".");
     paths->prefix = prefix;
     if (!paths->directory)
@@ -349,14 +363,13 @@ static bool make_paths(paths *paths, const char *directory, const char *prefix, 
     char *start = join(paths->directory, prefix);
     if (!start)
         return false;
-    snprintf(name, sizeof name, ".tmp-%ld", (long)getpid());
     twi_text_printf(&paths->base, "%s-%lld", start, (long long)step);
     twi_free(start);
     const char *base = twi_text_string(&paths->base);
     twi_text_printf(&paths->data, "%s" DATA_SUFFIX, base);
     twi_text_printf(&paths->index, "%s" INDEX_SUFFIX, base);
-    twi_text_printf(&paths->new_data, "%s" DATA_SUFFIX "%s", base, name);
-    twi_text_printf(&paths->new_index, "%s" INDEX_SUFFIX "%s", base, name);
+    twi_name_beside(&paths->new_data, twi_text_string(&paths->data));
+    twi_name_beside(&paths->new_index, twi_text_string(&paths->index));
     twi_text_printf(&paths->old_data, "%s" REPLACED DATA_SUFFIX, base);
     twi_text_printf(&paths->old_index, "%s" REPLACED INDEX_SUFFIX, base);
     return !(paths->base.failed | paths->data.failed | paths->index.failed | paths->new_data.failed |
@@ -434,12 +447,6 @@ static size_t base_size(const char *name, const char *prefix)
     if (starts_with(name + size, REPLACED))
         size += strlen(REPLACED);
     return name[size] == '.' || name[size] == 0 ? size : 0;
-}
-
-static bool is_temporary(const char *name)
-{
-    const char *dot = strrchr(name, '.');
-    return dot && starts_with(dot, ".tmp-") && dot[5] && dot[5 + strspn(dot + 5, "0123456789")] == 0;
 }
 
 static void append_quoted(twi_text *text, const char *key, const char *value)
@@ -527,8 +534,23 @@ static void delete_file(const char *path)
     }
 }
 
+/* Waits until nobody else saves in the directory; -1: there are no locks here. Closing the descriptor ends it, as the end
+ * of the process does. */
+static int lock_directory(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), locked;
+    do
+        locked = fd >= 0 ? flock(fd, LOCK_EX) : -1;
+    while (fd >= 0 && locked != 0 && errno == EINTR);
+    if (fd >= 0 && locked != 0) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
 /* Deletes what no index owns: data of deleted checkpoints, and what killed processes left behind. */
-static void sweep(const paths *paths)
+static void sweep(const paths *paths, bool left_behind)
 {
     names all = {0};
     tw_error reason = {0};
@@ -537,9 +559,9 @@ static void sweep(const paths *paths)
     for (int i = 0; i < all.count; i++) {
         const char *name = all.items[i];
         size_t base = base_size(name, paths->prefix);
-        bool unwanted = is_temporary(name) && (base > 0 || starts_with(name, STATE_FILE ".tmp-"));
+        bool unwanted = left_behind && twi_is_beside(name) && (base > 0 || starts_with(name, STATE_FILE TWI_BESIDE));
         char *path = join(paths->directory, name);
-        if (path && !unwanted && base > 0 &&
+        if (path && !unwanted && base > 0 && !twi_is_beside(name) &&
             (starts_with(name + base, ".data-") || strcmp(name + base, ".meta") == 0)) {
             twi_text index = {0};
             twi_text_printf(&index, "%.*s" INDEX_SUFFIX, (int)(strlen(path) - strlen(name) + base), path);
@@ -556,9 +578,13 @@ static void sweep(const paths *paths)
 tw_status tw_checkpoint_save(const char *directory, const char *prefix, int64_t step, const tw_named_tensor *tensors,
                              int count, int keep, tw_error *error)
 {
+    TWI_NEED(directory, "directory", error);
+    TWI_NEED(prefix, "prefix", error);
+    TWI_NEED(tensors || count <= 0, "tensors", error);
     tw_status status = TW_OK;
     paths paths = {0};
     tw_checkpoint_list *list = NULL;
+    int lock = -1;
     if (!*prefix || strchr(prefix, '/'))
         return twi_fail(error, TW_INVALID_ARGUMENT, "the prefix of a checkpoint must be a file name, not '%s'", prefix);
     if (step < 0 || keep < 0 || count < 0)
@@ -571,6 +597,7 @@ tw_status tw_checkpoint_save(const char *directory, const char *prefix, int64_t 
         goto done;
     }
     TWI_TRY(twi_make_directories(paths.directory, error));
+    lock = lock_directory(paths.directory);
     TWI_TRY(twi_bundle_write(paths.new_data.data, paths.new_index.data, tensors, count, error));
     TWI_TRY(commit(&paths, error));
     delete_file(paths.old_index.data);
@@ -585,8 +612,10 @@ tw_status tw_checkpoint_save(const char *directory, const char *prefix, int64_t 
             delete_file(index.data);
         twi_text_free(&index);
     }
-    sweep(&paths);
+    sweep(&paths, lock >= 0);
 done:
+    if (lock >= 0)
+        close(lock);
     tw_checkpoint_list_close(list);
     free_paths(&paths);
     return status;

@@ -71,6 +71,8 @@ static tw_status create_file(tw_event_writer *writer, const char *directory, tw_
 
 tw_status tw_event_writer_create(const char *directory, tw_event_writer **writer, tw_error *error)
 {
+    TWI_NEED(directory, "directory", error);
+    TWI_NEED(writer, "writer", error);
     tw_status status = TW_OK;
     Twi__Event version = TWI__EVENT__INIT;
     tw_event_writer *made = twi_alloc(sizeof *made);
@@ -95,6 +97,7 @@ done:
 
 const char *tw_event_writer_path(const tw_event_writer *writer)
 {
+    TWI_NEED_OR(writer, "");
     return writer->path;
 }
 
@@ -115,6 +118,7 @@ static tw_status add_value(tw_event_writer *writer, Twi__Summary__Value *value, 
 tw_status tw_event_writer_add_scalar(tw_event_writer *writer, const char *tag, int64_t step, float value,
                                      tw_error *error)
 {
+    TWI_NEED(writer, "writer", error);
     Twi__Summary__Value stored = TWI__SUMMARY__VALUE__INIT;
     stored.value_case = TWI__SUMMARY__VALUE__VALUE_SIMPLE_VALUE;
     stored.simple_value = value;
@@ -164,6 +168,8 @@ static tw_status fill_histogram(twi_histogram *histogram, const tw_tensor *tenso
 tw_status tw_event_writer_add_histogram(tw_event_writer *writer, const char *tag, int64_t step, const tw_tensor *tensor,
                                         tw_error *error)
 {
+    TWI_NEED(writer, "writer", error);
+    TWI_NEED(tensor, "tensor", error);
     Twi__Summary__Value stored = TWI__SUMMARY__VALUE__INIT;
     Twi__HistogramProto proto = TWI__HISTOGRAM_PROTO__INIT;
     twi_histogram *histogram = twi_alloc(sizeof *histogram);
@@ -190,6 +196,7 @@ tw_status tw_event_writer_add_histogram(tw_event_writer *writer, const char *tag
 tw_status tw_event_writer_add_summary(tw_event_writer *writer, int64_t step, const void *summary, size_t bytes,
                                       tw_error *error)
 {
+    TWI_NEED(summary, "summary", error);
     Twi__Event event = TWI__EVENT__INIT;
     twi_proto proto;
     twi_proto_start(&proto, bytes);
@@ -207,6 +214,8 @@ tw_status tw_event_writer_add_summary(tw_event_writer *writer, int64_t step, con
 
 tw_status tw_event_writer_add_graph(tw_event_writer *writer, const void *graph_def, size_t bytes, tw_error *error)
 {
+    TWI_NEED(writer, "writer", error);
+    TWI_NEED(graph_def, "graph_def", error);
     Twi__Event event = TWI__EVENT__INIT;
     event.what_case = TWI__EVENT__WHAT_GRAPH_DEF;
     event.graph_def = (ProtobufCBinaryData){bytes, (uint8_t *)graph_def};
@@ -215,6 +224,7 @@ tw_status tw_event_writer_add_graph(tw_event_writer *writer, const void *graph_d
 
 tw_status tw_event_writer_add_restart(tw_event_writer *writer, int64_t step, tw_error *error)
 {
+    TWI_NEED(writer, "writer", error);
     Twi__SessionLog log = TWI__SESSION_LOG__INIT;
     Twi__Event event = TWI__EVENT__INIT;
     log.status = TWI__SESSION_LOG__SESSION_STATUS__START;
@@ -226,6 +236,7 @@ tw_status tw_event_writer_add_restart(tw_event_writer *writer, int64_t step, tw_
 
 tw_status tw_event_writer_flush(tw_event_writer *writer, tw_error *error)
 {
+    TWI_NEED(writer, "writer", error);
     pthread_mutex_lock(&writer->lock);
     tw_status status = twi_file_flush(writer->file, error);
     writer->flushed_at = twi_monotonic_ns();

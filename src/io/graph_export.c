@@ -179,7 +179,7 @@ static Twi__NodeDef *make_unknown(twi_arena *arena, const tw_node *node)
 
 static Twi__NodeDef *make_node(twi_arena *arena, const tw_node *node)
 {
-    if (strcmp(node->op->name, "_Unknown") == 0)
+    if (twi_op_is(node->op, TWI_UNKNOWN))
         return make_unknown(arena, node);
     Twi__NodeDef *def = twi_arena_alloc(arena, sizeof *def);
     if (!def)
@@ -211,6 +211,9 @@ static Twi__GraphDef *make_graph(twi_arena *arena, const tw_graph *graph)
 
 tw_status tw_graph_export(const tw_graph *graph, void **bytes, size_t *size, tw_error *error)
 {
+    TWI_NEED(graph, "graph", error);
+    TWI_NEED(bytes, "bytes", error);
+    TWI_NEED(size, "size", error);
     tw_status status = TW_OK;
     twi_arena arena = {0};
     if (graph->error.status != TW_OK)

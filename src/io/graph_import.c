@@ -382,12 +382,12 @@ static const twi_attr_spec *find_spec(const twi_signature *signature, const char
     return NULL;
 }
 
-/* Of placeholders made before version 22, [] means that nothing is known. */
-static void reread_old_shape(const importer *m, const item *item, twi_attr *attr)
+/* Of placeholders made before version 22, [] means that nothing is known, where the shape may be left out. */
+static void reread_old_shape(const importer *m, const item *item, const twi_attr_spec *spec, twi_attr *attr)
 {
     int version = m->def->versions ? m->def->versions->producer : m->def->version;
-    if (version < 22 && strcmp(item->op->name, "Placeholder") == 0 && attr->kind == TW_ATTR_SHAPE &&
-        attr->shape.rank == 0)
+    if (version < 22 && twi_op_is(item->op, TWI_PLACEHOLDER) && spec && spec->has_default &&
+        attr->kind == TW_ATTR_SHAPE && attr->shape.rank == 0)
         attr->shape = TW_UNKNOWN_SHAPE;
 }
 
@@ -410,7 +410,7 @@ static tw_status read_attrs(importer *m, item *item)
             twi_prefix(m->error, "attribute '%s'", entry->key);
             return status;
         }
-        reread_old_shape(m, item, &attr);
+        reread_old_shape(m, item, spec, &attr);
         if (spec || entry->key[0] == '_' || !says_nothing(&attr))
             item->attrs[item->num_attrs++] = attr;
     }
@@ -422,20 +422,14 @@ static tw_status read_attrs(importer *m, item *item)
 /* Queues and readers had handles of another type (a reference to two strings) in old graphs; nothing else differs. */
 static const twi_op *find_op(const char *name)
 {
-    static const char *const renewed[] = {
-        "FIFOQueue",          "RandomShuffleQueue",      "PaddingFIFOQueue",         "PriorityQueue",
-        "QueueEnqueue",       "QueueEnqueueMany",        "QueueDequeue",             "QueueDequeueMany",
-        "QueueDequeueUpTo",   "QueueClose",              "QueueIsClosed",            "QueueSize",
-        "ReaderRead",         "ReaderReadUpTo",          "ReaderNumRecordsProduced", "ReaderNumWorkUnitsCompleted",
-        "WholeFileReader",    "TextLineReader",          "TFRecordReader",           "FixedLengthRecordReader",
-    };
     char now[64];
-    for (size_t i = 0; i < sizeof renewed / sizeof *renewed; i++)
-        if (strcmp(renewed[i], name) == 0) {
-            snprintf(now, sizeof now, "%sV2", name);
-            return twi_op_find(now);
-        }
-    return twi_op_find(name);
+    const twi_op *op = twi_op_find(name), *renewed = NULL;
+    if (!op && snprintf(now, sizeof now, "%sV2", name) < (int)sizeof now)
+        renewed = twi_op_find(now);
+    if (renewed && (renewed->makes == TWI_MAKES_QUEUE || renewed->makes == TWI_MAKES_READER ||
+                    (renewed->roles && strchr(renewed->roles, 'q'))))
+        op = renewed;
+    return op;
 }
 
 static tw_status read_node(importer *m, item *item)
@@ -598,6 +592,8 @@ done:
 
 tw_status tw_graph_import(tw_graph *graph, const void *bytes, size_t size, const char *prefix, tw_error *error)
 {
+    TWI_NEED(graph, "graph", error);
+    TWI_NEED(bytes, "bytes", error);
     tw_status status;
     twi_proto proto;
     tw_error unasked;

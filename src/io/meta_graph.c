@@ -29,7 +29,7 @@ static tw_status find_output(const importer *m, const char *collection, const ch
     snprintf(name, sizeof name, "%s%.*s", m->prefix, length, text);
     tw_node *node = tw_graph_find(m->graph, name);
     long index = colon ? strtol(colon + 1, NULL, 10) : 0;
-    bool unknown = node && strcmp(node->op->name, "_Unknown") == 0; /* fails when it is run */
+    bool unknown = node && twi_op_is(node->op, TWI_UNKNOWN); /* fails when it is run */
     if (!node || index < 0 || (colon && index >= node->num_outputs && !unknown))
         return twi_fail(m->error, TW_INVALID_ARGUMENT, "collection '%s' names '%s', which is not in the graph",
                         collection, text);
@@ -81,7 +81,7 @@ static tw_status read_runner(importer *m, const char *name, const Twi__QueueRunn
     for (int i = 0; i < runner.num_enqueues && status == TW_OK; i++)
         status = find_output(m, name, def->enqueue_op_name[i], &enqueues[i]);
     runner.enqueues = enqueues;
-    if (status == TW_OK && strcmp(runner.queue.node->op->name, "_Unknown") == 0)
+    if (status == TW_OK && twi_op_is(runner.queue.node->op, TWI_UNKNOWN))
         goto done; /* so is who takes something from it */
     if (status == TW_OK && tw_output_dtype(runner.queue) != TW_RESOURCE)
         status = twi_fail(m->error, TW_INVALID_ARGUMENT, "collection '%s': '%s' is not a queue", name, def->queue_name);
@@ -141,6 +141,7 @@ static tw_status read_all(importer *m, const Twi__MetaGraphDef *def, const char 
 
 tw_status tw_meta_graph_import(tw_graph *graph, const void *bytes, size_t size, const char *prefix, tw_error *error)
 {
+    TWI_NEED(bytes, "bytes", error);
     tw_status status;
     twi_proto proto;
     tw_error unasked;

@@ -31,13 +31,13 @@ static tw_output convolution(const network *n, const char *name, tw_output x, in
 
 static tw_output pool(const network *n, tw_output x)
 {
-    return tw_max_pool(n->g, x, &(tw_pool_options){.window = {3}, .stride = {2}, .padding = TW_VALID});
+    return tw_max_pool(n->g, x, &(tw_pool_options){.window = {3}, .stride = {2}, .padding = TW_PADDING_VALID});
 }
 
 static tw_output logits(tw_graph *g, const tw_model *model, tw_output images, tw_dtype dtype, bool training)
 {
     network n = {g, dtype};
-    tw_output x = convolution(&n, "conv1", images, 64, 11, &(tw_conv2d_options){.stride = {4}, .padding = TW_VALID});
+    tw_output x = convolution(&n, "conv1", images, 64, 11, &(tw_conv2d_options){.stride = {4}, .padding = TW_PADDING_VALID});
     x = convolution(&n, "conv2", pool(&n, x), 192, 5, NULL);
     x = convolution(&n, "conv3", pool(&n, x), 384, 3, NULL);
     x = convolution(&n, "conv4", x, 256, 3, NULL);

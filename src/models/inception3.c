@@ -43,18 +43,18 @@ static tw_output convolution(network *n, tw_output x, int filters, int height, i
 
 static tw_output same(network *n, tw_output x, int filters, int height, int width)
 {
-    return convolution(n, x, filters, height, width, 1, TW_SAME);
+    return convolution(n, x, filters, height, width, 1, TW_PADDING_SAME);
 }
 
 /* 3x3, moved by two pixels, inside the image. */
 static tw_output smaller(network *n, tw_output x, int filters)
 {
-    return convolution(n, x, filters, 3, 3, 2, TW_VALID);
+    return convolution(n, x, filters, 3, 3, 2, TW_PADDING_VALID);
 }
 
 static tw_output smaller_pool(network *n, tw_output x)
 {
-    return tw_max_pool(n->g, x, &(tw_pool_options){.window = {3}, .stride = {2}, .padding = TW_VALID});
+    return tw_max_pool(n->g, x, &(tw_pool_options){.window = {3}, .stride = {2}, .padding = TW_PADDING_VALID});
 }
 
 static tw_output mean_pool(network *n, tw_output x)
@@ -121,10 +121,10 @@ static tw_output logits(tw_graph *g, const tw_model *model, tw_output images, tw
 {
     network n = {g, model, dtype, training, 0};
     tw_output x = smaller(&n, images, 32);
-    x = convolution(&n, x, 32, 3, 3, 1, TW_VALID);
+    x = convolution(&n, x, 32, 3, 3, 1, TW_PADDING_VALID);
     x = smaller_pool(&n, same(&n, x, 64, 3, 3));
-    x = convolution(&n, x, 80, 1, 1, 1, TW_VALID);
-    x = smaller_pool(&n, convolution(&n, x, 192, 3, 3, 1, TW_VALID));
+    x = convolution(&n, x, 80, 1, 1, 1, TW_PADDING_VALID);
+    x = smaller_pool(&n, convolution(&n, x, 192, 3, 3, 1, TW_PADDING_VALID));
     for (int i = 0; i < 3; i++)
         x = block_35(&n, x, i ? 64 : 32);
     x = from_35_to_17(&n, x);

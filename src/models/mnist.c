@@ -15,8 +15,8 @@ static tw_output convolution(tw_graph *g, const char *name, tw_output x, int fil
 {
     TW_VARIABLE_SCOPE(g, "%s", name) {
         tw_layer_options options = {.compute = dtype};
-        x = tw_conv2d_layer(g, "conv2d", x, filters, 3, &(tw_conv2d_options){.padding = TW_VALID}, &options);
-        x = tw_max_pool(g, x, &(tw_pool_options){.window = {2}, .padding = TW_VALID});
+        x = tw_conv2d_layer(g, "conv2d", x, filters, 3, &(tw_conv2d_options){.padding = TW_PADDING_VALID}, &options);
+        x = tw_max_pool(g, x, &(tw_pool_options){.window = {2}, .padding = TW_PADDING_VALID});
     }
     tw_add_to_collection(g, "activations", x);
     return x;
@@ -54,7 +54,7 @@ const tw_model twi_model_mnist = {
     .batch = 1000, /* the sample takes 10,000 for all towers, which wants gigabytes */
     .training = TW_AUGMENT_NONE,
     .evaluation = TW_AUGMENT_NONE,
-    .optimizer = TW_MODEL_ADAM,
+    .optimizer = TW_OPTIMIZER_ADAM,
     .learning_rate = 0.001f,
     .logits = logits,
 };

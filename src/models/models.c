@@ -27,7 +27,7 @@ const tw_model *tw_model_at(int i)
 
 const tw_model *tw_model_find(const char *name)
 {
-    for (int i = 0; i < tw_model_count(); i++)
+    for (int i = 0; name && i < tw_model_count(); i++)
         if (strcmp(models[i]->name, name) == 0)
             return models[i];
     return NULL;
@@ -68,6 +68,8 @@ static void add_weight_decay(tw_graph *g, const tw_model *model)
 
 tw_output tw_model_loss(tw_graph *g, const tw_model *model, tw_output images, tw_output labels, tw_dtype dtype)
 {
+    if (!g || !model)
+        return (tw_output){0};
     tw_output logits = model->logits(g, model, images, dtype, true);
     tw_add_to_collection(g, "logits", logits);
     tw_output per_example = tw_sparse_softmax_cross_entropy(tw_name(g, "cross_entropy_per_example"), logits, labels);
@@ -81,6 +83,8 @@ tw_output tw_model_loss(tw_graph *g, const tw_model *model, tw_output images, tw
 int tw_model_rate_changes(const tw_model *m, int64_t examples, int64_t in_tower, int64_t in_step,
                           int64_t steps[TW_MOST_RATE_STEPS])
 {
+    if (!m || !steps)
+        return 0;
     double epoch = (double)(m->epochs.examples ? m->epochs.examples : examples);
     double in_epoch = epoch / (double)(m->epochs.of_one_tower ? in_tower : in_step);
     if (m->epochs.whole_batches && in_epoch >= 1)

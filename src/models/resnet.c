@@ -34,7 +34,7 @@ static tw_output convolution(network *n, tw_output x, int filters, int stride)
     layer_name(name, "conv2d", n->convolutions++);
     if (stride > 1)
         x = tw_pad(n->g, x, TW_SHAPE(0, 1, 1, 0), TW_SHAPE(0, 1, 1, 0));
-    tw_conv2d_options window = {.stride = {stride}, .padding = stride > 1 ? TW_VALID : TW_SAME};
+    tw_conv2d_options window = {.stride = {stride}, .padding = stride > 1 ? TW_PADDING_VALID : TW_PADDING_SAME};
     tw_layer_options options = {.no_biases = true, .compute = n->dtype};
     return tw_conv2d_layer(n->g, name, x, filters, 3, &window, &options);
 }
@@ -111,7 +111,7 @@ static tw_output logits(tw_graph *g, const tw_model *model, tw_output images, tw
         .evaluation = TW_AUGMENT_NONE,                                                                                 \
         .scale = 1 / 128.0f,                                                                                           \
         .offset = -1,                                                                                                  \
-        .optimizer = TW_MODEL_MOMENTUM,                                                                                \
+        .optimizer = TW_OPTIMIZER_MOMENTUM,                                                                                \
         .learning_rate = 0.1f,                                                                                         \
         .rate_steps = {{82, 0.1f}, {123, 0.01f}, {300, 0.002f}},                                                       \
         .momentum = 0.9f,                                                                                              \

@@ -23,7 +23,7 @@ static tw_output convolution(network *n, tw_output x, int filters, int size, int
 {
     int around = size / 2;
     tw_conv2d_options window = {
-        .stride = {stride}, .padding = TW_EXPLICIT, .explicit_padding = {around, around, around, around}};
+        .stride = {stride}, .padding = TW_PADDING_EXPLICIT, .explicit_padding = {around, around, around, around}};
     TW_VARIABLE_SCOPE(n->g, "conv%d", n->convolutions++) {
         x = tw_conv2d_layer(n->g, "conv2d", x, filters, size, &window,
                             &(tw_layer_options){.no_biases = true, .compute = n->dtype});
@@ -73,7 +73,7 @@ const tw_model twi_model_resnet50 = {
     .batch = 64,
     .scale = 1 / 127.5f,
     .offset = -1,
-    .optimizer = TW_MODEL_MOMENTUM,
+    .optimizer = TW_OPTIMIZER_MOMENTUM,
     .learning_rate = 0.032f, /* 0.128 for 256 examples, in proportion */
     .rate_steps = {{30, 0.1f}, {60, 0.01f}, {80, 0.001f}, {90, 0.0001f}},
     .weight_decay = 4e-5f,

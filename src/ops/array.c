@@ -6,6 +6,7 @@
 #include "tensor/strided.h"
 #include "tensor/tensor.h"
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 #include <tower/ops.h>
@@ -226,7 +227,7 @@ static tw_status range_shape(twi_inference *c)
             return FAIL(c, "a range from %lld to %lld in steps of %lld", (long long)start, (long long)limit,
                         (long long)delta);
         uint64_t count = distance / step + (distance % step != 0);
-        if (count > INT64_MAX)
+        if (count > INT64_MAX || tw_shape_elements(TW_SHAPE((int64_t)count)) < 0)
             return FAIL(c, "a range of %llu elements", (unsigned long long)count);
         c->outputs[0] = TW_SHAPE((int64_t)count);
         return TW_OK;
@@ -234,7 +235,7 @@ static tw_status range_shape(twi_inference *c)
     double start = real_at(c->input_values[0]), limit = real_at(c->input_values[1]),
            delta = real_at(c->input_values[2]);
     double count = ceil(fabs((limit - start) / delta));
-    if (delta == 0 || (delta > 0 ? start > limit : start < limit) || !(count < 0x1p62))
+    if (delta == 0 || (delta > 0 ? start > limit : start < limit) || !(count < 0x1p59))
         return FAIL(c, "a range from %g to %g in steps of %g", start, limit, delta);
     c->outputs[0] = TW_SHAPE((int64_t)count);
     return TW_OK;
@@ -883,27 +884,30 @@ static tw_status top_k_shape(twi_inference *c)
     "shrink_axis_mask:int=0"
 
 const twi_op twi_array_ops[] = {
-    {"Const", "", "output:dtype", "value:tensor; dtype:type", const_shape, twi_not_differentiable},
+    {"Const", "", "output:dtype", "value:tensor; dtype:type", const_shape, twi_not_differentiable, TWI_CONSTANT},
     {"Placeholder", "", "output:dtype", "dtype:type; shape:shape=unknown", default_shape, twi_not_differentiable,
-     TWI_STATEFUL},
+     TWI_STATEFUL | TWI_PLACEHOLDER},
     {"PlaceholderV2", "", "output:dtype", "dtype:type; shape:shape", default_shape, twi_not_differentiable,
-     TWI_STATEFUL},
+     TWI_STATEFUL | TWI_PLACEHOLDER},
     {"PlaceholderWithDefault", "input:dtype", "output:dtype", "dtype:type; shape:shape", with_default_shape,
-     twi_gradient_identity, TWI_STATEFUL},
-    {"Identity", "input:T", "output:T", "T:type", twi_shape_same, twi_gradient_identity},
-    {"IdentityN", "input:T", "output:T", "T:types", each_same_shape, twi_gradient_identity},
-    {"RefIdentity", "input:Ref(T)", "output:Ref(T)", "T:type", twi_shape_same, twi_gradient_identity},
-    {"StopGradient", "input:T", "output:T", "T:type", twi_shape_same, twi_not_differentiable},
-    {"PreventGradient", "input:T", "output:T", "T:type; message:string=", twi_shape_same, twi_gradient_prevent},
+     twi_gradient_identity, TWI_STATEFUL, .planned_as = "Identity"},
+    {"Identity", "input:T", "output:T", "T:type", twi_shape_same, twi_gradient_identity, TWI_PASSES},
+    {"IdentityN", "input:T", "output:T", "T:types", each_same_shape, twi_gradient_identity, TWI_PASSES | TWI_UNBOUND},
+    {"RefIdentity", "input:Ref(T)", "output:Ref(T)", "T:type", twi_shape_same, twi_gradient_identity, TWI_PASSES, "h",
+     .planned_as = "NoOp"},
+    {"StopGradient", "input:T", "output:T", "T:type", twi_shape_same, twi_not_differentiable, TWI_PASSES},
+    {"PreventGradient", "input:T", "output:T", "T:type; message:string=", twi_shape_same, twi_gradient_prevent,
+     TWI_PASSES},
     {"CheckNumerics", "tensor:T", "output:T", "T:{bfloat16,half,float,double}; message:string", twi_shape_same,
      twi_gradient_check_numerics, TWI_STATEFUL},
 
-    {"Shape", "input:T", "output:out_type", "T:type; out_type:" INDEX "=int32", shape_of_shape, twi_not_differentiable},
+    {"Shape", "input:T", "output:out_type", "T:type; out_type:" INDEX "=int32", shape_of_shape, twi_not_differentiable,
+     TWI_METADATA},
     {"ShapeN", "input:N*T", "output:N*out_type", "N:int; T:type; out_type:" INDEX "=int32", shape_of_shape,
-     twi_not_differentiable},
-    {"Size", "input:T", "output:out_type", "T:type; out_type:" INDEX "=int32", twi_shape_scalar,
-     twi_not_differentiable},
-    {"Rank", "input:T", "output:int32", "T:type", twi_shape_scalar, twi_not_differentiable},
+     twi_not_differentiable, TWI_METADATA},
+    {"Size", "input:T", "output:out_type", "T:type; out_type:" INDEX "=int32", twi_shape_scalar, twi_not_differentiable,
+     TWI_METADATA},
+    {"Rank", "input:T", "output:int32", "T:type", twi_shape_scalar, twi_not_differentiable, TWI_METADATA},
     {"Reshape", "tensor:T, shape:Tshape", "output:T", "T:type; Tshape:" INDEX "=int32", reshape_shape,
      twi_gradient_reshape},
     {"ExpandDims", "input:T, dim:Tdim", "output:T", "T:type; Tdim:" INDEX "=int32", expand_dims_shape,
@@ -912,9 +916,9 @@ const twi_op twi_array_ops[] = {
 
     {"Fill", "dims:index_type, value:T", "output:T", "T:type; index_type:" INDEX "=int32", fill_shape,
      twi_gradient_fill},
-    {"ZerosLike", "x:T", "y:T", "T:type", twi_shape_same, twi_not_differentiable},
+    {"ZerosLike", "x:T", "y:T", "T:type", twi_shape_same, twi_not_differentiable, TWI_ELEMENTWISE},
     {"OnesLike", "x:T", "y:T", "T:{bfloat16,half,float,double,int8,uint8,int16,int32,int64,bool}", twi_shape_same,
-     twi_not_differentiable},
+     twi_not_differentiable, TWI_ELEMENTWISE},
     {"Range", "start:Tidx, limit:Tidx, delta:Tidx", "output:Tidx", "Tidx:{bfloat16,float,double,int32,int64}=int32",
      range_shape, twi_not_differentiable},
     {"LinSpace", "start:T, stop:T, num:Tidx", "output:T", "T:{bfloat16,float,double}; Tidx:" INDEX "=int32",
@@ -962,7 +966,7 @@ const twi_op twi_array_ops[] = {
      "validate_indices:bool=true; Tparams:type; Tindices:" INDEX, gather_shape, twi_gradient_gather},
     {"ResourceGather", "resource:resource, indices:Tindices", "output:dtype",
      "batch_dims:int=0; validate_indices:bool=true; dtype:type; Tindices:" INDEX, resource_gather_shape, NULL,
-     TWI_STATEFUL},
+     TWI_STATEFUL, "ri"},
     {"GatherV2", "params:Tparams, indices:Tindices, axis:Taxis", "output:Tparams",
      "batch_dims:int=0; Tparams:type; Tindices:" INDEX "; Taxis:" INDEX, gather_v2_shape, twi_gradient_gather},
     {"GatherNd", "params:Tparams, indices:Tindices", "output:Tparams", "Tparams:type; Tindices:" INDEX, gather_nd_shape,
@@ -973,11 +977,12 @@ const twi_op twi_array_ops[] = {
      twi_gradient_dynamic_stitch},
     {"UnsortedSegmentSum", "data:T, segment_ids:Tindices, num_segments:Tnumsegments", "output:T",
      "T:" NUMBERS "; Tindices:" INDEX "; Tnumsegments:" INDEX "=int32", unsorted_segment_shape,
-     twi_gradient_unsorted_segment_sum},
+     twi_gradient_unsorted_segment_sum, TWI_SPARSE},
     {"SegmentSum", "data:T, segment_ids:Tindices", "output:T", "T:" NUMBERS "; Tindices:" INDEX, segment_shape,
      twi_gradient_segment_sum},
     {"Select", "condition:bool, t:T, e:T", "output:T", "T:type", select_shape, twi_gradient_select},
-    {"SelectV2", "condition:bool, t:T, e:T", "output:T", "T:type", select_v2_shape, twi_gradient_select},
+    {"SelectV2", "condition:bool, t:T, e:T", "output:T", "T:type", select_v2_shape, twi_gradient_select,
+     TWI_ELEMENTWISE},
     {"Diag", "diagonal:T", "output:T", "T:{bfloat16,half,float,double,int32,int64}", diag_shape, twi_gradient_diag},
     {"DiagPart", "input:T", "diagonal:T", "T:{bfloat16,half,float,double,int32,int64}", diag_part_shape,
      twi_gradient_diag_part},
@@ -991,7 +996,8 @@ const twi_op twi_array_ops[] = {
 tw_output tw_constant(tw_graph *graph, tw_tensor *tensor)
 {
     if (!tensor) {
-        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory for a constant");
+        twi_graph_fail(graph, TW_INVALID_ARGUMENT,
+                       "tw_constant: the tensor is NULL; one is not made if its shape is not wholly known, or memory ran out");
         return (tw_output){0};
     }
     return twi_build(graph, "Const", NULL, 0,
@@ -1001,6 +1007,8 @@ tw_output tw_constant(tw_graph *graph, tw_tensor *tensor)
 /* The constant of a tensor that nobody else needs; NULL stands for memory that ran out. */
 static tw_output constant_of(tw_graph *graph, tw_tensor *tensor)
 {
+    if (!tensor)
+        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory for a constant");
     tw_output output = tw_constant(graph, tensor);
     tw_tensor_release(tensor);
     return output;
@@ -1066,17 +1074,22 @@ tw_output tw_scalar_of(tw_graph *graph, tw_dtype dtype, double value)
 
 tw_output tw_constant_floats(tw_graph *graph, tw_shape shape, const float *values)
 {
+    TWI_NEED_IN(graph, values, "values", (tw_output){0});
+    TWI_NEED_IN(graph, values, "values", (tw_output){0});
     return constant_of(graph, tw_tensor_from(TW_FLOAT32, shape, values));
 }
 
 tw_output tw_constant_int32s(tw_graph *graph, tw_shape shape, const int32_t *values)
 {
+    TWI_NEED_IN(graph, values, "values", (tw_output){0});
+    TWI_NEED_IN(graph, values, "values", (tw_output){0});
     return constant_of(graph, tw_tensor_from(TW_INT32, shape, values));
 }
 
 /* A constant that a builder adds for itself: the name tw_name() gave is for the op that follows. */
 static tw_output helper_constant(tw_graph *graph, tw_tensor *tensor)
 {
+    TWI_NEED_OR(graph, (tw_output){0});
     const char *name = graph->next_name;
     graph->next_name = NULL;
     tw_output output = constant_of(graph, tensor);
@@ -1263,6 +1276,8 @@ tw_output tw_strided_slice(tw_graph *graph, tw_output x, tw_strided_slice_option
 
 tw_output tw_concat(tw_graph *graph, const tw_output *values, int num_values, int axis)
 {
+    TWI_NEED_IN(graph, values || num_values <= 0, "values", (tw_output){0});
+    TWI_NEED_IN(graph, values || num_values <= 0, "values", (tw_output){0});
     tw_output *inputs = twi_alloc_array((size_t)num_values + 1, sizeof *inputs);
     if (!inputs) {
         twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while joining %d values", num_values);
@@ -1283,6 +1298,7 @@ static void outputs_of(tw_node *node, tw_output *outputs, int count)
 
 void tw_split(tw_graph *graph, tw_output x, int axis, tw_output *parts, int num_parts)
 {
+    TWI_NEED_IN(graph, parts || num_parts <= 0, "parts", );
     tw_node *node = tw_add_node(graph, "Split", NULL, TWI_INPUTS(twi_constant_int(graph, axis), x),
                                 TWI_ATTRS(tw_attr_int("num_split", num_parts)));
     outputs_of(node, parts, num_parts);
@@ -1290,6 +1306,8 @@ void tw_split(tw_graph *graph, tw_output x, int axis, tw_output *parts, int num_
 
 void tw_split_sizes(tw_graph *graph, tw_output x, int axis, const int64_t *sizes, tw_output *parts, int num_parts)
 {
+    TWI_NEED_IN(graph, sizes, "sizes", );
+    TWI_NEED_IN(graph, parts || num_parts <= 0, "parts", );
     tw_output size_splits = constant_of(graph, tw_tensor_from(TW_INT64, TW_SHAPE(num_parts), sizes));
     tw_node *node = tw_add_node(graph, "SplitV", NULL, TWI_INPUTS(x, size_splits, twi_constant_int(graph, axis)),
                                 TWI_ATTRS(tw_attr_int("num_split", num_parts)));
@@ -1303,6 +1321,7 @@ tw_output tw_pack(tw_graph *graph, const tw_output *values, int num_values, int 
 
 void tw_unpack(tw_graph *graph, tw_output x, int axis, tw_output *values, int num_values)
 {
+    TWI_NEED_IN(graph, values || num_values <= 0, "values", );
     tw_node *node =
         tw_add_node(graph, "Unpack", NULL, &x, 1, TWI_ATTRS(tw_attr_int("num", num_values), tw_attr_int("axis", axis)));
     outputs_of(node, values, num_values);
@@ -1372,6 +1391,18 @@ tw_output tw_unsorted_segment_sum(tw_graph *graph, tw_output data, tw_output ids
                      TWI_NO_ATTRS);
 }
 
+bool tw_find_rows(tw_output sum, tw_rows *rows)
+{
+    const tw_node *node = sum.node;
+    if (!node || !twi_op_is(node->op, TWI_SPARSE))
+        return false;
+    tw_shape shape = tw_output_shape(sum), ids = tw_output_shape(node->inputs[1]);
+    if (shape.rank < 1 || shape.dims[0] < 0 || shape.dims[0] > INT_MAX || ids.rank != 1)
+        return false;
+    *rows = (tw_rows){node->inputs[0], node->inputs[1], (int)shape.dims[0]};
+    return true;
+}
+
 tw_output tw_select(tw_graph *graph, tw_output condition, tw_output yes, tw_output no)
 {
     return twi_build(graph, "SelectV2", TWI_INPUTS(condition, yes, no), TWI_NO_ATTRS);
@@ -1389,6 +1420,8 @@ tw_output tw_diag_part(tw_graph *graph, tw_output x)
 
 void tw_top_k(tw_graph *graph, tw_output x, int k, tw_output *values, tw_output *indices)
 {
+    TWI_NEED_IN(graph, values, "values", );
+    TWI_NEED_IN(graph, indices, "indices", );
     tw_node *node = tw_add_node(graph, "TopKV2", NULL, TWI_INPUTS(x, twi_constant_int(graph, k)), TWI_NO_ATTRS);
     *values = tw_node_output(node, 0);
     *indices = tw_node_output(node, 1);

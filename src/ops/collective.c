@@ -6,7 +6,7 @@
 const twi_op twi_collective_ops[] = {
     {"NcclAllReduce", "input:T", "data:T",
      "reduction:{min,max,prod,sum}; T:{half,float,double,int32,int64}; num_devices:int; shared_name:string",
-     twi_shape_same, NULL, TWI_STATEFUL},
+     twi_shape_same, NULL, TWI_STATEFUL | TWI_COLLECTIVE},
     {0},
 };
 

@@ -1,4 +1,5 @@
 /* conv.c - convolutions and biases: signatures, shapes, gradients, builders. */
+#include "base/sized.h"
 #include "ops/build.h"
 #include "ops/window.h"
 #include "tensor/window.h"
@@ -201,11 +202,10 @@ const twi_op twi_conv_ops[] = {
 /* ---- builders ---------------------------------------------------------------------------------------------- */
 
 static tw_output build_conv(tw_graph *graph, const char *op, tw_output images, tw_output filter,
-                            const tw_conv2d_options *options)
+                            const tw_conv2d_options *given)
 {
-    static const tw_conv2d_options plain;
-    if (!options)
-        options = &plain;
+    tw_conv2d_options whole, *options = &whole;
+    TWI_TAKE_IN(graph, options, given, TWI_SIZE(tw_conv2d_options, explicit_padding), (tw_output){0});
     int64_t strides[4], dilations[4], paddings[8];
     twi_four(options->stride, 1, strides);
     twi_four(options->dilation, 1, dilations);

@@ -287,7 +287,7 @@ const twi_op twi_fused_ops[] = {
     {"_TowerBatch", "images:uint8, labels:int32, step:int64", "batch:T, batch_labels:int32",
      "T:{half,bfloat16}; batch:int; examples:int; first:int=0; seed:int=0; shuffle:bool=true; augmentation:int=0; "
      "crop:int=0; scale:float=0; offset:float=0",
-     twi_shape_batch, NULL, TWI_REWRITTEN},
+     twi_shape_batch, NULL, TWI_REWRITTEN | TWI_INPUT},
     /* Conv2D, BiasAdd and, with relu, Relu */
     {"_FusedConv2D", "input:T, filter:T, bias:T", "output:T", FLOATS "; " CONV "; relu:bool=false", conv_shape, NULL,
      TWI_REWRITTEN},
@@ -347,16 +347,17 @@ const twi_op twi_fused_ops[] = {
      * offsets[k] >= 0 delta k is a part of a vector, from there on: a Reshape of an output of SplitV. */
     {"_ApplyGradientDescentMany", "vars:N*resource, alpha:float, deltas:G, decays:M*float", "",
      "N:int; M:int; T:" FLOAT_TYPES "; G:types; turned:ints=[]; offsets:ints=[]; scale:float=1", many_shape, NULL,
-     TWI_REWRITTEN | TWI_STATEFUL},
+     TWI_REWRITTEN | TWI_STATEFUL, "ungd"},
     /* `update`, ResourceApplyMomentum or another of device/fused/update.h, whose numbers these are, of each variable with its
      * slots. Gradients are gradients[i] + decays[i] * vars[i], the mean of two towers if M = 2 N, as above; before it, with
      * losses, vars[i] -= losses[i] * vars[i]: Mul, AssignSubVariableOp. */
     {"_ApplyMany", "vars:N*resource, slots:S*resource, numbers:K*float, gradients:G, decays:D*float, losses:L*float", "",
      "update:string; N:int; M:int; S:int; K:int; D:int; L:int; T:" FLOAT_TYPES "; G:types; turned:ints=[]; "
-     "offsets:ints=[]; scale:float=1; use_nesterov:bool=false", update_shape, NULL, TWI_REWRITTEN | TWI_STATEFUL},
+     "offsets:ints=[]; scale:float=1; use_nesterov:bool=false", update_shape, NULL, TWI_REWRITTEN | TWI_STATEFUL,
+     "usngdl"},
     /* averages[i] -= (averages[i] - values[i]) * weight: Sub, Mul, AssignSubVariableOp of N variables */
     {"_MovingAverageMany", "averages:N*resource, weight:T, values:N*T", "", "N:int; T:{float}", many_shape, NULL,
-     TWI_REWRITTEN | TWI_STATEFUL},
+     TWI_REWRITTEN | TWI_STATEFUL, "un."},
     /* L2Loss of N tensors */
     {"_L2LossMany", "tensors:N*T", "losses:N*T", "N:int; " FLOATS, twi_shape_scalar, NULL, TWI_REWRITTEN},
     /* SparseSoftmaxCrossEntropyWithLogits of the logits as float and Mean of its losses; its gradient, times scale /
@@ -368,6 +369,6 @@ const twi_op twi_fused_ops[] = {
      * vars[i] has the value writes[i]. */
     {"_Scalars", "values:Tin, vars:N*resource", "values_out:Tout",
      "Tin:types; N:int; Tout:types; ops:ints; types:types; counts:ints; operands:ints; results:ints; writes:ints",
-     twi_shape_scalar, NULL, TWI_REWRITTEN | TWI_STATEFUL},
+     twi_shape_scalar, NULL, TWI_REWRITTEN | TWI_STATEFUL, ".u"},
     {0},
 };

@@ -1,7 +1,6 @@
 /* image.c - ops on images [N,H,W,C] and on the bytes they come from. */
 #include "graph/graph.h"
 
-#include <string.h>
 #include <tower/ops.h>
 
 static tw_status contrast_shape(twi_inference *c)
@@ -22,11 +21,11 @@ static int64_t string_bytes(const twi_inference *c)
     tw_output source = c->sources[0];
     if (value && tw_tensor_elements(value) > 0)
         return (int64_t)((const tw_string *)tw_tensor_data(value))[0].size;
-    while (strcmp(source.node->op->name, "Identity") == 0)
-        source = source.node->inputs[0];
-    if (strncmp(source.node->op->name, "ReaderRead", 10) != 0 || source.index != 1)
-        return -1;
-    return twi_attr_int(&source.node->inputs[0].node->attrs, "record_bytes", -1);
+    while (twi_op_is(source.node->op, TWI_PASSES))
+        source = source.node->inputs[source.index];
+    const tw_node *reader = source.node->num_inputs ? source.node->inputs[0].node : NULL;
+    bool is_record = reader && reader->op->makes == TWI_MAKES_READER && source.index == 1; /* output 0 is its key */
+    return is_record ? twi_attr_int(&reader->attrs, "record_bytes", -1) : -1;
 }
 
 /* The input's shape and one dimension more: as many values as the bytes hold. */

@@ -5,7 +5,7 @@
  * an op of its own because GPUs have no variables of bytes, as in TensorFlow, and because it goes where it is asked for,
  * not where variables go. */
 #include "stream/examples.h"
-#include "graph/op.h"
+#include "graph/graph.h"
 
 #include <string.h>
 #include <tower/ops.h>
@@ -48,21 +48,21 @@ done:
 }
 
 const twi_op twi_input_ops[] = {
-    {"TowerInput", "", "components:output_types",
-     "source:string; tower:int; output_types:types; output_shapes:shapes", input_shape, twi_not_differentiable,
-     TWI_STATEFUL | TWI_HOST_ONLY},
+    {"TowerInput", "", "components:output_types", "source:string; tower:int; output_types:types; output_shapes:shapes",
+     input_shape, twi_not_differentiable, TWI_STATEFUL | TWI_HOST_ONLY | TWI_INPUT},
     {"TowerData", "", "resource:resource", "shared_name:string=; dtype:type; shape:shape", twi_shape_from_attr, NULL,
-     TWI_STATEFUL},
+     TWI_STATEFUL, .makes = TWI_MAKES_DATA_SET},
     {"TowerBatch", "images:uint8, labels:int32, step:int64", "batch:float, batch_labels:int32",
      "batch:int; examples:int; first:int=0; seed:int=0; shuffle:bool=true; augmentation:int=0; crop:int=0; "
      "scale:float=0; offset:float=0",
-     twi_shape_batch, twi_not_differentiable},
+     twi_shape_batch, twi_not_differentiable, TWI_INPUT},
     {0},
 };
 
 void tw_input(tw_graph *graph, const char *source, int tower, const tw_dtype *types, const tw_shape *shapes, int count,
               tw_output *outputs)
 {
+    TWI_NEED_IN(graph, outputs, "outputs", );
     tw_attr attrs[] = {
         tw_attr_string("source", source),
         tw_attr_int("tower", tower),

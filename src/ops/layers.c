@@ -1,9 +1,8 @@
 /* layers.c - layers: a few ops with their variables, made through the public builders. */
+#include "base/sized.h"
 #include "graph/graph.h"
 
 #include <tower/nn.h>
-
-static const tw_layer_options plain_layer;
 
 static tw_initializer initializer_or(const tw_initializer *given, tw_initializer fallback)
 {
@@ -39,11 +38,14 @@ static tw_output finish(tw_graph *graph, tw_output x, int units, const tw_layer_
     return options->activation ? options->activation(graph, x) : x;
 }
 
-tw_output tw_dense_layer(tw_graph *graph, const char *name, tw_output x, int units, const tw_layer_options *options)
+tw_output tw_dense_layer(tw_graph *graph, const char *name, tw_output x, int units, const tw_layer_options *given)
 {
+    TWI_NEED_OR(graph, (tw_output){0});
+    TWI_NEED_OR(graph, (tw_output){0});
     tw_output y = {0};
     tw_shape shape = tw_output_shape(x);
-    options = options ? options : &plain_layer;
+    tw_layer_options whole, *options = &whole;
+    TWI_TAKE_IN(graph, options, given, TWI_SIZE(tw_layer_options, compute), y);
     TW_VARIABLE_SCOPE(graph, "%s", name) {
         tw_initializer weights = initializer_or(options->weights, (tw_initializer){.kind = TW_INIT_GLOROT_UNIFORM});
         tw_output kernel = parameter(graph, "kernel", x, TW_SHAPE(shape.rank == 2 ? shape.dims[1] : -1, units), weights,
@@ -54,11 +56,14 @@ tw_output tw_dense_layer(tw_graph *graph, const char *name, tw_output x, int uni
 }
 
 tw_output tw_conv2d_layer(tw_graph *graph, const char *name, tw_output images, int filters, int size,
-                          const tw_conv2d_options *window, const tw_layer_options *options)
+                          const tw_conv2d_options *window, const tw_layer_options *given)
 {
+    TWI_NEED_OR(graph, (tw_output){0});
+    TWI_NEED_OR(graph, (tw_output){0});
     tw_output y = {0};
     tw_shape shape = tw_output_shape(images);
-    options = options ? options : &plain_layer;
+    tw_layer_options whole, *options = &whole;
+    TWI_TAKE_IN(graph, options, given, TWI_SIZE(tw_layer_options, compute), y);
     TW_VARIABLE_SCOPE(graph, "%s", name) {
         tw_initializer weights = initializer_or(options->weights, (tw_initializer){.kind = TW_INIT_GLOROT_UNIFORM});
         tw_output kernel = parameter(graph, "kernel", images,
@@ -81,6 +86,8 @@ static void update_moving(tw_graph *graph, const tw_variable *moving, tw_output 
 tw_output tw_batch_norm_layer(tw_graph *graph, const char *name, tw_output images, float momentum, float epsilon,
                               bool training)
 {
+    TWI_NEED_OR(graph, (tw_output){0});
+    TWI_NEED_OR(graph, (tw_output){0});
     tw_shape shape = tw_output_shape(images), channels = TW_SHAPE(shape.rank == 4 ? shape.dims[3] : -1);
     tw_initializer zeros = {0}, ones = {.a = 1};
     tw_batch_norm norm = {0};

@@ -169,23 +169,25 @@ done:
 #define SIGNED "{bfloat16,half,float,double,int32,int64}"
 #define NUMBERS "{float,double,int32,uint8,int16,int8,int64,bfloat16,half}"
 #define ORDERED NUMBERS
+#define CONVERTED "{bfloat16,half,float,double,uint8,int8,int16,int32,int64,bool}"
 #define COMPARED "{bfloat16,half,float,double,uint8,int8,int16,int32,int64,string,bool}"
 
 /* clang-format off */
-#define UNARY(name, types, gradient) {name, "x:T", "y:T", "T:" types, twi_shape_same, gradient}
-#define BINARY(name, types, gradient) {name, "x:T, y:T", "z:T", "T:" types, twi_shape_broadcast, gradient}
+#define UNARY(name, types, gradient) {name, "x:T", "y:T", "T:" types, twi_shape_same, gradient, TWI_ELEMENTWISE}
+#define BINARY(name, types, gradient)                                                                                  \
+    {name, "x:T, y:T", "z:T", "T:" types, twi_shape_broadcast, gradient, TWI_ELEMENTWISE}
 #define SYMMETRIC(name, types, gradient)                                                                               \
-    {name, "x:T, y:T", "z:T", "T:" types, twi_shape_broadcast, gradient, TWI_COMMUTATIVE}
-#define GRADIENT(name, gradient) {name, "y:T, dy:T", "z:T", "T:" FLOATS, twi_shape_merged, gradient}
+    {name, "x:T, y:T", "z:T", "T:" types, twi_shape_broadcast, gradient, TWI_ELEMENTWISE | TWI_COMMUTATIVE}
+#define GRADIENT(name, gradient) {name, "y:T, dy:T", "z:T", "T:" FLOATS, twi_shape_merged, gradient, TWI_ELEMENTWISE}
 #define COMPARE(name, types, flags)                                                                                    \
-    {name, "x:T, y:T", "z:bool", "T:" types, twi_shape_broadcast, twi_not_differentiable, flags}
-#define TEST(name) {name, "x:T", "y:bool", "T:" FLOATS, twi_shape_same, NULL}
+    {name, "x:T, y:T", "z:bool", "T:" types, twi_shape_broadcast, twi_not_differentiable, TWI_ELEMENTWISE | flags}
+#define TEST(name) {name, "x:T", "y:bool", "T:" FLOATS, twi_shape_same, NULL, TWI_ELEMENTWISE}
 #define REDUCE(name, gradient)                                                                                         \
     {name, "input:T, reduction_indices:Tidx", "output:T",                                                              \
-     "keep_dims:bool=false; T:" NUMBERS "; Tidx:{int32,int64}=int32", reduce_shape, gradient}
+     "keep_dims:bool=false; T:" NUMBERS "; Tidx:{int32,int64}=int32", reduce_shape, gradient, TWI_REDUCES}
 #define REDUCE_BOOL(name)                                                                                              \
     {name, "input:bool, reduction_indices:Tidx", "output:bool", "keep_dims:bool=false; Tidx:{int32,int64}=int32",      \
-     reduce_shape, NULL}
+     reduce_shape, NULL, TWI_REDUCES}
 #define ARG(name)                                                                                                      \
     {name, "input:T, dimension:Tidx", "output:output_type",                                                            \
      "T:" NUMBERS "; Tidx:{int32,int64}=int32; output_type:{int32,int64}=int64", arg_shape, twi_not_differentiable}
@@ -196,7 +198,7 @@ done:
 
 const twi_op twi_math_ops[] = {
     {"Add", "x:T, y:T", "z:T", "T:{bfloat16,half,float,double,uint8,int8,int16,int32,int64,string}",
-     twi_shape_broadcast, twi_gradient_add},
+     twi_shape_broadcast, twi_gradient_add, TWI_ELEMENTWISE},
     SYMMETRIC("AddV2", "{bfloat16,half,float,double,uint8,int8,int16,int32,int64}", twi_gradient_add),
     BINARY("Sub", NUMBERS, twi_gradient_sub),
     SYMMETRIC("Mul", NUMBERS, twi_gradient_mul),
@@ -235,9 +237,10 @@ const twi_op twi_math_ops[] = {
     UNARY("Floor", FLOATS, twi_not_differentiable),
     UNARY("Ceil", FLOATS, twi_not_differentiable),
     UNARY("Round", SIGNED, twi_not_differentiable),
-    {"Cast", "x:SrcT", "y:DstT", "SrcT:type; DstT:type; Truncate:bool=false", twi_shape_same, twi_gradient_cast},
+    {"Cast", "x:SrcT", "y:DstT", "SrcT:" CONVERTED "; DstT:" CONVERTED "; Truncate:bool=false", twi_shape_same,
+     twi_gradient_cast, TWI_ELEMENTWISE},
     {"ClipByValue", "t:T, clip_value_min:T, clip_value_max:T", "output:T", "T:" NUMBERS, clip_shape,
-     twi_gradient_clip_by_value},
+     twi_gradient_clip_by_value, TWI_ELEMENTWISE},
     GRADIENT("SqrtGrad", twi_gradient_sqrt_grad),
     GRADIENT("RsqrtGrad", twi_gradient_rsqrt_grad),
     GRADIENT("ReciprocalGrad", twi_gradient_reciprocal_grad),
@@ -252,17 +255,20 @@ const twi_op twi_math_ops[] = {
     COMPARE("Greater", ORDERED, 0),
     COMPARE("GreaterEqual", ORDERED, 0),
     {"ApproximateEqual", "x:T, y:T", "z:bool", "T:" NUMBERS "; tolerance:float=1e-05", twi_shape_merged,
-     twi_not_differentiable, TWI_COMMUTATIVE},
-    {"LogicalAnd", "x:bool, y:bool", "z:bool", "", twi_shape_broadcast, twi_not_differentiable, TWI_COMMUTATIVE},
-    {"LogicalOr", "x:bool, y:bool", "z:bool", "", twi_shape_broadcast, twi_not_differentiable, TWI_COMMUTATIVE},
-    {"LogicalNot", "x:bool", "y:bool", "", twi_shape_same, twi_not_differentiable},
+     twi_not_differentiable, TWI_COMMUTATIVE | TWI_ELEMENTWISE},
+    {"LogicalAnd", "x:bool, y:bool", "z:bool", "", twi_shape_broadcast, twi_not_differentiable,
+     TWI_COMMUTATIVE | TWI_ELEMENTWISE},
+    {"LogicalOr", "x:bool, y:bool", "z:bool", "", twi_shape_broadcast, twi_not_differentiable,
+     TWI_COMMUTATIVE | TWI_ELEMENTWISE},
+    {"LogicalNot", "x:bool", "y:bool", "", twi_shape_same, twi_not_differentiable, TWI_ELEMENTWISE},
     TEST("IsNan"),
     TEST("IsInf"),
     TEST("IsFinite"),
 
-    {"AddN", "inputs:N*T", "sum:T", "N:int; T:" NUMBERS, twi_shape_merged, twi_gradient_add_n, TWI_COMMUTATIVE},
+    {"AddN", "inputs:N*T", "sum:T", "N:int; T:" NUMBERS, twi_shape_merged, twi_gradient_add_n,
+     TWI_COMMUTATIVE | TWI_ELEMENTWISE},
     {"AccumulateNV2", "inputs:N*T", "sum:T", "N:int; T:" NUMBERS "; shape:shape", twi_shape_merged, twi_gradient_add_n,
-     TWI_COMMUTATIVE},
+     TWI_COMMUTATIVE | TWI_ELEMENTWISE},
     REDUCE("Sum", twi_gradient_sum),
     REDUCE("Mean", twi_gradient_mean),
     REDUCE("Prod", twi_gradient_prod),
@@ -350,6 +356,8 @@ UNARY_BUILDER(tw_l2_loss, "L2Loss")
 
 tw_output tw_cast(tw_graph *graph, tw_output x, tw_dtype dtype)
 {
+    TWI_NEED_OR(graph, (tw_output){0});
+    TWI_NEED_OR(graph, (tw_output){0});
     if (x.node && tw_output_dtype(x) == dtype)
         return x;
     return twi_build(graph, "Cast", &x, 1, TWI_ATTRS(tw_attr_type("DstT", dtype)));

@@ -1,4 +1,5 @@
 /* pool.c - maximum and average pooling: signatures, shapes, gradients, builders. */
+#include "base/sized.h"
 #include "ops/build.h"
 #include "ops/window.h"
 #include "tensor/window.h"
@@ -107,8 +108,10 @@ const twi_op twi_pool_ops[] = {
 
 /* ---- builders ---------------------------------------------------------------------------------------------- */
 
-static tw_output build_pool(tw_graph *graph, const char *op, tw_output images, const tw_pool_options *options)
+static tw_output build_pool(tw_graph *graph, const char *op, tw_output images, const tw_pool_options *given)
 {
+    tw_pool_options whole, *options = &whole;
+    TWI_TAKE_IN(graph, options, given, TWI_SIZE(tw_pool_options, explicit_padding), (tw_output){0});
     int64_t window[4], strides[4], paddings[8];
     twi_four(options->window, 0, window);
     twi_four(options->stride, 0, strides);

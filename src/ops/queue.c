@@ -1,4 +1,5 @@
 /* queue.c - queues as nodes of a graph: making, filling and emptying them. */
+#include "base/sized.h"
 #include "ops/build.h"
 
 #include <string.h>
@@ -41,10 +42,10 @@ static tw_status no_outputs(twi_inference *c)
 /* Shapes of the elements behind a handle; NULL where they are not known. */
 static const twi_attr *element_shapes(const twi_inference *c)
 {
-    const tw_node *queue = c->sources[0].node;
-    while (strcmp(queue->op->name, "Identity") == 0)
-        queue = queue->inputs[0].node;
-    const twi_attr *shapes = twi_attr_find(&queue->attrs, "shapes");
+    tw_output queue = c->sources[0];
+    while (twi_op_is(queue.node->op, TWI_PASSES))
+        queue = queue.node->inputs[queue.index];
+    const twi_attr *shapes = twi_attr_find(&queue.node->attrs, "shapes");
     return shapes && shapes->count ? shapes : NULL;
 }
 
@@ -98,25 +99,25 @@ static tw_status dequeue_many_shape(twi_inference *c)
 #define STATE TWI_STATEFUL | TWI_HOST_ONLY
 
 const twi_op twi_queue_ops[] = {
-    {"FIFOQueueV2", "", "handle:resource", ELEMENTS NAMES, queue_shape, NULL, STATE},
+    {"FIFOQueueV2", "", "handle:resource", ELEMENTS NAMES, queue_shape, NULL, STATE, .makes = TWI_MAKES_QUEUE},
     {"RandomShuffleQueueV2", "", "handle:resource", ELEMENTS "min_after_dequeue:int=0; seed:int=0; seed2:int=0; " NAMES,
-     queue_shape, NULL, STATE},
-    {"PaddingFIFOQueueV2", "", "handle:resource", ELEMENTS NAMES, queue_shape, NULL, STATE},
-    {"PriorityQueueV2", "", "handle:resource",
-     "component_types:types=[]; shapes:shapes; capacity:int=-1; " NAMES, queue_shape, NULL, STATE},
+     queue_shape, NULL, STATE, .makes = TWI_MAKES_QUEUE},
+    {"PaddingFIFOQueueV2", "", "handle:resource", ELEMENTS NAMES, queue_shape, NULL, STATE, .makes = TWI_MAKES_QUEUE},
+    {"PriorityQueueV2", "", "handle:resource", "component_types:types=[]; shapes:shapes; capacity:int=-1; " NAMES,
+     queue_shape, NULL, STATE, .makes = TWI_MAKES_QUEUE},
     {"QueueEnqueueV2", "handle:resource, components:Tcomponents", "", "Tcomponents:types; timeout_ms:int=-1",
-     no_outputs, NULL, STATE},
+     no_outputs, NULL, STATE, "q."},
     {"QueueEnqueueManyV2", "handle:resource, components:Tcomponents", "", "Tcomponents:types; timeout_ms:int=-1",
-     no_outputs, NULL, STATE},
+     no_outputs, NULL, STATE, "q."},
     {"QueueDequeueV2", "handle:resource", "components:component_types", "component_types:types; timeout_ms:int=-1",
-     dequeue_shape, twi_not_differentiable, STATE},
+     dequeue_shape, twi_not_differentiable, STATE | TWI_INPUT, "q"},
     {"QueueDequeueManyV2", "handle:resource, n:int32", "components:component_types",
-     "component_types:types; timeout_ms:int=-1", dequeue_many_shape, twi_not_differentiable, STATE},
+     "component_types:types; timeout_ms:int=-1", dequeue_many_shape, twi_not_differentiable, STATE | TWI_INPUT, "q."},
     {"QueueDequeueUpToV2", "handle:resource, n:int32", "components:component_types",
-     "component_types:types; timeout_ms:int=-1", dequeue_many_shape, twi_not_differentiable, STATE},
-    {"QueueCloseV2", "handle:resource", "", "cancel_pending_enqueues:bool=false", no_outputs, NULL, STATE},
-    {"QueueIsClosedV2", "handle:resource", "is_closed:bool", "", twi_shape_scalar, twi_not_differentiable, STATE},
-    {"QueueSizeV2", "handle:resource", "size:int32", "", twi_shape_scalar, twi_not_differentiable, STATE},
+     "component_types:types; timeout_ms:int=-1", dequeue_many_shape, twi_not_differentiable, STATE | TWI_INPUT, "q."},
+    {"QueueCloseV2", "handle:resource", "", "cancel_pending_enqueues:bool=false", no_outputs, NULL, STATE, "q"},
+    {"QueueIsClosedV2", "handle:resource", "is_closed:bool", "", twi_shape_scalar, twi_not_differentiable, STATE, "q"},
+    {"QueueSizeV2", "handle:resource", "size:int32", "", twi_shape_scalar, twi_not_differentiable, STATE, "q"},
     {0},
 };
 
@@ -127,9 +128,9 @@ tw_output tw_queue(tw_graph *graph, tw_queue_kind kind, const tw_dtype *types, c
 {
     static const char *const ops[] = { /* ORDER QUEUES */
         "FIFOQueueV2", "RandomShuffleQueueV2", "PaddingFIFOQueueV2", "PriorityQueueV2"};
-    static const tw_queue_options defaults = {0};
-    const tw_queue_options *o = options ? options : &defaults;
+    tw_queue_options whole, *o = &whole;
     int64_t seeds[2];
+    TWI_TAKE_IN(graph, o, options, TWI_SIZE(tw_queue_options, shared_name), (tw_output){0});
     twi_op_seeds(graph, o->seed, seeds);
     tw_attr attrs[] = {
         tw_attr_types("component_types", types, count),
@@ -140,13 +141,13 @@ tw_output tw_queue(tw_graph *graph, tw_queue_kind kind, const tw_dtype *types, c
         tw_attr_int("seed", seeds[0]),
         tw_attr_int("seed2", seeds[1]),
     };
-    return twi_build(graph, ops[kind], NULL, 0, attrs, kind == TW_SHUFFLE_QUEUE ? 7 : 4);
+    return twi_build(graph, ops[kind], NULL, 0, attrs, kind == TW_QUEUE_SHUFFLE ? 7 : 4);
 }
 
 /* The next node is named after its queue, as TensorFlow's Python does, unless tw_name() says otherwise. */
 static tw_graph *name_after(tw_graph *graph, tw_output queue, const char *what)
 {
-    if (graph->next_name || !queue.node)
+    if (!graph || graph->next_name || !queue.node)
         return graph;
     const char *name = tw_node_name(queue.node), *last = strrchr(name, '/');
     return tw_name(graph, "%s_%s", last ? last + 1 : name, what);
@@ -169,11 +170,15 @@ static tw_output enqueue(tw_graph *graph, const char *op, tw_output queue, const
 
 tw_output tw_enqueue(tw_graph *graph, tw_output queue, const tw_output *components, int count)
 {
+    TWI_NEED_IN(graph, components || count <= 0, "components", (tw_output){0});
+    TWI_NEED_IN(graph, components || count <= 0, "components", (tw_output){0});
     return enqueue(name_after(graph, queue, "enqueue"), "QueueEnqueueV2", queue, components, count);
 }
 
 tw_output tw_enqueue_many(tw_graph *graph, tw_output queue, const tw_output *components, int count)
 {
+    TWI_NEED_IN(graph, components || count <= 0, "components", (tw_output){0});
+    TWI_NEED_IN(graph, components || count <= 0, "components", (tw_output){0});
     return enqueue(name_after(graph, queue, "EnqueueMany"), "QueueEnqueueManyV2", queue, components, count);
 }
 
@@ -220,16 +225,19 @@ static void dequeue(tw_graph *graph, tw_output queue, int64_t n, const tw_shape 
 
 void tw_dequeue(tw_graph *graph, tw_output queue, tw_output *components)
 {
+    TWI_NEED_OR(graph, );
     dequeue(graph, queue, -1, NULL, components);
 }
 
 void tw_dequeue_many(tw_graph *graph, tw_output queue, int64_t n, tw_output *components)
 {
+    TWI_NEED_OR(graph, );
     dequeue(graph, queue, n, NULL, components);
 }
 
 void tw_dequeue_padded(tw_graph *graph, tw_output queue, int64_t n, const tw_shape *shapes, tw_output *components)
 {
+    TWI_NEED_OR(graph, );
     dequeue(graph, queue, n, shapes, components);
 }
 
@@ -251,6 +259,8 @@ tw_output tw_queue_is_closed(tw_graph *graph, tw_output queue)
 
 void tw_add_queue_runner(tw_graph *graph, const tw_queue_runner *r)
 {
+    TWI_NEED_OR(graph, );
+    TWI_NEED_IN(graph, r, "runner", );
     tw_output close = r->close, cancel = r->cancel;
     if (!close.node)
         close = tw_queue_close(graph, r->queue, false);

@@ -34,8 +34,9 @@ static tw_status restored_shape(twi_inference *c)
 const twi_op twi_saver_ops[] = {
     {"SaveV2", "prefix:string, tensor_names:string, shape_and_slices:string, tensors:dtypes", "", "dtypes:types",
      twi_shape_unknown, twi_not_differentiable, STATE},
-    {"RestoreV2", RESTORE, "dtypes:types", twi_shape_unknown, twi_not_differentiable, STATE},
-    {"_RestoreV2", RESTORE, "dtypes:types; shapes:shapes", restored_shape, NULL, STATE | TWI_REWRITTEN},
+    {"RestoreV2", RESTORE, "dtypes:types", twi_shape_unknown, twi_not_differentiable, STATE | TWI_RESTORE,
+     .planned_as = "_RestoreV2"},
+    {"_RestoreV2", RESTORE, "dtypes:types; shapes:shapes", restored_shape, NULL, STATE | TWI_REWRITTEN | TWI_RESTORE},
     {"MergeV2Checkpoints", "checkpoint_prefixes:string, destination_prefix:string", "", "delete_old_dirs:bool=true",
      twi_shape_unknown, twi_not_differentiable, STATE},
     {"ShardedFilename", "basename:string, shard:int32, num_shards:int32", "filename:string", "", twi_shape_scalar,

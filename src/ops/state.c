@@ -7,13 +7,13 @@
 
 /* ---- shape rules ------------------------------------------------------------------------------------------- */
 
-/* Inputs by letter: 'v' has the shape of the variable (input 0), 's' is a scalar. Outputs, if any, are the variable. */
-static tw_status update_shape(twi_inference *c, const char *inputs)
+/* Numbers are scalars, all else has the shape of the variable, input 0. Outputs, if any, are the variable. */
+static tw_status update_shape(twi_inference *c)
 {
     tw_shape shape = c->inputs[0];
     for (int i = 0; i < c->num_inputs; i++) {
         char text[2][96];
-        if (inputs[i] == 's') {
+        if (twi_op_role(c->op, c->attrs, i) == 'n') {
             if (!tw_shape_compatible(c->inputs[i], TW_SCALAR))
                 return twi_fail(c->error, TW_INVALID_ARGUMENT, "input %d is a scalar, not %s", i,
                                 tw_shape_text(c->inputs[i], text[0], sizeof text[0]));
@@ -28,31 +28,6 @@ static tw_status update_shape(twi_inference *c, const char *inputs)
     return TW_OK;
 }
 
-static tw_status assign_shape(twi_inference *c)
-{
-    return update_shape(c, "vv");
-}
-
-static tw_status gradient_descent_shape(twi_inference *c)
-{
-    return update_shape(c, "vsv");
-}
-
-static tw_status momentum_shape(twi_inference *c)
-{
-    return update_shape(c, "vvsvs");
-}
-
-static tw_status adam_shape(twi_inference *c)
-{
-    return update_shape(c, "vvvssssssv");
-}
-
-static tw_status rms_prop_shape(twi_inference *c)
-{
-    return update_shape(c, "vvvssssv");
-}
-
 /* var [V,...], indices [n...], updates [n...,...]; an output, if there is one, is the variable. */
 static tw_status scatter_shape(twi_inference *c)
 {
@@ -62,7 +37,7 @@ static tw_status scatter_shape(twi_inference *c)
         c->outputs[0] = variable;
     if (variable.rank == 0)
         return twi_fail(c->error, TW_INVALID_ARGUMENT, "the variable is a scalar and has no rows");
-    if (variable.rank < 0 || wanted.rank < 0)
+    if (variable.rank < 0 || wanted.rank < 0 || c->inputs[2].rank == 0) /* a scalar goes into every place */
         return TW_OK;
     if (wanted.rank + variable.rank - 1 > TW_MAX_RANK)
         return twi_fail(c->error, TW_INVALID_ARGUMENT, "updates of rank %d; the highest is %d",
@@ -100,63 +75,72 @@ static void read_gradient(twi_gradient *g)
 const twi_op twi_state_ops[] = {
     {"VarHandleOp", "", "resource:resource",
      "container:string=; shared_name:string=; debug_name:string=; dtype:type; shape:shape; allowed_devices:strings=[]",
-     twi_shape_from_attr, NULL, TWI_STATEFUL},
-    {"ReadVariableOp", "resource:resource", "value:dtype", "dtype:type", twi_shape_same, read_gradient, TWI_STATEFUL},
+     twi_shape_from_attr, NULL, TWI_STATEFUL, .makes = TWI_MAKES_VARIABLE},
+    {"ReadVariableOp", "resource:resource", "value:dtype", "dtype:type", twi_shape_same, read_gradient,
+     TWI_STATEFUL | TWI_READ, "r"},
     {"VarIsInitializedOp", "resource:resource", "is_initialized:bool", "", twi_shape_scalar, twi_not_differentiable,
-     TWI_STATEFUL},
+     TWI_STATEFUL, "h"},
     {"VariableShape", "input:resource", "output:out_type", "out_type:{int32,int64}=int32", variable_shape_shape,
-     twi_not_differentiable},
-    {"AssignVariableOp", "resource:resource, value:dtype", "", "dtype:type; validate_shape:bool=false", assign_shape,
-     NULL, TWI_STATEFUL},
-    {"AssignAddVariableOp", "resource:resource, value:dtype", "", "dtype:type", assign_shape, NULL, TWI_STATEFUL},
-    {"AssignSubVariableOp", "resource:resource, value:dtype", "", "dtype:type", assign_shape, NULL, TWI_STATEFUL},
+     twi_not_differentiable, TWI_METADATA, "h"},
+    {"AssignVariableOp", "resource:resource, value:dtype", "", "dtype:type; validate_shape:bool=false", update_shape,
+     NULL, TWI_STATEFUL, "w."},
+    {"AssignAddVariableOp", "resource:resource, value:dtype", "", "dtype:type", update_shape, NULL, TWI_STATEFUL, "u."},
+    {"AssignSubVariableOp", "resource:resource, value:dtype", "", "dtype:type", update_shape, NULL, TWI_STATEFUL, "u."},
     {"ResourceScatterAdd", "resource:resource, indices:Tindices, updates:dtype", "",
-     "dtype:" NUMBER "; Tindices:{int32,int64}", scatter_shape, NULL, TWI_STATEFUL},
+     "dtype:" NUMBER "; Tindices:{int32,int64}", scatter_shape, NULL, TWI_STATEFUL, "ui."},
     {"ResourceScatterSub", "resource:resource, indices:Tindices, updates:dtype", "",
-     "dtype:" NUMBER "; Tindices:{int32,int64}", scatter_shape, NULL, TWI_STATEFUL},
+     "dtype:" NUMBER "; Tindices:{int32,int64}", scatter_shape, NULL, TWI_STATEFUL, "ui."},
     {"ResourceScatterUpdate", "resource:resource, indices:Tindices, updates:dtype", "",
-     "dtype:type; Tindices:{int32,int64}", scatter_shape, NULL, TWI_STATEFUL},
+     "dtype:type; Tindices:{int32,int64}", scatter_shape, NULL, TWI_STATEFUL, "ui."},
     {"ResourceCountUpTo", "resource:resource", "output:T", "limit:int; T:{int32,int64}", twi_shape_scalar,
-     twi_not_differentiable, TWI_STATEFUL},
+     twi_not_differentiable, TWI_STATEFUL, "u"},
 
     {"ResourceApplyGradientDescent", "var:resource, alpha:T, delta:T", "", "T:" NUMBER "; use_locking:bool=false",
-     gradient_descent_shape, NULL, TWI_STATEFUL},
+     update_shape, NULL, TWI_STATEFUL, "ung"},
     {"ResourceApplyMomentum", "var:resource, accum:resource, lr:T, grad:T, momentum:T", "",
-     "T:" NUMBER "; use_locking:bool=false; use_nesterov:bool=false", momentum_shape, NULL, TWI_STATEFUL},
+     "T:" NUMBER "; use_locking:bool=false; use_nesterov:bool=false", update_shape, NULL, TWI_STATEFUL, "usngn"},
     {"ResourceApplyAdam",
      "var:resource, m:resource, v:resource, beta1_power:T, beta2_power:T, lr:T, beta1:T, beta2:T, epsilon:T, grad:T",
-     "", "T:" NUMBER "; use_locking:bool=false; use_nesterov:bool=false", adam_shape, NULL, TWI_STATEFUL},
+     "", "T:" NUMBER "; use_locking:bool=false; use_nesterov:bool=false", update_shape, NULL, TWI_STATEFUL,
+     "ussnnnnnng"},
     {"ResourceApplyRMSProp", "var:resource, ms:resource, mom:resource, lr:T, rho:T, momentum:T, epsilon:T, grad:T", "",
-     "T:" NUMBER "; use_locking:bool=false", rms_prop_shape, NULL, TWI_STATEFUL},
+     "T:" NUMBER "; use_locking:bool=false", update_shape, NULL, TWI_STATEFUL, "ussnnnng"},
 
     /* Reference variables of old graphs. A Ref output is the variable itself, not a copy. */
-    {"VariableV2", "", "ref:Ref(dtype)", REF_VARIABLE, twi_shape_from_attr, NULL, TWI_STATEFUL},
-    {"Variable", "", "ref:Ref(dtype)", REF_VARIABLE, twi_shape_from_attr, NULL, TWI_STATEFUL},
+    {"VariableV2", "", "ref:Ref(dtype)", REF_VARIABLE, twi_shape_from_attr, NULL, TWI_STATEFUL,
+     .makes = TWI_MAKES_VARIABLE, .planned_as = "VarHandleOp"},
+    {"Variable", "", "ref:Ref(dtype)", REF_VARIABLE, twi_shape_from_attr, NULL, TWI_STATEFUL,
+     .makes = TWI_MAKES_VARIABLE, .planned_as = "VarHandleOp"},
     {"IsVariableInitialized", "ref:Ref(dtype)", "is_initialized:bool", "dtype:type", twi_shape_scalar,
-     twi_not_differentiable},
+     twi_not_differentiable, 0, "h", .planned_as = "VarIsInitializedOp"},
     {"Assign", "ref:Ref(T), value:T", "output_ref:Ref(T)", "T:type; validate_shape:bool=true; use_locking:bool=true",
-     assign_shape, twi_not_differentiable},
-    {"AssignAdd", "ref:Ref(T), value:T", "output_ref:Ref(T)", "T:" NUMBER "; use_locking:bool=false", assign_shape,
-     twi_not_differentiable},
-    {"AssignSub", "ref:Ref(T), value:T", "output_ref:Ref(T)", "T:" NUMBER "; use_locking:bool=false", assign_shape,
-     twi_not_differentiable},
+     update_shape, twi_not_differentiable, 0, "w.", .planned_as = "AssignVariableOp"},
+    {"AssignAdd", "ref:Ref(T), value:T", "output_ref:Ref(T)", "T:" NUMBER "; use_locking:bool=false", update_shape,
+     twi_not_differentiable, 0, "u.", .planned_as = "AssignAddVariableOp"},
+    {"AssignSub", "ref:Ref(T), value:T", "output_ref:Ref(T)", "T:" NUMBER "; use_locking:bool=false", update_shape,
+     twi_not_differentiable, 0, "u.", .planned_as = "AssignSubVariableOp"},
     {"ScatterAdd", "ref:Ref(T), indices:Tindices, updates:T", "output_ref:Ref(T)",
-     "T:" NUMBER "; Tindices:{int32,int64}; use_locking:bool=false", scatter_shape, twi_not_differentiable},
+     "T:" NUMBER "; Tindices:{int32,int64}; use_locking:bool=false", scatter_shape, twi_not_differentiable, 0, "ui.",
+     .planned_as = "ResourceScatterAdd"},
     {"ScatterSub", "ref:Ref(T), indices:Tindices, updates:T", "output_ref:Ref(T)",
-     "T:" NUMBER "; Tindices:{int32,int64}; use_locking:bool=false", scatter_shape, twi_not_differentiable},
+     "T:" NUMBER "; Tindices:{int32,int64}; use_locking:bool=false", scatter_shape, twi_not_differentiable, 0, "ui.",
+     .planned_as = "ResourceScatterSub"},
     {"ScatterUpdate", "ref:Ref(T), indices:Tindices, updates:T", "output_ref:Ref(T)",
-     "T:type; Tindices:{int32,int64}; use_locking:bool=true", scatter_shape, twi_not_differentiable},
+     "T:type; Tindices:{int32,int64}; use_locking:bool=true", scatter_shape, twi_not_differentiable, 0, "ui.",
+     .planned_as = "ResourceScatterUpdate"},
     {"CountUpTo", "ref:Ref(T)", "output:T", "limit:int; T:{int32,int64}", twi_shape_scalar, twi_not_differentiable,
-     TWI_STATEFUL},
+     TWI_STATEFUL, "u", .planned_as = "ResourceCountUpTo"},
     {"ApplyGradientDescent", "var:Ref(T), alpha:T, delta:T", "out:Ref(T)", "T:" NUMBER "; use_locking:bool=false",
-     gradient_descent_shape, NULL},
+     update_shape, NULL, 0, "ung", .planned_as = "ResourceApplyGradientDescent"},
     {"ApplyMomentum", "var:Ref(T), accum:Ref(T), lr:T, grad:T, momentum:T", "out:Ref(T)",
-     "T:" NUMBER "; use_locking:bool=false; use_nesterov:bool=false", momentum_shape, NULL},
+     "T:" NUMBER "; use_locking:bool=false; use_nesterov:bool=false", update_shape, NULL, 0, "usngn",
+     .planned_as = "ResourceApplyMomentum"},
     {"ApplyAdam",
      "var:Ref(T), m:Ref(T), v:Ref(T), beta1_power:T, beta2_power:T, lr:T, beta1:T, beta2:T, epsilon:T, grad:T",
-     "out:Ref(T)", "T:" NUMBER "; use_locking:bool=false; use_nesterov:bool=false", adam_shape, NULL},
+     "out:Ref(T)", "T:" NUMBER "; use_locking:bool=false; use_nesterov:bool=false", update_shape, NULL, 0, "ussnnnnnng",
+     .planned_as = "ResourceApplyAdam"},
     {"ApplyRMSProp", "var:Ref(T), ms:Ref(T), mom:Ref(T), lr:T, rho:T, momentum:T, epsilon:T, grad:T", "out:Ref(T)",
-     "T:" NUMBER "; use_locking:bool=false", rms_prop_shape, NULL},
+     "T:" NUMBER "; use_locking:bool=false", update_shape, NULL, 0, "ussnnnng", .planned_as = "ResourceApplyRMSProp"},
     {0},
 };
 

@@ -75,11 +75,16 @@ static tw_output add_summary(tw_graph *graph, const char *op, const char *tag_in
 
 tw_output tw_summary_scalar(tw_graph *graph, const char *name, tw_output value)
 {
+    TWI_NEED_OR(graph, (tw_output){0});
+    TWI_NEED_IN(graph, name, "name", (tw_output){0});
     return add_summary(graph, "ScalarSummary", "tags", name, value);
 }
 
 tw_output tw_summary_histogram(tw_graph *graph, const char *name, tw_output values)
 {
+    TWI_NEED_OR(graph, (tw_output){0});
+    TWI_NEED_IN(graph, name, "name", (tw_output){0});
+    TWI_NEED_IN(graph, name, "name", (tw_output){0});
     return add_summary(graph, "HistogramSummary", "tag", name, values);
 }
 
@@ -90,6 +95,8 @@ tw_output tw_merge_summaries(tw_graph *graph, const tw_output *summaries, int co
 
 tw_output tw_merge_all_summaries(tw_graph *graph, const char *scope)
 {
+    TWI_NEED_OR(graph, (tw_output){0});
+    TWI_NEED_OR(graph, (tw_output){0});
     int count = tw_get_collection(graph, "summaries", scope, NULL, 0);
     if (!count)
         return (tw_output){0};

@@ -19,7 +19,7 @@ static inline int twi_padding_attrs(tw_padding padding, const int sides[4], int6
 {
     static const char *const names[] = {"SAME", "VALID", "EXPLICIT"}; /* ORDER PADDING: tw_padding */
     attrs[0] = tw_attr_string("padding", names[padding]);
-    if (padding != TW_EXPLICIT)
+    if (padding != TW_PADDING_EXPLICIT)
         return 1;
     for (int i = 0; i < 8; i++)
         eight[i] = i < 2 || i > 5 ? 0 : sides[i - 2];

@@ -67,9 +67,9 @@ unsigned twi_kinds_with_kernel(const twi_groups *g, const tw_node *node)
     for (int kind = 0; kind < g->num_kinds; kind++) {
         const twi_device *d = g->kinds[kind];
         bool barred = ((node->op->flags & TWI_HOST_ONLY) && !d->is_host) ||
-                      (d->ops->supports && !d->ops->supports(node->op->name, twi_kernel_type(&node->attrs))) ||
+                      twi_device_lacks(d, node->op->name, twi_kernel_type(&node->attrs)) ||
                       twi_refusal_of(g, node, kind);
-        if (!barred && twi_device_has_kernel(d, twi_handle_form(node->op->name), &node->attrs))
+        if (!barred && twi_device_has_kernel(d, twi_op_planned(node->op), &node->attrs))
             kinds |= 1u << kind;
     }
     return kinds;
@@ -189,22 +189,12 @@ static tw_status join(twi_groups *g, const tw_node *from, const tw_node *to, twi
     return TW_OK;
 }
 
-/* Ops that only hand a resource on; they may run anywhere. */
-static bool passes_resources_on(const tw_node *node)
-{
-    static const char *const ops[] = {"IdentityN", "PartitionedCall", "StatefulPartitionedCall"};
-    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
-        if (strcmp(node->op->name, ops[i]) == 0)
-            return true;
-    return false;
-}
-
 static tw_status join_resource_edges(twi_groups *g, tw_error *error)
 {
     tw_status status = TW_OK;
     for (int id = 0; id < g->graph->nodes.count; id++) {
         const tw_node *node = g->graph->nodes.items[id];
-        if (passes_resources_on(node))
+        if (twi_op_is(node->op, TWI_UNBOUND))
             continue;
         for (int i = 0; i < node->num_inputs; i++) {
             tw_output input = node->inputs[i];

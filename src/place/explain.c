@@ -31,7 +31,7 @@ bool twi_is_moved(twi_placement *p, const tw_node *node)
 static tw_placement_rule rule_of(const twi_groups *g, const twi_member *group)
 {
     if (group->nowhere)
-        return TW_NOT_PLACED;
+        return TW_PLACED_NOWHERE;
     if (group->kept)
         return TW_PLACED_EARLIER;
     if (group->wished && node_at(g, group->chooser)->num_inputs > 0)
@@ -71,7 +71,7 @@ static tw_status list_obstacles(twi_groups *g, const twi_member *group, int kind
 static tw_status find_obstacles(twi_groups *g, const twi_member *group, twi_arena *arena, tw_explanation *e,
                                 tw_error *error)
 {
-    if (e->rule == TW_NOT_PLACED) {
+    if (e->rule == TW_PLACED_NOWHERE) {
         e->obstacle = TW_OBSTACLE_NO_KERNEL;
         return list_obstacles(g, group, 0, arena, e, error);
     }
@@ -185,7 +185,7 @@ tw_status twi_explain(twi_placement *p, const tw_node *node, twi_arena *arena, t
         .group_size = group->size,
     };
     tw_status status = TW_OK;
-    if (e->rule == TW_PLACED_SOFTLY || e->rule == TW_NOT_PLACED)
+    if (e->rule == TW_PLACED_SOFTLY || e->rule == TW_PLACED_NOWHERE)
         status = find_obstacles(g, group, arena, e, error);
     if (status == TW_OK)
         status = list_rejected(g, group, device, arena, e, error);

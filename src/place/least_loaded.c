@@ -1,23 +1,13 @@
 /* least_loaded.c - the device function that spreads variables over devices by their size. */
 #include "graph/graph.h"
 
-#include <string.h>
-
-static bool is_variable(const tw_node *node)
-{
-    static const char *const ops[] = {"VarHandleOp", "VariableV2", "Variable"};
-    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
-        if (strcmp(node->op->name, ops[i]) == 0)
-            return true;
-    return false;
-}
-
 const char *tw_least_loaded_device(void *user, const tw_node *node)
 {
     tw_least_loaded *spread = user;
+    TWI_NEED_OR(user && node, "");
     if (node->device[0])
         return "";
-    if (!is_variable(node) || spread->num_devices < 1)
+    if (!tw_node_is_variable(node) || spread->num_devices < 1)
         return spread->worker;
     int least = 0;
     for (int i = 1; i < spread->num_devices; i++)

@@ -155,13 +155,7 @@ static void put_devices(twi_text *text, const tw_devices *devices)
 
 static void put_kernels(twi_text *text, const twi_groups *g, const tw_node *node)
 {
-    /* The attribute that twi_kernel_type() reads. */
-    const char *type_name = twi_attr_find(&node->attrs, "T")       ? "T"
-                            : twi_attr_find(&node->attrs, "dtype") ? "dtype"
-                                                                   : NULL;
-    for (int i = 0; i < node->attrs.count && !type_name; i++)
-        if (node->attrs.items[i].kind == TW_ATTR_TYPE)
-            type_name = node->attrs.items[i].name;
+    const twi_attr *type = twi_kernel_attr(&node->attrs);
     static const tw_dtype types[] = {
 #define X(name, number, bytes, text) TW_##name,
         TW_DTYPE_LIST(X)
@@ -173,22 +167,22 @@ static void put_kernels(twi_text *text, const twi_groups *g, const tw_node *node
         uint64_t accepted = 0;
         for (const twi_kernel *const *family = d->ops->kernels; *family; family++)
             for (const twi_kernel *row = *family; row->op; row++)
-                if (strcmp(row->op, twi_handle_form(node->op->name)) == 0)
+                if (strcmp(row->op, twi_op_planned(node->op)) == 0)
                     accepted |= row->types ? row->types : ~UINT64_C(0);
         if (((node->op->flags & TWI_HOST_ONLY) && !d->is_host) || !accepted)
             continue;
         const char *comma = "";
         twi_text_printf(text, "  device='%s'", d->name.type);
-        if (type_name)
-            twi_text_printf(text, "; %s in [", type_name);
-        for (size_t i = 0; type_name && i < sizeof types / sizeof types[0]; i++) {
-            if (!(accepted & TWI_TYPE(types[i])) || (d->ops->supports && !d->ops->supports(node->op->name, types[i])))
+        if (type)
+            twi_text_printf(text, "; %s in [", type->name);
+        for (size_t i = 0; type && i < sizeof types / sizeof types[0]; i++) {
+            if (!(accepted & TWI_TYPE(types[i])) || twi_device_lacks(d, node->op->name, types[i]))
                 continue;
             twi_text_printf(text, "%s", comma);
             put_type(text, types[i]);
             comma = ", ";
         }
-        twi_text_printf(text, "%s\n", type_name ? "]" : "");
+        twi_text_printf(text, "%s\n", type ? "]" : "");
         any = true;
     }
     if (!any)

@@ -147,6 +147,7 @@ static void put_table(twi_text *text, const row *rows, int count)
 
 char *tw_moves_table(const tw_moves *moves, bool every_node)
 {
+    TWI_NEED_OR(moves, NULL);
     static const char *const heads[] = {"moved", "nodes", "asked for", "runs on", "bytes a step", "why"};
     int count = 1 + (every_node ? moves->num_nodes : moves->num_groups), filled = 0;
     row *rows = twi_alloc_array((size_t)count, sizeof *rows);

@@ -89,15 +89,9 @@ static void warn_of_resource(const twi_groups *g, int device)
 
 /* ---- the two heuristics ---------------------------------------------------------------------------------------- */
 
-static bool is_metadata(const tw_node *node)
-{
-    return strcmp(node->op->name, "Shape") == 0 || strcmp(node->op->name, "Size") == 0 ||
-           strcmp(node->op->name, "Rank") == 0;
-}
-
 static bool is_generator(const tw_node *node)
 {
-    return node->num_inputs == 0 && node->num_outputs == 1 && !strstr(node->op->outputs, "Ref(");
+    return node->num_inputs == 0 && node->num_outputs == 1 && !twi_output_is_reference((tw_output){(tw_node *)node, 0});
 }
 
 /* Consumers of the waiting nodes, data and control alike: those of node n are items[starts[n]...starts[n+1]]. */
@@ -189,7 +183,8 @@ static tw_status place_all(twi_groups *g, const consumers *c, twi_placement *p, 
         const tw_node *node = graph->nodes.items[id];
         if (is_generator(node))
             continue;
-        int wish = is_metadata(node) && node->num_inputs ? p->devices[node->inputs[0].node->id] : -1;
+        bool tells_of_one = twi_op_is(node->op, TWI_METADATA) && node->num_inputs == 1;
+        int wish = tells_of_one ? p->devices[node->inputs[0].node->id] : -1;
         TWI_TRY(place_node(g, node, wish, p, error));
     }
     for (int id = 0; id < graph->nodes.count; id++) {
@@ -216,11 +211,10 @@ static void tell_moves(twi_placement *p)
     twi_arena_free(&arena);
 }
 
-/* The last. */
-static void forget_refusal(twi_placement *placement)
+static void forget_refusals(twi_placement *placement, int known)
 {
-    twi_free(placement->refusals.items[--placement->refusals.count].reason);
-    placement->is_outdated = false;
+    while (placement->refusals.count > known)
+        twi_free(placement->refusals.items[--placement->refusals.count].reason);
 }
 
 tw_status twi_place(const tw_graph *graph, const twi_placement_options *options, twi_placement *placement,
@@ -253,8 +247,6 @@ tw_status twi_place(const tw_graph *graph, const twi_placement_options *options,
     p = (twi_placement){0};
     tell_moves(placement);
 done:
-    if (placement->is_outdated) /* still: it cannot be heeded */
-        forget_refusal(placement);
     twi_free(c.starts);
     twi_free(c.items);
     twi_free(earlier);
@@ -267,11 +259,19 @@ void twi_placement_free(twi_placement *placement)
     if (placement->groups)
         twi_groups_free(placement->groups);
     twi_free(placement->groups);
-    while (placement->refusals.count)
-        forget_refusal(placement);
+    forget_refusals(placement, 0);
     twi_array_free(&placement->refusals);
     twi_arena_free(&placement->arena);
     *placement = (twi_placement){0};
+}
+
+tw_status twi_place_again(const tw_graph *graph, twi_placement *placement, int known)
+{
+    twi_placement_options options = placement->groups->options;
+    tw_status status = twi_place(graph, &options, placement, NULL);
+    if (status != TW_OK)
+        forget_refusals(placement, known);
+    return status;
 }
 
 tw_status twi_placement_check(const twi_placement *placement, const tw_node *node, tw_error *error)
@@ -291,7 +291,6 @@ tw_status twi_placement_refuse(twi_placement *placement, const tw_node *node, co
         twi_free(words);
         return twi_fail_memory(error, "noting what a kernel refuses");
     }
-    placement->is_outdated = true;
     twi_log(TWI_LOG_WARNING, "%s refuses %s '%s': %s", g->devices->items[device]->text, node->op->name, node->name, words);
     return TW_OK;
 }

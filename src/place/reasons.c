@@ -69,7 +69,7 @@ static void tell_rule(twi_text *text, twi_groups *g, const tw_explanation *e)
     const twi_member *group = twi_group_of(g, e->node->id);
     char left[192];
     switch (e->rule) {
-    case TW_NOT_PLACED:
+    case TW_PLACED_NOWHERE:
         twi_text_printf(text, "no device has a kernel for ");
         tell_op(text, e, e->node);
         break;

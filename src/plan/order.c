@@ -12,129 +12,141 @@
  * at its beginning only. Nodes of the same phase keep their order. */
 #include "plan/plan.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static const twi_kernel shared_read = {"ReadVariableOp", "shared", 0, NULL, NULL, NULL};
 
-static bool is(const tw_node *node, const char *op)
-{
-    return strcmp(node->op->name, op) == 0;
-}
+typedef struct work {
+    twi_planning *p;
+    TWI_ARRAY(twi_node *) lookers; /* of one read: itself and all who look at its memory */
+    TWI_ARRAY(twi_node *) passing; /* those whose output 0 is that memory */
+    bool *looks, *passes;          /* [ids] whether a node is among them */
+} work;
 
-/* Uses of a handle that leave the variable as it is. */
-static bool only_reads(const tw_node *user)
-{
-    return is(user, "ReadVariableOp") || is(user, "VarIsInitializedOp") || is(user, "VariableShape") ||
-           is(user, "ResourceGather");
-}
+/* ---- reads ---------------------------------------------------------------------------------------------------------- */
 
-static bool uses_handle(const tw_node *node, const tw_node *handle)
+static bool writes(const twi_node *node, twi_value handle)
 {
     for (int i = 0; i < node->num_inputs; i++)
-        if (node->inputs[i].node == handle)
+        if (twi_same(twi_in(node, i), handle) && twi_role_writes(twi_op_role(node->op, &node->attrs, i)))
             return true;
     return false;
 }
 
-/* reached[id] for everything that comes after `from`; the graph is sorted. */
-static void mark_after(const tw_graph *graph, const tw_node *from, bool *reached)
+static bool add_looker(work *w, twi_node *node)
 {
-    memset(reached, 0, (size_t)graph->nodes.count * sizeof *reached);
-    reached[from->id] = true;
-    for (int id = from->id + 1; id < graph->nodes.count; id++) {
-        const tw_node *node = graph->nodes.items[id];
-        for (int i = 0; i < node->num_inputs && !reached[id]; i++)
-            reached[id] = reached[node->inputs[i].node->id];
-        for (int i = 0; i < node->num_control_inputs && !reached[id]; i++)
-            reached[id] = reached[node->control_inputs[i]->id];
-    }
+    bool known = w->looks[node->id];
+    w->looks[node->id] = true;
+    return known || twi_push(&w->lookers, node);
 }
 
-/* looks[id] for the read itself, all who look at its memory, and the nodes in between that only pass it on. */
-static bool mark_lookers(const twi_rewriting *r, const tw_node *read, bool *looks, bool *passes)
+static bool add_passing(work *w, twi_node *node)
 {
-    int n = r->graph->nodes.count;
-    memset(looks, 0, (size_t)n * sizeof *looks);
-    memset(passes, 0, (size_t)n * sizeof *passes);
-    passes[read->id] = looks[read->id] = true;
-    for (int id = read->id + 1; id < n; id++) {
-        const tw_node *node = r->graph->nodes.items[id];
-        for (int i = 0; i < node->num_inputs; i++)
-            if (passes[node->inputs[i].node->id]) {
-                looks[id] = true;
-                passes[id] = passes[id] || (i == 0 && twi_task_shares(node->task));
-            }
-    }
-    for (int i = 0; i < r->num_fetches; i++)
-        if (r->fetches[i].index >= 0 && passes[r->fetches[i].node->id])
-            return false; /* fetched: must keep its value to the end */
+    bool known = w->passes[node->id];
+    w->passes[node->id] = true;
+    return known || twi_push(&w->passing, node);
+}
+
+/* What is fetched must keep its value to the end. False when out of memory. */
+static bool find_lookers(work *w, twi_node *read, bool *fetched)
+{
+    bool fits = add_looker(w, read) && add_passing(w, read);
+    *fetched = false;
+    for (int i = 0; i < w->passing.count && fits; i++)
+        for (const twi_edge *e = w->passing.items[i]->results[0].uses.first; e && fits; e = e->next) {
+            *fetched = *fetched || e->user == read->region->end;
+            if (e->user == read->region->end)
+                continue;
+            fits = add_looker(w, e->user);
+            if (e == &e->user->inputs[0] && twi_task_shares(e->user->task))
+                fits = add_passing(w, e->user) && fits;
+        }
+    return fits;
+}
+
+static void forget_lookers(work *w)
+{
+    for (int i = 0; i < w->lookers.count; i++)
+        w->looks[w->lookers.items[i]->id] = w->passes[w->lookers.items[i]->id] = false;
+    w->lookers.count = w->passing.count = 0;
+}
+
+/* Whether the writer comes before one who looks. */
+static bool leads_to_looker(const work *w, const twi_node *writer)
+{
+    for (int i = 0; i < w->lookers.count; i++)
+        if (w->lookers.items[i] != writer && twi_leads_to(writer, w->lookers.items[i]))
+            return true;
+    return false;
+}
+
+/* Calls `visit` for every writer of the variable that the read does not come after, until one says no. */
+static bool each_later_writer(work *w, twi_node *read, bool (*visit)(work *w, twi_node *read, twi_node *writer))
+{
+    twi_value handle = twi_in(read, 0);
+    bool goes_on = true;
+    for (const twi_edge *e = twi_uses_of(handle)->first; e && goes_on; e = e->next)
+        if (e->user != read && writes(e->user, handle) && !twi_leads_to(e->user, read))
+            goes_on = visit(w, read, e->user);
+    return goes_on;
+}
+
+static bool may_come_last(work *w, twi_node *read, twi_node *writer)
+{
+    (void)read;
+    return !leads_to_looker(w, writer);
+}
+
+static bool put_after_lookers(work *w, twi_node *read, twi_node *writer)
+{
+    (void)read;
+    for (int i = 0; i < w->lookers.count; i++)
+        if (w->lookers.items[i] != writer && !twi_add_control(writer, w->lookers.items[i]))
+            return false;
     return true;
 }
 
-typedef struct work {
-    twi_planning *p;
-    bool *after_write, *looks, *passes;
-} work;
-
-static bool writes(const tw_node *node, const tw_node *handle)
+static bool put_after_read(work *w, twi_node *read, twi_node *writer)
 {
-    return uses_handle(node, handle) && !only_reads(node);
+    (void)w;
+    return twi_add_control(writer, read);
 }
 
 /* Each of two who write what they look at would have to come before the other. */
-static bool has_two_writing_lookers(const work *w, const tw_graph *graph, const tw_node *handle)
+static bool has_two_writing_lookers(const work *w, twi_value handle)
 {
     int count = 0;
-    for (int id = 0; id < graph->nodes.count; id++)
-        count += w->looks[id] && writes(graph->nodes.items[id], handle);
+    for (int i = 0; i < w->lookers.count; i++)
+        count += writes(w->lookers.items[i], handle);
     return count > 1;
 }
 
 /* One read against all writers of its variable: shares when that is safe, and adds the order that makes it so. */
-static tw_status order_read(work *w, tw_node *read, tw_node *handle)
+static tw_status order_read(work *w, twi_node *read)
 {
-    twi_rewriting *r = &w->p->rewriting;
-    tw_graph *graph = r->graph;
-    bool resort = false;
-    bool may_share = mark_lookers(r, read, w->looks, w->passes) && !has_two_writing_lookers(w, graph, handle);
-    for (int pass = 0; pass < 2; pass++) /* first ask, then add edges */
-        for (int id = 0; id < graph->nodes.count; id++) {
-            tw_node *writer = graph->nodes.items[id];
-            if (!writes(writer, handle))
-                continue;
-            mark_after(graph, writer, w->after_write);
-            if (w->after_write[read->id])
-                continue; /* this read is of the new value */
-            for (int k = 0; k < graph->nodes.count; k++) {
-                if (!w->looks[k] || k == id)
-                    continue;
-                if (pass == 0)
-                    may_share = may_share && !w->after_write[k];
-                else if (may_share || k == read->id) {
-                    twi_rewrite_add_control(r, writer, graph->nodes.items[k]);
-                    resort = resort || k > id;
-                }
-            }
-        }
-    if (may_share) {
-        if (read->task->kernel->release)
+    bool fetched;
+    if (!find_lookers(w, read, &fetched))
+        return twi_fail_memory(w->p->error, "ordering a plan");
+    bool shares = !fetched && !has_two_writing_lookers(w, twi_in(read, 0)) && each_later_writer(w, read, may_come_last);
+    bool ordered = each_later_writer(w, read, shares ? put_after_lookers : put_after_read);
+    forget_lookers(w);
+    if (!ordered && twi_region_check(read->region, w->p->error) == TW_OK)
+        return twi_fail(w->p->error, TW_INTERNAL, "'%s' depends on itself", read->name);
+    if (shares) {
+        if (read->task->kernel->release && !read->task->borrows)
             read->task->kernel->release(read->task->prepare.state);
         read->task->kernel = &shared_read;
     }
-    return resort ? twi_rewrite_clean(r, w->p->error) : TW_OK;
+    return read->region->error.status;
 }
 
 /* ---- phases -------------------------------------------------------------------------------------------------------- */
 
-static int phase_of(const twi_planning *p, const tw_node *node)
+static int phase_of(const twi_planning *p, const twi_node *node)
 {
-    int phase = 0, group = p->groups[node->assigned];
+    int phase = 0, group = p->groups[node->device];
     bool records = group >= 0, breaks = twi_breaks_recording(p, node);
-    for (int i = 0; i < node->num_inputs + node->num_control_inputs; i++) {
-        const tw_node *before =
-            i < node->num_inputs ? node->inputs[i].node : node->control_inputs[i - node->num_inputs];
-        bool crosses = records && !breaks && p->groups[before->assigned] != group;
+    for (int i = 0; i < twi_num_dependencies(node); i++) {
+        const twi_node *before = twi_dependency(node, i)->node;
+        bool crosses = records && !breaks && p->groups[before->device] != group;
         if (before->task->phase + crosses > phase)
             phase = before->task->phase + crosses;
     }
@@ -143,13 +155,13 @@ static int phase_of(const twi_planning *p, const tw_node *node)
 
 static tw_status sort_by_phase(twi_planning *p)
 {
-    const tw_graph *graph = p->rewriting.graph;
-    int64_t *phases = twi_alloc_array((size_t)graph->nodes.count + 1, sizeof *phases);
+    twi_region *region = p->rewriting.region;
+    int64_t *phases = twi_alloc_array((size_t)region->nodes.count + 1, sizeof *phases);
     if (!phases)
         return twi_fail_memory(p->error, "ordering a plan");
-    for (int id = 0; id < graph->nodes.count; id++)
-        phases[id] = graph->nodes.items[id]->task->phase = phase_of(p, graph->nodes.items[id]);
-    tw_status status = twi_sort_by(p, phases);
+    for (int id = 0; id < region->nodes.count; id++)
+        phases[id] = region->nodes.items[id]->task->phase = phase_of(p, region->nodes.items[id]);
+    tw_status status = twi_region_sort_by(region, phases, p->error);
     twi_free(phases);
     return status;
 }
@@ -163,77 +175,42 @@ static bool any_records(const twi_planning *p)
 }
 
 /* Who meets the others somewhere must come there in the order of the graph. */
-static bool any_meets(const tw_graph *graph)
+static bool any_meets(const twi_region *region)
 {
     bool any = false;
-    for (int id = 0; id < graph->nodes.count; id++)
-        any = any || twi_attr_find(&graph->nodes.items[id]->attrs, "_members");
+    for (int id = 0; id < region->nodes.count; id++)
+        any = any || twi_has_trait(region->nodes.items[id], TWI_COLLECTIVE);
     return any;
 }
 
 /* ---- all of it ----------------------------------------------------------------------------------------------------- */
 
-typedef struct keyed {
-    int64_t key;
-    tw_node *node;
-} keyed;
-
-static int by_key(const void *a, const void *b)
-{
-    const keyed *x = a, *y = b;
-    if (x->key != y->key)
-        return x->key < y->key ? -1 : 1;
-    return (x->node->id > y->node->id) - (x->node->id < y->node->id);
-}
-
-tw_status twi_sort_by(twi_planning *p, const int64_t *keys)
-{
-    tw_graph *graph = p->rewriting.graph;
-    int count = graph->nodes.count;
-    keyed *sorted = twi_alloc_array((size_t)count + 1, sizeof *sorted);
-    if (!sorted)
-        return twi_fail_memory(p->error, "ordering a plan");
-    for (int id = 0; id < count; id++)
-        sorted[id] = (keyed){keys[id], graph->nodes.items[id]};
-    qsort(sorted, (size_t)count, sizeof *sorted, by_key);
-    for (int id = 0; id < count; id++) {
-        graph->nodes.items[id] = sorted[id].node;
-        sorted[id].node->id = id;
-    }
-    twi_free(sorted);
-    return TW_OK;
-}
-
 tw_status twi_order(twi_planning *p)
 {
-    tw_graph *graph = p->rewriting.graph;
-    size_t n = (size_t)graph->nodes.count + 1;
+    twi_region *region = p->rewriting.region;
     tw_status status = TW_OK;
-    int count = 0;
-    work w = {p, twi_alloc(n), twi_alloc(n), twi_alloc(n)};
-    tw_node **reads = twi_alloc_array(n, sizeof *reads); /* ids change when the graph is sorted again */
+    work w = {.p = p, .looks = twi_alloc((size_t)region->nodes.count + 1),
+              .passes = twi_alloc((size_t)region->nodes.count + 1)};
     int *positions = twi_alloc_array((size_t)p->request->devices->count, sizeof *positions);
-    if (!w.after_write || !w.looks || !w.passes || !reads || !positions)
+    if (!w.looks || !w.passes || !positions)
         TWI_TRY(twi_fail_memory(p->error, "ordering a plan"));
-    for (int id = 0; id < graph->nodes.count; id++)
-        if (is(graph->nodes.items[id], "ReadVariableOp"))
-            reads[count++] = graph->nodes.items[id];
-    for (int i = 0; i < count; i++)
-        TWI_TRY(order_read(&w, reads[i], reads[i]->inputs[0].node));
-    TWI_TRY(twi_rewrite_clean(&p->rewriting, p->error));
-    if (!any_meets(graph))
+    for (int id = 0; id < region->nodes.count; id++)
+        if (twi_has_trait(region->nodes.items[id], TWI_READ))
+            TWI_TRY(order_read(&w, region->nodes.items[id]));
+    TWI_TRY(twi_region_sort(region, p->error));
+    if (!any_meets(region))
         TWI_TRY(twi_overlap(p));
     if (any_records(p))
         TWI_TRY(sort_by_phase(p));
-    for (int id = 0; id < graph->nodes.count; id++) {
-        tw_node *node = graph->nodes.items[id];
-        node->task->position = positions[node->assigned]++;
+    for (int id = 0; id < region->nodes.count; id++) {
+        const twi_node *node = region->nodes.items[id];
+        node->task->position = positions[node->device]++;
     }
 done:
-    twi_free(w.after_write);
+    twi_array_free(&w.lookers);
+    twi_array_free(&w.passing);
     twi_free(w.looks);
     twi_free(w.passes);
-    twi_free(reads);
     twi_free(positions);
     return status;
 }

@@ -16,30 +16,25 @@
 
 enum { SLACK = 32 }; /* "a little later" is this part of what the busiest device does */
 
-bool twi_is_reduction(const tw_node *node)
+bool twi_is_reduction(const twi_node *node)
 {
     return twi_attr_find(&node->attrs, "_reduction") != NULL;
 }
 
-static const tw_node *dependency(const tw_node *node, int i)
-{
-    return i < node->num_inputs ? node->inputs[i].node : node->control_inputs[i - node->num_inputs];
-}
-
 /* A copy that a reduction reads has come from another device for it. */
-static bool crosses(const tw_node *node, int input)
+static bool crosses(const twi_node *node, int input)
 {
     return input < node->num_inputs && twi_is_reduction(node) &&
-           strcmp(node->inputs[input].node->op->name, "_Copy") == 0;
+           twi_has_trait(node->inputs[input].node, TWI_COPY);
 }
 
 /* floats[id] for reductions, what crosses to them, and constants. False if nothing crosses. */
-static bool mark_floating(const tw_graph *graph, bool *floats)
+static bool mark_floating(const twi_region *region, bool *floats)
 {
     bool any = false;
-    for (int id = 0; id < graph->nodes.count; id++) {
-        const tw_node *node = graph->nodes.items[id];
-        floats[id] = twi_is_reduction(node) || strcmp(node->op->name, "Const") == 0;
+    for (int id = 0; id < region->nodes.count; id++) {
+        const twi_node *node = region->nodes.items[id];
+        floats[id] = twi_is_reduction(node) || twi_has_trait(node, TWI_CONSTANT);
         for (int i = 0; i < node->num_inputs; i++)
             if (crosses(node, i))
                 any = floats[node->inputs[i].node->id] = true;
@@ -47,56 +42,56 @@ static bool mark_floating(const tw_graph *graph, bool *floats)
     return any;
 }
 
-static int64_t work_of(const tw_node *node)
+static int64_t work_of(const twi_node *node)
 {
     int64_t bytes = 0;
-    for (int i = 0; i < node->num_inputs + node->num_outputs && !twi_task_shares(node->task); i++)
+    for (int i = 0; i < node->num_inputs + node->num_results && !twi_task_shares(node->task); i++)
         bytes += (int64_t)node->task->operands[i].bytes;
     return bytes;
 }
 
 static int64_t find_slack(const twi_planning *p, const bool *floats, int64_t *busy)
 {
-    const tw_graph *graph = p->rewriting.graph;
+    const twi_region *region = p->rewriting.region;
     int64_t most = 0;
-    for (int id = 0; id < graph->nodes.count; id++) {
-        const tw_node *node = graph->nodes.items[id];
-        busy[node->assigned] += floats[id] ? 0 : work_of(node);
-        most = busy[node->assigned] > most ? busy[node->assigned] : most;
+    for (int id = 0; id < region->nodes.count; id++) {
+        const twi_node *node = region->nodes.items[id];
+        busy[node->device] += floats[id] ? 0 : work_of(node);
+        most = busy[node->device] > most ? busy[node->device] : most;
     }
     return most / SLACK;
 }
 
 /* When each node is done. now[device]: when the latest that does not float is. */
-static void find_times(const tw_graph *graph, const bool *floats, int64_t slack, int64_t *now, int64_t *times)
+static void find_times(const twi_region *region, const bool *floats, int64_t slack, int64_t *now, int64_t *times)
 {
-    for (int id = 0; id < graph->nodes.count; id++) {
-        const tw_node *node = graph->nodes.items[id];
+    for (int id = 0; id < region->nodes.count; id++) {
+        const twi_node *node = region->nodes.items[id];
         bool waits = false;
-        times[id] = floats[id] ? 0 : now[node->assigned];
-        for (int i = 0; i < node->num_inputs + node->num_control_inputs; i++) {
-            int64_t before = times[dependency(node, i)->id];
+        times[id] = floats[id] ? 0 : now[node->device];
+        for (int i = 0; i < twi_num_dependencies(node); i++) {
+            int64_t before = times[twi_dependency(node, i)->node->id];
             times[id] = before > times[id] ? before : times[id];
             waits = waits || crosses(node, i);
         }
         times[id] += floats[id] ? (waits ? slack : 0) : work_of(node);
         if (!floats[id])
-            now[node->assigned] = times[id];
+            now[node->device] = times[id];
     }
 }
 
 /* What crosses does so when the first who uses it is there: a list that waits does nothing else. Users come after it in
  * the graph, so all of them have been seen when it is met from the end. */
-static void delay_copies(const tw_graph *graph, const bool *floats, int64_t *times, int64_t *wanted)
+static void delay_copies(const twi_region *region, const bool *floats, int64_t *times, int64_t *wanted)
 {
-    for (int id = 0; id < graph->nodes.count; id++)
+    for (int id = 0; id < region->nodes.count; id++)
         wanted[id] = INT64_MAX;
-    for (int id = graph->nodes.count - 1; id >= 0; id--) {
-        const tw_node *node = graph->nodes.items[id];
-        if (floats[id] && strcmp(node->op->name, "_Copy") == 0 && wanted[id] < INT64_MAX)
+    for (int id = region->nodes.count - 1; id >= 0; id--) {
+        const twi_node *node = region->nodes.items[id];
+        if (floats[id] && twi_has_trait(node, TWI_COPY) && wanted[id] < INT64_MAX)
             times[id] = wanted[id];
-        for (int i = 0; i < node->num_inputs + node->num_control_inputs; i++) {
-            int64_t *first = &wanted[dependency(node, i)->id];
+        for (int i = 0; i < twi_num_dependencies(node); i++) {
+            int64_t *first = &wanted[twi_dependency(node, i)->node->id];
             *first = times[id] < *first ? times[id] : *first;
         }
     }
@@ -104,18 +99,18 @@ static void delay_copies(const tw_graph *graph, const bool *floats, int64_t *tim
 
 tw_status twi_overlap(twi_planning *p)
 {
-    const tw_graph *graph = p->rewriting.graph;
-    size_t n = (size_t)graph->nodes.count + 1, devices = (size_t)p->request->devices->count;
+    twi_region *region = p->rewriting.region;
+    size_t n = (size_t)region->nodes.count + 1, devices = (size_t)p->request->devices->count;
     tw_status status = TW_OK;
     bool *floats = twi_alloc_array(n, sizeof *floats);
     int64_t *times = twi_alloc_array(n, sizeof *times), *wanted = twi_alloc_array(n, sizeof *wanted);
     int64_t *now = twi_alloc_array(devices, sizeof *now), *busy = twi_alloc_array(devices, sizeof *busy);
     if (!floats || !times || !wanted || !now || !busy)
         TWI_TRY(twi_fail_memory(p->error, "ordering a plan"));
-    if (mark_floating(graph, floats)) {
-        find_times(graph, floats, find_slack(p, floats, busy), now, times);
-        delay_copies(graph, floats, times, wanted);
-        TWI_TRY(twi_sort_by(p, times));
+    if (mark_floating(region, floats)) {
+        find_times(region, floats, find_slack(p, floats, busy), now, times);
+        delay_copies(region, floats, times, wanted);
+        TWI_TRY(twi_region_sort_by(p->rewriting.region, times, p->error));
     }
 done:
     twi_free(floats);

@@ -1,115 +1,18 @@
-/* plan.c - making a plan: the stages in their order, and the lists that come out of them. */
+/* plan.c - making a plan: the stages in their order, where feeds and fetches lie, which variables need a value. */
 #include "plan/plan.h"
 
 #include "tensor/tensor.h"
 
+#include <stdlib.h>
 #include <string.h>
-
-static bool is(const tw_node *node, const char *op)
-{
-    return strcmp(node->op->name, op) == 0;
-}
-
-/* ---- lists ------------------------------------------------------------------------------------------------------- */
-
-/* Waits for the producers on other devices, but not for what this list has waited for already. waited[device]: how far
- * that device is known to be when this step starts. */
-static tw_status find_waits(twi_planning *p, const tw_node *node, twi_step *step, int *waited, int *wanted)
-{
-    int devices = p->plan->num_lists;
-    for (int d = 0; d < devices; d++)
-        wanted[d] = -1;
-    for (int i = 0; i < node->num_inputs + node->num_control_inputs; i++) {
-        const tw_node *before =
-            i < node->num_inputs ? node->inputs[i].node : node->control_inputs[i - node->num_inputs];
-        if (before->assigned != node->assigned && !twi_meets(node, before) &&
-            before->task->position > wanted[before->assigned])
-            wanted[before->assigned] = before->task->position;
-    }
-    for (int d = 0; d < devices; d++)
-        step->num_waits += wanted[d] > waited[d];
-    step->waits = twi_arena_alloc(&p->plan->arena, sizeof *step->waits * (size_t)step->num_waits);
-    if (!step->waits)
-        return twi_fail_memory(p->error, "making a plan");
-    for (int d = 0, i = 0; d < devices; d++)
-        if (wanted[d] > waited[d]) {
-            step->waits[i++] = (twi_wait){d, wanted[d]};
-            waited[d] = wanted[d];
-        }
-    return TW_OK;
-}
-
-static tw_status make_step(twi_planning *p, const tw_node *node, twi_step *step)
-{
-    twi_task *task = node->task;
-    twi_arena *arena = &p->plan->arena;
-    int n = node->num_inputs, m = node->num_outputs;
-    const twi_operand *outputs = task->operands + n;
-    *step = (twi_step){.kernel = task->kernel && task->kernel->run ? task->kernel : NULL, .node = node,
-                       .device = p->request->devices->items[node->assigned], .workspace = task->prepare.workspace,
-                       .touches = task->prepare.touches};
-    if (is(node, "_Copy") && !twi_task_shares(task)) {
-        step->source = p->request->devices->items[node->inputs[0].node->assigned];
-        step->bytes = outputs[0].bytes;
-        step->copies_strings = outputs[0].dtype == TW_STRING;
-        p->plan->info.copies++;
-        p->plan->info.copied_bytes += (int64_t)step->bytes;
-    }
-    p->plan->info.kernels += step->kernel != NULL;
-    step->run = (twi_run){
-        .state = task->prepare.state,
-        .inputs = twi_arena_alloc(arena, sizeof(void *) * (size_t)n),
-        .outputs = twi_arena_alloc(arena, sizeof(void *) * (size_t)m),
-        .input_operands = task->operands,
-        .output_operands = outputs,
-        .num_inputs = n,
-        .num_outputs = m,
-        .threads = p->request->devices->items[node->assigned]->threads,
-        .node = node->name,
-        .error = &p->plan->lists[node->assigned].error,
-    };
-    return step->run.inputs && step->run.outputs ? TW_OK : twi_fail_memory(p->error, "making a plan");
-}
-
-tw_status twi_make_lists(twi_planning *p)
-{
-    const tw_graph *graph = p->rewriting.graph;
-    int devices = p->plan->num_lists;
-    tw_status status = TW_OK;
-    int *waited = twi_alloc_array((size_t)devices * (size_t)(devices + 1), sizeof *waited); /* a row for each device */
-    int *wanted = waited + devices * devices;
-    if (!waited)
-        return twi_fail_memory(p->error, "making a plan");
-    for (int i = 0; i < devices * devices; i++)
-        waited[i] = -1;
-    for (int id = 0; id < graph->nodes.count; id++)
-        p->plan->lists[graph->nodes.items[id]->assigned].count++;
-    for (int d = 0; d < devices; d++) {
-        twi_list *list = &p->plan->lists[d];
-        list->device = p->request->devices->items[d];
-        list->steps = twi_arena_alloc(&p->plan->arena, sizeof *list->steps * (size_t)list->count);
-        if (!list->steps)
-            TWI_TRY(twi_fail_memory(p->error, "making a plan"));
-    }
-    for (int id = 0; id < graph->nodes.count; id++) {
-        const tw_node *node = graph->nodes.items[id];
-        twi_step *step = &p->plan->lists[node->assigned].steps[node->task->position];
-        TWI_TRY(make_step(p, node, step));
-        TWI_TRY(find_waits(p, node, step, waited + node->assigned * devices, wanted));
-    }
-    TWI_TRY(twi_find_stretches(p));
-done:
-    twi_free(waited);
-    return status;
-}
 
 /* ---- ports and variables ------------------------------------------------------------------------------------------- */
 
-static twi_port port_of(twi_planning *p, tw_output output)
+static twi_port port_of(twi_planning *p, twi_value output)
 {
     const twi_operand *operand = &output.node->task->operands[output.node->num_inputs + output.index];
     return (twi_port){
-        .device = p->request->devices->items[output.node->assigned],
+        .device = p->request->devices->items[output.node->device],
         .buffer = twi_buffer_of(output),
         .dtype = operand->dtype,
         .shape = operand->shape,
@@ -120,34 +23,84 @@ static twi_port port_of(twi_planning *p, tw_output output)
 static tw_status make_ports(twi_planning *p)
 {
     twi_plan *plan = p->plan;
-    const tw_graph *graph = p->rewriting.graph;
+    const twi_region *region = p->rewriting.region;
     plan->num_feeds = p->request->num_feeds;
     plan->num_fetches = p->request->num_fetches;
     plan->feeds = twi_arena_alloc(&plan->arena, sizeof *plan->feeds * (size_t)plan->num_feeds);
     plan->fetches = twi_arena_alloc(&plan->arena, sizeof *plan->fetches * (size_t)plan->num_fetches);
     if (!plan->feeds || !plan->fetches)
         return twi_fail_memory(p->error, "making a plan");
-    for (int id = 0; id < graph->nodes.count; id++)
-        if (is(graph->nodes.items[id], "_Feed"))
-            plan->feeds[twi_attr_int(&graph->nodes.items[id]->attrs, "index", 0)] =
-                port_of(p, (tw_output){graph->nodes.items[id], 0});
+    for (int id = 0; id < region->nodes.count; id++)
+        if (twi_has_trait(region->nodes.items[id], TWI_FEED))
+            plan->feeds[twi_attr_int(&region->nodes.items[id]->attrs, "index", 0)] =
+                port_of(p, twi_out(region->nodes.items[id], 0));
     for (int i = 0; i < plan->num_fetches; i++) {
-        if (p->rewriting.fetches[i].index < 0)
+        twi_value fetch = twi_in(region->end, i);
+        if (fetch.index < 0)
             continue;
-        plan->fetches[i] = port_of(p, p->rewriting.fetches[i]);
+        plan->fetches[i] = port_of(p, fetch);
         if (plan->fetches[i].dtype == TW_RESOURCE)
-            return twi_fail(p->error, TW_INVALID_ARGUMENT, "'%s' is a resource and cannot be fetched",
-                            p->rewriting.fetches[i].node->name);
+            return twi_fail(p->error, TW_INVALID_ARGUMENT, "'%s' is a resource and cannot be fetched", fetch.node->name);
     }
     return TW_OK;
 }
 
-static bool in_list(twi_resource *const *list, int count, const twi_resource *r)
+/* A node's use of a variable. */
+typedef struct variable_use {
+    twi_resource *variable;
+    int order;
+    bool needs; /* a value that is there before */
+} variable_use;
+
+static int by_variable(const void *a, const void *b)
 {
-    for (int i = 0; i < count; i++)
-        if (list[i] == r)
-            return true;
-    return false;
+    const variable_use *x = a, *y = b;
+    if (x->variable != y->variable)
+        return (uintptr_t)x->variable < (uintptr_t)y->variable ? -1 : 1;
+    return (x->order > y->order) - (x->order < y->order);
+}
+
+static int by_order(const void *a, const void *b)
+{
+    const variable_use *x = a, *y = b;
+    return (x->order > y->order) - (x->order < y->order);
+}
+
+typedef TWI_ARRAY(variable_use) variable_uses;
+
+static bool list_uses(const twi_region *region, variable_uses *uses)
+{
+    bool fits = true;
+    for (int id = 0; id < region->nodes.count && fits; id++) {
+        const twi_node *node = region->nodes.items[id];
+        for (int i = 0; i < node->num_inputs && node->op->roles && fits; i++) {
+            twi_resource *r = node->task->operands[i].resource;
+            char role = r && r->device ? twi_op_role(node->op, &node->attrs, i) : '.';
+            if (twi_role_reads(role) || twi_role_writes(role))
+                fits = twi_push(uses, (variable_use){r, uses->count, twi_role_reads(role)});
+        }
+    }
+    return fits;
+}
+
+/* Leaves of each variable the first use, and the first that assigns if that is another; in the order of the plan. */
+static void keep_first_uses(variable_uses *uses)
+{
+    int kept = 0;
+    if (uses->count)
+        qsort(uses->items, (size_t)uses->count, sizeof *uses->items, by_variable);
+    bool assigned = false;
+    for (int i = 0; i < uses->count; i++) {
+        variable_use use = uses->items[i];
+        bool first = i == 0 || uses->items[i - 1].variable != use.variable;
+        assigned = assigned && !first;
+        if (first || (!use.needs && !assigned))
+            uses->items[kept++] = use;
+        assigned = assigned || !use.needs;
+    }
+    uses->count = kept;
+    if (kept)
+        qsort(uses->items, (size_t)kept, sizeof *uses->items, by_order);
 }
 
 /* A variable must have its value before the run unless every use comes after an assignment of this run. In the final
@@ -155,28 +108,22 @@ static bool in_list(twi_resource *const *list, int count, const twi_resource *r)
 static tw_status find_variables(twi_planning *p)
 {
     twi_plan *plan = p->plan;
-    const tw_graph *graph = p->rewriting.graph;
-    plan->needed = twi_arena_alloc(&plan->arena, sizeof *plan->needed * (size_t)graph->nodes.count);
-    plan->assigned = twi_arena_alloc(&plan->arena, sizeof *plan->assigned * (size_t)graph->nodes.count);
-    if (!plan->needed || !plan->assigned)
-        return twi_fail_memory(p->error, "making a plan");
-    for (int id = 0; id < graph->nodes.count; id++) {
-        const tw_node *node = graph->nodes.items[id];
-        if (is(node, "VarIsInitializedOp") || is(node, "VariableShape"))
-            continue;
-        for (int i = 0; i < node->num_inputs; i++) {
-            twi_resource *r = node->task->operands[i].resource;
-            if (!r || !r->device)
-                continue;
-            bool assigns = i == 0 && is(node, "AssignVariableOp");
-            bool known = in_list(plan->assigned, plan->num_assigned, r);
-            if (assigns && !known)
-                plan->assigned[plan->num_assigned++] = r;
-            else if (!assigns && !known && !in_list(plan->needed, plan->num_needed, r))
-                plan->needed[plan->num_needed++] = r;
-        }
+    variable_uses uses = {0};
+    tw_status status = list_uses(p->rewriting.region, &uses) ? TW_OK : twi_fail_memory(p->error, "making a plan");
+    if (status == TW_OK) {
+        keep_first_uses(&uses);
+        plan->needed = twi_arena_alloc(&plan->arena, sizeof *plan->needed * (size_t)uses.count);
+        plan->assigned = twi_arena_alloc(&plan->arena, sizeof *plan->assigned * (size_t)uses.count);
+        if (!plan->needed || !plan->assigned)
+            status = twi_fail_memory(p->error, "making a plan");
     }
-    return TW_OK;
+    for (int i = 0; i < uses.count && status == TW_OK; i++)
+        if (uses.items[i].needs)
+            plan->needed[plan->num_needed++] = uses.items[i].variable;
+        else
+            plan->assigned[plan->num_assigned++] = uses.items[i].variable;
+    twi_array_free(&uses);
+    return status;
 }
 
 /* ---- the budget of soft placement ---------------------------------------------------------------------------------- */
@@ -202,7 +149,7 @@ static tw_status check_budget(twi_planning *p)
         return TW_OK;
     tw_status status = twi_list_moves(request->placement, &arena, &moves, p->error);
     if (status == TW_OK) {
-        twi_plan_charge(p->plan, request->graph, request->placement, &moves);
+        twi_plan_charge(p->plan, request->placement, &moves);
         if (moves.bytes > request->soft_budget && moves.bytes > 0)
             status = refuse_moves(&moves, request->soft_budget, p->error);
     }
@@ -212,30 +159,30 @@ static tw_status check_budget(twi_planning *p)
 
 /* ---- the whole ----------------------------------------------------------------------------------------------------- */
 
-static tw_status make_plan(const twi_request *request, twi_refused_ops *refused, twi_plan **result, tw_error *error)
+tw_status twi_plan_create(const twi_request *request, twi_plan **result, tw_error *error)
 {
     tw_status status;
+    *result = NULL;
     twi_plan *plan = twi_alloc(sizeof *plan);
     if (!plan)
         return twi_fail_memory(error, "making a plan");
-    twi_planning p = {.request = request, .plan = plan, .refused = refused, .error = error};
+    twi_planning p = {.request = request, .plan = plan, .error = error};
     plan->num_lists = request->devices->count;
     plan->lists = twi_arena_alloc(&plan->arena, sizeof *plan->lists * (size_t)plan->num_lists);
-    plan->graph = tw_graph_create();
+    plan->region = twi_region_create();
     p.rewriting = (twi_rewriting){
-        .graph = plan->graph,
-        .fetches = twi_arena_alloc(&plan->arena, sizeof *p.rewriting.fetches * (size_t)request->num_fetches),
-        .num_fetches = request->num_fetches,
+        .region = plan->region,
         .devices = request->devices,
-        .refused = refused,
         .fold_everything = !twi_rewrite_is_disabled(request->disable, "fold"),
     };
-    if (!plan->lists || !plan->graph || !p.rewriting.fetches)
+    if (!plan->lists || !plan->region)
         TWI_TRY(twi_fail_memory(error, "making a plan"));
     TWI_TRY(twi_specialize(&p));
+    TWI_TRY(twi_assign_devices(&p));
     TWI_TRY(twi_rewrite(&p.rewriting, request->disable, error));
+    TWI_TRY(twi_region_sort(plan->region, error));
     TWI_TRY(twi_partition(&p));
-    TWI_TRY(twi_meet(&p));
+    TWI_TRY(twi_rendezvous(&p));
     TWI_TRY(twi_prepare_tasks(&p));
     TWI_TRY(twi_group_devices(&p));
     TWI_TRY(twi_order(&p));
@@ -246,27 +193,12 @@ static tw_status make_plan(const twi_request *request, twi_refused_ops *refused,
     for (int d = 0; d < plan->num_lists; d++)
         plan->info.constant_bytes += (int64_t)plan->lists[d].kept_bytes;
     TWI_TRY(check_budget(&p));
-    plan->info.nodes = plan->graph->nodes.count;
+    plan->info.nodes = plan->region->nodes.count;
     plan->info.variable_bytes = twi_resources_variable_bytes(request->resources);
     *result = plan;
     return TW_OK;
 done:
     twi_plan_destroy(plan);
-    return status;
-}
-
-/* A fused op that a device refuses is not made there, since its parts may be taken: each kind of op costs one more try. */
-tw_status twi_plan_create(const twi_request *request, twi_plan **result, tw_error *error)
-{
-    twi_refused_ops refused = {0};
-    tw_status status;
-    int known;
-    *result = NULL;
-    do {
-        known = refused.count;
-        status = make_plan(request, &refused, result, error);
-    } while (status == TW_UNIMPLEMENTED && refused.count > known);
-    twi_array_free(&refused);
     return status;
 }
 
@@ -282,11 +214,11 @@ static tw_status put_strings(tw_string *to, const tw_tensor *value, tw_error *er
     return TW_OK;
 }
 
-static void free_strings(twi_plan *plan, const tw_node *node)
+static void free_strings(twi_plan *plan, const twi_node *node)
 {
-    for (int i = 0; i < node->num_outputs; i++) {
+    for (int i = 0; i < node->num_results; i++) {
         const twi_buffer *b = node->task->outputs[i];
-        if (node->output_types[i] != TW_STRING || !b || b->place != TWI_IN_KEPT || !plan->lists[b->device].kept)
+        if (node->results[i].dtype != TW_STRING || !b || b->place != TWI_IN_KEPT || !plan->lists[b->device].kept)
             continue;
         tw_string *strings = (tw_string *)((char *)plan->lists[b->device].kept + b->offset);
         for (size_t k = 0; k < b->bytes / sizeof *strings; k++) {
@@ -298,9 +230,9 @@ static void free_strings(twi_plan *plan, const tw_node *node)
 
 static void let_go(twi_plan *plan)
 {
-    for (int id = 0; plan->graph && id < plan->graph->nodes.count; id++)
-        if (plan->graph->nodes.items[id]->task)
-            free_strings(plan, plan->graph->nodes.items[id]);
+    for (int id = 0; plan->region && id < plan->region->nodes.count; id++)
+        if (plan->region->nodes.items[id]->task)
+            free_strings(plan, plan->region->nodes.items[id]);
     for (int d = 0; plan->lists && d < plan->num_lists; d++) {
         twi_device_free(plan->lists[d].device, plan->lists[d].kept, plan->lists[d].kept_bytes);
         plan->lists[d].kept = NULL;
@@ -308,12 +240,12 @@ static void let_go(twi_plan *plan)
     plan->held = false;
 }
 
-static tw_status fill_constant(twi_plan *plan, const tw_node *node, tw_error *error)
+static tw_status fill_constant(twi_plan *plan, const twi_node *node, tw_error *error)
 {
-    const tw_tensor *value = is(node, "Const") ? twi_attr_tensor(&node->attrs, "value") : NULL;
+    const tw_tensor *value = twi_has_trait(node, TWI_CONSTANT) ? twi_attr_tensor(&node->attrs, "value") : NULL;
     if (!value)
         return TW_OK;
-    twi_list *list = &plan->lists[node->assigned];
+    twi_list *list = &plan->lists[node->device];
     char *to = (char *)list->kept + node->task->outputs[0]->offset;
     if (tw_tensor_dtype(value) == TW_STRING)
         return put_strings((tw_string *)to, value, error);
@@ -322,12 +254,12 @@ static tw_status fill_constant(twi_plan *plan, const tw_node *node, tw_error *er
 
 tw_status twi_plan_hold(twi_plan *plan, tw_error *error)
 {
-    const tw_graph *graph = plan->graph;
+    const twi_region *region = plan->region;
     tw_status status = TW_OK;
     if (plan->held)
         return TW_OK;
-    for (int id = 0; id < graph->nodes.count; id++) {
-        const tw_node *node = graph->nodes.items[id];
+    for (int id = 0; id < region->nodes.count; id++) {
+        const twi_node *node = region->nodes.items[id];
         if (twi_makes_variable(node))
             TWI_TRY(twi_resource_hold(node->task->operands[node->num_inputs].resource, error));
     }
@@ -336,8 +268,8 @@ tw_status twi_plan_hold(twi_plan *plan, tw_error *error)
         if (list->kept_bytes)
             TWI_TRY(twi_device_alloc(list->device, list->kept_bytes, "constants", &list->kept, error));
     }
-    for (int id = 0; id < graph->nodes.count; id++)
-        TWI_TRY(fill_constant(plan, graph->nodes.items[id], error));
+    for (int id = 0; id < region->nodes.count; id++)
+        TWI_TRY(fill_constant(plan, region->nodes.items[id], error));
     plan->held = true;
 done:
     if (status != TW_OK)
@@ -354,12 +286,12 @@ void twi_plan_destroy(twi_plan *plan)
         if (plan->lists[d].timeline)
             plan->lists[d].device->ops->close_timeline(plan->lists[d].device, plan->lists[d].timeline);
     let_go(plan);
-    for (int id = 0; plan->graph && id < plan->graph->nodes.count; id++) {
-        twi_task *task = plan->graph->nodes.items[id]->task;
-        if (task && task->kernel && task->kernel->release)
+    for (int id = 0; plan->region && id < plan->region->nodes.count; id++) {
+        twi_task *task = plan->region->nodes.items[id]->task;
+        if (task && task->kernel && task->kernel->release && !task->borrows)
             task->kernel->release(task->prepare.state);
     }
-    tw_graph_destroy(plan->graph);
+    twi_region_destroy(plan->region);
     twi_arena_free(&plan->arena);
     twi_free(plan);
 }
@@ -377,16 +309,16 @@ static void *address_of(const twi_plan *plan, const twi_buffer *b, void *const *
 void twi_plan_bind(twi_plan *plan, void *const *arenas)
 {
     twi_forget_recordings(plan);
-    for (int id = 0; id < plan->graph->nodes.count; id++) {
-        const tw_node *node = plan->graph->nodes.items[id];
-        twi_list *list = &plan->lists[node->assigned];
+    for (int id = 0; id < plan->region->nodes.count; id++) {
+        const twi_node *node = plan->region->nodes.items[id];
+        twi_list *list = &plan->lists[node->device];
         twi_step *step = &list->steps[node->task->position];
         for (int i = 0; i < node->num_inputs; i++)
-            ((const void **)step->run.inputs)[i] = address_of(plan, twi_buffer_of(node->inputs[i]), arenas);
-        for (int i = 0; i < node->num_outputs; i++)
+            ((const void **)step->run.inputs)[i] = address_of(plan, twi_buffer_of(twi_in(node, i)), arenas);
+        for (int i = 0; i < node->num_results; i++)
             ((void **)step->run.outputs)[i] = address_of(plan, node->task->outputs[i], arenas);
         step->run.workspace =
-            node->task->prepare.workspace ? (char *)arenas[node->assigned] + list->workspaces[node->task->workspace] : NULL;
+            node->task->prepare.workspace ? (char *)arenas[node->device] + list->workspaces[node->task->workspace] : NULL;
     }
     for (int i = 0; i < plan->num_feeds; i++)
         if (plan->feeds[i].buffer)

@@ -1,7 +1,7 @@
 /* plan.h - what a graph becomes for one set of feeds, fetches and shapes: prepared kernels in order, a list for each
  * device, every byte of memory assigned.
  *
- *     specialize -> rewrite -> partition -> meet -> prepare -> order -> memory -> lists
+ *     specialize -> assign -> rewrite -> partition -> rendezvous -> prepare -> order -> memory -> lists
  *
  * Nothing here runs; src/run walks the lists. All that is slow happens here, so that running allocates nothing, looks
  * nothing up and knows no names. */
@@ -41,7 +41,7 @@ typedef struct twi_request {
 typedef struct twi_buffer {
     enum { TWI_IN_ARENA, TWI_IN_KEPT, TWI_IN_VARIABLE } place;
     int device;
-    const tw_node *maker;        /* the first whose output it is */
+    const twi_node *maker;        /* the first whose output it is */
     size_t bytes;
     int first, last;             /* steps of the device's list between which it is in use, both included; INT_MAX: to the
                                     end of the run */
@@ -52,9 +52,10 @@ typedef struct twi_buffer {
 
 /* A node prepared for its device. */
 typedef struct twi_task {
-    tw_node *node;
+    twi_node *node;
     const twi_kernel *kernel;    /* NULL: a copy, a feed, a constant, or nothing at all */
     twi_prepare prepare;
+    bool borrows;                /* the kernel's state is another task's, which is alike */
     twi_operand *operands;       /* inputs, then outputs */
     twi_buffer **outputs;        /* [num_outputs]; shared when two outputs share memory */
     int workspace;               /* number of the one that it gets */
@@ -100,7 +101,7 @@ typedef struct twi_step {
     int stretch_end;
     const twi_stretch *within;   /* that it is a step of; NULL: none */
     int number;                  /* there */
-    const tw_node *node;         /* for messages and traces */
+    const twi_node *node;         /* for messages and traces */
     int64_t started_ns, ended_ns; /* of the latest run, when traced */
     tw_time_kind kind;           /* what its time is spent on; run/waterfall.c says */
     int64_t late_ns, slow_ns;    /* delays before it starts and before it ends, in traced runs; for tests of what measures
@@ -136,7 +137,7 @@ typedef struct twi_port {
 } twi_port;
 
 typedef struct twi_plan {
-    tw_graph *graph;             /* its own copy, rewritten */
+    twi_region *region;          /* of nodes in the order of the plan */
     twi_arena arena;
     twi_list *lists;             /* [num_lists], one for each device of the set, in its order */
     int num_lists;
@@ -148,7 +149,7 @@ typedef struct twi_plan {
     twi_resource **needed;       /* variables that must have a value before the run */
     twi_resource **assigned;     /* variables that have one afterwards */
     int num_needed, num_assigned;
-    tw_node **origins;           /* [num_origins] by id in the user's graph: the first copy of the node; NULL: none */
+    twi_node **origins;          /* [num_origins] by id in the user's graph: the first copy of the node; NULL: none */
     int num_origins;
     bool held;                   /* it has its constants, and its variables have memory */
     tw_plan_info info;
@@ -157,8 +158,7 @@ typedef struct twi_plan {
     bool delayed;                /* some step is (late_ns, slow_ns): then nothing is replayed */
 } twi_plan;
 
-/* Takes no memory of any device but, for a moment, what a card tries algorithms on. TW_UNIMPLEMENTED with the placement
- * outdated: a device refuses a node that could be elsewhere; place again and try again. */
+/* Takes no memory of any device but, for a moment, what a card tries algorithms on. */
 tw_status twi_plan_create(const twi_request *request, twi_plan **plan, tw_error *error);
 void twi_plan_destroy(twi_plan *plan); /* NULL is fine */
 /* Gives its variables their memory, and the plan its constants, unless they have it; before it is bound. */
@@ -172,29 +172,30 @@ void twi_plan_bind(twi_plan *plan, void *const *arenas);
 typedef struct twi_planning {
     const twi_request *request;
     twi_plan *plan;
-    twi_rewriting rewriting;     /* graph, fetches */
-    twi_refused_ops *refused;    /* what rewrites made and kernels refused */
+    twi_rewriting rewriting;     /* region */
     int *groups;                 /* [devices] the first that it records together with; -1: it does not record */
     tw_error *error;
 } twi_planning;
 
-/* Copies what the fetches need into a new graph with every shape known, feeds cut out, constants folded. */
+/* Copies what the fetches need into the region with every shape known, feeds cut out, constants folded. */
 tw_status twi_specialize(twi_planning *p);
 /* A read of the variable behind a handle for a node that takes a reference to it as a value: after these controls, and
  * after `writer` if there is one. */
-tw_status twi_read_reference(twi_planning *p, tw_output handle, tw_output writer, const tw_node *reader,
-                             const tw_output *controls, int num_controls, tw_output *value);
+tw_status twi_read_reference(twi_planning *p, twi_value handle, twi_value writer, const tw_node *reader,
+                             const twi_value *controls, int num_controls, twi_value *value);
 /* The node's attributes as its form on handles wants them. */
-tw_status twi_handle_attrs(twi_planning *p, const tw_node *node, const char *form, twi_attrs *attrs);
+tw_status twi_handle_attrs(twi_planning *p, const tw_node *node, const twi_op *form, twi_attrs *attrs);
 /* Those of a RestoreV2 with the shapes of what it restores. */
 tw_status twi_restored_attrs(twi_planning *p, const tw_node *node, twi_attrs *attrs);
+/* Gives every node its device. */
+tw_status twi_assign_devices(twi_planning *p);
 /* Puts a _Copy on each edge between devices; one tensor crosses to one device once. */
 tw_status twi_partition(twi_planning *p);
 /* Makes neighbours of the nodes that meet, one on each device. */
-tw_status twi_meet(twi_planning *p);
+tw_status twi_rendezvous(twi_planning *p);
 /* Whether `node`, which comes after `before` on another device, need not wait for it: a meeting sees to that, and says who
  * is late. */
-bool twi_meets(const tw_node *node, const tw_node *before);
+bool twi_meets(const twi_node *node, const twi_node *before);
 /* Finds a kernel for every node and prepares it. Notes a refusal where the plan had better be made again: a node of the
  * user's in the placement, an op that a rewrite made in p->refused. */
 tw_status twi_prepare_tasks(twi_planning *p);
@@ -203,8 +204,6 @@ tw_status twi_prepare_tasks(twi_planning *p);
 tw_status twi_order(twi_planning *p);
 /* Of twi_order(): lets reductions between devices be done beside the towers' other work. */
 tw_status twi_overlap(twi_planning *p);
-/* Sorts the graph's nodes by keys[id]; equal ones keep their order. Renumbers ids. */
-tw_status twi_sort_by(twi_planning *p, const int64_t *keys);
 /* Makes buffers by lifetime and gives them offsets. Needs positions. */
 tw_status twi_assign_memory(twi_planning *p);
 /* Writes down the steps of each device and what they wait for. */
@@ -213,7 +212,7 @@ tw_status twi_make_lists(twi_planning *p);
 /* Of the devices that nodes are assigned to: which record together. Before twi_order(). */
 tw_status twi_group_devices(twi_planning *p);
 /* True for a step that breaks a recording off: it copies into the group, or looks at the host. */
-bool twi_breaks_recording(const twi_planning *p, const tw_node *node);
+bool twi_breaks_recording(const twi_planning *p, const twi_node *node);
 /* Finds what devices may record; and drops what they have recorded, because something lies elsewhere now. */
 tw_status twi_find_stretches(twi_planning *p);
 void twi_forget_recordings(twi_plan *plan);
@@ -225,7 +224,7 @@ void twi_forget_recordings(twi_plan *plan);
 tw_status twi_plan_explain(const twi_plan *plan, const tw_node *node, twi_arena *arena, tw_explanation *explanation,
                            tw_error *error);
 /* Charges the groups of moves with the bytes that cross because of them. */
-void twi_plan_charge(const twi_plan *plan, const tw_graph *user_graph, twi_placement *placement, tw_moves *moves);
+void twi_plan_charge(const twi_plan *plan, twi_placement *placement, tw_moves *moves);
 
 /* ---- usage.c: who holds which memory ---- */
 
@@ -237,12 +236,12 @@ tw_status twi_plan_list_arena(const twi_plan *plan, int device, twi_memory_items
                               tw_error *error);
 
 /* A node of a reduction of the towers' gradients; copies are not marked. */
-bool twi_is_reduction(const tw_node *node);
+bool twi_is_reduction(const twi_node *node);
 /* A node whose output is the handle of a variable. */
-bool twi_makes_variable(const tw_node *node);
+bool twi_makes_variable(const twi_node *node);
 /* True when output 0 of the node is its input 0's memory. */
 bool twi_task_shares(const twi_task *task);
-twi_buffer *twi_buffer_of(tw_output output);
+twi_buffer *twi_buffer_of(twi_value output);
 size_t twi_buffer_room(const twi_buffer *buffer); /* its bytes, rounded up as memory is laid out */
 
 #endif

@@ -5,40 +5,35 @@
  * variable's memory. */
 #include "plan/plan.h"
 
-#include <stdio.h>
 #include <string.h>
 
-tw_status twi_read_reference(twi_planning *p, tw_output handle, tw_output writer, const tw_node *reader,
-                             const tw_output *controls, int num_controls, tw_output *value)
+tw_status twi_read_reference(twi_planning *p, twi_value handle, twi_value writer, const tw_node *reader,
+                             const twi_value *controls, int num_controls, twi_value *value)
 {
-    char name[640];
-    tw_node *variable = handle.node;
+    const twi_node *variable = handle.node;
+    twi_region *region = p->rewriting.region;
     tw_attr type = tw_attr_type("dtype", variable->resource_dtype);
-    tw_output *inputs = twi_arena_alloc(&p->plan->arena, sizeof *inputs * (size_t)(num_controls + 2));
+    twi_value *inputs = twi_arena_alloc(&p->plan->arena, sizeof *inputs * (size_t)(num_controls + 2));
+    char *name = twi_arena_printf(&region->arena, "%s/read_value", variable->name);
     int count = 0;
-    if (!inputs)
+    if (!inputs || !name)
         return twi_fail_memory(p->error, "copying a graph");
     inputs[count++] = handle;
     for (int i = 0; i < num_controls; i++)
         inputs[count++] = controls[i];
     if (writer.node)
         inputs[count++] = writer;
-    snprintf(name, sizeof name, "%.600s/read_value", variable->name);
-    tw_node *read = twi_add_plain_node(p->rewriting.graph, "ReadVariableOp", name, variable->device,
-                                       variable->assigned, inputs, count, &type, 1);
-    if (!read)
-        return TW_INTERNAL; /* the graph holds the message */
-    read->order = reader->order;
-    *value = tw_node_output(read, 0);
-    return TW_OK;
+    twi_node *read = twi_node_make(region, &(twi_wish){.op = region->known[TWI_OP_ReadVariableOp], .name = name,
+                                                       .origin = variable->origin, .rank = reader->id, .device = -1,
+                                                       .inputs = inputs, .num_inputs = count, .attrs = &type,
+                                                       .num_attrs = 1});
+    *value = twi_out(read, 0);
+    return twi_region_check(region, p->error);
 }
 
-tw_status twi_handle_attrs(twi_planning *p, const tw_node *node, const char *form, twi_attrs *attrs)
+tw_status twi_handle_attrs(twi_planning *p, const tw_node *node, const twi_op *form, twi_attrs *attrs)
 {
-    const twi_op *op = twi_op_find(form);
-    const twi_signature *s = op ? twi_graph_signature(p->rewriting.graph, op) : NULL;
-    if (!op)
-        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s '%s' is not supported", node->op->name, node->name);
+    const twi_signature *s = twi_region_signature(p->rewriting.region, form);
     attrs->count = 0;
     attrs->items = s ? twi_arena_alloc(&p->plan->arena, sizeof *attrs->items * (size_t)(s->num_attrs + 1)) : NULL;
     if (!attrs->items)

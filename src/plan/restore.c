@@ -7,12 +7,11 @@
 /* Which output of `restore` the node assigns to a variable, perhaps by way of Identity; -1: none. */
 static int restored_by(const tw_node *node, const tw_node *restore)
 {
-    const char *op = node->op->name;
-    if (strcmp(op, "Assign") != 0 && strcmp(op, "AssignVariableOp") != 0)
+    if (node->num_inputs < 2 || twi_op_role(node->op, &node->attrs, 0) != 'w')
         return -1;
     tw_output value = node->inputs[1];
-    while (strcmp(value.node->op->name, "Identity") == 0)
-        value = value.node->inputs[0];
+    while (twi_op_is(value.node->op, TWI_PASSES))
+        value = value.node->inputs[value.index];
     return value.node == restore ? value.index : -1;
 }
 

@@ -21,14 +21,14 @@ static bool joins(const twi_planning *p, int device, int group)
 
 tw_status twi_group_devices(twi_planning *p)
 {
-    const tw_graph *graph = p->rewriting.graph;
+    const twi_region *region = p->rewriting.region;
     int count = p->request->devices->count;
     bool *used = twi_arena_alloc(&p->plan->arena, sizeof *used * (size_t)count);
     p->groups = twi_arena_alloc(&p->plan->arena, sizeof *p->groups * (size_t)count);
     if (!used || !p->groups)
         return twi_fail_memory(p->error, "making a plan");
-    for (int id = 0; id < graph->nodes.count; id++)
-        used[graph->nodes.items[id]->assigned] = true;
+    for (int id = 0; id < region->nodes.count; id++)
+        used[region->nodes.items[id]->device] = true;
     for (int d = 0; d < count; d++) {
         p->groups[d] = -1;
         for (int g = 0; g <= d && used[d] && p->groups[d] < 0 && p->request->devices->items[d]->ops->replay; g++)
@@ -38,18 +38,18 @@ tw_status twi_group_devices(twi_planning *p)
     return TW_OK;
 }
 
-bool twi_breaks_recording(const twi_planning *p, const tw_node *node)
+bool twi_breaks_recording(const twi_planning *p, const twi_node *node)
 {
-    if (strcmp(node->op->name, "_Copy") == 0 && !twi_task_shares(node->task))
-        return p->groups[node->inputs[0].node->assigned] != p->groups[node->assigned];
+    if (twi_has_trait(node, TWI_COPY) && !twi_task_shares(node->task))
+        return p->groups[node->inputs[0].node->device] != p->groups[node->device];
     return node->task->kernel && node->task->prepare.varies;
 }
 
 /* ---- stretches ------------------------------------------------------------------------------------------------------- */
 
-static twi_step *step_of(const twi_planning *p, const tw_node *node)
+static twi_step *step_of(const twi_planning *p, const twi_node *node)
 {
-    return &p->plan->lists[node->assigned].steps[node->task->position];
+    return &p->plan->lists[node->device].steps[node->task->position];
 }
 
 static struct twi_part *part_on(const twi_stretch *s, int device)
@@ -71,17 +71,17 @@ static tw_status gather_steps(twi_planning *p, int begin, int end, int group, tw
     if (!s->steps || !s->parts || !s->after || !s->num_after)
         return twi_fail_memory(p->error, "making a plan");
     for (int id = begin; id < end; id++) {
-        const tw_node *node = p->rewriting.graph->nodes.items[id];
+        const twi_node *node = p->rewriting.region->nodes.items[id];
         int position = node->task->position;
-        if (p->groups[node->assigned] != group)
+        if (p->groups[node->device] != group)
             continue;
         twi_step *step = step_of(p, node);
         step->within = s;
         step->number = s->num_steps;
         s->steps[s->num_steps++] = step;
-        struct twi_part *part = part_on(s, node->assigned);
+        struct twi_part *part = part_on(s, node->device);
         if (!part)
-            *(part = &s->parts[s->num_parts++]) = (struct twi_part){node->assigned, position, position};
+            *(part = &s->parts[s->num_parts++]) = (struct twi_part){node->device, position, position};
         part->end = position + 1;
     }
     return TW_OK;
@@ -119,9 +119,9 @@ static bool is_worth_it(const twi_planning *p, int begin, int end, int group)
 {
     int count = 0;
     for (int id = begin; id < end; id++) {
-        const tw_node *node = p->rewriting.graph->nodes.items[id];
+        const twi_node *node = p->rewriting.region->nodes.items[id];
         const twi_step *step = step_of(p, node);
-        count += p->groups[node->assigned] == group && (step->kernel || step->source);
+        count += p->groups[node->device] == group && (step->kernel || step->source);
     }
     return count >= FEWEST;
 }
@@ -144,16 +144,16 @@ static tw_status make_stretch(twi_planning *p, int begin, int end, int group)
 /* Nodes are sorted by phase; those of odd ones are recorded. */
 tw_status twi_find_stretches(twi_planning *p)
 {
-    const tw_graph *graph = p->rewriting.graph;
-    int count = graph->nodes.count, phases = count ? graph->nodes.items[count - 1]->task->phase + 1 : 0;
+    const twi_region *region = p->rewriting.region;
+    int count = region->nodes.count, phases = count ? region->nodes.items[count - 1]->task->phase + 1 : 0;
     tw_status status = TW_OK;
     size_t most = (size_t)phases * (size_t)p->plan->num_lists;
     p->plan->stretches = twi_arena_alloc(&p->plan->arena, sizeof *p->plan->stretches * most);
     if (!p->plan->stretches)
         return twi_fail_memory(p->error, "making a plan");
     for (int begin = 0, end; begin < count && status == TW_OK; begin = end) {
-        int phase = graph->nodes.items[begin]->task->phase;
-        for (end = begin; end < count && graph->nodes.items[end]->task->phase == phase;)
+        int phase = region->nodes.items[begin]->task->phase;
+        for (end = begin; end < count && region->nodes.items[end]->task->phase == phase;)
             end++;
         for (int d = 0; d < p->plan->num_lists && phase % 2 && status == TW_OK; d++)
             if (p->groups[d] == d && is_worth_it(p, begin, end, d))

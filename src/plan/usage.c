@@ -12,11 +12,11 @@ static bool add(twi_memory_items *items, tw_memory_use use, const char *name, co
 static tw_status each_buffer(const twi_plan *plan, int device, tw_status (*visit)(void *user, const twi_buffer *b),
                              void *user)
 {
-    const tw_graph *graph = plan->graph;
+    const twi_region *region = plan->region;
     tw_status status = TW_OK;
-    for (int id = 0; id < graph->nodes.count && status == TW_OK; id++) {
-        const tw_node *node = graph->nodes.items[id];
-        for (int i = 0; i < node->num_outputs && status == TW_OK; i++) {
+    for (int id = 0; id < region->nodes.count && status == TW_OK; id++) {
+        const twi_node *node = region->nodes.items[id];
+        for (int i = 0; i < node->num_results && status == TW_OK; i++) {
             const twi_buffer *b = node->task->outputs[i];
             if (b->device == device && b->maker == node && b->bytes > 0)
                 status = visit(user, b);
@@ -76,12 +76,11 @@ static void find_fullest(listing *l)
     }
 }
 
-static bool is_input(const tw_node *node)
+static bool is_input(const twi_node *node)
 {
-    while (strcmp(node->op->name, "_Copy") == 0)
+    while (twi_has_trait(node, TWI_COPY))
         node = node->inputs[0].node;
-    return strcmp(node->op->name, "_Feed") == 0 || strcmp(node->op->name, "TowerInput") == 0 ||
-           strcmp(node->op->name, "TowerBatch") == 0 || strcmp(node->op->name, "_TowerBatch") == 0;
+    return twi_has_trait(node, TWI_FEED | TWI_INPUT);
 }
 
 static tw_status list_live(void *user, const twi_buffer *b)
@@ -94,13 +93,13 @@ static tw_status list_live(void *user, const twi_buffer *b)
     return add(l->items, use, b->maker->name, b->maker->op->name, twi_buffer_room(b)) ? TW_OK : TW_RESOURCE_EXHAUSTED;
 }
 
-static const tw_node *hungriest(const twi_plan *plan, int device)
+static const twi_node *hungriest(const twi_plan *plan, int device)
 {
-    const tw_graph *graph = plan->graph;
-    const tw_node *most = NULL;
-    for (int id = 0; id < graph->nodes.count; id++) {
-        const tw_node *node = graph->nodes.items[id];
-        if (node->assigned == device && node->task->prepare.workspace > (most ? most->task->prepare.workspace : 0))
+    const twi_region *region = plan->region;
+    const twi_node *most = NULL;
+    for (int id = 0; id < region->nodes.count; id++) {
+        const twi_node *node = region->nodes.items[id];
+        if (node->device == device && node->task->prepare.workspace > (most ? most->task->prepare.workspace : 0))
             most = node;
     }
     return most;
@@ -110,7 +109,7 @@ tw_status twi_plan_list_arena(const twi_plan *plan, int device, twi_memory_items
                               tw_error *error)
 {
     const twi_list *list = &plan->lists[device];
-    const tw_node *most = hungriest(plan, device);
+    const twi_node *most = hungriest(plan, device);
     size_t workspace = list->arena_bytes - list->workspaces[0];
     listing l = {.plan = plan, .items = items, .steps = list->count};
     l.changes = twi_alloc_array((size_t)list->count + 2, sizeof *l.changes);

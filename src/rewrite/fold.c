@@ -2,18 +2,10 @@
  * Shapes of known shapes fold by rule; the rest by running the plain CPU kernel once. */
 #include "rewrite/rewrite.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define LARGEST_RESULT (64 * 1024) /* bytes; a bigger constant costs more memory than computing it costs time */
-
-static tw_output make_constant(twi_rewriting *r, tw_node *like, int index, tw_tensor *value)
-{
-    tw_attr attrs[] = {tw_attr_tensor("value", value), tw_attr_type("dtype", tw_tensor_dtype(value))};
-    char suffix[16] = "";
-    if (index)
-        suffix[0] = '_', suffix[1] = (char)('0' + index % 10);
-    return tw_node_output(twi_rewrite_node(r, like, suffix, "Const", NULL, 0, attrs, 2), 0);
-}
 
 static void write_integer(tw_tensor *tensor, int64_t i, int64_t value)
 {
@@ -23,43 +15,47 @@ static void write_integer(tw_tensor *tensor, int64_t i, int64_t value)
         ((int32_t *)tw_tensor_data(tensor))[i] = (int32_t)value;
 }
 
-/* Shape, ShapeN, Size, Rank, VariableShape: of input k, as output k. *result stays NULL if this is no such op or nothing
- * is known. */
-static tw_status shape_result(const tw_node *node, int k, tw_tensor **result, tw_error *error)
+/* What a node tells of the shape of input k, as output k. *result stays NULL if it tells of no shapes or nothing is
+ * known. */
+static tw_status shape_result(const twi_node *node, int k, tw_tensor **result, tw_error *error)
 {
-    const char *op = node->op->name;
-    bool shape_like = !strcmp(op, "Shape") || !strcmp(op, "ShapeN") || !strcmp(op, "VariableShape");
-    if (!shape_like && strcmp(op, "Size") != 0 && strcmp(op, "Rank") != 0)
+    if (!twi_has_trait(node, TWI_METADATA))
         return TW_OK;
-    tw_shape shape = tw_output_shape(node->inputs[k]);
+    bool counts = twi_is(node, TWI_OP_Size), ranks = twi_is(node, TWI_OP_Rank);
+    tw_shape shape = twi_shape(twi_in(node, k));
     if (!tw_shape_is_known(shape))
         return TW_OK;
-    *result = tw_tensor_create(node->output_types[k], shape_like ? TW_SHAPE(shape.rank) : TW_SCALAR);
+    *result = tw_tensor_create(node->results[k].dtype, counts || ranks ? TW_SCALAR : TW_SHAPE(shape.rank));
     if (!*result)
         return twi_fail_memory(error, "folding constants");
-    for (int i = 0; shape_like && i < shape.rank; i++)
-        write_integer(*result, i, shape.dims[i]);
-    if (!shape_like)
-        write_integer(*result, 0, !strcmp(op, "Size") ? tw_shape_elements(shape) : shape.rank);
+    if (counts || ranks)
+        write_integer(*result, 0, counts ? tw_shape_elements(shape) : shape.rank);
+    else
+        for (int i = 0; i < shape.rank; i++)
+            write_integer(*result, i, shape.dims[i]);
     return TW_OK;
 }
 
-static bool may_run_now(const twi_rewriting *r, const tw_node *node)
+/* Of a type that is worth it, and small. */
+static bool may_be_constant(const twi_rewriting *r, twi_value value)
 {
-    if (node->op->flags & TWI_STATEFUL || node->num_outputs == 0 || node->num_control_inputs || node->num_inputs == 0)
-        return false;
-    for (int i = 0; i < node->num_inputs; i++)
-        if (!twi_constant_value(node->inputs[i]))
-            return false;
-    for (int i = 0; i < node->num_outputs; i++) {
-        int64_t elements = tw_shape_elements(node->output_shapes[i]);
-        tw_dtype dtype = node->output_types[i];
-        bool counts = dtype == TW_INT32 || dtype == TW_INT64 || dtype == TW_BOOL;
-        if (elements < 0 || elements * (int64_t)tw_dtype_size(dtype) > LARGEST_RESULT || dtype == TW_STRING ||
-            dtype == TW_RESOURCE || (!counts && !r->fold_everything))
-            return false;
-    }
-    return true;
+    int64_t elements = tw_shape_elements(twi_shape(value));
+    tw_dtype dtype = twi_dtype(value);
+    int64_t size = (int64_t)tw_dtype_size(dtype);
+    bool counts = dtype == TW_INT32 || dtype == TW_INT64 || dtype == TW_BOOL;
+    return (counts || (r->fold_everything && dtype != TW_STRING && dtype != TW_RESOURCE)) && elements >= 0 && size &&
+           elements <= LARGEST_RESULT / size;
+}
+
+static bool may_run_now(const twi_rewriting *r, const twi_node *node)
+{
+    bool may = !twi_has_trait(node, TWI_STATEFUL) && node->num_results && node->num_inputs && !node->num_controls &&
+               !node->num_bodies;
+    for (int i = 0; i < node->num_inputs && may; i++)
+        may = twi_constant(twi_in(node, i)) != NULL;
+    for (int i = 0; i < node->num_results && may; i++)
+        may = may_be_constant(r, twi_out(node, i));
+    return may;
 }
 
 static twi_operand operand_of(tw_dtype dtype, tw_shape shape, const tw_tensor *value)
@@ -69,9 +65,9 @@ static twi_operand operand_of(tw_dtype dtype, tw_shape shape, const tw_tensor *v
 }
 
 /* Runs the node on the host. On success results[] are new tensors; TW_UNIMPLEMENTED when no kernel wants to. */
-static tw_status run_now(twi_rewriting *r, const tw_node *node, tw_tensor **results, tw_error *error)
+static tw_status run_now(twi_rewriting *r, const twi_node *node, tw_tensor **results, tw_error *error)
 {
-    int n = node->num_inputs, m = node->num_outputs;
+    int n = node->num_inputs, m = node->num_results;
     twi_device *host = r->devices->items[0];
     void *workspace = NULL;
     const twi_kernel *kernel = NULL;
@@ -84,13 +80,13 @@ static tw_status run_now(twi_rewriting *r, const tw_node *node, tw_tensor **resu
     if (!operands || !pointers)
         TWI_TRY(twi_fail_memory(error, "folding constants"));
     for (int i = 0; i < n; i++) {
-        tw_tensor *value = twi_constant_value(node->inputs[i]);
+        tw_tensor *value = twi_constant(twi_in(node, i));
         operands[i] = operand_of(tw_tensor_dtype(value), tw_tensor_shape(value), value);
         pointers[i] = tw_tensor_data(value);
     }
     for (int i = 0; i < m; i++) {
-        operands[n + i] = operand_of(node->output_types[i], node->output_shapes[i], NULL);
-        results[i] = tw_tensor_create(node->output_types[i], node->output_shapes[i]);
+        operands[n + i] = operand_of(node->results[i].dtype, node->results[i].shape, NULL);
+        results[i] = tw_tensor_create(node->results[i].dtype, node->results[i].shape);
         if (!results[i])
             TWI_TRY(twi_fail_memory(error, "folding constants"));
         pointers[n + i] = tw_tensor_data(results[i]);
@@ -116,11 +112,20 @@ done:
     return status;
 }
 
-tw_status twi_fold(twi_rewriting *r, tw_node *node, tw_output *outputs, bool *folded, tw_error *error)
+/* The name of output k is the node's; others have k behind it. */
+static twi_value make_constant(twi_rewriting *r, const twi_node *node, int k, tw_tensor *value)
+{
+    char suffix[16] = "";
+    if (k)
+        snprintf(suffix, sizeof suffix, "_%d", k);
+    return twi_out(twi_node_constant(r->region, node, suffix, value), 0);
+}
+
+tw_status twi_fold(twi_rewriting *r, twi_node *node, twi_value *outputs, bool *folded, tw_error *error)
 {
     enum { MOST_OUTPUTS = 16 };
     tw_tensor *results[MOST_OUTPUTS] = {0};
-    int m = node->num_outputs;
+    int m = node->num_results;
     tw_status status = TW_OK;
     *folded = false;
     if (m == 0 || m > MOST_OUTPUTS)
@@ -140,11 +145,9 @@ tw_status twi_fold(twi_rewriting *r, tw_node *node, tw_output *outputs, bool *fo
     for (int i = 0; i < m && known; i++)
         outputs[i] = make_constant(r, node, i, results[i]);
     *folded = known;
-    status = r->graph->error.status;
-    if (status != TW_OK && error)
-        *error = r->graph->error;
+    status = twi_region_check(r->region, error);
 done:
-    for (int i = 0; i < m && i < MOST_OUTPUTS; i++)
+    for (int i = 0; i < m; i++)
         tw_tensor_release(results[i]);
     return status;
 }

@@ -1,104 +1,125 @@
-/* gradient.c - the small nodes behind a gradient: weight decay, the cut out of a bucket, the cast, the turn of a filter. */
+/* gradient.c - the small nodes behind a gradient: weight decay, the cut out of a bucket, the cast, the order of a
+ * filter's axes. */
 #include "rewrite/gradient.h"
 
 #include <string.h>
 
-static bool is(const tw_node *node, const char *op)
+bool twi_is_read_of(twi_value value, twi_value handle)
 {
-    return strcmp(node->op->name, op) == 0;
+    return twi_has_trait(value.node, TWI_READ) && (!handle.node || twi_same(twi_in(value.node, 0), handle));
 }
 
-bool twi_is_read_of(tw_output output, tw_output handle)
+twi_node *twi_find_link(twi_value value, twi_known op, const twi_node *user)
 {
-    if (!is(output.node, "ReadVariableOp"))
-        return false;
-    tw_output of = output.node->inputs[0];
-    return !handle.node || (of.node == handle.node && of.index == handle.index);
-}
-
-tw_node *twi_find_link(const twi_rewriting *r, tw_output output, const char *op, const tw_node *user)
-{
-    tw_node *node = output.node;
-    bool fits = is(node, op) && node->assigned == user->assigned && !node->num_control_inputs &&
-                twi_rewrite_only_user(r, output) == user;
+    twi_node *node = value.node;
+    bool fits = twi_is(node, op) && node->device == user->device && !node->num_controls && twi_only_user(value) == user;
     return fits ? node : NULL;
 }
 
-tw_output twi_decay_of(const twi_rewriting *r, tw_output term, tw_output handle, tw_output *variable)
+twi_value twi_decay_of(twi_value term, twi_value handle, twi_value *variable)
 {
-    const tw_node *mul = term.node;
-    for (int i = 0; is(mul, "Mul") && i < 2; i++)
-        if (twi_is_read_of(mul->inputs[i], handle) && tw_output_shape(mul->inputs[1 - i]).rank == 0 &&
-            twi_rewrite_count_uses(r, term) == 1) {
-            *variable = mul->inputs[i];
-            return mul->inputs[1 - i];
+    const twi_node *mul = twi_is(term.node, TWI_OP_Mul) ? term.node : NULL;
+    for (int i = 0; mul && i < 2; i++)
+        if (twi_is_read_of(twi_in(mul, i), handle) && twi_shape(twi_in(mul, 1 - i)).rank == 0 &&
+            twi_uses_of(term)->count == 1) {
+            *variable = twi_in(mul, i);
+            return twi_in(mul, 1 - i);
         }
-    return (tw_output){0};
+    return (twi_value){0};
 }
 
-static bool is_on_host(const twi_rewriting *r, const tw_node *node)
+static bool is_on_host(const twi_rewriting *r, const twi_node *node)
 {
-    return r->devices->items[node->assigned]->is_host;
+    return r->devices->items[node->device]->is_host;
 }
 
-void twi_split_decay(const twi_rewriting *r, twi_raw_gradient *g, const tw_node *reader, tw_output handle)
+void twi_split_decay(const twi_rewriting *r, twi_raw_gradient *g, const twi_node *reader, twi_value handle)
 {
-    const tw_node *sum = g->value.node;
-    if (!is(sum, "AddN") || sum->num_inputs != 2 || sum->num_control_inputs ||
-        (sum->assigned != reader->assigned && !(is_on_host(r, sum) && is_on_host(r, reader))) ||
-        twi_rewrite_only_user(r, g->value) != g->user)
+    const twi_node *sum = g->value.node;
+    if (!twi_is(sum, TWI_OP_AddN) || sum->num_inputs != 2 || sum->num_controls ||
+        (sum->device != reader->device && !(is_on_host(r, sum) && is_on_host(r, reader))) ||
+        twi_only_user(g->value) != g->user)
         return;
     for (int i = 0; i < 2 && !g->decay.node; i++) {
-        g->decay = twi_decay_of(r, sum->inputs[i], handle, &g->variable);
+        g->decay = twi_decay_of(twi_in(sum, i), handle, &g->variable);
         if (g->decay.node) {
-            g->value = sum->inputs[1 - i];
+            g->value = twi_in(sum, 1 - i);
             g->user = sum;
         }
     }
 }
 
-void twi_take_cast(const twi_rewriting *r, twi_raw_gradient *g, const tw_node *reader, const char *op)
+void twi_take_cast(const twi_rewriting *r, twi_raw_gradient *g, const twi_node *reader, const char *op)
 {
-    const tw_node *cast = twi_find_link(r, g->value, "Cast", g->user);
+    const twi_node *cast = twi_find_link(g->value, TWI_OP_Cast, g->user);
     tw_dtype from = cast ? twi_attr_type(&cast->attrs, "SrcT") : TW_FLOAT32;
-    if ((from == TW_BFLOAT16 || from == TW_FLOAT16) && cast->assigned == reader->assigned &&
+    if ((from == TW_BFLOAT16 || from == TW_FLOAT16) && cast->device == reader->device &&
         twi_rewrite_has_kernel(r, reader, op, from)) {
-        g->value = cast->inputs[0];
+        g->value = twi_in(cast, 0);
         g->user = cast;
     }
 }
 
-void twi_take_cut(const twi_rewriting *r, twi_raw_gradient *g, const tw_node *reader)
+static int64_t offset_of(twi_cut *last, twi_value part)
 {
-    const tw_node *shaped = twi_find_link(r, g->value, "Reshape", g->user);
-    tw_output part = shaped ? shaped->inputs[0] : g->value;
-    const tw_node *cut = twi_find_link(r, part, "SplitV", shaped ? shaped : g->user);
-    if (!cut || cut->assigned != reader->assigned || tw_output_shape(cut->inputs[0]).rank != 1 ||
-        tw_output_dtype(part) != TW_FLOAT32 || !twi_rewrite_has_kernel(r, reader, "_JoinGradients", TW_FLOAT32))
+    if (last->split != part.node || last->index > part.index)
+        *last = (twi_cut){.split = part.node};
+    for (; last->index < part.index; last->index++)
+        last->offset += tw_shape_elements(part.node->results[last->index].shape);
+    return last->offset;
+}
+
+void twi_take_cut(const twi_rewriting *r, twi_cut *last, twi_raw_gradient *g, const twi_node *reader)
+{
+    const twi_node *shaped = twi_find_link(g->value, TWI_OP_Reshape, g->user);
+    twi_value part = shaped ? twi_in(shaped, 0) : g->value;
+    const twi_node *split = twi_find_link(part, TWI_OP_SplitV, shaped ? shaped : g->user);
+    if (!split || split->device != reader->device || twi_shape(twi_in(split, 0)).rank != 1 ||
+        twi_dtype(part) != TW_FLOAT32 || !twi_rewrite_has_kernel(r, reader, "_JoinGradients", TW_FLOAT32))
         return;
-    for (int i = 0; i < part.index; i++)
-        g->offset += tw_shape_elements(cut->output_shapes[i]);
+    g->offset = offset_of(last, part);
     g->cut = true;
-    g->value = cut->inputs[0];
-    g->user = cut;
+    g->value = twi_in(split, 0);
+    g->user = split;
 }
 
-tw_node *twi_find_turnable(const twi_rewriting *r, const twi_raw_gradient *g, const tw_node *reader)
+void twi_find_conv(const twi_rewriting *r, twi_raw_gradient *g, const twi_node *reader)
 {
-    tw_node *conv = twi_find_link(r, g->value, "Conv2DBackpropFilter", g->user);
-    bool fits = conv && conv->assigned == reader->assigned && tw_shape_elements(tw_output_shape(g->value)) <= INT32_MAX &&
+    twi_node *conv = twi_find_link(g->value, TWI_OP_Conv2DBackpropFilter, g->user);
+    bool fits = conv && conv->device == reader->device && tw_shape_elements(twi_shape(g->value)) <= INT32_MAX &&
                 strcmp(twi_attr_string(&conv->attrs, "data_format", "NHWC"), "NHWC") == 0 &&
-                twi_rewrite_has_kernel(r, reader, "_TurnedConv2DBackpropFilter", tw_output_dtype(g->value));
-    return fits ? conv : NULL;
+                twi_rewrite_has_kernel(r, reader, "_TurnedConv2DBackpropFilter", twi_dtype(g->value));
+    g->conv = fits ? conv : NULL;
 }
 
-void twi_take_turned(twi_rewriting *r, twi_raw_gradient *g, tw_node *conv)
+static twi_node *make_transposed(twi_rewriting *r, const twi_node *conv)
 {
-    tw_node *turned = twi_rewrite_node(r, conv, "/turned", "_TurnedConv2DBackpropFilter", conv->inputs, 3,
-                                       conv->attrs.items, conv->attrs.count);
-    if (!turned)
-        return;
-    twi_rewrite_move_controls(r, conv, turned);
-    g->value = (tw_output){turned, 0};
-    g->turned = true;
+    twi_value inputs[] = {twi_in(conv, 0), twi_in(conv, 1), twi_in(conv, 2)};
+    return twi_rewrite_make(r, conv, "/turned", "_TurnedConv2DBackpropFilter", inputs, 3, conv->attrs.items,
+                            conv->attrs.count);
+}
+
+bool twi_make_transposed(twi_rewriting *r, twi_raw_gradient *gradients, int count)
+{
+    enum { MOST = 2 };
+    twi_node *made[MOST];
+    int before = r->region->nodes.count;
+    bool fits = count <= MOST;
+    for (int i = 0; i < count && fits; i++) {
+        made[i] = gradients[i].conv ? make_transposed(r, gradients[i].conv) : NULL;
+        fits = made[i] != NULL;
+    }
+    for (int i = 0; i < count && fits; i++) {
+        gradients[i].value = twi_out(made[i], 0);
+        gradients[i].transposed = true;
+    }
+    if (!fits)
+        twi_rewrite_undo(r, before);
+    return fits;
+}
+
+void twi_settle_transposed(const twi_raw_gradient *g)
+{
+    if (g->transposed)
+        twi_move_controls(g->conv, g->value.node);
 }

@@ -7,86 +7,64 @@
  * Never here: arithmetic on the losses (scalars.c). */
 #include "rewrite/rewrite.h"
 
-#include <string.h>
+#include "base/array.h"
 
-static bool is(const tw_node *node, const char *op)
-{
-    return node && strcmp(node->op->name, op) == 0;
-}
+#include <stdlib.h>
 
-static tw_output out(tw_node *node, int index)
+/* The node of that op on the same device that alone uses the value. */
+static twi_node *next_link(twi_value value, twi_known op)
 {
-    return (tw_output){node, index};
-}
-
-/* The node of that op on the same device that alone uses the output. */
-static tw_node *next_link(const twi_rewriting *r, tw_output output, const char *op)
-{
-    tw_node *user = twi_rewrite_only_user(r, output);
-    return is(user, op) && user->assigned == output.node->assigned ? user : NULL;
+    twi_node *user = twi_only_user(value);
+    return twi_is(user, op) && user->device == value.node->device ? user : NULL;
 }
 
 /* ---- the loss of a softmax -------------------------------------------------------------------------------------- */
 
 /* The mean of a vector. */
-static bool is_mean_of_all(const tw_node *mean)
+static bool is_mean_of_all(const twi_node *mean)
 {
-    const tw_tensor *axes = mean ? twi_constant_value(mean->inputs[1]) : NULL;
-    return axes && tw_tensor_elements(axes) == 1 && tw_output_shape(out((tw_node *)mean, 0)).rank == 0;
+    const tw_tensor *axes = mean ? twi_constant(twi_in(mean, 1)) : NULL;
+    return axes && tw_tensor_elements(axes) == 1 && mean->results[0].shape.rank == 0;
 }
 
 /* What all rows of a gradient are multiplied by. */
 typedef struct factor {
-    tw_output scale; /* a scalar; {NULL, 0}: a constant, */
+    twi_value scale; /* a scalar; {NULL, 0}: a constant, */
     float value;     /* which this is */
     float divisor;   /* of the scale */
 } factor;
 
 /* A constant, all of whose elements are one. */
-static bool is_one_value(tw_output output, float *value)
+static bool is_one_value(twi_value constant, float *value)
 {
-    const tw_tensor *constant = twi_constant_value(output);
-    int64_t count = constant && tw_output_dtype(output) == TW_FLOAT32 ? tw_tensor_elements(constant) : 0;
-    *value = count ? (float)tw_tensor_value(constant, 0) : 0;
+    const tw_tensor *tensor = twi_constant(constant);
+    int64_t count = tensor && twi_dtype(constant) == TW_FLOAT32 ? tw_tensor_elements(tensor) : 0;
+    *value = count ? (float)tw_tensor_value(tensor, 0) : 0;
     for (int64_t i = 1; i < count; i++)
-        if ((float)tw_tensor_value(constant, i) != *value)
+        if ((float)tw_tensor_value(tensor, i) != *value)
             return false;
     return count > 0;
 }
 
 /* A column or a scalar: a constant, or ExpandDims(RealDiv(Tile(Reshape(scale)), constant)), the gradient of a mean. */
-static bool find_factor(tw_output column, int64_t rows, factor *f)
+static bool find_factor(twi_value column, int64_t rows, factor *f)
 {
-    tw_shape shape = tw_output_shape(column);
+    tw_shape shape = twi_shape(column);
     bool is_column = shape.rank == 2 && shape.dims[0] == rows && shape.dims[1] == 1;
     *f = (factor){.divisor = 1};
-    if (tw_output_dtype(column) != TW_FLOAT32 || (shape.rank != 0 && !is_column))
+    if (twi_dtype(column) != TW_FLOAT32 || (shape.rank != 0 && !is_column))
         return false;
     if (is_one_value(column, &f->value))
         return true;
-    const tw_node *mean = is(column.node, "ExpandDims") ? column.node->inputs[0].node : NULL;
-    bool divides = is(mean, "RealDiv") && is_one_value(mean->inputs[1], &f->divisor);
-    const tw_node *tile = divides ? mean->inputs[0].node : NULL;
-    const tw_node *shaped = is(tile, "Tile") ? tile->inputs[0].node : NULL;
+    const twi_node *mean = twi_is(column.node, TWI_OP_ExpandDims) ? column.node->inputs[0].node : NULL;
+    bool divides = twi_is(mean, TWI_OP_RealDiv) && is_one_value(twi_in(mean, 1), &f->divisor);
+    const twi_node *tile = divides ? mean->inputs[0].node : NULL;
+    const twi_node *shaped = twi_is(tile, TWI_OP_Tile) ? tile->inputs[0].node : NULL;
     if (shape.rank == 0)
         f->scale = column;
-    else if (is(shaped, "Reshape") && tw_output_shape(shaped->inputs[0]).rank == 0)
-        f->scale = shaped->inputs[0];
+    else if (twi_is(shaped, TWI_OP_Reshape) && twi_shape(twi_in(shaped, 0)).rank == 0)
+        f->scale = twi_in(shaped, 0);
     return f->scale.node != NULL;
-}
-
-/* The constant as a scalar of its own. */
-static tw_output make_scale(twi_rewriting *r, const tw_node *like, float value, tw_error *error)
-{
-    tw_tensor *tensor = tw_tensor_float(value);
-    if (!tensor) {
-        twi_fail_memory(error, "joining losses");
-        return (tw_output){0};
-    }
-    tw_attr attrs[] = {tw_attr_type("dtype", TW_FLOAT32), tw_attr_tensor("value", tensor)};
-    tw_node *node = twi_rewrite_node(r, like, "/scale", "Const", NULL, 0, attrs, 2);
-    tw_tensor_release(tensor);
-    return out(node, 0);
 }
 
 static bool is_half(tw_dtype dtype)
@@ -95,36 +73,37 @@ static bool is_half(tw_dtype dtype)
 }
 
 typedef struct softmax_chain {
-    tw_node *links[6];
+    twi_node *links[6];
     int count;
-    tw_output logits, loss, gradient; /* what goes in, what comes out */
+    twi_value logits, loss, gradient; /* what goes in, what comes out */
     factor factor;
 } softmax_chain;
 
-static void add_link(softmax_chain *c, tw_node *node)
+static void add_link(softmax_chain *c, twi_node *node)
 {
     if (node)
         c->links[c->count++] = node;
 }
 
 /* The losses of rows must be wanted for their mean alone, and the gradient for its product with a factor. */
-static bool find_chain(const twi_rewriting *r, tw_node *softmax, softmax_chain *c)
+static bool find_chain(const twi_rewriting *r, twi_node *softmax, softmax_chain *c)
 {
-    if (!is(softmax, "SparseSoftmaxCrossEntropyWithLogits") || tw_output_dtype(softmax->inputs[0]) != TW_FLOAT32)
+    if (!twi_is(softmax, TWI_OP_SparseSoftmaxCrossEntropyWithLogits) || twi_dtype(twi_in(softmax, 0)) != TW_FLOAT32)
         return false;
-    tw_node *mean = next_link(r, out(softmax, 0), "Mean"), *stop = next_link(r, out(softmax, 1), "PreventGradient");
-    tw_output backprop = stop ? out(stop, 0) : out(softmax, 1);
-    tw_node *mul = next_link(r, backprop, "Mul"), *widened = softmax->inputs[0].node;
-    *c = (softmax_chain){.logits = softmax->inputs[0]};
+    twi_node *mean = next_link(twi_out(softmax, 0), TWI_OP_Mean);
+    twi_node *stop = next_link(twi_out(softmax, 1), TWI_OP_PreventGradient);
+    twi_value backprop = stop ? twi_out(stop, 0) : twi_out(softmax, 1);
+    twi_node *mul = next_link(backprop, TWI_OP_Mul), *widened = softmax->inputs[0].node;
+    *c = (softmax_chain){.logits = twi_in(softmax, 0)};
     if (!is_mean_of_all(mean) || !mul ||
-        !find_factor(mul->inputs[mul->inputs[0].node == backprop.node], tw_output_shape(c->logits).dims[0], &c->factor))
+        !find_factor(twi_in(mul, mul->inputs[0].node == backprop.node), twi_shape(c->logits).dims[0], &c->factor))
         return false;
-    tw_node *narrowed = next_link(r, out(mul, 0), "Cast");
-    if (narrowed && !is_half(tw_output_dtype(out(narrowed, 0))))
+    twi_node *narrowed = next_link(twi_out(mul, 0), TWI_OP_Cast);
+    if (narrowed && !is_half(narrowed->results[0].dtype))
         narrowed = NULL;
-    if (next_link(r, c->logits, softmax->op->name) && is(widened, "Cast") && widened->assigned == softmax->assigned &&
-        is_half(tw_output_dtype(widened->inputs[0]))) {
-        c->logits = widened->inputs[0];
+    if (twi_only_user(c->logits) == softmax && twi_is(widened, TWI_OP_Cast) && widened->device == softmax->device &&
+        is_half(twi_dtype(twi_in(widened, 0)))) {
+        c->logits = twi_in(widened, 0);
         add_link(c, widened);
     }
     add_link(c, softmax);
@@ -132,77 +111,114 @@ static bool find_chain(const twi_rewriting *r, tw_node *softmax, softmax_chain *
     add_link(c, stop);
     add_link(c, mul);
     add_link(c, narrowed);
-    c->loss = out(mean, 0);
-    c->gradient = out(narrowed ? narrowed : mul, 0);
-    return twi_rewrite_has_kernel(r, softmax, "_SoftmaxLoss", tw_output_dtype(c->logits)) &&
-           twi_rewrite_may_join(r, c->links, c->count);
+    c->loss = twi_out(mean, 0);
+    c->gradient = twi_out(narrowed ? narrowed : mul, 0);
+    return twi_rewrite_has_kernel(r, softmax, "_SoftmaxLoss", twi_dtype(c->logits)) && twi_may_join(c->links, c->count);
 }
 
-static tw_status join_softmax(twi_rewriting *r, tw_node *softmax, tw_error *error)
+/* The constant as a scalar of its own. */
+static twi_value make_scale(twi_rewriting *r, const twi_node *like, float value)
+{
+    tw_tensor *tensor = tw_tensor_float(value);
+    twi_node *scale = twi_node_constant(r->region, like, "/scale", tensor);
+    tw_tensor_release(tensor);
+    return twi_out(scale, 0);
+}
+
+static void join_softmax(twi_rewriting *r, twi_node *softmax)
 {
     softmax_chain c;
     if (!find_chain(r, softmax, &c))
-        return TW_OK;
-    tw_output scale = c.factor.scale.node ? c.factor.scale : make_scale(r, softmax, c.factor.value, error);
-    if (!scale.node) /* the driver reports the graph's error */
-        return r->graph->error.status != TW_OK ? TW_OK : TW_RESOURCE_EXHAUSTED;
-    tw_attr attrs[] = {tw_attr_type("T", tw_output_dtype(c.logits)), tw_attr_type("U", tw_output_dtype(c.gradient)),
+        return;
+    int before = r->region->nodes.count;
+    twi_value scale = c.factor.scale.node ? c.factor.scale : make_scale(r, softmax, c.factor.value);
+    tw_attr attrs[] = {tw_attr_type("T", twi_dtype(c.logits)), tw_attr_type("U", twi_dtype(c.gradient)),
                        tw_attr_float("divisor", c.factor.divisor)};
-    tw_output inputs[] = {c.logits, softmax->inputs[1], scale};
-    tw_node *joint = twi_rewrite_node(r, softmax, "/joint", "_SoftmaxLoss", inputs, 3, attrs, 3);
-    for (int i = 0; i < c.count && joint; i++)
-        twi_rewrite_move_controls(r, c.links[i], joint);
-    if (joint) {
-        twi_rewrite_replace(r, c.loss, out(joint, 0));
-        twi_rewrite_replace(r, c.gradient, out(joint, 1));
+    twi_value inputs[] = {c.logits, twi_in(softmax, 1), scale};
+    twi_node *joint = scale.node ? twi_rewrite_make(r, softmax, "/joint", "_SoftmaxLoss", inputs, 3, attrs, 3) : NULL;
+    if (!joint) {
+        twi_rewrite_undo(r, before);
+        return;
     }
-    return TW_OK;
+    for (int i = 0; i < c.count; i++)
+        twi_move_controls(c.links[i], joint);
+    twi_replace(c.loss, twi_out(joint, 0));
+    twi_replace(c.gradient, twi_out(joint, 1));
 }
 
-/* ---- weights ------------------------------------------------------------------------------------------------------ */
+/* ---- weights ----------------------------------------------------------------------------------------------------- */
 
 enum { MOST_WEIGHTS = 512 };
 
-/* Whether two losses may be of one node: those of a device and type. */
-static bool goes_with(const tw_node *a, const tw_node *b)
+typedef TWI_ARRAY(twi_node *) losses;
+
+/* Those of a device and a type may be of one node. */
+static int compare_kinds(const twi_node *a, const twi_node *b)
 {
-    return is(b, "L2Loss") && a->assigned == b->assigned && !b->became &&
-           tw_output_dtype(a->inputs[0]) == tw_output_dtype(b->inputs[0]) &&
-           tw_shape_elements(tw_output_shape(b->inputs[0])) <= INT32_MAX;
+    tw_dtype x = twi_dtype(twi_in(a, 0)), y = twi_dtype(twi_in(b, 0));
+    return a->device != b->device ? (a->device > b->device) - (a->device < b->device) : (x > y) - (x < y);
 }
 
-/* The first L2Loss and those behind it that go with it. */
-static void join_weights(twi_rewriting *r, tw_node *first, int nodes)
+static int by_kind(const void *a, const void *b)
 {
-    tw_node *links[MOST_WEIGHTS];
-    tw_output inputs[MOST_WEIGHTS];
-    int count = 0;
-    if (!goes_with(first, first) ||
-        !twi_rewrite_has_kernel(r, first, "_L2LossMany", tw_output_dtype(first->inputs[0])))
-        return;
-    for (int id = first->id; id < nodes && count < MOST_WEIGHTS; id++)
-        if (goes_with(first, r->graph->nodes.items[id])) {
-            links[count] = r->graph->nodes.items[id];
-            inputs[count] = links[count]->inputs[0];
-            count++;
-        }
-    if (count < 2 || !twi_rewrite_may_join(r, links, count))
-        return;
-    tw_attr attrs[] = {tw_attr_int("N", count), tw_attr_type("T", tw_output_dtype(inputs[0]))};
-    tw_node *joint = twi_rewrite_node(r, links[count - 1], "/joint", "_L2LossMany", inputs, count, attrs, 2);
-    for (int i = 0; i < count && joint; i++) {
-        twi_rewrite_move_controls(r, links[i], joint);
-        twi_rewrite_replace(r, out(links[i], 0), out(joint, i));
+    const twi_node *x = *(twi_node *const *)a, *y = *(twi_node *const *)b;
+    int order = compare_kinds(x, y);
+    return order ? order : (x->id > y->id) - (x->id < y->id);
+}
+
+static bool gather_weights(const twi_rewriting *r, losses *all)
+{
+    bool fits = true;
+    for (int id = 0; id < r->region->nodes.count && fits; id++) {
+        twi_node *node = r->region->nodes.items[id];
+        if (!node->gone && twi_is(node, TWI_OP_L2Loss) && tw_shape_elements(twi_shape(twi_in(node, 0))) <= INT32_MAX &&
+            twi_rewrite_has_kernel(r, node, "_L2LossMany", twi_dtype(twi_in(node, 0))))
+            fits = twi_push(all, node);
     }
+    return fits;
+}
+
+/* If not all together, for one waits for another or the device refuses so many, then each half. */
+static void join_weights(twi_rewriting *r, twi_node *const *links, int count)
+{
+    twi_value inputs[MOST_WEIGHTS];
+    if (count < 2)
+        return;
+    for (int i = 0; i < count; i++)
+        inputs[i] = twi_in(links[i], 0);
+    tw_attr attrs[] = {tw_attr_int("N", count), tw_attr_type("T", twi_dtype(inputs[0]))};
+    twi_node *joint = twi_may_join(links, count)
+                          ? twi_rewrite_make(r, links[count - 1], "/joint", "_L2LossMany", inputs, count, attrs, 2)
+                          : NULL;
+    for (int i = 0; i < count && joint; i++) {
+        twi_move_controls(links[i], joint);
+        twi_replace(twi_out(links[i], 0), twi_out(joint, i));
+    }
+    if (!joint) {
+        join_weights(r, links, count / 2);
+        join_weights(r, links + count / 2, count - count / 2);
+    }
+}
+
+static tw_status join_all_weights(twi_rewriting *r, tw_error *error)
+{
+    losses all = {0};
+    bool fits = gather_weights(r, &all);
+    if (fits && all.count)
+        qsort(all.items, (size_t)all.count, sizeof *all.items, by_kind);
+    for (int i = 0, end; i < all.count && fits; i = end) {
+        for (end = i + 1; end < all.count && end - i < MOST_WEIGHTS && !compare_kinds(all.items[i], all.items[end]);)
+            end++;
+        join_weights(r, &all.items[i], end - i);
+    }
+    twi_array_free(&all);
+    return fits ? TW_OK : twi_fail_memory(error, "joining losses");
 }
 
 tw_status twi_rewrite_losses(twi_rewriting *r, tw_error *error)
 {
-    int count = r->graph->nodes.count;
-    tw_status status = TW_OK;
-    for (int id = 0; id < count && status == TW_OK; id++) {
-        status = join_softmax(r, r->graph->nodes.items[id], error);
-        join_weights(r, r->graph->nodes.items[id], count);
-    }
-    return status;
+    for (int id = 0, count = r->region->nodes.count; id < count; id++)
+        if (!r->region->nodes.items[id]->gone)
+            join_softmax(r, r->region->nodes.items[id]);
+    return join_all_weights(r, error); /* an error may be on the region, too */
 }

@@ -2,11 +2,18 @@
  * Stateful nodes stay apart, but reads of one variable with the same control inputs are the same value. */
 #include "rewrite/rewrite.h"
 
-#include <string.h>
+/* The nodes that are kept, by what they compute: open addressing, at most half full. */
+typedef struct table {
+    twi_node **slots;
+    size_t capacity; /* a power of two */
+    int *marks;      /* by id: the last question in which a node was one that is waited for */
+    int questions;
+} table;
 
-static bool may_merge(const tw_node *node)
+static bool may_merge(const twi_node *node)
 {
-    return node->num_outputs > 0 && (!(node->op->flags & TWI_STATEFUL) || !strcmp(node->op->name, "ReadVariableOp"));
+    return node->num_results > 0 && node->num_bodies == 0 &&
+           (!twi_has_trait(node, TWI_STATEFUL) || twi_has_trait(node, TWI_READ));
 }
 
 static uint64_t mix(uint64_t hash, uint64_t value)
@@ -15,83 +22,100 @@ static uint64_t mix(uint64_t hash, uint64_t value)
     return hash * 0xBF58476D1CE4E5B9u;
 }
 
-static uint64_t hash_node(const tw_node *node)
+enum { MOST_HASHED = 4096 }; /* bytes of a value: two long ones seldom differ only behind */
+
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count)
 {
-    uint64_t hash = mix((uintptr_t)node->op, (uint64_t)node->assigned);
+    for (size_t i = 0; i < count && i < MOST_HASHED; i++)
+        hash = (hash ^ ((const unsigned char *)bytes)[i]) * 0x100000001B3u;
+    return mix(hash, count);
+}
+
+/* Of what tells nodes without inputs, constants above all, from each other; twi_attr_equal() says the rest. */
+static uint64_t hash_attr(uint64_t hash, const twi_attr *attr)
+{
+    bool is_tensor = attr->kind == TW_ATTR_TENSOR, has_bytes = is_tensor && tw_tensor_dtype(attr->tensor) != TW_STRING;
+    tw_shape shape = is_tensor ? tw_tensor_shape(attr->tensor) : attr->kind == TW_ATTR_SHAPE ? attr->shape : TW_SCALAR;
+    for (int i = 0; i < shape.rank; i++)
+        hash = mix(hash, (uint64_t)shape.dims[i]);
+    if (has_bytes)
+        hash = hash_bytes(hash, tw_tensor_data(attr->tensor), tw_tensor_bytes(attr->tensor));
+    else if (attr->kind == TW_ATTR_STRING)
+        hash = hash_bytes(hash, attr->s.data, attr->s.size);
+    else if (attr->kind == TW_ATTR_INT || attr->kind == TW_ATTR_TYPE)
+        hash = mix(hash, attr->kind == TW_ATTR_INT ? (uint64_t)attr->i : (uint64_t)attr->type);
+    return hash;
+}
+
+static uint64_t hash_node(const twi_node *node)
+{
+    uint64_t hash = mix((uintptr_t)node->op, (uint64_t)node->device);
     for (int i = 0; i < node->num_inputs; i++)
         hash = mix(mix(hash, (uintptr_t)node->inputs[i].node), (uint64_t)node->inputs[i].index);
-    return mix(hash, (uint64_t)node->num_control_inputs);
+    for (int i = 0; i < node->attrs.count && !node->num_inputs; i++)
+        if (node->attrs.items[i].name[0] != '_')
+            hash = hash_attr(hash, &node->attrs.items[i]);
+    return mix(hash, (uint64_t)node->num_controls);
 }
 
-static bool same_attrs(const tw_node *a, const tw_node *b)
+/* Whether `b` waits for all that `a` waits for. */
+static bool waits_for_all(table *t, const twi_node *b, const twi_node *a)
 {
-    for (int i = 0, k = 0;; i++, k++) {
-        while (i < a->attrs.count && a->attrs.items[i].name[0] == '_')
-            i++;
-        while (k < b->attrs.count && b->attrs.items[k].name[0] == '_')
-            k++;
-        if (i >= a->attrs.count || k >= b->attrs.count)
-            return i >= a->attrs.count && k >= b->attrs.count;
-        if (!twi_attr_equal(&a->attrs.items[i], &b->attrs.items[k]))
-            return false;
-    }
+    bool all = true;
+    int question = ++t->questions;
+    for (int i = 0; i < b->num_controls; i++)
+        t->marks[b->controls[i]->node->id] = question;
+    for (int i = 0; i < a->num_controls && all; i++)
+        all = t->marks[a->controls[i]->node->id] == question;
+    return all;
 }
 
-static bool has_control(const tw_node *node, const tw_node *before)
+static bool same_node(table *t, const twi_node *a, const twi_node *b)
 {
-    for (int i = 0; i < node->num_control_inputs; i++)
-        if (node->control_inputs[i] == before)
-            return true;
-    return false;
-}
-
-static bool same_node(const tw_node *a, const tw_node *b)
-{
-    if (a->op != b->op || a->assigned != b->assigned || a->num_inputs != b->num_inputs ||
-        a->num_control_inputs != b->num_control_inputs)
+    if (a->op != b->op || a->device != b->device || a->num_inputs != b->num_inputs ||
+        a->num_controls != b->num_controls)
         return false;
     for (int i = 0; i < a->num_inputs; i++)
-        if (a->inputs[i].node != b->inputs[i].node || a->inputs[i].index != b->inputs[i].index)
+        if (!twi_same(twi_in(a, i), twi_in(b, i)))
             return false;
-    for (int i = 0; i < a->num_control_inputs; i++)
-        if (!has_control(b, a->control_inputs[i]))
-            return false;
-    return same_attrs(a, b);
+    return twi_attrs_equal(&a->attrs, &b->attrs) && waits_for_all(t, a, b) && waits_for_all(t, b, a);
 }
 
-/* One sweep in topological order, with the inputs of each node led to the survivors as it is met. */
-tw_status twi_rewrite_merge(twi_rewriting *r, tw_error *error)
+/* Where the node that computes the same lies, or shall lie. */
+static twi_node **find(table *t, const twi_node *node)
 {
-    int n = r->graph->nodes.count, capacity = 16;
-    while (capacity < 2 * n)
-        capacity *= 2;
-    tw_node **table = twi_alloc_array((size_t)capacity, sizeof *table);
-    tw_node **survivor = twi_alloc_array((size_t)n + 1, sizeof *survivor);
-    if (!table || !survivor) {
-        twi_free(table);
-        twi_free(survivor);
-        return twi_fail_memory(error, "merging common nodes");
-    }
-    for (int id = 0; id < n; id++) {
-        tw_node *node = r->graph->nodes.items[id];
-        for (int i = 0; i < node->num_inputs; i++)
-            node->inputs[i].node = survivor[node->inputs[i].node->id];
-        for (int i = 0; i < node->num_control_inputs; i++)
-            node->control_inputs[i] = survivor[node->control_inputs[i]->id];
-        survivor[id] = node;
+    size_t at = hash_node(node) & (t->capacity - 1);
+    while (t->slots[at] && !same_node(t, t->slots[at], node))
+        at = (at + 1) & (t->capacity - 1);
+    return &t->slots[at];
+}
+
+/* One sweep in topological order: what comes before a node has been merged when the node is met. */
+static void merge(twi_region *region, table *t)
+{
+    for (twi_node *node = region->first; node; node = node->next) {
         if (!may_merge(node))
             continue;
-        int at = (int)(hash_node(node) & (uint64_t)(capacity - 1));
-        while (table[at] && !same_node(table[at], node))
-            at = (at + 1) & (capacity - 1);
-        if (table[at])
-            survivor[id] = node->became = table[at];
-        else
-            table[at] = node;
+        twi_node **kept = find(t, node);
+        for (int i = -1; i < node->num_results && *kept; i++)
+            twi_replace(twi_out(node, i), twi_out(*kept, i));
+        if (!*kept)
+            *kept = node;
     }
-    for (int i = 0; i < r->num_fetches; i++)
-        r->fetches[i].node = survivor[r->fetches[i].node->id];
-    twi_free(table);
-    twi_free(survivor);
-    return TW_OK;
+}
+
+tw_status twi_rewrite_merge(twi_rewriting *r, tw_error *error)
+{
+    size_t n = (size_t)r->region->nodes.count;
+    table t = {.capacity = 16};
+    while (t.capacity < 2 * n)
+        t.capacity *= 2;
+    t.slots = twi_alloc_array(t.capacity, sizeof *t.slots);
+    t.marks = twi_alloc_array(n + 1, sizeof *t.marks);
+    bool fits = t.slots && t.marks;
+    if (fits)
+        merge(r->region, &t);
+    twi_free(t.slots);
+    twi_free(t.marks);
+    return fits ? TW_OK : twi_fail_memory(error, "merging common nodes");
 }

@@ -8,159 +8,207 @@
 
 #include "base/array.h"
 
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
+
+enum { MOST_TOGETHER = 4096 };
 
 /* A value that is wanted: of a variable, or of a Cast of one. */
 typedef struct weight {
-    tw_output read, value;
-    bool turned;
+    twi_value read, value;
+    bool transposed;
 } weight;
 
 typedef TWI_ARRAY(weight) weights;
 
-static bool is(const tw_node *node, const char *op)
-{
-    return strcmp(node->op->name, op) == 0;
-}
+/* ---- reads and filters ------------------------------------------------------------------------------------------- */
 
-static bool same(tw_output a, tw_output b)
+/* The op that does the same with a transposed filter; NULL: the node has no filter, or its device no kernel. */
+static const char *transposed_op(const twi_rewriting *r, const twi_node *node)
 {
-    return a.node == b.node && a.index == b.index;
-}
-
-/* The op that does the same with a turned filter; NULL: the node has no filter, or its device no kernel. */
-static const char *turned_op(const twi_rewriting *r, const tw_node *node)
-{
-    const char *op = is(node, "Conv2D") || is(node, "_FusedConv2D") ? "_TurnedConv2D"
-                     : is(node, "Conv2DBackpropInput")             ? "_TurnedConv2DBackpropInput"
-                                                                   : NULL;
+    const char *op = twi_is(node, TWI_OP_Conv2D) || twi_is(node, TWI_OP__FusedConv2D) ? "_TurnedConv2D"
+                     : twi_is(node, TWI_OP_Conv2DBackpropInput)                       ? "_TurnedConv2DBackpropInput"
+                                                                                      : NULL;
     bool fits = op && strcmp(twi_attr_string(&node->attrs, "data_format", "NHWC"), "NHWC") == 0 &&
                 twi_rewrite_has_kernel(r, node, op, twi_attr_type(&node->attrs, "T"));
     return fits ? op : NULL;
 }
 
-static bool takes_as_filter(const twi_rewriting *r, const tw_node *node, tw_output value)
+static bool takes_as_filter(const twi_rewriting *r, const twi_edge *use, twi_value value)
 {
-    return node->assigned == value.node->assigned && turned_op(r, node) && same(node->inputs[1], value) &&
-           !same(node->inputs[0], value);
+    const twi_node *user = use->user;
+    return use == &user->inputs[1] && user->device == value.node->device && transposed_op(r, user) &&
+           !twi_same(twi_in(user, 0), value);
+}
+
+/* The lowest rank of those that may write the variable of the handle, which is asked for once. */
+static int first_write(twi_value handle, int *known)
+{
+    int *rank = &known[handle.node->id];
+    if (*rank)
+        return *rank;
+    *rank = INT_MAX;
+    for (const twi_edge *e = twi_uses_of(handle)->first; e; e = e->next)
+        if (!twi_has_trait(e->user, TWI_READ) && e->user != e->user->region->end && e->user->rank < *rank)
+            *rank = e->user->rank;
+    return *rank;
 }
 
 /* A read of a float variable that every writer comes after. */
-static bool is_early_read(const twi_rewriting *r, const tw_node *read)
+static bool is_early_read(const twi_node *read, int *known)
 {
-    tw_node *user;
-    if (!is(read, "ReadVariableOp") || read->num_control_inputs || read->output_types[0] != TW_FLOAT32 ||
-        read->inputs[0].node->num_inputs)
-        return false;
-    for (int i = 0; (user = twi_rewrite_user(r, read->inputs[0], i)); i++)
-        if (!is(user, "ReadVariableOp") && user->id < read->id)
-            return false;
-    return true;
+    return twi_has_trait(read, TWI_READ) && !read->num_controls && read->results[0].dtype == TW_FLOAT32 &&
+           !read->inputs[0].node->num_inputs && first_write(twi_in(read, 0), known) > read->rank;
 }
+
+/* ---- what is made ------------------------------------------------------------------------------------------------ */
+
+/* The node that makes all of a group; reads[] and transposed[] are scratch. */
+static twi_node *make_many(twi_rewriting *r, const weight *group, int count, twi_value *reads, int64_t *transposed)
+{
+    for (int i = 0; i < count; i++) {
+        reads[i] = group[i].read;
+        transposed[i] = group[i].transposed;
+    }
+    tw_attr attrs[] = {tw_attr_type("T", twi_dtype(group[0].value)), tw_attr_int("N", count),
+                       tw_attr_ints("turned", transposed, count)};
+    return twi_rewrite_make(r, group[0].value.node, "/many", "_CastMany", reads, count, attrs, 3);
+}
+
+/* The convolution with the transposed filter. */
+static twi_node *make_conv(twi_rewriting *r, const twi_node *conv, twi_value transposed)
+{
+    twi_value inputs[] = {twi_in(conv, 0), transposed, conv->num_inputs > 2 ? twi_in(conv, 2) : (twi_value){0}};
+    return twi_rewrite_make(r, conv, "/turned", transposed_op(r, conv), inputs, conv->num_inputs, conv->attrs.items,
+                            conv->attrs.count);
+}
+
+/* How many there are that use the value as a filter and may have it transposed: what the device says is known once they
+ * are made. */
+static int count_filters(twi_rewriting *r, twi_value read, twi_value value)
+{
+    int before = r->region->nodes.count, filters = 0;
+    const weight one = {.read = read, .value = value, .transposed = true};
+    twi_node *trial = NULL;
+    for (const twi_edge *e = twi_uses_of(value)->first; e; e = e->next) {
+        if (!takes_as_filter(r, e, value))
+            continue;
+        if (!trial)
+            trial = make_many(r, &one, 1, &(twi_value){0}, &(int64_t){0});
+        filters += trial && make_conv(r, e->user, twi_out(trial, 0));
+    }
+    twi_rewrite_undo(r, before);
+    return filters;
+}
+
+/* ---- what is wanted ---------------------------------------------------------------------------------------------- */
 
 /* Notes in which forms the value, of a read or a cast of one, is wanted. */
-static bool note(const twi_rewriting *r, tw_output read, tw_output value, weights *all)
+static bool note(twi_rewriting *r, twi_value read, twi_value value, weights *all)
 {
-    int filters = 0;
-    tw_node *user;
-    for (int i = 0; (user = twi_rewrite_user(r, value, i)); i++)
-        filters += takes_as_filter(r, user, value);
-    bool rest = value.node != read.node && twi_rewrite_count_uses(r, value) > filters;
-    return (!filters || twi_push(all, ((weight){read, value, true}))) &&
-           (!rest || twi_push(all, ((weight){read, value, false})));
+    int filters = count_filters(r, read, value);
+    bool rest = value.node != read.node && twi_uses_of(value)->count > filters;
+    return (!filters || twi_push(all, ((weight){.read = read, .value = value, .transposed = true}))) &&
+           (!rest || twi_push(all, ((weight){.read = read, .value = value})));
 }
 
-static bool gather(const twi_rewriting *r, weights *all)
+static bool gather(twi_rewriting *r, weights *all)
 {
-    for (int id = 0; id < r->graph->nodes.count; id++) {
-        tw_node *node = r->graph->nodes.items[id];
-        bool casts = is(node, "Cast") && !node->num_control_inputs && node->inputs[0].node->assigned == node->assigned;
-        tw_output value = {node, 0}, read = casts ? node->inputs[0] : value;
-        if (is_early_read(r, read.node) && twi_rewrite_has_kernel(r, node, "_CastMany", node->output_types[0]) &&
-            !note(r, read, value, all))
-            return false;
+    int count = r->region->nodes.count;
+    int *known = twi_alloc_array((size_t)count + 1, sizeof *known); /* first_write() by id; 0: not asked yet */
+    bool fits = known != NULL;
+    for (int id = 0; id < count && fits; id++) {
+        twi_node *node = r->region->nodes.items[id];
+        bool casts = twi_is(node, TWI_OP_Cast) && !node->num_controls && node->inputs[0].node->device == node->device;
+        twi_value value = twi_out(node, 0), read = casts ? twi_in(node, 0) : value;
+        if (!node->gone && is_early_read(read.node, known) &&
+            twi_rewrite_has_kernel(r, node, "_CastMany", node->results[0].dtype))
+            fits = note(r, read, value, all);
     }
-    return true;
+    twi_free(known);
+    return fits;
 }
 
-/* Those that are made where and of the type that the first one is; returns how many there are. */
-static int take_alike(const weights *all, bool *taken, weight *group)
+static int compare(int64_t a, int64_t b)
 {
-    int count = 0;
-    for (int i = 0; i < all->count; i++) {
-        const weight *w = &all->items[i];
-        if (taken[i] || (count && (w->value.node->assigned != group[0].value.node->assigned ||
-                                   tw_output_dtype(w->value) != tw_output_dtype(group[0].value))))
-            continue;
-        group[count++] = *w;
-        taken[i] = true;
-    }
+    return (a > b) - (a < b);
+}
+
+/* 0: the two are made where and of the type that the other is. */
+static int compare_kinds(const weight *a, const weight *b)
+{
+    int order = compare(a->value.node->device, b->value.node->device);
+    return order ? order : compare(twi_dtype(a->value), twi_dtype(b->value));
+}
+
+/* Of one value the transposed form comes first: who wants the other is found afterwards. */
+static int by_kind(const void *a, const void *b)
+{
+    const weight *x = a, *y = b;
+    int order = compare_kinds(x, y);
+    if (!order)
+        order = compare(x->value.node->id, y->value.node->id);
+    return order ? order : compare(y->transposed, x->transposed);
+}
+
+static int count_alike(const weight *first, int left)
+{
+    int count = 1;
+    while (count < left && count < MOST_TOGETHER && !compare_kinds(first, &first[count]))
+        count++;
     return count;
 }
 
-/* Leads who wants the value as a filter to the turned one. */
-static void use_turned(twi_rewriting *r, tw_output value, tw_output turned)
+/* ---- joining ----------------------------------------------------------------------------------------------------- */
+
+/* Leads who wants the value as a filter to the transposed one. */
+static void use_transposed(twi_rewriting *r, twi_value value, twi_value transposed)
 {
-    tw_node *user;
-    for (int i = 0; (user = twi_rewrite_user(r, value, i)); i++) {
-        if (!takes_as_filter(r, user, value))
-            continue;
-        tw_output inputs[] = {user->inputs[0], turned, user->num_inputs > 2 ? user->inputs[2] : (tw_output){0}};
-        tw_node *conv = twi_rewrite_node(r, user, "/turned", turned_op(r, user), inputs, user->num_inputs,
-                                         user->attrs.items, user->attrs.count);
+    for (const twi_edge *e = twi_uses_of(value)->first; e; e = e->next) {
+        twi_node *conv = takes_as_filter(r, e, value) ? make_conv(r, e->user, transposed) : NULL;
         if (!conv)
-            return;
-        twi_rewrite_replace(r, (tw_output){user, 0}, (tw_output){conv, 0});
-        twi_rewrite_move_controls(r, user, conv);
+            continue;
+        twi_replace(twi_out(e->user, 0), twi_out(conv, 0));
+        twi_move_controls(e->user, conv);
     }
 }
 
-static tw_status make(twi_rewriting *r, const weight *group, int count, tw_error *error)
+/* Makes all of a group by one node. */
+static tw_status join(twi_rewriting *r, const weight *group, int count, tw_error *error)
 {
-    tw_output *reads = twi_alloc_array((size_t)count, sizeof *reads);
-    int64_t *turned = twi_alloc_array((size_t)count, sizeof *turned);
-    tw_status status = reads && turned ? TW_OK : twi_fail_memory(error, "joining casts of variables");
-    for (int i = 0; i < count && status == TW_OK; i++) {
-        reads[i] = group[i].read;
-        turned[i] = group[i].turned;
-    }
-    tw_attr attrs[] = {tw_attr_type("T", tw_output_dtype(group[0].value)), tw_attr_int("N", count),
-                       tw_attr_ints("turned", turned, count)};
-    tw_node *made = status == TW_OK
-                        ? twi_rewrite_node(r, group[0].value.node, "/many", "_CastMany", reads, count, attrs, 3)
-                        : NULL;
+    twi_value *reads = twi_alloc_array((size_t)count, sizeof *reads);
+    int64_t *transposed = twi_alloc_array((size_t)count, sizeof *transposed);
+    bool fits = reads && transposed;
+    twi_node *made = fits ? make_many(r, group, count, reads, transposed) : NULL;
     for (int i = 0; i < count && made; i++) {
-        tw_output weight = {made, i};
-        if (group[i].turned)
-            use_turned(r, group[i].value, weight);
+        twi_value value = group[i].value;
+        if (group[i].transposed)
+            use_transposed(r, value, twi_out(made, i));
         else
-            twi_rewrite_replace(r, group[i].value, weight);
-        if (is(group[i].value.node, "Cast"))
-            twi_rewrite_move_controls(r, group[i].value.node, made);
+            twi_replace(value, twi_out(made, i));
+        if (value.node != group[i].read.node)
+            twi_move_controls(value.node, made);
     }
     twi_free(reads);
-    twi_free(turned);
-    return status;
+    twi_free(transposed);
+    return fits ? TW_OK : twi_fail_memory(error, "joining casts of variables");
 }
 
 tw_status twi_rewrite_weights(twi_rewriting *r, tw_error *error)
 {
     tw_status status = TW_OK;
     weights all = {0};
-    weight *group = NULL;
-    bool *taken = NULL;
     if (!gather(r, &all))
         TWI_TRY(twi_fail_memory(error, "joining casts of variables"));
-    group = twi_alloc_array((size_t)all.count + 1, sizeof *group);
-    taken = twi_alloc_array((size_t)all.count + 1, sizeof *taken);
-    if (!group || !taken)
-        TWI_TRY(twi_fail_memory(error, "joining casts of variables"));
-    for (int count; (count = take_alike(&all, taken, group)) > 0;)
-        if ((count > 1 || group[0].turned) && r->graph->error.status == TW_OK)
-            TWI_TRY(make(r, group, count, error));
+    if (all.count)
+        qsort(all.items, (size_t)all.count, sizeof *all.items, by_kind);
+    for (int i = 0, count; i < all.count; i += count) {
+        count = count_alike(&all.items[i], all.count - i);
+        if (count > 1 || all.items[i].transposed)
+            TWI_TRY(join(r, &all.items[i], count, error));
+    }
 done:
     twi_array_free(&all);
-    twi_free(group);
-    twi_free(taken);
-    return status;
+    return status; /* an error may be on the region, too */
 }

@@ -14,6 +14,8 @@ static bool is_placed(const tw_session *s, const tw_node *node)
 
 const char *tw_session_device(tw_session *s, const tw_node *node)
 {
+    TWI_NEED_OR(s, NULL);
+    TWI_NEED_OR(node, NULL);
     pthread_mutex_lock(&s->lock);
     int device = is_placed(s, node) ? s->placement.devices[node->id] : -1;
     const char *text = device >= 0 ? s->devices->items[device]->text : NULL;
@@ -23,6 +25,8 @@ const char *tw_session_device(tw_session *s, const tw_node *node)
 
 const char *tw_session_why(tw_session *s, const tw_node *node)
 {
+    TWI_NEED_OR(s, NULL);
+    TWI_NEED_OR(node, NULL);
     pthread_mutex_lock(&s->lock);
     const char *text = is_placed(s, node) ? twi_placement_why(&s->placement, node) : NULL;
     pthread_mutex_unlock(&s->lock);
@@ -31,6 +35,7 @@ const char *tw_session_why(tw_session *s, const tw_node *node)
 
 tw_graph *tw_session_graph(const tw_session *s)
 {
+    TWI_NEED_OR(s, NULL);
     return s->graph;
 }
 
@@ -55,6 +60,8 @@ static twi_lane *enter_lane(tw_session *s, int number)
 
 tw_status tw_session_plan_info_in(tw_session *s, int number, tw_plan_info *info, tw_error *error)
 {
+    TWI_NEED(s, "session", error);
+    TWI_NEED(info, "info", error);
     twi_lane *lane = enter_lane(s, number);
     tw_status status = TW_OK;
     if (lane && lane->latest)
@@ -68,6 +75,7 @@ tw_status tw_session_plan_info_in(tw_session *s, int number, tw_plan_info *info,
 
 tw_status tw_session_plan_info(tw_session *s, tw_plan_info *info, tw_error *error)
 {
+    TWI_NEED(s, "session", error);
     return tw_session_plan_info_in(s, latest_lane(s), info, error);
 }
 
@@ -82,6 +90,8 @@ static twi_plan *traced_plan(const tw_session *s, const twi_lane *lane, tw_error
 
 tw_status tw_session_write_trace(tw_session *s, const char *path, tw_error *error)
 {
+    TWI_NEED(s, "session", error);
+    TWI_NEED(path, "path", error);
     twi_lane *lane = enter_lane(s, latest_lane(s));
     const twi_plan *plan = traced_plan(s, lane, error);
     tw_status status = plan ? twi_trace_write(plan, path, error) : TW_FAILED_PRECONDITION;
@@ -92,6 +102,9 @@ tw_status tw_session_write_trace(tw_session *s, const char *path, tw_error *erro
 tw_status tw_session_waterfall(tw_session *s, const char *const *tower_devices, int count, tw_waterfall *waterfall,
                                tw_error *error)
 {
+    TWI_NEED(s, "session", error);
+    TWI_NEED(tower_devices || count <= 0, "tower_devices", error);
+    TWI_NEED(waterfall, "waterfall", error);
     twi_lane *lane = enter_lane(s, latest_lane(s));
     twi_plan *plan = traced_plan(s, lane, error);
     if (plan)
@@ -102,6 +115,8 @@ tw_status tw_session_waterfall(tw_session *s, const char *const *tower_devices, 
 
 tw_status tw_session_delay(tw_session *s, const tw_delay *delay, tw_error *error)
 {
+    TWI_NEED(s, "session", error);
+    TWI_NEED(delay, "delay", error);
     twi_lane *lane = enter_lane(s, latest_lane(s));
     twi_plan *plan = traced_plan(s, lane, error);
     tw_status status = plan ? twi_delay(plan, delay, error) : TW_FAILED_PRECONDITION;
@@ -145,6 +160,8 @@ static tw_status explain_plan(const tw_session *s, const tw_node *node, explanat
 
 tw_status tw_session_explain(tw_session *s, const tw_node *node, tw_explanation **result, tw_error *error)
 {
+    TWI_NEED(s, "session", error);
+    TWI_NEED(result, "explanation", error);
     tw_status status;
     *result = NULL;
     if (!node || node->graph != s->graph)
@@ -182,6 +199,8 @@ typedef struct moves {
 
 tw_status tw_session_moves(tw_session *s, tw_moves **result, tw_error *error)
 {
+    TWI_NEED(s, "session", error);
+    TWI_NEED(result, "moves", error);
     tw_status status;
     const twi_plan *plan = NULL;
     *result = NULL;
@@ -192,7 +211,7 @@ tw_status tw_session_moves(tw_session *s, tw_moves **result, tw_error *error)
     TWI_TRY(twi_session_place(s, error));
     TWI_TRY(twi_list_moves(&s->placement, &x->arena, &x->m, error));
     if ((plan = plan_at(s, 0)))
-        twi_plan_charge(plan, s->graph, &s->placement, &x->m);
+        twi_plan_charge(plan, &s->placement, &x->m);
     *result = &x->m;
     x = NULL;
 done:
@@ -226,9 +245,9 @@ static tw_status list_variables(const tw_session *s, int device, twi_memory_item
         while (v && v->copy_of)
             v = v->copy_of;
         const tw_node *maker = twi_map_get(&s->graph->by_name, r->name);
-        bool is_data = maker && strcmp(maker->op->name, "TowerData") == 0;
+        bool is_data = maker && maker->op->makes == TWI_MAKES_DATA_SET;
         tw_memory_use use = is_data ? TW_MEMORY_INPUT : v && v->trainable ? TW_MEMORY_VARIABLE : TW_MEMORY_SLOT;
-        const char *op = is_data ? "TowerData" : "VarHandleOp";
+        const char *op = is_data ? maker->op->name : "VarHandleOp";
         if (!twi_push(items, (tw_memory_item){use, r->name, op, (int64_t)twi_resource_bytes(r)}))
             return twi_fail_memory(error, "listing memory");
     }
@@ -325,6 +344,8 @@ done:
 
 tw_status tw_session_memory(tw_session *s, tw_memory **result, tw_error *error)
 {
+    TWI_NEED(s, "session", error);
+    TWI_NEED(result, "memory", error);
     tw_status status = TW_OK;
     *result = NULL;
     memory *x = twi_alloc(sizeof *x);

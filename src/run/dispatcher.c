@@ -1,23 +1,31 @@
-/* dispatcher.c - see dispatcher.h. */
+/* dispatcher.c - see dispatcher.h. The protocol is also a model, tests/models/dispatcher.pml, whose parts have the names of
+ * the functions here; who changes one changes the other. */
 #include "run/dispatcher.h"
 
 #include "base/clock.h"
+#include "base/cores.h"
 #include "base/thread.h"
 #include "run/recording.h"
 
+#include <omp.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-#define SPINS 2000 /* looks before a waiter sleeps: about the time a wake-up takes */
+enum { SPINS = 2000 }; /* looks before a waiter sleeps: about the time a wake-up takes */
 
-/* How many steps of its list a device has finished in this run, over all rounds. */
-typedef struct progress {
-    _Alignas(64) _Atomic(int64_t) finished;
+/* Threads of all dispatchers that do not sleep. Where they are more than there are cores nobody spins: the core that a
+ * waiter looks from is the one that whom it waits for could have. */
+static atomic_int awake;
+
+/* A number that rises, and those who wait for it. */
+typedef struct counter {
+    _Alignas(64) _Atomic(int64_t) value;
     atomic_int sleepers;
     pthread_mutex_t lock;
     pthread_cond_t moved;
-} progress;
+} counter;
 
 typedef struct dispatcher {
     twi_dispatchers *all;
@@ -25,60 +33,84 @@ typedef struct dispatcher {
     int index;
     pthread_t thread;
     bool started;
-    int64_t seen;               /* the run it has walked last */
-    int64_t round;              /* of that run: how often it has been through its list */
-    tw_error enter_error;
+    int64_t round;              /* of the latest run it has part in: how often it has been through its list */
+    counter *begun;             /* number of the run that its thread has been told of; INT64_MAX: that there are no more */
+    counter *progress;          /* how many steps of its list the device has finished in this run, over all rounds.
+                                   INT64_MAX when the run is to end early: then nobody waits any more, and who has waited
+                                   looks at `ending` */
 } dispatcher;
 
 struct twi_dispatchers {
     dispatcher *items;
-    progress *progress;
-    int count, started;
+    counter *counters;          /* [2 count] */
+    int count;
+    int cores;
     void (*wake)(void *user);   /* of kernels that wait */
     void *user;
-    pthread_mutex_t lock;       /* guards all below */
-    pthread_cond_t begin, end;
-    int64_t run_number;         /* goes up with each run */
-    int running;                /* lists not yet finished */
-    bool stop, cancelled;
+    /* Of the run, written before the dispatchers are told of it. */
     twi_plan *plan;
     int64_t rounds;             /* how often each list is gone through */
     bool trace;
-    atomic_bool ending;         /* a step failed, or the run was cancelled: read without the lock */
-    int first_failure;          /* device; -1: none, but cancelled */
+    int64_t number;             /* goes up with each run */
+    atomic_int walking;         /* lists that are not finished */
+    counter *ended;             /* number of the run that has ended */
+    atomic_bool ending;         /* a step failed, or the run was cancelled */
+    pthread_mutex_t lock;       /* guards all below, and when `ending` changes */
+    bool cancelled;
+    int first_failure;          /* list; -1: none, but cancelled */
 };
 
-static void report(progress *p, int64_t finished)
+/* ---- counters ---------------------------------------------------------------------------------------------------- */
+
+static void raise_to(counter *c, int64_t value)
 {
-    atomic_store(&p->finished, finished);
-    if (atomic_load(&p->sleepers)) {
-        pthread_mutex_lock(&p->lock);
-        pthread_cond_broadcast(&p->moved);
-        pthread_mutex_unlock(&p->lock);
+    int64_t known = atomic_load_explicit(&c->value, memory_order_relaxed);
+    while (known < value && !atomic_compare_exchange_weak(&c->value, &known, value))
+        ;
+    if (atomic_load(&c->sleepers)) {
+        pthread_mutex_lock(&c->lock);
+        pthread_cond_broadcast(&c->moved);
+        pthread_mutex_unlock(&c->lock);
     }
 }
 
-static void wait_for(progress *p, int64_t position)
+static bool is_above(counter *c, int64_t value)
 {
-    for (int i = 0; i < SPINS; i++) {
-        if (atomic_load_explicit(&p->finished, memory_order_acquire) > position)
-            return;
+    return atomic_load_explicit(&c->value, memory_order_acquire) > value;
+}
+
+static void wait_above(const twi_dispatchers *all, counter *c, int64_t value)
+{
+    bool above = is_above(c, value);
+    for (int i = 0; i < SPINS && !above && atomic_load_explicit(&awake, memory_order_relaxed) <= all->cores; i++) {
 #if defined(__x86_64__)
         __builtin_ia32_pause();
 #endif
+        above = is_above(c, value);
     }
-    pthread_mutex_lock(&p->lock);
-    atomic_fetch_add(&p->sleepers, 1);
-    while (atomic_load(&p->finished) <= position)
-        pthread_cond_wait(&p->moved, &p->lock);
-    atomic_fetch_sub(&p->sleepers, 1);
-    pthread_mutex_unlock(&p->lock);
+    if (above)
+        return;
+    pthread_mutex_lock(&c->lock);
+    atomic_fetch_add(&c->sleepers, 1);
+    atomic_fetch_sub(&awake, 1);
+    while (atomic_load(&c->value) <= value)
+        pthread_cond_wait(&c->moved, &c->lock);
+    atomic_fetch_add(&awake, 1);
+    atomic_fetch_sub(&c->sleepers, 1);
+    pthread_mutex_unlock(&c->lock);
 }
+
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
 
 /* What a device has finished when it has done the step at a position of its list in the round that d is in. */
 static int64_t at_round(const dispatcher *d, int device, int position)
 {
     return d->round * d->all->plan->lists[device].count + position;
+}
+
+static void wait_for_step(const dispatcher *d, const twi_wait *wait)
+{
+    wait_above(d->all, d->all->items[wait->device].progress, at_round(d, wait->device, wait->position));
 }
 
 static void lose(int64_t ns)
@@ -98,15 +130,24 @@ static tw_status run_traced(twi_step *step, void *timeline)
     return status;
 }
 
-static void note_failure(dispatcher *d)
+/* The caller holds the lock. False if the run is to end early already. */
+static bool end_early(twi_dispatchers *all, int first_failure)
 {
-    pthread_mutex_lock(&d->all->lock);
-    bool first = !atomic_exchange(&d->all->ending, true);
+    if (atomic_exchange(&all->ending, true))
+        return false;
+    all->first_failure = first_failure;
+    for (int i = 0; i < all->count; i++)
+        raise_to(all->items[i].progress, INT64_MAX);
+    return true;
+}
+
+static void note_failure(twi_dispatchers *all, int list)
+{
+    pthread_mutex_lock(&all->lock);
+    bool first = end_early(all, list);
+    pthread_mutex_unlock(&all->lock);
     if (first)
-        d->all->first_failure = d->index;
-    pthread_mutex_unlock(&d->all->lock);
-    if (first)
-        d->all->wake(d->all->user);
+        all->wake(all->user);
 }
 
 static void fail_run(dispatcher *d, tw_status status, const twi_step *step)
@@ -119,63 +160,7 @@ static void fail_run(dispatcher *d, tw_status status, const twi_step *step)
         memcpy(text, error->message, sizeof text);
         twi_fail(error, status, "%s [[{{node %s}}]]", text, step->node->name);
     }
-    note_failure(d);
-}
-
-/* A device with a queue of its own may still be at work when its last step has been handed to it. A failure that only
- * shows now is its list's, unless the list has one already. */
-static void finish_work(dispatcher *d, twi_list *list)
-{
-    tw_error late = {0};
-    if (list->count == 0 || !d->device->ops->synchronize ||
-        d->device->ops->synchronize(d->device, &late) == TW_OK || list->error.status != TW_OK)
-        return;
-    list->error = late;
-    note_failure(d);
-}
-
-/* What a device that tells when it did what has told. What does nothing has no time of its own. */
-static void take_times(dispatcher *d, twi_list *list)
-{
-    tw_error error = {0};
-    if (d->device->ops->read_timeline(d->device, list->timeline, list->marks, &error) != TW_OK) {
-        if (list->error.status == TW_OK)
-            list->error = error;
-        note_failure(d);
-        return;
-    }
-    for (int i = 0; i < list->count; i++) {
-        twi_step *step = &list->steps[i];
-        int64_t before = i ? list->steps[i - 1].ended_ns : d->all->plan->began_ns;
-        bool told = list->marks[2 * i] && list->marks[2 * i + 1];
-        step->started_ns = told ? list->marks[2 * i] : before;
-        step->ended_ns = told ? list->marks[2 * i + 1] : before;
-    }
-}
-
-/* A stretch that is recorded: one part's device does it, the others wait until it has been handed over. */
-static tw_status replay(dispatcher *d, const twi_stretch *s, tw_error *error)
-{
-    progress *all = d->all->progress;
-    const struct twi_part *first = &s->parts[0];
-    if (first->device != d->index) {
-        wait_for(&all[first->device], at_round(d, first->device, first->end - 1));
-        return TW_OK;
-    }
-    for (int k = 0; k < s->num_waits; k++)
-        wait_for(&all[s->waits[k].device], at_round(d, s->waits[k].device, s->waits[k].position));
-    if (atomic_load_explicit(&d->all->ending, memory_order_acquire))
-        return TW_OK;
-    return d->device->ops->replay(d->device, s->recording, error);
-}
-
-static tw_status run_alone(dispatcher *d, twi_step *step)
-{
-    for (int k = 0; k < step->num_waits; k++)
-        wait_for(&d->all->progress[step->waits[k].device], at_round(d, step->waits[k].device, step->waits[k].position));
-    if (atomic_load_explicit(&d->all->ending, memory_order_acquire))
-        return TW_OK;
-    return d->all->trace ? run_traced(step, d->all->plan->lists[d->index].timeline) : twi_run_step(step);
+    note_failure(d->all, d->index);
 }
 
 /* Whether a part of a stretch begins at the step that is done by one call. */
@@ -184,20 +169,44 @@ static bool is_replayed(const twi_plan *plan, const twi_step *step)
     return step->stretch && step->stretch->recording && !plan->delayed;
 }
 
-/* Whether another device does all of the list: then its thread has no part in the rounds. */
-static bool is_done_by_another(const dispatcher *d, const twi_list *list)
+/* A stretch that is recorded: the first part's device does it all, and reports for each part's; the others wait until it
+ * has been handed over. */
+static tw_status replay(dispatcher *d, const twi_step *first, tw_error *error)
 {
-    return list->count && is_replayed(d->all->plan, list->steps) && list->steps->stretch_end == list->count &&
-           list->steps->stretch->parts[0].device != d->index;
+    const twi_stretch *s = first->stretch;
+    if (s->parts[0].device != d->index) {
+        wait_above(d->all, d->progress, at_round(d, d->index, first->stretch_end - 1));
+        return TW_OK;
+    }
+    for (int k = 0; k < s->num_waits; k++)
+        wait_for_step(d, &s->waits[k]);
+    if (atomic_load_explicit(&d->all->ending, memory_order_acquire))
+        return TW_OK;
+    tw_status status = d->device->ops->replay(d->device, s->recording, error);
+    for (int i = 0; i < s->num_parts && status == TW_OK; i++)
+        raise_to(d->all->items[s->parts[i].device].progress, at_round(d, s->parts[i].device, s->parts[i].end));
+    return status;
 }
 
-static void let_another(dispatcher *d, const twi_list *list)
+static tw_status run_alone(dispatcher *d, twi_step *step)
 {
-    progress *all = d->all->progress;
-    int leader = list->steps->stretch->parts[0].device;
-    report(&all[d->index], INT64_MAX);
-    wait_for(&all[leader], d->all->rounds * d->all->plan->lists[leader].count - 1);
-    d->round = d->all->rounds;
+    for (int k = 0; k < step->num_waits; k++)
+        wait_for_step(d, &step->waits[k]);
+    if (atomic_load_explicit(&d->all->ending, memory_order_acquire))
+        return TW_OK;
+    return d->all->trace ? run_traced(step, d->all->plan->lists[d->index].timeline) : twi_run_step(step);
+}
+
+/* ---- lists ------------------------------------------------------------------------------------------------------- */
+
+/* Who walks a list: its own device's dispatcher, the one that replays all of it, or, if it is empty, nobody (-1). */
+static int walker_of(const twi_plan *plan, int list)
+{
+    const twi_list *l = &plan->lists[list];
+    if (l->count == 0)
+        return -1;
+    bool by_another = is_replayed(plan, l->steps) && l->steps->stretch_end == l->count;
+    return by_another ? l->steps->stretch->parts[0].device : list;
 }
 
 /* False if the run is to end early. */
@@ -207,12 +216,12 @@ static bool walk_list(dispatcher *d, twi_list *list)
         twi_step *step = &list->steps[i];
         bool whole = is_replayed(d->all->plan, step);
         next = whole ? step->stretch_end : i + 1;
-        tw_status status = whole ? replay(d, step->stretch, step->run.error) : run_alone(d, step);
+        tw_status status = whole ? replay(d, step, step->run.error) : run_alone(d, step);
         if (status != TW_OK)
             fail_run(d, status, step);
         if (atomic_load_explicit(&d->all->ending, memory_order_acquire))
             return false;
-        report(&d->all->progress[d->index], at_round(d, d->index, next));
+        raise_to(d->progress, at_round(d, d->index, next));
     }
     return true;
 }
@@ -223,50 +232,78 @@ static void meet_others(const dispatcher *d)
     const twi_plan *plan = d->all->plan;
     for (int i = 0; i < plan->num_lists; i++)
         if (plan->lists[i].count)
-            wait_for(&d->all->progress[i], at_round(d, i, plan->lists[i].count - 1));
+            wait_for_step(d, &(twi_wait){i, plan->lists[i].count - 1});
 }
 
-static void run_list(dispatcher *d, twi_list *list)
+/* A device that tells when it did what has told. What does nothing has no time of its own. */
+static tw_status take_times(const twi_plan *plan, twi_list *list, tw_error *error)
 {
-    int64_t rounds = list->count ? d->all->rounds : 0;
-    if (is_done_by_another(d, list))
-        let_another(d, list);
-    for (; d->round < rounds && walk_list(d, list); d->round++)
-        if (d->round + 1 < rounds)
-            meet_others(d);
-    finish_work(d, list);
-    if (d->all->trace && list->timeline && list->error.status == TW_OK)
-        take_times(d, list);
-    report(&d->all->progress[d->index], INT64_MAX); /* nobody waits for a list that has ended, well or not */
+    tw_status status = list->device->ops->read_timeline(list->device, list->timeline, list->marks, error);
+    for (int i = 0; i < list->count && status == TW_OK; i++) {
+        twi_step *step = &list->steps[i];
+        int64_t before = i ? list->steps[i - 1].ended_ns : plan->began_ns;
+        bool told = list->marks[2 * i] && list->marks[2 * i + 1];
+        step->started_ns = told ? list->marks[2 * i] : before;
+        step->ended_ns = told ? list->marks[2 * i + 1] : before;
+    }
+    return status;
 }
+
+/* A device with a queue of its own may still be at work when its last step has been handed to it. A failure that only
+ * shows now is its list's, unless the list has one already. */
+static void finish_list(twi_dispatchers *all, int index)
+{
+    twi_list *list = &all->plan->lists[index];
+    twi_device *device = all->items[index].device;
+    tw_error late = {0};
+    tw_status status = device->ops->synchronize ? device->ops->synchronize(device, &late) : TW_OK;
+    if (status == TW_OK && all->trace && list->timeline && list->error.status == TW_OK)
+        status = take_times(all->plan, list, &late);
+    if (status == TW_OK || list->error.status != TW_OK)
+        return;
+    list->error = late;
+    note_failure(all, index);
+}
+
+static void run_list(dispatcher *d)
+{
+    twi_dispatchers *all = d->all;
+    for (; d->round < all->rounds && walk_list(d, &all->plan->lists[d->index]); d->round++)
+        if (d->round + 1 < all->rounds)
+            meet_others(d);
+    for (int i = 0; i < all->count; i++)
+        if (walker_of(all->plan, i) == d->index)
+            finish_list(all, i);
+    if (atomic_fetch_sub(&all->walking, 1) == 1)
+        raise_to(all->ended, all->number);
+}
+
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 static void *dispatch(void *argument)
 {
     dispatcher *d = argument;
-    twi_dispatchers *all = d->all;
-    tw_status entered = d->device->ops->enter ? d->device->ops->enter(d->device, &d->enter_error) : TW_OK;
-    pthread_mutex_lock(&all->lock);
-    for (;;) {
-        while (all->run_number == d->seen && !all->stop)
-            pthread_cond_wait(&all->begin, &all->lock);
-        if (all->stop)
+    int64_t seen = 0;
+    for (atomic_fetch_add(&awake, 1);; run_list(d)) {
+        wait_above(d->all, d->begun, seen);
+        seen = atomic_load(&d->begun->value);
+        if (seen == INT64_MAX)
             break;
-        d->seen = all->run_number;
-        twi_plan *plan = all->plan;
-        pthread_mutex_unlock(&all->lock);
-        if (entered != TW_OK && plan->lists[d->index].count) {
-            plan->lists[d->index].error = d->enter_error;
-            note_failure(d);
-            report(&all->progress[d->index], INT64_MAX);
-        } else {
-            run_list(d, &plan->lists[d->index]);
-        }
-        pthread_mutex_lock(&all->lock);
-        if (--all->running == 0)
-            pthread_cond_signal(&all->end);
     }
-    pthread_mutex_unlock(&all->lock);
+    atomic_fetch_sub(&awake, 1);
     return NULL;
+}
+
+static void counter_init(counter *c)
+{
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_cond_init(&c->moved, NULL);
+}
+
+static void counter_destroy(counter *c)
+{
+    pthread_mutex_destroy(&c->lock);
+    pthread_cond_destroy(&c->moved);
 }
 
 tw_status twi_dispatchers_create(tw_devices *devices, void (*wake)(void *user), void *user, twi_dispatchers **result,
@@ -278,19 +315,21 @@ tw_status twi_dispatchers_create(tw_devices *devices, void (*wake)(void *user), 
         return twi_fail_memory(error, "creating dispatchers");
     all->wake = wake;
     all->user = user;
-    all->items = twi_alloc_array((size_t)devices->count, sizeof *all->items);
-    all->progress = twi_alloc_aligned((size_t)devices->count * sizeof *all->progress, 64);
+    all->cores = twi_usable_cores();
     pthread_mutex_init(&all->lock, NULL);
-    pthread_cond_init(&all->begin, NULL);
-    pthread_cond_init(&all->end, NULL);
-    if (!all->items || !all->progress) {
+    all->items = twi_alloc_array((size_t)devices->count, sizeof *all->items);
+    all->counters = twi_alloc_aligned((size_t)(2 * devices->count + 1) * sizeof *all->counters, 64);
+    if (!all->items || !all->counters) {
         twi_dispatchers_destroy(all);
         return twi_fail_memory(error, "creating dispatchers");
     }
+    all->ended = &all->counters[2 * devices->count];
+    counter_init(all->ended);
     for (; all->count < devices->count; all->count++) {
-        all->items[all->count] = (dispatcher){.all = all, .device = devices->items[all->count], .index = all->count};
-        pthread_mutex_init(&all->progress[all->count].lock, NULL);
-        pthread_cond_init(&all->progress[all->count].moved, NULL);
+        dispatcher *d = &all->items[all->count];
+        *d = (dispatcher){.all = all, .device = devices->items[all->count], .index = all->count};
+        counter_init(d->begun = &all->counters[2 * d->index]);
+        counter_init(d->progress = &all->counters[2 * d->index + 1]);
     }
     *result = all;
     return TW_OK;
@@ -300,97 +339,144 @@ void twi_dispatchers_destroy(twi_dispatchers *all)
 {
     if (!all)
         return;
-    pthread_mutex_lock(&all->lock);
-    all->stop = true;
-    pthread_cond_broadcast(&all->begin);
-    pthread_mutex_unlock(&all->lock);
+    for (int i = 0; i < all->count; i++)
+        raise_to(all->items[i].begun, INT64_MAX);
     for (int i = 0; i < all->count; i++)
         if (all->items[i].started)
             pthread_join(all->items[i].thread, NULL);
     for (int i = 0; i < all->count; i++) {
-        pthread_mutex_destroy(&all->progress[i].lock);
-        pthread_cond_destroy(&all->progress[i].moved);
+        counter_destroy(all->items[i].begun);
+        counter_destroy(all->items[i].progress);
     }
+    if (all->ended)
+        counter_destroy(all->ended);
     pthread_mutex_destroy(&all->lock);
-    pthread_cond_destroy(&all->begin);
-    pthread_cond_destroy(&all->end);
     twi_free(all->items);
-    twi_free_aligned(all->progress);
+    twi_free_aligned(all->counters);
     twi_free(all);
+}
+
+/* ---- runs -------------------------------------------------------------------------------------------------------- */
+
+/* The list that the calling thread walks itself: the first that no device with cores of its own has; -1: none, as inside
+ * of a parallel region, where the thread would be no team's master. */
+static int own_list(const twi_dispatchers *all, const twi_plan *plan)
+{
+    if (omp_in_parallel())
+        return -1;
+    for (int i = 0; i < plan->num_lists; i++)
+        if (walker_of(plan, i) == i && !all->items[i].device->num_cores)
+            return i;
+    return -1;
+}
+
+/* Starts what threads are not there yet. */
+static tw_status start_threads(twi_dispatchers *all, const twi_plan *plan, int own, tw_error *error)
+{
+    for (int i = 0; i < all->count; i++) {
+        dispatcher *d = &all->items[i];
+        if (d->started || i == own || walker_of(plan, i) != i)
+            continue;
+        char name[32];
+        snprintf(name, sizeof name, "tower-%.8s-%d", d->device->ops->type, d->device->name.id);
+        tw_status status =
+            twi_thread_start(&d->thread, name, d->device->cores, d->device->num_cores, dispatch, d, error);
+        if (status != TW_OK)
+            return status;
+        d->started = true;
+    }
+    return TW_OK;
 }
 
 tw_status twi_dispatchers_prepare(twi_dispatchers *all, twi_plan *plan, tw_error *error)
 {
-    for (int i = 0; i < all->count; i++) {
-        dispatcher *d = &all->items[i];
-        const twi_device *device = d->device;
+    for (int i = 0; i < all->count; i++)
         for (int k = 0; k < plan->lists[i].count; k++)
             plan->lists[i].steps[k].run.ending = &all->ending;
-        if (d->started || plan->lists[i].count == 0)
-            continue;
-        char name[32];
-        snprintf(name, sizeof name, "tower-%.8s-%d", device->ops->type, device->name.id);
-        d->seen = all->run_number;
-        tw_status status =
-            twi_thread_start(&d->thread, name, device->cores, device->num_cores, dispatch, d, error);
-        if (status != TW_OK)
-            return status;
-        d->started = true;
-        all->started++;
-    }
-    return TW_OK;
+    return start_threads(all, plan, own_list(all, plan), error);
 }
 
 void twi_dispatchers_cancel(twi_dispatchers *all)
 {
     pthread_mutex_lock(&all->lock);
     all->cancelled = true;
-    if (!atomic_exchange(&all->ending, true))
-        all->first_failure = -1;
+    end_early(all, -1);
     pthread_mutex_unlock(&all->lock);
 }
 
-/* Rounds that every list has ended. */
-static int64_t count_rounds(const twi_dispatchers *all)
+/* Whatever an earlier run has left is gone then. False if the session was cancelled. */
+static bool begin(twi_dispatchers *all, twi_plan *plan, int64_t rounds, bool trace)
 {
-    int64_t least = all->rounds;
+    int walkers = 0;
+    pthread_mutex_lock(&all->lock);
+    bool begins = !all->cancelled;
+    for (int i = 0; i < all->count && begins; i++) {
+        atomic_store_explicit(&all->items[i].progress->value, 0, memory_order_relaxed);
+        all->items[i].round = 0;
+        plan->lists[i].error.status = TW_OK;
+        plan->lists[i].error.message[0] = 0;
+        walkers += walker_of(plan, i) == i;
+    }
+    if (begins) {
+        all->plan = plan;
+        all->rounds = rounds;
+        all->trace = trace;
+        all->first_failure = -1;
+        all->number++;
+        atomic_store(&all->walking, walkers);
+        atomic_store(&all->ending, false);
+    }
+    pthread_mutex_unlock(&all->lock);
+    return begins;
+}
+
+/* Each list is walked by its dispatcher's thread, one by the caller's. */
+static void walk(twi_dispatchers *all, int own)
+{
+    bool alone = true;
     for (int i = 0; i < all->count; i++)
-        if (all->plan->lists[i].count && all->items[i].round < least)
-            least = all->items[i].round;
-    return least;
+        if (i != own && walker_of(all->plan, i) == i) {
+            raise_to(all->items[i].begun, all->number);
+            alone = false;
+        }
+    atomic_fetch_add(&awake, 1);
+    if (own >= 0)
+        run_list(&all->items[own]);
+    if (!alone)
+        wait_above(all, all->ended, all->number - 1);
+    atomic_fetch_sub(&awake, 1);
+}
+
+/* Rounds that every list has ended, and what the run ended with: NULL if well. */
+static const tw_error *end(twi_dispatchers *all, int64_t *done)
+{
+    static const tw_error cancelled = {TW_CANCELLED, "the session was cancelled"};
+    const tw_error *failure = NULL;
+    *done = all->rounds;
+    pthread_mutex_lock(&all->lock);
+    for (int i = 0; i < all->count; i++)
+        if (walker_of(all->plan, i) == i && all->items[i].round < *done)
+            *done = all->items[i].round;
+    if (atomic_load(&all->ending))
+        failure = all->first_failure < 0 ? &cancelled : &all->plan->lists[all->first_failure].error;
+    pthread_mutex_unlock(&all->lock);
+    return failure;
 }
 
 static tw_status run(twi_dispatchers *all, twi_plan *plan, int64_t rounds, bool trace, int64_t *done, tw_error *error)
 {
-    pthread_mutex_lock(&all->lock);
-    for (int i = 0; i < all->count; i++) {
-        atomic_store(&all->progress[i].finished, 0);
-        all->items[i].round = 0;
-        plan->lists[i].error.status = TW_OK;
-        plan->lists[i].error.message[0] = 0;
-    }
-    all->plan = plan;
-    all->rounds = rounds;
-    all->trace = trace;
-    if (!all->cancelled) {
-        atomic_store(&all->ending, false);
-        all->running = all->started;
-        all->run_number++;
-        pthread_cond_broadcast(&all->begin);
-    }
-    while (all->running)
-        pthread_cond_wait(&all->end, &all->lock);
-    bool ended_early = atomic_load(&all->ending);
-    int first = all->first_failure;
-    *done = count_rounds(all);
-    pthread_mutex_unlock(&all->lock);
-    if (!ended_early)
-        return TW_OK;
-    if (first < 0)
+    int own = own_list(all, plan);
+    tw_status status = start_threads(all, plan, own, error);
+    *done = 0;
+    if (status != TW_OK)
+        return status;
+    if (!begin(all, plan, rounds, trace))
         return twi_fail(error, TW_CANCELLED, "the session was cancelled");
-    if (error)
-        *error = plan->lists[first].error;
-    return plan->lists[first].error.status;
+    walk(all, own);
+    const tw_error *failure = end(all, done);
+    if (failure && error)
+        *error = *failure;
+    return failure ? failure->status : TW_OK;
 }
 
 static tw_status open_timelines(twi_plan *plan, tw_error *error)

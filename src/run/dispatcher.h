@@ -1,7 +1,10 @@
 /* dispatcher.h - the threads that run plans: one a device, each walking its own list, meeting at progress counters.
  *
  * A step that needs something from another device waits until that device's counter has passed the step that makes it.
- * Nothing else is shared while a plan runs. A failing step stops all lists; the first failure is the run's. */
+ * Nothing else is shared while a plan runs. A failing step stops all lists; the first failure is the run's.
+ *
+ * One of the lists is walked by the thread that calls, so a plan of one device needs no other. Devices that are bound to
+ * cores have threads of their own always. */
 #ifndef TWI_DISPATCHER_H
 #define TWI_DISPATCHER_H
 
@@ -9,7 +12,7 @@
 
 typedef struct twi_dispatchers twi_dispatchers;
 
-/* For a set of devices; threads start when a plan first wants them. `wake(user)` is called from any thread when a run is
+/* For a set of devices; threads start when a plan first wants them, and sleep when they have waited a while. `wake(user)` is called from any thread when a run is
  * to end early, so that kernels that wait look at their run's `ending`. */
 tw_status twi_dispatchers_create(tw_devices *devices, void (*wake)(void *user), void *user,
                                  twi_dispatchers **dispatchers, tw_error *error);

@@ -121,7 +121,7 @@ static tw_status record(const twi_plan *plan, twi_stretch *s, tw_error *error)
     for (int i = 0; i < s->num_steps && status == TW_OK; i++)
         if (s->steps[i]->kernel || s->steps[i]->source) {
             works[count] = i;
-            status = record_step(s, plan->lists[s->steps[i]->node->assigned].timeline, works, count++, traffic, error);
+            status = record_step(s, plan->lists[s->steps[i]->node->device].timeline, works, count++, traffic, error);
         }
     if (status == TW_OK)
         status = leader->ops->close_recording(leader, s->recording, error);

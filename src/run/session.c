@@ -6,6 +6,9 @@
 #include "run/session.h"
 
 #include "base/clock.h"
+#include "base/log.h"
+#include "base/sized.h"
+#include "rewrite/rewrite.h" /* twi_rewrite_check_names */
 #include "tensor/tensor.h"
 
 #include <stdio.h>
@@ -15,9 +18,11 @@ static void on_failure(void *session);
 
 tw_status tw_session_create(tw_graph *graph, const tw_session_options *options, tw_session **result, tw_error *error)
 {
-    static const tw_session_options defaults;
+    TWI_NEED(graph, "graph", error);
+    TWI_NEED(result, "session", error);
     tw_status status;
     *result = NULL;
+    twi_scopes_check(graph, "a session is created");
     if (tw_graph_status(graph) != TW_OK)
         return twi_fail(error, tw_graph_status(graph), "%s", tw_graph_message(graph));
     tw_session *s = twi_alloc(sizeof *s);
@@ -26,7 +31,8 @@ tw_status tw_session_create(tw_graph *graph, const tw_session_options *options, 
     pthread_mutex_init(&s->lock, NULL);
     twi_resources_init(&s->resources);
     s->graph = graph;
-    s->options = options ? *options : defaults;
+    TWI_TRY(twi_sized(&s->options, options, TWI_SIZE(tw_session_options, trace), error));
+    TWI_TRY(twi_rewrite_check_names(s->options.disable, error));
     s->devices = s->options.devices;
     if (s->options.disable && !(s->disable = twi_strdup(s->options.disable)))
         TWI_TRY(twi_fail_memory(error, "creating a session"));
@@ -84,6 +90,7 @@ static void on_failure(void *session)
 
 void tw_session_cancel(tw_session *s)
 {
+    TWI_NEED_OR(s, );
     pthread_mutex_lock(&s->lock);
     s->cancelled = true;
     for (int i = 0; i < TWI_MOST_LANES; i++)
@@ -114,6 +121,8 @@ done:
 
 tw_status tw_session_take_lane(tw_session *s, int *lane, tw_error *error)
 {
+    TWI_NEED(s, "session", error);
+    TWI_NEED(lane, "lane", error);
     tw_status status = TW_OK;
     pthread_mutex_lock(&s->lock);
     if (s->lanes_taken < TWI_MOST_LANES / 2)
@@ -127,9 +136,16 @@ tw_status tw_session_take_lane(tw_session *s, int *lane, tw_error *error)
 
 /* ---- plans ----------------------------------------------------------------------------------------------------------- */
 
+/* Where placement is logged unless the options say otherwise. */
+static void log_line(void *user, const char *line)
+{
+    (void)user;
+    twi_log(TWI_LOG_INFO, "%s", line);
+}
+
 tw_status twi_session_place(tw_session *s, tw_error *error)
 {
-    if (s->placement.count == s->graph->nodes.count && !s->placement.is_outdated)
+    if (s->placement.count == s->graph->nodes.count)
         return TW_OK;
     twi_placement_options options = {
         .soft = s->options.allow_soft_placement,
@@ -139,9 +155,9 @@ tw_status twi_session_place(tw_session *s, tw_error *error)
     tw_status status = twi_place(s->graph, &options, &s->placement, error);
     if (status != TW_OK)
         return status;
-    if (s->options.log_device_placement && s->options.placement_log)
-        twi_placement_log(s->graph, s->devices, &s->placement, s->options.placement_log,
-                          s->options.placement_log_user);
+    if (s->options.log_device_placement)
+        twi_placement_log(s->graph, s->devices, &s->placement,
+                          s->options.placement_log ? s->options.placement_log : log_line, s->options.placement_log_user);
     return TW_OK;
 }
 
@@ -159,6 +175,23 @@ static tw_status check_fetches(const tw_session *s, const twi_wanted *w, tw_erro
         if (fetch.index < -1)
             return twi_fail(error, TW_INVALID_ARGUMENT, "fetch %d asks for output %d of '%s'; -1 stands for the node", i,
                             fetch.index, node->name);
+    }
+    return TW_OK;
+}
+
+/* What is to be filled again must be somebody's result, and one's alone. Whether it began as NULL nobody can tell. */
+static tw_status check_results(const twi_wanted *w, tw_tensor *const *results, tw_error *error)
+{
+    for (int i = 0; i < w->num_fetches; i++) {
+        if (!results && w->fetches[i].index >= 0)
+            return twi_fail(error, TW_INVALID_ARGUMENT, "fetch %d has a value, but results is NULL", i);
+        for (int k = 0; results && results[i] && k < i; k++)
+            if (results[k] == results[i])
+                return twi_fail(error, TW_INVALID_ARGUMENT,
+                                "results[%d] and results[%d] are the same tensor; an array of results begins as NULLs", k, i);
+        for (int k = 0; results && results[i] && k < w->num_feeds; k++)
+            if (w->feeds[k].tensor == results[i])
+                return twi_fail(error, TW_INVALID_ARGUMENT, "results[%d] is the tensor that feed %d brings", i, k);
     }
     return TW_OK;
 }
@@ -207,9 +240,7 @@ static tw_status make_plan(tw_session *s, twi_lane *lane, const twi_wanted *w, t
         .disable = s->disable,
         .plain_kernels = s->options.plain_kernels,
     };
-    do /* again for each node that moves because a kernel refuses it */
-        status = twi_lane_add(lane, &request, planned, error);
-    while (status == TW_UNIMPLEMENTED && s->placement.is_outdated && twi_session_place(s, NULL) == TW_OK);
+    status = twi_lane_add(lane, &request, planned, error);
 done:
     pthread_mutex_unlock(&s->lock);
     twi_free(shapes);
@@ -243,6 +274,9 @@ static tw_status take_turn(tw_session *s, int number, const twi_wanted *w, twi_l
 tw_status tw_session_prepare_in(tw_session *s, int number, const tw_feed_shape *feeds, int num_feeds,
                                 const tw_output *fetches, int num_fetches, tw_error *error)
 {
+    TWI_NEED(s, "session", error);
+    TWI_NEED(feeds || num_feeds <= 0, "feeds", error);
+    TWI_NEED(fetches || num_fetches <= 0, "fetches", error);
     twi_wanted w = {.feed_shapes = feeds, .num_feeds = num_feeds, .fetches = fetches, .num_fetches = num_fetches};
     twi_lane *lane = NULL;
     twi_planned *planned;
@@ -399,8 +433,10 @@ static tw_status run(tw_session *s, int number, int64_t steps, const twi_wanted 
 {
     twi_lane *lane = NULL;
     twi_planned *planned;
-    tw_status status = take_turn(s, number, w, &lane, &planned, error);
+    tw_status status = check_results(w, results, error);
     *done = 0;
+    if (status == TW_OK)
+        status = take_turn(s, number, w, &lane, &planned, error);
     if (status != TW_OK)
         return status;
     TWI_TRY(twi_lane_take(lane, planned, &s->lock, error));
@@ -417,6 +453,9 @@ done:
 tw_status tw_session_run_in(tw_session *s, int number, const tw_feed *feeds, int num_feeds, const tw_output *fetches,
                             int num_fetches, tw_tensor **results, tw_error *error)
 {
+    TWI_NEED(s, "session", error);
+    TWI_NEED(feeds || num_feeds <= 0, "feeds", error);
+    TWI_NEED(fetches || num_fetches <= 0, "fetches", error);
     twi_wanted w = {.feeds = feeds, .num_feeds = num_feeds, .fetches = fetches, .num_fetches = num_fetches};
     int64_t done;
     return run(s, number, 1, &w, results, &done, error);
@@ -426,11 +465,20 @@ tw_status tw_session_run_steps(tw_session *s, int64_t steps, const tw_feed *feed
                                const tw_output *fetches, int num_fetches, tw_tensor **results, int64_t *done,
                                tw_error *error)
 {
+    TWI_NEED(s, "session", error);
+    TWI_NEED(feeds || num_feeds <= 0, "feeds", error);
+    TWI_NEED(fetches || num_fetches <= 0, "fetches", error);
     twi_wanted w = {.feeds = feeds, .num_feeds = num_feeds, .fetches = fetches, .num_fetches = num_fetches};
     int64_t own;
     if (steps < 1)
         return twi_fail(error, TW_INVALID_ARGUMENT, "%lld steps: expected at least 1", (long long)steps);
     return run(s, 0, steps, &w, results, done ? done : &own, error);
+}
+
+tw_status tw_session_repeat(tw_session *s, tw_output node, int64_t steps, tw_error *error)
+{
+    node.index = -1;
+    return tw_session_run_steps(s, steps, NULL, 0, &node, 1, NULL, NULL, error);
 }
 
 tw_status tw_session_run(tw_session *s, const tw_feed *feeds, int num_feeds, const tw_output *fetches,
@@ -456,6 +504,9 @@ static void end_access(tw_session *s)
 
 tw_status tw_session_set_source(tw_session *s, const char *name, tw_source_function *fill, void *user, tw_error *error)
 {
+    TWI_NEED(s, "session", error);
+    TWI_NEED(name, "source", error);
+    TWI_NEED(fill, "fill", error);
     char key[300];
     snprintf(key, sizeof key, "source/%s", name);
     tw_status status = TW_OK;
@@ -492,6 +543,8 @@ static tw_status find_variable(tw_session *s, const tw_variable *variable, twi_r
 
 tw_status tw_session_get_variable(tw_session *s, const tw_variable *variable, tw_tensor **value, tw_error *error)
 {
+    TWI_NEED(s, "session", error);
+    TWI_NEED(value, "value", error);
     twi_resource *r;
     tw_status status;
     tw_tensor *tensor = NULL;
@@ -513,6 +566,8 @@ done:
 
 tw_status tw_session_set_variable(tw_session *s, const tw_variable *variable, const tw_tensor *value, tw_error *error)
 {
+    TWI_NEED(s, "session", error);
+    TWI_NEED(value, "value", error);
     twi_resource *r;
     tw_status status;
     char has[128], wants[128];
@@ -542,6 +597,7 @@ static twi_resource *find_stream(const tw_session *s, int i)
 
 int tw_session_num_streams(tw_session *s)
 {
+    TWI_NEED_OR(s, 0);
     int count = 0;
     begin_access(s);
     while (find_stream(s, count))
@@ -552,6 +608,9 @@ int tw_session_num_streams(tw_session *s)
 
 tw_status tw_session_get_stream(tw_session *s, int i, const char **name, tw_tensor **place, tw_error *error)
 {
+    TWI_NEED(s, "session", error);
+    TWI_NEED(name, "name", error);
+    TWI_NEED(place, "place", error);
     tw_status status = TW_OK;
     begin_access(s);
     const twi_resource *r = find_stream(s, i);
@@ -568,6 +627,9 @@ tw_status tw_session_get_stream(tw_session *s, int i, const char **name, tw_tens
 
 tw_status tw_session_set_stream(tw_session *s, const char *name, const tw_tensor *place, tw_error *error)
 {
+    TWI_NEED(s, "session", error);
+    TWI_NEED(name, "name", error);
+    TWI_NEED(place, "place", error);
     enum { MOST = sizeof((twi_resource *)0)->counters / sizeof(int64_t) };
     tw_status status = TW_OK;
     begin_access(s);

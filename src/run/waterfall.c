@@ -18,14 +18,14 @@ const char *tw_time_kind_name(tw_time_kind kind)
 
 /* ---- what a step is -------------------------------------------------------------------------------------------- */
 
-/* Whether the step works on variables, once for all towers. */
+/* Whether the step writes variables, once for all towers. */
 static bool is_update(const twi_step *step)
 {
-    static const char *const prefixes[] = {"ResourceApply", "_Apply", "_MovingAverage", "Assign"};
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
-        if (strncmp(step->node->op->name, prefixes[i], strlen(prefixes[i])) == 0)
-            return true;
-    return false;
+    const twi_node *node = step->node;
+    bool writes = false;
+    for (int i = 0; i < node->num_inputs && twi_op_writes(node->op); i++)
+        writes = writes || twi_role_writes(twi_op_role(node->op, &node->attrs, i));
+    return writes;
 }
 
 static tw_time_kind kind_of(const twi_step *step)
@@ -34,8 +34,7 @@ static tw_time_kind kind_of(const twi_step *step)
         return twi_is_reduction(step->node->inputs[0].node) ? TW_TIME_REDUCTION : TW_TIME_COPIES;
     if (!step->kernel)
         return TW_TIME_LAUNCH;
-    const char *op = step->node->op->name;
-    if (strcmp(op, "TowerInput") == 0 || strcmp(op, "TowerBatch") == 0 || strcmp(op, "_TowerBatch") == 0)
+    if (twi_op_is(step->node->op, TWI_INPUT))
         return TW_TIME_INPUT;
     return twi_is_reduction(step->node) ? TW_TIME_REDUCTION : TW_TIME_COMPUTE;
 }
@@ -48,10 +47,10 @@ static void find_kinds(twi_plan *plan)
             plan->lists[d].steps[i].kind = kind_of(&plan->lists[d].steps[i]);
     for (int d = 0; d < plan->num_lists; d++)
         for (int i = 0; i < plan->lists[d].count; i++) {
-            const tw_node *reader = plan->lists[d].steps[i].node;
+            const twi_node *reader = plan->lists[d].steps[i].node;
             for (int k = 0; k < reader->num_inputs && twi_is_reduction(reader); k++) {
-                const tw_node *read = reader->inputs[k].node;
-                twi_step *from = read->task ? &plan->lists[read->assigned].steps[read->task->position] : NULL;
+                const twi_node *read = reader->inputs[k].node;
+                twi_step *from = read->task ? &plan->lists[read->device].steps[read->task->position] : NULL;
                 if (from && from->source)
                     from->kind = TW_TIME_REDUCTION;
             }
@@ -94,7 +93,7 @@ static void take_later(const twi_plan *plan, position p, position *latest)
 
 static position position_of(const twi_step *step)
 {
-    return (position){step->node->assigned, step->node->task->position};
+    return (position){step->node->device, step->node->task->position};
 }
 
 /* Who waits for a step of a stretch that is replayed has waited for all of it. */

@@ -207,7 +207,7 @@ tw_attr tw_attr_type(const char *name, tw_dtype value)
 
 tw_attr tw_attr_string(const char *name, const char *value)
 {
-    return (tw_attr){.name = name, .kind = TW_ATTR_STRING, .s = {(char *)value, strlen(value)}};
+    return (tw_attr){.name = name, .kind = TW_ATTR_STRING, .s = {(char *)value, value ? strlen(value) : 0}};
 }
 
 tw_attr tw_attr_shape(const char *name, tw_shape value)
@@ -243,4 +243,18 @@ tw_attr tw_attr_strings(const char *name, const tw_string *values, int count)
 tw_attr tw_attr_shapes(const char *name, const tw_shape *values, int count)
 {
     return (tw_attr){.name = name, .kind = TW_ATTR_SHAPES, .count = count, .shapes = values};
+}
+
+bool twi_attrs_equal(const twi_attrs *a, const twi_attrs *b)
+{
+    for (int i = 0, k = 0;; i++, k++) {
+        while (i < a->count && a->items[i].name[0] == '_')
+            i++;
+        while (k < b->count && b->items[k].name[0] == '_')
+            k++;
+        if (i >= a->count || k >= b->count)
+            return i >= a->count && k >= b->count;
+        if (!twi_attr_equal(&a->items[i], &b->items[k]))
+            return false;
+    }
 }

@@ -33,5 +33,7 @@ bool twi_attr_copy(twi_arena *arena, const twi_attr *from, twi_attr *to);
 void twi_attr_release(twi_attr *attr);
 void twi_attrs_release(twi_attrs *attrs); /* all of them */
 bool twi_attr_equal(const twi_attr *a, const twi_attr *b); /* values, not names */
+/* Of nodes of one op: whether all but marks ("_class") are equal. */
+bool twi_attrs_equal(const twi_attrs *a, const twi_attrs *b);
 
 #endif

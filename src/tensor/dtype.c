@@ -1,4 +1,6 @@
 /* dtype.c - the element types, and the two 16-bit floats. */
+#include "base/status.h"
+
 #include <string.h>
 #include <tower/tensor.h>
 
@@ -30,6 +32,7 @@ size_t tw_dtype_size(tw_dtype dtype)
 
 tw_dtype tw_dtype_from_name(const char *name)
 {
+    TWI_NEED_OR(name, TW_INVALID_DTYPE);
     static const struct {
         const char *name;
         tw_dtype dtype;

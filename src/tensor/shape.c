@@ -1,4 +1,6 @@
 /* shape.c - shapes, known or partly known. */
+#include "base/status.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <tower/tensor.h>
@@ -33,19 +35,26 @@ bool tw_shape_compatible(tw_shape a, tw_shape b)
     return true;
 }
 
+/* Whose bytes can still be counted: an element has 16 at most. */
+#define MOST_ELEMENTS (INT64_MAX / 16)
+
 int64_t tw_shape_elements(tw_shape shape)
 {
     if (!tw_shape_is_known(shape))
         return -1;
     int64_t elements = 1;
-    for (int i = 0; i < shape.rank; i++)
-        if (__builtin_mul_overflow(elements, shape.dims[i], &elements))
-            return -1;
-    return elements;
+    bool empty = false;
+    for (int i = 0; i < shape.rank; i++) {
+        empty = empty || shape.dims[i] == 0;
+        if (shape.dims[i] && (__builtin_mul_overflow(elements, shape.dims[i], &elements) || elements > MOST_ELEMENTS))
+            return -1; /* also where an axis is empty: so the steps of axes can be counted without fear */
+    }
+    return empty ? 0 : elements;
 }
 
 char *tw_shape_text(tw_shape shape, char *text, size_t size)
 {
+    TWI_NEED_OR(text, NULL);
     if (shape.rank < 0) {
         snprintf(text, size, "<unknown>");
         return text;

@@ -2,6 +2,7 @@
 #include "tensor/tensor.h"
 
 #include "base/memory.h"
+#include "base/status.h"
 
 #include <math.h>
 #include <string.h>
@@ -40,6 +41,7 @@ tw_tensor *tw_tensor_create(tw_dtype dtype, tw_shape shape)
 
 tw_tensor *tw_tensor_from(tw_dtype dtype, tw_shape shape, const void *values)
 {
+    TWI_NEED_OR(values, NULL);
     tw_tensor *tensor = tw_tensor_create(dtype, shape);
     if (!tensor)
         return NULL;
@@ -85,12 +87,14 @@ tw_tensor *tw_tensor_int64(int64_t value)
 
 tw_tensor *tw_tensor_string(const char *text, size_t bytes)
 {
+    TWI_NEED_OR(text, NULL);
     tw_string string = {(char *)text, bytes};
     return tw_tensor_from(TW_STRING, TW_SCALAR, &string);
 }
 
 tw_tensor *tw_tensor_retain(tw_tensor *tensor)
 {
+    TWI_NEED_OR(tensor, NULL);
     atomic_fetch_add_explicit(&tensor->references, 1, memory_order_relaxed);
     return tensor;
 }
@@ -112,26 +116,31 @@ void tw_tensor_release(tw_tensor *tensor)
 
 tw_dtype tw_tensor_dtype(const tw_tensor *tensor)
 {
+    TWI_NEED_OR(tensor, TW_INVALID_DTYPE);
     return tensor->dtype;
 }
 
 tw_shape tw_tensor_shape(const tw_tensor *tensor)
 {
+    TWI_NEED_OR(tensor, TW_UNKNOWN_SHAPE);
     return tensor->shape;
 }
 
 int64_t tw_tensor_elements(const tw_tensor *tensor)
 {
+    TWI_NEED_OR(tensor, 0);
     return tensor->elements;
 }
 
 size_t tw_tensor_bytes(const tw_tensor *tensor)
 {
+    TWI_NEED_OR(tensor, 0);
     return (size_t)tensor->elements * tw_dtype_size(tensor->dtype);
 }
 
 void *tw_tensor_data(const tw_tensor *tensor)
 {
+    TWI_NEED_OR(tensor, NULL);
     return tensor->data;
 }
 
@@ -150,6 +159,7 @@ bool twi_string_set(tw_string *string, const void *data, size_t size)
 
 tw_status tw_tensor_set_string(tw_tensor *tensor, int64_t i, const char *data, size_t bytes)
 {
+    TWI_NEED_OR(tensor, TW_INVALID_ARGUMENT);
     if (tensor->dtype != TW_STRING || i < 0 || i >= tensor->elements)
         return TW_INVALID_ARGUMENT;
     return twi_string_set((tw_string *)tensor->data + i, data, bytes) ? TW_OK : TW_RESOURCE_EXHAUSTED;
@@ -157,6 +167,7 @@ tw_status tw_tensor_set_string(tw_tensor *tensor, int64_t i, const char *data, s
 
 double tw_tensor_value(const tw_tensor *tensor, int64_t i)
 {
+    TWI_NEED_OR(tensor, NAN);
     const void *data = tensor->data;
     switch (tensor->dtype) {
     case TW_FLOAT32:

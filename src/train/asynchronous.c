@@ -58,13 +58,13 @@ static tw_status check(twi_asynchronous *a, const twi_worker *w, tw_error *error
     if (w->status != TW_OK) {
         if (error)
             *error = w->error;
-        twi_prefix(error, "step %lld, tower_%d (%s)", (long long)t->step, w->tower, t->tower_devices[w->tower]);
+        twi_prefix(error, "step %lld, tower_%d (%s)", (long long)t->step, w->tower, t->towers.devices[w->tower]);
         return w->status;
     }
-    float loss = t->losses[w->tower] = *(float *)tw_tensor_data(w->results[0]);
+    float loss = t->fetched.losses[w->tower] = *(float *)tw_tensor_data(w->results[0]);
     if (!isfinite(loss))
         return twi_fail(error, TW_OUT_OF_RANGE, "Model diverged with loss = %s at step %lld in tower_%d (%s)",
-                        isnan(loss) ? "NaN" : "infinity", (long long)t->step, w->tower, t->tower_devices[w->tower]);
+                        isnan(loss) ? "NaN" : "infinity", (long long)t->step, w->tower, t->towers.devices[w->tower]);
     if (a->options.replay && !a->differs) {
         const twi_order_record *r = &a->replay.records[t->step - a->replay.head.first];
         a->differs = r->loss != loss;
@@ -80,7 +80,7 @@ static tw_status check(twi_asynchronous *a, const twi_worker *w, tw_error *error
 static tw_status push(twi_asynchronous *a, twi_worker *w, tw_error *error)
 {
     tw_trainer *t = a->trainer;
-    tw_output fetches[] = {t->rate, t->fetches[t->towers]};
+    tw_output fetches[] = {t->update.rate, t->fetched.outputs[t->towers.count]};
     tw_tensor *results[] = {a->rate, NULL};
     for (int i = 0; i < a->num_gradients; i++)
         a->pushed[i].tensor = w->results[1 + i];
@@ -116,7 +116,7 @@ static tw_status make_update(twi_asynchronous *a, tw_trainer_step_result *result
     if (status != TW_OK)
         return twi_prefix(error, "step %lld", (long long)t->step), status;
     const twi_flight *flight = &a->order.flights[w->tower];
-    twi_order_record record = {w->tower, flight->pulled, flight->batch, t->losses[w->tower]};
+    twi_order_record record = {w->tower, flight->pulled, flight->batch, t->fetched.losses[w->tower]};
     int64_t staleness = twi_update_order_push(&a->order, w->tower);
     if (a->log)
         status = twi_order_writer_add(a->log, &record, error);
@@ -124,7 +124,7 @@ static tw_status make_update(twi_asynchronous *a, tw_trainer_step_result *result
     a->stale_sum += (double)staleness;
     a->stale_count++;
     a->stale_most = staleness > a->stale_most ? staleness : a->stale_most;
-    *result = (tw_trainer_step_result){t->step++, record.loss, t->losses, w->tower, staleness};
+    *result = (tw_trainer_step_result){t->step++, record.loss, t->fetched.losses, w->tower, staleness};
     return status;
 }
 
@@ -163,14 +163,17 @@ done:
 
 int64_t tw_trainer_last_step(const tw_trainer *t)
 {
+    TWI_NEED_OR(t, 0);
     const twi_asynchronous *a = t->asynchronous;
     return a && a->options.replay ? a->replay.head.first + a->replay.count : INT64_MAX;
 }
 
 void tw_trainer_staleness(const tw_trainer *t, int tower, tw_staleness *staleness)
 {
+    TWI_NEED_OR(t, );
+    TWI_NEED_OR(staleness, );
     *staleness = (tw_staleness){0};
-    for (int i = 0; t->asynchronous && i < t->towers; i++) {
+    for (int i = 0; t->asynchronous && i < t->towers.count; i++) {
         const tw_staleness *s = &t->asynchronous->workers[i].staleness;
         if ((tower >= 0 && i != tower) || s->updates == 0)
             continue;

@@ -12,7 +12,7 @@
 #ifndef TWI_ASYNCHRONOUS_H
 #define TWI_ASYNCHRONOUS_H
 
-#include "train/trainer.h"
+#include "train/trainer_modes.h"
 #include "train/update_order.h"
 
 #include <pthread.h>

@@ -49,9 +49,9 @@ tw_status twi_asynchronous_fill(tw_trainer *t, int tower, void *const *outputs, 
     if (stop)
         return twi_fail(error, TW_CANCELLED, "training has ended");
     if (a->next_input != w->batch)
-        status = tw_pipeline_seek(t->pipeline, w->batch, error);
+        status = tw_pipeline_seek(t->input.pipeline, w->batch, error);
     if (status == TW_OK)
-        status = tw_pipeline_next(t->pipeline, 0, outputs[0], outputs[1], error);
+        status = tw_pipeline_next(t->input.pipeline, 0, outputs[0], outputs[1], error);
     pthread_mutex_lock(&a->lock);
     a->next_input = w->batch + 1;
     a->inputs_taken++;
@@ -98,7 +98,7 @@ static tw_status open_replay(twi_asynchronous *a, tw_trainer_options *options, t
     TWI_TRY(agree(&options->seed, head->seed, "seed", path, error));
     options->towers = (int)towers;
     options->batch = (int)batch;
-    options->updates = TW_ASYNCHRONOUS;
+    options->updates = TW_UPDATES_ASYNCHRONOUS;
 done:
     return status;
 }
@@ -125,36 +125,40 @@ tw_status twi_asynchronous_agree(tw_trainer *t, const tw_trainer_options *option
 {
     const tw_asynchronous *wanted = &options->asynchronous;
     const tw_average_options *average = &options->average;
-    if (t->setting[TWI_SYNC] != TW_ASYNCHRONOUS) {
+    if (t->recipe.setting[TWI_SYNC] != TW_UPDATES_ASYNCHRONOUS) {
         twi_asynchronous_destroy(t->asynchronous);
         t->asynchronous = NULL;
         if (wanted->bounded || wanted->order != TW_ORDER_ARRIVAL)
-            return twi_fail(error, TW_INVALID_ARGUMENT,
-                            "a bound on staleness and an order of towers are for asynchronous updates (--sync off)");
+            return twi_fail(error, TW_INVALID_ARGUMENT, "options.asynchronous.%s is for options.updates=asynchronous",
+                            wanted->bounded ? "max_staleness" : "order");
         return TW_OK;
     }
-    if (t->variables.update != TW_PARAMETER_SERVER || t->variables.staged)
+    if (!t->variables.mode->asynchronous)
         return twi_fail(error, TW_INVALID_ARGUMENT,
-                        "asynchronous updates (--sync off) are of one copy of the variables: --variable-update "
-                        "parameter_server, not %s%s",
-                        tw_variable_update_name(t->variables.update), t->variables.staged ? " with --staged-vars" : "");
+                        "options.updates=asynchronous needs one copy of the variables, "
+                        "options.variables.update=parameter_server, not %s%s",
+                        tw_variable_update_name(t->variables.options.update),
+                        t->variables.mode->staged ? " with options.variables.staged" : "");
     if (!twi_trainer_has_equal_shares(t))
         return twi_fail(error, TW_INVALID_ARGUMENT,
-                        "asynchronous updates (--sync off) are of as many examples each: towers cannot have unequal "
-                        "shares");
+                        "options.updates=asynchronous needs towers of as many examples each, not unequal shares");
     if (average->all_reduce || average->packs || average->small_bytes || average->wire)
-        return twi_fail(error, TW_INVALID_ARGUMENT,
-                        "asynchronous updates (--sync off) are each tower's own and not averaged: nothing is reduced");
+        return twi_fail(
+            error, TW_INVALID_ARGUMENT,
+            "with options.updates=asynchronous each tower's gradients are applied by themselves: nothing is "
+            "reduced");
     if (options->session.trace)
-        return twi_fail(error, TW_INVALID_ARGUMENT,
-                        "a trace shows a synchronous step; asynchronous updates (--sync off) overlap, and have none");
+        return twi_fail(
+            error, TW_INVALID_ARGUMENT,
+            "options.session.trace shows a synchronous step; with options.updates=asynchronous they overlap, "
+            "and have none");
     return TW_OK;
 }
 
 /* What is pulled, and what is pushed: the variables, and the averages that have a value. */
 static tw_status list_values(twi_asynchronous *a, tw_error *error)
 {
-    const tw_grads *average = a->trainer->average;
+    const tw_grads *average = a->trainer->update.average;
     a->num_variables = average->count;
     a->values = twi_alloc_array((size_t)average->count + 1, sizeof *a->values);
     a->pushed = twi_alloc_array((size_t)average->count + 1, sizeof *a->pushed);
@@ -172,7 +176,7 @@ static tw_status make_worker(twi_asynchronous *a, int tower, tw_error *error)
 {
     tw_trainer *t = a->trainer;
     twi_worker *w = &a->workers[tower];
-    const tw_grads *grads = t->gradients[tower];
+    const tw_grads *grads = t->update.gradients[tower];
     char scope[32];
     snprintf(scope, sizeof scope, "tower_%d", tower);
     int norms = tower == 0 ? tw_get_collection(t->graph, "update_ops", scope, NULL, 0) : 0;
@@ -184,9 +188,9 @@ static tw_status make_worker(twi_asynchronous *a, int tower, tw_error *error)
     w->results = twi_alloc_array((size_t)most, sizeof *w->results);
     if (!w->values || !w->feeds || !w->fetches || !w->results)
         return twi_fail_memory(error, "creating a trainer");
-    w->fetches[w->num_fetches++] = t->fetches[tower];
+    w->fetches[w->num_fetches++] = t->fetched.outputs[tower];
     for (int i = 0; i < grads->count; i++) {
-        if (!t->average->gradients[i].node)
+        if (!t->update.average->gradients[i].node)
             continue;
         if (!grads->gradients[i].node)
             return twi_fail(error, TW_INVALID_ARGUMENT, "variable '%s' has no gradient in tower %d",
@@ -203,7 +207,7 @@ static tw_status make_worker(twi_asynchronous *a, int tower, tw_error *error)
 
 static tw_status make_workers(twi_asynchronous *a, tw_error *error)
 {
-    int towers = a->trainer->towers;
+    int towers = a->trainer->towers.count;
     tw_status status = list_values(a, error);
     a->workers = twi_alloc_array((size_t)towers, sizeof *a->workers);
     if (status == TW_OK && !a->workers)
@@ -213,22 +217,22 @@ static tw_status make_workers(twi_asynchronous *a, tw_error *error)
     return status;
 }
 
-/* Adds the latest plan of a lane to t->plan, which is of one update, in the memory of all lanes. */
+/* Adds the latest plan of a lane to t->fetched.plan, which is of one update, in the memory of all lanes. */
 static tw_status count_plan(tw_trainer *t, int lane, tw_error *error)
 {
     tw_plan_info info;
     tw_status status = tw_session_plan_info_in(t->session, lane, &info, error);
     if (status != TW_OK)
         return status;
-    t->plan.arena_bytes += info.arena_bytes;
-    t->plan.constant_bytes += info.constant_bytes;
-    t->plan.variable_bytes = info.variable_bytes;
+    t->fetched.plan.arena_bytes += info.arena_bytes;
+    t->fetched.plan.constant_bytes += info.constant_bytes;
+    t->fetched.plan.variable_bytes = info.variable_bytes;
     if (lane > 1) /* tower 0 stands for all */
         return TW_OK;
-    t->plan.nodes += info.nodes;
-    t->plan.kernels += info.kernels;
-    t->plan.copies += info.copies;
-    t->plan.copied_bytes += info.copied_bytes;
+    t->fetched.plan.nodes += info.nodes;
+    t->fetched.plan.kernels += info.kernels;
+    t->fetched.plan.copies += info.copies;
+    t->fetched.plan.copied_bytes += info.copied_bytes;
     return TW_OK;
 }
 
@@ -236,22 +240,22 @@ tw_status twi_asynchronous_prepare(tw_trainer *t, tw_error *error)
 {
     twi_asynchronous *a = t->asynchronous;
     tw_status status;
-    tw_output update[] = {t->rate, t->fetches[t->towers]};
+    tw_output update[] = {t->update.rate, t->fetched.outputs[t->towers.count]};
     tw_feed_shape *fed = NULL;
     TWI_TRY(make_workers(a, error));
     fed = twi_alloc_array((size_t)a->num_variables + 1, sizeof *fed);
     if (!fed)
         TWI_TRY(twi_fail_memory(error, "creating a trainer"));
     for (int i = 0; i < a->num_variables; i++)
-        fed[i] = (tw_feed_shape){a->values[i], t->average->variables[i]->shape};
-    for (int i = 0; i < t->towers; i++) {
+        fed[i] = (tw_feed_shape){a->values[i], t->update.average->variables[i]->shape};
+    for (int i = 0; i < t->towers.count; i++) {
         const twi_worker *w = &a->workers[i];
         TWI_TRY(tw_session_prepare_in(t->session, 1 + i, fed, a->num_variables, w->fetches, w->num_fetches, error));
         TWI_TRY(count_plan(t, 1 + i, error));
     }
     for (int i = 0, k = 0; i < a->num_variables; i++)
-        if (t->average->gradients[i].node)
-            fed[k++] = (tw_feed_shape){t->average->gradients[i], t->average->variables[i]->shape};
+        if (t->update.average->gradients[i].node)
+            fed[k++] = (tw_feed_shape){t->update.average->gradients[i], t->update.average->variables[i]->shape};
     TWI_TRY(tw_session_prepare(t->session, NULL, 0, a->values, a->num_variables, error));
     TWI_TRY(tw_session_prepare(t->session, fed, a->num_gradients, update, 2, error));
     TWI_TRY(count_plan(t, 0, error));
@@ -288,16 +292,17 @@ tw_status twi_asynchronous_start(tw_trainer *t, const tw_trainer_options *option
     tw_status status;
     tw_tensor *batches = NULL;
     int num_batches;
-    twi_order_head head = {.towers = t->towers, .batch = t->shares[0], .seed = t->setting[TWI_SEED]};
-    snprintf(head.model, sizeof head.model, "%s", t->model->name);
-    TWI_TRY(read_batches(checkpoint, t->towers, &batches, &num_batches, error));
-    TWI_TRY(twi_update_order_begin(&a->order, t->towers, &a->options, t->step,
+    twi_order_head head = {
+        .towers = t->towers.count, .batch = t->towers.shares[0], .seed = t->recipe.setting[TWI_SEED]};
+    snprintf(head.model, sizeof head.model, "%s", t->recipe.model->name);
+    TWI_TRY(read_batches(checkpoint, t->towers.count, &batches, &num_batches, error));
+    TWI_TRY(twi_update_order_begin(&a->order, t->towers.count, &a->options, t->step,
                                    num_batches ? tw_tensor_data(batches) : NULL, num_batches,
                                    a->options.replay ? &a->replay : NULL, error));
     a->next_input = t->step; /* where trainer_input.c opens the pipeline */
     if (options->asynchronous.log)
         TWI_TRY(twi_order_writer_open(options->asynchronous.log, &head, t->step, &a->log, error));
-    for (int i = 0; i < t->towers; i++) {
+    for (int i = 0; i < t->towers.count; i++) {
         char name[32];
         snprintf(name, sizeof name, "tower_%d", i);
         TWI_TRY(twi_thread_start(&a->workers[i].thread, name, NULL, 0, work, &a->workers[i], error));
@@ -319,11 +324,11 @@ void twi_asynchronous_stop(twi_asynchronous *a)
     pthread_cond_broadcast(&a->begin);
     pthread_cond_broadcast(&a->input);
     pthread_mutex_unlock(&a->lock);
-    if (a->trainer->pipeline)
-        tw_pipeline_cancel(a->trainer->pipeline);
+    if (a->trainer->input.pipeline)
+        tw_pipeline_cancel(a->trainer->input.pipeline);
     if (a->trainer->session)
         tw_session_cancel(a->trainer->session);
-    for (int i = 0; a->workers && i < a->trainer->towers; i++)
+    for (int i = 0; a->workers && i < a->trainer->towers.count; i++)
         if (a->workers[i].started)
             pthread_join(a->workers[i].thread, NULL);
 }
@@ -332,7 +337,7 @@ void twi_asynchronous_destroy(twi_asynchronous *a)
 {
     if (!a)
         return;
-    for (int i = 0; a->workers && i < a->trainer->towers; i++) {
+    for (int i = 0; a->workers && i < a->trainer->towers.count; i++) {
         twi_worker *w = &a->workers[i];
         for (int k = 0; w->values && k < a->num_variables; k++)
             tw_tensor_release(w->values[k]);
@@ -363,11 +368,11 @@ tw_status twi_asynchronous_rest(tw_trainer *t, tw_named_tensor *batches, tw_erro
 {
     twi_asynchronous *a = t->asynchronous;
     pthread_mutex_lock(&a->lock);
-    for (int i = 0; i < t->towers; i++)
+    for (int i = 0; i < t->towers.count; i++)
         while (a->workers[i].state == TWI_COMPUTES)
             pthread_cond_wait(&a->arrival, &a->lock);
     pthread_mutex_unlock(&a->lock);
-    int64_t *numbers = twi_alloc_array((size_t)t->towers + 1, sizeof *numbers);
+    int64_t *numbers = twi_alloc_array((size_t)t->towers.count + 1, sizeof *numbers);
     int count = numbers ? twi_update_order_batches(&a->order, numbers) : 0;
     tw_tensor *tensor = numbers ? tw_tensor_from(TW_INT64, TW_SHAPE(count), numbers) : NULL;
     *batches = (tw_named_tensor){BATCHES, tensor};

@@ -1,5 +1,6 @@
 /* averages.c - exponential moving averages, of variables and of losses. */
-#include "graph/graph.h"
+#include "base/status.h"
+#include "base/memory.h"
 #include "train/optimizer.h"
 
 #include <stdio.h>
@@ -28,13 +29,13 @@ static tw_variable *make_average(tw_graph *graph, const tw_variable *variable)
     char name[640];
     snprintf(name, sizeof name, "%s/ExponentialMovingAverage", variable->name);
     if (tw_graph_find_variable(graph, name)) {
-        twi_graph_fail(graph, TW_ALREADY_EXISTS, "variable '%s' has a moving average already", variable->name);
+        tw_graph_fail(graph, TW_ALREADY_EXISTS, "variable '%s' has a moving average already", variable->name);
         return NULL;
     }
     tw_enter_colocation(graph, variable->handle);
-    tw_variable *average = twi_make_variable(
+    tw_variable *average = tw_make_variable(
         graph, name,
-        &(twi_new_variable){variable->dtype, variable->shape, .initial_value = twi_initial_value(variable)});
+        &(tw_new_variable){variable->dtype, variable->shape, .initial_value = tw_variable_initial_value(variable)});
     tw_leave_colocation(graph);
     return average;
 }
@@ -63,7 +64,7 @@ static tw_output average_loss(tw_graph *graph, float decay, tw_output loss)
     if (!loss.node)
         return (tw_output){0};
     snprintf(name, sizeof name, "%s/avg", tw_node_name(loss.node));
-    tw_variable *average = twi_make_variable(graph, name, &(twi_new_variable){.dtype = TW_FLOAT32, .shape = TW_SCALAR});
+    tw_variable *average = tw_make_variable(graph, name, &(tw_new_variable){.dtype = TW_FLOAT32, .shape = TW_SCALAR});
     tw_output value = {0};
     if (!average)
         return value;
@@ -80,6 +81,7 @@ static tw_output average_loss(tw_graph *graph, float decay, tw_output loss)
 
 tw_output tw_average_losses(tw_graph *graph, float decay, tw_output total)
 {
+    TWI_NEED_OR(graph, (tw_output){0});
     enum { MOST = 64 };
     tw_output losses[MOST + 1], averages[MOST + 1];
     char scope[512];
@@ -88,17 +90,18 @@ tw_output tw_average_losses(tw_graph *graph, float decay, tw_output total)
         scope[strlen(scope) - 1] = 0; /* without the '/' */
     int count = tw_get_collection(graph, "losses", scope, losses, MOST);
     if (count > MOST) {
-        twi_graph_fail(graph, TW_INVALID_ARGUMENT, "averages of %d losses in '%s', expected at most %d", count, scope, MOST);
+        tw_graph_fail(graph, TW_INVALID_ARGUMENT, "averages of %d losses in '%s', expected at most %d", count, scope,
+                      MOST);
         return (tw_output){0};
     }
     losses[count++] = total;
     TW_NAME_SCOPE(graph, "loss_averages")
         for (int i = 0; i < count; i++)
             averages[i] = average_loss(graph, decay, losses[i]);
-    if (graph->error.status != TW_OK)
-        return (tw_output){0};
-    tw_output all = tw_group(graph, averages, count), given = {0};
-    TW_CONTROL(graph, all)
+        if (tw_graph_status(graph) != TW_OK)
+            return (tw_output){0};
+        tw_output all = tw_group(graph, averages, count), given = {0};
+        TW_CONTROL(graph, all)
         given = tw_identity(graph, total);
     return given;
 }
@@ -110,26 +113,26 @@ static bool is_float(tw_dtype dtype)
 
 tw_averages *tw_moving_averages(tw_graph *graph, float decay, const tw_variable *num_updates, tw_output after)
 {
-    if (graph->error.status != TW_OK)
+    if (tw_graph_status(graph) != TW_OK)
         return NULL;
     int count = 0;
     tw_variable **trainable = twi_trainable_variables(graph, &count);
     if (!trainable)
         return NULL;
-    tw_averages *a = twi_arena_alloc(&graph->arena, sizeof *a);
-    tw_variable **pairs = twi_arena_alloc(&graph->arena, 2 * sizeof *pairs * (size_t)(count + 1));
+    tw_averages *a = tw_graph_keep(graph, NULL, sizeof *a);
+    tw_variable **pairs = tw_graph_keep(graph, NULL, 2 * sizeof *pairs * (size_t)(count + 1));
     tw_output *updates = twi_alloc_array((size_t)count + 1, sizeof *updates);
     if (!a || !pairs || !updates) {
-        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while making moving averages");
+        tw_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while making moving averages");
         goto done;
     }
     *a = (tw_averages){.variables = pairs, .averages = pairs + count};
-    for (int i = 0; i < count && graph->error.status == TW_OK; i++)
+    for (int i = 0; i < count && tw_graph_status(graph) == TW_OK; i++)
         if (is_float(trainable[i]->dtype)) {
             a->variables[a->count] = trainable[i];
             a->averages[a->count++] = make_average(graph, trainable[i]);
         }
-    if (graph->error.status != TW_OK)
+    if (tw_graph_status(graph) != TW_OK)
         goto done;
     TW_NAME_SCOPE(graph, "ExponentialMovingAverage") {
         const char *scope = tw_name_scope(graph);
@@ -140,11 +143,11 @@ tw_averages *tw_moving_averages(tw_graph *graph, float decay, const tw_variable 
             updates[i] = update_average(graph, a->variables[i], a->averages[i], weight);
         if (after.node)
             tw_leave_control(graph);
-        if (graph->error.status == TW_OK)
+        if (tw_graph_status(graph) == TW_OK)
             a->update = tw_group(tw_name(graph, "%s", scope), updates, a->count);
     }
 done:
     twi_free(updates);
     twi_free(trainable);
-    return graph->error.status == TW_OK ? a : NULL;
+    return tw_graph_status(graph) == TW_OK ? a : NULL;
 }

@@ -1,5 +1,5 @@
 /* clip.c - gradients kept within bounds: of each element, or of the norm of all. */
-#include "graph/graph.h"
+#include "base/memory.h"
 
 #include <string.h>
 #include <tower/ops.h>
@@ -9,14 +9,14 @@
 
 tw_grads *twi_copy_grads(tw_graph *graph, const tw_grads *grads)
 {
-    if (!grads || graph->error.status != TW_OK)
+    if (!grads || tw_graph_status(graph) != TW_OK)
         return NULL;
     size_t count = (size_t)grads->count;
-    tw_grads *copy = twi_arena_alloc(&graph->arena, sizeof *copy);
-    tw_variable **variables = twi_arena_copy(&graph->arena, grads->variables, sizeof *variables * count);
-    tw_output *gradients = twi_arena_copy(&graph->arena, grads->gradients, sizeof *gradients * count);
+    tw_grads *copy = tw_graph_keep(graph, NULL, sizeof *copy);
+    tw_variable **variables = tw_graph_keep(graph, grads->variables, sizeof *variables * count);
+    tw_output *gradients = tw_graph_keep(graph, grads->gradients, sizeof *gradients * count);
     if (!copy || !variables || !gradients) {
-        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while changing gradients");
+        tw_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while changing gradients");
         return NULL;
     }
     *copy = (tw_grads){grads->count, variables, gradients};
@@ -26,7 +26,7 @@ tw_grads *twi_copy_grads(tw_graph *graph, const tw_grads *grads)
 tw_grads *tw_clip_gradients(tw_graph *graph, const tw_grads *grads, float most)
 {
     if (!(most > 0))
-        twi_graph_fail(graph, TW_INVALID_ARGUMENT, "gradients clipped to %g, expected more than 0", most);
+        tw_graph_fail(graph, TW_INVALID_ARGUMENT, "gradients clipped to %g, expected more than 0", most);
     tw_grads *clipped = twi_copy_grads(graph, grads);
     if (!clipped)
         return NULL;
@@ -49,14 +49,14 @@ static tw_output global_norm(tw_graph *graph, const tw_grads *grads)
     int count = 0;
     tw_output norm = {0}, *halves = twi_alloc_array((size_t)grads->count + 1, sizeof *halves);
     if (!halves) {
-        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while clipping gradients");
+        tw_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while clipping gradients");
         return norm;
     }
     for (int i = 0; i < grads->count; i++)
         if (grads->gradients[i].node)
             halves[count++] = tw_l2_loss(graph, tw_cast(graph, grads->gradients[i], TW_FLOAT32));
     if (count == 0) {
-        twi_graph_fail(graph, TW_INVALID_ARGUMENT, "there are no gradients whose norm could be clipped");
+        tw_graph_fail(graph, TW_INVALID_ARGUMENT, "there are no gradients whose norm could be clipped");
     } else {
         tw_output half = tw_add_n(graph, halves, count), two = tw_scalar(graph, 2), sum = tw_mul(graph, half, two);
         norm = tw_sqrt(tw_name(graph, "global_norm"), sum);
@@ -70,7 +70,7 @@ tw_grads *tw_clip_gradients_by_norm(tw_graph *graph, const tw_grads *grads, floa
     if (norm)
         *norm = (tw_output){0};
     if (!(most > 0))
-        twi_graph_fail(graph, TW_INVALID_ARGUMENT, "gradients clipped to a norm of %g, expected more than 0", most);
+        tw_graph_fail(graph, TW_INVALID_ARGUMENT, "gradients clipped to a norm of %g, expected more than 0", most);
     tw_grads *clipped = twi_copy_grads(graph, grads);
     if (!clipped)
         return NULL;

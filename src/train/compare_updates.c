@@ -6,16 +6,16 @@
 #include "base/status.h"
 
 #include <stdlib.h>
-#include <tower/models.h>
+#include <tower/trainer.h>
 
 enum { WARM_UP = 2 };
 
 /* Those that give the same numbers, the simplest first, and the bound. */
 static const tw_variable_options candidates[TW_MOST_UPDATE_TRIALS] = {
-    {TW_PARAMETER_SERVER, TW_PLACE_SINGLE, TW_PARAMETERS_ON_CPU},
-    {TW_PARAMETER_SERVER, TW_PLACE_LEAST_LOADED, TW_PARAMETERS_ON_GPU},
-    {TW_REPLICATED},
-    {TW_INDEPENDENT},
+    {TW_UPDATE_PARAMETER_SERVER, TW_PLACE_SINGLE, TW_PARAMETERS_ON_CPU},
+    {TW_UPDATE_PARAMETER_SERVER, TW_PLACE_LEAST_LOADED, TW_PARAMETERS_ON_GPU},
+    {TW_UPDATE_REPLICATED},
+    {TW_UPDATE_INDEPENDENT},
 };
 
 static int compare_times(const void *a, const void *b)
@@ -53,9 +53,10 @@ tw_status tw_compare_updates(const tw_trainer_options *options, int steps,
     *count = 0;
     if (steps < 1 || steps > 1 << 20)
         return twi_fail(error, TW_INVALID_ARGUMENT, "comparing modes of update by %d steps each", steps);
-    if (options->updates == TW_ASYNCHRONOUS)
-        return twi_fail(error, TW_INVALID_ARGUMENT, "variable_update=auto compares modes of synchronous updates; "
-                                                    "asynchronous ones have one mode, parameter_server");
+    if (options->updates == TW_UPDATES_ASYNCHRONOUS)
+        return twi_fail(error, TW_INVALID_ARGUMENT,
+                        "modes are compared for synchronous updates; "
+                        "options.updates=asynchronous have one mode, parameter_server");
     int64_t *times = twi_alloc_array((size_t)steps, sizeof *times);
     if (!times)
         return twi_fail_memory(error, "comparing modes of update");
@@ -65,7 +66,7 @@ tw_status tw_compare_updates(const tw_trainer_options *options, int steps,
         tw_error reason = {0};
         one.variables = candidates[i];
         one.session.log_device_placement = one.session.trace = one.with_summaries = false;
-        if (*count && trials[0].towers == 1 && candidates[i].update != TW_PARAMETER_SERVER)
+        if (*count && trials[0].towers == 1 && candidates[i].update != TW_UPDATE_PARAMETER_SERVER)
             break; /* one tower meets nobody */
         tw_update_trial trial = {.variables = candidates[i]};
         tw_status ended = measure(&one, steps, &trial, times, &reason);
@@ -83,7 +84,7 @@ int tw_choose_update(const tw_update_trial *trials, int count, double at_least)
 {
     int best = -1;
     for (int i = 0; i < count; i++) {
-        if (trials[i].variables.update == TW_INDEPENDENT || trials[i].examples_per_second <= 0)
+        if (trials[i].variables.update == TW_UPDATE_INDEPENDENT || trials[i].examples_per_second <= 0)
             continue;
         if (best < 0 || trials[i].examples_per_second > at_least * trials[best].examples_per_second)
             best = i;

@@ -29,6 +29,7 @@ struct tw_coordinator {
 
 tw_status tw_coordinator_create(tw_coordinator **coordinator, tw_error *error)
 {
+    TWI_NEED(coordinator, "coordinator", error);
     pthread_condattr_t attributes;
     tw_coordinator *c = *coordinator = twi_alloc(sizeof *c);
     if (!c)
@@ -81,6 +82,9 @@ static void *run_member(void *argument)
 tw_status tw_coordinator_start(tw_coordinator *c, const char *name, tw_coordinator_thread *function, void *user,
                                tw_error *error)
 {
+    TWI_NEED(c, "coordinator", error);
+    TWI_NEED(name, "name", error);
+    TWI_NEED(function, "thread", error);
     member *m = twi_alloc(sizeof *m);
     char *kept = twi_strdup(name);
     tw_status status = TW_OK;
@@ -104,6 +108,7 @@ done:
 
 void tw_coordinator_request_stop(tw_coordinator *c, const tw_error *why)
 {
+    TWI_NEED_OR(c, );
     pthread_mutex_lock(&c->lock);
     if (!c->stop && why && why->status != TW_OUT_OF_RANGE)
         c->why = *why;
@@ -114,6 +119,7 @@ void tw_coordinator_request_stop(tw_coordinator *c, const tw_error *why)
 
 bool tw_coordinator_should_stop(tw_coordinator *c)
 {
+    TWI_NEED_OR(c, false);
     pthread_mutex_lock(&c->lock);
     bool stop = c->stop;
     pthread_mutex_unlock(&c->lock);
@@ -134,6 +140,7 @@ static struct timespec in_seconds(double seconds)
 
 bool tw_coordinator_wait_for_stop(tw_coordinator *c, double seconds)
 {
+    TWI_NEED_OR(c, false);
     struct timespec until = in_seconds(seconds);
     pthread_mutex_lock(&c->lock);
     while (!c->stop && pthread_cond_timedwait(&c->changed, &c->lock, &until) != ETIMEDOUT)
@@ -159,6 +166,7 @@ static tw_status fail_late(tw_coordinator *c, double grace, tw_error *error)
 
 tw_status tw_coordinator_join(tw_coordinator *c, double grace_seconds, tw_error *error)
 {
+    TWI_NEED(c, "coordinator", error);
     tw_status status = TW_OK;
     pthread_mutex_lock(&c->lock);
     while (!c->stop)

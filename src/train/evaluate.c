@@ -1,4 +1,5 @@
 /* evaluate.c - precision @ 1 of a checkpoint: every example of a data set is looked at once. */
+#include "base/sized.h"
 #include "base/status.h"
 
 #include <tower/models.h>
@@ -61,21 +62,28 @@ static tw_status open_session(evaluation *e, tw_devices *devices, tw_error *erro
     return tw_session_create(e->graph, &options, &e->session, error);
 }
 
-tw_status tw_evaluate(const tw_model *m, const tw_dataset *dataset, const char *checkpoint, tw_devices *devices,
-                      const tw_evaluation_options *options, tw_evaluation *result, tw_error *error)
+tw_status tw_evaluate(const tw_model *model, const tw_dataset *dataset, const char *checkpoint, tw_devices *devices,
+                      const tw_evaluation_options *given, tw_evaluation *result, tw_error *error)
 {
-    bool raw = options && options->raw;
-    evaluation e = {.batch = options && options->batch > 0 ? options->batch : DEFAULT_BATCH};
+    TWI_NEED(model, "model", error);
+    TWI_NEED(result, "result", error);
+    tw_model whole, *m = &whole;
+    tw_evaluation_options options;
+    evaluation e = {.batch = DEFAULT_BATCH};
     tw_status status;
     int averages = 0;
     *result = (tw_evaluation){0};
+    TWI_TRY(twi_sized(m, model, TWI_SIZE(tw_model, logits), error));
+    TWI_TRY(twi_sized(&options, given, TWI_SIZE(tw_evaluation_options, batch), error));
+    if (options.batch > 0)
+        e.batch = options.batch;
     tw_pipeline_options pipeline = {
         .batch = e.batch, .augmentation = m->evaluation, .crop = m->height, .scale = m->scale, .offset = m->offset};
     TWI_TRY(tw_checkpoint_open(checkpoint, &e.checkpoint, error));
     result->step = tw_checkpoint_step(e.checkpoint);
     TWI_TRY(build(&e, m, error));
     TWI_TRY(open_session(&e, devices, error));
-    TWI_TRY(tw_restore(e.session, e.checkpoint, &(tw_restore_options){.averages = !raw}, &averages, error));
+    TWI_TRY(tw_restore(e.session, e.checkpoint, &(tw_restore_options){.averages = !options.raw}, &averages, error));
     result->used_averages = averages > 0;
     TWI_TRY(tw_pipeline_create(dataset, &pipeline, &e.pipeline, error));
     if (tw_pipeline_height(e.pipeline) != m->height || tw_pipeline_width(e.pipeline) != m->width ||

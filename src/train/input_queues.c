@@ -1,7 +1,7 @@
 /* input_queues.c - input made of queues and runners: names of files, batches, a step in advance. Scopes and names are
  * those of TensorFlow's functions. */
+#include "base/sized.h"
 #include "base/memory.h"
-#include "graph/graph.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static void add_runner(tw_graph *graph, tw_output queue, tw_output enqueue, int 
 {
     tw_output *nodes = twi_alloc_array((size_t)threads, sizeof *nodes);
     if (!nodes) {
-        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while adding a queue runner");
+        tw_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while adding a queue runner");
         return;
     }
     for (int i = 0; i < threads; i++)
@@ -51,7 +51,7 @@ static tw_output list_of_names(tw_graph *graph, const char *const *names, int co
     for (int i = 0; i < count && filled; i++)
         filled = tw_tensor_set_string(list, i, names[i], strlen(names[i])) == TW_OK;
     if (!filled)
-        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while listing names");
+        tw_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while listing names");
     tw_output constant = filled ? tw_constant(graph, list) : (tw_output){0};
     tw_tensor_release(list);
     return constant;
@@ -65,8 +65,8 @@ static tw_output limit_epochs(tw_graph *graph, tw_output names, int64_t epochs)
     TW_NAME_SCOPE(graph, "limit_epochs")
     {
         snprintf(name, sizeof name, "%sepochs", tw_name_scope(graph));
-        twi_new_variable counter = {.dtype = TW_INT64, .shape = TW_SCALAR};
-        tw_variable *variable = twi_make_variable(graph, name, &counter);
+        tw_new_variable counter = {.dtype = TW_INT64, .shape = TW_SCALAR};
+        tw_variable *variable = tw_make_variable(graph, name, &counter);
         if (variable) {
             tw_output count = tw_count_up_to(graph, variable->handle, epochs);
             TW_CONTROL(graph, count)
@@ -79,13 +79,14 @@ static tw_output limit_epochs(tw_graph *graph, tw_output names, int64_t epochs)
 tw_output tw_string_input_producer(tw_graph *graph, const char *const *names, int count,
                                    const tw_input_producer_options *options)
 {
-    static const tw_input_producer_options defaults = {0};
-    const tw_input_producer_options *o = options ? options : &defaults;
+    TWI_NEED_IN(graph, names || count <= 0, "names", (tw_output){0});
+    tw_input_producer_options whole, *o = &whole;
     static const tw_dtype type[] = {TW_STRING};
     static const tw_shape shape[] = {{0, {0}}};
     tw_output queue = {0};
+    TWI_TAKE_IN(graph, o, options, TWI_SIZE(tw_input_producer_options, capacity), queue);
     if (count < 1) {
-        twi_graph_fail(graph, TW_INVALID_ARGUMENT, "string_input_producer requires a non-null input tensor: 0 names");
+        tw_graph_fail(graph, TW_INVALID_ARGUMENT, "string_input_producer requires a non-null input tensor: 0 names");
         return queue;
     }
     TW_NAME_SCOPE(graph, "input_producer")
@@ -97,7 +98,7 @@ tw_output tw_string_input_producer(tw_graph *graph, const char *const *names, in
             list = tw_random_shuffle(graph, list, o->seed);
         if (o->epochs)
             list = limit_epochs(graph, list, o->epochs);
-        queue = tw_queue(tw_name(graph, "%s", scope), TW_FIFO_QUEUE, type, shape, 1,
+        queue = tw_queue(tw_name(graph, "%s", scope), TW_QUEUE_FIFO, type, shape, 1,
                          &(tw_queue_options){.capacity = capacity});
         add_runner(graph, queue, tw_enqueue_many(graph, queue, &list, 1), 1);
         add_summary(graph, queue, 0, capacity);
@@ -114,8 +115,7 @@ static tw_output fill_queue(tw_graph *graph, tw_queue_kind kind, const char *nam
     tw_dtype types[MOST_COMPONENTS];
     tw_shape shapes[MOST_COMPONENTS];
     if (count < 1 || count > MOST_COMPONENTS) {
-        twi_graph_fail(graph, TW_INVALID_ARGUMENT, "a queue of %d components: expected 1 to %d", count,
-                       MOST_COMPONENTS);
+        tw_graph_fail(graph, TW_INVALID_ARGUMENT, "a queue of %d components: expected 1 to %d", count, MOST_COMPONENTS);
         return (tw_output){0};
     }
     for (int i = 0; i < count; i++) {
@@ -133,26 +133,36 @@ static tw_output fill_queue(tw_graph *graph, tw_queue_kind kind, const char *nam
     return queue;
 }
 
-void tw_batch(tw_graph *graph, const tw_output *components, int count, const tw_batch_options *o, tw_output *batches)
+void tw_batch(tw_graph *graph, const tw_output *components, int count, const tw_batch_options *options,
+              tw_output *batches)
 {
+    TWI_NEED_IN(graph, components || count <= 0, "components", );
+    TWI_NEED_IN(graph, batches, "batches", );
+    tw_batch_options whole, *o = &whole;
+    TWI_NEED_IN(graph, options, "options", );
+    TWI_TAKE_IN(graph, o, options, TWI_SIZE(tw_batch_options, enqueue_many), );
+    o->min_after_dequeue = 0;
     TW_NAME_SCOPE(graph, "batch")
     {
         const char *scope = tw_name_scope(graph);
-        tw_batch_options plain = *o;
-        plain.min_after_dequeue = 0;
-        tw_output queue = fill_queue(graph, TW_FIFO_QUEUE, "fifo_queue", components, count, &plain,
+        tw_output queue = fill_queue(graph, TW_QUEUE_FIFO, "fifo_queue", components, count, o,
                                      o->capacity ? o->capacity : 32);
         tw_dequeue_many(tw_name(graph, "%s", scope), queue, o->batch, batches);
     }
 }
 
-void tw_shuffle_batch(tw_graph *graph, const tw_output *components, int count, const tw_batch_options *o,
+void tw_shuffle_batch(tw_graph *graph, const tw_output *components, int count, const tw_batch_options *options,
                       tw_output *batches)
 {
+    TWI_NEED_IN(graph, components || count <= 0, "components", );
+    TWI_NEED_IN(graph, batches, "batches", );
+    tw_batch_options whole, *o = &whole;
+    TWI_NEED_IN(graph, options, "options", );
+    TWI_TAKE_IN(graph, o, options, TWI_SIZE(tw_batch_options, enqueue_many), );
     TW_NAME_SCOPE(graph, "shuffle_batch")
     {
         const char *scope = tw_name_scope(graph);
-        tw_output queue = fill_queue(graph, TW_SHUFFLE_QUEUE, "random_shuffle_queue", components, count, o,
+        tw_output queue = fill_queue(graph, TW_QUEUE_SHUFFLE, "random_shuffle_queue", components, count, o,
                                      o->capacity ? o->capacity : o->min_after_dequeue + 3 * o->batch);
         tw_dequeue_many(tw_name(graph, "%s", scope), queue, o->batch, batches);
     }
@@ -160,9 +170,10 @@ void tw_shuffle_batch(tw_graph *graph, const tw_output *components, int count, c
 
 tw_output tw_prefetch_queue(tw_graph *graph, const tw_output *components, int count, int64_t capacity)
 {
+    TWI_NEED_IN(graph, components || count <= 0, "components", (tw_output){0});
     tw_output queue = {0};
     TW_NAME_SCOPE(graph, "prefetch_queue")
-        queue = fill_queue(graph, TW_FIFO_QUEUE, "fifo_queue", components, count, &(tw_batch_options){0},
+        queue = fill_queue(graph, TW_QUEUE_FIFO, "fifo_queue", components, count, &(tw_batch_options){0},
                            capacity ? capacity : 8);
     return queue;
 }

@@ -2,9 +2,11 @@
  *
  * Everything is nodes and variables of the graph: whether a step was good is known on no device before all towers are
  * done, and the scale is saved and restored like a weight. */
-#include "graph/graph.h"
+#include "base/status.h"
+#include "base/memory.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <tower/ops.h>
 #include <tower/train.h>
 
@@ -15,12 +17,12 @@ static const float most_scale = 1 << 24, least_scale = 1;
 static tw_loss_scale *new_scale(tw_graph *graph, float scale)
 {
     if (!(scale >= least_scale && scale <= most_scale))
-        twi_graph_fail(graph, TW_INVALID_ARGUMENT, "a loss scale of %g, expected 1 to 2^24", scale);
-    if (graph->error.status != TW_OK)
+        tw_graph_fail(graph, TW_INVALID_ARGUMENT, "a loss scale of %g, expected 1 to 2^24", scale);
+    if (tw_graph_status(graph) != TW_OK)
         return NULL;
-    tw_loss_scale *s = twi_arena_alloc(&graph->arena, sizeof *s);
+    tw_loss_scale *s = tw_graph_keep(graph, NULL, sizeof *s);
     if (!s)
-        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while making a loss scale");
+        tw_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while making a loss scale");
     else
         *s = (tw_loss_scale){0};
     return s;
@@ -37,16 +39,17 @@ tw_loss_scale *tw_fixed_loss_scale(tw_graph *graph, float scale)
 tw_loss_scale *tw_automatic_loss_scale(tw_graph *graph, float first, int every)
 {
     if (every < 1)
-        twi_graph_fail(graph, TW_INVALID_ARGUMENT, "a loss scale that doubles every %d steps, expected 1 or more", every);
+        tw_graph_fail(graph, TW_INVALID_ARGUMENT, "a loss scale that doubles every %d steps, expected 1 or more",
+                      every);
     tw_loss_scale *s = new_scale(graph, first);
     if (!s)
         return NULL;
     s->automatic = true;
     s->every = every;
-    s->value = twi_make_variable(graph, "loss_scale", &(twi_new_variable){
-        TW_FLOAT32, TW_SCALAR, {.kind = TW_INIT_CONSTANT, .a = first}});
-    s->good = twi_make_variable(graph, "loss_scale/good_steps", &(twi_new_variable){
-        TW_FLOAT32, TW_SCALAR, {.kind = TW_INIT_CONSTANT, .a = 0}});
+    s->value = tw_make_variable(graph, "loss_scale",
+                                &(tw_new_variable){TW_FLOAT32, TW_SCALAR, {.kind = TW_INIT_CONSTANT, .a = first}});
+    s->good = tw_make_variable(graph, "loss_scale/good_steps",
+                               &(tw_new_variable){TW_FLOAT32, TW_SCALAR, {.kind = TW_INIT_CONSTANT, .a = 0}});
     if (!s->value || !s->good)
         return NULL;
     s->scale = s->value->value;
@@ -62,7 +65,7 @@ static void look_at(tw_graph *graph, tw_loss_scale *s, const tw_variable *variab
     char text[700];
     snprintf(text, sizeof text, tower < 0 ? "the average of the gradients of '%s'" : "the gradient of '%s' in tower %d",
              variable->name, tower);
-    s->names[s->count] = twi_arena_printf(&graph->arena, "%s", text);
+    s->names[s->count] = tw_graph_keep(graph, text, strlen(text) + 1);
     TW_COLOCATE(graph, gradient)
         found[s->count++] = tw_reduce_all(graph, tw_is_finite(graph, gradient), NULL, 0, false);
 }
@@ -80,9 +83,9 @@ static void find_overflow(tw_graph *graph, tw_loss_scale *s, tw_grads *const *to
 {
     size_t most = (size_t)average->count * (size_t)(num_towers + 1) + 1;
     tw_output *found = twi_alloc_array(most, sizeof *found);
-    s->names = twi_arena_alloc(&graph->arena, sizeof *s->names * most);
+    s->names = tw_graph_keep(graph, NULL, sizeof *s->names * most);
     if (!found || !s->names) {
-        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while scaling losses");
+        tw_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while scaling losses");
     } else {
         for (int t = 0; t < num_towers; t++)
             look_at_all(graph, s, towers[t], t, found);
@@ -117,6 +120,7 @@ static void build_update(tw_graph *graph, tw_loss_scale *s)
 tw_grads *tw_unscale_gradients(tw_graph *graph, tw_loss_scale *s, tw_grads *const *towers, int num_towers,
                                const tw_grads *average)
 {
+    TWI_NEED_IN(graph, towers || num_towers <= 0, "towers", NULL);
     tw_grads *unscaled = s ? twi_copy_grads(graph, average) : NULL;
     if (!unscaled)
         return NULL;
@@ -125,7 +129,7 @@ tw_grads *tw_unscale_gradients(tw_graph *graph, tw_loss_scale *s, tw_grads *cons
         if (first)
             find_overflow(graph, s, towers, num_towers, average);
         tw_output inverse = tw_div(graph, tw_scalar(graph, 1), s->scale);
-        for (int i = 0; i < unscaled->count && graph->error.status == TW_OK; i++) {
+        for (int i = 0; i < unscaled->count && tw_graph_status(graph) == TW_OK; i++) {
             tw_output g = unscaled->gradients[i];
             if (!g.node)
                 continue;
@@ -137,5 +141,5 @@ tw_grads *tw_unscale_gradients(tw_graph *graph, tw_loss_scale *s, tw_grads *cons
         if (first)
             build_update(graph, s);
     }
-    return graph->error.status == TW_OK ? unscaled : NULL;
+    return tw_graph_status(graph) == TW_OK ? unscaled : NULL;
 }

@@ -3,12 +3,12 @@
 #include "train/optimizer.h"
 
 #include "base/log.h"
-#include "graph/graph.h"
+#include "base/memory.h"
 
 #include <stdio.h>
 #include <tower/ops.h>
 
-#include "train/reduce.h" /* twi_find_rows */
+#include "train/reduce.h" /* tw_find_rows */
 
 enum { MOST_SLOTS = 2, MOST_NUMBERS = 3 };
 
@@ -67,9 +67,9 @@ tw_graph *twi_optimizer_graph(const tw_optimizer *optimizer)
  * order. */
 static tw_output update_gradient_descent(tw_graph *graph, const update *u)
 {
-    twi_rows rows;
+    tw_rows rows;
     bool scatters = u->dtype == TW_FLOAT32 || u->dtype == TW_FLOAT64; /* on all devices */
-    if (scatters && !u->optimizer->takes_whole && twi_find_rows(u->gradient, &rows))
+    if (scatters && !u->optimizer->takes_whole && tw_find_rows(u->gradient, &rows))
         return tw_scatter_sub(graph, u->variable, rows.ids, tw_mul(graph, rows.values, u->rate));
     return tw_apply_gradient_descent(graph, u->variable, u->rate, u->gradient);
 }
@@ -104,11 +104,11 @@ static const kind rms_prop = {
 
 static tw_optimizer *new_optimizer(tw_graph *graph, const kind *kind, tw_output rate, const float *numbers)
 {
-    if (graph->error.status != TW_OK)
+    if (tw_graph_status(graph) != TW_OK)
         return NULL;
-    tw_optimizer *optimizer = twi_arena_alloc(&graph->arena, sizeof *optimizer);
+    tw_optimizer *optimizer = tw_graph_keep(graph, NULL, sizeof *optimizer);
     if (!optimizer) {
-        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while making an optimizer");
+        tw_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while making an optimizer");
         return NULL;
     }
     *optimizer = (tw_optimizer){.graph = graph, .kind = kind, .rate = rate};
@@ -145,7 +145,7 @@ void tw_decouple_weight_decay(tw_optimizer *optimizer, float decay, int least_ra
     if (!optimizer)
         return;
     if (!(decay >= 0))
-        twi_graph_fail(optimizer->graph, TW_INVALID_ARGUMENT, "a weight decay of %g, expected 0 or more", decay);
+        tw_graph_fail(optimizer->graph, TW_INVALID_ARGUMENT, "a weight decay of %g, expected 0 or more", decay);
     optimizer->decay = decay;
     optimizer->decay_rank = least_rank;
 }
@@ -155,12 +155,12 @@ void tw_guard_optimizer(tw_optimizer *optimizer, const tw_loss_scale *scale)
     if (!optimizer || !scale)
         return;
     if (!scale->automatic)
-        twi_graph_fail(optimizer->graph, TW_INVALID_ARGUMENT, "an optimizer is guarded by an automatic loss scale");
+        tw_graph_fail(optimizer->graph, TW_INVALID_ARGUMENT, "an optimizer is guarded by an automatic loss scale");
     else if (optimizer->kind == &rms_prop && optimizer->numbers[1] != 0)
-        twi_graph_fail(optimizer->graph, TW_INVALID_ARGUMENT,
-                       "Automatic loss scaling is not supported with RMSProp's momentum (here %g): it goes on moving "
-                       "variables in the steps that are to be left out",
-                       optimizer->numbers[1]);
+        tw_graph_fail(optimizer->graph, TW_INVALID_ARGUMENT,
+                      "Automatic loss scaling is not supported with RMSProp's momentum (here %g): it goes on moving "
+                      "variables in the steps that are to be left out",
+                      optimizer->numbers[1]);
     optimizer->guard = scale;
 }
 
@@ -171,17 +171,14 @@ void tw_guard_optimizer(tw_optimizer *optimizer, const tw_loss_scale *scale)
 static tw_variable *make_beside(tw_graph *graph, const tw_variable *beside, const char *name, tw_dtype dtype,
                                 tw_shape shape, float value, const tw_variable *original)
 {
-    const char *free_name = name;
-    for (int i = 1; free_name && tw_graph_find_variable(graph, free_name); i++)
-        free_name = twi_arena_printf(&graph->arena, "%s_%d", name, i);
-    if (!free_name) {
-        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while making '%s'", name);
-        return NULL;
-    }
+    char free_name[700];
+    snprintf(free_name, sizeof free_name, "%s", name);
+    for (int i = 1; tw_graph_find_variable(graph, free_name); i++)
+        snprintf(free_name, sizeof free_name, "%s_%d", name, i);
     tw_enter_colocation(graph, beside->handle);
-    tw_variable *made = twi_make_variable(
-        graph, free_name,
-        &(twi_new_variable){dtype, shape, {.kind = TW_INIT_CONSTANT, .a = value}, .copy_of = original});
+    tw_variable *made =
+        tw_make_variable(graph, free_name,
+                         &(tw_new_variable){dtype, shape, {.kind = TW_INIT_CONSTANT, .a = value}, .copy_of = original});
     tw_leave_colocation(graph);
     return made;
 }
@@ -192,9 +189,9 @@ static slots *slots_of(tw_optimizer *o, const tw_variable *variable)
         if (s->of == variable)
             return s;
     slots *originals = variable->copy_of ? slots_of(o, variable->copy_of) : NULL;
-    slots *s = twi_arena_alloc(&o->graph->arena, sizeof *s);
+    slots *s = tw_graph_keep(o->graph, NULL, sizeof *s);
     if (!s || (variable->copy_of && !originals)) {
-        twi_graph_fail(o->graph, TW_RESOURCE_EXHAUSTED, "out of memory while making slots");
+        tw_graph_fail(o->graph, TW_RESOURCE_EXHAUSTED, "out of memory while making slots");
         return NULL;
     }
     *s = (slots){.of = variable, .next = o->slots};
@@ -288,10 +285,10 @@ static tw_status check_grads(tw_graph *graph, const tw_grads *grads)
             twi_log(TWI_LOG_WARNING, "variable '%s' has no gradient and is not trained", grads->variables[i]->name);
         }
     if (missing == grads->count)
-        return twi_graph_fail(graph, TW_INVALID_ARGUMENT,
-                              "No gradients provided for any of %d variables%s%s: the loss depends on none of them",
-                              grads->count, grads->count ? ", the first of them " : "",
-                              grads->count ? grads->variables[0]->name : "");
+        return tw_graph_fail(graph, TW_INVALID_ARGUMENT,
+                             "No gradients provided for any of %d variables%s%s: the loss depends on none of them",
+                             grads->count, grads->count ? ", the first of them " : "",
+                             grads->count ? grads->variables[0]->name : "");
     return TW_OK;
 }
 
@@ -312,7 +309,7 @@ static tw_output build_step(tw_optimizer *o, const tw_grads *grads, tw_variable 
     for (int i = 0; i < grads->count; i++)
         if (grads->gradients[i].node)
             nodes[count++] = update_variable(o, grads->variables[i], grads->gradients[i], rate, numbers);
-    if (graph->error.status != TW_OK)
+    if (tw_graph_status(graph) != TW_OK)
         return (tw_output){0};
     for (int i = 0; i < count; i++)
         tw_enter_control(graph, nodes[i]);
@@ -333,21 +330,21 @@ static tw_output build_step(tw_optimizer *o, const tw_grads *grads, tw_variable 
 
 tw_output tw_apply_gradients(tw_optimizer *optimizer, const tw_grads *grads, tw_variable *global_step)
 {
-    if (!optimizer || !grads || optimizer->graph->error.status != TW_OK)
+    if (!optimizer || !grads || tw_graph_status(optimizer->graph) != TW_OK)
         return (tw_output){0};
     tw_graph *graph = optimizer->graph;
     tw_output step = {0}, *nodes = twi_alloc_array((size_t)grads->count + 2, sizeof *nodes);
     if (!nodes) {
-        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while applying gradients");
+        tw_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while applying gradients");
         return step;
     }
     if (optimizer->guard && !optimizer->guard->good_step.node)
-        twi_graph_fail(graph, TW_INVALID_ARGUMENT,
-                       "the loss scale that guards an optimizer has not seen any gradients: call tw_unscale_gradients() "
-                       "before tw_apply_gradients()");
+        tw_graph_fail(graph, TW_INVALID_ARGUMENT,
+                      "the loss scale that guards an optimizer has not seen any gradients: call tw_unscale_gradients() "
+                      "before tw_apply_gradients()");
     else if (check_grads(graph, grads) == TW_OK)
         make_slots(optimizer, grads);
-    if (graph->error.status == TW_OK) {
+    if (tw_graph_status(graph) == TW_OK) {
         TW_NAME_SCOPE(graph, "%s", optimizer->kind->name)
             step = build_step(optimizer, grads, global_step, nodes);
         if (step.node)

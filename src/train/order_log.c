@@ -42,6 +42,18 @@ static tw_status fail_line(const reading *r, const char *what)
     return twi_fail(r->error, TW_DATA_LOSS, "%s, line %" PRId64 ": %s", r->path, r->line, what);
 }
 
+/* No line has a byte of zero in it: the rest would be taken for the end. */
+static tw_status refuse_zeros(const reading *r, const char *bytes, size_t size)
+{
+    while (size > 0 && bytes[size - 1] != '\n')
+        size--;
+    const char *zero = size ? memchr(bytes, 0, size) : NULL;
+    reading there = {.path = r->path, .line = 1, .error = r->error};
+    for (const char *c = bytes; zero && c < zero; c++)
+        there.line += *c == '\n';
+    return zero ? fail_line(&there, "a byte of zero") : TW_OK;
+}
+
 /* "word NUMBER" at *text, which moves behind it. */
 static bool take_number(char **text, const char *word, int64_t least, int64_t most, int64_t *number)
 {
@@ -116,6 +128,7 @@ tw_status twi_order_log_read(const char *path, twi_order_log *log, tw_error *err
     if (status != TW_OK)
         return status;
     reading r = {.path = path, .at = bytes, .error = error};
+    TWI_TRY(refuse_zeros(&r, bytes, size));
     TWI_TRY(read_head(&r, &log->head));
     free_at = twi_alloc_array((size_t)log->head.towers, sizeof *free_at);
     if (!free_at)

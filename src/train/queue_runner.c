@@ -116,6 +116,7 @@ static tw_status collect(filling *all, const tw_output *members, int count, tw_e
 
 tw_status tw_start_queue_runners(tw_session *session, tw_coordinator *coordinator, tw_error *error)
 {
+    TWI_NEED(session, "session", error);
     const tw_graph *graph = tw_session_graph(session);
     int count = tw_get_collection(graph, COLLECTION, NULL, NULL, 0);
     tw_status status = TW_OK;

@@ -6,8 +6,6 @@
 #include "base/log.h"
 #include "base/memory.h"
 
-#include <limits.h>
-#include <string.h>
 #include <tower/ops.h>
 
 enum { SMALL_GROUP = 10 };
@@ -73,7 +71,7 @@ static bool reduce_in_packs(twi_reducer *r, tw_output *flat, int64_t elements, i
     tw_output *column = twi_alloc_array((size_t)(packs + n), sizeof *column);
     bool good = sizes && cut && reduced && column;
     if (!good)
-        twi_graph_fail(r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while packing gradients");
+        tw_graph_fail(r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while packing gradients");
     for (int k = 0; k < packs && good; k++)
         sizes[k] = elements / packs + (k < elements % packs);
     for (int t = 0; t < n && good; t++) {
@@ -113,7 +111,7 @@ static void reduce_bundle(twi_reducer *r, const bundle *b, tw_grads *const *towe
             for (int t = 0; t < num_results(r); t++)
                 part_bundle(r, b, means[t], result_place(r, t), averages[t], parts, sizes);
     } else {
-        twi_graph_fail(r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while joining gradients");
+        tw_graph_fail(r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while joining gradients");
     }
     twi_free(flat);
     twi_free(means);
@@ -123,25 +121,13 @@ static void reduce_bundle(twi_reducer *r, const bundle *b, tw_grads *const *towe
 
 /* ---- sparse gradients -------------------------------------------------------------------------------------- */
 
-bool twi_find_rows(tw_output gradient, twi_rows *rows)
-{
-    const tw_node *node = gradient.node;
-    if (!node || strcmp(node->op->name, "UnsortedSegmentSum") != 0)
-        return false;
-    tw_shape shape = tw_output_shape(gradient), ids = tw_output_shape(node->inputs[1]);
-    if (shape.rank < 1 || shape.dims[0] < 0 || shape.dims[0] > INT_MAX || ids.rank != 1)
-        return false;
-    *rows = (twi_rows){node->inputs[0], node->inputs[1], (int)shape.dims[0]};
-    return true;
-}
-
 static bool all_sparse(const twi_reducer *r, tw_grads *const *towers, int i)
 {
-    twi_rows first, rows;
-    if (r->options->sparse_as_dense || !twi_find_rows(towers[0]->gradients[i], &first))
+    tw_rows first, rows;
+    if (r->options->sparse_as_dense || !tw_find_rows(towers[0]->gradients[i], &first))
         return false;
     for (int t = 1; t < r->towers; t++)
-        if (!twi_find_rows(towers[t]->gradients[i], &rows) || tw_output_dtype(rows.ids) != tw_output_dtype(first.ids))
+        if (!tw_find_rows(towers[t]->gradients[i], &rows) || tw_output_dtype(rows.ids) != tw_output_dtype(first.ids))
             return false;
     return true;
 }
@@ -151,8 +137,8 @@ static void collect_rows(const twi_reducer *r, tw_grads *const *towers, int i, i
                          tw_output *ids)
 {
     for (int t = 0; t < r->towers; t++) {
-        twi_rows rows;
-        twi_find_rows(towers[t]->gradients[i], &rows);
+        tw_rows rows;
+        tw_find_rows(towers[t]->gradients[i], &rows);
         bool narrow = r->options->wire && tw_output_dtype(rows.values) == TW_FLOAT32;
         twi_reduce_enter(r, t);
         values[t] = narrow ? tw_cast(r->graph, rows.values, r->options->wire) : rows.values;
@@ -167,13 +153,13 @@ static void collect_rows(const twi_reducer *r, tw_grads *const *towers, int i, i
 static void reduce_rows(const twi_reducer *r, tw_grads *const *towers, int i, tw_grads **averages)
 {
     tw_graph *g = r->graph;
-    twi_rows rows;
+    tw_rows rows;
     tw_output *values = twi_alloc_array(2 * (size_t)r->towers, sizeof *values), *ids = values + r->towers;
     if (!values) {
-        twi_graph_fail(g, TW_RESOURCE_EXHAUSTED, "out of memory while averaging sparse gradients");
+        tw_graph_fail(g, TW_RESOURCE_EXHAUSTED, "out of memory while averaging sparse gradients");
         return;
     }
-    twi_find_rows(towers[0]->gradients[i], &rows);
+    tw_find_rows(towers[0]->gradients[i], &rows);
     twi_log(TWI_LOG_INFO, "variable '%s' has a sparse gradient: the rows that %d towers touch are joined, not all %d added",
             towers[0]->variables[i]->name, r->towers, rows.count);
     double share = tw_output_dtype(rows.values) == TW_FLOAT64 ? 1.0 / r->towers : 1.0f / (float)r->towers;
@@ -206,7 +192,7 @@ static tw_output mean_of_stack(const twi_reducer *r, tw_grads *const *towers, in
         if (r->options->beside_variables)
             tw_leave_colocation(r->graph);
     } else {
-        twi_graph_fail(r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while averaging gradients");
+        tw_graph_fail(r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while averaging gradients");
     }
     twi_free(layers);
     return mean;
@@ -238,7 +224,7 @@ static void find_sequence(const twi_reducer *r, const tw_grads *grads, int *sequ
         const tw_node *node = grads->gradients[i].node;
         for (; r->options->bucket_bytes && node && at > 0; at--) {
             const tw_node *before = grads->gradients[sequence[at - 1]].node;
-            if (before && before->id <= node->id)
+            if (before && tw_node_number(before) <= tw_node_number(node))
                 break;
             sequence[at] = sequence[at - 1];
         }
@@ -255,8 +241,8 @@ static void reduce_dense(twi_reducer *r, bool *waits, tw_grads *const *towers, t
     if (b.members && sequence)
         find_sequence(r, towers[0], sequence);
     else
-        twi_graph_fail(r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while averaging gradients");
-    for (int i = 0; i < count && r->graph->error.status == TW_OK; i++) {
+        tw_graph_fail(r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while averaging gradients");
+    for (int i = 0; i < count && tw_graph_status(r->graph) == TW_OK; i++) {
         if (!waits[sequence[i]])
             continue;
         b.members[0] = sequence[i];
@@ -281,33 +267,16 @@ static void reduce_dense(twi_reducer *r, bool *waits, tw_grads *const *towers, t
     twi_free(sequence);
 }
 
-/* A node runs right after what it needs, as if it had been made with it: so the first gradients meet while the last ones
- * are still being computed. What looks at the result of NCCL, which works on beside the device, does not. */
-static void run_early(tw_node *node, int first)
-{
-    int order = -1;
-    for (int i = 0; i < node->num_inputs; i++) {
-        const tw_node *input = node->inputs[i].node;
-        bool constant = input->id >= first && input->num_inputs == 0;
-        if (strcmp(input->op->name, "NcclAllReduce") == 0)
-            return;
-        if (!constant && input->order > order)
-            order = input->order;
-    }
-    if (order >= 0)
-        node->order = order;
-}
-
 void twi_reduce_all(twi_reducer *r, tw_grads *const *towers, tw_grads **averages)
 {
     tw_graph *g = r->graph;
-    int count = towers[0]->count, first = g->nodes.count;
+    int count = towers[0]->count, first = tw_graph_num_nodes(g);
     bool *waits = twi_alloc_array((size_t)count + 1, sizeof *waits);
     if (!waits)
-        twi_graph_fail(g, TW_RESOURCE_EXHAUSTED, "out of memory while averaging gradients");
+        tw_graph_fail(g, TW_RESOURCE_EXHAUSTED, "out of memory while averaging gradients");
     for (int t = 0; t < num_results(r); t++)
         averages[t] = twi_new_grads(g, towers[t]->variables, count);
-    for (int i = 0; i < count && g->error.status == TW_OK; i++) {
+    for (int i = 0; i < count && tw_graph_status(g) == TW_OK; i++) {
         if (!towers[0]->gradients[i].node)
             continue;
         if (all_sparse(r, towers, i))
@@ -317,11 +286,8 @@ void twi_reduce_all(twi_reducer *r, tw_grads *const *towers, tw_grads **averages
         else
             waits[i] = true;
     }
-    if (g->error.status == TW_OK)
+    if (tw_graph_status(g) == TW_OK)
         reduce_dense(r, waits, towers, averages);
-    for (int id = first; id < g->nodes.count && g->error.status == TW_OK; id++) {
-        twi_mark_node(g->nodes.items[id], "_reduction");
-        run_early(g->nodes.items[id], first);
-    }
+    tw_mark_reduction(g, first);
     twi_free(waits);
 }

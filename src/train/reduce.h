@@ -10,25 +10,22 @@
 #ifndef TWI_REDUCE_H
 #define TWI_REDUCE_H
 
-#include "graph/graph.h"
-
 #include <tower/train.h>
 
-typedef enum twi_algorithm { /* ORDER ALGORITHM */
-    TWI_TREE,
-    TWI_RING,
-    TWI_RECHD,
-    TWI_PSCPU,
-    TWI_PSGPU,
-    TWI_HIERARCHICAL,
-    TWI_NCCL,
-} twi_algorithm;
+/* An algorithm: a row of the table in reduce_algorithms.c. */
+typedef struct twi_algorithm twi_algorithm;
+
+/* The row of a name of so many characters; NULL: there is none. */
+const twi_algorithm *twi_algorithm_find(const char *name, size_t length);
+/* Name of row i, NULL beyond the last. And why a row is understood but cannot be done; NULL: it can. */
+const char *twi_algorithm_name(int i);
+const char *twi_algorithm_refusal(const twi_algorithm *algorithm);
 
 enum { TWI_MOST_RULES = 8, TWI_MOST_SHARDS = 256 };
 
 /* Tensors of at most `limit` elements are reduced so. */
 typedef struct twi_reduce_rule {
-    twi_algorithm algorithm;
+    const twi_algorithm *algorithm;
     int shards;
     int64_t limit;
 } twi_reduce_rule;
@@ -40,6 +37,7 @@ typedef struct twi_reduce_spec {
 } twi_reduce_spec;
 
 tw_status twi_reduce_spec_parse(const char *text, twi_reduce_spec *spec, tw_error *error);
+/* Whether some rule of it works only where the mean comes to every tower, by a library of the devices (NCCL). */
 bool twi_reduce_uses_nccl(const twi_reduce_spec *spec);
 
 /* Places: a tower's number, or one of these. */
@@ -65,19 +63,11 @@ void twi_reduce_leave(const twi_reducer *r, int place);
  * ran out, which is on the graph. */
 bool twi_reduce_flat(twi_reducer *r, const tw_output *inputs, int64_t elements, tw_output *means);
 
-/* In towers.c: a list for so many variables, in the graph's arena, without gradients yet; NULL is on the graph. */
+/* In towers.c: a list for so many variables, as long as the graph, without gradients yet; NULL is on the graph. */
 tw_grads *twi_new_grads(tw_graph *graph, tw_variable *const *variables, int count);
 
 /* Fills averages[towers], or averages[0] at home: the towers' gradients are complete, {NULL, 0} throughout where a
  * variable has none. */
 void twi_reduce_all(twi_reducer *r, tw_grads *const *towers, tw_grads **averages);
-
-/* A sparse gradient: values[i] belongs to row ids[i] of `count`; rows that nobody names are 0. */
-typedef struct twi_rows {
-    tw_output values, ids;
-    int count;
-} twi_rows;
-
-bool twi_find_rows(tw_output gradient, twi_rows *rows); /* false: it is dense */
 
 #endif

@@ -1,8 +1,9 @@
 /* reduce_algorithms.c - a flat tensor of each tower becomes their mean.
  *
- * An algorithm does two things. It adds the towers' tensors up to pieces, each complete on one owner; and it says from
- * whom a tower takes a piece that is not its own, which spreads the means along the same roads. Towers are counted from
- * `first`, where the shard begins, round to the one before it; so shards and gradients spread over the towers.
+ * An algorithm is a row of `algorithms`, and does two things. It adds the towers' tensors up to pieces, each complete
+ * on one owner; and it says from whom a tower takes a piece that is not its own, which spreads the means along the same
+ * roads. Towers are counted from `first`, where the shard begins, round to the one before it; so shards and gradients
+ * spread over the towers. How to add one: docs/guide/adding-a-reduction.md.
  *
  * What crosses from one tower to another is narrowed on the one and widened on the other if the options name a type
  * for that, also when both are on one device: bits depend on towers alone. */
@@ -10,6 +11,7 @@
 #include "train/reduce.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <tower/ops.h>
 
 /* A part of the sum, complete. */
@@ -21,13 +23,25 @@ typedef struct piece {
 /* One shard on its way. */
 typedef struct shard {
     twi_reducer *r;
-    twi_algorithm algorithm;
+    const twi_algorithm *algorithm;
     int first;               /* the tower that counts as number 0 */
     int64_t elements;
     tw_output *values;       /* [towers] in order of counting, this algorithm's to change */
     piece *pieces;           /* [towers] of which there are: */
     int num_pieces;
 } shard;
+
+struct twi_algorithm {
+    const char *name;
+    void (*reduce)(shard *s);                            /* adds up to pieces */
+    int (*parent)(const shard *s, int tower, int owner); /* from whom a tower takes a piece; NULL: from its owner */
+    void (*library)(const twi_reducer *r, const tw_output *inputs, tw_output *means); /* instead of both: each tower
+                                                               hands its tensor over and has the mean */
+    bool sliced;         /* each tower has a slice: tensors of fewer elements than towers go by the tree */
+    bool in_order;       /* values come in order of towers, not counted from `first` */
+    bool in_turn;        /* `first` is another tower for each gradient */
+    const char *refusal; /* it is understood and cannot be done */
+};
 
 static int tower_at(const shard *s, int number)
 {
@@ -147,9 +161,16 @@ static void reduce_by_tree(shard *s)
     complete(s, s->values[0], tower_at(s, 0));
 }
 
-static int parent_in_tree(int number)
+static int number_of(const shard *s, int tower)
 {
-    return number & (number - 1);
+    return (tower - s->first + s->r->towers) % s->r->towers;
+}
+
+static int parent_in_tree(const shard *s, int tower, int owner)
+{
+    (void)owner;
+    int number = number_of(s, tower);
+    return tower_at(s, number & (number - 1));
 }
 
 /* Slice c is owned by number c, where its sum arrives after beginning at c + 1 and going once round. */
@@ -169,10 +190,16 @@ static void reduce_by_ring(shard *s)
             complete(s, sum, tower_at(s, c));
         }
     } else {
-        twi_graph_fail(s->r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while building a reduction");
+        tw_graph_fail(s->r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while building a reduction");
     }
     twi_free(sizes);
     twi_free(slices);
+}
+
+static int parent_in_ring(const shard *s, int tower, int owner)
+{
+    (void)owner;
+    return tower_at(s, number_of(s, tower) + s->r->towers - 1);
 }
 
 /* Halving needs a power of two: the largest one in n take part, and the numbers beyond pair with one of them:
@@ -203,7 +230,7 @@ static void reduce_by_halving(shard *s)
     int64_t *held = twi_alloc_array((size_t)members, sizeof *held);
     tw_output *halves = twi_alloc_array(2 * (size_t)members, sizeof *halves);
     if (!held || !halves) {
-        twi_graph_fail(s->r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while building a reduction");
+        tw_graph_fail(s->r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while building a reduction");
         members = 0;
     }
     for (int i = 0; i < extra; i++)
@@ -230,7 +257,7 @@ static void reduce_by_halving(shard *s)
 }
 
 /* Doubling goes the same distances upwards: a piece comes from the member that differs in the highest bit. */
-static int parent_in_halving(int number, int owner, int n)
+static int find_parent_in_halving(int number, int owner, int n)
 {
     int extra = n - halving_members(n), member = member_of_number(number, extra);
     int way = member ^ member_of_number(owner, extra);
@@ -243,6 +270,11 @@ static int parent_in_halving(int number, int owner, int n)
     return number_of_member(member ^ way, extra);
 }
 
+static int parent_in_halving(const shard *s, int tower, int owner)
+{
+    return tower_at(s, find_parent_in_halving(number_of(s, tower), number_of(s, owner), s->r->towers));
+}
+
 /* All to one place, where they are added in order of towers, whichever it is. */
 static void reduce_at(shard *s, int place)
 {
@@ -253,6 +285,16 @@ static void reduce_at(shard *s, int place)
     tw_output sum = tw_add_n(tw_name(s->r->graph, "sum"), s->values, n);
     twi_reduce_leave(s->r, place);
     complete(s, sum, place);
+}
+
+static void reduce_on_cpu(shard *s)
+{
+    reduce_at(s, TWI_AT_CPU);
+}
+
+static void reduce_on_tower(shard *s)
+{
+    reduce_at(s, s->first);
 }
 
 /* Towers are two halves, and the first tower of the shard is the head of its own. */
@@ -295,56 +337,72 @@ static void reduce_by_halves(shard *s)
     complete(s, sum, head);
 }
 
-static void reduce(shard *s) /* ORDER ALGORITHM */
+static int parent_by_halves(const shard *s, int tower, int owner)
 {
-    switch (s->algorithm) {
-    case TWI_TREE:
-        reduce_by_tree(s);
-        break;
-    case TWI_RING:
-        reduce_by_ring(s);
-        break;
-    case TWI_RECHD:
-        reduce_by_halving(s);
-        break;
-    case TWI_PSCPU:
-        reduce_at(s, TWI_AT_CPU);
-        break;
-    case TWI_PSGPU:
-        reduce_at(s, s->first);
-        break;
-    case TWI_HIERARCHICAL:
-        reduce_by_halves(s);
-        break;
-    case TWI_NCCL: /* reduce_by_nccl() */
-        break;
+    bool crosses = is_low(s->r, tower) != is_low(s->r, owner);
+    return crosses && tower != other_head(s->r, owner) ? other_head(s->r, owner) : owner;
+}
+
+/* Every tower hands its tensor to the library and has the sum. */
+static void reduce_by_nccl(const twi_reducer *r, const tw_output *inputs, tw_output *means)
+{
+    tw_graph *g = r->graph;
+    char name[40];
+    snprintf(name, sizeof name, "all_reduce_%d", tw_graph_num_nodes(g)); /* which no other has */
+    for (int t = 0; t < r->towers; t++) {
+        twi_reduce_enter(r, t);
+        tw_output sum = tw_nccl_all_reduce(tw_name(g, "all_reduce"), inputs[t], r->towers, name);
+        means[t] = mean_of(r, sum);
+        twi_reduce_leave(r, t);
     }
 }
 
-/* From whom tower `tower` takes a piece that it does not own. ORDER ALGORITHM */
-static int parent(const shard *s, int tower, int owner)
+static const twi_algorithm algorithms[] = {
+    {"tree", reduce_by_tree, parent_in_tree},
+    {"ring", reduce_by_ring, parent_in_ring, .sliced = true},
+    {"xring", reduce_by_ring, parent_in_ring, .sliced = true},
+    {"rechd", reduce_by_halving, parent_in_halving, .sliced = true},
+    {"pscpu", reduce_on_cpu, .in_order = true},
+    {"psgpu", reduce_on_tower, .in_order = true, .in_turn = true},
+    {"hierarchical", reduce_by_halves, parent_by_halves, .in_order = true, .in_turn = true},
+    {"nccl", .library = reduce_by_nccl},
+    {"collective", .refusal = "there is no collective executor here; 'nccl' and 'ring' move the same bytes"},
+};
+
+enum { NUM_ALGORITHMS = sizeof algorithms / sizeof *algorithms };
+
+const char *twi_algorithm_name(int i)
 {
-    int n = s->r->towers, number = (tower - s->first + n) % n;
-    switch (s->algorithm) {
-    case TWI_TREE:
-        return tower_at(s, parent_in_tree(number));
-    case TWI_RING:
-        return tower_at(s, number + n - 1);
-    case TWI_RECHD:
-        return tower_at(s, parent_in_halving(number, (owner - s->first + n) % n, n));
-    case TWI_HIERARCHICAL:
-        if (is_low(s->r, tower) != is_low(s->r, owner) && tower != other_head(s->r, owner))
-            return other_head(s->r, owner);
-        break;
-    case TWI_PSCPU:
-    case TWI_PSGPU:
-    case TWI_NCCL:
-        break;
-    }
-    return owner;
+    return i < NUM_ALGORITHMS ? algorithms[i].name : NULL;
+}
+
+const twi_algorithm *twi_algorithm_find(const char *name, size_t length)
+{
+    for (int i = 0; i < NUM_ALGORITHMS; i++)
+        if (strlen(algorithms[i].name) == length && strncmp(algorithms[i].name, name, length) == 0)
+            return &algorithms[i];
+    return NULL;
+}
+
+const char *twi_algorithm_refusal(const twi_algorithm *algorithm)
+{
+    return algorithm->refusal;
+}
+
+bool twi_reduce_uses_nccl(const twi_reduce_spec *spec)
+{
+    for (int i = 0; i < spec->count; i++)
+        if (spec->rules[i].algorithm->library)
+            return true;
+    return false;
 }
 
 /* ---- delivery ---------------------------------------------------------------------------------------------- */
+
+static int parent_of(const shard *s, int tower, int owner)
+{
+    return s->algorithm->parent ? s->algorithm->parent(s, tower, owner) : owner;
+}
 
 /* Tower `tower` gets the piece, and before it everyone on the way. seen[tower] is what it got, seen[towers] what the owner
  * gives. */
@@ -354,7 +412,7 @@ static tw_output fetch(const shard *s, const piece *p, int tower, tw_output *see
         return seen[s->r->towers];
     if (seen[tower].node)
         return seen[tower];
-    tw_output from = fetch(s, p, parent(s, tower, p->owner), seen);
+    tw_output from = fetch(s, p, parent_of(s, tower, p->owner), seen);
     twi_reduce_enter(s->r, tower);
     seen[tower] = tw_identity(tw_name(s->r->graph, "take"), from);
     twi_reduce_leave(s->r, tower);
@@ -370,7 +428,7 @@ static void deliver(shard *s, tw_output *means)
     tw_output *parts = twi_alloc_array((size_t)s->num_pieces * (size_t)(n + 1), sizeof *parts); /* [tower][piece] */
     tw_output *seen = twi_alloc_array((size_t)n + 1, sizeof *seen);
     if (!parts || !seen)
-        twi_graph_fail(r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while building a reduction");
+        tw_graph_fail(r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while building a reduction");
     for (int i = 0; i < s->num_pieces && parts && seen; i++) {
         const piece *p = &s->pieces[i];
         if (!r->everywhere) {
@@ -402,42 +460,26 @@ static const twi_reduce_rule *rule_for(const twi_reducer *r, int64_t elements)
     return rule;
 }
 
-/* Every tower hands its tensor to the library and has the sum. */
-static void reduce_by_nccl(const twi_reducer *r, const tw_output *inputs, tw_output *means)
-{
-    tw_graph *g = r->graph;
-    char name[40];
-    snprintf(name, sizeof name, "all_reduce_%d", g->nodes.count); /* which no other has */
-    for (int t = 0; t < r->towers; t++) {
-        twi_reduce_enter(r, t);
-        tw_output sum = tw_nccl_all_reduce(tw_name(g, "all_reduce"), inputs[t], r->towers, name);
-        means[t] = mean_of(r, sum);
-        twi_reduce_leave(r, t);
-    }
-}
-
 static void reduce_shard(twi_reducer *r, const twi_reduce_rule *rule, int number, const tw_output *inputs,
                          int64_t elements, tw_output *means)
 {
-    bool sliced = rule->algorithm == TWI_RING || rule->algorithm == TWI_RECHD;
+    const twi_algorithm *algorithm = rule->algorithm;
     shard s = {.r = r, .elements = elements};
-    if (rule->algorithm == TWI_NCCL) {
-        reduce_by_nccl(r, inputs, means);
+    if (algorithm->library) {
+        algorithm->library(r, inputs, means);
         return;
     }
-    s.algorithm = sliced && elements < r->towers ? TWI_TREE : rule->algorithm;
-    bool in_order = s.algorithm == TWI_PSCPU || s.algorithm == TWI_PSGPU || s.algorithm == TWI_HIERARCHICAL;
-    bool in_turn = s.algorithm == TWI_PSGPU || s.algorithm == TWI_HIERARCHICAL; /* another tower for each gradient */
-    s.first = (number + (in_turn ? r->parts : 0)) % r->towers;
+    s.algorithm = algorithm->sliced && elements < r->towers ? twi_algorithm_find("tree", 4) : algorithm;
+    s.first = (number + (s.algorithm->in_turn ? r->parts : 0)) % r->towers;
     s.values = twi_alloc_array((size_t)r->towers, sizeof *s.values);
     s.pieces = twi_alloc_array((size_t)r->towers, sizeof *s.pieces);
     if (s.values && s.pieces) {
         for (int i = 0; i < r->towers; i++)
-            s.values[i] = inputs[in_order ? i : tower_at(&s, i)];
-        reduce(&s);
+            s.values[i] = inputs[s.algorithm->in_order ? i : tower_at(&s, i)];
+        s.algorithm->reduce(&s);
         deliver(&s, means);
     } else {
-        twi_graph_fail(r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while building a reduction");
+        tw_graph_fail(r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while building a reduction");
     }
     twi_free(s.values);
     twi_free(s.pieces);
@@ -454,11 +496,11 @@ bool twi_reduce_flat(twi_reducer *r, const tw_output *inputs, int64_t elements, 
     tw_output *reduced = twi_alloc_array((size_t)(n * shards), sizeof *reduced);
     bool enough = parts && column && reduced;
     if (!enough)
-        twi_graph_fail(r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while building a reduction");
+        tw_graph_fail(r->graph, TW_RESOURCE_EXHAUSTED, "out of memory while building a reduction");
     share_out(elements, sizes, shards);
     for (int t = 0; t < n && enough; t++)
         cut_at(r, t, inputs[t], sizes, parts + t * shards, shards);
-    for (int k = 0; k < shards && enough && r->graph->error.status == TW_OK; k++) {
+    for (int k = 0; k < shards && enough && tw_graph_status(r->graph) == TW_OK; k++) {
         for (int t = 0; t < n; t++)
             column[t] = parts[t * shards + k];
         reduce_shard(r, rule, k, column, sizes[k], reduced + k * results);
@@ -472,5 +514,5 @@ bool twi_reduce_flat(twi_reducer *r, const tw_output *inputs, int64_t elements, 
     twi_free(parts);
     twi_free(column);
     twi_free(reduced);
-    return enough && r->graph->error.status == TW_OK;
+    return enough && tw_graph_status(r->graph) == TW_OK;
 }

@@ -5,21 +5,13 @@
 #include "train/reduce.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 typedef struct reader {
     const char *text, *at;
     tw_error *error;
 } reader;
-
-static const struct {
-    const char *name;
-    int algorithm;
-} algorithms[] = { /* ORDER ALGORITHM */
-    {"tree", TWI_TREE},   {"ring", TWI_RING},   {"xring", TWI_RING}, {"rechd", TWI_RECHD},
-    {"pscpu", TWI_PSCPU}, {"psgpu", TWI_PSGPU}, {"hierarchical", TWI_HIERARCHICAL},
-    {"nccl", TWI_NCCL},        {"collective", -1},
-};
 
 /* What stands at the reader's place, up to the next sign. */
 static int word_length(const reader *r)
@@ -38,22 +30,31 @@ static tw_status complain(const reader *r, const char *expected)
                     r->text, expected, (int)(r->at - r->text) + 1, quote, length < 60 ? length : 60, shown, quote);
 }
 
-static tw_status read_algorithm(reader *r, twi_algorithm *algorithm)
+/* "one of tree, ring, xring" */
+static const char *list_algorithms(char text[256])
 {
-    int length = word_length(r);
-    for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++) {
-        if ((int)strlen(algorithms[i].name) != length || strncmp(r->at, algorithms[i].name, (size_t)length) != 0)
-            continue;
-        if (algorithms[i].algorithm < 0)
-            return twi_fail(r->error, TW_UNIMPLEMENTED,
-                            "all-reduce spec '%.200s': '%s' at character %d is not available: there is no collective "
-                            "executor here; 'nccl' and 'ring' move the same bytes",
-                            r->text, algorithms[i].name, (int)(r->at - r->text) + 1);
-        *algorithm = (twi_algorithm)algorithms[i].algorithm;
-        r->at += length;
-        return TW_OK;
+    int used = snprintf(text, 256, "one of");
+    for (int i = 0; twi_algorithm_name(i); i++) {
+        const char *name = twi_algorithm_name(i);
+        if (!twi_algorithm_refusal(twi_algorithm_find(name, strlen(name))))
+            used += snprintf(text + used, (size_t)(256 - used), "%s %s", i ? "," : "", name);
     }
-    return complain(r, "one of tree, ring, xring, rechd, pscpu, psgpu, hierarchical, nccl");
+    return text;
+}
+
+static tw_status read_algorithm(reader *r, const twi_algorithm **algorithm)
+{
+    char all[256];
+    int length = word_length(r);
+    *algorithm = twi_algorithm_find(r->at, (size_t)length);
+    if (!*algorithm)
+        return complain(r, list_algorithms(all));
+    if (twi_algorithm_refusal(*algorithm))
+        return twi_fail(r->error, TW_UNIMPLEMENTED,
+                        "all-reduce spec '%.200s': '%.*s' at character %d is not available: %s", r->text, length, r->at,
+                        (int)(r->at - r->text) + 1, twi_algorithm_refusal(*algorithm));
+    r->at += length;
+    return TW_OK;
 }
 
 /* A whole number from 1 to `most`. */
@@ -84,7 +85,7 @@ static tw_status read_shards(reader *r, int *shards)
 
 static tw_status read_rule(reader *r, twi_reduce_rule *rule)
 {
-    twi_algorithm between;
+    const twi_algorithm *between;
     int shards;
     tw_status status;
     TWI_TRY(read_algorithm(r, &rule->algorithm));
@@ -142,16 +143,9 @@ done:
     return status;
 }
 
-bool twi_reduce_uses_nccl(const twi_reduce_spec *spec)
-{
-    for (int i = 0; i < spec->count; i++)
-        if (spec->rules[i].algorithm == TWI_NCCL)
-            return true;
-    return false;
-}
-
 tw_status tw_all_reduce_check(const char *spec, tw_error *error)
 {
+    TWI_NEED(spec, "spec", error);
     twi_reduce_spec parsed;
     return twi_reduce_spec_parse(spec, &parsed, error);
 }

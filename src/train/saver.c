@@ -1,5 +1,6 @@
 /* saver.c - between a session and its checkpoints: which tensors there are, and what they are called.
  * Never here:  how a checkpoint lies on the disk (src/io). */
+#include "base/sized.h"
 #include "base/array.h"
 #include "base/status.h"
 
@@ -77,11 +78,12 @@ static tw_status load_streams(cargo *c, tw_session *session, int count, tw_error
 tw_status tw_save(tw_session *session, const char *directory, int64_t step, const tw_save_options *options,
                   tw_error *error)
 {
-    static const tw_save_options defaults;
-    const tw_save_options *o = options ? options : &defaults;
+    TWI_NEED(session, "session", error);
+    tw_save_options whole, *o = &whole;
     int streams = tw_session_num_streams(session);
     cargo c = {0};
     tw_status status;
+    TWI_TRY(twi_sized(o, options, TWI_SIZE(tw_save_options, num_extras), error));
     if (!twi_reserve(&c.tensors, tw_graph_num_variables(tw_session_graph(session)) + streams + o->num_extras + 1))
         TWI_TRY(twi_fail_memory(error, "saving a checkpoint"));
     TWI_TRY(load_variables(&c, session, error));
@@ -168,11 +170,15 @@ static tw_tensor *value_for(const tw_graph *graph, int i, tw_tensor *const *valu
 tw_status tw_restore(tw_session *session, tw_checkpoint *checkpoint, const tw_restore_options *options,
                      int *num_averages, tw_error *error)
 {
-    static const tw_restore_options defaults;
-    const tw_restore_options *o = options ? options : &defaults;
+    TWI_NEED(session, "session", error);
+    TWI_NEED(checkpoint, "checkpoint", error);
+    tw_restore_options whole, *o = &whole;
     tw_graph *graph = tw_session_graph(session);
     int count = tw_graph_num_variables(graph), averages = 0;
     tw_status status = TW_OK;
+    status = twi_sized(o, options, TWI_SIZE(tw_restore_options, user), error);
+    if (status != TW_OK)
+        return status;
     tw_tensor **values = twi_alloc_array((size_t)count + 1, sizeof *values);
     if (!values)
         return twi_fail_memory(error, "restoring a checkpoint");

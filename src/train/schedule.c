@@ -1,6 +1,5 @@
 /* schedule.c - learning rates that follow the step. */
-#include "graph/graph.h"
-
+#include "base/status.h"
 #include <tower/ops.h>
 #include <tower/train.h>
 
@@ -11,8 +10,7 @@ tw_output tw_exponential_decay(tw_graph *graph, float rate, const tw_variable *s
     if (!step)
         return decayed;
     if (!(decay_steps > 0)) {
-        twi_graph_fail(graph, TW_INVALID_ARGUMENT, "exponential decay over %g steps, expected more than 0",
-                       decay_steps);
+        tw_graph_fail(graph, TW_INVALID_ARGUMENT, "exponential decay over %g steps, expected more than 0", decay_steps);
         return decayed;
     }
     TW_NAME_SCOPE(graph, "ExponentialDecay") {
@@ -33,13 +31,15 @@ tw_output tw_exponential_decay(tw_graph *graph, float rate, const tw_variable *s
 tw_output tw_piecewise_constant(tw_graph *graph, const tw_variable *step, const int64_t *boundaries, int count,
                                 const float *values)
 {
+    TWI_NEED_IN(graph, boundaries || count <= 0, "boundaries", (tw_output){0});
+    TWI_NEED_IN(graph, values, "values", (tw_output){0});
     tw_output rate = {0};
     if (!step)
         return rate;
     for (int i = 1; i < count; i++)
         if (boundaries[i] <= boundaries[i - 1]) {
-            twi_graph_fail(graph, TW_INVALID_ARGUMENT, "boundaries must rise, but %lld follows %lld",
-                           (long long)boundaries[i], (long long)boundaries[i - 1]);
+            tw_graph_fail(graph, TW_INVALID_ARGUMENT, "boundaries must rise, but %lld follows %lld",
+                          (long long)boundaries[i], (long long)boundaries[i - 1]);
             return rate;
         }
     TW_NAME_SCOPE(graph, "PiecewiseConstant") {
@@ -55,7 +55,7 @@ tw_output tw_piecewise_constant(tw_graph *graph, const tw_variable *step, const 
 static bool has_length(tw_graph *graph, const char *what, const tw_variable *step, double steps)
 {
     if (step && !(steps > 0))
-        twi_graph_fail(graph, TW_INVALID_ARGUMENT, "%s over %g steps, expected more than 0", what, steps);
+        tw_graph_fail(graph, TW_INVALID_ARGUMENT, "%s over %g steps, expected more than 0", what, steps);
     return step && steps > 0;
 }
 

@@ -1,74 +1,81 @@
 /* trainer.c - the training loop of one model over several towers, made of public functions: beginning, stepping, ending.
  * trainer.h says which file has the rest. */
+#include "base/sized.h"
 #include "base/memory.h"
 #include "base/status.h"
 
 #include <math.h>
 #include <stdio.h>
 
-#include "train/trainer.h"
+#include "train/trainer_modes.h"
 
 static tw_status make_arrays(tw_trainer *t, tw_error *error)
 {
-    size_t n = (size_t)t->towers;
-    t->images = twi_alloc_array(n, sizeof *t->images);
-    t->labels = twi_alloc_array(n, sizeof *t->labels);
-    t->losses = twi_alloc_array(n, sizeof *t->losses);
-    t->data = twi_alloc_array(n, sizeof *t->data);
-    t->fetches = twi_alloc_array(3 * n + 1, sizeof *t->fetches);
-    t->gradients = twi_alloc_array(n, sizeof(tw_grads *));
+    size_t n = (size_t)t->towers.count;
+    t->input.images = twi_alloc_array(n, sizeof *t->input.images);
+    t->input.labels = twi_alloc_array(n, sizeof *t->input.labels);
+    t->fetched.losses = twi_alloc_array(n, sizeof *t->fetched.losses);
+    t->input.data = twi_alloc_array(n, sizeof *t->input.data);
+    t->fetched.outputs = twi_alloc_array(3 * n + 1, sizeof *t->fetched.outputs);
+    t->update.gradients = twi_alloc_array(n, sizeof(tw_grads *));
     t->graph = tw_graph_create();
-    if (t->gradients && t->data && t->images && t->labels && t->losses && t->fetches && t->graph)
+    if (t->update.gradients && t->input.data && t->input.images && t->input.labels && t->fetched.losses &&
+        t->fetched.outputs && t->graph)
         return TW_OK;
     return twi_fail_memory(error, "creating a trainer");
 }
 
 tw_status tw_trainer_create(const tw_trainer_options *given, tw_trainer **result, tw_error *error)
 {
+    TWI_NEED(given, "options", error);
+    TWI_NEED(result, "trainer", error);
     tw_status status;
-    tw_trainer_options filled = *given, *options = &filled;
+    tw_trainer_options filled, *options = &filled;
     tw_checkpoint *checkpoint = NULL;
     tw_trainer *t = twi_alloc(sizeof *t);
     *result = NULL;
     if (!t)
         return twi_fail_memory(error, "creating a trainer");
+    TWI_TRY(twi_sized(options, given, TWI_SIZE(tw_trainer_options, session), error));
     if (!options->model || !options->dataset || !options->devices)
         TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "a trainer needs a model, a data set and devices"));
-    t->model = options->model;
-    t->averaging = options->average;
-    t->rule = options->rule;
-    t->data_examples = tw_dataset_count(options->dataset);
-    t->input = options->input;
-    t->accuracy = options->accuracy;
+    TWI_TRY(twi_sized(&t->model, options->model, TWI_SIZE(tw_model, logits), error));
+    t->recipe.model = &t->model;
+    t->recipe.average = options->average;
+    t->devices = options->devices;
+    t->recipe.rule = options->rule;
+    t->recipe.data_examples = tw_dataset_count(options->dataset);
+    t->input.kind = options->input;
+    t->fetched.accuracy = options->accuracy;
     TWI_TRY(twi_trainer_open_checkpoint(options->resume_from, &checkpoint, error));
     TWI_TRY(twi_asynchronous_open(t, options, error));
-    TWI_TRY(twi_trainer_find_settings(t, options, checkpoint, error));
-    TWI_TRY(twi_trainer_recall(t, options, checkpoint, error));
-    TWI_TRY(twi_trainer_check_rule(t, checkpoint, error));
+    TWI_TRY(twi_recipe_find_settings(&t->recipe, options, checkpoint, error));
+    TWI_TRY(twi_recipe_recall(&t->recipe, options, checkpoint, error));
+    TWI_TRY(twi_recipe_check_rule(&t->recipe, checkpoint, error));
     TWI_TRY(twi_trainer_choose_devices(t, options, error));
     TWI_TRY(twi_trainer_find_shares(t, options, checkpoint, error));
-    if (t->input == TW_INPUT_PREFETCH && !twi_trainer_has_equal_shares(t))
+    if (t->input.kind == TW_INPUT_PREFETCH && !twi_trainer_has_equal_shares(t))
         TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "batches of one queue for all towers are of one size, but towers have "
                                                      "unequal shares of a step"));
     TWI_TRY(twi_trainer_find_variables(t, options, error));
     TWI_TRY(twi_asynchronous_agree(t, options, error));
     TWI_TRY(twi_trainer_check_scale(t, error));
-    if (t->accuracy && t->asynchronous)
+    if (t->fetched.accuracy && t->asynchronous)
         TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "the accuracy of a step is that of all towers, which asynchronous "
                                                      "updates do not have"));
-    if (t->input != TW_INPUT_PIPELINE && (t->asynchronous || options->repeat_batch))
+    if (t->input.kind != TW_INPUT_PIPELINE && (t->asynchronous || options->repeat_batch))
         TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "queues hand batches to towers that step together: they go neither with "
                                                      "asynchronous updates nor with a batch that is repeated"));
     TWI_TRY(twi_trainer_choose_input_place(t, options, error));
     TWI_TRY(make_arrays(t, error));
-    twi_trainer_find_home(t, options);
+    TWI_TRY(twi_trainer_find_home(t, error));
     TWI_TRY(twi_trainer_build_graph(t, options->dataset, error));
     tw_session_options session = options->session;
     session.devices = options->devices;
     tw_output initialize = tw_initialize_variables(t->graph);
     TWI_TRY(tw_session_create(t->graph, &session, &t->session, error));
     /* What a checkpoint does not have begins as in a fresh run. */
-    bool begins = !checkpoint || t->variables.consistency == TW_RELAXED;
+    bool begins = !checkpoint || t->variables.mode->keeps_means;
     TWI_TRY(twi_trainer_prepare(t, options, begins ? initialize : (tw_output){0}, error));
     if (options->plan_only) {
         *result = t;
@@ -94,26 +101,26 @@ void tw_trainer_destroy(tw_trainer *t)
 {
     if (!t)
         return;
-    twi_trainer_stop_input(t);
-    for (int i = 0; t->results && i < t->num_fetches; i++)
-        tw_tensor_release(t->results[i]);
+    twi_input_stop(&t->input);
+    for (int i = 0; t->fetched.tensors && i < t->fetched.count; i++)
+        tw_tensor_release(t->fetched.tensors[i]);
     twi_asynchronous_stop(t->asynchronous);
     tw_session_destroy(t->session);
-    twi_trainer_close_input(t);
+    twi_input_close(&t->input, t->towers.count);
     twi_asynchronous_destroy(t->asynchronous);
     tw_graph_destroy(t->graph);
-    twi_free(t->tower_devices);
-    twi_free(t->parameter_devices);
-    twi_free(t->parameter_loads);
-    twi_free(t->shares);
-    twi_free(t->weights);
-    twi_free(t->gradients);
-    twi_free(t->data);
-    twi_free(t->images);
-    twi_free(t->labels);
-    twi_free(t->losses);
-    twi_free(t->fetches);
-    twi_free(t->results);
+    twi_free(t->towers.devices);
+    twi_free(t->variables.devices);
+    twi_free(t->variables.loads);
+    twi_free(t->towers.shares);
+    twi_free(t->towers.weights);
+    twi_free(t->update.gradients);
+    twi_free(t->input.data);
+    twi_free(t->input.images);
+    twi_free(t->input.labels);
+    twi_free(t->fetched.losses);
+    twi_free(t->fetched.outputs);
+    twi_free(t->fetched.tensors);
     twi_free(t);
 }
 
@@ -122,22 +129,24 @@ void tw_trainer_destroy(tw_trainer *t)
 /* What the latest of `steps` steps gave. */
 static tw_status look_at_losses(tw_trainer *t, int64_t steps, tw_trainer_step_result *result, tw_error *error)
 {
-    double sum = 0, top[2] = {0}, examples = (double)t->examples;
+    double sum = 0, top[2] = {0}, examples = (double)t->towers.examples;
     int64_t last = t->step + steps - 1;
     char before[64] = "";
     if (steps > 1)
         snprintf(before, sizeof before, ", or up to %lld before,", (long long)(steps - 1));
-    for (int i = 0; i < t->towers; i++) {
-        t->losses[i] = *(float *)tw_tensor_data(t->results[i]);
-        if (!isfinite(t->losses[i]))
+    for (int i = 0; i < t->towers.count; i++) {
+        t->fetched.losses[i] = *(float *)tw_tensor_data(t->fetched.tensors[i]);
+        if (!isfinite(t->fetched.losses[i]))
             return twi_fail(error, TW_OUT_OF_RANGE, "Model diverged with loss = %s at step %lld%s in tower_%d (%s)",
-                            isnan(t->losses[i]) ? "NaN" : "infinity", (long long)last, before, i, t->tower_devices[i]);
-        sum += t->losses[i] * (double)t->shares[i];
-        for (int k = 0; k < 2 && t->accuracy; k++)
-            top[k] += *(float *)tw_tensor_data(t->results[t->towers + 1 + 2 * i + k]) * (double)t->shares[i];
+                            isnan(t->fetched.losses[i]) ? "NaN" : "infinity", (long long)last, before, i,
+                            t->towers.devices[i]);
+        sum += t->fetched.losses[i] * (double)t->towers.shares[i];
+        for (int k = 0; k < 2 && t->fetched.accuracy; k++)
+            top[k] += *(float *)tw_tensor_data(t->fetched.tensors[t->towers.count + 1 + 2 * i + k]) *
+                      (double)t->towers.shares[i];
     }
-    *result = (tw_trainer_step_result){last, (float)(sum / examples), t->losses, 0, 0, (float)(top[0] / examples),
-                                       (float)(top[1] / examples)};
+    *result = (tw_trainer_step_result){last, (float)(sum / examples),    t->fetched.losses,         0,
+                                       0,    (float)(top[0] / examples), (float)(top[1] / examples)};
     return TW_OK;
 }
 
@@ -145,7 +154,8 @@ tw_status twi_trainer_take_steps(tw_trainer *t, int64_t steps, int num_fetches, 
                                  tw_error *error)
 {
     int64_t done = 0;
-    tw_status status = tw_session_run_steps(t->session, steps, NULL, 0, t->fetches, num_fetches, t->results, &done, error);
+    tw_status status = tw_session_run_steps(t->session, steps, NULL, 0, t->fetched.outputs, num_fetches,
+                                            t->fetched.tensors, &done, error);
     if (status != TW_OK) {
         t->step += done;
         return twi_prefix(error, "step %lld", (long long)t->step), status;
@@ -160,21 +170,25 @@ tw_status twi_trainer_take_steps(tw_trainer *t, int64_t steps, int num_fetches, 
 
 tw_status tw_trainer_step(tw_trainer *t, tw_trainer_step_result *result, tw_error *error)
 {
+    TWI_NEED(t, "trainer", error);
+    TWI_NEED(result, "result", error);
     return tw_trainer_run_steps(t, 1, result, error);
 }
 
 /* Who updates by himself, or looks at each step's gradients, does so step by step. */
 tw_status tw_trainer_run_steps(tw_trainer *t, int64_t steps, tw_trainer_step_result *result, tw_error *error)
 {
+    TWI_NEED(t, "trainer", error);
+    TWI_NEED(result, "result", error);
     tw_status status = TW_OK;
-    bool by_step = t->asynchronous || (t->scale && t->scale->automatic);
+    bool by_step = t->asynchronous || (t->scaling.scale && t->scaling.scale->automatic);
     if (steps < 1)
         return twi_fail(error, TW_INVALID_ARGUMENT, "%lld steps: expected at least 1", (long long)steps);
     if (!by_step)
-        return twi_trainer_take_steps(t, steps, t->num_always, result, error);
+        return twi_trainer_take_steps(t, steps, t->fetched.num_always, result, error);
     for (int64_t i = 0; i < steps && status == TW_OK; i++)
         status = t->asynchronous ? twi_asynchronous_step(t, result, error)
-                                 : twi_trainer_take_steps(t, 1, t->num_always, result, error);
+                                 : twi_trainer_take_steps(t, 1, t->fetched.num_always, result, error);
     return status;
 }
 
@@ -182,71 +196,85 @@ tw_status tw_trainer_run_steps(tw_trainer *t, int64_t steps, tw_trainer_step_res
 
 int64_t tw_trainer_steps_done(const tw_trainer *t)
 {
+    TWI_NEED_OR(t, 0);
     return t->step;
 }
 
 int tw_trainer_towers(const tw_trainer *t)
 {
-    return t->towers;
+    TWI_NEED_OR(t, 0);
+    return t->towers.count;
 }
 
 int tw_trainer_batch(const tw_trainer *t)
 {
-    return (int)t->setting[TWI_BATCH];
+    TWI_NEED_OR(t, 0);
+    return (int)t->recipe.setting[TWI_BATCH];
 }
 
 int tw_trainer_share(const tw_trainer *t, int tower)
 {
-    return t->shares[tower];
+    TWI_NEED_OR(t, 0);
+    return t->towers.shares[tower];
 }
 
 int64_t tw_trainer_examples(const tw_trainer *t)
 {
-    return t->asynchronous ? t->shares[0] : t->examples;
+    TWI_NEED_OR(t, 0);
+    return t->asynchronous ? t->towers.shares[0] : t->towers.examples;
 }
 
 tw_variable_options tw_trainer_variables(const tw_trainer *t)
 {
-    return t->variables;
+    TWI_NEED_OR(t, (tw_variable_options){0});
+    return t->variables.options;
 }
 
 int64_t tw_trainer_seed(const tw_trainer *t)
 {
-    return t->setting[TWI_SEED];
+    TWI_NEED_OR(t, 0);
+    return t->recipe.setting[TWI_SEED];
 }
 
 tw_updates tw_trainer_updates(const tw_trainer *t)
 {
-    return t->asynchronous ? TW_ASYNCHRONOUS : TW_SYNCHRONOUS;
+    TWI_NEED_OR(t, 0);
+    return t->asynchronous ? TW_UPDATES_ASYNCHRONOUS : TW_UPDATES_SYNCHRONOUS;
 }
 
 int64_t tw_trainer_parameters(const tw_trainer *t)
 {
+    TWI_NEED_OR(t, 0);
     int64_t parameters = 0;
-    for (int i = 0; i < t->average->count; i++)
-        parameters += tw_shape_elements(t->average->variables[i]->shape);
+    for (int i = 0; i < t->update.average->count; i++)
+        parameters += tw_shape_elements(t->update.average->variables[i]->shape);
     return parameters;
 }
 
 tw_status tw_trainer_plan_info(const tw_trainer *t, tw_plan_info *info, tw_error *error)
 {
+    TWI_NEED(t, "trainer", error);
+    TWI_NEED(info, "info", error);
     (void)error;
-    *info = t->plan;
+    *info = t->fetched.plan;
     return TW_OK;
 }
 
 const char *tw_trainer_tower_device(const tw_trainer *t, int tower)
 {
-    const char *placed = tw_session_device(t->session, t->fetches[tower].node);
-    return placed ? placed : t->tower_devices[tower];
+    TWI_NEED_OR(t, "");
+    const char *placed = tw_session_device(t->session, t->fetched.outputs[tower].node);
+    return placed ? placed : t->towers.devices[tower];
 }
 
 tw_session *tw_trainer_session(tw_trainer *t)
 {
+    TWI_NEED_OR(t, NULL);
     return t->session;
 }
 
 tw_graph *tw_trainer_graph(tw_trainer *t)
 {
+    TWI_NEED_OR(t, NULL);
     return t->graph;
 }

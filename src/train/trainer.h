@@ -1,124 +1,168 @@
-/* trainer.h - what a trainer is, for the files that make one:
+/* trainer.h - what a trainer is, for the files that make one. Each part of it belongs to the files that stand with it:
  *
  *     trainer.c             beginning, stepping, ending
- *     trainer_settings.c    what a checkpoint and a run must agree on
- *     trainer_recall.c      what a checkpoint remembers and a run may change
+ *     recipe                what is asked for
+ *       trainer_settings.c    what a checkpoint and a run must agree on
+ *       trainer_recall.c      what a checkpoint remembers and a run may change
+ *       trainer_rule.c        the rule in words, and whether a checkpoint was made with another
+ *       trainer_names.h       what numbers are called in checkpoints
+ *     towers
+ *       trainer_shares.c      how many of a step's examples each tower gets
+ *     variables
+ *       trainer_variables.c   where they lie, and which of them a tower works with
+ *       trainer_home.c        where the step is counted and the rate computed
+ *     trainer_modes.h       the modes of update, a row each
+ *     input
+ *       trainer_input.c       the towers' batches
+ *       trainer_data.c        the same made on the towers' devices
+ *     update
+ *       trainer_update.c      the model's recipe and the rule: rate, optimizer, what runs with an update
+ *       trainer_apply.c       how the towers' gradients meet and reach the variables
+ *     scaling
+ *       trainer_scale.c       what a step does about its loss scale
+ *     fetched
+ *       trainer_graph.c       the graph of a step, and what is fetched of it
+ *       trainer_plan.c        all that will run, planned; whether there is room for it
+ *       trainer_summaries.c   a step that writes summaries
  *     trainer_checkpoint.c  from which checkpoint a trainer begins, and how it saves one
- *     trainer_shares.c      how many of a step's examples each tower gets
- *     trainer_variables.c   where variables live, and which of them a tower works with
- *     trainer_graph.c       the graph of a step
- *     trainer_apply.c       how the towers' gradients meet and reach the variables, in each mode of update
- *     trainer_update.c      the model's recipe and the rule: rate, optimizer, what runs with an update
- *     trainer_rule.c        the rule in words, and whether a checkpoint was made with another
- *     trainer_scale.c       what a step does about its loss scale
- *     trainer_plan.c        all that will run, planned; whether there is room for it
- *     trainer_input.c       the towers' batches
- *     trainer_data.c        the same made on the towers' devices
- *     trainer_summaries.c   a step that writes summaries
- *     asynchronous.h        towers that update each by itself */
+ *     asynchronous.h        towers that update each by itself
+ *
+ * All of it is made of public functions: of the inside it sees base alone, which knows no tensor. */
 #ifndef TWI_TRAINER_H
 #define TWI_TRAINER_H
 
-#include "device/device.h"
-
-#include <tower/models.h>
 #include <tower/nn.h>
 #include <tower/queue.h>
-#include <tower/train.h>
+#include <tower/trainer.h>
+
+typedef struct twi_asynchronous twi_asynchronous;
+typedef struct twi_mode twi_mode;
+
+/* ---- the parts ------------------------------------------------------------------------------------------------- */
 
 /* What must agree between a checkpoint and the run that resumes it. ORDER SETTINGS: trainer_settings.c */
 enum { TWI_TOWERS, TWI_BATCH, TWI_SEED, TWI_DTYPE, TWI_OPTIMIZER, TWI_UPDATE, TWI_SYNC, TWI_NUM_SETTINGS };
 
-/* Names of variables that belong to a mode of update: behind, and before, that of the variable. */
-#define TWI_STAGED "/Staged"
-#define TWI_PENDING "/Pending"
-#define TWI_COPY "copy_%d/"
-
-typedef struct twi_asynchronous twi_asynchronous;
-
-struct tw_trainer {
+/* What is asked for, and where nothing is what the checkpoint says. */
+typedef struct twi_recipe {
     const tw_model *model;
     tw_rule rule;
     float first_rate;           /* that schedules begin with */
-    char all_reduce[256];       /* the checkpoint's; "": none */
+    tw_average_options average; /* how gradients meet, as asked */
+    char saved_all_reduce[256]; /* the checkpoint's; "": none */
     char changes[700];          /* what is otherwise than in the checkpoint; "": nothing */
-    int64_t data_examples;      /* of the data set */
     int64_t setting[TWI_NUM_SETTINGS];
-    int towers;
-    int *shares;                /* [towers] of a step's examples; the largest is setting[TWI_BATCH] */
-    float *weights;             /* [towers] the same */
-    int64_t examples;           /* of a step */
-    int64_t step;
-    tw_graph *graph;
-    tw_session *session;
-    tw_trainer_input input;
+    int64_t data_examples; /* of the data set */
+} twi_recipe;
+
+typedef struct twi_towers {
+    int count;
+    const char **devices; /* [count], as asked */
+    int *shares;          /* [count] of a step's examples; the largest is setting[TWI_BATCH] */
+    float *weights;       /* [count] the same */
+    int64_t examples;     /* of a step */
+} twi_towers;
+
+typedef struct twi_variables {
+    tw_variable_options options; /* with what was chosen filled in */
+    const twi_mode *mode;        /* of update, as they ask */
+    const char **devices;        /* [num_devices] of parameters, where there is one copy */
+    int num_devices, next;
+    int64_t *loads; /* [num_devices], for: */
+    tw_least_loaded spread;
+    int building; /* the tower under construction */
+} twi_variables;
+
+typedef struct twi_home {
+    int device;    /* number of the device where the step is counted and the rate computed; -1: the CPU */
+    int strangers; /* nodes meant for there that it has no kernel for */
+} twi_home;
+
+typedef struct twi_input {
+    tw_trainer_input kind;
+    tw_output *images, *labels; /* [towers] */
     bool on_device;             /* batches are made where towers are; no pipelines then */
     tw_variable (*data)[2];     /* [towers] images and labels of the data set on the tower's device, with their reads */
     bool repeats;               /* the first batch in every step */
     tw_output position;         /* number of the step whose batch is taken */
     tw_pipeline **pipelines;    /* [num_pipelines] one, or with TW_INPUT_QUEUES one for each tower */
     int num_pipelines;
-    tw_pipeline *pipeline;      /* the first of them */
-    tw_output queue;            /* that the tower under construction takes its batch from; {NULL, 0}: none */
-    tw_coordinator *coordinator; /* of the threads that fill queues; NULL: none */
+    tw_pipeline *pipeline;            /* the first of them */
+    tw_output queue;                  /* that the tower under construction takes its batch from; {NULL, 0}: none */
+    tw_coordinator *coordinator;      /* of the threads that fill queues; NULL: none */
     tw_pipeline_batch_view *repeated; /* [towers] the batches that are taken in every step; NULL: they go on */
-    const char **tower_devices; /* [towers], as asked */
+} twi_input;
 
-    tw_variable_options variables; /* with what was chosen filled in */
-    const char **parameter_devices;
-    int num_parameter_devices, next_parameter_device;
-    int64_t *parameter_loads;   /* [num_parameter_devices], for: */
-    tw_least_loaded least_loaded;
-    int building;               /* the tower under construction */
-    const twi_device *home;     /* where the step is counted and the rate computed; NULL: on the CPU */
-    int strangers;              /* nodes meant for there that it has no kernel for */
-
-    tw_output *images, *labels; /* [towers] */
-    tw_output *fetches;         /* losses of all towers, the training step, with accuracy that of each tower, with an
-                                   automatic loss scale what it found and what it is; then what summaries want */
-    bool accuracy;
-    int num_always;             /* of those, how many a step without summaries has */
-    tw_tensor **results;        /* [num_fetches] what they gave, reused from step to step */
-    int num_fetches;            /* with those of summaries; the last is the last tower's images */
-    int num_parts;              /* losses that the last tower's is the sum of, and averages; fetched behind the rate */
-    float *losses;              /* [towers] */
-    tw_average_options averaging; /* as asked */
-    tw_grads **gradients;       /* [towers] of each tower's loss, by what it works with */
-    tw_grads *average;          /* of tower 0's variables */
-    twi_asynchronous *asynchronous; /* NULL: updates are synchronous */
+typedef struct twi_update {
     tw_output rate;
-    tw_loss_scale *scale;       /* NULL: none */
-    int64_t skipped;            /* steps left out because gradients overflowed */
-    char overflow[800];         /* where the latest was */
-    tw_plan_info plan;          /* of a step */
+    tw_grads **gradients; /* [towers] of each tower's loss, by what it works with */
+    tw_grads *average;    /* of tower 0's variables */
+} twi_update;
+
+typedef struct twi_scaling {
+    tw_loss_scale *scale; /* NULL: none */
+    int64_t skipped;      /* steps left out because gradients overflowed */
+    char where[800];      /* the latest did */
+} twi_scaling;
+
+typedef struct twi_fetched {
+    tw_output *outputs; /* losses of all towers, the training step, with accuracy that of each tower, with an
+                           automatic loss scale what it found and what it is; then what summaries want */
+    bool accuracy;
+    int num_always;      /* of those, how many a step without summaries has */
+    int num_parts;       /* losses that the last tower's is the sum of, and averages; behind the rate */
+    int count;           /* with those of summaries; the last is the last tower's images */
+    tw_tensor **tensors; /* [count] what they gave, reused from step to step */
+    float *losses;       /* [towers] */
+    tw_plan_info plan;   /* of a step */
+} twi_fetched;
+
+struct tw_trainer {
+    tw_model model; /* the options', whole: what an older header lacks is 0 */
+    tw_devices *devices;
+    tw_graph *graph;
+    tw_session *session;
+    int64_t step;
+    twi_recipe recipe;
+    twi_towers towers;
+    twi_variables variables;
+    twi_home home;
+    twi_input input;
+    twi_update update;
+    twi_scaling scaling;
+    twi_fetched fetched;
+    twi_asynchronous *asynchronous; /* NULL: updates are synchronous */
 };
 
-/* ---- settings ---- */
+/* ---- the recipe ------------------------------------------------------------------------------------------------ */
 
 /* Each setting becomes what was asked for, else what the checkpoint (may be NULL) says, else its default; the number of
  * towers stays 0 until devices are known. */
-tw_status twi_trainer_find_settings(tw_trainer *t, const tw_trainer_options *options, tw_checkpoint *checkpoint,
-                                    tw_error *error);
+tw_status twi_recipe_find_settings(twi_recipe *recipe, const tw_trainer_options *options, tw_checkpoint *checkpoint,
+                                   tw_error *error);
 /* Whether the checkpoint has setting number i. */
-bool twi_trainer_has_setting(const tw_checkpoint *checkpoint, int i);
+bool twi_recipe_is_set(const tw_checkpoint *checkpoint, int i);
 /* Refuses a checkpoint that was made with another rule. */
-tw_status twi_trainer_check_rule(const tw_trainer *t, tw_checkpoint *checkpoint, tw_error *error);
+tw_status twi_recipe_check_rule(const twi_recipe *recipe, tw_checkpoint *checkpoint, tw_error *error);
 enum { TWI_RULE_SIZE = 512 };
-#define TWI_RULE_NAME "tower/rule" /* what tw_trainer_rule_text() is saved as */
+#define TWI_RULE_NAME "tower/rule" /* what this is saved as: */
+char *twi_recipe_rule_text(const twi_recipe *recipe, char *text, size_t size);
 /* The schedule of a rule in its own units: "exponential over 350 epochs (factor 0.1, ...)". */
 char *twi_schedule_text(const tw_rule *rule, char *text, size_t size);
 /* How many steps so many of the rule's units are, at least 1. */
 double twi_trainer_steps(const tw_trainer *t, double length);
 
 /* The settings as tensors for a checkpoint. Release them all, also after an error. */
-tw_status twi_trainer_settings_to_save(const tw_trainer *t, tw_named_tensor tensors[TWI_NUM_SETTINGS], tw_error *error);
+tw_status twi_recipe_settings_to_save(const twi_recipe *recipe, tw_named_tensor tensors[TWI_NUM_SETTINGS],
+                                      tw_error *error);
 
 /* The first rate, the schedule and the reduction become what was asked for, else what the checkpoint (may be NULL) says,
  * else the model's. Release the tensors to save, also after an error. */
 enum { TWI_NUM_MEMORIES = 3 };
-tw_status twi_trainer_recall(tw_trainer *t, const tw_trainer_options *options, tw_checkpoint *checkpoint,
-                             tw_error *error);
-tw_status twi_trainer_memories_to_save(const tw_trainer *t, tw_named_tensor tensors[TWI_NUM_MEMORIES], tw_error *error);
+tw_status twi_recipe_recall(twi_recipe *recipe, const tw_trainer_options *options, tw_checkpoint *checkpoint,
+                            tw_error *error);
+tw_status twi_recipe_memories_to_save(const twi_recipe *recipe, tw_named_tensor tensors[TWI_NUM_MEMORIES],
+                                      tw_error *error);
 
 /* ---- checkpoints ---- */
 
@@ -126,11 +170,10 @@ tw_status twi_trainer_memories_to_save(const tw_trainer *t, tw_named_tensor tens
 tw_status twi_trainer_open_checkpoint(const char *path, tw_checkpoint **checkpoint, tw_error *error);
 tw_status twi_trainer_restore(tw_trainer *t, tw_checkpoint *checkpoint, tw_error *error);
 
-/* ---- what each tower gets, and works with ---- */
+/* ---- what each tower gets, and works with ---------------------------------------------------------------------- */
 
 /* Says how many towers there are and where each goes. */
 tw_status twi_trainer_choose_devices(tw_trainer *t, const tw_trainer_options *options, tw_error *error);
-bool twi_trainer_is_cpu(const char *device);
 
 /* These need the towers. The checkpoint may be NULL. */
 tw_status twi_trainer_find_shares(tw_trainer *t, const tw_trainer_options *options, tw_checkpoint *checkpoint,
@@ -138,26 +181,25 @@ tw_status twi_trainer_find_shares(tw_trainer *t, const tw_trainer_options *optio
 tw_status twi_trainer_find_variables(tw_trainer *t, const tw_trainer_options *options, tw_error *error);
 
 bool twi_trainer_has_equal_shares(const tw_trainer *t);
-tw_tensor *twi_trainer_shares_to_save(const tw_trainer *t, const char **name); /* NULL: memory ran out */
-int64_t twi_trainer_update_to_save(const tw_variable_options *options);        /* 0: they ask for none */
+tw_tensor *twi_shares_to_save(const twi_towers *towers, const char **name); /* NULL: memory ran out */
 
 /* Variables made or found in between are those that a tower works with. */
 void twi_trainer_enter_variables(tw_trainer *t, int tower);
 void twi_trainer_leave_variables(tw_trainer *t);
 
-/* ---- the graph ---- */
+/* Where variables lie on GPUs, the step is counted and the rate computed on tower 0's, so that a step takes nothing to
+ * the host; if it has kernels for that. */
+tw_status twi_trainer_find_home(tw_trainer *t, tw_error *error);
+void twi_trainer_enter_home(tw_trainer *t); /* tw_leave_device() leaves */
+
+/* ---- the graph ------------------------------------------------------------------------------------------------- */
 
 /* All that a step runs and fetches; the arrays of the towers are there. */
 tw_status twi_trainer_build_graph(tw_trainer *t, const tw_dataset *dataset, tw_error *error);
 
-/* Where variables lie on GPUs, the step is counted and the rate computed on tower 0's, so that a step takes nothing to
- * the host; if it has kernels for that. */
-void twi_trainer_find_home(tw_trainer *t, const tw_trainer_options *options);
-void twi_trainer_enter_home(tw_trainer *t); /* tw_leave_device() leaves */
-
-/* The rate alone, as the schedule says. */
-tw_output twi_trainer_build_rate(tw_trainer *t);
-/* The optimizer of the run; its rate becomes t->rate. */
+/* The rate alone, as the schedule says, on a graph that counts steps. */
+tw_output twi_trainer_build_rate(const tw_trainer *t, tw_graph *graph);
+/* The optimizer of the run; its rate becomes the update's. */
 tw_optimizer *twi_trainer_build_optimizer(tw_trainer *t);
 /* The loss scale of the run; NULL if there is none. */
 tw_loss_scale *twi_trainer_build_scale(tw_trainer *t);
@@ -167,12 +209,13 @@ tw_status twi_trainer_check_scale(const tw_trainer *t, tw_error *error);
 tw_grads *twi_trainer_finish_gradients(tw_trainer *t, tw_grads *mean);
 /* Looks, after a step, whether it overflowed; it is an error if the scale can get no smaller. */
 tw_status twi_trainer_look_at_scale(tw_trainer *t, tw_error *error);
-/* From the towers' gradients to updated variables: sets t->average and returns the node that stands for the update. */
+/* From the towers' gradients to updated variables: sets the update's average and returns the node that stands for it.
+ */
 tw_output twi_trainer_apply(tw_trainer *t, tw_optimizer *optimizer);
 /* That, and what runs with it: the node that stands for the whole step. */
 tw_output twi_trainer_build_update(tw_trainer *t, tw_optimizer *optimizer);
 
-/* ---- the plan ---- */
+/* ---- the plan -------------------------------------------------------------------------------------------------- */
 
 /* Plans what will run: `initialize` ({NULL, 0}: nothing), steps, what summaries want if the options say so. Fails with
  * TW_RESOURCE_EXHAUSTED if a device has no room for it, unless it is only to be planned. */
@@ -182,20 +225,19 @@ enum { TWI_MOST_ACTIVATIONS = 128 };
 /* What summaries show of the last tower's activations. Returns how many. */
 int twi_trainer_activations(const tw_trainer *t, tw_output outputs[TWI_MOST_ACTIVATIONS]);
 
-/* ---- input ---- */
+/* ---- input ----------------------------------------------------------------------------------------------------- */
 
 #define TWI_TRAINER_INPUT "input" /* the session's source */
 
 /* Adds where the tower's images and labels come from; towers in order. */
 void twi_trainer_build_input(tw_trainer *t, int tower);
 /* Refuses images of another size, or of more classes, than the model takes. */
-tw_status twi_trainer_check_images(const tw_trainer *t, const tw_dataset *dataset, int height, int width,
-                                   tw_error *error);
+tw_status twi_check_images(const tw_model *model, const tw_dataset *dataset, int height, int width, tw_error *error);
 /* Once the session is there. */
 tw_status twi_trainer_open_input(tw_trainer *t, const tw_trainer_options *options, tw_error *error);
 /* Ends the threads that fill queues. */
-void twi_trainer_stop_input(tw_trainer *t);
-void twi_trainer_close_input(tw_trainer *t); /* nothing runs any more */
+void twi_input_stop(twi_input *input);
+void twi_input_close(twi_input *input, int towers); /* nothing runs any more */
 
 /* Decides whether devices make the batches. */
 tw_status twi_trainer_choose_input_place(tw_trainer *t, const tw_trainer_options *options, tw_error *error);
@@ -204,13 +246,13 @@ void twi_trainer_build_data(tw_trainer *t, const tw_dataset *dataset);
 void twi_trainer_build_batch(tw_trainer *t, int tower);
 tw_status twi_trainer_give_data(tw_trainer *t, const tw_dataset *dataset, tw_error *error);
 
-/* ---- summaries ---- */
+/* ---- summaries ------------------------------------------------------------------------------------------------- */
 
 /* Histograms of the variables as they are, and of the gradients (one for each variable that has one) they moved by. */
 tw_status twi_trainer_write_variables(tw_trainer *t, tw_event_writer *events, int64_t step,
                                       tw_tensor *const *gradients, tw_error *error);
 
-/* ---- asynchronous updates ---- */
+/* ---- asynchronous updates -------------------------------------------------------------------------------------- */
 
 /* Reads the order to be replayed, if there is one: it fills in settings that were not asked for. */
 tw_status twi_asynchronous_open(tw_trainer *t, tw_trainer_options *options, tw_error *error);
@@ -231,7 +273,7 @@ tw_status twi_asynchronous_rest(tw_trainer *t, tw_named_tensor *batches, tw_erro
 /* The batch of the tower that asks for it. */
 tw_status twi_asynchronous_fill(tw_trainer *t, int tower, void *const *outputs, tw_error *error);
 
-/* ---- stepping ---- */
+/* ---- stepping -------------------------------------------------------------------------------------------------- */
 
 /* Runs so many steps with the first num_fetches fetches. */
 tw_status twi_trainer_take_steps(tw_trainer *t, int64_t steps, int num_fetches, tw_trainer_step_result *result,

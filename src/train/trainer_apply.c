@@ -1,23 +1,25 @@
-/* trainer_apply.c - how the towers' gradients meet and reach the variables, in each mode of update. Ordinary nodes all.
+/* trainer_apply.c - the modes of update: how the towers' gradients meet and reach the variables, by ordinary nodes, and
+ * the table of who does which.
  *
- *     parameter_server   the mean, beside each variable, is applied to it
+ *     parameter_server   there is one copy; the mean, beside each variable, is applied to it
  *       staged           the same; meanwhile the variable as it was goes to the towers' stages, for the next step
- *     replicated         the mean comes to every tower, and each applies it to its own variables
+ *     replicated         each tower has a copy; the mean comes to every tower, which applies it to its own
  *       relaxed          what each applies is the mean of the step before; this step's is kept for the next
- *     independent        each tower applies its own gradients */
+ *     independent        each tower has a copy, to which it applies its own gradients
+ *
+ * How to add one: docs/guide/adding-an-update-mode.md. Never here: where variables lie (trainer_variables.c). */
 #include "base/memory.h"
-#include "graph/graph.h" /* twi_make_variable */
 
 #include <stdio.h>
 #include <string.h>
 #include <tower/ops.h>
 
 #include "train/optimizer.h" /* twi_trainable_variables */
-#include "train/trainer.h"
+#include "train/trainer_modes.h"
 
 static void out_of_memory(tw_trainer *t)
 {
-    twi_graph_fail(t->graph, TW_RESOURCE_EXHAUSTED, "out of memory while building the update");
+    tw_graph_fail(t->graph, TW_RESOURCE_EXHAUSTED, "out of memory while building the update");
 }
 
 enum { BUCKET_BYTES = 1 << 20 };
@@ -26,62 +28,80 @@ enum { BUCKET_BYTES = 1 << 20 };
  * tree's sums. Where the mean goes to variables that lie in one place, each has it beside itself instead. */
 static int64_t bucket_bytes(const tw_trainer *t)
 {
-    const tw_average_options *a = &t->averaging;
+    const tw_average_options *a = &t->recipe.average;
     bool several = false, own_order = a->all_reduce && strcmp(a->all_reduce, "nccl") != 0;
-    for (int i = 0; i < t->towers; i++) {
-        several = several || strcmp(t->tower_devices[i], t->tower_devices[0]) != 0;
-        if (twi_trainer_is_cpu(t->tower_devices[i]))
+    for (int i = 0; i < t->towers.count; i++) {
+        several = several || strcmp(t->towers.devices[i], t->towers.devices[0]) != 0;
+        if (tw_device_is(t->towers.devices[i], "CPU"))
             return 0;
     }
-    return several && t->variables.update == TW_REPLICATED && !own_order && !a->packs && !a->small_bytes ? BUCKET_BYTES : 0;
+    return several && t->variables.mode->everywhere && !own_order && !a->packs && !a->small_bytes ? BUCKET_BYTES : 0;
 }
 
 static tw_average_options how_to_average(const tw_trainer *t)
 {
-    tw_average_options how = t->averaging;
+    tw_average_options how = t->recipe.average;
     if (how.bucket_bytes <= 0)
         how.bucket_bytes = how.bucket_bytes == 0 ? bucket_bytes(t) : 0;
-    how.weights = twi_trainer_has_equal_shares(t) ? NULL : t->weights;
-    how.devices = t->tower_devices;
+    how.weights = twi_trainer_has_equal_shares(t) ? NULL : t->towers.weights;
+    how.devices = t->towers.devices;
     how.beside_variables = true;
     return how;
 }
 
+/* ---- how gradients meet -------------------------------------------------------------------------------------- */
+
+/* The gradients of all towers, by the variables themselves instead of what each works with. */
+static tw_grads **by_variables(tw_trainer *t, tw_variable **variables)
+{
+    size_t n = (size_t)t->towers.count, count = (size_t)t->update.gradients[0]->count;
+    tw_grads *lists = tw_graph_keep(t->graph, NULL, n * sizeof *lists);
+    tw_variable **kept = tw_graph_keep(t->graph, variables, sizeof(tw_variable *) * count);
+    tw_grads **towers = tw_graph_keep(t->graph, NULL, n * sizeof(tw_grads *));
+    for (int i = 0; lists && kept && towers && i < t->towers.count; i++) {
+        lists[i] = (tw_grads){(int)count, kept, t->update.gradients[i]->gradients};
+        towers[i] = &lists[i];
+    }
+    return lists && kept ? towers : NULL;
+}
+
+static void meet_at_variables(tw_trainer *t, tw_grads **means)
+{
+    int count;
+    tw_average_options how = how_to_average(t);
+    tw_variable **variables = twi_trainable_variables(t->graph, &count);
+    tw_grads **towers = variables ? by_variables(t, variables) : NULL;
+    if (towers)
+        means[0] = tw_average_gradients(t->graph, towers, t->towers.count, &how);
+    else
+        out_of_memory(t);
+    twi_free(variables);
+}
+
+static void meet_everywhere(tw_trainer *t, tw_grads **means)
+{
+    tw_average_options how = how_to_average(t);
+    tw_all_reduce(t->graph, t->update.gradients, t->towers.count, &how, means);
+}
+
 /* ---- one copy ------------------------------------------------------------------------------------------------ */
 
-/* The mean of all towers' gradients, by the variables themselves. */
-static tw_grads *average_for(tw_trainer *t, tw_variable **variables)
+static tw_output apply_once(tw_trainer *t, tw_optimizer *optimizer, tw_grads *const *means)
 {
-    size_t n = (size_t)t->towers;
-    tw_average_options how = how_to_average(t);
-    tw_grads *mean = NULL, *lists = twi_arena_alloc(&t->graph->arena, n * sizeof *lists);
-    tw_variable **kept = twi_arena_copy(&t->graph->arena, variables,
-                                        sizeof(tw_variable *) * (size_t)t->gradients[0]->count);
-    tw_grads **towers = twi_alloc_array(n, sizeof(tw_grads *));
-    if (lists && kept && towers) {
-        for (int i = 0; i < t->towers; i++) {
-            lists[i] = (tw_grads){t->gradients[i]->count, kept, t->gradients[i]->gradients};
-            towers[i] = &lists[i];
-        }
-        mean = tw_average_gradients(t->graph, towers, t->towers, &how);
-    } else {
-        out_of_memory(t);
-    }
-    twi_free(towers);
-    return mean;
+    return tw_apply_gradients(optimizer, means[0], tw_global_step(t->graph));
 }
 
 /* A node that runs when tower number `tower` no longer looks at what it works with. */
 static tw_output tower_is_done(tw_trainer *t, int tower)
 {
-    const tw_grads *grads = t->gradients[tower];
+    const tw_grads *grads = t->update.gradients[tower];
     tw_output done = {0}, *seen = twi_alloc_array((size_t)grads->count + 1, sizeof *seen);
     int count = 0;
     if (!seen) {
         out_of_memory(t);
         return done;
     }
-    seen[count++] = t->fetches[tower];
+    seen[count++] = t->fetched.outputs[tower];
     for (int i = 0; i < grads->count; i++)
         if (grads->gradients[i].node)
             seen[count++] = grads->gradients[i];
@@ -93,7 +113,7 @@ static tw_output tower_is_done(tw_trainer *t, int tower)
 /* Brings tower number `tower`'s stages up to `fresh`, the variables' values; the nodes go to nodes[count]. */
 static void refill_stages(tw_trainer *t, int tower, const tw_output *fresh, tw_output *nodes)
 {
-    const tw_grads *grads = t->gradients[tower];
+    const tw_grads *grads = t->update.gradients[tower];
     tw_output done = tower_is_done(t, tower);
     TW_CONTROL(t->graph, done)
         for (int i = 0; i < grads->count; i++)
@@ -102,10 +122,11 @@ static void refill_stages(tw_trainer *t, int tower, const tw_output *fresh, tw_o
 }
 
 /* The update of the variables, and that of the stages with what the variables were before it. */
-static tw_output apply_staged(tw_trainer *t, tw_optimizer *optimizer, tw_variable **variables)
+static tw_output apply_staged(tw_trainer *t, tw_optimizer *optimizer, tw_grads *const *means)
 {
     tw_graph *g = t->graph;
-    int count = t->gradients[0]->count, stages = count * t->towers;
+    tw_variable *const *variables = means[0]->variables;
+    int count = means[0]->count, stages = count * t->towers.count;
     tw_output step = {0}, *fresh = twi_alloc_array((size_t)count + 1, sizeof *fresh);
     tw_output *nodes = twi_alloc_array((size_t)stages + 1, sizeof *nodes);
     if (fresh && nodes) {
@@ -114,8 +135,8 @@ static tw_output apply_staged(tw_trainer *t, tw_optimizer *optimizer, tw_variabl
                 fresh[i] = tw_variable_read(g, variables[i]);
         tw_output read = tw_group(tw_name(g, "read_for_stages"), fresh, count);
         TW_CONTROL(g, read)
-            nodes[stages] = tw_apply_gradients(optimizer, t->average, tw_global_step(g));
-        for (int k = 0; k < t->towers; k++)
+        nodes[stages] = tw_apply_gradients(optimizer, means[0], tw_global_step(g));
+        for (int k = 0; k < t->towers.count; k++)
             refill_stages(t, k, fresh, nodes + k * count);
         step = tw_group(tw_name(g, "update_and_stage"), nodes, stages + 1);
     } else {
@@ -126,22 +147,6 @@ static tw_output apply_staged(tw_trainer *t, tw_optimizer *optimizer, tw_variabl
     return step;
 }
 
-static tw_output apply_to_one(tw_trainer *t, tw_optimizer *optimizer)
-{
-    tw_output step = {0};
-    int count;
-    tw_variable **variables = twi_trainable_variables(t->graph, &count);
-    if (!variables)
-        return step;
-    tw_grads *mean = average_for(t, variables), *finished = twi_trainer_finish_gradients(t, mean);
-    t->average = t->asynchronous ? mean : finished; /* what towers push takes the place of the mean */
-    if (finished)
-        step = t->variables.staged ? apply_staged(t, optimizer, variables)
-                                   : tw_apply_gradients(optimizer, finished, tw_global_step(t->graph));
-    twi_free(variables);
-    return step;
-}
-
 /* ---- a copy for each tower ----------------------------------------------------------------------------------- */
 
 /* What the next step applies to a variable: zeros at first. Beside the variable, and a copy as that is. */
@@ -149,123 +154,182 @@ static tw_variable *pending(tw_trainer *t, const tw_variable *variable)
 {
     tw_graph *g = t->graph;
     char name[640];
-    twi_new_variable new = {variable->dtype, variable->shape};
+    tw_new_variable new = {variable->dtype, variable->shape};
     if (variable->copy_of) {
         snprintf(name, sizeof name, "%s" TWI_PENDING, variable->copy_of->name);
         new.copy_of = tw_graph_find_variable(g, name);
     }
     snprintf(name, sizeof name, "%s" TWI_PENDING, variable->name);
     tw_enter_colocation(g, variable->handle);
-    tw_variable *made = twi_make_variable(g, name, &new);
+    tw_variable *made = tw_make_variable(g, name, &new);
     tw_leave_colocation(g);
     return made;
 }
 
-/* Applies what is pending, then keeps the means for the next step. `all` has the variables of all towers. */
-static tw_output apply_late(tw_trainer *t, tw_optimizer *optimizer, tw_grads *all)
+/* The variables of all towers, each with its tower's mean (or its own gradient); false: memory ran out. */
+static bool join_towers(tw_trainer *t, tw_grads *const *means, tw_grads *all)
+{
+    size_t n = (size_t)means[0]->count * (size_t)t->towers.count + 1;
+    *all = (tw_grads){0};
+    all->variables = twi_alloc_array(n, sizeof(tw_variable *));
+    all->gradients = twi_alloc_array(n, sizeof *all->gradients);
+    for (int k = 0; k < t->towers.count && all->variables && all->gradients; k++)
+        for (int i = 0; i < means[0]->count; i++) {
+            all->variables[all->count] = means[k]->variables[i];
+            all->gradients[all->count++] = means[k]->gradients[i];
+        }
+    if (!all->variables || !all->gradients)
+        out_of_memory(t);
+    return all->variables && all->gradients;
+}
+
+static void free_joined(tw_grads *all)
+{
+    twi_free(all->variables);
+    twi_free(all->gradients);
+}
+
+static tw_output apply_to_all(tw_trainer *t, tw_optimizer *optimizer, tw_grads *const *means)
+{
+    tw_grads all;
+    tw_output step = {0};
+    if (join_towers(t, means, &all))
+        step = tw_apply_gradients(optimizer, &all, tw_global_step(t->graph));
+    free_joined(&all);
+    return step;
+}
+
+/* Applies what is pending, then keeps the means for the next step. */
+static tw_output apply_late(tw_trainer *t, tw_optimizer *optimizer, tw_grads *const *means)
 {
     tw_graph *g = t->graph;
-    size_t n = (size_t)all->count + 1;
-    tw_output step = {0}, *means = twi_alloc_array(n, sizeof *means), *nodes = twi_alloc_array(n, sizeof *nodes);
+    tw_grads all;
+    bool joined = join_towers(t, means, &all);
+    size_t n = (size_t)all.count + 1;
+    tw_output step = {0}, *late = twi_alloc_array(n, sizeof *late), *nodes = twi_alloc_array(n, sizeof *nodes);
     tw_variable **kept = twi_alloc_array(n, sizeof(tw_variable *));
     int count = 0;
-    if (!means || !nodes || !kept) {
+    if (!joined || !late || !nodes || !kept) {
         out_of_memory(t);
         goto done;
     }
-    for (int i = 0; i < all->count; i++) {
-        means[i] = all->gradients[i];
-        kept[i] = means[i].node ? pending(t, all->variables[i]) : NULL;
+    for (int i = 0; i < all.count; i++) {
+        late[i] = all.gradients[i];
+        kept[i] = late[i].node ? pending(t, all.variables[i]) : NULL;
         if (kept[i])
             TW_COLOCATE(g, kept[i]->handle)
-                all->gradients[i] = tw_variable_read(g, kept[i]);
+        all.gradients[i] = tw_variable_read(g, kept[i]);
     }
-    step = nodes[count++] = tw_apply_gradients(optimizer, all, tw_global_step(g));
-    for (int i = 0; i < all->count && step.node; i++)
+    step = nodes[count++] = tw_apply_gradients(optimizer, &all, tw_global_step(g));
+    for (int i = 0; i < all.count && step.node; i++)
         if (kept[i])
             TW_CONTROL(g, step)
             TW_COLOCATE(g, kept[i]->handle)
-                nodes[count++] = tw_assign(tw_name(g, "keep"), kept[i]->handle, means[i]);
-    step = tw_group(tw_name(g, "update_and_keep"), nodes, count);
+            nodes[count++] = tw_assign(tw_name(g, "keep"), kept[i]->handle, late[i]);
+            step = tw_group(tw_name(g, "update_and_keep"), nodes, count);
 done:
-    twi_free(means);
+    twi_free(late);
     twi_free(nodes);
     twi_free(kept);
+    free_joined(&all);
     return step;
 }
 
-/* One update of the variables of all towers, each with its tower's mean (or its own gradient). */
-static tw_output apply_to_all(tw_trainer *t, tw_optimizer *optimizer, tw_grads *const *means)
-{
-    int count = means[0]->count;
-    size_t n = (size_t)count * (size_t)t->towers + 1;
-    tw_grads all = {0};
-    tw_output step = {0};
-    all.variables = twi_alloc_array(n, sizeof(tw_variable *));
-    all.gradients = twi_alloc_array(n, sizeof *all.gradients);
-    if (all.variables && all.gradients) {
-        for (int k = 0; k < t->towers; k++)
-            for (int i = 0; i < count; i++) {
-                all.variables[all.count] = means[k]->variables[i];
-                all.gradients[all.count++] = means[k]->gradients[i];
-            }
-        step = t->variables.consistency == TW_RELAXED ? apply_late(t, optimizer, &all)
-                                                      : tw_apply_gradients(optimizer, &all, tw_global_step(t->graph));
-    } else {
-        out_of_memory(t);
-    }
-    twi_free(all.variables);
-    twi_free(all.gradients);
-    return step;
-}
+/* ---- the modes ----------------------------------------------------------------------------------------------- */
 
-static tw_output apply_to_replicas(tw_trainer *t, tw_optimizer *optimizer)
+const twi_mode twi_modes[] = {
+    {
+        .name = "parameter_server",
+        .words = "the mean gradient is applied to the one copy there is",
+        .numbers = "those of one device with as many towers",
+        .before = 1,
+        .update = TW_UPDATE_PARAMETER_SERVER,
+        .place = twi_on_parameter_devices,
+        .meet = meet_at_variables,
+        .apply = apply_once,
+        .asynchronous = true,
+    },
+    {
+        .name = "parameter_server staged",
+        .words = "the mean gradient is applied to one copy; towers compute with that of the step before",
+        .numbers = "one update late, on any number of devices the same",
+        .applied_late = true,
+        .before = 4,
+        .update = TW_UPDATE_PARAMETER_SERVER,
+        .staged = true,
+        .place = twi_on_parameter_devices,
+        .own = twi_own_stage,
+        .meet = meet_at_variables,
+        .apply = apply_staged,
+        .not_scaled = "staged variables: towers would compute with the scale of another step than the variables'",
+    },
+    {
+        .name = "replicated",
+        .words = "each tower applies the mean gradient to its own copy",
+        .numbers = "those of one device with as many towers",
+        .before = 2,
+        .update = TW_UPDATE_REPLICATED,
+        .own = twi_own_copy,
+        .meet = meet_everywhere,
+        .everywhere = true,
+        .apply = apply_to_all,
+    },
+    {
+        .name = "replicated relaxed",
+        .words = "each tower applies the mean gradient of the step before to its own copy",
+        .numbers = "one update late, on any number of devices the same",
+        .applied_late = true,
+        .before = 5,
+        .update = TW_UPDATE_REPLICATED,
+        .relaxed = true,
+        .own = twi_own_copy,
+        .meet = meet_everywhere,
+        .everywhere = true,
+        .apply = apply_late,
+        .keeps_means = true,
+        .not_scaled = "relaxed consistency: a step that is left out would take the update of the step before with it",
+    },
+    {
+        .name = "independent",
+        .words = "towers never meet: an upper bound for speed, no way to train; tower 0's copy is saved",
+        .numbers = "of as many runs as there are towers",
+        .before = 3,
+        .update = TW_UPDATE_INDEPENDENT,
+        .own = twi_own_copy,
+        .apply = apply_to_all,
+    },
+    {.name = NULL},
+};
+
+/* ---- the update ---------------------------------------------------------------------------------------------- */
+
+/* What each tower has, or of one copy the first alone, after they have met. */
+static tw_output meet_and_apply(tw_trainer *t, tw_optimizer *optimizer, tw_grads **means)
 {
-    tw_output step = {0};
-    tw_average_options how = how_to_average(t);
-    tw_grads **means = twi_alloc_array((size_t)t->towers, sizeof(tw_grads *));
-    if (!means) {
-        out_of_memory(t);
-        return step;
-    }
-    tw_all_reduce(t->graph, t->gradients, t->towers, &how, means);
-    for (int i = 0; i < t->towers; i++)
+    const twi_mode *mode = t->variables.mode;
+    int count = mode->place ? 1 : t->towers.count;
+    if (mode->meet)
+        mode->meet(t, means);
+    else
+        memcpy(means, t->update.gradients, sizeof *means * (size_t)count);
+    tw_grads *raw = means[0];
+    for (int i = 0; i < count; i++)
         means[i] = twi_trainer_finish_gradients(t, means[i]);
-    t->average = means[0];
-    if (tw_graph_status(t->graph) == TW_OK)
-        step = apply_to_all(t, optimizer, means);
-    twi_free(means);
-    return step;
-}
-
-static tw_output apply_independently(tw_trainer *t, tw_optimizer *optimizer)
-{
-    tw_output step = {0};
-    tw_grads **own = twi_alloc_array((size_t)t->towers, sizeof(tw_grads *));
-    if (!own) {
-        out_of_memory(t);
-        return step;
-    }
-    for (int i = 0; i < t->towers; i++)
-        own[i] = twi_trainer_finish_gradients(t, t->gradients[i]);
-    t->average = own[0];
-    if (tw_graph_status(t->graph) == TW_OK)
-        step = apply_to_all(t, optimizer, own);
-    twi_free(own);
-    return step;
+    t->update.average = t->asynchronous ? raw : means[0]; /* what towers push takes the place of the mean */
+    return tw_graph_status(t->graph) == TW_OK && means[0] ? mode->apply(t, optimizer, means) : (tw_output){0};
 }
 
 tw_output twi_trainer_apply(tw_trainer *t, tw_optimizer *optimizer)
 {
-    for (int i = 0; i < t->towers; i++)
-        if (!t->gradients[i] || tw_graph_status(t->graph) != TW_OK)
-            return (tw_output){0};
-    switch (t->variables.update) {
-    case TW_REPLICATED:
-        return apply_to_replicas(t, optimizer);
-    case TW_INDEPENDENT:
-        return apply_independently(t, optimizer);
-    default:
-        return apply_to_one(t, optimizer);
-    }
+    tw_output step = {0};
+    for (int i = 0; i < t->towers.count; i++)
+        if (!t->update.gradients[i] || tw_graph_status(t->graph) != TW_OK)
+            return step;
+    tw_grads **means = twi_alloc_array((size_t)t->towers.count, sizeof(tw_grads *));
+    if (means)
+        step = meet_and_apply(t, optimizer, means);
+    else
+        out_of_memory(t);
+    twi_free(means);
+    return step;
 }

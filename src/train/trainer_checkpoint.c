@@ -5,7 +5,7 @@
 #include <string.h>
 #include <tower/io.h>
 
-#include "train/trainer.h"
+#include "train/trainer_modes.h"
 
 tw_status twi_trainer_open_checkpoint(const char *path, tw_checkpoint **checkpoint, tw_error *error)
 {
@@ -68,18 +68,20 @@ tw_status twi_trainer_restore(tw_trainer *t, tw_checkpoint *checkpoint, tw_error
 
 tw_status tw_trainer_save(tw_trainer *t, const char *directory, int keep, tw_error *error)
 {
+    TWI_NEED(t, "trainer", error);
+    TWI_NEED(directory, "directory", error);
     tw_named_tensor extras[TWI_NUM_SETTINGS + TWI_NUM_MEMORIES + 3] = {{NULL}};
     char rule[TWI_RULE_SIZE];
     int count = TWI_NUM_SETTINGS + TWI_NUM_MEMORIES;
     tw_status status;
-    TWI_TRY(twi_trainer_settings_to_save(t, extras, error));
-    TWI_TRY(twi_trainer_memories_to_save(t, extras + TWI_NUM_SETTINGS, error));
-    tw_trainer_rule_text(t, rule, sizeof rule);
+    TWI_TRY(twi_recipe_settings_to_save(&t->recipe, extras, error));
+    TWI_TRY(twi_recipe_memories_to_save(&t->recipe, extras + TWI_NUM_SETTINGS, error));
+    twi_recipe_rule_text(&t->recipe, rule, sizeof rule);
     extras[count++] = (tw_named_tensor){TWI_RULE_NAME, tw_tensor_string(rule, strlen(rule))};
     if (!extras[count - 1].tensor)
         TWI_TRY(twi_fail_memory(error, "saving a checkpoint"));
     if (!twi_trainer_has_equal_shares(t)) {
-        extras[count].tensor = twi_trainer_shares_to_save(t, &extras[count].name);
+        extras[count].tensor = twi_shares_to_save(&t->towers, &extras[count].name);
         if (!extras[count++].tensor)
             TWI_TRY(twi_fail_memory(error, "saving a checkpoint"));
     }

@@ -1,8 +1,6 @@
 /* trainer_data.c - batches that are made on the towers' devices: whether they are, the graph, and the data set's way there.
  * Never here:  batches that come from the host (trainer_input.c). */
 #include "base/status.h"
-#include "stream/distort.h"
-#include "graph/graph.h" /* uncounted */
 
 #include <string.h>
 
@@ -16,13 +14,13 @@ static bool suits_devices(const tw_trainer *t, const tw_trainer_options *options
     const tw_dataset *d = options->dataset;
     int64_t pixels = (int64_t)tw_dataset_height(d) * tw_dataset_width(d);
     int64_t bytes = tw_dataset_count(d) * (pixels * tw_dataset_channels(d) + (int64_t)sizeof(int32_t));
-    for (int i = 0; i < t->towers; i++)
-        if (twi_trainer_is_cpu(t->tower_devices[i]))
+    for (int i = 0; i < t->towers.count; i++)
+        if (tw_device_is(t->towers.devices[i], "CPU"))
             return false;
     for (int i = tw_devices_count(options->devices, "CPU"); i < tw_devices_count(options->devices, NULL); i++) {
         tw_device_info gpu = tw_devices_info(options->devices, i);
         size_t memory = gpu.memory_limit ? gpu.memory_limit : gpu.memory_total;
-        if (strcmp(gpu.kind, "cuda") != 0 || bytes > (int64_t)(memory / 10))
+        if (!gpu.model[0] || bytes > (int64_t)(memory / 10))
             return false;
     }
     return tw_devices_count(options->devices, "GPU") > 0;
@@ -30,29 +28,31 @@ static bool suits_devices(const tw_trainer *t, const tw_trainer_options *options
 
 tw_status twi_trainer_choose_input_place(tw_trainer *t, const tw_trainer_options *options, tw_error *error)
 {
-    const tw_model *m = t->model;
+    const tw_model *m = t->recipe.model;
     const tw_dataset *d = options->dataset;
-    twi_distorter distorter;
-    bool can = t->input == TW_INPUT_PIPELINE && !t->asynchronous;
+    bool can = t->input.kind == TW_INPUT_PIPELINE && !t->asynchronous;
     if (options->input_place < TW_INPUT_AUTO || options->input_place > TW_INPUT_ON_DEVICE)
-        return twi_fail(error, TW_INVALID_ARGUMENT, "there is no input_place %d", (int)options->input_place);
+        return twi_fail(error, TW_INVALID_ARGUMENT, "options.input_place: there is no number %d",
+                        (int)options->input_place);
     if (options->input_place == TW_INPUT_ON_DEVICE && !can)
         return twi_fail(error, TW_INVALID_ARGUMENT,
                         "devices make batches of one stream for towers that step together: they go neither with queues "
                         "nor with asynchronous updates");
-    t->repeats = options->repeat_batch;
-    t->on_device = can && (options->input_place == TW_INPUT_ON_DEVICE ||
-                           (options->input_place == TW_INPUT_AUTO && suits_devices(t, options)));
-    if (!t->on_device)
+    t->input.repeats = options->repeat_batch;
+    t->input.on_device = can && (options->input_place == TW_INPUT_ON_DEVICE ||
+                                 (options->input_place == TW_INPUT_AUTO && suits_devices(t, options)));
+    if (!t->input.on_device)
         return TW_OK;
-    tw_status status = twi_distorter_init(&distorter, m->training, tw_dataset_height(d), tw_dataset_width(d),
-                                          tw_dataset_channels(d), m->height, m->scale, m->offset, error);
-    return status == TW_OK ? twi_trainer_check_images(t, d, distorter.out_height, distorter.out_width, error) : status;
+    int height, width;
+    tw_pipeline_options made = {.augmentation = m->training, .crop = m->height};
+    tw_status status = tw_pipeline_image_size(d, &made, &height, &width, error);
+    return status == TW_OK ? twi_check_images(m, d, height, width, error) : status;
 }
 
 tw_input_place tw_trainer_input_place(const tw_trainer *t)
 {
-    return t->on_device ? TW_INPUT_ON_DEVICE : TW_INPUT_ON_HOST;
+    TWI_NEED_OR(t, 0);
+    return t->input.on_device ? TW_INPUT_ON_DEVICE : TW_INPUT_ON_HOST;
 }
 
 /* ---- in the graph ---------------------------------------------------------------------------------------------- */
@@ -61,7 +61,7 @@ tw_input_place tw_trainer_input_place(const tw_trainer *t)
 static int first_there(const tw_trainer *t, int tower)
 {
     int first = 0;
-    while (strcmp(t->tower_devices[first], t->tower_devices[tower]) != 0)
+    while (strcmp(t->towers.devices[first], t->towers.devices[tower]) != 0)
         first++;
     return first;
 }
@@ -80,47 +80,50 @@ static void add_data(tw_graph *g, const char *name, tw_dtype dtype, tw_shape sha
 void twi_trainer_build_data(tw_trainer *t, const tw_dataset *d)
 {
     tw_graph *g = t->graph;
-    int before = g->nodes.count;
     tw_shape images = TW_SHAPE(tw_dataset_count(d), tw_dataset_height(d), tw_dataset_width(d), tw_dataset_channels(d));
-    for (int i = 0; i < t->towers; i++) {
+    tw_enter_uncounted(g);
+    for (int i = 0; i < t->towers.count; i++) {
         int first = first_there(t, i);
         if (first < i) {
-            memcpy(t->data[i], t->data[first], sizeof t->data[i]);
+            memcpy(t->input.data[i], t->input.data[first], sizeof t->input.data[i]);
             continue;
         }
-        TW_DEVICE(g, "%s", t->tower_devices[i])
-            TW_NAME_SCOPE(g, "data") {
-                add_data(g, "images", TW_UINT8, images, &t->data[i][0]);
-                add_data(g, "labels", TW_INT32, TW_SHAPE(tw_dataset_count(d)), &t->data[i][1]);
+        TW_DEVICE(g, "%s", t->towers.devices[i])
+        TW_NAME_SCOPE(g, "data")
+        {
+            add_data(g, "images", TW_UINT8, images, &t->input.data[i][0]);
+            add_data(g, "labels", TW_INT32, TW_SHAPE(tw_dataset_count(d)), &t->input.data[i][1]);
             }
     }
     twi_trainer_enter_home(t);
-    t->position = t->repeats ? tw_scalar_of(g, TW_INT64, (double)t->step) : tw_variable_read(g, tw_global_step(g));
+    t->input.position =
+        t->input.repeats ? tw_scalar_of(g, TW_INT64, (double)t->step) : tw_variable_read(g, tw_global_step(g));
     tw_leave_device(g);
-    g->uncounted += g->nodes.count - before;
+    tw_leave_uncounted(g);
 }
 
 void twi_trainer_build_batch(tw_trainer *t, int tower)
 {
-    const tw_model *m = t->model;
-    tw_output inputs[] = {t->data[tower][0].value, t->data[tower][1].value, t->position};
+    const tw_model *m = t->recipe.model;
+    tw_output inputs[] = {t->input.data[tower][0].value, t->input.data[tower][1].value, t->input.position};
     int64_t first = 0;
     for (int i = 0; i < tower; i++)
-        first += t->shares[i];
+        first += t->towers.shares[i];
     tw_attr attrs[] = {
-        tw_attr_int("batch", t->shares[tower]),
-        tw_attr_int("examples", t->examples),
+        tw_attr_int("batch", t->towers.shares[tower]),
+        tw_attr_int("examples", t->towers.examples),
         tw_attr_int("first", first),
-        tw_attr_int("seed", t->setting[TWI_SEED]),
+        tw_attr_int("seed", t->recipe.setting[TWI_SEED]),
         tw_attr_int("augmentation", m->training),
         tw_attr_int("crop", m->height),
         tw_attr_float("scale", m->scale),
         tw_attr_float("offset", m->offset),
     };
-    TW_DEVICE(t->graph, "%s", t->tower_devices[tower]) {
+    TW_DEVICE(t->graph, "%s", t->towers.devices[tower])
+    {
         tw_node *node = tw_add_node(t->graph, "TowerBatch", NULL, inputs, 3, attrs, sizeof attrs / sizeof *attrs);
-        t->images[tower] = tw_node_output(node, 0);
-        t->labels[tower] = tw_node_output(node, 1);
+        t->input.images[tower] = tw_node_output(node, 0);
+        t->input.labels[tower] = tw_node_output(node, 1);
     }
 }
 
@@ -139,12 +142,12 @@ static tw_status give(tw_trainer *t, const tw_variable *data, const void *values
 tw_status twi_trainer_give_data(tw_trainer *t, const tw_dataset *d, tw_error *error)
 {
     tw_status status = TW_OK;
-    for (int i = 0; i < t->towers && status == TW_OK; i++) {
+    for (int i = 0; i < t->towers.count && status == TW_OK; i++) {
         if (first_there(t, i) < i)
             continue;
-        status = give(t, &t->data[i][0], tw_dataset_images(d), error);
+        status = give(t, &t->input.data[i][0], tw_dataset_images(d), error);
         if (status == TW_OK)
-            status = give(t, &t->data[i][1], tw_dataset_labels(d), error);
+            status = give(t, &t->input.data[i][1], tw_dataset_labels(d), error);
     }
     return status;
 }

@@ -2,36 +2,29 @@
  *
  * A tower is a name scope on a device. Nothing that computes a number here knows how many devices there are, which is
  * why resuming on others gives the same bits. */
-#define _GNU_SOURCE
 #include "base/memory.h"
 #include "base/status.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "train/optimizer.h" /* twi_trainable_variables, twi_take_whole_gradients */
 #include "train/trainer.h"
-
-bool twi_trainer_is_cpu(const char *device)
-{
-    return strncasecmp(device, "cpu", 3) == 0 || strcasestr(device, "/cpu") || strcasestr(device, "device:cpu");
-}
 
 tw_status twi_trainer_choose_devices(tw_trainer *t, const tw_trainer_options *options, tw_error *error)
 {
     int gpus = tw_devices_count(options->devices, "GPU"), cpus = tw_devices_count(options->devices, "CPU");
     int count = options->num_tower_devices ? options->num_tower_devices : gpus ? gpus : cpus;
-    if (t->setting[TWI_TOWERS] == 0)
-        t->setting[TWI_TOWERS] = count;
-    t->towers = (int)t->setting[TWI_TOWERS];
-    t->tower_devices = twi_alloc_array((size_t)t->towers, sizeof *t->tower_devices);
-    if (!t->tower_devices)
+    if (t->recipe.setting[TWI_TOWERS] == 0)
+        t->recipe.setting[TWI_TOWERS] = count;
+    t->towers.count = (int)t->recipe.setting[TWI_TOWERS];
+    t->towers.devices = twi_alloc_array((size_t)t->towers.count, sizeof *t->towers.devices);
+    if (!t->towers.devices)
         return twi_fail_memory(error, "creating a trainer");
-    for (int i = 0; i < t->towers; i++) /* a set of devices lists CPUs first */
-        t->tower_devices[i] = options->num_tower_devices
-                                  ? options->tower_devices[i % count]
-                                  : tw_devices_info(options->devices, (gpus ? cpus : 0) + i % count).name;
+    for (int i = 0; i < t->towers.count; i++) /* a set of devices lists CPUs first */
+        t->towers.devices[i] = options->num_tower_devices
+                                   ? options->tower_devices[i % count]
+                                   : tw_devices_info(options->devices, (gpus ? cpus : 0) + i % count).name;
     return TW_OK;
 }
 
@@ -44,9 +37,9 @@ static tw_grads *compute_gradients(tw_trainer *t, int tower, tw_optimizer *optim
         return NULL;
     for (int i = 0; i < count; i++)
         own[i] = tw_variable_here(t->graph, own[i]);
-    tw_output loss = t->fetches[tower];
-    if (t->scale)
-        loss = tw_mul(tw_name(t->graph, "scaled_loss"), loss, t->scale->scale);
+    tw_output loss = t->fetched.outputs[tower];
+    if (t->scaling.scale)
+        loss = tw_mul(tw_name(t->graph, "scaled_loss"), loss, t->scaling.scale->scale);
     tw_grads *grads = tw_compute_gradients_of(optimizer, loss, own, count);
     twi_free(own);
     return grads;
@@ -56,11 +49,11 @@ static tw_grads *compute_gradients(tw_trainer *t, int tower, tw_optimizer *optim
 static void build_accuracy(tw_trainer *t, int tower)
 {
     char scope[32];
-    tw_output logits = {0}, *accuracy = t->fetches + t->towers + 1 + 2 * tower;
+    tw_output logits = {0}, *accuracy = t->fetched.outputs + t->towers.count + 1 + 2 * tower;
     snprintf(scope, sizeof scope, "tower_%d", tower);
     tw_get_collection(t->graph, "logits", scope, &logits, 1);
-    accuracy[0] = tw_accuracy(tw_name(t->graph, "top_1_accuracy"), logits, t->labels[tower], 1);
-    accuracy[1] = tw_accuracy(tw_name(t->graph, "top_5_accuracy"), logits, t->labels[tower], 5);
+    accuracy[0] = tw_accuracy(tw_name(t->graph, "top_1_accuracy"), logits, t->input.labels[tower], 1);
+    accuracy[1] = tw_accuracy(tw_name(t->graph, "top_5_accuracy"), logits, t->input.labels[tower], 5);
 }
 
 static void build_tower(tw_trainer *t, int tower, tw_optimizer *optimizer)
@@ -68,14 +61,15 @@ static void build_tower(tw_trainer *t, int tower, tw_optimizer *optimizer)
     tw_graph *g = t->graph;
     TW_NAME_SCOPE(g, "tower_%d", tower) {
         twi_trainer_build_input(t, tower);
-        TW_DEVICE(g, "%s", t->tower_devices[tower]) {
+        TW_DEVICE(g, "%s", t->towers.devices[tower])
+        {
             twi_trainer_enter_variables(t, tower);
-            t->fetches[tower] = tw_model_loss(g, t->model, t->images[tower], t->labels[tower],
-                                              (tw_dtype)t->setting[TWI_DTYPE]);
-            t->gradients[tower] = compute_gradients(t, tower, optimizer);
+            t->fetched.outputs[tower] = tw_model_loss(g, t->recipe.model, t->input.images[tower],
+                                                      t->input.labels[tower], (tw_dtype)t->recipe.setting[TWI_DTYPE]);
+            t->update.gradients[tower] = compute_gradients(t, tower, optimizer);
             twi_trainer_leave_variables(t);
         }
-        if (t->accuracy)
+        if (t->fetched.accuracy)
             build_accuracy(t, tower);
     }
     tw_reuse_variables(g);
@@ -86,61 +80,63 @@ static void build_tower(tw_trainer *t, int tower, tw_optimizer *optimizer)
 static tw_status list_fetches(tw_trainer *t, tw_error *error)
 {
     char scope[32];
-    snprintf(scope, sizeof scope, "tower_%d", t->towers - 1);
+    snprintf(scope, sizeof scope, "tower_%d", t->towers.count - 1);
     int losses = tw_get_collection(t->graph, "losses", scope, NULL, 0);
-    t->num_parts = losses + tw_get_collection(t->graph, "loss_averages", scope, NULL, 0);
-    int first = t->towers + 1 + (t->accuracy ? 2 * t->towers : 0), most = first + 4 + t->num_parts + t->average->count;
+    t->fetched.num_parts = losses + tw_get_collection(t->graph, "loss_averages", scope, NULL, 0);
+    int first = t->towers.count + 1 + (t->fetched.accuracy ? 2 * t->towers.count : 0),
+        most = first + 4 + t->fetched.num_parts + t->update.average->count;
     tw_output *fetches = twi_alloc_array((size_t)most, sizeof *fetches);
-    t->results = twi_alloc_array((size_t)most, sizeof *t->results);
-    if (!fetches || !t->results) {
+    t->fetched.tensors = twi_alloc_array((size_t)most, sizeof *t->fetched.tensors);
+    if (!fetches || !t->fetched.tensors) {
         twi_free(fetches);
         return twi_fail_memory(error, "creating a trainer");
     }
-    memcpy(fetches, t->fetches, sizeof *fetches * (size_t)first);
-    twi_free(t->fetches);
-    t->fetches = fetches;
-    t->num_fetches = first;
-    if (t->scale && t->scale->automatic) {
-        fetches[t->num_fetches++] = t->scale->finite;
-        fetches[t->num_fetches++] = t->scale->scale;
+    memcpy(fetches, t->fetched.outputs, sizeof *fetches * (size_t)first);
+    twi_free(t->fetched.outputs);
+    t->fetched.outputs = fetches;
+    t->fetched.count = first;
+    if (t->scaling.scale && t->scaling.scale->automatic) {
+        fetches[t->fetched.count++] = t->scaling.scale->finite;
+        fetches[t->fetched.count++] = t->scaling.scale->scale;
     }
-    t->num_always = t->num_fetches;
-    fetches[t->num_fetches++] = t->rate;
-    tw_get_collection(t->graph, "losses", scope, fetches + t->num_fetches, losses);
-    tw_get_collection(t->graph, "loss_averages", scope, fetches + t->num_fetches + losses, t->num_parts - losses);
-    t->num_fetches += t->num_parts;
-    for (int i = 0; i < t->average->count; i++)
-        if (t->average->gradients[i].node)
-            fetches[t->num_fetches++] = t->average->gradients[i];
-    fetches[t->num_fetches++] = t->images[t->towers - 1];
+    t->fetched.num_always = t->fetched.count;
+    fetches[t->fetched.count++] = t->update.rate;
+    tw_get_collection(t->graph, "losses", scope, fetches + t->fetched.count, losses);
+    tw_get_collection(t->graph, "loss_averages", scope, fetches + t->fetched.count + losses,
+                      t->fetched.num_parts - losses);
+    t->fetched.count += t->fetched.num_parts;
+    for (int i = 0; i < t->update.average->count; i++)
+        if (t->update.average->gradients[i].node)
+            fetches[t->fetched.count++] = t->update.average->gradients[i];
+    fetches[t->fetched.count++] = t->input.images[t->towers.count - 1];
     return TW_OK;
 }
 
 tw_status twi_trainer_build_graph(tw_trainer *t, const tw_dataset *dataset, tw_error *error)
 {
     tw_graph *g = t->graph;
-    tw_graph_set_seed(g, t->setting[TWI_SEED]);
+    tw_graph_set_seed(g, t->recipe.setting[TWI_SEED]);
     tw_enter_device(g, "/cpu:0");
     twi_trainer_enter_home(t);
     tw_global_step(g); /* here, before anything reads it */
     tw_optimizer *optimizer = twi_trainer_build_optimizer(t);
     if (t->asynchronous)
         twi_take_whole_gradients(optimizer);
-    t->scale = twi_trainer_build_scale(t);
+    t->scaling.scale = twi_trainer_build_scale(t);
     tw_leave_device(g);
-    if (t->scale && t->scale->automatic)
-        tw_guard_optimizer(optimizer, t->scale);
-    if (t->on_device)
+    if (t->scaling.scale && t->scaling.scale->automatic)
+        tw_guard_optimizer(optimizer, t->scaling.scale);
+    if (t->input.on_device)
         twi_trainer_build_data(t, dataset);
-    for (int i = 0; i < t->towers; i++)
+    for (int i = 0; i < t->towers.count; i++)
         build_tower(t, i, optimizer);
     twi_trainer_enter_home(t);
-    t->fetches[t->towers] = twi_trainer_build_update(t, optimizer);
+    t->fetched.outputs[t->towers.count] = twi_trainer_build_update(t, optimizer);
     tw_leave_device(g);
     tw_leave_device(g);
     if (tw_graph_status(g) != TW_OK)
         return twi_fail(error, tw_graph_status(g), "%s", tw_graph_message(g));
-    if (!t->fetches[t->towers].node)
+    if (!t->fetched.outputs[t->towers.count].node)
         return twi_fail_memory(error, "creating a trainer");
     return list_fetches(t, error);
 }

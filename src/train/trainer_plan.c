@@ -10,10 +10,11 @@
 static tw_status prepare_summaries(tw_trainer *t, tw_error *error)
 {
     tw_output outputs[TWI_MOST_ACTIVATIONS];
-    int count = twi_trainer_activations(t, outputs), last = t->towers - 1;
-    tw_feed_shape fed = {t->images[last], tw_output_shape(t->images[last])};
+    int count = twi_trainer_activations(t, outputs), last = t->towers.count - 1;
+    tw_feed_shape fed = {t->input.images[last], tw_output_shape(t->input.images[last])};
     tw_status status = tw_session_prepare(t->session, &fed, 1, outputs, count, error);
-    return status == TW_OK ? tw_session_prepare(t->session, NULL, 0, t->fetches, t->num_fetches, error) : status;
+    return status == TW_OK ? tw_session_prepare(t->session, NULL, 0, t->fetched.outputs, t->fetched.count, error)
+                           : status;
 }
 
 static tw_status check_device(const tw_device_memory *m, int64_t used_by_others, tw_error *error)
@@ -46,8 +47,8 @@ static tw_status prepare_step(tw_trainer *t, const tw_trainer_options *options, 
 {
     tw_status status = options->with_summaries ? prepare_summaries(t, error) : TW_OK;
     if (status == TW_OK)
-        status = tw_session_prepare(t->session, NULL, 0, t->fetches, t->num_always, error);
-    return status == TW_OK ? tw_session_plan_info(t->session, &t->plan, error) : status;
+        status = tw_session_prepare(t->session, NULL, 0, t->fetched.outputs, t->fetched.num_always, error);
+    return status == TW_OK ? tw_session_plan_info(t->session, &t->fetched.plan, error) : status;
 }
 
 tw_status twi_trainer_prepare(tw_trainer *t, const tw_trainer_options *options, tw_output initialize, tw_error *error)

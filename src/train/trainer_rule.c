@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "train/trainer.h"
+#include "train/trainer_names.h"
 
 /* A text that grows; what does not fit is left out. */
 typedef struct words {
@@ -37,18 +38,18 @@ static float or_usual(float value, float usual)
     return value > 0 ? value : usual;
 }
 
-static void say_optimizer(words *w, const tw_trainer *t)
+static void say_optimizer(words *w, const twi_recipe *recipe)
 {
-    const tw_rule *r = &t->rule;
-    switch (t->setting[TWI_OPTIMIZER]) { /* ORDER OPTIMIZER */
-    case TW_MODEL_MOMENTUM:
-        say(w, "momentum %g%s", or_usual(t->model->momentum, 0.9f), r->nesterov ? " (Nesterov's)" : "");
+    const tw_rule *r = &recipe->rule;
+    switch (recipe->setting[TWI_OPTIMIZER]) { /* ORDER OPTIMIZER */
+    case TW_OPTIMIZER_MOMENTUM:
+        say(w, "momentum %g%s", or_usual(recipe->model->momentum, 0.9f), r->nesterov ? " (Nesterov's)" : "");
         break;
-    case TW_MODEL_ADAM:
+    case TW_OPTIMIZER_ADAM:
         say(w, "Adam (beta %g and %g, epsilon %g)", or_usual(r->beta1, 0.9f), or_usual(r->beta2, 0.999f),
             or_usual(r->epsilon, 1e-8f));
         break;
-    case TW_MODEL_RMS_PROP:
+    case TW_OPTIMIZER_RMS_PROP:
         say(w, "RMSProp (decay %g, momentum %g, epsilon %g)", or_usual(r->beta2, 0.9f),
             r->beta1 < 0 ? 0 : or_usual(r->beta1, 0.9f), or_usual(r->epsilon, 1));
         break;
@@ -57,14 +58,14 @@ static void say_optimizer(words *w, const tw_trainer *t)
     }
 }
 
-char *tw_trainer_rule_text(const tw_trainer *t, char *text, size_t size)
+char *twi_recipe_rule_text(const twi_recipe *recipe, char *text, size_t size)
 {
-    const tw_rule *r = &t->rule;
-    const char *of = t->model->decay_rank > 1 ? " of weights alone" : "";
+    const tw_rule *r = &recipe->rule;
+    const char *of = recipe->model->decay_rank > 1 ? " of weights alone" : "";
     words w = begin(text, size);
-    say_optimizer(&w, t);
-    if (t->model->weight_decay > 0)
-        say(&w, "; weight decay %g%s in the loss", t->model->weight_decay, of);
+    say_optimizer(&w, recipe);
+    if (recipe->model->weight_decay > 0)
+        say(&w, "; weight decay %g%s in the loss", recipe->model->weight_decay, of);
     if (r->decoupled_decay > 0)
         say(&w, "; weight decay %g%s beside the gradient", r->decoupled_decay, of);
     if (r->clip_value > 0)
@@ -79,27 +80,34 @@ char *tw_trainer_rule_text(const tw_trainer *t, char *text, size_t size)
     return text;
 }
 
+char *tw_trainer_rule_text(const tw_trainer *t, char *text, size_t size)
+{
+    return twi_recipe_rule_text(&t->recipe, text, size);
+}
+
 /* ---- the rate ---- */
 
 double twi_trainer_steps(const tw_trainer *t, double length)
 {
     double examples = (double)tw_trainer_examples(t);
-    double of_unit[] = {[TW_EPOCHS] = (double)t->data_examples / examples, [TW_STEPS] = 1, [TW_EXAMPLES] = 1 / examples};
-    return fmax(1, floor(length * of_unit[t->rule.unit] + 1e-9));
+    double of_unit[] = {
+        [TW_RATE_EPOCHS] = (double)t->recipe.data_examples / examples, [TW_RATE_STEPS] = 1, [TW_RATE_EXAMPLES] = 1 / examples};
+    return fmax(1, floor(length * of_unit[t->recipe.rule.unit] + 1e-9));
 }
 
 /* "step 3900 (epoch 10.0)" */
 static void say_step(words *w, const tw_trainer *t, double step)
 {
-    say(w, "step %.0f (epoch %.1f)", step, step * (double)tw_trainer_examples(t) / (double)t->data_examples);
+    say(w, "step %.0f (epoch %.1f)", step, step * (double)tw_trainer_examples(t) / (double)t->recipe.data_examples);
 }
 
 static void say_model_rate(words *w, const tw_trainer *t)
 {
-    const tw_model *m = t->model;
+    const tw_model *m = t->recipe.model;
     int64_t steps[TW_MOST_RATE_STEPS];
-    int count = tw_model_rate_changes(m, t->data_examples, (int)t->setting[TWI_BATCH], tw_trainer_examples(t), steps);
-    double in_epoch = (double)t->data_examples / (double)tw_trainer_examples(t);
+    int count = tw_model_rate_changes(m, t->recipe.data_examples, (int)t->recipe.setting[TWI_BATCH],
+                                      tw_trainer_examples(t), steps);
+    double in_epoch = (double)t->recipe.data_examples / (double)tw_trainer_examples(t);
     if (m->epochs_per_decay > 0)
         say(w, ", times %g every %lld steps (%.1f epochs)", m->decay_factor, (long long)steps[0],
             (double)steps[0] / in_epoch);
@@ -111,14 +119,14 @@ static void say_model_rate(words *w, const tw_trainer *t)
 
 static void say_schedule(words *w, const tw_trainer *t)
 {
-    const tw_rule *r = &t->rule;
+    const tw_rule *r = &t->recipe.rule;
     double steps = twi_trainer_steps(t, r->length);
     switch (r->schedule) { /* ORDER SCHEDULE */
     case TW_SCHEDULE_CONSTANT:
         break;
     case TW_SCHEDULE_EXPONENTIAL:
         say(w, ", times %g every %.0f steps (%.1f epochs)", r->factor, steps,
-            steps * (double)tw_trainer_examples(t) / (double)t->data_examples);
+            steps * (double)tw_trainer_examples(t) / (double)t->recipe.data_examples);
         if (r->end > 0)
             say(w, " down to %g", r->end);
         break;
@@ -142,13 +150,14 @@ static void say_schedule(words *w, const tw_trainer *t)
 
 char *tw_trainer_rate_text(const tw_trainer *t, char *text, size_t size)
 {
-    const tw_rule *r = &t->rule;
+    const tw_rule *r = &t->recipe.rule;
     words w = begin(text, size);
-    say(&w, "%g", t->first_rate);
+    say(&w, "%g", t->recipe.first_rate);
     say_schedule(&w, t);
     if (r->scale_rate)
-        say(&w, "; all times %g, for %lld examples a step instead of %d", (double)tw_trainer_examples(t) / t->model->batch,
-            (long long)tw_trainer_examples(t), t->model->batch);
+        say(&w, "; all times %g, for %lld examples a step instead of %d",
+            (double)tw_trainer_examples(t) / t->recipe.model->batch, (long long)tw_trainer_examples(t),
+            t->recipe.model->batch);
     if (r->warm_up > 0) {
         say(&w, "; rises in a line until ");
         say_step(&w, t, twi_trainer_steps(t, r->warm_up));
@@ -160,25 +169,25 @@ char *tw_trainer_rate_text(const tw_trainer *t, char *text, size_t size)
 
 char *twi_schedule_text(const tw_rule *r, char *text, size_t size)
 {
-    static const char *const names[] = {"the model's", "constant", "exponential", "polynomial", "cosine", "piecewise"};
-    static const char *const units[] = {"epochs", "steps", "examples"};
+    const char *unit = twi_name_of(twi_unit_names, r->unit)->name;
     words w = begin(text, size);
-    say(&w, "%s", names[r->schedule]); /* ORDER SCHEDULE */
+    say(&w, "%s",
+        r->schedule == TW_SCHEDULE_MODEL ? "the model's" : twi_name_of(twi_schedule_names, r->schedule)->name);
     if (r->length > 0)
-        say(&w, " over %g %s", r->length, units[r->unit]);
+        say(&w, " over %g %s", r->length, unit);
     if (r->factor > 0 || r->end > 0 || r->power > 0)
         say(&w, " (factor %g, end %g, power %g)", r->factor, r->end, r->power);
     for (int i = 0; i < r->num_rates; i++)
-        say(&w, ", %g from %g %s", r->rates[i], r->at[i], units[r->unit]);
+        say(&w, ", %g from %g %s", r->rates[i], r->at[i], unit);
     if (r->warm_up > 0)
-        say(&w, ", warm-up %g %s", r->warm_up, units[r->unit]);
+        say(&w, ", warm-up %g %s", r->warm_up, unit);
     if (r->scale_rate)
         say(&w, ", scaled with the batch");
     return text;
 }
 
 /* Checkpoints by others, and older ones, say nothing. */
-tw_status twi_trainer_check_rule(const tw_trainer *t, tw_checkpoint *checkpoint, tw_error *error)
+tw_status twi_recipe_check_rule(const twi_recipe *recipe, tw_checkpoint *checkpoint, tw_error *error)
 {
     char now[TWI_RULE_SIZE];
     tw_tensor *saved = NULL;
@@ -187,7 +196,7 @@ tw_status twi_trainer_check_rule(const tw_trainer *t, tw_checkpoint *checkpoint,
     tw_status status = tw_checkpoint_read(checkpoint, TWI_RULE_NAME, &saved, error);
     if (status != TW_OK)
         return status;
-    tw_trainer_rule_text(t, now, sizeof now);
+    twi_recipe_rule_text(recipe, now, sizeof now);
     if (tw_tensor_dtype(saved) != TW_STRING || tw_tensor_elements(saved) != 1) {
         status = twi_fail(error, TW_DATA_LOSS, "checkpoint %s: '%s' is not a text", tw_checkpoint_path(checkpoint),
                           TWI_RULE_NAME);

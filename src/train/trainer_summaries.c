@@ -10,22 +10,23 @@
 static tw_status write_losses(tw_trainer *t, tw_event_writer *events, const tw_trainer_step_result *r, tw_error *error)
 {
     tw_status status;
-    int rate = t->num_always;
+    int rate = t->fetched.num_always;
     TWI_TRY(tw_event_writer_add_scalar(events, "total_loss", r->step, r->loss, error));
-    for (int i = 0; i < t->towers && t->towers > 1; i++) {
+    for (int i = 0; i < t->towers.count && t->towers.count > 1; i++) {
         char tag[64];
         snprintf(tag, sizeof tag, "towers/%d/total_loss", i);
         TWI_TRY(tw_event_writer_add_scalar(events, tag, r->step, r->tower_losses[i], error));
     }
-    TWI_TRY(tw_event_writer_add_scalar(events, "learning_rate", r->step, *(float *)tw_tensor_data(t->results[rate]),
-                                       error));
-    if (t->scale && t->scale->automatic)
-        TWI_TRY(tw_event_writer_add_scalar(events, "loss_scale", r->step, *(float *)tw_tensor_data(t->results[rate - 1]),
-                                           error));
-    for (int i = rate + 1; i <= rate + t->num_parts; i++) {
+    TWI_TRY(tw_event_writer_add_scalar(events, "learning_rate", r->step,
+                                       *(float *)tw_tensor_data(t->fetched.tensors[rate]), error));
+    if (t->scaling.scale && t->scaling.scale->automatic)
+        TWI_TRY(tw_event_writer_add_scalar(events, "loss_scale", r->step,
+                                           *(float *)tw_tensor_data(t->fetched.tensors[rate - 1]), error));
+    for (int i = rate + 1; i <= rate + t->fetched.num_parts; i++) {
         char tag[300];
-        tw_strip_tower_name(tw_node_name(t->fetches[i].node), tag, sizeof tag);
-        TWI_TRY(tw_event_writer_add_scalar(events, tag, r->step, *(float *)tw_tensor_data(t->results[i]), error));
+        tw_strip_tower_name(tw_node_name(t->fetched.outputs[i].node), tag, sizeof tag);
+        TWI_TRY(
+            tw_event_writer_add_scalar(events, tag, r->step, *(float *)tw_tensor_data(t->fetched.tensors[i]), error));
     }
 done:
     return status;
@@ -48,14 +49,14 @@ static tw_status write_histogram(tw_event_writer *events, const char *tag, int64
 tw_status twi_trainer_write_variables(tw_trainer *t, tw_event_writer *events, int64_t step,
                                       tw_tensor *const *gradients, tw_error *error)
 {
-    for (int i = 0; i < t->average->count; i++) {
-        const tw_variable *variable = t->average->variables[i];
+    for (int i = 0; i < t->update.average->count; i++) {
+        const tw_variable *variable = t->update.average->variables[i];
         tw_tensor *value = NULL;
         tw_status status = tw_session_get_variable(t->session, variable, &value, error);
         if (status == TW_OK)
             status = write_histogram(events, variable->name, step, value, error);
         tw_tensor_release(value);
-        if (status == TW_OK && t->average->gradients[i].node) {
+        if (status == TW_OK && t->update.average->gradients[i].node) {
             char tag[300];
             snprintf(tag, sizeof tag, "%s/gradients", variable->name);
             status = write_histogram(events, tag, step, *gradients++, error);
@@ -90,7 +91,7 @@ static float share_of_zeros(const tw_tensor *tensor)
 int twi_trainer_activations(const tw_trainer *t, tw_output outputs[TWI_MOST_ACTIVATIONS])
 {
     char scope[32];
-    snprintf(scope, sizeof scope, "tower_%d", t->towers - 1);
+    snprintf(scope, sizeof scope, "tower_%d", t->towers.count - 1);
     int count = tw_get_collection(t->graph, "activations", scope, outputs, TWI_MOST_ACTIVATIONS);
     return count < TWI_MOST_ACTIVATIONS ? count : TWI_MOST_ACTIVATIONS;
 }
@@ -102,8 +103,8 @@ static tw_status write_activations(tw_trainer *t, tw_event_writer *events, int64
     tw_tensor *values[TWI_MOST_ACTIVATIONS] = {0};
     tw_status status = TW_OK;
     char name[300], tag[320];
-    int last = t->towers - 1, count = twi_trainer_activations(t, outputs);
-    tw_feed feeds[] = {{t->images[last], t->results[t->num_fetches - 1]}};
+    int last = t->towers.count - 1, count = twi_trainer_activations(t, outputs);
+    tw_feed feeds[] = {{t->input.images[last], t->fetched.tensors[t->fetched.count - 1]}};
     TWI_TRY(tw_session_run(t->session, feeds, 1, outputs, count, values, error));
     for (int i = 0; i < count; i++) {
         tw_strip_tower_name(tw_node_name(outputs[i].node), name, sizeof name);
@@ -121,16 +122,19 @@ done:
 tw_status tw_trainer_step_with_summaries(tw_trainer *t, tw_event_writer *events, tw_trainer_step_result *result,
                                          tw_error *error)
 {
+    TWI_NEED(t, "trainer", error);
+    TWI_NEED(events, "events", error);
+    TWI_NEED(result, "result", error);
     tw_status status;
     if (t->asynchronous) {
         TWI_TRY(twi_asynchronous_step(t, result, error));
         TWI_TRY(twi_asynchronous_write_summaries(t, events, result, error));
         return tw_event_writer_flush(events, error);
     }
-    TWI_TRY(twi_trainer_take_steps(t, 1, t->num_fetches, result, error));
+    TWI_TRY(twi_trainer_take_steps(t, 1, t->fetched.count, result, error));
     TWI_TRY(write_losses(t, events, result, error));
-    int gradients = t->num_always + 1 + t->num_parts; /* behind the rate and the parts of the loss */
-    TWI_TRY(twi_trainer_write_variables(t, events, result->step, t->results + gradients, error));
+    int gradients = t->fetched.num_always + 1 + t->fetched.num_parts; /* behind the rate and the parts of the loss */
+    TWI_TRY(twi_trainer_write_variables(t, events, result->step, t->fetched.tensors + gradients, error));
     TWI_TRY(write_activations(t, events, result->step, error));
     TWI_TRY(tw_event_writer_flush(events, error));
 done:

@@ -4,55 +4,56 @@
 
 #include "train/trainer.h"
 
-static tw_output build_model_rate(tw_trainer *t, float rate)
+static tw_output build_model_rate(const tw_trainer *t, tw_graph *g, float rate)
 {
-    const tw_model *m = t->model;
-    const tw_variable *step = tw_global_step(t->graph);
+    const tw_model *m = t->recipe.model;
+    const tw_variable *step = tw_global_step(g);
     int64_t changes[TW_MOST_RATE_STEPS];
     float rates[TW_MOST_RATE_STEPS + 1] = {rate};
-    int count = tw_model_rate_changes(m, t->data_examples, t->setting[TWI_BATCH], tw_trainer_examples(t), changes);
+    int count = tw_model_rate_changes(m, t->recipe.data_examples, t->recipe.setting[TWI_BATCH], tw_trainer_examples(t),
+                                      changes);
     if (m->epochs_per_decay > 0)
-        return tw_exponential_decay(t->graph, rate, step, (double)changes[0], m->decay_factor, true);
+        return tw_exponential_decay(g, rate, step, (double)changes[0], m->decay_factor, true);
     for (int i = 0; i < count; i++)
         rates[i + 1] = rate * m->rate_steps[i].factor;
-    return count ? tw_piecewise_constant(t->graph, step, changes, count, rates) : tw_scalar(t->graph, rate);
+    return count ? tw_piecewise_constant(g, step, changes, count, rates) : tw_scalar(g, rate);
 }
 
 /* rates[i] while at most step at[i] is done: the op's boundaries are the last steps of the old rate. */
-static tw_output build_pieces(tw_trainer *t, float rate)
+static tw_output build_pieces(const tw_trainer *t, tw_graph *g, float rate)
 {
-    const tw_rule *rule = &t->rule;
+    const tw_rule *rule = &t->recipe.rule;
     int64_t last[TW_MOST_RATES];
     float rates[TW_MOST_RATES + 1] = {rate};
     for (int i = 0; i < rule->num_rates; i++) {
         last[i] = (int64_t)twi_trainer_steps(t, rule->at[i]) - 1;
         if (i && last[i] <= last[i - 1])
             last[i] = last[i - 1] + 1;
-        rates[i + 1] = rule->rates[i] * (rate / t->first_rate);
+        rates[i + 1] = rule->rates[i] * (rate / t->recipe.first_rate);
     }
-    return tw_piecewise_constant(t->graph, tw_global_step(t->graph), last, rule->num_rates, rates);
+    return tw_piecewise_constant(g, tw_global_step(g), last, rule->num_rates, rates);
 }
 
-static tw_output build_scheduled_rate(tw_trainer *t, float rate)
+static tw_output build_scheduled_rate(const tw_trainer *t, tw_graph *g, float rate)
 {
-    const tw_rule *rule = &t->rule;
-    const tw_variable *step = tw_global_step(t->graph);
+    const tw_rule *rule = &t->recipe.rule;
+    const tw_variable *step = tw_global_step(g);
     double steps = twi_trainer_steps(t, rule->length);
     tw_output made;
     switch (rule->schedule) { /* ORDER SCHEDULE */
     case TW_SCHEDULE_CONSTANT:
-        return tw_scalar(t->graph, rate);
+        return tw_scalar(g, rate);
     case TW_SCHEDULE_EXPONENTIAL:
-        made = tw_exponential_decay(t->graph, rate, step, steps, rule->factor, true);
-        return rule->end > 0 ? tw_maximum(t->graph, made, tw_scalar(t->graph, rule->end)) : made;
+        made = tw_exponential_decay(g, rate, step, steps, rule->factor, true);
+        return rule->end > 0 ? tw_maximum(g, made, tw_scalar(g, rule->end)) : made;
     case TW_SCHEDULE_POLYNOMIAL:
-        return tw_polynomial_decay(t->graph, rate, step, steps, rule->end, rule->power > 0 ? rule->power : 1);
+        return tw_polynomial_decay(g, rate, step, steps, rule->end, rule->power > 0 ? rule->power : 1);
     case TW_SCHEDULE_COSINE:
-        return tw_cosine_decay(t->graph, rate, step, steps, rule->end);
+        return tw_cosine_decay(g, rate, step, steps, rule->end);
     case TW_SCHEDULE_PIECEWISE:
-        return build_pieces(t, rate);
+        return build_pieces(t, g, rate);
     default:
-        return build_model_rate(t, rate);
+        return build_model_rate(t, g, rate);
     }
 }
 
@@ -61,38 +62,36 @@ static float or_usual(float value, float usual)
     return value > 0 ? value : usual;
 }
 
-tw_output twi_trainer_build_rate(tw_trainer *t)
+tw_output twi_trainer_build_rate(const tw_trainer *t, tw_graph *g)
 {
-    const tw_model *m = t->model;
-    const tw_rule *rule = &t->rule;
-    float first = t->first_rate * (rule->scale_rate ? (float)tw_trainer_examples(t) / (float)m->batch : 1);
-    tw_output rate = build_scheduled_rate(t, first);
-    return rule->warm_up > 0
-               ? tw_warm_up(t->graph, rate, tw_global_step(t->graph), twi_trainer_steps(t, rule->warm_up))
-               : rate;
+    const tw_model *m = t->recipe.model;
+    const tw_rule *rule = &t->recipe.rule;
+    float first = t->recipe.first_rate * (rule->scale_rate ? (float)tw_trainer_examples(t) / (float)m->batch : 1);
+    tw_output rate = build_scheduled_rate(t, g, first);
+    return rule->warm_up > 0 ? tw_warm_up(g, rate, tw_global_step(g), twi_trainer_steps(t, rule->warm_up)) : rate;
 }
 
 tw_optimizer *twi_trainer_build_optimizer(tw_trainer *t)
 {
-    const tw_model *m = t->model;
-    const tw_rule *rule = &t->rule;
+    const tw_model *m = t->recipe.model;
+    const tw_rule *rule = &t->recipe.rule;
     tw_graph *g = t->graph;
     tw_optimizer *made;
-    t->rate = twi_trainer_build_rate(t);
-    switch (t->setting[TWI_OPTIMIZER]) { /* ORDER OPTIMIZER */
-    case TW_MODEL_MOMENTUM:
-        made = tw_momentum(g, t->rate, or_usual(m->momentum, 0.9f), rule->nesterov);
+    t->update.rate = twi_trainer_build_rate(t, g);
+    switch (t->recipe.setting[TWI_OPTIMIZER]) { /* ORDER OPTIMIZER */
+    case TW_OPTIMIZER_MOMENTUM:
+        made = tw_momentum(g, t->update.rate, or_usual(m->momentum, 0.9f), rule->nesterov);
         break;
-    case TW_MODEL_ADAM:
-        made = tw_adam(g, t->rate, or_usual(rule->beta1, 0.9f), or_usual(rule->beta2, 0.999f),
+    case TW_OPTIMIZER_ADAM:
+        made = tw_adam(g, t->update.rate, or_usual(rule->beta1, 0.9f), or_usual(rule->beta2, 0.999f),
                        or_usual(rule->epsilon, 1e-8f));
         break;
-    case TW_MODEL_RMS_PROP:
-        made = tw_rms_prop(g, t->rate, or_usual(rule->beta2, 0.9f), t->rule.beta1 < 0 ? 0 : or_usual(rule->beta1, 0.9f),
-                           or_usual(rule->epsilon, 1));
+    case TW_OPTIMIZER_RMS_PROP:
+        made = tw_rms_prop(g, t->update.rate, or_usual(rule->beta2, 0.9f),
+                           t->recipe.rule.beta1 < 0 ? 0 : or_usual(rule->beta1, 0.9f), or_usual(rule->epsilon, 1));
         break;
     default:
-        made = tw_gradient_descent(g, t->rate);
+        made = tw_gradient_descent(g, t->update.rate);
     }
     tw_decouple_weight_decay(made, rule->decoupled_decay, m->decay_rank);
     return made;
@@ -100,7 +99,7 @@ tw_optimizer *twi_trainer_build_optimizer(tw_trainer *t)
 
 tw_loss_scale *twi_trainer_build_scale(tw_trainer *t)
 {
-    const tw_rule *rule = &t->rule;
+    const tw_rule *rule = &t->recipe.rule;
     if (rule->automatic_loss_scale)
         return tw_automatic_loss_scale(t->graph, or_usual(rule->loss_scale, 1 << 15),
                                        rule->loss_scale_every ? rule->loss_scale_every : 1000);
@@ -112,7 +111,7 @@ tw_loss_scale *twi_trainer_build_scale(tw_trainer *t)
 static tw_output finish_step(const tw_trainer *t, tw_output apply)
 {
     tw_graph *g = t->graph;
-    const tw_model *m = t->model;
+    const tw_model *m = t->recipe.model;
     if (m->average_decay > 0) {
         tw_averages *averages = tw_moving_averages(g, m->average_decay, tw_global_step(g), apply);
         apply = averages ? averages->update : (tw_output){0};
@@ -133,9 +132,9 @@ static tw_output finish_step(const tw_trainer *t, tw_output apply)
 /* What is clipped is the average, so that it does not matter how the batch was divided. */
 tw_grads *twi_trainer_finish_gradients(tw_trainer *t, tw_grads *grads)
 {
-    const tw_rule *rule = &t->rule;
-    if (grads && t->scale)
-        grads = tw_unscale_gradients(t->graph, t->scale, t->gradients, t->towers, grads);
+    const tw_rule *rule = &t->recipe.rule;
+    if (grads && t->scaling.scale)
+        grads = tw_unscale_gradients(t->graph, t->scaling.scale, t->update.gradients, t->towers.count, grads);
     if (grads && rule->clip_value > 0)
         grads = tw_clip_gradients(t->graph, grads, rule->clip_value);
     if (grads && rule->clip_norm > 0)
@@ -146,8 +145,8 @@ tw_grads *twi_trainer_finish_gradients(tw_trainer *t, tw_grads *grads)
 tw_output twi_trainer_build_update(tw_trainer *t, tw_optimizer *optimizer)
 {
     tw_output apply = twi_trainer_apply(t, optimizer);
-    if (t->scale && t->scale->automatic) {
-        tw_output parts[] = {apply, t->scale->update};
+    if (t->scaling.scale && t->scaling.scale->automatic) {
+        tw_output parts[] = {apply, t->scaling.scale->update};
         apply = tw_group(tw_name(t->graph, "apply"), parts, 2);
     }
     return finish_step(t, apply);

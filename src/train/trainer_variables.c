@@ -5,72 +5,55 @@
  *     replicated, independent  NAME on the device of tower 0, "copy_k/NAME" on that of tower k
  *
  * What tower k has beyond tower 0 is a copy to the graph too (tw_copy_variable): checkpoints know one of each.
- * Never here: how gradients meet and are applied (trainer_apply.c). */
+ * Never here: which mode has which (trainer_modes.c); how gradients meet and are applied (trainer_apply.c). */
 #include "base/memory.h"
 #include "base/status.h"
-#include "graph/graph.h" /* twi_make_variable */
 
 #include <stdio.h>
 #include <string.h>
 #include <tower/ops.h>
 
 #include "train/reduce.h"
-#include "train/trainer.h"
+#include "train/trainer_modes.h"
 
 /* ---- what was asked for ------------------------------------------------------------------------------------- */
 
-static const char *const update_names[] = {"", "parameter_server", "replicated", "independent"};
-static const char *const placement_names[] = {"", "single", "rotate", "least-loaded", "least-bytes"};
-static const char *const device_names[] = {"", "cpu", "gpu"};
+static const char *const placement_names[] = {
+    [TW_PLACE_SINGLE] = "single",
+    [TW_PLACE_ROTATE] = "rotate",
+    [TW_PLACE_LEAST_LOADED] = "least-loaded",
+    [TW_PLACE_LEAST_BYTES] = "least-bytes",
+};
+static const char *const device_names[] = {[TW_PARAMETERS_ON_CPU] = "cpu", [TW_PARAMETERS_ON_GPU] = "gpu"};
 
-enum { STAGED = 4, RELAXED = 5 }; /* saved for parameter_server and replicated with these */
-
-const char *tw_variable_update_name(tw_variable_update update)
-{
-    return update >= TW_PARAMETER_SERVER && update <= TW_INDEPENDENT ? update_names[update] : "";
-}
-
-int64_t twi_trainer_update_to_save(const tw_variable_options *v)
-{
-    tw_variable_update update = v->update ? v->update : TW_PARAMETER_SERVER;
-    if (v->update == 0 && !v->staged && !v->consistency)
-        return 0; /* not asked for */
-    return v->staged && update == TW_PARAMETER_SERVER                     ? STAGED
-           : v->consistency == TW_RELAXED && update == TW_REPLICATED ? RELAXED
-                                                                      : (int64_t)update;
-}
-
-/* Odd combinations are errors, not surprises. */
+/* What belongs to another mode of update is an error, not a surprise. */
 static tw_status check(const tw_trainer *t, tw_error *error)
 {
-    const tw_variable_options *v = &t->variables;
+    const tw_variable_options *v = &t->variables.options;
+    const tw_average_options *a = &t->recipe.average;
     const char *update = tw_variable_update_name(v->update);
-    if (v->staged && v->update != TW_PARAMETER_SERVER)
+    const char *meeting = a->all_reduce         ? "all_reduce"
+                          : a->packs            ? "packs"
+                          : a->small_bytes      ? "small_bytes"
+                          : a->bucket_bytes > 0 ? "bucket_bytes"
+                          : a->wire             ? "wire"
+                                                : NULL;
+    if (v->placement && !t->variables.mode->place)
+        return twi_fail(
+            error, TW_INVALID_ARGUMENT,
+            "options.variables.placement=%s goes with options.variables.update=parameter_server only: with %s "
+            "each tower has all variables on its own device",
+            placement_names[v->placement], update);
+    if (v->parameter_device && !t->variables.mode->place)
+        return twi_fail(
+            error, TW_INVALID_ARGUMENT,
+            "options.variables.parameter_device=%s goes with options.variables.update=parameter_server only: "
+            "with %s each tower has all variables on its own device",
+            device_names[v->parameter_device], update);
+    if (meeting && !t->variables.mode->meet)
         return twi_fail(error, TW_INVALID_ARGUMENT,
-                        "staged_vars goes with variable_update=parameter_server only: with %s each tower has variables "
-                        "of its own, and none to fetch", update);
-    if (v->consistency == TW_RELAXED && v->update != TW_REPLICATED)
-        return twi_fail(error, TW_INVALID_ARGUMENT,
-                        "variable_consistency=relaxed goes with variable_update=replicated only, not with %s%s", update,
-                        v->update == TW_PARAMETER_SERVER ? "; staged_vars is its counterpart there" : "");
-    if (v->placement && v->update != TW_PARAMETER_SERVER)
-        return twi_fail(error, TW_INVALID_ARGUMENT,
-                        "variable_placement=%s goes with variable_update=parameter_server only: with %s each tower has "
-                        "all variables on its own device", placement_names[v->placement], update);
-    if (v->parameter_device && v->update != TW_PARAMETER_SERVER)
-        return twi_fail(error, TW_INVALID_ARGUMENT,
-                        "local_parameter_device=%s goes with variable_update=parameter_server only: with %s each tower "
-                        "has all variables on its own device", device_names[v->parameter_device], update);
-    const tw_average_options *a = &t->averaging;
-    const char *meeting = a->all_reduce    ? "all_reduce_spec"
-                          : a->packs       ? "gradient_repacking"
-                          : a->small_bytes ? "agg_small_grads_max_bytes"
-                          : a->bucket_bytes > 0 ? "gradient_bucket_bytes"
-                          : a->wire        ? "compact_gradient_transfer"
-                                           : NULL;
-    if (v->update == TW_INDEPENDENT && meeting)
-        return twi_fail(error, TW_INVALID_ARGUMENT,
-                        "%s says how gradients meet; with variable_update=independent they never do", meeting);
+                        "options.average.%s says how gradients meet; with options.variables.update=%s they never do",
+                        meeting, update);
     return TW_OK;
 }
 
@@ -78,218 +61,191 @@ static tw_status check(const tw_trainer *t, tw_error *error)
 static tw_status check_reduction(const tw_trainer *t, const tw_trainer_options *options, tw_error *error)
 {
     twi_reduce_spec spec;
-    tw_status status = twi_reduce_spec_parse(t->averaging.all_reduce, &spec, error);
-    if (status != TW_OK || t->towers == 1 || !twi_reduce_uses_nccl(&spec))
+    tw_status status = twi_reduce_spec_parse(t->recipe.average.all_reduce, &spec, error);
+    if (status != TW_OK || t->towers.count == 1 || !twi_reduce_uses_nccl(&spec))
         return status;
-    if (t->variables.update != TW_REPLICATED)
-        return twi_fail(error, TW_INVALID_ARGUMENT,
-                        "all_reduce_spec=%.200s goes with variable_update=replicated only, not with %s: nccl brings the mean "
-                        "to every tower", t->averaging.all_reduce, tw_variable_update_name(t->variables.update));
-    status = tw_devices_check_nccl(options->devices, t->tower_devices, t->towers, error);
-    return status == TW_OK ? TW_OK : (twi_prefix(error, "all_reduce_spec=%.200s", t->averaging.all_reduce), status);
+    if (!t->variables.mode->everywhere)
+        return twi_fail(
+            error, TW_INVALID_ARGUMENT,
+            "options.average.all_reduce=%.200s goes with options.variables.update=replicated only, not with "
+            "%s: nccl brings the mean to every tower",
+            t->recipe.average.all_reduce, tw_variable_update_name(t->variables.options.update));
+    status = tw_devices_check_nccl(options->devices, t->towers.devices, t->towers.count, error);
+    return status == TW_OK
+               ? TW_OK
+               : (twi_prefix(error, "options.average.all_reduce=%.200s", t->recipe.average.all_reduce), status);
 }
 
-static bool in_range(const tw_variable_options *v)
+static tw_status check_numbers(const tw_variable_options *v, tw_error *error)
 {
-    return v->update >= 0 && v->update <= TW_INDEPENDENT && v->placement >= 0 && v->placement <= TW_PLACE_LEAST_BYTES &&
-           v->parameter_device >= 0 && v->parameter_device <= TW_PARAMETERS_ON_GPU && v->consistency >= 0 &&
-           v->consistency <= TW_RELAXED;
+    const struct {
+        const char *name;
+        int number, last;
+    } numbers[] = {{"placement", v->placement, TW_PLACE_LEAST_BYTES},
+                   {"parameter_device", v->parameter_device, TW_PARAMETERS_ON_GPU},
+                   {"consistency", v->consistency, TW_CONSISTENCY_RELAXED}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (numbers[i].number < 0 || numbers[i].number > numbers[i].last)
+            return twi_fail(error, TW_INVALID_ARGUMENT, "options.variables.%s: there is no number %d", numbers[i].name,
+                            numbers[i].number);
+    return TW_OK;
 }
 
 /* ---- parameter devices -------------------------------------------------------------------------------------- */
 
 static void add_parameter_device(tw_trainer *t, const char *device)
 {
-    for (int i = 0; i < t->num_parameter_devices; i++)
-        if (strcmp(t->parameter_devices[i], device) == 0)
+    for (int i = 0; i < t->variables.num_devices; i++)
+        if (strcmp(t->variables.devices[i], device) == 0)
             return;
-    t->parameter_devices[t->num_parameter_devices++] = device;
+    t->variables.devices[t->variables.num_devices++] = device;
 }
 
 static bool towers_are_on_gpus(const tw_trainer *t)
 {
-    for (int i = 0; i < t->towers; i++)
-        if (twi_trainer_is_cpu(t->tower_devices[i]))
+    for (int i = 0; i < t->towers.count; i++)
+        if (tw_device_is(t->towers.devices[i], "CPU"))
             return false;
     return true;
 }
 
 static tw_status find_parameter_devices(tw_trainer *t, const tw_trainer_options *options, tw_error *error)
 {
-    tw_variable_options *v = &t->variables;
+    tw_variable_options *v = &t->variables.options;
     int cpus = tw_devices_count(options->devices, "CPU");
-    size_t most = (size_t)(t->towers > cpus ? t->towers : cpus);
-    bool asked = v->parameter_device != TW_PARAMETER_DEVICE, spread = v->placement > TW_PLACE_SINGLE;
+    size_t most = (size_t)(t->towers.count > cpus ? t->towers.count : cpus);
+    bool asked = v->parameter_device != TW_PARAMETERS_DEFAULT, spread = v->placement > TW_PLACE_SINGLE;
     if (!asked)
         v->parameter_device = spread && towers_are_on_gpus(t) ? TW_PARAMETERS_ON_GPU : TW_PARAMETERS_ON_CPU;
     if (!v->placement)
         v->placement = v->parameter_device == TW_PARAMETERS_ON_GPU ? TW_PLACE_LEAST_LOADED : TW_PLACE_SINGLE;
-    t->parameter_devices = twi_alloc_array(most, sizeof *t->parameter_devices);
-    t->parameter_loads = twi_alloc_array(most, sizeof *t->parameter_loads);
-    if (!t->parameter_devices || !t->parameter_loads)
+    t->variables.devices = twi_alloc_array(most, sizeof *t->variables.devices);
+    t->variables.loads = twi_alloc_array(most, sizeof *t->variables.loads);
+    if (!t->variables.devices || !t->variables.loads)
         return twi_fail_memory(error, "creating a trainer");
     if (v->parameter_device == TW_PARAMETERS_ON_CPU) {
         for (int i = 0; i < cpus; i++) /* a set of devices lists CPUs first */
             add_parameter_device(t, tw_devices_info(options->devices, i).name);
     } else {
-        for (int i = 0; i < t->towers; i++)
-            if (!twi_trainer_is_cpu(t->tower_devices[i]))
-                add_parameter_device(t, t->tower_devices[i]);
+        for (int i = 0; i < t->towers.count; i++)
+            if (!tw_device_is(t->towers.devices[i], "CPU"))
+                add_parameter_device(t, t->towers.devices[i]);
     }
-    if (t->num_parameter_devices == 0)
+    if (t->variables.num_devices == 0)
         return twi_fail(error, TW_INVALID_ARGUMENT,
-                        "local_parameter_device=gpu puts variables on the GPUs that towers run on, and none does: tower "
-                        "0 runs on %s", t->tower_devices[0]);
-    if (asked && spread && t->num_parameter_devices == 1 && v->parameter_device == TW_PARAMETERS_ON_CPU)
+                        "options.variables.parameter_device=gpu puts variables on the GPUs that towers run on, and "
+                        "none does: tower "
+                        "0 runs on %s",
+                        t->towers.devices[0]);
+    if (asked && spread && t->variables.num_devices == 1 && v->parameter_device == TW_PARAMETERS_ON_CPU)
         return twi_fail(error, TW_INVALID_ARGUMENT,
-                        "variable_placement=%s spreads variables over several devices, and local_parameter_device=cpu "
-                        "has one only", placement_names[v->placement]);
-    t->least_loaded = (tw_least_loaded){.devices = t->parameter_devices,
-                                        .num_devices = t->num_parameter_devices,
-                                        .loads = t->parameter_loads,
-                                        .by_bytes = v->placement == TW_PLACE_LEAST_BYTES};
+                        "options.variables.placement=%s spreads variables over several devices, and "
+                        "options.variables.parameter_device=cpu has one only",
+                        placement_names[v->placement]);
+    t->variables.spread = (tw_least_loaded){.devices = t->variables.devices,
+                                            .num_devices = t->variables.num_devices,
+                                            .loads = t->variables.loads,
+                                            .by_bytes = v->placement == TW_PLACE_LEAST_BYTES};
     return TW_OK;
 }
 
 tw_status twi_trainer_find_variables(tw_trainer *t, const tw_trainer_options *options, tw_error *error)
 {
-    tw_variable_options *v = &t->variables;
-    int64_t saved = t->setting[TWI_UPDATE];
+    tw_variable_options *v = &t->variables.options;
+    const twi_mode *remembered = twi_mode_at(t->recipe.setting[TWI_UPDATE]);
+    tw_status status;
     *v = options->variables;
-    if (!in_range(v) || saved > RELAXED)
-        return twi_fail(error, TW_INVALID_ARGUMENT, "variable_update, placement or consistency: unknown number");
-    if (!v->update && !v->staged && !v->consistency) { /* the checkpoint's, or the default */
-        v->update = saved == STAGED    ? TW_PARAMETER_SERVER
-                    : saved == RELAXED ? TW_REPLICATED
-                                       : (tw_variable_update)saved;
-        v->staged = saved == STAGED;
-        v->consistency = saved == RELAXED ? TW_RELAXED : TW_STRONG;
-    }
-    v->update = v->update ? v->update : TW_PARAMETER_SERVER;
-    v->consistency = v->consistency ? v->consistency : TW_STRONG;
-    t->setting[TWI_UPDATE] = twi_trainer_update_to_save(v);
-    tw_status status = check(t, error);
-    if (status == TW_OK && t->averaging.all_reduce)
-        status = check_reduction(t, options, error);
-    return status == TW_OK && v->update == TW_PARAMETER_SERVER ? find_parameter_devices(t, options, error) : status;
-}
-
-/* ---- the step and the rate ---------------------------------------------------------------------------------- */
-
-static const char *stay_at_home(void *trainer, const tw_node *node)
-{
-    tw_trainer *t = trainer;
-    if (t->home && twi_device_has_kernel(t->home, tw_node_op(node), &node->attrs))
-        return t->home->text;
-    t->strangers++;
-    return "/cpu:0";
-}
-
-void twi_trainer_enter_home(tw_trainer *t)
-{
-    tw_enter_device_function(t->graph, stay_at_home, t);
-}
-
-/* Builds them on a graph of their own, to see whether the home has all kernels: a rate that goes to the host and back
- * would be worse than one that is made there. */
-static bool home_suffices(tw_trainer *t)
-{
-    tw_graph *own = t->graph;
-    t->graph = tw_graph_create();
-    t->strangers = 0;
-    twi_trainer_enter_home(t);
-    const tw_variable *step = tw_global_step(t->graph);
-    twi_trainer_build_rate(t);
-    if (step)
-        tw_assign_add(t->graph, step->handle, tw_scalar_of(t->graph, TW_INT64, 1));
-    bool fine = tw_graph_status(t->graph) == TW_OK && t->strangers == 0;
-    tw_leave_device(t->graph);
-    tw_graph_destroy(t->graph);
-    t->graph = own;
-    return fine;
-}
-
-void twi_trainer_find_home(tw_trainer *t, const tw_trainer_options *options)
-{
-    const tw_variable_options *v = &t->variables;
-    twi_device_name wanted;
-    bool on_gpus = v->update == TW_PARAMETER_SERVER ? v->parameter_device == TW_PARAMETERS_ON_GPU
-                                                    : !twi_trainer_is_cpu(t->tower_devices[0]);
-    /* An automatic loss scale looks at all gradients, on the host. */
-    if (!on_gpus || t->asynchronous || t->rule.automatic_loss_scale ||
-        twi_device_name_parse(t->tower_devices[0], &wanted, NULL) != TW_OK)
-        return;
-    for (int i = 0; i < options->devices->count && !t->home; i++)
-        if (twi_device_name_matches(&wanted, &options->devices->items[i]->name))
-            t->home = options->devices->items[i];
-    if (t->home && (t->home->is_host || !home_suffices(t)))
-        t->home = NULL;
+    TWI_TRY(check_numbers(v, error));
+    if (!v->update && !v->staged && !v->consistency) /* the checkpoint's, or the default */
+        twi_mode_ask(remembered, v);
+    v->update = v->update ? v->update : TW_UPDATE_PARAMETER_SERVER;
+    v->consistency = v->consistency ? v->consistency : TW_CONSISTENCY_STRONG;
+    TWI_TRY(twi_mode_find(v, &t->variables.mode, error));
+    t->recipe.setting[TWI_UPDATE] = twi_mode_number(t->variables.mode);
+    TWI_TRY(check(t, error));
+    if (t->recipe.average.all_reduce)
+        TWI_TRY(check_reduction(t, options, error));
+    if (t->variables.mode->place)
+        TWI_TRY(find_parameter_devices(t, options, error));
+done:
+    return status;
 }
 
 /* ---- while a tower is built --------------------------------------------------------------------------------- */
 
 /* Models ask for their variables inside a tower's device scope; a parameter server's lie elsewhere. */
-static const char *place_variable(void *trainer, const tw_node *node)
+const char *twi_on_parameter_devices(void *trainer, const tw_node *node)
 {
     tw_trainer *t = trainer;
-    if (strcmp(tw_node_op(node), "VarHandleOp") != 0)
+    if (!tw_node_is_variable(node))
         return "";
-    switch (t->variables.placement) {
+    switch (t->variables.options.placement) {
     case TW_PLACE_ROTATE:
-        return t->parameter_devices[t->next_parameter_device++ % t->num_parameter_devices];
+        return t->variables.devices[t->variables.next++ % t->variables.num_devices];
     case TW_PLACE_LEAST_LOADED:
     case TW_PLACE_LEAST_BYTES:
-        return tw_least_loaded_device(&t->least_loaded, node);
+        return tw_least_loaded_device(&t->variables.spread, node);
     default:
-        return t->parameter_devices[0];
+        return t->variables.devices[0];
     }
 }
 
-/* On tower 0's device, and saved: it may differ from the variable. */
-static tw_variable *make_stage(tw_graph *g, const tw_variable *variable, const char *name)
+/* The variable of that name on the device of the tower under construction: what it works with. */
+static tw_variable *own_variable(tw_trainer *t, const char *of, tw_variable *variable)
 {
-    return twi_make_variable(
-        g, name,
-        &(twi_new_variable){variable->dtype, variable->shape, .initial_value = twi_initial_value(variable)});
-}
-
-/* What the tower under construction works with in place of a variable. State that is not trained is tower 0's. */
-static tw_variable *own_variable(void *trainer, tw_graph *g, tw_variable *variable)
-{
-    tw_trainer *t = trainer;
-    char of[600], name[640];
-    int tower = t->building;
-    bool staged = t->variables.staged;
-    if (!variable->trainable || (!staged && tower == 0))
-        return variable;
-    snprintf(of, sizeof of, "%s%s", variable->name, staged ? TWI_STAGED : "");
+    tw_graph *g = t->graph;
+    char name[700];
+    int tower = t->variables.building;
     snprintf(name, sizeof name, TWI_COPY "%s", tower, of);
     tw_variable *found = tw_graph_find_variable(g, tower ? name : of);
     if (found || tw_graph_status(g) != TW_OK)
         return found;
     tw_enter_no_device(g);
-    tw_enter_device(g, "%s", t->tower_devices[tower]);
-    found = tower ? tw_copy_variable(g, tw_graph_find_variable(g, of), name) : make_stage(g, variable, of);
+    tw_enter_device(g, "%s", t->towers.devices[tower]);
+    if (tower)
+        found = tw_copy_variable(g, tw_graph_find_variable(g, of), name);
+    else /* saved: it may differ from the variable */
+        found = tw_make_variable(
+            g, of,
+            &(tw_new_variable){variable->dtype, variable->shape, .initial_value = tw_variable_initial_value(variable)});
     tw_leave_device(g);
     tw_leave_device(g);
     return found;
 }
 
+tw_variable *twi_own_copy(tw_trainer *t, tw_variable *variable)
+{
+    return t->variables.building == 0 ? variable : own_variable(t, variable->name, variable);
+}
+
+tw_variable *twi_own_stage(tw_trainer *t, tw_variable *variable)
+{
+    char of[600];
+    snprintf(of, sizeof of, "%s" TWI_STAGED, variable->name);
+    return own_variable(t, of, variable);
+}
+
+/* What the tower under construction works with in place of a variable. State that is not trained is tower 0's. */
+static tw_variable *get_own(void *trainer, tw_graph *g, tw_variable *variable)
+{
+    (void)g;
+    tw_trainer *t = trainer;
+    return variable->trainable ? t->variables.mode->own(t, variable) : variable;
+}
+
 void twi_trainer_enter_variables(tw_trainer *t, int tower)
 {
-    const tw_variable_options *v = &t->variables;
-    t->building = tower;
-    if (v->update == TW_PARAMETER_SERVER)
-        tw_enter_device_function(t->graph, place_variable, t);
-    if (v->update != TW_PARAMETER_SERVER || v->staged)
-        tw_enter_variable_getter(t->graph, own_variable, t);
+    t->variables.building = tower;
+    if (t->variables.mode->place)
+        tw_enter_device_function(t->graph, t->variables.mode->place, t);
+    if (t->variables.mode->own)
+        tw_enter_variable_getter(t->graph, get_own, t);
 }
 
 void twi_trainer_leave_variables(tw_trainer *t)
 {
-    const tw_variable_options *v = &t->variables;
-    if (v->update != TW_PARAMETER_SERVER || v->staged)
+    if (t->variables.mode->own)
         tw_leave_variable_getter(t->graph);
-    if (v->update == TW_PARAMETER_SERVER)
+    if (t->variables.mode->place)
         tw_leave_device(t->graph);
 }

@@ -9,7 +9,7 @@
 
 #include "train/order_log.h"
 
-#include <tower/models.h>
+#include <tower/trainer.h>
 
 /* What a tower is about. */
 typedef struct twi_flight {

@@ -14,9 +14,9 @@ static int planned(const tw_session *session, const char *op)
 {
     int count = 0;
     for (int i = 0; i < session->lanes[0]->plans.count; i++) {
-        const tw_graph *graph = session->lanes[0]->plans.items[i].plan->graph;
-        for (int id = 0; id < graph->nodes.count; id++)
-            count += strcmp(graph->nodes.items[id]->op->name, op) == 0;
+        const twi_region *planned = session->lanes[0]->plans.items[i].plan->region;
+        for (int id = 0; id < planned->nodes.count; id++)
+            count += strcmp(planned->nodes.items[id]->op->name, op) == 0;
     }
     return count;
 }

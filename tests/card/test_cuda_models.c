@@ -61,9 +61,9 @@ static void look_at(const job *j, const char *what)
     int missing = 0, nodes = 0;
     for (int k = 0; k < TWI_MOST_LANES; k++)
         for (int i = 0; session->lanes[k] && i < session->lanes[k]->plans.count; i++) {
-            const tw_graph *planned = session->lanes[k]->plans.items[i].plan->graph;
+            const twi_region *planned = session->lanes[k]->plans.items[i].plan->region;
             for (int id = 0; id < planned->nodes.count; id++) {
-                const tw_node *node = planned->nodes.items[id];
+                const twi_node *node = planned->nodes.items[id];
                 nodes++;
                 if (belongs_to_the_host(node->op->name) ||
                     twi_device_has_kernel(j->card, node->op->name, &node->attrs))
@@ -110,7 +110,7 @@ static void every_model_has_its_kernels(void **state)
 static void every_rule_has_its_kernels(void **state)
 {
     (void)state;
-    for (tw_model_optimizer optimizer = TW_MODEL_GRADIENT_DESCENT; optimizer <= TW_MODEL_RMS_PROP; optimizer++)
+    for (tw_model_optimizer optimizer = TW_OPTIMIZER_GRADIENT_DESCENT; optimizer <= TW_OPTIMIZER_RMS_PROP; optimizer++)
         for (int decay = 0; decay < 2; decay++)
             plan("resnet20", (tw_trainer_options){.optimizer = optimizer, .rule = {.decoupled_decay = decay ? 0.01f : 0}},
                  "an optimizer");
@@ -128,11 +128,11 @@ static void every_mode_of_update_has_its_kernels(void **state)
     (void)state;
     plan("resnet20", (tw_trainer_options){.towers = 3}, "three towers");
     plan("mnist", (tw_trainer_options){.towers = 2, .variables = {.staged = true}}, "stages");
-    plan("mnist", (tw_trainer_options){.towers = 2, .variables = {.update = TW_REPLICATED}}, "replicas");
-    plan("mnist", (tw_trainer_options){.towers = 2, .variables = {.update = TW_REPLICATED, .consistency = TW_RELAXED}},
+    plan("mnist", (tw_trainer_options){.towers = 2, .variables = {.update = TW_UPDATE_REPLICATED}}, "replicas");
+    plan("mnist", (tw_trainer_options){.towers = 2, .variables = {.update = TW_UPDATE_REPLICATED, .consistency = TW_CONSISTENCY_RELAXED}},
          "relaxed replicas");
-    plan("mnist", (tw_trainer_options){.towers = 2, .variables = {.update = TW_INDEPENDENT}}, "independent towers");
-    plan("mnist", (tw_trainer_options){.towers = 2, .updates = TW_ASYNCHRONOUS}, "asynchronous towers");
+    plan("mnist", (tw_trainer_options){.towers = 2, .variables = {.update = TW_UPDATE_INDEPENDENT}}, "independent towers");
+    plan("mnist", (tw_trainer_options){.towers = 2, .updates = TW_UPDATES_ASYNCHRONOUS}, "asynchronous towers");
 }
 
 /* ---- training ---------------------------------------------------------------------------------------------------- */

@@ -100,8 +100,8 @@ static void a_step_of_one_card_is_one_launch(void **state)
 {
     static const char *const gpus[] = {"/gpu:0"};
     (void)state;
-    check(gpus, 1, (tw_variable_options){.update = TW_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, 1);
-    check(gpus, 1, (tw_variable_options){.update = TW_REPLICATED}, 1);
+    check(gpus, 1, (tw_variable_options){.update = TW_UPDATE_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, 1);
+    check(gpus, 1, (tw_variable_options){.update = TW_UPDATE_REPLICATED}, 1);
 }
 
 /* The host hands all of them over before it waits, once, and reads the last one's loss. */
@@ -118,7 +118,7 @@ static void steps_in_a_row_wait_for_nobody(void **state)
     assert_ok(tw_dataset_synthetic(8, 8, 8, 3, 4, 1, &data, &error));
     tw_trainer_options options = {.model = &model, .dataset = data, .devices = devices, .seed = 1,
                                   .tower_devices = (const char *[]){"/gpu:0"}, .num_tower_devices = 1,
-                                  .variables = {.update = TW_REPLICATED}};
+                                  .variables = {.update = TW_UPDATE_REPLICATED}};
     assert_ok(tw_trainer_create(&options, &trainer, &error));
     assert_ok(tw_trainer_run_steps(trainer, 3, &result, &error));
     long launches = card_count("cudaGraphLaunch"), waits = card_count("cudaStreamSynchronize");
@@ -139,14 +139,14 @@ static void another_card_than_the_first_keeps_the_step_to_itself(void **state)
 {
     static const char *const gpus[] = {"/gpu:1"};
     (void)state;
-    check(gpus, 1, (tw_variable_options){.update = TW_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, 1);
+    check(gpus, 1, (tw_variable_options){.update = TW_UPDATE_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, 1);
 }
 
 static void two_towers_on_a_card_are_one_launch_too(void **state)
 {
     static const char *const gpus[] = {"/gpu:0", "/gpu:0"};
     (void)state;
-    check(gpus, 2, (tw_variable_options){.update = TW_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, 1);
+    check(gpus, 2, (tw_variable_options){.update = TW_UPDATE_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, 1);
 }
 
 /* Copies of gradients, and of what the update made, are part of it. */
@@ -154,8 +154,8 @@ static void two_cards_that_see_each_other_are_one_launch(void **state)
 {
     static const char *const gpus[] = {"/gpu:0", "/gpu:1"};
     (void)state;
-    check(gpus, 2, (tw_variable_options){.update = TW_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, 1);
-    check(gpus, 2, (tw_variable_options){.update = TW_REPLICATED}, 1);
+    check(gpus, 2, (tw_variable_options){.update = TW_UPDATE_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, 1);
+    check(gpus, 2, (tw_variable_options){.update = TW_UPDATE_REPLICATED}, 1);
 }
 
 /* Besides what is recorded there are only copies then. */
@@ -164,8 +164,8 @@ static void two_cards_that_do_not_meet_between_launches(void **state)
     static const char *const gpus[] = {"/gpu:1", "/gpu:2"};
     (void)state;
     setenv("CARD_COUNT", "3", 1);
-    check(gpus, 2, (tw_variable_options){.update = TW_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, 4 * 2);
-    check(gpus, 2, (tw_variable_options){.update = TW_REPLICATED}, 4 * 2);
+    check(gpus, 2, (tw_variable_options){.update = TW_UPDATE_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, 4 * 2);
+    check(gpus, 2, (tw_variable_options){.update = TW_UPDATE_REPLICATED}, 4 * 2);
     unsetenv("CARD_COUNT");
 }
 
@@ -175,7 +175,7 @@ static void two_cards_that_no_graph_takes_are_recorded_apart(void **state)
     static const char *const gpus[] = {"/gpu:0", "/gpu:1"};
     (void)state;
     setenv("CARD_APART", "1", 1);
-    check(gpus, 2, (tw_variable_options){.update = TW_REPLICATED}, 4 * 2);
+    check(gpus, 2, (tw_variable_options){.update = TW_UPDATE_REPLICATED}, 4 * 2);
     unsetenv("CARD_APART");
 }
 
@@ -193,7 +193,7 @@ static void a_traced_step_of_two_cards_is_one_launch_and_tells_where_its_time_we
     assert_ok(tw_devices_create(&(tw_device_options){.cpu_threads = 1}, &devices, &error));
     assert_ok(tw_dataset_synthetic(8, 8, 8, 3, 4, 1, &data, &error));
     tw_trainer_options options = {.model = &model, .dataset = data, .devices = devices, .seed = 1, .tower_devices = gpus,
-                                  .num_tower_devices = 2, .variables = {.update = TW_REPLICATED},
+                                  .num_tower_devices = 2, .variables = {.update = TW_UPDATE_REPLICATED},
                                   .session = {.trace = true}};
     assert_ok(tw_trainer_create(&options, &trainer, &error));
     assert_ok(tw_trainer_run_steps(trainer, 3, &result, &error));
@@ -217,6 +217,54 @@ static void a_traced_step_of_two_cards_is_one_launch_and_tells_where_its_time_we
     tw_trainer_destroy(trainer);
     tw_dataset_destroy(data);
     tw_devices_destroy(devices);
+    assert_string_equal(card_leaks(), "");
+}
+
+/* Both cards' steps are one recording, which the first card's thread replays; the CPU may read of the second card only
+ * what is of the same step. A sum over all steps tells if one was read too early or too late. */
+static void what_the_cpu_reads_of_the_second_card_is_of_the_same_step(void **state)
+{
+    enum { ROWS = 20, ROW = 50 };
+    (void)state;
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_devices *devices;
+    tw_session *session;
+    tw_initializer zero = {.kind = TW_INIT_CONSTANT};
+    tw_variable *on_first, *on_second, *sum;
+    tw_output first, second, total;
+    TW_DEVICE(g, "/gpu:0") {
+        on_first = tw_get_variable(g, "first", TW_FLOAT32, TW_SHAPE(1), zero);
+        first = tw_assign(g, on_first->handle, tw_add(g, on_first->value, tw_ones(g, TW_FLOAT32, TW_SHAPE(1))));
+    }
+    TW_DEVICE(g, "/gpu:1") {
+        on_second = tw_get_variable(g, "second", TW_FLOAT32, TW_SHAPE(1), zero);
+        tw_output next = tw_add(g, on_second->value, tw_ones(g, TW_FLOAT32, TW_SHAPE(1)));
+        second = tw_assign(g, on_second->handle, next);
+        total = tw_add(g, next, next);
+    }
+    TW_DEVICE(g, "/cpu:0") {
+        sum = tw_get_variable(g, "sum", TW_FLOAT32, TW_SHAPE(1), zero);
+        total = tw_assign_add(g, sum->handle, total);
+    }
+    tw_output initialize = tw_initialize_variables(g), step = tw_group(g, (tw_output[]){first, second, total}, 3);
+    assert_string_equal(tw_graph_message(g), "");
+    assert_ok(tw_devices_create(&(tw_device_options){.cpu_threads = 1}, &devices, &error));
+    assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices}, &session, &error));
+    assert_ok(tw_session_run(session, NULL, 0, &initialize, 1, NULL, &error));
+    long launches = card_count("cudaGraphLaunch");
+    for (int row = 1; row <= ROWS; row++) {
+        double n = row * ROW;
+        tw_tensor *value = NULL;
+        assert_ok(tw_session_run_steps(session, ROW, NULL, 0, &step, 1, NULL, NULL, &error));
+        assert_ok(tw_session_get_variable(session, sum, &value, &error));
+        assert_true(tw_tensor_value(value, 0) == n * (n + 1));
+        tw_tensor_release(value);
+    }
+    assert_int_equal(card_count("cudaGraphLaunch") - launches, ROWS * ROW - 1); /* all but the first */
+    tw_session_destroy(session);
+    tw_devices_destroy(devices);
+    tw_graph_destroy(g);
     assert_string_equal(card_leaks(), "");
 }
 
@@ -280,7 +328,7 @@ static void a_step_has_no_more_nodes_than_it_had(void **state)
         assert_ok(tw_dataset_synthetic(4, 32, 32, 3, 10, 1, &data, &error));
         tw_trainer_options options = {.model = tw_model_find(cases[i].model), .dataset = data, .devices = devices,
                                       .seed = 1, .batch = 128, .dtype = cases[i].dtype, .tower_devices = gpus,
-                                      .num_tower_devices = cases[i].towers, .variables = {.update = TW_REPLICATED}};
+                                      .num_tower_devices = cases[i].towers, .variables = {.update = TW_UPDATE_REPLICATED}};
         assert_ok(tw_trainer_create(&options, &trainer, &error));
         assert_ok(tw_trainer_step(trainer, &result, &error));
         long depth = card_count("depth"), nodes = card_count("node"), launches = card_count("cudaGraphLaunch");
@@ -310,6 +358,7 @@ int main(void)
         cmocka_unit_test(two_cards_that_do_not_meet_between_launches),
         cmocka_unit_test(two_cards_that_no_graph_takes_are_recorded_apart),
         cmocka_unit_test(a_traced_step_of_two_cards_is_one_launch_and_tells_where_its_time_went),
+        cmocka_unit_test(what_the_cpu_reads_of_the_second_card_is_of_the_same_step),
         cmocka_unit_test(a_reduction_is_one_launch),
         cmocka_unit_test(a_step_has_no_more_nodes_than_it_had),
     };

@@ -254,7 +254,7 @@ static int refusals(long unused)
     assert_ok(tw_devices_check_nccl(devices, names, 2, &error));
     assert_fails(tw_devices_check_nccl(devices, names, 3, &error), TW_INVALID_ARGUMENT, "towers 0 and 2 share /job:localhost");
     names[1] = "/cpu:0";
-    assert_fails(tw_devices_check_nccl(devices, names, 2, &error), TW_INVALID_ARGUMENT, "is a CPU device");
+    assert_fails(tw_devices_check_nccl(devices, names, 2, &error), TW_INVALID_ARGUMENT, "device:CPU:0 is of kind 'cpu'");
     names[1] = "/gpu:7";
     assert_fails(tw_devices_check_nccl(devices, names, 2, &error), TW_INVALID_ARGUMENT, "there is no device '/gpu:7'");
     tw_devices_destroy(devices);

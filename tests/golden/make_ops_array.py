@@ -339,3 +339,14 @@ fails("k is 4, the last axis has only 3", "TopKV2", eighths(2, 3), i32(4))
 fails("cannot reshape", "Reshape", eighths(2, 3), i64([2**62, 4, -1]))
 fails("axis 0 becomes too large", "Tile", eighths(2, 3), i64([2**63 - 1, 1]))
 fails("padding", "Pad", eighths(2, 3), i64([[2**62, 0], [0, 0]]))
+
+# ---- regular expressions: RE2's language, on bytes ----
+
+for pattern, texts in ((r"\d+", (b"12", b"1a", b"")), (r"(?:12|ab)", (b"12", b"ab", b"1b")),
+                       (r"(?i)ABC", (b"abc", b"aBC", b"abcd")), (r"a.c", (b"abc", b"a\nc", b"a\0c")),
+                       (r"a\x00?b", (b"a\0b", b"ab", b"a")), (r"(?s).*\.index", (b"m\n.index", b".index", b"index")),
+                       (r"\pL+", ("\u00e9t\u00e9".encode(), b"\xff", b"x1")), (r"", (b"", b"a", b"\0")),
+                       (r"^s3://.*", (b"s3://a", b"file", b"")), (r"(a+)+b", (b"a" * 100, b"aab", b"b"))):
+    case("StaticRegexFullMatch", input=np.array(texts, object), pattern=pattern)
+for pattern in ("(", r"(a)\1", "a{1001}", "((((a{1,255}){1,255}){1,255}){1,255})", "(" * 5000):
+    fails("is not a regular expression", "StaticRegexFullMatch", np.array([b"a"], object), pattern=pattern)

@@ -224,3 +224,34 @@ for ax in (False, True):
     for ay in (False, True):
         a, b = ((2, 4, 3) if ax else (2, 3, 4)), ((2, 5, 4) if ay else (2, 4, 5))
         case("BatchMatMulV2", x=x(*a), y=x(*b), adj_x=ax, adj_y=ay)
+
+# ---- divisors of nothing: an empty quotient is no error ----
+
+for op in ("Div", "FloorDiv", "TruncateDiv", "FloorMod", "Mod"):
+    for d in (np.int32, np.int64):
+        case(op, x=np.zeros((0,), d), y=np.zeros((), d))
+        case(op, x=np.zeros((2, 0), d), y=np.zeros((1,), d))
+
+# ---- nothing flowing in gives nothing, and NaN is not hidden ----
+
+for d in FLOATS:
+    for op in ("SqrtGrad", "RsqrtGrad", "InvGrad", "ReciprocalGrad"):
+        case(op, y=np.array([0, inf, nan, 2, 4], d), dy=np.array([0, 0, 0, 0, 1], d))
+    for low, high in ((-1, 1), (nan, 1), (-1, nan), (1, -1)):
+        case("ClipByValue", t=np.array([nan, 2, 0, -5], d), clip_value_min=np.array(low, d),
+             clip_value_max=np.array(high, d))
+        case("ClipByValue", t=np.array([nan, 2, 0, -5], d), clip_value_min=np.full(4, low, d),
+             clip_value_max=np.full(4, high, d))
+
+# ---- means of integers lie among them; NaN is no place ----
+
+for values in (np.full(3, 255, np.uint8), np.full(3, 127, np.int8), np.array([-128, -128, -127], np.int8),
+               np.array([-7, 0, 0], np.int32), np.full(5, 32767, np.int16), np.full(3, 2**31 - 1, np.int32),
+               np.full(3, 2**62, np.int64)):
+    case("Mean", input=values, axis=i32([0]))
+    case("Mean", input=np.stack([values, values]), axis=i32([1]))
+    case("Mean", input=np.stack([values, values], 1), axis=i32([0]))
+for op in ("ArgMax", "ArgMin"):
+    for d in FLOATS:
+        for values in ([1, nan, 3], [nan, 1, 3], [1, 3, nan], [nan, nan, 2], [nan, nan, nan]):
+            case(op, input=np.array(values, d), dimension=i32(0))

@@ -56,3 +56,4 @@ for t in FLOATS + (tf.int32, tf.int64):
         updates = (random.standard_normal((2, 2, 3)) * 8).astype(t.as_numpy_dtype)
         indices = np.asarray([[2, 0], [2, 3]], np.int64 if t == tf.float64 else np.int32)
         run(op, dict(resource=rows), dict(indices=indices, updates=updates))
+        run(op, dict(resource=rows), dict(indices=indices, updates=number(t, 3)))  # into every place of each row

@@ -2,11 +2,11 @@
  * Lives here:  memory, copies, the size of the team.
  * Never here:  kernels; the thread that runs plans (src/run). */
 #define _GNU_SOURCE /* MADV_HUGEPAGE */
+#include "base/cores.h"
 #include "base/memory.h"
-#include "device/device.h"
+#include "device/backend.h"
 
 #include <errno.h>
-#include <omp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -74,15 +74,6 @@ static tw_status cpu_copy(twi_device *d, void *to, const void *from, size_t byte
     return TW_OK;
 }
 
-/* oneDNN and our own kernels run in the team of the calling thread, which inherits that thread's cores. */
-static tw_status cpu_enter(twi_device *d, tw_error *error)
-{
-    (void)error;
-    omp_set_dynamic(0);
-    omp_set_num_threads(d->threads);
-    return TW_OK;
-}
-
 /* Where the memory of GPUs can be told from the host's, a kernel that would read it is stopped here, as it would be by
  * the hardware. */
 static tw_status check_operand(twi_device *d, const char *verb, const twi_operand *operand, const void *memory,
@@ -127,28 +118,53 @@ static const twi_device_ops cpu_ops = {
     .free = cpu_free,
     .write = cpu_copy,
     .read = cpu_copy,
-    .enter = cpu_enter,
     .launch = cpu_launch,
     .destroy = cpu_destroy,
 };
 
-twi_device *twi_cpu_device_create(int index, int threads, const int *cores, int num_cores, tw_error *error)
+/* ---- the backend ------------------------------------------------------------------------------------------------- */
+
+static const twi_backend_option cpu_options[] = {{"cpu_devices", 0, 256, NULL}, {"cpu_threads", 0, 4096, NULL}, {0}};
+
+static int num_devices(const twi_options *options)
 {
-    cpu_device *cpu = twi_alloc(sizeof *cpu + (size_t)num_cores * sizeof *cores);
+    int count = (int)twi_option(options, "cpu_devices");
+    return count ? count : 1;
+}
+
+static tw_status cpu_enumerate(const twi_options *options, int *count, const char **why, tw_error *error)
+{
+    (void)why, (void)error;
+    *count = num_devices(options);
+    return TW_OK;
+}
+
+static twi_device *cpu_create(const twi_options *options, int index, int number, tw_error *error)
+{
+    twi_core_share share = twi_share_cores(twi_find_cores(""), num_devices(options), index);
+    int threads = (int)twi_option(options, "cpu_threads");
+    cpu_device *cpu = twi_alloc(sizeof *cpu + (size_t)share.bound * sizeof *cpu->cores);
     if (!cpu) {
         twi_fail_memory(error, "opening a CPU device");
         return NULL;
     }
     twi_device *d = &cpu->base;
-    *d = (twi_device){.ops = &cpu_ops, .threads = threads, .is_host = true};
-    d->name = (twi_device_name){.job = "localhost", .type = "CPU", .id = index};
+    *d = (twi_device){.ops = &cpu_ops, .threads = threads ? threads : share.threads, .is_host = true};
+    d->name = (twi_device_name){.job = "localhost", .type = "CPU", .id = number};
     twi_device_name_print(&d->name, d->text, sizeof d->text);
-    if (num_cores) {
-        memcpy(cpu->cores, cores, (size_t)num_cores * sizeof *cores);
-        d->cores = cpu->cores;
-        d->num_cores = num_cores;
-    }
-    snprintf(d->description, sizeof d->description, "CPU, %d thread%s%s", threads, threads == 1 ? "" : "s",
-             num_cores ? " on cores of its own" : "");
+    for (int i = 0; i < share.bound; i++)
+        cpu->cores[i] = twi_usable_core(share.first + i);
+    d->cores = share.bound ? cpu->cores : NULL;
+    d->num_cores = share.bound;
+    snprintf(d->description, sizeof d->description, "CPU, %d thread%s%s", d->threads, d->threads == 1 ? "" : "s",
+             share.bound ? " on cores of its own" : "");
     return d;
 }
+
+const twi_backend twi_cpu_backend = {
+    .kind = "cpu",
+    .type = "CPU",
+    .options = cpu_options,
+    .enumerate = cpu_enumerate,
+    .create = cpu_create,
+};

@@ -13,7 +13,12 @@
     X(twi_winograd_conv_kernels)  /* float on AVX-512 */                                                               \
     X(twi_onednn_conv_kernels)                                                                                         \
     X(twi_onednn_matmul_kernels)                                                                                       \
-    X(twi_vector_nn_kernels)      /* loops built for each vector unit */                                               \
+    X(twi_vector_elementwise_kernels)/* loops built for each vector unit */                                            \
+    X(twi_vector_activation_kernels)                                                                                   \
+    X(twi_vector_bias_kernels)                                                                                         \
+    X(twi_vector_reduce_kernels)                                                                                       \
+    X(twi_vector_pool_kernels)                                                                                         \
+    X(twi_vector_normalization_kernels)                                                                                \
     X(twi_vector_batch_norm_kernels)                                                                                   \
     X(twi_vector_state_kernels)                                                                                        \
                                                                                                                        \
@@ -34,8 +39,9 @@
     X(twi_cpu_activation_kernels)                                                                                      \
     X(twi_cpu_pool_kernels)                                                                                            \
     X(twi_cpu_normalization_kernels)                                                                                   \
+    X(twi_cpu_batch_norm_kernels)                                                                                      \
+    X(twi_cpu_pool_lrn_kernels)                                                                                        \
     X(twi_cpu_softmax_kernels)                                                                                         \
-    X(twi_cpu_fused_kernels)                                                                                           \
     X(twi_cpu_state_kernels)                                                                                           \
     X(twi_cpu_scatter_variable_kernels)                                                                                \
     X(twi_cpu_random_kernels)                                                                                          \

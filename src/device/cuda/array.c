@@ -67,22 +67,50 @@ static tw_status needs_constant(const twi_prepare *p, int input)
                                              input);
 }
 
+/* Input 1 says axes or sizes; or input 0, input 2, inputs 1 to 3, the last. */
+static tw_status accepts_second(const twi_prepare *p)
+{
+    return needs_constant(p, 1);
+}
+
+static tw_status accepts_first(const twi_prepare *p)
+{
+    return needs_constant(p, 0);
+}
+
+static tw_status accepts_third(const twi_prepare *p)
+{
+    return needs_constant(p, 2);
+}
+
+static tw_status accepts_last(const twi_prepare *p)
+{
+    return needs_constant(p, p->num_inputs - 1);
+}
+
+static tw_status accepts_strided(const twi_prepare *p)
+{
+    tw_status status = TW_OK;
+    for (int input = 1; input <= 3 && status == TW_OK; input++)
+        status = needs_constant(p, input);
+    return status;
+}
+
 static tw_status prepare_transpose(twi_prepare *p)
 {
     tw_shape in = p->inputs[0].shape, out = p->outputs[0].shape;
     int64_t from[TW_MAX_RANK], to[TW_MAX_RANK];
     moved m = {0};
-    tw_status status = needs_constant(p, 1);
     row_major(in, from);
     row_major(out, to);
-    for (int i = 0; i < out.rank && status == TW_OK; i++) {
+    for (int i = 0; i < out.rank; i++) {
         int64_t axis = twi_tensor_int(p->inputs[1].value, i);
         axis += axis < 0 ? in.rank : 0;
         if (axis < 0 || axis >= in.rank)
             return twi_fail(p->error, TW_INVALID_ARGUMENT, "'%s': %lld is no axis", p->node, (long long)axis);
         axis_of(&m.move, out.dims[i], from[axis], to[i]);
     }
-    return status == TW_OK ? keep(p, m) : status;
+    return keep(p, m);
 }
 
 /* The output's axes are the input's, each as often as it fits in. */
@@ -118,10 +146,9 @@ static tw_status prepare_slice(twi_prepare *p)
     tw_shape in = p->inputs[0].shape, out = p->outputs[0].shape;
     int64_t from[TW_MAX_RANK], to[TW_MAX_RANK];
     moved m = {0};
-    tw_status status = needs_constant(p, 1);
     row_major(in, from);
     row_major(out, to);
-    for (int i = 0; i < out.rank && status == TW_OK; i++) {
+    for (int i = 0; i < out.rank; i++) {
         int64_t begin = twi_tensor_int(p->inputs[1].value, i);
         if (begin < 0 || begin + out.dims[i] > in.dims[i])
             return twi_fail(p->error, TW_INVALID_ARGUMENT, "'%s': axis %d of size %lld has no part from %lld on", p->node,
@@ -129,7 +156,7 @@ static tw_status prepare_slice(twi_prepare *p)
         axis_of(&m.move, out.dims[i], from[i], to[i]);
         m.from += begin * from[i];
     }
-    return status == TW_OK ? keep(p, m) : status;
+    return keep(p, m);
 }
 
 static tw_status fill(const twi_run *r, const void *element)
@@ -157,9 +184,6 @@ static tw_status resolve(const twi_prepare *p, int first, tw_shape shape, tw_sha
     int64_t numbers[3][32], count = p->inputs[first].elements;
     twi_strided_spec spec = twi_strided_masks(p->attrs);
     for (int k = 0; k < 3; k++) {
-        tw_status status = needs_constant(p, first + k);
-        if (status != TW_OK)
-            return status;
         if (count > 32 || p->inputs[first + k].elements != count)
             return twi_fail(p->error, TW_INVALID_ARGUMENT, "'%s': begins, ends and strides differ in number", p->node);
         for (int64_t i = 0; i < count; i++)
@@ -231,10 +255,9 @@ static tw_status prepare_pad(twi_prepare *p)
     tw_shape in = p->inputs[0].shape, out = p->outputs[0].shape;
     int64_t from[TW_MAX_RANK], to[TW_MAX_RANK];
     moved m = {0};
-    tw_status status = needs_constant(p, 1);
     row_major(in, from);
     row_major(out, to);
-    for (int i = 0; i < in.rank && status == TW_OK; i++) {
+    for (int i = 0; i < in.rank; i++) {
         int64_t before = twi_tensor_int(p->inputs[1].value, 2 * i);
         if (before < 0 || before + in.dims[i] > out.dims[i])
             return twi_fail(p->error, TW_INVALID_ARGUMENT, "'%s': axis %d of size %lld does not hold %lld behind %lld",
@@ -242,7 +265,7 @@ static tw_status prepare_pad(twi_prepare *p)
         axis_of(&m.move, in.dims[i], from[i], to[i]);
         m.to += before * to[i];
     }
-    return status == TW_OK ? keep(p, m) : status;
+    return keep(p, m);
 }
 
 /* PadV2's input 2 is what is around. */
@@ -277,8 +300,7 @@ static tw_status keep_join(twi_prepare *p, int first, int count, tw_shape whole,
 /* The axis is constant input number `input`. */
 static tw_status keep_join_along(twi_prepare *p, int first, int count, tw_shape whole, int input)
 {
-    tw_status status = needs_constant(p, input);
-    return status == TW_OK ? keep_join(p, first, count, whole, twi_tensor_int(p->inputs[input].value, 0)) : status;
+    return keep_join(p, first, count, whole, twi_tensor_int(p->inputs[input].value, 0));
 }
 
 static tw_status prepare_concat_v2(twi_prepare *p)
@@ -357,20 +379,21 @@ const twi_kernel twi_cuda_array_kernels[] = {
     {"Squeeze", "cuda", MOVED},
 
     {"NoOp", "cuda", 0, NULL, run_nothing},
-    {"Transpose", "cuda", MOVED, prepare_transpose, run_move, twi_free},
+    {"Transpose", "cuda", MOVED, prepare_transpose, run_move, twi_free, .accepts = accepts_second},
     {"Tile", "cuda", MOVED, prepare_tile, run_move, twi_free},
     {"BroadcastTo", "cuda", MOVED, prepare_broadcast_to, run_move, twi_free},
-    {"Slice", "cuda", MOVED, prepare_slice, run_move, twi_free},
+    {"Slice", "cuda", MOVED, prepare_slice, run_move, twi_free, .accepts = accepts_second},
     {"Fill", "cuda", MOVED, NULL, run_fill},
     {"ZerosLike", "cuda", MOVED, NULL, run_zeros_like},
-    {"StridedSlice", "cuda", MOVED, prepare_strided_slice, run_move, twi_free},
-    {"StridedSliceGrad", "cuda", MOVED, prepare_strided_slice_grad, run_strided_slice_grad, twi_free},
-    {"Pad", "cuda", MOVED, prepare_pad, run_pad, twi_free},
-    {"PadV2", "cuda", MOVED, prepare_pad, run_pad, twi_free},
-    {"ConcatV2", "cuda", MOVED, prepare_concat_v2, run_join, twi_free},
-    {"Concat", "cuda", MOVED, prepare_concat, run_join, twi_free},
-    {"Split", "cuda", MOVED, prepare_split, run_cut, twi_free},
-    {"SplitV", "cuda", MOVED, prepare_split_v, run_cut, twi_free},
+    {"StridedSlice", "cuda", MOVED, prepare_strided_slice, run_move, twi_free, .accepts = accepts_strided},
+    {"StridedSliceGrad", "cuda", MOVED, prepare_strided_slice_grad, run_strided_slice_grad, twi_free,
+     .accepts = accepts_strided},
+    {"Pad", "cuda", MOVED, prepare_pad, run_pad, twi_free, .accepts = accepts_second},
+    {"PadV2", "cuda", MOVED, prepare_pad, run_pad, twi_free, .accepts = accepts_second},
+    {"ConcatV2", "cuda", MOVED, prepare_concat_v2, run_join, twi_free, .accepts = accepts_last},
+    {"Concat", "cuda", MOVED, prepare_concat, run_join, twi_free, .accepts = accepts_first},
+    {"Split", "cuda", MOVED, prepare_split, run_cut, twi_free, .accepts = accepts_first},
+    {"SplitV", "cuda", MOVED, prepare_split_v, run_cut, twi_free, .accepts = accepts_third},
     {"Unpack", "cuda", MOVED, prepare_unpack, run_cut, twi_free},
     {"Pack", "cuda", MOVED, prepare_pack, run_join, twi_free},
     {0},

@@ -13,14 +13,41 @@ typedef struct normalization {
     const twi_cuda_device *card; /* whose counters it uses */
 } normalization;
 
+/* The image is behind `gradients` inputs. */
+static tw_status accepts(const twi_prepare *p, int gradients)
+{
+    const twi_operand *x = &p->inputs[gradients];
+    if (strcmp(twi_attr_string(p->attrs, "data_format", "NHWC"), "NHWC") != 0)
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s supports NHWC only", p->op);
+    if (x->elements > TWI_CUDA_MOST_ELEMENTS)
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s of more than %d elements", p->op, TWI_CUDA_MOST_ELEMENTS);
+    if (x->shape.rank == 4 && x->shape.dims[3] > TWI_CUDA_COUNTERS * TWI_CUDA_CHANNELS_OF_COUNTER)
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s on a GPU takes up to %d channels, got %lld", p->op,
+                        TWI_CUDA_COUNTERS * TWI_CUDA_CHANNELS_OF_COUNTER, (long long)x->shape.dims[3]);
+    return TW_OK;
+}
+
+static tw_status accepts_norm(const twi_prepare *p)
+{
+    return accepts(p, 0);
+}
+
+static tw_status accepts_norm_grad(const twi_prepare *p)
+{
+    return accepts(p, 1);
+}
+
+static tw_status accepts_norm_relu_grad(const twi_prepare *p)
+{
+    return accepts(p, (int)twi_attr_int(p->attrs, "M", 1));
+}
+
 /* Images are `gradients` inputs and x; behind them come `read` vectors [C] that are read, of `vectors`; then, with a side,
  * another image. */
 static tw_status prepare(twi_prepare *p, bool relu, int gradients, int read, int vectors)
 {
     tw_shape x = p->inputs[gradients].shape;
     int first = gradients + 1, sides = relu ? (int)twi_attr_int(p->attrs, "N", 0) : 0;
-    if (strcmp(twi_attr_string(p->attrs, "data_format", "NHWC"), "NHWC") != 0)
-        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s supports NHWC only", p->op);
     if (x.rank != 4)
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "the image must have rank 4");
     for (int i = first; i < first + read; i++)
@@ -31,11 +58,6 @@ static tw_status prepare(twi_prepare *p, bool relu, int gradients, int read, int
         if (!tw_shape_equal(p->inputs[i < gradients ? i : first + vectors].shape, x))
             return twi_fail(p->error, TW_INVALID_ARGUMENT, "input %d is not of the image's shape",
                             i < gradients ? i : first + vectors);
-    if (p->inputs[gradients].elements > TWI_CUDA_MOST_ELEMENTS)
-        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s of more than %d elements", p->op, TWI_CUDA_MOST_ELEMENTS);
-    if (x.dims[3] > TWI_CUDA_COUNTERS * TWI_CUDA_CHANNELS_OF_COUNTER)
-        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s on a GPU takes up to %d channels, got %lld", p->op,
-                        TWI_CUDA_COUNTERS * TWI_CUDA_CHANNELS_OF_COUNTER, (long long)x.dims[3]);
     normalization n = {.card = (const twi_cuda_device *)p->device};
     n.plan = (twi_cuda_batch_norm){
         .rows = (int)(x.dims[3] ? x.dims[0] * x.dims[1] * x.dims[2] : 0),
@@ -118,13 +140,14 @@ static tw_status run_norm_relu_grad(const twi_run *r)
 }
 
 const twi_kernel twi_cuda_batch_norm_kernels[] = {
-    {"FusedBatchNorm", "cuda", FLOATS, prepare_norm, run_norm, twi_free},
-    {"FusedBatchNormV2", "cuda", FLOATS, prepare_norm, run_norm, twi_free},
-    {"FusedBatchNormV3", "cuda", FLOATS, prepare_norm, run_norm, twi_free},
-    {"FusedBatchNormGrad", "cuda", FLOATS, prepare_norm_grad, run_norm_grad, twi_free},
-    {"FusedBatchNormGradV2", "cuda", FLOATS, prepare_norm_grad, run_norm_grad, twi_free},
-    {"FusedBatchNormGradV3", "cuda", FLOATS, prepare_norm_grad, run_norm_grad, twi_free},
-    {"_BatchNormRelu", "cuda", FLOATS, prepare_norm_relu, run_norm, twi_free},
-    {"_BatchNormReluGrad", "cuda", FLOATS, prepare_norm_relu_grad, run_norm_relu_grad, twi_free},
+    {"FusedBatchNorm", "cuda", FLOATS, prepare_norm, run_norm, twi_free, .accepts = accepts_norm},
+    {"FusedBatchNormV2", "cuda", FLOATS, prepare_norm, run_norm, twi_free, .accepts = accepts_norm},
+    {"FusedBatchNormV3", "cuda", FLOATS, prepare_norm, run_norm, twi_free, .accepts = accepts_norm},
+    {"FusedBatchNormGrad", "cuda", FLOATS, prepare_norm_grad, run_norm_grad, twi_free, .accepts = accepts_norm_grad},
+    {"FusedBatchNormGradV2", "cuda", FLOATS, prepare_norm_grad, run_norm_grad, twi_free, .accepts = accepts_norm_grad},
+    {"FusedBatchNormGradV3", "cuda", FLOATS, prepare_norm_grad, run_norm_grad, twi_free, .accepts = accepts_norm_grad},
+    {"_BatchNormRelu", "cuda", FLOATS, prepare_norm_relu, run_norm, twi_free, .accepts = accepts_norm},
+    {"_BatchNormReluGrad", "cuda", FLOATS, prepare_norm_relu_grad, run_norm_relu_grad, twi_free,
+     .accepts = accepts_norm_relu_grad},
     {0},
 };

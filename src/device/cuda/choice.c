@@ -153,7 +153,7 @@ static tw_status choose_new(twi_cuda_device *c, const twi_contest *contest, twi_
     *winner = candidates[best];
     say(c, contest, &choice, choice.ms > 0 ? "timed" : count > 1 ? "the first" : "the only one");
     if (choice.ms > 0 || count == 1)
-        twi_choice_remember(c->base.model, contest, &choice);
+        twi_choice_remember(c->card.name, contest, &choice);
 done:
     for (int i = 0; i < count; i++)
         if (status != TW_OK || i != best)
@@ -167,7 +167,7 @@ tw_status twi_choose(twi_cuda_device *c, const twi_contest *contest, twi_candida
     bool taken = false;
     *winner = (twi_candidate){0};
     pthread_mutex_lock(&choosing);
-    const twi_choice *known = twi_choice_find(c->base.model, contest);
+    const twi_choice *known = twi_choice_find(c->card.name, contest);
     if (known) {
         status = take_known(contest, known, winner, &taken, error);
         if (taken)
@@ -177,4 +177,40 @@ tw_status twi_choose(twi_cuda_device *c, const twi_contest *contest, twi_candida
         status = choose_new(c, contest, winner, error);
     pthread_mutex_unlock(&choosing);
     return status;
+}
+
+/* ---- whether there is anything to choose --------------------------------------------------------------------------- */
+
+typedef struct answered {
+    twi_answer answer;
+    char key[];
+} answered;
+
+twi_answer twi_answer_find(const twi_device *d, const char *key)
+{
+    twi_cuda_device *c = (twi_cuda_device *)d;
+    pthread_mutex_lock(&c->lock);
+    const answered *known = twi_map_get(&c->answers, key);
+    pthread_mutex_unlock(&c->lock);
+    return known ? known->answer : TWI_NOT_ASKED;
+}
+
+void twi_answer_keep(const twi_device *d, const char *key, twi_answer answer)
+{
+    twi_cuda_device *c = (twi_cuda_device *)d;
+    size_t size = strlen(key) + 1;
+    pthread_mutex_lock(&c->lock);
+    answered *kept = twi_map_get(&c->answers, key) ? NULL : twi_arena_alloc(&c->answer_texts, sizeof *kept + size);
+    if (kept) {
+        kept->answer = answer;
+        memcpy(kept->key, key, size);
+        twi_map_put(&c->answers, kept->key, kept);
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
+void twi_answers_free(twi_cuda_device *c)
+{
+    twi_map_free(&c->answers);
+    twi_arena_free(&c->answer_texts);
 }

@@ -37,6 +37,17 @@ typedef struct twi_contest {
 /* The winner, which is the caller's to drop. TW_UNIMPLEMENTED: there is none. Each choice is said to the log. */
 tw_status twi_choose(twi_cuda_device *c, const twi_contest *contest, twi_candidate *winner, tw_error *error);
 
+/* Whether there is an algorithm at all, as accepts() has found out: by op and shapes, of one device. */
+typedef enum twi_answer {
+    TWI_NOT_ASKED,
+    TWI_TAKEN,
+    TWI_TAKEN_APART, /* by more than one kernel */
+    TWI_REFUSED,
+} twi_answer;
+twi_answer twi_answer_find(const twi_device *d, const char *key);
+void twi_answer_keep(const twi_device *d, const char *key, twi_answer answer); /* without memory it is asked again */
+void twi_answers_free(twi_cuda_device *c);
+
 /* remembered.c: what has been chosen. Under a lock of the caller's. */
 typedef struct twi_choice {
     char key[TWI_CHOICE_KEY];

@@ -128,12 +128,12 @@ static tw_status choose_engine(twi_prepare *p, convolution *c)
     return status;
 }
 
-/* The graph for what is left when padding is done by hand, and an engine for it. */
-static tw_status choose(twi_prepare *p, convolution *c)
+/* The graph of what is left when padding is done by hand. */
+static void draw(const twi_prepare *p, convolution *c)
 {
     const twi_window *w = &c->laid.window;
-    c->rules = (twi_engine_rules){.tensor_cores = c->graph.type != TW_FLOAT32 || p->device->tf32,
-                                  .any_order = p->device->fast, .workspace = WORKSPACE_LIMIT};
+    c->rules = (twi_engine_rules){.tensor_cores = c->graph.type != TW_FLOAT32 || twi_cuda_of(p)->tf32,
+                                  .any_order = twi_cuda_of(p)->fast, .workspace = WORKSPACE_LIMIT};
     c->graph.batch = c->laid.batch;
     c->graph.in_channels = c->laid.in_channels;
     c->graph.out_channels = c->laid.out_channels;
@@ -146,38 +146,100 @@ static tw_status choose(twi_prepare *p, convolution *c)
         c->graph.before[i] = c->padded ? 0 : w->before[i];
         c->graph.after[i] = c->padded ? 0 : w->after[i];
     }
-    for (;;) {
-        c->parts = (twi_descriptors){.cudnn = c->library, .device = p->device, .error = p->error};
-        c->described = twi_conv_graph_make(&c->parts, &c->graph, c->handle);
-        tw_status status = c->parts.status == TW_OK ? choose_engine(p, c) : c->parts.status;
-        c->parts.error = NULL;
-        if (status != TW_UNIMPLEMENTED || !c->graph.bias)
-            return status;
-        twi_descriptors_free(&c->parts);
-        c->bias_apart = true;
-        c->relu_apart = c->graph.relu;
-        c->graph.bias = c->graph.relu = false;
+}
+
+/* Bias and ReLU come afterwards, from a kernel of ours. */
+static void set_apart(convolution *c)
+{
+    c->bias_apart = c->bias_apart || c->graph.bias;
+    c->relu_apart = c->relu_apart || c->graph.relu;
+    c->graph.bias = c->graph.relu = false;
+}
+
+static tw_status make_graph(const twi_prepare *p, convolution *c)
+{
+    c->parts = (twi_descriptors){.cudnn = c->library, .device = p->device, .error = p->error};
+    c->described = twi_conv_graph_make(&c->parts, &c->graph, c->handle);
+    c->parts.error = NULL;
+    return c->parts.status;
+}
+
+/* TW_UNIMPLEMENTED: no engine that obeys wants to. */
+static tw_status find_any(const twi_prepare *p, convolution *c)
+{
+    twi_candidate first = {0};
+    tw_status status = make_graph(p, c);
+    if (status == TW_OK)
+        status = next_engine(c, 0, &first, p->error);
+    twi_descriptors_free(&c->parts);
+    return status == TW_OK && !first.plan
+               ? twi_fail(p->error, TW_UNIMPLEMENTED, "cudnn has no algorithm for this that may be taken")
+               : status;
+}
+
+/* Whether there is an engine, for all or for the convolution alone; the library is asked once for each, and what it
+ * said is kept. */
+static tw_status ask(const twi_prepare *p, convolution *c, twi_answer *answer)
+{
+    char key[TWI_CHOICE_KEY];
+    tw_status status = TW_OK;
+    write_key(c, key, sizeof key);
+    if ((*answer = twi_answer_find(p->device, key)) != TWI_NOT_ASKED)
+        return TW_OK;
+    status = find_any(p, c);
+    *answer = status == TW_OK ? TWI_TAKEN : TWI_REFUSED;
+    if (status == TW_UNIMPLEMENTED && c->graph.bias) {
+        set_apart(c);
+        status = find_any(p, c);
+        *answer = status == TW_OK ? TWI_TAKEN_APART : TWI_REFUSED;
     }
+    if (status != TW_OK && status != TW_UNIMPLEMENTED)
+        return status;
+    twi_answer_keep(p->device, key, *answer);
+    return TW_OK;
 }
 
 /* ---- preparing ----------------------------------------------------------------------------------------------------- */
 
-static tw_status prepare(twi_prepare *p, twi_conv_graph what, const twi_operand *image, const twi_operand *filter,
-                         const twi_operand *output)
+/* Which operand is what. */
+typedef struct operands {
+    const twi_operand *image, *filter, *output;
+} operands;
+
+static operands operands_of(const twi_prepare *p, twi_conv_direction direction)
 {
-    tw_status status;
-    if (strcmp(twi_attr_string(p->attrs, "data_format", "NHWC"), "NHWC") != 0)
-        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s supports NHWC only", p->op);
-    convolution *c = twi_alloc(sizeof *c);
-    if (!c)
-        return twi_fail_memory(p->error, p->node);
-    c->graph = what;
-    c->graph.type = image->dtype;
+    switch (direction) {
+    case TWI_CONV_FORWARD: return (operands){&p->inputs[0], &p->inputs[1], &p->outputs[0]};
+    case TWI_CONV_BACKWARD_DATA: return (operands){&p->outputs[0], &p->inputs[1], &p->inputs[2]};
+    case TWI_CONV_BACKWARD_FILTER: break;
+    }
+    return (operands){&p->inputs[0], &p->outputs[0], &p->inputs[2]};
+}
+
+static twi_conv_graph graph_of(const twi_prepare *p, twi_conv_direction direction)
+{
+    bool forward = direction == TWI_CONV_FORWARD;
+    return (twi_conv_graph){.direction = direction, .type = operands_of(p, direction).image->dtype,
+                            .bias = forward && p->num_inputs > 2,
+                            .relu = forward && twi_attr_bool(p->attrs, "relu", false)};
+}
+
+/* All that follows from shapes and attributes; *empty: there is nothing to compute. */
+static tw_status lay(const twi_prepare *p, twi_conv_direction direction, convolution *c, bool *empty)
+{
+    const operands o = operands_of(p, direction);
+    c->graph = graph_of(p, direction);
     c->device = (twi_cuda_device *)p->device;
     c->turned = strncmp(p->op, "_Turned", strlen("_Turned")) == 0;
-    TWI_TRY(twi_convolution_lay(p->attrs, false, image->shape,
-                                c->turned ? twi_turned_back(filter->shape) : filter->shape, output->shape, &c->laid,
-                                p->error));
+    *empty = o.image->elements == 0 || o.filter->elements == 0 || o.output->elements == 0;
+    if (strcmp(twi_attr_string(p->attrs, "data_format", "NHWC"), "NHWC") != 0)
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s supports NHWC only", p->op);
+    tw_status status =
+        twi_convolution_lay(p->attrs, false, o.image->shape,
+                            c->turned ? twi_turned_back(o.filter->shape) : o.filter->shape, o.output->shape, &c->laid,
+                            p->error);
+    if (status != TW_OK)
+        return status;
     const twi_window *w = &c->laid.window;
     for (int i = 0; i < 2; i++) {
         c->padded = c->padded || w->before[i] != w->after[i];
@@ -186,14 +248,71 @@ static tw_status prepare(twi_prepare *p, twi_conv_graph what, const twi_operand 
     for (int i = 0; i < 2 && c->padded; i++)
         c->sides[i] += w->before[i] + w->after[i];
     if (!c->turned)
-        c->filter_bytes = round_up((size_t)filter->elements * tw_dtype_size(c->graph.type));
+        c->filter_bytes = round_up((size_t)o.filter->elements * tw_dtype_size(c->graph.type));
     if (c->padded)
         c->padded_bytes = round_up((size_t)(c->laid.batch * c->sides[0] * c->sides[1] * c->laid.in_channels) *
                                    tw_dtype_size(c->graph.type));
+    draw(p, c);
+    return TW_OK;
+}
+
+static tw_status accepts(const twi_prepare *p, twi_conv_direction direction)
+{
+    convolution c = {0};
+    twi_answer answer = TWI_TAKEN;
+    bool empty;
+    tw_status status = lay(p, direction, &c, &empty);
+    if (status != TW_OK || empty)
+        return status;
+    if ((status = twi_cudnn_open(p->device, &c.library, &c.handle, p->error)) != TW_OK)
+        return status;
+    pthread_mutex_lock(&c.device->cudnn_lock);
+    status = ask(p, &c, &answer);
+    pthread_mutex_unlock(&c.device->cudnn_lock);
+    if (status == TW_OK && answer == TWI_REFUSED)
+        status = twi_fail(p->error, TW_UNIMPLEMENTED, "cudnn has no algorithm for this that may be taken");
+    return status;
+}
+
+static tw_status accepts_forward(const twi_prepare *p)
+{
+    return accepts(p, TWI_CONV_FORWARD);
+}
+
+static tw_status accepts_backprop_input(const twi_prepare *p)
+{
+    return accepts(p, TWI_CONV_BACKWARD_DATA);
+}
+
+static tw_status accepts_backprop_filter(const twi_prepare *p)
+{
+    return accepts(p, TWI_CONV_BACKWARD_FILTER);
+}
+
+/* An engine for what accepts() has found there to be one for. */
+static tw_status choose(twi_prepare *p, convolution *c)
+{
+    twi_answer answer;
+    tw_status status = ask(p, c, &answer);
+    if (status != TW_OK)
+        return status;
+    if (answer == TWI_TAKEN_APART)
+        set_apart(c);
+    status = make_graph(p, c);
+    return status == TW_OK ? choose_engine(p, c) : status;
+}
+
+static tw_status prepare(twi_prepare *p, twi_conv_direction direction)
+{
+    tw_status status;
+    bool empty;
+    convolution *c = twi_alloc(sizeof *c);
+    if (!c)
+        return twi_fail_memory(p->error, p->node);
+    TWI_TRY(lay(p, direction, c, &empty));
     p->state = c;
-    if (image->elements == 0 || filter->elements == 0 || output->elements == 0) { /* zeros, and the bias */
-        c->bias_apart = what.bias;
-        c->relu_apart = what.relu;
+    if (empty) { /* zeros, and the bias */
+        set_apart(c);
         return TW_OK;
     }
     TWI_TRY(twi_cudnn_open(p->device, &c->library, &c->handle, p->error));
@@ -211,26 +330,17 @@ done:
 
 static tw_status prepare_forward(twi_prepare *p)
 {
-    return prepare(p, (twi_conv_graph){.direction = TWI_CONV_FORWARD}, &p->inputs[0], &p->inputs[1], &p->outputs[0]);
-}
-
-static tw_status prepare_fused(twi_prepare *p)
-{
-    twi_conv_graph graph = {.direction = TWI_CONV_FORWARD, .bias = p->num_inputs > 2,
-                            .relu = twi_attr_bool(p->attrs, "relu", false)};
-    return prepare(p, graph, &p->inputs[0], &p->inputs[1], &p->outputs[0]);
+    return prepare(p, TWI_CONV_FORWARD);
 }
 
 static tw_status prepare_backprop_input(twi_prepare *p)
 {
-    return prepare(p, (twi_conv_graph){.direction = TWI_CONV_BACKWARD_DATA}, &p->outputs[0], &p->inputs[1],
-                   &p->inputs[2]);
+    return prepare(p, TWI_CONV_BACKWARD_DATA);
 }
 
 static tw_status prepare_backprop_filter(twi_prepare *p)
 {
-    return prepare(p, (twi_conv_graph){.direction = TWI_CONV_BACKWARD_FILTER}, &p->inputs[0], &p->outputs[0],
-                   &p->inputs[2]);
+    return prepare(p, TWI_CONV_BACKWARD_FILTER);
 }
 
 /* ---- running ------------------------------------------------------------------------------------------------------- */
@@ -359,13 +469,17 @@ done:
 #define FLOATS (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16))
 
 const twi_kernel twi_cuda_conv_kernels[] = {
-    {"Conv2D", "cudnn", FLOATS, prepare_forward, run_forward, release},
-    {"_FusedConv2D", "cudnn", FLOATS, prepare_fused, run_forward, release},
-    {"_TurnedConv2D", "cudnn", FLOATS, prepare_fused, run_forward, release},
-    {"_TurnedConv2DBackpropInput", "cudnn", FLOATS, prepare_backprop_input, run_backprop_input, release},
-    {"_TurnedConv2DBackpropFilter", "cudnn", FLOATS, prepare_backprop_filter, run_backprop_filter, release},
-    {"Conv2DBackpropInput", "cudnn", FLOATS, prepare_backprop_input, run_backprop_input, release},
-    {"Conv2DBackpropFilter", "cudnn", FLOATS, prepare_backprop_filter, run_backprop_filter, release},
+    {"Conv2D", "cudnn", FLOATS, prepare_forward, run_forward, release, .accepts = accepts_forward},
+    {"_FusedConv2D", "cudnn", FLOATS, prepare_forward, run_forward, release, .accepts = accepts_forward},
+    {"_TurnedConv2D", "cudnn", FLOATS, prepare_forward, run_forward, release, .accepts = accepts_forward},
+    {"_TurnedConv2DBackpropInput", "cudnn", FLOATS, prepare_backprop_input, run_backprop_input, release,
+     .accepts = accepts_backprop_input},
+    {"_TurnedConv2DBackpropFilter", "cudnn", FLOATS, prepare_backprop_filter, run_backprop_filter, release,
+     .accepts = accepts_backprop_filter},
+    {"Conv2DBackpropInput", "cudnn", FLOATS, prepare_backprop_input, run_backprop_input, release,
+     .accepts = accepts_backprop_input},
+    {"Conv2DBackpropFilter", "cudnn", FLOATS, prepare_backprop_filter, run_backprop_filter, release,
+     .accepts = accepts_backprop_filter},
     {0},
 };
 #else

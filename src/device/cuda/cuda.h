@@ -7,6 +7,8 @@
 #ifndef TWI_CUDA_H
 #define TWI_CUDA_H
 
+#include "base/arena.h"
+#include "base/map.h"
 #include "device/plugin.h"
 
 #include <cuda_runtime_api.h>
@@ -18,8 +20,23 @@ enum { TWI_CUDA_STAGES = 2, TWI_CUDA_MOST_CARDS = 64, TWI_CUDA_MOST_DEVICES = 25
 struct twi_cuda_pool; /* launch.h */
 struct twi_cuda_lrn;
 
+/* A card as the driver describes it; nothing is allocated on it to ask. */
+typedef struct twi_card {
+    char name[96];
+    char uuid[48];             /* "GPU-8a7e...": 16 bytes in hexadecimal */
+    char pci[24];              /* "0000:1b:00.0" */
+    size_t memory;             /* bytes */
+    int capability;            /* 90 for 9.0 */
+    int multiprocessors;
+} twi_card;
+
 typedef struct twi_cuda_device {
     twi_device base;
+    twi_card card;
+    int multiprocessors;         /* of the device: fewer than the card's where it is a part */
+    int part, parts;             /* as in tw_device_info */
+    bool tf32, fast;             /* as in tw_device_options */
+    double collective_timeout;   /* as in tw_device_options, in seconds */
     int ordinal;                 /* the driver's number of the card; not the device's, which goes by PCI */
     pthread_mutex_t lock;        /* guards what follows; the stream itself may be used by any thread */
     atomic_bool opened;          /* has a context, and so all below; a card nobody uses never gets one */
@@ -31,6 +48,8 @@ typedef struct twi_cuda_device {
     void *stages[TWI_CUDA_STAGES];       /* page-locked, TWI_CUDA_STAGE_BYTES each */
     cudaEvent_t staged[TWI_CUDA_STAGES]; /* when the card is done with each */
     int next_stage;
+    twi_map answers;             /* by op and shapes: what a library takes (choice.h); keys and values in the arena */
+    twi_arena answer_texts;
     void *cublas, *cudnn;        /* handles; NULL until a kernel needs one (libraries.h) */
     pthread_mutex_t cudnn_lock;
     cudaStream_t cudnn_stream;   /* that cuDNN's handle works on now */
@@ -102,7 +121,11 @@ tw_status twi_nccl_finish(tw_error *error);     /* what this thread has started 
 /* device.c */
 /* What `waiting` is handed from now on starts after what `device` has been handed so far. */
 tw_status twi_cuda_wait_for(twi_cuda_device *waiting, twi_cuda_device *device, tw_error *error);
-twi_device *twi_cuda_device_create(int index, int number, int part, int parts, tw_error *error);
+twi_device *twi_cuda_device_create(int index, int number, int part, int parts, tw_error *error); /* as "/gpu:number" */
+static inline const twi_cuda_device *twi_cuda_of(const twi_prepare *p)
+{
+    return (const twi_cuda_device *)p->device;
+}
 extern const twi_kernel *const twi_cuda_kernels[]; /* kernels.c */
 
 #endif

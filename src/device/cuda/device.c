@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "device/cuda/choice.h"
 #include "device/cuda/libraries.h" /* closing handles */
 
 #include <stdio.h>
@@ -71,7 +72,7 @@ static tw_status open_card(twi_cuda_device *c, tw_error *error)
 {
     tw_status status = TW_OK;
     twi_device *d = &c->base;
-    if (d->parts > 1)
+    if (c->parts > 1)
         TWI_TRY(twi_cuda_part_open(c, error));
     TWI_TRY(make_stream(c, &c->stream, error));
     TWI_TRY(make_stream(c, &c->recorder, error));
@@ -280,6 +281,7 @@ static void card_destroy(twi_device *d)
         cudaSetDevice(c->ordinal);
         close_card(c);
     }
+    twi_answers_free(c);
     pthread_mutex_destroy(&c->lock);
     pthread_mutex_destroy(&c->cudnn_lock);
     pthread_mutex_destroy(&c->recording);
@@ -298,6 +300,26 @@ done:
     if (status != TW_OK)
         twi_log(TWI_LOG_WARNING, "%s is taken not to see %s: %s", d->text, source->text, error.message);
     return can;
+}
+
+/* The library refuses two communicators on one card, and knows nothing of parts of one. */
+static tw_status card_reduces(const twi_device *d, tw_error *error)
+{
+    const twi_cuda_device *c = (const twi_cuda_device *)d;
+    if (c->parts > 1)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "NCCL works between whole cards, and %s is part %d of %d of one",
+                        d->text, c->part + 1, c->parts);
+    return TW_OK;
+}
+
+static void card_describe(const twi_device *d, tw_device_info *info)
+{
+    const twi_cuda_device *c = (const twi_cuda_device *)d;
+    info->model = c->card.name;
+    info->pci = c->card.pci;
+    info->multiprocessors = c->multiprocessors;
+    info->part = c->part;
+    info->parts = c->parts;
 }
 
 static const twi_device_ops card_ops = {
@@ -323,6 +345,8 @@ static const twi_device_ops card_ops = {
     .mark = twi_cuda_mark,
     .read_timeline = twi_cuda_read_timeline,
     .close_timeline = twi_cuda_close_timeline,
+    .reduces = card_reduces,
+    .describe = card_describe,
     .destroy = card_destroy,
 };
 
@@ -347,15 +371,14 @@ twi_device *twi_cuda_device_create(int index, int number, int part, int parts, t
     d->name = (twi_device_name){.job = "localhost", .type = "GPU", .id = number};
     d->threads = 1;
     d->memory_limit = d->memory_total = card.memory / (size_t)parts;
-    d->multiprocessors = multiprocessors;
-    d->part = part;
-    d->parts = parts > 1 ? parts : 0;
+    c->card = card;
+    c->multiprocessors = multiprocessors;
+    c->part = part;
+    c->parts = parts > 1 ? parts : 0;
     c->ordinal = twi_cuda_ordinal(index);
     pthread_mutex_init(&c->lock, NULL);
     pthread_mutex_init(&c->cudnn_lock, NULL);
     pthread_mutex_init(&c->recording, NULL);
-    memcpy(d->model, card.name, sizeof d->model);
-    memcpy(d->pci, card.pci, sizeof d->pci);
     memcpy(d->name.uuid, card.uuid, sizeof d->name.uuid);
     twi_device_name_print(&d->name, d->text, sizeof d->text);
     int length = snprintf(d->description, sizeof d->description, "%.60s, %.1f GiB, %d multiprocessors, %s, %s", card.name,

@@ -74,12 +74,22 @@ static twi_cuda_walk walk_of(int inputs, const tw_shape *shapes, tw_shape out)
     return walk;
 }
 
+static tw_status accepts_walk(const twi_prepare *p, int inputs, const tw_shape *shapes)
+{
+    if (p->outputs[0].elements > INT32_MAX && walk_of(inputs, shapes, p->outputs[0].shape).rank > 1)
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s on a GPU spreads operands over 2^31 elements at most, got %lld",
+                        p->op, (long long)p->outputs[0].elements);
+    return TW_OK;
+}
+
+static tw_status accepts_binary(const twi_prepare *p)
+{
+    return accepts_walk(p, 2, (tw_shape[]){p->inputs[0].shape, p->inputs[1].shape});
+}
+
 static tw_status keep_walk(twi_prepare *p, int inputs, const tw_shape *shapes)
 {
     twi_cuda_walk walk = walk_of(inputs, shapes, p->outputs[0].shape);
-    if (walk.rank > 1 && p->outputs[0].elements > INT32_MAX)
-        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s on a GPU spreads operands over 2^31 elements at most, got %lld",
-                        p->op, (long long)p->outputs[0].elements);
     return twi_keep(p, &walk, sizeof walk);
 }
 
@@ -125,13 +135,27 @@ TWI_CUDA_TEST_LIST(X)
 /* ---- choosing -------------------------------------------------------------------------------------------------------- */
 
 /* A vector of conditions of Select goes along the first axis. */
-static tw_status prepare_select(twi_prepare *p)
+static void shapes_of_select(const twi_prepare *p, tw_shape shapes[3])
 {
-    tw_shape shapes[] = {p->inputs[0].shape, p->inputs[1].shape, p->inputs[2].shape};
     int rank = p->outputs[0].shape.rank;
+    for (int i = 0; i < 3; i++)
+        shapes[i] = p->inputs[i].shape;
     if (strcmp(p->op, "Select") == 0 && shapes[0].rank == 1)
         for (; shapes[0].rank < rank; shapes[0].rank++)
             shapes[0].dims[shapes[0].rank] = 1;
+}
+
+static tw_status accepts_select(const twi_prepare *p)
+{
+    tw_shape shapes[3];
+    shapes_of_select(p, shapes);
+    return accepts_walk(p, 3, shapes);
+}
+
+static tw_status prepare_select(twi_prepare *p)
+{
+    tw_shape shapes[3];
+    shapes_of_select(p, shapes);
     p->can_overwrite[1] = p->can_overwrite[2] = true;
     return keep_walk(p, 3, shapes);
 }
@@ -172,7 +196,7 @@ static tw_status run_add_n(const twi_run *r)
     return status;
 }
 
-static tw_status prepare_cast(twi_prepare *p)
+static tw_status accepts_cast(const twi_prepare *p)
 {
     if (p->inputs[0].dtype == TW_STRING || p->outputs[0].dtype == TW_STRING)
         return twi_fail(p->error, TW_UNIMPLEMENTED, "strings lie on the host alone");
@@ -214,8 +238,10 @@ static tw_status run_bias(const twi_run *r)
 /* ---- rows ---------------------------------------------------------------------------------------------------------- */
 
 #define UNARY_ROW(number, op, types, expression) {op, "cuda", types, prepare_unary, run_##number},
-#define BINARY_ROW(number, op, types, expression) {op, "cuda", types, prepare_binary, run_##number, twi_free},
-#define COMPARE_ROW(number, op, types, expression) {op, "cuda", types, prepare_compare, run_##number, twi_free},
+#define BINARY_ROW(number, op, types, expression) \
+    {op, "cuda", types, prepare_binary, run_##number, twi_free, .accepts = accepts_binary},
+#define COMPARE_ROW(number, op, types, expression) \
+    {op, "cuda", types, prepare_compare, run_##number, twi_free, .accepts = accepts_binary},
 #define TEST_ROW(number, op, types, expression) {op, "cuda", types, NULL, run_##number},
 
 const twi_kernel twi_cuda_elementwise_kernels[] = {
@@ -223,12 +249,12 @@ const twi_kernel twi_cuda_elementwise_kernels[] = {
     TWI_CUDA_BINARY_LIST(BINARY_ROW)
     TWI_CUDA_COMPARE_LIST(COMPARE_ROW)
     TWI_CUDA_TEST_LIST(TEST_ROW)
-    {"Select", "cuda", MOVED, prepare_select, run_select, twi_free},
-    {"SelectV2", "cuda", MOVED, prepare_select, run_select, twi_free},
+    {"Select", "cuda", MOVED, prepare_select, run_select, twi_free, .accepts = accepts_select},
+    {"SelectV2", "cuda", MOVED, prepare_select, run_select, twi_free, .accepts = accepts_select},
     {"ClipByValue", "cuda", NUMBERS, prepare_unary, run_clip},
     {"AddN", "cuda", FLOATS, prepare_add_n, run_add_n},
     {"AccumulateNV2", "cuda", FLOATS, prepare_add_n, run_add_n},
-    {"Cast", "cuda", 0, prepare_cast, run_cast},
+    {"Cast", "cuda", 0, NULL, run_cast, .accepts = accepts_cast},
     {"BiasAdd", "cuda", FLOATS, prepare_bias, run_bias, twi_free},
     {"BiasAddV1", "cuda", FLOATS, prepare_bias, run_bias, twi_free},
     {0},

@@ -219,8 +219,8 @@ static __global__ void clip_kernel(int64_t n, const T *x, const T *low, bool low
     EACH(i, n)
     {
         T value = x[i], least = low[low_steps ? i : 0], most = high[high_steps ? i : 0];
-        value = wide(value) < wide(most) ? value : most;
-        y[i] = wide(value) > wide(least) ? value : least;
+        value = wide(value) > wide(most) ? most : value; /* NaN stays what it is */
+        y[i] = wide(value) < wide(least) ? least : value;
     }
 }
 

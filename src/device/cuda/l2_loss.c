@@ -10,16 +10,21 @@ typedef struct plan {
     const twi_cuda_device *card; /* whose counters it uses */
 } plan;
 
+static tw_status accepts(const twi_prepare *p)
+{
+    for (int i = 0; i < p->num_inputs; i++)
+        if (p->inputs[i].elements > INT32_MAX)
+            return twi_fail(p->error, TW_UNIMPLEMENTED, "input %d has %lld elements, expected %d at most", i,
+                            (long long)p->inputs[i].elements, INT32_MAX);
+    return TW_OK;
+}
+
 static tw_status prepare(twi_prepare *p)
 {
     plan kept = {(const twi_cuda_device *)p->device};
     size_t parts = 0;
-    for (int i = 0; i < p->num_inputs; i++) {
-        if (p->inputs[i].elements > INT32_MAX)
-            return twi_fail(p->error, TW_UNIMPLEMENTED, "input %d has %lld elements, expected %d at most", i,
-                            (long long)p->inputs[i].elements, INT32_MAX);
+    for (int i = 0; i < p->num_inputs; i++)
         parts += (size_t)twi_cuda_l2_loss_blocks((int)p->inputs[i].elements);
-    }
     twi_make_room(&p->workspace, parts * sizeof(float));
     p->touches = &kept.card->counters;
     return twi_keep(p, &kept, sizeof kept);
@@ -45,6 +50,6 @@ static tw_status run(const twi_run *r)
 }
 
 const twi_kernel twi_cuda_loss_kernels[] = {
-    {"_L2LossMany", "cuda", FLOATS, prepare, run, twi_free},
+    {"_L2LossMany", "cuda", FLOATS, prepare, run, twi_free, .accepts = accepts},
     {0},
 };

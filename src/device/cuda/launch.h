@@ -70,10 +70,10 @@ extern "C" {
     X(MINIMUM, "Minimum", NUMBERS, x < y || x != x ? x : y)                                                            \
     X(SQUARED_DIFFERENCE, "SquaredDifference", NUMBERS, (x - y) * (x - y))                                             \
     X(POWER, "Pow", FLOATS, powf(x, y))                                                                                \
-    X(ROOT_GRAD, "SqrtGrad", FLOATS, y * 0.5f / x)                                                                     \
-    X(RECIPROCAL_ROOT_GRAD, "RsqrtGrad", FLOATS, y * -0.5f * x * x * x)                                                \
-    X(RECIPROCAL_GRAD, "ReciprocalGrad", FLOATS, -y * x * x)                                                           \
-    X(INVERSE_GRAD, "InvGrad", FLOATS, -y * x * x)                                                                     \
+    X(ROOT_GRAD, "SqrtGrad", FLOATS, y == 0 ? 0 : y * 0.5f / x)                                                          \
+    X(RECIPROCAL_ROOT_GRAD, "RsqrtGrad", FLOATS, y == 0 ? 0 : y * -0.5f * x * x * x)                                     \
+    X(RECIPROCAL_GRAD, "ReciprocalGrad", FLOATS, y == 0 ? 0 : -y * x * x)                                                \
+    X(INVERSE_GRAD, "InvGrad", FLOATS, y == 0 ? 0 : -y * x * x)                                                          \
     X(SIGMOID_GRAD, "SigmoidGrad", FLOATS, y * x * (1 - x))                                                            \
     X(TANGENT_GRAD, "TanhGrad", FLOATS, y * (1 - x * x))                                                               \
     X(RELU_GRAD, "ReluGrad", FLOATS, y > 0 ? x : 0)                                                                    \

@@ -28,11 +28,8 @@ typedef struct product {
     bool empty_sum; /* k = 0: the product is zeros */
 } product;
 
-static void release(void *state)
+static void drop(product *m)
 {
-    product *m = state;
-    if (!m)
-        return;
     if (m->operation)
         m->library->cublasLtMatmulDescDestroy(m->operation);
     if (m->a)
@@ -41,7 +38,12 @@ static void release(void *state)
         m->library->cublasLtMatrixLayoutDestroy(m->b);
     if (m->out)
         m->library->cublasLtMatrixLayoutDestroy(m->out);
-    twi_free(m);
+}
+
+static void release(void *state)
+{
+    drop(state);
+    twi_free(state);
 }
 
 static cudaDataType_t data_type(tw_dtype type)
@@ -50,7 +52,7 @@ static cudaDataType_t data_type(tw_dtype type)
 }
 
 /* The transpose of a row-major matrix, as cuBLASLt sees it. */
-static tw_status lay(twi_prepare *p, product *m, const twi_operand *matrix, cublasLtMatrixLayout_t *layout)
+static tw_status lay(const twi_prepare *p, product *m, const twi_operand *matrix, cublasLtMatrixLayout_t *layout)
 {
     tw_status status = TW_OK;
     int64_t rows = matrix->shape.dims[0], columns = matrix->shape.dims[1];
@@ -60,7 +62,7 @@ done:
     return status;
 }
 
-static tw_status set_operation(twi_prepare *p, product *m, cublasLtMatmulDescAttributes_t attribute, bool turned)
+static tw_status set_operation(const twi_prepare *p, product *m, cublasLtMatmulDescAttributes_t attribute, bool turned)
 {
     tw_status status = TW_OK;
     cublasOperation_t operation = turned ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -72,7 +74,7 @@ done:
 
 /* What follows the product. The library wants an address while it chooses, which it does not look at; the bias's own
  * comes with each run. */
-static tw_status set_epilogue(twi_prepare *p, product *m)
+static tw_status set_epilogue(const twi_prepare *p, product *m)
 {
     tw_status status = TW_OK;
     const void *somewhere = (const void *)WORKSPACE_ALIGNMENT;
@@ -107,7 +109,7 @@ done:
 /* ---- choosing an algorithm: see choice.h --------------------------------------------------------------------------- */
 
 /* Operands may lie in the middle of an arena: their addresses are multiples of 64. */
-static tw_status find_algorithms(twi_prepare *p, product *m)
+static tw_status find_algorithms(const twi_prepare *p, product *m)
 {
     static const cublasLtMatmulPreferenceAttributes_t alignments[] = {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
@@ -115,7 +117,8 @@ static tw_status find_algorithms(twi_prepare *p, product *m)
     tw_status status = TW_OK;
     cublasLtMatmulPreference_t preference = NULL;
     size_t limit = WORKSPACE_LIMIT;
-    uint32_t reductions = p->device->fast ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    uint32_t reductions =
+        twi_cuda_of(p)->fast ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     uint32_t alignment = 64;
     TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatmulPreferenceCreate, &preference);
     TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatmulPreferenceSetAttribute, preference,
@@ -172,22 +175,29 @@ static size_t round_up(size_t bytes)
     return (bytes + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
 }
 
-static tw_status choose_algorithm(twi_prepare *p, product *m, bool turn_a, bool turn_b)
+static void write_key(const twi_prepare *p, char *key, size_t size)
 {
-    const twi_operand *a = &p->inputs[0], *b = &p->inputs[1], *out = &p->outputs[0];
+    const twi_operand *a = &p->inputs[0], *b = &p->inputs[1];
+    const twi_cuda_device *card = twi_cuda_of(p);
+    snprintf(key, size, "matmul,%s,%lldx%lld%s,%lldx%lld%s%s%s%s%s", tw_dtype_name(a->dtype),
+             (long long)a->shape.dims[0], (long long)a->shape.dims[1],
+             twi_attr_bool(p->attrs, "transpose_a", false) ? "turned" : "", (long long)b->shape.dims[0],
+             (long long)b->shape.dims[1], twi_attr_bool(p->attrs, "transpose_b", false) ? "turned" : "",
+             p->num_inputs > 2 ? ",bias" : "", twi_attr_bool(p->attrs, "relu", false) ? ",relu" : "",
+             card->tf32 && a->dtype == TW_FLOAT32 ? ",tf32" : "", card->fast ? ",fast" : "");
+}
+
+static tw_status choose_algorithm(twi_prepare *p, product *m)
+{
     tw_status status;
     twi_candidate winner;
     twi_contest contest = {.maker = "cublaslt", .version = m->library->cublasLtGetVersion(), .node = p->node,
                            .user = m, .next = next_algorithm, .run = try_algorithm, .drop = drop_algorithm};
-    const size_t bytes[] = {a->bytes, b->bytes, out->bytes, m->biased ? p->inputs[2].bytes : 0};
+    const size_t bytes[] = {p->inputs[0].bytes, p->inputs[1].bytes, p->outputs[0].bytes,
+                            m->biased ? p->inputs[2].bytes : 0};
     for (int i = 0; i < 4; i++)
         contest.bytes += m->bytes[i] = round_up(bytes[i]);
-    snprintf(contest.key, sizeof contest.key, "matmul,%s,%lldx%lld%s,%lldx%lld%s%s%s%s%s", tw_dtype_name(a->dtype),
-             (long long)a->shape.dims[0], (long long)a->shape.dims[1], turn_a ? "turned" : "",
-             (long long)b->shape.dims[0], (long long)b->shape.dims[1], turn_b ? "turned" : "", m->biased ? ",bias" : "",
-             m->relu ? ",relu" : "", p->device->tf32 && a->dtype == TW_FLOAT32 ? ",tf32" : "",
-             p->device->fast ? ",fast" : "");
-    TWI_TRY(find_algorithms(p, m));
+    write_key(p, contest.key, sizeof contest.key);
     TWI_TRY(twi_choose((twi_cuda_device *)p->device, &contest, &winner, p->error));
     m->algorithm = m->found[winner.position].algo;
     m->workspace = winner.workspace;
@@ -198,33 +208,68 @@ done:
 
 /* ---- preparing and running ----------------------------------------------------------------------------------------- */
 
-static tw_status prepare(twi_prepare *p)
+/* The product as the library sees it, and its algorithms; nothing of both where there is nothing to multiply. */
+static tw_status describe(const twi_prepare *p, product *m)
 {
     tw_status status;
     const twi_operand *a = &p->inputs[0], *b = &p->inputs[1], *out = &p->outputs[0];
-    product *m = twi_alloc(sizeof *m);
-    if (!m)
-        return twi_fail_memory(p->error, p->node);
     m->device = p->device;
-    bool turn_a = twi_attr_bool(p->attrs, "transpose_a", false), turn_b = twi_attr_bool(p->attrs, "transpose_b", false);
-    TWI_TRY(twi_cublas_open(p->device, &m->library, &m->handle, p->error));
     m->biased = p->num_inputs > 2;
     m->relu = twi_attr_bool(p->attrs, "relu", false);
     m->empty_sum = a->elements == 0 || b->elements == 0;
-    if (m->empty_sum && m->biased && out->elements)
-        TWI_TRY(twi_fail(p->error, TW_UNIMPLEMENTED, "%s of nothing, with a bias", p->op));
-    if (out->elements && !m->empty_sum) {
-        TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatmulDescCreate, &m->operation,
-                         p->device->tf32 && a->dtype == TW_FLOAT32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
-                         CUDA_R_32F);
-        TWI_TRY(set_operation(p, m, CUBLASLT_MATMUL_DESC_TRANSA, turn_b));
-        TWI_TRY(set_operation(p, m, CUBLASLT_MATMUL_DESC_TRANSB, turn_a));
-        TWI_TRY(set_epilogue(p, m));
-        TWI_TRY(lay(p, m, a, &m->a));
-        TWI_TRY(lay(p, m, b, &m->b));
-        TWI_TRY(lay(p, m, out, &m->out));
-        TWI_TRY(choose_algorithm(p, m, turn_a, turn_b));
+    TWI_TRY(twi_cublas_open(p->device, &m->library, &m->handle, p->error));
+    if (!out->elements || m->empty_sum)
+        return TW_OK;
+    TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatmulDescCreate, &m->operation,
+                     twi_cuda_of(p)->tf32 && a->dtype == TW_FLOAT32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
+                     CUDA_R_32F);
+    TWI_TRY(set_operation(p, m, CUBLASLT_MATMUL_DESC_TRANSA, twi_attr_bool(p->attrs, "transpose_b", false)));
+    TWI_TRY(set_operation(p, m, CUBLASLT_MATMUL_DESC_TRANSB, twi_attr_bool(p->attrs, "transpose_a", false)));
+    TWI_TRY(set_epilogue(p, m));
+    TWI_TRY(lay(p, m, a, &m->a));
+    TWI_TRY(lay(p, m, b, &m->b));
+    TWI_TRY(lay(p, m, out, &m->out));
+    TWI_TRY(find_algorithms(p, m));
+done:
+    return status;
+}
+
+/* The library is asked once for each product; what it said is kept. */
+static tw_status accepts(const twi_prepare *p)
+{
+    product m = {0};
+    char key[TWI_CHOICE_KEY];
+    twi_candidate first = {0};
+    bool empty = p->inputs[0].elements == 0 || p->inputs[1].elements == 0;
+    if (empty && p->num_inputs > 2 && p->outputs[0].elements)
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s of nothing, with a bias", p->op);
+    if (empty || !p->outputs[0].elements)
+        return TW_OK;
+    write_key(p, key, sizeof key);
+    twi_answer known = twi_answer_find(p->device, key);
+    if (known == TWI_NOT_ASKED) {
+        tw_status status = describe(p, &m);
+        if (status == TW_OK)
+            status = next_algorithm(&m, 0, &first, p->error);
+        drop(&m);
+        if (status != TW_OK)
+            return status;
+        twi_answer_keep(p->device, key, known = first.plan ? TWI_TAKEN : TWI_REFUSED);
     }
+    if (known == TWI_REFUSED)
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "cublaslt has no algorithm for this that may be taken");
+    return TW_OK;
+}
+
+static tw_status prepare(twi_prepare *p)
+{
+    tw_status status;
+    product *m = twi_alloc(sizeof *m);
+    if (!m)
+        return twi_fail_memory(p->error, p->node);
+    TWI_TRY(describe(p, m));
+    if (m->operation)
+        TWI_TRY(choose_algorithm(p, m));
     p->state = m;
     return TW_OK;
 done:
@@ -246,7 +291,7 @@ static tw_status run(const twi_run *r)
 #define FLOATS (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16))
 
 const twi_kernel twi_cuda_matmul_kernels[] = {
-    {"MatMul", "cublaslt", FLOATS, prepare, run, release},
-    {"_FusedMatMul", "cublaslt", FLOATS, prepare, run, release},
+    {"MatMul", "cublaslt", FLOATS, prepare, run, release, .accepts = accepts, .shares = true},
+    {"_FusedMatMul", "cublaslt", FLOATS, prepare, run, release, .accepts = accepts, .shares = true},
     {0},
 };

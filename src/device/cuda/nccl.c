@@ -78,7 +78,7 @@ static twi_device *device_of(const clique *c, int rank)
 
 static double patience(const clique *c)
 {
-    return device_of(c, 0)->collective_timeout;
+    return c->members[0].card->collective_timeout;
 }
 
 static int64_t deadline_from_now(const clique *c)
@@ -228,7 +228,7 @@ static tw_status check_card(const twi_prepare *p, const twi_device *d)
     if (!d->ops || d->ops != p->device->ops)
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': NCCL works between whole cards, and %s is none", p->op,
                         p->node, d->text);
-    if (d->parts)
+    if (((const twi_cuda_device *)d)->parts)
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': NCCL works between whole cards, and %s is a part of one",
                         p->op, p->node, d->text);
     return TW_OK;
@@ -308,6 +308,15 @@ static ncclRedOp_t op_of(const twi_attrs *attrs)
                                                                                                              : ncclSum;
 }
 
+static tw_status accepts(const twi_prepare *p)
+{
+    int64_t count = twi_attr_int(p->attrs, "num_devices", 1); /* who they are is known when all are placed */
+    if (count < 1 || count > TWI_CUDA_MOST_CARDS)
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s '%s': a reduction over %lld cards, expected 1 to %d", p->op,
+                        p->node, (long long)count, TWI_CUDA_MOST_CARDS);
+    return TW_OK;
+}
+
 static tw_status make_part(const twi_prepare *p, const char *name, part **made)
 {
     tw_status status;
@@ -320,8 +329,8 @@ static tw_status make_part(const twi_prepare *p, const char *name, part **made)
     a->name = name;
     a->op = op_of(p->attrs);
     if (count < 1 || count > TWI_CUDA_MOST_CARDS)
-        TWI_TRY(twi_fail(p->error, TW_UNIMPLEMENTED, "%s '%s': a reduction over %d cards, expected 1 to %d", p->op, p->node,
-                         count, TWI_CUDA_MOST_CARDS));
+        TWI_TRY(twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': %d cards, expected 1 to %d", p->op, p->node, count,
+                         TWI_CUDA_MOST_CARDS));
     TWI_TRY(find_clique(p, devices, count, &a->clique));
     TWI_TRY(twi_cuda_use(p->device, p->error));
     TWI_CALL(p->device, p->error, cudaEventCreateWithFlags(&a->ready, cudaEventDisableTiming));
@@ -544,8 +553,8 @@ done:
 #define REDUCED (TWI_TYPE(TW_FLOAT16) | TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_FLOAT64) | TWI_TYPE(TW_INT32) | TWI_TYPE(TW_INT64))
 
 const twi_kernel twi_cuda_nccl_kernels[] = {
-    {"NcclAllReduce", "nccl", REDUCED, prepare_part, run_start},
-    {"_NcclDone", "nccl", REDUCED, prepare_done, run_done},
+    {"NcclAllReduce", "nccl", REDUCED, prepare_part, run_start, .accepts = accepts},
+    {"_NcclDone", "nccl", REDUCED, prepare_done, run_done, .accepts = accepts},
     {0},
 };
 #else

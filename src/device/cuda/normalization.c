@@ -24,6 +24,12 @@ tw_status twi_cuda_lrn_of(const twi_prepare *p, const twi_operand *image, twi_cu
     return TW_OK;
 }
 
+static tw_status accepts(const twi_prepare *p)
+{
+    twi_cuda_lrn l;
+    return twi_cuda_lrn_of(p, &p->inputs[0], &l);
+}
+
 static tw_status prepare(twi_prepare *p)
 {
     twi_cuda_lrn l;
@@ -45,7 +51,7 @@ static tw_status run_lrn_grad(const twi_run *r)
 }
 
 const twi_kernel twi_cuda_normalization_kernels[] = {
-    {"LRN", "cuda", FLOATS, prepare, run_lrn, twi_free},
-    {"LRNGrad", "cuda", FLOATS, prepare, run_lrn_grad, twi_free},
+    {"LRN", "cuda", FLOATS, prepare, run_lrn, twi_free, .accepts = accepts},
+    {"LRNGrad", "cuda", FLOATS, prepare, run_lrn_grad, twi_free, .accepts = accepts},
     {0},
 };

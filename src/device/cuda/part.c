@@ -48,7 +48,7 @@ static tw_status find_calls(twi_cuda_device *c, tw_error *error)
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 #define X(field, symbol)                                                                                               \
     if (!library || !(c->share->field = (__typeof__(&symbol))dlsym(library, #symbol)))                                 \
-        return twi_fail(error, TW_UNIMPLEMENTED,                                                                       \
+        return twi_fail(error, TW_UNAVAILABLE,                                                                         \
                         "%s: the NVIDIA driver is too old to divide a card: it has no %s", c->base.text, #symbol);
     CALLS(X)
 #undef X
@@ -61,16 +61,16 @@ tw_status twi_cuda_part_open(twi_cuda_device *c, tw_error *error)
     tw_status status;
     CUdevResource all, split[MOST_PARTS], rest;
     CUdevResourceDesc described;
-    unsigned count = (unsigned)c->base.parts;
+    unsigned count = (unsigned)c->parts;
     if (!(c->share = twi_alloc(sizeof *c->share)))
         return twi_fail_memory(error, "dividing a card");
     TWI_TRY(find_calls(c, error));
     DRIVER_CALL(c, error, DeviceGetDevResource, c->ordinal, &all, CU_DEV_RESOURCE_TYPE_SM);
-    DRIVER_CALL(c, error, DevSmResourceSplitByCount, split, &count, &all, &rest, 0, (unsigned)c->base.multiprocessors);
-    if (count < (unsigned)c->base.parts)
+    DRIVER_CALL(c, error, DevSmResourceSplitByCount, split, &count, &all, &rest, 0, (unsigned)c->multiprocessors);
+    if (count < (unsigned)c->parts)
         TWI_TRY(twi_fail(error, TW_UNAVAILABLE, "%s: the card can be divided into %u parts of %d multiprocessors, not %d",
-                         c->base.text, count, c->base.multiprocessors, c->base.parts));
-    DRIVER_CALL(c, error, DevResourceGenerateDesc, &described, &split[c->base.part], 1);
+                         c->base.text, count, c->multiprocessors, c->parts));
+    DRIVER_CALL(c, error, DevResourceGenerateDesc, &described, &split[c->part], 1);
     DRIVER_CALL(c, error, GreenCtxCreate, &c->share->context, described, c->ordinal, CU_GREEN_CTX_DEFAULT_STREAM);
     return TW_OK;
 done:

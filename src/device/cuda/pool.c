@@ -44,6 +44,18 @@ static tw_status prepare(twi_prepare *p, const twi_operand *image)
     return status == TW_OK ? twi_keep(p, &pool, sizeof pool) : status;
 }
 
+static tw_status accepts_pool(const twi_prepare *p)
+{
+    twi_cuda_pool pool;
+    return twi_cuda_pool_of(p, &p->inputs[0], &pool);
+}
+
+static tw_status accepts_average_pool_grad(const twi_prepare *p)
+{
+    twi_cuda_pool pool;
+    return twi_cuda_pool_of(p, &p->outputs[0], &pool);
+}
+
 static tw_status prepare_pool(twi_prepare *p)
 {
     return prepare(p, &p->inputs[0]);
@@ -81,9 +93,10 @@ static tw_status run_average_pool_grad(const twi_run *r)
 }
 
 const twi_kernel twi_cuda_pool_kernels[] = {
-    {"MaxPool", "cuda", FLOATS, prepare_pool, run_max_pool, twi_free},
-    {"MaxPoolGrad", "cuda", FLOATS, prepare_pool, run_max_pool_grad, twi_free},
-    {"AvgPool", "cuda", FLOATS, prepare_pool, run_average_pool, twi_free},
-    {"AvgPoolGrad", "cuda", FLOATS, prepare_average_pool_grad, run_average_pool_grad, twi_free},
+    {"MaxPool", "cuda", FLOATS, prepare_pool, run_max_pool, twi_free, .accepts = accepts_pool},
+    {"MaxPoolGrad", "cuda", FLOATS, prepare_pool, run_max_pool_grad, twi_free, .accepts = accepts_pool},
+    {"AvgPool", "cuda", FLOATS, prepare_pool, run_average_pool, twi_free, .accepts = accepts_pool},
+    {"AvgPoolGrad", "cuda", FLOATS, prepare_average_pool_grad, run_average_pool_grad, twi_free,
+     .accepts = accepts_average_pool_grad},
     {0},
 };

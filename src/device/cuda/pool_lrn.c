@@ -13,18 +13,31 @@ typedef struct tail {
 } tail;
 
 /* `image` is what the pool looks at; normalized are the pixels of `normalized`. */
+static tw_status lay(const twi_prepare *p, const twi_operand *image, const twi_operand *normalized, tail *t)
+{
+    *t = (tail){.relu = twi_attr_bool(p->attrs, "relu", false)};
+    tw_status status = twi_cuda_pool_of(p, image, &t->pool);
+    if (status == TW_OK)
+        status = twi_cuda_lrn_of(p, normalized, &t->lrn);
+    if (status == TW_OK && t->pool.size[0] * t->pool.size[1] > 256)
+        status = twi_fail(p->error, TW_UNIMPLEMENTED, "a window of more than 256 cells");
+    return status;
+}
+
 static tw_status prepare(twi_prepare *p, const twi_operand *image, const twi_operand *normalized)
 {
-    tail t = {.relu = twi_attr_bool(p->attrs, "relu", false)};
-    tw_status status = twi_cuda_pool_of(p, image, &t.pool);
-    if (status == TW_OK)
-        status = twi_cuda_lrn_of(p, normalized, &t.lrn);
-    if (status == TW_OK && t.pool.size[0] * t.pool.size[1] > 256)
-        status = twi_fail(p->error, TW_UNIMPLEMENTED, "a window of more than 256 cells");
+    tail t;
+    tw_status status = lay(p, image, normalized, &t);
     return status == TW_OK ? twi_keep(p, &t, sizeof t) : status;
 }
 
 /* x: y, pooled, argmax */
+static tw_status accepts_pool_lrn(const twi_prepare *p)
+{
+    tail t;
+    return lay(p, &p->inputs[0], &p->outputs[0], &t);
+}
+
 static tw_status prepare_pool_lrn(twi_prepare *p)
 {
     return prepare(p, &p->inputs[0], &p->outputs[0]);
@@ -38,6 +51,12 @@ static tw_status run_pool_lrn(const twi_run *r)
 }
 
 /* dy, pooled, argmax: dx */
+static tw_status accepts_pool_lrn_grad(const twi_prepare *p)
+{
+    tail t;
+    return lay(p, &p->outputs[0], &p->inputs[1], &t);
+}
+
 static tw_status prepare_pool_lrn_grad(twi_prepare *p)
 {
     p->workspace = (size_t)p->inputs[1].elements * sizeof(float);
@@ -53,6 +72,12 @@ static tw_status run_pool_lrn_grad(const twi_run *r)
 }
 
 /* x: y, argmax */
+static tw_status accepts_lrn_pool(const twi_prepare *p)
+{
+    tail t;
+    return lay(p, &p->inputs[0], &p->inputs[0], &t);
+}
+
 static tw_status prepare_lrn_pool(twi_prepare *p)
 {
     return prepare(p, &p->inputs[0], &p->inputs[0]);
@@ -66,6 +91,12 @@ static tw_status run_lrn_pool(const twi_run *r)
 }
 
 /* dy, x, argmax: dx */
+static tw_status accepts_lrn_pool_grad(const twi_prepare *p)
+{
+    tail t;
+    return lay(p, &p->inputs[1], &p->inputs[1], &t);
+}
+
 static tw_status prepare_lrn_pool_grad(twi_prepare *p)
 {
     return prepare(p, &p->inputs[1], &p->inputs[1]);
@@ -79,9 +110,11 @@ static tw_status run_lrn_pool_grad(const twi_run *r)
 }
 
 const twi_kernel twi_cuda_pool_lrn_kernels[] = {
-    {"_MaxPoolLRN", "cuda", FLOATS, prepare_pool_lrn, run_pool_lrn, twi_free},
-    {"_MaxPoolLRNGrad", "cuda", FLOATS, prepare_pool_lrn_grad, run_pool_lrn_grad, twi_free},
-    {"_LRNMaxPool", "cuda", FLOATS, prepare_lrn_pool, run_lrn_pool, twi_free},
-    {"_LRNMaxPoolGrad", "cuda", FLOATS, prepare_lrn_pool_grad, run_lrn_pool_grad, twi_free},
+    {"_MaxPoolLRN", "cuda", FLOATS, prepare_pool_lrn, run_pool_lrn, twi_free, .accepts = accepts_pool_lrn},
+    {"_MaxPoolLRNGrad", "cuda", FLOATS, prepare_pool_lrn_grad, run_pool_lrn_grad, twi_free,
+     .accepts = accepts_pool_lrn_grad},
+    {"_LRNMaxPool", "cuda", FLOATS, prepare_lrn_pool, run_lrn_pool, twi_free, .accepts = accepts_lrn_pool},
+    {"_LRNMaxPoolGrad", "cuda", FLOATS, prepare_lrn_pool_grad, run_lrn_pool_grad, twi_free,
+     .accepts = accepts_lrn_pool_grad},
     {0},
 };

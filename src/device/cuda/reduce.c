@@ -14,11 +14,16 @@ typedef struct reduction {
     const twi_cuda_device *card; /* whose counters it uses */
 } reduction;
 
+static tw_status accepts(const twi_prepare *p, const twi_cuda_reduction *plan)
+{
+    if ((plan->num_kept > 1 && plan->outputs > INT32_MAX) || (plan->num_reduced > 1 && plan->inputs > INT32_MAX))
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s on a GPU counts to 2^31 along axes that lie apart, got %lld sums "
+                        "of %lld elements", p->op, (long long)plan->outputs, (long long)plan->inputs);
+    return TW_OK;
+}
+
 static tw_status keep(twi_prepare *p, twi_cuda_reduction plan)
 {
-    if ((plan.num_kept > 1 && plan.outputs > INT32_MAX) || (plan.num_reduced > 1 && plan.inputs > INT32_MAX))
-        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s on a GPU counts to 2^31 along axes that lie apart, got %lld sums "
-                        "of %lld elements", p->op, (long long)plan.outputs, (long long)plan.inputs);
     reduction kept = {plan, (const twi_cuda_device *)p->device};
     p->workspace = twi_cuda_reduction_plan(&kept.plan, p->inputs[0].dtype);
     p->touches = p->workspace ? &kept.card->counters : NULL;
@@ -47,7 +52,7 @@ static twi_cuda_reduction lay(twi_cuda_fold fold, tw_shape shape, const bool *re
 }
 
 /* The axes must be known when the plan is made: they lie on the card when it runs. */
-static tw_status prepare_axes(twi_prepare *p, twi_cuda_fold fold)
+static tw_status lay_axes(const twi_prepare *p, twi_cuda_fold fold, twi_cuda_reduction *plan)
 {
     bool reduced[TW_MAX_RANK] = {false};
     tw_shape shape = p->inputs[0].shape;
@@ -61,7 +66,22 @@ static tw_status prepare_axes(twi_prepare *p, twi_cuda_fold fold)
                             shape.rank - 1);
         reduced[axis < 0 ? axis + shape.rank : axis] = true;
     }
-    return keep(p, lay(fold, shape, reduced));
+    *plan = lay(fold, shape, reduced);
+    return TW_OK;
+}
+
+static tw_status accepts_axes(const twi_prepare *p)
+{
+    twi_cuda_reduction plan;
+    tw_status status = lay_axes(p, TWI_CUDA_SUM, &plan);
+    return status == TW_OK ? accepts(p, &plan) : status;
+}
+
+static tw_status prepare_axes(twi_prepare *p, twi_cuda_fold fold)
+{
+    twi_cuda_reduction plan;
+    tw_status status = lay_axes(p, fold, &plan);
+    return status == TW_OK ? keep(p, plan) : status;
 }
 
 static tw_status prepare_sum(twi_prepare *p)
@@ -95,7 +115,7 @@ static tw_status prepare_l2_loss(twi_prepare *p)
     return keep(p, lay(TWI_CUDA_HALF_SQUARES, p->inputs[0].shape, all));
 }
 
-static tw_status prepare_channels(twi_prepare *p, twi_cuda_fold fold)
+static tw_status lay_channels(const twi_prepare *p, twi_cuda_fold fold, twi_cuda_reduction *plan)
 {
     bool reduced[TW_MAX_RANK];
     tw_shape shape = p->inputs[0].shape;
@@ -104,7 +124,22 @@ static tw_status prepare_channels(twi_prepare *p, twi_cuda_fold fold)
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "the gradient must have channels");
     for (int i = 0; i < shape.rank; i++)
         reduced[i] = i != axis;
-    return keep(p, lay(fold, shape, reduced));
+    *plan = lay(fold, shape, reduced);
+    return TW_OK;
+}
+
+static tw_status accepts_channels(const twi_prepare *p)
+{
+    twi_cuda_reduction plan;
+    tw_status status = lay_channels(p, TWI_CUDA_SUM, &plan);
+    return status == TW_OK ? accepts(p, &plan) : status;
+}
+
+static tw_status prepare_channels(twi_prepare *p, twi_cuda_fold fold)
+{
+    twi_cuda_reduction plan;
+    tw_status status = lay_channels(p, fold, &plan);
+    return status == TW_OK ? keep(p, plan) : status;
 }
 
 static tw_status prepare_bias_grad(twi_prepare *p)
@@ -166,17 +201,18 @@ static tw_status run_place(const twi_run *r)
 }
 
 const twi_kernel twi_cuda_reduce_kernels[] = {
-    {"Sum", "cuda", FLOATS, prepare_sum, run, twi_free},
-    {"Mean", "cuda", FLOATS, prepare_mean, run, twi_free},
-    {"Max", "cuda", FLOATS, prepare_largest, run, twi_free},
-    {"Min", "cuda", FLOATS, prepare_smallest, run, twi_free},
-    {"Prod", "cuda", FLOATS, prepare_product, run, twi_free},
-    {"All", "cuda", 0, prepare_smallest, run, twi_free},
-    {"Any", "cuda", 0, prepare_largest, run, twi_free},
-    {"ArgMax", "cuda", FLOATS, prepare_place_of_largest, run_place, twi_free},
-    {"ArgMin", "cuda", FLOATS, prepare_place_of_smallest, run_place, twi_free},
+    {"Sum", "cuda", FLOATS, prepare_sum, run, twi_free, .accepts = accepts_axes},
+    {"Mean", "cuda", FLOATS, prepare_mean, run, twi_free, .accepts = accepts_axes},
+    {"Max", "cuda", FLOATS, prepare_largest, run, twi_free, .accepts = accepts_axes},
+    {"Min", "cuda", FLOATS, prepare_smallest, run, twi_free, .accepts = accepts_axes},
+    {"Prod", "cuda", FLOATS, prepare_product, run, twi_free, .accepts = accepts_axes},
+    {"All", "cuda", 0, prepare_smallest, run, twi_free, .accepts = accepts_axes},
+    {"Any", "cuda", 0, prepare_largest, run, twi_free, .accepts = accepts_axes},
+    {"ArgMax", "cuda", FLOATS, prepare_place_of_largest, run_place, twi_free, .accepts = accepts_axes},
+    {"ArgMin", "cuda", FLOATS, prepare_place_of_smallest, run_place, twi_free, .accepts = accepts_axes},
     {"L2Loss", "cuda", FLOATS, prepare_l2_loss, run, twi_free},
-    {"BiasAddGrad", "cuda", FLOATS, prepare_bias_grad, run, twi_free},
-    {"_ReluGradBias", "cuda", FLOATS, prepare_relu_grad_bias, run_relu_grad_bias, twi_free},
+    {"BiasAddGrad", "cuda", FLOATS, prepare_bias_grad, run, twi_free, .accepts = accepts_channels},
+    {"_ReluGradBias", "cuda", FLOATS, prepare_relu_grad_bias, run_relu_grad_bias, twi_free,
+     .accepts = accepts_channels},
     {0},
 };

@@ -451,9 +451,8 @@ static __global__ void extreme_kernel(twi_cuda_reduction d, axes kept, const T *
     }
     if (threadIdx.x || o >= d.outputs)
         return;
-    float first = to_float(base[0]);
     found best = all[threadIdx.y][0];
-    places[o] = first != first || best.number < 0 ? 0 : (I)best.number;
+    places[o] = best.number < 0 ? 0 : (I)best.number; /* nothing but NaN */
 }
 
 cudaError_t twi_cuda_find_extreme(cudaStream_t stream, tw_dtype type, const twi_cuda_reduction *d, const void *x,

@@ -8,8 +8,8 @@
 #include "device/virtual/virtual.h"
 
 #include "base/array.h"
+#include "device/backend.h"
 
-#include <omp.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -138,14 +138,6 @@ static tw_status virtual_copy_from(twi_device *d, void *to, twi_device *source, 
 
 /* ---- running --------------------------------------------------------------------------------------------------- */
 
-static tw_status virtual_enter(twi_device *d, tw_error *error)
-{
-    (void)error;
-    omp_set_dynamic(0);
-    omp_set_num_threads(d->threads);
-    return TW_OK;
-}
-
 static tw_status check_operand(twi_device *d, const char *verb, const twi_operand *operand, const void *memory,
                                tw_error *error)
 {
@@ -190,20 +182,33 @@ static const twi_device_ops virtual_ops = {
     .type = "GPU",
     .kind = "virtual",
     .kernels = twi_cpu_kernels,
-    .supports = twi_gpu_supports,
+    .lacks = twi_gpu_lacks,
     .alloc = virtual_alloc,
     .free = virtual_free,
     .write = virtual_write,
     .read = virtual_read,
     .copy_from = virtual_copy_from,
-    .enter = virtual_enter,
     .launch = virtual_launch,
     .holds = virtual_holds,
     .destroy = virtual_destroy,
 };
 
-twi_device *twi_virtual_device_create(int index, size_t memory, tw_error *error)
+/* ---- the backend ------------------------------------------------------------------------------------------------- */
+
+static const twi_backend_option virtual_options[] = {
+    {"virtual_gpus", 0, 256, "TOWER_VIRTUAL_GPUS"}, {"virtual_gpu_memory", 0, 1e30, NULL}, TWI_MEMORY_OPTIONS, {0}};
+
+static tw_status virtual_enumerate(const twi_options *options, int *count, const char **why, tw_error *error)
 {
+    (void)why;
+    *count = (int)twi_option(options, "virtual_gpus");
+    return twi_check_memory(options, error);
+}
+
+static twi_device *virtual_create(const twi_options *options, int index, int number, tw_error *error)
+{
+    (void)index;
+    size_t memory = (size_t)twi_option(options, "virtual_gpu_memory"); /* 0: no end */
     virtual_device *v = twi_alloc(sizeof *v);
     if (!v) {
         twi_fail_memory(error, "opening a virtual GPU");
@@ -211,9 +216,9 @@ twi_device *twi_virtual_device_create(int index, size_t memory, tw_error *error)
     }
     twi_device *d = &v->base;
     d->ops = &virtual_ops;
-    d->name = (twi_device_name){.job = "localhost", .type = "GPU", .id = index};
+    d->name = (twi_device_name){.job = "localhost", .type = "GPU", .id = number};
     d->threads = 1;
-    d->memory_total = d->memory_limit = memory;
+    d->memory_total = memory;
     twi_device_name_print(&d->name, d->text, sizeof d->text);
     int length = snprintf(d->description, sizeof d->description, "virtual GPU: one thread of the CPU, ");
     if (memory)
@@ -222,5 +227,16 @@ twi_device *twi_virtual_device_create(int index, size_t memory, tw_error *error)
     else
         snprintf(d->description + length, sizeof d->description - (size_t)length, "memory of its own without a limit");
     pthread_rwlock_init(&v->lock, NULL);
-    return d;
+    if (twi_limit_memory(d, options, "; give virtual_gpu_memory", error) == TW_OK)
+        return d;
+    virtual_destroy(d);
+    return NULL;
 }
+
+const twi_backend twi_virtual_backend = {
+    .kind = "virtual",
+    .type = "GPU",
+    .options = virtual_options,
+    .enumerate = virtual_enumerate,
+    .create = virtual_create,
+};

@@ -73,12 +73,11 @@ static bool names(const char *ops, const char *op)
     return false;
 }
 
-bool twi_gpu_supports(const char *op, tw_dtype type)
+uint64_t twi_gpu_lacks(const char *op)
 {
-    if (type == TW_STRING || !*op)
-        return false;
+    uint64_t types = *op ? TWI_TYPE(TW_STRING) : UINT64_MAX;
     for (size_t i = 0; i < sizeof lacking / sizeof lacking[0]; i++)
-        if ((lacking[i].types & TWI_TYPE(type)) && names(lacking[i].ops, op))
-            return false;
-    return true;
+        if (names(lacking[i].ops, op))
+            types |= lacking[i].types;
+    return types;
 }

@@ -4,6 +4,6 @@
 
 #include "device/device.h"
 
-bool twi_gpu_supports(const char *op, tw_dtype type); /* kernels.c */
+uint64_t twi_gpu_lacks(const char *op); /* kernels.c */
 
 #endif

@@ -192,10 +192,12 @@ static tw_status filter_gradient_run(const twi_run *r)
 #define TYPES (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16))
 
 const twi_kernel twi_onednn_conv_kernels[] = {
-    {"Conv2D", "onednn", TYPES, forward_prepare, forward_run, conv_release},
-    {"_FusedConv2D", "onednn", TYPES, forward_prepare, forward_run, conv_release},
-    {"Conv2DBackpropInput", "onednn", TYPES, input_gradient_prepare, input_gradient_run, conv_release},
-    {"Conv2DBackpropFilter", "onednn", TYPES, filter_gradient_prepare, filter_gradient_run, conv_release},
-    {"_Conv2DBackpropFilterBias", "onednn", TYPES, filter_gradient_prepare, filter_gradient_run, conv_release},
+    {"Conv2D", "onednn", TYPES, forward_prepare, forward_run, conv_release, .shares = true},
+    {"_FusedConv2D", "onednn", TYPES, forward_prepare, forward_run, conv_release, .shares = true},
+    {"Conv2DBackpropInput", "onednn", TYPES, input_gradient_prepare, input_gradient_run, conv_release, .shares = true},
+    {"Conv2DBackpropFilter", "onednn", TYPES, filter_gradient_prepare, filter_gradient_run, conv_release,
+     .shares = true},
+    {"_Conv2DBackpropFilterBias", "onednn", TYPES, filter_gradient_prepare, filter_gradient_run, conv_release,
+     .shares = true},
     {0},
 };

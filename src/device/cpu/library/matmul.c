@@ -49,7 +49,7 @@ static void matmul_release(void *state)
 #define TYPES (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16))
 
 const twi_kernel twi_onednn_matmul_kernels[] = {
-    {"MatMul", "onednn", TYPES, matmul_prepare, matmul_run, matmul_release},
-    {"_FusedMatMul", "onednn", TYPES, matmul_prepare, matmul_run, matmul_release},
+    {"MatMul", "onednn", TYPES, matmul_prepare, matmul_run, matmul_release, .shares = true},
+    {"_FusedMatMul", "onednn", TYPES, matmul_prepare, matmul_run, matmul_release, .shares = true},
     {0},
 };

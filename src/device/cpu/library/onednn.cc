@@ -1,4 +1,4 @@
-/* onednn.cc - see onednn.h. The one C++ file: oneDNN's C interface lets exceptions escape when memory runs out, and a C
+/* onednn.cc - see onednn.h. In C++: oneDNN's C interface lets exceptions escape when memory runs out, and a C
  * program cannot catch them. The wrapper classes of dnnl.hpp also are where versions 2 and 3 differ least. */
 #include "device/cpu/library/onednn.h"
 
@@ -89,25 +89,36 @@ desc wanted_desc(const twi_dnnl_tensor &tensor)
                 dnnl::memory::format_tag::any);
 }
 
-/* Primitives are built for the team that is current; the number is part of their blocking and of their scratch. */
+/* Where it lies. The library takes longer over being told than over being asked, and mostly nothing has moved. */
+void put(dnnl::memory &memory, const void *where)
+{
+    if (memory.get_data_handle() != where)
+        memory.set_data_handle(const_cast<void *>(where));
+}
+
+/* Primitives are built for the team that is current; the number is part of their blocking and of their scratch. Whose
+ * thread it is may have settings of his own, and gets them back. */
 class team {
 public:
-    explicit team(int threads) : before(omp_get_max_threads())
+    explicit team(int threads) : before(omp_get_max_threads()), now(threads), dynamic(omp_get_dynamic())
     {
-        if (threads != before)
-            omp_set_num_threads(threads);
-        now = threads;
+        if (now != before)
+            omp_set_num_threads(now);
+        if (dynamic)
+            omp_set_dynamic(0);
     }
     ~team()
     {
         if (now != before)
             omp_set_num_threads(before);
+        if (dynamic)
+            omp_set_dynamic(dynamic);
     }
     team(const team &) = delete;
     team &operator=(const team &) = delete;
 
 private:
-    int before, now;
+    int before, now, dynamic;
 };
 
 } // namespace
@@ -301,13 +312,13 @@ tw_status twi_dnnl_run(twi_dnnl *p, const void *src, const void *weights, const 
             argument &a = p->arguments[i];
             if (!a.id)
                 continue;
-            a.outer.set_data_handle(const_cast<void *>(pointers[i]));
+            put(a.outer, pointers[i]);
             if (a.converts())
-                a.inner.set_data_handle(room + a.offset);
+                put(a.inner, room + a.offset);
             list[count++] = {a.id, a.inner.get()};
         }
         if (p->scratch) {
-            p->scratch.set_data_handle(room);
+            put(p->scratch, room);
             list[count++] = {DNNL_ARG_SCRATCHPAD, p->scratch.get()};
         }
         auto convert = [&](argument &a, bool to_outer) {
@@ -315,7 +326,7 @@ tw_status twi_dnnl_run(twi_dnnl *p, const void *src, const void *weights, const 
                                        {DNNL_ARG_TO, to_outer ? a.outer.get() : a.inner.get()}};
             int n = 2;
             if (a.reorder_scratch) {
-                a.reorder_scratch.set_data_handle(room + a.reorder_offset);
+                put(a.reorder_scratch, room + a.reorder_offset);
                 pair[n++] = {DNNL_ARG_SCRATCHPAD, a.reorder_scratch.get()};
             }
             return dnnl_primitive_execute(a.reorder.get(), p->stream.get(), n, pair);

@@ -7,7 +7,7 @@
 
 /* ---- the same elements ------------------------------------------------------------------------------------------- */
 
-static tw_status prepare_identity_n(twi_prepare *p)
+static tw_status accepts_identity_n(const twi_prepare *p)
 {
     for (int i = 0; i < p->num_inputs; i++)
         if (p->inputs[i].dtype == TW_RESOURCE)
@@ -328,7 +328,7 @@ const twi_kernel twi_cpu_array_kernels[] = {
     {"ExpandDims", "plain", 0},
     {"Squeeze", "plain", 0},
 
-    {"IdentityN", "plain", 0, prepare_identity_n, run_identity_n},
+    {"IdentityN", "plain", 0, NULL, run_identity_n, .accepts = accepts_identity_n},
     {"CheckNumerics", "plain", TWI_FLOAT_TYPES, prepare_check_numerics, run_check_numerics},
     {"Shape", "plain", 0, prepare_shape, run_shape},
     {"ShapeN", "plain", 0, prepare_shape, run_shape},

@@ -31,6 +31,8 @@ static tw_status prepare(twi_prepare *p, const twi_operand *vector)
         state->outer *= shape.dims[i];
     for (int i = axis + 1; i < shape.rank; i++)
         state->inner *= shape.dims[i];
+    if (p->inputs[0].elements == 0) /* whose axes may be as long as they like */
+        state->outer = 0;
     p->state = state;
     p->workspace = twi_widened_bytes(p);
     return TW_OK;

@@ -12,6 +12,9 @@ void twi_broadcast_init(twi_broadcast *b, tw_shape x, tw_shape y, tw_shape out)
 {
     int64_t size[TW_MAX_RANK], x_step[TW_MAX_RANK], y_step[TW_MAX_RANK], x_next = 1, y_next = 1;
     int joined = 0; /* axes from the last to the first */
+    *b = (twi_broadcast){.x_moves = true, .y_moves = true};
+    if (tw_shape_elements(out) == 0) /* whose other axes may be as long as they like */
+        return;
     for (int i = out.rank - 1; i >= 0; i--) {
         int64_t dx = aligned_dim(x, out.rank, i), dy = aligned_dim(y, out.rank, i);
         int64_t sx = dx == 1 ? 0 : x_next, sy = dy == 1 ? 0 : y_next;
@@ -29,7 +32,7 @@ void twi_broadcast_init(twi_broadcast *b, tw_shape x, tw_shape y, tw_shape out)
         x_step[joined] = sx;
         y_step[joined++] = sy;
     }
-    *b = (twi_broadcast){.runs = 1, .run = 1, .x_moves = true, .y_moves = true};
+    b->runs = b->run = 1;
     if (joined) {
         b->run = size[0];
         b->x_moves = x_step[0] != 0;
@@ -47,8 +50,8 @@ void twi_broadcast_start(const twi_broadcast *b, int64_t index, int64_t *x, int6
 {
     *x = *y = 0;
     for (int i = b->rank - 1; i >= 0; i--) {
-        int64_t at = index % b->size[i];
-        index /= b->size[i];
+        int64_t at = i ? index % b->size[i] : index; /* divisions are slow, and most have one axis */
+        index = i ? index / b->size[i] : 0;
         *x += at * b->x_step[i];
         *y += at * b->y_step[i];
     }

@@ -1,6 +1,7 @@
 /* conv.c - Conv2D, DepthwiseConv2dNative and their gradients in plain C: any type, stride, dilation and padding.
  * They are what the fast kernels are tested against. */
 #include "base/memory.h"
+#include "device/cpu/plain/chain.h"
 #include "device/cpu/plain/typed.h"
 #include "tensor/window.h"
 
@@ -31,8 +32,7 @@ TWI_WIDENED(depthwise)
 TWI_WIDENED(depthwise_backprop_input)
 TWI_WIDENED(depthwise_backprop_filter)
 
-static tw_status prepare(twi_prepare *p, const twi_operand *image, const twi_operand *filter,
-                         const twi_operand *output)
+static tw_status accepts(const twi_prepare *p)
 {
     const char *format = twi_attr_string(p->attrs, "data_format", "NHWC");
     if (strcmp(format, "NHWC") != 0)
@@ -40,6 +40,12 @@ static tw_status prepare(twi_prepare *p, const twi_operand *image, const twi_ope
                         "The %s op currently only supports the NHWC tensor format on the CPU. The op was given the "
                         "format: %s",
                         p->op, format);
+    return TW_OK;
+}
+
+static tw_status prepare(twi_prepare *p, const twi_operand *image, const twi_operand *filter,
+                         const twi_operand *output)
+{
     twi_convolution *convolution = twi_alloc(sizeof *convolution);
     if (!convolution)
         return twi_fail_memory(p->error, "preparing a convolution");
@@ -73,13 +79,31 @@ static tw_status prepare_backprop_filter(twi_prepare *p)
     return prepare(p, &p->inputs[0], &p->outputs[0], &p->inputs[2]);
 }
 
+static tw_status prepare_fused(twi_prepare *p)
+{
+    return twi_chain_biased(p, "Conv2D");
+}
+
+static tw_status prepare_filter_bias(twi_prepare *p)
+{
+    static const twi_link links[] = {{"Conv2DBackpropFilter", 3, {0, 1, 2}, -1}, {"BiasAddGrad", 1, {2}, -2}};
+    return twi_chain_prepare(p, true, links, 2);
+}
+
+#define FUSED_TYPES (TWI_NARROW_TYPES | TWI_TYPE(TW_FLOAT32))
+
 const twi_kernel twi_cpu_conv_kernels[] = {
-    TWI_FLOAT_ROWS("Conv2D", prepare_forward, conv2d, twi_free),
-    TWI_FLOAT_ROWS("Conv2DBackpropInput", prepare_backprop_input, conv2d_backprop_input, twi_free),
-    TWI_FLOAT_ROWS("Conv2DBackpropFilter", prepare_backprop_filter, conv2d_backprop_filter, twi_free),
-    TWI_FLOAT_ROWS("DepthwiseConv2dNative", prepare_forward, depthwise, twi_free),
-    TWI_FLOAT_ROWS("DepthwiseConv2dNativeBackpropInput", prepare_backprop_input, depthwise_backprop_input, twi_free),
+    TWI_FLOAT_ROWS("Conv2D", prepare_forward, conv2d, twi_free, .accepts = accepts),
+    TWI_FLOAT_ROWS("Conv2DBackpropInput", prepare_backprop_input, conv2d_backprop_input, twi_free, .accepts = accepts),
+    TWI_FLOAT_ROWS("Conv2DBackpropFilter", prepare_backprop_filter, conv2d_backprop_filter,
+                   twi_free, .accepts = accepts),
+    TWI_FLOAT_ROWS("DepthwiseConv2dNative", prepare_forward, depthwise, twi_free, .accepts = accepts),
+    TWI_FLOAT_ROWS("DepthwiseConv2dNativeBackpropInput", prepare_backprop_input, depthwise_backprop_input,
+                   twi_free, .accepts = accepts),
     TWI_FLOAT_ROWS("DepthwiseConv2dNativeBackpropFilter", prepare_backprop_filter, depthwise_backprop_filter,
-                   twi_free),
+                   twi_free, .accepts = accepts),
+    {"_FusedConv2D", "plain", FUSED_TYPES, prepare_fused, twi_chain_run, twi_chain_release, .accepts = accepts},
+    {"_Conv2DBackpropFilterBias", "plain", FUSED_TYPES, prepare_filter_bias, twi_chain_run, twi_chain_release,
+     .accepts = accepts},
     {0},
 };

@@ -26,12 +26,19 @@
         return TW_OK;                                                                                                  \
     }
 
-/* z[i] from x and y, which broadcast */
-#define BINARY_LOOP(r, n, X, Y, OUT, expression)                                                                       \
-    TWI_PARALLEL_ELEMENTS_LOOP(r, n)                                                                                   \
+/* z[i] from x and y, which broadcast. A short run, of which there may be many, does without a region. */
+#define BINARY_RUN(n, X, Y, OUT, expression)                                                                           \
     for (int64_t i = 0; i < n; i++) {                                                                                  \
         REAL x = X, y = Y;                                                                                             \
         to[i] = (OUT)(expression);                                                                                     \
+    }
+#define BINARY_LOOP(r, n, X, Y, OUT, expression)                                                                       \
+    if (n < TWI_PARALLEL_ELEMENTS) {                                                                                   \
+        TWI_VECTOR_LOOP                                                                                                \
+        BINARY_RUN(n, X, Y, OUT, expression)                                                                           \
+    } else {                                                                                                           \
+        TWI_PARALLEL_ELEMENTS_LOOP(r, n)                                                                               \
+        BINARY_RUN(n, X, Y, OUT, expression)                                                                           \
     }
 #define BINARY(f, OUT, expression)                                                                                     \
     static tw_status NAME(f)(const twi_run *r)                                                                         \
@@ -55,11 +62,12 @@
         return TW_OK;                                                                                                  \
     }
 
-/* Integers wrap; a divisor of zero is an error before anything is divided. */
+/* Integers wrap; a divisor of zero is an error before anything is divided, if anything is. */
 static tw_status check_divisors(const twi_run *r, const void *values, size_t size)
 {
     static const char zero[8];
-    for (int64_t i = 0; i < r->input_operands[1].elements; i++)
+    int64_t divisors = r->output_operands[0].elements ? r->input_operands[1].elements : 0;
+    for (int64_t i = 0; i < divisors; i++)
         if (memcmp((const char *)values + (size_t)i * size, zero, size) == 0)
             return twi_fail(r->error, TW_INVALID_ARGUMENT, "integer division by zero");
     return TW_OK;
@@ -308,22 +316,14 @@ static bool casts(const twi_prepare *p, tw_dtype from, tw_dtype to)
     return p->inputs[0].dtype == from && p->outputs[0].dtype == to;
 }
 
-static tw_status prepare_to_bfloat16(twi_prepare *p)
+static tw_status accepts_to_bfloat16(const twi_prepare *p)
 {
     return casts(p, TW_FLOAT32, TW_BFLOAT16) ? TW_OK : TW_UNIMPLEMENTED;
 }
 
-static tw_status prepare_from_bfloat16(twi_prepare *p)
+static tw_status accepts_from_bfloat16(const twi_prepare *p)
 {
     return casts(p, TW_BFLOAT16, TW_FLOAT32) ? TW_OK : TW_UNIMPLEMENTED;
-}
-
-static tw_status prepare_cast(twi_prepare *p)
-{
-    if (p->inputs[0].dtype == TW_STRING || p->outputs[0].dtype == TW_STRING)
-        return twi_fail(p->error, TW_UNIMPLEMENTED, "Cast %s to %s is not supported", tw_dtype_name(p->inputs[0].dtype),
-                        tw_dtype_name(p->outputs[0].dtype));
-    return TW_OK;
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
@@ -497,8 +497,8 @@ const twi_kernel twi_cpu_elementwise_kernels[] = {
     FLOAT_TEST("IsInf", is_inf),
     FLOAT_TEST("IsFinite", is_finite),
 
-    {"Cast", "fast", 0, prepare_to_bfloat16, float_to_bfloat16, NULL},
-    {"Cast", "fast", 0, prepare_from_bfloat16, bfloat16_to_float, NULL},
-    {"Cast", "plain", 0, prepare_cast, cast, NULL},
+    {"Cast", "fast", 0, NULL, float_to_bfloat16, NULL, .accepts = accepts_to_bfloat16},
+    {"Cast", "fast", 0, NULL, bfloat16_to_float, NULL, .accepts = accepts_from_bfloat16},
+    {"Cast", "plain", 0, NULL, cast, NULL},
     {0},
 };

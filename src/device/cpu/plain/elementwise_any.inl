@@ -16,7 +16,7 @@ UNARY(negative, REAL, SUBTRACT(0, x))
 UNARY(square, REAL, MULTIPLY(x, x))
 UNARY(sign, REAL, x != x ? x : (REAL)((x > 0) - (x < 0)))
 
-/* Limits are scalars or shaped as x. */
+/* Limits are scalars or shaped as x. NaN stays what it is, and as a limit it limits nothing. */
 static tw_status NAME(clip)(const twi_run *r)
 {
     const REAL *x = r->inputs[0], *low = r->inputs[1], *high = r->inputs[2];
@@ -25,8 +25,8 @@ static tw_status NAME(clip)(const twi_run *r)
     int64_t low_step = r->input_operands[1].elements > 1, high_step = r->input_operands[2].elements > 1;
     for (int64_t i = 0; i < n; i++) {
         REAL value = x[i], least = low[i * low_step], most = high[i * high_step];
-        value = value < most ? value : most;
-        y[i] = value > least ? value : least;
+        value = value > most ? most : value;
+        y[i] = value < least ? least : value;
     }
     return TW_OK;
 }

@@ -30,7 +30,8 @@ UNARY(is_nan, bool, isnan(x))
 UNARY(is_inf, bool, isinf(x))
 UNARY(is_finite, bool, isfinite(x))
 
-/* Gradients in terms of the output y and the incoming dy. */
+/* Gradients in terms of the output y and the incoming dy. Where y may be infinite, nothing flowing in gives nothing, as
+ * in TensorFlow: so the branch of a Select that was not taken stays out of a gradient. */
 #define FROM_OUTPUT(f, expression)                                                                                     \
     static tw_status NAME(f)(const twi_run *r)                                                                         \
     {                                                                                                                  \
@@ -44,9 +45,9 @@ UNARY(is_finite, bool, isfinite(x))
         }                                                                                                              \
         return TW_OK;                                                                                                  \
     }
-FROM_OUTPUT(sqrt_grad, dy *(REAL)0.5 / y)
-FROM_OUTPUT(rsqrt_grad, dy *(REAL) - 0.5 * y * y * y)
-FROM_OUTPUT(reciprocal_grad, -dy *y *y)
+FROM_OUTPUT(sqrt_grad, dy == 0 ? 0 : dy * (REAL)0.5 / y)
+FROM_OUTPUT(rsqrt_grad, dy == 0 ? 0 : dy * (REAL)-0.5 * y * y * y)
+FROM_OUTPUT(reciprocal_grad, dy == 0 ? 0 : -dy * y * y)
 FROM_OUTPUT(sigmoid_grad, dy *y *(1 - y))
 FROM_OUTPUT(tanh_grad, dy *(1 - y * y))
 #undef FROM_OUTPUT

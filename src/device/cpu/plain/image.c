@@ -104,6 +104,8 @@ static tw_status run_resize(const twi_run *r)
         return twi_fail(r->error, TW_INVALID_ARGUMENT,
                         "ResizeNearestNeighbor '%s': cannot resize %lld x %lld to %d x %d", r->node, (long long)in[1],
                         (long long)in[2], size[0], size[1]);
+    if (r->output_operands[0].elements == 0)
+        return TW_OK; /* without channels, however many pixels there are */
 #pragma omp parallel for if (r->threads > 1 && out[0] * out[1] > 8) num_threads(r->threads)
     for (int64_t row = 0; row < out[0] * out[1]; row++) {
         int64_t image = row / out[1], y = nearest(row % out[1], in[1], out[1], mode);

@@ -1,5 +1,6 @@
 /* matmul.c - matrix products in plain C: three loops, sums in double (integers wrap). */
 #include "base/memory.h"
+#include "device/cpu/plain/chain.h"
 #include "device/cpu/plain/typed.h"
 
 #include <string.h>
@@ -59,6 +60,11 @@ static tw_status prepare(twi_prepare *p)
 
 TWI_WIDENED(matmul)
 
+static tw_status prepare_fused(twi_prepare *p)
+{
+    return twi_chain_biased(p, "MatMul");
+}
+
 const twi_kernel twi_cpu_matmul_kernels[] = {
     TWI_FLOAT_ROWS("MatMul", prepare, matmul, twi_free),
     TWI_INTEGER_ROWS("MatMul", prepare, matmul, twi_free),
@@ -66,5 +72,6 @@ const twi_kernel twi_cpu_matmul_kernels[] = {
     TWI_INTEGER_ROWS("BatchMatMul", prepare, matmul, twi_free),
     TWI_FLOAT_ROWS("BatchMatMulV2", prepare, matmul, twi_free),
     TWI_INTEGER_ROWS("BatchMatMulV2", prepare, matmul, twi_free),
+    {"_FusedMatMul", "plain", TWI_NARROW_TYPES | TWI_TYPE(TW_FLOAT32), prepare_fused, twi_chain_run, twi_chain_release},
     {0},
 };

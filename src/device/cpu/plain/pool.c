@@ -52,18 +52,23 @@ TWI_WIDENED(max_pool_grad_grad)
 TWI_WIDENED(average_pool)
 TWI_WIDENED(average_pool_grad)
 
-static tw_status prepare(twi_prepare *p, const twi_operand *image, const twi_operand *output)
+static tw_status accepts(const twi_prepare *p)
 {
-    char texts[2][128];
     const char *format = twi_attr_string(p->attrs, "data_format", "NHWC");
     if (strcmp(format, "NHWC") != 0)
         return twi_fail(p->error, TW_UNIMPLEMENTED, "Default %s only supports NHWC on device type CPU, got %s",
                         strncmp(p->op, "Max", 3) == 0 ? "MaxPoolingOp" : "AvgPoolingOp", format);
+    return TW_OK;
+}
+
+static tw_status prepare(twi_prepare *p, const twi_operand *image, const twi_operand *output)
+{
+    char texts[2][128];
     pool *state = twi_alloc(sizeof *state);
     if (!state)
         return twi_fail_memory(p->error, "preparing a pool");
     tw_status status = twi_window_lay(p->attrs, image->shape, NULL, &state->window, p->error);
-    state->batch = twi_dimension(image->shape, 0);
+    state->batch = p->outputs[0].elements ? twi_dimension(image->shape, 0) : 0; /* other sides may be very long */
     state->channels = twi_dimension(image->shape, 3);
     tw_shape expected = twi_window_output(&state->window, image->shape, state->channels);
     if (status == TW_OK && !tw_shape_equal(expected, output->shape))
@@ -107,13 +112,13 @@ static tw_status prepare_average_grad(twi_prepare *p)
 }
 
 const twi_kernel twi_cpu_pool_kernels[] = {
-    TWI_FLOAT_ROWS("MaxPool", prepare_forward, max_pool, twi_free),
-    TWI_INTEGER_ROWS("MaxPool", prepare_forward, max_pool, twi_free),
-    TWI_FLOAT_ROWS("MaxPoolGrad", prepare_max_grad, max_pool_grad, twi_free),
-    TWI_INTEGER_ROWS("MaxPoolGrad", prepare_max_grad, max_pool_grad, twi_free),
-    TWI_FLOAT_ROWS("MaxPoolGradGrad", prepare_max_grad_grad, max_pool_grad_grad, twi_free),
-    TWI_INTEGER_ROWS("MaxPoolGradGrad", prepare_max_grad_grad, max_pool_grad_grad, twi_free),
-    TWI_FLOAT_ROWS("AvgPool", prepare_forward, average_pool, twi_free),
-    TWI_FLOAT_ROWS("AvgPoolGrad", prepare_average_grad, average_pool_grad, twi_free),
+    TWI_FLOAT_ROWS("MaxPool", prepare_forward, max_pool, twi_free, .accepts = accepts),
+    TWI_INTEGER_ROWS("MaxPool", prepare_forward, max_pool, twi_free, .accepts = accepts),
+    TWI_FLOAT_ROWS("MaxPoolGrad", prepare_max_grad, max_pool_grad, twi_free, .accepts = accepts),
+    TWI_INTEGER_ROWS("MaxPoolGrad", prepare_max_grad, max_pool_grad, twi_free, .accepts = accepts),
+    TWI_FLOAT_ROWS("MaxPoolGradGrad", prepare_max_grad_grad, max_pool_grad_grad, twi_free, .accepts = accepts),
+    TWI_INTEGER_ROWS("MaxPoolGradGrad", prepare_max_grad_grad, max_pool_grad_grad, twi_free, .accepts = accepts),
+    TWI_FLOAT_ROWS("AvgPool", prepare_forward, average_pool, twi_free, .accepts = accepts),
+    TWI_FLOAT_ROWS("AvgPoolGrad", prepare_average_grad, average_pool_grad, twi_free, .accepts = accepts),
     {0},
 };

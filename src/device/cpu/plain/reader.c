@@ -158,6 +158,11 @@ static tw_status check_sizes(const twi_prepare *p, const reader *r)
                         "1 or more, the others 0 or more",
                         p->op, p->node, (long long)r->header, (long long)r->record, (long long)r->footer,
                         (long long)r->hop);
+    return TW_OK;
+}
+
+static tw_status accepts_reader(const twi_prepare *p)
+{
     const char *packed = twi_attr_string(p->attrs, "encoding", twi_attr_string(p->attrs, "compression_type", ""));
     if (packed[0])
         return twi_fail(p->error, TW_UNIMPLEMENTED, "%s '%s': compressed files (%s) are not supported", p->op, p->node,
@@ -309,10 +314,10 @@ static tw_status run_num_files(const twi_run *r)
 }
 
 const twi_kernel twi_cpu_reader_kernels[] = {
-    {"FixedLengthRecordReaderV2", "plain", 0, prepare_reader},
-    {"TFRecordReaderV2", "plain", 0, prepare_reader},
-    {"TextLineReaderV2", "plain", 0, prepare_reader},
-    {"WholeFileReaderV2", "plain", 0, prepare_reader},
+    {"FixedLengthRecordReaderV2", "plain", 0, prepare_reader, .accepts = accepts_reader},
+    {"TFRecordReaderV2", "plain", 0, prepare_reader, .accepts = accepts_reader},
+    {"TextLineReaderV2", "plain", 0, prepare_reader, .accepts = accepts_reader},
+    {"WholeFileReaderV2", "plain", 0, prepare_reader, .accepts = accepts_reader},
     {"ReaderReadV2", "plain", 0, prepare_read, run_read},
     {"ReaderReadUpToV2", "plain", 0, prepare_read, run_read},
     {"ReaderNumRecordsProducedV2", "plain", 0, prepare_use, run_num_records},

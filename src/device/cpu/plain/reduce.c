@@ -1,8 +1,10 @@
-/* reduce.c - sums, means, products, extremes and their places along axes, running sums, L2Loss, in plain C.
+/* reduce.c - sums, means, products, extremes and their places along axes, running sums, L2Loss, _ReluGradBias, in plain
+ * C.
  *
  * Neighbouring axes that are all kept or all reduced are joined. Floats are summed in double, in a fixed order, and
  * rounded once; the team shares outputs, never a sum, so results do not depend on the number of threads. */
 #include "base/memory.h"
+#include "device/cpu/plain/chain.h"
 #include "device/cpu/plain/typed.h"
 
 #include <math.h>
@@ -195,7 +197,9 @@ static const reduction *reduction_of(const twi_run *r, reduction *now)
 #undef MEAN_OF
 #define LEAST (REAL)-1 < 0 ? (REAL)((uint64_t)1 << (8 * sizeof(REAL) - 1)) : 0
 #define GREATEST (REAL)-1 < 0 ? (REAL)(((uint64_t)1 << (8 * sizeof(REAL) - 1)) - 1) : (REAL)-1
-#define MEAN_OF(sum, count) ((count) ? (REAL)(sum) / (REAL)(count) : 0)
+/* The sum is whole, so the mean lies among the values; it is cut towards zero. */
+#define MEAN_OF(sum, count)                                                                                            \
+    (!(count) ? 0 : (REAL)-1 < 0 ? (REAL)((int64_t)(sum) / (count)) : (REAL)((sum) / (uint64_t)(count)))
 #include "device/cpu/plain/for_integers.h"
 #undef BODY
 
@@ -254,6 +258,23 @@ TWI_WIDENED(l2_loss)
 #define NUMBER_ROWS(op, prepare, f, release)                                                                           \
     TWI_FLOAT_ROWS(op, prepare, f, release), TWI_INTEGER_ROWS(op, prepare, f, release)
 
+/* _ReluGradBias (gradients, features): also by the links' fastest kernels. On a CPU nothing is gained by joining them,
+ * and nothing shall be lost. */
+static const twi_link relu_grad_bias[] = {{"ReluGrad", 2, {0, 1}, -1}, {"BiasAddGrad", 1, {-1}, -2}};
+
+static tw_status prepare_relu_grad_bias(twi_prepare *p)
+{
+    return twi_chain_prepare(p, true, relu_grad_bias, 2);
+}
+
+static tw_status prepare_fast_relu_grad_bias(twi_prepare *p)
+{
+    p->can_overwrite[0] = p->can_overwrite[1] = true; /* as ReluGrad may */
+    return twi_chain_prepare(p, false, relu_grad_bias, 2);
+}
+
+#define FUSED_TYPES (TWI_NARROW_TYPES | TWI_TYPE(TW_FLOAT32))
+
 const twi_kernel twi_cpu_reduce_kernels[] = {
     NUMBER_ROWS("Sum", prepare_reduction, sum, twi_free),
     NUMBER_ROWS("Mean", prepare_reduction, mean, twi_free),
@@ -267,5 +288,7 @@ const twi_kernel twi_cpu_reduce_kernels[] = {
     NUMBER_ROWS("Cumsum", prepare_reduction, running_sum, twi_free),
     NUMBER_ROWS("Cumprod", prepare_reduction, running_product, twi_free),
     TWI_FLOAT_ROWS("L2Loss", twi_prepare_typed, l2_loss, NULL),
+    {"_ReluGradBias", "chain", FUSED_TYPES, prepare_fast_relu_grad_bias, twi_chain_run, twi_chain_release},
+    {"_ReluGradBias", "plain", FUSED_TYPES, prepare_relu_grad_bias, twi_chain_run, twi_chain_release},
     {0},
 };

@@ -6,7 +6,8 @@ REDUCE(product, SUM, 1, a *b, a)
 REDUCE(maximum, REAL, LEAST, b > a || b != b ? b : a, a)
 REDUCE(minimum, REAL, GREATEST, b < a || b != b ? b : a, a)
 
-/* The place of the first extreme along the one reduced axis. */
+/* The place of the first extreme along the one reduced axis. NaN is none, unless there is nothing else: then it is the
+ * first place. */
 #define ARG(f, better)                                                                                                 \
     static tw_status NAME(f)(const twi_run *r)                                                                         \
     {                                                                                                                  \
@@ -30,8 +31,8 @@ REDUCE(minimum, REAL, GREATEST, b < a || b != b ? b : a, a)
         }                                                                                                              \
         return TW_OK;                                                                                                  \
     }
-ARG(arg_max, b > a)
-ARG(arg_min, b < a)
+ARG(arg_max, b > a || (a != a && b == b))
+ARG(arg_min, b < a || (a != a && b == b))
 #undef ARG
 
 #define RUNNING(f, first, combine)                                                                                     \

@@ -2,11 +2,11 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "device/cpu/library/regex.h"
 #include "device/cpu/plain/move.h"
 #include "format/bundle.h"
 #include "tensor/tensor.h"
 
-#include <regex.h>
 #include <string.h>
 
 enum { PREFIX, NAMES, SLICES, TENSORS }; /* inputs */
@@ -183,35 +183,27 @@ static tw_status run_join(const twi_run *r)
 
 static void release_pattern(void *state)
 {
-    regfree(state);
-    twi_free(state);
+    twi_regex_free(state);
 }
 
-/* state: the pattern, compiled. Those that Savers have mean the same to POSIX. */
+/* state: the pattern, compiled */
 static tw_status prepare_match(twi_prepare *p)
 {
-    const char *pattern = twi_attr_string(p->attrs, "pattern", "");
-    regex_t *compiled = twi_alloc(sizeof *compiled);
-    if (!compiled)
-        return twi_fail_memory(p->error, p->node);
-    if (regcomp(compiled, pattern, REG_EXTENDED) != 0) {
-        twi_free(compiled);
-        return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': '%s' is not a regular expression", p->op, p->node,
-                        pattern);
-    }
-    p->state = compiled;
+    const twi_attr *pattern = twi_attr_find(p->attrs, "pattern");
+    twi_regex *regex;
+    tw_status status = twi_regex_compile(&pattern->s, &regex, p->error);
+    if (status != TW_OK)
+        return twi_prefix(p->error, "%s '%s'", p->op, p->node), status;
+    p->state = regex;
     return TW_OK;
 }
 
 static tw_status run_match(const twi_run *r)
 {
-    for (int64_t i = 0; i < r->output_operands[0].elements; i++) {
-        const char *text = string_at(r->inputs[0], i);
-        regmatch_t found;
-        ((bool *)r->outputs[0])[i] = regexec(r->state, text, 1, &found, 0) == 0 && found.rm_so == 0 &&
-                                     (size_t)found.rm_eo == strlen(text);
-    }
-    return TW_OK;
+    tw_status status = TW_OK;
+    for (int64_t i = 0; i < r->output_operands[0].elements && status == TW_OK; i++)
+        status = twi_regex_match(r->state, (const tw_string *)r->inputs[0] + i, (bool *)r->outputs[0] + i, r->error);
+    return status;
 }
 
 const twi_kernel twi_cpu_saver_kernels[] = {

@@ -16,6 +16,22 @@ static tw_status prepare(twi_prepare *p)
     return TW_OK;
 }
 
+/* Elements of a row of the variable. */
+static int64_t row_size(const twi_run *r)
+{
+    tw_shape variable = r->input_operands[0].shape;
+    int64_t size = 1;
+    for (int i = 1; i < variable.rank; i++)
+        size *= variable.dims[i];
+    return size;
+}
+
+/* A scalar update goes into every place of each row. */
+static bool is_scalar(const twi_run *r)
+{
+    return r->input_operands[2].shape.rank == 0;
+}
+
 /* Where row i of the updates goes. */
 static int64_t place(const twi_run *r, int64_t i)
 {
@@ -27,14 +43,15 @@ static int64_t place(const twi_run *r, int64_t i)
 #define ADD_ROWS(T, load, store, sign)                                                                                 \
     for (int64_t i = 0; i < rows; i++) {                                                                               \
         T *to = (T *)r->inputs[0] + place(r, i) * row;                                                                 \
-        const T *from = (const T *)r->inputs[2] + i * row;                                                             \
+        const T *from = (const T *)r->inputs[2] + (one ? 0 : i * row);                                                 \
         for (int64_t k = 0; k < row; k++)                                                                              \
-            to[k] = store(load(to[k]) sign load(from[k]));                                                             \
+            to[k] = store(load(to[k]) sign load(from[one ? 0 : k]));                                                   \
     }                                                                                                                  \
     break
 
 #define ADD_TYPES(sign)                                                                                                \
-    int64_t rows = r->input_operands[1].elements, row = rows ? r->input_operands[2].elements / rows : 0;               \
+    int64_t rows = r->input_operands[1].elements, row = row_size(r);                                                   \
+    bool one = is_scalar(r);                                                                                           \
     tw_status status = twi_indices_check(r, 1, r->input_operands[0].shape.dims[0]);                                    \
     if (status != TW_OK)                                                                                               \
         return status;                                                                                                 \
@@ -73,11 +90,16 @@ static tw_status run_sub(const twi_run *r)
 
 static tw_status run_update(const twi_run *r)
 {
-    int64_t rows = r->input_operands[1].elements;
-    size_t row = rows ? r->input_operands[2].bytes / (size_t)rows : 0;
+    int64_t rows = r->input_operands[1].elements, row = row_size(r);
+    size_t size = tw_dtype_size(r->input_operands[2].dtype), bytes = (size_t)row * size;
     tw_status status = twi_indices_check(r, 1, r->input_operands[0].shape.dims[0]);
-    for (int64_t i = 0; i < rows && status == TW_OK && row; i++)
-        memcpy((char *)r->inputs[0] + (size_t)place(r, i) * row, (const char *)r->inputs[2] + (size_t)i * row, row);
+    for (int64_t i = 0; i < rows && status == TW_OK && row; i++) {
+        char *to = (char *)r->inputs[0] + (size_t)place(r, i) * bytes;
+        if (!is_scalar(r))
+            memcpy(to, (const char *)r->inputs[2] + (size_t)i * bytes, bytes);
+        for (int64_t k = 0; k < row && is_scalar(r); k++)
+            memcpy(to + (size_t)k * size, r->inputs[2], size);
+    }
     return status;
 }
 

@@ -14,6 +14,22 @@ static inline REAL NAME(sum_exponentials)(const REAL *x, int64_t classes, int64_
     return maximum;
 }
 
+/* The same, and the exponentials divided by their sum, which may take the row's own place. */
+static inline REAL NAME(soften)(const REAL *x, int64_t classes, REAL *y, REAL *sum)
+{
+    REAL maximum = x[0];
+    for (int64_t c = 1; c < classes; c++)
+        maximum = x[c] > maximum ? x[c] : maximum;
+    SUM total = 0;
+    for (int64_t c = 0; c < classes; c++)
+        total += y[c] = exp(x[c] - maximum);
+    REAL whole = *sum = (REAL)total;
+    TWI_VECTOR_LOOP
+    for (int64_t c = 0; c < classes; c++)
+        y[c] /= whole;
+    return maximum;
+}
+
 static tw_status NAME(softmax)(const twi_run *r)
 {
     rows shape = rows_of(&r->input_operands[0]);
@@ -21,10 +37,8 @@ static tw_status NAME(softmax)(const twi_run *r)
     REAL *to = r->outputs[0];
     TWI_PARALLEL_LOOP(r)
     for (int64_t row = 0; row < shape.count; row++) {
-        const REAL *x = logits + row * shape.classes;
-        REAL *y = to + row * shape.classes, sum, maximum = NAME(sum_exponentials)(x, shape.classes, 1, &sum);
-        for (int64_t c = 0; c < shape.classes; c++)
-            y[c] = exp(x[c] - maximum) / sum;
+        REAL sum;
+        NAME(soften)(logits + row * shape.classes, shape.classes, to + row * shape.classes, &sum);
     }
     return TW_OK;
 }
@@ -84,10 +98,8 @@ static tw_status NAME(sparse_cross_entropy)(const twi_run *r)
     for (int64_t row = 0; row < shape.count; row++) {
         const REAL *x = logits + row * shape.classes;
         REAL *back = backprop + row * shape.classes, sum;
-        REAL maximum = NAME(sum_exponentials)(x, shape.classes, 1, &sum);
+        REAL maximum = NAME(soften)(x, shape.classes, back, &sum);
         int64_t label = integer_at(&r->input_operands[1], r->inputs[1], row);
-        for (int64_t c = 0; c < shape.classes; c++)
-            back[c] = exp(x[c] - maximum) / sum;
         back[label] -= 1;
         loss[row] = log(sum) - (x[label] - maximum);
     }

@@ -50,6 +50,13 @@ static twi_operand as_float(twi_operand operand)
     return operand;
 }
 
+/* Empty operands take nothing of a workspace that may not be there. */
+static char *behind(char *place, const twi_operand *operand)
+{
+    size_t size = widened_size(operand);
+    return size ? place + size : place;
+}
+
 tw_status twi_run_widened(const twi_run *r, tw_status (*f)(const twi_run *r))
 {
     const void *inputs[MOST_OPERANDS];
@@ -64,7 +71,7 @@ tw_status twi_run_widened(const twi_run *r, tw_status (*f)(const twi_run *r))
         if (is_narrow(&r->input_operands[i])) {
             inputs[i] = place;
             widen(r, &r->input_operands[i], r->inputs[i], (float *)(void *)place);
-            place += widened_size(&r->input_operands[i]);
+            place = behind(place, &r->input_operands[i]);
         }
     }
     for (int i = 0; i < r->num_outputs; i++) {
@@ -72,7 +79,7 @@ tw_status twi_run_widened(const twi_run *r, tw_status (*f)(const twi_run *r))
         outputs[i] = r->outputs[i];
         if (is_narrow(&r->output_operands[i])) {
             outputs[i] = place;
-            place += widened_size(&r->output_operands[i]);
+            place = behind(place, &r->output_operands[i]);
         }
     }
     twi_run inner = *r;

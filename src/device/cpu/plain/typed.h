@@ -41,18 +41,18 @@ static inline void twi_clear(void *to, size_t bytes)
         return twi_run_widened(r, f##_float);                                                                          \
     }
 
-/* Rows of a table: op, prepare, f, release. */
+/* Rows of a table: op, prepare, f, release and what follows it. */
 #define TWI_NARROW_TYPES (TWI_TYPE(TW_FLOAT16) | TWI_TYPE(TW_BFLOAT16))
-#define TWI_FLOAT_ROWS(op, prepare, f, release)                                                                        \
-    {op, "plain", TWI_TYPE(TW_FLOAT32), prepare, f##_float, release},                                                  \
-        {op, "plain", TWI_TYPE(TW_FLOAT64), prepare, f##_double, release},                                             \
-        {op, "plain", TWI_NARROW_TYPES, prepare, f##_widened, release}
-#define TWI_INTEGER_ROWS(op, prepare, f, release)                                                                      \
-    {op, "plain", TWI_TYPE(TW_INT32), prepare, f##_int32, release},                                                    \
-        {op, "plain", TWI_TYPE(TW_INT64), prepare, f##_int64, release},                                                \
-        {op, "plain", TWI_TYPE(TW_INT16), prepare, f##_int16, release},                                                \
-        {op, "plain", TWI_TYPE(TW_INT8), prepare, f##_int8, release},                                                  \
-        {op, "plain", TWI_TYPE(TW_UINT8), prepare, f##_uint8, release}
+#define TWI_FLOAT_ROWS(op, prepare, f, ...)                                                                        \
+    {op, "plain", TWI_TYPE(TW_FLOAT32), prepare, f##_float, __VA_ARGS__},                                              \
+        {op, "plain", TWI_TYPE(TW_FLOAT64), prepare, f##_double, __VA_ARGS__},                                         \
+        {op, "plain", TWI_NARROW_TYPES, prepare, f##_widened, __VA_ARGS__}
+#define TWI_INTEGER_ROWS(op, prepare, f, ...)                                                                      \
+    {op, "plain", TWI_TYPE(TW_INT32), prepare, f##_int32, __VA_ARGS__},                                                \
+        {op, "plain", TWI_TYPE(TW_INT64), prepare, f##_int64, __VA_ARGS__},                                            \
+        {op, "plain", TWI_TYPE(TW_INT16), prepare, f##_int16, __VA_ARGS__},                                            \
+        {op, "plain", TWI_TYPE(TW_INT8), prepare, f##_int8, __VA_ARGS__},                                              \
+        {op, "plain", TWI_TYPE(TW_UINT8), prepare, f##_uint8, __VA_ARGS__}
 
 /* The team shares the iterations of the next loop, which must write to disjoint places: then results do not depend on
  * the number of threads. TWI_VECTOR_LOOP asks for vector instructions where iterations are independent. */

@@ -1,7 +1,7 @@
 /* batch_norm.c - FusedBatchNorm, its three versions, _BatchNormRelu and their gradients, on our own loops (rows
  * "vector"). Images NHWC are matrices here: a row a pixel. Every pass divides the rows among the team.
  * Lives here:  float and bfloat16, with moments in float.
- * Never here:  the loops (loops.inl), other types and layouts (plain/normalization.c). */
+ * Never here:  the loops (loops.inl), other types and layouts (plain/batch_norm.c). */
 #include "base/memory.h"
 #include "device/cpu/vector/loops.h"
 #include "device/kernel.h"

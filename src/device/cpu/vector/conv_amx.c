@@ -397,8 +397,8 @@ static tw_status filter_run(const twi_run *r)
 }
 
 const twi_kernel twi_amx_kernels[] = {
-    {"Conv2DBackpropFilter", "amx", TWI_TYPE(TW_BFLOAT16), filter_prepare, filter_run, twi_free},
-    {"_Conv2DBackpropFilterBias", "amx", TWI_TYPE(TW_BFLOAT16), filter_prepare, filter_run, twi_free},
+    {"Conv2DBackpropFilter", "amx", TWI_TYPE(TW_BFLOAT16), filter_prepare, filter_run, twi_free, .shares = true},
+    {"_Conv2DBackpropFilterBias", "amx", TWI_TYPE(TW_BFLOAT16), filter_prepare, filter_run, twi_free, .shares = true},
     {0},
 };
 

@@ -587,11 +587,11 @@ static tw_status filter_run(const twi_run *r)
 #define TYPES TWI_TYPE(TW_FLOAT32)
 
 const twi_kernel twi_winograd_conv_kernels[] = {
-    {"Conv2D", "winograd", TYPES, forward_prepare, forward_run, twi_free},
-    {"_FusedConv2D", "winograd", TYPES, forward_prepare, forward_run, twi_free},
-    {"Conv2DBackpropInput", "winograd", TYPES, input_prepare, input_run, twi_free},
-    {"Conv2DBackpropFilter", "winograd", TYPES, filter_prepare, filter_run, twi_free},
-    {"_Conv2DBackpropFilterBias", "winograd", TYPES, filter_prepare, filter_run, twi_free},
+    {"Conv2D", "winograd", TYPES, forward_prepare, forward_run, twi_free, .shares = true},
+    {"_FusedConv2D", "winograd", TYPES, forward_prepare, forward_run, twi_free, .shares = true},
+    {"Conv2DBackpropInput", "winograd", TYPES, input_prepare, input_run, twi_free, .shares = true},
+    {"Conv2DBackpropFilter", "winograd", TYPES, filter_prepare, filter_run, twi_free, .shares = true},
+    {"_Conv2DBackpropFilterBias", "winograd", TYPES, filter_prepare, filter_run, twi_free, .shares = true},
     {0},
 };
 

@@ -1,6 +1,6 @@
 /* loops.h - the CPU's own inner loops, built once for each kind of vector unit, and the choice among them.
  * Lives here:  what a loop is told (jobs), how its scratch is laid out, the table of loops, dividing work in a team.
- * Never here:  the loops (loops.inl, rows.h), ops (nn.c, pool_lrn.c).
+ * Never here:  the loops (loops.inl, rows.h), ops (activation.c and its like).
  *
  * A loop is written with the compiler's vector types and built for AVX-512, AVX2 and the baseline; other CPUs have the
  * baseline. All builds do the same operations in the same order, lane by lane, so they give the same bits; and the bits

@@ -1,148 +1,12 @@
-/* fused.c - the fused ops in plain C: what the fast kernels are tested against (rows "plain").
- * Lives here:  the chain each op of ops/fused.c stands for, link by link; of the ReLU's and the bias's gradients also
- *              by the links' fastest kernels (row "chain").
- *
- * Where the links are ops, their own plain kernels run one after another on the output. Pools and normalizations hand
- * on the argmax, which no op of TensorFlow does, so they are written out, in float. */
+/* pool_lrn.c - pooling and local response normalization in either order, and their gradients with the ReLU's, in plain
+ * C, in float: what the joint kernels are tested against. No op of TensorFlow's hands on the argmax as these do, so they
+ * are written out and no chain of other kernels (chain.h). */
 #include "base/memory.h"
 #include "device/cpu/plain/typed.h"
-#include "device/device.h"
 #include "tensor/window.h"
 
 #include <math.h>
 #include <string.h>
-
-/* ---- chains of plain kernels ------------------------------------------------------------------------------- */
-
-/* A link takes operands of the fused op: inputs by number, outputs by -1 - number. */
-typedef struct link {
-    const char *op;
-    int num_inputs, inputs[3], output;
-} link;
-
-enum { MOST_LINKS = 3 };
-
-typedef struct chain {
-    int num_links;
-    struct prepared {
-        link link;
-        const twi_kernel *kernel;
-        void *state;
-        twi_operand inputs[3], output;
-    } links[MOST_LINKS];
-} chain;
-
-static void chain_release(void *state)
-{
-    chain *c = state;
-    for (int i = 0; i < c->num_links; i++)
-        if (c->links[i].kernel->release)
-            c->links[i].kernel->release(c->links[i].state);
-    twi_free(c);
-}
-
-static const twi_operand *operand(const twi_prepare *p, int number)
-{
-    return number < 0 ? &p->outputs[-1 - number] : &p->inputs[number];
-}
-
-static tw_status chain_prepare(twi_prepare *p, bool plain_only, const link *links, int num_links)
-{
-    chain *c = twi_alloc(sizeof *c);
-    if (!c)
-        return twi_fail_memory(p->error, p->node);
-    size_t workspace = 0;
-    for (int i = 0; i < num_links; i++) {
-        struct prepared *l = &c->links[i];
-        l->link = links[i];
-        for (int k = 0; k < links[i].num_inputs; k++)
-            l->inputs[k] = *operand(p, links[i].inputs[k]);
-        l->output = *operand(p, links[i].output);
-        twi_prepare part = *p;
-        part.op = links[i].op;
-        part.num_inputs = links[i].num_inputs;
-        part.num_outputs = 1;
-        part.inputs = l->inputs;
-        part.outputs = &l->output;
-        tw_status status = twi_device_prepare(p->device, &part, plain_only, &l->kernel);
-        if (status != TW_OK) {
-            chain_release(c);
-            return status;
-        }
-        l->state = part.state;
-        c->num_links++;
-        workspace = part.workspace > workspace ? part.workspace : workspace;
-    }
-    p->state = c;
-    p->workspace = workspace;
-    return TW_OK;
-}
-
-static tw_status chain_run(const twi_run *r)
-{
-    const chain *c = r->state;
-    tw_status status = TW_OK;
-    for (int i = 0; i < c->num_links && status == TW_OK; i++) {
-        const struct prepared *l = &c->links[i];
-        const void *inputs[3];
-        void *output = r->outputs[-1 - l->link.output];
-        for (int k = 0; k < l->link.num_inputs; k++)
-            inputs[k] = l->link.inputs[k] < 0 ? r->outputs[-1 - l->link.inputs[k]] : r->inputs[l->link.inputs[k]];
-        twi_run part = *r;
-        part.state = l->state;
-        part.inputs = inputs;
-        part.outputs = &output;
-        part.input_operands = l->inputs;
-        part.output_operands = &l->output;
-        part.num_inputs = l->link.num_inputs;
-        part.num_outputs = 1;
-        status = l->kernel->run(&part);
-    }
-    return status;
-}
-
-static tw_status biased_prepare(twi_prepare *p, const char *product)
-{
-    link links[MOST_LINKS] = {{product, 2, {0, 1}, -1}};
-    int count = 1;
-    if (p->num_inputs > 2)
-        links[count++] = (link){"BiasAdd", 2, {-1, 2}, -1};
-    if (twi_attr_bool(p->attrs, "relu", false))
-        links[count++] = (link){"Relu", 1, {-1}, -1};
-    return chain_prepare(p, true, links, count);
-}
-
-static tw_status conv_prepare(twi_prepare *p)
-{
-    return biased_prepare(p, "Conv2D");
-}
-
-static tw_status matmul_prepare(twi_prepare *p)
-{
-    return biased_prepare(p, "MatMul");
-}
-
-static tw_status filter_bias_prepare(twi_prepare *p)
-{
-    static const link links[] = {{"Conv2DBackpropFilter", 3, {0, 1, 2}, -1}, {"BiasAddGrad", 1, {2}, -2}};
-    return chain_prepare(p, true, links, 2);
-}
-
-static const link relu_grad_bias[] = {{"ReluGrad", 2, {0, 1}, -1}, {"BiasAddGrad", 1, {-1}, -2}};
-
-static tw_status relu_grad_bias_prepare(twi_prepare *p)
-{
-    return chain_prepare(p, true, relu_grad_bias, 2);
-}
-
-/* The links' fastest kernels: on a CPU nothing is gained by joining them, and nothing shall be lost. */
-static tw_status fast_relu_grad_bias_prepare(twi_prepare *p)
-{
-    p->can_overwrite[0] = p->can_overwrite[1] = true; /* as ReluGrad may */
-    return chain_prepare(p, false, relu_grad_bias, 2);
-}
-
-/* ---- pools and normalizations ------------------------------------------------------------------------------ */
 
 typedef struct tail {
     twi_window window;
@@ -230,6 +94,17 @@ static void max_pool_gradient(const tail *t, int64_t n, const float *gradient, c
     }
 }
 
+/* The cell that a maximum came from is told in a byte. The shape of the image does not matter for that. */
+static tw_status accepts(const twi_prepare *p)
+{
+    int count;
+    int64_t cells = 1;
+    const int64_t *sizes = twi_attr_ints(p->attrs, "ksize", &count);
+    for (int i = 0; i < count && cells <= 256; i++)
+        cells *= sizes[i];
+    return cells > 256 ? twi_fail(p->error, TW_UNIMPLEMENTED, "windows of more than 256 cells") : TW_OK;
+}
+
 static tw_status tail_prepare(twi_prepare *p, tw_shape image)
 {
     tail t = {
@@ -242,8 +117,6 @@ static tw_status tail_prepare(twi_prepare *p, tw_shape image)
     tw_status status = twi_window_lay(p->attrs, image, NULL, &t.window, p->error);
     if (status != TW_OK)
         return status;
-    if (t.window.size[0] * t.window.size[1] > 256)
-        return twi_fail(p->error, TW_UNIMPLEMENTED, "windows of more than 256 cells");
     t.batch = image.dims[0];
     t.channels = image.dims[3];
     p->state = twi_alloc(sizeof t);
@@ -320,20 +193,14 @@ TWI_WIDENED(pool_lrn_gradient)
 TWI_WIDENED(lrn_pool)
 TWI_WIDENED(lrn_pool_gradient)
 
-#define TAIL_ROWS(op, prepare, f)                                                                                      \
-    {op, "plain", TWI_TYPE(TW_FLOAT32), prepare, f##_float, twi_free},                                                 \
-        {op, "plain", TWI_NARROW_TYPES, prepare, f##_widened, twi_free}
-#define TYPES (TWI_NARROW_TYPES | TWI_TYPE(TW_FLOAT32))
+#define ROWS(op, prepare, f)                                                                                           \
+    {op, "plain", TWI_TYPE(TW_FLOAT32), prepare, f##_float, twi_free, .accepts = accepts}, \
+        {op, "plain", TWI_NARROW_TYPES, prepare, f##_widened, twi_free, .accepts = accepts}
 
-const twi_kernel twi_cpu_fused_kernels[] = {
-    {"_FusedConv2D", "plain", TYPES, conv_prepare, chain_run, chain_release},
-    {"_Conv2DBackpropFilterBias", "plain", TYPES, filter_bias_prepare, chain_run, chain_release},
-    {"_FusedMatMul", "plain", TYPES, matmul_prepare, chain_run, chain_release},
-    {"_ReluGradBias", "chain", TYPES, fast_relu_grad_bias_prepare, chain_run, chain_release},
-    {"_ReluGradBias", "plain", TYPES, relu_grad_bias_prepare, chain_run, chain_release},
-    TAIL_ROWS("_MaxPoolLRN", forward_prepare, pool_lrn),
-    TAIL_ROWS("_MaxPoolLRNGrad", backward_prepare, pool_lrn_gradient),
-    TAIL_ROWS("_LRNMaxPool", forward_prepare, lrn_pool),
-    TAIL_ROWS("_LRNMaxPoolGrad", backward_prepare, lrn_pool_gradient),
+const twi_kernel twi_cpu_pool_lrn_kernels[] = {
+    ROWS("_MaxPoolLRN", forward_prepare, pool_lrn),
+    ROWS("_MaxPoolLRNGrad", backward_prepare, pool_lrn_gradient),
+    ROWS("_LRNMaxPool", forward_prepare, lrn_pool),
+    ROWS("_LRNMaxPoolGrad", backward_prepare, lrn_pool_gradient),
     {0},
 };

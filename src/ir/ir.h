@@ -1,0 +1,241 @@
+/* ir.h - the graph that a plan is made of: small nodes that know who uses them, in regions.
+ *
+ * A user's graph says what is wanted; a region says what will be done about it, for one set of feeds, fetches and shapes.
+ * It is made from the user's graph (plan/specialize.c), improved (src/rewrite), divided among devices and given an order
+ * (src/plan), and thrown away in one go. A user's graph is never written to.
+ *
+ * Edges are lists in both directions, kept up to date: who uses this is a walk and never a search. A region's nodes stand
+ * in a topological order at all times: a new edge that disagrees with it moves what must be moved, and one that would
+ * close a circle is refused.
+ *
+ * What a region gives (fetches, or what a body returns) are the inputs of its node `end`, so that they are uses like all
+ * others. A node may have bodies, regions of their own that see nothing of the outer one but through the node's inputs:
+ * a conditional's branches, a loop's test and step, a function that is called.
+ *
+ * Never here: memory of devices, schedules, what a run measures. Those are tables beside it, by a node's id. */
+#ifndef TWI_IR_H
+#define TWI_IR_H
+
+#include "base/arena.h"
+#include "base/array.h"
+#include "device/device.h"
+#include "graph/graph.h"
+
+typedef struct twi_node twi_node;
+typedef struct twi_region twi_region;
+
+/* Output `index` of a node; index -1: the node itself, having run. {NULL, 0}: none. */
+typedef struct twi_value {
+    twi_node *node;
+    int index;
+} twi_value;
+
+/* An input of a node, and at the same time its place in the list of those that use the value. */
+typedef struct twi_edge {
+    twi_node *node;                  /* the value that is used; */
+    int index;                       /* -1: the user only comes after the node */
+    twi_node *user;
+    struct twi_edge *next, *previous; /* of those who use the same, oldest first */
+} twi_edge;
+
+typedef struct twi_uses {
+    twi_edge *first, *last;
+    int count;
+} twi_uses;
+
+typedef struct twi_result {
+    tw_dtype dtype;
+    tw_shape shape;                  /* of a resource: of the variable behind the handle */
+    twi_uses uses;
+} twi_result;
+
+struct twi_node {
+    int id;                          /* place in region->nodes */
+    int rank;                        /* among nodes that could come next the lowest does; of a copy the origin's id */
+    int device;                      /* index in the set of devices; -1 before placement */
+    twi_region *region;
+    const twi_op *op;
+    const char *name;
+    const tw_node *origin;           /* the user's node whose work this is (part of); NULL: nobody's */
+    twi_attrs attrs;                 /* every attribute of the signature, defaults filled in, and marks */
+    tw_dtype resource_dtype;         /* of a node that makes a resource: dtype behind the handle */
+    int num_inputs, num_controls, num_results;
+    twi_edge *inputs;
+    twi_edge **controls;             /* what it comes after besides */
+    twi_result *results;
+    twi_uses followers;              /* who comes after it, control edges */
+    twi_region **bodies;
+    int num_bodies;
+    twi_node *became;                /* once it is gone: the node that does its work; NULL: nobody does */
+    struct twi_task *task;           /* prepared for its device (plan/plan.h) */
+    /* of region.c and order.c */
+    twi_node *next, *previous;
+    int64_t place;
+    unsigned seen, goal;
+    int room;                        /* for controls */
+    bool owns_attrs, gone;
+};
+
+/* Ops that passes ask for by identity, where an op's traits (graph/op.h) do not say what they want to know. */
+#define TWI_KNOWN_OPS(X)                                                                                               \
+    X(Add) X(AddN) X(AddV2) X(AssignAddVariableOp) X(AssignSubVariableOp) X(Cast) X(ConcatV2) X(Const)                 \
+    X(Conv2D) X(Conv2DBackpropFilter) X(Conv2DBackpropInput) X(ExpandDims) X(Identity) X(L2Loss) X(Mean) X(Mul)        \
+    X(PreventGradient) X(Rank) X(ReadVariableOp) X(RealDiv) X(Reshape) X(ResourceApplyGradientDescent)                 \
+    X(Size) X(SparseSoftmaxCrossEntropyWithLogits) X(SplitV) X(Sub) X(Tile) X(_Copy) X(_Feed) X(_FusedConv2D)
+
+typedef enum twi_known {
+#define X(name) TWI_OP_##name,
+    TWI_KNOWN_OPS(X)
+#undef X
+    TWI_NUM_KNOWN,
+} twi_known;
+
+struct twi_region {
+    twi_arena arena;
+    TWI_ARRAY(twi_node *) nodes;     /* by id; in topological order after twi_region_sort() and twi_region_sweep() */
+    twi_node *first, *last;          /* in topological order, always */
+    twi_node *end;                   /* has what is wanted as its inputs; not one of `nodes` */
+    const twi_op *known[TWI_NUM_KNOWN];
+    twi_map signatures;              /* op name -> twi_signature */
+    tw_error error;                  /* the first one; status TW_OK while all is well */
+    /* of order.c */
+    unsigned epoch;
+    TWI_ARRAY(twi_node *) stack, found;
+};
+
+/* ---- region.c: making and changing ----------------------------------------------------------------------------- */
+
+twi_region *twi_region_create(void); /* NULL when out of memory */
+void twi_region_destroy(twi_region *region); /* NULL is fine */
+
+/* Latches an error; the first wins. Functions that return a node return NULL once there is one. */
+void twi_region_fail(twi_region *region, tw_status code, const char *format, ...) TW_PRINTF(3, 4);
+void twi_region_fail_memory(twi_region *region);
+/* What is latched, also written to *error; TW_OK if nothing is. */
+tw_status twi_region_check(const twi_region *region, tw_error *error);
+
+/* What a node shall be. Inputs with index -1 come last: they are what it comes after. */
+typedef struct twi_wish {
+    const twi_op *op;
+    const char *name;                /* borrowed */
+    const tw_node *origin;
+    int rank, device;
+    const twi_value *inputs;
+    int num_inputs;
+    const twi_attr *attrs;
+    int num_attrs;
+} twi_wish;
+
+/* Matches types and attributes with the op's signature, infers shapes, and puts the node behind the last of its inputs. */
+twi_node *twi_node_make(twi_region *region, const twi_wish *wish);
+/* The same for a node that is as its origin is, under the same op: attributes are the origin's own, and the node comes
+ * last. */
+twi_node *twi_node_copy(twi_region *region, const tw_node *origin, const twi_value *inputs, int num_inputs);
+/* A node that stands for `like`: its name is like's with `suffix` appended; device, rank and origin are like's. */
+twi_node *twi_node_like(twi_region *region, const twi_node *like, const char *suffix, const twi_op *op,
+                        const twi_value *inputs, int num_inputs, const twi_attr *attrs, int num_attrs);
+/* A Const of that tensor, which is retained. */
+twi_node *twi_node_constant(twi_region *region, const twi_node *like, const char *suffix, tw_tensor *value);
+
+/* Takes a node away that nobody uses. */
+void twi_node_drop(twi_node *node);
+
+/* Leads input i of a node elsewhere. */
+void twi_set_input(twi_node *node, int i, twi_value value);
+/* Every use of `from` becomes one of `to`, but to.node's own; to.node is noted to do its work. */
+void twi_replace(twi_value from, twi_value to);
+/* The order that `from` gave through control edges, in both directions, is now given by `to`. */
+void twi_move_controls(twi_node *from, twi_node *to);
+/* `node` comes after `before`. False: it cannot, for `before` needs it, or memory has run out. */
+bool twi_add_control(twi_node *node, twi_node *before);
+
+/* Sets what the region gives. */
+bool twi_region_set_end(twi_region *region, const twi_value *values, int count);
+
+/* ---- looking ---------------------------------------------------------------------------------------------------- */
+
+static inline bool twi_is(const twi_node *node, twi_known op)
+{
+    return node && node->op == node->region->known[op];
+}
+
+static inline bool twi_has_trait(const twi_node *node, unsigned trait)
+{
+    return node && (node->op->flags & trait);
+}
+
+static inline twi_value twi_out(const twi_node *node, int index)
+{
+    return (twi_value){(twi_node *)node, index};
+}
+
+static inline twi_value twi_in(const twi_node *node, int i)
+{
+    return (twi_value){node->inputs[i].node, node->inputs[i].index};
+}
+
+static inline bool twi_same(twi_value a, twi_value b)
+{
+    return a.node == b.node && a.index == b.index;
+}
+
+static inline twi_uses *twi_uses_of(twi_value value)
+{
+    return value.index < 0 ? &value.node->followers : &value.node->results[value.index].uses;
+}
+
+static inline tw_dtype twi_dtype(twi_value value)
+{
+    return value.node->results[value.index].dtype;
+}
+
+static inline tw_shape twi_shape(twi_value value)
+{
+    return value.node->results[value.index].shape;
+}
+
+/* Data inputs first, then what it comes after. */
+static inline const twi_edge *twi_dependency(const twi_node *node, int i)
+{
+    return i < node->num_inputs ? &node->inputs[i] : node->controls[i - node->num_inputs];
+}
+
+static inline int twi_num_dependencies(const twi_node *node)
+{
+    return node->num_inputs + node->num_controls;
+}
+
+/* The node that alone uses the value; NULL: there are none or several, or the region gives it. */
+twi_node *twi_only_user(twi_value value);
+/* The tensor that the value is known to be: a Const's, through nodes that pass it on. Borrowed; NULL if not known. */
+tw_tensor *twi_constant(twi_value value);
+/* The signature, parsed once a region; NULL when out of memory. */
+const twi_signature *twi_region_signature(twi_region *region, const twi_op *op);
+
+/* ---- operands.c --------------------------------------------------------------------------------------------------- */
+
+/* As kernels see it; without the resource behind a handle. */
+twi_operand twi_operand_of(twi_value value);
+/* Whether the device has a kernel that takes the node with its attributes, types and shapes: TW_OK, or TW_UNIMPLEMENTED
+ * and why, in *error as a sentence and in *refusal in the kernel's own words; both may be NULL. */
+tw_status twi_node_accepted(const twi_node *node, twi_device *device, bool plain_only, tw_error *refusal, tw_error *error);
+
+/* ---- order.c ----------------------------------------------------------------------------------------------------- */
+
+/* True if one node may stand in the place of these: no path leads from one of them through others back to one. */
+bool twi_may_join(twi_node *const *nodes, int count);
+/* Whether a path leads from one node to the other; a node leads to itself. */
+bool twi_leads_to(const twi_node *from, const twi_node *to);
+/* Drops nodes that the end does not need. */
+void twi_region_sweep(twi_region *region);
+/* The same, then puts dependencies first, and else the lowest rank. TW_INTERNAL: a circle. */
+tw_status twi_region_sort(twi_region *region, tw_error *error);
+/* Sorts by keys[id], which must be a topological order; equal ones keep theirs. */
+tw_status twi_region_sort_by(twi_region *region, const int64_t *keys, tw_error *error);
+
+/* For region.c: a place behind `before` (NULL: the first), and the move of what must come behind a node. */
+void twi_order_insert(twi_region *region, twi_node *node, twi_node *before);
+void twi_order_remove(twi_region *region, twi_node *node);
+bool twi_order_edge(twi_region *region, twi_node *before, twi_node *after);
+
+#endif

@@ -1,0 +1,50 @@
+/* operands.c - a node as kernels see it, and whether a device has one for it. */
+#include "ir/ir.h"
+
+twi_operand twi_operand_of(twi_value value)
+{
+    const twi_result *result = &value.node->results[value.index];
+    bool is_handle = result->dtype == TW_RESOURCE, is_constant = twi_has_trait(value.node, TWI_CONSTANT);
+    int64_t elements = is_handle ? 1 : tw_shape_elements(result->shape);
+    size_t bytes = elements < 0 ? 0 : (size_t)elements * tw_dtype_size(result->dtype);
+    return (twi_operand){
+        .dtype = result->dtype,
+        .shape = result->shape,
+        .elements = elements,
+        .bytes = is_handle ? sizeof(void *) : bytes,
+        .value = is_constant ? twi_attr_tensor(&value.node->attrs, "value") : NULL,
+    };
+}
+
+static bool shapes_are_known(const twi_node *node)
+{
+    bool known = true;
+    for (int i = 0; i < node->num_inputs && known; i++)
+        known = tw_shape_is_known(twi_shape(twi_in(node, i))) || twi_dtype(twi_in(node, i)) == TW_RESOURCE;
+    for (int i = 0; i < node->num_results && known; i++)
+        known = tw_shape_is_known(node->results[i].shape) || node->results[i].dtype == TW_RESOURCE;
+    return known;
+}
+
+tw_status twi_node_accepted(const twi_node *node, twi_device *device, bool plain_only, tw_error *refusal, tw_error *error)
+{
+    enum { FEW = 16 };
+    twi_operand few[FEW];
+    int n = node->num_inputs, m = node->num_results;
+    if (twi_device_takes_all(device, node->op->name, &node->attrs, plain_only) || !shapes_are_known(node))
+        return TW_OK; /* an unknown shape is refused by name when the node is prepared */
+    twi_operand *operands = n + m > FEW ? twi_alloc_array((size_t)(n + m), sizeof *operands) : few;
+    if (!operands)
+        return twi_fail_memory(error, "asking for kernels");
+    for (int i = 0; i < n; i++)
+        operands[i] = twi_operand_of(twi_in(node, i));
+    for (int i = 0; i < m; i++)
+        operands[n + i] = twi_operand_of(twi_out(node, i));
+    twi_prepare p = {.op = node->op->name, .node = node->name, .attrs = &node->attrs, .num_inputs = n, .num_outputs = m,
+                     .inputs = operands, .outputs = operands + n, .device = device, .threads = device->threads,
+                     .error = error, .refusal = refusal};
+    tw_status status = twi_device_accepts(&p, plain_only);
+    if (operands != few)
+        twi_free(operands);
+    return status;
+}

@@ -1,0 +1,96 @@
+/* lists.c - the steps of each device in order, and what each waits for; see plan.h. */
+#include "plan/plan.h"
+
+#include "base/memory.h"
+
+#include <string.h>
+
+/* Waits for the producers on other devices, but not for what this list has waited for already. waited[device]: how far
+ * that device is known to be when this step starts. */
+static tw_status find_waits(twi_planning *p, const twi_node *node, twi_step *step, int *waited, int *wanted)
+{
+    int devices = p->plan->num_lists;
+    for (int d = 0; d < devices; d++)
+        wanted[d] = -1;
+    for (int i = 0; i < twi_num_dependencies(node); i++) {
+        const twi_node *before = twi_dependency(node, i)->node;
+        if (before->device != node->device && !twi_meets(node, before) &&
+            before->task->position > wanted[before->device])
+            wanted[before->device] = before->task->position;
+    }
+    for (int d = 0; d < devices; d++)
+        step->num_waits += wanted[d] > waited[d];
+    step->waits = twi_arena_alloc(&p->plan->arena, sizeof *step->waits * (size_t)step->num_waits);
+    if (!step->waits)
+        return twi_fail_memory(p->error, "making a plan");
+    for (int d = 0, i = 0; d < devices; d++)
+        if (wanted[d] > waited[d]) {
+            step->waits[i++] = (twi_wait){d, wanted[d]};
+            waited[d] = wanted[d];
+        }
+    return TW_OK;
+}
+
+static tw_status make_step(twi_planning *p, const twi_node *node, twi_step *step)
+{
+    twi_task *task = node->task;
+    twi_arena *arena = &p->plan->arena;
+    int n = node->num_inputs, m = node->num_results;
+    const twi_operand *outputs = task->operands + n;
+    *step = (twi_step){.kernel = task->kernel && task->kernel->run ? task->kernel : NULL, .node = node,
+                       .device = p->request->devices->items[node->device], .workspace = task->prepare.workspace,
+                       .touches = task->prepare.touches};
+    if (twi_has_trait(node, TWI_COPY) && !twi_task_shares(task)) {
+        step->source = p->request->devices->items[node->inputs[0].node->device];
+        step->bytes = outputs[0].bytes;
+        step->copies_strings = outputs[0].dtype == TW_STRING;
+        p->plan->info.copies++;
+        p->plan->info.copied_bytes += (int64_t)step->bytes;
+    }
+    p->plan->info.kernels += step->kernel != NULL;
+    step->run = (twi_run){
+        .state = task->prepare.state,
+        .inputs = twi_arena_alloc(arena, sizeof(void *) * (size_t)n),
+        .outputs = twi_arena_alloc(arena, sizeof(void *) * (size_t)m),
+        .input_operands = task->operands,
+        .output_operands = outputs,
+        .num_inputs = n,
+        .num_outputs = m,
+        .threads = p->request->devices->items[node->device]->threads,
+        .node = node->name,
+        .error = &p->plan->lists[node->device].error,
+    };
+    return step->run.inputs && step->run.outputs ? TW_OK : twi_fail_memory(p->error, "making a plan");
+}
+
+tw_status twi_make_lists(twi_planning *p)
+{
+    const twi_region *region = p->rewriting.region;
+    int devices = p->plan->num_lists;
+    tw_status status = TW_OK;
+    int *waited = twi_alloc_array((size_t)devices * (size_t)(devices + 1), sizeof *waited); /* a row for each device */
+    if (!waited)
+        return twi_fail_memory(p->error, "making a plan");
+    int *wanted = waited + devices * devices;
+    for (int i = 0; i < devices * devices; i++)
+        waited[i] = -1;
+    for (int id = 0; id < region->nodes.count; id++)
+        p->plan->lists[region->nodes.items[id]->device].count++;
+    for (int d = 0; d < devices; d++) {
+        twi_list *list = &p->plan->lists[d];
+        list->device = p->request->devices->items[d];
+        list->steps = twi_arena_alloc(&p->plan->arena, sizeof *list->steps * (size_t)list->count);
+        if (!list->steps)
+            TWI_TRY(twi_fail_memory(p->error, "making a plan"));
+    }
+    for (int id = 0; id < region->nodes.count; id++) {
+        const twi_node *node = region->nodes.items[id];
+        twi_step *step = &p->plan->lists[node->device].steps[node->task->position];
+        TWI_TRY(make_step(p, node, step));
+        TWI_TRY(find_waits(p, node, step, waited + node->device * devices, wanted));
+    }
+    TWI_TRY(twi_find_stretches(p));
+done:
+    twi_free(waited);
+    return status;
+}

@@ -1,0 +1,59 @@
+/* trainer_home.c - where the step is counted and the rate computed. */
+#include "base/status.h"
+#include "train/trainer_modes.h"
+
+#include <string.h>
+#include <tower/ops.h>
+
+static const char *stay_at_home(void *trainer, const tw_node *node)
+{
+    tw_trainer *t = trainer;
+    if (tw_devices_have_kernel(t->devices, t->home.device, node))
+        return tw_devices_info(t->devices, t->home.device).name;
+    t->home.strangers++;
+    return "/cpu:0";
+}
+
+void twi_trainer_enter_home(tw_trainer *t)
+{
+    tw_enter_device_function(t->graph, stay_at_home, t);
+}
+
+/* Builds them on a graph of their own, to see whether the home has all kernels: a rate that goes to the host and back
+ * would be worse than one that is made there. */
+static tw_status try_home(tw_trainer *t, bool *suffices, tw_error *error)
+{
+    tw_graph *trial = tw_graph_create();
+    if (!trial)
+        return twi_fail_memory(error, "creating a trainer");
+    t->home.strangers = 0;
+    tw_enter_device_function(trial, stay_at_home, t);
+    const tw_variable *step = tw_global_step(trial);
+    twi_trainer_build_rate(t, trial);
+    if (step)
+        tw_assign_add(trial, step->handle, tw_scalar_of(trial, TW_INT64, 1));
+    tw_leave_device(trial);
+    *suffices = tw_graph_status(trial) == TW_OK && t->home.strangers == 0;
+    tw_graph_destroy(trial);
+    return TW_OK;
+}
+
+tw_status twi_trainer_find_home(tw_trainer *t, tw_error *error)
+{
+    const twi_variables *v = &t->variables;
+    bool on_gpus = v->mode->place ? v->options.parameter_device == TW_PARAMETERS_ON_GPU
+                                  : !tw_device_is(t->towers.devices[0], "CPU");
+    bool suffices = false;
+    t->home.device = -1;
+    /* An automatic loss scale looks at all gradients, on the host. */
+    if (!on_gpus || t->asynchronous || t->recipe.rule.automatic_loss_scale)
+        return TW_OK;
+    t->home.device = tw_devices_find(t->devices, t->towers.devices[0]);
+    if (t->home.device < 0)
+        return TW_OK;
+    bool on_cpu = strcmp(tw_devices_info(t->devices, t->home.device).type, "CPU") == 0;
+    tw_status status = on_cpu ? TW_OK : try_home(t, &suffices, error);
+    if (!suffices)
+        t->home.device = -1;
+    return status;
+}

@@ -1,0 +1,83 @@
+/* test_large_graph.c - what it costs to build a graph grows as the graph does. Each test took many seconds, or minutes,
+ * when something looked through all that had been built before; now it takes a blink. */
+#include "testing.h"
+
+#include <time.h>
+#include <tower/ops.h>
+
+enum { MOST_SECONDS = 10 };
+
+static tw_graph *g;
+static tw_output x;
+static clock_t began;
+
+static void begin(void)
+{
+    g = tw_graph_create();
+    x = tw_placeholder(g, TW_FLOAT32, TW_SHAPE(2));
+    began = clock();
+}
+
+static void end(void)
+{
+    double seconds = (double)(clock() - began) / CLOCKS_PER_SEC;
+    assert_string_equal(tw_graph_message(g), "");
+    if (seconds > MOST_SECONDS)
+        fail_msg("took %.1f s", seconds);
+    tw_graph_destroy(g);
+}
+
+static void names_are_made_unique_beside_many_like_them(void **state)
+{
+    (void)state;
+    enum { NAMES = 30000 };
+    begin();
+    for (int i = 1; i <= NAMES; i++)
+        tw_tanh(tw_name(g, "a_%d", i), x);
+    assert_string_equal(tw_node_name(tw_tanh(tw_name(g, "a"), x).node), "a");
+    for (int i = 1; i < NAMES; i++)
+        tw_tanh(tw_name(g, "A"), x);
+    assert_string_equal(tw_node_name(tw_tanh(tw_name(g, "a"), x).node), "a_60000");
+    end();
+}
+
+static void a_group_of_many_nodes_has_each_once(void **state)
+{
+    (void)state;
+    enum { NODES = 300000 };
+    static tw_output outputs[NODES + 2];
+    begin();
+    for (int i = 0; i < NODES; i++)
+        outputs[i] = tw_tanh(g, x);
+    outputs[NODES] = outputs[0];
+    outputs[NODES + 1] = outputs[NODES - 1];
+    assert_int_equal(tw_node_num_control_inputs(tw_group(g, outputs, NODES + 2).node), NODES);
+    end();
+}
+
+static void gradients_are_asked_for_a_million_times_at_once(void **state)
+{
+    (void)state;
+    enum { LAYERS = 100000, TIMES = 1000000 };
+    static tw_output xs[TIMES], gradients[TIMES];
+    begin();
+    tw_output y = x;
+    for (int i = 0; i < LAYERS; i++)
+        y = tw_tanh(g, y);
+    for (int i = 0; i < TIMES; i++)
+        xs[i] = x;
+    tw_gradients(g, &y, 1, NULL, xs, TIMES, gradients);
+    assert_non_null(gradients[0].node);
+    assert_ptr_equal(gradients[TIMES - 1].node, gradients[0].node);
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_are_made_unique_beside_many_like_them),
+        cmocka_unit_test(a_group_of_many_nodes_has_each_once),
+        cmocka_unit_test(gradients_are_asked_for_a_million_times_at_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

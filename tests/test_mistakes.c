@@ -1,0 +1,155 @@
+/* Mistakes that are easily made are told, in words that say what to do. */
+#include "testing.h"
+
+#include <stdbool.h>
+#include <tower/ops.h>
+#include <tower/session.h>
+#include <tower/train.h>
+
+typedef struct fixture {
+    tw_graph *g;
+    tw_devices *devices;
+    tw_session *s;
+    tw_error error;
+} fixture;
+
+static int setup(void **state)
+{
+    static fixture f;
+    f = (fixture){.g = tw_graph_create()};
+    *state = &f;
+    return tw_devices_create(TW_OPTIONS(tw_device_options, .cpu_threads = 1, .no_gpus = true), &f.devices, NULL);
+}
+
+static int teardown(void **state)
+{
+    fixture *f = *state;
+    tw_session_destroy(f->s);
+    tw_devices_destroy(f->devices);
+    tw_graph_destroy(f->g);
+    return 0;
+}
+
+static tw_status open_session(fixture *f, const char *disable)
+{
+    f->error = (tw_error){0};
+    return tw_session_create(f->g, TW_OPTIONS(tw_session_options, .devices = f->devices, .disable = disable), &f->s,
+                             &f->error);
+}
+
+static void a_rewrite_that_there_is_not_cannot_be_disabled(void **state)
+{
+    fixture *f = *state;
+    static const char *const wrong[] = {"fusion", "fold,fus", "merge,,no", "Fold"};
+    static const char *const right[] = {"", "fold,merge,collective,fuse,losses,buckets,update,scalars,weights,reuse", "all"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(open_session(f, wrong[i]), TW_INVALID_ARGUMENT);
+        assert_message(f->error.message, "known are all, fold, reuse, merge, collective, fuse");
+    }
+    assert_message(f->error.message, "there is no rewrite 'Fold'");
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
+        assert_int_equal(open_session(f, right[i]), TW_OK);
+        tw_session_destroy(f->s);
+        f->s = NULL;
+    }
+}
+
+static void results_are_looked_at_before_the_run(void **state)
+{
+    fixture *f = *state;
+    tw_error error;
+    tw_output x = tw_placeholder(f->g, TW_FLOAT32, TW_SHAPE(1)), both[2] = {tw_neg(f->g, x), tw_abs(f->g, x)};
+    tw_tensor *results[2] = {NULL, NULL};
+    tw_feed feed = {x, tw_tensor_create(TW_FLOAT32, TW_SHAPE(1))};
+    assert_int_equal(open_session(f, NULL), TW_OK);
+    assert_fails(tw_session_run(f->s, &feed, 1, both, 2, NULL, &error), TW_INVALID_ARGUMENT,
+                 "fetch 0 has a value, but results is NULL");
+    results[0] = results[1] = tw_tensor_retain(feed.tensor);
+    assert_fails(tw_session_run(f->s, &feed, 1, both, 2, results, &error), TW_INVALID_ARGUMENT,
+                 "results[0] is the tensor that feed 0 brings");
+    tw_tensor_release(results[0]);
+    results[0] = results[1] = tw_tensor_create(TW_FLOAT32, TW_SHAPE(1));
+    assert_fails(tw_session_run(f->s, &feed, 1, both, 2, results, &error), TW_INVALID_ARGUMENT,
+                 "results[0] and results[1] are the same tensor");
+    tw_tensor_release(results[0]);
+    results[0] = results[1] = NULL;
+    assert_ok(tw_session_run(f->s, &feed, 1, both, 2, results, &error));
+    tw_tensor_release(results[0]);
+    tw_tensor_release(results[1]);
+    tw_tensor_release(feed.tensor);
+}
+
+static bool was_told;
+
+static void look_for_the_node(void *user, int level, const char *text)
+{
+    (void)user;
+    was_told = was_told || (level == TW_LOG_INFO &&
+                            strcmp(text, "here: (Const): /job:localhost/replica:0/task:0/device:CPU:0") == 0);
+}
+
+static void placement_is_logged_without_a_function_for_it(void **state)
+{
+    fixture *f = *state;
+    tw_error error;
+    tw_output here = tw_scalar(tw_name(f->g, "here"), 1);
+    tw_tensor *result = NULL;
+    was_told = false;
+    tw_set_log(look_for_the_node, NULL, TW_LOG_INFO);
+    assert_ok(tw_session_create(
+        f->g, TW_OPTIONS(tw_session_options, .devices = f->devices, .log_device_placement = true), &f->s, &error));
+    assert_ok(tw_session_run(f->s, NULL, 0, &here, 1, &result, &error));
+    tw_set_log(NULL, NULL, TW_LOG_ERROR);
+    assert_true(was_told);
+    tw_tensor_release(result);
+}
+
+static void a_constant_of_no_tensor_says_so(void **state)
+{
+    fixture *f = *state;
+    tw_constant(f->g, tw_tensor_create(TW_FLOAT32, TW_UNKNOWN_SHAPE));
+    assert_int_equal(tw_graph_status(f->g), TW_INVALID_ARGUMENT);
+    assert_message(tw_graph_message(f->g), "tw_constant: the tensor is NULL");
+}
+
+static void no_graph_has_failed(void **state)
+{
+    (void)state;
+    tw_error error;
+    tw_session *session;
+    assert_int_equal(tw_graph_status(NULL), TW_INVALID_ARGUMENT);
+    assert_message(tw_graph_message(NULL), "the graph is NULL");
+    assert_null(tw_neg(NULL, tw_scalar(NULL, 1)).node);
+    assert_fails(tw_session_create(NULL, NULL, &session, &error), TW_INVALID_ARGUMENT,
+                 "tw_session_create: graph is NULL");
+}
+
+static void many_runs_of_a_node_take_four_arguments(void **state)
+{
+    fixture *f = *state;
+    tw_error error;
+    tw_tensor *value = NULL;
+    tw_variable *counter = tw_global_step(f->g);
+    tw_tensor *one = tw_tensor_int64(1);
+    tw_output count = tw_assign_add(f->g, counter->handle, tw_constant(f->g, one)), init = tw_initialize_variables(f->g);
+    assert_int_equal(open_session(f, NULL), TW_OK);
+    assert_ok(tw_session_repeat(f->s, init, 1, &error));
+    assert_ok(tw_session_repeat(f->s, count, 5, &error));
+    assert_ok(tw_session_get_variable(f->s, counter, &value, &error));
+    assert_true(tw_tensor_value(value, 0) == 5);
+    tw_tensor_release(value);
+    tw_tensor_release(one);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_rewrite_that_there_is_not_cannot_be_disabled, setup, teardown),
+        cmocka_unit_test_setup_teardown(results_are_looked_at_before_the_run, setup, teardown),
+        cmocka_unit_test_setup_teardown(placement_is_logged_without_a_function_for_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_constant_of_no_tensor_says_so, setup, teardown),
+        cmocka_unit_test_setup_teardown(no_graph_has_failed, setup, teardown),
+        cmocka_unit_test_setup_teardown(many_runs_of_a_node_take_four_arguments, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,150 @@
+/* test_numerics.c - the edges of docs/numerics.md: where TensorFlow's kernels differ among themselves, leave it open, or
+ * are departed from. What is TensorFlow's on purpose is in tests/golden. */
+#include "op_testing.h"
+
+#include <float.h>
+#include <tower/session.h>
+#include <tower/train.h>
+
+static tw_tensor *floats(tw_dtype dtype, int count, const float *values)
+{
+    tw_tensor *t = tw_tensor_create(dtype, TW_SHAPE(count));
+    assert_non_null(t);
+    for (int i = 0; i < count; i++)
+        if (dtype == TW_FLOAT32)
+            ((float *)t->data)[i] = values[i];
+        else
+            ((uint16_t *)t->data)[i] = dtype == TW_FLOAT16 ? tw_float_to_half(values[i]) : tw_float_to_bfloat16(values[i]);
+    return t;
+}
+
+/* Output 0 by the plain and by the fastest kernel; NaN is NaN. */
+static void expect(twt_op op, const double *expected)
+{
+    tw_error error = {0};
+    for (int plain = 0; plain < 2; plain++) {
+        op.plain = plain;
+        assert_ok(twt_op_run(&op, &error));
+        for (int64_t i = 0; i < op.outputs[0]->elements; i++) {
+            double got = tw_tensor_value(op.outputs[0], i);
+            if (isnan(expected[i]) ? !isnan(got) : got != expected[i])
+                fail_msg("%s (%s): element %lld is %.17g, expected %.17g", op.op, op.kernel, (long long)i, got, expected[i]);
+        }
+    }
+    twt_op_release(&op);
+}
+
+#define VALUES(...) (int)(sizeof((float[]){__VA_ARGS__}) / sizeof(float)), (float[]){__VA_ARGS__}
+
+static void a_cast_out_of_range_gives_the_nearest_integer_and_zero_for_nan(void **state)
+{
+    (void)state;
+    static const struct {
+        tw_dtype to;
+        double expected[6];
+    } cases[] = {
+        {TW_INT32, {0, INT32_MAX, INT32_MIN, 300, -1, 2}}, {TW_UINT8, {0, 255, 0, 255, 0, 2}},
+        {TW_INT8, {0, 127, -128, 127, -1, 2}},             {TW_INT64, {0, 0x1p63, -0x1p63, 300, -1, 2}},
+        {TW_BOOL, {1, 1, 1, 1, 1, 1}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        expect((twt_op){.op = "Cast", .num_inputs = 1, .num_attrs = 1, .attrs = {tw_attr_type("DstT", cases[i].to)},
+                        .inputs = {floats(TW_FLOAT32, VALUES(NAN, 1e20f, -INFINITY, 300, -1, 2.9f))}},
+               cases[i].expected);
+    tw_tensor *wide = tw_tensor_int32(300);
+    expect((twt_op){.op = "Cast", .num_inputs = 1, .num_attrs = 1, .attrs = {tw_attr_type("DstT", TW_UINT8)},
+                    .inputs = {wide}}, (double[]){44}); /* of integers the low bits */
+}
+
+static void denormals_are_numbers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *op;
+        double expected[2];
+    } cases[] = {{"Ceil", {1, 0}}, {"Floor", {0, -1}}, {"Sign", {1, -1}}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        expect((twt_op){.op = cases[i].op, .num_inputs = 1, .inputs = {floats(TW_FLOAT32, VALUES(1e-40f, -1e-40f))}},
+               cases[i].expected);
+    expect((twt_op){.op = "Greater", .num_inputs = 2, .inputs = {floats(TW_FLOAT32, VALUES(1e-40f)),
+                                                                 floats(TW_FLOAT32, VALUES(0))}}, (double[]){1});
+    expect((twt_op){.op = "Mul", .num_inputs = 2, .inputs = {floats(TW_FLOAT32, VALUES(FLT_MIN)),
+                                                             floats(TW_FLOAT32, VALUES(0.5f))}}, (double[]){FLT_MIN / 2});
+}
+
+static void nothing_flows_through_a_closed_relu_not_even_nan(void **state)
+{
+    (void)state;
+    expect((twt_op){.op = "ReluGrad", .num_inputs = 2, .inputs = {floats(TW_FLOAT32, VALUES(NAN, NAN, NAN, 1, 1)),
+                                                                  floats(TW_FLOAT32, VALUES(-1, 0, 1, NAN, 2))}},
+           (double[]){0, 0, NAN, 0, 1});
+    expect((twt_op){.op = "Relu6Grad", .num_inputs = 2, .inputs = {floats(TW_FLOAT32, VALUES(NAN, NAN, NAN)),
+                                                                   floats(TW_FLOAT32, VALUES(-1, 6, 1))}},
+           (double[]){0, 0, NAN});
+}
+
+static void a_pool_begins_with_the_first_value_of_a_window_and_takes_what_is_larger(void **state)
+{
+    (void)state;
+    static const int64_t two[] = {1, 2, 2, 1};
+    tw_tensor *x = floats(TW_FLOAT32, VALUES(1, NAN, 3, 4, 5, NAN, NAN, 1, NAN, 2, 7, 1, 3, 2, 8, 1));
+    x->shape = TW_SHAPE(1, 2, 8, 1);
+    expect((twt_op){.op = "MaxPool", .num_inputs = 1, .inputs = {x}, .num_attrs = 3,
+                    .attrs = {tw_attr_ints("ksize", two, 4), tw_attr_ints("strides", two, 4),
+                              tw_attr_string("padding", "VALID")}}, (double[]){2, 7, 5, NAN});
+}
+
+static void sixteen_bits_are_rounded_once_at_the_end(void **state)
+{
+    (void)state;
+    static const tw_dtype narrow[] = {TW_FLOAT16, TW_BFLOAT16};
+    for (int i = 0; i < 2; i++)
+        expect((twt_op){.op = "FloorDiv", .num_inputs = 2, .inputs = {floats(narrow[i], VALUES(87)),
+                                                                      floats(narrow[i], VALUES(-0.625f))}},
+               (double[]){-140});
+    expect((twt_op){.op = "AddN", .num_inputs = 3, .inputs = {floats(TW_BFLOAT16, VALUES(256)),
+                                                              floats(TW_BFLOAT16, VALUES(1)),
+                                                              floats(TW_BFLOAT16, VALUES(1))}}, (double[]){258});
+}
+
+static void a_range_of_floats_adds_its_step_again_and_again(void **state)
+{
+    (void)state;
+    double expected[10];
+    float value = 0;
+    for (int i = 0; i < 10; i++, value += 0.1f)
+        expected[i] = value;
+    expect((twt_op){.op = "Range", .num_inputs = 3, .inputs = {tw_tensor_float(0), tw_tensor_float(0.95f),
+                                                               tw_tensor_float(0.1f)}}, expected);
+}
+
+static void the_gradient_of_a_running_product_is_nan_where_a_factor_is_zero(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_session *s;
+    tw_output x = tw_constant_floats(g, TW_SHAPE(3), (float[]){2, 0, 3}), y = tw_cumprod(g, x, 0, false, false), dx;
+    tw_tensor *got = NULL;
+    tw_gradients(g, &y, 1, NULL, &x, 1, &dx);
+    assert_ok(tw_session_create(g, NULL, &s, &error));
+    assert_ok(tw_session_run(s, NULL, 0, &dx, 1, &got, &error));
+    assert_true(tw_tensor_value(got, 0) == 1 && isnan(tw_tensor_value(got, 1)) && tw_tensor_value(got, 2) == 0);
+    tw_tensor_release(got);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_cast_out_of_range_gives_the_nearest_integer_and_zero_for_nan),
+        cmocka_unit_test(denormals_are_numbers),
+        cmocka_unit_test(nothing_flows_through_a_closed_relu_not_even_nan),
+        cmocka_unit_test(a_pool_begins_with_the_first_value_of_a_window_and_takes_what_is_larger),
+        cmocka_unit_test(sixteen_bits_are_rounded_once_at_the_end),
+        cmocka_unit_test(a_range_of_floats_adds_its_step_again_and_again),
+        cmocka_unit_test(the_gradient_of_a_running_product_is_nan_where_a_factor_is_zero),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
