@@ -209,7 +209,7 @@ static tw_node *make_node(tw_graph *graph, const twi_op *op, const char *name, c
         twi_graph_latch(graph, &error);
         return NULL;
     }
-    *node = (tw_node){.graph = graph, .op = op, .name = name, .device = "", .assigned = -1, .num_inputs = num_data,
+    *node = (tw_node){.graph = graph, .op = op, .name = name, .device = "", .num_inputs = num_data,
                       .attrs = call.completed, .num_outputs = call.num_outputs, .output_types = call.output_types};
     node->inputs = twi_arena_copy(&graph->arena, inputs, sizeof *inputs * (size_t)num_data);
     node->output_shapes = twi_arena_alloc(&graph->arena, sizeof *node->output_shapes * (size_t)node->num_outputs);
@@ -366,34 +366,13 @@ tw_node *tw_add_node(tw_graph *graph, const char *op_name, const char *name, con
 
 /* `name` and `device` as they are, in the graph's arena. */
 static tw_node *add_without_scopes(tw_graph *graph, const twi_op *op, const char *name, const char *device,
-                                   int assigned, const tw_output *inputs, int num_inputs, const tw_attr *attrs,
-                                   int num_attrs)
+                                   const tw_output *inputs, int num_inputs, const tw_attr *attrs, int num_attrs)
 {
     tw_node *node = make_node(graph, op, name, inputs, num_inputs, attrs, num_attrs);
     if (!node)
         return NULL;
     node->device = device;
-    node->assigned = assigned;
     return finish_node(graph, node, inputs, num_inputs);
-}
-
-tw_node *twi_add_plain_node(tw_graph *graph, const char *op_name, const char *name, const char *device, int assigned,
-                            const tw_output *inputs, int num_inputs, const tw_attr *attrs, int num_attrs)
-{
-    const twi_op *op = twi_op_find(op_name);
-    if (graph->error.status != TW_OK)
-        return NULL;
-    if (!op) {
-        twi_graph_fail(graph, TW_INTERNAL, "a rewrite made an unknown op '%s'", op_name);
-        return NULL;
-    }
-    const char *unique = twi_graph_unique_name(graph, name);
-    const char *kept = twi_arena_strdup(&graph->arena, device);
-    if (!unique || !kept) {
-        fail_memory(graph);
-        return NULL;
-    }
-    return add_without_scopes(graph, op, unique, kept, assigned, inputs, num_inputs, attrs, num_attrs);
 }
 
 /* Marks a name as used that was given from outside. */
@@ -427,14 +406,14 @@ tw_node *twi_add_named_node(tw_graph *graph, const twi_op *op, const char *name,
         fail_memory(graph);
         return NULL;
     }
-    return add_without_scopes(graph, op, kept, where, -1, inputs, num_inputs, attrs, num_attrs);
+    return add_without_scopes(graph, op, kept, where, inputs, num_inputs, attrs, num_attrs);
 }
 
 /* ---- shapes and constants ---------------------------------------------------------------------------------- */
 
 tw_tensor *twi_constant_value(tw_output output)
 {
-    while (output.node && twi_op_is(output.node->op, TWI_PASSES))
+    while (output.node && twi_op_is(output.node->op, TWI_PASSES) && !output.node->opaque)
         output = output.node->inputs[output.index];
     if (!output.node || !twi_op_is(output.node->op, TWI_CONSTANT))
         return NULL;
@@ -448,6 +427,7 @@ tw_status twi_infer_shapes(tw_node *node, tw_error *error)
     tw_shape few_shapes[FEW];
     tw_tensor *few_values[FEW];
     int n = node->num_inputs;
+    bool any_constant = false;
     for (int i = 0; i < node->num_outputs; i++)
         node->output_shapes[i] = TW_UNKNOWN_SHAPE;
     tw_dtype *types = n > FEW ? twi_alloc_array((size_t)n, sizeof *types) : few_types;
@@ -462,7 +442,9 @@ tw_status twi_infer_shapes(tw_node *node, tw_error *error)
         types[i] = tw_output_dtype(node->inputs[i]);
         shapes[i] = node->inputs[i].node->output_shapes[node->inputs[i].index];
         values[i] = twi_constant_value(node->inputs[i]);
+        any_constant = any_constant || values[i];
     }
+    node->opaque = twi_op_is(node->op, TWI_PASSES) && !any_constant;
     twi_inference context = {
         .op = node->op,
         .node = node->name,

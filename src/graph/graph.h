@@ -26,11 +26,8 @@ struct tw_node {
     tw_dtype *output_types;
     tw_shape *output_shapes;   /* of a resource output: shape of the variable behind it */
     tw_dtype resource_dtype;   /* of a node that makes a resource: dtype behind the handle */
-    int assigned;              /* index of the device it was placed on; -1 before. Only in plans' copies */
-    tw_node *became;           /* in a plan's copy, once it is not needed there any more: the node that does its work;
-                                  NULL: nobody does */
-    struct twi_task *task;     /* in a plan's copy: the node prepared for its device (plan/plan.h) */
-    int order;                 /* its rank among nodes that are ready; id in a user's graph, inherited by rewrites */
+    int order;                 /* its rank among nodes that are ready: its id, but for reductions (reduction.c) */
+    bool opaque;               /* passes values on of which none is known to be constant: no need to look behind it */
 };
 
 typedef struct twi_collection {
@@ -69,11 +66,6 @@ tw_tensor *twi_constant_value(tw_output output);
 
 /* Runs the op's shape rule on the node's inputs as they are now and writes node->output_shapes. */
 tw_status twi_infer_shapes(tw_node *node, tw_error *error);
-
-/* Builds a node as tw_add_node does, but name and device are taken as they are and no scope is asked: for passes that
- * rewrite a plan's copy of a graph. */
-tw_node *twi_add_plain_node(tw_graph *graph, const char *op, const char *name, const char *device, int assigned,
-                            const tw_output *inputs, int num_inputs, const tw_attr *attrs, int num_attrs);
 
 /* Builds a node under exactly this name, or fails with TW_ALREADY_EXISTS; `device` is canonical and no scope is asked: for
  * graphs that come from files. */

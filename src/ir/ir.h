@@ -51,7 +51,7 @@ typedef struct twi_result {
 
 struct twi_node {
     int id;                          /* place in region->nodes */
-    int rank;                        /* among nodes that could come next the lowest does; of a copy the origin's id */
+    int rank;                        /* among nodes that could come next the lowest does; of a copy its origin's order */
     int device;                      /* index in the set of devices; -1 before placement */
     twi_region *region;
     const twi_op *op;
@@ -74,6 +74,7 @@ struct twi_node {
     unsigned seen, goal;
     int room;                        /* for controls */
     bool owns_attrs, gone;
+    bool opaque;                     /* passes values on of which none was known to be constant: no need to look behind it */
 };
 
 /* Ops that passes ask for by identity, where an op's traits (graph/op.h) do not say what they want to know. */

@@ -221,7 +221,7 @@ bool twi_region_set_end(twi_region *region, const twi_value *values, int count)
 
 tw_tensor *twi_constant(twi_value value)
 {
-    while (twi_has_trait(value.node, TWI_PASSES))
+    while (twi_has_trait(value.node, TWI_PASSES) && !value.node->opaque)
         value = twi_in(value.node, value.index);
     return twi_has_trait(value.node, TWI_CONSTANT) ? twi_attr_tensor(&value.node->attrs, "value") : NULL;
 }
@@ -385,6 +385,9 @@ static bool finish(twi_node *node, const twi_value *inputs, int num_inputs, int 
     for (int i = 0; i < num_data; i++)
         link_edge(&node->inputs[i]);
     append_controls(node, inputs + num_data, num_inputs - num_data);
+    node->opaque = twi_op_is(node->op, TWI_PASSES);
+    for (int i = 0; i < num_data && node->opaque; i++)
+        node->opaque = !twi_constant(inputs[i]);
     if (region->error.status == TW_OK && infer_shapes(node, &error) != TW_OK)
         twi_region_fail(region, error.status, "%s", error.message);
     return region->error.status == TW_OK;
@@ -419,7 +422,7 @@ twi_node *twi_node_copy(twi_region *region, const tw_node *origin, const twi_val
         twi_region_fail_memory(region);
         return NULL;
     }
-    *node = (twi_node){.rank = origin->id, .device = -1, .region = region, .op = origin->op, .name = origin->name,
+    *node = (twi_node){.rank = origin->order, .device = -1, .region = region, .op = origin->op, .name = origin->name,
                        .origin = origin, .attrs = origin->attrs, .num_results = origin->num_outputs, .results = results};
     for (int i = 0; i < origin->num_outputs; i++)
         results[i].dtype = origin->output_types[i];

@@ -163,7 +163,7 @@ static tw_status make_planned(copying *c, const tw_node *node, const twi_value *
         return status;
     if (!form->inputs[0] && node->num_inputs) /* passes a reference on, and only its place in the order counts */
         count -= node->num_inputs, inputs += node->num_inputs;
-    *made = twi_node_make(c->region, &(twi_wish){.op = form, .name = node->name, .origin = node, .rank = node->id,
+    *made = twi_node_make(c->region, &(twi_wish){.op = form, .name = node->name, .origin = node, .rank = node->order,
                                                  .device = -1, .inputs = inputs, .num_inputs = count,
                                                  .attrs = attrs.items, .num_attrs = attrs.count});
     return twi_region_check(c->region, p->error);
