@@ -99,6 +99,7 @@ struct twi_region {
     const twi_op *known[TWI_NUM_KNOWN];
     twi_map signatures;              /* op name -> twi_signature */
     tw_error error;                  /* the first one; status TW_OK while all is well */
+    bool touched;                    /* since the last sweep */
     /* of order.c */
     unsigned epoch;
     TWI_ARRAY(twi_node *) stack, found;

@@ -194,6 +194,8 @@ static void number(twi_region *region)
 
 void twi_region_sweep(twi_region *region)
 {
+    if (!region->touched)
+        return;
     new_epoch(region);
     region->stack.count = 0;
     mark_needed(region, region->end);
@@ -210,6 +212,7 @@ void twi_region_sweep(twi_region *region)
             twi_node_drop(node);
     }
     number(region);
+    region->touched = false;
 }
 
 /* ---- sorting ------------------------------------------------------------------------------------------------------- */

@@ -87,6 +87,7 @@ tw_status twi_region_check(const twi_region *region, tw_error *error)
 
 static void link_edge(twi_edge *edge)
 {
+    edge->user->region->touched = true;
     twi_uses *uses = twi_uses_of((twi_value){edge->node, edge->index});
     edge->previous = uses->last;
     edge->next = NULL;
@@ -190,6 +191,7 @@ void twi_node_drop(twi_node *node)
     for (int i = 0; i < node->num_controls; i++)
         unlink_edge(node->controls[i]);
     twi_order_remove(node->region, node);
+    node->region->touched = true;
     release_attrs(node);
     destroy_bodies(node);
     node->gone = true;
@@ -374,6 +376,7 @@ static bool finish(twi_node *node, const twi_value *inputs, int num_inputs, int 
     twi_region *region = node->region;
     tw_error error = {0};
     node->id = region->nodes.count;
+    region->touched = true;
     if (!make_inputs(node, inputs, num_data) || !twi_push(&region->nodes, node)) {
         twi_region_fail_memory(region);
         return false;

@@ -36,6 +36,8 @@ typedef struct kind {
     tw_output (*update)(tw_graph *graph, const update *u);
 } kind;
 
+enum { BUCKETS = 512 };
+
 struct tw_optimizer {
     tw_graph *graph;
     const kind *kind;
@@ -46,7 +48,7 @@ struct tw_optimizer {
     int decay_rank;         /* of variables of at least so many dimensions */
     bool takes_whole;       /* gradients are fed: what they are made of says nothing */
     const tw_loss_scale *guard; /* NULL: none */
-    slots *slots;
+    slots *slots[BUCKETS];  /* by variable */
     tw_variable *powers[2]; /* Adam's beta1_power and beta2_power */
 };
 
@@ -185,7 +187,8 @@ static tw_variable *make_beside(tw_graph *graph, const tw_variable *beside, cons
 
 static slots *slots_of(tw_optimizer *o, const tw_variable *variable)
 {
-    for (slots *s = o->slots; s; s = s->next)
+    slots **bucket = &o->slots[(uintptr_t)variable / sizeof *variable % BUCKETS];
+    for (slots *s = *bucket; s; s = s->next)
         if (s->of == variable)
             return s;
     slots *originals = variable->copy_of ? slots_of(o, variable->copy_of) : NULL;
@@ -194,8 +197,8 @@ static slots *slots_of(tw_optimizer *o, const tw_variable *variable)
         tw_graph_fail(o->graph, TW_RESOURCE_EXHAUSTED, "out of memory while making slots");
         return NULL;
     }
-    *s = (slots){.of = variable, .next = o->slots};
-    o->slots = s;
+    *s = (slots){.of = variable, .next = *bucket};
+    *bucket = s;
     for (int i = 0; i < o->kind->num_slots; i++) {
         char name[640];
         snprintf(name, sizeof name, "%s/%s", variable->name, o->kind->slot_names[i]);
