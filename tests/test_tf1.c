@@ -241,6 +241,63 @@ static void a_reference_passed_on_is_seen_as_the_last_writer_left_it(void **stat
     tw_graph_destroy(g);
 }
 
+/* v/read is the variable's memory: r = identity(v/read) behind u = assign_add(v, 1) is what u has left, in TensorFlow 1. */
+static void a_read_passed_on_is_seen_as_the_last_writer_left_it(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_devices *devices;
+    tw_session *session;
+    tw_tensor *value = NULL;
+    tw_graph *g = tw_graph_create();
+    tw_attr variable[] = {tw_attr_type("dtype", TW_FLOAT32), tw_attr_shape("shape", TW_SCALAR)};
+    tw_output v = tw_node_output(tw_add_node(g, "VariableV2", "v", NULL, 0, variable, 2), 0), r = {0};
+    tw_output zero[] = {v, tw_scalar(g, 0)}, one[] = {v, tw_scalar(g, 1)};
+    tw_output init = tw_node_output(tw_add_node(g, "Assign", "init", zero, 2, NULL, 0), 0);
+    tw_output read = tw_identity(tw_name(g, "v/read"), v);
+    tw_output u = tw_node_output(tw_add_node(g, "AssignAdd", "u", one, 2, NULL, 0), 0);
+    TW_CONTROL(g, u)
+        r = tw_identity(g, read);
+    assert_string_equal(tw_graph_message(g), "");
+    assert_ok(tw_devices_create(NULL, &devices, &error));
+    assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices}, &session, &error));
+    run_node(session, init);
+    for (int step = 1; step <= 3; step++) {
+        assert_ok(tw_session_run(session, NULL, 0, &r, 1, &value, &error));
+        assert_true(tw_tensor_value(value, 0) == step);
+    }
+    assert_ok(tw_session_run(session, NULL, 0, &read, 1, &value, &error));
+    assert_true(tw_tensor_value(value, 0) == 3);
+    tw_tensor_release(value);
+    tw_session_destroy(session);
+    tw_devices_destroy(devices);
+    tw_graph_destroy(g);
+}
+
+/* Nothing is left to do of a placeholder that is fed, so who comes after it need not wait. */
+static void a_node_may_come_after_a_placeholder_that_is_fed(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_devices *devices;
+    tw_session *session;
+    tw_tensor *value = NULL, *fed = tw_tensor_float(2);
+    tw_graph *g = tw_graph_create();
+    tw_output x = tw_placeholder(g, TW_FLOAT32, TW_SCALAR), y = {0};
+    TW_CONTROL(g, x)
+        y = tw_square(g, tw_get_variable(g, "w", TW_FLOAT32, TW_SCALAR, (tw_initializer){.kind = TW_INIT_CONSTANT, .a = 3})->value);
+    assert_ok(tw_devices_create(NULL, &devices, &error));
+    assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices}, &session, &error));
+    run_node(session, tw_initialize_variables(g));
+    assert_ok(tw_session_run(session, &(tw_feed){x, fed}, 1, &y, 1, &value, &error));
+    assert_true(tw_tensor_value(value, 0) == 9);
+    tw_tensor_release(value);
+    tw_tensor_release(fed);
+    tw_session_destroy(session);
+    tw_devices_destroy(devices);
+    tw_graph_destroy(g);
+}
+
 static void what_is_written_must_be_a_variable(void **state)
 {
     (void)state;
@@ -391,6 +448,8 @@ int main(void)
         cmocka_unit_test(a_read_comes_after_the_nodes_that_control_it),
         cmocka_unit_test(reference_variables_are_variables_of_the_graph_and_are_saved),
         cmocka_unit_test(a_reference_passed_on_is_seen_as_the_last_writer_left_it),
+        cmocka_unit_test(a_read_passed_on_is_seen_as_the_last_writer_left_it),
+        cmocka_unit_test(a_node_may_come_after_a_placeholder_that_is_fed),
         cmocka_unit_test(what_is_written_must_be_a_variable),
         cmocka_unit_test(a_graph_with_queue_runners_trains_to_the_end_of_its_data),
         cmocka_unit_test(queues_and_variables_of_before_2017_are_those_of_today),

@@ -12,6 +12,7 @@ typedef struct copying {
     twi_region *region;
     bool *needed;           /* [nodes of the user's graph] */
     bool *fed;              /* some output is */
+    bool *views;            /* its output is a variable's memory, passed on as a value */
     twi_value **outputs;    /* [nodes][num_outputs] in the region; rows only for needed and fed nodes */
     twi_node **nodes;       /* [nodes] for control edges; NULL where a constant took the node's place */
 } copying;
@@ -97,9 +98,18 @@ static tw_status make_feeds(copying *c)
 
 /* ---- inputs of a copy ------------------------------------------------------------------------------------------- */
 
+/* A reference, or what Identity made of one: TensorFlow passes the variable's own memory on, so whoever looks at it later
+ * sees what is there then. */
 static bool is_reference(const copying *c, tw_output output)
 {
-    return output.index >= 0 && twi_output_is_reference(output) && !is_fed(c, output);
+    return output.index >= 0 && !is_fed(c, output) && (c->views[output.node->id] || twi_output_is_reference(output));
+}
+
+/* A node that passes a reference on as a value. */
+static bool is_view(const copying *c, const tw_node *node)
+{
+    return twi_op_is(node->op, TWI_PASSES) && !node->op->planned_as && node->num_outputs == 1 &&
+           is_reference(c, node->inputs[0]);
 }
 
 /* Who wrote the variable last before the reference was passed on; no node: its maker. */
@@ -177,6 +187,28 @@ static tw_status fail_unfed(copying *c, const tw_node *node)
                     tw_dtype_name(node->output_types[0]), tw_shape_text(node->output_shapes[0], text, sizeof text));
 }
 
+/* Nothing is left of it but its place in the order; whoever takes its value reads the variable. */
+static tw_status make_view(copying *c, const tw_node *node, twi_node **made)
+{
+    int count = 0;
+    twi_value *controls = twi_arena_alloc(&c->p->plan->arena, sizeof *controls * (size_t)(node->num_control_inputs + 1));
+    if (!controls)
+        return twi_fail_memory(c->p->error, "copying a graph");
+    for (int i = 0; i < node->num_control_inputs; i++)
+        if (c->nodes[node->control_inputs[i]->id])
+            controls[count++] = twi_out(c->nodes[node->control_inputs[i]->id], -1);
+    if (written_by(c, node->inputs[0]).node)
+        controls[count++] = written_by(c, node->inputs[0]);
+    *made = twi_node_make(c->region, &(twi_wish){.op = twi_op_find("NoOp"), .name = node->name, .origin = node,
+                                                 .rank = node->order, .device = -1, .inputs = controls,
+                                                 .num_inputs = count});
+    c->nodes[node->id] = c->p->plan->origins[node->id] = *made;
+    if (!c->outputs[node->id][0].node) /* not fed */
+        c->outputs[node->id][0] = c->outputs[node->inputs[0].node->id][node->inputs[0].index];
+    c->views[node->id] = true;
+    return twi_region_check(c->region, c->p->error);
+}
+
 static tw_status copy_node(copying *c, const tw_node *node)
 {
     enum { MOST_FOLDED = 16 };
@@ -193,6 +225,8 @@ static tw_status copy_node(copying *c, const tw_node *node)
     if (p->request->placement->devices[node->id] < 0)
         return twi_placement_check(p->request->placement, node, p->error);
     tw_status status = make_row(c, node);
+    if (status == TW_OK && is_view(c, node))
+        return make_view(c, node, &made);
     if (status == TW_OK)
         status = new_inputs(c, node, &inputs, &count);
     if (status == TW_OK && (node->op->planned_as || twi_op_is(node->op, TWI_RESTORE))) {
@@ -256,11 +290,12 @@ tw_status twi_specialize(twi_planning *p)
     tw_status status;
     c.needed = twi_alloc_array(n, sizeof *c.needed);
     c.fed = twi_alloc_array(n, sizeof *c.fed);
+    c.views = twi_alloc_array(n, sizeof *c.views);
     c.outputs = twi_alloc_array(n, sizeof *c.outputs);
     c.nodes = twi_alloc_array(n, sizeof *c.nodes);
     p->plan->num_origins = graph->nodes.count;
     p->plan->origins = twi_arena_alloc(&p->plan->arena, n * sizeof *p->plan->origins);
-    if (!c.needed || !c.fed || !c.outputs || !c.nodes || !p->plan->origins)
+    if (!c.needed || !c.fed || !c.views || !c.outputs || !c.nodes || !p->plan->origins)
         TWI_TRY(twi_fail_memory(p->error, "copying a graph"));
     TWI_TRY(make_feeds(&c));
     mark_needed(&c);
@@ -272,6 +307,7 @@ tw_status twi_specialize(twi_planning *p)
 done:
     twi_free(c.needed);
     twi_free(c.fed);
+    twi_free(c.views);
     twi_free(c.outputs);
     twi_free(c.nodes);
     return status;
