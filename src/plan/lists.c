@@ -14,7 +14,7 @@ static tw_status find_waits(twi_planning *p, const twi_node *node, twi_step *ste
         wanted[d] = -1;
     for (int i = 0; i < twi_num_dependencies(node); i++) {
         const twi_node *before = twi_dependency(node, i)->node;
-        if (before->device != node->device && !twi_meets(node, before) &&
+        if (before->device != node->device && !twi_share_rendezvous(node, before) &&
             before->task->position > wanted[before->device])
             wanted[before->device] = before->task->position;
     }
@@ -89,7 +89,7 @@ tw_status twi_make_lists(twi_planning *p)
         TWI_TRY(make_step(p, node, step));
         TWI_TRY(find_waits(p, node, step, waited + node->device * devices, wanted));
     }
-    TWI_TRY(twi_find_stretches(p));
+    TWI_TRY(twi_find_segments(p));
 done:
     twi_free(waited);
     return status;

@@ -70,7 +70,7 @@ typedef struct twi_wait {
 /* Steps of one phase, neighbours in the list of each device of a group that records together, which may be recorded and
  * replayed as one. The first part's device replays; it waits for what all of them wait for outside, and the others for
  * it. */
-typedef struct twi_stretch {
+typedef struct twi_segment {
     struct twi_part {
         int device, first, end;  /* steps of that device's list */
     } *parts;
@@ -83,7 +83,7 @@ typedef struct twi_stretch {
     int *num_after;
     bool refused;                /* recording it failed */
     void *recording;             /* of the first part's device; NULL: none yet */
-} twi_stretch;
+} twi_segment;
 
 /* One entry of a device's list. */
 typedef struct twi_step {
@@ -97,9 +97,9 @@ typedef struct twi_step {
     bool copies_strings;
     twi_wait *waits;
     int num_waits;
-    twi_stretch *stretch;        /* of which a part begins here, up to stretch_end; NULL: none */
-    int stretch_end;
-    const twi_stretch *within;   /* that it is a step of; NULL: none */
+    twi_segment *segment;        /* of which a part begins here, up to segment_end; NULL: none */
+    int segment_end;
+    const twi_segment *within;   /* that it is a step of; NULL: none */
     int number;                  /* there */
     const twi_node *node;         /* for messages and traces */
     int64_t started_ns, ended_ns; /* of the latest run, when traced */
@@ -141,8 +141,8 @@ typedef struct twi_plan {
     twi_arena arena;
     twi_list *lists;             /* [num_lists], one for each device of the set, in its order */
     int num_lists;
-    twi_stretch *stretches;
-    int num_stretches;
+    twi_segment *segments;
+    int num_segments;
     bool ran;                    /* once, step by step: libraries load what they need then, which cannot be recorded */
     twi_port *feeds, *fetches;
     int num_feeds, num_fetches;
@@ -191,11 +191,11 @@ tw_status twi_restored_attrs(twi_planning *p, const tw_node *node, twi_attrs *at
 tw_status twi_assign_devices(twi_planning *p);
 /* Puts a _Copy on each edge between devices; one tensor crosses to one device once. */
 tw_status twi_partition(twi_planning *p);
-/* Makes neighbours of the nodes that meet, one on each device. */
+/* Makes neighbours of the members of a rendezvous, one on each device. */
 tw_status twi_rendezvous(twi_planning *p);
-/* Whether `node`, which comes after `before` on another device, need not wait for it: a meeting sees to that, and says who
- * is late. */
-bool twi_meets(const twi_node *node, const twi_node *before);
+/* Whether `node`, which comes after `before` on another device, need not wait for it: both are members of a rendezvous,
+ * which sees to that, and says who is late. */
+bool twi_share_rendezvous(const twi_node *node, const twi_node *before);
 /* Finds a kernel for every node and prepares it. Notes a refusal where the plan had better be made again: a node of the
  * user's in the placement, an op that a rewrite made in p->refused. */
 tw_status twi_prepare_tasks(twi_planning *p);
@@ -214,7 +214,7 @@ tw_status twi_group_devices(twi_planning *p);
 /* True for a step that breaks a recording off: it copies into the group, or looks at the host. */
 bool twi_breaks_recording(const twi_planning *p, const twi_node *node);
 /* Finds what devices may record; and drops what they have recorded, because something lies elsewhere now. */
-tw_status twi_find_stretches(twi_planning *p);
+tw_status twi_find_segments(twi_planning *p);
 void twi_forget_recordings(twi_plan *plan);
 
 /* ---- report.c: what a plan says of itself ---------------------------------------------------------------------- */

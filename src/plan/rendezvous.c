@@ -170,7 +170,7 @@ static tw_status arrange(twi_planning *p, const rendezvous *m)
     return TW_OK;
 }
 
-bool twi_meets(const twi_node *node, const twi_node *before)
+bool twi_share_rendezvous(const twi_node *node, const twi_node *before)
 {
     int count;
     const int64_t *devices = twi_attr_ints(&node->attrs, "_members", &count);

@@ -113,7 +113,7 @@ static void wait_for_step(const dispatcher *d, const twi_wait *wait)
     wait_above(d->all, d->all->items[wait->device].progress, at_round(d, wait->device, wait->position));
 }
 
-static void lose(int64_t ns)
+static void sleep_for(int64_t ns)
 {
     struct timespec time = {ns / 1000000000, ns % 1000000000};
     if (ns > 0)
@@ -122,10 +122,10 @@ static void lose(int64_t ns)
 
 static tw_status run_traced(twi_step *step, void *timeline)
 {
-    lose(step->late_ns);
+    sleep_for(step->late_ns);
     step->started_ns = twi_monotonic_ns();
     tw_status status = twi_run_timed_step(step, timeline);
-    lose(step->slow_ns);
+    sleep_for(step->slow_ns);
     step->ended_ns = twi_monotonic_ns();
     return status;
 }
@@ -163,19 +163,19 @@ static void fail_run(dispatcher *d, tw_status status, const twi_step *step)
     note_failure(d->all, d->index);
 }
 
-/* Whether a part of a stretch begins at the step that is done by one call. */
+/* Whether a part of a segment begins at the step that is done by one call. */
 static bool is_replayed(const twi_plan *plan, const twi_step *step)
 {
-    return step->stretch && step->stretch->recording && !plan->delayed;
+    return step->segment && step->segment->recording && !plan->delayed;
 }
 
-/* A stretch that is recorded: the first part's device does it all, and reports for each part's; the others wait until it
+/* A segment that is recorded: the first part's device does it all, and reports for each part's; the others wait until it
  * has been handed over. */
 static tw_status replay(dispatcher *d, const twi_step *first, tw_error *error)
 {
-    const twi_stretch *s = first->stretch;
+    const twi_segment *s = first->segment;
     if (s->parts[0].device != d->index) {
-        wait_above(d->all, d->progress, at_round(d, d->index, first->stretch_end - 1));
+        wait_above(d->all, d->progress, at_round(d, d->index, first->segment_end - 1));
         return TW_OK;
     }
     for (int k = 0; k < s->num_waits; k++)
@@ -205,8 +205,8 @@ static int walker_of(const twi_plan *plan, int list)
     const twi_list *l = &plan->lists[list];
     if (l->count == 0)
         return -1;
-    bool by_another = is_replayed(plan, l->steps) && l->steps->stretch_end == l->count;
-    return by_another ? l->steps->stretch->parts[0].device : list;
+    bool by_another = is_replayed(plan, l->steps) && l->steps->segment_end == l->count;
+    return by_another ? l->steps->segment->parts[0].device : list;
 }
 
 /* False if the run is to end early. */
@@ -215,7 +215,7 @@ static bool walk_list(dispatcher *d, twi_list *list)
     for (int i = 0, next; i < list->count; i = next) {
         twi_step *step = &list->steps[i];
         bool whole = is_replayed(d->all->plan, step);
-        next = whole ? step->stretch_end : i + 1;
+        next = whole ? step->segment_end : i + 1;
         tw_status status = whole ? replay(d, step, step->run.error) : run_alone(d, step);
         if (status != TW_OK)
             fail_run(d, status, step);
@@ -227,7 +227,7 @@ static bool walk_list(dispatcher *d, twi_list *list)
 }
 
 /* A round begins when all lists have been through the one before: then nobody reads any more what it writes. */
-static void meet_others(const dispatcher *d)
+static void wait_for_round(const dispatcher *d)
 {
     const twi_plan *plan = d->all->plan;
     for (int i = 0; i < plan->num_lists; i++)
@@ -270,7 +270,7 @@ static void run_list(dispatcher *d)
     twi_dispatchers *all = d->all;
     for (; d->round < all->rounds && walk_list(d, &all->plan->lists[d->index]); d->round++)
         if (d->round + 1 < all->rounds)
-            meet_others(d);
+            wait_for_round(d);
     for (int i = 0; i < all->count; i++)
         if (walker_of(all->plan, i) == d->index)
             finish_list(all, i);

@@ -73,8 +73,8 @@ static tw_status look_at_step(twi_traffic *t, const twi_step *step)
     return status == TW_OK ? twi_traffic_touch(t, step->touches, step->touches ? 1 : 0, true) : status;
 }
 
-/* Which steps of the stretch this one comes after, as numbers of works; works[k] is the step of work k. */
-static tw_status keep_order(twi_stretch *s, const twi_step *step, const int *works, const int *after, int count)
+/* Which steps of the segment this one comes after, as numbers of works; works[k] is the step of work k. */
+static tw_status keep_order(twi_segment *s, const twi_step *step, const int *works, const int *after, int count)
 {
     int *steps = twi_alloc_array((size_t)count + 1, sizeof *steps);
     if (!steps)
@@ -86,7 +86,7 @@ static tw_status keep_order(twi_stretch *s, const twi_step *step, const int *wor
     return TW_OK;
 }
 
-static tw_status record_step(twi_stretch *s, void *timeline, int *works, int work, twi_traffic *t, tw_error *error)
+static tw_status record_step(twi_segment *s, void *timeline, int *works, int work, twi_traffic *t, tw_error *error)
 {
     const twi_step *step = s->steps[works[work]];
     const int *after;
@@ -111,7 +111,7 @@ static tw_status record_step(twi_stretch *s, void *timeline, int *works, int wor
     return status == TW_OK ? ended : status;
 }
 
-static tw_status record(const twi_plan *plan, twi_stretch *s, tw_error *error)
+static tw_status record(const twi_plan *plan, twi_segment *s, tw_error *error)
 {
     twi_device *leader = plan->lists[s->parts[0].device].device;
     twi_traffic *traffic = twi_traffic_create();
@@ -136,8 +136,8 @@ static tw_status record(const twi_plan *plan, twi_stretch *s, tw_error *error)
 
 void twi_record(twi_plan *plan)
 {
-    for (int i = 0; i < plan->num_stretches; i++) {
-        twi_stretch *s = &plan->stretches[i];
+    for (int i = 0; i < plan->num_segments; i++) {
+        twi_segment *s = &plan->segments[i];
         tw_error error = {0};
         if (s->recording || s->refused || record(plan, s, &error) == TW_OK)
             continue;

@@ -1,11 +1,11 @@
-/* recording.h - stretches of a plan that devices record and replay as one, so that a step costs the host one call where
+/* recording.h - segments of a plan that devices record and replay as one, so that a step costs the host one call where
  * it cost hundreds, and what needs nothing of each other is done side by side. */
 #ifndef TWI_RECORDING_H
 #define TWI_RECORDING_H
 
 #include "plan/plan.h"
 
-/* Records what stretches of a bound plan have no recording yet. Not during a run, and not before the first one. If one
+/* Records what segments of a bound plan have no recording yet. Not during a run, and not before the first one. If one
  * cannot be recorded a warning says why, and it goes on step by step. */
 void twi_record(twi_plan *plan);
 

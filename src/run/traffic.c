@@ -1,4 +1,4 @@
-/* traffic.c - see traffic.h. Memory that has been touched is kept as segments in order of address; one is split where a
+/* traffic.c - see traffic.h. Memory that has been touched is kept as extents in order of address; one is split where a
  * work touches a part of it. */
 #include "run/traffic.h"
 
@@ -9,14 +9,14 @@
 
 typedef TWI_ARRAY(int) works;
 
-typedef struct segment {
+typedef struct extent {
     uintptr_t begin, end;
     int writer;    /* the last; -1: none */
     works readers; /* since then */
-} segment;
+} extent;
 
 struct twi_traffic {
-    TWI_ARRAY(segment) segments;
+    TWI_ARRAY(extent) extents;
     works after; /* of the present work, as far as it is told */
     int work;
 };
@@ -30,9 +30,9 @@ void twi_traffic_destroy(twi_traffic *t)
 {
     if (!t)
         return;
-    for (int i = 0; i < t->segments.count; i++)
-        twi_array_free(&t->segments.items[i].readers);
-    twi_array_free(&t->segments);
+    for (int i = 0; i < t->extents.count; i++)
+        twi_array_free(&t->extents.items[i].readers);
+    twi_array_free(&t->extents);
     twi_array_free(&t->after);
     twi_free(t);
 }
@@ -47,28 +47,28 @@ static bool note(twi_traffic *t, int work)
     return twi_push(&t->after, work);
 }
 
-/* A segment before number `at`; its readers are its own. */
-static bool insert(twi_traffic *t, int at, uintptr_t begin, uintptr_t end, const segment *like)
+/* A extent before number `at`; its readers are its own. */
+static bool insert(twi_traffic *t, int at, uintptr_t begin, uintptr_t end, const extent *like)
 {
-    segment made = {.begin = begin, .end = end, .writer = like ? like->writer : -1};
+    extent made = {.begin = begin, .end = end, .writer = like ? like->writer : -1};
     for (int i = 0; like && i < like->readers.count; i++)
         if (!twi_push(&made.readers, like->readers.items[i]))
             return twi_array_free(&made.readers), false;
-    if (!twi_reserve(&t->segments, t->segments.count + 1))
+    if (!twi_reserve(&t->extents, t->extents.count + 1))
         return twi_array_free(&made.readers), false;
-    segment *to = t->segments.items + at;
-    memmove(to + 1, to, sizeof *to * (size_t)(t->segments.count++ - at));
+    extent *to = t->extents.items + at;
+    memmove(to + 1, to, sizeof *to * (size_t)(t->extents.count++ - at));
     *to = made;
     return true;
 }
 
-/* Number of the first segment that ends behind the address. */
+/* Number of the first extent that ends behind the address. */
 static int find(const twi_traffic *t, uintptr_t address)
 {
-    int low = 0, high = t->segments.count;
+    int low = 0, high = t->extents.count;
     while (low < high) {
         int middle = (low + high) / 2;
-        if (t->segments.items[middle].end <= address)
+        if (t->extents.items[middle].end <= address)
             low = middle + 1;
         else
             high = middle;
@@ -76,16 +76,16 @@ static int find(const twi_traffic *t, uintptr_t address)
     return low;
 }
 
-/* Makes the address a border if it lies inside of a segment. */
+/* Makes the address a border if it lies inside of a extent. */
 static bool split(twi_traffic *t, uintptr_t address)
 {
     int at = find(t, address);
-    if (at == t->segments.count || t->segments.items[at].begin >= address)
+    if (at == t->extents.count || t->extents.items[at].begin >= address)
         return true;
-    segment whole = t->segments.items[at];
+    extent whole = t->extents.items[at];
     if (!insert(t, at, whole.begin, address, &whole))
         return false;
-    t->segments.items[at + 1].begin = address;
+    t->extents.items[at + 1].begin = address;
     return true;
 }
 
@@ -93,15 +93,15 @@ static bool split(twi_traffic *t, uintptr_t address)
 static bool cover(twi_traffic *t, uintptr_t begin, uintptr_t end)
 {
     for (int at = find(t, begin); begin < end; at++) {
-        uintptr_t next = at < t->segments.count && t->segments.items[at].begin < end ? t->segments.items[at].begin : end;
+        uintptr_t next = at < t->extents.count && t->extents.items[at].begin < end ? t->extents.items[at].begin : end;
         if (begin < next && !insert(t, at, begin, next, NULL))
             return false;
-        begin = t->segments.items[at].end;
+        begin = t->extents.items[at].end;
     }
     return true;
 }
 
-static bool touch_segment(twi_traffic *t, segment *s, bool writes)
+static bool touch_extent(twi_traffic *t, extent *s, bool writes)
 {
     if (!writes) {
         bool known = s->readers.count && s->readers.items[s->readers.count - 1] == t->work;
@@ -127,8 +127,8 @@ tw_status twi_traffic_touch(twi_traffic *t, const void *memory, size_t bytes, bo
         return TW_OK;
     if (!split(t, begin) || !split(t, end) || !cover(t, begin, end))
         return TW_RESOURCE_EXHAUSTED;
-    for (int at = find(t, begin); at < t->segments.count && t->segments.items[at].begin < end; at++)
-        if (!touch_segment(t, &t->segments.items[at], writes))
+    for (int at = find(t, begin); at < t->extents.count && t->extents.items[at].begin < end; at++)
+        if (!touch_extent(t, &t->extents.items[at], writes))
             return TW_RESOURCE_EXHAUSTED;
     return TW_OK;
 }

@@ -80,9 +80,9 @@ static position last_step(const twi_plan *plan)
     return last;
 }
 
-static bool is_replayed(const twi_plan *plan, const twi_stretch *stretch)
+static bool is_replayed(const twi_plan *plan, const twi_segment *segment)
 {
-    return stretch && stretch->recording && !plan->delayed;
+    return segment && segment->recording && !plan->delayed;
 }
 
 static void take_later(const twi_plan *plan, position p, position *latest)
@@ -96,10 +96,10 @@ static position position_of(const twi_step *step)
     return (position){step->node->device, step->node->task->position};
 }
 
-/* Who waits for a step of a stretch that is replayed has waited for all of it. */
+/* Who waits for a step of a segment that is replayed has waited for all of it. */
 static void wait_for(const twi_plan *plan, position p, position *latest)
 {
-    const twi_stretch *s = p.step < 0 ? NULL : plan->lists[p.device].steps[p.step].within;
+    const twi_segment *s = p.step < 0 ? NULL : plan->lists[p.device].steps[p.step].within;
     take_later(plan, p, latest);
     for (int i = 0; is_replayed(plan, s) && i < s->num_steps; i++)
         take_later(plan, position_of(s->steps[i]), latest);
@@ -111,7 +111,7 @@ static void wait_for(const twi_plan *plan, position p, position *latest)
 static position cause(const twi_plan *plan, position p)
 {
     const twi_step *step = &plan->lists[p.device].steps[p.step];
-    const twi_stretch *s = is_replayed(plan, step->within) ? step->within : NULL;
+    const twi_segment *s = is_replayed(plan, step->within) ? step->within : NULL;
     position latest = {p.device, -1};
     if (s && s->num_after[step->number]) {
         for (int i = 0; i < s->num_after[step->number]; i++)

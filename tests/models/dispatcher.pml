@@ -170,7 +170,7 @@ inline report_all()
     fi
 }
 
-/* ---- lists: walker_of(), walk_list(), meet_others(), finish_list(), run_list() ---- */
+/* ---- lists: walker_of(), walk_list(), wait_for_round(), finish_list(), run_list() ---- */
 
 #ifdef DEFECT_LET_ANOTHER /* the follower's thread took part, and said at once that all was done */
 #define walker_of(list) (list)

@@ -1,4 +1,4 @@
-/* stretches.c - which steps devices may record once and replay (on cards: a CUDA graph); see plan.h.
+/* segments.c - which steps devices may record once and replay (on cards: a CUDA graph); see plan.h.
  * Never here:  recording (run/recording.c). */
 #include "base/memory.h"
 #include "plan/plan.h"
@@ -45,14 +45,14 @@ bool twi_breaks_recording(const twi_planning *p, const twi_node *node)
     return node->task->kernel && node->task->prepare.varies;
 }
 
-/* ---- stretches ------------------------------------------------------------------------------------------------------- */
+/* ---- segments ------------------------------------------------------------------------------------------------------- */
 
 static twi_step *step_of(const twi_planning *p, const twi_node *node)
 {
     return &p->plan->lists[node->device].steps[node->task->position];
 }
 
-static struct twi_part *part_on(const twi_stretch *s, int device)
+static struct twi_part *part_on(const twi_segment *s, int device)
 {
     for (int i = 0; i < s->num_parts; i++)
         if (s->parts[i].device == device)
@@ -61,7 +61,7 @@ static struct twi_part *part_on(const twi_stretch *s, int device)
 }
 
 /* The steps of a group among nodes [begin, end), which are those of one phase. */
-static tw_status gather_steps(twi_planning *p, int begin, int end, int group, twi_stretch *s)
+static tw_status gather_steps(twi_planning *p, int begin, int end, int group, twi_segment *s)
 {
     twi_arena *arena = &p->plan->arena;
     s->steps = twi_arena_alloc(arena, sizeof *s->steps * (size_t)(end - begin));
@@ -87,7 +87,7 @@ static tw_status gather_steps(twi_planning *p, int begin, int end, int group, tw
     return TW_OK;
 }
 
-static void wait_for(twi_stretch *s, int device, int position)
+static void wait_for(twi_segment *s, int device, int position)
 {
     int at = 0;
     const struct twi_part *part = part_on(s, device);
@@ -101,8 +101,8 @@ static void wait_for(twi_stretch *s, int device, int position)
         s->waits[at].position = position;
 }
 
-/* Who replays waits until all others are where the stretch begins, and for all that any step would wait for. */
-static tw_status gather_waits(twi_planning *p, twi_stretch *s)
+/* Who replays waits until all others are where the segment begins, and for all that any step would wait for. */
+static tw_status gather_waits(twi_planning *p, twi_segment *s)
 {
     s->waits = twi_arena_alloc(&p->plan->arena, sizeof *s->waits * (size_t)p->plan->num_lists);
     if (!s->waits)
@@ -126,30 +126,30 @@ static bool is_worth_it(const twi_planning *p, int begin, int end, int group)
     return count >= FEWEST;
 }
 
-static tw_status make_stretch(twi_planning *p, int begin, int end, int group)
+static tw_status make_segment(twi_planning *p, int begin, int end, int group)
 {
-    twi_stretch *s = &p->plan->stretches[p->plan->num_stretches];
+    twi_segment *s = &p->plan->segments[p->plan->num_segments];
     tw_status status = gather_steps(p, begin, end, group, s);
     if (status == TW_OK)
         status = gather_waits(p, s);
     for (int i = 0; i < s->num_parts && status == TW_OK; i++) {
         twi_step *first = &p->plan->lists[s->parts[i].device].steps[s->parts[i].first];
-        first->stretch = s;
-        first->stretch_end = s->parts[i].end;
+        first->segment = s;
+        first->segment_end = s->parts[i].end;
     }
-    p->plan->num_stretches += status == TW_OK;
+    p->plan->num_segments += status == TW_OK;
     return status;
 }
 
 /* Nodes are sorted by phase; those of odd ones are recorded. */
-tw_status twi_find_stretches(twi_planning *p)
+tw_status twi_find_segments(twi_planning *p)
 {
     const twi_region *region = p->rewriting.region;
     int count = region->nodes.count, phases = count ? region->nodes.items[count - 1]->task->phase + 1 : 0;
     tw_status status = TW_OK;
     size_t most = (size_t)phases * (size_t)p->plan->num_lists;
-    p->plan->stretches = twi_arena_alloc(&p->plan->arena, sizeof *p->plan->stretches * most);
-    if (!p->plan->stretches)
+    p->plan->segments = twi_arena_alloc(&p->plan->arena, sizeof *p->plan->segments * most);
+    if (!p->plan->segments)
         return twi_fail_memory(p->error, "making a plan");
     for (int begin = 0, end; begin < count && status == TW_OK; begin = end) {
         int phase = region->nodes.items[begin]->task->phase;
@@ -157,15 +157,15 @@ tw_status twi_find_stretches(twi_planning *p)
             end++;
         for (int d = 0; d < p->plan->num_lists && phase % 2 && status == TW_OK; d++)
             if (p->groups[d] == d && is_worth_it(p, begin, end, d))
-                status = make_stretch(p, begin, end, d);
+                status = make_segment(p, begin, end, d);
     }
     return status;
 }
 
 void twi_forget_recordings(twi_plan *plan)
 {
-    for (int i = 0; i < plan->num_stretches; i++) {
-        twi_stretch *s = &plan->stretches[i];
+    for (int i = 0; i < plan->num_segments; i++) {
+        twi_segment *s = &plan->segments[i];
         twi_device *device = plan->lists[s->parts[0].device].device;
         if (s->recording)
             device->ops->forget(device, s->recording);
