@@ -367,9 +367,6 @@ static void a_failing_step_wakes_those_of_its_run_that_wait(void **state)
     (void)state;
     tw_error error = {0};
     tw_devices *devices;
-    tw_graph *g = tw_graph_create();
-    twi_region *region = twi_region_create();
-    const twi_node *node = twi_node_copy(region, tw_scalar(g, 1).node, NULL, 0);
     gate gate = new_gate();
     twi_dispatchers *dispatchers;
     int64_t done;
@@ -377,21 +374,20 @@ static void a_failing_step_wakes_those_of_its_run_that_wait(void **state)
     twi_kernel waits = {"Test", "waits", 0, NULL, wait_for_ending, NULL};
     twi_kernel fails = {"Test", "fails", 0, NULL, fail_when_the_other_waits, NULL};
     twi_list lists[2] = {{.count = 1}, {.count = 1}};
-    twi_step steps[2] = {{.kernel = &waits, .node = node}, {.kernel = &fails, .node = node}};
+    twi_step steps[2] = {{.kernel = &waits}, {.kernel = &fails}};
     for (int i = 0; i < 2; i++) {
         steps[i].device = devices->items[i];
         steps[i].run.state = &gate;
+        steps[i].run.node = "made by hand";
         steps[i].run.error = &lists[i].error;
         lists[i].steps = &steps[i];
     }
     twi_plan plan = {.lists = lists, .num_lists = 2};
     assert_ok(twi_dispatchers_create(devices, wake_gate, &gate, &dispatchers, &error));
     assert_ok(twi_dispatchers_prepare(dispatchers, &plan, &error));
-    assert_fails(twi_dispatchers_run(dispatchers, &plan, 1, false, &done, &error), TW_OUT_OF_RANGE, "broken on purpose");
+    assert_fails(twi_dispatchers_run(dispatchers, &plan, 1, &done, &error), TW_OUT_OF_RANGE, "broken on purpose");
     twi_dispatchers_destroy(dispatchers);
     tw_devices_destroy(devices);
-    twi_region_destroy(region);
-    tw_graph_destroy(g);
 }
 
 int main(void)

@@ -286,7 +286,7 @@ static void find_steps(const twi_list *list, int *meets, int *own)
 {
     *meets = *own = -1;
     for (int i = 0; i < list->count; i++) {
-        const twi_node *node = list->steps[i].node;
+        const twi_node *node = list->nodes[i];
         bool copies = list->steps[i].source && twi_is_reduction(node->inputs[0].node);
         if (*meets < 0 && (copies || (twi_is_reduction(node) && strcmp(node->op->name, "AddV2") == 0)))
             *meets = i;

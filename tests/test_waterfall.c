@@ -1,6 +1,7 @@
 /* test_waterfall.c - the wall time of a step is taken apart. That a delay is found where it was put: test_delays.c. */
 #include "small_training.h"
 
+#include "run/trace.h"
 #include "run/waterfall.h"
 
 #include <tower/queue.h>
@@ -14,6 +15,10 @@ typedef struct made_up {
     twi_list lists[DEVICES];
     twi_device devices[DEVICES];
     twi_step steps[DEVICES][8];
+    const twi_node *nodes[DEVICES][8];
+    twi_span spans[DEVICES][8];
+    twi_track tracks[DEVICES];
+    twi_trace trace;
     tw_graph *g;
 } made_up;
 
@@ -26,9 +31,11 @@ static void begin(made_up *m)
     *m = (made_up){.g = tw_graph_create()};
     for (int d = 0; d < DEVICES; d++) {
         snprintf(m->devices[d].text, sizeof m->devices[d].text, "%s", texts[d]);
-        m->lists[d] = (twi_list){.device = &m->devices[d], .steps = m->steps[d]};
+        m->lists[d] = (twi_list){.device = &m->devices[d], .steps = m->steps[d], .nodes = m->nodes[d]};
+        m->tracks[d].spans = m->spans[d];
     }
-    m->plan = (twi_plan){.region = twi_region_create(), .lists = m->lists, .num_lists = DEVICES, .began_ns = 1000};
+    m->plan = (twi_plan){.region = twi_region_create(), .lists = m->lists, .num_lists = DEVICES, .trace = &m->trace};
+    m->trace = (twi_trace){.began_ns = 1000, .tracks = m->tracks};
 }
 
 static void end(made_up *m)
@@ -52,16 +59,30 @@ static twi_node *planned(made_up *m, const tw_node *node)
 /* Adds a step that runs from started to ended (ns after the beginning). */
 static twi_step *add(made_up *m, int device, tw_node *node, int started, int ended)
 {
-    twi_step *step = &m->steps[device][m->lists[device].count++];
+    int i = m->lists[device].count++;
     twi_node *made = planned(m, node);
-    *step = (twi_step){.node = made, .kernel = &some_kernel, .started_ns = 1000 + started, .ended_ns = 1000 + ended};
+    m->steps[device][i] = (twi_step){.kernel = &some_kernel};
+    m->nodes[device][i] = made;
+    m->spans[device][i] = (twi_span){.started_ns = 1000 + started, .ended_ns = 1000 + ended};
     made->device = device;
-    return step;
+    return &m->steps[device][i];
 }
 
-static twi_step *after(twi_step *step, twi_wait *wait, int device, int position)
+/* Takes the run apart, which ends then (ns after the beginning). */
+static tw_waterfall take_apart(made_up *m, int ended)
 {
-    *wait = (twi_wait){device, position};
+    tw_waterfall w;
+    for (int d = 0; d < DEVICES; d++)
+        for (int i = 0; i < m->lists[d].count; i++)
+            m->spans[d][i].kind = twi_time_kind_of(&m->steps[d][i], m->nodes[d][i]);
+    m->trace.ended_ns = 1000 + ended;
+    twi_waterfall(&m->plan, gpus, 2, &w);
+    return w;
+}
+
+static twi_step *after(twi_step *step, twi_step_id *wait, int device, int position)
+{
+    *wait = (twi_step_id){device, position};
     step->waits = wait;
     step->num_waits = 1;
     return step;
@@ -78,7 +99,7 @@ static void a_step_is_taken_apart_along_the_chain_that_held_it_up(void **state)
 {
     (void)state;
     made_up m;
-    twi_wait waits[3];
+    twi_step_id waits[3];
     tw_waterfall w;
     begin(&m);
     tw_output square = tw_square(m.g, tw_placeholder(m.g, TW_FLOAT32, TW_SHAPE(1))), sum = tw_add(m.g, square, square);
@@ -88,15 +109,14 @@ static void a_step_is_taken_apart_along_the_chain_that_held_it_up(void **state)
     assert_string_equal(tw_graph_message(m.g), "");
 
     add(&m, CPU, input_node(m.g), 100, 300);                                   /* 100 launch, 200 input */
-    twi_step *copy = after(add(&m, GPU1, square.node, 350, 450), &waits[0], CPU, 0); /* 50 launch, 100 copies */
+    twi_step *copy = after(add(&m, GPU1, tw_identity(m.g, square).node, 350, 450), &waits[0], CPU, 0); /* 50 launch, 100 copies */
     copy->kernel = NULL;
     copy->source = &m.devices[CPU];
     add(&m, GPU1, square.node, 450, 1450);                                     /* 1000 compute, of which ... */
     add(&m, GPU0, square.node, 350, 1150);                                     /* ... the other tower needs 800 */
     after(add(&m, GPU0, sum.node, 1500, 1600), &waits[1], GPU1, 1);            /* 50 launch, 100 reduction */
     after(add(&m, CPU, apply.node, 1600, 1900), &waits[2], GPU0, 1);           /* 300 compute */
-    m.plan.ended_ns = 1000 + 2000;                                             /* 100 launch */
-    twi_waterfall(&m.plan, gpus, 2, &w);
+    w = take_apart(&m, 2000);                                                  /* 100 launch */
     static const double expected[TW_TIME_KINDS] = {800 + 300, 200, 100, 100, 200, 100 + 50 + 50 + 100};
     for (int k = 0; k < TW_TIME_KINDS; k++)
         if (fabs(w.seconds[k] * 1e9 - expected[k]) > 1e-3)
@@ -130,8 +150,7 @@ static void whatever_writes_a_variable_is_no_towers_work(void **state)
         add(&m, GPU0, x.node, 0, 100);
         add(&m, GPU1, x.node, 0, 100);
         add(&m, GPU1, update.node, 100, 600);
-        m.plan.ended_ns = 1000 + 600;
-        twi_waterfall(&m.plan, gpus, 2, &w);
+        w = take_apart(&m, 600);
         expect_ns(&w, TW_TIME_IMBALANCE, writes ? 0 : 500);
         expect_ns(&w, TW_TIME_COMPUTE, writes ? 600 : 100);
         end(&m);
@@ -149,8 +168,7 @@ static void waiting_for_a_queue_is_input(void **state)
     tw_dequeue(m.g, queue, &taken);
     assert_string_equal(tw_graph_message(m.g), "");
     add(&m, CPU, taken.node, 0, 400);
-    m.plan.ended_ns = 1000 + 400;
-    twi_waterfall(&m.plan, gpus, 2, &w);
+    w = take_apart(&m, 400);
     expect_ns(&w, TW_TIME_INPUT, 400);
     end(&m);
 }

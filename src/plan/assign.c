@@ -2,7 +2,7 @@
  * which takes the node now that its shapes are known. What is refused is placed again with that in mind, where soft
  * placement may move it; so nothing is planned before it is certain where.
  * Never here: the rules by which devices are chosen (src/place). */
-#include "plan/plan.h"
+#include "plan/stages.h"
 
 static void give_devices(twi_planning *p)
 {

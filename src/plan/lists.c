@@ -1,5 +1,5 @@
 /* lists.c - the steps of each device in order, and what each waits for; see plan.h. */
-#include "plan/plan.h"
+#include "plan/stages.h"
 
 #include "base/memory.h"
 
@@ -20,12 +20,13 @@ static tw_status find_waits(twi_planning *p, const twi_node *node, twi_step *ste
     }
     for (int d = 0; d < devices; d++)
         step->num_waits += wanted[d] > waited[d];
-    step->waits = twi_arena_alloc(&p->plan->arena, sizeof *step->waits * (size_t)step->num_waits);
-    if (!step->waits)
+    twi_step_id *waits = twi_arena_alloc(&p->plan->arena, sizeof *waits * (size_t)step->num_waits);
+    if (!waits)
         return twi_fail_memory(p->error, "making a plan");
+    step->waits = waits;
     for (int d = 0, i = 0; d < devices; d++)
         if (wanted[d] > waited[d]) {
-            step->waits[i++] = (twi_wait){d, wanted[d]};
+            waits[i++] = (twi_step_id){d, wanted[d]};
             waited[d] = wanted[d];
         }
     return TW_OK;
@@ -37,9 +38,8 @@ static tw_status make_step(twi_planning *p, const twi_node *node, twi_step *step
     twi_arena *arena = &p->plan->arena;
     int n = node->num_inputs, m = node->num_results;
     const twi_operand *outputs = task->operands + n;
-    *step = (twi_step){.kernel = task->kernel && task->kernel->run ? task->kernel : NULL, .node = node,
-                       .device = p->request->devices->items[node->device], .workspace = task->prepare.workspace,
-                       .touches = task->prepare.touches};
+    *step = (twi_step){.kernel = task->kernel && task->kernel->run ? task->kernel : NULL,
+                       .device = p->request->devices->items[node->device]};
     if (twi_has_trait(node, TWI_COPY) && !twi_task_shares(task)) {
         step->source = p->request->devices->items[node->inputs[0].node->device];
         step->bytes = outputs[0].bytes;
@@ -63,6 +63,21 @@ static tw_status make_step(twi_planning *p, const twi_node *node, twi_step *step
     return step->run.inputs && step->run.outputs ? TW_OK : twi_fail_memory(p->error, "making a plan");
 }
 
+static void mark(twi_plan *plan, const twi_step_id *waits, int count)
+{
+    for (int i = 0; i < count; i++)
+        plan->lists[waits[i].device].steps[waits[i].position].awaited = true;
+}
+
+static void mark_awaited(twi_plan *plan)
+{
+    for (int d = 0; d < plan->num_lists; d++)
+        for (int i = 0; i < plan->lists[d].count; i++)
+            mark(plan, plan->lists[d].steps[i].waits, plan->lists[d].steps[i].num_waits);
+    for (int i = 0; i < plan->num_segments; i++)
+        mark(plan, plan->segments[i].waits, plan->segments[i].num_waits);
+}
+
 tw_status twi_make_lists(twi_planning *p)
 {
     const twi_region *region = p->rewriting.region;
@@ -80,16 +95,20 @@ tw_status twi_make_lists(twi_planning *p)
         twi_list *list = &p->plan->lists[d];
         list->device = p->request->devices->items[d];
         list->steps = twi_arena_alloc(&p->plan->arena, sizeof *list->steps * (size_t)list->count);
-        if (!list->steps)
+        list->nodes = twi_arena_alloc(&p->plan->arena, sizeof *list->nodes * (size_t)list->count);
+        if (!list->steps || !list->nodes)
             TWI_TRY(twi_fail_memory(p->error, "making a plan"));
     }
     for (int id = 0; id < region->nodes.count; id++) {
         const twi_node *node = region->nodes.items[id];
-        twi_step *step = &p->plan->lists[node->device].steps[node->task->position];
+        twi_list *list = &p->plan->lists[node->device];
+        twi_step *step = &list->steps[node->task->position];
+        list->nodes[node->task->position] = node;
         TWI_TRY(make_step(p, node, step));
         TWI_TRY(find_waits(p, node, step, waited + node->device * devices, wanted));
     }
     TWI_TRY(twi_find_segments(p));
+    mark_awaited(p->plan);
 done:
     twi_free(waited);
     return status;

@@ -9,7 +9,7 @@
  *
  * Where a device records, steps run side by side unless they touch the same memory. So there memory is not given away
  * again at once, and kernels that follow each other have workspaces of their own. */
-#include "plan/plan.h"
+#include "plan/stages.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,7 @@
  * random streams), odd ones of what is recorded. A node comes in the first phase that fits behind what it needs; what it
  * needs from outside of the group that records together comes in an earlier phase, so that a recording waits for others
  * at its beginning only. Nodes of the same phase keep their order. */
-#include "plan/plan.h"
+#include "plan/stages.h"
 
 static const twi_kernel shared_read = {"ReadVariableOp", "shared", 0, NULL, NULL, NULL};
 

@@ -10,7 +10,7 @@
  * Times never fall along an edge, and what is done at the same time keeps the graph's order: so the nodes sorted by
  * time are in a topological order again, one for all devices, and no two lists can wait for each other. All other nodes
  * of a device keep their order among themselves. */
-#include "plan/plan.h"
+#include "plan/stages.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * A copy belongs to the receiving device. One tensor crosses to one device once, whatever the number of readers there.
  * Between devices of the host nothing is moved (prepare.c): the copy then only marks who waits for whom.
  * Constants are not copied: the receiving device gets a constant of its own. */
-#include "plan/plan.h"
+#include "plan/stages.h"
 
 #include <stdio.h>
 

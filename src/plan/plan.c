@@ -1,5 +1,5 @@
 /* plan.c - making a plan: the stages in their order, where feeds and fetches lie, which variables need a value. */
-#include "plan/plan.h"
+#include "plan/stages.h"
 
 #include "tensor/tensor.h"
 
@@ -282,9 +282,9 @@ void twi_plan_destroy(twi_plan *plan)
     if (!plan)
         return;
     twi_forget_recordings(plan);
-    for (int d = 0; plan->lists && d < plan->num_lists; d++)
-        if (plan->lists[d].timeline)
-            plan->lists[d].device->ops->close_timeline(plan->lists[d].device, plan->lists[d].timeline);
+    for (int d = 0; plan->trace && d < plan->num_lists; d++)
+        if (plan->trace->tracks[d].timeline)
+            plan->lists[d].device->ops->close_timeline(plan->lists[d].device, plan->trace->tracks[d].timeline);
     let_go(plan);
     for (int id = 0; plan->region && id < plan->region->nodes.count; id++) {
         twi_task *task = plan->region->nodes.items[id]->task;

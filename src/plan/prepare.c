@@ -1,5 +1,5 @@
 /* prepare.c - a kernel for every node: operands are described, the device's list is asked, fastest first. */
-#include "plan/plan.h"
+#include "plan/stages.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * A reference passed to who does not write it is a look at the variable when that node runs. So a read of its own is made
  * for each such node, with the node's own control inputs; equal ones are merged later, and order.c lets them share the
  * variable's memory. */
-#include "plan/plan.h"
+#include "plan/stages.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
  *
  * A member becomes two nodes: one that starts the work, as early as may be, and one just before the result is used, which
  * waits for it and until then keeps the memory that is worked in. */
-#include "plan/plan.h"
+#include "plan/stages.h"
 
 #include <string.h>
 

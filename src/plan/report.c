@@ -3,7 +3,7 @@
  *
  * A node of the user's graph is followed from its first copy through `became` to the node that does its work. A node
  * of the plan stands for the user's node that has its `order`. */
-#include "plan/plan.h"
+#include "plan/stages.h"
 
 #include <string.h>
 

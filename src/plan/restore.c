@@ -1,6 +1,6 @@
 /* restore.c - what a RestoreV2 node of TensorFlow's Saver gives: its files are read when it runs, but shapes are known
  * before, and those are the shapes of the variables that it is for. */
-#include "plan/plan.h"
+#include "plan/stages.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* segments.c - which steps devices may record once and replay (on cards: a CUDA graph); see plan.h.
  * Never here:  recording (run/recording.c). */
 #include "base/memory.h"
-#include "plan/plan.h"
+#include "plan/stages.h"
 
 #include <string.h>
 
@@ -52,7 +52,7 @@ static twi_step *step_of(const twi_planning *p, const twi_node *node)
     return &p->plan->lists[node->device].steps[node->task->position];
 }
 
-static struct twi_part *part_on(const twi_segment *s, int device)
+static twi_part *part_on(const twi_segment *s, int device)
 {
     for (int i = 0; i < s->num_parts; i++)
         if (s->parts[i].device == device)
@@ -66,23 +66,21 @@ static tw_status gather_steps(twi_planning *p, int begin, int end, int group, tw
     twi_arena *arena = &p->plan->arena;
     s->steps = twi_arena_alloc(arena, sizeof *s->steps * (size_t)(end - begin));
     s->parts = twi_arena_alloc(arena, sizeof *s->parts * (size_t)p->plan->num_lists);
-    s->after = twi_arena_alloc(arena, sizeof *s->after * (size_t)(end - begin));
-    s->num_after = twi_arena_alloc(arena, sizeof *s->num_after * (size_t)(end - begin));
-    if (!s->steps || !s->parts || !s->after || !s->num_after)
+    if (!s->steps || !s->parts)
         return twi_fail_memory(p->error, "making a plan");
     for (int id = begin; id < end; id++) {
         const twi_node *node = p->rewriting.region->nodes.items[id];
         int position = node->task->position;
         if (p->groups[node->device] != group)
             continue;
-        twi_step *step = step_of(p, node);
-        step->within = s;
-        step->number = s->num_steps;
-        s->steps[s->num_steps++] = step;
-        struct twi_part *part = part_on(s, node->device);
+        twi_part *part = part_on(s, node->device);
         if (!part)
-            *(part = &s->parts[s->num_parts++]) = (struct twi_part){node->device, position, position};
+            *(part = &s->parts[s->num_parts++]) = (twi_part){s, node->device, position, position};
         part->end = position + 1;
+        p->plan->lists[node->device].members[position] = (twi_member){part, s->num_steps};
+        s->steps[s->num_steps++] = (twi_recorded){.id = {node->device, position},
+                                                  .workspace = node->task->prepare.workspace,
+                                                  .touches = node->task->prepare.touches};
     }
     return TW_OK;
 }
@@ -90,13 +88,13 @@ static tw_status gather_steps(twi_planning *p, int begin, int end, int group, tw
 static void wait_for(twi_segment *s, int device, int position)
 {
     int at = 0;
-    const struct twi_part *part = part_on(s, device);
+    const twi_part *part = part_on(s, device);
     if (position < 0 || (part && position >= part->first))
         return;
     while (at < s->num_waits && s->waits[at].device != device)
         at++;
     if (at == s->num_waits)
-        s->waits[s->num_waits++] = (twi_wait){device, position};
+        s->waits[s->num_waits++] = (twi_step_id){device, position};
     else if (position > s->waits[at].position)
         s->waits[at].position = position;
 }
@@ -109,9 +107,11 @@ static tw_status gather_waits(twi_planning *p, twi_segment *s)
         return twi_fail_memory(p->error, "making a plan");
     for (int i = 1; i < s->num_parts; i++)
         wait_for(s, s->parts[i].device, s->parts[i].first - 1);
-    for (int i = 0; i < s->num_steps; i++)
-        for (int k = 0; k < s->steps[i]->num_waits; k++)
-            wait_for(s, s->steps[i]->waits[k].device, s->steps[i]->waits[k].position);
+    for (int i = 0; i < s->num_steps; i++) {
+        const twi_step *step = &p->plan->lists[s->steps[i].id.device].steps[s->steps[i].id.position];
+        for (int k = 0; k < step->num_waits; k++)
+            wait_for(s, step->waits[k].device, step->waits[k].position);
+    }
     return TW_OK;
 }
 
@@ -132,13 +132,19 @@ static tw_status make_segment(twi_planning *p, int begin, int end, int group)
     tw_status status = gather_steps(p, begin, end, group, s);
     if (status == TW_OK)
         status = gather_waits(p, s);
-    for (int i = 0; i < s->num_parts && status == TW_OK; i++) {
-        twi_step *first = &p->plan->lists[s->parts[i].device].steps[s->parts[i].first];
-        first->segment = s;
-        first->segment_end = s->parts[i].end;
-    }
     p->plan->num_segments += status == TW_OK;
     return status;
+}
+
+static tw_status make_members(twi_planning *p)
+{
+    bool fits = true;
+    for (int d = 0; d < p->plan->num_lists && fits; d++) {
+        twi_list *list = &p->plan->lists[d];
+        if (p->groups[d] >= 0)
+            fits = (list->members = twi_arena_alloc(&p->plan->arena, sizeof *list->members * (size_t)list->count)) != NULL;
+    }
+    return fits ? TW_OK : twi_fail_memory(p->error, "making a plan");
 }
 
 /* Nodes are sorted by phase; those of odd ones are recorded. */
@@ -146,7 +152,7 @@ tw_status twi_find_segments(twi_planning *p)
 {
     const twi_region *region = p->rewriting.region;
     int count = region->nodes.count, phases = count ? region->nodes.items[count - 1]->task->phase + 1 : 0;
-    tw_status status = TW_OK;
+    tw_status status = make_members(p);
     size_t most = (size_t)phases * (size_t)p->plan->num_lists;
     p->plan->segments = twi_arena_alloc(&p->plan->arena, sizeof *p->plan->segments * most);
     if (!p->plan->segments)
@@ -166,14 +172,14 @@ void twi_forget_recordings(twi_plan *plan)
 {
     for (int i = 0; i < plan->num_segments; i++) {
         twi_segment *s = &plan->segments[i];
-        twi_device *device = plan->lists[s->parts[0].device].device;
+        twi_device *device = plan->lists[twi_leader(s)].device;
         if (s->recording)
             device->ops->forget(device, s->recording);
         s->recording = NULL;
-        for (int i = 0; i < s->num_steps; i++) {
-            twi_free(s->after[i]);
-            s->after[i] = NULL;
-            s->num_after[i] = 0;
+        for (int k = 0; k < s->num_steps; k++) {
+            twi_free(s->steps[k].after);
+            s->steps[k].after = NULL;
+            s->steps[k].num_after = 0;
         }
     }
 }

@@ -3,7 +3,7 @@
  * Shape rules run again as nodes are copied, now with the fed shapes, and constants fold on the way, so that shapes
  * computed by nodes (Shape, Slice, Pack into Reshape) are known when the next rule asks.
  * Never here: devices (assign.c). */
-#include "plan/plan.h"
+#include "plan/stages.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* usage.c - who holds which memory of a plan: constants, and the arena at the moment when it is fullest. */
-#include "plan/plan.h"
+#include "plan/stages.h"
 
 #include <string.h>
 
@@ -118,7 +118,7 @@ tw_status twi_plan_list_arena(const twi_plan *plan, int device, twi_memory_items
         find_fullest(&l);
         listed = each_buffer(plan, device, list_live, &l) == TW_OK;
     }
-    *fullest = list->count && list->arena_bytes ? list->steps[l.fullest > 0 ? l.fullest : 0].node->name : NULL;
+    *fullest = list->count && list->arena_bytes ? list->nodes[l.fullest > 0 ? l.fullest : 0]->name : NULL;
     if (most && listed)
         listed = add(items, TW_MEMORY_WORKSPACE, most->name, most->op->name, workspace);
     if (listed && list->workspaces[0] > l.live)

@@ -1,7 +1,7 @@
 /* answers.c - what a session says of itself: where nodes are and why, what became of them, what soft placement moved, who
  * holds which memory, where a step's time went. */
+#include "run/chrome_trace.h"
 #include "run/session.h"
-#include "run/trace.h"
 #include "run/waterfall.h"
 
 #include <stdlib.h>
@@ -80,9 +80,9 @@ tw_status tw_session_plan_info(tw_session *s, tw_plan_info *info, tw_error *erro
 }
 
 /* The latest run's plan if that was traced; else an error. */
-static twi_plan *traced_plan(const tw_session *s, const twi_lane *lane, tw_error *error)
+static twi_plan *traced_plan(const twi_lane *lane, tw_error *error)
 {
-    if (lane->latest && s->options.trace && lane->latest->ended_ns)
+    if (lane->latest && lane->latest->trace && lane->latest->trace->ended_ns)
         return lane->latest;
     twi_fail(error, TW_FAILED_PRECONDITION, "no traced run in this session (option trace)");
     return NULL;
@@ -93,8 +93,8 @@ tw_status tw_session_write_trace(tw_session *s, const char *path, tw_error *erro
     TWI_NEED(s, "session", error);
     TWI_NEED(path, "path", error);
     twi_lane *lane = enter_lane(s, latest_lane(s));
-    const twi_plan *plan = traced_plan(s, lane, error);
-    tw_status status = plan ? twi_trace_write(plan, path, error) : TW_FAILED_PRECONDITION;
+    const twi_plan *plan = traced_plan(lane, error);
+    tw_status status = plan ? twi_chrome_trace_write(plan, path, error) : TW_FAILED_PRECONDITION;
     pthread_mutex_unlock(&lane->turn);
     return status;
 }
@@ -106,7 +106,7 @@ tw_status tw_session_waterfall(tw_session *s, const char *const *tower_devices, 
     TWI_NEED(tower_devices || count <= 0, "tower_devices", error);
     TWI_NEED(waterfall, "waterfall", error);
     twi_lane *lane = enter_lane(s, latest_lane(s));
-    twi_plan *plan = traced_plan(s, lane, error);
+    twi_plan *plan = traced_plan(lane, error);
     if (plan)
         twi_waterfall(plan, tower_devices, count, waterfall);
     pthread_mutex_unlock(&lane->turn);
@@ -118,7 +118,7 @@ tw_status tw_session_delay(tw_session *s, const tw_delay *delay, tw_error *error
     TWI_NEED(s, "session", error);
     TWI_NEED(delay, "delay", error);
     twi_lane *lane = enter_lane(s, latest_lane(s));
-    twi_plan *plan = traced_plan(s, lane, error);
+    twi_plan *plan = traced_plan(lane, error);
     tw_status status = plan ? twi_delay(plan, delay, error) : TW_FAILED_PRECONDITION;
     pthread_mutex_unlock(&lane->turn);
     return status;

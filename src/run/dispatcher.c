@@ -50,7 +50,6 @@ struct twi_dispatchers {
     /* Of the run, written before the dispatchers are told of it. */
     twi_plan *plan;
     int64_t rounds;             /* how often each list is gone through */
-    bool trace;
     int64_t number;             /* goes up with each run */
     atomic_int walking;         /* lists that are not finished */
     counter *ended;             /* number of the run that has ended */
@@ -108,7 +107,7 @@ static int64_t at_round(const dispatcher *d, int device, int position)
     return d->round * d->all->plan->lists[device].count + position;
 }
 
-static void wait_for_step(const dispatcher *d, const twi_wait *wait)
+static void wait_for_step(const dispatcher *d, const twi_step_id *wait)
 {
     wait_above(d->all, d->all->items[wait->device].progress, at_round(d, wait->device, wait->position));
 }
@@ -120,13 +119,15 @@ static void sleep_for(int64_t ns)
         nanosleep(&time, NULL);
 }
 
-static tw_status run_traced(twi_step *step, void *timeline)
+static tw_status run_traced(const twi_plan *plan, twi_step_id id)
 {
-    sleep_for(step->late_ns);
-    step->started_ns = twi_monotonic_ns();
-    tw_status status = twi_run_timed_step(step, timeline);
-    sleep_for(step->slow_ns);
-    step->ended_ns = twi_monotonic_ns();
+    const twi_lag lag = plan->lags ? plan->lags[id.device][id.position] : (twi_lag){0};
+    twi_span *span = &plan->trace->tracks[id.device].spans[id.position];
+    sleep_for(lag.before_ns);
+    span->started_ns = twi_monotonic_ns();
+    tw_status status = twi_run_marked_step(plan, id);
+    sleep_for(lag.behind_ns);
+    span->ended_ns = twi_monotonic_ns();
     return status;
 }
 
@@ -154,28 +155,28 @@ static void fail_run(dispatcher *d, tw_status status, const twi_step *step)
 {
     tw_error *error = step->run.error;
     if (error->status == TW_OK)
-        twi_fail(error, status, "%s failed", step->node->op->name);
-    if (!strstr(error->message, step->node->name)) {
+        twi_fail(error, status, "%s failed", step->kernel ? step->kernel->op : "a copy");
+    if (!strstr(error->message, step->run.node)) {
         char text[TW_MESSAGE_SIZE];
         memcpy(text, error->message, sizeof text);
-        twi_fail(error, status, "%s [[{{node %s}}]]", text, step->node->name);
+        twi_fail(error, status, "%s [[{{node %s}}]]", text, step->run.node);
     }
     note_failure(d->all, d->index);
 }
 
-/* Whether a part of a segment begins at the step that is done by one call. */
-static bool is_replayed(const twi_plan *plan, const twi_step *step)
+/* The part of a replayed segment that begins at the step; NULL: none does. */
+static const twi_part *replayed_part(const twi_plan *plan, const twi_list *list, int position)
 {
-    return step->segment && step->segment->recording && !plan->delayed;
+    const twi_part *part = list->members ? list->members[position].part : NULL;
+    return part && part->first == position && twi_is_replayed(plan, part->segment) ? part : NULL;
 }
 
-/* A segment that is recorded: the first part's device does it all, and reports for each part's; the others wait until it
- * has been handed over. */
-static tw_status replay(dispatcher *d, const twi_step *first, tw_error *error)
+/* The leader does all of the segment, and reports for each of its followers, who wait until it has been handed over. */
+static tw_status replay(dispatcher *d, const twi_part *part, tw_error *error)
 {
-    const twi_segment *s = first->segment;
-    if (s->parts[0].device != d->index) {
-        wait_above(d->all, d->progress, at_round(d, d->index, first->segment_end - 1));
+    const twi_segment *s = part->segment;
+    if (twi_leader(s) != d->index) {
+        wait_above(d->all, d->progress, at_round(d, d->index, part->end - 1));
         return TW_OK;
     }
     for (int k = 0; k < s->num_waits; k++)
@@ -188,13 +189,14 @@ static tw_status replay(dispatcher *d, const twi_step *first, tw_error *error)
     return status;
 }
 
-static tw_status run_alone(dispatcher *d, twi_step *step)
+static tw_status run_alone(const dispatcher *d, const twi_step *step, int position)
 {
+    const twi_plan *plan = d->all->plan;
     for (int k = 0; k < step->num_waits; k++)
         wait_for_step(d, &step->waits[k]);
     if (atomic_load_explicit(&d->all->ending, memory_order_acquire))
         return TW_OK;
-    return d->all->trace ? run_traced(step, d->all->plan->lists[d->index].timeline) : twi_run_step(step);
+    return plan->trace ? run_traced(plan, (twi_step_id){d->index, position}) : twi_run_step(step);
 }
 
 /* ---- lists ------------------------------------------------------------------------------------------------------- */
@@ -205,23 +207,24 @@ static int walker_of(const twi_plan *plan, int list)
     const twi_list *l = &plan->lists[list];
     if (l->count == 0)
         return -1;
-    bool by_another = is_replayed(plan, l->steps) && l->steps->segment_end == l->count;
-    return by_another ? l->steps->segment->parts[0].device : list;
+    const twi_part *part = replayed_part(plan, l, 0);
+    return part && part->end == l->count ? twi_leader(part->segment) : list;
 }
 
-/* False if the run is to end early. */
-static bool walk_list(dispatcher *d, twi_list *list)
+/* False if the run is to end early. Progress that nobody waits for is not told. */
+static bool walk_list(dispatcher *d, const twi_list *list)
 {
     for (int i = 0, next; i < list->count; i = next) {
-        twi_step *step = &list->steps[i];
-        bool whole = is_replayed(d->all->plan, step);
-        next = whole ? step->segment_end : i + 1;
-        tw_status status = whole ? replay(d, step, step->run.error) : run_alone(d, step);
+        const twi_step *step = &list->steps[i];
+        const twi_part *part = replayed_part(d->all->plan, list, i);
+        next = part ? part->end : i + 1;
+        tw_status status = part ? replay(d, part, step->run.error) : run_alone(d, step, i);
         if (status != TW_OK)
             fail_run(d, status, step);
         if (atomic_load_explicit(&d->all->ending, memory_order_acquire))
             return false;
-        raise_to(d->progress, at_round(d, d->index, next));
+        if (list->steps[next - 1].awaited || next == list->count)
+            raise_to(d->progress, at_round(d, d->index, next));
     }
     return true;
 }
@@ -232,19 +235,19 @@ static void wait_for_round(const dispatcher *d)
     const twi_plan *plan = d->all->plan;
     for (int i = 0; i < plan->num_lists; i++)
         if (plan->lists[i].count)
-            wait_for_step(d, &(twi_wait){i, plan->lists[i].count - 1});
+            wait_for_step(d, &(twi_step_id){i, plan->lists[i].count - 1});
 }
 
 /* A device that tells when it did what has told. What does nothing has no time of its own. */
-static tw_status take_times(const twi_plan *plan, twi_list *list, tw_error *error)
+static tw_status take_times(const twi_trace *trace, const twi_track *track, const twi_list *list, tw_error *error)
 {
-    tw_status status = list->device->ops->read_timeline(list->device, list->timeline, list->marks, error);
+    const int64_t *marks = track->marks;
+    tw_status status = list->device->ops->read_timeline(list->device, track->timeline, track->marks, error);
     for (int i = 0; i < list->count && status == TW_OK; i++) {
-        twi_step *step = &list->steps[i];
-        int64_t before = i ? list->steps[i - 1].ended_ns : plan->began_ns;
-        bool told = list->marks[2 * i] && list->marks[2 * i + 1];
-        step->started_ns = told ? list->marks[2 * i] : before;
-        step->ended_ns = told ? list->marks[2 * i + 1] : before;
+        int64_t before = i ? track->spans[i - 1].ended_ns : trace->began_ns;
+        bool told = marks[2 * i] && marks[2 * i + 1];
+        track->spans[i].started_ns = told ? marks[2 * i] : before;
+        track->spans[i].ended_ns = told ? marks[2 * i + 1] : before;
     }
     return status;
 }
@@ -253,12 +256,14 @@ static tw_status take_times(const twi_plan *plan, twi_list *list, tw_error *erro
  * shows now is its list's, unless the list has one already. */
 static void finish_list(twi_dispatchers *all, int index)
 {
+    const twi_trace *trace = all->plan->trace;
+    const twi_track *track = trace ? &trace->tracks[index] : NULL;
     twi_list *list = &all->plan->lists[index];
     twi_device *device = all->items[index].device;
     tw_error late = {0};
     tw_status status = device->ops->synchronize ? device->ops->synchronize(device, &late) : TW_OK;
-    if (status == TW_OK && all->trace && list->timeline && list->error.status == TW_OK)
-        status = take_times(all->plan, list, &late);
+    if (status == TW_OK && track && track->timeline && list->error.status == TW_OK)
+        status = take_times(trace, track, list, &late);
     if (status == TW_OK || list->error.status != TW_OK)
         return;
     list->error = late;
@@ -405,7 +410,7 @@ void twi_dispatchers_cancel(twi_dispatchers *all)
 }
 
 /* Whatever an earlier run has left is gone then. False if the session was cancelled. */
-static bool begin(twi_dispatchers *all, twi_plan *plan, int64_t rounds, bool trace)
+static bool begin(twi_dispatchers *all, twi_plan *plan, int64_t rounds)
 {
     int walkers = 0;
     pthread_mutex_lock(&all->lock);
@@ -420,7 +425,6 @@ static bool begin(twi_dispatchers *all, twi_plan *plan, int64_t rounds, bool tra
     if (begins) {
         all->plan = plan;
         all->rounds = rounds;
-        all->trace = trace;
         all->first_failure = -1;
         all->number++;
         atomic_store(&all->walking, walkers);
@@ -463,14 +467,14 @@ static const tw_error *end(twi_dispatchers *all, int64_t *done)
     return failure;
 }
 
-static tw_status run(twi_dispatchers *all, twi_plan *plan, int64_t rounds, bool trace, int64_t *done, tw_error *error)
+static tw_status run(twi_dispatchers *all, twi_plan *plan, int64_t rounds, int64_t *done, tw_error *error)
 {
     int own = own_list(all, plan);
     tw_status status = start_threads(all, plan, own, error);
     *done = 0;
     if (status != TW_OK)
         return status;
-    if (!begin(all, plan, rounds, trace))
+    if (!begin(all, plan, rounds))
         return twi_fail(error, TW_CANCELLED, "the session was cancelled");
     walk(all, own);
     const tw_error *failure = end(all, done);
@@ -479,33 +483,18 @@ static tw_status run(twi_dispatchers *all, twi_plan *plan, int64_t rounds, bool 
     return failure ? failure->status : TW_OK;
 }
 
-static tw_status open_timelines(twi_plan *plan, tw_error *error)
+tw_status twi_dispatchers_run(twi_dispatchers *all, twi_plan *plan, int64_t rounds, int64_t *done, tw_error *error)
 {
     tw_status status = TW_OK;
-    for (int d = 0; d < plan->num_lists && status == TW_OK; d++) {
-        twi_list *list = &plan->lists[d];
-        if (list->timeline || !list->count || !list->device->ops->open_timeline)
-            continue;
-        list->marks = twi_arena_alloc(&plan->arena, sizeof *list->marks * 2 * (size_t)list->count);
-        status = list->marks ? list->device->ops->open_timeline(list->device, 2 * list->count, &list->timeline, error)
-                             : twi_fail_memory(error, "tracing a plan");
-    }
-    return status;
-}
-
-tw_status twi_dispatchers_run(twi_dispatchers *all, twi_plan *plan, int64_t rounds, bool trace, int64_t *done,
-                              tw_error *error)
-{
-    tw_status status = trace ? open_timelines(plan, error) : TW_OK;
     *done = 0;
-    if (status == TW_OK && !plan->ran) {
-        status = run(all, plan, 1, trace, done, error);
+    if (!plan->ran) {
+        status = run(all, plan, 1, done, error);
         plan->ran = status == TW_OK;
     }
     if (status == TW_OK && *done < rounds) {
         int64_t more;
         twi_record(plan);
-        status = run(all, plan, rounds - *done, trace, &more, error);
+        status = run(all, plan, rounds - *done, &more, error);
         *done += more;
     }
     return status;

@@ -34,15 +34,16 @@ tw_status twi_run_step(const twi_step *step)
     return twi_device_copy(d, step->run.outputs[0], step->source, step->run.inputs[0], step->bytes, step->run.error);
 }
 
-tw_status twi_run_timed_step(const twi_step *step, void *timeline)
+tw_status twi_run_marked_step(const twi_plan *plan, twi_step_id id)
 {
+    const twi_step *step = &plan->lists[id.device].steps[id.position];
+    void *timeline = plan->trace ? plan->trace->tracks[id.device].timeline : NULL;
     twi_device *d = step->device;
-    int position = step->node->task->position;
-    tw_status status = timeline ? d->ops->mark(d, timeline, 2 * position, step->run.error) : TW_OK;
+    tw_status status = timeline ? d->ops->mark(d, timeline, 2 * id.position, step->run.error) : TW_OK;
     if (status == TW_OK)
         status = twi_run_step(step);
     if (status == TW_OK && timeline)
-        status = d->ops->mark(d, timeline, 2 * position + 1, step->run.error);
+        status = d->ops->mark(d, timeline, 2 * id.position + 1, step->run.error);
     return status;
 }
 
@@ -59,9 +60,8 @@ static tw_status look_at_operand(twi_traffic *t, const twi_operand *operand, con
 }
 
 /* All memory that a step reads or writes. Who has a variable's handle may change it. */
-static tw_status look_at_step(twi_traffic *t, const twi_step *step)
+static tw_status look_at_step(twi_traffic *t, const twi_run *r, const twi_recorded *recorded)
 {
-    const twi_run *r = &step->run;
     tw_status status = TW_OK;
     for (int i = 0; i < r->num_inputs && status == TW_OK; i++)
         status = look_at_operand(t, &r->input_operands[i], r->inputs[i], false);
@@ -69,39 +69,46 @@ static tw_status look_at_step(twi_traffic *t, const twi_step *step)
         if (r->output_operands[i].dtype != TW_RESOURCE)
             status = look_at_operand(t, &r->output_operands[i], r->outputs[i], true);
     if (status == TW_OK)
-        status = twi_traffic_touch(t, r->workspace, r->workspace ? step->workspace : 0, true);
-    return status == TW_OK ? twi_traffic_touch(t, step->touches, step->touches ? 1 : 0, true) : status;
+        status = twi_traffic_touch(t, r->workspace, r->workspace ? recorded->workspace : 0, true);
+    return status == TW_OK ? twi_traffic_touch(t, recorded->touches, recorded->touches ? 1 : 0, true) : status;
+}
+
+static const twi_step *step_of(const twi_plan *plan, const twi_recorded *recorded)
+{
+    return &plan->lists[recorded->id.device].steps[recorded->id.position];
 }
 
 /* Which steps of the segment this one comes after, as numbers of works; works[k] is the step of work k. */
-static tw_status keep_order(twi_segment *s, const twi_step *step, const int *works, const int *after, int count)
+static tw_status keep_order(twi_recorded *recorded, const int *works, const int *after, int count)
 {
     int *steps = twi_alloc_array((size_t)count + 1, sizeof *steps);
     if (!steps)
         return TW_RESOURCE_EXHAUSTED;
     for (int i = 0; i < count; i++)
         steps[i] = works[after[i]];
-    s->after[step->number] = steps;
-    s->num_after[step->number] = count;
+    recorded->after = steps;
+    recorded->num_after = count;
     return TW_OK;
 }
 
-static tw_status record_step(twi_segment *s, void *timeline, int *works, int work, twi_traffic *t, tw_error *error)
+static tw_status record_step(const twi_plan *plan, const twi_segment *s, const int *works, int work, twi_traffic *t,
+                             tw_error *error)
 {
-    const twi_step *step = s->steps[works[work]];
+    twi_recorded *recorded = &s->steps[works[work]];
+    const twi_step *step = step_of(plan, recorded);
     const int *after;
     int num_after;
     tw_error last = {0};
-    tw_status status = look_at_step(t, step);
+    tw_status status = look_at_step(t, &step->run, recorded);
     twi_traffic_end_work(t, &after, &num_after);
     if (status == TW_OK)
-        status = keep_order(s, step, works, after, num_after);
+        status = keep_order(recorded, works, after, num_after);
     if (status != TW_OK)
         return twi_fail_memory(error, "recording");
     status = step->device->ops->record(step->device, s->recording, after, num_after, error);
     if (status != TW_OK)
         return status;
-    status = twi_run_timed_step(step, timeline);
+    status = twi_run_marked_step(plan, recorded->id);
     if (status != TW_OK)
         *error = *step->run.error;
     *step->run.error = (tw_error){0};
@@ -113,16 +120,18 @@ static tw_status record_step(twi_segment *s, void *timeline, int *works, int wor
 
 static tw_status record(const twi_plan *plan, twi_segment *s, tw_error *error)
 {
-    twi_device *leader = plan->lists[s->parts[0].device].device;
+    twi_device *leader = plan->lists[twi_leader(s)].device;
     twi_traffic *traffic = twi_traffic_create();
     int *works = twi_alloc_array((size_t)s->num_steps, sizeof *works), count = 0;
     tw_status status = traffic && works ? leader->ops->open_recording(leader, &s->recording, error)
                                         : twi_fail_memory(error, "recording");
-    for (int i = 0; i < s->num_steps && status == TW_OK; i++)
-        if (s->steps[i]->kernel || s->steps[i]->source) {
+    for (int i = 0; i < s->num_steps && status == TW_OK; i++) {
+        const twi_step *step = step_of(plan, &s->steps[i]);
+        if (step->kernel || step->source) {
             works[count] = i;
-            status = record_step(s, plan->lists[s->steps[i]->node->device].timeline, works, count++, traffic, error);
+            status = record_step(plan, s, works, count++, traffic, error);
         }
+    }
     if (status == TW_OK)
         status = leader->ops->close_recording(leader, s->recording, error);
     if (status != TW_OK && s->recording) {
@@ -143,6 +152,6 @@ void twi_record(twi_plan *plan)
             continue;
         s->refused = true;
         twi_log(TWI_LOG_WARNING, "%d steps of %s are launched one by one, because recording them failed: %s",
-                s->num_steps, plan->lists[s->parts[0].device].device->text, error.message);
+                s->num_steps, plan->lists[twi_leader(s)].device->text, error.message);
     }
 }

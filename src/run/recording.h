@@ -11,7 +11,7 @@ void twi_record(twi_plan *plan);
 
 /* Runs one step, if it does anything: a kernel or a copy. */
 tw_status twi_run_step(const twi_step *step);
-/* With marks before and behind it; timeline NULL: without. */
-tw_status twi_run_timed_step(const twi_step *step, void *timeline);
+/* With marks before and behind it, if its device tells when it did what. */
+tw_status twi_run_marked_step(const twi_plan *plan, twi_step_id id);
 
 #endif

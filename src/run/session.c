@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/sized.h"
 #include "rewrite/rewrite.h" /* twi_rewrite_check_names */
+#include "run/trace.h"
 #include "tensor/tensor.h"
 
 #include <stdio.h>
@@ -397,10 +398,12 @@ static tw_status run_plan(twi_lane *lane, twi_plan *plan, int64_t rounds, bool t
                           int64_t *done, tw_error *error)
 {
     tw_status status;
-    if (trace)
-        plan->began_ns = twi_monotonic_ns();
+    if (trace) {
+        TWI_TRY(twi_trace_open(plan, error));
+        plan->trace->began_ns = twi_monotonic_ns();
+    }
     TWI_TRY(write_feeds(plan, feeds, error));
-    TWI_TRY(twi_dispatchers_run(lane->dispatchers, plan, rounds, trace, done, error));
+    TWI_TRY(twi_dispatchers_run(lane->dispatchers, plan, rounds, done, error));
     for (int i = 0; i < plan->num_assigned; i++)
         plan->assigned[i]->initialized = true;
 done:
@@ -422,7 +425,7 @@ static tw_status run_steps(twi_lane *lane, twi_plan *plan, int64_t steps, bool t
     if (status == TW_OK && results)
         status = read_results(plan, results, error);
     if (status == TW_OK && trace)
-        plan->ended_ns = twi_monotonic_ns();
+        plan->trace->ended_ns = twi_monotonic_ns();
     if (status != TW_OK && results)
         drop_results(plan, results);
     return status;

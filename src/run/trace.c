@@ -1,60 +1,66 @@
-/* trace.c - see trace.h. The format is the JSON of chrome://tracing, which Perfetto opens. */
+/* trace.c - see trace.h. */
 #include "run/trace.h"
 
-#include "base/file.h"
-#include "base/text.h"
-
-/* Names hold letters, digits and _./\-> only, so the backslash is all there is to escape. */
-static void append_quoted(twi_text *text, const char *name)
+bool twi_is_update(const twi_node *node)
 {
-    twi_text_append(text, "\"", 1);
-    for (; *name; name++) {
-        if (*name == '\\' || *name == '"')
-            twi_text_append(text, "\\", 1);
-        twi_text_append(text, name, 1);
-    }
-    twi_text_append(text, "\"", 1);
+    bool writes = false;
+    for (int i = 0; i < node->num_inputs && twi_op_writes(node->op); i++)
+        writes = writes || twi_role_writes(twi_op_role(node->op, &node->attrs, i));
+    return writes;
 }
 
-static int64_t first_start(const twi_plan *plan)
+/* Copies to a reduction are part of it as those from one are. */
+static bool copies_for_reduction(const twi_node *copy)
 {
-    int64_t first = INT64_MAX;
-    for (int d = 0; d < plan->num_lists; d++)
-        for (int i = 0; i < plan->lists[d].count; i++)
-            if (plan->lists[d].steps[i].started_ns && plan->lists[d].steps[i].started_ns < first)
-                first = plan->lists[d].steps[i].started_ns;
-    return first;
+    bool found = twi_is_reduction(copy->inputs[0].node);
+    for (const twi_edge *use = copy->results[0].uses.first; use && !found; use = use->next)
+        found = use->user != copy->region->end && twi_is_reduction(use->user);
+    return found;
 }
 
-static void append_step(twi_text *text, const twi_step *step, int device, int64_t start)
+tw_time_kind twi_time_kind_of(const twi_step *step, const twi_node *node)
 {
-    const char *kernel = step->kernel ? step->kernel->name : "copy";
-    twi_text_printf(text, ",\n{\"ph\":\"X\",\"pid\":%d,\"tid\":0,\"ts\":%.3f,\"dur\":%.3f,\"name\":\"%s\",\"args\":{", device,
-                    (double)(step->started_ns - start) / 1e3, (double)(step->ended_ns - step->started_ns) / 1e3,
-                    step->node->op->name);
-    twi_text_printf(text, "\"kernel\":\"%s\",\"node\":", kernel);
-    append_quoted(text, step->node->name);
     if (step->source)
-        twi_text_printf(text, ",\"bytes\":%zu,\"from\":\"%s\"", step->bytes, step->source->text);
-    twi_text_printf(text, "}}");
+        return copies_for_reduction(node) ? TW_TIME_REDUCTION : TW_TIME_COPIES;
+    if (!step->kernel)
+        return TW_TIME_LAUNCH;
+    if (twi_op_is(node->op, TWI_INPUT))
+        return TW_TIME_INPUT;
+    return twi_is_reduction(node) ? TW_TIME_REDUCTION : TW_TIME_COMPUTE;
 }
 
-tw_status twi_trace_write(const twi_plan *plan, const char *path, tw_error *error)
+static tw_status open_track(twi_plan *plan, const twi_list *list, twi_track *track, tw_error *error)
 {
-    twi_text text = {0};
-    int64_t start = first_start(plan);
-    twi_text_printf(&text, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":0,\"name\":\"process_sort_index\",\"args\":{\"sort_index\":0}}");
-    for (int d = 0; d < plan->num_lists; d++) {
-        const twi_list *list = &plan->lists[d];
-        twi_text_printf(&text, ",\n{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\",\"args\":{\"name\":\"%s\"}}", d,
-                        list->device->text);
-        for (int i = 0; i < list->count; i++)
-            if ((list->steps[i].kernel || list->steps[i].source) && list->steps[i].started_ns)
-                append_step(&text, &list->steps[i], d, start);
-    }
-    twi_text_printf(&text, "\n]}\n");
-    tw_status status = text.failed ? twi_fail_memory(error, "writing a trace")
-                                   : twi_file_replace(path, text.data, text.size, error);
-    twi_text_free(&text);
+    size_t count = (size_t)list->count;
+    track->spans = twi_arena_alloc(&plan->arena, sizeof *track->spans * count);
+    if (!track->spans)
+        return twi_fail_memory(error, "tracing a plan");
+    for (int i = 0; i < list->count; i++)
+        track->spans[i].kind = twi_time_kind_of(&list->steps[i], list->nodes[i]);
+    if (!list->count || !list->device->ops->open_timeline)
+        return TW_OK;
+    track->marks = twi_arena_alloc(&plan->arena, sizeof *track->marks * 2 * count);
+    if (!track->marks)
+        return twi_fail_memory(error, "tracing a plan");
+    return list->device->ops->open_timeline(list->device, 2 * list->count, &track->timeline, error);
+}
+
+/* One that fails half-way leaves the plan as it was. */
+tw_status twi_trace_open(twi_plan *plan, tw_error *error)
+{
+    tw_status status = TW_OK;
+    if (plan->trace)
+        return TW_OK;
+    twi_trace *trace = twi_arena_alloc(&plan->arena, sizeof *trace);
+    if (trace)
+        trace->tracks = twi_arena_alloc(&plan->arena, sizeof *trace->tracks * (size_t)plan->num_lists);
+    if (!trace || !trace->tracks)
+        return twi_fail_memory(error, "tracing a plan");
+    for (int d = 0; d < plan->num_lists && status == TW_OK; d++)
+        status = open_track(plan, &plan->lists[d], &trace->tracks[d], error);
+    for (int d = 0; d < plan->num_lists && status != TW_OK; d++)
+        if (trace->tracks[d].timeline)
+            plan->lists[d].device->ops->close_timeline(plan->lists[d].device, trace->tracks[d].timeline);
+    plan->trace = status == TW_OK ? trace : NULL;
     return status;
 }

@@ -8,6 +8,8 @@
  * equal towers on equal devices there is none. */
 #include "run/waterfall.h"
 
+#include "run/trace.h"
+
 #include <string.h>
 
 const char *tw_time_kind_name(tw_time_kind kind)
@@ -16,112 +18,72 @@ const char *tw_time_kind_name(tw_time_kind kind)
     return kind >= 0 && kind < TW_TIME_KINDS ? names[kind] : "";
 }
 
-/* ---- what a step is -------------------------------------------------------------------------------------------- */
-
-/* Whether the step writes variables, once for all towers. */
-static bool is_update(const twi_step *step)
-{
-    const twi_node *node = step->node;
-    bool writes = false;
-    for (int i = 0; i < node->num_inputs && twi_op_writes(node->op); i++)
-        writes = writes || twi_role_writes(twi_op_role(node->op, &node->attrs, i));
-    return writes;
-}
-
-static tw_time_kind kind_of(const twi_step *step)
-{
-    if (step->source)
-        return twi_is_reduction(step->node->inputs[0].node) ? TW_TIME_REDUCTION : TW_TIME_COPIES;
-    if (!step->kernel)
-        return TW_TIME_LAUNCH;
-    if (twi_op_is(step->node->op, TWI_INPUT))
-        return TW_TIME_INPUT;
-    return twi_is_reduction(step->node) ? TW_TIME_REDUCTION : TW_TIME_COMPUTE;
-}
-
-/* Gives every step its kind; copies to a reduction are part of it as those from one are. */
-static void find_kinds(twi_plan *plan)
-{
-    for (int d = 0; d < plan->num_lists; d++)
-        for (int i = 0; i < plan->lists[d].count; i++)
-            plan->lists[d].steps[i].kind = kind_of(&plan->lists[d].steps[i]);
-    for (int d = 0; d < plan->num_lists; d++)
-        for (int i = 0; i < plan->lists[d].count; i++) {
-            const twi_node *reader = plan->lists[d].steps[i].node;
-            for (int k = 0; k < reader->num_inputs && twi_is_reduction(reader); k++) {
-                const twi_node *read = reader->inputs[k].node;
-                twi_step *from = read->task ? &plan->lists[read->device].steps[read->task->position] : NULL;
-                if (from && from->source)
-                    from->kind = TW_TIME_REDUCTION;
-            }
-        }
-    plan->has_kinds = true;
-}
-
 /* ---- the chain ------------------------------------------------------------------------------------------------- */
 
-/* A place in a list; step -1: before the first. */
-typedef struct position {
-    int device, step;
-} position;
-
-static int64_t end_of(const twi_plan *plan, position p)
+static const twi_span *span_of(const twi_plan *plan, twi_step_id id)
 {
-    return p.step < 0 ? plan->began_ns : plan->lists[p.device].steps[p.step].ended_ns;
+    return &plan->trace->tracks[id.device].spans[id.position];
 }
 
-static position last_step(const twi_plan *plan)
+/* Position -1: before the first step. */
+static int64_t end_of(const twi_plan *plan, twi_step_id p)
 {
-    position last = {0, -1};
+    return p.position < 0 ? plan->trace->began_ns : span_of(plan, p)->ended_ns;
+}
+
+static twi_step_id last_step(const twi_plan *plan)
+{
+    twi_step_id last = {0, -1};
     for (int d = 0; d < plan->num_lists; d++)
         for (int i = 0; i < plan->lists[d].count; i++)
-            if (end_of(plan, (position){d, i}) >= end_of(plan, last))
-                last = (position){d, i};
+            if (end_of(plan, (twi_step_id){d, i}) >= end_of(plan, last))
+                last = (twi_step_id){d, i};
     return last;
 }
 
-static bool is_replayed(const twi_plan *plan, const twi_segment *segment)
-{
-    return segment && segment->recording && !plan->delayed;
-}
-
-static void take_later(const twi_plan *plan, position p, position *latest)
+static void take_later(const twi_plan *plan, twi_step_id p, twi_step_id *latest)
 {
     if (end_of(plan, p) > end_of(plan, *latest))
         *latest = p;
 }
 
-static position position_of(const twi_step *step)
+/* Where the step is in a segment that is replayed; part NULL: in none. */
+static twi_member replayed_member(const twi_plan *plan, twi_step_id p)
 {
-    return (position){step->node->device, step->node->task->position};
+    const twi_list *list = &plan->lists[p.device];
+    twi_member member = list->members && p.position >= 0 ? list->members[p.position] : (twi_member){0};
+    return member.part && twi_is_replayed(plan, member.part->segment) ? member : (twi_member){0};
 }
 
 /* Who waits for a step of a segment that is replayed has waited for all of it. */
-static void wait_for(const twi_plan *plan, position p, position *latest)
+static void wait_for(const twi_plan *plan, twi_step_id p, twi_step_id *latest)
 {
-    const twi_segment *s = p.step < 0 ? NULL : plan->lists[p.device].steps[p.step].within;
+    const twi_part *part = replayed_member(plan, p).part;
     take_later(plan, p, latest);
-    for (int i = 0; is_replayed(plan, s) && i < s->num_steps; i++)
-        take_later(plan, position_of(s->steps[i]), latest);
+    for (int i = 0; part && i < part->segment->num_steps; i++)
+        take_later(plan, part->segment->steps[i].id, latest);
 }
 
 /* What a step could not begin before. Waits that an earlier step of the list has waited for already are not repeated at
  * it, and need not be: that step's end is the later one. One that is replayed came after some of those with it, or else
  * after what all of them waited for. */
-static position cause(const twi_plan *plan, position p)
+static twi_step_id cause(const twi_plan *plan, twi_step_id p)
 {
-    const twi_step *step = &plan->lists[p.device].steps[p.step];
-    const twi_segment *s = is_replayed(plan, step->within) ? step->within : NULL;
-    position latest = {p.device, -1};
-    if (s && s->num_after[step->number]) {
-        for (int i = 0; i < s->num_after[step->number]; i++)
-            take_later(plan, position_of(s->steps[s->after[step->number][i]]), &latest);
+    const twi_step *step = &plan->lists[p.device].steps[p.position];
+    twi_member member = replayed_member(plan, p);
+    const twi_segment *s = member.part ? member.part->segment : NULL;
+    const twi_recorded *recorded = s ? &s->steps[member.number] : NULL;
+    twi_step_id latest = {p.device, -1};
+    if (recorded && recorded->num_after) {
+        for (int i = 0; i < recorded->num_after; i++)
+            take_later(plan, s->steps[recorded->after[i]].id, &latest);
         return latest;
     }
-    const twi_wait *waits = s ? s->waits : step->waits;
-    wait_for(plan, s ? (position){s->parts[0].device, s->parts[0].first - 1} : (position){p.device, p.step - 1}, &latest);
+    const twi_step_id *waits = s ? s->waits : step->waits;
+    twi_step_id before = s ? (twi_step_id){twi_leader(s), s->parts[0].first - 1} : (twi_step_id){p.device, p.position - 1};
+    wait_for(plan, before, &latest);
     for (int i = 0; i < (s ? s->num_waits : step->num_waits); i++)
-        wait_for(plan, (position){waits[i].device, waits[i].position}, &latest);
+        wait_for(plan, waits[i], &latest);
     return latest;
 }
 
@@ -135,9 +97,14 @@ static bool hosts_tower(const twi_plan *plan, int device, const char *const *tow
     return false;
 }
 
-static bool is_tower_work(const twi_step *step)
+static bool is_tower_work(const twi_plan *plan, twi_step_id id)
 {
-    return step->kind == TW_TIME_COMPUTE && !is_update(step);
+    return span_of(plan, id)->kind == TW_TIME_COMPUTE && !twi_is_update(plan->lists[id.device].nodes[id.position]);
+}
+
+static double seconds_of(const twi_span *span)
+{
+    return (double)(span->ended_ns - span->started_ns) / 1e9;
 }
 
 /* Seconds that the least loaded of the towers' devices computed. */
@@ -145,37 +112,33 @@ static double least_compute(const twi_plan *plan, const char *const *tower_devic
 {
     double least = -1;
     for (int d = 0; d < plan->num_lists; d++) {
-        const twi_list *list = &plan->lists[d];
         double seconds = 0;
         if (!hosts_tower(plan, d, tower_devices, count))
             continue;
-        for (int i = 0; i < list->count; i++)
-            if (is_tower_work(&list->steps[i]))
-                seconds += (double)(list->steps[i].ended_ns - list->steps[i].started_ns) / 1e9;
+        for (int i = 0; i < plan->lists[d].count; i++)
+            if (is_tower_work(plan, (twi_step_id){d, i}))
+                seconds += seconds_of(span_of(plan, (twi_step_id){d, i}));
         if (least < 0 || seconds < least)
             least = seconds;
     }
     return least < 0 ? 0 : least;
 }
 
-void twi_waterfall(twi_plan *plan, const char *const *tower_devices, int count, tw_waterfall *waterfall)
+void twi_waterfall(const twi_plan *plan, const char *const *tower_devices, int count, tw_waterfall *waterfall)
 {
     double towers = 0;
-    if (!plan->has_kinds)
-        find_kinds(plan);
-    *waterfall = (tw_waterfall){.total = (double)(plan->ended_ns - plan->began_ns) / 1e9};
-    int64_t until = plan->ended_ns;
-    for (position p = last_step(plan); p.step >= 0; p = cause(plan, p)) {
-        const twi_step *step = &plan->lists[p.device].steps[p.step];
-        double gap = (double)(until - step->ended_ns) / 1e9;
-        double seconds = (double)(step->ended_ns - step->started_ns) / 1e9;
-        waterfall->seconds[TW_TIME_LAUNCH] += gap;
-        waterfall->seconds[step->kind] += seconds;
-        if (hosts_tower(plan, p.device, tower_devices, count) && is_tower_work(step))
-            towers += seconds;
-        until = step->started_ns;
+    const twi_trace *trace = plan->trace;
+    *waterfall = (tw_waterfall){.total = (double)(trace->ended_ns - trace->began_ns) / 1e9};
+    int64_t until = trace->ended_ns;
+    for (twi_step_id p = last_step(plan); p.position >= 0; p = cause(plan, p)) {
+        const twi_span *span = span_of(plan, p);
+        waterfall->seconds[TW_TIME_LAUNCH] += (double)(until - span->ended_ns) / 1e9;
+        waterfall->seconds[span->kind] += seconds_of(span);
+        if (hosts_tower(plan, p.device, tower_devices, count) && is_tower_work(plan, p))
+            towers += seconds_of(span);
+        until = span->started_ns;
     }
-    waterfall->seconds[TW_TIME_LAUNCH] += (double)(until - plan->began_ns) / 1e9;
+    waterfall->seconds[TW_TIME_LAUNCH] += (double)(until - trace->began_ns) / 1e9;
     double imbalance = towers - least_compute(plan, tower_devices, count);
     if (imbalance > 0) {
         waterfall->seconds[TW_TIME_COMPUTE] -= imbalance;
@@ -185,36 +148,57 @@ void twi_waterfall(twi_plan *plan, const char *const *tower_devices, int count, 
 
 /* ---- delays ---------------------------------------------------------------------------------------------------- */
 
-static bool takes_batch_of(const twi_step *step, int tower)
+static bool takes_batch_of(const twi_node *node, int tower)
 {
-    return twi_attr_int(&step->node->attrs, "tower", -1) == tower;
+    return twi_attr_int(&node->attrs, "tower", -1) == tower;
 }
 
 /* Whether the delay could lie at this step. */
-static bool is_place(const twi_plan *plan, int device, const twi_step *step, const tw_delay *delay)
+static bool is_place(const twi_plan *plan, twi_step_id id, const tw_delay *delay)
 {
+    const twi_node *node = plan->lists[id.device].nodes[id.position];
+    tw_time_kind kind = span_of(plan, id)->kind;
     if (delay->kind == TW_TIME_INPUT)
-        return step->kind == TW_TIME_INPUT && takes_batch_of(step, delay->tower);
-    if (strcmp(plan->lists[device].device->text, delay->device) != 0)
+        return kind == TW_TIME_INPUT && takes_batch_of(node, delay->tower);
+    if (strcmp(plan->lists[id.device].device->text, delay->device) != 0)
         return false;
     if (delay->kind == TW_TIME_LAUNCH)
-        return is_tower_work(step);
-    return step->kind == delay->kind && !is_update(step);
+        return is_tower_work(plan, id);
+    return kind == delay->kind && !twi_is_update(node);
+}
+
+/* The last step that the delay could lie at; device -1: there is none. */
+static twi_step_id find_place(const twi_plan *plan, const tw_delay *delay)
+{
+    twi_step_id place = {-1, -1};
+    for (int d = 0; d < plan->num_lists; d++)
+        for (int i = 0; i < plan->lists[d].count; i++)
+            if (is_place(plan, (twi_step_id){d, i}, delay))
+                place = (twi_step_id){d, i};
+    return place;
+}
+
+static tw_status make_lags(twi_plan *plan, tw_error *error)
+{
+    twi_lag **lags = twi_arena_alloc(&plan->arena, sizeof *lags * (size_t)plan->num_lists);
+    bool fits = lags != NULL;
+    for (int d = 0; d < plan->num_lists && fits; d++)
+        fits = (lags[d] = twi_arena_alloc(&plan->arena, sizeof **lags * (size_t)plan->lists[d].count)) != NULL;
+    if (fits)
+        plan->lags = lags;
+    return fits ? TW_OK : twi_fail_memory(error, "delaying a step");
 }
 
 tw_status twi_delay(twi_plan *plan, const tw_delay *delay, tw_error *error)
 {
-    twi_step *place = NULL;
-    if (!plan->has_kinds)
-        find_kinds(plan);
-    for (int d = 0; d < plan->num_lists; d++)
-        for (int i = 0; i < plan->lists[d].count; i++)
-            if (is_place(plan, d, &plan->lists[d].steps[i], delay))
-                place = &plan->lists[d].steps[i];
-    if (!place)
+    twi_step_id place = find_place(plan, delay);
+    if (place.device < 0)
         return twi_fail(error, TW_NOT_FOUND, "no step of kind '%s' for tower %d, on %s: nothing there can be delayed",
                         tw_time_kind_name(delay->kind), delay->tower, delay->device);
-    plan->delayed = true;
-    *(delay->kind == TW_TIME_LAUNCH ? &place->late_ns : &place->slow_ns) = (int64_t)(delay->seconds * 1e9);
+    tw_status status = plan->lags ? TW_OK : make_lags(plan, error);
+    if (status != TW_OK)
+        return status;
+    twi_lag *lag = &plan->lags[place.device][place.position];
+    *(delay->kind == TW_TIME_LAUNCH ? &lag->before_ns : &lag->behind_ns) = (int64_t)(delay->seconds * 1e9);
     return TW_OK;
 }

@@ -10,7 +10,8 @@
  * stands for a CPU that reads what the last of them has made. The first run goes step by step, later ones replay, where the
  * segment is step 1 of the leader and, of each other, step 1 or the whole list. Each heading names the
  * functions of dispatcher.c that the part mirrors. Waiting is a guard here: how a waiter sleeps and is woken (wait_above())
- * is left out. */
+ * is left out. So is that progress which no step or segment waits for is not told: the plan marks the steps that are
+ * waited for, and the last of a list always tells. */
 #ifndef DEVICES
 #define DEVICES 3
 #endif

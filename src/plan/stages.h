@@ -1,0 +1,98 @@
+/* stages.h - how a plan is made: the stages, each in the file of its name, and what they hand to each other.
+ *
+ *     specialize -> assign -> rewrite -> partition -> rendezvous -> prepare -> order -> memory -> lists
+ *
+ * For the files of src/plan only; what becomes of it all is in plan.h. */
+#ifndef TWI_STAGES_H
+#define TWI_STAGES_H
+
+#include "plan/plan.h"
+#include "rewrite/rewrite.h"
+
+#include <limits.h>
+
+/* A block of memory that one output holds, or several when they share it. */
+typedef struct twi_buffer {
+    enum { TWI_IN_ARENA, TWI_IN_KEPT, TWI_IN_VARIABLE } place;
+    int device;
+    const twi_node *maker;        /* the first whose output it is */
+    size_t bytes;
+    int first, last;             /* steps of the device's list between which it is in use, both included; INT_MAX: to the
+                                    end of the run */
+    size_t offset;               /* in the device's arena or kept memory */
+    twi_resource *variable;
+    const tw_tensor *constant;   /* TWI_IN_KEPT: value to be written once; NULL for strings made by kernels */
+} twi_buffer;
+
+/* A node prepared for its device. */
+typedef struct twi_task {
+    twi_node *node;
+    const twi_kernel *kernel;    /* NULL: a copy, a feed, a constant, or nothing at all */
+    twi_prepare prepare;
+    bool borrows;                /* the kernel's state is another task's, which is alike */
+    twi_operand *operands;       /* inputs, then outputs */
+    twi_buffer **outputs;        /* [num_outputs]; shared when two outputs share memory */
+    int workspace;               /* number of the one that it gets */
+    int position;                /* in its device's list */
+    int phase;                   /* see order.c; 0 where no device records */
+} twi_task;
+
+/* A plan under construction. */
+typedef struct twi_planning {
+    const twi_request *request;
+    twi_plan *plan;
+    twi_rewriting rewriting;     /* region */
+    int *groups;                 /* [devices] the first that it records together with; -1: it does not record */
+    tw_error *error;
+} twi_planning;
+
+/* Copies what the fetches need into the region with every shape known, feeds cut out, constants folded. */
+tw_status twi_specialize(twi_planning *p);
+/* A read of the variable behind a handle for a node that takes a reference to it as a value: after these controls, and
+ * after `writer` if there is one. */
+tw_status twi_read_reference(twi_planning *p, twi_value handle, twi_value writer, const tw_node *reader,
+                             const twi_value *controls, int num_controls, twi_value *value);
+/* The node's attributes as its form on handles wants them. */
+tw_status twi_handle_attrs(twi_planning *p, const tw_node *node, const twi_op *form, twi_attrs *attrs);
+/* Those of a RestoreV2 with the shapes of what it restores. */
+tw_status twi_restored_attrs(twi_planning *p, const tw_node *node, twi_attrs *attrs);
+/* Gives every node its device. */
+tw_status twi_assign_devices(twi_planning *p);
+/* Puts a _Copy on each edge between devices; one tensor crosses to one device once. */
+tw_status twi_partition(twi_planning *p);
+/* Makes neighbours of the members of a rendezvous, one on each device. */
+tw_status twi_rendezvous(twi_planning *p);
+/* Whether `node`, which comes after `before` on another device, need not wait for it: both are members of a rendezvous,
+ * which sees to that, and says who is late. */
+bool twi_share_rendezvous(const twi_node *node, const twi_node *before);
+/* Finds a kernel for every node and prepares it. Notes a refusal where the plan had better be made again: a node of the
+ * user's in the placement, an op that a rewrite made in p->refused. */
+tw_status twi_prepare_tasks(twi_planning *p);
+/* Lets reads of a variable be its memory itself where order allows, puts readers before writers, sorts (what a device
+ * records together), numbers positions. */
+tw_status twi_order(twi_planning *p);
+/* Of twi_order(): lets reductions between devices be done beside the towers' other work. */
+tw_status twi_overlap(twi_planning *p);
+/* Makes buffers by lifetime and gives them offsets. Needs positions. */
+tw_status twi_assign_memory(twi_planning *p);
+/* Writes down the steps of each device and what they wait for. */
+tw_status twi_make_lists(twi_planning *p);
+
+/* Of the devices that nodes are assigned to: which record together. Before twi_order(). */
+tw_status twi_group_devices(twi_planning *p);
+/* True for a step that breaks a recording off: it copies into the group, or looks at the host. */
+bool twi_breaks_recording(const twi_planning *p, const twi_node *node);
+/* Finds what devices may record; and drops what they have recorded, because something lies elsewhere now. */
+tw_status twi_find_segments(twi_planning *p);
+void twi_forget_recordings(twi_plan *plan);
+
+/* ---- what several stages ask ---------------------------------------------------------------------------------------- */
+
+/* A node whose output is the handle of a variable. */
+bool twi_makes_variable(const twi_node *node);
+/* True when output 0 of the node is its input 0's memory. */
+bool twi_task_shares(const twi_task *task);
+twi_buffer *twi_buffer_of(twi_value output);
+size_t twi_buffer_room(const twi_buffer *buffer); /* its bytes, rounded up as memory is laid out */
+
+#endif
