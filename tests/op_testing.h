@@ -76,7 +76,7 @@ static inline tw_status twt_prepare(twi_device *device, twi_prepare *p, bool pla
 {
     tw_error asked = {0}, *error = p->error;
     p->error = &asked;
-    bool accepted = twi_device_accepts(p, plain) == TW_OK;
+    bool accepted = twi_device_accepts(p, plain) != TW_UNIMPLEMENTED;
     p->error = error;
     tw_status status = twi_device_prepare(device, p, plain, kernel);
     if (accepted == (status == TW_UNIMPLEMENTED))

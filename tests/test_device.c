@@ -326,10 +326,16 @@ static tw_status never_prepared(twi_prepare *p)
     return twi_fail(p->error, TW_INTERNAL, "asked to prepare %lld elements", (long long)p->inputs[0].elements);
 }
 
+static tw_status cannot_be_asked(const twi_prepare *p)
+{
+    return twi_fail(p->error, TW_INTERNAL, "the library does not answer");
+}
+
 static const twi_kernel choosy[] = {
     {"Double", "quick", TWI_TYPE(TW_FLOAT32), needs_even, double_it, NULL},
     {"Double", "plain", TWI_TYPE(TW_FLOAT32), NULL, double_it, NULL, .accepts = takes_small},
     {"Half", "small", TWI_TYPE(TW_FLOAT32), never_prepared, double_it, NULL, .accepts = takes_small},
+    {"Third", "asking", TWI_TYPE(TW_FLOAT32), NULL, double_it, NULL, .accepts = cannot_be_asked},
     {0},
 };
 
@@ -363,6 +369,8 @@ static void what_a_device_accepts_is_known_before_anything_is_prepared(void **st
     assert_string_equal(kernel->name, "plain");
     p.op = "Treble";
     assert_fails(twi_device_accepts(&p, false), TW_UNIMPLEMENTED, "no kernel for Treble");
+    p.op = "Third";
+    assert_fails(twi_device_accepts(&p, false), TW_INTERNAL, "the library does not answer");
     twi_kernel_index_free(index);
 }
 

@@ -90,12 +90,15 @@ static const twi_kernel *last_row(const twi_prepare *p, bool plain_only)
 tw_status twi_device_accepts(const twi_prepare *p, bool plain_only)
 {
     const twi_kernel *row = last_row(p, plain_only);
-    if (row && !row->accepts)
-        return TW_OK;
-    tw_error refusal = {0};
+    tw_error said = {0};
     twi_prepare asked = *p;
-    asked.error = &refusal;
-    return row && row->accepts(&asked) != TW_UNIMPLEMENTED ? TW_OK : refuse(p, plain_only, &refusal);
+    asked.error = &said;
+    tw_status status = !row ? TW_UNIMPLEMENTED : row->accepts ? row->accepts(&asked) : TW_OK;
+    if (status == TW_UNIMPLEMENTED)
+        return refuse(p, plain_only, &said);
+    if (status != TW_OK && p->error)
+        *p->error = said;
+    return status;
 }
 
 tw_status twi_device_prepare(twi_device *d, twi_prepare *p, bool plain_only, const twi_kernel **kernel)

@@ -111,10 +111,10 @@ bool twi_device_lacks(const twi_device *d, const char *op, tw_dtype type);
 /* True when the device has a row for the op with this type that takes whatever shapes there are: no need to ask. */
 bool twi_device_takes_all(const twi_device *d, const char *op, const twi_attrs *attrs, bool plain_only);
 /* Whether p->device has a row that takes the node p describes: TW_OK, or TW_UNIMPLEMENTED with what the last row for op
- * and type says (also as p->refusal, alone). Given must be op, node, attrs and the operands' types and shapes, with
- * values where they are known; resources need not be there. Nothing is allocated on the device, though a question that
- * only a library can answer opens it. With plain_only rows that are not named "plain" are passed over. What is wrong
- * with a node whatever computes it, prepare() says. */
+ * and type says (also as p->refusal, alone); any other status is an error, as of a library that was asked. Given must be
+ * op, node, attrs and the operands' types and shapes, with values where they are known; resources need not be there.
+ * Nothing is allocated on the device, though a question that only a library can answer opens it. With plain_only rows
+ * that are not named "plain" are passed over. */
 tw_status twi_device_accepts(const twi_prepare *p, bool plain_only);
 /* Asks the rows in turn, fastest first: the first whose accepts() and prepare() do not say TW_UNIMPLEMENTED. Fills p.
  * Where twi_device_accepts() has said yes, this does not say TW_UNIMPLEMENTED. */

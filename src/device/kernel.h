@@ -122,7 +122,7 @@ typedef struct twi_kernel {
     void (*release)(void *state);              /* NULL: nothing to free */
     /* Whether the row takes the node; NULL: all that `types` does. Cheap, and without memory of the device. Sees what
      * is given to prepare(), but for resources (operands' and the table), which may be NULL. TW_UNIMPLEMENTED says no,
-     * with the reason in p->error; with any other status it is prepare() that has to say what is wrong. */
+     * with the reason in p->error; any other status is an error, and asking ends with it. */
     tw_status (*accepts)(const twi_prepare *p);
     /* The state depends on nothing but op, attributes, types, shapes, threads and device (no value, resource or name),
      * and no run() finds in it what another left: steps of one list whose nodes are alike may have one state. Worth

@@ -219,7 +219,8 @@ const twi_signature *twi_region_signature(twi_region *region, const twi_op *op);
 /* As kernels see it; without the resource behind a handle. */
 twi_operand twi_operand_of(twi_value value);
 /* Whether the device has a kernel that takes the node with its attributes, types and shapes: TW_OK, or TW_UNIMPLEMENTED
- * and why, in *error as a sentence and in *refusal in the kernel's own words; both may be NULL. */
+ * and why, in *error as a sentence and in *refusal in the kernel's own words; both may be NULL. Other errors: it could
+ * not be asked. */
 tw_status twi_node_accepted(const twi_node *node, twi_device *device, bool plain_only, tw_error *refusal, tw_error *error);
 
 /* ---- order.c ----------------------------------------------------------------------------------------------------- */

@@ -50,7 +50,10 @@ static tw_status measure(const tw_trainer_options *options, int steps, tw_update
 tw_status tw_compare_updates(const tw_trainer_options *options, int steps,
                              tw_update_trial trials[TW_MOST_UPDATE_TRIALS], int *count, tw_error *error)
 {
+    TWI_NEED(count, "count", error);
     *count = 0;
+    TWI_NEED(options, "options", error);
+    TWI_NEED(trials, "trials", error);
     if (steps < 1 || steps > 1 << 20)
         return twi_fail(error, TW_INVALID_ARGUMENT, "comparing modes of update by %d steps each", steps);
     if (options->updates == TW_UPDATES_ASYNCHRONOUS)
@@ -82,6 +85,7 @@ tw_status tw_compare_updates(const tw_trainer_options *options, int steps,
 
 int tw_choose_update(const tw_update_trial *trials, int count, double at_least)
 {
+    TWI_NEED_OR(trials, -1);
     int best = -1;
     for (int i = 0; i < count; i++) {
         if (trials[i].variables.update == TW_UPDATE_INDEPENDENT || trials[i].examples_per_second <= 0)

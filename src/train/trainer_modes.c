@@ -65,6 +65,9 @@ void twi_mode_ask(const twi_mode *mode, tw_variable_options *v)
 
 const char *tw_trainer_update_text(const tw_trainer *t, const char **numbers)
 {
+    if (numbers)
+        *numbers = "";
+    TWI_NEED_OR(t, "");
     const twi_mode *mode = t->variables.mode;
     if (numbers)
         *numbers = t->asynchronous       ? "those of the order of updates"

@@ -262,11 +262,12 @@ tw_status twi_recipe_memories_to_save(const twi_recipe *recipe, tw_named_tensor 
 
 const char *tw_trainer_changes(const tw_trainer *t)
 {
+    TWI_NEED_OR(t, "");
     return t->recipe.changes;
 }
 
 const char *tw_trainer_all_reduce(const tw_trainer *t)
 {
-    TWI_NEED_OR(t, "");
+    TWI_NEED_OR(t, NULL);
     return t->recipe.average.all_reduce;
 }

@@ -82,6 +82,9 @@ char *twi_recipe_rule_text(const twi_recipe *recipe, char *text, size_t size)
 
 char *tw_trainer_rule_text(const tw_trainer *t, char *text, size_t size)
 {
+    TWI_NEED_OR(text, NULL);
+    begin(text, size);
+    TWI_NEED_OR(t, text);
     return twi_recipe_rule_text(&t->recipe, text, size);
 }
 
@@ -150,8 +153,10 @@ static void say_schedule(words *w, const tw_trainer *t)
 
 char *tw_trainer_rate_text(const tw_trainer *t, char *text, size_t size)
 {
-    const tw_rule *r = &t->recipe.rule;
+    TWI_NEED_OR(text, NULL);
     words w = begin(text, size);
+    TWI_NEED_OR(t, text);
+    const tw_rule *r = &t->recipe.rule;
     say(&w, "%g", t->recipe.first_rate);
     say_schedule(&w, t);
     if (r->scale_rate)
