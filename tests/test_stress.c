@@ -439,11 +439,15 @@ static void cancelling_a_pipeline_ends_the_training_that_it_feeds(void **state)
     pthread_t canceller;
     assert_int_equal(pthread_create(&canceller, NULL, cancel_after_some_steps, &w), 0);
     tw_status status;
-    while ((status = tw_session_run(s, NULL, 0, means, 2, NULL, &error)) == TW_OK)
+    tw_tensor *values[2] = {0};
+    while ((status = tw_session_run(s, NULL, 0, means, 2, values, &error)) == TW_OK)
         w.steps++;
+    if (status != TW_CANCELLED)
+        fail_msg("%s", error.message);
     pthread_join(canceller, NULL);
-    assert_int_equal(status, TW_CANCELLED);
     assert_true(w.steps >= 5);
+    tw_tensor_release(values[0]);
+    tw_tensor_release(values[1]);
     tw_session_destroy(s);
     tw_pipeline_destroy(w.pipeline);
     tw_dataset_destroy(dataset);
