@@ -211,7 +211,7 @@ static int walker_of(const twi_plan *plan, int list)
     return part && part->end == l->count ? twi_leader(part->segment) : list;
 }
 
-/* False if the run is to end early. Progress that nobody waits for is not told. */
+/* False if the run is to end early. Progress that nobody waits for is not reported. */
 static bool walk_list(dispatcher *d, const twi_list *list)
 {
     for (int i = 0, next; i < list->count; i = next) {
