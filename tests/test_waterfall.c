@@ -109,7 +109,8 @@ static void a_step_is_taken_apart_along_the_chain_that_held_it_up(void **state)
     assert_string_equal(tw_graph_message(m.g), "");
 
     add(&m, CPU, input_node(m.g), 100, 300);                                   /* 100 launch, 200 input */
-    twi_step *copy = after(add(&m, GPU1, tw_identity(m.g, square).node, 350, 450), &waits[0], CPU, 0); /* 50 launch, 100 copies */
+    tw_node *copied = tw_identity(m.g, square).node;
+    twi_step *copy = after(add(&m, GPU1, copied, 350, 450), &waits[0], CPU, 0); /* 50 launch, 100 copies */
     copy->kernel = NULL;
     copy->source = &m.devices[CPU];
     add(&m, GPU1, square.node, 450, 1450);                                     /* 1000 compute, of which ... */

@@ -67,7 +67,7 @@ struct twi_node {
     twi_region **bodies;
     int num_bodies;
     twi_node *became;                /* once it is gone: the node that does its work; NULL: nobody does */
-    struct twi_task *task;           /* prepared for its device (plan/plan.h) */
+    struct twi_task *task;           /* prepared for its device (plan/stages.h) */
     /* of region.c and order.c */
     twi_node *next, *previous;
     int64_t place;

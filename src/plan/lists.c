@@ -1,4 +1,4 @@
-/* lists.c - the steps of each device in order, and what each waits for; see plan.h. */
+/* lists.c - the steps of each device in order, and what each waits for; see stages.h. */
 #include "plan/stages.h"
 
 #include "base/memory.h"

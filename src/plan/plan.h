@@ -38,8 +38,8 @@ typedef struct twi_step_id {
     int device, position;
 } twi_step_id;
 
-/* One entry of a device's list, as small as walking it allows: what else there is to know of steps stands in tables beside
- * the list. */
+/* One entry of a device's list, as small as walking it allows: what else there is to know of steps stands in tables
+ * beside the list. */
 typedef struct twi_step {
     const twi_kernel *kernel;    /* NULL: a copy if `source` is not NULL, else nothing */
     twi_run run;
@@ -49,7 +49,7 @@ typedef struct twi_step {
     const twi_step_id *waits;    /* steps of other devices that it begins after */
     int num_waits;
     bool copies_strings;
-    bool awaited;                /* some step or segment waits for it, so the device's progress is told when it has ended */
+    bool awaited;                /* some step or segment waits for it, so progress is reported when it has ended */
 } twi_step;
 
 /* ---- what devices record --------------------------------------------------------------------------------------- */
@@ -127,10 +127,10 @@ typedef struct twi_trace {
     twi_track *tracks;           /* [num_lists] */
 } twi_trace;
 
-/* What a step loses on purpose in traced runs, for tests of what measures time. */
-typedef struct twi_lag {
-    int64_t before_ns, behind_ns; /* it starts, it has done its work */
-} twi_lag;
+/* How long a step of a traced run is held up on purpose, for tests of what measures time. */
+typedef struct twi_step_delay {
+    int64_t before_ns, behind_ns; /* it starts; it has done its work */
+} twi_step_delay;
 
 /* ---- plans ------------------------------------------------------------------------------------------------------- */
 
@@ -163,13 +163,18 @@ typedef struct twi_plan {
     bool held;                   /* it has its constants, and its variables have memory */
     tw_plan_info info;
     twi_trace *trace;            /* NULL: its runs are not traced (run/trace.c) */
-    twi_lag **lags;              /* [num_lists][count]; NULL: nothing is delayed. While something is, nothing is replayed */
+    twi_step_delay **delays;     /* [num_lists][count]; NULL: nothing is delayed. Where something is, nothing is replayed */
 } twi_plan;
 
 /* Whether one call does all of a segment. */
 static inline bool twi_is_replayed(const twi_plan *plan, const twi_segment *segment)
 {
-    return segment->recording && !plan->lags;
+    return segment->recording && !plan->delays;
+}
+
+static inline twi_span *twi_span_of(const twi_plan *plan, twi_step_id id)
+{
+    return &plan->trace->tracks[id.device].spans[id.position];
 }
 
 static inline int twi_leader(const twi_segment *segment)

@@ -1,4 +1,4 @@
-/* segments.c - which steps devices may record once and replay (on cards: a CUDA graph); see plan.h.
+/* segments.c - which steps devices may record once and replay (on cards: a CUDA graph); see stages.h.
  * Never here:  recording (run/recording.c). */
 #include "base/memory.h"
 #include "plan/stages.h"
@@ -141,8 +141,10 @@ static tw_status make_members(twi_planning *p)
     bool fits = true;
     for (int d = 0; d < p->plan->num_lists && fits; d++) {
         twi_list *list = &p->plan->lists[d];
-        if (p->groups[d] >= 0)
-            fits = (list->members = twi_arena_alloc(&p->plan->arena, sizeof *list->members * (size_t)list->count)) != NULL;
+        if (p->groups[d] < 0)
+            continue;
+        list->members = twi_arena_alloc(&p->plan->arena, sizeof *list->members * (size_t)list->count);
+        fits = list->members != NULL;
     }
     return fits ? TW_OK : twi_fail_memory(p->error, "making a plan");
 }

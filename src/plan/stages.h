@@ -86,7 +86,7 @@ bool twi_breaks_recording(const twi_planning *p, const twi_node *node);
 tw_status twi_find_segments(twi_planning *p);
 void twi_forget_recordings(twi_plan *plan);
 
-/* ---- what several stages ask ---------------------------------------------------------------------------------------- */
+/* ---- what several stages ask ------------------------------------------------------------------------------------- */
 
 /* A node whose output is the handle of a variable. */
 bool twi_makes_variable(const twi_node *node);

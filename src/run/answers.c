@@ -1,6 +1,7 @@
 /* answers.c - what a session says of itself: where nodes are and why, what became of them, what soft placement moved, who
  * holds which memory, where a step's time went. */
 #include "run/chrome_trace.h"
+#include "run/delay.h"
 #include "run/session.h"
 #include "run/waterfall.h"
 

@@ -30,11 +30,11 @@ static void append_step(twi_text *text, const twi_plan *plan, twi_step_id id, in
 {
     const twi_step *step = &plan->lists[id.device].steps[id.position];
     const twi_node *node = plan->lists[id.device].nodes[id.position];
-    const twi_span *span = &plan->trace->tracks[id.device].spans[id.position];
+    const twi_span *span = twi_span_of(plan, id);
     const char *kernel = step->kernel ? step->kernel->name : "copy";
     twi_text_printf(text, ",\n{\"ph\":\"X\",\"pid\":%d,\"tid\":0,\"ts\":%.3f,\"dur\":%.3f,\"name\":\"%s\",\"args\":{",
-                    id.device, (double)(span->started_ns - start) / 1e3, (double)(span->ended_ns - span->started_ns) / 1e3,
-                    node->op->name);
+                    id.device, (double)(span->started_ns - start) / 1e3,
+                    (double)(span->ended_ns - span->started_ns) / 1e3, node->op->name);
     twi_text_printf(text, "\"kernel\":\"%s\",\"node\":", kernel);
     append_quoted(text, node->name);
     if (step->source)

@@ -121,12 +121,12 @@ static void sleep_for(int64_t ns)
 
 static tw_status run_traced(const twi_plan *plan, twi_step_id id)
 {
-    const twi_lag lag = plan->lags ? plan->lags[id.device][id.position] : (twi_lag){0};
-    twi_span *span = &plan->trace->tracks[id.device].spans[id.position];
-    sleep_for(lag.before_ns);
+    const twi_step_delay delay = plan->delays ? plan->delays[id.device][id.position] : (twi_step_delay){0};
+    twi_span *span = twi_span_of(plan, id);
+    sleep_for(delay.before_ns);
     span->started_ns = twi_monotonic_ns();
     tw_status status = twi_run_marked_step(plan, id);
-    sleep_for(lag.behind_ns);
+    sleep_for(delay.behind_ns);
     span->ended_ns = twi_monotonic_ns();
     return status;
 }
@@ -211,7 +211,7 @@ static int walker_of(const twi_plan *plan, int list)
     return part && part->end == l->count ? twi_leader(part->segment) : list;
 }
 
-/* False if the run is to end early. Progress that nobody waits for is not told. */
+/* False if the run is to end early. Progress that nobody waits for is not reported. */
 static bool walk_list(dispatcher *d, const twi_list *list)
 {
     for (int i = 0, next; i < list->count; i = next) {

@@ -9,6 +9,11 @@ bool twi_is_update(const twi_node *node)
     return writes;
 }
 
+bool twi_is_tower_work(const twi_plan *plan, twi_step_id id)
+{
+    return twi_span_of(plan, id)->kind == TW_TIME_COMPUTE && !twi_is_update(plan->lists[id.device].nodes[id.position]);
+}
+
 /* Copies to a reduction are part of it as those from one are. */
 static bool copies_for_reduction(const twi_node *copy)
 {

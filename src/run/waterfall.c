@@ -20,15 +20,10 @@ const char *tw_time_kind_name(tw_time_kind kind)
 
 /* ---- the chain ------------------------------------------------------------------------------------------------- */
 
-static const twi_span *span_of(const twi_plan *plan, twi_step_id id)
-{
-    return &plan->trace->tracks[id.device].spans[id.position];
-}
-
 /* Position -1: before the first step. */
 static int64_t end_of(const twi_plan *plan, twi_step_id p)
 {
-    return p.position < 0 ? plan->trace->began_ns : span_of(plan, p)->ended_ns;
+    return p.position < 0 ? plan->trace->began_ns : twi_span_of(plan, p)->ended_ns;
 }
 
 static twi_step_id last_step(const twi_plan *plan)
@@ -80,7 +75,9 @@ static twi_step_id cause(const twi_plan *plan, twi_step_id p)
         return latest;
     }
     const twi_step_id *waits = s ? s->waits : step->waits;
-    twi_step_id before = s ? (twi_step_id){twi_leader(s), s->parts[0].first - 1} : (twi_step_id){p.device, p.position - 1};
+    twi_step_id before = {p.device, p.position - 1};
+    if (s)
+        before = (twi_step_id){twi_leader(s), s->parts[0].first - 1};
     wait_for(plan, before, &latest);
     for (int i = 0; i < (s ? s->num_waits : step->num_waits); i++)
         wait_for(plan, waits[i], &latest);
@@ -97,11 +94,6 @@ static bool hosts_tower(const twi_plan *plan, int device, const char *const *tow
     return false;
 }
 
-static bool is_tower_work(const twi_plan *plan, twi_step_id id)
-{
-    return span_of(plan, id)->kind == TW_TIME_COMPUTE && !twi_is_update(plan->lists[id.device].nodes[id.position]);
-}
-
 static double seconds_of(const twi_span *span)
 {
     return (double)(span->ended_ns - span->started_ns) / 1e9;
@@ -116,8 +108,8 @@ static double least_compute(const twi_plan *plan, const char *const *tower_devic
         if (!hosts_tower(plan, d, tower_devices, count))
             continue;
         for (int i = 0; i < plan->lists[d].count; i++)
-            if (is_tower_work(plan, (twi_step_id){d, i}))
-                seconds += seconds_of(span_of(plan, (twi_step_id){d, i}));
+            if (twi_is_tower_work(plan, (twi_step_id){d, i}))
+                seconds += seconds_of(twi_span_of(plan, (twi_step_id){d, i}));
         if (least < 0 || seconds < least)
             least = seconds;
     }
@@ -131,10 +123,10 @@ void twi_waterfall(const twi_plan *plan, const char *const *tower_devices, int c
     *waterfall = (tw_waterfall){.total = (double)(trace->ended_ns - trace->began_ns) / 1e9};
     int64_t until = trace->ended_ns;
     for (twi_step_id p = last_step(plan); p.position >= 0; p = cause(plan, p)) {
-        const twi_span *span = span_of(plan, p);
+        const twi_span *span = twi_span_of(plan, p);
         waterfall->seconds[TW_TIME_LAUNCH] += (double)(until - span->ended_ns) / 1e9;
         waterfall->seconds[span->kind] += seconds_of(span);
-        if (hosts_tower(plan, p.device, tower_devices, count) && is_tower_work(plan, p))
+        if (hosts_tower(plan, p.device, tower_devices, count) && twi_is_tower_work(plan, p))
             towers += seconds_of(span);
         until = span->started_ns;
     }
@@ -144,61 +136,4 @@ void twi_waterfall(const twi_plan *plan, const char *const *tower_devices, int c
         waterfall->seconds[TW_TIME_COMPUTE] -= imbalance;
         waterfall->seconds[TW_TIME_IMBALANCE] = imbalance;
     }
-}
-
-/* ---- delays ---------------------------------------------------------------------------------------------------- */
-
-static bool takes_batch_of(const twi_node *node, int tower)
-{
-    return twi_attr_int(&node->attrs, "tower", -1) == tower;
-}
-
-/* Whether the delay could lie at this step. */
-static bool is_place(const twi_plan *plan, twi_step_id id, const tw_delay *delay)
-{
-    const twi_node *node = plan->lists[id.device].nodes[id.position];
-    tw_time_kind kind = span_of(plan, id)->kind;
-    if (delay->kind == TW_TIME_INPUT)
-        return kind == TW_TIME_INPUT && takes_batch_of(node, delay->tower);
-    if (strcmp(plan->lists[id.device].device->text, delay->device) != 0)
-        return false;
-    if (delay->kind == TW_TIME_LAUNCH)
-        return is_tower_work(plan, id);
-    return kind == delay->kind && !twi_is_update(node);
-}
-
-/* The last step that the delay could lie at; device -1: there is none. */
-static twi_step_id find_place(const twi_plan *plan, const tw_delay *delay)
-{
-    twi_step_id place = {-1, -1};
-    for (int d = 0; d < plan->num_lists; d++)
-        for (int i = 0; i < plan->lists[d].count; i++)
-            if (is_place(plan, (twi_step_id){d, i}, delay))
-                place = (twi_step_id){d, i};
-    return place;
-}
-
-static tw_status make_lags(twi_plan *plan, tw_error *error)
-{
-    twi_lag **lags = twi_arena_alloc(&plan->arena, sizeof *lags * (size_t)plan->num_lists);
-    bool fits = lags != NULL;
-    for (int d = 0; d < plan->num_lists && fits; d++)
-        fits = (lags[d] = twi_arena_alloc(&plan->arena, sizeof **lags * (size_t)plan->lists[d].count)) != NULL;
-    if (fits)
-        plan->lags = lags;
-    return fits ? TW_OK : twi_fail_memory(error, "delaying a step");
-}
-
-tw_status twi_delay(twi_plan *plan, const tw_delay *delay, tw_error *error)
-{
-    twi_step_id place = find_place(plan, delay);
-    if (place.device < 0)
-        return twi_fail(error, TW_NOT_FOUND, "no step of kind '%s' for tower %d, on %s: nothing there can be delayed",
-                        tw_time_kind_name(delay->kind), delay->tower, delay->device);
-    tw_status status = plan->lags ? TW_OK : make_lags(plan, error);
-    if (status != TW_OK)
-        return status;
-    twi_lag *lag = &plan->lags[place.device][place.position];
-    *(delay->kind == TW_TIME_LAUNCH ? &lag->before_ns : &lag->behind_ns) = (int64_t)(delay->seconds * 1e9);
-    return TW_OK;
 }

@@ -10,8 +10,7 @@
  * stands for a CPU that reads what the last of them has made. The first run goes step by step, later ones replay, where the
  * segment is step 1 of the leader and, of each other, step 1 or the whole list. Each heading names the
  * functions of dispatcher.c that the part mirrors. Waiting is a guard here: how a waiter sleeps and is woken (wait_above())
- * is left out. So is that progress which no step or segment waits for is not told: the plan marks the steps that are
- * waited for, and the last of a list always tells. */
+ * is left out. */
 #ifndef DEVICES
 #define DEVICES 3
 #endif
@@ -109,6 +108,12 @@ inline note_failure(list)
 #define segment_may_begin (me > 0 -> has_done(me, STEPS - 1) : (GROUP < 2 || first_of(1) == 0 || has_done(1, 0)))
 #define step_may_begin                                                                                                 \
     (position == 0 || me == 0 || has_done(me - 1, (me == READER -> 1 : 0)))
+/* Steps that another or a segment waits for (mark_awaited() in src/plan): others do not report, but for a list's last. */
+#ifdef DEFECT_UNMARKED /* what only a segment waits for did not report */
+#define is_awaited(device, position) ((position) == STEPS - 1 || (device) + 1 < READER)
+#else
+#define is_awaited(device, position) ((position) == STEPS - 1 || (device) + 1 < READER || ((device) == 1 && GROUP > 1))
+#endif
 #define may_begin (is_replayed(me, position) -> segment_may_begin : step_may_begin)
 
 #define follows (is_replayed(me, position) && me > 0)
@@ -209,8 +214,8 @@ inline walk_list()
             skipped = false
         };
         if
-        :: stop
-        :: else -> raise_to(progress[me], round[me] * STEPS + position)
+        :: !stop && is_awaited(me, position - 1) -> raise_to(progress[me], round[me] * STEPS + position)
+        :: else
         fi
     :: atomic { stop || position == STEPS -> position = 0; break }
     od
