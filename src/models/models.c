@@ -9,7 +9,7 @@ extern const tw_model twi_model_cifar10, twi_model_resnet, twi_model_resnet20, t
     twi_model_resnet56, twi_model_resnet110, twi_model_mnist, twi_model_trivial, twi_model_alexnet, twi_model_vgg16,
     twi_model_resnet50, twi_model_inception3;
 
-static const tw_model *const models[] = { /* a model is a file of its own; add it here. ORDER MODEL */
+static const tw_model *const models[] = { /* a model is a file of its own; add it here */
     &twi_model_cifar10,  &twi_model_resnet,   &twi_model_resnet20,  &twi_model_resnet32,  &twi_model_resnet44,
     &twi_model_resnet56, &twi_model_resnet110, &twi_model_mnist,    &twi_model_trivial,   &twi_model_alexnet,
     &twi_model_vgg16,    &twi_model_resnet50, &twi_model_inception3,
