@@ -648,12 +648,13 @@ static void networks_on_the_card_are_those_of_the_cpu(void **state)
         compare_lrns(T, 3, 0.5f);
         compare_lrns(T, 40, 1);
         compare_lrns(T, 0, 0.3f);
-        for (int turned = 0; turned < 4; turned++)
+        for (int transposed = 0; transposed < 4; transposed++)
             compare((twt_op){.op = "MatMul", .num_inputs = 2,
-                             .inputs = {filled(T, turned & 1 ? TW_SHAPE(24, 8) : TW_SHAPE(8, 24), 1),
-                                        filled(T, turned & 2 ? TW_SHAPE(40, 24) : TW_SHAPE(24, 40), 2)},
+                             .inputs = {filled(T, transposed & 1 ? TW_SHAPE(24, 8) : TW_SHAPE(8, 24), 1),
+                                        filled(T, transposed & 2 ? TW_SHAPE(40, 24) : TW_SHAPE(24, 40), 2)},
                              .num_attrs = 2,
-                             .attrs = {tw_attr_bool("transpose_a", turned & 1), tw_attr_bool("transpose_b", turned & 2)}});
+                             .attrs = {tw_attr_bool("transpose_a", transposed & 1),
+                                       tw_attr_bool("transpose_b", transposed & 2)}});
         for (int relu = 0; relu < 2; relu++) {
             compare((twt_op){.op = "_FusedMatMul", .num_inputs = 3,
                              .inputs = {filled(T, TW_SHAPE(8, 24), 1), filled(T, TW_SHAPE(24, 40), 2),
@@ -1357,7 +1358,7 @@ static void losses_on_the_card_are_those_of_the_cpu(void **state)
 /* ---- weights as a step computes with them ---------------------------------------------------------------------- */
 
 /* [rows, columns] with its axes the other way round. */
-static tw_tensor *turned(const tw_tensor *t, tw_shape shape, int64_t columns)
+static tw_tensor *transposed(const tw_tensor *t, tw_shape shape, int64_t columns)
 {
     size_t size = tw_dtype_size(t->dtype);
     tw_tensor *made = tw_tensor_create(t->dtype, shape);
@@ -1369,8 +1370,8 @@ static tw_tensor *turned(const tw_tensor *t, tw_shape shape, int64_t columns)
     return made;
 }
 
-/* Filters with sides that are no multiples of a tile's, empty ones among them; some are turned. */
-static void weights_are_cast_and_turned_on_the_card_as_on_the_cpu(void **state)
+/* Filters with sides that are no multiples of a tile's, empty ones among them; some are transposed. */
+static void weights_are_cast_and_transposed_on_the_card_as_on_the_cpu(void **state)
 {
     (void)state;
     enum { COUNT = 8 };
@@ -1389,7 +1390,8 @@ static void weights_are_cast_and_turned_on_the_card_as_on_the_cpu(void **state)
                 ((float *)many.inputs[i]->data)[k] += (float)k / 999;
             inputs[i] = tw_constant(g, many.inputs[i]);
         }
-        tw_attr attrs[] = {tw_attr_type("T", floats[t]), tw_attr_int("N", COUNT), tw_attr_ints("turned", which, COUNT)};
+        tw_attr attrs[] = {tw_attr_type("T", floats[t]), tw_attr_int("N", COUNT),
+                           tw_attr_ints("transposed", which, COUNT)};
         tw_node *node = tw_add_node(g, many.op, "n", inputs, COUNT, attrs, 3);
         if (!node)
             fail_msg("%s", tw_graph_message(g));
@@ -1398,7 +1400,7 @@ static void weights_are_cast_and_turned_on_the_card_as_on_the_cpu(void **state)
             twt_op one = {.op = "Cast", .plain = true, .num_inputs = 1, .inputs = {many.inputs[i]}, .num_attrs = 1,
                           .attrs = {tw_attr_type("DstT", floats[t])}};
             assert_ok(twt_op_run(&one, &error));
-            tw_tensor *expected = which[i] ? turned(one.outputs[0], node->output_shapes[i], shapes[i].dims[3])
+            tw_tensor *expected = which[i] ? transposed(one.outputs[0], node->output_shapes[i], shapes[i].dims[3])
                                            : tw_tensor_retain(one.outputs[0]);
             twt_expect_same_bits(&(twt_case){.file = "a weight", .line = i, .op = {.op = many.op}}, many.outputs[i],
                                  expected, "on the card");
@@ -1530,7 +1532,7 @@ static void gradients_are_laid_end_to_end_on_the_card_as_on_the_cpu(void **state
 }
 
 /* Gradients of filters, which have their last axis first, and others; operands that are aligned, and some that are not. */
-static void turned_gradients_are_laid_end_to_end_as_their_variables_are(void **state)
+static void transposed_gradients_are_laid_end_to_end_as_their_variables_are(void **state)
 {
     (void)state;
     enum { COUNT = 5, DECAYS = 3 };
@@ -1551,7 +1553,7 @@ static void turned_gradients_are_laid_end_to_end_as_their_variables_are(void **s
         for (int i = 0; i < COUNT; i++) {
             tw_tensor *gradient = uneven(floats[(run + i) % FLOATS], shapes[i], (unsigned)i);
             tw_shape to = {4, {shapes[i].dims[3], shapes[i].dims[0], shapes[i].dims[1], shapes[i].dims[2]}};
-            op.inputs[i] = which[i] ? turned(gradient, to, shapes[i].dims[3]) : tw_tensor_retain(gradient);
+            op.inputs[i] = which[i] ? transposed(gradient, to, shapes[i].dims[3]) : tw_tensor_retain(gradient);
             for (int64_t k = 0; k < gradient->elements; k++, at++) {
                 float x = (float)tw_tensor_value(gradient, k);
                 const tw_tensor *var = i % 2 ? NULL : op.inputs[COUNT + i / 2];
@@ -1564,7 +1566,7 @@ static void turned_gradients_are_laid_end_to_end_as_their_variables_are(void **s
         for (int i = 0; i < op.num_inputs; i++)
             inputs[i] = tw_constant(g, op.inputs[i]);
         tw_attr attrs[] = {tw_attr_type("T", TW_FLOAT32), tw_attr_int("D", DECAYS),
-                           tw_attr_ints("decayed", decayed, DECAYS), tw_attr_ints("turned", which, COUNT)};
+                           tw_attr_ints("decayed", decayed, DECAYS), tw_attr_ints("transposed", which, COUNT)};
         tw_node *node = tw_add_node(g, op.op, "n", inputs, op.num_inputs, attrs, 4);
         if (!node)
             fail_msg("%s", tw_graph_message(g));
@@ -1628,8 +1630,9 @@ static void learn(tw_dtype T, int towers, const char *disable, tw_tensor **value
         assert_ok(tw_session_set_variable(session, v[i], weight[i], &error));
     for (int i = 0; i < STEPS; i++)
         assert_ok(tw_session_run(session, NULL, 0, &step, 1, NULL, &error));
-    *at_once = plans_have(session, "_CastMany") && plans_have(session, "_TurnedConv2D") &&
-               plans_have(session, "_TurnedConv2DBackpropInput") && plans_have(session, "_TurnedConv2DBackpropFilter") &&
+    *at_once = plans_have(session, "_CastMany") && plans_have(session, "_TransposedFilterConv2D") &&
+               plans_have(session, "_TransposedFilterConv2DBackpropInput") &&
+               plans_have(session, "_TransposedFilterConv2DBackpropFilter") &&
                !plans_have(session, "Conv2D") && !plans_have(session, "Conv2DBackpropInput") &&
                !plans_have(session, "Conv2DBackpropFilter");
     *count = LARGEST_JOB;
@@ -1643,7 +1646,7 @@ static void learn(tw_dtype T, int towers, const char *disable, tw_tensor **value
 }
 
 /* The same kernels of the library have the same operands, and updates the same numbers: to the bit. */
-static void filters_that_are_turned_at_once_learn_as_those_turned_one_by_one(void **state)
+static void filters_that_are_transposed_at_once_learn_as_those_transposed_one_by_one(void **state)
 {
     (void)state;
     needs_card();
@@ -1657,14 +1660,14 @@ static void filters_that_are_turned_at_once_learn_as_those_turned_one_by_one(voi
             assert_true(at_once && !one_by_one);
             for (int i = 0; i < count; i++) {
                 twt_expect_same_bits(&(twt_case){.file = "a filter", .line = t, .op = {.op = "a variable"}}, found[i],
-                                     expected[i], "turned at once");
+                                     expected[i], "transposed at once");
                 tw_tensor_release(expected[i]);
                 tw_tensor_release(found[i]);
             }
         }
-    cover("_TurnedConv2D");
-    cover("_TurnedConv2DBackpropInput");
-    cover("_TurnedConv2DBackpropFilter");
+    cover("_TransposedFilterConv2D");
+    cover("_TransposedFilterConv2DBackpropInput");
+    cover("_TransposedFilterConv2DBackpropFilter");
 }
 
 /* ---- a trainer ------------------------------------------------------------------------------------------------- */
@@ -1783,11 +1786,11 @@ int main(void)
         cmocka_unit_test(scalars_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(many_l2_losses_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(losses_on_the_card_are_those_of_the_cpu),
-        cmocka_unit_test(weights_are_cast_and_turned_on_the_card_as_on_the_cpu),
+        cmocka_unit_test(weights_are_cast_and_transposed_on_the_card_as_on_the_cpu),
         cmocka_unit_test(casts_of_what_was_written_stay_behind_the_write),
         cmocka_unit_test(gradients_are_laid_end_to_end_on_the_card_as_on_the_cpu),
-        cmocka_unit_test(turned_gradients_are_laid_end_to_end_as_their_variables_are),
-        cmocka_unit_test(filters_that_are_turned_at_once_learn_as_those_turned_one_by_one),
+        cmocka_unit_test(transposed_gradients_are_laid_end_to_end_as_their_variables_are),
+        cmocka_unit_test(filters_that_are_transposed_at_once_learn_as_those_transposed_one_by_one),
         cmocka_unit_test(a_trainer_makes_its_batches_on_the_card),
         cmocka_unit_test(a_card_reduces_by_nccl_what_it_has_alone),
         cmocka_unit_test(every_kernel_of_the_card_has_been_compared),

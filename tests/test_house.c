@@ -498,18 +498,18 @@ static const char *next_line(const char *text, char line[512])
     return text + length + (text[length] == '\n');
 }
 
-/* Whether the lines of `code`, which ends with a line of ```, follow each other in `source`. */
+/* Whether the lines of `code`, which ends with a line of ``` or ..., follow each other in `source`. */
 static bool is_quoted_from(const char *code, const char *source)
 {
     char line[512], wanted[512];
     for (const char *from = source; from; from = next_line(from, line)) {
         const char *at = from, *left = code;
-        while ((left = next_line(left, wanted)) && strcmp(wanted, "```") != 0) {
+        while ((left = next_line(left, wanted)) && strcmp(wanted, "```") != 0 && strcmp(wanted, "...") != 0) {
             at = at ? next_line(at, line) : NULL;
             if (!at || strcmp(line, wanted) != 0)
                 break;
         }
-        if (!left || strcmp(wanted, "```") == 0)
+        if (!left || strcmp(wanted, "```") == 0 || strcmp(wanted, "...") == 0)
             return true;
     }
     return false;
@@ -544,22 +544,59 @@ static void c_in_the_guide_from_tensorflow_is_quoted_from_examples(void **state)
     free(page);
 }
 
-static void code_of_the_guide_to_backends_is_quoted(void **state)
+/* Whether a quotation, in which "..." stands for whatever is left out, is from these sources, piece by piece. */
+static bool is_quoted(const char *code, char *const *sources, int count)
 {
-    (void)state;
-    int count = 0;
-    char *page = read_text(SOURCE_DIR "/docs/guide/adding-a-backend.md");
-    char *example = read_text(SOURCE_DIR "/tests/backends/example.c");
-    char *card = read_text(SOURCE_DIR "/src/device/cuda/normalization.c");
-    for (const char *code = page; (code = strstr(code, "```c\n")); count++) {
-        code += strlen("```c\n");
-        if (!is_quoted_from(code, example) && !is_quoted_from(code, card))
-            fail_msg("in no source: %.*s...", (int)strcspn(code, "\n"), code);
+    char line[512];
+    for (const char *piece = code, *at = code; at; piece = at) {
+        bool found = false;
+        for (int i = 0; i < count; i++)
+            found = found || is_quoted_from(piece, sources[i]);
+        if (!found)
+            return false;
+        do
+            at = next_line(at, line);
+        while (at && strcmp(line, "...") != 0 && strcmp(line, "```") != 0);
+        if (strcmp(line, "```") == 0)
+            break;
     }
-    assert_true(count > 4);
-    free(page);
-    free(example);
-    free(card);
+    return true;
+}
+
+/* What a page shows of the sources is there. They are built and tested, so it compiles. */
+static void code_of_the_guide_is_quoted(void **state)
+{
+    static const struct {
+        const char *page, *sources[6];
+    } pages[] = {
+        {"adding-an-op", {"src/ops/activation.c", "src/ops/softmax.c", "src/device/cpu/plain/activation.inl",
+                          "src/device/cpu/plain/activation.c", "src/device/cpu/vector/activation.c",
+                          "tests/test_gradients_nn.c"}},
+        {"adding-a-fused-op", {"src/ops/fused.c", "src/rewrite/fuse.c", "src/device/cpu/plain/reduce.c"}},
+        {"adding-a-rewrite", {"src/rewrite/losses.c", "src/device/cuda/l2_loss.c"}},
+        {"adding-a-model", {"src/models/trivial.c"}},
+        {"adding-a-backend", {"tests/backends/example.c", "src/device/cuda/normalization.c"}},
+    };
+    (void)state;
+    for (size_t p = 0; p < sizeof pages / sizeof *pages; p++) {
+        char path[1024], *sources[6];
+        int num_sources = 0, count = 0;
+        for (; num_sources < 6 && pages[p].sources[num_sources]; num_sources++) {
+            snprintf(path, sizeof path, "%s/%s", SOURCE_DIR, pages[p].sources[num_sources]);
+            sources[num_sources] = read_text(path);
+        }
+        snprintf(path, sizeof path, "%s/docs/guide/%s.md", SOURCE_DIR, pages[p].page);
+        char *page = read_text(path);
+        for (const char *code = page; (code = strstr(code, "```c\n")); count++) {
+            code += strlen("```c\n");
+            if (!is_quoted(code, sources, num_sources))
+                fail_msg("%s: in no source: %.*s...", pages[p].page, (int)strcspn(code, "\n"), code);
+        }
+        assert_true(count > 1);
+        free(page);
+        for (int i = 0; i < num_sources; i++)
+            free(sources[i]);
+    }
 }
 
 static void quotation_that_strayed_is_found(void **state)
@@ -569,6 +606,8 @@ static void quotation_that_strayed_is_found(void **state)
     assert_true(is_quoted_from("int b;\n\nint c;\n```\n", source));
     assert_false(is_quoted_from("int b;\nint c;\n```\n", source));
     assert_false(is_quoted_from("int c;\nint d;\n```\n", source));
+    assert_true(is_quoted("int a;\n...\nint c;\n```\n", (char *[]){(char *)source}, 1));
+    assert_false(is_quoted("int a;\n...\nint d;\n```\n", (char *[]){(char *)source}, 1));
 }
 
 static void links_are_found_in_a_page(void **state)
@@ -601,7 +640,7 @@ int main(void)
         cmocka_unit_test(links_of_the_documentation_lead_somewhere),
         cmocka_unit_test(links_are_found_in_a_page),
         cmocka_unit_test(c_in_the_guide_from_tensorflow_is_quoted_from_examples),
-        cmocka_unit_test(code_of_the_guide_to_backends_is_quoted),
+        cmocka_unit_test(code_of_the_guide_is_quoted),
         cmocka_unit_test(quotation_that_strayed_is_found),
         cmocka_unit_test(program_of_the_readme_is_an_example_that_is_tested),
     };

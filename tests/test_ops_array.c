@@ -108,7 +108,7 @@ static void expect_big(twt_op op, const tw_tensor *x, int64_t (*from)(int64_t i)
     twt_op_release(&op);
 }
 
-static int64_t turned(int64_t i)
+static int64_t transposed(int64_t i)
 {
     return i % 300 * 401 + i / 300;
 }
@@ -143,7 +143,8 @@ static void big_arrays_are_moved_alike_by_any_number_of_threads(void **state)
     (void)state;
     tw_tensor *x = counted(TW_SHAPE(401, 300)), *image = counted(TW_SHAPE(2, 150, 120, 3));
     x->shape = TW_SHAPE(300, 401);
-    expect_big((twt_op){.op = "Transpose", .num_inputs = 2, .inputs = {tw_tensor_retain(x), INTS(1, 0)}}, x, turned);
+    expect_big((twt_op){.op = "Transpose", .num_inputs = 2, .inputs = {tw_tensor_retain(x), INTS(1, 0)}},
+               x, transposed);
     expect_big((twt_op){.op = "Transpose", .num_inputs = 2, .inputs = {tw_tensor_retain(image), INTS(0, 3, 1, 2)}},
                image, channels_first);
     tw_tensor_release(x);

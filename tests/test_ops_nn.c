@@ -40,9 +40,9 @@ static bool turn_case(twt_case *c, tw_dtype dtype)
         if (!argument->type_attr || strcmp(argument->type_attr, "T") || !*tensor || (*tensor)->dtype != TW_FLOAT32)
             continue;
         any = true;
-        tw_tensor *turned = as_type(*tensor, dtype);
+        tw_tensor *converted = as_type(*tensor, dtype);
         tw_tensor_release(*tensor);
-        *tensor = turned;
+        *tensor = converted;
     }
     return any && types >> dtype & 1;
 }
@@ -52,7 +52,7 @@ static void check_type(tw_dtype dtype, double tolerance)
 {
     char path[512], *text;
     size_t size;
-    int turned = 0;
+    int converted = 0;
     tw_error error = {0};
     twt_case c = {.file = "ops_nn.txt"};
     snprintf(path, sizeof path, "%s/ops_nn.txt", GOLDEN_DIR);
@@ -71,13 +71,13 @@ static void check_type(tw_dtype dtype, double tolerance)
         c.tolerance = tolerance;
         if (turn_case(&c, dtype)) {
             twt_run_case(&c, true);
-            turned++;
+            converted++;
         }
         c.op.op = NULL;
         twt_finish_case(&c);
     }
     twi_free(text);
-    assert_true(turned > 100);
+    assert_true(converted > 100);
 }
 
 static void double_gives_the_same_numbers(void **state)

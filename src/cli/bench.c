@@ -306,7 +306,7 @@ static int run(const void *given)
 
 static const option options[] = {
     {"model", "NAME", OPTION_CHOICE, offsetof(settings, job.model), "the network", .initial = "trivial",
-     .choices = MODEL_NAMES},
+     .list_choices = job_model_names},
     {"batch-size", "N", OPTION_NUMBER, offsetof(settings, batch_size), "examples for each device and step; 0: the model's own",
      .initial = "0", .most = 1 << 20},
     {"num-batches", "N", OPTION_NUMBER, offsetof(settings, num_batches), "steps to time; without it 100", .least = 1,

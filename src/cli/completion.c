@@ -69,7 +69,7 @@ static void bash_value(const option *row) /* ORDER KIND */
 {
     if (row->kind == OPTION_CHOICE) {
         printf("words='");
-        print_choices(row->choices);
+        print_choices(option_choices(row));
         printf("'");
     } else {
         printf("kind=%s", row->kind == OPTION_FILE ? "-f" : row->kind == OPTION_DIRECTORY ? "-d" : "");
@@ -91,7 +91,7 @@ static void bash_command(const command *command)
             printf(" --%s", row->name);
         else if (row->kind == OPTION_CHOICE) {
             putchar(' ');
-            print_choices(row->choices);
+            print_choices(option_choices(row));
         }
     puts("'");
     for (const option *row = command->options; (row = option_at(row)); row++)
@@ -177,7 +177,7 @@ static void zsh_value(const option *row) /* ORDER KIND */
     printf(":%s:", row->argument);
     if (row->kind == OPTION_CHOICE) {
         putchar('(');
-        print_choices(row->choices);
+        print_choices(option_choices(row));
         putchar(')');
     } else if (row->kind == OPTION_FILE) {
         printf("_files");
@@ -260,7 +260,7 @@ static void fish_command(const command *command)
             printf(" -l %s", row->name);
         if (row->kind == OPTION_CHOICE) {
             printf(row->name ? " -x -a '" : " -a '");
-            print_choices(row->choices);
+            print_choices(option_choices(row));
             putchar('\'');
         } else if (row->kind == OPTION_FILE) {
             printf(row->name ? " -r -F" : " -F");

@@ -67,7 +67,7 @@ void usage_line(const command *command, char *text, size_t size)
 void value_note(const option *row, char *text, size_t size)
 {
     char choice[64];
-    const char *rest = row->choices;
+    const char *rest = option_choices(row);
     size_t used = 0;
     text[0] = 0;
     for (int i = 0; rest && used < size && next_choice(&rest, choice, sizeof choice); i++)

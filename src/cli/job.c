@@ -13,6 +13,15 @@ enum { MOST_EXAMPLES = 1024, MOST_BYTES = 32 << 20, CLASSES = 10, IMAGENET_CLASS
 
 static const char *const data_sets[] = {NULL, "cifar10", "mnist", "fashion-mnist", "synthetic"}; /* ORDER DATA_SET */
 
+const char *job_model_names(void)
+{
+    static char names[1024];
+    size_t used = 0;
+    for (int i = 0; i < tw_model_count() && used < sizeof names; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? "|" : "", tw_model_at(i)->name);
+    return names;
+}
+
 const char *job_train_dir(const job *job, char *path, size_t size)
 {
     if (job->train_dir)

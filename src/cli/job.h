@@ -21,8 +21,8 @@ typedef struct job {
     int format;
 } job;
 
-#define MODEL_NAMES /* as tw_model_at() counts them. ORDER MODEL */                                                    \
-    "cifar10|resnet|resnet20|resnet32|resnet44|resnet56|resnet110|mnist|trivial|alexnet|vgg16|resnet50|inception3"
+/* "cifar10|resnet|...": the models as tw_model_at() counts them. */
+const char *job_model_names(void);
 #define DATA_SET_CHOICES "auto|cifar10|mnist|fashion-mnist|synthetic"
 
 /* What a real GPU is, or a part of one that is divided: "NVIDIA H200, 139.8 GiB, 132 multiprocessors", and of a logical
@@ -34,7 +34,7 @@ void job_print_cards(const tw_devices *devices, const char *indent);
 /* Rows for the members of `settings.job`. */
 #define MODEL_OPERAND(settings)                                                                                        \
     {                                                                                                                  \
-        NULL, "MODEL", OPTION_CHOICE, offsetof(settings, job.model), "the network", .choices = MODEL_NAMES             \
+        NULL, "MODEL", OPTION_CHOICE, offsetof(settings, job.model), "the network", .list_choices = job_model_names    \
     }
 #define DATA_OPTIONS(settings)                                                                                         \
     {"data-dir", "DIR", OPTION_DIRECTORY, offsetof(settings, job.data_dir),                                            \

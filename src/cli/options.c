@@ -58,6 +58,11 @@ void nearest_consider(nearest *nearest, const char *candidate)
     }
 }
 
+const char *option_choices(const option *row)
+{
+    return row->list_choices ? row->list_choices() : row->choices;
+}
+
 bool next_choice(const char **choices, char *choice, size_t size)
 {
     size_t length = strcspn(*choices, "|");
@@ -144,7 +149,7 @@ static bool parse_choice(const char *command, const option *row, const char *tex
 {
     char name[LONGEST_NAME], choice[LONGEST_NAME], best[LONGEST_NAME] = "", expected[256] = "";
     nearest near = {.word = text};
-    const char *rest = row->choices;
+    const char *rest = option_choices(row);
     size_t used = 0;
     for (int i = 0; next_choice(&rest, choice, sizeof choice); i++) {
         if (strcasecmp(choice, text) == 0) {

@@ -42,6 +42,7 @@ typedef struct option {
     int64_t least, most; /* of a number */
     bool positive;       /* of a real */
     const char *choices; /* "text|json" */
+    const char *(*list_choices)(void); /* the same, where they are known when the program runs */
     bool optional;       /* of an operand: may be left out */
     const char *also;    /* what a program that Tower answers to calls it; accepted as well */
     const char *section; /* heading it stands under in the help; NULL: that of the row before */
@@ -84,6 +85,8 @@ typedef struct nearest {
 
 void nearest_consider(nearest *nearest, const char *candidate);
 
+/* "a|b|c"; NULL: the row is no choice. */
+const char *option_choices(const option *row);
 /* Copies the next of "a|b|c" into choice[size] and moves *choices past it; false at the end. */
 bool next_choice(const char **choices, char *choice, size_t size);
 

@@ -231,7 +231,8 @@ static int run(const void *given)
 }
 
 static const option options[] = {
-    {NULL, "MODEL", OPTION_CHOICE, offsetof(settings, train.job.model), "the network", .choices = MODEL_NAMES},
+    {NULL, "MODEL", OPTION_CHOICE, offsetof(settings, train.job.model), "the network",
+     .list_choices = job_model_names},
     {"memory-limit", "BYTES", OPTION_BYTES, offsetof(settings, memory_limit),
      "find the largest batch with which each device that towers run on holds at most so much, such as 512M", .least = 1,
      .most = INT64_MAX, .section = "the plan"},

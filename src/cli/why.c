@@ -426,7 +426,7 @@ static int run(const void *given)
 static const option options[] = {
     {NULL, "NODE", OPTION_TEXT, offsetof(settings, node), "a node's name, or a pattern of * and ? for a table of many"},
     {NULL, "MODEL", OPTION_CHOICE, offsetof(settings, train.job.model),
-     "the network that is trained", .initial = "cifar10", .choices = MODEL_NAMES, .optional = true},
+     "the network that is trained", .initial = "cifar10", .list_choices = job_model_names, .optional = true},
     {"graph", "FILE", OPTION_FILE, offsetof(settings, graph),
      "a graph of TensorFlow's (GraphDef) instead of a network; of train's options those of devices and placement count "
      "then, and --batch-size in place of sizes that placeholders leave open (without it 1)",

@@ -39,9 +39,9 @@ static tw_status fill(void *user, int tower, void *const *outputs, tw_error *err
     return TW_OK;
 }
 
-static const char *place_variable(void *home, const tw_node *node)
+static const char *place_variable(void *device, const tw_node *node)
 {
-    return tw_node_is_variable(node) ? home : "";
+    return tw_node_is_variable(node) ? device : "";
 }
 
 static void build_tower(workload *w, int tower)

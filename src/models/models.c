@@ -5,15 +5,17 @@
 #include <tower/nn.h>
 #include <tower/train.h>
 
-extern const tw_model twi_model_cifar10, twi_model_resnet, twi_model_resnet20, twi_model_resnet32, twi_model_resnet44,
-    twi_model_resnet56, twi_model_resnet110, twi_model_mnist, twi_model_trivial, twi_model_alexnet, twi_model_vgg16,
-    twi_model_resnet50, twi_model_inception3;
+#define MODELS(X) /* a model is a file of its own: add it here */                                                      \
+    X(cifar10) X(resnet) X(resnet20) X(resnet32) X(resnet44) X(resnet56) X(resnet110) X(mnist) X(trivial) X(alexnet)   \
+    X(vgg16) X(resnet50) X(inception3)
 
-static const tw_model *const models[] = { /* a model is a file of its own; add it here. ORDER MODEL */
-    &twi_model_cifar10,  &twi_model_resnet,   &twi_model_resnet20,  &twi_model_resnet32,  &twi_model_resnet44,
-    &twi_model_resnet56, &twi_model_resnet110, &twi_model_mnist,    &twi_model_trivial,   &twi_model_alexnet,
-    &twi_model_vgg16,    &twi_model_resnet50, &twi_model_inception3,
-};
+#define X(name) extern const tw_model twi_model_##name;
+MODELS(X)
+#undef X
+
+#define X(name) &twi_model_##name,
+static const tw_model *const models[] = {MODELS(X)};
+#undef X
 
 int tw_model_count(void)
 {

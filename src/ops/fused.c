@@ -41,39 +41,45 @@ static tw_status conv_filter_shape(twi_inference *c)
 }
 
 /* The same convolutions with filters [K,kh,kw,C]. */
-static tw_status turned_conv_shape(twi_inference *c)
+static tw_status transposed_conv_shape(twi_inference *c)
 {
     twi_convolution laid;
-    tw_status status = twi_convolution_lay(c->attrs, false, c->inputs[0], twi_turned_back(c->inputs[1]), TW_UNKNOWN_SHAPE,
-                                           &laid, c->error);
+    tw_status status = twi_convolution_lay(c->attrs, false, c->inputs[0], twi_transpose_filter_back(c->inputs[1]),
+                                           TW_UNKNOWN_SHAPE, &laid, c->error);
     if (status != TW_OK)
         return status;
     c->outputs[0] = twi_window_output(&laid.window, c->inputs[0], laid.out_channels);
     return c->num_inputs > 2 ? expect_channels(c, 2, laid.out_channels) : TW_OK;
 }
 
-static tw_status turned_input_shape(twi_inference *c)
+static tw_status transposed_input_shape(twi_inference *c)
 {
     twi_convolution laid;
     c->outputs[0] = twi_shape_of_value(c->input_values[0]);
-    return twi_convolution_lay(c->attrs, false, c->outputs[0], twi_turned_back(c->inputs[1]), c->inputs[2], &laid,
-                               c->error);
+    return twi_convolution_lay(c->attrs, false, c->outputs[0], twi_transpose_filter_back(c->inputs[1]), c->inputs[2],
+                               &laid, c->error);
 }
 
-static tw_status turned_filter_shape(twi_inference *c)
+static tw_status transposed_filter_shape(twi_inference *c)
 {
     twi_convolution laid;
     tw_shape filter = twi_shape_of_value(c->input_values[1]);
-    c->outputs[0] = twi_turned(filter);
+    c->outputs[0] = twi_transpose_filter(filter);
     return twi_convolution_lay(c->attrs, false, c->inputs[0], filter, c->inputs[2], &laid, c->error);
 }
 
-/* Whether the i-th of a list is turned, by attribute `turned`, which may be empty. */
-static bool is_turned(const twi_inference *c, int i)
+/* Whether the i-th of a list is transposed, by attribute `transposed`, which may be empty. */
+static bool is_transposed(const twi_inference *c, int i)
 {
     int count = 0;
-    const int64_t *turned = twi_attr_ints(c->attrs, "turned", &count);
-    return i < count && turned[i];
+    const int64_t *transposed = twi_attr_ints(c->attrs, "transposed", &count);
+    return i < count && transposed[i];
+}
+
+/* The shape of input i, a variable, in that layout. */
+static tw_shape laid_shape(const twi_inference *c, int i)
+{
+    return is_transposed(c, i) ? twi_transpose_filter(c->inputs[i]) : c->inputs[i];
 }
 
 /* Whether gradient i lies in a vector, by attribute `offsets`: such a one holds the variable from offsets[i] >= 0 on. */
@@ -88,7 +94,7 @@ static bool lies_in(const twi_inference *c, int i, tw_shape variable, tw_shape v
 static tw_status weights_shape(twi_inference *c)
 {
     for (int i = 0; i < c->num_inputs; i++)
-        c->outputs[i] = is_turned(c, i) ? twi_turned(c->inputs[i]) : c->inputs[i];
+        c->outputs[i] = laid_shape(c, i);
     return TW_OK;
 }
 
@@ -201,7 +207,7 @@ static tw_status joined_shape(twi_inference *c)
         if (of < 0 || of >= count)
             return twi_fail(c->error, TW_INVALID_ARGUMENT, "decay %d is that of gradient %d, expected 0 to %d", i, of,
                             count - 1);
-        tw_shape expected = is_turned(c, of) ? twi_turned_back(c->inputs[of]) : c->inputs[of];
+        tw_shape expected = is_transposed(c, of) ? twi_transpose_filter_back(c->inputs[of]) : c->inputs[of];
         if (!tw_shape_compatible(expected, c->inputs[count + i]) ||
             !tw_shape_compatible(TW_SCALAR, c->inputs[count + decays + i]))
             return twi_fail(c->error, TW_INVALID_ARGUMENT, "gradient %d has a variable of shape %s and a decay of shape %s",
@@ -228,8 +234,7 @@ static tw_status many_shape(twi_inference *c)
         return twi_fail(c->error, TW_INVALID_ARGUMENT, "M is %d, expected N or 2 N, %d or %d", tensors, count, 2 * count);
     for (int i = 0; i < tensors; i++)
         if (!lies_in(c, i, c->inputs[i % count], c->inputs[count + 1 + i]) &&
-            !tw_shape_compatible(is_turned(c, i % count) ? twi_turned(c->inputs[i % count]) : c->inputs[i % count],
-                                 c->inputs[count + 1 + i]))
+            !tw_shape_compatible(laid_shape(c, i % count), c->inputs[count + 1 + i]))
             return twi_fail(c->error, TW_INVALID_ARGUMENT, "variable %d has shape %s, what goes into it %s", i % count,
                             tw_shape_text(c->inputs[i % count], text[0], sizeof text[0]),
                             tw_shape_text(c->inputs[count + 1 + i], text[1], sizeof text[1]));
@@ -256,9 +261,9 @@ static tw_status update_shape(twi_inference *c)
     for (int i = count; i < c->num_inputs; i++) {
         bool is_scalar = i >= first_number && (i < first_gradient || i >= first_gradient + gradients);
         int variable = (i < first_number ? i : i - first_gradient + count) % count;
-        tw_shape expected = is_scalar                                       ? TW_SCALAR
-                            : i >= first_gradient && is_turned(c, variable) ? twi_turned(c->inputs[variable])
-                                                                            : c->inputs[variable];
+        tw_shape expected = is_scalar             ? TW_SCALAR
+                            : i >= first_gradient ? laid_shape(c, variable)
+                                                  : c->inputs[variable];
         bool lies = i >= first_gradient && !is_scalar &&
                     lies_in(c, i - first_gradient, c->inputs[variable], c->inputs[i]);
         if (!lies && !tw_shape_compatible(expected, c->inputs[i]))
@@ -276,7 +281,7 @@ static tw_status update_shape(twi_inference *c)
 #define CONV                                                                                                           \
     "strides:ints; padding:{SAME,VALID,EXPLICIT}; explicit_paddings:ints=[]; data_format:{NHWC,NCHW}=NHWC; "           \
     "dilations:ints=[1,1,1,1]"
-#define TURNED_CONV CONV "; use_cudnn_on_gpu:bool=true" /* Conv2D's */
+#define CONV2D CONV "; use_cudnn_on_gpu:bool=true" /* TensorFlow's own attributes */
 #define POOL                                                                                                           \
     "ksize:ints; strides:ints; padding:{SAME,VALID}; data_format:{NHWC}=NHWC; depth_radius:int=5; bias:float=1; "      \
     "alpha:float=1; beta:float=0.5"
@@ -291,15 +296,16 @@ const twi_op twi_fused_ops[] = {
     /* Conv2D, BiasAdd and, with relu, Relu */
     {"_FusedConv2D", "input:T, filter:T, bias:T", "output:T", FLOATS "; " CONV "; relu:bool=false", conv_shape, NULL,
      TWI_REWRITTEN},
-    /* N variables: the Cast of each to T (of float there is none); where turned[i], [kh,kw,C,K] becomes [K,kh,kw,C] */
-    {"_CastMany", "x:N*float", "y:N*T", FLOATS "; N:int; turned:ints=[]", weights_shape, NULL, TWI_REWRITTEN},
+    /* N variables: the Cast of each to T (of float there is none); where transposed[i], [kh,kw,C,K] becomes
+     * [K,kh,kw,C] */
+    {"_CastMany", "x:N*float", "y:N*T", FLOATS "; N:int; transposed:ints=[]", weights_shape, NULL, TWI_REWRITTEN},
     /* Conv2D and, with N = 1, BiasAdd and, with relu, Relu; the filter is [K,kh,kw,C] here and below */
-    {"_TurnedConv2D", "input:T, filter:T, bias:N*T", "output:T", FLOATS "; N:int; " TURNED_CONV "; relu:bool=false",
-     turned_conv_shape, NULL, TWI_REWRITTEN},
-    {"_TurnedConv2DBackpropInput", "input_sizes:int32, filter:T, out_backprop:T", "output:T", FLOATS "; " TURNED_CONV,
-     turned_input_shape, NULL, TWI_REWRITTEN},
-    {"_TurnedConv2DBackpropFilter", "input:T, filter_sizes:int32, out_backprop:T", "output:T", FLOATS "; " TURNED_CONV,
-     turned_filter_shape, NULL, TWI_REWRITTEN},
+    {"_TransposedFilterConv2D", "input:T, filter:T, bias:N*T", "output:T",
+     FLOATS "; N:int; " CONV2D "; relu:bool=false", transposed_conv_shape, NULL, TWI_REWRITTEN},
+    {"_TransposedFilterConv2DBackpropInput", "input_sizes:int32, filter:T, out_backprop:T", "output:T",
+     FLOATS "; " CONV2D, transposed_input_shape, NULL, TWI_REWRITTEN},
+    {"_TransposedFilterConv2DBackpropFilter", "input:T, filter_sizes:int32, out_backprop:T", "output:T",
+     FLOATS "; " CONV2D, transposed_filter_shape, NULL, TWI_REWRITTEN},
     /* Conv2DBackpropFilter and BiasAddGrad of the same gradient; U is T, or the type both were cast to */
     {"_Conv2DBackpropFilterBias", "input:T, filter_sizes:int32, out_backprop:T", "filter_backprop:U, bias_backprop:U",
      FLOATS "; U:" FLOAT_TYPES "; " CONV, conv_filter_shape, NULL, TWI_REWRITTEN},
@@ -336,23 +342,25 @@ const twi_op twi_fused_ops[] = {
      batch_norm_grad_shape, NULL, TWI_REWRITTEN},
 
     /* gradients end to end: Cast to float and Reshape of each and, with decay i, AddN of gradients[decayed[i]] and of
-     * decays[i] * vars[i]; ConcatV2. Where turned[k], gradients[k] is [K,kh,kw,C], and becomes [kh,kw,C,K]. T as below. */
+     * decays[i] * vars[i]; ConcatV2. Where transposed[k], gradients[k] is [K,kh,kw,C], and becomes [kh,kw,C,K].
+     * T as below. */
     {"_JoinGradients", "gradients:G, vars:D*float, decays:D*float", "joined:float",
-     "G:types; D:int; T:" FLOAT_TYPES "; decayed:ints=[]; turned:ints=[]", joined_shape, NULL, TWI_REWRITTEN},
+     "G:types; D:int; T:" FLOAT_TYPES "; decayed:ints=[]; transposed:ints=[]", joined_shape, NULL, TWI_REWRITTEN},
 
     /* var[i] -= alpha * (deltas[i] + decays[i] * var[i]): Mul, AddN, ResourceApplyGradientDescent of N variables. With
      * M = 2 N the mean of two towers: AddV2 of that and of the same with deltas[N + i] and decays[N + i], then Mul by
      * scale. A decay that is known to be 0 is none. Variables are float; a delta of a narrow type stands for its Cast, T is
-     * the type of those that are narrow, or float if none is. The deltas of variable i are [K,kh,kw,C] where turned[i]. Where
-     * offsets[k] >= 0 delta k is a part of a vector, from there on: a Reshape of an output of SplitV. */
+     * the type of those that are narrow, or float if none is. The deltas of variable i are [K,kh,kw,C] where
+     * transposed[i]. Where offsets[k] >= 0 delta k is a part of a vector, from there on: a Reshape of an output of
+     * SplitV. */
     {"_ApplyGradientDescentMany", "vars:N*resource, alpha:float, deltas:G, decays:M*float", "",
-     "N:int; M:int; T:" FLOAT_TYPES "; G:types; turned:ints=[]; offsets:ints=[]; scale:float=1", many_shape, NULL,
+     "N:int; M:int; T:" FLOAT_TYPES "; G:types; transposed:ints=[]; offsets:ints=[]; scale:float=1", many_shape, NULL,
      TWI_REWRITTEN | TWI_STATEFUL, "ungd"},
     /* `update`, ResourceApplyMomentum or another of device/fused/update.h, whose numbers these are, of each variable with its
      * slots. Gradients are gradients[i] + decays[i] * vars[i], the mean of two towers if M = 2 N, as above; before it, with
      * losses, vars[i] -= losses[i] * vars[i]: Mul, AssignSubVariableOp. */
     {"_ApplyMany", "vars:N*resource, slots:S*resource, numbers:K*float, gradients:G, decays:D*float, losses:L*float", "",
-     "update:string; N:int; M:int; S:int; K:int; D:int; L:int; T:" FLOAT_TYPES "; G:types; turned:ints=[]; "
+     "update:string; N:int; M:int; S:int; K:int; D:int; L:int; T:" FLOAT_TYPES "; G:types; transposed:ints=[]; "
      "offsets:ints=[]; scale:float=1; use_nesterov:bool=false", update_shape, NULL, TWI_REWRITTEN | TWI_STATEFUL,
      "usngdl"},
     /* averages[i] -= (averages[i] - values[i]) * weight: Sub, Mul, AssignSubVariableOp of N variables */

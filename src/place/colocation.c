@@ -207,10 +207,10 @@ done:
     return status;
 }
 
-/* The first who names a node that is not in the graph stands for it. */
+/* The first who names a node that is absent from the graph stands for it. */
 static tw_status join_classes(twi_groups *g, tw_error *error)
 {
-    twi_map strangers = {0};
+    twi_map absent = {0};
     tw_status status = TW_OK;
     for (int id = 0; id < g->graph->nodes.count; id++) {
         tw_node *node = g->graph->nodes.items[id];
@@ -221,15 +221,15 @@ static tw_status join_classes(twi_groups *g, tw_error *error)
                 continue;
             tw_node *with = twi_map_get(&g->graph->by_name, text + 5);
             if (!with)
-                with = twi_map_get(&strangers, text + 5);
+                with = twi_map_get(&absent, text + 5);
             if (with)
                 TWI_TRY(join(g, with, node, TWI_BY_CLASS, error));
-            else if (!twi_map_put(&strangers, text + 5, node))
+            else if (!twi_map_put(&absent, text + 5, node))
                 TWI_TRY(twi_fail_memory(error, "placing the graph"));
         }
     }
 done:
-    twi_map_free(&strangers);
+    twi_map_free(&absent);
     return status;
 }
 

@@ -78,7 +78,7 @@ static twi_node *make(twi_rewriting *r, const twi_node *bucket, const joining *j
 {
     tw_attr attrs[] = {tw_attr_type("T", j->type), tw_attr_int("D", j->num_decayed),
                        tw_attr_ints("decayed", j->decayed, j->num_decayed),
-                       tw_attr_ints("turned", j->transposed, j->count), tw_attr_bool("_reduction", true)};
+                       tw_attr_ints("transposed", j->transposed, j->count), tw_attr_bool("_reduction", true)};
     int num_attrs = twi_attr_find(&bucket->attrs, "_reduction") ? 5 : 4;
     return twi_rewrite_make(r, bucket, "/joint", "_JoinGradients", j->inputs, j->count + 2 * j->num_decayed, attrs,
                             num_attrs);

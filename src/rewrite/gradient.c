@@ -88,15 +88,15 @@ void twi_find_conv(const twi_rewriting *r, twi_raw_gradient *g, const twi_node *
     twi_node *conv = twi_find_link(g->value, TWI_OP_Conv2DBackpropFilter, g->user);
     bool fits = conv && conv->device == reader->device && tw_shape_elements(twi_shape(g->value)) <= INT32_MAX &&
                 strcmp(twi_attr_string(&conv->attrs, "data_format", "NHWC"), "NHWC") == 0 &&
-                twi_rewrite_has_kernel(r, reader, "_TurnedConv2DBackpropFilter", twi_dtype(g->value));
+                twi_rewrite_has_kernel(r, reader, "_TransposedFilterConv2DBackpropFilter", twi_dtype(g->value));
     g->conv = fits ? conv : NULL;
 }
 
 static twi_node *make_transposed(twi_rewriting *r, const twi_node *conv)
 {
     twi_value inputs[] = {twi_in(conv, 0), twi_in(conv, 1), twi_in(conv, 2)};
-    return twi_rewrite_make(r, conv, "/turned", "_TurnedConv2DBackpropFilter", inputs, 3, conv->attrs.items,
-                            conv->attrs.count);
+    return twi_rewrite_make(r, conv, "/transposed", "_TransposedFilterConv2DBackpropFilter", inputs, 3,
+                            conv->attrs.items, conv->attrs.count);
 }
 
 bool twi_make_transposed(twi_rewriting *r, twi_raw_gradient *gradients, int count)

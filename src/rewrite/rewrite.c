@@ -9,15 +9,10 @@
 static const struct {
     const char *name;
     twi_rewrite_pass *pass;
-} passes[] = { /* ORDER REWRITES */
-    {"merge", twi_rewrite_merge},
-    {"collective", twi_rewrite_collective},
-    {"fuse", twi_rewrite_fuse},
-    {"losses", twi_rewrite_losses},
-    {"buckets", twi_rewrite_buckets},
-    {"update", twi_rewrite_update},
-    {"scalars", twi_rewrite_scalars},
-    {"weights", twi_rewrite_weights},
+} passes[] = {
+#define X(name) {#name, twi_rewrite_##name},
+    TWI_REWRITES(X)
+#undef X
 };
 
 bool twi_rewrite_is_disabled(const char *disable, const char *name)

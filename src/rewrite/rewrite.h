@@ -22,15 +22,20 @@ typedef struct twi_rewriting {
 
 typedef tw_status twi_rewrite_pass(twi_rewriting *r, tw_error *error);
 
-/* The passes in the order they run. ORDER REWRITES: rewrite.c has the table. */
-twi_rewrite_pass twi_rewrite_merge;      /* merge.c: equal nodes become one */
-twi_rewrite_pass twi_rewrite_collective; /* collective.c: the averaging of towers becomes a fixed tree */
-twi_rewrite_pass twi_rewrite_fuse;       /* fuse.c: chains of layers become one kernel */
-twi_rewrite_pass twi_rewrite_losses;     /* losses.c: all L2 losses become one kernel */
-twi_rewrite_pass twi_rewrite_buckets;    /* buckets.c: gradients that travel together are laid end to end by one */
-twi_rewrite_pass twi_rewrite_update;     /* update.c: the updates of all variables become one kernel */
-twi_rewrite_pass twi_rewrite_scalars;    /* scalars.c: arithmetic on scalars becomes one kernel */
-twi_rewrite_pass twi_rewrite_weights;    /* weights.c: casts of variables, and transposed filters, too */
+/* The passes in the order they run, each in the file of its name. */
+#define TWI_REWRITES(X)                                                                                                \
+    X(merge)      /* equal nodes become one */                                                                         \
+    X(collective) /* the averaging of towers becomes a fixed tree */                                                   \
+    X(fuse)       /* chains of layers become one kernel */                                                             \
+    X(losses)     /* all L2 losses become one kernel */                                                                \
+    X(buckets)    /* gradients that travel together are laid end to end by one */                                      \
+    X(update)     /* the updates of all variables become one kernel */                                                 \
+    X(scalars)    /* arithmetic on scalars becomes one kernel */                                                       \
+    X(weights)    /* casts of variables, and transposed filters, too */
+
+#define X(name) twi_rewrite_pass twi_rewrite_##name;
+TWI_REWRITES(X)
+#undef X
 
 /* Runs all passes but those named in `disable` ("fuse,merge", "all", NULL), in the region and in all bodies. */
 tw_status twi_rewrite(twi_rewriting *r, const char *disable, tw_error *error);

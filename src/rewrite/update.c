@@ -400,7 +400,7 @@ static void list_attrs(joining *j)
     if (j->kind->of_gradients) {
         say(j, tw_attr_int("M", j->values));
         say(j, tw_attr_float("scale", first->scale));
-        say(j, tw_attr_ints("turned", j->transposed, j->count));
+        say(j, tw_attr_ints("transposed", j->transposed, j->count));
         say(j, tw_attr_ints("offsets", j->offsets, j->values));
     }
     if (j->kind->of_any_update) {

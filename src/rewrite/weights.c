@@ -27,9 +27,10 @@ typedef TWI_ARRAY(weight) weights;
 /* The op that does the same with a transposed filter; NULL: the node has no filter, or its device no kernel. */
 static const char *transposed_op(const twi_rewriting *r, const twi_node *node)
 {
-    const char *op = twi_is(node, TWI_OP_Conv2D) || twi_is(node, TWI_OP__FusedConv2D) ? "_TurnedConv2D"
-                     : twi_is(node, TWI_OP_Conv2DBackpropInput)                       ? "_TurnedConv2DBackpropInput"
-                                                                                      : NULL;
+    bool forward = twi_is(node, TWI_OP_Conv2D) || twi_is(node, TWI_OP__FusedConv2D);
+    const char *op = forward                                    ? "_TransposedFilterConv2D"
+                     : twi_is(node, TWI_OP_Conv2DBackpropInput) ? "_TransposedFilterConv2DBackpropInput"
+                                                                : NULL;
     bool fits = op && strcmp(twi_attr_string(&node->attrs, "data_format", "NHWC"), "NHWC") == 0 &&
                 twi_rewrite_has_kernel(r, node, op, twi_attr_type(&node->attrs, "T"));
     return fits ? op : NULL;
@@ -72,7 +73,7 @@ static twi_node *make_many(twi_rewriting *r, const weight *group, int count, twi
         transposed[i] = group[i].transposed;
     }
     tw_attr attrs[] = {tw_attr_type("T", twi_dtype(group[0].value)), tw_attr_int("N", count),
-                       tw_attr_ints("turned", transposed, count)};
+                       tw_attr_ints("transposed", transposed, count)};
     return twi_rewrite_make(r, group[0].value.node, "/many", "_CastMany", reads, count, attrs, 3);
 }
 
@@ -80,7 +81,7 @@ static twi_node *make_many(twi_rewriting *r, const weight *group, int count, twi
 static twi_node *make_conv(twi_rewriting *r, const twi_node *conv, twi_value transposed)
 {
     twi_value inputs[] = {twi_in(conv, 0), transposed, conv->num_inputs > 2 ? twi_in(conv, 2) : (twi_value){0}};
-    return twi_rewrite_make(r, conv, "/turned", transposed_op(r, conv), inputs, conv->num_inputs, conv->attrs.items,
+    return twi_rewrite_make(r, conv, "/transposed", transposed_op(r, conv), inputs, conv->num_inputs, conv->attrs.items,
                             conv->attrs.count);
 }
 

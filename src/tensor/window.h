@@ -40,12 +40,12 @@ typedef struct twi_convolution {
 } twi_convolution;
 
 /* A filter with its last axis first, [K,kh,kw,C], as some devices want it; and back. */
-static inline tw_shape twi_turned(tw_shape filter)
+static inline tw_shape twi_transpose_filter(tw_shape filter)
 {
     return filter.rank != 4 ? filter : TW_SHAPE(filter.dims[3], filter.dims[0], filter.dims[1], filter.dims[2]);
 }
 
-static inline tw_shape twi_turned_back(tw_shape filter)
+static inline tw_shape twi_transpose_filter_back(tw_shape filter)
 {
     return filter.rank != 4 ? filter : TW_SHAPE(filter.dims[1], filter.dims[2], filter.dims[3], filter.dims[0]);
 }

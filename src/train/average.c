@@ -184,7 +184,7 @@ static bool wants_stack(const tw_average_options *o)
     return !o->all_reduce && !o->packs && !o->small_bytes && !o->bucket_bytes && !o->wire;
 }
 
-/* averages[num_towers], or averages[0] at home. What is in them after an error means nothing. */
+/* averages[num_towers], or averages[0] at the root. What is in them after an error means nothing. */
 static void average(tw_graph *graph, tw_grads *const *towers, int num_towers, const tw_average_options *options,
                     bool everywhere, tw_grads **averages)
 {

@@ -24,7 +24,7 @@ static int num_results(const twi_reducer *r)
 
 static int result_place(const twi_reducer *r, int result)
 {
-    return r->everywhere ? result : TWI_AT_HOME;
+    return r->everywhere ? result : TWI_AT_ROOT;
 }
 
 /* ---- dense gradients --------------------------------------------------------------------------------------- */

@@ -41,7 +41,7 @@ tw_status twi_reduce_spec_parse(const char *text, twi_reduce_spec *spec, tw_erro
 bool twi_reduce_uses_nccl(const twi_reduce_spec *spec);
 
 /* Places: a tower's number, or one of these. */
-enum { TWI_AT_CPU = -1, TWI_AT_HOME = -2 /* the scopes that are open */ };
+enum { TWI_AT_CPU = -1, TWI_AT_ROOT = -2 /* the scopes that are open */ };
 
 /* A reduction under construction. */
 typedef struct twi_reducer {
@@ -50,8 +50,8 @@ typedef struct twi_reducer {
     const tw_average_options *options;
     const tw_output *anchors; /* [towers] a gradient of each, beside which it works where the options name no device */
     twi_reduce_spec spec;
-    bool everywhere;          /* each tower gets the mean; otherwise home does */
-    bool stacked;             /* home gets it as TensorFlow's tutorial builds it */
+    bool everywhere;          /* each tower gets the mean; otherwise the root does */
+    bool stacked;             /* the root gets it as TensorFlow's tutorial builds it */
     int parts;                /* how many have been reduced */
 } twi_reducer;
 
@@ -59,14 +59,14 @@ typedef struct twi_reducer {
 void twi_reduce_enter(const twi_reducer *r, int place);
 void twi_reduce_leave(const twi_reducer *r, int place);
 
-/* The mean of flat tensors inputs[towers] of so many elements: means[towers], or means[0] at home. False when memory
- * ran out, which is on the graph. */
+/* The mean of flat tensors inputs[towers] of so many elements: means[towers], or means[0] at the root. False when
+ * memory ran out, which is on the graph. */
 bool twi_reduce_flat(twi_reducer *r, const tw_output *inputs, int64_t elements, tw_output *means);
 
 /* In towers.c: a list for so many variables, as long as the graph, without gradients yet; NULL is on the graph. */
 tw_grads *twi_new_grads(tw_graph *graph, tw_variable *const *variables, int count);
 
-/* Fills averages[towers], or averages[0] at home: the towers' gradients are complete, {NULL, 0} throughout where a
+/* Fills averages[towers], or averages[0] at the root: the towers' gradients are complete, {NULL, 0} throughout where a
  * variable has none. */
 void twi_reduce_all(twi_reducer *r, tw_grads *const *towers, tw_grads **averages);
 

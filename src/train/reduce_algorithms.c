@@ -53,7 +53,7 @@ static int tower_at(const shard *s, int number)
 void twi_reduce_enter(const twi_reducer *r, int place)
 {
     tw_graph *g = r->graph;
-    if (place == TWI_AT_HOME)
+    if (place == TWI_AT_ROOT)
         return;
     tw_enter_no_device(g);
     if (place == TWI_AT_CPU)
@@ -67,7 +67,7 @@ void twi_reduce_enter(const twi_reducer *r, int place)
 void twi_reduce_leave(const twi_reducer *r, int place)
 {
     tw_graph *g = r->graph;
-    if (place == TWI_AT_HOME)
+    if (place == TWI_AT_ROOT)
         return;
     if (place == TWI_AT_CPU || r->options->devices)
         tw_leave_device(g);
@@ -419,8 +419,8 @@ static tw_output fetch(const shard *s, const piece *p, int tower, tw_output *see
     return seen[tower];
 }
 
-/* The pieces become whole tensors: means[towers], or means[0] at home. Where values are narrowed on their way everyone
- * takes the narrowed one, the owner too, so that all have the same bits. */
+/* The pieces become whole tensors: means[towers], or means[0] at the root. Where values are narrowed on their way
+ * everyone takes the narrowed one, the owner too, so that all have the same bits. */
 static void deliver(shard *s, tw_output *means)
 {
     twi_reducer *r = s->r;
@@ -432,7 +432,7 @@ static void deliver(shard *s, tw_output *means)
     for (int i = 0; i < s->num_pieces && parts && seen; i++) {
         const piece *p = &s->pieces[i];
         if (!r->everywhere) {
-            parts[i] = cross(r, p->value, p->owner, TWI_AT_HOME);
+            parts[i] = cross(r, p->value, p->owner, TWI_AT_ROOT);
             continue;
         }
         bool narrowed = is_narrowed(r, p->value);
@@ -445,7 +445,7 @@ static void deliver(shard *s, tw_output *means)
         }
     }
     for (int t = 0; t < (r->everywhere ? n : 1) && parts && seen; t++)
-        means[t] = join_at(r, r->everywhere ? t : TWI_AT_HOME, parts + t * s->num_pieces, s->num_pieces);
+        means[t] = join_at(r, r->everywhere ? t : TWI_AT_ROOT, parts + t * s->num_pieces, s->num_pieces);
     twi_free(parts);
     twi_free(seen);
 }
@@ -508,7 +508,7 @@ bool twi_reduce_flat(twi_reducer *r, const tw_output *inputs, int64_t elements, 
     for (int t = 0; t < results && enough; t++) {
         for (int k = 0; k < shards; k++)
             column[k] = reduced[k * results + t];
-        means[t] = join_at(r, r->everywhere ? t : TWI_AT_HOME, column, shards);
+        means[t] = join_at(r, r->everywhere ? t : TWI_AT_ROOT, column, shards);
     }
     r->parts++;
     twi_free(parts);

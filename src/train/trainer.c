@@ -68,7 +68,7 @@ tw_status tw_trainer_create(const tw_trainer_options *given, tw_trainer **result
                                                      "asynchronous updates nor with a batch that is repeated"));
     TWI_TRY(twi_trainer_choose_input_place(t, options, error));
     TWI_TRY(make_arrays(t, error));
-    TWI_TRY(twi_trainer_find_home(t, error));
+    TWI_TRY(twi_trainer_find_step_device(t, error));
     TWI_TRY(twi_trainer_build_graph(t, options->dataset, error));
     tw_session_options session = options->session;
     session.devices = options->devices;

@@ -10,7 +10,7 @@
  *       trainer_shares.c      how many of a step's examples each tower gets
  *     variables
  *       trainer_variables.c   where they lie, and which of them a tower works with
- *       trainer_home.c        where the step is counted and the rate computed
+ *       trainer_step_device.c        where the step is counted and the rate computed
  *     trainer_modes.h       the modes of update, a row each
  *     input
  *       trainer_input.c       the towers' batches
@@ -73,10 +73,10 @@ typedef struct twi_variables {
     int building; /* the tower under construction */
 } twi_variables;
 
-typedef struct twi_home {
-    int device;    /* number of the device where the step is counted and the rate computed; -1: the CPU */
-    int strangers; /* nodes meant for there that it has no kernel for */
-} twi_home;
+typedef struct twi_step_device {
+    int number;  /* of the device where the step is counted and the rate computed; -1: the CPU */
+    int refused; /* nodes meant for there that it has no kernel for */
+} twi_step_device;
 
 typedef struct twi_input {
     tw_trainer_input kind;
@@ -126,7 +126,7 @@ struct tw_trainer {
     twi_recipe recipe;
     twi_towers towers;
     twi_variables variables;
-    twi_home home;
+    twi_step_device step_device;
     twi_input input;
     twi_update update;
     twi_scaling scaling;
@@ -158,10 +158,10 @@ tw_status twi_recipe_settings_to_save(const twi_recipe *recipe, tw_named_tensor 
 
 /* The first rate, the schedule and the reduction become what was asked for, else what the checkpoint (may be NULL) says,
  * else the model's. Release the tensors to save, also after an error. */
-enum { TWI_NUM_MEMORIES = 3 };
+enum { TWI_NUM_RECALLED = 3 };
 tw_status twi_recipe_recall(twi_recipe *recipe, const tw_trainer_options *options, tw_checkpoint *checkpoint,
                             tw_error *error);
-tw_status twi_recipe_memories_to_save(const twi_recipe *recipe, tw_named_tensor tensors[TWI_NUM_MEMORIES],
+tw_status twi_recipe_recalled_to_save(const twi_recipe *recipe, tw_named_tensor tensors[TWI_NUM_RECALLED],
                                       tw_error *error);
 
 /* ---- checkpoints ---- */
@@ -189,8 +189,8 @@ void twi_trainer_leave_variables(tw_trainer *t);
 
 /* Where variables lie on GPUs, the step is counted and the rate computed on tower 0's, so that a step takes nothing to
  * the host; if it has kernels for that. */
-tw_status twi_trainer_find_home(tw_trainer *t, tw_error *error);
-void twi_trainer_enter_home(tw_trainer *t); /* tw_leave_device() leaves */
+tw_status twi_trainer_find_step_device(tw_trainer *t, tw_error *error);
+void twi_trainer_enter_step_device(tw_trainer *t); /* tw_leave_device() leaves */
 
 /* ---- the graph ------------------------------------------------------------------------------------------------- */
 

@@ -70,12 +70,12 @@ tw_status tw_trainer_save(tw_trainer *t, const char *directory, int keep, tw_err
 {
     TWI_NEED(t, "trainer", error);
     TWI_NEED(directory, "directory", error);
-    tw_named_tensor extras[TWI_NUM_SETTINGS + TWI_NUM_MEMORIES + 3] = {{NULL}};
+    tw_named_tensor extras[TWI_NUM_SETTINGS + TWI_NUM_RECALLED + 3] = {{NULL}};
     char rule[TWI_RULE_SIZE];
-    int count = TWI_NUM_SETTINGS + TWI_NUM_MEMORIES;
+    int count = TWI_NUM_SETTINGS + TWI_NUM_RECALLED;
     tw_status status;
     TWI_TRY(twi_recipe_settings_to_save(&t->recipe, extras, error));
-    TWI_TRY(twi_recipe_memories_to_save(&t->recipe, extras + TWI_NUM_SETTINGS, error));
+    TWI_TRY(twi_recipe_recalled_to_save(&t->recipe, extras + TWI_NUM_SETTINGS, error));
     twi_recipe_rule_text(&t->recipe, rule, sizeof rule);
     extras[count++] = (tw_named_tensor){TWI_RULE_NAME, tw_tensor_string(rule, strlen(rule))};
     if (!extras[count - 1].tensor)

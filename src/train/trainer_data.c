@@ -95,7 +95,7 @@ void twi_trainer_build_data(tw_trainer *t, const tw_dataset *d)
             add_data(g, "labels", TW_INT32, TW_SHAPE(tw_dataset_count(d)), &t->input.data[i][1]);
             }
     }
-    twi_trainer_enter_home(t);
+    twi_trainer_enter_step_device(t);
     t->input.position =
         t->input.repeats ? tw_scalar_of(g, TW_INT64, (double)t->step) : tw_variable_read(g, tw_global_step(g));
     tw_leave_device(g);

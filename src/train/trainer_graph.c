@@ -117,7 +117,7 @@ tw_status twi_trainer_build_graph(tw_trainer *t, const tw_dataset *dataset, tw_e
     tw_graph *g = t->graph;
     tw_graph_set_seed(g, t->recipe.setting[TWI_SEED]);
     tw_enter_device(g, "/cpu:0");
-    twi_trainer_enter_home(t);
+    twi_trainer_enter_step_device(t);
     tw_global_step(g); /* here, before anything reads it */
     tw_optimizer *optimizer = twi_trainer_build_optimizer(t);
     if (t->asynchronous)
@@ -130,7 +130,7 @@ tw_status twi_trainer_build_graph(tw_trainer *t, const tw_dataset *dataset, tw_e
         twi_trainer_build_data(t, dataset);
     for (int i = 0; i < t->towers.count; i++)
         build_tower(t, i, optimizer);
-    twi_trainer_enter_home(t);
+    twi_trainer_enter_step_device(t);
     t->fetched.outputs[t->towers.count] = twi_trainer_build_update(t, optimizer);
     tw_leave_device(g);
     tw_leave_device(g);

@@ -247,7 +247,7 @@ done:
     return status;
 }
 
-tw_status twi_recipe_memories_to_save(const twi_recipe *recipe, tw_named_tensor tensors[TWI_NUM_MEMORIES],
+tw_status twi_recipe_recalled_to_save(const twi_recipe *recipe, tw_named_tensor tensors[TWI_NUM_RECALLED],
                                       tw_error *error)
 {
     char schedule[SCHEDULE_SIZE];

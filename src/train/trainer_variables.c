@@ -32,12 +32,12 @@ static tw_status check(const tw_trainer *t, tw_error *error)
     const tw_variable_options *v = &t->variables.options;
     const tw_average_options *a = &t->recipe.average;
     const char *update = tw_variable_update_name(v->update);
-    const char *meeting = a->all_reduce         ? "all_reduce"
-                          : a->packs            ? "packs"
-                          : a->small_bytes      ? "small_bytes"
-                          : a->bucket_bytes > 0 ? "bucket_bytes"
-                          : a->wire             ? "wire"
-                                                : NULL;
+    const char *reduction = a->all_reduce         ? "all_reduce"
+                            : a->packs            ? "packs"
+                            : a->small_bytes      ? "small_bytes"
+                            : a->bucket_bytes > 0 ? "bucket_bytes"
+                            : a->wire             ? "wire"
+                                                  : NULL;
     if (v->placement && !t->variables.mode->place)
         return twi_fail(
             error, TW_INVALID_ARGUMENT,
@@ -50,10 +50,10 @@ static tw_status check(const tw_trainer *t, tw_error *error)
             "options.variables.parameter_device=%s goes with options.variables.update=parameter_server only: "
             "with %s each tower has all variables on its own device",
             device_names[v->parameter_device], update);
-    if (meeting && !t->variables.mode->meet)
+    if (reduction && !t->variables.mode->meet)
         return twi_fail(error, TW_INVALID_ARGUMENT,
                         "options.average.%s says how gradients meet; with options.variables.update=%s they never do",
-                        meeting, update);
+                        reduction, update);
     return TW_OK;
 }
 

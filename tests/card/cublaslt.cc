@@ -37,9 +37,9 @@ static void put(cudaDataType type, void *x, int64_t i, float value)
         ((float *)x)[i] = value;
 }
 
-static float element(const matrix &m, bool turned, const void *x, uint64_t row, uint64_t column)
+static float element(const matrix &m, bool transposed, const void *x, uint64_t row, uint64_t column)
 {
-    return at(m.type, x, (int64_t)(turned ? column : row) + (int64_t)(turned ? row : column) * m.step);
+    return at(m.type, x, (int64_t)(transposed ? column : row) + (int64_t)(transposed ? row : column) * m.step);
 }
 
 extern "C" {

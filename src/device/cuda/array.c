@@ -1,4 +1,4 @@
-/* array.c - rows of values that are passed on, made of nothing, cut, joined, padded, turned and repeated.
+/* array.c - rows of values that are passed on, made of nothing, cut, joined, padded, transposed and repeated.
  *
  * What says sizes and axes must be known when the plan is made: when it runs it lies on the card. */
 #include "base/memory.h"

@@ -48,7 +48,7 @@ twi_answer twi_answer_find(const twi_device *d, const char *key);
 void twi_answer_keep(const twi_device *d, const char *key, twi_answer answer); /* without memory it is asked again */
 void twi_answers_free(twi_cuda_device *c);
 
-/* remembered.c: what has been chosen. Under a lock of the caller's. */
+/* choice_cache.c: what has been chosen. Under a lock of the caller's. */
 typedef struct twi_choice {
     char key[TWI_CHOICE_KEY];
     int position;

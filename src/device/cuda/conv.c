@@ -1,9 +1,10 @@
 /* conv.c - Conv2D, its gradients and its fused forms by cuDNN's operation graphs (cudnn_graph.h).
  *
- * Images are NHWC on both sides. Filters are [kh,kw,C,K] here and [K,kh,kw,C] there, so they are turned on the way, into
- * or out of the workspace; ops whose names begin with _Turned have them as they are there. Not every engine pads both
- * ends of a side differently; where ours differ, the image is padded by a copy first. Unless the device is told
- * otherwise, only engines that give the same bits in every run are taken, and float products are of floats, not TF32. */
+ * Images are NHWC on both sides. Filters are [kh,kw,C,K] here and [K,kh,kw,C] there, so they are transposed on the way,
+ * into or out of the workspace; ops whose names begin with _TransposedFilter have them as they are there. Not every
+ * engine pads both ends of a side differently; where ours differ, the image is padded by a copy first. Unless the
+ * device is told otherwise, only engines that give the same bits in every run are taken, and float products are of
+ * floats, not TF32. */
 #ifdef TOWER_WITH_CUDNN
 #include "base/memory.h"
 #include "device/cuda/choice.h"
@@ -28,7 +29,7 @@ typedef struct convolution {
     twi_engine_rules rules;
     twi_variant_pack pack;
     bool bias_apart, relu_apart;     /* no engine does them; so a kernel of ours does, afterwards */
-    bool turned;                     /* filters are [K,kh,kw,C] outside, too */
+    bool transposed;                     /* filters are [K,kh,kw,C] outside, too */
     bool padded;                     /* the image is copied into a larger one, [N, sides, C] */
     int64_t sides[2];
     size_t filter_bytes, padded_bytes, workspace; /* parts of the run's workspace, in this order */
@@ -230,13 +231,14 @@ static tw_status lay(const twi_prepare *p, twi_conv_direction direction, convolu
     const operands o = operands_of(p, direction);
     c->graph = graph_of(p, direction);
     c->device = (twi_cuda_device *)p->device;
-    c->turned = strncmp(p->op, "_Turned", strlen("_Turned")) == 0;
+    c->transposed = strncmp(p->op, "_TransposedFilter", strlen("_TransposedFilter")) == 0;
     *empty = o.image->elements == 0 || o.filter->elements == 0 || o.output->elements == 0;
     if (strcmp(twi_attr_string(p->attrs, "data_format", "NHWC"), "NHWC") != 0)
         return twi_fail(p->error, TW_UNIMPLEMENTED, "%s supports NHWC only", p->op);
     tw_status status =
         twi_convolution_lay(p->attrs, false, o.image->shape,
-                            c->turned ? twi_turned_back(o.filter->shape) : o.filter->shape, o.output->shape, &c->laid,
+                            c->transposed ? twi_transpose_filter_back(o.filter->shape) : o.filter->shape,
+                            o.output->shape, &c->laid,
                             p->error);
     if (status != TW_OK)
         return status;
@@ -247,7 +249,7 @@ static tw_status lay(const twi_prepare *p, twi_conv_direction direction, convolu
     }
     for (int i = 0; i < 2 && c->padded; i++)
         c->sides[i] += w->before[i] + w->after[i];
-    if (!c->turned)
+    if (!c->transposed)
         c->filter_bytes = round_up((size_t)o.filter->elements * tw_dtype_size(c->graph.type));
     if (c->padded)
         c->padded_bytes = round_up((size_t)(c->laid.batch * c->sides[0] * c->sides[1] * c->laid.in_channels) *
@@ -415,8 +417,8 @@ static tw_status run_forward(const twi_run *r)
     }
     rooms room = rooms_of(r, c);
     const void *image = r->inputs[0];
-    const void *filter = c->turned ? r->inputs[1] : room.filter;
-    if (!c->turned)
+    const void *filter = c->transposed ? r->inputs[1] : room.filter;
+    if (!c->transposed)
         TWI_TRY(turn_filter(r, c, false, r->inputs[1], room.filter));
     if (c->padded) {
         TWI_TRY(pad_image(r, c, false, image, room.image));
@@ -437,8 +439,8 @@ static tw_status run_backprop_input(const twi_run *r)
         return TWI_LAUNCH(r, cudaMemsetAsync(r->outputs[0], 0, r->output_operands[0].bytes, r->stream));
     rooms room = rooms_of(r, c);
     void *image = c->padded ? room.image : r->outputs[0];
-    const void *filter = c->turned ? r->inputs[1] : room.filter;
-    if (!c->turned)
+    const void *filter = c->transposed ? r->inputs[1] : room.filter;
+    if (!c->transposed)
         TWI_TRY(turn_filter(r, c, false, r->inputs[1], room.filter));
     TWI_TRY(execute(r, c, image, filter, r->inputs[2], NULL, room.workspace));
     if (c->padded)
@@ -459,8 +461,8 @@ static tw_status run_backprop_filter(const twi_run *r)
         TWI_TRY(pad_image(r, c, false, image, room.image));
         image = room.image;
     }
-    TWI_TRY(execute(r, c, image, c->turned ? r->outputs[0] : room.filter, r->inputs[2], NULL, room.workspace));
-    if (!c->turned)
+    TWI_TRY(execute(r, c, image, c->transposed ? r->outputs[0] : room.filter, r->inputs[2], NULL, room.workspace));
+    if (!c->transposed)
         TWI_TRY(turn_filter(r, c, true, room.filter, r->outputs[0]));
 done:
     return status;
@@ -471,10 +473,10 @@ done:
 const twi_kernel twi_cuda_conv_kernels[] = {
     {"Conv2D", "cudnn", FLOATS, prepare_forward, run_forward, release, .accepts = accepts_forward},
     {"_FusedConv2D", "cudnn", FLOATS, prepare_forward, run_forward, release, .accepts = accepts_forward},
-    {"_TurnedConv2D", "cudnn", FLOATS, prepare_forward, run_forward, release, .accepts = accepts_forward},
-    {"_TurnedConv2DBackpropInput", "cudnn", FLOATS, prepare_backprop_input, run_backprop_input, release,
+    {"_TransposedFilterConv2D", "cudnn", FLOATS, prepare_forward, run_forward, release, .accepts = accepts_forward},
+    {"_TransposedFilterConv2DBackpropInput", "cudnn", FLOATS, prepare_backprop_input, run_backprop_input, release,
      .accepts = accepts_backprop_input},
-    {"_TurnedConv2DBackpropFilter", "cudnn", FLOATS, prepare_backprop_filter, run_backprop_filter, release,
+    {"_TransposedFilterConv2DBackpropFilter", "cudnn", FLOATS, prepare_backprop_filter, run_backprop_filter, release,
      .accepts = accepts_backprop_filter},
     {"Conv2DBackpropInput", "cudnn", FLOATS, prepare_backprop_input, run_backprop_input, release,
      .accepts = accepts_backprop_input},

@@ -6,20 +6,20 @@
 /* Of one gradient. */
 typedef struct joined {
     int var, decay; /* inputs; decay 0: there is none */
-    bool turned;
+    bool transposed;
 } joined;
 
 static tw_status prepare_join_gradients(twi_prepare *p)
 {
-    int decays = 0, num_turned = 0;
+    int decays = 0, num_transposed = 0;
     const int64_t *decayed = twi_attr_ints(p->attrs, "decayed", &decays);
-    const int64_t *turned = twi_attr_ints(p->attrs, "turned", &num_turned);
+    const int64_t *transposed = twi_attr_ints(p->attrs, "transposed", &num_transposed);
     int count = p->num_inputs - 2 * decays;
     joined *state = twi_alloc_array((size_t)count, sizeof *state);
     if (!state)
         return twi_fail_memory(p->error, p->node);
-    for (int i = 0; i < num_turned && i < count; i++)
-        state[i].turned = turned[i];
+    for (int i = 0; i < num_transposed && i < count; i++)
+        state[i].transposed = transposed[i];
     for (int i = 0; i < decays; i++) {
         state[decayed[i]].var = count + i;
         state[decayed[i]].decay = count + decays + i;
@@ -39,7 +39,7 @@ static tw_status run_join_gradients(const twi_run *r)
             const twi_operand *gradient = &r->input_operands[i];
             some.from[some.count] = r->inputs[i];
             some.type[some.count] = (uint8_t)gradient->dtype;
-            some.columns[some.count] = state[i].turned ? (int)gradient->shape.dims[0] : 0;
+            some.columns[some.count] = state[i].transposed ? (int)gradient->shape.dims[0] : 0;
             some.var[some.count] = state[i].decay ? r->inputs[state[i].var] : NULL;
             some.decay[some.count] = state[i].decay ? r->inputs[state[i].decay] : NULL;
             some.begin[some.count] = at;

@@ -60,7 +60,7 @@ static __device__ __forceinline__ void load_any(tw_dtype type, const void *from,
 }
 
 /* The same of a gradient [columns, rows], by a place of its variable, which is [rows, columns]. */
-static __device__ __forceinline__ void load_turned(tw_dtype type, const void *from, unsigned at, unsigned columns,
+static __device__ __forceinline__ void load_transposed(tw_dtype type, const void *from, unsigned at, unsigned columns,
                                                    unsigned rows, int count, float *x)
 {
     unsigned row = at / columns, column = at - row * columns;
@@ -80,7 +80,7 @@ static __device__ __forceinline__ void load_gradient(tw_dtype type, const void *
                                                      int64_t at, int count, float *x)
 {
     if (columns)
-        load_turned(type, from, (unsigned)at, (unsigned)columns, (unsigned)elements / (unsigned)columns, count, x);
+        load_transposed(type, from, (unsigned)at, (unsigned)columns, (unsigned)elements / (unsigned)columns, count, x);
     else
         load_any(type, from, at, count, x);
 }

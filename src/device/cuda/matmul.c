@@ -62,10 +62,11 @@ done:
     return status;
 }
 
-static tw_status set_operation(const twi_prepare *p, product *m, cublasLtMatmulDescAttributes_t attribute, bool turned)
+static tw_status set_operation(const twi_prepare *p, product *m, cublasLtMatmulDescAttributes_t attribute,
+                               bool transposed)
 {
     tw_status status = TW_OK;
-    cublasOperation_t operation = turned ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasOperation_t operation = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatmulDescSetAttribute, m->operation, attribute,
                      &operation, sizeof operation);
 done:
@@ -181,8 +182,8 @@ static void write_key(const twi_prepare *p, char *key, size_t size)
     const twi_cuda_device *card = twi_cuda_of(p);
     snprintf(key, size, "matmul,%s,%lldx%lld%s,%lldx%lld%s%s%s%s%s", tw_dtype_name(a->dtype),
              (long long)a->shape.dims[0], (long long)a->shape.dims[1],
-             twi_attr_bool(p->attrs, "transpose_a", false) ? "turned" : "", (long long)b->shape.dims[0],
-             (long long)b->shape.dims[1], twi_attr_bool(p->attrs, "transpose_b", false) ? "turned" : "",
+             twi_attr_bool(p->attrs, "transpose_a", false) ? "transposed" : "", (long long)b->shape.dims[0],
+             (long long)b->shape.dims[1], twi_attr_bool(p->attrs, "transpose_b", false) ? "transposed" : "",
              p->num_inputs > 2 ? ",bias" : "", twi_attr_bool(p->attrs, "relu", false) ? ",relu" : "",
              card->tf32 && a->dtype == TW_FLOAT32 ? ",tf32" : "", card->fast ? ",fast" : "");
 }

@@ -1,5 +1,5 @@
-/* move.cu - copies between arrays that are laid out differently: the one kernel behind cutting, joining, padding, turning
- * and repeating. */
+/* move.cu - copies between arrays that are laid out differently: the one kernel behind cutting, joining, padding,
+ * transposing and repeating. */
 #include "device/cuda/divide.cuh"
 #include "device/cuda/typed.cuh"
 

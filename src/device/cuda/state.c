@@ -8,12 +8,12 @@
 #define FLOATS (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16))
 #define MOVED (TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL))
 
-/* The variable has that type and, unless it is a scalar, the shape of what goes into it, turned or not. */
-static tw_status check(const twi_prepare *p, int variable, tw_dtype type, int value, bool turned)
+/* The variable has that type and, unless it is a scalar, the shape of what goes into it, transposed or not. */
+static tw_status check(const twi_prepare *p, int variable, tw_dtype type, int value, bool transposed)
 {
     char text[2][96];
     const twi_operand *var = &p->inputs[variable], *v = &p->inputs[value];
-    tw_shape shape = turned ? twi_turned(var->shape) : var->shape;
+    tw_shape shape = transposed ? twi_transpose_filter(var->shape) : var->shape;
     if (var->resource && var->resource->dtype != type)
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': variable '%s' is %s, what goes into it is %s", p->op,
                         p->node, var->resource->name, tw_dtype_name(var->resource->dtype), tw_dtype_name(type));
@@ -83,7 +83,7 @@ typedef struct updating {
     int slots, numbers[TWI_CUDA_NUMBERS], gradients;
     int decays, losses; /* 0: there are none */
     int64_t *offsets;   /* [towers][count]: where a gradient begins in a vector that it is a part of; -1: it is whole */
-    bool *turned;       /* [count]: the gradients' first axis is the variable's last. Both behind the struct */
+    bool *transposed;       /* [count]: the gradients' first axis is the variable's last. Both behind the struct */
 } updating;
 
 static twi_cuda_rule rule_of(const char *op)
@@ -100,16 +100,16 @@ static twi_cuda_rule rule_of(const char *op)
 
 static updating *new_updating(const char *op, const twi_attrs *attrs, int count)
 {
-    int num_turned = 0, num_offsets = 0;
-    const int64_t *turned = twi_attr_ints(attrs, "turned", &num_turned);
+    int num_transposed = 0, num_offsets = 0;
+    const int64_t *transposed = twi_attr_ints(attrs, "transposed", &num_transposed);
     const int64_t *offsets = twi_attr_ints(attrs, "offsets", &num_offsets);
-    updating *u = twi_alloc(sizeof *u + (size_t)count * (2 * sizeof *u->offsets + sizeof *u->turned));
+    updating *u = twi_alloc(sizeof *u + (size_t)count * (2 * sizeof *u->offsets + sizeof *u->transposed));
     if (!u)
         return NULL;
     u->offsets = (int64_t *)(u + 1);
-    u->turned = (bool *)(u->offsets + 2 * count);
-    for (int i = 0; i < num_turned && i < count; i++)
-        u->turned[i] = turned[i];
+    u->transposed = (bool *)(u->offsets + 2 * count);
+    for (int i = 0; i < num_transposed && i < count; i++)
+        u->transposed[i] = transposed[i];
     for (int i = 0; i < 2 * count; i++)
         u->offsets[i] = i < num_offsets ? offsets[i] : -1;
     u->rule = rule_of(op);
@@ -135,7 +135,7 @@ static tw_status keep_updating(twi_prepare *p, updating *u)
         status = check(p, u->slots + i, u->type, i % u->count, false);
     for (int i = 0; i < u->count * u->towers && status == TW_OK; i++)
         status = u->offsets[i] >= 0 ? check(p, i % u->count, u->type, i % u->count, false)
-                                    : check(p, i % u->count, u->type, u->gradients + i, u->turned[i % u->count]);
+                                    : check(p, i % u->count, u->type, u->gradients + i, u->transposed[i % u->count]);
     if (status == TW_OK)
         p->state = u;
     else
@@ -209,7 +209,7 @@ static tw_status run_update(const twi_run *r)
             some.loss[i] = u->losses ? share(r, u->losses + begin + i) : NULL;
             tw_shape shape = r->input_operands[begin + i].shape;
             some.elements[i] = tw_shape_elements(shape);
-            some.columns[i] = u->turned[begin + i] ? (int)shape.dims[shape.rank - 1] : 0;
+            some.columns[i] = u->transposed[begin + i] ? (int)shape.dims[shape.rank - 1] : 0;
         }
         status = TWI_LAUNCH(r, twi_cuda_update_many(r->stream, u->type, &some));
     }

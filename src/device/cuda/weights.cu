@@ -1,7 +1,7 @@
 /* weights.cu - variables as a step computes with them: of a narrower type, filters with their last axis first. */
 #include "device/cuda/many.cuh"
 
-static const int TILE = 32; /* TILE x TILE elements are turned by a block */
+static const int TILE = 32; /* TILE x TILE elements are transposed by a block */
 
 /* A chunk of an array, as it lies. */
 template <typename T> static __device__ void cast_chunk(int64_t elements, int part, const float *from, T *to)
@@ -17,7 +17,7 @@ template <typename T> static __device__ void cast_chunk(int64_t elements, int pa
 
 /* A tile of [rows, columns] to its place in [columns, rows]: rows of both are read and written as they lie. */
 template <typename T>
-static __device__ void turn_tile(int64_t rows, int columns, int part, const float *from, T *to)
+static __device__ void transpose_tile(int64_t rows, int columns, int part, const float *from, T *to)
 {
     __shared__ float tile[TILE][TILE + 1];
     int across = (columns + TILE - 1) / TILE, column = part % across * TILE;
@@ -36,7 +36,7 @@ template <typename T> static __global__ void cast_kernel(twi_cuda_casts c)
 {
     int v = array_of_block(c.count, c.first_block), part = (int)blockIdx.x - c.first_block[v];
     if (c.columns[v])
-        turn_tile(c.elements[v] / c.columns[v], c.columns[v], part, c.from[v], (T *)c.to[v]);
+        transpose_tile(c.elements[v] / c.columns[v], c.columns[v], part, c.from[v], (T *)c.to[v]);
     else
         cast_chunk(c.elements[v], part, c.from[v], (T *)c.to[v]);
 }

@@ -17,7 +17,7 @@ typedef struct conv_state {
     bool as_forward;
     int64_t taps;        /* cells of the filter, kh * kw */
     size_t tap_bytes;    /* bytes of one cell's [C,K] matrix */
-    size_t turned;       /* where in the workspace the turned filter lies */
+    size_t flipped;       /* where in the workspace the flipped filter lies */
 } conv_state;
 
 static twi_dnnl_tensor image_tensor(const twi_operand *operand)
@@ -108,7 +108,7 @@ static tw_status forward_run(const twi_run *r)
 
 /* Conv2DBackpropInput (input_sizes, filter, out_backprop)
  *
- * With stride 1 this is a convolution of the gradient with the filter turned by 180 degrees and its channels
+ * With stride 1 this is a convolution of the gradient with the filter flipped by 180 degrees and its channels
  * exchanged; oneDNN 2 runs that a fifth faster than its own backward primitive on NHWC. */
 static tw_status input_gradient_prepare(twi_prepare *p)
 {
@@ -133,14 +133,14 @@ static tw_status input_gradient_prepare(twi_prepare *p)
     if (!as_forward)
         return build(p, &spec, &s);
 
-    twi_dnnl_tensor w = spec.weights, turned = w;
-    turned.dims[0] = w.dims[1], turned.dims[1] = w.dims[0];
-    turned.strides[0] = w.strides[1], turned.strides[1] = w.strides[0];
+    twi_dnnl_tensor w = spec.weights, flipped = w;
+    flipped.dims[0] = w.dims[1], flipped.dims[1] = w.dims[0];
+    flipped.strides[0] = w.strides[1], flipped.strides[1] = w.strides[0];
     twi_dnnl_tensor swap = spec.src;
     spec.kind = TWI_DNNL_CONVOLUTION;
     spec.src = spec.dst;
     spec.dst = swap;
-    spec.weights = turned;
+    spec.weights = flipped;
     memcpy(spec.before, before, sizeof before);
     memcpy(spec.after, after, sizeof after);
     status = build(p, &spec, &s);
@@ -149,8 +149,8 @@ static tw_status input_gradient_prepare(twi_prepare *p)
     s->as_forward = true;
     s->taps = filter->shape.dims[0] * filter->shape.dims[1];
     s->tap_bytes = filter->bytes / (size_t)s->taps;
-    s->turned = (p->workspace + 63) / 64 * 64;
-    p->workspace = s->turned + filter->bytes;
+    s->flipped = (p->workspace + 63) / 64 * 64;
+    p->workspace = s->flipped + filter->bytes;
     return TW_OK;
 }
 
@@ -160,10 +160,10 @@ static tw_status input_gradient_run(const twi_run *r)
     if (!s->as_forward)
         return twi_dnnl_run(s->primitive, r->outputs[0], r->inputs[1], NULL, r->inputs[2], r->workspace, r->error);
     const char *filter = r->inputs[1];
-    char *turned = (char *)r->workspace + s->turned;
+    char *flipped = (char *)r->workspace + s->flipped;
     for (int64_t i = 0; i < s->taps; i++)
-        memcpy(turned + (size_t)i * s->tap_bytes, filter + (size_t)(s->taps - 1 - i) * s->tap_bytes, s->tap_bytes);
-    return twi_dnnl_run(s->primitive, r->inputs[2], turned, NULL, r->outputs[0], r->workspace, r->error);
+        memcpy(flipped + (size_t)i * s->tap_bytes, filter + (size_t)(s->taps - 1 - i) * s->tap_bytes, s->tap_bytes);
+    return twi_dnnl_run(s->primitive, r->inputs[2], flipped, NULL, r->outputs[0], r->workspace, r->error);
 }
 
 /* Conv2DBackpropFilter (input, filter_sizes, out_backprop); _Conv2DBackpropFilterBias has a second output. */

@@ -1,6 +1,6 @@
 /* regex.h - regular expressions in RE2's language, behind plain C.
- * Graphs come from files of strangers: RE2 takes time that grows with the text alone, and limited memory, whatever the
- * pattern is. A pattern that would need more is refused. */
+ * Graphs come from files that nobody has checked: RE2 takes time that grows with the text alone, and limited memory,
+ * whatever the pattern is. A pattern that would need more is refused. */
 #ifndef TWI_REGEX_H
 #define TWI_REGEX_H
 

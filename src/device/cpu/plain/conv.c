@@ -68,7 +68,7 @@ static tw_status prepare_forward(twi_prepare *p)
 static tw_status prepare_backprop_input(twi_prepare *p)
 {
     tw_status status = prepare(p, &p->outputs[0], &p->inputs[1], &p->inputs[2]);
-    if (status == TW_OK) /* the turned filter; that of a narrow type is a float's */
+    if (status == TW_OK) /* the transposed filter; that of a narrow type is a float's */
         p->workspace += (size_t)p->inputs[1].elements *
                         (p->inputs[1].dtype == TW_FLOAT64 ? sizeof(double) : sizeof(float));
     return status;

@@ -36,19 +36,19 @@ static tw_status NAME(conv2d)(const twi_run *r)
     return TW_OK;
 }
 
-/* dx = dy through the filter; the filter is turned to [kh,kw,K,C] first, so that the inner loop runs along C. */
+/* dx = dy through the filter; the filter is transposed to [kh,kw,K,C] first, so that the inner loop runs along C. */
 static tw_status NAME(conv2d_backprop_input)(const twi_run *r)
 {
     const twi_convolution *g = r->state;
     const twi_window *w = &g->window;
     const REAL *filter = r->inputs[1], *dy = r->inputs[2];
-    REAL *dx = r->outputs[0], *turned = r->workspace;
+    REAL *dx = r->outputs[0], *transposed = r->workspace;
     int64_t channels = g->in_channels, filters = g->out_channels;
     TWI_PARALLEL_LOOP(r)
     for (int64_t cell = 0; cell < w->size[0] * w->size[1]; cell++)
         for (int64_t c = 0; c < channels; c++)
             for (int64_t k = 0; k < filters; k++)
-                turned[(cell * filters + k) * channels + c] = filter[(cell * channels + c) * filters + k];
+                transposed[(cell * filters + k) * channels + c] = filter[(cell * channels + c) * filters + k];
     TWI_PARALLEL_LOOP(r)
     for (int64_t row = 0; row < g->batch * w->image[0]; row++) {
         const REAL *image = dy + row / w->image[0] * w->output[0] * w->output[1] * filters;
@@ -60,7 +60,8 @@ static tw_status NAME(conv2d_backprop_input)(const twi_run *r)
                     int64_t h = output_cell(w, 0, row % w->image[0], i), v = output_cell(w, 1, column, j);
                     if (h >= 0 && v >= 0)
                         NAME(multiply_cell)(image + (h * w->output[1] + v) * filters,
-                                            turned + (i * w->size[1] + j) * channels * filters, to, filters, channels);
+                                            transposed + (i * w->size[1] + j) * channels * filters, to, filters,
+                                            channels);
                 }
         }
     }

@@ -80,6 +80,25 @@ static tw_status check_divisors(const twi_run *r, const void *values, size_t siz
         return status == TW_OK ? NAME(f)(r) : status;                                                                  \
     }
 
+/* Functions of floats: op, name, y from x. One more is one line more. */
+#define FLOAT_UNARY_LIST(X)                                                                                            \
+    X("Reciprocal", reciprocal, 1 / x)                                                                                 \
+    X("Sqrt", square_root, sqrt(x))                                                                                    \
+    X("Rsqrt", reciprocal_root, 1 / sqrt(x))                                                                           \
+    X("Exp", exponential, exp(x))                                                                                      \
+    X("Expm1", exponential_1, expm1(x))                                                                                \
+    X("Log", logarithm, log(x))                                                                                        \
+    X("Log1p", logarithm_1, log1p(x))                                                                                  \
+    X("Sin", sine, sin(x))                                                                                             \
+    X("Cos", cosine, cos(x))                                                                                           \
+    X("Tan", tangent, tan(x))                                                                                          \
+    X("Tanh", hyperbolic_tangent, tanh(x))                                                                             \
+    X("Sigmoid", sigmoid, x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x)))                                           \
+    X("Erf", error_function, erf(x))                                                                                   \
+    X("Floor", round_down, floor(x))                                                                                   \
+    X("Ceil", round_up, ceil(x))                                                                                       \
+    X("Round", round_even, rint(x))
+
 #define BODY "device/cpu/plain/elementwise_any.inl"
 #include "device/cpu/plain/for_floats.h"
 #include "device/cpu/plain/for_integers.h"
@@ -373,24 +392,10 @@ TWI_WIDENED(negative)
 TWI_WIDENED(absolute)
 TWI_WIDENED(sign)
 TWI_WIDENED(square)
-TWI_WIDENED(reciprocal)
 TWI_WIDENED(clip)
 TWI_WIDENED(add_n)
-TWI_WIDENED(square_root)
-TWI_WIDENED(reciprocal_root)
-TWI_WIDENED(exponential)
-TWI_WIDENED(exponential_1)
-TWI_WIDENED(logarithm)
-TWI_WIDENED(logarithm_1)
-TWI_WIDENED(sine)
-TWI_WIDENED(cosine)
-TWI_WIDENED(tangent)
-TWI_WIDENED(hyperbolic_tangent)
-TWI_WIDENED(sigmoid)
-TWI_WIDENED(error_function)
-TWI_WIDENED(round_down)
-TWI_WIDENED(round_up)
-TWI_WIDENED(round_even)
+#define WIDEN(op, f, expression) TWI_WIDENED(f)
+FLOAT_UNARY_LIST(WIDEN)
 TWI_WIDENED(is_nan)
 TWI_WIDENED(is_inf)
 TWI_WIDENED(is_finite)
@@ -418,6 +423,8 @@ static tw_status prepare_clip(twi_prepare *p)
     p->can_overwrite[1] = p->can_overwrite[2] = false;
     return status;
 }
+
+#define ROW(op, f, expression) FLOAT_UNARY(op, f),
 
 const twi_kernel twi_cpu_elementwise_kernels[] = {
     NUMBER_BINARY("Add", add),
@@ -450,23 +457,8 @@ const twi_kernel twi_cpu_elementwise_kernels[] = {
     NUMBER_UNARY("Abs", absolute),
     NUMBER_UNARY("Sign", sign),
     NUMBER_UNARY("Square", square),
-    FLOAT_UNARY("Reciprocal", reciprocal),
+    FLOAT_UNARY_LIST(ROW)
     FLOAT_UNARY("Inv", reciprocal),
-    FLOAT_UNARY("Sqrt", square_root),
-    FLOAT_UNARY("Rsqrt", reciprocal_root),
-    FLOAT_UNARY("Exp", exponential),
-    FLOAT_UNARY("Expm1", exponential_1),
-    FLOAT_UNARY("Log", logarithm),
-    FLOAT_UNARY("Log1p", logarithm_1),
-    FLOAT_UNARY("Sin", sine),
-    FLOAT_UNARY("Cos", cosine),
-    FLOAT_UNARY("Tan", tangent),
-    FLOAT_UNARY("Tanh", hyperbolic_tangent),
-    FLOAT_UNARY("Sigmoid", sigmoid),
-    FLOAT_UNARY("Erf", error_function),
-    FLOAT_UNARY("Floor", round_down),
-    FLOAT_UNARY("Ceil", round_up),
-    FLOAT_UNARY("Round", round_even),
     TWI_INTEGER_ROWS("Round", twi_prepare_elementwise, unchanged, NULL),
     FLOAT_UNARY("SqrtGrad", sqrt_grad),
     FLOAT_UNARY("RsqrtGrad", rsqrt_grad),

@@ -9,8 +9,8 @@
 enum {
     WORTH_A_TEAM = 32768, /* elements */
     PIECE = 16384,        /* elements that one thread copies at a time */
-    TURNED_PIECE = 1024,  /* the same where rows become columns: a square whose lines all stay in the cache */
-    TURNED_SIDE = 32,     /* of that square */
+    TRANSPOSED_PIECE = 1024,  /* the same where rows become columns: a square whose lines all stay in the cache */
+    TRANSPOSED_SIDE = 32,     /* of that square */
 };
 
 typedef struct twi_move_axis axis;
@@ -59,14 +59,14 @@ static pieces cut(const twi_move *move)
     const axis alone = {1, 0, 0};
     twi_move m = simplified(move);
     pieces p = {.columns = m.rank ? take(&m, m.rank - 1) : alone};
-    int turned = -1; /* the axis along which `from` has neighbours, if columns are not */
+    int transposed = -1; /* the axis along which `from` has neighbours, if columns are not */
     for (int i = 0; i < m.rank && p.columns.from != 0 && llabs(p.columns.from) != 1; i++)
         if (llabs(m.axes[i].from) == 1)
-            turned = i;
-    p.rows = turned >= 0 ? take(&m, turned) : m.rank ? take(&m, m.rank - 1) : alone;
-    if (turned >= 0) { /* a square, or longer one way if the other has no 32 */
-        p.column_block = at_most(p.columns.size, TURNED_PIECE / at_most(p.rows.size, TURNED_SIDE));
-        p.row_block = at_most(p.rows.size, TURNED_PIECE / p.column_block);
+            transposed = i;
+    p.rows = transposed >= 0 ? take(&m, transposed) : m.rank ? take(&m, m.rank - 1) : alone;
+    if (transposed >= 0) { /* a square, or longer one way if the other has no 32 */
+        p.column_block = at_most(p.columns.size, TRANSPOSED_PIECE / at_most(p.rows.size, TRANSPOSED_SIDE));
+        p.row_block = at_most(p.rows.size, TRANSPOSED_PIECE / p.column_block);
     } else {
         p.column_block = at_most(p.columns.size, PIECE);
         p.row_block = at_most(p.rows.size, PIECE / p.column_block);

@@ -1,5 +1,5 @@
-/* move.h - copies between arrays that are laid out differently: the one loop behind cutting, joining, padding, turning
- * and repeating.
+/* move.h - copies between arrays that are laid out differently: the one loop behind cutting, joining, padding,
+ * transposing and repeating.
  * Lives here:  moves of elements of any type, clearing, numbers that say axes and sizes.
  * Never here:  arithmetic on elements. */
 #ifndef TWI_CPU_MOVE_H

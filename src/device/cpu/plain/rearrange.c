@@ -1,4 +1,4 @@
-/* rearrange.c - the same elements in another order, or more than once: turning, reversing, repeating, diagonals. */
+/* rearrange.c - the same elements in another order, or more than once: transposing, reversing, repeating, diagonals. */
 #include "device/cpu/plain/move.h"
 
 static tw_status run_transpose(const twi_run *r)

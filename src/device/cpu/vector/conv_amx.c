@@ -7,7 +7,7 @@
  * x[position + cell][C]. A tile instruction multiplies a tile A, 16 rows of 32 numbers, with a tile B, 16 rows of 16
  * pairs, and adds to 16 x 16 floats. So per image
  *
- *   A = dy turned over:  [K/16] tiles for each 32 positions, 16 filters x 32 positions
+ *   A = dy transposed:  [K/16] tiles for each 32 positions, 16 filters x 32 positions
  *   B = x in pairs:      positions p and p + 1 side by side; as pairs cannot begin anywhere, once from even positions
  *                        and once from odd ones, which serve the even and the odd columns of the filter
  *
@@ -58,10 +58,10 @@ typedef struct filter_state {
     int64_t positions;            /* that dy has; a multiple of STEP */
     int64_t pairs;                /* pairs of positions in one plane of B */
     int64_t k_tiles, column_tiles, planes; /* planes: 2 if there are odd pairs too */
-    int64_t turned, paired;       /* numbers of one image in A and B */
+    int64_t transposed, paired;       /* numbers of one image in A and B */
     int64_t num_groups, blocks;   /* blocks: pairs of k tiles times pairs of groups */
     /* parts of the workspace, in bytes */
-    size_t at_turned, at_paired, at_result, at_zeros, at_sources, at_sums;
+    size_t at_transposed, at_paired, at_result, at_zeros, at_sources, at_sums;
     size_t source_bytes;          /* a thread has, to find or copy an image's pixels */
     group groups[];
 } filter_state;
@@ -77,13 +77,13 @@ typedef struct filter_job {
 /* ---- packing ------------------------------------------------------------------------------------------------- */
 
 /* to[k][i] = rows[i][k] for 16 x 16 numbers; rows of `to` are STEP apart. */
-static inline void turn(const uint16_t *const *rows, int64_t k, uint16_t *to)
+static inline void transpose(const uint16_t *const *rows, int64_t k, uint16_t *to)
 {
     __m512i a[8], b[8];
     for (int i = 0; i < 8; i++)
         a[i] = _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)(rows[i] + k))),
                                   _mm256_loadu_si256((const __m256i *)(rows[i + 8] + k)), 1);
-    /* In each 128-bit lane: 8 x 8 numbers, turned over by taking neighbours apart three times. */
+    /* In each 128-bit lane: 8 x 8 numbers, transposed by taking neighbours apart three times. */
     for (int i = 0; i < 4; i++) {
         b[i] = _mm512_unpacklo_epi16(a[2 * i], a[2 * i + 1]);
         b[i + 4] = _mm512_unpackhi_epi16(a[2 * i], a[2 * i + 1]);
@@ -114,7 +114,7 @@ static void pack_gradient(const filter_state *s, const uint16_t *dy, const uint1
             rows[i] = y < s->out_height && x < s->out_width ? dy + (y * s->out_width + x) * s->filters : zeros;
         }
         for (int64_t k = 0; k < s->k_tiles; k++)
-            turn(rows, k * SIDE, to + (k * s->positions / STEP + p / STEP) * TILE + p % STEP);
+            transpose(rows, k * SIDE, to + (k * s->positions / STEP + p / STEP) * TILE + p % STEP);
     }
 }
 
@@ -163,7 +163,7 @@ static void pack(const filter_job *j, int64_t n, int64_t place, int thread)
     void *sources = j->workspace + s->at_sources + (size_t)thread * s->source_bytes;
     uint16_t *paired = (uint16_t *)(j->workspace + s->at_paired) + place * s->paired;
     pack_gradient(s, j->dy + n * s->out_height * s->out_width * s->filters, zeros,
-                  (uint16_t *)(j->workspace + s->at_turned) + place * s->turned);
+                  (uint16_t *)(j->workspace + s->at_transposed) + place * s->transposed);
     if (s->runs)
         pack_runs(s, x, sources, paired);
     else
@@ -212,9 +212,10 @@ static void multiply_block(const filter_job *j, int64_t place, int64_t block)
     const filter_state *s = j->s;
     int64_t steps = s->positions / STEP, group_pairs = (s->num_groups + 1) / 2;
     int64_t k = block / group_pairs * 2, g = block % group_pairs * 2;
-    const uint16_t *turned = (const uint16_t *)(j->workspace + s->at_turned) + place * s->turned + k * steps * TILE;
+    const uint16_t *transposed =
+        (const uint16_t *)(j->workspace + s->at_transposed) + place * s->transposed + k * steps * TILE;
     const uint16_t *paired = (const uint16_t *)(j->workspace + s->at_paired) + place * s->paired;
-    multiply(turned, k + 1 < s->k_tiles ? turned + steps * TILE : NULL, paired + s->groups[g].offset,
+    multiply(transposed, k + 1 < s->k_tiles ? transposed + steps * TILE : NULL, paired + s->groups[g].offset,
              g + 1 < s->num_groups ? paired + s->groups[g + 1].offset : NULL, steps,
              (float *)(j->workspace + s->at_result) + block * BLOCK);
 }
@@ -323,7 +324,7 @@ static void lay_workspace(filter_state *s, twi_prepare *p)
 {
     size_t size = 0;
     int64_t rows = s->batch * s->out_height * s->out_width;
-    s->at_turned = twi_make_room(&size, (size_t)(TOGETHER * s->turned * 2));
+    s->at_transposed = twi_make_room(&size, (size_t)(TOGETHER * s->transposed * 2));
     s->at_paired = twi_make_room(&size, (size_t)(TOGETHER * s->paired * 2));
     s->at_result = twi_make_room(&size, (size_t)(s->blocks * BLOCK * 4));
     s->at_zeros = twi_make_room(&size, (size_t)((s->filters + s->channels) * 2));
@@ -360,7 +361,7 @@ static tw_status filter_prepare(twi_prepare *p)
     s.k_tiles = s.filters / SIDE;
     s.column_tiles = s.runs ? up(s.kw * s.channels, SIDE) / SIDE : s.channels / SIDE;
     s.planes = !s.runs && s.kw > 1 ? 2 : 1;
-    s.turned = s.k_tiles * s.positions * SIDE;
+    s.transposed = s.k_tiles * s.positions * SIDE;
     s.paired = s.planes * s.column_tiles * s.pairs * STEP;
     /* runs: a padded image, and what the last pair may read beyond it */
     int64_t padded = (2 * s.pairs + 2) * s.channels + (s.column_tiles + 1) * SIDE;

@@ -10,7 +10,7 @@
  *   forward:  6 pixels x 16 filters stay in registers while the filter passes by, in panels of 16 columns;
  *   filter:   6 rows of the filter x 16 columns stay in registers while the pixels pass by.
  *
- * The input's gradient is the forward convolution of the output's gradient with the filter turned by 180 degrees.
+ * The input's gradient is the forward convolution of the output's gradient with the filter flipped by 180 degrees.
  * Gradients of filters are summed over a fixed number of parts of the batch, each alone, and the parts in order. So the
  * bits do not depend on the number of threads. */
 #include "base/memory.h"
@@ -40,7 +40,7 @@ typedef struct direct {
     int64_t block, blocks;                  /* rows of the output done together, and how often in an image */
     int64_t pitch;                          /* numbers in a row of a band */
     int64_t parts;                          /* of the batch, for the filter's gradient */
-    bool turned;                            /* the input's gradient: the filter is used backwards */
+    bool flipped;                            /* the input's gradient: the filter is used backwards */
     bool relu;
     /* places in the workspace, in bytes */
     size_t band_bytes, at_bands;            /* each thread has one */
@@ -147,7 +147,7 @@ static void filter_tile(const direct *d, const float *const rows[SIDE], int64_t 
 
 /* ---- forward -------------------------------------------------------------------------------------------------- */
 
-/* Panels first to last: [rows][16] of the filter, whose cells and channels trade places when it is turned. */
+/* Panels first to last: [rows][16] of the filter, whose cells and channels trade places when it is flipped. */
 static void pack_panels(const void *job, int64_t first, int64_t last, int thread)
 {
     const direct_job *j = job;
@@ -158,7 +158,7 @@ static void pack_panels(const void *job, int64_t first, int64_t last, int thread
     for (int64_t k = first * PANEL; k < last * PANEL; k += PANEL)
         for (int64_t cell = 0; cell < cells; cell++)
             for (int64_t c = 0; c < d->channels; c++, to += PANEL)
-                if (d->turned)
+                if (d->flipped)
                     for (int i = 0; i < PANEL; i++)
                         to[i] = j->filter[(cells - 1 - cell) * matrix + (k + i) * d->channels + c];
                 else
@@ -339,13 +339,13 @@ static tw_status input_prepare(twi_prepare *p)
         return status;
     if (d.stride[0] != 1 || d.stride[1] != 1 || d.before[0] >= d.kh || d.before[1] >= d.kw)
         return TW_UNIMPLEMENTED;
-    direct turned = {
+    direct flipped = {
         .batch = d.batch, .height = d.out_height, .width = d.out_width, .channels = d.filters,
         .out_height = d.height, .out_width = d.width, .filters = d.channels, .kh = d.kh, .kw = d.kw,
-        .stride = {1, 1}, .before = {d.kh - 1 - d.before[0], d.kw - 1 - d.before[1]}, .turned = true,
+        .stride = {1, 1}, .before = {d.kh - 1 - d.before[0], d.kw - 1 - d.before[1]}, .flipped = true,
     };
-    status = plan(p, &turned);
-    return status == TW_OK ? finish_forward(p, &turned) : status;
+    status = plan(p, &flipped);
+    return status == TW_OK ? finish_forward(p, &flipped) : status;
 }
 
 static tw_status input_run(const twi_run *r)

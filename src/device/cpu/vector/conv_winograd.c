@@ -12,7 +12,7 @@
  *        0 -1  1  0          1/2-1/2 1/2          0  1 -1 -1
  *        0  1  0 -1           0   0   1
  *
- * So the filter is turned into 16 matrices [C, K] at first. Then each thread takes a block of tiles after the other:
+ * So the filter becomes 16 matrices [C, K] at first. Then each thread takes a block of tiles after the other:
  * into 16 matrices [tiles, C], times the filter's, and back. All stays in the cache in between. B' and A' only add and
  * subtract, so little precision is lost. Infinity in an image makes NaN of all its tile.
  *
@@ -46,11 +46,11 @@ typedef struct winograd {
     int64_t out_height, out_width, filters;
     int64_t before[2];
     int64_t rows, columns, tiles;           /* tiles of an image, and of all */
-    bool turned;                            /* the input's gradient: the filter is used backwards */
+    bool flipped;                            /* the input's gradient: the filter is used backwards */
     bool relu;
     int64_t parts;                          /* of the tiles, for the filter's gradient */
     /* places in the workspace, in bytes */
-    size_t at_filter, at_turned, at_parts, at_sums, at_threads, thread_bytes;
+    size_t at_filter, at_flipped, at_parts, at_sums, at_threads, thread_bytes;
 } winograd;
 
 typedef struct winograd_job {
@@ -87,12 +87,12 @@ static size_t reserve(size_t *size, int64_t floats)
 
 /* ---- the filter ----------------------------------------------------------------------------------------------- */
 
-/* Cells first to last of the filter, turned by 180 degrees, channels and filters exchanged. */
-static void turn(const void *job, int64_t first, int64_t last, int thread)
+/* Cells first to last of the filter, flipped by 180 degrees, channels and filters exchanged. */
+static void flip(const void *job, int64_t first, int64_t last, int thread)
 {
     const winograd_job *j = job;
     int64_t in = j->w->channels, out = j->w->filters, matrix = in * out;
-    float *to = (float *)(j->workspace + j->w->at_turned);
+    float *to = (float *)(j->workspace + j->w->at_flipped);
     (void)thread;
     for (int64_t cell = first; cell < last; cell++)
         for (int64_t o = 0; o < out; o++)
@@ -117,7 +117,7 @@ static void transform_filter(const void *job, int64_t first, int64_t last, int t
     const winograd_job *j = job;
     const winograd *w = j->w;
     int64_t matrix = w->channels * w->filters;
-    const float *from = w->turned ? (const float *)(j->workspace + w->at_turned) : j->filter;
+    const float *from = w->flipped ? (const float *)(j->workspace + w->at_flipped) : j->filter;
     float *to = (float *)(j->workspace + w->at_filter);
     (void)thread;
     for (int64_t i = first * w->filters; i < last * w->filters; i += LANES) {
@@ -354,7 +354,7 @@ static inline __attribute__((always_inline)) void accumulate_some(int vectors, c
         _mm512_storeu_ps(out + i / vectors * filters + i % vectors * LANES, sums[i]);
 }
 
-/* [BLOCK, C] turned over, times [BLOCK, K], of which the first `count` rows count, added to [C, K]. */
+/* [BLOCK, C] transposed, times [BLOCK, K], of which the first `count` rows count, added to [C, K]. */
 static void accumulate(const float *a, const float *b, int64_t channels, int64_t filters, int64_t count, float *out)
 {
     for (int64_t c = 0; c < channels; c += LANES, a += GROUP, out += LANES * filters) {
@@ -494,7 +494,7 @@ static tw_status finish_forward(twi_prepare *p, winograd *w)
     if (status != TW_OK)
         return status;
     w->at_filter = reserve(&p->workspace, POINTS * matrix);
-    w->at_turned = reserve(&p->workspace, w->turned ? 9 * matrix : 0);
+    w->at_flipped = reserve(&p->workspace, w->flipped ? 9 * matrix : 0);
     reserve(&w->thread_bytes, POINTS * (block_size(w->channels) + block_size(w->filters)));
     w->at_threads = reserve(&p->workspace, p->threads * (int64_t)(w->thread_bytes / sizeof(float)));
     return twi_keep(p, w, sizeof *w);
@@ -505,8 +505,8 @@ static void run(const twi_run *r, const float *x, const float *bias)
     const winograd *w = r->state;
     winograd_job job = {.w = w, .x = x, .filter = r->inputs[1], .bias = bias, .out = r->outputs[0],
                         .workspace = r->workspace};
-    if (w->turned)
-        twi_team_run(r->threads, turn, &job, 9);
+    if (w->flipped)
+        twi_team_run(r->threads, flip, &job, 9);
     twi_team_run(r->threads, transform_filter, &job, w->channels);
     twi_team_run(r->threads, convolve, &job, count_blocks(w));
 }
@@ -537,12 +537,12 @@ static tw_status input_prepare(twi_prepare *p)
         return status;
     if (w.before[0] > 2 || w.before[1] > 2)
         return TW_UNIMPLEMENTED;
-    winograd turned = {
+    winograd flipped = {
         .batch = w.batch, .height = w.out_height, .width = w.out_width, .channels = w.filters,
         .out_height = w.height, .out_width = w.width, .filters = w.channels,
-        .before = {2 - w.before[0], 2 - w.before[1]}, .turned = true,
+        .before = {2 - w.before[0], 2 - w.before[1]}, .flipped = true,
     };
-    return finish_forward(p, &turned);
+    return finish_forward(p, &flipped);
 }
 
 static tw_status input_run(const twi_run *r)

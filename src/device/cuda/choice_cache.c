@@ -1,4 +1,4 @@
-/* remembered.c - the algorithms that were chosen, and their files; see choice.h.
+/* choice_cache.c - the algorithms that were chosen, and their files; see choice.h.
  *
  * A file has a head that names the card and the library, then a line for each choice: key, position, number,
  * nanoseconds. It is replaced as a whole. Two processes that choose at the same time join what they find. */
@@ -19,20 +19,20 @@
 #define LINE_FORMAT "%255s %d %lld %lld %n" /* TWI_CHOICE_KEY - 1 */
 
 /* What is known of a card by a library. */
-typedef struct memory {
-    struct memory *next;
+typedef struct cache {
+    struct cache *next;
     char head[200], path[PATH_MAX]; /* path "": it is not kept */
     twi_choice *choices;
     int count, capacity;
     bool complained;
-} memory;
+} cache;
 
 /* The process's, like the libraries. */
-static memory *memories;
+static cache *caches;
 
 /* ---- choices --------------------------------------------------------------------------------------------------------- */
 
-static twi_choice *find(const memory *m, const char *key)
+static twi_choice *find(const cache *m, const char *key)
 {
     for (int i = 0; i < m->count; i++)
         if (strcmp(m->choices[i].key, key) == 0)
@@ -40,7 +40,7 @@ static twi_choice *find(const memory *m, const char *key)
     return NULL;
 }
 
-static bool put(memory *m, const twi_choice *choice)
+static bool put(cache *m, const twi_choice *choice)
 {
     twi_choice *known = find(m, choice->key);
     if (!known && m->count == m->capacity) {
@@ -58,7 +58,7 @@ static bool put(memory *m, const twi_choice *choice)
 /* ---- the file -------------------------------------------------------------------------------------------------------- */
 
 /* "$XDG_CACHE_HOME/tower/algorithms/NVIDIA-H200.cudnn-91900"; "" if there is no place. */
-static void find_path(memory *m, const char *card, const twi_contest *contest)
+static void find_path(cache *m, const char *card, const twi_contest *contest)
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME"), *wish = getenv("TOWER_ALGORITHM_CACHE");
     char name[96];
@@ -73,7 +73,7 @@ static void find_path(memory *m, const char *card, const twi_contest *contest)
         m->path[0] = 0;
 }
 
-static void complain(memory *m, int level, const char *what, const char *why)
+static void complain(cache *m, int level, const char *what, const char *why)
 {
     if (!m->complained)
         twi_log(level, "%s '%s': %s", what, m->path, why);
@@ -81,7 +81,7 @@ static void complain(memory *m, int level, const char *what, const char *why)
 }
 
 /* What a file holds besides what is known already; false: it is not one of ours. */
-static bool read_lines(memory *m, char *text)
+static bool read_lines(cache *m, char *text)
 {
     size_t head = strlen(m->head);
     if (strncmp(text, m->head, head) != 0)
@@ -104,7 +104,7 @@ static bool read_lines(memory *m, char *text)
     return true;
 }
 
-static void load(memory *m)
+static void load(cache *m)
 {
     char *text = NULL;
     size_t size = 0;
@@ -121,7 +121,7 @@ static void load(memory *m)
     twi_free(text);
 }
 
-static void save(memory *m)
+static void save(cache *m)
 {
     tw_error error = {0};
     twi_text text = {0};
@@ -145,33 +145,33 @@ static void save(memory *m)
 /* ---- all of it ------------------------------------------------------------------------------------------------------- */
 
 /* NULL when out of memory: then nothing is known. */
-static memory *memory_of(const char *card, const twi_contest *contest)
+static cache *cache_of(const char *card, const twi_contest *contest)
 {
-    char head[sizeof memories->head];
+    char head[sizeof caches->head];
     snprintf(head, sizeof head, "tower algorithms 1: %s, %s %zu\n", card, contest->maker, contest->version);
-    for (memory *m = memories; m; m = m->next)
+    for (cache *m = caches; m; m = m->next)
         if (strcmp(m->head, head) == 0)
             return m;
-    memory *m = twi_alloc(sizeof *m);
+    cache *m = twi_alloc(sizeof *m);
     if (!m)
         return NULL;
     memcpy(m->head, head, sizeof head);
     find_path(m, card, contest);
-    m->next = memories;
-    memories = m;
+    m->next = caches;
+    caches = m;
     load(m);
     return m;
 }
 
 const twi_choice *twi_choice_find(const char *card, const twi_contest *contest)
 {
-    const memory *m = memory_of(card, contest);
+    const cache *m = cache_of(card, contest);
     return m ? find(m, contest->key) : NULL;
 }
 
 void twi_choice_remember(const char *card, const twi_contest *contest, const twi_choice *choice)
 {
-    memory *m = memory_of(card, contest);
+    cache *m = cache_of(card, contest);
     if (m && put(m, choice))
         save(m);
 }
