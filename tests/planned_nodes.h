@@ -1,22 +1,38 @@
-/* planned_nodes.h - what became of a graph in a session's plans. */
+/* planned_nodes.h - what became of a graph in a session's plans, asked as users do. */
 #ifndef PLANNED_NODES_H
 #define PLANNED_NODES_H
 
-#include "run/session.h"
+#include "testing.h"
 
 #include <string.h>
+#include <tower/explain.h>
 
-/* Whether a plan of the first lane has a node of the op. */
-static inline bool plans_have(const tw_session *session, const char *op)
+/* Nodes of the op in the plans of all lanes. */
+static inline int planned_nodes(tw_session *session, const char *op)
 {
-    const twi_lane *lane = session->lanes[0];
-    bool found = false;
-    for (int i = 0; i < lane->plans.count; i++) {
-        const twi_region *planned = lane->plans.items[i].plan->region;
-        for (int id = 0; id < planned->nodes.count; id++)
-            found = found || strcmp(planned->nodes.items[id]->op->name, op) == 0;
-    }
-    return found;
+    tw_error error = {0};
+    tw_planned *planned;
+    int count = 0;
+    assert_ok(tw_session_planned(session, &planned, &error));
+    for (int i = 0; i < planned->num_nodes; i++)
+        count += strcmp(planned->nodes[i].op, op) == 0;
+    tw_planned_destroy(planned);
+    return count;
+}
+
+static inline bool plans_have(tw_session *session, const char *op)
+{
+    return planned_nodes(session, op) > 0;
+}
+
+static inline int planned_plans(tw_session *session)
+{
+    tw_error error = {0};
+    tw_planned *planned;
+    assert_ok(tw_session_planned(session, &planned, &error));
+    int count = planned->num_plans;
+    tw_planned_destroy(planned);
+    return count;
 }
 
 #endif

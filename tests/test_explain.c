@@ -427,6 +427,50 @@ static void an_explanation_says_what_the_plan_made_of_a_node(void **state)
     close_all(&f);
 }
 
+/* The planned node of an op; NULL: there is none. */
+static const tw_planned_node *find_planned(const tw_planned *planned, const char *op, int plan)
+{
+    for (int i = 0; i < planned->num_nodes; i++)
+        if (strcmp(planned->nodes[i].op, op) == 0 && planned->nodes[i].plan == plan)
+            return &planned->nodes[i];
+    return NULL;
+}
+
+static void all_plans_are_listed_node_by_node(void **state)
+{
+    (void)state;
+    fixture f;
+    tw_planned *planned;
+    open_devices(&f, (tw_device_options){.virtual_gpus = 1});
+    tw_output x = tw_placeholder(f.g, TW_FLOAT32, TW_SHAPE(4)), y, z;
+    TW_DEVICE(f.g, "/gpu:0")
+        y = tw_tanh(f.g, x);
+    TW_DEVICE(f.g, "/cpu:0")
+        z = tw_sigmoid(f.g, y);
+    open_session(&f, (tw_session_options){0});
+    ok(&f, tw_session_planned(f.s, &planned, &f.error));
+    assert_int_equal(planned->num_nodes, 0);
+    assert_int_equal(planned->num_plans, 0);
+    tw_planned_destroy(planned);
+    ok(&f, tw_session_prepare(f.s, &(tw_feed_shape){x, TW_SHAPE(4)}, 1, &y, 1, &f.error));
+    ok(&f, tw_session_prepare(f.s, &(tw_feed_shape){x, TW_SHAPE(4)}, 1, &z, 1, &f.error));
+    ok(&f, tw_session_planned(f.s, &planned, &f.error));
+    assert_int_equal(planned->num_plans, 2);
+    assert_null(find_planned(planned, "Sigmoid", 0));
+    const tw_planned_node *sigmoid = find_planned(planned, "Sigmoid", 1), *tanh = find_planned(planned, "Tanh", 1);
+    assert_true(sigmoid && tanh && find_planned(planned, "Tanh", 0));
+    assert_string_equal(short_name(sigmoid->device), "CPU:0");
+    assert_string_equal(short_name(tanh->device), "GPU:0");
+    assert_string_equal(tanh->name, tw_node_name(y.node));
+    assert_int_equal(tanh->fate, TW_FATE_STEP);
+    assert_non_null(tanh->kernel);
+    assert_int_equal(find_planned(planned, "_Feed", 1)->fate, TW_FATE_FED);
+    assert_int_equal(find_planned(planned, "_Copy", 1)->fate, TW_FATE_STEP);
+    assert_null(find_planned(planned, "_Copy", 1)->kernel);
+    tw_planned_destroy(planned);
+    close_all(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -439,6 +483,7 @@ int main(void)
         cmocka_unit_test(soft_placement_can_wrap_numbers_around_or_prefer_the_cpu),
         cmocka_unit_test(a_costly_move_is_refused_beyond_the_budget_with_the_table),
         cmocka_unit_test(an_explanation_says_what_the_plan_made_of_a_node),
+        cmocka_unit_test(all_plans_are_listed_node_by_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

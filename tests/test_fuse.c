@@ -1,9 +1,6 @@
 /* test_fuse.c - the rewrites that join nodes: results stay what they are, and what others want is still there. */
 #include "testing.h"
 
-#include "base/file.h"
-#include "base/memory.h"
-
 #include <tower/nn.h>
 #include <tower/session.h>
 #include <tower/train.h>
@@ -48,12 +45,11 @@ static void read_ops(lab *l, tw_session *session)
 {
     tw_error error = {0};
     char path[] = "test_fuse_trace_XXXXXX", *text;
-    size_t size;
     int file = mkstemp(path);
     assert_true(file >= 0);
     close(file);
     assert_ok(tw_session_write_trace(session, path, &error));
-    assert_ok(twi_file_read(path, (size_t)1 << 22, &text, &size, &error));
+    text = read_whole(path, NULL);
     unlink(path);
     snprintf(l->ops, sizeof l->ops, ",");
     for (char *at = text; (at = strstr(at, "\"name\":")); at++) {
@@ -61,7 +57,7 @@ static void read_ops(lab *l, tw_session *session)
         if (sscanf(at + 7, " \"%127[^\"]\"", name) == 1)
             snprintf(l->ops + strlen(l->ops), sizeof l->ops - strlen(l->ops), "%s,", name);
     }
-    twi_free(text);
+    free(text);
 }
 
 static bool ran(const lab *l, const char *op)

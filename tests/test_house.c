@@ -175,6 +175,94 @@ static void rule_of_includes_catches_what_it_forbids(void **state)
     assert_non_null(include_is_wrong("io", "nowhere/thing.h"));
 }
 
+/* ---- which tests look inside --------------------------------------------------------------------------------- */
+
+/* Tests use public functions, so that what is inside can change. These do not, each for its reason; a helper that several
+ * share stands for them. Whoever wants to add one asks first whether users would like to know as well. */
+static const struct {
+    const char *file, *reason;
+} looking_inside[] = {
+    {"backends/example.c", "is a backend: it is made with the plug-in's contract"},
+    {"card/test_cuda_models.c", "asks which kernels a card would have for nodes of plans"},
+    {"card/test_cuda_refusals.c", "counts refusals that are remembered"},
+    {"card/test_cudnn_graphs.c", "gives cuDNN's graphs to the real library"},
+    {"conv_testing.h", "kernels alone"},
+    {"faulty_files.h", "files that fail"},
+    {"kernel_testing.h", "kernels alone"},
+    {"op_testing.h", "every kernel that a device has for an op, against TensorFlow's values"},
+    {"test_amx.c", "kernels alone"},
+    {"test_any_node.c", "made of all rows of ops"},
+    {"test_asynchronous.c", "the order of updates and its log"},
+    {"test_base.c", "base/"},
+    {"test_checkpoint_bundle.c", "checkpoints' format, byte by byte"},
+    {"test_cores.c", "machines that are not this one"},
+    {"test_crc32c.c", "base/"},
+    {"test_cuda.c", "scalars' programs, and what a plug-in must be like"},
+    {"test_data.c", "permutations and distortions"},
+    {"test_device.c", "the contract of devices"},
+    {"test_device_name.c", "the parser of device names"},
+    {"test_divide.c", "division on a card"},
+    {"test_events.c", "unpacks events with their format's own code"},
+    {"test_examples.c", "what example k is"},
+    {"test_fetch.c", "downloads that fail"},
+    {"test_file.c", "base/"},
+    {"test_graph_def.c", "unpacks graphs with their format's own code"},
+    {"test_house.c", "rows of ops"},
+    {"test_lanes.c", "dispatchers"},
+    {"test_loops.c", "kernels alone"},
+    {"test_modes.c", "a checksum"},
+    {"test_onednn.c", "kernels alone"},
+    {"test_op_rows.c", "rows of ops"},
+    {"test_ops.c", "rows of ops"},
+    {"test_ops_random.c", "kernels alone"},
+    {"test_place.c", "colocation and moves"},
+    {"test_queue.c", "writes a file of records"},
+    {"test_queue_runners.c", "how many wait at a queue"},
+    {"test_reduce.c", "the order of a device's list"},
+    {"test_saver_ops.c", "writes a checkpoint that is wrong"},
+    {"test_sha256.c", "base/"},
+    {"test_table.c", "checkpoints' format, byte by byte"},
+    {"test_tfrecord.c", "files of records"},
+    {"test_traffic.c", "who touches which memory"},
+    {"test_waterfall.c", "where time went, of made-up times"},
+    {"test_window.c", "windows"},
+};
+enum { LOOKING_INSIDE = sizeof looking_inside / sizeof *looking_inside };
+static int files_met; /* of them */
+
+/* Whether a test's text includes from a folder of src. */
+static bool includes_insides(const char *text)
+{
+    bool found = false;
+    for (const char *at = text; !found && (at = strstr(at, "#include \""));) {
+        at += strlen("#include \"");
+        found = floor_of(at) >= 0;
+    }
+    return found;
+}
+
+static void check_test(const char *folder, const char *path, const char *text)
+{
+    (void)folder;
+    const char *name = path + strlen(SOURCE_DIR "/tests/");
+    bool is_known = false;
+    for (int i = 0; i < LOOKING_INSIDE; i++)
+        is_known = is_known || strcmp(looking_inside[i].file, name) == 0;
+    if (includes_insides(text) != is_known)
+        fail_msg("tests/%s %s", name, is_known ? "includes no insides any more: take it off the list of those that do"
+                                               : "includes insides, and is not on the list of those that do");
+    files_met += is_known;
+}
+
+static void tests_include_insides_for_a_reason_only(void **state)
+{
+    (void)state;
+    assert_true(includes_insides("\n#include \"plan/plan.h\"\n"));
+    assert_false(includes_insides("\n#include \"testing.h\"\n#include \"golden/rule.h\"\n"));
+    each_source(SOURCE_DIR, "tests", "", check_test);
+    assert_int_equal(files_met, LOOKING_INSIDE);
+}
+
 /* ---- who knows devices by name ------------------------------------------------------------------------------ */
 
 /* Kinds of device are known in their backends' folders alone; the program prints them. */
@@ -629,6 +717,7 @@ int main(void)
         cmocka_unit_test(examples_include_only_public_headers),
         cmocka_unit_test(every_folder_has_its_floor),
         cmocka_unit_test(rule_of_includes_catches_what_it_forbids),
+        cmocka_unit_test(tests_include_insides_for_a_reason_only),
         cmocka_unit_test(no_kind_of_device_is_known_by_name),
         cmocka_unit_test(nobody_asks_for_an_op_by_its_name),
         cmocka_unit_test(rule_of_named_ops_catches_what_there_was),

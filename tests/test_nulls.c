@@ -191,6 +191,13 @@ static tw_memory *some_tw_memory_p(void)
     return memory;
 }
 
+static tw_planned *some_tw_planned_p(void)
+{
+    tw_planned *planned = NULL;
+    tw_session_planned(some_tw_session_p(), &planned, NULL);
+    return planned;
+}
+
 static tw_tensor **some_tw_tensor_pp(void)
 {
     return (tw_tensor **)pointers; /* results begin as NULLs */
@@ -341,6 +348,7 @@ static const char **some_char_pp(void)
 #define some_tw_explanation_pp() pointers
 #define some_tw_moves_pp() pointers
 #define some_tw_memory_pp() pointers
+#define some_tw_planned_pp() pointers
 
 #define SOME_int 1
 #define SOME_int32_t 1
@@ -432,7 +440,8 @@ static void what_the_calls_are_given_is_there(void **state)
     (void)state;
     if (fork() == 0) {
         bool all = some_tw_session_p() && some_tw_pipeline_p() && some_tw_trainer_p() && some_tw_output().node &&
-                   some_tw_coordinator_p() && some_tw_moves_p() && some_tw_memory_p() && some_tw_explanation_p();
+                   some_tw_coordinator_p() && some_tw_moves_p() && some_tw_memory_p() && some_tw_planned_p() &&
+                   some_tw_explanation_p();
         _exit(all ? 0 : 1);
     }
     int status;

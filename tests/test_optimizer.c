@@ -2,8 +2,6 @@
  * What they compute is in test_train.c. */
 #include "testing.h"
 
-#include "graph/graph.h"
-
 #include <tower/ops.h>
 #include <tower/train.h>
 

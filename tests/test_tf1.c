@@ -2,8 +2,6 @@
  * there. They give TensorFlow's losses. */
 #include "testing.h"
 
-#include "base/file.h"
-#include "base/memory.h"
 #include "golden/tf1.h"
 
 #include <tower/io.h>
@@ -17,11 +15,9 @@ enum { STEPS = sizeof golden_sgd / sizeof(float) };
 
 static char *read_golden(const char *name, size_t *size)
 {
-    char path[600], *bytes;
-    tw_error error = {0};
+    char path[600];
     snprintf(path, sizeof path, "%s/tf1_%s", GOLDEN_DIR, name);
-    assert_ok(twi_file_read(path, (size_t)1 << 20, &bytes, size, &error));
-    return bytes;
+    return read_whole(path, size);
 }
 
 static tw_graph *read_graph(const char *name)
@@ -33,7 +29,7 @@ static tw_graph *read_graph(const char *name)
     snprintf(file, sizeof file, "%s.meta", name);
     bytes = read_golden(file, &size);
     assert_ok(tw_meta_graph_import(g, bytes, size, NULL, &error));
-    twi_free(bytes);
+    free(bytes);
     return g;
 }
 
@@ -373,7 +369,7 @@ static void queues_and_variables_of_before_2017_are_those_of_today(void **state)
     size_t size;
     char *bytes = read_golden("old.pb", &size);
     assert_ok(tw_graph_import(g, bytes, size, NULL, &error));
-    twi_free(bytes);
+    free(bytes);
     assert_string_equal(tw_node_op(tw_graph_find(g, "queue")), "FIFOQueueV2");
     tw_session *s;
     tw_tensor *result = NULL;
@@ -407,7 +403,7 @@ static void names_may_have_a_prefix_and_may_not_be_taken(void **state)
     assert_ok(tw_meta_graph_import(g, bytes, size, "again", &error));
     assert_int_equal(tw_graph_num_nodes(g), 2 * nodes);
     assert_int_equal(tw_get_collection(g, "queue_runners", "again", NULL, 0), 8);
-    twi_free(bytes);
+    free(bytes);
     tw_graph_destroy(g);
 }
 
@@ -437,7 +433,7 @@ static void a_damaged_file_is_an_error_and_changes_nothing(void **state)
     }
     assert_true(failed > 50);
     free(damaged);
-    twi_free(bytes);
+    free(bytes);
 }
 
 int main(void)

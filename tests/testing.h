@@ -43,4 +43,23 @@ static inline void assert_floats_near(const float *a, const float *b, size_t cou
             fail_msg("element %zu: %.9g, expected %.9g", i, a[i], b[i]);
 }
 
+/* The bytes of a file, with a zero behind them; free() them. `size` may be NULL. */
+static inline char *read_whole(const char *path, size_t *size)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        fail_msg("%s cannot be read", path);
+    fseek(file, 0, SEEK_END);
+    size_t bytes = (size_t)ftell(file);
+    rewind(file);
+    char *text = malloc(bytes + 1);
+    assert_non_null(text);
+    assert_int_equal(fread(text, 1, bytes, file), bytes);
+    text[bytes] = 0;
+    fclose(file);
+    if (size)
+        *size = bytes;
+    return text;
+}
+
 #endif

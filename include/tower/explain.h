@@ -1,5 +1,5 @@
-/* explain.h - what a session decided, and why: where each node runs, what became of it, what soft placement moved, who
- * holds which memory.
+/* explain.h - what a session decided, and why: where each node runs, what became of it, what plans are made of, what soft
+ * placement moved, who holds which memory.
  *
  *     tw_session_prepare(session, NULL, 0, &train, 1, &error);      ... or after a run
  *     tw_explanation *why;
@@ -119,6 +119,28 @@ typedef struct tw_explanation {
 TW_API tw_status tw_session_explain(tw_session *session, const tw_node *node, tw_explanation **explanation,
                                     tw_error *error);
 TW_API void tw_explanation_destroy(tw_explanation *explanation); /* NULL is fine */
+
+/* ---- what plans are made of -------------------------------------------------------------------------------------- */
+
+/* A node of a plan: one of the graph's, or what rewrites and the planner made. */
+typedef struct tw_planned_node {
+    const char *name, *op; /* as the plan calls them; rewrites' and the planner's own ops begin with "_" */
+    const char *device;    /* in full */
+    tw_fate fate;          /* TW_FATE_STEP (a copy between devices among them), _FREE, _FED or _CONSTANT */
+    const char *kernel;    /* "onednn", "plain"; NULL: none runs */
+    int lane;              /* whose plan it is */
+    int plan;              /* number among those that the lane keeps, the oldest 0 */
+} tw_planned_node;
+
+typedef struct tw_planned {
+    tw_planned_node *nodes; /* plan by plan, each in an order in which it could be run on one device */
+    int num_nodes, num_plans;
+} tw_planned;
+
+/* All plans made so far (tw_session_prepare, tw_session_run), node by node: which ops run, where, by which kernels.
+ * Yours: tw_planned_destroy(), before the session's devices. */
+TW_API tw_status tw_session_planned(tw_session *session, tw_planned **planned, tw_error *error);
+TW_API void tw_planned_destroy(tw_planned *planned); /* NULL is fine */
 
 /* ---- soft placement -------------------------------------------------------------------------------------------- */
 

@@ -196,6 +196,9 @@ void twi_plan_bind(twi_plan *plan, void *const *arenas);
  * the explanation. */
 tw_status twi_plan_explain(const twi_plan *plan, const tw_node *node, twi_arena *arena, tw_explanation *explanation,
                            tw_error *error);
+/* Fills nodes[plan->region->nodes.count], but for lane and plan; names are copied into the arena. False when out of
+ * memory. */
+bool twi_plan_list_nodes(const twi_plan *plan, twi_arena *arena, tw_planned_node *nodes);
 /* Charges the groups of moves with the bytes that cross because of them. */
 void twi_plan_charge(const twi_plan *plan, twi_placement *placement, tw_moves *moves);
 

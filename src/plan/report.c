@@ -42,6 +42,13 @@ static tw_fate fate_of(const twi_plan *plan, int id, const twi_node *worker)
     return worker->task->kernel && worker->task->kernel->run ? TW_FATE_STEP : TW_FATE_FREE;
 }
 
+/* What runs for the node; NULL: nothing does. */
+static const char *kernel_of(const twi_node *node)
+{
+    const twi_kernel *kernel = node->task->kernel;
+    return kernel && kernel->run ? kernel->name : NULL;
+}
+
 static void add_crossing(const twi_plan *plan, const twi_node *copy, bool arrives, tw_explanation *e)
 {
     const twi_node *from = copy->inputs[0].node;
@@ -86,13 +93,39 @@ tw_status twi_plan_explain(const twi_plan *plan, const tw_node *node, twi_arena 
         return TW_OK;
     e->became = worker->name;
     e->became_op = worker->op->name;
-    e->kernel = worker->task->kernel && worker->task->kernel->run ? worker->task->kernel->name : NULL;
+    e->kernel = kernel_of(worker);
     e->crossings = NULL;
     e->crossings = twi_arena_alloc(arena, sizeof *e->crossings * (size_t)list_crossings(plan, worker, e));
     if (!e->crossings)
         return twi_fail_memory(error, "explaining a node");
     list_crossings(plan, worker, e);
     return TW_OK;
+}
+
+/* ---- all nodes ------------------------------------------------------------------------------------------------- */
+
+static tw_fate fate_in_plan(const twi_node *node, const char *kernel)
+{
+    tw_fate fate = kernel || crosses(node) ? TW_FATE_STEP : TW_FATE_FREE;
+    if (twi_has_trait(node, TWI_FEED))
+        fate = TW_FATE_FED;
+    else if (twi_has_trait(node, TWI_CONSTANT))
+        fate = TW_FATE_CONSTANT;
+    return fate;
+}
+
+bool twi_plan_list_nodes(const twi_plan *plan, twi_arena *arena, tw_planned_node *nodes)
+{
+    bool kept = true;
+    for (int i = 0; i < plan->region->nodes.count; i++) {
+        const twi_node *node = plan->region->nodes.items[i];
+        const char *kernel = kernel_of(node);
+        const char *name = twi_arena_strdup(arena, node->name);
+        kept = kept && name;
+        nodes[i] = (tw_planned_node){.name = name, .op = node->op->name, .fate = fate_in_plan(node, kernel),
+                                     .device = plan->lists[node->device].device->text, .kernel = kernel};
+    }
+    return kept;
 }
 
 /* ---- what soft placement costs --------------------------------------------------------------------------------- */

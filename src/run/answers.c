@@ -1,5 +1,5 @@
-/* answers.c - what a session says of itself: where nodes are and why, what became of them, what soft placement moved, who
- * holds which memory, where a step's time went. */
+/* answers.c - what a session says of itself: where nodes are and why, what became of them, what plans are made of, what
+ * soft placement moved, who holds which memory, where a step's time went. */
 #include "run/chrome_trace.h"
 #include "run/delay.h"
 #include "run/session.h"
@@ -186,6 +186,71 @@ done:
 void tw_explanation_destroy(tw_explanation *e)
 {
     explanation *x = (explanation *)e;
+    if (x)
+        twi_arena_free(&x->arena);
+    twi_free(x);
+}
+
+/* ---- what plans are made of -------------------------------------------------------------------------------------- */
+
+typedef struct planned {
+    tw_planned p; /* first */
+    twi_arena arena;
+} planned;
+
+static int count_planned(const tw_session *s)
+{
+    const twi_plan *plan;
+    int count = 0;
+    for (int i = 0; (plan = plan_at(s, i)); i++)
+        count += plan->region->nodes.count;
+    return count;
+}
+
+static tw_status list_lane(const twi_lane *lane, int number, planned *x, tw_error *error)
+{
+    for (int i = 0; i < lane->plans.count; i++) {
+        const twi_plan *plan = lane->plans.items[i].plan;
+        tw_planned_node *nodes = x->p.nodes + x->p.num_nodes;
+        if (!twi_plan_list_nodes(plan, &x->arena, nodes))
+            return twi_fail_memory(error, "listing what is planned");
+        for (int k = 0; k < plan->region->nodes.count; k++) {
+            nodes[k].lane = number;
+            nodes[k].plan = i;
+        }
+        x->p.num_nodes += plan->region->nodes.count;
+        x->p.num_plans++;
+    }
+    return TW_OK;
+}
+
+tw_status tw_session_planned(tw_session *s, tw_planned **result, tw_error *error)
+{
+    TWI_NEED(s, "session", error);
+    TWI_NEED(result, "planned", error);
+    tw_status status = TW_OK;
+    *result = NULL;
+    planned *x = twi_alloc(sizeof *x);
+    if (!x)
+        return twi_fail_memory(error, "listing what is planned");
+    pthread_mutex_lock(&s->lock);
+    x->p.nodes = twi_arena_alloc(&x->arena, sizeof *x->p.nodes * (size_t)count_planned(s));
+    if (!x->p.nodes)
+        status = twi_fail_memory(error, "listing what is planned");
+    for (int l = 0; l < TWI_MOST_LANES && status == TW_OK; l++)
+        if (s->lanes[l])
+            status = list_lane(s->lanes[l], l, x, error);
+    pthread_mutex_unlock(&s->lock);
+    if (status == TW_OK)
+        *result = &x->p;
+    else
+        tw_planned_destroy(&x->p);
+    return status;
+}
+
+void tw_planned_destroy(tw_planned *p)
+{
+    planned *x = (planned *)p;
     if (x)
         twi_arena_free(&x->arena);
     twi_free(x);

@@ -6,6 +6,8 @@
 #include "card.h"
 #include "planned_nodes.h"
 
+#include "run/session.h" /* what a plan's nodes have for attributes */
+
 #include <tower/tower.h>
 
 enum { EXAMPLES = 4, STEPS = 2, MOST_VARIABLES = 256 };

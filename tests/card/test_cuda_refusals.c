@@ -5,6 +5,8 @@
 #include "card.h"
 #include "planned_nodes.h"
 
+#include "run/session.h" /* the refusals that it remembers */
+
 #include <math.h>
 #include <tower/tower.h>
 
@@ -84,10 +86,10 @@ static void a_refused_node_moves_and_its_parts_stay(void **state)
         tw_session *s = open_session(g, true);
         assert_same_as_on_the_cpu(s, y, pools);
         assert_on(s, y.node, "CPU:0");
-        assert_on(s, y.node->inputs[0].node, "GPU:0"); /* the ReLU, or the pool, which is not fused now */
+        assert_on(s, tw_node_input(y.node, 0).node, "GPU:0"); /* the ReLU, or the pool, which is not fused now */
         assert_false(plans_have(s, "_MaxPoolLRN"));
         assert_same_as_on_the_cpu(s, y, pools);        /* by the same plan */
-        assert_int_equal(s->lanes[0]->plans.count, 1);
+        assert_int_equal(planned_plans(s), 1);
         tw_session_destroy(s);
         tw_graph_destroy(g);
     }
@@ -153,7 +155,7 @@ static void without_soft_placement_the_refusal_is_the_error(void **state)
         tw_error error = {0};
         assert_fails(tw_session_prepare(s, NULL, 0, &y, 1, &error), TW_UNIMPLEMENTED,
                      "device:GPU:0 has no kernel for LRN of type float (node 'lrn'): " REASON);
-        tw_output before = y.node->inputs[0];
+        tw_output before = tw_node_input(y.node, 0);
         tw_tensor_release(fetch(s, before)); /* the session goes on */
         tw_session_destroy(s);
         tw_graph_destroy(g);
