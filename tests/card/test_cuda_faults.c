@@ -225,6 +225,8 @@ static int in_parts(long n)
     if (tw_session_create(g, &(tw_session_options){.devices = devices, .disable = "fold"}, &session, &error) != TW_OK ||
         tw_session_run(session, NULL, 0, &sum, 1, &value, &error) != TW_OK || tw_tensor_value(value, 0) != 1)
         return complain(0, "do not work", error.message);
+    if (card_count("cudaMemcpyPeerAsync") != 1) /* from the second part to the third; others are of one card */
+        return complain(0, "copy within a card as between two", "");
     tw_tensor_release(value);
     tw_session_destroy(session);
     tw_devices_destroy(devices);
