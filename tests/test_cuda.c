@@ -271,6 +271,17 @@ static void nan_and_infinity_on_the_card_are_those_of_the_cpu(void **state)
     static const float limits[][2] = {{-1, 1}, {NAN, 1}, {-1, NAN}, {1, -1}};
     needs_card();
     for (int k = 0; k < FLOATS; k++) {
+        float bias[16] = {1, NAN, -1};
+        for (int fused = 0; fused < 2; fused++) /* products that end in a ReLU */
+            compare((twt_op){.op = fused ? "_FusedConv2D" : "_FusedMatMul", .num_inputs = 3,
+                             .inputs = {filled(floats[k], fused ? TW_SHAPE(2, 7, 8, 8) : TW_SHAPE(8, 24), 1),
+                                        filled(floats[k], fused ? TW_SHAPE(3, 3, 8, 16) : TW_SHAPE(24, 16), 2),
+                                        listed(floats[k], 16, bias)},
+                             .num_attrs = fused ? 3 : 2,
+                             .attrs = {tw_attr_bool("relu", true),
+                                       fused ? tw_attr_ints("strides", (int64_t[]){1, 1, 1, 1}, 4)
+                                             : tw_attr_type("U", floats[k]),
+                                       tw_attr_string("padding", "SAME")}});
         for (int i = 0; i < 4; i++) {
             compare((twt_op){.op = i % 2 ? "ArgMin" : "ArgMax", .num_inputs = 2,
                              .inputs = {listed(floats[k], 6 - i, i < 2 ? t : y), filled_int(0)}});

@@ -99,7 +99,7 @@ size_t twi_make_room(size_t *size, size_t bytes);
 
 typedef struct twi_run {
     void *state;
-    const void *const *inputs;   /* device pointers, 64-byte aligned except into the middle of a list */
+    const void *const *inputs;   /* device pointers, 64-byte aligned */
     void *const *outputs;
     void *workspace;
     const twi_operand *input_operands;

@@ -10,7 +10,8 @@
  * The environment says what the machine is like: CARD_COUNT cards (2) of the name CARD_NAME, CARD_DRIVER the
  * driver's CUDA (13000); CARD_IDLE=1 that nothing is computed, to see what a program does with a card and be quick;
  * CARD_APART=1 that a graph takes what one stream records and no other; CARD_TELLS=1 that it says of each graph that is
- * made how many nodes it has, and how many come one after the other.
+ * made how many nodes it has, and how many come one after the other; CARD_NARROWS=1 that cuDNN's engine of TF32 makes its
+ * inputs narrower still.
  * CARD_NCCL_AT=reduction lets those of NCCL hang; CARD_NCCL_AT=init rank CARD_NCCL_HANGS while communicators are made.
  *
  * This part is for tests: */

@@ -163,6 +163,8 @@ static void the_fastest_is_taken_and_the_next_start_times_nothing(void **state)
     assert_true(cold.timed > 0);
     assert_true(cold.engines[4] == cold.engines[3] + 2); /* both were timed, the second ran */
     assert_true(cold.algorithms[2] == cold.algorithms[1] + 2);
+    assert_message(cold.log, "cuDNN 9.");
+    assert_message(cold.log, "is that in '/");
     assert_message(cold.log, "cudnn's algorithm 4, 1.0000 ms, timed");
     assert_message(cold.log, "cublaslt's algorithm 2, 1.0000 ms, timed");
     seen warm = start();

@@ -225,6 +225,8 @@ static int in_parts(long n)
     if (tw_session_create(g, &(tw_session_options){.devices = devices, .disable = "fold"}, &session, &error) != TW_OK ||
         tw_session_run(session, NULL, 0, &sum, 1, &value, &error) != TW_OK || tw_tensor_value(value, 0) != 1)
         return complain(0, "do not work", error.message);
+    if (card_count("cudaMemcpyPeerAsync") != 1) /* from the second part to the third; others are of one card */
+        return complain(0, "copy within a card as between two", "");
     tw_tensor_release(value);
     tw_session_destroy(session);
     tw_devices_destroy(devices);
@@ -240,7 +242,7 @@ static int in_parts(long n)
 static int by_engine(long wanted)
 {
     tw_error error = {0};
-    tw_device_options options = {.fast = wanted == 0, .tf32 = wanted == 1};
+    tw_device_options options = {.fast = wanted == 0, .tf32 = wanted == 1 || getenv("CARD_NARROWS")};
     long runs[5], most = 0;
     card_takes("engine 0", 0.5);
     card_takes("engine 1", 0.5);
@@ -255,6 +257,19 @@ static int by_engine(long wanted)
         most = runs[engine] > most ? runs[engine] : most;
     }
     return runs[wanted] == most && runs[4] < most ? FINE : complain(0, "another engine is taken", "");
+}
+
+/* The one of TF32 makes its inputs narrower still, which nobody can ask for. */
+static int by_engine_among_narrow_ones(long wanted)
+{
+    setenv("CARD_NARROWS", "1", 1);
+    return by_engine(wanted);
+}
+
+static void engines_that_make_inputs_narrower_are_never_taken(void **state)
+{
+    (void)state;
+    assert_int_equal(in_a_process(by_engine_among_narrow_ones, 3), FINE);
 }
 
 static void engines_of_any_order_and_of_tf32_are_taken_only_when_asked_for(void **state)
@@ -291,6 +306,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(a_machine_without_cards_or_with_an_old_driver_says_so_in_one_line),
         cmocka_unit_test(a_card_that_nobody_uses_gets_no_context),
         cmocka_unit_test(engines_of_any_order_and_of_tf32_are_taken_only_when_asked_for),
+        cmocka_unit_test(engines_that_make_inputs_narrower_are_never_taken),
         cmocka_unit_test(a_card_is_divided_into_parts),
         cmocka_unit_test(a_step_is_recorded_once_and_replayed_with_the_same_numbers), /* the last: it asks the driver */
     };

@@ -333,6 +333,39 @@ static void a_step_of_a_model_is_one_launch_on_one_card_and_on_two(void **state)
     card_be_lazy(false);
 }
 
+/* Blocks of a sum count themselves, those of each at counters of its own. */
+static void sums_that_do_not_need_each_other_are_side_by_side(void **state)
+{
+    tw_error error = {0};
+    tw_devices *devices;
+    tw_session *session;
+    tw_output sums[2] = {0}, all = {0};
+    tw_graph *g = tw_graph_create();
+    long depth = 0;
+    (void)state;
+    TW_DEVICE(g, "/gpu:0") {
+        for (int i = 0; i < 2; i++) {
+            tw_output many = tw_fill(g, tw_constant_int32s(g, TW_SHAPE(1), (int32_t[]){1 << 16}), tw_scalar(g, 1 + i));
+            sums[i] = tw_reduce_sum(g, many, (int[]){0}, 1, false);
+        }
+        all = tw_sub(g, sums[0], sums[1]);
+    }
+    assert_ok(tw_devices_create(&(tw_device_options){.cpu_threads = 1}, &devices, &error));
+    assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices, .disable = "fold"}, &session, &error));
+    for (int step = 0; step < 2; step++) {
+        tw_tensor *value = NULL;
+        depth = card_count("depth");
+        assert_ok(tw_session_run(session, NULL, 0, &all, 1, &value, &error));
+        depth = card_count("depth") - depth;
+        assert_float_equal(tw_tensor_value(value, 0), -(1 << 16), 0);
+        tw_tensor_release(value);
+    }
+    assert_int_equal(depth, 3); /* fill, sum, difference */
+    tw_session_destroy(session);
+    tw_devices_destroy(devices);
+    tw_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -347,6 +380,7 @@ int main(void)
         cmocka_unit_test(what_the_cpu_reads_of_the_second_card_is_of_the_same_step),
         cmocka_unit_test(a_reduction_is_one_launch),
         cmocka_unit_test(a_step_of_a_model_is_one_launch_on_one_card_and_on_two),
+        cmocka_unit_test(sums_that_do_not_need_each_other_are_side_by_side),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 
 typedef struct normalization {
     twi_cuda_batch_norm plan;
-    const twi_cuda_device *card; /* whose counters it uses */
+    unsigned *counters; /* last_block.cuh */
 } normalization;
 
 /* The image is behind `gradients` inputs. */
@@ -58,7 +58,7 @@ static tw_status prepare(twi_prepare *p, bool relu, int gradients, int read, int
         if (!tw_shape_equal(p->inputs[i < gradients ? i : first + vectors].shape, x))
             return twi_fail(p->error, TW_INVALID_ARGUMENT, "input %d is not of the image's shape",
                             i < gradients ? i : first + vectors);
-    normalization n = {.card = (const twi_cuda_device *)p->device};
+    normalization n = {.counters = NULL};
     n.plan = (twi_cuda_batch_norm){
         .rows = (int)(x.dims[3] ? x.dims[0] * x.dims[1] * x.dims[2] : 0),
         .channels = (int)x.dims[3],
@@ -67,9 +67,9 @@ static tw_status prepare(twi_prepare *p, bool relu, int gradients, int read, int
         .relu = relu,
     };
     p->workspace = twi_cuda_batch_norm_plan(&n.plan);
-    p->touches = &n.card->counters;
     p->can_overwrite[0] = true;
-    return twi_keep(p, &n, sizeof n);
+    tw_status status = twi_cuda_take_counters(p, &n.counters);
+    return status != TW_OK ? status : twi_keep(p, &n, sizeof n);
 }
 
 static tw_status prepare_norm(twi_prepare *p)
@@ -101,7 +101,7 @@ static tw_status run_norm(const twi_run *r)
     twi_cuda_normed in = {.x = r->inputs[0], .scale = r->inputs[1], .offset = r->inputs[2], .mean = r->inputs[3],
                           .variance = r->inputs[4], .side = r->num_inputs > 5 ? r->inputs[5] : NULL};
     tw_status status = TWI_LAUNCH(r, twi_cuda_batch_norm_run(r->stream, r->input_operands[0].dtype, &n->plan, &in,
-                                                             &to, r->outputs[0], r->workspace, n->card->counters));
+                                                             &to, r->outputs[0], r->workspace, n->counters));
     for (int i = 1; i < 5 && !n->plan.training && status == TW_OK; i++)
         status = TWI_LAUNCH(r, cudaMemcpyAsync(r->outputs[i], r->inputs[i % 2 ? 3 : 4], r->output_operands[i].bytes,
                                                cudaMemcpyDeviceToDevice, r->stream));
@@ -113,7 +113,7 @@ static tw_status run_gradient(const twi_run *r, twi_cuda_normed in, void *dside)
     const normalization *n = r->state;
     return TWI_LAUNCH(r, twi_cuda_batch_norm_grad(r->stream, r->output_operands[0].dtype, &n->plan, &in, r->outputs[0],
                                                   r->outputs[1], r->outputs[2], dside, r->workspace,
-                                                  n->card->counters));
+                                                  n->counters));
 }
 
 /* dy, x, scale, mean, variance: dx, dscale, doffset, and two zeros. */

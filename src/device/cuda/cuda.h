@@ -14,7 +14,8 @@
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 
-enum { TWI_CUDA_STAGES = 2, TWI_CUDA_MOST_CARDS = 64, TWI_CUDA_MOST_DEVICES = 256, TWI_CUDA_COUNTERS = 1024 };
+enum { TWI_CUDA_STAGES = 2, TWI_CUDA_MOST_CARDS = 64, TWI_CUDA_MOST_DEVICES = 256, TWI_CUDA_COUNTERS = 1024,
+       TWI_CUDA_COUNTER_RANGES = 64 };
 #define TWI_CUDA_STAGE_BYTES ((size_t)4 << 20)
 
 struct twi_cuda_pool; /* launch.h */
@@ -44,7 +45,9 @@ typedef struct twi_cuda_device {
     cudaStream_t stream, recorder; /* where work happens; where it is written down (recording.c) */
     pthread_mutex_t recording;   /* held while somebody does */
     cudaEvent_t fence;           /* recorded and waited for under the lock */
-    unsigned *counters;          /* [TWI_CUDA_COUNTERS] on the card, 0 between launches (last_block.cuh) */
+    unsigned *counters;          /* [TWI_CUDA_COUNTER_RANGES][TWI_CUDA_COUNTERS] on the card, 0 between launches
+                                    (last_block.cuh) */
+    atomic_uint ranges_given;    /* of counters, to kernels in turn */
     void *stages[TWI_CUDA_STAGES];       /* page-locked, TWI_CUDA_STAGE_BYTES each */
     cudaEvent_t staged[TWI_CUDA_STAGES]; /* when the card is done with each */
     int next_stage;
@@ -122,6 +125,9 @@ tw_status twi_nccl_finish(tw_error *error);     /* what this thread has started 
 /* What `waiting` is handed from now on starts after what `device` has been handed so far. */
 tw_status twi_cuda_wait_for(twi_cuda_device *waiting, twi_cuda_device *device, tw_error *error);
 twi_device *twi_cuda_device_create(int index, int number, int part, int parts, tw_error *error); /* as "/gpu:number" */
+/* Counters for the launches of the kernel that is prepared, which then touches them: TWI_CUDA_COUNTERS, 0 before and
+ * after each. Some kernels share theirs with others, and are not done beside those. */
+tw_status twi_cuda_take_counters(twi_prepare *p, unsigned **counters);
 static inline const twi_cuda_device *twi_cuda_of(const twi_prepare *p)
 {
     return (const twi_cuda_device *)p->device;

@@ -95,9 +95,12 @@ static cudnnBackendDescriptor_t pointwise(twi_descriptors *d, cudnnPointwiseMode
                                           cudnnBackendDescriptor_t b, cudnnBackendDescriptor_t y)
 {
     cudnnDataType_t number = CUDNN_DATA_FLOAT;
+    cudnnNanPropagation_t nans = CUDNN_PROPAGATE_NAN; /* else a ReLU may make it 0, and a loss look well */
     cudnnBackendDescriptor_t what = twi_descriptor(d, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
     twi_describe(d, what, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
     twi_describe(d, what, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &number);
+    if (mode == CUDNN_POINTWISE_RELU_FWD)
+        twi_describe(d, what, CUDNN_ATTR_POINTWISE_NAN_PROPAGATION, CUDNN_TYPE_NAN_PROPOGATION, 1, &nans);
     twi_described(d, what);
     cudnnBackendDescriptor_t op = twi_descriptor(d, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
     twi_describe(d, op, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &what);

@@ -42,7 +42,7 @@ static bool obeys(twi_descriptors *d, cudnnBackendDescriptor_t configuration, co
     for (int i = 0; i < count; i++)
         fine = fine && (notes[i] != CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC || rules->any_order) &&
                (notes[i] != CUDNN_NUMERICAL_NOTE_TENSOR_CORE || rules->tensor_cores) &&
-               (notes[i] != CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS || rules->tensor_cores) &&
+               notes[i] != CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS &&
                notes[i] != CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
     d->cudnn->cudnnBackendDestroyDescriptor(engine);
     return fine && d->status == TW_OK;

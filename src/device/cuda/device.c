@@ -72,13 +72,14 @@ static tw_status open_card(twi_cuda_device *c, tw_error *error)
 {
     tw_status status = TW_OK;
     twi_device *d = &c->base;
+    size_t counters = (size_t)TWI_CUDA_COUNTER_RANGES * TWI_CUDA_COUNTERS * sizeof *c->counters;
     if (c->parts > 1)
         TWI_TRY(twi_cuda_part_open(c, error));
     TWI_TRY(make_stream(c, &c->stream, error));
     TWI_TRY(make_stream(c, &c->recorder, error));
     TWI_CALL(d, error, cudaEventCreateWithFlags(&c->fence, cudaEventDisableTiming));
-    TWI_CALL(d, error, cudaMalloc((void **)&c->counters, TWI_CUDA_COUNTERS * sizeof *c->counters));
-    TWI_CALL(d, error, cudaMemsetAsync(c->counters, 0, TWI_CUDA_COUNTERS * sizeof *c->counters, c->stream));
+    TWI_CALL(d, error, cudaMalloc((void **)&c->counters, counters));
+    TWI_CALL(d, error, cudaMemsetAsync(c->counters, 0, counters, c->stream));
     for (int i = 0; i < TWI_CUDA_STAGES; i++) {
         TWI_CALL(d, error, cudaHostAlloc(&c->stages[i], TWI_CUDA_STAGE_BYTES, cudaHostAllocPortable));
         TWI_CALL(d, error, cudaEventCreateWithFlags(&c->staged[i], cudaEventDisableTiming));
@@ -101,6 +102,18 @@ tw_status twi_cuda_use(twi_device *d, tw_error *error)
         pthread_mutex_unlock(&c->lock);
     }
 done:
+    return status;
+}
+
+tw_status twi_cuda_take_counters(twi_prepare *p, unsigned **counters)
+{
+    twi_cuda_device *c = (twi_cuda_device *)p->device;
+    tw_status status = twi_cuda_use(p->device, p->error);
+    if (status == TW_OK) {
+        unsigned range = atomic_fetch_add(&c->ranges_given, 1) % TWI_CUDA_COUNTER_RANGES;
+        *counters = c->counters + (size_t)range * TWI_CUDA_COUNTERS;
+        p->touches = *counters;
+    }
     return status;
 }
 
@@ -223,6 +236,19 @@ done:
     return status;
 }
 
+/* On one card it is a plain copy, which may be recorded everywhere. */
+static tw_status copy_on(twi_cuda_device *c, const twi_cuda_device *source, void *to, const void *from, size_t bytes,
+                         cudaStream_t stream, tw_error *error)
+{
+    tw_status status = TW_OK;
+    if (c->ordinal == source->ordinal)
+        TWI_CALL(&c->base, error, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream));
+    else
+        TWI_CALL(&c->base, error, cudaMemcpyPeerAsync(to, c->ordinal, from, source->ordinal, bytes, stream));
+done:
+    return status;
+}
+
 /* The copy is work of this card's stream. It starts when the other card has made the bytes, and the other goes on when
  * they have been read: its next kernel may write there (an update of the variable that was copied). In a recording
  * that is said by what comes after what. */
@@ -234,12 +260,10 @@ static tw_status card_copy_from(twi_device *d, void *to, twi_device *source, con
     TWI_TRY(twi_cuda_use(source, error));
     TWI_TRY(twi_cuda_use(d, error));
     TWI_TRY(meet(c, other, error));
-    if (twi_cuda_is_recording(c)) {
-        TWI_CALL(d, error, cudaMemcpyPeerAsync(to, c->ordinal, from, other->ordinal, bytes, c->recorder));
-        return TW_OK;
-    }
+    if (twi_cuda_is_recording(c))
+        return copy_on(c, other, to, from, bytes, c->recorder, error);
     TWI_TRY(twi_cuda_wait_for(c, other, error));
-    TWI_CALL(d, error, cudaMemcpyPeerAsync(to, c->ordinal, from, other->ordinal, bytes, c->stream));
+    TWI_TRY(copy_on(c, other, to, from, bytes, c->stream, error));
     TWI_TRY(twi_cuda_wait_for(other, c, error));
 done:
     return status;

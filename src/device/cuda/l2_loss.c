@@ -7,7 +7,7 @@
 
 /* Launches of one node follow each other, so they share counter and parts. */
 typedef struct plan {
-    const twi_cuda_device *card; /* whose counters it uses */
+    unsigned *counters; /* last_block.cuh */
 } plan;
 
 static tw_status accepts(const twi_prepare *p)
@@ -21,13 +21,13 @@ static tw_status accepts(const twi_prepare *p)
 
 static tw_status prepare(twi_prepare *p)
 {
-    plan kept = {(const twi_cuda_device *)p->device};
+    plan kept = {NULL};
     size_t parts = 0;
     for (int i = 0; i < p->num_inputs; i++)
         parts += (size_t)twi_cuda_l2_loss_blocks((int)p->inputs[i].elements);
     twi_make_room(&p->workspace, parts * sizeof(float));
-    p->touches = &kept.card->counters;
-    return twi_keep(p, &kept, sizeof kept);
+    tw_status status = twi_cuda_take_counters(p, &kept.counters);
+    return status != TW_OK ? status : twi_keep(p, &kept, sizeof kept);
 }
 
 static tw_status run(const twi_run *r)
@@ -44,7 +44,7 @@ static tw_status run(const twi_run *r)
             some.elements[i] = (int)r->input_operands[begin + i].elements;
         }
         status = TWI_LAUNCH(r, twi_cuda_l2_loss_many(r->stream, r->input_operands[0].dtype, &some, r->workspace,
-                                                     kept->card->counters));
+                                                     kept->counters));
     }
     return status;
 }

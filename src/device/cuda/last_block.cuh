@@ -2,9 +2,9 @@
  * parts of a sum need no second launch. Which block that is, is chance; so it must fold the parts in an order of their
  * own.
  *
- * Blocks count themselves at counters of the device's (twi_cuda_device), which are 0 before and after each launch. That
- * is right as long as one launch after the other uses them: a device has one stream, and kernels say that they touch the
- * counters (twi_prepare), so that recordings do not have two of them side by side. */
+ * Blocks count themselves at counters of the device's (twi_cuda_take_counters), which are 0 before and after each
+ * launch. That is right as long as one launch after the other uses them: a device has one stream, and kernels touch
+ * those they have taken (twi_prepare), so that recordings do not have two of the same side by side. */
 #ifndef TWI_CUDA_LAST_BLOCK_CUH
 #define TWI_CUDA_LAST_BLOCK_CUH
 

@@ -1,5 +1,8 @@
 /* libraries.c - see libraries.h. */
+#define _GNU_SOURCE /* dladdr */
 #include "device/cuda/libraries.h"
+
+#include "base/log.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -103,6 +106,11 @@ static void open_cudnn(void)
 #define X(call) cudnn.works = cudnn.works && find(library, #call, &cudnn.table.call, cudnn.why, sizeof cudnn.why);
     TWI_CUDNN_CALLS(X)
 #undef X
+    Dl_info found;
+    size_t version = cudnn.works ? cudnn.table.cudnnGetVersion() : 0;
+    if (cudnn.works && dladdr((void *)cudnn.table.cudnnGetVersion, &found)) /* a machine may have several */
+        twi_log(TWI_LOG_DETAIL, "cuDNN %zu.%zu.%zu is that in '%s'", version / 10000, version / 100 % 100,
+                version % 100, found.dli_fname);
 }
 
 tw_status twi_cudnn_library(const twi_cudnn **library, tw_error *error)

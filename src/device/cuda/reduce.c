@@ -11,7 +11,7 @@
 
 typedef struct reduction {
     twi_cuda_reduction plan;
-    const twi_cuda_device *card; /* whose counters it uses */
+    unsigned *counters; /* last_block.cuh */
 } reduction;
 
 static tw_status accepts(const twi_prepare *p, const twi_cuda_reduction *plan)
@@ -24,10 +24,10 @@ static tw_status accepts(const twi_prepare *p, const twi_cuda_reduction *plan)
 
 static tw_status keep(twi_prepare *p, twi_cuda_reduction plan)
 {
-    reduction kept = {plan, (const twi_cuda_device *)p->device};
+    reduction kept = {plan, NULL};
     p->workspace = twi_cuda_reduction_plan(&kept.plan, p->inputs[0].dtype);
-    p->touches = p->workspace ? &kept.card->counters : NULL;
-    return twi_keep(p, &kept, sizeof kept);
+    tw_status status = p->workspace ? twi_cuda_take_counters(p, &kept.counters) : TW_OK;
+    return status != TW_OK ? status : twi_keep(p, &kept, sizeof kept);
 }
 
 /* Of the axes that `reduced` says. */
@@ -159,14 +159,14 @@ static tw_status run_relu_grad_bias(const twi_run *r)
     const reduction *kept = r->state;
     return TWI_LAUNCH(r, twi_cuda_relu_grad_bias(r->stream, r->input_operands[0].dtype, &kept->plan, r->inputs[0],
                                                  r->inputs[1], r->outputs[0], r->outputs[1], r->workspace,
-                                                 kept->card->counters));
+                                                 kept->counters));
 }
 
 static tw_status run(const twi_run *r)
 {
     const reduction *kept = r->state;
     return TWI_LAUNCH(r, twi_cuda_reduce(r->stream, r->input_operands[0].dtype, &kept->plan, r->inputs[0], r->outputs[0],
-                                         r->workspace, kept->card->counters));
+                                         r->workspace, kept->counters));
 }
 
 /* The axis to search must have something on it. */
