@@ -159,9 +159,12 @@ TW_API void tw_scope_end_(tw_scope_ *scope); /* an error if the block was left w
 #else
 #define TW_IS_OPEN_(scope) scope.is_open /* nobody tells when the block is gone, so the graph must not know it */
 #endif
+/* The outer loop tells compilers that the block is run once, so that what it sets is set. */
 #define TW_SCOPE_BLOCK_(graph, enter, leave)                                                                           \
-    for (tw_scope_ tw_block_ TW_AT_END_(tw_scope_end_) = ((enter), tw_scope_begin_(graph, __FILE__, __LINE__));        \
-         TW_IS_OPEN_(tw_block_); (leave), tw_block_.is_open = false)
+    for (bool tw_once_ = true; tw_once_; tw_once_ = false)                                                             \
+        for (tw_scope_ tw_block_ TW_AT_END_(tw_scope_end_) = ((enter), tw_scope_begin_(graph, __FILE__, __LINE__));    \
+             tw_once_ && ((void)TW_IS_OPEN_(tw_block_), true);                                                         \
+             (leave), tw_block_.is_open = false, tw_once_ = false)
 #define TW_DEVICE(graph, ...) TW_SCOPE_BLOCK_(graph, tw_enter_device(graph, __VA_ARGS__), tw_leave_device(graph))
 #define TW_NAME_SCOPE(graph, ...)                                                                                      \
     TW_SCOPE_BLOCK_(graph, tw_enter_name_scope(graph, __VA_ARGS__), tw_leave_name_scope(graph))

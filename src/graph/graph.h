@@ -89,8 +89,6 @@ tw_status twi_adopt_variables(tw_graph *graph, int first);
 /* -- references.c -- */
 bool twi_output_is_reference(tw_output output);
 bool twi_input_is_reference(const tw_node *node, int i);
-/* The op on a variable's handle that does what this one does on a reference; any other op itself. */
-const char *twi_handle_form(const char *op);
 
 /* -- scopes.c -- */
 typedef struct twi_scopes twi_scopes;

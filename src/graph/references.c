@@ -13,9 +13,3 @@ bool twi_input_is_reference(const tw_node *node, int i)
 {
     return twi_op_takes_reference(node->op, &node->attrs, i);
 }
-
-const char *twi_handle_form(const char *op)
-{
-    const twi_op *row = twi_op_find(op);
-    return row ? twi_op_planned(row) : op;
-}

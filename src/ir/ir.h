@@ -81,8 +81,8 @@ struct twi_node {
 #define TWI_KNOWN_OPS(X)                                                                                               \
     X(Add) X(AddN) X(AddV2) X(AssignAddVariableOp) X(AssignSubVariableOp) X(Cast) X(ConcatV2) X(Const)                 \
     X(Conv2D) X(Conv2DBackpropFilter) X(Conv2DBackpropInput) X(ExpandDims) X(Identity) X(L2Loss) X(Mean) X(Mul)        \
-    X(PreventGradient) X(Rank) X(ReadVariableOp) X(RealDiv) X(Reshape) X(ResourceApplyGradientDescent)                 \
-    X(Size) X(SparseSoftmaxCrossEntropyWithLogits) X(SplitV) X(Sub) X(Tile) X(_Copy) X(_Feed) X(_FusedConv2D)
+    X(PreventGradient) X(Rank) X(ReadVariableOp) X(RealDiv) X(Reshape) X(ResourceApplyGradientDescent) X(Size)         \
+    X(SparseSoftmaxCrossEntropyWithLogits) X(SplitV) X(Sub) X(Tile) X(_Copy) X(_Feed) X(_FusedConv2D)
 
 typedef enum twi_known {
 #define X(name) TWI_OP_##name,

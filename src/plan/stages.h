@@ -56,7 +56,7 @@ tw_status twi_read_reference(twi_planning *p, twi_value handle, twi_value writer
 tw_status twi_handle_attrs(twi_planning *p, const tw_node *node, const twi_op *form, twi_attrs *attrs);
 /* Those of a RestoreV2 with the shapes of what it restores. */
 tw_status twi_restored_attrs(twi_planning *p, const tw_node *node, twi_attrs *attrs);
-/* Gives every node its device. */
+/* Gives every node a device that accepts it. */
 tw_status twi_assign_devices(twi_planning *p);
 /* Puts a _Copy on each edge between devices; one tensor crosses to one device once. */
 tw_status twi_partition(twi_planning *p);
@@ -65,8 +65,7 @@ tw_status twi_rendezvous(twi_planning *p);
 /* Whether `node`, which comes after `before` on another device, need not wait for it: both are members of a rendezvous,
  * which sees to that, and says who is late. */
 bool twi_share_rendezvous(const twi_node *node, const twi_node *before);
-/* Finds a kernel for every node and prepares it. Notes a refusal where the plan had better be made again: a node of the
- * user's in the placement, an op that a rewrite made in p->refused. */
+/* Finds a kernel for every node and prepares it; nodes that are alike share a state where their kernel allows it. */
 tw_status twi_prepare_tasks(twi_planning *p);
 /* Lets reads of a variable be its memory itself where order allows, puts readers before writers, sorts (what a device
  * records together), numbers positions. */

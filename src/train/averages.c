@@ -98,10 +98,10 @@ tw_output tw_average_losses(tw_graph *graph, float decay, tw_output total)
     TW_NAME_SCOPE(graph, "loss_averages")
         for (int i = 0; i < count; i++)
             averages[i] = average_loss(graph, decay, losses[i]);
-        if (tw_graph_status(graph) != TW_OK)
-            return (tw_output){0};
-        tw_output all = tw_group(graph, averages, count), given = {0};
-        TW_CONTROL(graph, all)
+    if (tw_graph_status(graph) != TW_OK)
+        return (tw_output){0};
+    tw_output all = tw_group(graph, averages, count), given = {0};
+    TW_CONTROL(graph, all)
         given = tw_identity(graph, total);
     return given;
 }

@@ -218,15 +218,17 @@ static tw_output apply_late(tw_trainer *t, tw_optimizer *optimizer, tw_grads *co
         kept[i] = late[i].node ? pending(t, all.variables[i]) : NULL;
         if (kept[i])
             TW_COLOCATE(g, kept[i]->handle)
-        all.gradients[i] = tw_variable_read(g, kept[i]);
+                all.gradients[i] = tw_variable_read(g, kept[i]);
     }
     step = nodes[count++] = tw_apply_gradients(optimizer, &all, tw_global_step(g));
-    for (int i = 0; i < all.count && step.node; i++)
-        if (kept[i])
-            TW_CONTROL(g, step)
+    for (int i = 0; i < all.count && step.node; i++) {
+        if (!kept[i])
+            continue;
+        TW_CONTROL(g, step)
             TW_COLOCATE(g, kept[i]->handle)
-            nodes[count++] = tw_assign(tw_name(g, "keep"), kept[i]->handle, late[i]);
-            step = tw_group(tw_name(g, "update_and_keep"), nodes, count);
+                nodes[count++] = tw_assign(tw_name(g, "keep"), kept[i]->handle, late[i]);
+    }
+    step = tw_group(tw_name(g, "update_and_keep"), nodes, count);
 done:
     twi_free(late);
     twi_free(nodes);
