@@ -286,6 +286,7 @@ done:
 
 const char *tw_dataset_name(const tw_dataset *dataset)
 {
+    TWI_NEED_OR(dataset, NULL);
     return dataset->name;
 }
 

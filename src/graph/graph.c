@@ -71,6 +71,7 @@ tw_status tw_graph_fail(tw_graph *graph, tw_status code, const char *format, ...
         return no_graph.status;
     if (graph->error.status != TW_OK)
         return graph->error.status;
+    TWI_NEED_IN(graph, format, "format", TW_INVALID_ARGUMENT);
     va_list arguments;
     va_start(arguments, format);
     twi_vfail(&graph->error, code, format, arguments);
