@@ -245,6 +245,29 @@ static void an_unfed_placeholder_is_named(void **state)
 
 /* ---- variables ----------------------------------------------------------------------------------------------------- */
 
+/* Its shape can be, and no memory holds it: so it is neither folded nor planned. */
+static void a_tensor_larger_than_any_memory_is_not_planned(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_devices *devices;
+    tw_session *session;
+    tw_tensor *result = NULL;
+    tw_graph *g = tw_graph_create();
+    tw_tensor *sizes = tw_tensor_from(TW_INT64, TW_SHAPE(2), (int64_t[]){INT64_C(1) << 30, INT64_C(1) << 20});
+    tw_output dims = tw_constant(g, sizes), huge = tw_fill(tw_name(g, "huge"), dims, tw_scalar(g, 1));
+    tw_output sum = tw_reduce_sum(g, huge, NULL, 0, false);
+    assert_string_equal(tw_graph_message(g), "");
+    assert_ok(tw_devices_create(NULL, &devices, &error));
+    assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices}, &session, &error));
+    assert_fails(tw_session_run(session, NULL, 0, &sum, 1, &result, &error), TW_RESOURCE_EXHAUSTED,
+                 "Fill 'huge' is a float of [1073741824,1048576], more than any memory holds");
+    tw_tensor_release(sizes);
+    tw_session_destroy(session);
+    tw_devices_destroy(devices);
+    tw_graph_destroy(g);
+}
+
 /* Its bytes are more than 64 bits count. */
 static void a_tensor_larger_than_any_memory_is_refused_by_name(void **state)
 {
@@ -533,6 +556,7 @@ int main(void)
         cmocka_unit_test(devices_of_the_host_look_at_each_others_values_where_they_are),
         cmocka_unit_test(feeds_of_another_shape_make_another_plan),
         cmocka_unit_test(an_unfed_placeholder_is_named),
+        cmocka_unit_test(a_tensor_larger_than_any_memory_is_not_planned),
         cmocka_unit_test(a_tensor_larger_than_any_memory_is_refused_by_name),
         cmocka_unit_test(an_uninitialized_variable_is_named),
         cmocka_unit_test(readers_without_order_see_the_value_before_the_update),

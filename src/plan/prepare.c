@@ -1,6 +1,8 @@
 /* prepare.c - a kernel for every node: operands are described, the device's list is asked, fastest first. */
 #include "plan/stages.h"
 
+#include "base/hash.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -58,13 +60,9 @@ static tw_status resolve_resource(twi_planning *p, const twi_node *node, twi_res
 static tw_status describe_output(twi_planning *p, twi_node *node, int i, twi_operand *operand)
 {
     tw_shape shape = node->results[i].shape;
-    *operand = (twi_operand){.dtype = node->results[i].dtype, .shape = shape};
-    if (operand->dtype == TW_RESOURCE) {
-        operand->elements = 1;
-        operand->bytes = sizeof(void *);
+    *operand = twi_operand_of(twi_out(node, i));
+    if (operand->dtype == TW_RESOURCE)
         return resolve_resource(p, node, &operand->resource);
-    }
-    operand->elements = tw_shape_elements(shape);
     if (operand->elements < 0) {
         char text[128];
         return twi_fail(p->error, TW_UNIMPLEMENTED,
@@ -78,8 +76,6 @@ static tw_status describe_output(twi_planning *p, twi_node *node, int i, twi_ope
                         "output %d of %s '%s' is a %s of %s, more than any memory holds", i, node->op->name, node->name,
                         tw_dtype_name(operand->dtype), tw_shape_text(shape, text, sizeof text));
     }
-    operand->bytes = (size_t)operand->elements * tw_dtype_size(operand->dtype);
-    operand->value = twi_has_trait(node, TWI_CONSTANT) ? twi_attr_tensor(&node->attrs, "value") : NULL;
     return TW_OK;
 }
 
@@ -91,20 +87,14 @@ typedef struct alike {
     size_t capacity; /* a power of two */
 } alike;
 
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-    hash ^= value + 0x9E3779B97F4A7C15u + (hash << 6) + (hash >> 2);
-    return hash * 0xBF58476D1CE4E5B9u;
-}
-
 static uint64_t hash_task(const twi_task *task)
 {
     const twi_node *node = task->node;
-    uint64_t hash = mix((uintptr_t)node->op, (uint64_t)node->device);
+    uint64_t hash = twi_hash_mix((uintptr_t)node->op, (uint64_t)node->device);
     for (int i = 0; i < node->num_inputs + node->num_results; i++) {
-        hash = mix(hash, (uint64_t)task->operands[i].dtype);
+        hash = twi_hash_mix(hash, (uint64_t)task->operands[i].dtype);
         for (int k = 0; k < task->operands[i].shape.rank; k++)
-            hash = mix(hash, (uint64_t)task->operands[i].shape.dims[k]);
+            hash = twi_hash_mix(hash, (uint64_t)task->operands[i].shape.dims[k]);
     }
     return hash;
 }

@@ -58,12 +58,6 @@ static bool may_run_now(const twi_rewriting *r, const twi_node *node)
     return may;
 }
 
-static twi_operand operand_of(tw_dtype dtype, tw_shape shape, const tw_tensor *value)
-{
-    int64_t elements = tw_shape_elements(shape);
-    return (twi_operand){dtype, shape, elements, (size_t)elements * tw_dtype_size(dtype), value, NULL};
-}
-
 /* Runs the node on the host. On success results[] are new tensors; TW_UNIMPLEMENTED when no kernel wants to. */
 static tw_status run_now(twi_rewriting *r, const twi_node *node, tw_tensor **results, tw_error *error)
 {
@@ -81,11 +75,12 @@ static tw_status run_now(twi_rewriting *r, const twi_node *node, tw_tensor **res
         TWI_TRY(twi_fail_memory(error, "folding constants"));
     for (int i = 0; i < n; i++) {
         tw_tensor *value = twi_constant(twi_in(node, i));
-        operands[i] = operand_of(tw_tensor_dtype(value), tw_tensor_shape(value), value);
+        operands[i] = twi_operand_of(twi_in(node, i));
+        operands[i].value = value; /* also where it is only passed on */
         pointers[i] = tw_tensor_data(value);
     }
     for (int i = 0; i < m; i++) {
-        operands[n + i] = operand_of(node->results[i].dtype, node->results[i].shape, NULL);
+        operands[n + i] = twi_operand_of(twi_out(node, i));
         results[i] = tw_tensor_create(node->results[i].dtype, node->results[i].shape);
         if (!results[i])
             TWI_TRY(twi_fail_memory(error, "folding constants"));

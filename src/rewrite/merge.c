@@ -2,6 +2,8 @@
  * Stateful nodes stay apart, but reads of one variable with the same control inputs are the same value. */
 #include "rewrite/rewrite.h"
 
+#include "base/hash.h"
+
 /* The nodes that are kept, by what they compute: open addressing, at most half full. */
 typedef struct table {
     twi_node **slots;
@@ -16,19 +18,13 @@ static bool may_merge(const twi_node *node)
            (!twi_has_trait(node, TWI_STATEFUL) || twi_has_trait(node, TWI_READ));
 }
 
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-    hash ^= value + 0x9E3779B97F4A7C15u + (hash << 6) + (hash >> 2);
-    return hash * 0xBF58476D1CE4E5B9u;
-}
-
 enum { MOST_HASHED = 4096 }; /* bytes of a value: two long ones seldom differ only behind */
 
 static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count)
 {
     for (size_t i = 0; i < count && i < MOST_HASHED; i++)
         hash = (hash ^ ((const unsigned char *)bytes)[i]) * 0x100000001B3u;
-    return mix(hash, count);
+    return twi_hash_mix(hash, count);
 }
 
 /* Of what tells nodes without inputs, constants above all, from each other; twi_attr_equal() says the rest. */
@@ -37,25 +33,25 @@ static uint64_t hash_attr(uint64_t hash, const twi_attr *attr)
     bool is_tensor = attr->kind == TW_ATTR_TENSOR, has_bytes = is_tensor && tw_tensor_dtype(attr->tensor) != TW_STRING;
     tw_shape shape = is_tensor ? tw_tensor_shape(attr->tensor) : attr->kind == TW_ATTR_SHAPE ? attr->shape : TW_SCALAR;
     for (int i = 0; i < shape.rank; i++)
-        hash = mix(hash, (uint64_t)shape.dims[i]);
+        hash = twi_hash_mix(hash, (uint64_t)shape.dims[i]);
     if (has_bytes)
         hash = hash_bytes(hash, tw_tensor_data(attr->tensor), tw_tensor_bytes(attr->tensor));
     else if (attr->kind == TW_ATTR_STRING)
         hash = hash_bytes(hash, attr->s.data, attr->s.size);
     else if (attr->kind == TW_ATTR_INT || attr->kind == TW_ATTR_TYPE)
-        hash = mix(hash, attr->kind == TW_ATTR_INT ? (uint64_t)attr->i : (uint64_t)attr->type);
+        hash = twi_hash_mix(hash, attr->kind == TW_ATTR_INT ? (uint64_t)attr->i : (uint64_t)attr->type);
     return hash;
 }
 
 static uint64_t hash_node(const twi_node *node)
 {
-    uint64_t hash = mix((uintptr_t)node->op, (uint64_t)node->device);
+    uint64_t hash = twi_hash_mix((uintptr_t)node->op, (uint64_t)node->device);
     for (int i = 0; i < node->num_inputs; i++)
-        hash = mix(mix(hash, (uintptr_t)node->inputs[i].node), (uint64_t)node->inputs[i].index);
+        hash = twi_hash_mix(twi_hash_mix(hash, (uintptr_t)node->inputs[i].node), (uint64_t)node->inputs[i].index);
     for (int i = 0; i < node->attrs.count && !node->num_inputs; i++)
         if (node->attrs.items[i].name[0] != '_')
             hash = hash_attr(hash, &node->attrs.items[i]);
-    return mix(hash, (uint64_t)node->num_controls);
+    return twi_hash_mix(hash, (uint64_t)node->num_controls);
 }
 
 /* Whether `b` waits for all that `a` waits for. */
