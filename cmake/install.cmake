@@ -3,13 +3,29 @@
 include(CMakePackageConfigHelpers)
 
 install(TARGETS tower EXPORT TowerTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS tower_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/tower DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
-install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+foreach(page LICENSE README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md)
+    install(FILES ${CMAKE_SOURCE_DIR}/${page} DESTINATION ${CMAKE_INSTALL_DOCDIR})
+endforeach()
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs ${CMAKE_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # The prefix may still change at install time, so both files find the rest from where they lie.
 file(RELATIVE_PATH PREFIX_FROM_PKGCONFIG ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 file(RELATIVE_PATH LIBDIR_FROM_PREFIX ${CMAKE_INSTALL_PREFIX} ${CMAKE_INSTALL_FULL_LIBDIR})
 file(RELATIVE_PATH INCLUDEDIR_FROM_PREFIX ${CMAKE_INSTALL_PREFIX} ${CMAKE_INSTALL_FULL_INCLUDEDIR})
+# Below a prefix of one's own the loader would not look for the library; below /usr it does, and packages shall not say so.
+set(RPATH_OF_LIBS " -Wl,-rpath,\${libdir}")
+if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
+    set(RPATH_OF_LIBS "")
+endif()
+# What stands behind libtower.a, for `pkg-config --static`. By name and not as Requires.private, which would ask
+# everybody for the development files of these.
+get_target_property(STATIC_LIBRARIES tower_static INTERFACE_LINK_OPTIONS)
+list(APPEND STATIC_LIBRARIES -ldnnl ${PROTOBUF_C_LDFLAGS} ${ARCHIVE_LDFLAGS} ${PNG_LDFLAGS} ${JPEG_LDFLAGS}
+     ${RE2_LDFLAGS} -lz -lgomp -lstdc++ -pthread -ldl -lm)
+list(REMOVE_DUPLICATES STATIC_LIBRARIES)
+list(JOIN STATIC_LIBRARIES " " STATIC_LIBRARIES)
 configure_file(${CMAKE_SOURCE_DIR}/cmake/tower.pc.in ${CMAKE_BINARY_DIR}/tower.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/tower.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 

@@ -24,6 +24,10 @@ libarchive-dev:archive.h
 libre2-dev:re2/re2.h
 libprotobuf-c-dev:protobuf-c/protobuf-c.h
 protobuf-c-compiler:protoc-c
+libpng-dev:png.h
+libjpeg-dev:jpeglib.h
+libcjson-dev:cjson/cJSON.h
+libinih-dev:ini.h
 libcurl4-openssl-dev:curl/curl.h
 '
 # shellcheck disable=SC2034
@@ -69,7 +73,31 @@ need() { # NEEDS
     [ -z "$missing" ] || die "installed, but still not found:$missing"
 }
 
-# Configures and builds everything into a directory; silent unless something goes wrong.
+# Runs a command whose output goes to a file, and says how far it is by the file's last line: in place on a terminal, else
+# after two seconds and then every half minute. Ends as the command does.
+watched() { # WHAT LOG COMMAND...
+    watched_what=$1 watched_log=$2
+    shift 2
+    "$@" >"$watched_log" 2>&1 &
+    watched_worker=$! watched_seconds=0
+    while kill -0 "$watched_worker" 2>/dev/null; do
+        sleep 1
+        watched_seconds=$((watched_seconds + 1))
+        watched_far=$(tail -n 1 "$watched_log" 2>/dev/null | sed -n 's/^\(\[[^]]*\]\).*/\1 /p')
+        if [ -t 1 ] && [ "${TERM:-dumb}" != dumb ] && [ -z "${NO_COLOR-}" ]; then
+            [ "$watched_seconds" -lt 2 ] || printf '\r%s, %s%d s\033[K' "$watched_what" "$watched_far" "$watched_seconds"
+        elif [ "$watched_seconds" -eq 2 ] || [ $((watched_seconds % 30)) -eq 0 ]; then
+            say "$watched_what, $watched_far$watched_seconds s so far"
+        fi
+    done
+    if [ -t 1 ] && [ "$watched_seconds" -ge 2 ] && [ "${TERM:-dumb}" != dumb ] && [ -z "${NO_COLOR-}" ]; then
+        printf '\r\033[K'
+    fi
+    wait "$watched_worker"
+}
+
+# Configures and builds everything, or what $build_target names, into a directory; silent
+# unless something goes wrong, but for how far it is.
 build_in() { # DIRECTORY [CMAKE OPTIONS...]
     directory=$1
     shift
@@ -86,7 +114,9 @@ build_in() { # DIRECTORY [CMAKE OPTIONS...]
         return 1
     fi
     grep '^-- Tower:' "$directory/configure.log" || true
-    if ! cmake --build "$directory" -j "$(nproc)" >"$directory/build.log" 2>&1; then
+    # shellcheck disable=SC2086 # two words, or none
+    if ! watched building "$directory/build.log" cmake --build "$directory" -j "$(nproc)" \
+        ${build_target:+--target $build_target}; then
         grep -E -A5 'error|FAILED|undefined' "$directory/build.log" | head -60 >&2
         return 1
     fi

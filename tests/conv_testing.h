@@ -4,8 +4,6 @@
 
 #include "kernel_testing.h"
 
-#include "tensor/window.h"
-
 typedef struct conv_case {
     int64_t n, h, w, c, k, kh, kw, stride;
     const char *padding;

@@ -2,10 +2,7 @@
 #ifndef KERNEL_TESTING_H
 #define KERNEL_TESTING_H
 
-#include "testing.h"
-
-#include "base/memory.h"
-#include "device/device.h"
+#include "op_testing.h"
 
 static tw_devices *devices;
 

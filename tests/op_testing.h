@@ -1,4 +1,5 @@
-/* op_testing.h - runs single ops on the CPU, without a session, and compares them with golden values.
+/* op_testing.h - runs single ops on the CPU, without a session, and compares them with golden values. What tests of ops and
+ * kernels know of the inside they know by this header: kernel_testing.h, for single kernels, stands on it.
  *
  * One op:
  *
@@ -35,6 +36,7 @@
 #include "device/device.h"
 #include "graph/graph.h"
 #include "tensor/tensor.h"
+#include "tensor/window.h"
 
 #include <tower/ops.h>
 
@@ -114,8 +116,8 @@ static inline tw_status twt_run_node(twt_op *op, const tw_node *node, twi_device
         if (output->dtype != TW_STRING && output->elements)
             memset(to[i], 0xa5, out[i].bytes);
     }
-    twi_prepare p = {.op = op->op, .node = node->name, .attrs = &node->attrs, .num_inputs = op->num_inputs,
-                     .num_outputs = op->num_outputs, .inputs = operands, .outputs = out, .device = device,
+    twi_prepare p = {.op = op->op, .node = node->name, .attrs = &node->attrs, .roles = node->op->roles,
+                     .num_inputs = op->num_inputs, .num_outputs = op->num_outputs, .inputs = operands, .outputs = out, .device = device,
                      .threads = threads, .error = error};
     TWI_TRY(twt_prepare(device, &p, op->plain, &kernel));
     op->kernel = kernel->name;

@@ -27,6 +27,17 @@ static inline int remove_directory(void **state)
     return system(command);
 }
 
+/* Entries of the header that were wrapped at 80 columns become lines again, so that tests can speak of their words. */
+static inline void unwrap_entries(char *text)
+{
+    static const char gap[] = "\n                 ";
+    for (char *at = text; (at = strstr(at, gap)); at++)
+        if (at[sizeof gap - 1] != ' ') {
+            *at = ' ';
+            memmove(at + 1, at + sizeof gap - 1, strlen(at + sizeof gap - 1) + 1);
+        }
+}
+
 /* Runs a line of sh in the test's directory, with $T as the program; returns the exit code, or 128+n after signal n. */
 static inline int shell(const char *format, ...) TW_PRINTF(1, 2);
 static inline int shell(const char *format, ...)
@@ -42,6 +53,7 @@ static inline int shell(const char *format, ...)
     assert_non_null(pipe);
     size_t size = fread(output, 1, sizeof output - 1, pipe);
     output[size] = 0;
+    unwrap_entries(output);
     int ended = pclose(pipe);
     return WIFEXITED(ended) ? WEXITSTATUS(ended) : 128 + WTERMSIG(ended);
 }

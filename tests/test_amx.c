@@ -1,8 +1,6 @@
 /* test_amx.c - gradients of filters on matrix units, where this CPU has them, against the plain kernels. */
 #include "kernel_testing.h"
 
-#include "tensor/window.h"
-
 typedef struct filter_case {
     int64_t n, h, w, c, k, kh, kw;
     const char *padding;

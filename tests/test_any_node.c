@@ -1,10 +1,7 @@
 /* test_any_node.c - any op with any inputs and attributes: a node or an error, never anything else. What can be built,
  * and is small, is also differentiated and run; again, values or an error. Every type that a row allows has its turn.
  * Meant for the address and undefined-behaviour sanitizers, and reproducible: the same numbers are drawn in every run. */
-#include "testing.h"
-
-#include "device/device.h"
-#include "graph/graph.h"
+#include "op_testing.h"
 
 #include <tower/nn.h>
 #include <tower/session.h>
@@ -477,7 +474,7 @@ static void try_node(pool *p, const twi_op *op, const attempt *a, twi_device *cp
         fail_msg("%s: an error without words", op->name);
     c->built += node != NULL;
     c->refused += node == NULL;
-    if (node && is_small(node) && twi_device_has_kernel(cpu, op->name, &node->attrs))
+    if (node && is_small(node) && twi_device_has_kernel(cpu, op->name, node->kernel_type))
         run(s, node, c);
     else
         cut(p->g, before); /* a node without a kernel would keep all others from being placed */

@@ -1,14 +1,22 @@
-/* The small things everything stands on: arenas, maps, texts, random blocks, rounding, shapes. */
+/* The small things everything stands on: arenas, maps, texts, random blocks, rounding, shapes; checksums; and how many
+ * cores there are to be had. */
+#define _GNU_SOURCE /* nftw */
 #include "testing.h"
 
 #include "base/arena.h"
 #include "base/array.h"
+#include "base/cores.h"
+#include "base/crc32c.h"
 #include "base/histogram.h"
 #include "base/map.h"
 #include "base/philox.h"
+#include "base/sha256.h"
 #include "base/text.h"
+#include "faulty_files.h"
 
 #include <float.h>
+#include <ftw.h>
+#include <sys/stat.h>
 #include <tower/tensor.h>
 
 static void philox_gives_the_published_blocks(void **state)
@@ -153,6 +161,212 @@ static void values_at_the_edges_of_buckets_are_in_the_right_one(void **state)
     assert_true(h.min == -DBL_MAX && h.max == DBL_MAX);
 }
 
+/* ---- SHA-256 ----------------------------------------------------------------------------------------------------- */
+
+static void hash_pieces(const char *message, size_t size, size_t piece, char text[TWI_SHA256_TEXT])
+{
+    twi_sha256 sha;
+    twi_sha256_init(&sha);
+    for (size_t at = 0; at < size; at += piece)
+        twi_sha256_add(&sha, message + at, size - at < piece ? size - at : piece);
+    twi_sha256_text(&sha, text);
+}
+
+static void published_messages_give_the_published_hashes(void **state)
+{
+    (void)state;
+    static const char *const vectors[][2] = {
+        {"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+        {"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+        {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
+        {"abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopqklmnopqrlmnopqrsmnopqrstnopq"
+         "rstu",
+         "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1"},
+    };
+    char text[TWI_SHA256_TEXT];
+    for (int i = 0; i < 4; i++) {
+        hash_pieces(vectors[i][0], strlen(vectors[i][0]), 1000, text);
+        assert_string_equal(text, vectors[i][1]);
+    }
+    char *million = malloc(1000000);
+    memset(million, 'a', 1000000);
+    hash_pieces(million, 1000000, 1000000, text);
+    assert_string_equal(text, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+    free(million);
+}
+
+static void hash_does_not_depend_on_how_a_message_is_cut(void **state)
+{
+    (void)state;
+    char message[300], whole[TWI_SHA256_TEXT], cut[TWI_SHA256_TEXT], previous[TWI_SHA256_TEXT] = "";
+    for (int i = 0; i < 300; i++)
+        message[i] = (char)(i * 37);
+    for (size_t size = 0; size < 300; size++) {
+        hash_pieces(message, size, 300, whole);
+        for (size_t piece = 1; piece < 140; piece += 7) {
+            hash_pieces(message, size, piece, cut);
+            assert_string_equal(cut, whole);
+        }
+        assert_string_not_equal(whole, previous);
+        memcpy(previous, whole, sizeof previous);
+    }
+}
+
+/* ---- CRC-32C ----------------------------------------------------------------------------------------------------- */
+
+static void checksums_equal_the_published_ones(void **state)
+{
+    (void)state;
+    uint8_t zeros[32] = {0}, ones[32], rising[32];
+    memset(ones, 0xff, sizeof ones);
+    for (int i = 0; i < 32; i++)
+        rising[i] = (uint8_t)i;
+    assert_int_equal(twi_crc32c(0, "", 0), 0);
+    assert_int_equal(twi_crc32c(0, "123456789", 9), 0xe3069283);
+    assert_int_equal(twi_crc32c(0, zeros, 32), 0x8a9136aa);
+    assert_int_equal(twi_crc32c(0, ones, 32), 0x62a8ab43);
+    assert_int_equal(twi_crc32c(0, rising, 32), 0x46dd794e);
+    assert_int_equal(twi_crc32c_by_table(0, rising, 32), 0x46dd794e);
+    assert_int_equal(twi_crc32c_mask(0), 0xa282ead8);
+    assert_int_equal(twi_crc32c_mask(0xe3069283), 0xc78ab0e5);
+}
+
+static void instruction_and_table_agree_for_every_length_and_alignment(void **state)
+{
+    (void)state;
+    uint8_t bytes[128];
+    for (int i = 0; i < 128; i++)
+        bytes[i] = (uint8_t)(i * 89 + 41);
+    for (size_t start = 0; start < 9; start++)
+        for (size_t size = 0; start + size <= sizeof bytes; size++)
+            assert_int_equal(twi_crc32c(7, bytes + start, size), twi_crc32c_by_table(7, bytes + start, size));
+}
+
+static void a_checksum_can_be_continued(void **state)
+{
+    (void)state;
+    for (size_t cut = 0; cut <= 9; cut++) {
+        uint32_t first = twi_crc32c(0, "123456789", cut);
+        assert_int_equal(twi_crc32c(first, &"123456789"[cut], 9 - cut), 0xe3069283);
+        assert_int_equal(twi_crc32c_by_table(first, &"123456789"[cut], 9 - cut), 0xe3069283);
+    }
+}
+
+/* ---- cores: quotas of control groups, played in a folder --------------------------------------------------------- */
+
+static const char *root; /* of a machine that is played */
+
+static void put(const char *path, const char *text)
+{
+    char whole[512];
+    snprintf(whole, sizeof whole, "%s/%s", root, path);
+    for (char *at = whole + strlen(root) + 1; (at = strchr(at, '/')); *at++ = '/') {
+        *at = 0;
+        mkdir(whole, 0700);
+    }
+    FILE *file = fopen(whole, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void begin(const char *groups)
+{
+    root = scratch_folder();
+    put("proc/self/cgroup", groups);
+}
+
+static int all_cores(void)
+{
+    return twi_find_cores("/nowhere").count;
+}
+
+static int drop(const char *path, const struct stat *about, int kind, struct FTW *place)
+{
+    (void)about, (void)kind, (void)place;
+    return remove(path);
+}
+
+static void assert_cores(int count, bool limited)
+{
+    twi_cores cores = twi_find_cores(root);
+    assert_int_equal(cores.count, count);
+    assert_int_equal(cores.limited, limited);
+    nftw(root, drop, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static void without_quotas_all_cores_of_the_mask_are_to_be_had(void **state)
+{
+    (void)state;
+    begin("0::/\n");
+    put("sys/fs/cgroup/cpu.max", "max 100000\n");
+    assert_cores(all_cores(), false);
+    begin("4:memory:/\n1:cpu,cpuacct:/\n");
+    put("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+    put("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+    assert_cores(all_cores(), false);
+    begin("not a line of cgroups\n");
+    assert_cores(all_cores(), false);
+}
+
+static void a_quota_limits_the_cores(void **state)
+{
+    (void)state;
+    begin("0::/\n"); /* as a container sees itself */
+    put("sys/fs/cgroup/cpu.max", "50000 100000\n");
+    assert_cores(1, true);
+    begin("0::/\n");
+    put("sys/fs/cgroup/cpu.max", "9000000 100000\n");
+    assert_cores(all_cores() < 90 ? all_cores() : 90, all_cores() > 90);
+    begin("3:cpuset:/\n1:cpu,cpuacct:/\n");
+    put("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "100000\n");
+    put("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+    assert_cores(1, all_cores() > 1);
+}
+
+static void quotas_of_the_groups_around_count_too(void **state)
+{
+    (void)state;
+    begin("0::/user.slice/job\n");
+    put("sys/fs/cgroup/user.slice/cpu.max", "100000 100000\n");
+    put("sys/fs/cgroup/user.slice/job/cpu.max", "max 100000\n");
+    assert_cores(1, all_cores() > 1);
+    begin("2:cpu:/jobs/7\n");
+    put("sys/fs/cgroup/cpu/jobs/cpu.cfs_quota_us", "100000\n");
+    put("sys/fs/cgroup/cpu/jobs/cpu.cfs_period_us", "100000\n");
+    put("sys/fs/cgroup/cpu/jobs/7/cpu.cfs_quota_us", "-1\n");
+    put("sys/fs/cgroup/cpu/jobs/7/cpu.cfs_period_us", "100000\n");
+    assert_cores(1, all_cores() > 1);
+}
+
+static void a_group_that_is_seen_from_inside_alone_is_found(void **state)
+{
+    (void)state;
+    begin("1:cpu,cpuacct:/docker/8a7e\n"); /* what the host calls it, which is not there */
+    put("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "100000\n");
+    put("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+    assert_cores(1, all_cores() > 1);
+}
+
+static void who_divides_a_mask_is_bound_and_who_divides_a_quota_is_not(void **state)
+{
+    (void)state;
+    twi_core_share share = twi_share_cores((twi_cores){8, false}, 3, 1);
+    assert_int_equal(share.threads, 2);
+    assert_int_equal(share.first, 2);
+    assert_int_equal(share.bound, 2);
+    share = twi_share_cores((twi_cores){8, true}, 3, 1);
+    assert_int_equal(share.threads, 2);
+    assert_int_equal(share.bound, 0);
+    share = twi_share_cores((twi_cores){8, false}, 1, 0);
+    assert_int_equal(share.threads, 8);
+    assert_int_equal(share.bound, 0);
+    share = twi_share_cores((twi_cores){2, false}, 5, 4);
+    assert_int_equal(share.threads, 1);
+    assert_int_equal(share.bound, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -164,6 +378,16 @@ int main(void)
         cmocka_unit_test(values_at_the_edges_of_buckets_are_in_the_right_one),
         cmocka_unit_test(small_floats_round_to_nearest_even),
         cmocka_unit_test(shapes_print_and_compare),
+        cmocka_unit_test(published_messages_give_the_published_hashes),
+        cmocka_unit_test(hash_does_not_depend_on_how_a_message_is_cut),
+        cmocka_unit_test(checksums_equal_the_published_ones),
+        cmocka_unit_test(instruction_and_table_agree_for_every_length_and_alignment),
+        cmocka_unit_test(a_checksum_can_be_continued),
+        cmocka_unit_test(without_quotas_all_cores_of_the_mask_are_to_be_had),
+        cmocka_unit_test(a_quota_limits_the_cores),
+        cmocka_unit_test(quotas_of_the_groups_around_count_too),
+        cmocka_unit_test(a_group_that_is_seen_from_inside_alone_is_found),
+        cmocka_unit_test(who_divides_a_mask_is_bound_and_who_divides_a_quota_is_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -264,6 +264,60 @@ static void what_no_trainer_writes_is_refused_by_its_key(void **state)
     remembered_close(&ground);
 }
 
+/* ---- who made it ----------------------------------------------------------------------------------------------- */
+
+static void another_revision_or_processor_is_named_and_not_refused(void **state)
+{
+    (void)state;
+    remembered_ground ground = open_ground();
+    remembered_run run = {"", {.seed = 1}};
+    tw_trainer_options options = remembered_options(&run, &ground);
+    assert_string_equal(saved(&options, "tower/revision"), tw_revision());
+    assert_string_equal(saved(&options, "tower/processor"), tw_processor_info().name);
+
+    char directory[128], expected[512];
+    tw_error error = {0};
+    tw_trainer *trainer = open_trainer(options);
+    snprintf(directory, sizeof directory, "%s/elsewhere", folder);
+    assert_ok(tw_trainer_save(trainer, directory, 0, &error));
+    tw_trainer_destroy(trainer);
+    tw_checkpoint *checkpoint;
+    assert_ok(tw_checkpoint_latest(directory, expected, sizeof expected, NULL, &error));
+    assert_ok(tw_checkpoint_open(expected, &checkpoint, &error));
+    tw_named_tensor tensors[64] = {{NULL}};
+    int count = tw_checkpoint_count(checkpoint);
+    assert_true(count <= 64);
+    for (int i = 0; i < count; i++) {
+        const char *name = tensors[i].name = tw_checkpoint_name(checkpoint, i);
+        tw_tensor *value = NULL;
+        if (strcmp(name, "tower/revision") == 0)
+            value = text("0123456789ab");
+        else if (strcmp(name, "tower/processor") == 0)
+            value = text("Abacus");
+        else
+            assert_ok(tw_checkpoint_read(checkpoint, name, &value, &error));
+        tensors[i].tensor = value;
+    }
+    snprintf(directory, sizeof directory, "%s/forged", folder);
+    assert_ok(tw_checkpoint_save(directory, "model.ckpt", 1, tensors, count, 0, &error));
+    for (int i = 0; i < count; i++)
+        tw_tensor_release((tw_tensor *)tensors[i].tensor);
+    tw_checkpoint_close(checkpoint);
+
+    trainer = open_trainer(go_on(&ground, directory));
+    if (*tw_revision()) {
+        snprintf(expected, sizeof expected, "revision %s instead of 0123456789ab", tw_revision());
+        assert_non_null(strstr(tw_trainer_changes(trainer), expected));
+    }
+    if (*tw_processor_info().name) {
+        snprintf(expected, sizeof expected, "processor (it may round otherwise) %s instead of Abacus",
+                 tw_processor_info().name);
+        assert_non_null(strstr(tw_trainer_changes(trainer), expected));
+    }
+    tw_trainer_destroy(trainer);
+    remembered_close(&ground);
+}
+
 /* ---- graphs that cannot be made -------------------------------------------------------------------------------- */
 
 static struct {
@@ -316,6 +370,7 @@ int main(void)
         cmocka_unit_test(checkpoint_of_before_is_saved_again_by_names),
         cmocka_unit_test(every_choice_has_its_name_for_ever),
         cmocka_unit_test(what_no_trainer_writes_is_refused_by_its_key),
+        cmocka_unit_test(another_revision_or_processor_is_named_and_not_refused),
         cmocka_unit_test(trainer_without_memory_for_a_graph_fails_and_says_so),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -257,7 +257,7 @@ static void version_names_the_libraries(void **state)
 {
     (void)state;
     assert_runs(0, "$T version");
-    assert_prints("tower " EXPECTED_VERSION "\n");
+    assert_prints("tower " EXPECTED_VERSION);
     assert_prints("oneDNN");
     assert_prints("zlib");
     assert_runs(0, "$T --version --format json");

@@ -200,8 +200,8 @@ static tw_status run_node(const tw_node *node, twt_op *op, tw_error *error)
         to[i] = (char *)to[i] + shift_of(&out[i]);
         TWI_TRY(card->ops->write(card, to[i], output->data, out[i].bytes, error));
     }
-    twi_prepare p = {.op = op->op, .node = node->name, .attrs = &node->attrs, .num_inputs = op->num_inputs,
-                     .num_outputs = op->num_outputs, .inputs = in, .outputs = out, .device = card, .threads = 1,
+    twi_prepare p = {.op = op->op, .node = node->name, .attrs = &node->attrs, .roles = node->op->roles,
+                     .num_inputs = op->num_inputs, .num_outputs = op->num_outputs, .inputs = in, .outputs = out, .device = card, .threads = 1,
                      .error = error};
     TWI_TRY(twt_prepare(card, &p, false, &kernel));
     if (p.workspace)
@@ -1366,6 +1366,80 @@ static void losses_on_the_card_are_those_of_the_cpu(void **state)
     cover("_SoftmaxLoss");
 }
 
+/* ---- the last layers and their loss ------------------------------------------------------------------------------ */
+
+enum { LAYER_INPUTS = 6, LAYER_VALUES = 2 + LAYER_INPUTS };
+
+/* The loss of two layers that end in a softmax, what is between them, and the gradients of the loss by all that goes
+ * in. With relu the first layer takes what a ReLU lets pass. */
+static void run_layers(const char *device, tw_dtype T, const int64_t sizes[4], bool relu, const char *disable,
+                       tw_tensor *values[LAYER_VALUES], bool *joined)
+{
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_session *session;
+    const tw_shape shapes[LAYER_INPUTS] = {TW_SHAPE(sizes[0], sizes[1]), TW_SHAPE(sizes[1]),
+                                           TW_SHAPE(sizes[1], sizes[2]), TW_SHAPE(sizes[2]),
+                                           TW_SHAPE(sizes[2], sizes[3]), TW_SHAPE(sizes[3])};
+    tw_output in[LAYER_INPUTS], y = tw_placeholder(g, TW_INT32, TW_SHAPE(sizes[0])), fetches[LAYER_VALUES] = {{0}};
+    tw_feed feeds[LAYER_INPUTS + 1];
+    tw_tensor *labels = filled(TW_INT32, TW_SHAPE(sizes[0]), 7);
+    for (int64_t i = 0; i < sizes[0]; i++)
+        ((int32_t *)labels->data)[i] %= (int32_t)sizes[3];
+    for (int i = 0; i < LAYER_INPUTS; i++) {
+        in[i] = tw_placeholder(g, T, shapes[i]);
+        feeds[i] = (tw_feed){in[i], filled(T, shapes[i], (unsigned)i + 1)};
+    }
+    feeds[LAYER_INPUTS] = (tw_feed){y, labels};
+    TW_DEVICE(g, "%s", device) {
+        tw_output x = tw_bias_add(g, in[0], in[1]);
+        tw_output h = tw_relu(g, tw_bias_add(g, tw_matmul(g, relu ? tw_relu(g, x) : x, in[2]), in[3]));
+        tw_output logits = tw_bias_add(g, tw_matmul(g, h, in[4]), in[5]);
+        logits = T == TW_FLOAT32 ? logits : tw_cast(g, logits, TW_FLOAT32);
+        fetches[0] = tw_reduce_mean(g, tw_sparse_softmax_cross_entropy(g, logits, y), NULL, 0, false);
+        fetches[1] = h;
+        tw_output goal = tw_mul(g, fetches[0], tw_scalar(g, (float)sizes[0]));
+        tw_gradients(g, &goal, 1, NULL, in, LAYER_INPUTS, &fetches[2]);
+    }
+    assert_string_equal(tw_graph_message(g), "");
+    assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices, .disable = disable}, &session, &error));
+    memset(values, 0, sizeof *values * LAYER_VALUES);
+    assert_ok(tw_session_run(session, feeds, LAYER_INPUTS + 1, fetches, LAYER_VALUES, values, &error));
+    *joined = plans_have(session, "_DenseLoss") && !plans_have(session, "_SoftmaxLoss") &&
+              !plans_have(session, "ReluGrad") && !plans_have(session, "_ReluGradBias");
+    for (int i = 0; i <= LAYER_INPUTS; i++)
+        tw_tensor_release(feeds[i].tensor);
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+}
+
+/* Those that round between layers are compared with the same kernels one by one, which round where these do. */
+static void last_layers_on_the_card_are_those_of_the_cpu(void **state)
+{
+    (void)state;
+    static const int64_t sizes[][4] = {{7, 20, 8, 5}, {4, 37, 33, 40}, {1, 1, 1, 2}, {3, 990, 8, 3}};
+    needs_card();
+    for (int t = 0; t < 2; t++)
+        for (int s = 0; s < 4; s++) {
+            tw_tensor *apart[LAYER_VALUES], *one[LAYER_VALUES], *again[LAYER_VALUES];
+            bool joined[3], fits = s < 3; /* the last rows are too long */
+            tw_dtype type = t ? TW_BFLOAT16 : TW_FLOAT32;
+            run_layers(t ? "/gpu:0" : "/cpu:0", type, sizes[s], s % 2 == 0, "losses", apart, &joined[0]);
+            run_layers("/gpu:0", type, sizes[s], s % 2 == 0, NULL, one, &joined[1]);
+            run_layers("/gpu:0", type, sizes[s], s % 2 == 0, NULL, again, &joined[2]);
+            assert_true(!joined[0] && joined[1] == fits && joined[2] == fits);
+            for (int i = 0; i < LAYER_VALUES; i++) {
+                twt_case c = {.file = "layers", .line = 10 * s + i, .op.op = "_DenseLoss", .expected = {apart[i]}};
+                twt_compare(&c, 0, one[i], "on the card");
+                twt_expect_same_bits(&c, one[i], again[i], "in its second run");
+                tw_tensor_release(apart[i]);
+                tw_tensor_release(one[i]);
+                tw_tensor_release(again[i]);
+            }
+        }
+    cover("_DenseLoss");
+}
+
 /* ---- weights as a step computes with them ---------------------------------------------------------------------- */
 
 /* [rows, columns] with its axes the other way round. */
@@ -1772,7 +1846,8 @@ static void every_kernel_of_the_card_has_been_compared(void **state)
                 fail_msg("no test runs %s ('%s') on a card", row->op, row->name);
 }
 
-int main(void)
+/* The argument, if there is one: which tests run. */
+int main(int count, char **words)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_plain_line_says_why_there_is_no_gpu),
@@ -1797,6 +1872,7 @@ int main(void)
         cmocka_unit_test(scalars_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(many_l2_losses_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(losses_on_the_card_are_those_of_the_cpu),
+        cmocka_unit_test(last_layers_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(weights_are_cast_and_transposed_on_the_card_as_on_the_cpu),
         cmocka_unit_test(casts_of_what_was_written_stay_behind_the_write),
         cmocka_unit_test(gradients_are_laid_end_to_end_on_the_card_as_on_the_cpu),
@@ -1807,6 +1883,8 @@ int main(void)
         cmocka_unit_test(every_kernel_of_the_card_has_been_compared),
     };
     tw_error error;
+    if (count > 1)
+        cmocka_set_test_filter(words[1]);
     cuda = find_backend("cuda");
 #ifndef TOWER_WITH_CUDA
     if (!cuda)

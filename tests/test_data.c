@@ -1,11 +1,9 @@
-/* Readers of data sets, the stream of examples, augmentation against TensorFlow's, the pipeline. label: threads */
+/* Readers of data sets, the pipeline. That its stream is what is drawn: test_drawn.c. label: threads */
 #include "testing.h"
 
+#include <pthread.h>
+#include <stdbool.h>
 #include <tower/data.h>
-
-#include "base/memory.h"
-#include "base/thread.h"
-#include "stream/distort.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -144,7 +142,7 @@ static void missing_data_says_what_was_looked_for_and_how_to_get_it(void **state
     assert_fails(tw_dataset_load("cifar10", directory, TW_SPLIT_TRAIN, &few, &d, &error), TW_NOT_FOUND,
                  "data_batch_3.bin");
     assert_fails(tw_dataset_load("imagenet", directory, TW_SPLIT_TRAIN, NULL, &d, &error), TW_INVALID_ARGUMENT,
-                 "known are cifar10, mnist and fashion-mnist");
+                 "known are cifar10, mnist, fashion-mnist and images");
     assert_fails(tw_dataset_load("mnist", NULL, TW_SPLIT_TRAIN, NULL, &d, &error), TW_INVALID_ARGUMENT,
                  "no data directory");
     assert_null(d);
@@ -479,210 +477,6 @@ static void synthetic_images_are_normal_within_two_deviations_and_repeatable(voi
     tw_dataset_destroy(b);
 }
 
-/* ---- the stream -------------------------------------------------------------------------------------------- */
-
-static void assert_permutation(int64_t count, uint64_t seed, int64_t epoch)
-{
-    twi_permutation p = twi_epoch_permutation(count, seed, epoch);
-    bool *seen = calloc((size_t)count, 1);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t to = twi_permute(&p, i);
-        assert_true(to >= 0 && to < count && !seen[to]);
-        seen[to] = true;
-    }
-    free(seen);
-}
-
-static void every_epoch_is_a_permutation_of_any_number_of_examples(void **state)
-{
-    (void)state;
-    for (int64_t count = 1; count <= 270; count++)
-        assert_permutation(count, 5, count);
-    static const int64_t sizes[] = {511, 512, 513, 9973, 10000, 50000, 60000, 65535, 65536, 65537};
-    for (int i = 0; i < 10; i++)
-        assert_permutation(sizes[i], ~0ull - (uint64_t)i, 3);
-}
-
-static void shuffling_favours_no_place(void **state)
-{
-    (void)state;
-    enum { COUNT = 5, EPOCHS = 6000 };
-    int hits[COUNT][COUNT] = {{0}}, orders[COUNT * COUNT * COUNT * COUNT] = {0};
-    for (int epoch = 0; epoch < EPOCHS; epoch++) {
-        twi_permutation p = twi_epoch_permutation(COUNT, 11, epoch);
-        int order = 0;
-        for (int i = 0; i < COUNT; i++) {
-            int to = (int)twi_permute(&p, i);
-            hits[i][to]++;
-            if (i < 4)
-                order = order * COUNT + to;
-        }
-        orders[order]++;
-    }
-    for (int i = 0; i < COUNT; i++)
-        for (int j = 0; j < COUNT; j++)
-            assert_in_range(hits[i][j], 1200 - 155, 1200 + 155); /* five standard deviations */
-    int different = 0;
-    for (int i = 0; i < COUNT * COUNT * COUNT * COUNT; i++) {
-        different += orders[i] > 0;
-        assert_true(orders[i] <= 50 + 36);
-    }
-    assert_int_equal(different, 120); /* all of 5! */
-}
-
-static void seeds_and_epochs_give_unrelated_orders(void **state)
-{
-    (void)state;
-    enum { COUNT = 50000 };
-    twi_permutation a = twi_epoch_permutation(COUNT, 1, 0), b = twi_epoch_permutation(COUNT, 1, 1),
-                    c = twi_epoch_permutation(COUNT, 2, 0);
-    int fixed = 0, with_b = 0, with_c = 0, neighbours = 0;
-    for (int i = 0; i < COUNT; i++) {
-        int64_t to = twi_permute(&a, i);
-        fixed += to == i;
-        with_b += to == twi_permute(&b, i);
-        with_c += to == twi_permute(&c, i);
-        neighbours += i > 0 && llabs(to - twi_permute(&a, i - 1)) == 1;
-    }
-    assert_in_range(fixed, 0, 8); /* one expected, two of the last */
-    assert_in_range(with_b, 0, 8);
-    assert_in_range(with_c, 0, 8);
-    assert_in_range(neighbours, 0, 12);
-}
-
-/* With no more scratch memory than was asked for. */
-static void distort(const twi_distorter *d, const twi_distortion *by, const uint8_t *image, float *out)
-{
-    void *scratch = malloc(twi_distort_scratch(d));
-    assert_non_null(scratch);
-    twi_distort(d, by, image, out, scratch);
-    free(scratch);
-}
-
-/* ---- augmentation ------------------------------------------------------------------------------------------ */
-
-/* The images of make_distortion.py. */
-static void golden_image(int m, uint8_t image[32][32][3])
-{
-    for (int y = 0; y < 32; y++)
-        for (int x = 0; x < 32; x++)
-            for (int c = 0; c < 3; c++)
-                image[y][x][c] = (uint8_t)(m == 0   ? 61 + 7 * y + 3 * x * x + 50 * c + y * x / 4
-                                           : m == 1 ? 10 + 90 * c + (y + x) / 8
-                                                    : 200);
-}
-
-static void distortions_equal_tensorflows(void **state)
-{
-    (void)state;
-    enum { VALUES = 24 * 24 * 3 };
-    FILE *file = fopen(GOLDEN_DIR "/distortion.bin", "rb");
-    assert_non_null(file);
-    static float expected[VALUES], found[VALUES];
-    static uint8_t image[32][32][3];
-    struct {
-        int32_t image, top, left, flip, train;
-        float brightness, contrast;
-    } given;
-    int cases = 0;
-    for (; fread(&given, sizeof given, 1, file) == 1; cases++) {
-        assert_int_equal(fread(expected, sizeof expected, 1, file), 1);
-        twi_distorter d;
-        assert_ok(twi_distorter_init(&d, given.train ? TW_AUGMENT_TUTORIAL_TRAIN : TW_AUGMENT_TUTORIAL_EVAL, 32, 32, 3,
-                                     0, 0, 0, &error));
-        twi_distortion by = {given.top, given.left, given.flip, given.brightness, given.contrast};
-        if (!given.train)
-            by = twi_draw_distortion(&d, 1, 1);
-        golden_image(given.image, image);
-        distort(&d, &by, &image[0][0][0], found);
-        assert_floats_near(found, expected, VALUES, given.image == 2 ? 2e-3 : 2e-5); /* 2: rounding, times 41 */
-    }
-    fclose(file);
-    assert_int_equal(cases, 5);
-}
-
-static void drawn_distortions_cover_their_ranges_and_no_more(void **state)
-{
-    (void)state;
-    twi_distorter d;
-    assert_ok(twi_distorter_init(&d, TW_AUGMENT_TUTORIAL_TRAIN, 32, 32, 3, 0, 0, 0, &error));
-    int tops[9] = {0}, lefts[9] = {0}, flips = 0;
-    double brightness = 0, contrast = 0, least = 9, most = 0;
-    for (int k = 0; k < 9000; k++) {
-        twi_distortion by = twi_draw_distortion(&d, 3, k);
-        assert_in_range(by.top, 0, 8);
-        assert_in_range(by.left, 0, 8);
-        tops[by.top]++;
-        lefts[by.left]++;
-        flips += by.flip;
-        assert_true(by.brightness >= -63 && by.brightness < 63);
-        brightness += by.brightness / 9000;
-        contrast += by.contrast / 9000;
-        least = fmin(least, by.contrast);
-        most = fmax(most, by.contrast);
-    }
-    for (int i = 0; i < 9; i++) {
-        assert_in_range(tops[i], 850, 1150);
-        assert_in_range(lefts[i], 850, 1150);
-    }
-    assert_in_range(flips, 4300, 4700);
-    assert_true(fabs(brightness) < 2 && fabs(contrast - 1) < 0.025);
-    assert_true(least >= 0.2f && least < 0.202 && most < 1.8f && most > 1.798);
-}
-
-static void pad_crop_flip_shifts_and_mirrors_with_zeros_outside(void **state)
-{
-    (void)state;
-    static uint8_t image[32][32][3];
-    static float found[32][32][3];
-    golden_image(0, image);
-    twi_distorter d;
-    assert_ok(twi_distorter_init(&d, TW_AUGMENT_PAD_CROP_FLIP, 32, 32, 3, 0, 2, -1, &error));
-    int extremes = 0;
-    for (int k = 0; k < 300; k++) {
-        twi_distortion by = twi_draw_distortion(&d, 3, k);
-        assert_true(abs(by.top) <= 4 && abs(by.left) <= 4);
-        extremes |= by.top == -4 ? 1 : by.top == 4 ? 2 : 0;
-        extremes |= by.left == -4 ? 4 : by.left == 4 ? 8 : 0;
-        extremes |= by.flip ? 16 : 32;
-        distort(&d, &by, &image[0][0][0], &found[0][0][0]);
-        for (int y = 0; y < 32; y++)
-            for (int x = 0; x < 32; x++) {
-                int from_y = y + by.top, from_x = (by.flip ? 31 - x : x) + by.left;
-                bool inside = from_y >= 0 && from_y < 32 && from_x >= 0 && from_x < 32;
-                for (int c = 0; c < 3; c++)
-                    assert_true(found[y][x][c] == (inside ? 2.0f * image[from_y][from_x][c] : 0) - 1);
-            }
-    }
-    assert_int_equal(extremes, 63);
-}
-
-static void images_of_one_and_two_channels_are_flipped_and_standardised(void **state)
-{
-    (void)state;
-    for (int channels = 1; channels <= 2; channels++) {
-        uint8_t image[3][3][2] = {{{0}}};
-        float found[9 * 2];
-        for (int i = 0; i < 9 * channels; i++)
-            (&image[0][0][0])[i] = (uint8_t)(i * i / 2);
-        twi_distorter d;
-        assert_ok(twi_distorter_init(&d, TW_AUGMENT_TUTORIAL_TRAIN, 3, 3, channels, 3, 0, 0, &error));
-        distort(&d, &(twi_distortion){.flip = true, .contrast = 1}, &image[0][0][0], found);
-        int n = 9 * channels;
-        double mean = 0, variance = 0;
-        for (int i = 0; i < n; i++)
-            mean += (double)(i * i / 2) / n;
-        for (int i = 0; i < n; i++)
-            variance += (i * i / 2 - mean) * (i * i / 2 - mean) / n;
-        for (int y = 0; y < 3; y++)
-            for (int x = 0; x < 3; x++)
-                for (int c = 0; c < channels; c++) {
-                    int i = (y * 3 + 2 - x) * channels + c;
-                    assert_true(fabs(found[(y * 3 + x) * channels + c] - (i * i / 2 - mean) / sqrt(variance)) < 1e-5);
-                }
-    }
-}
-
 /* ---- the pipeline ------------------------------------------------------------------------------------------ */
 
 enum { SIDE = 6, IMAGE = SIDE * SIDE, COUNT = 37, BATCH = 5 };
@@ -767,27 +561,13 @@ static void read_stream(struct stream *stream, const tw_dataset *d, int batch, i
     tw_pipeline_destroy(p);
 }
 
-/* What the header promises, computed without a pipeline. */
-static void compute_stream(struct stream *stream, const tw_dataset *d)
-{
-    twi_distorter distorter;
-    assert_ok(twi_distorter_init(&distorter, TW_AUGMENT_TUTORIAL_TRAIN, SIDE, SIDE, 1, 4, 0, 0, &error));
-    for (int k = 0; k < STREAM; k++) {
-        twi_permutation order = twi_epoch_permutation(COUNT, 4, k / COUNT);
-        int64_t index = twi_permute(&order, k % COUNT);
-        twi_distortion drawn = twi_draw_distortion(&distorter, 4, k);
-        distort(&distorter, &drawn, tw_dataset_images(d) + index * IMAGE, stream->images[k]);
-        stream->labels[k] = tw_dataset_labels(d)[index];
-    }
-}
-
 static void examples_do_not_depend_on_batches_towers_or_threads(void **state)
 {
     (void)state;
     static struct stream expected, found;
     tw_dataset *d = synthetic(COUNT, SIDE, 1);
-    compute_stream(&expected, d);
-    static const int settings[][4] = {{1, 1, 1, 1},  {5, 2, 1, 2},  {3, 8, 4, 2},
+    read_stream(&expected, d, 1, 1, 1, 1);
+    static const int settings[][4] = {{1, 1, 1, 2},  {5, 2, 1, 2},  {3, 8, 4, 2},
                                       {30, 4, 3, 1}, {60, 1, 2, 7}, {1, 24, 5, 3}};
     for (int i = 0; i < 6; i++) {
         memset(&found, 0, sizeof found);
@@ -803,7 +583,7 @@ static void shares_deal_out_the_same_stream(void **state)
     static struct stream expected, found;
     static const int shares[] = {7, 1, 4}; /* 12 a step */
     tw_dataset *d = synthetic(COUNT, SIDE, 1);
-    compute_stream(&expected, d);
+    read_stream(&expected, d, 1, 1, 1, 1);
     tw_pipeline *p = make_pipeline(d, (tw_pipeline_options){.towers = 3,
                                                             .shares = shares,
                                                             .seed = 4,
@@ -942,7 +722,7 @@ static void shutdown_at_any_moment_ends_everybody(void **state)
         if (round % 10 != 9) {
             for (int i = 0; i < 4; i++) { /* two for each tower */
                 consumers[i] = (struct consumer){.pipeline = p, .tower = i % 2};
-                assert_ok(twi_thread_start(&consumers[i].thread, "consumer", NULL, 0, consume, &consumers[i], &error));
+                assert_int_equal(pthread_create(&consumers[i].thread, NULL, consume, &consumers[i]), 0);
             }
             for (int i = 0; i < round % 4; i++)
                 assert_ok(tw_pipeline_seek(p, round, &error));
@@ -1009,13 +789,6 @@ int main(void)
         in_a_directory(running_out_of_memory_anywhere_is_an_error),
         cmocka_unit_test(own_images_are_copied_and_checked),
         cmocka_unit_test(synthetic_images_are_normal_within_two_deviations_and_repeatable),
-        cmocka_unit_test(every_epoch_is_a_permutation_of_any_number_of_examples),
-        cmocka_unit_test(shuffling_favours_no_place),
-        cmocka_unit_test(seeds_and_epochs_give_unrelated_orders),
-        cmocka_unit_test(distortions_equal_tensorflows),
-        cmocka_unit_test(drawn_distortions_cover_their_ranges_and_no_more),
-        cmocka_unit_test(pad_crop_flip_shifts_and_mirrors_with_zeros_outside),
-        cmocka_unit_test(images_of_one_and_two_channels_are_flipped_and_standardised),
         cmocka_unit_test(plain_pipeline_repeats_the_files_in_order),
         cmocka_unit_test(each_shuffled_epoch_holds_every_example_once),
         cmocka_unit_test(examples_do_not_depend_on_batches_towers_or_threads),

@@ -1,12 +1,9 @@
 /* Event logs: against TensorFlow's bytes, from several threads, and with failing calls. */
 #include "testing.h"
 
-#include "base/memory.h"
 #include "faulty_files.h"
 #include "faulty_memory.h"
-#include "format/proto/event.pb-c.h"
-#include "format/protobuf.h"
-#include "base/tfrecord.h"
+#include "messages_testing.h"
 
 #include <float.h>
 #include <pthread.h>
@@ -29,36 +26,6 @@ static int leave(void **state)
     twi_set_files(NULL);
     remove_scratch(folder);
     return 0;
-}
-
-/* All events of a file; NULL beyond the last. */
-typedef struct events {
-    Twi__Event *items[2000];
-    int count;
-    tw_status end;
-} events;
-
-static events *read_events(const char *path)
-{
-    events *events = calloc(1, sizeof *events);
-    twi_record_reader *reader;
-    const char *bytes;
-    size_t size;
-    assert_ok(twi_record_open(path, &reader, &error));
-    while ((events->end = twi_record_next(reader, &bytes, &size, &error)) == TW_OK) {
-        Twi__Event *event = twi__event__unpack(NULL, size, (const uint8_t *)bytes);
-        assert_non_null(event);
-        events->items[events->count++] = event;
-    }
-    twi_record_close(reader);
-    return events;
-}
-
-static void free_events(events *events)
-{
-    for (int i = 0; i < events->count; i++)
-        twi__event__free_unpacked(events->items[i], NULL);
-    free(events);
 }
 
 static void log_of_tensorflow_is_read(void **state)
@@ -375,6 +342,68 @@ static void hostile_message_cannot_take_much_memory(void **state)
     assert_false(proto.out_of_memory);
 }
 
+/* ---- reading ------------------------------------------------------------------------------------------------- */
+
+static void what_was_written_is_read_value_by_value(void **state)
+{
+    (void)state;
+    tw_event_writer *writer;
+    tw_event_reader *reader;
+    tw_event event;
+    const float spread[] = {-1, 0.5f, 0.5f, 2};
+    tw_tensor *values = tw_tensor_from(TW_FLOAT32, TW_SHAPE(4), spread);
+    assert_ok(tw_event_writer_create(folder, &writer, &error));
+    assert_ok(tw_event_writer_add_scalar(writer, "loss", 3, 0.25f, &error));
+    assert_ok(tw_event_writer_add_restart(writer, 2, &error));
+    assert_ok(tw_event_writer_add_histogram(writer, "weights", 2, values, &error));
+    assert_ok(tw_event_writer_flush(writer, &error));
+    assert_ok(tw_event_reader_open(tw_event_writer_path(writer), &reader, &error));
+    assert_ok(tw_event_reader_next(reader, &event, &error));
+    assert_int_equal(event.kind, TW_EVENT_SCALAR);
+    assert_string_equal(event.tag, "loss");
+    assert_int_equal(event.step, 3);
+    assert_true(event.value == 0.25f && event.time > 1e9);
+    assert_ok(tw_event_reader_next(reader, &event, &error));
+    assert_int_equal(event.kind, TW_EVENT_RESTART);
+    assert_int_equal(event.step, 2);
+    assert_ok(tw_event_reader_next(reader, &event, &error));
+    assert_int_equal(event.kind, TW_EVENT_HISTOGRAM);
+    assert_true(event.min == -1 && event.max == 2 && event.sum == 2);
+    double count = 0;
+    for (int i = 0; i < event.num_buckets; i++)
+        count += event.counts[i];
+    assert_true(count == 4);
+    assert_fails(tw_event_reader_next(reader, &event, &error), TW_OUT_OF_RANGE, "no more records");
+    tw_event_reader_close(reader);
+    tw_event_writer_close(writer, NULL);
+    tw_tensor_release(values);
+}
+
+static void tensorflows_log_is_read_and_a_cut_one_up_to_the_cut(void **state)
+{
+    (void)state;
+    tw_event_reader *reader;
+    tw_event event;
+    int scalars = 0;
+    char path[512], command[2048];
+    assert_ok(tw_event_reader_open(GOLDEN_DIR "/events", &reader, &error));
+    while (tw_event_reader_next(reader, &event, &error) == TW_OK)
+        scalars += event.kind == TW_EVENT_SCALAR && strcmp(event.tag, "loss") == 0;
+    assert_int_equal(error.status, TW_OUT_OF_RANGE);
+    assert_int_equal(scalars, 3);
+    tw_event_reader_close(reader);
+    error = (tw_error){0};
+    snprintf(path, sizeof path, "%s/cut", folder);
+    snprintf(command, sizeof command, "head -c -3 '%s/events' > '%s'", GOLDEN_DIR, path);
+    assert_int_equal(system(command), 0);
+    assert_ok(tw_event_reader_open(path, &reader, &error));
+    while (tw_event_reader_next(reader, &event, &error) == TW_OK)
+        ;
+    assert_int_equal(error.status, TW_DATA_LOSS);
+    tw_event_reader_close(reader);
+    error = (tw_error){0};
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, enter, leave)
@@ -391,6 +420,8 @@ int main(void)
         TEST(failed_call_is_reported_and_what_was_flushed_stays_readable),
         TEST(running_out_of_memory_is_reported_and_leaks_nothing),
         TEST(hostile_message_cannot_take_much_memory),
+        TEST(what_was_written_is_read_value_by_value),
+        TEST(tensorflows_log_is_read_and_a_cut_one_up_to_the_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,6 @@
 /* Batches that are made where they are used: the same to the bit as those of an input pipeline. */
 #include "op_testing.h"
 
-#include "stream/examples.h"
-
 #include <tower/data.h>
 #include <tower/explain.h>
 #include <tower/session.h>

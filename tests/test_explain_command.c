@@ -198,6 +198,19 @@ static void resuming_nothing_is_said(void **state)
     assert_prints_not("--resume:");
 }
 
+static void a_plan_is_listed_node_by_node_if_asked(void **state)
+{
+    (void)state;
+    assert_int_equal(shell(PROGRAM " plan mnist --virtual-gpus 1 --batch-size 4 --summary-every 0"), 0);
+    assert_prints_not("\nplan 0 of lane 0:\n");
+    assert_int_equal(shell(PROGRAM " plan mnist --virtual-gpus 1 --batch-size 4 --summary-every 0 --verbose 2>&1"), 0);
+    assert_prints("\nplan 0 of lane 0:\n  device           kernel     op                           node\n");
+    assert_prints("  /device:GPU:0    onednn     _FusedMatMul                 tower_0/L3/");
+    assert_prints("  /device:GPU:0    copy       _Copy                        ");
+    assert_int_equal(shell(PROGRAM " plan mnist --batch-size 4 --summary-every 0 --verbose --format json 2>/dev/null"), 0);
+    assert_prints("\"runs\":\"onednn\",\"op\":\"_FusedMatMul\",\"name\":\"tower_0/L3/");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +223,7 @@ int main(void)
         cmocka_unit_test(training_says_what_soft_placement_moved_and_keeps_to_a_budget),
         cmocka_unit_test(failures_are_events_for_programs_too),
         cmocka_unit_test(resuming_nothing_is_said),
+        cmocka_unit_test(a_plan_is_listed_node_by_node_if_asked),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }

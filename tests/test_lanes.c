@@ -3,8 +3,6 @@
 #define _GNU_SOURCE /* pthread_timedjoin_np */
 #include "testing.h"
 
-#include "run/dispatcher.h"
-
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -334,62 +332,6 @@ static void a_run_that_is_cancelled_as_it_begins_ends_though_the_one_before_has_
     close_fixture(&f);
 }
 
-/* A kernel that waits as a queue's does. */
-static tw_status wait_for_ending(const twi_run *r)
-{
-    gate *g = r->state;
-    pthread_mutex_lock(&g->lock);
-    g->entered++;
-    pthread_cond_broadcast(&g->moved);
-    while (!atomic_load(r->ending))
-        pthread_cond_wait(&g->moved, &g->lock);
-    pthread_mutex_unlock(&g->lock);
-    return TW_CANCELLED;
-}
-
-static tw_status fail_when_the_other_waits(const twi_run *r)
-{
-    wait_until_entered(r->state);
-    return twi_fail(r->error, TW_OUT_OF_RANGE, "broken on purpose");
-}
-
-static void wake_gate(void *user)
-{
-    gate *g = user;
-    pthread_mutex_lock(&g->lock);
-    pthread_cond_broadcast(&g->moved);
-    pthread_mutex_unlock(&g->lock);
-}
-
-/* Two lists of one step each, made by hand, as no op can be told to wait. */
-static void a_failing_step_wakes_those_of_its_run_that_wait(void **state)
-{
-    (void)state;
-    tw_error error = {0};
-    tw_devices *devices;
-    gate gate = new_gate();
-    twi_dispatchers *dispatchers;
-    int64_t done;
-    assert_ok(tw_devices_create(&(tw_device_options){.cpu_devices = 1, .virtual_gpus = 1}, &devices, &error));
-    twi_kernel waits = {"Test", "waits", 0, NULL, wait_for_ending, NULL};
-    twi_kernel fails = {"Test", "fails", 0, NULL, fail_when_the_other_waits, NULL};
-    twi_list lists[2] = {{.count = 1}, {.count = 1}};
-    twi_step steps[2] = {{.kernel = &waits}, {.kernel = &fails}};
-    for (int i = 0; i < 2; i++) {
-        steps[i].device = devices->items[i];
-        steps[i].run.state = &gate;
-        steps[i].run.node = "made by hand";
-        steps[i].run.error = &lists[i].error;
-        lists[i].steps = &steps[i];
-    }
-    twi_plan plan = {.lists = lists, .num_lists = 2};
-    assert_ok(twi_dispatchers_create(devices, wake_gate, &gate, &dispatchers, &error));
-    assert_ok(twi_dispatchers_prepare(dispatchers, &plan, &error));
-    assert_fails(twi_dispatchers_run(dispatchers, &plan, 1, &done, &error), TW_OUT_OF_RANGE, "broken on purpose");
-    twi_dispatchers_destroy(dispatchers);
-    tw_devices_destroy(devices);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -401,7 +343,6 @@ int main(void)
         cmocka_unit_test(a_lane_that_does_not_exist_is_refused),
         cmocka_unit_test(a_cancelled_session_ends_its_runs_and_keeps_its_values),
         cmocka_unit_test(a_run_that_is_cancelled_as_it_begins_ends_though_the_one_before_has_failed),
-        cmocka_unit_test(a_failing_step_wakes_those_of_its_run_that_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,6 +88,33 @@ static const tw_named_tensor *some_tw_named_tensor_p(void)
     return &named;
 }
 
+static const tw_meta_graph_options *some_tw_meta_graph_options_p(void)
+{
+    static const tw_meta_graph_options options = {.tags = "serve"};
+    return &options;
+}
+
+static const tw_load_options *some_tw_load_options_p(void)
+{
+    static const tw_load_options options = {.prefix = "p"};
+    return &options;
+}
+
+static tw_graph_about *some_tw_graph_about_p(void)
+{
+    tw_graph_about *about = NULL;
+    tw_graph *graph = tw_graph_create();
+    tw_graph_load(graph, GOLDEN_DIR "/graph.pb", NULL, &about, NULL);
+    tw_graph_destroy(graph);
+    return about;
+}
+
+static tw_graph_about **some_tw_graph_about_pp(void)
+{
+    static tw_graph_about *about;
+    return &about;
+}
+
 static void save_some(void)
 {
     tw_checkpoint_save("d", "x", 1, some_tw_named_tensor_p(), 1, 0, NULL);
@@ -117,6 +144,14 @@ static tw_event_writer *some_tw_event_writer_p(void)
     if (!writer)
         tw_event_writer_create("events", &writer, NULL);
     return writer;
+}
+
+static tw_event_reader *some_tw_event_reader_p(void)
+{
+    static tw_event_reader *reader;
+    if (!reader && tw_event_writer_flush(some_tw_event_writer_p(), NULL) == TW_OK)
+        tw_event_reader_open(tw_event_writer_path(some_tw_event_writer_p()), &reader, NULL);
+    return reader;
 }
 
 static tw_coordinator *some_tw_coordinator_p(void)
@@ -196,6 +231,19 @@ static tw_planned *some_tw_planned_p(void)
     tw_planned *planned = NULL;
     tw_session_planned(some_tw_session_p(), &planned, NULL);
     return planned;
+}
+
+static tw_timeline *some_tw_timeline_p(void)
+{
+    static tw_timeline *timeline;
+    if (!timeline) {
+        some_tw_session_p();
+        tw_output begin = tw_initialize_variables(some_tw_graph_p());
+        tw_session_set_trace(some_tw_session_p(), true, NULL);
+        tw_session_run(some_tw_session_p(), NULL, 0, &begin, 1, NULL, NULL);
+        tw_session_timeline(some_tw_session_p(), &timeline, NULL);
+    }
+    return timeline;
 }
 
 static tw_tensor **some_tw_tensor_pp(void)
@@ -288,6 +336,7 @@ SOME(const tw_save_options, tw_save_options_p, {0})
 SOME(const tw_restore_options, tw_restore_options_p, {0})
 SOME(const tw_evaluation_options, tw_evaluation_options_p, {0})
 SOME(tw_evaluation, tw_evaluation_p, {0})
+#define some_tw_scores_p() calloc(1, sizeof(tw_scores))
 SOME(tw_update_trial, tw_update_trial_p, {.towers = 1}, {.towers = 1}, {.towers = 1}, {.towers = 1})
 SOME(tw_trainer_step_result, tw_trainer_step_result_p, {0})
 SOME(tw_staleness, tw_staleness_p, {0})
@@ -343,12 +392,16 @@ static const char **some_char_pp(void)
 #define some_tw_checkpoint_pp() pointers
 #define some_tw_checkpoint_list_pp() pointers
 #define some_tw_event_writer_pp() pointers
+#define some_tw_event_reader_pp() pointers
+#define some_tw_event_p() ((void *)room)
 #define some_tw_trainer_pp() pointers
 #define some_tw_coordinator_pp() pointers
 #define some_tw_explanation_pp() pointers
 #define some_tw_moves_pp() pointers
 #define some_tw_memory_pp() pointers
+#define some_tw_scores_pp() pointers
 #define some_tw_planned_pp() pointers
+#define some_tw_timeline_pp() pointers
 
 #define SOME_int 1
 #define SOME_int32_t 1
@@ -441,6 +494,7 @@ static void what_the_calls_are_given_is_there(void **state)
     if (fork() == 0) {
         bool all = some_tw_session_p() && some_tw_pipeline_p() && some_tw_trainer_p() && some_tw_output().node &&
                    some_tw_coordinator_p() && some_tw_moves_p() && some_tw_memory_p() && some_tw_planned_p() &&
+                   some_tw_timeline_p() && some_tw_event_reader_p() &&
                    some_tw_explanation_p();
         _exit(all ? 0 : 1);
     }

@@ -1,26 +1,7 @@
-/* test_ops.c - the rows of all ops, and what graphs made of them say about shapes and types. */
+/* test_ops.c - what graphs say about shapes and types while they are built. The rows of ops: test_op_rows.c. */
 #include "testing.h"
 
-#include "graph/graph.h"
-#include "graph/op.h"
-
 #include <tower/ops.h>
-
-static void every_row_can_be_parsed_and_no_name_is_taken_twice(void **state)
-{
-    (void)state;
-    int count = 0;
-    for (const twi_op *const *family = twi_op_families; *family; family++)
-        for (const twi_op *op = *family; op->name; op++, count++) {
-            twi_arena arena = {0};
-            twi_signature signature;
-            assert_true(twi_signature_parse(&arena, op, &signature));
-            assert_ptr_equal(twi_op_find(op->name), op);
-            assert_non_null(op->shape);
-            twi_arena_free(&arena);
-        }
-    assert_true(count > 100);
-}
 
 static void expect_shape(tw_output output, tw_shape expected)
 {
@@ -85,7 +66,6 @@ static void gradients_of_a_broadcast_are_summed_only_where_shapes_ask_for_it(voi
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_row_can_be_parsed_and_no_name_is_taken_twice),
         cmocka_unit_test(shapes_are_inferred_while_building),
         cmocka_unit_test(shapes_that_do_not_fit_are_named_in_the_error),
         cmocka_unit_test(gradients_of_a_broadcast_are_summed_only_where_shapes_ask_for_it),

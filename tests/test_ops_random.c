@@ -1,9 +1,5 @@
 /* test_ops_random.c - random streams: TensorFlow's values, from run to run, whatever the number of threads. */
-#include "testing.h"
-
-#include "base/memory.h"
-#include "device/kernel.h"
-#include "tensor/tensor.h"
+#include "op_testing.h"
 
 #include "golden/random.h"
 

@@ -2,8 +2,7 @@
  * label: threads */
 #include "testing.h"
 
-#include "device/state/queue.h"
-#include "run/session.h"
+#include "runs_in_threads.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -12,215 +11,12 @@
 #include <tower/queue.h>
 #include <unistd.h>
 
-static const tw_dtype one_int[] = {TW_INT32};
-static const tw_shape scalars[] = {{0, {0}}};
-
-static tw_session *open_session(tw_graph *g, int gpus)
-{
-    tw_error error = {0};
-    tw_session *s;
-    char count[16];
-    snprintf(count, sizeof count, "%d", gpus);
-    setenv("TOWER_VIRTUAL_GPUS", count, 1);
-    assert_string_equal(tw_graph_message(g), "");
-    assert_ok(tw_session_create(g, NULL, &s, &error));
-    return s;
-}
-
 static void pause_for(double seconds)
 {
     nanosleep(&(struct timespec){(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)}, NULL);
 }
 
-/* Waits until so many threads wait for queues of the session. */
-static void wait_until_waiting(tw_session *s, int threads)
-{
-    for (int found = -1; found < threads; pause_for(0.001)) {
-        found = 0;
-        pthread_mutex_lock(&s->lock);
-        for (const twi_resource *r = s->resources.first; r; r = r->next)
-            found += twi_queue_of(r) ? twi_queue_waiting(twi_queue_of(r)) : 0;
-        pthread_mutex_unlock(&s->lock);
-    }
-}
-
-/* A run in a thread of its own. */
-typedef struct runner {
-    tw_session *session;
-    int lane;
-    tw_output fetch;
-    pthread_t thread;
-    atomic_bool ended;
-    tw_status status;
-    tw_error error;
-    tw_tensor *result;
-} runner;
-
-static void *run_in_thread(void *argument)
-{
-    runner *r = argument;
-    r->status = tw_session_run_in(r->session, r->lane, NULL, 0, &r->fetch, 1, &r->result, &r->error);
-    r->ended = true;
-    return NULL;
-}
-
-static void start(runner *r, tw_session *s, int lane, tw_output fetch)
-{
-    *r = (runner){.session = s, .lane = lane, .fetch = fetch};
-    assert_int_equal(pthread_create(&r->thread, NULL, run_in_thread, r), 0);
-}
-
-static int finish(runner *r)
-{
-    int value = 0;
-    pthread_join(r->thread, NULL);
-    if (r->result)
-        value = (int)tw_tensor_value(r->result, 0);
-    tw_tensor_release(r->result);
-    return value;
-}
-
-static tw_output constant(tw_graph *g, int value)
-{
-    return tw_scalar_of(g, TW_INT32, value);
-}
-
-static void run_ok(tw_session *s, tw_output node)
-{
-    tw_error error = {0};
-    node.index = -1;
-    assert_ok(tw_session_run(s, NULL, 0, &node, 1, NULL, &error));
-}
-
 /* ---- waiting ----------------------------------------------------------------------------------------------- */
-
-static void a_run_that_waits_for_an_element_lets_others_go_on(void **state)
-{
-    (void)state;
-    tw_graph *g = tw_graph_create();
-    tw_output q = tw_queue(g, TW_QUEUE_FIFO, one_int, scalars, 1, NULL), out, value = constant(g, 42);
-    tw_output put = tw_enqueue(g, q, &value, 1);
-    tw_dequeue(g, q, &out);
-    tw_session *s = open_session(g, 0);
-    runner waiting;
-    start(&waiting, s, 1, out);
-    wait_until_waiting(s, 1);
-    assert_false(waiting.ended);
-    run_ok(s, put);
-    assert_int_equal(finish(&waiting), 42);
-    tw_session_destroy(s);
-    tw_graph_destroy(g);
-}
-
-static void a_full_queue_makes_those_wait_who_put_something_in(void **state)
-{
-    (void)state;
-    tw_graph *g = tw_graph_create();
-    tw_output q = tw_queue(g, TW_QUEUE_FIFO, one_int, scalars, 1, &(tw_queue_options){.capacity = 2}), out;
-    tw_output values = tw_constant_int32s(g, TW_SHAPE(3), (int32_t[]){1, 2, 3}), four = constant(g, 4);
-    tw_output put_many = tw_enqueue_many(g, q, &values, 1), put = tw_enqueue(g, q, &four, 1);
-    tw_output close = tw_queue_close(g, q, false), cancel = tw_queue_close(g, q, true), size = tw_queue_size(g, q);
-    tw_dequeue(g, q, &out);
-    tw_session *s = open_session(g, 0);
-    runner first, second, closing, sizes;
-    start(&first, s, 1, (tw_output){put_many.node, -1});
-    wait_until_waiting(s, 1);
-    start(&second, s, 2, (tw_output){put.node, -1});
-    wait_until_waiting(s, 2);
-    start(&closing, s, 3, (tw_output){close.node, -1}); /* comes after those who wait already */
-    wait_until_waiting(s, 3);
-    start(&sizes, s, 4, size);
-    assert_int_equal(finish(&sizes), 2);
-    assert_false(first.ended || second.ended || closing.ended);
-    tw_error error = {0};
-    tw_tensor *result = NULL;
-    for (int i = 1; i <= 4; i++) {
-        assert_ok(tw_session_run(s, NULL, 0, &out, 1, &result, &error));
-        assert_int_equal((int)tw_tensor_value(result, 0), i);
-    }
-    finish(&first);
-    finish(&second);
-    finish(&closing);
-    assert_true(first.status == TW_OK && second.status == TW_OK && closing.status == TW_OK);
-    assert_fails(tw_session_run(s, NULL, 0, &out, 1, &result, &error), TW_OUT_OF_RANGE, "insufficient elements");
-    cancel.index = -1;
-    assert_fails(tw_session_run(s, NULL, 0, &cancel, 1, NULL, &error), TW_CANCELLED, "already closed");
-    tw_tensor_release(result);
-    tw_session_destroy(s);
-    tw_graph_destroy(g);
-}
-
-static void closing_with_cancel_fails_those_who_wait_for_room(void **state)
-{
-    (void)state;
-    tw_graph *g = tw_graph_create();
-    tw_output q = tw_queue(g, TW_QUEUE_FIFO, one_int, scalars, 1, &(tw_queue_options){.capacity = 1});
-    tw_output value = constant(g, 1), put = tw_enqueue(g, q, &value, 1), cancel = tw_queue_close(g, q, true);
-    tw_session *s = open_session(g, 0);
-    runner waiting;
-    run_ok(s, put);
-    start(&waiting, s, 1, (tw_output){put.node, -1});
-    wait_until_waiting(s, 1);
-    assert_false(waiting.ended);
-    run_ok(s, cancel);
-    finish(&waiting);
-    assert_int_equal(waiting.status, TW_CANCELLED);
-    assert_message(waiting.error.message, "enqueue of FIFOQueue 'FIFOQueueV2' was cancelled");
-    tw_session_destroy(s);
-    tw_graph_destroy(g);
-}
-
-static void those_who_wait_are_served_in_the_order_in_which_they_came(void **state)
-{
-    (void)state;
-    enum { WAITING = 5 };
-    tw_graph *g = tw_graph_create();
-    tw_output q = tw_queue(g, TW_QUEUE_FIFO, one_int, scalars, 1, NULL), out;
-    tw_output values = tw_constant_int32s(g, TW_SHAPE(WAITING), (int32_t[]){0, 1, 2, 3, 4});
-    tw_output put = tw_enqueue_many(g, q, &values, 1);
-    tw_dequeue(g, q, &out);
-    tw_session *s = open_session(g, 0);
-    runner waiting[WAITING];
-    for (int i = 0; i < WAITING; i++) {
-        start(&waiting[i], s, 1 + i, out);
-        wait_until_waiting(s, 1 + i);
-    }
-    run_ok(s, put);
-    for (int i = 0; i < WAITING; i++)
-        assert_int_equal(finish(&waiting[i]), i);
-    tw_session_destroy(s);
-    tw_graph_destroy(g);
-}
-
-static void cancelling_a_session_wakes_those_who_wait(void **state)
-{
-    (void)state;
-    tw_graph *g = tw_graph_create();
-    tw_output q = tw_queue(g, TW_QUEUE_FIFO, one_int, scalars, 1, &(tw_queue_options){.capacity = 1}), pair, names;
-    tw_output values = tw_constant_int32s(g, TW_SHAPE(3), (int32_t[]){1, 2, 3});
-    tw_dtype text = TW_STRING;
-    tw_output empty = tw_queue(g, TW_QUEUE_FIFO, one_int, scalars, 1, NULL);
-    tw_output put = tw_enqueue_many(g, q, &values, 1);
-    names = tw_queue(g, TW_QUEUE_FIFO, &text, scalars, 1, NULL);
-    tw_output record = tw_reader_read(g, tw_whole_file_reader(g), names, NULL);
-    tw_dequeue_many(g, empty, 2, &pair);
-    tw_session *s = open_session(g, 0);
-    runner waiting[4];
-    start(&waiting[0], s, 1, (tw_output){put.node, -1});
-    start(&waiting[1], s, 2, pair);
-    start(&waiting[2], s, 3, record);
-    start(&waiting[3], s, 4, record); /* waits for the reader, which waits for a name */
-    wait_until_waiting(s, 3);
-    for (int i = 0; i < 4; i++)
-        assert_false(waiting[i].ended);
-    tw_session_cancel(s);
-    for (int i = 0; i < 4; i++) {
-        finish(&waiting[i]);
-        assert_int_equal(waiting[i].status, TW_CANCELLED);
-    }
-    tw_session_destroy(s);
-    tw_graph_destroy(g);
-}
 
 static void a_failure_elsewhere_in_a_run_wakes_its_part_that_waits(void **state)
 {
@@ -478,11 +274,6 @@ static void each_tower_takes_exactly_one_batch_a_step(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_run_that_waits_for_an_element_lets_others_go_on),
-        cmocka_unit_test(a_full_queue_makes_those_wait_who_put_something_in),
-        cmocka_unit_test(closing_with_cancel_fails_those_who_wait_for_room),
-        cmocka_unit_test(those_who_wait_are_served_in_the_order_in_which_they_came),
-        cmocka_unit_test(cancelling_a_session_wakes_those_who_wait),
         cmocka_unit_test(a_failure_elsewhere_in_a_run_wakes_its_part_that_waits),
         cmocka_unit_test(what_is_put_in_many_threads_take_out_once_each),
         cmocka_unit_test(the_first_failure_ends_all_threads_and_is_reported),

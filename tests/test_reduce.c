@@ -4,11 +4,11 @@
 
 #include "faulty_memory.h"
 
-#include "run/session.h" /* a plan's lists */
-
 #include <tower/nn.h>
 #include <tower/ops.h>
+#include <tower/session.h>
 #include <tower/train.h>
+#include <unistd.h>
 
 enum { VARIABLES = 5, MOST_TOWERS = 8, ELEMENTS = 12 + 7 + 1 + 30 + 41 };
 
@@ -44,7 +44,7 @@ typedef struct machine {
     tw_session *s;
 } machine;
 
-static machine open_machine(tw_graph *g, int gpus)
+static machine open_machine(tw_graph *g, int gpus, bool trace)
 {
     tw_error error = {0};
     machine m = {.g = g};
@@ -52,7 +52,7 @@ static machine open_machine(tw_graph *g, int gpus)
         fail_msg("%s", tw_graph_message(g));
     assert_ok(tw_devices_create(&(tw_device_options){.cpu_threads = 1, .virtual_gpus = gpus, .no_gpus = !gpus},
                                 &m.devices, &error));
-    assert_ok(tw_session_create(g, &(tw_session_options){.devices = m.devices}, &m.s, &error));
+    assert_ok(tw_session_create(g, &(tw_session_options){.devices = m.devices, .trace = trace}, &m.s, &error));
     return m;
 }
 
@@ -98,7 +98,7 @@ static void run_reduction(reduction *r)
     else
         TW_DEVICE(g, "/cpu:0")
             means[0] = tw_average_gradients(g, list, r->towers, &r->options);
-    machine m = open_machine(g, r->gpus);
+    machine m = open_machine(g, r->gpus, false);
     for (int t = 0; t < r->towers; t++)
         for (int i = 0, at = 0; i < VARIABLES; i++) {
             tw_tensor *value = tw_tensor_create(TW_FLOAT32, shapes[i]);
@@ -280,18 +280,23 @@ static void buckets_in_the_order_of_the_backward_pass_change_what_travels_and_no
 
 enum { LAYERS = 24, LAYER = 8 };
 
-/* Steps of a device: the first that adds for the reduction or takes a part of it from another device, and the last of the
- * towers' own work. */
-static void find_steps(const twi_list *list, int *meets, int *own)
+/* Steps of a device, as the latest run's trace lists them: the first that adds for the reduction or takes a part of it from
+ * another device, and the last of the towers' own work. `fed` is the one node that is copied for another reason. */
+static void find_steps(const char *trace, int device, const tw_node *fed, int *meets, int *own)
 {
+    char here[32], of_fed[64];
+    snprintf(here, sizeof here, "{\"ph\":\"X\",\"pid\":%d,", device);
+    snprintf(of_fed, sizeof of_fed, "\"node\":\"%s", tw_node_name(fed));
     *meets = *own = -1;
-    for (int i = 0; i < list->count; i++) {
-        const twi_node *node = list->nodes[i];
-        bool copies = list->steps[i].source && twi_is_reduction(node->inputs[0].node);
-        if (*meets < 0 && (copies || (twi_is_reduction(node) && strcmp(node->op->name, "AddV2") == 0)))
-            *meets = i;
-        if (strcmp(node->op->name, "Tanh") == 0)
-            *own = i;
+    int step = 0;
+    for (const char *at = trace; (at = strstr(at, here)); at++, step++) {
+        char line[512];
+        snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
+        bool copies = strstr(line, "\"from\":") && !strstr(line, of_fed);
+        if (*meets < 0 && (copies || strstr(line, "\"name\":\"AddV2\"")))
+            *meets = step;
+        if (strstr(line, "\"name\":\"Tanh\""))
+            *own = step;
     }
 }
 
@@ -324,19 +329,25 @@ static void reduce_chains(int towers, int gpus, int64_t bucket, float means[][LA
     for (int t = 0; t < towers; t++)
         TW_DEVICE(g, "/gpu:%d", t % gpus)
             fetches[t] = tw_concat(g, all[t]->gradients, LAYERS, 0);
-    machine m = open_machine(g, gpus);
+    machine m = open_machine(g, gpus, true);
     assert_ok(tw_session_run(m.s, &(tw_feed){x, value}, 1, fetches, towers, results, &error));
     for (int t = 0; t < towers; t++) {
         memcpy(means[t], tw_tensor_data(results[t]), tw_tensor_bytes(results[t]));
         tw_tensor_release(results[t]);
     }
+    char path[] = "/tmp/tower-reduce-XXXXXX";
+    close(mkstemp(path));
+    assert_ok(tw_session_write_trace(m.s, path, &error));
+    char *trace = read_whole(path, NULL);
+    unlink(path);
     for (int d = 0; d < gpus && gpus > 1; d++) {
         int meets, own;
-        find_steps(&m.s->lanes[0]->latest->lists[1 + d], &meets, &own);
+        find_steps(trace, 1 + d, x.node, &meets, &own);
         assert_true(meets >= 0 && own >= 0);
         if ((meets < own) != (bucket == LAYER * sizeof(float)))
             fail_msg("GPU %d of %d meets others at step %d, its own work ends at step %d", d, gpus, meets, own);
     }
+    free(trace);
     tw_tensor_release(value);
     close_machine(&m);
 }
@@ -407,7 +418,7 @@ static void average_lookups(int towers, int gpus, const tw_average_options *opti
         tw_all_reduce(g, list, towers, options, means);
     else
         means[0] = tw_average_gradients(g, list, towers, options);
-    machine m = open_machine(g, gpus);
+    machine m = open_machine(g, gpus, false);
     tw_output init = tw_initialize_variables(g);
     int copies = everywhere ? towers : 1;
     for (int t = 0; t < copies; t++)

@@ -49,8 +49,9 @@ static void a_graphs_own_saver_saves_and_restores(void **state)
                    "$T checkpoint ls here", GRAPH("saver"));
     assert_prints("save/control_dependency = 'here/model'");
     assert_prints("model");
-    assert_runs(1, "$T run %s --fetch needs_upper", GRAPH("saver"));
-    assert_prints("it needs 'upper': Op type not registered 'StringUpper'");
+    assert_runs(1, "printf \"node { name: 'a' op: 'Novel' } node { name: 'b' op: 'Identity' input: 'a' }\" > novel.pbtxt; "
+                   "$T run novel.pbtxt --fetch b");
+    assert_prints("it needs 'a': Op type not registered 'Novel'");
 }
 
 /* A graph that passes on what is fed, and has what is hard to write down. */
@@ -127,22 +128,185 @@ static void what_is_no_number_of_a_placeholders_type_is_not_fed(void **state)
     assert_prints("i2 = -2147483648 d2 = 1e+308 f2 = inf h2 = -65504 u2 = 255 b2 = 1");
 }
 
+static void store(const char *path, const void *bytes, size_t size)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    fclose(file);
+}
+
+/* ---- what is fed and fetched --------------------------------------------------------------------------------- */
+
+#define FILES GOLDEN_DIR "/files/"
+
+static void a_signatures_names_are_fed_and_fetched(void **state)
+{
+    (void)state;
+    assert_runs(0, "$T run %s --signature serving_default --feed 'images=[[1,2,3]],names=[\"a,b\"]'", FILES "saved_model");
+    assert_prints("step 1: named = [1] 'a,b' scores = [1,2] -50.09375 -25.421875\n");
+    assert_runs(0, "$T run %s --feed 'images=[1,2,3]' --fetch scores", FILES "saved_model_text");
+    assert_prints("scores = [1,2] -50.09375 -25.421875\n");
+    assert_runs(2, "$T run %s --signature serving_defautl", FILES "saved_model");
+    assert_prints("--signature: the graph has no 'serving_defautl'; did you mean 'serving_default'?");
+    assert_runs(2, "$T run %s", FILES "saved_model");
+    assert_prints("takes images (x)");
+}
+
+static void arrays_are_fed_and_written(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    char path[512];
+    tw_tensor *batch = tw_tensor_from(TW_FLOAT64, TW_SHAPE(2, 3), (double[]){1, 2, 3, 4, 5, 6}), *y;
+    snprintf(path, sizeof path, "%s/batch.npy", directory);
+    assert_ok(tw_tensor_write_npy(batch, path, &error));
+    assert_runs(0, "$T run %s --feed x=@batch.npy --fetch y=y.npy,loss", FILES "whole.meta");
+    assert_prints("step 1: loss = 229.867188\n");
+    snprintf(path, sizeof path, "%s/y.npy", directory);
+    assert_ok(tw_tensor_read_npy(path, &y, &error));
+    static const float expected[] = {11.125f, 5.75f, 24.625f, 12.5f};
+    assert_true(tw_shape_equal(tw_tensor_shape(y), TW_SHAPE(2, 2)));
+    assert_floats_near(tw_tensor_data(y), expected, 4, 0);
+    tw_tensor_release(y);
+    tw_tensor_release(batch);
+    assert_runs(0, "echo ' [[1, 2, 3],\n [4, 5, 6]]' > batch.txt; $T run %s --feed x=@batch.txt --fetch y --format json",
+                FILES "whole.meta");
+    assert_prints("{\"step\":1,\"y\":[[11.125,5.75],[24.625,12.5]]}");
+    assert_runs(0, "printf 'a\\0b' > text; $T run %s --feed label=@text --fetch named=copy && cmp text copy",
+                FILES "whole.meta");
+}
+
+/* A picture of 2 x 2 pixels: red, green; blue, white. */
+static void a_picture_is_fed(void **state)
+{
+    (void)state;
+    static const unsigned char png[] = {
+        0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0x00, 0x00, 0x0d, 0x49, 0x48, 0x44, 0x52, 0x00,
+        0x00, 0x00, 0x02, 0x00, 0x00, 0x00, 0x02, 0x08, 0x02, 0x00, 0x00, 0x00, 0xfd, 0xd4, 0x9a, 0x73, 0x00,
+        0x00, 0x00, 0x12, 0x49, 0x44, 0x41, 0x54, 0x78, 0x9c, 0x63, 0xf8, 0xcf, 0xc0, 0xc0, 0x00, 0xc2, 0x0c,
+        0xff, 0x81, 0x00, 0x00, 0x1f, 0xee, 0x05, 0xfb, 0x0b, 0xd9, 0x68, 0x8b, 0x00, 0x00, 0x00, 0x00, 0x49,
+        0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82};
+    char path[512];
+    tw_error error = {0};
+    void *bytes;
+    size_t size;
+    tw_graph *g = tw_graph_create();
+    tw_identity(tw_name(g, "same"), tw_placeholder(tw_name(g, "x"), TW_FLOAT32, TW_SHAPE(-1, -1, -1, 3)));
+    tw_identity(tw_name(g, "grey"), tw_placeholder(tw_name(g, "g"), TW_FLOAT32, TW_SHAPE(-1, 1, 1, 1)));
+    assert_ok(tw_graph_export(g, &bytes, &size, &error));
+    snprintf(path, sizeof path, "%s/pictures.pb", directory);
+    store(path, bytes, size);
+    snprintf(path, sizeof path, "%s/four.png", directory);
+    store(path, png, sizeof png);
+    tw_free(bytes);
+    tw_graph_destroy(g);
+    assert_runs(0, "$T run pictures.pb --feed x=@four.png,g=@four.png --fetch same,grey --format json");
+    assert_prints("\"same\":[[[[255,0,0],[0,255,0]],[[0,0,255],[255,255,255]]]]");
+    assert_prints("\"grey\":[[[[128]]]]");
+    assert_runs(2, "$T run pictures.pb --feed x=@no.png --fetch same");
+    assert_prints("no.png");
+}
+
+static void lists_are_read_as_they_are_meant(void **state)
+{
+    (void)state;
+    static const char *const wrong[][2] = {
+        {"x=[[1,2,3],[4,5]]", "one list has 3 members, its neighbour 2"},
+        {"x=[[1,2,3],4]", "a number stands beside a list"},
+        {"x=[1,[2]]", "a list stands beside a number"},
+        {"x=[[1,2,3]", "expected ']' at the end of a list"},
+        {"x=[[1,2,3]]]", "expected nothing behind the list, found ']'"},
+        {"x=[[1,2]]", "'x' is float: expected the shape [?,3], found [1,2]"},
+        {"x=[[1,2,1e39]]", "expected a number that the type can hold, found '1e39'"},
+        {"x=@nowhere.npy", "nowhere.npy"},
+        {"label=[\"a]", "expected a quote at the end of a text"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_runs(2, "$T run %s --fetch y --feed '%s'", FILES "whole.meta", wrong[i][0]);
+        assert_prints(wrong[i][1]);
+    }
+    assert_runs(0, "$T run %s --fetch named --feed 'label=[\"q\\u0000\\u00e4\\\"\",b c]' --format json", FILES "whole.meta");
+    assert_prints("\"named\":[\"q\\u0000\xc3\xa4\\\"\",\"b c\"]");
+    assert_runs(0, "$T run %s --fetch y --feed x=2", FILES "whole.meta");
+    assert_prints("y = [1,2] 9.125 3.5\n");
+}
+
+static void a_graph_is_trained_on_from_a_checkpoint(void **state)
+{
+    (void)state;
+    assert_runs(0, "$T run %s --train-for 4 --fetch loss", GRAPH("towers"));
+    char whole[64];
+    snprintf(whole, sizeof whole, "%.20s", strstr(output, "step 4: "));
+    assert_runs(0, "$T run %s --train-for 3 --save trained --save-every 2 && $T checkpoint ls trained", GRAPH("towers"));
+    assert_prints("trained/model.ckpt-2");
+    assert_prints("trained/model.ckpt-3");
+    assert_runs(0, "$T run %s --restore trained --train-for 1 --fetch loss", GRAPH("towers"));
+    assert_prints(whole);
+}
+
+/* As TensorFlow saves it: under the name of the whole, in parts. */
+static void a_partitioned_variable_is_saved_and_restored(void **state)
+{
+    (void)state;
+    assert_runs(0, "$T run %s --restore %s --fetch sums", FILES "parts.meta", FILES "parts");
+    assert_prints("sums = [2] 40 5000\n");
+    assert_runs(0, "$T run %s --init save/restore_all --feed save/Const=%s --fetch sums", FILES "parts.meta", FILES "parts");
+    assert_prints("sums = [2] 40 5000\n");
+    assert_runs(0, "$T run %s --target double --save parts && $T checkpoint show parts", FILES "parts.meta");
+    assert_prints("m/table");
+    assert_prints("[5,2]");
+    assert_prints_not("part_0");
+    assert_runs(0, "cmp parts/model.ckpt-1.index %s.index && cmp parts/model.ckpt-1.data-00000-of-00001 "
+                   "%s.data-00000-of-00001", FILES "parts", FILES "parts");
+    assert_runs(0, "$T run %s --fetch save/control_dependency --feed save/Const=own/parts && "
+                   "$T run %s --restore own/parts --fetch sums", FILES "parts.meta", FILES "parts.meta");
+    assert_prints("sums = [2] 20 2500\n");
+}
+
+static void a_graphs_own_summaries_are_written(void **state)
+{
+    (void)state;
+    assert_runs(0, "$T run %s --feed x=1 --train-for 3 --summaries events --summaries-every 1 && "
+                   "cat events/events.out.tfevents.* | grep -ac the_loss", FILES "whole.meta");
+    assert_runs(0, "$T show events/events.out.tfevents.*");
+    assert_prints("event file, 1");
+}
+
+static void soft_placement_is_told_once_as_a_table(void **state)
+{
+    (void)state;
+    assert_runs(0, "$T run %s --fetch loss --target train --steps 3", GRAPH("towers"));
+    const char *told = strstr(output, "soft placement");
+    assert_non_null(told);
+    assert_null(strstr(told + 1, "soft placement"));
+    assert_prints("all that asked     43  /device:GPU:1  /device:CPU:0");
+    assert_runs(0, "$T run %s --fetch loss --verbose", GRAPH("towers"));
+    assert_prints("MatMul of float                               tower_1/hidden/MatMul ");
+}
+
 static void what_cannot_be_run_is_said(void **state)
 {
     (void)state;
     assert_runs(2, "$T run %s", GRAPH("sgd"));
-    assert_prints("name nodes with --fetch or --target");
+    assert_prints("name nodes with --fetch or --target\ninputs\n  x                              float [4,6]\n");
+    assert_prints("outputs that nobody takes\n  loss ");
+    assert_prints("what can be run and gives nothing\n  init\n");
     assert_runs(2, "$T run %s --fetch los", GRAPH("sgd"));
-    assert_prints("the graph has no node 'los'");
+    assert_prints("the graph has no node 'los'; did you mean 'loss'?");
+    assert_runs(2, "$T run %s --fetch loss --feed x=1 --feed x=2", GRAPH("sgd"));
+    assert_prints("--feed: 'x' is fed twice");
+    assert_runs(2, "$T run %s --fetch total --train-for 2", GRAPH("saver"));
+    assert_prints("no collection 'train_op'");
     assert_runs(2, "$T run %s --fetch init", GRAPH("sgd"));
     assert_prints("'init' has no outputs; --target runs it");
     assert_runs(2, "$T run %s --fetch loss --feed x", GRAPH("sgd"));
-    assert_prints("--feed: expected NAME=NUMBER, found 'x'");
+    assert_prints("--feed: expected NAME=VALUE, found 'x'");
     assert_runs(1, "$T run %s --fetch loss --feed x=1", GRAPH("sgd"));
     assert_prints("You must feed a value for placeholder tensor 'y' with dtype int32 and shape [4]");
     assert_runs(0, "$T run %s --fetch loss --feed x=1,y=2", GRAPH("sgd"));
     assert_runs(1, "$T run nowhere.pb --fetch loss");
-    assert_prints("cannot read 'nowhere.pb': No such file");
+    assert_prints("cannot open 'nowhere.pb': No such file");
     assert_runs(1, "$T run %s --fetch loss --soft-placement off", GRAPH("towers"));
     assert_prints("Cannot assign a device for operation");
 }
@@ -156,6 +320,14 @@ int main(void)
         cmocka_unit_test(a_graphs_own_saver_saves_and_restores),
         cmocka_unit_test(numbers_are_printed_with_all_their_digits),
         cmocka_unit_test(what_is_no_number_of_a_placeholders_type_is_not_fed),
+        cmocka_unit_test(a_signatures_names_are_fed_and_fetched),
+        cmocka_unit_test(arrays_are_fed_and_written),
+        cmocka_unit_test(a_picture_is_fed),
+        cmocka_unit_test(lists_are_read_as_they_are_meant),
+        cmocka_unit_test(a_graph_is_trained_on_from_a_checkpoint),
+        cmocka_unit_test(a_partitioned_variable_is_saved_and_restored),
+        cmocka_unit_test(a_graphs_own_summaries_are_written),
+        cmocka_unit_test(soft_placement_is_told_once_as_a_table),
         cmocka_unit_test(what_cannot_be_run_is_said),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);

@@ -252,7 +252,40 @@ static void assert_in_file(const char *path, const char *text, bool expected)
         fail_msg("\"%s\" is %s the event file", text, expected ? "missing from" : "in");
 }
 
-static void summaries_have_the_tutorials_tags_without_the_towers_name(void **state)
+/* So that TensorBoard opens on the loss: groups are sorted by name. */
+static void curves_of_training_come_before_those_of_units(void **state)
+{
+    (void)state;
+    static const char *const tags[] = {"train/loss", "train/learning_rate", "train/towers/1/total_loss",
+                                       "train/local3/weight_loss", "units/conv1/conv1/sparsity"};
+    const char *folder = scratch_folder();
+    tw_error error = {0};
+    tw_event_writer *events;
+    tw_trainer_step_result result;
+    run r = start(2, 2, NULL);
+    assert_ok(tw_event_writer_create(folder, &events, &error));
+    assert_ok(tw_trainer_step_with_summaries(r.trainer, events, &result, &error));
+    for (size_t i = 0; i < sizeof tags / sizeof *tags; i++)
+        assert_in_file(tw_event_writer_path(events), tags[i], true);
+    assert_ok(tw_event_writer_close(events, &error));
+    finish(&r);
+    remove_scratch(folder);
+}
+
+/* The graph's first page in TensorBoard. */
+static void averages_of_gradients_stand_in_a_scope_of_their_own(void **state)
+{
+    (void)state;
+    run r = start(2, 2, NULL);
+    tw_graph *g = tw_trainer_graph(r.trainer);
+    int top = 0;
+    for (int i = 0; i < tw_graph_num_nodes(g); i++)
+        top += !strchr(tw_node_name(tw_graph_node(g, i)), '/');
+    assert_in_range(top, 1, 10);
+    finish(&r);
+}
+
+static void summaries_have_the_tutorials_tags_if_asked_without_the_towers_name(void **state)
 {
     (void)state;
     static const char *const tags[] = {
@@ -264,11 +297,13 @@ static void summaries_have_the_tutorials_tags_without_the_towers_name(void **sta
     tw_error error = {0};
     tw_event_writer *events;
     tw_trainer_step_result result;
-    run r = start(2, 2, NULL);
+    run r = start_as((tw_trainer_options){.size = sizeof(tw_trainer_options), .towers = 2, .batch = 2, .tutorial_tags = true},
+                     2);
     assert_ok(tw_event_writer_create(folder, &events, &error));
     assert_ok(tw_trainer_step_with_summaries(r.trainer, events, &result, &error));
     for (size_t i = 0; i < sizeof tags / sizeof *tags; i++)
         assert_in_file(tw_event_writer_path(events), tags[i], true);
+    assert_in_file(tw_event_writer_path(events), "train/", false);
     assert_in_file(tw_event_writer_path(events), "tower_1", false);
     assert_ok(tw_event_writer_close(events, &error));
     finish(&r);
@@ -508,7 +543,9 @@ int main(void)
         cmocka_unit_test(a_loss_that_is_no_number_is_named_with_step_and_tower),
         cmocka_unit_test(from_the_second_step_on_nothing_is_allocated),
         cmocka_unit_test(steps_with_summaries_train_exactly_like_steps_without),
-        cmocka_unit_test(summaries_have_the_tutorials_tags_without_the_towers_name),
+        cmocka_unit_test(curves_of_training_come_before_those_of_units),
+        cmocka_unit_test(averages_of_gradients_stand_in_a_scope_of_their_own),
+        cmocka_unit_test(summaries_have_the_tutorials_tags_if_asked_without_the_towers_name),
         cmocka_unit_test(evaluation_looks_at_every_example_once),
         cmocka_unit_test(a_data_set_of_the_wrong_size_is_refused),
         cmocka_unit_test(one_prefetch_queue_gives_every_tower_the_batch_that_the_pipeline_gives_it),

@@ -1,7 +1,5 @@
 /* Sizes, padding and refusals of windows over images. */
-#include "testing.h"
-
-#include "tensor/window.h"
+#include "op_testing.h"
 
 static twi_attrs conv_attrs(tw_attr items[5], int64_t stride, int64_t dilation, const char *padding)
 {

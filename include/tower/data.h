@@ -44,6 +44,10 @@ typedef struct tw_dataset_options {
     int64_t hold_back; /* so many examples at the end of the training half are left out of TW_SPLIT_TRAIN and are
                           TW_SPLIT_VALIDATION: 10,000 of CIFAR-10 are data_batch_5.bin. TW_INVALID_ARGUMENT: all of
                           them, or none where TW_SPLIT_VALIDATION is asked for */
+    int height, width, channels; /* of "images": what each is made to be; 0: 32, as the height, 3 */
+    /* Told how far the reading of "images" is, from any thread, one at a time; false: stop, which is TW_CANCELLED. */
+    bool (*progress)(void *user, const char *what, int64_t done, int64_t total); /* NULL: nobody wants to know */
+    void *user;
 } tw_dataset_options;
 
 /* Loads one half of a data set from its official files:
@@ -53,12 +57,22 @@ typedef struct tw_dataset_options {
  *   "mnist", "fashion-mnist"  train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte,
  *                             t10k-labels-idx1-ubyte; each plain or with .gz
  *
+ *   "images"                  of one's own: a folder for each class, which is named by it, with JPEG or PNG files, or
+ *                             such folders in 'train' and 'test'; or a list of pictures, labels.csv (or train.csv and
+ *                             test.csv), with lines "file,label"; or arrays of NumPy's, images.npy, uint8 [N,H,W] or
+ *                             [N,H,W,C], and labels.npy (or train_images.npy, train_labels.npy, test_images.npy, ...;
+ *                             x_train.npy, y_train.npy, ...). Without a test half every fifth example of a class is it.
+ *                             The middle of each picture is scaled; turns that a camera notes are not made
+ *
  * directory NULL: where the distribution's package puts it, for "fashion-mnist" (Debian: dataset-fashion-mnist).
  * options may be NULL. *dataset is yours: tw_dataset_destroy().
  * TW_NOT_FOUND: no such directory or file; the message says what was looked for and how to get it. TW_DATA_LOSS: a
  * file is cut short, damaged or not of this format. TW_INVALID_ARGUMENT: unknown name. */
 TW_API tw_status tw_dataset_load(const char *name, const char *directory, tw_dataset_split split,
                                  const tw_dataset_options *options, tw_dataset **dataset, tw_error *error);
+
+/* One picture, JPEG or PNG, as those of "images" are read: pixels [height, width, channels] are filled in. */
+TW_API tw_status tw_image_read(const char *path, int height, int width, int channels, uint8_t *pixels, tw_error *error);
 
 /* A data set of your own: `images` [count, height, width, channels] and `labels` [count] are copied. channels is 1 to
  * 4. Yours: tw_dataset_destroy(). TW_INVALID_ARGUMENT: a size or a label out of its range. */
@@ -85,6 +99,14 @@ TW_API const int32_t *tw_dataset_labels(const tw_dataset *dataset); /* [count]; 
 
 /* What a label means, for example "frog"; "" where no names are known. Borrowed. */
 TW_API const char *tw_dataset_class_name(const tw_dataset *dataset, int label);
+
+/* The path of the i-th file that it was read from, in order; NULL beyond the last, and for data from no file.
+ * Borrowed. */
+TW_API const char *tw_dataset_file(const tw_dataset *dataset, int i);
+
+/* The SHA-256 of its sizes, labels and pixels, as 64 digits: data sets with the same are the same to a network. Computed
+ * when it is first asked for, in a second for some hundred megabytes. Borrowed. */
+TW_API const char *tw_dataset_digest(const tw_dataset *dataset);
 
 /* Looks at all of it: examples of each class [classes], mean and standard deviation of each channel [channels] in
  * units of a byte (0 to 255). Each pointer may be NULL. */

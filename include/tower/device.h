@@ -31,11 +31,21 @@ typedef struct tw_device_options {
     bool fast;               /* real GPUs may take kernels that add in another order in every run */
     bool no_gpus;            /* leave real GPUs alone */
     double collective_timeout; /* seconds that a real GPU waits in a reduction by NCCL for one that does not come; 0: 300 */
+    bool tasks;              /* the set has the devices of all tasks (processes) that this one was started with, by
+                                `tower launch`: "/job:worker/replica:0/task:1/device:CPU:0". Every task must then do the
+                                same with its set and its sessions; there is one such set in a process at a time */
 } tw_device_options;
 
 /* Opens devices. Yours: tw_devices_destroy(), after the sessions that use them. options NULL: all zero. */
 TW_API tw_status tw_devices_create(const tw_device_options *options, tw_devices **devices, tw_error *error);
 TW_API void tw_devices_destroy(tw_devices *devices); /* NULL is fine */
+
+/* Which task this process is, from 0, and how many there are: 0 and 1 unless the options asked for tasks. */
+TW_API int tw_devices_task(const tw_devices *devices);
+TW_API int tw_devices_tasks(const tw_devices *devices);
+/* The bytes that task 0 has become those of all: for what must be decided once. Every task calls it. A task that has
+ * ended or hangs is named by the error (TW_ABORTED). */
+TW_API tw_status tw_devices_share(tw_devices *devices, void *data, size_t bytes, tw_error *error);
 
 TW_API int tw_devices_count(const tw_devices *devices, const char *type); /* "CPU", "GPU" or NULL for all */
 
@@ -80,6 +90,23 @@ typedef struct tw_link {
 /* Measures copies from device i to device k (numbers as in tw_devices_info), or within one. Takes and gives back up to
  * 64 MiB on either; a fraction of a second. */
 TW_API tw_status tw_devices_measure_link(tw_devices *devices, int from, int to, tw_link *link, tw_error *error);
+
+/* What of this machine's processor is to be had, and what its kernels make of it. */
+typedef struct tw_processor {
+    int online, allowed; /* cores of the machine; of these, what this process may run on (taskset, a cpuset) */
+    double quota;        /* cores' worth of time that a control group leaves, as containers have it; 0: any */
+    int usable;          /* what CPU devices divide among them */
+    const char *loops;   /* the widest vector loops it can run: "avx512", "avx2", "baseline"; valid for ever */
+    const char *name;    /* as it calls itself, "AMD EPYC 9654"; "" if that is not known; valid for ever */
+} tw_processor;
+TW_API tw_processor tw_processor_info(void);
+
+/* A file that was opened as a plug-in with devices, libtower_NAME.so. */
+typedef struct tw_plugin {
+    const char *path;    /* NULL: there are no more */
+    const char *refusal; /* why it cannot be used; NULL: it is in use */
+} tw_plugin;
+TW_API tw_plugin tw_plugin_at(int i); /* from 0; texts are valid for ever */
 
 /* Why there is no real GPU, in one plain line; "" if there is one. Borrowed, valid for ever. */
 TW_API const char *tw_devices_why_no_gpu(void);

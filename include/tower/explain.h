@@ -85,6 +85,7 @@ typedef enum tw_fate {
     TW_FATE_CONSTANT,  /* a value of the plan's; computed while planning, unless the node is a Const */
     TW_FATE_JOINED,    /* part of `became`: fused with others, or merged with an equal node */
     TW_FATE_DROPPED,   /* after rewriting nobody wants it any more */
+    TW_FATE_LATER,     /* shapes depend on values that a run computes, or that it is fed: planned when these are there */
 } tw_fate;
 
 typedef struct tw_explanation {
@@ -130,6 +131,10 @@ typedef struct tw_planned_node {
     const char *kernel;    /* "onednn", "plain"; NULL: none runs */
     int lane;              /* whose plan it is */
     int plan;              /* number among those that the lane keeps, the oldest 0 */
+    const int *inputs;     /* [num_inputs] nodes that it takes a value of, by their number in the plan, from 0 */
+    int num_inputs;
+    int64_t bytes;         /* of its outputs; 0 where they are not made anew: handles, what is passed on */
+    const char *why;       /* why the node of the graph whose work it is is there; NULL: it is nobody's, such as a copy */
 } tw_planned_node;
 
 typedef struct tw_planned {

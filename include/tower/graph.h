@@ -120,6 +120,7 @@ TW_API tw_shape tw_output_shape(tw_output output);      /* as far as it is known
 /* What a node is, whatever its op is called: graphs of other times have other names for the same. */
 TW_API bool tw_node_is_constant(const tw_node *node);    /* its attribute "value" is what it gives */
 TW_API bool tw_node_is_placeholder(const tw_node *node); /* it must be fed */
+TW_API bool tw_node_may_be_fed(const tw_node *node);     /* it is made to be fed, and has a value where it is not */
 TW_API bool tw_node_is_variable(const tw_node *node);    /* it makes one: a device function may place variables alone */
 TW_API bool tw_node_is_unknown(const tw_node *node);     /* of a file, and there is no such op here: running it fails */
 
@@ -144,7 +145,9 @@ TW_API int tw_node_number(const tw_node *node); /* its place in that order: inpu
  * TW_NAME_SCOPE    prefixes names; reused names become scope_1, scope_2, as in TensorFlow.
  * TW_VARIABLE_SCOPE prefixes the names of variables, and opens a name scope of that name too.
  * TW_CONTROL       new nodes run after `output`'s node.
- * TW_COLOCATE      new nodes run where `output`'s node runs; device scopes outside are ignored. */
+ * TW_COLOCATE      new nodes run where `output`'s node runs; device scopes outside are ignored.
+ * TW_WHEN, TW_UNLESS  new nodes run only if `predicate`, a bool, is true; if it is false. tw_cond() (ops.h) joins what
+ *                  they compute. Variables that are made inside are as if they had been made outside. */
 typedef struct tw_scope_ { /* a block, on the caller's stack; what follows is for the macros alone */
     tw_graph *graph;
     struct tw_scope_ *outer;
@@ -174,6 +177,10 @@ TW_API void tw_scope_end_(tw_scope_ *scope); /* an error if the block was left w
     TW_SCOPE_BLOCK_(graph, tw_enter_control(graph, output), tw_leave_control(graph))
 #define TW_COLOCATE(graph, output)                                                                                     \
     TW_SCOPE_BLOCK_(graph, tw_enter_colocation(graph, output), tw_leave_colocation(graph))
+#define TW_WHEN(graph, predicate)                                                                                      \
+    TW_SCOPE_BLOCK_(graph, tw_enter_branch(graph, predicate, true), tw_leave_branch(graph))
+#define TW_UNLESS(graph, predicate)                                                                                    \
+    TW_SCOPE_BLOCK_(graph, tw_enter_branch(graph, predicate, false), tw_leave_branch(graph))
 
 TW_API void tw_enter_device(tw_graph *graph, const char *format, ...) TW_PRINTF(2, 3); /* "" changes nothing */
 /* A device function: called for each new node, returns a device string ("" or NULL changes nothing), which merges
@@ -207,6 +214,8 @@ TW_API void tw_enter_control(tw_graph *graph, tw_output output);
 TW_API void tw_leave_control(tw_graph *graph);
 TW_API void tw_enter_colocation(tw_graph *graph, tw_output output);
 TW_API void tw_leave_colocation(tw_graph *graph);
+TW_API void tw_enter_branch(tw_graph *graph, tw_output predicate, bool value);
+TW_API void tw_leave_branch(tw_graph *graph);
 
 /* Nodes made in between do not count for the seeds of random ops, which otherwise follow from how many nodes there are
  * before them: so a network begins with the same values whoever makes its input, or wherever its variables lie. */
@@ -242,8 +251,10 @@ typedef struct tw_variable {
     bool trainable;
     const struct tw_variable *copy_of; /* NULL, or the one this is a copy of: see tw_copy_variable() */
     tw_output handle;      /* VarHandleOp */
-    tw_output initializer; /* the node that gives it its first value */
+    tw_output initializer; /* the node that gives it its first value; {NULL, 0}: the file it is from has none */
     tw_output value;       /* ReadVariableOp made with the variable; tw_variable_read makes one here and now */
+    const char *whole;     /* of a part of a partitioned variable: that one's name, which checkpoints have; NULL: no part */
+    const char *part;      /* which part: "1000 64 0,500:-" (tw_named_tensor) */
 } tw_variable;
 
 /* The variable `name` within the current variable scopes: made, or found again after tw_reuse_variables() (then
@@ -265,7 +276,8 @@ typedef struct tw_new_variable {
     const tw_variable *copy_of;  /* NULL, or the one this is a copy of: checkpoints leave it out, see tw_copy_variable() */
 } tw_new_variable;
 TW_API tw_variable *tw_make_variable(tw_graph *graph, const char *name, const tw_new_variable *variable);
-TW_API tw_output tw_variable_initial_value(const tw_variable *variable); /* what its initializer assigns */
+TW_API tw_output tw_variable_initial_value(const tw_variable *variable); /* what its initializer assigns; {NULL, 0}:
+                                                                            nothing that is known */
 TW_API tw_output tw_variable_read(tw_graph *graph, const tw_variable *variable);
 /* From here to the end of the enclosing variable scope (or for good, outside of one) variables are found, not made. */
 TW_API void tw_reuse_variables(tw_graph *graph);
@@ -300,6 +312,8 @@ TW_API void tw_add_to_collection(tw_graph *graph, const char *collection, tw_out
  * "tower_10/x"; NULL or "" matches all) and returns how many there are. */
 TW_API int tw_get_collection(const tw_graph *graph, const char *collection, const char *scope, tw_output *outputs,
                              int limit);
+TW_API int tw_graph_num_collections(const tw_graph *graph);
+TW_API const char *tw_graph_collection(const tw_graph *graph, int i); /* its name; in order of creation */
 
 /* ---- gradients --------------------------------------------------------------------------------------------- */
 

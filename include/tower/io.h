@@ -7,6 +7,7 @@
 #define TOWER_IO_H
 
 #include <tower/graph.h>
+#include <tower/session.h>
 #include <tower/tensor.h>
 
 #ifdef __cplusplus
@@ -18,6 +19,8 @@ extern "C" {
 typedef struct tw_named_tensor {
     const char *name;        /* not empty, unique among those saved together */
     const tw_tensor *tensor; /* any dtype but TW_RESOURCE */
+    const char *part;        /* NULL or "": all of it. Otherwise which part of a larger tensor of that name it is:
+                                "1000 64 0,500:-" is the first 500 rows of [1000,64]. Parts of one tensor share a name */
 } tw_named_tensor;
 
 /* Saves tensors as DIRECTORY/PREFIX-STEP, then brings the text file DIRECTORY/checkpoint up to date, then deletes the
@@ -34,6 +37,10 @@ typedef struct tw_named_tensor {
  * `checkpoint` file could not be written, this too is an error, but the checkpoint is there and will be found. */
 TW_API tw_status tw_checkpoint_save(const char *directory, const char *prefix, int64_t step,
                                     const tw_named_tensor *tensors, int count, int keep, tw_error *error);
+
+/* Deletes what processes that were killed while they saved checkpoints of this prefix left in the directory under
+ * temporary names, as the next save would. Waits for one that is under way. */
+TW_API tw_status tw_checkpoint_tidy(const char *directory, const char *prefix, tw_error *error);
 
 /* ---- reading checkpoints ------------------------------------------------------------------------------------ */
 
@@ -59,6 +66,10 @@ TW_API int tw_checkpoint_find(const tw_checkpoint *checkpoint, const char *name)
 /* Reads one tensor and compares it with its checksum. *tensor is yours: tw_tensor_release(). TW_NOT_FOUND for an
  * unknown name, TW_UNIMPLEMENTED for dtypes that Tower lacks, TW_DATA_LOSS for damage. */
 TW_API tw_status tw_checkpoint_read(tw_checkpoint *checkpoint, const char *name, tw_tensor **tensor, tw_error *error);
+
+/* The same of a part of it, as tw_named_tensor says it (NULL: all of it), in whatever parts it was saved. */
+TW_API tw_status tw_checkpoint_read_part(tw_checkpoint *checkpoint, const char *name, const char *part,
+                                         tw_tensor **tensor, tw_error *error);
 
 /* Opens the checkpoint and reads every byte of it against the checksums. TW_OK: it is complete and undamaged. */
 TW_API tw_status tw_checkpoint_verify(const char *path, tw_error *error);
@@ -108,13 +119,43 @@ TW_API tw_status tw_event_writer_add_graph(tw_event_writer *writer, const void *
 /* Training goes on from `step`: TensorBoard forgets what earlier files say of this step and later ones. */
 TW_API tw_status tw_event_writer_add_restart(tw_event_writer *writer, int64_t step, tw_error *error);
 
+/* What an event file says, one value after the other. */
+typedef enum tw_event_kind {
+    TW_EVENT_SCALAR,
+    TW_EVENT_HISTOGRAM,
+    TW_EVENT_RESTART, /* what was said of this step and later ones is to be forgotten */
+} tw_event_kind;
+
+typedef struct tw_event {
+    tw_event_kind kind;
+    int64_t step;
+    double time;          /* seconds since 1970 */
+    const char *tag;      /* borrowed until the next event, like what follows; "" of a restart */
+    float value;          /* of a scalar */
+    double min, max, sum; /* of a histogram */
+    int num_buckets;
+    const double *limits, *counts; /* [num_buckets] bucket i holds limits[i - 1] <= x < limits[i] */
+} tw_event;
+
+/* Reads such a file, whoever wrote it; other kinds of events are passed over. Yours: tw_event_reader_close(). Use it
+ * from one thread at a time. */
+typedef struct tw_event_reader tw_event_reader;
+TW_API tw_status tw_event_reader_open(const char *path, tw_event_reader **reader, tw_error *error);
+TW_API void tw_event_reader_close(tw_event_reader *reader); /* NULL is fine */
+/* TW_OUT_OF_RANGE behind the last; TW_DATA_LOSS where the file is damaged or was cut off: nothing comes behind that. */
+TW_API tw_status tw_event_reader_next(tw_event_reader *reader, tw_event *event, tw_error *error);
+
 /* ---- graphs ------------------------------------------------------------------------------------------------- */
 
 /* The whole graph as a serialized GraphDef message, in order of creation, with the shapes of all outputs for TensorBoard
- * (tw_event_writer_add_graph). TensorFlow runs it, but for nodes of tw_input(), which must be fed there. Variables keep
- * their names but not their values, which are in checkpoints. *bytes is yours: tw_free(). TW_INVALID_ARGUMENT if it
+ * (tw_event_writer_add_graph). TensorFlow imports and runs it: what brings a step's examples, as tw_input() does, is a
+ * placeholder for each output there (NAME, NAME/output_1, ...), and a data set that lies on a device a variable. Variables
+ * keep their names but not their values, which are in checkpoints. *bytes is yours: tw_free(). TW_INVALID_ARGUMENT if it
  * would take 2 GiB or more. */
 TW_API tw_status tw_graph_export(const tw_graph *graph, void **bytes, size_t *size, tw_error *error);
+/* The same of those nodes alone that the outputs need. */
+TW_API tw_status tw_graph_export_part(const tw_graph *graph, const tw_output *outputs, int num_outputs, void **bytes,
+                                      size_t *size, tw_error *error);
 
 /* Adds the nodes of a serialized GraphDef, by whomever it was written, in an order in which inputs come first. They are
  * named "PREFIX/name" (prefix NULL or "": as in the file) and take their devices from the file; open scopes do not count.
@@ -122,20 +163,102 @@ TW_API tw_status tw_graph_export(const tw_graph *graph, void **bytes, size_t *si
  * What is assigned and read through a VarHandleOp or VariableV2 becomes a variable of the graph, not trainable, since the file does not
  * tell; with another of that name it shares its value.
  *
- * A node of an op that Tower lacks, and those that take something from it, are kept as nodes without outputs of the op
- * "_Unknown": a run that needs one fails with TW_NOT_FOUND and names the op, others never mind, and an export writes what
- * the file said. So what nobody needs may be anything, loops too.
+ * A node of an op that Tower lacks, or that asks of one what it cannot do here (a type such as complex64, more than
+ * TW_MAX_RANK dimensions, an attribute of a newer writer), and those that take something from such a node, are kept as
+ * nodes without outputs of the op "_Unknown": a run that needs one fails with TW_NOT_FOUND and says op and reason, others
+ * never mind, and an export writes what the file said. So what nobody needs may be anything, loops too.
  *
  * All is checked before anything is added: attributes, types, shapes, names, cycles; the error names the node.
- * TW_UNIMPLEMENTED: a type or kind of attribute that it lacks. TW_ALREADY_EXISTS:
- * the graph has a node of a name. TW_RESOURCE_EXHAUSTED also for files that are small but would take much memory: constants
- * whose last value is repeated may take 64 MiB more than the file says. TW_INVALID_ARGUMENT: everything else. */
+ * TW_ALREADY_EXISTS: the graph has a node of a name. TW_RESOURCE_EXHAUSTED also for files that are small but would take
+ * much memory: constants whose last value is repeated may take 64 MiB more than the file says. TW_INVALID_ARGUMENT:
+ * everything else. */
 TW_API tw_status tw_graph_import(tw_graph *graph, const void *bytes, size_t size, const char *prefix, tw_error *error);
 
 /* The same for a serialized MetaGraphDef, as tf.train.export_meta_graph and Saver write it (model.ckpt-1000.meta): also
  * its collections of nodes, which variables are trainable, and the queue runners. */
 TW_API tw_status tw_meta_graph_import(tw_graph *graph, const void *bytes, size_t size, const char *prefix,
                                       tw_error *error);
+
+/* ---- graphs in files ---------------------------------------------------------------------------------------- */
+
+/* Something of a graph by a name that is not its node's: an input or output of a signature, or the text that holds the
+ * path of one of the model's files. */
+typedef struct tw_signature_value {
+    const char *name;
+    tw_output output;
+} tw_signature_value;
+
+/* What a graph offers to who does not know its nodes: values to feed and to fetch, by names of their own. */
+typedef struct tw_signature {
+    const char *name, *method;            /* "serving_default", "tensorflow/serving/predict" */
+    tw_signature_value *inputs, *outputs; /* ordered by name */
+    int num_inputs, num_outputs;
+} tw_signature;
+
+/* What a file says beside the nodes. */
+typedef struct tw_graph_about {
+    const char *format;          /* "GraphDef", "MetaGraphDef", "SavedModel", "event file" */
+    bool is_text;                /* of the first three: in protobuf's text format */
+    const char *writer;          /* version of TensorFlow; "": it is not said */
+    const char *tags;            /* "serve" or "serve,gpu"; "": none */
+    tw_signature *signatures;    /* ordered by name */
+    int num_signatures;
+    tw_output saver_filename;    /* the Saver's: what is fed with a path; {NULL, 0}: there is none, as of the next two */
+    tw_output saver_save;        /* what saves */
+    tw_output saver_restore;     /* what restores */
+    const char *variables;       /* of a SavedModel: the checkpoint beside it; NULL: none */
+    tw_output *initializers;     /* what has to be run before all else, beside the variables' own: tables, for example */
+    int num_initializers;
+    tw_signature_value *assets;  /* files that the graph reads: `name` is the path, what to feed `output` with */
+    int num_assets;
+} tw_graph_about;
+
+/* Zero values are sensible. */
+typedef struct tw_load_options {
+    size_t size;        /* TW_SIZED(tw_load_options) sets it: see language.h */
+    const char *prefix; /* as of tw_graph_import() */
+    const char *tags;   /* of several graphs in a SavedModel, the one with this tag; NULL: "serve", or else the first */
+} tw_load_options;
+
+/* Adds the graph of a file, whatever it is called: a GraphDef, a MetaGraphDef, a SavedModel, each in binary or in text, or
+ * the last graph in an event file; of a directory, the SavedModel in it or what lies beside its latest checkpoint. It is read as by tw_graph_import() and
+ * tw_meta_graph_import(), and a text as the message that it spells. options NULL: all zero. *about is yours:
+ * tw_graph_about_destroy(); it belongs to the graph, which has to outlive it. about NULL: not wanted. */
+TW_API tw_status tw_graph_load(tw_graph *graph, const char *path, const tw_load_options *options, tw_graph_about **about,
+                               tw_error *error);
+TW_API void tw_graph_about_destroy(tw_graph_about *about); /* NULL is fine */
+
+/* What a MetaGraphDef says beside the graph. Zero values are sensible. */
+typedef struct tw_meta_graph_options {
+    size_t size;      /* TW_SIZED(tw_meta_graph_options) sets it: see language.h */
+    const char *tags; /* "serve,gpu"; NULL: none */
+    const tw_signature *signatures;
+    int num_signatures;
+} tw_meta_graph_options;
+
+/* The graph as a serialized MetaGraphDef, as tf.train.export_meta_graph writes it: the nodes of tw_graph_export(), those of
+ * a Saver of all variables (copies, tw_copy_variable(), are none of its), the collections, variables and queue runners
+ * among them, and the signatures. tf.train.import_meta_graph() gives a Saver that restores what tw_save() saved.
+ * options NULL: all zero. *bytes is yours: tw_free(). */
+TW_API tw_status tw_meta_graph_export(const tw_graph *graph, const tw_meta_graph_options *options, void **bytes,
+                                      size_t *size, tw_error *error);
+
+/* Makes DIRECTORY a SavedModel with the values that the session's variables have: saved_model.pb, variables/. Without tags
+ * it has "serve". TW_ALREADY_EXISTS: there is one. */
+TW_API tw_status tw_saved_model_save(tw_session *session, const char *directory, const tw_meta_graph_options *options,
+                                     tw_error *error);
+
+/* ---- arrays ------------------------------------------------------------------------------------------------- */
+
+/* NumPy's files of one array (.npy, versions 1 to 3), of numbers and bools in either order of bytes and of rows. Reading
+ * gives a tensor of yours: tw_tensor_release(). Writing replaces the file as a whole; TW_UNIMPLEMENTED for types that
+ * NumPy lacks. */
+TW_API tw_status tw_tensor_read_npy(const char *path, tw_tensor **tensor, tw_error *error);
+TW_API tw_status tw_tensor_write_npy(const tw_tensor *tensor, const char *path, tw_error *error);
+
+/* One picture, JPEG or PNG, as uint8 [height, width, channels], in its own size (tw_image_read() fits it into another).
+ * channels: 1 (grey), 3 or 4; 0: as many as it has. *tensor is yours: tw_tensor_release(). */
+TW_API tw_status tw_tensor_read_image(const char *path, int channels, tw_tensor **tensor, tw_error *error);
 
 #ifdef __cplusplus
 }

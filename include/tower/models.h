@@ -104,6 +104,12 @@ typedef struct tw_evaluation_options {
     size_t size; /* TW_SIZED(tw_evaluation_options) sets it: see language.h */
     bool raw;  /* leave the moving averages be and take the variables themselves */
     int batch; /* examples at a time, any number: none is left out or counted twice; 0: 100 */
+    const char *const *tower_devices; /* so many at a time on each of these; how many there are makes no */
+    int num_tower_devices;            /* difference to what comes out. NULL: placement chooses one device */
+    float *probabilities;             /* [examples, classes of the network], filled in; NULL: never mind */
+    /* Told of examples now and then; false: stop, which is TW_CANCELLED. NULL: nobody wants to know. */
+    bool (*progress)(void *user, int64_t done, int64_t total);
+    void *user;
 } tw_evaluation_options;
 
 /* Restores a checkpoint (or the latest of a directory), with the moving averages, if it has any, in place of the
@@ -112,6 +118,29 @@ typedef struct tw_evaluation_options {
 TW_API tw_status tw_evaluate(const tw_model *model, const tw_dataset *dataset, const char *checkpoint,
                              tw_devices *devices, const tw_evaluation_options *options, tw_evaluation *result,
                              tw_error *error);
+
+/* All that one look at each example says. */
+typedef struct tw_scores {
+    int64_t step;                         /* of the checkpoint */
+    int64_t examples, correct, correct_5; /* the label was the first choice, or among the first five */
+    double loss;                          /* mean cross-entropy, without weight decay */
+    int classes;                          /* of the network: what a data set lacks stays 0 */
+    int64_t *confusion;                   /* [classes, classes]: of label i, how many were taken for k */
+    bool used_averages;
+} tw_scores;
+
+/* As tw_evaluate(). *scores is yours: tw_scores_destroy(). */
+TW_API tw_status tw_score(const tw_model *model, const tw_dataset *dataset, const char *checkpoint, tw_devices *devices,
+                          const tw_evaluation_options *options, tw_scores **scores, tw_error *error);
+TW_API void tw_scores_destroy(tw_scores *scores); /* NULL is fine */
+
+/* ---- prediction ------------------------------------------------------------------------------------------------ */
+
+/* The network with the values of a checkpoint (or the latest of a directory; `raw` as above) as constants: a GraphDef
+ * for TensorFlow and whatever else reads these. It takes "images" [?, height, width, channels], as the model's evaluation
+ * makes them of pixels, and gives "logits" and "probabilities" [?, classes]. *bytes is yours: tw_free(). */
+TW_API tw_status tw_freeze(const tw_model *model, const char *checkpoint, bool raw, void **bytes, size_t *size,
+                           tw_error *error);
 
 #ifdef __cplusplus
 }

@@ -232,6 +232,20 @@ TW_API tw_output tw_assert(tw_graph *graph, tw_output condition, const tw_output
 /* Passes input on, and tells `message` and a few elements of each of `data` to the log (tw_set_log) whenever it runs. */
 TW_API tw_output tw_print(tw_graph *graph, tw_output input, const tw_output *data, int num_data, const char *message);
 
+/* ---- conditions (src/ops/branch.c) ---------------------------------------------------------------------------- */
+
+/* `then` where the predicate, a bool, holds, else `otherwise`; they have one type and one shape. What is computed for one
+ * of them alone stands in a block, and is not run where the other is taken; gradients flow back through the one that was.
+ *
+ *     tw_output small, large;
+ *     TW_WHEN(g, is_small)   small = tw_square(g, x);
+ *     TW_UNLESS(g, is_small) large = tw_sub(g, tw_abs(g, x), tw_scalar(g, 0.5f));
+ *     tw_output y = tw_cond(g, is_small, small, large);
+ *
+ * What such a block changes (tw_assign() and its like) is changed only if it is taken: name it among what is run. A value of
+ * a block that was not taken cannot be fetched. */
+TW_API tw_output tw_cond(tw_graph *graph, tw_output predicate, tw_output then, tw_output otherwise);
+
 /* ---- collectives (src/ops/collective.c) ----------------------------------------------------------------------- */
 
 /* The sum of the inputs of all nodes of that shared name, of which there are num_devices, each on a real GPU of its own:

@@ -35,11 +35,13 @@ typedef struct tw_session_options {
     bool log_device_placement;     /* sends TensorFlow's "name: (Op): device" lines to `placement_log` */
     void (*placement_log)(void *user, const char *line); /* NULL: to the log (tw_set_log), as information */
     void *placement_log_user;
-    const char *disable;           /* comma-separated names of rewrites to leave out ("fold,merge,collective,fuse,losses,
+    const char *disable;           /* comma-separated names of rewrites to leave out ("fold,layout,merge,collective,fuse,losses,
                                       buckets,update,scalars,weights") or "all"; also "reuse" for memory reuse. NULL: none.
                                       A name that there is not is refused, with those that there are */
     bool plain_kernels;            /* reference kernels only */
     bool trace;                    /* keep times of every kernel of the latest run (tw_session_write_trace) */
+    int kept_plans;                /* a plan is made for the shapes of what is fed, and of values that shapes depend on. So
+                                      many are kept for shapes that come again; what was not used for longest goes. 0: 64 */
 } tw_session_options;
 
 /* Whether device number `device` of a set has a kernel for the node's op and type, so that a device function need not ask
@@ -132,6 +134,7 @@ TW_API tw_status tw_session_get_stream(tw_session *session, int i, const char **
 TW_API tw_status tw_session_set_stream(tw_session *session, const char *name, const tw_tensor *place, tw_error *error);
 
 TW_API tw_graph *tw_session_graph(const tw_session *session); /* the one it was created with */
+TW_API tw_devices *tw_session_devices(const tw_session *session); /* the options', or its own; borrowed */
 
 /* The device a node was placed on, in full; NULL before it was placed. Borrowed from the session. */
 TW_API const char *tw_session_device(tw_session *session, const tw_node *node);
@@ -150,6 +153,10 @@ typedef struct tw_plan_info {
 TW_API tw_status tw_session_plan_info(tw_session *session, tw_plan_info *info, tw_error *error);
 /* The same for the latest run of a lane. */
 TW_API tw_status tw_session_plan_info_in(tw_session *session, int lane, tw_plan_info *info, tw_error *error);
+
+/* Runs are traced from now on, or not any more, whatever the option says: to look at one of many. A plan that a card has
+ * recorded without marks goes on untraced. */
+TW_API tw_status tw_session_set_trace(tw_session *session, bool on, tw_error *error);
 
 /* Writes the latest traced run as a Chrome trace (opens in Perfetto): one row a device, one slice a kernel. */
 TW_API tw_status tw_session_write_trace(tw_session *session, const char *path, tw_error *error);
@@ -174,6 +181,28 @@ typedef struct tw_waterfall {
     double seconds[TW_TIME_KINDS]; /* which add up to total */
     double total;
 } tw_waterfall;
+
+/* A kernel that ran, or a copy. */
+typedef struct tw_span {
+    const char *node, *op; /* as the plan calls them; borrowed from the session, like what follows */
+    const char *device;    /* in full */
+    const char *kernel;    /* NULL: a copy from another device */
+    int plan, number;      /* of the node in its plan (tower/explain.h, tw_session_planned): a run may have parts, with a
+                              plan each */
+    tw_time_kind kind;     /* never TW_TIME_IMBALANCE */
+    double begin, end;     /* seconds from the beginning of the run */
+} tw_span;
+
+typedef struct tw_timeline {
+    tw_span *spans;        /* part by part, device by device, each in the order in which they ran */
+    int num_spans;
+    double seconds;        /* of the run */
+    int lane, plan;        /* whose nodes these are; of a run in parts the first plan */
+} tw_timeline;
+
+/* When each device did what in the latest traced run. Yours: tw_timeline_destroy(), before the session. */
+TW_API tw_status tw_session_timeline(tw_session *session, tw_timeline **timeline, tw_error *error);
+TW_API void tw_timeline_destroy(tw_timeline *timeline); /* NULL is fine */
 
 /* That of the latest run, which must be traced. tower_devices: the full names of the devices that towers run on. A real
  * GPU tells when it did what. */

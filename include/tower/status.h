@@ -56,11 +56,16 @@ TW_API const char *tw_status_text(tw_status status);
 TW_API const char *tw_version(void);
 TW_API int tw_version_number(void);
 
+/* The revision of the sources that the library was made of, "97aa3eb83a7f", with "-dirty" behind it where they were
+ * changed since; "" if that is not known. */
+TW_API const char *tw_revision(void);
+
 /* A library that this one stands on, as it was found at run time. */
 typedef struct tw_component {
     const char *name;    /* "oneDNN"; NULL: there is no such component */
     const char *purpose; /* a few words */
     char version[32];    /* "2.6.3"; "" when this build was made, or this system is, without it */
+    char path[256];      /* of the file it was loaded from, links followed; "" if it is part of another */
 } tw_component;
 
 /* The i-th component, from 0; the first without a name ends them. */

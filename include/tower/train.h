@@ -244,6 +244,8 @@ typedef struct tw_save_options {
     int keep;                      /* how many checkpoints of this prefix stay; 0: all */
     const tw_named_tensor *extras; /* what else is to be remembered, for example settings; read them again with */
     int num_extras;                /* tw_checkpoint_read() */
+    bool meta_graph;               /* writes the graph beside it, too, as PREFIX-STEP.meta (tw_meta_graph_export); that this
+                                      failed is said in the log alone */
 } tw_save_options;
 
 /* Saves all variables of the session's graph, except copies (tw_copy_variable), under their names, and where its random

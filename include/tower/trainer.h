@@ -208,6 +208,9 @@ typedef struct tw_trainer_options {
     bool plan_only;                    /* plan and no more: no memory of devices is taken, no step can run; what the
                                           session says of itself (tower/explain.h) is what is wanted */
     tw_session_options session;        /* placement, rewrites, trace; its `devices` is ignored */
+    bool accept_other_bits;            /* go on from a checkpoint that was made with another data set or rule, or on
+                                          devices of another kind or team: tw_trainer_changes() says what changes */
+    bool tutorial_tags;                /* summaries have the CIFAR-10 tutorial's tags: "total_loss", not "train/loss" */
 } tw_trainer_options;
 
 /* ---- training ------------------------------------------------------------------------------------------------- */
@@ -216,8 +219,8 @@ typedef struct tw_trainer_options {
  * normalization are those of tower 0, brought up to date with each step. The numbers that training makes depend
  * on model, data, towers, batch, seed, the mode of update and the kind of device, not on how many devices there are: a
  * run may be stopped and resumed with others and goes on to the bit. Settings that differ from the checkpoint's are
- * refused by name. All that will run is planned first: a job for which a device has no room fails with
- * TW_RESOURCE_EXHAUSTED before anything runs.
+ * refused by name; so are another model, and unless it is accepted another data set or kind of device. All that will run
+ * is planned first: a job for which a device has no room fails with TW_RESOURCE_EXHAUSTED before anything runs.
  *
  * The mean is over examples: where towers have unequal shares of them, each gradient counts for its share. Parameter
  * server and strong replicas give the same bits, wherever variables lie. What is saved has one copy of each variable,
@@ -251,9 +254,10 @@ TW_API tw_status tw_trainer_run_steps(tw_trainer *trainer, int64_t steps, tw_tra
                                       tw_error *error);
 
 /* A step that also writes the tutorial's summaries: losses (with what the last tower's is the sum of) and learning rate
- * as scalars; variables, gradients and activations as histograms, with how many activations are zero. Values that are
- * not finite are left out. Trains exactly as tw_trainer_step does. Asynchronous: the loss is the update's, staleness
- * (mean and most since the summaries before) is added, activations and parts of the loss are left out. */
+ * as scalars, "train/loss" first, or under the tutorial's tags if the options ask for these; variables, gradients and
+ * activations as histograms, with how many activations are zero. Values that are not finite are left out. Trains exactly
+ * as tw_trainer_step does. Asynchronous: the loss is the update's, staleness (mean and most since the summaries before)
+ * is added, activations and parts of the loss are left out. */
 TW_API tw_status tw_trainer_step_with_summaries(tw_trainer *trainer, tw_event_writer *events,
                                                 tw_trainer_step_result *result, tw_error *error);
 
@@ -279,10 +283,17 @@ TW_API int64_t tw_trainer_last_step(const tw_trainer *trainer);
 /* Measured by this trainer, for one tower, or for all together (-1). */
 TW_API void tw_trainer_staleness(const tw_trainer *trainer, int tower, tw_staleness *staleness);
 
+/* What decides the bits that the towers' devices make, as a checkpoint remembers it: "cpu with 2 threads", "virtual".
+ * Returns text. */
+TW_API char *tw_trainer_device_text(const tw_trainer *trainer, char *text, size_t size);
+
 /* What the checkpoint remembers and the options asked to be otherwise: "learning rate 0.05 instead of 0.1; reduction ring
  * instead of tree"; "" if nothing. And the spec in use, NULL if there is none. Borrowed. */
 TW_API const char *tw_trainer_changes(const tw_trainer *trainer);
 TW_API const char *tw_trainer_all_reduce(const tw_trainer *trainer);
+
+/* The learning rate of the latest step with summaries; a NaN before the first, and of asynchronous updates. */
+TW_API float tw_trainer_latest_rate(const tw_trainer *trainer);
 
 /* The rule in use, for people: how gradients become updates ("momentum 0.9 with Nesterov's look ahead, gradients clipped
  * to a norm of 1"), and how the rate goes on, with the steps and epochs at which it changes. Return text. */

@@ -1,12 +1,16 @@
 /* component.c - which libraries this build stands on.
  * Lives here:  their names, purposes and versions, for people.
  * Never here:  use of those libraries, or decisions by version. */
+#define _GNU_SOURCE /* dl_iterate_phdr */
 #include "base/curl.h"
 
 #include <archive.h>
+#include <limits.h>
+#include <link.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <protobuf-c/protobuf-c.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <tower/status.h>
 #include <zlib.h>
@@ -46,16 +50,46 @@ static void say_curl(char *text, size_t size)
 #endif
 }
 
+/* Libraries that do not say it: what stands behind ".so." in the file's name. */
 static const struct {
-    const char *name, *purpose;
+    const char *name, *purpose, *file;
     void (*version)(char *text, size_t size);
 } components[] = {
-    {"oneDNN", "CPU kernels", say_onednn},
-    {"zlib", "data sets in .gz", say_zlib},
-    {"protobuf-c", "graphs and logs", say_protobuf},
-    {"libarchive", "downloaded archives", say_archive},
-    {"libcurl", "downloads", say_curl},
+    {"oneDNN", "CPU kernels", "libdnnl.so", say_onednn},
+    {"OpenMP", "threads of kernels", "libgomp.so", NULL},
+    {"zlib", "data sets in .gz", "libz.so", say_zlib},
+    {"protobuf-c", "graphs and logs", "libprotobuf-c.so", say_protobuf},
+    {"RE2", "TensorFlow's regular expressions", "libre2.so", NULL},
+    {"libarchive", "downloaded archives", "libarchive.so", say_archive},
+    {"libcurl", "downloads", "libcurl.so", say_curl},
 };
+
+/* ---- where they were loaded from -------------------------------------------------------------------------------- */
+
+typedef struct wanted {
+    const char *file; /* how its name begins */
+    char *path;       /* [PATH_MAX], found */
+} wanted;
+
+static int look_at(struct dl_phdr_info *loaded, size_t size, void *user)
+{
+    wanted *w = user;
+    const char *slash = strrchr(loaded->dlpi_name, '/');
+    (void)size;
+    return slash && strncmp(slash + 1, w->file, strlen(w->file)) == 0 && realpath(loaded->dlpi_name, w->path);
+}
+
+static void find_file(const char *file, tw_component *component)
+{
+    char path[PATH_MAX] = "";
+    wanted w = {file, path};
+    if (!dl_iterate_phdr(look_at, &w))
+        return;
+    const char *number = strstr(path, ".so.");
+    snprintf(component->path, sizeof component->path, "%.*s", (int)sizeof component->path - 1, path);
+    if (!component->version[0] && number)
+        snprintf(component->version, sizeof component->version, "%.31s", number + strlen(".so."));
+}
 
 tw_component tw_component_at(int i)
 {
@@ -63,7 +97,9 @@ tw_component tw_component_at(int i)
     if (i >= 0 && i < (int)(sizeof components / sizeof *components)) {
         component.name = components[i].name;
         component.purpose = components[i].purpose;
-        components[i].version(component.version, sizeof component.version);
+        if (components[i].version)
+            components[i].version(component.version, sizeof component.version);
+        find_file(components[i].file, &component);
     }
     return component;
 }

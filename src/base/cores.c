@@ -97,8 +97,9 @@ twi_cores twi_find_cores(const char *root)
 {
     cpu_set_t set = mask_of_process();
     int count = CPU_COUNT(&set);
-    double quota = ceil(quota_of_process(root));
-    return quota < count ? (twi_cores){(int)quota, true} : (twi_cores){count, false};
+    double quota = quota_of_process(root);
+    bool limited = ceil(quota) < count;
+    return (twi_cores){limited ? (int)ceil(quota) : count, limited, count, isfinite(quota) ? quota : 0};
 }
 
 twi_core_share twi_share_cores(twi_cores cores, int users, int user)

@@ -12,6 +12,8 @@
 typedef struct twi_cores {
     int count;    /* at least 1 */
     bool limited; /* by a quota, below what the mask allows */
+    int allowed;  /* by the mask */
+    double quota; /* cores' worth of time; 0: any */
 } twi_cores;
 
 /* Of this process. root is put before /proc and /sys, for tests; "" otherwise. */

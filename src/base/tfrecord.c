@@ -59,7 +59,7 @@ tw_status twi_record_next(twi_record_reader *reader, const char **bytes, size_t 
     if (status != TW_OK)
         return status;
     uint64_t length = twi_get64(record);
-    if (twi_get32(record + 8) != twi_crc32c_mask(twi_crc32c(0, record, 8)))
+    if (!twi_crc32c_matches(twi_get32(record + 8), twi_crc32c(0, record, 8)))
         return twi_fail(error, TW_DATA_LOSS, "'%s': corrupted record at %llu: its length does not match its checksum",
                         reader->path, offset);
     if (rest < HEAD + TAIL || length > rest - HEAD - TAIL)
@@ -70,7 +70,7 @@ tw_status twi_record_next(twi_record_reader *reader, const char **bytes, size_t 
     if (status != TW_OK)
         return status;
     record += HEAD;
-    if (twi_get32(record + length) != twi_crc32c_mask(twi_crc32c(0, record, (size_t)length)))
+    if (!twi_crc32c_matches(twi_get32(record + length), twi_crc32c(0, record, (size_t)length)))
         return twi_fail(error, TW_DATA_LOSS, "'%s': corrupted record at %llu: its data do not match their checksum",
                         reader->path, offset);
     reader->offset += HEAD + length + TAIL;

@@ -1,6 +1,7 @@
 /* command.c - finding commands and speaking for them; see command.h. */
 #include "command.h"
 
+#include "painter.h"
 #include "translate.h"
 
 #include <errno.h>
@@ -10,23 +11,31 @@
 #include <unistd.h>
 
 /* One file of this folder defines each. */
-extern const command train_command, plan_command, why_command, bench_command, eval_command, data_fetch_command,
-    data_info_command, checkpoint_ls_command, checkpoint_show_command, checkpoint_verify_command, run_command,
-    devices_command, version_command, help_command, completion_command, man_command;
+extern const command train_command, plan_command, why_command, bench_command, eval_command, predict_command,
+    export_command, sweep_command, data_fetch_command, data_info_command, checkpoint_ls_command, checkpoint_show_command,
+    checkpoint_verify_command, show_command, run_command, devices_command, doctor_command, report_command,
+    launch_command, version_command, help_command, completion_command, man_command;
 
 const command *const commands[] = {
     &train_command,
+    &sweep_command,
+    &launch_command,
     &plan_command,
     &why_command,
     &bench_command,
     &eval_command,
+    &report_command,
+    &predict_command,
+    &export_command,
     &data_fetch_command,
     &data_info_command,
     &checkpoint_ls_command,
     &checkpoint_show_command,
     &checkpoint_verify_command,
+    &show_command,
     &run_command,
     &devices_command,
+    &doctor_command,
     &version_command,
     &help_command,
     &completion_command,
@@ -76,7 +85,9 @@ bool is_group(const char *name)
 static void show_log(void *user, int level, const char *text)
 {
     (void)user;
+    painter_pause();
     fprintf(stderr, "tower: %s%s\n", level == 0 ? "error: " : level == 1 ? "warning: " : "", text);
+    painter_resume();
 }
 
 void show_warnings(void)
@@ -93,10 +104,12 @@ bool complain(const char *command, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
+    painter_pause();
     fflush(stdout);
     fprintf(stderr, "tower%s%s: ", command ? " " : "", command ? command : "");
     vfprintf(stderr, format, arguments);
     fputc('\n', stderr);
+    painter_resume();
     va_end(arguments);
     return false;
 }

@@ -18,6 +18,9 @@ typedef struct command {
     const option *options;
     const refusal *refusals; /* flags that are answered with a reason; NULL: none */
     size_t settings_bytes;
+    /* Reads what files that the settings name say of the options; they are then read anew. Complains and returns false
+     * if it cannot. NULL: there are no such files. */
+    bool (*read_presets)(const void *settings, presets *presets);
     int (*run)(const void *settings); /* returns the exit code */
 } command;
 

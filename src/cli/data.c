@@ -1,6 +1,7 @@
 /* data.c - `tower data fetch` and `tower data info`: getting data sets, and looking at them. */
 #include "command.h"
 #include "json.h"
+#include "painter.h"
 #include "places.h"
 #include "progress.h"
 
@@ -25,6 +26,11 @@ static const char *const data_sets[] = {"cifar10", "mnist", "fashion-mnist"}; /*
 static bool show_progress(void *user, const char *file, int64_t done, int64_t total)
 {
     progress_update(user, file, done, total);
+    if (done >= total) {
+        progress_end(user);
+        busy_end();
+        busy_begin("checking and unpacking"); /* until the next file comes, or all is there */
+    }
     return true;
 }
 
@@ -39,6 +45,7 @@ static int fetch(const void *given)
     progress progress = progress_to(stderr);
     tw_status status = tw_data_fetch(name, directory, s->url, show_progress, &progress, &error);
     progress_end(&progress);
+    busy_end();
     if (status != TW_OK)
         return failed("data fetch", &error);
     printf("%s is in %s\n", name, directory);
@@ -153,7 +160,8 @@ static int info(const void *given)
     if (!name) {
         complain("data info",
                  "no data set in '%s': expected CIFAR-10's data_batch_1.bin to 5 and test_batch.bin (there "
-                 "or in cifar-10-batches-bin), or MNIST's train-images-idx3-ubyte and its like",
+                 "or in cifar-10-batches-bin), MNIST's train-images-idx3-ubyte and its like, or images of your own: a "
+                 "folder for each class, a labels.csv, or images.npy and labels.npy",
                  s->directory);
         return EXIT_FAILED;
     }

@@ -1,21 +1,21 @@
 /* help.c - see help.h; and the command `tower help`. */
 #include "help.h"
 
+#include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { WIDTH = 96, MARGIN = 26 }; /* columns of text; where the help of an option begins */
+enum { WIDTH = HELP_WIDTH, MARGIN = 26 }; /* columns of text; where the help of an option begins */
 
 /* ---- pieces ------------------------------------------------------------------------------------------------ */
 
-/* Writes text in lines of at most WIDTH, each but the first indented; `column` is where the first one stands. */
-static void print_wrapped(FILE *file, const char *text, size_t length, int column, int indent)
+void print_wrapped(FILE *file, const char *text, size_t length, int column, int indent, int width)
 {
     while (length) {
         size_t word = 0;
         while (word < length && text[word] != ' ' && text[word] != '\n')
             word++;
-        if (column > indent && column + 1 + (int)word > WIDTH) {
+        if (column > indent && column + 1 + (int)word > width) {
             fprintf(file, "\n%*s", indent, "");
             column = indent;
         } else if (column > indent) {
@@ -31,12 +31,24 @@ static void print_wrapped(FILE *file, const char *text, size_t length, int colum
     fputc('\n', file);
 }
 
+void print_entry(const char *name, const char *format, ...)
+{
+    enum { INDENT = 17, ENTRY_WIDTH = 80 };
+    char text[4096];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    printf("  %-14s ", name);
+    print_wrapped(stdout, text, strlen(text), INDENT, INDENT, ENTRY_WIDTH);
+}
+
 static void print_paragraphs(FILE *file, const char *text)
 {
     while (*text) {
         const char *end = strstr(text, "\n\n");
         size_t length = end ? (size_t)(end - text) : strlen(text);
-        print_wrapped(file, text, length, 0, 0);
+        print_wrapped(file, text, length, 0, 0, WIDTH);
         fputc('\n', file);
         text += length + (end ? 2 : 0);
     }
@@ -74,8 +86,15 @@ void value_note(const option *row, char *text, size_t size)
         used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "one of: ", choice);
     if (row->initial && used < size)
         used += (size_t)snprintf(text + used, size - used, "%sdefault %s", used ? "; " : "", row->initial);
-    if (row->also && used < size)
-        snprintf(text + used, size - used, "%salso --%s", used ? "; " : "", row->also);
+    const char *others = row->also ? row->also : "";
+    for (bool first = true; used < size && next_choice(&others, choice, sizeof choice); first = false) {
+        char *stands_for = strchr(choice, '=');
+        if (stands_for)
+            *stands_for++ = 0;
+        used += (size_t)snprintf(text + used, size - used, "%s--%s", !first ? ", " : used ? "; also " : "also ", choice);
+        if (stands_for && used < size)
+            used += (size_t)snprintf(text + used, size - used, " for %s", stands_for);
+    }
 }
 
 const char *heading_of(const option *row, const option *before)
@@ -101,7 +120,7 @@ static void print_option(FILE *file, const option *row)
     fprintf(file, "%-*s", MARGIN, left);
     if (strlen(left) >= MARGIN)
         fprintf(file, "\n%*s", MARGIN, "");
-    print_wrapped(file, help, strlen(help), MARGIN, MARGIN);
+    print_wrapped(file, help, strlen(help), MARGIN, MARGIN, WIDTH);
 }
 
 /* The names alone; each has its reason ready for who gives it. */

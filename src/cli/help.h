@@ -20,4 +20,11 @@ void value_note(const option *row, char *text, size_t size);
  * before. */
 const char *heading_of(const option *row, const option *before);
 
+/* Writes text in lines of at most `width`, each but the first indented; `column` is where the first one stands. */
+enum { HELP_WIDTH = 96 };
+void print_wrapped(FILE *file, const char *text, size_t length, int column, int indent, int width);
+
+/* "  name           words" on standard output, in lines of at most 80 columns. */
+void print_entry(const char *name, const char *format, ...) TW_PRINTF(2, 3);
+
 #endif

@@ -3,6 +3,7 @@
 
 #include "command.h" /* complain */
 #include "places.h"
+#include "progress.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 /* Of random images: as many as fit, and with the last class left empty where the model's own number is one more. */
 enum { MOST_EXAMPLES = 1024, MOST_BYTES = 32 << 20, CLASSES = 10, IMAGENET_CLASSES = 1000 };
 
-static const char *const data_sets[] = {NULL, "cifar10", "mnist", "fashion-mnist", "synthetic"}; /* ORDER DATA_SET */
+static const char *const data_sets[] = {NULL, "cifar10", "mnist", "fashion-mnist", "synthetic", "images"}; /* ORDER DATA_SET */
 
 const char *job_model_names(void)
 {
@@ -41,11 +42,28 @@ static bool wants_synthetic(const job *job)
     return name ? strcmp(name, "synthetic") == 0 : is_imagenet(tw_model_at(job->model)) && !job->data_dir;
 }
 
+int job_image_side(const tw_model *model)
+{
+    return is_imagenet(model) ? model->height : model->channels == 3 ? 32 : 28;
+}
+
+void job_count_classes(const tw_dataset *data, int64_t *num_classes)
+{
+    if (*num_classes == NOT_GIVEN && strcmp(tw_dataset_name(data), "images") == 0)
+        *num_classes = tw_dataset_classes(data) > 1 ? tw_dataset_classes(data) : 2;
+}
+
+static bool show_reading(void *user, const char *what, int64_t done, int64_t total)
+{
+    progress_update(user, what, done, total);
+    return true;
+}
+
 static tw_status make_synthetic(const job *job, tw_dataset **data, tw_error *error)
 {
     const tw_model *model = tw_model_at(job->model);
     bool imagenet = is_imagenet(model);
-    int side = imagenet ? model->height : model->channels == 3 ? 32 : 28; /* else as CIFAR-10 and MNIST */
+    int side = job_image_side(model);
     int64_t fit = MOST_BYTES / ((int64_t)side * side * model->channels);
     return tw_dataset_synthetic(fit < MOST_EXAMPLES ? fit : MOST_EXAMPLES, side, side, model->channels,
                                 imagenet ? IMAGENET_CLASSES : CLASSES, 1, data, error);
@@ -55,12 +73,19 @@ tw_dataset *job_data_sizes(const char *command, const job *job)
 {
     const tw_model *model = tw_model_at(job->model);
     const char *name = data_sets[job->data_set], *found = job->data_dir ? tw_dataset_detect(job->data_dir) : NULL;
-    tw_dataset_options options = {.as_rgb32 = model->channels == 3, .hold_back = job->hold_back, .sizes_only = true};
+    bool own = found ? strcmp(found, "images") == 0 : name && strcmp(name, "images") == 0;
+    tw_dataset_options options = {.size = sizeof options,
+                                  .as_rgb32 = model->channels == 3,
+                                  .hold_back = job->hold_back,
+                                  .sizes_only = true,
+                                  .height = job_image_side(model),
+                                  .width = job_image_side(model),
+                                  .channels = model->channels};
     tw_dataset *data = NULL;
     tw_error error = {0};
     tw_status status = wants_synthetic(job) || (!name && !found && is_imagenet(model))
                            ? make_synthetic(job, &data, &error)
-                           : tw_dataset_load(name ? name : found ? found : model->dataset, NULL, TW_SPLIT_TRAIN,
+                           : tw_dataset_load(name ? name : found ? found : model->dataset, own ? job->data_dir : NULL, TW_SPLIT_TRAIN,
                                              &options, &data, &error);
     if (status != TW_OK)
         failed(command, &error);
@@ -85,12 +110,23 @@ tw_dataset *job_load_data(const char *command, const job *job, tw_dataset_split 
             name = tw_dataset_detect(directory);
         if (!name)
             name = model->dataset; /* loading it says what was looked for */
-        tw_dataset_options options = {.as_rgb32 = model->channels == 3, .hold_back = job->hold_back};
+        progress progress = progress_to(stderr);
+        progress.unit = "images";
+        progress.quiet = 2;
+        tw_dataset_options options = {.size = sizeof options,
+                                      .as_rgb32 = model->channels == 3,
+                                      .hold_back = job->hold_back,
+                                      .height = job_image_side(model),
+                                      .width = job_image_side(model),
+                                      .channels = model->channels,
+                                      .progress = show_reading,
+                                      .user = &progress};
         status = tw_dataset_load(name, directory, split, &options, &data, &error);
         if (status == TW_NOT_FOUND && !job->data_dir) { /* or where a package of the distribution puts it */
             status = tw_dataset_load(name, NULL, split, &options, &data, NULL);
             directory[0] = 0;
         }
+        progress_end(&progress);
     }
     if (status != TW_OK)
         failed(command, &error);
@@ -102,6 +138,7 @@ tw_devices *job_open_devices(const char *command, const job *job)
     tw_error error = {0};
     tw_devices *devices = NULL;
     tw_device_options options = {
+        .size = sizeof options,
         .cpu_devices = (int)job->cpu_devices,
         .cpu_threads = (int)job->cpu_threads,
         .virtual_gpus = (int)job->virtual_gpus,
@@ -113,12 +150,23 @@ tw_devices *job_open_devices(const char *command, const job *job)
         .gpu_memory_limit = job->gpu_memory_limit > 0 ? (size_t)job->gpu_memory_limit : 0,
         .gpu_memory_fraction = job->gpu_memory_fraction > 0 ? job->gpu_memory_fraction : 0,
         .allow_growth = job->allow_growth,
+        .tasks = job->tasks,
     };
     if (job->verbose)
         show_details();
     if (tw_devices_create(&options, &devices, &error) != TW_OK)
         failed(command, &error);
     return devices;
+}
+
+int job_all_devices(const tw_devices *devices, const char *names[MOST_JOB_DEVICES])
+{
+    int count = 0;
+    const char *type = tw_devices_count(devices, "GPU") > 0 ? "GPU" : "CPU";
+    for (int i = 0; i < tw_devices_count(devices, NULL) && count < MOST_JOB_DEVICES; i++)
+        if (strcmp(tw_devices_info(devices, i).type, type) == 0)
+            names[count++] = tw_devices_info(devices, i).name;
+    return count;
 }
 
 const char *job_card_text(const tw_devices *devices, const char *device, char *text, size_t size)

@@ -14,6 +14,7 @@ typedef struct job {
     int data_set; /* ORDER DATA_SET */
     const char *data_dir, *train_dir; /* NULL: not given */
     int64_t hold_back, cpu_devices, cpu_threads, virtual_gpus, logical_gpus, collective_timeout;
+    bool tasks; /* its devices are those of all tasks that it was started with */
     bool tf32, fast, verbose;
     int64_t virtual_gpu_memory, gpu_memory_limit; /* bytes; not above 0: not given */
     double gpu_memory_fraction;                   /* the same */
@@ -23,7 +24,7 @@ typedef struct job {
 
 /* "cifar10|resnet|...": the models as tw_model_at() counts them. */
 const char *job_model_names(void);
-#define DATA_SET_CHOICES "auto|cifar10|mnist|fashion-mnist|synthetic"
+#define DATA_SET_CHOICES "auto|cifar10|mnist|fashion-mnist|synthetic|images"
 
 /* What a real GPU is, or a part of one that is divided: "NVIDIA H200, 139.8 GiB, 132 multiprocessors", and of a logical
  * one which part; "" for all else. */
@@ -44,8 +45,9 @@ void job_print_cards(const tw_devices *devices, const char *indent);
          "NAME",                                                                                                       \
          OPTION_CHOICE,                                                                                                \
          offsetof(settings, job.data_set),                                                                             \
-         "which data set that is; auto: what its files say; synthetic: random images, no files at all, which is what " \
-     "trivial, alexnet, vgg16, resnet50 and inception3 take",                                                      \
+         "which data set that is; auto: what its files say; images: your own, in a folder for each class, a "           \
+     "labels.csv or images.npy and labels.npy; synthetic: random images, no files at all, which is what trivial, alexnet, "      \
+     "vgg16, resnet50 and inception3 take without --data-dir",                                                      \
          .initial = "auto",                                                                                            \
          .choices = DATA_SET_CHOICES},                                                                                 \
         {"hold-back",                                                                                                  \
@@ -57,7 +59,8 @@ void job_print_cards(const tw_devices *devices, const char *indent);
          .most = 1 << 30},                                                                                             \
     {                                                                                                                  \
         "train-dir", "DIR", OPTION_DIRECTORY, offsetof(settings, job.train_dir),                                       \
-            "where checkpoints and event logs lie; without it MODEL_train", .also = "job-dir"                          \
+            "where checkpoints and event logs lie; without it MODEL_train", .also = "job-dir|checkpoint-dir",          \
+            .once = true                                                                                               \
     }
 #define CPU_DEVICES_OPTION(settings)                                                                                   \
     {                                                                                                                  \
@@ -67,7 +70,8 @@ void job_print_cards(const tw_devices *devices, const char *indent);
 #define CPU_THREADS_OPTION(settings)                                                                                   \
     {                                                                                                                  \
         "cpu-threads", "N", OPTION_NUMBER, offsetof(settings, job.cpu_threads),                                        \
-            "threads of each CPU device; 0: its share of the cores", .initial = "0", .most = 4096                      \
+            "threads of each CPU device; 0: its share of the cores", .initial = "0", .most = 4096,                     \
+            .also = "num-intra-threads"                                                                                \
     }
 #define VIRTUAL_GPUS_OPTION(settings)                                                                                  \
     {                                                                                                                  \
@@ -87,7 +91,7 @@ void job_print_cards(const tw_devices *devices, const char *indent);
         "verbose", NULL, OPTION_FLAG, offsetof(settings, job.verbose),                                                 \
             "say more on standard error: what soft placement moved, node by node; on real GPUs which of cuDNN's and "  \
             "cuBLASLt's algorithms each node got, timed now or remembered (in $XDG_CACHE_HOME/tower or "               \
-            "~/.cache/tower; the environment's TOWER_ALGORITHM_CACHE=off leaves that alone)"                           \
+            "~/.cache/tower; the environment's TOWER_ALGORITHM_CACHE=off leaves that alone)", .once = true             \
     }
 #define COLLECTIVE_TIMEOUT_OPTION(settings)                                                                            \
     {                                                                                                                  \
@@ -137,8 +141,18 @@ const char *job_train_dir(const job *job, char *path, size_t size);
  * came from. Complains, in the name of `command`, and returns NULL if there is none. Yours: tw_dataset_destroy(). */
 tw_dataset *job_load_data(const char *command, const job *job, tw_dataset_split split, char *directory);
 
+/* Of the images a model is given, before they are cropped: as CIFAR-10 and MNIST have them, or as large as it takes. */
+int job_image_side(const tw_model *model);
+
+/* As many classes as images of one's own have, where --num-classes does not say (*num_classes is NOT_GIVEN). */
+void job_count_classes(const tw_dataset *data, int64_t *num_classes);
+
 /* As large as that, from no file: what a plan needs of it. */
 tw_dataset *job_data_sizes(const char *command, const job *job);
+
+/* All GPUs, or where there is none all CPU devices; names are the devices'. Returns how many. */
+enum { MOST_JOB_DEVICES = 256 };
+int job_all_devices(const tw_devices *devices, const char *names[MOST_JOB_DEVICES]);
 
 /* The devices the job may use; complains and returns NULL if they cannot be opened. Yours: tw_devices_destroy(). */
 tw_devices *job_open_devices(const char *command, const job *job);

@@ -1,8 +1,13 @@
 /* json.c - see json.h. */
 #include "json.h"
 
+#include "command.h" /* complain */
+
+#include <cjson/cJSON.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The shortest form of a code point that exists. */
@@ -41,6 +46,12 @@ static void write_string(FILE *file, const char *text, size_t size)
     fputc('"', file);
 }
 
+static void start_line(json *out)
+{
+    if (out->indented)
+        fprintf(out->file, "\n%*s", 2 * out->depth, "");
+}
+
 /* What stands before a value: a comma after an earlier one, and the key. */
 static void start_value(json *out, const char *key)
 {
@@ -48,10 +59,11 @@ static void start_value(json *out, const char *key)
         if (out->has_members[out->depth - 1])
             fputc(',', out->file);
         out->has_members[out->depth - 1] = true;
+        start_line(out);
     }
     if (key) {
         write_string(out->file, key, strlen(key));
-        fputc(':', out->file);
+        fputs(out->indented ? ": " : ":", out->file);
     }
 }
 
@@ -65,7 +77,9 @@ void json_begin(json *out, const char *key, char bracket)
 
 void json_end(json *out)
 {
-    fputc(out->closing[--out->depth], out->file);
+    if (out->has_members[--out->depth])
+        start_line(out);
+    fputc(out->closing[out->depth], out->file);
     if (out->depth == 0)
         fputc('\n', out->file);
 }
@@ -113,4 +127,63 @@ void json_flag(json *out, const char *key, bool value)
 {
     start_value(out, key);
     fputs(value ? "true" : "false", out->file);
+}
+
+void json_copy(json *out, const char *key, const cJSON *value) /* NOLINT: as deep as the document */
+{
+    double number = cJSON_IsNumber(value) ? value->valuedouble : 0;
+    if (cJSON_IsObject(value) || cJSON_IsArray(value)) {
+        const cJSON *member;
+        if (out->depth == JSON_DEPTH)
+            return;
+        json_begin(out, key, cJSON_IsObject(value) ? '{' : '[');
+        cJSON_ArrayForEach(member, value)
+            json_copy(out, cJSON_IsObject(value) ? member->string : NULL, member);
+        json_end(out);
+    } else if (cJSON_IsNumber(value) && number == floor(number) && fabs(number) < 9e15) {
+        json_integer(out, key, (int64_t)number);
+    } else if (cJSON_IsNumber(value)) {
+        json_real(out, key, number, 17);
+    } else if (cJSON_IsBool(value)) {
+        json_flag(out, key, cJSON_IsTrue(value));
+    } else {
+        json_text(out, key, cJSON_GetStringValue(value));
+    }
+}
+
+cJSON *json_read(const char *command, const char *path)
+{
+    enum { MOST_BYTES = 16 << 20 };
+    FILE *file = fopen(path, "rb");
+    char *text = file ? malloc(MOST_BYTES + 1) : NULL;
+    size_t size = text ? fread(text, 1, MOST_BYTES + 1, file) : 0;
+    if (!text || ferror(file))
+        complain(command, "cannot read '%s': %s", path, strerror(errno));
+    cJSON *found = text && size <= MOST_BYTES ? cJSON_ParseWithLength(text, size) : NULL;
+    if (text && !cJSON_IsObject(found)) {
+        complain(command, "'%s' is no JSON object", path);
+        cJSON_Delete(found);
+        found = NULL;
+    }
+    free(text);
+    if (file)
+        fclose(file);
+    return found;
+}
+
+const char *json_text_of(const cJSON *object, const char *key)
+{
+    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
+}
+
+int64_t json_integer_of(const cJSON *object, const char *key, int64_t missing)
+{
+    const cJSON *value = cJSON_GetObjectItemCaseSensitive(object, key);
+    return cJSON_IsNumber(value) && fabs(value->valuedouble) < 9e15 ? (int64_t)value->valuedouble : missing;
+}
+
+double json_number_of(const cJSON *object, const char *key, double missing)
+{
+    const cJSON *value = cJSON_GetObjectItemCaseSensitive(object, key);
+    return cJSON_IsNumber(value) ? value->valuedouble : missing;
 }

@@ -1,4 +1,5 @@
-/* json.h - writes JSON for `--format json`, a value at a time: one line for a whole document.
+/* json.h - writes JSON, a value at a time: for `--format json` one line for a whole document, for files lines that
+ * people can read. Files are read with cJSON; what was read can be written again.
  *
  *     json out = {.file = stdout};
  *     json_begin(&out, NULL, '{');
@@ -13,10 +14,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { JSON_DEPTH = 8 };
+enum { JSON_DEPTH = 16 };
 
 typedef struct json {
     FILE *file;
+    bool indented; /* a line for each member */
     int depth;
     char closing[JSON_DEPTH];
     bool has_members[JSON_DEPTH];
@@ -32,6 +34,17 @@ void json_real(json *out, const char *key, double value, int digits);
 /* A text that may hold zeros. */
 void json_bytes(json *out, const char *key, const char *text, size_t size);
 void json_flag(json *out, const char *key, bool value);
+/* What cJSON has read, with all that is in it. */
+struct cJSON;
+void json_copy(json *out, const char *key, const struct cJSON *value);
+
+/* The document in a file, an object; complains in the name of `command` and returns NULL if there is none. Yours:
+ * cJSON_Delete(). */
+struct cJSON *json_read(const char *command, const char *path);
+/* Members; NULL or `missing` where there is none of the kind. Borrowed. */
+const char *json_text_of(const struct cJSON *object, const char *key);
+int64_t json_integer_of(const struct cJSON *object, const char *key, int64_t missing);
+double json_number_of(const struct cJSON *object, const char *key, double missing);
 
 /* Bytes of the UTF-8 character that the text begins with, 0 if there is none. */
 size_t json_utf8_length(const char *text, size_t size);

@@ -27,10 +27,23 @@ static int run(const command *command, int count, char **words)
         return EXIT_FAILED;
     }
     int code = EXIT_USAGE;
-    if (options_parse(command->name, command->options, count, words, settings))
+    presets presets = {0};
+    bool good = options_parse(command->name, command->options, NULL, count, words, settings);
+    if (good && command->read_presets) {
+        if (!command->read_presets(settings, &presets)) {
+            code = EXIT_FAILED;
+        } else if (presets.count) {
+            options_free(command->options, settings);
+            memset(settings, 0, command->settings_bytes);
+            good = options_parse(command->name, command->options, &presets, count, words, settings);
+        }
+    }
+    if (good && code == EXIT_USAGE)
         code = command->run(settings);
-    else
+    else if (!good)
         fprintf(stderr, "'tower %s --help' explains\n", command->name);
+    options_free(command->options, settings);
+    presets_free(&presets);
     free(settings);
     return code;
 }

@@ -178,6 +178,16 @@ static bool parse_flag(const char *command, const option *row, const char *text,
     return complain(command, "%s: expected on or off, found '%s'", label(row, name), text);
 }
 
+static bool add_text(const char *command, const char *text, texts *list)
+{
+    const char **more = realloc(list->items, (size_t)(list->count + 1) * sizeof *more);
+    if (!more)
+        return complain(command, "out of memory");
+    list->items = more;
+    list->items[list->count++] = text;
+    return true;
+}
+
 static bool parse_value(const char *command, const option *row, const char *text, void *settings) /* ORDER KIND */
 {
     void *place = (char *)settings + row->at;
@@ -194,10 +204,13 @@ static bool parse_value(const char *command, const option *row, const char *text
     case OPTION_CHOICE:
         return parse_choice(command, row, text, place);
     case OPTION_TEXT:
+    case OPTION_TEXTS:
     case OPTION_FILE:
     case OPTION_DIRECTORY:
         if (!*text)
             return complain(command, "%s: expected %s, found an empty text", label(row, name), row->argument);
+        if (row->kind == OPTION_TEXTS)
+            return add_text(command, text, place);
         *(const char **)place = text;
         return true;
     }
@@ -216,10 +229,115 @@ static void set_default(const char *command, const option *row, void *settings)
         *(int *)((char *)settings + row->at) = -1;
 }
 
+/* ---- texts of files ------------------------------------------------------------------------------------------- */
+
+bool presets_add(presets *presets, const char *from, const char *name, const char *text, bool lenient)
+{
+    struct preset *more = realloc(presets->items, (size_t)(presets->count + 1) * sizeof *more);
+    if (!more)
+        return false;
+    presets->items = more;
+    struct preset *added = &more[presets->count];
+    *added = (struct preset){.name = strdup(name), .text = strdup(text), .lenient = lenient};
+    snprintf(added->from, sizeof added->from, "%s", from);
+    presets->count++;
+    return added->name && added->text;
+}
+
+void presets_free(presets *presets)
+{
+    for (int i = 0; i < presets->count; i++) {
+        free(presets->items[i].name);
+        free(presets->items[i].text);
+    }
+    free(presets->items);
+    *presets = (struct presets){0};
+}
+
+bool option_text(const option *row, const void *settings, char *text, size_t size)
+{
+    const void *place = (const char *)settings + row->at;
+    const char *rest, *path;
+    switch (row->kind) {
+    case OPTION_FLAG:
+        return snprintf(text, size, "%s", *(const bool *)place ? "on" : "off") > 0;
+    case OPTION_NUMBER:
+    case OPTION_BYTES:
+        return *(const int64_t *)place != NOT_GIVEN && snprintf(text, size, "%" PRId64, *(const int64_t *)place) > 0;
+    case OPTION_REAL:
+        return !isnan(*(const double *)place) && snprintf(text, size, "%.17g", *(const double *)place) > 0;
+    case OPTION_CHOICE:
+        rest = option_choices(row);
+        for (int i = *(const int *)place; i >= 0 && next_choice(&rest, text, size); i--)
+            if (i == 0)
+                return true;
+        return false;
+    case OPTION_TEXT:
+        return *(const char *const *)place && snprintf(text, size, "%s", *(const char *const *)place) > 0;
+    case OPTION_FILE:
+    case OPTION_DIRECTORY:
+        path = *(const char *const *)place;
+        if (!path)
+            return false;
+        if (size >= PATH_MAX && realpath(path, text))
+            return true; /* which means the same from anywhere */
+        return snprintf(text, size, "%s", path) > 0;
+    case OPTION_TEXTS: /* several, and of one command that keeps no run */
+        return false;
+    }
+    return false;
+}
+
 /* ---- words ------------------------------------------------------------------------------------------------- */
 
-/* The row that a word such as "--batch_size=64" names; complains if there is none. */
-static const option *find_option(const char *command, const option *table, const char *word)
+/* What `typed` is to a row: one of its names, or its name with "no" before it. */
+typedef enum match { MATCH_NONE, MATCH_NAME, MATCH_NEGATION } match;
+
+static match match_name(const char *typed, const char *name)
+{
+    if (strcmp(typed, name) == 0)
+        return MATCH_NAME;
+    return strncmp(typed, "no", 2) == 0 && strcmp(typed + 2, name) == 0 ? MATCH_NEGATION : MATCH_NONE;
+}
+
+/* By the row's own name, or one of the others; of a name that stands for a value, *value[LONGEST_NAME] is that. */
+static match match_row(const option *row, const char *typed, char *value)
+{
+    char other[LONGEST_NAME];
+    const char *others = row->also ? row->also : "";
+    match found = match_name(typed, row->name);
+    *value = 0;
+    while (found == MATCH_NONE && next_choice(&others, other, sizeof other)) {
+        char *stands_for = strchr(other, '=');
+        if (stands_for)
+            *stands_for++ = 0;
+        found = match_name(typed, other);
+        if (found != MATCH_NONE && stands_for)
+            snprintf(value, LONGEST_NAME, "%s", stands_for);
+    }
+    return found;
+}
+
+/* Whether a row can be said to be off: by --noNAME, as absl's flags are. */
+static bool is_switch(const option *row)
+{
+    char choice[LONGEST_NAME];
+    const char *rest = row->kind == OPTION_CHOICE ? option_choices(row) : "";
+    int found = 0;
+    while (next_choice(&rest, choice, sizeof choice))
+        found += strcmp(choice, "on") == 0 || strcmp(choice, "off") == 0;
+    return row->kind == OPTION_FLAG || found == 2;
+}
+
+static bool is_called(const option *row, const char *typed)
+{
+    char value[LONGEST_NAME];
+    return match_row(row, typed, value) == MATCH_NAME;
+}
+
+/* The row that a word such as "--batch_size=64" names; complains if there is none. *negated: with "no" before it. */
+static const option *find_option(const char *command, const option *table, const char *word, bool *negated,
+                                 char value[LONGEST_NAME])
 {
     char typed[LONGEST_NAME];
     size_t length = strcspn(word + 2, "=");
@@ -227,12 +345,17 @@ static const option *find_option(const char *command, const option *table, const
     for (char *p = typed; (p = strchr(p, '_'));)
         *p = '-';
     nearest near = {.word = typed};
+    for (int negation = 0; negation < 2; negation++) /* a name that begins with "no" comes first */
+        for (const option *row = table; (row = option_at(row)) && length < sizeof typed; row++) {
+            match match = row->name ? match_row(row, typed, value) : MATCH_NONE;
+            *negated = match == MATCH_NEGATION;
+            if (match == (negation ? MATCH_NEGATION : MATCH_NAME) && (!negation || is_switch(row) || *value))
+                return row;
+        }
     for (const option *row = table; (row = option_at(row)); row++)
         if (row->name) {
-            if (length < sizeof typed && (strcmp(row->name, typed) == 0 || (row->also && strcmp(row->also, typed) == 0)))
-                return row;
             nearest_consider(&near, row->name);
-            if (row->also)
+            if (row->also && !strpbrk(row->also, "|="))
                 nearest_consider(&near, row->also);
         }
     complain(command, "unknown option '%.*s'%s%s%s", (int)(length + 2), word, near.best ? "; did you mean '--" : "",
@@ -240,18 +363,39 @@ static const option *find_option(const char *command, const option *table, const
     return NULL;
 }
 
+/* A flag of another program that stands for a value of this row: on gives that, off the default. */
+static bool parse_stand_in(const char *command, const option *row, const char *word, const char *stands_for, bool negated,
+                           void *settings)
+{
+    const char *equals = strchr(word, '=');
+    bool on = true;
+    if (equals && !parse_flag(command, row, equals + 1, &on))
+        return false;
+    if (on != negated)
+        return parse_value(command, row, stands_for, settings);
+    set_default(command, row, settings);
+    return true;
+}
+
 /* Reads the option at words[*i], and its value, which may be the next word. */
 static bool parse_option(const char *command, const option *table, int count, char **words, int *i, void *settings)
 {
     const char *word = words[*i];
-    const option *row = find_option(command, table, word);
+    char stands_for[LONGEST_NAME];
+    bool negated;
+    const option *row = find_option(command, table, word, &negated, stands_for);
     if (!row)
         return false;
+    if (*stands_for)
+        return parse_stand_in(command, row, word, stands_for, negated, settings);
     const char *equals = strchr(word, '=');
+    if (negated && equals)
+        return complain(command, "%.*s takes no value, found '%s'", (int)(equals - word), word, equals + 1);
     if (equals)
         return parse_value(command, row, equals + 1, settings);
-    if (row->kind == OPTION_FLAG)
-        return parse_value(command, row, "on", settings);
+    bool is_alone = *i + 1 >= count || strncmp(words[*i + 1], "--", 2) == 0;
+    if (negated || row->kind == OPTION_FLAG || (is_alone && is_switch(row)))
+        return parse_value(command, row, negated ? "off" : "on", settings);
     if (*i + 1 >= count)
         return complain(command, "--%s: expected %s after it, found the end", row->name, row->argument);
     const char *value = words[++*i];
@@ -259,6 +403,55 @@ static bool parse_option(const char *command, const option *table, int count, ch
         return complain(command, "--%s: expected %s, found the option '%s' (if that is the value, write --%s=%s)",
                         row->name, row->argument, value, row->name, value);
     return parse_value(command, row, value, settings);
+}
+
+/* The row that a text of a file is for; NULL: there is none. */
+static const option *find_preset(const option *table, const char *name, nearest *near)
+{
+    char typed[LONGEST_NAME];
+    snprintf(typed, sizeof typed, "%s", name);
+    for (char *p = typed; (p = strchr(p, '_'));)
+        *p = '-';
+    for (const option *row = table; (row = option_at(row)); row++) {
+        if (row->name ? is_called(row, typed) : strcasecmp(row->argument, typed) == 0)
+            return row;
+        if (row->name)
+            nearest_consider(near, row->name);
+    }
+    return NULL;
+}
+
+/* Whether a word names an option that stands for the preset one. */
+static bool is_put_aside(const option *table, const option *preset, int count, char **words)
+{
+    for (const option *row = table; (row = option_at(row)); row++)
+        for (int i = 0; row->instead && preset->name && strcmp(row->instead, preset->name) == 0 && i < count; i++) {
+            char typed[LONGEST_NAME];
+            snprintf(typed, sizeof typed, "%.*s", (int)strcspn(words[i], "="), words[i]);
+            for (char *p = typed; (p = strchr(p, '_'));)
+                *p = '-';
+            if (strncmp(typed, "--", 2) == 0 && is_called(row, typed + 2))
+                return true;
+        }
+    return false;
+}
+
+static bool apply_presets(const char *command, const option *table, const presets *presets, int count, char **words,
+                          void *settings)
+{
+    for (int i = 0; presets && i < presets->count; i++) {
+        const struct preset *p = &presets->items[i];
+        nearest near = {.word = p->name};
+        const option *row = find_preset(table, p->name, &near);
+        char where[sizeof p->from + 64];
+        snprintf(where, sizeof where, "%s: %s", command, p->from);
+        if (!row && !p->lenient)
+            return complain(where, "there is no option '%s'%s%s%s", p->name, near.best ? "; did you mean '" : "",
+                            near.best ? near.best : "", near.best ? "'?" : "");
+        if (row && !is_put_aside(table, row, count, words) && !parse_value(where, row, p->text, settings))
+            return false;
+    }
+    return true;
 }
 
 /* NULL: there are no more. */
@@ -269,13 +462,26 @@ static const option *next_operand(const option *row)
     return row;
 }
 
-bool options_parse(const char *command, const option *table, int count, char **words, void *settings)
+void options_free(const option *table, void *settings)
+{
+    for (const option *row = table; (row = option_at(row)); row++)
+        if (row->kind == OPTION_TEXTS) {
+            texts *list = (texts *)((char *)settings + row->at);
+            free(list->items);
+            *list = (texts){0};
+        }
+}
+
+bool options_parse(const char *command, const option *table, const presets *presets, int count, char **words,
+                   void *settings)
 {
     const option *operand = next_operand(table);
-    bool options_ended = false;
+    bool options_ended = false, has_words = false;
 
     for (const option *row = table; (row = option_at(row)); row++)
         set_default(command, row, settings);
+    if (!apply_presets(command, table, presets, count, words, settings))
+        return false;
     for (int i = 0; i < count; i++) {
         const char *word = words[i];
         if (!options_ended && strcmp(word, "--") == 0) {
@@ -290,10 +496,11 @@ bool options_parse(const char *command, const option *table, int count, char **w
         } else {
             if (!parse_value(command, operand, word, settings))
                 return false;
-            operand = next_operand(operand + 1);
+            has_words |= operand->kind == OPTION_TEXTS;
+            operand = operand->kind == OPTION_TEXTS ? operand : next_operand(operand + 1);
         }
     }
-    if (operand && !operand->optional)
+    if (operand && !operand->optional && !has_words)
         return complain(command, "expected %s: %s", operand->argument, operand->help);
     return true;
 }

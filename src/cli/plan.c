@@ -118,8 +118,31 @@ static void print_largest(const tw_device_memory *device, int64_t top)
     free(sorted);
 }
 
+/* What runs a node, or why nothing does. */
+static const char *runner(const tw_planned_node *node)
+{
+    if (node->kernel)
+        return node->kernel;
+    return node->fate == TW_FATE_STEP   ? "copy"
+           : node->fate == TW_FATE_FED  ? "fed"
+           : node->fate == TW_FATE_FREE ? "free"
+                                        : "constant";
+}
+
+/* Plan by plan: the first values, steps, and steps that write summaries are plans of their own. */
+static void print_nodes(const tw_planned *planned)
+{
+    for (int i = 0; i < planned->num_nodes; i++) {
+        const tw_planned_node *node = &planned->nodes[i];
+        if (i == 0 || node->lane != node[-1].lane || node->plan != node[-1].plan)
+            printf("\nplan %d of lane %d:\n  %-16s %-10s %-28s %s\n", node->plan, node->lane, "device", "kernel", "op",
+                   "node");
+        printf("  %-16s %-10s %-28s %s\n", local(node->device), runner(node), node->op, node->name);
+    }
+}
+
 static void print_text(const settings *s, const tw_devices *devices, const tw_trainer *trainer, const tw_memory *memory,
-                       const tw_plan_info *info, const int64_t *largest)
+                       const tw_plan_info *info, const int64_t *largest, const tw_planned *planned)
 {
     char moved[32];
     int towers = tw_trainer_towers(trainer), batch = tw_trainer_batch(trainer);
@@ -142,12 +165,31 @@ static void print_text(const settings *s, const tw_devices *devices, const tw_tr
         printf("\nnot even a batch of one example for each tower fits\n");
     else if (largest)
         printf("\nany batch fits: what has a limit does not grow with it\n");
+    if (planned)
+        print_nodes(planned);
 }
 
 /* ---- json -------------------------------------------------------------------------------------------------- */
 
+static void json_nodes(json *out, const tw_planned *planned)
+{
+    json_begin(out, "nodes", '[');
+    for (int i = 0; i < planned->num_nodes; i++) {
+        const tw_planned_node *node = &planned->nodes[i];
+        json_begin(out, NULL, '{');
+        json_integer(out, "lane", node->lane);
+        json_integer(out, "plan", node->plan);
+        json_text(out, "device", node->device);
+        json_text(out, "runs", runner(node));
+        json_text(out, "op", node->op);
+        json_text(out, "name", node->name);
+        json_end(out);
+    }
+    json_end(out);
+}
+
 static void print_json(const settings *s, const tw_trainer *trainer, const tw_memory *memory, const tw_plan_info *info,
-                       const int64_t *largest)
+                       const int64_t *largest, const tw_planned *planned)
 {
     json out = {.file = stdout};
     json_begin(&out, NULL, '{');
@@ -184,6 +226,8 @@ static void print_json(const settings *s, const tw_trainer *trainer, const tw_me
     json_end(&out);
     if (largest)
         json_integer(&out, "largest_batch_size", *largest);
+    if (planned)
+        json_nodes(&out, planned);
     json_end(&out);
 }
 
@@ -204,6 +248,7 @@ static int run(const void *given)
     tw_error error = {0};
     tw_trainer *trainer = NULL;
     tw_memory *memory = NULL;
+    tw_planned *planned = NULL;
     tw_plan_info info;
     int64_t largest = 0;
     int code = training_open("plan", &s->train, TRAINING_WITHOUT_DATA, &t);
@@ -218,12 +263,15 @@ static int run(const void *given)
     bool limited = status == TW_OK && is_limited(s, memory);
     if (limited)
         status = fit_largest_batch(&t.options, s->memory_limit, &largest, &error);
+    if (status == TW_OK && s->train.job.verbose)
+        status = tw_session_planned(tw_trainer_session(trainer), &planned, &error);
     if (status != TW_OK)
         code = failed("plan", &error);
     else if (s->train.job.format == FORMAT_JSON)
-        print_json(s, trainer, memory, &info, limited ? &largest : NULL);
+        print_json(s, trainer, memory, &info, limited ? &largest : NULL, planned);
     else
-        print_text(s, t.devices, trainer, memory, &info, limited ? &largest : NULL);
+        print_text(s, t.devices, trainer, memory, &info, limited ? &largest : NULL, planned);
+    tw_planned_destroy(planned);
     tw_memory_destroy(memory);
     tw_trainer_destroy(trainer);
     training_close(&t);
@@ -250,7 +298,8 @@ const command plan_command = {
         "their fullest, with workspaces and gaps), for each tower, what crosses between devices, and how many kernels "
         "run. The devices will hold exactly that, to the byte.\n\n"
         "With a limit (--memory-limit, or --gpu-memory-limit and the like of 'tower train') it finds the largest "
-        "batch that fits, from plans alone. Steps that write summaries are planned along unless --summary-every is 0.",
+        "batch that fits, from plans alone. Steps that write summaries are planned along unless --summary-every is 0.\n\n"
+        "With --verbose the plans follow, node by node: where each runs, and by which kernel.",
     .examples = "tower plan cifar10 --virtual-gpus 2\n"
                 "tower plan resnet20 --virtual-gpus 1 --memory-limit 512M --summary-every 0\n"
                 "tower plan cifar10 --cpu-devices 2 --batch-size 32 --format json",

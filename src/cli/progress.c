@@ -2,25 +2,13 @@
 #include "progress.h"
 
 #include "clock.h"
+#include "terminal.h"
 
-#include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
-
-static int columns_of(FILE *file)
-{
-    struct winsize size;
-    if (ioctl(fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-        return size.ws_col;
-    return 80;
-}
 
 progress progress_to(FILE *file)
 {
-    const char *terminal = getenv("TERM"), *no_color = getenv("NO_COLOR");
-    bool dumb = !terminal || strcmp(terminal, "dumb") == 0 || (no_color && *no_color);
-    return (progress){.file = file, .moving = isatty(fileno(file)) && !dumb};
+    return (progress){.file = file, .moving = terminal_of(file).moving};
 }
 
 char *bytes_text(double bytes, char *text, size_t size)
@@ -35,6 +23,15 @@ char *bytes_text(double bytes, char *text, size_t size)
     return text;
 }
 
+/* "162.2 MiB", or "10000 examples". */
+static char *amount_text(const progress *p, double amount, char *text, size_t size)
+{
+    if (!p->unit)
+        return bytes_text(amount, text, size);
+    snprintf(text, size, "%.0f %s", amount, p->unit);
+    return text;
+}
+
 static void draw_bar(progress *p, int64_t done, int64_t total, double now)
 {
     char all[32], rate_text[32], right[128], left[32] = "";
@@ -44,9 +41,9 @@ static void draw_bar(progress *p, int64_t done, int64_t total, double now)
         int64_t rest = (int64_t)((double)(total - done) / rate) + 1;
         snprintf(left, sizeof left, ", %lld:%02lld left", (long long)(rest / 60), (long long)(rest % 60));
     }
-    snprintf(right, sizeof right, "%3.0f%% of %s, %s/s%s", 100 * fraction, bytes_text((double)total, all, sizeof all),
-             bytes_text(rate, rate_text, sizeof rate_text), left);
-    int room = columns_of(p->file) - (int)strlen(p->what) - (int)strlen(right) - 5;
+    snprintf(right, sizeof right, "%3.0f%% of %s, %s/s%s", 100 * fraction, amount_text(p, (double)total, all, sizeof all),
+             amount_text(p, rate, rate_text, sizeof rate_text), left);
+    int room = terminal_of(p->file).columns - (int)strlen(p->what) - (int)strlen(right) - 5;
     fprintf(p->file, "\r%s ", p->what);
     if (room >= 10) {
         int filled = (int)(fraction * room);
@@ -72,17 +69,20 @@ void progress_update(progress *p, const char *what, int64_t done, int64_t total)
         p->tenths = -1;
     }
     bool finished = done >= total;
+    if (now - p->started < p->quiet && p->tenths < 0)
+        return;
     if (p->moving) {
         if (finished || now - p->shown >= 0.1) {
             draw_bar(p, done, total, now);
             p->shown = now;
+            p->tenths = 0;
         }
         return;
     }
     int tenths = total > 0 ? (int)(10 * (double)done / (double)total) : 10;
     if (tenths != p->tenths) {
         char all[32];
-        fprintf(p->file, "%s: %d%% of %s\n", what, 10 * tenths, bytes_text((double)total, all, sizeof all));
+        fprintf(p->file, "%s: %d%% of %s\n", what, 10 * tenths, amount_text(p, (double)total, all, sizeof all));
         p->tenths = tenths;
     }
 }

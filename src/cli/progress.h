@@ -9,6 +9,8 @@
 
 typedef struct progress {
     FILE *file;
+    const char *unit;      /* of what is counted; NULL: bytes, which are scaled */
+    double quiet;          /* seconds that it may take before anything is shown */
     bool moving;           /* a terminal whose last line may be rewritten */
     bool line_open;        /* the moving line is there and not ended */
     char what[96];         /* whose progress was shown last */
@@ -19,7 +21,7 @@ typedef struct progress {
 
 progress progress_to(FILE *file);
 
-/* `done` of `total` bytes of `what` are there. Shows it if it is time to. */
+/* `done` of `total` bytes, or other units, of `what` are there. Shows it if it is time to. */
 void progress_update(progress *progress, const char *what, int64_t done, int64_t total);
 
 /* Ends the moving line, so that something else can be printed. */

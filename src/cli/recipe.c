@@ -93,3 +93,10 @@ bool recipe_follow(const char *command, const recipe *r, const tw_model *named, 
         model->training = model->evaluation;
     return true;
 }
+
+void recipe_of_network(recipe *r)
+{
+    r->momentum = r->weight_decay = r->batch_norm_decay = NAN;
+    r->distortion = true;
+    r->compat = COMPAT_NONE;
+}

@@ -55,6 +55,9 @@ typedef struct recipe {
 /* How batches come to the towers. */
 tw_trainer_input recipe_input(const recipe *recipe);
 
+/* For commands that look at a network: what concerns training alone is as if it were not given. */
+void recipe_of_network(recipe *recipe);
+
 /* *model = the named one, changed. Complains in the name of `command` and returns false if that cannot be. */
 bool recipe_follow(const char *command, const recipe *recipe, const tw_model *named, tw_model *model);
 

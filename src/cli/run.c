@@ -1,178 +1,259 @@
 /* run.c - `tower run`: the steps of a graph that another program wrote. */
 #include "command.h"
+#include "feed.h"
 #include "job.h"
 #include "json.h"
+#include "moves.h"
+#include "outline.h"
 #include "signals.h"
 #include "value.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tower/tower.h>
 
-enum { MOST_NAMES = 64, SHOWN = 8 };
+enum { MOST_NAMES = 128, SHOWN = 8, LONGEST_NAME = 512, MOST_LINES = 20 };
 
 typedef struct settings {
-    job job; /* the devices, --format */
-    const char *graph, *fetch, *target, *initialize, *feed, *restore, *save;
-    int64_t steps, print_every;
+    job job; /* the devices, --format, --verbose */
+    const char *graph, *tags, *signature, *target, *initialize, *restore, *save, *summaries;
+    texts feed, fetch;
+    int64_t steps, train_for, print_every, save_every, summaries_every, keep;
     int soft_placement;
 } settings;
 
-/* What the names on the command line mean in the graph. */
+/* Something that is printed, or written to a file at the end. */
+typedef struct wanted {
+    char name[LONGEST_NAME]; /* as it was typed */
+    const char *path;        /* NULL: it is printed */
+} wanted;
+
+/* What the command line means in the graph. A run fetches what is printed, then runs what only runs; in steps of which a
+ * summary is written those are fetched as well. */
 typedef struct work {
+    const settings *settings;
     tw_graph *graph;
-    tw_output fetches[2 * MOST_NAMES]; /* first those that are printed, then those that only run */
-    char names[MOST_NAMES][256];       /* as they were typed */
-    int num_printed, num_fetches;
-    tw_tensor *results[2 * MOST_NAMES];
+    tw_graph_about *about;
+    names names;
+    wanted wanted[MOST_NAMES];
+    int num_printed, num_fetches, num_summaries;
+    tw_output fetches[3 * MOST_NAMES];
+    tw_tensor *results[3 * MOST_NAMES];
     tw_feed feeds[MOST_NAMES];
     int num_feeds;
-    tw_output first;                   /* what is run once before the steps */
+    tw_output first;                 /* what is run once before the steps */
+    const tw_variable *step_counter; /* NULL: the graph has none */
+    tw_session *session;
+    tw_event_writer *events;
 } work;
 
-/* ---- the graph and its names --------------------------------------------------------------------------------------- */
+/* ---- what is asked for --------------------------------------------------------------------------------------------- */
 
-static bool read_file(const char *path, char **bytes, size_t *size)
+static const tw_signature *find_signature(const tw_graph_about *about, const char *name)
 {
-    size_t capacity = 1 << 16, got;
-    FILE *file = fopen(path, "rb");
-    *bytes = file ? malloc(capacity) : NULL;
-    for (*size = 0; *bytes && (got = fread(*bytes + *size, 1, capacity - *size, file)) > 0;) {
-        *size += got;
-        if (*size < capacity)
-            continue;
-        char *larger = realloc(*bytes, capacity *= 2);
-        if (!larger)
-            free(*bytes);
-        *bytes = larger;
-    }
-    bool whole = *bytes && !ferror(file);
-    if (file)
-        fclose(file);
-    return whole || complain("run", "cannot read '%s': %s", path, strerror(errno));
-}
-
-static bool ends_in(const char *text, const char *end)
-{
-    size_t length = strlen(text), tail = strlen(end);
-    return length >= tail && strcmp(text + length - tail, end) == 0;
-}
-
-static tw_graph *read_graph(const char *path)
-{
-    char *bytes;
-    size_t size;
-    tw_error error = {0};
-    if (!read_file(path, &bytes, &size))
-        return NULL;
-    tw_graph *graph = tw_graph_create();
-    tw_status status = ends_in(path, ".meta") ? tw_meta_graph_import(graph, bytes, size, NULL, &error)
-                                              : tw_graph_import(graph, bytes, size, NULL, &error);
-    free(bytes);
-    if (status == TW_OK)
-        return graph;
-    complain("run", "'%s': %s", path, error.message);
-    tw_graph_destroy(graph);
+    for (int i = 0; i < about->num_signatures; i++)
+        if (strcmp(about->signatures[i].name, name) == 0)
+            return &about->signatures[i];
     return NULL;
 }
 
-/* "loss" or "split:1". */
-static bool find_output(const tw_graph *graph, const char *text, tw_output *output)
+/* The signature that is asked for; without one its names count where there is but one, or the usual one. */
+static bool choose_signature(work *w)
 {
-    char name[256];
-    const char *colon = strrchr(text, ':');
-    snprintf(name, sizeof name, "%.*s", colon ? (int)(colon - text) : (int)strlen(text), text);
-    tw_node *node = tw_graph_find(graph, name);
-    int index = colon ? atoi(colon + 1) : 0;
-    if (!node)
-        return complain("run", "the graph has no node '%s'", name);
-    if (tw_node_is_unknown(node)) { /* running it says why it cannot */
-        *output = (tw_output){node, -1};
+    const settings *s = w->settings;
+    nearest near = {.word = s->signature};
+    w->names = (names){"run", w->graph,
+                       find_signature(w->about, s->signature ? s->signature : "serving_default")};
+    if (!s->signature && !w->names.signature && w->about->num_signatures == 1)
+        w->names.signature = &w->about->signatures[0];
+    if (!s->signature || w->names.signature)
         return true;
-    }
-    if (colon && index >= tw_node_num_outputs(node))
-        return complain("run", "'%s' has %d outputs, so there is no '%s'", name, tw_node_num_outputs(node), text);
-    *output = tw_node_output(node, index);
-    return true;
+    for (int i = 0; i < w->about->num_signatures; i++)
+        nearest_consider(&near, w->about->signatures[i].name);
+    return complain("run", "--signature: the graph has no '%s'%s%s%s", s->signature, near.best ? "; did you mean '" : "",
+                    near.best ? near.best : "", near.best ? "'?" : "; 'tower show' lists what it has");
 }
 
-/* Copies the next of "a,b,c" into name and moves *list past it; false at the end. */
-static bool next_name(const char **list, char name[256])
+static bool add_wanted(work *w, const char *name, tw_output output)
 {
-    size_t length = *list ? strcspn(*list, ",") : 0;
-    if (!length)
+    wanted *wanted = &w->wanted[w->num_printed];
+    char *path;
+    if (w->num_printed == MOST_NAMES)
+        return complain("run", "--fetch: at most %d names", MOST_NAMES);
+    snprintf(wanted->name, sizeof wanted->name, "%s", name);
+    path = strchr(wanted->name, '=');
+    if (path)
+        *path++ = 0;
+    wanted->path = path;
+    if (!output.node && !names_find(&w->names, wanted->name, &output))
         return false;
-    snprintf(name, 256, "%.*s", (int)length, *list);
-    *list += length + ((*list)[length] == ',');
+    if (output.index < 0 && !tw_node_is_unknown(output.node))
+        return complain("run", "--fetch: '%s' has no outputs; --target runs it", wanted->name);
+    w->fetches[w->num_printed++] = output;
     return true;
 }
 
-static bool find_fetches(work *w, const settings *s)
+/* The names after --fetch; without them, those of the signature that is asked for. */
+static bool find_fetches(work *w)
 {
-    char name[256];
-    for (const char *list = s->fetch; next_name(&list, name);) {
-        tw_output *output = &w->fetches[w->num_printed];
-        if (w->num_printed == MOST_NAMES)
-            return complain("run", "--fetch: at most %d names", MOST_NAMES);
-        if (!find_output(w->graph, name, output))
+    const settings *s = w->settings;
+    char name[LONGEST_NAME];
+    for (int i = 0; i < s->fetch.count; i++)
+        for (const char *list = s->fetch.items[i]; next_name(&list, name, sizeof name);)
+            if (!add_wanted(w, name, (tw_output){0}))
+                return false;
+    for (int i = 0; s->fetch.count == 0 && s->signature && i < w->names.signature->num_outputs; i++) {
+        const tw_signature_value *value = &w->names.signature->outputs[i];
+        if (!add_wanted(w, value->name, value->output))
             return false;
-        if (output->index < 0 && !tw_node_is_unknown(output->node))
-            return complain("run", "--fetch: '%s' has no outputs; --target runs it", name);
-        snprintf(w->names[w->num_printed++], sizeof w->names[0], "%s", name);
     }
     w->num_fetches = w->num_printed;
-    for (const char *list = s->target; next_name(&list, name); w->num_fetches++) {
-        if (w->num_fetches == w->num_printed + MOST_NAMES)
-            return complain("run", "--target: at most %d names", MOST_NAMES);
-        if (!find_output(w->graph, name, &w->fetches[w->num_fetches]))
-            return false;
-        w->fetches[w->num_fetches].index = -1;
-    }
-    return w->num_fetches > 0 || complain("run", "nothing to run: name nodes with --fetch or --target");
-}
-
-/* "keep_prob=1,is_training=0" */
-static bool find_feeds(work *w, const settings *s)
-{
-    char text[256], shape[128];
-    for (const char *list = s->feed; next_name(&list, text); w->num_feeds++) {
-        char *value = strchr(text, '=');
-        const char *expected = NULL;
-        tw_feed *feed = &w->feeds[w->num_feeds];
-        if (w->num_feeds == MOST_NAMES)
-            return complain("run", "--feed: at most %d names", MOST_NAMES);
-        if (value)
-            *value++ = 0;
-        if (value && !find_output(w->graph, text, &feed->output))
-            return false;
-        if (!value)
-            return complain("run", "--feed: expected NAME=NUMBER, found '%s'", text);
-        tw_dtype dtype = tw_output_dtype(feed->output);
-        feed->tensor = value_filled(dtype, tw_output_shape(feed->output), value, &expected);
-        if (expected)
-            return complain("run", "--feed: '%s' is %s: expected %s, found '%s'", text, tw_dtype_name(dtype), expected,
-                            value);
-        if (!feed->tensor)
-            return complain("run", "--feed: '%s' is %s %s; numbers of a known shape can be fed", text,
-                            tw_dtype_name(dtype), tw_shape_text(tw_output_shape(feed->output), shape, sizeof shape));
-    }
     return true;
 }
 
-/* The nodes named, or all variables' initial values. */
-static bool find_first(work *w, const settings *s)
+static bool add_target(work *w, tw_output output)
+{
+    if (w->num_fetches == w->num_printed + MOST_NAMES)
+        return complain("run", "--target: at most %d names", MOST_NAMES);
+    w->fetches[w->num_fetches++] = (tw_output){output.node, -1};
+    return true;
+}
+
+/* The names after --target; what trains, where that is asked for and has no name. */
+static bool find_targets(work *w)
+{
+    const settings *s = w->settings;
+    char name[LONGEST_NAME];
+    tw_output output, train[MOST_NAMES];
+    for (const char *list = s->target; next_name(&list, name, sizeof name);)
+        if (!names_find(&w->names, name, &output) || !add_target(w, output))
+            return false;
+    if (s->target || s->train_for == NOT_GIVEN)
+        return true;
+    int count = tw_get_collection(w->graph, "train_op", NULL, train, MOST_NAMES);
+    for (int i = 0; i < count && i < MOST_NAMES; i++)
+        if (!add_target(w, train[i]))
+            return false;
+    return count > 0 || complain("run", "--train-for: the graph has no collection 'train_op' that says what trains; "
+                                        "name it with --target");
+}
+
+/* The summaries that the program collected, if they are to be written and can be. */
+static void find_summaries(work *w)
+{
+    tw_output found[MOST_NAMES];
+    int count = w->settings->summaries ? tw_get_collection(w->graph, "summary_op", NULL, found, MOST_NAMES) : 0;
+    if (count == 0 && w->settings->summaries)
+        count = tw_get_collection(w->graph, "summaries", NULL, found, MOST_NAMES);
+    for (int i = 0; i < count && i < MOST_NAMES; i++)
+        if (found[i].index >= 0)
+            w->fetches[w->num_fetches + w->num_summaries++] = found[i];
+        else
+            complain("run", "--summaries: '%s' is left out, its op is not known", tw_node_name(found[i].node));
+    if (w->settings->summaries && w->num_summaries == 0)
+        complain("run", "--summaries: the graph has none; its picture is written alone");
+}
+
+static bool is_needed(const bool *needed, tw_output output)
+{
+    return output.node && needed[tw_node_number(output.node)];
+}
+
+/* Marks what a run of the fetches may need, and what saving does. */
+static void mark_needed(const work *w, bool *needed)
+{
+    for (int i = 0; i < w->num_fetches + w->num_summaries; i++)
+        needed[tw_node_number(w->fetches[i].node)] = true;
+    for (int i = tw_graph_num_nodes(w->graph) - 1; i >= 0; i--) {
+        const tw_node *node = tw_graph_node(w->graph, i);
+        for (int k = 0; needed[i] && k < tw_node_num_inputs(node); k++)
+            needed[tw_node_number(tw_node_input(node, k).node)] = true;
+        for (int k = 0; needed[i] && k < tw_node_num_control_inputs(node); k++)
+            needed[tw_node_number(tw_node_control_input(node, k))] = true;
+    }
+}
+
+/* One node that runs the variables' own initializers and what else the file says has to be run. An initializer that cannot
+ * be built is left out unless its variable is needed: then the run fails by its name. */
+static tw_output all_initializers(work *w)
+{
+    int variables = tw_graph_num_variables(w->graph), count = 0;
+    tw_output *nodes = calloc((size_t)(variables + w->about->num_initializers) + 1, sizeof *nodes);
+    bool *needed = calloc((size_t)tw_graph_num_nodes(w->graph) + 1, sizeof *needed);
+    tw_output first = {0};
+    if (nodes && needed) {
+        mark_needed(w, needed);
+        for (int i = 0; i < variables; i++) {
+            const tw_variable *variable = tw_graph_variable(w->graph, i);
+            tw_output initializer = variable->initializer;
+            if (initializer.node && (!tw_node_is_unknown(initializer.node) || is_needed(needed, variable->handle)))
+                nodes[count++] = initializer;
+        }
+        for (int i = 0; i < w->about->num_initializers; i++)
+            nodes[count++] = w->about->initializers[i];
+        first = tw_group(tw_name(w->graph, "tower_run_init"), nodes, count);
+    }
+    free(nodes);
+    free(needed);
+    return first;
+}
+
+/* The nodes named, or all initial values. */
+static bool find_first(work *w)
 {
     tw_output nodes[MOST_NAMES];
-    char name[256];
+    char name[LONGEST_NAME];
     int count = 0;
-    for (const char *list = s->initialize; next_name(&list, name); count++)
+    for (const char *list = w->settings->initialize; next_name(&list, name, sizeof name); count++)
         if (count == MOST_NAMES)
             return complain("run", "--init: at most %d names", MOST_NAMES);
-        else if (!find_output(w->graph, name, &nodes[count]))
+        else if (!names_find(&w->names, name, &nodes[count]))
             return false;
-    w->first = count ? tw_group(tw_name(w->graph, "tower_run_init"), nodes, count) : tw_initialize_variables(w->graph);
+    if (count)
+        w->first = tw_group(tw_name(w->graph, "tower_run_init"), nodes, count);
+    else if (!w->about->variables)
+        w->first = all_initializers(w);
     return true;
+}
+
+/* What the model's own files are, where it asks for them. */
+static bool feed_assets(work *w)
+{
+    for (int i = 0; i < w->about->num_assets; i++) {
+        const tw_signature_value *asset = &w->about->assets[i];
+        if (w->num_feeds == MOST_NAMES || asset->output.index < 0)
+            continue;
+        tw_tensor *path = tw_tensor_string(asset->name, strlen(asset->name));
+        if (!path)
+            return complain("run", "out of memory");
+        w->feeds[w->num_feeds++] = (tw_feed){asset->output, path};
+    }
+    return true;
+}
+
+/* What the graph offers, for who asked for nothing. */
+static bool offer(const work *w)
+{
+    outline outline;
+    complain("run", "nothing to run: name nodes with --fetch or --target%s",
+             w->about->num_signatures ? ", or a --signature" : "");
+    if (!outline_make(w->graph, &outline))
+        return complain("run", "out of memory");
+    outline_print(stderr, &outline, w->about, MOST_LINES);
+    outline_free(&outline);
+    return false;
+}
+
+static bool understand(work *w)
+{
+    if (!choose_signature(w) || !find_fetches(w) || !find_targets(w))
+        return false;
+    if (w->num_fetches == 0)
+        return offer(w);
+    find_summaries(w);
+    w->step_counter = tw_graph_find_variable(w->graph, "global_step");
+    return feeds_parse(&w->names, &w->settings->feed, w->feeds, &w->num_feeds, MOST_NAMES) && feed_assets(w) &&
+           find_first(w);
 }
 
 /* ---- printing ------------------------------------------------------------------------------------------------------ */
@@ -192,49 +273,208 @@ static void print_text(const char *name, const tw_tensor *t)
     printf("%s", count > SHOWN ? " ..." : "");
 }
 
-static void print_json(json *out, const char *name, const tw_tensor *t)
+/* Arrays in arrays, as the shape says; *next is the element that comes next. */
+static void print_nested(json *out, const char *name, const tw_tensor *t, int depth, int64_t *next)
 {
-    bool scalar = tw_tensor_shape(t).rank == 0;
-    if (!scalar)
-        json_begin(out, name, '[');
-    for (int64_t i = 0; i < tw_tensor_elements(t); i++)
-        value_json(out, scalar ? name : NULL, t, i);
-    if (!scalar)
-        json_end(out);
+    tw_shape shape = tw_tensor_shape(t);
+    if (depth == shape.rank) {
+        value_json(out, name, t, (*next)++);
+        return;
+    }
+    json_begin(out, name, '[');
+    for (int64_t i = 0; i < shape.dims[depth]; i++)
+        print_nested(out, NULL, t, depth + 1, next);
+    json_end(out);
 }
 
-static void print_step(const work *w, const settings *s, int64_t step)
+static void print_step(const work *w, int64_t step)
 {
     json out = {.file = stdout};
-    if (s->job.format == FORMAT_JSON) {
+    if (w->settings->job.format == FORMAT_JSON) {
         json_begin(&out, NULL, '{');
         json_integer(&out, "step", step);
         for (int i = 0; i < w->num_printed; i++)
-            print_json(&out, w->names[i], w->results[i]);
+            if (!w->wanted[i].path)
+                print_nested(&out, w->wanted[i].name, w->results[i], 0, &(int64_t){0});
         json_end(&out);
     } else {
         printf("step %lld:", (long long)step);
         for (int i = 0; i < w->num_printed; i++)
-            print_text(w->names[i], w->results[i]);
+            if (!w->wanted[i].path)
+                print_text(w->wanted[i].name, w->results[i]);
         printf("\n");
     }
     fflush(stdout);
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------------- */
+/* A text goes into its file as it is, numbers as an array of NumPy's. */
+static tw_status write_bytes(const char *path, const tw_tensor *t, tw_error *error)
+{
+    const tw_string *text = tw_tensor_data(t);
+    FILE *file = fopen(path, "wb");
+    bool good = file && fwrite(text->data ? text->data : "", 1, text->size, file) == text->size;
+    if ((file && fclose(file) != 0) || !good) {
+        snprintf(error->message, sizeof error->message, "cannot write '%s'", path);
+        return error->status = TW_INTERNAL;
+    }
+    return TW_OK;
+}
 
-/* Until the steps are done, the data ends or a signal comes; *done counts the steps. */
-static tw_status run_steps(work *w, const settings *s, tw_session *session, tw_coordinator *coordinator, int64_t *done,
-                           tw_error *error)
+static tw_status write_files(const work *w, tw_error *error)
 {
     tw_status status = TW_OK;
-    while (*done < s->steps && !signals_stop() && !tw_coordinator_should_stop(coordinator)) {
-        status = tw_session_run(session, w->feeds, w->num_feeds, w->fetches, w->num_fetches, w->results, error);
-        if (status != TW_OK)
-            break;
-        ++*done;
-        if (w->num_printed && (*done % s->print_every == 0 || *done == s->steps))
-            print_step(w, s, *done);
+    for (int i = 0; i < w->num_printed && status == TW_OK; i++) {
+        const tw_tensor *t = w->results[i];
+        if (!w->wanted[i].path || !t)
+            continue;
+        bool is_text = tw_tensor_dtype(t) == TW_STRING && tw_tensor_elements(t) == 1;
+        status = is_text ? write_bytes(w->wanted[i].path, t, error) : tw_tensor_write_npy(t, w->wanted[i].path, error);
+    }
+    return status;
+}
+
+/* ---- what outlives the run ----------------------------------------------------------------------------------------- */
+
+/* The graph's own count of steps, or how many were run. */
+static tw_status find_step(const work *w, int64_t done, int64_t *step, tw_error *error)
+{
+    tw_tensor *value = NULL;
+    *step = done;
+    if (!w->step_counter)
+        return TW_OK;
+    tw_status status = tw_session_get_variable(w->session, w->step_counter, &value, error);
+    if (status == TW_OK && tw_tensor_elements(value) == 1)
+        *step = (int64_t)tw_tensor_value(value, 0);
+    tw_tensor_release(value);
+    return status;
+}
+
+static tw_status save(const work *w, int64_t done, tw_error *error)
+{
+    int64_t step;
+    tw_status status = find_step(w, done, &step, error);
+    if (status != TW_OK)
+        return status;
+    tw_save_options options = TW_SIZED(tw_save_options);
+    options.keep = (int)w->settings->keep;
+    options.meta_graph = true;
+    return tw_save(w->session, w->settings->save, step, &options, error);
+}
+
+/* Summaries are messages whose concatenation is the message with all of them. */
+static tw_status write_summaries(const work *w, int64_t done, tw_error *error)
+{
+    int64_t step;
+    tw_status status = find_step(w, done, &step, error);
+    for (int i = w->num_fetches; i < w->num_fetches + w->num_summaries && status == TW_OK; i++) {
+        const tw_string *summary = tw_tensor_data(w->results[i]);
+        if (tw_tensor_dtype(w->results[i]) == TW_STRING && tw_tensor_elements(w->results[i]) == 1)
+            status = tw_event_writer_add_summary(w->events, step, summary->data, summary->size, error);
+    }
+    return status;
+}
+
+static tw_status open_events(work *w, tw_error *error)
+{
+    void *bytes = NULL;
+    size_t size = 0;
+    int64_t step = 0;
+    tw_status status = tw_event_writer_create(w->settings->summaries, &w->events, error);
+    if (status == TW_OK)
+        status = find_step(w, 0, &step, error);
+    if (status == TW_OK && step > 0)
+        status = tw_event_writer_add_restart(w->events, step, error);
+    if (status == TW_OK && tw_graph_export(w->graph, &bytes, &size, error) == TW_OK)
+        status = tw_event_writer_add_graph(w->events, bytes, size, error);
+    tw_free(bytes);
+    return status;
+}
+
+/* ---- running ------------------------------------------------------------------------------------------------------- */
+
+/* Variables of this run alone are in no checkpoint. */
+static const char *name_in_checkpoint(void *user, const char *name)
+{
+    const work *w = user;
+    tw_output local[MOST_NAMES];
+    const tw_variable *variable = tw_graph_find_variable(w->graph, name);
+    int count = tw_get_collection(w->graph, "local_variables", NULL, local, MOST_NAMES);
+    for (int i = 0; i < count && i < MOST_NAMES; i++)
+        if (variable && local[i].node == variable->value.node)
+            return "";
+    return NULL;
+}
+
+static tw_status restore(work *w, const char *path, tw_error *error)
+{
+    tw_checkpoint *checkpoint;
+    tw_status status = tw_checkpoint_open(path, &checkpoint, error);
+    if (status != TW_OK)
+        return status;
+    status = tw_restore(w->session, checkpoint, &(tw_restore_options){.rename = name_in_checkpoint, .user = w}, NULL, error);
+    tw_checkpoint_close(checkpoint);
+    return status;
+}
+
+/* A SavedModel's values lie beside it; its own restoring knows under which names. Then what else has to be run. */
+static tw_status load_values(work *w, tw_error *error)
+{
+    const tw_graph_about *about = w->about;
+    tw_tensor *path = tw_tensor_string(about->variables, strlen(about->variables));
+    tw_feed feed = {about->saver_filename, path};
+    tw_output node = {about->saver_restore.node, -1};
+    bool has_own = path && node.node && !tw_node_is_unknown(node.node) && feed.output.index >= 0;
+    tw_status status = has_own ? tw_session_run(w->session, &feed, 1, &node, 1, NULL, error)
+                               : restore(w, about->variables, error);
+    tw_tensor_release(path);
+    for (int i = 0; i < about->num_initializers && status == TW_OK; i++)
+        status = tw_session_run(w->session, w->feeds, w->num_feeds, &about->initializers[i], 1, NULL, error);
+    return status;
+}
+
+/* What comes before the first step. */
+static tw_status begin(work *w, tw_error *error)
+{
+    const settings *s = w->settings;
+    tw_status status = TW_OK;
+    if (w->first.node)
+        status = tw_session_run(w->session, w->feeds, w->num_feeds, &w->first, 1, NULL, error);
+    else if (w->about->variables)
+        status = load_values(w, error);
+    if (status == TW_OK && s->restore)
+        status = restore(w, s->restore, error);
+    if (status == TW_OK && s->summaries)
+        status = open_events(w, error);
+    return status;
+}
+
+/* One step, and what is due after it. */
+static tw_status step_once(work *w, int64_t first, int64_t done, int64_t steps, tw_error *error)
+{
+    const settings *s = w->settings;
+    bool last = done == steps, summarize = w->num_summaries && (last || done % s->summaries_every == 0);
+    int count = w->num_fetches + (summarize ? w->num_summaries : 0);
+    tw_status status = tw_session_run(w->session, w->feeds, w->num_feeds, w->fetches, count, w->results, error);
+    if (status == TW_OK && done == 1)
+        status = moves_tell("run", w->session, s->job.verbose, error);
+    if (status == TW_OK && w->num_printed && (last || done % s->print_every == 0))
+        print_step(w, first + done);
+    if (status == TW_OK && summarize)
+        status = write_summaries(w, done, error);
+    if (status == TW_OK && s->save && s->save_every > 0 && !last && done % s->save_every == 0)
+        status = save(w, done, error);
+    return status;
+}
+
+/* Until the steps are done, the data ends or a signal comes; *done counts the steps. */
+static tw_status run_steps(work *w, tw_coordinator *coordinator, int64_t *done, tw_error *error)
+{
+    const settings *s = w->settings;
+    int64_t steps = s->train_for != NOT_GIVEN ? s->train_for : s->steps, first = 0;
+    tw_status status = s->train_for != NOT_GIVEN ? find_step(w, 0, &first, error) : TW_OK;
+    while (status == TW_OK && *done < steps && !signals_stop() && !tw_coordinator_should_stop(coordinator)) {
+        status = step_once(w, first, *done + 1, steps, error);
+        *done += status == TW_OK;
     }
     tw_coordinator_request_stop(coordinator, status == TW_OK ? NULL : error);
     tw_status joined = tw_coordinator_join(coordinator, 10, error);
@@ -243,88 +483,109 @@ static tw_status run_steps(work *w, const settings *s, tw_session *session, tw_c
     return joined; /* it knows the first failure, and that an end is none */
 }
 
-static tw_status restore(tw_session *session, const char *path, tw_error *error)
+static tw_status run_session(work *w, tw_devices *devices, tw_error *error)
 {
-    tw_checkpoint *checkpoint;
-    tw_status status = tw_checkpoint_open(path, &checkpoint, error);
-    if (status != TW_OK)
-        return status;
-    status = tw_restore(session, checkpoint, NULL, NULL, error);
-    tw_checkpoint_close(checkpoint);
-    return status;
-}
-
-static tw_status run_session(work *w, const settings *s, tw_devices *devices, tw_error *error)
-{
+    const settings *s = w->settings;
     tw_session_options options = {.devices = devices, .allow_soft_placement = s->soft_placement};
-    tw_session *session = NULL;
     tw_coordinator *coordinator = NULL;
     int64_t done = 0;
-    tw_status status = tw_session_create(w->graph, &options, &session, error);
+    tw_status status = tw_session_create(w->graph, &options, &w->session, error);
     if (status == TW_OK)
-        status = tw_session_run(session, w->feeds, w->num_feeds, &w->first, 1, NULL, error);
-    if (status == TW_OK && s->restore)
-        status = restore(session, s->restore, error);
+        status = begin(w, error);
     if (status == TW_OK)
         status = tw_coordinator_create(&coordinator, error);
     if (status == TW_OK)
-        status = tw_start_queue_runners(session, coordinator, error);
+        status = tw_start_queue_runners(w->session, coordinator, error);
     if (status == TW_OK)
-        status = run_steps(w, s, session, coordinator, &done, error);
+        status = run_steps(w, coordinator, &done, error);
+    if (status == TW_OK)
+        status = write_files(w, error);
     if (status == TW_OK && s->save)
-        status = tw_save(session, s->save, done, NULL, error);
+        status = save(w, done, error);
+    if (w->events) {
+        tw_status closed = tw_event_writer_close(w->events, status == TW_OK ? error : NULL);
+        status = status == TW_OK ? closed : status;
+    }
     tw_coordinator_destroy(coordinator);
-    tw_session_destroy(session);
+    tw_session_destroy(w->session);
     return status;
 }
 
 static int run(const void *given)
 {
-    const settings *s = given;
-    work w = {.graph = read_graph(s->graph)};
+    work *w = calloc(1, sizeof *w);
     tw_error error = {0};
     int code = EXIT_USAGE;
-    if (!w.graph)
+    if (!w) {
+        complain("run", "out of memory");
         return EXIT_FAILED;
-    if (find_fetches(&w, s) && find_feeds(&w, s) && find_first(&w, s)) {
+    }
+    const settings *s = w->settings = given;
+    w->graph = tw_graph_create();
+    if (tw_graph_load(w->graph, s->graph, &(tw_load_options){.tags = s->tags}, &w->about, &error) != TW_OK) {
+        code = failed("run", &error);
+    } else if (understand(w)) {
         tw_devices *devices = job_open_devices("run", &s->job);
         signals_watch();
-        code = !devices                                        ? EXIT_FAILED
-               : run_session(&w, s, devices, &error) != TW_OK ? failed("run", &error)
-               : signals_stop()                               ? 128 + signals_stop()
-                                                              : EXIT_DONE;
-        for (int i = 0; i < w.num_fetches; i++)
-            tw_tensor_release(w.results[i]);
+        code = !devices                                  ? EXIT_FAILED
+               : run_session(w, devices, &error) != TW_OK ? failed("run", &error)
+               : signals_stop()                           ? 128 + signals_stop()
+                                                          : EXIT_DONE;
+        for (int i = 0; i < w->num_fetches + w->num_summaries; i++)
+            tw_tensor_release(w->results[i]);
         tw_devices_destroy(devices);
     }
-    for (int i = 0; i < w.num_feeds; i++)
-        tw_tensor_release(w.feeds[i].tensor);
-    tw_graph_destroy(w.graph);
+    feeds_release(w->feeds, w->num_feeds);
+    tw_graph_about_destroy(w->about);
+    tw_graph_destroy(w->graph);
+    free(w);
     return code;
 }
 
 static const option options[] = {
     {NULL, "GRAPH", OPTION_FILE, offsetof(settings, graph),
-     "a GraphDef, or with the ending .meta a MetaGraphDef, as TensorFlow writes them (binary)"},
-    {"fetch", "NAMES", OPTION_TEXT, offsetof(settings, fetch),
-     "outputs to compute in each step and print: loss,accuracy or split:1"},
+     "a GraphDef, a MetaGraphDef (.meta), a SavedModel, each in binary or in text, an event file, or the directory of a "
+     "SavedModel or of checkpoints"},
+    {"fetch", "NAME[=FILE],...", OPTION_TEXTS, offsetof(settings, fetch),
+     "outputs to compute in each step: printed, or at the end written to a file (numbers as .npy, a text as it is): "
+     "loss,split:1 or y=out.npy; may be given several times"},
     {"target", "NAMES", OPTION_TEXT, offsetof(settings, target), "nodes to run in each step: train"},
+    {"feed", "NAME=VALUE,...", OPTION_TEXTS, offsetof(settings, feed),
+     "what placeholders hold: a number or a text for every place (dimensions that are not known are 1 then), a list "
+     "[[1,2],[3,4]], or @FILE with an array of NumPy's (.npy), a picture (.png, .jpg) of pixels from 0 to 255, what could "
+     "be typed, or for texts the text itself; may be given several times"},
+    {"signature", "NAME", OPTION_TEXT, offsetof(settings, signature),
+     "names to feed and fetch by are this signature's, and all it gives is fetched unless --fetch says less; without it "
+     "those of serving_default count, or of the only one"},
     {"steps", "N", OPTION_NUMBER, offsetof(settings, steps), "how many", .initial = "1", .least = 1, .most = INT64_MAX},
     {"print-every", "N", OPTION_NUMBER, offsetof(settings, print_every), "steps between lines", .initial = "1",
      .least = 1, .most = INT64_MAX},
-    {"feed", "NAME=NUMBER,...", OPTION_TEXT, offsetof(settings, feed),
-     "what placeholders hold, the same number in every place: keep_prob=1; or a text: save/Const=model.ckpt-1000"},
+    {"tags", "TAG", OPTION_TEXT, offsetof(settings, tags),
+     "of several graphs in a SavedModel the one with this tag; without it serve, or else the first"},
     {"init", "NAMES", OPTION_TEXT, offsetof(settings, initialize),
-     "nodes to run once before; without it all variables get their initial values"},
+     "nodes to run once before; without it variables get the values beside a SavedModel, or run their own initializers",
+     .section = "variables"},
     {"restore", "PATH", OPTION_FILE, offsetof(settings, restore),
      "a checkpoint, or a directory for its latest, that variables get their values from afterwards"},
+    {"train-for", "N", OPTION_NUMBER, offsetof(settings, train_for),
+     "run what trains N times: --target, or what the collection train_op names; steps are counted by global_step",
+     .least = 1, .most = INT64_MAX},
     {"save", "DIR", OPTION_DIRECTORY, offsetof(settings, save), "save a checkpoint of all variables there at the end"},
+    {"save-every", "N", OPTION_NUMBER, offsetof(settings, save_every), "steps between checkpoints; 0: only at the end",
+     .initial = "0", .most = INT64_MAX},
+    {"keep", "N", OPTION_NUMBER, offsetof(settings, keep), "how many checkpoints stay; 0: all", .initial = "5",
+     .most = INT32_MAX},
+    {"summaries", "DIR", OPTION_DIRECTORY, offsetof(settings, summaries),
+     "write the graph's own summaries there (of the collection summary_op, or summaries), for TensorBoard"},
+    {"summaries-every", "N", OPTION_NUMBER, offsetof(settings, summaries_every), "steps between them", .initial = "100",
+     .least = 1, .most = INT64_MAX},
     VIRTUAL_GPUS_OPTION(settings),
     CPU_DEVICES_OPTION(settings),
     CPU_THREADS_OPTION(settings),
     {"soft-placement", "on|off", OPTION_CHOICE, offsetof(settings, soft_placement),
      "replace a device that does not exist, or cannot do an operation, by the best that does", .initial = "on",
      .choices = "off|on"},
+    VERBOSE_OPTION(settings),
     FORMAT_OPTION(settings, job.format),
     {0},
 };
@@ -337,15 +598,20 @@ const command run_command = {
         "on the devices that the graph names or the nearest there are. Variables may be references, as in TensorFlow "
         "1. The queue runners of a MetaGraphDef are started before the steps and stopped after them; when the data "
         "ends before the steps do, that is a good end. A graph may have nodes of ops that Tower does not know, as long as "
-        "nothing that is run needs them. Those of a Saver save and restore.\n\n"
+        "nothing that is run needs them. 'tower show GRAPH' lists what can be fed, fetched and run.\n\n"
+        "Initial values come from the variables' own initializers, never from a Saver's nodes; these save and restore "
+        "where --init or --target names them. What has all dimensions of a placeholder but the first is a batch of one. "
+        "What is fed must be a number of the placeholder's type: 1.5 is none of an int32.\n\n"
         "Numbers are printed with as many digits as tell them from their neighbours. In JSON, which has neither, NaN and "
         "the infinities are the texts NaN, Infinity and -Infinity; bytes that are no UTF-8 are U+FFFD there and \\xNN in "
-        "lines. What is fed must be a number of the placeholder's type: 1.5 is none of an int32.\n\n"
+        "lines.\n\n"
         "Ctrl-C finishes the step and leaves, after saving if --save is given.",
-    .examples = "tower run model.meta --fetch loss --target train --steps 100 --print-every 10\n"
-                "tower run frozen.pb --fetch probabilities --feed x=0.5\n"
-                "tower run model.meta --init save/restore_all --feed save/Const=model.ckpt-1000 --fetch accuracy\n"
-                "tower run model.ckpt-1000.meta --restore model.ckpt-1000 --fetch accuracy --virtual-gpus 2",
+    .examples = "tower run saved_model/ --signature serving_default --feed image=@cat.jpg\n"
+                "tower run frozen.pb --feed x=@batch.npy --feed keep_prob=1 --fetch probabilities=out.npy\n"
+                "tower run model.meta --fetch loss --target train --steps 100 --print-every 10\n"
+                "tower run model.meta --train-for 1000 --fetch loss --save run --save-every 500 --summaries run\n"
+                "tower run model.meta --restore run --train-for 1000 --save run\n"
+                "tower run model.meta --init save/restore_all --feed save/Const=model.ckpt-1000 --fetch accuracy",
     .options = options,
     .settings_bytes = sizeof(settings),
     .run = run,

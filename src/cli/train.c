@@ -3,19 +3,26 @@
  *              (train_report.c). */
 #include "command.h"
 #include "clock.h"
+#include "config.h"
 #include "fit.h"
+#include "job.h"
+#include "json.h"
+#include "lock.h"
+#include "moves.h"
+#include "painter.h"
+#include "run_file.h"
 #include "signals.h"
 #include "train_report.h"
 #include "training.h"
+#include "validation.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-enum { KEPT_CHECKPOINTS = 5 };
 
 typedef train_settings settings;
 
@@ -33,6 +40,36 @@ static bool trace_can_be_written(const char *path)
     if (access(folder, W_OK) == 0)
         return true;
     return complain("train", "--trace: cannot write '%s': %s", path, strerror(errno));
+}
+
+/* The text that a preset gives an option; NULL: none does. */
+static const char *preset_text(const presets *presets, const char *name)
+{
+    const char *text = NULL;
+    for (int i = 0; i < presets->count; i++)
+        if (strcmp(presets->items[i].name, name) == 0)
+            text = presets->items[i].text;
+    return text;
+}
+
+/* A run that goes on has the options that it had; then those of --config; the command line wins over both. */
+static bool read_presets(const void *given, presets *presets)
+{
+    const settings *s = given;
+    char own[64];
+    struct presets file = {0};
+    bool good = !s->config || config_read("train", s->config, NULL, &file), bad = false;
+    const char *resume = preset_text(&file, "resume"), *directory = preset_text(&file, "train-dir");
+    if (s->job.train_dir || !directory)
+        directory = s->job.train_dir || s->job.model >= 0 ? job_train_dir(&s->job, own, sizeof own) : NULL;
+    if (good && directory && (s->resume || (resume && strcmp(resume, "on") == 0))) {
+        cJSON *before = run_file_read("train", directory, &bad);
+        good = !bad && (!before || run_file_presets(before, directory, NULL, presets) ||
+                        complain("train", "out of memory"));
+        cJSON_Delete(before);
+    }
+    presets_free(&file);
+    return good && (!s->config || config_read("train", s->config, NULL, presets));
 }
 
 /* A run that would mix with an earlier one's files is refused. */
@@ -54,7 +91,7 @@ static bool directory_is_fresh(const char *directory)
 
 /* A run that is to go on but has nothing to go on from begins anew, which is right the first time a job is started and
  * wrong when the directory is mistyped: so it is said. */
-static void tell_if_nothing_resumes(const char *directory)
+static void tell_if_nothing_resumes(const char *directory, bool is_new)
 {
     tw_checkpoint_list *list;
     bool there = tw_checkpoint_list_open(directory, &list, NULL) == TW_OK;
@@ -63,23 +100,7 @@ static void tell_if_nothing_resumes(const char *directory)
         tw_checkpoint_list_close(list);
     if (count == 0)
         complain("train", "--resume: there is %s '%s'; training begins at step 0",
-                 there ? "no checkpoint in" : "no directory", directory);
-}
-
-/* What soft placement moved, when it did; with --verbose node by node. */
-static tw_status tell_moves(const settings *s, tw_trainer *trainer, tw_error *error)
-{
-    tw_moves *moves;
-    tw_status status = tw_session_moves(tw_trainer_session(trainer), &moves, error);
-    if (status != TW_OK)
-        return status;
-    char *table = tw_moves_table(moves, s->job.verbose);
-    if (table && *table)
-        fprintf(stderr, "tower train: soft placement moved %d node%s, which makes %" PRId64 " bytes cross in a step\n%s",
-                moves->num_nodes, moves->num_nodes == 1 ? "" : "s", moves->bytes, table);
-    tw_free(table);
-    tw_moves_destroy(moves);
-    return TW_OK;
+                 is_new ? "no directory" : "no checkpoint in", directory);
 }
 
 /* Why a job that has no room has none, and what would have. */
@@ -96,14 +117,31 @@ static void tell_what_fits(const training *t)
         complain("train", "not even a batch of one example for each tower fits");
 }
 
-/* ---- the loop ---------------------------------------------------------------------------------------------- */
-
-static tw_status save(tw_trainer *trainer, train_report *report, tw_error *error)
+/* What usually helps, and that nothing is lost. */
+static void tell_what_diverging_needs(const char *directory)
 {
     char path[PATH_MAX];
-    tw_status status = tw_trainer_save(trainer, report->train_dir, KEPT_CHECKPOINTS, error);
+    complain("train", "a lower --learning-rate, --clip-norm 1 or a --warm-up usually help");
+    if (tw_checkpoint_latest(directory, path, sizeof path, NULL, NULL) == TW_OK)
+        complain("train", "the newest checkpoint is %s; --resume goes on from there", path);
+}
+
+/* ---- the loop ---------------------------------------------------------------------------------------------- */
+
+/* A milestone is saved a second time, where nothing is deleted. */
+static tw_status save(const settings *s, tw_trainer *trainer, train_report *report, tw_error *error)
+{
+    char path[PATH_MAX];
+    int64_t done = tw_trainer_steps_done(trainer);
+    busy_begin("saving");
+    tw_status status = tw_trainer_save(trainer, report->train_dir, (int)s->keep, error);
+    if (status == TW_OK && s->keep_every > 0 && done % s->keep_every == 0) {
+        snprintf(path, sizeof path, "%.4000s/milestones", report->train_dir);
+        status = tw_trainer_save(trainer, path, 0, error);
+    }
+    busy_end();
     if (status == TW_OK && snprintf(path, sizeof path, "%s/model.ckpt-%" PRId64, report->train_dir,
-                                    tw_trainer_steps_done(trainer)) < (int)sizeof path)
+                                    done) < (int)sizeof path)
         report_saved(report, path);
     return status;
 }
@@ -117,26 +155,56 @@ static int64_t smaller(int64_t a, int64_t b)
 static int64_t steps_to_next_stop(const settings *s, const train_report *report, int64_t done)
 {
     int64_t most = smaller(report->max_steps - done, s->save_every - done % s->save_every);
+    if (s->eval_every > 0)
+        most = smaller(most, s->eval_every - done % s->eval_every);
+    if (s->keep_every > 0)
+        most = smaller(most, s->keep_every - done % s->keep_every);
     if (s->log_every > 0)
         most = smaller(most, (s->log_every - done % s->log_every) % s->log_every + 1);
     if (s->summary_every > 0)
         most = smaller(most, s->summary_every - done % s->summary_every);
+    most = smaller(most, report_steps_to_look(report, done));
     return tw_trainer_updates(report->trainer) == TW_UPDATES_ASYNCHRONOUS ? 1 : most;
 }
 
-/* Trains until max_steps are done or a signal asks to stop, and saves at the end of either. */
-static tw_status train(const settings *s, tw_trainer *trainer, tw_event_writer *events, train_report *report,
-                       tw_error *error)
+static bool is_due(int64_t every, int64_t done)
+{
+    return every > 0 && done % every == 0;
+}
+
+/* What was asked of the process from outside. */
+typedef struct asked {
+    int stop, save;
+} asked;
+
+/* Among several tasks it is what task 0 was asked, for all of them. */
+static tw_status look_outside(const train_report *report, asked *asked, tw_error *error)
+{
+    asked->stop = signals_stop();
+    asked->save = signals_take_save();
+    return tw_devices_share(report->devices, asked, sizeof *asked, error);
+}
+
+/* Trains until max_steps are done, a signal asks to stop or it gets no better, and saves at the end. */
+static tw_status train(const settings *s, tw_trainer *trainer, tw_event_writer *events, validation *validation,
+                       train_report *report, tw_error *error)
 {
     tw_trainer_step_result result;
     tw_status status = TW_OK;
     pace pace = {.fixed = s->steps_per_execution};
     int64_t done = tw_trainer_steps_done(trainer), first = done, saved = done;
-    while (status == TW_OK && done < report->max_steps && !signals_stop()) {
+    asked asked;
+    status = look_outside(report, &asked, error);
+    while (status == TW_OK && done < report->max_steps && !asked.stop && !report->stopped_early) {
         /* Summaries run more than the step, and a trace shows what ran last. */
         bool to_be_traced = s->trace && done + 1 == report->max_steps;
         bool summaries = s->summary_every > 0 && done % s->summary_every == 0 && !to_be_traced;
-        int64_t steps = summaries || done == first ? 1 : pace_steps(&pace, steps_to_next_stop(s, report, done));
+        bool looked_at = !summaries && report_begin_look(report, done);
+        bool alone = summaries || looked_at || done == first;
+        int64_t steps = alone ? 1 : pace_steps(&pace, steps_to_next_stop(s, report, done));
+        status = tw_devices_share(report->devices, &steps, sizeof steps, error);
+        if (status != TW_OK)
+            break;
         double begin = seconds_now();
         status = summaries ? tw_trainer_step_with_summaries(trainer, events, &result, error)
                            : tw_trainer_run_steps(trainer, steps, &result, error);
@@ -148,21 +216,34 @@ static tw_status train(const settings *s, tw_trainer *trainer, tw_event_writer *
             report_plan(report);
         done += steps;
         report_count(report, &result);
-        if (s->log_every > 0 && result.step % s->log_every == 0) {
+        if (looked_at)
+            report_end_look(report);
+        status = look_outside(report, &asked, error);
+        if (status != TW_OK)
+            break;
+        bool is_last = done == report->max_steps || asked.stop;
+        if (s->log_every > 0 && (result.step % s->log_every == 0 || is_last)) {
             report_step(report, &result);
             report_input(report);
+            report_time(report, done);
         }
-        if (done % s->save_every == 0 || signals_take_save()) {
-            status = save(trainer, report, error);
+        bool measured = is_due(s->eval_every, done);
+        if (is_due(s->save_every, done) || is_due(s->keep_every, done) || measured || asked.save) {
+            status = save(s, trainer, report, error);
             saved = done;
+        }
+        if (status == TW_OK && measured) {
+            status = validation_run(validation, trainer, events, report, error);
+            report->has_best = s->keep_best;
+            report->stopped_early = status == TW_OK && validation_says_stop(validation);
         }
     }
     if (status == TW_OK && done > saved)
-        status = save(trainer, report, error);
+        status = save(s, trainer, report, error);
     if (status == TW_OK && s->trace && done > first)
         status = tw_session_write_trace(tw_trainer_session(trainer), s->trace, error);
     if (status == TW_OK)
-        report_end(report, done - first, signals_stop());
+        report_end(report, done - first, asked.stop);
     return status;
 }
 
@@ -180,6 +261,8 @@ static tw_status write_graph(tw_trainer *trainer, tw_event_writer *events, tw_er
 
 static tw_status open_events(const settings *s, tw_trainer *trainer, tw_event_writer **events, tw_error *error)
 {
+    if (tw_devices_task(tw_session_devices(tw_trainer_session(trainer))) != 0)
+        return TW_OK;
     tw_status status = tw_event_writer_create(s->job.train_dir, events, error);
     if (status == TW_OK && tw_trainer_steps_done(trainer) > 0)
         status = tw_event_writer_add_restart(*events, tw_trainer_steps_done(trainer), error);
@@ -196,24 +279,46 @@ static bool shares_suit(const settings *s, const tw_trainer *trainer)
                              "--compat estimator the first towers get one more", tw_trainer_examples(trainer), towers);
 }
 
-/* Builds the trainer, and trains. Returns the exit code. */
-static int run_job(training *t)
+static bool write_run_file(const training *t, tw_trainer *trainer, const train_report *report, const cJSON *before)
+{
+    run_facts facts = {.directory = t->settings.job.train_dir,
+                       .options = train_options,
+                       .settings = &t->settings,
+                       .model = &t->model,
+                       .dataset = t->data,
+                       .devices = t->devices,
+                       .trainer = trainer,
+                       .data_dir = t->data_dir,
+                       .reduction = report->reduction,
+                       .updates = report->updates,
+                       .before = before};
+    return run_file_write("train", &facts);
+}
+
+/* Builds the trainer, and trains. `before` is what the directory says of the run that goes on. Returns the exit
+ * code. */
+static int run_job(training *t, const cJSON *before)
 {
     const settings *s = &t->settings;
     tw_error error = {0};
     tw_trainer *trainer = NULL;
     tw_event_writer *events = NULL;
+    validation validation = {0};
     char how[128];
+    busy_begin("comparing ways to update");
     tw_status status = update_choose(&s->update, &t->options, s->job.format == FORMAT_JSON, &error);
+    busy_end();
+    busy_begin("building and planning the network");
     if (status == TW_OK)
         status = tw_trainer_create(&t->options, &trainer, &error);
-    bool wrong_settings = status == TW_INVALID_ARGUMENT, no_room = status == TW_RESOURCE_EXHAUSTED;
+    busy_end();
+    bool unwritten = false, wrong_settings = status == TW_INVALID_ARGUMENT, no_room = status == TW_RESOURCE_EXHAUSTED;
     if (status == TW_OK && !shares_suit(s, trainer)) {
         tw_trainer_destroy(trainer);
         return EXIT_USAGE;
     }
     if (status == TW_OK)
-        status = tell_moves(s, trainer, &error);
+        status = moves_tell("train", tw_trainer_session(trainer), s->job.verbose, &error);
     if (status == TW_OK)
         status = open_events(s, trainer, &events, &error);
     if (status == TW_OK) {
@@ -223,10 +328,14 @@ static int run_job(training *t)
             .dataset = t->data,
             .data_dir = t->data_dir,
             .train_dir = s->job.train_dir,
+            .step_is_written = tw_devices_task(t->devices) != 0, /* by task 0 alone */
             .max_steps = s->max_steps < tw_trainer_last_step(trainer) ? s->max_steps : tw_trainer_last_step(trainer),
             .save_every = s->save_every,
+            .keep = s->keep,
             .trainer = trainer,
             .devices = t->devices,
+            .traced = s->trace != NULL,
+            .trace = s->trace,
             .as_tutorial = (s->recipe.compat == COMPAT_TUTORIAL || s->recipe.compat == COMPAT_TUTORIAL_PREFETCH) &&
                            tw_trainer_updates(trainer) == TW_UPDATES_SYNCHRONOUS,
             .updates = asynchronous_text(tw_trainer_updates(trainer), &t->options.asynchronous, how, sizeof how),
@@ -236,61 +345,129 @@ static int run_job(training *t)
         };
         if (tw_trainer_changes(trainer)[0])
             complain("train", "this run goes on with %s", tw_trainer_changes(trainer));
+        unwritten = !validation_open(t, trainer, &validation) ||
+                    (tw_devices_task(t->devices) == 0 && !write_run_file(t, trainer, &report, before));
         signals_watch();
-        report_start(&report);
-        status = train(s, trainer, events, &report, &error);
+        if (!unwritten) {
+            report_start(&report);
+            report_progress(&report, s->progress);
+            status = train(s, trainer, events, &validation, &report, &error);
+            panel_close(report.panel); /* of a run that failed */
+        }
     }
     tw_status closed = tw_event_writer_close(events, status == TW_OK ? &error : NULL);
+    validation_close(&validation);
     tw_trainer_destroy(trainer);
     if (status == TW_OK)
         status = closed;
+    if (status == TW_OK && unwritten)
+        return EXIT_FAILED;
     if (status == TW_OK)
         return signals_stop() ? 128 + signals_stop() : EXIT_DONE;
     if (s->job.format == FORMAT_JSON)
         report_failure(&error);
     failed("train", &error);
-    if (no_room)
+    if (error.status == TW_OUT_OF_RANGE)
+        tell_what_diverging_needs(s->job.train_dir);
+    if (no_room && tw_devices_tasks(t->devices) == 1)
         tell_what_fits(t);
     return wrong_settings ? EXIT_USAGE : EXIT_FAILED;
+}
+
+/* What goes with several tasks. Task 0 alone prints. */
+static bool over_tasks(training *t)
+{
+    settings *s = &t->settings;
+    if (s->eval_every > 0 || s->trace || t->options.updates == TW_UPDATES_ASYNCHRONOUS ||
+        t->options.input != TW_INPUT_PIPELINE || s->update.variable_update == UPDATE_AUTO)
+        return complain("train", "--eval-every, --trace, --sync off, --variable-update auto and input by queues do not "
+                                 "go with several tasks yet");
+    s->summary_every = 0;
+    t->options.with_summaries = false;
+    if (tw_devices_task(t->devices) == 0)
+        return true;
+    busy_silence();
+    s->progress = PROGRESS_NONE;
+    return freopen("/dev/null", "w", stdout) || complain("train", "cannot open /dev/null: %s", strerror(errno));
+}
+
+/* Of several tasks the first one takes the directory, for all. */
+static bool enter_directory(const training *t, lock *lock)
+{
+    const settings *s = &t->settings;
+    bool good = true;
+    if (tw_devices_task(t->devices) == 0 && (good = lock_take("train", s->job.train_dir, lock))) {
+        tw_checkpoint_tidy(s->job.train_dir, "model.ckpt", NULL); /* nobody else saves here now */
+        run_file_tidy(s->job.train_dir);
+        if (s->resume)
+            tell_if_nothing_resumes(s->job.train_dir, lock->made_directory);
+        good = s->resume || directory_is_fresh(s->job.train_dir);
+    }
+    tw_error error = {0};
+    if (tw_devices_share(t->devices, &good, sizeof good, &error) != TW_OK)
+        return failed("train", &error), false;
+    return good;
 }
 
 static int run(const void *given)
 {
     training t;
+    lock lock = {.file = -1};
     setvbuf(stdout, NULL, _IOLBF, 0); /* lines appear as they come, through a pipe too */
+    if (((const settings *)given)->job.model < 0) {
+        complain("train", "expected MODEL: the network, as a word, in --config's file, or in the " RUN_FILE
+                          " of a train directory with --resume");
+        return EXIT_USAGE;
+    }
     int code = training_open("train", given, TRAINING_WITH_DATA, &t);
     if (code != EXIT_DONE)
         return code;
     const settings *s = &t.settings;
+    if (s->eval_every == 0 && (s->keep_best || s->early_stopping > 0)) {
+        complain("train", "%s goes by evaluations; say how often with --eval-every",
+                 s->keep_best ? "--keep-best" : "--early-stopping");
+        training_close(&t);
+        return EXIT_USAGE;
+    }
     snprintf(t.order_log, sizeof t.order_log, "%s/order.log", s->job.train_dir);
     t.options.asynchronous.log = t.order_log;
-    if ((s->trace && !trace_can_be_written(s->trace)) || (!s->resume && !directory_is_fresh(s->job.train_dir)))
+    bool bad = false;
+    cJSON *before = s->resume ? run_file_read("train", s->job.train_dir, &bad) : NULL;
+    if (tw_devices_tasks(t.devices) > 1 && !over_tasks(&t))
+        code = EXIT_USAGE;
+    else if (bad || (s->trace && !trace_can_be_written(s->trace)) || !enter_directory(&t, &lock))
         code = EXIT_FAILED;
-    else {
-        if (s->resume)
-            tell_if_nothing_resumes(s->job.train_dir);
-        code = run_job(&t);
-    }
+    else
+        code = run_job(&t, before);
+    lock_release(&lock);
+    cJSON_Delete(before);
     training_close(&t);
     return code;
 }
 
 const option train_options[] = {
-    MODEL_OPERAND(settings),
+    {NULL, "MODEL", OPTION_CHOICE, offsetof(settings, job.model),
+     "the network; --config and --resume may know it", .list_choices = job_model_names, .optional = true},
     DATA_OPTIONS(settings),
     {"resume", NULL, OPTION_FLAG, offsetof(settings, resume),
-     "continue from the newest complete checkpoint of the train directory; to the bit, on any number of devices of the "
-     "same kind"},
+     "continue from the newest complete checkpoint of the train directory, with the options that its run.json has, but "
+     "for those given; to the bit, on any number of devices of the same kind", .once = true},
+    {"accept-other-bits", NULL, OPTION_FLAG, offsetof(settings, accept_other_bits),
+     "resume although the data set, the rule or the kind of device is another, which is said; the run then ends with "
+     "other bits", .once = true},
+    {"config", "FILE", OPTION_FILE, offsetof(settings, config),
+     "take options from there, a line 'name = value' for each ('model = cifar10'); what is given here wins",
+     .once = true},
 
     {"max-steps", "N", OPTION_NUMBER, offsetof(settings, max_steps), "stop when so many steps are done in all",
      .initial = "1000000", .least = 1, .most = INT64_MAX, .section = "training", .also = "train-steps"},
     {"batch-size", "N", OPTION_NUMBER, offsetof(settings, batch_size),
      "examples for each tower and step; without it the model's own (128; mnist: 1000; alexnet: 512; vgg16, resnet50: "
-     "64; inception3, trivial: 32)", .least = 1, .most = 1 << 20},
+     "64; inception3, trivial: 32)", .least = 1, .most = 1 << 20, .instead = "global-batch-size"},
     {"global-batch-size", "N", OPTION_NUMBER, offsetof(settings, global_batch_size),
      "examples a step for all towers together, instead of --batch-size; what does not divide goes to the first towers",
      .least = 1, .most = 1 << 28,
-     .also = "train-batch-size"},
+     .also = "train-batch-size", .instead = "batch-size"},
     {"towers", "N", OPTION_NUMBER, offsetof(settings, towers),
      "copies of the network; without it one for each device. Decides the numbers, as devices decide the speed",
      .least = 1, .most = MOST_TOWERS},
@@ -303,7 +480,7 @@ const option train_options[] = {
     {"dtype", "TYPE", OPTION_CHOICE, offsetof(settings, dtype),
      "what convolutions and matrix products compute in; auto: as the checkpoint says, or float32; variables are "
      "float32 in any case. CPUs compute float16 through float32: right, but slow",
-     .initial = "auto", .choices = "auto|float32|bfloat16|float16"},
+     .initial = "auto", .choices = "auto|float32|bfloat16|float16", .also = "use-fp16=float16"},
     RECIPE_OPTIONS(settings),
     NETWORK_OPTIONS(settings),
     RULE_OPTIONS(settings),
@@ -312,9 +489,9 @@ const option train_options[] = {
 
     {"num-gpus", "N", OPTION_NUMBER, offsetof(settings, num_gpus),
      "train on gpu:0 to gpu:N-1; 0: on the CPU; without it and --devices: on all GPUs, or else on the CPU", .least = 0,
-     .most = MOST_DEVICES, .section = "devices"},
+     .most = MOST_DEVICES, .section = "devices", .instead = "devices"},
     {"devices", "LIST", OPTION_TEXT, offsetof(settings, devices),
-     "train on these devices: gpu:0,gpu:1; tower i runs on number i modulo their count"},
+     "train on these devices: gpu:0,gpu:1; tower i runs on number i modulo their count", .instead = "num-gpus"},
     VIRTUAL_GPUS_OPTION(settings),
     LOGICAL_GPUS_OPTION(settings),
     GPU_NUMBERS_OPTIONS(settings),
@@ -328,10 +505,10 @@ const option train_options[] = {
     {"soft-budget", "BYTES", OPTION_BYTES, offsetof(settings, soft_budget),
      "refuse to train if that makes more bytes cross between devices in a step", .most = INT64_MAX},
     {"log-device-placement", NULL, OPTION_FLAG, offsetof(settings, log_device_placement),
-     "say on standard error where each node runs"},
+     "say on standard error where each node runs", .once = true},
     VERBOSE_OPTION(settings),
     {"disable", "LIST", OPTION_TEXT, offsetof(settings, disable),
-     "leave out rewrites of the graph, separated by commas: fold, merge, collective, fuse, losses, buckets, update, "
+     "leave out rewrites of the graph, separated by commas: fold, layout, merge, collective, fuse, losses, buckets, update, "
      "scalars, weights, reuse (of memory), or all"},
     {"input", "WHERE", OPTION_CHOICE, offsetof(settings, input),
      "who makes the batches: threads of the host, or each tower's device, where the data set then lies; the numbers are "
@@ -340,19 +517,46 @@ const option train_options[] = {
     {"input-threads", "N", OPTION_NUMBER, offsetof(settings, input_threads),
      "threads of the host that prepare the data; 0: one for every four cores", .initial = "0", .most = 256},
 
+    {"data-format", "ORDER", OPTION_CHOICE, offsetof(settings, unused_choice),
+     "cifar10_estimator's, taken and not needed: images are channels-last, and kernels choose what they want",
+     .choices = "channels_last|channels_first|NHWC|NCHW", .once = true},
+    {"num-inter-threads", "N", OPTION_NUMBER, offsetof(settings, unused_number),
+     "cifar10_estimator's, taken and not needed: each device has one dispatcher", .most = 1 << 20, .once = true},
+
     ASYNCHRONOUS_OPTIONS(settings),
 
     REDUCTION_OPTIONS(settings),
 
+    {"eval-every", "N", OPTION_NUMBER, offsetof(settings, eval_every),
+     "measure the accuracy every so many steps, on the checkpoint that is saved for it; 0: never. It costs time, but no "
+     "bits",
+     .initial = "0", .most = INT64_MAX, .section = "evaluation"},
+    {"eval-data", "HALF", OPTION_CHOICE, offsetof(settings, eval_data),
+     "on what; auto: on the examples of --hold-back, if there are any, or else on the test half", .initial = "auto",
+     .choices = "auto|test|train|validation"},
+    {"keep-best", NULL, OPTION_FLAG, offsetof(settings, keep_best),
+     "keep the checkpoint with the best accuracy in the train directory's 'best'"},
+    {"early-stopping", "N", OPTION_NUMBER, offsetof(settings, early_stopping),
+     "stop when so many evaluations in a row are no better than the best; 0: never", .initial = "0", .most = 1 << 20},
+
     {"save-every", "N", OPTION_NUMBER, offsetof(settings, save_every), "steps between checkpoints", .initial = "1000",
      .least = 1, .most = INT64_MAX, .section = "output"},
-    {"log-every", "N", OPTION_NUMBER, offsetof(settings, log_every), "steps between lines; 0: none", .initial = "10",
+    {"keep", "N", OPTION_NUMBER, offsetof(settings, keep), "how many checkpoints stay, the newest; 0: all",
+     .initial = "5", .most = 1 << 20},
+    {"keep-every", "N", OPTION_NUMBER, offsetof(settings, keep_every),
+     "keep a checkpoint every so many steps for good, in the train directory's 'milestones'; 0: none", .initial = "0",
      .most = INT64_MAX},
+    {"log-every", "N", OPTION_NUMBER, offsetof(settings, log_every), "steps between lines; 0: none", .initial = "10",
+     .most = INT64_MAX, .also = "log-frequency"},
     {"summary-every", "N", OPTION_NUMBER, offsetof(settings, summary_every),
      "steps between summaries for TensorBoard; 0: none", .initial = "100", .most = INT64_MAX},
     STEPS_PER_EXECUTION_OPTION(settings),
     {"trace", "FILE", OPTION_FILE, offsetof(settings, trace),
-     "write the times of every kernel of the last step there; opens in Perfetto and chrome://tracing"},
+     "write the times of every kernel of the last step there; opens in Perfetto and chrome://tracing", .once = true},
+    {"progress", "HOW", OPTION_CHOICE, offsetof(settings, progress),
+     "how it shows how far it is: a panel that is drawn in place, lines, or none; auto: the panel in a terminal of at "
+     "least 60 columns, lines elsewhere, also with NO_COLOR or TERM=dumb", .initial = "auto",
+     .choices = "auto|panel|lines|none", .once = true}, /* ORDER PROGRESS */
     FORMAT_OPTION(settings, job.format),
     {0},
 };
@@ -386,5 +590,6 @@ const command train_command = {
     .exit_codes = "128+n stopped by signal n, after saving",
     .options = train_options,
     .settings_bytes = sizeof(settings),
+    .read_presets = read_presets,
     .run = run,
 };

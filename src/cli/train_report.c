@@ -3,16 +3,22 @@
 
 #include "asynchronous.h"
 #include "clock.h"
+#include "command.h" /* complain */
+#include "help.h"    /* print_entry */
 #include "job.h" /* job_card_text */
 #include "json.h"
+#include "painter.h"
 #include "progress.h" /* bytes_text */
+#include "scores.h"
+#include "signals.h"
+#include "step_file.h"
+#include "terminal.h"
 #include "update.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-enum { KEPT_CHECKPOINTS = 5 };
 
 /* Begins an object with the name of the event and the time. */
 static json begin_event(const char *event)
@@ -28,6 +34,11 @@ static json begin_event(const char *event)
 static bool is_asynchronous(const train_report *r)
 {
     return tw_trainer_updates(r->trainer) == TW_UPDATES_ASYNCHRONOUS;
+}
+
+static double epoch_of(const train_report *r, int64_t step)
+{
+    return (double)step * (double)r->examples / (double)tw_dataset_count(r->dataset);
 }
 
 /* Towers whose batches are a step. */
@@ -67,8 +78,8 @@ static void print_towers(const tw_trainer *trainer, const tw_devices *devices)
 static void print_rule(const train_report *r)
 {
     char text[1024];
-    printf("  %-14s %s\n", "rate", tw_trainer_rate_text(r->trainer, text, sizeof text));
-    printf("  %-14s %s\n", "rule", tw_trainer_rule_text(r->trainer, text, sizeof text));
+    print_entry("rate", "%s", tw_trainer_rate_text(r->trainer, text, sizeof text));
+    print_entry("rule", "%s", tw_trainer_rule_text(r->trainer, text, sizeof text));
 }
 
 /* "4 for each of 3 towers: 12 examples a step", or "3, 2, 2 for 3 towers: ...". */
@@ -111,23 +122,28 @@ static const char *why_it_is_that(const char *reduction)
 static void start_text(const train_report *r)
 {
     int towers = tw_trainer_towers(r->trainer);
-    printf("tower %s: %s, %s\n", tw_version(), r->model->name, r->model->description);
+    int column = printf("tower %s: %s,", tw_version(), r->model->name);
+    print_wrapped(stdout, r->model->description, strlen(r->model->description), column, 17, 80);
     print_towers(r->trainer, r->devices);
-    printf("  %-14s %s%s%s, %" PRId64 " examples\n", "data set", tw_dataset_name(r->dataset),
-           r->data_dir[0] ? " in " : "", r->data_dir, tw_dataset_count(r->dataset));
+    print_entry("data set", "%s%s%s, %" PRId64 " examples", tw_dataset_name(r->dataset), r->data_dir[0] ? " in " : "",
+               r->data_dir, tw_dataset_count(r->dataset));
     print_input(r);
     print_batch(r);
     print_update(r->trainer);
     if (is_asynchronous(r))
-        printf("  %-14s %s; each is a step\n", "updates", r->updates);
+        print_entry("updates", "%s; each is a step", r->updates);
     else if (towers == 1 || tw_trainer_variables(r->trainer).update == TW_UPDATE_INDEPENDENT)
-        printf("  %-14s none: %s\n", "reduction", towers == 1 ? "there is one tower" : "towers are independent");
+        print_entry("reduction", "none: %s", towers == 1 ? "there is one tower" : "towers are independent");
     else
-        printf("  %-14s mean of the towers' gradients: %s%s\n", "reduction", r->reduction, why_it_is_that(r->reduction));
+        print_entry("reduction", "mean of the towers' gradients: %s%s", r->reduction, why_it_is_that(r->reduction));
     print_rule(r);
-    printf("  %-14s %" PRId64 "\n", "seed", tw_trainer_seed(r->trainer));
-    printf("  %-14s %" PRId64 " to %" PRId64 "; checkpoints in %s every %" PRId64 ", the last %d kept\n", "steps",
-           tw_trainer_steps_done(r->trainer), r->max_steps, r->train_dir, r->save_every, KEPT_CHECKPOINTS);
+    print_entry("seed", "%" PRId64, tw_trainer_seed(r->trainer));
+    char kept[64] = "all kept";
+    if (r->keep)
+        snprintf(kept, sizeof kept, "the last %" PRId64 " kept", r->keep);
+    print_entry("steps", "%" PRId64 " to %" PRId64 " (epoch %.4g); checkpoints in %s every %" PRId64 ", %s",
+                tw_trainer_steps_done(r->trainer), r->max_steps, epoch_of(r, r->max_steps), r->train_dir, r->save_every,
+                kept);
 }
 
 static void start_json(const train_report *r)
@@ -171,6 +187,9 @@ void report_start(train_report *r)
         start_json(r);
     else
         start_text(r);
+    r->saved_step = -1;
+    r->accuracy = -1;
+    r->first_step = tw_trainer_steps_done(r->trainer);
     r->started = r->last = seconds_now();
     r->last_steps = tw_trainer_steps_done(r->trainer);
 }
@@ -192,16 +211,95 @@ void report_plan(train_report *r)
         return;
     }
     char arena[32], variables[32], copied[32];
-    printf("  %-14s %s for a step, %s of variables; %d kernels; %d copies between devices, %s a step\n", "memory",
-           bytes_text((double)info.arena_bytes, arena, sizeof arena),
-           bytes_text((double)info.variable_bytes, variables, sizeof variables), info.kernels, info.copies,
-           bytes_text((double)info.copied_bytes, copied, sizeof copied));
+    painter_pause();
+    print_entry("memory", "%s for a step, %s of variables; %d kernels; %d copies between devices, %s a step",
+               bytes_text((double)info.arena_bytes, arena, sizeof arena),
+               bytes_text((double)info.variable_bytes, variables, sizeof variables), info.kernels, info.copies,
+               bytes_text((double)info.copied_bytes, copied, sizeof copied));
+    painter_resume();
+}
+
+/* ---- how it goes ------------------------------------------------------------------------------------------- */
+
+void report_progress(train_report *r, int kind)
+{
+    enum { LEAST_COLUMNS = 60, LEAST_ROWS = 10 };
+    terminal t = terminal_of(stdout);
+    bool fits = t.moving && t.columns >= LEAST_COLUMNS && t.rows >= LEAST_ROWS;
+    r->no_lines = kind == PROGRESS_NONE;
+    if (r->as_json || r->as_tutorial || !fits || (kind != PROGRESS_AUTO && kind != PROGRESS_PANEL))
+        return;
+    r->panel = panel_open(&(panel_job){.model = r->model->name,
+                                       .data_set = tw_dataset_name(r->dataset),
+                                       .trainer = r->trainer,
+                                       .first = r->first_step,
+                                       .max_steps = r->max_steps,
+                                       .examples = r->examples,
+                                       .data_examples = tw_dataset_count(r->dataset)});
+}
+
+/* The step that step.json shows: one of the first, but not the very first, in which libraries load what they need. */
+static int64_t step_to_write(const train_report *r)
+{
+    enum { WARM = 5 };
+    int64_t last = r->max_steps - 1;
+    return r->first_step + WARM < last ? r->first_step + WARM : last;
+}
+
+int64_t report_steps_to_look(const train_report *r, int64_t done)
+{
+    int64_t to = step_to_write(r) - done;
+    return r->step_is_written || to < 0 ? INT64_MAX : to > 0 ? to : 1;
+}
+
+bool report_begin_look(train_report *r, int64_t done)
+{
+    bool due = !r->step_is_written && done >= step_to_write(r);
+    if (done >= r->max_steps || (!due && (done == r->first_step || !panel_wants_timeline(r->panel))))
+        return false;
+    return is_asynchronous(r) || tw_session_set_trace(tw_trainer_session(r->trainer), true, NULL) == TW_OK;
+}
+
+static void write_step(train_report *r, const tw_timeline *timeline)
+{
+    tw_error error = TW_NO_ERROR;
+    r->step_is_written = true;
+    if (step_file_write(r->train_dir, r->trainer, r->latest, timeline, &error) != TW_OK)
+        complain("train", "%s; 'tower report' will show less, training goes on", error.message);
+}
+
+void report_end_look(train_report *r)
+{
+    tw_timeline *timeline = NULL;
+    if (!is_asynchronous(r))
+        tw_session_timeline(tw_trainer_session(r->trainer), &timeline, NULL);
+    if (!r->traced)
+        tw_session_set_trace(tw_trainer_session(r->trainer), false, NULL);
+    if (timeline)
+        panel_timeline(r->panel, timeline);
+    if (!r->step_is_written && r->latest >= step_to_write(r))
+        write_step(r, timeline);
+    tw_timeline_destroy(timeline);
+}
+
+/* "22:30:01", with which a line fits into 80 columns. */
+static char *short_time(char *text, size_t size)
+{
+    time_of_day(text, size);
+    memmove(text, text + strlen("2026-11-20 "), strlen("22:30:01"));
+    text[strlen("22:30:01")] = 0;
+    return text;
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------- */
 
 void report_count(train_report *r, const tw_trainer_step_result *result)
 {
+    r->latest = result->step;
+    r->loss = result->loss;
+    panel_step(r->panel, result->step + 1, result->loss, tw_trainer_latest_rate(r->trainer));
+    if (signals_stop())
+        panel_stopping(r->panel);
     r->stale_sum += (double)result->staleness;
     r->stale_count++;
     if (result->staleness > r->stale_most)
@@ -226,7 +324,7 @@ void report_step(train_report *r, const tw_trainer_step_result *result)
     if (r->as_json) {
         json out = begin_event("step");
         json_integer(&out, "step", result->step);
-        json_number(&out, "epoch", (double)result->step * (double)r->examples / (double)tw_dataset_count(r->dataset));
+        json_number(&out, "epoch", epoch_of(r, result->step));
         json_real(&out, "loss", loss, 9);
         json_number(&out, "examples_per_sec", rate);
         json_number(&out, "sec_per_batch", batch_seconds);
@@ -240,15 +338,47 @@ void report_step(train_report *r, const tw_trainer_step_result *result)
         return;
     }
     char time[64];
-    printf("%s: step %" PRId64 ", loss = %.2f (%.1f examples/sec; ", time_of_day(time, sizeof time), result->step, loss,
-           rate);
-    if (r->as_tutorial || towers == 1)
-        printf("%.3f sec/batch)", batch_seconds);
-    else
-        printf("%.3f sec/step, %.3f sec/tower-batch)", step_seconds, batch_seconds);
+    if (r->panel || r->no_lines)
+        return;
+    printf("%s: step %" PRId64 ", loss = %.2f (%.1f examples/sec",
+           r->as_tutorial ? time_of_day(time, sizeof time) : short_time(time, sizeof time), result->step, loss, rate);
     if (is_asynchronous(r))
-        printf("; staleness %.1f, at most %" PRId64, stale, stale_most);
-    printf("\n");
+        printf("); staleness %.1f, at most %" PRId64 "\n", stale, stale_most);
+    else if (r->as_tutorial || towers == 1)
+        printf("; %.3f sec/batch)\n", batch_seconds);
+    else
+        printf("; %.3f sec/step)\n", step_seconds);
+}
+
+/* "1 d 11 h", "3 h 20 min", "5 min 10 s" */
+static char *duration_text(double seconds, char *text, size_t size)
+{
+    static const struct {
+        double seconds;
+        const char *name;
+    } units[] = {{86400, "d"}, {3600, "h"}, {60, "min"}, {1, "s"}};
+    int i = 0;
+    while (i < 2 && seconds < units[i].seconds)
+        i++;
+    double whole = floor(seconds / units[i].seconds);
+    snprintf(text, size, "%.0f %s %.0f %s", whole, units[i].name,
+             floor((seconds - whole * units[i].seconds) / units[i + 1].seconds), units[i + 1].name);
+    return text;
+}
+
+void report_time(train_report *r, int64_t done)
+{
+    enum { LONG_ENOUGH = 5, LONG = 60 };
+    char text[64];
+    double elapsed = seconds_now() - r->started;
+    int64_t steps = done - r->first_step;
+    if (r->said_time || elapsed < LONG_ENOUGH || steps < 2)
+        return;
+    double left = elapsed / (double)steps * (double)(r->max_steps - done);
+    r->said_time = true;
+    if (left >= LONG && !r->as_json && !r->panel)
+        print_entry("time", "about %s more for the %" PRId64 " steps that are left; --max-steps says how many in all",
+                    duration_text(left, text, sizeof text), r->max_steps - done);
 }
 
 void report_input(train_report *r)
@@ -274,6 +404,33 @@ void report_input(train_report *r)
     }
 }
 
+void report_evaluation(train_report *r, const tw_scores *scores, const tw_dataset *data, double best, int64_t best_step,
+                       double seconds)
+{
+    char time[64];
+    r->started += seconds;
+    r->last += seconds;
+    r->accuracy = scores_top_1(scores);
+    panel_accuracy(r->panel, scores->step, r->accuracy);
+    if (r->panel || (r->no_lines && !r->as_json))
+        return;
+    if (r->as_json) {
+        json out = begin_event("evaluation");
+        scores_json(&out, scores, data, false);
+        json_number(&out, "best_precision_at_1", best);
+        json_integer(&out, "best_step", best_step);
+        json_number(&out, "seconds", seconds);
+        json_end(&out);
+        return;
+    }
+    printf("%s: step %" PRId64 ", precision @ 1 = %.3f, loss = %.2f (%.1f s)", short_time(time, sizeof time),
+           scores->step, scores_top_1(scores), scores->loss, seconds);
+    if (best_step == scores->step)
+        printf("; the best so far\n");
+    else
+        printf("; the best was %.3f at step %" PRId64 "\n", best, best_step);
+}
+
 void report_failure(const tw_error *error)
 {
     json out = begin_event("error");
@@ -284,11 +441,32 @@ void report_failure(const tw_error *error)
 
 void report_saved(train_report *r, const char *path)
 {
+    r->saved_step = tw_trainer_steps_done(r->trainer);
+    panel_saved(r->panel, r->saved_step);
     if (!r->as_json)
         return; /* the directory and the interval stand in the header */
     json out = begin_event("checkpoint");
     json_text(&out, "path", path);
     json_end(&out);
+}
+
+/* What was written, and what one would do now. */
+static void print_next(const train_report *r, int64_t done)
+{
+    if (r->saved_step >= 0)
+        printf("saved as %s/model.ckpt-%" PRId64 "\n", r->train_dir, r->saved_step);
+    if (r->saved_step >= 0)
+        print_entry("beside it", "run.json%s, and the event log for TensorBoard",
+                    r->step_is_written ? ", step.json" : "");
+    if (r->trace)
+        print_entry("trace", "%s, for Perfetto", r->trace);
+    if (r->has_best)
+        printf("the best is in %s/best\n", r->train_dir);
+    printf("next:\n  tower eval %s%s\n  tower report %s\n  tower train --resume --train-dir %s", r->train_dir,
+           r->has_best ? "/best" : "", r->train_dir, r->train_dir);
+    if (done >= r->max_steps)
+        printf(" --max-steps %" PRId64, 2 * done);
+    printf("\n");
 }
 
 void report_end(train_report *r, int64_t steps, int signal)
@@ -304,6 +482,7 @@ void report_end(train_report *r, int64_t steps, int signal)
         json_number(&out, "seconds", seconds);
         json_number(&out, "examples_per_sec", rate);
         json_integer(&out, "signal", signal);
+        json_flag(&out, "stopped_early", r->stopped_early);
         json_integer(&out, "examples", steps * r->examples);
         if (is_asynchronous(r))
             staleness_json(&out, r->trainer);
@@ -313,13 +492,25 @@ void report_end(train_report *r, int64_t steps, int signal)
         json_end(&out);
         return;
     }
+    panel_close(r->panel);
+    r->panel = NULL;
+    int64_t done = tw_trainer_steps_done(r->trainer);
+    if (r->stopped_early)
+        printf("stopped early with %" PRId64 " of %" PRId64 " steps done: it got no better\n", done, r->max_steps);
     if (signal)
-        printf("stopped by signal %d after step %" PRId64 "; --resume goes on from there\n", signal,
-               tw_trainer_steps_done(r->trainer) - 1);
-    printf("%" PRId64 " steps in %.1f s, %.1f examples/sec\n", steps, seconds, rate);
+        printf("stopped by signal %d with %" PRId64 " of %" PRId64 " steps done\n", signal, done, r->max_steps);
+    if (steps)
+        printf("%" PRId64 " steps in %.1f s, %.1f examples/sec; the last loss is %.4g", steps, seconds, rate, r->loss);
+    if (steps && r->accuracy >= 0)
+        printf(", precision @ 1 %.3f", r->accuracy);
+    if (steps)
+        printf("\n");
+    else
+        printf("nothing to do: %" PRId64 " of %" PRId64 " steps were done before\n", done, r->max_steps);
     if (is_asynchronous(r) && steps)
         staleness_print(r->trainer);
     if (skipped)
         printf("%" PRId64 " of them left out because gradients overflowed, the last time %s; the loss scale is %g now\n",
                skipped, where, scale);
+    print_next(r, done);
 }

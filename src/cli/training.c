@@ -3,12 +3,15 @@
 #include "training.h"
 
 #include "command.h"
+#include "painter.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { MOST_RATE = 1000000 };
 
 static const tw_dtype dtypes[] = {TW_INVALID_DTYPE, TW_FLOAT32, TW_BFLOAT16, TW_FLOAT16}; /* as in --dtype's choices */
 
@@ -26,6 +29,20 @@ static bool add_device(const char *command, tower_devices *list, size_t *used, c
     list->names[list->count++] = list->text + *used;
     *used += (size_t)length + 1;
     return true;
+}
+
+/* Among several tasks numbers begin anew in each: devices go by their full names, in the set's order. */
+static bool add_of_tasks(const char *command, tower_devices *list, const tw_devices *devices, int gpus, int cpus)
+{
+    size_t used = 0;
+    for (int i = 0; i < tw_devices_count(devices, NULL); i++) {
+        tw_device_info info = tw_devices_info(devices, i);
+        int *left = strcmp(info.type, "CPU") == 0 ? &cpus : &gpus;
+        if (*left > 0 && !add_device(command, list, &used, "%s", info.name))
+            return false;
+        *left -= *left > 0;
+    }
+    return gpus == 0 || complain(command, "--num-gpus: all tasks together have %d fewer GPUs than that", gpus);
 }
 
 /* --devices gpu:0,gpu:1 or --num-gpus 2; --num-gpus 0 means the CPU devices. */
@@ -46,6 +63,8 @@ static bool choose_tower_devices(const char *command, const train_settings *s, c
     }
     int gpus = s->num_gpus == NOT_GIVEN ? 0 : (int)s->num_gpus;
     int cpus = s->num_gpus == 0 ? tw_devices_count(devices, "CPU") : 0;
+    if (tw_devices_tasks(devices) > 1)
+        return add_of_tasks(command, list, devices, gpus, cpus);
     for (int i = 0; i < gpus; i++)
         if (!add_device(command, list, &used, "/gpu:%d", i))
             return false;
@@ -76,9 +95,10 @@ static bool choose_learning_rate(const char *command, const train_settings *s, f
 {
     char *end = NULL;
     *rate = s->learning_rate ? strtof(s->learning_rate, &end) : 0;
-    if (!s->learning_rate || (end != s->learning_rate && !*end && *rate > 0 && *rate <= 1e6f))
+    if (!s->learning_rate || (end != s->learning_rate && !*end && *rate > 0 && *rate <= MOST_RATE))
         return true;
-    return complain(command, "--learning-rate: expected a number above 0, such as 0.1, found '%s'", s->learning_rate);
+    return complain(command, "--learning-rate: expected a number above 0 and at most %d, such as 0.1, found '%s'", MOST_RATE,
+                    s->learning_rate);
 }
 
 /* The library passes over names it does not know, so that older and newer ones agree; here they are slips of the pen.
@@ -190,6 +210,7 @@ static bool fill_options(const char *command, training *t)
         return complain(command, "--momentum belongs to --optimizer momentum, which is not what %s trains with here",
                         t->model.name);
     t->options = (tw_trainer_options){
+        .size = sizeof t->options,
         .model = &t->model,
         .dataset = t->data,
         .devices = t->devices,
@@ -214,6 +235,8 @@ static bool fill_options(const char *command, training *t)
         .input_threads = (int)s->input_threads,
         .with_summaries = s->summary_every > 0,
         .resume_from = s->resume ? s->job.train_dir : NULL,
+        .accept_other_bits = s->accept_other_bits,
+        .tutorial_tags = s->recipe.compat == COMPAT_TUTORIAL || s->recipe.compat == COMPAT_TUTORIAL_PREFETCH,
         .session = training_session_options(s),
     };
     return true;
@@ -228,11 +251,18 @@ int training_open(const char *command, const train_settings *wanted, int with_da
     s->job.train_dir = job_train_dir(&s->job, t->own_train_dir, sizeof t->own_train_dir);
     if (s->recipe.compat == COMPAT_ESTIMATOR && s->job.hold_back == 0)
         s->job.hold_back = 10000; /* it reads data_batch_1 to 4 */
+    s->job.tasks = with_data == TRAINING_WITH_DATA; /* who only looks at the job does so alone */
     t->devices = job_open_devices(command, &s->job);
+    if (s->job.format == FORMAT_JSON)
+        busy_silence();
+    busy_begin("reading the data set");
     if (t->devices && with_data == TRAINING_WITH_DATA)
         t->data = job_load_data(command, &s->job, TW_SPLIT_TRAIN, t->data_dir);
     else if (t->devices)
         t->data = job_data_sizes(command, &s->job);
+    busy_end();
+    if (t->data)
+        job_count_classes(t->data, &s->recipe.num_classes);
     if (t->data)
         code = fill_options(command, t) ? EXIT_DONE : EXIT_USAGE;
     if (code != EXIT_DONE)

@@ -23,10 +23,15 @@ typedef struct train_settings {
     update update;
     asynchronous asynchronous;
     int64_t max_steps, batch_size, global_batch_size, towers, num_gpus, seed;
+    int64_t eval_every, early_stopping, keep, keep_every;
     int64_t save_every, log_every, summary_every, steps_per_execution, input_threads, soft_budget;
-    const char *devices, *trace, *disable, *tower_shares, *learning_rate;
+    int64_t unused_number; /* of flags that are taken and not needed */
+    int unused_choice;
+    const char *devices, *trace, *disable, *tower_shares, *learning_rate, *config;
     int soft_placement, dtype, input; /* ORDER INPUT_PLACE */
-    bool log_device_placement, resume;
+    int eval_data; /* as in --eval-data's choices */
+    int progress;  /* ORDER PROGRESS */
+    bool log_device_placement, resume, accept_other_bits, keep_best;
 } train_settings;
 
 /* Its table; the first row is MODEL. Another command's may lead on to what follows that (option.more) if its settings

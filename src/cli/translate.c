@@ -30,6 +30,7 @@ static const struct {
     {"input_place", "--input"},
     {"session.trace", "--trace"},
     {"virtual_gpus", "--virtual-gpus"},
+    {"accept_other_bits", "--accept-other-bits"},
 };
 
 /* The longest row that the text begins with, and that ends where a name does; -1: none. */

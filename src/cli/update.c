@@ -2,6 +2,7 @@
 #include "update.h"
 
 #include "clock.h"
+#include "help.h" /* print_entry */
 #include "progress.h" /* bytes_text */
 
 #include <inttypes.h>
@@ -170,21 +171,24 @@ static const char *short_name(const char *device)
 void print_update(tw_trainer *trainer)
 {
     tw_variable_options v = tw_trainer_variables(trainer);
-    char text[32];
+    char text[32], where[1024];
     const char *numbers, *words = tw_trainer_update_text(trainer, &numbers);
-    printf("  %-14s %s%s: %s\n", "update", tw_variable_update_name(v.update),
-           v.staged                      ? ", staged"
-           : v.consistency == TW_CONSISTENCY_RELAXED ? ", relaxed"
-                                         : "",
-           words);
-    printf("  %-14s %s", "variables", v.update == TW_UPDATE_PARAMETER_SERVER ? placement_name(v.placement) : "on every tower");
-    for (int i = 0, shown = 0; i < tw_graph_num_variables(tw_trainer_graph(trainer)); i++) {
+    print_entry("update", "%s%s: %s", tw_variable_update_name(v.update),
+                v.staged                                  ? ", staged"
+                : v.consistency == TW_CONSISTENCY_RELAXED ? ", relaxed"
+                                                          : "",
+                words);
+    size_t used = (size_t)snprintf(where, sizeof where, "%s", v.update == TW_UPDATE_PARAMETER_SERVER
+                                                                  ? placement_name(v.placement) : "on every tower");
+    for (int i = 0, shown = 0; i < tw_graph_num_variables(tw_trainer_graph(trainer)) && used < sizeof where; i++) {
         int64_t bytes;
         const char *device = device_of_first(trainer, i, &bytes);
         if (device)
-            printf("%s %s %s", shown++ ? "," : ":", short_name(device), bytes_text((double)bytes, text, sizeof text));
+            used += (size_t)snprintf(where + used, sizeof where - used, "%s %s %s", shown++ ? "," : ":",
+                                     short_name(device), bytes_text((double)bytes, text, sizeof text));
     }
-    printf("\n  %-14s %s\n", "numbers", numbers);
+    print_entry("variables", "%s", where);
+    print_entry("numbers", "%s", numbers);
 }
 
 void report_update(tw_trainer *trainer, json *out)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,14 +44,15 @@ static const integer_type *integer_of(tw_dtype dtype)
     return NULL;
 }
 
-static bool parse_integer(const integer_type *type, const char *text, element *value)
+static const char *expected_of(tw_dtype dtype)
 {
-    char *end;
-    errno = 0;
-    long long number = strtoll(text, &end, 10);
-    if (end == text || *end || errno || number < type->least || number > type->most)
-        return false;
-    switch (type->dtype) {
+    const integer_type *integer = integer_of(dtype);
+    return integer ? integer->expected : dtype == TW_FLOAT64 ? "a number" : "a number that the type can hold";
+}
+
+static void store_integer(tw_dtype dtype, int64_t number, element *value)
+{
+    switch (dtype) {
     case TW_INT16:
         value->int16 = (int16_t)number;
         break;
@@ -63,17 +65,12 @@ static bool parse_integer(const integer_type *type, const char *text, element *v
     default: /* a byte */
         value->uint8 = (uint8_t)number;
     }
-    return true;
 }
 
-/* A finite number that would become infinite is none of the type's. */
-static bool parse_float(tw_dtype dtype, const char *text, element *value)
+/* What is stored is finite if the number is. */
+static bool store_float(tw_dtype dtype, double number, element *value)
 {
-    char *end;
-    double number = strtod(text, &end), stored = number;
-    if (end == text || *end)
-        return false;
-    bool meant = strpbrk(text, "nN"); /* inf, infinity, nan */
+    double stored = number;
     if (dtype == TW_FLOAT64)
         value->float64 = number;
     else if (dtype == TW_FLOAT32)
@@ -82,38 +79,294 @@ static bool parse_float(tw_dtype dtype, const char *text, element *value)
         stored = tw_half_to_float(value->half = tw_float_to_half((float)number));
     else
         stored = tw_bfloat16_to_float(value->half = tw_float_to_bfloat16((float)number));
-    return meant || isfinite(stored);
+    return isfinite(stored) || !isfinite(number);
 }
 
-static tw_tensor *filled_with_text(tw_shape shape, const char *text)
+static bool parse_integer(const integer_type *type, const char *text, element *value)
+{
+    char *end;
+    errno = 0;
+    long long number = type->dtype == TW_BOOL && strcmp(text, "true") == 0    ? 1
+                       : type->dtype == TW_BOOL && strcmp(text, "false") == 0 ? 0
+                                                                              : strtoll(text, &end, 10);
+    bool is_word = type->dtype == TW_BOOL && (*text == 't' || *text == 'f');
+    if (!is_word && (end == text || *end || errno))
+        return false;
+    store_integer(type->dtype, number, value);
+    return number >= type->least && number <= type->most;
+}
+
+/* A finite number that would become infinite is none of the type's. */
+static bool parse_float(tw_dtype dtype, const char *text, element *value)
+{
+    char *end;
+    double number = strtod(text, &end);
+    bool meant = strpbrk(text, "nN"); /* inf, infinity, nan */
+    return end != text && !*end && (meant || isfinite(number)) && store_float(dtype, number, value);
+}
+
+static bool parse_number(tw_dtype dtype, const char *text, element *value)
+{
+    const integer_type *integer = integer_of(dtype);
+    return integer ? parse_integer(integer, text, value) : parse_float(dtype, text, value);
+}
+
+/* ---- lists ------------------------------------------------------------------------------------------------------- */
+
+enum { LONGEST_WORD = 512 };
+
+/* Elements one behind the other: of numbers their bytes, of texts tw_strings. */
+typedef struct list {
+    const char *at;
+    tw_dtype dtype;
+    tw_shape shape; /* as far as it was met: rank 0 before the first element */
+    int64_t count, capacity;
+    char *elements;
+    char *wrong;
+    size_t wrong_size;
+} list;
+
+static bool fail(list *l, const char *format, ...) TW_PRINTF(2, 3);
+static bool fail(list *l, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(l->wrong, l->wrong_size, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+static void skip_blanks(list *l)
+{
+    l->at += strspn(l->at, " \t\r\n");
+}
+
+static bool append(list *l, const void *element)
+{
+    size_t bytes = tw_dtype_size(l->dtype);
+    if (l->count == l->capacity) {
+        int64_t capacity = l->capacity ? 2 * l->capacity : 64;
+        char *larger = realloc(l->elements, (size_t)capacity * bytes);
+        if (!larger)
+            return fail(l, "out of memory");
+        l->elements = larger;
+        l->capacity = capacity;
+    }
+    memcpy(l->elements + (size_t)l->count++ * bytes, element, bytes);
+    return true;
+}
+
+static size_t put_utf8(unsigned code, char *to)
+{
+    if (code < 0x80) {
+        to[0] = (char)code;
+        return 1;
+    }
+    if (code < 0x800) {
+        to[0] = (char)(0xC0 | code >> 6);
+        to[1] = (char)(0x80 | (code & 63));
+        return 2;
+    }
+    to[0] = (char)(0xE0 | code >> 12);
+    to[1] = (char)(0x80 | (code >> 6 & 63));
+    to[2] = (char)(0x80 | (code & 63));
+    return 3;
+}
+
+/* What stands behind a backslash; moves *at past it. */
+static size_t unescape(const char **at, char *to)
+{
+    static const char letters[] = "bfnrt", meant[] = "\b\f\n\r\t";
+    char c = *(*at)++;
+    const char *letter = c ? strchr(letters, c) : NULL;
+    unsigned code;
+    int read = 0;
+    if (c == 'u' && sscanf(*at, "%4x%n", &code, &read) == 1 && read == 4) {
+        *at += 4;
+        return put_utf8(code, to);
+    }
+    *to = letter ? meant[letter - letters] : c;
+    return 1;
+}
+
+/* A text in quotes at l->at, into memory of its own. */
+static bool take_quoted(list *l, tw_string *text)
+{
+    *text = (tw_string){malloc(strlen(l->at) + 1), 0};
+    if (!text->data)
+        return fail(l, "out of memory");
+    for (l->at++; *l->at && *l->at != '"';)
+        if (*l->at == '\\' && l->at[1]) {
+            l->at++;
+            text->size += unescape(&l->at, text->data + text->size);
+        } else {
+            text->data[text->size++] = *l->at++;
+        }
+    if (*l->at++ == '"')
+        return true;
+    free(text->data);
+    return fail(l, "expected a quote at the end of a text");
+}
+
+static bool take_element(list *l)
+{
+    tw_string text = {0};
+    element value;
+    char word[LONGEST_WORD];
+    if (*l->at == '"' && l->dtype == TW_STRING)
+        return take_quoted(l, &text) && append(l, &text);
+    size_t length = strcspn(l->at, l->dtype == TW_STRING ? ",]" : ",] \t\r\n[");
+    if (length >= sizeof word)
+        return fail(l, "expected %s, found %zu characters", expected_of(l->dtype), length);
+    snprintf(word, sizeof word, "%.*s", (int)length, l->at);
+    l->at += length;
+    if (l->dtype != TW_STRING)
+        return parse_number(l->dtype, word, &value) ? append(l, &value)
+                                                    : fail(l, "expected %s, found '%s'", expected_of(l->dtype), word);
+    text = (tw_string){malloc(length + 1), length};
+    if (!text.data)
+        return fail(l, "out of memory");
+    memcpy(text.data, word, length);
+    return append(l, &text);
+}
+
+/* A list at l->at, `depth` lists deep. */
+static bool take_list(list *l, int depth)
+{
+    int64_t members = 0;
+    bool first = l->shape.rank <= depth; /* it says how long its neighbours are */
+    if (depth == TW_MAX_RANK)
+        return fail(l, "expected at most %d lists in each other", TW_MAX_RANK);
+    if (first && l->count)
+        return fail(l, "a list stands beside a number");
+    if (first)
+        l->shape.rank = depth + 1;
+    l->at++;
+    for (skip_blanks(l); *l->at && *l->at != ']'; members++) {
+        bool is_list = *l->at == '[';
+        if (!is_list && l->shape.rank > depth + 1)
+            return fail(l, "a number stands beside a list");
+        if (!(is_list ? take_list(l, depth + 1) : take_element(l)))
+            return false;
+        skip_blanks(l);
+        if (*l->at == ',')
+            l->at++;
+        skip_blanks(l);
+    }
+    if (*l->at++ != ']')
+        return fail(l, "expected ']' at the end of a list");
+    if (first)
+        l->shape.dims[depth] = members;
+    else if (l->shape.dims[depth] != members)
+        return fail(l, "one list has %lld members, its neighbour %lld", (long long)l->shape.dims[depth],
+                    (long long)members);
+    return true;
+}
+
+static tw_tensor *parse_list(tw_dtype dtype, const char *text, char *wrong, size_t size)
+{
+    list l = {.at = text, .dtype = dtype, .wrong = wrong, .wrong_size = size};
+    tw_tensor *tensor = NULL;
+    bool good = take_list(&l, 0);
+    if (good) /* else it may have come to the end */
+        skip_blanks(&l);
+    if (good && *l.at)
+        good = fail(&l, "expected nothing behind the list, found '%.20s'", l.at);
+    if (good && !(tensor = tw_tensor_from(dtype, l.shape, l.elements ? l.elements : "")))
+        fail(&l, "out of memory");
+    for (int64_t i = 0; dtype == TW_STRING && i < l.count; i++)
+        free(((tw_string *)(void *)l.elements)[i].data);
+    free(l.elements);
+    return tensor;
+}
+
+/* ---- tensors ----------------------------------------------------------------------------------------------------- */
+
+static tw_tensor *filled_with_text(tw_shape shape, tw_string text)
 {
     tw_tensor *tensor = tw_tensor_create(TW_STRING, shape);
     for (int64_t i = 0; tensor && i < tw_tensor_elements(tensor); i++)
-        if (tw_tensor_set_string(tensor, i, text, strlen(text)) != TW_OK) {
+        if (tw_tensor_set_string(tensor, i, text.data, text.size) != TW_OK) {
             tw_tensor_release(tensor);
             return NULL;
         }
     return tensor;
 }
 
-tw_tensor *value_filled(tw_dtype dtype, tw_shape shape, const char *text, const char **expected)
+static tw_tensor *parse_text(tw_shape shape, const char *text, char *wrong, size_t size)
+{
+    list l = {.at = text, .dtype = TW_STRING, .wrong = wrong, .wrong_size = size};
+    size_t length = strlen(text);
+    tw_string quoted;
+    if (length < 2 || *text != '"' || text[length - 1] != '"')
+        return filled_with_text(shape, (tw_string){(char *)text, length});
+    if (!take_quoted(&l, &quoted))
+        return NULL;
+    tw_tensor *tensor = filled_with_text(shape, quoted);
+    free(quoted.data);
+    return tensor;
+}
+
+tw_tensor *value_parse(tw_dtype dtype, tw_shape shape, const char *text, char *wrong, size_t size)
 {
     element value;
-    const integer_type *integer = integer_of(dtype);
-    *expected = NULL;
-    if (dtype == TW_STRING)
-        return filled_with_text(tw_shape_is_known(shape) ? shape : TW_SCALAR, text);
-    if (dtype == TW_RESOURCE || dtype == TW_INVALID_DTYPE)
-        return NULL;
-    if (integer ? !parse_integer(integer, text, &value) : !parse_float(dtype, text, &value)) {
-        *expected = integer ? integer->expected : dtype == TW_FLOAT64 ? "a number" : "a number that the type can hold";
+    *wrong = 0;
+    if (tw_dtype_size(dtype) == 0 || dtype == TW_RESOURCE) {
+        snprintf(wrong, size, "values of this type cannot be typed");
         return NULL;
     }
-    size_t size = tw_dtype_size(dtype);
+    if (*text == '[')
+        return parse_list(dtype, text, wrong, size);
+    if (shape.rank < 0)
+        shape = TW_SCALAR;
+    for (int i = 0; i < shape.rank; i++)
+        shape.dims[i] = shape.dims[i] < 0 ? 1 : shape.dims[i];
+    if (dtype == TW_STRING)
+        return parse_text(shape, text, wrong, size);
+    if (!parse_number(dtype, text, &value)) {
+        snprintf(wrong, size, "expected %s, found '%.200s'", expected_of(dtype), text);
+        return NULL;
+    }
+    size_t bytes = tw_dtype_size(dtype);
     tw_tensor *tensor = tw_tensor_create(dtype, shape);
     for (int64_t i = 0; tensor && i < tw_tensor_elements(tensor); i++)
-        memcpy((char *)tw_tensor_data(tensor) + (size_t)i * size, &value, size);
+        memcpy((char *)tw_tensor_data(tensor) + (size_t)i * bytes, &value, bytes);
+    if (!tensor)
+        snprintf(wrong, size, "out of memory");
     return tensor;
+}
+
+static int64_t integer_at(const tw_tensor *tensor, int64_t i);
+
+tw_tensor *value_convert(tw_tensor *tensor, tw_dtype dtype, char *wrong, size_t size)
+{
+    tw_dtype from = tw_tensor_dtype(tensor);
+    const integer_type *integer = integer_of(dtype);
+    size_t bytes = tw_dtype_size(dtype);
+    *wrong = 0;
+    if (from == dtype)
+        return tensor;
+    if (from == TW_STRING || dtype == TW_STRING || from == TW_RESOURCE || dtype == TW_RESOURCE)
+        snprintf(wrong, size, "expected %s, found %s", tw_dtype_name(dtype), tw_dtype_name(from));
+    tw_tensor *made = *wrong ? NULL : tw_tensor_create(dtype, tw_tensor_shape(tensor));
+    for (int64_t i = 0; made && !*wrong && i < tw_tensor_elements(tensor); i++) {
+        element value = {0};
+        double number = tw_tensor_value(tensor, i);
+        bool fits = integer ? number == floor(number) && number >= (double)integer->least && number < (double)integer->most + 1
+                            : store_float(dtype, number, &value);
+        if (fits && integer)
+            store_integer(dtype, integer_of(from) ? integer_at(tensor, i) : (int64_t)number, &value);
+        if (!fits)
+            snprintf(wrong, size, "expected %s, found %.17g", expected_of(dtype), number);
+        memcpy((char *)tw_tensor_data(made) + (size_t)i * bytes, &value, bytes);
+    }
+    if (!made && !*wrong)
+        snprintf(wrong, size, "out of memory");
+    tw_tensor_release(tensor);
+    if (!*wrong)
+        return made;
+    tw_tensor_release(made);
+    return NULL;
 }
 
 /* ---- read -------------------------------------------------------------------------------------------------------- */

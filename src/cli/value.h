@@ -7,10 +7,15 @@
 
 #include <tower/tensor.h>
 
-/* A tensor of this type and shape with `text` in every place; NULL if it is no value of the type, and then *expected
- * says what is, or NULL if tensors of this type and shape cannot be typed (or memory runs out). Texts are taken as they
- * are. */
-tw_tensor *value_filled(tw_dtype dtype, tw_shape shape, const char *text, const char **expected);
+/* A tensor of that type from what was typed: a number or a text, which stands in every place of `shape` (of which
+ * dimensions that are not known are 1 then), or a list of lists as [[1, 2], [3, 4]], whose shape is its own. Texts in lists
+ * may stand in quotes, with JSON's escapes ("a\u0000b"), and alone, too, if they begin and end with one. NULL: then
+ * wrong[size] says what was expected and found. */
+tw_tensor *value_parse(tw_dtype dtype, tw_shape shape, const char *text, char *wrong, size_t size);
+
+/* The same numbers as another type, if that has them all: floats may be rounded, but not to infinity, and nothing becomes a
+ * whole number that is none. Gives up the reference to `tensor`. */
+tw_tensor *value_convert(tw_tensor *tensor, tw_dtype dtype, char *wrong, size_t size);
 
 /* Element i: 3, 0.5, nan, -inf, or 'a text' in which what is not UTF-8 or cannot be printed is \xNN. */
 void value_print(const tw_tensor *tensor, int64_t i);

@@ -18,7 +18,8 @@ typedef struct settings {
 
 static void print_text(void)
 {
-    printf("tower %s\n\n", tw_version());
+    printf("tower %s", tw_version());
+    printf(*tw_revision() ? ", revision %s\n\n" : "\n\n", tw_revision());
     for (int i = 0; tw_component_at(i).name; i++) {
         tw_component part = tw_component_at(i);
         printf("  %-12s %-10s %s\n", part.name, part.version[0] ? part.version : "left out", part.purpose);
@@ -35,6 +36,7 @@ static void print_json(void)
     json out = {.file = stdout};
     json_begin(&out, NULL, '{');
     json_text(&out, "version", tw_version());
+    json_text(&out, "revision", *tw_revision() ? tw_revision() : NULL);
     json_integer(&out, "version_number", tw_version_number());
     json_begin(&out, "components", '[');
     for (int i = 0; tw_component_at(i).name; i++) {

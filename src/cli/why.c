@@ -37,7 +37,7 @@ static const char *const links[] = {
 static const char *const fates[] = {
     [TW_FATE_UNPLANNED] = "not needed", [TW_FATE_STEP] = "own kernel", [TW_FATE_FREE] = "no work",
     [TW_FATE_FED] = "fed",              [TW_FATE_CONSTANT] = "constant", [TW_FATE_JOINED] = "joined",
-    [TW_FATE_DROPPED] = "dropped",
+    [TW_FATE_DROPPED] = "dropped",      [TW_FATE_LATER] = "planned later",
 };
 
 /* ---- the story of one node --------------------------------------------------------------------------------- */
@@ -101,6 +101,9 @@ static void tell_fate(const tw_explanation *e)
         break;
     case TW_FATE_DROPPED:
         printf("nothing: after rewriting nobody needs it\n");
+        break;
+    case TW_FATE_LATER:
+        printf("planned when the run has the values that shapes depend on\n");
         break;
     default:
         printf("nothing: no step needs it\n");

@@ -118,6 +118,7 @@ tw_status twi_cifar10_load(const char *directory, tw_dataset_split split, bool a
     for (int64_t i = 0, index = 0; i < num_files; index += records[i++]) {
         twi_data_path(path, directory, names[i]);
         TWI_TRY(read_records(path, records[i], d, index, buffer, error));
+        TWI_TRY(twi_dataset_add_file(d, path, error));
     }
     *dataset = d;
     d = NULL;

@@ -39,6 +39,7 @@ static const struct known {
      {9, 0, 0, 3, 0, 2, 7, 2}},
 };
 enum { CIFAR10, MNIST, FASHION_MNIST, NUM_KNOWN };
+#define OWN "images" /* of one's own: own.c */
 
 static const struct known *find_known(const char *name)
 {
@@ -95,6 +96,7 @@ tw_status twi_dataset_create(const char *name, int64_t count, int height, int wi
     d->width = width;
     d->channels = channels;
     d->classes = classes;
+    pthread_mutex_init(&d->digesting, NULL);
     size_t bytes;
     if (!__builtin_mul_overflow((size_t)count, (size_t)height * (size_t)width * (size_t)channels, &bytes)) {
         d->images = twi_resize(NULL, bytes);
@@ -110,12 +112,28 @@ tw_status twi_dataset_create(const char *name, int64_t count, int height, int wi
     return TW_OK;
 }
 
+tw_status twi_dataset_add_file(tw_dataset *d, const char *path, tw_error *error)
+{
+    char *copy = twi_strdup(path);
+    if (copy && twi_push(&d->files, copy))
+        return TW_OK;
+    twi_free(copy);
+    return twi_fail_memory(error, "reading a data set");
+}
+
 void tw_dataset_destroy(tw_dataset *dataset)
 {
     if (!dataset)
         return;
     twi_free(dataset->images);
     twi_free(dataset->labels);
+    for (int i = 0; i < dataset->files.count; i++)
+        twi_free(dataset->files.items[i]);
+    twi_array_free(&dataset->files);
+    for (int i = 0; dataset->class_names && i < dataset->classes; i++)
+        twi_free(dataset->class_names[i]);
+    twi_free(dataset->class_names);
+    pthread_mutex_destroy(&dataset->digesting);
     twi_free(dataset);
 }
 
@@ -132,6 +150,8 @@ static tw_status convert_to_rgb32(tw_dataset **dataset, tw_error *error)
     tw_status status = twi_dataset_create(from->name, from->count, SIDE, SIDE, 3, from->classes, &to, error);
     if (status != TW_OK)
         return status;
+    memcpy(&to->files, &from->files, sizeof to->files); /* it was read from these, too */
+    memset(&from->files, 0, sizeof from->files);
     int top = (SIDE - from->height) / 2, left = (SIDE - from->width) / 2;
     memset(to->images, 0, (size_t)to->count * SIDE * SIDE * 3);
     memcpy(to->labels, from->labels, (size_t)to->count * sizeof *to->labels);
@@ -177,22 +197,25 @@ tw_status tw_dataset_load(const char *name, const char *directory, tw_dataset_sp
     TWI_NEED(dataset, "dataset", error);
     tw_dataset_options whole, *options = &whole;
     const struct known *known = find_known(name);
+    bool is_own = strcmp(name, OWN) == 0;
     tw_dataset *d = NULL;
     tw_status status = twi_sized(&whole, given, TWI_SIZE(tw_dataset_options, hold_back), error);
     if (status != TW_OK)
         return status;
-    if (!known)
-        return twi_fail(error, TW_INVALID_ARGUMENT, "unknown data set '%s'; known are cifar10, mnist and fashion-mnist",
-                        name);
+    if (!known && !is_own)
+        return twi_fail(error, TW_INVALID_ARGUMENT,
+                        "unknown data set '%s'; known are cifar10, mnist, fashion-mnist and images", name);
     if (split < TW_SPLIT_TRAIN || split > TW_SPLIT_VALIDATION)
         return twi_fail(error, TW_INVALID_ARGUMENT, "data set '%s' has no split number %d", name, (int)split);
-    if (!directory)
+    if (!directory && known)
         directory = known->packaged;
-    if (!directory && !options->sizes_only)
+    if (!directory && (is_own || !options->sizes_only))
         return twi_fail(error, TW_INVALID_ARGUMENT, "no data directory was given for '%s'", name);
 
     tw_dataset_split half = split == TW_SPLIT_TEST ? TW_SPLIT_TEST : TW_SPLIT_TRAIN;
-    if (options->sizes_only)
+    if (is_own)
+        TWI_TRY(twi_own_load(directory, half == TW_SPLIT_TEST, options, &d, error));
+    else if (options->sizes_only)
         TWI_TRY(make_unread(known, half, options->as_rgb32, &d, error));
     else if (known == &known_sets[CIFAR10])
         TWI_TRY(twi_cifar10_load(directory, half, options->allow_fewer, &d, error));
@@ -200,7 +223,7 @@ tw_status tw_dataset_load(const char *name, const char *directory, tw_dataset_sp
         TWI_TRY(twi_idx_load(name, directory, half, &d, error));
     if (half == TW_SPLIT_TRAIN && (options->hold_back || split == TW_SPLIT_VALIDATION))
         TWI_TRY(hold_back(d, options->hold_back, split == TW_SPLIT_VALIDATION, error));
-    if (options->as_rgb32 && !options->sizes_only)
+    if (options->as_rgb32 && !options->sizes_only && !is_own)
         TWI_TRY(convert_to_rgb32(&d, error));
     *dataset = d;
     d = NULL;
@@ -332,11 +355,48 @@ const int32_t *tw_dataset_labels(const tw_dataset *dataset)
     return dataset->labels;
 }
 
+const char *tw_dataset_file(const tw_dataset *dataset, int i)
+{
+    TWI_NEED_OR(dataset, NULL);
+    return i >= 0 && i < dataset->files.count ? dataset->files.items[i] : NULL;
+}
+
 const char *tw_dataset_class_name(const tw_dataset *dataset, int label)
 {
     TWI_NEED_OR(dataset, "");
     const struct known *known = find_known(dataset->name);
+    if (dataset->class_names)
+        return label >= 0 && label < dataset->classes ? dataset->class_names[label] : "";
     return known && label >= 0 && label < 10 ? known->classes[label] : "";
+}
+
+static void compute_digest(const tw_dataset *d, char text[TWI_SHA256_TEXT])
+{
+    twi_sha256 sha;
+    char sizes[128];
+    size_t image_bytes = (size_t)d->height * (size_t)d->width * (size_t)d->channels;
+    int length = snprintf(sizes, sizeof sizes, "%lld images of %dx%dx%d in %d classes\n", (long long)d->count, d->height,
+                          d->width, d->channels, d->classes);
+    twi_sha256_init(&sha);
+    twi_sha256_add(&sha, sizes, (size_t)length);
+    for (int64_t i = 0; i < d->count; i++) { /* little-endian on any machine */
+        const uint32_t label = (uint32_t)d->labels[i];
+        const uint8_t bytes[4] = {(uint8_t)label, (uint8_t)(label >> 8), (uint8_t)(label >> 16), (uint8_t)(label >> 24)};
+        twi_sha256_add(&sha, bytes, sizeof bytes);
+    }
+    twi_sha256_add(&sha, d->images, (size_t)d->count * image_bytes);
+    twi_sha256_text(&sha, text);
+}
+
+const char *tw_dataset_digest(const tw_dataset *dataset)
+{
+    TWI_NEED_OR(dataset, "");
+    tw_dataset *d = (tw_dataset *)dataset; /* what others see of it stays */
+    pthread_mutex_lock(&d->digesting);
+    if (!d->digest[0])
+        compute_digest(d, d->digest);
+    pthread_mutex_unlock(&d->digesting);
+    return d->digest;
 }
 
 void tw_dataset_info(const tw_dataset *dataset, int64_t *class_counts, double *mean, double *stddev)
@@ -368,6 +428,7 @@ void tw_dataset_info(const tw_dataset *dataset, int64_t *class_counts, double *m
 
 const char *tw_dataset_detect(const char *directory)
 {
+    TWI_NEED_OR(directory, NULL);
     static const char *const cifar10_files[] = {"data_batch_1.bin", TWI_CIFAR10_FOLDER "/data_batch_1.bin"};
     char path[TWI_PATH_SIZE];
     struct stat about;
@@ -379,5 +440,5 @@ const char *tw_dataset_detect(const char *directory)
         for (int i = MNIST; i <= FASHION_MNIST; i++)
             if (memcmp(labels, known_sets[i].first_labels, sizeof labels) == 0)
                 return known_sets[i].name;
-    return NULL;
+    return twi_own_is_there(directory) ? OWN : NULL;
 }

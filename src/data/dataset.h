@@ -4,6 +4,10 @@
 #ifndef TWI_DATASET_H
 #define TWI_DATASET_H
 
+#include "base/array.h"
+#include "base/sha256.h"
+
+#include <pthread.h>
 #include <tower/data.h>
 
 struct tw_dataset {
@@ -12,17 +16,29 @@ struct tw_dataset {
     int height, width, channels, classes;
     uint8_t *images; /* [count, height, width, channels] */
     int32_t *labels; /* [count] */
+    char **class_names;      /* [classes]; NULL: those of a known set, or none */
+    TWI_ARRAY(char *) files; /* that it was read from */
+    pthread_mutex_t digesting;
+    char digest[TWI_SHA256_TEXT]; /* "": not asked for yet */
 };
 
 /* Room for the images and labels, not filled in. The sizes must have been checked. */
 tw_status twi_dataset_create(const char *name, int64_t count, int height, int width, int channels, int classes,
                              tw_dataset **dataset, tw_error *error);
 
+/* Notes that the data set was read from there. */
+tw_status twi_dataset_add_file(tw_dataset *dataset, const char *path, tw_error *error);
+
 #define TWI_CIFAR10_FOLDER "cifar-10-batches-bin" /* what the official archive makes */
 
 tw_status twi_cifar10_load(const char *directory, tw_dataset_split split, bool allow_fewer, tw_dataset **dataset,
                            tw_error *error);
 tw_status twi_idx_load(const char *name, const char *directory, tw_dataset_split split, tw_dataset **dataset, tw_error *error);
+
+/* Of images of one's own; whether there are any. */
+tw_status twi_own_load(const char *directory, bool test, const tw_dataset_options *options, tw_dataset **dataset,
+                       tw_error *error);
+bool twi_own_is_there(const char *directory);
 
 /* The first `count` labels of the training half in `directory`; false if there are not so many, or no such file. */
 bool twi_idx_first_labels(const char *directory, uint8_t *labels, int count);

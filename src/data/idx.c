@@ -166,6 +166,8 @@ tw_status twi_idx_load(const char *name, const char *directory, tw_dataset_split
         }
         d->labels[i] = label;
     }
+    TWI_TRY(twi_dataset_add_file(d, images.path, error));
+    TWI_TRY(twi_dataset_add_file(d, labels.path, error));
     *dataset = d;
     d = NULL;
 done:

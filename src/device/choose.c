@@ -33,16 +33,15 @@ bool twi_device_lacks(const twi_device *d, const char *op, tw_dtype type)
     return (known ? known->lacked : d->ops->lacks(op)) & TWI_TYPE(type);
 }
 
-bool twi_device_has_kernel(const twi_device *d, const char *op, const twi_attrs *attrs)
+bool twi_device_has_kernel(const twi_device *d, const char *op, tw_dtype type)
 {
     const twi_kernel_rows *known = twi_kernel_index_find(d->kernels, op);
-    return known && (known->types & ~known->lacked & TWI_TYPE(twi_kernel_type(attrs)));
+    return known && (known->types & ~known->lacked & TWI_TYPE(type));
 }
 
-bool twi_device_takes_all(const twi_device *d, const char *op, const twi_attrs *attrs, bool plain_only)
+bool twi_device_takes_all(const twi_device *d, const char *op, tw_dtype type, bool plain_only)
 {
     const twi_kernel_rows *known = twi_kernel_index_find(d->kernels, op);
-    tw_dtype type = twi_kernel_type(attrs);
     for (int i = known && !(known->lacked & TWI_TYPE(type)) ? known->count - 1 : -1; i >= 0; i--)
         if (takes(known->rows[i], type, plain_only))
             return !known->rows[i]->accepts; /* the last row takes whatever any of them does */
@@ -90,8 +89,9 @@ static const twi_kernel *last_row(const twi_prepare *p, bool plain_only)
 tw_status twi_device_accepts(const twi_prepare *p, bool plain_only)
 {
     const twi_kernel *row = last_row(p, plain_only);
-    tw_error said = {0};
+    tw_error said;
     twi_prepare asked = *p;
+    twi_clear_error(&said);
     asked.error = &said;
     tw_status status = !row ? TW_UNIMPLEMENTED : row->accepts ? row->accepts(&asked) : TW_OK;
     if (status == TW_UNIMPLEMENTED)
@@ -105,7 +105,8 @@ tw_status twi_device_prepare(twi_device *d, twi_prepare *p, bool plain_only, con
 {
     const twi_kernel_rows *known = twi_kernel_index_find(d->kernels, p->op);
     tw_dtype type = twi_kernel_type(p->attrs);
-    tw_error refusal = {0}, *error = p->error;
+    tw_error refusal, *error = p->error;
+    twi_clear_error(&refusal);
     tw_status status = TW_UNIMPLEMENTED;
     *kernel = NULL;
     p->error = &refusal;

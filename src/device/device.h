@@ -78,6 +78,7 @@ struct twi_device {
     bool allow_growth;                      /* arenas grow from plan to plan instead of taking all at once */
     atomic_size_t memory_used, memory_peak;
     bool is_host;                           /* its memory may be read and written by anybody on the host */
+    bool absent;                            /* another task's (tasks.h): nothing runs on it here */
 };
 
 /* A set of devices in order of creation: CPUs first, then GPUs, each type by number. */
@@ -87,6 +88,8 @@ struct tw_devices {
     bool guarded; /* some device can tell when others touch its memory */
     struct twi_kernel_index **indexes; /* [num_indexes], one for each list of kernels; at most `count` */
     int num_indexes;
+    struct twi_comm *comm;             /* with the tasks whose devices these are; NULL: they are all of this process */
+    twi_device_ops *absent;            /* [count] tables of those of other tasks; NULL: there are none */
 };
 
 /* Allocation with the limit checked and the use counted; the message names the device, the limit and the need. */
@@ -104,12 +107,12 @@ const char *twi_device_local_name(const twi_device *d);
 /* The device of d's set that holds an address; NULL: none says so, so it is the host's. */
 const twi_device *twi_device_of_memory(const twi_device *d, const void *memory);
 
-/* True when the device has some kernel for the op with this type, whatever the shapes. */
-bool twi_device_has_kernel(const twi_device *d, const char *op, const twi_attrs *attrs);
+/* True when the device has some kernel for the op with this type (twi_kernel_type()), whatever the shapes. */
+bool twi_device_has_kernel(const twi_device *d, const char *op, tw_dtype type);
 /* True when the device hides what kernels there are for the op with this type. */
 bool twi_device_lacks(const twi_device *d, const char *op, tw_dtype type);
 /* True when the device has a row for the op with this type that takes whatever shapes there are: no need to ask. */
-bool twi_device_takes_all(const twi_device *d, const char *op, const twi_attrs *attrs, bool plain_only);
+bool twi_device_takes_all(const twi_device *d, const char *op, tw_dtype type, bool plain_only);
 /* Whether p->device has a row that takes the node p describes: TW_OK, or TW_UNIMPLEMENTED with what the last row for op
  * and type says (also as p->refusal, alone); any other status is an error, as of a library that was asked. Given must be
  * op, node, attrs and the operands' types and shapes, with values where they are known; resources need not be there.

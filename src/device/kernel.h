@@ -13,6 +13,10 @@
  * or used for anything else, freed with the plan. A kernel puts a value in with twi_string_set(), the one thing that
  * run() may allocate.
  *
+ * Where an op's row says TWI_MAKES_SHAPE (graph/op.h), an output may have a shape that is found while the kernel runs: its
+ * operand has -1 elements, and run() makes the tensor with twi_make_output(). Nobody reads it in the same plan; such
+ * kernels are the host's.
+ *
  * A kernel knows tensors, attributes and its device, and no graph. */
 #ifndef TWI_KERNEL_H
 #define TWI_KERNEL_H
@@ -59,8 +63,8 @@ typedef struct twi_source {
 /* An input or output as prepare() and run() see it. */
 typedef struct twi_operand {
     tw_dtype dtype;              /* TW_RESOURCE: see resource */
-    tw_shape shape;              /* fully known */
-    int64_t elements;
+    tw_shape shape;              /* fully known, but of an output that run() makes */
+    int64_t elements;            /* -1: run() makes it */
     size_t bytes;
     const tw_tensor *value;      /* of an input that is constant and whose value is known on the host; else NULL */
     twi_resource *resource;      /* what a TW_RESOURCE input refers to: run() gets its memory as the pointer */
@@ -73,6 +77,8 @@ typedef struct twi_prepare {
     /* given */
     const char *op, *node;       /* names, for messages */
     const twi_attrs *attrs;
+    const char *roles;           /* what each input is to the op, a letter each, as its row has it (graph/op.h); NULL: all
+                                    are values */
     int num_inputs, num_outputs;
     const twi_operand *inputs;
     const twi_operand *outputs;
@@ -112,6 +118,10 @@ typedef struct twi_run {
     const char *node;            /* for messages */
     tw_error *error;
 } twi_run;
+
+/* Where output i of that shape is to be written, for all outputs alike: its memory in the plan, or a new tensor where the
+ * shape was not known. Fails if the memory has another shape, or there is none. */
+tw_status twi_make_output(const twi_run *r, int i, tw_shape shape, void **data);
 
 typedef struct twi_kernel {
     const char *op;

@@ -161,8 +161,11 @@ twi_device_name twi_device_name_override(const twi_device_name *outer, const twi
         name.replica = inner->replica;
     if (inner->task >= 0)
         name.task = inner->task;
-    if (inner->type[0])
+    if (inner->type[0]) {
         memcpy(name.type, inner->type, sizeof name.type);
+        if (strcmp(name.type, "GPU") != 0) /* only they have one */
+            name.uuid[0] = 0;
+    }
     if (inner->id >= 0 || inner->uuid[0]) {
         name.id = inner->id;
         memcpy(name.uuid, inner->uuid, sizeof name.uuid);

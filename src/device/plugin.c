@@ -21,7 +21,9 @@ enum { MOST_FILES = 32 };
 /* Part of the registry of devices: what is loaded into a process is the process's. */
 static struct {
     pthread_once_t once;
-    char files[MOST_FILES][NAME_MAX + 1]; /* found by now: a later file of one of these names is not looked at */
+    struct {
+        char path[PATH_MAX], refusal[640]; /* "": in use */
+    } files[MOST_FILES]; /* found by now: a later file with one of these names is not looked at */
     int num_files;
     const twi_backend *backends[TWI_MOST_BACKENDS];
     int num_backends;
@@ -35,8 +37,10 @@ static void pass_on(void *user, int level, const char *message)
     twi_log(level, "%s", message);
 }
 
+/* The file that was found last. */
 static void refuse(const char *why)
 {
+    snprintf(opened.files[opened.num_files - 1].refusal, sizeof opened.files[0].refusal, "%s", why);
     size_t used = strlen(opened.why);
     snprintf(opened.why + used, sizeof opened.why - used, "%s%s", used ? "; " : "", why);
     twi_log(TWI_LOG_WARNING, "a plug-in cannot be used: %s", why);
@@ -108,22 +112,26 @@ static void take(void *library, const char *path)
 
 /* ---- finding files ----------------------------------------------------------------------------------------------- */
 
-/* Notes the name; false if it was known. */
-static bool is_new(const char *name)
+static const char *name_of(const char *path)
+{
+    return strrchr(path, '/') + 1;
+}
+
+/* Notes the file; false if one of its name was known. */
+static bool is_new(const char *path)
 {
     for (int i = 0; i < opened.num_files; i++)
-        if (strcmp(opened.files[i], name) == 0)
+        if (strcmp(name_of(opened.files[i].path), name_of(path)) == 0)
             return false;
     if (opened.num_files == MOST_FILES)
         return false;
-    snprintf(opened.files[opened.num_files++], sizeof opened.files[0], "%s", name);
+    snprintf(opened.files[opened.num_files++].path, sizeof opened.files[0].path, "%s", path);
     return true;
 }
 
 static void open_file(const char *path)
 {
-    const char *name = strrchr(path, '/') + 1;
-    if (!is_new(name))
+    if (!is_new(path))
         return;
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library)
@@ -199,4 +207,12 @@ twi_backends twi_plugin_backends(const char **why)
     pthread_once(&opened.once, open_all);
     *why = opened.why;
     return (twi_backends){opened.backends, opened.num_backends};
+}
+
+tw_plugin tw_plugin_at(int i)
+{
+    pthread_once(&opened.once, open_all);
+    if (i < 0 || i >= opened.num_files)
+        return (tw_plugin){0};
+    return (tw_plugin){opened.files[i].path, opened.files[i].refusal[0] ? opened.files[i].refusal : NULL};
 }

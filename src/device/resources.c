@@ -30,6 +30,16 @@ void twi_resources_init(twi_resource_table *table)
     *table = (twi_resource_table){.interface.get = get};
 }
 
+tw_status twi_resource_check(const twi_resource *variable, tw_error *error)
+{
+    if (variable->initialized)
+        return TW_OK;
+    return twi_fail(error, TW_FAILED_PRECONDITION,
+                    "Error while reading resource variable %s from Container: localhost. This could mean that the "
+                    "variable was uninitialized.",
+                    variable->name);
+}
+
 size_t twi_resource_bytes(const twi_resource *r)
 {
     return r->device ? (size_t)tw_shape_elements(r->shape) * tw_dtype_size(r->dtype) : 0;

@@ -24,6 +24,9 @@ tw_status twi_resources_variable(twi_resource_table *table, const char *name, tw
 /* Gives a variable its memory, zeroed, unless it has it already. */
 tw_status twi_resource_hold(twi_resource *variable, tw_error *error);
 
+/* TW_FAILED_PRECONDITION: a variable that has no value yet. */
+tw_status twi_resource_check(const twi_resource *variable, tw_error *error);
+
 size_t twi_resource_bytes(const twi_resource *resource); /* of a variable, with or without memory; 0 for all else */
 /* Bytes of all variables. */
 int64_t twi_resources_variable_bytes(const twi_resource_table *table);

@@ -4,6 +4,7 @@
 #include "device/backend.h"
 #include "device/kernel_index.h"
 #include "device/plugin.h"
+#include "device/tasks.h"
 
 #include <pthread.h>
 #include <stddef.h>
@@ -139,25 +140,40 @@ static tw_status add_device(tw_devices *set, twi_device *d, tw_error *error)
     return index_kernels(set, d, error);
 }
 
-static tw_status add_devices(tw_devices *set, const request *r, tw_error *error)
+/* The task's devices of the type that there are already. */
+static int count_of(const tw_devices *set, int task, const char *type)
+{
+    int count = 0;
+    for (int i = 0; i < set->count; i++)
+        count += set->items[i]->name.task == task && strcmp(set->items[i]->ops->type, type) == 0;
+    return count;
+}
+
+/* Those of a task; all tasks have the same. */
+static tw_status add_devices(tw_devices *set, const request *r, int task, tw_error *error)
 {
     twi_options options = options_of(r);
     tw_status status = TW_OK;
     for (int i = 0; i < r->count && status == TW_OK; i++) {
         tw_error why = {0};
-        twi_device *d = r->backend->create(&options, i, tw_devices_count(set, r->backend->type), &why);
+        twi_device *d = r->backend->create(&options, i, count_of(set, task, r->backend->type), &why);
         if (!d && error)
             *error = why;
         status = d ? add_device(set, d, error) : why.status;
+        if (status == TW_OK && set->comm)
+            status = twi_device_join(d, set->comm, task, &set->absent[set->count - 1], error);
     }
     return status;
 }
 
 static tw_status make_room(tw_devices *set, int count, tw_error *error)
 {
+    count *= tw_devices_tasks(set);
+    set->absent = set->comm ? twi_alloc_array((size_t)count, sizeof *set->absent) : NULL;
     set->items = twi_alloc_array((size_t)count, sizeof *set->items);
     set->indexes = twi_alloc_array((size_t)count, sizeof *set->indexes);
-    return set->items && set->indexes ? TW_OK : twi_fail_memory(error, "opening devices");
+    bool fits = set->items && set->indexes && (set->absent || !set->comm);
+    return fits ? TW_OK : twi_fail_memory(error, "opening devices");
 }
 
 /* Asks backends for their devices. Those of plug-ins are real: they are left alone where virtual ones play them. */
@@ -194,9 +210,14 @@ tw_status tw_devices_create(const tw_device_options *given, tw_devices **devices
     TWI_TRY(enumerate_all(requests, &num_requests, &options, error));
     for (int i = 0; i < num_requests; i++)
         count += requests[i].count;
+    if (options.tasks)
+        TWI_TRY(twi_comm_open(&set->comm, error));
     TWI_TRY(make_room(set, count, error));
     for (int i = 0; i < num_requests; i++)
-        TWI_TRY(add_devices(set, &requests[i], error));
+        for (int task = 0; task < tw_devices_tasks(set); task++)
+            TWI_TRY(add_devices(set, &requests[i], task, error));
+    if (set->comm)
+        TWI_TRY(twi_devices_compare(set, error));
     *devices = set;
     set = NULL;
 done:
@@ -213,6 +234,8 @@ void tw_devices_destroy(tw_devices *devices)
         devices->items[i]->ops->destroy(devices->items[i]);
     for (int i = 0; i < devices->num_indexes; i++)
         twi_kernel_index_free(devices->indexes[i]);
+    twi_comm_close(devices->comm);
+    twi_free(devices->absent);
     twi_free(devices->indexes);
     twi_free(devices->items);
     twi_free(devices);

@@ -10,6 +10,7 @@
 #include "base/little_endian.h"
 #include "format/proto/bundle.pb-c.h"
 #include "format/protobuf.h"
+#include "format/slice.h"
 #include "format/table.h"
 
 #include <ctype.h>
@@ -36,10 +37,32 @@ static uint32_t crc_of_length(uint32_t crc, uint64_t length)
 
 /* ---- writing ---- */
 
+/* What a save writes: a tensor under its name, a part of one under a key of its own, or of the tensor that parts make the
+ * entry that lists them. */
+typedef struct item {
+    twi_text key;
+    const tw_named_tensor *tensor;
+    bool is_part, is_list;
+    twi_slice slice; /* of a part */
+    int64_t offset, size;
+    uint32_t crc;
+} item;
+
+/* Data lie by name, the parts of a tensor in the order in which they were given. */
 static int by_name(const void *a, const void *b)
 {
-    const tw_named_tensor *const *x = a, *const *y = b;
-    return strcmp((*x)->name, (*y)->name); /* strcmp compares as unsigned bytes, as the table does */
+    const item *x = a, *y = b;
+    int order = strcmp(x->tensor->name, y->tensor->name); /* strcmp compares as unsigned bytes, as the table does */
+    return order ? order : (x->tensor > y->tensor) - (x->tensor < y->tensor);
+}
+
+/* As unsigned bytes, as the table does. */
+static int by_key(const void *a, const void *b)
+{
+    const item *x = a, *y = b;
+    size_t shorter = x->key.size < y->key.size ? x->key.size : y->key.size;
+    int order = memcmp(twi_text_string(&x->key), twi_text_string(&y->key), shorter);
+    return order ? order : x->key.size < y->key.size ? -1 : x->key.size > y->key.size;
 }
 
 /* Appends a tensor's data; gives their size in the file and the checksum for the entry. */
@@ -82,10 +105,9 @@ static void add_header(twi_table_builder *table)
     twi_table_add(table, "", 0, packed, twi__bundle_header_proto__pack(&header, packed));
 }
 
-static void add_entry(twi_table_builder *table, const tw_named_tensor *tensor, int64_t offset, int64_t size,
-                      uint32_t crc)
+static void add_entry(twi_table_builder *table, const item *item)
 {
-    tw_shape known = tw_tensor_shape(tensor->tensor);
+    tw_shape known = tw_tensor_shape(item->tensor->tensor);
     Twi__TensorShapeProto__Dim dims[TW_MAX_RANK], *dim_list[TW_MAX_RANK];
     Twi__TensorShapeProto shape = TWI__TENSOR_SHAPE_PROTO__INIT;
     Twi__BundleEntryProto entry = TWI__BUNDLE_ENTRY_PROTO__INIT;
@@ -97,27 +119,149 @@ static void add_entry(twi_table_builder *table, const tw_named_tensor *tensor, i
     }
     shape.n_dim = (size_t)known.rank;
     shape.dim = dim_list;
-    entry.dtype = (int32_t)tw_tensor_dtype(tensor->tensor);
+    entry.dtype = (int32_t)tw_tensor_dtype(item->tensor->tensor);
     entry.shape = &shape; /* there even for scalars, where it is empty */
-    entry.offset = offset;
-    entry.size = size;
-    entry.crc32c = twi_crc32c_mask(crc);
-    twi_table_add(table, tensor->name, strlen(tensor->name), packed, twi__bundle_entry_proto__pack(&entry, packed));
+    entry.offset = item->offset;
+    entry.size = item->size;
+    entry.crc32c = twi_crc32c_mask(item->crc);
+    twi_table_add(table, twi_text_string(&item->key), item->key.size, packed,
+                  twi__bundle_entry_proto__pack(&entry, packed));
 }
 
-static tw_status check_tensors(const tw_named_tensor **sorted, int count, tw_error *error)
+/* A dimension that is there as a whole has an extent without start and length. */
+static Twi__TensorSliceProto *slice_proto(twi_arena *arena, const twi_slice *slice)
+{
+    size_t rank = (size_t)slice->full.rank;
+    Twi__TensorSliceProto *proto = twi_arena_alloc(arena, sizeof *proto);
+    Twi__TensorSliceProto__Extent *extents = twi_arena_alloc(arena, sizeof *extents * (rank + 1));
+    if (!proto || !extents || !(proto->extent = twi_arena_alloc(arena, sizeof *proto->extent * (rank + 1))))
+        return NULL;
+    Twi__TensorSliceProto__Extent **list = proto->extent;
+    twi__tensor_slice_proto__init(proto);
+    proto->extent = list;
+    proto->n_extent = rank;
+    for (size_t i = 0; i < rank; i++) {
+        twi__tensor_slice_proto__extent__init(&extents[i]);
+        list[i] = &extents[i];
+        if (slice->all[i])
+            continue;
+        extents[i].start = slice->start[i];
+        extents[i].has_length_case = TWI__TENSOR_SLICE_PROTO__EXTENT__HAS_LENGTH_LENGTH;
+        extents[i].length = slice->length[i];
+    }
+    return proto;
+}
+
+/* The entry of a tensor that lies in parts: type, shape and where the parts are. */
+static tw_status add_list(twi_table_builder *table, const item *items, int count, const item *list, tw_error *error)
+{
+    twi_arena arena = {0};
+    Twi__BundleEntryProto entry = TWI__BUNDLE_ENTRY_PROTO__INIT;
+    Twi__TensorShapeProto shape = TWI__TENSOR_SHAPE_PROTO__INIT;
+    tw_status status = TW_OK;
+    size_t rank = (size_t)list->slice.full.rank;
+    Twi__TensorShapeProto__Dim *dims = twi_arena_alloc(&arena, sizeof *dims * rank);
+    shape.dim = twi_arena_alloc(&arena, sizeof *shape.dim * rank);
+    entry.slices = twi_arena_alloc(&arena, sizeof *entry.slices * (size_t)count);
+    if (!dims || !shape.dim || !entry.slices)
+        TWI_TRY(twi_fail_memory(error, "saving a checkpoint"));
+    for (; shape.n_dim < rank; shape.n_dim++) {
+        twi__tensor_shape_proto__dim__init(&dims[shape.n_dim]);
+        dims[shape.n_dim].size = list->slice.full.dims[shape.n_dim];
+        shape.dim[shape.n_dim] = &dims[shape.n_dim];
+    }
+    for (int i = 0; i < count; i++) {
+        if (!items[i].is_part || strcmp(items[i].tensor->name, list->tensor->name) != 0)
+            continue;
+        if (!tw_shape_equal(items[i].slice.full, list->slice.full) ||
+            tw_tensor_dtype(items[i].tensor->tensor) != tw_tensor_dtype(list->tensor->tensor))
+            TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "the parts of '%s' disagree about its shape or type",
+                             list->tensor->name));
+        if (!(entry.slices[entry.n_slices++] = slice_proto(&arena, &items[i].slice)))
+            TWI_TRY(twi_fail_memory(error, "saving a checkpoint"));
+    }
+    entry.dtype = (int32_t)tw_tensor_dtype(list->tensor->tensor);
+    entry.shape = &shape;
+    uint8_t *packed = twi_arena_alloc(&arena, twi__bundle_entry_proto__get_packed_size(&entry) + 1);
+    if (!packed)
+        TWI_TRY(twi_fail_memory(error, "saving a checkpoint"));
+    twi_table_add(table, list->key.data, list->key.size, packed, twi__bundle_entry_proto__pack(&entry, packed));
+done:
+    twi_arena_free(&arena);
+    return status;
+}
+
+static tw_status check_items(const item *items, int count, tw_error *error)
 {
     for (int i = 0; i < count; i++) {
-        const char *name = sorted[i]->name;
+        const char *name = items[i].tensor->name;
         if (!*name)
             return twi_fail(error, TW_INVALID_ARGUMENT, "a tensor to be saved has an empty name");
-        if (i > 0 && strcmp(name, sorted[i - 1]->name) == 0)
+        if (i > 0 && by_key(&items[i], &items[i - 1]) == 0)
             return twi_fail(error, TW_INVALID_ARGUMENT, "two tensors to be saved are called '%s'", name);
-        if (tw_tensor_dtype(sorted[i]->tensor) == TW_RESOURCE)
+        if (tw_tensor_dtype(items[i].tensor->tensor) == TW_RESOURCE)
             return twi_fail(error, TW_INVALID_ARGUMENT, "tensor '%s' is a resource: its value must be saved, not it",
                             name);
+        tw_shape has = tw_tensor_shape(items[i].tensor->tensor);
+        if (items[i].is_part && !tw_shape_equal(has, twi_slice_shape(&items[i].slice))) {
+            char text[128];
+            return twi_fail(error, TW_INVALID_ARGUMENT, "tensor '%s' is %s, which is not the part '%s'", name,
+                            tw_shape_text(has, text, sizeof text), items[i].tensor->part);
+        }
     }
     return TW_OK;
+}
+
+/* A tensor's item; of the first part of one, also that of the list. items has room for both. */
+static tw_status make_items(const tw_named_tensor *tensor, item *items, int *count, tw_error *error)
+{
+    item *made = &items[(*count)++];
+    made->tensor = tensor;
+    if (tensor->part && *tensor->part) {
+        tw_status status = twi_slice_parse(tensor->part, &made->slice, error);
+        if (status != TW_OK)
+            return status;
+        made->is_part = !twi_slice_is_whole(&made->slice);
+    }
+    if (!made->is_part) {
+        twi_text_printf(&made->key, "%s", tensor->name);
+        return TW_OK;
+    }
+    twi_slice_key(tensor->name, &made->slice, &made->key);
+    for (int i = 0; i < *count; i++)
+        if (items[i].is_list && strcmp(items[i].tensor->name, tensor->name) == 0)
+            return TW_OK;
+    item *list = &items[(*count)++];
+    *list = (item){.tensor = tensor, .is_list = true, .slice = made->slice};
+    twi_text_printf(&list->key, "%s", tensor->name);
+    return TW_OK;
+}
+
+/* Writes the tensors' data. */
+static void write_items(item *items, int count, twi_file_writer *file)
+{
+    int64_t offset = 0;
+    qsort(items, (size_t)count, sizeof *items, by_name);
+    for (int i = 0; i < count; i++) {
+        if (items[i].is_list)
+            continue;
+        items[i].offset = offset;
+        write_data(file, items[i].tensor->tensor, &items[i].size, &items[i].crc);
+        offset += items[i].size;
+    }
+}
+
+/* Lists them in the table. */
+static tw_status list_items(const item *items, int count, twi_table_builder *table, tw_error *error)
+{
+    tw_status status = TW_OK;
+    add_header(table);
+    for (int i = 0; i < count && status == TW_OK; i++)
+        if (items[i].is_list)
+            status = add_list(table, items, count, &items[i], error);
+        else
+            add_entry(table, &items[i]);
+    return status;
 }
 
 tw_status twi_bundle_write(const char *data_path, const char *index_path, const tw_named_tensor *tensors, int count,
@@ -127,43 +271,46 @@ tw_status twi_bundle_write(const char *data_path, const char *index_path, const 
     twi_table_builder table;
     twi_file_writer *file = NULL;
     bool made_data = false, made_index = false;
-    int64_t offset = 0;
-    const tw_named_tensor **sorted = twi_alloc_array((size_t)count, sizeof *sorted);
+    int num_items = 0;
+    item *items = twi_alloc_array(2 * (size_t)count + 1, sizeof *items);
     twi_table_start(&table, 0);
-    if (!sorted) {
+    if (!items) {
         status = twi_fail_memory(error, "saving a checkpoint");
         goto done;
     }
-    for (int i = 0; i < count; i++)
-        sorted[i] = &tensors[i];
-    qsort(sorted, (size_t)count, sizeof *sorted, by_name);
-    TWI_TRY(check_tensors(sorted, count, error));
+    for (int i = 0; i < count; i++) {
+        TWI_TRY(make_items(&tensors[i], items, &num_items, error));
+        if (items[num_items - 1].key.failed)
+            TWI_TRY(twi_fail_memory(error, "saving a checkpoint"));
+    }
+    qsort(items, (size_t)num_items, sizeof *items, by_key);
+    TWI_TRY(check_items(items, num_items, error));
 
     TWI_TRY(twi_file_create_new(data_path, &file, error));
     made_data = true;
-    add_header(&table);
-    for (int i = 0; i < count; i++) {
-        int64_t size;
-        uint32_t crc;
-        write_data(file, sorted[i]->tensor, &size, &crc);
-        add_entry(&table, sorted[i], offset, size, crc);
-        offset += size;
-    }
-    TWI_TRY(twi_file_close(file, true, error));
+    write_items(items, num_items, file);
+    status = twi_file_close(file, true, error);
     file = NULL;
+    if (status != TW_OK)
+        goto done;
+    qsort(items, (size_t)num_items, sizeof *items, by_key);
+    TWI_TRY(list_items(items, num_items, &table, error));
 
     TWI_TRY(twi_table_finish(&table, error));
     TWI_TRY(twi_file_create_new(index_path, &file, error));
     made_index = true;
     twi_file_write(file, table.file.data, table.file.size);
-    TWI_TRY(twi_file_close(file, true, error));
+    status = twi_file_close(file, true, error);
+    file = NULL;
 done:
     if (status != TW_OK && made_index)
         twi_files()->unlink(index_path);
     if (status != TW_OK && made_data)
         twi_files()->unlink(data_path);
     twi_table_free(&table);
-    twi_free(sorted);
+    for (int i = 0; i < num_items; i++)
+        twi_text_free(&items[i].key);
+    twi_free(items);
     return status;
 }
 
@@ -175,7 +322,9 @@ typedef struct entry {
     tw_dtype dtype; /* TW_INVALID_DTYPE if Tower has no such type */
     tw_shape shape; /* TW_UNKNOWN_SHAPE if Tower has no such rank */
     int64_t elements;
-    bool partitioned; /* the value lies in parts, under names of their own */
+    int num_parts;    /* the value lies in parts, under keys of their own; 0: it does not */
+    twi_slice *parts;
+    size_t key_size;
     int shard;
     int64_t offset, size;
     uint32_t crc; /* masked */
@@ -290,6 +439,30 @@ static tw_status check_place(tw_checkpoint *checkpoint, const entry *entry, tw_e
     return TW_OK;
 }
 
+/* Where a tensor's parts lie in it. Of one that has more dimensions than we know of, nothing is kept. */
+static tw_status read_parts(tw_checkpoint *checkpoint, entry *entry, const Twi__BundleEntryProto *stored, tw_error *error)
+{
+    entry->parts = twi_arena_alloc(&checkpoint->names, sizeof *entry->parts * stored->n_slices);
+    if (!entry->parts)
+        return twi_fail_memory(error, "opening a checkpoint");
+    for (size_t i = 0; i < stored->n_slices && entry->shape.rank >= 0; i++) {
+        const Twi__TensorSliceProto *from = stored->slices[i];
+        twi_slice *slice = &entry->parts[i];
+        *slice = twi_slice_whole(entry->shape);
+        for (size_t k = 0; k < from->n_extent && k < (size_t)entry->shape.rank; k++) {
+            if (from->extent[k]->has_length_case != TWI__TENSOR_SLICE_PROTO__EXTENT__HAS_LENGTH_LENGTH)
+                continue;
+            slice->all[k] = false;
+            slice->start[k] = from->extent[k]->start;
+            slice->length[k] = from->extent[k]->length;
+            if (slice->start[k] < 0 || slice->length[k] < 0 || slice->start[k] > slice->full.dims[k] ||
+                slice->length[k] > slice->full.dims[k] - slice->start[k])
+                return twi_fail(error, TW_DATA_LOSS, "part %zu of tensor '%s' lies outside of it", i, entry->name);
+        }
+    }
+    return TW_OK;
+}
+
 /* Takes in one entry of the index: twi_table_entry. */
 static tw_status read_entry(void *user, const char *key, size_t key_size, const char *value, size_t value_size,
                             tw_error *error)
@@ -325,7 +498,8 @@ static tw_status read_entry(void *user, const char *key, size_t key_size, const 
         .dtype = tw_dtype_size((tw_dtype)stored->dtype) ? (tw_dtype)stored->dtype : TW_INVALID_DTYPE,
         .shape = TW_UNKNOWN_SHAPE,
         .elements = elements_of(stored->shape),
-        .partitioned = stored->n_slices > 0,
+        .num_parts = (int)stored->n_slices,
+        .key_size = key_size,
         .shard = stored->shard_id,
         .offset = stored->offset,
         .size = stored->size,
@@ -340,7 +514,9 @@ static tw_status read_entry(void *user, const char *key, size_t key_size, const 
     }
     if (made.elements < 0)
         status = twi_fail(error, TW_DATA_LOSS, "tensor '%s' has an impossible shape", name);
-    else if (!made.partitioned)
+    else if (made.num_parts)
+        status = read_parts(checkpoint, &made, stored, error);
+    else
         status = check_place(checkpoint, &made, error);
     if (status == TW_OK && !twi_push(&checkpoint->entries, made))
         status = twi_fail_memory(error, "opening a checkpoint");
@@ -436,7 +612,8 @@ tw_shape tw_checkpoint_shape(const tw_checkpoint *checkpoint, int i)
 int64_t tw_checkpoint_bytes(const tw_checkpoint *checkpoint, int i)
 {
     TWI_NEED_OR(checkpoint, 0);
-    return named(checkpoint, i)->size;
+    const entry *entry = named(checkpoint, i);
+    return entry->num_parts ? entry->elements * (int64_t)tw_dtype_size(entry->dtype) : entry->size;
 }
 
 int tw_checkpoint_find(const tw_checkpoint *checkpoint, const char *name)
@@ -458,7 +635,7 @@ int tw_checkpoint_find(const tw_checkpoint *checkpoint, const char *name)
 
 static tw_status check_crc(const entry *entry, uint32_t crc, tw_error *error)
 {
-    if (entry->crc != twi_crc32c_mask(crc))
+    if (!twi_crc32c_matches(entry->crc, crc))
         return twi_fail(error, TW_DATA_LOSS,
                         "tensor '%s' is damaged: its %lld bytes at %lld do not match their checksum", entry->name,
                         (long long)entry->size, (long long)entry->offset);
@@ -478,7 +655,7 @@ static tw_status read_strings(const entry *entry, const char *bytes, tw_tensor *
         total += length;
         crc = crc_of_length(crc, length);
     }
-    if (end - at < 4 || total != (uint64_t)(end - at) - 4 || twi_get32(at) != twi_crc32c_mask(crc))
+    if (end - at < 4 || total != (uint64_t)(end - at) - 4 || !twi_crc32c_matches(twi_get32(at), crc))
         return twi_fail(error, TW_DATA_LOSS, "tensor '%s' is damaged: the lengths of its strings do not add up",
                         entry->name);
     tw_status status = check_crc(entry, twi_crc32c(crc, at, (size_t)(end - at)), error);
@@ -532,36 +709,136 @@ static tw_status refuse_foreign(const entry *entry, const char *what, tw_error *
                     entry->name, what, entry->number);
 }
 
-tw_status tw_checkpoint_read(tw_checkpoint *checkpoint, const char *name, tw_tensor **tensor, tw_error *error)
+/* The entry of a part; NULL if there is none. */
+static const entry *find_part(const tw_checkpoint *checkpoint, const char *name, const twi_slice *slice)
+{
+    twi_text key = {0};
+    const entry *found = NULL;
+    twi_slice_key(name, slice, &key);
+    for (int i = 0; i < checkpoint->first_named && !found && !key.failed; i++) {
+        const entry *entry = &checkpoint->entries.items[i];
+        if (entry->key_size == key.size && memcmp(entry->name, key.data, key.size) == 0)
+            found = entry;
+    }
+    twi_text_free(&key);
+    return found;
+}
+
+/* A tensor of an entry's own, read whole. */
+static tw_status read_whole(tw_checkpoint *checkpoint, const entry *entry, tw_tensor **tensor, tw_error *error)
+{
+    tw_tensor *made = tw_tensor_create(entry->dtype, entry->shape);
+    tw_status status = made ? read_data(checkpoint, entry, made, error) : twi_fail_memory(error, "reading a tensor");
+    if (status == TW_OK)
+        *tensor = made;
+    else
+        tw_tensor_release(made);
+    return status;
+}
+
+/* Fills what `wanted` says from one stored part; *copied counts elements. */
+static tw_status read_from(tw_checkpoint *checkpoint, const entry *stored, const twi_slice *where, const twi_slice *wanted,
+                           tw_tensor *into, int64_t *copied, tw_error *error)
+{
+    tw_tensor *part = NULL;
+    tw_status status = read_whole(checkpoint, stored, &part, error);
+    if (status == TW_OK && !tw_shape_equal(tw_tensor_shape(part), twi_slice_shape(where)))
+        status = twi_fail(error, TW_DATA_LOSS, "a part of it has another shape than its place");
+    if (status == TW_OK)
+        *copied += twi_slice_copy(where, tw_tensor_data(part), wanted, tw_tensor_data(into), tw_dtype_size(stored->dtype));
+    tw_tensor_release(part);
+    return status;
+}
+
+/* Puts a tensor, or a part of one, together of what is stored. Parts of strings are not known to be anywhere. */
+static tw_status assemble(tw_checkpoint *checkpoint, const entry *entry, const twi_slice *wanted, tw_tensor *into,
+                          tw_error *error)
+{
+    int64_t copied = 0;
+    twi_slice whole = twi_slice_whole(entry->shape);
+    tw_status status = TW_OK;
+    if (entry->dtype == TW_STRING)
+        return twi_fail(error, TW_UNIMPLEMENTED, "tensor '%s' cannot be read: it has strings in parts", entry->name);
+    if (entry->num_parts == 0)
+        status = read_from(checkpoint, entry, &whole, wanted, into, &copied, error);
+    for (int i = 0; i < entry->num_parts && status == TW_OK; i++) {
+        const struct entry *part = find_part(checkpoint, entry->name, &entry->parts[i]);
+        if (!part || part->dtype != entry->dtype || part->shape.rank < 0)
+            return twi_fail(error, TW_DATA_LOSS, "part %d of tensor '%s' is not there", i, entry->name);
+        status = read_from(checkpoint, part, &entry->parts[i], wanted, into, &copied, error);
+    }
+    if (status == TW_OK && copied < tw_tensor_elements(into))
+        status = twi_fail(error, TW_NOT_FOUND, "the parts of tensor '%s' do not cover what is asked for", entry->name);
+    return status;
+}
+
+static tw_status check_readable(const entry *entry, tw_error *error)
+{
+    if (entry->dtype == TW_INVALID_DTYPE)
+        return refuse_foreign(entry, "read", error);
+    if (entry->shape.rank < 0)
+        return twi_fail(error, TW_UNIMPLEMENTED, "tensor '%s' cannot be read: it has more than %d dimensions", entry->name,
+                        TW_MAX_RANK);
+    return TW_OK;
+}
+
+/* part "": all of it. */
+static tw_status read_part(tw_checkpoint *checkpoint, const char *name, const char *part, tw_tensor **tensor,
+                           tw_error *error)
+{
+    int i = tw_checkpoint_find(checkpoint, name);
+    if (i < 0)
+        return twi_fail(error, TW_NOT_FOUND, "'%s' has no tensor '%s'", checkpoint->prefix, name);
+    const entry *entry = named(checkpoint, i);
+    tw_status status = check_readable(entry, error);
+    twi_slice wanted = twi_slice_whole(entry->shape);
+    if (status == TW_OK && *part)
+        status = twi_slice_parse(part, &wanted, error);
+    if (status == TW_OK && !tw_shape_equal(wanted.full, entry->shape)) {
+        char text[128];
+        status = twi_fail(error, TW_INVALID_ARGUMENT, "tensor_name = %s; shape in shape_and_slice spec %s does not match "
+                          "the shape stored in checkpoint: %s", name, part,
+                          tw_shape_text(entry->shape, text, sizeof text));
+    }
+    if (status == TW_OK && entry->num_parts == 0 && twi_slice_is_whole(&wanted))
+        return read_whole(checkpoint, entry, tensor, error);
+    tw_tensor *made = status == TW_OK ? tw_tensor_create(entry->dtype, twi_slice_shape(&wanted)) : NULL;
+    if (status == TW_OK)
+        status = made ? assemble(checkpoint, entry, &wanted, made, error) : twi_fail_memory(error, "reading a tensor");
+    if (status == TW_OK)
+        *tensor = made;
+    else
+        tw_tensor_release(made);
+    return status;
+}
+
+tw_status tw_checkpoint_read_part(tw_checkpoint *checkpoint, const char *name, const char *part, tw_tensor **tensor,
+                                  tw_error *error)
 {
     TWI_NEED(checkpoint, "checkpoint", error);
     TWI_NEED(name, "name", error);
     TWI_NEED(tensor, "tensor", error);
-    tw_status status = TW_OK;
-    int i = tw_checkpoint_find(checkpoint, name);
     *tensor = NULL;
-    if (i < 0)
-        return twi_fail(error, TW_NOT_FOUND, "'%s' has no tensor '%s'", checkpoint->prefix, name);
-    const entry *entry = named(checkpoint, i);
-    tw_tensor *made = NULL;
-    if (entry->dtype == TW_INVALID_DTYPE)
-        status = refuse_foreign(entry, "read", error);
-    else if (entry->partitioned)
-        status = twi_fail(error, TW_UNIMPLEMENTED, "tensor '%s' cannot be read: it is stored in parts", name);
-    else if (entry->shape.rank < 0)
-        status = twi_fail(error, TW_UNIMPLEMENTED, "tensor '%s' cannot be read: it has more than %d dimensions", name,
-                          TW_MAX_RANK);
-    else if (!(made = tw_tensor_create(entry->dtype, entry->shape)))
-        status = twi_fail_memory(error, "reading a tensor");
-    else
-        status = read_data(checkpoint, entry, made, error);
-    if (status == TW_OK) {
-        *tensor = made;
-    } else {
+    bool known = tw_checkpoint_find(checkpoint, name) >= 0;
+    tw_status status = read_part(checkpoint, name, part ? part : "", tensor, error);
+    if (status != TW_OK && known)
         twi_prefix(error, "'%s'", checkpoint->prefix);
-        tw_tensor_release(made);
-    }
     return status;
+}
+
+tw_status tw_checkpoint_read(tw_checkpoint *checkpoint, const char *name, tw_tensor **tensor, tw_error *error)
+{
+    return tw_checkpoint_read_part(checkpoint, name, NULL, tensor, error);
+}
+
+int twi_bundle_num_parts(const tw_checkpoint *checkpoint, int i)
+{
+    return named(checkpoint, i)->num_parts;
+}
+
+void twi_bundle_part(const tw_checkpoint *checkpoint, int i, int k, twi_text *part)
+{
+    twi_slice_print(&named(checkpoint, i)->parts[k], part);
 }
 
 tw_status twi_bundle_verify(tw_checkpoint *checkpoint, tw_error *error)
@@ -571,7 +848,7 @@ tw_status twi_bundle_verify(tw_checkpoint *checkpoint, tw_error *error)
         tw_status status = TW_OK;
         if (entry->number == DT_VARIANT) /* its checksum does not run over its bytes alone */
             status = refuse_foreign(entry, "checked", error);
-        else if (!entry->partitioned)
+        else if (!entry->num_parts)
             status = read_data(checkpoint, entry, NULL, error);
         if (status != TW_OK) {
             twi_prefix(error, "'%s'", checkpoint->prefix);

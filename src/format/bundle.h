@@ -11,6 +11,8 @@
 #ifndef TWI_BUNDLE_H
 #define TWI_BUNDLE_H
 
+#include "base/text.h"
+
 #include <tower/io.h>
 
 /* Writes and syncs both files, which are not there yet. On failure neither is left behind. */
@@ -27,6 +29,10 @@ tw_status twi_bundle_merge(const char *const *prefixes, int count, const char *d
 /* Opens exactly PREFIX.index, never a directory's latest. */
 tw_status twi_bundle_open(const char *prefix, tw_checkpoint **checkpoint, tw_error *error);
 tw_status twi_bundle_verify(tw_checkpoint *checkpoint, tw_error *error); /* reads all data */
+
+/* In how many parts tensor i lies (0: as a whole), and which part number k is, appended as tw_named_tensor says it. */
+int twi_bundle_num_parts(const tw_checkpoint *checkpoint, int i);
+void twi_bundle_part(const tw_checkpoint *checkpoint, int i, int k, twi_text *part);
 
 /* "model.ckpt-1000" -> 1000; -1 for names that do not end in "-DIGITS" (or "-DIGITS.replaced"). */
 int64_t twi_checkpoint_step_of(const char *name);

@@ -63,18 +63,32 @@ done:
 
 typedef TWI_ARRAY(tw_named_tensor) tensors;
 
-/* Names are borrowed from the checkpoint. */
+/* Tensor i, or part k of it, under a name that is borrowed from the checkpoint. */
+static tw_status read_one(tw_checkpoint *checkpoint, int i, int k, tensors *all, tw_error *error)
+{
+    twi_text part = {0};
+    tw_named_tensor one = {.name = tw_checkpoint_name(checkpoint, i)};
+    if (twi_bundle_num_parts(checkpoint, i))
+        twi_bundle_part(checkpoint, i, k, &part);
+    tw_tensor *tensor = NULL;
+    tw_status status = part.failed ? twi_fail_memory(error, "merging checkpoints")
+                                   : tw_checkpoint_read_part(checkpoint, one.name, part.data, &tensor, error);
+    one.tensor = tensor;
+    one.part = part.data;
+    if (status == TW_OK && twi_push(all, one))
+        return TW_OK;
+    tw_tensor_release(tensor);
+    twi_text_free(&part);
+    return status == TW_OK ? twi_fail_memory(error, "merging checkpoints") : status;
+}
+
 static tw_status read_all(tw_checkpoint *checkpoint, tensors *all, tw_error *error)
 {
     tw_status status = TW_OK;
-    for (int i = 0; i < tw_checkpoint_count(checkpoint) && status == TW_OK; i++) {
-        tw_tensor *tensor;
-        const char *name = tw_checkpoint_name(checkpoint, i);
-        status = tw_checkpoint_read(checkpoint, name, &tensor, error);
-        if (status == TW_OK && !twi_push(all, ((tw_named_tensor){name, tensor}))) {
-            tw_tensor_release(tensor);
-            status = twi_fail_memory(error, "merging checkpoints");
-        }
+    for (int i = 0; i < tw_checkpoint_count(checkpoint); i++) {
+        int parts = twi_bundle_num_parts(checkpoint, i);
+        for (int k = 0; k < (parts ? parts : 1) && status == TW_OK; k++)
+            status = read_one(checkpoint, i, k, all, error);
     }
     return status;
 }
@@ -116,8 +130,10 @@ tw_status twi_bundle_merge(const char *const *prefixes, int count, const char *d
         if (strcmp(prefixes[i], destination) != 0)
             remove_checkpoint(prefixes[i]);
 done:
-    for (int i = 0; i < all.count; i++)
+    for (int i = 0; i < all.count; i++) {
         tw_tensor_release((tw_tensor *)all.items[i].tensor);
+        twi_free((char *)all.items[i].part);
+    }
     for (int i = 0; i < parts.count; i++)
         tw_checkpoint_close(parts.items[i]);
     twi_array_free(&all);

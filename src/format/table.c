@@ -214,7 +214,7 @@ static tw_status open_block(const char *bytes, handle place, uint64_t *from, uin
                         (unsigned long long)place.size, offset, (unsigned long long)*from, (unsigned long long)limit);
     const char *start = bytes + place.offset;
     size_t size = (size_t)place.size;
-    if (twi_get32(start + size + 1) != twi_crc32c_mask(twi_crc32c(0, start, size + 1)))
+    if (!twi_crc32c_matches(twi_get32(start + size + 1), twi_crc32c(0, start, size + 1)))
         return twi_fail(error, TW_DATA_LOSS, "the block at %llu does not match its checksum", offset);
     if (start[size] == SNAPPY) {
         if (!twi_snappy_expand(start, size, &block->expanded, &size))

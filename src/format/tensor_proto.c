@@ -60,9 +60,15 @@ Twi__TensorProto *twi_tensor_to_proto(twi_arena *arena, const tw_tensor *tensor)
 
 tw_status twi_dtype_from_proto(int32_t number, tw_dtype *dtype, tw_error *error)
 {
+    static const char *const others[] = {[8] = "complex64", [11] = "qint8",  [12] = "quint8",     [13] = "qint32",
+                                         [15] = "qint16",   [16] = "quint16", [17] = "uint16",    [18] = "complex128",
+                                         [21] = "variant",  [22] = "uint32",  [23] = "uint64"};
     *dtype = (tw_dtype)number;
     if (tw_dtype_size(*dtype))
         return TW_OK;
+    const char *name = number > 0 && (size_t)number < sizeof others / sizeof *others ? others[number] : NULL;
+    if (name)
+        return twi_fail(error, TW_UNIMPLEMENTED, "the data type %s is not one of Tower's", name);
     return twi_fail(error, TW_UNIMPLEMENTED, "data type %d is not one of Tower's", (int)number);
 }
 

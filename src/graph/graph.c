@@ -1,10 +1,12 @@
 /* graph.c - making graphs and nodes: types and attributes are matched with the op's signature, shapes are inferred,
  * the first error latches.
  * Never here: scopes (scopes.c), variables (variables.c), gradients (gradients.c). */
+#include "graph/branches.h"
 #include "graph/match.h"
 
 #include "base/log.h"
 #include "base/text.h"
+#include "device/kernel.h"
 
 #include <ctype.h>
 #include <stdarg.h>
@@ -39,6 +41,8 @@ void tw_graph_destroy(tw_graph *graph)
     twi_map_free(&graph->variables_by_name);
     twi_map_free(&graph->signatures);
     twi_scopes_destroy(graph->scopes);
+    twi_branches_destroy(graph->conditions);
+    twi_branch_scopes_free(graph);
     twi_arena_free(&graph->arena);
     twi_free(graph);
 }
@@ -219,9 +223,12 @@ static tw_node *make_node(tw_graph *graph, const twi_op *op, const char *name, c
         fail_memory(graph);
         return NULL;
     }
+    node->kernel_type = twi_kernel_type(&node->attrs);
     for (int i = 0; i < node->num_outputs; i++)
         if (node->output_types[i] == TW_RESOURCE)
-            node->resource_dtype = twi_attr_type(&node->attrs, "dtype");
+            node->resource_dtype = twi_op_is(op, TWI_SWITCH | TWI_MERGE | TWI_ENTER | TWI_EXIT | TWI_NEXT | TWI_PASSES) && num_data
+                                       ? inputs[0].node->resource_dtype
+                                       : twi_attr_type(&node->attrs, "dtype");
     return node;
 }
 
@@ -266,8 +273,11 @@ static tw_node *finish_node(tw_graph *graph, tw_node *node, const tw_output *inp
             fail_memory(graph);
         }
     }
-    if (graph->error.status == TW_OK)
+    if (graph->error.status == TW_OK) {
+        graph->branches = graph->branches || twi_op_is(node->op, TWI_SWITCH | TWI_MERGE);
+        graph->loops = graph->loops || twi_op_is(node->op, TWI_ENTER | TWI_EXIT | TWI_NEXT);
         return node;
+    }
     twi_attrs_release(&node->attrs);
     return NULL;
 }
@@ -282,6 +292,7 @@ static tw_status add_colocation(tw_graph *graph, tw_node *node, const tw_node *w
     twi_attr attr = theirs ? *theirs : tw_attr_strings("_class", &own, 1);
     if (twi_attr_find(&node->attrs, "_class"))
         return TW_OK;
+    node->beside = theirs ? with->beside : with;
     /* keep_attrs() left one free place at the end */
     return twi_attr_copy(&graph->arena, &attr, &node->attrs.items[node->attrs.count++]) ? TW_OK : fail_memory(graph);
 }
@@ -322,6 +333,37 @@ static const char *name_in_scope(tw_graph *graph, const char *wanted)
     return unique;
 }
 
+/* A node with what the open scopes give it. */
+static tw_node *add_in_scopes(tw_graph *graph, const twi_op *op, const char *name, const tw_output *inputs, int num_inputs,
+                              const tw_attr *attrs, int num_attrs)
+{
+    tw_node *pivot = NULL, *const *controls;
+    twi_branch *branch = twi_scope_branch(graph);
+    tw_output *inside = branch ? twi_arena_alloc(&graph->arena, sizeof *inside * (size_t)(num_inputs + 1)) : NULL;
+    if (branch && !inside)
+        return fail_memory(graph), NULL;
+    if (branch && !twi_branch_inputs(graph, branch, inputs, num_inputs, inside, &pivot))
+        return NULL;
+    inputs = branch ? inside : inputs;
+    tw_node *node = make_node(graph, op, name, inputs, num_inputs, attrs, num_attrs);
+    if (!node)
+        return NULL;
+    int num_controls = twi_scope_controls(graph, &controls);
+    if (!reserve_controls(graph, node, num_controls + (pivot != NULL)))
+        num_controls = 0, pivot = NULL, fail_memory(graph);
+    for (int i = 0; i < num_controls; i++)
+        add_control(node, controls[i]);
+    if (pivot)
+        add_control(node, pivot);
+    node->branch = branch;
+    tw_node *with = twi_scope_colocation(graph);
+    if (with && add_colocation(graph, node, with) == TW_OK)
+        node->device = with->device;
+    else if (!with)
+        node->device = twi_scope_device(graph, node);
+    return finish_node(graph, node, inputs, num_inputs);
+}
+
 tw_node *tw_add_node(tw_graph *graph, const char *op_name, const char *name, const tw_output *inputs, int num_inputs,
                      const tw_attr *attrs, int num_attrs)
 {
@@ -348,21 +390,7 @@ tw_node *tw_add_node(tw_graph *graph, const char *op_name, const char *name, con
     const char *unique = name_in_scope(graph, wanted);
     if (!unique)
         return NULL;
-    tw_node *node = make_node(graph, op, unique, inputs, num_inputs, attrs, num_attrs);
-    if (!node)
-        return NULL;
-    tw_node *const *controls;
-    int num_controls = twi_scope_controls(graph, &controls);
-    if (!reserve_controls(graph, node, num_controls))
-        num_controls = 0, fail_memory(graph);
-    for (int i = 0; i < num_controls; i++)
-        add_control(node, controls[i]);
-    tw_node *with = twi_scope_colocation(graph);
-    if (with && add_colocation(graph, node, with) == TW_OK)
-        node->device = with->device;
-    else if (!with)
-        node->device = twi_scope_device(graph, node);
-    return finish_node(graph, node, inputs, num_inputs);
+    return add_in_scopes(graph, op, unique, inputs, num_inputs, attrs, num_attrs);
 }
 
 /* `name` and `device` as they are, in the graph's arena. */
@@ -421,6 +449,24 @@ tw_tensor *twi_constant_value(tw_output output)
     return twi_attr_tensor(&output.node->attrs, "value");
 }
 
+/* A variable that was made without a shape has that of the first value which it is given a node for. */
+static void learn_variable_shape(const tw_node *node)
+{
+    tw_node *maker = node->num_inputs > 1 ? node->inputs[0].node : NULL;
+    if (!maker || maker->op->makes != TWI_MAKES_VARIABLE || twi_op_role(node->op, &node->attrs, 0) != 'w')
+        return;
+    tw_shape shape = node->inputs[1].node->output_shapes[node->inputs[1].index];
+    if (tw_shape_is_known(maker->output_shapes[0]) || !tw_shape_is_known(shape))
+        return;
+    maker->output_shapes[0] = shape;
+    for (int i = 0; i < maker->attrs.count; i++)
+        if (strcmp(maker->attrs.items[i].name, "shape") == 0)
+            maker->attrs.items[i].shape = shape;
+    tw_variable *variable = (tw_variable *)tw_graph_find_variable(node->graph, maker->name);
+    if (variable)
+        variable->shape = shape;
+}
+
 tw_status twi_infer_shapes(tw_node *node, tw_error *error)
 {
     enum { FEW = 64 };
@@ -463,6 +509,8 @@ tw_status twi_infer_shapes(tw_node *node, tw_error *error)
     status = node->op->shape(&context);
     if (status != TW_OK)
         twi_prefix(error, "%s '%s'", node->op->name, node->name);
+    else if (node->op->roles)
+        learn_variable_shape(node);
 done:
     if (n > FEW) {
         twi_free(types);
@@ -524,6 +572,12 @@ bool tw_node_is_constant(const tw_node *node)
     return twi_op_is(node->op, TWI_CONSTANT);
 }
 
+bool tw_node_may_be_fed(const tw_node *node)
+{
+    TWI_NEED_OR(node, false);
+    return twi_op_is(node->op, TWI_MAY_BE_FED);
+}
+
 bool tw_node_is_placeholder(const tw_node *node)
 {
     TWI_NEED_OR(node, false);
@@ -577,7 +631,7 @@ tw_shape tw_output_shape(tw_output output)
 
 tw_node *tw_graph_find(const tw_graph *graph, const char *name)
 {
-    TWI_NEED_OR(graph, NULL);
+    TWI_NEED_OR(graph && name, NULL);
     return twi_map_get(&graph->by_name, name);
 }
 
@@ -651,4 +705,16 @@ int tw_get_collection(const tw_graph *graph, const char *name, const char *scope
         count++;
     }
     return count;
+}
+
+int tw_graph_num_collections(const tw_graph *graph)
+{
+    TWI_NEED_OR(graph, 0);
+    return graph->collections.count;
+}
+
+const char *tw_graph_collection(const tw_graph *graph, int i)
+{
+    TWI_NEED_OR(graph, NULL);
+    return i >= 0 && i < graph->collections.count ? graph->collections.items[i]->name : NULL;
 }

@@ -1,7 +1,8 @@
 /* graph.h - inside of a graph: nodes in order of creation, scopes, variables, collections.
  *
  * Inputs always exist before the node that uses them, so the order of creation is a topological order and nothing
- * here ever sorts. (Back edges of old-style loops will break this; they are refused for now.) */
+ * here ever sorts. The way back of a loop is no input but a field of its own (`backward`), and a loop's Exits come behind
+ * all of its nodes. */
 #ifndef TWI_GRAPH_H
 #define TWI_GRAPH_H
 
@@ -17,6 +18,7 @@ struct tw_node {
     const twi_op *op;
     const char *device;        /* requested, canonical ("/device:GPU:1"); "" if none */
     twi_attrs attrs;           /* every attribute of the signature, defaults filled in, and "_class" */
+    const tw_node *beside;     /* whom its one "_class" names; NULL: it has none, or was read with it from a file */
     int num_inputs;
     tw_output *inputs;
     int num_control_inputs;
@@ -26,6 +28,10 @@ struct tw_node {
     tw_dtype *output_types;
     tw_shape *output_shapes;   /* of a resource output: shape of the variable behind it */
     tw_dtype resource_dtype;   /* of a node that makes a resource: dtype behind the handle */
+    tw_dtype kernel_type;      /* what rows of kernels are asked for: twi_kernel_type() of its attributes */
+    tw_output backward;        /* of a loop's Merge: what its last input is really, which comes later than the Merge; in
+                                  `inputs` the first stands there once more */
+    struct twi_branch *branch; /* that it was built in (branch_scopes.c); NULL: none */
     int order;                 /* its rank among nodes that are ready: its id, but for reductions (reduction.c) */
     bool opaque;               /* passes values on of which none is known to be constant: no need to look behind it */
 };
@@ -46,12 +52,34 @@ struct tw_graph {
     twi_map signatures;                     /* op name -> twi_signature, parsed when first used here */
     struct twi_scopes *scopes;              /* scopes.c */
     const char *next_name;                  /* of tw_name() */
+    bool branches, loops;                   /* some node is a Switch or a Merge; of a loop */
+    struct twi_branches *conditions;        /* branches.c; NULL until somebody asks */
+    struct twi_branch *latest_branch;       /* of those that it was built in */
     int64_t seed;
     bool has_seed;
     int uncounted;                          /* nodes that seeds of random ops pass over, so that a network draws the same
                                                numbers on copies, and whatever makes its input */
     tw_error error;                         /* the first one; status TW_OK while all is well */
 };
+
+/* Asks for the memory of the nodes that a sweep comes to next, from `id` on upwards or, with step -1, downwards: a large
+ * graph lies in no cache, and who waits for one node after another waits most of the time. (GCC 12 drops calls of a
+ * function that does nothing else, unless it must inline it.) */
+__attribute__((always_inline)) static inline void twi_look_ahead(const tw_graph *graph, int id, int step)
+{
+    enum { FAR = 18, MIDDLE = 12, NEAR = 6 };
+    int far = id + FAR * step, middle = id + MIDDLE * step, near = id + NEAR * step;
+    if (far < 0 || far >= graph->nodes.count)
+        return;
+    const tw_node *const *nodes = (const tw_node *const *)graph->nodes.items;
+    __builtin_prefetch(nodes[far]);
+    __builtin_prefetch((const char *)nodes[far] + 64);
+    __builtin_prefetch(nodes[middle]->inputs);
+    if (nodes[middle]->attrs.count)
+        __builtin_prefetch(&nodes[middle]->attrs.items[nodes[middle]->attrs.count - 1]);
+    for (int i = 0; i < nodes[near]->num_inputs && i < 4; i++)
+        __builtin_prefetch(nodes[near]->inputs[i].node);
+}
 
 #define twi_graph_fail tw_graph_fail /* the same; a word for those inside */
 /* Latches what `error` holds. */

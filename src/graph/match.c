@@ -178,9 +178,10 @@ static tw_status check_value(const twi_call *d, const twi_attr_spec *spec, const
                                                      : TW_OK;
     if (status != TW_OK)
         return status;
-    if (spec->allowed_types && !(spec->allowed_types >> value->type & 1))
-        return fail(d, "attribute '%s' is %s, which this op does not take", spec->name,
-                          tw_dtype_name(value->type));
+    if (spec->allowed_types && !(spec->allowed_types >> value->type & 1)) {
+        fail(d, "attribute '%s' is %s, which this op does not take", spec->name, tw_dtype_name(value->type));
+        return d->error ? d->error->status = TW_UNIMPLEMENTED : TW_UNIMPLEMENTED;
+    }
     if (!spec->num_allowed_strings)
         return TW_OK;
     for (int i = 0; i < spec->num_allowed_strings; i++)
@@ -241,7 +242,8 @@ static tw_status keep_attrs(twi_call *d)
     kept->items = twi_arena_alloc(d->arena, sizeof *kept->items * (size_t)(d->signature->num_attrs + marks + 1));
     bool fits = kept->items != NULL;
     for (int i = 0; i < d->signature->num_attrs && fits; i++)
-        fits = twi_attr_copy(d->arena, &d->values[i], &kept->items[kept->count]) && ++kept->count;
+        fits = twi_attr_copy_as(d->arena, d->signature->attrs[i].name, &d->values[i], &kept->items[kept->count]) &&
+               ++kept->count;
     for (int i = 0; i < d->num_attrs && fits; i++)
         if (d->attrs[i].name[0] == '_')
             fits = twi_attr_copy(d->arena, &d->attrs[i], &kept->items[kept->count]) && ++kept->count;
@@ -253,8 +255,11 @@ static tw_status keep_attrs(twi_call *d)
 
 tw_status twi_match_call(twi_call *d)
 {
+    enum { FEW = 16 };
     tw_status status;
-    d->values = twi_arena_alloc(d->arena, sizeof *d->values * (size_t)d->signature->num_attrs);
+    twi_attr few[FEW] = {0};
+    bool fits = d->signature->num_attrs <= FEW;
+    d->values = fits ? few : twi_arena_alloc(d->arena, sizeof *d->values * (size_t)d->signature->num_attrs);
     if (!d->values)
         return twi_fail_memory(d->error, "building a node");
     TWI_TRY(take_given_attrs(d));
@@ -264,5 +269,6 @@ tw_status twi_match_call(twi_call *d)
     TWI_TRY(find_outputs(d));
     TWI_TRY(keep_attrs(d));
 done:
+    d->values = NULL;
     return status;
 }

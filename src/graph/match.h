@@ -9,7 +9,7 @@
 typedef struct twi_call {
     twi_arena *arena;            /* where what is found lies */
     const twi_op *op;
-    const twi_signature *signature;
+    const twi_signature *signature; /* lives as long as the arena */
     const char *node;            /* name, for messages */
     const tw_dtype *input_types;
     int num_inputs;

@@ -173,7 +173,7 @@ static void read_set(reader *r, twi_attr_spec *spec)
     }
 }
 
-static tw_attr_kind kind_of_word(const char *word)
+static tw_attr_kind kind_of_word(const reader *r, const char *word)
 {
     static const struct {
         const char *word;
@@ -187,8 +187,14 @@ static tw_attr_kind kind_of_word(const char *word)
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strcmp(kinds[i].word, word) == 0)
             return kinds[i].kind;
-    assert(!"unknown attribute kind");
+    assert(r->failed || !"unknown attribute kind");
     return TW_ATTR_INT;
+}
+
+static tw_attr_kind read_kind(reader *r)
+{
+    const char *word = read_word(r, "=;");
+    return kind_of_word(r, word);
 }
 
 /* Lists of integers, or an empty list of any kind. */
@@ -260,7 +266,7 @@ static void read_attrs(reader *r, const char *text, twi_signature *s)
         if (accept(r, '{'))
             read_set(r, spec);
         else
-            spec->kind = kind_of_word(read_word(r, "=;"));
+            spec->kind = read_kind(r);
         spec->value.name = spec->name;
         spec->value.kind = spec->kind;
         if (accept(r, '='))
@@ -316,6 +322,12 @@ char twi_op_role(const twi_op *op, const twi_attrs *attrs, int input)
 {
     int place;
     return op->roles && type_at(op->inputs, attrs, input, &place) ? op->roles[place] : '.';
+}
+
+char twi_op_layout(const twi_op *op, const twi_attrs *attrs, int input)
+{
+    int place;
+    return op->layout && type_at(op->inputs, attrs, input, &place) ? op->layout[place] : '.';
 }
 
 static bool is_reference(const char *arguments, const twi_attrs *attrs, int index)

@@ -23,6 +23,8 @@
 #include "base/status.h"
 #include "tensor/attr.h"
 
+#include <limits.h>
+
 #include <tower/graph.h>
 
 /* ---- shape rules ------------------------------------------------------------------------------------------- */
@@ -36,13 +38,24 @@ typedef struct twi_inference {
     int num_inputs;
     const tw_dtype *input_types;
     const tw_shape *inputs;           /* of a resource: the shape of the variable behind it */
-    tw_tensor *const *input_values;   /* value of input i if it is a known constant, else NULL */
+    tw_tensor *const *input_values;   /* value of input i if it is a known constant, else NULL; see twi_ask_value() */
+    uint64_t asked;                   /* inputs whose value is not known and would tell more; the last bit: any of the rest */
     const tw_output *sources;         /* whose outputs the inputs are: of a handle, the node that made the resource */
     int num_outputs;
     const tw_dtype *output_types;
     tw_shape *outputs;
     tw_error *error;
 } twi_inference;
+
+/* The value of input i; NULL: it is not known. Where the output's shape depends on it a plan is then made for the value
+ * that comes (plan/border.c), so a rule asks for what it cannot do without, and looks at input_values where a value is
+ * welcome but need not be there. */
+static inline const tw_tensor *twi_ask_value(twi_inference *c, int i)
+{
+    if (!c->input_values[i])
+        c->asked |= UINT64_C(1) << (i < 63 ? i : 63);
+    return c->input_values[i];
+}
 
 /* Returns TW_OK, or fails with twi_fail(c->error, TW_INVALID_ARGUMENT, "...") naming the shapes; the caller puts
  * "OP 'node': " in front. */
@@ -106,15 +119,31 @@ enum {
     TWI_COLLECTIVE = 1 << 16, /* one of several nodes, each on a device of its own, that compute together */
     TWI_UNBOUND = 1 << 17,    /* hands resources on and need not be where they are */
     TWI_UNKNOWN = 1 << 18,    /* stands for a node of a file that cannot be built; fails when it is run */
+
+    TWI_MAKES_SHAPE = 1 << 19, /* outputs whose shape stays unknown are tensors that its kernel makes, of what it finds */
+    TWI_SWITCH = 1 << 20,     /* gives input 0 as output 1 where input 1, a predicate, holds, else as output 0 */
+    TWI_MERGE = 1 << 21,      /* gives the one of its inputs that was computed, and which one that is */
+    TWI_CHOOSE = 1 << 22,     /* in a plan: output 0 becomes its last input if the node runs; else it stays as it was */
+    TWI_ENTER = 1 << 23,      /* gives its input in a loop, */
+    TWI_EXIT = 1 << 24,       /* outside of it, */
+    TWI_NEXT = 1 << 25,       /* in the loop's next round */
+    TWI_LOOP_COND = 1 << 26,  /* whether there is another round */
+    TWI_LOOP = 1 << 27,       /* in a plan: a whole loop */
+    TWI_PUTS = 1 << 28,       /* puts its input 2, or 1 if it has two, into a stack or an array, */
+    TWI_TAKES = 1 << 29,      /* gives what was put there, */
+    TWI_COUNTS = 1 << 30,     /* how many elements an array has */
+    TWI_MAY_BE_FED = INT_MIN,  /* 1 << 31: a placeholder that gives its input where it is not fed */
 };
 
-/* What a node without inputs makes, so that others can work on it: a handle of it, or of a variable a reference. */
+/* What a node makes, mostly one without inputs, so that others can work on it: a handle of it, or of a variable a reference. */
 typedef enum twi_made {
     TWI_MAKES_NOTHING,
     TWI_MAKES_VARIABLE,
     TWI_MAKES_DATA_SET, /* a variable that the session is given the value of and no step writes */
     TWI_MAKES_QUEUE,
     TWI_MAKES_READER,
+    TWI_MAKES_TABLE,
+    TWI_MAKES_SERIES, /* a stack or an array, for a run */
 } twi_made;
 
 typedef struct twi_op {
@@ -130,7 +159,7 @@ typedef struct twi_op {
      *   u  a variable that is read and written, the one of an update
      *   s  a slot of an update, read and written
      *   h  a variable of which no value is needed
-     *   q  a queue or a reader
+     *   q  a queue, a reader or a table
      *   i  indices into the variable's first dimension
      *   n  a number of an update, a scalar
      *   g  its gradient
@@ -139,6 +168,14 @@ typedef struct twi_op {
     const char *roles;
     twi_made makes;
     const char *planned_as; /* name of the op that stands for it in a plan, where it is not fed; NULL: itself */
+    /* How it works on images, if it asks for the order of their dimensions or takes these by number: a letter for each input
+     * of the signature (one for a whole list), a colon, one for each output. NULL: it does not.
+     *   i  an image
+     *   s  a number for each dimension: how long it is, where a part begins
+     *   p  pairs of numbers, one for each dimension
+     *   a  the number of a dimension
+     *   .  anything else */
+    const char *layout;
 } twi_op;
 
 static inline bool twi_op_is(const twi_op *op, unsigned flag)
@@ -148,6 +185,8 @@ static inline bool twi_op_is(const twi_op *op, unsigned flag)
 
 /* The role of a node's input: a node has more inputs than its op has letters where a list is one of them. */
 char twi_op_role(const twi_op *op, const twi_attrs *attrs, int input);
+/* The letter of op->layout for a node's input; '.' for an op without. */
+char twi_op_layout(const twi_op *op, const twi_attrs *attrs, int input);
 /* Whether the output or input is a variable itself, passed along an edge: Ref(TYPE) in the signature. */
 bool twi_op_gives_reference(const twi_op *op, const twi_attrs *attrs, int output);
 bool twi_op_takes_reference(const twi_op *op, const twi_attrs *attrs, int input);

@@ -5,6 +5,7 @@
  *
  * Each kind has a stack of its own, and one more, `open`, has the order in which all were entered: scopes nest, so whoever
  * is left must be on top. What lies above it was left open by mistake, which latches an error, and is left too. */
+#include "graph/branches.h"
 #include "graph/graph.h"
 
 #include "device/name.h" /* twi_device_name: the one parser of device strings */
@@ -29,7 +30,12 @@ typedef struct getter_scope {
     void *user;
 } getter_scope;
 
-typedef enum scope_kind { DEVICE, NAME, VARIABLES, GETTER, CONTROL, COLOCATION } scope_kind; /* ORDER SCOPES */
+typedef enum scope_kind { DEVICE, NAME, VARIABLES, GETTER, CONTROL, COLOCATION, BRANCH } scope_kind; /* ORDER SCOPES */
+
+typedef struct branch_scope {
+    twi_branch *branch;
+    int first_control; /* of those that were opened inside */
+} branch_scope;
 
 typedef struct open_scope {
     scope_kind kind;
@@ -48,6 +54,7 @@ struct twi_scopes {
     int uncounted, first_uncounted; /* how many such scopes are open; the number of nodes before the outermost */
     TWI_ARRAY(tw_node *) controls; /* NULL: everything before is forgotten */
     TWI_ARRAY(tw_node *) colocations;
+    TWI_ARRAY(branch_scope) branches;
 };
 
 twi_scopes *twi_scopes_create(void)
@@ -68,6 +75,7 @@ void twi_scopes_destroy(twi_scopes *s)
     twi_array_free(&s->getters);
     twi_array_free(&s->controls);
     twi_array_free(&s->colocations);
+    twi_array_free(&s->branches);
     twi_free(s);
 }
 
@@ -97,6 +105,7 @@ static const struct {
     {"tw_enter_variable_getter", "tw_enter_variable_getter", "tw_leave_variable_getter"},
     {"TW_CONTROL", "tw_enter_control", "tw_leave_control"},
     {"TW_COLOCATE", "tw_enter_colocation", "tw_leave_colocation"},
+    {"TW_WHEN", "tw_enter_branch", "tw_leave_branch"},
 };
 
 /* What the innermost scope of that kind says: "/device:GPU:0", "tower_0/". */
@@ -112,6 +121,8 @@ static const char *argument_of(const twi_scopes *s, scope_kind kind, char *text,
         return *name;
     if (kind == VARIABLES && variables)
         return variables->prefix;
+    if (kind == BRANCH && s->branches.count)
+        return tw_node_name(twi_branch_predicate(TOP(s->branches)->branch).node);
     if ((kind == CONTROL || kind == COLOCATION) && node && *node)
         return (*node)->name;
     return "...";
@@ -139,6 +150,7 @@ static void pop(twi_scopes *s)
     case GETTER: POP(s->getters); break;
     case CONTROL: POP(s->controls); break;
     case COLOCATION: POP(s->colocations); break;
+    case BRANCH: POP(s->branches); break;
     }
     POP(s->open);
 }
@@ -273,7 +285,9 @@ const char *twi_scope_device(tw_graph *graph, tw_node *node)
         }
         name = twi_device_name_override(&outer, &name);
     }
-    const char *kept = twi_arena_strdup(&graph->arena, twi_device_name_print(&name, text, sizeof text));
+    const char *before = graph->nodes.count ? graph->nodes.items[graph->nodes.count - 1]->device : "";
+    twi_device_name_print(&name, text, sizeof text);
+    const char *kept = strcmp(before, text) == 0 ? before : twi_arena_strdup(&graph->arena, text);
     check(graph, kept != NULL);
     return kept ? kept : "";
 }
@@ -450,4 +464,29 @@ tw_node *twi_scope_colocation(const tw_graph *graph)
 {
     int count = graph->scopes->colocations.count;
     return count ? graph->scopes->colocations.items[count - 1] : NULL;
+}
+
+/* ---- branches ---------------------------------------------------------------------------------------------------- */
+
+void tw_enter_branch(tw_graph *graph, tw_output predicate, bool value)
+{
+    TWI_NEED_OR(graph, );
+    twi_branch *branch = twi_branch_find(graph, twi_scope_branch(graph), predicate, value);
+    enter(graph, BRANCH, twi_push(&graph->scopes->branches, ((branch_scope){branch, graph->scopes->controls.count})));
+}
+
+void tw_leave_branch(tw_graph *graph)
+{
+    leave(graph, BRANCH);
+}
+
+/* Who forgets what is open outside forgets the branch, too. */
+twi_branch *twi_scope_branch(const tw_graph *graph)
+{
+    const twi_scopes *s = graph->scopes;
+    const branch_scope *top = TOP(s->branches);
+    for (int i = top ? top->first_control : 0; top && i < s->controls.count; i++)
+        if (!s->controls.items[i])
+            return NULL;
+    return top ? top->branch : NULL;
 }

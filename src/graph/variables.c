@@ -207,12 +207,21 @@ static bool gives_value(const tw_node *node)
             !twi_output_is_reference((tw_output){(tw_node *)node, 0}));
 }
 
+/* Whether a node gives its variable what a checkpoint holds: that is no initial value. */
+static bool restores(const tw_node *assign)
+{
+    const tw_node *from = assign->num_inputs > 1 ? assign->inputs[1].node : NULL;
+    while (from && twi_op_is(from->op, TWI_PASSES) && from->num_inputs)
+        from = from->inputs[0].node;
+    return from && twi_op_is(from->op, TWI_RESTORE);
+}
+
+/* A variable without an initializer has none to run: it gets its value from a checkpoint, or not at all. */
 static tw_status adopt_variable(tw_graph *graph, tw_node *maker, const uses *use)
 {
     const char *shared = twi_attr_string(&maker->attrs, "shared_name", "");
     const char *name = *shared ? shared : maker->name;
-    if (!use->assign || !use->read || !tw_shape_is_known(maker->output_shapes[0]) ||
-        tw_graph_find_variable(graph, name))
+    if (!use->read || !tw_shape_is_known(maker->output_shapes[0]) || tw_graph_find_variable(graph, name))
         return TW_OK;
     tw_variable *variable = twi_arena_alloc(&graph->arena, sizeof *variable);
     if (!variable)
@@ -221,7 +230,7 @@ static tw_status adopt_variable(tw_graph *graph, tw_node *maker, const uses *use
                               .dtype = twi_attr_type(&maker->attrs, "dtype"),
                               .shape = maker->output_shapes[0],
                               .handle = one(maker),
-                              .initializer = {use->assign, -1},
+                              .initializer = {use->assign, use->assign ? -1 : 0},
                               .value = one(use->read)};
     if (!twi_push(&graph->variables, variable) || !twi_map_put(&graph->variables_by_name, name, variable))
         return TW_RESOURCE_EXHAUSTED;
@@ -233,6 +242,8 @@ tw_status twi_adopt_variables(tw_graph *graph, int first)
 {
     tw_status status = TW_OK;
     int count = graph->nodes.count - first;
+    if (count == 0) /* of an empty graph there are no items to be counted from */
+        return TW_OK;
     tw_node **nodes = graph->nodes.items + first;
     uses *found = twi_alloc_array((size_t)count + 1, sizeof *found);
     for (int i = 0; i < count && found; i++) {
@@ -240,7 +251,7 @@ tw_status twi_adopt_variables(tw_graph *graph, int first)
         if (!maker || !tw_node_is_variable(maker) || maker->id < first)
             continue;
         uses *use = &found[maker->id - first];
-        if (!use->assign && twi_op_role(node->op, &node->attrs, 0) == 'w')
+        if (!use->assign && twi_op_role(node->op, &node->attrs, 0) == 'w' && !restores(node))
             use->assign = node;
         if (!use->read && gives_value(node))
             use->read = node;
@@ -257,7 +268,8 @@ tw_status twi_adopt_variables(tw_graph *graph, int first)
 tw_output tw_variable_initial_value(const tw_variable *variable)
 {
     TWI_NEED_OR(variable, (tw_output){0});
-    return variable->initializer.node->inputs[1];
+    const tw_node *assign = variable->initializer.node;
+    return assign && assign->num_inputs > 1 ? assign->inputs[1] : (tw_output){0};
 }
 
 static tw_variable *reuse_variable(tw_graph *graph, tw_variable *found, const char *name, tw_dtype dtype,
@@ -366,7 +378,7 @@ tw_variable *tw_graph_variable(const tw_graph *graph, int i)
 
 tw_variable *tw_graph_find_variable(const tw_graph *graph, const char *name)
 {
-    TWI_NEED_OR(graph, NULL);
+    TWI_NEED_OR(graph && name, NULL);
     return twi_map_get(&graph->variables_by_name, name);
 }
 
@@ -379,9 +391,11 @@ tw_output tw_initialize_variables(tw_graph *graph)
         twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while collecting initializers");
         return (tw_output){0};
     }
+    int given = 0;
     for (int i = 0; i < count; i++)
-        inputs[i] = graph->variables.items[i]->initializer;
-    tw_node *node = tw_add_node(graph, "NoOp", "init", inputs, count, NULL, 0);
+        if (graph->variables.items[i]->initializer.node)
+            inputs[given++] = graph->variables.items[i]->initializer;
+    tw_node *node = tw_add_node(graph, "NoOp", "init", inputs, given, NULL, 0);
     twi_free(inputs);
     return tw_node_output(node, -1);
 }

@@ -550,17 +550,17 @@ static int lock_directory(const char *path)
 }
 
 /* Deletes what no index owns: data of deleted checkpoints, and what killed processes left behind. */
-static void sweep(const paths *paths, bool left_behind)
+static void sweep(const char *directory, const char *prefix, bool left_behind)
 {
     names all = {0};
     tw_error reason = {0};
-    if (list_directory(paths->directory, &all, &reason) != TW_OK)
+    if (list_directory(directory, &all, &reason) != TW_OK)
         twi_log(TWI_LOG_WARNING, "%s", reason.message);
     for (int i = 0; i < all.count; i++) {
         const char *name = all.items[i];
-        size_t base = base_size(name, paths->prefix);
+        size_t base = base_size(name, prefix);
         bool unwanted = left_behind && twi_is_beside(name) && (base > 0 || starts_with(name, STATE_FILE TWI_BESIDE));
-        char *path = join(paths->directory, name);
+        char *path = join(directory, name);
         if (path && !unwanted && base > 0 && !twi_is_beside(name) &&
             (starts_with(name + base, ".data-") || strcmp(name + base, ".meta") == 0)) {
             twi_text index = {0};
@@ -573,6 +573,20 @@ static void sweep(const paths *paths, bool left_behind)
         twi_free(path);
     }
     free_names(&all);
+}
+
+tw_status tw_checkpoint_tidy(const char *directory, const char *prefix, tw_error *error)
+{
+    TWI_NEED(directory, "directory", error);
+    TWI_NEED(prefix, "prefix", error);
+    struct stat about;
+    if (stat(directory, &about) != 0)
+        return twi_fail_file(error, "look into", directory);
+    int lock = lock_directory(directory);
+    sweep(directory, prefix, lock >= 0);
+    if (lock >= 0)
+        close(lock);
+    return TW_OK;
 }
 
 tw_status tw_checkpoint_save(const char *directory, const char *prefix, int64_t step, const tw_named_tensor *tensors,
@@ -612,7 +626,7 @@ tw_status tw_checkpoint_save(const char *directory, const char *prefix, int64_t 
             delete_file(index.data);
         twi_text_free(&index);
     }
-    sweep(&paths, lock >= 0);
+    sweep(paths.directory, prefix, lock >= 0);
 done:
     if (lock >= 0)
         close(lock);

@@ -1,4 +1,5 @@
-/* graph_export.c - a graph as a GraphDef message. */
+/* graph_export.c - a graph as a GraphDef message, of TensorFlow's ops alone: what brings a step's examples becomes
+ * placeholders, one for each of its outputs, and a data set on a device a variable. */
 #include "base/memory.h"
 #include "base/status.h"
 #include "graph/graph.h"
@@ -138,6 +139,23 @@ static bool fill_attrs(twi_arena *arena, const tw_node *node, Twi__NodeDef *def)
     return node->num_outputs == 0 || (def->attr[def->n_attr++] = make_shapes_entry(arena, node));
 }
 
+/* The name of the placeholder that stands for output k of a node that brings examples. */
+static char *placeholder_name(twi_arena *arena, const tw_node *node, int k)
+{
+    char *name = k ? twi_arena_printf(arena, "%s/output_%d", node->name, k) : (char *)node->name;
+    while (k && name && tw_graph_find(node->graph, name))
+        name = twi_arena_printf(arena, "%s_", name);
+    return name;
+}
+
+/* An output as an input of others is written. */
+static char *output_name(twi_arena *arena, tw_output from)
+{
+    if (twi_op_is(from.node->op, TWI_INPUT))
+        return placeholder_name(arena, from.node, from.index);
+    return from.index ? twi_arena_printf(arena, "%s:%d", from.node->name, from.index) : (char *)from.node->name;
+}
+
 /* "node", "node:1", then "^node". */
 static bool fill_inputs(twi_arena *arena, const tw_node *node, Twi__NodeDef *def)
 {
@@ -145,11 +163,8 @@ static bool fill_inputs(twi_arena *arena, const tw_node *node, Twi__NodeDef *def
     def->input = twi_arena_alloc(arena, sizeof *def->input * def->n_input);
     if (!def->input)
         return false;
-    for (int i = 0; i < node->num_inputs; i++) {
-        tw_output from = node->inputs[i];
-        def->input[i] =
-            from.index ? twi_arena_printf(arena, "%s:%d", from.node->name, from.index) : (char *)from.node->name;
-    }
+    for (int i = 0; i < node->num_inputs; i++)
+        def->input[i] = output_name(arena, node->backward.node && i == node->num_inputs - 1 ? node->backward : node->inputs[i]);
     for (int i = 0; i < node->num_control_inputs; i++)
         def->input[node->num_inputs + i] = twi_arena_printf(arena, "^%s", node->control_inputs[i]->name);
     for (size_t i = 0; i < def->n_input; i++)
@@ -186,14 +201,76 @@ static Twi__NodeDef *make_node(twi_arena *arena, const tw_node *node)
         return NULL;
     twi__node_def__init(def);
     def->name = (char *)node->name;
-    def->op = (char *)node->op->name;
+    def->op = node->op->makes == TWI_MAKES_DATA_SET ? "VarHandleOp" : (char *)node->op->name;
     def->device = (char *)node->device;
     return fill_inputs(arena, node, def) && fill_attrs(arena, node, def) ? def : NULL;
 }
 
-static Twi__GraphDef *make_graph(twi_arena *arena, const tw_graph *graph)
+/* Output k of a node that brings examples. */
+static Twi__NodeDef *make_placeholder(twi_arena *arena, const tw_node *node, int k)
 {
-    int count = graph->nodes.count;
+    Twi__NodeDef *def = twi_arena_alloc(arena, sizeof *def);
+    twi_attr attrs[] = {tw_attr_type("dtype", node->output_types[k]), tw_attr_shape("shape", node->output_shapes[k]),
+                        tw_attr_shapes(OUTPUT_SHAPES, &node->output_shapes[k], 1)};
+    size_t count = sizeof attrs / sizeof *attrs;
+    if (!def)
+        return NULL;
+    twi__node_def__init(def);
+    def->name = placeholder_name(arena, node, k);
+    def->op = "Placeholder";
+    def->device = (char *)node->device;
+    def->attr = twi_arena_alloc(arena, sizeof *def->attr * count);
+    while (def->name && def->attr && def->n_attr < count)
+        if (!(def->attr[def->n_attr] = make_entry(arena, &attrs[def->n_attr])))
+            return NULL;
+        else
+            def->n_attr++;
+    return def->n_attr == count ? def : NULL;
+}
+
+/* Appends what becomes of a node. False: out of memory. */
+static bool add_node(twi_arena *arena, const tw_node *node, Twi__GraphDef *def)
+{
+    bool brings = twi_op_is(node->op, TWI_INPUT);
+    for (int k = 0; k < (brings ? node->num_outputs : 1); k++)
+        if (!(def->node[def->n_node++] = brings ? make_placeholder(arena, node, k) : make_node(arena, node)))
+            return false;
+    return true;
+}
+
+/* How many nodes there will be. */
+static size_t count_nodes(const tw_graph *graph)
+{
+    size_t count = 0;
+    for (int i = 0; i < graph->nodes.count; i++) {
+        const tw_node *node = graph->nodes.items[i];
+        count += twi_op_is(node->op, TWI_INPUT) ? (size_t)node->num_outputs : 1;
+    }
+    return count;
+}
+
+/* Marks what the outputs need: inputs stand before those who use them. */
+static bool *mark_needed(twi_arena *arena, const tw_graph *graph, const tw_output *outputs, int num_outputs)
+{
+    bool *needed = twi_arena_alloc(arena, (size_t)graph->nodes.count + 1);
+    if (!needed)
+        return NULL;
+    memset(needed, 0, (size_t)graph->nodes.count + 1);
+    for (int i = 0; i < num_outputs; i++)
+        needed[outputs[i].node->id] = true;
+    for (int i = graph->nodes.count - 1; i >= 0; i--) {
+        const tw_node *node = graph->nodes.items[i];
+        for (int k = 0; k < node->num_inputs && needed[i]; k++)
+            needed[node->inputs[k].node->id] = true;
+        for (int k = 0; k < node->num_control_inputs && needed[i]; k++)
+            needed[node->control_inputs[k]->id] = true;
+    }
+    return needed;
+}
+
+/* `needed` NULL: all. */
+static Twi__GraphDef *make_graph(twi_arena *arena, const tw_graph *graph, const bool *needed)
+{
     Twi__GraphDef *def = twi_arena_alloc(arena, sizeof *def);
     Twi__VersionDef *versions = twi_arena_alloc(arena, sizeof *versions);
     if (!def || !versions)
@@ -202,23 +279,22 @@ static Twi__GraphDef *make_graph(twi_arena *arena, const tw_graph *graph)
     twi__version_def__init(versions);
     versions->producer = TWI_GRAPH_VERSION;
     def->versions = versions;
-    def->node = twi_arena_alloc(arena, sizeof *def->node * (size_t)count);
-    for (int i = 0; i < count && def->node; i++)
-        if (!(def->node[def->n_node++] = make_node(arena, graph->nodes.items[i])))
+    def->node = twi_arena_alloc(arena, sizeof *def->node * count_nodes(graph));
+    for (int i = 0; i < graph->nodes.count && def->node; i++)
+        if ((!needed || needed[i]) && !add_node(arena, graph->nodes.items[i], def))
             return NULL;
     return def->node ? def : NULL;
 }
 
-tw_status tw_graph_export(const tw_graph *graph, void **bytes, size_t *size, tw_error *error)
+static tw_status export(const tw_graph *graph, const tw_output *outputs, int num_outputs, void **bytes, size_t *size,
+                        tw_error *error)
 {
-    TWI_NEED(graph, "graph", error);
-    TWI_NEED(bytes, "bytes", error);
-    TWI_NEED(size, "size", error);
     tw_status status = TW_OK;
     twi_arena arena = {0};
     if (graph->error.status != TW_OK)
         return twi_fail(error, graph->error.status, "%s", graph->error.message);
-    Twi__GraphDef *def = make_graph(&arena, graph);
+    bool *wanted = outputs ? mark_needed(&arena, graph, outputs, num_outputs) : NULL;
+    Twi__GraphDef *def = outputs && !wanted ? NULL : make_graph(&arena, graph, wanted);
     if (!def)
         TWI_TRY(twi_fail_memory(error, "exporting a graph"));
     size_t needed = twi__graph_def__get_packed_size(def);
@@ -232,4 +308,24 @@ tw_status tw_graph_export(const tw_graph *graph, void **bytes, size_t *size, tw_
 done:
     twi_arena_free(&arena);
     return status;
+}
+
+tw_status tw_graph_export(const tw_graph *graph, void **bytes, size_t *size, tw_error *error)
+{
+    TWI_NEED(graph, "graph", error);
+    TWI_NEED(bytes, "bytes", error);
+    TWI_NEED(size, "size", error);
+    return export(graph, NULL, 0, bytes, size, error);
+}
+
+tw_status tw_graph_export_part(const tw_graph *graph, const tw_output *outputs, int num_outputs, void **bytes,
+                               size_t *size, tw_error *error)
+{
+    TWI_NEED(graph, "graph", error);
+    TWI_NEED(outputs, "outputs", error);
+    TWI_NEED(bytes, "bytes", error);
+    TWI_NEED(size, "size", error);
+    for (int i = 0; i < num_outputs; i++)
+        TWI_NEED(outputs[i].node, "output", error);
+    return export(graph, outputs, num_outputs, bytes, size, error);
 }

@@ -1,7 +1,8 @@
 /* graph_import.c - a GraphDef message as nodes of a graph.
  *
- * A node whose op is not registered, or that takes something from such a node, becomes an _Unknown node: it has its name,
- * remembers what the file says of it, and fails when a run needs it. So what nobody needs may be anything.
+ * A node whose op is not registered, that asks of it what it cannot do here (a type, a rank, an attribute), or that takes
+ * something from such a node, becomes an _Unknown node: it has its name, remembers what the file says of it, and fails when
+ * a run needs it. So what nobody needs may be anything.
  *
  * The message may be hostile. It is sorted (files may have any order) and built twice: first into a graph that is
  * thrown away, where everything that can be wrong shows, then into the user's, which so stays as it was after an error.
@@ -10,7 +11,9 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "device/name.h"
+#include "graph/frames.h"
 #include "graph/graph.h"
+#include "io/functions.h"
 #include "io/graph_def.h"
 #include "format/proto/graph.pb-c.h"
 #include "format/protobuf.h"
@@ -43,6 +46,8 @@ typedef struct item {
     twi_attr *attrs;
     int num_attrs;
     tw_node *made; /* in the graph that is being built */
+    int frame;     /* loop that it is in; 0: none */
+    int next;      /* the next one there; -1: it is the last */
 } item;
 
 typedef struct importer {
@@ -56,6 +61,10 @@ typedef struct importer {
     size_t spare_bytes;             /* for constants */
     TWI_ARRAY(tw_tensor *) tensors; /* the importer's references */
     tw_graph *trial;
+    twi_functions *functions;       /* NULL: it has none */
+    Twi__NodeDef **nodes;           /* [count] of the file, without calls of functions */
+    twi_frames frames;
+    TWI_ARRAY(int) members;         /* [frames] the first item of a loop; -1: none */
     tw_error *error;
 } importer;
 
@@ -89,13 +98,15 @@ static tw_status check_versions(importer *m)
 
 static tw_status collect_nodes(importer *m)
 {
-    m->count = (int)m->def->n_node;
-    m->items = twi_arena_alloc(&m->arena, sizeof *m->items * m->def->n_node);
-    m->order = twi_arena_alloc(&m->arena, sizeof *m->order * m->def->n_node);
+    size_t count = m->def->n_node;
+    m->nodes = m->functions ? twi_functions_nodes(m->functions, &count) : m->def->node;
+    m->count = (int)count;
+    m->items = twi_arena_alloc(&m->arena, sizeof *m->items * count);
+    m->order = twi_arena_alloc(&m->arena, sizeof *m->order * count);
     if (!m->items || !m->order)
         return fail_memory(m);
     for (int i = 0; i < m->count; i++) {
-        const Twi__NodeDef *def = m->def->node[i];
+        const Twi__NodeDef *def = m->nodes[i];
         if (twi_map_get(&m->places, def->name))
             return twi_fail(m->error, TW_INVALID_ARGUMENT, "two nodes are called '%s'", def->name);
         m->items[i].def = def;
@@ -148,42 +159,108 @@ static tw_status resolve_inputs(importer *m, item *item)
 static tw_status fail_cycle(importer *m, const item *item)
 {
     return twi_fail(m->error, TW_INVALID_ARGUMENT,
-                    "node '%s' (%s) depends on itself: the graph has a cycle, and loops are not supported",
+                    "node '%s' (%s) depends on itself: the graph has a cycle that is not a loop's, which goes through "
+                    "NextIteration to Merge",
                     item->def->name, item->def->op);
 }
 
-/* Depth first, so that a file that is in order keeps its order. What nodes of no known op take is left out: they are built
- * without, and loops go through them. */
+static bool is(const item *item, unsigned trait)
+{
+    return item->op && !item->why && twi_op_is(item->op, trait);
+}
+
+/* A loop's way back; it may come from a node that turns out not to be known. */
+static bool goes_back(const importer *m, const item *item, size_t input)
+{
+    const struct item *from = &m->items[item->inputs[input].node];
+    return is(item, TWI_MERGE) && input == 1 && item->inputs[input].index >= 0 && from->op &&
+           twi_op_is(from->op, TWI_NEXT | TWI_UNKNOWN);
+}
+
+/* The k-th of those that come before: -1: none; -2: there are no more. Numbers from m->count on are loops as wholes: an Exit
+ * comes behind all nodes of its loop. What nodes of no known op take is left out: they are built without, and any cycle
+ * may go through them. */
+static int before(const importer *m, int at, int k, int *member)
+{
+    if (at >= m->count) {
+        int found = *member = k == 0 ? m->members.items[at - m->count] : *member < 0 ? -1 : m->items[*member].next;
+        return found < 0 ? -2 : found;
+    }
+    const item *item = &m->items[at];
+    int inputs = item->why ? 0 : (int)item->def->n_input;
+    if (k < inputs)
+        return goes_back(m, item, (size_t)k) ? -1 : item->inputs[k].node;
+    if (k == inputs && inputs && is(item, TWI_EXIT) && m->items[item->inputs[0].node].frame)
+        return m->count + m->items[item->inputs[0].node].frame;
+    return -2;
+}
+
+/* Depth first, so that a file that is in order keeps its order. */
 static tw_status sort(importer *m)
 {
     enum { UNSEEN, OPEN, DONE };
-    char *states = twi_arena_alloc(&m->arena, (size_t)m->count);
-    size_t *next = twi_arena_alloc(&m->arena, sizeof *next * (size_t)m->count); /* input to look at */
-    int *stack = twi_arena_alloc(&m->arena, sizeof *stack * (size_t)m->count), sorted = 0;
-    if (!states || !next || !stack)
+    size_t all = (size_t)m->count + (size_t)m->frames.items.count;
+    char *states = twi_arena_alloc(&m->arena, all);
+    int *next = twi_arena_alloc(&m->arena, sizeof *next * all); /* which to look at */
+    int *members = twi_arena_alloc(&m->arena, sizeof *members * all);
+    int *stack = twi_arena_alloc(&m->arena, sizeof *stack * all), sorted = 0;
+    if (!states || !next || !stack || !members)
         return fail_memory(m);
     for (int start = 0; start < m->count; start++) {
         int depth = 0;
         if (states[start] == UNSEEN)
             stack[depth++] = start;
         while (depth) {
-            int at = stack[depth - 1];
-            const item *item = &m->items[at];
+            int at = stack[depth - 1], found = before(m, at, next[at], &members[at]);
             states[at] = OPEN;
-            if (item->why || next[at] == item->def->n_input) {
+            next[at]++;
+            if (found == -2) {
                 states[at] = DONE;
-                m->order[sorted++] = at;
+                if (at < m->count)
+                    m->order[sorted++] = at;
                 depth--;
-                continue;
+            } else if (found >= 0 && states[found] == OPEN) {
+                return fail_cycle(m, &m->items[at < m->count ? at : found < m->count ? found : start]);
+            } else if (found >= 0 && states[found] == UNSEEN) {
+                stack[depth++] = found;
             }
-            int before = item->inputs[next[at]++].node;
-            if (states[before] == OPEN)
-                return fail_cycle(m, item);
-            if (states[before] == UNSEEN)
-                stack[depth++] = before;
         }
     }
     return TW_OK;
+}
+
+/* The loop that an item is in, from those that it takes something of, which have been seen. */
+static int frame_of(importer *m, const item *item)
+{
+    int frame = 0;
+    for (size_t i = 0; i < item->def->n_input; i++)
+        if (!goes_back(m, item, i) && m->items[item->inputs[i].node].frame > frame)
+            frame = m->items[item->inputs[i].node].frame;
+    if (is(item, TWI_EXIT) && frame)
+        frame = m->frames.items.items[frame].parent;
+    for (int i = 0; i < item->num_attrs && is(item, TWI_ENTER); i++)
+        if (strcmp(item->attrs[i].name, "frame_name") == 0 && item->attrs[i].kind == TW_ATTR_STRING)
+            return twi_frame_number(&m->frames, frame, item->attrs[i].s.data);
+    return frame;
+}
+
+/* Sorts, and once more if there are loops. */
+static tw_status sort_loops(importer *m)
+{
+    bool any = false, fits = twi_push(&m->frames.items, ((twi_frame){.name = "", .parent = -1}));
+    tw_status status = fits ? sort(m) : fail_memory(m);
+    for (int k = 0; k < m->count && status == TW_OK; k++) {
+        item *item = &m->items[m->order[k]];
+        any = any || is(item, TWI_ENTER);
+        item->frame = any ? frame_of(m, item) : 0;
+        while (item->frame >= 0 && m->members.count < m->frames.items.count && fits)
+            fits = twi_push(&m->members, -1);
+        if (item->frame < 0 || !fits)
+            return fail_memory(m);
+        item->next = m->members.items[item->frame];
+        m->members.items[item->frame] = (int)(item - m->items);
+    }
+    return status == TW_OK && any ? sort(m) : status;
 }
 
 /* ---- attributes ------------------------------------------------------------------------------------------------ */
@@ -411,7 +488,9 @@ static tw_status read_attrs(importer *m, item *item)
             return status;
         }
         reread_old_shape(m, item, spec, &attr);
-        if (spec || entry->key[0] == '_' || !says_nothing(&attr))
+        if (!spec && entry->key[0] != '_' && !says_nothing(&attr))
+            return twi_fail(m->error, TW_UNIMPLEMENTED, "attribute '%s' is not known, and is not off", entry->key);
+        if (spec || entry->key[0] == '_')
             item->attrs[item->num_attrs++] = attr;
     }
     return TW_OK;
@@ -419,17 +498,25 @@ static tw_status read_attrs(importer *m, item *item)
 
 /* ---- nodes ----------------------------------------------------------------------------------------------------- */
 
-/* Queues and readers had handles of another type (a reference to two strings) in old graphs; nothing else differs. */
+/* Queues, readers and tables had handles of another type (a reference to two strings) in old graphs; nothing else differs. */
 static const twi_op *find_op(const char *name)
 {
     char now[64];
     const twi_op *op = twi_op_find(name), *renewed = NULL;
     if (!op && snprintf(now, sizeof now, "%sV2", name) < (int)sizeof now)
         renewed = twi_op_find(now);
-    if (renewed && (renewed->makes == TWI_MAKES_QUEUE || renewed->makes == TWI_MAKES_READER ||
+    if (renewed && ((renewed->makes != TWI_MAKES_NOTHING && renewed->makes != TWI_MAKES_VARIABLE) ||
                     (renewed->roles && strchr(renewed->roles, 'q'))))
         op = renewed;
     return op;
+}
+
+/* From now on the node is one that cannot be built. */
+static tw_status give_up(importer *m, item *item, const char *why)
+{
+    item->op = NULL;
+    item->why = twi_arena_strdup(&m->arena, why);
+    return item->why ? TW_OK : fail_memory(m);
 }
 
 static tw_status read_node(importer *m, item *item)
@@ -439,10 +526,10 @@ static tw_status read_node(importer *m, item *item)
     twi_device_name device;
     item->op = find_op(def->op);
     if (!item->op || item->op->flags & TWI_REWRITTEN) {
-        item->op = NULL;
-        item->why = twi_arena_printf(&m->arena, "Op type not registered '%s' in this library", def->op);
-        if (!item->why)
-            return fail_memory(m);
+        snprintf(text, sizeof text, "Op type not registered '%.100s' in this library", def->op);
+        tw_status status = give_up(m, item, text);
+        if (status != TW_OK)
+            return status;
     }
     tw_status status = twi_device_name_parse(def->device, &device, m->error);
     if (status != TW_OK)
@@ -451,7 +538,10 @@ static tw_status read_node(importer *m, item *item)
     item->device = twi_arena_strdup(&m->arena, twi_device_name_print(&device, text, sizeof text));
     if (!item->name || !item->device)
         return fail_memory(m);
-    return item->why ? TW_OK : read_attrs(m, item);
+    if (item->why)
+        return TW_OK;
+    status = read_attrs(m, item);
+    return status == TW_UNIMPLEMENTED ? give_up(m, item, m->error->message) : status;
 }
 
 static tw_status read_nodes(importer *m)
@@ -467,23 +557,6 @@ static tw_status read_nodes(importer *m)
 }
 
 /* ---- what is not known ----------------------------------------------------------------------------------------- */
-
-/* Who takes something from a node that cannot be built cannot be built either. */
-static tw_status spread(importer *m)
-{
-    for (int k = 0; k < m->count; k++) {
-        item *item = &m->items[m->order[k]];
-        for (size_t i = 0; i < item->def->n_input && !item->why; i++) {
-            const struct item *from = &m->items[item->inputs[i].node];
-            if (!from->why || item->inputs[i].index < 0)
-                continue;
-            item->why = from->op ? from->why : twi_arena_printf(&m->arena, "it needs '%s': %s", from->name, from->why);
-            if (!item->why)
-                return fail_memory(m);
-        }
-    }
-    return TW_OK;
-}
 
 /* What the file says of the node, with the names it has here. */
 static bool keep_def(importer *m, const item *item, tw_string *kept)
@@ -506,22 +579,82 @@ static bool keep_def(importer *m, const item *item, tw_string *kept)
     return true;
 }
 
-/* An _Unknown node in place of those that cannot be built. */
-static tw_status replace_unknown(importer *m)
+/* Makes it an _Unknown node, which takes nothing. */
+static tw_status make_unknown(importer *m, item *item)
 {
-    for (int i = 0; i < m->count; i++) {
-        item *item = &m->items[i];
-        tw_string def;
-        if (!item->why)
+    tw_string def;
+    item->op = twi_op_find("_Unknown");
+    item->attrs = twi_arena_alloc(&m->arena, 3 * sizeof *item->attrs);
+    if (!item->attrs || !keep_def(m, item, &def))
+        return fail_memory(m);
+    item->attrs[0] = tw_attr_string("op", item->def->op);
+    item->attrs[1] = (twi_attr){.name = "node", .kind = TW_ATTR_STRING, .s = def};
+    item->attrs[2] = tw_attr_string("why", item->why);
+    item->num_attrs = 3;
+    return TW_OK;
+}
+
+/* Who takes something from a node that cannot be built cannot be built either. */
+static tw_status inherit(importer *m, item *item)
+{
+    for (size_t i = 0; i < item->def->n_input && !item->why; i++) {
+        const struct item *from = &m->items[item->inputs[i].node];
+        if (!from->why || item->inputs[i].index < 0 || goes_back(m, item, i))
             continue;
-        item->op = twi_op_find("_Unknown");
-        item->attrs = twi_arena_alloc(&m->arena, 3 * sizeof *item->attrs);
-        if (!item->attrs || !keep_def(m, item, &def))
+        bool whole = strncmp(from->why, "it needs '", strlen("it needs '")) == 0;
+        item->why = whole ? from->why : twi_arena_printf(&m->arena, "it needs '%s': %s", from->name, from->why);
+        if (!item->why)
             return fail_memory(m);
-        item->attrs[0] = tw_attr_string("op", item->def->op);
-        item->attrs[1] = (twi_attr){.name = "node", .kind = TW_ATTR_STRING, .s = def};
-        item->attrs[2] = tw_attr_string("why", item->why);
-        item->num_attrs = 3;
+    }
+    return TW_OK;
+}
+
+static tw_node *add_node(importer *m, tw_graph *graph, item *item, tw_output *inputs)
+{
+    int num_inputs = item->why ? 0 : (int)item->def->n_input;
+    for (int i = 0; i < num_inputs; i++)
+        inputs[i] = goes_back(m, item, (size_t)i) && !item->why
+                        ? inputs[0]
+                        : (tw_output){m->items[item->inputs[i].node].made, item->inputs[i].index};
+    return twi_add_named_node(graph, item->op, item->name, item->device, inputs, num_inputs, item->attrs,
+                              item->num_attrs);
+}
+
+/* Adds a node to the graph that is thrown away: here it shows whether it can be built. */
+static tw_status try_node(importer *m, item *item, tw_output *inputs)
+{
+    tw_graph *graph = m->trial;
+    tw_status status = inherit(m, item);
+    if (status == TW_OK && item->why)
+        status = make_unknown(m, item);
+    if (status != TW_OK)
+        return status;
+    item->made = add_node(m, graph, item, inputs);
+    if (item->made || graph->error.status != TW_UNIMPLEMENTED)
+        return TW_OK;
+    status = give_up(m, item, graph->error.message);
+    graph->error = (tw_error){0};
+    if (status == TW_OK)
+        status = make_unknown(m, item);
+    item->made = status == TW_OK ? add_node(m, graph, item, inputs) : NULL;
+    return status;
+}
+
+/* Leads the loops' ways back to where they come from, once all nodes are there. */
+static tw_status close_loops(importer *m)
+{
+    for (int k = 0; k < m->count; k++) {
+        const item *item = &m->items[k];
+        for (size_t i = 0; i < item->def->n_input; i++) {
+            tw_output from = {m->items[item->inputs[i].node].made, item->inputs[i].index};
+            if (!goes_back(m, item, i) || m->items[item->inputs[i].node].why)
+                continue;
+            if (tw_output_dtype(from) != tw_output_dtype(item->made->inputs[0]))
+                return twi_fail(m->error, TW_INVALID_ARGUMENT, "node '%s' (Merge): input %d is %s, expected %s", item->name,
+                                (int)i, tw_dtype_name(tw_output_dtype(from)),
+                                tw_dtype_name(tw_output_dtype(item->made->inputs[0])));
+            item->made->backward = from;
+        }
     }
     return TW_OK;
 }
@@ -532,11 +665,13 @@ static tw_status build(importer *m, tw_graph *graph, tw_output *inputs)
     size_t outputs = 0, most_outputs = SPARE_OUTPUTS + (size_t)m->count;
     for (int k = 0; k < m->count; k++) {
         item *item = &m->items[m->order[k]];
-        int num_inputs = item->why ? 0 : (int)item->def->n_input;
-        for (int i = 0; i < num_inputs; i++)
-            inputs[i] = (tw_output){m->items[item->inputs[i].node].made, item->inputs[i].index};
-        item->made = twi_add_named_node(graph, item->op, item->name, item->device, inputs, num_inputs, item->attrs,
-                                        item->num_attrs);
+        tw_status status = TW_OK;
+        if (graph == m->trial)
+            status = try_node(m, item, inputs);
+        else
+            item->made = add_node(m, graph, item, inputs);
+        if (status != TW_OK)
+            return status;
         if (!item->made)
             return twi_fail(m->error, graph->error.status, "%s", graph->error.message);
         outputs += (size_t)item->made->num_outputs;
@@ -544,7 +679,7 @@ static tw_status build(importer *m, tw_graph *graph, tw_output *inputs)
             return twi_fail(m->error, TW_RESOURCE_EXHAUSTED, "the nodes up to '%s' have %zu outputs", item->name,
                             outputs);
     }
-    return TW_OK;
+    return close_loops(m);
 }
 
 static tw_status check_names(importer *m, const tw_graph *graph)
@@ -578,11 +713,10 @@ static tw_status import(importer *m, tw_graph *graph)
 {
     tw_status status;
     TWI_TRY(check_versions(m));
+    TWI_TRY(twi_functions_inline(&m->arena, m->def, &m->functions, m->error));
     TWI_TRY(collect_nodes(m));
     TWI_TRY(read_nodes(m));
-    TWI_TRY(sort(m));
-    TWI_TRY(spread(m));
-    TWI_TRY(replace_unknown(m));
+    TWI_TRY(sort_loops(m));
     TWI_TRY(build_both(m, graph));
     if (twi_adopt_variables(graph, graph->nodes.count - m->count) != TW_OK)
         status = fail_memory(m);
@@ -622,6 +756,9 @@ done:
         tw_tensor_release(m.tensors.items[i]);
     twi_array_free(&m.tensors);
     twi_map_free(&m.places);
+    twi_frames_free(&m.frames);
+    twi_functions_free(m.functions);
+    twi_array_free(&m.members);
     tw_graph_destroy(m.trial);
     twi_arena_free(&m.arena);
     if (def)

@@ -9,8 +9,7 @@
  * close a circle is refused.
  *
  * What a region gives (fetches, or what a body returns) are the inputs of its node `end`, so that they are uses like all
- * others. A node may have bodies, regions of their own that see nothing of the outer one but through the node's inputs:
- * a conditional's branches, a loop's test and step, a function that is called.
+ * others. Branches and loops are no regions of their own: a node may have a guard, and a loop is a node with a plan.
  *
  * Never here: memory of devices, schedules, what a run measures. Those are tables beside it, by a node's id. */
 #ifndef TWI_IR_H
@@ -53,6 +52,7 @@ struct twi_node {
     int id;                          /* place in region->nodes */
     int rank;                        /* among nodes that could come next the lowest does; of a copy its origin's order */
     int device;                      /* index in the set of devices; -1 before placement */
+    tw_dtype kernel_type;            /* what rows of kernels are asked for: twi_kernel_type() of its attributes */
     twi_region *region;
     const twi_op *op;
     const char *name;
@@ -64,10 +64,11 @@ struct twi_node {
     twi_edge **controls;             /* what it comes after besides */
     twi_result *results;
     twi_uses followers;              /* who comes after it, control edges */
-    twi_region **bodies;
-    int num_bodies;
+    twi_node *guard;                 /* runs only where this one, which it comes after, gave true; NULL: always */
     twi_node *became;                /* once it is gone: the node that does its work; NULL: nobody does */
     struct twi_task *task;           /* prepared for its device (plan/stages.h) */
+    struct twi_loop *loop;           /* of a loop, its plan (plan/plan.h) */
+    struct twi_series_facts *series; /* of what makes a stack or an array (plan/plan.h) */
     /* of region.c and order.c */
     twi_node *next, *previous;
     int64_t place;
@@ -79,10 +80,11 @@ struct twi_node {
 
 /* Ops that passes ask for by identity, where an op's traits (graph/op.h) do not say what they want to know. */
 #define TWI_KNOWN_OPS(X)                                                                                               \
-    X(Add) X(AddN) X(AddV2) X(AssignAddVariableOp) X(AssignSubVariableOp) X(Cast) X(ConcatV2) X(Const)                 \
-    X(Conv2D) X(Conv2DBackpropFilter) X(Conv2DBackpropInput) X(ExpandDims) X(Identity) X(L2Loss) X(Mean) X(Mul)        \
+    X(Add) X(AddN) X(AddV2) X(AssignAddVariableOp) X(AssignSubVariableOp) X(Cast) X(ConcatV2) X(Const) X(Conv2D)       \
+    X(Conv2DBackpropFilter) X(Conv2DBackpropInput) X(ExpandDims) X(Identity) X(L2Loss) X(Mean) X(Mul) X(NoOp)          \
     X(PreventGradient) X(Rank) X(ReadVariableOp) X(RealDiv) X(Reshape) X(ResourceApplyGradientDescent) X(Size)         \
-    X(SparseSoftmaxCrossEntropyWithLogits) X(SplitV) X(Sub) X(Tile) X(_Copy) X(_Feed) X(_FusedConv2D)
+    X(SparseSoftmaxCrossEntropyWithLogits) X(SplitV) X(Sub) X(Tile) X(Transpose) X(_Choose) X(_Copy) X(_Feed)          \
+    X(_FusedConv2D) X(_Guard) X(_Which)
 
 typedef enum twi_known {
 #define X(name) TWI_OP_##name,
@@ -100,6 +102,8 @@ struct twi_region {
     twi_map signatures;              /* op name -> twi_signature */
     tw_error error;                  /* the first one; status TW_OK while all is well */
     bool touched;                    /* since the last sweep */
+    bool has_images;                 /* nodes whose op has a layout */
+    uint64_t asked;                  /* of the node made last: inputs whose value its shape rule would know (op.h) */
     /* of order.c */
     unsigned epoch;
     TWI_ARRAY(twi_node *) stack, found;
@@ -122,18 +126,21 @@ typedef struct twi_wish {
     const char *name;                /* borrowed */
     const tw_node *origin;
     int rank, device;
+    twi_node *behind;                /* its place is behind this, too; NULL: no matter */
     const twi_value *inputs;
     int num_inputs;
     const twi_attr *attrs;
     int num_attrs;
 } twi_wish;
 
-/* Matches types and attributes with the op's signature, infers shapes, and puts the node behind the last of its inputs. */
+/* Matches types and attributes with the op's signature, infers shapes, and puts the node behind the last of its inputs.
+ * A place that agrees with its rank saves sorting. */
 twi_node *twi_node_make(twi_region *region, const twi_wish *wish);
 /* The same for a node that is as its origin is, under the same op: attributes are the origin's own, and the node comes
  * last. */
 twi_node *twi_node_copy(twi_region *region, const tw_node *origin, const twi_value *inputs, int num_inputs);
-/* A node that stands for `like`: its name is like's with `suffix` appended; device, rank and origin are like's. */
+/* A node that stands for `like`: its name is like's with `suffix` appended; device, rank, origin and guard are like's. Its
+ * place is before like's where its inputs allow that. */
 twi_node *twi_node_like(twi_region *region, const twi_node *like, const char *suffix, const twi_op *op,
                         const twi_value *inputs, int num_inputs, const twi_attr *attrs, int num_attrs);
 /* A Const of that tensor, which is retained. */
@@ -150,6 +157,11 @@ void twi_replace(twi_value from, twi_value to);
 void twi_move_controls(twi_node *from, twi_node *to);
 /* `node` comes after `before`. False: it cannot, for `before` needs it, or memory has run out. */
 bool twi_add_control(twi_node *node, twi_node *before);
+/* It need not any more, if it had to. */
+void twi_drop_control(twi_node *node, const twi_node *before);
+
+/* The node runs only where the guard gives true; NULL: always. */
+void twi_set_guard(twi_node *node, twi_node *guard);
 
 /* Sets what the region gives. */
 bool twi_region_set_end(twi_region *region, const twi_value *values, int count);
@@ -207,6 +219,23 @@ static inline int twi_num_dependencies(const twi_node *node)
     return node->num_inputs + node->num_controls;
 }
 
+/* Asks for the memory of the nodes that a sweep by id comes to next, as twi_look_ahead() does for a user's graph. */
+__attribute__((always_inline)) static inline void twi_region_look_ahead(const twi_region *region, int id, int step)
+{
+    enum { FAR = 18, MIDDLE = 12, NEAR = 6 };
+    int far = id + FAR * step, middle = id + MIDDLE * step, near = id + NEAR * step;
+    if (far < 0 || far >= region->nodes.count)
+        return;
+    const twi_node *const *nodes = (const twi_node *const *)region->nodes.items;
+    for (size_t at = 0; at < sizeof **nodes; at += 64)
+        __builtin_prefetch((const char *)nodes[far] + at);
+    __builtin_prefetch(nodes[middle]->inputs);
+    __builtin_prefetch(nodes[middle]->results);
+    __builtin_prefetch(nodes[middle]->task);
+    for (int i = 0; i < nodes[near]->num_inputs && i < 4; i++)
+        __builtin_prefetch(nodes[near]->inputs[i].node);
+}
+
 /* The node that alone uses the value; NULL: there are none or several, or the region gives it. */
 twi_node *twi_only_user(twi_value value);
 /* The tensor that the value is known to be: a Const's, through nodes that pass it on. Borrowed; NULL if not known. */
@@ -225,7 +254,8 @@ tw_status twi_node_accepted(const twi_node *node, twi_device *device, bool plain
 
 /* ---- order.c ----------------------------------------------------------------------------------------------------- */
 
-/* True if one node may stand in the place of these: no path leads from one of them through others back to one. */
+/* True if one node may stand in the place of these: they run under the same guard, and no path leads from one of them
+ * through others back to one. */
 bool twi_may_join(twi_node *const *nodes, int count);
 /* Whether a path leads from one node to the other; a node leads to itself. */
 bool twi_leads_to(const twi_node *from, const twi_node *to);

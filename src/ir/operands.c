@@ -26,12 +26,27 @@ static bool shapes_are_known(const twi_node *node)
     return known;
 }
 
+/* Whether the kernel is to make a tensor of its own. */
+static bool makes_shape(const twi_node *node)
+{
+    bool unknown = false;
+    for (int i = 0; i < node->num_results && twi_op_is(node->op, TWI_MAKES_SHAPE) && !unknown; i++)
+        unknown = node->results[i].dtype != TW_RESOURCE && !tw_shape_is_known(node->results[i].shape);
+    return unknown;
+}
+
 tw_status twi_node_accepted(const twi_node *node, twi_device *device, bool plain_only, tw_error *refusal, tw_error *error)
 {
     enum { FEW = 16 };
     twi_operand few[FEW];
     int n = node->num_inputs, m = node->num_results;
-    if (twi_device_takes_all(device, node->op->name, &node->attrs, plain_only) || !shapes_are_known(node))
+    if (!device->is_host && makes_shape(node)) {
+        if (refusal)
+            twi_fail(refusal, TW_UNIMPLEMENTED, "the shape of its output is found while it runs, in memory of the host");
+        return twi_fail(error, TW_UNIMPLEMENTED, "%s '%s': the shape of its output is found while it runs, which %s cannot do",
+                        node->op->name, node->name, device->text);
+    }
+    if (twi_device_takes_all(device, node->op->name, node->kernel_type, plain_only) || !shapes_are_known(node))
         return TW_OK; /* an unknown shape is refused by name when the node is prepared */
     twi_operand *operands = n + m > FEW ? twi_alloc_array((size_t)(n + m), sizeof *operands) : few;
     if (!operands)
@@ -40,9 +55,9 @@ tw_status twi_node_accepted(const twi_node *node, twi_device *device, bool plain
         operands[i] = twi_operand_of(twi_in(node, i));
     for (int i = 0; i < m; i++)
         operands[n + i] = twi_operand_of(twi_out(node, i));
-    twi_prepare p = {.op = node->op->name, .node = node->name, .attrs = &node->attrs, .num_inputs = n, .num_outputs = m,
-                     .inputs = operands, .outputs = operands + n, .device = device, .threads = device->threads,
-                     .error = error, .refusal = refusal};
+    twi_prepare p = {.op = node->op->name, .node = node->name, .attrs = &node->attrs, .roles = node->op->roles,
+                     .num_inputs = n, .num_outputs = m, .inputs = operands, .outputs = operands + n, .device = device,
+                     .threads = device->threads, .error = error, .refusal = refusal};
     tw_status status = twi_device_accepts(&p, plain_only);
     if (operands != few)
         twi_free(operands);

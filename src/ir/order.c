@@ -113,6 +113,9 @@ bool twi_may_join(twi_node *const *nodes, int count)
     int64_t limit = INT64_MIN;
     if (!region)
         return true;
+    for (int i = 1; i < count; i++)
+        if (nodes[i]->guard != nodes[0]->guard)
+            return false;
     unsigned goal = new_epoch(region);
     for (int i = 0; i < count; i++) {
         nodes[i]->goal = nodes[i]->seen = goal; /* seen: an edge from one to another is no way through others */
@@ -158,26 +161,36 @@ bool twi_order_edge(twi_region *region, twi_node *before, twi_node *after)
 
 /* ---- dropping what nobody needs ----------------------------------------------------------------------------------- */
 
-static void mark_needed(twi_region *region, const twi_node *node)
+static bool is_used(const twi_node *node)
 {
-    for (int i = 0; i < twi_num_dependencies(node); i++) {
-        twi_node *before = twi_dependency(node, i)->node;
-        if (before->seen == region->epoch)
-            continue;
-        before->seen = region->epoch;
-        if (!twi_push(&region->stack, before))
-            twi_region_fail_memory(region);
-    }
+    bool used = node->followers.first != NULL;
+    for (int i = 0; i < node->num_results && !used; i++)
+        used = node->results[i].uses.first != NULL;
+    return used;
 }
 
 /* What only nodes looked at that are part of another now is part of that too: the middle of a chain. */
-static void note_what_became(const twi_region *region, const twi_node *gone)
+static void note_what_became(const twi_node *gone)
 {
     for (int i = 0; i < gone->num_inputs && gone->became; i++) {
         twi_node *before = gone->inputs[i].node;
-        if (before->seen != region->epoch && !before->became && before != gone->became)
+        if (before->gone && !before->became && before != gone->became)
             before->became = gone->became;
     }
+}
+
+/* Asks for the memory of a node that a walk along the list comes to soon: where it stood when the nodes were numbered
+ * last is near enough. */
+__attribute__((always_inline)) static inline void look_along(const twi_region *region, const twi_node *node, int step)
+{
+    enum { FAR = 12 };
+    int64_t far = (int64_t)node->id + FAR * step;
+    const twi_node *there = far >= 0 && far < region->nodes.count ? region->nodes.items[far] : NULL;
+    if (!there)
+        return;
+    __builtin_prefetch(there);
+    __builtin_prefetch((const char *)there + 64);
+    __builtin_prefetch((const char *)there + 128);
 }
 
 /* Ids in the order of the list, with room between places. */
@@ -185,6 +198,7 @@ static void number(twi_region *region)
 {
     int count = 0;
     for (twi_node *node = region->first; node; node = node->next) {
+        look_along(region, node, 1);
         region->nodes.items[count] = node;
         node->id = count++;
         node->place = count * ROOM;
@@ -192,25 +206,26 @@ static void number(twi_region *region)
     region->nodes.count = count;
 }
 
+/* Users come behind what they use, so from the end every node is met after all who might have needed it. */
 void twi_region_sweep(twi_region *region)
 {
     if (!region->touched)
         return;
-    new_epoch(region);
     region->stack.count = 0;
-    mark_needed(region, region->end);
-    while (region->stack.count)
-        mark_needed(region, region->stack.items[--region->stack.count]);
-    if (region->error.status != TW_OK)
-        return;
-    for (twi_node *node = region->last; node; node = node->previous)
-        if (node->seen != region->epoch)
-            note_what_became(region, node);
     for (twi_node *node = region->last, *previous; node; node = previous) {
         previous = node->previous;
-        if (node->seen != region->epoch)
-            twi_node_drop(node);
+        look_along(region, node, -1);
+        if (is_used(node))
+            continue;
+        if (!twi_push(&region->stack, node)) {
+            twi_region_fail_memory(region);
+            return;
+        }
+        twi_node_drop(node);
     }
+    for (int i = 0; i < region->stack.count; i++)
+        note_what_became(region->stack.items[i]);
+    region->stack.count = 0;
     number(region);
     region->touched = false;
 }
@@ -245,6 +260,15 @@ static twi_node *heap_pop(twi_node **heap, int *count)
     return top;
 }
 
+/* Then nothing is to be done: what comes next is always the lowest of those that are left. */
+static bool is_sorted(const twi_region *region)
+{
+    bool sorted = true;
+    for (int id = 1; id < region->nodes.count && sorted; id++)
+        sorted = region->nodes.items[id - 1]->rank <= region->nodes.items[id]->rank;
+    return sorted;
+}
+
 /* Puts the nodes into the order in which they stand in `nodes`. */
 static void relist(twi_region *region)
 {
@@ -264,6 +288,8 @@ tw_status twi_region_sort(twi_region *region, tw_error *error)
     if (status != TW_OK)
         return status;
     twi_region_sweep(region);
+    if (is_sorted(region))
+        return twi_region_check(region, error);
     int n = region->nodes.count;
     twi_node **heap = twi_alloc_array((size_t)n + 1, sizeof *heap), **order = twi_alloc_array((size_t)n + 1, sizeof *order);
     int *missing = twi_alloc_array((size_t)n + 1, sizeof *missing); /* dependencies not yet placed */

@@ -36,21 +36,12 @@ static void release_attrs(twi_node *node)
     node->owns_attrs = false;
 }
 
-static void destroy_bodies(twi_node *node)
-{
-    for (int i = 0; i < node->num_bodies; i++)
-        twi_region_destroy(node->bodies[i]);
-    node->num_bodies = 0;
-}
-
 void twi_region_destroy(twi_region *region)
 {
     if (!region)
         return;
-    for (int i = 0; i < region->nodes.count; i++) {
+    for (int i = 0; i < region->nodes.count; i++)
         release_attrs(region->nodes.items[i]);
-        destroy_bodies(region->nodes.items[i]);
-    }
     twi_array_free(&region->nodes);
     twi_array_free(&region->stack);
     twi_array_free(&region->found);
@@ -131,12 +122,17 @@ void twi_replace(twi_value from, twi_value to)
     }
 }
 
+/* Looks where less is to be looked at: a joint node waits for thousands. */
 static bool has_control(const twi_node *node, const twi_node *before)
 {
-    for (int i = 0; i < node->num_controls; i++)
-        if (node->controls[i]->node == before)
-            return true;
-    return false;
+    bool found = false;
+    if (before->followers.count < node->num_controls)
+        for (const twi_edge *e = before->followers.first; e && !found; e = e->next)
+            found = e->user == node;
+    else
+        for (int i = 0; i < node->num_controls && !found; i++)
+            found = node->controls[i]->node == before;
+    return found;
 }
 
 /* Without a look at the order. */
@@ -168,6 +164,23 @@ bool twi_add_control(twi_node *node, twi_node *before)
            (twi_order_edge(node->region, before, node) && append_control(node, before));
 }
 
+void twi_drop_control(twi_node *node, const twi_node *before)
+{
+    for (int i = 0; i < node->num_controls; i++)
+        if (node->controls[i]->node == before) {
+            unlink_edge(node->controls[i]);
+            node->controls[i--] = node->controls[--node->num_controls];
+            node->region->touched = true;
+        }
+}
+
+void twi_set_guard(twi_node *node, twi_node *guard)
+{
+    node->guard = guard;
+    if (guard && !twi_add_control(node, guard))
+        twi_region_fail(node->region, TW_INTERNAL, "'%s' decides whether it runs itself", node->name);
+}
+
 void twi_move_controls(twi_node *from, twi_node *to)
 {
     bool fits = true;
@@ -193,7 +206,6 @@ void twi_node_drop(twi_node *node)
     twi_order_remove(node->region, node);
     node->region->touched = true;
     release_attrs(node);
-    destroy_bodies(node);
     node->gone = true;
 }
 
@@ -283,6 +295,7 @@ static tw_status infer_shapes(twi_node *node, tw_error *error)
             .error = error,
         };
         status = node->op->shape(&context);
+        node->region->asked = context.asked;
         if (status != TW_OK)
             twi_prefix(error, "%s '%s'", node->op->name, node->name);
     }
@@ -322,7 +335,7 @@ static int count_data(const twi_value *inputs, int count)
 static bool match(twi_node *node, const twi_wish *w, int num_data)
 {
     twi_region *region = node->region;
-    tw_error error = {0};
+    tw_error error;
     tw_dtype few[FEW], *types = num_data > FEW ? twi_alloc_array((size_t)num_data, sizeof *types) : few;
     twi_call call = {.arena = &region->arena, .op = w->op, .signature = twi_region_signature(region, w->op),
                      .node = w->name, .input_types = types, .num_inputs = num_data, .attrs = w->attrs,
@@ -339,6 +352,7 @@ static bool match(twi_node *node, const twi_wish *w, int num_data)
     if (!fits)
         return false;
     node->attrs = call.completed;
+    node->kernel_type = twi_kernel_type(&node->attrs);
     node->owns_attrs = true;
     node->num_results = call.num_outputs;
     node->results = twi_arena_alloc(&region->arena, sizeof *node->results * (size_t)call.num_outputs);
@@ -349,12 +363,13 @@ static bool match(twi_node *node, const twi_wish *w, int num_data)
     return node->results != NULL;
 }
 
-static twi_node *latest(const twi_value *inputs, int count)
+/* What the node's place is behind. */
+static twi_node *latest(const twi_wish *w)
 {
-    twi_node *last = NULL;
-    for (int i = 0; i < count; i++)
-        if (!last || inputs[i].node->place > last->place)
-            last = inputs[i].node;
+    twi_node *last = w->behind;
+    for (int i = 0; i < w->num_inputs; i++)
+        if (!last || w->inputs[i].node->place > last->place)
+            last = w->inputs[i].node;
     return last;
 }
 
@@ -374,9 +389,10 @@ static void append_controls(twi_node *node, const twi_value *before, int count)
 static bool finish(twi_node *node, const twi_value *inputs, int num_inputs, int num_data, twi_node *before)
 {
     twi_region *region = node->region;
-    tw_error error = {0};
+    tw_error error;
     node->id = region->nodes.count;
     region->touched = true;
+    region->has_images |= node->op->layout != NULL;
     if (!make_inputs(node, inputs, num_data) || !twi_push(&region->nodes, node)) {
         twi_region_fail_memory(region);
         return false;
@@ -387,7 +403,8 @@ static bool finish(twi_node *node, const twi_value *inputs, int num_inputs, int 
     twi_order_insert(region, node, before);
     for (int i = 0; i < num_data; i++)
         link_edge(&node->inputs[i]);
-    append_controls(node, inputs + num_data, num_inputs - num_data);
+    if (num_inputs > num_data)
+        append_controls(node, inputs + num_data, num_inputs - num_data);
     node->opaque = twi_op_is(node->op, TWI_PASSES);
     for (int i = 0; i < num_data && node->opaque; i++)
         node->opaque = !twi_constant(inputs[i]);
@@ -409,7 +426,7 @@ twi_node *twi_node_make(twi_region *region, const twi_wish *w)
     *node = (twi_node){.rank = w->rank, .device = w->device, .region = region, .op = w->op, .name = w->name,
                        .origin = w->origin};
     bool made = match(node, w, num_data) &&
-                finish(node, w->inputs, w->num_inputs, num_data, latest(w->inputs, w->num_inputs));
+                finish(node, w->inputs, w->num_inputs, num_data, latest(w));
     if (!made && node->results && (node->id >= region->nodes.count || region->nodes.items[node->id] != node))
         release_attrs(node);
     return made ? node : NULL;
@@ -426,7 +443,7 @@ twi_node *twi_node_copy(twi_region *region, const tw_node *origin, const twi_val
         return NULL;
     }
     *node = (twi_node){.rank = origin->order, .device = -1, .region = region, .op = origin->op, .name = origin->name,
-                       .origin = origin, .attrs = origin->attrs, .num_results = origin->num_outputs, .results = results};
+                       .origin = origin, .attrs = origin->attrs, .kernel_type = origin->kernel_type, .num_results = origin->num_outputs, .results = results};
     for (int i = 0; i < origin->num_outputs; i++)
         results[i].dtype = origin->output_types[i];
     return finish(node, inputs, num_inputs, count_data(inputs, num_inputs), region->last) ? node : NULL;
@@ -440,9 +457,14 @@ twi_node *twi_node_like(twi_region *region, const twi_node *like, const char *su
         twi_region_fail_memory(region);
         return NULL;
     }
-    return twi_node_make(region, &(twi_wish){.op = op, .name = name, .origin = like->origin, .rank = like->rank,
-                                             .device = like->device, .inputs = inputs, .num_inputs = num_inputs,
-                                             .attrs = attrs, .num_attrs = num_attrs});
+    twi_node *node = twi_node_make(region, &(twi_wish){.op = op, .name = name, .origin = like->origin, .rank = like->rank,
+                                                       .device = like->device, .behind = like->previous,
+                                                       .inputs = inputs, .num_inputs = num_inputs, .attrs = attrs,
+                                                       .num_attrs = num_attrs});
+    bool guards = node && !twi_has_trait(node, TWI_CONSTANT) && !twi_has_trait(like, TWI_CHOOSE);
+    if (guards) /* a choice's guard is its input's, not that of what it gives */
+        twi_set_guard(node, like->guard);
+    return node;
 }
 
 twi_node *twi_node_constant(twi_region *region, const twi_node *like, const char *suffix, tw_tensor *value)

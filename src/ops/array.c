@@ -3,6 +3,7 @@
 #include "graph/graph.h"
 #include "ops/build.h"
 #include "ops/gradients.h"
+#include "ops/rules.h"
 #include "tensor/strided.h"
 #include "tensor/tensor.h"
 
@@ -25,7 +26,9 @@ static tw_shape unknown_of_rank(int rank)
 
 static tw_status check_rank(twi_inference *c, int rank)
 {
-    return rank <= TW_MAX_RANK ? TW_OK : FAIL(c, "the result has %d axes, expected at most %d", rank, TW_MAX_RANK);
+    return rank <= TW_MAX_RANK ? TW_OK
+                               : twi_fail(c->error, TW_UNIMPLEMENTED, "the result has %d axes, expected at most %d", rank,
+                                          TW_MAX_RANK);
 }
 
 /* *axis counted from the front; `limit` axes exist. */
@@ -38,9 +41,9 @@ static tw_status normal_axis(twi_inference *c, int64_t *axis, int limit)
 }
 
 /* The single number of input i. False if it is not known. */
-static bool number_of(const twi_inference *c, int i, int64_t *number)
+static bool number_of(twi_inference *c, int i, int64_t *number)
 {
-    const tw_tensor *value = c->input_values[i];
+    const tw_tensor *value = twi_ask_value(c, i);
     if (!value || value->elements != 1)
         return false;
     *number = twi_tensor_int(value, 0);
@@ -52,6 +55,7 @@ static bool number_of(const twi_inference *c, int i, int64_t *number)
 static tw_status spelled_shape(twi_inference *c, int i, bool open, tw_shape *shape)
 {
     tw_shape of_input = c->inputs[i];
+    const tw_tensor *value = twi_ask_value(c, i);
     *shape = TW_UNKNOWN_SHAPE;
     if (of_input.rank < 0)
         return TW_OK;
@@ -61,8 +65,8 @@ static tw_status spelled_shape(twi_inference *c, int i, bool open, tw_shape *sha
         return TW_OK;
     if (of_input.dims[0] > TW_MAX_RANK)
         return check_rank(c, of_input.dims[0] > 1000 ? 1000 : (int)of_input.dims[0]);
-    *shape = c->input_values[i] ? twi_shape_of_value(c->input_values[i]) : unknown_of_rank((int)of_input.dims[0]);
-    for (int k = 0; c->input_values[i] && k < shape->rank; k++)
+    *shape = value ? twi_shape_of_value(value) : unknown_of_rank((int)of_input.dims[0]);
+    for (int k = 0; value && k < shape->rank; k++)
         if (shape->dims[k] < (open ? -1 : 0))
             return FAIL(c, "dimension %d of the shape is %lld", k, (long long)shape->dims[k]);
     return TW_OK;
@@ -210,17 +214,21 @@ static double real_at(const tw_tensor *value)
 
 static tw_status range_shape(twi_inference *c)
 {
+    const tw_tensor *values[3];
+    bool known = true;
     c->outputs[0] = unknown_of_rank(1);
     for (int i = 0; i < 3; i++) {
         tw_status status = twi_expect_rank(c, i, 0);
         if (status != TW_OK)
             return status;
+        values[i] = twi_ask_value(c, i);
+        known = known && values[i];
     }
-    if (!c->input_values[0] || !c->input_values[1] || !c->input_values[2])
+    if (!known)
         return TW_OK;
     if (c->input_types[0] == TW_INT32 || c->input_types[0] == TW_INT64) {
-        int64_t start = twi_tensor_int(c->input_values[0], 0), limit = twi_tensor_int(c->input_values[1], 0);
-        int64_t delta = twi_tensor_int(c->input_values[2], 0);
+        int64_t start = twi_tensor_int(values[0], 0), limit = twi_tensor_int(values[1], 0);
+        int64_t delta = twi_tensor_int(values[2], 0);
         uint64_t distance = delta > 0 ? (uint64_t)limit - (uint64_t)start : (uint64_t)start - (uint64_t)limit;
         uint64_t step = delta > 0 ? (uint64_t)delta : 0 - (uint64_t)delta;
         if (delta == 0 || (delta > 0 ? start > limit : start < limit))
@@ -232,8 +240,8 @@ static tw_status range_shape(twi_inference *c)
         c->outputs[0] = TW_SHAPE((int64_t)count);
         return TW_OK;
     }
-    double start = real_at(c->input_values[0]), limit = real_at(c->input_values[1]),
-           delta = real_at(c->input_values[2]);
+    double start = real_at(values[0]), limit = real_at(values[1]),
+           delta = real_at(values[2]);
     double count = ceil(fabs((limit - start) / delta));
     if (delta == 0 || (delta > 0 ? start > limit : start < limit) || !(count < 0x1p59))
         return FAIL(c, "a range from %g to %g in steps of %g", start, limit, delta);
@@ -278,7 +286,7 @@ done:
 /* How many axes either side was repeated along. An axis where both are 1 counts for both, as in TensorFlow. */
 static tw_status gradient_args_shape(twi_inference *c)
 {
-    tw_shape s[2] = {twi_shape_of_value(c->input_values[0]), twi_shape_of_value(c->input_values[1])}, both;
+    tw_shape s[2] = {twi_shape_of_value(twi_ask_value(c, 0)), twi_shape_of_value(twi_ask_value(c, 1))}, both;
     c->outputs[0] = c->outputs[1] = unknown_of_rank(1);
     if (s[0].rank < 0 || s[1].rank < 0)
         return TW_OK;
@@ -297,12 +305,34 @@ static tw_status gradient_args_shape(twi_inference *c)
     return TW_OK;
 }
 
+/* The longer one's rank. */
+static tw_status broadcast_args_shape(twi_inference *c)
+{
+    tw_shape a = c->inputs[0], b = c->inputs[1];
+    tw_status status = twi_expect_rank(c, 0, 1);
+    c->outputs[0] = unknown_of_rank(1);
+    if (status == TW_OK)
+        status = twi_expect_rank(c, 1, 1);
+    if (status == TW_OK && a.rank == 1 && b.rank == 1 && a.dims[0] >= 0 && b.dims[0] >= 0)
+        c->outputs[0].dims[0] = a.dims[0] > b.dims[0] ? a.dims[0] : b.dims[0];
+    return status;
+}
+
 /* The numbers of input i as an array of int64; NULL where they are not known. */
 static const int64_t *spec_values(const tw_tensor *value, int64_t numbers[32])
 {
     for (int64_t i = 0; value && i < value->elements && i < 32; i++)
         numbers[i] = twi_tensor_int(value, i);
     return value ? numbers : NULL;
+}
+
+/* Whether some number is a range (its stride counts), and one with a bound that is not an edge. */
+static void find_ranges(const twi_strided_spec *spec, bool *ranges, bool *bounded)
+{
+    uint32_t all = spec->count < 32 ? (UINT32_C(1) << spec->count) - 1 : UINT32_MAX;
+    uint32_t are = all & ~(spec->ellipsis_mask | spec->new_axis_mask | spec->shrink_axis_mask);
+    *ranges = are != 0;
+    *bounded = (are & ~(spec->begin_mask & spec->end_mask)) != 0;
 }
 
 static tw_status strided_slice_shape(twi_inference *c)
@@ -328,9 +358,11 @@ static tw_status strided_slice_shape(twi_inference *c)
     if (count > 32)
         return FAIL(c, "the slice has %lld numbers, expected at most 32", (long long)count);
     spec.count = (int)count;
-    spec.begin = spec_values(c->input_values[1], numbers[0]);
-    spec.end = spec_values(c->input_values[2], numbers[1]);
-    spec.stride = spec_values(c->input_values[3], numbers[2]);
+    bool ranges, bounded;
+    find_ranges(&spec, &ranges, &bounded);
+    spec.begin = spec_values(bounded ? twi_ask_value(c, 1) : c->input_values[1], numbers[0]);
+    spec.end = spec_values(bounded ? twi_ask_value(c, 2) : c->input_values[2], numbers[1]);
+    spec.stride = spec_values(ranges ? twi_ask_value(c, 3) : c->input_values[3], numbers[2]);
     tw_status status = twi_strided_resolve(&spec, c->inputs[0], &result, c->error);
     c->outputs[0] = result.output;
     return status;
@@ -343,19 +375,24 @@ static tw_status strided_slice_grad_shape(twi_inference *c)
 
 static tw_status slice_shape(twi_inference *c)
 {
-    tw_shape in = c->inputs[0], begin, size;
+    tw_shape in = c->inputs[0], begin = TW_UNKNOWN_SHAPE, size;
     tw_status status;
-    TWI_TRY(spelled_shape(c, 1, false, &begin));
     TWI_TRY(spelled_shape(c, 2, true, &size));
-    int rank = in.rank >= 0 ? in.rank : begin.rank >= 0 ? begin.rank : size.rank;
+    const tw_tensor *from_value = tw_shape_is_known(size) ? c->input_values[1] : twi_ask_value(c, 1);
+    if (from_value)
+        TWI_TRY(spelled_shape(c, 1, false, &begin));
+    tw_shape of_begin = c->inputs[1];
+    int numbers = of_begin.rank == 1 && of_begin.dims[0] >= 0 && of_begin.dims[0] <= TW_MAX_RANK ? (int)of_begin.dims[0] : -1;
+    int rank = in.rank >= 0 ? in.rank : numbers >= 0 ? numbers : size.rank;
+    if (of_begin.rank >= 0)
+        TWI_TRY(twi_expect_rank(c, 1, 1));
     if (rank < 0)
         return TW_OK;
-    if ((begin.rank >= 0 && begin.rank != rank) || (size.rank >= 0 && size.rank != rank))
+    if ((numbers >= 0 && numbers != rank) || (size.rank >= 0 && size.rank != rank))
         return FAIL(c, "begin and size must have %d numbers, one an axis", rank);
     tw_shape out = unknown_of_rank(rank);
-    bool begin_known = c->input_values[1] != NULL;
     for (int i = 0; i < rank; i++) {
-        int64_t dim = in.rank < 0 ? -1 : in.dims[i], from = begin_known ? begin.dims[i] : -1;
+        int64_t dim = in.rank < 0 ? -1 : in.dims[i], from = from_value ? begin.dims[i] : -1;
         if (c->input_values[2])
             out.dims[i] = size.dims[i] >= 0 ? size.dims[i] : dim >= 0 && from >= 0 && from <= dim ? dim - from : -1;
         if (dim >= 0 && ((from >= 0 && from > dim) || (out.dims[i] >= 0 && out.dims[i] > dim - (from > 0 ? from : 0))))
@@ -453,7 +490,7 @@ static tw_status split_shape(twi_inference *c)
 static tw_status split_v_shape(twi_inference *c)
 {
     tw_shape in = c->inputs[0];
-    const tw_tensor *sizes = c->input_values[1];
+    const tw_tensor *sizes = twi_ask_value(c, 1);
     int64_t axis, rest = -1, sum = 0;
     if (in.rank < 0)
         return TW_OK;
@@ -574,7 +611,7 @@ static tw_status transpose_shape(twi_inference *c)
 static tw_status pad_by(twi_inference *c, int sign, int limit)
 {
     tw_shape in = c->inputs[0], of_paddings = c->inputs[1];
-    const tw_tensor *paddings = c->input_values[1];
+    const tw_tensor *paddings = twi_ask_value(c, 1);
     tw_status status = twi_expect_rank(c, 1, 2);
     if (status != TW_OK)
         return status;
@@ -758,7 +795,7 @@ static tw_status dynamic_stitch_shape(twi_inference *c)
     return TW_OK;
 }
 
-static tw_status unsorted_segment_shape(twi_inference *c)
+tw_status twi_unsorted_segment_shape(twi_inference *c)
 {
     tw_shape data = c->inputs[0], ids = c->inputs[1], out = {.rank = 1};
     int64_t segments = -1;
@@ -782,7 +819,7 @@ static tw_status unsorted_segment_shape(twi_inference *c)
 }
 
 /* Ids rise, so the last one says how many segments there are. */
-static tw_status segment_shape(twi_inference *c)
+tw_status twi_segment_shape(twi_inference *c)
 {
     tw_shape data = c->inputs[0], ids = c->inputs[1];
     const tw_tensor *value = c->input_values[1];
@@ -890,7 +927,7 @@ const twi_op twi_array_ops[] = {
     {"PlaceholderV2", "", "output:dtype", "dtype:type; shape:shape", default_shape, twi_not_differentiable,
      TWI_STATEFUL | TWI_PLACEHOLDER},
     {"PlaceholderWithDefault", "input:dtype", "output:dtype", "dtype:type; shape:shape", with_default_shape,
-     twi_gradient_identity, TWI_STATEFUL, .planned_as = "Identity"},
+     twi_gradient_identity, TWI_STATEFUL | TWI_MAY_BE_FED, .planned_as = "Identity"},
     {"Identity", "input:T", "output:T", "T:type", twi_shape_same, twi_gradient_identity, TWI_PASSES},
     {"IdentityN", "input:T", "output:T", "T:types", each_same_shape, twi_gradient_identity, TWI_PASSES | TWI_UNBOUND},
     {"RefIdentity", "input:Ref(T)", "output:Ref(T)", "T:type", twi_shape_same, twi_gradient_identity, TWI_PASSES, "h",
@@ -927,6 +964,7 @@ const twi_op twi_array_ops[] = {
      "axis:int=-1; T:type; TI:{uint8,int32,int64}=int64", one_hot_shape, twi_not_differentiable},
     {"BroadcastTo", "input:T, shape:Tidx", "output:T", "T:type; Tidx:" INDEX "=int32", broadcast_to_shape,
      twi_gradient_broadcast_to},
+    {"BroadcastArgs", "s0:T, s1:T", "r0:T", "T:" INDEX "=int32", broadcast_args_shape, twi_not_differentiable},
     {"BroadcastGradientArgs", "s0:T, s1:T", "r0:T, r1:T", "T:" INDEX "=int32", gradient_args_shape,
      twi_not_differentiable},
     {"InvertPermutation", "x:T", "y:T", "T:" INDEX "=int32", twi_shape_same, twi_not_differentiable},
@@ -935,9 +973,9 @@ const twi_op twi_array_ops[] = {
      twi_gradient_strided_slice},
     {"StridedSliceGrad", "shape:Index, begin:Index, end:Index, strides:Index, dy:T", "output:T", STRIDED_MASKS,
      strided_slice_grad_shape, twi_gradient_strided_slice_grad},
-    {"Slice", "input:T, begin:Index, size:Index", "output:T", "T:type; Index:" INDEX, slice_shape, twi_gradient_slice},
+    {"Slice", "input:T, begin:Index, size:Index", "output:T", "T:type; Index:" INDEX, slice_shape, twi_gradient_slice, .layout = "iss:i"},
     {"ConcatV2", "values:N*T, axis:Tidx", "output:T", "N:int; T:type; Tidx:" INDEX "=int32", concat_v2_shape,
-     twi_gradient_concat},
+     twi_gradient_concat, .layout = "ia:i"},
     {"Concat", "concat_dim:int32, values:N*T", "output:T", "N:int; T:type", concat_shape, twi_gradient_concat},
     {"ConcatOffset", "concat_dim:int32, shape:N*int32", "offset:N*int32", "N:int", concat_offset_shape,
      twi_not_differentiable},
@@ -948,14 +986,15 @@ const twi_op twi_array_ops[] = {
     {"Pack", "values:N*T", "output:T", "N:int; T:type; axis:int=0", pack_shape, twi_gradient_pack},
     {"Unpack", "value:T", "output:num*T", "num:int; T:type; axis:int=0", unpack_shape, twi_gradient_unpack},
     {"Tile", "input:T, multiples:Tmultiples", "output:T", "T:type; Tmultiples:" INDEX "=int32", tile_shape,
-     twi_gradient_tile},
+     twi_gradient_tile, .layout = "is:i"},
     {"Transpose", "x:T, perm:Tperm", "y:T", "T:type; Tperm:" INDEX "=int32", transpose_shape, twi_gradient_transpose},
     {"Pad", "input:T, paddings:Tpaddings", "output:T", "T:type; Tpaddings:" INDEX "=int32", pad_shape,
-     twi_gradient_pad},
+     twi_gradient_pad, .layout = "ip:i"},
     {"PadV2", "input:T, paddings:Tpaddings, constant_values:T", "output:T", "T:type; Tpaddings:" INDEX "=int32",
-     pad_shape, twi_gradient_pad},
+     pad_shape, twi_gradient_pad, .layout = "ip.:i"},
     {"MirrorPad", "input:T, paddings:Tpaddings", "output:T",
-     "T:type; Tpaddings:" INDEX "=int32; mode:{REFLECT,SYMMETRIC}", mirror_pad_shape, twi_gradient_mirror_pad},
+     "T:type; Tpaddings:" INDEX "=int32; mode:{REFLECT,SYMMETRIC}", mirror_pad_shape, twi_gradient_mirror_pad,
+     .layout = "ip:i"},
     {"MirrorPadGrad", "input:T, paddings:Tpaddings", "output:T",
      "T:type; Tpaddings:" INDEX "=int32; mode:{REFLECT,SYMMETRIC}", mirror_pad_grad_shape,
      twi_gradient_mirror_pad_grad},
@@ -974,12 +1013,14 @@ const twi_op twi_array_ops[] = {
     {"ScatterNd", "indices:Tindices, updates:T, shape:Tindices", "output:T", "T:type; Tindices:" INDEX,
      scatter_nd_shape, twi_gradient_scatter_nd},
     {"DynamicStitch", "indices:N*int32, data:N*T", "merged:T", "N:int; T:type", dynamic_stitch_shape,
-     twi_gradient_dynamic_stitch},
+     twi_gradient_dynamic_stitch, TWI_MAKES_SHAPE},
+    {"ParallelDynamicStitch", "indices:N*int32, data:N*T", "merged:T", "N:int; T:type", dynamic_stitch_shape,
+     twi_gradient_dynamic_stitch, TWI_MAKES_SHAPE},
     {"UnsortedSegmentSum", "data:T, segment_ids:Tindices, num_segments:Tnumsegments", "output:T",
-     "T:" NUMBERS "; Tindices:" INDEX "; Tnumsegments:" INDEX "=int32", unsorted_segment_shape,
+     "T:" NUMBERS "; Tindices:" INDEX "; Tnumsegments:" INDEX "=int32", twi_unsorted_segment_shape,
      twi_gradient_unsorted_segment_sum, TWI_SPARSE},
-    {"SegmentSum", "data:T, segment_ids:Tindices", "output:T", "T:" NUMBERS "; Tindices:" INDEX, segment_shape,
-     twi_gradient_segment_sum},
+    {"SegmentSum", "data:T, segment_ids:Tindices", "output:T", "T:" NUMBERS "; Tindices:" INDEX, twi_segment_shape,
+     twi_gradient_segment_sum, TWI_MAKES_SHAPE},
     {"Select", "condition:bool, t:T, e:T", "output:T", "T:type", select_shape, twi_gradient_select},
     {"SelectV2", "condition:bool, t:T, e:T", "output:T", "T:type", select_v2_shape, twi_gradient_select,
      TWI_ELEMENTWISE},
@@ -1089,7 +1130,10 @@ tw_output tw_constant_int32s(tw_graph *graph, tw_shape shape, const int32_t *val
 /* A constant that a builder adds for itself: the name tw_name() gave is for the op that follows. */
 static tw_output helper_constant(tw_graph *graph, tw_tensor *tensor)
 {
-    TWI_NEED_OR(graph, (tw_output){0});
+    if (!graph) {
+        tw_tensor_release(tensor);
+        return (tw_output){0};
+    }
     const char *name = graph->next_name;
     graph->next_name = NULL;
     tw_output output = constant_of(graph, tensor);
@@ -1119,7 +1163,10 @@ tw_output twi_constant_int(tw_graph *graph, int64_t value)
 
 static tw_output ints(tw_graph *graph, tw_shape shape)
 {
-    return twi_constant_ints(graph, shape.dims, shape.rank);
+    if (shape.rank <= TW_MAX_RANK)
+        return twi_constant_ints(graph, shape.dims, shape.rank);
+    tw_graph_fail(graph, TW_INVALID_ARGUMENT, "a shape of %d dimensions; at most %d", shape.rank, TW_MAX_RANK);
+    return (tw_output){0};
 }
 
 tw_output twi_shape_tensor(tw_graph *graph, tw_output x)

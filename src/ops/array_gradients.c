@@ -17,7 +17,7 @@
 
 static void needs_shape(twi_gradient *g)
 {
-    twi_graph_fail(G, TW_UNIMPLEMENTED, "the gradient of %s '%s' needs inputs of known shape", g->node->op->name,
+    twi_graph_fail(G, TW_UNIMPLEMENTED, "the gradient of %s '%s' needs an axis that is known, and inputs of known rank", g->node->op->name,
                    g->node->name);
 }
 
@@ -281,11 +281,36 @@ static bool static_tile(twi_gradient *g)
     return true;
 }
 
+/* Product of the elements of a vector from `begin` to before `end`; with `open` to its end. */
+static tw_output product_of(twi_gradient *g, tw_output vector, int64_t begin, int64_t end, bool open)
+{
+    tw_strided_slice_options slice = {.begin = TW_SHAPE(begin), .end = TW_SHAPE(end), .end_mask = open};
+    return binary(g, "Prod", tw_strided_slice(G, vector, slice), twi_constant_int(G, 0));
+}
+
+/* Axis by axis, where twice as many would be more than there may be: what lies before, the copies, the axis, and what
+ * lies behind. */
+static tw_output untile_by_axis(twi_gradient *g, tw_output shape)
+{
+    tw_output sum = DY, whole = tw_mul(G, shape, X(1));
+    for (int i = 0; i < tw_output_shape(X(0)).rank; i++) {
+        tw_strided_slice_options own = {TW_SHAPE(i), TW_SHAPE(i + 1), .shrink_axis_mask = 1};
+        tw_output parts[] = {product_of(g, shape, 0, i, false), tw_strided_slice(G, X(1), own),
+                             tw_strided_slice(G, shape, own), product_of(g, whole, i + 1, 0, true)};
+        sum = binary(g, "Sum", tw_reshape_to(G, sum, tw_pack(G, parts, 4, 0)), twi_constant_int(G, 1));
+    }
+    return sum;
+}
+
 void twi_gradient_tile(twi_gradient *g)
 {
     if (static_tile(g))
         return;
     tw_output shape = shape_of_type(g, X(0), tw_output_dtype(X(1)));
+    if (tw_output_shape(X(0)).rank > TW_MAX_RANK / 2) {
+        g->dx[0] = tw_reshape_to(G, untile_by_axis(g, shape), shape);
+        return;
+    }
     tw_output pairs = tw_pack(G, (tw_output[]){X(1), shape}, 2, 1);
     tw_output split = tw_reshape(G, pairs, TW_SHAPE(-1));
     tw_output axes = tw_range(G, twi_constant_int(G, 0), tw_size_of(G, split), twi_constant_int(G, 2));
@@ -349,21 +374,44 @@ static tw_output gather_along(twi_gradient *g, int axis)
     return tw_transpose(G, tw_unsorted_segment_sum(G, dy, flat, (int)params.dims[axis]), back);
 }
 
+/* The same for any shapes, with batches: params [b,a,n,i], indices [b,j], dy [b,a,j,i] as that many axes. Rows of all
+ * batches are added up at once, those of batch k from k n on. */
+static tw_output gather_anywhere(twi_gradient *g, int64_t axis, int64_t batch)
+{
+    tw_output shape = tw_shape_of(G, X(0)), places = tw_shape_of(G, X(1));
+    tw_output b = product_of(g, shape, 0, batch, false), a = product_of(g, shape, batch, axis, false);
+    tw_output n = product_of(g, shape, axis, axis + 1, false), i = product_of(g, shape, axis + 1, 0, true);
+    tw_output j = product_of(g, places, batch, 0, true);
+    tw_output whole = tw_reshape_to(G, DY, tw_pack(G, (tw_output[]){b, a, j, i}, 4, 0));
+    tw_output rows = tw_reshape_to(G, tw_transpose(G, whole, TW_SHAPE(0, 2, 1, 3)),
+                                   tw_pack(G, (tw_output[]){tw_mul(G, b, j), tw_mul(G, a, i)}, 2, 0));
+    tw_output firsts = tw_mul(G, tw_range(G, twi_constant_int(G, 0), b, twi_constant_int(G, 1)), n);
+    tw_output ids = tw_reshape_to(G, X(1), tw_pack(G, (tw_output[]){b, j}, 2, 0));
+    ids = tw_add(G, ids, tw_cast(G, tw_expand_dims(G, firsts, 1), tw_output_dtype(X(1))));
+    tw_output sums = twi_build(G, "UnsortedSegmentSum",
+                               TWI_INPUTS(rows, tw_reshape(G, ids, TW_SHAPE(-1)), tw_mul(G, b, n)), TWI_NO_ATTRS);
+    sums = tw_reshape_to(G, sums, tw_pack(G, (tw_output[]){b, n, a, i}, 4, 0));
+    return tw_reshape_to(G, tw_transpose(G, sums, TW_SHAPE(0, 2, 1, 3)), shape);
+}
+
 void twi_gradient_gather(twi_gradient *g)
 {
     const tw_tensor *axis_value = tw_node_num_inputs(g->node) > 2 ? twi_constant_value(X(2)) : NULL;
     int64_t axis = axis_value ? twi_tensor_int(axis_value, 0) : 0;
     tw_shape shape = tw_output_shape(X(0));
+    int64_t batch = twi_attr_int(&g->node->attrs, "batch_dims", 0);
     if (axis < 0 && shape.rank >= 0)
         axis += shape.rank;
-    if (twi_attr_int(&g->node->attrs, "batch_dims", 0) != 0)
-        twi_graph_fail(G, TW_UNIMPLEMENTED, "the gradient of GatherV2 '%s' with batch_dims", g->node->name);
+    if (batch < 0 && tw_output_shape(X(1)).rank >= 0)
+        batch += tw_output_shape(X(1)).rank;
+    if (axis < 0 || batch < 0 || (tw_node_num_inputs(g->node) > 2 && !axis_value))
+        needs_shape(g);
     else if (axis == 0)
         g->dx[0] = gather_rows(g);
-    else if (tw_shape_is_known(shape) && tw_shape_is_known(tw_output_shape(X(1))))
+    else if (batch == 0 && tw_shape_is_known(shape) && tw_shape_is_known(tw_output_shape(X(1))))
         g->dx[0] = gather_along(g, (int)axis);
     else
-        needs_shape(g);
+        g->dx[0] = gather_anywhere(g, axis, batch);
 }
 
 void twi_gradient_gather_nd(twi_gradient *g)
@@ -392,15 +440,15 @@ void twi_gradient_segment_sum(twi_gradient *g)
 void twi_gradient_unsorted_segment_sum(twi_gradient *g)
 {
     tw_shape data = tw_output_shape(X(0)), ids = tw_output_shape(X(1));
-    if (data.rank < 0 || ids.rank < 0) {
-        needs_shape(g);
-        return;
-    }
-    tw_output zero = tw_scalar_of(G, tw_output_dtype(X(1)), 0);
+    tw_output zero = tw_scalar_of(G, tw_output_dtype(X(1)), 0), one = twi_constant_int(G, 1);
     tw_output rows = binary(g, "Gather", DY, tw_maximum(G, X(1), zero));
     tw_output counts = tw_greater_equal(G, X(1), zero);
-    for (int i = ids.rank; i < data.rank; i++)
+    for (int i = ids.rank; ids.rank >= 0 && i < data.rank; i++)
         counts = tw_expand_dims(G, counts, -1);
+    if (ids.rank < 0 || data.rank < 0) {
+        tw_output more = tw_expand_dims(G, tw_sub(G, tw_rank_of(G, X(0)), tw_rank_of(G, X(1))), 0);
+        counts = tw_reshape_to(G, counts, tw_concat(G, (tw_output[]){tw_shape_of(G, X(1)), tw_fill(G, more, one)}, 2, 0));
+    }
     g->dx[0] = tw_select(G, counts, rows, tw_zeros_like(G, rows));
 }
 
@@ -426,16 +474,30 @@ void twi_gradient_diag_part(twi_gradient *g)
     g->dx[0] = tw_diag(G, DY);
 }
 
+/* Of shapes that are known when it runs. */
+static tw_output top_k_back(twi_gradient *g)
+{
+    tw_strided_slice_options last = {TW_SHAPE(-1), TW_SHAPE(0), .end_mask = 1, .shrink_axis_mask = 1};
+    tw_output indices = {g->node, 1}, shape = tw_shape_of(G, X(0)), size = tw_size_of(G, X(0));
+    tw_output one = twi_constant_int(G, 1), width = tw_maximum(G, tw_strided_slice(G, shape, last), one);
+    tw_output k = tw_strided_slice(G, tw_shape_of(G, indices), last), rows = tw_floor_div(G, size, width);
+    tw_output starts = tw_mul(G, tw_range(G, twi_constant_int(G, 0), rows, one), width);
+    tw_output places = tw_reshape_to(G, indices, tw_pack(G, (tw_output[]){rows, k}, 2, 0));
+    places = tw_reshape(G, tw_add(G, places, tw_expand_dims(G, starts, 1)), TW_SHAPE(-1, 1));
+    tw_output flat = tw_scatter_nd(G, places, tw_reshape(G, DY, TW_SHAPE(-1)), tw_expand_dims(G, size, 0));
+    return tw_reshape_to(G, flat, shape);
+}
+
 /* Each value's gradient goes back to its place in x, seen as [rows, last axis]. */
 void twi_gradient_top_k(twi_gradient *g)
 {
     tw_shape in = tw_output_shape(X(0)), out = tw_output_shape(Y);
-    if (!tw_shape_is_known(in) || !tw_shape_is_known(out)) {
-        needs_shape(g);
-        return;
-    }
     if (!DY.node)
         return;
+    if (!tw_shape_is_known(in) || !tw_shape_is_known(out)) {
+        g->dx[0] = top_k_back(g);
+        return;
+    }
     int64_t size = tw_shape_elements(in), width = in.dims[in.rank - 1], rows = width ? size / width : 0;
     tw_output starts =
         tw_range(G, twi_constant_int(G, 0), twi_constant_int(G, size), twi_constant_int(G, width ? width : 1));

@@ -24,10 +24,10 @@ static tw_status conv_shape(twi_inference *c)
 }
 
 /* The shape that input `input` spells, of rank 4. */
-static tw_status spelt_shape(const twi_inference *c, int input, tw_shape *shape)
+static tw_status spelt_shape(twi_inference *c, int input, tw_shape *shape)
 {
     char text[128];
-    *shape = twi_shape_of_value(c->input_values[input]);
+    *shape = twi_shape_of_value(twi_ask_value(c, input));
     if (shape->rank < 0)
         *shape = (tw_shape){4, {-1, -1, -1, -1}};
     if (shape->rank == 4)
@@ -183,19 +183,20 @@ static void bias_add_grad_gradient(twi_gradient *g)
 #define DEPTHWISE_ATTRS FLOATS "; strides:ints; " PADDING "; " FORMAT "; dilations:ints=[1,1,1,1]"
 
 const twi_op twi_conv_ops[] = {
-    {"Conv2D", "input:T, filter:T", "output:T", CONV_ATTRS, conv_shape, conv2d_gradient},
+    {"Conv2D", "input:T, filter:T", "output:T", CONV_ATTRS, conv_shape, conv2d_gradient, .layout = "i.:i"},
     {"Conv2DBackpropInput", "input_sizes:int32, filter:T, out_backprop:T", "output:T", CONV_ATTRS,
-     conv_backprop_input_shape, conv2d_backprop_input_gradient},
+     conv_backprop_input_shape, conv2d_backprop_input_gradient, .layout = "s.i:i"},
     {"Conv2DBackpropFilter", "input:T, filter_sizes:int32, out_backprop:T", "output:T", CONV_ATTRS,
-     conv_backprop_filter_shape, conv2d_backprop_filter_gradient},
-    {DEPTHWISE, "input:T, filter:T", "output:T", DEPTHWISE_ATTRS, conv_shape, depthwise_gradient},
+     conv_backprop_filter_shape, conv2d_backprop_filter_gradient, .layout = "i.i:."},
+    {DEPTHWISE, "input:T, filter:T", "output:T", DEPTHWISE_ATTRS, conv_shape, depthwise_gradient, .layout = "i.:i"},
     {DEPTHWISE "BackpropInput", "input_sizes:int32, filter:T, out_backprop:T", "output:T", DEPTHWISE_ATTRS,
-     conv_backprop_input_shape, depthwise_backprop_input_gradient},
+     conv_backprop_input_shape, depthwise_backprop_input_gradient, .layout = "s.i:i"},
     {DEPTHWISE "BackpropFilter", "input:T, filter_sizes:int32, out_backprop:T", "output:T", DEPTHWISE_ATTRS,
-     conv_backprop_filter_shape, depthwise_backprop_filter_gradient},
-    {"BiasAdd", "value:T, bias:T", "output:T", NUMBERS "; " FORMAT, bias_add_shape, bias_add_gradient},
+     conv_backprop_filter_shape, depthwise_backprop_filter_gradient, .layout = "i.i:."},
+    {"BiasAdd", "value:T, bias:T", "output:T", NUMBERS "; " FORMAT, bias_add_shape, bias_add_gradient, .layout = "i.:i"},
     {"BiasAddV1", "value:T, bias:T", "output:T", NUMBERS, bias_add_shape, bias_add_gradient},
-    {"BiasAddGrad", "out_backprop:T", "output:T", NUMBERS "; " FORMAT, bias_add_grad_shape, bias_add_grad_gradient},
+    {"BiasAddGrad", "out_backprop:T", "output:T", NUMBERS "; " FORMAT, bias_add_grad_shape, bias_add_grad_gradient,
+     .layout = "i:."},
     {0},
 };
 

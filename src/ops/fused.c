@@ -33,7 +33,7 @@ static tw_status conv_shape(twi_inference *c)
 static tw_status conv_filter_shape(twi_inference *c)
 {
     twi_convolution laid;
-    tw_shape filter = twi_shape_of_value(c->input_values[1]);
+    tw_shape filter = twi_shape_of_value(twi_ask_value(c, 1));
     tw_status status = twi_convolution_lay(c->attrs, false, c->inputs[0], filter, c->inputs[2], &laid, c->error);
     c->outputs[0] = filter;
     c->outputs[1] = TW_SHAPE(twi_dimension(filter, 3));
@@ -55,7 +55,7 @@ static tw_status transposed_conv_shape(twi_inference *c)
 static tw_status transposed_input_shape(twi_inference *c)
 {
     twi_convolution laid;
-    c->outputs[0] = twi_shape_of_value(c->input_values[0]);
+    c->outputs[0] = twi_shape_of_value(twi_ask_value(c, 0));
     return twi_convolution_lay(c->attrs, false, c->outputs[0], twi_transpose_filter_back(c->inputs[1]), c->inputs[2],
                                &laid, c->error);
 }
@@ -63,7 +63,7 @@ static tw_status transposed_input_shape(twi_inference *c)
 static tw_status transposed_filter_shape(twi_inference *c)
 {
     twi_convolution laid;
-    tw_shape filter = twi_shape_of_value(c->input_values[1]);
+    tw_shape filter = twi_shape_of_value(twi_ask_value(c, 1));
     c->outputs[0] = twi_transpose_filter(filter);
     return twi_convolution_lay(c->attrs, false, c->inputs[0], filter, c->inputs[2], &laid, c->error);
 }
@@ -225,6 +225,16 @@ static tw_status softmax_loss_shape(twi_inference *c)
     return TW_OK;
 }
 
+static tw_status dense_loss_shape(twi_inference *c)
+{
+    int64_t rows = twi_dimension(c->inputs[0], 0), hidden = twi_dimension(c->inputs[1], 1);
+    c->outputs[0] = c->outputs[3] = TW_SHAPE(rows, hidden);
+    c->outputs[1] = TW_SCALAR;
+    c->outputs[2] = TW_SHAPE(rows, twi_dimension(c->inputs[3], 1));
+    c->outputs[4] = c->inputs[0];
+    return TW_OK;
+}
+
 /* N variables, a scalar, N or M tensors of their shapes, M being N or 2 N; then as many scalars or nothing. */
 static tw_status many_shape(twi_inference *c)
 {
@@ -356,7 +366,7 @@ const twi_op twi_fused_ops[] = {
     {"_ApplyGradientDescentMany", "vars:N*resource, alpha:float, deltas:G, decays:M*float", "",
      "N:int; M:int; T:" FLOAT_TYPES "; G:types; transposed:ints=[]; offsets:ints=[]; scale:float=1", many_shape, NULL,
      TWI_REWRITTEN | TWI_STATEFUL, "ungd"},
-    /* `update`, ResourceApplyMomentum or another of device/fused/update.h, whose numbers these are, of each variable with its
+    /* `update`, ResourceApplyMomentum or another optimizer's, whose numbers these are, of each variable with its
      * slots. Gradients are gradients[i] + decays[i] * vars[i], the mean of two towers if M = 2 N, as above; before it, with
      * losses, vars[i] -= losses[i] * vars[i]: Mul, AssignSubVariableOp. */
     {"_ApplyMany", "vars:N*resource, slots:S*resource, numbers:K*float, gradients:G, decays:D*float, losses:L*float", "",
@@ -372,6 +382,12 @@ const twi_op twi_fused_ops[] = {
      * divisor, as a U. */
     {"_SoftmaxLoss", "logits:T, labels:Tlabels, scale:float", "loss:float, backprop:U",
      FLOATS "; U:{half,bfloat16,float}; Tlabels:{int32,int64}; divisor:float=1", softmax_loss_shape, NULL, TWI_REWRITTEN},
+    /* _FusedMatMul with relu, giving hidden; _FusedMatMul without; _SoftmaxLoss; MatMul by last_weights transposed;
+     * ReluGrad with hidden; MatMul by weights transposed; with relu ReluGrad with x */
+    {"_DenseLoss",
+     "x:T, weights:T, bias:T, last_weights:T, last_bias:T, labels:Tlabels, scale:float",
+     "hidden:T, loss:float, logits_backprop:T, hidden_backprop:T, x_backprop:T",
+     FLOATS "; Tlabels:{int32,int64}; divisor:float=1; relu:bool=false", dense_loss_shape, NULL, TWI_REWRITTEN},
     /* A small program of ops on scalars. Step i is ops[i], a place in the list of device/fused/scalars.h, on counts[i] of the
      * operands and gives a value of types[i]. Operand or result k >= 0 is input k, ~k what step k gives. Afterwards
      * vars[i] has the value writes[i]. */

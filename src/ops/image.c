@@ -1,4 +1,4 @@
-/* image.c - ops on images [N,H,W,C] and on the bytes they come from. */
+/* image.c - ops on images [N,H,W,C] and on the bytes they come from; those that change sizes: resize.c. */
 #include "graph/graph.h"
 
 #include <tower/ops.h>
@@ -12,6 +12,18 @@ static tw_status contrast_shape(twi_inference *c)
     }
     c->outputs[0] = c->inputs[0];
     return twi_expect_rank(c, 1, 0);
+}
+
+/* Colours are along the last axis: three of them. */
+static tw_status color_shape(twi_inference *c)
+{
+    tw_shape in = c->inputs[0];
+    c->outputs[0] = in;
+    if (in.rank == 0 || (in.rank > 0 && in.dims[in.rank - 1] >= 0 && in.dims[in.rank - 1] != 3))
+        return twi_fail(c->error, TW_INVALID_ARGUMENT, "the last axis has 3 numbers, red, green and blue");
+    if (c->num_inputs > 1 && in.rank >= 0 && in.rank < 3)
+        return twi_fail(c->error, TW_INVALID_ARGUMENT, "images have rank 3 at least, not %d", in.rank);
+    return c->num_inputs > 1 ? twi_expect_rank(c, 1, 0) : TW_OK;
 }
 
 /* Bytes of each string: of a constant, or of the records that a reader of fixed length gives; -1 if not known. */
@@ -35,39 +47,22 @@ static tw_status decode_raw_shape(twi_inference *c)
     if (shape.rank < 0)
         return TW_OK;
     if (shape.rank == TW_MAX_RANK)
-        return twi_fail(c->error, TW_INVALID_ARGUMENT, "input has the highest rank there is, %d", TW_MAX_RANK);
+        return twi_fail(c->error, TW_UNIMPLEMENTED, "input has the highest rank there is, %d", TW_MAX_RANK);
     int64_t bytes = string_bytes(c);
     shape.dims[shape.rank++] = bytes < 0 ? -1 : bytes / (int64_t)tw_dtype_size(c->output_types[0]);
     c->outputs[0] = shape;
     return TW_OK;
 }
 
-static tw_status resize_shape(twi_inference *c)
-{
-    tw_status status = twi_expect_rank(c, 0, 4);
-    if (status == TW_OK)
-        status = twi_expect_rank(c, 1, 1);
-    if (status != TW_OK)
-        return status;
-    tw_shape in = c->inputs[0], size = twi_shape_of_value(c->input_values[1]);
-    if (size.rank >= 0 && size.rank != 2)
-        return twi_fail(c->error, TW_INVALID_ARGUMENT, "size has %d elements, expected 2 (height and width)",
-                        size.rank);
-    c->outputs[0] = (tw_shape){4,
-                               {in.rank < 0 ? -1 : in.dims[0], size.rank < 0 ? -1 : size.dims[0],
-                                size.rank < 0 ? -1 : size.dims[1], in.rank < 0 ? -1 : in.dims[3]}};
-    return TW_OK;
-}
-
 const twi_op twi_image_ops[] = {
     {"AdjustContrastv2", "images:T, contrast_factor:float", "output:T", "T:{half,float}=float", contrast_shape, NULL},
+    {"RGBToHSV", "images:T", "output:T", "T:{half,bfloat16,float,double}=float", color_shape, NULL},
+    {"HSVToRGB", "images:T", "output:T", "T:{half,bfloat16,float,double}=float", color_shape, NULL},
+    {"AdjustHue", "images:T, delta:float", "output:T", "T:{half,float}=float", color_shape, NULL},
+    {"AdjustSaturation", "images:T, scale:float", "output:T", "T:{half,float}=float", color_shape, NULL},
     {"DecodeRaw", "bytes:string", "output:out_type",
      "out_type:{half,float,double,int32,uint8,int16,int8,int64,bool}; little_endian:bool=true", decode_raw_shape,
-     twi_not_differentiable, TWI_HOST_ONLY},
-    {"ResizeNearestNeighbor", "images:T, size:int32", "resized_images:T",
-     "T:{int8,uint8,int16,int32,int64,half,float,double,bfloat16}; align_corners:bool=false; "
-     "half_pixel_centers:bool=false",
-     resize_shape, NULL},
+     twi_not_differentiable, TWI_HOST_ONLY | TWI_MAKES_SHAPE},
     {0},
 };
 

@@ -37,7 +37,7 @@ static tw_status normal_axis(twi_inference *c, int64_t axis, int rank, int *norm
 static tw_status reduce_shape(twi_inference *c)
 {
     tw_shape in = c->inputs[0], out = in;
-    const tw_tensor *axes = c->input_values[1];
+    const tw_tensor *axes = twi_ask_value(c, 1);
     bool keep = twi_attr_bool(c->attrs, "keep_dims", false);
     if (c->inputs[1].rank > 1)
         return twi_expect_rank(c, 1, 1);
@@ -79,7 +79,7 @@ static tw_status arg_shape(twi_inference *c)
     if (in.rank == 0)
         return twi_fail(c->error, TW_INVALID_ARGUMENT, "input 0 is a scalar, expected at least one axis");
     tw_shape out = {.rank = in.rank - 1};
-    const tw_tensor *value = c->input_values[1];
+    const tw_tensor *value = twi_ask_value(c, 1);
     int axis = -1;
     if (c->inputs[1].rank > 0)
         return twi_expect_rank(c, 1, 0);

@@ -413,14 +413,33 @@ void twi_gradient_mean(twi_gradient *g)
     g->dx[0] = tw_div(G, sum, factor);
 }
 
+/* The same as below of shapes that are known when it runs. */
+static void prod_back(twi_gradient *g, const reduced *r)
+{
+    tw_output shape = tw_shape_of(G, X(0)), rank = tw_rank_of(G, X(0)), zero = twi_constant_int(G, 0);
+    tw_output axes = tw_reshape(G, tw_cast(G, X(1), TW_INT32), TW_SHAPE(-1));
+    axes = tw_floor_mod(G, tw_add(G, axes, rank), rank);
+    tw_output all = tw_range(G, zero, rank, twi_constant_int(G, 1));
+    tw_output others = twi_build(G, "ListDiff", TWI_INPUTS(all, axes), TWI_NO_ATTRS);
+    tw_output order = tw_concat(G, (tw_output[]){axes, others}, 2, 0);
+    tw_output front = twi_build(G, "Transpose", TWI_INPUTS(X(0), order), TWI_NO_ATTRS);
+    tw_output sizes[] = {twi_build(G, "Prod", TWI_INPUTS(tw_gather(G, shape, axes, 0), zero), TWI_NO_ATTRS),
+                         twi_build(G, "Prod", TWI_INPUTS(tw_gather(G, shape, others, 0), zero), TWI_NO_ATTRS)};
+    tw_output flat = tw_reshape_to(G, front, tw_pack(G, sizes, 2, 0));
+    tw_output rest = tw_mul(G, tw_cumprod(G, flat, 0, true, false), tw_cumprod(G, flat, 0, true, true));
+    tw_output back = twi_build(G, "InvertPermutation", TWI_INPUTS(order), TWI_NO_ATTRS);
+    rest = twi_build(G, "Transpose", TWI_INPUTS(tw_reshape_to(G, rest, tw_shape_of(G, front)), back), TWI_NO_ATTRS);
+    tw_output dy = tw_reshape_to(G, DY, r->kept_tensor);
+    g->dx[0] = tw_mul(G, twi_build(G, "Tile", TWI_INPUTS(dy, r->multiples_tensor), TWI_NO_ATTRS), rest);
+}
+
 /* The product of all others: of those before times those after, which is right also where one is zero. The reduced
  * axes are brought to the front for that, as one. */
 void twi_gradient_prod(twi_gradient *g)
 {
     reduced r = reduction_of(g);
     if (!r.known) {
-        twi_graph_fail(G, TW_UNIMPLEMENTED, "the gradient of Prod '%s' needs an input of known shape",
-                       tw_node_name(g->node));
+        prod_back(g, &r);
         return;
     }
     tw_shape shape = tw_output_shape(X(0)), order = {.rank = shape.rank}, back = order, folded = TW_SHAPE(1, 1);

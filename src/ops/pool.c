@@ -48,7 +48,7 @@ static tw_status max_pool_grad_grad_shape(twi_inference *c)
 static tw_status avg_pool_grad_shape(twi_inference *c)
 {
     tw_shape output;
-    c->outputs[0] = twi_shape_of_value(c->input_values[0]);
+    c->outputs[0] = twi_shape_of_value(twi_ask_value(c, 0));
     if (c->outputs[0].rank < 0)
         c->outputs[0] = (tw_shape){4, {twi_dimension(c->inputs[1], 0), -1, -1, -1}};
     return lay_pool(c, c->outputs[0], c->inputs[1], &output);
@@ -95,14 +95,14 @@ static void avg_pool_grad_gradient(twi_gradient *g)
 #define AVG_ATTRS WINDOW "padding:{SAME,VALID}; " FLOATS
 
 const twi_op twi_pool_ops[] = {
-    {"MaxPool", "input:T", "output:T", MAX_ATTRS, pool_shape, max_pool_gradient},
+    {"MaxPool", "input:T", "output:T", MAX_ATTRS, pool_shape, max_pool_gradient, .layout = "i:i"},
     {"MaxPoolGrad", "orig_input:T, orig_output:T, grad:T", "output:T", MAX_ATTRS, max_pool_grad_shape,
-     max_pool_grad_gradient},
+     max_pool_grad_gradient, .layout = "iii:i"},
     {"MaxPoolGradGrad", "orig_input:T, orig_output:T, grad:T", "output:T", MAX_ATTRS, max_pool_grad_grad_shape,
-     max_pool_grad_grad_gradient},
-    {"AvgPool", "value:T", "output:T", AVG_ATTRS, pool_shape, avg_pool_gradient},
+     max_pool_grad_grad_gradient, .layout = "iii:i"},
+    {"AvgPool", "value:T", "output:T", AVG_ATTRS, pool_shape, avg_pool_gradient, .layout = "i:i"},
     {"AvgPoolGrad", "orig_input_shape:int32, grad:T", "output:T", AVG_ATTRS, avg_pool_grad_shape,
-     avg_pool_grad_gradient},
+     avg_pool_grad_gradient, .layout = "si:i"},
     {0},
 };
 

@@ -61,7 +61,7 @@ static tw_status elements_shape(twi_inference *c, int64_t rows)
     for (int i = 0; i < c->num_outputs; i++) {
         tw_shape shape = !shapes ? TW_UNKNOWN_SHAPE : i < before ? TW_SCALAR : shapes->shapes[i - before];
         if (rows != -2 && shape.rank == TW_MAX_RANK)
-            return twi_fail(c->error, TW_INVALID_ARGUMENT, "elements have the highest rank there is, %d", TW_MAX_RANK);
+            return twi_fail(c->error, TW_UNIMPLEMENTED, "elements have the highest rank there is, %d", TW_MAX_RANK);
         if (rows != -2 && shape.rank >= 0) {
             memmove(shape.dims + 1, shape.dims, sizeof *shape.dims * (size_t)shape.rank++);
             shape.dims[0] = rows;
@@ -84,7 +84,7 @@ static tw_status dequeue_shape(twi_inference *c)
 static tw_status dequeue_many_shape(twi_inference *c)
 {
     tw_status status = twi_expect_rank(c, 1, 0);
-    const tw_tensor *n = c->input_values[1];
+    const tw_tensor *n = twi_ask_value(c, 1);
     int64_t rows = n && tw_tensor_elements(n) == 1 ? *(const int32_t *)tw_tensor_data(n) : -1;
     if (status == TW_OK && n && rows < 0)
         return twi_fail(c->error, TW_INVALID_ARGUMENT, "%lld elements are asked for, expected 0 or more",
@@ -92,11 +92,19 @@ static tw_status dequeue_many_shape(twi_inference *c)
     return status == TW_OK ? elements_shape(c, rows) : status;
 }
 
+/* Fewer where the queue is closed and has no more. */
+static tw_status dequeue_up_to_shape(twi_inference *c)
+{
+    tw_status status = twi_expect_rank(c, 1, 0);
+    return status == TW_OK ? elements_shape(c, -1) : status;
+}
+
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
 #define ELEMENTS "component_types:types; shapes:shapes=[]; capacity:int=-1; "
 #define NAMES "container:string=; shared_name:string="
 #define STATE TWI_STATEFUL | TWI_HOST_ONLY
+#define TAKES STATE | TWI_INPUT | TWI_MAKES_SHAPE
 
 const twi_op twi_queue_ops[] = {
     {"FIFOQueueV2", "", "handle:resource", ELEMENTS NAMES, queue_shape, NULL, STATE, .makes = TWI_MAKES_QUEUE},
@@ -110,11 +118,11 @@ const twi_op twi_queue_ops[] = {
     {"QueueEnqueueManyV2", "handle:resource, components:Tcomponents", "", "Tcomponents:types; timeout_ms:int=-1",
      no_outputs, NULL, STATE, "q."},
     {"QueueDequeueV2", "handle:resource", "components:component_types", "component_types:types; timeout_ms:int=-1",
-     dequeue_shape, twi_not_differentiable, STATE | TWI_INPUT, "q"},
+     dequeue_shape, twi_not_differentiable, TAKES, "q"},
     {"QueueDequeueManyV2", "handle:resource, n:int32", "components:component_types",
-     "component_types:types; timeout_ms:int=-1", dequeue_many_shape, twi_not_differentiable, STATE | TWI_INPUT, "q."},
+     "component_types:types; timeout_ms:int=-1", dequeue_many_shape, twi_not_differentiable, TAKES, "q."},
     {"QueueDequeueUpToV2", "handle:resource, n:int32", "components:component_types",
-     "component_types:types; timeout_ms:int=-1", dequeue_many_shape, twi_not_differentiable, STATE | TWI_INPUT, "q."},
+     "component_types:types; timeout_ms:int=-1", dequeue_up_to_shape, twi_not_differentiable, TAKES, "q."},
     {"QueueCloseV2", "handle:resource", "", "cancel_pending_enqueues:bool=false", no_outputs, NULL, STATE, "q"},
     {"QueueIsClosedV2", "handle:resource", "is_closed:bool", "", twi_shape_scalar, twi_not_differentiable, STATE, "q"},
     {"QueueSizeV2", "handle:resource", "size:int32", "", twi_shape_scalar, twi_not_differentiable, STATE, "q"},

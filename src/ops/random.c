@@ -9,7 +9,7 @@
 static tw_status shape_from_input(twi_inference *c)
 {
     tw_status status = twi_expect_rank(c, 0, 1);
-    c->outputs[0] = twi_shape_of_value(c->input_values[0]);
+    c->outputs[0] = twi_shape_of_value(twi_ask_value(c, 0));
     if (!c->input_values[0] && c->inputs[0].rank == 1 && c->inputs[0].dims[0] == 0)
         c->outputs[0] = TW_SCALAR;
     return status;
@@ -28,8 +28,9 @@ static tw_status multinomial_shape(twi_inference *c)
     tw_status status = twi_expect_rank(c, 0, 2);
     if (status == TW_OK)
         status = twi_expect_rank(c, 1, 0);
-    int64_t samples = c->input_values[1] ? (int64_t)tw_tensor_value(c->input_values[1], 0) : -1;
-    if (status == TW_OK && c->input_values[1] && samples < 0)
+    const tw_tensor *value = twi_ask_value(c, 1);
+    int64_t samples = value ? (int64_t)tw_tensor_value(value, 0) : -1;
+    if (status == TW_OK && value && samples < 0)
         return twi_fail(c->error, TW_INVALID_ARGUMENT, "num_samples is %lld, expected 0 or more", (long long)samples);
     c->outputs[0] = (tw_shape){2, {c->inputs[0].rank == 2 ? c->inputs[0].dims[0] : -1, samples}};
     return status;

@@ -6,7 +6,7 @@
 static tw_status read_up_to_shape(twi_inference *c)
 {
     tw_status status = twi_expect_rank(c, 2, 0);
-    const tw_tensor *n = c->input_values[2];
+    const tw_tensor *n = twi_ask_value(c, 2);
     int64_t count = n && tw_tensor_elements(n) == 1 ? *(const int64_t *)tw_tensor_data(n) : -1;
     if (status == TW_OK && n && count < 0)
         return twi_fail(c->error, TW_INVALID_ARGUMENT, "%lld records are asked for, expected 0 or more",

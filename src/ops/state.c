@@ -40,7 +40,7 @@ static tw_status scatter_shape(twi_inference *c)
     if (variable.rank < 0 || wanted.rank < 0 || c->inputs[2].rank == 0) /* a scalar goes into every place */
         return TW_OK;
     if (wanted.rank + variable.rank - 1 > TW_MAX_RANK)
-        return twi_fail(c->error, TW_INVALID_ARGUMENT, "updates of rank %d; the highest is %d",
+        return twi_fail(c->error, TW_UNIMPLEMENTED, "updates of rank %d; the highest is %d",
                         wanted.rank + variable.rank - 1, TW_MAX_RANK);
     for (int i = 1; i < variable.rank; i++)
         wanted.dims[wanted.rank++] = variable.dims[i];

@@ -27,10 +27,26 @@ static tw_status histogram_summary_shape(twi_inference *c)
 
 #define REAL "{float,double,int32,uint8,int16,int8,int64,bfloat16,half}"
 
+/* Images [N,H,W,C], of 1, 3 or 4 channels. */
+static tw_status image_summary_shape(twi_inference *c)
+{
+    tw_shape images = c->inputs[1];
+    int64_t channels = images.rank == 4 ? images.dims[3] : -1;
+    c->outputs[0] = TW_SCALAR;
+    if (twi_attr_int(c->attrs, "max_images", 3) < 1)
+        return twi_fail(c->error, TW_INVALID_ARGUMENT, "max_images is less than 1");
+    if (channels >= 0 && channels != 1 && channels != 3 && channels != 4)
+        return twi_fail(c->error, TW_INVALID_ARGUMENT, "images have 1, 3 or 4 channels, not %lld", (long long)channels);
+    return images.rank < 0 || images.rank == 4 ? twi_expect_rank(c, 0, 0) : twi_expect_rank(c, 1, 4);
+}
+
 const twi_op twi_summary_ops[] = {
     {"ScalarSummary", "tags:string, values:T", "summary:string", "T:" REAL, scalar_summary_shape,
      twi_not_differentiable, TWI_HOST_ONLY},
     {"HistogramSummary", "tag:string, values:T", "summary:string", "T:" REAL "=float", histogram_summary_shape,
+     twi_not_differentiable, TWI_HOST_ONLY},
+    {"ImageSummary", "tag:string, tensor:T", "summary:string",
+     "max_images:int=3; T:{uint8,float,half,double}=float; bad_color:tensor", image_summary_shape,
      twi_not_differentiable, TWI_HOST_ONLY},
     {"MergeSummary", "inputs:N*string", "summary:string", "N:int", twi_shape_scalar, twi_not_differentiable,
      TWI_HOST_ONLY},

@@ -67,45 +67,87 @@ unsigned twi_kinds_with_kernel(const twi_groups *g, const tw_node *node)
     for (int kind = 0; kind < g->num_kinds; kind++) {
         const twi_device *d = g->kinds[kind];
         bool barred = ((node->op->flags & TWI_HOST_ONLY) && !d->is_host) ||
-                      twi_device_lacks(d, node->op->name, twi_kernel_type(&node->attrs)) ||
+                      twi_device_lacks(d, node->op->name, node->kernel_type) ||
                       twi_refusal_of(g, node, kind);
-        if (!barred && twi_device_has_kernel(d, twi_op_planned(node->op), &node->attrs))
+        if (!barred && twi_device_has_kernel(d, twi_op_planned(node->op), node->kernel_type))
             kinds |= 1u << kind;
     }
     return kinds;
 }
 
-/* Makes a variable or the like out of nothing: the device asked for it is the resource's. */
-static bool makes_a_resource(const tw_node *node)
+static bool is_same_name(const twi_device_name *a, const twi_device_name *b)
 {
-    return node->num_inputs == 0 && node->num_outputs == 1 &&
-           (node->output_types[0] == TW_RESOURCE || twi_output_is_reference((tw_output){(tw_node *)node, 0}));
+    return a->replica == b->replica && a->task == b->task && a->id == b->id && strcmp(a->job, b->job) == 0 &&
+           strcmp(a->type, b->type) == 0 && strcmp(a->uuid, b->uuid) == 0;
 }
 
-static tw_status start_member(twi_groups *g, const tw_node *node, int earlier, tw_error *error)
+const twi_device_name *twi_keep_name(twi_groups *g, const twi_device_name *name)
+{
+    for (int i = g->names.count - 1; i >= 0; i--) /* from the latest, which the next node asks for, too */
+        if (is_same_name(g->names.items[i], name))
+            return g->names.items[i];
+    const twi_device_name *kept = twi_arena_copy(&g->arena, name, sizeof *name);
+    return kept && twi_push(&g->names, kept) ? kept : NULL;
+}
+
+static bool asks_for_nothing(const twi_groups *g, const twi_device_name *name)
+{
+    return name == g->names.items[0];
+}
+
+/* What the latest node asked for: nodes of one scope have one text. */
+typedef struct request {
+    const char *text;
+    const twi_device_name *name;
+} request;
+
+static tw_status read_request(twi_groups *g, const tw_node *node, request *latest, tw_error *error)
+{
+    tw_error malformed;
+    twi_device_name name = TWI_NO_DEVICE;
+    if (latest->text == node->device)
+        return TW_OK;
+    if (node->device[0] && twi_device_name_parse(node->device, &name, &malformed) != TW_OK)
+        return twi_fail_malformed(node, &malformed, error);
+    *latest = (request){node->device, twi_keep_name(g, &name)};
+    return latest->name ? TW_OK : twi_fail_memory(error, "placing the graph");
+}
+
+static bool gives_resource(const tw_node *node)
+{
+    bool gives = false;
+    for (int i = 0; i < node->num_outputs && !gives; i++)
+        gives = node->output_types[i] == TW_RESOURCE || twi_output_is_reference((tw_output){(tw_node *)node, i});
+    return gives;
+}
+
+static tw_status start_member(twi_groups *g, const tw_node *node, int earlier, request *latest, tw_error *error)
 {
     twi_member *m = &g->members[node->id];
     *m = (twi_member){.parent = node->id,
                       .size = 1,
-                      .requested = TWI_NO_DEVICE,
-                      .resource = TWI_NO_DEVICE,
+                      .resource = g->names.items[0],
                       .asker = -1,
                       .assigned = earlier,
                       .kept = earlier >= 0,
                       .chooser = earlier >= 0 ? node->id : -1};
     memset(m->lacking, -1, sizeof m->lacking);
+    bool makes_one = node->num_inputs == 0 && node->num_outputs == 1, gives = gives_resource(node);
+    g->gives_resource[node->id] = gives;
+    g->generates[node->id] = makes_one && (!gives || node->output_types[0] == TW_RESOURCE); /* no reference */
     if (earlier >= 0) {
-        m->requested = g->devices->items[earlier]->name;
+        m->requested = twi_keep_name(g, &g->devices->items[earlier]->name);
         m->kinds = 1u << g->kind_of[earlier];
-        return TW_OK;
+        return m->requested ? TW_OK : twi_fail_memory(error, "placing the graph");
     }
-    tw_error malformed = {0};
-    if (node->device[0] && twi_device_name_parse(node->device, &m->requested, &malformed) != TW_OK)
-        return twi_fail_malformed(node, &malformed, error);
-    if (twi_names_a_device(&m->requested))
+    tw_status status = read_request(g, node, latest, error);
+    if (status != TW_OK)
+        return status;
+    m->requested = latest->name;
+    if (!asks_for_nothing(g, m->requested))
         m->asker = node->id;
-    if (makes_a_resource(node))
-        m->resource = m->requested;
+    if (makes_one && gives)
+        m->resource = m->requested; /* of the variable or the like that it makes out of nothing */
     m->kinds = twi_kinds_with_kernel(g, node);
     for (int kind = 0; kind < g->num_kinds; kind++)
         if (!(m->kinds >> kind & 1))
@@ -116,26 +158,52 @@ static tw_status start_member(twi_groups *g, const tw_node *node, int earlier, t
 
 /* ---- joining --------------------------------------------------------------------------------------------------- */
 
+/* twi_device_name_merge() of kept names. */
+static tw_status merge_names(twi_groups *g, const twi_device_name *a, const twi_device_name *b, bool soft,
+                             const twi_device_name **merged, tw_error *error)
+{
+    twi_device_name name;
+    *merged = asks_for_nothing(g, a) ? b : a;
+    if (a == b || asks_for_nothing(g, a) || asks_for_nothing(g, b))
+        return TW_OK;
+    tw_status status = twi_device_name_merge(a, b, soft, &name, error);
+    if (status != TW_OK)
+        return status;
+    *merged = twi_keep_name(g, &name);
+    return *merged ? TW_OK : twi_fail_memory(error, "placing the graph");
+}
+
+/* twi_device_name_override() of kept names; NULL when out of memory. */
+static const twi_device_name *override_name(twi_groups *g, const twi_device_name *outer, const twi_device_name *inner)
+{
+    if (outer == inner || asks_for_nothing(g, inner))
+        return outer;
+    twi_device_name name = twi_device_name_override(outer, inner);
+    return twi_keep_name(g, &name);
+}
+
 /* The requests of the group that results. Over a resource edge a's request wins where the two cannot both hold. */
-static tw_status merge_requests(const twi_groups *g, const twi_member *a, const twi_member *b, twi_link link,
+static tw_status merge_requests(twi_groups *g, const twi_member *a, const twi_member *b, twi_link link,
                                 twi_member *merged, tw_error *error)
 {
     tw_status status = TW_OK;
+    twi_device_name both;
     *merged = *a;
     if (a->assigned >= 0 && b->assigned >= 0 && a->assigned != b->assigned)
-        TWI_TRY(twi_device_name_merge(&a->requested, &b->requested, false, &merged->requested, error));
-    TWI_TRY(twi_device_name_merge(&a->resource, &b->resource, false, &merged->resource, error));
+        TWI_TRY(twi_device_name_merge(a->requested, b->requested, false, &both, error));
+    TWI_TRY(merge_names(g, a->resource, b->resource, false, &merged->resource, error));
     if (link == TWI_BY_CLASS)
-        TWI_TRY(twi_device_name_merge(&a->requested, &b->requested, g->options.soft, &merged->requested, error));
-    else if (twi_device_name_merge(&a->requested, &b->requested, false, &merged->requested, NULL) != TW_OK)
+        TWI_TRY(merge_names(g, a->requested, b->requested, g->options.soft, &merged->requested, error));
+    else if (merge_names(g, a->requested, b->requested, false, &merged->requested, NULL) != TW_OK)
         merged->requested = a->requested;
     merged->assigned = a->assigned >= 0 ? a->assigned : b->assigned;
     merged->chooser = a->assigned >= 0 ? a->chooser : b->chooser;
     merged->kept = a->kept || b->kept;
-    merged->requested = twi_device_name_override(&merged->requested, &merged->resource);
-    if (merged->assigned >= 0)
-        merged->requested = g->devices->items[merged->assigned]->name;
-    if (a->asker < 0 || (!a->requested.type[0] && b->requested.type[0]))
+    merged->requested = merged->assigned >= 0 ? twi_keep_name(g, &g->devices->items[merged->assigned]->name)
+                                              : override_name(g, merged->requested, merged->resource);
+    if (!merged->requested)
+        TWI_TRY(twi_fail_memory(error, "placing the graph"));
+    if (a->asker < 0 || (!a->requested->type[0] && b->requested->type[0]))
         merged->asker = b->asker;
     merged->kinds = a->kinds & b->kinds;
     for (int kind = 0; kind < g->num_kinds; kind++)
@@ -151,13 +219,13 @@ static void tell_ignored_request(const twi_groups *g, const twi_member *a, const
     char asked[192], kept[192];
     twi_device_name both;
     if (!twi_log_wants(TWI_LOG_INFO) ||
-        twi_device_name_merge(&a->requested, &b->requested, false, &both, NULL) == TW_OK || b->asker < 0)
+        twi_device_name_merge(a->requested, b->requested, false, &both, NULL) == TW_OK || b->asker < 0)
         return;
     twi_log(TWI_LOG_INFO,
             "Ignoring device specification %s for node '%s' because the input edge from '%s' is a reference connection "
             "and already has a device field set to %s",
-            twi_device_name_print(&b->requested, asked, sizeof asked), g->graph->nodes.items[to->id]->name, from->name,
-            twi_device_name_print(&a->requested, kept, sizeof kept));
+            twi_device_name_print(b->requested, asked, sizeof asked), g->graph->nodes.items[to->id]->name, from->name,
+            twi_device_name_print(a->requested, kept, sizeof kept));
 }
 
 static tw_status join(twi_groups *g, const tw_node *from, const tw_node *to, twi_link link, tw_error *error)
@@ -166,7 +234,8 @@ static tw_status join(twi_groups *g, const tw_node *from, const tw_node *to, twi
     twi_member *a = &g->members[root_a], *b = &g->members[root_b], merged;
     if (root_a == root_b || a->nowhere || b->nowhere)
         return TW_OK;
-    tw_error merge_error = {0};
+    tw_error merge_error;
+    twi_clear_error(&merge_error);
     tw_status status = merge_requests(g, a, b, link, &merged, &merge_error);
     bool joined = status == TW_OK && merged.kinds != 0;
     if (!joined && g->options.soft && link == TWI_BY_CLASS) {
@@ -189,31 +258,41 @@ static tw_status join(twi_groups *g, const tw_node *from, const tw_node *to, twi
     return TW_OK;
 }
 
-static tw_status join_resource_edges(twi_groups *g, tw_error *error)
+/* Where a handle comes from, through nodes that need not be there. */
+static tw_output maker_of(tw_output handle)
+{
+    while (twi_op_is(handle.node->op, TWI_UNBOUND) && handle.node->num_inputs)
+        handle = handle.node->inputs[twi_op_is(handle.node->op, TWI_PASSES) ? handle.index : 0];
+    return handle;
+}
+
+/* With those whose resources it uses, which have been met before it. */
+static tw_status join_resources(twi_groups *g, const tw_node *node, tw_error *error)
 {
     tw_status status = TW_OK;
-    for (int id = 0; id < g->graph->nodes.count; id++) {
-        const tw_node *node = g->graph->nodes.items[id];
-        if (twi_op_is(node->op, TWI_UNBOUND))
-            continue;
-        for (int i = 0; i < node->num_inputs; i++) {
-            tw_output input = node->inputs[i];
-            if (input.node->output_types[input.index] == TW_RESOURCE ||
-                (twi_output_is_reference(input) && twi_input_is_reference(node, i)))
-                TWI_TRY(join(g, input.node, node, TWI_BY_RESOURCE, error));
-        }
+    for (int i = 0; i < node->num_inputs && !twi_op_is(node->op, TWI_UNBOUND) && status == TW_OK; i++) {
+        tw_output input = node->inputs[i];
+        if (g->gives_resource[input.node->id] &&
+            (input.node->output_types[input.index] == TW_RESOURCE ||
+             (twi_output_is_reference(input) && twi_input_is_reference(node, i))))
+            status = join(g, maker_of(input).node, node, TWI_BY_RESOURCE, error);
     }
-done:
     return status;
 }
 
+typedef TWI_ARRAY(tw_node *) classes; /* nodes with the attribute */
+
 /* The first who names a node that is absent from the graph stands for it. */
-static tw_status join_classes(twi_groups *g, tw_error *error)
+static tw_status join_classes(twi_groups *g, const classes *c, tw_error *error)
 {
     twi_map absent = {0};
     tw_status status = TW_OK;
-    for (int id = 0; id < g->graph->nodes.count; id++) {
-        tw_node *node = g->graph->nodes.items[id];
+    for (int k = 0; k < c->count; k++) {
+        tw_node *node = c->items[k];
+        if (node->beside) {
+            TWI_TRY(join(g, node->beside, node, TWI_BY_CLASS, error));
+            continue;
+        }
         const twi_attr *class = twi_attr_find(&node->attrs, "_class");
         for (int i = 0; class && class->kind == TW_ATTR_STRINGS && i < class->count; i++) {
             const char *text = class->strings[i].data;
@@ -237,23 +316,39 @@ tw_status twi_groups_build(twi_groups *g, const tw_graph *graph, const twi_place
                            const twi_refusals *refusals, const int *earlier, int num_earlier, tw_error *error)
 {
     tw_status status = TW_OK;
+    twi_device_name nothing = TWI_NO_DEVICE;
+    request latest = {0};
+    classes with_class = {0};
     *g = (twi_groups){.graph = graph, .devices = options->devices, .options = *options, .refusals = refusals};
     g->members = twi_alloc_array((size_t)graph->nodes.count, sizeof *g->members);
-    if (!g->members)
+    g->generates = twi_alloc_array((size_t)graph->nodes.count, sizeof *g->generates);
+    g->gives_resource = twi_alloc_array((size_t)graph->nodes.count, sizeof *g->gives_resource);
+    if (!g->members || !g->generates || !g->gives_resource || !twi_keep_name(g, &nothing))
         TWI_TRY(twi_fail_memory(error, "placing the graph"));
     TWI_TRY(list_kinds(g, error));
-    for (int id = 0; id < graph->nodes.count; id++)
-        TWI_TRY(start_member(g, graph->nodes.items[id], id < num_earlier ? earlier[id] : -1, error));
-    TWI_TRY(join_resource_edges(g, error));
-    TWI_TRY(join_classes(g, error));
+    for (int id = 0; id < graph->nodes.count; id++) {
+        tw_node *node = graph->nodes.items[id];
+        twi_look_ahead(graph, id, 1);
+        TWI_TRY(start_member(g, node, id < num_earlier ? earlier[id] : -1, &latest, error));
+        TWI_TRY(join_resources(g, node, error));
+        bool has_class = node->beside || twi_attr_find(&node->attrs, "_class");
+        if (has_class && !twi_push(&with_class, node))
+            TWI_TRY(twi_fail_memory(error, "placing the graph"));
+    }
+    TWI_TRY(join_classes(g, &with_class, error));
 done:
+    twi_array_free(&with_class);
     return status;
 }
 
 void twi_groups_free(twi_groups *g)
 {
     twi_free(g->members);
+    twi_free(g->generates);
+    twi_free(g->gives_resource);
     twi_free(g->kind_of);
     twi_free(g->preference);
     twi_array_free(&g->joins);
+    twi_array_free(&g->names);
+    twi_arena_free(&g->arena);
 }

@@ -21,8 +21,8 @@ typedef struct twi_join {
 typedef struct twi_member {
     int parent, size;            /* union-find */
     bool nowhere;                /* no device has a kernel for the node: it belongs to no group and gets no device */
-    twi_device_name requested;   /* group: what its members ask for, merged */
-    twi_device_name resource;    /* group: what the node that makes its resource asked for */
+    const twi_device_name *requested; /* group: what its members ask for, merged */
+    const twi_device_name *resource;  /* group: what the node that makes its resource asked for */
     int asker;                   /* group: the node whose request counts; -1 if nobody asks */
     unsigned kinds;              /* group: bit k: every member has a kernel on devices of kind k */
     int lacking[TWI_MOST_KINDS]; /* group: the first member without one; -1 */
@@ -43,7 +43,11 @@ typedef struct twi_groups {
     int *kind_of;                      /* [devices] */
     int *preference;                   /* [devices] GPUs before CPUs, then by number */
     twi_member *members;               /* [nodes] */
+    bool *generates;                   /* [nodes] it has no inputs and makes one value */
+    bool *gives_resource;              /* [nodes] some output of it is a resource or a reference */
     TWI_ARRAY(twi_join) joins;         /* trees that span the groups */
+    TWI_ARRAY(const twi_device_name *) names; /* all that members ask for, each once: few for many nodes */
+    twi_arena arena;                   /* holds them */
 } twi_groups;
 
 /* earlier: device of each node whose place is fixed, else -1; [num_earlier], nodes beyond are free. */
@@ -51,6 +55,8 @@ tw_status twi_groups_build(twi_groups *groups, const tw_graph *graph, const twi_
                            const twi_refusals *refusals, const int *earlier, int num_earlier, tw_error *error);
 void twi_groups_free(twi_groups *groups);
 twi_member *twi_group_of(twi_groups *groups, int node);
+/* The name as one of groups->names; NULL when out of memory. */
+const twi_device_name *twi_keep_name(twi_groups *groups, const twi_device_name *name);
 bool twi_names_a_device(const twi_device_name *name);                          /* says anything at all */
 unsigned twi_kinds_with_kernel(const twi_groups *groups, const tw_node *node); /* bit k: devices of kind k */
 /* What a kernel of that kind of device says of a node that it does not take; NULL: nothing. */

@@ -93,7 +93,7 @@ static tw_rejected_device reject(const twi_groups *g, const twi_member *group, i
     tw_rejected_device rejected = {.device = d->text, .why = TW_REJECTED_LATER};
     if (group->kept)
         rejected.why = TW_REJECTED_STATE;
-    else if (!twi_device_name_matches(&group->requested, &d->name)) {
+    else if (!twi_device_name_matches(group->requested, &d->name)) {
         rejected.why = TW_REJECTED_BY_REQUEST;
         rejected.by = group->asker >= 0 ? node_at(g, group->asker) : NULL;
     } else if (lacking >= 0) {

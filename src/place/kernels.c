@@ -8,5 +8,5 @@ bool tw_devices_have_kernel(const tw_devices *devices, int device, const tw_node
 {
     TWI_NEED_OR(devices, false);
     return device >= 0 && device < devices->count &&
-           twi_device_has_kernel(devices->items[device], node->op->name, &node->attrs);
+           twi_device_has_kernel(devices->items[device], node->op->name, node->kernel_type);
 }

@@ -208,9 +208,9 @@ static void put_debug_info(twi_text *text, twi_groups *g, const tw_node *node)
                     "\nColocation Debug Info:\nColocation group had the following types and supported devices: \n"
                     "Root Member(assigned_device_name_index_=%d requested_device_name_='%s' assigned_device_name_='%s' "
                     "resource_device_name_='%s' supported_device_types_=[",
-                    group->assigned, twi_device_name_print(&group->requested, requested, sizeof requested),
+                    group->assigned, twi_device_name_print(group->requested, requested, sizeof requested),
                     group->assigned >= 0 ? g->devices->items[group->assigned]->text : "",
-                    twi_device_name_print(&group->resource, resource, sizeof resource));
+                    twi_device_name_print(group->resource, resource, sizeof resource));
     put_kinds(text, g, group->kinds, ", ");
     twi_text_printf(text, "] possible_devices_=[]\n");
     for (int id = 0; id < g->graph->nodes.count; id++) {
@@ -343,7 +343,7 @@ tw_status twi_fail_to_place(twi_groups *g, const tw_node *node, tw_error *error)
                         "{{colocation_node %s}} was colocated with a group of nodes that required incompatible "
                         "device '%s'. All available devices [",
                         node->device, node->name,
-                        twi_device_name_print(&group->requested, requested, sizeof requested));
+                        twi_device_name_print(group->requested, requested, sizeof requested));
         put_devices(&text, g->devices);
         twi_text_printf(&text, "]. ");
         put_debug_info(&text, g, node);

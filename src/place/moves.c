@@ -16,10 +16,10 @@ static bool belongs(const tw_move_group *group, const tw_node *node, const tw_ex
         return true;
     if (!group->refusal != !e->refusal || (e->refusal && strcmp(group->refusal, e->refusal) != 0))
         return false;
-    return group->op == node->op->name && group->dtype == twi_kernel_type(&node->attrs) &&
+    return group->op == node->op->name && group->dtype == node->kernel_type &&
            !group->because == !because &&
            (!because || (group->because->op == because->op &&
-                         twi_kernel_type(&group->because->attrs) == twi_kernel_type(&because->attrs)));
+                         group->because->kernel_type == because->kernel_type));
 }
 
 /* The number of the group that a moved node belongs to, a new one if need be. */
@@ -31,7 +31,7 @@ static int find_group(tw_moves *moves, const tw_node *node, const tw_explanation
     bool any = e->obstacle == TW_OBSTACLE_NO_DEVICE;
     moves->groups[moves->num_groups] = (tw_move_group){
         .op = any ? NULL : node->op->name,
-        .dtype = any ? TW_INVALID_DTYPE : twi_kernel_type(&node->attrs),
+        .dtype = any ? TW_INVALID_DTYPE : node->kernel_type,
         .asked = node->device,
         .device = e->device,
         .obstacle = e->obstacle,
@@ -101,7 +101,7 @@ static void tell_why(twi_text *text, const tw_move_group *group)
     if (group->obstacle == TW_OBSTACLE_NO_DEVICE) {
         twi_text_printf(text, "there is no such device");
     } else if (group->obstacle == TW_OBSTACLE_NO_KERNEL) {
-        tw_dtype type = twi_kernel_type(&group->because->attrs);
+        tw_dtype type = group->because->kernel_type;
         twi_text_printf(text, "%s %s%s%s", group->refusal ? "the kernel there refuses" : "no kernel there for", group->because->op->name, type ? " of " : "",
                         type ? tw_dtype_name(type) : "");
         if (group->op && group->because->op->name != group->op)
@@ -116,7 +116,7 @@ static void tell_why(twi_text *text, const tw_move_group *group)
 static void put_row(row *row, const tw_move_group *group, const tw_node *node)
 {
     const char *op = node ? node->op->name : group->op ? group->op : "all that asked";
-    tw_dtype type = node ? twi_kernel_type(&node->attrs) : group->dtype;
+    tw_dtype type = node ? node->kernel_type : group->dtype;
     twi_text_printf(&row->cells[0], "%s%s%s", op, type ? " of " : "", type ? tw_dtype_name(type) : "");
     if (node)
         twi_text_printf(&row->cells[1], "%s", node->name);

@@ -46,25 +46,25 @@ static int soft_candidate(const twi_groups *g, const twi_member *group, const tw
     return first;
 }
 
-/* The device the group gets; -1 if there is none. Settles how far its request is relaxed and leaves in group->requested
- * what still counts. */
-static int settle(const twi_groups *g, twi_member *group)
+/* The device the group gets; -1 if there is none. Settles how far its request is relaxed, and what of it still counts. */
+static int settle(const twi_groups *g, const twi_member *group, int *relaxed, twi_device_name *left)
 {
+    *relaxed = group->relaxed;
+    *left = *group->requested;
     if (group->assigned >= 0)
         return group->assigned;
-    int device = first_candidate(g, group, &group->requested);
-    twi_device_name asked = group->requested;
-    for (int relaxed = 1; device < 0 && g->options.soft && relaxed <= 2; relaxed++) {
-        twi_device_name spec = asked;
+    int device = first_candidate(g, group, group->requested);
+    for (int level = 1; device < 0 && g->options.soft && level <= 2; level++) {
+        twi_device_name spec = *group->requested;
         spec.type[0] = 0;
         spec.id = -1;
         spec.uuid[0] = 0;
-        if (relaxed == 1)
-            spec = twi_device_name_override(&spec, &group->resource);
-        device = soft_candidate(g, group, &spec, &asked);
+        if (level == 1)
+            spec = twi_device_name_override(&spec, group->resource);
+        device = soft_candidate(g, group, &spec, group->requested);
         if (device >= 0) {
-            group->requested = spec;
-            group->relaxed = relaxed;
+            *left = spec;
+            *relaxed = level;
         }
     }
     return device;
@@ -73,9 +73,10 @@ static int settle(const twi_groups *g, twi_member *group)
 int twi_nearest_device(const twi_groups *g, const twi_member *group)
 {
     twi_groups soft = *g;
-    twi_member copy = *group;
+    twi_device_name left;
+    int relaxed;
     soft.options.soft = true;
-    return settle(&soft, &copy);
+    return settle(&soft, group, &relaxed, &left);
 }
 
 static void warn_of_resource(const twi_groups *g, int device)
@@ -87,71 +88,44 @@ static void warn_of_resource(const twi_groups *g, int device)
             g->devices->items[device]->text);
 }
 
-/* ---- the two heuristics ---------------------------------------------------------------------------------------- */
+/* ---- the sweeps ------------------------------------------------------------------------------------------------ */
 
-static bool is_generator(const tw_node *node)
+/* What the consumers of a node want, data and control alike, as far as they have been placed. */
+enum { NOBODY = -1, THEY_DIFFER = -2 };
+
+static void note_wish(int *wishes, const tw_node *from, int device)
 {
-    return node->num_inputs == 0 && node->num_outputs == 1 && !twi_output_is_reference((tw_output){(tw_node *)node, 0});
+    int *wish = &wishes[from->id];
+    *wish = *wish == NOBODY || *wish == device ? device : THEY_DIFFER;
 }
 
-/* Consumers of the waiting nodes, data and control alike: those of node n are items[starts[n]...starts[n+1]]. */
-typedef struct consumers {
-    int *starts, *items;
-} consumers;
-
-static void count_or_keep(consumers *c, const tw_node *from, const tw_node *to, bool keep)
+static void note_wishes(int *wishes, const tw_node *node, int device)
 {
-    if (!is_generator(from))
-        return;
-    if (keep)
-        c->items[c->starts[from->id]++] = to->id;
-    else
-        c->starts[from->id + 1]++;
+    for (int i = 0; i < node->num_inputs; i++)
+        note_wish(wishes, node->inputs[i].node, device);
+    for (int i = 0; i < node->num_control_inputs; i++)
+        note_wish(wishes, node->control_inputs[i], device);
 }
 
-static void visit_edges(const tw_graph *graph, consumers *c, bool keep)
+/* The group's device, and what of its request counts with it. */
+static tw_status choose(twi_groups *g, twi_member *group, const tw_node *node, int wish, tw_error *error)
 {
-    for (int id = 0; id < graph->nodes.count; id++) {
-        const tw_node *node = graph->nodes.items[id];
-        for (int i = 0; i < node->num_inputs; i++)
-            count_or_keep(c, node->inputs[i].node, node, keep);
-        for (int i = 0; i < node->num_control_inputs; i++)
-            count_or_keep(c, node->control_inputs[i], node, keep);
-    }
-}
-
-static tw_status find_consumers(const tw_graph *graph, consumers *c, tw_error *error)
-{
-    int count = graph->nodes.count;
-    c->starts = twi_alloc_array((size_t)count + 1, sizeof *c->starts);
-    if (!c->starts)
+    twi_device_name left;
+    int relaxed, device = settle(g, group, &relaxed, &left);
+    if (device < 0)
+        return twi_fail_to_place(g, node, error);
+    if (relaxed != group->relaxed)
+        group->requested = twi_keep_name(g, &left);
+    if (!group->requested)
         return twi_fail_memory(error, "placing the graph");
-    visit_edges(graph, c, false);
-    for (int id = 0; id < count; id++)
-        c->starts[id + 1] += c->starts[id];
-    c->items = twi_alloc_array((size_t)c->starts[count], sizeof *c->items);
-    if (!c->items)
-        return twi_fail_memory(error, "placing the graph");
-    visit_edges(graph, c, true);
-    memmove(c->starts + 1, c->starts, (size_t)count * sizeof *c->starts); /* filling moved each start to its end */
-    c->starts[0] = 0;
+    group->relaxed = relaxed;
+    group->wished = wish >= 0 && is_candidate(g, group, group->requested, wish);
+    group->assigned = group->wished ? wish : device;
+    group->chooser = node->id;
+    if (relaxed == 2)
+        warn_of_resource(g, device);
     return TW_OK;
 }
-
-/* The one device of all consumers; -1 if there is none or they differ. */
-static int device_of_consumers(const consumers *c, const int *devices, int node)
-{
-    int common = -1;
-    for (int i = c->starts[node]; i < c->starts[node + 1]; i++) {
-        int device = devices[c->items[i]];
-        if (device >= 0 && common >= 0 && device != common)
-            return -1;
-        common = device >= 0 ? device : common;
-    }
-    return common;
-}
-
-/* ---- the sweeps ------------------------------------------------------------------------------------------------ */
 
 /* wish: the device a heuristic would like, or -1; it is taken if the group may have it. */
 static tw_status place_node(twi_groups *g, const tw_node *node, int wish, twi_placement *p, tw_error *error)
@@ -160,38 +134,31 @@ static tw_status place_node(twi_groups *g, const tw_node *node, int wish, twi_pl
     p->order[p->count++] = node->id;
     if (group->nowhere)
         return TW_OK;
-    bool was_open = group->assigned < 0;
-    int device = settle(g, group);
-    if (device < 0)
-        return twi_fail_to_place(g, node, error);
-    if (was_open) {
-        group->wished = wish >= 0 && is_candidate(g, group, &group->requested, wish);
-        group->assigned = group->wished ? wish : device;
-        group->chooser = node->id;
-        if (group->relaxed == 2)
-            warn_of_resource(g, device);
-    }
+    tw_status status = group->assigned < 0 ? choose(g, group, node, wish, error) : TW_OK;
     p->devices[node->id] = group->assigned;
-    return TW_OK;
+    return status;
 }
 
-static tw_status place_all(twi_groups *g, const consumers *c, twi_placement *p, tw_error *error)
+static tw_status place_all(twi_groups *g, int *wishes, twi_placement *p, tw_error *error)
 {
     const tw_graph *graph = g->graph;
     tw_status status = TW_OK;
+    for (int id = 0; id < graph->nodes.count; id++)
+        wishes[id] = NOBODY;
     for (int id = 0; id < graph->nodes.count; id++) {
         const tw_node *node = graph->nodes.items[id];
-        if (is_generator(node))
+        twi_look_ahead(graph, id, 1);
+        if (g->generates[id])
             continue;
         bool tells_of_one = twi_op_is(node->op, TWI_METADATA) && node->num_inputs == 1;
         int wish = tells_of_one ? p->devices[node->inputs[0].node->id] : -1;
         TWI_TRY(place_node(g, node, wish, p, error));
+        if (p->devices[id] >= 0)
+            note_wishes(wishes, node, p->devices[id]);
     }
-    for (int id = 0; id < graph->nodes.count; id++) {
-        const tw_node *node = graph->nodes.items[id];
-        if (is_generator(node))
-            TWI_TRY(place_node(g, node, device_of_consumers(c, p->devices, id), p, error));
-    }
+    for (int id = 0; id < graph->nodes.count; id++)
+        if (g->generates[id])
+            TWI_TRY(place_node(g, graph->nodes.items[id], wishes[id], p, error));
 done:
     return status;
 }
@@ -222,15 +189,15 @@ tw_status twi_place(const tw_graph *graph, const twi_placement_options *options,
 {
     size_t count = (size_t)graph->nodes.count;
     twi_placement p = {0};
-    consumers c = {0};
     tw_status status = TW_OK;
+    int *wishes = twi_alloc_array(count, sizeof *wishes);
     int *earlier = twi_alloc_array((size_t)placement->count, sizeof *earlier);
 
     p.devices = twi_arena_alloc(&p.arena, count * sizeof *p.devices);
     p.order = twi_arena_alloc(&p.arena, count * sizeof *p.order);
     p.sentences = twi_arena_alloc(&p.arena, count * sizeof *p.sentences);
     p.groups = twi_alloc(sizeof *p.groups);
-    if (!earlier || !p.devices || !p.order || !p.sentences || !p.groups)
+    if (!wishes || !earlier || !p.devices || !p.order || !p.sentences || !p.groups)
         TWI_TRY(twi_fail_memory(error, "placing the graph"));
     for (size_t i = 0; i < count; i++)
         p.devices[i] = -1;
@@ -238,8 +205,7 @@ tw_status twi_place(const tw_graph *graph, const twi_placement_options *options,
         earlier[i] = graph->nodes.items[i]->op->flags & TWI_STATEFUL ? placement->devices[i] : -1;
 
     TWI_TRY(twi_groups_build(p.groups, graph, options, &placement->refusals, earlier, placement->count, error));
-    TWI_TRY(find_consumers(graph, &c, error));
-    TWI_TRY(place_all(p.groups, &c, &p, error));
+    TWI_TRY(place_all(p.groups, wishes, &p, error));
     p.refusals = placement->refusals;
     placement->refusals = (twi_refusals){0};
     twi_placement_free(placement);
@@ -247,8 +213,7 @@ tw_status twi_place(const tw_graph *graph, const twi_placement_options *options,
     p = (twi_placement){0};
     tell_moves(placement);
 done:
-    twi_free(c.starts);
-    twi_free(c.items);
+    twi_free(wishes);
     twi_free(earlier);
     twi_placement_free(&p);
     return status;

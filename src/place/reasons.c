@@ -6,7 +6,7 @@
 /* "MatMul of int32", and in a group also "('product')". */
 static void tell_op(twi_text *text, const tw_explanation *e, const tw_node *node)
 {
-    tw_dtype type = twi_kernel_type(&node->attrs);
+    tw_dtype type = node->kernel_type;
     twi_text_printf(text, "%s%s%s", node->op->name, type ? " of " : "", type ? tw_dtype_name(type) : "");
     if (e->group_size > 1)
         twi_text_printf(text, " ('%s')", node->name);
@@ -94,7 +94,7 @@ static void tell_rule(twi_text *text, twi_groups *g, const tw_explanation *e)
                         group->relaxed == 2 ? ", giving up the device of the resource too" : "");
         break;
     case TW_PLACED_AS_ASKED:
-        if (!twi_device_name_print(&group->requested, left, sizeof left)[0]) {
+        if (!twi_device_name_print(group->requested, left, sizeof left)[0]) {
             twi_text_printf(text, "what was asked for in its group excludes each other and was dropped");
         } else {
             twi_text_printf(text, "'%s' was asked for", left);

@@ -4,20 +4,25 @@
  * Never here: the rules by which devices are chosen (src/place). */
 #include "plan/stages.h"
 
-static void give_devices(twi_planning *p)
+static void give_device(const twi_planning *p, twi_node *node)
 {
-    const twi_placement *placement = p->request->placement;
-    for (twi_node *node = p->rewriting.region->first; node; node = node->next)
-        if (!twi_has_trait(node, TWI_FEED))
-            node->device = placement->devices[node->origin->id];
+    if (node->origin && !twi_has_trait(node, TWI_FEED))
+        node->device = p->request->placement->devices[node->origin->id];
+}
+
+static void give_devices(const twi_planning *p)
+{
+    for (int id = 0; id < p->rewriting.region->nodes.count; id++)
+        give_device(p, p->rewriting.region->nodes.items[id]);
 }
 
 /* TW_UNIMPLEMENTED: the device refuses the node; noted where another may take it. */
 static tw_status ask_for_kernel(twi_planning *p, const twi_node *node)
 {
     twi_device *device = p->request->devices->items[node->device];
-    bool is_users = p->plan->origins[node->origin->id] == node;
-    tw_error refusal = {0};
+    bool is_users = node->origin && p->plan->origins[node->origin->id] == node;
+    tw_error refusal;
+    twi_clear_error(&refusal);
     tw_status status = twi_node_accepted(node, device, p->request->plain_kernels, &refusal, p->error);
     if (status == TW_UNIMPLEMENTED && is_users && refusal.message[0] &&
         twi_placement_refuse(p->request->placement, node->origin, refusal.message, p->error) != TW_OK)
@@ -30,12 +35,19 @@ tw_status twi_assign_devices(twi_planning *p)
     twi_placement *placement = p->request->placement;
     tw_status status;
     int known;
+    if (p->rewriting.region->has_images) {
+        give_devices(p);
+        if ((status = twi_lay_images(p)) != TW_OK)
+            return status;
+    }
     do { /* a node is refused by a kind of device once at most */
         known = placement->refusals.count;
         status = TW_OK;
-        give_devices(p);
-        for (const twi_node *node = p->rewriting.region->first; node; node = node->next) {
-            tw_status asked = twi_has_trait(node, TWI_FEED | TWI_CONSTANT) ? TW_OK : ask_for_kernel(p, node);
+        for (int id = 0; id < p->rewriting.region->nodes.count; id++) {
+            twi_node *node = p->rewriting.region->nodes.items[id];
+            give_device(p, node);
+            bool is_certain = twi_has_trait(node, TWI_FEED | TWI_CONSTANT | TWI_CHOOSE | TWI_LOOP);
+            tw_status asked = is_certain ? TW_OK : ask_for_kernel(p, node);
             status = status == TW_OK || asked == TW_RESOURCE_EXHAUSTED ? asked : status;
         }
     } while (status == TW_UNIMPLEMENTED && placement->refusals.count > known &&

@@ -40,16 +40,17 @@ static tw_status make_step(twi_planning *p, const twi_node *node, twi_step *step
     const twi_operand *outputs = task->operands + n;
     *step = (twi_step){.kernel = task->kernel && task->kernel->run ? task->kernel : NULL,
                        .device = p->request->devices->items[node->device]};
-    if (twi_has_trait(node, TWI_COPY) && !twi_task_shares(task)) {
-        step->source = p->request->devices->items[node->inputs[0].node->device];
+    bool crosses = twi_has_trait(node, TWI_COPY) && !twi_task_shares(task);
+    if (crosses || twi_has_trait(node, TWI_CHOOSE)) {
+        step->source = p->request->devices->items[node->inputs[n - 1].node->device];
         step->bytes = outputs[0].bytes;
         step->copies_strings = outputs[0].dtype == TW_STRING;
-        p->plan->info.copies++;
-        p->plan->info.copied_bytes += (int64_t)step->bytes;
+        p->plan->info.copies += crosses;
+        p->plan->info.copied_bytes += crosses ? (int64_t)step->bytes : 0;
     }
     p->plan->info.kernels += step->kernel != NULL;
     step->run = (twi_run){
-        .state = task->prepare.state,
+        .state = task->state,
         .inputs = twi_arena_alloc(arena, sizeof(void *) * (size_t)n),
         .outputs = twi_arena_alloc(arena, sizeof(void *) * (size_t)m),
         .input_operands = task->operands,
@@ -60,7 +61,11 @@ static tw_status make_step(twi_planning *p, const twi_node *node, twi_step *step
         .node = node->name,
         .error = &p->plan->lists[node->device].error,
     };
-    return step->run.inputs && step->run.outputs ? TW_OK : twi_fail_memory(p->error, "making a plan");
+    step->loop = node->loop;
+    if (node->guard)
+        step->condition = twi_arena_alloc(arena, sizeof *step->condition);
+    bool fits = step->run.inputs && step->run.outputs && (!node->guard || step->condition);
+    return fits ? TW_OK : twi_fail_memory(p->error, "making a plan");
 }
 
 static void mark(twi_plan *plan, const twi_step_id *waits, int count)
@@ -101,6 +106,7 @@ tw_status twi_make_lists(twi_planning *p)
     }
     for (int id = 0; id < region->nodes.count; id++) {
         const twi_node *node = region->nodes.items[id];
+        twi_region_look_ahead(region, id, 1);
         twi_list *list = &p->plan->lists[node->device];
         twi_step *step = &list->steps[node->task->position];
         list->nodes[node->task->position] = node;

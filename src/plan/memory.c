@@ -7,6 +7,9 @@
  * them in slots of few sizes, which are taken and given back in the order of time. Constants and strings lie in memory of
  * the plan's own, variables in the session's.
  *
+ * A step that is skipped leaves its buffers as they are. That harms nobody: whoever looks at them is skipped too, or is the
+ * next of a chain of choices; guards are looked at from everywhere, and live to the end.
+ *
  * Where a device records, steps run side by side unless they touch the same memory. So there memory is not given away
  * again at once, and kernels that follow each other have workspaces of their own. */
 #include "plan/stages.h"
@@ -59,13 +62,14 @@ static tw_status find_lives(twi_planning *p, lives *l)
         if (!l->last[id])
             return twi_fail_memory(p->error, "planning memory");
         for (int i = 0; i < node->num_results; i++)
-            l->last[id][i] = reuse ? node->task->position : INT_MAX;
+            l->last[id][i] = reuse && !twi_is(node, TWI_OP__Guard) ? node->task->position : INT_MAX;
     }
     for (int i = 0; i < region->end->num_inputs; i++)
         if (region->end->inputs[i].index >= 0)
             l->last[region->end->inputs[i].node->id][region->end->inputs[i].index] = INT_MAX;
     for (int id = region->nodes.count - 1; id >= 0; id--) {
         const twi_node *node = region->nodes.items[id];
+        twi_region_look_ahead(region, id, -1);
         for (int i = 0; i < node->num_inputs; i++) {
             twi_value input = twi_in(node, i);
             int *last = &l->last[input.node->id][input.index];
@@ -83,17 +87,20 @@ static tw_status find_lives(twi_planning *p, lives *l)
 static twi_buffer *overwritten_input(const twi_node *node)
 {
     const twi_task *task = node->task;
-    if (!task->kernel || !task->kernel->run || node->num_results == 0)
+    bool computes = task->kernel ? task->kernel->run != NULL : twi_has_trait(node, TWI_CHOOSE);
+    if (!computes || node->num_results == 0)
         return NULL;
     size_t bytes = task->operands[node->num_inputs].bytes;
+    if (task->operands[node->num_inputs].elements < 0) /* what is there is not the value */
+        return NULL;
     for (int i = 0; i < node->num_inputs && i < 4; i++) {
-        twi_buffer *b = task->prepare.can_overwrite[i] ? twi_buffer_of(twi_in(node, i)) : NULL;
+        twi_buffer *b = task->can_overwrite[i] ? twi_buffer_of(twi_in(node, i)) : NULL;
         if (!b || b->place != TWI_IN_ARENA || b->bytes != bytes || b->last != task->position ||
             b->device != node->device)
             continue;
         bool safe = true; /* the same memory as another input: then that one must allow it too */
         for (int k = 0; k < node->num_inputs && safe; k++)
-            safe = twi_buffer_of(twi_in(node, k)) != b || (k < 4 && task->prepare.can_overwrite[k]);
+            safe = twi_buffer_of(twi_in(node, k)) != b || (k < 4 && task->can_overwrite[k]);
         if (safe)
             return b;
     }
@@ -110,6 +117,10 @@ static twi_buffer *new_buffer(twi_planning *p, const twi_node *node, int i, int 
     if (operand->dtype == TW_RESOURCE) {
         b->place = TWI_IN_VARIABLE;
         b->variable = operand->resource;
+    } else if (operand->elements < 0) {
+        b->place = TWI_IN_KEPT;
+        b->is_made = true;
+        b->bytes = sizeof(tw_tensor *);
     } else if (operand->value || operand->dtype == TW_STRING) {
         b->place = TWI_IN_KEPT;
         b->constant = operand->value;
@@ -125,6 +136,7 @@ static tw_status make_buffers(twi_planning *p, const lives *l, twi_buffer **all,
     bool reuse = !twi_rewrite_is_disabled(p->request->disable, "reuse");
     for (int id = 0; id < region->nodes.count; id++) {
         twi_node *node = region->nodes.items[id];
+        twi_region_look_ahead(region, id, 1);
         for (int i = 0; i < node->num_results; i++) {
             twi_buffer *b = NULL;
             if (i == 0 && twi_task_shares(node->task))
@@ -147,16 +159,22 @@ static tw_status make_buffers(twi_planning *p, const lives *l, twi_buffer **all,
 
 /* ---- offsets --------------------------------------------------------------------------------------------------- */
 
+/* A large buffer that has its place: all that another is compared with, since thousands are. */
+typedef struct placed {
+    size_t offset, end;
+    int first, last;
+} placed;
+
 /* What has its place on one device, in order of offset. */
 typedef struct layout {
-    twi_buffer **placed;
+    placed *placed;
     int count;
     size_t bytes; /* where the last one ends */
     int num_small; /* which have no place yet */
     int later;    /* steps for which memory is kept besides */
 } layout;
 
-static bool live_together(const layout *l, const twi_buffer *a, const twi_buffer *b)
+static bool live_together(const layout *l, const twi_buffer *a, const placed *b)
 {
     return a->first - l->later <= b->last && b->first - l->later <= a->last;
 }
@@ -167,22 +185,21 @@ static void insert(layout *l, twi_buffer *b)
     size_t size = align(b->bytes), end = 0, best_gap = SIZE_MAX;
     int at = 0;
     for (int i = 0; i < l->count; i++) {
-        const twi_buffer *other = l->placed[i];
+        const placed *other = &l->placed[i];
         if (!live_together(l, b, other))
             continue;
         if (other->offset > end && other->offset - end >= size && other->offset - end < best_gap) {
             best_gap = other->offset - end;
             b->offset = end;
         }
-        if (other->offset + align(other->bytes) > end)
-            end = other->offset + align(other->bytes);
+        end = other->end > end ? other->end : end;
     }
     if (best_gap == SIZE_MAX)
         b->offset = end;
-    while (at < l->count && l->placed[at]->offset <= b->offset)
+    while (at < l->count && l->placed[at].offset <= b->offset)
         at++;
     memmove(l->placed + at + 1, l->placed + at, sizeof *l->placed * (size_t)(l->count - at));
-    l->placed[at] = b;
+    l->placed[at] = (placed){b->offset, b->offset + size, b->first, b->last};
     l->count++;
     if (b->offset + size > l->bytes)
         l->bytes = b->offset + size;
@@ -323,7 +340,7 @@ static void add_workspaces(twi_planning *p)
     for (int id = 0; id < region->nodes.count; id++) {
         const twi_node *node = region->nodes.items[id];
         twi_list *list = &p->plan->lists[node->device];
-        size_t bytes = align(node->task->prepare.workspace);
+        size_t bytes = align(node->task->workspace_bytes);
         if (!bytes)
             continue;
         node->task->workspace = p->groups[node->device] < 0 ? 0 : list->num_workspaces++ % TWI_WORKSPACES;
@@ -350,7 +367,7 @@ tw_status twi_assign_memory(twi_planning *p)
     lives l = {twi_alloc_array((size_t)region->nodes.count + 1, sizeof *l.last)};
     twi_buffer **all = twi_alloc_array((size_t)outputs + 1, sizeof *all);
     size_t most = outputs < MOST_PAIRED ? (size_t)outputs + 1 : MOST_PAIRED;
-    twi_buffer **live = twi_alloc_array(most * (size_t)devices, sizeof *live);
+    placed *live = twi_alloc_array(most * (size_t)devices, sizeof *live);
     layout *layouts = twi_alloc_array((size_t)devices, sizeof *layouts);
     if (!l.last || !all || !live || !layouts)
         TWI_TRY(twi_fail_memory(p->error, "planning memory"));

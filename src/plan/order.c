@@ -23,12 +23,11 @@ typedef struct work {
 
 /* ---- reads ---------------------------------------------------------------------------------------------------------- */
 
-static bool writes(const twi_node *node, twi_value handle)
+/* Whether the use of a handle writes the variable. */
+static bool writes(const twi_edge *use)
 {
-    for (int i = 0; i < node->num_inputs; i++)
-        if (twi_same(twi_in(node, i), handle) && twi_role_writes(twi_op_role(node->op, &node->attrs, i)))
-            return true;
-    return false;
+    const twi_node *user = use->user;
+    return user->op->roles && twi_role_writes(twi_op_role(user->op, &user->attrs, (int)(use - user->inputs)));
 }
 
 static bool add_looker(work *w, twi_node *node)
@@ -84,7 +83,7 @@ static bool each_later_writer(work *w, twi_node *read, bool (*visit)(work *w, tw
     twi_value handle = twi_in(read, 0);
     bool goes_on = true;
     for (const twi_edge *e = twi_uses_of(handle)->first; e && goes_on; e = e->next)
-        if (e->user != read && writes(e->user, handle) && !twi_leads_to(e->user, read))
+        if (e->user != read && writes(e) && !twi_leads_to(e->user, read))
             goes_on = visit(w, read, e->user);
     return goes_on;
 }
@@ -113,10 +112,14 @@ static bool put_after_read(work *w, twi_node *read, twi_node *writer)
 /* Each of two who write what they look at would have to come before the other. */
 static bool has_two_writing_lookers(const work *w, twi_value handle)
 {
-    int count = 0;
-    for (int i = 0; i < w->lookers.count; i++)
-        count += writes(w->lookers.items[i], handle);
-    return count > 1;
+    const twi_node *first = NULL;
+    bool two = false;
+    for (const twi_edge *e = twi_uses_of(handle)->first; e && !two; e = e->next)
+        if (writes(e) && w->looks[e->user->id]) {
+            two = first && first != e->user;
+            first = e->user;
+        }
+    return two;
 }
 
 /* One read against all writers of its variable: shares when that is safe, and adds the order that makes it so. */
@@ -132,7 +135,7 @@ static tw_status order_read(work *w, twi_node *read)
         return twi_fail(w->p->error, TW_INTERNAL, "'%s' depends on itself", read->name);
     if (shares) {
         if (read->task->kernel->release && !read->task->borrows)
-            read->task->kernel->release(read->task->prepare.state);
+            read->task->kernel->release(read->task->state);
         read->task->kernel = &shared_read;
     }
     return read->region->error.status;

@@ -28,6 +28,14 @@ static bool crosses(const twi_node *node, int input)
            twi_has_trait(node->inputs[input].node, TWI_COPY);
 }
 
+static bool any_copies(const twi_region *region)
+{
+    bool any = false;
+    for (int id = 0; id < region->nodes.count && !any; id++)
+        any = twi_has_trait(region->nodes.items[id], TWI_COPY);
+    return any;
+}
+
 /* floats[id] for reductions, what crosses to them, and constants. False if nothing crosses. */
 static bool mark_floating(const twi_region *region, bool *floats)
 {
@@ -100,6 +108,8 @@ static void delay_copies(const twi_region *region, const bool *floats, int64_t *
 tw_status twi_overlap(twi_planning *p)
 {
     twi_region *region = p->rewriting.region;
+    if (!any_copies(region))
+        return TW_OK;
     size_t n = (size_t)region->nodes.count + 1, devices = (size_t)p->request->devices->count;
     tw_status status = TW_OK;
     bool *floats = twi_alloc_array(n, sizeof *floats);

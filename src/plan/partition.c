@@ -1,4 +1,5 @@
 /* partition.c - edges that cross devices become copies.
+ * A copy for readers under one guard is made under that guard too; for readers of several branches it is made always.
  * A copy belongs to the receiving device. One tensor crosses to one device once, whatever the number of readers there.
  * Between devices of the host nothing is moved (prepare.c): the copy then only marks who waits for whom.
  * Constants are not copied: the receiving device gets a constant of its own. */
@@ -23,7 +24,7 @@ static twi_node *make_crossing(twi_planning *p, twi_value from, const twi_node *
         return NULL;
     return twi_node_make(region, &(twi_wish){.op = constant ? from.node->op : region->known[TWI_OP__Copy], .name = name,
                                              .origin = reader->origin, .rank = reader->rank, .device = reader->device,
-                                             .inputs = &from, .num_inputs = !constant,
+                                             .behind = reader->previous, .inputs = &from, .num_inputs = !constant,
                                              .attrs = constant ? from.node->attrs.items : &type,
                                              .num_attrs = constant ? from.node->attrs.count : 1});
 }
@@ -44,6 +45,10 @@ static tw_status find_crossing(twi_planning *p, crossing **crossings, twi_value 
                        : p->rewriting.region->error.status;
         *c = (crossing){crossings[from.node->id], from.index, reader->device, twi_out(made, 0)};
         crossings[from.node->id] = c;
+        if (reader->guard && twi_has_trait(made, TWI_COPY))
+            twi_set_guard(made, reader->guard);
+    } else if (c->value.node->guard != reader->guard) {
+        c->value.node->guard = NULL;
     }
     *value = c->value;
     return TW_OK;
@@ -55,6 +60,8 @@ static tw_status partition_inputs(twi_planning *p, crossing **crossings, twi_nod
     for (int i = 0; i < node->num_inputs && status == TW_OK; i++) {
         twi_value from = twi_in(node, i), there;
         if (from.node->device == node->device)
+            continue;
+        if (twi_dtype(from) == TW_RESOURCE && twi_has_trait(node, TWI_UNBOUND))
             continue;
         if (twi_dtype(from) == TW_RESOURCE)
             return twi_fail(p->error, TW_INVALID_ARGUMENT,
@@ -74,8 +81,9 @@ tw_status twi_partition(twi_planning *p)
     int n = region->nodes.count;
     crossing **crossings = twi_alloc_array((size_t)n + 1, sizeof *crossings);
     tw_status status = crossings ? TW_OK : twi_fail_memory(p->error, "partitioning a graph");
-    for (int id = 0; id < n && status == TW_OK; id++)
+    for (int id = 0; id < n && status == TW_OK; id++) {
         status = partition_inputs(p, crossings, region->nodes.items[id]);
+    }
     if (status == TW_OK)
         status = twi_region_sort(region, p->error);
     twi_free(crossings);

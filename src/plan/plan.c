@@ -14,6 +14,7 @@ static twi_port port_of(twi_planning *p, twi_value output)
     return (twi_port){
         .device = p->request->devices->items[output.node->device],
         .buffer = twi_buffer_of(output),
+        .is_made = twi_buffer_of(output)->is_made,
         .dtype = operand->dtype,
         .shape = operand->shape,
         .bytes = operand->bytes,
@@ -25,7 +26,7 @@ static tw_status make_ports(twi_planning *p)
     twi_plan *plan = p->plan;
     const twi_region *region = p->rewriting.region;
     plan->num_feeds = p->request->num_feeds;
-    plan->num_fetches = p->request->num_fetches;
+    plan->num_wanted = p->request->num_fetches;
     plan->feeds = twi_arena_alloc(&plan->arena, sizeof *plan->feeds * (size_t)plan->num_feeds);
     plan->fetches = twi_arena_alloc(&plan->arena, sizeof *plan->fetches * (size_t)plan->num_fetches);
     if (!plan->feeds || !plan->fetches)
@@ -48,6 +49,7 @@ static tw_status make_ports(twi_planning *p)
 /* A node's use of a variable. */
 typedef struct variable_use {
     twi_resource *variable;
+    const twi_node *node;
     int order;
     bool needs; /* a value that is there before */
 } variable_use;
@@ -77,30 +79,74 @@ static bool list_uses(const twi_region *region, variable_uses *uses)
             twi_resource *r = node->task->operands[i].resource;
             char role = r && r->device ? twi_op_role(node->op, &node->attrs, i) : '.';
             if (twi_role_reads(role) || twi_role_writes(role))
-                fits = twi_push(uses, (variable_use){r, uses->count, twi_role_reads(role)});
+                fits = twi_push(uses, (variable_use){r, node, uses->count, twi_role_reads(role)});
         }
     }
     return fits;
 }
 
-/* Leaves of each variable the first use, and the first that assigns if that is another; in the order of the plan. */
-static void keep_first_uses(variable_uses *uses)
+/* What the node's step looks at when its turn comes, with room for all of its variables; NULL: memory has run out. */
+static twi_condition *condition_of(twi_planning *p, const twi_node *node)
+{
+    twi_step *step = &p->plan->lists[node->device].steps[node->task->position];
+    twi_arena *arena = &p->plan->arena;
+    size_t most = sizeof(twi_resource *) * (size_t)node->num_inputs;
+    if (!step->condition)
+        step->condition = twi_arena_alloc(arena, sizeof *step->condition);
+    twi_condition *c = step->condition;
+    if (c && !c->needed) {
+        c->needed = twi_arena_alloc(arena, most);
+        c->assigned = twi_arena_alloc(arena, most);
+    }
+    return c && c->needed && c->assigned ? c : NULL;
+}
+
+/* Whether a use is seen to before the run or after it, as most are, or when its step's turn comes: that of a step which may
+ * be skipped, or which comes after an assignment that may be. A value that the variable had once it has for good. */
+typedef struct knowledge {
+    bool needed, assigned, maybe_assigned;
+} knowledge;
+
+static bool settle_use(twi_planning *p, const variable_use *use, knowledge *k, bool *kept)
+{
+    bool later = use->node->guard || (use->needs && k->maybe_assigned);
+    *kept = !later && !k->assigned && (use->needs ? !k->needed : true);
+    if (later && !k->assigned && !(use->needs && k->needed)) {
+        twi_condition *c = condition_of(p, use->node);
+        if (!c)
+            return false;
+        if (use->needs)
+            c->needed[c->num_needed++] = use->variable;
+        else
+            c->assigned[c->num_assigned++] = use->variable;
+    }
+    k->needed = k->needed || (*kept && use->needs);
+    k->assigned = k->assigned || (!use->needs && !later);
+    k->maybe_assigned = k->maybe_assigned || (!use->needs && later);
+    return true;
+}
+
+/* Leaves of each variable what is seen to before and after the run; in the order of the plan. */
+static bool keep_first_uses(twi_planning *p, variable_uses *uses)
 {
     int kept = 0;
+    bool fits = true;
+    knowledge k = {0};
     if (uses->count)
         qsort(uses->items, (size_t)uses->count, sizeof *uses->items, by_variable);
-    bool assigned = false;
-    for (int i = 0; i < uses->count; i++) {
+    for (int i = 0; i < uses->count && fits; i++) {
         variable_use use = uses->items[i];
-        bool first = i == 0 || uses->items[i - 1].variable != use.variable;
-        assigned = assigned && !first;
-        if (first || (!use.needs && !assigned))
-            uses->items[kept++] = use;
-        assigned = assigned || !use.needs;
+        bool keeps;
+        if (i == 0 || uses->items[i - 1].variable != use.variable)
+            k = (knowledge){0};
+        fits = settle_use(p, &use, &k, &keeps);
+        uses->items[kept] = keeps ? use : uses->items[kept];
+        kept += keeps;
     }
     uses->count = kept;
     if (kept)
         qsort(uses->items, (size_t)kept, sizeof *uses->items, by_order);
+    return fits;
 }
 
 /* A variable must have its value before the run unless every use comes after an assignment of this run. In the final
@@ -109,9 +155,9 @@ static tw_status find_variables(twi_planning *p)
 {
     twi_plan *plan = p->plan;
     variable_uses uses = {0};
-    tw_status status = list_uses(p->rewriting.region, &uses) ? TW_OK : twi_fail_memory(p->error, "making a plan");
+    bool fits = list_uses(p->rewriting.region, &uses) && keep_first_uses(p, &uses);
+    tw_status status = fits ? TW_OK : twi_fail_memory(p->error, "making a plan");
     if (status == TW_OK) {
-        keep_first_uses(&uses);
         plan->needed = twi_arena_alloc(&plan->arena, sizeof *plan->needed * (size_t)uses.count);
         plan->assigned = twi_arena_alloc(&plan->arena, sizeof *plan->assigned * (size_t)uses.count);
         if (!plan->needed || !plan->assigned)
@@ -193,6 +239,7 @@ tw_status twi_plan_create(const twi_request *request, twi_plan **result, tw_erro
     for (int d = 0; d < plan->num_lists; d++)
         plan->info.constant_bytes += (int64_t)plan->lists[d].kept_bytes;
     TWI_TRY(check_budget(&p));
+    TWI_TRY(twi_agree_on_plan(&p));
     plan->info.nodes = plan->region->nodes.count;
     plan->info.variable_bytes = twi_resources_variable_bytes(request->resources);
     *result = plan;
@@ -218,7 +265,8 @@ static void free_strings(twi_plan *plan, const twi_node *node)
 {
     for (int i = 0; i < node->num_results; i++) {
         const twi_buffer *b = node->task->outputs[i];
-        if (node->results[i].dtype != TW_STRING || !b || b->place != TWI_IN_KEPT || !plan->lists[b->device].kept)
+        if (node->results[i].dtype != TW_STRING || !b || b->place != TWI_IN_KEPT || b->is_made ||
+            !plan->lists[b->device].kept)
             continue;
         tw_string *strings = (tw_string *)((char *)plan->lists[b->device].kept + b->offset);
         for (size_t k = 0; k < b->bytes / sizeof *strings; k++) {
@@ -228,11 +276,22 @@ static void free_strings(twi_plan *plan, const twi_node *node)
     }
 }
 
+static void free_made(twi_plan *plan, const twi_node *node)
+{
+    for (int i = 0; i < node->num_results; i++) {
+        const twi_buffer *b = node->task->outputs[i];
+        if (b && b->is_made && plan->lists[b->device].kept)
+            tw_tensor_release(*(tw_tensor **)((char *)plan->lists[b->device].kept + b->offset));
+    }
+}
+
 static void let_go(twi_plan *plan)
 {
     for (int id = 0; plan->region && id < plan->region->nodes.count; id++)
-        if (plan->region->nodes.items[id]->task)
+        if (plan->region->nodes.items[id]->task) {
             free_strings(plan, plan->region->nodes.items[id]);
+            free_made(plan, plan->region->nodes.items[id]);
+        }
     for (int d = 0; plan->lists && d < plan->num_lists; d++) {
         twi_device_free(plan->lists[d].device, plan->lists[d].kept, plan->lists[d].kept_bytes);
         plan->lists[d].kept = NULL;
@@ -243,7 +302,7 @@ static void let_go(twi_plan *plan)
 static tw_status fill_constant(twi_plan *plan, const twi_node *node, tw_error *error)
 {
     const tw_tensor *value = twi_has_trait(node, TWI_CONSTANT) ? twi_attr_tensor(&node->attrs, "value") : NULL;
-    if (!value)
+    if (!value || tw_tensor_bytes(value) == 0) /* a list of empty ones alone has no memory to put them in */
         return TW_OK;
     twi_list *list = &plan->lists[node->device];
     char *to = (char *)list->kept + node->task->outputs[0]->offset;
@@ -270,6 +329,8 @@ tw_status twi_plan_hold(twi_plan *plan, tw_error *error)
     }
     for (int id = 0; id < region->nodes.count; id++)
         TWI_TRY(fill_constant(plan, region->nodes.items[id], error));
+    for (int i = 0; i < plan->loops.count; i++)
+        TWI_TRY(twi_loop_hold(plan->loops.items[i], error));
     plan->held = true;
 done:
     if (status != TW_OK)
@@ -282,14 +343,21 @@ void twi_plan_destroy(twi_plan *plan)
     if (!plan)
         return;
     twi_forget_recordings(plan);
+    for (int i = 0; i < plan->loops.count; i++)
+        twi_loop_destroy(plan->loops.items[i]);
+    twi_array_free(&plan->loops);
+    twi_map_free(&plan->series.by_name);
+    twi_arena_free(&plan->series.arena);
     for (int d = 0; plan->trace && d < plan->num_lists; d++)
         if (plan->trace->tracks[d].timeline)
             plan->lists[d].device->ops->close_timeline(plan->lists[d].device, plan->trace->tracks[d].timeline);
     let_go(plan);
+    for (int i = 0; plan->border && i < plan->border->num_crossings; i++)
+        tw_tensor_release(plan->border->crossings[i].constant);
     for (int id = 0; plan->region && id < plan->region->nodes.count; id++) {
         twi_task *task = plan->region->nodes.items[id]->task;
         if (task && task->kernel && task->kernel->release && !task->borrows)
-            task->kernel->release(task->prepare.state);
+            task->kernel->release(task->state);
     }
     twi_region_destroy(plan->region);
     twi_arena_free(&plan->arena);
@@ -317,8 +385,12 @@ void twi_plan_bind(twi_plan *plan, void *const *arenas)
             ((const void **)step->run.inputs)[i] = address_of(plan, twi_buffer_of(twi_in(node, i)), arenas);
         for (int i = 0; i < node->num_results; i++)
             ((void **)step->run.outputs)[i] = address_of(plan, node->task->outputs[i], arenas);
+        if (node->guard)
+            step->condition->holds = address_of(plan, node->guard->task->outputs[0], arenas);
         step->run.workspace =
-            node->task->prepare.workspace ? (char *)arenas[node->device] + list->workspaces[node->task->workspace] : NULL;
+            node->task->workspace_bytes ? (char *)arenas[node->device] + list->workspaces[node->task->workspace] : NULL;
+        if (node->loop)
+            twi_loop_bind(node->loop, step->run.workspace);
     }
     for (int i = 0; i < plan->num_feeds; i++)
         if (plan->feeds[i].buffer)
@@ -326,4 +398,8 @@ void twi_plan_bind(twi_plan *plan, void *const *arenas)
     for (int i = 0; i < plan->num_fetches; i++)
         if (plan->fetches[i].buffer)
             plan->fetches[i].memory = address_of(plan, plan->fetches[i].buffer, arenas);
+    for (int i = 0; i < plan->num_fetches; i++)
+        if (plan->guards_of_fetches[i] >= 0)
+            plan->fetches[i].holds =
+                address_of(plan, twi_buffer_of(twi_in(plan->region->end, plan->guards_of_fetches[i])), arenas);
 }

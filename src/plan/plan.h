@@ -16,7 +16,51 @@ typedef struct twi_feed_shape {
     tw_output output;
     tw_dtype dtype;
     tw_shape shape;
+    tw_tensor *value;            /* what the plan may take for granted, as shapes depend on it; NULL: any will do */
+    bool dead;                   /* it lies in a branch that was not taken before the border; it has no shape */
 } twi_feed_shape;
+
+/* ---- borders: plans of parts --------------------------------------------------------------------------------- */
+
+/* A value that the part behind a border is fed with. */
+typedef struct twi_crossing {
+    tw_output output;            /* index -1: nothing but whether the node has run, in its branch */
+    int fetch;                   /* the plan's fetch that gives it; -1: it is */
+    int feed;                    /* a feed of the plan itself; -1: it is */
+    tw_tensor *constant;         /* known since planning */
+    bool dead;                   /* it lies in a branch that this plan never takes */
+    bool by_value;               /* a shape behind depends on what is in it */
+} twi_crossing;
+
+/* Where a plan ends because shapes behind depend on values that it computes (border.c). What is left to do is a cut of
+ * the same graph: crossing values are fed, what was wanted and is not there yet is fetched. */
+typedef struct twi_border {
+    twi_crossing *crossings;
+    int num_crossings;
+    tw_output *fetches;          /* [num_fetches] of those wanted, what lies behind */
+    int *places;                 /* [num_fetches] which of those wanted they are */
+    int num_fetches;
+    const bool *done;            /* [num_done] by id in the user's graph: what need not and must not be done again */
+    const bool *late;            /* [num_done] what is planned behind it */
+    int num_done;
+    int depth;                   /* borders before this one */
+    const tw_node *cause;        /* the first node whose shape was not known */
+} twi_border;
+
+/* What is known of a stack or an array. */
+typedef struct twi_series_facts {
+    const char *key, *name;      /* of its resource; in the graph */
+    struct twi_series_facts *base; /* of which it is the gradient; NULL: of none */
+    tw_shape shape;              /* of an element */
+    bool has_shape;
+    int64_t size;                /* -1: not known */
+} twi_series_facts;
+
+typedef struct twi_series_table {
+    twi_map by_name;
+    twi_arena arena;
+    int number;                  /* of the plan that has them; 0: it has none yet */
+} twi_series_table;
 
 /* What is to be planned. Everything is borrowed for the call. */
 typedef struct twi_request {
@@ -27,16 +71,45 @@ typedef struct twi_request {
     int num_feeds;
     const tw_output *fetches;    /* [num_fetches]; index -1: only run the node */
     int num_fetches;
+    const twi_border *behind;    /* which border the cut lies behind; NULL: none */
     tw_devices *devices;
     twi_resource_table *resources;
     const char *disable;         /* rewrites to leave out; "reuse": memory reuse */
     bool plain_kernels;
+    const struct twi_frames *frames; /* of a loop's round: those of the graph, and */
+    int frame;                   /* which one it is; 0: it is a run of the graph */
+    int home;                    /* device on which feeds enter */
+    twi_series_table *series;    /* of a loop's round: the run's stacks and arrays */
+    int num_changing;            /* how many of the feeds the first fetches but one become in the next round */
 } twi_request;
 
 /* A step: the list of which device, and where in it. */
 typedef struct twi_step_id {
     int device, position;
 } twi_step_id;
+
+/* What a step that is not always done looks at first; of a step that always is, NULL. */
+typedef struct twi_condition {
+    const bool *holds;           /* it is skipped where this is false; NULL: never */
+    twi_resource **needed;       /* variables that must have a value when it begins: whether they have is not known before */
+    twi_resource **assigned;     /* have one when it has ended */
+    int num_needed, num_assigned;
+} twi_condition;
+
+/* A loop: a plan that is run again and again, by one step. Its feeds are the values that change from round to round, and
+ * after them those that do not; its fetches whether there is another round, the values for it, what leaves the loop, and
+ * all feeds, so that these keep their memory. */
+typedef struct twi_loop {
+    struct twi_plan *plan;
+    int num_changing, num_results; /* num_feeds and num_fetches are the plan's */
+    int device;                  /* of the step, and the only one with a list; -1: there are several */
+    void **arenas;               /* [devices] of the plan */
+    bool owns_arenas;            /* else they are the step's workspace */
+    struct twi_step **steps;     /* [num_steps] of that list, what does something */
+    int num_steps;
+    struct twi_dispatchers *dispatchers; /* NULL: one list needs none */
+    void (*close)(struct twi_dispatchers *dispatchers);
+} twi_loop;
 
 /* One entry of a device's list, as small as walking it allows: what else there is to know of steps stands in tables
  * beside the list. */
@@ -46,6 +119,8 @@ typedef struct twi_step {
     twi_device *device;          /* whose list it is in */
     twi_device *source;          /* of a copy */
     size_t bytes;                /* of a copy */
+    twi_condition *condition;    /* NULL: it is always done */
+    twi_loop *loop;              /* of a loop */
     const twi_step_id *waits;    /* steps of other devices that it begins after */
     int num_waits;
     bool copies_strings;
@@ -123,6 +198,7 @@ typedef struct twi_track {
 
 /* The latest traced run. */
 typedef struct twi_trace {
+    bool on;                     /* the run at hand is traced */
     int64_t began_ns, ended_ns;
     twi_track *tracks;           /* [num_lists] */
 } twi_trace;
@@ -138,10 +214,12 @@ typedef struct twi_step_delay {
 typedef struct twi_port {
     twi_device *device;          /* NULL: a fetch without a value */
     struct twi_buffer *buffer;   /* NULL: it has no value in the plan */
+    bool is_made;                /* at `memory` lies the address of a tensor that a kernel made */
     void *memory;
     tw_dtype dtype;
     tw_shape shape;
     size_t bytes;
+    const bool *holds;           /* of a fetch: false where it has no value; NULL: it always has */
     tw_tensor *result;           /* of a fetch, while it runs: what its value goes into */
 } twi_port;
 
@@ -152,9 +230,13 @@ typedef struct twi_plan {
     int num_lists;
     twi_segment *segments;
     int num_segments;
+    TWI_ARRAY(twi_loop *) loops;
+    twi_series_table series;     /* of a run's plan */
     bool ran;                    /* once, step by step: libraries load what they need then, which cannot be recorded */
     twi_port *feeds, *fetches;
-    int num_feeds, num_fetches;
+    int num_feeds, num_fetches, num_wanted; /* fetches: those wanted, then what crosses the border */
+    twi_border *border;          /* NULL: it has none, and gives all that was wanted */
+    int *guards_of_fetches;      /* [num_fetches] which of the region's results says whether it has a value; -1: none */
     twi_resource **needed;       /* variables that must have a value before the run */
     twi_resource **assigned;     /* variables that have one afterwards */
     int num_needed, num_assigned;
@@ -190,15 +272,19 @@ tw_status twi_plan_hold(twi_plan *plan, tw_error *error);
 /* Tells the plan where the devices' arenas lie (arenas[num_lists]); before the first run and whenever one has moved. */
 void twi_plan_bind(twi_plan *plan, void *const *arenas);
 
+/* Among several tasks: whether a step waits for a message of a task that is not its own device's. It says that what the
+ * step waits for there is done, and has the bytes if they are copied from there. */
+bool twi_step_needs(const twi_plan *plan, const twi_step *step, int task);
+
 /* ---- report.c: what a plan says of itself ---------------------------------------------------------------------- */
 
 /* What became of a node of the user's graph, and which tensors it makes cross between devices: fills the second half of
  * the explanation. */
 tw_status twi_plan_explain(const twi_plan *plan, const tw_node *node, twi_arena *arena, tw_explanation *explanation,
                            tw_error *error);
-/* Fills nodes[plan->region->nodes.count], but for lane and plan; names are copied into the arena. False when out of
+/* Fills nodes[plan->region->nodes.count], but for lane and plan; texts are copied into the arena. False when out of
  * memory. */
-bool twi_plan_list_nodes(const twi_plan *plan, twi_arena *arena, tw_planned_node *nodes);
+bool twi_plan_list_nodes(const twi_plan *plan, twi_placement *placement, twi_arena *arena, tw_planned_node *nodes);
 /* Charges the groups of moves with the bytes that cross because of them. */
 void twi_plan_charge(const twi_plan *plan, twi_placement *placement, tw_moves *moves);
 

@@ -25,8 +25,8 @@ tw_status twi_read_reference(twi_planning *p, twi_value handle, twi_value writer
         inputs[count++] = writer;
     twi_node *read = twi_node_make(region, &(twi_wish){.op = region->known[TWI_OP_ReadVariableOp], .name = name,
                                                        .origin = variable->origin, .rank = reader->order, .device = -1,
-                                                       .inputs = inputs, .num_inputs = count, .attrs = &type,
-                                                       .num_attrs = 1});
+                                                       .behind = region->last, .inputs = inputs, .num_inputs = count,
+                                                       .attrs = &type, .num_attrs = 1});
     *value = twi_out(read, 0);
     return twi_region_check(region, p->error);
 }

@@ -31,6 +31,8 @@ static int64_t bytes_of(const twi_node *copy)
 
 static tw_fate fate_of(const twi_plan *plan, int id, const twi_node *worker)
 {
+    if (plan->border && id < plan->border->num_done && plan->border->late[id])
+        return TW_FATE_LATER;
     if (!worker)
         return id < plan->num_origins && plan->origins[id] ? TW_FATE_DROPPED : TW_FATE_UNPLANNED;
     if (twi_has_trait(worker, TWI_FEED))
@@ -114,17 +116,47 @@ static tw_fate fate_in_plan(const twi_node *node, const char *kernel)
     return fate;
 }
 
-bool twi_plan_list_nodes(const twi_plan *plan, twi_arena *arena, tw_planned_node *nodes)
+/* Of what a step makes; variables behind handles are not made by it. */
+static int64_t made_bytes(const twi_node *node)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < node->num_results; i++)
+        if (node->results[i].dtype != TW_RESOURCE && tw_shape_elements(node->results[i].shape) > 0)
+            bytes += tw_shape_elements(node->results[i].shape) * (int64_t)tw_dtype_size(node->results[i].dtype);
+    return bytes;
+}
+
+/* False when out of memory. */
+static bool list_node(const twi_plan *plan, twi_placement *placement, const twi_node *node, twi_arena *arena,
+                      tw_planned_node *listed)
+{
+    const char *kernel = kernel_of(node), *name = twi_arena_strdup(arena, node->name);
+    tw_fate fate = fate_in_plan(node, kernel);
+    int *inputs = twi_arena_alloc(arena, sizeof *inputs * (size_t)node->num_inputs);
+    const char *why = node->origin && fate == TW_FATE_STEP && !crosses(node) ? twi_placement_why(placement, node->origin) : NULL;
+    if (why)
+        why = twi_arena_strdup(arena, why);
+    if (!name || (!inputs && node->num_inputs))
+        return false;
+    for (int i = 0; i < node->num_inputs; i++)
+        inputs[i] = node->inputs[i].node->id;
+    *listed = (tw_planned_node){.name = name,
+                                .op = node->op->name,
+                                .fate = fate,
+                                .device = plan->lists[node->device].device->text,
+                                .kernel = kernel,
+                                .inputs = inputs,
+                                .num_inputs = node->num_inputs,
+                                .bytes = fate == TW_FATE_FREE ? 0 : made_bytes(node),
+                                .why = why};
+    return true;
+}
+
+bool twi_plan_list_nodes(const twi_plan *plan, twi_placement *placement, twi_arena *arena, tw_planned_node *nodes)
 {
     bool kept = true;
-    for (int i = 0; i < plan->region->nodes.count; i++) {
-        const twi_node *node = plan->region->nodes.items[i];
-        const char *kernel = kernel_of(node);
-        const char *name = twi_arena_strdup(arena, node->name);
-        kept = kept && name;
-        nodes[i] = (tw_planned_node){.name = name, .op = node->op->name, .fate = fate_in_plan(node, kernel),
-                                     .device = plan->lists[node->device].device->text, .kernel = kernel};
-    }
+    for (int i = 0; i < plan->region->nodes.count && kept; i++)
+        kept = list_node(plan, placement, plan->region->nodes.items[i], arena, &nodes[i]);
     return kept;
 }
 

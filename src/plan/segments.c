@@ -40,9 +40,11 @@ tw_status twi_group_devices(twi_planning *p)
 
 bool twi_breaks_recording(const twi_planning *p, const twi_node *node)
 {
+    if (node->guard || node->loop)
+        return true;
     if (twi_has_trait(node, TWI_COPY) && !twi_task_shares(node->task))
         return p->groups[node->inputs[0].node->device] != p->groups[node->device];
-    return node->task->kernel && node->task->prepare.varies;
+    return node->task->kernel && node->task->varies;
 }
 
 /* ---- segments ------------------------------------------------------------------------------------------------------- */
@@ -79,8 +81,8 @@ static tw_status gather_steps(twi_planning *p, int begin, int end, int group, tw
         part->end = position + 1;
         p->plan->lists[node->device].members[position] = (twi_member){part, s->num_steps};
         s->steps[s->num_steps++] = (twi_recorded){.id = {node->device, position},
-                                                  .workspace = node->task->prepare.workspace,
-                                                  .touches = node->task->prepare.touches};
+                                                  .workspace = node->task->workspace_bytes,
+                                                  .touches = node->task->touches};
     }
     return TW_OK;
 }

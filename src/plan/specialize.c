@@ -3,62 +3,57 @@
  * Shape rules run again as nodes are copied, now with the fed shapes, and constants fold on the way, so that shapes
  * computed by nodes (Shape, Slice, Pack into Reshape) are known when the next rule asks.
  * Never here: devices (assign.c). */
-#include "plan/stages.h"
+#include "plan/specialize.h"
 
+#include <limits.h>
 #include <string.h>
-
-typedef struct copying {
-    twi_planning *p;
-    twi_region *region;
-    bool *needed;           /* [nodes of the user's graph] */
-    bool *fed;              /* some output is */
-    bool *views;            /* its output is a variable's memory, passed on as a value */
-    twi_value **outputs;    /* [nodes][num_outputs] in the region; rows only for needed and fed nodes */
-    twi_node **nodes;       /* [nodes] for control edges; NULL where a constant took the node's place */
-} copying;
 
 /* ---- what is needed ------------------------------------------------------------------------------------------------ */
 
-static bool is_fed(const copying *c, tw_output output)
+static bool passes_reference(const tw_node *node)
 {
-    return output.index >= 0 && c->fed[output.node->id] && c->outputs[output.node->id][output.index].node;
+    return node->num_inputs && node->num_outputs && twi_output_is_reference((tw_output){(tw_node *)node, 0});
 }
 
-/* Nothing of the node is left to be done. */
-static bool is_wholly_fed(const copying *c, const tw_node *node)
+/* How many of its inputs are wanted: of what lies outside of the loop, or was done before the border, those that lead to
+ * the variable behind a handle. */
+static int count_wanted(const twi_copying *c, const tw_node *node)
 {
-    bool fed = c->fed[node->id];
-    for (int i = 0; i < node->num_outputs && fed; i++)
-        fed = c->outputs[node->id][i].node != NULL;
-    return fed;
+    int wanted = node->num_inputs;
+    if (twi_copy_is_outside(c, node))
+        wanted = node->num_inputs && (node->op->makes == TWI_MAKES_NOTHING || node->op->roles);
+    if (twi_copy_is_done(c, node))
+        wanted = passes_reference(node);
+    return wanted;
 }
 
-static void mark_needed(copying *c)
+static void mark_needed(twi_copying *c)
 {
     const twi_request *request = c->p->request;
     for (int i = 0; i < request->num_fetches; i++)
-        if (!is_fed(c, request->fetches[i]))
+        if (!twi_copy_is_fed(c, request->fetches[i]))
             c->needed[request->fetches[i].node->id] = true;
     for (int id = request->graph->nodes.count - 1; id >= 0; id--) {
         const tw_node *node = request->graph->nodes.items[id];
-        for (int i = 0; i < node->num_inputs && c->needed[id]; i++)
-            if (!is_fed(c, node->inputs[i]))
+        twi_look_ahead(request->graph, id, -1);
+        if (!c->needed[id])
+            continue;
+        bool done = twi_copy_is_done(c, node);
+        for (int i = 0, n = count_wanted(c, node); i < n; i++)
+            if (done || !twi_copy_is_fed(c, node->inputs[i]))
                 c->needed[node->inputs[i].node->id] = true;
-        for (int i = 0; i < node->num_control_inputs && c->needed[id]; i++)
-            if (!is_wholly_fed(c, node->control_inputs[i]))
+        for (int i = 0; i < node->num_control_inputs && !twi_copy_is_outside(c, node) && !done; i++)
+            if (!twi_copy_is_wholly_fed(c, node->control_inputs[i]))
                 c->needed[node->control_inputs[i]->id] = true;
+        const tw_node *next = twi_copy_is_fed(c, (tw_output){(tw_node *)node, 0}) ? NULL : node->backward.node;
+        if (next && !c->needed[next->id]) { /* and what leads there, which has been passed */
+            c->needed[next->id] = true;
+            id = next->id > id ? next->id + 1 : id;
+        }
     }
 }
 
-static tw_status make_row(copying *c, const tw_node *node)
-{
-    twi_value **row = &c->outputs[node->id];
-    if (!*row)
-        *row = twi_arena_alloc(&c->p->plan->arena, sizeof **row * (size_t)(node->num_outputs + 1));
-    return *row ? TW_OK : twi_fail_memory(c->p->error, "copying a graph");
-}
-
-static tw_status check_feed(copying *c, const twi_feed_shape *feed)
+static tw_status check_feed(twi_copying *c, const twi_feed_shape *feed)
 {
     tw_dtype dtype = tw_output_dtype(feed->output);
     tw_shape shape = tw_output_shape(feed->output);
@@ -71,22 +66,27 @@ static tw_status check_feed(copying *c, const twi_feed_shape *feed)
                     tw_shape_text(shape, want, sizeof want));
 }
 
-/* A feed enters on the first CPU and is copied on from there. */
-static tw_status make_feeds(copying *c)
+/* A feed enters on the first CPU, or where a loop is at home, and is copied on from there. */
+static tw_status make_feeds(twi_copying *c)
 {
     const twi_request *request = c->p->request;
     for (int i = 0; i < request->num_feeds; i++) {
         const twi_feed_shape *feed = &request->feeds[i];
         const tw_node *node = feed->output.node;
         tw_attr attrs[] = {tw_attr_type("dtype", feed->dtype), tw_attr_shape("shape", feed->shape), tw_attr_int("index", i)};
+        if (feed->dead || feed->output.index < 0)
+            continue;
         tw_status status = check_feed(c, feed);
         if (status == TW_OK)
-            status = make_row(c, node);
+            status = twi_copy_row(c, node);
         if (status != TW_OK)
             return status;
-        twi_node *made = twi_node_make(c->region, &(twi_wish){.op = c->region->known[TWI_OP__Feed], .name = node->name,
-                                                              .origin = node, .rank = -1, .device = 0, .attrs = attrs,
-                                                              .num_attrs = 3});
+        twi_wish wish = {.op = c->region->known[TWI_OP__Feed], .name = node->name, .origin = node, .rank = -1,
+                         .device = feed->dtype == TW_STRING ? 0 : request->home, .attrs = attrs, .num_attrs = 3};
+        tw_attr value[] = {tw_attr_tensor("value", feed->value), tw_attr_type("dtype", feed->dtype)};
+        if (feed->value)
+            wish.op = c->region->known[TWI_OP_Const], wish.attrs = value, wish.num_attrs = 2;
+        twi_node *made = twi_node_make(c->region, &wish);
         if (!made)
             return twi_region_check(c->region, c->p->error);
         c->fed[node->id] = true;
@@ -98,50 +98,68 @@ static tw_status make_feeds(copying *c)
 
 /* ---- inputs of a copy ------------------------------------------------------------------------------------------- */
 
-/* A reference, or what Identity made of one: TensorFlow passes the variable's own memory on, so whoever looks at it later
- * sees what is there then. */
-static bool is_reference(const copying *c, tw_output output)
-{
-    return output.index >= 0 && !is_fed(c, output) && (c->views[output.node->id] || twi_output_is_reference(output));
-}
-
 /* A node that passes a reference on as a value. */
-static bool is_view(const copying *c, const tw_node *node)
+static bool is_view(const twi_copying *c, const tw_node *node)
 {
-    return twi_op_is(node->op, TWI_PASSES) && !node->op->planned_as && node->num_outputs == 1 &&
-           is_reference(c, node->inputs[0]);
+    bool passes = (twi_op_is(node->op, TWI_PASSES) && !node->op->planned_as) ||
+                  (twi_op_is(node->op, TWI_ENTER) && twi_attr_bool(&node->attrs, "is_constant", false));
+    return passes && node->num_outputs == 1 && !twi_output_is_reference((tw_output){(tw_node *)node, 0}) &&
+           twi_copy_refers(c, node->inputs[0]);
 }
 
-/* Who wrote the variable last before the reference was passed on; no node: its maker. */
-static twi_value written_by(const copying *c, tw_output reference)
+static tw_status read_reference(twi_copying *c, tw_output reference, const tw_node *reader, const twi_value *controls,
+                                int num_controls, twi_value *value)
 {
-    return (twi_value){reference.node->num_inputs ? c->nodes[reference.node->id] : NULL, -1};
+    tw_status status = twi_read_reference(c->p, c->outputs[reference.node->id][reference.index],
+                                          twi_copy_writer(c, reference), reader, controls, num_controls, value);
+    if (status == TW_OK)
+        twi_set_guard(value->node, c->guard);
+    return status;
+}
+
+/* What a node's reads of references come after: all that the node does. TensorFlow leaves out controls that an input has
+ * already, so the inputs that have some count, too; the node itself comes after those anyway. */
+static int list_before_reads(const twi_copying *c, const tw_node *node, const twi_value *controls, int num_controls,
+                             twi_value *before)
+{
+    int count = 0;
+    for (int i = 0; i < num_controls; i++)
+        before[count++] = controls[i];
+    for (int i = 0; i < node->num_inputs; i++)
+        if (node->inputs[i].node->num_control_inputs && c->nodes[node->inputs[i].node->id])
+            before[count++] = twi_out(c->nodes[node->inputs[i].node->id], -1);
+    return count;
 }
 
 /* The node's data and control inputs in the region. A reference becomes the variable's handle for who writes it, and for
  * others a read, which happens when the node itself does: after all that the node comes after. */
-static tw_status new_inputs(copying *c, const tw_node *node, twi_value **result, int *count)
+static tw_status new_inputs(twi_copying *c, const tw_node *node, twi_value **result, int *count)
 {
-    int most = 2 * node->num_inputs + node->num_control_inputs + 1, num_controls = 0, num_writers = 0;
+    int most = 2 * (2 * node->num_inputs + node->num_control_inputs) + 1, num_controls = 0, num_writers = 0;
     twi_value *inputs = twi_arena_alloc(&c->p->plan->arena, sizeof *inputs * (size_t)most);
-    twi_value *controls = inputs + node->num_inputs;
+    twi_value *controls = inputs + node->num_inputs, *before = controls + node->num_inputs + node->num_control_inputs;
     if (!inputs)
         return twi_fail_memory(c->p->error, "copying a graph");
-    for (int i = 0; i < node->num_control_inputs; i++) /* all but constants' lost ones */
+    bool comes_early = twi_copy_is_hoisted(c, node) || twi_copy_is_outside(c, node);
+    for (int i = 0; i < node->num_control_inputs && !comes_early; i++) /* all but constants' lost ones */
         if (c->nodes[node->control_inputs[i]->id])
             controls[num_controls++] = twi_out(c->nodes[node->control_inputs[i]->id], -1);
+    int num_before = list_before_reads(c, node, controls, num_controls, before);
     for (int i = 0; i < node->num_inputs; i++) {
         tw_output source = node->inputs[i];
+        if (!c->outputs[source.node->id])
+            return twi_fail(c->p->error, TW_INTERNAL, "%s '%s' comes before '%s', which it takes", node->op->name,
+                            node->name, source.node->name);
         twi_value value = c->outputs[source.node->id][source.index];
-        bool refers = is_reference(c, source), writes = twi_input_is_reference(node, i);
+        bool refers = twi_copy_refers(c, source), writes = twi_input_is_reference(node, i);
         tw_status status = TW_OK;
         if (writes && !refers)
             status = twi_fail(c->p->error, TW_INVALID_ARGUMENT, "%s '%s' changes '%s', which is fed", node->op->name,
                               node->name, source.node->name);
-        else if (writes && written_by(c, source).node)
-            controls[num_controls + num_writers++] = written_by(c, source);
+        else if (writes && twi_copy_writer(c, source).node)
+            controls[num_controls + num_writers++] = twi_copy_writer(c, source);
         else if (refers && !writes)
-            status = twi_read_reference(c->p, value, written_by(c, source), node, controls, num_controls, &value);
+            status = read_reference(c, source, node, before, num_before, &value);
         if (status != TW_OK)
             return status;
         inputs[i] = value;
@@ -154,7 +172,7 @@ static tw_status new_inputs(copying *c, const tw_node *node, twi_value **result,
 /* ---- copies ------------------------------------------------------------------------------------------------------- */
 
 /* Under another op: what a default that is not fed, a restore or an update by reference is planned as. */
-static tw_status make_planned(copying *c, const tw_node *node, const twi_value *inputs, int count, twi_node **made)
+static tw_status make_planned(twi_copying *c, const tw_node *node, const twi_value *inputs, int count, twi_node **made)
 {
     twi_planning *p = c->p;
     const twi_op *form = twi_op_find(twi_op_planned(node->op));
@@ -174,12 +192,12 @@ static tw_status make_planned(copying *c, const tw_node *node, const twi_value *
     if (!form->inputs[0] && node->num_inputs) /* passes a reference on, and only its place in the order counts */
         count -= node->num_inputs, inputs += node->num_inputs;
     *made = twi_node_make(c->region, &(twi_wish){.op = form, .name = node->name, .origin = node, .rank = node->order,
-                                                 .device = -1, .inputs = inputs, .num_inputs = count,
-                                                 .attrs = attrs.items, .num_attrs = attrs.count});
+                                                 .device = -1, .behind = c->region->last, .inputs = inputs,
+                                                 .num_inputs = count, .attrs = attrs.items, .num_attrs = attrs.count});
     return twi_region_check(c->region, p->error);
 }
 
-static tw_status fail_unfed(copying *c, const tw_node *node)
+static tw_status fail_unfed(twi_copying *c, const tw_node *node)
 {
     char text[128];
     return twi_fail(c->p->error, TW_INVALID_ARGUMENT,
@@ -188,121 +206,286 @@ static tw_status fail_unfed(copying *c, const tw_node *node)
 }
 
 /* Nothing is left of it but its place in the order; whoever takes its value reads the variable. */
-static tw_status make_view(copying *c, const tw_node *node, twi_node **made)
+static tw_status make_view(twi_copying *c, const tw_node *node, twi_node **made)
 {
     int count = 0;
     twi_value *controls = twi_arena_alloc(&c->p->plan->arena, sizeof *controls * (size_t)(node->num_control_inputs + 1));
     if (!controls)
         return twi_fail_memory(c->p->error, "copying a graph");
-    for (int i = 0; i < node->num_control_inputs; i++)
+    for (int i = 0; i < node->num_control_inputs && !twi_copy_is_outside(c, node); i++)
         if (c->nodes[node->control_inputs[i]->id])
             controls[count++] = twi_out(c->nodes[node->control_inputs[i]->id], -1);
-    if (written_by(c, node->inputs[0]).node)
-        controls[count++] = written_by(c, node->inputs[0]);
+    if (twi_copy_writer(c, node->inputs[0]).node)
+        controls[count++] = twi_copy_writer(c, node->inputs[0]);
     *made = twi_node_make(c->region, &(twi_wish){.op = twi_op_find("NoOp"), .name = node->name, .origin = node,
-                                                 .rank = node->order, .device = -1, .inputs = controls,
-                                                 .num_inputs = count});
+                                                 .rank = node->order, .device = -1, .behind = c->region->last,
+                                                 .inputs = controls, .num_inputs = count});
     c->nodes[node->id] = c->p->plan->origins[node->id] = *made;
     if (!c->outputs[node->id][0].node) /* not fed */
         c->outputs[node->id][0] = c->outputs[node->inputs[0].node->id][node->inputs[0].index];
     c->views[node->id] = true;
+    if (*made)
+        twi_set_guard(*made, c->guard);
     return twi_region_check(c->region, c->p->error);
 }
 
-static tw_status copy_node(copying *c, const tw_node *node)
+/* Where the outputs of the copy are found. */
+static void map_outputs(twi_copying *c, const tw_node *node, twi_node *made, const twi_value *inputs,
+                        const twi_value *folded)
 {
-    enum { MOST_FOLDED = 16 };
-    twi_planning *p = c->p;
-    twi_value folded_row[MOST_FOLDED], *inputs = NULL;
-    twi_node *made = NULL;
-    bool folded = false;
-    int count = 0;
+    c->nodes[node->id] = c->p->plan->origins[node->id] = made;
+    if (folded) {
+        made->became = folded[0].node;
+        if (!made->num_controls)
+            c->nodes[node->id] = NULL;
+    }
+    for (int i = 0; i < node->num_outputs; i++) {
+        bool passes_reference = node->num_inputs && twi_copy_refers(c, (tw_output){(tw_node *)node, i});
+        if (!c->outputs[node->id][i].node) /* not fed */
+            c->outputs[node->id][i] = folded             ? folded[i]
+                                      : passes_reference ? inputs[0] /* the handle */
+                                                         : twi_out(made, i);
+    }
+    if (!twi_has_trait(made, TWI_CONSTANT))
+        twi_set_guard(made, c->guard);
+}
+
+static tw_status check_frame(twi_copying *c, const tw_node *node)
+{
+    if (c->frames->of[node->id] < 0 && twi_op_is(node->op, TWI_EXIT))
+        return twi_fail(c->p->error, TW_INVALID_ARGUMENT, "Exit '%s' is of no loop", node->name);
+    if (c->frames->of[node->id] < 0)
+        return twi_fail(c->p->error, TW_INVALID_ARGUMENT,
+                        "%s '%s' takes something of a loop and something of outside, or of two loops: frames cross",
+                        node->op->name, node->name);
+    return TW_OK;
+}
+
+static tw_status check_node(twi_copying *c, const tw_node *node)
+{
+    if (node->backward.node)
+        return twi_fail(c->p->error, TW_UNIMPLEMENTED, "Merge '%s' of a loop: which input it gives is not told",
+                        node->name);
     if (twi_op_is(node->op, TWI_PLACEHOLDER))
         return fail_unfed(c, node);
     if (twi_op_is(node->op, TWI_UNKNOWN))
-        return twi_fail(p->error, TW_NOT_FOUND, "node '%s' (%s): %s", node->name, twi_attr_string(&node->attrs, "op", ""),
-                        twi_attr_string(&node->attrs, "why", ""));
-    if (p->request->placement->devices[node->id] < 0)
-        return twi_placement_check(p->request->placement, node, p->error);
-    tw_status status = make_row(c, node);
+        return twi_fail(c->p->error, TW_NOT_FOUND, "node '%s' (%s): %s", node->name,
+                        twi_attr_string(&node->attrs, "op", ""), twi_attr_string(&node->attrs, "why", ""));
+    if (c->p->request->placement->devices[node->id] < 0)
+        return twi_placement_check(c->p->request->placement, node, c->p->error);
+    return twi_copy_row(c, node);
+}
+
+/* A loop takes a variable as it is; so does a branch that the loop is in. */
+static bool is_handle_passed(const twi_copying *c, const tw_node *node)
+{
+    tw_output first = {(tw_node *)node, 0};
+    bool is_handle = node->num_outputs && (tw_output_dtype(first) == TW_RESOURCE || twi_output_is_reference(first));
+    return is_handle && node->num_inputs && (twi_op_is(node->op, TWI_ENTER) || twi_copy_is_outside(c, node));
+}
+
+static tw_status pass_handle(twi_copying *c, const tw_node *node)
+{
+    if (node->op->makes == TWI_MAKES_SERIES)
+        return twi_copy_outer_series(c, node);
+    for (int i = 0; i < node->num_outputs; i++)
+        c->outputs[node->id][i] = c->outputs[node->inputs[0].node->id][node->inputs[0].index];
+    return TW_OK;
+}
+
+/* Of what an earlier part has done only references are left, which name the variable still. */
+static tw_status pass_done(twi_copying *c, const tw_node *node)
+{
+    tw_status status = twi_copy_row(c, node);
+    if (status == TW_OK && passes_reference(node) && !c->outputs[node->id][0].node)
+        c->outputs[node->id][0] = c->outputs[node->inputs[0].node->id][node->inputs[0].index];
+    return status;
+}
+
+static tw_status copy_node(twi_copying *c, const tw_node *node)
+{
+    enum { MOST_FOLDED = 16 };
+    twi_planning *p = c->p;
+    twi_value folded_row[MOST_FOLDED] = {{0}}, *inputs = NULL;
+    twi_node *made = NULL;
+    bool folded = false, never = false;
+    int count = 0;
+    if (twi_copy_is_done(c, node))
+        return pass_done(c, node);
+    if (c->frames && twi_op_is(node->op, TWI_EXIT) && c->frames->of[node->id] == twi_copy_frame(c))
+        return twi_copy_loop(c, node);
+    tw_status status = c->frames ? check_frame(c, node) : TW_OK;
+    if (status == TW_OK && c->conditions)
+        status = twi_find_conditions(c, node, &never);
+    if (status == TW_OK && never)
+        return twi_copy_row(c, node);
+    if (status == TW_OK)
+        status = check_node(c, node);
     if (status == TW_OK && is_view(c, node))
         return make_view(c, node, &made);
+    if (status == TW_OK && twi_op_is(node->op, TWI_MERGE))
+        return twi_copy_merge(c, node);
+    if (status == TW_OK && is_handle_passed(c, node))
+        return pass_handle(c, node);
     if (status == TW_OK)
         status = new_inputs(c, node, &inputs, &count);
+    if (status == TW_OK && twi_op_is(node->op, TWI_SWITCH) && !twi_output_is_reference((tw_output){(tw_node *)node, 0}))
+        return twi_copy_switch(c, node, inputs[0], inputs + node->num_inputs, count - node->num_inputs);
     if (status == TW_OK && (node->op->planned_as || twi_op_is(node->op, TWI_RESTORE))) {
         status = make_planned(c, node, inputs, count, &made);
     } else if (status == TW_OK) {
         made = twi_node_copy(c->region, node, inputs, count);
         status = twi_region_check(c->region, p->error);
     }
-    if (status == TW_OK && node->num_outputs <= MOST_FOLDED)
+    if (status == TW_OK)
+        status = twi_copy_series(c, node, made, inputs, &folded_row[0]);
+    folded = status == TW_OK && folded_row[0].node;
+    if (status == TW_OK && node->num_outputs <= MOST_FOLDED && !folded)
         status = twi_fold(&p->rewriting, made, folded_row, &folded, p->error);
+    if (status == TW_OK)
+        map_outputs(c, node, made, inputs, folded ? folded_row : NULL);
+    return status == TW_OK ? twi_region_check(c->region, p->error) : status;
+}
+
+/* In place of a node of a branch that is not taken. */
+static twi_value nothing(twi_copying *c, const tw_node *node)
+{
+    twi_wish w = {.op = twi_op_find("NoOp"), .name = node->name, .rank = node->order, .device = 0};
+    return (twi_value){twi_node_make(c->region, &w), -1};
+}
+
+static tw_status map_fetch(twi_copying *c, tw_output fetch, twi_value *value)
+{
+    const twi_value *row = c->outputs[fetch.node->id];
+    if (twi_copy_refers(c, fetch))
+        return read_reference(c, fetch, fetch.node, NULL, 0, value);
+    if (fetch.index >= 0)
+        *value = row[fetch.index];
+    else if (c->nodes[fetch.node->id])
+        *value = twi_out(c->nodes[fetch.node->id], -1);
+    else if (row && row[0].node)
+        *value = twi_out(row[0].node, -1);
+    else
+        *value = nothing(c, fetch.node);
+    return twi_region_check(c->region, c->p->error);
+}
+
+/* A value for a loop's next round lies in memory of its own, or in that of the value it becomes: then they can be moved
+ * one after the other. */
+static twi_value apart(twi_copying *c, tw_output fetch, int changing, twi_value value)
+{
+    twi_value source = value;
+    while (twi_has_trait(source.node, TWI_PASSES) && source.node->num_inputs > source.index)
+        source = twi_in(source.node, source.index);
+    bool stays = twi_has_trait(source.node, TWI_FEED) && twi_attr_int(&source.node->attrs, "index", -1) == changing;
+    if (stays || value.index < 0)
+        return value;
+    char *name = twi_arena_printf(&c->region->arena, "%s/next", fetch.node->name);
+    twi_node *made = name ? twi_node_make(c->region, &(twi_wish){.op = c->region->known[TWI_OP__Choose], .name = name,
+                                                                 .origin = fetch.node, .rank = INT_MAX, .device = -1,
+                                                                 .inputs = &value, .num_inputs = 1})
+                          : NULL;
+    if (made)
+        twi_set_guard(made, c->guard);
+    else if (!name)
+        twi_region_fail_memory(c->region);
+    return twi_out(made, 0);
+}
+
+tw_status twi_copy_fetch(twi_copying *c, int number, twi_value *value, twi_node **guard)
+{
+    tw_output fetch = c->p->request->fetches[number];
+    bool never = false;
+    tw_status status = TW_OK;
+    *guard = NULL;
+    if (c->frames && twi_copy_is_inside(c, fetch.node))
+        return twi_fail(c->p->error, TW_INVALID_ARGUMENT, "'%s' is in the loop '%s' and cannot be fetched",
+                        fetch.node->name, c->frames->items.items[c->frames->of[fetch.node->id]].name);
+    if (twi_copy_is_fed(c, fetch) && !c->p->request->frame)
+        return twi_fail(c->p->error, TW_INVALID_ARGUMENT, "%s is both fed and fetched.", fetch.node->name);
+    if (c->conditions && fetch.index >= 0)
+        status = twi_guard_of(c, fetch, guard, &never);
     if (status != TW_OK)
         return status;
-    c->nodes[node->id] = p->plan->origins[node->id] = made;
-    if (folded) {
-        made->became = folded_row[0].node;
-        if (!made->num_controls)
-            c->nodes[node->id] = NULL;
-    }
-    bool refers = node->num_outputs == 1 && is_reference(c, (tw_output){(tw_node *)node, 0});
-    for (int i = 0; i < node->num_outputs; i++)
-        if (!c->outputs[node->id][i].node) /* not fed */
-            c->outputs[node->id][i] = folded                       ? folded_row[i]
-                                      : refers && node->num_inputs ? inputs[0] /* the handle passed on */
-                                                                   : twi_out(made, i);
-    return TW_OK;
+    *value = never && c->p->request->frame ? nothing(c, fetch.node) : (twi_value){0};
+    if (value->node) /* what a loop that has no further round would go on with */
+        return twi_region_check(c->region, c->p->error);
+    if (never)
+        return twi_fail(c->p->error, TW_INVALID_ARGUMENT, "Retval[%d] does not have value", number);
+    c->guard = *guard;
+    status = map_fetch(c, fetch, value);
+    if (status == TW_OK && number > 0 && number <= c->p->request->num_changing)
+        *value = apart(c, fetch, number - 1, *value);
+    return status == TW_OK ? twi_region_check(c->region, c->p->error) : status;
 }
 
-static tw_status map_fetch(copying *c, tw_output fetch, twi_value *value)
-{
-    if (is_fed(c, fetch))
-        return twi_fail(c->p->error, TW_INVALID_ARGUMENT, "%s is both fed and fetched.", fetch.node->name);
-    if (is_reference(c, fetch))
-        return twi_read_reference(c->p, c->outputs[fetch.node->id][fetch.index], written_by(c, fetch), fetch.node, NULL, 0,
-                                  value);
-    *value = fetch.index >= 0           ? c->outputs[fetch.node->id][fetch.index]
-             : c->nodes[fetch.node->id] ? twi_out(c->nodes[fetch.node->id], -1)
-                                        : twi_out(c->outputs[fetch.node->id][0].node, -1);
-    return TW_OK;
-}
-
-static tw_status map_fetches(copying *c)
+/* Behind the fetches come the guards of those that may have no value. */
+static tw_status map_fetches(twi_copying *c)
 {
     const twi_request *request = c->p->request;
     tw_status status = TW_OK;
-    twi_value *values = twi_alloc_array((size_t)request->num_fetches + 1, sizeof *values);
-    if (!values)
-        return twi_fail_memory(c->p->error, "copying a graph");
-    for (int i = 0; i < request->num_fetches && status == TW_OK; i++)
-        status = map_fetch(c, request->fetches[i], &values[i]);
-    if (status == TW_OK && !twi_region_set_end(c->region, values, request->num_fetches))
+    int count = request->num_fetches;
+    twi_value *values = twi_alloc_array(2 * (size_t)count + 1, sizeof *values);
+    c->p->plan->num_fetches = count;
+    c->p->plan->guards_of_fetches = twi_arena_alloc(&c->p->plan->arena, sizeof(int) * (size_t)count);
+    if (!values || !c->p->plan->guards_of_fetches)
+        TWI_TRY(twi_fail_memory(c->p->error, "copying a graph"));
+    for (int i = 0; i < request->num_fetches; i++) {
+        twi_node *guard;
+        TWI_TRY(twi_copy_fetch(c, i, &values[i], &guard));
+        c->p->plan->guards_of_fetches[i] = guard ? count : -1;
+        if (guard)
+            values[count++] = twi_out(guard, 0);
+    }
+    if (!twi_region_set_end(c->region, values, count))
         status = twi_fail_memory(c->p->error, "copying a graph");
+done:
     twi_free(values);
     return status;
+}
+
+/* Which loop each node is in: found for a run of the graph, and shared by the plans of its loops. */
+static tw_status find_frames(twi_copying *c, twi_frames *own)
+{
+    const twi_request *request = c->p->request;
+    if (!request->graph->loops)
+        return TW_OK;
+    tw_status status = request->frames ? TW_OK : twi_frames_find(request->graph, own, c->p->error);
+    c->frames = request->frames ? request->frames : own;
+    c->looped = twi_alloc_array((size_t)c->frames->items.count + 1, sizeof *c->looped);
+    return status == TW_OK && !c->looped ? twi_fail_memory(c->p->error, "copying a graph") : status;
 }
 
 tw_status twi_specialize(twi_planning *p)
 {
     const tw_graph *graph = p->request->graph;
     size_t n = (size_t)graph->nodes.count + 1;
-    copying c = {.p = p, .region = p->rewriting.region};
+    twi_copying c = {.p = p, .region = p->rewriting.region};
+    twi_frames frames = {0};
     tw_status status;
     c.needed = twi_alloc_array(n, sizeof *c.needed);
     c.fed = twi_alloc_array(n, sizeof *c.fed);
     c.views = twi_alloc_array(n, sizeof *c.views);
     c.outputs = twi_alloc_array(n, sizeof *c.outputs);
     c.nodes = twi_alloc_array(n, sizeof *c.nodes);
+    bool branches = graph->branches || graph->loops;
+    c.conditions = branches ? twi_alloc_array(n, sizeof *c.conditions) : NULL;
     p->plan->num_origins = graph->nodes.count;
     p->plan->origins = twi_arena_alloc(&p->plan->arena, n * sizeof *p->plan->origins);
-    if (!c.needed || !c.fed || !c.views || !c.outputs || !c.nodes || !p->plan->origins)
+    bool fits = c.needed && c.fed && c.views && c.outputs && c.nodes && p->plan->origins;
+    if (!fits || (branches && !c.conditions))
         TWI_TRY(twi_fail_memory(p->error, "copying a graph"));
+    TWI_TRY(find_frames(&c, &frames));
     TWI_TRY(make_feeds(&c));
     mark_needed(&c);
-    for (int id = 0; id < graph->nodes.count; id++)
-        if (c.needed[id])
+    for (int id = 0; id < graph->nodes.count; id++) {
+        twi_look_ahead(graph, id, 1);
+        if (c.needed[id] && !twi_copy_is_inside(&c, graph->nodes.items[id])) {
             TWI_TRY(copy_node(&c, graph->nodes.items[id]));
-    TWI_TRY(map_fetches(&c));
+            TWI_TRY(twi_find_late(&c, graph->nodes.items[id]));
+        }
+    }
+    TWI_TRY(c.late ? twi_make_border(&c) : map_fetches(&c));
     TWI_TRY(twi_region_sort(p->rewriting.region, p->error));
 done:
     twi_free(c.needed);
@@ -310,5 +493,11 @@ done:
     twi_free(c.views);
     twi_free(c.outputs);
     twi_free(c.nodes);
+    twi_free(c.conditions);
+    twi_free(c.looped);
+    twi_frames_free(&frames);
+    twi_free(c.late);
+    twi_array_free(&c.asked);
+    twi_guards_free(&c.guards);
     return status;
 }

@@ -21,17 +21,21 @@ typedef struct twi_buffer {
                                     end of the run */
     size_t offset;               /* in the device's arena or kept memory */
     twi_resource *variable;
-    const tw_tensor *constant;   /* TWI_IN_KEPT: value to be written once; NULL for strings made by kernels */
+    const tw_tensor *constant;   /* TWI_IN_KEPT: value to be written once; NULL for strings made by kernels, and for */
+    bool is_made;                /* the address of a tensor that a kernel makes */
 } twi_buffer;
 
 /* A node prepared for its device. */
 typedef struct twi_task {
     twi_node *node;
     const twi_kernel *kernel;    /* NULL: a copy, a feed, a constant, or nothing at all */
-    twi_prepare prepare;
-    bool borrows;                /* the kernel's state is another task's, which is alike */
-    twi_operand *operands;       /* inputs, then outputs */
+    const twi_operand *operands; /* inputs, then outputs; those of tasks that are alike may be the same */
     twi_buffer **outputs;        /* [num_outputs]; shared when two outputs share memory */
+    void *state;                 /* this and the next four: what the kernel's prepare() has said */
+    const void *touches;
+    size_t workspace_bytes;
+    bool can_overwrite[4], varies;
+    bool borrows;                /* the kernel's state is another task's, which is alike */
     int workspace;               /* number of the one that it gets */
     int position;                /* in its device's list */
     int phase;                   /* see order.c; 0 where no device records */
@@ -56,6 +60,12 @@ tw_status twi_read_reference(twi_planning *p, twi_value handle, twi_value writer
 tw_status twi_handle_attrs(twi_planning *p, const tw_node *node, const twi_op *form, twi_attrs *attrs);
 /* Those of a RestoreV2 with the shapes of what it restores. */
 tw_status twi_restored_attrs(twi_planning *p, const tw_node *node, twi_attrs *attrs);
+/* Turns nodes on images in NCHW that their devices refuse into such on NHWC, and what lies between them, too. */
+tw_status twi_lay_images(twi_planning *p);
+/* Destroys a loop that was planned; tells it where its step's workspace lies; gives it its memory, and takes it away. */
+void twi_loop_destroy(twi_loop *loop);
+void twi_loop_bind(twi_loop *loop, void *workspace);
+tw_status twi_loop_hold(twi_loop *loop, tw_error *error);
 /* Gives every node a device that accepts it. */
 tw_status twi_assign_devices(twi_planning *p);
 /* Puts a _Copy on each edge between devices; one tensor crosses to one device once. */
@@ -76,6 +86,9 @@ tw_status twi_overlap(twi_planning *p);
 tw_status twi_assign_memory(twi_planning *p);
 /* Writes down the steps of each device and what they wait for. */
 tw_status twi_make_lists(twi_planning *p);
+/* Among several tasks: refuses what cannot cross between them, and what they have not all planned alike. Every task's
+ * turn. */
+tw_status twi_agree_on_plan(twi_planning *p);
 
 /* Of the devices that nodes are assigned to: which record together. Before twi_order(). */
 tw_status twi_group_devices(twi_planning *p);

@@ -99,7 +99,7 @@ static const twi_node *hungriest(const twi_plan *plan, int device)
     const twi_node *most = NULL;
     for (int id = 0; id < region->nodes.count; id++) {
         const twi_node *node = region->nodes.items[id];
-        if (node->device == device && node->task->prepare.workspace > (most ? most->task->prepare.workspace : 0))
+        if (node->device == device && node->task->workspace_bytes > (most ? most->task->workspace_bytes : 0))
             most = node;
     }
     return most;

@@ -49,8 +49,7 @@ static bool may_be_constant(const twi_rewriting *r, twi_value value)
 
 static bool may_run_now(const twi_rewriting *r, const twi_node *node)
 {
-    bool may = !twi_has_trait(node, TWI_STATEFUL) && node->num_results && node->num_inputs && !node->num_controls &&
-               !node->num_bodies;
+    bool may = !twi_has_trait(node, TWI_STATEFUL) && node->num_results && node->num_inputs && !node->num_controls;
     for (int i = 0; i < node->num_inputs && may; i++)
         may = twi_constant(twi_in(node, i)) != NULL;
     for (int i = 0; i < node->num_results && may; i++)
@@ -68,9 +67,9 @@ static tw_status run_now(twi_rewriting *r, const twi_node *node, tw_tensor **res
     tw_status status;
     twi_operand *operands = twi_alloc_array((size_t)(n + m), sizeof *operands);
     const void **pointers = twi_alloc_array((size_t)(n + m), sizeof *pointers);
-    twi_prepare p = {.op = node->op->name, .node = node->name, .attrs = &node->attrs, .num_inputs = n,
-                     .num_outputs = m, .inputs = operands, .outputs = operands + n, .device = host, .threads = 1,
-                     .error = error};
+    twi_prepare p = {.op = node->op->name, .node = node->name, .attrs = &node->attrs, .roles = node->op->roles,
+                     .num_inputs = n, .num_outputs = m, .inputs = operands, .outputs = operands + n, .device = host,
+                     .threads = 1, .error = error};
     if (!operands || !pointers)
         TWI_TRY(twi_fail_memory(error, "folding constants"));
     for (int i = 0; i < n; i++) {

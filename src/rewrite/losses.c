@@ -2,10 +2,11 @@
  * device has kernels for them (ops/fused.c):
  *
  *     Cast, SparseSoftmaxCrossEntropyWithLogits, Mean; Mul, Cast      _SoftmaxLoss, the gradient included
+ *     two layers before it, and the gradients of both                 _DenseLoss
  *     L2Loss of many weights                                          _L2LossMany
  *
  * Never here: arithmetic on the losses (scalars.c). */
-#include "rewrite/rewrite.h"
+#include "rewrite/pattern.h"
 
 #include "base/array.h"
 
@@ -146,6 +147,32 @@ static void join_softmax(twi_rewriting *r, twi_node *softmax)
     twi_replace(c.gradient, twi_out(joint, 1));
 }
 
+/* ---- the layers before it --------------------------------------------------------------------------------------- */
+
+static bool turns(const twi_match *m, const char *product, bool b)
+{
+    const twi_node *node = twi_matched_node(m, product);
+    return !twi_attr_bool(&node->attrs, "transpose_a", false) && twi_attr_bool(&node->attrs, "transpose_b", false) == b;
+}
+
+/* A layer with a ReLU and one without, all in one type. */
+static bool fits_layers(const twi_match *m)
+{
+    tw_dtype type = twi_dtype(twi_matched(m, "x"));
+    return twi_attr_bool(&twi_matched_node(m, "h")->attrs, "relu", false) &&
+           !twi_attr_bool(&twi_matched_node(m, "l")->attrs, "relu", false) && turns(m, "h", false) &&
+           turns(m, "l", false) && turns(m, "g", true) && turns(m, "dx", true) &&
+           twi_dtype(twi_matched(m, "h")) == type && twi_dtype(twi_matched(m, "l")) == type &&
+           twi_dtype(twi_matched(m, "d")) == type;
+}
+
+static const twi_fusion layers[] = {
+    {"loss, d = _SoftmaxLoss(l, labels, scale); l = _FusedMatMul(h, v, a); h = _FusedMatMul(x, w, c); "
+     "g = MatMul(d, v); e, b = _ReluGradBias(g, h); dx = MatMul(e, w); ?ex, bx = _ReluGradBias(dx, x)",
+     "_DenseLoss(x, w, c, v, a, labels, scale) -> h, loss, d, e, ex|dx; BiasAddGrad(e) -> b; BiasAddGrad(ex) -> bx",
+     "loss: T,divisor; relu = ?ex", fits_layers, NULL, 0},
+};
+
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
 
 enum { MOST_WEIGHTS = 512 };
@@ -220,5 +247,7 @@ tw_status twi_rewrite_losses(twi_rewriting *r, tw_error *error)
     for (int id = 0, count = r->region->nodes.count; id < count; id++)
         if (!r->region->nodes.items[id]->gone)
             join_softmax(r, r->region->nodes.items[id]);
-    return join_all_weights(r, error); /* an error may be on the region, too */
+    twi_region_sweep(r->region); /* who has vanished uses nothing any more */
+    tw_status status = twi_apply_fusions(r, layers, sizeof layers / sizeof *layers, error);
+    return status != TW_OK ? status : join_all_weights(r, error); /* an error may be on the region, too */
 }

@@ -14,33 +14,7 @@ typedef struct table {
 
 static bool may_merge(const twi_node *node)
 {
-    return node->num_results > 0 && node->num_bodies == 0 &&
-           (!twi_has_trait(node, TWI_STATEFUL) || twi_has_trait(node, TWI_READ));
-}
-
-enum { MOST_HASHED = 4096 }; /* bytes of a value: two long ones seldom differ only behind */
-
-static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count)
-{
-    for (size_t i = 0; i < count && i < MOST_HASHED; i++)
-        hash = (hash ^ ((const unsigned char *)bytes)[i]) * 0x100000001B3u;
-    return twi_hash_mix(hash, count);
-}
-
-/* Of what tells nodes without inputs, constants above all, from each other; twi_attr_equal() says the rest. */
-static uint64_t hash_attr(uint64_t hash, const twi_attr *attr)
-{
-    bool is_tensor = attr->kind == TW_ATTR_TENSOR, has_bytes = is_tensor && tw_tensor_dtype(attr->tensor) != TW_STRING;
-    tw_shape shape = is_tensor ? tw_tensor_shape(attr->tensor) : attr->kind == TW_ATTR_SHAPE ? attr->shape : TW_SCALAR;
-    for (int i = 0; i < shape.rank; i++)
-        hash = twi_hash_mix(hash, (uint64_t)shape.dims[i]);
-    if (has_bytes)
-        hash = hash_bytes(hash, tw_tensor_data(attr->tensor), tw_tensor_bytes(attr->tensor));
-    else if (attr->kind == TW_ATTR_STRING)
-        hash = hash_bytes(hash, attr->s.data, attr->s.size);
-    else if (attr->kind == TW_ATTR_INT || attr->kind == TW_ATTR_TYPE)
-        hash = twi_hash_mix(hash, attr->kind == TW_ATTR_INT ? (uint64_t)attr->i : (uint64_t)attr->type);
-    return hash;
+    return node->num_results > 0 && (!twi_has_trait(node, TWI_STATEFUL) || twi_has_trait(node, TWI_READ));
 }
 
 static uint64_t hash_node(const twi_node *node)
@@ -50,7 +24,7 @@ static uint64_t hash_node(const twi_node *node)
         hash = twi_hash_mix(twi_hash_mix(hash, (uintptr_t)node->inputs[i].node), (uint64_t)node->inputs[i].index);
     for (int i = 0; i < node->attrs.count && !node->num_inputs; i++)
         if (node->attrs.items[i].name[0] != '_')
-            hash = hash_attr(hash, &node->attrs.items[i]);
+            hash = twi_attr_hash(hash, &node->attrs.items[i]);
     return twi_hash_mix(hash, (uint64_t)node->num_controls);
 }
 
@@ -89,7 +63,8 @@ static twi_node **find(table *t, const twi_node *node)
 /* One sweep in topological order: what comes before a node has been merged when the node is met. */
 static void merge(twi_region *region, table *t)
 {
-    for (twi_node *node = region->first; node; node = node->next) {
+    for (int id = 0; id < region->nodes.count; id++) {
+        twi_node *node = region->nodes.items[id];
         if (!may_merge(node))
             continue;
         twi_node **kept = find(t, node);

@@ -1,11 +1,13 @@
 /* pattern.c - see pattern.h. Rows are read once a pass; a match is searched clause by clause, with a way back. */
 #include "rewrite/pattern.h"
 
+#include "base/hash.h"
+
 #include <assert.h>
 #include <ctype.h>
 #include <string.h>
 
-enum { ALTERNATIVES = 3, MOST_ARGUMENTS = 12, MOST_RESULTS = 6, MOST_PRODUCTS = 2, MOST_NAME = 16, ANY = -1 };
+enum { ALTERNATIVES = 3, MOST_ARGUMENTS = 12, MOST_RESULTS = 6, MOST_PRODUCTS = 3, MOST_NAME = 16, ANY = -1 };
 
 /* An argument: the first of these names that is there. */
 typedef struct argument {
@@ -328,9 +330,9 @@ static twi_node *make_product(const twi_match *m, int k, const twi_node *like)
     return twi_rewrite_make(m->r, like, "/fused", product->ops[0]->name, inputs, count, attrs.items, attrs.count);
 }
 
-static bool is_wanted(const twi_match *m, const clause *product)
+static twi_value first_result(const twi_match *m, int k)
 {
-    return value_of(m, &product->results[0]).node != NULL;
+    return value_of(m, &m->p->products[k].results[0]);
 }
 
 /* The product stands for its parts from now on, and its results for the values. */
@@ -365,12 +367,12 @@ static bool apply(twi_match *m)
     }
     memcpy(before, m->values, sizeof before);
     for (int k = 0; k < m->p->num_products && fits; k++) {
-        if (!is_wanted(m, &m->p->products[k]))
+        if (!first_result(m, k).node)
             continue;
-        made[k] = make_product(m, k, parts[k][counts[k] - 1]);
+        made[k] = make_product(m, k, counts[k] ? parts[k][counts[k] - 1] : first_result(m, k).node);
         fits = made[k] != NULL;
         for (int i = 0; fits && i < m->p->products[k].num_results && i < made[k]->num_results; i++)
-            bind(m, &m->p->products[k].results[i], twi_out(made[k], i)); /* new names, for those that follow */
+            (void)bind(m, &m->p->products[k].results[i], twi_out(made[k], i)); /* new names, for those that follow */
     }
     memcpy(m->values, before, sizeof before);
     for (int k = 0; k < m->p->num_products; k++)
@@ -456,29 +458,69 @@ static bool search(twi_match *m, int k)
     return found || (c->optional && search(m, k + 1));
 }
 
+/* ---- rows ---------------------------------------------------------------------------------------------------------- */
+
+enum { MOST_OPS = 1024 }; /* a power of two, well above how many ops there are */
+
+/* The ops that a region has nodes of. */
+typedef struct op_set {
+    const twi_op *slots[MOST_OPS];
+} op_set;
+
+static size_t find_op(const op_set *set, const twi_op *op)
+{
+    size_t at = twi_hash_mix(0, (uintptr_t)op) & (MOST_OPS - 1);
+    while (set->slots[at] && set->slots[at] != op)
+        at = (at + 1) & (MOST_OPS - 1);
+    return at;
+}
+
+static void list_ops(const twi_region *region, op_set *set)
+{
+    *set = (op_set){0};
+    for (int id = 0; id < region->nodes.count; id++)
+        set->slots[find_op(set, region->nodes.items[id]->op)] = region->nodes.items[id]->op;
+}
+
+/* Whether there is a node for each clause that must have one. */
+static bool may_apply(const pattern *p, const op_set *set)
+{
+    bool may = true;
+    for (int k = 0; k < p->num_clauses && may; k++) {
+        const clause *c = &p->clauses[k];
+        may = c->optional;
+        for (int i = 0; i < c->num_ops && !may; i++)
+            may = set->slots[find_op(set, c->ops[i])] != NULL;
+    }
+    return may;
+}
+
 /* True if it was applied somewhere. */
 static bool apply_row(twi_rewriting *r, const pattern *p)
 {
     bool any = false;
     for (int id = 0, count = r->region->nodes.count; id < count && r->region->error.status == TW_OK; id++) {
         twi_node *node = r->region->nodes.items[id];
-        twi_match m = {.r = r, .p = p};
-        if (!node->gone && !node->became && is_one_of(&p->clauses[0], node) &&
+        if (is_one_of(&p->clauses[0], node) && !node->gone && !node->became &&
             (!p->row->types || p->row->types >> twi_attr_type(&node->attrs, "T") & 1))
-            any = try_node(&m, 0, node) || any;
+            any = try_node(&(twi_match){.r = r, .p = p}, 0, node) || any;
     }
     return any;
 }
 
 tw_status twi_apply_fusions(twi_rewriting *r, const twi_fusion *rows, int count, tw_error *error)
 {
+    op_set ops;
     pattern *p = twi_alloc(sizeof *p);
     if (!p)
         return twi_fail_memory(error, "reading patterns");
+    list_ops(r->region, &ops);
     for (int i = 0; i < count && r->region->error.status == TW_OK; i++) {
         read_pattern(&rows[i], p);
-        if (apply_row(r, p))
+        if (may_apply(p, &ops) && apply_row(r, p)) {
             twi_region_sweep(r->region);
+            list_ops(r->region, &ops);
+        }
     }
     twi_free(p);
     return twi_region_check(r->region, error);

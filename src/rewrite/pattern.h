@@ -24,7 +24,7 @@
 #include "rewrite/rewrite.h"
 
 enum {
-    TWI_PATTERN_CLAUSES = 6,
+    TWI_PATTERN_CLAUSES = 8,
     TWI_PATTERN_NAMES = 24,
     TWI_PATTERN_ATTRS = 32,
 };

@@ -27,8 +27,8 @@ bool twi_rewrite_is_disabled(const char *disable, const char *name)
 }
 
 /* Other stages ask twi_rewrite_is_disabled() for these: constants are folded while a graph is copied (plan/specialize.c),
- * memory is reused by plan/memory.c. */
-static const char *const other_names[] = {"all", "fold", "reuse"};
+ * the layout of images is changed by plan/layout.c, memory is reused by plan/memory.c. */
+static const char *const other_names[] = {"all", "fold", "layout", "reuse"};
 enum { PASSES = sizeof passes / sizeof *passes, OTHERS = sizeof other_names / sizeof *other_names };
 
 static const char *known_name(int i)
@@ -68,31 +68,18 @@ static tw_status run_pass(twi_rewriting *r, size_t i, tw_error *error)
     return status;
 }
 
-static tw_status rewrite_bodies(twi_rewriting *r, const char *disable, tw_error *error)
-{
-    tw_status status = TW_OK;
-    for (const twi_node *node = r->region->first; node && status == TW_OK; node = node->next)
-        for (int i = 0; i < node->num_bodies && status == TW_OK; i++) {
-            twi_rewriting inner = *r;
-            inner.region = node->bodies[i];
-            status = twi_rewrite(&inner, disable, error);
-        }
-    return status;
-}
-
 tw_status twi_rewrite(twi_rewriting *r, const char *disable, tw_error *error)
 {
     tw_status status = TW_OK;
     for (size_t i = 0; i < sizeof passes / sizeof *passes && status == TW_OK; i++)
         if (!twi_rewrite_is_disabled(disable, passes[i].name))
             status = run_pass(r, i, error);
-    return status == TW_OK ? rewrite_bodies(r, disable, error) : status;
+    return status;
 }
 
 bool twi_rewrite_has_kernel(const twi_rewriting *r, const twi_node *node, const char *op, tw_dtype type)
 {
-    tw_attr attr = tw_attr_type("T", type);
-    return twi_device_has_kernel(r->devices->items[node->device], op, &(twi_attrs){&attr, 1});
+    return twi_device_has_kernel(r->devices->items[node->device], op, type);
 }
 
 twi_node *twi_rewrite_make(twi_rewriting *r, const twi_node *like, const char *suffix, const char *op,

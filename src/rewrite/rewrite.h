@@ -37,7 +37,7 @@ typedef tw_status twi_rewrite_pass(twi_rewriting *r, tw_error *error);
 TWI_REWRITES(X)
 #undef X
 
-/* Runs all passes but those named in `disable` ("fuse,merge", "all", NULL), in the region and in all bodies. */
+/* Runs all passes but those named in `disable` ("fuse,merge", "all", NULL). */
 tw_status twi_rewrite(twi_rewriting *r, const char *disable, tw_error *error);
 /* Whether all names in `disable` are known; the message lists those that are. */
 tw_status twi_rewrite_check_names(const char *disable, tw_error *error);
@@ -58,5 +58,9 @@ void twi_rewrite_undo(twi_rewriting *r, int count);
  * for them, writes them to outputs[] and returns TW_OK with *folded true. Shape, Size and Rank of known shapes fold, and
  * whatever has only constant inputs, no state and a small result. */
 tw_status twi_fold(twi_rewriting *r, twi_node *node, twi_value *outputs, bool *folded, tw_error *error);
+
+/* counters.c, for scalars.c: what counts steps no longer waits for the updates that it comes after, nor does what is
+ * computed of the count alone. */
+tw_status twi_free_counters(twi_rewriting *r, tw_error *error);
 
 #endif

@@ -54,6 +54,14 @@ static bool has_kernel(const members *m, const twi_node *node)
     return twi_rewrite_has_kernel(m->r, node, "_Scalars", TW_INVALID_DTYPE);
 }
 
+static bool some_device_has_kernel(const twi_rewriting *r)
+{
+    bool some = false;
+    for (int d = 0; d < r->devices->count && !some; d++)
+        some = twi_device_has_kernel(r->devices->items[d], "_Scalars", TW_INVALID_DTYPE);
+    return some;
+}
+
 /* The op's place in the list; -1: it is not there. */
 static int step_of(const members *m, const twi_op *op)
 {
@@ -357,7 +365,11 @@ static void join_all(const members *m, program *p)
 
 tw_status twi_rewrite_scalars(twi_rewriting *r, tw_error *error)
 {
-    tw_status status = TW_OK;
+    if (!some_device_has_kernel(r))
+        return TW_OK;
+    tw_status status = twi_free_counters(r, error);
+    if (status != TW_OK)
+        return status;
     size_t n = (size_t)r->region->nodes.count + 1;
     members m = {.r = r, .kinds = twi_alloc_array(n, sizeof *m.kinds),
                  .depths = twi_alloc_array(n, sizeof *m.depths), .writers = twi_alloc_array(n, sizeof *m.writers),

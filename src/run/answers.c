@@ -59,14 +59,31 @@ static twi_lane *enter_lane(tw_session *s, int number)
     return lane;
 }
 
+/* A run's parts have the arena in turn. */
+static tw_plan_info add_up(const twi_lane *lane)
+{
+    tw_plan_info sum = lane->latest.items[0]->info;
+    for (int i = 1; i < lane->latest.count; i++) {
+        const tw_plan_info *part = &lane->latest.items[i]->info;
+        sum.nodes += part->nodes;
+        sum.kernels += part->kernels;
+        sum.copies += part->copies;
+        sum.copied_bytes += part->copied_bytes;
+        sum.constant_bytes += part->constant_bytes;
+        sum.arena_bytes = part->arena_bytes > sum.arena_bytes ? part->arena_bytes : sum.arena_bytes;
+        sum.variable_bytes = part->variable_bytes > sum.variable_bytes ? part->variable_bytes : sum.variable_bytes;
+    }
+    return sum;
+}
+
 tw_status tw_session_plan_info_in(tw_session *s, int number, tw_plan_info *info, tw_error *error)
 {
     TWI_NEED(s, "session", error);
     TWI_NEED(info, "info", error);
     twi_lane *lane = enter_lane(s, number);
     tw_status status = TW_OK;
-    if (lane && lane->latest)
-        *info = lane->latest->info;
+    if (lane && lane->latest.count)
+        *info = add_up(lane);
     else
         status = twi_fail(error, TW_FAILED_PRECONDITION, "nothing has run or been prepared in this session yet");
     if (lane)
@@ -80,13 +97,14 @@ tw_status tw_session_plan_info(tw_session *s, tw_plan_info *info, tw_error *erro
     return tw_session_plan_info_in(s, latest_lane(s), info, error);
 }
 
-/* The latest run's plan if that was traced; else an error. */
-static twi_plan *traced_plan(const twi_lane *lane, tw_error *error)
+/* Whether the latest run was traced; else an error. */
+static tw_status check_traced(const twi_lane *lane, tw_error *error)
 {
-    if (lane->latest && lane->latest->trace && lane->latest->trace->ended_ns)
-        return lane->latest;
-    twi_fail(error, TW_FAILED_PRECONDITION, "no traced run in this session (option trace)");
-    return NULL;
+    bool traced = lane->latest.count > 0;
+    for (int i = 0; i < lane->latest.count && traced; i++)
+        traced = lane->latest.items[i]->trace && lane->latest.items[i]->trace->ended_ns;
+    return traced ? TW_OK
+                  : twi_fail(error, TW_FAILED_PRECONDITION, "no traced run in this session (option trace)");
 }
 
 tw_status tw_session_write_trace(tw_session *s, const char *path, tw_error *error)
@@ -94,10 +112,89 @@ tw_status tw_session_write_trace(tw_session *s, const char *path, tw_error *erro
     TWI_NEED(s, "session", error);
     TWI_NEED(path, "path", error);
     twi_lane *lane = enter_lane(s, latest_lane(s));
-    const twi_plan *plan = traced_plan(lane, error);
-    tw_status status = plan ? twi_chrome_trace_write(plan, path, error) : TW_FAILED_PRECONDITION;
+    tw_status status = check_traced(lane, error);
+    if (status == TW_OK)
+        status = twi_chrome_trace_write(lane->latest.items, lane->latest.count, path, error);
     pthread_mutex_unlock(&lane->turn);
     return status;
+}
+
+tw_status tw_session_set_trace(tw_session *s, bool on, tw_error *error)
+{
+    TWI_NEED(s, "session", error);
+    atomic_store(&s->trace, on);
+    return TW_OK;
+}
+
+/* Which of a lane's plans it is. */
+static int number_of(const twi_lane *lane, const twi_plan *plan)
+{
+    int i = 0;
+    while (i < lane->links.count && lane->links.items[i]->plan != plan)
+        i++;
+    return i;
+}
+
+static int count_spans(const twi_lane *lane)
+{
+    int count = 0;
+    for (int k = 0; k < lane->latest.count; k++)
+        for (int d = 0; d < lane->latest.items[k]->num_lists; d++)
+            count += lane->latest.items[k]->lists[d].count;
+    return count;
+}
+
+/* Steps that neither compute nor copy, and those that were not met, have no span. */
+static void list_spans(const twi_plan *plan, int number, int64_t began, tw_timeline *timeline)
+{
+    for (int d = 0; d < plan->num_lists; d++)
+        for (int i = 0; i < plan->lists[d].count; i++) {
+            const twi_list *list = &plan->lists[d];
+            const twi_step *step = &list->steps[i];
+            const twi_span *span = twi_span_of(plan, (twi_step_id){d, i});
+            if ((!step->kernel && !step->source) || !span->started_ns)
+                continue;
+            timeline->spans[timeline->num_spans++] = (tw_span){
+                .node = list->nodes[i]->name, .op = list->nodes[i]->op->name, .device = list->device->text,
+                .kernel = step->kernel ? step->kernel->name : NULL, .plan = number, .number = list->nodes[i]->id,
+                .kind = span->kind, .begin = (double)(span->started_ns - began) / 1e9,
+                .end = (double)(span->ended_ns - began) / 1e9};
+        }
+}
+
+static void fill_timeline(const twi_lane *lane, tw_timeline *timeline)
+{
+    int64_t began = lane->latest.items[0]->trace->began_ns;
+    for (int k = 0; k < lane->latest.count; k++)
+        list_spans(lane->latest.items[k], number_of(lane, lane->latest.items[k]), began, timeline);
+    timeline->plan = number_of(lane, lane->latest.items[0]);
+    timeline->seconds = (double)(lane->latest.items[lane->latest.count - 1]->trace->ended_ns - began) / 1e9;
+}
+
+tw_status tw_session_timeline(tw_session *s, tw_timeline **result, tw_error *error)
+{
+    TWI_NEED(s, "session", error);
+    TWI_NEED(result, "timeline", error);
+    int number = latest_lane(s);
+    twi_lane *lane = enter_lane(s, number);
+    tw_status status = lane ? check_traced(lane, error) : TW_FAILED_PRECONDITION;
+    tw_timeline *t = NULL;
+    *result = NULL;
+    if (status == TW_OK && !(t = twi_alloc(sizeof *t + sizeof *t->spans * (size_t)count_spans(lane))))
+        status = twi_fail_memory(error, "listing when devices did what");
+    if (t) {
+        *t = (tw_timeline){.spans = (tw_span *)(t + 1), .lane = number};
+        fill_timeline(lane, t);
+    }
+    if (lane)
+        pthread_mutex_unlock(&lane->turn);
+    *result = t;
+    return status;
+}
+
+void tw_timeline_destroy(tw_timeline *timeline)
+{
+    twi_free(timeline);
 }
 
 tw_status tw_session_waterfall(tw_session *s, const char *const *tower_devices, int count, tw_waterfall *waterfall,
@@ -107,11 +204,11 @@ tw_status tw_session_waterfall(tw_session *s, const char *const *tower_devices, 
     TWI_NEED(tower_devices || count <= 0, "tower_devices", error);
     TWI_NEED(waterfall, "waterfall", error);
     twi_lane *lane = enter_lane(s, latest_lane(s));
-    twi_plan *plan = traced_plan(lane, error);
-    if (plan)
-        twi_waterfall(plan, tower_devices, count, waterfall);
+    tw_status status = check_traced(lane, error);
+    if (status == TW_OK)
+        twi_waterfall(lane->latest.items, lane->latest.count, tower_devices, count, waterfall);
     pthread_mutex_unlock(&lane->turn);
-    return plan ? TW_OK : TW_FAILED_PRECONDITION;
+    return status;
 }
 
 tw_status tw_session_delay(tw_session *s, const tw_delay *delay, tw_error *error)
@@ -119,8 +216,13 @@ tw_status tw_session_delay(tw_session *s, const tw_delay *delay, tw_error *error
     TWI_NEED(s, "session", error);
     TWI_NEED(delay, "delay", error);
     twi_lane *lane = enter_lane(s, latest_lane(s));
-    twi_plan *plan = traced_plan(lane, error);
-    tw_status status = plan ? twi_delay(plan, delay, error) : TW_FAILED_PRECONDITION;
+    tw_status status = check_traced(lane, error);
+    bool delayed = false;
+    for (int i = lane->latest.count - 1; i >= 0 && status == TW_OK && !delayed; i--) {
+        status = twi_delay(lane->latest.items[i], delay, error);
+        delayed = status == TW_OK;
+        status = status == TW_NOT_FOUND && i > 0 ? TW_OK : status; /* another part may have such a step */
+    }
     pthread_mutex_unlock(&lane->turn);
     return status;
 }
@@ -132,9 +234,9 @@ static const twi_plan *plan_at(const tw_session *s, int i)
 {
     for (int l = 0; l < TWI_MOST_LANES; l++) {
         const twi_lane *lane = s->lanes[l];
-        if (lane && i < lane->plans.count)
-            return lane->plans.items[lane->plans.count - 1 - i].plan;
-        i -= lane ? lane->plans.count : 0;
+        if (lane && i < lane->links.count)
+            return lane->links.items[lane->links.count - 1 - i]->plan;
+        i -= lane ? lane->links.count : 0;
     }
     return NULL;
 }
@@ -151,11 +253,16 @@ typedef struct explanation {
 static tw_status explain_plan(const tw_session *s, const tw_node *node, explanation *x, tw_error *error)
 {
     const twi_plan *plan;
+    bool later = false;
     for (int i = 0; (plan = plan_at(s, i)); i++) {
         tw_status status = twi_plan_explain(plan, node, &x->arena, &x->e, error);
-        if (status != TW_OK || (x->e.fate != TW_FATE_UNPLANNED && x->e.fate != TW_FATE_DROPPED))
+        later = later || x->e.fate == TW_FATE_LATER;
+        bool settled = x->e.fate != TW_FATE_UNPLANNED && x->e.fate != TW_FATE_DROPPED && x->e.fate != TW_FATE_LATER;
+        if (status != TW_OK || settled)
             return status;
     }
+    if (later)
+        x->e.fate = TW_FATE_LATER;
     return TW_OK;
 }
 
@@ -207,12 +314,12 @@ static int count_planned(const tw_session *s)
     return count;
 }
 
-static tw_status list_lane(const twi_lane *lane, int number, planned *x, tw_error *error)
+static tw_status list_lane(tw_session *s, const twi_lane *lane, int number, planned *x, tw_error *error)
 {
-    for (int i = 0; i < lane->plans.count; i++) {
-        const twi_plan *plan = lane->plans.items[i].plan;
+    for (int i = 0; i < lane->links.count; i++) {
+        const twi_plan *plan = lane->links.items[i]->plan;
         tw_planned_node *nodes = x->p.nodes + x->p.num_nodes;
-        if (!twi_plan_list_nodes(plan, &x->arena, nodes))
+        if (!twi_plan_list_nodes(plan, &s->placement, &x->arena, nodes))
             return twi_fail_memory(error, "listing what is planned");
         for (int k = 0; k < plan->region->nodes.count; k++) {
             nodes[k].lane = number;
@@ -239,7 +346,7 @@ tw_status tw_session_planned(tw_session *s, tw_planned **result, tw_error *error
         status = twi_fail_memory(error, "listing what is planned");
     for (int l = 0; l < TWI_MOST_LANES && status == TW_OK; l++)
         if (s->lanes[l])
-            status = list_lane(s->lanes[l], l, x, error);
+            status = list_lane(s, s->lanes[l], l, x, error);
     pthread_mutex_unlock(&s->lock);
     if (status == TW_OK)
         *result = &x->p;
@@ -324,8 +431,8 @@ static tw_status list_variables(const tw_session *s, int device, twi_memory_item
 static const twi_plan *largest_plan(const twi_lane *lane, int device)
 {
     const twi_plan *largest = NULL;
-    for (int i = 0; i < lane->plans.count; i++) {
-        const twi_plan *plan = lane->plans.items[i].plan;
+    for (int i = 0; i < lane->links.count; i++) {
+        const twi_plan *plan = lane->links.items[i]->plan;
         if (plan->lists[device].arena_bytes > (largest ? largest->lists[device].arena_bytes : 0))
             largest = plan;
     }

@@ -42,18 +42,26 @@ static void append_step(twi_text *text, const twi_plan *plan, twi_step_id id, in
     twi_text_printf(text, "}}");
 }
 
-tw_status twi_chrome_trace_write(const twi_plan *plan, const char *path, tw_error *error)
+static void append_list(twi_text *text, const twi_plan *plan, int d, int64_t start)
+{
+    const twi_list *list = &plan->lists[d];
+    for (int i = 0; i < list->count; i++)
+        if ((list->steps[i].kernel || list->steps[i].source) && plan->trace->tracks[d].spans[i].started_ns)
+            append_step(text, plan, (twi_step_id){d, i}, start);
+}
+
+tw_status twi_chrome_trace_write(twi_plan *const *parts, int count, const char *path, tw_error *error)
 {
     twi_text text = {0};
-    int64_t start = first_start(plan);
+    int64_t start = INT64_MAX;
+    for (int k = 0; k < count; k++)
+        start = first_start(parts[k]) < start ? first_start(parts[k]) : start;
     twi_text_printf(&text, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":0,\"name\":\"process_sort_index\",\"args\":{\"sort_index\":0}}");
-    for (int d = 0; d < plan->num_lists; d++) {
-        const twi_list *list = &plan->lists[d];
+    for (int d = 0; d < parts[0]->num_lists; d++) {
         twi_text_printf(&text, ",\n{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\",\"args\":{\"name\":\"%s\"}}", d,
-                        list->device->text);
-        for (int i = 0; i < list->count; i++)
-            if ((list->steps[i].kernel || list->steps[i].source) && plan->trace->tracks[d].spans[i].started_ns)
-                append_step(&text, plan, (twi_step_id){d, i}, start);
+                        parts[0]->lists[d].device->text);
+        for (int k = 0; k < count; k++)
+            append_list(&text, parts[k], d, start);
     }
     twi_text_printf(&text, "\n]}\n");
     tw_status status = text.failed ? twi_fail_memory(error, "writing a trace")

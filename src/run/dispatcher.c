@@ -5,6 +5,9 @@
 #include "base/clock.h"
 #include "base/cores.h"
 #include "base/thread.h"
+#include "comm/comm.h"
+#include "run/loop.h"
+#include "run/messages.h"
 #include "run/recording.h"
 
 #include <omp.h>
@@ -161,6 +164,8 @@ static void fail_run(dispatcher *d, tw_status status, const twi_step *step)
         memcpy(text, error->message, sizeof text);
         twi_fail(error, status, "%s [[{{node %s}}]]", text, step->run.node);
     }
+    if (d->device->set && d->device->set->comm)
+        d->device->set->comm->ops->abort(d->device->set->comm, error->message);
     note_failure(d->all, d->index);
 }
 
@@ -193,10 +198,18 @@ static tw_status run_alone(const dispatcher *d, const twi_step *step, int positi
 {
     const twi_plan *plan = d->all->plan;
     for (int k = 0; k < step->num_waits; k++)
-        wait_for_step(d, &step->waits[k]);
+        if (!d->all->items[step->waits[k].device].device->absent) /* else a message says so */
+            wait_for_step(d, &step->waits[k]);
     if (atomic_load_explicit(&d->all->ending, memory_order_acquire))
         return TW_OK;
-    return plan->trace ? run_traced(plan, (twi_step_id){d->index, position}) : twi_run_step(step);
+    twi_step_id id = {d->index, position};
+    bool done;
+    if (d->device->absent)
+        return twi_send_for(plan, id);
+    tw_status status = twi_receive_for(plan, id, &done);
+    if (status != TW_OK || done)
+        return status;
+    return plan->trace && plan->trace->on ? run_traced(plan, id) : twi_run_step(step);
 }
 
 /* ---- lists ------------------------------------------------------------------------------------------------------- */
@@ -257,7 +270,7 @@ static tw_status take_times(const twi_trace *trace, const twi_track *track, cons
 static void finish_list(twi_dispatchers *all, int index)
 {
     const twi_trace *trace = all->plan->trace;
-    const twi_track *track = trace ? &trace->tracks[index] : NULL;
+    const twi_track *track = trace && trace->on ? &trace->tracks[index] : NULL;
     twi_list *list = &all->plan->lists[index];
     twi_device *device = all->items[index].device;
     tw_error late = {0};
@@ -370,7 +383,7 @@ static int own_list(const twi_dispatchers *all, const twi_plan *plan)
     if (omp_in_parallel())
         return -1;
     for (int i = 0; i < plan->num_lists; i++)
-        if (walker_of(plan, i) == i && !all->items[i].device->num_cores)
+        if (walker_of(plan, i) == i && !all->items[i].device->num_cores && !all->items[i].device->absent)
             return i;
     return -1;
 }
@@ -398,7 +411,8 @@ tw_status twi_dispatchers_prepare(twi_dispatchers *all, twi_plan *plan, tw_error
     for (int i = 0; i < all->count; i++)
         for (int k = 0; k < plan->lists[i].count; k++)
             plan->lists[i].steps[k].run.ending = &all->ending;
-    return start_threads(all, plan, own_list(all, plan), error);
+    tw_status status = twi_loops_prepare(plan, &all->ending, error);
+    return status != TW_OK ? status : start_threads(all, plan, own_list(all, plan), error);
 }
 
 void twi_dispatchers_cancel(twi_dispatchers *all)

@@ -1,17 +1,18 @@
 /* lane.c - see lane.h. */
 #include "run/lane.h"
 
-#include "tensor/tensor.h"
+#include "run/chain.h"
 
-#include <string.h>
-
-tw_status twi_lane_create(tw_devices *devices, void (*wake)(void *user), void *user, twi_lane **result, tw_error *error)
+tw_status twi_lane_create(const twi_planner *planner, void (*wake)(void *user), void *user, twi_lane **result,
+                          tw_error *error)
 {
+    tw_devices *devices = planner->request.devices;
     *result = NULL;
     twi_lane *lane = twi_alloc(sizeof *lane);
     if (!lane)
         return twi_fail_memory(error, "creating a lane");
     pthread_mutex_init(&lane->turn, NULL);
+    lane->planner = planner;
     lane->devices = devices;
     lane->arenas = twi_alloc_array((size_t)devices->count, sizeof *lane->arenas);
     lane->arena_bytes = twi_alloc_array((size_t)devices->count, sizeof *lane->arena_bytes);
@@ -25,21 +26,13 @@ tw_status twi_lane_create(tw_devices *devices, void (*wake)(void *user), void *u
     return status;
 }
 
-static void forget(twi_planned *p)
-{
-    twi_plan_destroy(p->plan);
-    twi_free(p->feeds);
-    twi_free(p->fetches);
-}
-
 void twi_lane_destroy(twi_lane *lane)
 {
     if (!lane)
         return;
     twi_dispatchers_destroy(lane->dispatchers);
-    for (int i = 0; i < lane->plans.count; i++)
-        forget(&lane->plans.items[i]);
-    twi_array_free(&lane->plans);
+    twi_cuts_destroy(lane);
+    twi_array_free(&lane->latest);
     for (int d = 0; lane->arenas && lane->arena_bytes && d < lane->devices->count; d++)
         twi_device_free(lane->devices->items[d], lane->arenas[d], lane->arena_bytes[d]);
     twi_free(lane->arenas);
@@ -48,54 +41,11 @@ void twi_lane_destroy(twi_lane *lane)
     twi_free(lane);
 }
 
-/* ---- plans ----------------------------------------------------------------------------------------------------------- */
-
-static bool same_output(tw_output a, tw_output b)
-{
-    return a.node == b.node && a.index == b.index;
-}
-
-tw_output twi_wanted_output(const twi_wanted *w, int i)
-{
-    return w->feeds ? w->feeds[i].output : w->feed_shapes[i].output;
-}
-
-twi_feed_shape twi_wanted_shape(const twi_wanted *w, int i)
-{
-    tw_output output = twi_wanted_output(w, i);
-    return w->feeds ? (twi_feed_shape){output, w->feeds[i].tensor->dtype, w->feeds[i].tensor->shape}
-                    : (twi_feed_shape){output, tw_output_dtype(output), w->feed_shapes[i].shape};
-}
-
-static bool fits(const twi_planned *p, const twi_wanted *w)
-{
-    if (p->num_feeds != w->num_feeds || p->num_fetches != w->num_fetches)
-        return false;
-    for (int i = 0; i < w->num_fetches; i++)
-        if (!same_output(p->fetches[i], w->fetches[i]))
-            return false;
-    for (int i = 0; i < w->num_feeds; i++) {
-        twi_feed_shape feed = twi_wanted_shape(w, i);
-        if (!same_output(p->feeds[i].output, feed.output) || p->feeds[i].dtype != feed.dtype ||
-            !tw_shape_equal(p->feeds[i].shape, feed.shape))
-            return false;
-    }
-    return true;
-}
-
-twi_planned *twi_lane_find(twi_lane *lane, const twi_wanted *wanted)
-{
-    for (int i = 0; i < lane->plans.count; i++)
-        if (fits(&lane->plans.items[i], wanted))
-            return &lane->plans.items[i];
-    return NULL;
-}
-
 size_t twi_lane_largest_arena(const twi_lane *lane, int device)
 {
     size_t largest = 0;
-    for (int i = 0; i < lane->plans.count; i++) {
-        size_t bytes = lane->plans.items[i].plan->lists[device].arena_bytes;
+    for (int i = 0; i < lane->links.count; i++) {
+        size_t bytes = lane->links.items[i]->plan->lists[device].arena_bytes;
         largest = bytes > largest ? bytes : largest;
     }
     return largest;
@@ -129,44 +79,19 @@ static tw_status grow_arenas(twi_lane *lane, const twi_plan *plan, tw_error *err
     return TW_OK;
 }
 
-tw_status twi_lane_take(twi_lane *lane, twi_planned *p, pthread_mutex_t *shared, tw_error *error)
+tw_status twi_lane_take(twi_lane *lane, twi_plan *plan, int64_t *bound_at, tw_error *error)
 {
     tw_status status = TW_OK;
-    if (!p->plan->held) {
-        pthread_mutex_lock(shared);
-        status = twi_plan_hold(p->plan, error);
-        pthread_mutex_unlock(shared);
+    if (!plan->held) {
+        pthread_mutex_lock(lane->planner->lock);
+        status = twi_plan_hold(plan, error);
+        pthread_mutex_unlock(lane->planner->lock);
     }
     if (status == TW_OK)
-        status = grow_arenas(lane, p->plan, error);
-    if (status != TW_OK)
-        return status;
-    if (p->bound_at != lane->moves) {
-        twi_plan_bind(p->plan, lane->arenas);
-        p->bound_at = lane->moves;
+        status = grow_arenas(lane, plan, error);
+    if (status == TW_OK && *bound_at != lane->moves) {
+        twi_plan_bind(plan, lane->arenas);
+        *bound_at = lane->moves;
     }
-    lane->latest = p->plan;
-    return TW_OK;
-}
-
-tw_status twi_lane_add(twi_lane *lane, const twi_request *request, twi_planned **planned, tw_error *error)
-{
-    tw_status status;
-    twi_planned made = {.num_feeds = request->num_feeds, .num_fetches = request->num_fetches, .bound_at = -1};
-    made.feeds = twi_alloc_array((size_t)made.num_feeds + 1, sizeof *made.feeds);
-    made.fetches = twi_alloc_array((size_t)made.num_fetches + 1, sizeof *made.fetches);
-    if (!made.feeds || !made.fetches || !twi_reserve(&lane->plans, lane->plans.count + 1))
-        TWI_TRY(twi_fail_memory(error, "making a plan"));
-    if (made.num_feeds)
-        memcpy(made.feeds, request->feeds, sizeof *made.feeds * (size_t)made.num_feeds);
-    if (made.num_fetches)
-        memcpy(made.fetches, request->fetches, sizeof *made.fetches * (size_t)made.num_fetches);
-    TWI_TRY(twi_plan_create(request, &made.plan, error));
-    TWI_TRY(twi_dispatchers_prepare(lane->dispatchers, made.plan, error));
-    lane->plans.items[lane->plans.count] = made;
-    *planned = &lane->plans.items[lane->plans.count++];
-    return TW_OK;
-done:
-    forget(&made);
     return status;
 }

@@ -2,19 +2,20 @@
 #include "run/recording.h"
 
 #include "base/log.h"
+#include "run/loop.h"
 #include "run/traffic.h"
 
 #include <string.h>
 
 /* Strings live on the host wherever they are used: each side owns its own bytes. */
-static tw_status copy_strings(const twi_step *step)
+tw_status twi_copy_strings(const void *strings, void *copies, size_t count, tw_error *error)
 {
-    const tw_string *from = step->run.inputs[0];
-    tw_string *to = step->run.outputs[0];
-    for (size_t i = 0; i < step->bytes / sizeof *to; i++) {
+    const tw_string *from = strings;
+    tw_string *to = copies;
+    for (size_t i = 0; i < count; i++) {
         char *copy = twi_resize(NULL, from[i].size + 1);
         if (!copy)
-            return twi_fail_memory(step->run.error, "copying strings between devices");
+            return twi_fail_memory(error, "copying strings");
         memcpy(copy, from[i].data ? from[i].data : "", from[i].size);
         twi_free(to[i].data);
         to[i] = (tw_string){copy, from[i].size};
@@ -22,16 +23,39 @@ static tw_status copy_strings(const twi_step *step)
     return TW_OK;
 }
 
-tw_status twi_run_step(const twi_step *step)
+static tw_status do_step(const twi_step *step)
 {
     twi_device *d = step->device;
     if (step->kernel)
         return d->ops->launch ? d->ops->launch(d, step->kernel, &step->run) : step->kernel->run(&step->run);
-    if (!step->source)
+    if (step->loop)
+        return twi_loop_run(step);
+    const void *from = step->source ? step->run.inputs[step->run.num_inputs - 1] : NULL;
+    if (!step->source || from == step->run.outputs[0])
         return TW_OK;
     if (step->copies_strings)
-        return copy_strings(step);
-    return twi_device_copy(d, step->run.outputs[0], step->source, step->run.inputs[0], step->bytes, step->run.error);
+        return twi_copy_strings(from, step->run.outputs[0], step->bytes / sizeof(tw_string), step->run.error);
+    return twi_device_copy(d, step->run.outputs[0], step->source, from, step->bytes, step->run.error);
+}
+
+static tw_status do_on_condition(const twi_step *step)
+{
+    const twi_condition *c = step->condition;
+    tw_status status = TW_OK;
+    if (c->holds && !*c->holds)
+        return TW_OK;
+    for (int i = 0; i < c->num_needed && status == TW_OK; i++)
+        status = twi_resource_check(c->needed[i], step->run.error);
+    if (status == TW_OK)
+        status = do_step(step);
+    for (int i = 0; i < c->num_assigned && status == TW_OK; i++)
+        c->assigned[i]->initialized = true;
+    return status;
+}
+
+tw_status twi_run_step(const twi_step *step)
+{
+    return step->condition ? do_on_condition(step) : do_step(step);
 }
 
 tw_status twi_run_marked_step(const twi_plan *plan, twi_step_id id)

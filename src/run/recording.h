@@ -9,7 +9,9 @@
  * cannot be recorded a warning says why, and it goes on step by step. */
 void twi_record(twi_plan *plan);
 
-/* Runs one step, if it does anything: a kernel or a copy. */
+/* Strings of two outputs: each owns its bytes. */
+tw_status twi_copy_strings(const void *strings, void *copies, size_t count, tw_error *error);
+/* Runs one step, if it does anything: a kernel, a copy or a loop. */
 tw_status twi_run_step(const twi_step *step);
 /* With marks before and behind it, if its device tells when it did what. */
 tw_status twi_run_marked_step(const twi_plan *plan, twi_step_id id);

@@ -5,17 +5,39 @@
  * while it plans or looks something up. Whoever holds `lock` waits for no run. */
 #include "run/session.h"
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/sized.h"
+#include "comm/comm.h"
 #include "rewrite/rewrite.h" /* twi_rewrite_check_names */
-#include "run/trace.h"
+#include "run/messages.h"
 #include "tensor/tensor.h"
 
 #include <stdio.h>
 #include <string.h>
 
+enum { KEPT_PLANS = 64 };
+
 static void on_failure(void *session);
+static tw_status place(void *session, tw_error *error);
+
+static twi_planner make_planner(tw_session *s)
+{
+    return (twi_planner){
+        .request = {
+            .graph = s->graph,
+            .placement = &s->placement,
+            .soft_budget = s->options.soft_budget,
+            .devices = s->devices,
+            .resources = &s->resources,
+            .disable = s->disable,
+            .plain_kernels = s->options.plain_kernels,
+        },
+        .lock = &s->lock,
+        .place = place,
+        .user = s,
+        .most = s->options.kept_plans > 0 ? s->options.kept_plans : KEPT_PLANS,
+    };
+}
 
 tw_status tw_session_create(tw_graph *graph, const tw_session_options *options, tw_session **result, tw_error *error)
 {
@@ -35,13 +57,15 @@ tw_status tw_session_create(tw_graph *graph, const tw_session_options *options, 
     TWI_TRY(twi_sized(&s->options, options, TWI_SIZE(tw_session_options, trace), error));
     TWI_TRY(twi_rewrite_check_names(s->options.disable, error));
     s->devices = s->options.devices;
+    s->trace = s->options.trace;
     if (s->options.disable && !(s->disable = twi_strdup(s->options.disable)))
         TWI_TRY(twi_fail_memory(error, "creating a session"));
     if (!s->devices) {
         s->owns_devices = true;
         TWI_TRY(tw_devices_create(NULL, &s->devices, error));
     }
-    TWI_TRY(twi_lane_create(s->devices, on_failure, s, &s->lanes[0], error));
+    s->planner = make_planner(s);
+    TWI_TRY(twi_lane_create(&s->planner, on_failure, s, &s->lanes[0], error));
     *result = s;
     return TW_OK;
 done:
@@ -111,7 +135,7 @@ static tw_status find_lane(tw_session *s, int number, twi_lane **lane, tw_error 
     if (s->cancelled)
         TWI_TRY(twi_fail(error, TW_CANCELLED, "the session was cancelled"));
     if (!s->lanes[number])
-        TWI_TRY(twi_lane_create(s->devices, on_failure, s, &s->lanes[number], error));
+        TWI_TRY(twi_lane_create(&s->planner, on_failure, s, &s->lanes[number], error));
     if (number < TWI_MOST_LANES / 2) /* those given out work behind the scenes, and may wait for ever */
         s->latest_lane = number;
     *lane = s->lanes[number];
@@ -162,6 +186,11 @@ tw_status twi_session_place(tw_session *s, tw_error *error)
     return TW_OK;
 }
 
+static tw_status place(void *session, tw_error *error)
+{
+    return twi_session_place(session, error);
+}
+
 static tw_status check_fetches(const tw_session *s, const twi_wanted *w, tw_error *error)
 {
     for (int i = 0; i < w->num_fetches; i++) {
@@ -201,6 +230,9 @@ static tw_status check_wanted(const tw_session *s, const twi_wanted *w, tw_error
 {
     if (tw_graph_status(s->graph) != TW_OK)
         return twi_fail(error, tw_graph_status(s->graph), "%s", tw_graph_message(s->graph));
+    if (w->num_feeds < 0 || w->num_fetches < 0)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "%d feeds and %d fetches; expected numbers from 0", w->num_feeds,
+                        w->num_fetches);
     tw_status status = check_fetches(s, w, error);
     for (int i = 0; i < w->num_feeds && status == TW_OK; i++) {
         tw_output fed = twi_wanted_output(w, i);
@@ -218,55 +250,25 @@ static tw_status check_wanted(const tw_session *s, const twi_wanted *w, tw_error
     return status;
 }
 
-static tw_status make_plan(tw_session *s, twi_lane *lane, const twi_wanted *w, twi_planned **planned, tw_error *error)
-{
-    tw_status status;
-    twi_feed_shape *shapes = twi_alloc_array((size_t)w->num_feeds + 1, sizeof *shapes);
-    if (!shapes)
-        return twi_fail_memory(error, "making a plan");
-    for (int i = 0; i < w->num_feeds; i++)
-        shapes[i] = twi_wanted_shape(w, i);
-    pthread_mutex_lock(&s->lock);
-    TWI_TRY(twi_session_place(s, error));
-    twi_request request = {
-        .graph = s->graph,
-        .placement = &s->placement,
-        .soft_budget = s->options.soft_budget,
-        .feeds = shapes,
-        .num_feeds = w->num_feeds,
-        .fetches = w->fetches,
-        .num_fetches = w->num_fetches,
-        .devices = s->devices,
-        .resources = &s->resources,
-        .disable = s->disable,
-        .plain_kernels = s->options.plain_kernels,
-    };
-    status = twi_lane_add(lane, &request, planned, error);
-done:
-    pthread_mutex_unlock(&s->lock);
-    twi_free(shapes);
-    return status;
-}
-
 /* The plan for such a run, found or made. The lane's turn is the caller's. */
-static tw_status find_plan(tw_session *s, twi_lane *lane, const twi_wanted *w, twi_planned **planned, tw_error *error)
+static tw_status find_plan(tw_session *s, twi_lane *lane, const twi_wanted *w, twi_link **link, tw_error *error)
 {
+    twi_cut *cut;
     tw_status status = check_wanted(s, w, error);
-    if (status != TW_OK)
-        return status;
-    *planned = twi_lane_find(lane, w);
-    return *planned ? TW_OK : make_plan(s, lane, w, planned, error);
+    if (status == TW_OK)
+        status = twi_cut_find(lane, w, &cut, error);
+    return status == TW_OK ? twi_link_find(lane, cut, w, link, error) : status;
 }
 
 /* Takes the lane's turn, for whoever gives it back, and finds the plan. Without a plan the turn is not taken. */
-static tw_status take_turn(tw_session *s, int number, const twi_wanted *w, twi_lane **lane, twi_planned **planned,
+static tw_status take_turn(tw_session *s, int number, const twi_wanted *w, twi_lane **lane, twi_link **link,
                            tw_error *error)
 {
     tw_status status = find_lane(s, number, lane, error);
     if (status != TW_OK)
         return status;
     pthread_mutex_lock(&(*lane)->turn);
-    status = find_plan(s, *lane, w, planned, error);
+    status = find_plan(s, *lane, w, link, error);
     if (status != TW_OK)
         pthread_mutex_unlock(&(*lane)->turn);
     return status;
@@ -280,13 +282,15 @@ tw_status tw_session_prepare_in(tw_session *s, int number, const tw_feed_shape *
     TWI_NEED(fetches || num_fetches <= 0, "fetches", error);
     twi_wanted w = {.feed_shapes = feeds, .num_feeds = num_feeds, .fetches = fetches, .num_fetches = num_fetches};
     twi_lane *lane = NULL;
-    twi_planned *planned;
-    tw_status status = take_turn(s, number, &w, &lane, &planned, error);
+    twi_link *link;
+    tw_status status = take_turn(s, number, &w, &lane, &link, error);
     if (status != TW_OK)
         return status;
-    lane->latest = planned->plan;
+    lane->latest.count = 0;
+    if (!twi_push(&lane->latest, link->plan))
+        status = twi_fail_memory(error, "preparing a run");
     pthread_mutex_unlock(&lane->turn);
-    return TW_OK;
+    return status;
 }
 
 tw_status tw_session_prepare(tw_session *s, const tw_feed_shape *feeds, int num_feeds, const tw_output *fetches,
@@ -297,158 +301,18 @@ tw_status tw_session_prepare(tw_session *s, const tw_feed_shape *feeds, int num_
 
 /* ---- running --------------------------------------------------------------------------------------------------------- */
 
-static tw_status check_variables(const twi_plan *plan, tw_error *error)
-{
-    for (int i = 0; i < plan->num_needed; i++)
-        if (!plan->needed[i]->initialized)
-            return twi_fail(error, TW_FAILED_PRECONDITION,
-                            "Error while reading resource variable %s from Container: localhost. This could mean that "
-                            "the variable was uninitialized.",
-                            plan->needed[i]->name);
-    return TW_OK;
-}
-
-/* Feeds enter on a CPU, where strings may lie. */
-static tw_status write_strings(const tw_tensor *from, tw_string *to, tw_error *error)
-{
-    const tw_string *strings = from->data;
-    for (int64_t i = 0; i < from->elements; i++)
-        if (!twi_string_set(&to[i], strings[i].data, strings[i].size))
-            return twi_fail_memory(error, "feeding strings");
-    return TW_OK;
-}
-
-static tw_status write_feeds(const twi_plan *plan, const tw_feed *feeds, tw_error *error)
-{
-    for (int i = 0; i < plan->num_feeds; i++) {
-        const twi_port *port = &plan->feeds[i];
-        if (!port->buffer)
-            continue; /* folded away or not needed */
-        const tw_tensor *tensor = feeds[i].tensor;
-        tw_status status = port->dtype == TW_STRING
-                               ? write_strings(tensor, port->memory, error)
-                               : port->device->ops->write(port->device, port->memory, tensor->data, port->bytes, error);
-        if (status != TW_OK)
-            return status;
-    }
-    return TW_OK;
-}
-
-static tw_status read_value(twi_device *device, const void *memory, tw_tensor *into, tw_error *error)
-{
-    if (into->dtype != TW_STRING)
-        return device->ops->read(device, into->data, memory, tw_tensor_bytes(into), error);
-    const tw_string *strings = memory;
-    for (int64_t i = 0; i < into->elements; i++)
-        if (tw_tensor_set_string(into, i, strings[i].data, strings[i].size) != TW_OK)
-            return twi_fail_memory(error, "fetching strings");
-    return TW_OK;
-}
-
-/* Forgets the tensors that were made for a run which has failed. */
-static void drop_results(const twi_plan *plan, tw_tensor **results)
-{
-    for (int i = 0; i < plan->num_fetches; i++) {
-        twi_port *port = &plan->fetches[i];
-        if (port->result != results[i])
-            tw_tensor_release(port->result);
-        port->result = NULL;
-    }
-}
-
-/* Finds room for the values before the run, so that a step is not lost for want of it. A tensor of an earlier run that
- * fits is filled again. */
-static tw_status make_results(const twi_plan *plan, tw_tensor **results, tw_error *error)
-{
-    for (int i = 0; i < plan->num_fetches; i++) {
-        twi_port *port = &plan->fetches[i];
-        tw_tensor *old = results[i];
-        if (!port->buffer)
-            continue;
-        bool fits = old && twi_tensor_is_sole(old) && old->dtype == port->dtype && tw_shape_equal(old->shape, port->shape);
-        port->result = fits ? old : tw_tensor_create(port->dtype, port->shape);
-        if (!port->result) {
-            drop_results(plan, results);
-            return twi_fail_memory(error, "fetching results");
-        }
-    }
-    return TW_OK;
-}
-
-/* Reads all values first, then hands them over. */
-static tw_status read_results(const twi_plan *plan, tw_tensor **results, tw_error *error)
-{
-    for (int i = 0; i < plan->num_fetches; i++) {
-        const twi_port *port = &plan->fetches[i];
-        tw_status status = port->result ? read_value(port->device, port->memory, port->result, error) : TW_OK;
-        if (status != TW_OK)
-            return status;
-    }
-    for (int i = 0; i < plan->num_fetches; i++) {
-        twi_port *port = &plan->fetches[i];
-        if (port->result != results[i])
-            tw_tensor_release(results[i]);
-        results[i] = port->result;
-        port->result = NULL;
-    }
-    return TW_OK;
-}
-
-static tw_status run_plan(twi_lane *lane, twi_plan *plan, int64_t rounds, bool trace, const tw_feed *feeds,
-                          int64_t *done, tw_error *error)
-{
-    tw_status status;
-    if (trace) {
-        TWI_TRY(twi_trace_open(plan, error));
-        plan->trace->began_ns = twi_monotonic_ns();
-    }
-    TWI_TRY(write_feeds(plan, feeds, error));
-    TWI_TRY(twi_dispatchers_run(lane->dispatchers, plan, rounds, done, error));
-    for (int i = 0; i < plan->num_assigned; i++)
-        plan->assigned[i]->initialized = true;
-done:
-    return status;
-}
-
-/* A traced run is one by itself, so that its times are of one step; and so is one that is fed, whose feeds may give their
- * memory to what comes behind them. */
-static tw_status run_steps(twi_lane *lane, twi_plan *plan, int64_t steps, bool trace, const tw_feed *feeds,
-                           tw_tensor **results, int64_t *done, tw_error *error)
-{
-    tw_status status = TW_OK;
-    int64_t together = trace || plan->num_feeds ? 1 : steps;
-    for (*done = 0; *done < steps && status == TW_OK;) {
-        int64_t more = 0;
-        status = run_plan(lane, plan, together, trace, feeds, &more, error);
-        *done += more;
-    }
-    if (status == TW_OK && results)
-        status = read_results(plan, results, error);
-    if (status == TW_OK && trace)
-        plan->trace->ended_ns = twi_monotonic_ns();
-    if (status != TW_OK && results)
-        drop_results(plan, results);
-    return status;
-}
-
 static tw_status run(tw_session *s, int number, int64_t steps, const twi_wanted *w, tw_tensor **results, int64_t *done,
                      tw_error *error)
 {
     twi_lane *lane = NULL;
-    twi_planned *planned;
+    twi_link *link;
     tw_status status = check_results(w, results, error);
     *done = 0;
     if (status == TW_OK)
-        status = take_turn(s, number, w, &lane, &planned, error);
+        status = take_turn(s, number, w, &lane, &link, error);
     if (status != TW_OK)
         return status;
-    TWI_TRY(twi_lane_take(lane, planned, &s->lock, error));
-    twi_plan *plan = lane->latest;
-    TWI_TRY(check_variables(plan, error));
-    if (results)
-        TWI_TRY(make_results(plan, results, error));
-    TWI_TRY(run_steps(lane, plan, steps, s->options.trace, w->feeds, results, done, error));
-done:
+    status = twi_run_links(lane, link, steps, atomic_load(&s->trace), w->feeds, results, done, error);
     pthread_mutex_unlock(&lane->turn);
     return status;
 }
@@ -488,6 +352,12 @@ tw_status tw_session_run(tw_session *s, const tw_feed *feeds, int num_feeds, con
                          int num_fetches, tw_tensor **results, tw_error *error)
 {
     return tw_session_run_in(s, 0, feeds, num_feeds, fetches, num_fetches, results, error);
+}
+
+tw_devices *tw_session_devices(const tw_session *s)
+{
+    TWI_NEED_OR(s, NULL);
+    return s->devices;
 }
 
 /* ---- what outlives a run --------------------------------------------------------------------------------------- */
@@ -558,7 +428,7 @@ tw_status tw_session_get_variable(tw_session *s, const tw_variable *variable, tw
     tensor = tw_tensor_create(r->dtype, r->shape);
     if (!tensor)
         TWI_TRY(twi_fail_memory(error, "reading a variable"));
-    TWI_TRY(r->device->ops->read(r->device, tensor->data, r->memory, tw_tensor_bytes(tensor), error));
+    TWI_TRY(twi_share_value(r->device, r->memory, tensor->data, tw_tensor_bytes(tensor), variable->name, error));
     *value = tensor;
     tensor = NULL;
 done:
@@ -609,6 +479,24 @@ int tw_session_num_streams(tw_session *s)
     return count;
 }
 
+/* Among several tasks a stream stands where that task is which draws from it; elsewhere it has not moved. */
+static tw_status share_stream(twi_comm *c, const twi_resource *r, int64_t *counters, tw_error *error)
+{
+    tw_status status = TW_OK;
+    int n = r->num_counters;
+    for (int task = 0; task < c->tasks && status == TW_OK; task++) {
+        int64_t there[sizeof r->counters / sizeof *r->counters];
+        memcpy(there, r->counters, sizeof there);
+        status = twi_comm_share(c, task, there, sizeof *there * (size_t)n, r->name, error);
+        int i = n - 1; /* the last number is the highest half of the place */
+        while (status == TW_OK && i > 0 && there[i] == counters[i])
+            i--;
+        if (status == TW_OK && (uint64_t)there[i] > (uint64_t)counters[i])
+            memcpy(counters, there, sizeof *there * (size_t)n);
+    }
+    return status;
+}
+
 tw_status tw_session_get_stream(tw_session *s, int i, const char **name, tw_tensor **place, tw_error *error)
 {
     TWI_NEED(s, "session", error);
@@ -617,11 +505,16 @@ tw_status tw_session_get_stream(tw_session *s, int i, const char **name, tw_tens
     tw_status status = TW_OK;
     begin_access(s);
     const twi_resource *r = find_stream(s, i);
+    int64_t counters[sizeof r->counters / sizeof *r->counters];
+    if (r)
+        memcpy(counters, r->counters, sizeof counters);
+    if (r && s->devices->comm)
+        status = share_stream(s->devices->comm, r, counters, error);
     if (!r) {
         status = twi_fail(error, TW_NOT_FOUND, "there is no stream number %d", i);
-    } else if (!(*place = tw_tensor_from(TW_INT64, TW_SHAPE(r->num_counters), r->counters))) {
+    } else if (status == TW_OK && !(*place = tw_tensor_from(TW_INT64, TW_SHAPE(r->num_counters), counters))) {
         status = twi_fail_memory(error, "reading a stream");
-    } else {
+    } else if (status == TW_OK) {
         *name = r->name;
     }
     end_access(s);

@@ -4,7 +4,9 @@
 #define TWI_SESSION_H
 
 #include "place/place.h"
-#include "run/lane.h"
+#include "run/chain.h"
+
+#include <stdatomic.h>
 
 enum { TWI_MOST_LANES = 1024 };
 
@@ -17,10 +19,12 @@ struct tw_session {
     pthread_mutex_t lock;       /* guards all below */
     twi_placement placement;
     twi_resource_table resources;
+    twi_planner planner;        /* what lanes plan with */
     twi_lane *lanes[TWI_MOST_LANES]; /* NULL: nothing has run there yet; lane 0 is there from the start */
     int latest_lane;             /* where a run began last, of those that were not given out */
     int lanes_taken;             /* by tw_session_take_lane(), from the last one down */
     bool cancelled;
+    atomic_bool trace;           /* runs are traced */
 };
 
 /* Places what is not placed yet. The caller holds the lock. */

@@ -1,6 +1,8 @@
 /* trace.c - see trace.h. */
 #include "run/trace.h"
 
+#include "base/clock.h"
+
 bool twi_is_update(const twi_node *node)
 {
     bool writes = false;
@@ -50,8 +52,17 @@ static tw_status open_track(twi_plan *plan, const twi_list *list, twi_track *tra
     return list->device->ops->open_timeline(list->device, 2 * list->count, &track->timeline, error);
 }
 
+/* What was recorded without marks stays without. */
+static bool has_recorded(const twi_plan *plan)
+{
+    bool found = false;
+    for (int i = 0; i < plan->num_segments && !found; i++)
+        found = plan->segments[i].recording != NULL;
+    return found;
+}
+
 /* One that fails half-way leaves the plan as it was. */
-tw_status twi_trace_open(twi_plan *plan, tw_error *error)
+static tw_status open_trace(twi_plan *plan, tw_error *error)
 {
     tw_status status = TW_OK;
     if (plan->trace)
@@ -68,4 +79,20 @@ tw_status twi_trace_open(twi_plan *plan, tw_error *error)
             plan->lists[d].device->ops->close_timeline(plan->lists[d].device, trace->tracks[d].timeline);
     plan->trace = status == TW_OK ? trace : NULL;
     return status;
+}
+
+tw_status twi_trace_begin(twi_plan *plan, bool wanted, tw_error *error)
+{
+    tw_status status = wanted && !plan->trace && !has_recorded(plan) ? open_trace(plan, error) : TW_OK;
+    if (status == TW_OK && plan->trace) {
+        plan->trace->on = wanted;
+        if (wanted)
+            plan->trace->began_ns = twi_monotonic_ns();
+    }
+    return status;
+}
+
+bool twi_is_traced(const twi_plan *plan)
+{
+    return plan->trace && plan->trace->on;
 }

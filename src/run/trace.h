@@ -4,9 +4,10 @@
 
 #include "plan/plan.h"
 
-/* Gives the plan its trace, unless it has one: from then on its runs are traced. Not during a run, and before the plan
- * has recorded anything, as recordings have marks in them. */
-tw_status twi_trace_open(twi_plan *plan, tw_error *error);
+/* Before a run: whether it is to be traced. The first that is gives the plan its trace; but recordings have marks in them,
+ * so a plan that has recorded without a trace stays untraced (twi_is_traced). */
+tw_status twi_trace_begin(twi_plan *plan, bool wanted, tw_error *error);
+bool twi_is_traced(const twi_plan *plan);
 
 /* What the time of a step is spent on. */
 tw_time_kind twi_time_kind_of(const twi_step *step, const twi_node *node);

@@ -116,11 +116,10 @@ static double least_compute(const twi_plan *plan, const char *const *tower_devic
     return least < 0 ? 0 : least;
 }
 
-void twi_waterfall(const twi_plan *plan, const char *const *tower_devices, int count, tw_waterfall *waterfall)
+static void add_part(const twi_plan *plan, const char *const *tower_devices, int count, tw_waterfall *waterfall)
 {
     double towers = 0;
     const twi_trace *trace = plan->trace;
-    *waterfall = (tw_waterfall){.total = (double)(trace->ended_ns - trace->began_ns) / 1e9};
     int64_t until = trace->ended_ns;
     for (twi_step_id p = last_step(plan); p.position >= 0; p = cause(plan, p)) {
         const twi_span *span = twi_span_of(plan, p);
@@ -134,6 +133,20 @@ void twi_waterfall(const twi_plan *plan, const char *const *tower_devices, int c
     double imbalance = towers - least_compute(plan, tower_devices, count);
     if (imbalance > 0) {
         waterfall->seconds[TW_TIME_COMPUTE] -= imbalance;
-        waterfall->seconds[TW_TIME_IMBALANCE] = imbalance;
+        waterfall->seconds[TW_TIME_IMBALANCE] += imbalance;
     }
+}
+
+/* Between two parts the next plan is found or made. */
+void twi_waterfall(twi_plan *const *parts, int num_parts, const char *const *tower_devices, int count,
+                   tw_waterfall *waterfall)
+{
+    int64_t ended = parts[0]->trace->began_ns;
+    *waterfall = (tw_waterfall){0};
+    for (int i = 0; i < num_parts; i++) {
+        waterfall->seconds[TW_TIME_LAUNCH] += (double)(parts[i]->trace->began_ns - ended) / 1e9;
+        add_part(parts[i], tower_devices, count, waterfall);
+        ended = parts[i]->trace->ended_ns;
+    }
+    waterfall->total = (double)(ended - parts[0]->trace->began_ns) / 1e9;
 }

@@ -4,7 +4,8 @@
 
 #include "plan/plan.h"
 
-/* See tw_session_waterfall(). The plan has a trace. */
-void twi_waterfall(const twi_plan *plan, const char *const *tower_devices, int count, tw_waterfall *waterfall);
+/* See tw_session_waterfall(). The plans are the parts of one run, in order, and have traces. */
+void twi_waterfall(twi_plan *const *parts, int num_parts, const char *const *tower_devices, int count,
+                   tw_waterfall *waterfall);
 
 #endif

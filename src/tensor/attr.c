@@ -1,12 +1,24 @@
 /* attr.c - see attr.h; and the public constructors of tw_attr. */
 #include "tensor/attr.h"
 
+#include "base/hash.h"
+
 #include <string.h>
+
+static const twi_attr *find_mark(const twi_attrs *attrs, const char *name)
+{
+    for (int i = attrs->count - 1; i >= 0 && attrs->items[i].name[0] == '_'; i--)
+        if (strcmp(attrs->items[i].name, name) == 0)
+            return &attrs->items[i];
+    return NULL;
+}
 
 const twi_attr *twi_attr_find(const twi_attrs *attrs, const char *name)
 {
+    if (name[0] == '_')
+        return find_mark(attrs, name);
     for (int i = 0; i < attrs->count; i++)
-        if (strcmp(attrs->items[i].name, name) == 0)
+        if (attrs->items[i].name[0] == name[0] && strcmp(attrs->items[i].name, name) == 0)
             return &attrs->items[i];
     return NULL;
 }
@@ -92,10 +104,14 @@ static size_t list_item_size(tw_attr_kind kind)
 
 bool twi_attr_copy(twi_arena *arena, const twi_attr *from, twi_attr *to)
 {
+    const char *name = twi_arena_strdup(arena, from->name);
+    return name && twi_attr_copy_as(arena, name, from, to);
+}
+
+bool twi_attr_copy_as(twi_arena *arena, const char *name, const twi_attr *from, twi_attr *to)
+{
     *to = *from;
-    to->name = twi_arena_strdup(arena, from->name);
-    if (!to->name)
-        return false;
+    to->name = name;
     if (from->kind == TW_ATTR_STRING)
         return copy_string(arena, from->s, &to->s);
     if (from->kind == TW_ATTR_TENSOR) {
@@ -148,6 +164,13 @@ static bool tensors_equal(const tw_tensor *a, const tw_tensor *b)
     return true;
 }
 
+static uint32_t float_bits(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
 bool twi_attr_equal(const twi_attr *a, const twi_attr *b)
 {
     if (a->kind != b->kind || a->count != b->count)
@@ -156,7 +179,7 @@ bool twi_attr_equal(const twi_attr *a, const twi_attr *b)
     case TW_ATTR_INT:
         return a->i == b->i;
     case TW_ATTR_FLOAT:
-        return memcmp(&a->f, &b->f, sizeof a->f) == 0;
+        return float_bits(a->f) == float_bits(b->f);
     case TW_ATTR_BOOL:
         return a->b == b->b;
     case TW_ATTR_TYPE:
@@ -257,4 +280,34 @@ bool twi_attrs_equal(const twi_attrs *a, const twi_attrs *b)
         if (!twi_attr_equal(&a->items[i], &b->items[k]))
             return false;
     }
+}
+
+/* ---- hashing ----------------------------------------------------------------------------------------------------- */
+
+enum { MOST_HASHED = 4096 }; /* bytes of a value: two long ones seldom differ only behind */
+
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count)
+{
+    for (size_t i = 0; i < count && i < MOST_HASHED; i++)
+        hash = (hash ^ ((const unsigned char *)bytes)[i]) * 0x100000001B3u;
+    return twi_hash_mix(hash, count);
+}
+
+uint64_t twi_attr_hash(uint64_t hash, const twi_attr *attr)
+{
+    bool is_tensor = attr->kind == TW_ATTR_TENSOR, has_bytes = is_tensor && tw_tensor_dtype(attr->tensor) != TW_STRING;
+    tw_shape shape = is_tensor ? tw_tensor_shape(attr->tensor) : attr->kind == TW_ATTR_SHAPE ? attr->shape : TW_SCALAR;
+    for (int i = 0; i < shape.rank; i++)
+        hash = twi_hash_mix(hash, (uint64_t)shape.dims[i]);
+    if (has_bytes)
+        hash = hash_bytes(hash, tw_tensor_data(attr->tensor), tw_tensor_bytes(attr->tensor));
+    else if (attr->kind == TW_ATTR_STRING)
+        hash = hash_bytes(hash, attr->s.data, attr->s.size);
+    else if (attr->kind == TW_ATTR_INT || attr->kind == TW_ATTR_TYPE)
+        hash = twi_hash_mix(hash, attr->kind == TW_ATTR_INT ? (uint64_t)attr->i : (uint64_t)attr->type);
+    else if (attr->kind == TW_ATTR_FLOAT)
+        hash = twi_hash_mix(hash, float_bits(attr->f));
+    else if (attr->kind == TW_ATTR_BOOL)
+        hash = twi_hash_mix(hash, attr->b);
+    return hash;
 }

@@ -8,7 +8,7 @@
 
 typedef tw_attr twi_attr;
 
-/* An ordered list of attributes, owned by an arena. */
+/* An ordered list of attributes, owned by an arena: those of the signature, then marks, whose names begin with '_'. */
 typedef struct twi_attrs {
     twi_attr *items;
     int count;
@@ -30,8 +30,13 @@ const int64_t *twi_attr_ints(const twi_attrs *attrs, const char *name, int *coun
 
 /* Deep copy into the arena (tensors are retained: release with twi_attr_release). False when out of memory. */
 bool twi_attr_copy(twi_arena *arena, const twi_attr *from, twi_attr *to);
+/* The same under a name that lives as long as the arena. */
+bool twi_attr_copy_as(twi_arena *arena, const char *name, const twi_attr *from, twi_attr *to);
 void twi_attr_release(twi_attr *attr);
 void twi_attrs_release(twi_attrs *attrs); /* all of them */
+/* Of what tells nodes without inputs, constants above all, from each other, mixed into a hash; twi_attr_equal()
+ * says the rest. */
+uint64_t twi_attr_hash(uint64_t hash, const twi_attr *attr);
 bool twi_attr_equal(const twi_attr *a, const twi_attr *b); /* values, not names */
 /* Of nodes of one op: whether all but marks ("_class") are equal. */
 bool twi_attrs_equal(const twi_attrs *a, const twi_attrs *b);

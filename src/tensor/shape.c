@@ -5,8 +5,16 @@
 #include <string.h>
 #include <tower/tensor.h>
 
+/* A caller's mistake, which has to stay one: more dimensions than there is room for. */
+static bool is_too_deep(tw_shape shape)
+{
+    return shape.rank > TW_MAX_RANK;
+}
+
 bool tw_shape_is_known(tw_shape shape)
 {
+    if (is_too_deep(shape))
+        return false;
     for (int i = 0; i < shape.rank; i++)
         if (shape.dims[i] < 0)
             return false;
@@ -15,7 +23,7 @@ bool tw_shape_is_known(tw_shape shape)
 
 bool tw_shape_equal(tw_shape a, tw_shape b)
 {
-    if (a.rank != b.rank)
+    if (a.rank != b.rank || is_too_deep(a))
         return false;
     for (int i = 0; i < a.rank; i++)
         if (a.dims[i] != b.dims[i])
@@ -27,7 +35,7 @@ bool tw_shape_compatible(tw_shape a, tw_shape b)
 {
     if (a.rank < 0 || b.rank < 0)
         return true;
-    if (a.rank != b.rank)
+    if (a.rank != b.rank || is_too_deep(a))
         return false;
     for (int i = 0; i < a.rank; i++)
         if (a.dims[i] >= 0 && b.dims[i] >= 0 && a.dims[i] != b.dims[i])
@@ -57,6 +65,10 @@ char *tw_shape_text(tw_shape shape, char *text, size_t size)
     TWI_NEED_OR(text, NULL);
     if (shape.rank < 0) {
         snprintf(text, size, "<unknown>");
+        return text;
+    }
+    if (is_too_deep(shape)) {
+        snprintf(text, size, "<%d dimensions>", shape.rank);
         return text;
     }
     char buffer[TW_MAX_RANK * 22 + 3] = "[";

@@ -147,13 +147,13 @@ tw_status twi_asynchronous_write_summaries(tw_trainer *t, tw_event_writer *event
     tw_status status;
     char tag[64];
     const twi_worker *w = &a->workers[r->tower];
-    TWI_TRY(tw_event_writer_add_scalar(events, "total_loss", r->step, r->loss, error));
+    TWI_TRY(twi_trainer_write_curve(t, events, t->tutorial_tags ? "total_loss" : "loss", r->step, r->loss, error));
     snprintf(tag, sizeof tag, "towers/%d/total_loss", r->tower);
-    TWI_TRY(tw_event_writer_add_scalar(events, tag, r->step, r->loss, error));
-    TWI_TRY(tw_event_writer_add_scalar(events, "learning_rate", r->step, *(float *)tw_tensor_data(a->rate), error));
-    TWI_TRY(tw_event_writer_add_scalar(events, "staleness/mean", r->step,
-                                       (float)(a->stale_sum / (double)a->stale_count), error));
-    TWI_TRY(tw_event_writer_add_scalar(events, "staleness/max", r->step, (float)a->stale_most, error));
+    TWI_TRY(twi_trainer_write_curve(t, events, tag, r->step, r->loss, error));
+    TWI_TRY(twi_trainer_write_curve(t, events, "learning_rate", r->step, *(float *)tw_tensor_data(a->rate), error));
+    TWI_TRY(twi_trainer_write_curve(t, events, "staleness/mean", r->step,
+                                    (float)(a->stale_sum / (double)a->stale_count), error));
+    TWI_TRY(twi_trainer_write_curve(t, events, "staleness/max", r->step, (float)a->stale_most, error));
     a->stale_sum = 0;
     a->stale_count = a->stale_most = 0;
     TWI_TRY(twi_trainer_write_variables(t, events, r->step, w->results + 1, error));

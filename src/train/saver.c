@@ -1,8 +1,11 @@
 /* saver.c - between a session and its checkpoints: which tensors there are, and what they are called.
  * Never here:  how a checkpoint lies on the disk (src/io). */
-#include "base/sized.h"
 #include "base/array.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/sized.h"
 #include "base/status.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -43,7 +46,8 @@ static tw_status load_variables(cargo *c, tw_session *session, tw_error *error)
         tw_status status = tw_session_get_variable(session, variable, &value, error);
         if (status != TW_OK)
             return status;
-        c->tensors.items[c->tensors.count++] = (tw_named_tensor){variable->name, value};
+        const char *name = variable->whole ? variable->whole : variable->name;
+        c->tensors.items[c->tensors.count++] = (tw_named_tensor){name, value, variable->part};
         c->owned++;
     }
     return TW_OK;
@@ -68,11 +72,44 @@ static tw_status load_streams(cargo *c, tw_session *session, int count, tw_error
             tw_tensor_release(place);
             return twi_fail_memory(error, "saving streams");
         }
-        c->tensors.items[c->tensors.count++] = (tw_named_tensor){kept, place};
+        c->tensors.items[c->tensors.count++] = (tw_named_tensor){kept, place, NULL};
         c->owned++;
         c->owned_names++;
     }
     return TW_OK;
+}
+
+/* The graph, so that others can open the run: TensorFlow, Netron, `tower run`. */
+static tw_status write_meta_graph(const tw_graph *graph, const char *directory, const char *prefix, int64_t step,
+                                  tw_error *error)
+{
+    void *bytes = NULL;
+    size_t size;
+    twi_text path = {0};
+    tw_status status;
+    twi_text_printf(&path, "%s/%s-%lld.meta", directory, prefix, (long long)step);
+    if (path.failed)
+        TWI_TRY(twi_fail_memory(error, "saving a graph"));
+    TWI_TRY(tw_meta_graph_export(graph, NULL, &bytes, &size, error));
+    status = twi_file_replace(path.data, bytes, size, error);
+done:
+    tw_free(bytes);
+    twi_text_free(&path);
+    return status;
+}
+
+/* Of several tasks the first one writes, and the others wait for what comes of it. */
+static tw_status save_once(tw_session *session, const char *directory, const char *prefix, int64_t step, const cargo *c,
+                           int keep, tw_error *error)
+{
+    tw_devices *devices = tw_session_devices(session);
+    tw_error reason = {0};
+    if (tw_devices_task(devices) == 0)
+        tw_checkpoint_save(directory, prefix, step, c->tensors.items, c->tensors.count, keep, &reason);
+    tw_status status = tw_devices_share(devices, &reason, sizeof reason, error);
+    if (status == TW_OK && reason.status != TW_OK && error)
+        *error = reason;
+    return status == TW_OK ? reason.status : status;
 }
 
 tw_status tw_save(tw_session *session, const char *directory, int64_t step, const tw_save_options *options,
@@ -90,8 +127,13 @@ tw_status tw_save(tw_session *session, const char *directory, int64_t step, cons
     TWI_TRY(load_streams(&c, session, streams, error));
     for (int i = 0; i < o->num_extras; i++)
         c.tensors.items[c.tensors.count++] = o->extras[i];
-    TWI_TRY(tw_checkpoint_save(directory, o->prefix ? o->prefix : "model.ckpt", step, c.tensors.items, c.tensors.count,
-                               o->keep, error));
+    const char *prefix = o->prefix ? o->prefix : "model.ckpt";
+    TWI_TRY(save_once(session, directory, prefix, step, &c, o->keep, error));
+    if (tw_devices_task(tw_session_devices(session)) != 0)
+        goto done;
+    tw_error reason;
+    if (o->meta_graph && write_meta_graph(tw_session_graph(session), directory, prefix, step, &reason) != TW_OK)
+        twi_log(TWI_LOG_WARNING, "the graph was not saved beside the checkpoint: %s", reason.message);
 done:
     free_cargo(&c);
     return status;
@@ -110,6 +152,21 @@ static const char *name_in(const tw_checkpoint *checkpoint, const char *name, co
     return tw_checkpoint_find(checkpoint, text) >= 0 ? text : NULL;
 }
 
+/* " (it was made by model cifar10)", where a checkpoint says so. */
+static const char *maker_text(tw_checkpoint *checkpoint, char text[128])
+{
+    tw_tensor *model = NULL;
+    text[0] = 0;
+    if (tw_checkpoint_find(checkpoint, "tower/model") >= 0 &&
+        tw_checkpoint_read(checkpoint, "tower/model", &model, NULL) == TW_OK && tw_tensor_dtype(model) == TW_STRING &&
+        tw_tensor_elements(model) == 1) {
+        const tw_string *name = tw_tensor_data(model);
+        snprintf(text, 128, " (it was made by model %.*s)", name->size < 64 ? (int)name->size : 64, name->data);
+    }
+    tw_tensor_release(model);
+    return text;
+}
+
 /* Reads the value of one variable; *value stays NULL if the checkpoint may lack it and does, or is not asked. */
 static tw_status read_variable(tw_checkpoint *checkpoint, const tw_variable *variable, const tw_restore_options *o,
                                tw_tensor **value, int *num_averages, tw_error *error)
@@ -119,13 +176,14 @@ static tw_status read_variable(tw_checkpoint *checkpoint, const tw_variable *var
     const char *renamed = o->rename ? o->rename(o->user, variable->name) : NULL;
     if (renamed && !*renamed)
         return TW_OK;
-    const char *found = name_in(checkpoint, renamed ? renamed : variable->name, o, name, &is_average);
+    const char *own = variable->whole ? variable->whole : variable->name;
+    const char *found = name_in(checkpoint, renamed ? renamed : own, o, name, &is_average);
     if (!found && o->allow_missing)
         return TW_OK;
     if (!found)
-        return twi_fail(error, TW_NOT_FOUND, "checkpoint %s has no '%s', which variable '%s' needs",
-                        tw_checkpoint_path(checkpoint), name, variable->name);
-    tw_status status = tw_checkpoint_read(checkpoint, name, value, error);
+        return twi_fail(error, TW_NOT_FOUND, "checkpoint %s has no '%s', which variable '%s' needs%s",
+                        tw_checkpoint_path(checkpoint), name, variable->name, maker_text(checkpoint, has));
+    tw_status status = tw_checkpoint_read_part(checkpoint, name, variable->part, value, error);
     if (status != TW_OK)
         return twi_prefix(error, "restoring variable '%s'", variable->name), status;
     if (tw_tensor_dtype(*value) != variable->dtype || !tw_shape_equal(tw_tensor_shape(*value), variable->shape))

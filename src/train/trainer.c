@@ -43,15 +43,18 @@ tw_status tw_trainer_create(const tw_trainer_options *given, tw_trainer **result
     t->recipe.model = &t->model;
     t->recipe.average = options->average;
     t->devices = options->devices;
+    t->dataset = options->dataset;
     t->recipe.rule = options->rule;
     t->recipe.data_examples = tw_dataset_count(options->dataset);
+    t->tutorial_tags = options->tutorial_tags;
     t->input.kind = options->input;
     t->fetched.accuracy = options->accuracy;
     TWI_TRY(twi_trainer_open_checkpoint(options->resume_from, &checkpoint, error));
+    TWI_TRY(twi_origin_check_model(t, checkpoint, error));
     TWI_TRY(twi_asynchronous_open(t, options, error));
     TWI_TRY(twi_recipe_find_settings(&t->recipe, options, checkpoint, error));
     TWI_TRY(twi_recipe_recall(&t->recipe, options, checkpoint, error));
-    TWI_TRY(twi_recipe_check_rule(&t->recipe, checkpoint, error));
+    TWI_TRY(twi_recipe_check_rule(&t->recipe, checkpoint, options->accept_other_bits, error));
     TWI_TRY(twi_trainer_choose_devices(t, options, error));
     TWI_TRY(twi_trainer_find_shares(t, options, checkpoint, error));
     if (t->input.kind == TW_INPUT_PREFETCH && !twi_trainer_has_equal_shares(t))
@@ -82,6 +85,7 @@ tw_status tw_trainer_create(const tw_trainer_options *given, tw_trainer **result
         t = NULL;
         goto done;
     }
+    TWI_TRY(twi_origin_check(t, checkpoint, options->dataset, options->accept_other_bits, error));
     if (begins)
         TWI_TRY(tw_session_run(t->session, NULL, 0, &initialize, 1, NULL, error));
     if (checkpoint)
@@ -265,6 +269,14 @@ const char *tw_trainer_tower_device(const tw_trainer *t, int tower)
     TWI_NEED_OR(t, "");
     const char *placed = tw_session_device(t->session, t->fetched.outputs[tower].node);
     return placed ? placed : t->towers.devices[tower];
+}
+
+float tw_trainer_latest_rate(const tw_trainer *t)
+{
+    TWI_NEED_OR(t, NAN);
+    const tw_tensor *rate = t->fetched.count > t->fetched.num_always && !t->asynchronous
+                                ? t->fetched.tensors[t->fetched.num_always] : NULL;
+    return rate ? *(const float *)tw_tensor_data(rate) : NAN;
 }
 
 tw_session *tw_trainer_session(tw_trainer *t)

@@ -25,6 +25,7 @@
  *       trainer_plan.c        all that will run, planned; whether there is room for it
  *       trainer_summaries.c   a step that writes summaries
  *     trainer_checkpoint.c  from which checkpoint a trainer begins, and how it saves one
+ *     trainer_origin.c      on what a checkpoint was made, and what it means to go on with something else
  *     asynchronous.h        towers that update each by itself
  *
  * All of it is made of public functions: of the inside it sees base alone, which knows no tensor. */
@@ -119,6 +120,7 @@ typedef struct twi_fetched {
 
 struct tw_trainer {
     tw_model model; /* the options', whole: what an older header lacks is 0 */
+    const tw_dataset *dataset;
     tw_devices *devices;
     tw_graph *graph;
     tw_session *session;
@@ -131,6 +133,7 @@ struct tw_trainer {
     twi_update update;
     twi_scaling scaling;
     twi_fetched fetched;
+    bool tutorial_tags;
     twi_asynchronous *asynchronous; /* NULL: updates are synchronous */
 };
 
@@ -142,8 +145,8 @@ tw_status twi_recipe_find_settings(twi_recipe *recipe, const tw_trainer_options 
                                    tw_error *error);
 /* Whether the checkpoint has setting number i. */
 bool twi_recipe_is_set(const tw_checkpoint *checkpoint, int i);
-/* Refuses a checkpoint that was made with another rule. */
-tw_status twi_recipe_check_rule(const twi_recipe *recipe, tw_checkpoint *checkpoint, tw_error *error);
+/* Refuses a checkpoint that was made with another rule, unless that is accepted. */
+tw_status twi_recipe_check_rule(twi_recipe *recipe, tw_checkpoint *checkpoint, bool accept, tw_error *error);
 enum { TWI_RULE_SIZE = 512 };
 #define TWI_RULE_NAME "tower/rule" /* what this is saved as: */
 char *twi_recipe_rule_text(const twi_recipe *recipe, char *text, size_t size);
@@ -164,7 +167,18 @@ tw_status twi_recipe_recall(twi_recipe *recipe, const tw_trainer_options *option
 tw_status twi_recipe_recalled_to_save(const twi_recipe *recipe, tw_named_tensor tensors[TWI_NUM_RECALLED],
                                       tw_error *error);
 
+/* Adds "WHAT NOW instead of BEFORE" to the changes that a run goes on with. */
+void twi_recipe_note(twi_recipe *recipe, const char *what, const char *now, const char *before);
+
 /* ---- checkpoints ---- */
+
+/* Refuses a checkpoint of another model; then, once it is known where towers run, one of other data or devices, unless
+ * that is accepted. The checkpoint may be NULL. Release the tensors to save, also after an error. */
+tw_status twi_origin_check_model(const tw_trainer *t, tw_checkpoint *checkpoint, tw_error *error);
+tw_status twi_origin_check(tw_trainer *t, tw_checkpoint *checkpoint, const tw_dataset *dataset, bool accept,
+                           tw_error *error);
+enum { TWI_NUM_ORIGINS = 7 };
+tw_status twi_origin_to_save(const tw_trainer *t, tw_named_tensor tensors[TWI_NUM_ORIGINS], tw_error *error);
 
 /* The checkpoint to resume from; NULL if there is none. */
 tw_status twi_trainer_open_checkpoint(const char *path, tw_checkpoint **checkpoint, tw_error *error);
@@ -248,6 +262,9 @@ tw_status twi_trainer_give_data(tw_trainer *t, const tw_dataset *dataset, tw_err
 
 /* ---- summaries ------------------------------------------------------------------------------------------------- */
 
+/* A point of the curve of that name, under the tag that the options ask for. */
+tw_status twi_trainer_write_curve(const tw_trainer *t, tw_event_writer *events, const char *name, int64_t step, float value,
+                                  tw_error *error);
 /* Histograms of the variables as they are, and of the gradients (one for each variable that has one) they moved by. */
 tw_status twi_trainer_write_variables(tw_trainer *t, tw_event_writer *events, int64_t step,
                                       tw_tensor *const *gradients, tw_error *error);

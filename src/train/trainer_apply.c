@@ -65,23 +65,40 @@ static tw_grads **by_variables(tw_trainer *t, tw_variable **variables)
     return lists && kept ? towers : NULL;
 }
 
+/* The tutorial's graph has these nodes at its top, where they hide everything else. */
+static void enter_average(tw_trainer *t)
+{
+    if (!t->tutorial_tags)
+        tw_enter_name_scope(t->graph, "average");
+}
+
+static void leave_average(tw_trainer *t)
+{
+    if (!t->tutorial_tags)
+        tw_leave_name_scope(t->graph);
+}
+
 static void meet_at_variables(tw_trainer *t, tw_grads **means)
 {
     int count;
     tw_average_options how = how_to_average(t);
     tw_variable **variables = twi_trainable_variables(t->graph, &count);
     tw_grads **towers = variables ? by_variables(t, variables) : NULL;
+    enter_average(t);
     if (towers)
         means[0] = tw_average_gradients(t->graph, towers, t->towers.count, &how);
     else
         out_of_memory(t);
+    leave_average(t);
     twi_free(variables);
 }
 
 static void meet_everywhere(tw_trainer *t, tw_grads **means)
 {
     tw_average_options how = how_to_average(t);
+    enter_average(t);
     tw_all_reduce(t->graph, t->update.gradients, t->towers.count, &how, means);
+    leave_average(t);
 }
 
 /* ---- one copy ------------------------------------------------------------------------------------------------ */

@@ -70,12 +70,13 @@ tw_status tw_trainer_save(tw_trainer *t, const char *directory, int keep, tw_err
 {
     TWI_NEED(t, "trainer", error);
     TWI_NEED(directory, "directory", error);
-    tw_named_tensor extras[TWI_NUM_SETTINGS + TWI_NUM_RECALLED + 3] = {{NULL}};
+    tw_named_tensor extras[TWI_NUM_SETTINGS + TWI_NUM_RECALLED + TWI_NUM_ORIGINS + 3] = {{NULL}};
     char rule[TWI_RULE_SIZE];
-    int count = TWI_NUM_SETTINGS + TWI_NUM_RECALLED;
+    int count = TWI_NUM_SETTINGS + TWI_NUM_RECALLED + TWI_NUM_ORIGINS;
     tw_status status;
     TWI_TRY(twi_recipe_settings_to_save(&t->recipe, extras, error));
     TWI_TRY(twi_recipe_recalled_to_save(&t->recipe, extras + TWI_NUM_SETTINGS, error));
+    TWI_TRY(twi_origin_to_save(t, extras + TWI_NUM_SETTINGS + TWI_NUM_RECALLED, error));
     twi_recipe_rule_text(&t->recipe, rule, sizeof rule);
     extras[count++] = (tw_named_tensor){TWI_RULE_NAME, tw_tensor_string(rule, strlen(rule))};
     if (!extras[count - 1].tensor)
@@ -87,7 +88,7 @@ tw_status tw_trainer_save(tw_trainer *t, const char *directory, int keep, tw_err
     }
     if (t->asynchronous)
         TWI_TRY(twi_asynchronous_rest(t, &extras[count++], error));
-    tw_save_options options = {.keep = keep, .extras = extras, .num_extras = count};
+    tw_save_options options = {.size = sizeof options, .keep = keep, .extras = extras, .num_extras = count, .meta_graph = true};
     TWI_TRY(tw_save(t->session, directory, t->step, &options, error));
 done:
     for (int i = 0; i < count; i++)

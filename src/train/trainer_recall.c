@@ -151,7 +151,7 @@ static bool is_one(const tw_tensor *saved, tw_dtype dtype)
 }
 
 /* "learning rate 0.05 instead of 0.1" */
-static void note(twi_recipe *recipe, const char *what, const char *now, const char *before)
+void twi_recipe_note(twi_recipe *recipe, const char *what, const char *now, const char *before)
 {
     size_t used = strlen(recipe->changes);
     snprintf(recipe->changes + used, sizeof recipe->changes - used, "%s%s %s instead of %s", used ? "; " : "", what,
@@ -170,7 +170,7 @@ static bool recall_rate(twi_recipe *recipe, float asked, const tw_tensor *saved)
     snprintf(old, sizeof old, "%g", (double)before);
     snprintf(new, sizeof new, "%g", (double)recipe->first_rate);
     if (saved && recipe->first_rate != before)
-        note(recipe, "learning rate", new, old);
+        twi_recipe_note(recipe, "learning rate", new, old);
     return !saved || before > 0;
 }
 
@@ -193,7 +193,7 @@ static bool recall_schedule(twi_recipe *recipe, const tw_tensor *saved)
     if (!asks_for_schedule(&recipe->rule))
         recipe->rule = before;
     else if (strcmp(schedule_to_text(&recipe->rule, new), schedule_to_text(&before, old)) != 0)
-        note(recipe, "rate", twi_schedule_text(&recipe->rule, new, 256), twi_schedule_text(&before, old, 256));
+        twi_recipe_note(recipe, "rate", twi_schedule_text(&recipe->rule, new, 256), twi_schedule_text(&before, old, 256));
     return true;
 }
 
@@ -212,7 +212,7 @@ static bool recall_reduction(twi_recipe *recipe, const tw_tensor *saved)
     if (!asked)
         recipe->average.all_reduce = recipe->saved_all_reduce[0] ? recipe->saved_all_reduce : NULL;
     else if (strcmp(asked, was) != 0)
-        note(recipe, "reduction", asked, was);
+        twi_recipe_note(recipe, "reduction", asked, was);
     return true;
 }
 

@@ -192,7 +192,7 @@ char *twi_schedule_text(const tw_rule *r, char *text, size_t size)
 }
 
 /* Checkpoints by others, and older ones, say nothing. */
-tw_status twi_recipe_check_rule(const twi_recipe *recipe, tw_checkpoint *checkpoint, tw_error *error)
+tw_status twi_recipe_check_rule(twi_recipe *recipe, tw_checkpoint *checkpoint, bool accept, tw_error *error)
 {
     char now[TWI_RULE_SIZE];
     tw_tensor *saved = NULL;
@@ -207,11 +207,15 @@ tw_status twi_recipe_check_rule(const twi_recipe *recipe, tw_checkpoint *checkpo
                           TWI_RULE_NAME);
     } else {
         const tw_string *before = tw_tensor_data(saved);
-        if (before->size != strlen(now) || memcmp(before->data, now, before->size) != 0)
+        char then[TWI_RULE_SIZE];
+        snprintf(then, sizeof then, "%.*s", (int)before->size, before->size ? before->data : "");
+        if (strcmp(then, now) != 0 && accept)
+            twi_recipe_note(recipe, "rule", now, then);
+        else if (strcmp(then, now) != 0)
             status = twi_fail(error, TW_INVALID_ARGUMENT,
-                              "checkpoint %s was made with another rule. Then: %.*s. Now: %s. Give the same options to "
-                              "resume, or train into another directory",
-                              tw_checkpoint_path(checkpoint), (int)before->size, before->data, now);
+                              "checkpoint %s was made with another rule. Then: %s. Now: %s. Give the same options to "
+                              "resume, or train into another directory, or go on with options.accept_other_bits",
+                              tw_checkpoint_path(checkpoint), then, now);
     }
     tw_tensor_release(saved);
     return status;

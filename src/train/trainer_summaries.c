@@ -7,26 +7,39 @@
 
 #include "train/trainer.h"
 
+/* Curves are grouped by what stands before the first slash, and groups sorted by name: "eval", "train", "units". */
+static const char *tag_of(const tw_trainer *t, const char *group, const char *name, char text[320])
+{
+    snprintf(text, 320, "%s%s%.300s", t->tutorial_tags ? "" : group, t->tutorial_tags ? "" : "/", name);
+    return text;
+}
+
+tw_status twi_trainer_write_curve(const tw_trainer *t, tw_event_writer *events, const char *name, int64_t step, float value,
+                                  tw_error *error)
+{
+    char tag[320];
+    return tw_event_writer_add_scalar(events, tag_of(t, "train", name, tag), step, value, error);
+}
+
 static tw_status write_losses(tw_trainer *t, tw_event_writer *events, const tw_trainer_step_result *r, tw_error *error)
 {
     tw_status status;
     int rate = t->fetched.num_always;
-    TWI_TRY(tw_event_writer_add_scalar(events, "total_loss", r->step, r->loss, error));
+    TWI_TRY(twi_trainer_write_curve(t, events, t->tutorial_tags ? "total_loss" : "loss", r->step, r->loss, error));
     for (int i = 0; i < t->towers.count && t->towers.count > 1; i++) {
         char tag[64];
         snprintf(tag, sizeof tag, "towers/%d/total_loss", i);
-        TWI_TRY(tw_event_writer_add_scalar(events, tag, r->step, r->tower_losses[i], error));
+        TWI_TRY(twi_trainer_write_curve(t, events, tag, r->step, r->tower_losses[i], error));
     }
-    TWI_TRY(tw_event_writer_add_scalar(events, "learning_rate", r->step,
-                                       *(float *)tw_tensor_data(t->fetched.tensors[rate]), error));
+    TWI_TRY(twi_trainer_write_curve(t, events, "learning_rate", r->step,
+                                    *(float *)tw_tensor_data(t->fetched.tensors[rate]), error));
     if (t->scaling.scale && t->scaling.scale->automatic)
-        TWI_TRY(tw_event_writer_add_scalar(events, "loss_scale", r->step,
-                                           *(float *)tw_tensor_data(t->fetched.tensors[rate - 1]), error));
+        TWI_TRY(twi_trainer_write_curve(t, events, "loss_scale", r->step,
+                                        *(float *)tw_tensor_data(t->fetched.tensors[rate - 1]), error));
     for (int i = rate + 1; i <= rate + t->fetched.num_parts; i++) {
         char tag[300];
         tw_strip_tower_name(tw_node_name(t->fetched.outputs[i].node), tag, sizeof tag);
-        TWI_TRY(
-            tw_event_writer_add_scalar(events, tag, r->step, *(float *)tw_tensor_data(t->fetched.tensors[i]), error));
+        TWI_TRY(twi_trainer_write_curve(t, events, tag, r->step, *(float *)tw_tensor_data(t->fetched.tensors[i]), error));
     }
 done:
     return status;
@@ -102,7 +115,7 @@ static tw_status write_activations(tw_trainer *t, tw_event_writer *events, int64
     tw_output outputs[TWI_MOST_ACTIVATIONS];
     tw_tensor *values[TWI_MOST_ACTIVATIONS] = {0};
     tw_status status = TW_OK;
-    char name[300], tag[320];
+    char name[300], tag[320], curve[320];
     int last = t->towers.count - 1, count = twi_trainer_activations(t, outputs);
     tw_feed feeds[] = {{t->input.images[last], t->fetched.tensors[t->fetched.count - 1]}};
     TWI_TRY(tw_session_run(t->session, feeds, 1, outputs, count, values, error));
@@ -110,8 +123,8 @@ static tw_status write_activations(tw_trainer *t, tw_event_writer *events, int64
         tw_strip_tower_name(tw_node_name(outputs[i].node), name, sizeof name);
         snprintf(tag, sizeof tag, "%s/activations", name);
         TWI_TRY(write_histogram(events, tag, step, values[i], error));
-        snprintf(tag, sizeof tag, "%s/sparsity", name);
-        TWI_TRY(tw_event_writer_add_scalar(events, tag, step, share_of_zeros(values[i]), error));
+        snprintf(tag, sizeof tag, "%.290s/sparsity", name);
+        TWI_TRY(tw_event_writer_add_scalar(events, tag_of(t, "units", tag, curve), step, share_of_zeros(values[i]), error));
     }
 done:
     for (int i = 0; i < count; i++)

@@ -12,6 +12,9 @@
  * CARD_APART=1 that a graph takes what one stream records and no other; CARD_TELLS=1 that it says of each graph that is
  * made how many nodes it has, and how many come one after the other; CARD_NARROWS=1 that cuDNN's engine of TF32 makes its
  * inputs narrower still.
+ * CARD_BLOCKS that so many blocks of a kernel run at once (1); their order is random in any case.
+ * CARD_STRICT=1 that a handle of cuDNN's takes streams of no other context than the one it was made in.
+ * CARD_TUNED=1 that cuDNN's engines come with other settings; CARD_DRIVER is in the name of what is remembered.
  * CARD_NCCL_AT=reduction lets those of NCCL hang; CARD_NCCL_AT=init rank CARD_NCCL_HANGS while communicators are made.
  *
  * This part is for tests: */
@@ -27,7 +30,8 @@ long card_calls(void);            /* since the last card_fail_at() */
 const char *card_failed(void);    /* name of the call that was made to fail; "" */
 const char *card_leaks(void);     /* "2 streams, 1 event": what was made and not given back; "" if all is well */
 long card_count(const char *what); /* how often a call, or "kernel", "node" (of a graph that is launched), has been seen;
-                                      "depth": nodes on the longest way through each graph that was made */
+                                      "depth": nodes on the longest way through each graph that was made,
+                                      "urgent": those with the greatest priority */
 void card_takes(const char *what, double ms); /* what events say that "engine 3" or "algorithm 1" has taken; 1 at first */
 void card_be_lazy(int yes);       /* nothing that streams are given from now on is done: for plans alone */
 int card_opened(int ordinal);     /* whether a card has ever been given a context */

@@ -200,6 +200,7 @@ static void run_graph(const descriptor *graph, places where)
 
 struct handle {
     cudaStream_t stream;
+    void *context; /* in which it was made */
 };
 
 /* What a driver would have to compile is not there: operations that follow each other, on numbers of 16 bits. */
@@ -221,7 +222,7 @@ extern "C" {
 cudnnStatus_t cudnnCreate(cudnnHandle_t *made)
 {
     CALL(CUDNN_STATUS_NOT_INITIALIZED)
-    *made = (cudnnHandle_t) new handle{};
+    *made = (cudnnHandle_t) new handle{nullptr, card::context};
     card::born("cuDNN handles", 1);
     return CUDNN_STATUS_SUCCESS;
 }
@@ -236,6 +237,8 @@ cudnnStatus_t cudnnDestroy(cudnnHandle_t made)
 cudnnStatus_t cudnnSetStream(cudnnHandle_t made, cudaStream_t stream)
 {
     CALL(CUDNN_STATUS_BAD_PARAM)
+    if (getenv("CARD_STRICT") && ((handle *)made)->context != card::context_of(stream))
+        return CUDNN_STATUS_INTERNAL_ERROR_TEXTURE_CREATION_FAILED; /* CUDNN_STATUS_MAPPING_ERROR's name by now */
     ((handle *)made)->stream = stream;
     return CUDNN_STATUS_SUCCESS;
 }
@@ -323,6 +326,15 @@ static void answer(const descriptor *d, cudnnBackendAttributeName_t name, int64_
         notes[0] = d->number == 0 ? CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC : CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
         if (d->number == 1 && getenv("CARD_NARROWS"))
             notes[(*count)++] = CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS;
+    } else if (name == CUDNN_ATTR_ENGINECFG_KNOB_CHOICES) {
+        ((descriptor **)values)[0]->number = d->number;
+        *count = 1;
+    } else if (name == CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE) {
+        *(cudnnBackendKnobType_t *)values = CUDNN_KNOB_TYPE_TILE_SIZE;
+        *count = 1;
+    } else if (name == CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE) {
+        *(int64_t *)values = d->number + (getenv("CARD_TUNED") ? 100 : 0);
+        *count = 1;
     } else if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) {
         const descriptor *configuration = d->part(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
         *(int64_t *)values = configuration->number == 2 ? INT64_C(1) << 50 : (int64_t)WORKSPACE;

@@ -130,8 +130,33 @@ CUresult cuGreenCtxDestroy(CUgreenCtx context)
     return CUDA_SUCCESS;
 }
 
-CUresult cuGreenCtxStreamCreate(CUstream *stream, CUgreenCtx, unsigned, int)
+CUresult cuGreenCtxStreamCreate(CUstream *stream, CUgreenCtx context, unsigned, int)
 {
-    return cudaStreamCreateWithFlags(stream, 0) == cudaSuccess ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
+    if (cudaStreamCreateWithFlags(stream, 0) != cudaSuccess)
+        return CUDA_ERROR_UNKNOWN;
+    card::set_context(*stream, context);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxFromGreenCtx(CUcontext *own, CUgreenCtx context)
+{
+    CALL(CUDA_ERROR_UNKNOWN)
+    *own = (CUcontext)context;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPushCurrent(CUcontext own)
+{
+    CALL(CUDA_ERROR_UNKNOWN)
+    card::context = own;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPopCurrent(CUcontext *own)
+{
+    CALL(CUDA_ERROR_UNKNOWN)
+    *own = (CUcontext)card::context;
+    card::context = nullptr;
+    return CUDA_SUCCESS;
 }
 }

@@ -1,5 +1,6 @@
 /* emulate.h - lets a host's compiler read a .cu file: what a kernel sees of its place in the launch, and launching.
- * It is included before all else (-include). Blocks run one after another, so what they share is static. */
+ * It is included before all else (-include). A thread of the host runs one block after another, so what a block shares is
+ * that thread's. */
 #ifndef CARD_EMULATE_H
 #define CARD_EMULATE_H
 
@@ -11,7 +12,7 @@
 #include <tuple>
 
 #undef __shared__
-#define __shared__ static
+#define __shared__ static thread_local
 #undef __launch_bounds__
 #define __launch_bounds__(...)
 
@@ -33,15 +34,17 @@ extern "C" float card_exchange(float value, int from);
 extern "C" unsigned card_lane(void);
 #define __syncthreads card_sync_block
 
-/* Blocks run one after another, and so do the threads between barriers. */
-static inline void __threadfence(void)
-{
-}
+/* Of the fences that threads come to, each sees what was written before all earlier ones; nothing else orders what blocks
+ * do. */
+extern "C" void card_fence(void);
+#define __threadfence card_fence
 
 static inline unsigned atomicInc(unsigned *counter, unsigned most)
 {
-    unsigned before = *counter;
-    *counter = before >= most ? 0 : before + 1;
+    unsigned before = __atomic_load_n(counter, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(counter, &before, before >= most ? 0 : before + 1, false, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED)) {
+    }
     return before;
 }
 

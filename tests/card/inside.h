@@ -22,9 +22,15 @@ void born(const char *what, int change);
 void seen(const char *what);
 
 /* Puts work on a stream, or into what it records. */
-void enqueue(cudaStream_t stream, std::function<void()> work);
+void enqueue(cudaStream_t stream, std::function<void()> work,
+             cudaGraphNodeType type = cudaGraphNodeTypeKernel);
 /* Lets the time of a stream, as events see it, go on by what "engine 3" takes. */
 void spend(cudaStream_t stream, const std::string &what);
+/* A part of a card has a context of its own, and its streams do; nullptr: the card's. What the thread makes now belongs to
+ * `context`. */
+extern thread_local void *context;
+void set_context(cudaStream_t stream, void *context);
+void *context_of(cudaStream_t stream);
 /* Whether nothing is to be computed, only noted. */
 bool idle(void);
 /* Puts work on `count` streams at once: it is done, once, when any of them gets to it, all others being worked off up to

@@ -185,14 +185,18 @@ struct CUgraphNode_st {
     work item;
     CUstream_st *stream;
     std::vector<CUgraphNode_st *> after;
+    cudaGraphNodeType type = cudaGraphNodeTypeKernel;
+    int priority = 0;
 };
 
 struct CUgraph_st {
     std::vector<std::unique_ptr<CUgraphNode_st>> nodes;
+    double ms = 0; /* that its work takes */
 };
 
 struct CUgraphExec_st {
     std::vector<work> nodes; /* in an order that the edges allow, as unlike the one in which they were written as can be */
+    double ms = 0;
 };
 
 struct CUstream_st {
@@ -204,7 +208,20 @@ struct CUstream_st {
     std::thread::id recorder;
     bool spoiled = false; /* the recording */
     double ms = 0;        /* that its work has taken */
+    void *context = nullptr;
 };
+
+thread_local void *card::context;
+
+void card::set_context(cudaStream_t stream, void *context)
+{
+    stream->context = context;
+}
+
+void *card::context_of(cudaStream_t stream)
+{
+    return stream->context;
+}
 
 static double now; /* of all cards, in ms: a thing that is done takes a nanosecond */
 
@@ -231,7 +248,7 @@ extern "C" void card_be_lazy(int yes)
     lazy = yes;
 }
 
-void card::enqueue(cudaStream_t s, work item)
+void card::enqueue(cudaStream_t s, work item, cudaGraphNodeType type)
 {
     if (lazy)
         item = [] {};
@@ -240,7 +257,7 @@ void card::enqueue(cudaStream_t s, work item)
         abort();
     }
     if (s->records) {
-        s->records->nodes.push_back(std::make_unique<CUgraphNode_st>(CUgraphNode_st{std::move(item), s, s->ends}));
+        s->records->nodes.push_back(std::make_unique<CUgraphNode_st>(CUgraphNode_st{std::move(item), s, s->ends, type}));
         s->ends = {s->records->nodes.back().get()};
     } else
         s->queue.push_back(std::move(item));
@@ -249,8 +266,8 @@ void card::enqueue(cudaStream_t s, work item)
 void card::spend(cudaStream_t s, const std::string &what)
 {
     auto found = counted.takes.find(what);
-    if (!s->records)
-        s->ms += found == counted.takes.end() ? 1 : found->second;
+    double *ms = s->records ? &s->records->ms : &s->ms;
+    *ms += found == counted.takes.end() ? 1 : found->second;
 }
 
 bool card::idle(void)
@@ -401,7 +418,7 @@ extern "C" cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t 
     CALL(cudaErrorUnknown)
     if (!stream->records || flags != cudaEventRecordExternal)
         return cudaErrorInvalidValue;
-    card::enqueue(stream, [clock = event->clock] { *clock = now; });
+    card::enqueue(stream, [clock = event->clock] { *clock = now; }, cudaGraphNodeTypeEventRecord);
     event->stream = stream;
     event->of_node = true;
     return cudaSuccess;
@@ -498,10 +515,57 @@ extern "C" cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *gr
     return failed ? cudaErrorUnknown : *graph ? cudaSuccess : cudaErrorStreamCaptureInvalidated;
 }
 
-extern "C" cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *, size_t *count)
+extern "C" cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count)
 {
     CALL(cudaErrorUnknown)
+    for (size_t i = 0; nodes && i < *count && i < graph->nodes.size(); i++)
+        nodes[i] = graph->nodes[i].get();
     *count = graph->nodes.size();
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to,
+                                         cudaGraphEdgeData *, size_t *count)
+{
+    CALL(cudaErrorUnknown)
+    size_t edges = 0;
+    for (auto &node : graph->nodes)
+        for (CUgraphNode_st *before : node->after) {
+            if (from && edges < *count) {
+                from[edges] = before;
+                to[edges] = node.get();
+            }
+            edges++;
+        }
+    *count = edges;
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType *type)
+{
+    CALL(cudaErrorUnknown)
+    *type = node->type;
+    return cudaSuccess;
+}
+
+enum { LEAST = 0, GREATEST = -5 };
+
+extern "C" cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+    CALL(cudaErrorUnknown)
+    *least = LEAST;
+    *greatest = GREATEST;
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t node, cudaLaunchAttributeID name,
+                                                       const cudaLaunchAttributeValue *value)
+{
+    CALL(cudaErrorUnknown)
+    if (node->type != cudaGraphNodeTypeKernel || name != cudaLaunchAttributePriority || value->priority > LEAST ||
+        value->priority < GREATEST)
+        return cudaErrorInvalidValue;
+    node->priority = value->priority;
     return cudaSuccess;
 }
 
@@ -519,10 +583,14 @@ static long depth_of(const CUgraph_st *graph)
     return most;
 }
 
-extern "C" cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long)
+extern "C" cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
 {
     CALL(cudaErrorUnknown)
+    for (auto &node : graph->nodes)
+        if (flags & cudaGraphInstantiateFlagUseNodePriority && node->priority == GREATEST)
+            card::seen("urgent");
     *exec = new CUgraphExec_st;
+    (*exec)->ms = graph->ms;
     card::born("executable graphs", 1);
     long depth = depth_of(graph);
     for (long i = 0; i < depth; i++)
@@ -573,6 +641,7 @@ extern "C" cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream
         card::seen("node");
         card::enqueue(stream, node);
     }
+    stream->ms += exec->ms;
     return cudaSuccess;
 }
 
@@ -660,7 +729,7 @@ extern "C" cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cu
     const piece *p = piece_of(memory, bytes);
     if (!p || p->pinned)
         return cudaErrorIllegalAddress;
-    card::enqueue(stream, [=] { memset(memory, value, bytes); });
+    card::enqueue(stream, [=] { memset(memory, value, bytes); }, cudaGraphNodeTypeMemset);
     return cudaSuccess;
 }
 
@@ -677,7 +746,7 @@ extern "C" cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
         stream->spoiled = true;
         return cudaErrorStreamCaptureUnsupported;
     }
-    card::enqueue(stream, [=] { memmove(to, from, bytes); });
+    card::enqueue(stream, [=] { memmove(to, from, bytes); }, cudaGraphNodeTypeMemcpy);
     if (!t || !f) /* memory that is not page-locked: done when the call returns */
         finish(stream);
     return cudaSuccess;
@@ -690,6 +759,6 @@ extern "C" cudaError_t cudaMemcpyPeerAsync(void *to, int to_ordinal, const void 
     const piece *t = piece_of(to, bytes), *f = piece_of(from, bytes);
     if (!t || !f || t->ordinal != to_ordinal || f->ordinal != from_ordinal || t->pinned || f->pinned)
         return cudaErrorIllegalAddress;
-    card::enqueue(stream, [=] { memmove(to, from, bytes); });
+    card::enqueue(stream, [=] { memmove(to, from, bytes); }, cudaGraphNodeTypeMemcpy);
     return cudaSuccess;
 }

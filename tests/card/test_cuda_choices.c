@@ -12,8 +12,9 @@
 #include <tower/tower.h>
 #include <unistd.h>
 
-/* Two algorithms obey; cuDNN has them in both of its lists. Each is timed in two rounds. */
-enum { ROUNDS = 2, OF_CUDNN = 2 * 2 * ROUNDS, OF_CUBLASLT = 2 * ROUNDS };
+/* Two algorithms obey; cuDNN has them in both of its lists. Each is timed in graphs of 20 runs, one of which takes 1 or
+ * 2 ms, so that the first replay is all the warming up there is, and then four times. */
+enum { REPLAYS = 5, OF_CUDNN = 2 * 2 * REPLAYS, OF_CUBLASLT = 2 * REPLAYS };
 
 /* ---- starts ---------------------------------------------------------------------------------------------------------- */
 
@@ -127,7 +128,7 @@ static int tear_down(void **state)
     return system(command);
 }
 
-/* The path of the one file whose name has `part`. */
+/* The path of cuDNN's one file whose name has `part`. */
 static const char *file_of(const char *part)
 {
     static char path[400];
@@ -137,7 +138,7 @@ static const char *file_of(const char *part)
     DIR *open = opendir(list);
     assert_non_null(open);
     for (struct dirent *entry; (entry = readdir(open));)
-        if (strstr(entry->d_name, part) && entry->d_name[0] != '.') {
+        if (strstr(entry->d_name, part) && strstr(entry->d_name, "cudnn") && entry->d_name[0] != '.') {
             snprintf(path, sizeof path, "%s/%s", list, entry->d_name);
             count++;
         }
@@ -162,6 +163,8 @@ static void the_fastest_is_taken_and_the_next_start_times_nothing(void **state)
     seen cold = start();
     assert_true(cold.timed > 0);
     assert_true(cold.engines[4] == cold.engines[3] + 2); /* both were timed, the second ran */
+    assert_int_equal(cold.engines[3], 2 * 21);           /* each once by itself, and twenty times into a graph */
+    assert_int_equal(cold.timed, OF_CUDNN + OF_CUBLASLT);
     assert_true(cold.algorithms[2] == cold.algorithms[1] + 2);
     assert_message(cold.log, "cuDNN 9.");
     assert_message(cold.log, "is that in '/");
@@ -194,8 +197,8 @@ static void devices_and_parts_of_one_card_agree(void **state)
 
 static void a_damaged_file_is_passed_over_once_and_replaced(void **state)
 {
-    static const char *const damages[] = {"", "rubbish", "tower algorithms 1: another card, cudnn 1\n", "HEAD conv 1 2",
-                                          "HEADconv -1 4 100\n", "HEADconv x 4 100\n", "HEADconv 1 4 100 more\n"};
+    static const char *const damages[] = {"", "rubbish", "tower algorithms 2: another card, cudnn 1\n", "HEAD conv 1 2",
+                                          "HEADconv -1 4 5 100\n", "HEADconv x 4 5 100\n", "HEADconv 1 4 5 100 more\n"};
     (void)state;
     start();
     for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
@@ -229,6 +232,28 @@ static void a_choice_that_the_library_no_longer_has_is_made_anew(void **state)
     seen next = start();
     assert_int_equal(next.timed, OF_CUDNN);
     assert_int_equal(next.warnings, 0);
+    assert_int_equal(start().timed, 0);
+}
+
+static void an_algorithm_with_other_settings_is_another(void **state)
+{
+    (void)state;
+    start();
+    setenv("CARD_TUNED", "1", 1);
+    seen next = start();
+    unsetenv("CARD_TUNED");
+    assert_int_equal(next.timed, OF_CUDNN);
+    assert_int_equal(next.warnings, 0);
+}
+
+static void another_driver_has_a_file_of_its_own(void **state)
+{
+    (void)state;
+    start();
+    setenv("CARD_DRIVER", "13010", 1);
+    assert_true(start().timed > 0);
+    assert_message(file_of("driver-13010"), "driver-13010");
+    unsetenv("CARD_DRIVER");
     assert_int_equal(start().timed, 0);
 }
 
@@ -278,6 +303,8 @@ int main(void)
         TEST(devices_and_parts_of_one_card_agree),
         TEST(a_damaged_file_is_passed_over_once_and_replaced),
         TEST(a_choice_that_the_library_no_longer_has_is_made_anew),
+        TEST(an_algorithm_with_other_settings_is_another),
+        TEST(another_driver_has_a_file_of_its_own),
         TEST(a_folder_that_cannot_be_written_changes_nothing_else),
         TEST(another_card_has_a_file_of_its_own),
         TEST(off_leaves_the_folder_alone),

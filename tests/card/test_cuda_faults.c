@@ -87,7 +87,7 @@ static tw_status run(const char *type, float *losses, counts *after, tw_error *e
 
 /* ---- every call ------------------------------------------------------------------------------------------------------ */
 
-static long stride = 23; /* between the calls that are tried; the argument "every" makes it 1 */
+static long stride = 23; /* between the calls that are tried; the argument "every" makes it 1, "some" 397 */
 
 /* Giving back may fail without anybody being told: what was asked for has been done. An engine of cuDNN that does not
  * want to is passed over. And cards are found by number once more when their memory is freed. */
@@ -140,6 +140,7 @@ static void a_step_is_recorded_once_and_replayed_with_the_same_numbers(void **st
     float expected[STEPS], found[STEPS];
     counts after[STEPS];
     assert_ok(run("cpu", expected, NULL, &error));
+    assert_ok(run("gpu", found, NULL, &error)); /* algorithms are chosen, for which they are recorded, too */
     counts before = counts_now();
     assert_ok(run("gpu", found, after, &error));
     assert_floats_near(found, expected, STEPS, 1e-5);
@@ -237,6 +238,27 @@ static int in_parts(long n)
     return *card_leaks() ? complain(0, "left behind", card_leaks()) : FINE;
 }
 
+/* Two parts of a card convolve as two cards do, whether or not cuDNN takes their streams as it is. */
+static int convolve_in_parts(long strict)
+{
+    tw_error error = {0};
+    float expected[STEPS], losses[STEPS];
+    setenv("CARD_COUNT", "1", 1);
+    if (strict)
+        setenv("CARD_STRICT", "1", 1);
+    if (run_on((tw_device_options){.logical_gpus = 2}, "cpu", expected, NULL, &error) != TW_OK)
+        return complain(0, "fails on the CPU", error.message);
+    if (run_on((tw_device_options){.logical_gpus = 2}, "gpu", losses, NULL, &error) != TW_OK)
+        return complain(0, "fails", error.message);
+    for (int i = 0; i < STEPS; i++)
+        if (fabsf(losses[i] - expected[i]) > 1e-4f * fabsf(expected[i]))
+            return complain(0, "computes something else", "");
+    if (card_count("cudnnCreate") != (strict ? 4 : 2) ||
+        card_count("cuCtxPushCurrent_v2") != (strict ? 2 : 0) || card_count("cuCtxPopCurrent_v2") != (strict ? 2 : 0))
+        return complain(0, "makes too many handles, or stays in a context", "");
+    return *card_leaks() ? complain(0, "left behind", card_leaks()) : FINE;
+}
+
 /* The library's list begins with an engine that adds in any order, then comes one of TF32, then one that wants too much
  * memory. Those that may be taken are timed; the others never run. */
 static int by_engine(long wanted)
@@ -286,6 +308,13 @@ static void a_card_is_divided_into_parts(void **state)
     assert_int_equal(in_a_process(in_parts, 0), FINE);
 }
 
+static void a_part_has_a_handle_of_cudnn_that_takes_its_streams(void **state)
+{
+    (void)state;
+    assert_int_equal(in_a_process(convolve_in_parts, 0), FINE);
+    assert_int_equal(in_a_process(convolve_in_parts, 1), FINE);
+}
+
 static void a_machine_without_cards_or_with_an_old_driver_says_so_in_one_line(void **state)
 {
     (void)state;
@@ -308,9 +337,12 @@ int main(int count, char **arguments)
         cmocka_unit_test(engines_of_any_order_and_of_tf32_are_taken_only_when_asked_for),
         cmocka_unit_test(engines_that_make_inputs_narrower_are_never_taken),
         cmocka_unit_test(a_card_is_divided_into_parts),
+        cmocka_unit_test(a_part_has_a_handle_of_cudnn_that_takes_its_streams),
         cmocka_unit_test(a_step_is_recorded_once_and_replayed_with_the_same_numbers), /* the last: it asks the driver */
     };
     if (count > 1 && strcmp(arguments[1], "every") == 0)
         stride = 1;
+    if (count > 1 && strcmp(arguments[1], "some") == 0)
+        stride = 397;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -255,6 +255,90 @@ static void losses_that_others_want_stay_apart(void **state)
     }
 }
 
+/* ---- counting beside updates ------------------------------------------------------------------------------------- */
+
+enum { FOLLOWED = 4 };
+
+/* A step whose rate is of the old count and whose averages have a weight of the new one; if it is looked at, `last` is
+ * what is there after both the update and the count. Values are those after some steps. Returns how many launches of
+ * a step come one after the other. */
+static long count_and_update(const char *device, const char *disable, bool look, double values[FOLLOWED])
+{
+    long depth;
+    tw_graph *g = tw_graph_create();
+    tw_output step = {0}, start = {0}, seen[FOLLOWED] = {{0}};
+    TW_DEVICE(g, "%s", device) {
+        tw_variable *v[] = {tw_get_variable(g, "v", TW_FLOAT32, TW_SHAPE(3), (tw_initializer){.a = 8}),
+                            tw_get_variable(g, "w", TW_FLOAT32, TW_SHAPE(2), (tw_initializer){.a = 4})};
+        tw_variable *last = tw_make_variable(g, "last", &(tw_new_variable){.dtype = TW_FLOAT32, .shape = TW_SHAPE(3)});
+        tw_variable *count = tw_global_step(g);
+        tw_output old = tw_cast(g, count->value, TW_FLOAT32);
+        tw_optimizer *sgd = tw_gradient_descent(g, tw_div(g, tw_scalar(g, 1), tw_add(g, old, tw_scalar(g, 4))));
+        tw_output loss = tw_add(g, tw_l2_loss(g, v[0]->value), tw_l2_loss(g, v[1]->value));
+        tw_output apply = tw_apply_gradients(sgd, tw_compute_gradients_of(sgd, loss, v, 2), count);
+        tw_averages *averages = tw_moving_averages(g, 0.9f, count, apply);
+        TW_CONTROL(g, apply) {
+            tw_output new = tw_cast(g, tw_variable_read(g, count), TW_FLOAT32);
+            step = tw_assign(g, last->handle, tw_add(g, tw_variable_read(g, v[0]), new));
+        }
+        step = tw_group(g, (tw_output[]){averages->update, step}, look ? 2 : 1);
+        seen[0] = tw_reduce_sum(g, v[0]->value, NULL, 0, false);
+        seen[1] = tw_reduce_sum(g, last->value, NULL, 0, false);
+        seen[2] = tw_reduce_sum(g, averages->averages[0]->value, NULL, 0, false);
+        seen[3] = tw_identity(g, count->value);
+    }
+    start = tw_initialize_variables(g);
+    tw_session *session = open_session(g, disable);
+    run_one(session, start);
+    run_one(session, step);
+    depth = card_count("depth");
+    run_one(session, step); /* which is recorded */
+    depth = card_count("depth") - depth;
+    run_one(session, step);
+    for (int i = 0; i < FOLLOWED; i++)
+        values[i] = run_one(session, seen[i]);
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+    return depth;
+}
+
+static void counting_does_not_wait_for_updates_and_nobody_can_tell(void **state)
+{
+    (void)state;
+    double cpu[FOLLOWED], apart[FOLLOWED], together[FOLLOWED];
+    count_and_update("/cpu:0", NULL, true, cpu);
+    count_and_update("/gpu:0", "scalars", true, apart);
+    count_and_update("/gpu:0", NULL, true, together);
+    assert_true(cpu[3] == 3 && cpu[1] == cpu[0] + 9 && cpu[2] > cpu[0]);
+    for (int i = 0; i < FOLLOWED; i++) {
+        assert_true(apart[i] == cpu[i]);
+        assert_true(together[i] == cpu[i]);
+    }
+    assert_int_equal(count_and_update("/gpu:0", NULL, false, together), 3); /* the count, the update, the averages */
+}
+
+/* Where somebody looks at the count itself, it is counted when the update is done. */
+static void a_count_that_is_asked_for_comes_after_the_update(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_output apply = {0};
+    tw_variable *v = NULL;
+    TW_DEVICE(g, "/gpu:0") {
+        v = tw_get_variable(g, "v", TW_FLOAT32, TW_SHAPE(3), (tw_initializer){.a = 8});
+        tw_optimizer *sgd = tw_gradient_descent(g, tw_scalar(g, 0.5f));
+        tw_grads *grads = tw_compute_gradients_of(sgd, tw_l2_loss(g, v->value), &v, 1);
+        apply = tw_apply_gradients(sgd, grads, tw_global_step(g));
+    }
+    tw_output start = tw_initialize_variables(g), sum = tw_reduce_sum(g, v->value, NULL, 0, false);
+    tw_session *session = open_session(g, NULL);
+    run_one(session, start);
+    run_one(session, apply);
+    assert_true(run_one(session, sum) == 12 && run_one(session, tw_global_step(g)->value) == 1);
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+}
+
 /* ---- buckets ------------------------------------------------------------------------------------------------------ */
 
 /* What somebody else wants of a gradient stays a node, and the bucket reads that. */
@@ -352,6 +436,8 @@ int main(void)
         cmocka_unit_test(two_writes_of_a_variable_stay_apart),
         cmocka_unit_test(long_programs_are_several),
         cmocka_unit_test(losses_that_others_want_stay_apart),
+        cmocka_unit_test(counting_does_not_wait_for_updates_and_nobody_can_tell),
+        cmocka_unit_test(a_count_that_is_asked_for_comes_after_the_update),
         cmocka_unit_test(images_that_only_a_cast_reads_are_made_in_its_type),
         cmocka_unit_test(gradients_that_others_want_are_laid_end_to_end_as_they_are),
     };

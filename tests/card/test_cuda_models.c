@@ -6,8 +6,6 @@
 #include "card.h"
 #include "planned_nodes.h"
 
-#include "run/session.h" /* what a plan's nodes have for attributes */
-
 #include <tower/tower.h>
 
 enum { EXAMPLES = 4, STEPS = 2, MOST_VARIABLES = 256 };
@@ -16,7 +14,6 @@ typedef struct job {
     tw_dataset *dataset;
     tw_devices *devices;
     tw_trainer *trainer;
-    const twi_device *card;
 } job;
 
 static job open_job(const tw_model *model, tw_trainer_options options, bool on_cpu)
@@ -27,7 +24,6 @@ static job open_job(const tw_model *model, tw_trainer_options options, bool on_c
     assert_ok(tw_devices_create(&(tw_device_options){.cpu_threads = 1, .no_gpus = on_cpu}, &j.devices, &error));
     if (!on_cpu) {
         assert_true(tw_devices_count(j.devices, "GPU") > 0);
-        j.card = j.devices->items[tw_devices_count(j.devices, "CPU")];
         options.variables.parameter_device = options.variables.update ? 0 : TW_PARAMETERS_ON_GPU;
     }
     options.model = model;
@@ -46,35 +42,87 @@ static void close_job(job *j)
     tw_dataset_destroy(j->dataset);
 }
 
-/* What stays on the host: it comes from there, or goes there. Copies and feeds have no kernels. */
+/* What stays on the host: it comes from there. A NoOp is nowhere. */
 static bool belongs_to_the_host(const char *op)
 {
-    static const char *const ops[] = {"TowerInput", "_Copy", "_Feed"};
+    static const char *const ops[] = {"TowerInput", "NoOp"};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
         if (strcmp(op, ops[i]) == 0)
             return true;
     return false;
 }
 
+/* Whether a plan runs the node. */
+static bool is_run(tw_session *session, const tw_node *node)
+{
+    tw_error error = {0};
+    tw_explanation *e;
+    assert_ok(tw_session_explain(session, node, &e, &error));
+    bool is = e->fate == TW_FATE_STEP || e->fate == TW_FATE_JOINED;
+    tw_explanation_destroy(e);
+    return is;
+}
+
+/* The same node in a graph of its own, of inputs that would be fed, or a variable. */
+static tw_node *copy_node(tw_graph *g, const tw_node *node)
+{
+    static const char *const names[] = {"T", "dtype", "SrcT", "DstT", "Tidx", "Tdim", "N", "axis", "keep_dims", "out_type"};
+    tw_output inputs[16];
+    tw_attr attrs[sizeof names / sizeof *names];
+    int num_attrs = 0, num_inputs = tw_node_num_inputs(node);
+    assert_true(num_inputs <= 16);
+    for (int i = 0; i < num_inputs; i++) {
+        tw_output input = tw_node_input(node, i);
+        const tw_attr *dtype = tw_node_attr(node, "dtype");
+        tw_shape shape = tw_output_shape(tw_node_input(node, num_inputs - 1)); /* of what is assigned */
+        inputs[i] = tw_output_dtype(input) == TW_RESOURCE && dtype
+                        ? tw_get_variable(g, "v", dtype->type, shape, (tw_initializer){0})->handle
+                        : tw_placeholder(g, tw_output_dtype(input), tw_output_shape(input));
+    }
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (tw_node_attr(node, names[i]))
+            attrs[num_attrs++] = *tw_node_attr(node, names[i]);
+    tw_node *copy = NULL;
+    TW_DEVICE(g, "/gpu:0")
+        copy = tw_add_node(g, tw_node_op(node), NULL, inputs, num_inputs, attrs, num_attrs);
+    if (!copy)
+        fail_msg("%s", tw_graph_message(g));
+    return copy;
+}
+
+/* Whether a node could be on the card, if it were asked to. */
+static bool has_kernel_on_card(const job *j, const tw_node *node)
+{
+    tw_error error = {0};
+    tw_session *session;
+    tw_graph *g = tw_graph_create();
+    tw_node *copy = copy_node(g, node);
+    tw_session_options options = {.devices = j->devices, .allow_soft_placement = true};
+    assert_ok(tw_session_create(g, &options, &session, &error));
+    tw_explanation *e;
+    assert_ok(tw_session_explain(session, copy, &e, &error));
+    bool has = e->device && strstr(e->device, "/device:GPU:0");
+    tw_explanation_destroy(e);
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+    return has;
+}
+
 /* What was placed on the card has been prepared for it; the rest, the rate among it, could go there too. */
 static void look_at(const job *j, const char *what)
 {
-    const tw_session *session = tw_trainer_session(j->trainer);
-    int missing = 0, nodes = 0;
-    for (int k = 0; k < TWI_MOST_LANES; k++)
-        for (int i = 0; session->lanes[k] && i < session->lanes[k]->plans.count; i++) {
-            const twi_region *planned = session->lanes[k]->plans.items[i].plan->region;
-            for (int id = 0; id < planned->nodes.count; id++) {
-                const twi_node *node = planned->nodes.items[id];
-                nodes++;
-                if (belongs_to_the_host(node->op->name) ||
-                    twi_device_has_kernel(j->card, node->op->name, &node->attrs))
-                    continue;
-                print_error("%s: %s of %s ('%s') has no kernel\n", what, node->op->name,
-                            tw_dtype_name(twi_kernel_type(&node->attrs)), node->name);
-                missing++;
-            }
-        }
+    tw_session *session = tw_trainer_session(j->trainer);
+    const tw_graph *graph = tw_trainer_graph(j->trainer);
+    int missing = 0, nodes = tw_graph_num_nodes(graph);
+    for (int i = 0; i < nodes; i++) {
+        const tw_node *node = tw_graph_node(graph, i);
+        const char *device = tw_session_device(session, node);
+        if (!device || strstr(device, "GPU") || belongs_to_the_host(tw_node_op(node)) || !is_run(session, node) ||
+            has_kernel_on_card(j, node))
+            continue;
+        print_error("%s: %s ('%s') has no kernel\n", what, tw_node_op(node), tw_node_name(node));
+        missing++;
+    }
     assert_true(nodes > 40);
     if (missing)
         fail_msg("%s: %d nodes have no kernel on the card", what, missing);

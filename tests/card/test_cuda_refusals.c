@@ -5,8 +5,6 @@
 #include "card.h"
 #include "planned_nodes.h"
 
-#include "run/session.h" /* the refusals that it remembers */
-
 #include <math.h>
 #include <tower/tower.h>
 
@@ -191,6 +189,8 @@ static void a_refused_fused_node_is_left_apart(void **state)
 static void what_was_refused_is_remembered(void **state)
 {
     (void)state;
+    tw_error error = {0};
+    tw_moves *moves;
     tw_graph *g = tw_graph_create();
     tw_output y = build(g, "/gpu:0", false), more = {0};
     tw_session *s = open_session(g, true);
@@ -200,7 +200,9 @@ static void what_was_refused_is_remembered(void **state)
     tw_tensor_release(fetch(s, more));
     assert_on(s, y.node, "CPU:0");
     assert_on(s, more.node, "GPU:0");
-    assert_int_equal(s->placement.refusals.count, 1);
+    assert_ok(tw_session_moves(s, &moves, &error));
+    assert_int_equal(moves->num_nodes, 1);
+    tw_moves_destroy(moves);
     tw_session_destroy(s);
     tw_graph_destroy(g);
 }

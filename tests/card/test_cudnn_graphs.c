@@ -18,6 +18,16 @@ tw_status twi_cuda_use(twi_device *d, tw_error *error)
     return twi_fail(error, TW_UNAVAILABLE, "there is no card");
 }
 
+tw_status twi_cuda_part_enter(twi_cuda_device *c, tw_error *error)
+{
+    return twi_cuda_use(&c->base, error);
+}
+
+void twi_cuda_part_leave(twi_cuda_device *c)
+{
+    (void)c;
+}
+
 /* Batch, sides, channels in and out, filter, stride, padding at both ends. */
 static const struct {
     int64_t batch, side, in, out, size, stride, pad;
@@ -67,7 +77,7 @@ static void check(const twi_conv_graph *what, bool engine_needs_no_driver)
         fail_msg("direction %d, %s: %s", what->direction, tw_dtype_name(what->type), error.message);
     if (engine_needs_no_driver) {
         cudnnBackendDescriptor_t card = described_card(&d);
-        if (!twi_engine_next(&d, graph, NULL, card, &rules, 0, &engine))
+        if (!twi_engine_next(&d, graph, NULL, card, &rules, &(twi_search){0}, &engine))
             fail_msg("direction %d, %s, %lld channels to %lld: no engine %s", what->direction, tw_dtype_name(what->type),
                      (long long)what->in_channels, (long long)what->out_channels, error.message);
         assert_true(engine.number >= 0 && engine.workspace <= rules.workspace);
@@ -84,6 +94,41 @@ static void every_convolution_finalizes_and_has_an_engine_on_an_h200(void **stat
                 twi_conv_graph g = graph_of(i, (twi_conv_direction)direction, types[t]);
                 check(&g, true);
             }
+}
+
+/* Most of a list are settings of one or two engines. */
+static void each_engine_is_found_once_before_other_settings_of_it(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    twi_descriptors d = {.cudnn = library, .error = &error};
+    twi_engine_rules rules = {.tensor_cores = true, .workspace = (size_t)256 << 20};
+    twi_candidate had[TWI_CANDIDATES];
+    twi_engine engine;
+    twi_conv_graph g = graph_of(0, TWI_CONV_BACKWARD_FILTER, TW_BFLOAT16);
+    cudnnBackendDescriptor_t graph = twi_conv_graph_make(&d, &g, NULL), card = described_card(&d);
+    assert_non_null(graph);
+    int engines = 0, count;
+    for (int pass = 0; pass < 2; pass++) {
+        twi_search search = {.had = had, .new_number = pass == 0};
+        for (count = engines; count < TWI_CANDIDATES; had[count++] = (twi_candidate){engine.position, engine.number,
+                                                                                     engine.settings, 0, NULL}) {
+            search.num_had = count;
+            if (!twi_engine_next(&d, graph, NULL, card, &rules, &search, &engine))
+                break;
+            for (int i = 0; i < count; i++) {
+                assert_int_not_equal(had[i].position, engine.position);
+                assert_true(pass == 1 || had[i].number != engine.number);
+            }
+        }
+        engines = pass == 0 ? count : engines;
+    }
+    assert_true(engines >= 2);
+    assert_true(count > engines);
+    for (int i = engines; i < count; i++) /* what is alike but for its settings is told apart */
+        for (int k = 0; k < i; k++)
+            assert_true(had[k].number != had[i].number || had[k].settings != had[i].settings);
+    twi_descriptors_free(&d);
 }
 
 /* In narrow types these have engines that the driver compiles, so without one only floats can be tried to the end. */
@@ -118,6 +163,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_convolution_finalizes_and_has_an_engine_on_an_h200),
+        cmocka_unit_test(each_engine_is_found_once_before_other_settings_of_it),
         cmocka_unit_test(convolutions_with_bias_and_relu_finalize),
         cmocka_unit_test(a_graph_that_cannot_be_says_what_failed),
     };

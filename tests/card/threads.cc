@@ -1,10 +1,18 @@
-/* threads.cc - a kernel's threads on the host. Each runs until it must wait for others; then the next one runs. A fiber
- * that comes to its thread's end goes on with the next thread, so kernels without barriers never switch. */
+/* threads.cc - a kernel's threads on the host. Each runs until it must wait for others; then the next one of its block
+ * runs. A fiber that comes to its thread's end goes on with the next thread, so kernels without barriers never switch.
+ * Blocks run in a random order, each time in another one, and CARD_BLOCKS of them at once, on threads of the host that
+ * step aside at random where blocks may meet. */
 #include "emulate.h"
 #include "inside.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <thread>
 #include <ucontext.h>
 #include <vector>
 #ifdef __SANITIZE_ADDRESS__
@@ -21,14 +29,14 @@ enum wait { RUNS, AT_BLOCK, AT_WARP };
 
 struct fiber {
     ucontext_t context;
-    std::vector<char> stack = std::vector<char>(STACK);
+    std::unique_ptr<char[]> stack{new char[STACK]};
     card_place here;
     unsigned number;  /* of the thread in its block */
     wait waits;
     int turn;         /* which of the two rooms of its warp's values comes next */
 };
 
-static struct {
+static thread_local struct {
     const std::function<void()> *kernel;
     card_place place;                /* of the block; without a thread */
     unsigned threads, next, ended;   /* of the block */
@@ -39,7 +47,24 @@ static struct {
     size_t stack_size;
     void *fake;
     std::vector<float> rooms[2];     /* a value a thread */
+    std::vector<std::unique_ptr<fiber>> fibers;
+    std::minstd_rand chance;
+    bool alone;                      /* no other block runs now */
 } block;
+
+static void step_aside(void)
+{
+    if (!block.alone && block.chance() % 4 == 0)
+        std::this_thread::yield();
+}
+
+extern "C" void card_fence(void)
+{
+    static std::atomic<unsigned> fences;
+    step_aside();
+    fences.fetch_add(1, std::memory_order_acq_rel);
+    step_aside();
+}
 
 extern "C" card_place *card_here(void)
 {
@@ -105,17 +130,41 @@ static void resume(fiber *f)
 {
     block.current = f;
     f->waits = RUNS;
-    LEAVE(&block.fake, f->stack.data(), f->stack.size());
+    LEAVE(&block.fake, f->stack.get(), STACK);
     swapcontext(&block.scheduler, &f->context);
     ARRIVE(block.fake, nullptr, nullptr);
 }
 
+/* Those that no thread of the host has; it gives them back, and begins anew with those it takes. */
+static struct {
+    std::mutex lock;
+    std::vector<std::unique_ptr<fiber>> all;
+
+    std::unique_ptr<fiber> take()
+    {
+        std::lock_guard<std::mutex> guard(lock);
+        if (all.empty())
+            return std::make_unique<fiber>();
+        std::unique_ptr<fiber> f = std::move(all.back());
+        all.pop_back();
+        return f;
+    }
+    void give_back(std::vector<std::unique_ptr<fiber>> &some)
+    {
+        std::lock_guard<std::mutex> guard(lock);
+        for (auto &f : some)
+            all.push_back(std::move(f));
+        some.clear();
+    }
+} fibers;
+
 static fiber *new_fiber(void)
 {
-    fiber *f = new fiber;
+    block.fibers.push_back(fibers.take());
+    fiber *f = block.fibers.back().get();
     getcontext(&f->context);
-    f->context.uc_stack.ss_sp = f->stack.data();
-    f->context.uc_stack.ss_size = f->stack.size();
+    f->context.uc_stack.ss_sp = f->stack.get();
+    f->context.uc_stack.ss_size = STACK;
     f->context.uc_link = nullptr;
     makecontext(&f->context, live, 0);
     return f;
@@ -161,22 +210,54 @@ static void run_block(void)
     }
 }
 
-void card::run_grid(dim3 grid, dim3 threads, size_t shared, const std::function<void()> &kernel)
+/* Of the launch: its blocks in the order in which they begin. */
+struct launch {
+    dim3 grid, threads;
+    size_t shared;
+    const std::function<void()> *kernel;
+    std::vector<unsigned> order;
+    std::atomic<size_t> begun{0};
+};
+
+/* On a thread of the host: one block after another, until all have begun. */
+static void run_blocks(launch *l, unsigned seed, bool alone)
 {
-    std::vector<float> dynamic((shared + 3) / 4, NAN);
-    block.kernel = &kernel;
+    std::vector<float> dynamic((l->shared + 3) / 4, NAN);
+    const dim3 grid = l->grid, threads = l->threads;
+    block.kernel = l->kernel;
+    block.chance.seed(seed);
+    block.alone = alone;
     block.threads = threads.x * threads.y * threads.z;
     block.place.threads = threads;
     block.place.blocks = grid;
     block.place.shared = dynamic.data();
     block.rooms[0].assign(block.threads + WARP, 0);
     block.rooms[1].assign(block.threads + WARP, 0);
-    for (unsigned z = 0; z < grid.z; z++)
-        for (unsigned y = 0; y < grid.y; y++)
-            for (unsigned x = 0; x < grid.x; x++) {
-                block.place.block = {x, y, z};
-                run_block();
-            }
+    for (size_t i; (i = l->begun.fetch_add(1)) < l->order.size();) {
+        unsigned n = l->order[i];
+        block.place.block = {n % grid.x, n / grid.x % grid.y, n / grid.x / grid.y};
+        run_block();
+    }
+}
+
+void card::run_grid(dim3 grid, dim3 threads, size_t shared, const std::function<void()> &kernel)
+{
+    static std::mt19937 chance(1);
+    static const char *const at_once = getenv("CARD_BLOCKS");
+    launch l{grid, threads, shared, &kernel, std::vector<unsigned>((size_t)grid.x * grid.y * grid.z)};
+    for (size_t i = 0; i < l.order.size(); i++)
+        l.order[i] = (unsigned)i;
+    std::shuffle(l.order.begin(), l.order.end(), chance);
+    size_t others = std::min(l.order.size(), (size_t)(at_once ? atoi(at_once) : 1)) - 1;
+    std::vector<std::thread> helpers;
+    for (size_t i = 0; i < others; i++)
+        helpers.emplace_back([&l, seed = (unsigned)chance()] {
+            run_blocks(&l, seed, false);
+            fibers.give_back(block.fibers);
+        });
+    run_blocks(&l, (unsigned)chance(), others == 0);
+    for (std::thread &helper : helpers)
+        helper.join();
 }
 
 void card_launch(dim3 grid, dim3 threads, size_t shared, cudaStream_t stream,

@@ -1,4 +1,5 @@
 """Checkpoints as TensorFlow 2.21 writes them, for test_checkpoint_bundle.c. Run in this folder."""
+import numpy as np
 import tensorflow as tf
 
 tensors = {
@@ -26,3 +27,10 @@ tf.raw_ops.SaveV2(prefix="checkpoint_foreign", tensor_names=["complex", "deep", 
                   shape_and_slices=["", "", "4 2 0,1:-", "4 2 1,3:-", ""],
                   tensors=[tf.constant([1j], tf.complex64), tf.zeros([1] * 9), tf.ones([1, 2]), tf.ones([3, 2]),
                            tf.constant(5, tf.int32)])
+# Tensors in parts: in one dimension with a long name, in both, with numbers that take several bytes in a key.
+rows = np.arange(600 * 3, dtype=np.float32).reshape(600, 3)
+grid = np.arange(4 * 5, dtype=np.int64).reshape(4, 5)
+tf.raw_ops.SaveV2(prefix="checkpoint_parts", tensor_names=["after", "grid", "grid", "grid", "m/rows", "m/rows", "m/rows"],
+                  shape_and_slices=["", "4 5 0,2:-", "4 5 2,2:0,1", "4 5 2,2:1,4", "600 3 0,64:-", "600 3 64,63:-",
+                                    "600 3 127,473:-"],
+                  tensors=[np.float64(7), grid[:2], grid[2:, :1], grid[2:, 1:], rows[:64], rows[64:127], rows[127:]])

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes tf1_saver.meta and the checkpoint tf1_saver: a graph of TensorFlow 1 with a Saver, a sharded one, and nodes
-that Tower does not know, among them a loop and what follows from it. tests/test_saver_ops.c saves and restores by it."""
+"""Writes tf1_saver.meta and the checkpoint tf1_saver: a graph of TensorFlow 1 with a Saver, a sharded one, a loop, and
+nodes that Tower does not know, with what follows from them. tests/test_saver_ops.c saves and restores by it."""
 import os
 
 os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
@@ -22,11 +22,11 @@ total = tf.reduce_sum(weights, name="total")
 tf.group(tf.assign_add(weights, tf.ones([2, 3])), tf.assign_add(steps, 1), resource.assign_add([1.0, 1.0]), name="train")
 init = tf.global_variables_initializer()
 
-upper = tf.strings.upper(tf.constant("unknown"), name="upper")
-tf.strings.join([upper, "ly"], name="needs_upper")
+coded = tf.strings.unicode_transcode(tf.constant("unknown"), "UTF-8", "UTF-16-BE", name="coded")
+tf.strings.join([coded, "ly"], name="needs_coded")
 tf.while_loop(lambda i: i < 3.0, lambda i: i + 1.0, [total], name="loop")
-with tf.control_dependencies([upper]):
-    tf.identity(total, name="after_upper")
+with tf.control_dependencies([coded]):
+    tf.identity(total, name="after_coded")
 
 tf.train.Saver(sharded=True, name="sharded")
 saver = tf.train.Saver()

@@ -6,6 +6,10 @@
  * come to their end, whoever fails and whenever the session is cancelled; a run that ends well has done all its rounds,
  * and one in which nothing failed and that was not cancelled ends well, whatever became of those before it.
  *
+ * A loop is one step: its rounds are walked within it, or by dispatchers of its own, to which this applies again.
+ * A step that is skipped, since its branch is not taken, waits and reports like one that is done (twi_run_step() decides), so
+ * it is one here.
+ *
  * Lists have two steps. The devices but the last are a group that records together, the first of them leads; the last one
  * stands for a CPU that reads what the last of them has made. The first run goes step by step, later ones replay, where the
  * segment is step 1 of the leader and, of each other, step 1 or the whole list. Each heading names the

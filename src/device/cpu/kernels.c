@@ -25,33 +25,58 @@
     X(twi_cpu_array_kernels)      /* from here on: plain C */                                                          \
     X(twi_cpu_slice_kernels)                                                                                           \
     X(twi_cpu_rearrange_kernels)                                                                                       \
+    X(twi_cpu_matrix_kernels)                                                                                          \
+    X(twi_cpu_linear_kernels)                                                                                          \
+    X(twi_cpu_blocks_kernels)                                                                                          \
     X(twi_cpu_pad_kernels)                                                                                             \
     X(twi_cpu_gather_kernels)                                                                                          \
     X(twi_cpu_scatter_kernels)                                                                                         \
     X(twi_cpu_segment_kernels)                                                                                         \
+    X(twi_cpu_boxes_kernels)                                                                                           \
+    X(twi_cpu_parse_example_kernels)                                                                                   \
+    X(twi_cpu_parse_text_kernels)                                                                                      \
+    X(twi_cpu_sparse_dense_kernels)                                                                                    \
+    X(twi_cpu_sparse_kernels)                                                                                          \
+    X(twi_cpu_find_kernels)                                                                                            \
     X(twi_cpu_select_kernels)                                                                                          \
     X(twi_cpu_top_k_kernels)                                                                                           \
     X(twi_cpu_elementwise_kernels)                                                                                     \
+    X(twi_cpu_special_kernels)                                                                                         \
     X(twi_cpu_reduce_kernels)                                                                                          \
     X(twi_cpu_matmul_kernels)                                                                                          \
+    X(twi_cpu_einsum_kernels)                                                                                          \
     X(twi_cpu_conv_kernels)                                                                                            \
     X(twi_cpu_bias_kernels)                                                                                            \
     X(twi_cpu_activation_kernels)                                                                                      \
     X(twi_cpu_pool_kernels)                                                                                            \
+    X(twi_cpu_volume_kernels)                                                                                          \
     X(twi_cpu_normalization_kernels)                                                                                   \
+    X(twi_cpu_quantize_kernels)                                                                                        \
     X(twi_cpu_batch_norm_kernels)                                                                                      \
     X(twi_cpu_pool_lrn_kernels)                                                                                        \
     X(twi_cpu_softmax_kernels)                                                                                         \
+    X(twi_cpu_recurrent_kernels)                                                                                       \
+    X(twi_cpu_ctc_kernels)                                                                                             \
     X(twi_cpu_state_kernels)                                                                                           \
+    X(twi_cpu_optimizer_kernels)                                                                                       \
     X(twi_cpu_scatter_variable_kernels)                                                                                \
     X(twi_cpu_random_kernels)                                                                                          \
+    X(twi_cpu_candidates_kernels)                                                                                      \
     X(twi_cpu_control_kernels)                                                                                         \
+    X(twi_cpu_branch_kernels)                                                                                          \
+    X(twi_cpu_series_kernels)                                                                                          \
     X(twi_cpu_input_kernels)                                                                                           \
     X(twi_cpu_examples_kernels)                                                                                        \
     X(twi_cpu_queue_kernels)                                                                                           \
+    X(twi_cpu_table_kernels)                                                                                           \
     X(twi_cpu_reader_kernels)                                                                                          \
     X(twi_cpu_saver_kernels)                                                                                           \
+    X(twi_cpu_text_kernels)                                                                                            \
     X(twi_cpu_image_kernels)                                                                                           \
+    X(twi_cpu_picture_kernels)                                                                                         \
+    X(twi_cpu_color_kernels)                                                                                           \
+    X(twi_cpu_resize_kernels)                                                                                          \
+    X(twi_cpu_crop_kernels)                                                                                            \
     X(twi_cpu_summary_kernels)
 
 FAMILIES(FAMILY)

@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ROUNDS = 2, RUNS = 3 };
+enum { RUNS = 20, ROUNDS = 5, MOST_WARMING = 100 };
+#define WARMING_MS 5.0f /* for the card's clock to come up */
 #define CLEARLY 0.97f /* of the time so far: what is as fast shall not be chosen by chance */
 
 /* Held by who chooses, so that two threads do not choose differently, nor disturb each other's times. */
@@ -49,26 +50,58 @@ done:
     return status;
 }
 
-/* The first run may load what the algorithm needs. */
+/* RUNS runs, one behind the other, as a graph. */
+static tw_status record_runs(twi_cuda_device *c, const twi_contest *contest, const twi_candidate *candidate,
+                             const stopwatch *s, void *recording, tw_error *error)
+{
+    tw_error last = {0};
+    tw_status status = twi_cuda_record(&c->base, recording, NULL, 0, error);
+    if (status != TW_OK)
+        return status;
+    for (int run = 0; run < RUNS && status == TW_OK; run++)
+        status = contest->run(contest->user, candidate, s->scratch, s->scratch + contest->bytes, c->recorder, error);
+    if (twi_cuda_recorded(&c->base, recording, &last) != TW_OK && status == TW_OK) {
+        *error = last;
+        status = last.status;
+    }
+    return status == TW_OK ? twi_cuda_close_recording(&c->base, recording, error) : status;
+}
+
+/* Of a run of the graph. */
+static tw_status time_replay(twi_cuda_device *c, const stopwatch *s, void *recording, float *ms, tw_error *error)
+{
+    tw_status status;
+    const twi_device *d = &c->base;
+    TWI_CALL(d, error, cudaEventRecord(s->begin, c->stream));
+    TWI_TRY(twi_cuda_replay(&c->base, recording, error));
+    TWI_CALL(d, error, cudaEventRecord(s->end, c->stream));
+    TWI_CALL(d, error, cudaEventSynchronize(s->end));
+    TWI_CALL(d, error, cudaEventElapsedTime(ms, s->begin, s->end));
+done:
+    return status;
+}
+
+/* The first run may load what the algorithm needs, which cannot be recorded. */
 static tw_status time_one(twi_cuda_device *c, const twi_contest *contest, const twi_candidate *candidate,
                           const stopwatch *s, float *ms, tw_error *error)
 {
     tw_status status;
-    const twi_device *d = &c->base;
-    char *workspace = s->scratch + contest->bytes;
-    TWI_TRY(contest->run(contest->user, candidate, s->scratch, workspace, c->stream, error));
-    for (int round = 0; round < ROUNDS; round++) {
-        float took = 0;
-        TWI_CALL(d, error, cudaEventRecord(s->begin, c->stream));
-        for (int run = 0; run < RUNS; run++)
-            TWI_TRY(contest->run(contest->user, candidate, s->scratch, workspace, c->stream, error));
-        TWI_CALL(d, error, cudaEventRecord(s->end, c->stream));
-        TWI_CALL(d, error, cudaEventSynchronize(s->end));
-        TWI_CALL(d, error, cudaEventElapsedTime(&took, s->begin, s->end));
-        if (round == 0 || took / RUNS < *ms)
+    void *recording = NULL;
+    float took = 0, warm = 0;
+    TWI_TRY(contest->run(contest->user, candidate, s->scratch, s->scratch + contest->bytes, c->stream, error));
+    TWI_TRY(twi_cuda_open_recording(&c->base, &recording, error));
+    TWI_TRY(record_runs(c, contest, candidate, s, recording, error));
+    for (int i = 0; warm < WARMING_MS && i < MOST_WARMING; i++, warm += took)
+        TWI_TRY(time_replay(c, s, recording, &took, error));
+    *ms = took / RUNS;
+    for (int round = 1; round < ROUNDS; round++) {
+        TWI_TRY(time_replay(c, s, recording, &took, error));
+        if (took / RUNS < *ms)
             *ms = took / RUNS;
     }
 done:
+    if (recording)
+        twi_cuda_forget(&c->base, recording);
     return status;
 }
 
@@ -101,7 +134,12 @@ static int find_fastest(twi_cuda_device *c, const twi_contest *contest, const tw
         if (time_one(c, contest, &candidates[i], &s, &took, &error) != TW_OK) {
             twi_log(TWI_LOG_WARNING, "node '%s': %s's algorithm %lld is passed over: %s", contest->node,
                     contest->maker, (long long)candidates[i].number, error.message);
-        } else if (*ms == 0 || took < CLEARLY * *ms) {
+            continue;
+        }
+        twi_log(TWI_LOG_DETAIL, "node '%s' on %s: %s's algorithm %lld, settings %016llx: %.4f ms", contest->node,
+                c->base.text, contest->maker, (long long)candidates[i].number,
+                (unsigned long long)candidates[i].settings, (double)took);
+        if (*ms == 0 || took < CLEARLY * *ms) {
             best = i;
             *ms = took;
         }
@@ -125,10 +163,29 @@ static void say(const twi_cuda_device *c, const twi_contest *contest, const twi_
 static tw_status take_known(const twi_contest *contest, const twi_choice *known, twi_candidate *winner, bool *taken,
                             tw_error *error)
 {
-    tw_status status = contest->next(contest->user, known->position, winner, error);
-    *taken = status == TW_OK && winner->plan && winner->position == known->position && winner->number == known->number;
+    tw_status status = contest->next(contest->user, &(twi_search){.from = known->position}, winner, error);
+    *taken = status == TW_OK && winner->plan && winner->position == known->position &&
+             winner->number == known->number && winner->settings == known->settings;
     if (status == TW_OK && winner->plan && !*taken)
         contest->drop(contest->user, winner);
+    return status;
+}
+
+/* Each algorithm once, then more of their settings. */
+static tw_status find_candidates(const twi_contest *contest, twi_candidate *candidates, int *count, tw_error *error)
+{
+    tw_status status = TW_OK;
+    for (int pass = 0; pass < 2; pass++) {
+        twi_search search = {.had = candidates, .new_number = pass == 0};
+        while (*count < TWI_CANDIDATES) {
+            search.num_had = *count;
+            TWI_TRY(contest->next(contest->user, &search, &candidates[*count], error));
+            if (!candidates[*count].plan)
+                break;
+            search.from = candidates[(*count)++].position + 1;
+        }
+    }
+done:
     return status;
 }
 
@@ -138,11 +195,7 @@ static tw_status choose_new(twi_cuda_device *c, const twi_contest *contest, twi_
     twi_choice choice = {.ms = 0};
     tw_status status = TW_OK;
     int count = 0, best = 0;
-    for (int from = 0; count < TWI_CANDIDATES; from = candidates[count++].position + 1) {
-        TWI_TRY(contest->next(contest->user, from, &candidates[count], error));
-        if (!candidates[count].plan)
-            break;
-    }
+    TWI_TRY(find_candidates(contest, candidates, &count, error));
     if (count == 0)
         return twi_fail(error, TW_UNIMPLEMENTED, "%s has no algorithm for this that may be taken", contest->maker);
     if (count > 1)
@@ -150,10 +203,11 @@ static tw_status choose_new(twi_cuda_device *c, const twi_contest *contest, twi_
     memcpy(choice.key, contest->key, sizeof choice.key);
     choice.position = candidates[best].position;
     choice.number = candidates[best].number;
+    choice.settings = candidates[best].settings;
     *winner = candidates[best];
     say(c, contest, &choice, choice.ms > 0 ? "timed" : count > 1 ? "the first" : "the only one");
     if (choice.ms > 0 || count == 1)
-        twi_choice_remember(c->card.name, contest, &choice);
+        twi_choice_remember(&c->card, contest, &choice);
 done:
     for (int i = 0; i < count; i++)
         if (status != TW_OK || i != best)
@@ -167,7 +221,7 @@ tw_status twi_choose(twi_cuda_device *c, const twi_contest *contest, twi_candida
     bool taken = false;
     *winner = (twi_candidate){0};
     pthread_mutex_lock(&choosing);
-    const twi_choice *known = twi_choice_find(c->card.name, contest);
+    const twi_choice *known = twi_choice_find(&c->card, contest);
     if (known) {
         status = take_known(contest, known, winner, &taken, error);
         if (taken)

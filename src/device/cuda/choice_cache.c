@@ -1,7 +1,7 @@
 /* choice_cache.c - the algorithms that were chosen, and their files; see choice.h.
  *
- * A file has a head that names the card and the library, then a line for each choice: key, position, number,
- * nanoseconds. It is replaced as a whole. Two processes that choose at the same time join what they find. */
+ * A file has a head that names the card, the library and the driver, then a line for each choice: key, position, number,
+ * settings, nanoseconds. It is replaced as a whole. Two processes that choose at the same time join what they find. */
 #include "device/cuda/choice.h"
 
 #include "base/file.h"
@@ -16,7 +16,7 @@
 #include <string.h>
 
 #define FILE_LIMIT ((size_t)1 << 20)
-#define LINE_FORMAT "%255s %d %lld %lld %n" /* TWI_CHOICE_KEY - 1 */
+#define LINE_FORMAT "%255s %d %lld %llx %lld %n" /* TWI_CHOICE_KEY - 1 */
 
 /* What is known of a card by a library. */
 typedef struct cache {
@@ -57,19 +57,19 @@ static bool put(cache *m, const twi_choice *choice)
 
 /* ---- the file -------------------------------------------------------------------------------------------------------- */
 
-/* "$XDG_CACHE_HOME/tower/algorithms/NVIDIA-H200.cudnn-91900"; "" if there is no place. */
-static void find_path(cache *m, const char *card, const twi_contest *contest)
+/* "$XDG_CACHE_HOME/tower/algorithms/NVIDIA-H200.cudnn-91900.driver-13000"; "" if there is no place. */
+static void find_path(cache *m, const twi_card *card, const twi_contest *contest)
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME"), *wish = getenv("TOWER_ALGORITHM_CACHE");
     char name[96];
     size_t i = 0;
-    for (; card[i] && i < sizeof name - 1; i++)
-        name[i] = isalnum((unsigned char)card[i]) ? card[i] : '-';
+    for (; card->name[i] && i < sizeof name - 1; i++)
+        name[i] = isalnum((unsigned char)card->name[i]) ? card->name[i] : '-';
     name[i] = 0;
     bool in_cache = cache && cache[0] == '/', at_home = home && home[0] == '/';
     if ((wish && strcmp(wish, "off") == 0) || (!in_cache && !at_home) ||
-        snprintf(m->path, sizeof m->path, "%s%s/tower/algorithms/%s.%s-%zu", in_cache ? cache : home,
-                 in_cache ? "" : "/.cache", name, contest->maker, contest->version) >= (int)sizeof m->path)
+        snprintf(m->path, sizeof m->path, "%s%s/tower/algorithms/%s.%s-%zu.driver-%d",
+                 in_cache ? cache : home, in_cache ? "" : "/.cache", name, contest->maker, contest->version, card->driver) >= (int)sizeof m->path)
         m->path[0] = 0;
 }
 
@@ -89,14 +89,16 @@ static bool read_lines(cache *m, char *text)
     for (char *line = text + head, *end; *line; line = end + 1) {
         twi_choice choice = {.ms = 0};
         long long number, ns;
+        unsigned long long settings;
         int length = 0;
         if (!(end = strchr(line, '\n')))
             return false;
         *end = 0;
-        if (sscanf(line, LINE_FORMAT, choice.key, &choice.position, &number, &ns, &length) != 4 ||
+        if (sscanf(line, LINE_FORMAT, choice.key, &choice.position, &number, &settings, &ns, &length) != 5 ||
             line[length] || choice.position < 0 || ns < 0)
             return false;
         choice.number = number;
+        choice.settings = settings;
         choice.ms = (float)ns / 1e6f;
         if (!find(m, choice.key))
             put(m, &choice);
@@ -131,8 +133,9 @@ static void save(cache *m)
     load(m); /* what others have found meanwhile */
     twi_text_printf(&text, "%s", m->head);
     for (int i = 0; i < m->count; i++)
-        twi_text_printf(&text, "%s %d %lld %lld\n", m->choices[i].key, m->choices[i].position,
-                        (long long)m->choices[i].number, (long long)(m->choices[i].ms * 1e6f + 0.5f));
+        twi_text_printf(&text, "%s %d %lld %016llx %lld\n", m->choices[i].key, m->choices[i].position,
+                        (long long)m->choices[i].number, (unsigned long long)m->choices[i].settings,
+                        (long long)(m->choices[i].ms * 1e6f + 0.5f));
     snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(m->path, '/') - m->path), m->path);
     tw_status status = text.failed ? twi_fail_memory(&error, "keeping algorithms") : twi_make_directories(folder, &error);
     if (status == TW_OK)
@@ -145,10 +148,11 @@ static void save(cache *m)
 /* ---- all of it ------------------------------------------------------------------------------------------------------- */
 
 /* NULL when out of memory: then nothing is known. */
-static cache *cache_of(const char *card, const twi_contest *contest)
+static cache *cache_of(const twi_card *card, const twi_contest *contest)
 {
     char head[sizeof caches->head];
-    snprintf(head, sizeof head, "tower algorithms 1: %s, %s %zu\n", card, contest->maker, contest->version);
+    snprintf(head, sizeof head, "tower algorithms 2: %s, %s %zu, driver %d\n", card->name, contest->maker,
+             contest->version, card->driver);
     for (cache *m = caches; m; m = m->next)
         if (strcmp(m->head, head) == 0)
             return m;
@@ -163,13 +167,13 @@ static cache *cache_of(const char *card, const twi_contest *contest)
     return m;
 }
 
-const twi_choice *twi_choice_find(const char *card, const twi_contest *contest)
+const twi_choice *twi_choice_find(const twi_card *card, const twi_contest *contest)
 {
     const cache *m = cache_of(card, contest);
     return m ? find(m, contest->key) : NULL;
 }
 
-void twi_choice_remember(const char *card, const twi_contest *contest, const twi_choice *choice)
+void twi_choice_remember(const twi_card *card, const twi_contest *contest, const twi_choice *choice)
 {
     cache *m = cache_of(card, contest);
     if (m && put(m, choice))

@@ -55,16 +55,25 @@ static const int64_t ids[] = {TWI_CONV_IMAGE, TWI_CONV_FILTER, TWI_CONV_OUTPUT, 
 
 /* ---- choosing an engine: see choice.h ------------------------------------------------------------------------------ */
 
-static tw_status next_engine(void *user, int from, twi_candidate *found, tw_error *error)
+/* Under the lock of the handle. */
+static tw_status find_engine(convolution *c, const twi_search *search, twi_candidate *found, tw_error *error)
 {
-    convolution *c = user;
     twi_engine engine;
     c->parts.error = error;
     *found = (twi_candidate){0};
-    if (twi_engine_next(&c->parts, c->described, c->handle, NULL, &c->rules, from, &engine))
-        *found = (twi_candidate){engine.position, engine.number, engine.workspace, engine.plan};
+    if (twi_engine_next(&c->parts, c->described, c->handle, NULL, &c->rules, search, &engine))
+        *found = (twi_candidate){engine.position, engine.number, engine.settings, engine.workspace, engine.plan};
     c->parts.error = NULL; /* the caller's; parts outlive it */
     return c->parts.status;
+}
+
+static tw_status next_engine(void *user, const twi_search *search, twi_candidate *found, tw_error *error)
+{
+    convolution *c = user;
+    pthread_mutex_lock(&c->device->cudnn_lock);
+    tw_status status = find_engine(c, search, found, error);
+    pthread_mutex_unlock(&c->device->cudnn_lock);
+    return status;
 }
 
 static void drop_engine(void *user, const twi_candidate *candidate)
@@ -83,6 +92,17 @@ static void measure_operands(const convolution *c, size_t bytes[4])
     bytes[3] = round_up((size_t)g->out_channels * size);
 }
 
+static tw_status execute_plan(convolution *c, cudnnBackendDescriptor_t plan, void *const pointers[4], bool bias,
+                              void *workspace, cudaStream_t stream, tw_error *error)
+{
+    pthread_mutex_lock(&c->device->cudnn_lock);
+    tw_status status = twi_cudnn_to_stream(c->device, stream, error);
+    if (status == TW_OK)
+        status = twi_plan_execute(c->library, c->handle, plan, &c->pack, bias ? 4 : 3, ids, pointers, workspace, error);
+    pthread_mutex_unlock(&c->device->cudnn_lock);
+    return status;
+}
+
 static tw_status try_engine(void *user, const twi_candidate *candidate, char *operands, void *workspace,
                             cudaStream_t stream, tw_error *error)
 {
@@ -91,11 +111,7 @@ static tw_status try_engine(void *user, const twi_candidate *candidate, char *op
     measure_operands(c, bytes);
     void *const pointers[] = {operands, operands + bytes[0], operands + bytes[0] + bytes[1],
                               operands + bytes[0] + bytes[1] + bytes[2]};
-    tw_status status = twi_cudnn_to_stream(c->device, stream, error);
-    if (status == TW_OK)
-        status = twi_plan_execute(c->library, c->handle, candidate->plan, &c->pack, c->graph.bias ? 4 : 3, ids, pointers,
-                                  workspace, error);
-    return status;
+    return execute_plan(c, candidate->plan, pointers, c->graph.bias, workspace, stream, error);
 }
 
 static void write_key(const convolution *c, char *key, size_t size)
@@ -171,7 +187,7 @@ static tw_status find_any(const twi_prepare *p, convolution *c)
     twi_candidate first = {0};
     tw_status status = make_graph(p, c);
     if (status == TW_OK)
-        status = next_engine(c, 0, &first, p->error);
+        status = find_engine(c, &(twi_search){0}, &first, p->error);
     twi_descriptors_free(&c->parts);
     return status == TW_OK && !first.plan
                ? twi_fail(p->error, TW_UNIMPLEMENTED, "cudnn has no algorithm for this that may be taken")
@@ -295,12 +311,13 @@ static tw_status accepts_backprop_filter(const twi_prepare *p)
 static tw_status choose(twi_prepare *p, convolution *c)
 {
     twi_answer answer;
+    pthread_mutex_lock(&c->device->cudnn_lock);
     tw_status status = ask(p, c, &answer);
-    if (status != TW_OK)
-        return status;
-    if (answer == TWI_TAKEN_APART)
+    if (status == TW_OK && answer == TWI_TAKEN_APART)
         set_apart(c);
-    status = make_graph(p, c);
+    if (status == TW_OK)
+        status = make_graph(p, c);
+    pthread_mutex_unlock(&c->device->cudnn_lock);
     return status == TW_OK ? choose_engine(p, c) : status;
 }
 
@@ -318,9 +335,7 @@ static tw_status prepare(twi_prepare *p, twi_conv_direction direction)
         return TW_OK;
     }
     TWI_TRY(twi_cudnn_open(p->device, &c->library, &c->handle, p->error));
-    pthread_mutex_lock(&c->device->cudnn_lock);
     status = choose(p, c);
-    pthread_mutex_unlock(&c->device->cudnn_lock);
     p->workspace = ALIGNMENT + c->filter_bytes + c->padded_bytes + c->workspace;
 done:
     if (status != TW_OK) {
@@ -392,13 +407,7 @@ static tw_status execute(const twi_run *r, convolution *c, const void *image, co
                          const void *bias, void *workspace)
 {
     void *const pointers[] = {(void *)image, (void *)filter, (void *)output, (void *)bias};
-    pthread_mutex_lock(&c->device->cudnn_lock);
-    tw_status status = twi_cudnn_to_stream(c->device, r->stream, r->error);
-    if (status == TW_OK)
-        status = twi_plan_execute(c->library, c->handle, c->plan, &c->pack, bias ? 4 : 3, ids, pointers, workspace,
-                                  r->error);
-    pthread_mutex_unlock(&c->device->cudnn_lock);
-    return status;
+    return execute_plan(c, c->plan, pointers, bias, workspace, r->stream, r->error);
 }
 
 static tw_status add_bias(const twi_run *r, const convolution *c, void *image)

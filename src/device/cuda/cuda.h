@@ -29,6 +29,7 @@ typedef struct twi_card {
     size_t memory;             /* bytes */
     int capability;            /* 90 for 9.0 */
     int multiprocessors;
+    int driver;                /* the CUDA that the driver knows: 13000 for 13.0 */
 } twi_card;
 
 typedef struct twi_cuda_device {
@@ -95,6 +96,9 @@ typedef struct twi_cuda_part twi_cuda_part;
 int twi_cuda_part_size(int multiprocessors, int parts); /* of each; 0: too few */
 tw_status twi_cuda_part_open(twi_cuda_device *c, tw_error *error);
 tw_status twi_cuda_part_stream(twi_cuda_device *c, cudaStream_t *stream, tw_error *error);
+/* In between, what the calling thread makes belongs to the part's own context, and not to the card's. */
+tw_status twi_cuda_part_enter(twi_cuda_device *c, tw_error *error);
+void twi_cuda_part_leave(twi_cuda_device *c);
 void twi_cuda_part_close(twi_cuda_device *c); /* after its streams */
 
 /* recording.c: what devices write down as a CUDA graph. */

@@ -6,10 +6,11 @@
 #ifndef TWI_CUDNN_GRAPH_H
 #define TWI_CUDNN_GRAPH_H
 
+#include "device/cuda/choice.h"
 #include "device/cuda/libraries.h"
 
 #ifdef TOWER_WITH_CUDNN
-enum { TWI_MOST_DESCRIPTORS = 32, TWI_MOST_TENSORS = 6 };
+enum { TWI_MOST_DESCRIPTORS = 24 + 2 * TWI_CANDIDATES, TWI_MOST_TENSORS = 6 };
 
 /* Descriptors that live and go together. The first failure stays: later calls do nothing, `status` is asked once. */
 typedef struct twi_descriptors {
@@ -57,13 +58,15 @@ typedef struct twi_engine {
     cudnnBackendDescriptor_t plan;
     int position;                  /* in the library's list */
     int64_t number;
+    uint64_t settings;             /* a hash of its knobs */
     size_t workspace;
 } twi_engine;
 
-/* The first engine that obeys, from a position of the library's list on. Of the handle's card, or of the one that `card`
+/* The first wanted engine that obeys, in the library's list. Of the handle's card, or of the one that `card`
  * (a DEVICEPROP descriptor) describes: one of them is NULL. False: there is none, or see d->status. */
 bool twi_engine_next(twi_descriptors *d, cudnnBackendDescriptor_t graph, cudnnHandle_t handle,
-                     cudnnBackendDescriptor_t card, const twi_engine_rules *rules, int from, twi_engine *engine);
+                     cudnnBackendDescriptor_t card, const twi_engine_rules *rules, const twi_search *search,
+                     twi_engine *engine);
 void twi_engine_drop(twi_descriptors *d, const twi_engine *engine);
 
 /* The pointers of a run, kept until they change. */

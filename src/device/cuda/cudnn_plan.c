@@ -1,5 +1,6 @@
 /* cudnn_plan.c - an engine for an operation graph, and running it; see cudnn_graph.h. */
 #ifdef TOWER_WITH_CUDNN
+#include "base/hash.h"
 #include "device/cuda/cudnn_graph.h"
 
 #include <string.h>
@@ -48,6 +49,30 @@ static bool obeys(twi_descriptors *d, cudnnBackendDescriptor_t configuration, co
     return fine && d->status == TW_OK;
 }
 
+/* What the engine is told besides: an engine comes with many settings, and each may add up in an order of its own. The
+ * settings alone, not a text of the plan: that holds addresses and compiled code, too. */
+static uint64_t settings_of(twi_descriptors *d, cudnnBackendDescriptor_t configuration)
+{
+    cudnnBackendDescriptor_t knobs[CUDNN_KNOB_TYPE_COUNTS];
+    uint64_t hash = 0;
+    int made = 0;
+    for (; made < CUDNN_KNOB_TYPE_COUNTS; made++)
+        if (!(knobs[made] = borrow(d, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR)))
+            break;
+    int64_t count =
+        get(d, configuration, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, made, knobs);
+    for (int i = 0; i < count; i++) {
+        cudnnBackendKnobType_t type = CUDNN_KNOB_TYPE_COUNTS;
+        int64_t value = 0;
+        get(d, knobs[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type);
+        get(d, knobs[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &value);
+        hash += twi_hash_mix((uint64_t)type + 1, (uint64_t)value); /* a sum: in whatever order they come */
+    }
+    for (int i = 0; i < made; i++)
+        d->cudnn->cudnnBackendDestroyDescriptor(knobs[i]);
+    return hash;
+}
+
 /* A plan of the configuration; NULL when the engine does not want to after all. */
 static cudnnBackendDescriptor_t plan_of(twi_descriptors *d, cudnnBackendDescriptor_t configuration, cudnnHandle_t handle,
                                         cudnnBackendDescriptor_t card, size_t *workspace)
@@ -70,10 +95,10 @@ static cudnnBackendDescriptor_t plan_of(twi_descriptors *d, cudnnBackendDescript
     return plan;
 }
 
-/* Asks one of the library's ways to guess; `engine`'s position is within its answer. */
+/* Asks one of the library's ways to guess; its answer's positions begin at `first`. */
 static bool next_by(twi_descriptors *d, cudnnBackendHeurMode_t mode, cudnnBackendDescriptor_t graph,
-                    cudnnHandle_t handle, cudnnBackendDescriptor_t card, const twi_engine_rules *rules, int from,
-                    twi_engine *engine)
+                    cudnnHandle_t handle, cudnnBackendDescriptor_t card, const twi_engine_rules *rules,
+                    const twi_search *search, int first, twi_engine *engine)
 {
     cudnnBackendDescriptor_t found[MOST_ENGINES];
     int made = 0, taken = -1;
@@ -92,14 +117,19 @@ static bool next_by(twi_descriptors *d, cudnnBackendHeurMode_t mode, cudnnBacken
                 break;
         count = get(d, guess, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, made, found);
     }
-    for (int i = from; i < count && taken < 0 && d->status == TW_OK; i++) {
-        if (!obeys(d, found[i], rules, &engine->number) ||
+    for (int i = 0; i < count && taken < 0 && d->status == TW_OK; i++) {
+        if (first + i < search->from || !obeys(d, found[i], rules, &engine->number) ||
+            !twi_is_wanted(search, first + i, engine->number) ||
             !(engine->plan = plan_of(d, found[i], handle, card, &engine->workspace)))
             continue;
         if (engine->workspace <= rules->workspace)
-            engine->position = taken = i;
+            taken = i;
         else
             d->cudnn->cudnnBackendDestroyDescriptor(d->items[--d->count]);
+    }
+    if (taken >= 0 && d->status == TW_OK) {
+        engine->position = first + taken;
+        engine->settings = settings_of(d, found[taken]);
     }
     for (int i = 0; i < made; i++)
         if (i == taken)
@@ -111,16 +141,13 @@ static bool next_by(twi_descriptors *d, cudnnBackendHeurMode_t mode, cudnnBacken
 }
 
 bool twi_engine_next(twi_descriptors *d, cudnnBackendDescriptor_t graph, cudnnHandle_t handle,
-                     cudnnBackendDescriptor_t card, const twi_engine_rules *rules, int from, twi_engine *engine)
+                     cudnnBackendDescriptor_t card, const twi_engine_rules *rules, const twi_search *search,
+                     twi_engine *engine)
 {
     static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
-    for (int i = from / MOST_ENGINES; i < (int)(sizeof modes / sizeof *modes) && d->status == TW_OK; i++) {
-        int first = i * MOST_ENGINES;
-        if (next_by(d, modes[i], graph, handle, card, rules, from > first ? from - first : 0, engine)) {
-            engine->position += first;
+    for (int i = search->from / MOST_ENGINES; i < (int)(sizeof modes / sizeof *modes) && d->status == TW_OK; i++)
+        if (next_by(d, modes[i], graph, handle, card, rules, search, i * MOST_ENGINES, engine))
             return true;
-        }
-    }
     return false;
 }
 

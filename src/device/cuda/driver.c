@@ -129,6 +129,8 @@ static void ask(void)
         if (!describe(&d, i, &list.cards[i])) {
             list.count = 0;
             return;
+        } else {
+            list.cards[i].card.driver = version;
         }
     qsort(list.cards, (size_t)list.count, sizeof *list.cards, by_pci);
 }

@@ -14,6 +14,7 @@
     X(twi_cuda_normalization_kernels)                                                                                  \
     X(twi_cuda_batch_norm_kernels)                                                                                     \
     X(twi_cuda_pool_lrn_kernels)                                                                                       \
+    X(twi_cuda_dense_loss_kernels)                                                                                     \
     X(twi_cuda_softmax_kernels)                                                                                        \
     X(twi_cuda_state_kernels)                                                                                          \
     X(twi_cuda_loss_kernels)                                                                                           \

@@ -378,6 +378,27 @@ typedef struct twi_cuda_update {
 
 cudaError_t twi_cuda_update_many(cudaStream_t stream, tw_dtype type, twi_cuda_update *update);
 
+/* ---- dense_loss.cu ---------------------------------------------------------------------------------------------- */
+
+enum { TWI_CUDA_DENSE_WIDTH = 1000 }; /* most numbers of a row in what goes in, between the layers, and in the logits */
+
+/* h = Relu(x * weights + bias); logits = h * last_weights + last_bias; their mean loss, and with that times *scale /
+ * divisor the gradients of the logits, of what the ReLU let pass, and of x or, with relu, of what x let pass. */
+typedef struct twi_cuda_dense_loss {
+    int64_t rows;
+    int inputs, hidden, classes;
+    bool wide, relu; /* labels are int64 */
+    float divisor;
+    const void *x, *weights, *bias, *last_weights, *last_bias, *labels;
+    const float *scale;
+    void *h, *dlogits, *dhidden, *dx;
+    float *loss, *losses; /* of each row */
+    unsigned *counter;    /* one of the device's (last_block.cuh) */
+} twi_cuda_dense_loss;
+
+bool twi_cuda_dense_loss_fits(int64_t inputs, int64_t hidden, int64_t classes);
+cudaError_t twi_cuda_dense_loss_run(cudaStream_t stream, tw_dtype type, const twi_cuda_dense_loss *p);
+
 /* ---- l2_loss.cu --------------------------------------------------------------------------------------------------- */
 
 enum { TWI_CUDA_LOSSES = 144 };

@@ -25,6 +25,14 @@ static bool find(void *library, const char *call, void *to, char *why, size_t si
     return found != NULL;
 }
 
+/* A machine may have several of a library. */
+static void say_which(const char *name, size_t major, size_t minor, size_t patch, void *call)
+{
+    Dl_info found;
+    if (dladdr(call, &found))
+        twi_log(TWI_LOG_DETAIL, "%s %zu.%zu.%zu is that in '%s'", name, major, minor, patch, found.dli_fname);
+}
+
 /* ---- cuBLASLt ------------------------------------------------------------------------------------------------------ */
 
 static struct {
@@ -51,6 +59,9 @@ static void open_cublas(void)
 #define X(call) cublas.works = cublas.works && find(library, #call, &cublas.table.call, cublas.why, sizeof cublas.why);
     TWI_CUBLAS_CALLS(X)
 #undef X
+    size_t version = cublas.works ? cublas.table.cublasLtGetVersion() : 0;
+    if (cublas.works)
+        say_which("cuBLASLt", version / 10000, version / 100 % 100, version % 100, (void *)cublas.table.cublasLtGetVersion);
 }
 
 tw_status twi_cublas_open(twi_device *d, const twi_cublas **library, cublasLtHandle_t *handle, tw_error *error)
@@ -106,11 +117,9 @@ static void open_cudnn(void)
 #define X(call) cudnn.works = cudnn.works && find(library, #call, &cudnn.table.call, cudnn.why, sizeof cudnn.why);
     TWI_CUDNN_CALLS(X)
 #undef X
-    Dl_info found;
     size_t version = cudnn.works ? cudnn.table.cudnnGetVersion() : 0;
-    if (cudnn.works && dladdr((void *)cudnn.table.cudnnGetVersion, &found)) /* a machine may have several */
-        twi_log(TWI_LOG_DETAIL, "cuDNN %zu.%zu.%zu is that in '%s'", version / 10000, version / 100 % 100,
-                version % 100, found.dli_fname);
+    if (cudnn.works)
+        say_which("cuDNN", version / 10000, version / 100 % 100, version % 100, (void *)cudnn.table.cudnnGetVersion);
 }
 
 tw_status twi_cudnn_library(const twi_cudnn **library, tw_error *error)
@@ -120,6 +129,33 @@ tw_status twi_cudnn_library(const twi_cudnn **library, tw_error *error)
         return twi_fail(error, TW_UNAVAILABLE, "cuDNN cannot be used: %s", cudnn.why);
     *library = &cudnn.table;
     return TW_OK;
+}
+
+static tw_status make_handle(twi_cuda_device *c, tw_error *error)
+{
+    tw_status status = TW_OK;
+    TWI_LIBRARY_CALL(&c->base, error, &cudnn.table, cudnnCreate, (cudnnHandle_t *)&c->cudnn);
+done:
+    return status;
+}
+
+/* The library may refuse a stream of another context than the one in which the handle was made, and a part's streams have
+ * one of their own; so its handle is tried, and made in there if it must be. */
+static tw_status make_handle_of_part(twi_cuda_device *c, tw_error *error)
+{
+    tw_status status;
+    TWI_TRY(make_handle(c, error));
+    cudnnStatus_t code = cudnn.table.cudnnSetStream(c->cudnn, c->stream);
+    if (code == CUDNN_STATUS_SUCCESS)
+        return TW_OK;
+    twi_log(TWI_LOG_DETAIL, "%s: cuDNN's handle is made in the part's own context: cudnnSetStream: %s", c->base.text,
+            cudnn.table.cudnnGetErrorString(code));
+    twi_cudnn_close(c);
+    TWI_TRY(twi_cuda_part_enter(c, error));
+    status = make_handle(c, error);
+    twi_cuda_part_leave(c);
+done:
+    return status;
 }
 
 tw_status twi_cudnn_open(twi_device *d, const twi_cudnn **library, cudnnHandle_t *handle, tw_error *error)
@@ -132,9 +168,8 @@ tw_status twi_cudnn_open(twi_device *d, const twi_cudnn **library, cudnnHandle_t
         return status;
     pthread_mutex_lock(&c->lock);
     if (!c->cudnn)
-        TWI_LIBRARY_CALL(d, error, &cudnn.table, cudnnCreate, (cudnnHandle_t *)&c->cudnn);
+        status = c->share ? make_handle_of_part(c, error) : make_handle(c, error);
     *handle = c->cudnn;
-done:
     pthread_mutex_unlock(&c->lock);
     return status;
 }
@@ -191,9 +226,11 @@ static void open_nccl(void)
         return;
     ncclResult_t code = nccl.table.ncclGetVersion(&version);
     nccl.works = code == ncclSuccess;
-    if (nccl.works)
+    if (nccl.works) {
         snprintf(nccl.version, sizeof nccl.version, "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
-    else
+        say_which("NCCL", (size_t)version / 10000, (size_t)version / 100 % 100, (size_t)version % 100,
+                  (void *)nccl.table.ncclGetVersion);
+    } else
         snprintf(nccl.why, sizeof nccl.why, "ncclGetVersion: %s (%s)", nccl.table.ncclGetErrorString(code), TWI_HERE);
 }
 

@@ -86,7 +86,8 @@ void twi_cublas_close(twi_cuda_device *c);
 #ifdef TOWER_WITH_CUDNN
 /* The library without a card. */
 tw_status twi_cudnn_library(const twi_cudnn **library, tw_error *error);
-/* A handle of cuDNN's is for one thread at a time: hold c->cudnn_lock around calls that take it. */
+/* A handle of cuDNN's is for one thread at a time: hold c->cudnn_lock around calls that take it,
+ * and take no other lock meanwhile but c->lock: a step that is recorded waits for it, and so may who times engines. */
 tw_status twi_cudnn_open(twi_device *d, const twi_cudnn **library, cudnnHandle_t *handle, tw_error *error);
 /* From now on the handle's work goes there; under the lock. */
 tw_status twi_cudnn_to_stream(twi_cuda_device *c, cudaStream_t stream, tw_error *error);

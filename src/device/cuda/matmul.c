@@ -4,6 +4,7 @@
  * the library is asked for the transpose of the product, b' a', where nothing has to move. Sums are in
  * float; unless the device is told otherwise products are not of TF32, and no algorithm is taken that adds up in an order
  * of its own (in-place reductions of split sums). */
+#include "base/hash.h"
 #include "base/memory.h"
 #include "device/cuda/choice.h"
 #include "device/cuda/libraries.h"
@@ -13,6 +14,7 @@
 
 #define WORKSPACE_LIMIT ((size_t)32 << 20)
 #define WORKSPACE_ALIGNMENT ((size_t)256)
+enum { MOST_FOUND = 2 * TWI_CANDIDATES }; /* many have the same number */
 
 typedef struct product {
     const twi_device *device;
@@ -20,7 +22,7 @@ typedef struct product {
     cublasLtHandle_t handle;
     cublasLtMatmulDesc_t operation;
     cublasLtMatrixLayout_t a, b, out;
-    cublasLtMatmulHeuristicResult_t found[TWI_CANDIDATES]; /* while one is chosen */
+    cublasLtMatmulHeuristicResult_t found[MOST_FOUND]; /* while one is chosen */
     int num_found;
     cublasLtMatmulAlgo_t algorithm;
     size_t bytes[4], workspace;  /* of the operands as they are tried: a, b, the product, the bias */
@@ -130,26 +132,36 @@ static tw_status find_algorithms(const twi_prepare *p, product *m)
         TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatmulPreferenceSetAttribute, preference,
                          alignments[i], &alignment, sizeof alignment);
     TWI_LIBRARY_CALL(p->device, p->error, m->library, cublasLtMatmulAlgoGetHeuristic, m->handle, m->operation, m->b,
-                     m->a, m->out, m->out, preference, TWI_CANDIDATES, m->found, &m->num_found);
+                     m->a, m->out, m->out, preference, MOST_FOUND, m->found, &m->num_found);
 done:
     if (preference)
         m->library->cublasLtMatmulPreferenceDestroy(preference);
     return status;
 }
 
-static tw_status next_algorithm(void *user, int from, twi_candidate *found, tw_error *error)
+/* The library's own few words on the algorithm are all that there is to it. */
+static uint64_t settings_of(const cublasLtMatmulAlgo_t *algorithm)
+{
+    uint64_t hash = 0;
+    for (size_t i = 0; i < sizeof algorithm->data / sizeof *algorithm->data; i++)
+        hash = twi_hash_mix(hash, algorithm->data[i]);
+    return hash;
+}
+
+static tw_status next_algorithm(void *user, const twi_search *search, twi_candidate *found, tw_error *error)
 {
     product *m = user;
     tw_status status = TW_OK;
     *found = (twi_candidate){0};
-    for (int i = from; i < m->num_found && !found->plan; i++) {
+    for (int i = search->from; i < m->num_found && !found->plan; i++) {
         int32_t number = 0;
         size_t written;
         if (m->found[i].state != CUBLAS_STATUS_SUCCESS)
             continue;
         TWI_LIBRARY_CALL(m->device, error, m->library, cublasLtMatmulAlgoConfigGetAttribute, &m->found[i].algo,
                          CUBLASLT_ALGO_CONFIG_ID, &number, sizeof number, &written);
-        *found = (twi_candidate){i, number, m->found[i].workspaceSize, &m->found[i]};
+        if (twi_is_wanted(search, i, number))
+            *found = (twi_candidate){i, number, settings_of(&m->found[i].algo), m->found[i].workspaceSize, &m->found[i]};
     }
 done:
     return status;
@@ -251,7 +263,7 @@ static tw_status accepts(const twi_prepare *p)
     if (known == TWI_NOT_ASKED) {
         tw_status status = describe(p, &m);
         if (status == TW_OK)
-            status = next_algorithm(&m, 0, &first, p->error);
+            status = next_algorithm(&m, &(twi_search){0}, &first, p->error);
         drop(&m);
         if (status != TW_OK)
             return status;

@@ -18,7 +18,10 @@ enum { GROUP = 8, MOST_PARTS = 16 }; /* multiprocessors are given out by groups 
     X(DevResourceGenerateDesc, cuDevResourceGenerateDesc)                                                              \
     X(GreenCtxCreate, cuGreenCtxCreate)                                                                                \
     X(GreenCtxDestroy, cuGreenCtxDestroy)                                                                              \
-    X(GreenCtxStreamCreate, cuGreenCtxStreamCreate)
+    X(GreenCtxStreamCreate, cuGreenCtxStreamCreate)                                                                    \
+    X(CtxFromGreenCtx, cuCtxFromGreenCtx)                                                                              \
+    X(CtxPushCurrent, cuCtxPushCurrent)                                                                                \
+    X(CtxPopCurrent, cuCtxPopCurrent)
 
 struct twi_cuda_part {
     CUgreenCtx context;
@@ -26,6 +29,10 @@ struct twi_cuda_part {
     CALLS(X)
 #undef X
 };
+
+/* As it is exported: cuda.h makes some names those of a newer version. */
+#define NAME_OF(symbol) #symbol
+#define NAME(symbol) NAME_OF(symbol)
 
 #define DRIVER_CALL(c, error, field, ...)                                                                              \
     do {                                                                                                               \
@@ -47,9 +54,9 @@ static tw_status find_calls(twi_cuda_device *c, tw_error *error)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 #define X(field, symbol)                                                                                               \
-    if (!library || !(c->share->field = (__typeof__(&symbol))dlsym(library, #symbol)))                                 \
+    if (!library || !(c->share->field = (__typeof__(&symbol))dlsym(library, NAME(symbol))))                            \
         return twi_fail(error, TW_UNAVAILABLE,                                                                         \
-                        "%s: the NVIDIA driver is too old to divide a card: it has no %s", c->base.text, #symbol);
+                        "%s: the NVIDIA driver is too old to divide a card: it has no %s", c->base.text, NAME(symbol));
     CALLS(X)
 #undef X
     return TW_OK;
@@ -84,6 +91,22 @@ tw_status twi_cuda_part_stream(twi_cuda_device *c, cudaStream_t *stream, tw_erro
     DRIVER_CALL(c, error, GreenCtxStreamCreate, stream, c->share->context, CU_STREAM_NON_BLOCKING, 0);
 done:
     return status;
+}
+
+tw_status twi_cuda_part_enter(twi_cuda_device *c, tw_error *error)
+{
+    tw_status status = TW_OK;
+    CUcontext own;
+    DRIVER_CALL(c, error, CtxFromGreenCtx, &own, c->share->context);
+    DRIVER_CALL(c, error, CtxPushCurrent, own);
+done:
+    return status;
+}
+
+void twi_cuda_part_leave(twi_cuda_device *c)
+{
+    CUcontext own;
+    c->share->CtxPopCurrent(&own);
 }
 
 void twi_cuda_part_close(twi_cuda_device *c)

@@ -2,15 +2,19 @@
  * must come after another.
  *
  * Each work is captured by itself, on the recorder of its card, into the one graph; so it comes after what it is said to,
- * and after nothing else. The graph is launched into the stream of the card that opened it, and the streams of the others
- * wait: all that was handed to any of them before is done first, all that comes afterwards later. */
+ * and after nothing else. What the end of the step waits for longest goes before the rest where both could be done. The
+ * graph is launched into the stream of the card that opened it, and the streams of the others wait: all that was handed
+ * to any of them before is done first, all that comes afterwards later. */
 #include "device/cuda/cuda.h"
 
 #include "base/array.h"
 #include "base/log.h"
 #include "device/cuda/launch.h"
 
+#include <stdlib.h>
+
 #if CUDART_VERSION < 13000
+#define cudaGraphGetEdges cudaGraphGetEdges_v2
 #define cudaStreamGetCaptureInfo cudaStreamGetCaptureInfo_v3
 #endif
 
@@ -145,14 +149,124 @@ tw_status twi_cuda_recorded(twi_device *d, void *recorded, tw_error *error)
     return status;
 }
 
+/* ---- what is urgent ---------------------------------------------------------------------------------------------- */
+
+typedef struct ways {
+    cudaGraphNode_t *nodes, *from, *to; /* edges lead from a node to another */
+    size_t num_nodes, num_edges;
+    int *before, *behind;               /* nodes on the longest way that ends at each, and that begins there */
+} ways;
+
+static void release_ways(ways *w)
+{
+    twi_free(w->nodes);
+    twi_free(w->from);
+    twi_free(w->to);
+    twi_free(w->before);
+    twi_free(w->behind);
+}
+
+static tw_status read_graph(const recording *r, const twi_device *d, ways *w, tw_error *error)
+{
+    tw_status status = TW_OK;
+    TWI_CALL(d, error, cudaGraphGetNodes(r->graph, NULL, &w->num_nodes));
+    TWI_CALL(d, error, cudaGraphGetEdges(r->graph, NULL, NULL, NULL, &w->num_edges));
+    w->nodes = twi_alloc_array(w->num_nodes + 1, sizeof *w->nodes);
+    w->from = twi_alloc_array(w->num_edges + 1, sizeof *w->from);
+    w->to = twi_alloc_array(w->num_edges + 1, sizeof *w->to);
+    w->before = twi_alloc_array(w->num_nodes + 1, sizeof *w->before);
+    w->behind = twi_alloc_array(w->num_nodes + 1, sizeof *w->behind);
+    if (!w->nodes || !w->from || !w->to || !w->before || !w->behind)
+        return twi_fail_memory(error, "recording");
+    TWI_CALL(d, error, cudaGraphGetNodes(r->graph, w->nodes, &w->num_nodes));
+    if (w->num_edges)
+        TWI_CALL(d, error, cudaGraphGetEdges(r->graph, w->from, w->to, NULL, &w->num_edges));
+done:
+    return status;
+}
+
+static int by_address(const void *a, const void *b)
+{
+    uintptr_t x = (uintptr_t) * (const cudaGraphNode_t *)a, y = (uintptr_t) * (const cudaGraphNode_t *)b;
+    return (x > y) - (x < y);
+}
+
+static size_t place_of(const ways *w, cudaGraphNode_t node)
+{
+    const cudaGraphNode_t *found = bsearch(&node, w->nodes, w->num_nodes, sizeof *w->nodes, by_address);
+    return (size_t)(found - w->nodes);
+}
+
+static bool grow(int *ways, size_t one, size_t next_to)
+{
+    bool grows = ways[one] <= ways[next_to];
+    if (grows)
+        ways[one] = ways[next_to] + 1;
+    return grows;
+}
+
+/* A way grows with each look at all edges, until none grows any more. Returns the length of the longest of all. */
+static int measure(ways *w)
+{
+    int longest = 0;
+    qsort(w->nodes, w->num_nodes, sizeof *w->nodes, by_address);
+    for (size_t i = 0; i < w->num_nodes; i++)
+        w->before[i] = w->behind[i] = 1;
+    for (bool grew = true; grew;) {
+        grew = false;
+        for (size_t i = 0; i < w->num_edges; i++)
+            grew |= grow(w->before, place_of(w, w->to[i]), place_of(w, w->from[i]));
+        for (size_t i = w->num_edges; i-- > 0;)
+            grew |= grow(w->behind, place_of(w, w->from[i]), place_of(w, w->to[i]));
+    }
+    for (size_t i = 0; i < w->num_nodes; i++)
+        longest = w->before[i] > longest ? w->before[i] : longest;
+    return longest;
+}
+
+/* The more nodes a way through a kernel lacks to be the longest, the less urgent it is. Copies have no priority. */
+static tw_status give_priority(const twi_device *d, const ways *w, size_t i, int longest, int least, int greatest,
+                               tw_error *error)
+{
+    tw_status status = TW_OK;
+    enum cudaGraphNodeType type;
+    int spare = longest - (w->before[i] + w->behind[i] - 1);
+    cudaKernelNodeAttrValue value = {.priority = spare < least - greatest ? greatest + spare : least};
+    TWI_CALL(d, error, cudaGraphNodeGetType(w->nodes[i], &type));
+    if (type == cudaGraphNodeTypeKernel)
+        TWI_CALL(d, error, cudaGraphKernelNodeSetAttribute(w->nodes[i], cudaLaunchAttributePriority, &value));
+done:
+    return status;
+}
+
+/* Numbers of priorities fall from the least to the greatest. A graph without them is as right. */
+static void set_priorities(const recording *r, const twi_device *d)
+{
+    tw_error error = {0};
+    ways w = {0};
+    int least = 0, greatest = 0;
+    tw_status status;
+    TWI_CALL(d, &error, cudaDeviceGetStreamPriorityRange(&least, &greatest));
+    TWI_TRY(read_graph(r, d, &w, &error));
+    int longest = measure(&w);
+    for (size_t i = 0; i < w.num_nodes && status == TW_OK; i++)
+        status = give_priority(d, &w, i, longest, least, greatest, &error);
+done:
+    if (status != TW_OK)
+        twi_log(TWI_LOG_WARNING, "a recording is without priorities: %s", error.message);
+    release_ways(&w);
+}
+
 tw_status twi_cuda_close_recording(twi_device *d, void *recorded, tw_error *error)
 {
     recording *r = recorded;
     tw_status status;
     TWI_TRY(twi_cuda_use(d, error));
-    TWI_CALL(d, error, cudaGraphInstantiate(&r->executable, r->graph, 0));
-    TWI_CALL(d, error, cudaGraphDestroy(r->graph));
-    r->graph = NULL;
+    set_priorities(r, d);
+    TWI_CALL(d, error, cudaGraphInstantiate(&r->executable, r->graph, cudaGraphInstantiateFlagUseNodePriority));
+    cudaGraph_t graph = r->graph;
+    r->graph = NULL; /* whatever becomes of it, it is not to be destroyed twice */
+    TWI_CALL(d, error, cudaGraphDestroy(graph));
     for (int i = 0; i < r->others.count; i++)
         if (&r->others.items[i]->base == d)
             r->others.items[i] = r->others.items[--r->others.count];

@@ -2,7 +2,6 @@
 #include "base/memory.h"
 #include "device/cuda/cuda.h"
 #include "device/cuda/launch.h"
-#include "device/fused/update.h"
 #include "tensor/window.h"
 
 #define FLOATS (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16))
@@ -145,18 +144,16 @@ static tw_status keep_updating(twi_prepare *p, updating *u)
 
 static tw_status prepare_update(twi_prepare *p)
 {
-    const char *inputs = twi_update_inputs(p->op);
     updating *u = new_updating(p->op, p->attrs, 1);
     if (!u)
         return twi_fail_memory(p->error, p->node);
-    inputs = inputs ? inputs : "vng"; /* gradient descent */
     u->slots = 1;
-    for (int i = 0; inputs[i]; i++) {
-        if (inputs[i] == 's')
+    for (int i = 0; i < p->num_inputs; i++) {
+        if (p->roles[i] == 's')
             u->num_slots++;
-        if (inputs[i] == 'n')
+        if (p->roles[i] == 'n')
             u->numbers[u->num_numbers++] = i;
-        if (inputs[i] == 'g')
+        if (p->roles[i] == 'g')
             u->gradients = i;
     }
     u->type = p->inputs[u->gradients].dtype;

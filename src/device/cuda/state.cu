@@ -15,41 +15,35 @@ template <typename U> static __global__ void add_integers(U sign, int64_t n, U *
 
 /* ---- updates, many at once ------------------------------------------------------------------------------------------ */
 
-/* What storing a number as a T makes of it. */
-template <typename T> static __device__ float R(float x)
-{
-    T narrow;
-    put(&narrow, x);
-    return to_float(narrow);
-}
-
 template <typename T>
 static __device__ float step_momentum(bool nesterov, const float *k, float var, float g, float *accumulated)
 {
-    float rate = k[0], momentum = k[1], a = R<T>(R<T>(*accumulated * momentum) + g);
+    float rate = k[0], momentum = k[1], a = rounded<T>(rounded<T>(*accumulated * momentum) + g);
     *accumulated = a;
-    return var - (nesterov ? R<T>(R<T>(g * rate) + R<T>(R<T>(a * momentum) * rate)) : R<T>(a * rate));
+    float ahead = rounded<T>(g * rate) + rounded<T>(rounded<T>(a * momentum) * rate);
+    return var - rounded<T>(nesterov ? ahead : a * rate);
 }
 
 /* alpha: the rate, made up for moments that start at 0. */
 template <typename T>
 static __device__ float step_adam(bool nesterov, const float *k, float alpha, float var, float g, float *m, float *v)
 {
-    float beta1 = k[3], keep1 = R<T>(1 - beta1), keep2 = R<T>(1 - k[4]), epsilon = k[5];
-    float m1 = R<T>(*m + R<T>(R<T>(g - *m) * keep1));
-    float v1 = R<T>(*v + R<T>(R<T>(R<T>(g * g) - *v) * keep2));
-    float direction = nesterov ? R<T>(R<T>(g * keep1) + R<T>(beta1 * m1)) : m1;
+    float beta1 = k[3], keep1 = rounded<T>(1 - beta1), keep2 = rounded<T>(1 - k[4]), epsilon = k[5];
+    float m1 = rounded<T>(*m + rounded<T>(rounded<T>(g - *m) * keep1));
+    float v1 = rounded<T>(*v + rounded<T>(rounded<T>(rounded<T>(g * g) - *v) * keep2));
+    float direction = nesterov ? rounded<T>(rounded<T>(g * keep1) + rounded<T>(beta1 * m1)) : m1;
     *m = m1;
     *v = v1;
-    return var - R<T>(R<T>(direction * alpha) / R<T>(R<T>(sqrtf(v1)) + epsilon));
+    return var - rounded<T>(rounded<T>(direction * alpha) / rounded<T>(rounded<T>(sqrtf(v1)) + epsilon));
 }
 
 template <typename T>
 static __device__ float step_rms_prop(const float *k, float var, float g, float *ms, float *mom)
 {
-    float rate = k[0], keep = R<T>(1 - k[1]), momentum = k[2], epsilon = k[3];
-    float ms1 = R<T>(*ms + R<T>(R<T>(R<T>(g * g) - *ms) * keep));
-    float mom1 = R<T>(R<T>(*mom * momentum) + R<T>(R<T>(g * rate) / R<T>(sqrtf(R<T>(epsilon + ms1)))));
+    float rate = k[0], keep = rounded<T>(1 - k[1]), momentum = k[2], epsilon = k[3];
+    float ms1 = rounded<T>(*ms + rounded<T>(rounded<T>(rounded<T>(g * g) - *ms) * keep));
+    float move = rounded<T>(rounded<T>(g * rate) / rounded<T>(sqrtf(rounded<T>(epsilon + ms1))));
+    float mom1 = rounded<T>(rounded<T>(*mom * momentum) + move);
     *ms = ms1;
     *mom = mom1;
     return var - mom1;
@@ -72,9 +66,9 @@ static __device__ __forceinline__ float step(bool nesterov, const float *k, floa
 {
     switch (RULE) {
     case TWI_CUDA_DESCENT:
-        return x - R<T>(k[0] * g);
+        return x - rounded<T>(k[0] * g);
     case TWI_CUDA_FOLLOWING:
-        return x - R<T>(R<T>(x - g) * k[0]);
+        return x - rounded<T>(rounded<T>(x - g) * k[0]);
     case TWI_CUDA_MOMENTUM:
         return step_momentum<T>(nesterov, k, x, g, one);
     case TWI_CUDA_ADAM:
@@ -101,7 +95,7 @@ template <typename T, twi_cuda_rule RULE> static __global__ void update_kernel(t
     for (int i = 0; i < TWI_CUDA_NUMBERS; i++)
         k[i] = u.numbers[i] ? to_float(*(const T *)u.numbers[i]) : 0;
     if (RULE == TWI_CUDA_ADAM)
-        alpha = R<T>(R<T>(k[2] * R<T>(sqrtf(R<T>(1 - k[1])))) / R<T>(1 - k[0]));
+        alpha = rounded<T>(rounded<T>(k[2] * rounded<T>(sqrtf(rounded<T>(1 - k[1])))) / rounded<T>(1 - k[0]));
     gradient_of<T>(u, 0, v, at, count, x, g);
     if (u.towers == 2) {
         gradient_of<T>(u, 1, v, at, count, x, other);
@@ -110,7 +104,7 @@ template <typename T, twi_cuda_rule RULE> static __global__ void update_kernel(t
     }
     if (u.loss[v])
         for (int i = 0; i < TOGETHER; i++)
-            x[i] = R<T>(x[i] - R<T>(x[i] * to_float(*(const T *)u.loss[v])));
+            x[i] = rounded<T>(x[i] - rounded<T>(x[i] * to_float(*(const T *)u.loss[v])));
     for (int i = 0; i < TOGETHER; i++)
         x[i] = step<T, RULE>(u.nesterov, k, alpha, x[i], g[i], &slots[0][i], &slots[1][i]);
     store(var, count, x);

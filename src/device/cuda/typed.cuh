@@ -46,6 +46,14 @@ static __device__ __forceinline__ void put(__half *to, float x)
     *to = __float2half_rn(x);
 }
 
+/* What storing a number as a T makes of it. */
+template <typename T> static __device__ __forceinline__ float rounded(float x)
+{
+    T narrow;
+    put(&narrow, x);
+    return to_float(narrow);
+}
+
 static __device__ __forceinline__ float to_float(bool x)
 {
     return x;

@@ -492,8 +492,10 @@ static void put_back(twi_queue *q, element *taken)
     }
 }
 
-static tw_status take_elements(twi_queue *q, const twi_run *r, int64_t wanted, element **taken)
+/* *wanted becomes what a closed queue has, with up_to. */
+static tw_status take_elements(twi_queue *q, const twi_run *r, int64_t *most, bool up_to, element **taken)
 {
+    int64_t wanted = *most;
     tw_status status = TW_OK;
     int64_t count = 0;
     bool told = true; /* those who wait for room */
@@ -503,6 +505,10 @@ static tw_status take_elements(twi_queue *q, const twi_run *r, int64_t wanted, e
     stand_in_line(&q->takers, &me);
     while (status == TW_OK && count < wanted) {
         bool is_first = q->takers == &me;
+        if (is_first && q->closed && up_to && available(q) < wanted - count && available(q) + count > 0)
+            wanted = available(q) + count;
+        if (count == wanted)
+            break;
         if (is_first && q->closed && available(q) < wanted - count) {
             put_back(q, *taken);
             *taken = NULL;
@@ -528,20 +534,65 @@ static tw_status take_elements(twi_queue *q, const twi_run *r, int64_t wanted, e
     }
     leave_line(q, &q->takers, &me);
     pthread_mutex_unlock(&q->lock);
+    *most = wanted;
     return status;
 }
 
-tw_status twi_queue_take(twi_queue *q, const twi_run *r, const twi_operand *operands, void *const *components,
-                         int64_t rows)
+/* What the component of all that was taken needs: of a batch of different sizes the largest. */
+static tw_shape shape_of_taken(const twi_queue *q, const element *taken, int i, int64_t rows)
 {
-    element *taken = NULL;
-    tw_status status = take_elements(q, r, rows < 0 ? 1 : rows, &taken);
-    int64_t row = 0;
-    for (element *e = taken; e && status == TW_OK; e = e->next)
-        status = copy_out(q, r, e, operands, components, row++, rows);
+    tw_shape shape = taken ? taken->components[i].shape : q->options.shapes ? q->options.shapes[i] : TW_SCALAR;
+    for (const element *e = taken; e; e = e->next)
+        for (int k = 0; k < shape.rank && q->options.pads && e->components[i].shape.rank == shape.rank; k++)
+            if (e->components[i].shape.dims[k] > shape.dims[k])
+                shape.dims[k] = e->components[i].shape.dims[k];
+    for (int k = 0; k < shape.rank && !taken; k++)
+        shape.dims[k] = shape.dims[k] < 0 ? 0 : shape.dims[k];
+    if (rows < 0 || shape.rank < 0)
+        return shape;
+    memmove(shape.dims + 1, shape.dims, sizeof *shape.dims * (size_t)shape.rank++);
+    shape.dims[0] = rows;
+    return shape;
+}
+
+static void give_taken(twi_queue *q, element *taken)
+{
     pthread_mutex_lock(&q->lock);
     give_back(q, taken);
     pthread_mutex_unlock(&q->lock);
+}
+
+tw_status twi_queue_take_one(twi_queue *q, const twi_run *r, const twi_operand *operands, void *const *components)
+{
+    element *taken = NULL;
+    int64_t count = 1;
+    tw_status status = take_elements(q, r, &count, false, &taken);
+    if (status == TW_OK)
+        status = copy_out(q, r, taken, operands, components, 0, -1);
+    give_taken(q, taken);
+    return status;
+}
+
+tw_status twi_queue_take(twi_queue *q, const twi_run *r, int64_t rows, bool up_to)
+{
+    element *taken = NULL;
+    int64_t row = 0, count = rows < 0 ? 1 : rows;
+    twi_operand operands[TWI_QUEUE_COMPONENTS];
+    void *places[TWI_QUEUE_COMPONENTS];
+    tw_status status = take_elements(q, r, &count, up_to, &taken);
+    rows = rows < 0 ? rows : count;
+    for (int i = 0; i < q->options.num_components && status == TW_OK; i++) {
+        operands[i] = r->output_operands[i];
+        if (operands[i].elements < 0) {
+            operands[i].shape = shape_of_taken(q, taken, i, rows);
+            operands[i].elements = tw_shape_elements(operands[i].shape);
+            operands[i].bytes = (size_t)operands[i].elements * tw_dtype_size(operands[i].dtype);
+        }
+        status = twi_make_output(r, i, operands[i].shape, &places[i]);
+    }
+    for (element *e = taken; e && status == TW_OK; e = e->next)
+        status = copy_out(q, r, e, operands, places, row++, rows);
+    give_taken(q, taken);
     return status;
 }
 

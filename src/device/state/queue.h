@@ -12,6 +12,8 @@
 
 typedef struct twi_queue twi_queue;
 
+enum { TWI_QUEUE_COMPONENTS = 64 }; /* at most */
+
 typedef enum twi_queue_order {
     TWI_QUEUE_FIFO,
     TWI_QUEUE_RANDOM,   /* any of what it holds, drawn from a seeded stream */
@@ -44,10 +46,12 @@ tw_status twi_queue_check(const twi_queue *queue, const twi_operand *components,
  * TW_CANCELLED when the queue is closed or the run is given up. */
 tw_status twi_queue_put(twi_queue *queue, const twi_run *r, const twi_operand *operands, const void *const *components,
                         int64_t rows);
-/* Waits for an element, or with rows >= 0 for so many. TW_OUT_OF_RANGE when the queue is closed and will never have
- * them: what was taken is put back. */
-tw_status twi_queue_take(twi_queue *queue, const twi_run *r, const twi_operand *operands, void *const *components,
-                         int64_t rows);
+/* Waits for an element. TW_OUT_OF_RANGE when the queue is closed and will never have one. */
+tw_status twi_queue_take_one(twi_queue *queue, const twi_run *r, const twi_operand *operands, void *const *components);
+/* Waits for an element, or with rows >= 0 for so many; with `up_to`, of a queue that is closed, for what it has left, if
+ * that is anything. They become the run's outputs, made as large as needed where their shapes were not known. What was
+ * taken is put back if there will never be as many. */
+tw_status twi_queue_take(twi_queue *queue, const twi_run *r, int64_t rows, bool up_to);
 
 /* Lets those who wait to put something in do so first, or with `cancel` fails them. TW_CANCELLED if it is closed
  * already. */

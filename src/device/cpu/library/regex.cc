@@ -5,6 +5,8 @@
 #include <re2/re2.h>
 #include <string>
 
+extern "C" bool twi_string_set(tw_string *string, const void *data, size_t size); /* tensor/tensor.h, which is C */
+
 struct twi_regex {
     RE2 pattern;
 };
@@ -52,6 +54,21 @@ tw_status twi_regex_match(const twi_regex *regex, const tw_string *text, bool *m
         return TW_OK;
     } catch (const std::bad_alloc &) {
         return twi_fail_memory(error, "matching a regular expression");
+    }
+}
+
+tw_status twi_regex_replace(const twi_regex *regex, const tw_string *text, const tw_string *rewrite, bool all,
+                            tw_string *out, tw_error *error)
+{
+    try {
+        std::string made = copy(text), with = copy(rewrite);
+        if (all) /* a rewrite that names groups which there are not leaves the text as it is */
+            RE2::GlobalReplace(&made, regex->pattern, with);
+        else
+            RE2::Replace(&made, regex->pattern, with);
+        return twi_string_set(out, made.data(), made.size()) ? TW_OK : twi_fail_memory(error, "replacing in a text");
+    } catch (const std::bad_alloc &) {
+        return twi_fail_memory(error, "replacing in a text");
     }
 }
 

@@ -18,6 +18,9 @@ typedef struct twi_regex twi_regex;
 tw_status twi_regex_compile(const tw_string *pattern, twi_regex **regex, tw_error *error);
 /* Sets *matches: does the pattern match the whole text? Any thread may call. */
 tw_status twi_regex_match(const twi_regex *regex, const tw_string *text, bool *matches, tw_error *error);
+/* Sets *out to the text with the first match, or every one, replaced; \1 in the rewrite is the first group. */
+tw_status twi_regex_replace(const twi_regex *regex, const tw_string *text, const tw_string *rewrite, bool all,
+                            tw_string *out, tw_error *error);
 void twi_regex_free(twi_regex *regex); /* NULL is fine */
 
 #ifdef __cplusplus

@@ -7,19 +7,13 @@
 
 /* ---- the same elements ------------------------------------------------------------------------------------------- */
 
-static tw_status accepts_identity_n(const twi_prepare *p)
-{
-    for (int i = 0; i < p->num_inputs; i++)
-        if (p->inputs[i].dtype == TW_RESOURCE)
-            return twi_fail(p->error, TW_UNIMPLEMENTED, "input %d is a resource, which is not copied", i);
-    return TW_OK;
-}
-
 static tw_status run_identity_n(const twi_run *r)
 {
     for (int i = 0; i < r->num_inputs; i++) {
         const twi_operand *operand = &r->input_operands[i];
         twi_move move = {0};
+        if (operand->dtype == TW_RESOURCE) /* the planner hands it on */
+            continue;
         twi_move_axis(&move, operand->elements, 1, 1);
         tw_status status = twi_move_elements(r, &move, operand->dtype, r->inputs[i], r->outputs[i]);
         if (status != TW_OK)
@@ -140,6 +134,21 @@ static tw_status run_broadcast_gradient_args(const twi_run *r)
             return twi_fail(r->error, TW_INVALID_ARGUMENT,
                             "'%s': %lld axes of side %d were repeated, planned were %lld", r->node, (long long)count[k],
                             k, (long long)r->output_operands[k].elements);
+    return TW_OK;
+}
+
+/* The shape that both sides are broadcast to. */
+static tw_status run_broadcast_args(const twi_run *r)
+{
+    int rank = (int)r->output_operands[0].elements;
+    for (int i = 0; i < rank; i++) {
+        int64_t a = spelled_dimension(r, 0, i, rank), b = spelled_dimension(r, 1, i, rank);
+        if (a != b && a != 1 && b != 1)
+            return twi_fail(r->error, TW_INVALID_ARGUMENT,
+                            "'%s': axis %d has sizes %lld and %lld, which do not broadcast", r->node, i, (long long)a,
+                            (long long)b);
+        twi_output_int(r, 0, i, a == 1 ? b : a);
+    }
     return TW_OK;
 }
 
@@ -328,12 +337,13 @@ const twi_kernel twi_cpu_array_kernels[] = {
     {"ExpandDims", "plain", 0},
     {"Squeeze", "plain", 0},
 
-    {"IdentityN", "plain", 0, NULL, run_identity_n, .accepts = accepts_identity_n},
+    {"IdentityN", "plain", 0, NULL, run_identity_n},
     {"CheckNumerics", "plain", TWI_FLOAT_TYPES, prepare_check_numerics, run_check_numerics},
     {"Shape", "plain", 0, prepare_shape, run_shape},
     {"ShapeN", "plain", 0, prepare_shape, run_shape},
     {"Size", "plain", 0, prepare_size, run_size},
     {"Rank", "plain", 0, NULL, run_rank},
+    {"BroadcastArgs", "plain", 0, NULL, run_broadcast_args},
     {"BroadcastGradientArgs", "plain", 0, NULL, run_broadcast_gradient_args},
     {"ConcatOffset", "plain", 0, NULL, run_concat_offset},
     {"InvertPermutation", "plain", 0, NULL, run_invert_permutation},

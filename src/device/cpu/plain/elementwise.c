@@ -2,65 +2,13 @@
  * Inputs of the binary ones broadcast. Results do not depend on the number of threads. */
 #include "base/memory.h"
 #include "base/text.h"
-#include "device/cpu/plain/broadcast.h"
-#include "device/cpu/plain/typed.h"
+#include "device/cpu/plain/elementwise.h"
 #include "tensor/tensor.h"
 
 #include <string.h>
 #include <tgmath.h>
 
 #pragma GCC diagnostic ignored "-Wtype-limits" /* one body serves signed and unsigned types */
-
-/* y[i] from x */
-#define UNARY(f, OUT, expression)                                                                                      \
-    static tw_status NAME(f)(const twi_run *r)                                                                         \
-    {                                                                                                                  \
-        const REAL *restrict from = r->inputs[0];                                                                      \
-        OUT *to = r->outputs[0];                                                                                       \
-        int64_t n = r->output_operands[0].elements;                                                                    \
-        TWI_PARALLEL_ELEMENTS_LOOP(r, n)                                                                               \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            REAL x = from[i];                                                                                          \
-            to[i] = (OUT)(expression);                                                                                 \
-        }                                                                                                              \
-        return TW_OK;                                                                                                  \
-    }
-
-/* z[i] from x and y, which broadcast. A short run, of which there may be many, does without a region. */
-#define BINARY_RUN(n, X, Y, OUT, expression)                                                                           \
-    for (int64_t i = 0; i < n; i++) {                                                                                  \
-        REAL x = X, y = Y;                                                                                             \
-        to[i] = (OUT)(expression);                                                                                     \
-    }
-#define BINARY_LOOP(r, n, X, Y, OUT, expression)                                                                       \
-    if (n < TWI_PARALLEL_ELEMENTS) {                                                                                   \
-        TWI_VECTOR_LOOP                                                                                                \
-        BINARY_RUN(n, X, Y, OUT, expression)                                                                           \
-    } else {                                                                                                           \
-        TWI_PARALLEL_ELEMENTS_LOOP(r, n)                                                                               \
-        BINARY_RUN(n, X, Y, OUT, expression)                                                                           \
-    }
-#define BINARY(f, OUT, expression)                                                                                     \
-    static tw_status NAME(f)(const twi_run *r)                                                                         \
-    {                                                                                                                  \
-        const twi_broadcast *b = r->state;                                                                             \
-        for (int64_t k = 0; k < b->runs; k++) {                                                                        \
-            int64_t x_start, y_start, n = b->run;                                                                      \
-            twi_broadcast_start(b, k, &x_start, &y_start);                                                             \
-            const REAL *xs = (const REAL *)r->inputs[0] + x_start, *ys = (const REAL *)r->inputs[1] + y_start;         \
-            OUT *to = (OUT *)r->outputs[0] + k * n;                                                                    \
-            if (b->x_moves && b->y_moves) {                                                                            \
-                BINARY_LOOP(r, n, xs[i], ys[i], OUT, expression)                                                       \
-            } else if (b->x_moves) {                                                                                   \
-                REAL fixed = ys[0];                                                                                    \
-                BINARY_LOOP(r, n, xs[i], fixed, OUT, expression)                                                       \
-            } else {                                                                                                   \
-                REAL fixed = xs[0];                                                                                    \
-                BINARY_LOOP(r, n, fixed, ys[i], OUT, expression)                                                       \
-            }                                                                                                          \
-        }                                                                                                              \
-        return TW_OK;                                                                                                  \
-    }
 
 /* Integers wrap; a divisor of zero is an error before anything is divided, if anything is. */
 static tw_status check_divisors(const twi_run *r, const void *values, size_t size)
@@ -119,7 +67,7 @@ UNARY(logical_not, bool, !x)
 #undef REAL
 #undef NAME
 
-static tw_status prepare_binary(twi_prepare *p)
+tw_status twi_prepare_binary(twi_prepare *p)
 {
     twi_broadcast *b = twi_alloc(sizeof *b);
     tw_status status = b ? twi_prepare_elementwise(p) : twi_fail_memory(p->error, "preparing an element-wise kernel");
@@ -348,21 +296,21 @@ static tw_status accepts_from_bfloat16(const twi_prepare *p)
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 #define NUMBER_BINARY(op, f)                                                                                           \
-    TWI_FLOAT_ROWS(op, prepare_binary, f, twi_free), TWI_INTEGER_ROWS(op, prepare_binary, f, twi_free)
+    TWI_FLOAT_ROWS(op, twi_prepare_binary, f, twi_free), TWI_INTEGER_ROWS(op, twi_prepare_binary, f, twi_free)
 #define NUMBER_UNARY(op, f)                                                                                            \
     TWI_FLOAT_ROWS(op, twi_prepare_elementwise, f, NULL), TWI_INTEGER_ROWS(op, twi_prepare_elementwise, f, NULL)
-#define FLOAT_BINARY(op, f) TWI_FLOAT_ROWS(op, prepare_binary, f, twi_free)
+#define FLOAT_BINARY(op, f) TWI_FLOAT_ROWS(op, twi_prepare_binary, f, twi_free)
 #define FLOAT_UNARY(op, f) TWI_FLOAT_ROWS(op, twi_prepare_elementwise, f, NULL)
 #define FLOAT_TEST(op, f) TWI_FLOAT_ROWS(op, twi_prepare_typed, f, NULL)
 #define COMPARISON(op, f)                                                                                              \
     TWI_FLOAT_ROWS(op, prepare_comparison, f, twi_free), TWI_INTEGER_ROWS(op, prepare_comparison, f, twi_free)
-#define INTEGER_DIVISION(op, f) TWI_INTEGER_ROWS(op, prepare_binary, f, twi_free)
+#define INTEGER_DIVISION(op, f) TWI_INTEGER_ROWS(op, twi_prepare_binary, f, twi_free)
 #define BOOL_ROW(op, prepare, f, release) {op, "plain", TWI_TYPE(TW_BOOL), prepare, f, release}
 
 /* The result has another size than the inputs: it never lies over them. */
 static tw_status prepare_comparison(twi_prepare *p)
 {
-    tw_status status = prepare_binary(p);
+    tw_status status = twi_prepare_binary(p);
     memset(p->can_overwrite, 0, sizeof p->can_overwrite);
     return status;
 }
@@ -451,7 +399,7 @@ const twi_kernel twi_cpu_elementwise_kernels[] = {
     NUMBER_BINARY("Minimum", minimum),
     NUMBER_BINARY("SquaredDifference", squared_difference),
     FLOAT_BINARY("Pow", power),
-    TWI_INTEGER_ROWS("Pow", prepare_binary, power_checked, twi_free),
+    TWI_INTEGER_ROWS("Pow", twi_prepare_binary, power_checked, twi_free),
 
     NUMBER_UNARY("Neg", negative),
     NUMBER_UNARY("Abs", absolute),
@@ -482,8 +430,8 @@ const twi_kernel twi_cpu_elementwise_kernels[] = {
     {"Equal", "plain", TWI_TYPE(TW_STRING), prepare_comparison, same_string, twi_free},
     {"NotEqual", "plain", TWI_TYPE(TW_STRING), prepare_comparison, differs_string, twi_free},
     TWI_FLOAT_ROWS("ApproximateEqual", prepare_tolerance, approximate, twi_free),
-    {"LogicalAnd", "plain", 0, prepare_binary, logical_and_bool, twi_free},
-    {"LogicalOr", "plain", 0, prepare_binary, logical_or_bool, twi_free},
+    {"LogicalAnd", "plain", 0, twi_prepare_binary, logical_and_bool, twi_free},
+    {"LogicalOr", "plain", 0, twi_prepare_binary, logical_or_bool, twi_free},
     {"LogicalNot", "plain", 0, twi_prepare_elementwise, logical_not_bool, NULL},
     FLOAT_TEST("IsNan", is_nan),
     FLOAT_TEST("IsInf", is_inf),

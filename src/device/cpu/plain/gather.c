@@ -1,7 +1,9 @@
-/* gather.c - elements taken from and put to places that indices say: Gather, GatherV2, GatherNd, DynamicStitch, OneHot.
+/* gather.c - elements taken from and put to places that indices say: Gather, GatherV2, GatherNd, DynamicStitch and
+ * ParallelDynamicStitch, OneHot.
  * Indices are checked before anything is copied.
  * Never here: places that several elements are added to (scatter.c). */
 #include "device/cpu/plain/indices.h"
+#include "device/cpu/plain/made.h"
 #include "device/cpu/plain/move.h"
 
 enum { WORTH_A_TEAM = 32768 }; /* elements */
@@ -83,7 +85,7 @@ static tw_status run_gather_nd(const twi_run *r)
 /* ---- DynamicStitch: merged[indices_k[i]] = data_k[i]; the last one wins, and what nobody names is zero -------------
  */
 
-static tw_status run_dynamic_stitch(const twi_run *r)
+static tw_status stitch(const twi_run *r)
 {
     const twi_operand *out = &r->output_operands[0];
     int n = r->num_inputs / 2;
@@ -99,6 +101,20 @@ static tw_status run_dynamic_stitch(const twi_run *r)
                 return twi_fail_memory(r->error, r->node);
         }
     return status;
+}
+
+/* The greatest index says how many rows there are. */
+static tw_status run_dynamic_stitch(const twi_run *r)
+{
+    int64_t length = 0;
+    tw_shape shape = r->output_operands[0].shape;
+    if (r->output_operands[0].elements >= 0)
+        return stitch(r);
+    for (int k = 0; k < r->num_inputs / 2; k++)
+        for (int64_t i = 0; i < r->input_operands[k].elements; i++)
+            length = twi_input_int(r, k, i) >= length ? twi_input_int(r, k, i) + 1 : length;
+    shape.dims[0] = length;
+    return twi_run_made(r, shape, 0, stitch);
 }
 
 /* ---- OneHot ------------------------------------------------------------------------------------------------------ */
@@ -138,6 +154,7 @@ const twi_kernel twi_cpu_gather_kernels[] = {
     {"GatherV2", "plain", TWI_MOVED_TYPES, prepare_gather, run_gather},
     {"GatherNd", "plain", TWI_MOVED_TYPES, NULL, run_gather_nd},
     {"DynamicStitch", "plain", TWI_MOVED_TYPES, NULL, run_dynamic_stitch},
+    {"ParallelDynamicStitch", "plain", TWI_MOVED_TYPES, NULL, run_dynamic_stitch},
     {"OneHot", "plain", TWI_MOVED_TYPES, prepare_one_hot, run_one_hot},
     {0},
 };

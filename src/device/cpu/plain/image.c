@@ -1,7 +1,6 @@
-/* image.c - contrast, decoding of raw bytes, resizing. */
-#include "device/kernel.h"
+/* image.c - contrast, decoding of raw bytes. */
+#include "device/cpu/plain/made.h"
 
-#include <math.h>
 #include <string.h>
 
 /* ---- AdjustContrastv2: (x - mean) * factor + mean, the mean over an image's H and W, per channel --------------- */
@@ -49,7 +48,7 @@ static tw_status prepare_decode_raw(twi_prepare *p)
     return TW_OK;
 }
 
-static tw_status run_decode_raw(const twi_run *r)
+static tw_status decode_raw(const twi_run *r)
 {
     const tw_string *strings = r->inputs[0];
     int64_t count = r->input_operands[0].elements;
@@ -68,59 +67,23 @@ static tw_status run_decode_raw(const twi_run *r)
     return TW_OK;
 }
 
-/* ---- ResizeNearestNeighbor -------------------------------------------------------------------------------------- */
-
-enum { ALIGN_CORNERS = 1, HALF_PIXEL_CENTERS = 2 };
-static const char resize_modes[4]; /* state: the place of the mode */
-
-static tw_status prepare_resize(twi_prepare *p)
+/* The first string says how long all are. */
+static tw_status run_decode_raw(const twi_run *r)
 {
-    bool align = twi_attr_bool(p->attrs, "align_corners", false);
-    bool half = twi_attr_bool(p->attrs, "half_pixel_centers", false);
-    if (align && half)
-        return twi_fail(p->error, TW_INVALID_ARGUMENT,
-                        "ResizeNearestNeighbor '%s': align_corners and half_pixel_centers exclude each other", p->node);
-    p->state = (void *)&resize_modes[align * ALIGN_CORNERS + half * HALF_PIXEL_CENTERS];
-    return TW_OK;
-}
-
-/* Which of `in` places the output place i of `out` takes. */
-static int64_t nearest(int64_t i, int64_t in, int64_t out, int mode)
-{
-    bool align = mode & ALIGN_CORNERS;
-    float scale = align && out > 1 ? (float)(in - 1) / (float)(out - 1) : (float)in / (float)out;
-    float at = mode & HALF_PIXEL_CENTERS ? ((float)i + 0.5f) * scale : (float)i * scale;
-    int64_t place = (int64_t)(align ? roundf(at) : floorf(at));
-    return place < in - 1 ? place : in - 1;
-}
-
-static tw_status run_resize(const twi_run *r)
-{
-    const int64_t *in = r->input_operands[0].shape.dims, *out = r->output_operands[0].shape.dims;
-    const int32_t *size = r->inputs[1];
-    int mode = (int)((const char *)r->state - resize_modes);
-    size_t pixel = (size_t)in[3] * tw_dtype_size(r->input_operands[0].dtype);
-    if (size[0] != out[1] || size[1] != out[2] || size[0] <= 0 || size[1] <= 0 || in[1] <= 0 || in[2] <= 0)
+    const twi_operand *in = &r->input_operands[0];
+    tw_shape shape = in->shape;
+    if (r->output_operands[0].elements >= 0)
+        return decode_raw(r);
+    size_t bytes = in->elements ? ((const tw_string *)r->inputs[0])->size : 0, size = tw_dtype_size(r->output_operands[0].dtype);
+    if (bytes % size != 0)
         return twi_fail(r->error, TW_INVALID_ARGUMENT,
-                        "ResizeNearestNeighbor '%s': cannot resize %lld x %lld to %d x %d", r->node, (long long)in[1],
-                        (long long)in[2], size[0], size[1]);
-    if (r->output_operands[0].elements == 0)
-        return TW_OK; /* without channels, however many pixels there are */
-#pragma omp parallel for if (r->threads > 1 && out[0] * out[1] > 8) num_threads(r->threads)
-    for (int64_t row = 0; row < out[0] * out[1]; row++) {
-        int64_t image = row / out[1], y = nearest(row % out[1], in[1], out[1], mode);
-        for (int64_t x = 0; x < out[2]; x++)
-            memcpy((char *)r->outputs[0] + (size_t)(row * out[2] + x) * pixel,
-                   (const char *)r->inputs[0] +
-                       (size_t)((image * in[1] + y) * in[2] + nearest(x, in[2], out[2], mode)) * pixel,
-                   pixel);
-    }
-    return TW_OK;
+                        "DecodeRaw '%s': %zu bytes are no whole number of values of %zu bytes", r->node, bytes, size);
+    shape.dims[shape.rank++] = (int64_t)(bytes / size);
+    return twi_run_made(r, shape, 0, decode_raw);
 }
 
 const twi_kernel twi_cpu_image_kernels[] = {
     {"AdjustContrastv2", "plain", TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_FLOAT16), NULL, run_contrast},
     {"DecodeRaw", "plain", 0, prepare_decode_raw, run_decode_raw},
-    {"ResizeNearestNeighbor", "plain", TWI_NUMBER_TYPES, prepare_resize, run_resize},
     {0},
 };

@@ -45,7 +45,7 @@ tw_status twi_places_check(const twi_run *r, int input, tw_shape array, twi_plac
     places->count = twi_elements_between(indices, 0, last);
     places->slice = twi_elements_between(array, places->depth, array.rank);
     twi_row_major(array, places->strides);
-    for (int64_t row = 0; row < places->count; row++)
+    for (int64_t row = 0; row < places->count && places->depth; row++)
         for (int k = 0; k < places->depth; k++) {
             int64_t index = twi_input_int(r, input, row * places->depth + k);
             if (index < 0 || index >= array.dims[k])

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-enum { MOST_COMPONENTS = 64 };
-
 /* ---- making ----------------------------------------------------------------------------------------------------- */
 
 typedef struct kind {
@@ -33,11 +31,11 @@ static tw_status prepare_queue(twi_prepare *p)
     const kind *k = find_kind(p->op);
     const twi_attr *types = twi_attr_find(p->attrs, "component_types"), *shapes = twi_attr_find(p->attrs, "shapes");
     int more = k->order == TWI_QUEUE_PRIORITY, count = types->count + more;
-    tw_dtype own_types[MOST_COMPONENTS] = {TW_INT64};
-    tw_shape own_shapes[MOST_COMPONENTS] = {TW_SCALAR};
-    if (count > MOST_COMPONENTS)
+    tw_dtype own_types[TWI_QUEUE_COMPONENTS] = {TW_INT64};
+    tw_shape own_shapes[TWI_QUEUE_COMPONENTS] = {TW_SCALAR};
+    if (count > TWI_QUEUE_COMPONENTS)
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s' has %d components, the most are %d", k->name, p->node,
-                        count, MOST_COMPONENTS);
+                        count, TWI_QUEUE_COMPONENTS);
     for (int i = more; i < count; i++) {
         own_types[i] = types->types[i - more];
         own_shapes[i] = shapes->count ? shapes->shapes[i - more] : TW_UNKNOWN_SHAPE;
@@ -108,6 +106,17 @@ static tw_status prepare_dequeue_many(twi_prepare *p)
     return prepare_components(p, p->outputs, p->num_outputs, true);
 }
 
+/* As many as there will be: the rows are compared as if there were none. */
+static tw_status prepare_dequeue_up_to(twi_prepare *p)
+{
+    twi_operand outputs[TWI_QUEUE_COMPONENTS];
+    for (int i = 0; i < p->num_outputs && i < TWI_QUEUE_COMPONENTS; i++) {
+        outputs[i] = p->outputs[i];
+        outputs[i].shape.dims[0] = outputs[i].shape.rank > 0 ? 0 : outputs[i].shape.dims[0];
+    }
+    return prepare_components(p, outputs, p->num_outputs, true);
+}
+
 static tw_status run_enqueue(const twi_run *r)
 {
     return twi_queue_put(r->state, r, r->input_operands + 1, r->inputs + 1, -1);
@@ -120,12 +129,17 @@ static tw_status run_enqueue_many(const twi_run *r)
 
 static tw_status run_dequeue(const twi_run *r)
 {
-    return twi_queue_take(r->state, r, r->output_operands, r->outputs, -1);
+    return twi_queue_take(r->state, r, -1, false);
 }
 
 static tw_status run_dequeue_many(const twi_run *r)
 {
-    return twi_queue_take(r->state, r, r->output_operands, r->outputs, rows_of(&r->output_operands[0], true));
+    return twi_queue_take(r->state, r, *(const int32_t *)r->inputs[1], false);
+}
+
+static tw_status run_dequeue_up_to(const twi_run *r)
+{
+    return twi_queue_take(r->state, r, *(const int32_t *)r->inputs[1], true);
 }
 
 static const bool cancels = true;
@@ -164,7 +178,7 @@ const twi_kernel twi_cpu_queue_kernels[] = {
     {"QueueEnqueueManyV2", "plain", 0, prepare_enqueue_many, run_enqueue_many},
     {"QueueDequeueV2", "plain", 0, prepare_dequeue, run_dequeue},
     {"QueueDequeueManyV2", "plain", 0, prepare_dequeue_many, run_dequeue_many},
-    {"QueueDequeueUpToV2", "plain", 0, prepare_dequeue_many, run_dequeue_many},
+    {"QueueDequeueUpToV2", "plain", 0, prepare_dequeue_up_to, run_dequeue_up_to},
     {"QueueCloseV2", "plain", 0, prepare_close, run_close},
     {"QueueIsClosedV2", "plain", 0, prepare_use, run_is_closed},
     {"QueueSizeV2", "plain", 0, prepare_use, run_size},

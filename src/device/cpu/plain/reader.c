@@ -264,7 +264,7 @@ static tw_status read_record(reader *r, const twi_run *run, tw_string *key, tw_s
         size_t size;
         tw_status status = TW_OK;
         if (!r->name.data) {
-            status = twi_queue_take(names, run, &name_operand, (void *[]){&r->name}, -1);
+            status = twi_queue_take_one(names, run, &name_operand, (void *[]){&r->name});
             if (status != TW_OK)
                 return status;
             status = open_file(r, &ended);

@@ -40,14 +40,6 @@ static tw_status prepare_restore(twi_prepare *p)
     return check_counts(p, p->num_outputs);
 }
 
-static tw_status check_slice(const twi_run *r, int64_t i)
-{
-    if (!string_at(r->inputs[SLICES], i)[0])
-        return TW_OK;
-    return twi_fail(r->error, TW_UNIMPLEMENTED, "'%s': '%s' is a part of a variable (%s), and such are not supported",
-                    r->node, string_at(r->inputs[NAMES], i), string_at(r->inputs[SLICES], i));
-}
-
 static tw_status run_save(const twi_run *r)
 {
     int count = r->num_inputs - TENSORS;
@@ -58,9 +50,10 @@ static tw_status run_save(const twi_run *r)
     for (int i = 0; i < count && status == TW_OK; i++) {
         const twi_operand *operand = &r->input_operands[TENSORS + i];
         tensors[i].name = string_at(r->inputs[NAMES], i);
+        tensors[i].part = string_at(r->inputs[SLICES], i);
         tensors[i].tensor = tw_tensor_wrap(operand->dtype, operand->shape, (void *)(uintptr_t)r->inputs[TENSORS + i],
                                            NULL, NULL);
-        status = tensors[i].tensor ? check_slice(r, i) : twi_fail_memory(r->error, "saving a checkpoint");
+        status = tensors[i].tensor ? TW_OK : twi_fail_memory(r->error, "saving a checkpoint");
     }
     if (status == TW_OK)
         status = twi_bundle_save(string_at(r->inputs[PREFIX], 0), tensors, count, r->error);
@@ -75,7 +68,6 @@ static tw_status check_entry(const twi_run *r, const tw_checkpoint *checkpoint, 
 {
     const twi_operand *want = &r->output_operands[output];
     const char *name = string_at(r->inputs[NAMES], output);
-    char theirs[128], ours[128];
     int i = tw_checkpoint_find(checkpoint, name);
     if (i < 0)
         return twi_fail(r->error, TW_NOT_FOUND, "Key %s not found in checkpoint '%s'", name,
@@ -84,12 +76,19 @@ static tw_status check_entry(const twi_run *r, const tw_checkpoint *checkpoint, 
         return twi_fail(r->error, TW_INVALID_ARGUMENT,
                         "tensor_name = %s; expected dtype %s does not equal original dtype %s", name,
                         tw_dtype_name(want->dtype), tw_dtype_name(tw_checkpoint_dtype(checkpoint, i)));
-    if (!tw_shape_equal(tw_checkpoint_shape(checkpoint, i), want->shape))
-        return twi_fail(r->error, TW_INVALID_ARGUMENT,
-                        "%s: Assign requires shapes of both tensors to match. lhs shape= %s rhs shape= %s", name,
-                        tw_shape_text(want->shape, ours, sizeof ours),
-                        tw_shape_text(tw_checkpoint_shape(checkpoint, i), theirs, sizeof theirs));
-    return check_slice(r, output);
+    return TW_OK;
+}
+
+static tw_status check_shape(const twi_run *r, int output, const tw_tensor *tensor)
+{
+    const twi_operand *want = &r->output_operands[output];
+    char theirs[128], ours[128];
+    if (tw_shape_equal(tw_tensor_shape(tensor), want->shape))
+        return TW_OK;
+    return twi_fail(r->error, TW_INVALID_ARGUMENT,
+                    "%s: Assign requires shapes of both tensors to match. lhs shape= %s rhs shape= %s",
+                    string_at(r->inputs[NAMES], output), tw_shape_text(want->shape, ours, sizeof ours),
+                    tw_shape_text(tw_tensor_shape(tensor), theirs, sizeof theirs));
 }
 
 static tw_status run_restore(const twi_run *r)
@@ -106,7 +105,10 @@ static tw_status run_restore(const twi_run *r)
         tw_tensor *tensor = NULL;
         status = check_entry(r, checkpoint, i);
         if (status == TW_OK)
-            status = tw_checkpoint_read(checkpoint, string_at(r->inputs[NAMES], i), &tensor, r->error);
+            status = tw_checkpoint_read_part(checkpoint, string_at(r->inputs[NAMES], i),
+                                             string_at(r->inputs[SLICES], i), &tensor, r->error);
+        if (status == TW_OK)
+            status = check_shape(r, i, tensor);
         if (status == TW_OK && !twi_copy_elements(want->elements, want->dtype, tw_tensor_data(tensor), r->outputs[i]))
             status = twi_fail_memory(r->error, "restoring a checkpoint");
         tw_tensor_release(tensor);

@@ -1,7 +1,14 @@
-/* segment.c - SegmentSum and UnsortedSegmentSum: rows that belong together are added, in their order, whatever the
- * number of threads. */
+/* segment.c - rows that belong together are reduced to one, in their order, whatever the number of threads; counts. */
+#include "device/cpu/plain/indices.h"
+#include "device/cpu/plain/made.h"
 #include "device/cpu/plain/move.h"
 #include "device/cpu/plain/typed.h"
+
+#include <float.h>
+#include <math.h>
+
+#pragma GCC diagnostic ignored "-Wtype-limits" /* one body serves signed and unsigned types */
+#pragma GCC diagnostic ignored "-Wunused-function"
 
 enum {
     WORTH_A_TEAM = 32768, /* elements */
@@ -46,18 +53,136 @@ static tw_status check_order(const twi_run *r)
     return TW_OK;
 }
 
+/* Input 1 picks rows of so many, input 2 says the segments they are for, which rise (`sorted`). */
+static tw_status check_picked(const twi_run *r, int64_t rows, int64_t segments, bool sorted)
+{
+    tw_status status = twi_indices_check(r, 1, rows);
+    if (status == TW_OK)
+        status = twi_indices_check(r, 2, segments);
+    for (int64_t i = 1; i < r->input_operands[2].elements && sorted && status == TW_OK; i++)
+        if (twi_input_int(r, 2, i) < twi_input_int(r, 2, i - 1))
+            return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': segment ids are not increasing", r->node);
+    return status;
+}
+
+/* State of those that divide: by the number of rows, or by its root. */
+static const char by_number, by_root;
+
+static double share(const twi_run *r, int64_t rows)
+{
+    return r->state == &by_root ? sqrt((double)rows) : (double)rows;
+}
+
+static tw_status prepare_mean(twi_prepare *p)
+{
+    p->state = (void *)&by_number;
+    return twi_prepare_typed(p);
+}
+
+static tw_status prepare_sqrt(twi_prepare *p)
+{
+    p->state = (void *)&by_root;
+    return twi_prepare_typed(p);
+}
+
+/* Room for a count of each segment, behind what is widened. */
+static tw_status prepare_grad(twi_prepare *p)
+{
+    p->workspace = twi_widened_bytes(p);
+    if (p->inputs[0].shape.dims[0] > INT64_MAX / 64)
+        return twi_fail(p->error, TW_RESOURCE_EXHAUSTED, "'%s': too many segments", p->node);
+    twi_make_room(&p->workspace, (size_t)p->inputs[0].shape.dims[0] * sizeof(int64_t));
+    return TW_OK;
+}
+
+static tw_status prepare_mean_grad(twi_prepare *p)
+{
+    p->state = (void *)&by_number;
+    return prepare_grad(p);
+}
+
+static tw_status prepare_sqrt_grad(twi_prepare *p)
+{
+    p->state = (void *)&by_root;
+    return prepare_grad(p);
+}
+
 #define BODY "device/cpu/plain/segment.inl"
+#define LEAST(T) (-(T)(sizeof(T) == 4 ? FLT_MAX : DBL_MAX))
+#define GREATEST(T) ((T)(sizeof(T) == 4 ? FLT_MAX : DBL_MAX))
 #include "device/cpu/plain/for_floats.h"
+#undef LEAST
+#undef GREATEST
+#define IS_SIGNED(T) ((T)-1 < 0)
+#define GREATEST(T) ((T)(UINT64_MAX >> (64 - 8 * sizeof(T) + IS_SIGNED(T))))
+#define LEAST(T) ((T)(IS_SIGNED(T) ? -GREATEST(T) - 1 : 0))
 #include "device/cpu/plain/for_integers.h"
 #undef BODY
 
-TWI_WIDENED(unsorted_segment_sum)
-TWI_WIDENED(segment_sum)
+#define SORTED_LIST(X)                                                                                                 \
+    X("SegmentSum", segment_sum)                                                                                       \
+    X("SegmentMean", segment_mean)                                                                                     \
+    X("SegmentProd", segment_prod)                                                                                     \
+    X("SegmentMax", segment_max)                                                                                       \
+    X("SegmentMin", segment_min)
+#define UNSORTED_LIST(X)                                                                                               \
+    X("UnsortedSegmentSum", unsorted_segment_sum)                                                                      \
+    X("UnsortedSegmentProd", unsorted_segment_prod)                                                                    \
+    X("UnsortedSegmentMax", unsorted_segment_max)                                                                      \
+    X("UnsortedSegmentMin", unsorted_segment_min)
+
+#define WIDEN(op, f) TWI_WIDENED(f)
+SORTED_LIST(WIDEN)
+UNSORTED_LIST(WIDEN)
+TWI_WIDENED(sparse)
+TWI_WIDENED(sparse_grad)
+
+/* The last id, of the last input, says how many segments there are. */
+static tw_status run_made(const twi_run *r, tw_status (*f)(const twi_run *r))
+{
+    const twi_operand *data = &r->input_operands[0], *ids = &r->input_operands[r->num_inputs - 1];
+    tw_shape shape = data->shape;
+    if (r->output_operands[0].elements >= 0)
+        return f(r);
+    int64_t last = ids->elements ? twi_input_int(r, r->num_inputs - 1, ids->elements - 1) : -1;
+    if (last < -1 || last == INT64_MAX)
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': the last segment id is %lld", r->node, (long long)last);
+    shape.dims[0] = last + 1;
+    int64_t both = data->elements + tw_shape_elements(shape);
+    bool narrow = data->dtype == TW_FLOAT16 || data->dtype == TW_BFLOAT16;
+    return twi_run_made(r, shape, narrow ? sizeof(float) * (size_t)both + 128 : 0, f);
+}
+
+#define MADE(name)                                                                                                     \
+    static tw_status made_##name(const twi_run *r)                                                                     \
+    {                                                                                                                  \
+        return run_made(r, name);                                                                                      \
+    }
+#define MADE_OF_ALL(op, f)                                                                                             \
+    MADE(f##_float)                                                                                                    \
+    MADE(f##_double) MADE(f##_widened) MADE(f##_int32) MADE(f##_int64) MADE(f##_int16) MADE(f##_int8) MADE(f##_uint8)
+SORTED_LIST(MADE_OF_ALL)
+MADE_OF_ALL("SparseSegmentSum", sparse)
+
+#define SORTED_ROWS(op, f)                                                                                             \
+    TWI_FLOAT_ROWS(op, twi_prepare_typed, made_##f, NULL), TWI_INTEGER_ROWS(op, twi_prepare_typed, made_##f, NULL),
+#define UNSORTED_ROWS(op, f)                                                                                           \
+    TWI_FLOAT_ROWS(op, twi_prepare_typed, f, NULL), TWI_INTEGER_ROWS(op, twi_prepare_typed, f, NULL),
+#define SPARSE_ROWS(op, prepare)                                                                                       \
+    TWI_FLOAT_ROWS(op, prepare, made_sparse, NULL), TWI_FLOAT_ROWS(op "WithNumSegments", prepare, sparse, NULL)
 
 const twi_kernel twi_cpu_segment_kernels[] = {
-    TWI_FLOAT_ROWS("UnsortedSegmentSum", twi_prepare_typed, unsorted_segment_sum, NULL),
-    TWI_INTEGER_ROWS("UnsortedSegmentSum", twi_prepare_typed, unsorted_segment_sum, NULL),
-    TWI_FLOAT_ROWS("SegmentSum", twi_prepare_typed, segment_sum, NULL),
-    TWI_INTEGER_ROWS("SegmentSum", twi_prepare_typed, segment_sum, NULL),
+    SORTED_LIST(SORTED_ROWS) UNSORTED_LIST(UNSORTED_ROWS) SPARSE_ROWS("SparseSegmentSum", twi_prepare_typed),
+    TWI_INTEGER_ROWS("SparseSegmentSum", twi_prepare_typed, made_sparse, NULL),
+    TWI_INTEGER_ROWS("SparseSegmentSumWithNumSegments", twi_prepare_typed, sparse, NULL),
+    SPARSE_ROWS("SparseSegmentMean", prepare_mean),
+    SPARSE_ROWS("SparseSegmentSqrtN", prepare_sqrt),
+    TWI_FLOAT_ROWS("SparseSegmentSumGrad", prepare_grad, sparse_grad, NULL),
+    TWI_FLOAT_ROWS("SparseSegmentMeanGrad", prepare_mean_grad, sparse_grad, NULL),
+    TWI_FLOAT_ROWS("SparseSegmentSqrtNGrad", prepare_sqrt_grad, sparse_grad, NULL),
+    {"Bincount", "plain", TWI_TYPE(TW_FLOAT32), NULL, bincount_float},
+    {"Bincount", "plain", TWI_TYPE(TW_FLOAT64), NULL, bincount_double},
+    {"Bincount", "plain", TWI_TYPE(TW_INT32), NULL, bincount_int32},
+    {"Bincount", "plain", TWI_TYPE(TW_INT64), NULL, bincount_int64},
     {0},
 };

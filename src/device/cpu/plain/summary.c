@@ -1,7 +1,8 @@
 /* summary.c - values as serialized Summary messages (tensorflow/core/framework/summary.proto):
  *
  *     Summary           1: value, repeated
- *     Summary.Value     1: tag   2: simple_value, a float   5: histo
+ *     Summary.Value     1: tag   2: simple_value, a float   4: image   5: histo
+ *     Summary.Image     1: height   2: width   3: colorspace, the number of channels   4: encoded_image_string, a PNG
  *     HistogramProto    1: min   2: max   3: num   4: sum   5: sum_squares   6: bucket_limit   7: bucket, packed
  *
  * Written by hand, since devices lie above the file formats; that there are event files at all is src/io's affair. */
@@ -10,6 +11,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "device/kernel.h"
+#include "image/image.h"
 #include "tensor/tensor.h"
 
 #include <math.h>
@@ -269,7 +271,108 @@ done:
     return status;
 }
 
+/* ---- images ---------------------------------------------------------------------------------------------------- */
+
+typedef struct picturing {
+    int64_t most;
+    uint8_t bad[4]; /* what a pixel becomes that is not finite; red, unless the attribute says another colour */
+} picturing;
+
+static tw_status prepare_images(twi_prepare *p)
+{
+    picturing s = {twi_attr_int(p->attrs, "max_images", 3), {255, 0, 0, 255}};
+    const tw_tensor *bad = twi_attr_tensor(p->attrs, "bad_color");
+    for (int i = 0; bad && bad->dtype == TW_UINT8 && i < 4 && i < bad->elements; i++)
+        s.bad[i] = ((const uint8_t *)bad->data)[i];
+    size_t images = p->inputs[1].shape.dims[0] ? (size_t)p->inputs[1].shape.dims[0] : 1;
+    p->workspace = (size_t)p->inputs[1].elements / images; /* bytes of one */
+    return twi_keep(p, &s, sizeof s);
+}
+
+/* Whether a pixel is, in all channels. */
+static bool is_finite(const tw_tensor *values, int64_t first, int64_t channels)
+{
+    bool finite = true;
+    for (int64_t c = 0; c < channels; c++)
+        finite = finite && isfinite((float)tw_tensor_value(values, first + c));
+    return finite;
+}
+
+/* Numbers from 0 up fill the range of bytes; where some are negative, 0 lies in the middle. */
+static void to_bytes(const tw_tensor *values, int64_t first, int64_t pixels, int64_t channels, const uint8_t bad[4],
+                     uint8_t *bytes)
+{
+    float least = INFINITY, most = -INFINITY;
+    for (int64_t i = 0; i < pixels; i++)
+        for (int64_t c = 0; c < channels && is_finite(values, first + i * channels, channels); c++) {
+            float value = (float)tw_tensor_value(values, first + i * channels + c);
+            least = fminf(least, value);
+            most = fmaxf(most, value);
+        }
+    bool centred = least < 0;
+    float largest = centred ? fmaxf(fabsf(least), fabsf(most)) : most;
+    float scale = largest < 1e-6f ? 0 : (centred ? 127.0f : 255.0f) / largest;
+    for (int64_t i = 0; i < pixels; i++) {
+        bool finite = is_finite(values, first + i * channels, channels);
+        for (int64_t c = 0; c < channels; c++) {
+            float value = (float)tw_tensor_value(values, first + i * channels + c) * scale + (centred ? 128.0f : 0.0f);
+            bytes[i * channels + c] = finite ? (uint8_t)value : bad[c];
+        }
+    }
+}
+
+static tw_status put_image(const twi_run *r, twi_text *value, const twi_image *image)
+{
+    char *bytes = NULL;
+    size_t size = 0;
+    twi_text picture = {0};
+    tw_status status = twi_image_encode_png(image, &bytes, &size, r->error);
+    const int numbers[] = {image->height, image->width, image->channels};
+    for (int field = 1; field <= 3; field++) {
+        put_key(&picture, field, VARINT);
+        put_varint(&picture, (uint64_t)numbers[field - 1]);
+    }
+    if (status == TW_OK)
+        put_bytes(&picture, 4, bytes, size);
+    put_bytes(value, 4, twi_text_string(&picture), picture.size);
+    value->failed = value->failed || picture.failed;
+    twi_text_free(&picture);
+    twi_free(bytes);
+    return status;
+}
+
+static tw_status run_images(const twi_run *r)
+{
+    const picturing *s = r->state;
+    const twi_operand *in = &r->input_operands[1];
+    const int64_t *dims = in->shape.dims, pixels = dims[1] * dims[2];
+    const tw_string *tag = r->inputs[0];
+    tw_tensor view = {.dtype = in->dtype, .data = (void *)r->inputs[1]};
+    twi_text summary = {0}, value = {0};
+    tw_status status = TW_OK;
+    for (int64_t i = 0; i < dims[0] && i < s->most && status == TW_OK; i++) {
+        twi_text name = {0};
+        twi_image image = {(int)dims[1], (int)dims[2], (int)dims[3], r->workspace};
+        if (in->dtype == TW_UINT8)
+            image.pixels = (uint8_t *)r->inputs[1] + i * pixels * dims[3];
+        else if (pixels > 0)
+            to_bytes(&view, i * pixels * dims[3], pixels, dims[3], s->bad, image.pixels);
+        twi_text_append(&name, tag->data ? tag->data : "", tag->size);
+        twi_text_printf(&name, s->most > 1 ? "/image/%lld" : "/image", (long long)i);
+        put_bytes(&value, 1, twi_text_string(&name), name.size);
+        value.failed = value.failed || name.failed;
+        twi_text_free(&name);
+        status = put_image(r, &value, &image);
+        put_value(&summary, &value);
+    }
+    if (status == TW_OK)
+        return finish(r, &summary);
+    twi_text_free(&summary);
+    return status;
+}
+
 const twi_kernel twi_cpu_summary_kernels[] = {
+    {"ImageSummary", "plain", 0, prepare_images, run_images, twi_free},
     {"ScalarSummary", "plain", 0, NULL, run_scalar},
     {"HistogramSummary", "plain", 0, prepare_histogram, run_histogram},
     {"MergeSummary", "plain", 0, NULL, run_merge},

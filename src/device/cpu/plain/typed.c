@@ -1,7 +1,7 @@
 /* typed.c - running float kernels on half and bfloat16. */
 #include "device/cpu/plain/typed.h"
 
-enum { MOST_OPERANDS = 8 }; /* inputs or outputs of a kernel that is widened */
+enum { MOST_OPERANDS = 20 }; /* inputs or outputs of a kernel that is widened */
 
 static bool is_narrow(const twi_operand *operand)
 {
@@ -10,7 +10,7 @@ static bool is_narrow(const twi_operand *operand)
 
 static size_t widened_size(const twi_operand *operand)
 {
-    return is_narrow(operand) ? ((size_t)operand->elements * sizeof(float) + 63) / 64 * 64 : 0;
+    return is_narrow(operand) && operand->elements > 0 ? ((size_t)operand->elements * sizeof(float) + 63) / 64 * 64 : 0;
 }
 
 size_t twi_widened_bytes(const twi_prepare *p)

@@ -1,0 +1,38 @@
+/* config.c - see config.h. */
+#include "config.h"
+
+#include "command.h"
+
+#include <errno.h>
+#include <ini.h>
+#include <string.h>
+
+typedef struct reading {
+    const char *path, *section;
+    presets *presets;
+    bool failed;
+} reading;
+
+static int take(void *user, const char *section, const char *name, const char *value)
+{
+    reading *r = user;
+    if (strcmp(section, r->section) != 0)
+        return 1;
+    r->failed |= !presets_add(r->presets, r->path, name, value, false);
+    return !r->failed;
+}
+
+bool config_read(const char *command, const char *path, const char *section, presets *presets)
+{
+    reading r = {.path = path, .section = section ? section : "", .presets = presets};
+    errno = 0;
+    int line = ini_parse(path, take, &r);
+    if (r.failed || line == -2)
+        return complain(command, "out of memory while reading '%s'", path);
+    if (line == -1)
+        return complain(command, "cannot read '%s': %s", path, strerror(errno));
+    if (line > 0)
+        return complain(command, "'%s', line %d: expected 'name = value', '[section]' or a comment after ';' or '#'",
+                        path, line);
+    return true;
+}

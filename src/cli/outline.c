@@ -1,0 +1,138 @@
+/* outline.c - see outline.h. */
+#include "outline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- finding out --------------------------------------------------------------------------------------------------- */
+
+/* Marks what somebody takes, waits for, or knows as part of a variable. */
+static void mark_used(const tw_graph *graph, bool *used)
+{
+    for (int i = 0; i < tw_graph_num_nodes(graph); i++) {
+        tw_node *node = tw_graph_node(graph, i);
+        for (int k = 0; k < tw_node_num_inputs(node); k++)
+            used[tw_node_number(tw_node_input(node, k).node)] = true;
+        for (int k = 0; k < tw_node_num_control_inputs(node); k++)
+            used[tw_node_number(tw_node_control_input(node, k))] = true;
+        used[i] |= tw_node_is_constant(node) || tw_node_is_variable(node) || tw_node_is_unknown(node);
+    }
+    for (int i = 0; i < tw_graph_num_variables(graph); i++)
+        used[tw_node_number(tw_graph_variable(graph, i)->value.node)] = true;
+}
+
+/* How deep a node's name lies: what a program gave a name of its own stands near the top. */
+static int depth_of(tw_output output)
+{
+    int depth = 0;
+    for (const char *name = tw_node_name(output.node); (name = strchr(name, '/')); name++)
+        depth++;
+    return depth;
+}
+
+static int compare_depths(const void *a, const void *b)
+{
+    const tw_output *left = a, *right = b;
+    int order = depth_of(*left) - depth_of(*right);
+    return order ? order : tw_node_number(left->node) - tw_node_number(right->node);
+}
+
+bool outline_make(const tw_graph *graph, outline *o)
+{
+    size_t count = (size_t)tw_graph_num_nodes(graph);
+    bool *used = calloc(count + 1, sizeof *used);
+    *o = (outline){.inputs = calloc(count + 1, sizeof *o->inputs),
+                   .outputs = calloc(count + 1, sizeof *o->outputs),
+                   .targets = calloc(count + 1, sizeof *o->targets)};
+    bool fits = used && o->inputs && o->outputs && o->targets;
+    if (fits)
+        mark_used(graph, used);
+    for (int i = 0; fits && i < (int)count; i++) {
+        tw_node *node = tw_graph_node(graph, i);
+        tw_output output = tw_node_output(node, 0);
+        if (tw_node_is_placeholder(node) || (tw_node_may_be_fed(node) && tw_output_dtype(output) != TW_STRING))
+            o->inputs[o->num_inputs++] = output;
+        else if (!used[i] && output.index < 0)
+            o->targets[o->num_targets++] = output;
+        else if (!used[i] && tw_output_dtype(output) != TW_RESOURCE)
+            o->outputs[o->num_outputs++] = output;
+    }
+    free(used);
+    if (fits) {
+        qsort(o->outputs, (size_t)o->num_outputs, sizeof *o->outputs, compare_depths);
+        qsort(o->targets, (size_t)o->num_targets, sizeof *o->targets, compare_depths);
+    } else {
+        outline_free(o);
+    }
+    return fits;
+}
+
+void outline_free(outline *o)
+{
+    free(o->inputs);
+    free(o->outputs);
+    free(o->targets);
+    *o = (outline){0};
+}
+
+/* ---- printing ------------------------------------------------------------------------------------------------------ */
+
+const char *output_text(tw_output output, char *text, size_t size)
+{
+    snprintf(text, size, output.index > 0 ? "%s:%d" : "%s", tw_node_name(output.node), output.index);
+    return text;
+}
+
+const char *type_text(tw_output output, char *text, size_t size)
+{
+    char shape[128];
+    if (output.index < 0)
+        snprintf(text, size, "of an op that is not known");
+    else
+        snprintf(text, size, "%s %s", tw_dtype_name(tw_output_dtype(output)),
+                 tw_shape_text(tw_output_shape(output), shape, sizeof shape));
+    return text;
+}
+
+static void print_value(FILE *file, const char *indent, const char *name, tw_output output)
+{
+    char type[160];
+    fprintf(file, "%s%-30s %s%s\n", indent, name, type_text(output, type, sizeof type),
+            output.index >= 0 && tw_node_may_be_fed(output.node) ? ", has a value" : "");
+}
+
+static void print_list(FILE *file, const char *heading, const tw_output *list, int count, int most)
+{
+    char name[512];
+    if (count)
+        fprintf(file, "%s\n", heading);
+    for (int i = 0; i < count && i < most; i++)
+        if (list[i].index < 0)
+            fprintf(file, "  %s\n", tw_node_name(list[i].node));
+        else
+            print_value(file, "  ", output_text(list[i], name, sizeof name), list[i]);
+    if (count > most)
+        fprintf(file, "  and %d more\n", count - most);
+}
+
+static void print_values(FILE *file, const char *heading, const tw_signature_value *values, int count)
+{
+    char text[512], name[600];
+    for (int i = 0; i < count; i++) {
+        snprintf(name, sizeof name, "%s (%s)", values[i].name, output_text(values[i].output, text, sizeof text));
+        print_value(file, heading, name, values[i].output);
+    }
+}
+
+void outline_print(FILE *file, const outline *o, const tw_graph_about *about, int most)
+{
+    for (int i = 0; i < about->num_signatures; i++) {
+        const tw_signature *s = &about->signatures[i];
+        fprintf(file, "signature %s%s%s\n", s->name, *s->method ? ", " : "", s->method);
+        print_values(file, "  takes ", s->inputs, s->num_inputs);
+        print_values(file, "  gives ", s->outputs, s->num_outputs);
+    }
+    print_list(file, "inputs", o->inputs, o->num_inputs, most);
+    print_list(file, "outputs that nobody takes", o->outputs, o->num_outputs, most);
+    print_list(file, "what can be run and gives nothing", o->targets, o->num_targets, most);
+}

@@ -1,0 +1,21 @@
+/* terminal.h - what the thing that output goes to can do. */
+#ifndef CLI_TERMINAL_H
+#define CLI_TERMINAL_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+typedef struct terminal {
+    bool moving;       /* what was written last may be rewritten: it is a terminal, not dumb, and nobody set NO_COLOR */
+    int columns, rows; /* 80 and 24 where nobody knows */
+} terminal;
+
+terminal terminal_of(FILE *file);
+
+/* Whether this process may write to it now: not from the background, where the shell's own lines stand. */
+bool terminal_is_ours(FILE *file);
+
+/* Whether texts are UTF-8 here, by the environment's LC_ALL, LC_CTYPE and LANG. */
+bool terminal_takes_utf8(void);
+
+#endif

@@ -1,0 +1,125 @@
+/* comm.c - see comm.h: the ways to be started, and what is made of sending and receiving. */
+#include "comm/comm.h"
+
+#include "base/memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEADLINE = 30 }; /* seconds */
+
+static const twi_comm_way *const ways[] = {&twi_comm_local};
+
+static tw_status find_deadline(double *deadline, tw_error *error)
+{
+    const char *text = getenv("TOWER_DEADLINE");
+    char *end;
+    *deadline = DEADLINE;
+    if (!text || !text[0])
+        return TW_OK;
+    *deadline = strtod(text, &end);
+    if (!*end && *deadline >= 1 && *deadline <= 1e6)
+        return TW_OK;
+    return twi_fail(error, TW_INVALID_ARGUMENT, "TOWER_DEADLINE: expected seconds from 1 to 1e6, found '%.64s'", text);
+}
+
+tw_status twi_comm_open(twi_comm **comm, tw_error *error)
+{
+    double deadline;
+    *comm = NULL;
+    tw_status status = find_deadline(&deadline, error);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways && status == TW_OK && !*comm; i++)
+        if (ways[i]->is_here())
+            status = ways[i]->open(deadline, comm, error);
+    return status;
+}
+
+void twi_comm_close(twi_comm *c)
+{
+    if (c)
+        c->ops->close(c);
+}
+
+tw_status twi_comm_share(twi_comm *c, int from, void *data, size_t bytes, const char *what, tw_error *error)
+{
+    tw_status status = TW_OK;
+    if (c->task != from)
+        return c->ops->receive(c, from, TWI_CHANNEL_OF_ALL, data, bytes, what, error);
+    for (int task = 0; task < c->tasks && status == TW_OK; task++)
+        if (task != from)
+            status = c->ops->send(c, task, TWI_CHANNEL_OF_ALL, data, bytes, error);
+    return status;
+}
+
+/* ---- comparing lists --------------------------------------------------------------------------------------------- */
+
+/* What task 0 finds. */
+typedef struct verdict {
+    int64_t task; /* the first that has another list; -1: none */
+    uint64_t at;  /* the first item that differs */
+} verdict;
+
+static void look_at(const twi_comm_list *mine, const uint64_t *theirs, size_t count, int task, verdict *v)
+{
+    size_t i = 0;
+    while (i < count && i < mine->count && theirs[i] == mine->hashes[i])
+        i++;
+    if (v->task < 0 && (i < count || i < mine->count))
+        *v = (verdict){task, i};
+}
+
+/* Task 0 looks at the list of another. */
+static tw_status look_at_task(twi_comm *c, const twi_comm_list *list, int task, const char *what, verdict *v,
+                              tw_error *error)
+{
+    uint64_t count;
+    tw_status status = c->ops->receive(c, task, TWI_CHANNEL_OF_ALL, &count, sizeof count, what, error);
+    if (status != TW_OK)
+        return status;
+    uint64_t *theirs = count < SIZE_MAX / 16 ? twi_alloc_array((size_t)count + 1, sizeof *theirs) : NULL;
+    if (!theirs)
+        return twi_fail_memory(error, "comparing what tasks have");
+    status = c->ops->receive(c, task, TWI_CHANNEL_OF_ALL, theirs, sizeof *theirs * (size_t)count, what, error);
+    if (status == TW_OK)
+        look_at(list, theirs, (size_t)count, task, v);
+    twi_free(theirs);
+    return status;
+}
+
+static tw_status find_difference(twi_comm *c, const twi_comm_list *list, const char *what, verdict *v, tw_error *error)
+{
+    tw_status status = TW_OK;
+    uint64_t count = list->count;
+    *v = (verdict){-1, 0};
+    for (int task = 1; task < c->tasks && status == TW_OK && c->task == 0; task++)
+        status = look_at_task(c, list, task, what, v, error);
+    if (c->task != 0)
+        status = c->ops->send(c, 0, TWI_CHANNEL_OF_ALL, &count, sizeof count, error);
+    if (c->task != 0 && status == TW_OK)
+        status = c->ops->send(c, 0, TWI_CHANNEL_OF_ALL, list->hashes, sizeof *list->hashes * list->count, error);
+    return status == TW_OK ? twi_comm_share(c, 0, v, sizeof *v, what, error) : status;
+}
+
+tw_status twi_comm_compare(twi_comm *c, const twi_comm_list *list, const char *what, tw_error *error)
+{
+    enum { TEXT = 400 };
+    char first[TEXT] = "", other[TEXT] = "";
+    verdict v;
+    tw_status status = find_difference(c, list, what, &v, error);
+    if (status != TW_OK || v.task < 0)
+        return status;
+    if (c->task == 0)
+        list->describe(list->user, (size_t)v.at, first, sizeof first);
+    if (c->task == (int)v.task)
+        list->describe(list->user, (size_t)v.at, other, sizeof other);
+    status = twi_comm_share(c, 0, first, sizeof first, what, error);
+    if (status == TW_OK)
+        status = twi_comm_share(c, (int)v.task, other, sizeof other, what, error);
+    if (status != TW_OK)
+        return status;
+    return twi_fail(error, TW_FAILED_PRECONDITION,
+                    "tasks differ in %s: task %d has %s%s%s, task 0 has %s%s%s; every task must do the same", what,
+                    (int)v.task, other[0] ? "'" : "nothing more", other, other[0] ? "'" : "",
+                    first[0] ? "'" : "nothing more", first, first[0] ? "'" : "");
+}

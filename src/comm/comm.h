@@ -1,0 +1,67 @@
+/* comm.h - the tasks of a run: processes that run the same program, numbered from 0, and messages between them.
+ * Lives here:  the table of calls that carry messages, and what is made of them alone.
+ * Never here:  devices, plans; who starts the processes.
+ *
+ * A message goes from one task to another in a channel; messages of two tasks in one channel arrive in order. Who sends
+ * does not wait for whom receives. No wait is without an end: a task that has ended, or that has not been heard of for
+ * `deadline` seconds, ends every wait in every other task, and so does a wait of TWI_PATIENCE times as long. From then on
+ * each call fails with what happened first. */
+#ifndef TWI_COMM_H
+#define TWI_COMM_H
+
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { TWI_MOST_TASKS = 1024, TWI_PATIENCE = 20 };
+
+/* Channels: of what the tasks agree upon, in an order that is the same for all; and of a device, by its number. */
+enum { TWI_CHANNEL_OF_ALL, TWI_CHANNEL_OF_DEVICES };
+
+typedef struct twi_comm twi_comm;
+
+typedef struct twi_comm_ops {
+    tw_status (*send)(twi_comm *c, int to, int channel, const void *data, size_t bytes, tw_error *error);
+    /* `what` is what messages call that which is waited for. The bytes must be as many as were sent. */
+    tw_status (*receive)(twi_comm *c, int from, int channel, void *data, size_t bytes, const char *what, tw_error *error);
+    void (*abort)(twi_comm *c, const char *why); /* ends every wait here, and tells the others why */
+    void (*close)(twi_comm *c);                  /* frees c */
+} twi_comm_ops;
+
+/* An implementation has a struct of its own that begins with this. Calls may come from any thread. */
+struct twi_comm {
+    const twi_comm_ops *ops;
+    int task, tasks;
+    double deadline; /* seconds */
+};
+
+/* A way to be started: a row in comm.c. */
+typedef struct twi_comm_way {
+    const char *name;
+    bool (*is_here)(void); /* whether this process was started so */
+    tw_status (*open)(double deadline, twi_comm **comm, tw_error *error);
+} twi_comm_way;
+
+extern const twi_comm_way twi_comm_local;
+
+/* Joins the tasks that this one was started with; *comm is NULL if it was started alone. */
+tw_status twi_comm_open(twi_comm **comm, tw_error *error);
+void twi_comm_close(twi_comm *comm); /* NULL is fine */
+
+/* ---- what every task calls, in the same order ------------------------------------------------------------------- */
+
+/* The bytes of one task become those of all. */
+tw_status twi_comm_share(twi_comm *c, int from, void *data, size_t bytes, const char *what, tw_error *error);
+/* Whether all have the same list: fails on every task if not, with how the first item that differs from task 0's is
+ * called here and there: describe(user, i), "" beyond the last. */
+typedef struct twi_comm_list {
+    const uint64_t *hashes; /* [count] */
+    size_t count;
+    void (*describe)(const void *user, size_t i, char *text, size_t size);
+    const void *user;
+} twi_comm_list;
+tw_status twi_comm_compare(twi_comm *c, const twi_comm_list *list, const char *what, tw_error *error);
+
+#endif

@@ -1,0 +1,517 @@
+/* own.c - data sets of one's own, in a directory: folders of pictures named by class, a list of pictures in a CSV file,
+ * or arrays of NumPy's. All become images of the size that is asked for.
+ *
+ * An example's place in its half, and which half it is in where nobody says, follow from its name alone: so nothing
+ * depends on the order in which a file system lists files, and what --hold-back leaves out is a sample of all classes.
+ * Never here:  how pictures are decoded and scaled (src/image). */
+#include "data/dataset.h"
+
+#include "base/crc32c.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "image/image.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <tower/io.h>
+
+enum { MOST_CLASSES = 1 << 16, ONE_IN_TEST = 5, MOST_CSV = 256 << 20 };
+
+typedef struct entry {
+    char *path;    /* of a picture; NULL: one of an array */
+    int64_t index; /* in the array */
+    uint32_t key;  /* by which examples are put in order */
+    int32_t label;
+    bool test;
+} entry;
+
+/* What was found in a directory. */
+typedef struct gathering {
+    const char *directory;
+    TWI_ARRAY(entry) entries;
+    TWI_ARRAY(char *) classes;
+    tw_tensor *images[2]; /* of entries without a path: for training, for testing */
+    bool has_halves;      /* somebody says which examples are for testing */
+} gathering;
+
+static void free_gathering(gathering *g)
+{
+    for (int i = 0; i < g->entries.count; i++)
+        twi_free(g->entries.items[i].path);
+    for (int i = 0; i < g->classes.count; i++)
+        twi_free(g->classes.items[i]);
+    twi_array_free(&g->entries);
+    twi_array_free(&g->classes);
+    tw_tensor_release(g->images[0]);
+    tw_tensor_release(g->images[1]);
+}
+
+static tw_status no_memory(tw_error *error)
+{
+    return twi_fail_memory(error, "reading images");
+}
+
+/* The number of a class; -1: memory ran out, or there are too many. */
+static int class_of(gathering *g, const char *name)
+{
+    for (int i = g->classes.count - 1; i >= 0; i--) /* the latest is the likeliest */
+        if (strcmp(g->classes.items[i], name) == 0)
+            return i;
+    char *copy = g->classes.count < MOST_CLASSES ? twi_strdup(name) : NULL;
+    if (copy && twi_push(&g->classes, copy))
+        return g->classes.count - 1;
+    twi_free(copy);
+    return -1;
+}
+
+static bool add_entry(gathering *g, const char *path, const char *name, int64_t index, int label, bool test)
+{
+    char *copy = path ? twi_strdup(path) : NULL;
+    entry added = {copy, index, twi_crc32c(0, name, strlen(name)), label, test};
+    if (label >= 0 && (copy || !path) && twi_push(&g->entries, added))
+        return true;
+    twi_free(copy);
+    return false;
+}
+
+/* ---- folders --------------------------------------------------------------------------------------------------- */
+
+static bool is_picture(const char *name)
+{
+    static const char *const endings[] = {".jpg", ".jpeg", ".png"};
+    const char *dot = strrchr(name, '.');
+    for (size_t i = 0; dot && name[0] != '.' && i < sizeof endings / sizeof *endings; i++)
+        if (strcasecmp(dot, endings[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+/* The pictures of one class. */
+static tw_status gather_class(gathering *g, const char *folder, const char *class, bool test, tw_error *error)
+{
+    char path[TWI_PATH_SIZE];
+    tw_status status = TW_OK;
+    DIR *directory = opendir(folder);
+    if (!directory)
+        return twi_fail_file(error, "list", folder);
+    for (struct dirent *item; (item = readdir(directory)) && status == TW_OK;) {
+        if (!is_picture(item->d_name) || !twi_data_path(path, folder, item->d_name))
+            continue;
+        const char *name = path + strlen(folder) - strlen(class); /* "cat/1.jpg", wherever that lies */
+        if (!add_entry(g, path, name, 0, class_of(g, class), test))
+            status = no_memory(error);
+    }
+    closedir(directory);
+    return status;
+}
+
+/* Every folder in `folder` is a class. */
+static tw_status gather_classes(gathering *g, const char *folder, bool test, tw_error *error)
+{
+    char path[TWI_PATH_SIZE];
+    tw_status status = TW_OK;
+    DIR *directory = opendir(folder);
+    if (!directory)
+        return twi_fail_file(error, "list", folder);
+    for (struct dirent *item; (item = readdir(directory)) && status == TW_OK;)
+        if (item->d_name[0] != '.' && twi_data_path(path, folder, item->d_name) && is_folder(path))
+            status = gather_class(g, path, item->d_name, test, error);
+    closedir(directory);
+    return status;
+}
+
+/* The folder of a half, by one of the names that people give it; false: there is none. */
+static bool find_half(const char *directory, bool test, char path[TWI_PATH_SIZE])
+{
+    static const char *const names[2][4] = {{"train", "training", NULL}, {"test", "val", "validation", "valid"}};
+    for (int i = 0; i < 4 && names[test][i]; i++)
+        if (twi_data_path(path, directory, names[test][i]) && is_folder(path))
+            return true;
+    return false;
+}
+
+static tw_status gather_folders(gathering *g, tw_error *error)
+{
+    char path[TWI_PATH_SIZE];
+    tw_status status;
+    if (!find_half(g->directory, false, path))
+        return gather_classes(g, g->directory, false, error);
+    TWI_TRY(gather_classes(g, path, false, error));
+    g->has_halves = find_half(g->directory, true, path);
+    if (g->has_halves)
+        TWI_TRY(gather_classes(g, path, true, error));
+done:
+    return status;
+}
+
+/* ---- lists ----------------------------------------------------------------------------------------------------- */
+
+/* The next field of a line, without the quotes that it may stand in; moves *at behind it. */
+static char *next_field(char **at)
+{
+    char *from = *at, *to = from, *field = from;
+    bool quoted = *from == '"';
+    from += quoted;
+    while (*from && (quoted || *from != ',')) {
+        if (quoted && *from == '"' && from[1] != '"') {
+            quoted = false;
+            from++;
+            continue;
+        }
+        from += quoted && *from == '"';
+        *to++ = *from++;
+    }
+    *at = from + (*from == ',');
+    while (to > field && isspace((unsigned char)to[-1]))
+        to--;
+    *to = 0;
+    return field;
+}
+
+/* A line "path,label": the path is the list's folder's, unless it begins with a slash. */
+static tw_status gather_line(gathering *g, const char *list, int number, char *line, bool test, tw_error *error)
+{
+    char path[TWI_PATH_SIZE], *rest = line;
+    char *file = next_field(&rest), *label = next_field(&rest);
+    struct stat about;
+    if (!*file)
+        return TW_OK;
+    if (*file == '/')
+        snprintf(path, sizeof path, "%s", file);
+    else if (!twi_data_path(path, g->directory, file))
+        return twi_fail(error, TW_INVALID_ARGUMENT, "'%s', line %d: the path is too long", list, number);
+    bool there = stat(path, &about) == 0;
+    if (!there && number == 1)
+        return TW_OK; /* the columns' names */
+    if (!there)
+        return twi_fail(error, TW_NOT_FOUND, "'%s', line %d: there is no file '%s'", list, number, path);
+    if (!*label)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "'%s', line %d: expected 'file,label', found no label", list,
+                        number);
+    return add_entry(g, path, file, 0, class_of(g, label), test) ? TW_OK : no_memory(error);
+}
+
+static tw_status gather_list(gathering *g, const char *list, bool test, tw_error *error)
+{
+    char *text = NULL, *rest;
+    size_t size;
+    int number = 0;
+    tw_status status = twi_file_read(list, MOST_CSV, &text, &size, error);
+    for (char *line = status == TW_OK ? strtok_r(text, "\r\n", &rest) : NULL; line && status == TW_OK;
+         line = strtok_r(NULL, "\r\n", &rest))
+        status = gather_line(g, list, ++number, line, test, error);
+    twi_free(text);
+    return status;
+}
+
+/* ---- arrays ---------------------------------------------------------------------------------------------------- */
+
+static tw_status gather_array(gathering *g, const char *images_path, const char *labels_path, bool test,
+                              tw_error *error)
+{
+    tw_tensor *labels = NULL;
+    tw_status status;
+    TWI_TRY(tw_tensor_read_npy(images_path, &g->images[test], error));
+    TWI_TRY(tw_tensor_read_npy(labels_path, &labels, error));
+    tw_shape shape = tw_tensor_shape(g->images[test]);
+    tw_dtype dtype = tw_tensor_dtype(labels);
+    if (tw_tensor_dtype(g->images[test]) != TW_UINT8 || shape.rank < 3 || shape.rank > 4 ||
+        (shape.rank == 4 && (shape.dims[3] < 1 || shape.dims[3] > 4 || shape.dims[3] == 2)))
+        TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT,
+                         "'%s': expected uint8 [images,height,width] or [images,height,width,"
+                         "channels] with 1, 3 or 4 channels",
+                         images_path));
+    if ((dtype != TW_INT32 && dtype != TW_INT64 && dtype != TW_UINT8 && dtype != TW_INT16 && dtype != TW_INT8) ||
+        tw_tensor_elements(labels) != shape.dims[0])
+        TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "'%s': expected %lld whole numbers, one for each of the images",
+                         labels_path, (long long)shape.dims[0]));
+    for (int64_t i = 0; i < shape.dims[0]; i++) {
+        char name[32], class[32];
+        snprintf(name, sizeof name, "%lld", (long long)i);
+        snprintf(class, sizeof class, "%.0f", tw_tensor_value(labels, i));
+        if (!add_entry(g, NULL, name, i, class_of(g, class), test))
+            TWI_TRY(no_memory(error));
+    }
+done:
+    tw_tensor_release(labels);
+    return status;
+}
+
+/* ---- what there is --------------------------------------------------------------------------------------------- */
+
+/* Names of lists and arrays, for all examples or for a half of them. */
+static const struct {
+    const char *images, *labels; /* labels NULL: images is a list */
+    bool test, is_half;
+} files[] = {
+    {"labels.csv", NULL, false, false},
+    {"train.csv", NULL, false, true},
+    {"test.csv", NULL, true, true},
+    {"images.npy", "labels.npy", false, false},
+    {"train_images.npy", "train_labels.npy", false, true},
+    {"test_images.npy", "test_labels.npy", true, true},
+    {"x_train.npy", "y_train.npy", false, true},
+    {"x_test.npy", "y_test.npy", true, true},
+};
+enum { NUM_FILES = sizeof files / sizeof *files };
+
+static tw_status gather(gathering *g, tw_error *error)
+{
+    char images[TWI_PATH_SIZE], labels[TWI_PATH_SIZE];
+    bool any = false;
+    tw_status status = TW_OK;
+    for (int i = 0; i < NUM_FILES && status == TW_OK; i++) {
+        if (!twi_data_path(images, g->directory, files[i].images) || !twi_file_exists(images) ||
+            (files[i].labels && !twi_data_path(labels, g->directory, files[i].labels)))
+            continue;
+        any = true;
+        g->has_halves |= files[i].is_half && files[i].test;
+        status = files[i].labels ? gather_array(g, images, labels, files[i].test, error)
+                                 : gather_list(g, images, files[i].test, error);
+    }
+    return any || status != TW_OK ? status : gather_folders(g, error);
+}
+
+/* Whether some folder in it has a picture, two levels down at most. */
+static bool has_pictures(const char *folder, int levels)
+{
+    char path[TWI_PATH_SIZE];
+    bool found = false;
+    DIR *directory = opendir(folder);
+    for (struct dirent *item; directory && !found && (item = readdir(directory));)
+        if (levels == 0)
+            found = is_picture(item->d_name);
+        else if (item->d_name[0] != '.' && twi_data_path(path, folder, item->d_name) && is_folder(path))
+            found = has_pictures(path, levels - 1);
+    if (directory)
+        closedir(directory);
+    return found;
+}
+
+bool twi_own_is_there(const char *directory)
+{
+    char path[TWI_PATH_SIZE];
+    for (int i = 0; i < NUM_FILES; i++)
+        if (twi_data_path(path, directory, files[i].images) && twi_file_exists(path))
+            return true;
+    return has_pictures(directory, 1) || (find_half(directory, false, path) && has_pictures(path, 1));
+}
+
+/* ---- order ----------------------------------------------------------------------------------------------------- */
+
+static bool is_number(const char *name)
+{
+    return *name && !name[strspn(name, "0123456789")];
+}
+
+static int compare_names(const char *a, const char *b)
+{
+    if (is_number(a) && is_number(b) && strlen(a) != strlen(b))
+        return strlen(a) < strlen(b) ? -1 : 1;
+    return strcmp(a, b);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return compare_names(*(char *const *)a, *(char *const *)b);
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const entry *x = a, *y = b;
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return x->path && y->path ? strcmp(x->path, y->path) : (x->index > y->index) - (x->index < y->index);
+}
+
+/* Classes by name, examples by key; without halves every fifth of a class is for testing. */
+static tw_status put_in_order(gathering *g, tw_error *error)
+{
+    size_t classes = (size_t)g->classes.count;
+    char **before = twi_alloc_array(classes + 1, sizeof *before);
+    int *seen = twi_alloc_array(classes + 1, sizeof *seen);
+    bool good = before && seen;
+    if (good && g->entries.count > 0) { /* each is of a class, so there are some */
+        memcpy(before, g->classes.items, classes * sizeof *before);
+        qsort(g->classes.items, classes, sizeof *g->classes.items, by_name);
+        qsort(g->entries.items, (size_t)g->entries.count, sizeof *g->entries.items, by_key);
+    }
+    for (int i = 0; good && i < g->entries.count; i++) {
+        entry *e = &g->entries.items[i];
+        char **found = bsearch(&before[e->label], g->classes.items, classes, sizeof *g->classes.items, by_name);
+        e->label = (int32_t)(found - g->classes.items);
+        if (!g->has_halves)
+            e->test = seen[e->label]++ % ONE_IN_TEST == ONE_IN_TEST - 1;
+    }
+    twi_free(before);
+    twi_free(seen);
+    return good ? TW_OK : no_memory(error);
+}
+
+/* ---- loading --------------------------------------------------------------------------------------------------- */
+
+/* A row of an array as an image: the same channels as asked, by mean or repetition. */
+static tw_status take_row(const gathering *g, const entry *e, int channels, twi_image *image, tw_error *error)
+{
+    const tw_tensor *images = g->images[e->test && g->images[1] ? 1 : 0];
+    tw_shape shape = tw_tensor_shape(images);
+    int has = shape.rank == 4 ? (int)shape.dims[3] : 1;
+    size_t pixels = (size_t)(shape.dims[1] * shape.dims[2]);
+    const uint8_t *from = (const uint8_t *)tw_tensor_data(images) + (size_t)e->index * pixels * (size_t)has;
+    *image =
+        (twi_image){(int)shape.dims[1], (int)shape.dims[2], channels, twi_resize(NULL, pixels * (size_t)channels + 1)};
+    if (!image->pixels)
+        return no_memory(error);
+    for (size_t i = 0; i < pixels; i++, from += has)
+        for (int c = 0; c < channels; c++)
+            image->pixels[i * (size_t)channels + (size_t)c] = has == 1 ? from[0]
+                                                              : channels == 1
+                                                                  ? twi_image_grey(from[0], from[1], from[2])
+                                                                  : from[c];
+    return TW_OK;
+}
+
+static tw_status load_one(const gathering *g, const entry *e, const tw_dataset *d, uint8_t *pixels, tw_error *error)
+{
+    twi_image image = {0};
+    int side = d->height > d->width ? d->height : d->width;
+    tw_status status = e->path ? twi_image_read(e->path, d->channels, 2 * side, &image, error)
+                               : take_row(g, e, d->channels, &image, error);
+    if (status == TW_OK)
+        status = twi_image_fit(&image, d->height, d->width, pixels, error);
+    twi_image_free(&image);
+    return status;
+}
+
+/* All cores decode; of several errors that of the first example is told. */
+static tw_status load_all(const gathering *g, const entry **chosen, const tw_dataset_options *options, tw_dataset *d,
+                          tw_error *error)
+{
+    size_t image_bytes = (size_t)d->height * (size_t)d->width * (size_t)d->channels;
+    _Atomic int64_t done = 0;
+    atomic_bool stop = false, cancelled = false;
+    int64_t failed_at = d->count;
+    tw_error failure = {0};
+#pragma omp parallel for schedule(dynamic, 8)
+    for (int64_t i = 0; i < d->count; i++) {
+        tw_error reason = {0};
+        if (atomic_load(&stop))
+            continue;
+        if (load_one(g, chosen[i], d, d->images + (size_t)i * image_bytes, &reason) != TW_OK) {
+            atomic_store(&stop, true);
+#pragma omp critical(twi_own_failure)
+            if (i < failed_at) {
+                failed_at = i;
+                failure = reason;
+            }
+        }
+        int64_t now = atomic_fetch_add(&done, 1) + 1;
+        if (options->progress && (now % 64 == 0 || now == d->count)) {
+            bool go_on;
+#pragma omp critical(twi_own_progress)
+            go_on = options->progress(options->user, "reading images", now, d->count);
+            if (!go_on) {
+                atomic_store(&cancelled, true);
+                atomic_store(&stop, true);
+            }
+        }
+    }
+    if (failed_at < d->count)
+        return twi_fail(error, failure.status, "%s", failure.message);
+    if (atomic_load(&cancelled))
+        return twi_fail(error, TW_CANCELLED, "reading the images in '%s' was stopped", g->directory);
+    return TW_OK;
+}
+
+static tw_status name_classes(gathering *g, tw_dataset *d, tw_error *error)
+{
+    d->class_names = twi_alloc_array((size_t)g->classes.count, sizeof *d->class_names);
+    for (int i = 0; d->class_names && i < g->classes.count; i++)
+        if (!(d->class_names[i] = twi_strdup(g->classes.items[i])))
+            return no_memory(error);
+    return d->class_names ? TW_OK : no_memory(error);
+}
+
+static tw_status nothing_there(const gathering *g, bool test, tw_error *error)
+{
+    if (test && g->entries.count)
+        return twi_fail(error, TW_NOT_FOUND,
+                        "'%s' has no images to test on: no folder 'test', and no class with %d or more, "
+                        "of which every fifth would be for that",
+                        g->directory, ONE_IN_TEST);
+    return twi_fail(error, TW_NOT_FOUND,
+                    "there are no images in '%s': expected a folder for each class with JPEG or PNG files "
+                    "in it (or such in 'train' and 'test'), a labels.csv with lines 'file,label', or "
+                    "images.npy and labels.npy",
+                    g->directory);
+}
+
+tw_status twi_own_load(const char *directory, bool test, const tw_dataset_options *options, tw_dataset **dataset,
+                       tw_error *error)
+{
+    gathering g = {.directory = directory};
+    const entry **chosen = NULL;
+    tw_dataset *d = NULL;
+    int count = 0, height = options->height > 0 ? options->height : 32,
+        width = options->width > 0 ? options->width : height;
+    int channels = options->channels > 0 ? options->channels : 3;
+    tw_status status;
+    if (channels != 1 && channels != 3)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "images of %d channels: expected 1 or 3", channels);
+    if (!is_folder(directory))
+        return twi_fail(error, TW_NOT_FOUND, "there is no directory '%s'", directory);
+    TWI_TRY(gather(&g, error));
+    TWI_TRY(put_in_order(&g, error));
+    chosen = twi_alloc_array((size_t)g.entries.count + 1, sizeof *chosen);
+    if (!chosen)
+        TWI_TRY(no_memory(error));
+    for (int i = 0; i < g.entries.count; i++)
+        if (g.entries.items[i].test == test)
+            chosen[count++] = &g.entries.items[i];
+    if (count == 0)
+        TWI_TRY(nothing_there(&g, test, error));
+    TWI_TRY(twi_dataset_create("images", count, height, width, channels, g.classes.count, &d, error));
+    TWI_TRY(name_classes(&g, d, error));
+    for (int i = 0; i < count; i++)
+        d->labels[i] = chosen[i]->label;
+    if (!options->sizes_only)
+        TWI_TRY(load_all(&g, chosen, options, d, error));
+    TWI_TRY(twi_dataset_add_file(d, directory, error));
+    *dataset = d;
+    d = NULL;
+done:
+    tw_dataset_destroy(d);
+    twi_free(chosen);
+    free_gathering(&g);
+    return status;
+}
+
+tw_status tw_image_read(const char *path, int height, int width, int channels, uint8_t *pixels, tw_error *error)
+{
+    TWI_NEED(path, "path", error);
+    TWI_NEED(pixels, "pixels", error);
+    if (height < 1 || width < 1 || (channels != 1 && channels != 3 && channels != 4))
+        return twi_fail(error, TW_INVALID_ARGUMENT,
+                        "a picture of %d x %d x %d: expected sides of at least 1, and 1, 3 or 4 "
+                        "channels",
+                        height, width, channels);
+    twi_image image = {0};
+    tw_status status = twi_image_read(path, channels, 2 * (height > width ? height : width), &image, error);
+    if (status == TW_OK)
+        status = twi_image_fit(&image, height, width, pixels, error);
+    twi_image_free(&image);
+    return status;
+}

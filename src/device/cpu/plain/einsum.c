@@ -1,0 +1,76 @@
+/* einsum.c - Einsum: a walk over the output's elements, and for each over what is summed. */
+#include "base/memory.h"
+#include "device/cpu/plain/move.h"
+#include "device/cpu/plain/typed.h"
+#include "device/fused/einsum.h"
+
+/* State: labels in an order, the output's first, with their sizes, and how far apart neighbours lie in each input. */
+typedef struct walk {
+    int num_output, num_labels;
+    int64_t size[TWI_EINSUM_LABELS], steps[2][TWI_EINSUM_LABELS];
+} walk;
+
+static void add_label(walk *w, const twi_prepare *p, const twi_einsum *e, int label, bool seen[TWI_EINSUM_LABELS])
+{
+    int at = w->num_labels++;
+    seen[label] = true;
+    w->size[at] = 1;
+    for (int i = 0; i < p->num_inputs; i++) {
+        int64_t strides[TW_MAX_RANK];
+        twi_row_major(p->inputs[i].shape, strides);
+        for (int k = 0; k < e->inputs[i].rank; k++)
+            if (e->inputs[i].labels[k] == label && p->inputs[i].shape.dims[k] != 1) {
+                w->size[at] = p->inputs[i].shape.dims[k];
+                w->steps[i][at] += strides[k]; /* a letter that repeats walks along the diagonal */
+            }
+    }
+}
+
+static tw_status prepare(twi_prepare *p)
+{
+    twi_einsum e;
+    walk w = {0};
+    bool seen[TWI_EINSUM_LABELS] = {false};
+    int ranks[2] = {p->inputs[0].shape.rank, p->num_inputs > 1 ? p->inputs[1].shape.rank : 0};
+    const char *why = twi_einsum_read(&e, twi_attr_string(p->attrs, "equation", ""), p->num_inputs, ranks);
+    if (why)
+        return twi_fail(p->error, TW_INVALID_ARGUMENT, "Einsum '%s': %s", p->node, why);
+    for (int k = 0; k < e.output.rank; k++)
+        add_label(&w, p, &e, e.output.labels[k], seen);
+    w.num_output = w.num_labels;
+    for (int i = 0; i < p->num_inputs; i++)
+        for (int k = 0; k < e.inputs[i].rank; k++)
+            if (!seen[e.inputs[i].labels[k]])
+                add_label(&w, p, &e, e.inputs[i].labels[k], seen);
+    p->workspace = twi_widened_bytes(p);
+    return twi_keep(p, &w, sizeof w);
+}
+
+/* Adds to the places the next step of the labels from `first` to before `end`; false: that was the last. */
+static bool advance(const walk *w, int first, int end, int64_t *at, int64_t places[2])
+{
+    for (int k = end; k-- > first;) {
+        places[0] += w->steps[0][k];
+        places[1] += w->steps[1][k];
+        if (++at[k] < w->size[k])
+            return true;
+        at[k] = 0;
+        places[0] -= w->size[k] * w->steps[0][k];
+        places[1] -= w->size[k] * w->steps[1][k];
+    }
+    return false;
+}
+
+#define BODY "device/cpu/plain/einsum.inl"
+#include "device/cpu/plain/for_floats.h"
+#include "device/cpu/plain/for_integers.h"
+#undef BODY
+
+TWI_WIDENED(einsum)
+
+const twi_kernel twi_cpu_einsum_kernels[] = {
+    TWI_FLOAT_ROWS("Einsum", prepare, einsum, twi_free),
+    {"Einsum", "plain", TWI_TYPE(TW_INT32), prepare, einsum_int32, twi_free},
+    {"Einsum", "plain", TWI_TYPE(TW_INT64), prepare, einsum_int64, twi_free},
+    {0},
+};

@@ -1,0 +1,381 @@
+/* find.c - ops that look for something and make what they give as large as what they have found: Where, Unique and its
+ * like, ListDiff, DynamicPartition; and
+ * Bucketize, which looks for a place.
+ * Never here: boxes (boxes.c), ops that give as much as shapes say. */
+#include "base/hash.h"
+#include "base/memory.h"
+#include "device/cpu/plain/move.h"
+
+#include <string.h>
+
+/* ---- Where ------------------------------------------------------------------------------------------------------- */
+
+/* Whether the element is anything but zero; of floats -0 is zero and NaN is not. */
+static bool is_set(tw_dtype dtype, const void *data, int64_t i)
+{
+    switch (dtype) {
+    case TW_FLOAT32:
+        return ((const float *)data)[i] != 0;
+    case TW_FLOAT64:
+        return ((const double *)data)[i] != 0;
+    case TW_FLOAT16:
+    case TW_BFLOAT16:
+        return ((const uint16_t *)data)[i] & 0x7fff;
+    case TW_INT64:
+        return ((const int64_t *)data)[i];
+    case TW_INT32:
+        return ((const int32_t *)data)[i];
+    case TW_INT16:
+        return ((const int16_t *)data)[i];
+    default:
+        return ((const uint8_t *)data)[i];
+    }
+}
+
+static tw_status run_where(const twi_run *r)
+{
+    const twi_operand *in = &r->input_operands[0];
+    int rank = in->shape.rank;
+    int64_t count = 0, strides[TW_MAX_RANK], *out;
+    twi_row_major(in->shape, strides);
+    for (int64_t i = 0; i < in->elements; i++)
+        count += is_set(in->dtype, r->inputs[0], i);
+    tw_status status = twi_make_output(r, 0, TW_SHAPE(count, rank), (void **)&out);
+    for (int64_t i = 0, n = 0; i < in->elements && n < count && status == TW_OK; i++) {
+        if (!is_set(in->dtype, r->inputs[0], i))
+            continue;
+        for (int k = 0; k < rank; k++)
+            out[n * rank + k] = i / strides[k] % in->shape.dims[k];
+        n++;
+    }
+    return status;
+}
+
+/* ---- elements that are the same ---------------------------------------------------------------------------------- */
+
+/* Things that are compared: element i is data[block * stride + i * inner + k] for all blocks and k < inner. */
+typedef struct things {
+    tw_dtype dtype;
+    const void *data;
+    int64_t count, blocks, stride, inner;
+} things;
+
+static things elements_of(const twi_run *r, int input)
+{
+    const twi_operand *x = &r->input_operands[input];
+    return (things){x->dtype, r->inputs[input], x->elements, 1, x->elements, 1};
+}
+
+/* By ==: -0 is 0, and NaN is like nothing, not even itself. */
+static bool same_element(tw_dtype dtype, const void *a, const void *b)
+{
+    const tw_string *s = a, *t = b;
+    switch (dtype) {
+    case TW_FLOAT32:
+        return *(const float *)a == *(const float *)b;
+    case TW_FLOAT64:
+        return *(const double *)a == *(const double *)b;
+    case TW_FLOAT16:
+        return tw_half_to_float(*(const uint16_t *)a) == tw_half_to_float(*(const uint16_t *)b);
+    case TW_BFLOAT16:
+        return tw_bfloat16_to_float(*(const uint16_t *)a) == tw_bfloat16_to_float(*(const uint16_t *)b);
+    case TW_STRING:
+        return s->size == t->size && (s->size == 0 || memcmp(s->data, t->data, s->size) == 0);
+    default:
+        return memcmp(a, b, tw_dtype_size(dtype)) == 0;
+    }
+}
+
+/* What is the same has the same hash. */
+static uint64_t hash_element(tw_dtype dtype, const void *element)
+{
+    const tw_string *s = element;
+    uint64_t hash = 0;
+    bool is_float = dtype == TW_FLOAT32 || dtype == TW_FLOAT64 || dtype == TW_FLOAT16 || dtype == TW_BFLOAT16;
+    size_t size = dtype == TW_STRING ? s->size : tw_dtype_size(dtype);
+    const char *bytes = dtype == TW_STRING ? s->data : element;
+    if (is_float && !is_set(dtype, element, 0))
+        return 0;
+    for (size_t i = 0; i < size; i += 8) {
+        uint64_t word = 0;
+        memcpy(&word, bytes + i, size - i < 8 ? size - i : 8);
+        hash = twi_hash_mix(hash, word);
+    }
+    return hash;
+}
+
+static int64_t place_of(const things *t, int64_t i, int64_t block, int64_t k)
+{
+    return block * t->stride + i * t->inner + k;
+}
+
+static bool same_thing(const things *t, int64_t i, const things *u, int64_t j)
+{
+    bool same = true;
+    for (int64_t block = 0; block < t->blocks; block++)
+        for (int64_t k = 0; k < t->inner && same; k++)
+            same = same_element(t->dtype, twi_element(t->data, t->dtype, place_of(t, i, block, k)),
+                                twi_element(u->data, u->dtype, place_of(u, j, block, k)));
+    return same;
+}
+
+static uint64_t hash_thing(const things *t, int64_t i)
+{
+    uint64_t hash = 0;
+    for (int64_t block = 0; block < t->blocks; block++)
+        for (int64_t k = 0; k < t->inner; k++)
+            hash = twi_hash_mix(hash, hash_element(t->dtype, twi_element(t->data, t->dtype, place_of(t, i, block, k))));
+    return hash;
+}
+
+/* A table of things by what they are, in the workspace. */
+typedef struct table {
+    int64_t *slots; /* [capacity] number of a thing, from 1; 0: free */
+    int64_t capacity;
+} table;
+
+static int64_t table_capacity(int64_t count)
+{
+    int64_t capacity = 16;
+    while (capacity < 2 * count)
+        capacity *= 2;
+    return capacity;
+}
+
+static table make_table(const twi_run *r, int64_t count)
+{
+    table t = {r->workspace, table_capacity(count)};
+    memset(t.slots, 0, sizeof *t.slots * (size_t)t.capacity);
+    return t;
+}
+
+/* Where thing j of u, or one of t that is the same, is or would be. */
+static int64_t *find_slot(const table *table, const things *t, const things *u, int64_t j)
+{
+    int64_t at = (int64_t)(hash_thing(u, j) & (uint64_t)(table->capacity - 1));
+    while (table->slots[at] && !same_thing(t, table->slots[at] - 1, u, j))
+        at = (at + 1) & (table->capacity - 1);
+    return &table->slots[at];
+}
+
+/* ---- Unique ------------------------------------------------------------------------------------------------------ */
+
+static int64_t thing_bytes(int64_t count)
+{
+    return (int64_t)sizeof(int64_t) * (table_capacity(count) + 2 * count + 1);
+}
+
+static tw_status prepare_unique(twi_prepare *p)
+{
+    int64_t most = p->inputs[0].elements;
+    for (int i = 0; i < p->inputs[0].shape.rank;
+         i++) /* of an empty tensor there are as many slices along another axis */
+        most = p->inputs[0].shape.dims[i] > most ? p->inputs[0].shape.dims[i] : most;
+    p->workspace = (size_t)thing_bytes(most);
+    return TW_OK;
+}
+
+static tw_status find_things(const twi_run *r, things *t, int *axis)
+{
+    const twi_operand *x = &r->input_operands[0];
+    *t = elements_of(r, 0);
+    *axis = 0;
+    if (r->num_inputs == 1 || r->input_operands[1].elements == 0)
+        return TW_OK;
+    tw_status status = twi_input_axis(r, 1, 0, x->shape.rank, axis);
+    if (status == TW_OK) {
+        t->count = x->shape.dims[*axis];
+        t->blocks = twi_elements_between(x->shape, 0, *axis);
+        t->inner = twi_elements_between(x->shape, *axis + 1, x->shape.rank);
+        t->stride = t->count * t->inner;
+    }
+    return status;
+}
+
+/* y: the first of each, in the order in which they come. */
+static tw_status write_unique(const twi_run *r, const things *t, int axis, const int64_t *firsts, int64_t count)
+{
+    tw_shape shape = r->input_operands[0].shape;
+    void *y;
+    shape.dims[axis] = count;
+    tw_status status = twi_make_output(r, 0, shape, &y);
+    for (int64_t block = 0; block < t->blocks && status == TW_OK; block++)
+        for (int64_t i = 0; i < count && status == TW_OK; i++)
+            if (!twi_copy_elements(t->inner, t->dtype, twi_element(t->data, t->dtype, place_of(t, firsts[i], block, 0)),
+                                   twi_element_of_output(y, t->dtype, (block * count + i) * t->inner)))
+                status = twi_fail_memory(r->error, r->node);
+    return status;
+}
+
+static void put_index(tw_dtype dtype, void *to, int64_t i, int64_t value)
+{
+    if (dtype == TW_INT64)
+        ((int64_t *)to)[i] = value;
+    else
+        ((int32_t *)to)[i] = (int32_t)value;
+}
+
+/* Output k as indices. */
+static tw_status write_indices(const twi_run *r, int k, const int64_t *values, int64_t count)
+{
+    void *to;
+    tw_status status = twi_make_output(r, k, TW_SHAPE(count), &to);
+    for (int64_t i = 0; i < count && status == TW_OK; i++)
+        put_index(r->output_operands[k].dtype, to, i, values[i]);
+    return status;
+}
+
+static tw_status run_unique(const twi_run *r)
+{
+    things t;
+    int axis;
+    tw_status status = find_things(r, &t, &axis);
+    if (status != TW_OK)
+        return status;
+    table seen = make_table(r, t.count);
+    int64_t *firsts = seen.slots + seen.capacity, *numbers = firsts + t.count, count = 0;
+    for (int64_t i = 0; i < t.count; i++) {
+        int64_t *slot = find_slot(&seen, &t, &t, i);
+        if (!*slot) {
+            *slot = i + 1;
+            numbers[i] = count;
+            firsts[count++] = i;
+        } else {
+            numbers[i] = numbers[*slot - 1];
+        }
+    }
+    status = write_unique(r, &t, axis, firsts, count);
+    if (status == TW_OK)
+        status = write_indices(r, 1, numbers, t.count);
+    if (status != TW_OK || r->num_outputs < 3)
+        return status;
+    memset(firsts, 0, sizeof *firsts * (size_t)count);
+    for (int64_t i = 0; i < t.count; i++)
+        firsts[numbers[i]]++;
+    return write_indices(r, 2, firsts, count);
+}
+
+/* ---- ListDiff: what is in x and not in y, and where it was ---------------------------------------------------------
+ */
+
+static tw_status prepare_list_diff(twi_prepare *p)
+{
+    p->workspace = sizeof(int64_t) * (size_t)(table_capacity(p->inputs[1].elements) + p->inputs[0].elements + 1);
+    return TW_OK;
+}
+
+static tw_status run_list_diff(const twi_run *r)
+{
+    things x = elements_of(r, 0), y = elements_of(r, 1);
+    table known = make_table(r, y.count);
+    int64_t *left = known.slots + known.capacity, count = 0;
+    for (int64_t i = 0; i < y.count; i++)
+        *find_slot(&known, &y, &y, i) = i + 1;
+    for (int64_t i = 0; i < x.count; i++)
+        if (!*find_slot(&known, &y, &x, i))
+            left[count++] = i;
+    tw_status status = write_unique(r, &x, 0, left, count);
+    return status == TW_OK ? write_indices(r, 1, left, count) : status;
+}
+
+/* ---- DynamicPartition ----------------------------------------------------------------------------------------------
+ */
+
+static tw_status prepare_partition(twi_prepare *p)
+{
+    p->workspace = sizeof(int64_t) * ((size_t)p->num_outputs + 1) + sizeof(void *) * ((size_t)p->num_outputs + 1);
+    return TW_OK;
+}
+
+static tw_status count_parts(const twi_run *r, int64_t *counts)
+{
+    const int32_t *parts = r->inputs[1];
+    memset(counts, 0, sizeof *counts * (size_t)r->num_outputs);
+    for (int64_t i = 0; i < r->input_operands[1].elements; i++) {
+        char text[128];
+        if (parts[i] < 0 || parts[i] >= r->num_outputs)
+            return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': partitions%s = %d is not in [0, %d)", r->node,
+                            twi_position_text(r->input_operands[1].shape, i, text, sizeof text), parts[i],
+                            r->num_outputs);
+        counts[parts[i]]++;
+    }
+    return TW_OK;
+}
+
+static tw_status run_partition(const twi_run *r)
+{
+    const twi_operand *data = &r->input_operands[0], *of = &r->input_operands[1];
+    const int32_t *parts = r->inputs[1];
+    int64_t *counts = r->workspace;
+    void **to = (void **)(counts + r->num_outputs + 1);
+    int64_t row = twi_elements_between(data->shape, of->shape.rank, data->shape.rank);
+    tw_status status = count_parts(r, counts);
+    for (int k = 0; k < r->num_outputs && status == TW_OK; k++) {
+        tw_shape shape = {.rank = 1, .dims = {counts[k]}};
+        for (int i = of->shape.rank; i < data->shape.rank; i++)
+            shape.dims[shape.rank++] = data->shape.dims[i];
+        status = twi_make_output(r, k, shape, &to[k]);
+        counts[k] = 0;
+    }
+    for (int64_t i = 0; i < of->elements && status == TW_OK; i++)
+        if (!twi_copy_elements(row, data->dtype, twi_element(r->inputs[0], data->dtype, i * row),
+                               twi_element_of_output(to[parts[i]], data->dtype, counts[parts[i]]++ * row)))
+            status = twi_fail_memory(r->error, r->node);
+    return status;
+}
+
+/* ---- Bucketize: how many of the boundaries are not above -----------------------------------------------------------
+ */
+
+typedef struct boundaries {
+    const float *values;
+    int count;
+} boundaries;
+
+static tw_status prepare_bucketize(twi_prepare *p)
+{
+    const twi_attr *attr = twi_attr_find(p->attrs, "boundaries");
+    boundaries b = {attr->floats, attr->count};
+    for (int i = 1; i < b.count; i++)
+        if (b.values[i] < b.values[i - 1])
+            return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': Expected sorted boundaries", p->op, p->node);
+    return twi_keep(p, &b, sizeof b);
+}
+
+static double number_at(tw_dtype dtype, const void *data, int64_t i)
+{
+    return dtype == TW_FLOAT32   ? (double)((const float *)data)[i]
+           : dtype == TW_FLOAT64 ? ((const double *)data)[i]
+           : dtype == TW_INT64   ? (double)((const int64_t *)data)[i]
+                                 : (double)((const int32_t *)data)[i];
+}
+
+static tw_status run_bucketize(const twi_run *r)
+{
+    const boundaries *b = r->state;
+    for (int64_t i = 0; i < r->output_operands[0].elements; i++) {
+        double x = number_at(r->input_operands[0].dtype, r->inputs[0], i);
+        int low = 0, high = b->count;
+        while (low < high) {
+            int middle = (low + high) / 2;
+            if (x < (double)b->values[middle])
+                high = middle;
+            else
+                low = middle + 1;
+        }
+        ((int32_t *)r->outputs[0])[i] = low;
+    }
+    return TW_OK;
+}
+
+const twi_kernel twi_cpu_find_kernels[] = {
+    {"Where", "plain", 0, NULL, run_where, NULL},
+    {"Unique", "plain", 0, prepare_unique, run_unique, NULL},
+    {"UniqueWithCounts", "plain", 0, prepare_unique, run_unique, NULL},
+    {"UniqueV2", "plain", 0, prepare_unique, run_unique, NULL},
+    {"UniqueWithCountsV2", "plain", 0, prepare_unique, run_unique, NULL},
+    {"ListDiff", "plain", 0, prepare_list_diff, run_list_diff, NULL},
+    {"Bucketize", "plain", 0, prepare_bucketize, run_bucketize, twi_free},
+    {"DynamicPartition", "plain", 0, prepare_partition, run_partition, NULL},
+    {0},
+};

@@ -1,0 +1,166 @@
+/* optimizer.c - the optimizers beyond state.c's on the CPU: one rule for an element each, for whole gradients and for
+ * those of rows. Half and bfloat16 are computed in float and rounded once, when they are stored. */
+#include "base/memory.h"
+#include "device/cpu/plain/indices.h"
+#include "device/cpu/plain/move.h"
+#include "device/cpu/plain/typed.h"
+
+#include <string.h>
+#include <tgmath.h>
+
+enum { MOST_SLOTS = 3, MOST_NUMBERS = 6 };
+
+/* State: which inputs are what, and the attributes. */
+typedef struct layout {
+    void (*update)(const twi_run *r);
+    int slots[MOST_SLOTS], numbers[MOST_NUMBERS];
+    int num_slots, num_numbers, gradient, indices; /* indices: -1 of a whole gradient */
+    bool updates_slots, nesterov, multiplies;
+} layout;
+
+/* Name behind "ResourceApply" and perhaps "ResourceSparseApply", inputs behind the variable (s slot, n number, g
+ * gradient), rule. Of those that have both, indices follow the gradient. */
+#define RULES(X)                                                                                                       \
+    X("Adagrad", "sng", adagrad)                                                                                       \
+    X("AdagradV2", "snng", adagrad_2)                                                                                  \
+    X("AdagradDA", "ssgnnnn", adagrad_da)                                                                              \
+    X("Adadelta", "ssnnng", adadelta)                                                                                  \
+    X("Ftrl", "ssgnnnn", ftrl)                                                                                         \
+    X("FtrlV2", "ssgnnnnn", ftrl_2)                                                                                    \
+    X("RMSProp", "ssnnnng", rms_prop)                                                                                  \
+    X("CenteredRMSProp", "sssnnnng", centered)                                                                         \
+    X("ProximalGradientDescent", "nnng", proximal)                                                                     \
+    X("ProximalAdagrad", "snnng", proximal_adagrad)                                                                    \
+    X("AdaMax", "ssnnnnng", ada_max)                                                                                   \
+    X("AddSign", "snnnng", add_sign)                                                                                   \
+    X("PowerSign", "snnnng", power_sign)                                                                               \
+    X("Momentum", "sngn", momentum)                                                                                    \
+    X("KerasMomentum", "sngn", keras_momentum)                                                                         \
+    X("AdamWithAmsgrad", "sssnnnnnng", amsgrad)
+
+#define BODY "device/cpu/plain/optimizer.inl"
+#include "device/cpu/plain/for_stored.h"
+#undef BODY
+
+/* ---- preparing --------------------------------------------------------------------------------------------------- */
+
+static const struct rule {
+    const char *name, *inputs;
+    void (*by_float)(const twi_run *r);
+    void (*by_double)(const twi_run *r);
+    void (*by_half)(const twi_run *r);
+    void (*by_bfloat16)(const twi_run *r);
+} rules[] = {
+#define RULE(name, inputs, f) {name, inputs, all_##f##_float, all_##f##_double, all_##f##_half, all_##f##_bfloat16},
+    RULES(RULE)
+#undef RULE
+};
+
+static const struct rule *find_rule(const char *op)
+{
+    const char *name = strstr(op, "Apply") + strlen("Apply");
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (strcmp(name, rules[i].name) == 0)
+            return &rules[i];
+    return NULL;
+}
+
+static layout lay_out(const struct rule *rule, tw_dtype type, bool sparse)
+{
+    layout u = {.indices = -1};
+    int input = 1;
+    for (const char *letter = rule->inputs; *letter; letter++, input++) {
+        if (*letter == 's')
+            u.slots[u.num_slots++] = input;
+        else if (*letter == 'n')
+            u.numbers[u.num_numbers++] = input;
+        else
+            u.gradient = input;
+        if (*letter == 'g' && sparse)
+            u.indices = ++input;
+    }
+    u.update = type == TW_FLOAT64    ? rule->by_double
+               : type == TW_FLOAT16  ? rule->by_half
+               : type == TW_BFLOAT16 ? rule->by_bfloat16
+                                     : rule->by_float;
+    return u;
+}
+
+/* Variables have the op's type, and slots the variable's shape: what a variable of unknown shape turned out to be. */
+static tw_status check_variables(const twi_prepare *p, const layout *u, tw_dtype type)
+{
+    char text[2][96];
+    for (int k = -1; k < u->num_slots; k++) {
+        int i = k < 0 ? 0 : u->slots[k];
+        const twi_resource *variable = p->inputs[i].resource;
+        if (variable && variable->dtype != type)
+            return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': variable '%s' is %s, the op works on %s", p->op,
+                            p->node, variable->name, tw_dtype_name(variable->dtype), tw_dtype_name(type));
+        if (!tw_shape_equal(p->inputs[i].shape, p->inputs[0].shape))
+            return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': the variable has shape %s, input %d has shape %s",
+                            p->op, p->node, tw_shape_text(p->inputs[0].shape, text[0], sizeof text[0]), i,
+                            tw_shape_text(p->inputs[i].shape, text[1], sizeof text[1]));
+    }
+    return TW_OK;
+}
+
+static tw_status prepare(twi_prepare *p)
+{
+    tw_dtype type = twi_kernel_type(p->attrs);
+    layout u = lay_out(find_rule(p->op), type, strstr(p->op, "SparseApply") != NULL);
+    u.updates_slots = twi_attr_bool(p->attrs, "update_slots", true);
+    u.nesterov = twi_attr_bool(p->attrs, "use_nesterov", false);
+    u.multiplies = twi_attr_bool(p->attrs, "multiply_linear_by_lr", false);
+    tw_status status = check_variables(p, &u, type);
+    return status == TW_OK ? twi_keep(p, &u, sizeof u) : status;
+}
+
+static tw_status run(const twi_run *r)
+{
+    const layout *u = r->state;
+    tw_status status = TW_OK;
+    if (u->indices >= 0)
+        status = twi_indices_check(r, u->indices, r->input_operands[0].shape.dims[0]);
+    if (status == TW_OK)
+        u->update(r);
+    return status;
+}
+
+#define DENSE(name)                                                                                                    \
+    {                                                                                                                  \
+        "ResourceApply" name, "plain", TWI_FLOAT_TYPES, prepare, run, twi_free                                         \
+    }
+#define SPARSE(name)                                                                                                   \
+    {                                                                                                                  \
+        "ResourceSparseApply" name, "plain", TWI_FLOAT_TYPES, prepare, run, twi_free                                   \
+    }
+
+const twi_kernel twi_cpu_optimizer_kernels[] = {
+    DENSE("Adagrad"),
+    SPARSE("Adagrad"),
+    DENSE("AdagradV2"),
+    SPARSE("AdagradV2"),
+    DENSE("AdagradDA"),
+    SPARSE("AdagradDA"),
+    DENSE("Adadelta"),
+    SPARSE("Adadelta"),
+    DENSE("Ftrl"),
+    SPARSE("Ftrl"),
+    DENSE("FtrlV2"),
+    SPARSE("FtrlV2"),
+    SPARSE("RMSProp"),
+    DENSE("CenteredRMSProp"),
+    SPARSE("CenteredRMSProp"),
+    DENSE("ProximalGradientDescent"),
+    SPARSE("ProximalGradientDescent"),
+    DENSE("ProximalAdagrad"),
+    SPARSE("ProximalAdagrad"),
+    DENSE("AdaMax"),
+    DENSE("AddSign"),
+    DENSE("PowerSign"),
+    SPARSE("Momentum"),
+    DENSE("KerasMomentum"),
+    SPARSE("KerasMomentum"),
+    DENSE("AdamWithAmsgrad"),
+    {0},
+};

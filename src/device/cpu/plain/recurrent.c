@@ -1,0 +1,327 @@
+/* recurrent.c - cells of recurrent networks, in float; half is widened. */
+#include "base/memory.h"
+#include "device/cpu/plain/typed.h"
+
+#include <math.h>
+
+typedef struct cell {
+    float forget_bias, clip;
+    bool peephole;
+    int64_t steps, batch, inputs, cells;
+} cell;
+
+static float sigmoid(float x)
+{
+    return 1 / (1 + expf(-x));
+}
+
+/* to [m,n] += a [m,k] b [k,n], or b's transpose [n,k]; b has `width` columns and begins where told. */
+static void multiply(const float *a, int64_t a_width, const float *b, int64_t b_width, bool transposed, int64_t m,
+                     int64_t k, int64_t n, float *to, int64_t to_width)
+{
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < k; j++)
+            for (int64_t l = 0; l < n; l++)
+                to[i * to_width + l] += a[i * a_width + j] * (transposed ? b[l * b_width + j] : b[j * b_width + l]);
+}
+
+/* to [k,n] += a^T b, of a [m,k] and b [m,n] */
+static void multiply_first_transposed(const float *a, int64_t m, int64_t k, const float *b, int64_t n, float *to)
+{
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < k; j++)
+            for (int64_t l = 0; l < n; l++)
+                to[j * n + l] += a[i * k + j] * b[i * n + l];
+}
+
+static void add_rows(const float *rows, int64_t m, int64_t n, float *to)
+{
+    for (int64_t i = 0; i < m * n; i++)
+        to[i % n] += rows[i];
+}
+
+/* ---- LSTM -------------------------------------------------------------------------------------------------------- */
+
+/* What a step reads and writes. */
+typedef struct lstm_step {
+    const float *x, *cs_prev, *h_prev, *w, *wci, *wcf, *wco, *b;
+    float *i, *cs, *f, *o, *ci, *co, *h;
+} lstm_step;
+
+static void step_forward(const cell *s, const lstm_step *t, float *gates)
+{
+    int64_t n = s->cells, four = 4 * n;
+    for (int64_t k = 0; k < s->batch * four; k++)
+        gates[k] = t->b[k % four];
+    multiply(t->x, s->inputs, t->w, four, false, s->batch, s->inputs, four, gates, four);
+    multiply(t->h_prev, n, t->w + s->inputs * four, four, false, s->batch, n, four, gates, four);
+    for (int64_t k = 0; k < s->batch * n; k++) {
+        const float *gate = gates + k / n * four + k % n;
+        float before = t->cs_prev[k], peep[3] = {0};
+        if (s->peephole) {
+            peep[0] = before * t->wci[k % n];
+            peep[1] = before * t->wcf[k % n];
+        }
+        t->i[k] = sigmoid(gate[0] + peep[0]);
+        t->ci[k] = tanhf(gate[n]);
+        t->f[k] = sigmoid(gate[2 * n] + s->forget_bias + peep[1]);
+        float cs = t->ci[k] * t->i[k] + before * t->f[k];
+        t->cs[k] = s->clip > 0 ? fminf(fmaxf(cs, -s->clip), s->clip) : cs;
+        if (s->peephole)
+            peep[2] = t->cs[k] * t->wco[k % n];
+        t->o[k] = sigmoid(gate[3 * n] + peep[2]);
+        t->co[k] = tanhf(t->cs[k]);
+        t->h[k] = t->co[k] * t->o[k];
+    }
+}
+
+/* From the gradients of cs and h those of the gates and of cs_prev; those of peepholes are added to. */
+static void step_backward(const cell *s, const lstm_step *t, const float *dcs, const float *dh, float *gates,
+                          float *dcs_prev, float *const peepholes[3])
+{
+    int64_t n = s->cells;
+    for (int64_t k = 0; k < s->batch * n; k++) {
+        float *gate = gates + k / n * 4 * n + k % n, before = t->cs_prev[k];
+        float o = t->o[k] * (1 - t->o[k]) * dh[k] * t->co[k];
+        float cs = (1 - t->co[k] * t->co[k]) * dh[k] * t->o[k] + dcs[k] + (s->peephole ? o * t->wco[k % n] : 0);
+        float ci = (1 - t->ci[k] * t->ci[k]) * cs * t->i[k], f = t->f[k] * (1 - t->f[k]) * cs * before;
+        float i = t->i[k] * (1 - t->i[k]) * cs * t->ci[k];
+        gate[0] = i;
+        gate[n] = ci;
+        gate[2 * n] = f;
+        gate[3 * n] = o;
+        dcs_prev[k] = cs * t->f[k];
+        if (!s->peephole)
+            continue;
+        dcs_prev[k] += i * t->wci[k % n] + f * t->wcf[k % n];
+        peepholes[0][k % n] += i * before;
+        peepholes[1][k % n] += f * before;
+        peepholes[2][k % n] += o * t->cs[k];
+    }
+}
+
+static lstm_step inputs_of(const twi_run *r, int first)
+{
+    const void *const *in = r->inputs + first;
+    return (lstm_step){.x = in[0],
+                       .cs_prev = in[1],
+                       .h_prev = in[2],
+                       .w = in[3],
+                       .wci = in[4],
+                       .wcf = in[5],
+                       .wco = in[6],
+                       .b = in[7]};
+}
+
+static void set_outputs(lstm_step *t, void *const *out, int64_t offset)
+{
+    t->i = (float *)out[0] + offset;
+    t->cs = (float *)out[1] + offset;
+    t->f = (float *)out[2] + offset;
+    t->o = (float *)out[3] + offset;
+    t->ci = (float *)out[4] + offset;
+    t->co = (float *)out[5] + offset;
+    if (out[6])
+        t->h = (float *)out[6] + offset;
+}
+
+static tw_status lstm_cell_float(const twi_run *r)
+{
+    lstm_step t = inputs_of(r, 0);
+    set_outputs(&t, r->outputs, 0);
+    step_forward(r->state, &t, r->workspace);
+    return TW_OK;
+}
+
+static tw_status lstm_cell_grad_float(const twi_run *r)
+{
+    const cell *s = r->state;
+    lstm_step t = inputs_of(r, 0);
+    void *saved[7];
+    for (int k = 0; k < 6; k++)
+        saved[k] = (void *)r->inputs[8 + k];
+    saved[6] = NULL;
+    set_outputs(&t, saved, 0);
+    float *peepholes[3] = {r->outputs[2], r->outputs[3], r->outputs[4]};
+    for (int k = 0; k < 3; k++)
+        twi_clear(peepholes[k], sizeof(float) * (size_t)s->cells);
+    step_backward(s, &t, r->inputs[14], r->inputs[15], r->outputs[1], r->outputs[0], peepholes);
+    return TW_OK;
+}
+
+/* How many steps count. */
+static tw_status read_steps(const twi_run *r, int64_t *steps)
+{
+    const cell *s = r->state;
+    *steps = *(const int64_t *)r->inputs[0];
+    if (*steps > 0 && r->output_operands[0].elements == 0 && s->steps == 0)
+        *steps = 0;
+    if (*steps < 0 || *steps > s->steps)
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': seq_len_max is %lld, of %lld steps", r->node,
+                        (long long)*steps, (long long)s->steps);
+    return TW_OK;
+}
+
+static tw_status lstm_float(const twi_run *r)
+{
+    const cell *s = r->state;
+    lstm_step t = inputs_of(r, 1);
+    int64_t steps, size = s->batch * s->cells;
+    tw_status status = read_steps(r, &steps);
+    if (status != TW_OK)
+        return status;
+    for (int k = 0; k < 7; k++)
+        twi_clear((float *)r->outputs[k] + steps * size, sizeof(float) * (size_t)((s->steps - steps) * size));
+    for (int64_t step = 0; step < steps; step++) {
+        set_outputs(&t, r->outputs, step * size);
+        step_forward(s, &t, r->workspace);
+        t.x += s->batch * s->inputs;
+        t.cs_prev = t.cs;
+        t.h_prev = t.h;
+    }
+    return TW_OK;
+}
+
+/* Back through the steps; what a step's predecessor gets is added to its own gradients. */
+static tw_status lstm_grad_float(const twi_run *r)
+{
+    const cell *s = r->state;
+    const lstm_step all = inputs_of(r, 1);
+    int64_t steps, size = s->batch * s->cells, n = s->cells, four = 4 * n, wide = s->inputs;
+    float *dcs = r->workspace, *dh = dcs + size, *gates = dh + size, *dx = r->outputs[0], *dw = r->outputs[3];
+    float *dcs_prev = r->outputs[1], *dh_prev = r->outputs[2];
+    float *peepholes[3] = {r->outputs[4], r->outputs[5], r->outputs[6]};
+    tw_status status = read_steps(r, &steps);
+    if (status != TW_OK)
+        return status;
+    for (int k = 0; k < 8; k++)
+        twi_clear(r->outputs[k], r->output_operands[k].bytes);
+    for (int64_t step = steps; step-- > 0;) {
+        lstm_step t = all;
+        void *saved[7];
+        for (int k = 0; k < 7; k++)
+            saved[k] = (void *)r->inputs[9 + k];
+        set_outputs(&t, saved, step * size);
+        t.x += step * s->batch * wide;
+        if (step > 0) {
+            t.cs_prev = (const float *)r->inputs[10] + (step - 1) * size;
+            t.h_prev = (const float *)r->inputs[15] + (step - 1) * size;
+        }
+        for (int64_t k = 0; k < size; k++) {
+            dcs[k] = ((const float *)r->inputs[16])[step * size + k] + dcs_prev[k];
+            dh[k] = ((const float *)r->inputs[17])[step * size + k] + dh_prev[k];
+            dh_prev[k] = 0;
+        }
+        step_backward(s, &t, dcs, dh, gates, dcs_prev, peepholes);
+        multiply(gates, four, all.w, four, true, s->batch, four, wide, dx + step * s->batch * wide, wide);
+        multiply(gates, four, all.w + wide * four, four, true, s->batch, four, n, dh_prev, n);
+        multiply_first_transposed(t.x, s->batch, wide, gates, four, dw);
+        multiply_first_transposed(t.h_prev, s->batch, n, gates, four, dw + wide * four);
+        add_rows(gates, s->batch, four, r->outputs[7]);
+    }
+    return TW_OK;
+}
+
+/* ---- GRU --------------------------------------------------------------------------------------------------------- */
+
+/* x, h_prev, w_ru, w_c, b_ru, b_c: r, u, c, h */
+static tw_status gru_float(const twi_run *run)
+{
+    const cell *s = run->state;
+    const float *x = run->inputs[0], *before = run->inputs[1], *w_ru = run->inputs[2], *w_c = run->inputs[3];
+    float *r = run->outputs[0], *u = run->outputs[1], *c = run->outputs[2], *h = run->outputs[3];
+    int64_t n = s->cells, size = s->batch * n;
+    float *gates = run->workspace, *kept = gates + 2 * size;
+    for (int64_t k = 0; k < 2 * size; k++)
+        gates[k] = ((const float *)run->inputs[4])[k % (2 * n)];
+    multiply(x, s->inputs, w_ru, 2 * n, false, s->batch, s->inputs, 2 * n, gates, 2 * n);
+    multiply(before, n, w_ru + s->inputs * 2 * n, 2 * n, false, s->batch, n, 2 * n, gates, 2 * n);
+    for (int64_t k = 0; k < size; k++) {
+        r[k] = sigmoid(gates[k / n * 2 * n + k % n]);
+        u[k] = sigmoid(gates[k / n * 2 * n + n + k % n]);
+        kept[k] = r[k] * before[k];
+        c[k] = ((const float *)run->inputs[5])[k % n];
+    }
+    multiply(x, s->inputs, w_c, n, false, s->batch, s->inputs, n, c, n);
+    multiply(kept, n, w_c + s->inputs * n, n, false, s->batch, n, n, c, n);
+    for (int64_t k = 0; k < size; k++) {
+        c[k] = tanhf(c[k]);
+        h[k] = u[k] * before[k] + (1 - u[k]) * c[k];
+    }
+    return TW_OK;
+}
+
+/* ..., r, u, c, d_h: d_x, d_h_prev, d_c_bar, d_r_bar_u_bar */
+static tw_status gru_grad_float(const twi_run *run)
+{
+    const cell *s = run->state;
+    const float *before = run->inputs[1], *w_ru = run->inputs[2], *w_c = run->inputs[3];
+    const float *r = run->inputs[6], *u = run->inputs[7], *c = run->inputs[8], *dh = run->inputs[9];
+    float *dx = run->outputs[0], *dh_prev = run->outputs[1], *dc = run->outputs[2], *dru = run->outputs[3];
+    int64_t n = s->cells, size = s->batch * n;
+    float *kept = run->workspace;
+    twi_clear(kept, sizeof *kept * (size_t)size);
+    twi_clear(dx, run->output_operands[0].bytes);
+    for (int64_t k = 0; k < size; k++)
+        dc[k] = dh[k] * (1 - u[k]) * (1 - c[k] * c[k]);
+    multiply(dc, n, w_c, n, true, s->batch, n, s->inputs, dx, s->inputs);
+    multiply(dc, n, w_c + s->inputs * n, n, true, s->batch, n, n, kept, n);
+    for (int64_t k = 0; k < size; k++) {
+        dru[k / n * 2 * n + k % n] = kept[k] * before[k] * r[k] * (1 - r[k]);
+        dru[k / n * 2 * n + n + k % n] = dh[k] * (before[k] - c[k]) * u[k] * (1 - u[k]);
+        dh_prev[k] = dh[k] * u[k] + kept[k] * r[k];
+    }
+    multiply(dru, 2 * n, w_ru, 2 * n, true, s->batch, 2 * n, s->inputs, dx, s->inputs);
+    multiply(dru, 2 * n, w_ru + s->inputs * 2 * n, 2 * n, true, s->batch, 2 * n, n, dh_prev, n);
+    return TW_OK;
+}
+
+/* ---- preparing --------------------------------------------------------------------------------------------------- */
+
+/* x is input `first`, and what has C columns the one behind it. Room for six of [B,C]. */
+static tw_status prepare(twi_prepare *p, int first)
+{
+    const int64_t *x = p->inputs[first].shape.dims, *h = p->inputs[first + 1].shape.dims;
+    cell s = {.forget_bias = twi_attr_float(p->attrs, "forget_bias", 1),
+              .clip = twi_attr_float(p->attrs, "cell_clip", 3),
+              .peephole = twi_attr_bool(p->attrs, "use_peephole", false),
+              .steps = first ? x[0] : 1,
+              .batch = h[0],
+              .inputs = first ? x[2] : x[1],
+              .cells = h[1]};
+    if (s.cells == 0 || s.batch == 0) /* whatever else there is many of */
+        s.batch = s.steps = 0;
+    p->workspace = twi_widened_bytes(p) + (size_t)(s.batch * s.cells) * 6 * sizeof(float);
+    return twi_keep(p, &s, sizeof s);
+}
+
+static tw_status prepare_cell(twi_prepare *p)
+{
+    return prepare(p, 0);
+}
+
+static tw_status prepare_block(twi_prepare *p)
+{
+    return prepare(p, 1);
+}
+
+TWI_WIDENED(lstm_cell)
+TWI_WIDENED(lstm_cell_grad)
+TWI_WIDENED(lstm)
+TWI_WIDENED(lstm_grad)
+
+#define ROWS(op, prepare, f)                                                                                           \
+    {op, "plain", TWI_TYPE(TW_FLOAT32), prepare, f##_float, twi_free},                                                 \
+    {                                                                                                                  \
+        op, "plain", TWI_TYPE(TW_FLOAT16), prepare, f##_widened, twi_free                                              \
+    }
+
+const twi_kernel twi_cpu_recurrent_kernels[] = {
+    ROWS("LSTMBlockCell", prepare_cell, lstm_cell),
+    ROWS("LSTMBlockCellGrad", prepare_cell, lstm_cell_grad),
+    ROWS("BlockLSTM", prepare_block, lstm),
+    ROWS("BlockLSTMGrad", prepare_block, lstm_grad),
+    {"GRUBlockCell", "plain", 0, prepare_cell, gru_float, twi_free},
+    {"GRUBlockCellGrad", "plain", 0, prepare_cell, gru_grad_float, twi_free},
+    {0},
+};

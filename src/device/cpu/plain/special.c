@@ -1,0 +1,210 @@
+/* special.c - functions beyond those of elementwise.c, in plain C: inverse trigonometric and hyperbolic ones, of the
+ * gamma family, of bits. Those of the gamma family are computed in double. */
+#include "base/memory.h"
+#include "device/cpu/plain/elementwise.h"
+
+#include <tgmath.h>
+
+#pragma GCC diagnostic ignored "-Wtype-limits" /* one body serves signed and unsigned types */
+
+enum { MOST_TERMS = 20000 };
+#define EPSILON 1e-17
+#define PI 3.14159265358979323846
+
+/* ---- the gamma family -------------------------------------------------------------------------------------------- */
+
+/* B_2k: Bernoulli's numbers, for Euler's and Maclaurin's sums. */
+static const double bernoulli[] = {1.0 / 6,       -1.0 / 30, 1.0 / 42,      -1.0 / 30,     5.0 / 66,
+                                   -691.0 / 2730, 7.0 / 6,   -3617.0 / 510, 43867.0 / 798, -174611.0 / 330};
+enum { NUM_BERNOULLI = sizeof bernoulli / sizeof *bernoulli };
+
+/* The derivative of lgamma. Behind a reflection and steps up, ln x - 1/2x - sum of B_2k / 2k x^2k. */
+static double digamma(double x)
+{
+    double sum = 0;
+    if (x <= 0) {
+        if (x == floor(x))
+            return NAN;
+        return digamma(1 - x) - PI / tan(PI * x);
+    }
+    for (; x < 12; x++)
+        sum -= 1 / x;
+    double square = 1 / (x * x), power = square;
+    sum += log(x) - 0.5 / x;
+    for (int k = 0; k < 8; k++, power *= square)
+        sum -= bernoulli[k] / (2 * k + 2) * power;
+    return sum;
+}
+
+/* The sum of (q + k)^-x for k from 0 on: some terms, then the integral and Euler's and Maclaurin's corrections. */
+static double zeta(double x, double q)
+{
+    enum { TERMS = 12 };
+    if (x == 1)
+        return INFINITY;
+    if (q == INFINITY && x > 1)
+        return 0;
+    if (!(x > 1))
+        return NAN;
+    if (q <= 0 && q == floor(q))
+        return x == floor(x) && fmod(x, 2) == 0 ? INFINITY : NAN;
+    if (q <= 0 && (x != floor(x) || q < -1e6)) /* too far to walk */
+        return NAN;
+    double sum = 0;
+    for (int k = 0; k < TERMS || q < TERMS; k++, q++)
+        sum += pow(q, -x);
+    double last = pow(q, -x), factor = x / q; /* x (x+1) ... (x+2k-2) / q^(2k-1) / (2k)! */
+    sum += last * q / (x - 1) + 0.5 * last;
+    factor /= 2;
+    for (int k = 1; k <= NUM_BERNOULLI; k++) {
+        double term = last * factor * bernoulli[k - 1];
+        sum += term;
+        if (fabs(term) < EPSILON * fabs(sum))
+            break;
+        factor *= (x + 2 * k - 1) * (x + 2 * k) / (q * q) / ((2 * k + 1) * (2 * k + 2));
+    }
+    return sum;
+}
+
+/* The derivative of digamma of order n. */
+static double polygamma(double n, double x)
+{
+    if (n != floor(n) || n < 0)
+        return NAN;
+    if (n == 0)
+        return digamma(x);
+    double value = tgamma(n + 1) * zeta(n + 1, x);
+    return fmod(n, 2) == 0 ? -value : value;
+}
+
+/* x^a e^-x / gamma(a + 1), the first term of both sums below. */
+static double first_term(double a, double x)
+{
+    return exp(a * log(x) - x - lgamma(a + 1));
+}
+
+/* The lower part of gamma(a) as a series, good where x is not much more than a. */
+static double lower_series(double a, double x)
+{
+    double term = 1, sum = 1;
+    for (int k = 1; k < MOST_TERMS && term > EPSILON * sum; k++) {
+        term *= x / (a + k);
+        sum += term;
+    }
+    return first_term(a, x) * sum;
+}
+
+/* The upper part as a continued fraction (Lentz), good where x is more than a + 1. */
+static double upper_fraction(double a, double x)
+{
+    double b = x + 1 - a, c = 1e300, d = 1 / b, value = d;
+    for (int k = 1; k < MOST_TERMS; k++) {
+        double step = -k * (k - a);
+        b += 2;
+        d = 1 / (step * d + b);
+        c = b + step / c;
+        value *= c * d;
+        if (fabs(c * d - 1) < 1e-16)
+            break;
+    }
+    return first_term(a, x) * a * value;
+}
+
+static double igamma(double a, double x)
+{
+    if (!(x >= 0) || !(a > 0))
+        return NAN;
+    if (x == 0 || isinf(x))
+        return x > 0;
+    return x > 1 && x > a ? 1 - upper_fraction(a, x) : lower_series(a, x);
+}
+
+static double igammac(double a, double x)
+{
+    if (!(x >= 0) || !(a > 0))
+        return NAN;
+    if (x == 0 || isinf(x))
+        return x == 0;
+    return x > 1 && x > a ? upper_fraction(a, x) : 1 - lower_series(a, x);
+}
+
+/* The derivative of igamma by a: of each term t of its series, t (ln x - digamma(a + k + 1)). */
+static double igamma_by_a(double a, double x)
+{
+    if (!(x >= 0) || !(a > 0))
+        return NAN;
+    if (x == 0 || isinf(x))
+        return 0;
+    double term = first_term(a, x), slope = log(x) - digamma(a + 1), sum = term * slope;
+    for (int k = 1; k < MOST_TERMS; k++) {
+        term *= x / (a + k);
+        slope -= 1 / (a + k);
+        sum += term * slope;
+        if (k > x && fabs(term * slope) < EPSILON * fabs(sum))
+            break;
+    }
+    return sum;
+}
+
+/* lgamma() of the C library may set a variable that threads share. */
+static double log_gamma(double x)
+{
+    int sign;
+    return lgamma_r(x, &sign);
+}
+
+/* ---- loops ------------------------------------------------------------------------------------------------------- */
+
+/* Functions of floats: op, name, y from x. */
+#define FUNCTIONS(X)                                                                                                   \
+    X("Asin", arc_sine, asin(x))                                                                                       \
+    X("Acos", arc_cosine, acos(x))                                                                                     \
+    X("Atan", arc_tangent, atan(x))                                                                                    \
+    X("Sinh", hyperbolic_sine, sinh(x))                                                                                \
+    X("Cosh", hyperbolic_cosine, cosh(x))                                                                              \
+    X("Asinh", area_sine, asinh(x))                                                                                    \
+    X("Acosh", area_cosine, acosh(x))                                                                                  \
+    X("Atanh", area_tangent, atanh(x))                                                                                 \
+    X("Rint", to_integer, rint(x))                                                                                     \
+    X("Lgamma", log_of_gamma, log_gamma((double)x))                                                                    \
+    X("Digamma", slope_of_gamma, digamma((double)x))                                                                   \
+    X("Erfc", error_function_rest, erfc(x))
+#define FUNCTIONS_OF_TWO(X)                                                                                            \
+    X("Atan2", angle, atan2(x, y))                                                                                     \
+    X("Xlogy", x_log_y, x == 0 ? 0 : x * log(y))                                                                       \
+    X("Igamma", lower_gamma, igamma((double)x, (double)y))                                                             \
+    X("Igammac", upper_gamma, igammac((double)x, (double)y))                                                           \
+    X("IgammaGradA", lower_gamma_by_a, igamma_by_a((double)x, (double)y))
+#define FUNCTIONS_OF_TWO_WIDE(X)                                                                                       \
+    X("Zeta", hurwitz_zeta, zeta((double)x, (double)y))                                                                \
+    X("Polygamma", slopes_of_gamma, polygamma((double)x, (double)y))                                                   \
+    X("NextAfter", next, nextafter(x, y))
+
+#define BODY "device/cpu/plain/special_float.inl"
+#include "device/cpu/plain/for_floats.h"
+#undef BODY
+#define BODY "device/cpu/plain/special_integer.inl"
+#include "device/cpu/plain/for_integers.h"
+#undef BODY
+
+#define WIDEN(op, f, expression) TWI_WIDENED(f)
+FUNCTIONS(WIDEN)
+FUNCTIONS_OF_TWO(WIDEN)
+
+#define ROWS(op, f, expression) TWI_FLOAT_ROWS(op, twi_prepare_elementwise, f, NULL),
+#define ROWS_OF_TWO(op, f, expression) TWI_FLOAT_ROWS(op, twi_prepare_binary, f, twi_free),
+#define ROWS_OF_TWO_WIDE(op, f, expression)                                                                            \
+    {op, "plain", TWI_TYPE(TW_FLOAT32), twi_prepare_binary, f##_float, twi_free},                                      \
+        {op, "plain", TWI_TYPE(TW_FLOAT64), twi_prepare_binary, f##_double, twi_free},
+
+const twi_kernel twi_cpu_special_kernels[] = {
+    FUNCTIONS(ROWS) FUNCTIONS_OF_TWO(ROWS_OF_TWO) FUNCTIONS_OF_TWO_WIDE(ROWS_OF_TWO_WIDE)
+        TWI_INTEGER_ROWS("BitwiseAnd", twi_prepare_binary, both_bits, twi_free),
+    TWI_INTEGER_ROWS("BitwiseOr", twi_prepare_binary, any_bits, twi_free),
+    TWI_INTEGER_ROWS("BitwiseXor", twi_prepare_binary, odd_bits, twi_free),
+    TWI_INTEGER_ROWS("LeftShift", twi_prepare_binary, shift_left, twi_free),
+    TWI_INTEGER_ROWS("RightShift", twi_prepare_binary, shift_right, twi_free),
+    TWI_INTEGER_ROWS("Invert", twi_prepare_elementwise, invert, NULL),
+    TWI_INTEGER_ROWS("PopulationCount", NULL, count_bits, NULL),
+    {0},
+};

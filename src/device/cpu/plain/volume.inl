@@ -1,0 +1,161 @@
+/* volume.inl - convolutions and pools of volumes for one type; see volume.c. Sums are kept in double and made in a
+ * fixed order; the team shares what is written. */
+
+/* x [N,in,C], w [k,C,K]: y [N,out,K] */
+static tw_status NAME(conv)(const twi_run *r)
+{
+    const twi_volume *v = r->state;
+    const REAL *x = r->inputs[0], *w = r->inputs[1];
+    REAL *y = r->outputs[0];
+    int64_t outs = product(v->out, 3), ins = product(v->in, 3), window = product(v->size, 3);
+    int64_t channels = r->input_operands[1].shape.dims[3], filters = r->input_operands[1].shape.dims[4];
+    int64_t places = r->output_operands[0].elements ? r->input_operands[0].shape.dims[0] * outs : 0;
+    TWI_PARALLEL_LOOP(r)
+    for (int64_t i = 0; i < places; i++)
+        for (int64_t f = 0; f < filters; f++) {
+            double sum = 0;
+            for (int64_t k = 0; k < window; k++) {
+                int64_t place = place_of(v, i % outs, k);
+                const REAL *pixel = x + (i / outs * ins + place) * channels;
+                for (int64_t c = 0; c < channels && place >= 0; c++)
+                    sum += (double)pixel[c] * (double)w[(k * channels + c) * filters + f];
+            }
+            y[i * filters + f] = (REAL)sum;
+        }
+    return TW_OK;
+}
+
+/* sizes, w, dy: dx. One after the other, since windows overlap. */
+static tw_status NAME(conv_input)(const twi_run *r)
+{
+    const twi_volume *v = r->state;
+    const REAL *w = r->inputs[1], *dy = r->inputs[2];
+    REAL *dx = r->outputs[0];
+    int64_t outs = product(v->out, 3), ins = product(v->in, 3), window = product(v->size, 3);
+    int64_t channels = r->input_operands[1].shape.dims[3], filters = r->input_operands[1].shape.dims[4];
+    bool idle = r->input_operands[1].elements == 0 || r->input_operands[2].elements == 0;
+    int64_t places = idle ? 0 : r->output_operands[0].shape.dims[0] * outs;
+    twi_clear(dx, sizeof *dx * (size_t)r->output_operands[0].elements);
+    for (int64_t i = 0; i < places; i++)
+        for (int64_t k = 0; k < window; k++) {
+            int64_t place = place_of(v, i % outs, k);
+            REAL *pixel = dx + (i / outs * ins + place) * channels;
+            for (int64_t c = 0; c < channels && place >= 0; c++) {
+                double sum = 0;
+                for (int64_t f = 0; f < filters; f++)
+                    sum += (double)dy[i * filters + f] * (double)w[(k * channels + c) * filters + f];
+                pixel[c] += (REAL)sum;
+            }
+        }
+    return TW_OK;
+}
+
+/* x, sizes, dy: dw */
+static tw_status NAME(conv_filter)(const twi_run *r)
+{
+    const twi_volume *v = r->state;
+    const REAL *x = r->inputs[0], *dy = r->inputs[2];
+    REAL *dw = r->outputs[0];
+    int64_t outs = product(v->out, 3), ins = product(v->in, 3), window = product(v->size, 3);
+    int64_t channels = r->output_operands[0].shape.dims[3], filters = r->output_operands[0].shape.dims[4];
+    int64_t places = r->input_operands[2].elements ? r->input_operands[0].shape.dims[0] * outs : 0;
+    TWI_PARALLEL_LOOP(r)
+    for (int64_t weight = 0; weight < window * channels * filters; weight++) {
+        int64_t f = weight % filters, c = weight / filters % channels, k = weight / filters / channels;
+        double sum = 0;
+        for (int64_t i = 0; i < places; i++) {
+            int64_t place = place_of(v, i % outs, k);
+            if (place >= 0)
+                sum += (double)x[(i / outs * ins + place) * channels + c] * (double)dy[i * filters + f];
+        }
+        dw[weight] = (REAL)sum;
+    }
+    return TW_OK;
+}
+
+/* Which pixel of a window has the greatest value of channel c, the first of equals; -1: there is none. */
+static int64_t NAME(greatest)(const twi_volume *v, const REAL *volume, int64_t channels, int64_t o, int64_t c)
+{
+    int64_t window = product(v->size, 3), best = -1;
+    for (int64_t k = 0; k < window; k++) {
+        int64_t place = place_of(v, o, k);
+        if (place >= 0 && (best < 0 || volume[place * channels + c] > volume[best * channels + c]))
+            best = place;
+    }
+    return best;
+}
+
+static tw_status NAME(max_pool)(const twi_run *r)
+{
+    const twi_volume *v = r->state;
+    int64_t outs = product(v->out, 3), ins = product(v->in, 3), channels = r->input_operands[0].shape.dims[4];
+    TWI_PARALLEL_LOOP(r)
+    for (int64_t i = 0; i < r->output_operands[0].elements; i++) {
+        const REAL *volume = (const REAL *)r->inputs[0] + i / channels / outs * ins * channels;
+        int64_t best = NAME(greatest)(v, volume, channels, i / channels % outs, i % channels);
+        ((REAL *)r->outputs[0])[i] = best < 0 ? 0 : volume[best * channels + i % channels];
+    }
+    return TW_OK;
+}
+
+/* x, y, dy: dx */
+static tw_status NAME(max_pool_grad)(const twi_run *r)
+{
+    const twi_volume *v = r->state;
+    int64_t outs = product(v->out, 3), ins = product(v->in, 3), channels = r->input_operands[0].shape.dims[4];
+    REAL *dx = r->outputs[0];
+    twi_clear(dx, sizeof *dx * (size_t)r->output_operands[0].elements);
+    for (int64_t i = 0; i < r->input_operands[2].elements; i++) {
+        int64_t first = i / channels / outs * ins * channels;
+        int64_t best =
+            NAME(greatest)(v, (const REAL *)r->inputs[0] + first, channels, i / channels % outs, i % channels);
+        if (best >= 0)
+            dx[first + best * channels + i % channels] += ((const REAL *)r->inputs[2])[i];
+    }
+    return TW_OK;
+}
+
+/* How many pixels a window has that are not padding. */
+static int64_t NAME(pixels)(const twi_volume *v, int64_t o)
+{
+    int64_t count = 0;
+    for (int64_t k = 0; k < product(v->size, 3); k++)
+        count += place_of(v, o, k) >= 0;
+    return count;
+}
+
+static tw_status NAME(avg_pool)(const twi_run *r)
+{
+    const twi_volume *v = r->state;
+    int64_t outs = product(v->out, 3), ins = product(v->in, 3), channels = r->input_operands[0].shape.dims[4];
+    TWI_PARALLEL_LOOP(r)
+    for (int64_t i = 0; i < r->output_operands[0].elements; i++) {
+        const REAL *volume = (const REAL *)r->inputs[0] + i / channels / outs * ins * channels;
+        double sum = 0;
+        for (int64_t k = 0; k < product(v->size, 3); k++) {
+            int64_t place = place_of(v, i / channels % outs, k);
+            sum += place >= 0 ? (double)volume[place * channels + i % channels] : 0;
+        }
+        ((REAL *)r->outputs[0])[i] = (REAL)(sum / (double)NAME(pixels)(v, i / channels % outs));
+    }
+    return TW_OK;
+}
+
+/* shape of x, dy: dx */
+static tw_status NAME(avg_pool_grad)(const twi_run *r)
+{
+    const twi_volume *v = r->state;
+    int64_t outs = product(v->out, 3), ins = product(v->in, 3), channels = r->output_operands[0].shape.dims[4];
+    REAL *dx = r->outputs[0];
+    twi_clear(dx, sizeof *dx * (size_t)r->output_operands[0].elements);
+    for (int64_t i = 0; i < r->input_operands[1].elements; i++) {
+        int64_t first = i / channels / outs * ins * channels, o = i / channels % outs;
+        REAL share = ((const REAL *)r->inputs[1])[i] / (REAL)NAME(pixels)(v, o);
+        for (int64_t k = 0; k < product(v->size, 3); k++) {
+            int64_t place = place_of(v, o, k);
+            if (place >= 0)
+                dx[first + place * channels + i % channels] += share;
+        }
+    }
+    return TW_OK;
+}

@@ -1,0 +1,115 @@
+/* tasks.c - devices of other tasks. Each process has all devices of all tasks in its set, so that it places and plans as
+ * the others do; those that are another's stand for it here: they have its name and its kernels, but nothing runs on them,
+ * their memory is addresses that nobody touches, and what is written to them is dropped. */
+#include "device/tasks.h"
+
+#include "base/fingerprint.h"
+#include "base/memory.h"
+#include "comm/comm.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* A table of its own for each, since what it keeps of the real one's is the kind's. */
+static tw_status absent_alloc(twi_device *d, size_t bytes, void **memory, tw_error *error)
+{
+    void *mapped = mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED)
+        return twi_fail(error, TW_RESOURCE_EXHAUSTED, "no addresses are left for %zu bytes of %s", bytes, d->text);
+    *memory = mapped;
+    return TW_OK;
+}
+
+static void absent_free(twi_device *d, void *memory, size_t bytes)
+{
+    (void)d;
+    munmap(memory, bytes ? bytes : 1);
+}
+
+static tw_status absent_write(twi_device *d, void *to, const void *host, size_t bytes, tw_error *error)
+{
+    (void)d, (void)to, (void)host, (void)bytes, (void)error;
+    return TW_OK;
+}
+
+static tw_status absent_read(twi_device *d, void *host, const void *from, size_t bytes, tw_error *error)
+{
+    (void)host, (void)from, (void)bytes;
+    return twi_fail(error, TW_INTERNAL, "%s is another task's: its memory cannot be read here", d->text);
+}
+
+tw_status twi_device_join(twi_device *d, const twi_comm *comm, int task, twi_device_ops *own, tw_error *error)
+{
+    if (d->ops->open_recording || d->ops->synchronize)
+        return twi_fail(error, TW_UNIMPLEMENTED,
+                        "devices of kind '%s' do not work together with other tasks yet: CPUs and virtual GPUs do",
+                        d->ops->kind);
+    snprintf(d->name.job, sizeof d->name.job, "worker");
+    d->name.task = task;
+    twi_device_name_print(&d->name, d->text, sizeof d->text);
+    if (task == comm->task)
+        return TW_OK;
+    *own = (twi_device_ops){
+        .type = d->ops->type,
+        .kind = d->ops->kind,
+        .kernels = d->ops->kernels,
+        .lacks = d->ops->lacks,
+        .alloc = absent_alloc,
+        .free = absent_free,
+        .write = absent_write,
+        .read = absent_read,
+        .describe = d->ops->describe,
+        .destroy = d->ops->destroy,
+    };
+    d->ops = own;
+    d->absent = true;
+    d->num_cores = 0;
+    return TW_OK;
+}
+
+/* ---- for all who have the set -------------------------------------------------------------------------------- */
+
+static void describe_device(const void *user, size_t i, char *text, size_t size)
+{
+    const tw_devices *set = user;
+    if (i < (size_t)set->count)
+        snprintf(text, size, "%s: %s", set->items[i]->text, set->items[i]->description);
+}
+
+/* The devices of this task stand for those of all: who has others has another list. */
+tw_status twi_devices_compare(const tw_devices *set, tw_error *error)
+{
+    char text[400];
+    uint64_t *hashes = twi_alloc_array((size_t)set->count + 1, sizeof *hashes);
+    if (!hashes)
+        return twi_fail_memory(error, "opening devices");
+    for (int i = 0; i < set->count; i++) {
+        /* Cores are bound where they are; what the others plan for is the size of the team. */
+        snprintf(text, sizeof text, "%s %s %d", set->items[i]->text, set->items[i]->ops->kind, set->items[i]->threads);
+        hashes[i] = twi_fingerprint(text, strlen(text));
+    }
+    tw_status status = twi_comm_compare(set->comm, &(twi_comm_list){hashes, (size_t)set->count, describe_device, set},
+                                        "their devices", error);
+    twi_free(hashes);
+    return status;
+}
+
+int tw_devices_task(const tw_devices *devices)
+{
+    TWI_NEED_OR(devices, 0);
+    return devices->comm ? devices->comm->task : 0;
+}
+
+int tw_devices_tasks(const tw_devices *devices)
+{
+    TWI_NEED_OR(devices, 1);
+    return devices->comm ? devices->comm->tasks : 1;
+}
+
+tw_status tw_devices_share(tw_devices *devices, void *data, size_t bytes, tw_error *error)
+{
+    TWI_NEED(devices, "devices", error);
+    TWI_NEED(data || bytes == 0, "data", error);
+    return devices->comm ? twi_comm_share(devices->comm, 0, data, bytes, "what task 0 decides", error) : TW_OK;
+}

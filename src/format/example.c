@@ -1,0 +1,179 @@
+/* example.c - see example.h. The wire format is that of protocol buffers:
+ *
+ *     Example    1: Features                       Features  1: entries of a map, key 1, Feature 2
+ *     Feature    1: bytes, 2: floats, 3: integers  each list  1: values, one by one or packed */
+#include "format/example.h"
+
+#include "base/little_endian.h"
+#include "tensor/tensor.h"
+
+#include <string.h>
+
+typedef enum wire { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 } wire;
+
+typedef struct field {
+    uint64_t number;
+    wire wire;
+    uint64_t value;    /* of a varint */
+    const char *bytes; /* of all others */
+    size_t size;
+} field;
+
+/* 1, or 0 at the end, or -1. */
+static int next_field(const char **at, const char *end, field *f)
+{
+    uint64_t tag;
+    if (*at == end)
+        return 0;
+    if (!twi_get_varint(at, end, &tag))
+        return -1;
+    f->number = tag >> 3;
+    f->wire = (wire)(tag & 7);
+    f->size = f->wire == FIXED64 ? 8 : f->wire == FIXED32 ? 4 : 0;
+    if (f->wire == VARINT)
+        return twi_get_varint(at, end, &f->value) ? 1 : -1;
+    if (f->wire == BYTES) {
+        uint64_t size;
+        if (!twi_get_varint(at, end, &size) || size > (uint64_t)(end - *at))
+            return -1;
+        f->size = (size_t)size;
+    } else if (f->size == 0 || f->size > (size_t)(end - *at)) {
+        return -1;
+    }
+    f->bytes = *at;
+    *at += f->size;
+    return 1;
+}
+
+twi_example twi_example_begin(const void *bytes, size_t size)
+{
+    const char *at = bytes ? bytes : "";
+    return (twi_example){.at = at, .end = at + size};
+}
+
+/* Of several lists the last counts. */
+static bool read_feature(const char *at, const char *end, twi_feature *feature)
+{
+    static const tw_dtype types[] = {TW_INVALID_DTYPE, TW_STRING, TW_FLOAT32, TW_INT64};
+    field f;
+    int read;
+    while ((read = next_field(&at, end, &f)) > 0)
+        if (f.wire == BYTES && f.number >= 1 && f.number <= 3) {
+            feature->dtype = types[f.number];
+            feature->values = f.bytes;
+            feature->end = f.bytes + f.size;
+        }
+    return read == 0;
+}
+
+static bool read_entry(const char *at, const char *end, twi_feature *feature)
+{
+    field f;
+    int read;
+    *feature = (twi_feature){.key = ""};
+    while ((read = next_field(&at, end, &f)) > 0) {
+        if (f.wire == BYTES && f.number == 1) {
+            feature->key = f.bytes;
+            feature->key_size = f.size;
+        } else if (f.wire == BYTES && f.number == 2 && !read_feature(f.bytes, f.bytes + f.size, feature)) {
+            return false;
+        }
+    }
+    return read == 0;
+}
+
+int twi_example_next(twi_example *e, twi_feature *feature)
+{
+    field f;
+    for (;;) {
+        int read = e->feature ? next_field(&e->feature, e->last, &f) : 0;
+        if (read < 0)
+            return -1;
+        if (read > 0) {
+            if (f.wire == BYTES && f.number == 1)
+                return read_entry(f.bytes, f.bytes + f.size, feature) ? 1 : -1;
+            continue;
+        }
+        read = next_field(&e->at, e->end, &f);
+        if (read <= 0)
+            return read;
+        if (f.wire == BYTES && f.number == 1) {
+            e->feature = f.bytes;
+            e->last = f.bytes + f.size;
+        }
+    }
+}
+
+/* ---- values --------------------------------------------------------------------------------------------------------
+ */
+
+/* Reads one list field, packed or not, and moves *to behind it; to NULL: counts only. -1: it cannot be read. */
+static int64_t read_integers(const field *f, int64_t **to)
+{
+    const char *at = f->bytes, *end = f->wire == BYTES ? at + f->size : at;
+    int64_t count = 0;
+    uint64_t value = f->value;
+    if (f->wire == VARINT) {
+        if (to)
+            *(*to)++ = (int64_t)value;
+        return 1;
+    }
+    for (; f->wire == BYTES && at < end; count++) {
+        if (!twi_get_varint(&at, end, &value))
+            return -1;
+        if (to)
+            *(*to)++ = (int64_t)value;
+    }
+    return f->wire == BYTES ? count : -1;
+}
+
+static int64_t read_floats(const field *f, float **to)
+{
+    if ((f->wire != BYTES && f->wire != FIXED32) || f->size % 4 != 0)
+        return -1;
+    for (size_t i = 0; to && i < f->size; i += 4) {
+        uint32_t bits = twi_get32(f->bytes + i);
+        memcpy((*to)++, &bits, sizeof bits);
+    }
+    return (int64_t)(f->size / 4);
+}
+
+int64_t twi_feature_count(const twi_feature *feature)
+{
+    const char *at = feature->values;
+    int64_t count = 0;
+    field f;
+    int read = 0;
+    while (feature->dtype != TW_INVALID_DTYPE && (read = next_field(&at, feature->end, &f)) > 0) {
+        int64_t more = f.number != 1                  ? 0
+                       : feature->dtype == TW_INT64   ? read_integers(&f, NULL)
+                       : feature->dtype == TW_FLOAT32 ? read_floats(&f, NULL)
+                       : f.wire == BYTES              ? 1
+                                                      : -1;
+        if (more < 0)
+            return -1;
+        count += more;
+    }
+    return read < 0 ? -1 : count;
+}
+
+bool twi_feature_read(const twi_feature *feature, void *to)
+{
+    const char *at = feature->values;
+    int64_t *integers = to;
+    float *floats = to;
+    tw_string *strings = to;
+    bool fits = true;
+    field f;
+    while (fits && feature->dtype != TW_INVALID_DTYPE && next_field(&at, feature->end, &f) > 0) {
+        if (f.number != 1)
+            continue;
+        if (feature->dtype == TW_INT64)
+            read_integers(&f, &integers);
+        else if (feature->dtype == TW_FLOAT32)
+            read_floats(&f, &floats);
+        else
+            fits = twi_string_set(strings++, f.bytes, f.size);
+    }
+    return fits;
+}

@@ -1,0 +1,124 @@
+/* branches.c - see branches.h. */
+#include "graph/branches.h"
+
+#include "graph/graph.h"
+
+struct twi_branches {
+    twi_guards guards;
+    TWI_ARRAY(twi_guard *) nodes; /* of the first nodes of the graph */
+};
+
+void twi_branches_destroy(twi_branches *b)
+{
+    if (!b)
+        return;
+    twi_guards_free(&b->guards);
+    twi_array_free(&b->nodes);
+    twi_free(b);
+}
+
+/* Where a predicate was computed. */
+static tw_output root_of(tw_output predicate)
+{
+    while (predicate.node->num_inputs && predicate.index < predicate.node->num_inputs &&
+           twi_op_is(predicate.node->op, TWI_PASSES | TWI_SWITCH))
+        predicate = predicate.node->inputs[twi_op_is(predicate.node->op, TWI_SWITCH) ? 0 : predicate.index];
+    return predicate;
+}
+
+static twi_literal literal_of(tw_output predicate, bool value)
+{
+    tw_output root = root_of(predicate);
+    return (twi_literal){root.node->id, root.index, value};
+}
+
+static tw_status guard_of(twi_branches *b, tw_output output, twi_guard **guard, tw_error *error)
+{
+    *guard = b->nodes.items[output.node->id];
+    if (output.index < 0 || !twi_op_is(output.node->op, TWI_SWITCH))
+        return TW_OK;
+    return twi_guard_with(&b->guards, *guard, literal_of(output.node->inputs[1], output.index == 1), guard, error);
+}
+
+static tw_status join_inputs(twi_branches *b, const tw_node *node, twi_guard **guard, tw_error *error)
+{
+    twi_guard *one = NULL;
+    tw_status status = TW_OK;
+    for (int i = 0; i < node->num_inputs && status == TW_OK; i++) {
+        status = guard_of(b, node->inputs[i], &one, error);
+        if (status == TW_OK)
+            status = twi_guard_join(&b->guards, *guard, one, guard, error);
+    }
+    return status;
+}
+
+static tw_status merge_inputs(twi_branches *b, const tw_node *node, twi_guard **guard, tw_error *error)
+{
+    tw_status status = TW_OK;
+    twi_guard **inputs = twi_alloc_array((size_t)node->num_inputs + 1, sizeof *inputs);
+    if (!inputs)
+        return twi_fail_memory(error, "looking at conditions");
+    for (int i = 0; i < node->num_inputs && status == TW_OK; i++)
+        status = guard_of(b, node->inputs[i], &inputs[i], error);
+    if (status == TW_OK && twi_guard_merge(&b->guards, inputs, node->num_inputs, guard, error) == TW_INVALID_ARGUMENT)
+        *guard = NULL; /* whoever plans it or differentiates it says so */
+    twi_free(inputs);
+    return status;
+}
+
+static tw_status find(tw_graph *graph, twi_branches **result, tw_error *error)
+{
+    tw_status status = TW_OK;
+    twi_branches *b = graph->conditions ? graph->conditions : twi_alloc(sizeof *b);
+    graph->conditions = b;
+    if (!b || !twi_reserve(&b->nodes, graph->nodes.count))
+        return twi_fail_memory(error, "looking at conditions");
+    while (b->nodes.count < graph->nodes.count && status == TW_OK) {
+        const tw_node *node = graph->nodes.items[b->nodes.count];
+        twi_guard *guard = NULL;
+        status =
+            twi_op_is(node->op, TWI_MERGE) ? merge_inputs(b, node, &guard, error) : join_inputs(b, node, &guard, error);
+        for (int i = 0; i < node->num_control_inputs && status == TW_OK; i++)
+            status = twi_guard_join(&b->guards, guard, b->nodes.items[node->control_inputs[i]->id], &guard, error);
+        b->nodes.items[b->nodes.count++] = guard;
+    }
+    *result = b;
+    return status;
+}
+
+/* The literals of `inner` that are not in `outer`, the first node's first. */
+static int list_rest(const tw_graph *graph, const twi_guard *inner, const twi_guard *outer, twi_condition_side *sides)
+{
+    int count = 0;
+    for (; inner; inner = inner->rest) {
+        const twi_guard *same = outer;
+        while (same && (same->last.predicate != inner->last.predicate || same->last.index != inner->last.index))
+            same = same->rest;
+        if (!same)
+            sides[count++] =
+                (twi_condition_side){{graph->nodes.items[inner->last.predicate], inner->last.index}, inner->last.value};
+    }
+    for (int i = 0; i < count / 2; i++) {
+        twi_condition_side side = sides[i];
+        sides[i] = sides[count - 1 - i];
+        sides[count - 1 - i] = side;
+    }
+    return count;
+}
+
+int twi_branches_between(tw_graph *graph, const tw_node *merge, int i, twi_condition_side sides[TWI_MOST_CONDITIONS])
+{
+    tw_error error = {0};
+    twi_branches *b = NULL;
+    twi_guard *input = NULL;
+    tw_status status = find(graph, &b, &error);
+    if (status == TW_OK)
+        status = guard_of(b, merge->inputs[i], &input, &error);
+    int count = status == TW_OK && input != &twi_never ? list_rest(graph, input, b->nodes.items[merge->id], sides) : 0;
+    if (status == TW_OK && count == 0)
+        status = twi_fail(&error, TW_INVALID_ARGUMENT, "%s '%s': its inputs are not the branches of one condition",
+                          merge->op->name, merge->name);
+    if (status != TW_OK)
+        twi_graph_fail(graph, status, "%s", error.message);
+    return status == TW_OK ? count : -1;
+}

@@ -1,0 +1,217 @@
+/* decode.c - JPEG by libjpeg-turbo, PNG by libpng; see image.h. */
+#include "image/image.h"
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/status.h"
+
+#include <png.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <jpeglib.h> /* after stdio.h, whose FILE it takes for granted */
+
+#include <jerror.h>
+
+enum { MOST_FILE = 256 << 20 };
+
+static bool is_png(const void *bytes, size_t size)
+{
+    return size >= 8 && png_sig_cmp((png_const_bytep)bytes, 0, 8) == 0;
+}
+
+static bool is_jpeg(const void *bytes, size_t size)
+{
+    return size >= 3 && memcmp(bytes, "\xff\xd8\xff", 3) == 0;
+}
+
+bool twi_image_is_one(const void *bytes, size_t size)
+{
+    return is_png(bytes, size) || is_jpeg(bytes, size);
+}
+
+void twi_image_free(twi_image *image)
+{
+    twi_free(image->pixels);
+    *image = (twi_image){0};
+}
+
+/* The library takes `more` bytes beside. */
+static tw_status make_room(twi_image *image, int64_t more, size_t file, const char *name, tw_error *error)
+{
+    int64_t pixels = (int64_t)image->height * image->width;
+    if (image->height < 1 || image->width < 1 || image->height > TWI_IMAGE_MOST_SIDE ||
+        image->width > TWI_IMAGE_MOST_SIDE || pixels > TWI_IMAGE_MOST_PIXELS)
+        return twi_fail(error, TW_INVALID_ARGUMENT,
+                        "'%s' is an image of %d x %d; expected sides of 1 to %d, and %d pixels at "
+                        "most",
+                        name, image->height, image->width, TWI_IMAGE_MOST_SIDE, TWI_IMAGE_MOST_PIXELS);
+    int64_t bytes = pixels * image->channels + more, most = TWI_IMAGE_FREE_BYTES + TWI_IMAGE_BYTES_A_BYTE * (int64_t)file;
+    if (bytes > most)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "'%s' takes %lld bytes to decode; expected %lld at most of a file of %zu",
+                        name, (long long)bytes, (long long)most, file);
+    image->pixels = twi_resize(NULL, (size_t)pixels * (size_t)image->channels);
+    return image->pixels ? TW_OK : twi_fail_memory(error, "decoding an image");
+}
+
+/* ---- PNG ------------------------------------------------------------------------------------------------------- */
+
+/* Grey in place of each colour, as JPEG has it and television had: libpng would weigh light and not values. */
+static void make_grey(twi_image *image)
+{
+    int64_t pixels = (int64_t)image->height * image->width;
+    for (int64_t i = 0; i < pixels; i++) {
+        const uint8_t *p = image->pixels + 3 * i;
+        image->pixels[i] = twi_image_grey(p[0], p[1], p[2]);
+    }
+    image->channels = 1;
+}
+
+static tw_status decode_png(const void *bytes, size_t size, int channels, const char *name, twi_image *image,
+                            tw_error *error)
+{
+    static const png_color white = {255, 255, 255};
+    png_image png = {.version = PNG_IMAGE_VERSION};
+    tw_status status = TW_OK;
+    if (!png_image_begin_read_from_memory(&png, bytes, size))
+        return twi_fail(error, TW_DATA_LOSS, "'%s' is a damaged PNG: %s", name, png.message);
+    if (channels == 0)
+        channels = png.format & PNG_FORMAT_FLAG_ALPHA ? 4 : png.format & PNG_FORMAT_FLAG_COLOR ? 3 : 1;
+    bool grey_of_colours = channels == 1 && (png.format & PNG_FORMAT_FLAG_COLOR);
+    channels = grey_of_colours ? 3 : channels;
+    png.format = channels == 1 ? PNG_FORMAT_GRAY : channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_RGBA;
+    bool fits = png.height <= TWI_IMAGE_MOST_SIDE && png.width <= TWI_IMAGE_MOST_SIDE;
+    *image = (twi_image){fits ? (int)png.height : -1, fits ? (int)png.width : -1, channels, NULL};
+    TWI_TRY(make_room(image, 0, size, name, error));
+    if (!png_image_finish_read(&png, &white, image->pixels, 0, NULL))
+        TWI_TRY(twi_fail(error, TW_DATA_LOSS, "'%s' is a damaged PNG: %s", name, png.message));
+    if (grey_of_colours)
+        make_grey(image);
+done:
+    png_image_free(&png);
+    return status;
+}
+
+/* ---- JPEG ------------------------------------------------------------------------------------------------------ */
+
+typedef struct trouble {
+    struct jpeg_error_mgr manager; /* libjpeg's own, first */
+    jmp_buf back;
+    bool cut_short;
+    char message[JMSG_LENGTH_MAX];
+} trouble;
+
+static void give_up(j_common_ptr jpeg)
+{
+    trouble *t = (trouble *)jpeg->err;
+    t->manager.format_message(jpeg, t->message);
+    longjmp(t->back, 1);
+}
+
+/* Many files have small faults that harm nothing; one that ends early lacks a part of its picture. */
+static void take_warning(j_common_ptr jpeg, int level)
+{
+    trouble *t = (trouble *)jpeg->err;
+    if (level < 0 && (t->manager.msg_code == JWRN_JPEG_EOF || t->manager.msg_code == JWRN_HIT_MARKER))
+        t->cut_short = true;
+}
+
+/* Eighths of the size that leave a side of at least so many pixels. */
+static unsigned eighths_for(const struct jpeg_decompress_struct *jpeg, int side)
+{
+    unsigned least = jpeg->image_height < jpeg->image_width ? jpeg->image_height : jpeg->image_width, eighths = 1;
+    while (side > 0 && eighths < 8 && least * eighths / 8 < (unsigned)side)
+        eighths *= 2;
+    return side > 0 ? eighths : 8;
+}
+
+static void set_format(struct jpeg_decompress_struct *jpeg, int channels, int side, bool fast)
+{
+    jpeg->dct_method = fast ? JDCT_IFAST : JDCT_ISLOW;
+    jpeg->out_color_space = channels == 1 ? JCS_GRAYSCALE : channels == 3 ? JCS_RGB : JCS_EXT_RGBA;
+    jpeg->scale_num = eighths_for(jpeg, side);
+    jpeg->scale_denom = 8;
+}
+
+/* What longjmp leaves behind is found through the pointers that were given. */
+static tw_status decompress(struct jpeg_decompress_struct *jpeg, trouble *t, const void *bytes, size_t size,
+                            int channels, int side, bool fast, const char *name, twi_image *image, tw_error *error)
+{
+    if (setjmp(t->back))
+        return twi_fail(error, TW_DATA_LOSS, "'%s' is a damaged JPEG: %s", name, t->message);
+    jpeg_mem_src(jpeg, bytes, (unsigned long)size);
+    jpeg_read_header(jpeg, TRUE);
+    if (jpeg->num_components == 4)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "'%s' is a JPEG for printing (CMYK); expected grey or RGB", name);
+    image->channels = channels ? channels : jpeg->num_components;
+    set_format(jpeg, image->channels, side, fast);
+    jpeg_calc_output_dimensions(jpeg);
+    image->height = (int)jpeg->output_height;
+    image->width = (int)jpeg->output_width;
+    int64_t coefficients = (int64_t)jpeg->image_width * jpeg->image_height * jpeg->num_components * (int64_t)sizeof(JCOEF);
+    tw_status status = make_room(image, jpeg_has_multiple_scans(jpeg) ? coefficients : 0, size, name, error);
+    if (status != TW_OK)
+        return status;
+    jpeg_start_decompress(jpeg);
+    while (jpeg->output_scanline < jpeg->output_height && !t->cut_short) { /* a few bytes may claim any number of rows */
+        JSAMPROW row = image->pixels + (size_t)jpeg->output_scanline * (size_t)image->width * (size_t)image->channels;
+        jpeg_read_scanlines(jpeg, &row, 1);
+    }
+    if (!t->cut_short)
+        jpeg_finish_decompress(jpeg);
+    return t->cut_short ? twi_fail(error, TW_DATA_LOSS, "'%s' is a JPEG that ends early", name) : TW_OK;
+}
+
+static tw_status decode_jpeg(const void *bytes, size_t size, int channels, int side, bool fast, const char *name,
+                             twi_image *image, tw_error *error)
+{
+    struct jpeg_decompress_struct jpeg;
+    trouble t = {.cut_short = false};
+    jpeg.err = jpeg_std_error(&t.manager);
+    t.manager.error_exit = give_up;
+    t.manager.emit_message = take_warning;
+    jpeg_create_decompress(&jpeg);
+    tw_status status = decompress(&jpeg, &t, bytes, size, channels, side, fast, name, image, error);
+    jpeg_destroy_decompress(&jpeg);
+    return status;
+}
+
+/* ---- either ---------------------------------------------------------------------------------------------------- */
+
+static tw_status decode(const void *bytes, size_t size, int channels, int side, bool fast, const char *name,
+                        twi_image *image, tw_error *error)
+{
+    *image = (twi_image){0};
+    tw_status status = is_png(bytes, size) ? decode_png(bytes, size, channels, name, image, error)
+                       : is_jpeg(bytes, size)
+                           ? decode_jpeg(bytes, size, channels, side, fast, name, image, error)
+                           : twi_fail(error, TW_INVALID_ARGUMENT, "'%s' is neither a JPEG nor a PNG", name);
+    if (status != TW_OK)
+        twi_image_free(image);
+    return status;
+}
+
+tw_status twi_image_decode(const void *bytes, size_t size, int channels, int side, const char *name, twi_image *image,
+                           tw_error *error)
+{
+    return decode(bytes, size, channels, side, false, name, image, error);
+}
+
+tw_status twi_image_decode_fast(const void *bytes, size_t size, int channels, const char *name, twi_image *image,
+                                tw_error *error)
+{
+    return decode(bytes, size, channels, 0, true, name, image, error);
+}
+
+tw_status twi_image_read(const char *path, int channels, int side, twi_image *image, tw_error *error)
+{
+    char *bytes = NULL;
+    size_t size;
+    *image = (twi_image){0};
+    tw_status status = twi_file_read(path, MOST_FILE, &bytes, &size, error);
+    if (status == TW_OK)
+        status = twi_image_decode(bytes, size, channels, side, path, image, error);
+    twi_free(bytes);
+    return status;
+}

@@ -1,0 +1,127 @@
+/* encode.c - pictures as JPEG by libjpeg-turbo, as PNG by libpng; see image.h. */
+#include "image/image.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+
+#include <png.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jpeglib.h> /* after stdio.h, whose FILE it takes for granted */
+
+static tw_status check(const twi_image *image, const char *format, int most_channels, tw_error *error)
+{
+    if (image->height < 1 || image->width < 1 || image->height > 65500 || image->width > 65500 || image->channels < 1 ||
+        image->channels > most_channels)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "an image of %d x %d with %d channels cannot be a %s",
+                        image->height, image->width, image->channels, format);
+    return TW_OK;
+}
+
+tw_status twi_image_encode_png(const twi_image *image, char **bytes, size_t *size, tw_error *error)
+{
+    static const png_uint_32 formats[] = {0, PNG_FORMAT_GRAY, PNG_FORMAT_GA, PNG_FORMAT_RGB, PNG_FORMAT_RGBA};
+    png_image png = {.version = PNG_IMAGE_VERSION};
+    png_alloc_size_t length = 0;
+    *bytes = NULL;
+    tw_status status = check(image, "PNG", 4, error);
+    if (status != TW_OK)
+        return status;
+    png.height = (png_uint_32)image->height;
+    png.width = (png_uint_32)image->width;
+    png.format = formats[image->channels];
+    if (!png_image_write_to_memory(&png, NULL, &length, 0, image->pixels, 0, NULL))
+        return twi_fail(error, TW_INTERNAL, "libpng says: %s", png.message);
+    *bytes = twi_resize(NULL, length);
+    if (!*bytes)
+        return twi_fail_memory(error, "encoding an image");
+    if (!png_image_write_to_memory(&png, *bytes, &length, 0, image->pixels, 0, NULL)) {
+        twi_free(*bytes);
+        *bytes = NULL;
+        return twi_fail(error, TW_INTERNAL, "libpng says: %s", png.message);
+    }
+    *size = length;
+    return TW_OK;
+}
+
+/* ---- JPEG ------------------------------------------------------------------------------------------------------ */
+
+typedef struct trouble {
+    struct jpeg_error_mgr manager; /* libjpeg's own, first */
+    jmp_buf back;
+    char message[JMSG_LENGTH_MAX];
+} trouble;
+
+static void give_up(j_common_ptr jpeg)
+{
+    trouble *t = (trouble *)jpeg->err;
+    t->manager.format_message(jpeg, t->message);
+    longjmp(t->back, 1);
+}
+
+static void set_options(struct jpeg_compress_struct *jpeg, const twi_jpeg_options *o)
+{
+    jpeg_set_defaults(jpeg);
+    jpeg_set_quality(jpeg, o->quality, TRUE);
+    jpeg->optimize_coding = o->optimized;
+    if (o->progressive)
+        jpeg_simple_progression(jpeg);
+    if (o->full_colours)
+        for (int i = 0; i < jpeg->num_components; i++)
+            jpeg->comp_info[i].h_samp_factor = jpeg->comp_info[i].v_samp_factor = 1;
+    jpeg->density_unit = o->by_centimetre ? 2 : 1;
+    jpeg->X_density = (UINT16)o->x_density;
+    jpeg->Y_density = (UINT16)o->y_density;
+}
+
+/* What longjmp leaves behind is found through the pointers that were given. */
+static tw_status compress(struct jpeg_compress_struct *jpeg, trouble *t, const twi_image *image,
+                          const twi_jpeg_options *o, unsigned char **made, unsigned long *length, tw_error *error)
+{
+    if (setjmp(t->back))
+        return twi_fail(error, TW_INTERNAL, "libjpeg says: %s", t->message);
+    jpeg_mem_dest(jpeg, made, length);
+    jpeg->image_height = (JDIMENSION)image->height;
+    jpeg->image_width = (JDIMENSION)image->width;
+    jpeg->input_components = image->channels;
+    jpeg->in_color_space = image->channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+    set_options(jpeg, o);
+    jpeg_start_compress(jpeg, TRUE);
+    while (jpeg->next_scanline < jpeg->image_height) {
+        JSAMPROW row = image->pixels + (size_t)jpeg->next_scanline * (size_t)image->width * (size_t)image->channels;
+        jpeg_write_scanlines(jpeg, &row, 1);
+    }
+    jpeg_finish_compress(jpeg);
+    return TW_OK;
+}
+
+tw_status twi_image_encode_jpeg(const twi_image *image, const twi_jpeg_options *options, char **bytes, size_t *size,
+                                tw_error *error)
+{
+    struct jpeg_compress_struct jpeg;
+    trouble t;
+    unsigned char *made = NULL;
+    unsigned long length = 0;
+    *bytes = NULL;
+    tw_status status = check(image, "JPEG", 3, error);
+    if (status == TW_OK && image->channels == 2)
+        status = twi_fail(error, TW_INVALID_ARGUMENT, "a JPEG has 1 or 3 channels, not 2");
+    if (status != TW_OK)
+        return status;
+    jpeg.err = jpeg_std_error(&t.manager);
+    t.manager.error_exit = give_up;
+    jpeg_create_compress(&jpeg);
+    status = compress(&jpeg, &t, image, options, &made, &length, error);
+    jpeg_destroy_compress(&jpeg);
+    if (status == TW_OK && !(*bytes = twi_resize(NULL, length)))
+        status = twi_fail_memory(error, "encoding an image");
+    if (status == TW_OK) {
+        memcpy(*bytes, made, length);
+        *size = length;
+    }
+    free(made); /* libjpeg's, of malloc() */
+    return status;
+}

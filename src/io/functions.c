@@ -1,0 +1,702 @@
+/* functions.c - TensorFlow 2's control flow as TensorFlow 1's: a call becomes the function's own nodes under the call's
+ * name; If and While, whose branches and bodies are functions, become Switch and Merge, and frames, as TensorFlow
+ * lowers them itself. So nothing behind the import knows functions.
+ *
+ * A call's node keeps its name and its outputs: an IdentityN of what takes its place. In a function, an input is an
+ * argument's name or NODE:OUTPUT:NUMBER, where OUTPUT is the name that the op's signature has for it. */
+#include "io/functions.h"
+
+#include "base/array.h"
+#include "base/map.h"
+#include "base/memory.h"
+#include "format/protobuf.h"
+#include "graph/op.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MOST_CALLS = 64,      /* that lie in each other */
+    SPARE_NODES = 1 << 16, /* made of calls, beside 16 for each that the library has */
+};
+
+typedef struct library {
+    twi_proto proto;
+    Twi__FunctionDefLibrary *message;
+} library;
+
+struct twi_functions {
+    twi_arena *arena;
+    library *libraries;
+    size_t num_libraries;
+    twi_map by_name; /* Twi__FunctionDef */
+    TWI_ARRAY(Twi__NodeDef *) nodes;
+    const char *stack[MOST_CALLS]; /* names of the functions that are being inlined */
+    int depth, made, most;           /* nodes made so far, and how many there may be */
+    tw_error *error;
+};
+
+/* Where the nodes of a function go. */
+typedef struct place {
+    const char *prefix;               /* "cond/then/" */
+    const char *device;               /* of those that ask for none */
+    const char *pivot;                /* "^cond/pivot": what nodes without inputs come after; NULL: nothing */
+    const Twi__FunctionDef *function; /* NULL: the graph itself */
+    char **arguments;                 /* [input_arg] what the function is given; */
+    const bool *unchanging;           /* [input_arg] in a loop, whether it stays; NULL: not a loop's */
+    twi_map nodes;                    /* of the function, by name */
+} place;
+
+static tw_status fail_memory(const twi_functions *f)
+{
+    return twi_fail_memory(f->error, "inlining functions");
+}
+
+/* ---- making nodes
+ * ----------------------------------------------------------------------------------------------------- */
+
+typedef struct attr_value {
+    const char *name;
+    Twi__AttrValue value;
+} attr_value;
+
+static attr_value type_value(const char *name, int32_t type)
+{
+    attr_value a = {.name = name};
+    twi__attr_value__init(&a.value);
+    a.value.value_case = TWI__ATTR_VALUE__VALUE_TYPE;
+    a.value.type = type;
+    return a;
+}
+
+static attr_value int_value(const char *name, int64_t i)
+{
+    attr_value a = {.name = name};
+    twi__attr_value__init(&a.value);
+    a.value.value_case = TWI__ATTR_VALUE__VALUE_I;
+    a.value.i = i;
+    return a;
+}
+
+static attr_value bool_value(const char *name, bool b)
+{
+    attr_value a = {.name = name};
+    twi__attr_value__init(&a.value);
+    a.value.value_case = TWI__ATTR_VALUE__VALUE_B;
+    a.value.b = b;
+    return a;
+}
+
+static attr_value text_value(const char *name, const char *text)
+{
+    attr_value a = {.name = name};
+    twi__attr_value__init(&a.value);
+    a.value.value_case = TWI__ATTR_VALUE__VALUE_S;
+    a.value.s = (ProtobufCBinaryData){strlen(text), (uint8_t *)text};
+    return a;
+}
+
+static bool add_attr(twi_functions *f, Twi__NodeDef *node, const attr_value *attr)
+{
+    Twi__NodeDef__AttrEntry *entry = twi_arena_alloc(f->arena, sizeof *entry);
+    Twi__AttrValue *value = twi_arena_copy(f->arena, &attr->value, sizeof *value);
+    if (!entry || !value)
+        return false;
+    twi__node_def__attr_entry__init(entry);
+    entry->key = (char *)attr->name;
+    entry->value = value;
+    node->attr[node->n_attr++] = entry;
+    return true;
+}
+
+/* Adds a node with these inputs, of which NULLs are left out. */
+static tw_status add(twi_functions *f, const char *op, const char *name, const char *device, const char *const *inputs,
+                     size_t num_inputs, const attr_value *attrs, int num_attrs)
+{
+    Twi__NodeDef *node = twi_arena_alloc(f->arena, sizeof *node);
+    if (f->made++ >= f->most)
+        return twi_fail(f->error, TW_RESOURCE_EXHAUSTED, "calls of functions become more than %d nodes", f->most);
+    if (!name || !node)
+        return fail_memory(f);
+    twi__node_def__init(node);
+    node->name = (char *)name;
+    node->op = (char *)op;
+    node->device = (char *)device;
+    node->input = twi_arena_alloc(f->arena, sizeof *node->input * (num_inputs + 1));
+    node->attr = twi_arena_alloc(f->arena, sizeof *node->attr * (size_t)(num_attrs + 1));
+    bool fits = node->input && node->attr;
+    for (size_t i = 0; i < num_inputs && fits; i++)
+        if (inputs[i])
+            node->input[node->n_input++] = (char *)inputs[i];
+    for (int i = 0; i < num_attrs && fits; i++)
+        fits = add_attr(f, node, &attrs[i]);
+    return fits && twi_push(&f->nodes, node) ? TW_OK : fail_memory(f);
+}
+
+#define PRINT(...) twi_arena_printf(f->arena, __VA_ARGS__)
+
+/* ---- attributes of calls
+ * --------------------------------------------------------------------------------------------- */
+
+static const Twi__AttrValue *find_attr(const Twi__NodeDef *node, const char *name)
+{
+    for (size_t i = 0; i < node->n_attr; i++)
+        if (strcmp(node->attr[i]->key, name) == 0)
+            return node->attr[i]->value;
+    return NULL;
+}
+
+/* The function that an attribute names; NULL: there is none. */
+static const Twi__FunctionDef *function_of(const twi_functions *f, const Twi__NodeDef *node, const char *attr)
+{
+    const Twi__AttrValue *value = find_attr(node, attr);
+    if (!value || value->value_case != TWI__ATTR_VALUE__VALUE_FUNC)
+        return NULL;
+    twi_proto proto;
+    twi_proto_start(&proto, value->func.len);
+    Twi__NameAttrList *list = twi__name_attr_list__unpack(&proto.allocator, value->func.len, value->func.data);
+    const Twi__FunctionDef *function = list ? twi_map_get(&f->by_name, list->name) : NULL;
+    if (list)
+        twi__name_attr_list__free_unpacked(list, &proto.allocator);
+    return function;
+}
+
+static int32_t type_at(const Twi__NodeDef *node, const char *attr, size_t i)
+{
+    const Twi__AttrValue *value = find_attr(node, attr);
+    bool has = value && value->value_case == TWI__ATTR_VALUE__VALUE_LIST && i < value->list->n_type;
+    return has ? value->list->type[i] : 0;
+}
+
+static size_t count_types(const Twi__NodeDef *node, const char *attr)
+{
+    const Twi__AttrValue *value = find_attr(node, attr);
+    return value && value->value_case == TWI__ATTR_VALUE__VALUE_LIST ? value->list->n_type : 0;
+}
+
+static size_t count_data(const Twi__NodeDef *node)
+{
+    size_t count = 0;
+    while (count < node->n_input && node->input[count][0] != '^')
+        count++;
+    return count;
+}
+
+/* ---- inputs
+ * ------------------------------------------------------------------------------------------------------------ */
+
+static int argument_number(const place *p, const char *name)
+{
+    for (size_t i = 0; p->function && i < p->function->signature->n_input_arg; i++)
+        if (strcmp(p->function->signature->input_arg[i]->name, name) == 0)
+            return (int)i;
+    return -1;
+}
+
+static int64_t length_of(const Twi__NodeDef *node, const twi_argument *argument)
+{
+    const Twi__AttrValue *value = argument->number_attr ? find_attr(node, argument->number_attr) : NULL;
+    if (argument->number_attr)
+        return value && value->value_case == TWI__ATTR_VALUE__VALUE_I ? value->i : 1;
+    return argument->list_attr ? (int64_t)count_types(node, argument->list_attr) : 1;
+}
+
+/* The number of the node's output that the signature calls `name` and numbers from `index`. */
+static int64_t output_number(twi_functions *f, const Twi__NodeDef *node, const char *name, int64_t index)
+{
+    const twi_op *op = twi_op_find(node->op);
+    twi_signature signature;
+    int64_t first = 0;
+    if (!op || !twi_signature_parse(f->arena, op, &signature))
+        return index; /* a call's outputs have one name */
+    for (int i = 0; i < signature.num_outputs && strcmp(signature.outputs[i].name, name) != 0; i++)
+        first += length_of(node, &signature.outputs[i]);
+    return first + index;
+}
+
+/* An input as it is called in the graph; NULL: memory has run out. */
+static char *resolve(twi_functions *f, const place *p, const char *input)
+{
+    bool control = input[0] == '^';
+    char name[512], output[128] = "";
+    long long index = 0;
+    if (!p->function)
+        return (char *)input;
+    if (control)
+        return PRINT("^%s%s", p->prefix, input + 1);
+    int argument = argument_number(p, input);
+    if (argument >= 0)
+        return p->arguments[argument];
+    if (sscanf(input, "%511[^:]:%127[^:]:%lld", name, output, &index) < 1)
+        return (char *)input;
+    const Twi__NodeDef *node = twi_map_get(&p->nodes, name);
+    int64_t number = node && output[0] ? output_number(f, node, output, index) : index;
+    return number ? PRINT("%s%s:%lld", p->prefix, name, (long long)number) : PRINT("%s%s", p->prefix, name);
+}
+
+/* ---- functions
+ * ----------------------------------------------------------------------------------------------------------- */
+
+static tw_status add_node(twi_functions *f, const place *p, const Twi__NodeDef *node);
+
+static const char *returned(const Twi__FunctionDef *function, size_t i)
+{
+    for (size_t k = 0; k < function->n_ret; k++)
+        if (strcmp(function->ret[k]->key, function->signature->output_arg[i]->name) == 0)
+            return function->ret[k]->value;
+    return NULL;
+}
+
+/* Puts a function's nodes in their place. results[output_arg]: what it gives; controls: "^node" for what it does
+ * besides. */
+static tw_status inline_function(twi_functions *f, place *p, char **results, char **controls)
+{
+    const Twi__FunctionDef *function = p->function;
+    tw_status status = TW_OK;
+    if (f->depth == MOST_CALLS)
+        return twi_fail(f->error, TW_RESOURCE_EXHAUSTED, "more than %d calls of functions lie in each other",
+                        MOST_CALLS);
+    for (int i = 0; i < f->depth; i++)
+        if (strcmp(f->stack[i], function->signature->name) == 0)
+            return twi_fail(f->error, TW_INVALID_ARGUMENT, "function '%s' calls itself", function->signature->name);
+    f->stack[f->depth++] = function->signature->name;
+    for (size_t i = 0; i < function->n_node_def; i++)
+        if (!twi_map_put(&p->nodes, function->node_def[i]->name, function->node_def[i]))
+            TWI_TRY(fail_memory(f));
+    for (size_t i = 0; i < function->n_node_def; i++)
+        TWI_TRY(add_node(f, p, function->node_def[i]));
+    for (size_t i = 0; i < function->signature->n_output_arg; i++) {
+        const char *value = returned(function, i);
+        if (!value)
+            TWI_TRY(twi_fail(f->error, TW_INVALID_ARGUMENT, "function '%s' does not say what it gives as '%s'",
+                             function->signature->name, function->signature->output_arg[i]->name));
+        if (!(results[i] = resolve(f, p, value)))
+            TWI_TRY(fail_memory(f));
+    }
+    for (size_t i = 0; i < function->n_control_ret; i++)
+        if (!(controls[i] = PRINT("^%s%s", p->prefix, function->control_ret[i]->value)))
+            TWI_TRY(fail_memory(f));
+done:
+    twi_map_free(&p->nodes);
+    f->depth -= f->depth > 0;
+    return status;
+}
+
+/* A place for a function that is called from another one; its results and controls have room. */
+typedef struct call {
+    place place;
+    char **results, **controls;
+    size_t num_results, num_controls;
+} call;
+
+static tw_status open_call(twi_functions *f, const Twi__FunctionDef *function, const char *prefix, const char *device,
+                           const char *pivot, size_t num_arguments, call *c)
+{
+    *c = (call){.place = {.prefix = prefix, .device = device, .pivot = pivot, .function = function},
+                .num_results = function->signature->n_output_arg,
+                .num_controls = function->n_control_ret};
+    c->place.arguments = twi_arena_alloc(f->arena, sizeof(char *) * (num_arguments + 1));
+    c->results = twi_arena_alloc(f->arena, sizeof(char *) * (c->num_results + 1));
+    c->controls = twi_arena_alloc(f->arena, sizeof(char *) * (c->num_controls + 1));
+    if (!prefix || !c->place.arguments || !c->results || !c->controls)
+        return fail_memory(f);
+    if (function->signature->n_input_arg != num_arguments)
+        return twi_fail(f->error, TW_INVALID_ARGUMENT, "function '%s' takes %zu arguments and is given %zu",
+                        function->signature->name, function->signature->n_input_arg, num_arguments);
+    return TW_OK;
+}
+
+/* The call's own name, with its outputs: what has taken its place. */
+static tw_status add_outputs(twi_functions *f, const char *name, const char *device, const Twi__NodeDef *node,
+                             const char *types, char **values, size_t count, char **controls, size_t num_controls)
+{
+    const char **inputs = twi_arena_alloc(f->arena, sizeof *inputs * (count + num_controls + 1));
+    attr_value type = {.name = "T"};
+    const Twi__AttrValue *list = find_attr(node, types);
+    if (!inputs)
+        return fail_memory(f);
+    if (count != count_types(node, types))
+        return twi_fail(f->error, TW_INVALID_ARGUMENT, "node '%s' (%s) has %zu outputs, and its function gives %zu",
+                        name, node->op, count_types(node, types), count);
+    for (size_t i = 0; i < count; i++)
+        inputs[i] = values[i];
+    for (size_t i = 0; i < num_controls; i++)
+        inputs[count + i] = controls[i];
+    if (count)
+        type.value = *list;
+    return add(f, count ? "IdentityN" : "NoOp", name, device, inputs, count + num_controls, &type, count > 0);
+}
+
+/* ---- calls
+ * -------------------------------------------------------------------------------------------------------------- */
+
+/* A node that is lowered, with its name, device and inputs as they are in the graph. */
+typedef struct lowering {
+    twi_functions *f;
+    const Twi__NodeDef *node;
+    const char *name, *device;
+    char **inputs; /* [node->n_input] */
+    size_t num_data;
+} lowering;
+
+static tw_status lower_call(lowering *l)
+{
+    twi_functions *f = l->f;
+    const Twi__FunctionDef *function = function_of(f, l->node, "f");
+    call c;
+    tw_status status = open_call(f, function, PRINT("%s/", l->name), l->device,
+                                 l->num_data < l->node->n_input ? l->inputs[l->num_data] : NULL, l->num_data, &c);
+    for (size_t i = 0; i < l->num_data && status == TW_OK; i++)
+        c.place.arguments[i] = l->inputs[i];
+    if (status == TW_OK)
+        status = inline_function(f, &c.place, c.results, c.controls);
+    if (status == TW_OK)
+        status =
+            add_outputs(f, l->name, l->device, l->node, "Tout", c.results, c.num_results, c.controls, c.num_controls);
+    return status;
+}
+
+/* Inputs, and behind them the node's control inputs. */
+static const char **with_controls(lowering *l, const char *a, const char *b, size_t *count)
+{
+    const char **inputs = twi_arena_alloc(l->f->arena, sizeof *inputs * (l->node->n_input + 3));
+    *count = 0;
+    if (!inputs)
+        return NULL;
+    inputs[(*count)++] = a;
+    if (b)
+        inputs[(*count)++] = b;
+    for (size_t i = l->num_data; i < l->node->n_input; i++)
+        inputs[(*count)++] = l->inputs[i];
+    return inputs;
+}
+
+static tw_status add_with_controls(lowering *l, const char *op, const char *name, const char *a, const char *b,
+                                   const attr_value *attrs, int num_attrs)
+{
+    size_t count;
+    const char **inputs = with_controls(l, a, b, &count);
+    return inputs ? add(l->f, op, name, l->device, inputs, count, attrs, num_attrs) : fail_memory(l->f);
+}
+
+/* ---- If
+ * -------------------------------------------------------------------------------------------------------------- */
+
+static tw_status add_switches(lowering *l)
+{
+    twi_functions *f = l->f;
+    attr_value type = type_value("T", TW_BOOL);
+    tw_status status = add_with_controls(l, "Switch", PRINT("%s/pivot", l->name), l->inputs[0], l->inputs[0], &type, 1);
+    for (size_t i = 1; i < l->num_data && status == TW_OK; i++) {
+        type = type_value("T", type_at(l->node, "Tin", i - 1));
+        status = add_with_controls(l, "Switch", PRINT("%s/switch_%zu", l->name, i - 1), l->inputs[i], l->inputs[0],
+                                   &type, 1);
+    }
+    return status;
+}
+
+static tw_status inline_branch(lowering *l, bool side, call *c)
+{
+    twi_functions *f = l->f;
+    const char *word = side ? "then" : "else";
+    const Twi__FunctionDef *function = function_of(f, l->node, side ? "then_branch" : "else_branch");
+    attr_value type = type_value("T", TW_BOOL);
+    const char *input = PRINT("%s/pivot%s", l->name, side ? ":1" : "");
+    tw_status status = open_call(f, function, PRINT("%s/%s/", l->name, word), l->device, PRINT("^%s/%s", l->name, word),
+                                 l->num_data - 1, c);
+    if (status == TW_OK)
+        status = add(f, "Identity", PRINT("%s/%s", l->name, word), l->device, &input, 1, &type, 1);
+    for (size_t i = 0; i + 1 < l->num_data && status == TW_OK; i++)
+        if (!(c->place.arguments[i] = PRINT("%s/switch_%zu%s", l->name, i, side ? ":1" : "")))
+            status = fail_memory(f);
+    return status == TW_OK ? inline_function(f, &c->place, c->results, c->controls) : status;
+}
+
+/* Runs when the side's effects are there. */
+static tw_status add_done(lowering *l, const char *word, const call *c)
+{
+    twi_functions *f = l->f;
+    attr_value type = type_value("T", TW_BOOL);
+    const char **inputs = twi_arena_alloc(f->arena, sizeof *inputs * (c->num_controls + 1));
+    if (!inputs)
+        return fail_memory(f);
+    inputs[0] = PRINT("%s/%s", l->name, word);
+    for (size_t i = 0; i < c->num_controls; i++)
+        inputs[i + 1] = c->controls[i];
+    return add(f, "Identity", PRINT("%s/%s_done", l->name, word), l->device, inputs, c->num_controls + 1, &type, 1);
+}
+
+static tw_status lower_if(lowering *l)
+{
+    twi_functions *f = l->f;
+    call sides[2];
+    tw_status status;
+    TWI_TRY(add_switches(l));
+    TWI_TRY(inline_branch(l, false, &sides[0]));
+    TWI_TRY(inline_branch(l, true, &sides[1]));
+    if (sides[0].num_results != sides[1].num_results)
+        TWI_TRY(twi_fail(f->error, TW_INVALID_ARGUMENT, "node '%s' (%s): one branch gives %zu values, the other %zu",
+                         l->name, l->node->op, sides[1].num_results, sides[0].num_results));
+    for (size_t i = 0; i < sides[0].num_results; i++) {
+        attr_value attrs[] = {type_value("T", type_at(l->node, "Tout", i)), int_value("N", 2)};
+        const char *inputs[] = {sides[0].results[i], sides[1].results[i]};
+        char *name = PRINT("%s/merge_%zu", l->name, i);
+        TWI_TRY(add(f, "Merge", name, l->device, inputs, 2, attrs, 2));
+        sides[0].results[i] = name;
+    }
+    TWI_TRY(add_done(l, "else", &sides[0]));
+    TWI_TRY(add_done(l, "then", &sides[1]));
+    attr_value attrs[] = {type_value("T", TW_BOOL), int_value("N", 2)};
+    const char *inputs[] = {PRINT("%s/else_done", l->name), PRINT("%s/then_done", l->name)};
+    TWI_TRY(add(f, "Merge", PRINT("%s/done", l->name), l->device, inputs, 2, attrs, 2));
+    char *control = PRINT("^%s/done", l->name);
+    TWI_TRY(add_outputs(f, l->name, l->device, l->node, "Tout", sides[0].results, sides[0].num_results, &control, 1));
+done:
+    return status;
+}
+
+/* ---- While
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* unchanging[i]: value i comes back as it went in. */
+static tw_status add_entries(lowering *l, const bool *unchanging)
+{
+    twi_functions *f = l->f;
+    tw_status status = TW_OK;
+    for (size_t i = 0; i < l->num_data && status == TW_OK; i++) {
+        attr_value type = type_value("T", type_at(l->node, "T", i));
+        attr_value attrs[] = {type, text_value("frame_name", l->name), bool_value("is_constant", unchanging[i])};
+        const char *merged[] = {PRINT("%s/enter_%zu", l->name, i), PRINT("%s/next_%zu", l->name, i)};
+        const char *switched[] = {PRINT("%s/merge_%zu", l->name, i), PRINT("%s/cond", l->name)};
+        attr_value two[] = {type, int_value("N", 2)};
+        status = add_with_controls(l, "Enter", merged[0], l->inputs[i], NULL, attrs, 3);
+        if (status == TW_OK && !unchanging[i])
+            status = add(f, "Merge", switched[0], l->device, merged, 2, two, 2);
+        if (status == TW_OK && !unchanging[i])
+            status = add(f, "Switch", PRINT("%s/switch_%zu", l->name, i), l->device, switched, 2, &type, 1);
+    }
+    return status;
+}
+
+static tw_status inline_part(lowering *l, const char *attr, const bool *unchanging, const char *pivot,
+                             const char *changing, call *c)
+{
+    twi_functions *f = l->f;
+    tw_status status =
+        open_call(f, function_of(f, l->node, attr), PRINT("%s/%s/", l->name, attr), l->device, pivot, l->num_data, c);
+    c->place.unchanging = unchanging;
+    for (size_t i = 0; i < l->num_data && status == TW_OK; i++)
+        if (!(c->place.arguments[i] = unchanging[i] ? PRINT("%s/enter_%zu", l->name, i) : PRINT(changing, l->name, i)))
+            status = fail_memory(f);
+    return status == TW_OK ? inline_function(f, &c->place, c->results, c->controls) : status;
+}
+
+/* The ways back, of which the first waits for all that a round does besides. */
+static tw_status add_ways_back(lowering *l, const bool *unchanging, const call *body, char **outputs)
+{
+    twi_functions *f = l->f;
+    tw_status status = TW_OK;
+    bool waits = true;
+    const char **inputs = twi_arena_alloc(f->arena, sizeof *inputs * (body->num_controls + 1));
+    for (size_t i = 0; i < body->num_controls && inputs; i++)
+        inputs[i + 1] = body->controls[i];
+    for (size_t i = 0; i < l->num_data && status == TW_OK; i++) {
+        attr_value type = type_value("T", type_at(l->node, "T", i));
+        const char *out = PRINT("%s/switch_%zu", l->name, i);
+        outputs[i] = unchanging[i] ? l->inputs[i] : PRINT("%s/exit_%zu", l->name, i);
+        if (!inputs || !out || !outputs[i])
+            return fail_memory(f);
+        inputs[0] = body->results[i];
+        if (!unchanging[i])
+            status = add(f, "NextIteration", PRINT("%s/next_%zu", l->name, i), l->device, inputs,
+                         waits ? body->num_controls + 1 : 1, &type, 1);
+        waits = waits && unchanging[i];
+        if (status == TW_OK && !unchanging[i])
+            status = add(f, "Exit", outputs[i], l->device, &out, 1, &type, 1);
+    }
+    return status;
+}
+
+static tw_status lower_while(lowering *l)
+{
+    twi_functions *f = l->f;
+    tw_status status = TW_OK;
+    const Twi__FunctionDef *function = function_of(f, l->node, "body");
+    bool *unchanging = twi_arena_alloc(f->arena, l->num_data + 1);
+    char **outputs = twi_arena_alloc(f->arena, sizeof *outputs * (l->num_data + 1));
+    size_t first = 0;
+    call test, body;
+    if (!unchanging || !outputs)
+        return fail_memory(f);
+    for (size_t i = 0; i < l->num_data && i < function->signature->n_output_arg && i < function->signature->n_input_arg;
+         i++) {
+        const char *value = returned(function, i);
+        unchanging[i] = value && strcmp(value, function->signature->input_arg[i]->name) == 0;
+    }
+    while (first < l->num_data && unchanging[first])
+        first++;
+    if (first == l->num_data || function->signature->n_output_arg != l->num_data)
+        return twi_fail(f->error, TW_INVALID_ARGUMENT, "node '%s' (%s): no value changes from round to round", l->name,
+                        l->node->op);
+    TWI_TRY(add_entries(l, unchanging));
+    TWI_TRY(inline_part(l, "cond", unchanging, PRINT("^%s/merge_%zu", l->name, first), "%s/merge_%zu", &test));
+    if (test.num_results != 1)
+        TWI_TRY(twi_fail(f->error, TW_INVALID_ARGUMENT, "node '%s' (%s): its condition gives %zu values", l->name,
+                         l->node->op, test.num_results));
+    TWI_TRY(add(f, "LoopCond", PRINT("%s/cond", l->name), l->device, (const char *const *)test.results, 1, NULL, 0));
+    attr_value type = type_value("T", type_at(l->node, "T", first));
+    const char *pivot = PRINT("%s/switch_%zu:1", l->name, first);
+    TWI_TRY(add(f, "Identity", PRINT("%s/body", l->name), l->device, &pivot, 1, &type, 1));
+    TWI_TRY(inline_part(l, "body", unchanging, PRINT("^%s/body", l->name), "%s/switch_%zu:1", &body));
+    TWI_TRY(add_ways_back(l, unchanging, &body, outputs));
+    TWI_TRY(add_outputs(f, l->name, l->device, l->node, "T", outputs, l->num_data, NULL, 0));
+done:
+    return status;
+}
+
+/* ---- nodes
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    const char *functions[2]; /* attributes that name them */
+    tw_status (*lower)(lowering *l);
+} lowered[] = {
+    {"PartitionedCall", {"f", NULL}, lower_call},     {"StatefulPartitionedCall", {"f", NULL}, lower_call},
+    {"If", {"then_branch", "else_branch"}, lower_if}, {"StatelessIf", {"then_branch", "else_branch"}, lower_if},
+    {"While", {"cond", "body"}, lower_while},         {"StatelessWhile", {"cond", "body"}, lower_while},
+};
+
+/* Which row is for the node; -1: it stays as it is. One whose functions are not there is missed by name when it is run.
+ */
+static int row_of(const twi_functions *f, const Twi__NodeDef *node)
+{
+    for (size_t i = 0; i < sizeof lowered / sizeof *lowered; i++) {
+        bool there = strcmp(lowered[i].name, node->op) == 0;
+        for (int k = 0; k < 2 && there && lowered[i].functions[k]; k++)
+            there = function_of(f, node, lowered[i].functions[k]) != NULL;
+        const Twi__AttrValue *type = there ? find_attr(node, "Tcond") : NULL;
+        if (there && (!type || type->type == TW_BOOL))
+            return (int)i;
+    }
+    return -1;
+}
+
+/* Whether the node takes nothing that says where it is: in a function only. */
+static bool needs_pivot(const place *p, const Twi__NodeDef *node)
+{
+    bool needs = p->pivot != NULL;
+    for (size_t i = 0; i < count_data(node) && needs; i++) {
+        int argument = argument_number(p, node->input[i]);
+        needs = argument >= 0 && p->unchanging && p->unchanging[argument];
+    }
+    return needs;
+}
+
+static tw_status add_copy(twi_functions *f, const place *p, const Twi__NodeDef *node, const char *name,
+                          const char *device, char **inputs, size_t num_inputs)
+{
+    Twi__NodeDef *copy = twi_arena_copy(f->arena, node, sizeof *copy);
+    if (!copy)
+        return fail_memory(f);
+    copy->name = (char *)name;
+    copy->device = (char *)device;
+    copy->input = inputs;
+    copy->n_input = num_inputs;
+    copy->attr = twi_arena_alloc(f->arena, sizeof *copy->attr * (node->n_attr + 1));
+    copy->n_attr = 0;
+    for (size_t i = 0; i < node->n_attr && copy->attr; i++)
+        if (!p->function || strcmp(node->attr[i]->key, "_class") != 0) /* which names nodes of the function */
+            copy->attr[copy->n_attr++] = node->attr[i];
+    f->made += p->function != NULL;
+    if (f->made > f->most)
+        return twi_fail(f->error, TW_RESOURCE_EXHAUSTED, "calls of functions become more than %d nodes", f->most);
+    return copy->attr && twi_push(&f->nodes, copy) ? TW_OK : fail_memory(f);
+}
+
+static tw_status add_node(twi_functions *f, const place *p, const Twi__NodeDef *node)
+{
+    int row = row_of(f, node);
+    bool pivot = needs_pivot(p, node);
+    char *name = p->function ? PRINT("%s%s", p->prefix, node->name) : node->name;
+    const char *device = node->device[0] || !p->device ? node->device : p->device;
+    char **inputs = twi_arena_alloc(f->arena, sizeof *inputs * (node->n_input + 2));
+    if (!name || !inputs)
+        return fail_memory(f);
+    for (size_t i = 0; i < node->n_input; i++)
+        if (!(inputs[i] = resolve(f, p, node->input[i])))
+            return fail_memory(f);
+    if (pivot)
+        inputs[node->n_input] = (char *)p->pivot;
+    if (row < 0)
+        return add_copy(f, p, node, name, device, inputs, node->n_input + pivot);
+    Twi__NodeDef with_pivot = *node;
+    with_pivot.n_input += pivot;
+    lowering l = {f, &with_pivot, name, device, inputs, count_data(node)};
+    tw_status status = lowered[row].lower(&l);
+    return status;
+}
+
+/* ---- the whole
+ * ----------------------------------------------------------------------------------------------------------- */
+
+static tw_status read_library(twi_functions *f, const ProtobufCBinaryData *bytes, library *library)
+{
+    twi_proto_start(&library->proto, bytes->len);
+    library->message = twi__function_def_library__unpack(&library->proto.allocator, bytes->len, bytes->data);
+    if (!library->message)
+        return library->proto.out_of_memory
+                   ? fail_memory(f)
+                   : twi_fail(f->error, TW_INVALID_ARGUMENT, "the library of functions cannot be read");
+    bool fits = true;
+    for (size_t i = 0; i < library->message->n_function && fits; i++) {
+        f->most += 16 * (int)library->message->function[i]->n_node_def;
+        if (library->message->function[i]->signature)
+            fits =
+                twi_map_put(&f->by_name, library->message->function[i]->signature->name, library->message->function[i]);
+    }
+    return fits ? TW_OK : fail_memory(f);
+}
+
+void twi_functions_free(twi_functions *f)
+{
+    if (!f)
+        return;
+    for (size_t i = 0; i < f->num_libraries; i++)
+        if (f->libraries[i].message)
+            twi__function_def_library__free_unpacked(f->libraries[i].message, &f->libraries[i].proto.allocator);
+    twi_free(f->libraries);
+    twi_map_free(&f->by_name);
+    twi_array_free(&f->nodes);
+    twi_free(f);
+}
+
+tw_status twi_functions_inline(twi_arena *arena, const Twi__GraphDef *def, twi_functions **functions, tw_error *error)
+{
+    tw_status status = TW_OK;
+    *functions = NULL;
+    if (def->n_library == 0)
+        return TW_OK;
+    twi_functions *f = *functions = twi_alloc(sizeof *f);
+    if (!f)
+        return twi_fail_memory(error, "inlining functions");
+    f->arena = arena;
+    f->error = error;
+    f->most = SPARE_NODES;
+    f->libraries = twi_alloc_array(def->n_library, sizeof *f->libraries);
+    if (!f->libraries)
+        return fail_memory(f);
+    for (; f->num_libraries < def->n_library && status == TW_OK; f->num_libraries++)
+        status = read_library(f, &def->library[f->num_libraries], &f->libraries[f->num_libraries]);
+    place graph = {.prefix = ""};
+    for (size_t i = 0; i < def->n_node && status == TW_OK; i++)
+        status = add_node(f, &graph, def->node[i]);
+    return status;
+}
+
+Twi__NodeDef **twi_functions_nodes(const twi_functions *f, size_t *count)
+{
+    *count = (size_t)f->nodes.count;
+    return f->nodes.items;
+}

@@ -1,0 +1,18 @@
+/* functions.h - calls of functions in a graph's library, and conditionals and loops made of such calls, as ordinary
+ * nodes. */
+#ifndef TWI_FUNCTIONS_H
+#define TWI_FUNCTIONS_H
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "format/proto/graph.pb-c.h"
+
+typedef struct twi_functions twi_functions;
+
+/* Makes nodes of the graph in which every call is replaced by what the function does. They lie in the arena and in
+ * *functions, which is NULL if the graph has no library and stays as it is. */
+tw_status twi_functions_inline(twi_arena *arena, const Twi__GraphDef *def, twi_functions **functions, tw_error *error);
+Twi__NodeDef **twi_functions_nodes(const twi_functions *functions, size_t *count);
+void twi_functions_free(twi_functions *functions); /* NULL is fine */
+
+#endif

@@ -1,0 +1,144 @@
+/* einsum.c - Einsum: sums of products of one or two tensors, whose axes have letters. "ij,jk->ik" is a matrix product;
+ * "..." stands for axes that broadcast. How an equation is read is in device/fused/einsum.h. */
+#include "device/fused/einsum.h"
+#include "ops/rules.h"
+
+static tw_status einsum_shape(twi_inference *c)
+{
+    twi_einsum e;
+    int ranks[2];
+    for (int i = 0; i < c->num_inputs; i++) {
+        if (i < 2)
+            ranks[i] = c->inputs[i].rank;
+        if (c->inputs[i].rank < 0)
+            return TW_OK;
+    }
+    const char *why = twi_einsum_read(&e, twi_attr_string(c->attrs, "equation", ""), c->num_inputs, ranks);
+    if (why)
+        return TWI_REFUSE(c, "equation \"%s\": %s", twi_attr_string(c->attrs, "equation", ""), why);
+    int64_t sizes[TWI_EINSUM_LABELS];
+    for (int i = 0; i < TWI_EINSUM_LABELS; i++)
+        sizes[i] = 1;
+    for (int i = 0; i < c->num_inputs; i++)
+        for (int k = 0; k < c->inputs[i].rank; k++) {
+            int label = e.inputs[i].labels[k];
+            int64_t dim = c->inputs[i].dims[k];
+            if (sizes[label] == 1 || (dim >= 0 && sizes[label] < 0 && dim != 1))
+                sizes[label] = dim;
+            else if (dim >= 0 && dim != sizes[label] && !(dim == 1 && label >= TWI_EINSUM_LETTERS) && sizes[label] >= 0)
+                return TWI_REFUSE(c, "an axis of %lld meets one of %lld", (long long)dim, (long long)sizes[label]);
+        }
+    for (int i = 0; i < c->num_inputs; i++) /* a named axis of 1 meets only its like */
+        for (int k = 0; k < c->inputs[i].rank; k++) {
+            int label = e.inputs[i].labels[k];
+            if (label < TWI_EINSUM_LETTERS && c->inputs[i].dims[k] == 1 && sizes[label] > 1)
+                return TWI_REFUSE(c, "an axis of 1 meets one of %lld", (long long)sizes[label]);
+        }
+    c->outputs[0].rank = e.output.rank;
+    for (int k = 0; k < e.output.rank; k++)
+        c->outputs[0].dims[k] = sizes[e.output.labels[k]];
+    return TW_OK;
+}
+
+/* ---- gradient ---------------------------------------------------------------------------------------------- */
+
+/* Letters for labels, one each: those of the dots get letters that nobody else has. */
+static int write_letters(const twi_einsum *e, const twi_einsum_term *term, char *text)
+{
+    bool taken[128] = {false};
+    for (int i = 0; i < TWI_EINSUM_LETTERS; i++)
+        taken[(int)twi_einsum_letter(i)] = e->used[i];
+    for (int k = 0; k < term->rank; k++) {
+        int label = term->labels[k], free = label - TWI_EINSUM_LETTERS;
+        if (label < TWI_EINSUM_LETTERS) {
+            text[k] = twi_einsum_letter(label);
+            continue;
+        }
+        for (int i = 0; i < TWI_EINSUM_LETTERS; i++)
+            if (!taken[(int)twi_einsum_letter(i)] && free-- == 0)
+                text[k] = twi_einsum_letter(i);
+    }
+    return term->rank;
+}
+
+static bool has(const twi_einsum_term *term, int label)
+{
+    for (int k = 0; k < term->rank; k++)
+        if (term->labels[k] == label)
+            return true;
+    return false;
+}
+
+static bool repeats(const twi_einsum_term *term)
+{
+    for (int k = 0; k < term->rank; k++)
+        for (int i = 0; i < k; i++)
+            if (term->labels[k] == term->labels[i])
+                return true;
+    return false;
+}
+
+/* The sum of products of dy and the other input over what this one lacks. Axes that this one alone has were summed
+ * away: there the gradient is the same everywhere. */
+static void give(twi_gradient *g, const twi_einsum *e, int i)
+{
+    const twi_einsum_term *own = &e->inputs[i], *other = tw_node_num_inputs(g->node) > 1 ? &e->inputs[1 - i] : NULL;
+    tw_shape shape = tw_output_shape(X(i)), kept = {.rank = 0};
+    twi_einsum_term present = {0};
+    char equation[64];
+    int length = write_letters(e, &e->output, equation);
+    tw_output inputs[2] = {DY(0), other ? X(1 - i) : DY(0)};
+    if (other) {
+        equation[length++] = ',';
+        length += write_letters(e, other, equation + length);
+    }
+    for (int k = 0; k < own->rank; k++) {
+        bool is_present = has(&e->output, own->labels[k]) || (other && has(other, own->labels[k]));
+        if (is_present)
+            present.labels[present.rank++] = own->labels[k];
+        kept.dims[kept.rank++] = is_present ? shape.dims[k] : 1;
+    }
+    equation[length++] = '-';
+    equation[length++] = '>';
+    length += write_letters(e, &present, equation + length);
+    equation[length] = 0;
+    tw_output sum = twi_build(G, "Einsum", inputs, other ? 2 : 1, TWI_ATTRS(tw_attr_string("equation", equation)));
+    g->dx[i] = sum;
+    if (present.rank < own->rank)
+        g->dx[i] = twi_binary(g, "BroadcastTo", tw_reshape(G, sum, kept), twi_constant_ints(G, shape.dims, shape.rank));
+}
+
+static void einsum_gradient(twi_gradient *g)
+{
+    twi_einsum e;
+    int count = tw_node_num_inputs(g->node), ranks[2] = {-1, -1};
+    bool can = count <= 2;
+    for (int i = 0; i < count && can; i++) {
+        can = tw_shape_is_known(tw_output_shape(X(i)));
+        ranks[i] = tw_output_shape(X(i)).rank;
+    }
+    can = can && !twi_einsum_read(&e, twi_attr_string(&g->node->attrs, "equation", ""), count, ranks);
+    for (int i = 0; i < count && can; i++)
+        can = !repeats(&e.inputs[i]);
+    for (int i = 0; i < count && can && count > 1; i++) /* nothing was broadcast */
+        for (int k = 0; k < e.inputs[i].rank; k++)
+            for (int j = 0; j < e.inputs[1 - i].rank; j++)
+                can = can && (e.inputs[i].labels[k] != e.inputs[1 - i].labels[j] ||
+                              tw_output_shape(X(i)).dims[k] == tw_output_shape(X(1 - i)).dims[j]);
+    if (!can) {
+        twi_graph_fail(
+            G, TW_UNIMPLEMENTED,
+            "the gradient of Einsum '%s': shapes that are not known, axes that broadcast or letters that repeat "
+            "in a tensor",
+            g->node->name);
+        return;
+    }
+    for (int i = 0; i < count; i++)
+        give(g, &e, i);
+}
+
+const twi_op twi_einsum_ops[] = {
+    {"Einsum", "inputs:N*T", "output:T", "equation:string; N:int; T:{bfloat16,half,float,double,int32,int64}",
+     einsum_shape, einsum_gradient},
+    {0},
+};

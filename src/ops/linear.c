@@ -1,0 +1,297 @@
+/* linear.c - linear algebra on matrices [..., rows, columns]: inverses, determinants, systems of equations,
+ * decompositions. Rows, shape rules and gradient rules, which have TensorFlow's formulas. */
+#include "ops/rules.h"
+
+/* ---- shape rules ------------------------------------------------------------------------------------------- */
+
+/* The dimension of square matrices; -1 if not known. */
+static tw_status square(twi_inference *c, int input, int64_t *n)
+{
+    tw_shape in = c->inputs[input];
+    tw_status status = twi_expect_rank_at_least(c, input, 2);
+    *n = -1;
+    if (status == TW_OK && in.rank >= 2 && !twi_merge_dims(in.dims[in.rank - 2], in.dims[in.rank - 1], n))
+        return TWI_REFUSE(c, "matrices of %lld x %lld are not square", (long long)in.dims[in.rank - 2],
+                          (long long)in.dims[in.rank - 1]);
+    return status;
+}
+
+static tw_status square_shape(twi_inference *c)
+{
+    int64_t n;
+    tw_status status = square(c, 0, &n);
+    tw_shape out = c->inputs[0];
+    for (int i = 1; i < c->num_inputs && status == TW_OK; i++)
+        status = twi_merge_shapes(out, c->inputs[i], &out, c->error);
+    if (out.rank >= 2)
+        out.dims[out.rank - 1] = out.dims[out.rank - 2] = n;
+    c->outputs[0] = out;
+    return status;
+}
+
+static tw_status determinant_shape(twi_inference *c)
+{
+    int64_t n;
+    tw_shape out = c->inputs[0];
+    tw_status status = square(c, 0, &n);
+    if (out.rank >= 2)
+        out.rank -= 2;
+    for (int i = 0; i < c->num_outputs; i++)
+        c->outputs[i] = out;
+    return status;
+}
+
+/* a [..., n, n], b [..., n, k] */
+static tw_status solve_shape(twi_inference *c)
+{
+    int64_t n, rows;
+    tw_shape a = c->inputs[0], b = c->inputs[1], batch, out;
+    tw_status status = square(c, 0, &n);
+    if (status == TW_OK)
+        status = twi_expect_rank_at_least(c, 1, 2);
+    if (status != TW_OK || a.rank < 0 || b.rank < 0)
+        return status;
+    if (!twi_merge_dims(n, b.dims[b.rank - 2], &rows))
+        return TWI_REFUSE(c, "%lld equations, but %lld right sides", (long long)n, (long long)b.dims[b.rank - 2]);
+    out = b;
+    a.rank -= 2;
+    b.rank -= 2;
+    status = twi_merge_shapes(a, b, &batch, c->error);
+    if (status != TW_OK)
+        return status;
+    out.rank = batch.rank + 2;
+    memcpy(out.dims, batch.dims, sizeof *out.dims * (size_t)batch.rank);
+    out.dims[batch.rank] = rows;
+    out.dims[batch.rank + 1] = c->inputs[1].dims[c->inputs[1].rank - 1];
+    c->outputs[0] = out;
+    return status;
+}
+
+/* e [..., n], v [..., n, n] or nothing */
+static tw_status eigen_shape(twi_inference *c)
+{
+    int64_t n;
+    tw_status status = square(c, 0, &n);
+    tw_shape out = c->inputs[0];
+    bool computes = twi_attr_bool(c->attrs, "compute_v", true);
+    c->outputs[1] = computes ? out : TW_SHAPE(0);
+    if (status != TW_OK || out.rank < 0)
+        return status;
+    out.dims[out.rank - 2] = out.dims[out.rank - 1] = n;
+    if (computes)
+        c->outputs[1] = out;
+    out.rank--;
+    c->outputs[0] = out;
+    return status;
+}
+
+static int64_t shorter(int64_t rows, int64_t columns)
+{
+    return rows < 0 || columns < 0 ? -1 : rows < columns ? rows : columns;
+}
+
+/* q [..., m, p], r [..., p, n] */
+static tw_status qr_shape(twi_inference *c)
+{
+    tw_shape in = c->inputs[0], q = in, r = in;
+    tw_status status = twi_expect_rank_at_least(c, 0, 2);
+    if (status != TW_OK || in.rank < 0)
+        return status;
+    int64_t m = in.dims[in.rank - 2], n = in.dims[in.rank - 1];
+    int64_t p = twi_attr_bool(c->attrs, "full_matrices", false) ? m : shorter(m, n);
+    q.dims[q.rank - 1] = r.dims[r.rank - 2] = p;
+    c->outputs[0] = q;
+    c->outputs[1] = r;
+    return TW_OK;
+}
+
+/* s [..., p], u [..., m, p or m], v [..., n, p or n]; or s alone */
+static tw_status svd_shape(twi_inference *c)
+{
+    tw_shape in = c->inputs[0], s = in, u = in, v = in;
+    bool full = twi_attr_bool(c->attrs, "full_matrices", false), computes = twi_attr_bool(c->attrs, "compute_uv", true);
+    tw_status status = twi_expect_rank_at_least(c, 0, 2);
+    if (!computes)
+        c->outputs[1] = c->outputs[2] = TW_SHAPE(0);
+    if (status != TW_OK || in.rank < 0)
+        return status;
+    int64_t m = in.dims[in.rank - 2], n = in.dims[in.rank - 1], p = shorter(m, n);
+    s.rank--;
+    s.dims[s.rank - 1] = p;
+    c->outputs[0] = s;
+    if (!computes)
+        return TW_OK;
+    u.dims[u.rank - 1] = full ? m : p;
+    v.dims[v.rank - 2] = n;
+    v.dims[v.rank - 1] = full ? n : p;
+    c->outputs[1] = u;
+    c->outputs[2] = v;
+    return TW_OK;
+}
+
+/* ---- gradient rules ---------------------------------------------------------------------------------------- */
+
+static tw_output product(twi_gradient *g, tw_output x, tw_output y, bool adjoint_x, bool adjoint_y)
+{
+    return tw_batch_matmul(G, x, y, adjoint_x, adjoint_y);
+}
+
+static tw_output solve(twi_gradient *g, tw_output triangle, tw_output b, bool lower, bool adjoint)
+{
+    return twi_build(G, "MatrixTriangularSolve", TWI_INPUTS(triangle, b),
+                     TWI_ATTRS(tw_attr_bool("lower", lower), tw_attr_bool("adjoint", adjoint)));
+}
+
+static tw_output inverse(twi_gradient *g, tw_output a)
+{
+    return twi_build(G, "MatrixInverse", &a, 1, TWI_ATTRS(tw_attr_bool("adjoint", true)));
+}
+
+static tw_output band(twi_gradient *g, tw_output x, bool lower)
+{
+    tw_output all = tw_scalar_of(G, TW_INT64, -1), none = tw_scalar_of(G, TW_INT64, 0);
+    return twi_build(G, "MatrixBandPart", TWI_INPUTS(x, lower ? all : none, lower ? none : all), TWI_NO_ATTRS);
+}
+
+/* The last two axes exchanged. */
+static tw_output transposed(twi_gradient *g, tw_output x)
+{
+    tw_shape permutation = {.rank = x.node ? tw_output_shape(x).rank : -1};
+    if (permutation.rank < 2) {
+        twi_graph_fail(G, TW_UNIMPLEMENTED, "the gradient of %s '%s' needs a known rank", g->node->op->name,
+                       g->node->name);
+        return x;
+    }
+    for (int i = 0; i < permutation.rank; i++)
+        permutation.dims[i] = i;
+    permutation.dims[permutation.rank - 2]++;
+    permutation.dims[permutation.rank - 1]--;
+    return tw_transpose(G, x, permutation);
+}
+
+static void inverse_gradient(twi_gradient *g)
+{
+    bool adjoint = twi_attr_bool(&g->node->attrs, "adjoint", false);
+    tw_output y = Y(0);
+    tw_output inner = product(g, DY(0), y, adjoint, !adjoint);
+    g->dx[0] = tw_neg(G, product(g, y, inner, !adjoint, false));
+}
+
+/* dy as factors of matrices. */
+static tw_output of_matrices(twi_gradient *g, tw_output dy)
+{
+    return tw_expand_dims(G, tw_expand_dims(G, dy, -1), -1);
+}
+
+static void determinant_gradient(twi_gradient *g)
+{
+    g->dx[0] = tw_mul(G, of_matrices(g, tw_mul(G, DY(0), Y(0))), inverse(g, X(0)));
+}
+
+static void log_determinant_gradient(twi_gradient *g)
+{
+    if (DY(1).node)
+        g->dx[0] = tw_mul(G, of_matrices(g, DY(1)), inverse(g, X(0)));
+}
+
+static void cholesky_gradient(twi_gradient *g)
+{
+    tw_output l = Y(0), diagonal = twi_unary(g, "MatrixDiagPart", l);
+    tw_output unit = twi_unary(g, "MatrixDiag", tw_ones_like(G, diagonal));
+    tw_output inverse = solve(g, l, unit, true, false);
+    tw_output middle = product(g, l, DY(0), true, false);
+    tw_output half = tw_mul(G, twi_number_like(g, l, 0.5), twi_unary(g, "MatrixDiagPart", middle));
+    middle = band(g, twi_binary(g, "MatrixSetDiag", middle, half), true);
+    tw_output a = product(g, product(g, inverse, middle, true, false), inverse, false, false);
+    g->dx[0] = tw_mul(G, tw_add(G, a, transposed(g, a)), twi_number_like(g, l, 0.5));
+}
+
+/* a x = b: what b's gradient is, and a's. */
+static void solve_gradients(twi_gradient *g, tw_output by_b)
+{
+    bool adjoint = twi_attr_bool(&g->node->attrs, "adjoint", false);
+    tw_output by_a = adjoint ? product(g, Y(0), by_b, false, true) : product(g, by_b, Y(0), false, true);
+    g->dx[0] = tw_neg(G, by_a);
+    g->dx[1] = by_b;
+}
+
+static void solve_gradient(twi_gradient *g)
+{
+    bool adjoint = twi_attr_bool(&g->node->attrs, "adjoint", false);
+    solve_gradients(g,
+                    twi_build(G, "MatrixSolve", TWI_INPUTS(X(0), DY(0)), TWI_ATTRS(tw_attr_bool("adjoint", !adjoint))));
+}
+
+static void triangular_gradient(twi_gradient *g)
+{
+    bool adjoint = twi_attr_bool(&g->node->attrs, "adjoint", false),
+         lower = twi_attr_bool(&g->node->attrs, "lower", true);
+    solve_gradients(g, solve(g, X(0), DY(0), lower, !adjoint));
+    g->dx[0] = band(g, g->dx[0], lower);
+}
+
+static tw_output or_zeros(twi_gradient *g, tw_output dy, tw_output like)
+{
+    return dy.node ? dy : tw_zeros_like(G, like);
+}
+
+static void eigen_gradient(twi_gradient *g)
+{
+    if (!twi_attr_bool(&g->node->attrs, "compute_v", true)) {
+        twi_graph_fail(G, TW_UNIMPLEMENTED, "the gradient of SelfAdjointEigV2 '%s' needs its vectors", g->node->name);
+        return;
+    }
+    tw_output e = Y(0), v = Y(1), de = or_zeros(g, DY(0), e), dv = or_zeros(g, DY(1), v);
+    tw_output apart = tw_sub(G, tw_expand_dims(G, e, -2), tw_expand_dims(G, e, -1));
+    tw_output f = twi_binary(g, "DivNoNan", tw_ones_like(G, apart), apart);
+    f = twi_binary(g, "MatrixSetDiag", f, tw_zeros_like(G, e));
+    tw_output middle = tw_add(G, twi_unary(g, "MatrixDiag", de), tw_mul(G, f, product(g, v, dv, true, false)));
+    tw_output a = product(g, v, product(g, middle, v, false, true), false, false);
+    a = band(g, tw_add(G, a, transposed(g, a)), true);
+    tw_output half = tw_mul(G, twi_number_like(g, a, 0.5), twi_unary(g, "MatrixDiagPart", a));
+    g->dx[0] = twi_binary(g, "MatrixSetDiag", a, half);
+}
+
+/* x r^-T, for the upper triangle r. */
+static tw_output over_triangle(twi_gradient *g, tw_output x, tw_output r)
+{
+    return transposed(g, solve(g, r, transposed(g, x), false, false));
+}
+
+static void qr_gradient(twi_gradient *g)
+{
+    tw_shape in = tw_output_shape(X(0));
+    if (in.rank < 2 || in.dims[in.rank - 2] < 0 || in.dims[in.rank - 2] < in.dims[in.rank - 1] ||
+        (in.dims[in.rank - 2] != in.dims[in.rank - 1] && twi_attr_bool(&g->node->attrs, "full_matrices", false))) {
+        twi_graph_fail(G, TW_UNIMPLEMENTED,
+                       "the gradient of Qr '%s' is of matrices that are known not to be wider than high",
+                       g->node->name);
+        return;
+    }
+    tw_output q = Y(0), r = Y(1), dq = or_zeros(g, DY(0), q), dr = or_zeros(g, DY(1), r);
+    tw_output qdq = product(g, q, dq, true, false), rdr = product(g, r, dr, false, true);
+    tw_output both = tw_add(G, tw_sub(G, qdq, transposed(g, qdq)), tw_sub(G, rdr, transposed(g, rdr)));
+    tw_output a = product(g, q, tw_add(G, dr, over_triangle(g, band(g, both, true), r)), false, false);
+    tw_output b = over_triangle(g, tw_sub(G, dq, product(g, q, qdq, false, false)), r);
+    g->dx[0] = tw_add(G, a, b);
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------- */
+
+#define REALS "{double,float,half}"
+
+const twi_op twi_linear_ops[] = {
+    {"MatrixInverse", "input:T", "output:T", "adjoint:bool=false; T:" REALS, square_shape, inverse_gradient},
+    {"MatrixDeterminant", "input:T", "output:T", "T:" REALS, determinant_shape, determinant_gradient},
+    {"LogMatrixDeterminant", "input:T", "sign:T, log_abs_determinant:T", "T:" REALS, determinant_shape,
+     log_determinant_gradient},
+    {"Cholesky", "input:T", "output:T", "T:" REALS, square_shape, cholesky_gradient},
+    {"CholeskyGrad", "l:T, grad:T", "output:T", "T:" REALS, square_shape, NULL},
+    {"MatrixSolve", "matrix:T, rhs:T", "output:T", "adjoint:bool=false; T:" REALS, solve_shape, solve_gradient},
+    {"MatrixTriangularSolve", "matrix:T, rhs:T", "output:T",
+     "lower:bool=true; adjoint:bool=false; T:{bfloat16,double,float,half}", solve_shape, triangular_gradient},
+    {"SelfAdjointEigV2", "input:T", "e:T, v:T", "compute_v:bool=true; T:" REALS, eigen_shape, eigen_gradient},
+    {"Qr", "input:T", "q:T, r:T", "full_matrices:bool=false; T:" REALS, qr_shape, qr_gradient},
+    {"Svd", "input:T", "s:T, u:T, v:T", "compute_uv:bool=true; full_matrices:bool=false; T:" REALS, svd_shape, NULL},
+    {0},
+};

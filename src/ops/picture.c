@@ -1,0 +1,50 @@
+/* picture.c - pictures as files have them: decoding and encoding JPEG and PNG. Rows and shape rules. */
+#include "ops/rules.h"
+
+/* [height, width, channels], which the file says. */
+static tw_status decode_shape(twi_inference *c)
+{
+    int64_t channels = twi_attr_int(c->attrs, "channels", 0);
+    if (channels != 0 && channels != 1 && channels != 3 && channels != 4)
+        return TWI_REFUSE(c, "channels must be 0, 1, 3, or 4, got %lld", (long long)channels);
+    if (twi_attr_int(c->attrs, "ratio", 1) != 1)
+        return twi_fail(c->error, TW_UNIMPLEMENTED, "a ratio of %lld; only 1 is there",
+                        (long long)twi_attr_int(c->attrs, "ratio", 1));
+    c->outputs[0] = TW_SHAPE(-1, -1, channels ? channels : -1);
+    return twi_expect_rank(c, 0, 0);
+}
+
+static tw_status sizes_shape(twi_inference *c)
+{
+    c->outputs[0] = TW_SHAPE(3);
+    return twi_expect_rank(c, 0, 0);
+}
+
+static tw_status encode_shape(twi_inference *c)
+{
+    c->outputs[0] = TW_SCALAR;
+    return twi_expect_rank(c, 0, 3);
+}
+
+#define JPEG                                                                                                           \
+    "channels:int=0; ratio:int=1; fancy_upscaling:bool=true; try_recover_truncated:bool=false; "                       \
+    "acceptable_fraction:float=1; dct_method:string="
+#define MADE (TWI_HOST_ONLY | TWI_MAKES_SHAPE)
+
+const twi_op twi_picture_ops[] = {
+    {"DecodeJpeg", "contents:string", "image:uint8", JPEG, decode_shape, twi_not_differentiable, MADE},
+    {"DecodePng", "contents:string", "image:dtype", "channels:int=0; dtype:{uint8}=uint8", decode_shape,
+     twi_not_differentiable, MADE},
+    {"DecodeImage", "contents:string", "image:dtype",
+     "channels:int=0; dtype:{uint8,float}=uint8; expand_animations:bool=true", decode_shape, twi_not_differentiable,
+     MADE},
+    {"ExtractJpegShape", "contents:string", "image_shape:output_type", "output_type:{int32,int64}=int32", sizes_shape,
+     twi_not_differentiable, TWI_HOST_ONLY},
+    {"EncodePng", "image:T", "contents:string", "compression:int=-1; T:{uint8}=uint8", encode_shape,
+     twi_not_differentiable, TWI_HOST_ONLY},
+    {"EncodeJpeg", "image:uint8", "contents:string",
+     "format:string=; quality:int=95; progressive:bool=false; optimize_size:bool=false; chroma_downsampling:bool=true; "
+     "density_unit:{in,cm}=in; x_density:int=300; y_density:int=300; xmp_metadata:string=",
+     encode_shape, twi_not_differentiable, TWI_HOST_ONLY},
+    {0},
+};

@@ -1,0 +1,91 @@
+/* quantize.c - floats as a quantized network would see them: FakeQuant, whose gradient passes where nothing is cut off.
+ */
+#include "ops/rules.h"
+
+/* inputs [...,d], min and max scalars, or [d] one for each channel; of a gradient, the gradients first. */
+static tw_status quantize_shape(twi_inference *c, bool by_channel, bool is_grad)
+{
+    tw_shape shape = c->inputs[0], channels = TW_SCALAR;
+    int64_t bits = twi_attr_int(c->attrs, "num_bits", 8);
+    tw_status status = is_grad ? twi_merge_shapes(shape, c->inputs[1], &shape, c->error) : TW_OK;
+    if (status == TW_OK && (bits < 2 || bits > 16))
+        status = TWI_REFUSE(c, "num_bits is between 2 and 16, inclusive, not %lld", (long long)bits);
+    if (status != TW_OK)
+        return status;
+    if (by_channel) {
+        if (shape.rank == 0)
+            return TWI_REFUSE(c, "input 0 is a scalar and has no channels");
+        channels = TW_SHAPE(shape.rank < 0 ? -1 : shape.dims[shape.rank - 1]);
+    }
+    for (int i = is_grad ? 2 : 1; i < c->num_inputs && status == TW_OK; i++)
+        status = twi_merge_shapes(channels, c->inputs[i], &channels, c->error);
+    c->outputs[0] = shape;
+    for (int i = 1; i < c->num_outputs; i++)
+        c->outputs[i] = channels;
+    return status;
+}
+
+static tw_status all_shape(twi_inference *c)
+{
+    return quantize_shape(c, false, false);
+}
+
+static tw_status channels_shape(twi_inference *c)
+{
+    return quantize_shape(c, true, false);
+}
+
+static tw_status all_grad_shape(twi_inference *c)
+{
+    return quantize_shape(c, false, true);
+}
+
+static tw_status channels_grad_shape(twi_inference *c)
+{
+    return quantize_shape(c, true, true);
+}
+
+/* The op's own gradient gives one for each input. */
+static void gradients(twi_gradient *g, const char *op)
+{
+    tw_output inputs[4] = {DY(0)};
+    int count = tw_node_num_inputs(g->node);
+    for (int i = 0; i < count; i++)
+        inputs[i + 1] = X(i);
+    tw_output first = twi_build_like(g->node, op, inputs, count + 1);
+    for (int i = 0; i < count && first.node; i++)
+        g->dx[i] = tw_node_output(first.node, i);
+}
+
+static void args_gradient(twi_gradient *g)
+{
+    gradients(g, "FakeQuantWithMinMaxArgsGradient");
+}
+
+static void all_gradient(twi_gradient *g)
+{
+    gradients(g, "FakeQuantWithMinMaxVarsGradient");
+}
+
+static void channels_gradient(twi_gradient *g)
+{
+    gradients(g, "FakeQuantWithMinMaxVarsPerChannelGradient");
+}
+
+#define BITS "num_bits:int=8; narrow_range:bool=false"
+#define RANGE "min:float=-6; max:float=6; " BITS
+#define BACKPROPS "backprops_wrt_input:float, backprop_wrt_min:float, backprop_wrt_max:float"
+
+const twi_op twi_quantize_ops[] = {
+    {"FakeQuantWithMinMaxArgs", "inputs:float", "outputs:float", RANGE, all_shape, args_gradient},
+    {"FakeQuantWithMinMaxArgsGradient", "gradients:float, inputs:float", "backprops:float", RANGE, all_grad_shape,
+     NULL},
+    {"FakeQuantWithMinMaxVars", "inputs:float, min:float, max:float", "outputs:float", BITS, all_shape, all_gradient},
+    {"FakeQuantWithMinMaxVarsGradient", "gradients:float, inputs:float, min:float, max:float", BACKPROPS, BITS,
+     all_grad_shape, NULL},
+    {"FakeQuantWithMinMaxVarsPerChannel", "inputs:float, min:float, max:float", "outputs:float", BITS, channels_shape,
+     channels_gradient},
+    {"FakeQuantWithMinMaxVarsPerChannelGradient", "gradients:float, inputs:float, min:float, max:float", BACKPROPS,
+     BITS, channels_grad_shape, NULL},
+    {0},
+};

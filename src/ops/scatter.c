@@ -1,0 +1,122 @@
+/* scatter.c - elements of variables and tensors changed at places that indices say. Changes of whole rows by addition,
+ * subtraction and replacement are in state.c, ScatterNd in array.c. */
+#include "ops/rules.h"
+
+/* ---- shape rules ------------------------------------------------------------------------------------------- */
+
+/* var [V,...], indices [n...], updates [n...,...] or a scalar. */
+static tw_status rows_shape(twi_inference *c)
+{
+    tw_shape variable = c->inputs[0], wanted = c->inputs[1];
+    char text[2][96];
+    if (c->num_outputs)
+        c->outputs[0] = variable;
+    if (variable.rank == 0)
+        return TWI_REFUSE(c, "the variable is a scalar and has no rows");
+    if (variable.rank < 0 || wanted.rank < 0 || c->inputs[2].rank == 0)
+        return TW_OK;
+    if (wanted.rank + variable.rank - 1 > TW_MAX_RANK)
+        return TWI_REFUSE(c, "updates of rank %d; the highest is %d", wanted.rank + variable.rank - 1, TW_MAX_RANK);
+    for (int i = 1; i < variable.rank; i++)
+        wanted.dims[wanted.rank++] = variable.dims[i];
+    if (!tw_shape_compatible(wanted, c->inputs[2]))
+        return TWI_REFUSE(c, "updates have shape %s, not %s", tw_shape_text(wanted, text[0], sizeof text[0]),
+                          tw_shape_text(c->inputs[2], text[1], sizeof text[1]));
+    return TW_OK;
+}
+
+/* array [s_1..s_d,...], indices [n...,d], updates [n...,...] */
+static tw_status places_shape(twi_inference *c)
+{
+    tw_shape array = c->inputs[0], wanted = c->inputs[1];
+    tw_status status = twi_expect_rank_at_least(c, 1, 1);
+    char text[2][96];
+    if (c->num_outputs)
+        c->outputs[0] = array;
+    if (status != TW_OK || array.rank < 0 || wanted.rank < 0 || wanted.dims[wanted.rank - 1] < 0)
+        return status;
+    int64_t depth = wanted.dims[--wanted.rank];
+    if (depth > array.rank || wanted.rank + array.rank - depth > TW_MAX_RANK)
+        return TWI_REFUSE(c, "indices %s do not fit %s", tw_shape_text(c->inputs[1], text[0], sizeof text[0]),
+                          tw_shape_text(array, text[1], sizeof text[1]));
+    for (int i = (int)depth; i < array.rank; i++)
+        wanted.dims[wanted.rank++] = array.dims[i];
+    if (!tw_shape_compatible(wanted, c->inputs[2]))
+        return TWI_REFUSE(c, "updates have shape %s, not %s", tw_shape_text(wanted, text[0], sizeof text[0]),
+                          tw_shape_text(c->inputs[2], text[1], sizeof text[1]));
+    return TW_OK;
+}
+
+/* ---- gradient rules ---------------------------------------------------------------------------------------- */
+
+static void add_gradient(twi_gradient *g)
+{
+    g->dx[0] = DY(0);
+    g->dx[2] = tw_gather_nd(G, DY(0), X(1));
+}
+
+static void sub_gradient(twi_gradient *g)
+{
+    g->dx[0] = DY(0);
+    g->dx[2] = tw_neg(G, tw_gather_nd(G, DY(0), X(1)));
+}
+
+static void update_gradient(twi_gradient *g)
+{
+    tw_output zeros = tw_zeros_like(G, X(2));
+    g->dx[0] = twi_build(G, "TensorScatterUpdate", TWI_INPUTS(DY(0), X(1), zeros), TWI_NO_ATTRS);
+    g->dx[2] = tw_gather_nd(G, DY(0), X(1));
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------- */
+
+#define NUMBERS "{float,double,int32,uint8,int16,int8,int64,bfloat16,half}"
+#define ORDERED "{half,bfloat16,float,double,int32,int64}"
+#define INDEX "; Tindices:{int32,int64}"
+#define ROWS(name, types, resource_types)                                                                              \
+    {"Resource" name,                                                                                                  \
+     "resource:resource, indices:Tindices, updates:dtype",                                                             \
+     "",                                                                                                               \
+     "dtype:" resource_types INDEX,                                                                                    \
+     rows_shape,                                                                                                       \
+     NULL,                                                                                                             \
+     TWI_STATEFUL,                                                                                                     \
+     "ui."},                                                                                                           \
+    {                                                                                                                  \
+        name, "ref:Ref(T), indices:Tindices, updates:T", "output_ref:Ref(T)",                                          \
+            "T:" types INDEX "; use_locking:bool=false", rows_shape, twi_not_differentiable, 0, "ui.",                 \
+            .planned_as = "Resource" name                                                                              \
+    }
+#define PLACES(name, types, locks)                                                                                     \
+    {"Resource" name,                                                                                                  \
+     "ref:resource, indices:Tindices, updates:T",                                                                      \
+     "",                                                                                                               \
+     "T:type" INDEX "; use_locking:bool=true",                                                                         \
+     places_shape,                                                                                                     \
+     NULL,                                                                                                             \
+     TWI_STATEFUL,                                                                                                     \
+     "u.."},                                                                                                           \
+    {                                                                                                                  \
+        name, "ref:Ref(T), indices:Tindices, updates:T", "output_ref:Ref(T)", "T:" types INDEX "; use_locking:" locks, \
+            places_shape, twi_not_differentiable, 0, "u..", .planned_as = "Resource" name                              \
+    }
+#define COPY(name, types, gradient)                                                                                    \
+    {                                                                                                                  \
+        name, "tensor:T, indices:Tindices, updates:T", "output:T", "T:" types INDEX, places_shape, gradient            \
+    }
+
+const twi_op twi_scatter_ops[] = {
+    ROWS("ScatterMul", NUMBERS, NUMBERS),
+    ROWS("ScatterDiv", NUMBERS, NUMBERS),
+    ROWS("ScatterMin", ORDERED, NUMBERS),
+    ROWS("ScatterMax", ORDERED, NUMBERS),
+    PLACES("ScatterNdUpdate", "type", "bool=true"),
+    PLACES("ScatterNdAdd", NUMBERS, "bool=false"),
+    PLACES("ScatterNdSub", NUMBERS, "bool=false"),
+    COPY("TensorScatterUpdate", "type", update_gradient),
+    COPY("TensorScatterAdd", "type", add_gradient),
+    COPY("TensorScatterSub", "type", sub_gradient),
+    {"ScatterNdNonAliasingAdd", "input:T, indices:Tindices, updates:T", "output:T", "T:" NUMBERS INDEX, places_shape,
+     add_gradient},
+    {0},
+};

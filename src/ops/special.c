@@ -1,0 +1,179 @@
+/* special.c - functions beyond those of math.c: inverse trigonometric and hyperbolic ones, of the gamma family, of
+ * bits. Rows and gradient rules. */
+#include "ops/rules.h"
+
+static void give(twi_gradient *g, int i, tw_output partial)
+{
+    g->dx[i] = twi_unbroadcast(G, tw_mul(G, partial, DY(0)), X(i), X(1 - i));
+}
+
+/* ---- one input --------------------------------------------------------------------------------------------- */
+
+/* 1 + sign * x^2 */
+static tw_output one_and_square(twi_gradient *g, double sign)
+{
+    tw_output square = tw_square(G, X(0)), one = twi_number_like(g, X(0), 1);
+    return sign < 0 ? tw_sub(G, one, square) : tw_add(G, one, square);
+}
+
+static void asin_gradient(twi_gradient *g)
+{
+    g->dx[0] = tw_mul(G, DY(0), twi_unary(g, "Reciprocal", tw_sqrt(G, one_and_square(g, -1))));
+}
+
+static void acos_gradient(twi_gradient *g)
+{
+    asin_gradient(g);
+    g->dx[0] = tw_neg(G, g->dx[0]);
+}
+
+static void atan_gradient(twi_gradient *g)
+{
+    g->dx[0] = tw_mul(G, DY(0), twi_unary(g, "Reciprocal", one_and_square(g, 1)));
+}
+
+static void atanh_gradient(twi_gradient *g)
+{
+    g->dx[0] = tw_mul(G, DY(0), twi_unary(g, "Reciprocal", one_and_square(g, -1)));
+}
+
+static void sinh_gradient(twi_gradient *g)
+{
+    g->dx[0] = tw_mul(G, DY(0), twi_unary(g, "Cosh", X(0)));
+}
+
+static void cosh_gradient(twi_gradient *g)
+{
+    g->dx[0] = tw_mul(G, DY(0), twi_unary(g, "Sinh", X(0)));
+}
+
+static void asinh_gradient(twi_gradient *g)
+{
+    g->dx[0] = tw_div(G, DY(0), twi_unary(g, "Cosh", Y(0)));
+}
+
+static void acosh_gradient(twi_gradient *g)
+{
+    g->dx[0] = tw_div(G, DY(0), twi_unary(g, "Sinh", Y(0)));
+}
+
+static void lgamma_gradient(twi_gradient *g)
+{
+    g->dx[0] = tw_mul(G, DY(0), twi_unary(g, "Digamma", X(0)));
+}
+
+static void digamma_gradient(twi_gradient *g)
+{
+    g->dx[0] = tw_mul(G, DY(0), twi_binary(g, "Polygamma", twi_number_like(g, X(0), 1), X(0)));
+}
+
+static void erfc_gradient(twi_gradient *g)
+{
+    tw_output factor = twi_number_like(g, X(0), -1.1283791670955126); /* -2 / sqrt(pi) */
+    g->dx[0] = tw_mul(G, tw_mul(G, DY(0), factor), tw_exp(G, tw_neg(G, tw_square(G, X(0)))));
+}
+
+/* ---- two inputs -------------------------------------------------------------------------------------------- */
+
+/* The angle of the point (X(1), X(0)). */
+static void atan2_gradient(twi_gradient *g)
+{
+    tw_output share = tw_div(G, DY(0), tw_add(G, tw_square(G, X(1)), tw_square(G, X(0))));
+    g->dx[0] = twi_unbroadcast(G, tw_mul(G, X(1), share), X(0), X(1));
+    g->dx[1] = twi_unbroadcast(G, tw_mul(G, tw_neg(G, X(0)), share), X(1), X(0));
+}
+
+static void xlogy_gradient(twi_gradient *g)
+{
+    tw_output not_zero = tw_cast(G, tw_not_equal(G, X(0), twi_number_like(g, X(0), 0)), tw_output_dtype(X(0)));
+    give(g, 0, twi_binary(g, "Xlogy", not_zero, X(1)));
+    give(g, 1, twi_binary(g, "Xdivy", X(0), X(1)));
+}
+
+/* sign * e^-x x^(a-1) / gamma(a) */
+static void incomplete_gamma(twi_gradient *g, bool upper)
+{
+    tw_output a = X(0), x = X(1);
+    tw_output by_a = twi_binary(g, "IgammaGradA", a, x);
+    tw_output power = tw_mul(G, tw_sub(G, a, twi_number_like(g, X(0), 1)), tw_log(G, x));
+    tw_output by_x = tw_exp(G, tw_sub(G, tw_add(G, tw_neg(G, x), power), twi_unary(g, "Lgamma", a)));
+    give(g, 0, upper ? tw_neg(G, by_a) : by_a);
+    give(g, 1, upper ? tw_neg(G, by_x) : by_x);
+}
+
+static void igamma_gradient(twi_gradient *g)
+{
+    incomplete_gamma(g, false);
+}
+
+static void igammac_gradient(twi_gradient *g)
+{
+    incomplete_gamma(g, true);
+}
+
+static void zeta_gradient(twi_gradient *g)
+{
+    tw_output next = twi_binary(g, "Zeta", tw_add(G, X(0), twi_number_like(g, X(0), 1)), X(1));
+    give(g, 1, tw_mul(G, tw_neg(G, X(0)), next));
+}
+
+static void polygamma_gradient(twi_gradient *g)
+{
+    give(g, 1, twi_binary(g, "Polygamma", tw_add(G, X(0), twi_number_like(g, X(0), 1)), X(1)));
+}
+
+static void next_after_gradient(twi_gradient *g)
+{
+    give(g, 0, tw_ones_like(G, DY(0)));
+    give(g, 1, tw_zeros_like(G, DY(0)));
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------- */
+
+#define FLOATS "{bfloat16,half,float,double}"
+#define UNARY(name, types, gradient)                                                                                   \
+    {                                                                                                                  \
+        name, "x:T", "y:T", "T:" types, twi_shape_same, gradient, TWI_ELEMENTWISE                                      \
+    }
+#define BINARY(name, x, y, types, gradient)                                                                            \
+    {                                                                                                                  \
+        name, x ":T, " y ":T", "z:T", "T:" types, twi_shape_broadcast, gradient, TWI_ELEMENTWISE                       \
+    }
+#define BITS(name, flags)                                                                                              \
+    {                                                                                                                  \
+        name, "x:T, y:T", "z:T", "T:{int8,int16,int32,int64,uint8}", twi_shape_broadcast, twi_not_differentiable,      \
+            TWI_ELEMENTWISE | flags                                                                                    \
+    }
+
+const twi_op twi_special_ops[] = {
+    UNARY("Asin", FLOATS, asin_gradient),
+    UNARY("Acos", FLOATS, acos_gradient),
+    UNARY("Atan", FLOATS, atan_gradient),
+    UNARY("Sinh", FLOATS, sinh_gradient),
+    UNARY("Cosh", FLOATS, cosh_gradient),
+    UNARY("Asinh", FLOATS, asinh_gradient),
+    UNARY("Acosh", FLOATS, acosh_gradient),
+    UNARY("Atanh", FLOATS, atanh_gradient),
+    UNARY("Rint", FLOATS, twi_not_differentiable),
+    UNARY("Lgamma", FLOATS, lgamma_gradient),
+    UNARY("Digamma", FLOATS, digamma_gradient),
+    UNARY("Erfc", FLOATS, erfc_gradient),
+    BINARY("Atan2", "y", "x", FLOATS, atan2_gradient),
+    BINARY("Xlogy", "x", "y", FLOATS, xlogy_gradient),
+    BINARY("Igamma", "a", "x", FLOATS, igamma_gradient),
+    BINARY("Igammac", "a", "x", FLOATS, igammac_gradient),
+    BINARY("IgammaGradA", "a", "x", FLOATS, NULL),
+    BINARY("Zeta", "x", "q", "{float,double}", zeta_gradient),
+    BINARY("Polygamma", "a", "x", "{float,double}", polygamma_gradient),
+    {"NextAfter", "x1:T, x2:T", "output:T", "T:{double,float}=float", twi_shape_broadcast, next_after_gradient,
+     TWI_ELEMENTWISE},
+    BITS("BitwiseAnd", TWI_COMMUTATIVE),
+    BITS("BitwiseOr", TWI_COMMUTATIVE),
+    BITS("BitwiseXor", TWI_COMMUTATIVE),
+    BITS("LeftShift", 0),
+    BITS("RightShift", 0),
+    UNARY("Invert", "{int8,int16,int32,int64,uint8}", twi_not_differentiable),
+    {"PopulationCount", "x:T", "y:uint8", "T:{int8,int16,int32,int64,uint8}", twi_shape_same, twi_not_differentiable,
+     TWI_ELEMENTWISE},
+    {0},
+};

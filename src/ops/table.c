@@ -1,0 +1,47 @@
+/* table.c - lookup tables as nodes of a graph: making, filling and asking them. */
+#include "graph/graph.h"
+#include "ops/build.h"
+
+static tw_status nothing_shape(twi_inference *c)
+{
+    (void)c;
+    return TW_OK;
+}
+
+/* Values are scalars, one a key. */
+static tw_status find_shape(twi_inference *c)
+{
+    c->outputs[0] = c->inputs[1];
+    return TW_OK;
+}
+
+static tw_status export_shape(twi_inference *c)
+{
+    c->outputs[0] = c->outputs[1] = TW_SHAPE(-1);
+    return TW_OK;
+}
+
+#define NAMES                                                                                                          \
+    "container:string=; shared_name:string=; use_node_name_sharing:bool=false; key_dtype:type; value_dtype:type"
+#define STATE TWI_STATEFUL | TWI_HOST_ONLY
+#define PAIRS "table_handle:resource, keys:Tin, values:Tout"
+
+const twi_op twi_table_ops[] = {
+    {"HashTableV2", "", "table_handle:resource", NAMES, twi_shape_scalar, NULL, STATE, .makes = TWI_MAKES_TABLE},
+    {"MutableHashTableV2", "", "table_handle:resource", NAMES, twi_shape_scalar, NULL, STATE, .makes = TWI_MAKES_TABLE},
+    {"InitializeTableV2", "table_handle:resource, keys:Tkey, values:Tval", "", "Tkey:type; Tval:type", nothing_shape,
+     NULL, STATE, "q.."},
+    {"InitializeTableFromTextFileV2", "table_handle:resource, filename:string", "",
+     "key_index:int; value_index:int; vocab_size:int=-1; delimiter:string=\t; offset:int=0", nothing_shape, NULL, STATE,
+     "q."},
+    {"LookupTableFindV2", "table_handle:resource, keys:Tin, default_value:Tout", "values:Tout", "Tin:type; Tout:type",
+     find_shape, twi_not_differentiable, STATE, "q.."},
+    {"LookupTableInsertV2", PAIRS, "", "Tin:type; Tout:type", nothing_shape, NULL, STATE, "q.."},
+    {"LookupTableImportV2", PAIRS, "", "Tin:type; Tout:type", nothing_shape, NULL, STATE, "q.."},
+    {"LookupTableRemoveV2", "table_handle:resource, keys:Tin", "", "Tin:type", nothing_shape, NULL, STATE, "q."},
+    {"LookupTableSizeV2", "table_handle:resource", "size:int64", "", twi_shape_scalar, twi_not_differentiable, STATE,
+     "q"},
+    {"LookupTableExportV2", "table_handle:resource", "keys:Tkeys, values:Tvalues", "Tkeys:type; Tvalues:type",
+     export_shape, twi_not_differentiable, STATE | TWI_MAKES_SHAPE, "q"},
+    {0},
+};

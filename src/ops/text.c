@@ -1,0 +1,64 @@
+/* text.c - ops on strings: their lengths, parts and numbers, hashes, replacements. Joining them is in saver.c. */
+#include "ops/rules.h"
+
+/* pos and len have one shape; a scalar is for all. */
+static tw_status substr_shape(twi_inference *c)
+{
+    tw_shape both;
+    tw_status status = twi_merge_shapes(c->inputs[1], c->inputs[2], &both, c->error);
+    if (status == TW_OK)
+        status = twi_broadcast_shapes(c->inputs[0], both, &c->outputs[0], c->error);
+    return status;
+}
+
+/* A pattern and what it is replaced by are scalars. */
+static tw_status regex_shape(twi_inference *c)
+{
+    tw_status status = TW_OK;
+    for (int i = 1; i < c->num_inputs && status == TW_OK; i++)
+        status = twi_expect_rank(c, i, 0);
+    c->outputs[0] = c->inputs[0];
+    return status;
+}
+
+static tw_status bucket_shape(twi_inference *c)
+{
+    int count;
+    c->outputs[0] = c->inputs[0];
+    if (twi_attr_int(c->attrs, "num_buckets", 0) < 1)
+        return TWI_REFUSE(c, "num_buckets is %lld, expected 1 at least",
+                          (long long)twi_attr_int(c->attrs, "num_buckets", 0));
+    if (twi_attr_find(c->attrs, "key") && (twi_attr_ints(c->attrs, "key", &count), count != 2))
+        return TWI_REFUSE(c, "a key has 2 numbers, not %d", count);
+    return TW_OK;
+}
+
+#define TEXT(name, inputs, outputs, attrs, shape)                                                                      \
+    {                                                                                                                  \
+        name, inputs, outputs, attrs, shape, twi_not_differentiable, TWI_HOST_ONLY                                     \
+    }
+#define UNIT "unit:{BYTE,UTF8_CHAR}=BYTE"
+
+const twi_op twi_text_ops[] = {
+    TEXT("StringLength", "input:string", "output:int32", UNIT, twi_shape_same),
+    TEXT("Substr", "input:string, pos:T, len:T", "output:string", "T:{int32,int64}; " UNIT, substr_shape),
+    TEXT("StringToNumber", "string_tensor:string", "output:out_type", "out_type:{float,double,int32,int64}=float",
+         twi_shape_same),
+    TEXT("AsString", "input:T", "output:string",
+         "T:{float,double,int32,uint8,int16,int8,int64,bool}; precision:int=-1; scientific:bool=false; "
+         "shortest:bool=false; width:int=-1; fill:string=",
+         twi_shape_same),
+    TEXT("StringUpper", "input:string", "output:string", "encoding:string=", twi_shape_same),
+    TEXT("StringLower", "input:string", "output:string", "encoding:string=", twi_shape_same),
+    TEXT("StringStrip", "input:string", "output:string", "", twi_shape_same),
+    TEXT("EncodeBase64", "input:string", "output:string", "pad:bool=false", twi_shape_same),
+    TEXT("DecodeBase64", "input:string", "output:string", "", twi_shape_same),
+    TEXT("RegexFullMatch", "input:string, pattern:string", "output:bool", "", regex_shape),
+    TEXT("RegexReplace", "input:string, pattern:string, rewrite:string", "output:string", "replace_global:bool=true",
+         regex_shape),
+    TEXT("StaticRegexReplace", "input:string", "output:string",
+         "pattern:string; rewrite:string; replace_global:bool=true", regex_shape),
+    TEXT("StringToHashBucketFast", "input:string", "output:int64", "num_buckets:int", bucket_shape),
+    TEXT("StringToHashBucketStrong", "input:string", "output:int64", "num_buckets:int; key:ints", bucket_shape),
+    {0},
+};

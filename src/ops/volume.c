@@ -1,0 +1,223 @@
+/* volume.c - convolutions and pools of volumes [N,D,H,W,C], and patches of images as rows: rows, shape rules and
+ * gradient rules. Channels come last, as on CPUs in TensorFlow. */
+#include "device/fused/volume.h"
+
+#include "ops/rules.h"
+
+static tw_status check_format(twi_inference *c)
+{
+    if (strcmp(twi_attr_string(c->attrs, "data_format", "NDHWC"), "NDHWC") != 0)
+        return twi_fail(c->error, TW_UNIMPLEMENTED, "data format NCDHW");
+    return TW_OK;
+}
+
+/* Windows of `size` over `image`, and the shape of what they make with so many channels. */
+static tw_status lay(twi_inference *c, const char *dilations, int axes, tw_shape image, const int64_t *size,
+                     int64_t channels, tw_shape *made)
+{
+    static const int64_t unknown[TWI_VOLUME_AXES] = {-1, -1, -1};
+    twi_volume v;
+    const char *why = twi_volume_lay(c->attrs, dilations, axes, image.rank < 0 ? unknown : image.dims + 1, size, &v);
+    if (why)
+        return TWI_REFUSE(c, "%s", why);
+    *made = twi_unknown_of_rank(axes + 2);
+    made->dims[0] = image.rank < 0 ? -1 : image.dims[0];
+    for (int i = 0; i < axes; i++)
+        made->dims[i + 1] = v.out[i];
+    made->dims[axes + 1] = channels;
+    return TW_OK;
+}
+
+/* ---- convolutions ------------------------------------------------------------------------------------------ */
+
+/* Of image [N,D,H,W,C] and filter [d,h,w,C,K]. */
+static tw_status lay_conv(twi_inference *c, tw_shape image, tw_shape filter, tw_shape *made)
+{
+    int64_t merged;
+    static const int64_t unknown[TWI_VOLUME_AXES] = {-1, -1, -1};
+    tw_status status = check_format(c);
+    if (status != TW_OK)
+        return status;
+    if ((image.rank >= 0 && image.rank != 5) || (filter.rank >= 0 && filter.rank != 5))
+        return TWI_REFUSE(c, "volumes and filters have rank 5");
+    if (image.rank == 5 && filter.rank == 5 && !twi_merge_dims(image.dims[4], filter.dims[3], &merged))
+        return TWI_REFUSE(c, "the volume has %lld channels, the filter %lld", (long long)image.dims[4],
+                          (long long)filter.dims[3]);
+    return lay(c, "dilations", 3, image, filter.rank < 0 ? unknown : filter.dims, filter.rank < 0 ? -1 : filter.dims[4],
+               made);
+}
+
+static tw_status conv_shape(twi_inference *c)
+{
+    return lay_conv(c, c->inputs[0], c->inputs[1], &c->outputs[0]);
+}
+
+/* The gradient that flows in is shaped as what the convolution makes. */
+static tw_status check_made(twi_inference *c, tw_shape image, tw_shape filter, tw_shape given)
+{
+    tw_shape made, merged;
+    tw_status status = lay_conv(c, image, filter, &made);
+    return status == TW_OK ? twi_merge_shapes(made, given, &merged, c->error) : status;
+}
+
+static tw_status spelled(twi_inference *c, int i, tw_shape *shape)
+{
+    *shape = twi_shape_of_value(twi_ask_value(c, i));
+    for (int k = 0; c->input_values[i] && k < shape->rank; k++)
+        if (shape->dims[k] < 0)
+            return TWI_REFUSE(c, "dimension %d of the shape is negative", k);
+    return TW_OK;
+}
+
+static tw_status conv_input_shape(twi_inference *c)
+{
+    tw_shape image;
+    tw_status status = spelled(c, 0, &image);
+    if (status == TW_OK)
+        status = check_made(c, image, c->inputs[1], c->inputs[2]);
+    c->outputs[0] = image.rank < 0 ? twi_unknown_of_rank(5) : image;
+    return status;
+}
+
+static tw_status conv_filter_shape(twi_inference *c)
+{
+    tw_shape filter;
+    tw_status status = spelled(c, 1, &filter);
+    if (status == TW_OK)
+        status = check_made(c, c->inputs[0], filter, c->inputs[2]);
+    c->outputs[0] = filter.rank < 0 ? twi_unknown_of_rank(5) : filter;
+    return status;
+}
+
+static tw_output by_input(twi_gradient *g, tw_output sizes, tw_output filter, tw_output dy)
+{
+    return twi_build_like(g->node, "Conv3DBackpropInputV2", TWI_INPUTS(sizes, filter, dy));
+}
+
+static void conv_gradient(twi_gradient *g)
+{
+    g->dx[0] = by_input(g, twi_shape_tensor(G, X(0)), X(1), DY(0));
+    g->dx[1] = twi_build_like(g->node, "Conv3DBackpropFilterV2", TWI_INPUTS(X(0), twi_shape_tensor(G, X(1)), DY(0)));
+}
+
+/* ---- pools ------------------------------------------------------------------------------------------------- */
+
+static tw_status lay_pool(twi_inference *c, tw_shape image, tw_shape given, tw_shape *merged)
+{
+    int count;
+    const int64_t *size = twi_attr_ints(c->attrs, "ksize", &count);
+    tw_shape made;
+    tw_status status = check_format(c);
+    if (status != TW_OK)
+        return status;
+    if (count != 5 || size[0] != 1 || size[4] != 1 || size[1] < 1 || size[2] < 1 || size[3] < 1)
+        return TWI_REFUSE(c, "ksize has 5 numbers, 1 for batch and channels");
+    if (image.rank >= 0 && image.rank != 5)
+        return TWI_REFUSE(c, "volumes have rank 5, not %d", image.rank);
+    status = lay(c, "dilations", 3, image, size + 1, image.rank < 0 ? -1 : image.dims[4], &made);
+    return status == TW_OK ? twi_merge_shapes(made, given, merged, c->error) : status;
+}
+
+static tw_status pool_shape(twi_inference *c)
+{
+    return lay_pool(c, c->inputs[0], TW_UNKNOWN_SHAPE, &c->outputs[0]);
+}
+
+static tw_status max_pool_grad_shape(twi_inference *c)
+{
+    tw_shape made;
+    tw_status status = twi_merge_shapes(c->inputs[1], c->inputs[2], &made, c->error);
+    c->outputs[0] = c->inputs[0];
+    return status == TW_OK ? lay_pool(c, c->inputs[0], made, &made) : status;
+}
+
+static tw_status avg_pool_grad_shape(twi_inference *c)
+{
+    tw_shape image, made;
+    tw_status status = spelled(c, 0, &image);
+    c->outputs[0] = image.rank < 0 ? twi_unknown_of_rank(5) : image;
+    return status == TW_OK ? lay_pool(c, image, c->inputs[1], &made) : status;
+}
+
+static void max_pool_gradient(twi_gradient *g)
+{
+    tw_attr attrs[16];
+    int count = 0;
+    for (int i = 0; i < g->node->attrs.count && count < 15;
+         i++) /* T is of the gradient, and TInput of what was pooled */
+        if (g->node->attrs.items[i].name[0] != '_')
+            attrs[count++] = g->node->attrs.items[i];
+    attrs[count++] = tw_attr_type("TInput", tw_output_dtype(X(0)));
+    g->dx[0] = twi_build(G, "MaxPool3DGrad", TWI_INPUTS(X(0), Y(0), DY(0)), attrs, count);
+}
+
+static void avg_pool_gradient(twi_gradient *g)
+{
+    g->dx[0] = twi_build_like(g->node, "AvgPool3DGrad", TWI_INPUTS(twi_shape_tensor(G, X(0)), DY(0)));
+}
+
+/* ---- patches ----------------------------------------------------------------------------------------------- */
+
+static tw_status patches_shape(twi_inference *c)
+{
+    int count;
+    const int64_t *size = twi_attr_ints(c->attrs, "ksizes", &count);
+    tw_shape in = c->inputs[0];
+    tw_status status = twi_expect_rank(c, 0, 4);
+    if (status != TW_OK)
+        return status;
+    if (count != 4 || size[0] != 1 || size[3] != 1 || size[1] < 1 || size[2] < 1 || size[1] > INT16_MAX ||
+        size[2] > INT16_MAX)
+        return TWI_REFUSE(c, "ksizes has 4 numbers, 1 for batch and channels");
+    int64_t channels = in.rank < 0 ? -1 : in.dims[3];
+    if (channels > INT32_MAX)
+        return TWI_REFUSE(c, "%lld channels are too many", (long long)channels);
+    return lay(c, "rates", 2, in, size + 1, channels < 0 ? -1 : channels * size[1] * size[2], &c->outputs[0]);
+}
+
+/* A patch is what a convolution by filters of a single 1 makes, one for each place and channel; so its gradient is. */
+static void patches_gradient(twi_gradient *g)
+{
+    int count;
+    const int64_t *size = twi_attr_ints(&g->node->attrs, "ksizes", &count), *strides, *rates;
+    tw_shape in = tw_output_shape(X(0));
+    int64_t channels = in.rank == 4 ? in.dims[3] : -1, depth = size[1] * size[2] * channels;
+    if (channels < 0) {
+        twi_graph_fail(G, TW_UNIMPLEMENTED, "the gradient of ExtractImagePatches '%s' needs to know the channels",
+                       g->node->name);
+        return;
+    }
+    tw_output unit =
+        twi_unary(g, "MatrixDiag", tw_fill(G, twi_constant_ints(G, &depth, 1), twi_number_like(g, DY(0), 1)));
+    tw_output filter = tw_reshape(G, unit, TW_SHAPE(size[1], size[2], channels, depth));
+    strides = twi_attr_ints(&g->node->attrs, "strides", &count);
+    rates = twi_attr_ints(&g->node->attrs, "rates", &count);
+    g->dx[0] = twi_build(G, "Conv2DBackpropInput", TWI_INPUTS(twi_shape_tensor(G, X(0)), filter, DY(0)),
+                         TWI_ATTRS(tw_attr_ints("strides", strides, 4), tw_attr_ints("dilations", rates, 4),
+                                   tw_attr_string("padding", twi_attr_string(&g->node->attrs, "padding", "VALID"))));
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------- */
+
+#define FORMAT "padding:{SAME,VALID}; data_format:{NDHWC,NCDHW}=NDHWC"
+#define CONV "T:{half,bfloat16,float,double}; strides:ints; " FORMAT "; dilations:ints=[1,1,1,1,1]"
+#define POOL "ksize:ints; strides:ints; " FORMAT
+
+const twi_op twi_volume_ops[] = {
+    {"Conv3D", "input:T, filter:T", "output:T", CONV, conv_shape, conv_gradient},
+    {"Conv3DBackpropInputV2", "input_sizes:Tshape, filter:T, out_backprop:T", "output:T",
+     CONV "; Tshape:{int32,int64}=int32", conv_input_shape, NULL},
+    {"Conv3DBackpropFilterV2", "input:T, filter_sizes:int32, out_backprop:T", "output:T", CONV, conv_filter_shape,
+     NULL},
+    {"MaxPool3D", "input:T", "output:T", POOL "; T:{half,bfloat16,float}", pool_shape, max_pool_gradient},
+    {"MaxPool3DGrad", "orig_input:TInput, orig_output:TInput, grad:T", "output:T",
+     POOL "; T:{half,bfloat16,float}=float; TInput:{half,bfloat16,float}=float", max_pool_grad_shape, NULL},
+    {"AvgPool3D", "input:T", "output:T", POOL "; T:{half,bfloat16,float,double}", pool_shape, avg_pool_gradient},
+    {"AvgPool3DGrad", "orig_input_shape:int32, grad:T", "output:T", POOL "; T:{half,bfloat16,float,double}",
+     avg_pool_grad_shape, NULL},
+    {"ExtractImagePatches", "images:T", "patches:T",
+     "ksizes:ints; strides:ints; rates:ints; T:{bfloat16,half,float,double,int8,int16,int32,int64,uint8,bool}; "
+     "padding:{SAME,VALID}",
+     patches_shape, patches_gradient},
+    {0},
+};

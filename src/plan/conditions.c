@@ -1,0 +1,417 @@
+/* conditions.c - branches of the user's graph as guards in a plan.
+ *
+ * Nothing is nested: all branches stand in the one region, in one order, with memory of their own, and a node of a
+ * branch has a guard, a node on the host that says whether the branch is taken. A Switch is what it looks at; a Merge
+ * is a chain of _Choose nodes in one piece of memory, each under the guard of its input. Where a predicate is known,
+ * the branch that is not taken is not planned. */
+#include "plan/specialize.h"
+
+static tw_status fail_memory(const twi_copying *c)
+{
+    return twi_fail_memory(c->p->error, "looking at conditions");
+}
+
+/* ---- conditions ---------------------------------------------------------------------------------------------------
+ */
+
+/* Where a value was computed. */
+static twi_value follow(twi_value value)
+{
+    while (twi_has_trait(value.node, TWI_PASSES))
+        value = twi_in(value.node, value.index);
+    return value;
+}
+
+/* What a Switch decides by, where it was computed. */
+static tw_status find_predicate(const twi_copying *c, const tw_node *node, twi_value *predicate)
+{
+    char text[128];
+    twi_value value = c->outputs[node->inputs[1].node->id][node->inputs[1].index];
+    if (twi_copy_refers(c, node->inputs[1]))
+        return twi_fail(c->p->error, TW_UNIMPLEMENTED, "%s '%s' decides by a reference", node->op->name, node->name);
+    *predicate = value = follow(value);
+    if (twi_shape(value).rank > 0)
+        return twi_fail(c->p->error, TW_INVALID_ARGUMENT, "%s '%s': the predicate is %s, expected a scalar",
+                        node->op->name, node->name, tw_shape_text(twi_shape(value), text, sizeof text));
+    return TW_OK;
+}
+
+static tw_status with_literal(twi_copying *c, twi_guard *conditions, twi_value predicate, bool value,
+                              twi_guard **result)
+{
+    const tw_tensor *known = twi_constant(predicate);
+    *result = conditions;
+    if (!known)
+        return twi_guard_with(&c->guards, conditions, (twi_literal){predicate.node->id, predicate.index, value}, result,
+                              c->p->error);
+    if (*(const bool *)tw_tensor_data((tw_tensor *)known) != value)
+        *result = &twi_never;
+    return TW_OK;
+}
+
+/* Of a value that was computed before the loop: there it waited for nothing, here whoever takes it runs only where
+ * there is a round. */
+static tw_status conditions_of_fed(twi_copying *c, tw_output output, twi_guard **conditions)
+{
+    int here = twi_copy_frame(c);
+    *conditions = NULL;
+    if (!here || c->frames->of[output.node->id] != here || !c->frames->gated[output.node->id])
+        return TW_OK;
+    tw_output cond = c->frames->items.items[here].cond->inputs[0];
+    return with_literal(c, NULL, follow(c->outputs[cond.node->id][cond.index]), true, conditions);
+}
+
+/* Whether what a node in an earlier part would have given is not there. */
+static bool is_dead(const twi_copying *c, tw_output output)
+{
+    const twi_request *request = c->p->request;
+    bool dead = false;
+    for (int i = 0; i < request->num_feeds && !dead; i++)
+        dead = request->feeds[i].dead && request->feeds[i].output.node == output.node &&
+               request->feeds[i].output.index == output.index;
+    return dead;
+}
+
+/* The conditions of a node, and of the side of a Switch. */
+static tw_status conditions_of(twi_copying *c, tw_output output, twi_guard **conditions)
+{
+    twi_value predicate;
+    if (twi_copy_is_done(c, output.node)) { /* before the border it ran, or it did not */
+        *conditions = is_dead(c, output) ? &twi_never : NULL;
+        return TW_OK;
+    }
+    if (twi_copy_is_fed(c, output))
+        return conditions_of_fed(c, output, conditions);
+    *conditions = c->conditions[output.node->id];
+    if (output.index < 0 || *conditions == &twi_never || !twi_op_is(output.node->op, TWI_SWITCH))
+        return TW_OK;
+    tw_status status = find_predicate(c, output.node, &predicate);
+    if (status != TW_OK)
+        return status;
+    return with_literal(c, *conditions, predicate, output.index == 1, conditions);
+}
+
+static tw_status join(twi_copying *c, tw_output input, twi_guard **all)
+{
+    twi_guard *one;
+    tw_status status = conditions_of(c, input, &one);
+    return status == TW_OK ? twi_guard_join(&c->guards, *all, one, all, c->p->error) : status;
+}
+
+static tw_status join_controls(twi_copying *c, const tw_node *node, twi_guard **all)
+{
+    tw_status status = TW_OK;
+    for (int i = 0; i < node->num_control_inputs && status == TW_OK; i++)
+        if (!twi_copy_is_wholly_fed(c, node->control_inputs[i]))
+            status = join(c, (tw_output){node->control_inputs[i], -1}, all);
+    return status;
+}
+
+/* One input of a Merge runs whenever the Merge does. */
+static tw_status merge_inputs(twi_copying *c, const tw_node *node, twi_guard **inputs, twi_guard **merged)
+{
+    tw_status status = TW_OK;
+    for (int i = 0; i < node->num_inputs && status == TW_OK; i++)
+        status = conditions_of(c, node->inputs[i], &inputs[i]);
+    if (status == TW_OK)
+        status = twi_guard_merge(&c->guards, inputs, node->num_inputs, merged, c->p->error);
+    if (status != TW_OK)
+        twi_prefix(c->p->error, "%s '%s'", node->op->name, node->name);
+    return status;
+}
+
+static twi_guard **reserve(twi_copying *c, const tw_node *node)
+{
+    return twi_arena_alloc(&c->p->plan->arena, sizeof(twi_guard *) * (size_t)(node->num_inputs + 1));
+}
+
+/* ---- guards ---------------------------------------------------------------------------------------------------------
+ */
+
+static tw_status fill_guard(twi_copying *c, const twi_guard *conditions, twi_value *predicates, int64_t *values)
+{
+    for (int i = conditions->count - 1; i >= 0; i--, conditions = conditions->rest) {
+        predicates[i] = twi_out(c->region->nodes.items[conditions->last.predicate], conditions->last.index);
+        values[i] = conditions->last.value;
+    }
+    return TW_OK;
+}
+
+/* The node that says whether the conditions hold: one for each set; NULL for the empty one. */
+static tw_status make_guard(twi_copying *c, twi_guard *conditions, twi_node **guard)
+{
+    twi_value predicates[TWI_MOST_CONDITIONS];
+    int64_t values[TWI_MOST_CONDITIONS];
+    *guard = conditions ? conditions->user : NULL;
+    if (!conditions || *guard)
+        return TW_OK;
+    fill_guard(c, conditions, predicates, values);
+    const twi_node *last = predicates[conditions->count - 1].node;
+    tw_attr attr = tw_attr_ints("values", values, conditions->count);
+    char *name =
+        twi_arena_printf(&c->region->arena, "%s/%s", last->name, values[conditions->count - 1] ? "holds" : "fails");
+    if (!name)
+        return fail_memory(c);
+    conditions->user = *guard = twi_node_make(c->region, &(twi_wish){.op = c->region->known[TWI_OP__Guard],
+                                                                     .name = name,
+                                                                     .rank = last->rank,
+                                                                     .device = 0,
+                                                                     .inputs = predicates,
+                                                                     .num_inputs = conditions->count,
+                                                                     .attrs = &attr,
+                                                                     .num_attrs = 1});
+    return twi_region_check(c->region, c->p->error);
+}
+
+tw_status twi_find_conditions(twi_copying *c, const tw_node *node, bool *never)
+{
+    twi_guard *all = NULL, **inputs = twi_op_is(node->op, TWI_MERGE) ? reserve(c, node) : NULL;
+    tw_status status = TW_OK;
+    *never = false;
+    c->guard = NULL;
+    if (twi_copy_is_outside(c, node))
+        return TW_OK;
+    if (twi_op_is(node->op, TWI_MERGE) && !inputs)
+        return fail_memory(c);
+    if (twi_op_is(node->op, TWI_MERGE) && !node->backward.node)
+        status = inputs ? merge_inputs(c, node, inputs, &all) : fail_memory(c);
+    for (int i = 0; i < node->num_inputs && !inputs && status == TW_OK; i++)
+        status = join(c, node->inputs[i], &all);
+    if (status == TW_OK && !twi_copy_is_hoisted(c, node))
+        status = join_controls(c, node, &all);
+    c->conditions[node->id] = all;
+    *never = all == &twi_never;
+    return status == TW_OK && !*never ? make_guard(c, all, &c->guard) : status;
+}
+
+tw_status twi_find_loop_conditions(twi_copying *c, const tw_output *inputs, int num_inputs, const tw_node *exit,
+                                   bool *never)
+{
+    twi_guard *all = NULL;
+    tw_status status = TW_OK;
+    for (int i = 0; i < num_inputs && status == TW_OK; i++)
+        status = join(c, inputs[i], &all);
+    c->conditions[exit->id] = all;
+    c->guard = NULL;
+    *never = all == &twi_never;
+    return status == TW_OK && !*never ? make_guard(c, all, &c->guard) : status;
+}
+
+tw_status twi_guard_of(twi_copying *c, tw_output output, twi_node **guard, bool *never)
+{
+    twi_guard *conditions = NULL;
+    tw_status status = conditions_of(c, output, &conditions);
+    *guard = NULL;
+    *never = conditions == &twi_never;
+    return status == TW_OK && !*never ? make_guard(c, conditions, guard) : status;
+}
+
+/* ---- Switch --------------------------------------------------------------------------------------------------------
+ */
+
+/* What comes after its outputs comes after what it comes after itself. A handle is passed on as it is: who writes what
+ * is behind it is known by the handle. */
+tw_status twi_copy_switch(twi_copying *c, const tw_node *node, twi_value data, const twi_value *controls,
+                          int num_controls)
+{
+    twi_value *inputs = twi_arena_alloc(&c->p->plan->arena, sizeof *inputs * (size_t)(num_controls + 1));
+    bool is_handle = twi_dtype(data) == TW_RESOURCE;
+    tw_attr type = tw_attr_type("T", twi_dtype(data));
+    if (!inputs)
+        return fail_memory(c);
+    inputs[0] = data;
+    for (int i = 0; i < num_controls; i++)
+        inputs[i + 1] = controls[i];
+    twi_node *made =
+        twi_node_make(c->region, &(twi_wish){.op = is_handle ? twi_op_find("NoOp") : c->region->known[TWI_OP_Identity],
+                                             .name = node->name,
+                                             .origin = node,
+                                             .rank = node->order,
+                                             .device = -1,
+                                             .inputs = inputs + is_handle,
+                                             .num_inputs = num_controls + !is_handle,
+                                             .attrs = &type,
+                                             .num_attrs = !is_handle});
+    if (!made)
+        return twi_region_check(c->region, c->p->error);
+    twi_set_guard(made, c->guard);
+    c->nodes[node->id] = c->p->plan->origins[node->id] = made;
+    for (int i = 0; i < 2; i++)
+        if (!c->outputs[node->id][i].node) /* not fed */
+            c->outputs[node->id][i] = is_handle ? data : twi_out(made, 0);
+    return twi_region_check(c->region, c->p->error);
+}
+
+/* ---- Merge ---------------------------------------------------------------------------------------------------------
+ */
+
+/* An input that may be the one. */
+typedef struct choice {
+    int input;
+    twi_value value;
+    twi_node *guard;
+} choice;
+
+static tw_status list_choices(twi_copying *c, const tw_node *node, choice *choices, int *count)
+{
+    tw_status status = TW_OK;
+    for (int i = 0; i < node->num_inputs && status == TW_OK; i++) {
+        tw_output input = node->inputs[i];
+        twi_guard *conditions;
+        status = conditions_of(c, input, &conditions);
+        if (status != TW_OK || conditions == &twi_never)
+            continue;
+        choice *next = &choices[(*count)++];
+        *next = (choice){.input = i, .value = c->outputs[input.node->id][input.index]};
+        status = make_guard(c, conditions, &next->guard);
+        if (status == TW_OK && twi_copy_refers(c, input) && !twi_input_is_reference(node, i)) {
+            status = twi_read_reference(c->p, next->value, twi_copy_writer(c, input), node, NULL, 0, &next->value);
+            if (status == TW_OK)
+                twi_set_guard(next->value.node, next->guard);
+        }
+    }
+    return status;
+}
+
+static bool all_are_one(const choice *choices, int count)
+{
+    bool same = true;
+    for (int i = 1; i < count; i++)
+        same = same && twi_same(choices[i].value, choices[0].value);
+    return same;
+}
+
+/* Two that run whenever the other does: nothing says which of them it is. */
+static bool any_two_meet(const choice *choices, int count)
+{
+    bool meet = false;
+    for (int i = 0; i < count && !meet; i++)
+        for (int k = i + 1; k < count && !meet; k++)
+            meet = choices[i].guard == choices[k].guard && !twi_same(choices[i].value, choices[k].value);
+    return meet;
+}
+
+static int list_controls(const twi_copying *c, const tw_node *node, twi_value *controls)
+{
+    int count = 0;
+    for (int i = 0; i < node->num_control_inputs; i++)
+        if (c->nodes[node->control_inputs[i]->id])
+            controls[count++] = twi_out(c->nodes[node->control_inputs[i]->id], -1);
+    return count;
+}
+
+/* One piece of memory that each choice whose guard holds is put into. */
+static tw_status make_chain(twi_copying *c, const tw_node *node, const choice *choices, int count, twi_value *value)
+{
+    twi_value *inputs = twi_arena_alloc(&c->p->plan->arena, sizeof *inputs * (size_t)(node->num_control_inputs + 2));
+    if (!inputs)
+        return fail_memory(c);
+    for (int i = 0; i < count; i++) {
+        bool is_last = i == count - 1;
+        int n = 0;
+        char *name = is_last ? (char *)node->name
+                             : twi_arena_printf(&c->region->arena, "%s/input_%d", node->name, choices[i].input);
+        if (!name)
+            return fail_memory(c);
+        if (i > 0)
+            inputs[n++] = *value;
+        inputs[n++] = choices[i].value;
+        n += list_controls(c, node, inputs + n);
+        twi_node *made = twi_node_make(c->region, &(twi_wish){.op = c->region->known[TWI_OP__Choose],
+                                                              .name = name,
+                                                              .origin = node,
+                                                              .rank = node->order,
+                                                              .device = -1,
+                                                              .inputs = inputs,
+                                                              .num_inputs = n});
+        if (!made)
+            return twi_region_check(c->region, c->p->error);
+        twi_set_guard(made, choices[i].guard);
+        *value = twi_out(made, 0);
+        c->nodes[node->id] = c->p->plan->origins[node->id] = made;
+    }
+    return twi_region_check(c->region, c->p->error);
+}
+
+/* There is nothing to choose; what is left is its place in the order. */
+static tw_status pass_on(twi_copying *c, const tw_node *node, const choice *choices, int count)
+{
+    twi_value *controls =
+        twi_arena_alloc(&c->p->plan->arena, sizeof *controls * (size_t)(node->num_control_inputs + count + 1));
+    if (!controls)
+        return fail_memory(c);
+    int n = list_controls(c, node, controls);
+    for (int i = 0; i < count; i++) {
+        tw_output input = node->inputs[choices[i].input];
+        twi_node *before = twi_output_is_reference(input) ? twi_copy_writer(c, input).node : choices[i].value.node;
+        if (before)
+            controls[n++] = twi_out(before, -1);
+    }
+    twi_node *made = twi_node_make(c->region, &(twi_wish){.op = twi_op_find("NoOp"),
+                                                          .name = node->name,
+                                                          .origin = node,
+                                                          .rank = node->order,
+                                                          .device = -1,
+                                                          .inputs = controls,
+                                                          .num_inputs = n});
+    if (!made)
+        return twi_region_check(c->region, c->p->error);
+    twi_set_guard(made, c->guard);
+    c->nodes[node->id] = c->p->plan->origins[node->id] = made;
+    return twi_region_check(c->region, c->p->error);
+}
+
+/* Which of its inputs a Merge has given. */
+static tw_status make_index(twi_copying *c, const tw_node *node, const choice *choices, int count, twi_value *index)
+{
+    char *name = twi_arena_printf(&c->region->arena, "%s/value_index", node->name);
+    twi_value *guards = twi_arena_alloc(&c->p->plan->arena, sizeof *guards * (size_t)(node->num_inputs + 1));
+    if (!name || !guards)
+        return fail_memory(c);
+    twi_wish w = {.op = c->region->known[TWI_OP__Which], .name = name, .rank = node->order, .inputs = guards};
+    int32_t only = choices[0].input;
+    tw_tensor *value = tw_tensor_from(TW_INT32, TW_SCALAR, &only);
+    if (!value)
+        return fail_memory(c);
+    tw_attr attrs[] = {tw_attr_tensor("value", value), tw_attr_type("dtype", TW_INT32)};
+    if (count == 1 || !choices[0].guard)
+        w.op = c->region->known[TWI_OP_Const], w.attrs = attrs, w.num_attrs = 2;
+    for (int i = 0, n = 0; i < node->num_inputs && !w.attrs; i++) { /* one that never runs has the guard of another */
+        guards[i] = twi_out(choices[n < count - 1 ? n : count - 1].guard, 0);
+        n += n < count && choices[n].input == i;
+        w.num_inputs++;
+    }
+    *index = twi_out(twi_node_make(c->region, &w), 0);
+    tw_tensor_release(value);
+    return twi_region_check(c->region, c->p->error);
+}
+
+tw_status twi_copy_merge(twi_copying *c, const tw_node *node)
+{
+    int count = 0;
+    twi_value value = {0}, index = {0};
+    tw_status status = TW_OK;
+    choice *choices = twi_arena_alloc(&c->p->plan->arena, sizeof *choices * (size_t)(node->num_inputs + 1));
+    if (!choices)
+        return fail_memory(c);
+    TWI_TRY(list_choices(c, node, choices, &count));
+    value = choices[0].value;
+    if (any_two_meet(choices, count))
+        TWI_TRY(twi_fail(c->p->error, TW_INVALID_ARGUMENT, "%s '%s': its inputs are not the branches of one condition",
+                         node->op->name, node->name));
+    bool passes = all_are_one(choices, count), is_handle = twi_dtype(value) == TW_RESOURCE;
+    if (!passes && is_handle)
+        TWI_TRY(twi_fail(c->p->error, TW_UNIMPLEMENTED, "%s '%s' chooses between variables, which is not supported",
+                         node->op->name, node->name));
+    if (passes)
+        TWI_TRY(pass_on(c, node, choices, count));
+    else
+        TWI_TRY(make_chain(c, node, choices, count, &value));
+    TWI_TRY(make_index(c, node, choices, count, &index));
+    if (!c->outputs[node->id][0].node) /* not fed */
+        c->outputs[node->id][0] = value;
+    if (!c->outputs[node->id][1].node)
+        c->outputs[node->id][1] = index;
+done:
+    return status;
+}

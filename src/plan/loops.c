@@ -1,0 +1,495 @@
+/* loops.c - loops of the user's graph as one node each, with a plan for a round.
+ *
+ * A round is a cut of the graph like any other: what goes in are the values of the loop's Merges and what it takes from
+ * outside, what comes out is whether there is another round, and its values. The nodes of the body stand under a guard,
+ * for the Switches that let values into it decide by the LoopCond; so a round that finds that it is none does nothing
+ * more but what leads to an Exit.
+ *
+ * What does not change in a loop is computed before it. Handles of variables do not go in: the round's plan has its own
+ * node for the same variable, and the loop's node says which variables it writes. */
+#include "plan/specialize.h"
+
+#include <limits.h>
+
+enum { MOST_LOOPS = 64 }; /* that lie in each other */
+
+typedef struct looping {
+    twi_copying *c;
+    const twi_frame *frame;
+    int number;
+    const tw_node *exit;               /* the first, for messages */
+    TWI_ARRAY(const tw_node *) merges; /* of values that change */
+    TWI_ARRAY(const tw_node *) exits;
+    TWI_ARRAY(tw_output) outside; /* what the loop takes: the values that it begins with, then those that stay */
+    TWI_ARRAY(twi_value) values;  /* what that is */
+    TWI_ARRAY(tw_output) fetches;
+    TWI_ARRAY(twi_feed_shape) feeds;
+} looping;
+
+static tw_status fail_memory(const twi_copying *c)
+{
+    return twi_fail_memory(c->p->error, "planning a loop");
+}
+
+static tw_status fail(const looping *l, const char *node, const char *what)
+{
+    return twi_fail(l->c->p->error, TW_INVALID_ARGUMENT, "loop '%s': %s%s%s %s", l->frame->name, node ? "'" : "",
+                    node ? node : "", node ? "'" : "", what);
+}
+
+/* ---- what is in it --------------------------------------------------------------------------------------------------
+ */
+
+static tw_status check_merge(const looping *l, const tw_node *merge)
+{
+    const tw_node *enter = merge->inputs[0].node;
+    if (!merge->backward.node || !twi_op_is(merge->backward.node->op, TWI_NEXT))
+        return fail(l, merge->name, "has no NextIteration");
+    if (!twi_op_is(enter->op, TWI_ENTER) || merge->num_inputs != 2)
+        return fail(l, merge->name, "is not a Merge of an Enter and a NextIteration");
+    if (l->c->frames->of[merge->backward.node->id] != l->number)
+        return fail(l, merge->backward.node->name, "leads back into a loop that it is not in");
+    if (twi_output_is_reference((tw_output){(tw_node *)merge, 0}) || tw_output_dtype(merge->inputs[0]) == TW_RESOURCE)
+        return fail(l, merge->name, "goes round with a variable itself, which is not supported");
+    return TW_OK;
+}
+
+static bool is_way_round(const twi_copying *c, const tw_node *node)
+{
+    return twi_op_is(node->op, TWI_MERGE) && (node->backward.node || twi_op_is(node->inputs[0].node->op, TWI_ENTER)) &&
+           c->needed[node->id];
+}
+
+static tw_status list_merges(looping *l)
+{
+    const twi_copying *c = l->c;
+    tw_status status = TW_OK;
+    for (int i = 0; i < l->frame->nodes.count && status == TW_OK; i++) {
+        const tw_node *node = l->frame->nodes.items[i];
+        if (!is_way_round(c, node))
+            continue;
+        status = check_merge(l, node);
+        if (status == TW_OK && !(twi_push(&l->merges, node) && twi_push(&l->outside, node->inputs[0].node->inputs[0])))
+            status = fail_memory(c);
+    }
+    return status;
+}
+
+static tw_status list_exits(looping *l)
+{
+    const twi_copying *c = l->c;
+    bool fits = true;
+    for (int i = 0; i < l->frame->exits.count && fits; i++)
+        if (c->needed[l->frame->exits.items[i]->id])
+            fits = twi_push(&l->exits, l->frame->exits.items[i]);
+    return fits ? TW_OK : fail_memory(c);
+}
+
+/* What a node of the loop, or of one in it, takes of what does not change. */
+static tw_status list_unchanging_of(looping *l, const tw_node *node, bool *listed)
+{
+    const twi_copying *c = l->c;
+    bool fits = true;
+    for (int i = 0; i < node->num_inputs && fits; i++) {
+        const tw_node *from = node->inputs[i].node;
+        if (c->frames->of[from->id] != l->number || !c->frames->unchanging[from->id] || listed[from->id])
+            continue;
+        listed[from->id] = true;
+        for (int k = 0; k < from->num_outputs && fits; k++)
+            fits = twi_push(&l->outside, ((tw_output){(tw_node *)from, k}));
+    }
+    return fits ? TW_OK : fail_memory(c);
+}
+
+static tw_status list_unchanging(looping *l)
+{
+    twi_copying *c = l->c;
+    tw_status status = TW_OK;
+    int count = c->p->request->graph->nodes.count;
+    bool *listed = twi_alloc_array((size_t)count + 1, sizeof *listed);
+    if (!listed)
+        return fail_memory(c);
+    for (int id = 0; id < l->exit->id && status == TW_OK; id++) {
+        const tw_node *node = c->p->request->graph->nodes.items[id];
+        int frame = c->frames->of[id];
+        bool inside = c->needed[id] && frame >= l->number && twi_frame_is_within(c->frames, frame, l->number);
+        if (inside && !(frame == l->number && c->frames->unchanging[id]))
+            status = list_unchanging_of(l, node, listed);
+    }
+    twi_free(listed);
+    return status;
+}
+
+static tw_status check_frame(const looping *l)
+{
+    if (l->frame->depth > MOST_LOOPS)
+        return twi_fail(l->c->p->error, TW_RESOURCE_EXHAUSTED, "loop '%s': more than %d loops lie in each other",
+                        l->frame->name, MOST_LOOPS);
+    if (!l->frame->cond)
+        return fail(l, NULL, "has no LoopCond");
+    if (l->frame->second_cond)
+        return fail(l, l->frame->second_cond->name, "is its second LoopCond");
+    return TW_OK;
+}
+
+/* ---- its plan -------------------------------------------------------------------------------------------------------
+ */
+
+/* What the loop takes; a variable that it begins with is read. */
+static tw_status list_values(looping *l)
+{
+    twi_copying *c = l->c;
+    tw_status status = TW_OK;
+    for (int i = 0; i < l->outside.count && status == TW_OK; i++) {
+        tw_output output = l->outside.items[i];
+        twi_value value = c->outputs[output.node->id][output.index];
+        if (twi_copy_refers(c, output)) {
+            status = twi_read_reference(c->p, value, twi_copy_writer(c, output), l->exit, NULL, 0, &value);
+            if (status == TW_OK)
+                twi_set_guard(value.node, c->guard);
+        }
+        if (status == TW_OK && !twi_push(&l->values, value))
+            status = fail_memory(c);
+    }
+    return status;
+}
+
+/* The values that change come in by their Merges, the others as what they are. */
+static bool list_feeds(looping *l)
+{
+    bool fits = true;
+    for (int i = 0; i < l->outside.count && fits; i++) {
+        twi_value value = l->values.items[i];
+        bool changes = i < l->merges.count;
+        tw_output inside = changes ? (tw_output){(tw_node *)l->merges.items[i], 0} : l->outside.items[i];
+        twi_feed_shape feed = {.output = inside, .dtype = twi_dtype(value), .shape = twi_shape(value)};
+        if (!changes)
+            feed.value = twi_constant(value);
+        fits = twi_push(&l->feeds, feed);
+    }
+    return fits;
+}
+
+static bool list_fetches(looping *l)
+{
+    bool fits = twi_push(&l->fetches, l->frame->cond->inputs[0]);
+    for (int i = 0; i < l->merges.count && fits; i++)
+        fits = twi_push(&l->fetches, l->merges.items[i]->backward);
+    for (int i = 0; i < l->exits.count && fits; i++)
+        fits = twi_push(&l->fetches, l->exits.items[i]->inputs[0]);
+    for (int i = 0; i < l->feeds.count && fits; i++)
+        fits = twi_push(&l->fetches, l->feeds.items[i].output);
+    return fits;
+}
+
+/* The device that does all the work, or the first one. */
+static int find_home(const looping *l)
+{
+    const twi_copying *c = l->c;
+    int home = -1;
+    for (int id = 0; id < l->exit->id; id++) {
+        const tw_node *node = c->p->request->graph->nodes.items[id];
+        int frame = c->frames->of[id], device = c->p->request->placement->devices[id];
+        bool works = c->needed[id] && frame >= l->number && twi_frame_is_within(c->frames, frame, l->number) &&
+                     !twi_op_is(node->op, TWI_SWITCH | TWI_MERGE | TWI_ENTER | TWI_EXIT | TWI_NEXT | TWI_LOOP_COND |
+                                              TWI_CONSTANT | TWI_PASSES);
+        if (works)
+            home = home == -1 || home == device ? device : -2;
+    }
+    return home < 0 ? 0 : home;
+}
+
+/* A value must come back as it went in. */
+static tw_status check_shapes(const looping *l, const twi_plan *plan)
+{
+    char before[128], after[128];
+    for (int i = 0; i < l->merges.count; i++) {
+        const twi_port *next = &plan->fetches[1 + i];
+        if (next->device && !tw_shape_equal(next->shape, l->feeds.items[i].shape))
+            return twi_fail(
+                l->c->p->error, TW_UNIMPLEMENTED,
+                "loop '%s': '%s' goes in as %s and comes back as %s; values that change their shape in a loop "
+                "are not supported",
+                l->frame->name, l->merges.items[i]->name, tw_shape_text(l->feeds.items[i].shape, before, sizeof before),
+                tw_shape_text(next->shape, after, sizeof after));
+    }
+    return TW_OK;
+}
+
+static tw_status plan_round(looping *l, twi_loop **result)
+{
+    twi_copying *c = l->c;
+    twi_plan *plan = c->p->plan;
+    twi_request request = *c->p->request;
+    int devices = request.devices->count, used = 0;
+    twi_loop *loop = twi_alloc(sizeof *loop);
+    if (!loop || !twi_push(&plan->loops, loop)) {
+        twi_free(loop);
+        return fail_memory(c);
+    }
+    *loop = (twi_loop){.num_changing = l->merges.count, .num_results = l->exits.count, .device = -1};
+    loop->arenas = twi_alloc_array((size_t)devices, sizeof *loop->arenas);
+    if (!loop->arenas || !list_feeds(l) || !list_fetches(l))
+        return fail_memory(c);
+    request.feeds = l->feeds.items;
+    request.num_feeds = l->feeds.count;
+    request.fetches = l->fetches.items;
+    request.num_fetches = l->fetches.count;
+    request.frames = c->frames;
+    request.frame = l->number;
+    request.home = find_home(l);
+    request.num_changing = l->merges.count;
+    request.soft_budget = 0;
+    request.behind = NULL;
+    request.behind = NULL;
+    request.series = request.series ? request.series : &plan->series;
+    tw_status status = twi_plan_create(&request, &loop->plan, c->p->error);
+    if (status == TW_OK && loop->plan->border)
+        status = twi_fail(c->p->error, TW_UNIMPLEMENTED,
+                          "loop '%s': the shape of '%s' is computed in it, which is not supported", l->frame->name,
+                          loop->plan->border->cause->name);
+    if (status == TW_OK && loop->plan->border)
+        status = twi_fail(c->p->error, TW_UNIMPLEMENTED,
+                          "loop '%s': the shape of '%s' is computed in it, which is not supported", l->frame->name,
+                          loop->plan->border->cause->name);
+    if (status != TW_OK)
+        return status;
+    for (int d = 0; d < devices; d++)
+        used += loop->plan->lists[d].count > 0;
+    loop->device = used <= 1 && (!used || loop->plan->lists[request.home].count) ? request.home : -1;
+    loop->owns_arenas = loop->device < 0;
+    *result = loop;
+    return check_shapes(l, loop->plan);
+}
+
+/* ---- its node ------------------------------------------------------------------------------------------------------
+ */
+
+/* The user's node that makes what a round's node writes. */
+static const tw_node *maker_of(twi_value handle)
+{
+    while (handle.node->num_inputs)
+        handle = twi_in(handle.node, 0);
+    return handle.node->origin;
+}
+
+/* Adds the handles of the variables that the round writes, each once. */
+static bool list_changes(const looping *l, const twi_plan *round, twi_value *inputs, int most, int *count)
+{
+    int first = *count;
+    for (int id = 0; id < round->region->nodes.count; id++) {
+        const twi_node *node = round->region->nodes.items[id];
+        for (int i = 0; i < node->num_inputs && node->op->roles; i++) {
+            if (!twi_role_writes(twi_op_role(node->op, &node->attrs, i)) || twi_dtype(twi_in(node, i)) != TW_RESOURCE)
+                continue;
+            const tw_node *maker = maker_of(twi_in(node, i));
+            twi_value handle = maker && l->c->outputs[maker->id] ? l->c->outputs[maker->id][0] : (twi_value){0};
+            bool known = !handle.node;
+            for (int k = first; k < *count && !known; k++)
+                known = twi_same(inputs[k], handle);
+            if (!known && *count == most)
+                return false;
+            if (!known)
+                inputs[(*count)++] = handle;
+        }
+    }
+    return true;
+}
+
+/* The nodes that make what the round works on: it comes after them. */
+static int list_makers(const looping *l, const twi_plan *round, twi_value *controls)
+{
+    int count = 0;
+    for (int id = 0; id < round->region->nodes.count; id++) {
+        const twi_node *node = round->region->nodes.items[id];
+        const twi_value *row = node->series && node->origin ? l->c->outputs[node->origin->id] : NULL;
+        if (row && row[0].node && l->c->frames->of[node->origin->id] != l->number)
+            controls[count++] = twi_out(row[0].node, -1);
+    }
+    return count;
+}
+
+/* Whether the loop lies behind the border: it takes something whose shape is not known yet. */
+static bool is_late(const looping *l)
+{
+    const twi_copying *c = l->c;
+    bool late = false;
+    for (int i = 0; i < l->values.count && !late; i++)
+        late = (c->late && c->late[l->outside.items[i].node->id] && !twi_copy_is_fed(c, l->outside.items[i])) ||
+               !tw_shape_is_known(twi_shape(l->values.items[i]));
+    return late;
+}
+
+/* All of it is behind the border then, but what was computed before it. Its results have no shape so far. */
+static tw_status put_behind(looping *l, twi_node **made)
+{
+    twi_copying *c = l->c;
+    int count = c->p->request->graph->nodes.count, results = l->exits.count;
+    tw_dtype *types = twi_arena_alloc(&c->region->arena, sizeof *types * (size_t)(results + 1));
+    tw_shape *shapes = twi_arena_alloc(&c->region->arena, sizeof *shapes * (size_t)(results + 1));
+    c->late = c->late ? c->late : twi_alloc((size_t)count);
+    if (!c->late || !types || !shapes)
+        return fail_memory(c);
+    c->unknown = true;
+    c->cause = c->cause ? c->cause : l->exit;
+    for (int id = 0; id < count; id++) {
+        int frame = c->frames->of[id];
+        bool inside = c->needed[id] && frame >= l->number && twi_frame_is_within(c->frames, frame, l->number);
+        c->late[id] = c->late[id] || (inside && !(frame == l->number && c->frames->unchanging[id]));
+    }
+    for (int i = 0; i < results; i++) {
+        types[i] = tw_output_dtype((tw_output){(tw_node *)l->exits.items[i], 0});
+        shapes[i] = TW_UNKNOWN_SHAPE;
+    }
+    tw_attr attrs[] = {tw_attr_types("T", NULL, 0), tw_attr_types("U", types, results), tw_attr_int("N", 0),
+                       tw_attr_shapes("shapes", shapes, results)};
+    *made = twi_node_make(c->region, &(twi_wish){.op = twi_op_find("_While"),
+                                                 .name = l->frame->name,
+                                                 .rank = l->exit->order,
+                                                 .attrs = attrs,
+                                                 .num_attrs = 4});
+    return twi_region_check(c->region, c->p->error);
+}
+
+static int count_writes(const twi_plan *round)
+{
+    int count = 0;
+    for (int id = 0; id < round->region->nodes.count; id++)
+        count += round->region->nodes.items[id]->num_inputs;
+    return count;
+}
+
+static tw_status make_node(looping *l, twi_loop *loop, twi_node **made)
+{
+    twi_copying *c = l->c;
+    twi_arena *arena = &c->region->arena;
+    int count = 0, most = l->outside.count + count_writes(loop->plan), results = l->exits.count;
+    twi_value *inputs = twi_arena_alloc(arena, sizeof *inputs * (size_t)(most + loop->plan->region->nodes.count + 1));
+    tw_dtype *types = twi_arena_alloc(arena, sizeof *types * (size_t)(l->outside.count + results + 1));
+    tw_shape *shapes = twi_arena_alloc(arena, sizeof *shapes * (size_t)(results + 1));
+    if (!inputs || !types || !shapes)
+        return fail_memory(c);
+    for (; count < l->outside.count; count++) {
+        inputs[count] = l->values.items[count];
+        types[count] = twi_dtype(inputs[count]);
+    }
+    list_changes(l, loop->plan, inputs, most, &count);
+    for (int i = 0; i < results; i++) {
+        const twi_port *port = &loop->plan->fetches[1 + loop->num_changing + i];
+        types[l->outside.count + i] = tw_output_dtype((tw_output){(tw_node *)l->exits.items[i], 0});
+        shapes[i] = port->device ? port->shape : TW_SCALAR; /* of a loop that has no end nothing comes out */
+    }
+    tw_attr attrs[] = {tw_attr_types("T", types, l->outside.count),
+                       tw_attr_types("U", types + l->outside.count, results),
+                       tw_attr_int("N", count - l->outside.count), tw_attr_shapes("shapes", shapes, results)};
+    int makers = list_makers(l, loop->plan, inputs + count);
+    *made = twi_node_make(c->region, &(twi_wish){.op = twi_op_find("_While"),
+                                                 .name = l->frame->name,
+                                                 .rank = l->exit->order,
+                                                 .device = c->p->request->home,
+                                                 .inputs = inputs,
+                                                 .num_inputs = count + makers,
+                                                 .attrs = attrs,
+                                                 .num_attrs = 4});
+    if (!*made)
+        return twi_region_check(c->region, c->p->error);
+    (*made)->loop = loop;
+    (*made)->device = loop->device < 0 ? 0 : loop->device;
+    twi_set_guard(*made, c->guard);
+    return twi_region_check(c->region, c->p->error);
+}
+
+/* ---- all of it -----------------------------------------------------------------------------------------------------
+ */
+
+static tw_status map_exits(looping *l, twi_node *made, bool never)
+{
+    twi_copying *c = l->c;
+    for (int i = 0; i < l->exits.count; i++) {
+        const tw_node *exit = l->exits.items[i];
+        tw_status status = twi_copy_row(c, exit);
+        if (status != TW_OK)
+            return status;
+        c->conditions[exit->id] = c->conditions[l->exit->id];
+        if (never)
+            continue;
+        c->nodes[exit->id] = c->p->plan->origins[exit->id] = made;
+        if (!c->outputs[exit->id][0].node) /* not fed */
+            c->outputs[exit->id][0] = twi_out(made, i);
+    }
+    for (int i = 0; i < l->frame->nodes.count && !never; i++)
+        if (c->needed[l->frame->nodes.items[i]->id])
+            c->p->plan->origins[l->frame->nodes.items[i]->id] = made;
+    return TW_OK;
+}
+
+tw_status twi_copy_loop(twi_copying *c, const tw_node *exit)
+{
+    int number = c->frames->of[exit->inputs[0].node->id];
+    looping l = {.c = c, .frame = &c->frames->items.items[number], .number = number, .exit = exit};
+    twi_node *made = NULL;
+    twi_loop *loop = NULL;
+    bool never = false;
+    tw_status status = TW_OK;
+    if (c->looped[number])
+        return TW_OK;
+    c->looped[number] = true;
+    TWI_TRY(check_frame(&l));
+    TWI_TRY(list_merges(&l));
+    TWI_TRY(list_exits(&l));
+    TWI_TRY(list_unchanging(&l));
+    TWI_TRY(twi_find_loop_conditions(c, l.outside.items, l.outside.count, exit, &never));
+    twi_node *guard = c->guard;
+    if (!never)
+        TWI_TRY(list_values(&l));
+    bool late = !never && is_late(&l);
+    if (late)
+        TWI_TRY(put_behind(&l, &made));
+    if (!never && !late)
+        TWI_TRY(plan_round(&l, &loop));
+    c->guard = guard;
+    if (!never && !late)
+        TWI_TRY(make_node(&l, loop, &made));
+    TWI_TRY(map_exits(&l, made, never));
+done:
+    twi_array_free(&l.merges);
+    twi_array_free(&l.exits);
+    twi_array_free(&l.outside);
+    twi_array_free(&l.values);
+    twi_array_free(&l.fetches);
+    twi_array_free(&l.feeds);
+    return status;
+}
+
+/* ---- memory
+ * ---------------------------------------------------------------------------------------------------------- */
+
+void twi_loop_destroy(twi_loop *loop)
+{
+    if (loop->dispatchers)
+        loop->close(loop->dispatchers);
+    for (int d = 0; loop->owns_arenas && loop->plan && loop->arenas && d < loop->plan->num_lists; d++)
+        twi_device_free(loop->plan->lists[d].device, loop->arenas[d], loop->plan->lists[d].arena_bytes);
+    twi_plan_destroy(loop->plan);
+    twi_free(loop->arenas);
+    twi_free(loop);
+}
+
+void twi_loop_bind(twi_loop *loop, void *workspace)
+{
+    if (!loop->owns_arenas)
+        loop->arenas[loop->device] = workspace;
+    twi_plan_bind(loop->plan, loop->arenas);
+}
+
+tw_status twi_loop_hold(twi_loop *loop, tw_error *error)
+{
+    tw_status status = twi_plan_hold(loop->plan, error);
+    for (int d = 0; loop->owns_arenas && d < loop->plan->num_lists && status == TW_OK; d++) {
+        const twi_list *list = &loop->plan->lists[d];
+        if (list->arena_bytes && !loop->arenas[d])
+            status =
+                twi_device_alloc(list->device, list->arena_bytes, "the buffers of a loop", &loop->arenas[d], error);
+    }
+    return status;
+}

@@ -1,0 +1,151 @@
+/* series.c - what a plan knows of stacks and TensorArrays: who works on which, how long it is, and which shape its
+ * elements have, which it learns from what is put in.
+ *
+ * A run has them to itself: their resources are named by the plan. Plans of loops share those of the run's. */
+#include "plan/specialize.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+/* The one behind a handle. */
+static twi_series_facts *facts_of(twi_value handle)
+{
+    while (handle.node->op->makes == TWI_MAKES_NOTHING && handle.node->num_inputs)
+        handle = twi_in(handle.node, handle.index < handle.node->num_inputs ? handle.index : 0);
+    return handle.node->series;
+}
+
+static tw_status find_facts(twi_copying *c, const char *name, twi_series_facts **facts)
+{
+    twi_series_table *table = c->p->request->series ? c->p->request->series : &c->p->plan->series;
+    static atomic_int plans;
+    if (!table->number)
+        table->number = 1 + atomic_fetch_add(&plans, 1);
+    *facts = twi_map_get(&table->by_name, name);
+    if (*facts)
+        return TW_OK;
+    *facts = twi_arena_alloc(&table->arena, sizeof **facts);
+    char *key = twi_arena_printf(&table->arena, "series/%d/%s", table->number, name);
+    if (!*facts || !key || !twi_map_put(&table->by_name, key + (strlen(key) - strlen(name)), *facts))
+        return twi_fail_memory(c->p->error, "planning a loop");
+    **facts = (twi_series_facts){.key = key, .name = key + (strlen(key) - strlen(name)), .size = -1};
+    return TW_OK;
+}
+
+/* The gradient of an array is as long, and its elements are shaped alike. */
+static tw_status make(twi_copying *c, const tw_node *node, const twi_value *inputs, twi_series_facts **facts)
+{
+    if (node->op->roles) { /* of a handle */
+        twi_series_facts *base = facts_of(inputs[0]);
+        char *name = base ? twi_arena_printf(&c->p->plan->arena, "%s@%s", base->name,
+                                             twi_attr_string(&node->attrs, "source", ""))
+                          : NULL;
+        tw_status status = name ? find_facts(c, name, facts) : twi_fail_memory(c->p->error, "planning a loop");
+        if (status == TW_OK)
+            (*facts)->base = base;
+        return status;
+    }
+    tw_status status = find_facts(c, node->name, facts);
+    const twi_attr *shape = twi_attr_find(&node->attrs, "element_shape");
+    const tw_tensor *size = node->num_inputs && inputs ? twi_constant(inputs[0]) : NULL;
+    if (status == TW_OK && shape && tw_shape_is_known(shape->shape))
+        (*facts)->shape = shape->shape, (*facts)->has_shape = true;
+    if (status == TW_OK && size && shape && !twi_attr_bool(&node->attrs, "dynamic_size", false))
+        (*facts)->size = (int64_t)tw_tensor_value(size, 0);
+    return status;
+}
+
+static twi_series_facts *root(twi_series_facts *facts)
+{
+    while (facts && facts->base)
+        facts = facts->base;
+    return facts;
+}
+
+static tw_status put(twi_copying *c, const twi_node *made, twi_series_facts *facts)
+{
+    char old[128], new[128];
+    int input = made->num_inputs > 2 ? 2 : 1;
+    tw_shape shape = twi_shape(twi_in(made, input));
+    if (made->num_inputs > 2 && twi_shape(twi_in(made, 1)).rank == 1 &&
+        shape.rank > 0) { /* many, along the first axis */
+        shape.rank--;
+        memmove(shape.dims, shape.dims + 1, sizeof *shape.dims * (size_t)shape.rank);
+    }
+    if (!tw_shape_is_known(shape))
+        return TW_OK;
+    if (facts->has_shape && !tw_shape_equal(facts->shape, shape))
+        return twi_fail(c->p->error, TW_UNIMPLEMENTED,
+                        "%s '%s' puts %s where %s was put; elements of several shapes are "
+                        "not supported",
+                        made->op->name, made->name, tw_shape_text(shape, new, sizeof new),
+                        tw_shape_text(facts->shape, old, sizeof old));
+    facts->shape = shape;
+    facts->has_shape = true;
+    return TW_OK;
+}
+
+static void take(twi_node *made, const twi_series_facts *facts)
+{
+    tw_shape shape = facts->shape, indices = made->num_inputs > 1 ? twi_shape(twi_in(made, 1)) : TW_SCALAR;
+    if (!facts->has_shape || shape.rank + indices.rank > TW_MAX_RANK)
+        return;
+    if (indices.rank == 1) {
+        memmove(shape.dims + 1, shape.dims, sizeof *shape.dims * (size_t)shape.rank);
+        shape.dims[0] = indices.dims[0];
+        shape.rank++;
+    }
+    made->results[0].shape = shape;
+}
+
+static tw_status count(twi_copying *c, const twi_node *made, const twi_series_facts *facts, twi_value *folded)
+{
+    int32_t size = (int32_t)facts->size;
+    tw_tensor *value = facts->size >= 0 ? tw_tensor_from(TW_INT32, TW_SCALAR, &size) : NULL;
+    if (facts->size < 0)
+        return TW_OK;
+    *folded = twi_out(twi_node_constant(c->region, made, "/known", value), 0);
+    tw_tensor_release(value);
+    return twi_region_check(c->region, c->p->error);
+}
+
+tw_status twi_copy_series(twi_copying *c, const tw_node *node, twi_node *made, const twi_value *inputs,
+                          twi_value *folded)
+{
+    twi_series_facts *facts = NULL;
+    if (node->op->makes == TWI_MAKES_SERIES) {
+        tw_status status = make(c, node, inputs, &facts);
+        made->series = facts;
+        return status;
+    }
+    if (!twi_op_is(node->op, TWI_PUTS | TWI_TAKES | TWI_COUNTS))
+        return TW_OK;
+    facts = root(facts_of(twi_in(made, 0)));
+    if (!facts)
+        return twi_fail(c->p->error, TW_INVALID_ARGUMENT, "%s '%s': nobody has made what it works on", node->op->name,
+                        node->name);
+    if (twi_op_is(node->op, TWI_PUTS))
+        return put(c, made, facts);
+    if (twi_op_is(node->op, TWI_COUNTS))
+        return count(c, made, facts, folded);
+    take(made, facts);
+    return TW_OK;
+}
+
+tw_status twi_copy_outer_series(twi_copying *c, const tw_node *node)
+{
+    twi_series_facts *facts;
+    const twi_value *base = node->op->roles ? &c->outputs[node->inputs[0].node->id][node->inputs[0].index] : NULL;
+    tw_status status = make(c, node, base, &facts);
+    if (status != TW_OK)
+        return status;
+    twi_node *made = twi_node_make(
+        c->region,
+        &(twi_wish){
+            .op = twi_op_find("_Series"), .name = node->name, .origin = node, .rank = node->order, .device = -1});
+    if (!made)
+        return twi_region_check(c->region, c->p->error);
+    made->series = facts;
+    c->outputs[node->id][0] = twi_out(made, 0);
+    return TW_OK;
+}

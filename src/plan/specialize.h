@@ -1,0 +1,142 @@
+/* specialize.h - a graph on its way into a region: what the files share that copy it (specialize.c), that see to its
+ * branches (conditions.c) and loops (loops.c), and that find where shapes are not known any more (border.c). */
+#ifndef TWI_SPECIALIZE_H
+#define TWI_SPECIALIZE_H
+
+#include "graph/frames.h"
+#include "graph/guards.h"
+#include "plan/stages.h"
+
+typedef struct twi_copying {
+    twi_planning *p;
+    twi_region *region;
+    bool *needed;           /* [nodes of the user's graph] */
+    bool *fed;              /* some output is */
+    bool *views;            /* its output is a variable's memory, passed on as a value */
+    twi_value **outputs;    /* [nodes][num_outputs] in the region; rows only for needed and fed nodes */
+    twi_node **nodes;       /* [nodes] for control edges; NULL where a constant took the node's place */
+    twi_guards guards;
+    twi_guard **conditions; /* [nodes] under which a node runs; NULL: the graph has no branches */
+    twi_node *guard;        /* of the node that is being copied; NULL: it runs always */
+    const twi_frames *frames; /* NULL: the graph has no loops */
+    bool *looped;           /* [frames] whose node has been made */
+    bool unknown;           /* some shape is not known so far */
+    bool *late;             /* [nodes] behind the border; NULL: there is none */
+    const tw_node *cause;   /* the first late one */
+    TWI_ARRAY(tw_output) asked; /* what the shapes of late ones depend on */
+} twi_copying;
+
+static inline bool twi_copy_is_fed(const twi_copying *c, tw_output output)
+{
+    return output.index >= 0 && c->fed[output.node->id] && c->outputs[output.node->id][output.index].node;
+}
+
+/* Nothing of the node is left to be done. */
+static inline bool twi_copy_is_wholly_fed(const twi_copying *c, const tw_node *node)
+{
+    bool fed = c->fed[node->id];
+    if (node->backward.node)
+        return fed;
+    for (int i = 0; i < node->num_outputs && fed; i++)
+        fed = c->outputs[node->id][i].node != NULL;
+    return fed;
+}
+
+static inline tw_status twi_copy_row(twi_copying *c, const tw_node *node)
+{
+    twi_value **row = &c->outputs[node->id];
+    if (!*row)
+        *row = twi_arena_alloc(&c->p->plan->arena, sizeof **row * (size_t)(node->num_outputs + 1));
+    return *row ? TW_OK : twi_fail_memory(c->p->error, "copying a graph");
+}
+
+/* A reference, or what Identity made of one: TensorFlow passes the variable's own memory on, so whoever looks at it later
+ * sees what is there then. */
+static inline bool twi_copy_refers(const twi_copying *c, tw_output output)
+{
+    return output.index >= 0 && !twi_copy_is_fed(c, output) &&
+           (c->views[output.node->id] || twi_output_is_reference(output));
+}
+
+/* Who wrote the variable last before the reference was passed on; no node: its maker. */
+static inline twi_value twi_copy_writer(const twi_copying *c, tw_output reference)
+{
+    return (twi_value){reference.node->num_inputs ? c->nodes[reference.node->id] : NULL, -1};
+}
+
+/* Whether a part before the border that this one lies behind has done the node's work. */
+static inline bool twi_copy_is_done(const twi_copying *c, const tw_node *node)
+{
+    const twi_border *behind = c->p->request->behind;
+    return behind && node->id < behind->num_done && behind->done[node->id];
+}
+
+/* ---- specialize.c --------------------------------------------------------------------------------------------------- */
+
+/* What the region gives for fetch `number`, and the node that says whether it has a value; NULL: always. */
+tw_status twi_copy_fetch(twi_copying *c, int number, twi_value *value, twi_node **guard);
+
+/* ---- conditions.c ------------------------------------------------------------------------------------------------- */
+
+/* Under which conditions the node runs, of what it takes. *never: it does not, whatever is fed. Sets c->guard. */
+tw_status twi_find_conditions(twi_copying *c, const tw_node *node, bool *never);
+/* The values of a Switch: what it looks at. */
+tw_status twi_copy_switch(twi_copying *c, const tw_node *node, twi_value data, const twi_value *controls, int num_controls);
+/* Those of a Merge: a chain of choices. */
+tw_status twi_copy_merge(twi_copying *c, const tw_node *node);
+/* The node that says whether an output has a value, or with index -1 whether its node runs; NULL: always. *never: it has
+ * not, whatever is fed. */
+tw_status twi_guard_of(twi_copying *c, tw_output output, twi_node **guard, bool *never);
+
+/* Sets c->guard for a loop, by what it takes from outside. */
+tw_status twi_find_loop_conditions(twi_copying *c, const tw_output *inputs, int num_inputs, const tw_node *exit,
+                                   bool *never);
+
+/* ---- loops.c -------------------------------------------------------------------------------------------------------- */
+
+/* The frame whose nodes are being copied. */
+static inline int twi_copy_frame(const twi_copying *c)
+{
+    return c->p->request->frame;
+}
+
+/* Whether a node is left to a plan of a loop. What does not change in a loop is computed before it. */
+static inline bool twi_copy_is_inside(const twi_copying *c, const tw_node *node)
+{
+    int frame = c->frames ? c->frames->of[node->id] : 0, here = twi_copy_frame(c);
+    if (frame <= here || !twi_frame_is_within(c->frames, frame, here))
+        return false;
+    return !c->frames->unchanging[node->id] || c->frames->items.items[frame].parent != here;
+}
+
+/* Lies outside of the loop whose round is copied: what makes a variable that the loop uses. */
+static inline bool twi_copy_is_outside(const twi_copying *c, const tw_node *node)
+{
+    int here = twi_copy_frame(c);
+    return here && !twi_frame_is_within(c->frames, c->frames->of[node->id], here);
+}
+
+/* Is computed before its loop, outside of it. */
+static inline bool twi_copy_is_hoisted(const twi_copying *c, const tw_node *node)
+{
+    return c->frames && c->frames->unchanging[node->id] && c->frames->of[node->id] != twi_copy_frame(c);
+}
+
+/* ---- series.c ------------------------------------------------------------------------------------------------------- */
+
+/* Notes what a node does to a stack or an array, or what it gives; *folded: the value, if it is known. */
+tw_status twi_copy_series(twi_copying *c, const tw_node *node, twi_node *made, const twi_value *inputs, twi_value *folded);
+/* One that was made outside of the loop. */
+tw_status twi_copy_outer_series(twi_copying *c, const tw_node *node);
+
+/* Makes the node of a loop when its first Exit is met, and maps the values of all. */
+tw_status twi_copy_loop(twi_copying *c, const tw_node *exit);
+
+/* ---- border.c ---------------------------------------------------------------------------------------------------- */
+
+/* Of a node that was just copied: whether it, and with that all that follows it, is behind the border. */
+tw_status twi_find_late(twi_copying *c, const tw_node *node);
+/* Makes the plan's border of all late nodes, and lets the region give what crosses it, too. */
+tw_status twi_make_border(twi_copying *c);
+
+#endif

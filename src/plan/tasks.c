@@ -1,0 +1,109 @@
+/* tasks.c - a plan over the devices of several tasks: what cannot cross yet is refused, and all tasks must have planned
+ * the same. */
+#include "plan/stages.h"
+
+#include "base/fingerprint.h"
+#include "base/hash.h"
+#include "base/memory.h"
+#include "comm/comm.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool twi_step_needs(const twi_plan *plan, const twi_step *step, int task)
+{
+    bool needs = step->source && step->source->name.task == task;
+    for (int i = 0; i < step->num_waits && !needs; i++)
+        needs = plan->lists[step->waits[i].device].device->name.task == task;
+    return needs;
+}
+
+static tw_status refuse(twi_planning *p, const twi_node *node, const char *what)
+{
+    return twi_fail(p->error, TW_UNIMPLEMENTED, "'%s' %s, which does not work with the devices of several tasks yet",
+                    node->name, what);
+}
+
+/* Guards are read where they were made, and what a kernel makes has a size that others do not know. */
+static tw_status check_node(twi_planning *p, const twi_node *node)
+{
+    if (node->guard)
+        return refuse(p, node, "runs under a condition");
+    if (node->loop)
+        return refuse(p, node, "is a loop");
+    if (twi_has_trait(node, TWI_COPY) && node->results[0].dtype == TW_STRING)
+        return refuse(p, node, "takes strings from another device");
+    return TW_OK;
+}
+
+static tw_status check_fetches(twi_planning *p)
+{
+    const twi_plan *plan = p->plan;
+    if (plan->border)
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "the shape of '%s' depends on values, which does not work with the "
+                                                    "devices of several tasks yet", plan->border->cause->name);
+    for (int i = 0; i < plan->num_fetches; i++)
+        if (plan->fetches[i].buffer && (plan->fetches[i].is_made || plan->fetches[i].dtype == TW_STRING))
+            return refuse(p, twi_in(p->rewriting.region->end, i).node, "is fetched, and has strings or a size of its own");
+    return TW_OK;
+}
+
+/* ---- comparing --------------------------------------------------------------------------------------------------- */
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    return twi_hash_mix(hash, twi_fingerprint(text, strlen(text)));
+}
+
+static uint64_t hash_node(const twi_node *node)
+{
+    const twi_kernel *kernel = node->task->kernel;
+    uint64_t hash = hash_text(hash_text((uint64_t)node->device, node->name), node->op->name);
+    hash = hash_text(hash, kernel ? kernel->name : "");
+    for (int i = 0; i < node->num_inputs; i++)
+        hash = twi_hash_mix(twi_hash_mix(hash, (uint64_t)node->inputs[i].node->id), (uint64_t)node->inputs[i].index);
+    for (int i = 0; i < node->num_results; i++)
+        hash = twi_hash_mix(twi_hash_mix(hash, (uint64_t)node->results[i].dtype),
+                            node->task->operands[node->num_inputs + i].bytes);
+    for (int i = 0; i < node->attrs.count; i++)
+        hash = twi_attr_hash(hash, &node->attrs.items[i]);
+    return twi_hash_mix(hash, (uint64_t)node->task->position);
+}
+
+static void describe_node(const void *user, size_t i, char *text, size_t size)
+{
+    const twi_plan *plan = user;
+    if (i >= (size_t)plan->region->nodes.count)
+        return;
+    const twi_node *node = plan->region->nodes.items[i];
+    const twi_kernel *kernel = node->task->kernel;
+    snprintf(text, size, "%s (%s, kernel %s) on %s", node->name, node->op->name, kernel ? kernel->name : "-",
+             plan->lists[node->device].device->text);
+}
+
+static tw_status compare(twi_planning *p)
+{
+    const twi_region *region = p->rewriting.region;
+    uint64_t *hashes = twi_alloc_array((size_t)region->nodes.count + 1, sizeof *hashes);
+    if (!hashes)
+        return twi_fail_memory(p->error, "comparing plans");
+    for (int id = 0; id < region->nodes.count; id++)
+        hashes[id] = hash_node(region->nodes.items[id]);
+    twi_comm_list list = {hashes, (size_t)region->nodes.count, describe_node, p->plan};
+    tw_status status = twi_comm_compare(p->request->devices->comm, &list, "what they plan", p->error);
+    twi_free(hashes);
+    return status;
+}
+
+tw_status twi_agree_on_plan(twi_planning *p)
+{
+    const twi_region *region = p->rewriting.region;
+    tw_status status = TW_OK;
+    if (!p->request->devices->comm)
+        return TW_OK;
+    for (int id = 0; id < region->nodes.count && status == TW_OK; id++)
+        status = check_node(p, region->nodes.items[id]);
+    if (status == TW_OK)
+        status = check_fetches(p);
+    return status == TW_OK ? compare(p) : status;
+}

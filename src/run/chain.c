@@ -1,0 +1,383 @@
+/* chain.c - see chain.h. */
+#include "run/chain.h"
+
+#include "run/part.h"
+#include "tensor/tensor.h"
+
+#include <string.h>
+
+/* ---- cuts ----------------------------------------------------------------------------------------------------------
+ */
+
+static bool same_output(tw_output a, tw_output b)
+{
+    return a.node == b.node && a.index == b.index;
+}
+
+tw_output twi_wanted_output(const twi_wanted *w, int i)
+{
+    return w->feeds ? w->feeds[i].output : w->feed_shapes[i].output;
+}
+
+static void destroy_cut(twi_lane *lane, twi_cut *cut);
+
+static void forget_link(twi_lane *lane, const twi_link *link)
+{
+    int kept = 0;
+    for (int i = 0; i < lane->links.count; i++)
+        if (lane->links.items[i] != link)
+            lane->links.items[kept++] = lane->links.items[i];
+    lane->links.count = kept;
+    for (int i = 0; i < lane->latest.count; i++)
+        if (lane->latest.items[i] == link->plan)
+            lane->latest.count = 0;
+}
+
+static void destroy_link(twi_lane *lane, twi_link *link)
+{
+    if (!link)
+        return;
+    forget_link(lane, link);
+    for (int i = 0; link->values && i < link->plan->num_fetches; i++)
+        tw_tensor_release(link->values[i]);
+    destroy_cut(lane, link->rest);
+    for (int i = 0; link->feeds && i < link->cut->num_fed; i++)
+        tw_tensor_release(link->feeds[i].value);
+    twi_plan_destroy(link->plan);
+    twi_free(link->feeds);
+    twi_free(link->values);
+    twi_free(link->crossing);
+    twi_free(link->dead);
+    twi_free(link->late);
+    twi_free(link);
+}
+
+static void destroy_cut(twi_lane *lane, twi_cut *cut)
+{
+    if (!cut)
+        return;
+    for (int i = 0; i < cut->links.count; i++)
+        destroy_link(lane, cut->links.items[i]);
+    twi_array_free(&cut->links);
+    twi_free(cut->fed);
+    twi_free(cut->fetches);
+    twi_free(cut);
+}
+
+void twi_cuts_destroy(twi_lane *lane)
+{
+    for (int i = 0; i < lane->cuts.count; i++)
+        destroy_cut(lane, lane->cuts.items[i]);
+    twi_array_free(&lane->cuts);
+    twi_array_free(&lane->links);
+}
+
+static twi_cut *make_cut(int num_fed, const tw_output *fetches, int num_fetches, const twi_border *behind)
+{
+    twi_cut *cut = twi_alloc(sizeof *cut);
+    if (!cut)
+        return NULL;
+    cut->fed = twi_alloc_array((size_t)num_fed + 1, sizeof *cut->fed);
+    cut->fetches = twi_alloc_array((size_t)num_fetches + 1, sizeof *cut->fetches);
+    if (!cut->fed || !cut->fetches) {
+        destroy_cut(NULL, cut);
+        return NULL;
+    }
+    cut->num_fed = num_fed;
+    cut->num_fetches = num_fetches;
+    cut->behind = behind;
+    if (num_fetches)
+        memcpy(cut->fetches, fetches, sizeof *fetches * (size_t)num_fetches);
+    return cut;
+}
+
+static bool is_for(const twi_cut *cut, const twi_wanted *w)
+{
+    bool same = cut->num_fed == w->num_feeds && cut->num_fetches == w->num_fetches;
+    for (int i = 0; i < w->num_fetches && same; i++)
+        same = same_output(cut->fetches[i], w->fetches[i]);
+    for (int i = 0; i < w->num_feeds && same; i++)
+        same = same_output(cut->fed[i], twi_wanted_output(w, i));
+    return same;
+}
+
+tw_status twi_cut_find(twi_lane *lane, const twi_wanted *w, twi_cut **result, tw_error *error)
+{
+    for (int i = 0; i < lane->cuts.count; i++)
+        if (is_for(lane->cuts.items[i], w)) {
+            *result = lane->cuts.items[i];
+            return TW_OK;
+        }
+    twi_cut *cut = make_cut(w->num_feeds, w->fetches, w->num_fetches, NULL);
+    for (int i = 0; cut && i < w->num_feeds; i++)
+        cut->fed[i] = twi_wanted_output(w, i);
+    if (!cut || !twi_push(&lane->cuts, cut)) {
+        destroy_cut(lane, cut);
+        return twi_fail_memory(error, "making a plan");
+    }
+    *result = cut;
+    return TW_OK;
+}
+
+/* ---- links ---------------------------------------------------------------------------------------------------------
+ */
+
+/* Whether what is in the feed matters, beyond its shape. */
+static bool is_by_value(const twi_cut *cut, int feed)
+{
+    return cut->behind && cut->behind->crossings[feed].by_value;
+}
+
+static twi_feed_shape shape_of_feed(const twi_wanted *w, int i)
+{
+    tw_output output = twi_wanted_output(w, i);
+    if (output.index < 0 || (w->dead && w->dead[i]))
+        return (twi_feed_shape){.output = output, .dead = w->dead && w->dead[i]};
+    return w->feeds ? (twi_feed_shape){output, w->feeds[i].tensor->dtype, w->feeds[i].tensor->shape, NULL, false}
+                    : (twi_feed_shape){output, tw_output_dtype(output), w->feed_shapes[i].shape, NULL, false};
+}
+
+static bool holds(const tw_tensor *tensor, const tw_tensor *value)
+{
+    return memcmp(tensor->data, value->data, tw_tensor_bytes(value)) == 0;
+}
+
+static bool fits(const twi_link *link, const twi_wanted *w)
+{
+    for (int i = 0; i < w->num_feeds; i++) {
+        const twi_feed_shape *made = &link->feeds[i];
+        twi_feed_shape feed = shape_of_feed(w, i);
+        if (made->dead != feed.dead || made->dtype != feed.dtype || !tw_shape_equal(made->shape, feed.shape) ||
+            (made->value && is_by_value(link->cut, i) && !holds(w->feeds[i].tensor, made->value)))
+            return false;
+    }
+    return true;
+}
+
+/* What the plan is made for. Of a value its own copy, since what comes is filled again. */
+static tw_status note_feeds(twi_link *link, const twi_wanted *w, tw_error *error)
+{
+    const twi_cut *cut = link->cut;
+    for (int i = 0; i < w->num_feeds; i++) {
+        twi_feed_shape *feed = &link->feeds[i];
+        tw_tensor *constant = cut->behind ? cut->behind->crossings[i].constant : NULL;
+        *feed = shape_of_feed(w, i);
+        bool by_value = is_by_value(cut, i) && !feed->dead && feed->dtype != TW_STRING;
+        if (constant)
+            feed->value = tw_tensor_retain(constant);
+        else if (by_value)
+            feed->value = tw_tensor_from(feed->dtype, feed->shape, w->feeds[i].tensor->data);
+        if (by_value && !feed->value)
+            return twi_fail_memory(error, "making a plan");
+    }
+    return TW_OK;
+}
+
+/* The cut behind the plan's border, and room for what crosses. */
+static tw_status make_rest(twi_link *link, tw_error *error)
+{
+    const twi_border *border = link->plan->border;
+    if (!border)
+        return TW_OK;
+    link->rest = make_cut(border->num_crossings, border->fetches, border->num_fetches, border);
+    link->values = twi_alloc_array((size_t)link->plan->num_fetches + 1, sizeof *link->values);
+    link->crossing = twi_alloc_array((size_t)border->num_crossings + 1, sizeof *link->crossing);
+    link->late = twi_alloc_array((size_t)border->num_fetches + 1, sizeof *link->late);
+    link->dead = twi_alloc_array((size_t)border->num_crossings + 1, sizeof *link->dead);
+    if (!link->rest || !link->values || !link->crossing || !link->dead || !link->late)
+        return twi_fail_memory(error, "making a border");
+    for (int i = 0; i < border->num_crossings; i++)
+        link->crossing[i].output = link->rest->fed[i] = border->crossings[i].output;
+    return TW_OK;
+}
+
+static tw_status plan_link(twi_lane *lane, twi_cut *cut, const twi_wanted *w, twi_link **result, tw_error *error)
+{
+    const twi_planner *planner = lane->planner;
+    twi_request request = planner->request;
+    tw_status status;
+    twi_link *link = twi_alloc(sizeof *link);
+    if (!link)
+        return twi_fail_memory(error, "making a plan");
+    link->cut = cut;
+    link->bound_at = -1;
+    link->feeds = twi_alloc_array((size_t)cut->num_fed + 1, sizeof *link->feeds);
+    if (!link->feeds || !twi_reserve(&cut->links, cut->links.count + 1) ||
+        !twi_reserve(&lane->links, lane->links.count + 1))
+        TWI_TRY(twi_fail_memory(error, "making a plan"));
+    TWI_TRY(note_feeds(link, w, error));
+    request.feeds = link->feeds;
+    request.num_feeds = cut->num_fed;
+    request.fetches = cut->fetches;
+    request.num_fetches = cut->num_fetches;
+    request.behind = cut->behind;
+    TWI_TRY(planner->place(planner->user, error));
+    TWI_TRY(twi_plan_create(&request, &link->plan, error));
+    TWI_TRY(make_rest(link, error));
+    TWI_TRY(twi_dispatchers_prepare(lane->dispatchers, link->plan, error));
+    cut->links.items[cut->links.count++] = link;
+    lane->links.items[lane->links.count++] = link;
+    *result = link;
+    return TW_OK;
+done:
+    destroy_link(lane, link);
+    return status;
+}
+
+/* ---- the bound -----------------------------------------------------------------------------------------------------
+ */
+
+/* Each cut that was asked for keeps one plan in any case. */
+static bool is_alone(const twi_link *link)
+{
+    return !link->cut->behind && link->cut->links.count == 1;
+}
+
+/* The one that was not used for longest, and has none behind it; NULL: all that may go are in use. */
+static twi_link *find_oldest(const twi_lane *lane)
+{
+    twi_link *oldest = NULL;
+    for (int i = 0; i < lane->links.count; i++) {
+        twi_link *link = lane->links.items[i];
+        bool may_go = link->used < lane->runs && !is_alone(link) && (!link->rest || !link->rest->links.count);
+        if (may_go && (!oldest || link->used < oldest->used))
+            oldest = link;
+    }
+    return oldest;
+}
+
+static void drop_link(twi_lane *lane, twi_link *link)
+{
+    twi_cut *cut = link->cut;
+    int kept = 0;
+    for (int i = 0; i < cut->links.count; i++)
+        if (cut->links.items[i] != link)
+            cut->links.items[kept++] = cut->links.items[i];
+    cut->links.count = kept;
+    destroy_link(lane, link);
+}
+
+static void drop_cut(twi_lane *lane, twi_cut *cut)
+{
+    int kept = 0;
+    for (int i = 0; i < lane->cuts.count; i++)
+        if (lane->cuts.items[i] != cut)
+            lane->cuts.items[kept++] = lane->cuts.items[i];
+    lane->cuts.count = kept;
+    destroy_cut(lane, cut);
+}
+
+static void keep_bound(twi_lane *lane)
+{
+    twi_link *oldest;
+    while (lane->links.count - lane->cuts.count > lane->planner->most && (oldest = find_oldest(lane)))
+        drop_link(lane, oldest);
+}
+
+tw_status twi_link_find(twi_lane *lane, twi_cut *cut, const twi_wanted *w, twi_link **link, tw_error *error)
+{
+    tw_status status = TW_OK;
+    for (int i = cut->links.count - 1; i >= 0; i--)
+        if (fits(cut->links.items[i], w)) {
+            *link = cut->links.items[i];
+            return TW_OK;
+        }
+    pthread_mutex_lock(lane->planner->lock);
+    status = plan_link(lane, cut, w, link, error);
+    if (status == TW_OK) {
+        (*link)->used = lane->runs + 1; /* it is about to be */
+        keep_bound(lane);
+    } else if (!cut->behind && !cut->links.count) {
+        drop_cut(lane, cut);
+    }
+    pthread_mutex_unlock(lane->planner->lock);
+    return status;
+}
+
+/* ---- running
+ * --------------------------------------------------------------------------------------------------------- */
+
+static tw_status run_link(twi_lane *lane, twi_link *link, int64_t steps, bool trace, const tw_feed *feeds,
+                          tw_tensor **results, int64_t *done, tw_error *error)
+{
+    link->used = lane->runs;
+    if (!twi_push(&lane->latest, link->plan))
+        return twi_fail_memory(error, "running a plan");
+    tw_status status = twi_lane_take(lane, link->plan, &link->bound_at, error);
+    return status == TW_OK ? twi_part_run(lane, link->plan, steps, trace, feeds, results, done, error) : status;
+}
+
+/* Whether it is not there, as its branch was not taken. */
+static bool is_dead(const twi_link *link, const twi_crossing *c)
+{
+    const bool *holds = c->fetch >= 0 ? link->plan->fetches[c->fetch].holds : NULL;
+    return c->dead || (holds && !*holds);
+}
+
+/* Leads what crosses to the feeds of the rest. */
+static void cross(twi_link *link, const tw_feed *feeds)
+{
+    const twi_border *border = link->plan->border;
+    for (int i = 0; i < border->num_crossings; i++) {
+        const twi_crossing *c = &border->crossings[i];
+        link->dead[i] = is_dead(link, c);
+        link->crossing[i].tensor = link->dead[i] || c->output.index < 0 ? NULL
+                                   : c->constant                        ? c->constant
+                                   : c->fetch >= 0                      ? link->values[c->fetch]
+                                                                        : feeds[c->feed].tensor;
+    }
+}
+
+/* Hands over what was wanted of the part before the border. */
+static void hand_over(const twi_link *link, tw_tensor **results)
+{
+    for (int i = 0; i < link->cut->num_fetches; i++)
+        if (link->values[i]) {
+            tw_tensor_release(results[i]);
+            results[i] = tw_tensor_retain(link->values[i]);
+        }
+}
+
+static tw_status run_once(twi_lane *lane, twi_link *link, bool trace, const tw_feed *feeds, tw_tensor **results,
+                          tw_error *error)
+{
+    const twi_border *border = link->plan->border;
+    twi_link *rest;
+    int64_t done;
+    tw_status status = run_link(lane, link, 1, trace, feeds, border ? link->values : results, &done, error);
+    if (status != TW_OK || !border)
+        return status;
+    cross(link, feeds);
+    twi_wanted w = {.feeds = link->crossing,
+                    .dead = link->dead,
+                    .num_feeds = border->num_crossings,
+                    .fetches = border->fetches,
+                    .num_fetches = border->num_fetches};
+    status = twi_link_find(lane, link->rest, &w, &rest, error);
+    for (int i = 0; i < border->num_fetches && results; i++)
+        link->late[i] = results[border->places[i]];
+    if (status == TW_OK)
+        status = run_once(lane, rest, trace, link->crossing, results ? link->late : NULL, error);
+    for (int i = 0; i < border->num_fetches && results; i++)
+        results[border->places[i]] = link->late[i];
+    if (status == TW_OK && results)
+        hand_over(link, results);
+    return status;
+}
+
+tw_status twi_run_links(twi_lane *lane, twi_link *link, int64_t steps, bool trace, const tw_feed *feeds,
+                        tw_tensor **results, int64_t *done, tw_error *error)
+{
+    tw_status status = TW_OK;
+    lane->runs++;
+    lane->latest.count = 0;
+    *done = 0;
+    if (!link->plan->border)
+        return run_link(lane, link, steps, trace, feeds, results, done, error);
+    while (*done < steps && status == TW_OK) {
+        lane->latest.count = 0;
+        status = run_once(lane, link, trace, feeds, results, error);
+        *done += status == TW_OK;
+    }
+    return status;
+}

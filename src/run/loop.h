@@ -1,0 +1,17 @@
+/* loop.h - a step that runs a plan of its own again and again: values go in, go round while there is another round, and
+ * come out.
+ *
+ * Where all of a round is on one device, the thread whose step it is walks its list there and then; else the loop has
+ * dispatchers of its own, which meet after each round. Nothing is allocated but strings. A loop looks at its run's
+ * `ending` after each round. */
+#ifndef TWI_LOOP_H
+#define TWI_LOOP_H
+
+#include "plan/plan.h"
+
+/* Before the first run of the plan that has the loops, whose runs end early by that. */
+tw_status twi_loops_prepare(twi_plan *plan, const atomic_bool *ending, tw_error *error);
+
+tw_status twi_loop_run(const twi_step *step);
+
+#endif

@@ -1,0 +1,97 @@
+/* messages.c - see messages.h. */
+#include "run/messages.h"
+
+#include "base/memory.h"
+#include "comm/comm.h"
+#include "device/tasks.h"
+
+static twi_comm *comm_of(const twi_device *d)
+{
+    return d->set ? d->set->comm : NULL;
+}
+
+static const twi_step *step_at(const twi_plan *plan, twi_step_id id)
+{
+    return &plan->lists[id.device].steps[id.position];
+}
+
+/* Memory of the host for what lies on a device whose memory is not the host's. It is taken for each message; a device
+ * that is the host itself needs none. */
+static tw_status send_value(const twi_step *step, int to, int channel)
+{
+    twi_comm *c = comm_of(step->device);
+    tw_error *error = step->run.error;
+    const void *from = step->run.inputs[step->run.num_inputs - 1];
+    if (step->source->is_host)
+        return c->ops->send(c, to, channel, from, step->bytes, error);
+    void *host = twi_alloc(step->bytes + 1);
+    if (!host)
+        return twi_fail_memory(error, "sending to another task");
+    tw_status status = step->source->ops->read(step->source, host, from, step->bytes, error);
+    if (status == TW_OK)
+        status = c->ops->send(c, to, channel, host, step->bytes, error);
+    twi_free(host);
+    return status;
+}
+
+static tw_status receive_value(const twi_step *step, int from, int channel)
+{
+    twi_device *d = step->device;
+    twi_comm *c = comm_of(d);
+    tw_error *error = step->run.error;
+    void *to = step->run.outputs[0];
+    if (d->is_host)
+        return c->ops->receive(c, from, channel, to, step->bytes, step->run.node, error);
+    void *host = twi_alloc(step->bytes + 1);
+    if (!host)
+        return twi_fail_memory(error, "receiving from another task");
+    tw_status status = c->ops->receive(c, from, channel, host, step->bytes, step->run.node, error);
+    if (status == TW_OK)
+        status = d->ops->write(d, to, host, step->bytes, error);
+    twi_free(host);
+    return status;
+}
+
+static bool comes_from(const twi_step *step, int task)
+{
+    return step->source && step->source->name.task == task;
+}
+
+tw_status twi_send_for(const twi_plan *plan, twi_step_id id)
+{
+    const twi_step *step = step_at(plan, id);
+    twi_comm *c = comm_of(step->device);
+    int channel = TWI_CHANNEL_OF_DEVICES + id.device, to = step->device->name.task;
+    if (!twi_step_needs(plan, step, c->task))
+        return TW_OK;
+    return comes_from(step, c->task) ? send_value(step, to, channel)
+                                     : c->ops->send(c, to, channel, NULL, 0, step->run.error);
+}
+
+tw_status twi_receive_for(const twi_plan *plan, twi_step_id id, bool *done)
+{
+    const twi_step *step = step_at(plan, id);
+    twi_comm *c = comm_of(step->device);
+    int channel = TWI_CHANNEL_OF_DEVICES + id.device;
+    tw_status status = TW_OK;
+    *done = false;
+    if (!c || (step->num_waits == 0 && !step->source))
+        return TW_OK;
+    for (int task = 0; task < c->tasks && status == TW_OK; task++) {
+        if (task == c->task || !twi_step_needs(plan, step, task))
+            continue;
+        bool value = comes_from(step, task);
+        status = value ? receive_value(step, task, channel)
+                       : c->ops->receive(c, task, channel, NULL, 0, step->run.node, step->run.error);
+        *done = *done || value;
+    }
+    return status;
+}
+
+tw_status twi_share_value(twi_device *device, const void *memory, void *host, size_t bytes, const char *what,
+                          tw_error *error)
+{
+    twi_comm *c = comm_of(device);
+    tw_status status = device->absent ? TW_OK : device->ops->read(device, host, memory, bytes, error);
+    return status == TW_OK && c ? twi_comm_share(c, device->name.task, host, bytes, what, error) : status;
+}

@@ -1,0 +1,178 @@
+/* part.c - see part.h. */
+#include "run/part.h"
+
+#include "base/clock.h"
+#include "run/messages.h"
+#include "run/trace.h"
+#include "tensor/tensor.h"
+
+static tw_status check_variables(const twi_plan *plan, tw_error *error)
+{
+    tw_status status = TW_OK;
+    for (int i = 0; i < plan->num_needed && status == TW_OK; i++)
+        status = twi_resource_check(plan->needed[i], error);
+    return status;
+}
+
+/* Feeds enter on a CPU, where strings may lie. */
+static tw_status write_strings(const tw_tensor *from, tw_string *to, tw_error *error)
+{
+    const tw_string *strings = from->data;
+    for (int64_t i = 0; i < from->elements; i++)
+        if (!twi_string_set(&to[i], strings[i].data, strings[i].size))
+            return twi_fail_memory(error, "feeding strings");
+    return TW_OK;
+}
+
+static tw_status write_feeds(const twi_plan *plan, const tw_feed *feeds, tw_error *error)
+{
+    for (int i = 0; i < plan->num_feeds; i++) {
+        const twi_port *port = &plan->feeds[i];
+        if (!port->buffer)
+            continue; /* folded away or not needed */
+        const tw_tensor *tensor = feeds[i].tensor;
+        tw_status status = port->dtype == TW_STRING
+                               ? write_strings(tensor, port->memory, error)
+                               : port->device->ops->write(port->device, port->memory, tensor->data, port->bytes, error);
+        if (status != TW_OK)
+            return status;
+    }
+    return TW_OK;
+}
+
+static tw_status read_value(twi_device *device, const void *memory, tw_tensor *into, tw_error *error)
+{
+    if (into->dtype != TW_STRING)
+        return twi_share_value(device, memory, into->data, tw_tensor_bytes(into), "what is fetched", error);
+    const tw_string *strings = memory;
+    for (int64_t i = 0; i < into->elements; i++)
+        if (tw_tensor_set_string(into, i, strings[i].data, strings[i].size) != TW_OK)
+            return twi_fail_memory(error, "fetching strings");
+    return TW_OK;
+}
+
+/* Forgets the tensors that were made for a run which has failed; what kernels made goes with the next run's. */
+static void drop_results(const twi_plan *plan, tw_tensor **results)
+{
+    for (int i = 0; i < plan->num_fetches; i++) {
+        twi_port *port = &plan->fetches[i];
+        if (port->result != results[i])
+            tw_tensor_release(port->result);
+        port->result = NULL;
+    }
+}
+
+/* Finds room for the values before the run, so that a step is not lost for want of it. A tensor of an earlier run that
+ * fits is filled again. */
+static tw_status make_results(const twi_plan *plan, tw_tensor **results, tw_error *error)
+{
+    for (int i = 0; i < plan->num_fetches; i++) {
+        twi_port *port = &plan->fetches[i];
+        tw_tensor *old = results[i];
+        if (!port->buffer || port->is_made)
+            continue;
+        bool fits =
+            old && twi_tensor_is_sole(old) && old->dtype == port->dtype && tw_shape_equal(old->shape, port->shape);
+        port->result = fits ? old : tw_tensor_create(port->dtype, port->shape);
+        if (!port->result) {
+            drop_results(plan, results);
+            return twi_fail_memory(error, "fetching results");
+        }
+    }
+    return TW_OK;
+}
+
+/* What a kernel has made is the first fetch's of it; others get copies, since results are one's alone. */
+static tw_status take_made(const twi_plan *plan, int fetch, tw_tensor **result, tw_error *error)
+{
+    const twi_port *port = &plan->fetches[fetch];
+    tw_tensor *made = *(tw_tensor **)port->memory;
+    bool first = true;
+    for (int i = 0; i < fetch && first; i++)
+        first = !plan->fetches[i].is_made || plan->fetches[i].memory != port->memory;
+    if (!made)
+        return twi_fail(error, TW_INTERNAL, "a kernel has made no tensor");
+    *result = first ? tw_tensor_retain(made) : tw_tensor_create(made->dtype, made->shape);
+    if (!*result)
+        return twi_fail_memory(error, "fetching results");
+    return first ? TW_OK : read_value(port->device, made->data, *result, error);
+}
+
+static tw_status read_port(const twi_plan *plan, int fetch, tw_tensor **result, tw_error *error)
+{
+    const twi_port *port = &plan->fetches[fetch];
+    if (port->is_made)
+        return take_made(plan, fetch, result, error);
+    return *result ? read_value(port->device, port->memory, *result, error) : TW_OK;
+}
+
+static void drop_made(const twi_plan *plan)
+{
+    for (int i = 0; i < plan->num_fetches; i++) {
+        tw_tensor **made = plan->fetches[i].is_made ? plan->fetches[i].memory : NULL;
+        if (made)
+            tw_tensor_release(*made), *made = NULL;
+    }
+}
+
+/* Reads all values first, then hands them over. */
+static tw_status read_results(const twi_plan *plan, tw_tensor **results, tw_error *error)
+{
+    for (int i = 0; i < plan->num_fetches; i++) {
+        twi_port *port = &plan->fetches[i];
+        bool holds = !port->holds || *port->holds;
+        if (!holds && i < plan->num_wanted)
+            return twi_fail(error, TW_INVALID_ARGUMENT, "Retval[%d] does not have value", i);
+        tw_status status = holds ? read_port(plan, i, &port->result, error) : TW_OK;
+        if (status != TW_OK)
+            return status;
+    }
+    for (int i = 0; i < plan->num_fetches; i++) {
+        twi_port *port = &plan->fetches[i];
+        if (port->result != results[i])
+            tw_tensor_release(results[i]);
+        results[i] = port->result;
+        port->result = NULL;
+    }
+    drop_made(plan);
+    return TW_OK;
+}
+
+static tw_status run_plan(twi_lane *lane, twi_plan *plan, int64_t rounds, bool trace, const tw_feed *feeds,
+                          int64_t *done, tw_error *error)
+{
+    tw_status status;
+    TWI_TRY(twi_trace_begin(plan, trace, error));
+    TWI_TRY(write_feeds(plan, feeds, error));
+    TWI_TRY(twi_dispatchers_run(lane->dispatchers, plan, rounds, done, error));
+    for (int i = 0; i < plan->num_assigned; i++)
+        plan->assigned[i]->initialized = true;
+done:
+    return status;
+}
+
+/* A traced run is one by itself, so that its times are of one step; and so is one that is fed, whose feeds may give
+ * their memory to what comes behind them. */
+tw_status twi_part_run(twi_lane *lane, twi_plan *plan, int64_t steps, bool trace, const tw_feed *feeds,
+                       tw_tensor **results, int64_t *done, tw_error *error)
+{
+    int64_t together = trace || plan->num_feeds ? 1 : steps;
+    tw_status status = check_variables(plan, error);
+    *done = 0;
+    if (status == TW_OK && results)
+        status = make_results(plan, results, error);
+    if (status != TW_OK)
+        return status;
+    while (*done < steps && status == TW_OK) {
+        int64_t more = 0;
+        status = run_plan(lane, plan, together, trace, feeds, &more, error);
+        *done += more;
+    }
+    if (status == TW_OK && results)
+        status = read_results(plan, results, error);
+    if (status == TW_OK && twi_is_traced(plan))
+        plan->trace->ended_ns = twi_monotonic_ns();
+    if (status != TW_OK && results)
+        drop_results(plan, results);
+    return status;
+}

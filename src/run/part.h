@@ -1,0 +1,11 @@
+/* part.h - one plan, run: feeds are written, the dispatchers walk its lists, what is fetched is read. */
+#ifndef TWI_PART_H
+#define TWI_PART_H
+
+#include "run/lane.h"
+
+/* A plan that twi_lane_take() has given its memory; results[plan->num_fetches] as of tw_session_run(), or NULL. */
+tw_status twi_part_run(twi_lane *lane, twi_plan *plan, int64_t steps, bool trace, const tw_feed *feeds,
+                       tw_tensor **results, int64_t *done, tw_error *error);
+
+#endif

@@ -1,0 +1,885 @@
+#!/usr/bin/env python3
+"""Writes flow/*.pb and flow.txt: graphs with control flow as TensorFlow 1 wrote them, and what TensorFlow computes with them.
+
+flow.txt has, for each graph, runs of one session in their order: what is fed, which nodes run, what is fetched, or how
+the run fails. tests/test_flow.c imports the graphs, does the same and compares.
+"""
+import os
+import re
+import sys
+
+os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
+os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+from tensorflow.python.ops import control_flow_ops
+from tensorflow.python.training import moving_averages
+
+tf.disable_eager_execution()
+HERE = os.path.dirname(os.path.abspath(__file__))
+CASES = []
+out = []
+
+
+def case(resource=False, v2=False):
+    def add(function):
+        CASES.append((function.__name__, function, resource, v2))
+        return function
+
+    return add
+
+
+def numbers(shape, stream=1):
+    """Multiples of 1/64 in [-1, 1)."""
+    i = np.arange(int(np.prod(shape)), dtype=np.int64)
+    return (((i * 7919 + stream * 104729) % 128 - 64) / 64).astype(np.float32).reshape(shape)
+
+
+def spell(value):
+    value = np.asarray(value)
+    kind = {"f": "float", "i": "int%d" % (8 * value.dtype.itemsize), "b": "bool", "O": "string", "S": "string"}[value.dtype.kind]
+    if value.dtype == np.float64:
+        kind = "double"
+    words = [kind, str(value.ndim)] + [str(d) for d in value.shape]
+    for v in value.ravel():
+        words.append(v.decode() if isinstance(v, bytes) else "%d" % v if value.dtype.kind in "ib" else "%.9g" % v)
+    return " ".join(words)
+
+
+class Program:
+    """A session whose runs are written down."""
+
+    def __init__(self):
+        self.session = tf.Session(config=tf.ConfigProto(allow_soft_placement=True))
+
+    def run(self, fetches=(), feeds=None, targets=()):
+        out.append("run")
+        for tensor, value in (feeds or {}).items():
+            value = np.asarray(value, tensor.dtype.as_numpy_dtype)
+            out.append("feed %s %s" % (tensor.name, spell(value)))
+        for node in targets:
+            out.append("target %s" % node.name)
+        fetches = list(fetches)
+        names = [self.session.graph.as_graph_element(f).name for f in fetches]
+        try:
+            values = self.session.run(fetches + [t for t in targets], feeds)[: len(fetches)]
+        except tf.errors.OpError as error:
+            for name in names:
+                out.append("fetch %s" % name)
+            said = re.search(r"assertion failed: [^(\n]*|Retval\[\d+\] does not have value", error.message)
+            out.append("fails %d %s" % (error.error_code, said.group(0).strip() if said else ""))
+            return None
+        for name, value in zip(names, values):
+            out.append("fetch %s %s" % (name, spell(value)))
+        return values
+
+
+# ---- conditionals ------------------------------------------------------------------------------------------------------
+
+
+@case()
+def simple():
+    p, x = tf.placeholder(tf.bool, [], name="p"), tf.placeholder(tf.float32, [3], name="x")
+    y = tf.cond(p, lambda: x * x, lambda: -x)
+    z = y + 1
+    program = Program()
+    for taken in (True, False, True):
+        program.run([y, z], {p: taken, x: numbers(3)})
+
+
+@case()
+def nested():
+    p, q = tf.placeholder(tf.bool, [], name="p"), tf.placeholder(tf.bool, [], name="q")
+    x = tf.placeholder(tf.float32, [4], name="x")
+    y = tf.cond(p, lambda: tf.cond(q, lambda: x + 1, lambda: tf.exp(x)), lambda: tf.cond(q, lambda: x * 3, lambda: x - 2))
+    (g,) = tf.gradients(tf.reduce_sum(y * y), [x])
+    program = Program()
+    for a in (True, False):
+        for b in (True, False):
+            program.run([y, g], {p: a, q: b, x: numbers(4)})
+
+
+@case()
+def same_predicate_inside():
+    p, x = tf.placeholder(tf.bool, [], name="p"), tf.placeholder(tf.float32, [4], name="x")
+    y = tf.cond(p, lambda: tf.cond(p, lambda: x + 1, lambda: x + 2), lambda: tf.cond(p, lambda: x + 3, lambda: x + 4))
+    program = Program()
+    for a in (True, False):
+        program.run([y], {p: a, x: numbers(4)})
+
+
+@case()
+def passes_on():
+    p, x = tf.placeholder(tf.bool, [], name="p"), tf.placeholder(tf.float32, [5], name="x")
+    a = tf.exp(x)
+    y = tf.cond(p, lambda: a, lambda: tf.nn.relu(a - 1))
+    z = tf.cond(p, lambda: tf.nn.relu(-a), lambda: tf.constant(numbers(5, 3)))
+    w = tf.cond(p, lambda: (a, x), lambda: (x, a))
+    program = Program()
+    for taken in (True, False):
+        program.run([y, z, w[0], w[1]], {p: taken, x: numbers(5)})
+        program.run([z], {p: taken, x: numbers(5, 2)})
+
+
+@case()
+def types():
+    p = tf.placeholder(tf.bool, [], name="p")
+    i = tf.placeholder(tf.int32, [2], name="i")
+    y = tf.cond(p, lambda: i + 1, lambda: i * 2)
+    s = tf.cond(p, lambda: tf.constant(["yes", "ja"]), lambda: tf.constant(["no", "nein"]))
+    b = tf.cond(p, lambda: i > 3, lambda: tf.equal(i, 4))
+    d = tf.cond(p, lambda: tf.cast(i, tf.float64) / 3, lambda: tf.cast(i, tf.float64))
+    program = Program()
+    for taken in (True, False, False, True):
+        program.run([y, s, b, d], {p: taken, i: [3, 4]})
+
+
+def assigns():
+    p = tf.placeholder(tf.bool, [], name="p")
+    v = tf.get_variable("v", initializer=numbers(3))
+    n = tf.get_variable("n", initializer=5)
+
+    def taken():
+        with tf.control_dependencies([tf.assign_add(n, 10)]):
+            return tf.identity(tf.assign_add(v, [1.0, 2.0, 3.0]))
+
+    y = tf.cond(p, taken, lambda: tf.identity(v) * 2)
+    only = tf.cond(p, lambda: tf.group(tf.assign(n, 1)), lambda: tf.no_op())
+    init = tf.global_variables_initializer()
+    program = Program()
+    program.run([], targets=[init])
+    for take in (True, False, True, False, False):
+        program.run([y], {p: take})
+        program.run([v, n])
+    program.run([], {p: False}, targets=[only])
+    program.run([n])
+    program.run([], {p: True}, targets=[only.op if hasattr(only, "op") else only])
+    program.run([n])
+
+
+@case()
+def assigns_references():
+    assigns()
+
+
+@case(resource=True)
+def assigns_resources():
+    assigns()
+
+
+@case()
+def asserts():
+    p, x = tf.placeholder(tf.bool, [], name="p"), tf.placeholder(tf.float32, [2], name="x")
+
+    def checked():
+        with tf.control_dependencies([tf.Assert(tf.reduce_all(x > 0), [x])]):
+            return tf.sqrt(x)
+
+    y = tf.cond(p, checked, lambda: tf.zeros_like(x))
+    program = Program()
+    program.run([y], {p: True, x: [1.0, 4.0]})
+    program.run([y], {p: False, x: [-1.0, 4.0]})
+    program.run([y], {p: True, x: [-1.0, 4.0]})
+    program.run([y], {p: True, x: [1.0, 9.0]})
+
+
+@case()
+def dead_fetch():
+    p, x = tf.placeholder(tf.bool, [], name="p"), tf.placeholder(tf.float32, [2], name="x")
+    no, yes = control_flow_ops.switch(x, p)
+    a, b = tf.exp(yes, name="a"), tf.identity(no, name="b")
+    c, index = control_flow_ops.merge([tf.nn.relu(no), a + 0])
+    both = tf.add(a, b, name="both")
+    program = Program()
+    for taken in (True, False):
+        program.run([c, index], {p: taken, x: numbers(2)})
+        program.run([a], {p: taken, x: numbers(2)})
+        program.run([b], {p: taken, x: numbers(2)})
+        program.run([c], {p: taken, x: numbers(2)}, targets=[a.op])
+    program.run([both], {p: True, x: numbers(2)})
+
+
+@case()
+def known_predicates():
+    x = tf.placeholder(tf.float32, [2], name="x")
+    t, f = tf.constant(True), tf.constant(False)
+    d = tf.placeholder_with_default(True, [], name="d")
+    y = tf.cond(t, lambda: x + 1, lambda: tf.placeholder(tf.float32, [2], name="never_fed") + x)
+    z = tf.cond(tf.logical_and(t, f), lambda: x + 1, lambda: x + 2)
+    w = tf.cond(d, lambda: x + 3, lambda: x + 4)
+    dead = control_flow_ops.switch(x, t)[0] + 1
+    program = Program()
+    never = tf.get_default_graph().get_tensor_by_name("cond/never_fed:0")  # TensorFlow wants it fed all the same
+    program.run([y, z, w], {x: numbers(2), never: numbers(2)})
+    program.run([z, w], {x: numbers(2), d: False})
+    program.run([dead], {x: numbers(2)})
+
+
+@case()
+def missing_variable():
+    """A variable without a value is missed only where it is read."""
+    p = tf.placeholder(tf.bool, [], name="p")
+    v = tf.get_variable("v", initializer=numbers(2), use_resource=True)
+    u = tf.get_variable("u", initializer=numbers(2, 2), use_resource=False)
+    y = tf.cond(p, lambda: v + 1, lambda: tf.constant(numbers(2, 3)))
+    z = tf.cond(tf.is_variable_initialized(u), lambda: tf.identity(u), lambda: tf.constant(numbers(2, 4)))
+    fill = tf.cond(p, lambda: tf.group(tf.assign(v, numbers(2, 5))), lambda: tf.no_op())
+    with tf.control_dependencies([fill]):
+        after = v.read_value()
+    program = Program()
+    program.run([y, z], {p: False})
+    program.run([y], {p: True})
+    program.run([after], {p: False})
+    program.run([after], {p: True})
+    program.run([y], {p: True})
+    program.run([], targets=[u.initializer])
+    program.run([z])
+
+
+def trains(kind):
+    p = tf.placeholder(tf.bool, [], name="p")
+    x = tf.constant(numbers((4, 3), 7))
+    w = tf.get_variable("w", initializer=numbers((3, 2)))
+    b = tf.get_variable("b", initializer=numbers((2,), 3))
+    h = tf.matmul(x, w)
+    if kind == "inner":  # variables are read inside of branches, b in one alone
+        y = tf.cond(p, lambda: tf.nn.relu(h + b) * w[0], lambda: tf.tanh(tf.matmul(x, w)) - 1)
+    else:
+        y = tf.cond(p, lambda: tf.nn.relu(h) + b, lambda: h * h)
+    loss = tf.reduce_mean(tf.square(y - 1)) + 0.1 * tf.reduce_sum(tf.square(w)) + 0.01 * tf.reduce_sum(b)
+    train = tf.train.GradientDescentOptimizer(0.3).minimize(loss)
+    init = tf.global_variables_initializer()
+    program = Program()
+    program.run([], targets=[init])
+    for taken in (True, False, False, True, True, False):
+        program.run([loss], {p: taken}, targets=[train])
+    program.run([w, b])
+
+
+@case()
+def trains_references():
+    trains("outer")
+
+
+@case(resource=True)
+def trains_resources():
+    trains("outer")
+
+
+@case()
+def trains_references_inside():
+    trains("inner")
+
+
+@case()
+def piecewise_rate():
+    step = tf.train.get_or_create_global_step()
+    w = tf.get_variable("w", initializer=numbers(4))
+    rate = tf.train.piecewise_constant(step, [2, 4], [0.3, 0.2, 0.1])
+    boundaries = tf.case(
+        [(tf.less(step, 2), lambda: tf.constant(1.0)), (tf.less(step, 5), lambda: tf.constant(0.5))],
+        default=lambda: tf.constant(0.25),
+    )
+    loss = tf.reduce_sum(tf.square(w - boundaries))
+    train = tf.train.MomentumOptimizer(rate, 0.9).minimize(loss, global_step=step)
+    init = tf.global_variables_initializer()
+    program = Program()
+    program.run([], targets=[init])
+    for _ in range(7):
+        program.run([loss, rate], targets=[train])
+
+
+@case()
+def averages():
+    """The moving averages of the tutorial (values are taken once variables have some) and of batch normalization."""
+    x = tf.placeholder(tf.float32, [4, 3], name="x")
+    training = tf.placeholder(tf.bool, [], name="training")
+    step = tf.train.get_or_create_global_step()
+    w = tf.get_variable("w", initializer=numbers((3, 2)))
+    average = tf.train.ExponentialMovingAverage(0.9, step)
+    mean = tf.get_variable("moving_mean", initializer=np.zeros(3, np.float32), trainable=False)
+    variance = tf.get_variable("moving_variance", initializer=np.ones(3, np.float32), trainable=False)
+
+    def batch():
+        m, v = tf.nn.moments(x, [0])
+        with tf.control_dependencies(
+            [
+                moving_averages.assign_moving_average(mean, m, 0.9, zero_debias=True),
+                moving_averages.assign_moving_average(variance, v, 0.9, zero_debias=False),
+            ]
+        ):
+            return tf.identity(m), tf.identity(v)
+
+    m, v = tf.cond(training, batch, lambda: (tf.identity(mean), tf.identity(variance)))
+    y = tf.matmul(tf.nn.batch_normalization(x, m, v, None, None, 1e-3), w)
+    loss = tf.reduce_mean(tf.square(y - 1))
+    start = tf.identity(w.initialized_value())
+    train = tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step)
+    with tf.control_dependencies([train]):
+        both = average.apply([w])
+    init = tf.global_variables_initializer()
+    program = Program()
+    program.run([start])
+    program.run([], targets=[init])
+    for i in range(4):
+        program.run([loss], {x: numbers((4, 3), i), training: True}, targets=[both])
+    program.run([loss, m, v], {x: numbers((4, 3), 9), training: False})
+    program.run([average.average(w), start])
+
+
+@case()
+def devices():
+    """The predicate is computed on one GPU, branches on another, who wants them is on the CPU."""
+    x = tf.placeholder(tf.float32, [2, 2], name="x")
+    with tf.device("/gpu:1"):
+        p = tf.reduce_sum(x) > 0
+        a = tf.exp(x)
+    with tf.device("/gpu:0"):
+        y = tf.cond(p, lambda: tf.matmul(a, x), lambda: tf.cond(x[0, 0] > 0, lambda: a - x, lambda: a * 2))
+    with tf.device("/gpu:1"):
+        z = tf.nn.relu(y) + a
+    with tf.device("/cpu:0"):
+        total = tf.reduce_sum(z)
+        (g,) = tf.gradients(total, [x])
+    program = Program()
+    for value in ([[1, 2], [3, 4]], [[1, -2], [-3, -4]], [[-1, 2], [-3, -4]]):
+        program.run([total, y, g], {x: np.array(value, np.float32) / 4})
+    program.run([y], {x: np.array([[1, 2], [3, 4]], np.float32) / 4})
+
+
+@case()
+def towers():
+    """Two towers with a condition of their own each, gradients averaged; the variables are on the CPU."""
+    p = tf.placeholder(tf.bool, [2], name="p")
+    with tf.device("/cpu:0"):
+        w = tf.get_variable("w", initializer=numbers((3, 2)))
+    grads, losses = [], []
+    for i in range(2):
+        with tf.device("/gpu:%d" % i), tf.name_scope("tower_%d" % i):
+            x = tf.constant(numbers((4, 3), 20 + i))
+            h = tf.matmul(x, w)
+            y = tf.cond(p[i], lambda: tf.nn.relu(h), lambda: tf.sigmoid(h) * h)
+            losses.append(tf.reduce_mean(tf.square(y - 1)))
+            grads.append(tf.gradients(losses[i], [w])[0])
+    with tf.device("/cpu:0"):
+        mean = tf.reduce_mean(tf.concat([tf.expand_dims(g, 0) for g in grads], 0), 0)
+        train = tf.assign_sub(w, 0.5 * mean)
+        loss = tf.add_n(losses)
+    init = tf.global_variables_initializer()
+    program = Program()
+    program.run([], targets=[init])
+    for value in ([True, True], [True, False], [False, True], [False, False]):
+        program.run([loss], {p: value}, targets=[train.op])
+    program.run([w])
+
+
+# ---- loops -------------------------------------------------------------------------------------------------------------
+
+
+@case()
+def counts():
+    n, x = tf.placeholder(tf.int32, [], name="n"), tf.placeholder(tf.float32, [3], name="x")
+    i, y = tf.while_loop(lambda i, y: i < n, lambda i, y: (i + 1, y * 2 + x), [0, x])
+    a, b, _ = tf.while_loop(lambda a, b, k: k < n, lambda a, b, k: (b, a + b, k + 1), [0, 1, 0])
+    c, d, e, _ = tf.while_loop(
+        lambda c, d, e, k: k < n, lambda c, d, e, k: (tf.reshape(d, [3, 1]), tf.reshape(c, [3]), e, k + 1),
+        [tf.reshape(x, [3, 1]), x * 2, x + 1, 0])
+    after = y + tf.cast(i, tf.float32)
+    program = Program()
+    for rounds in (5, 0, 1, 12):
+        program.run([i, y, a, b, c, d, e, after], {n: rounds, x: numbers(3)})
+        program.run([b], {n: rounds})
+
+
+@case()
+def loops_in_loops():
+    n = tf.placeholder(tf.int32, [], name="n")
+    w = tf.constant(numbers((3, 3), 2))
+
+    def inner(x, i):
+        return tf.while_loop(lambda k, y: k < i, lambda k, y: (k + 1, tf.matmul(y, w) + tf.cast(k, tf.float32)), [0, x])[1]
+
+    i, x = tf.while_loop(lambda i, x: i < n, lambda i, x: (i + 1, inner(x, i) * 0.5), [0, tf.constant(numbers((2, 3)))])
+    many = tf.while_loop(
+        lambda i, s: i < n,
+        lambda i, s: (i + 1, tf.while_loop(
+            lambda k, s: k < 2,
+            lambda k, s: (k + 1, tf.while_loop(lambda m, s: m < k + i, lambda m, s: (m + 1, s + m * k), [0, s])[1]),
+            [0, s])[1]),
+        [0, 0])[1]
+    program = Program()
+    for rounds in (4, 0, 1):
+        program.run([x, many], {n: rounds})
+
+
+@case()
+def conditions_in_loops():
+    n, p = tf.placeholder(tf.int32, [], name="n"), tf.placeholder(tf.bool, [], name="p")
+
+    def body(i, x):
+        y = tf.cond(tf.equal(i % 2, 0), lambda: x + tf.cast(i, tf.float32), lambda: tf.cond(p, lambda: x * 2, lambda: -x))
+        return i + 1, y
+
+    x = tf.while_loop(lambda i, x: i < n, body, [0, tf.constant(numbers(3))])[1]
+    y = tf.cond(p, lambda: tf.while_loop(lambda i, y: i < n, lambda i, y: (i + 1, y + x), [0, x * 0])[1], lambda: x)
+    text = tf.while_loop(lambda i, s: i < n, lambda i, s: (i + 1, tf.where(tf.equal(i, 2), tf.constant("two"), s)),
+                         [0, tf.constant("none")])[1]
+    program = Program()
+    for rounds in (5, 2, 0):
+        for value in (True, False):
+            program.run([x, y], {n: rounds, p: value})
+
+
+def variables_in_loops(use_resource):
+    n = tf.placeholder(tf.int32, [], name="n")
+    v = tf.get_variable("v", initializer=numbers(2))
+    calls = tf.get_variable("calls", initializer=0)
+
+    def body(i, x):
+        """In one order: TensorFlow begins a round before the last one has ended."""
+        with tf.control_dependencies([tf.assign_add(calls, 1)]):
+            new = tf.assign_add(v, [1.0, 2.0]) if use_resource else tf.assign(v, v + [1.0, 2.0])
+        with tf.control_dependencies([new]):
+            x = x + (v.read_value() if use_resource else v)
+        with tf.control_dependencies([x]):
+            return i + 1, x
+
+    start = v * 2
+    with tf.control_dependencies([start]):
+        zero = tf.identity(0)
+    x = tf.while_loop(lambda i, x: i < n, body, [zero, start])[1]
+    with tf.control_dependencies([x]):
+        after = v.read_value() if use_resource else tf.identity(v)
+    reads = tf.while_loop(lambda i, x: i < n, lambda i, x: (i + 1, x * 0.5 + v), [0, tf.zeros(2)])[1]
+    init = tf.global_variables_initializer()
+    program = Program()
+    program.run([], targets=[init])
+    for rounds in (3, 0, 2):
+        program.run([x, after], {n: rounds})
+        program.run([v, calls])
+        program.run([reads], {n: rounds})
+
+
+@case()
+def references_in_loops():
+    variables_in_loops(False)
+
+
+@case(resource=True)
+def resources_in_loops():
+    variables_in_loops(True)
+
+
+@case()
+def loops_on_devices():
+    n = tf.placeholder(tf.int32, [], name="n")
+    x = tf.placeholder(tf.float32, [2, 2], name="x")
+    with tf.device("/gpu:0"):
+        a = tf.while_loop(lambda i, y: i < n, lambda i, y: (i + 1, tf.matmul(y, x)), [0, x])[1]
+    with tf.device("/gpu:1"):
+        b = tf.while_loop(lambda y: tf.reduce_sum(y) < 100, lambda y: y * 2 + a * 0.25, [tf.exp(x)])
+
+    def spread(i, y):
+        with tf.device("/gpu:0"):
+            y = tf.nn.relu(y - 0.25)
+        with tf.device("/gpu:1"):
+            return i + 1, tf.tanh(y) + tf.cast(i, tf.float32)
+
+    c = tf.while_loop(lambda i, y: i < n, spread, [0, b])[1]
+    with tf.device("/cpu:0"):
+        total = tf.reduce_sum(a) + tf.reduce_sum(b) + tf.reduce_sum(c)
+    program = Program()
+    for rounds in (3, 0, 6):
+        program.run([total, a, b, c], {n: rounds, x: numbers((2, 2))})
+
+
+@case()
+def failing_loops():
+    n = tf.placeholder(tf.int32, [], name="n")
+
+    def body(i):
+        with tf.control_dependencies([tf.Assert(i < 3, [i])]):
+            return i + 1
+
+    i = tf.while_loop(lambda i: i < n, body, [0])
+    program = Program()
+    program.run([i], {n: 2})
+    program.run([i], {n: 5})
+    program.run([i], {n: 3})
+
+
+# ---- arrays, gradients of loops, recurrent networks -----------------------------------------------------------------------
+
+
+@case()
+def arrays():
+    x = tf.placeholder(tf.float32, [4, 3], name="x")
+    y = tf.map_fn(lambda row: tf.exp(row) + tf.reduce_sum(row), x)
+    z = tf.scan(lambda a, row: a * 0.5 + row, x)
+    total = tf.foldl(lambda a, row: a + row * row, x)
+    array = tf.TensorArray(tf.float32, 4).unstack(x)
+    w = tf.while_loop(lambda i, s: i < 4, lambda i, s: (i + 1, s + array.read(i) * tf.cast(i, tf.float32)), [0, tf.zeros(3)])[1]
+    (g,) = tf.gradients(tf.reduce_sum(y) + tf.reduce_sum(z * z) + tf.reduce_sum(total * w), [x])
+    program = Program()
+    for stream in (1, 2):
+        program.run([y, z, total, w], {x: numbers((4, 3), stream)})
+        program.run([g], {x: numbers((4, 3), stream)})
+
+
+@case()
+def gradients_of_loops():
+    n = tf.placeholder(tf.int32, [], name="n")
+    x = tf.placeholder(tf.float32, [2, 3], name="x")
+    w = tf.constant(numbers((3, 3), 2))
+    y = tf.while_loop(lambda i, y: i < n, lambda i, y: (i + 1, tf.tanh(tf.matmul(y, w)) + y * x), [0, x])[1]
+    z = tf.while_loop(lambda z: tf.reduce_sum(z) < 50, lambda z: z * z + 1.5, [tf.exp(x)])
+    u = tf.while_loop(lambda i, u: i < n, lambda i, u: (i + 1, tf.cond(tf.equal(i % 2, 0), lambda: u * w[0], lambda: u + x)),
+                      [0, x])[1]
+    gx, gw = tf.gradients(tf.reduce_sum(y * y), [x, w])
+    (gz,) = tf.gradients(tf.reduce_sum(z), [x])
+    (gu,) = tf.gradients(tf.reduce_sum(u * u), [x])
+    program = Program()
+    for rounds in (3, 0, 5):
+        program.run([y, z, u], {n: rounds, x: numbers((2, 3))})
+        program.run([gx, gw], {n: rounds, x: numbers((2, 3))})
+        program.run([gz, gu], {n: rounds, x: numbers((2, 3))})
+
+
+@case()
+def gradients_of_loops_in_loops():
+    x = tf.placeholder(tf.float32, [3], name="x")
+
+    def outer(i, y):
+        inner = tf.while_loop(lambda k, z: k < i + 1, lambda k, z: (k + 1, tf.sin(z) * x), [0, y])[1]
+        return i + 1, y + inner
+
+    y = tf.while_loop(lambda i, y: i < 3, outer, [0, x])[1]
+    (g,) = tf.gradients(tf.reduce_sum(y), [x])
+    program = Program()
+    program.run([y], {x: numbers(3)})
+    program.run([g], {x: numbers(3)})
+
+
+class Cell:
+    """A gated cell, as rnn_cell has them."""
+
+    def __init__(self, units, inputs, name, resource):
+        self.state_size = self.output_size = units
+        with tf.variable_scope(name):
+            self.gates = tf.get_variable("gates", initializer=numbers((inputs + units, units)), use_resource=resource)
+            self.candidate = tf.get_variable("candidate", initializer=numbers((inputs + units, units), 2), use_resource=resource)
+            self.bias = tf.get_variable("bias", initializer=numbers((units,), 3), use_resource=resource)
+
+    def zero_state(self, batch_size, dtype):
+        return tf.zeros([batch_size, self.state_size], dtype)
+
+    def __call__(self, x, state, scope=None):
+        u = tf.sigmoid(tf.matmul(tf.concat([x, state], 1), self.gates) + self.bias)
+        new = u * state + (1 - u) * tf.tanh(tf.matmul(tf.concat([x, state * u], 1), self.candidate))
+        return new, new
+
+
+def recurrent(resource, dynamic):
+    x = tf.placeholder(tf.float32, [3, 4, 2], name="x")
+    lengths = tf.placeholder(tf.int32, [3], name="lengths")
+    cell = Cell(5, 2, "cell", resource)
+    if dynamic:
+        outputs, state = tf.nn.dynamic_rnn(cell, x, sequence_length=lengths, initial_state=cell.zero_state(3, tf.float32))
+    else:
+        state, outputs = cell.zero_state(3, tf.float32), []
+        for t, row in enumerate(tf.unstack(x, axis=1)):
+            new = cell(row, state)[1]
+            state = tf.where(tf.less(t, lengths), new, state)
+            outputs.append(tf.where(tf.less(t, lengths), new, tf.zeros_like(new)))
+        outputs = tf.stack(outputs, 1)
+    loss = tf.reduce_mean(tf.square(outputs - 0.25)) + tf.reduce_mean(tf.square(state))
+    train = tf.train.MomentumOptimizer(0.5, 0.9).minimize(loss)
+    init = tf.global_variables_initializer()
+    program = Program()
+    program.run([], targets=[init])
+    for i in range(8):
+        feeds = {x: numbers((3, 4, 2), i), lengths: [4, 1 + i % 4, 2]}
+        program.run([loss], feeds, targets=[train])
+    program.run([loss, outputs, state], {x: numbers((3, 4, 2), 9), lengths: [3, 4, 0]})
+    program.run([cell.gates, cell.bias])
+
+
+@case()
+def recurrent_dynamic_references():
+    recurrent(False, True)
+
+
+@case(resource=True)
+def recurrent_dynamic_resources():
+    recurrent(True, True)
+
+
+@case()
+def recurrent_static():
+    recurrent(False, False)
+
+
+@case()
+def autoencoder_with_a_loop():
+    """Trains through a loop whose rounds refine a code."""
+    x = tf.constant(numbers((4, 6), 5))
+    w = tf.get_variable("w", initializer=numbers((6, 3)))
+    code = tf.while_loop(
+        lambda i, c: i < 4,
+        lambda i, c: (i + 1, c + 0.1 * tf.matmul(x - tf.matmul(tf.nn.relu(c), w, transpose_b=True), w)),
+        [0, tf.matmul(x, w)])[1]
+    loss = tf.reduce_mean(tf.square(x - tf.matmul(code, w, transpose_b=True)))
+    train = tf.train.AdamOptimizer(0.02).minimize(loss)
+    init = tf.global_variables_initializer()
+    program = Program()
+    program.run([], targets=[init])
+    for _ in range(20):
+        program.run([loss], targets=[train])
+
+
+@case()
+def computed_shapes():
+    """Branches of different shape, and loops over what has one that depends on values."""
+    p, x = tf.placeholder(tf.bool, [], name="p"), tf.placeholder(tf.float32, [6], name="x")
+    y = tf.cond(p, lambda: x[:2], lambda: x[1:] * 2)
+    some = tf.boolean_mask(x, x > 0)
+    z = tf.while_loop(lambda i, z: i < 3, lambda i, z: (i + 1, z * 2 + some), [0, some])[1]
+    program = Program()
+    for value in (True, False):
+        program.run([tf.get_default_graph().get_tensor_by_name("cond/Merge:0")], {p: value, x: numbers(6)})
+    program.run([z, y], {p: True, x: numbers(6)})
+    program.run([z, tf.get_default_graph().get_tensor_by_name("while/Exit:0")], {x: numbers(6, 3)})
+
+
+# ---- functions: control flow as TensorFlow 2 writes it -----------------------------------------------------------------------
+
+
+@case(resource=True, v2=True)
+def functional_conditions():
+    p, q = tf.placeholder(tf.bool, [], name="p"), tf.placeholder(tf.bool, [], name="q")
+    x = tf.placeholder(tf.float32, [4], name="x")
+    v = tf.get_variable("v", initializer=numbers(4))
+
+    def changed():
+        with tf.control_dependencies([tf.assign_add(v, x)]):
+            return v * 2, tf.constant(1)
+
+    y = tf.cond(p, lambda: tf.cond(q, lambda: x + v, lambda: tf.exp(x)), lambda: tf.unstack(tf.stack([x, x * 3]))[1])
+    z, which = tf.cond(p, changed, lambda: (x, tf.constant(2)))
+    only = tf.cond(q, lambda: tf.group(tf.assign(v, x)), lambda: tf.no_op())
+    init = tf.global_variables_initializer()
+    program = Program()
+    program.run([], targets=[init])
+    for a in (True, False):
+        for b in (True, False):
+            program.run([y], {p: a, q: b, x: numbers(4, 2)})
+            program.run([z, which], {p: a, x: numbers(4, 2)})
+            program.run([v])
+            program.run([], {q: b, x: numbers(4, 3)}, targets=[only])
+            program.run([v])
+
+
+@case(resource=True, v2=True)
+def functional_loops():
+    n = tf.placeholder(tf.int32, [], name="n")
+    x = tf.placeholder(tf.float32, [2, 2], name="x")
+    v = tf.get_variable("v", initializer=numbers(2))
+
+    def body(i, y):
+        with tf.control_dependencies([tf.assign_add(v, [1.0, 0.5])]):
+            return i + 1, tf.cond(tf.equal(i % 2, 0), lambda: tf.matmul(y, x) + 0.5, lambda: y - x)
+
+    i, y = tf.while_loop(lambda i, y: i < n, body, [0, x])
+    many = tf.while_loop(lambda i, s: i < n, lambda i, s: (i + 1, tf.while_loop(lambda k, s: k < i, lambda k, s: (k + 1, s + k), [0, s])[1]),
+                         [0, 0])[1]
+    z = tf.cond(n > 2, lambda: tf.while_loop(lambda i, z: i < n, lambda i, z: (i + 1, z * 2), [0, x])[1], lambda: x)
+    init = tf.global_variables_initializer()
+    program = Program()
+    program.run([], targets=[init])
+    for rounds in (3, 0, 5):
+        program.run([i, y], {n: rounds, x: numbers((2, 2))})
+        program.run([v])
+        program.run([many, z], {n: rounds, x: numbers((2, 2))})
+
+
+@case(resource=True, v2=True)
+def functional_calls():
+    x = tf.placeholder(tf.float32, [3], name="x")
+    v = tf.get_variable("v", initializer=numbers(3))
+
+    @tf.function
+    def inner(a, b):
+        v.assign_add(a)
+        return a * b, b + 1.0
+
+    @tf.function
+    def outer(a):
+        c, d = inner(a, a)
+        return inner(c, d)
+
+    y, z = outer(x)
+    init = tf.global_variables_initializer()
+    program = Program()
+    program.run([], targets=[init])
+    program.run([y, z], {x: numbers(3, 4)})
+    program.run([v])
+
+
+# ---- graphs that make no sense: what Tower says is written here, TensorFlow is not asked -----------------------------------
+
+
+def node(name, op, inputs=(), **attrs):
+    result = tf.NodeDef(name=name, op=op, input=list(inputs))
+    for key, value in attrs.items():
+        attr = result.attr[key]
+        if isinstance(value, bool):
+            attr.b = value
+        elif isinstance(value, int):
+            attr.i = value
+        elif isinstance(value, str):
+            attr.s = value.encode()
+        elif isinstance(value, tf.DType):
+            attr.type = value.as_datatype_enum
+        else:
+            attr.tensor.CopyFrom(tf.make_tensor_proto(value))
+            result.attr["dtype"].type = attr.tensor.dtype
+    return result
+
+
+def enter(name, source, frame, dtype=tf.float32, constant=False):
+    return node(name, "Enter", [source], T=dtype, frame_name=frame, is_constant=constant)
+
+
+def loop(prefix, source, body=None, back=None, cond=True):
+    """Of a float that is doubled until it is 100."""
+    p = prefix
+    nodes = [
+        enter(p + "enter", source, p + "frame"),
+        enter(p + "limit", "hundred", p + "frame", constant=True),
+        node(p + "merge", "Merge", [p + "enter", back or p + "next"], T=tf.float32, N=2),
+        node(p + "less", "Less", [p + "merge", p + "limit"], T=tf.float32),
+        node(p + "switch", "Switch", [p + "merge", p + "cond" if cond else p + "less"], T=tf.float32),
+        body or node(p + "body", "AddV2", [p + "switch:1", p + "switch:1"], T=tf.float32),
+        node(p + "next", "NextIteration", [p + "body"], T=tf.float32),
+        node(p + "exit", "Exit", [p + "switch"], T=tf.float32),
+    ]
+    return nodes + ([node(p + "cond", "LoopCond", [p + "less"])] if cond else [])
+
+
+CONSTANTS = [node("one", "Const", value=np.float32(1)), node("hundred", "Const", value=np.float32(100))]
+
+
+def add(name, a, b):
+    return node(name, "AddV2", [a, b], T=tf.float32)
+
+
+def deep(levels):
+    nodes, last = list(CONSTANTS), "one"
+    for i in range(levels):
+        nodes.append(enter("e%d" % i, last, "f%d" % i))
+        last = "e%d" % i
+    return nodes + [node("deepest", "Exit", [last], T=tf.float32)]
+
+
+def call(name, function, source):
+    result = node(name, "PartitionedCall", [source])
+    result.attr["f"].func.name = function
+    result.attr["Tin"].list.type.append(tf.float32.as_datatype_enum)
+    result.attr["Tout"].list.type.append(tf.float32.as_datatype_enum)
+    return result
+
+
+def library():
+    """f calls f; g0 calls g1 twice, which calls g2 twice, and so on."""
+    functions = tf.GraphDef().library
+    for name, calls in [("f", ["f"])] + [("g%d" % i, 2 * ["g%d" % (i + 1)]) for i in range(30)]:
+        f = functions.function.add()
+        f.signature.name = name
+        f.signature.input_arg.add(name="x", type=tf.float32.as_datatype_enum)
+        f.signature.output_arg.add(name="y", type=tf.float32.as_datatype_enum)
+        for i, other in enumerate(calls):
+            f.node_def.add().CopyFrom(call("call%d" % i, other, "x"))
+        f.ret["y"] = "call0:output:0"
+    last = functions.function.add()
+    last.CopyFrom(functions.function[1])
+    last.signature.name = "g30"
+    del last.node_def[:]
+    last.ret["y"] = "x"
+    return functions
+
+
+SENSELESS = [
+    ("sound", CONSTANTS + loop("a_", "one"), "a_exit", None, None),
+    ("cycle", CONSTANTS + [add("a", "b", "one"), add("b", "a", "one")], None, 3, "depends on itself"),
+    ("cycle_by_merge", CONSTANTS + [node("m", "Merge", ["one", "i"], T=tf.float32, N=2),
+                                    node("i", "Identity", ["m"], T=tf.float32)], None, 3, "depends on itself"),
+    ("crossing_frames", CONSTANTS + loop("a_", "one") + loop("b_", "one", body=add("b_body", "b_switch:1", "a_switch:1")),
+     "b_exit", 3, "frames cross"),
+    ("value_from_outside", CONSTANTS + loop("a_", "one", body=add("a_body", "a_switch:1", "one")), "a_exit", 3,
+     "frames cross"),
+    ("back_into_another", CONSTANTS + loop("a_", "one") + loop("b_", "one", back="a_next"), "b_exit", 3,
+     "leads back into a loop that it is not in"),
+    ("no_condition", CONSTANTS + loop("a_", "one", cond=False), "a_exit", 3, "has no LoopCond"),
+    ("no_way_in", CONSTANTS + [node("m", "Merge", ["one", "n"], T=tf.float32, N=2),
+                               node("n", "NextIteration", ["m"], T=tf.float32)], "m", 12, "which input it gives is not told"),
+    ("fetched_inside", CONSTANTS + loop("a_", "one"), "a_switch", 3, "is in the loop 'a_frame' and cannot be fetched"),
+    ("merge_of_no_branches", CONSTANTS + [node("m", "Merge", ["one", "hundred"], T=tf.float32, N=2)], "m", 3,
+     "its inputs are not the branches of one condition"),
+    ("exit_of_nothing", CONSTANTS + [node("x", "Exit", ["one"], T=tf.float32)], "x", 3, "is of no loop"),
+    ("into_itself", CONSTANTS + loop("a_", "one") + [enter("again", "a_exit", "a_frame"),
+                                                     node("out", "Exit", ["again"], T=tf.float32)], None, 3, "itself"),
+    ("calls_itself", CONSTANTS + [call("c", "f", "one")], None, 3, "function 'f' calls itself"),
+    ("calls_many", CONSTANTS + [call("c", "g0", "one")], None, 8, "calls of functions become more than"),
+    ("too_deep", deep(200), "deepest", 3, "is in the loop 'f198' and cannot be fetched"),
+]
+
+
+def endless():
+    """The condition is always true."""
+    nodes = loop("a_", "one")
+    for n in nodes:
+        if n.name == "a_cond":
+            n.input[0] = "a_true"
+    nodes.append(enter("a_true", "true", "a_frame", tf.bool, constant=True))
+    return CONSTANTS + [node("true", "Const", value=np.bool_(True))] + nodes
+
+
+def write_senseless():
+    with open(os.path.join(HERE, "flow", "endless.pb"), "wb") as file:  # of tests/test_while.c
+        file.write(tf.GraphDef(node=endless()).SerializeToString(deterministic=True))
+    for name, nodes, fetch, code, says in SENSELESS:
+        graph = tf.GraphDef(node=nodes)
+        graph.versions.producer = 1087
+        if name.startswith("calls"):
+            graph.library.CopyFrom(library())
+        with open(os.path.join(HERE, "flow", name + ".pb"), "wb") as file:
+            file.write(graph.SerializeToString(deterministic=True))
+        out.append("graph %s" % name)
+        if fetch:
+            out.append("run")
+            out.append("fetch %s:0" % fetch + ("" if code else " float 0 128"))
+            if code:
+                out.append("fails %d %s" % (code, says))
+        else:
+            out.append("refused %d %s" % (code, says))
+
+
+def main():
+    os.makedirs(os.path.join(HERE, "flow"), exist_ok=True)
+    for name, function, resource, v2 in CASES:
+        (tf.enable_resource_variables if resource else tf.disable_resource_variables)()
+        (tf.enable_control_flow_v2 if v2 else tf.disable_control_flow_v2)()
+        with tf.Graph().as_default() as graph:
+            out.append("graph %s" % name)
+            function()
+            with open(os.path.join(HERE, "flow", name + ".pb"), "wb") as file:
+                file.write(graph.as_graph_def().SerializeToString(deterministic=True))
+    write_senseless()
+    with open(os.path.join(HERE, "flow.txt"), "w") as file:
+        file.write("# Made by make_flow.py with TensorFlow %s.\n" % tf.__version__)
+        file.write("\n".join(out) + "\n")
+
+
+main()

@@ -1,0 +1,984 @@
+/* Checkpoints byte by byte: the layout against files that TensorFlow wrote, sorted tables, and that no damage, failing
+ * call or kill loses one. */
+#include "testing.h"
+
+#include "base/crc32c.h"
+#include "base/little_endian.h"
+#include "base/memory.h"
+#include "faulty_files.h"
+#include "faulty_memory.h"
+#include "format/bundle.h"
+#include "format/snappy.h"
+#include "format/table.h"
+
+#include <sys/wait.h>
+
+static const char *folder;
+static tw_error error;
+static char log_text[8192];
+
+static void take_log(void *user, int level, const char *text)
+{
+    (void)user, (void)level;
+    size_t used = strlen(log_text);
+    snprintf(log_text + used, sizeof log_text - used, "%s\n", text);
+}
+
+static int enter(void **state)
+{
+    (void)state;
+    folder = scratch_folder();
+    error = (tw_error){0};
+    log_text[0] = 0;
+    tw_set_log(take_log, NULL, 1);
+    return 0;
+}
+
+static int leave(void **state)
+{
+    (void)state;
+    twi_set_files(NULL);
+    tw_set_log(NULL, NULL, 0);
+    remove_scratch(folder);
+    return 0;
+}
+
+/* A path in the scratch folder, in one of a few buffers that take turns. */
+static const char *in_folder(const char *name)
+{
+    static char paths[4][256];
+    static int turn;
+    char *path = paths[turn++ % 4];
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+typedef struct file {
+    char *bytes;
+    size_t size;
+} file;
+
+static file load(const char *path)
+{
+    file file;
+    assert_ok(twi_file_read(path, 1 << 20, &file.bytes, &file.size, &error));
+    return file;
+}
+
+static void store(const char *path, const char *bytes, size_t size)
+{
+    assert_ok(twi_file_replace(path, bytes, size, &error));
+}
+
+static void assert_same_file(const char *a, const char *b)
+{
+    file x = load(a), y = load(b);
+    assert_int_equal(x.size, y.size);
+    assert_memory_equal(x.bytes, y.bytes, x.size);
+    twi_free(x.bytes);
+    twi_free(y.bytes);
+}
+
+/* A checkpoint whose tensors depend on the step. */
+static tw_status save_keeping(int64_t step, float value, int keep)
+{
+    tw_string words[2] = {{"tower", 5}, {"", 0}};
+    float weights[4] = {value, 1, 2, 3};
+    tw_named_tensor tensors[] = {
+        {"weights", tw_tensor_from(TW_FLOAT32, TW_SHAPE(2, 2), weights)},
+        {"global_step", tw_tensor_int64(step)},
+        {"words", tw_tensor_from(TW_STRING, TW_SHAPE(2), words)},
+    };
+    error = (tw_error){0};
+    tw_status status = tw_checkpoint_save(folder, "model.ckpt", step, tensors, 3, keep, &error);
+    for (int i = 0; i < 3; i++)
+        tw_tensor_release((tw_tensor *)tensors[i].tensor);
+    return status;
+}
+
+static tw_status save(int64_t step)
+{
+    return save_keeping(step, (float)step, 5);
+}
+
+static void assert_latest(int64_t step)
+{
+    char path[256], expected[256];
+    int64_t found = -2;
+    assert_ok(tw_checkpoint_latest(folder, path, sizeof path, &found, &error));
+    assert_int_equal(found, step);
+    snprintf(expected, sizeof expected, "%s/model.ckpt-%d", folder, (int)step);
+    assert_string_equal(path, expected);
+}
+
+static double first_weight(const char *path)
+{
+    tw_checkpoint *checkpoint;
+    tw_tensor *tensor;
+    assert_ok(tw_checkpoint_open(path, &checkpoint, &error));
+    assert_ok(tw_checkpoint_read(checkpoint, "weights", &tensor, &error));
+    double value = tw_tensor_value(tensor, 0);
+    tw_tensor_release(tensor);
+    tw_checkpoint_close(checkpoint);
+    return value;
+}
+
+/* ---- against TensorFlow ---- */
+
+static void checkpoint_of_tensorflow_is_listed_and_read(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        tw_dtype dtype;
+        int rank;
+        int64_t i;
+        double value; /* of element i */
+    } expected[] = {
+        {"a/bfloat16", TW_BFLOAT16, 1, 1, -2.5},
+        {"a/bool", TW_BOOL, 1, 2, 1},
+        {"conv1/weights", TW_FLOAT32, 3, 23, 11.5},
+        {"conv1/weights/Momentum", TW_FLOAT32, 3, 0, 0},
+        {"double", TW_FLOAT64, 0, 0, 3.25},
+        {"empty", TW_FLOAT32, 2, 0, 0},
+        {"global_step", TW_INT64, 0, 0, 1234567890123},
+        {"half", TW_FLOAT16, 1, 1, 65504},
+        {"int16", TW_INT16, 1, 0, -300},
+        {"int32", TW_INT32, 2, 1, -8},
+        {"int8", TW_INT8, 1, 0, -1},
+        {"no_strings", TW_STRING, 1, 0, 0},
+        {"strings", TW_STRING, 1, 0, 0},
+        {"uint8", TW_UINT8, 1, 0, 255},
+    };
+    tw_checkpoint *checkpoint;
+    assert_ok(tw_checkpoint_verify(GOLDEN_DIR "/checkpoint", &error));
+    assert_ok(tw_checkpoint_open(GOLDEN_DIR "/checkpoint.index", &checkpoint, &error));
+    assert_int_equal(tw_checkpoint_count(checkpoint), sizeof expected / sizeof *expected);
+    assert_int_equal(tw_checkpoint_step(checkpoint), -1);
+    for (int i = 0; i < tw_checkpoint_count(checkpoint); i++) {
+        tw_tensor *tensor;
+        assert_string_equal(tw_checkpoint_name(checkpoint, i), expected[i].name);
+        assert_int_equal(tw_checkpoint_find(checkpoint, expected[i].name), i);
+        assert_int_equal(tw_checkpoint_dtype(checkpoint, i), expected[i].dtype);
+        assert_int_equal(tw_checkpoint_shape(checkpoint, i).rank, expected[i].rank);
+        assert_ok(tw_checkpoint_read(checkpoint, expected[i].name, &tensor, &error));
+        assert_true(tw_shape_equal(tw_tensor_shape(tensor), tw_checkpoint_shape(checkpoint, i)));
+        if (expected[i].dtype != TW_STRING && tw_tensor_elements(tensor) > 0)
+            assert_true(tw_tensor_value(tensor, expected[i].i) == expected[i].value);
+        if (strcmp(expected[i].name, "strings") == 0) {
+            const tw_string *strings = tw_tensor_data(tensor);
+            assert_string_equal(strings[0].data, "tower");
+            assert_int_equal(strings[1].size, 0);
+            assert_int_equal(strings[2].size, 200);
+            assert_int_equal(strings[3].size, 3);
+            assert_memory_equal(strings[3].data, "a\0b", 3);
+        }
+        tw_tensor_release(tensor);
+    }
+    assert_int_equal(tw_checkpoint_find(checkpoint, "conv1"), -1);
+    tw_tensor *tensor;
+    assert_fails(tw_checkpoint_read(checkpoint, "conv1", &tensor, &error), TW_NOT_FOUND, "has no tensor 'conv1'");
+    tw_checkpoint_close(checkpoint);
+}
+
+static void tensors_of_every_type_are_saved_as_tensorflow_saves_them(void **state)
+{
+    (void)state;
+    tw_checkpoint *checkpoint;
+    tw_named_tensor tensors[32] = {{NULL}};
+    assert_ok(tw_checkpoint_open(GOLDEN_DIR "/checkpoint", &checkpoint, &error));
+    int count = tw_checkpoint_count(checkpoint);
+    for (int i = 0; i < count; i++) { /* in another order */
+        tensors[i].name = tw_checkpoint_name(checkpoint, (i * 5 + 3) % count);
+        assert_ok(tw_checkpoint_read(checkpoint, tensors[i].name, (tw_tensor **)&tensors[i].tensor, &error));
+    }
+    assert_ok(tw_checkpoint_save(folder, "copy", 3, tensors, count, 0, &error));
+    assert_same_file(in_folder("copy-3.index"), GOLDEN_DIR "/checkpoint.index");
+    assert_same_file(in_folder("copy-3.data-00000-of-00001"), GOLDEN_DIR "/checkpoint.data-00000-of-00001");
+    for (int i = 0; i < count; i++)
+        tw_tensor_release((tw_tensor *)tensors[i].tensor);
+    tw_checkpoint_close(checkpoint);
+}
+
+static void what_tower_lacks_is_listed_and_refused_by_name(void **state)
+{
+    (void)state;
+    tw_checkpoint *checkpoint;
+    tw_tensor *tensor;
+    assert_ok(tw_checkpoint_verify(GOLDEN_DIR "/checkpoint_foreign", &error));
+    assert_ok(tw_checkpoint_open(GOLDEN_DIR "/checkpoint_foreign", &checkpoint, &error));
+    assert_int_equal(tw_checkpoint_count(checkpoint), 4);
+    assert_int_equal(tw_checkpoint_dtype(checkpoint, 0), TW_INVALID_DTYPE);
+    assert_int_equal(tw_checkpoint_shape(checkpoint, 1).rank, -1);
+    assert_true(tw_shape_equal(tw_checkpoint_shape(checkpoint, 2), TW_SHAPE(4, 2)));
+    assert_fails(tw_checkpoint_read(checkpoint, "complex", &tensor, &error), TW_UNIMPLEMENTED, "number 8");
+    assert_fails(tw_checkpoint_read(checkpoint, "deep", &tensor, &error), TW_UNIMPLEMENTED, "8 dimensions");
+    assert_ok(tw_checkpoint_read(checkpoint, "parts", &tensor, &error));
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(tw_tensor_value(tensor, i), 1);
+    tw_tensor_release(tensor);
+    assert_ok(tw_checkpoint_read(checkpoint, "plain", &tensor, &error));
+    assert_int_equal(tw_tensor_value(tensor, 0), 5);
+    tw_tensor_release(tensor);
+    tw_checkpoint_close(checkpoint);
+}
+
+/* ---- tensors in parts ---- */
+
+static void a_tensor_in_parts_is_read_whole_and_in_other_parts(void **state)
+{
+    (void)state;
+    tw_checkpoint *checkpoint;
+    tw_tensor *tensor;
+    assert_ok(tw_checkpoint_verify(GOLDEN_DIR "/checkpoint_parts", &error));
+    assert_ok(tw_checkpoint_open(GOLDEN_DIR "/checkpoint_parts", &checkpoint, &error));
+    assert_int_equal(tw_checkpoint_count(checkpoint), 3);
+    assert_string_equal(tw_checkpoint_name(checkpoint, 2), "m/rows");
+    assert_true(tw_shape_equal(tw_checkpoint_shape(checkpoint, 2), TW_SHAPE(600, 3)));
+    assert_int_equal(tw_checkpoint_bytes(checkpoint, 2), 7200);
+    assert_ok(tw_checkpoint_read(checkpoint, "m/rows", &tensor, &error));
+    for (int i = 0; i < 1800; i++)
+        assert_int_equal(tw_tensor_value(tensor, i), i);
+    tw_tensor_release(tensor);
+    assert_ok(tw_checkpoint_read_part(checkpoint, "m/rows", "600 3 60,100:1,2", &tensor, &error));
+    assert_true(tw_shape_equal(tw_tensor_shape(tensor), TW_SHAPE(100, 2)));
+    for (int i = 0; i < 200; i++)
+        assert_int_equal(tw_tensor_value(tensor, i), (60 + i / 2) * 3 + 1 + i % 2);
+    tw_tensor_release(tensor);
+    assert_ok(tw_checkpoint_read_part(checkpoint, "grid", "4 5 1,3:-", &tensor, &error));
+    for (int i = 0; i < 15; i++)
+        assert_int_equal(tw_tensor_value(tensor, i), 5 + i);
+    tw_tensor_release(tensor);
+    assert_fails(tw_checkpoint_read_part(checkpoint, "grid", "4 6 1,3:-", &tensor, &error), TW_INVALID_ARGUMENT,
+                 "does not match the shape stored in checkpoint: [4,5]");
+    static const char *const wrong[] = {"4 5", "4 5 0,2", "4 5 0,2:-:-", "4 5 3,2:-", "4 5 0,2:x", " -", "4  5 -:-", "-1 5 -:-"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_fails(tw_checkpoint_read_part(checkpoint, "grid", wrong[i], &tensor, &error), TW_INVALID_ARGUMENT, wrong[i]);
+    tw_checkpoint_close(checkpoint);
+}
+
+static void parts_are_saved_as_tensorflow_saves_them(void **state)
+{
+    (void)state;
+    tw_checkpoint *checkpoint;
+    tw_named_tensor tensors[] = {{"m/rows", NULL, "600 3 0,64:-"}, {"m/rows", NULL, "600 3 64,63:-"},
+                                 {"m/rows", NULL, "600 3 127,473:-"}, {"after", NULL, NULL}, {"grid", NULL, "4 5 0,2:-"},
+                                 {"grid", NULL, "4 5 2,2:0,1"}, {"grid", NULL, "4 5 2,2:1,4"}};
+    assert_ok(tw_checkpoint_open(GOLDEN_DIR "/checkpoint_parts", &checkpoint, &error));
+    for (int i = 0; i < 7; i++)
+        assert_ok(tw_checkpoint_read_part(checkpoint, tensors[i].name, tensors[i].part, (tw_tensor **)&tensors[i].tensor, &error));
+    tw_checkpoint_close(checkpoint);
+    assert_ok(tw_checkpoint_save(folder, "parts", 3, tensors, 7, 0, &error));
+    assert_same_file(in_folder("parts-3.index"), GOLDEN_DIR "/checkpoint_parts.index");
+    assert_same_file(in_folder("parts-3.data-00000-of-00001"), GOLDEN_DIR "/checkpoint_parts.data-00000-of-00001");
+    tensors[0].part = "600 3 1,64:-";
+    tensors[1].part = "600 3 64,64:-";
+    assert_fails(tw_checkpoint_save(folder, "parts", 4, tensors, 7, 0, &error), TW_INVALID_ARGUMENT,
+                 "'m/rows' is [63,3], which is not the part '600 3 64,64:-'");
+    tensors[1].part = "601 3 64,63:-";
+    assert_fails(tw_checkpoint_save(folder, "parts", 4, tensors, 7, 0, &error), TW_INVALID_ARGUMENT,
+                 "the parts of 'm/rows' disagree");
+    for (int i = 0; i < 7; i++)
+        tw_tensor_release((tw_tensor *)tensors[i].tensor);
+}
+
+/* ---- a directory of them ---- */
+
+static void old_checkpoints_go_and_the_state_file_lists_the_rest(void **state)
+{
+    (void)state;
+    for (int step = 8; step <= 11; step++)
+        assert_ok(save_keeping(step, 0, 3));
+    store(in_folder("other-1.index"), "not ours", 8);
+    store(in_folder("model.ckpt-best.index"), "not ours", 8);
+    assert_ok(save_keeping(12, 0, 2));
+    file text = load(in_folder("checkpoint"));
+    assert_string_equal(text.bytes, "model_checkpoint_path: \"model.ckpt-12\"\n"
+                                    "all_model_checkpoint_paths: \"model.ckpt-11\"\n"
+                                    "all_model_checkpoint_paths: \"model.ckpt-12\"\n");
+    twi_free(text.bytes);
+    assert_int_equal(count_files(folder, ""), 7);
+    assert_true(twi_file_exists(in_folder("model.ckpt-11.data-00000-of-00001")));
+    assert_latest(12);
+    assert_ok(save_keeping(13, 0, 0));
+    assert_int_equal(count_files(folder, "model.ckpt-1"), 6);
+}
+
+static void list_is_ordered_by_step_as_a_number(void **state)
+{
+    (void)state;
+    static const int64_t steps[] = {9, 10, 100};
+    tw_checkpoint_list *list;
+    for (int i = 2; i >= 0; i--)
+        assert_ok(save(steps[i]));
+    assert_message(log_text, "later step");
+    store(in_folder("nameless.index"), "", 0);
+    assert_ok(tw_checkpoint_list_open(folder, &list, &error));
+    assert_int_equal(tw_checkpoint_list_count(list), 4);
+    assert_int_equal(tw_checkpoint_list_step(list, 0), -1);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(tw_checkpoint_list_step(list, i + 1), steps[i]);
+    assert_string_equal(tw_checkpoint_list_path(list, 3), in_folder("model.ckpt-100"));
+    tw_checkpoint_list_close(list);
+    assert_latest(100);
+    assert_fails(tw_checkpoint_list_open(in_folder("absent"), &list, &error), TW_NOT_FOUND, "absent");
+}
+
+static void latest_passes_over_damaged_checkpoints_and_says_why(void **state)
+{
+    (void)state;
+    const char *data = in_folder("model.ckpt-30.data-00000-of-00001");
+    assert_ok(save(10));
+    assert_ok(save(20));
+    assert_ok(save(30));
+    file good = load(data);
+    good.bytes[11] ^= 4;
+    store(data, good.bytes, good.size);
+    twi_free(good.bytes);
+    unlink(in_folder("model.ckpt-20.data-00000-of-00001"));
+    assert_latest(10);
+    assert_message(log_text, "model.ckpt-30': tensor 'weights' is damaged");
+    assert_message(log_text, "model.ckpt-20.data-00000-of-00001': No such file");
+    assert_true(first_weight(folder) == 10); /* a directory stands for its latest */
+    truncate(in_folder("model.ckpt-10.index"), 0);
+    char path[256];
+    assert_fails(tw_checkpoint_latest(folder, path, sizeof path, NULL, &error), TW_NOT_FOUND, "none of the 3");
+    assert_message(error.message, "footer");
+}
+
+static void state_file_may_name_a_checkpoint_elsewhere(void **state)
+{
+    (void)state;
+    char path[256];
+    const char *text = "all_model_checkpoint_paths: \"x\"\nmodel_checkpoint_path: \"" GOLDEN_DIR "/check\\160oint\"\n";
+    store(in_folder("checkpoint"), text, strlen(text));
+    assert_ok(tw_checkpoint_latest(folder, path, sizeof path, NULL, &error));
+    assert_string_equal(path, GOLDEN_DIR "/checkpoint");
+    assert_fails(tw_checkpoint_latest(folder, path, 5, NULL, &error), TW_OUT_OF_RANGE, "5 bytes");
+    static const char *const broken[] = {"",
+                                         "model_checkpoint_path",
+                                         "model_checkpoint_path: \"",
+                                         "model_checkpoint_path: x",
+                                         "model_checkpoint_path: \"a\\",
+                                         "model_checkpoint_path: \"\"",
+                                         "\n\n"};
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+        store(in_folder("checkpoint"), broken[i], strlen(broken[i]));
+        assert_fails(tw_checkpoint_latest(folder, path, sizeof path, NULL, &error), TW_NOT_FOUND, folder);
+    }
+}
+
+static void leftovers_of_killed_processes_are_removed_by_the_next_save(void **state)
+{
+    (void)state;
+    static const char *const leftovers[] = {"model.ckpt-5.index.tmp-77", "model.ckpt-5.data-00000-of-00001.tmp-77",
+                                            "checkpoint.tmp-12",         "model.ckpt-4.data-00000-of-00001",
+                                            "model.ckpt-4.meta",         "model.ckpt-4.replaced.data-00000-of-00001"};
+    static const char *const others[] = {"notes.tmp-1", "model.ckpt.txt", "model.ckpt-old.data",
+                                         "other-4.data-00000-of-00001"};
+    for (size_t i = 0; i < sizeof leftovers / sizeof *leftovers; i++)
+        store(in_folder(leftovers[i]), "x", 1);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        store(in_folder(others[i]), "x", 1);
+    assert_ok(save(6));
+    for (size_t i = 0; i < sizeof leftovers / sizeof *leftovers; i++)
+        assert_false(twi_file_exists(in_folder(leftovers[i])));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_true(twi_file_exists(in_folder(others[i])));
+    assert_int_equal(count_files(folder, ""), 4 + 3);
+    assert_latest(6);
+}
+
+static void several_processes_may_save_in_one_directory(void **state)
+{
+    (void)state;
+    enum { PROCESSES = 3, STEPS = 40 };
+    pid_t children[PROCESSES];
+    for (int i = 0; i < PROCESSES; i++)
+        if ((children[i] = fork()) == 0) {
+            tw_status status = TW_OK;
+            for (int step = 1; step <= STEPS && status == TW_OK; step++)
+                status = save(step);
+            if (status != TW_OK)
+                fprintf(stderr, "%s\n", error.message);
+            _exit(status != TW_OK);
+        }
+    for (int i = 0; i < PROCESSES; i++) {
+        int how;
+        assert_int_equal(waitpid(children[i], &how, 0), children[i]);
+        assert_int_equal(how, 0);
+    }
+    assert_ok(save(STEPS + 1));
+    assert_latest(STEPS + 1);
+    assert_int_equal(count_files(folder, "tmp"), 0);
+}
+
+static void links_planted_in_a_directory_lead_nowhere(void **state)
+{
+    (void)state;
+    char old[64], *bytes;
+    size_t size;
+    store(in_folder("precious"), "kept", 4);
+    char *precious = strdup(in_folder("precious"));
+    static const char *const names[] = {"model.ckpt-6.data-00000-of-00001", "model.ckpt-6.index", "checkpoint"};
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(symlink(precious, in_folder(names[i])), 0);
+        snprintf(old, sizeof old, "%s.tmp-%ld", names[i], (long)getpid());
+        assert_int_equal(symlink(precious, in_folder(old)), 0);
+    }
+    assert_ok(save(6));
+    assert_latest(6);
+    assert_ok(twi_file_read(precious, 100, &bytes, &size, &error));
+    assert_int_equal(size, 4);
+    twi_free(bytes);
+    free(precious);
+}
+
+static void impossible_requests_are_refused_by_name(void **state)
+{
+    (void)state;
+    tw_tensor *one = tw_tensor_float(1), *handle = tw_tensor_create(TW_RESOURCE, TW_SCALAR);
+    tw_named_tensor twice[] = {{"a", one}, {"b", one}, {"a", one}}, nameless[] = {{"", one}},
+                    resource[] = {{"h", handle}};
+    assert_fails(tw_checkpoint_save(folder, "m", 1, twice, 3, 0, &error), TW_INVALID_ARGUMENT, "called 'a'");
+    assert_fails(tw_checkpoint_save(folder, "m", 1, nameless, 1, 0, &error), TW_INVALID_ARGUMENT, "empty name");
+    assert_fails(tw_checkpoint_save(folder, "m", 1, resource, 1, 0, &error), TW_INVALID_ARGUMENT, "'h' is a resource");
+    assert_fails(tw_checkpoint_save(folder, "a/b", 1, twice, 1, 0, &error), TW_INVALID_ARGUMENT, "'a/b'");
+    assert_fails(tw_checkpoint_save(folder, "", 1, twice, 1, 0, &error), TW_INVALID_ARGUMENT, "prefix");
+    assert_fails(tw_checkpoint_save(folder, "m", -1, twice, 1, 0, &error), TW_INVALID_ARGUMENT, "step (-1)");
+    assert_int_equal(count_files(folder, ""), 0);
+    tw_checkpoint *checkpoint;
+    assert_fails(tw_checkpoint_open(in_folder("m-1"), &checkpoint, &error), TW_NOT_FOUND, "m-1.index");
+    assert_null(checkpoint);
+    assert_ok(tw_checkpoint_save(folder, "m", 1, NULL, 0, 0, &error)); /* nothing to save is no mistake */
+    assert_ok(tw_checkpoint_verify(in_folder("m-1"), &error));
+    tw_tensor_release(one);
+    tw_tensor_release(handle);
+}
+
+/* ---- damage ---- */
+
+/* The checkpoint opens and reads without a mistake; otherwise it must say why, naming a file of it. */
+static bool is_good(const char *path)
+{
+    error = (tw_error){0};
+    tw_status status = tw_checkpoint_verify(path, &error);
+    if (status == TW_OK)
+        return true;
+    assert_true(status == TW_DATA_LOSS || status == TW_NOT_FOUND || status == TW_UNIMPLEMENTED);
+    assert_message(error.message, path);
+    return false;
+}
+
+static void damage_every_bit_and_length(const char *name)
+{
+    const char *base = in_folder("model.ckpt-7"), *path = in_folder(name);
+    file good = load(path);
+    assert_true(is_good(base));
+    for (size_t bit = 0; bit < 8 * good.size; bit++) {
+        good.bytes[bit / 8] ^= (char)(1 << bit % 8);
+        store(path, good.bytes, good.size);
+        good.bytes[bit / 8] ^= (char)(1 << bit % 8);
+        if (is_good(base))
+            fail_msg("bit %zu of %s was flipped and nobody noticed", bit, name);
+    }
+    for (size_t size = 0; size < good.size; size++) {
+        store(path, good.bytes, size);
+        if (is_good(base))
+            fail_msg("%s was cut to %zu bytes and nobody noticed", name, size);
+    }
+    store(path, good.bytes, good.size);
+    assert_true(is_good(base));
+    twi_free(good.bytes);
+}
+
+static ssize_t write_only(int fd, const void *bytes, size_t size)
+{
+    return write(fd, bytes, size);
+}
+
+static int no_sync(int fd)
+{
+    (void)fd;
+    return 0;
+}
+
+static void any_flipped_bit_or_missing_end_is_refused(void **state)
+{
+    (void)state;
+    twi_file_calls quick = twi_posix_files; /* thousands of damaged files: they need not reach the disk */
+    quick.write = write_only;
+    quick.fsync = no_sync;
+    assert_ok(save(7));
+    twi_set_files(&quick);
+    damage_every_bit_and_length("model.ckpt-7.index");
+    damage_every_bit_and_length("model.ckpt-7.data-00000-of-00001");
+}
+
+/* ---- faults ---- */
+
+static void failed_save_loses_nothing_and_can_be_repeated(void **state)
+{
+    (void)state;
+    int n = 0;
+    remove_scratch(folder);
+    for (;; n++) {
+        folder = scratch_folder();
+        assert_ok(save_keeping(1, 1, 2));
+        assert_ok(save_keeping(2, 2, 2));
+        fail_file_call(n, n % 2 ? EIO : ENOSPC);
+        tw_status status = save_keeping(3, 3, 2);
+        bool failed = stop_failing(), committed = twi_file_exists(in_folder("model.ckpt-3.index"));
+        if (status != TW_OK) {
+            assert_message(error.message, folder);
+            assert_message(error.message, n % 2 ? "Input/output error" : "No space left");
+        } else if (failed) {
+            assert_message(log_text, "cannot delete"); /* the only call whose failure does no harm */
+        }
+        assert_latest(committed ? 3 : 2);
+        assert_ok(save_keeping(3, 3, 2));
+        assert_latest(3);
+        assert_true(first_weight(in_folder("model.ckpt-3")) == 3);
+        assert_int_equal(count_files(folder, ""), 5); /* two checkpoints and `checkpoint` */
+        remove_scratch(folder);
+        if (!failed) {
+            assert_int_equal(status, TW_OK);
+            break;
+        }
+    }
+    assert_true(n > 20);
+    folder = scratch_folder();
+}
+
+static void failed_save_over_the_same_step_leaves_the_old_or_the_new(void **state)
+{
+    (void)state;
+    int n = 0;
+    remove_scratch(folder);
+    for (;; n++) {
+        folder = scratch_folder();
+        assert_ok(save_keeping(1, 1, 2));
+        assert_ok(save_keeping(2, 20, 2));
+        fail_file_call(n, n % 2 ? EIO : ENOSPC);
+        tw_status status = save_keeping(2, 21, 2);
+        bool failed = stop_failing();
+        char path[256];
+        int64_t step;
+        assert_ok(tw_checkpoint_latest(folder, path, sizeof path, &step, &error));
+        assert_int_equal(step, 2);
+        double value = first_weight(path);
+        assert_true(value == 21 || (value == 20 && status != TW_OK));
+        assert_ok(save_keeping(2, 22, 2));
+        assert_latest(2);
+        assert_true(first_weight(in_folder("model.ckpt-2")) == 22);
+        assert_int_equal(count_files(folder, ""), 5);
+        remove_scratch(folder);
+        if (!failed) {
+            assert_int_equal(status, TW_OK);
+            break;
+        }
+    }
+    assert_true(n > 20);
+    folder = scratch_folder();
+}
+
+/* From the n-th call on nothing reaches the disk any more, as if the process had been killed there. */
+static struct {
+    int calls_left;
+} killed;
+
+static bool is_dead(void)
+{
+    errno = EIO;
+    return killed.calls_left-- <= 0;
+}
+
+static int dead_open(const char *path, int flags, unsigned mode)
+{
+    return is_dead() ? -1 : twi_posix_files.open(path, flags, mode);
+}
+
+static ssize_t dead_write(int fd, const void *bytes, size_t size)
+{
+    return is_dead() ? -1 : twi_posix_files.write(fd, bytes, size);
+}
+
+static int dead_fsync(int fd)
+{
+    return is_dead() ? -1 : twi_posix_files.fsync(fd);
+}
+
+static int dead_rename(const char *from, const char *to)
+{
+    return is_dead() ? -1 : twi_posix_files.rename(from, to);
+}
+
+static int dead_link(const char *from, const char *to)
+{
+    return is_dead() ? -1 : twi_posix_files.link(from, to);
+}
+
+static int dead_unlink(const char *path)
+{
+    return is_dead() ? -1 : twi_posix_files.unlink(path);
+}
+
+static void save_killed_at_any_call_loses_nothing(void **state)
+{
+    (void)state;
+    static const twi_file_calls dying = {dead_open, dead_write, dead_fsync, close, dead_rename, dead_link, dead_unlink};
+    remove_scratch(folder);
+    for (int64_t step = 2; step <= 3; step++) /* over an old checkpoint, and beside it */
+        for (int n = 0;; n++) {
+            folder = scratch_folder();
+            assert_ok(save_keeping(1, 1, 2));
+            assert_ok(save_keeping(2, 20, 2));
+            killed.calls_left = n;
+            twi_set_files(&dying);
+            tw_status status = save_keeping(step, 30, 2);
+            twi_set_files(NULL);
+            char path[256];
+            int64_t found;
+            assert_ok(tw_checkpoint_latest(folder, path, sizeof path, &found, &error));
+            assert_true(found >= 2);
+            assert_true(first_weight(path) == 20 || first_weight(path) == 30);
+            assert_ok(save_keeping(4, 4, 2));
+            assert_latest(4);
+            assert_int_equal(count_files(folder, "tmp"), 0);
+            remove_scratch(folder);
+            if (status == TW_OK && killed.calls_left >= 0)
+                break;
+        }
+    folder = scratch_folder();
+}
+
+static void running_out_of_memory_is_reported_and_leaks_nothing(void **state)
+{
+    (void)state;
+    tw_tensor *one = tw_tensor_from(TW_FLOAT32, TW_SHAPE(2, 1), (float[]){1, 2});
+    tw_tensor *two = tw_tensor_string("tower", 5);
+    tw_named_tensor tensors[] = {{"one", one}, {"two", two}};
+    bool failed = true;
+    for (int n = 0; failed; n++) {
+        tw_checkpoint *checkpoint = NULL;
+        tw_tensor *read = NULL;
+        tw_status status;
+        error = (tw_error){0};
+        fail_allocation(n);
+        status = tw_checkpoint_save(folder, "m", 1, tensors, 2, 2, &error);
+        if (status == TW_OK)
+            status = tw_checkpoint_open(folder, &checkpoint, &error);
+        if (status == TW_OK)
+            status = tw_checkpoint_read(checkpoint, "two", &read, &error);
+        tw_tensor_release(read);
+        tw_checkpoint_close(checkpoint);
+        assert_int_equal(memory.live, 0);
+        failed = stop_failing_allocations();
+        if (!failed)
+            assert_int_equal(status, TW_OK);
+        else if (status != TW_OK)
+            assert_int_equal(status, TW_RESOURCE_EXHAUSTED);
+    }
+    tw_tensor_release(one);
+    tw_tensor_release(two);
+}
+
+/* ---- sorted tables, of which an index is one --------------------------------------------------------------------- */
+
+static tw_error error;
+
+typedef struct seen {
+    int count;
+    char first[64], last[64];
+    bool matches;
+} seen;
+
+/* Keys are "key" and a number of five digits; values say the number again. */
+static tw_status see(void *user, const char *key, size_t key_size, const char *value, size_t value_size, tw_error *why)
+{
+    seen *seen = user;
+    char text[64];
+    (void)why;
+    snprintf(text, sizeof text, "%.*s", (int)key_size, key);
+    strcpy(seen->count == 0 ? seen->first : seen->last, text);
+    snprintf(text, sizeof text, "value of key%05d", seen->count);
+    seen->matches &= strlen(text) == value_size && memcmp(text, value, value_size) == 0;
+    seen->count++;
+    return TW_OK;
+}
+
+static void build(twi_table_builder *table, size_t block_bytes, int count)
+{
+    char key[16], value[32];
+    twi_table_start(table, block_bytes);
+    for (int i = 0; i < count; i++) {
+        snprintf(key, sizeof key, "key%05d", i);
+        snprintf(value, sizeof value, "value of key%05d", i);
+        twi_table_add(table, key, strlen(key), value, strlen(value));
+    }
+    assert_ok(twi_table_finish(table, &error));
+}
+
+static tw_status read_table(const twi_table_builder *table, seen *seen)
+{
+    *seen = (struct seen){.matches = true};
+    error = (tw_error){0};
+    return twi_table_read(table->file.data, table->file.size, see, seen, &error);
+}
+
+static void entries_come_back_whatever_the_size_of_blocks(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {1, 64, 1000, 0};
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+        for (int count = 0; count <= 300; count = count * 3 + 1) {
+            twi_table_builder table;
+            seen seen;
+            build(&table, sizes[k], count);
+            assert_ok(read_table(&table, &seen));
+            assert_int_equal(seen.count, count);
+            assert_true(seen.matches);
+            twi_table_free(&table);
+        }
+}
+
+static void table_in_blocks_is_refused_for_any_flipped_bit_or_missing_end(void **state)
+{
+    (void)state;
+    twi_table_builder table;
+    seen seen;
+    build(&table, 100, 9);
+    for (size_t bit = 0; bit < 8 * table.file.size; bit++) {
+        table.file.data[bit / 8] ^= (char)(1 << bit % 8);
+        assert_int_equal(read_table(&table, &seen), TW_DATA_LOSS);
+        table.file.data[bit / 8] ^= (char)(1 << bit % 8);
+    }
+    for (size_t size = table.file.size; table.file.size-- > 0;) {
+        assert_int_equal(read_table(&table, &seen), TW_DATA_LOSS);
+        (void)size;
+    }
+    twi_table_free(&table);
+}
+
+/* A table with one data block of these contents and type, everything else in order. */
+static void wrap_block(twi_table_builder *table, const void *bytes, size_t size, char type)
+{
+    char crc[4], handle[2 * TWI_VARINT_BYTES], footer[48] = {0};
+    twi_text index = {0}, blocks[3] = {0};
+    uint64_t offset = 0;
+    int used = twi_put_varint(handle, 0);
+    used += twi_put_varint(handle + used, size);
+    twi_text_append(&index, (char[]){0, 1, (char)used, '~'}, 4);
+    twi_text_append(&index, handle, (size_t)used);
+    twi_text_append(&index, "\0\0\0\0\1\0\0\0", 8);
+    twi_text_append(&blocks[0], bytes, size);
+    twi_text_append(&blocks[1], "\0\0\0\0\1\0\0\0", 8);
+    twi_text_append(&blocks[2], index.data, index.size);
+    *table = (twi_table_builder){0};
+    used = 0;
+    for (int i = 0; i < 3; i++) {
+        if (i > 0) {
+            used += twi_put_varint(footer + used, offset);
+            used += twi_put_varint(footer + used, blocks[i].size);
+        }
+        offset += blocks[i].size + 5;
+        twi_text_append(&blocks[i], i == 0 ? &type : "", 1);
+        twi_put32(crc, twi_crc32c_mask(twi_crc32c(0, blocks[i].data, blocks[i].size)));
+        twi_text_append(&table->file, blocks[i].data, blocks[i].size);
+        twi_text_append(&table->file, crc, 4);
+        twi_text_free(&blocks[i]);
+    }
+    twi_put64(footer + 40, UINT64_C(0xdb4775248b80fb57));
+    twi_text_append(&table->file, footer, sizeof footer);
+    twi_text_free(&index);
+}
+
+static tw_status count_entry(void *user, const char *key, size_t key_size, const char *value, size_t value_size,
+                             tw_error *why)
+{
+    (void)key, (void)key_size, (void)value, (void)value_size, (void)why;
+    ++*(int *)user;
+    return TW_OK;
+}
+
+#define assert_block_refused(contents, part)                                                                           \
+    do {                                                                                                               \
+        twi_table_builder table_;                                                                                      \
+        int count_ = 0;                                                                                                \
+        wrap_block(&table_, contents, sizeof contents - 1, 0);                                                         \
+        assert_fails(twi_table_read(table_.file.data, table_.file.size, count_entry, &count_, &error), TW_DATA_LOSS,   \
+                     part);                                                                                            \
+        twi_table_free(&table_);                                                                                       \
+    } while (0)
+
+#define END "\0\0\0\0\1\0\0\0" /* one restart, at 0 */
+
+static void blocks_with_right_checksums_and_wrong_contents_are_refused(void **state)
+{
+    (void)state;
+    twi_table_builder table;
+    int count = 0;
+    wrap_block(&table, "\0\1\1bx\0\1\1cy" END, 18, 0);
+    assert_ok(twi_table_read(table.file.data, table.file.size, count_entry, &count, &error));
+    assert_int_equal(count, 2);
+    twi_table_free(&table);
+    assert_block_refused("\0\1\1cx\0\1\1by" END, "not in order");
+    assert_block_refused("\0\1\1bx\0\1\1by" END, "not in order");
+    assert_block_refused("\0\1\1\x7fx" END, "not in order"); /* above its key in the index */
+    assert_block_refused("\1\1\1bx" END, "does not fit");    /* shares a byte with nothing */
+    assert_block_refused("\0\x70\1bx" END, "does not fit");
+    assert_block_refused("\0\1\x70"
+                         "bx" END,
+                         "does not fit");
+    assert_block_refused("\0\1\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f"
+                         "bx" END,
+                         "does not fit");
+    assert_block_refused("\0\x81\0\1bx" END, "does not fit"); /* a number spelt too long */
+    assert_block_refused("", "restarts");
+    assert_block_refused("\0\0\0\0", "restarts");
+    assert_block_refused("\0\0\0\0\2\0\0\0", "restarts");
+    assert_block_refused("\0\0\0\0\xff\xff\xff\xff", "restarts");
+}
+
+static void compressed_block_is_expanded(void **state)
+{
+    (void)state;
+    /* 18 bytes: the literal of 5, a copy of 4 from 5 back, then a literal of 9 */
+    static const char packed[] = "\x12\x10\0\1\1bx\x01\x05\x20"
+                                 "y\0\0\0\0\1\0\0\0";
+    twi_table_builder table;
+    int count = 0;
+    wrap_block(&table, packed, sizeof packed - 1, 1);
+    assert_fails(twi_table_read(table.file.data, table.file.size, count_entry, &count, &error), TW_DATA_LOSS,
+                 "not in order"); /* "b" twice: it was expanded */
+    twi_table_free(&table);
+    wrap_block(&table, "\xff\xff\xff\xff\x0f\0", 6, 1);
+    assert_fails(twi_table_read(table.file.data, table.file.size, count_entry, &count, &error), TW_DATA_LOSS,
+                 "cannot be expanded");
+    twi_table_free(&table);
+    wrap_block(&table, "x", 1, 2);
+    assert_fails(twi_table_read(table.file.data, table.file.size, count_entry, &count, &error), TW_DATA_LOSS,
+                 "unknown type 2");
+    twi_table_free(&table);
+}
+
+static void assert_expands(const char *packed, size_t size, const char *expected)
+{
+    char *bytes = NULL;
+    size_t expanded;
+    assert_true(twi_snappy_expand(packed, size, &bytes, &expanded));
+    assert_int_equal(expanded, strlen(expected));
+    assert_memory_equal(bytes, expected, expanded);
+    twi_free(bytes);
+}
+
+static void snappy_knows_literals_and_all_three_copies(void **state)
+{
+    (void)state;
+    char *bytes = NULL, packed[80];
+    size_t size;
+    assert_expands("\x05\x10hello", 7, "hello");
+    assert_expands("\x07\xf0\x06"
+                   "literal",
+                   10, "literal");
+    assert_expands("\x07\xf4\x06\0literal", 11, "literal");
+    assert_expands("\x0a\x04"
+                   "ab\x11\x02",
+                   6,
+                   "abababab"
+                   "ab"); /* copy of 8 over itself */
+    assert_expands("\x06\x08"
+                   "abc\x0a\x03\0",
+                   8, "abcabc"); /* two bytes of offset */
+    assert_expands("\x06\x08"
+                   "abc\x0b\x03\0\0\0",
+                   10, "abcabc"); /* four */
+    static const struct {
+        const char *packed;
+        size_t size;
+    } bad[] = {
+        {"", 0},
+        {"\x05", 1},
+        {"\x05\x10hell", 6},   /* ends within a literal */
+        {"\x05\x14hello!", 8}, /* more than it said */
+        {"\x06\x10hello", 7},  /* less than it said */
+        {"\x06\x08"
+         "abc\x0a\x04\0",
+         8}, /* copies from before the start */
+        {"\x06\x08"
+         "abc\x0a\0\0",
+         8}, /* offset 0 */
+        {"\x06\x08"
+         "abc\x0b\x03\0\0",
+         9}, /* offset cut short */
+        {"\x05\xfc\xff\xff\xff\xff"
+         "hello",
+         11},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (twi_snappy_expand(bad[i].packed, bad[i].size, &bytes, &size))
+            fail_msg("bad block %zu was expanded", i);
+    for (int i = 0; i < 20000; i++) { /* noise */
+        for (size_t k = 0; k < sizeof packed; k++)
+            packed[k] = (char)(rand() >> 7);
+        if (twi_snappy_expand(packed, sizeof packed, &bytes, &size))
+            twi_free(bytes);
+    }
+}
+
+static void running_out_of_memory_is_reported(void **state)
+{
+    (void)state;
+    for (int n = 0;; n++) {
+        twi_table_builder table;
+        char key[] = "a";
+        seen seen = {.matches = true};
+        error = (tw_error){0};
+        fail_allocation(n);
+        twi_table_start(&table, 20);
+        for (; *key <= 'e'; ++*key)
+            twi_table_add(&table, key, 1, "value", 5);
+        tw_status status = twi_table_finish(&table, &error);
+        if (status == TW_OK)
+            status = twi_table_read(table.file.data, table.file.size, see, &seen, &error);
+        twi_table_free(&table);
+        assert_int_equal(memory.live, 0);
+        if (!stop_failing_allocations()) {
+            assert_int_equal(status, TW_OK);
+            break;
+        }
+        assert_int_equal(status, TW_RESOURCE_EXHAUSTED);
+    }
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, enter, leave)
+    const struct CMUnitTest tests[] = {
+        TEST(checkpoint_of_tensorflow_is_listed_and_read),
+        TEST(tensors_of_every_type_are_saved_as_tensorflow_saves_them),
+        TEST(what_tower_lacks_is_listed_and_refused_by_name),
+        TEST(a_tensor_in_parts_is_read_whole_and_in_other_parts),
+        TEST(parts_are_saved_as_tensorflow_saves_them),
+        TEST(old_checkpoints_go_and_the_state_file_lists_the_rest),
+        TEST(list_is_ordered_by_step_as_a_number),
+        TEST(latest_passes_over_damaged_checkpoints_and_says_why),
+        TEST(state_file_may_name_a_checkpoint_elsewhere),
+        TEST(leftovers_of_killed_processes_are_removed_by_the_next_save),
+        TEST(several_processes_may_save_in_one_directory),
+        TEST(links_planted_in_a_directory_lead_nowhere),
+        TEST(impossible_requests_are_refused_by_name),
+        TEST(any_flipped_bit_or_missing_end_is_refused),
+        TEST(failed_save_loses_nothing_and_can_be_repeated),
+        TEST(failed_save_over_the_same_step_leaves_the_old_or_the_new),
+        TEST(save_killed_at_any_call_loses_nothing),
+        TEST(running_out_of_memory_is_reported_and_leaks_nothing),
+        cmocka_unit_test(entries_come_back_whatever_the_size_of_blocks),
+        cmocka_unit_test(table_in_blocks_is_refused_for_any_flipped_bit_or_missing_end),
+        cmocka_unit_test(blocks_with_right_checksums_and_wrong_contents_are_refused),
+        cmocka_unit_test(compressed_block_is_expanded),
+        cmocka_unit_test(snappy_knows_literals_and_all_three_copies),
+        cmocka_unit_test(running_out_of_memory_is_reported),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,383 @@
+/* What is drawn, without data, devices or training: the order of an epoch's examples, their distortions (against
+ * TensorFlow's), and the order of asynchronous updates, as it is planned and as its log is read. */
+#include "testing.h"
+
+#include "base/file.h"
+#include "faulty_files.h"
+#include "stream/distort.h"
+#include "train/update_order.h"
+
+#include <tower/data.h>
+
+static tw_error error;
+
+/* ---- the order of examples --------------------------------------------------------------------------------------- */
+
+static void assert_permutation(int64_t count, uint64_t seed, int64_t epoch)
+{
+    twi_permutation p = twi_epoch_permutation(count, seed, epoch);
+    bool *seen = calloc((size_t)count, 1);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t to = twi_permute(&p, i);
+        assert_true(to >= 0 && to < count && !seen[to]);
+        seen[to] = true;
+    }
+    free(seen);
+}
+
+static void every_epoch_is_a_permutation_of_any_number_of_examples(void **state)
+{
+    (void)state;
+    for (int64_t count = 1; count <= 270; count++)
+        assert_permutation(count, 5, count);
+    static const int64_t sizes[] = {511, 512, 513, 9973, 10000, 50000, 60000, 65535, 65536, 65537};
+    for (int i = 0; i < 10; i++)
+        assert_permutation(sizes[i], ~0ull - (uint64_t)i, 3);
+}
+
+static void shuffling_favours_no_place(void **state)
+{
+    (void)state;
+    enum { COUNT = 5, EPOCHS = 6000 };
+    int hits[COUNT][COUNT] = {{0}}, orders[COUNT * COUNT * COUNT * COUNT] = {0};
+    for (int epoch = 0; epoch < EPOCHS; epoch++) {
+        twi_permutation p = twi_epoch_permutation(COUNT, 11, epoch);
+        int order = 0;
+        for (int i = 0; i < COUNT; i++) {
+            int to = (int)twi_permute(&p, i);
+            hits[i][to]++;
+            if (i < 4)
+                order = order * COUNT + to;
+        }
+        orders[order]++;
+    }
+    for (int i = 0; i < COUNT; i++)
+        for (int j = 0; j < COUNT; j++)
+            assert_in_range(hits[i][j], 1200 - 155, 1200 + 155); /* five standard deviations */
+    int different = 0;
+    for (int i = 0; i < COUNT * COUNT * COUNT * COUNT; i++) {
+        different += orders[i] > 0;
+        assert_true(orders[i] <= 50 + 36);
+    }
+    assert_int_equal(different, 120); /* all of 5! */
+}
+
+static void seeds_and_epochs_give_unrelated_orders(void **state)
+{
+    (void)state;
+    enum { COUNT = 50000 };
+    twi_permutation a = twi_epoch_permutation(COUNT, 1, 0), b = twi_epoch_permutation(COUNT, 1, 1),
+                    c = twi_epoch_permutation(COUNT, 2, 0);
+    int fixed = 0, with_b = 0, with_c = 0, neighbours = 0;
+    for (int i = 0; i < COUNT; i++) {
+        int64_t to = twi_permute(&a, i);
+        fixed += to == i;
+        with_b += to == twi_permute(&b, i);
+        with_c += to == twi_permute(&c, i);
+        neighbours += i > 0 && llabs(to - twi_permute(&a, i - 1)) == 1;
+    }
+    assert_in_range(fixed, 0, 8); /* one expected, two of the last */
+    assert_in_range(with_b, 0, 8);
+    assert_in_range(with_c, 0, 8);
+    assert_in_range(neighbours, 0, 12);
+}
+
+/* ---- distortions ------------------------------------------------------------------------------------------------- */
+
+/* With no more scratch memory than was asked for. */
+static void distort(const twi_distorter *d, const twi_distortion *by, const uint8_t *image, float *out)
+{
+    void *scratch = malloc(twi_distort_scratch(d));
+    assert_non_null(scratch);
+    twi_distort(d, by, image, out, scratch);
+    free(scratch);
+}
+
+/* The images of make_distortion.py. */
+static void golden_image(int m, uint8_t image[32][32][3])
+{
+    for (int y = 0; y < 32; y++)
+        for (int x = 0; x < 32; x++)
+            for (int c = 0; c < 3; c++)
+                image[y][x][c] = (uint8_t)(m == 0   ? 61 + 7 * y + 3 * x * x + 50 * c + y * x / 4
+                                           : m == 1 ? 10 + 90 * c + (y + x) / 8
+                                                    : 200);
+}
+
+static void distortions_equal_tensorflows(void **state)
+{
+    (void)state;
+    enum { VALUES = 24 * 24 * 3 };
+    FILE *file = fopen(GOLDEN_DIR "/distortion.bin", "rb");
+    assert_non_null(file);
+    static float expected[VALUES], found[VALUES];
+    static uint8_t image[32][32][3];
+    struct {
+        int32_t image, top, left, flip, train;
+        float brightness, contrast;
+    } given;
+    int cases = 0;
+    for (; fread(&given, sizeof given, 1, file) == 1; cases++) {
+        assert_int_equal(fread(expected, sizeof expected, 1, file), 1);
+        twi_distorter d;
+        assert_ok(twi_distorter_init(&d, given.train ? TW_AUGMENT_TUTORIAL_TRAIN : TW_AUGMENT_TUTORIAL_EVAL, 32, 32, 3,
+                                     0, 0, 0, &error));
+        twi_distortion by = {given.top, given.left, given.flip, given.brightness, given.contrast};
+        if (!given.train)
+            by = twi_draw_distortion(&d, 1, 1);
+        golden_image(given.image, image);
+        distort(&d, &by, &image[0][0][0], found);
+        assert_floats_near(found, expected, VALUES, given.image == 2 ? 2e-3 : 2e-5); /* 2: rounding, times 41 */
+    }
+    fclose(file);
+    assert_int_equal(cases, 5);
+}
+
+static void drawn_distortions_cover_their_ranges_and_no_more(void **state)
+{
+    (void)state;
+    twi_distorter d;
+    assert_ok(twi_distorter_init(&d, TW_AUGMENT_TUTORIAL_TRAIN, 32, 32, 3, 0, 0, 0, &error));
+    int tops[9] = {0}, lefts[9] = {0}, flips = 0;
+    double brightness = 0, contrast = 0, least = 9, most = 0;
+    for (int k = 0; k < 9000; k++) {
+        twi_distortion by = twi_draw_distortion(&d, 3, k);
+        assert_in_range(by.top, 0, 8);
+        assert_in_range(by.left, 0, 8);
+        tops[by.top]++;
+        lefts[by.left]++;
+        flips += by.flip;
+        assert_true(by.brightness >= -63 && by.brightness < 63);
+        brightness += by.brightness / 9000;
+        contrast += by.contrast / 9000;
+        least = fmin(least, by.contrast);
+        most = fmax(most, by.contrast);
+    }
+    for (int i = 0; i < 9; i++) {
+        assert_in_range(tops[i], 850, 1150);
+        assert_in_range(lefts[i], 850, 1150);
+    }
+    assert_in_range(flips, 4300, 4700);
+    assert_true(fabs(brightness) < 2 && fabs(contrast - 1) < 0.025);
+    assert_true(least >= 0.2f && least < 0.202 && most < 1.8f && most > 1.798);
+}
+
+static void pad_crop_flip_shifts_and_mirrors_with_zeros_outside(void **state)
+{
+    (void)state;
+    static uint8_t image[32][32][3];
+    static float found[32][32][3];
+    golden_image(0, image);
+    twi_distorter d;
+    assert_ok(twi_distorter_init(&d, TW_AUGMENT_PAD_CROP_FLIP, 32, 32, 3, 0, 2, -1, &error));
+    int extremes = 0;
+    for (int k = 0; k < 300; k++) {
+        twi_distortion by = twi_draw_distortion(&d, 3, k);
+        assert_true(abs(by.top) <= 4 && abs(by.left) <= 4);
+        extremes |= by.top == -4 ? 1 : by.top == 4 ? 2 : 0;
+        extremes |= by.left == -4 ? 4 : by.left == 4 ? 8 : 0;
+        extremes |= by.flip ? 16 : 32;
+        distort(&d, &by, &image[0][0][0], &found[0][0][0]);
+        for (int y = 0; y < 32; y++)
+            for (int x = 0; x < 32; x++) {
+                int from_y = y + by.top, from_x = (by.flip ? 31 - x : x) + by.left;
+                bool inside = from_y >= 0 && from_y < 32 && from_x >= 0 && from_x < 32;
+                for (int c = 0; c < 3; c++)
+                    assert_true(found[y][x][c] == (inside ? 2.0f * image[from_y][from_x][c] : 0) - 1);
+            }
+    }
+    assert_int_equal(extremes, 63);
+}
+
+static void images_of_one_and_two_channels_are_flipped_and_standardised(void **state)
+{
+    (void)state;
+    for (int channels = 1; channels <= 2; channels++) {
+        uint8_t image[3][3][2] = {{{0}}};
+        float found[9 * 2];
+        for (int i = 0; i < 9 * channels; i++)
+            (&image[0][0][0])[i] = (uint8_t)(i * i / 2);
+        twi_distorter d;
+        assert_ok(twi_distorter_init(&d, TW_AUGMENT_TUTORIAL_TRAIN, 3, 3, channels, 3, 0, 0, &error));
+        distort(&d, &(twi_distortion){.flip = true, .contrast = 1}, &image[0][0][0], found);
+        int n = 9 * channels;
+        double mean = 0, variance = 0;
+        for (int i = 0; i < n; i++)
+            mean += (double)(i * i / 2) / n;
+        for (int i = 0; i < n; i++)
+            variance += (i * i / 2 - mean) * (i * i / 2 - mean) / n;
+        for (int y = 0; y < 3; y++)
+            for (int x = 0; x < 3; x++)
+                for (int c = 0; c < channels; c++) {
+                    int i = (y * 3 + 2 - x) * channels + c;
+                    assert_true(fabs(found[(y * 3 + x) * channels + c] - (i * i / 2 - mean) / sqrt(variance)) < 1e-5);
+                }
+    }
+}
+
+/* A pipeline gives what the header promises: computed here without one. Its other settings give the same stream
+ * (test_data.c). */
+static void the_stream_of_a_pipeline_is_what_is_drawn(void **state)
+{
+    (void)state;
+    enum { COUNT = 37, SIDE = 6, CROP = 4, STREAM = 120 };
+    tw_dataset *d;
+    tw_pipeline *p;
+    twi_distorter distorter;
+    tw_pipeline_options options = {.batch = 1, .crop = CROP, .seed = 4, .shuffle = true,
+                                   .augmentation = TW_AUGMENT_TUTORIAL_TRAIN};
+    assert_ok(tw_dataset_synthetic(COUNT, SIDE, SIDE, 1, 10, 7, &d, &error));
+    assert_ok(tw_pipeline_create(d, &options, &p, &error));
+    assert_ok(twi_distorter_init(&distorter, TW_AUGMENT_TUTORIAL_TRAIN, SIDE, SIDE, 1, CROP, 0, 0, &error));
+    for (int k = 0; k < STREAM; k++) {
+        float expected[CROP * CROP], found[CROP * CROP];
+        int32_t label;
+        twi_permutation order = twi_epoch_permutation(COUNT, 4, k / COUNT);
+        int64_t index = twi_permute(&order, k % COUNT);
+        twi_distortion drawn = twi_draw_distortion(&distorter, 4, k);
+        distort(&distorter, &drawn, tw_dataset_images(d) + index * SIDE * SIDE, expected);
+        assert_ok(tw_pipeline_next(p, 0, found, &label, &error));
+        assert_memory_equal(found, expected, sizeof found);
+        assert_int_equal(label, tw_dataset_labels(d)[index]);
+    }
+    tw_pipeline_destroy(p);
+    tw_dataset_destroy(d);
+}
+
+/* ---- the order of asynchronous updates --------------------------------------------------------------------------- */
+
+/* Plays `updates` updates; by arrival, whoever the seed says is there first. Checks staleness against the bound and
+ * returns its mean over the second half. */
+static double play(int towers, tw_asynchronous options, int updates, unsigned seed)
+{
+    twi_update_order order;
+    tw_error error = {0};
+    double sum = 0;
+    int64_t *seen = calloc((size_t)updates + (size_t)towers, sizeof *seen);
+    assert_ok(twi_update_order_begin(&order, towers, &options, 0, NULL, 0, NULL, &error));
+    for (int u = 0; u < updates; u++) {
+        for (int tower; (tower = twi_update_order_next_pull(&order)) >= 0;)
+            seen[twi_update_order_pull(&order, tower)->batch]++;
+        int next = twi_update_order_next_push(&order), may = 0;
+        for (int i = 0; i < towers; i++)
+            may += twi_update_order_may_push(&order, i);
+        assert_true(may > 0);
+        if (next < 0) {
+            seed = seed * 1664525u + 1013904223u;
+            int skip = (int)((seed >> 8) % (unsigned)may);
+            for (next = 0; !twi_update_order_may_push(&order, next) || skip-- > 0; next++)
+                ;
+        }
+        assert_true(twi_update_order_may_push(&order, next));
+        int64_t staleness = twi_update_order_push(&order, next);
+        assert_true(!options.bounded || staleness <= options.max_staleness);
+        sum += u >= updates / 2 ? (double)staleness : 0;
+    }
+    for (int u = 0; u < updates; u++)
+        assert_true(seen[u] <= 1);
+    free(seen);
+    twi_update_order_free(&order);
+    return sum / (updates - updates / 2);
+}
+
+static void no_order_ever_exceeds_the_bound(void **state)
+{
+    (void)state;
+    for (int towers = 1; towers <= 6; towers++)
+        for (int bound = 0; bound <= 8; bound++)
+            for (unsigned seed = 1; seed <= 20; seed++)
+                for (int order = TW_ORDER_ARRIVAL; order <= TW_ORDER_STRAGGLER; order++)
+                    play(towers, (tw_asynchronous){.bounded = true, .max_staleness = bound, .order = (tw_order)order,
+                                                   .order_seed = seed}, 100, seed);
+}
+
+static void mean_staleness_is_the_number_of_other_towers_under_way(void **state)
+{
+    (void)state;
+    for (int towers = 1; towers <= 9; towers++) {
+        assert_true(play(towers, (tw_asynchronous){.order = TW_ORDER_EQUAL}, 1000, 1) == towers - 1);
+        for (int order = TW_ORDER_ARRIVAL; order <= TW_ORDER_STRAGGLER; order++)
+            assert_true(fabs(play(towers, (tw_asynchronous){.order = (tw_order)order}, 20000, 1) - (towers - 1)) < 0.1);
+    }
+}
+
+static const char *order_log_in(const char *folder)
+{
+    static char path[128];
+    snprintf(path, sizeof path, "%s/order.log", folder);
+    return path;
+}
+
+static void a_damaged_order_is_refused_by_line_and_a_torn_end_is_not(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message;
+        int count;
+    } cases[] = {
+        {"hello\n", "is not an order of updates", 0},
+        {"tower order 1\nmodel cifar10 towers 2 batch 2 seed 7\n", "line 2: expected 'model", 0},
+        {"tower order 1\nmodel cifar10 towers 2 batch 2 seed 7 first 0\n", NULL, 0},
+        {"tower order 1\nmodel cifar10 towers 2 batch 2 seed 7 first 0\n"
+         "0 tower 1 pulled 0 batch 1 loss 0x1p+1\n1 tower 0 pulled 0 batch 0 loss 0x1p+1\n2 tower 1 pul", NULL, 2},
+        {"tower order 1\nmodel cifar10 towers 2 batch 2 seed 7 first 0\n"
+         "1 tower 1 pulled 0 batch 1 loss 0x1p+1\n", "line 3: updates are not numbered", 0},
+        {"tower order 1\nmodel cifar10 towers 2 batch 2 seed 7 first 0\n"
+         "0 tower 2 pulled 0 batch 1 loss 0x1p+1\n", "line 3: there is no such tower", 0},
+        {"tower order 1\nmodel cifar10 towers 2 batch 2 seed 7 first 0\n"
+         "0 tower 1 pulled 1 batch 1 loss 0x1p+1\n", "line 3: variables cannot be pulled after", 0},
+        {"tower order 1\nmodel cifar10 towers 2 batch 2 seed 7 first 0\n0 tower 1 pulled 0 batch 1 loss 0x1p+1\n"
+         "1 tower 1 pulled 0 batch 2 loss 0x1p+1\n", "line 4: the tower pulled before its update before", 0},
+        {"tower order 1\nmodel cifar10 towers 2 batch 2 seed 7 first 0\n"
+         "0 tower 1 pulled 0 batch 1 loss much\n", "line 3: expected a number after 'loss'", 0},
+        {"tower order 1\nmodel cifar10 towers 2 batch 2 seed 7 first 0\n"
+         "0 tower 1 pulled 99999999999999999999 batch 1 loss 1\n", "line 3: expected 'UPDATE tower N", 0},
+    };
+    const char *folder = scratch_folder(), *path = order_log_in(folder);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tw_error error = {0};
+        twi_order_log log;
+        assert_ok(twi_file_replace(path, cases[i].text, strlen(cases[i].text), &error));
+        if (cases[i].message) {
+            assert_fails(twi_order_log_read(path, &log, &error), TW_DATA_LOSS, cases[i].message);
+        } else {
+            assert_ok(twi_order_log_read(path, &log, &error));
+            assert_int_equal(log.count, cases[i].count);
+        }
+        twi_order_log_free(&log);
+    }
+    remove_scratch(folder);
+}
+
+static void an_order_with_a_byte_of_zero_is_refused_by_line(void **state)
+{
+    (void)state;
+    static const char text[] = "tower order 1\nmodel cifar10 towers 2 batch 2 seed 7 first 0\n"
+                               "0 tower 1 pulled 0 batch 1 loss 0x1p+1\n\0001 tower 0 pulled 0 batch 0 loss 0x1p+1\n";
+    const char *folder = scratch_folder(), *path = order_log_in(folder);
+    tw_error error = {0};
+    twi_order_log log;
+    assert_ok(twi_file_replace(path, text, sizeof text - 1, &error));
+    assert_fails(twi_order_log_read(path, &log, &error), TW_DATA_LOSS, "line 4: a byte of zero");
+    twi_order_log_free(&log);
+    remove_scratch(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_epoch_is_a_permutation_of_any_number_of_examples),
+        cmocka_unit_test(shuffling_favours_no_place),
+        cmocka_unit_test(seeds_and_epochs_give_unrelated_orders),
+        cmocka_unit_test(distortions_equal_tensorflows),
+        cmocka_unit_test(drawn_distortions_cover_their_ranges_and_no_more),
+        cmocka_unit_test(pad_crop_flip_shifts_and_mirrors_with_zeros_outside),
+        cmocka_unit_test(images_of_one_and_two_channels_are_flipped_and_standardised),
+        cmocka_unit_test(the_stream_of_a_pipeline_is_what_is_drawn),
+        cmocka_unit_test(no_order_ever_exceeds_the_bound),
+        cmocka_unit_test(mean_staleness_is_the_number_of_other_towers_under_way),
+        cmocka_unit_test(a_damaged_order_is_refused_by_line_and_a_torn_end_is_not),
+        cmocka_unit_test(an_order_with_a_byte_of_zero_is_refused_by_line),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,248 @@
+/* test_flow.c - graphs with control flow as TensorFlow 1 wrote them give TensorFlow's values and errors, on one CPU and
+ * on virtual GPUs, with and without rewrites. What it computed is in golden/flow.txt (golden/make_flow.py). */
+#include "testing.h"
+
+#include <tower/device.h>
+#include <tower/graph.h>
+#include <tower/io.h>
+#include <tower/session.h>
+
+enum { MOST = 16 };
+
+static char *text;       /* of flow.txt */
+static const char *said; /* the case that is run, and how */
+static int line_number;
+
+/* ---- values -------------------------------------------------------------------------------------------------------
+ */
+
+static tw_dtype dtype_of(const char *name)
+{
+    for (int dtype = 1; dtype < 30; dtype++)
+        if (strcmp(tw_dtype_name((tw_dtype)dtype), name) == 0)
+            return (tw_dtype)dtype;
+    fail_msg("line %d: type '%s'", line_number, name);
+    return TW_INVALID_DTYPE;
+}
+
+static void put(tw_tensor *t, int64_t i, const char *word)
+{
+    switch (tw_tensor_dtype(t)) {
+    case TW_FLOAT32:
+        ((float *)tw_tensor_data(t))[i] = strtof(word, NULL);
+        break;
+    case TW_FLOAT64:
+        ((double *)tw_tensor_data(t))[i] = strtod(word, NULL);
+        break;
+    case TW_INT32:
+        ((int32_t *)tw_tensor_data(t))[i] = (int32_t)strtol(word, NULL, 10);
+        break;
+    case TW_INT64:
+        ((int64_t *)tw_tensor_data(t))[i] = strtoll(word, NULL, 10);
+        break;
+    case TW_BOOL:
+        ((bool *)tw_tensor_data(t))[i] = word[0] == '1';
+        break;
+    case TW_STRING:
+        assert_int_equal(tw_tensor_set_string(t, i, word, strlen(word)), TW_OK);
+        break;
+    default:
+        fail_msg("line %d: a value", line_number);
+    }
+}
+
+/* "float 2 3 4 ..." : type, rank, dimensions, values. The words are strtok()'s. */
+static tw_tensor *read_tensor(const char *dtype)
+{
+    tw_shape shape = {.rank = atoi(strtok(NULL, " "))};
+    for (int i = 0; i < shape.rank; i++)
+        shape.dims[i] = atoll(strtok(NULL, " "));
+    tw_tensor *t = tw_tensor_create(dtype_of(dtype), shape);
+    for (int64_t i = 0; i < tw_tensor_elements(t); i++)
+        put(t, i, strtok(NULL, " "));
+    return t;
+}
+
+static void assert_same(const tw_tensor *got, const tw_tensor *want)
+{
+    char a[128], b[128];
+    assert_non_null(got);
+    if (tw_tensor_dtype(got) != tw_tensor_dtype(want) || !tw_shape_equal(tw_tensor_shape(got), tw_tensor_shape(want)))
+        fail_msg("%s, line %d: %s %s, expected %s %s", said, line_number, tw_dtype_name(tw_tensor_dtype(got)),
+                 tw_shape_text(tw_tensor_shape(got), a, sizeof a), tw_dtype_name(tw_tensor_dtype(want)),
+                 tw_shape_text(tw_tensor_shape(want), b, sizeof b));
+    for (int64_t i = 0; i < tw_tensor_elements(want); i++)
+        if (tw_tensor_dtype(want) == TW_STRING) {
+            assert_string_equal(((const tw_string *)tw_tensor_data((tw_tensor *)got))[i].data,
+                                ((const tw_string *)tw_tensor_data((tw_tensor *)want))[i].data);
+        } else {
+            double x = tw_tensor_value(got, i), y = tw_tensor_value(want, i);
+            if (!(fabs(x - y) <= 1e-5 * fmax(1, fabs(y))))
+                fail_msg("%s, line %d: element %d is %.9g, expected %.9g", said, line_number, (int)i, x, y);
+        }
+}
+
+/* ---- runs ---------------------------------------------------------------------------------------------------------
+ */
+
+typedef struct run {
+    tw_feed feeds[MOST];
+    tw_output fetches[MOST];
+    tw_tensor *wanted[MOST];
+    int num_feeds, num_fetches;
+    tw_status fails;
+    char message[200];
+    bool given; /* there is a run to be done */
+} run;
+
+static tw_output find_output(tw_graph *g, char *name)
+{
+    char *colon = strrchr(name, ':');
+    int index = colon ? atoi(colon + 1) : -1;
+    if (colon)
+        *colon = 0;
+    tw_node *node = tw_graph_find(g, name);
+    if (!node)
+        fail_msg("%s, line %d: no node '%s'", said, line_number, name);
+    return (tw_output){node, index};
+}
+
+static void do_run(tw_session *s, run *r)
+{
+    tw_error error = {0};
+    tw_tensor *results[MOST] = {0};
+    if (!r->given)
+        return;
+    tw_status status = tw_session_run(s, r->feeds, r->num_feeds, r->fetches, r->num_fetches, results, &error);
+    if (status != r->fails)
+        fail_msg("%s, before line %d: status %d (%s), expected %d", said, line_number, status, error.message, r->fails);
+    if (status != TW_OK)
+        assert_message(error.message, r->message);
+    for (int i = 0; i < r->num_fetches; i++) {
+        if (status == TW_OK && r->wanted[i])
+            assert_same(results[i], r->wanted[i]);
+        tw_tensor_release(results[i]);
+        tw_tensor_release(r->wanted[i]);
+    }
+    for (int i = 0; i < r->num_feeds; i++)
+        tw_tensor_release(r->feeds[i].tensor);
+    *r = (run){0};
+}
+
+static void read_line(tw_graph *g, run *r, char *line)
+{
+    char *word = strtok(line, " "), *name = strtok(NULL, " ");
+    if (strcmp(word, "feed") == 0) {
+        r->feeds[r->num_feeds].output = find_output(g, name);
+        r->feeds[r->num_feeds++].tensor = read_tensor(strtok(NULL, " "));
+    } else if (strcmp(word, "target") == 0) {
+        r->fetches[r->num_fetches++] = find_output(g, name);
+    } else if (strcmp(word, "fetch") == 0) {
+        const char *dtype = strtok(NULL, " ");
+        r->fetches[r->num_fetches] = find_output(g, name);
+        r->wanted[r->num_fetches++] = dtype ? read_tensor(dtype) : NULL;
+    } else if (strcmp(word, "fails") == 0) {
+        r->fails = (tw_status)atoi(name);
+        const char *message = strtok(NULL, "\n");
+        snprintf(r->message, sizeof r->message, "%s", message ? message : "");
+    }
+}
+
+/* The runs of one graph, from the line behind its name to the next graph. */
+static void run_case(const char *name, const char *lines, const tw_session_options *options)
+{
+    char path[600], line[4096];
+    size_t size;
+    run r = {0};
+    tw_error error = {0};
+    tw_session *s = NULL;
+    tw_graph *g = tw_graph_create();
+    snprintf(path, sizeof path, "%s/flow/%s.pb", GOLDEN_DIR, name);
+    char *bytes = read_whole(path, &size);
+    if (strncmp(lines, "refused ", strlen("refused ")) == 0) {
+        int code = atoi(lines + strlen("refused "));
+        snprintf(line, sizeof line, "%.*s", (int)strcspn(lines + strlen("refused 3 "), "\n"),
+                 lines + strlen("refused 3 "));
+        assert_fails(tw_graph_import(g, bytes, size, NULL, &error), (tw_status)code, line);
+        free(bytes);
+        tw_graph_destroy(g);
+        return;
+    }
+    assert_ok(tw_graph_import(g, bytes, size, NULL, &error));
+    free(bytes);
+    assert_ok(tw_session_create(g, options, &s, &error));
+    while (*lines && strncmp(lines, "graph ", 6) != 0) {
+        size_t length = strcspn(lines, "\n");
+        snprintf(line, sizeof line, "%.*s", (int)length, lines);
+        lines += length + (lines[length] == '\n');
+        line_number++;
+        if (strcmp(line, "run") == 0) {
+            do_run(s, &r);
+            r.given = true;
+        } else {
+            read_line(g, &r, line);
+        }
+    }
+    do_run(s, &r);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
+static void run_all(const char *how, const tw_session_options *options)
+{
+    char path[600], name[64], saying[200];
+    int cases = 0;
+    const char *only = getenv("FLOW_CASE"); /* for whoever looks at one */
+    snprintf(path, sizeof path, "%s/flow.txt", GOLDEN_DIR);
+    text = read_whole(path, NULL);
+    line_number = 1;
+    for (const char *at = strstr(text, "\ngraph "); at; at = strstr(at, "\ngraph ")) {
+        at += strlen("\ngraph ");
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, "\n"), at);
+        snprintf(saying, sizeof saying, "%s (%s)", name, how);
+        said = saying;
+        line_number = 1;
+        for (const char *c = text; c < at; c++)
+            line_number += *c == '\n';
+        at += strcspn(at, "\n");
+        if (!only || strcmp(only, name) == 0)
+            run_case(name, at + 1, options), cases++;
+    }
+    assert_true(cases > 10 || only);
+    free(text);
+}
+
+static void control_flow_gives_tensorflows_values(void **state)
+{
+    (void)state;
+    run_all("as it is", &(tw_session_options){.allow_soft_placement = true});
+}
+
+static void control_flow_gives_tensorflows_values_without_rewrites(void **state)
+{
+    (void)state;
+    run_all("plain", &(tw_session_options){.allow_soft_placement = true, .plain_kernels = true, .disable = "all"});
+}
+
+static void control_flow_gives_tensorflows_values_on_virtual_gpus(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_devices *devices;
+    tw_device_options options = {.virtual_gpus = 2};
+    assert_ok(tw_devices_create(&options, &devices, &error));
+    run_all("2 GPUs", &(tw_session_options){.devices = devices, .allow_soft_placement = true});
+    run_all("2 GPUs, no reuse",
+            &(tw_session_options){.devices = devices, .allow_soft_placement = true, .disable = "reuse"});
+    tw_devices_destroy(devices);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(control_flow_gives_tensorflows_values),
+        cmocka_unit_test(control_flow_gives_tensorflows_values_without_rewrites),
+        cmocka_unit_test(control_flow_gives_tensorflows_values_on_virtual_gpus),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,166 @@
+/* test_gradients_more.c - gradient rules of ops that no tw_ function builds, against finite differences: those above all
+ * that today's TensorFlow does not differentiate, or in another way than TensorFlow 1 did. */
+#include "gradient_testing.h"
+
+static tw_output add(tw_graph *g, const char *op, const tw_output *inputs, int num_inputs, const tw_attr *attrs,
+                     int num_attrs)
+{
+    return tw_node_output(tw_add_node(g, op, NULL, inputs, num_inputs, attrs, num_attrs), 0);
+}
+
+static tw_output numbers(tw_graph *g, const int32_t *values, int count)
+{
+    tw_tensor *tensor = tw_tensor_from(TW_INT32, count ? TW_SHAPE(count) : TW_SCALAR, values);
+    tw_output output = tw_constant(g, tensor);
+    tw_tensor_release(tensor);
+    return output;
+}
+
+/* ---- cells ------------------------------------------------------------------------------------------------- */
+
+/* Of an output that only the last state depends on. */
+static tw_output gru(tw_graph *g, const tw_output *xs)
+{
+    tw_output w_c = tw_scalar_of(g, TW_FLOAT32, 0.3), c = tw_fill(g, numbers(g, (int32_t[]){4, 2}, 2), w_c);
+    tw_output b = tw_fill(g, numbers(g, (int32_t[]){2}, 1), w_c);
+    tw_output inputs[] = {xs[0], xs[1], xs[2], tw_mul(g, c, tw_slice(g, xs[2], TW_SHAPE(0, 0), TW_SHAPE(4, 2))), xs[3], b};
+    tw_node *node = tw_add_node(g, "GRUBlockCell", NULL, inputs, 6, NULL, 0);
+    return node ? tw_node_output(node, 3) : (tw_output){0};
+}
+
+static tw_output lstm(tw_graph *g, const tw_output *xs)
+{
+    tw_output some = tw_fill(g, numbers(g, (int32_t[]){2}, 1), tw_scalar_of(g, TW_FLOAT32, 0.2));
+    tw_output b = tw_fill(g, numbers(g, (int32_t[]){8}, 1), tw_scalar_of(g, TW_FLOAT32, 0.1));
+    tw_output inputs[] = {xs[0], xs[1], xs[2], xs[3], some, some, some, b};
+    tw_attr attrs[] = {tw_attr_bool("use_peephole", true)};
+    tw_node *node = tw_add_node(g, "LSTMBlockCell", NULL, inputs, 8, attrs, 1);
+    return node ? tw_add(g, tw_node_output(node, 6), tw_node_output(node, 1)) : (tw_output){0};
+}
+
+/* ---- matrices ---------------------------------------------------------------------------------------------- */
+
+static tw_output band_of_diagonals(tw_graph *g, const tw_output *xs)
+{
+    tw_output zero = tw_scalar_of(g, TW_FLOAT64, 0), all = numbers(g, (int32_t[]){-1}, 0);
+    tw_output inputs[] = {xs[0], numbers(g, (int32_t[]){-1, 1}, 2), all, all, zero};
+    return add(g, "MatrixDiagV2", inputs, 5, NULL, 0);
+}
+
+static tw_output diagonals(tw_graph *g, const tw_output *xs)
+{
+    tw_output inputs[] = {xs[0], numbers(g, (int32_t[]){-1, 1}, 2), tw_scalar_of(g, TW_FLOAT64, 0)};
+    return add(g, "MatrixDiagPartV2", inputs, 3, NULL, 0);
+}
+
+static tw_output with_diagonals(tw_graph *g, const tw_output *xs)
+{
+    tw_output inputs[] = {xs[0], xs[1], numbers(g, (int32_t[]){-1, 0}, 2)};
+    return add(g, "MatrixSetDiagV2", inputs, 3, NULL, 0);
+}
+
+/* Of a matrix that is far from singular. */
+static tw_output regular(tw_graph *g, tw_output x)
+{
+    tw_output twos = tw_fill(g, numbers(g, (int32_t[]){3}, 1), tw_scalar_of(g, TW_FLOAT64, 4));
+    return tw_add(g, x, add(g, "MatrixDiag", &twos, 1, NULL, 0));
+}
+
+static tw_output inverse(tw_graph *g, const tw_output *xs)
+{
+    tw_output x = regular(g, xs[0]);
+    return add(g, "MatrixInverse", &x, 1, (tw_attr[]){tw_attr_bool("adjoint", true)}, 1);
+}
+
+static tw_output determinant(tw_graph *g, const tw_output *xs)
+{
+    tw_output x = regular(g, xs[0]);
+    return add(g, "MatrixDeterminant", &x, 1, NULL, 0);
+}
+
+static tw_output cholesky(tw_graph *g, const tw_output *xs)
+{
+    tw_output x = regular(g, xs[0]), square = tw_matmul_transposed(g, x, x, false, true);
+    return add(g, "Cholesky", &square, 1, NULL, 0);
+}
+
+static tw_output solved(tw_graph *g, const tw_output *xs)
+{
+    tw_output inputs[] = {regular(g, xs[0]), xs[1]};
+    return add(g, "MatrixSolve", inputs, 2, (tw_attr[]){tw_attr_bool("adjoint", true)}, 1);
+}
+
+static tw_output eigenvectors(tw_graph *g, const tw_output *xs)
+{
+    tw_output x = tw_add(g, xs[0], tw_transpose(g, xs[0], TW_SHAPE(1, 0)));
+    tw_node *node = tw_add_node(g, "SelfAdjointEigV2", NULL, &x, 1, NULL, 0);
+    if (!node)
+        return (tw_output){0};
+    return tw_add(g, tw_square(g, tw_node_output(node, 1)), tw_node_output(node, 0)); /* signs do not matter */
+}
+
+static tw_output qr(tw_graph *g, const tw_output *xs)
+{
+    tw_node *node = tw_add_node(g, "Qr", NULL, xs, 1, NULL, 0);
+    return node ? tw_matmul(g, tw_square(g, tw_node_output(node, 0)), tw_node_output(node, 1)) : (tw_output){0};
+}
+
+static tw_output einsum(tw_graph *g, const tw_output *xs)
+{
+    return add(g, "Einsum", xs, 2, (tw_attr[]){tw_attr_string("equation", "...ab,bc->...c")}, 1);
+}
+
+/* ---- segments, places, patches ----------------------------------------------------------------------------- */
+
+static tw_output segment_products(tw_graph *g, const tw_output *xs)
+{
+    tw_output inputs[] = {xs[0], numbers(g, (int32_t[]){0, 0, 2, 2}, 4)};
+    return add(g, "SegmentProd", inputs, 2, NULL, 0);
+}
+
+static tw_output patches(tw_graph *g, const tw_output *xs)
+{
+    static const int64_t sizes[] = {1, 2, 3, 1}, strides[] = {1, 2, 1, 1}, rates[] = {1, 1, 2, 1};
+    tw_attr attrs[] = {tw_attr_ints("ksizes", sizes, 4), tw_attr_ints("strides", strides, 4),
+                       tw_attr_ints("rates", rates, 4), tw_attr_string("padding", "SAME")};
+    return add(g, "ExtractImagePatches", xs, 1, attrs, 4);
+}
+
+static tw_output blocks(tw_graph *g, const tw_output *xs)
+{
+    return add(g, "SpaceToBatch", (tw_output[]){xs[0], tw_reshape(g, numbers(g, (int32_t[]){1, 1, 0, 0}, 4), TW_SHAPE(2, 2))},
+               2, (tw_attr[]){tw_attr_int("block_size", 2)}, 1);
+}
+
+static const twt_gradient_case cases[] = {
+    {"GRUBlockCell", gru, {{2, {3, 2}}, {2, {3, 2}}, {2, {4, 4}}, {1, {4}}}, 4, TW_FLOAT32, 0, 0, false, false},
+    {"LSTMBlockCell", lstm, {{2, {3, 2}}, {2, {3, 2}}, {2, {3, 2}}, {2, {4, 8}}}, 4, TW_FLOAT32, 0, 0, false, false},
+    {"MatrixDiagV2", band_of_diagonals, {{3, {2, 3, 4}}}, 1, 0, 0, 0, true, false},
+    {"MatrixDiagPartV2", diagonals, {{3, {2, 3, 4}}}, 1, 0, 0, 0, true, false},
+    {"MatrixSetDiagV2", with_diagonals, {{2, {3, 3}}, {2, {2, 3}}}, 2, 0, 0, 0, true, false},
+    {"MatrixInverse", inverse, {{2, {3, 3}}}, 1, 0, 0, 0, true, false},
+    {"MatrixDeterminant", determinant, {{2, {3, 3}}}, 1, 0, 0, 0, true, false},
+    {"Cholesky", cholesky, {{2, {3, 3}}}, 1, 0, 0, 0, false, false},
+    {"MatrixSolve", solved, {{2, {3, 3}}, {2, {3, 2}}}, 2, 0, 0, 0, true, false},
+    {"SelfAdjointEigV2", eigenvectors, {{2, {3, 3}}}, 1, 0, 0, 0, false, false},
+    {"Qr", qr, {{2, {4, 3}}}, 1, 0, 0, 0, false, false},
+    {"Einsum", einsum, {{3, {2, 2, 3}}, {2, {3, 2}}}, 2, 0, 0, 0, true, false},
+    {"SegmentProd", segment_products, {{2, {4, 3}}}, 1, 0, 0.5, 2, false, false},
+    {"ExtractImagePatches", patches, {{4, {1, 4, 5, 2}}}, 1, 0, 0, 0, true, false},
+    {"SpaceToBatch", blocks, {{4, {1, 2, 4, 2}}}, 1, 0, 0, 0, true, false},
+};
+
+static void gradients_agree_with_differences(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        twt_check_gradients(&cases[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients_agree_with_differences),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

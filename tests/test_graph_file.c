@@ -1,0 +1,295 @@
+/* Graphs in files of every kind that TensorFlow writes (golden/make_files.py made them), and arrays of NumPy's. */
+#include "testing.h"
+
+#include <tower/tower.h>
+#include <unistd.h>
+
+#define FILES GOLDEN_DIR "/files/"
+
+static const struct {
+    const char *path, *format, *writer;
+    bool is_text;
+    int signatures;
+} files[] = {
+    {FILES "saved_model", "SavedModel", "2.21.0", false, 1},
+    {FILES "saved_model/saved_model.pb", "SavedModel", "2.21.0", false, 1},
+    {FILES "saved_model_text", "SavedModel", "2.21.0", true, 1},
+    {FILES "whole.meta", "MetaGraphDef", "2.21.0", false, 0},
+    {FILES "whole.meta.pbtxt", "MetaGraphDef", "2.21.0", true, 0},
+    {FILES "graph.pbtxt", "GraphDef", "", true, 0},
+    {FILES "events", "event file", "2.21.0", false, 0},
+    {GOLDEN_DIR "/tf1_old.pb", "GraphDef", "", false, 0},
+};
+enum { FILES_IN_ALL = sizeof files / sizeof *files };
+
+static void a_file_is_known_by_what_is_in_it(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    for (int i = 0; i < FILES_IN_ALL; i++) {
+        tw_graph *graph = tw_graph_create();
+        tw_graph_about *about = NULL;
+        assert_ok(tw_graph_load(graph, files[i].path, NULL, &about, &error));
+        assert_string_equal(about->format, files[i].format);
+        assert_string_equal(about->writer, files[i].writer);
+        assert_int_equal(about->is_text, files[i].is_text);
+        assert_int_equal(about->num_signatures, files[i].signatures);
+        assert_true(tw_graph_num_nodes(graph) > 5);
+        tw_graph_about_destroy(about);
+        tw_graph_destroy(graph);
+    }
+}
+
+/* What two graphs compute of the same numbers; those of the model's loss after one step are in make_files.py's output. */
+static double loss_of(const char *path, const char *checkpoint)
+{
+    tw_error error = {0};
+    tw_graph *graph = tw_graph_create();
+    tw_session *session;
+    tw_tensor *result = NULL;
+    assert_ok(tw_graph_load(graph, path, NULL, NULL, &error));
+    assert_ok(tw_session_create(graph, NULL, &session, &error));
+    if (checkpoint) {
+        tw_checkpoint *saved;
+        assert_ok(tw_checkpoint_open(checkpoint, &saved, &error));
+        assert_ok(tw_restore(session, saved, NULL, NULL, &error));
+        tw_checkpoint_close(saved);
+    }
+    tw_tensor *x = tw_tensor_from(TW_FLOAT32, TW_SHAPE(2, 3), (float[]){1, 2, 3, 4, 5, 6});
+    tw_feed feed = {tw_node_output(tw_graph_find(graph, "x"), 0), x};
+    tw_output loss = tw_node_output(tw_graph_find(graph, "loss"), 0);
+    assert_ok(tw_session_run(session, &feed, 1, &loss, 1, &result, &error));
+    double value = tw_tensor_value(result, 0);
+    tw_tensor_release(result);
+    tw_tensor_release(x);
+    tw_session_destroy(session);
+    tw_graph_destroy(graph);
+    return value;
+}
+
+static void every_file_holds_the_same_graph(void **state)
+{
+    (void)state;
+    const char *values = FILES "saved_model/variables/variables";
+    for (int i = 0; i < FILES_IN_ALL - 1; i++)
+        assert_float_equal(loss_of(files[i].path, values), 5200.54, 0.01);
+}
+
+static void a_signature_says_what_is_fed_and_fetched(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_graph *graph = tw_graph_create();
+    tw_graph_about *about;
+    assert_ok(tw_graph_load(graph, FILES "saved_model", NULL, &about, &error));
+    const tw_signature *s = &about->signatures[0];
+    assert_string_equal(s->name, "serving_default");
+    assert_string_equal(s->method, "tensorflow/serving/predict");
+    assert_int_equal(s->num_inputs, 2);
+    assert_int_equal(s->num_outputs, 2);
+    assert_string_equal(s->inputs[0].name, "images");
+    assert_ptr_equal(s->inputs[0].output.node, tw_graph_find(graph, "x"));
+    assert_string_equal(s->inputs[1].name, "names");
+    assert_string_equal(s->outputs[0].name, "named");
+    assert_string_equal(s->outputs[1].name, "scores");
+    assert_string_equal(about->tags, "serve");
+    assert_message(about->variables, "files/saved_model/variables/variables");
+    assert_ptr_equal(about->saver_restore.node, tw_graph_find(graph, "save_1/restore_all"));
+    tw_graph_about_destroy(about);
+    tw_graph_destroy(graph);
+}
+
+static void variables_begin_with_their_own_initializers(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_graph *graph = tw_graph_create();
+    assert_ok(tw_graph_load(graph, FILES "whole.meta", NULL, NULL, &error));
+    static const char *const names[][2] = {{"W", "W/Assign"}, {"b", "b/Assign"}, {"global_step", "global_step/Assign"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const tw_variable *variable = tw_graph_find_variable(graph, names[i][0]);
+        assert_non_null(variable);
+        assert_string_equal(tw_node_name(variable->initializer.node), names[i][1]);
+    }
+    assert_int_equal(tw_get_collection(graph, "trainable_variables", NULL, NULL, 0), 2);
+    bool found = false;
+    for (int i = 0; i < tw_graph_num_collections(graph); i++)
+        found |= strcmp(tw_graph_collection(graph, i), "train_op") == 0;
+    assert_true(found);
+    assert_null(tw_graph_collection(graph, tw_graph_num_collections(graph)));
+    tw_graph_destroy(graph);
+}
+
+static const char *write_file(const char *text)
+{
+    static char path[64];
+    snprintf(path, sizeof path, "/tmp/tower-graph-XXXXXX");
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+    return path;
+}
+
+static void what_is_no_text_of_a_graph_is_refused_by_line(void **state)
+{
+    (void)state;
+    static const char *const wrong[][2] = {
+        {"node {\n  name: 'a'\n  op 'Const'\n}", "line 3: expected ':' or '{', found ''Const''"},
+        {"node {\n  name: 'a\n}", "line 2: expected the quote that ends a text"},
+        {"node {\n  name: a\n}", "line 2: expected a text in quotes, found 'a'"},
+        {"node { name: 'a'\n", "expected '}'"},
+        {"node { name: 'a' op: 'Const' attr { key: 'dtype' value { type: DT_FLOATS } } }",
+         "expected the name of a type, as DT_FLOAT, found 'DT_FLOATS"},
+        {"node { name: 'a' op: 'NoOp' attr { key: 'n' value { i: 1.5 } } }", "expected a whole number, found '1.5"},
+        {"versions { producer: 134 } node 3", "expected ':' or '{'"},
+        {"node { name: 'a' op: 'NoOp' attr { key: 'n' value { b: maybe } } }", "expected true or false"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        tw_error error = {0};
+        tw_graph *graph = tw_graph_create();
+        const char *path = write_file(wrong[i][0]);
+        assert_fails(tw_graph_load(graph, path, NULL, NULL, &error), TW_INVALID_ARGUMENT, wrong[i][1]);
+        assert_message(error.message, path);
+        assert_int_equal(tw_graph_num_nodes(graph), 0);
+        unlink(path);
+        tw_graph_destroy(graph);
+    }
+}
+
+static void a_text_may_be_written_in_all_its_ways(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_graph *graph = tw_graph_create();
+    const char *path = write_file("# a graph\n"
+                                  "version: 0\nnot_known { inner: [1, 2.5, 'x'] [type.of/any] { more: -3 } };\n"
+                                  "node < name: \"te\" 'xt', op: 'Const' attr { key: 'dtype' value { type: 7 } }\n"
+                                  "  attr { key: 'value' value { tensor { dtype: DT_STRING tensor_shape { dim { size: 2 } }\n"
+                                  "    string_val: ['a\\000b\\x21\\n', '\\303\\244'] } } } >\n"
+                                  "node { name: 'f' op: 'Const' attr { key: 'dtype' value { type: DT_FLOAT } }\n"
+                                  "  attr { key: 'value' value { tensor { dtype: DT_FLOAT float_val: -1.5e0f } } } }\n"
+                                  "versions { producer: 0x80 bad_consumers: [] }");
+    assert_ok(tw_graph_load(graph, path, &(tw_load_options){.prefix = "in"}, NULL, &error));
+    unlink(path);
+    const tw_tensor *text = tw_node_attr(tw_graph_find(graph, "in/text"), "value")->tensor;
+    const tw_string *strings = tw_tensor_data(text);
+    assert_int_equal(strings[0].size, 5);
+    assert_memory_equal(strings[0].data, "a\0b!\n", 5);
+    assert_memory_equal(strings[1].data, "\xc3\xa4", 2);
+    assert_float_equal(tw_tensor_value(tw_node_attr(tw_graph_find(graph, "in/f"), "value")->tensor, 0), -1.5, 0);
+    tw_graph_destroy(graph);
+}
+
+/* Every file cut short anywhere is refused or read, and leaves nothing behind. */
+static void a_file_that_is_cut_short_does_no_harm(void **state)
+{
+    (void)state;
+    for (int i = 1; i < FILES_IN_ALL; i++) {
+        size_t size;
+        if (i == 2)
+            continue; /* a directory */
+        char *bytes = read_whole(files[i].path, &size), path[] = "/tmp/tower-cut-XXXXXX";
+        int fd = mkstemp(path);
+        assert_true(fd >= 0);
+        for (size_t cut = 0; cut < size; cut += 1 + size / 61) {
+            tw_error error = {0};
+            tw_graph *graph = tw_graph_create();
+            assert_int_equal(ftruncate(fd, 0), 0);
+            assert_int_equal(pwrite(fd, bytes, cut, 0), (ssize_t)cut);
+            tw_status status = tw_graph_load(graph, path, NULL, NULL, &error);
+            assert_true(status == TW_OK || error.message[0]);
+            assert_true(status == TW_OK || tw_graph_num_nodes(graph) == 0);
+            tw_graph_destroy(graph);
+        }
+        close(fd);
+        unlink(path);
+        free(bytes);
+    }
+}
+
+static void what_is_not_there_is_named(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_graph *graph = tw_graph_create();
+    assert_fails(tw_graph_load(graph, FILES "nowhere.pb", NULL, NULL, &error), TW_NOT_FOUND, "nowhere.pb");
+    assert_fails(tw_graph_load(graph, GOLDEN_DIR "/explain", NULL, NULL, &error), TW_NOT_FOUND, "without a saved_model.pb");
+    assert_ok(tw_graph_load(graph, FILES, NULL, NULL, &error)); /* beside its latest checkpoint, of parts */
+    assert_non_null(tw_graph_find(graph, "sums"));
+    assert_fails(tw_graph_load(graph, FILES "saved_model", &(tw_load_options){.tags = "train"}, NULL, &error), TW_NOT_FOUND,
+                 "no graph has the tag 'train'; there are 'serve'");
+    assert_fails(tw_graph_load(graph, GOLDEN_DIR "/events", NULL, NULL, &error), TW_NOT_FOUND, "has no graph");
+    tw_graph_destroy(graph);
+}
+
+/* ---- arrays -------------------------------------------------------------------------------------------------- */
+
+static void arrays_come_back_as_they_were_written(void **state)
+{
+    (void)state;
+    static const tw_dtype types[] = {TW_FLOAT32, TW_FLOAT64, TW_FLOAT16, TW_INT8, TW_INT16,
+                                     TW_INT32,   TW_INT64,   TW_UINT8,   TW_BOOL};
+    const tw_shape shapes[] = {TW_SCALAR, TW_SHAPE(3), TW_SHAPE(2, 0, 4), TW_SHAPE(2, 3, 4)};
+    const char *path = write_file("");
+    for (size_t i = 0; i < sizeof types / sizeof *types * 4; i++) {
+        tw_error error = {0};
+        tw_tensor *written = tw_tensor_create(types[i / 4], shapes[i % 4]), *read;
+        for (size_t b = 0; b < tw_tensor_bytes(written); b++)
+            ((uint8_t *)tw_tensor_data(written))[b] = types[i / 4] == TW_BOOL ? b % 2 : (uint8_t)(b * 37);
+        assert_ok(tw_tensor_write_npy(written, path, &error));
+        assert_ok(tw_tensor_read_npy(path, &read, &error));
+        assert_int_equal(tw_tensor_dtype(read), types[i / 4]);
+        assert_true(tw_shape_equal(tw_tensor_shape(read), shapes[i % 4]));
+        assert_memory_equal(tw_tensor_data(read), tw_tensor_data(written), tw_tensor_bytes(written));
+        tw_tensor_release(read);
+        tw_tensor_release(written);
+    }
+    unlink(path);
+}
+
+/* As numpy.save() writes numpy.asfortranarray(numpy.arange(6, dtype='>i2').reshape(2, 3)). */
+static void arrays_of_other_orders_are_turned(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_tensor *read;
+    char path[] = "/tmp/tower-npy-XXXXXX", file[140] = "\x93NUMPY\1\0\x76";
+    int fd = mkstemp(path);
+    snprintf(file + 10, sizeof file - 10, "%-117s\n", "{'descr': '>i2', 'fortran_order': True, 'shape': (2, 3), }");
+    memcpy(file + 128, "\0\0\0\3\0\1\0\4\0\2\0\5", 12);
+    assert_int_equal(write(fd, file, sizeof file), sizeof file);
+    assert_ok(tw_tensor_read_npy(path, &read, &error));
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(((int16_t *)tw_tensor_data(read))[i], i);
+    tw_tensor_release(read);
+    assert_int_equal(ftruncate(fd, 139), 0);
+    assert_fails(tw_tensor_read_npy(path, &read, &error), TW_DATA_LOSS, "cut short: 11 bytes");
+    assert_int_equal(pwrite(fd, "U", 1, 22), 1);
+    assert_fails(tw_tensor_read_npy(path, &read, &error), TW_UNIMPLEMENTED, "it holds '>U2'");
+    assert_int_equal(ftruncate(fd, 30), 0);
+    assert_fails(tw_tensor_read_npy(path, &read, &error), TW_DATA_LOSS, "cut short");
+    close(fd);
+    unlink(path);
+    assert_fails(tw_tensor_read_npy(GOLDEN_DIR "/graph.pb", &read, &error), TW_DATA_LOSS, "it is not a .npy file");
+    tw_tensor *text = tw_tensor_string("x", 1);
+    assert_fails(tw_tensor_write_npy(text, "/tmp/never.npy", &error), TW_UNIMPLEMENTED, "NumPy has no type string");
+    tw_tensor_release(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_file_is_known_by_what_is_in_it),
+        cmocka_unit_test(every_file_holds_the_same_graph),
+        cmocka_unit_test(a_signature_says_what_is_fed_and_fetched),
+        cmocka_unit_test(variables_begin_with_their_own_initializers),
+        cmocka_unit_test(what_is_no_text_of_a_graph_is_refused_by_line),
+        cmocka_unit_test(a_text_may_be_written_in_all_its_ways),
+        cmocka_unit_test(a_file_that_is_cut_short_does_no_harm),
+        cmocka_unit_test(what_is_not_there_is_named),
+        cmocka_unit_test(arrays_come_back_as_they_were_written),
+        cmocka_unit_test(arrays_of_other_orders_are_turned),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

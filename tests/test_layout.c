@@ -1,0 +1,148 @@
+/* Images in NCHW: on CPUs and virtual GPUs, whose kernels want NHWC, parts of a plan change their layout as a whole. */
+#include "testing.h"
+
+#include "golden/nchw.h"
+
+#include <tower/tower.h>
+
+typedef struct run {
+    tw_graph *g;
+    tw_devices *devices;
+    tw_session *session;
+} run;
+
+static run open_run(int virtual_gpus, const char *disable)
+{
+    tw_error error = {0};
+    run r = {.g = tw_graph_create()};
+    assert_ok(tw_devices_create(TW_OPTIONS(tw_device_options, .virtual_gpus = virtual_gpus, .cpu_threads = 1), &r.devices, &error));
+    assert_ok(tw_session_create(r.g, TW_OPTIONS(tw_session_options, .devices = r.devices, .allow_soft_placement = true,
+                                                .disable = disable), &r.session, &error));
+    return r;
+}
+
+static void close_run(run *r)
+{
+    tw_session_destroy(r->session);
+    tw_devices_destroy(r->devices);
+    tw_graph_destroy(r->g);
+}
+
+/* How many steps of the latest plan are of that op. */
+static int count_steps(run *r, const char *op)
+{
+    tw_error error = {0};
+    tw_planned *planned;
+    int count = 0;
+    assert_ok(tw_session_planned(r->session, &planned, &error));
+    for (int i = 0; i < planned->num_nodes; i++)
+        count += planned->nodes[i].plan == planned->num_plans - 1 && planned->nodes[i].fate == TW_FATE_STEP &&
+                 strcmp(planned->nodes[i].op, op) == 0;
+    tw_planned_destroy(planned);
+    return count;
+}
+
+static void a_network_made_for_cards_trains_as_on_channels_last(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    for (int gpus = 0; gpus <= 2; gpus++) {
+        run r = open_run(gpus, NULL);
+        assert_ok(tw_graph_load(r.g, GOLDEN_DIR "/nchw.meta", NULL, NULL, &error));
+        tw_output init = tw_initialize_variables(r.g);
+        tw_output fetches[] = {{tw_graph_find(r.g, "loss"), 0}, {tw_graph_find(r.g, "train"), -1}};
+        tw_tensor *results[2] = {NULL, NULL};
+        assert_ok(tw_session_run(r.session, NULL, 0, &init, 1, NULL, &error));
+        for (size_t i = 0; i < sizeof nchw_losses / sizeof *nchw_losses; i++) {
+            assert_ok(tw_session_run(r.session, NULL, 0, fetches, 2, results, &error));
+            assert_floats_near(tw_tensor_data(results[0]), &nchw_losses[i], 1, 2e-6);
+        }
+        tw_tensor_release(results[0]);
+        assert_true(count_steps(&r, "Transpose") <= 6); /* at borders alone: behind the mean, in the gradient of gain */
+        close_run(&r);
+    }
+}
+
+/* [1,2,2,3] in NCHW, through a node for each kind of rule, and back at the borders. */
+
+static tw_output convolve(run *r, const char *name, tw_output x, const char *format)
+{
+    static const int64_t strides[] = {1, 1, 1, 1};
+    float weights[4] = {1, 2, 3, 4};
+    tw_output inputs[] = {x, tw_constant_floats(r->g, TW_SHAPE(1, 1, 2, 2), weights)};
+    tw_attr attrs[] = {tw_attr_ints("strides", strides, 4), tw_attr_string("padding", "SAME"),
+                       tw_attr_string("data_format", format)};
+    return tw_node_output(tw_add_node(r->g, "Conv2D", name, inputs, 2, attrs, 3), 0);
+}
+
+static void who_stays_behind_gets_the_old_layout(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    run r = open_run(0, NULL);
+    tw_output x = tw_placeholder(r.g, TW_FLOAT32, TW_SHAPE(1, 2, 2, 3)); /* NCHW */
+    tw_output y = convolve(&r, "conv", x, "NCHW");
+    tw_output both = tw_add(r.g, tw_relu(r.g, y), tw_constant_floats(r.g, TW_SHAPE(2, 1, 1), TW_ARRAY(float, 10, 20)));
+    tw_output flat = tw_reshape(r.g, both, TW_SHAPE(12));
+    tw_output rows = tw_reduce_sum(r.g, both, TW_LIST(int, 3), false); /* another order of what is left: stays behind */
+    tw_output channels = tw_reduce_sum(r.g, both, TW_LIST(int, 0, 2, 3), false);
+    tw_output kept = tw_reduce_sum(r.g, both, TW_LIST(int, 1), true);
+    tw_tensor *in = tw_tensor_create(TW_FLOAT32, TW_SHAPE(1, 2, 2, 3)), *results[5] = {NULL};
+    for (int i = 0; i < 12; i++)
+        ((float *)tw_tensor_data(in))[i] = (float)i;
+    tw_output fetches[] = {y, flat, rows, channels, kept};
+    assert_ok(tw_session_run(r.session, &(tw_feed){x, in}, 1, fetches, 5, results, &error));
+    for (int i = 0; i < 6; i++) { /* channel 0 is x0 + 3 x1, channel 1 is 2 x0 + 4 x1, where x1 is x0 + 6 */
+        float first = (float)(i + 3 * (i + 6)), second = (float)(2 * i + 4 * (i + 6));
+        assert_float_equal(((float *)tw_tensor_data(results[0]))[i], first, 0);
+        assert_float_equal(((float *)tw_tensor_data(results[0]))[6 + i], second, 0);
+        assert_float_equal(((float *)tw_tensor_data(results[1]))[i], first + 10, 0);
+        assert_float_equal(((float *)tw_tensor_data(results[1]))[6 + i], second + 20, 0);
+        assert_float_equal(((float *)tw_tensor_data(results[4]))[i], first + second + 30, 0);
+    }
+    static const float sums[] = {96, 132, 150, 204}, of_channels[] = {228, 354};
+    assert_floats_near(tw_tensor_data(results[2]), sums, 4, 0);
+    assert_floats_near(tw_tensor_data(results[3]), of_channels, 2, 0);
+    assert_true(tw_shape_equal(tw_tensor_shape(results[4]), TW_SHAPE(1, 1, 2, 3)));
+    assert_int_equal(count_steps(&r, "Transpose"), 4); /* in; back for y, for both, for what was kept */
+    for (int i = 0; i < 5; i++)
+        tw_tensor_release(results[i]);
+    tw_tensor_release(in);
+    close_run(&r);
+}
+
+static void images_that_are_wanted_so_are_left_alone(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    run r = open_run(0, NULL);
+    tw_output x = tw_placeholder(r.g, TW_FLOAT32, TW_SHAPE(1, 3, 2, 2));
+    tw_output y = tw_relu(r.g, convolve(&r, "conv", x, "NHWC"));
+    tw_feed_shape feed = {x, TW_SHAPE(1, 3, 2, 2)};
+    assert_ok(tw_session_prepare(r.session, &feed, 1, &y, 1, &error));
+    assert_int_equal(count_steps(&r, "Transpose"), 0);
+    close_run(&r);
+}
+
+static void the_change_of_layout_can_be_left_out(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    run r = open_run(0, "layout");
+    tw_output x = tw_placeholder(r.g, TW_FLOAT32, TW_SHAPE(1, 2, 2, 3));
+    tw_output y = convolve(&r, "conv", x, "NCHW");
+    tw_feed_shape feed = {x, TW_SHAPE(1, 2, 2, 3)};
+    assert_fails(tw_session_prepare(r.session, &feed, 1, &y, 1, &error), TW_UNIMPLEMENTED, "conv");
+    close_run(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_network_made_for_cards_trains_as_on_channels_last),
+        cmocka_unit_test(who_stays_behind_gets_the_old_layout),
+        cmocka_unit_test(images_that_are_wanted_so_are_left_alone),
+        cmocka_unit_test(the_change_of_layout_can_be_left_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

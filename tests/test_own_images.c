@@ -1,0 +1,338 @@
+/* Pictures of one's own: read into data sets, and trained, evaluated, predicted and exported from the command line. */
+#include "program.h"
+
+#include <png.h>
+#include <stdio.h>
+
+#include <jpeglib.h> /* after stdio.h */
+
+#include <tower/data.h>
+#include <tower/io.h>
+
+typedef struct colour {
+    uint8_t red, green, blue;
+} colour;
+
+static const colour red = {200, 0, 0}, green = {0, 200, 0}, blue = {0, 0, 200};
+
+/* A picture of height x width whose left half is of one colour, the right half of another; by the ending a PNG or a
+ * JPEG. */
+static void write_picture(int height, int width, colour left, colour right, const char *format, ...) TW_PRINTF(5, 6);
+static void write_picture(int height, int width, colour left, colour right, const char *format, ...)
+{
+    char name[256], path[600];
+    static colour pixels[200 * 200];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(name, sizeof name, format, arguments);
+    va_end(arguments);
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    for (int i = 0; i < height * width; i++)
+        pixels[i] = i % width < width / 2 ? left : right;
+    if (strstr(name, ".png")) {
+        png_image image = {.version = PNG_IMAGE_VERSION,
+                           .height = (unsigned)height,
+                           .width = (unsigned)width,
+                           .format = PNG_FORMAT_RGB};
+        assert_true(png_image_write_to_file(&image, path, 0, pixels, 0, NULL));
+        return;
+    }
+    struct jpeg_compress_struct jpeg;
+    struct jpeg_error_mgr trouble;
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    jpeg.err = jpeg_std_error(&trouble);
+    jpeg_create_compress(&jpeg);
+    jpeg_stdio_dest(&jpeg, file);
+    jpeg.image_height = (unsigned)height;
+    jpeg.image_width = (unsigned)width;
+    jpeg.input_components = 3;
+    jpeg.in_color_space = JCS_RGB;
+    jpeg_set_defaults(&jpeg);
+    jpeg_set_quality(&jpeg, 95, TRUE);
+    jpeg_start_compress(&jpeg, TRUE);
+    for (int y = 0; y < height; y++) {
+        JSAMPROW row = (JSAMPROW)(pixels + y * width);
+        jpeg_write_scanlines(&jpeg, &row, 1);
+    }
+    jpeg_finish_compress(&jpeg);
+    jpeg_destroy_compress(&jpeg);
+    fclose(file);
+}
+
+/* Folders of ten pictures for each of three classes, half of them JPEGs. */
+static void write_photos(const char *where)
+{
+    static const struct {
+        const char *name;
+        const colour *colour;
+    } classes[] = {{"10", &blue}, {"9", &red}, {"cat", &green}};
+    for (int c = 0; c < 3; c++) {
+        assert_runs(0, "mkdir -p %s/%s && echo not a picture >%s/%s/notes.txt", where, classes[c].name, where,
+                    classes[c].name);
+        for (int i = 0; i < 10; i++)
+            write_picture(40 + i, 60, *classes[c].colour, *classes[c].colour, "%s/%s/%d.%s", where, classes[c].name, i,
+                          i % 2 ? "jpg" : "png");
+    }
+}
+
+static const char *inside(const char *name)
+{
+    static char path[600];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    return path;
+}
+
+static tw_dataset *load(const char *name, tw_dataset_split split, int side, int channels)
+{
+    tw_error error = {0};
+    tw_dataset *data;
+    assert_string_equal(tw_dataset_detect(inside(name)), "images");
+    assert_ok(tw_dataset_load("images", inside(name), split,
+                              TW_OPTIONS(tw_dataset_options, .height = side, .width = side, .channels = channels),
+                              &data, &error));
+    return data;
+}
+
+static const char *refusal(const char *name)
+{
+    static tw_error error;
+    tw_dataset *data;
+    assert_int_not_equal(tw_dataset_load("images", inside(name), TW_SPLIT_TRAIN, NULL, &data, &error), TW_OK);
+    return error.message;
+}
+
+/* ---- data sets ---- */
+
+static void folders_are_classes_in_the_order_of_their_names(void **state)
+{
+    (void)state;
+    write_photos("photos");
+    tw_dataset *train = load("photos", TW_SPLIT_TRAIN, 16, 3), *test = load("photos", TW_SPLIT_TEST, 16, 3);
+    int64_t counts[3];
+    assert_int_equal(tw_dataset_classes(train), 3);
+    assert_string_equal(tw_dataset_class_name(train, 0), "9"); /* numbers as numbers */
+    assert_string_equal(tw_dataset_class_name(train, 1), "10");
+    assert_string_equal(tw_dataset_class_name(train, 2), "cat");
+    tw_dataset_info(train, counts, NULL, NULL);
+    for (int c = 0; c < 3; c++)
+        assert_int_equal(counts[c], 8);
+    tw_dataset_info(test, counts, NULL, NULL);
+    for (int c = 0; c < 3; c++)
+        assert_int_equal(counts[c], 2);
+    for (int64_t i = 0; i < tw_dataset_count(train); i++) { /* each has the colour of its class, JPEGs nearly */
+        static const colour *const colours[] = {&red, &blue, &green};
+        const uint8_t *pixel = tw_dataset_images(train) + i * 16 * 16 * 3 + 3 * 77;
+        const colour *is = colours[tw_dataset_labels(train)[i]];
+        assert_in_range(pixel[0] + 5, is->red, is->red + 10);
+        assert_in_range(pixel[1] + 5, is->green, is->green + 10);
+        assert_in_range(pixel[2] + 5, is->blue, is->blue + 10);
+    }
+    tw_dataset_destroy(train);
+    tw_dataset_destroy(test);
+}
+
+static void examples_are_in_the_same_order_wherever_they_lie(void **state)
+{
+    (void)state;
+    write_photos("here");
+    assert_runs(0, "mkdir there && for c in cat 9 10; do cp -r here/$c there; done");
+    tw_dataset *here = load("here", TW_SPLIT_TRAIN, 8, 3), *there = load("there", TW_SPLIT_TRAIN, 8, 3);
+    assert_string_equal(tw_dataset_digest(here), tw_dataset_digest(there));
+    int changes = 0; /* classes are mixed, so that the last examples are a sample of all */
+    for (int64_t i = 1; i < tw_dataset_count(here); i++)
+        changes += tw_dataset_labels(here)[i] != tw_dataset_labels(here)[i - 1];
+    assert_true(changes > 4);
+    tw_dataset_destroy(here);
+    tw_dataset_destroy(there);
+}
+
+static void folders_of_halves_are_taken_as_they_are(void **state)
+{
+    (void)state;
+    assert_runs(0, "mkdir -p halves/train/a halves/train/b halves/val/b");
+    write_picture(8, 8, red, red, "halves/train/a/1.png");
+    write_picture(8, 8, red, red, "halves/train/b/1.png");
+    write_picture(8, 8, blue, blue, "halves/val/b/1.png");
+    tw_dataset *train = load("halves", TW_SPLIT_TRAIN, 8, 1), *test = load("halves", TW_SPLIT_TEST, 8, 1);
+    assert_int_equal(tw_dataset_count(train), 2);
+    assert_int_equal(tw_dataset_count(test), 1);
+    assert_int_equal(tw_dataset_labels(test)[0], 1); /* though 'a' has no examples there */
+    assert_int_equal(tw_dataset_channels(test), 1);
+    assert_in_range(tw_dataset_images(test)[0], 10, 60); /* grey of blue */
+    tw_dataset_destroy(train);
+    tw_dataset_destroy(test);
+}
+
+static void lists_name_files_and_labels(void **state)
+{
+    (void)state;
+    assert_runs(0,
+                "mkdir -p list/sub && printf 'file,label\\n\"sub/a, b.png\",tree\\nc.png,house\\n' >list/train.csv && "
+                "printf 'c.png,house' >list/test.csv");
+    write_picture(8, 8, red, red, "list/sub/a, b.png");
+    write_picture(8, 8, blue, blue, "list/c.png");
+    tw_dataset *train = load("list", TW_SPLIT_TRAIN, 8, 3), *test = load("list", TW_SPLIT_TEST, 8, 3);
+    assert_int_equal(tw_dataset_count(train), 2);
+    assert_int_equal(tw_dataset_count(test), 1);
+    assert_string_equal(tw_dataset_class_name(train, 1), "tree");
+    assert_int_equal(tw_dataset_labels(test)[0], 0);
+    tw_dataset_destroy(train);
+    tw_dataset_destroy(test);
+    assert_runs(0, "echo d.png,house >>list/train.csv");
+    assert_message(refusal("list"), "train.csv', line 4: there is no file '");
+    assert_runs(0, "echo c.png >list/train.csv");
+    assert_message(refusal("list"), "line 1: expected 'file,label', found no label");
+}
+
+static void arrays_of_numpy_are_images_and_labels(void **state)
+{
+    (void)state;
+    enum { COUNT = 10, SIDE = 4 };
+    uint8_t pixels[COUNT * SIDE * SIDE];
+    int64_t numbers[COUNT];
+    tw_error error = {0};
+    assert_runs(0, "mkdir arrays");
+    for (int i = 0; i < COUNT; i++) {
+        numbers[i] = 7 + i % 2;
+        memset(pixels + i * SIDE * SIDE, numbers[i] == 7 ? 50 : 150, SIDE * SIDE);
+    }
+    tw_tensor *images = tw_tensor_from(TW_UINT8, TW_SHAPE(COUNT, SIDE, SIDE), pixels);
+    tw_tensor *labels = tw_tensor_from(TW_INT64, TW_SHAPE(COUNT), numbers);
+    assert_ok(tw_tensor_write_npy(images, inside("arrays/images.npy"), &error));
+    assert_ok(tw_tensor_write_npy(labels, inside("arrays/labels.npy"), &error));
+    tw_dataset *train = load("arrays", TW_SPLIT_TRAIN, SIDE, 3), *test = load("arrays", TW_SPLIT_TEST, SIDE, 3);
+    assert_int_equal(tw_dataset_count(train), 8);
+    assert_int_equal(tw_dataset_count(test), 2);
+    assert_string_equal(tw_dataset_class_name(train, 1), "8");
+    for (int64_t i = 0; i < 8; i++)
+        assert_int_equal(tw_dataset_images(train)[i * SIDE * SIDE * 3 + 5], tw_dataset_labels(train)[i] ? 150 : 50);
+    tw_dataset_destroy(train);
+    tw_dataset_destroy(test);
+    assert_ok(tw_tensor_write_npy(images, inside("arrays/labels.npy"), &error));
+    assert_message(refusal("arrays"), "labels.npy': expected 10 whole numbers, one for each of the images");
+    tw_tensor_release(images);
+    tw_tensor_release(labels);
+}
+
+static void the_middle_of_a_picture_is_scaled(void **state)
+{
+    (void)state;
+    uint8_t pixels[8 * 8 * 3];
+    tw_error error = {0};
+    write_picture(20, 40, red, blue, "wide.png"); /* the middle square: half red, half blue */
+    assert_ok(tw_image_read(inside("wide.png"), 2, 2, 3, pixels, &error));
+    assert_memory_equal(pixels, ((uint8_t[]){200, 0, 0, 0, 0, 200, 200, 0, 0, 0, 0, 200}), 12);
+    assert_ok(tw_image_read(inside("wide.png"), 1, 1, 3, pixels, &error)); /* the mean */
+    assert_memory_equal(pixels, ((uint8_t[]){100, 0, 100}), 3);
+    write_picture(1, 2, red, blue, "tiny.png"); /* enlarged: a straight line between the two middles */
+    assert_ok(tw_image_read(inside("tiny.png"), 4, 8, 3, pixels, &error));
+    const uint8_t expected[8] = {200, 200, 175, 125, 75, 25, 0, 0};
+    for (int x = 0; x < 8; x++)
+        assert_int_equal(pixels[3 * 8 * 3 + 3 * x], expected[x]);
+    write_picture(200, 200, red, red, "large.jpg"); /* which is decoded smaller */
+    assert_ok(tw_image_read(inside("large.jpg"), 8, 8, 3, pixels, &error));
+    assert_in_range(pixels[0], 195, 205);
+}
+
+static void damaged_pictures_are_named(void **state)
+{
+    (void)state;
+    uint8_t pixels[8 * 8 * 3];
+    tw_error error = {0};
+    write_photos("hurt");
+    assert_runs(0, "truncate -s 200 hurt/cat/1.jpg");
+    assert_message(refusal("hurt"), "hurt/cat/1.jpg' is a ");
+    assert_runs(0, "rm hurt/cat/1.jpg && truncate -s 80 hurt/cat/2.png");
+    assert_message(refusal("hurt"), "hurt/cat/2.png' is a damaged PNG: ");
+    assert_runs(0, "echo text >hurt/cat/2.png");
+    assert_message(refusal("hurt"), "hurt/cat/2.png' is neither a JPEG nor a PNG");
+    assert_int_equal(tw_image_read(inside("hurt/none.png"), 8, 8, 3, pixels, &error), TW_NOT_FOUND);
+    assert_runs(0, "mkdir -p empty/a");
+    assert_null(tw_dataset_detect(inside("empty")));
+    assert_message(refusal("empty"), "there are no images in '");
+    assert_message(refusal("empty"), "expected a folder for each class with JPEG or PNG files in it");
+}
+
+/* Every byte of a small file changed: an error or a picture, never anything else. */
+static void changed_bytes_do_no_harm(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"small.png", "small.jpg"};
+    for (int k = 0; k < 2; k++) {
+        char bytes[4096], path[600];
+        uint8_t pixels[4 * 4 * 3];
+        write_picture(6, 6, red, green, "%s", names[k]);
+        snprintf(path, sizeof path, "%s", inside(names[k]));
+        FILE *file = fopen(path, "rb");
+        size_t size = fread(bytes, 1, sizeof bytes, file);
+        fclose(file);
+        for (size_t i = 0; i < size; i++) {
+            bytes[i] = (char)~bytes[i];
+            file = fopen(path, "wb");
+            fwrite(bytes, 1, size, file);
+            fclose(file);
+            tw_error error = {0};
+            tw_status status = tw_image_read(path, 4, 4, 3, pixels, &error);
+            assert_true(status == TW_OK || error.message[0]);
+            bytes[i] = (char)~bytes[i];
+        }
+    }
+}
+
+/* ---- from the command line ---- */
+
+static void own_pictures_are_trained_evaluated_predicted_and_exported(void **state)
+{
+    (void)state;
+    write_photos("pets");
+    assert_runs(0, "$T data info pets");
+    assert_prints("images in pets");
+    assert_prints("    2  cat                   8        2\n");
+    assert_runs(0, "$T train cifar10 --data-dir pets --batch-size 8 --max-steps 60 --train-dir run --eval-every 60");
+    assert_prints("data set       images in pets, 24 examples");
+    assert_runs(0, "cd / && $T eval '%s/run'", directory); /* from anywhere */
+    assert_prints("precision @ 1 = ");
+    assert_prints("6 of images: ");
+    assert_runs(0, "$T predict run pets/cat/1.jpg pets/9/2.png --raw");
+    assert_prints("pets/cat/1.jpg: cat ");
+    assert_prints("\npets/9/2.png: 9 ");
+    assert_runs(1, "$T predict run pets/cat/1.jpg pets/cat/notes.txt --top 1 --format json --raw");
+    assert_prints("notes.txt' is neither a JPEG nor a PNG");
+    assert_prints(
+        "{\"images\":[{\"path\":\"pets/cat/1.jpg\",\"classes\":[{\"name\":\"cat\",\"number\":2,\"probability\":");
+    assert_runs(0, "$T export run pets.pb && $T export run pets.npz");
+    assert_prints("pets.pb: a frozen graph of ");
+    assert_prints("images are (pixel - mean) / max(deviation, 1 / sqrt(1728)) of each image's own values");
+    assert_prints("fetch probabilities:0 or logits:0 [?,3]");
+    assert_prints("pets.npz: ");
+    assert_runs(0, "$T show pets.pb");
+    assert_prints("images");
+    assert_runs(1, "$T export run pets.pb");
+    assert_prints("'pets.pb' is there already; --overwrite replaces it");
+    assert_runs(2, "$T export run pets.onnx");
+    assert_prints("expected a name that ends in .pb");
+    assert_runs(0, "$T export run/model.ckpt-60 served && $T show served");
+    assert_prints("served: a SavedModel; its signature serving_default takes images [?,24,24,3]");
+    assert_prints("serving_default");
+    assert_runs(1, "$T export run served");
+    assert_runs(1, "mkdir more && cp -r pets/9 pets/10 more && mkdir more/dog && cp pets/cat/* more/dog && "
+                   "$T eval run --data-dir more");
+    assert_prints("class 2 was 'cat' in training and is 'dog' here");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(folders_are_classes_in_the_order_of_their_names),
+        cmocka_unit_test(examples_are_in_the_same_order_wherever_they_lie),
+        cmocka_unit_test(folders_of_halves_are_taken_as_they_are),
+        cmocka_unit_test(lists_name_files_and_labels),
+        cmocka_unit_test(arrays_of_numpy_are_images_and_labels),
+        cmocka_unit_test(the_middle_of_a_picture_is_scaled),
+        cmocka_unit_test(damaged_pictures_are_named),
+        cmocka_unit_test(changed_bytes_do_no_harm),
+        cmocka_unit_test(own_pictures_are_trained_evaluated_predicted_and_exported),
+    };
+    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}

@@ -1,0 +1,386 @@
+/* How far a training is, as a person sees it in a terminal: the panel, its limits, and that it leaves the terminal as
+ * it was. The terminal is played: a pseudo-terminal, and a screen that understands what the program sends. */
+#include "program.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pty.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <time.h>
+
+enum { ROWS = 50, COLUMNS = 200 };
+
+/* What is on the screen. Of what terminals understand: line feeds, carriage returns, cursor up, erasing; colours pass.
+ */
+typedef struct screen {
+    char cells[ROWS][COLUMNS + 1]; /* a character that is not ASCII stands as '*' */
+    int row, column, columns, rows;
+    int widest; /* column that anything was written to, from 1 */
+    bool moved_up, hid_cursor;
+} screen;
+
+typedef struct terminal {
+    int master;
+    pid_t pid;
+    screen s;
+    char all[1 << 20]; /* as it came */
+    size_t size, seen;
+} terminal;
+
+static terminal t;
+
+static void clear_from(screen *s, int row, int column)
+{
+    memset(&s->cells[row][column], ' ', (size_t)(COLUMNS - column));
+    for (int r = row + 1; r < ROWS; r++)
+        memset(s->cells[r], ' ', COLUMNS);
+}
+
+static void feed_line(screen *s)
+{
+    if (++s->row < s->rows)
+        return;
+    memmove(s->cells[0], s->cells[1], sizeof s->cells[0] * (ROWS - 1));
+    memset(s->cells[ROWS - 1], ' ', COLUMNS);
+    s->row = s->rows - 1;
+}
+
+/* An escape sequence; returns its length, 0 if it has not all come yet. */
+static size_t obey(screen *s, const char *text, size_t size)
+{
+    size_t i = 2;
+    if (size < 3)
+        return 0;
+    assert_int_equal(text[1], '[');
+    int number = (int)strtol(text + 2, NULL, 10);
+    while (i < size && ((text[i] >= '0' && text[i] <= '9') || text[i] == ';' || text[i] == '?'))
+        i++;
+    if (i == size)
+        return 0;
+    if (text[i] == 'A') {
+        s->row -= number;
+        s->moved_up = true;
+        assert_true(s->row >= 0);
+    } else if (text[i] == 'J') {
+        clear_from(s, s->row, s->column);
+    } else if (text[i] == 'K') {
+        memset(&s->cells[s->row][s->column], ' ', (size_t)(COLUMNS - s->column));
+    } else if (text[i] == 'l' && text[2] == '?') {
+        s->hid_cursor = true;
+    } else {
+        assert_int_equal(text[i], 'm');
+    }
+    return i + 1;
+}
+
+static void put(screen *s, char c)
+{
+    if (s->column == s->columns) { /* wraps */
+        s->column = 0;
+        feed_line(s);
+    }
+    s->cells[s->row][s->column++] = c;
+    s->widest = s->column > s->widest ? s->column : s->widest;
+}
+
+static void show(terminal *x)
+{
+    while (x->seen < x->size) {
+        unsigned char c = (unsigned char)x->all[x->seen];
+        size_t used = 1;
+        if (c == 033)
+            used = obey(&x->s, x->all + x->seen, x->size - x->seen);
+        else if (c == '\n')
+            feed_line(&x->s);
+        else if (c == '\r')
+            x->s.column = 0;
+        else if ((c & 0xC0) != 0x80) /* further bytes of a character take no room */
+            put(&x->s, c < 0x80 ? (char)c : '*');
+        if (!used)
+            return;
+        x->seen += used;
+    }
+}
+
+static void open_terminal(int columns, int rows, const char *format, ...) TW_PRINTF(3, 4);
+static void open_terminal(int columns, int rows, const char *format, ...)
+{
+    char line[2048], command[4096];
+    struct winsize size = {.ws_col = (unsigned short)columns, .ws_row = (unsigned short)rows};
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    snprintf(command, sizeof command, "cd '%s' && T='%s' && %s", directory, PROGRAM, line);
+    memset(&t, 0, sizeof t);
+    t.s.columns = columns;
+    t.s.rows = rows;
+    clear_from(&t.s, 0, 0);
+    t.pid = forkpty(&t.master, NULL, NULL, &size);
+    assert_true(t.pid >= 0);
+    if (t.pid == 0) {
+        setenv("TERM", "xterm", 0);
+        execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+        _exit(127);
+    }
+}
+
+/* Reads for so long, or until the program ends; false then. */
+static bool read_for(int milliseconds)
+{
+    struct timespec now, begun;
+    clock_gettime(CLOCK_MONOTONIC, &begun);
+    for (;;) {
+        struct pollfd ready = {.fd = t.master, .events = POLLIN};
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        long left = milliseconds - (now.tv_sec - begun.tv_sec) * 1000 - (now.tv_nsec - begun.tv_nsec) / 1000000;
+        if (left <= 0 || poll(&ready, 1, (int)left) == 0)
+            return true;
+        ssize_t got = read(t.master, t.all + t.size, sizeof t.all - t.size - 1);
+        if (got <= 0)
+            return false;
+        t.size += (size_t)got;
+        t.all[t.size] = 0;
+        show(&t);
+    }
+}
+
+static bool screen_has(const char *text)
+{
+    for (int r = 0; r < ROWS; r++)
+        if (strstr(t.s.cells[r], text))
+            return true;
+    return false;
+}
+
+static int screen_count(const char *text)
+{
+    int count = 0;
+    for (int r = 0; r < ROWS; r++)
+        count += strstr(t.s.cells[r], text) != NULL;
+    return count;
+}
+
+static void print_screen(void)
+{
+    for (int r = 0; r < t.s.rows; r++)
+        printf("%.*s|\n", t.s.columns, t.s.cells[r]);
+}
+
+static void wait_for_text(const char *text)
+{
+    for (int i = 0; i < 300 && !screen_has(text); i++)
+        if (!read_for(100))
+            break;
+    if (!screen_has(text)) {
+        print_screen();
+        fail_msg("'%s' does not come", text);
+    }
+}
+
+/* Reads to the end; the exit code. The terminal must be as it was. */
+static int close_terminal(void)
+{
+    int ended;
+    while (read_for(60000))
+        ;
+    waitpid(t.pid, &ended, 0);
+    close(t.master);
+    assert_false(t.s.hid_cursor);
+    assert_int_equal(t.s.column, 0); /* the shell's prompt begins a line */
+    return WIFEXITED(ended) ? WEXITSTATUS(ended) : 128 + WTERMSIG(ended);
+}
+
+#define RUN "$T train mnist --data-set synthetic --batch-size 2 --log-every 1 "
+
+static void a_terminal_shows_a_panel_that_is_drawn_in_place(void **state)
+{
+    (void)state;
+    open_terminal(80, 40, "LC_ALL=C " RUN "--virtual-gpus 2 --max-steps 40 --train-dir p1");
+    wait_for_text(" time ");
+    assert_int_equal(close_terminal(), 0);
+    assert_true(t.s.moved_up);
+    assert_int_equal(screen_count(" of 40 "), 1);
+    assert_true(screen_has(" step      40 of 40 #"));
+    assert_true(screen_has("100.0 %"));
+    assert_true(screen_has(" GPU:0     "));
+    assert_true(screen_has(" GPU:1     "));
+    assert_true(screen_has("waiting"));
+    assert_true(screen_has(" loss      "));
+    assert_true(screen_has(" rate      0.001"));
+    assert_true(screen_has("done"));
+    assert_false(screen_has(": step ")); /* no lines */
+    assert_true(screen_has("40 steps in "));
+    assert_true(screen_has("saved as p1/model.ckpt-40"));
+    assert_true(screen_has("tower eval p1"));
+    assert_true(screen_has("tower report p1"));
+    assert_true(t.s.widest <= 80);
+}
+
+static void devices_for_which_there_is_no_room_are_counted(void **state)
+{
+    (void)state;
+    open_terminal(80, 12, "LC_ALL=C " RUN "--virtual-gpus 8 --max-steps 12 --train-dir many");
+    wait_for_text("more devices");
+    assert_true(screen_has("and 5 more devices"));
+    assert_int_equal(close_terminal(), 0);
+}
+
+static void characters_are_drawn_where_the_locale_has_them(void **state)
+{
+    (void)state;
+    open_terminal(120, 40, "LC_ALL=C.UTF-8 " RUN "--max-steps 20 --train-dir p2");
+    assert_int_equal(close_terminal(), 0);
+    assert_true(screen_has(" step      20 of 20 ****"));
+    assert_non_null(strstr(t.all, "\u2588"));
+    open_terminal(120, 40, "LC_ALL=C " RUN "--max-steps 20 --train-dir p2c");
+    assert_int_equal(close_terminal(), 0);
+    assert_null(strstr(t.all, "\u2588"));
+}
+
+/* Each of these gets a line for each step, and nothing is ever rewritten. */
+static void where_nothing_may_move_lines_of_at_most_80_columns_come(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *before, *behind;
+        int columns;
+    } cases[] = {{"TERM=dumb", "", 100}, {"NO_COLOR=1", "", 100}, {"", "--progress lines", 100}, {"", "", 50}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        open_terminal(cases[i].columns, 40, "%s " RUN "--max-steps 3 --train-dir lines%zu %s", cases[i].before, i,
+                      cases[i].behind);
+        assert_int_equal(close_terminal(), 0);
+        assert_non_null(strstr(t.all, ": step 2, loss = "));
+        assert_null(strstr(t.all, "\033["));
+    }
+    assert_runs(0, RUN "--max-steps 3 --train-dir pipe | cat");
+    assert_prints(": step 2, loss = ");
+    assert_prints_not("\033[");
+    assert_runs(0, RUN
+                "--max-steps 3 --train-dir pipe2 --virtual-gpus 3 --towers 3 --sync off | awk 'length > 80 && !/^  /'");
+    assert_string_equal(output, "");
+    assert_runs(0, RUN "--max-steps 3 --train-dir none --progress none");
+    assert_prints_not(": step ");
+    assert_prints("3 steps in ");
+}
+
+static void ctrl_c_saves_and_leaves_the_terminal_as_it_was(void **state)
+{
+    (void)state;
+    struct termios before, after;
+    open_terminal(80, 40, RUN "--max-steps 1000000 --train-dir c1");
+    assert_int_equal(tcgetattr(t.master, &before), 0);
+    wait_for_text(" step      ");
+    read_for(600);
+    assert_int_equal(tcgetattr(t.master, &after), 0);
+    assert_int_equal(before.c_lflag, after.c_lflag);
+    assert_int_equal(before.c_iflag, after.c_iflag);
+    assert_int_equal(write(t.master, "\003", 1), 1);
+    wait_for_text("stopped by signal 2");
+    wait_for_text("tower train --resume --train-dir c1");
+    assert_int_equal(close_terminal(), 130);
+    assert_int_equal(screen_count(" of 1,000,000 "), 1);
+}
+
+static void after_a_stop_it_is_drawn_anew_below_what_the_shell_wrote(void **state)
+{
+    (void)state;
+    open_terminal(80, 40, "echo $$ > pid; exec " RUN "--max-steps 1000000 --train-dir s1");
+    wait_for_text(" step      ");
+    read_for(500);
+    char path[512], line[64] = "";
+    snprintf(path, sizeof path, "%s/pid", directory);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(line, sizeof line, file));
+    fclose(file);
+    pid_t pid = (pid_t)atoi(line);
+    kill(pid, SIGSTOP);
+    read_for(300);
+    for (int tries = 0; t.s.column != 0 && tries < 20; tries++) { /* not in the midst of a frame */
+        kill(pid, SIGCONT);
+        read_for(300);
+        kill(pid, SIGSTOP);
+        read_for(300);
+    }
+    int row = t.s.row, shown = screen_count(" of 1,000,000 ");
+    for (const char *c = "shell says hello\r\n"; *c; c++) { /* as a shell does meanwhile */
+        t.all[t.size++] = *c;
+    }
+    show(&t);
+    kill(pid, SIGCONT);
+    for (int tries = 0; tries < 30 && screen_count(" of 1,000,000 ") < shown + 1; tries++)
+        read_for(500);
+    assert_true(strstr(t.s.cells[row], "shell says hello") != NULL);
+    assert_int_equal(screen_count(" of 1,000,000 "), shown + 1); /* the one before the stop is history */
+    kill(pid, SIGTERM);
+    close_terminal();
+}
+
+static void a_narrower_terminal_gets_a_narrower_panel(void **state)
+{
+    (void)state;
+    open_terminal(120, 40, "LC_ALL=C " RUN "--max-steps 1000000 --train-dir n1");
+    wait_for_text(" step      ");
+    struct winsize size = {.ws_col = 70, .ws_row = 40};
+    assert_int_equal(ioctl(t.master, TIOCSWINSZ, &size), 0);
+    read_for(500);
+    size_t from = t.size; /* what comes from now on is for the new width */
+    read_for(1000);
+    int width = 0;
+    for (size_t i = from; i < t.size; i++) {
+        if (t.all[i] == 033)
+            while (i < t.size && !strchr("mKJA", t.all[i]))
+                i++;
+        else
+            width = t.all[i] == '\n' || t.all[i] == '\r' ? 0 : width + 1;
+        assert_true(width <= 70);
+    }
+    size.ws_col = 30; /* too narrow for it */
+    assert_int_equal(ioctl(t.master, TIOCSWINSZ, &size), 0);
+    read_for(1000);
+    assert_int_equal(write(t.master, "\003", 1), 1);
+    while (read_for(60000))
+        ;
+    close(t.master);
+    waitpid(t.pid, NULL, 0);
+}
+
+static void warnings_stand_above_the_panel_and_are_not_lost(void **state)
+{
+    (void)state;
+    open_terminal(100, 40,
+                  RUN "--max-steps 20 --train-dir w1; rm -f w1/model*; " RUN "--max-steps 20 --train-dir w1 --resume");
+    assert_int_equal(close_terminal(), 0);
+    assert_true(screen_has("there is no checkpoint in 'w1'; training begins at step 0"));
+}
+
+static void what_takes_long_is_said_after_two_seconds(void **state)
+{
+    (void)state;
+    assert_runs(0, RUN "--max-steps 1 --train-dir b1");
+    assert_prints_not("so far");
+    assert_runs(0, "$T train resnet56 --data-set synthetic --batch-size 4 --max-steps 1 --train-dir b2 && "
+                   "timeout 60 $T eval resnet56 --data-set synthetic --train-dir b2 --eval-data train --batch-size 1 "
+                   "--cpu-threads 1 2>&1 >/dev/null");
+    assert_prints("evaluating: ");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_terminal_shows_a_panel_that_is_drawn_in_place),
+        cmocka_unit_test(devices_for_which_there_is_no_room_are_counted),
+        cmocka_unit_test(characters_are_drawn_where_the_locale_has_them),
+        cmocka_unit_test(where_nothing_may_move_lines_of_at_most_80_columns_come),
+        cmocka_unit_test(ctrl_c_saves_and_leaves_the_terminal_as_it_was),
+        cmocka_unit_test(after_a_stop_it_is_drawn_anew_below_what_the_shell_wrote),
+        cmocka_unit_test(a_narrower_terminal_gets_a_narrower_panel),
+        cmocka_unit_test(warnings_stand_above_the_panel_and_are_not_lost),
+        cmocka_unit_test(what_takes_long_is_said_after_two_seconds),
+    };
+    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}

@@ -1,0 +1,498 @@
+/* Running, from within: dispatchers of which one fails, who comes after whom by the memory that is touched, where the
+ * time of a step went that is made up, and runs that are known to wait for queues. label: threads */
+#include "runs_in_threads.h"
+
+#include "device/state/queue.h"
+#include "run/dispatcher.h"
+#include "run/session.h"
+#include "run/trace.h"
+#include "run/traffic.h"
+#include "run/waterfall.h"
+
+#include <time.h>
+
+/* ---- dispatchers ------------------------------------------------------------------------------------------------- */
+
+typedef struct gate {
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    int entered;
+} gate;
+
+/* A kernel that waits as a queue's does. */
+static tw_status wait_for_ending(const twi_run *r)
+{
+    gate *g = r->state;
+    pthread_mutex_lock(&g->lock);
+    g->entered++;
+    pthread_cond_broadcast(&g->moved);
+    while (!atomic_load(r->ending))
+        pthread_cond_wait(&g->moved, &g->lock);
+    pthread_mutex_unlock(&g->lock);
+    return TW_CANCELLED;
+}
+
+static tw_status fail_when_the_other_waits(const twi_run *r)
+{
+    gate *g = r->state;
+    pthread_mutex_lock(&g->lock);
+    while (!g->entered)
+        pthread_cond_wait(&g->moved, &g->lock);
+    pthread_mutex_unlock(&g->lock);
+    return twi_fail(r->error, TW_OUT_OF_RANGE, "broken on purpose");
+}
+
+static void wake_gate(void *user)
+{
+    gate *g = user;
+    pthread_mutex_lock(&g->lock);
+    pthread_cond_broadcast(&g->moved);
+    pthread_mutex_unlock(&g->lock);
+}
+
+/* Two lists of one step each, made by hand, as no op can be told to wait. */
+static void a_failing_step_wakes_those_of_its_run_that_wait(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_devices *devices;
+    gate gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
+    twi_dispatchers *dispatchers;
+    int64_t done;
+    assert_ok(tw_devices_create(&(tw_device_options){.cpu_devices = 1, .virtual_gpus = 1}, &devices, &error));
+    twi_kernel waits = {"Test", "waits", 0, NULL, wait_for_ending, NULL};
+    twi_kernel fails = {"Test", "fails", 0, NULL, fail_when_the_other_waits, NULL};
+    twi_list lists[2] = {{.count = 1}, {.count = 1}};
+    twi_step steps[2] = {{.kernel = &waits}, {.kernel = &fails}};
+    for (int i = 0; i < 2; i++) {
+        steps[i].device = devices->items[i];
+        steps[i].run.state = &gate;
+        steps[i].run.node = "made by hand";
+        steps[i].run.error = &lists[i].error;
+        lists[i].steps = &steps[i];
+    }
+    twi_plan plan = {.lists = lists, .num_lists = 2};
+    assert_ok(twi_dispatchers_create(devices, wake_gate, &gate, &dispatchers, &error));
+    assert_ok(twi_dispatchers_prepare(dispatchers, &plan, &error));
+    assert_fails(twi_dispatchers_run(dispatchers, &plan, 1, &done, &error), TW_OUT_OF_RANGE, "broken on purpose");
+    twi_dispatchers_destroy(dispatchers);
+    tw_devices_destroy(devices);
+}
+
+/* ---- traffic: against every pair of works, looked at one by one -------------------------------------------------- */
+
+enum { WORKS = 40, TOUCHES = 3, ADDRESSES = 60 };
+
+typedef struct touch {
+    int begin, end;
+    bool writes;
+} touch;
+
+static bool meet(const touch *a, const touch *b)
+{
+    return a->begin < b->end && b->begin < a->end && (a->writes || b->writes);
+}
+
+static bool must_wait(touch works[WORKS][TOUCHES], int work, int before)
+{
+    for (int i = 0; i < TOUCHES; i++)
+        for (int k = 0; k < TOUCHES; k++)
+            if (meet(&works[work][i], &works[before][k]))
+                return true;
+    return false;
+}
+
+static uint32_t next(uint32_t *state)
+{
+    return *state = *state * 1664525u + 1013904223u, *state >> 8;
+}
+
+/* waits[a][b]: a comes after b, by what was said of a or of those between. */
+static void check(uint32_t seed)
+{
+    static char memory[ADDRESSES];
+    touch works[WORKS][TOUCHES];
+    bool waits[WORKS][WORKS] = {{false}};
+    twi_traffic *t = twi_traffic_create();
+    assert_non_null(t);
+    for (int w = 0; w < WORKS; w++) {
+        const int *after;
+        int count;
+        for (int i = 0; i < TOUCHES; i++) {
+            int begin = (int)(next(&seed) % ADDRESSES), length = 1 + (int)(next(&seed) % 6);
+            int end = begin + length < ADDRESSES ? begin + length : ADDRESSES;
+            works[w][i] = (touch){begin, end, next(&seed) % 3 == 0};
+            assert_int_equal(twi_traffic_touch(t, memory + begin, (size_t)(end - begin), works[w][i].writes), TW_OK);
+        }
+        twi_traffic_end_work(t, &after, &count);
+        for (int i = 0; i < count; i++) {
+            assert_true(after[i] >= 0 && after[i] < w);
+            assert_true(must_wait(works, w, after[i])); /* nobody waits for nothing */
+            for (int k = 0; k < i; k++)
+                assert_int_not_equal(after[i], after[k]);
+            waits[w][after[i]] = true;
+            for (int k = 0; k < w; k++)
+                waits[w][k] |= waits[after[i]][k];
+        }
+        for (int before = 0; before < w; before++)
+            assert_true(waits[w][before] || !must_wait(works, w, before));
+    }
+    twi_traffic_destroy(t);
+}
+
+static void works_come_after_those_that_they_meet_in_memory(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 1; seed <= 300; seed++)
+        check(seed);
+}
+
+static void works_that_only_read_are_side_by_side(void **state)
+{
+    (void)state;
+    char memory[64];
+    const int *after;
+    int count;
+    twi_traffic *t = twi_traffic_create();
+    assert_int_equal(twi_traffic_touch(t, memory, 64, true), TW_OK);
+    twi_traffic_end_work(t, &after, &count);
+    assert_int_equal(count, 0);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(twi_traffic_touch(t, memory + 8 * i, 40, false), TW_OK);
+        assert_int_equal(twi_traffic_touch(t, NULL, 0, true), TW_OK);
+        twi_traffic_end_work(t, &after, &count);
+        assert_true(count == 1 && after[0] == 0);
+    }
+    assert_int_equal(twi_traffic_touch(t, memory + 16, 1, true), TW_OK);
+    twi_traffic_end_work(t, &after, &count);
+    assert_int_equal(count, 3);
+    twi_traffic_destroy(t);
+}
+
+/* ---- a run made up by hand -------------------------------------------------------------------------------------- */
+
+enum { CPU, GPU0, GPU1, DEVICES };
+
+typedef struct made_up {
+    twi_plan plan;
+    twi_list lists[DEVICES];
+    twi_device devices[DEVICES];
+    twi_step steps[DEVICES][8];
+    const twi_node *nodes[DEVICES][8];
+    twi_span spans[DEVICES][8];
+    twi_track tracks[DEVICES];
+    twi_trace trace;
+    tw_graph *g;
+} made_up;
+
+static const twi_kernel some_kernel = {"Any", "plain"};
+static const char *const texts[DEVICES] = {"/cpu:0", "/gpu:0", "/gpu:1"};
+static const char *const gpus[] = {"/gpu:0", "/gpu:1"};
+
+static void begin(made_up *m)
+{
+    *m = (made_up){.g = tw_graph_create()};
+    for (int d = 0; d < DEVICES; d++) {
+        snprintf(m->devices[d].text, sizeof m->devices[d].text, "%s", texts[d]);
+        m->lists[d] = (twi_list){.device = &m->devices[d], .steps = m->steps[d], .nodes = m->nodes[d]};
+        m->tracks[d].spans = m->spans[d];
+    }
+    m->plan = (twi_plan){.region = twi_region_create(), .lists = m->lists, .num_lists = DEVICES, .trace = &m->trace};
+    m->trace = (twi_trace){.began_ns = 1000, .tracks = m->tracks};
+}
+
+static void end(made_up *m)
+{
+    twi_region_destroy(m->plan.region);
+    tw_graph_destroy(m->g);
+}
+
+/* The node as a plan has it, with all that it needs. */
+static twi_node *planned(made_up *m, const tw_node *node)
+{
+    twi_value inputs[8];
+    for (int i = 0; i < m->plan.region->nodes.count; i++)
+        if (m->plan.region->nodes.items[i]->origin == node)
+            return m->plan.region->nodes.items[i];
+    for (int i = 0; i < node->num_inputs; i++)
+        inputs[i] = twi_out(planned(m, node->inputs[i].node), node->inputs[i].index);
+    return twi_node_copy(m->plan.region, node, inputs, node->num_inputs);
+}
+
+/* Adds a step that runs from started to ended (ns after the beginning). */
+static twi_step *add(made_up *m, int device, tw_node *node, int started, int ended)
+{
+    int i = m->lists[device].count++;
+    twi_node *made = planned(m, node);
+    m->steps[device][i] = (twi_step){.kernel = &some_kernel};
+    m->nodes[device][i] = made;
+    m->spans[device][i] = (twi_span){.started_ns = 1000 + started, .ended_ns = 1000 + ended};
+    made->device = device;
+    return &m->steps[device][i];
+}
+
+/* Takes the run apart, which ends then (ns after the beginning). */
+static tw_waterfall take_apart(made_up *m, int ended)
+{
+    tw_waterfall w;
+    for (int d = 0; d < DEVICES; d++)
+        for (int i = 0; i < m->lists[d].count; i++)
+            m->spans[d][i].kind = twi_time_kind_of(&m->steps[d][i], m->nodes[d][i]);
+    m->trace.ended_ns = 1000 + ended;
+    twi_waterfall(&(twi_plan *){&m->plan}, 1, gpus, 2, &w);
+    return w;
+}
+
+static twi_step *after(twi_step *step, twi_step_id *wait, int device, int position)
+{
+    *wait = (twi_step_id){device, position};
+    step->waits = wait;
+    step->num_waits = 1;
+    return step;
+}
+
+static tw_node *input_node(tw_graph *g)
+{
+    tw_output batch;
+    tw_input(g, "x", 0, (tw_dtype[]){TW_FLOAT32}, (tw_shape[]){TW_SHAPE(1)}, 1, &batch);
+    return batch.node;
+}
+
+static void a_step_is_taken_apart_along_the_chain_that_held_it_up(void **state)
+{
+    (void)state;
+    made_up m;
+    twi_step_id waits[3];
+    tw_waterfall w;
+    begin(&m);
+    tw_output square = tw_square(m.g, tw_placeholder(m.g, TW_FLOAT32, TW_SHAPE(1))), sum = tw_add(m.g, square, square);
+    tw_variable *v = tw_get_variable(m.g, "v", TW_FLOAT32, TW_SHAPE(1), (tw_initializer){0});
+    tw_output apply = tw_apply_gradient_descent(m.g, v->handle, tw_scalar(m.g, 1), sum);
+    twi_mark_node(sum.node, "_reduction");
+    assert_string_equal(tw_graph_message(m.g), "");
+
+    add(&m, CPU, input_node(m.g), 100, 300);                                   /* 100 launch, 200 input */
+    tw_node *copied = tw_identity(m.g, square).node;
+    twi_step *copy = after(add(&m, GPU1, copied, 350, 450), &waits[0], CPU, 0); /* 50 launch, 100 copies */
+    copy->kernel = NULL;
+    copy->source = &m.devices[CPU];
+    add(&m, GPU1, square.node, 450, 1450);                                     /* 1000 compute, of which ... */
+    add(&m, GPU0, square.node, 350, 1150);                                     /* ... the other tower needs 800 */
+    after(add(&m, GPU0, sum.node, 1500, 1600), &waits[1], GPU1, 1);            /* 50 launch, 100 reduction */
+    after(add(&m, CPU, apply.node, 1600, 1900), &waits[2], GPU0, 1);           /* 300 compute */
+    w = take_apart(&m, 2000);                                                  /* 100 launch */
+    static const double expected[TW_TIME_KINDS] = {800 + 300, 200, 100, 100, 200, 100 + 50 + 50 + 100};
+    for (int k = 0; k < TW_TIME_KINDS; k++)
+        if (fabs(w.seconds[k] * 1e9 - expected[k]) > 1e-3)
+            fail_msg("%s: %.1f ns, expected %.1f", tw_time_kind_name((tw_time_kind)k), w.seconds[k] * 1e9, expected[k]);
+    assert_true(fabs(w.total * 1e9 - 2000) < 1e-3);
+    end(&m);
+}
+
+static void expect_ns(const tw_waterfall *w, tw_time_kind kind, double expected)
+{
+    if (fabs(w->seconds[kind] * 1e9 - expected) > 1e-3)
+        fail_msg("%s: %.1f ns, expected %.1f", tw_time_kind_name(kind), w->seconds[kind] * 1e9, expected);
+}
+
+/* Updates of variables are done once for all towers, so a device that has more of them than another is not slow. */
+static void whatever_writes_a_variable_is_no_towers_work(void **state)
+{
+    (void)state;
+    made_up m;
+    tw_waterfall w;
+    for (int which = 0; which < 4; which++) {
+        begin(&m);
+        tw_output x = tw_placeholder(m.g, TW_FLOAT32, TW_SHAPE(1)), rows = tw_zeros(m.g, TW_FLOAT32, TW_SHAPE(1, 2));
+        tw_output v = tw_get_variable(m.g, "v", TW_FLOAT32, TW_SHAPE(3, 2), (tw_initializer){0})->handle;
+        tw_output update = which == 0   ? tw_scatter_sub(m.g, v, tw_zeros(m.g, TW_INT32, TW_SHAPE(1)), rows)
+                           : which == 1 ? tw_assign(m.g, v, tw_zeros(m.g, TW_FLOAT32, TW_SHAPE(3, 2)))
+                           : which == 2 ? tw_read_variable(m.g, v)
+                                        : tw_is_initialized(m.g, v);
+        bool writes = which < 2;
+        assert_string_equal(tw_graph_message(m.g), "");
+        add(&m, GPU0, x.node, 0, 100);
+        add(&m, GPU1, x.node, 0, 100);
+        add(&m, GPU1, update.node, 100, 600);
+        w = take_apart(&m, 600);
+        expect_ns(&w, TW_TIME_IMBALANCE, writes ? 0 : 500);
+        expect_ns(&w, TW_TIME_COMPUTE, writes ? 600 : 100);
+        end(&m);
+    }
+}
+
+static void waiting_for_a_queue_is_input(void **state)
+{
+    (void)state;
+    made_up m;
+    tw_waterfall w;
+    tw_output taken;
+    begin(&m);
+    tw_output queue = tw_queue(m.g, TW_QUEUE_FIFO, (tw_dtype[]){TW_FLOAT32}, (tw_shape[]){TW_SHAPE(1)}, 1, NULL);
+    tw_dequeue(m.g, queue, &taken);
+    assert_string_equal(tw_graph_message(m.g), "");
+    add(&m, CPU, taken.node, 0, 400);
+    w = take_apart(&m, 400);
+    expect_ns(&w, TW_TIME_INPUT, 400);
+    end(&m);
+}
+
+/* ---- runs that wait for queues ----------------------------------------------------------------------------------- */
+
+/* Waits until so many threads wait for queues of the session. */
+static void wait_until_waiting(tw_session *s, int threads)
+{
+    for (int found = -1; found < threads; nanosleep(&(struct timespec){0, 1000000}, NULL)) {
+        found = 0;
+        pthread_mutex_lock(&s->lock);
+        for (const twi_resource *r = s->resources.first; r; r = r->next)
+            found += twi_queue_of(r) ? twi_queue_waiting(twi_queue_of(r)) : 0;
+        pthread_mutex_unlock(&s->lock);
+    }
+}
+
+static void a_run_that_waits_for_an_element_lets_others_go_on(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_output q = tw_queue(g, TW_QUEUE_FIFO, one_int, scalars, 1, NULL), out, value = constant(g, 42);
+    tw_output put = tw_enqueue(g, q, &value, 1);
+    tw_dequeue(g, q, &out);
+    tw_session *s = open_session(g, 0);
+    runner waiting;
+    start(&waiting, s, 1, out);
+    wait_until_waiting(s, 1);
+    assert_false(waiting.ended);
+    run_ok(s, put);
+    assert_int_equal(finish(&waiting), 42);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
+static void a_full_queue_makes_those_wait_who_put_something_in(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_output q = tw_queue(g, TW_QUEUE_FIFO, one_int, scalars, 1, &(tw_queue_options){.capacity = 2}), out;
+    tw_output values = tw_constant_int32s(g, TW_SHAPE(3), (int32_t[]){1, 2, 3}), four = constant(g, 4);
+    tw_output put_many = tw_enqueue_many(g, q, &values, 1), put = tw_enqueue(g, q, &four, 1);
+    tw_output close = tw_queue_close(g, q, false), cancel = tw_queue_close(g, q, true), size = tw_queue_size(g, q);
+    tw_dequeue(g, q, &out);
+    tw_session *s = open_session(g, 0);
+    runner first, second, closing, sizes;
+    start(&first, s, 1, (tw_output){put_many.node, -1});
+    wait_until_waiting(s, 1);
+    start(&second, s, 2, (tw_output){put.node, -1});
+    wait_until_waiting(s, 2);
+    start(&closing, s, 3, (tw_output){close.node, -1}); /* comes after those who wait already */
+    wait_until_waiting(s, 3);
+    start(&sizes, s, 4, size);
+    assert_int_equal(finish(&sizes), 2);
+    assert_false(first.ended || second.ended || closing.ended);
+    tw_error error = {0};
+    tw_tensor *result = NULL;
+    for (int i = 1; i <= 4; i++) {
+        assert_ok(tw_session_run(s, NULL, 0, &out, 1, &result, &error));
+        assert_int_equal((int)tw_tensor_value(result, 0), i);
+    }
+    finish(&first);
+    finish(&second);
+    finish(&closing);
+    assert_true(first.status == TW_OK && second.status == TW_OK && closing.status == TW_OK);
+    assert_fails(tw_session_run(s, NULL, 0, &out, 1, &result, &error), TW_OUT_OF_RANGE, "insufficient elements");
+    cancel.index = -1;
+    assert_fails(tw_session_run(s, NULL, 0, &cancel, 1, NULL, &error), TW_CANCELLED, "already closed");
+    tw_tensor_release(result);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
+static void closing_with_cancel_fails_those_who_wait_for_room(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_output q = tw_queue(g, TW_QUEUE_FIFO, one_int, scalars, 1, &(tw_queue_options){.capacity = 1});
+    tw_output value = constant(g, 1), put = tw_enqueue(g, q, &value, 1), cancel = tw_queue_close(g, q, true);
+    tw_session *s = open_session(g, 0);
+    runner waiting;
+    run_ok(s, put);
+    start(&waiting, s, 1, (tw_output){put.node, -1});
+    wait_until_waiting(s, 1);
+    assert_false(waiting.ended);
+    run_ok(s, cancel);
+    finish(&waiting);
+    assert_int_equal(waiting.status, TW_CANCELLED);
+    assert_message(waiting.error.message, "enqueue of FIFOQueue 'FIFOQueueV2' was cancelled");
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
+static void those_who_wait_are_served_in_the_order_in_which_they_came(void **state)
+{
+    (void)state;
+    enum { WAITING = 5 };
+    tw_graph *g = tw_graph_create();
+    tw_output q = tw_queue(g, TW_QUEUE_FIFO, one_int, scalars, 1, NULL), out;
+    tw_output values = tw_constant_int32s(g, TW_SHAPE(WAITING), (int32_t[]){0, 1, 2, 3, 4});
+    tw_output put = tw_enqueue_many(g, q, &values, 1);
+    tw_dequeue(g, q, &out);
+    tw_session *s = open_session(g, 0);
+    runner waiting[WAITING];
+    for (int i = 0; i < WAITING; i++) {
+        start(&waiting[i], s, 1 + i, out);
+        wait_until_waiting(s, 1 + i);
+    }
+    run_ok(s, put);
+    for (int i = 0; i < WAITING; i++)
+        assert_int_equal(finish(&waiting[i]), i);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
+static void cancelling_a_session_wakes_those_who_wait(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_output q = tw_queue(g, TW_QUEUE_FIFO, one_int, scalars, 1, &(tw_queue_options){.capacity = 1}), pair, names;
+    tw_output values = tw_constant_int32s(g, TW_SHAPE(3), (int32_t[]){1, 2, 3});
+    tw_dtype text = TW_STRING;
+    tw_output empty = tw_queue(g, TW_QUEUE_FIFO, one_int, scalars, 1, NULL);
+    tw_output put = tw_enqueue_many(g, q, &values, 1);
+    names = tw_queue(g, TW_QUEUE_FIFO, &text, scalars, 1, NULL);
+    tw_output record = tw_reader_read(g, tw_whole_file_reader(g), names, NULL);
+    tw_dequeue_many(g, empty, 2, &pair);
+    tw_session *s = open_session(g, 0);
+    runner waiting[4];
+    start(&waiting[0], s, 1, (tw_output){put.node, -1});
+    start(&waiting[1], s, 2, pair);
+    start(&waiting[2], s, 3, record);
+    start(&waiting[3], s, 4, record); /* waits for the reader, which waits for a name */
+    wait_until_waiting(s, 3);
+    for (int i = 0; i < 4; i++)
+        assert_false(waiting[i].ended);
+    tw_session_cancel(s);
+    for (int i = 0; i < 4; i++) {
+        finish(&waiting[i]);
+        assert_int_equal(waiting[i].status, TW_CANCELLED);
+    }
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_failing_step_wakes_those_of_its_run_that_wait),
+        cmocka_unit_test(works_come_after_those_that_they_meet_in_memory),
+        cmocka_unit_test(works_that_only_read_are_side_by_side),
+        cmocka_unit_test(a_step_is_taken_apart_along_the_chain_that_held_it_up),
+        cmocka_unit_test(whatever_writes_a_variable_is_no_towers_work),
+        cmocka_unit_test(waiting_for_a_queue_is_input),
+        cmocka_unit_test(a_run_that_waits_for_an_element_lets_others_go_on),
+        cmocka_unit_test(a_full_queue_makes_those_wait_who_put_something_in),
+        cmocka_unit_test(closing_with_cancel_fails_those_who_wait_for_room),
+        cmocka_unit_test(those_who_wait_are_served_in_the_order_in_which_they_came),
+        cmocka_unit_test(cancelling_a_session_wakes_those_who_wait),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,300 @@
+/* test_shapes.c - programs whose shapes depend on values, exported by TensorFlow: on a CPU, by plain kernels without
+ * rewrites, and on virtual GPUs they give what TensorFlow gives. The format is described in golden/make_shapes.py. */
+#include "testing.h"
+
+#include <ctype.h>
+#include <tower/graph.h>
+#include <tower/io.h>
+#include <tower/session.h>
+
+enum { MOST = 64, LONGEST = 1 << 22 };
+
+typedef struct reading {
+    FILE *file;
+    char *line;
+    int number;
+    const char *program;
+    tw_graph *g;
+    tw_session *s;
+    tw_output gradient;
+} reading;
+
+/* ---- lines ----------------------------------------------------------------------------------------------------- */
+
+static bool next_line(reading *r)
+{
+    if (!fgets(r->line, LONGEST, r->file))
+        return false;
+    r->number++;
+    r->line[strcspn(r->line, "\n")] = 0;
+    return true;
+}
+
+static char *word(char **at)
+{
+    char *start = *at + strspn(*at, " ");
+    char *end = start + strcspn(start, " ");
+    *at = *end ? end + 1 : end;
+    *end = 0;
+    return start;
+}
+
+static int from_hex(char c)
+{
+    return c <= '9' ? c - '0' : c - 'a' + 10;
+}
+
+static size_t unhex(char *text)
+{
+    size_t size = strlen(text) / 2;
+    for (size_t i = 0; i < size; i++)
+        text[i] = (char)(from_hex(text[2 * i]) * 16 + from_hex(text[2 * i + 1]));
+    return size;
+}
+
+static void set_element(tw_tensor *tensor, int64_t i, char *text)
+{
+    if (tw_tensor_dtype(tensor) == TW_STRING) {
+        size_t size = unhex(text + 1);
+        assert_int_equal(tw_tensor_set_string(tensor, i, text + 1, size), TW_OK);
+        return;
+    }
+    void *data = tw_tensor_data(tensor);
+    switch (tw_tensor_dtype(tensor)) {
+    case TW_FLOAT32:
+        ((float *)data)[i] = strtof(text, NULL);
+        return;
+    case TW_FLOAT64:
+        ((double *)data)[i] = strtod(text, NULL);
+        return;
+    case TW_FLOAT16:
+        ((uint16_t *)data)[i] = tw_float_to_half(strtof(text, NULL));
+        return;
+    case TW_INT64:
+        ((int64_t *)data)[i] = strtoll(text, NULL, 10);
+        return;
+    case TW_INT32:
+        ((int32_t *)data)[i] = atoi(text);
+        return;
+    case TW_INT16:
+        ((int16_t *)data)[i] = (int16_t)atoi(text);
+        return;
+    default:
+        ((uint8_t *)data)[i] = (uint8_t)atoi(text);
+    }
+}
+
+/* "float 2,3 1 2 3 4 5 6" */
+static tw_tensor *read_tensor(char *at)
+{
+    tw_dtype dtype = tw_dtype_from_name(word(&at));
+    tw_shape shape = {.rank = 0};
+    char *dims = word(&at);
+    for (char *d = dims; strcmp(dims, "scalar") != 0 && *d; d += strcspn(d, ","), d += *d == ',')
+        shape.dims[shape.rank++] = strtoll(d, NULL, 10);
+    tw_tensor *tensor = tw_tensor_create(dtype, shape);
+    assert_non_null(tensor);
+    for (int64_t i = 0; i < tw_tensor_elements(tensor); i++)
+        set_element(tensor, i, word(&at));
+    return tensor;
+}
+
+/* ---- runs ------------------------------------------------------------------------------------------------------- */
+
+static void assert_same(const reading *r, const tw_tensor *got, const tw_tensor *expected, int k)
+{
+    char has[128], wants[128];
+    assert_non_null(got);
+    if (tw_tensor_dtype(got) != tw_tensor_dtype(expected) ||
+        !tw_shape_equal(tw_tensor_shape(got), tw_tensor_shape(expected)))
+        fail_msg("%s, line %d, output %d is %s %s, expected %s %s", r->program, r->number, k,
+                 tw_dtype_name(tw_tensor_dtype(got)), tw_shape_text(tw_tensor_shape(got), has, sizeof has),
+                 tw_dtype_name(tw_tensor_dtype(expected)),
+                 tw_shape_text(tw_tensor_shape(expected), wants, sizeof wants));
+    for (int64_t i = 0; i < tw_tensor_elements(expected); i++) {
+        if (tw_tensor_dtype(got) == TW_STRING) {
+            const tw_string *x = (const tw_string *)tw_tensor_data(got) + i,
+                            *y = (const tw_string *)tw_tensor_data(expected) + i;
+            if (x->size != y->size || (x->size && memcmp(x->data, y->data, x->size) != 0))
+                fail_msg("%s, line %d, output %d[%d] is '%.*s'", r->program, r->number, k, (int)i, (int)x->size,
+                         x->data);
+            continue;
+        }
+        double x = tw_tensor_value(got, i), y = tw_tensor_value(expected, i);
+        bool same = isnan(y) ? isnan(x) : x == y || fabs(x - y) <= 1e-5 * fmax(1, fabs(y));
+        if (!same)
+            fail_msg("%s, line %d, output %d[%d] is %.9g, expected %.9g", r->program, r->number, k, (int)i, x, y);
+    }
+}
+
+static tw_output output_of(const reading *r, const char *name)
+{
+    char node[256];
+    if (strcmp(name, "gradient") == 0)
+        return r->gradient;
+    const char *colon = strchr(name, ':');
+    snprintf(node, sizeof node, "%.*s", colon ? (int)(colon - name) : (int)strlen(name), name);
+    tw_node *found = tw_graph_find(r->g, node);
+    if (!found)
+        fail_msg("%s: no node '%s'", r->program, node);
+    return (tw_output){found, colon ? atoi(colon + 1) : -1};
+}
+
+static void differentiate(reading *r, char *at)
+{
+    tw_output loss = output_of(r, word(&at)), x = output_of(r, word(&at));
+    tw_gradients(r->g, &loss, 1, NULL, &x, 1, &r->gradient);
+    if (tw_graph_status(r->g) != TW_OK)
+        fail_msg("%s: %s", r->program, tw_graph_message(r->g));
+    assert_non_null(r->gradient.node);
+}
+
+static void run_init(reading *r, const char *name)
+{
+    tw_error error = {0};
+    tw_output op = output_of(r, name);
+    if (tw_session_run(r->s, NULL, 0, &op, 1, NULL, &error) != TW_OK)
+        fail_msg("%s: %s", r->program, error.message);
+}
+
+/* A run, its feeds and its outputs; leaves the line behind them. */
+static bool run_program(reading *r)
+{
+    tw_output fetches[MOST];
+    tw_feed feeds[MOST];
+    tw_tensor *expected[MOST], *results[MOST] = {NULL};
+    int num_fetches = 0, num_feeds = 0, num_outputs = 0, line = r->number;
+    tw_error error = {0};
+    char words[256] = "";
+    bool more;
+    for (char *at = r->line + 4; *at;)
+        fetches[num_fetches++] = output_of(r, word(&at));
+    while ((more = next_line(r)) && strncmp(r->line, "feed ", 5) == 0) {
+        char *at = r->line + 5, *name = word(&at);
+        feeds[num_feeds].output = output_of(r, name);
+        feeds[num_feeds].output.index = 0;
+        feeds[num_feeds++].tensor = read_tensor(at);
+    }
+    for (; more && strncmp(r->line, "out ", 4) == 0; more = next_line(r))
+        expected[num_outputs++] = read_tensor(r->line + 4);
+    if (more && strncmp(r->line, "fails ", 6) == 0) {
+        snprintf(words, sizeof words, "%s", r->line + 6);
+        more = next_line(r);
+    }
+    tw_status status = tw_session_run(r->s, feeds, num_feeds, fetches, num_fetches, results, &error);
+    if (words[0] ? status == TW_OK || !strstr(error.message, words) : status != TW_OK)
+        fail_msg("%s, line %d: '%s', expected '%s'", r->program, line, error.message, words);
+    for (int i = 0, k = 0; i < num_fetches && !words[0]; i++)
+        if (fetches[i].index >= 0) {
+            assert_true(k < num_outputs);
+            assert_same(r, results[i], expected[k++], i);
+        }
+    for (int i = 0; i < num_fetches; i++)
+        tw_tensor_release(results[i]);
+    for (int i = 0; i < num_outputs; i++)
+        tw_tensor_release(expected[i]);
+    for (int i = 0; i < num_feeds; i++)
+        tw_tensor_release(feeds[i].tensor);
+    return more;
+}
+
+/* ---- programs --------------------------------------------------------------------------------------------------- */
+
+static void close_program(reading *r)
+{
+    tw_session_destroy(r->s);
+    tw_graph_destroy(r->g);
+    r->s = NULL;
+    r->g = NULL;
+}
+
+static void open_program(reading *r, char *at, const tw_session_options *options)
+{
+    static char name[128];
+    tw_error error = {0};
+    close_program(r);
+    snprintf(name, sizeof name, "%s", word(&at));
+    r->program = name;
+    size_t size = unhex(at);
+    r->g = tw_graph_create();
+    if (tw_graph_import(r->g, at, size, NULL, &error) != TW_OK)
+        fail_msg("%s: %s", name, error.message);
+    assert_ok(tw_session_create(r->g, options, &r->s, &error));
+}
+
+static void run_all(const tw_session_options *options)
+{
+    reading r = {.file = fopen(GOLDEN_DIR "/shapes.txt", "r"), .line = malloc(LONGEST)};
+    int programs = 0;
+    const char *only = getenv("ONLY");
+    assert_non_null(r.file);
+    assert_non_null(r.line);
+    for (bool more = next_line(&r); more;) {
+        if (strncmp(r.line, "program ", 8) == 0) {
+            open_program(&r, r.line + 8, options);
+            programs++;
+        } else if (only && r.program && !strstr(r.program, only)) {
+        } else if (strncmp(r.line, "gradient ", 9) == 0) {
+            differentiate(&r, r.line + 9);
+        } else if (strncmp(r.line, "init ", 5) == 0) {
+            run_init(&r, r.line + 5);
+        } else if (strncmp(r.line, "run ", 4) == 0) {
+            more = run_program(&r);
+            continue;
+        } else if (r.line[0] != '#') {
+            assert_true(only && r.line[0]);
+        }
+        more = next_line(&r);
+    }
+    assert_true(programs > 20);
+    close_program(&r);
+    fclose(r.file);
+    free(r.line);
+}
+
+static void programs_of_computed_shapes_give_tensorflows_results(void **state)
+{
+    (void)state;
+    run_all(NULL);
+}
+
+static void plain_kernels_without_rewrites_give_them_too(void **state)
+{
+    (void)state;
+    tw_session_options options = TW_SIZED(tw_session_options);
+    options.plain_kernels = true;
+    options.disable = "all";
+    run_all(&options);
+}
+
+static void virtual_gpus_give_them_too(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_session_options options = TW_SIZED(tw_session_options);
+    tw_device_options of_devices = TW_SIZED(tw_device_options);
+    of_devices.virtual_gpus = 2;
+    assert_ok(tw_devices_create(&of_devices, &options.devices, &error));
+    options.allow_soft_placement = true;
+    run_all(&options);
+    tw_devices_destroy(options.devices);
+}
+
+static void one_plan_that_is_kept_is_enough(void **state)
+{
+    (void)state;
+    tw_session_options options = TW_SIZED(tw_session_options);
+    options.kept_plans = 1;
+    run_all(&options);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(programs_of_computed_shapes_give_tensorflows_results),
+        cmocka_unit_test(plain_kernels_without_rewrites_give_them_too),
+        cmocka_unit_test(virtual_gpus_give_them_too),
+        cmocka_unit_test(one_plan_that_is_kept_is_enough),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,77 @@
+#!/bin/bash
+# Several processes train as one does: the same bits on any number of them, whoever dies or hangs is named and nothing is
+# lost, and who plans something else is told so. Arguments: the program `tower`.
+set -u
+tower=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+export OMP_WAIT_POLICY=passive TOWER_NO_CUDA=1
+
+fail() {
+    echo "FAILED: $*" >&2
+    tail -n 20 ./*.log >&2
+    exit 1
+}
+
+options=(train mnist --data-set synthetic --cpu-threads 1 --batch-size 4 --towers 4 --log-every 0)
+
+# train TASKS DIRECTORY STEPS [OPTION...]
+train() {
+    local tasks=$1 directory=$2 steps=$3
+    shift 3
+    "$tower" launch --tasks "$tasks" --deadline 20 -- "$tower" "${options[@]}" --train-dir "$directory" \
+        --max-steps "$steps" "$@" > "$directory.log" 2>&1
+}
+
+same() {
+    cmp "$1/model.ckpt-$3.data-00000-of-00001" "$2/model.ckpt-$3.data-00000-of-00001" ||
+        fail "$1 and $2 differ at step $3"
+}
+
+# The same bits on any number of tasks, and resumed on another.
+"$tower" "${options[@]}" --cpu-devices 4 --train-dir alone --max-steps 4 > alone.log 2>&1 || fail "one process"
+train 2 two 4 || fail "two tasks"
+train 4 four 2 || fail "four tasks"
+train 3 four 4 --resume || fail "three tasks that go on"
+same alone two 4
+same alone four 4
+[ "$(grep -c '^tower 0.1' two.log)" -le 1 ] || fail "more than one task printed"
+grep -q '/job:worker/replica:0/task:1/device:CPU:0' two.log || fail "the header does not name the second task's device"
+
+# Replicas on virtual GPUs.
+gpus=(train mnist --data-set synthetic --batch-size 4 --log-every 0 --max-steps 3 --variable-update replicated)
+"$tower" "${gpus[@]}" --virtual-gpus 4 --train-dir gpus > gpus.log 2>&1 || fail "replicas in one process"
+"$tower" launch --tasks 2 -- "$tower" "${gpus[@]}" --virtual-gpus 2 --train-dir gpus2 > gpus2.log 2>&1 ||
+    fail "replicas in two"
+same gpus gpus2 3
+
+# Who plans something else is named with what differs.
+cat > differ.sh << END
+exec "$tower" ${options[@]} --train-dir differ --max-steps 2 --learning-rate 0.00\$((TOWER_TASK + 1))
+END
+"$tower" launch --tasks 2 -- bash differ.sh > differ.log 2>&1
+[ $? -eq 1 ] || fail "tasks with two rates trained"
+grep -q "tasks differ in what they plan: task 1 has '" differ.log || fail "the difference is not told"
+
+# A task that is killed, then one that is stopped: the others end with 1 and name it, and the run goes on from there.
+for signal in KILL STOP; do
+    "$tower" launch --tasks 3 --deadline 2 -- bash -c 'echo $$ > pid-$TOWER_TASK; exec "$@"' tower "$tower" \
+        "${options[@]}" --train-dir "$signal" --max-steps 1000000 --save-every 2 > "$signal.log" 2>&1 &
+    launcher=$!
+    for ((i = 0; i < 600; i++)); do
+        [ -e "$signal/model.ckpt-2.index" ] && break
+        sleep 0.05
+    done
+    kill -s "$signal" "$(cat pid-2)"
+    wait "$launcher"
+    [ $? -eq 1 ] || fail "$signal: the launcher did not end with 1"
+    for task in 0 1 2; do
+        ! kill -0 "$(cat "pid-$task")" 2> /dev/null || fail "$signal: task $task is still there"
+    done
+    [ "$(grep -cE '^tower train: .*task 2 has (ended|not been heard of)' "$signal.log")" -eq 2 ] ||
+        fail "$signal: not both of the others named the task"
+done
+step=$(("$(sed -n 's/.*model.ckpt-\([0-9]*\)".*/\1/p' KILL/checkpoint | head -n 1)" + 1))
+train 2 KILL "$step" --resume || fail "the run did not go on"
+echo "all tasks agree"

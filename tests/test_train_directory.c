@@ -1,0 +1,239 @@
+/* A train directory as a user meets it: it says what it is, belongs to one training at a time, and goes on as it was.
+ */
+#include "program.h"
+
+#define SMALL_RUN "$T train cifar10 --data-set synthetic --batch-size 4 "
+
+/* MNIST's files of so many black images, all of them ones. */
+static void write_mnist(const char *where, unsigned char count)
+{
+    static const char *const halves[] = {"train", "t10k"};
+    assert_runs(0, "mkdir -p '%s'", where);
+    for (int i = 0; i < 4; i++) {
+        char path[512];
+        bool labels = i % 2;
+        snprintf(path, sizeof path, "%s/%s/%s-%s-ubyte", directory, where, halves[i / 2],
+                 labels ? "labels-idx1" : "images-idx3");
+        FILE *file = fopen(path, "wb");
+        assert_non_null(file);
+        const unsigned char header[] = {0, 0, 8, labels ? 1 : 3, 0, 0, 0, count, 0, 0, 0, 28, 0, 0, 0, 28};
+        fwrite(header, 1, labels ? 8 : 16, file);
+        for (int k = 0; k < count * (labels ? 1 : 784); k++)
+            fputc(labels, file);
+        fclose(file);
+    }
+}
+
+/* ---- run.json ---- */
+
+static void a_directory_says_what_it_is(void **state)
+{
+    (void)state;
+    write_mnist("data", 15);
+    assert_runs(0, "$T train cifar10 --data-dir data --data-set mnist --batch-size 4 --max-steps 1 --seed 9 "
+                   "--virtual-gpus 2 --train-dir d1");
+    assert_runs(0, "cat d1/run.json");
+    assert_prints("\"model\": \"cifar10\"");
+    assert_prints("\"seed\": 9");
+    assert_prints("\"name\": \"mnist\"");
+    assert_prints("/data/train-images-idx3-ubyte\"");
+    assert_prints("\"examples\": 15");
+    assert_prints("\"sha256\": \"");
+    assert_prints("\"devices\": \"virtual\"");
+    assert_prints("\"batch-size\": \"4\"");
+    assert_prints("\"examples_a_step\": 8");
+    assert_prints("\"first_step\": 0");
+    assert_prints("\"revision\": \"");
+    assert_prints_not("\"train-dir\"");
+    assert_runs(0, "$T checkpoint show d1 --tensor tower/model && $T checkpoint show d1 --tensor tower/devices");
+    assert_prints("'cifar10'");
+    assert_prints("'virtual'");
+}
+
+static void a_run_goes_on_with_the_options_that_it_had(void **state)
+{
+    (void)state;
+    assert_runs(0, SMALL_RUN "--virtual-gpus 2 --max-steps 4 --train-dir whole");
+    assert_runs(0, SMALL_RUN "--virtual-gpus 2 --max-steps 2 --train-dir part && mv part moved");
+    assert_runs(0, "$T train --resume --train-dir moved --max-steps 4");
+    assert_prints("  tower 1        /job:localhost/replica:0/task:0/device:GPU:1\n");
+    assert_runs(0, "cmp whole/model.ckpt-4.index moved/model.ckpt-4.index && "
+                   "cmp whole/model.ckpt-4.data-00000-of-00001 moved/model.ckpt-4.data-00000-of-00001");
+    assert_runs(0, "grep -c first_step moved/run.json");
+    assert_prints("2\n");
+    assert_runs(2, "$T train --resume --max-steps 4");
+    assert_prints("expected MODEL: the network");
+}
+
+static void another_kind_of_device_is_named_and_has_to_be_accepted(void **state)
+{
+    (void)state;
+    assert_runs(0, SMALL_RUN "--virtual-gpus 2 --max-steps 1 --train-dir k1");
+    assert_runs(2, SMALL_RUN "--num-gpus 0 --cpu-threads 1 --max-steps 2 --train-dir k1 --resume");
+    assert_prints(
+        "was made on devices of kind virtual, and this run has cpu with 1 thread: sums would be added in another "
+        "order");
+    assert_prints("--accept-other-bits goes on all the same");
+    assert_prints_not("step 1, ");
+    assert_runs(2,
+                "rm k1/run.json && " SMALL_RUN "--max-steps 2 --train-dir k1 --resume"); /* the checkpoint knows, too */
+    assert_prints("was made on devices of kind virtual");
+    assert_runs(0, SMALL_RUN "--num-gpus 0 --cpu-threads 1 --max-steps 2 --train-dir k1 --resume --accept-other-bits");
+    assert_prints("this run goes on with devices of kind cpu with 1 thread instead of virtual");
+    assert_runs(2, "$T train --cpu-threads 2 --max-steps 3 --train-dir k1 --resume"); /* another team */
+    assert_prints("cpu with 1 thread, and this run has cpu with 2 threads");
+}
+
+static void another_data_set_is_named_and_has_to_be_accepted(void **state)
+{
+    (void)state;
+    write_mnist("data", 15);
+    assert_runs(0, SMALL_RUN "--max-steps 1 --train-dir s1");
+    assert_runs(2, "$T train --resume --data-set mnist --data-dir data --max-steps 2 --train-dir s1");
+    assert_prints("was trained on synthetic (SHA-256 ");
+    assert_prints("and this is mnist (");
+    assert_runs(0,
+                "$T train --resume --data-set mnist --data-dir data --max-steps 2 --train-dir s1 --accept-other-bits");
+    assert_prints("this run goes on with data set mnist (SHA-256 ");
+    assert_runs(2, "printf '\\377' | dd of=data/train-images-idx3-ubyte bs=1 seek=100 conv=notrunc 2>/dev/null; "
+                   "$T train --resume --max-steps 3 --train-dir s1");
+    assert_prints("and this is another mnist (");
+}
+
+static void another_model_is_named(void **state)
+{
+    (void)state;
+    assert_runs(0, SMALL_RUN "--max-steps 1 --train-dir m1");
+    assert_runs(2, "$T train mnist --resume --max-steps 2 --train-dir m1");
+    assert_prints("was made by model cifar10, but mnist was asked for");
+    assert_runs(1, "$T eval mnist --data-set synthetic --train-dir m1");
+    assert_prints("has no '");
+    assert_prints("(it was made by model cifar10)");
+}
+
+static void another_rule_is_named_and_has_to_be_accepted(void **state)
+{
+    (void)state;
+    assert_runs(0, SMALL_RUN "--max-steps 1 --train-dir r1");
+    assert_runs(2, "$T train --resume --max-steps 2 --train-dir r1 --clip-norm 1");
+    assert_prints("was made with another rule. Then: gradient descent. Now: ");
+    assert_runs(0, "$T train --resume --max-steps 2 --train-dir r1 --clip-norm 1 --accept-other-bits");
+    assert_prints("this run goes on with rule ");
+    assert_prints(" instead of gradient descent");
+}
+
+/* ---- one training a directory ---- */
+
+#define IN_BACKGROUND SMALL_RUN "--train-dir %s >%s.txt & job=$!; until grep -q 'step 1' %s.txt; do sleep 0.02; done; "
+
+static void a_second_training_in_a_directory_is_refused(void **state)
+{
+    (void)state;
+    assert_runs(0,
+                IN_BACKGROUND SMALL_RUN "--train-dir l1 --resume --max-steps 3; code=$?; echo job $job; "
+                                        "kill -TERM $job; wait $job; test $code = 1",
+                "l1", "l1", "l1");
+    assert_prints("'l1' is being trained into by process ");
+    long by = 0, job = 0;
+    sscanf(strstr(output, "by process ") + 11, "%ld", &by);
+    sscanf(strstr(output, "job ") + 4, "%ld", &job);
+    assert_int_equal(by, job);
+    assert_prints(" on ");
+    assert_runs(0, SMALL_RUN "--train-dir l1 --resume --max-steps 1 && ! ls l1/lock"); /* it was given back */
+}
+
+static void the_lock_of_a_process_that_was_killed_is_taken_over(void **state)
+{
+    (void)state;
+    assert_runs(0, IN_BACKGROUND "kill -KILL $job; wait $job; ls l2/lock && " SMALL_RUN "--train-dir l2 --max-steps 1",
+                "l2", "l2", "l2");
+    assert_prints("came to no proper end; its lock is taken over");
+    assert_prints("1 steps in ");
+}
+
+static void what_a_killed_save_left_goes_though_nothing_is_saved(void **state)
+{
+    (void)state;
+    assert_runs(0, SMALL_RUN
+                "--train-dir l3 --max-steps 1 && touch l3/run.json.tmp-1 l3/checkpoint.tmp-1-abc l3/model.ckpt-9.index.tmp-1-abc");
+    assert_runs(0, "$T train --resume --train-dir l3 --max-steps 1 && ! ls l3/*.tmp-*");
+    assert_prints("nothing to do: 1 of 1 steps were done before");
+}
+
+/* ---- what is said ---- */
+
+static void the_end_says_the_last_loss_what_was_saved_and_what_comes_next(void **state)
+{
+    (void)state;
+    assert_runs(0, SMALL_RUN "--train-dir w1 --max-steps 3 --log-every 2");
+    assert_prints("step 2, loss = ");
+    assert_prints("; the last loss is ");
+    assert_prints("saved as w1/model.ckpt-3\n");
+    assert_prints("next:\n  tower eval w1\n  tower report w1\n  tower train --resume --train-dir w1 --max-steps 6\n");
+    assert_prints("0 to 3 (epoch 0.01172)");
+}
+
+static void a_signal_and_the_checkpoint_speak_of_the_same_number_of_steps(void **state)
+{
+    (void)state;
+    assert_runs(143, IN_BACKGROUND "kill -TERM $job; wait $job", "w2", "w2", "w2");
+    assert_runs(0, "cat w2.txt");
+    const char *with = strstr(output, "stopped by signal 15 with ");
+    long long done = -1, saved = -2;
+    assert_non_null(with);
+    sscanf(with, "stopped by signal 15 with %lld", &done);
+    const char *as = strstr(output, "saved as w2/model.ckpt-");
+    assert_non_null(as);
+    sscanf(as, "saved as w2/model.ckpt-%lld", &saved);
+    assert_int_equal(done, saved);
+}
+
+static void divergence_comes_with_advice(void **state)
+{
+    (void)state;
+    assert_runs(1, SMALL_RUN "--train-dir w3 --max-steps 50 --learning-rate 100000");
+    assert_prints("a lower --learning-rate, --clip-norm 1 or a --warm-up usually help");
+    assert_runs(2, SMALL_RUN "--train-dir w3 --learning-rate 1e9");
+    assert_prints("expected a number above 0 and at most 1000000, such as 0.1, found '1e9'");
+}
+
+/* ---- files of options ---- */
+
+static void options_come_from_a_file_and_the_command_line_wins(void **state)
+{
+    (void)state;
+    assert_runs(
+        0,
+        "printf 'model = cifar10 ; the network\\ndata-set = synthetic\\nbatch_size = 4\\nmax-steps = 9\\n' >a.ini && "
+        "$T train --config a.ini --max-steps 1 --train-dir c1");
+    assert_prints("batch          4 for each of 1 tower");
+    assert_prints("0 to 1 (");
+    assert_runs(2, "echo 'batch-sice = 4' >b.ini; $T train cifar10 --config b.ini --train-dir c2");
+    assert_prints("tower train: b.ini: there is no option 'batch-sice'; did you mean 'batch-size'?");
+    assert_runs(2, "echo 'batch-size = four' >b.ini; $T train cifar10 --config b.ini --train-dir c2");
+    assert_prints("tower train: b.ini: --batch-size: expected a whole number from 1 to 1048576, found 'four'");
+    assert_runs(1, "echo 'batch-size' >b.ini; $T train cifar10 --config b.ini --train-dir c2");
+    assert_prints("'b.ini', line 1: expected 'name = value'");
+    assert_runs(1, "$T train cifar10 --config none.ini --train-dir c2");
+    assert_prints("cannot read 'none.ini': No such file or directory");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_directory_says_what_it_is),
+        cmocka_unit_test(a_run_goes_on_with_the_options_that_it_had),
+        cmocka_unit_test(another_kind_of_device_is_named_and_has_to_be_accepted),
+        cmocka_unit_test(another_data_set_is_named_and_has_to_be_accepted),
+        cmocka_unit_test(another_model_is_named),
+        cmocka_unit_test(another_rule_is_named_and_has_to_be_accepted),
+        cmocka_unit_test(a_second_training_in_a_directory_is_refused),
+        cmocka_unit_test(the_lock_of_a_process_that_was_killed_is_taken_over),
+        cmocka_unit_test(what_a_killed_save_left_goes_though_nothing_is_saved),
+        cmocka_unit_test(the_end_says_the_last_loss_what_was_saved_and_what_comes_next),
+        cmocka_unit_test(a_signal_and_the_checkpoint_speak_of_the_same_number_of_steps),
+        cmocka_unit_test(divergence_comes_with_advice),
+        cmocka_unit_test(options_come_from_a_file_and_the_command_line_wins),
+    };
+    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}

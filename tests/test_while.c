@@ -1,0 +1,177 @@
+/* test_while.c - what loops promise besides their values: they end when they are told to, take no memory from round to
+ * round, go out as they came in, and fail cleanly when memory runs out. label: threads */
+#include "testing.h"
+
+#include "faulty_memory.h"
+
+#include <pthread.h>
+#include <time.h>
+#include <tower/io.h>
+#include <tower/ops.h>
+#include <tower/session.h>
+
+static tw_graph *read_graph(const char *name)
+{
+    char path[600];
+    size_t size;
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    snprintf(path, sizeof path, "%s/flow/%s.pb", GOLDEN_DIR, name);
+    char *bytes = read_whole(path, &size);
+    assert_ok(tw_graph_import(g, bytes, size, NULL, &error));
+    free(bytes);
+    return g;
+}
+
+static tw_output output_of(tw_graph *g, const char *name)
+{
+    tw_node *node = tw_graph_find(g, name);
+    assert_non_null(node);
+    return tw_node_output(node, 0);
+}
+
+/* Of counts.pb: so many rounds of (i + 1, y * 2 + x). */
+static tw_status count_to(tw_graph *g, tw_session *s, int32_t rounds, tw_tensor **result, tw_error *error)
+{
+    tw_tensor *n = tw_tensor_from(TW_INT32, TW_SCALAR, &rounds), *x = tw_tensor_create(TW_FLOAT32, TW_SHAPE(3));
+    tw_feed feeds[] = {{output_of(g, "n"), n}, {output_of(g, "x"), x}};
+    tw_output fetch = output_of(g, "while/Exit");
+    tw_status status = tw_session_run(s, feeds, 2, &fetch, 1, result, error);
+    tw_tensor_release(n);
+    tw_tensor_release(x);
+    return status;
+}
+
+static int allocations;
+
+static void *counting_resize(void *user, void *block, size_t bytes)
+{
+    (void)user;
+    allocations += bytes > 0;
+    if (bytes)
+        return realloc(block, bytes);
+    free(block);
+    return NULL;
+}
+
+static void rounds_of_a_loop_take_no_memory(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_tensor *result = NULL;
+    tw_session *s;
+    int few, many;
+    tw_set_allocator(counting_resize, NULL);
+    tw_graph *g = read_graph("counts");
+    assert_ok(tw_session_create(g, NULL, &s, &error));
+    assert_ok(count_to(g, s, 10, &result, &error)); /* plans, too */
+    allocations = 0;
+    assert_ok(count_to(g, s, 10, &result, &error));
+    few = allocations;
+    allocations = 0;
+    assert_ok(count_to(g, s, 10000, &result, &error));
+    many = allocations;
+    assert_int_equal((int)tw_tensor_value(result, 0), 10000);
+    assert_int_equal(many, few);
+    tw_tensor_release(result);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+    tw_set_allocator(NULL, NULL);
+}
+
+static void *cancel_soon(void *session)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    tw_session_cancel(session);
+    return NULL;
+}
+
+static void a_loop_without_an_end_is_ended_by_cancelling(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_tensor *result = NULL;
+    pthread_t thread;
+    tw_session *s;
+    tw_graph *g = read_graph("endless");
+    tw_output fetch = output_of(g, "a_exit");
+    assert_ok(tw_session_create(g, NULL, &s, &error));
+    assert_int_equal(pthread_create(&thread, NULL, cancel_soon, s), 0);
+    assert_fails(tw_session_run(s, NULL, 0, &fetch, 1, &result, &error), TW_CANCELLED, "cancelled");
+    pthread_join(thread, NULL);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
+static void a_loop_goes_out_as_it_came_in(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_tensor *result = NULL;
+    tw_session *s;
+    void *bytes;
+    size_t size;
+    tw_graph *g = read_graph("counts"), *again = tw_graph_create();
+    assert_ok(tw_graph_export(g, &bytes, &size, &error));
+    tw_graph_destroy(g);
+    assert_ok(tw_graph_import(again, bytes, size, NULL, &error));
+    tw_free(bytes);
+    assert_ok(tw_session_create(again, NULL, &s, &error));
+    assert_ok(count_to(again, s, 7, &result, &error));
+    assert_int_equal((int)tw_tensor_value(result, 0), 7);
+    tw_tensor_release(result);
+    tw_session_destroy(s);
+    tw_graph_destroy(again);
+}
+
+/* Imports, plans and runs a graph; TW_OK where no allocation failed. */
+static tw_status work(const char *bytes, size_t size, const char *fed, const char *fetched, tw_error *error)
+{
+    tw_session *s = NULL;
+    tw_tensor *result = NULL;
+    tw_graph *g = tw_graph_create();
+    tw_status status = g ? tw_graph_import(g, bytes, size, NULL, error) : TW_RESOURCE_EXHAUSTED;
+    if (status == TW_OK)
+        status = tw_session_create(g, NULL, &s, error);
+    if (status == TW_OK) {
+        tw_tensor *value = tw_tensor_create(TW_FLOAT32, strcmp(fed, "x") ? TW_SCALAR : TW_SHAPE(3));
+        tw_feed feed = {output_of(g, fed), value};
+        tw_output fetch = output_of(g, fetched);
+        status = value ? tw_session_run(s, &feed, 1, &fetch, 1, &result, error) : TW_RESOURCE_EXHAUSTED;
+        tw_tensor_release(value);
+    }
+    tw_tensor_release(result);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+    return status;
+}
+
+static void loops_fail_cleanly_when_memory_runs_out(void **state)
+{
+    (void)state;
+    char path[600];
+    size_t size;
+    tw_error error = {0};
+    snprintf(path, sizeof path, "%s/flow/gradients_of_loops_in_loops.pb", GOLDEN_DIR);
+    char *bytes = read_whole(path, &size);
+    bool failed = true;
+    for (int n = 0; failed; n += 1 + n / 7) {
+        fail_allocation(n);
+        tw_status status = work(bytes, size, "x", "gradients/while/Enter_1_grad/Exit", &error);
+        failed = stop_failing_allocations();
+        assert_true(status == (failed ? TW_RESOURCE_EXHAUSTED : TW_OK));
+        assert_int_equal(memory.live, 0);
+    }
+    free(bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rounds_of_a_loop_take_no_memory),
+        cmocka_unit_test(a_loop_without_an_end_is_ended_by_cancelling),
+        cmocka_unit_test(a_loop_goes_out_as_it_came_in),
+        cmocka_unit_test(loops_fail_cleanly_when_memory_runs_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
