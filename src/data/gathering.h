@@ -1,5 +1,5 @@
-/* gathering.h - what own.c and the readers of its kinds of files share: examples that were found in a directory, before any
- * picture is decoded. */
+/* gathering.h - what own.c and the readers of its kinds of files share: examples that were found in a directory, before
+ * any picture is decoded. */
 #ifndef TWI_GATHERING_H
 #define TWI_GATHERING_H
 
@@ -9,10 +9,10 @@
 #include <tower/tensor.h>
 
 typedef struct twi_found {
-    char *path;     /* of a picture, or of a file of records; NULL: one of an array */
-    int64_t index;  /* in the array; where the record begins */
+    char *path;    /* of a picture, or of a file of records; NULL: one of an array */
+    int64_t index; /* in the array; where the record begins */
     bool is_record;
-    uint32_t key;   /* by which examples are put in order */
+    uint32_t key; /* by which examples are put in order */
     int32_t label;
     bool test;
 } twi_found;
@@ -29,8 +29,8 @@ typedef struct twi_gathering {
 /* Adds an example whose class is called so; the path is copied, the key follows from `name`. */
 tw_status twi_gather(twi_gathering *g, const twi_found *entry, const char *name, const char *class, tw_error *error);
 
-/* Pixels [height, width, has] as an image of 1 or 3 channels, by mean or repetition; has: 1, 3, or 4, of which the last counts
- * for nothing. */
+/* Pixels [height, width, has] as an image of 1 or 3 channels, by mean or repetition; has: 1, 3, or 4, of which the last
+ * counts for nothing. */
 tw_status twi_take_pixels(const uint8_t *pixels, int height, int width, int has, int channels, twi_image *image,
                           tw_error *error);
 

@@ -319,7 +319,8 @@ bool twi_own_is_there(const char *directory)
     for (int i = 0; i < NUM_FILES; i++)
         if (twi_data_path(path, directory, files[i].images) && twi_file_exists(path))
             return true;
-    return has_records(directory) || has_pictures(directory, 1) || (find_half(directory, false, path) && has_pictures(path, 1));
+    return has_records(directory) || has_pictures(directory, 1) ||
+           (find_half(directory, false, path) && has_pictures(path, 1));
 }
 
 /* ---- order ----------------------------------------------------------------------------------------------------- */
@@ -402,7 +403,8 @@ static tw_status take_row(const twi_gathering *g, const twi_found *e, int channe
     return twi_take_pixels(row, (int)shape.dims[1], (int)shape.dims[2], has, channels, image, error);
 }
 
-static tw_status load_one(const twi_gathering *g, const twi_found *e, const tw_dataset *d, uint8_t *pixels, tw_error *error)
+static tw_status load_one(const twi_gathering *g, const twi_found *e, const tw_dataset *d, uint8_t *pixels,
+                          tw_error *error)
 {
     twi_image image = {0};
     int side = d->height > d->width ? d->height : d->width;
@@ -416,8 +418,8 @@ static tw_status load_one(const twi_gathering *g, const twi_found *e, const tw_d
 }
 
 /* All cores decode; of several errors that of the first example is told. */
-static tw_status load_all(const twi_gathering *g, const twi_found **chosen, const tw_dataset_options *options, tw_dataset *d,
-                          tw_error *error)
+static tw_status load_all(const twi_gathering *g, const twi_found **chosen, const tw_dataset_options *options,
+                          tw_dataset *d, tw_error *error)
 {
     size_t image_bytes = (size_t)d->height * (size_t)d->width * (size_t)d->channels;
     _Atomic int64_t done = 0;

@@ -4,7 +4,8 @@
  *     the picture   image/encoded, or image, or image_raw: a JPEG or PNG, or the bytes of height x width x depth pixels
  *     its class     image/class/text, or image/class/label, or label: a text or a whole number
  *
- * A file is read once for the classes, and each picture again when it is decoded, so that only pixels stay in memory. */
+ * A file is read once for the classes, and each picture again when it is decoded, so that only pixels stay in memory.
+ */
 #include "data/gathering.h"
 
 #include "base/memory.h"
@@ -70,8 +71,8 @@ static tw_status complain(const char *path, uint64_t offset, const char *what, t
 
 /* ---- classes --------------------------------------------------------------------------------------------------- */
 
-static tw_status gather_record(twi_gathering *g, const twi_found *entry, const char *name, const char *bytes, size_t size,
-                               tw_error *error)
+static tw_status gather_record(twi_gathering *g, const twi_found *entry, const char *name, const char *bytes,
+                               size_t size, tw_error *error)
 {
     twi_feature feature;
     char class[300];
@@ -80,13 +81,14 @@ static tw_status gather_record(twi_gathering *g, const twi_found *entry, const c
     if (!find_feature(bytes, size, class_names, &feature))
         return complain(entry->path, (uint64_t)entry->index, "it holds no tf.train.Example", error);
     if (feature.dtype != TW_STRING && feature.dtype != TW_INT64)
-        return complain(entry->path, (uint64_t)entry->index,
-                        "expected a feature image/class/text, image/class/label or label with one text or one whole number",
-                        error);
+        return complain(
+            entry->path, (uint64_t)entry->index,
+            "expected a feature image/class/text, image/class/label or label with one text or one whole number", error);
     if (!twi_feature_read(&feature, feature.dtype == TW_STRING ? (void *)&text : &number))
         return twi_fail_memory(error, "reading images");
     if (feature.dtype == TW_STRING)
-        snprintf(class, sizeof class, "%.*s", (int)(text.size < sizeof class ? text.size : sizeof class - 1), text.data);
+        snprintf(class, sizeof class, "%.*s", (int)(text.size < sizeof class ? text.size : sizeof class - 1),
+                 text.data);
     else
         snprintf(class, sizeof class, "%" PRId64, number);
     twi_free(text.data);
@@ -137,9 +139,10 @@ static tw_status take_pixels(const char *path, uint64_t offset, const tw_string 
 {
     if (height < 1 || width < 1 || height > TWI_IMAGE_MOST_SIDE || width > TWI_IMAGE_MOST_SIDE ||
         (depth != 1 && depth != 3) || (uint64_t)(height * width * depth) != pixels->size)
-        return complain(path, offset,
-                        "its picture is neither a JPEG nor a PNG, nor so many bytes as its height, width and depth (1 or 3) say",
-                        error);
+        return complain(
+            path, offset,
+            "its picture is neither a JPEG nor a PNG, nor so many bytes as its height, width and depth (1 or 3) say",
+            error);
     return twi_take_pixels((const uint8_t *)pixels->data, (int)height, (int)width, (int)depth, channels, image, error);
 }
 
@@ -157,7 +160,8 @@ tw_status twi_record_image(const twi_found *entry, int channels, int side, twi_i
     twi_record_seek(reader, offset);
     TWI_TRY(twi_record_next(reader, &bytes, &size, error));
     if (!find_feature(bytes, size, picture_names, &feature) || feature.dtype != TW_STRING)
-        TWI_TRY(complain(entry->path, offset, "expected a feature image/encoded, image or image_raw with one picture", error));
+        TWI_TRY(complain(entry->path, offset, "expected a feature image/encoded, image or image_raw with one picture",
+                         error));
     if (!twi_feature_read(&feature, &picture))
         TWI_TRY(twi_fail_memory(error, "reading images"));
     snprintf(name, sizeof name, "%s, the record at byte %" PRIu64, entry->path, offset);
@@ -165,8 +169,8 @@ tw_status twi_record_image(const twi_found *entry, int channels, int side, twi_i
         status = twi_image_decode(picture.data, picture.size, channels, side, name, image, error);
     else
         status = take_pixels(entry->path, offset, &picture, number_of(bytes, size, height_names, 0),
-                             number_of(bytes, size, width_names, 0), number_of(bytes, size, depth_names, 1), channels, image,
-                             error);
+                             number_of(bytes, size, width_names, 0), number_of(bytes, size, depth_names, 1), channels,
+                             image, error);
 done:
     twi_free(picture.data);
     twi_record_close(reader);
