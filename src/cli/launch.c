@@ -86,6 +86,7 @@ static void become(const tasks *t, int task)
     char **words = calloc((size_t)t->s->words.count + 1, sizeof *words); /* ends with NULL */
     if (words) {
         memcpy(words, t->s->words.items, sizeof *words * (size_t)t->s->words.count);
+        signals_hand_on();
         execvp(words[0], words);
     }
     complain("launch", "cannot start '%s': %s", t->s->words.items[0], strerror(errno));
