@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <tower/crash.h>
 #include <unistd.h>
 
 typedef train_settings settings;
@@ -438,10 +439,13 @@ static int run(const void *given)
     cJSON *before = s->resume ? run_file_read("train", s->job.train_dir, &bad) : NULL;
     if (tw_devices_tasks(t.devices) > 1 && !over_tasks(&t))
         code = EXIT_USAGE;
-    else if (bad || (s->trace && !trace_can_be_written(s->trace)) || !enter_directory(&t, &lock))
+    else if (bad || (s->trace && !trace_can_be_written(s->trace)) || !enter_directory(&t, &lock)) {
         code = EXIT_FAILED;
-    else
+    } else {
+        tw_set_crash_report(s->job.train_dir, true, NULL); /* without one training is worth as much */
         code = run_job(&t, &divergence, before);
+        tw_set_crash_report(NULL, false, NULL);
+    }
     lock_release(&lock);
     cJSON_Delete(before);
     training_close(&t);
