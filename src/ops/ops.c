@@ -39,6 +39,7 @@
     X(twi_summary_ops)                                                                                                 \
     X(twi_input_ops)                                                                                                   \
     X(twi_queue_ops)                                                                                                   \
+    X(twi_accumulator_ops)                                                                                             \
     X(twi_collective_ops)                                                                                              \
     X(twi_table_ops)                                                                                                   \
     X(twi_dataset_ops)                                                                                                 \

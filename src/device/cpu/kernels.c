@@ -68,6 +68,7 @@
     X(twi_cpu_input_kernels)                                                                                           \
     X(twi_cpu_examples_kernels)                                                                                        \
     X(twi_cpu_queue_kernels)                                                                                           \
+    X(twi_cpu_accumulator_kernels)                                                                                     \
     X(twi_cpu_table_kernels)                                                                                           \
     X(twi_cpu_dataset_kernels)                                                                                         \
     X(twi_cpu_reader_kernels)                                                                                          \
