@@ -42,6 +42,7 @@
     X(twi_accumulator_ops)                                                                                             \
     X(twi_collective_ops)                                                                                              \
     X(twi_table_ops)                                                                                                   \
+    X(twi_dataset_ops)                                                                                                 \
     X(twi_reader_ops)                                                                                                  \
     X(twi_saver_ops)                                                                                                   \
     X(twi_text_ops)                                                                                                    \

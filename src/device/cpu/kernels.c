@@ -70,6 +70,7 @@
     X(twi_cpu_queue_kernels)                                                                                           \
     X(twi_cpu_accumulator_kernels)                                                                                     \
     X(twi_cpu_table_kernels)                                                                                           \
+    X(twi_cpu_dataset_kernels)                                                                                         \
     X(twi_cpu_reader_kernels)                                                                                          \
     X(twi_cpu_saver_kernels)                                                                                           \
     X(twi_cpu_text_kernels)                                                                                            \
