@@ -79,6 +79,15 @@ static tw_output ints(tw_graph *g, int count, const int32_t *values)
     return tw_constant_int32s(g, TW_SHAPE(count), values);
 }
 
+static tw_output add(tw_graph *g, const char *op, const tw_output *inputs, int num_inputs, const tw_attr *attrs, int count)
+{
+    return tw_node_output(tw_add_node(g, op, NULL, inputs, num_inputs, attrs, count), 0);
+}
+
+#define ADD(op, num, inputs, ...)                                                                                      \
+    add(f.g, op, (tw_output[])inputs, num, (tw_attr[]){__VA_ARGS__}, (int)(sizeof((tw_attr[]){__VA_ARGS__}) / sizeof(tw_attr)))
+#define LIST(...) {__VA_ARGS__}
+
 /* ---- queues ------------------------------------------------------------------------------------------------ */
 
 static void a_fifo_queue_gives_elements_in_the_order_in_which_they_came(void **state)
@@ -481,16 +490,24 @@ static void a_file_that_cannot_be_read_is_an_error_and_then_passed_over(void **s
     end(&f);
 }
 
-/* ---- accumulators and staging areas: TensorFlow's values ------------------------------------------------------- */
-
-static tw_output add(tw_graph *g, const char *op, const tw_output *inputs, int num_inputs, const tw_attr *attrs, int count)
+static void queues_of_the_first_version_are_those_of_the_second(void **state)
 {
-    return tw_node_output(tw_add_node(g, op, NULL, inputs, num_inputs, attrs, count), 0);
+    (void)state;
+    fixture f = begin();
+    tw_output q = ADD("FIFOQueue", 0, LIST({0}), tw_attr_types("component_types", one_int, 1),
+                      tw_attr_shapes("shapes", scalars, 1));
+    tw_output put = ADD("QueueEnqueueMany", 2, LIST(q, ints(f.g, 3, (int32_t[]){5, 6, 7})), tw_attr_int("timeout_ms", -1));
+    tw_output two = ADD("QueueDequeueMany", 2, LIST(q, tw_scalar_of(f.g, TW_INT32, 2)),
+                        tw_attr_types("component_types", one_int, 1));
+    tw_output size = ADD("QueueSize", 1, LIST(q), tw_attr_string("_note", ""));
+    open_session(&f);
+    assert_runs(put);
+    EXPECT_INTS(two, 5, 6);
+    EXPECT_INTS(size, 1);
+    end(&f);
 }
 
-#define ADD(op, num, inputs, ...)                                                                                      \
-    add(f.g, op, (tw_output[])inputs, num, (tw_attr[]){__VA_ARGS__}, (int)(sizeof((tw_attr[]){__VA_ARGS__}) / sizeof(tw_attr)))
-#define LIST(...) {__VA_ARGS__}
+/* ---- accumulators and staging areas: TensorFlow's values ------------------------------------------------------- */
 
 static tw_output longs(tw_graph *g, const int64_t two[2])
 {
@@ -642,6 +659,7 @@ int main(void)
         cmocka_unit_test(a_reader_of_whole_files_gives_each_file),
         cmocka_unit_test(a_reader_of_tfrecords_gives_their_data_with_their_offsets),
         cmocka_unit_test(a_file_that_cannot_be_read_is_an_error_and_then_passed_over),
+        cmocka_unit_test(queues_of_the_first_version_are_those_of_the_second),
         cmocka_unit_test(an_accumulator_gives_the_mean_of_fresh_gradients_and_drops_stale_ones),
         cmocka_unit_test(a_sparse_accumulator_gives_each_row_the_mean_of_those_that_had_it),
         cmocka_unit_test(a_staging_area_gives_what_was_put_there_in_order),
