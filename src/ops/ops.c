@@ -40,6 +40,8 @@
     X(twi_input_ops)                                                                                                   \
     X(twi_queue_ops)                                                                                                   \
     X(twi_accumulator_ops)                                                                                             \
+    X(twi_regions_ops)                                                                                                 \
+    X(twi_files_ops)                                                                                                   \
     X(twi_collective_ops)                                                                                              \
     X(twi_table_ops)                                                                                                   \
     X(twi_reader_ops)                                                                                                  \

@@ -467,3 +467,41 @@ def cross_entropy(draw, op):
 def contrast(draw, op):
     return Case(op, {"images": draw.values(f32, tuple(draw.int(1, 4) for _ in range(draw.int(3, 5))), 0, 1),
                      "contrast_factor": f32(draw.pick((0.3, 1.0, 1.7)))}, tolerance=1e-4, gradients=False)
+
+
+# ---- random numbers that follow from what is given -------------------------------------------------------------------
+
+@generator("StatelessRandomUniform", "StatelessRandomNormal", "StatelessTruncatedNormal", "StatelessRandomUniformInt")
+def stateless(draw, op):
+    inputs = {"shape": np.array(draw.shape(0, 3), draw.pick((i32, i64))),
+              "seed": draw.values(draw.pick((i32, i64)), (2,), -9e8, 9e8)}
+    if not op.endswith("Int"):
+        return Case(op, inputs, {"dtype": draw.pick((f32, f64, f16))}, tolerance=1e-5)
+    dtype = draw.pick((i32, i64))
+    return Case(op, {**inputs, "minval": dtype(draw.int(-9, 9)), "maxval": dtype(draw.int(8, 99))})
+
+
+@generator("SampleDistortedBoundingBox", "SampleDistortedBoundingBoxV2")
+def sample_box(draw, op):
+    n, dtype = draw.int(0, 3), draw.pick((i32, i64, i16, u8))
+    corners = draw.values(f32, (1, n, 2), 0, 0.6)
+    boxes = np.concatenate([corners, corners + draw.values(f32, (1, n, 2), 0.05, 0.4 + 0.1 * draw.flag(0.05))], 2)
+    attrs = {"seed": draw.int(1, 99), "seed2": draw.int(0, 99), "max_attempts": draw.pick((1, 5, 100)),
+             "use_image_if_no_bounding_boxes": draw.flag(0.8), "area_range": draw.pick(((0.05, 1.0), (0.3, 0.5)))}
+    inputs = {"image_size": np.array([draw.int(1, 120), draw.int(1, 120), 3], dtype), "bounding_boxes": boxes.astype(f32)}
+    covered = draw.pick((0.1, 0.5, 0.9))
+    if op.endswith("V2"):
+        inputs["min_object_covered"] = f32(covered)
+    else:
+        attrs["min_object_covered"] = covered
+    return Case(op, inputs, attrs, gradients=False)
+
+
+@generator("DrawBoundingBoxes", "DrawBoundingBoxesV2")
+def draw_boxes(draw, op):
+    batch, channels = draw.int(1, 2), draw.pick((1, 3, 4))
+    inputs = {"images": draw.values(draw.pick((f32, f16)), (batch, draw.int(1, 8), draw.int(1, 8), channels), 0, 1),
+              "boxes": draw.values(f32, (batch, draw.int(0, 3), 4), -0.2, 1.2)}
+    if op.endswith("V2"):
+        inputs["colors"] = draw.values(f32, (draw.int(0, 3), channels), 0, 1)
+    return Case(op, inputs, gradients=False)

@@ -69,6 +69,8 @@
     X(twi_cpu_examples_kernels)                                                                                        \
     X(twi_cpu_queue_kernels)                                                                                           \
     X(twi_cpu_accumulator_kernels)                                                                                     \
+    X(twi_cpu_regions_kernels)                                                                                         \
+    X(twi_cpu_files_kernels)                                                                                           \
     X(twi_cpu_table_kernels)                                                                                           \
     X(twi_cpu_reader_kernels)                                                                                          \
     X(twi_cpu_saver_kernels)                                                                                           \
