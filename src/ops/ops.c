@@ -16,6 +16,7 @@
     X(twi_sparse_dense_ops)                                                                                            \
     X(twi_sparse_ops)                                                                                                  \
     X(twi_find_ops)                                                                                                    \
+    X(twi_places_ops)                                                                                                  \
     X(twi_random_ops)                                                                                                  \
     X(twi_candidates_ops)                                                                                              \
     X(twi_state_ops)                                                                                                   \
