@@ -192,7 +192,18 @@ static void divergence_comes_with_advice(void **state)
 {
     (void)state;
     assert_runs(1, SMALL_RUN "--train-dir w3 --max-steps 50 --learning-rate 100000");
+    assert_prints("tower train: step ");
+    assert_prints(" makes ");
+    assert_prints("; it takes '");
     assert_prints("a lower --learning-rate, --clip-norm 1 or a --warm-up usually help");
+    assert_runs(1, SMALL_RUN "--train-dir w4 --max-steps 50 --learning-rate 100000 --on-divergence rollback:2");
+    assert_prints("going back to step 0, time 1 of 2, with the rate 100000");
+    assert_prints("going back to step 0, time 2 of 2, with the rate 100000");
+    assert_runs(2, SMALL_RUN "--train-dir w4 --on-divergence rollback");
+    assert_prints("--on-divergence: expected stop, or rollback:K with K from 1 to 1000, found 'rollback'");
+    assert_runs(2, SMALL_RUN "--train-dir w4 --check-replicas 2");
+    assert_prints(
+        "tower train: --check-replicas compares copies that towers hold: with parameter_server there are none");
     assert_runs(2, SMALL_RUN "--train-dir w3 --learning-rate 1e9");
     assert_prints("expected a number above 0 and at most 1000000, such as 0.1, found '1e9'");
 }

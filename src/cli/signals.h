@@ -8,6 +8,7 @@
  * USR1 asks for a checkpoint. */
 void signals_watch(void);
 
+void signals_forget(void);    /* they end the program again */
 int signals_stop(void);       /* the signal that asks to stop; 0: none so far */
 bool signals_take_save(void); /* a checkpoint was asked for since the last call */
 

@@ -8,6 +8,7 @@
 #include "comm/comm.h"
 #include "run/loop.h"
 #include "run/messages.h"
+#include "run/numbers.h"
 #include "run/recording.h"
 
 #include <omp.h>
@@ -209,6 +210,8 @@ static tw_status run_alone(const dispatcher *d, const twi_step *step, int positi
     tw_status status = twi_receive_for(plan, id, &done);
     if (status != TW_OK || done)
         return status;
+    if (plan->checked)
+        return twi_run_checked_step(plan, id);
     return plan->trace && plan->trace->on ? run_traced(plan, id) : twi_run_step(step);
 }
 

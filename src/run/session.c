@@ -57,7 +57,7 @@ tw_status tw_session_create(tw_graph *graph, const tw_session_options *options, 
     TWI_TRY(twi_sized(&s->options, options, TWI_SIZE(tw_session_options, trace), error));
     TWI_TRY(twi_rewrite_check_names(s->options.disable, error));
     s->devices = s->options.devices;
-    s->trace = s->options.trace;
+    atomic_store(&s->look, s->options.trace ? TWI_LOOK_TIMES : 0);
     if (s->options.disable && !(s->disable = twi_strdup(s->options.disable)))
         TWI_TRY(twi_fail_memory(error, "creating a session"));
     if (!s->devices) {
@@ -312,7 +312,7 @@ static tw_status run(tw_session *s, int number, int64_t steps, const twi_wanted 
         status = take_turn(s, number, w, &lane, &link, error);
     if (status != TW_OK)
         return status;
-    status = twi_run_links(lane, link, steps, atomic_load(&s->trace), w->feeds, results, done, error);
+    status = twi_run_links(lane, link, steps, atomic_load(&s->look), w->feeds, results, done, error);
     pthread_mutex_unlock(&lane->turn);
     return status;
 }

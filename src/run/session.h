@@ -24,7 +24,7 @@ struct tw_session {
     int latest_lane;             /* where a run began last, of those that were not given out */
     int lanes_taken;             /* by tw_session_take_lane(), from the last one down */
     bool cancelled;
-    atomic_bool trace;           /* runs are traced */
+    atomic_uint look; /* at what runs do (run/part.h) */
 };
 
 /* Places what is not placed yet. The caller holds the lock. */
