@@ -54,7 +54,7 @@ END
 [ $? -eq 1 ] || fail "tasks with two rates trained"
 grep -q "tasks differ in what they plan: task 1 has '" differ.log || fail "the difference is not told"
 
-# A task that is killed, then one that is stopped: the others end with 1 and name it, and the run goes on from there.
+# A task that is killed, then one that is stopped: the others end with 75 and name it, and the run goes on from there.
 for signal in KILL STOP; do
     "$tower" launch --tasks 3 --deadline 2 -- bash -c 'echo $$ > pid-$TOWER_TASK; exec "$@"' tower "$tower" \
         "${options[@]}" --train-dir "$signal" --max-steps 1000000 --save-every 2 > "$signal.log" 2>&1 &
@@ -65,7 +65,7 @@ for signal in KILL STOP; do
     done
     kill -s "$signal" "$(cat pid-2)"
     wait "$launcher"
-    [ $? -eq 1 ] || fail "$signal: the launcher did not end with 1"
+    [ $? -eq 75 ] || fail "$signal: the launcher did not end with 75"
     for task in 0 1 2; do
         ! kill -0 "$(cat "pid-$task")" 2> /dev/null || fail "$signal: task $task is still there"
     done

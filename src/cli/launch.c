@@ -122,7 +122,7 @@ static void note_end(tasks *t, pid_t process, int status)
         return;
     t->processes[task] = 0;
     t->running--;
-    int code = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILED;
+    int code = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_AGAIN;
     if (WIFSIGNALED(status))
         complain("launch", "task %d (process %d) was killed by signal %d (%s)", task, (int)process, WTERMSIG(status),
                  strsignal(WTERMSIG(status)));
@@ -195,13 +195,13 @@ const command launch_command = {
         "the devices of all tasks, which are called /job:worker/task:1/device:CPU:0 and so on: every task builds and plans "
         "the same, runs what is on its own devices, and sends the others what they need of it. The numbers are those of "
         "one process with as many towers. Task 0 prints, and writes the train directory.\n\n"
-        "If a task ends too early, or is not heard of for --deadline seconds, all others end with exit code 1 and say which "
-        "it was; `tower train --resume` goes on from the newest checkpoint, with any number of tasks. INT and TERM go to "
-        "task 0, which finishes the step, saves, and lets all others end.",
+        "If a task ends too early, or is not heard of for --deadline seconds, all others end with exit code 75 and say "
+        "which it was; `tower train --resume` goes on from the newest checkpoint, with any number of tasks. INT and "
+        "TERM go to task 0, which finishes the step, saves, and lets all others end.",
     .examples = "tower launch --tasks 2 -- tower train cifar10 --train-dir train --max-steps 1000\n"
                 "tower launch --tasks 4 --deadline 10 -- tower train mnist --cpu-threads 1 --towers 8\n"
                 "tower launch --tasks 3 -- tower train cifar10 --train-dir train --resume",
-    .exit_codes = "that of the first task that failed; 1 if it was killed",
+    .exit_codes = "that of the first task that failed; 75 if it was killed",
     .options = options,
     .settings_bytes = sizeof(settings),
     .run = run,
