@@ -587,7 +587,7 @@ const command train_command = {
                 "tower train cifar10 --virtual-gpus 1 --replay stale/order.log --train-dir again\n"
                 "tower train mnist --data-set fashion-mnist --max-steps 500\n"
                 "tower train cifar10 --data-set synthetic --max-steps 20 --trace trace.json",
-    .exit_codes = "75 another task was lost, 128+n stopped by signal n, after saving",
+    .exit_codes = "75 task lost, 128+n stopped by signal n, after saving",
     .options = train_options,
     .settings_bytes = sizeof(settings),
     .read_presets = read_presets,

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 
+#include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -109,26 +110,12 @@ void twi_exchange_pause(int times)
 
 /* ---- sending ----------------------------------------------------------------------------------------------------- */
 
-static bool put(twi_exchange *x, int to, int channel, const void *data, size_t bytes, bool patient)
+/* What is not for a receiver. */
+static bool mention(twi_exchange *x, int to, int channel, const char *text, bool patient)
 {
-    twi_header header = {MAGIC, channel, bytes};
-    return x->carrier->put(x, to, &header, data, patient);
+    twi_header header = {MAGIC, channel, strlen(text), 0};
+    return x->carrier->put(x, to, &header, text, patient);
 }
-
-static tw_status send_message(twi_comm *c, int to, int channel, const void *data, size_t bytes, tw_error *error)
-{
-    twi_exchange *x = (twi_exchange *)c;
-    char why[TWI_REASON];
-    if (atomic_load(&x->failed))
-        return say_reason(x, error);
-    if (put(x, to, channel, data, bytes, true))
-        return TW_OK;
-    snprintf(why, sizeof why, "task %d has ended: task %d could not send it a message", to, c->task);
-    twi_exchange_fail(x, why);
-    return say_reason(x, error);
-}
-
-/* ---- taking in --------------------------------------------------------------------------------------------------- */
 
 /* With the lock. NULL: memory has run out. */
 static twi_channel *find_channel(twi_peer *p, int number)
@@ -142,6 +129,34 @@ static twi_channel *find_channel(twi_peer *p, int number)
     }
     return c;
 }
+
+/* The channel, with the lock taken for the look only; NULL: memory has run out, and all has failed. */
+static twi_channel *open_channel(twi_exchange *x, int task, int number)
+{
+    pthread_mutex_lock(&x->lock);
+    twi_channel *c = find_channel(&x->peers[task], number);
+    pthread_mutex_unlock(&x->lock);
+    if (!c)
+        twi_exchange_fail(x, "memory ran out for a message of another task");
+    return c;
+}
+
+static tw_status send_message(twi_comm *c, int to, int channel, const void *data, size_t bytes, tw_error *error)
+{
+    twi_exchange *x = (twi_exchange *)c;
+    char why[TWI_REASON];
+    twi_channel *own = atomic_load(&x->failed) ? NULL : open_channel(x, to, channel);
+    if (!own)
+        return say_reason(x, error);
+    twi_header header = {MAGIC, channel, bytes, own->sent++}; /* one thread at a time sends in a channel */
+    if (x->carrier->put(x, to, &header, data, true))
+        return TW_OK;
+    snprintf(why, sizeof why, "task %d has ended: task %d could not send it a message", to, c->task);
+    twi_exchange_fail(x, why);
+    return say_reason(x, error);
+}
+
+/* ---- taking in --------------------------------------------------------------------------------------------------- */
 
 /* Of those that were taken, if one is large enough. With the lock. */
 static twi_message *take_spare(twi_channel *c, size_t bytes)
@@ -204,10 +219,13 @@ static void heed(twi_exchange *x, int from, const twi_header *h, twi_message *m)
     give_back(x, from, h->channel, m);
 }
 
-static void append(twi_exchange *x, int from, int channel, twi_message *m)
+/* For a receiver; one that is missing, or comes twice, shows by the number of the next. */
+static void append(twi_exchange *x, int from, const twi_header *h, twi_message *m)
 {
+    char why[TWI_REASON];
     pthread_mutex_lock(&x->lock);
-    twi_channel *c = find_channel(&x->peers[from], channel); /* it is there */
+    twi_channel *c = find_channel(&x->peers[from], h->channel); /* it is there */
+    uint64_t due = c->came++;
     m->next = NULL;
     if (c->first)
         c->last->next = m;
@@ -215,6 +233,11 @@ static void append(twi_exchange *x, int from, int channel, twi_message *m)
         c->first = m;
     c->last = m;
     pthread_mutex_unlock(&x->lock);
+    if (h->number == due)
+        return;
+    snprintf(why, sizeof why, "task %d has sent message %" PRIu64 " to task %d where %" PRIu64 " was due", from,
+             h->number, x->base.task, due);
+    twi_exchange_fail(x, why);
 }
 
 void twi_exchange_hand_in(twi_exchange *x, int from, const twi_header *h, twi_message *m)
@@ -223,7 +246,7 @@ void twi_exchange_hand_in(twi_exchange *x, int from, const twi_header *h, twi_me
     if (h->channel < 0)
         heed(x, from, h, m);
     else
-        append(x, from, h->channel, m);
+        append(x, from, h, m);
     pthread_mutex_lock(&x->lock);
     pthread_cond_broadcast(&x->changed);
     pthread_mutex_unlock(&x->lock);
@@ -266,12 +289,8 @@ static twi_message *take_out(twi_exchange *x, int from, int number, const char *
     int64_t begin = twi_monotonic_ns();
     char why[TWI_REASON];
     twi_peer *p = &x->peers[from];
-    pthread_mutex_lock(&x->lock);
-    twi_channel *c = find_channel(p, number);
-    pthread_mutex_unlock(&x->lock);
-    if (!c)
-        return twi_exchange_fail(x, "memory ran out for a message of another task"), NULL;
-    for (int times = 0; !atomic_load(&x->failed); times++) {
+    twi_channel *c = open_channel(x, from, number);
+    for (int times = 0; c && !atomic_load(&x->failed); times++) {
         bool left = atomic_load(&p->left); /* before the look: what it sent came before that */
         twi_message *m = take_first(x, c);
         if (m)
@@ -320,7 +339,7 @@ static void beat_once(twi_exchange *x)
 {
     for (int i = 0; i < x->base.tasks; i++)
         if (i != x->base.task && !atomic_load(&x->peers[i].left))
-            put(x, i, BEAT, "", 0, false);
+            mention(x, i, BEAT, "", false);
 }
 
 /* Until all know, or for a second: some may be gone, or have no room. */
@@ -336,7 +355,7 @@ static void tell_all(twi_exchange *x)
         missing = 0;
         for (int i = 0; i < x->base.tasks; i++) {
             twi_peer *p = &x->peers[i];
-            p->told = p->told || i == x->base.task || put(x, i, ABORT, why, strlen(why), false);
+            p->told = p->told || i == x->base.task || mention(x, i, ABORT, why, false);
             missing += !p->told;
         }
         moves = x->carrier->pump && x->carrier->pump(x);
@@ -388,7 +407,7 @@ static void leave(twi_exchange *x)
     int64_t begin = twi_monotonic_ns();
     for (int i = 0; i < x->base.tasks; i++)
         if (i != x->base.task)
-            put(x, i, LEAVE, "", 0, true);
+            mention(x, i, LEAVE, "", true);
     for (int times = 0; x->carrier->pump && !all_have_left(x) && twi_exchange_goes_on(x, begin, "its end", 0); times++)
         if (!x->carrier->pump(x))
             twi_exchange_pause(times);

@@ -20,6 +20,7 @@ typedef struct twi_header {
     uint32_t magic;
     int32_t channel; /* below 0: not for a receiver */
     uint64_t bytes;
+    uint64_t number; /* of the message in its channel */
 } twi_header;
 
 typedef struct twi_message {
@@ -33,6 +34,7 @@ typedef struct twi_channel {
     int number;
     twi_message *first, *last; /* that have come */
     twi_message *spare;        /* that have been taken: their memory is used again */
+    uint64_t sent, came;       /* so many, to and from the task */
 } twi_channel;
 
 typedef struct twi_peer {
