@@ -73,6 +73,16 @@ void signals_watch(void)
     watch(SIGUSR1, note_save);
 }
 
+void signals_forget(void)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct sigaction now;
+        if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            signal(numbers[i], SIG_DFL);
+    }
+}
+
 int signals_stop(void)
 {
     return stop_signal;

@@ -15,6 +15,7 @@ void signals_hand_on(void);
  * USR1 asks for a checkpoint. */
 void signals_watch(void);
 
+void signals_forget(void);    /* they end the program again */
 int signals_stop(void);       /* the signal that asks to stop; 0: none so far */
 bool signals_take_save(void); /* a checkpoint was asked for since the last call */
 
