@@ -59,10 +59,7 @@ for signal in KILL STOP; do
     "$tower" launch --tasks 3 --deadline 2 -- bash -c 'echo $$ > pid-$TOWER_TASK; exec "$@"' tower "$tower" \
         "${options[@]}" --train-dir "$signal" --max-steps 1000000 --save-every 2 > "$signal.log" 2>&1 &
     launcher=$!
-    for ((i = 0; i < 600; i++)); do
-        [ -e "$signal/model.ckpt-2.index" ] && break
-        sleep 0.05
-    done
+    until [ -e "$signal/model.ckpt-2.index" ] || ! kill -0 "$launcher" 2> /dev/null; do sleep 0.05; done
     kill -s "$signal" "$(cat pid-2)"
     wait "$launcher"
     [ $? -eq 75 ] || fail "$signal: the launcher did not end with 75"
