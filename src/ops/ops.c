@@ -45,6 +45,7 @@
     X(twi_files_ops)                                                                                                   \
     X(twi_collective_ops)                                                                                              \
     X(twi_table_ops)                                                                                                   \
+    X(twi_dataset_ops)                                                                                                 \
     X(twi_reader_ops)                                                                                                  \
     X(twi_saver_ops)                                                                                                   \
     X(twi_text_ops)                                                                                                    \

@@ -75,6 +75,7 @@
     X(twi_cpu_files_kernels)                                                                                           \
     X(twi_cpu_cross_kernels)                                                                                           \
     X(twi_cpu_table_kernels)                                                                                           \
+    X(twi_cpu_dataset_kernels)                                                                                         \
     X(twi_cpu_reader_kernels)                                                                                          \
     X(twi_cpu_saver_kernels)                                                                                           \
     X(twi_cpu_text_kernels)                                                                                            \
