@@ -203,7 +203,7 @@ static const struct {
     {"test_file.c", "files, and files of records"},
     {"test_loops.c", "loops that are built for several CPUs, each of them"},
     {"test_place.c", "colocation and moves"},
-    {"test_run.c", "plans that no graph comes to, and who waits at a queue"},
+    {"test_run.c", "plans that no graph comes to, who waits at a queue, and tasks that lose each other"},
 };
 enum { LOOKING_INSIDE = sizeof looking_inside / sizeof *looking_inside };
 static int files_met; /* of them */
