@@ -106,7 +106,7 @@ static bool choose_learning_rate(const char *command, const train_settings *s, f
 static bool disable_is_known(const char *command, const char *list)
 {
     static const char *const known[] = {"fold",   "merge",   "collective", "fuse",    "losses", "buckets",
-                                        "update", "scalars", "weights",    "reuse", "all"};
+                                        "update", "scalars", "averages",   "weights", "reuse", "all"};
     while (list && *list) {
         char name[32];
         size_t length = strcspn(list, ",");
