@@ -416,7 +416,7 @@ void report_evaluation(train_report *r, const tw_scores *scores, const tw_datase
     r->started += seconds;
     r->last += seconds;
     r->accuracy = scores_top_1(scores);
-    panel_accuracy(r->panel, scores->step, r->accuracy);
+    panel_accuracy(r->panel, scores->step, r->accuracy, seconds);
     if (r->panel || (r->no_lines && !r->as_json))
         return;
     if (r->as_json) {
