@@ -2,6 +2,7 @@
  *
  *     language.h  options, lists and values, as C and C++ write them
  *     status.h    errors, logging, allocation
+ *     crash.h     a report of a process that a signal ends
  *     tensor.h    types, shapes, tensors
  *     graph.h     graphs, scopes, variables, gradients
  *     ops.h nn.h  the ops
@@ -17,6 +18,7 @@
 #ifndef TOWER_TOWER_H
 #define TOWER_TOWER_H
 
+#include <tower/crash.h>
 #include <tower/data.h>
 #include <tower/device.h>
 #include <tower/explain.h>

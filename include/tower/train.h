@@ -246,6 +246,7 @@ typedef struct tw_save_options {
     int num_extras;                /* tw_checkpoint_read() */
     bool meta_graph;               /* writes the graph beside it, too, as PREFIX-STEP.meta (tw_meta_graph_export); that this
                                       failed is said in the log alone */
+    bool finite;                   /* a variable that is not finite is refused (TW_OUT_OF_RANGE), nothing is saved */
 } tw_save_options;
 
 /* Saves all variables of the session's graph, except copies (tw_copy_variable), under their names, and where its random

@@ -92,6 +92,7 @@ static void become(const tasks *t, int task)
     setenv("TOWER_DEADLINE", number, 1);
     if (t->s->share_cores && !t->start_theirs)
         share_cores(task, t->count);
+    signals_hand_on();
     execvp(t->words[0], t->words);
     complain("launch", "cannot start '%s': %s", t->words[0], strerror(errno));
     _exit(EXIT_USAGE);

@@ -236,6 +236,7 @@ static bool fill_options(const char *command, training *t)
         .with_summaries = s->summary_every > 0,
         .resume_from = s->resume ? s->job.train_dir : NULL,
         .accept_other_bits = s->accept_other_bits,
+        .check_replicas = s->check_replicas,
         .tutorial_tags = s->recipe.compat == COMPAT_TUTORIAL || s->recipe.compat == COMPAT_TUTORIAL_PREFETCH,
         .session = training_session_options(s),
     };
