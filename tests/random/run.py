@@ -47,6 +47,7 @@ EXPLAINED_REFUSALS = (
     "ReverseSequenceOp : Unhandled input dimensions",   # more than 5 axes
     "Indices and updates specified for empty output",   # nothing is to do
     "Only indices.shape[-1] values between 1 and",      # the whole, or more than 5 axes
+    "WhereOp : Unhandled input dimensions",             # a scalar
     "Requires delta != 0", "must match dimensions [",   # gradients of TopKV2 and GatherNd where something is empty
     "Total paddings must be less than the input dimension size: 0", "is empty in shape",  # nothing is to do
 )
