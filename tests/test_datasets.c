@@ -4,7 +4,9 @@
 #include "testing.h"
 
 #include <pthread.h>
+#include <tower/graph.h>
 #include <tower/io.h>
+#include <tower/ops.h>
 #include <tower/queue.h>
 #include <tower/session.h>
 
@@ -168,6 +170,42 @@ static void a_session_without_memory_fails_and_leaves_nothing(void **state)
     }
 }
 
+/* Each data set is of the one before, or of it twice. */
+static void assert_refused(int depth, bool twice)
+{
+    tw_error error = {0};
+    tw_session *s;
+    tw_graph *g = tw_graph_create();
+    tw_dtype types[] = {TW_INT64};
+    tw_shape shapes[] = {TW_SCALAR};
+    tw_attr attrs[] = {tw_attr_types("output_types", types, 1), tw_attr_shapes("output_shapes", shapes, 1),
+                       tw_attr_string("shared_name", ""), tw_attr_string("container", "")};
+    tw_tensor *value = tw_tensor_int64(5);
+    tw_output five = tw_constant(g, value);
+    tw_output inputs[] = {five, five, five};
+    tw_output set = tw_node_output(tw_add_node(g, "RangeDataset", NULL, inputs, 3, attrs, 2), 0);
+    for (int i = 0; i < depth; i++) {
+        tw_output next[] = {set, twice ? set : five};
+        set = tw_node_output(
+            tw_add_node(g, twice ? "ConcatenateDataset" : "TakeDataset", NULL, next, 2, attrs, 2), 0);
+    }
+    tw_output iterator = tw_node_output(tw_add_node(g, "IteratorV2", NULL, NULL, 0, attrs, 4), 0);
+    tw_node *start = tw_add_node(g, "MakeIterator", NULL, (tw_output[]){set, iterator}, 2, NULL, 0);
+    assert_string_equal(tw_graph_message(g), "");
+    assert_ok(tw_session_create(g, NULL, &s, &error));
+    assert_fails(run(g, s, tw_node_name(start), -1, NULL, &error), TW_RESOURCE_EXHAUSTED, "lie in each other");
+    tw_tensor_release(value);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
+static void data_sets_that_lie_in_each_other_without_end_are_refused(void **state)
+{
+    (void)state;
+    assert_refused(1000, false);
+    assert_refused(40, true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -175,6 +213,7 @@ int main(void)
         cmocka_unit_test(cancelling_a_session_wakes_who_waits_for_an_element),
         cmocka_unit_test(an_error_of_a_function_names_its_node_and_the_next_element_comes),
         cmocka_unit_test(a_session_without_memory_fails_and_leaves_nothing),
+        cmocka_unit_test(data_sets_that_lie_in_each_other_without_end_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
