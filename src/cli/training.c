@@ -237,7 +237,7 @@ static bool fill_options(const char *command, training *t)
         .resume_from = s->resume ? s->job.train_dir : NULL,
         .accept_other_bits = s->accept_other_bits,
         .check_replicas = s->check_replicas,
-        .tutorial_tags = s->recipe.compat == COMPAT_TUTORIAL || s->recipe.compat == COMPAT_TUTORIAL_PREFETCH,
+        .as_tutorial = recipe_is_tutorial(&s->recipe),
         .session = training_session_options(s),
     };
     return true;
