@@ -14,7 +14,8 @@
  *     queue.h     queues and readers as ops, and the threads that fill them
  *     io.h        checkpoints and event files
  *     models.h    networks that are ready to train, and their evaluation
- *     trainer.h   the trainer: towers, modes of update, checkpoints */
+ *     trainer.h   the trainer: towers, modes of update, checkpoints
+ *     located.h   errors name the program's file and line */
 #ifndef TOWER_TOWER_H
 #define TOWER_TOWER_H
 
@@ -25,6 +26,7 @@
 #include <tower/graph.h>
 #include <tower/io.h>
 #include <tower/language.h>
+#include <tower/located.h>
 #include <tower/models.h>
 #include <tower/nn.h>
 #include <tower/ops.h>

@@ -273,8 +273,11 @@ static tw_status take_turn(tw_session *s, int number, const twi_wanted *w, twi_l
         return status;
     pthread_mutex_lock(&(*lane)->turn);
     status = find_plan(s, *lane, w, link, error);
-    if (status != TW_OK)
-        pthread_mutex_unlock(&(*lane)->turn);
+    if (status == TW_OK)
+        return TW_OK;
+    pthread_mutex_unlock(&(*lane)->turn);
+    if (tw_graph_status(s->graph) == TW_OK) /* else the message has a place already */
+        twi_graph_say_where(s->graph, error);
     return status;
 }
 
@@ -318,6 +321,8 @@ static tw_status run(tw_session *s, int number, int64_t steps, const twi_wanted 
         return status;
     status = twi_run_links(lane, link, steps, atomic_load(&s->look), w->feeds, results, done, error);
     pthread_mutex_unlock(&lane->turn);
+    if (status != TW_OK)
+        twi_graph_say_where(s->graph, error);
     return status;
 }
 
