@@ -8,6 +8,8 @@ static const char threads_of_input[] = "the input pipeline has threads of its ow
 static const char in_memory[] = "data sets lie in memory as a whole";
 static const char images[] = "there are no JPEG files to be decoded: data sets hold plain pixels";
 static const char one_process[] = "there is one process; towers are its devices";
+static const char launched[] = "mpirun, srun or 'tower launch' start and number the tasks, all of them workers, of "
+                               "'tower train'; this command measures one process";
 static const char planned[] = "memory is planned before the first step, to the byte, and taken once";
 static const char no_compiler[] = "there is no compiler behind the graph; its rewrites are listed by tower train --help, "
                                   "--disable";
@@ -84,12 +86,12 @@ const refusal bench_refusals[] = {
     {"save-model-secs", "a benchmark saves once, at the end, if there is a --train_dir; tower train saves as it goes"},
     {"save-model-steps", "a benchmark saves once, at the end, if there is a --train_dir; tower train saves as it goes"},
     {"backbone-model-path", "there is no model with a backbone"},
-    {"job-name", one_process},
-    {"ps-hosts", one_process},
-    {"worker-hosts", one_process},
-    {"controller-host", one_process},
-    {"task-index", one_process},
-    {"server-protocol", one_process},
+    {"job-name", launched},
+    {"ps-hosts", launched},
+    {"worker-hosts", launched},
+    {"controller-host", launched},
+    {"task-index", launched},
+    {"server-protocol", launched},
     {"cross-replica-sync", one_process},
     {"horovod-device", one_process},
     {0},
