@@ -39,6 +39,14 @@ static void ops_that_are_not_known_are_listed(void **state)
     assert_prints("\"unknown_ops\":{\"Novel\":2}");
 }
 
+static void functions_of_data_sets_are_no_inputs_or_outputs(void **state)
+{
+    (void)state;
+    assert_runs(0, "$T show %s", GOLDEN_DIR "/datasets/choosing.pb");
+    assert_prints("inputs\n  bound                          int64 []\noutputs that nobody takes\n");
+    assert_prints_not("predicate");
+}
+
 static void programs_read_it_as_json(void **state)
 {
     (void)state;
@@ -66,6 +74,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_says_what_is_in_a_file),
         cmocka_unit_test(ops_that_are_not_known_are_listed),
+        cmocka_unit_test(functions_of_data_sets_are_no_inputs_or_outputs),
         cmocka_unit_test(programs_read_it_as_json),
         cmocka_unit_test(what_is_no_graph_is_said),
     };

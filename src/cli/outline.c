@@ -1,10 +1,11 @@
 /* outline.c - see outline.h. */
 #include "outline.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- finding out --------------------------------------------------------------------------------------------------- */
+/* ---- finding out ------------------------------------------------------------------------------------------------- */
 
 /* Marks what somebody takes, waits for, or knows as part of a variable. */
 static void mark_used(const tw_graph *graph, bool *used)
@@ -19,6 +20,21 @@ static void mark_used(const tw_graph *graph, bool *used)
     }
     for (int i = 0; i < tw_graph_num_variables(graph); i++)
         used[tw_node_number(tw_graph_variable(graph, i)->value.node)] = true;
+}
+
+/* A function that a data set calls is nobody's input or output: NODE/f, and its arguments NODE/f/arg/0, 1, ... */
+static bool is_of_function(const tw_graph *graph, const tw_node *node)
+{
+    char name[600];
+    snprintf(name, sizeof name, "%.500s", tw_node_name(node));
+    char *argument = strstr(name, "/arg/"); /* the last one: functions lie in each other */
+    for (char *next; argument && (next = strstr(argument + 1, "/arg/"));)
+        argument = next;
+    if (argument && tw_node_is_placeholder(node))
+        *argument = 0;
+    else
+        snprintf(name, sizeof name, "%.500s/arg/0", tw_node_name(node));
+    return tw_graph_find(graph, name) != NULL;
 }
 
 /* How deep a node's name lies: what a program gave a name of its own stands near the top. */
@@ -50,6 +66,8 @@ bool outline_make(const tw_graph *graph, outline *o)
     for (int i = 0; fits && i < (int)count; i++) {
         tw_node *node = tw_graph_node(graph, i);
         tw_output output = tw_node_output(node, 0);
+        if (is_of_function(graph, node))
+            continue;
         if (tw_node_is_placeholder(node) || (tw_node_may_be_fed(node) && tw_output_dtype(output) != TW_STRING))
             o->inputs[o->num_inputs++] = output;
         else if (!used[i] && output.index < 0)
@@ -75,7 +93,7 @@ void outline_free(outline *o)
     *o = (outline){0};
 }
 
-/* ---- printing ------------------------------------------------------------------------------------------------------ */
+/* ---- printing ---------------------------------------------------------------------------------------------------- */
 
 const char *output_text(tw_output output, char *text, size_t size)
 {

@@ -57,7 +57,7 @@ static tw_status make_step(twi_planning *p, const twi_node *node, twi_step *step
         .output_operands = outputs,
         .num_inputs = n,
         .num_outputs = m,
-        .threads = p->request->devices->items[node->device]->threads,
+        .threads = p->request->one_thread ? 1 : p->request->devices->items[node->device]->threads,
         .node = node->name,
         .error = &p->plan->lists[node->device].error,
     };

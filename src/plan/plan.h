@@ -76,6 +76,7 @@ typedef struct twi_request {
     twi_resource_table *resources;
     const char *disable;         /* rewrites to leave out; "reuse": memory reuse */
     bool plain_kernels;
+    bool one_thread;             /* for each kernel: such plans run side by side */
     const struct twi_frames *frames; /* of a loop's round: those of the graph, and */
     int frame;                   /* which one it is; 0: it is a run of the graph */
     int home;                    /* device on which feeds enter */

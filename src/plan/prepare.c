@@ -271,7 +271,7 @@ static tw_status ask_device(twi_planning *p, twi_task *task)
         .inputs = task->operands,
         .outputs = task->operands + node->num_inputs,
         .device = device,
-        .threads = device->threads,
+        .threads = p->request->one_thread ? 1 : device->threads,
         .resources = &p->request->resources->interface,
         .error = p->error,
     };

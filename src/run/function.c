@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { KEPT_PLANS = 256 }; /* of a lane: elements come in many shapes */
 enum { MOST_ARGUMENTS = 2 * TWI_ELEMENT, MOST_RESULTS = 2 * TWI_ELEMENT };
 
 /* Where an argument goes, or a result comes from. */
@@ -46,7 +47,7 @@ typedef struct function {
 
 struct twi_called {
     twi_function_table table; /* first: kernels get a pointer to this */
-    const twi_planner *planner;
+    twi_planner planner;      /* the session's, for many small plans */
     void (*wake)(void *user);
     void *user;
     pthread_mutex_t lock; /* guards all below, and berths; after the planner's, if both are taken */
@@ -67,7 +68,7 @@ static tw_output maker_of(tw_output output)
 
 static tw_status find_slot(const function *f, const tw_node *node, twi_resource **slot, tw_error *error)
 {
-    twi_resource_table *table = f->owner->planner->request.resources;
+    twi_resource_table *table = f->owner->planner.request.resources;
     if (node->op->makes != TWI_MAKES_RECIPE)
         return twi_fail(error, TW_UNIMPLEMENTED,
                         "function '%s' gives what %s '%s' chooses: a data set has to be made by a node "
@@ -135,7 +136,7 @@ static tw_status find_results(function *f, tw_node *gives, tw_error *error)
 static bool add_stream(function *f, const tw_node *node)
 {
     const twi_attr *seed = twi_attr_find(&node->attrs, "seed"), *seed2 = twi_attr_find(&node->attrs, "seed2");
-    twi_resources *resources = &f->owner->planner->request.resources->interface;
+    twi_resources *resources = &f->owner->planner.request.resources->interface;
     f->interface.draws = true;
     if (!seed || !seed2 || seed->kind != TW_ATTR_INT || seed2->kind != TW_ATTR_INT || (!seed->i && !seed2->i))
         return true;
@@ -186,7 +187,7 @@ static tw_status call(twi_function *self, tw_tensor *const *arguments, int num_a
 static tw_status find(twi_function_table *self, const char *name, twi_function **result, tw_error *error)
 {
     twi_called *c = (twi_called *)self;
-    tw_graph *graph = c->planner->request.graph;
+    tw_graph *graph = c->planner.request.graph;
     tw_node *gives = tw_graph_find(graph, name);
     tw_status status;
     for (function *f = c->first; f; f = f->next)
@@ -236,7 +237,7 @@ static tw_status enter(function *f, int *number, tw_error *error)
         ;
     if (*number == f->berths.count) {
         berth made = {0};
-        status = twi_lane_create(c->planner, c->wake, c->user, &made.lane, error);
+        status = twi_lane_create(&c->planner, c->wake, c->user, &made.lane, error);
         if (status == TW_OK && !twi_push(&f->berths, made)) {
             twi_lane_destroy(made.lane);
             status = twi_fail_memory(error, f->name);
@@ -344,7 +345,9 @@ tw_status twi_functions_create(const twi_planner *planner, void (*wake)(void *us
         return twi_fail_memory(error, "creating a session");
     }
     c->table.find = find;
-    c->planner = planner;
+    c->planner = *planner;
+    c->planner.request.one_thread = true;
+    c->planner.most = planner->most < KEPT_PLANS ? KEPT_PLANS : planner->most;
     c->wake = wake;
     c->user = user;
     pthread_mutex_init(&c->lock, NULL);

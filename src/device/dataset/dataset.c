@@ -61,8 +61,7 @@ tw_tensor *twi_slot_get(twi_resource *r)
     return value;
 }
 
-/* ---- variants ------------------------------------------------------------------------------------------------------
- */
+/* ---- variants ---------------------------------------------------------------------------------------------------- */
 
 typedef struct holder {
     void *object; /* first: what the tensor's data points to */
@@ -90,8 +89,7 @@ tw_tensor *twi_variant(void *object, void (*release)(void *object))
     return tensor;
 }
 
-/* ---- recipes -------------------------------------------------------------------------------------------------------
- */
+/* ---- recipes ----------------------------------------------------------------------------------------------------- */
 
 void twi_recipe_free(void *object)
 {
@@ -140,8 +138,7 @@ int64_t twi_recipe_int(const twi_recipe *r, int argument)
     return value->dtype == TW_BOOL ? *(const bool *)value->data : twi_tensor_int(value, 0);
 }
 
-/* ---- iterations ----------------------------------------------------------------------------------------------------
- */
+/* ---- iterations -------------------------------------------------------------------------------------------------- */
 
 tw_status twi_iteration_begin(tw_tensor *holds, twi_monitor *monitor, twi_iteration **result, tw_error *error)
 {
@@ -197,8 +194,7 @@ void twi_element_drop(tw_tensor **element, int count)
     }
 }
 
-/* ---- iterators -----------------------------------------------------------------------------------------------------
- */
+/* ---- iterators --------------------------------------------------------------------------------------------------- */
 
 struct twi_iterator {
     twi_monitor monitor;

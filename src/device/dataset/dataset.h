@@ -30,8 +30,7 @@ tw_tensor *twi_slot_get(twi_resource *slot);             /* one more reference; 
 /* A tensor that owns an object; NULL when out of memory: then it is released, too. */
 tw_tensor *twi_variant(void *object, void (*release)(void *object));
 
-/* ---- recipes -------------------------------------------------------------------------------------------------------
- */
+/* ---- recipes ----------------------------------------------------------------------------------------------------- */
 
 typedef struct twi_iteration twi_iteration;
 typedef struct twi_recipe twi_recipe;
@@ -91,8 +90,7 @@ static inline int twi_recipe_behind(const twi_recipe *r, int i)
 
 const twi_recipe_kind *twi_recipe_find(const char *op); /* NULL: no data set's node */
 
-/* ---- iterations ----------------------------------------------------------------------------------------------------
- */
+/* ---- iterations -------------------------------------------------------------------------------------------------- */
 
 /* What all parts of an iterator wait with. */
 typedef struct twi_monitor {
@@ -114,8 +112,7 @@ void twi_iteration_end(twi_iteration *iteration); /* NULL is fine */
 
 void twi_element_drop(tw_tensor **element, int count); /* releases, and leaves NULLs */
 
-/* ---- iterators -----------------------------------------------------------------------------------------------------
- */
+/* ---- iterators --------------------------------------------------------------------------------------------------- */
 
 typedef struct twi_iterator twi_iterator;
 
