@@ -79,6 +79,15 @@ static tw_output ints(tw_graph *g, int count, const int32_t *values)
     return tw_constant_int32s(g, TW_SHAPE(count), values);
 }
 
+static tw_output add(tw_graph *g, const char *op, const tw_output *inputs, int num_inputs, const tw_attr *attrs, int count)
+{
+    return tw_node_output(tw_add_node(g, op, NULL, inputs, num_inputs, attrs, count), 0);
+}
+
+#define ADD(op, num, inputs, ...)                                                                                      \
+    add(f.g, op, (tw_output[])inputs, num, (tw_attr[]){__VA_ARGS__}, (int)(sizeof((tw_attr[]){__VA_ARGS__}) / sizeof(tw_attr)))
+#define LIST(...) {__VA_ARGS__}
+
 /* ---- queues ------------------------------------------------------------------------------------------------ */
 
 static void a_fifo_queue_gives_elements_in_the_order_in_which_they_came(void **state)
@@ -481,16 +490,50 @@ static void a_file_that_cannot_be_read_is_an_error_and_then_passed_over(void **s
     end(&f);
 }
 
-/* ---- accumulators and staging areas: TensorFlow's values ------------------------------------------------------- */
-
-static tw_output add(tw_graph *g, const char *op, const tw_output *inputs, int num_inputs, const tw_attr *attrs, int count)
+static tw_output string_of(tw_graph *g, const char *text)
 {
-    return tw_node_output(tw_add_node(g, op, NULL, inputs, num_inputs, attrs, count), 0);
+    tw_string word = {(char *)(uintptr_t)text, strlen(text)};
+    tw_tensor *tensor = tw_tensor_from(TW_STRING, TW_SCALAR, &word);
+    tw_output constant = tw_constant(g, tensor);
+    tw_tensor_release(tensor);
+    return constant;
 }
 
-#define ADD(op, num, inputs, ...)                                                                                      \
-    add(f.g, op, (tw_output[])inputs, num, (tw_attr[]){__VA_ARGS__}, (int)(sizeof((tw_attr[]){__VA_ARGS__}) / sizeof(tw_attr)))
-#define LIST(...) {__VA_ARGS__}
+static void whole_files_are_written_found_and_read(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    char a[100], pattern[120], deep[120];
+    write_file(a, sizeof a, "a", "old", 3);
+    snprintf(pattern, sizeof pattern, "%s*", a);
+    snprintf(deep, sizeof deep, "%s-folder/b", a);
+    tw_attr note = tw_attr_string("_note", "");
+    tw_output name = string_of(f.g, a), other = string_of(f.g, deep);
+    tw_output write = ADD("WriteFile", 2, LIST(name, string_of(f.g, "new")), note);
+    tw_output into = ADD("WriteFile", 2, LIST(other, string_of(f.g, "deep")), note);
+    tw_output bytes = tw_decode_raw(f.g, ADD("ReadFile", 1, LIST(name), note), TW_UINT8, true);
+    tw_output found = ADD("MatchingFiles", 1, LIST(string_of(f.g, pattern)), note);
+    tw_output missing = ADD("ReadFile", 1, LIST(string_of(f.g, "/nowhere/at/all")), note);
+    open_session(&f);
+    EXPECT_INTS(bytes, 'o', 'l', 'd');
+    assert_runs(write);
+    EXPECT_INTS(bytes, 'n', 'e', 'w');
+    assert_runs(into);
+    assert_true(access(deep, R_OK) == 0);
+    tw_tensor *names = NULL;
+    assert_int_equal(run(&f, found, &names), TW_OK);
+    assert_int_equal(tw_tensor_elements(names), 2); /* the file and the folder, in order */
+    assert_int_equal(((const tw_string *)tw_tensor_data(names))[0].size, strlen(a));
+    tw_tensor_release(names);
+    assert_run_fails(missing, TW_NOT_FOUND, "/nowhere/at/all");
+    end(&f);
+    unlink(deep);
+    *strrchr(deep, '/') = 0;
+    rmdir(deep);
+    unlink(a);
+}
+
+/* ---- accumulators and staging areas: TensorFlow's values ------------------------------------------------------- */
 
 static tw_output longs(tw_graph *g, const int64_t two[2])
 {
@@ -642,6 +685,7 @@ int main(void)
         cmocka_unit_test(a_reader_of_whole_files_gives_each_file),
         cmocka_unit_test(a_reader_of_tfrecords_gives_their_data_with_their_offsets),
         cmocka_unit_test(a_file_that_cannot_be_read_is_an_error_and_then_passed_over),
+        cmocka_unit_test(whole_files_are_written_found_and_read),
         cmocka_unit_test(an_accumulator_gives_the_mean_of_fresh_gradients_and_drops_stale_ones),
         cmocka_unit_test(a_sparse_accumulator_gives_each_row_the_mean_of_those_that_had_it),
         cmocka_unit_test(a_staging_area_gives_what_was_put_there_in_order),

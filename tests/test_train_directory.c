@@ -208,6 +208,25 @@ static void divergence_comes_with_advice(void **state)
     assert_prints("expected a number above 0 and at most 1000000, such as 0.1, found '1e9'");
 }
 
+/* ---- a report of what a signal ended ---- */
+
+static void a_crash_leaves_a_report_and_a_run_that_goes_on(void **state)
+{
+    (void)state;
+    shell(SMALL_RUN "--train-dir crashed --max-steps 100000 --save-every 5 --log-every 1 >crashed.txt & child=$!; "
+                    "while kill -0 $child && ! ls crashed/model.ckpt-5.index; do sleep 0.05; done; "
+                    "kill -SEGV $child; wait $child; echo ended with $?");
+    assert_prints("tower: ended by SIGSEGV; crashed/crash-");
+    assert_runs(0, "cat crashed/crash-*.txt");
+    assert_prints("tower     " EXPECTED_VERSION " (");
+    assert_prints("library   oneDNN ");
+    assert_prints("ended by  signal 11 (SIGSEGV), in thread 'tower' of process ");
+    assert_prints("step      ");
+    assert_prints("a run that is resumed goes on from the newest");
+    assert_runs(0, "$T train --resume --train-dir crashed --max-steps 6");
+    assert_runs(0, "test $(ls crashed | grep -c crash) -eq 1");
+}
+
 /* ---- files of options ---- */
 
 static void options_come_from_a_file_and_the_command_line_wins(void **state)
@@ -244,6 +263,7 @@ int main(void)
         cmocka_unit_test(the_end_says_the_last_loss_what_was_saved_and_what_comes_next),
         cmocka_unit_test(a_signal_and_the_checkpoint_speak_of_the_same_number_of_steps),
         cmocka_unit_test(divergence_comes_with_advice),
+        cmocka_unit_test(a_crash_leaves_a_report_and_a_run_that_goes_on),
         cmocka_unit_test(options_come_from_a_file_and_the_command_line_wins),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);

@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <tower/crash.h>
 #include <unistd.h>
 
 typedef train_settings settings;
@@ -369,12 +370,12 @@ static int run_job(training *t, divergence *divergence, const cJSON *before)
         return signals_stop() ? 128 + signals_stop() : EXIT_DONE;
     if (s->job.format == FORMAT_JSON)
         report_failure(&error);
-    failed("train", &error);
+    int code = failed("train", &error);
     if (error.status == TW_OUT_OF_RANGE)
         divergence_explain(divergence, t);
     if (no_room && tw_devices_tasks(t->devices) == 1)
         tell_what_fits(t);
-    return wrong_settings ? EXIT_USAGE : EXIT_FAILED;
+    return wrong_settings ? EXIT_USAGE : code;
 }
 
 /* What goes with several tasks. Task 0 alone prints. */
@@ -395,7 +396,7 @@ static bool over_tasks(training *t)
 }
 
 /* Of several tasks the first one takes the directory, for all. */
-static bool enter_directory(const training *t, lock *lock)
+static int enter_directory(const training *t, lock *lock)
 {
     const settings *s = &t->settings;
     bool good = true;
@@ -408,8 +409,8 @@ static bool enter_directory(const training *t, lock *lock)
     }
     tw_error error = {0};
     if (tw_devices_share(t->devices, &good, sizeof good, &error) != TW_OK)
-        return failed("train", &error), false;
-    return good;
+        return failed("train", &error);
+    return good ? EXIT_DONE : EXIT_FAILED;
 }
 
 static int run(const void *given)
@@ -443,10 +444,13 @@ static int run(const void *given)
     cJSON *before = s->resume ? run_file_read("train", s->job.train_dir, &bad) : NULL;
     if (tw_devices_tasks(t.devices) > 1 && !over_tasks(&t))
         code = EXIT_USAGE;
-    else if (bad || (s->trace && !trace_can_be_written(s->trace)) || !enter_directory(&t, &lock))
-        code = EXIT_FAILED;
     else
+        code = bad || (s->trace && !trace_can_be_written(s->trace)) ? EXIT_FAILED : enter_directory(&t, &lock);
+    if (code == EXIT_DONE) {
+        tw_set_crash_report(s->job.train_dir, true, NULL); /* without one training is worth as much */
         code = run_job(&t, &divergence, before);
+        tw_set_crash_report(NULL, false, NULL);
+    }
     lock_release(&lock);
     cJSON_Delete(before);
     training_close(&t);
@@ -517,7 +521,7 @@ const option train_options[] = {
     VERBOSE_OPTION(settings),
     {"disable", "LIST", OPTION_TEXT, offsetof(settings, disable),
      "leave out rewrites of the graph, separated by commas: fold, layout, merge, collective, fuse, losses, buckets, update, "
-     "scalars, weights, reuse (of memory), or all"},
+     "scalars, averages, weights, reuse (of memory), or all"},
     {"input", "WHERE", OPTION_CHOICE, offsetof(settings, input),
      "who makes the batches: threads of the host, or each tower's device, where the data set then lies; the numbers are "
      "the same. auto: the device if towers run on real GPUs of which a tenth of the memory holds the data set",
@@ -603,7 +607,7 @@ const command train_command = {
                 "tower train cifar10 --virtual-gpus 1 --replay stale/order.log --train-dir again\n"
                 "tower train mnist --data-set fashion-mnist --max-steps 500\n"
                 "tower train cifar10 --data-set synthetic --max-steps 20 --trace trace.json",
-    .exit_codes = "128+n stopped by signal n, after saving",
+    .exit_codes = "75 task lost, 128+n stopped by signal n, after saving",
     .options = train_options,
     .settings_bytes = sizeof(settings),
     .read_presets = read_presets,

@@ -291,6 +291,13 @@ static tw_status read_strings(importer *m, const Twi__AttrValue__ListValue *list
     return TW_OK;
 }
 
+/* What TensorFlow calls a variant here is a data set or an optional, whose handle is a resource (ops/dataset.c). */
+static tw_status read_dtype(importer *m, int32_t number, tw_dtype *dtype)
+{
+    enum { DT_VARIANT = 21 };
+    return twi_dtype_from_proto(number == DT_VARIANT ? TW_RESOURCE : number, dtype, m->error);
+}
+
 static tw_status read_types(importer *m, const Twi__AttrValue__ListValue *list, twi_attr *attr)
 {
     tw_dtype *types = twi_arena_alloc(&m->arena, sizeof *types * list->n_type);
@@ -298,7 +305,7 @@ static tw_status read_types(importer *m, const Twi__AttrValue__ListValue *list, 
         return fail_memory(m);
     *attr = tw_attr_types(attr->name, types, (int)list->n_type);
     for (size_t i = 0; i < list->n_type; i++) {
-        tw_status status = twi_dtype_from_proto(list->type[i], &types[i], m->error);
+        tw_status status = read_dtype(m, list->type[i], &types[i]);
         if (status != TW_OK)
             return status;
     }
@@ -367,6 +374,15 @@ static tw_status read_tensor(importer *m, const Twi__TensorProto *proto, twi_att
     return TW_OK;
 }
 
+static tw_status read_place(importer *m, const char *name, twi_attr *attr)
+{
+    char *place = twi_arena_printf(&m->arena, "%s%s", m->prefix, name);
+    if (!place)
+        return fail_memory(m);
+    *attr = tw_attr_string(attr->name, place);
+    return TW_OK;
+}
+
 static tw_status read_attr(importer *m, const Twi__AttrValue *value, tw_attr_kind wanted, twi_attr *attr)
 {
     switch (value ? value->value_case : TWI__ATTR_VALUE__VALUE__NOT_SET) {
@@ -386,14 +402,17 @@ static tw_status read_attr(importer *m, const Twi__AttrValue *value, tw_attr_kin
         return TW_OK;
     case TWI__ATTR_VALUE__VALUE_TYPE:
         attr->kind = TW_ATTR_TYPE;
-        return twi_dtype_from_proto(value->type, &attr->type, m->error);
+        return read_dtype(m, value->type, &attr->type);
     case TWI__ATTR_VALUE__VALUE_SHAPE:
         attr->kind = TW_ATTR_SHAPE;
         return twi_shape_from_proto(value->shape, &attr->shape, m->error);
     case TWI__ATTR_VALUE__VALUE_TENSOR:
         return read_tensor(m, value->tensor, attr);
+    case TWI__ATTR_VALUE__VALUE_PLACEHOLDER: /* where a function is kept (functions.h) */
+        if (m->functions && wanted == TW_ATTR_STRING)
+            return read_place(m, value->placeholder, attr);
+        /* fallthrough */
     case TWI__ATTR_VALUE__VALUE_FUNC:
-    case TWI__ATTR_VALUE__VALUE_PLACEHOLDER:
         return twi_fail(m->error, TW_UNIMPLEMENTED, "functions are not supported");
     default:
         return twi_fail(m->error, TW_INVALID_ARGUMENT, "it has no value");

@@ -66,6 +66,7 @@ tw_status tw_session_create(tw_graph *graph, const tw_session_options *options, 
     }
     s->planner = make_planner(s);
     TWI_TRY(twi_lane_create(&s->planner, on_failure, s, &s->lanes[0], error));
+    TWI_TRY(twi_functions_create(&s->planner, on_failure, s, &s->functions, error));
     *result = s;
     return TW_OK;
 done:
@@ -78,6 +79,7 @@ void tw_session_destroy(tw_session *s)
     if (!s)
         return;
     tw_session_cancel(s);
+    twi_functions_close(s->functions); /* threads of iterators may still call, and are refused */
     for (int i = 0; i < TWI_MOST_LANES; i++) {
         if (!s->lanes[i])
             continue;
@@ -86,6 +88,7 @@ void tw_session_destroy(tw_session *s)
         twi_lane_destroy(s->lanes[i]);
     }
     twi_resources_free(&s->resources);
+    twi_functions_destroy(s->functions);
     twi_placement_free(&s->placement);
     if (s->owns_devices)
         tw_devices_destroy(s->devices);
@@ -121,6 +124,7 @@ void tw_session_cancel(tw_session *s)
     for (int i = 0; i < TWI_MOST_LANES; i++)
         if (s->lanes[i])
             twi_dispatchers_cancel(s->lanes[i]->dispatchers);
+    twi_functions_cancel(s->functions);
     wake_waiting(s);
     pthread_mutex_unlock(&s->lock);
 }
@@ -269,8 +273,11 @@ static tw_status take_turn(tw_session *s, int number, const twi_wanted *w, twi_l
         return status;
     pthread_mutex_lock(&(*lane)->turn);
     status = find_plan(s, *lane, w, link, error);
-    if (status != TW_OK)
-        pthread_mutex_unlock(&(*lane)->turn);
+    if (status == TW_OK)
+        return TW_OK;
+    pthread_mutex_unlock(&(*lane)->turn);
+    if (tw_graph_status(s->graph) == TW_OK) /* else the message has a place already */
+        twi_graph_say_where(s->graph, error);
     return status;
 }
 
@@ -314,6 +321,8 @@ static tw_status run(tw_session *s, int number, int64_t steps, const twi_wanted 
         return status;
     status = twi_run_links(lane, link, steps, atomic_load(&s->look), w->feeds, results, done, error);
     pthread_mutex_unlock(&lane->turn);
+    if (status != TW_OK)
+        twi_graph_say_where(s->graph, error);
     return status;
 }
 

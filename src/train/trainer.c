@@ -1,5 +1,6 @@
 /* trainer.c - the training loop of one model over several towers, made of public functions: beginning, stepping, ending.
  * trainer.h says which file has the rest. */
+#include "base/crash.h"
 #include "base/sized.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -160,6 +161,7 @@ tw_status twi_trainer_take_steps(tw_trainer *t, int64_t steps, int num_fetches, 
                                  tw_error *error)
 {
     int64_t done = 0;
+    twi_crash_note_step(t->step);
     tw_status status = tw_session_run_steps(t->session, steps, NULL, 0, t->fetched.outputs, num_fetches,
                                             t->fetched.tensors, &done, error);
     if (status != TW_OK) {

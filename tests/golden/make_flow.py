@@ -68,7 +68,7 @@ class Program:
         except tf.errors.OpError as error:
             for name in names:
                 out.append("fetch %s" % name)
-            said = re.search(r"assertion failed: [^(\n]*|Retval\[\d+\] does not have value", error.message)
+            said = re.search(r"assertion failed: [^(\n]*|Retval\[\d+\] does not have value|End of sequence|GetNext\(\) failed because the iterator has not been initialized", error.message)
             out.append("fails %d %s" % (error.error_code, said.group(0).strip() if said else ""))
             return None
         for name, value in zip(names, values):
@@ -882,4 +882,5 @@ def main():
         file.write("\n".join(out) + "\n")
 
 
-main()
+if __name__ == "__main__":
+    main()

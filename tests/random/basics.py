@@ -32,10 +32,10 @@ def activation_gradient(draw, op):
 
 
 @generator("Add", "AddV2", "Sub", "Mul", "RealDiv", "Div", "Maximum", "Minimum", "SquaredDifference", "Pow", "DivNoNan",
-           "MulNoNan", "FloorDiv", "FloorMod", "Mod", "TruncateDiv")
+           "MulNoNan", "FloorDiv", "FloorMod", "Mod", "TruncateDiv", "TruncateMod")
 def binary(draw, op):
     a, b = draw.broadcast()
-    types = {"DivNoNan": (f32, f64), "MulNoNan": (f32, f64), "RealDiv": (f32, f64, f16), "Mod": (f32, f64, i32, i64),
+    types = {"DivNoNan": (f32, f64), "MulNoNan": (f32, f64), "RealDiv": (f32, f64, f16), "Mod": (f32, f64, i32, i64), "TruncateMod": (f32, f64, i32, i64),
              "TruncateDiv": (i32, i64, i16, u8), "FloorMod": (f32, f64, i32, i64), "FloorDiv": (f32, f64, i32, i64),
              "Pow": (f32, f64, i32)}.get(op, (f32, f64, f16, bf16, i32, i64))
     dtype = draw.pick(types)
@@ -44,7 +44,7 @@ def binary(draw, op):
         x, y = draw.values(dtype, a, 0.1 if dtype != i32 else -3, 3), draw.values(dtype, b, 0 if dtype == i32 else -2, 3)
     if "No" in op and y.size:
         y.reshape(-1)[0] = 0
-    elif op in ("RealDiv", "Div", "FloorDiv", "FloorMod", "Mod", "TruncateDiv") and draw.flag(0.95):
+    elif op in ("RealDiv", "Div", "FloorDiv", "FloorMod", "Mod", "TruncateDiv", "TruncateMod") and draw.flag(0.95):
         y = np.where(y == 0, y.dtype.type(1), y)
     return Case(op, {"x": x, "y": y})
 
@@ -467,3 +467,163 @@ def cross_entropy(draw, op):
 def contrast(draw, op):
     return Case(op, {"images": draw.values(f32, tuple(draw.int(1, 4) for _ in range(draw.int(3, 5))), 0, 1),
                      "contrast_factor": f32(draw.pick((0.3, 1.0, 1.7)))}, tolerance=1e-4, gradients=False)
+
+
+# ---- random numbers that follow from what is given -------------------------------------------------------------------
+
+@generator("StatelessRandomUniform", "StatelessRandomNormal", "StatelessTruncatedNormal", "StatelessRandomUniformInt")
+def stateless(draw, op):
+    inputs = {"shape": np.array(draw.shape(0, 3), draw.pick((i32, i64))),
+              "seed": draw.values(draw.pick((i32, i64)), (2,), -9e8, 9e8)}
+    if not op.endswith("Int"):
+        return Case(op, inputs, {"dtype": draw.pick((f32, f64, f16))}, tolerance=1e-5)
+    dtype = draw.pick((i32, i64))
+    return Case(op, {**inputs, "minval": dtype(draw.int(-9, 9)), "maxval": dtype(draw.int(8, 99))})
+
+
+@generator("SampleDistortedBoundingBox", "SampleDistortedBoundingBoxV2")
+def sample_box(draw, op):
+    n, dtype = draw.int(0, 3), draw.pick((i32, i64, i16, u8))
+    corners = draw.values(f32, (1, n, 2), 0, 0.6)
+    boxes = np.concatenate([corners, corners + draw.values(f32, (1, n, 2), 0.05, 0.4 + 0.1 * draw.flag(0.05))], 2)
+    attrs = {"seed": draw.int(1, 99), "seed2": draw.int(0, 99), "max_attempts": draw.pick((1, 5, 100)),
+             "use_image_if_no_bounding_boxes": draw.flag(0.8), "area_range": draw.pick(((0.05, 1.0), (0.3, 0.5)))}
+    inputs = {"image_size": np.array([draw.int(1, 120), draw.int(1, 120), 3], dtype), "bounding_boxes": boxes.astype(f32)}
+    covered = draw.pick((0.1, 0.5, 0.9))
+    if op.endswith("V2"):
+        inputs["min_object_covered"] = f32(covered)
+    else:
+        attrs["min_object_covered"] = covered
+    return Case(op, inputs, attrs, gradients=False)
+
+
+@generator("DrawBoundingBoxes", "DrawBoundingBoxesV2")
+def draw_boxes(draw, op):
+    batch, channels = draw.int(1, 2), draw.pick((1, 3, 4))
+    inputs = {"images": draw.values(draw.pick((f32, f16)), (batch, draw.int(1, 8), draw.int(1, 8), channels), 0, 1),
+              "boxes": draw.values(f32, (batch, draw.int(0, 3), 4), -0.2, 1.2)}
+    if op.endswith("V2"):
+        inputs["colors"] = draw.values(f32, (draw.int(0, 3), channels), 0, 1)
+    return Case(op, inputs, gradients=False)
+
+
+@generator("SparseCross")
+def sparse_cross(draw, op):
+    batch, hashed = draw.int(1, 4), draw.flag()
+    indices, values, shapes, dense = [], [], [], []
+    for _ in range(draw.int(1, 3)):
+        counts = [draw.int(0, 3) for _ in range(batch)]
+        indices.append(np.array([(b, k) for b, n in enumerate(counts) for k in range(n)], i64).reshape(-1, 2))
+        values.append(feature(draw, (sum(counts),), hashed))
+        shapes.append(np.array([batch + draw.flag(0.03), 3], i64))
+    for _ in range(draw.int(0, 2)):
+        dense.append(feature(draw, (batch, draw.int(0 if draw.flag(0.1) else 1, 2)), hashed))
+    return Case(op, {"indices": indices, "values": values, "shapes": shapes, "dense_inputs": dense},
+                {"hashed_output": hashed, "num_buckets": draw.pick((0, 1, 100)), "hash_key": draw.int(1, 2**40),
+                 "out_type": i64 if hashed else "string", "internal_type": i64 if hashed else "string"}, fed=())
+
+
+def feature(draw, shape, may_be_number):
+    if may_be_number and draw.flag():
+        return draw.values(i64, shape, -3, 9)
+    words = np.empty(shape, object)
+    for i in range(words.size):
+        words.reshape(-1)[i] = b"abcdefghijklmnopqrst"[draw.int(0, 9):draw.int(9, 20)]
+    return words
+
+
+# ---- places, sequences -----------------------------------------------------------------------------------------------
+
+@generator("HistogramFixedWidth")
+def histogram(draw, op):
+    dtype = draw.pick((f32, f64, i32, i64))
+    low = draw.int(-3, 0)
+    return Case(op, {"values": draw.values(dtype, draw.shape(), -5, 5), "value_range": np.array([low, low + draw.int(0 if
+                     draw.flag(0.05) else 1, 5)], dtype), "nbins": i32(draw.pick((1, 2, 4, 8)) * (not draw.flag(0.03)))},
+                {"dtype": draw.pick((i32, i64))}, fed=("values",))
+
+
+@generator("LowerBound", "UpperBound")
+def bound(draw, op):
+    batch, dtype = draw.int(1, 3), draw.pick((f32, f64, i32, i64, i16, u8))
+    rows = np.sort(np.round(draw.values(dtype, (batch, draw.dim(6)), 0, 5)), -1)
+    return Case(op, {"sorted_inputs": rows, "values": np.round(draw.values(dtype, (batch, draw.dim(4)), 0, 6))},
+                {"out_type": draw.pick((i32, i64))}, gradients=False)
+
+
+@generator("UnravelIndex")
+def unravel(draw, op):
+    dtype, dims = draw.pick((i32, i64)), [draw.int(1, 4) for _ in range(draw.int(1, 4))]
+    indices = draw.indices(draw.pick(((), (draw.int(1, 5),))), int(np.prod(dims)), dtype)
+    return Case(op, {"indices": indices, "dims": np.array(dims, dtype)}, fed=("indices",))
+
+
+@generator("NthElement")
+def nth(draw, op):
+    shape = draw.shape(1)
+    n = draw.int(0, max(0, shape[-1] - 1)) + draw.flag(0.03) * 9
+    return Case(op, {"input": np.round(draw.values(draw.pick((f32, f64, i32)), shape)), "n": i32(n)}, {"reverse": draw.flag()},
+                gradients=0 not in shape)
+
+
+@generator("CTCGreedyDecoder")
+def greedy(draw, op):
+    steps, batch, classes = draw.int(1, 7), draw.int(1, 3), draw.int(1, 4)
+    lengths = np.array([draw.int(0, steps) + draw.flag(0.02) for _ in range(batch)], i32)
+    attrs = {"merge_repeated": draw.flag()}
+    if draw.flag(0.3):
+        attrs["blank_index"] = draw.int(-classes, classes - 1)
+    return Case(op, {"inputs": draw.values(draw.pick((f32, f64)), (steps, batch, classes)), "sequence_length": lengths},
+                attrs, gradients=False)
+
+
+@generator("EditDistance")
+def distance(draw, op):
+    dtype, rank, inputs = draw.pick((i32, i64, f32)), draw.int(0, 2), {}
+    rows = [draw.int(1, 3) for _ in range(rank)]
+    for name in ("hypothesis", "truth"):
+        indices = [(*at, k) for at in np.ndindex(*rows) for k in range(draw.int(0, 4))]
+        inputs[name + "_indices"] = np.array(indices, i64).reshape(-1, rank + 1)
+        inputs[name + "_values"] = np.round(draw.values(dtype, (len(indices),), 0, 2))
+        inputs[name + "_shape"] = np.array(rows + [4], i64)
+    return Case(op, inputs, {"normalize": draw.flag()}, gradients=False, fed=())
+
+
+@generator("EnsureShape", "Bitcast")
+def looked_at(draw, op):
+    shape = draw.shape()
+    if op == "EnsureShape":
+        wanted = [None if draw.flag(0.3) else d + draw.flag(0.02) for d in shape]
+        return Case(op, {"input": draw.values(draw.pick(ANY), shape)}, {"shape": wanted})
+    source, target = draw.pick((f32, f64, i32, i64, u8, f16)), draw.pick((f32, f64, i32, i64, u8, f16))
+    ratio = np.dtype(target).itemsize // np.dtype(source).itemsize
+    shape = shape[:5] + ((ratio + draw.flag(0.03),) if ratio > 1 else ())
+    return Case(op, {"input": draw.values(source, shape, 1, 3)}, {"type": target}, gradients=False)
+
+
+@generator("Erfinv", "Ndtri", "Xlog1py")
+def inverse(draw, op):
+    dtype = draw.pick((f32, f64))
+    if op == "Xlog1py":
+        a, b = draw.broadcast()
+        return Case(op, {"x": np.round(draw.values(dtype, a)), "y": draw.values(dtype, b, -0.9, 4)})
+    return Case(op, {"x": draw.values(dtype, draw.shape(), 0.01 if op == "Ndtri" else -0.98, 0.98)}, tolerance=1e-5
+                if dtype == f32 else 1e-9)
+
+
+@generator("MaxPoolWithArgmax")
+def pool_where(draw, op):
+    dtype = draw.pick((f32, f64, i32))
+    x = draw.values(dtype, (draw.int(1, 3), draw.int(1, 7), draw.int(1, 7), draw.int(1, 20)))
+    attrs = {"ksize": [1, draw.int(1, 3), draw.int(1, 3), 1], "strides": [1, draw.int(1, 3), draw.int(1, 3), 1],
+             "padding": draw.pick(("SAME", "VALID")), "include_batch_in_index": draw.flag(), "Targmax": draw.pick((i32, i64))}
+    return Case(op, {"input": x}, attrs)
+
+
+@generator("Dilation2D")
+def dilation(draw, op):
+    dtype, channels = draw.pick((f32, f64)), draw.int(1, 3)
+    x = draw.values(dtype, (draw.int(1, 2), draw.int(3, 7), draw.int(3, 7), channels))
+    return Case(op, {"input": x, "filter": draw.values(dtype, (draw.int(1, 3), draw.int(1, 3), channels))},
+                {"strides": [1, draw.int(1, 2), draw.int(1, 2), 1], "rates": [1, draw.int(1, 2), draw.int(1, 2), 1],
+                 "padding": draw.pick(("SAME", "VALID"))})
