@@ -129,8 +129,7 @@ static void evaluation_goes_on_as_cifar10_eval_does(void **state)
     assert_runs(0, "rm -rf on; $T train cifar10 --data-set synthetic --batch-size 1 --max-steps 1 --train-dir on && "
                    "$T eval cifar10 --compat tutorial --checkpoint_dir on --eval_dir events --run_once >line && "
                    "wc -l line && cat line && grep -aq 'Precision @ 1' events/events.out.tfevents.*");
-    assert_prints("1 line
-");
+    assert_prints("1 line\n");
     assert_prints(": precision @ 1 = ");
     assert_runs(128 + 15, "$T eval cifar10 --checkpoint_dir=nothing_yet --data-set synthetic --eval_interval_secs=1 "
                           "> waits & until grep 'No checkpoint file found' waits; do sleep 0.1; done; "
