@@ -3,8 +3,10 @@
 #include "testing.h"
 
 #include <tower/data.h>
+#include <tower/nn.h>
 #include <tower/ops.h>
 #include <tower/session.h>
+#include <tower/train.h>
 
 static void builder_latches_an_error_of_its_own(void **state)
 {
@@ -166,6 +168,79 @@ static void size_of_augmented_images_is_known_without_a_pipeline(void **state)
     tw_dataset_destroy(data);
 }
 
+/* ---- lines of the program ---- */
+
+#include <tower/located.h> /* for what follows; what stands above says nothing of its lines */
+
+/* "(tests/test_builders.c:LINE)" ends the message. */
+static void assert_at(const char *message, int line)
+{
+    char end[64];
+    snprintf(end, sizeof end, "test_builders.c:%d)", line);
+    if (strlen(message) < strlen(end) || strcmp(message + strlen(message) - strlen(end), end) != 0)
+        fail_msg("'%s' does not end with '%s'", message, end);
+}
+
+static void errors_name_the_line_that_built_what_failed(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_output a = tw_constant_floats(g, TW_SHAPE(2, 3), (float[6]){0});
+    int line = __LINE__ + 1;
+    tw_output wrong = tw_matmul(tw_name(g, "wrong"), a, a);
+    tw_relu(g, wrong);
+    assert_message(tw_graph_message(g), "wrong");
+    assert_at(tw_graph_message(g), line);
+    tw_graph_destroy(g);
+
+    g = tw_graph_create();
+    tw_optimizer *sgd = tw_gradient_descent(g, tw_scalar(g, 0.1f));
+    tw_output loss = tw_constant_floats(g, TW_SHAPE(2), (float[]){1, 2}); /* no scalar */
+    line = __LINE__ + 1;
+    tw_compute_gradients(sgd, loss);
+    assert_at(tw_graph_message(g), line);
+    tw_graph_destroy(g);
+}
+
+static void a_run_names_the_line_of_the_node_that_failed(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_error error = {0};
+    tw_session *session;
+    tw_output rows = tw_constant_floats(g, TW_SHAPE(2), (float[]){1, 2});
+    tw_output which = tw_placeholder(tw_name(g, "which"), TW_INT32, TW_SHAPE(1));
+    int line = __LINE__ + 1;
+    tw_output row = tw_gather(tw_name(g, "row"), rows, which, 0);
+    int unfed = line - 2;
+    assert_int_equal(tw_session_create(g, NULL, &session, &error), TW_OK);
+    tw_tensor *result = NULL, *fed = tw_tensor_from(TW_INT32, TW_SHAPE(1), &(int32_t){7});
+    assert_int_equal(tw_session_run(session, &(tw_feed){which, fed}, 1, &row, 1, &result, &error), TW_INVALID_ARGUMENT);
+    assert_message(error.message, "'row'");
+    assert_at(error.message, line);
+    assert_int_equal(tw_session_run(session, NULL, 0, &row, 1, &result, &error), TW_INVALID_ARGUMENT);
+    assert_message(error.message, "'which'");
+    assert_at(error.message, unfed);
+    tw_tensor_release(fed);
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+}
+
+static void a_call_through_a_pointer_or_in_parentheses_is_a_call(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_output (*relu)(tw_graph *, tw_output) = tw_relu;
+    tw_graph_at(g, "model.py", 12);
+    tw_output y = relu(g, (tw_scalar)(g, -1));
+    assert_string_equal(tw_node_op(y.node), "Relu");
+    (tw_matmul)(g, y, y);
+    assert_message(tw_graph_message(g), "(model.py:12)");
+    tw_graph_destroy(g);
+    assert_null(tw_graph_at(NULL, "model.py", 1));
+    assert_null(tw_scalar(NULL, 1).node);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +252,9 @@ int main(void)
         cmocka_unit_test(sum_of_rows_is_known_by_its_rows),
         cmocka_unit_test(device_is_found_by_any_of_its_names),
         cmocka_unit_test(size_of_augmented_images_is_known_without_a_pipeline),
+        cmocka_unit_test(errors_name_the_line_that_built_what_failed),
+        cmocka_unit_test(a_run_names_the_line_of_the_node_that_failed),
+        cmocka_unit_test(a_call_through_a_pointer_or_in_parentheses_is_a_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

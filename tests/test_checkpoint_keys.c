@@ -274,6 +274,7 @@ static void another_revision_or_processor_is_named_and_not_refused(void **state)
     tw_trainer_options options = remembered_options(&run, &ground);
     assert_string_equal(saved(&options, "tower/revision"), tw_revision());
     assert_string_equal(saved(&options, "tower/processor"), tw_processor_info().name);
+    assert_null(strpbrk(tw_processor_info().name, "\n\t"));
 
     char directory[128], expected[512];
     tw_error error = {0};

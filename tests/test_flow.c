@@ -1,5 +1,6 @@
-/* test_flow.c - graphs with control flow as TensorFlow 1 wrote them give TensorFlow's values and errors, on one CPU and
- * on virtual GPUs, with and without rewrites. What it computed is in golden/flow.txt (golden/make_flow.py). */
+/* test_flow.c - graphs with control flow as TensorFlow 1 wrote them, and with data sets and iterators, give
+ * TensorFlow's values and errors, on one CPU and on virtual GPUs, with and without rewrites. What it computed is in
+ * golden/flow.txt (golden/make_flow.py) and golden/datasets.txt (golden/make_datasets.py). */
 #include "testing.h"
 
 #include <tower/device.h>
@@ -10,6 +11,7 @@
 enum { MOST = 16 };
 
 static char *text;       /* of flow.txt */
+static const char *folder; /* in golden/ */
 static const char *said; /* the case that is run, and how */
 static int line_number;
 
@@ -27,6 +29,7 @@ static tw_dtype dtype_of(const char *name)
 
 static void put(tw_tensor *t, int64_t i, const char *word)
 {
+    char path[600];
     switch (tw_tensor_dtype(t)) {
     case TW_FLOAT32:
         ((float *)tw_tensor_data(t))[i] = strtof(word, NULL);
@@ -44,6 +47,10 @@ static void put(tw_tensor *t, int64_t i, const char *word)
         ((bool *)tw_tensor_data(t))[i] = word[0] == '1';
         break;
     case TW_STRING:
+        if (word[0] == '@') {
+            snprintf(path, sizeof path, "%s/%s/%s", GOLDEN_DIR, folder, word + 1);
+            word = path;
+        }
         assert_int_equal(tw_tensor_set_string(t, i, word, strlen(word)), TW_OK);
         break;
     default:
@@ -129,12 +136,24 @@ static void do_run(tw_session *s, run *r)
     *r = (run){0};
 }
 
-static void read_line(tw_graph *g, run *r, char *line)
+/* "float 1 2 3.5 4", or "NODE:0" for what that gives: a handle of an iterator. */
+static tw_tensor *read_fed(tw_graph *g, tw_session *s, char *word)
+{
+    tw_tensor *value = NULL;
+    tw_error error = {0};
+    if (!strchr(word, ':'))
+        return read_tensor(word);
+    tw_output fetch = find_output(g, word);
+    assert_ok(tw_session_run(s, NULL, 0, &fetch, 1, &value, &error));
+    return value;
+}
+
+static void read_line(tw_graph *g, tw_session *s, run *r, char *line)
 {
     char *word = strtok(line, " "), *name = strtok(NULL, " ");
     if (strcmp(word, "feed") == 0) {
         r->feeds[r->num_feeds].output = find_output(g, name);
-        r->feeds[r->num_feeds++].tensor = read_tensor(strtok(NULL, " "));
+        r->feeds[r->num_feeds++].tensor = read_fed(g, s, strtok(NULL, " "));
     } else if (strcmp(word, "target") == 0) {
         r->fetches[r->num_fetches++] = find_output(g, name);
     } else if (strcmp(word, "fetch") == 0) {
@@ -157,7 +176,7 @@ static void run_case(const char *name, const char *lines, const tw_session_optio
     tw_error error = {0};
     tw_session *s = NULL;
     tw_graph *g = tw_graph_create();
-    snprintf(path, sizeof path, "%s/flow/%s.pb", GOLDEN_DIR, name);
+    snprintf(path, sizeof path, "%s/%s/%s.pb", GOLDEN_DIR, folder, name);
     char *bytes = read_whole(path, &size);
     if (strncmp(lines, "refused ", strlen("refused ")) == 0) {
         int code = atoi(lines + strlen("refused "));
@@ -180,7 +199,7 @@ static void run_case(const char *name, const char *lines, const tw_session_optio
             do_run(s, &r);
             r.given = true;
         } else {
-            read_line(g, &r, line);
+            read_line(g, s, &r, line);
         }
     }
     do_run(s, &r);
@@ -188,12 +207,13 @@ static void run_case(const char *name, const char *lines, const tw_session_optio
     tw_graph_destroy(g);
 }
 
-static void run_all(const char *how, const tw_session_options *options)
+static void run_all_of(const char *in, const char *how, const tw_session_options *options)
 {
     char path[600], name[64], saying[200];
     int cases = 0;
     const char *only = getenv("FLOW_CASE"); /* for whoever looks at one */
-    snprintf(path, sizeof path, "%s/flow.txt", GOLDEN_DIR);
+    folder = in;
+    snprintf(path, sizeof path, "%s/%s.txt", GOLDEN_DIR, folder);
     text = read_whole(path, NULL);
     line_number = 1;
     for (const char *at = strstr(text, "\ngraph "); at; at = strstr(at, "\ngraph ")) {
@@ -210,6 +230,11 @@ static void run_all(const char *how, const tw_session_options *options)
     }
     assert_true(cases > 10 || only);
     free(text);
+}
+
+static void run_all(const char *how, const tw_session_options *options)
+{
+    run_all_of("flow", how, options);
 }
 
 static void control_flow_gives_tensorflows_values(void **state)
@@ -237,9 +262,24 @@ static void control_flow_gives_tensorflows_values_on_virtual_gpus(void **state)
     tw_devices_destroy(devices);
 }
 
+static void data_sets_give_tensorflows_elements(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_devices *devices;
+    tw_device_options options = {.virtual_gpus = 2};
+    run_all_of("datasets", "as it is", &(tw_session_options){.allow_soft_placement = true});
+    run_all_of("datasets", "plain",
+               &(tw_session_options){.allow_soft_placement = true, .plain_kernels = true, .disable = "all"});
+    assert_ok(tw_devices_create(&options, &devices, &error));
+    run_all_of("datasets", "2 GPUs", &(tw_session_options){.devices = devices, .allow_soft_placement = true});
+    tw_devices_destroy(devices);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(data_sets_give_tensorflows_elements),
         cmocka_unit_test(control_flow_gives_tensorflows_values),
         cmocka_unit_test(control_flow_gives_tensorflows_values_without_rewrites),
         cmocka_unit_test(control_flow_gives_tensorflows_values_on_virtual_gpus),

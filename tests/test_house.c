@@ -203,7 +203,7 @@ static const struct {
     {"test_file.c", "files, and files of records"},
     {"test_loops.c", "loops that are built for several CPUs, each of them"},
     {"test_place.c", "colocation and moves"},
-    {"test_run.c", "plans that no graph comes to, and who waits at a queue"},
+    {"test_run.c", "plans that no graph comes to, who waits at a queue, and tasks that lose each other"},
 };
 enum { LOOKING_INSIDE = sizeof looking_inside / sizeof *looking_inside };
 static int files_met; /* of them */
@@ -487,16 +487,28 @@ static void no_file_uses_a_deprecated_name(void **state)
     free(deprecated);
 }
 
-static void pages_of_the_interface_say_what_the_headers_say(void **state)
+/* A script of ours that compares what it would write with what is there. */
+static void assert_is_up_to_date(const char *command)
 {
-    (void)state;
     char words[512] = "";
-    FILE *check = popen(SOURCE_DIR "/scripts/make-api-docs --check 2>&1", "r");
+    FILE *check = popen(command, "r");
     assert_non_null(check);
     size_t size = fread(words, 1, sizeof words - 1, check);
     words[size] = 0;
     if (pclose(check) != 0)
         fail_msg("%s", words);
+}
+
+static void pages_of_the_interface_say_what_the_headers_say(void **state)
+{
+    (void)state;
+    assert_is_up_to_date(SOURCE_DIR "/scripts/make-api-docs --check 2>&1");
+}
+
+static void every_builder_says_from_which_line_it_is_called(void **state)
+{
+    (void)state;
+    assert_is_up_to_date(SOURCE_DIR "/scripts/make-located --check 2>&1");
 }
 
 /* The next link of a text in Markdown, `](TARGET)`, that leads to a file: into target[size], without "#..."; moves *at
@@ -716,6 +728,7 @@ int main(void)
         cmocka_unit_test(every_source_begins_with_its_name_and_what_it_is),
         cmocka_unit_test(no_file_uses_a_deprecated_name),
         cmocka_unit_test(pages_of_the_interface_say_what_the_headers_say),
+        cmocka_unit_test(every_builder_says_from_which_line_it_is_called),
         cmocka_unit_test(links_of_the_documentation_lead_somewhere),
         cmocka_unit_test(links_are_found_in_a_page),
         cmocka_unit_test(c_in_the_guide_from_tensorflow_is_quoted_from_examples),

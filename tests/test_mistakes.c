@@ -1,10 +1,14 @@
 /* Mistakes that are easily made are told, in words that say what to do. */
 #include "testing.h"
 
+#include <signal.h>
 #include <stdbool.h>
+#include <sys/wait.h>
+#include <tower/crash.h>
 #include <tower/ops.h>
 #include <tower/session.h>
 #include <tower/train.h>
+#include <unistd.h>
 
 typedef struct fixture {
     tw_graph *g;
@@ -141,6 +145,54 @@ static void many_runs_of_a_node_take_four_arguments(void **state)
     tw_tensor_release(one);
 }
 
+/* ---- a program that crashes ---- */
+
+static tw_status crash(void *user, int tower, void *const *outputs, tw_error *error)
+{
+    (void)user, (void)tower, (void)outputs, (void)error;
+    raise(SIGSEGV);
+    return TW_OK;
+}
+
+/* Becomes a process that crashes while a node runs. */
+static _Noreturn void crash_in_a_node(const char *folder)
+{
+    tw_session *session;
+    tw_output batch;
+    tw_graph *g = tw_graph_create();
+    signal(SIGSEGV, SIG_DFL); /* cmocka catches it */
+    if (tw_set_crash_report(folder, false, NULL) != TW_OK)
+        _exit(3);
+    tw_input(g, "batch", 0, (tw_dtype[]){TW_FLOAT32}, (tw_shape[]){TW_SHAPE(2)}, 1, &batch);
+    if (tw_session_create(g, NULL, &session, NULL) == TW_OK &&
+        tw_session_set_source(session, "batch", crash, NULL, NULL) == TW_OK)
+        tw_session_repeat(session, batch, 1, NULL);
+    _exit(4);
+}
+
+static void a_crash_leaves_a_report_that_names_the_node(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    char folder[] = "/tmp/tower-crash-XXXXXX", path[64];
+    int status;
+    assert_non_null(mkdtemp(folder));
+    assert_fails(tw_set_crash_report("/nowhere", false, &error), TW_NOT_FOUND, "cannot be written to '/nowhere'");
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0)
+        crash_in_a_node(folder);
+    waitpid(child, &status, 0);
+    assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) == 1); /* a sanitizer's own end */
+    snprintf(path, sizeof path, "%s/crash-0.txt", folder);
+    char *report = read_whole(path, NULL);
+    assert_message(report, "ended by  signal 11 (SIGSEGV");
+    assert_message(report, "/job:localhost/replica:0/task:0/device:CPU:0 is at TowerInput 'TowerInput'");
+    free(report);
+    unlink(path);
+    rmdir(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +202,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_constant_of_no_tensor_says_so, setup, teardown),
         cmocka_unit_test_setup_teardown(no_graph_has_failed, setup, teardown),
         cmocka_unit_test_setup_teardown(many_runs_of_a_node_take_four_arguments, setup, teardown),
+        cmocka_unit_test(a_crash_leaves_a_report_that_names_the_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -134,6 +134,8 @@ static void check_maker(const twi_op *op, const twi_signature *s)
     bool makes = s->num_inputs == 0 && (handle || reference);
     if (op->makes == TWI_MAKES_SERIES)
         return expect(s->num_outputs > 0 && s->outputs[0].dtype == TW_RESOURCE, op, "gives what it makes first");
+    if (op->makes == TWI_MAKES_RECIPE || op->makes == TWI_MAKES_ITERATOR)
+        return expect(s->outputs[0].dtype == TW_RESOURCE && twi_op_is(op, TWI_STATEFUL), op, "gives what it makes");
     expect(makes == (op->makes != TWI_MAKES_NOTHING), op, "says what it makes");
     expect(!makes || twi_op_is(op, TWI_STATEFUL), op, "who makes a resource is stateful");
     expect(!makes || has_attr(s, "shared_name"), op, "what is made may have a name");

@@ -215,6 +215,47 @@ static void arrays_of_numpy_are_images_and_labels(void **state)
     tw_tensor_release(labels);
 }
 
+static void records_of_tensorflow_are_examples(void **state)
+{
+    (void)state;
+    assert_runs(0, "cp -r " GOLDEN_DIR "/records shards && mv shards/raw raw");
+    tw_dataset *train = load("shards", TW_SPLIT_TRAIN, 4, 3), *test = load("shards", TW_SPLIT_TEST, 4, 3);
+    assert_int_equal(tw_dataset_count(train), 6);
+    assert_int_equal(tw_dataset_count(test), 1); /* what the file says that is called validation... */
+    assert_string_equal(tw_dataset_class_name(test, tw_dataset_labels(test)[0]), "blue");
+    for (int64_t i = 0; i < 6; i++) { /* JPEGs have nearly the colour of their class */
+        static const colour *const colours[] = {&blue, &green, &red};
+        const uint8_t *pixel = tw_dataset_images(train) + i * 4 * 4 * 3;
+        const colour *is = colours[tw_dataset_labels(train)[i]];
+        assert_in_range(pixel[0] + 5, is->red, is->red + 10);
+        assert_in_range(pixel[1] + 5, is->green, is->green + 10);
+        assert_in_range(pixel[2] + 5, is->blue, is->blue + 10);
+    }
+    tw_dataset_destroy(train);
+    tw_dataset_destroy(test);
+    train = load("raw", TW_SPLIT_TRAIN, 4, 3); /* pixels as they are; no half is named, so every fifth is for testing */
+    assert_int_equal(tw_dataset_count(train), 12);
+    assert_string_equal(tw_dataset_class_name(train, 2), "2");
+    for (int64_t i = 0; i < 12; i++)
+        assert_int_equal(tw_dataset_images(train)[i * 4 * 4 * 3 + tw_dataset_labels(train)[i]], 200);
+    tw_dataset_destroy(train);
+}
+
+static void records_that_are_none_are_named(void **state)
+{
+    (void)state;
+    assert_runs(0, "mkdir bad && cp " GOLDEN_DIR "/records/train-00000-of-00002 bad/train.tfrecord && "
+                   "truncate -s 600 bad/train.tfrecord");
+    assert_message(refusal("bad"), "bad/train.tfrecord");
+    assert_runs(0, "sed 's:image/class/t:other/name/t:; s:image/class/l:other/name/l:' " GOLDEN_DIR
+                   "/records/validation-00000-of-00001 > bad/train.tfrecord");
+    assert_message(refusal("bad"), "bad/train.tfrecord"); /* its checksum is that of other bytes */
+    assert_runs(0, "echo 'no records' > bad/train.tfrecord");
+    assert_message(refusal("bad"), "bad/train.tfrecord");
+    assert_runs(0, "cp " GOLDEN_DIR "/files/events bad/train.tfrecord");
+    assert_message(refusal("bad"), "bad/train.tfrecord', the record at byte 0: ");
+}
+
 static void the_middle_of_a_picture_is_scaled(void **state)
 {
     (void)state;
@@ -329,6 +370,8 @@ int main(void)
         cmocka_unit_test(folders_of_halves_are_taken_as_they_are),
         cmocka_unit_test(lists_name_files_and_labels),
         cmocka_unit_test(arrays_of_numpy_are_images_and_labels),
+        cmocka_unit_test(records_of_tensorflow_are_examples),
+        cmocka_unit_test(records_that_are_none_are_named),
         cmocka_unit_test(the_middle_of_a_picture_is_scaled),
         cmocka_unit_test(damaged_pictures_are_named),
         cmocka_unit_test(changed_bytes_do_no_harm),

@@ -2,14 +2,12 @@
  * it was. The terminal is played: a pseudo-terminal, and a screen that understands what the program sends. */
 #include "program.h"
 
-#include <errno.h>
-#include <poll.h>
+#include <fcntl.h>
 #include <pty.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <termios.h>
-#include <time.h>
 
 enum { ROWS = 50, COLUMNS = 200 };
 
@@ -24,6 +22,7 @@ typedef struct screen {
 
 typedef struct terminal {
     int master;
+    char name[64]; /* of the program's side, a file */
     pid_t pid;
     screen s;
     char all[1 << 20]; /* as it came */
@@ -119,7 +118,7 @@ static void open_terminal(int columns, int rows, const char *format, ...)
     t.s.columns = columns;
     t.s.rows = rows;
     clear_from(&t.s, 0, 0);
-    t.pid = forkpty(&t.master, NULL, NULL, &size);
+    t.pid = forkpty(&t.master, t.name, NULL, &size);
     assert_true(t.pid >= 0);
     if (t.pid == 0) {
         setenv("TERM", "xterm", 0);
@@ -128,24 +127,16 @@ static void open_terminal(int columns, int rows, const char *format, ...)
     }
 }
 
-/* Reads for so long, or until the program ends; false then. */
-static bool read_for(int milliseconds)
+/* What the program has written since; false: it has ended. Waits for it, for as long as it takes. */
+static bool read_more(void)
 {
-    struct timespec now, begun;
-    clock_gettime(CLOCK_MONOTONIC, &begun);
-    for (;;) {
-        struct pollfd ready = {.fd = t.master, .events = POLLIN};
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        long left = milliseconds - (now.tv_sec - begun.tv_sec) * 1000 - (now.tv_nsec - begun.tv_nsec) / 1000000;
-        if (left <= 0 || poll(&ready, 1, (int)left) == 0)
-            return true;
-        ssize_t got = read(t.master, t.all + t.size, sizeof t.all - t.size - 1);
-        if (got <= 0)
-            return false;
-        t.size += (size_t)got;
-        t.all[t.size] = 0;
-        show(&t);
-    }
+    ssize_t got = read(t.master, t.all + t.size, sizeof t.all - t.size - 1);
+    if (got <= 0)
+        return false;
+    t.size += (size_t)got;
+    t.all[t.size] = 0;
+    show(&t);
+    return true;
 }
 
 static bool screen_has(const char *text)
@@ -172,36 +163,85 @@ static void print_screen(void)
 
 static void wait_for_text(const char *text)
 {
-    for (int i = 0; i < 300 && !screen_has(text); i++)
-        if (!read_for(100))
-            break;
+    while (!screen_has(text) && read_more())
+        ;
     if (!screen_has(text)) {
         print_screen();
         fail_msg("'%s' does not come", text);
     }
 }
 
-/* Reads to the end; the exit code. The terminal must be as it was. */
-static int close_terminal(void)
+/* A frame ends with the erasing of what stood below it. Where the count-th from a place in t.all ends. */
+static size_t end_of_frame(size_t from, int count)
+{
+    for (;;) {
+        const char *end = t.all + from;
+        int left = count;
+        while (left > 0 && (end = strstr(end, "\033[J")) != NULL) {
+            end += strlen("\033[J");
+            left--;
+        }
+        if (left == 0)
+            return (size_t)(end - t.all);
+        assert_true(read_more());
+    }
+}
+
+/* Stops the program, between two frames, and lets somebody else write to its terminal, as a shell does: when that has
+ * come, so has all that was written before. Returns where in t.all the words stand. */
+static size_t stop_and_say(const char *words)
+{
+    int terminal = open(t.name, O_WRONLY | O_NOCTTY), ended;
+    assert_true(terminal >= 0);
+    for (;;) {
+        size_t from = t.size;
+        kill(t.pid, SIGSTOP);
+        assert_int_equal(waitpid(t.pid, &ended, WUNTRACED), t.pid);
+        assert_true(WIFSTOPPED(ended));
+        assert_int_equal(dprintf(terminal, "%s\n", words), strlen(words) + 1);
+        const char *at;
+        while (!(at = strstr(t.all + from, words)))
+            assert_true(read_more());
+        wait_for_text(words);
+        if (strncmp(at - strlen("\033[J"), "\033[J", strlen("\033[J")) == 0) {
+            close(terminal);
+            return (size_t)(at - t.all);
+        }
+        kill(t.pid, SIGCONT); /* it was in the midst of a frame */
+        end_of_frame(t.size, 2);
+    }
+}
+
+/* Reads to the end. The terminal must be as it was. */
+static void close_terminal(int expected)
 {
     int ended;
-    while (read_for(60000))
+    while (read_more())
         ;
     waitpid(t.pid, &ended, 0);
     close(t.master);
+    int code = WIFEXITED(ended) ? WEXITSTATUS(ended) : 128 + WTERMSIG(ended);
+    if (code != expected) {
+        print_screen();
+        fail_msg("exit code %d instead of %d", code, expected);
+    }
     assert_false(t.s.hid_cursor);
     assert_int_equal(t.s.column, 0); /* the shell's prompt begins a line */
-    return WIFEXITED(ended) ? WEXITSTATUS(ended) : 128 + WTERMSIG(ended);
 }
 
-#define RUN "$T train mnist --data-set synthetic --batch-size 2 --log-every 1 "
+#define TRAIN " train mnist --data-set synthetic --batch-size 2 --log-every 1 "
+#define RUN "$T" TRAIN
+#define LAST_LINE "  memory " /* above the panel; from then on there are frames only */
+/* The program with a clock on which each look at it is so many seconds later than the one before. */
+#define BY_LOOKS(seconds)                                                                                              \
+    "env LD_PRELOAD='" PLAY_CLOCK "' PLAY_CLOCK=" seconds " ASAN_OPTIONS=\"$ASAN_OPTIONS:verify_asan_link_order=0\" $T"
 
 static void a_terminal_shows_a_panel_that_is_drawn_in_place(void **state)
 {
     (void)state;
-    open_terminal(80, 40, "LC_ALL=C " RUN "--virtual-gpus 2 --max-steps 40 --train-dir p1");
+    open_terminal(80, 40, "LC_ALL=C " BY_LOOKS("0.1") TRAIN "--virtual-gpus 2 --max-steps 40 --train-dir p1");
     wait_for_text(" time ");
-    assert_int_equal(close_terminal(), 0);
+    close_terminal(0);
     assert_true(t.s.moved_up);
     assert_int_equal(screen_count(" of 40 "), 1);
     assert_true(screen_has(" step      40 of 40 #"));
@@ -223,21 +263,21 @@ static void a_terminal_shows_a_panel_that_is_drawn_in_place(void **state)
 static void devices_for_which_there_is_no_room_are_counted(void **state)
 {
     (void)state;
-    open_terminal(80, 12, "LC_ALL=C " RUN "--virtual-gpus 8 --max-steps 12 --train-dir many");
+    open_terminal(80, 12, "LC_ALL=C " BY_LOOKS("0.1") TRAIN "--virtual-gpus 8 --max-steps 12 --train-dir many");
     wait_for_text("more devices");
     assert_true(screen_has("and 5 more devices"));
-    assert_int_equal(close_terminal(), 0);
+    close_terminal(0);
 }
 
 static void characters_are_drawn_where_the_locale_has_them(void **state)
 {
     (void)state;
     open_terminal(120, 40, "LC_ALL=C.UTF-8 " RUN "--max-steps 20 --train-dir p2");
-    assert_int_equal(close_terminal(), 0);
+    close_terminal(0);
     assert_true(screen_has(" step      20 of 20 ****"));
     assert_non_null(strstr(t.all, "\u2588"));
     open_terminal(120, 40, "LC_ALL=C " RUN "--max-steps 20 --train-dir p2c");
-    assert_int_equal(close_terminal(), 0);
+    close_terminal(0);
     assert_null(strstr(t.all, "\u2588"));
 }
 
@@ -252,7 +292,7 @@ static void where_nothing_may_move_lines_of_at_most_80_columns_come(void **state
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         open_terminal(cases[i].columns, 40, "%s " RUN "--max-steps 3 --train-dir lines%zu %s", cases[i].before, i,
                       cases[i].behind);
-        assert_int_equal(close_terminal(), 0);
+        close_terminal(0);
         assert_non_null(strstr(t.all, ": step 2, loss = "));
         assert_null(strstr(t.all, "\033["));
     }
@@ -273,80 +313,74 @@ static void ctrl_c_saves_and_leaves_the_terminal_as_it_was(void **state)
     struct termios before, after;
     open_terminal(80, 40, RUN "--max-steps 1000000 --train-dir c1");
     assert_int_equal(tcgetattr(t.master, &before), 0);
-    wait_for_text(" step      ");
-    read_for(600);
+    end_of_frame(0, 2);
     assert_int_equal(tcgetattr(t.master, &after), 0);
     assert_int_equal(before.c_lflag, after.c_lflag);
     assert_int_equal(before.c_iflag, after.c_iflag);
     assert_int_equal(write(t.master, "\003", 1), 1);
     wait_for_text("stopped by signal 2");
     wait_for_text("tower train --resume --train-dir c1");
-    assert_int_equal(close_terminal(), 130);
+    close_terminal(130);
     assert_int_equal(screen_count(" of 1,000,000 "), 1);
 }
 
 static void after_a_stop_it_is_drawn_anew_below_what_the_shell_wrote(void **state)
 {
     (void)state;
-    open_terminal(80, 40, "echo $$ > pid; exec " RUN "--max-steps 1000000 --train-dir s1");
-    wait_for_text(" step      ");
-    read_for(500);
-    char path[512], line[64] = "";
-    snprintf(path, sizeof path, "%s/pid", directory);
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    assert_non_null(fgets(line, sizeof line, file));
-    fclose(file);
-    pid_t pid = (pid_t)atoi(line);
-    kill(pid, SIGSTOP);
-    read_for(300);
-    for (int tries = 0; t.s.column != 0 && tries < 20; tries++) { /* not in the midst of a frame */
-        kill(pid, SIGCONT);
-        read_for(300);
-        kill(pid, SIGSTOP);
-        read_for(300);
-    }
-    int row = t.s.row, shown = screen_count(" of 1,000,000 ");
-    for (const char *c = "shell says hello\r\n"; *c; c++) { /* as a shell does meanwhile */
-        t.all[t.size++] = *c;
-    }
-    show(&t);
-    kill(pid, SIGCONT);
-    for (int tries = 0; tries < 30 && screen_count(" of 1,000,000 ") < shown + 1; tries++)
-        read_for(500);
-    assert_true(strstr(t.s.cells[row], "shell says hello") != NULL);
+    open_terminal(80, 40, "exec " RUN "--max-steps 1000000 --train-dir s1");
+    wait_for_text(LAST_LINE);
+    size_t said = stop_and_say("shell says hello");
+    int row = t.s.row - 1, shown = screen_count(" of 1,000,000 ");
+    kill(t.pid, SIGCONT);
+    end_of_frame(said, 2);
+    assert_true(strncmp(t.s.cells[row], "shell says hello ", strlen("shell says hello ")) == 0);
     assert_int_equal(screen_count(" of 1,000,000 "), shown + 1); /* the one before the stop is history */
-    kill(pid, SIGTERM);
-    close_terminal();
+    kill(t.pid, SIGTERM);
+    close_terminal(128 + SIGTERM);
 }
 
-static void a_narrower_terminal_gets_a_narrower_panel(void **state)
+/* Columns that the widest line takes of what came from there on; what stands between two sequences is text. */
+static int widest_from(size_t from)
 {
-    (void)state;
-    open_terminal(120, 40, "LC_ALL=C " RUN "--max-steps 1000000 --train-dir n1");
-    wait_for_text(" step      ");
-    struct winsize size = {.ws_col = 70, .ws_row = 40};
-    assert_int_equal(ioctl(t.master, TIOCSWINSZ, &size), 0);
-    read_for(500);
-    size_t from = t.size; /* what comes from now on is for the new width */
-    read_for(1000);
-    int width = 0;
+    int width = 0, widest = 0;
     for (size_t i = from; i < t.size; i++) {
         if (t.all[i] == 033)
             while (i < t.size && !strchr("mKJA", t.all[i]))
                 i++;
         else
             width = t.all[i] == '\n' || t.all[i] == '\r' ? 0 : width + 1;
-        assert_true(width <= 70);
+        widest = width > widest ? width : widest;
     }
-    size.ws_col = 30; /* too narrow for it */
+    return widest;
+}
+
+/* Resizes the terminal, and returns where in t.all the frames for the new size begin: one that was drawn meanwhile
+ * may be of the old one. */
+static size_t resize(int columns)
+{
+    struct winsize size = {.ws_col = (unsigned short)columns, .ws_row = 40};
+    size_t said = stop_and_say("resized");
     assert_int_equal(ioctl(t.master, TIOCSWINSZ, &size), 0);
-    read_for(1000);
+    kill(t.pid, SIGCONT);
+    return end_of_frame(said, 1);
+}
+
+static void a_narrower_terminal_gets_a_narrower_panel(void **state)
+{
+    (void)state;
+    open_terminal(120, 40, "exec env LC_ALL=C " RUN "--max-steps 1000000 --train-dir n1");
+    wait_for_text(LAST_LINE);
+    size_t wide = end_of_frame(t.size, 1);
+    end_of_frame(wide, 1);
+    assert_in_range(widest_from(wide), 71, 120);
+    size_t narrower = resize(70);
+    end_of_frame(narrower, 3);
+    assert_in_range(widest_from(narrower), 50, 70);
+    size_t narrow = resize(30); /* too narrow for a panel: a line */
+    end_of_frame(narrow, 3);
+    assert_in_range(widest_from(narrow), 5, 30);
     assert_int_equal(write(t.master, "\003", 1), 1);
-    while (read_for(60000))
-        ;
-    close(t.master);
-    waitpid(t.pid, NULL, 0);
+    close_terminal(130);
 }
 
 static void warnings_stand_above_the_panel_and_are_not_lost(void **state)
@@ -354,19 +388,53 @@ static void warnings_stand_above_the_panel_and_are_not_lost(void **state)
     (void)state;
     open_terminal(100, 40,
                   RUN "--max-steps 20 --train-dir w1; rm -f w1/model*; " RUN "--max-steps 20 --train-dir w1 --resume");
-    assert_int_equal(close_terminal(), 0);
+    close_terminal(0);
     assert_true(screen_has("there is no checkpoint in 'w1'; training begins at step 0"));
 }
 
+#define EVALUATE " eval mnist --data-set synthetic --train-dir b1 --batch-size 16"
+#define PIPE "events.out.tfevents.9999999999.pipe"
+
+/* A handler's frame on a thread that computes may lie in the heap (src/cli/signals.h). */
+static void handlers_run_on_one_thread(void **state)
+{
+    (void)state;
+    static const int handled[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+    char command[128];
+    open_terminal(80, 40, "exec " RUN "--max-steps 1000000 --train-dir h1 --cpu-threads 2");
+    wait_for_text(LAST_LINE);
+    snprintf(command, sizeof command, "sed -n 's/^SigBlk://p' /proc/%d/task/*/status", (int)t.pid);
+    FILE *threads = popen(command, "r");
+    assert_non_null(threads);
+    int all = 0, open_to[sizeof handled / sizeof *handled] = {0};
+    for (unsigned long long blocked; fscanf(threads, "%llx", &blocked) == 1; all++) {
+        assert_true(blocked >> (SIGCONT - 1) & 1);
+        for (size_t i = 0; i < sizeof handled / sizeof *handled; i++)
+            open_to[i] += !(blocked >> (handled[i] - 1) & 1);
+    }
+    pclose(threads);
+    assert_in_range(all, 4, 100); /* the one that trains, its team, the panel's, the input's, that of handlers */
+    for (size_t i = 0; i < sizeof handled / sizeof *handled; i++)
+        assert_int_equal(open_to[i], 1);
+    kill(t.pid, SIGTERM);
+    close_terminal(128 + SIGTERM);
+}
+
+/* An event log that is a pipe holds the program up until somebody writes to it. */
 static void what_takes_long_is_said_after_two_seconds(void **state)
 {
     (void)state;
-    assert_runs(0, RUN "--max-steps 1 --train-dir b1");
+    assert_runs(0, RUN "--max-steps 1 --train-dir b1 && mkfifo b1/" PIPE);
+    assert_runs(0, BY_LOOKS("1") " report b1 2>&1 | while read -r line; do echo \"$line\"; "
+                "case $line in *'so far') : > b1/" PIPE " ;; esac; done");
+    assert_prints("reading event logs, ");
+    assert_prints("open it in a browser");
+    assert_runs(0, "{ sleep 0.5; : > b1/" PIPE "; } & " BY_LOOKS("0") " report b1");
     assert_prints_not("so far");
-    assert_runs(0, "$T train resnet56 --data-set synthetic --batch-size 4 --max-steps 1 --train-dir b2 && "
-                   "timeout 60 $T eval resnet56 --data-set synthetic --train-dir b2 --eval-data train --batch-size 1 "
-                   "--cpu-threads 1 2>&1 >/dev/null");
+    assert_runs(0, "rm b1/" PIPE " && " BY_LOOKS("1") EVALUATE);
     assert_prints("evaluating: ");
+    assert_runs(0, BY_LOOKS("0") EVALUATE);
+    assert_prints_not("evaluating: ");
 }
 
 int main(void)
@@ -379,6 +447,7 @@ int main(void)
         cmocka_unit_test(ctrl_c_saves_and_leaves_the_terminal_as_it_was),
         cmocka_unit_test(after_a_stop_it_is_drawn_anew_below_what_the_shell_wrote),
         cmocka_unit_test(a_narrower_terminal_gets_a_narrower_panel),
+        cmocka_unit_test(handlers_run_on_one_thread),
         cmocka_unit_test(warnings_stand_above_the_panel_and_are_not_lost),
         cmocka_unit_test(what_takes_long_is_said_after_two_seconds),
     };

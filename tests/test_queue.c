@@ -79,6 +79,15 @@ static tw_output ints(tw_graph *g, int count, const int32_t *values)
     return tw_constant_int32s(g, TW_SHAPE(count), values);
 }
 
+static tw_output add(tw_graph *g, const char *op, const tw_output *inputs, int num_inputs, const tw_attr *attrs, int count)
+{
+    return tw_node_output(tw_add_node(g, op, NULL, inputs, num_inputs, attrs, count), 0);
+}
+
+#define ADD(op, num, inputs, ...)                                                                                      \
+    add(f.g, op, (tw_output[])inputs, num, (tw_attr[]){__VA_ARGS__}, (int)(sizeof((tw_attr[]){__VA_ARGS__}) / sizeof(tw_attr)))
+#define LIST(...) {__VA_ARGS__}
+
 /* ---- queues ------------------------------------------------------------------------------------------------ */
 
 static void a_fifo_queue_gives_elements_in_the_order_in_which_they_came(void **state)
@@ -481,6 +490,200 @@ static void a_file_that_cannot_be_read_is_an_error_and_then_passed_over(void **s
     end(&f);
 }
 
+static void queues_of_the_first_version_are_those_of_the_second(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    tw_output q = ADD("FIFOQueue", 0, LIST({0}), tw_attr_types("component_types", one_int, 1),
+                      tw_attr_shapes("shapes", scalars, 1));
+    tw_output put = ADD("QueueEnqueueMany", 2, LIST(q, ints(f.g, 3, (int32_t[]){5, 6, 7})), tw_attr_int("timeout_ms", -1));
+    tw_output two = ADD("QueueDequeueMany", 2, LIST(q, tw_scalar_of(f.g, TW_INT32, 2)),
+                        tw_attr_types("component_types", one_int, 1));
+    tw_output size = ADD("QueueSize", 1, LIST(q), tw_attr_string("_note", ""));
+    open_session(&f);
+    assert_runs(put);
+    EXPECT_INTS(two, 5, 6);
+    EXPECT_INTS(size, 1);
+    end(&f);
+}
+
+static tw_output string_of(tw_graph *g, const char *text)
+{
+    tw_string word = {(char *)(uintptr_t)text, strlen(text)};
+    tw_tensor *tensor = tw_tensor_from(TW_STRING, TW_SCALAR, &word);
+    tw_output constant = tw_constant(g, tensor);
+    tw_tensor_release(tensor);
+    return constant;
+}
+
+static void whole_files_are_written_found_and_read(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    char a[100], pattern[120], deep[120];
+    write_file(a, sizeof a, "a", "old", 3);
+    snprintf(pattern, sizeof pattern, "%s*", a);
+    snprintf(deep, sizeof deep, "%s-folder/b", a);
+    tw_attr note = tw_attr_string("_note", "");
+    tw_output name = string_of(f.g, a), other = string_of(f.g, deep);
+    tw_output write = ADD("WriteFile", 2, LIST(name, string_of(f.g, "new")), note);
+    tw_output into = ADD("WriteFile", 2, LIST(other, string_of(f.g, "deep")), note);
+    tw_output bytes = tw_decode_raw(f.g, ADD("ReadFile", 1, LIST(name), note), TW_UINT8, true);
+    tw_output found = ADD("MatchingFiles", 1, LIST(string_of(f.g, pattern)), note);
+    tw_output missing = ADD("ReadFile", 1, LIST(string_of(f.g, "/nowhere/at/all")), note);
+    open_session(&f);
+    EXPECT_INTS(bytes, 'o', 'l', 'd');
+    assert_runs(write);
+    EXPECT_INTS(bytes, 'n', 'e', 'w');
+    assert_runs(into);
+    assert_true(access(deep, R_OK) == 0);
+    tw_tensor *names = NULL;
+    assert_int_equal(run(&f, found, &names), TW_OK);
+    assert_int_equal(tw_tensor_elements(names), 2); /* the file and the folder, in order */
+    assert_int_equal(((const tw_string *)tw_tensor_data(names))[0].size, strlen(a));
+    tw_tensor_release(names);
+    assert_run_fails(missing, TW_NOT_FOUND, "/nowhere/at/all");
+    end(&f);
+    unlink(deep);
+    *strrchr(deep, '/') = 0;
+    rmdir(deep);
+    unlink(a);
+}
+
+/* ---- accumulators and staging areas: TensorFlow's values ------------------------------------------------------- */
+
+static tw_output longs(tw_graph *g, const int64_t two[2])
+{
+    tw_tensor *tensor = tw_tensor_from(TW_INT64, TW_SHAPE(2), two);
+    tw_output constant = tw_constant(g, tensor);
+    tw_tensor_release(tensor);
+    return constant;
+}
+
+static tw_output accumulator(tw_graph *g, const char *op, const char *reduction)
+{
+    tw_shape shape = {2, {5, 2}};
+    tw_attr attrs[] = {tw_attr_type("dtype", TW_FLOAT32), tw_attr_shape("shape", shape),
+                       tw_attr_string("reduction_type", reduction)};
+    return add(g, op, NULL, 0, attrs, 3);
+}
+
+static tw_output apply(tw_graph *g, tw_output accumulator, int64_t step, float value)
+{
+    float values[10];
+    for (int i = 0; i < 10; i++)
+        values[i] = value * (float)(i + 1);
+    tw_output inputs[] = {accumulator, tw_scalar_of(g, TW_INT64, (double)step),
+                          tw_constant_floats(g, TW_SHAPE(5, 2), values)};
+    return add(g, "AccumulatorApplyGradient", inputs, 3, NULL, 0);
+}
+
+/* The run's value is these floats. */
+static void expect_floats(fixture *f, tw_output node, int count, const float *expected)
+{
+    tw_tensor *result = NULL;
+    if (run(f, node, &result) != TW_OK)
+        fail_msg("%s", f->error.message);
+    assert_true(tw_tensor_elements(result) >= count);
+    for (int i = 0; i < count; i++)
+        assert_float_equal((float)tw_tensor_value(result, i), expected[i], 0);
+    tw_tensor_release(result);
+}
+
+#define EXPECT_FLOATS(node, ...)                                                                                       \
+    expect_floats(&f, (node), (int)(sizeof(float[]){__VA_ARGS__} / sizeof(float)), (float[]){__VA_ARGS__})
+
+static void an_accumulator_gives_the_mean_of_fresh_gradients_and_drops_stale_ones(void **state)
+{
+    (void)state;
+    for (int sums = 0; sums < 2; sums++) {
+        fixture f = begin();
+        tw_output a = accumulator(f.g, "ConditionalAccumulator", sums ? "SUM" : "MEAN");
+        tw_output first = apply(f.g, a, 0, 1), second = apply(f.g, a, 0, 3), next = apply(f.g, a, 1, 4);
+        tw_output count = ADD("AccumulatorNumAccumulated", 1, LIST(a), tw_attr_string("_note", ""));
+        tw_output two = ADD("AccumulatorTakeGradient", 2, LIST(a, tw_scalar_of(f.g, TW_INT32, 2)),
+                            tw_attr_type("dtype", TW_FLOAT32));
+        tw_output one = ADD("AccumulatorTakeGradient", 2, LIST(a, tw_scalar_of(f.g, TW_INT32, 1)),
+                            tw_attr_type("dtype", TW_FLOAT32));
+        tw_output none = ADD("AccumulatorTakeGradient", 2, LIST(a, tw_scalar_of(f.g, TW_INT32, 0)),
+                             tw_attr_type("dtype", TW_FLOAT32));
+        tw_output to_seven = ADD("AccumulatorSetGlobalStep", 2, LIST(a, tw_scalar_of(f.g, TW_INT64, 7)),
+                                 tw_attr_string("_note", ""));
+        assert_true(tw_shape_equal(tw_output_shape(two), TW_SHAPE(5, 2)));
+        open_session(&f);
+        assert_runs(first);
+        assert_runs(second);
+        EXPECT_INTS(count, 2);
+        EXPECT_FLOATS(two, sums ? 4 : 2, sums ? 8 : 4);
+        assert_runs(first); /* of step 0: too late */
+        EXPECT_INTS(count, 0);
+        assert_runs(next);
+        EXPECT_FLOATS(one, 4, 8);
+        assert_runs(to_seven);
+        assert_runs(next);
+        EXPECT_INTS(count, 0);
+        assert_run_fails(none, TW_INVALID_ARGUMENT, "num_required must be at least 1");
+        end(&f);
+    }
+}
+
+static void a_sparse_accumulator_gives_each_row_the_mean_of_those_that_had_it(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    static const float values[2][4] = {{1, 1, 2, 2}, {4, 6, 8, 8}};
+    static const int64_t indices[2][2] = {{0, 2}, {2, 3}};
+    tw_output a = accumulator(f.g, "SparseConditionalAccumulator", "MEAN"), apply[2];
+    for (int i = 0; i < 2; i++)
+        apply[i] = ADD("SparseAccumulatorApplyGradient", 5,
+                       LIST(a, tw_scalar_of(f.g, TW_INT64, 0), longs(f.g, indices[i]),
+                            tw_constant_floats(f.g, TW_SHAPE(2, 2), values[i]),
+                            longs(f.g, (int64_t[]){5, 2})),
+                       tw_attr_bool("has_known_shape", true));
+    tw_output take = ADD("SparseAccumulatorTakeGradient", 2, LIST(a, tw_scalar_of(f.g, TW_INT32, 2)),
+                         tw_attr_type("dtype", TW_FLOAT32));
+    open_session(&f);
+    assert_runs(apply[0]);
+    assert_runs(apply[1]);
+    tw_output fetches[] = {tw_node_output(take.node, 0), tw_node_output(take.node, 1), tw_node_output(take.node, 2)};
+    tw_tensor *results[3] = {0};
+    tw_error error = {0};
+    assert_ok(tw_session_run(f.s, NULL, 0, fetches, 3, results, &error));
+    static const float rows[] = {1, 1, 3, 4, 8, 8}, places[] = {0, 2, 3}, full[] = {5, 2};
+    const float *expected[] = {places, rows, full};
+    static const int sizes[] = {3, 6, 2};
+    for (int k = 0; k < 3; k++) {
+        assert_int_equal(tw_tensor_elements(results[k]), sizes[k]);
+        for (int64_t i = 0; i < tw_tensor_elements(results[k]); i++)
+            assert_float_equal((float)tw_tensor_value(results[k], i), expected[k][i], 0);
+        tw_tensor_release(results[k]);
+    }
+    end(&f);
+}
+
+static void a_staging_area_gives_what_was_put_there_in_order(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    tw_dtype types[] = {TW_INT32};
+    tw_attr area[] = {tw_attr_types("dtypes", types, 1), tw_attr_string("shared_name", "area"), tw_attr_int("capacity", 3)};
+    tw_output two = ints(f.g, 2, (int32_t[]){1, 2}), three = ints(f.g, 3, (int32_t[]){3, 4, 5});
+    tw_output stage = add(f.g, "Stage", &two, 1, area, 3), other = add(f.g, "Stage", &three, 1, area, 3);
+    tw_output take = add(f.g, "Unstage", NULL, 0, area, 3), size = add(f.g, "StageSize", NULL, 0, area, 3);
+    tw_output clear = add(f.g, "StageClear", NULL, 0, area, 3);
+    tw_output twice = tw_add(f.g, take, take);
+    open_session(&f);
+    assert_runs(stage);
+    assert_runs(other);
+    EXPECT_INTS(size, 2);
+    EXPECT_INTS(twice, 2, 4);
+    EXPECT_INTS(take, 3, 4, 5);
+    assert_runs(stage);
+    assert_runs(clear);
+    EXPECT_INTS(size, 0);
+    end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -499,6 +702,11 @@ int main(void)
         cmocka_unit_test(a_reader_of_whole_files_gives_each_file),
         cmocka_unit_test(a_reader_of_tfrecords_gives_their_data_with_their_offsets),
         cmocka_unit_test(a_file_that_cannot_be_read_is_an_error_and_then_passed_over),
+        cmocka_unit_test(queues_of_the_first_version_are_those_of_the_second),
+        cmocka_unit_test(whole_files_are_written_found_and_read),
+        cmocka_unit_test(an_accumulator_gives_the_mean_of_fresh_gradients_and_drops_stale_ones),
+        cmocka_unit_test(a_sparse_accumulator_gives_each_row_the_mean_of_those_that_had_it),
+        cmocka_unit_test(a_staging_area_gives_what_was_put_there_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

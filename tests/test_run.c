@@ -1,7 +1,10 @@
 /* Running, from within: dispatchers of which one fails, who comes after whom by the memory that is touched, where the
- * time of a step went that is made up, and runs that are known to wait for queues. label: threads */
+ * time of a step went that is made up, runs that are known to wait for queues, and tasks that lose each other, played
+ * in one process. label: threads */
 #include "runs_in_threads.h"
 
+#include "base/clock.h"
+#include "comm/exchange.h"
 #include "device/state/queue.h"
 #include "run/dispatcher.h"
 #include "run/session.h"
@@ -73,7 +76,7 @@ static void a_failing_step_wakes_those_of_its_run_that_wait(void **state)
     }
     twi_plan plan = {.lists = lists, .num_lists = 2};
     assert_ok(twi_dispatchers_create(devices, wake_gate, &gate, &dispatchers, &error));
-    assert_ok(twi_dispatchers_prepare(dispatchers, &plan, &error));
+    assert_ok(twi_dispatchers_prepare(dispatchers, &plan, NULL, &error));
     assert_fails(twi_dispatchers_run(dispatchers, &plan, 1, &done, &error), TW_OUT_OF_RANGE, "broken on purpose");
     twi_dispatchers_destroy(dispatchers);
     tw_devices_destroy(devices);
@@ -479,6 +482,302 @@ static void cancelling_a_session_wakes_those_who_wait(void **state)
     tw_graph_destroy(g);
 }
 
+/* ---- tasks that one process plays -------------------------------------------------------------------------------- */
+
+/* A carrier of messages in memory: what is sent lies with the receiver until it is due, in the order of who sent it.
+ * Each player can be told to be late, to lose a message, to say it twice, to spoil it, to hang, or to end without a
+ * word. */
+enum { PLAYERS = 3, ROUNDS = 20, CHANNEL = 5 };
+
+typedef struct letter {
+    struct letter *next;
+    int64_t due_ns;
+    twi_header header;
+    char data[];
+} letter;
+
+typedef struct player {
+    twi_exchange x;
+    struct player *all; /* [PLAYERS] */
+    pthread_t thread;
+    tw_status (*work)(twi_comm *c, tw_error *error);
+    tw_status status;
+    tw_error error;
+    pthread_mutex_t lock;
+    letter *lines[PLAYERS]; /* from each, with the lock */
+    int64_t late_ns;
+    int lost, twice, spoiled; /* which of its messages, counted from 1 */
+    int spoken;
+    bool hangs, vanishes;
+} player;
+
+static void lay_down(player *to, int from, const twi_header *header, const void *data, int64_t due_ns)
+{
+    letter *l = calloc(1, sizeof *l + (size_t)header->bytes);
+    l->due_ns = due_ns;
+    l->header = *header;
+    if (header->bytes)
+        memcpy(l->data, data, (size_t)header->bytes);
+    pthread_mutex_lock(&to->lock);
+    letter **end = &to->lines[from];
+    while (*end)
+        end = &(*end)->next;
+    *end = l;
+    pthread_mutex_unlock(&to->lock);
+}
+
+static bool player_put(twi_exchange *x, int to, const twi_header *given, const void *data, bool patient)
+{
+    player *p = (player *)x;
+    twi_header header = *given;
+    int number = header.channel >= 0 ? ++p->spoken : -1, from = x->base.task;
+    int64_t due = twi_monotonic_ns() + p->late_ns * (number % 7);
+    (void)patient;
+    if (p->hangs || number == p->lost)
+        return true;
+    header.magic += number == p->spoiled;
+    lay_down(&p->all[to], from, &header, data, due);
+    if (number == p->twice)
+        lay_down(&p->all[to], from, &header, data, due);
+    return true;
+}
+
+static bool take_letter(player *p, int from)
+{
+    letter *l = p->lines[from];
+    if (!l || l->due_ns > twi_monotonic_ns())
+        return false;
+    p->lines[from] = l->next;
+    twi_message *m = twi_exchange_room(&p->x, from, &l->header);
+    if (m) {
+        memcpy(m->data, l->data, m->bytes);
+        twi_exchange_hand_in(&p->x, from, &l->header, m);
+    }
+    free(l);
+    return true;
+}
+
+static bool player_pump(twi_exchange *x)
+{
+    player *p = (player *)x;
+    bool more = false;
+    pthread_mutex_lock(&p->lock);
+    for (int from = 0; from < PLAYERS; from++)
+        while (take_letter(p, from))
+            more = true;
+    pthread_mutex_unlock(&p->lock);
+    return more;
+}
+
+/* The others may still write to it: it is freed when all have ended. */
+static void player_close(twi_exchange *x)
+{
+    (void)x;
+}
+
+static const twi_carrier_ops memory = {player_put, player_pump, player_close};
+
+static void *act(void *argument)
+{
+    player *p = argument;
+    p->status = p->work(&p->x.base, &p->error);
+    for (int i = 0; i < PLAYERS && p->vanishes; i++)
+        if (i != p->x.base.task)
+            twi_exchange_lost(&p->all[i].x, p->x.base.task);
+    twi_comm_close(&p->x.base);
+    return NULL;
+}
+
+static void set_up(player *players, tw_status (*work)(twi_comm *c, tw_error *error), double deadline)
+{
+    tw_error error = {0};
+    memset(players, 0, sizeof *players * PLAYERS);
+    for (int i = 0; i < PLAYERS; i++) {
+        player *p = &players[i];
+        p->all = players;
+        p->work = work;
+        pthread_mutex_init(&p->lock, NULL);
+        assert_ok(twi_exchange_init(&p->x, &memory, i, PLAYERS, deadline, &error));
+    }
+}
+
+static void play(player *players)
+{
+    tw_error error = {0};
+    for (int i = 0; i < PLAYERS; i++)
+        assert_ok(twi_exchange_start(&players[i].x, &error));
+    for (int i = 0; i < PLAYERS; i++)
+        assert_int_equal(pthread_create(&players[i].thread, NULL, act, &players[i]), 0);
+    for (int i = 0; i < PLAYERS; i++)
+        pthread_join(players[i].thread, NULL);
+    for (int i = 0; i < PLAYERS; i++) {
+        twi_exchange_clear(&players[i].x);
+        pthread_mutex_destroy(&players[i].lock);
+        for (int from = 0; from < PLAYERS; from++)
+            for (letter *l = players[i].lines[from], *next; l; l = next) {
+                next = l->next;
+                free(l);
+            }
+    }
+}
+
+/* Bytes of a message that nobody else sends, and as many as nobody else does. */
+static size_t compose(char *text, int from, int to, int round)
+{
+    size_t bytes = (size_t)(1 + from + PLAYERS * (to + PLAYERS * round));
+    memset(text, from * 64 + to * 16 + round % 16, bytes);
+    return bytes;
+}
+
+/* Everybody speaks to everybody in each round, then all share and compare. */
+static tw_status converse(twi_comm *c, tw_error *error)
+{
+    enum { MOST = PLAYERS * PLAYERS * (ROUNDS + 1) };
+    char sent[MOST], came[MOST];
+    tw_status status = TW_OK;
+    for (int round = 0; round < ROUNDS && status == TW_OK; round++) {
+        for (int to = 0; to < c->tasks && status == TW_OK; to++)
+            if (to != c->task)
+                status = c->ops->send(c, to, CHANNEL, sent, compose(sent, c->task, to, round), error);
+        for (int from = 0; from < c->tasks && status == TW_OK; from++) {
+            size_t bytes = compose(sent, from, c->task, round);
+            if (from == c->task)
+                continue;
+            status = c->ops->receive(c, from, CHANNEL, came, bytes, "a word", error);
+            if (status == TW_OK && memcmp(sent, came, bytes) != 0)
+                return twi_fail(error, TW_INTERNAL, "another word came");
+        }
+    }
+    uint64_t shared = (uint64_t)c->task;
+    if (status == TW_OK)
+        status = twi_comm_share(c, 1, &shared, sizeof shared, "a number", error);
+    return status == TW_OK && shared != 1 ? twi_fail(error, TW_INTERNAL, "another number came") : status;
+}
+
+static void describe_number(const void *user, size_t i, char *text, size_t size)
+{
+    const uint64_t *numbers = user;
+    snprintf(text, size, "number %d", (int)numbers[i]);
+}
+
+static tw_status compare_lists(twi_comm *c, tw_error *error)
+{
+    uint64_t numbers[] = {7, 8, c->task == 2 ? 10 : 9};
+    return twi_comm_compare(c, &(twi_comm_list){numbers, 3, describe_number, numbers}, "what they know", error);
+}
+
+/* All end with that status, and what they say holds `part`; `except` may have ended otherwise. */
+static void assert_all_end(const player *players, tw_status status, const char *part, int except)
+{
+    for (int i = 0; i < PLAYERS; i++)
+        if (i != except) {
+            if (players[i].status != status)
+                fail_msg("task %d: status %d, %s", i, players[i].status, players[i].error.message);
+            assert_message(players[i].error.message, part);
+        }
+}
+
+static void messages_come_in_their_order_however_late(void **state)
+{
+    (void)state;
+    player players[PLAYERS];
+    set_up(players, converse, 30);
+    players[1].late_ns = 200000;
+    players[2].late_ns = 50000;
+    play(players);
+    assert_all_end(players, TW_OK, "", -1);
+}
+
+static void what_differs_is_told_to_all(void **state)
+{
+    (void)state;
+    player players[PLAYERS];
+    set_up(players, compare_lists, 30);
+    play(players);
+    assert_all_end(players, TW_FAILED_PRECONDITION,
+                   "tasks differ in what they know: task 2 has 'number 10', task 0 has 'number 9'", -1);
+}
+
+static void who_is_silent_is_named_by_all(void **state)
+{
+    (void)state;
+    player players[PLAYERS];
+    set_up(players, converse, 0.3);
+    players[2].hangs = true;
+    play(players);
+    assert_all_end(players, TW_ABORTED, "task 2 has not been heard of for", 2);
+}
+
+static tw_status do_nothing(twi_comm *c, tw_error *error)
+{
+    (void)c, (void)error;
+    return TW_OK;
+}
+
+static void who_ends_without_a_word_is_named_by_all(void **state)
+{
+    (void)state;
+    player players[PLAYERS];
+    set_up(players, converse, 30);
+    players[1].work = do_nothing;
+    players[1].hangs = players[1].vanishes = true;
+    play(players);
+    assert_all_end(players, TW_ABORTED, "task 1 has ended before its work was done", 1);
+}
+
+static void what_is_lost_or_comes_twice_or_spoiled_is_noticed(void **state)
+{
+    (void)state;
+    player players[PLAYERS];
+    set_up(players, converse, 30);
+    players[1].lost = 3;
+    play(players);
+    assert_all_end(players, TW_ABORTED, "task 1 has sent message 2 to task 0 where 1 was due", -1);
+    set_up(players, converse, 30);
+    players[1].twice = 3;
+    play(players);
+    assert_all_end(players, TW_ABORTED, "task 1 has sent message 1 to task 0 where 2 was due", -1);
+    set_up(players, converse, 30);
+    players[1].spoiled = 3;
+    play(players);
+    assert_all_end(players, TW_ABORTED, "task 1 has sent what is no message", -1);
+}
+
+static tw_status say_one_byte(twi_comm *c, tw_error *error)
+{
+    char byte[2] = "";
+    tw_status status = TW_OK;
+    for (int to = 0; to < c->tasks && status == TW_OK; to++)
+        if (to != c->task)
+            status = c->ops->send(c, to, CHANNEL, byte, 1, error);
+    int from = c->task == 0 ? 1 : 0;
+    return status == TW_OK ? c->ops->receive(c, from, CHANNEL, byte, c->task == 2 ? 2 : 1, "a byte", error) : status;
+}
+
+static tw_status give_up(twi_comm *c, tw_error *error)
+{
+    c->ops->abort(c, "no coffee");
+    return twi_fail(error, TW_ABORTED, "task 2 failed: no coffee");
+}
+
+static void other_lengths_and_failures_and_early_ends_are_told_to_all(void **state)
+{
+    (void)state;
+    player players[PLAYERS];
+    set_up(players, say_one_byte, 30);
+    play(players);
+    assert_int_equal(players[2].status, TW_ABORTED);
+    assert_string_equal(players[2].error.message, "task 0 has sent 1 bytes where task 2 expected 2: a byte");
+    set_up(players, converse, 30);
+    players[2].work = give_up;
+    play(players);
+    assert_all_end(players, TW_ABORTED, "task 2 failed: no coffee", -1);
+    set_up(players, converse, 30);
+    players[2].work = do_nothing;
+    play(players);
+    assert_all_end(players, TW_ABORTED, "task 2 has left; task", 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -493,6 +792,12 @@ int main(void)
         cmocka_unit_test(closing_with_cancel_fails_those_who_wait_for_room),
         cmocka_unit_test(those_who_wait_are_served_in_the_order_in_which_they_came),
         cmocka_unit_test(cancelling_a_session_wakes_those_who_wait),
+        cmocka_unit_test(messages_come_in_their_order_however_late),
+        cmocka_unit_test(what_differs_is_told_to_all),
+        cmocka_unit_test(who_is_silent_is_named_by_all),
+        cmocka_unit_test(who_ends_without_a_word_is_named_by_all),
+        cmocka_unit_test(what_is_lost_or_comes_twice_or_spoiled_is_noticed),
+        cmocka_unit_test(other_lengths_and_failures_and_early_ends_are_told_to_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -545,6 +545,70 @@ static void each_tower_gets_its_own_batch_of_a_source_in_every_step(void **state
     close_fixture(&f);
 }
 
+/* ---- numbers that are none ---- */
+
+/* log(x) + v on a GPU, where x is fed; what comes of `x` and with the variable's value `v`. */
+static void the_node_that_makes_an_infinity_is_named_with_what_it_took(void **state)
+{
+    (void)state;
+    fixture f = open_fixture(1, 1);
+    tw_error error = {0};
+    tw_graph *g = f.g;
+    tw_output x, log, untaken = {0}, sum;
+    TW_DEVICE(g, "/gpu:0")
+    {
+        x = tw_placeholder(tw_name(g, "x"), TW_FLOAT32, TW_SHAPE(3));
+        log = tw_log(tw_name(g, "log"), x);
+        TW_WHEN(g, tw_less(g, tw_scalar(g, 2), tw_scalar(g, 1)))
+        untaken = tw_log(tw_name(g, "untaken"), tw_sub(g, x, x));
+        sum = tw_reduce_sum(tw_name(g, "sum"), log, NULL, 0, false);
+    }
+    start(&f, (tw_session_options){0});
+    tw_tensor *fed = tw_tensor_from(TW_FLOAT32, TW_SHAPE(3), (float[]){1, 0, 3}), *result = NULL;
+    tw_feed feed = {x, fed};
+    assert_ok(tw_session_run(f.s, &feed, 1, &sum, 1, &result, &error));
+    assert_true(isinf(tw_tensor_value(result, 0)));
+    assert_ok(tw_session_check_numbers(f.s, true, &error));
+    assert_fails(
+        tw_session_run(f.s, &feed, 1, &sum, 1, &result, &error), TW_OUT_OF_RANGE,
+        "node 'log' (Log, /device:GPU:0) makes -infinity: 1 of 3 values of output 0, the first number 1; it takes "
+        "'x");
+    assert_message(error.message, "' from 0 to 3");
+    ((float *)tw_tensor_data(fed))[1] = NAN;
+    assert_fails(tw_session_run(f.s, &feed, 1, &sum, 1, &result, &error), TW_OUT_OF_RANGE,
+                 "what is not finite comes from outside: 'log' (Log, /device:GPU:0) passes on NaN");
+    assert_message(error.message, "from 1 to 3 but for 1 of 3 not finite");
+    ((float *)tw_tensor_data(fed))[1] = 2;
+    untaken.index = -1;
+    assert_ok(tw_session_run(f.s, &feed, 1, (tw_output[]){sum, untaken}, 2, (tw_tensor *[]){result, NULL}, &error));
+    assert_ok(tw_session_check_numbers(f.s, false, &error));
+    ((float *)tw_tensor_data(fed))[1] = 0;
+    assert_ok(tw_session_run(f.s, &feed, 1, &sum, 1, &result, &error));
+    tw_tensor_release(result);
+    tw_tensor_release(fed);
+    close_fixture(&f);
+}
+
+static void an_update_that_makes_a_variable_infinite_is_named(void **state)
+{
+    (void)state;
+    fixture f = open_fixture(1, 0);
+    tw_error error = {0};
+    tw_variable *w =
+        tw_get_variable(f.g, "w", TW_FLOAT32, TW_SHAPE(2), (tw_initializer){.kind = TW_INIT_CONSTANT, .a = 3e38f});
+    tw_output more = tw_constant_floats(f.g, TW_SHAPE(2), (float[]){1, 1e38f});
+    tw_output add = tw_assign_add(tw_name(f.g, "grow"), w->handle, more);
+    tw_output init = tw_initialize_variables(f.g);
+    start(&f, (tw_session_options){0});
+    assert_ok(tw_session_check_numbers(f.s, true, &error));
+    assert_ok(tw_session_run(f.s, NULL, 0, &init, 1, NULL, &error));
+    assert_fails(
+        tw_session_repeat(f.s, add, 1, &error), TW_OUT_OF_RANGE,
+        "node 'grow' (AssignAddVariableOp, /device:CPU:0) makes infinity: 1 of 2 values of variable 'w', the first "
+        "number 1; it takes 'w' from 3e+38 to 3e+38");
+    close_fixture(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -568,6 +632,8 @@ int main(void)
         cmocka_unit_test(memory_reuse_does_not_change_a_bit),
         cmocka_unit_test(runs_from_several_threads_do_not_disturb_each_other),
         cmocka_unit_test(each_tower_gets_its_own_batch_of_a_source_in_every_step),
+        cmocka_unit_test(the_node_that_makes_an_infinity_is_named_with_what_it_took),
+        cmocka_unit_test(an_update_that_makes_a_variable_infinite_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

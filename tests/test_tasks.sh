@@ -54,7 +54,7 @@ END
 [ $? -eq 1 ] || fail "tasks with two rates trained"
 grep -q "tasks differ in what they plan: task 1 has '" differ.log || fail "the difference is not told"
 
-# A task that is killed, then one that is stopped: the others end with 1 and name it, and the run goes on from there.
+# A task that is killed, then one that is stopped: the others end with 75 and name it, and the run goes on from there.
 for signal in KILL STOP; do
     "$tower" launch --tasks 3 --deadline 2 -- bash -c 'echo $$ > pid-$TOWER_TASK; exec "$@"' tower "$tower" \
         "${options[@]}" --train-dir "$signal" --max-steps 1000000 --save-every 2 > "$signal.log" 2>&1 &
@@ -65,7 +65,7 @@ for signal in KILL STOP; do
     done
     kill -s "$signal" "$(cat pid-2)"
     wait "$launcher"
-    [ $? -eq 1 ] || fail "$signal: the launcher did not end with 1"
+    [ $? -eq 75 ] || fail "$signal: the launcher did not end with 75"
     for task in 0 1 2; do
         ! kill -0 "$(cat "pid-$task")" 2> /dev/null || fail "$signal: task $task is still there"
     done
@@ -74,4 +74,18 @@ for signal in KILL STOP; do
 done
 step=$(("$(sed -n 's/.*model.ckpt-\([0-9]*\)".*/\1/p' KILL/checkpoint | head -n 1)" + 1))
 train 2 KILL "$step" --resume || fail "the run did not go on"
+
+# The launcher starts again what has lost a task, with one less; the end is that of a run that nobody disturbed.
+cat > dies_once.sh << END
+if [ "\$TOWER_TASK" = 2 ] && [ ! -e died ]; then
+    touch died
+    (until [ -e again/model.ckpt-2.index ]; do sleep 0.01; done; kill -KILL \$\$) &
+fi
+exec "$tower" "\$@"
+END
+"$tower" launch --tasks 3 --max-restarts 2 --elastic -- bash dies_once.sh "${options[@]}" --train-dir again \
+    --max-steps 12 --save-every 2 > again.log 2>&1 || fail "the launcher did not start again"
+grep -q '^tower launch: restart 1 of 2 after exit code 75, with 2 tasks$' again.log || fail "the restart is not told"
+"$tower" "${options[@]}" --train-dir alone --resume --max-steps 12 > alone.log 2>&1 || fail "one process that goes on"
+same alone again 12
 echo "all tasks agree"

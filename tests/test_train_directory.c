@@ -192,9 +192,39 @@ static void divergence_comes_with_advice(void **state)
 {
     (void)state;
     assert_runs(1, SMALL_RUN "--train-dir w3 --max-steps 50 --learning-rate 100000");
+    assert_prints("tower train: step ");
+    assert_prints(" makes ");
+    assert_prints("; it takes '");
     assert_prints("a lower --learning-rate, --clip-norm 1 or a --warm-up usually help");
+    assert_runs(1, SMALL_RUN "--train-dir w4 --max-steps 50 --learning-rate 100000 --on-divergence rollback:2");
+    assert_prints("going back to step 0, time 1 of 2, with the rate 100000");
+    assert_prints("going back to step 0, time 2 of 2, with the rate 100000");
+    assert_runs(2, SMALL_RUN "--train-dir w4 --on-divergence rollback");
+    assert_prints("--on-divergence: expected stop, or rollback:K with K from 1 to 1000, found 'rollback'");
+    assert_runs(2, SMALL_RUN "--train-dir w4 --check-replicas 2");
+    assert_prints(
+        "tower train: --check-replicas compares copies that towers hold: with parameter_server there are none");
     assert_runs(2, SMALL_RUN "--train-dir w3 --learning-rate 1e9");
     assert_prints("expected a number above 0 and at most 1000000, such as 0.1, found '1e9'");
+}
+
+/* ---- a report of what a signal ended ---- */
+
+static void a_crash_leaves_a_report_and_a_run_that_goes_on(void **state)
+{
+    (void)state;
+    shell(SMALL_RUN "--train-dir crashed --max-steps 100000 --save-every 5 --log-every 1 >crashed.txt & child=$!; "
+                    "while kill -0 $child && ! ls crashed/model.ckpt-5.index; do sleep 0.05; done; "
+                    "kill -SEGV $child; wait $child; echo ended with $?");
+    assert_prints("tower: ended by SIGSEGV; crashed/crash-");
+    assert_runs(0, "cat crashed/crash-*.txt");
+    assert_prints("tower     " EXPECTED_VERSION " (");
+    assert_prints("library   oneDNN ");
+    assert_prints("ended by  signal 11 (SIGSEGV), in thread 'tower' of process ");
+    assert_prints("step      ");
+    assert_prints("a run that is resumed goes on from the newest");
+    assert_runs(0, "$T train --resume --train-dir crashed --max-steps 6");
+    assert_runs(0, "test $(ls crashed | grep -c crash) -eq 1");
 }
 
 /* ---- files of options ---- */
@@ -233,6 +263,7 @@ int main(void)
         cmocka_unit_test(the_end_says_the_last_loss_what_was_saved_and_what_comes_next),
         cmocka_unit_test(a_signal_and_the_checkpoint_speak_of_the_same_number_of_steps),
         cmocka_unit_test(divergence_comes_with_advice),
+        cmocka_unit_test(a_crash_leaves_a_report_and_a_run_that_goes_on),
         cmocka_unit_test(options_come_from_a_file_and_the_command_line_wins),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);

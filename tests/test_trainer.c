@@ -209,6 +209,138 @@ static void a_loss_that_is_no_number_is_named_with_step_and_tower(void **state)
     finish(&r);
 }
 
+/* ---- when numbers go wrong ---- */
+
+/* A rate at which the first updates make numbers that none can hold. */
+static tw_trainer_options wild(run *r, const char *resume_from)
+{
+    return (tw_trainer_options){.size = sizeof(tw_trainer_options),
+                                .model = tw_model_find("mnist"),
+                                .dataset = r->dataset,
+                                .devices = r->devices,
+                                .towers = 2,
+                                .batch = 2,
+                                .seed = 7,
+                                .learning_rate = 1e5f,
+                                .resume_from = resume_from};
+}
+
+static void the_node_that_made_the_first_nan_is_found(void **state)
+{
+    (void)state;
+    tw_error error = {0}, found = {0};
+    tw_trainer_step_result result;
+    run r = start_as(
+        (tw_trainer_options){.model = tw_model_find("mnist"), .towers = 2, .batch = 2, .learning_rate = 1e5f}, 2);
+    tw_trainer_options options = wild(&r, NULL);
+    int64_t good = 0;
+    while (tw_trainer_step(r.trainer, &result, &error) == TW_OK && good < 10)
+        good++;
+    assert_int_equal(error.status, TW_OUT_OF_RANGE);
+    char step[32], since[32];
+    snprintf(step, sizeof step, "step %lld: ", (long long)good);
+    assert_ok(tw_trainer_find_divergence(&options, good, good, &found, &error));
+    assert_int_equal(found.status, TW_OUT_OF_RANGE);
+    assert_message(found.message, step);
+    assert_message(found.message, ": node 'tower_");
+    assert_message(found.message, "it takes '");
+    /* one that asks too late is led to the beginning */
+    snprintf(since, sizeof since, "%s", step);
+    found = (tw_error){0};
+    assert_ok(tw_trainer_find_divergence(&options, good + 3, good + 3, &found, &error));
+    assert_message(found.message, since);
+    /* and of a run where nothing is wrong it is said */
+    options.learning_rate = 1e-4f;
+    assert_ok(tw_trainer_find_divergence(&options, 1, 2, &found, &error));
+    assert_int_equal(found.status, TW_OK);
+    finish(&r);
+}
+
+static void a_run_that_diverges_goes_back_to_what_was_saved_with_a_lower_rate(void **state)
+{
+    (void)state;
+    const char *folder = scratch_folder();
+    tw_error error = {0};
+    tw_trainer_step_result result;
+    run r = start_as(
+        (tw_trainer_options){.model = tw_model_find("mnist"), .towers = 2, .batch = 2, .learning_rate = 1e5f}, 2);
+    char text[256];
+    tw_trainer_options options = wild(&r, NULL);
+    assert_ok(tw_trainer_save(r.trainer, folder, 5, &error));
+    for (int i = 0; i < 10 && tw_trainer_step(r.trainer, &result, &error) == TW_OK; i++)
+        ;
+    assert_int_equal(error.status, TW_OUT_OF_RANGE);
+    assert_fails(tw_trainer_save(r.trainer, folder, 5, &error), TW_OUT_OF_RANGE, "is not finite, nothing is saved");
+    assert_fails(tw_trainer_roll_back(&r.trainer, &options, folder, 2, &error), TW_INVALID_ARGUMENT,
+                 "factor 2: expected");
+    assert_ok(tw_trainer_roll_back(&r.trainer, &options, folder, 0.5f, &error));
+    assert_int_equal(tw_trainer_steps_done(r.trainer), 0);
+    assert_message(tw_trainer_rate_text(r.trainer, text, sizeof text), "100000; all times 0.5 since the run went back");
+    assert_ok(tw_trainer_roll_back(&r.trainer, &options, folder, 1e-9f, &error));
+    step(&r, 2);
+    assert_ok(tw_trainer_save(r.trainer, folder, 5, &error)); /* remembers that, whatever the options say of the rate */
+    tw_trainer_destroy(r.trainer);
+    options.resume_from = folder;
+    assert_ok(tw_trainer_create(&options, &r.trainer, &error));
+    assert_int_equal(tw_trainer_steps_done(r.trainer), 2);
+    assert_message(tw_trainer_rate_text(r.trainer, text, sizeof text),
+                   "100000; all times 5e-10 since the run went back");
+    finish(&r);
+    remove_scratch(folder);
+}
+
+/* A bit of what tower 1 holds flips. */
+static void flip(run *r, const tw_variable *copy)
+{
+    tw_error error = {0};
+    tw_tensor *value = NULL;
+    assert_ok(tw_session_get_variable(tw_trainer_session(r->trainer), copy, &value, &error));
+    ((uint32_t *)tw_tensor_data(value))[tw_tensor_elements(value) / 2] ^= 1;
+    assert_ok(tw_session_set_variable(tw_trainer_session(r->trainer), copy, value, &error));
+    tw_tensor_release(value);
+}
+
+static void a_replica_that_differs_by_a_bit_is_named_with_tensor_step_and_device(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_trainer_step_result result;
+    tw_trainer_options options = {.size = sizeof options,
+                                  .model = tw_model_find("mnist"),
+                                  .towers = 2,
+                                  .batch = 2,
+                                  .check_replicas = 3,
+                                  .variables = {.update = TW_UPDATE_REPLICATED}};
+    run r = start_as(options, 2);
+    tw_graph *g = tw_trainer_graph(r.trainer);
+    const tw_variable *copy = NULL;
+    for (int i = 0; i < tw_graph_num_variables(g) && !copy; i++) {
+        const tw_variable *v = tw_graph_variable(g, i);
+        copy =
+            v->copy_of && v->copy_of->trainable && v->shape.rank == 4 ? v : NULL; /* a bias of zero would swallow it */
+    }
+    assert_non_null(copy);
+    assert_ok(tw_trainer_run_steps(r.trainer, 4, &result, &error));
+    flip(&r, copy);
+    assert_fails(tw_trainer_run_steps(r.trainer, 6, &result, &error), TW_DATA_LOSS,
+                 "step 5: towers hold different values of '");
+    assert_int_equal(tw_trainer_steps_done(r.trainer), 6);
+    assert_message(error.message, copy->copy_of->name);
+    assert_message(error.message, copy->name);
+    assert_message(error.message, "/device:GPU:1");
+    finish(&r);
+    r = start(1, 1, NULL);
+    tw_trainer *other;
+    options = (tw_trainer_options){.size = sizeof options,
+                                   .model = tw_model_find("cifar10"),
+                                   .dataset = r.dataset,
+                                   .devices = r.devices,
+                                   .check_replicas = 1};
+    assert_fails(tw_trainer_create(&options, &other, &error), TW_INVALID_ARGUMENT,
+                 "with parameter_server there are none that must agree");
+    finish(&r);
+}
+
 static void from_the_second_step_on_nothing_is_allocated(void **state)
 {
     (void)state;
@@ -541,6 +673,9 @@ int main(void)
         cmocka_unit_test(a_resumed_run_with_other_settings_is_refused_by_name),
         cmocka_unit_test(steps_in_a_row_are_the_same_steps),
         cmocka_unit_test(a_loss_that_is_no_number_is_named_with_step_and_tower),
+        cmocka_unit_test(the_node_that_made_the_first_nan_is_found),
+        cmocka_unit_test(a_run_that_diverges_goes_back_to_what_was_saved_with_a_lower_rate),
+        cmocka_unit_test(a_replica_that_differs_by_a_bit_is_named_with_tensor_step_and_device),
         cmocka_unit_test(from_the_second_step_on_nothing_is_allocated),
         cmocka_unit_test(steps_with_summaries_train_exactly_like_steps_without),
         cmocka_unit_test(curves_of_training_come_before_those_of_units),

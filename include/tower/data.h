@@ -61,7 +61,10 @@ typedef struct tw_dataset_options {
  *                             such folders in 'train' and 'test'; or a list of pictures, labels.csv (or train.csv and
  *                             test.csv), with lines "file,label"; or arrays of NumPy's, images.npy, uint8 [N,H,W] or
  *                             [N,H,W,C], and labels.npy (or train_images.npy, train_labels.npy, test_images.npy, ...;
- *                             x_train.npy, y_train.npy, ...). Without a test half every fifth example of a class is it.
+ *                             x_train.npy, y_train.npy, ...); or TensorFlow's files of records, NAME.tfrecord or
+ *                             NAME-00000-of-00008, with a tf.train.Example each: image/encoded (or image, image_raw) and
+ *                             image/class/text (or image/class/label, label); those whose name begins with "test" or
+ *                             "val" are the test half. Without a test half every fifth example of a class is it.
  *                             The middle of each picture is scaled; turns that a camera notes are not made
  *
  * directory NULL: where the distribution's package puts it, for "fashion-mnist" (Debian: dataset-fashion-mnist).

@@ -34,6 +34,11 @@ TW_API const char *tw_graph_message(const tw_graph *graph); /* "" while all is w
 TW_API tw_status tw_graph_fail(tw_graph *graph, tw_status code, const char *format, ...) TW_PRINTF(3, 4);
 TW_API void *tw_graph_keep(tw_graph *graph, const void *from, size_t bytes);
 
+/* From which line of a program's text the graph is built from here on, for messages: an error that latches and a run's error
+ * about a node that was built since end with " (model.c:41)". Copies `file`; NULL forgets. Gives the graph back. C and C++ need
+ * not call it: with tower.h each call that builds says where it stands (located.h). For bindings of other languages. */
+TW_API tw_graph *tw_graph_at(tw_graph *graph, const char *file, int line);
+
 /* Random ops made after this call derive their seeds from it as tf.set_random_seed does (op seeds count the nodes). */
 TW_API void tw_graph_set_seed(tw_graph *graph, int64_t seed);
 

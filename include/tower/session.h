@@ -93,6 +93,13 @@ TW_API tw_status tw_session_run_in(tw_session *session, int lane, const tw_feed 
  * runners have theirs from here. It is never given back. */
 TW_API tw_status tw_session_take_lane(tw_session *session, int *lane, tw_error *error);
 
+/* From now on runs look at every floating-point number that their kernels take and make, and at the variables that they
+ * write, or not any more. A run then ends with TW_OUT_OF_RANGE at the first node that makes a NaN or an infinity; the
+ * message names it, its device, and the ranges of what it takes. What is not finite already when a run begins (in a
+ * feed, a variable, a constant) is told of the first node that passes it on. For finding out: a step takes several
+ * times as long. A node that makes an infinity which another is there to remove ends the run as well. */
+TW_API tw_status tw_session_check_numbers(tw_session *session, bool on, tw_error *error);
+
 /* Ends runs in progress, in all lanes: what waits in a queue is woken, what computes ends with its present kernel. They
  * and all later runs fail with TW_CANCELLED; variables can still be read. Does not wait for anything. */
 TW_API void tw_session_cancel(tw_session *session);

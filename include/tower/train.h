@@ -60,6 +60,9 @@ typedef struct tw_grads {
     tw_output *gradients; /* {NULL, 0}: none, no path leads from the variable to the loss */
 } tw_grads;
 
+/* tw_graph_at() of the optimizer's graph. Gives the optimizer back. */
+TW_API tw_optimizer *tw_optimizer_at(tw_optimizer *optimizer, const char *file, int line);
+
 /* Gradients of a loss, a scalar, with respect to all trainable variables that the graph has by now, in order of their creation,
  * under the name scope "gradients". */
 TW_API tw_grads *tw_compute_gradients(tw_optimizer *optimizer, tw_output loss);
@@ -246,6 +249,7 @@ typedef struct tw_save_options {
     int num_extras;                /* tw_checkpoint_read() */
     bool meta_graph;               /* writes the graph beside it, too, as PREFIX-STEP.meta (tw_meta_graph_export); that this
                                       failed is said in the log alone */
+    bool finite;                   /* a variable that is not finite is refused (TW_OUT_OF_RANGE), nothing is saved */
 } tw_save_options;
 
 /* Saves all variables of the session's graph, except copies (tw_copy_variable), under their names, and where its random

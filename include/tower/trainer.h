@@ -211,6 +211,12 @@ typedef struct tw_trainer_options {
     bool accept_other_bits;            /* go on from a checkpoint that was made with another data set or rule, or on
                                           devices of another kind or team: tw_trainer_changes() says what changes */
     bool tutorial_tags;                /* summaries have the CIFAR-10 tutorial's tags: "total_loss", not "train/loss" */
+    float rate_factor;      /* the learning rate is so many times what the schedule gives, above 0 and at most 1;
+                               0: as the checkpoint says, or 1. tw_trainer_roll_back() lowers it */
+    int64_t check_replicas; /* after every so many steps what towers hold copies of is compared: replicas, and the
+                               copies of staged updates. Where two differ, which only a fault of the machine can
+                               do, the step fails with TW_DATA_LOSS and names the first tensor that differs,
+                               the element, the step and the devices. 0: never */
 } tw_trainer_options;
 
 /* ---- training ------------------------------------------------------------------------------------------------- */
@@ -261,7 +267,8 @@ TW_API tw_status tw_trainer_run_steps(tw_trainer *trainer, int64_t steps, tw_tra
 TW_API tw_status tw_trainer_step_with_summaries(tw_trainer *trainer, tw_event_writer *events,
                                                 tw_trainer_step_result *result, tw_error *error);
 
-/* Saves everything a resumed run needs as DIRECTORY/model.ckpt-STEP, STEP being the number of steps done. A resumed
+/* Saves everything a resumed run needs as DIRECTORY/model.ckpt-STEP, STEP being the number of steps done. Variables
+ * that are not finite are no state to go on from: nothing is saved then, and it fails with TW_OUT_OF_RANGE. A resumed
  * asynchronous run loses no example, but what was under way is computed anew from newer variables: it goes on
  * well, not to the bit, as if towers had waited for the checkpoint. Its log says so, and can be replayed. */
 TW_API tw_status tw_trainer_save(tw_trainer *trainer, const char *directory, int keep, tw_error *error);
@@ -313,6 +320,24 @@ TW_API tw_graph *tw_trainer_graph(tw_trainer *trainer);          /* borrowed */
 TW_API tw_input_place tw_trainer_input_place(const tw_trainer *trainer); /* where batches are made, never TW_INPUT_AUTO */
 /* Of what the host makes; all 0 where devices make it. */
 TW_API void tw_trainer_input_statistics(const tw_trainer *trainer, tw_pipeline_statistics *statistics);
+
+/* ---- when training diverges ---------------------------------------------------------------------------------- */
+
+/* Of a run whose step (or saving) failed with TW_OUT_OF_RANGE: trains again with a trainer of these options, which
+ * resume from what that run had begun from or had saved before; from the step `good`, before which all was well, on
+ * every number is looked at (tw_session_check_numbers), up to and with the step `last`. *found gets TW_OUT_OF_RANGE and
+ * the first node that made a NaN or an infinity, with the ranges of what it took; TW_OK if there is none this time,
+ * which means that the machine does not compute the same twice. The other trainer is best destroyed before, for its
+ * memory. Asynchronous updates are refused: they do not go the same way again. */
+TW_API tw_status tw_trainer_find_divergence(const tw_trainer_options *options, int64_t good, int64_t last,
+                                            tw_error *found, tw_error *error);
+
+/* Goes back to the newest whole checkpoint of the directory, or if it has none to the beginning, with `factor` (above
+ * 0, at most 1) of the rates that it had (options.rate_factor). The options are those that the trainer was made with.
+ * What has the trainer's session or graph has nothing any more: *trainer is destroyed and another one made; on failure
+ * it is NULL. The same batches come again: pixels are finite, so a batch is never to blame. */
+TW_API tw_status tw_trainer_roll_back(tw_trainer **trainer, const tw_trainer_options *options, const char *directory,
+                                      float factor, tw_error *error);
 
 /* ---- choosing a mode of update ------------------------------------------------------------------------------- */
 

@@ -5,6 +5,7 @@
 #include "base/status.h"
 
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,7 +21,11 @@ tw_status twi_thread_start(pthread_t *thread, const char *name, const int *cores
             CPU_SET(cores[i], &set);
         pthread_attr_setaffinity_np(&attributes, sizeof set, &set);
     }
+    sigset_t every, before;
+    sigfillset(&every);
+    pthread_sigmask(SIG_SETMASK, &every, &before);
     int failure = pthread_create(thread, &attributes, function, argument);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     if (failure)
         return twi_fail(error, TW_RESOURCE_EXHAUSTED, "cannot start thread '%s': %s", name, strerror(failure));

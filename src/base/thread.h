@@ -6,7 +6,7 @@
 #include <tower/status.h>
 
 /* Starts `function(argument)`. name shows in debuggers (15 characters). With num_cores > 0 the thread, and every
- * thread it starts, is bound to those cores. Join with pthread_join. */
+ * thread it starts, is bound to those cores. All signals are blocked there. Join with pthread_join. */
 tw_status twi_thread_start(pthread_t *thread, const char *name, const int *cores, int num_cores,
                            void *(*function)(void *), void *argument, tw_error *error);
 

@@ -118,7 +118,7 @@ int failed(const char *command, const tw_error *error)
 {
     char message[2 * sizeof error->message];
     complain(command, "%s", translate(error->message, message, sizeof message));
-    return EXIT_FAILED;
+    return error->status == TW_ABORTED ? EXIT_AGAIN : EXIT_FAILED;
 }
 
 /* A pipe whose reader went away is always ready to fail. */

@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <tower/status.h>
 
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+/* AGAIN (EX_TEMPFAIL): another task was lost, and to start again may help. */
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_AGAIN = 75 };
 
 typedef struct command {
     const char *name;        /* one word, or a group and a word: "data fetch" */
@@ -39,7 +40,7 @@ bool is_group(const char *name);
 /* "tower data fetch: MESSAGE" on standard error; `command` NULL: "tower: MESSAGE". Returns false. */
 bool complain(const char *command, const char *format, ...) TW_PRINTF(2, 3);
 
-/* The same for an error of the library; returns EXIT_FAILED. */
+/* The same for an error of the library; returns EXIT_FAILED, or EXIT_AGAIN if it comes of another task. */
 int failed(const char *command, const tw_error *error);
 
 /* What standard error shows of what the library says: its warnings, or all. */

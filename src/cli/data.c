@@ -161,7 +161,7 @@ static int info(const void *given)
         complain("data info",
                  "no data set in '%s': expected CIFAR-10's data_batch_1.bin to 5 and test_batch.bin (there "
                  "or in cifar-10-batches-bin), MNIST's train-images-idx3-ubyte and its like, or images of your own: a "
-                 "folder for each class, a labels.csv, or images.npy and labels.npy",
+                 "folder for each class, a labels.csv, images.npy and labels.npy, or files of records (.tfrecord)",
                  s->directory);
         return EXIT_FAILED;
     }

@@ -144,10 +144,10 @@ static int evaluate(const settings *s, const tw_model *model, const char *checkp
 /* Waits until there is another checkpoint than *step, or one at all. False: a signal came. */
 static bool wait_for_another(const settings *s, const char *directory, int64_t *step)
 {
-    for (int64_t waited = 0; !signals_stop(); waited++) {
+    for (int64_t tenths = 0; !signals_stop(); tenths++) {
         char path[PATH_MAX];
         int64_t found;
-        bool is_due = waited % s->interval == 0;
+        bool is_due = tenths % (10 * s->interval) == 0;
         if (is_due && tw_checkpoint_latest(directory, path, sizeof path, &found, NULL) == TW_OK && found != *step) {
             *step = found;
             return true;
@@ -155,7 +155,7 @@ static bool wait_for_another(const settings *s, const char *directory, int64_t *
         if (is_due && *step < 0 && s->job.format != FORMAT_JSON)
             puts("No checkpoint file found");
         fflush(stdout);
-        nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
     }
     return false;
 }

@@ -135,6 +135,12 @@ tw_dataset *job_load_data(const char *command, const job *job, tw_dataset_split 
 
 tw_devices *job_open_devices(const char *command, const job *job)
 {
+    int code;
+    return job_open_tasks(command, job, &code);
+}
+
+tw_devices *job_open_tasks(const char *command, const job *job, int *code)
+{
     tw_error error = {0};
     tw_devices *devices = NULL;
     tw_device_options options = {
@@ -154,8 +160,7 @@ tw_devices *job_open_devices(const char *command, const job *job)
     };
     if (job->verbose)
         show_details();
-    if (tw_devices_create(&options, &devices, &error) != TW_OK)
-        failed(command, &error);
+    *code = tw_devices_create(&options, &devices, &error) == TW_OK ? EXIT_DONE : failed(command, &error);
     return devices;
 }
 

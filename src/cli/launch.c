@@ -1,5 +1,6 @@
-/* launch.c - `tower launch`: starts a command several times on this machine, as the tasks of one run. Each two get a pair
- * of sockets that nobody else can reach (src/comm/local.c).
+/* launch.c - `tower launch`: starts a command several times on this machine, as the tasks of one run, and again when a
+ * task was lost. Each two tasks get a pair of sockets that nobody else can reach (src/comm/local.c). A command that
+ * starts tasks itself (mpirun) is started once.
  * Never here:  what tasks say to each other. */
 #define _GNU_SOURCE
 #include "command.h"
@@ -19,16 +20,22 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_TASKS = 64, GRACE = 1 }; /* seconds that the others have beyond the deadline, when one has failed */
+enum { MOST_TASKS = 64, TASKS = 2 };
+enum { GRACE = 1 }; /* seconds that the others have beyond the deadline, when one has failed */
+enum { REST = 2 };  /* seconds before a restart: mpirun ends before what it has killed */
 
 typedef struct settings {
-    int64_t tasks, deadline;
+    int64_t tasks, deadline, max_restarts;
     texts words;
     int share_cores;
+    bool elastic;
 } settings;
 
 typedef struct tasks {
     const settings *s;
+    char **words;                        /* of the command, ended by NULL */
+    int count;                           /* of tasks */
+    bool start_theirs;                   /* the command starts tasks itself; it is the only one here */
     int sockets[MOST_TASKS][MOST_TASKS]; /* of i to k */
     pid_t processes[MOST_TASKS];         /* 0: it has ended */
     int code;                            /* of the first that failed */
@@ -37,11 +44,11 @@ typedef struct tasks {
 
 static bool make_sockets(tasks *t)
 {
-    for (int i = 0; i < t->s->tasks; i++)
+    for (int i = 0; i < t->count; i++)
         for (int k = 0; k < i; k++) {
             int pair[2];
             if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
-                return complain("launch", "cannot make sockets for %" PRId64 " tasks: %s", t->s->tasks, strerror(errno));
+                return complain("launch", "cannot make sockets for %d tasks: %s", t->count, strerror(errno));
             t->sockets[i][k] = pair[0];
             t->sockets[k][i] = pair[1];
         }
@@ -68,7 +75,7 @@ static void become(const tasks *t, int task)
     setpgid(0, 0); /* what the terminal sends comes by way of the launcher */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     size_t used = 0;
-    for (int i = 0; i < t->s->tasks; i++) {
+    for (int i = 0; i < t->count; i++) {
         used += (size_t)(i == task ? snprintf(text + used, sizeof text - used, "-")
                                    : snprintf(text + used, sizeof text - used, "%d", t->sockets[task][i]));
         text[used++] = ',';
@@ -76,25 +83,24 @@ static void become(const tasks *t, int task)
             fcntl(t->sockets[task][i], F_SETFD, 0);
     }
     text[used - 1] = 0;
-    setenv("TOWER_TASK_SOCKETS", text, 1);
-    snprintf(number, sizeof number, "%d", task);
-    setenv("TOWER_TASK", number, 1);
+    if (!t->start_theirs) {
+        setenv("TOWER_TASK_SOCKETS", text, 1);
+        snprintf(number, sizeof number, "%d", task);
+        setenv("TOWER_TASK", number, 1);
+    }
     snprintf(number, sizeof number, "%" PRId64, t->s->deadline);
     setenv("TOWER_DEADLINE", number, 1);
-    if (t->s->share_cores)
-        share_cores(task, t->s->tasks);
-    char **words = calloc((size_t)t->s->words.count + 1, sizeof *words); /* ends with NULL */
-    if (words) {
-        memcpy(words, t->s->words.items, sizeof *words * (size_t)t->s->words.count);
-        execvp(words[0], words);
-    }
-    complain("launch", "cannot start '%s': %s", t->s->words.items[0], strerror(errno));
+    if (t->s->share_cores && !t->start_theirs)
+        share_cores(task, t->count);
+    signals_hand_on();
+    execvp(t->words[0], t->words);
+    complain("launch", "cannot start '%s': %s", t->words[0], strerror(errno));
     _exit(EXIT_USAGE);
 }
 
 static bool start(tasks *t)
 {
-    for (int i = 0; i < t->s->tasks; i++) {
+    for (int i = 0; i < t->count; i++) {
         pid_t process = fork();
         if (process == 0)
             become(t, i);
@@ -108,7 +114,7 @@ static bool start(tasks *t)
 
 static void signal_all(const tasks *t, int number)
 {
-    for (int i = 0; i < t->s->tasks; i++)
+    for (int i = 0; i < t->count; i++)
         if (t->processes[i])
             kill(t->processes[i], number);
 }
@@ -116,13 +122,13 @@ static void signal_all(const tasks *t, int number)
 static void note_end(tasks *t, pid_t process, int status)
 {
     int task = 0;
-    while (task < t->s->tasks && t->processes[task] != process)
+    while (task < t->count && t->processes[task] != process)
         task++;
-    if (task == t->s->tasks)
+    if (task == t->count)
         return;
     t->processes[task] = 0;
     t->running--;
-    int code = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILED;
+    int code = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_AGAIN;
     if (WIFSIGNALED(status))
         complain("launch", "task %d (process %d) was killed by signal %d (%s)", task, (int)process, WTERMSIG(status),
                  strsignal(WTERMSIG(status)));
@@ -159,31 +165,113 @@ static void wait_for_all(tasks *t)
     }
 }
 
+/* Starts the tasks, and waits for them: the exit code. */
+static int run_tasks(tasks *t)
+{
+    bool good = make_sockets(t) && start(t);
+    for (int i = 0; i < t->count; i++)
+        for (int k = 0; k < t->count; k++)
+            if (i != k && t->sockets[i][k] > 0)
+                close(t->sockets[i][k]);
+    if (!good)
+        signal_all(t, SIGKILL);
+    wait_for_all(t);
+    return good ? t->code : EXIT_FAILED;
+}
+
+/* ---- starting again ---------------------------------------------------------------------------------------------- */
+
+static bool starts_tasks(const char *word)
+{
+    const char *name = strrchr(word, '/') ? strrchr(word, '/') + 1 : word;
+    return strncmp(name, "mpirun", 6) == 0 || strncmp(name, "mpiexec", 7) == 0 || strcmp(name, "srun") == 0;
+}
+
+/* The word that says how many tasks mpirun or srun starts; NULL: there is none. */
+static char **find_number(char **words)
+{
+    static const char *const names[] = {"-n", "-np", "--np", "--n", "--ntasks"};
+    for (char **word = words + 1; word[0] && word[1]; word++)
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+            if (strcmp(word[0], names[i]) == 0 && atoi(word[1]) > 0)
+                return word + 1;
+    return NULL;
+}
+
+/* One task less, where there are more than one. `number` is for the text of it. */
+static int shrink(tasks *t, char number[16])
+{
+    char **word = t->start_theirs ? find_number(t->words) : NULL;
+    int count = word ? atoi(*word) : t->count;
+    count -= count > 1;
+    snprintf(number, 16, "%d", count);
+    if (word)
+        *word = number;
+    else
+        t->count = count;
+    return count;
+}
+
+/* Whether a task was lost, rather than that the work is done, cannot be done, or was asked to stop. */
+static bool may_go_on(int code)
+{
+    return code != EXIT_DONE && code != EXIT_FAILED && code != EXIT_USAGE && !signals_stop();
+}
+
+static int run_again_and_again(tasks *t, int words)
+{
+    char number[16];
+    int code = run_tasks(t);
+    for (int64_t restart = 1; restart <= t->s->max_restarts && may_go_on(code); restart++) {
+        t->words[words] = "--resume";
+        sleep(REST);
+        if (signals_stop())
+            break;
+        if (t->s->elastic)
+            complain("launch", "restart %" PRId64 " of %" PRId64 " after exit code %d, with %d tasks", restart,
+                     t->s->max_restarts, code, shrink(t, number));
+        else
+            complain("launch", "restart %" PRId64 " of %" PRId64 " after exit code %d", restart, t->s->max_restarts,
+                     code);
+        *t = (tasks){.s = t->s, .words = t->words, .count = t->count, .start_theirs = t->start_theirs};
+        code = run_tasks(t);
+    }
+    return code;
+}
+
 static int run(const void *given)
 {
     const settings *s = given;
-    tasks t = {.s = s};
+    tasks t = {.s = s, .start_theirs = starts_tasks(s->words.items[0])};
+    int count = s->words.count, code = EXIT_USAGE;
+    t.count = t.start_theirs ? 1 : s->tasks == NOT_GIVEN ? TASKS : (int)s->tasks;
+    t.words = calloc((size_t)count + 2, sizeof *t.words); /* and --resume */
     signals_watch();
-    bool good = make_sockets(&t) && start(&t);
-    for (int i = 0; i < s->tasks; i++)
-        for (int k = 0; k < s->tasks; k++)
-            if (i != k && t.sockets[i][k] > 0)
-                close(t.sockets[i][k]);
-    if (!good)
-        signal_all(&t, SIGKILL);
-    wait_for_all(&t);
-    return good ? t.code : EXIT_FAILED;
+    if (!t.words)
+        return complain("launch", "out of memory") ? EXIT_DONE : EXIT_FAILED;
+    memcpy(t.words, s->words.items, sizeof *t.words * (size_t)count);
+    if (t.start_theirs && s->tasks != NOT_GIVEN)
+        complain("launch", "--tasks: %s starts the tasks; tell it how many", t.words[0]);
+    else if (s->elastic && t.start_theirs && !find_number(t.words))
+        complain("launch", "--elastic: expected -n and a number among the words of %s", t.words[0]);
+    else
+        code = run_again_and_again(&t, count);
+    free(t.words);
+    return code;
 }
 
 static const option options[] = {
     {NULL, "COMMAND", OPTION_TEXTS, offsetof(settings, words), "what each task is, with its words; put -- before it"},
-    {"tasks", "N", OPTION_NUMBER, offsetof(settings, tasks), "so many tasks", .initial = "2", .least = 1,
+    {"tasks", "N", OPTION_NUMBER, offsetof(settings, tasks), "so many tasks (default: 2)", .least = 1,
      .most = MOST_TASKS, .also = "n|np"},
     {"deadline", "SECONDS", OPTION_NUMBER, offsetof(settings, deadline),
      "a task that is not heard of for so long counts as lost: all others then end, and say which it was", .initial = "30",
      .least = 1, .most = 1000000},
     {"share-cores", "HOW", OPTION_CHOICE, offsetof(settings, share_cores), "whether each task gets its part of the cores",
      .initial = "on", .choices = "off|on"},
+    {"max-restarts", "N", OPTION_NUMBER, offsetof(settings, max_restarts),
+     "start again so often, with --resume, when a task was lost", .initial = "0", .least = 0, .most = 1000000},
+    {"elastic", NULL, OPTION_FLAG, offsetof(settings, elastic), "each time with one task less"},
     {0},
 };
 
@@ -195,13 +283,16 @@ const command launch_command = {
         "the devices of all tasks, which are called /job:worker/task:1/device:CPU:0 and so on: every task builds and plans "
         "the same, runs what is on its own devices, and sends the others what they need of it. The numbers are those of "
         "one process with as many towers. Task 0 prints, and writes the train directory.\n\n"
-        "If a task ends too early, or is not heard of for --deadline seconds, all others end with exit code 1 and say which "
-        "it was; `tower train --resume` goes on from the newest checkpoint, with any number of tasks. INT and TERM go to "
-        "task 0, which finishes the step, saves, and lets all others end.",
+        "If a task ends too early, or is not heard of for --deadline seconds, all others end with exit code 75 and say "
+        "which it was; `tower train --resume` goes on from the newest checkpoint, with any number of tasks. INT and "
+        "TERM go to task 0, which finishes the step, saves, and lets all others end.\n\n"
+        "--max-restarts starts all again when a task was lost, with --resume behind the command's words; --elastic with "
+        "one task less each time. A command that starts tasks itself, mpirun or srun, is started once, and its -n is "
+        "what --elastic counts down. Who failed for a reason of his own (exit code 1 or 2) is not started again.",
     .examples = "tower launch --tasks 2 -- tower train cifar10 --train-dir train --max-steps 1000\n"
                 "tower launch --tasks 4 --deadline 10 -- tower train mnist --cpu-threads 1 --towers 8\n"
-                "tower launch --tasks 3 -- tower train cifar10 --train-dir train --resume",
-    .exit_codes = "that of the first task that failed; 1 if it was killed",
+                "tower launch --max-restarts 3 --elastic -- mpirun -n 4 tower train cifar10 --train-dir train",
+    .exit_codes = "that of the first task that failed; 75 if it was killed",
     .options = options,
     .settings_bytes = sizeof(settings),
     .run = run,

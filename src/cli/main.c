@@ -2,6 +2,7 @@
  * Never here:  anything a command does. */
 #include "command.h"
 #include "help.h"
+#include "signals.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -89,6 +90,7 @@ static void fill_standard_places(void)
 int main(int argc, char **argv)
 {
     fill_standard_places();
+    signals_begin();
     signal(SIGPIPE, SIG_IGN); /* a reader that goes away must not end a training run */
     signal(SIGXFSZ, SIG_IGN); /* a file over the limit is an error of the write, and has a message */
     show_warnings();

@@ -32,24 +32,13 @@ static struct {
     int shown, widths[PICTURE_LINES]; /* lines that stand above the cursor, and the columns they take */
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* The shell has written below what is shown; what handlers may touch is a global. */
-static volatile sig_atomic_t continued;
-
-static void note_continued(int number)
-{
-    (void)number;
-    continued = 1;
-}
-
-/* The thread that draws may be awake before the one that the signal wakes: it then takes the signal itself. */
+/* After a stop the shell has written below what is shown. All threads block the signal (signals.h): it waits. */
 static bool was_continued(void)
 {
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGCONT);
-    bool was = sigtimedwait(&signals, NULL, &(struct timespec){0}) == SIGCONT || continued;
-    continued = 0;
-    return was;
+    return sigtimedwait(&signals, NULL, &(struct timespec){0}) == SIGCONT;
 }
 
 /* ---- with the lock held ---------------------------------------------------------------------------------------- */
@@ -158,7 +147,6 @@ static void need_thread(void)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (all.running)
         pthread_detach(thread);
-    sigaction(SIGCONT, &(struct sigaction){.sa_handler = note_continued, .sa_flags = SA_RESTART}, NULL);
 }
 
 /* ---- for everybody --------------------------------------------------------------------------------------------- */
@@ -171,6 +159,8 @@ void painter_start(FILE *file, painting *draw, void *user)
     all.file = file;
     all.draw = draw;
     all.user = user;
+    if (!all.paused)
+        show();
     need_thread();
     pthread_mutex_unlock(&all.lock);
 }

@@ -13,8 +13,8 @@
 /* Draws into an empty picture; `doing` is what is under way (busy_begin), NULL if nothing, `since` seconds. */
 typedef void painting(void *user, picture *picture, int rows, const char *doing, double since);
 
-/* From now on `draw` is called ten times a second, from another thread, and what it draws is shown at the end of
- * `file`, a moving terminal (terminal.h). */
+/* Calls `draw`, and from then on ten times a second from another thread; what it draws is shown at the end of `file`, a
+ * moving terminal (terminal.h). */
 void painter_start(FILE *file, painting *draw, void *user);
 /* Draws a last time, leaves that where it is, and forgets `draw`. */
 void painter_stop(void);

@@ -23,14 +23,15 @@ struct panel {
     pthread_mutex_t lock;
     panel_job job;
     int64_t done, saved, accuracy_step;
-    double began, loss, weight; /* weight: of what the smoothed loss has seen, below 1 */
+    double began, aside, latest; /* when; seconds that evaluations took; of training, at the last telling */
+    double loss, weight;         /* weight: of what the smoothed loss has seen, below 1 */
     float rate;
     double accuracy, best; /* NaNs: none yet */
     bool stopping;
     float curve[CURVE]; /* the smoothed loss, each point of `stride` tellings */
     int points, stride, told;
     struct {
-        double at;
+        double at; /* seconds of training */
         int64_t done;
     } past[PAST]; /* a ring, one a second: how fast it goes now */
     int num_past;
@@ -61,15 +62,15 @@ void panel_step(panel *p, int64_t done, float loss, float rate)
     static const double kept = 0.98;
     if (!p)
         return;
-    double now = seconds_now();
     pthread_mutex_lock(&p->lock);
     p->done = done;
+    p->latest = seconds_now() - p->began - p->aside;
     p->loss = kept * p->loss + (1 - kept) * loss;
     p->weight = kept * p->weight + (1 - kept);
     p->rate = rate;
     add_point(p);
-    if (p->num_past == 0 || now - p->past[(p->num_past - 1) % PAST].at >= 1) {
-        p->past[p->num_past % PAST].at = now;
+    if (p->num_past == 0 || p->latest - p->past[(p->num_past - 1) % PAST].at >= 1) {
+        p->past[p->num_past % PAST].at = p->latest;
         p->past[p->num_past % PAST].done = done;
         p->num_past++;
     }
@@ -127,11 +128,12 @@ bool panel_wants_timeline(panel *p)
     return true;
 }
 
-void panel_accuracy(panel *p, int64_t step, double accuracy)
+void panel_accuracy(panel *p, int64_t step, double accuracy, double seconds)
 {
     if (!p)
         return;
     pthread_mutex_lock(&p->lock);
+    p->aside += seconds;
     p->accuracy = accuracy;
     p->accuracy_step = step;
     p->best = isnan(p->best) || accuracy > p->best ? accuracy : p->best;
@@ -186,17 +188,26 @@ static const char *duration(double seconds, char *text, size_t size)
     return text;
 }
 
-/* By the last minute; 0 while it is not known. */
-static double steps_per_second(const panel *p, double now)
+/* By the last minute of training; 0 while it is not known. */
+static double steps_per_second(const panel *p)
 {
     int oldest = p->num_past > PAST ? p->num_past % PAST : 0;
-    double begin = p->num_past ? p->past[oldest].at : p->began;
-    int64_t from = p->num_past ? p->past[oldest].done : p->job.first;
-    if (p->num_past < 3) {
-        begin = p->began;
-        from = p->job.first;
-    }
-    return now - begin > 0.2 ? (double)(p->done - from) / (now - begin) : 0;
+    bool known = p->num_past >= 3;
+    double seconds = p->latest - (known ? p->past[oldest].at : 0);
+    int64_t steps = p->done - (known ? p->past[oldest].done : p->job.first);
+    return seconds > 0.2 ? (double)steps / seconds : 0;
+}
+
+/* "1:02:03 left", with the evaluations to come as they were so far; nothing where it is not known or over. */
+static const char *time_left(const panel *p, char *text, size_t size)
+{
+    char left[32];
+    double steps = steps_per_second(p);
+    *text = 0;
+    if (steps > 0 && p->done < p->job.max_steps)
+        snprintf(text, size, "%s left",
+                 duration((double)(p->job.max_steps - p->done) / steps * (1 + p->aside / p->latest), left, sizeof left));
+    return text;
 }
 
 /* ---- drawing --------------------------------------------------------------------------------------------------- */
@@ -246,18 +257,17 @@ static void draw_steps(const panel *p, picture *out)
 
 static void draw_time(const panel *p, picture *out, double now)
 {
-    char gone[32], left[32], speed[32];
-    double steps = steps_per_second(p, now);
+    char gone[32], left[40], speed[32];
+    double steps = steps_per_second(p);
     label(out, "time");
     picture_text(out, STYLE_PLAIN, "%s", duration(now - p->began, gone, sizeof gone));
-    if (steps > 0 && p->done < p->job.max_steps)
-        picture_text(out, STYLE_BOLD, ", %s left",
-                     duration((double)(p->job.max_steps - p->done) / steps, left, sizeof left));
+    if (*time_left(p, left, sizeof left))
+        picture_text(out, STYLE_BOLD, ", %s", left);
     if (p->job.data_examples)
         picture_text(out, STYLE_PLAIN, "  epoch %.2f",
                      (double)p->done * (double)p->job.examples / (double)p->job.data_examples);
     if (steps > 0)
-        picture_text(out, STYLE_PLAIN, "  %s examples/s, %.3g ms a step",
+        picture_text(out, STYLE_PLAIN, steps > 10 ? "  %s examples/s, %.3g ms a step" : "  %s examples/s, %.0f ms a step",
                      grouped((int64_t)(steps * (double)p->job.examples + 0.5), speed, sizeof speed), 1000 / steps);
     picture_end_line(out);
 }
@@ -317,16 +327,13 @@ static void draw_devices(const panel *p, picture *out, int most)
 }
 
 /* Where there is no room for more. */
-static void draw_one_line(const panel *p, picture *out, double now)
+static void draw_one_line(const panel *p, picture *out)
 {
-    char left[32];
-    double steps = steps_per_second(p, now);
+    char left[40];
     picture_text(out, STYLE_PLAIN, "%" PRId64 "/%" PRId64, p->done, p->job.max_steps);
     if (p->weight > 0)
         picture_text(out, STYLE_BOLD, " loss %.4g", p->loss / p->weight);
-    if (steps > 0)
-        picture_text(out, STYLE_PLAIN, " %s left",
-                     duration((double)(p->job.max_steps - p->done) / steps, left, sizeof left));
+    picture_text(out, STYLE_PLAIN, " %s", time_left(p, left, sizeof left));
     picture_end_line(out);
 }
 
@@ -334,14 +341,13 @@ static void draw(void *user, picture *out, int rows, const char *doing, double s
 {
     enum { LINES = 6 };
     panel *p = user;
-    double now = seconds_now();
     pthread_mutex_lock(&p->lock);
     if (rows < LINES + 2 || out->columns < 50) {
-        draw_one_line(p, out, now);
+        draw_one_line(p, out);
     } else {
         draw_title(p, out, doing, since);
         draw_steps(p, out);
-        draw_time(p, out, now);
+        draw_time(p, out, seconds_now());
         draw_loss(p, out);
         draw_rate(p, out);
         if (p->has_bars)

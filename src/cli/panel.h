@@ -27,7 +27,8 @@ void panel_step(panel *panel, int64_t done, float loss, float rate);
 void panel_timeline(panel *panel, const tw_timeline *timeline);
 /* Whether it wants to see one: about once a second. */
 bool panel_wants_timeline(panel *panel);
-void panel_accuracy(panel *panel, int64_t step, double accuracy);
+/* What an evaluation found, and how long it took: no part of the training's speed. */
+void panel_accuracy(panel *panel, int64_t step, double accuracy, double seconds);
 void panel_saved(panel *panel, int64_t step);
 void panel_stopping(panel *panel);
 

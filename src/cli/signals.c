@@ -1,11 +1,47 @@
 /* signals.c - see signals.h. */
 #include "signals.h"
 
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t stop_signal, save_wanted; /* what handlers may touch is a global */
+static atomic_int stop_signal, save_wanted; /* what handlers may touch is a global */
+
+static const int handled[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+static sigset_t inherited; /* what was blocked when the program began */
+
+static void *stand_by(void *unused)
+{
+    (void)unused;
+    sigset_t mask = inherited;
+    sigaddset(&mask, SIGCONT);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    for (;;)
+        pause();
+    return NULL;
+}
+
+void signals_begin(void)
+{
+    pthread_t thread;
+    sigset_t ours;
+    sigemptyset(&ours);
+    sigaddset(&ours, SIGCONT);
+    for (size_t i = 0; i < sizeof handled / sizeof *handled; i++)
+        sigaddset(&ours, handled[i]);
+    pthread_sigmask(SIG_BLOCK, &ours, &inherited);
+    if (pthread_create(&thread, NULL, stand_by, NULL) == 0)
+        pthread_detach(thread);
+    else
+        signals_hand_on(); /* rather anywhere than nowhere */
+}
+
+void signals_hand_on(void)
+{
+    pthread_sigmask(SIG_SETMASK, &inherited, NULL);
+}
 
 static void note_stop(int number)
 {
@@ -37,6 +73,16 @@ void signals_watch(void)
     watch(SIGUSR1, note_save);
 }
 
+void signals_forget(void)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct sigaction now;
+        if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            signal(numbers[i], SIG_DFL);
+    }
+}
+
 int signals_stop(void)
 {
     return stop_signal;
@@ -44,7 +90,5 @@ int signals_stop(void)
 
 bool signals_take_save(void)
 {
-    bool wanted = save_wanted;
-    save_wanted = 0;
-    return wanted;
+    return atomic_exchange(&save_wanted, 0);
 }

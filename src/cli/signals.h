@@ -4,10 +4,18 @@
 
 #include <stdbool.h>
 
+/* First of all in main(): handlers will run on a thread of their own, and on no other. A kernel of oneDNN (its sgemm
+ * for AVX2) computes with the stack pointer in a buffer on the heap; the frame of a handler that comes just then
+ * overwrites what lies below that buffer. CONT has no handler: it waits for who asks (painter.c). */
+void signals_begin(void);
+/* In a child that becomes another program: signals are blocked there as they were here before. */
+void signals_hand_on(void);
+
 /* From now on INT, TERM and HUP (unless it is ignored, as under nohup) are noted instead of ending the program, and
  * USR1 asks for a checkpoint. */
 void signals_watch(void);
 
+void signals_forget(void);    /* they end the program again */
 int signals_stop(void);       /* the signal that asks to stop; 0: none so far */
 bool signals_take_save(void); /* a checkpoint was asked for since the last call */
 

@@ -169,6 +169,7 @@ static void become_training(const sweep *w, const run_state *r)
         arguments[count++] = words[k];
     }
     arguments[count] = NULL;
+    signals_hand_on();
     execv(w->program, arguments);
     _exit(EXIT_FAILED);
 }

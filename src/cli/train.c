@@ -4,6 +4,7 @@
 #include "command.h"
 #include "clock.h"
 #include "config.h"
+#include "divergence.h"
 #include "fit.h"
 #include "job.h"
 #include "json.h"
@@ -22,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <tower/crash.h>
 #include <unistd.h>
 
 typedef train_settings settings;
@@ -117,15 +119,6 @@ static void tell_what_fits(const training *t)
         complain("train", "not even a batch of one example for each tower fits");
 }
 
-/* What usually helps, and that nothing is lost. */
-static void tell_what_diverging_needs(const char *directory)
-{
-    char path[PATH_MAX];
-    complain("train", "a lower --learning-rate, --clip-norm 1 or a --warm-up usually help");
-    if (tw_checkpoint_latest(directory, path, sizeof path, NULL, NULL) == TW_OK)
-        complain("train", "the newest checkpoint is %s; --resume goes on from there", path);
-}
-
 /* ---- the loop ---------------------------------------------------------------------------------------------- */
 
 /* A milestone is saved a second time, where nothing is deleted. */
@@ -185,9 +178,10 @@ static tw_status look_outside(const train_report *report, asked *asked, tw_error
     return tw_devices_share(report->devices, asked, sizeof *asked, error);
 }
 
-/* Trains until max_steps are done, a signal asks to stop or it gets no better, and saves at the end. */
+/* Trains until max_steps are done, a signal asks to stop or it gets no better, and saves at the end. Says of a run that
+ * diverges in which steps. */
 static tw_status train(const settings *s, tw_trainer *trainer, tw_event_writer *events, validation *validation,
-                       train_report *report, tw_error *error)
+                       train_report *report, divergence *divergence, tw_error *error)
 {
     tw_trainer_step_result result;
     tw_status status = TW_OK;
@@ -205,6 +199,8 @@ static tw_status train(const settings *s, tw_trainer *trainer, tw_event_writer *
         status = tw_devices_share(report->devices, &steps, sizeof steps, error);
         if (status != TW_OK)
             break;
+        divergence->good = done;
+        divergence->last = done + steps - 1;
         double begin = seconds_now();
         status = summaries ? tw_trainer_step_with_summaries(trainer, events, &result, error)
                            : tw_trainer_run_steps(trainer, steps, &result, error);
@@ -212,7 +208,7 @@ static tw_status train(const settings *s, tw_trainer *trainer, tw_event_writer *
             break;
         if (!summaries)
             pace_learn(&pace, steps, seconds_now() - begin);
-        if (done == first)
+        if (done == first && divergence->count == 0)
             report_plan(report);
         done += steps;
         report_count(report, &result);
@@ -297,7 +293,7 @@ static bool write_run_file(const training *t, tw_trainer *trainer, const train_r
 
 /* Builds the trainer, and trains. `before` is what the directory says of the run that goes on. Returns the exit
  * code. */
-static int run_job(training *t, const cJSON *before)
+static int run_job(training *t, divergence *divergence, const cJSON *before)
 {
     const settings *s = &t->settings;
     tw_error error = {0};
@@ -351,7 +347,10 @@ static int run_job(training *t, const cJSON *before)
         if (!unwritten) {
             report_start(&report);
             report_progress(&report, s->progress);
-            status = train(s, trainer, events, &validation, &report, &error);
+            do
+                status = train(s, trainer, events, &validation, &report, divergence, &error);
+            while (status != TW_OK &&
+                   divergence_goes_back(divergence, t, &trainer, events, &validation, &report, &error));
             panel_close(report.panel); /* of a run that failed */
         }
     }
@@ -366,12 +365,12 @@ static int run_job(training *t, const cJSON *before)
         return signals_stop() ? 128 + signals_stop() : EXIT_DONE;
     if (s->job.format == FORMAT_JSON)
         report_failure(&error);
-    failed("train", &error);
+    int code = failed("train", &error);
     if (error.status == TW_OUT_OF_RANGE)
-        tell_what_diverging_needs(s->job.train_dir);
+        divergence_explain(divergence, t);
     if (no_room && tw_devices_tasks(t->devices) == 1)
         tell_what_fits(t);
-    return wrong_settings ? EXIT_USAGE : EXIT_FAILED;
+    return wrong_settings ? EXIT_USAGE : code;
 }
 
 /* What goes with several tasks. Task 0 alone prints. */
@@ -392,7 +391,7 @@ static bool over_tasks(training *t)
 }
 
 /* Of several tasks the first one takes the directory, for all. */
-static bool enter_directory(const training *t, lock *lock)
+static int enter_directory(const training *t, lock *lock)
 {
     const settings *s = &t->settings;
     bool good = true;
@@ -405,8 +404,8 @@ static bool enter_directory(const training *t, lock *lock)
     }
     tw_error error = {0};
     if (tw_devices_share(t->devices, &good, sizeof good, &error) != TW_OK)
-        return failed("train", &error), false;
-    return good;
+        return failed("train", &error);
+    return good ? EXIT_DONE : EXIT_FAILED;
 }
 
 static int run(const void *given)
@@ -423,6 +422,11 @@ static int run(const void *given)
     if (code != EXIT_DONE)
         return code;
     const settings *s = &t.settings;
+    divergence divergence;
+    if (!divergence_read("train", s->on_divergence, &divergence)) {
+        training_close(&t);
+        return EXIT_USAGE;
+    }
     if (s->eval_every == 0 && (s->keep_best || s->early_stopping > 0)) {
         complain("train", "%s goes by evaluations; say how often with --eval-every",
                  s->keep_best ? "--keep-best" : "--early-stopping");
@@ -435,10 +439,13 @@ static int run(const void *given)
     cJSON *before = s->resume ? run_file_read("train", s->job.train_dir, &bad) : NULL;
     if (tw_devices_tasks(t.devices) > 1 && !over_tasks(&t))
         code = EXIT_USAGE;
-    else if (bad || (s->trace && !trace_can_be_written(s->trace)) || !enter_directory(&t, &lock))
-        code = EXIT_FAILED;
     else
-        code = run_job(&t, before);
+        code = bad || (s->trace && !trace_can_be_written(s->trace)) ? EXIT_FAILED : enter_directory(&t, &lock);
+    if (code == EXIT_DONE) {
+        tw_set_crash_report(s->job.train_dir, true, NULL); /* without one training is worth as much */
+        code = run_job(&t, &divergence, before);
+        tw_set_crash_report(NULL, false, NULL);
+    }
     lock_release(&lock);
     cJSON_Delete(before);
     training_close(&t);
@@ -527,6 +534,14 @@ const option train_options[] = {
 
     REDUCTION_OPTIONS(settings),
 
+    {"on-divergence", "HOW", OPTION_TEXT, offsetof(settings, on_divergence),
+     "what happens when the loss is no number any more, or a variable: stop says which node made the first NaN or "
+     "infinity; rollback:K goes back to the newest checkpoint with half the learning rate, at most K times",
+     .initial = "stop", .section = "faults"},
+    {"check-replicas", "N", OPTION_NUMBER, offsetof(settings, check_replicas),
+     "every so many steps compare the copies of variables that towers hold, and stop with the name of the first that "
+     "differs; 0: never. With --variable-update replicated or --staged-vars", .initial = "0", .most = INT64_MAX},
+
     {"eval-every", "N", OPTION_NUMBER, offsetof(settings, eval_every),
      "measure the accuracy every so many steps, on the checkpoint that is saved for it; 0: never. It costs time, but no "
      "bits",
@@ -587,7 +602,7 @@ const command train_command = {
                 "tower train cifar10 --virtual-gpus 1 --replay stale/order.log --train-dir again\n"
                 "tower train mnist --data-set fashion-mnist --max-steps 500\n"
                 "tower train cifar10 --data-set synthetic --max-steps 20 --trace trace.json",
-    .exit_codes = "128+n stopped by signal n, after saving",
+    .exit_codes = "75 task lost, 128+n stopped by signal n, after saving",
     .options = train_options,
     .settings_bytes = sizeof(settings),
     .read_presets = read_presets,

@@ -180,6 +180,13 @@ static void start_json(const train_report *r)
     json_end(&out);
 }
 
+/* Where speeds are counted from. */
+static void begin_clock(train_report *r)
+{
+    r->first_step = r->last_steps = tw_trainer_steps_done(r->trainer);
+    r->started = r->last = seconds_now();
+}
+
 void report_start(train_report *r)
 {
     r->examples = tw_trainer_examples(r->trainer);
@@ -189,9 +196,7 @@ void report_start(train_report *r)
         start_text(r);
     r->saved_step = -1;
     r->accuracy = -1;
-    r->first_step = tw_trainer_steps_done(r->trainer);
-    r->started = r->last = seconds_now();
-    r->last_steps = tw_trainer_steps_done(r->trainer);
+    begin_clock(r);
 }
 
 void report_plan(train_report *r)
@@ -411,7 +416,7 @@ void report_evaluation(train_report *r, const tw_scores *scores, const tw_datase
     r->started += seconds;
     r->last += seconds;
     r->accuracy = scores_top_1(scores);
-    panel_accuracy(r->panel, scores->step, r->accuracy);
+    panel_accuracy(r->panel, scores->step, r->accuracy, seconds);
     if (r->panel || (r->no_lines && !r->as_json))
         return;
     if (r->as_json) {
@@ -429,6 +434,26 @@ void report_evaluation(train_report *r, const tw_scores *scores, const tw_datase
         printf("; the best so far\n");
     else
         printf("; the best was %.3f at step %" PRId64 "\n", best, best_step);
+}
+
+void report_rollback(train_report *r, const char *message, int64_t count, int64_t most)
+{
+    char rate[256];
+    int64_t step = tw_trainer_steps_done(r->trainer);
+    begin_clock(r);
+    r->saved_step = step > 0 ? step : -1;
+    tw_trainer_rate_text(r->trainer, rate, sizeof rate);
+    complain("train", "%s; going back to step %" PRId64 ", time %" PRId64 " of %" PRId64 ", with the rate %s", message,
+             step, count, most, rate);
+    if (!r->as_json)
+        return;
+    json out = begin_event("rollback");
+    json_text(&out, "message", message);
+    json_integer(&out, "step", step);
+    json_integer(&out, "count", count);
+    json_integer(&out, "most", most);
+    json_text(&out, "rate", rate);
+    json_end(&out);
 }
 
 void report_failure(const tw_error *error)

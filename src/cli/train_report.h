@@ -78,6 +78,10 @@ void report_time(train_report *report, int64_t done);
 void report_evaluation(train_report *report, const tw_scores *scores, const tw_dataset *data, double best,
                        int64_t best_step, double seconds);
 
+/* Training diverged, as the message says, and goes back with the report's new trainer, for the count-th time of `most`.
+ */
+void report_rollback(train_report *report, const char *message, int64_t count, int64_t most);
+
 /* An event for programs that a run failed; people read it on standard error. */
 void report_failure(const tw_error *error);
 

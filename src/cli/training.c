@@ -236,6 +236,7 @@ static bool fill_options(const char *command, training *t)
         .with_summaries = s->summary_every > 0,
         .resume_from = s->resume ? s->job.train_dir : NULL,
         .accept_other_bits = s->accept_other_bits,
+        .check_replicas = s->check_replicas,
         .tutorial_tags = s->recipe.compat == COMPAT_TUTORIAL || s->recipe.compat == COMPAT_TUTORIAL_PREFETCH,
         .session = training_session_options(s),
     };
@@ -244,7 +245,7 @@ static bool fill_options(const char *command, training *t)
 
 int training_open(const char *command, const train_settings *wanted, int with_data, training *t)
 {
-    int code = EXIT_FAILED;
+    int code;
     memset(t, 0, sizeof *t);
     train_settings *s = &t->settings;
     *s = *wanted;
@@ -252,13 +253,15 @@ int training_open(const char *command, const train_settings *wanted, int with_da
     if (s->recipe.compat == COMPAT_ESTIMATOR && s->job.hold_back == 0)
         s->job.hold_back = 10000; /* it reads data_batch_1 to 4 */
     s->job.tasks = with_data == TRAINING_WITH_DATA; /* who only looks at the job does so alone */
-    t->devices = job_open_devices(command, &s->job);
+    if (!(t->devices = job_open_tasks(command, &s->job, &code)))
+        return code;
+    code = EXIT_FAILED;
     if (s->job.format == FORMAT_JSON)
         busy_silence();
     busy_begin("reading the data set");
-    if (t->devices && with_data == TRAINING_WITH_DATA)
+    if (with_data == TRAINING_WITH_DATA)
         t->data = job_load_data(command, &s->job, TW_SPLIT_TRAIN, t->data_dir);
-    else if (t->devices)
+    else
         t->data = job_data_sizes(command, &s->job);
     busy_end();
     if (t->data)

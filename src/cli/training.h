@@ -23,11 +23,11 @@ typedef struct train_settings {
     update update;
     asynchronous asynchronous;
     int64_t max_steps, batch_size, global_batch_size, towers, num_gpus, seed;
-    int64_t eval_every, early_stopping, keep, keep_every;
+    int64_t eval_every, early_stopping, keep, keep_every, check_replicas;
     int64_t save_every, log_every, summary_every, steps_per_execution, input_threads, soft_budget;
     int64_t unused_number; /* of flags that are taken and not needed */
     int unused_choice;
-    const char *devices, *trace, *disable, *tower_shares, *learning_rate, *config;
+    const char *devices, *trace, *disable, *tower_shares, *learning_rate, *config, *on_divergence;
     int soft_placement, dtype, input; /* ORDER INPUT_PLACE */
     int eval_data; /* as in --eval-data's choices */
     int progress;  /* ORDER PROGRESS */

@@ -31,6 +31,7 @@ static const struct {
     {"session.trace", "--trace"},
     {"virtual_gpus", "--virtual-gpus"},
     {"accept_other_bits", "--accept-other-bits"},
+    {"check_replicas", "--check-replicas"},
 };
 
 /* The longest row that the text begins with, and that ends where a name does; -1: none. */

@@ -97,6 +97,16 @@ bool validation_open(const training *t, tw_trainer *trainer, validation *v)
     return true;
 }
 
+void validation_follow(validation *v, tw_trainer *trainer)
+{
+    v->num_names = 0;
+    v->best = -1;
+    v->best_step = v->worse = 0;
+    find_devices(v, trainer);
+    if (v->data)
+        read_history(v, tw_trainer_steps_done(trainer));
+}
+
 void validation_close(validation *v)
 {
     tw_dataset_destroy(v->data);

@@ -24,6 +24,8 @@ typedef struct validation {
  * false if it cannot. Without --eval-every does nothing. */
 bool validation_open(const training *t, tw_trainer *trainer, validation *v);
 void validation_close(validation *v);
+/* Another trainer takes the place of the one before, and may have fewer steps done. */
+void validation_follow(validation *v, tw_trainer *trainer);
 
 /* Measures the newest checkpoint of the directory, tells the report, the event log and the directory's eval.jsonl, and
  * keeps it if it is the best. */

@@ -24,15 +24,48 @@ static tw_status find_deadline(double *deadline, tw_error *error)
     return twi_fail(error, TW_INVALID_ARGUMENT, "TOWER_DEADLINE: expected seconds from 1 to 1e6, found '%.64s'", text);
 }
 
-tw_status twi_comm_open(twi_comm **comm, tw_error *error)
+#define PLUGIN "the plug-in libtower_mpi.so"
+
+/* Variables in which launchers say how many processes they have started, and what serves those. */
+static const struct {
+    const char *variable, *launcher, *advice;
+} launchers[] = {
+    {"OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun", PLUGIN ", built with Open MPI's development files"},
+    {"PMI_SIZE", "MPICH's mpirun", PLUGIN ", built with MPICH's development files"},
+    {"SLURM_STEP_NUM_TASKS", "srun", "--mpi=pmix or --mpi=pmi2, as 'srun --mpi=list' names them, and " PLUGIN},
+};
+
+static tw_status check_alone(tw_error *error)
+{
+    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
+        const char *count = getenv(launchers[i].variable);
+        if (count && atoi(count) > 1)
+            return twi_fail(error, TW_FAILED_PRECONDITION,
+                            "%s has started %.20s processes, which would not know of each other: they need %s",
+                            launchers[i].launcher, count, launchers[i].advice);
+    }
+    return TW_OK;
+}
+
+static const twi_comm_way *find_way(const twi_comm_way *const *more)
+{
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        if (ways[i]->is_here())
+            return ways[i];
+    while (*more && !(*more)->is_here())
+        more++;
+    return *more;
+}
+
+tw_status twi_comm_open(const twi_comm_way *const *more, twi_comm **comm, tw_error *error)
 {
     double deadline;
+    const twi_comm_way *way = find_way(more);
     *comm = NULL;
     tw_status status = find_deadline(&deadline, error);
-    for (size_t i = 0; i < sizeof ways / sizeof *ways && status == TW_OK && !*comm; i++)
-        if (ways[i]->is_here())
-            status = ways[i]->open(deadline, comm, error);
-    return status;
+    if (status != TW_OK)
+        return status;
+    return way ? way->open(deadline, comm, error) : check_alone(error);
 }
 
 void twi_comm_close(twi_comm *c)

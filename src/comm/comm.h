@@ -4,8 +4,8 @@
  *
  * A message goes from one task to another in a channel; messages of two tasks in one channel arrive in order. Who sends
  * does not wait for whom receives. No wait is without an end: a task that has ended, or that has not been heard of for
- * `deadline` seconds, ends every wait in every other task, and so does a wait of TWI_PATIENCE times as long. From then on
- * each call fails with what happened first. */
+ * `deadline` seconds, ends every wait in every other task, and so does a wait of TWI_PATIENCE times as long. From then
+ * on each call fails with what happened first. */
 #ifndef TWI_COMM_H
 #define TWI_COMM_H
 
@@ -25,7 +25,8 @@ typedef struct twi_comm twi_comm;
 typedef struct twi_comm_ops {
     tw_status (*send)(twi_comm *c, int to, int channel, const void *data, size_t bytes, tw_error *error);
     /* `what` is what messages call that which is waited for. The bytes must be as many as were sent. */
-    tw_status (*receive)(twi_comm *c, int from, int channel, void *data, size_t bytes, const char *what, tw_error *error);
+    tw_status (*receive)(twi_comm *c, int from, int channel, void *data, size_t bytes, const char *what,
+                         tw_error *error);
     void (*abort)(twi_comm *c, const char *why); /* ends every wait here, and tells the others why */
     void (*close)(twi_comm *c);                  /* frees c */
 } twi_comm_ops;
@@ -37,7 +38,7 @@ struct twi_comm {
     double deadline; /* seconds */
 };
 
-/* A way to be started: a row in comm.c. */
+/* A way to be started: a row in comm.c, or of a plug-in. */
 typedef struct twi_comm_way {
     const char *name;
     bool (*is_here)(void); /* whether this process was started so */
@@ -46,8 +47,10 @@ typedef struct twi_comm_way {
 
 extern const twi_comm_way twi_comm_local;
 
-/* Joins the tasks that this one was started with; *comm is NULL if it was started alone. */
-tw_status twi_comm_open(twi_comm **comm, tw_error *error);
+/* Joins the tasks that this one was started with; *comm is NULL if it was started alone. `more` are the ways of
+ * plug-ins, ended by NULL. Who was started by a launcher that none of the ways knows is told so: each task would train
+ * for itself. */
+tw_status twi_comm_open(const twi_comm_way *const *more, twi_comm **comm, tw_error *error);
 void twi_comm_close(twi_comm *comm); /* NULL is fine */
 
 /* ---- what every task calls, in the same order ------------------------------------------------------------------- */

@@ -1,16 +1,15 @@
 /* own.c - data sets of one's own, in a directory: folders of pictures named by class, a list of pictures in a CSV file,
- * or arrays of NumPy's. All become images of the size that is asked for.
+ * arrays of NumPy's, or TensorFlow's files of records (own_records.c). All become images of the size that is asked for.
  *
  * An example's place in its half, and which half it is in where nobody says, follow from its name alone: so nothing
  * depends on the order in which a file system lists files, and what --hold-back leaves out is a sample of all classes.
  * Never here:  how pictures are decoded and scaled (src/image). */
-#include "data/dataset.h"
+#include "data/gathering.h"
 
 #include "base/crc32c.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "image/image.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -24,24 +23,7 @@
 
 enum { MOST_CLASSES = 1 << 16, ONE_IN_TEST = 5, MOST_CSV = 256 << 20 };
 
-typedef struct entry {
-    char *path;    /* of a picture; NULL: one of an array */
-    int64_t index; /* in the array */
-    uint32_t key;  /* by which examples are put in order */
-    int32_t label;
-    bool test;
-} entry;
-
-/* What was found in a directory. */
-typedef struct gathering {
-    const char *directory;
-    TWI_ARRAY(entry) entries;
-    TWI_ARRAY(char *) classes;
-    tw_tensor *images[2]; /* of entries without a path: for training, for testing */
-    bool has_halves;      /* somebody says which examples are for testing */
-} gathering;
-
-static void free_gathering(gathering *g)
+static void free_gathering(twi_gathering *g)
 {
     for (int i = 0; i < g->entries.count; i++)
         twi_free(g->entries.items[i].path);
@@ -59,7 +41,7 @@ static tw_status no_memory(tw_error *error)
 }
 
 /* The number of a class; -1: memory ran out, or there are too many. */
-static int class_of(gathering *g, const char *name)
+static int class_of(twi_gathering *g, const char *name)
 {
     for (int i = g->classes.count - 1; i >= 0; i--) /* the latest is the likeliest */
         if (strcmp(g->classes.items[i], name) == 0)
@@ -71,14 +53,16 @@ static int class_of(gathering *g, const char *name)
     return -1;
 }
 
-static bool add_entry(gathering *g, const char *path, const char *name, int64_t index, int label, bool test)
+tw_status twi_gather(twi_gathering *g, const twi_found *entry, const char *name, const char *class, tw_error *error)
 {
-    char *copy = path ? twi_strdup(path) : NULL;
-    entry added = {copy, index, twi_crc32c(0, name, strlen(name)), label, test};
-    if (label >= 0 && (copy || !path) && twi_push(&g->entries, added))
-        return true;
-    twi_free(copy);
-    return false;
+    twi_found added = *entry;
+    added.path = entry->path ? twi_strdup(entry->path) : NULL;
+    added.key = twi_crc32c(0, name, strlen(name));
+    added.label = class_of(g, class);
+    if (added.label >= 0 && (added.path || !entry->path) && twi_push(&g->entries, added))
+        return TW_OK;
+    twi_free(added.path);
+    return no_memory(error);
 }
 
 /* ---- folders --------------------------------------------------------------------------------------------------- */
@@ -100,7 +84,7 @@ static bool is_folder(const char *path)
 }
 
 /* The pictures of one class. */
-static tw_status gather_class(gathering *g, const char *folder, const char *class, bool test, tw_error *error)
+static tw_status gather_class(twi_gathering *g, const char *folder, const char *class, bool test, tw_error *error)
 {
     char path[TWI_PATH_SIZE];
     tw_status status = TW_OK;
@@ -111,15 +95,14 @@ static tw_status gather_class(gathering *g, const char *folder, const char *clas
         if (!is_picture(item->d_name) || !twi_data_path(path, folder, item->d_name))
             continue;
         const char *name = path + strlen(folder) - strlen(class); /* "cat/1.jpg", wherever that lies */
-        if (!add_entry(g, path, name, 0, class_of(g, class), test))
-            status = no_memory(error);
+        status = twi_gather(g, &(twi_found){.path = path, .test = test}, name, class, error);
     }
     closedir(directory);
     return status;
 }
 
 /* Every folder in `folder` is a class. */
-static tw_status gather_classes(gathering *g, const char *folder, bool test, tw_error *error)
+static tw_status gather_classes(twi_gathering *g, const char *folder, bool test, tw_error *error)
 {
     char path[TWI_PATH_SIZE];
     tw_status status = TW_OK;
@@ -143,7 +126,7 @@ static bool find_half(const char *directory, bool test, char path[TWI_PATH_SIZE]
     return false;
 }
 
-static tw_status gather_folders(gathering *g, tw_error *error)
+static tw_status gather_folders(twi_gathering *g, tw_error *error)
 {
     char path[TWI_PATH_SIZE];
     tw_status status;
@@ -182,7 +165,7 @@ static char *next_field(char **at)
 }
 
 /* A line "path,label": the path is the list's folder's, unless it begins with a slash. */
-static tw_status gather_line(gathering *g, const char *list, int number, char *line, bool test, tw_error *error)
+static tw_status gather_line(twi_gathering *g, const char *list, int number, char *line, bool test, tw_error *error)
 {
     char path[TWI_PATH_SIZE], *rest = line;
     char *file = next_field(&rest), *label = next_field(&rest);
@@ -201,10 +184,10 @@ static tw_status gather_line(gathering *g, const char *list, int number, char *l
     if (!*label)
         return twi_fail(error, TW_INVALID_ARGUMENT, "'%s', line %d: expected 'file,label', found no label", list,
                         number);
-    return add_entry(g, path, file, 0, class_of(g, label), test) ? TW_OK : no_memory(error);
+    return twi_gather(g, &(twi_found){.path = path, .test = test}, file, label, error);
 }
 
-static tw_status gather_list(gathering *g, const char *list, bool test, tw_error *error)
+static tw_status gather_list(twi_gathering *g, const char *list, bool test, tw_error *error)
 {
     char *text = NULL, *rest;
     size_t size;
@@ -219,7 +202,7 @@ static tw_status gather_list(gathering *g, const char *list, bool test, tw_error
 
 /* ---- arrays ---------------------------------------------------------------------------------------------------- */
 
-static tw_status gather_array(gathering *g, const char *images_path, const char *labels_path, bool test,
+static tw_status gather_array(twi_gathering *g, const char *images_path, const char *labels_path, bool test,
                               tw_error *error)
 {
     tw_tensor *labels = NULL;
@@ -242,12 +225,39 @@ static tw_status gather_array(gathering *g, const char *images_path, const char 
         char name[32], class[32];
         snprintf(name, sizeof name, "%lld", (long long)i);
         snprintf(class, sizeof class, "%.0f", tw_tensor_value(labels, i));
-        if (!add_entry(g, NULL, name, i, class_of(g, class), test))
-            TWI_TRY(no_memory(error));
+        TWI_TRY(twi_gather(g, &(twi_found){.index = i, .test = test}, name, class, error));
     }
 done:
     tw_tensor_release(labels);
     return status;
+}
+
+/* ---- files of records ------------------------------------------------------------------------------------------ */
+
+static tw_status gather_all_records(twi_gathering *g, bool *any, tw_error *error)
+{
+    tw_status status = TW_OK;
+    DIR *directory = opendir(g->directory);
+    if (!directory)
+        return twi_fail_file(error, "list", g->directory);
+    for (struct dirent *item; (item = readdir(directory)) && status == TW_OK;)
+        if (twi_is_record_file(item->d_name)) {
+            *any = true;
+            status = twi_gather_records(g, item->d_name, error);
+        }
+    closedir(directory);
+    return status;
+}
+
+static bool has_records(const char *folder)
+{
+    bool found = false;
+    DIR *directory = opendir(folder);
+    for (struct dirent *item; directory && !found && (item = readdir(directory));)
+        found = twi_is_record_file(item->d_name);
+    if (directory)
+        closedir(directory);
+    return found;
 }
 
 /* ---- what there is --------------------------------------------------------------------------------------------- */
@@ -268,7 +278,7 @@ static const struct {
 };
 enum { NUM_FILES = sizeof files / sizeof *files };
 
-static tw_status gather(gathering *g, tw_error *error)
+static tw_status gather(twi_gathering *g, tw_error *error)
 {
     char images[TWI_PATH_SIZE], labels[TWI_PATH_SIZE];
     bool any = false;
@@ -282,6 +292,8 @@ static tw_status gather(gathering *g, tw_error *error)
         status = files[i].labels ? gather_array(g, images, labels, files[i].test, error)
                                  : gather_list(g, images, files[i].test, error);
     }
+    if (!any && status == TW_OK)
+        status = gather_all_records(g, &any, error);
     return any || status != TW_OK ? status : gather_folders(g, error);
 }
 
@@ -307,7 +319,8 @@ bool twi_own_is_there(const char *directory)
     for (int i = 0; i < NUM_FILES; i++)
         if (twi_data_path(path, directory, files[i].images) && twi_file_exists(path))
             return true;
-    return has_pictures(directory, 1) || (find_half(directory, false, path) && has_pictures(path, 1));
+    return has_records(directory) || has_pictures(directory, 1) ||
+           (find_half(directory, false, path) && has_pictures(path, 1));
 }
 
 /* ---- order ----------------------------------------------------------------------------------------------------- */
@@ -331,14 +344,15 @@ static int by_name(const void *a, const void *b)
 
 static int by_key(const void *a, const void *b)
 {
-    const entry *x = a, *y = b;
+    const twi_found *x = a, *y = b;
     if (x->key != y->key)
         return x->key < y->key ? -1 : 1;
-    return x->path && y->path ? strcmp(x->path, y->path) : (x->index > y->index) - (x->index < y->index);
+    int by_path = x->path && y->path ? strcmp(x->path, y->path) : 0;
+    return by_path ? by_path : (x->index > y->index) - (x->index < y->index);
 }
 
 /* Classes by name, examples by key; without halves every fifth of a class is for testing. */
-static tw_status put_in_order(gathering *g, tw_error *error)
+static tw_status put_in_order(twi_gathering *g, tw_error *error)
 {
     size_t classes = (size_t)g->classes.count;
     char **before = twi_alloc_array(classes + 1, sizeof *before);
@@ -350,7 +364,7 @@ static tw_status put_in_order(gathering *g, tw_error *error)
         qsort(g->entries.items, (size_t)g->entries.count, sizeof *g->entries.items, by_key);
     }
     for (int i = 0; good && i < g->entries.count; i++) {
-        entry *e = &g->entries.items[i];
+        twi_found *e = &g->entries.items[i];
         char **found = bsearch(&before[e->label], g->classes.items, classes, sizeof *g->classes.items, by_name);
         e->label = (int32_t)(found - g->classes.items);
         if (!g->has_halves)
@@ -363,16 +377,11 @@ static tw_status put_in_order(gathering *g, tw_error *error)
 
 /* ---- loading --------------------------------------------------------------------------------------------------- */
 
-/* A row of an array as an image: the same channels as asked, by mean or repetition. */
-static tw_status take_row(const gathering *g, const entry *e, int channels, twi_image *image, tw_error *error)
+tw_status twi_take_pixels(const uint8_t *from, int height, int width, int has, int channels, twi_image *image,
+                          tw_error *error)
 {
-    const tw_tensor *images = g->images[e->test && g->images[1] ? 1 : 0];
-    tw_shape shape = tw_tensor_shape(images);
-    int has = shape.rank == 4 ? (int)shape.dims[3] : 1;
-    size_t pixels = (size_t)(shape.dims[1] * shape.dims[2]);
-    const uint8_t *from = (const uint8_t *)tw_tensor_data(images) + (size_t)e->index * pixels * (size_t)has;
-    *image =
-        (twi_image){(int)shape.dims[1], (int)shape.dims[2], channels, twi_resize(NULL, pixels * (size_t)channels + 1)};
+    size_t pixels = (size_t)height * (size_t)width;
+    *image = (twi_image){height, width, channels, twi_resize(NULL, pixels * (size_t)channels + 1)};
     if (!image->pixels)
         return no_memory(error);
     for (size_t i = 0; i < pixels; i++, from += has)
@@ -384,12 +393,24 @@ static tw_status take_row(const gathering *g, const entry *e, int channels, twi_
     return TW_OK;
 }
 
-static tw_status load_one(const gathering *g, const entry *e, const tw_dataset *d, uint8_t *pixels, tw_error *error)
+/* A row of an array. */
+static tw_status take_row(const twi_gathering *g, const twi_found *e, int channels, twi_image *image, tw_error *error)
+{
+    const tw_tensor *images = g->images[e->test && g->images[1] ? 1 : 0];
+    tw_shape shape = tw_tensor_shape(images);
+    int has = shape.rank == 4 ? (int)shape.dims[3] : 1;
+    const uint8_t *row = (const uint8_t *)tw_tensor_data(images) + e->index * shape.dims[1] * shape.dims[2] * has;
+    return twi_take_pixels(row, (int)shape.dims[1], (int)shape.dims[2], has, channels, image, error);
+}
+
+static tw_status load_one(const twi_gathering *g, const twi_found *e, const tw_dataset *d, uint8_t *pixels,
+                          tw_error *error)
 {
     twi_image image = {0};
     int side = d->height > d->width ? d->height : d->width;
-    tw_status status = e->path ? twi_image_read(e->path, d->channels, 2 * side, &image, error)
-                               : take_row(g, e, d->channels, &image, error);
+    tw_status status = e->is_record ? twi_record_image(e, d->channels, 2 * side, &image, error)
+                       : e->path    ? twi_image_read(e->path, d->channels, 2 * side, &image, error)
+                                    : take_row(g, e, d->channels, &image, error);
     if (status == TW_OK)
         status = twi_image_fit(&image, d->height, d->width, pixels, error);
     twi_image_free(&image);
@@ -397,8 +418,8 @@ static tw_status load_one(const gathering *g, const entry *e, const tw_dataset *
 }
 
 /* All cores decode; of several errors that of the first example is told. */
-static tw_status load_all(const gathering *g, const entry **chosen, const tw_dataset_options *options, tw_dataset *d,
-                          tw_error *error)
+static tw_status load_all(const twi_gathering *g, const twi_found **chosen, const tw_dataset_options *options,
+                          tw_dataset *d, tw_error *error)
 {
     size_t image_bytes = (size_t)d->height * (size_t)d->width * (size_t)d->channels;
     _Atomic int64_t done = 0;
@@ -436,7 +457,7 @@ static tw_status load_all(const gathering *g, const entry **chosen, const tw_dat
     return TW_OK;
 }
 
-static tw_status name_classes(gathering *g, tw_dataset *d, tw_error *error)
+static tw_status name_classes(twi_gathering *g, tw_dataset *d, tw_error *error)
 {
     d->class_names = twi_alloc_array((size_t)g->classes.count, sizeof *d->class_names);
     for (int i = 0; d->class_names && i < g->classes.count; i++)
@@ -445,7 +466,7 @@ static tw_status name_classes(gathering *g, tw_dataset *d, tw_error *error)
     return d->class_names ? TW_OK : no_memory(error);
 }
 
-static tw_status nothing_there(const gathering *g, bool test, tw_error *error)
+static tw_status nothing_there(const twi_gathering *g, bool test, tw_error *error)
 {
     if (test && g->entries.count)
         return twi_fail(error, TW_NOT_FOUND,
@@ -454,16 +475,16 @@ static tw_status nothing_there(const gathering *g, bool test, tw_error *error)
                         g->directory, ONE_IN_TEST);
     return twi_fail(error, TW_NOT_FOUND,
                     "there are no images in '%s': expected a folder for each class with JPEG or PNG files "
-                    "in it (or such in 'train' and 'test'), a labels.csv with lines 'file,label', or "
-                    "images.npy and labels.npy",
+                    "in it (or such in 'train' and 'test'), a labels.csv with lines 'file,label', "
+                    "images.npy and labels.npy, or files of records such as train.tfrecord",
                     g->directory);
 }
 
 tw_status twi_own_load(const char *directory, bool test, const tw_dataset_options *options, tw_dataset **dataset,
                        tw_error *error)
 {
-    gathering g = {.directory = directory};
-    const entry **chosen = NULL;
+    twi_gathering g = {.directory = directory};
+    const twi_found **chosen = NULL;
     tw_dataset *d = NULL;
     int count = 0, height = options->height > 0 ? options->height : 32,
         width = options->width > 0 ? options->width : height;

@@ -27,6 +27,8 @@ static struct {
     int num_files;
     const twi_backend *backends[TWI_MOST_BACKENDS];
     int num_backends;
+    const twi_comm_way *ways[TWI_MOST_BACKENDS + 1]; /* ended by NULL */
+    int num_ways;
     char why[1024];
 } opened = {.once = PTHREAD_ONCE_INIT};
 
@@ -107,6 +109,8 @@ static void take(void *library, const char *path)
         plugin->set_log(pass_on, NULL, TWI_LOG_DETAIL);
         for (const twi_backend *const *b = plugin->backends; *b && opened.num_backends < TWI_MOST_BACKENDS; b++)
             opened.backends[opened.num_backends++] = *b;
+        for (const twi_comm_way *const *w = plugin->ways; w && *w && opened.num_ways < TWI_MOST_BACKENDS; w++)
+            opened.ways[opened.num_ways++] = *w;
     }
 }
 
@@ -197,9 +201,9 @@ static void open_all(void)
     open_in_path(getenv("TOWER_PLUGIN_PATH"));
     open_beside_library();
     open_where_the_loader_looks();
-    if (opened.num_files == 0)
+    if (opened.num_backends == 0 && !opened.why[0])
         snprintf(opened.why, sizeof opened.why,
-                 "no plug-in (" PATTERN ") was found; virtual_gpus gives GPUs that run on the CPU");
+                 "no plug-in (" PATTERN ") with devices was found; virtual_gpus gives GPUs that run on the CPU");
 }
 
 twi_backends twi_plugin_backends(const char **why)
@@ -207,6 +211,13 @@ twi_backends twi_plugin_backends(const char **why)
     pthread_once(&opened.once, open_all);
     *why = opened.why;
     return (twi_backends){opened.backends, opened.num_backends};
+}
+
+const twi_comm_way *const *twi_plugin_ways(const char **why)
+{
+    pthread_once(&opened.once, open_all);
+    *why = opened.why;
+    return opened.ways;
 }
 
 tw_plugin tw_plugin_at(int i)

@@ -1,4 +1,4 @@
-/* plugin.h - what libtower and a plug-in with backends agree on.
+/* plugin.h - what libtower and a plug-in with backends, or with ways to be started, agree on.
  *
  * A plug-in is a shared library libtower_NAME.so that is opened at run time, so that one package serves machines with
  * and without some kind of device. It shows one function, twi_plugin_entry, that returns a table; all else it needs of
@@ -9,17 +9,21 @@
 #ifndef TWI_PLUGIN_H
 #define TWI_PLUGIN_H
 
+#include "comm/comm.h"
 #include "device/backend.h"
 
 #include <tower/status.h> /* tw_log_function */
 
 /* Goes up when what both sides see changes and no size shows it: the order of members, the meaning of a call. */
-#define TWI_CONTRACT 6
+#define TWI_CONTRACT 7
 
 /*  X(struct) for each that both sides look into */
 #define TWI_SHARED(X)                                                                                                  \
     X(twi_plugin)                                                                                                      \
     X(twi_backend)                                                                                                     \
+    X(twi_comm_way)                                                                                                    \
+    X(twi_comm_ops)                                                                                                    \
+    X(twi_comm)                                                                                                        \
     X(twi_backend_option)                                                                                              \
     X(twi_options)                                                                                                     \
     X(twi_device)                                                                                                      \
@@ -53,6 +57,7 @@ typedef struct twi_plugin {
     const twi_layout *layouts; /* twi_layouts */
     /* What comes now is as the contract says. */
     const twi_backend *const *backends;                                /* ended by NULL */
+    const twi_comm_way *const *ways;                                   /* ended by NULL; NULL: none */
     void (*set_log)(tw_log_function *function, void *user, int level); /* where its messages go: as tw_set_log() */
 } twi_plugin;
 
@@ -68,5 +73,7 @@ __attribute__((visibility("default"))) const twi_plugin *twi_plugin_entry(void);
  * first. *why says in plain words which were refused, or that there are none; "" if neither. */
 enum { TWI_MOST_BACKENDS = 32 };
 twi_backends twi_plugin_backends(const char **why);
+/* Their ways for tasks to be started, ended by NULL; *why as above. */
+const twi_comm_way *const *twi_plugin_ways(const char **why);
 
 #endif

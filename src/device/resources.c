@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "tensor/variant.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static twi_resource *get(twi_resources *self, const char *name)
@@ -24,6 +25,13 @@ static twi_resource *get(twi_resources *self, const char *name)
     resource->next = table->first;
     table->first = resource;
     return resource;
+}
+
+twi_resource *twi_resources_object(twi_resource_table *table, const char *container, const char *name)
+{
+    char key[700];
+    snprintf(key, sizeof key, "object/%.64s/%.600s", container, name);
+    return get(&table->interface, key);
 }
 
 void twi_resources_init(twi_resource_table *table)

@@ -14,6 +14,10 @@ typedef struct twi_resource_table {
 void twi_resources_init(twi_resource_table *table);
 void twi_resources_free(twi_resource_table *table); /* gives memory back to devices: free it before them */
 
+/* What a node without inputs makes (a queue, an iterator) or the slot of what it gives, found or made; NULL when out of
+ * memory. */
+twi_resource *twi_resources_object(twi_resource_table *table, const char *container, const char *name);
+
 twi_resource *twi_resources_find(const twi_resource_table *table, const char *name); /* NULL if absent */
 
 /* The variable of that name: noted for `device`, without memory and not initialized, or found with the same type and

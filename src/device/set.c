@@ -201,6 +201,7 @@ tw_status tw_devices_create(const tw_device_options *given, tw_devices **devices
     request *requests = twi_alloc_array(BUILT_IN + TWI_MOST_BACKENDS, sizeof *requests);
     tw_devices *set = twi_alloc(sizeof *set);
     int num_requests = 0, count = 0;
+    const char *why;
     tw_status status;
 
     *devices = NULL;
@@ -211,7 +212,7 @@ tw_status tw_devices_create(const tw_device_options *given, tw_devices **devices
     for (int i = 0; i < num_requests; i++)
         count += requests[i].count;
     if (options.tasks)
-        TWI_TRY(twi_comm_open(&set->comm, error));
+        TWI_TRY(twi_comm_open(twi_plugin_ways(&why), &set->comm, error));
     TWI_TRY(make_room(set, count, error));
     for (int i = 0; i < num_requests; i++)
         for (int task = 0; task < tw_devices_tasks(set); task++)

@@ -40,12 +40,15 @@ void tw_graph_destroy(tw_graph *graph)
     twi_map_free(&graph->used_names);
     twi_map_free(&graph->variables_by_name);
     twi_map_free(&graph->signatures);
+    twi_map_free(&graph->files);
     twi_scopes_destroy(graph->scopes);
     twi_branches_destroy(graph->conditions);
     twi_branch_scopes_free(graph);
     twi_arena_free(&graph->arena);
     twi_free(graph);
 }
+
+enum { MOST_NAME_BYTES = 512 };
 
 /* No graph has failed as well: tw_graph_create() had no memory for one, which nobody had to look at. */
 static const tw_error no_graph = {TW_INVALID_ARGUMENT, "the graph is NULL: tw_graph_create() had no memory, or was not called"};
@@ -60,12 +63,70 @@ const char *tw_graph_message(const tw_graph *graph)
     return graph ? graph->error.message : no_graph.message;
 }
 
+/* ---- where it is built ------------------------------------------------------------------------------------- */
+
+tw_graph *tw_graph_at(tw_graph *graph, const char *file, int line)
+{
+    TWI_NEED_OR(graph, NULL);
+    graph->line = line;
+    if (file && graph->file && strcmp(file, graph->file) == 0)
+        return graph;
+    graph->file = file ? twi_map_get(&graph->files, file) : NULL;
+    if (graph->file || !file)
+        return graph;
+    char *copy = twi_arena_copy(&graph->arena, file, strlen(file) + 1);
+    if (copy && twi_map_put(&graph->files, copy, copy)) /* without memory messages say less */
+        graph->file = copy;
+    return graph;
+}
+
+static void add_place(tw_error *error, const char *file, int line)
+{
+    size_t used = strlen(error->message);
+    if (file)
+        snprintf(error->message + used, sizeof error->message - used, " (%s:%d)", file, line);
+}
+
+/* The node called so, but for ":0" behind. */
+static const tw_node *node_named(const tw_graph *graph, const char *name, size_t length)
+{
+    char key[MOST_NAME_BYTES];
+    if (length >= sizeof key)
+        return NULL;
+    memcpy(key, name, length);
+    key[length] = 0;
+    const tw_node *node = twi_map_get(&graph->by_name, key);
+    key[strcspn(key, ":")] = 0;
+    return node ? node : twi_map_get(&graph->by_name, key);
+}
+
+void twi_graph_say_where(const tw_graph *graph, tw_error *error)
+{
+    static const struct {
+        const char *begin, *end;
+    } marks[] = {{"{{node ", "}}"}, {"'", "'"}};
+    const tw_node *node = NULL;
+    for (size_t i = 0; i < sizeof marks / sizeof *marks && error && !node; i++) {
+        const char *name = strstr(error->message, marks[i].begin), *end;
+        while (name && !node && (end = strstr(name += strlen(marks[i].begin), marks[i].end))) {
+            node = node_named(graph, name, (size_t)(end - name));
+            name = strstr(end + strlen(marks[i].end), marks[i].begin);
+        }
+    }
+    if (node)
+        add_place(error, node->file, node->line);
+}
+
+/* ---- errors ------------------------------------------------------------------------------------------------ */
+
 tw_status twi_graph_latch(tw_graph *graph, const tw_error *error)
 {
     if (!graph)
         return no_graph.status;
-    if (graph->error.status == TW_OK)
-        graph->error = *error;
+    if (graph->error.status != TW_OK)
+        return graph->error.status;
+    graph->error = *error;
+    add_place(&graph->error, graph->file, graph->line);
     return graph->error.status;
 }
 
@@ -80,6 +141,7 @@ tw_status tw_graph_fail(tw_graph *graph, tw_status code, const char *format, ...
     va_start(arguments, format);
     twi_vfail(&graph->error, code, format, arguments);
     va_end(arguments);
+    add_place(&graph->error, graph->file, graph->line);
     return code;
 }
 
@@ -100,8 +162,6 @@ void tw_graph_set_seed(tw_graph *graph, int64_t seed)
     graph->seed = seed;
     graph->has_seed = true;
 }
-
-enum { MOST_NAME_BYTES = 512 };
 
 /* ---- names ------------------------------------------------------------------------------------------------- */
 
@@ -215,6 +275,7 @@ static tw_node *make_node(tw_graph *graph, const twi_op *op, const char *name, c
         return NULL;
     }
     *node = (tw_node){.graph = graph, .op = op, .name = name, .device = "", .num_inputs = num_data,
+                      .file = graph->file, .line = graph->line,
                       .attrs = call.completed, .num_outputs = call.num_outputs, .output_types = call.output_types};
     node->inputs = twi_arena_copy(&graph->arena, inputs, sizeof *inputs * (size_t)num_data);
     node->output_shapes = twi_arena_alloc(&graph->arena, sizeof *node->output_shapes * (size_t)node->num_outputs);

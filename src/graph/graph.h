@@ -33,6 +33,8 @@ struct tw_node {
                                   `inputs` the first stands there once more */
     struct twi_branch *branch; /* that it was built in (branch_scopes.c); NULL: none */
     int order;                 /* its rank among nodes that are ready: its id, but for reductions (reduction.c) */
+    const char *file;          /* that it was built from, */
+    int line;                  /* in this line; NULL: nobody said */
     bool opaque;               /* passes values on of which none is known to be constant: no need to look behind it */
 };
 
@@ -59,6 +61,9 @@ struct tw_graph {
     bool has_seed;
     int uncounted;                          /* nodes that seeds of random ops pass over, so that a network draws the same
                                                numbers on copies, and whatever makes its input */
+    twi_map files;                          /* their names as the graph keeps them */
+    const char *file;                       /* what is built comes from here (tw_graph_at); NULL: nobody says */
+    int line;
     tw_error error;                         /* the first one; status TW_OK while all is well */
 };
 
@@ -84,6 +89,10 @@ __attribute__((always_inline)) static inline void twi_look_ahead(const tw_graph 
 #define twi_graph_fail tw_graph_fail /* the same; a word for those inside */
 /* Latches what `error` holds. */
 tw_status twi_graph_latch(tw_graph *graph, const tw_error *error);
+
+/* Adds " (model.c:41)" to a message that names a node of the graph, as TensorFlow does, "{{node fc1}}", or as we do, 'fc1';
+ * nothing where none is named, or nobody has said where it was built. */
+void twi_graph_say_where(const tw_graph *graph, tw_error *error);
 
 /* A name nobody has yet: `base` or base_1, base_2...; marks it used. NULL when out of memory. */
 const char *twi_graph_unique_name(tw_graph *graph, const char *base);

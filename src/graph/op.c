@@ -197,22 +197,30 @@ static tw_attr_kind read_kind(reader *r)
     return kind_of_word(r, word);
 }
 
-/* Lists of integers, or an empty list of any kind. */
+/* Lists of integers or floats, or an empty list of any kind. */
 static void read_default_list(reader *r, twi_attr_spec *spec)
 {
+    bool is_float = spec->kind == TW_ATTR_FLOATS;
     int64_t items[16];
+    float floats[16];
     int count = 0;
     accept(r, '[');
     while (!accept(r, ']')) {
         char *end;
-        items[count++] = strtoll(r->at, &end, 10);
+        if (is_float)
+            floats[count++] = strtof(r->at, &end);
+        else
+            items[count++] = strtoll(r->at, &end, 10);
         assert(end > r->at && count < 16);
         r->at = end;
         accept(r, ',');
     }
     spec->value.count = count;
-    spec->value.ints = twi_arena_copy(r->arena, items, sizeof *items * (size_t)count);
-    if (!spec->value.ints)
+    if (is_float)
+        spec->value.floats = twi_arena_copy(r->arena, floats, sizeof *floats * (size_t)count);
+    else
+        spec->value.ints = twi_arena_copy(r->arena, items, sizeof *items * (size_t)count);
+    if (is_float ? !spec->value.floats : !spec->value.ints)
         r->failed = true;
 }
 

@@ -144,6 +144,8 @@ typedef enum twi_made {
     TWI_MAKES_READER,
     TWI_MAKES_TABLE,
     TWI_MAKES_SERIES, /* a stack or an array, for a run */
+    TWI_MAKES_RECIPE, /* a data set: of what its inputs are when it runs (device/dataset/dataset.h) */
+    TWI_MAKES_ITERATOR,
 } twi_made;
 
 typedef struct twi_op {
@@ -159,7 +161,7 @@ typedef struct twi_op {
      *   u  a variable that is read and written, the one of an update
      *   s  a slot of an update, read and written
      *   h  a variable of which no value is needed
-     *   q  a queue, a reader or a table
+     *   q  a queue, a reader, a table, a data set or an iterator
      *   i  indices into the variable's first dimension
      *   n  a number of an update, a scalar
      *   g  its gradient

@@ -1,6 +1,6 @@
 /* functions.c - TensorFlow 2's control flow as TensorFlow 1's: a call becomes the function's own nodes under the call's
  * name; If, Case and While, whose branches and bodies are functions, become Switch and Merge, and frames, as TensorFlow
- * lowers them itself. So nothing behind the import knows functions.
+ * lowers them itself. What a data set calls is kept beside (functions.h). So nothing behind the import has a library.
  *
  * A call's node keeps its name and its outputs: an IdentityN of what takes its place. In a function, an input is an
  * argument's name or NODE:OUTPUT:NUMBER, where OUTPUT is the name that the op's signature has for it. */
@@ -685,6 +685,125 @@ done:
     return status;
 }
 
+/* ---- functions that are kept
+ * -------------------------------------------------------------------------------------------- */
+
+enum { PROTO_RESOURCE = TW_RESOURCE, PROTO_VARIANT = 21 };
+
+/* Where the node's captured values for the function begin among its inputs, and how many there are. */
+static size_t find_captured(twi_functions *f, const Twi__NodeDef *node, const char *attr, size_t *first)
+{
+    const twi_op *op = twi_op_find(node->op);
+    twi_signature signature;
+    size_t length = strlen(attr);
+    *first = 0;
+    if (!twi_signature_parse(f->arena, op, &signature))
+        return 0;
+    for (int i = 0; i < signature.num_inputs; i++) {
+        const char *name = signature.inputs[i].name;
+        bool own = strncmp(name, attr, length) == 0 && strcmp(name + length, "_other_arguments") == 0;
+        size_t count = (size_t)length_of(node, &signature.inputs[i]);
+        if (own || strcmp(name, "other_arguments") == 0)
+            return count;
+        *first += count;
+    }
+    return 0;
+}
+
+/* Arguments of the function: TowerArgument nodes, but for captured resources. */
+static tw_status add_arguments(twi_functions *f, const Twi__NodeDef *node, char **inputs, const char *attr, call *c)
+{
+    const Twi__FunctionDef *function = c->place.function;
+    size_t count = function->signature->n_input_arg, first, captured = find_captured(f, node, attr, &first);
+    tw_status status = TW_OK;
+    if (captured > count || first + captured > node->n_input)
+        return twi_fail(f->error, TW_INVALID_ARGUMENT,
+                        "function '%s' takes %zu arguments, of which node '%s' captures %zu",
+                        function->signature->name, count, node->name, captured);
+    for (size_t i = 0; i < count && status == TW_OK; i++) {
+        int32_t type = function->signature->input_arg[i]->type;
+        attr_value value = type_value("T", type == PROTO_VARIANT ? PROTO_RESOURCE : type);
+        c->place.arguments[i] = type == PROTO_RESOURCE && i + captured >= count
+                                    ? inputs[first + (i + captured - count)]
+                                    : PRINT("%sarg/%zu", c->place.prefix, i);
+        if (type != PROTO_RESOURCE)
+            status = add(f, type == PROTO_VARIANT ? "TowerVariant" : "TowerArgument", c->place.arguments[i],
+                         c->place.device, NULL, 0, &value, type != PROTO_VARIANT);
+        else if (i + captured < count)
+            status = twi_fail(f->error, TW_INVALID_ARGUMENT, "function '%s' takes a resource that is not captured",
+                              function->signature->name);
+    }
+    return status;
+}
+
+/* What it gives, under its name. */
+static tw_status add_given(twi_functions *f, const char *name, const call *c)
+{
+    Twi__AttrValue__ListValue *list = twi_arena_alloc(f->arena, sizeof *list);
+    const char **inputs = twi_arena_alloc(f->arena, sizeof *inputs * (c->num_results + c->num_controls + 1));
+    attr_value types = {.name = "T"};
+    if (!list || !inputs)
+        return fail_memory(f);
+    twi__attr_value__list_value__init(list);
+    list->n_type = c->num_results;
+    list->type = twi_arena_alloc(f->arena, sizeof *list->type * (c->num_results + 1));
+    for (size_t i = 0; i < c->num_results && list->type; i++) {
+        int32_t type = c->place.function->signature->output_arg[i]->type;
+        list->type[i] = type == PROTO_VARIANT ? PROTO_RESOURCE : type;
+        inputs[i] = c->results[i];
+    }
+    for (size_t i = 0; i < c->num_controls; i++)
+        inputs[c->num_results + i] = c->controls[i];
+    twi__attr_value__init(&types.value);
+    types.value.value_case = TWI__ATTR_VALUE__VALUE_LIST;
+    types.value.list = list;
+    return list->type ? add(f, c->num_results ? "IdentityN" : "NoOp", name, c->place.device, inputs,
+                            c->num_results + c->num_controls, &types, c->num_results > 0)
+                      : fail_memory(f);
+}
+
+/* A data set's function runs on the host, where no node asks for more. */
+static tw_status keep_function(twi_functions *f, const Twi__NodeDef *node, const Twi__FunctionDef *function,
+                               const char *name, const char *attr, char **inputs)
+{
+    const char *at = PRINT("%s/%s", name, attr);
+    call c;
+    tw_status status = open_call(f, function, PRINT("%s/%s/", name, attr), "/device:CPU:0", NULL,
+                                 function->signature->n_input_arg, &c);
+    if (status == TW_OK && !at)
+        status = fail_memory(f);
+    if (status == TW_OK)
+        status = add_arguments(f, node, inputs, attr, &c);
+    if (status == TW_OK)
+        status = inline_function(f, &c.place, c.results, c.controls);
+    return status == TW_OK ? add_given(f, at, &c) : status;
+}
+
+/* Keeps all that the node calls. In its attributes the function's place takes the function's: as a placeholder, which
+ * files have in libraries alone. */
+static tw_status keep_functions(twi_functions *f, Twi__NodeDef *node, char **inputs)
+{
+    tw_status status = TW_OK;
+    for (size_t i = 0; i < node->n_attr && twi_op_find(node->op) && status == TW_OK; i++) {
+        const char *attr = node->attr[i]->key;
+        const Twi__FunctionDef *function = function_of(f, node, attr);
+        if (!function || attr[0] == '_')
+            continue;
+        attr_value place = {.name = attr};
+        twi__attr_value__init(&place.value);
+        place.value.value_case = TWI__ATTR_VALUE__VALUE_PLACEHOLDER;
+        place.value.placeholder = PRINT("%s/%s", node->name, attr);
+        size_t count = node->n_attr;
+        node->n_attr = i;
+        if (!place.value.placeholder || !add_attr(f, node, &place))
+            status = fail_memory(f);
+        node->n_attr = count;
+        if (status == TW_OK)
+            status = keep_function(f, node, function, node->name, attr, inputs);
+    }
+    return status;
+}
+
 /* ---- nodes
  * ------------------------------------------------------------------------------------------------------------- */
 
@@ -743,7 +862,9 @@ static tw_status add_copy(twi_functions *f, const place *p, const Twi__NodeDef *
     f->made += p->function != NULL;
     if (f->made > f->most)
         return twi_fail(f->error, TW_RESOURCE_EXHAUSTED, "calls of functions become more than %d nodes", f->most);
-    return copy->attr && twi_push(&f->nodes, copy) ? TW_OK : fail_memory(f);
+    if (!copy->attr || !twi_push(&f->nodes, copy))
+        return fail_memory(f);
+    return keep_functions(f, copy, inputs);
 }
 
 static tw_status add_node(twi_functions *f, const place *p, const Twi__NodeDef *node)

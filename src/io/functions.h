@@ -1,5 +1,11 @@
 /* functions.h - calls of functions in a graph's library, and conditionals and loops made of such calls, as ordinary
- * nodes. */
+ * nodes.
+ *
+ * A function that a node calls while it runs (the one of a MapDataset) is kept as nodes of the graph that nothing else
+ * takes: what it gives is an IdentityN called NODE/ATTR, and its arguments are nodes NODE/ATTR/arg/0, 1, ... which can
+ * only be fed (TowerArgument; TowerVariant where it is a data set). The node's attribute is the name NODE/ATTR, and
+ * whoever knows it can run that cut of the graph (run/function.h). A captured resource is no argument: the function's
+ * nodes take the resource itself. */
 #ifndef TWI_FUNCTIONS_H
 #define TWI_FUNCTIONS_H
 

@@ -912,6 +912,39 @@ static tw_status top_k_shape(twi_inference *c)
     return TW_OK;
 }
 
+/* What is known of the input and of the attribute; in a plan the input's shape is whole. */
+static tw_status ensured_shape(twi_inference *c)
+{
+    char has[128], wants[128];
+    tw_shape wanted = twi_attr_find(c->attrs, "shape")->shape;
+    if (twi_merge_shapes(c->inputs[0], wanted, &c->outputs[0], NULL) == TW_OK)
+        return TW_OK;
+    return FAIL(c, "Shape of tensor %s is not compatible with expected shape %s",
+                tw_shape_text(c->inputs[0], has, sizeof has), tw_shape_text(wanted, wants, sizeof wants));
+}
+
+/* The same bytes as another type: a last axis more or less where the sizes of elements differ. */
+static tw_status bitcast_shape(twi_inference *c)
+{
+    tw_shape shape = c->inputs[0];
+    int64_t from = (int64_t)tw_dtype_size(c->input_types[0]), to = (int64_t)tw_dtype_size(c->output_types[0]);
+    if (shape.rank < 0)
+        return TW_OK;
+    if (from > to) {
+        if (shape.rank == TW_MAX_RANK)
+            return twi_fail(c->error, TW_UNIMPLEMENTED, "input has the highest rank there is, %d", TW_MAX_RANK);
+        shape.dims[shape.rank++] = from / to;
+    } else if (from < to) {
+        int64_t last = shape.rank ? shape.dims[shape.rank - 1] : 1;
+        if (shape.rank == 0 || (last >= 0 && last != to / from))
+            return FAIL(c, "the last axis must have %lld elements of %s to make one of %s", (long long)(to / from),
+                        tw_dtype_name(c->input_types[0]), tw_dtype_name(c->output_types[0]));
+        shape.rank--;
+    }
+    c->outputs[0] = shape;
+    return TW_OK;
+}
+
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
 #define NUMBERS "{float,double,int32,uint8,int16,int8,int64,bfloat16,half}"
@@ -935,6 +968,8 @@ const twi_op twi_array_ops[] = {
     {"StopGradient", "input:T", "output:T", "T:type", twi_shape_same, twi_not_differentiable, TWI_PASSES},
     {"PreventGradient", "input:T", "output:T", "T:type; message:string=", twi_shape_same, twi_gradient_prevent,
      TWI_PASSES},
+    {"EnsureShape", "input:T", "output:T", "T:type; shape:shape", ensured_shape, twi_gradient_identity, TWI_PASSES},
+    {"Bitcast", "input:T", "output:type", "T:" NUMBERS "; type:" NUMBERS, bitcast_shape, twi_not_differentiable},
     {"CheckNumerics", "tensor:T", "output:T", "T:{bfloat16,half,float,double}; message:string", twi_shape_same,
      twi_gradient_check_numerics, TWI_STATEFUL},
 

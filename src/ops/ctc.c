@@ -1,4 +1,5 @@
-/* ctc.c - CTCLoss: how unlikely sequences of labels are, when each may be stretched and blanks lie in between. */
+/* ctc.c - sequences of labels: how unlikely they are when each may be stretched and blanks lie in between (CTCLoss), the
+ * likeliest ones, how far apart two are. */
 #include "ops/rules.h"
 
 /* inputs [T,B,C], labels_indices [n,2], labels_values [n], sequence_length [B]: loss [B], gradient [T,B,C] */
@@ -33,10 +34,54 @@ static void ctc_gradient(twi_gradient *g)
         g->dx[0] = tw_mul(G, tw_expand_dims(G, tw_expand_dims(G, DY(0), 0), -1), Y(1));
 }
 
+/* inputs [T,B,C], sequence_length [B]: sparse labels, as many as there are; log_probability [B,1] */
+static tw_status greedy_shape(twi_inference *c)
+{
+    tw_shape inputs = c->inputs[0];
+    int64_t batch = inputs.rank == 3 ? inputs.dims[1] : -1;
+    tw_status status = twi_expect_rank(c, 0, 3);
+    if (status == TW_OK)
+        status = twi_expect_rank(c, 1, 1);
+    if (status == TW_OK && c->inputs[1].rank == 1 && !twi_merge_dims(batch, c->inputs[1].dims[0], &batch))
+        return TWI_REFUSE(c, "%lld lengths for a batch of %lld", (long long)c->inputs[1].dims[0], (long long)batch);
+    c->outputs[0] = TW_SHAPE(-1, 2);
+    c->outputs[1] = TW_SHAPE(-1);
+    c->outputs[2] = TW_SHAPE(2);
+    c->outputs[3] = TW_SHAPE(batch, 1);
+    return status;
+}
+
+/* Two sparse tensors whose last axis are sequences: what lies before it, as far as either goes. */
+static tw_status distance_shape(twi_inference *c)
+{
+    static const int ranks[] = {2, 1, 1};
+    tw_status status = TW_OK;
+    for (int i = 0; i < 6 && status == TW_OK; i++)
+        status = twi_expect_rank(c, i, ranks[i % 3]);
+    tw_shape guess = twi_shape_of_value(twi_ask_value(c, 2)), truth = twi_shape_of_value(twi_ask_value(c, 5));
+    if (status != TW_OK || guess.rank < 0 || truth.rank < 0)
+        return status;
+    if (guess.rank != truth.rank || guess.rank < 1)
+        return TWI_REFUSE(c, "sequences of rank %d and %d, expected the same, 1 at least", guess.rank, truth.rank);
+    guess.rank--;
+    for (int i = 0; i < guess.rank; i++)
+        guess.dims[i] = guess.dims[i] > truth.dims[i] ? guess.dims[i] : truth.dims[i];
+    c->outputs[0] = guess;
+    return TW_OK;
+}
+
 const twi_op twi_ctc_ops[] = {
     {"CTCLoss", "inputs:T, labels_indices:int64, labels_values:int32, sequence_length:int32", "loss:T, gradient:T",
      "preprocess_collapse_repeated:bool=false; ctc_merge_repeated:bool=true; "
      "ignore_longer_outputs_than_inputs:bool=false; T:{float,double}=float",
      ctc_shape, ctc_gradient, TWI_HOST_ONLY},
+    {"CTCGreedyDecoder", "inputs:T, sequence_length:int32",
+     "decoded_indices:int64, decoded_values:int64, decoded_shape:int64, log_probability:T",
+     "merge_repeated:bool=false; blank_index:int=-1; T:{float,double}=float", greedy_shape, twi_not_differentiable,
+     TWI_HOST_ONLY | TWI_MAKES_SHAPE},
+    {"EditDistance",
+     "hypothesis_indices:int64, hypothesis_values:T, hypothesis_shape:int64, truth_indices:int64, truth_values:T, "
+     "truth_shape:int64",
+     "output:float", "normalize:bool=true; T:type", distance_shape, twi_not_differentiable, TWI_HOST_ONLY},
     {0},
 };

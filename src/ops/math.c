@@ -210,6 +210,7 @@ const twi_op twi_math_ops[] = {
     BINARY("TruncateDiv", NUMBERS, twi_not_differentiable),
     BINARY("FloorMod", "{int32,int64,bfloat16,half,float,double}", twi_gradient_floor_mod),
     BINARY("Mod", "{int32,int64,half,bfloat16,float,double}", NULL),
+    BINARY("TruncateMod", "{int32,int64,half,bfloat16,float,double}", NULL),
     SYMMETRIC("Maximum", SIGNED, twi_gradient_maximum),
     SYMMETRIC("Minimum", SIGNED, twi_gradient_minimum),
     SYMMETRIC("SquaredDifference", SIGNED, twi_gradient_squared_difference),

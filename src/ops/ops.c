@@ -16,6 +16,7 @@
     X(twi_sparse_dense_ops)                                                                                            \
     X(twi_sparse_ops)                                                                                                  \
     X(twi_find_ops)                                                                                                    \
+    X(twi_places_ops)                                                                                                  \
     X(twi_random_ops)                                                                                                  \
     X(twi_candidates_ops)                                                                                              \
     X(twi_state_ops)                                                                                                   \
@@ -40,8 +41,12 @@
     X(twi_summary_ops)                                                                                                 \
     X(twi_input_ops)                                                                                                   \
     X(twi_queue_ops)                                                                                                   \
+    X(twi_accumulator_ops)                                                                                             \
+    X(twi_regions_ops)                                                                                                 \
+    X(twi_files_ops)                                                                                                   \
     X(twi_collective_ops)                                                                                              \
     X(twi_table_ops)                                                                                                   \
+    X(twi_dataset_ops)                                                                                                 \
     X(twi_reader_ops)                                                                                                  \
     X(twi_saver_ops)                                                                                                   \
     X(twi_text_ops)                                                                                                    \

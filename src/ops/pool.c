@@ -54,12 +54,35 @@ static tw_status avg_pool_grad_shape(twi_inference *c)
     return lay_pool(c, c->outputs[0], c->inputs[1], &output);
 }
 
+/* Beside the maxima where each lies: its number in its image, or in all of them. */
+static tw_status max_pool_where_shape(twi_inference *c)
+{
+    tw_status status = pool_shape(c);
+    c->outputs[1] = c->outputs[0];
+    return status;
+}
+
+/* x, dy, places: dx */
+static tw_status max_pool_grad_where_shape(twi_inference *c)
+{
+    tw_shape output;
+    tw_status status = twi_merge_shapes(c->inputs[1], c->inputs[2], &output, c->error);
+    c->outputs[0] = c->inputs[0];
+    return status == TW_OK ? lay_pool(c, c->inputs[0], output, &output) : status;
+}
+
 /* ---- gradient rules ---------------------------------------------------------------------------------------- */
 
 static void max_pool_gradient(twi_gradient *g)
 {
     g->dx[0] = twi_build_like(g->node, "MaxPoolGrad",
                               TWI_INPUTS(g->node->inputs[0], tw_node_output(g->node, 0), g->dy[0]));
+}
+
+static void max_pool_where_gradient(twi_gradient *g)
+{
+    g->dx[0] = twi_build_like(g->node, "MaxPoolGradWithArgmax",
+                              TWI_INPUTS(g->node->inputs[0], g->dy[0], tw_node_output(g->node, 1)));
 }
 
 /* Both are linear in their last input, and each other's transpose. */
@@ -92,6 +115,9 @@ static void avg_pool_grad_gradient(twi_gradient *g)
 #define NUMBERS "T:{float,double,int32,uint8,int16,int8,int64,bfloat16,half}=float"
 #define WINDOW "ksize:ints; strides:ints; data_format:{NHWC,NCHW}=NHWC; "
 #define MAX_ATTRS WINDOW "padding:{SAME,VALID,EXPLICIT}; explicit_paddings:ints=[]; " NUMBERS
+#define WHERE_ATTRS                                                                                                    \
+    "ksize:ints; strides:ints; Targmax:{int32,int64}=int64; padding:{SAME,VALID}; include_batch_in_index:bool=false; "  \
+    "T:{float,double,int32,uint8,int16,int8,int64,bfloat16,half}"
 #define AVG_ATTRS WINDOW "padding:{SAME,VALID}; " FLOATS
 
 const twi_op twi_pool_ops[] = {
@@ -100,6 +126,10 @@ const twi_op twi_pool_ops[] = {
      max_pool_grad_gradient, .layout = "iii:i"},
     {"MaxPoolGradGrad", "orig_input:T, orig_output:T, grad:T", "output:T", MAX_ATTRS, max_pool_grad_grad_shape,
      max_pool_grad_grad_gradient, .layout = "iii:i"},
+    {"MaxPoolWithArgmax", "input:T", "output:T, argmax:Targmax", WHERE_ATTRS, max_pool_where_shape,
+     max_pool_where_gradient, TWI_HOST_ONLY},
+    {"MaxPoolGradWithArgmax", "input:T, grad:T, argmax:Targmax", "output:T", WHERE_ATTRS, max_pool_grad_where_shape,
+     NULL, TWI_HOST_ONLY},
     {"AvgPool", "value:T", "output:T", AVG_ATTRS, pool_shape, avg_pool_gradient, .layout = "i:i"},
     {"AvgPoolGrad", "orig_input_shape:int32, grad:T", "output:T", AVG_ATTRS, avg_pool_grad_shape,
      avg_pool_grad_gradient, .layout = "si:i"},

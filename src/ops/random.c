@@ -23,6 +23,20 @@ static tw_status uniform_int_shape(twi_inference *c)
     return status;
 }
 
+/* Two seeds are an input: the same ones give the same numbers each time. */
+static tw_status stateless_shape(twi_inference *c)
+{
+    tw_shape seeds = c->inputs[1];
+    tw_status status = shape_from_input(c);
+    if (status == TW_OK)
+        status = twi_expect_rank(c, 1, 1);
+    if (status == TW_OK && seeds.rank == 1 && seeds.dims[0] >= 0 && seeds.dims[0] != 2)
+        return twi_fail(c->error, TW_INVALID_ARGUMENT, "seed must have shape [2], not [%lld]", (long long)seeds.dims[0]);
+    for (int i = 2; i < c->num_inputs && status == TW_OK; i++)
+        status = twi_expect_rank(c, i, 0);
+    return status;
+}
+
 static tw_status multinomial_shape(twi_inference *c)
 {
     tw_status status = twi_expect_rank(c, 0, 2);
@@ -39,7 +53,19 @@ static tw_status multinomial_shape(twi_inference *c)
 #define SEEDS "seed:int=0; seed2:int=0; "
 #define FLOAT "{half,bfloat16,float,double}"
 
+#define STATELESS(name)                                                                                                \
+    {                                                                                                                  \
+        name, "shape:T, seed:Tseed", "output:dtype",                                                                   \
+            "dtype:" FLOAT "=float; T:{int32,int64}=int32; Tseed:{int32,int64}=int64", stateless_shape,                \
+            twi_not_differentiable                                                                                     \
+    }
+
 const twi_op twi_random_ops[] = {
+    STATELESS("StatelessRandomUniform"),
+    STATELESS("StatelessRandomNormal"),
+    STATELESS("StatelessTruncatedNormal"),
+    {"StatelessRandomUniformInt", "shape:T, seed:Tseed, minval:dtype, maxval:dtype", "output:dtype",
+     "dtype:{int32,int64}; T:{int32,int64}; Tseed:{int32,int64}=int64", stateless_shape, twi_not_differentiable},
     {"RandomUniform", "shape:T", "output:dtype", SEEDS "dtype:" FLOAT "; T:{int32,int64}", shape_from_input,
      twi_not_differentiable, TWI_STATEFUL},
     {"RandomUniformInt", "shape:T, minval:Tout, maxval:Tout", "output:Tout",

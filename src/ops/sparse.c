@@ -95,6 +95,18 @@ static tw_status concat_shape(twi_inference *c)
     return TW_OK;
 }
 
+/* Combinations of features: as many as there are. */
+static tw_status cross_shape(twi_inference *c)
+{
+    bool hashes = twi_attr_bool(c->attrs, "hashed_output", false), text = c->output_types[1] == TW_STRING;
+    c->outputs[0] = TW_SHAPE(-1, 2);
+    c->outputs[1] = TW_SHAPE(-1);
+    c->outputs[2] = TW_SHAPE(2);
+    if (hashes == text)
+        return FAIL(c, "hashed combinations are int64, others are strings");
+    return TW_OK;
+}
+
 /* ---- gradients ----------------------------------------------------------------------------------------------- */
 
 #define X(i) tw_node_input(g->node, i)
@@ -139,5 +151,10 @@ const twi_op twi_sparse_ops[] = {
     {"SparseConcat", "indices:N*int64, values:N*T, shapes:N*int64",
      "output_indices:int64, output_values:T, output_shape:int64", "concat_dim:int; N:int; T:type", concat_shape, NULL,
      TWI_HOST_ONLY},
+    {"SparseCross", "indices:N*int64, values:sparse_types, shapes:N*int64, dense_inputs:dense_types",
+     "output_indices:int64, output_values:out_type, output_shape:int64",
+     "N:int; hashed_output:bool; num_buckets:int; hash_key:int; sparse_types:types; dense_types:types; "
+     "out_type:{int64,string}; internal_type:{int64,string}",
+     cross_shape, twi_not_differentiable, FOUND},
     {0},
 };

@@ -73,6 +73,23 @@ static void erfc_gradient(twi_gradient *g)
     g->dx[0] = tw_mul(G, tw_mul(G, DY(0), factor), tw_exp(G, tw_neg(G, tw_square(G, X(0)))));
 }
 
+/* dy * factor * e^(by * y^2) */
+static void inverse_gradient(twi_gradient *g, double factor, double by)
+{
+    tw_output square = tw_mul(G, tw_square(G, Y(0)), twi_number_like(g, X(0), by));
+    g->dx[0] = tw_mul(G, tw_mul(G, DY(0), twi_number_like(g, X(0), factor)), tw_exp(G, square));
+}
+
+static void erfinv_gradient(twi_gradient *g)
+{
+    inverse_gradient(g, 0.88622692545275801, 1); /* sqrt(pi) / 2 */
+}
+
+static void ndtri_gradient(twi_gradient *g)
+{
+    inverse_gradient(g, 2.5066282746310005, 0.5); /* sqrt(2 pi) */
+}
+
 /* ---- two inputs -------------------------------------------------------------------------------------------- */
 
 /* The angle of the point (X(1), X(0)). */
@@ -88,6 +105,13 @@ static void xlogy_gradient(twi_gradient *g)
     tw_output not_zero = tw_cast(G, tw_not_equal(G, X(0), twi_number_like(g, X(0), 0)), tw_output_dtype(X(0)));
     give(g, 0, twi_binary(g, "Xlogy", not_zero, X(1)));
     give(g, 1, twi_binary(g, "Xdivy", X(0), X(1)));
+}
+
+static void xlog1py_gradient(twi_gradient *g)
+{
+    tw_output not_zero = tw_cast(G, tw_not_equal(G, X(0), twi_number_like(g, X(0), 0)), tw_output_dtype(X(0)));
+    give(g, 0, twi_binary(g, "Xlog1py", not_zero, X(1)));
+    give(g, 1, twi_binary(g, "Xdivy", X(0), tw_add(G, X(1), twi_number_like(g, X(1), 1))));
 }
 
 /* sign * e^-x x^(a-1) / gamma(a) */
@@ -158,8 +182,11 @@ const twi_op twi_special_ops[] = {
     UNARY("Lgamma", FLOATS, lgamma_gradient),
     UNARY("Digamma", FLOATS, digamma_gradient),
     UNARY("Erfc", FLOATS, erfc_gradient),
+    UNARY("Erfinv", FLOATS, erfinv_gradient),
+    UNARY("Ndtri", FLOATS, ndtri_gradient),
     BINARY("Atan2", "y", "x", FLOATS, atan2_gradient),
     BINARY("Xlogy", "x", "y", FLOATS, xlogy_gradient),
+    BINARY("Xlog1py", "x", "y", FLOATS, xlog1py_gradient),
     BINARY("Igamma", "a", "x", FLOATS, igamma_gradient),
     BINARY("Igammac", "a", "x", FLOATS, igammac_gradient),
     BINARY("IgammaGradA", "a", "x", FLOATS, NULL),

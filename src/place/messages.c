@@ -238,6 +238,8 @@ static tw_status fail_with(twi_text *text, const tw_node *node, tw_error *error)
     twi_text_printf(text, "\n\t [[Node: ");
     twi_node_summary(text, node);
     twi_text_printf(text, "]]");
+    if (node->file)
+        twi_text_printf(text, " (%s:%d)", node->file, node->line);
     tw_status status = text->failed ? twi_fail_memory(error, "saying why a node cannot be placed")
                                     : twi_fail(error, TW_INVALID_ARGUMENT, "%s", twi_text_string(text));
     twi_text_free(text);

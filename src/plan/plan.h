@@ -263,12 +263,13 @@ typedef struct twi_plan {
     tw_plan_info info;
     twi_trace *trace;            /* NULL: its runs are not traced (run/trace.c) */
     twi_step_delay **delays;     /* [num_lists][count]; NULL: nothing is delayed. Where something is, nothing is replayed */
+    bool checked;                /* the run at hand looks at the numbers of each step (run/numbers.h); nor is it then */
 } twi_plan;
 
 /* Whether one call does all of a segment. */
 static inline bool twi_is_replayed(const twi_plan *plan, const twi_segment *segment)
 {
-    return segment->recording && !plan->delays;
+    return segment->recording && !plan->delays && !plan->checked;
 }
 
 static inline twi_span *twi_span_of(const twi_plan *plan, twi_step_id id)

@@ -48,7 +48,6 @@ static tw_status resolve_variable(twi_planning *p, const twi_node *handle, twi_r
 static tw_status resolve_resource(twi_planning *p, const twi_node *node, const twi_operand *inputs, int output,
                                   twi_resource **resource)
 {
-    char key[700];
     const char *shared = twi_attr_string(&node->attrs, "shared_name", "");
     const char *container = twi_attr_string(&node->attrs, "container", "");
     if (twi_makes_variable(node))
@@ -57,12 +56,11 @@ static tw_status resolve_resource(twi_planning *p, const twi_node *node, const t
         *resource = p->request->resources->interface.get(&p->request->resources->interface, node->series->key);
         return *resource ? TW_OK : twi_fail_memory(p->error, "making a resource");
     }
-    if (node->num_inputs) {
+    if (node->num_inputs && node->op->makes == TWI_MAKES_NOTHING) {
         *resource = inputs[twi_has_trait(node, TWI_PASSES) ? output : 0].resource;
         return TW_OK;
     }
-    snprintf(key, sizeof key, "object/%.64s/%.600s", container, shared[0] ? shared : node->name);
-    *resource = p->request->resources->interface.get(&p->request->resources->interface, key);
+    *resource = twi_resources_object(p->request->resources, container, shared[0] ? shared : node->name);
     return *resource ? TW_OK : twi_fail_memory(p->error, "making a resource");
 }
 

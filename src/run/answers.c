@@ -119,10 +119,25 @@ tw_status tw_session_write_trace(tw_session *s, const char *path, tw_error *erro
     return status;
 }
 
+static void set_look(tw_session *s, unsigned look, bool on)
+{
+    if (on)
+        atomic_fetch_or(&s->look, look);
+    else
+        atomic_fetch_and(&s->look, ~look);
+}
+
 tw_status tw_session_set_trace(tw_session *s, bool on, tw_error *error)
 {
     TWI_NEED(s, "session", error);
-    atomic_store(&s->trace, on);
+    set_look(s, TWI_LOOK_TIMES, on);
+    return TW_OK;
+}
+
+tw_status tw_session_check_numbers(tw_session *s, bool on, tw_error *error)
+{
+    TWI_NEED(s, "session", error);
+    set_look(s, TWI_LOOK_NUMBERS, on);
     return TW_OK;
 }
 

@@ -302,14 +302,14 @@ tw_status twi_link_find(twi_lane *lane, twi_cut *cut, const twi_wanted *w, twi_l
 /* ---- running
  * --------------------------------------------------------------------------------------------------------- */
 
-static tw_status run_link(twi_lane *lane, twi_link *link, int64_t steps, bool trace, const tw_feed *feeds,
+static tw_status run_link(twi_lane *lane, twi_link *link, int64_t steps, unsigned look, const tw_feed *feeds,
                           tw_tensor **results, int64_t *done, tw_error *error)
 {
     link->used = lane->runs;
     if (!twi_push(&lane->latest, link->plan))
         return twi_fail_memory(error, "running a plan");
     tw_status status = twi_lane_take(lane, link->plan, &link->bound_at, error);
-    return status == TW_OK ? twi_part_run(lane, link->plan, steps, trace, feeds, results, done, error) : status;
+    return status == TW_OK ? twi_part_run(lane, link->plan, steps, look, feeds, results, done, error) : status;
 }
 
 /* Whether it is not there, as its branch was not taken. */
@@ -343,13 +343,13 @@ static void hand_over(const twi_link *link, tw_tensor **results)
         }
 }
 
-static tw_status run_once(twi_lane *lane, twi_link *link, bool trace, const tw_feed *feeds, tw_tensor **results,
+static tw_status run_once(twi_lane *lane, twi_link *link, unsigned look, const tw_feed *feeds, tw_tensor **results,
                           tw_error *error)
 {
     const twi_border *border = link->plan->border;
     twi_link *rest;
     int64_t done;
-    tw_status status = run_link(lane, link, 1, trace, feeds, border ? link->values : results, &done, error);
+    tw_status status = run_link(lane, link, 1, look, feeds, border ? link->values : results, &done, error);
     if (status != TW_OK || !border)
         return status;
     cross(link, feeds);
@@ -362,7 +362,7 @@ static tw_status run_once(twi_lane *lane, twi_link *link, bool trace, const tw_f
     for (int i = 0; i < border->num_fetches && results; i++)
         link->late[i] = results[border->places[i]];
     if (status == TW_OK)
-        status = run_once(lane, rest, trace, link->crossing, results ? link->late : NULL, error);
+        status = run_once(lane, rest, look, link->crossing, results ? link->late : NULL, error);
     for (int i = 0; i < border->num_fetches && results; i++)
         results[border->places[i]] = link->late[i];
     if (status == TW_OK && results)
@@ -370,7 +370,7 @@ static tw_status run_once(twi_lane *lane, twi_link *link, bool trace, const tw_f
     return status;
 }
 
-tw_status twi_run_links(twi_lane *lane, twi_link *link, int64_t steps, bool trace, const tw_feed *feeds,
+tw_status twi_run_links(twi_lane *lane, twi_link *link, int64_t steps, unsigned look, const tw_feed *feeds,
                         tw_tensor **results, int64_t *done, tw_error *error)
 {
     tw_status status = TW_OK;
@@ -378,10 +378,10 @@ tw_status twi_run_links(twi_lane *lane, twi_link *link, int64_t steps, bool trac
     lane->latest.count = 0;
     *done = 0;
     if (!link->plan->border)
-        return run_link(lane, link, steps, trace, feeds, results, done, error);
+        return run_link(lane, link, steps, look, feeds, results, done, error);
     while (*done < steps && status == TW_OK) {
         lane->latest.count = 0;
-        status = run_once(lane, link, trace, feeds, results, error);
+        status = run_once(lane, link, look, feeds, results, error);
         *done += status == TW_OK;
     }
     return status;

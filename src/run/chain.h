@@ -60,7 +60,7 @@ tw_status twi_link_find(twi_lane *lane, twi_cut *cut, const twi_wanted *wanted, 
 /* Runs the chain that begins with the link `steps` times over; feeds[link->cut->num_fed] are those it was found for.
  * results[link->cut->num_fetches] as of tw_session_run(). *done: how often it has ended. The lane's turn is the
  * caller's. */
-tw_status twi_run_links(twi_lane *lane, twi_link *link, int64_t steps, bool trace, const tw_feed *feeds,
+tw_status twi_run_links(twi_lane *lane, twi_link *link, int64_t steps, unsigned look, const tw_feed *feeds,
                         tw_tensor **results, int64_t *done, tw_error *error);
 
 #endif

@@ -4,10 +4,12 @@
 
 #include "base/clock.h"
 #include "base/cores.h"
+#include "base/crash.h"
 #include "base/thread.h"
 #include "comm/comm.h"
 #include "run/loop.h"
 #include "run/messages.h"
+#include "run/numbers.h"
 #include "run/recording.h"
 
 #include <omp.h>
@@ -36,6 +38,7 @@ typedef struct dispatcher {
     int index;
     pthread_t thread;
     bool started;
+    twi_crash_place *place;     /* where it says what it is at, for the report of a crash */
     int64_t round;              /* of the latest run it has part in: how often it has been through its list */
     counter *begun;             /* number of the run that its thread has been told of; INT64_MAX: that there are no more */
     counter *progress;          /* how many steps of its list the device has finished in this run, over all rounds.
@@ -209,6 +212,8 @@ static tw_status run_alone(const dispatcher *d, const twi_step *step, int positi
     tw_status status = twi_receive_for(plan, id, &done);
     if (status != TW_OK || done)
         return status;
+    if (plan->checked)
+        return twi_run_checked_step(plan, id);
     return plan->trace && plan->trace->on ? run_traced(plan, id) : twi_run_step(step);
 }
 
@@ -229,6 +234,7 @@ static bool walk_list(dispatcher *d, const twi_list *list)
 {
     for (int i = 0, next; i < list->count; i = next) {
         const twi_step *step = &list->steps[i];
+        twi_crash_be_at(d->place, step->kernel ? step->kernel->op : step->source ? "a copy" : "a loop", step->run.node);
         const twi_part *part = replayed_part(d->all->plan, list, i);
         next = part ? part->end : i + 1;
         tw_status status = part ? replay(d, part, step->run.error) : run_alone(d, step, i);
@@ -292,6 +298,7 @@ static void run_list(dispatcher *d)
     for (int i = 0; i < all->count; i++)
         if (walker_of(all->plan, i) == d->index)
             finish_list(all, i);
+    twi_crash_be_at(d->place, NULL, NULL); /* the node goes with the plan */
     if (atomic_fetch_sub(&all->walking, 1) == 1)
         raise_to(all->ended, all->number);
 }
@@ -346,6 +353,7 @@ tw_status twi_dispatchers_create(tw_devices *devices, void (*wake)(void *user), 
     for (; all->count < devices->count; all->count++) {
         dispatcher *d = &all->items[all->count];
         *d = (dispatcher){.all = all, .device = devices->items[all->count], .index = all->count};
+        d->place = twi_crash_take_place(d->device->text);
         counter_init(d->begun = &all->counters[2 * d->index]);
         counter_init(d->progress = &all->counters[2 * d->index + 1]);
     }
@@ -365,6 +373,7 @@ void twi_dispatchers_destroy(twi_dispatchers *all)
     for (int i = 0; i < all->count; i++) {
         counter_destroy(all->items[i].begun);
         counter_destroy(all->items[i].progress);
+        twi_crash_give_back(all->items[i].place);
     }
     if (all->ended)
         counter_destroy(all->ended);

@@ -9,6 +9,9 @@
 
 #include <pthread.h>
 
+/* What a run is looked at for, which makes it slower. */
+enum { TWI_LOOK_TIMES = 1, TWI_LOOK_NUMBERS = 2 };
+
 /* Whom plans are asked of. */
 typedef struct twi_planner {
     twi_request request;   /* all that is not of one cut: neither feeds nor fetches, and behind nothing */

@@ -132,11 +132,12 @@ static tw_status read_results(const twi_plan *plan, tw_tensor **results, tw_erro
     return TW_OK;
 }
 
-static tw_status run_plan(twi_lane *lane, twi_plan *plan, int64_t rounds, bool trace, const tw_feed *feeds,
+static tw_status run_plan(twi_lane *lane, twi_plan *plan, int64_t rounds, unsigned look, const tw_feed *feeds,
                           int64_t *done, tw_error *error)
 {
     tw_status status;
-    TWI_TRY(twi_trace_begin(plan, trace, error));
+    TWI_TRY(twi_trace_begin(plan, look & TWI_LOOK_TIMES, error));
+    plan->checked = look & TWI_LOOK_NUMBERS;
     TWI_TRY(write_feeds(plan, feeds, error));
     TWI_TRY(twi_dispatchers_run(lane->dispatchers, plan, rounds, done, error));
     for (int i = 0; i < plan->num_assigned; i++)
@@ -145,12 +146,12 @@ done:
     return status;
 }
 
-/* A traced run is one by itself, so that its times are of one step; and so is one that is fed, whose feeds may give
- * their memory to what comes behind them. */
-tw_status twi_part_run(twi_lane *lane, twi_plan *plan, int64_t steps, bool trace, const tw_feed *feeds,
+/* A run that is looked at is one by itself, so that its times are of one step; and so is one that is fed, whose feeds
+ * may give their memory to what comes behind them. */
+tw_status twi_part_run(twi_lane *lane, twi_plan *plan, int64_t steps, unsigned look, const tw_feed *feeds,
                        tw_tensor **results, int64_t *done, tw_error *error)
 {
-    int64_t together = trace || plan->num_feeds ? 1 : steps;
+    int64_t together = look || plan->num_feeds ? 1 : steps;
     tw_status status = check_variables(plan, error);
     *done = 0;
     if (status == TW_OK && results)
@@ -159,7 +160,7 @@ tw_status twi_part_run(twi_lane *lane, twi_plan *plan, int64_t steps, bool trace
         return status;
     while (*done < steps && status == TW_OK) {
         int64_t more = 0;
-        status = run_plan(lane, plan, together, trace, feeds, &more, error);
+        status = run_plan(lane, plan, together, look, feeds, &more, error);
         *done += more;
     }
     if (status == TW_OK && results)

@@ -4,8 +4,9 @@
 
 #include "run/lane.h"
 
-/* A plan that twi_lane_take() has given its memory; results[plan->num_fetches] as of tw_session_run(), or NULL. */
-tw_status twi_part_run(twi_lane *lane, twi_plan *plan, int64_t steps, bool trace, const tw_feed *feeds,
+/* A plan that twi_lane_take() has given its memory; look: for what it is looked at (lane.h); results[plan->num_fetches]
+ * as of tw_session_run(), or NULL. */
+tw_status twi_part_run(twi_lane *lane, twi_plan *plan, int64_t steps, unsigned look, const tw_feed *feeds,
                        tw_tensor **results, int64_t *done, tw_error *error);
 
 #endif

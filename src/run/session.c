@@ -59,7 +59,7 @@ tw_status tw_session_create(tw_graph *graph, const tw_session_options *options, 
     TWI_TRY(twi_sized(&s->options, options, TWI_SIZE(tw_session_options, trace), error));
     TWI_TRY(twi_rewrite_check_names(s->options.disable, error));
     s->devices = s->options.devices;
-    s->trace = s->options.trace;
+    atomic_store(&s->look, s->options.trace ? TWI_LOOK_TIMES : 0);
     if (s->options.disable && !(s->disable = twi_strdup(s->options.disable)))
         TWI_TRY(twi_fail_memory(error, "creating a session"));
     if (!s->devices) {
@@ -69,6 +69,7 @@ tw_status tw_session_create(tw_graph *graph, const tw_session_options *options, 
     s->planner = make_planner(s);
     s->planner.request.planner = &s->planner;
     TWI_TRY(twi_lane_create(&s->planner, on_failure, s, &s->lanes[0], error));
+    TWI_TRY(twi_functions_create(&s->planner, on_failure, s, &s->functions, error));
     *result = s;
     return TW_OK;
 done:
@@ -81,6 +82,7 @@ void tw_session_destroy(tw_session *s)
     if (!s)
         return;
     tw_session_cancel(s);
+    twi_functions_close(s->functions); /* threads of iterators may still call, and are refused */
     for (int i = 0; i < TWI_MOST_LANES; i++) {
         if (!s->lanes[i])
             continue;
@@ -89,6 +91,7 @@ void tw_session_destroy(tw_session *s)
         twi_lane_destroy(s->lanes[i]);
     }
     twi_resources_free(&s->resources);
+    twi_functions_destroy(s->functions);
     twi_placement_free(&s->placement);
     if (s->owns_devices)
         tw_devices_destroy(s->devices);
@@ -124,6 +127,7 @@ void tw_session_cancel(tw_session *s)
     for (int i = 0; i < TWI_MOST_LANES; i++)
         if (s->lanes[i])
             twi_dispatchers_cancel(s->lanes[i]->dispatchers);
+    twi_functions_cancel(s->functions);
     wake_waiting(s);
     pthread_mutex_unlock(&s->lock);
 }
@@ -272,8 +276,11 @@ static tw_status take_turn(tw_session *s, int number, const twi_wanted *w, twi_l
         return status;
     pthread_mutex_lock(&(*lane)->turn);
     status = find_plan(s, *lane, w, link, error);
-    if (status != TW_OK)
-        pthread_mutex_unlock(&(*lane)->turn);
+    if (status == TW_OK)
+        return TW_OK;
+    pthread_mutex_unlock(&(*lane)->turn);
+    if (tw_graph_status(s->graph) == TW_OK) /* else the message has a place already */
+        twi_graph_say_where(s->graph, error);
     return status;
 }
 
@@ -315,8 +322,10 @@ static tw_status run(tw_session *s, int number, int64_t steps, const twi_wanted 
         status = take_turn(s, number, w, &lane, &link, error);
     if (status != TW_OK)
         return status;
-    status = twi_run_links(lane, link, steps, atomic_load(&s->trace), w->feeds, results, done, error);
+    status = twi_run_links(lane, link, steps, atomic_load(&s->look), w->feeds, results, done, error);
     pthread_mutex_unlock(&lane->turn);
+    if (status != TW_OK)
+        twi_graph_say_where(s->graph, error);
     return status;
 }
 

@@ -4,7 +4,7 @@
 #define TWI_SESSION_H
 
 #include "place/place.h"
-#include "run/chain.h"
+#include "run/function.h"
 
 #include <stdatomic.h>
 
@@ -20,11 +20,12 @@ struct tw_session {
     twi_placement placement;
     twi_resource_table resources;
     twi_planner planner;        /* what lanes plan with */
+    twi_called *functions;   /* that kernels call */
     twi_lane *lanes[TWI_MOST_LANES]; /* NULL: nothing has run there yet; lane 0 is there from the start */
     int latest_lane;             /* where a run began last, of those that were not given out */
     int lanes_taken;             /* by tw_session_take_lane(), from the last one down */
     bool cancelled;
-    atomic_bool trace;           /* runs are traced */
+    atomic_uint look; /* at what runs do (run/part.h) */
 };
 
 /* Places what is not placed yet. The caller holds the lock. */

@@ -1,4 +1,5 @@
 /* asynchronous.c - see asynchronous.h: pulling, pushing, and what is told about it. */
+#include "base/crash.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "train/asynchronous.h"
@@ -124,6 +125,7 @@ static tw_status make_update(twi_asynchronous *a, tw_trainer_step_result *result
     a->stale_sum += (double)staleness;
     a->stale_count++;
     a->stale_most = staleness > a->stale_most ? staleness : a->stale_most;
+    twi_crash_note_step(t->step);
     *result = (tw_trainer_step_result){t->step++, record.loss, t->fetched.losses, w->tower, staleness};
     return status;
 }

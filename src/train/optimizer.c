@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/status.h"
 
 #include <stdio.h>
 #include <tower/ops.h>
@@ -116,6 +117,13 @@ static tw_optimizer *new_optimizer(tw_graph *graph, const kind *kind, tw_output 
     *optimizer = (tw_optimizer){.graph = graph, .kind = kind, .rate = rate};
     for (int i = 0; i < MOST_NUMBERS && kind->number_names[i]; i++)
         optimizer->numbers[i] = numbers[i];
+    return optimizer;
+}
+
+tw_optimizer *tw_optimizer_at(tw_optimizer *optimizer, const char *file, int line)
+{
+    TWI_NEED_OR(optimizer, NULL);
+    tw_graph_at(optimizer->graph, file, line);
     return optimizer;
 }
 

@@ -6,6 +6,7 @@
 #include "base/sized.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "train/finite.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +36,7 @@ static void free_cargo(cargo *c)
     twi_array_free(&c->tensors);
 }
 
-static tw_status load_variables(cargo *c, tw_session *session, tw_error *error)
+static tw_status load_variables(cargo *c, tw_session *session, bool finite, tw_error *error)
 {
     tw_graph *graph = tw_session_graph(session);
     for (int i = 0; i < tw_graph_num_variables(graph); i++) {
@@ -49,6 +50,9 @@ static tw_status load_variables(cargo *c, tw_session *session, tw_error *error)
         const char *name = variable->whole ? variable->whole : variable->name;
         c->tensors.items[c->tensors.count++] = (tw_named_tensor){name, value, variable->part};
         c->owned++;
+        if (finite && !twi_is_finite(value))
+            return twi_fail(error, TW_OUT_OF_RANGE, "Model diverged: variable '%s' is not finite, nothing is saved",
+                            variable->name);
     }
     return TW_OK;
 }
@@ -123,7 +127,7 @@ tw_status tw_save(tw_session *session, const char *directory, int64_t step, cons
     TWI_TRY(twi_sized(o, options, TWI_SIZE(tw_save_options, num_extras), error));
     if (!twi_reserve(&c.tensors, tw_graph_num_variables(tw_session_graph(session)) + streams + o->num_extras + 1))
         TWI_TRY(twi_fail_memory(error, "saving a checkpoint"));
-    TWI_TRY(load_variables(&c, session, error));
+    TWI_TRY(load_variables(&c, session, o->finite, error));
     TWI_TRY(load_streams(&c, session, streams, error));
     for (int i = 0; i < o->num_extras; i++)
         c.tensors.items[c.tensors.count++] = o->extras[i];

@@ -1,5 +1,6 @@
 /* trainer.c - the training loop of one model over several towers, made of public functions: beginning, stepping, ending.
  * trainer.h says which file has the rest. */
+#include "base/crash.h"
 #include "base/sized.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -49,6 +50,7 @@ tw_status tw_trainer_create(const tw_trainer_options *given, tw_trainer **result
     t->tutorial_tags = options->tutorial_tags;
     t->input.kind = options->input;
     t->fetched.accuracy = options->accuracy;
+    t->watch.replicas_every = options->check_replicas;
     TWI_TRY(twi_trainer_open_checkpoint(options->resume_from, &checkpoint, error));
     TWI_TRY(twi_origin_check_model(t, checkpoint, error));
     TWI_TRY(twi_asynchronous_open(t, options, error));
@@ -62,6 +64,7 @@ tw_status tw_trainer_create(const tw_trainer_options *given, tw_trainer **result
                                                      "unequal shares of a step"));
     TWI_TRY(twi_trainer_find_variables(t, options, error));
     TWI_TRY(twi_asynchronous_agree(t, options, error));
+    TWI_TRY(twi_trainer_check_watch(t, error));
     TWI_TRY(twi_trainer_check_scale(t, error));
     if (t->fetched.accuracy && t->asynchronous)
         TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "the accuracy of a step is that of all towers, which asynchronous "
@@ -158,6 +161,7 @@ tw_status twi_trainer_take_steps(tw_trainer *t, int64_t steps, int num_fetches, 
                                  tw_error *error)
 {
     int64_t done = 0;
+    twi_crash_note_step(t->step);
     tw_status status = tw_session_run_steps(t->session, steps, NULL, 0, t->fetched.outputs, num_fetches,
                                             t->fetched.tensors, &done, error);
     if (status != TW_OK) {
@@ -169,7 +173,7 @@ tw_status twi_trainer_take_steps(tw_trainer *t, int64_t steps, int num_fetches, 
         status = twi_trainer_look_at_scale(t, error);
         t->step += steps;
     }
-    return status;
+    return status == TW_OK ? twi_trainer_look_at_replicas(t, error) : status;
 }
 
 tw_status tw_trainer_step(tw_trainer *t, tw_trainer_step_result *result, tw_error *error)
@@ -188,11 +192,11 @@ tw_status tw_trainer_run_steps(tw_trainer *t, int64_t steps, tw_trainer_step_res
     bool by_step = t->asynchronous || (t->scaling.scale && t->scaling.scale->automatic);
     if (steps < 1)
         return twi_fail(error, TW_INVALID_ARGUMENT, "%lld steps: expected at least 1", (long long)steps);
-    if (!by_step)
-        return twi_trainer_take_steps(t, steps, t->fetched.num_always, result, error);
-    for (int64_t i = 0; i < steps && status == TW_OK; i++)
+    for (int64_t at = 0, next; at < steps && status == TW_OK; at += next) {
+        next = by_step ? 1 : twi_trainer_steps_to_watch(t, steps - at);
         status = t->asynchronous ? twi_asynchronous_step(t, result, error)
-                                 : twi_trainer_take_steps(t, 1, t->fetched.num_always, result, error);
+                                 : twi_trainer_take_steps(t, next, t->fetched.num_always, result, error);
+    }
     return status;
 }
 

@@ -24,6 +24,8 @@
  *       trainer_graph.c       the graph of a step, and what is fetched of it
  *       trainer_plan.c        all that will run, planned; whether there is room for it
  *       trainer_summaries.c   a step that writes summaries
+ *     watch
+ *       trainer_watch.c       replicas compared, where a NaN came from, going back
  *     trainer_checkpoint.c  from which checkpoint a trainer begins, and how it saves one
  *     trainer_origin.c      on what a checkpoint was made, and what it means to go on with something else
  *     asynchronous.h        towers that update each by itself
@@ -49,6 +51,7 @@ typedef struct twi_recipe {
     const tw_model *model;
     tw_rule rule;
     float first_rate;           /* that schedules begin with */
+    float rate_factor;          /* of all that the schedule gives; 1 unless a run went back */
     tw_average_options average; /* how gradients meet, as asked */
     char saved_all_reduce[256]; /* the checkpoint's; "": none */
     char changes[700];          /* what is otherwise than in the checkpoint; "": nothing */
@@ -118,6 +121,10 @@ typedef struct twi_fetched {
     tw_plan_info plan;   /* of a step */
 } twi_fetched;
 
+typedef struct twi_watch {
+    int64_t replicas_every; /* steps until they are compared again; 0: never */
+} twi_watch;
+
 struct tw_trainer {
     tw_model model; /* the options', whole: what an older header lacks is 0 */
     const tw_dataset *dataset;
@@ -133,6 +140,7 @@ struct tw_trainer {
     twi_update update;
     twi_scaling scaling;
     twi_fetched fetched;
+    twi_watch watch;
     bool tutorial_tags;
     twi_asynchronous *asynchronous; /* NULL: updates are synchronous */
 };
@@ -162,6 +170,7 @@ tw_status twi_recipe_settings_to_save(const twi_recipe *recipe, tw_named_tensor 
 /* The first rate, the schedule and the reduction become what was asked for, else what the checkpoint (may be NULL) says,
  * else the model's. Release the tensors to save, also after an error. */
 enum { TWI_NUM_RECALLED = 3 };
+#define TWI_RATE_FACTOR_NAME "tower/rate_factor" /* is saved where it is not 1 */
 tw_status twi_recipe_recall(twi_recipe *recipe, const tw_trainer_options *options, tw_checkpoint *checkpoint,
                             tw_error *error);
 tw_status twi_recipe_recalled_to_save(const twi_recipe *recipe, tw_named_tensor tensors[TWI_NUM_RECALLED],
@@ -289,6 +298,14 @@ tw_status twi_asynchronous_write_summaries(tw_trainer *t, tw_event_writer *event
 tw_status twi_asynchronous_rest(tw_trainer *t, tw_named_tensor *batches, tw_error *error);
 /* The batch of the tower that asks for it. */
 tw_status twi_asynchronous_fill(tw_trainer *t, int tower, void *const *outputs, tw_error *error);
+
+/* ---- watching -------------------------------------------------------------------------------------------------- */
+
+/* Refuses to compare what need not agree. */
+tw_status twi_trainer_check_watch(const tw_trainer *t, tw_error *error);
+/* How many of so many steps may come in a row before something is looked at; and that look, where it is due. */
+int64_t twi_trainer_steps_to_watch(const tw_trainer *t, int64_t steps);
+tw_status twi_trainer_look_at_replicas(tw_trainer *t, tw_error *error);
 
 /* ---- stepping -------------------------------------------------------------------------------------------------- */
 

@@ -70,7 +70,7 @@ tw_status tw_trainer_save(tw_trainer *t, const char *directory, int keep, tw_err
 {
     TWI_NEED(t, "trainer", error);
     TWI_NEED(directory, "directory", error);
-    tw_named_tensor extras[TWI_NUM_SETTINGS + TWI_NUM_RECALLED + TWI_NUM_ORIGINS + 3] = {{NULL}};
+    tw_named_tensor extras[TWI_NUM_SETTINGS + TWI_NUM_RECALLED + TWI_NUM_ORIGINS + 4] = {{NULL}};
     char rule[TWI_RULE_SIZE];
     int count = TWI_NUM_SETTINGS + TWI_NUM_RECALLED + TWI_NUM_ORIGINS;
     tw_status status;
@@ -81,6 +81,11 @@ tw_status tw_trainer_save(tw_trainer *t, const char *directory, int keep, tw_err
     extras[count++] = (tw_named_tensor){TWI_RULE_NAME, tw_tensor_string(rule, strlen(rule))};
     if (!extras[count - 1].tensor)
         TWI_TRY(twi_fail_memory(error, "saving a checkpoint"));
+    if (t->recipe.rate_factor < 1) {
+        extras[count] = (tw_named_tensor){TWI_RATE_FACTOR_NAME, tw_tensor_float(t->recipe.rate_factor)};
+        if (!extras[count++].tensor)
+            TWI_TRY(twi_fail_memory(error, "saving a checkpoint"));
+    }
     if (!twi_trainer_has_equal_shares(t)) {
         extras[count].tensor = twi_shares_to_save(&t->towers, &extras[count].name);
         if (!extras[count++].tensor)
@@ -88,7 +93,12 @@ tw_status tw_trainer_save(tw_trainer *t, const char *directory, int keep, tw_err
     }
     if (t->asynchronous)
         TWI_TRY(twi_asynchronous_rest(t, &extras[count++], error));
-    tw_save_options options = {.size = sizeof options, .keep = keep, .extras = extras, .num_extras = count, .meta_graph = true};
+    tw_save_options options = {.size = sizeof options,
+                               .keep = keep,
+                               .extras = extras,
+                               .num_extras = count,
+                               .meta_graph = true,
+                               .finite = true};
     TWI_TRY(tw_save(t->session, directory, t->step, &options, error));
 done:
     for (int i = 0; i < count; i++)

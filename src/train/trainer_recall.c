@@ -174,6 +174,15 @@ static bool recall_rate(twi_recipe *recipe, float asked, const tw_tensor *saved)
     return !saved || before > 0;
 }
 
+static bool recall_factor(twi_recipe *recipe, float asked, const tw_tensor *saved)
+{
+    if (saved && !is_one(saved, TW_FLOAT32))
+        return false;
+    float before = saved ? (float)tw_tensor_value(saved, 0) : 1;
+    recipe->rate_factor = asked > 0 ? asked : before;
+    return before > 0 && before <= 1;
+}
+
 static bool take_schedule(const tw_tensor *saved, tw_rule *rule)
 {
     if (is_one(saved, TW_STRING))
@@ -221,15 +230,21 @@ tw_status twi_recipe_recall(twi_recipe *recipe, const tw_trainer_options *option
 {
     tw_status status;
     const char *wrong = NULL;
-    tw_tensor *rate = NULL, *schedule = NULL, *reduction = NULL;
+    tw_tensor *rate = NULL, *factor = NULL, *schedule = NULL, *reduction = NULL;
     TWI_TRY(look_up(checkpoint, RATE, &rate, error));
+    TWI_TRY(look_up(checkpoint, TWI_RATE_FACTOR_NAME, &factor, error));
     TWI_TRY(look_up(checkpoint, SCHEDULE, &schedule, error));
     TWI_TRY(look_up(checkpoint, ALL_REDUCE, &reduction, error));
     if (!twi_name_of(twi_schedule_names, options->rule.schedule) || !twi_name_of(twi_unit_names, options->rule.unit))
         TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "options.rule: there is no schedule %d of unit %d",
                          (int)options->rule.schedule, (int)options->rule.unit));
+    if (!(options->rate_factor >= 0 && options->rate_factor <= 1))
+        TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "options.rate_factor=%g: expected a number above 0 and at most 1",
+                         (double)options->rate_factor));
     if (!recall_rate(recipe, options->learning_rate, rate))
         wrong = RATE;
+    else if (!recall_factor(recipe, options->rate_factor, factor))
+        wrong = TWI_RATE_FACTOR_NAME;
     else if (!recall_reduction(recipe, reduction))
         wrong = ALL_REDUCE;
     else if (!recall_schedule(recipe, schedule))
@@ -242,6 +257,7 @@ tw_status twi_recipe_recall(twi_recipe *recipe, const tw_trainer_options *option
                           tw_checkpoint_path(checkpoint), wrong);
 done:
     tw_tensor_release(rate);
+    tw_tensor_release(factor);
     tw_tensor_release(schedule);
     tw_tensor_release(reduction);
     return status;

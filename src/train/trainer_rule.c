@@ -167,6 +167,8 @@ char *tw_trainer_rate_text(const tw_trainer *t, char *text, size_t size)
         say(&w, "; rises in a line until ");
         say_step(&w, t, twi_trainer_steps(t, r->warm_up));
     }
+    if (t->recipe.rate_factor < 1)
+        say(&w, "; all times %g since the run went back", t->recipe.rate_factor);
     return text;
 }
 

@@ -68,7 +68,9 @@ tw_output twi_trainer_build_rate(const tw_trainer *t, tw_graph *g)
     const tw_rule *rule = &t->recipe.rule;
     float first = t->recipe.first_rate * (rule->scale_rate ? (float)tw_trainer_examples(t) / (float)m->batch : 1);
     tw_output rate = build_scheduled_rate(t, g, first);
-    return rule->warm_up > 0 ? tw_warm_up(g, rate, tw_global_step(g), twi_trainer_steps(t, rule->warm_up)) : rate;
+    if (rule->warm_up > 0)
+        rate = tw_warm_up(g, rate, tw_global_step(g), twi_trainer_steps(t, rule->warm_up));
+    return t->recipe.rate_factor < 1 ? tw_mul(g, rate, tw_scalar(g, t->recipe.rate_factor)) : rate;
 }
 
 tw_optimizer *twi_trainer_build_optimizer(tw_trainer *t)

@@ -7,9 +7,12 @@
 #include "data/fetch.h"
 #include "device/name.h"
 #include "format/bundle.h"
+#include "format/example.h"
+#include "format/proto/text.pb-c.h"
 #include "format/slice.h"
 #include "format/snappy.h"
 #include "format/table.h"
+#include "format/text_format.h"
 #include "image/image.h"
 #include "train/order_log.h"
 #include "train/reduce.h"
@@ -61,6 +64,56 @@ void fuzz_records(const uint8_t *bytes, size_t size)
         if (twi_record_offset(reader) > size)
             abort();
     twi_record_close(reader);
+}
+
+/* Strings of what was read. */
+static void free_strings(tw_string *strings, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        twi_free(strings[i].data);
+}
+
+void fuzz_example(const uint8_t *bytes, size_t size)
+{
+    twi_example example = twi_example_begin(bytes, size);
+    twi_feature feature;
+    while (twi_example_next(&example, &feature) == 1) {
+        int64_t count = twi_feature_count(&feature);
+        if (count < 0 || feature.dtype == TW_INVALID_DTYPE)
+            continue;
+        void *values = calloc((size_t)count + 1, tw_dtype_size(feature.dtype));
+        if (!values)
+            abort();
+        twi_feature_read(&feature, values);
+        if (feature.dtype == TW_STRING)
+            free_strings(values, count);
+        free(values);
+    }
+}
+
+void fuzz_events(const uint8_t *bytes, size_t size)
+{
+    tw_error error = {0};
+    tw_event_reader *reader;
+    tw_event event;
+    unsigned letters = 0;
+    if (tw_event_reader_open(fuzz_file("events.out.tfevents.1.fuzz", bytes, size), &reader, &error) != TW_OK)
+        return;
+    while (tw_event_reader_next(reader, &event, &error) == TW_OK)
+        for (const char *tag = event.tag; tag && *tag; tag++)
+            letters += (unsigned char)*tag;
+    (void)letters;
+    tw_event_reader_close(reader);
+}
+
+void fuzz_text(const uint8_t *bytes, size_t size)
+{
+    tw_error error = {0};
+    twi_text wire = {0};
+    char word[32];
+    twi_text_first_field((const char *)bytes, size, word, sizeof word);
+    twi_text_to_wire(&twi_text__graph_def__descriptor, (const char *)bytes, size, &wire, &error);
+    twi_text_free(&wire);
 }
 
 /* ---- checkpoints ----------------------------------------------------------------------------------------------- */

@@ -23,20 +23,29 @@
     X(table, READS, "a sorted string table")                                                                           \
     X(snappy, READS, "a block of Snappy's")                                                                            \
     X(records, READS, "a TFRecord file")                                                                               \
-    X(idx, READS, "MNIST's four files, each as its length in two bytes and its bytes; plain or with .gz, by the first") \
+    X(events, READS, "an event file, value by value")                                                                  \
+    X(example, READS, "a tf.train.Example")                                                                            \
+    X(text, READS, "a GraphDef in protobuf's text format, made into what lies on the wire")                            \
+    X(idx, READS,                                                                                                      \
+      "MNIST's four files, each as its length in two bytes and its bytes; plain or with .gz, by the first")            \
     X(cifar, READS, "files of CIFAR-10")                                                                               \
     X(list, READS, "labels.csv of own images")                                                                         \
     X(npy, READS, "an array of NumPy's")                                                                               \
     X(image, READS, "a JPEG or a PNG, decoded and fitted")                                                             \
     X(archive, READS, "a tar archive, compressed or not")                                                              \
+    X(http, READS, "replies of a server: how much is there of the file in a byte, then the bytes of each connection")  \
+    X(algorithms, READS, "the algorithms that a card remembers, behind the line of their head")                        \
     X(order_log, READS, "order.log of an asynchronous training")                                                       \
     X(device, READS, "names of devices, two in two lines: parsed, printed, merged")                                    \
     X(specs, READS, "a line of each: reductions, slices")                                                              \
     X(options, READS, "the words of a command line, one a line; the first names the command")                          \
     X(config, READS, "a file of options")                                                                              \
     X(run_file, READS, "run.json of a train directory")                                                                \
+    X(report, READS,                                                                                                   \
+      "run.json, step.json, eval.jsonl and an event log, each as its length in two bytes and its bytes")               \
     X(run, COMPUTES, "a GraphDef, each of whose nodes is run on three devices")                                        \
-    X(ops, COMPUTES, "numbers that a graph of any ops is drawn from: differentiated, rewritten, compared with the plain kernels") \
+    X(ops, COMPUTES,                                                                                                   \
+      "numbers that a graph of any ops is drawn from: differentiated, rewritten, compared with the plain kernels")     \
     X(calls, COMPUTES, "a program of public calls, in any order, with NULLs, on three threads")
 
 typedef void fuzz_function(const uint8_t *bytes, size_t size);

@@ -194,6 +194,26 @@ def make():
     seed('options', 'run', 'run\ngraph.pb\n--fetch\nx:0\n--format=json\n')
     seed('config', 'usual', 'model = cifar10\nmax-steps = 10\n; a word\n[part]\nlr = 0.1\n')
     seed('run_file', 'usual', '{"format": 1, "model": "cifar10", "options": {"max-steps": "10", "lr": "0.1"}, "sessions": []}')
+    whole = 'HTTP/1.1 200 OK\r\nContent-Length: 64\r\n\r\n' + 'x' * 64
+    rest = 'HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 16-63/64\r\nContent-Length: 48\r\n\r\n' + 'x' * 48
+    seed('http', 'whole', b'\0', part(whole.encode()))
+    seed('http', 'rest', b'\x10', part(rest.encode()))
+    seed('http', 'elsewhere', b'\0', part(b'HTTP/1.1 302 Found\r\nLocation: http://example.com/file\r\n\r\n'), part(whole.encode()))
+    seed('http', 'no-range', b'\x10', part(b'HTTP/1.1 416 Range Not Satisfiable\r\n\r\n'), part(whole.encode()))
+    seed('http', 'chunked', b'\0', part(b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n40\r\n' + b'x' * 64 + b'\r\n0\r\n\r\n'))
+    seed('algorithms', 'usual', 'conv:f32:1,2,3 3 17 00000000deadbeef 1200\nmatmul:f32:8 0 -1 0000000000000000 0\n')
+    seed('text', 'usual', 'node { name: "a" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }\n'
+         '  attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: 1.5 } } } } # a word\n')
+    feature = lambda key, number, values: field(1, field(1, key) + field(2, field(number, values)))
+    seed('example', 'usual', field(1, feature('label', 3, field(1, b'\x01\x05')) + feature('image', 1, field(1, 'bytes')) +
+                                   feature('weight', 2, field(1, struct.pack('<2f', 1, 2)))))
+    seed('events', 'usual', read('events'))
+    seed('report', 'usual', part(b'{"model": "cifar10", "options": {"lr": "0.1"}, "data_set": {"name": "synthetic"}, "sessions": []}'),
+         part(b'{"step": 1, "examples": 8, "towers": ["/device:GPU:0"], "nodes": [["a", "Const", "/device:CPU:0", null, 4, 4, -1, []],'
+              b' ["tower_0/b", "Relu", "/device:GPU:0", "plain", 1, 16, 0, [0]]], "reasons": ["it is there"], "kinds": ["compute"],'
+              b' "spans": [[1, 0, 0.5, 1.5]], "waterfall": {"compute": 1}, "memory": [{"device": "/device:GPU:0", "items": [["buffer",'
+              b' "b", "Relu", 64]], "others": 0}]}'),
+         part(b'{"step": 5, "precision_at_1": 0.5, "classes": []}\n'), part(read('events')))
     for target in 'ops', 'calls': # numbers, of which any are as good
         for i in range(6):
             data, state = bytearray(), i + 1
@@ -228,6 +248,14 @@ def make_words():
     words('config', 'model', 'max-steps', 'lr', 'towers', ' = ', '[', ']', ';')
     words('run_file', 'format', 'model', 'options', 'sessions', 'data_set', 'directory', 'decided', '1e999')
     words('state', 'model_checkpoint_path: ', 'all_model_checkpoint_paths: ', 'model.ckpt-1')
+    words('http', 'HTTP/1.1 ', '200 OK', '206 Partial Content', '301', '302', '416', '503', '\r\n', '\r\n\r\n', 'Location: ',
+          'http://', 'https://', 'file:///', 'Content-Length: ', 'Content-Range: bytes ', 'Transfer-Encoding: chunked',
+          'Content-Encoding: gzip', 'Connection: close', 'Set-Cookie: ', 'WWW-Authenticate: Basic')
+    words('algorithms', ' 0', ' -1', '\n', '00000000deadbeef', '9223372036854775807', ' 2147483648')
+    words('text', *ops, *types, 'node', 'name', 'attr', 'key', 'value', 'tensor', 'tensor_shape', 'dim', 'size', 'float_val', ': ',
+          ' {', ' }', '<', '>', '[', ']', '"', "'", '\\', '#', 'nan', '-inf', '0x1')
+    words('report', '"nodes"', '"groups"', '"devices"', '"spans"', '"edges"', '"step"', '"precision_at_1"', '"confusion"',
+          '"data_set"', '"directory"', 'null', '1e999', '[', ']', '{', '}', ',')
     words('list', 'file,label', 'train', '.png', '..', '/')
 
 

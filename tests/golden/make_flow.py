@@ -68,7 +68,7 @@ class Program:
         except tf.errors.OpError as error:
             for name in names:
                 out.append("fetch %s" % name)
-            said = re.search(r"assertion failed: [^(\n]*|Retval\[\d+\] does not have value", error.message)
+            said = re.search(r"assertion failed: [^(\n]*|Retval\[\d+\] does not have value|End of sequence|GetNext\(\) failed because the iterator has not been initialized", error.message)
             out.append("fails %d %s" % (error.error_code, said.group(0).strip() if said else ""))
             return None
         for name, value in zip(names, values):
@@ -1068,19 +1068,22 @@ SENSELESS = [
 ]
 
 
-def endless():
+def endless(source="one", body=None):
     """The condition is always true."""
-    nodes = loop("a_", "one")
+    nodes = loop("a_", source, body)
     for n in nodes:
         if n.name == "a_cond":
             n.input[0] = "a_true"
     nodes.append(enter("a_true", "true", "a_frame", tf.bool, constant=True))
-    return CONSTANTS + [node("true", "Const", value=np.bool_(True))] + nodes
+    return CONSTANTS + [node("pair", "Const", value=np.float32([1, 1])), node("true", "Const", value=np.bool_(True))] + nodes
 
 
 def write_senseless():
     with open(os.path.join(HERE, "flow", "endless.pb"), "wb") as file:  # of tests/test_while.c
         file.write(tf.GraphDef(node=endless()).SerializeToString(deterministic=True))
+    unique = node("a_body", "Unique", ["a_switch:1"], T=tf.float32, out_idx=tf.int32)
+    with open(os.path.join(HERE, "flow", "endless_by_shapes.pb"), "wb") as file:  # each round has a border
+        file.write(tf.GraphDef(node=endless("pair", unique)).SerializeToString(deterministic=True))
     for name, nodes, fetch, code, says in SENSELESS:
         graph = tf.GraphDef(node=nodes)
         graph.versions.producer = 1087
@@ -1114,4 +1117,5 @@ def main():
         file.write("\n".join(out) + "\n")
 
 
-main()
+if __name__ == "__main__":
+    main()

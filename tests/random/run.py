@@ -8,6 +8,7 @@ that agree, each op's turn about, for tests/test_random_ops.c. Ends with 1 where
 """
 import argparse
 import collections
+import inspect
 import os
 import re
 import struct
@@ -23,7 +24,8 @@ import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
 
 from drawing import GENERATORS, Draw, f32
-import cases  # fills GENERATORS
+import basics  # fills GENERATORS, as the next does
+import cases
 from tower import Tower, TowerError
 
 v1 = tf.compat.v1
@@ -32,6 +34,9 @@ MODES = ({}, {"plain": True, "disable": "all"}, {"threads": 3})
 KINDS = ("equal", "refused alike", "no kernel there", "explained", "other code", "differ", "only Tower", "only TensorFlow")
 # Versions of the libraries that make pictures differ in their bytes, and by one in what JPEGs show.
 NOT_KEPT = ("DecodePng", "DecodeJpeg", "DecodeImage", "EncodePng", "EncodeJpeg", "ImageSummary")
+# What Python calls otherwise than the op does.
+RENAMED = {"reduction_indices": "axis", "split_dim": "axis", "dim": "axis", "squeeze_dims": "axis", "input": "condition",
+           "dimension": "axis", "concat_dim": "axis", "t": "x", "e": "y"}
 MOST_BYTES = 2500  # of a case that is kept
 FINE = 4  # of these kinds are no difference
 
@@ -124,6 +129,9 @@ class Built:
         self.starts.append(start.op if hasattr(start, "op") else start)
         return handle
 
+    def value_of(self, x):
+        return self.feeds[x.name] if x.name in self.feeds else tf.get_static_value(x)
+
     def build(self):
         case = self.case
         self.starts = []
@@ -135,7 +143,9 @@ class Built:
                 arguments[argument.name] = [self.value(argument.name, np.asarray(v), argument) for v in given]
             else:
                 arguments[argument.name] = self.value(argument.name, np.asarray(given), argument)
-        getattr(tf.raw_ops, case.op)(name="n", **arguments)
+        function = getattr(tf.raw_ops, case.op)
+        taken = inspect.signature(function).parameters
+        function(name="n", **{k if k in taken else RENAMED[k]: v for k, v in arguments.items()})
         node = self.graph.get_operation_by_name("n")
         kept = [i for i in range(len(node.outputs)) if case.keep is None or i in case.keep]
         self.fetches = [node.outputs[i] for i in kept if not node.outputs[i].dtype._is_ref_dtype]
@@ -185,13 +195,13 @@ def by_tower(tower, built, definition, mode):
         if built.gradients:
             xs = [x.name for x, _ in built.gradients]
             gradients = graph.gradients([y.name for y in built.ys], [d.name for d in built.dys], xs)
-            for name, dx in zip(xs, gradients):
-                if dx is None:
-                    raise TowerError(13, "no gradient for " + name)
         session = graph.session(**mode)
         session.run(["init"], {})
-        fetches = [f.name for f in built.fetches] + gradients
+        flows = [dx is not None for dx in gradients]
+        fetches = [f.name for f in built.fetches] + [dx for dx in gradients if dx]
         values = session.run(fetches, built.feeds) if fetches else session.run(["n"], built.feeds)[:0]
+        for k in (k for k, is_there in enumerate(flows) if not is_there):  # where none flows it is zero
+            values.insert(len(built.fetches) + k, np.zeros_like(built.value_of(built.gradients[k][0])))
         return values + (session.run([r.name for r in built.reads], {}) if built.reads else [])
 
 

@@ -38,6 +38,7 @@
     X(twi_cpu_sparse_dense_kernels)                                                                                    \
     X(twi_cpu_sparse_kernels)                                                                                          \
     X(twi_cpu_find_kernels)                                                                                            \
+    X(twi_cpu_places_kernels)                                                                                          \
     X(twi_cpu_select_kernels)                                                                                          \
     X(twi_cpu_top_k_kernels)                                                                                           \
     X(twi_cpu_elementwise_kernels)                                                                                     \
@@ -56,6 +57,7 @@
     X(twi_cpu_pool_lrn_kernels)                                                                                        \
     X(twi_cpu_softmax_kernels)                                                                                         \
     X(twi_cpu_recurrent_kernels)                                                                                       \
+    X(twi_cpu_labels_kernels)                                                                                          \
     X(twi_cpu_ctc_kernels)                                                                                             \
     X(twi_cpu_state_kernels)                                                                                           \
     X(twi_cpu_optimizer_kernels)                                                                                       \
@@ -69,7 +71,12 @@
     X(twi_cpu_input_kernels)                                                                                           \
     X(twi_cpu_examples_kernels)                                                                                        \
     X(twi_cpu_queue_kernels)                                                                                           \
+    X(twi_cpu_accumulator_kernels)                                                                                     \
+    X(twi_cpu_regions_kernels)                                                                                         \
+    X(twi_cpu_files_kernels)                                                                                           \
+    X(twi_cpu_cross_kernels)                                                                                           \
     X(twi_cpu_table_kernels)                                                                                           \
+    X(twi_cpu_dataset_kernels)                                                                                         \
     X(twi_cpu_reader_kernels)                                                                                          \
     X(twi_cpu_saver_kernels)                                                                                           \
     X(twi_cpu_text_kernels)                                                                                            \

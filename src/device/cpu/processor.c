@@ -16,8 +16,10 @@ static void find_name(void)
     FILE *file = fopen("/proc/cpuinfo", "re");
     while (file && !*name && fgets(line, sizeof line, file)) {
         const char *colon = strncmp(line, "model name", 10) == 0 ? strchr(line, ':') : NULL;
-        if (colon)
-            snprintf(name, sizeof name, "%.*s", (int)strcspn(colon + 1, "\n"), colon + 1 + strspn(colon + 1, " "));
+        if (!colon)
+            continue;
+        colon += 1 + strspn(colon + 1, " ");
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(colon, "\n"), colon);
     }
     if (file)
         fclose(file);

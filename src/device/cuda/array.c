@@ -374,6 +374,8 @@ const twi_kernel twi_cuda_array_kernels[] = {
     {"Identity", "cuda", MOVED},
     {"StopGradient", "cuda", MOVED},
     {"PreventGradient", "cuda", MOVED},
+    {"EnsureShape", "cuda", MOVED},
+    {"Bitcast", "cuda", MOVED},
     {"Reshape", "cuda", MOVED},
     {"ExpandDims", "cuda", MOVED},
     {"Squeeze", "cuda", MOVED},

@@ -615,6 +615,18 @@ tw_status twi_queue_close(twi_queue *q, const twi_run *r, bool cancel)
     return status;
 }
 
+void twi_queue_clear(twi_queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    while (q->count) {
+        element *e = pull(q);
+        e->next = NULL;
+        give_back(q, e);
+    }
+    notify(q);
+    pthread_mutex_unlock(&q->lock);
+}
+
 int twi_queue_waiting(twi_queue *q)
 {
     pthread_mutex_lock(&q->lock);

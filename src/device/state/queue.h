@@ -56,6 +56,7 @@ tw_status twi_queue_take(twi_queue *queue, const twi_run *r, int64_t rows, bool 
 /* Lets those who wait to put something in do so first, or with `cancel` fails them. TW_CANCELLED if it is closed
  * already. */
 tw_status twi_queue_close(twi_queue *queue, const twi_run *r, bool cancel);
+void twi_queue_clear(twi_queue *queue); /* drops what it has */
 int twi_queue_waiting(twi_queue *queue); /* threads that sleep until it changes */
 int64_t twi_queue_size(twi_queue *queue);
 bool twi_queue_is_closed(twi_queue *queue);

@@ -20,6 +20,16 @@ static twi_philox load_philox(const twi_resource *stream)
     };
 }
 
+void twi_random_restart(twi_resource *stream, uint64_t seed, uint64_t seed2)
+{
+    twi_philox philox = twi_philox_seed(seed, seed2);
+    while (atomic_exchange_explicit(&stream->counting, true, memory_order_acquire))
+        ;
+    if (stream->num_counters)
+        store_philox(stream, &philox);
+    atomic_store_explicit(&stream->counting, false, memory_order_release);
+}
+
 twi_philox twi_random_take(twi_resource *stream, uint64_t blocks)
 {
     while (atomic_exchange_explicit(&stream->counting, true, memory_order_acquire))

@@ -13,6 +13,8 @@
 
 /* The prepare() of random kernels: state is the stream, seeded by attributes seed and seed2 when it is new. */
 tw_status twi_random_prepare(twi_prepare *p);
+/* Puts the stream, if it has begun, at its beginning. */
+void twi_random_restart(twi_resource *stream, uint64_t seed, uint64_t seed2);
 /* A generator at the stream's place; the stream itself moves on by `blocks`. */
 twi_philox twi_random_take(twi_resource *stream, uint64_t blocks);
 

@@ -34,7 +34,7 @@ static const struct {
     {INT8 | INT16, " Add AddV2 Abs "},
     {INT8, " FloorDiv "},
     {INT32, " TruncateDiv Pow "},
-    {FLOAT | DOUBLE | INT64, " FloorMod Mod "},
+    {FLOAT | DOUBLE | INT64, " FloorMod Mod TruncateMod "},
     /* networks */
     {INTS, " BiasAdd BiasAddV1 BiasAddGrad Relu ReluGrad Relu6 Relu6Grad LeakyRelu LeakyReluGrad"
            " MaxPool MaxPoolGrad MaxPoolGradGrad MaxPoolWithArgmax ResizeNearestNeighbor "},

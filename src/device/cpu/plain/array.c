@@ -337,6 +337,8 @@ const twi_kernel twi_cpu_array_kernels[] = {
     {"RefIdentity", "plain", 0},
     {"StopGradient", "plain", 0},
     {"PreventGradient", "plain", 0},
+    {"EnsureShape", "plain", 0},
+    {"Bitcast", "plain", 0},
     {"Reshape", "plain", 0},
     {"ExpandDims", "plain", 0},
     {"Squeeze", "plain", 0},

@@ -395,6 +395,8 @@ const twi_kernel twi_cpu_elementwise_kernels[] = {
     INTEGER_DIVISION("FloorMod", floor_mod_checked),
     FLOAT_BINARY("Mod", mod),
     INTEGER_DIVISION("Mod", mod_checked),
+    FLOAT_BINARY("TruncateMod", mod),
+    INTEGER_DIVISION("TruncateMod", mod_checked),
     NUMBER_BINARY("Maximum", maximum),
     NUMBER_BINARY("Minimum", minimum),
     NUMBER_BINARY("SquaredDifference", squared_difference),

@@ -91,6 +91,8 @@ static tw_status check_index(const twi_run *r, const twi_tensor_list *list, int6
 static tw_status put(const twi_run *r, twi_tensor_list *list, int64_t i, tw_dtype dtype, tw_shape shape,
                      const void *data)
 {
+    if (dtype == TW_RESOURCE)
+        return twi_fail(r->error, TW_UNIMPLEMENTED, "lists and optionals of handles are not supported");
     tw_status status = dtype == TW_VARIANT ? TW_OK : check_shape(r, list, shape);
     tw_tensor *item = status == TW_OK ? twi_tensor_from(dtype, dtype == TW_VARIANT ? TW_SCALAR : shape, data) : NULL;
     if (status == TW_OK && !item)

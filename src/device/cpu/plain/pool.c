@@ -11,6 +11,7 @@ enum { CHANNEL_BLOCK = 16 };
 typedef struct pool {
     twi_window window;
     int64_t batch, channels;
+    bool counts_batch; /* places are numbered through all images */
 } pool;
 
 /* Places from begin to before end. */
@@ -39,6 +40,21 @@ static inline bool covers_something(const twi_window *w)
     return w->image[0] > 0 && w->image[1] > 0;
 }
 
+/* Places as output 1, and as input 2. */
+static inline void put_place(const twi_run *r, int64_t i, int64_t place)
+{
+    if (r->output_operands[1].dtype == TW_INT64)
+        ((int64_t *)r->outputs[1])[i] = place;
+    else
+        ((int32_t *)r->outputs[1])[i] = (int32_t)place;
+}
+
+static inline int64_t take_place(const twi_run *r, int64_t i)
+{
+    return r->input_operands[2].dtype == TW_INT64 ? ((const int64_t *)r->inputs[2])[i]
+                                                  : ((const int32_t *)r->inputs[2])[i];
+}
+
 #define BODY "device/cpu/plain/pool.inl"
 #include "device/cpu/plain/for_floats.h"
 #include "device/cpu/plain/for_integers.h"
@@ -49,6 +65,8 @@ static inline bool covers_something(const twi_window *w)
 TWI_WIDENED(max_pool)
 TWI_WIDENED(max_pool_grad)
 TWI_WIDENED(max_pool_grad_grad)
+TWI_WIDENED(max_pool_where)
+TWI_WIDENED(max_pool_grad_where)
 TWI_WIDENED(average_pool)
 TWI_WIDENED(average_pool_grad)
 
@@ -79,6 +97,7 @@ static tw_status prepare(twi_prepare *p, const twi_operand *image, const twi_ope
         twi_free(state);
         return status;
     }
+    state->counts_batch = twi_attr_bool(p->attrs, "include_batch_in_index", false);
     p->state = state;
     p->workspace = twi_widened_bytes(p);
     return TW_OK;
@@ -105,6 +124,12 @@ static tw_status prepare_max_grad_grad(twi_prepare *p)
     return prepare(p, &p->inputs[0], &p->outputs[0]);
 }
 
+/* x, dy, places: dx */
+static tw_status prepare_grad_where(twi_prepare *p)
+{
+    return prepare(p, &p->inputs[0], &p->inputs[1]);
+}
+
 /* shape of x, dy: dx */
 static tw_status prepare_average_grad(twi_prepare *p)
 {
@@ -118,6 +143,10 @@ const twi_kernel twi_cpu_pool_kernels[] = {
     TWI_INTEGER_ROWS("MaxPoolGrad", prepare_max_grad, max_pool_grad, twi_free, .accepts = accepts),
     TWI_FLOAT_ROWS("MaxPoolGradGrad", prepare_max_grad_grad, max_pool_grad_grad, twi_free, .accepts = accepts),
     TWI_INTEGER_ROWS("MaxPoolGradGrad", prepare_max_grad_grad, max_pool_grad_grad, twi_free, .accepts = accepts),
+    TWI_FLOAT_ROWS("MaxPoolWithArgmax", prepare_forward, max_pool_where, twi_free),
+    TWI_INTEGER_ROWS("MaxPoolWithArgmax", prepare_forward, max_pool_where, twi_free),
+    TWI_FLOAT_ROWS("MaxPoolGradWithArgmax", prepare_grad_where, max_pool_grad_where, twi_free),
+    TWI_INTEGER_ROWS("MaxPoolGradWithArgmax", prepare_grad_where, max_pool_grad_where, twi_free),
     TWI_FLOAT_ROWS("AvgPool", prepare_forward, average_pool, twi_free, .accepts = accepts),
     TWI_FLOAT_ROWS("AvgPoolGrad", prepare_average_grad, average_pool_grad, twi_free, .accepts = accepts),
     {0},

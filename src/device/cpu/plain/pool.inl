@@ -45,6 +45,50 @@ static inline void NAME(find_maximum)(const twi_window *w, const REAL *image, in
         }
 }
 
+static tw_status NAME(max_pool_where)(const twi_run *r)
+{
+    const pool *p = r->state;
+    const twi_window *w = &p->window;
+    const REAL *x = r->inputs[0];
+    int64_t channels = p->channels, blocks = (channels + CHANNEL_BLOCK - 1) / CHANNEL_BLOCK;
+    if (!covers_something(w))
+        return TW_OK;
+    TWI_PARALLEL_LOOP(r)
+    for (int64_t job = 0; job < p->batch * w->output[0] * blocks; job++) {
+        int64_t row = job / blocks, begin = job % blocks * CHANNEL_BLOCK, where[CHANNEL_BLOCK];
+        int64_t count = channels - begin < CHANNEL_BLOCK ? channels - begin : CHANNEL_BLOCK;
+        int64_t image = row / w->output[0] * w->image[0] * w->image[1] * channels;
+        for (int64_t column = 0; column < w->output[1]; column++) {
+            int64_t to = (row * w->output[1] + column) * channels + begin;
+            NAME(find_maximum)(w, x + image + begin, channels, count, row % w->output[0], column, where);
+            for (int64_t c = 0; c < count; c++) {
+                ((REAL *)r->outputs[0])[to + c] = x[image + begin + where[c]];
+                put_place(r, to + c, begin + where[c] + (p->counts_batch ? image : 0));
+            }
+        }
+    }
+    return TW_OK;
+}
+
+/* What flows into a maximum flows to where it was. */
+static tw_status NAME(max_pool_grad_where)(const twi_run *r)
+{
+    const pool *p = r->state;
+    const REAL *dy = r->inputs[1];
+    REAL *dx = r->outputs[0];
+    int64_t all = r->output_operands[0].elements, image = p->batch ? all / p->batch : 0;
+    int64_t windows = r->input_operands[1].elements, of_image = p->batch ? windows / p->batch : 1;
+    twi_clear(dx, r->output_operands[0].bytes);
+    for (int64_t i = 0; i < windows; i++) {
+        int64_t place = take_place(r, i) + (p->counts_batch ? 0 : i / of_image * image);
+        if (place < 0 || place >= all)
+            return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': place %lld is not in the image", r->node,
+                            (long long)take_place(r, i));
+        dx[place] = ADD(dx[place], dy[i]);
+    }
+    return TW_OK;
+}
+
 /* Windows overlap, so a job is a block of channels of one image. */
 static tw_status NAME(max_pool_grad)(const twi_run *r)
 {

@@ -18,13 +18,12 @@ typedef struct distribution {
     make_group *make;
 } distribution;
 
-static tw_status fill(const twi_run *r, const distribution *d, const void *limits)
+static tw_status fill_from(const twi_run *r, const distribution *d, const void *limits, twi_philox start)
 {
     int64_t n = r->output_operands[0].elements;
     size_t size = tw_dtype_size(r->output_operands[0].dtype);
     int64_t groups = (n + d->per_group - 1) / d->per_group, chunks = (groups + CHUNK - 1) / CHUNK;
     char *out = r->outputs[0];
-    twi_philox start = twi_random_take(r->state, (uint64_t)n * TWI_RANDOM_BLOCKS);
 #pragma omp parallel for if (r->threads > 1 && chunks > 4) num_threads(r->threads)
     for (int64_t chunk = 0; chunk < chunks; chunk++) {
         twi_philox here = start;
@@ -41,6 +40,12 @@ static tw_status fill(const twi_run *r, const distribution *d, const void *limit
         }
     }
     return TW_OK;
+}
+
+static tw_status fill(const twi_run *r, const distribution *d, const void *limits)
+{
+    uint64_t blocks = (uint64_t)r->output_operands[0].elements * TWI_RANDOM_BLOCKS;
+    return fill_from(r, d, limits, twi_random_take(r->state, blocks));
 }
 
 static double uniform_double(uint32_t a, uint32_t b)
@@ -225,18 +230,62 @@ static tw_status run_truncated(const twi_run *r)
     return fill(r, &truncated[r->output_operands[0].dtype], NULL);
 }
 
-static tw_status run_uniform_int(const twi_run *r)
+/* The generator of ops without a stream: input 1 are two seeds, mixed by one block of Philox. */
+static twi_philox seeded(const twi_run *r)
+{
+    uint64_t seeds[2];
+    uint32_t mixed[4];
+    for (int i = 0; i < 2; i++)
+        seeds[i] = r->input_operands[1].dtype == TW_INT64 ? (uint64_t)((const int64_t *)r->inputs[1])[i]
+                                                          : (uint64_t)(int64_t)((const int32_t *)r->inputs[1])[i];
+    twi_philox philox = {.counter = {(uint32_t)seeds[0], (uint32_t)(seeds[0] >> 32), (uint32_t)seeds[1],
+                                     (uint32_t)(seeds[1] >> 32)},
+                         .key = {0x3ec8f720, 0x02461e29}};
+    twi_philox_next(&philox, mixed);
+    return (twi_philox){.counter = {0, 0, mixed[2], mixed[3]}, .key = {mixed[0], mixed[1]}};
+}
+
+static tw_status run_stateless_uniform(const twi_run *r)
+{
+    return fill_from(r, &uniform[r->output_operands[0].dtype], NULL, seeded(r));
+}
+
+static tw_status run_stateless_normal(const twi_run *r)
+{
+    return fill_from(r, &normal[r->output_operands[0].dtype], NULL, seeded(r));
+}
+
+static tw_status run_stateless_truncated(const twi_run *r)
+{
+    return fill_from(r, &truncated[r->output_operands[0].dtype], NULL, seeded(r));
+}
+
+/* `first`: the input that is the lower limit; the upper one comes behind it. */
+static tw_status uniform_int(const twi_run *r, int first, const twi_philox *start)
 {
     static const distribution d32 = {4, 1, int32_group}, d64 = {2, 1, int64_group};
     bool is_long = r->output_operands[0].dtype == TW_INT64;
     int64_t limits[2];
     for (int i = 0; i < 2; i++)
-        limits[i] = is_long ? *(const int64_t *)r->inputs[1 + i] : *(const int32_t *)r->inputs[1 + i];
+        limits[i] = is_long ? *(const int64_t *)r->inputs[first + i] : *(const int32_t *)r->inputs[first + i];
     if (limits[0] >= limits[1] && r->output_operands[0].elements)
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "Need minval < maxval, got %lld >= %lld (%s)",
                         (long long)limits[0], (long long)limits[1], r->node);
     int32_t narrow[2] = {(int32_t)limits[0], (int32_t)limits[1]};
-    return is_long ? fill(r, &d64, limits) : fill(r, &d32, narrow);
+    const distribution *d = is_long ? &d64 : &d32;
+    const void *range = is_long ? (const void *)limits : narrow;
+    return start ? fill_from(r, d, range, *start) : fill(r, d, range);
+}
+
+static tw_status run_uniform_int(const twi_run *r)
+{
+    return uniform_int(r, 1, NULL);
+}
+
+static tw_status run_stateless_uniform_int(const twi_run *r)
+{
+    twi_philox start = seeded(r);
+    return uniform_int(r, 2, &start);
 }
 
 /* Single words of a stream, one after the other. */
@@ -364,6 +413,10 @@ const twi_kernel twi_cpu_random_kernels[] = {
     {"RandomStandardNormal", "plain", 0, twi_random_prepare, run_normal},
     {"TruncatedNormal", "plain", 0, twi_random_prepare, run_truncated},
     {"RandomUniformInt", "plain", 0, twi_random_prepare, run_uniform_int},
+    {"StatelessRandomUniform", "plain", 0, NULL, run_stateless_uniform},
+    {"StatelessRandomNormal", "plain", 0, NULL, run_stateless_normal},
+    {"StatelessTruncatedNormal", "plain", 0, NULL, run_stateless_truncated},
+    {"StatelessRandomUniformInt", "plain", 0, NULL, run_stateless_uniform_int},
     {"RandomShuffle", "plain", TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL) | TWI_TYPE(TW_STRING), prepare_shuffle,
      run_shuffle},
     {"Multinomial", "plain", TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_FLOAT64) | TWI_TYPE(TW_FLOAT16), prepare_multinomial,

@@ -1,0 +1,482 @@
+/* exchange.c - see exchange.h. Messages wait in queues, by channel, in memory that is used again. */
+#define _GNU_SOURCE
+#include "comm/exchange.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/thread.h"
+
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { MAGIC = 0x544f5752, MOST_CHANNELS = 1 << 20 };
+enum { BEAT = -1, LEAVE = -2, ABORT = -3 }; /* channels of what is not for a receiver */
+#define MOST_BYTES (INT64_C(1) << 40)
+
+static double seconds_since(int64_t ns)
+{
+    return (double)(twi_monotonic_ns() - ns) / 1e9;
+}
+
+static void sleep_ns(long ns)
+{
+    nanosleep(&(struct timespec){0, ns}, NULL);
+}
+
+/* ---- failing ----------------------------------------------------------------------------------------------------- */
+
+/* The first reason is kept; the beating thread tells the others. */
+void twi_exchange_fail(twi_exchange *x, const char *why)
+{
+    pthread_mutex_lock(&x->lock);
+    if (!atomic_load(&x->failed)) {
+        snprintf(x->reason, sizeof x->reason, "%s", why);
+        atomic_store(&x->failed, true);
+        pthread_cond_broadcast(&x->changed);
+    }
+    pthread_mutex_unlock(&x->lock);
+}
+
+static tw_status say_reason(twi_exchange *x, tw_error *error)
+{
+    pthread_mutex_lock(&x->lock);
+    tw_status status = twi_fail(error, TW_ABORTED, "%s", x->reason);
+    pthread_mutex_unlock(&x->lock);
+    return status;
+}
+
+void twi_exchange_spoiled(twi_exchange *x, int from)
+{
+    char why[TWI_REASON];
+    snprintf(why, sizeof why, "task %d has sent what is no message", from);
+    twi_exchange_fail(x, why);
+}
+
+void twi_exchange_lost(twi_exchange *x, int from)
+{
+    char why[TWI_REASON];
+    if (atomic_load(&x->peers[from].left) || atomic_load(&x->closing))
+        return;
+    snprintf(why, sizeof why, "task %d has ended before its work was done", from);
+    twi_exchange_fail(x, why);
+}
+
+static double silence(const twi_peer *p)
+{
+    return seconds_since(atomic_load(&p->heard_ns));
+}
+
+/* Who is silent for too long, and for longest; -1: nobody. */
+static int find_silent(const twi_exchange *x)
+{
+    int late = -1;
+    for (int i = 0; i < x->base.tasks; i++)
+        if (i != x->base.task && !atomic_load(&x->peers[i].left) && silence(&x->peers[i]) > x->base.deadline &&
+            (late < 0 || silence(&x->peers[i]) > silence(&x->peers[late])))
+            late = i;
+    return late;
+}
+
+bool twi_exchange_goes_on(twi_exchange *x, int64_t begin_ns, const char *what, int from)
+{
+    char why[TWI_REASON];
+    double waited = seconds_since(begin_ns);
+    int late = find_silent(x);
+    if (late >= 0)
+        snprintf(
+            why, sizeof why,
+            "task %d has not been heard of for %.0f s; task %d waited for %.200s of task %d (the deadline is %g s)",
+            late, silence(&x->peers[late]), x->base.task, what, from, x->base.deadline);
+    else if (waited > TWI_PATIENCE * x->base.deadline)
+        snprintf(why, sizeof why,
+                 "task %d has waited %.0f s for %.200s of task %d, which is there but does not send it", x->base.task,
+                 waited, what, from);
+    else
+        return !atomic_load(&x->failed);
+    twi_exchange_fail(x, why);
+    return false;
+}
+
+void twi_exchange_pause(int times)
+{
+    if (times < 50)
+        sched_yield();
+    else
+        sleep_ns(times < 100 ? 50000 : 500000);
+}
+
+/* ---- sending ----------------------------------------------------------------------------------------------------- */
+
+/* What is not for a receiver. */
+static bool mention(twi_exchange *x, int to, int channel, const char *text, bool patient)
+{
+    twi_header header = {MAGIC, channel, strlen(text), 0};
+    return x->carrier->put(x, to, &header, text, patient);
+}
+
+/* With the lock. NULL: memory has run out. */
+static twi_channel *find_channel(twi_peer *p, int number)
+{
+    twi_channel *c = p->channels;
+    while (c && c->number != number)
+        c = c->next;
+    if (!c && (c = twi_alloc(sizeof *c))) {
+        *c = (twi_channel){.next = p->channels, .number = number};
+        p->channels = c;
+    }
+    return c;
+}
+
+/* The channel, with the lock taken for the look only; NULL: memory has run out, and all has failed. */
+static twi_channel *open_channel(twi_exchange *x, int task, int number)
+{
+    pthread_mutex_lock(&x->lock);
+    twi_channel *c = find_channel(&x->peers[task], number);
+    pthread_mutex_unlock(&x->lock);
+    if (!c)
+        twi_exchange_fail(x, "memory ran out for a message of another task");
+    return c;
+}
+
+static tw_status send_message(twi_comm *c, int to, int channel, const void *data, size_t bytes, tw_error *error)
+{
+    twi_exchange *x = (twi_exchange *)c;
+    char why[TWI_REASON];
+    twi_channel *own = atomic_load(&x->failed) ? NULL : open_channel(x, to, channel);
+    if (!own)
+        return say_reason(x, error);
+    twi_header header = {MAGIC, channel, bytes, own->sent++}; /* one thread at a time sends in a channel */
+    if (x->carrier->put(x, to, &header, data, true))
+        return TW_OK;
+    snprintf(why, sizeof why, "task %d has ended: task %d could not send it a message", to, c->task);
+    twi_exchange_fail(x, why);
+    return say_reason(x, error);
+}
+
+/* ---- taking in --------------------------------------------------------------------------------------------------- */
+
+/* Of those that were taken, if one is large enough. With the lock. */
+static twi_message *take_spare(twi_channel *c, size_t bytes)
+{
+    twi_message **at = &c->spare, *found;
+    while (*at && (*at)->room < bytes)
+        at = &(*at)->next;
+    if ((found = *at))
+        *at = found->next;
+    return found;
+}
+
+static void give_back(twi_exchange *x, int from, int channel, twi_message *m)
+{
+    pthread_mutex_lock(&x->lock);
+    twi_channel *c = find_channel(&x->peers[from], channel); /* it is there */
+    m->next = c->spare;
+    c->spare = m;
+    pthread_mutex_unlock(&x->lock);
+}
+
+static bool is_message(const twi_header *h)
+{
+    return h->magic == MAGIC && h->channel >= ABORT && h->channel < MOST_CHANNELS &&
+           h->bytes <= (uint64_t)(h->channel < 0 ? TWI_REASON - 1 : MOST_BYTES);
+}
+
+twi_message *twi_exchange_room(twi_exchange *x, int from, const twi_header *h)
+{
+    if (!is_message(h))
+        return twi_exchange_spoiled(x, from), NULL;
+    pthread_mutex_lock(&x->lock);
+    twi_channel *c = find_channel(&x->peers[from], h->channel);
+    twi_message *m = c ? take_spare(c, (size_t)h->bytes) : NULL;
+    pthread_mutex_unlock(&x->lock);
+    if (c && !m && (m = twi_alloc(sizeof *m + (size_t)h->bytes)))
+        m->room = (size_t)h->bytes;
+    if (m)
+        m->bytes = (size_t)h->bytes;
+    else
+        twi_exchange_fail(x, "memory ran out for a message of another task");
+    return m;
+}
+
+void twi_exchange_heard(twi_exchange *x, int from)
+{
+    atomic_store(&x->peers[from].heard_ns, twi_monotonic_ns());
+}
+
+/* What is not for a receiver. */
+static void heed(twi_exchange *x, int from, const twi_header *h, twi_message *m)
+{
+    char text[TWI_REASON];
+    memcpy(text, m->data, m->bytes);
+    text[m->bytes] = 0;
+    if (h->channel == ABORT)
+        twi_exchange_fail(x, text);
+    if (h->channel == LEAVE)
+        atomic_store(&x->peers[from].left, true);
+    give_back(x, from, h->channel, m);
+}
+
+/* For a receiver; one that is missing, or comes twice, shows by the number of the next. */
+static void append(twi_exchange *x, int from, const twi_header *h, twi_message *m)
+{
+    char why[TWI_REASON];
+    pthread_mutex_lock(&x->lock);
+    twi_channel *c = find_channel(&x->peers[from], h->channel); /* it is there */
+    uint64_t due = c->came++;
+    m->next = NULL;
+    if (c->first)
+        c->last->next = m;
+    else
+        c->first = m;
+    c->last = m;
+    pthread_mutex_unlock(&x->lock);
+    if (h->number == due)
+        return;
+    snprintf(why, sizeof why, "task %d has sent message %" PRIu64 " to task %d where %" PRIu64 " was due", from,
+             h->number, x->base.task, due);
+    twi_exchange_fail(x, why);
+}
+
+void twi_exchange_hand_in(twi_exchange *x, int from, const twi_header *h, twi_message *m)
+{
+    twi_exchange_heard(x, from);
+    if (h->channel < 0)
+        heed(x, from, h, m);
+    else
+        append(x, from, h, m);
+    pthread_mutex_lock(&x->lock);
+    pthread_cond_broadcast(&x->changed);
+    pthread_mutex_unlock(&x->lock);
+}
+
+/* ---- receiving --------------------------------------------------------------------------------------------------- */
+
+/* Until something has come, for a tenth of a second at most. The caller has looked so many times. */
+static void wait_a_while(twi_exchange *x, const twi_channel *c, int times)
+{
+    struct timespec until;
+    if (x->carrier->pump) {
+        if (!x->carrier->pump(x))
+            twi_exchange_pause(times);
+        return;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += 100000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_mutex_lock(&x->lock);
+    if (!c->first && !atomic_load(&x->failed))
+        pthread_cond_timedwait(&x->changed, &x->lock, &until);
+    pthread_mutex_unlock(&x->lock);
+}
+
+static twi_message *take_first(twi_exchange *x, twi_channel *c)
+{
+    pthread_mutex_lock(&x->lock);
+    twi_message *m = c->first;
+    if (m)
+        c->first = m->next;
+    pthread_mutex_unlock(&x->lock);
+    return m;
+}
+
+/* The next message, taken out; NULL: all has failed. */
+static twi_message *take_out(twi_exchange *x, int from, int number, const char *what)
+{
+    int64_t begin = twi_monotonic_ns();
+    char why[TWI_REASON];
+    twi_peer *p = &x->peers[from];
+    twi_channel *c = open_channel(x, from, number);
+    for (int times = 0; c && !atomic_load(&x->failed); times++) {
+        bool left = atomic_load(&p->left); /* before the look: what it sent came before that */
+        twi_message *m = take_first(x, c);
+        if (m)
+            return m;
+        if (left) {
+            snprintf(why, sizeof why, "task %d has left; task %d waited for %.200s of it", from, x->base.task, what);
+            twi_exchange_fail(x, why);
+        } else if (twi_exchange_goes_on(x, begin, what, from)) {
+            wait_a_while(x, c, times);
+        }
+    }
+    return NULL;
+}
+
+static tw_status receive_message(twi_comm *comm, int from, int channel, void *data, size_t bytes, const char *what,
+                                 tw_error *error)
+{
+    twi_exchange *x = (twi_exchange *)comm;
+    char why[TWI_REASON];
+    twi_message *m = take_out(x, from, channel, what);
+    if (!m)
+        return say_reason(x, error);
+    bool fits = m->bytes == bytes;
+    if (!fits)
+        snprintf(why, sizeof why, "task %d has sent %zu bytes where task %d expected %zu: %.200s", from, m->bytes,
+                 comm->task, bytes, what);
+    else if (bytes)
+        memcpy(data, m->data, bytes);
+    give_back(x, from, channel, m);
+    if (fits)
+        return TW_OK;
+    twi_exchange_fail(x, why);
+    return say_reason(x, error);
+}
+
+static void abort_all(twi_comm *c, const char *why)
+{
+    char named[TWI_REASON];
+    snprintf(named, sizeof named, "task %d failed: %s", c->task, why);
+    twi_exchange_fail((twi_exchange *)c, named);
+}
+
+/* ---- the beating thread ------------------------------------------------------------------------------------------ */
+
+static void beat_once(twi_exchange *x)
+{
+    for (int i = 0; i < x->base.tasks; i++)
+        if (i != x->base.task && !atomic_load(&x->peers[i].left))
+            mention(x, i, BEAT, "", false);
+}
+
+/* Until all know, or for a second: some may be gone, or have no room. */
+static void tell_all(twi_exchange *x)
+{
+    int64_t begin = twi_monotonic_ns();
+    char why[TWI_REASON];
+    int missing = x->base.tasks - 1;
+    pthread_mutex_lock(&x->lock);
+    snprintf(why, sizeof why, "%s", x->reason);
+    pthread_mutex_unlock(&x->lock);
+    for (bool moves = true; (missing > 0 || moves) && seconds_since(begin) < 1;) {
+        missing = 0;
+        for (int i = 0; i < x->base.tasks; i++) {
+            twi_peer *p = &x->peers[i];
+            p->told = p->told || i == x->base.task || mention(x, i, ABORT, why, false);
+            missing += !p->told;
+        }
+        moves = x->carrier->pump && x->carrier->pump(x);
+        sleep_ns(missing > 0 || moves ? 1000000 : 0);
+    }
+    pthread_mutex_lock(&x->lock);
+    atomic_store(&x->over, true);
+    pthread_cond_broadcast(&x->changed);
+    pthread_mutex_unlock(&x->lock);
+}
+
+/* With a carrier that has to be asked: once a millisecond, and more often while it has something under way. */
+static void rest(twi_exchange *x)
+{
+    if (!x->carrier->pump)
+        sleep_ns(10000000);
+    else
+        sleep_ns(x->carrier->pump(x) ? 50000 : 1000000);
+}
+
+static void *beat(void *argument)
+{
+    twi_exchange *x = argument;
+    double pause = x->base.deadline / 10 < 1 ? x->base.deadline / 10 : 1;
+    for (int64_t last = 0; !atomic_load(&x->closing) && !atomic_load(&x->failed); rest(x)) {
+        if (seconds_since(last) < pause)
+            continue;
+        last = twi_monotonic_ns();
+        beat_once(x);
+    }
+    if (atomic_load(&x->failed))
+        tell_all(x);
+    return NULL;
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
+
+static bool all_have_left(const twi_exchange *x)
+{
+    for (int i = 0; i < x->base.tasks; i++)
+        if (i != x->base.task && !atomic_load(&x->peers[i].left))
+            return false;
+    return true;
+}
+
+/* Says that this task is done. Where messages move only while somebody asks, it waits for the others to say so. */
+static void leave(twi_exchange *x)
+{
+    int64_t begin = twi_monotonic_ns();
+    for (int i = 0; i < x->base.tasks; i++)
+        if (i != x->base.task)
+            mention(x, i, LEAVE, "", true);
+    for (int times = 0; x->carrier->pump && !all_have_left(x) && twi_exchange_goes_on(x, begin, "its end", 0); times++)
+        if (!x->carrier->pump(x))
+            twi_exchange_pause(times);
+}
+
+static void close_exchange(twi_comm *c)
+{
+    twi_exchange *x = (twi_exchange *)c;
+    atomic_store(&x->closing, true);
+    if (x->beating)
+        pthread_join(x->beats, NULL);
+    if (x->beating && !atomic_load(&x->failed))
+        leave(x);
+    x->carrier->close(x);
+}
+
+static const twi_comm_ops exchange_ops = {send_message, receive_message, abort_all, close_exchange};
+
+tw_status twi_exchange_init(twi_exchange *x, const twi_carrier_ops *carrier, int task, int tasks, double deadline,
+                            tw_error *error)
+{
+    pthread_condattr_t monotonic;
+    x->base = (twi_comm){&exchange_ops, task, tasks, deadline};
+    x->carrier = carrier;
+    x->peers = twi_alloc_array((size_t)tasks, sizeof *x->peers);
+    if (!x->peers)
+        return twi_fail_memory(error, "joining the other tasks");
+    pthread_mutex_init(&x->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&x->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    for (int i = 0; i < tasks; i++)
+        twi_exchange_heard(x, i);
+    return TW_OK;
+}
+
+tw_status twi_exchange_start(twi_exchange *x, tw_error *error)
+{
+    tw_status status = twi_thread_start(&x->beats, "tower-beat", NULL, 0, beat, x, error);
+    x->beating = status == TW_OK;
+    return status;
+}
+
+static void free_messages(twi_message *m)
+{
+    for (twi_message *next; m; m = next) {
+        next = m->next;
+        twi_free(m);
+    }
+}
+
+static void free_channels(twi_peer *p)
+{
+    for (twi_channel *c = p->channels, *next; c; c = next) {
+        next = c->next;
+        free_messages(c->first);
+        free_messages(c->spare);
+        twi_free(c);
+    }
+}
+
+void twi_exchange_clear(twi_exchange *x)
+{
+    if (!x->peers)
+        return;
+    for (int i = 0; i < x->base.tasks; i++)
+        free_channels(&x->peers[i]);
+    twi_free(x->peers);
+    pthread_cond_destroy(&x->changed);
+    pthread_mutex_destroy(&x->lock);
+}

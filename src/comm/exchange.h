@@ -1,0 +1,94 @@
+/* exchange.h - the protocol between tasks, whoever carries their messages: queues by channel, who has been heard of,
+ * and how all ends when one does. Lives here:  what tasks promise each other. Never here:  how bytes travel. That is a
+ * carrier's: sockets (local.c), MPI (mpi/), memory in tests.
+ *
+ * A thread tells the others once in a while that this process is there, however long its kernels take. The first
+ * failure is kept, ends every wait, and is told to all by the same thread. After that, and a second at most, the
+ * exchange is `over`: the carrier is not asked for anything any more. */
+#ifndef TWI_EXCHANGE_H
+#define TWI_EXCHANGE_H
+
+#include "comm/comm.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { TWI_REASON = 600 }; /* bytes of what is said of a failure */
+
+/* What goes before the bytes of a message; it is as long on all machines that can work together. */
+typedef struct twi_header {
+    uint32_t magic;
+    int32_t channel; /* below 0: not for a receiver */
+    uint64_t bytes;
+    uint64_t number; /* of the message in its channel */
+} twi_header;
+
+typedef struct twi_message {
+    struct twi_message *next;
+    size_t bytes, room;
+    char data[];
+} twi_message;
+
+typedef struct twi_channel {
+    struct twi_channel *next;
+    int number;
+    twi_message *first, *last; /* that have come */
+    twi_message *spare;        /* that have been taken: their memory is used again */
+    uint64_t sent, came;       /* so many, to and from the task */
+} twi_channel;
+
+typedef struct twi_peer {
+    atomic_llong heard_ns; /* when something last came */
+    atomic_bool left;      /* it has said that it is done */
+    bool told;             /* of the failure; the beating thread's */
+    twi_channel *channels; /* with the lock */
+} twi_peer;
+
+typedef struct twi_exchange twi_exchange;
+
+typedef struct twi_carrier_ops {
+    /* Whether all was sent, or will be without anybody's doing. `data` may be overwritten afterwards. A patient one
+     * waits while twi_exchange_goes_on(); else nothing is sent if there is no room at once. */
+    bool (*put)(twi_exchange *x, int to, const twi_header *header, const void *data, bool patient);
+    /* Takes in what has come and moves on what is to go, without waiting; whether more of it is to be expected soon.
+     * From any thread. NULL: threads of the carrier do that all the time. */
+    bool (*pump)(twi_exchange *x);
+    void (*close)(twi_exchange *x); /* frees x, after twi_exchange_clear() */
+} twi_carrier_ops;
+
+/* A carrier has a struct of its own that begins with this. */
+struct twi_exchange {
+    twi_comm base;
+    const twi_carrier_ops *carrier;
+    twi_peer *peers; /* [tasks] */
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* something has come, or all has failed */
+    atomic_bool closing, failed, over;
+    char reason[TWI_REASON]; /* what happened first; with the lock */
+    pthread_t beats;
+    bool beating;
+};
+
+/* Fills in all but the carrier's own. */
+tw_status twi_exchange_init(twi_exchange *x, const twi_carrier_ops *carrier, int task, int tasks, double deadline,
+                            tw_error *error);
+tw_status twi_exchange_start(twi_exchange *x, tw_error *error); /* from here on the carrier is called */
+void twi_exchange_clear(twi_exchange *x);
+
+/* ---- what carriers say ------------------------------------------------------------------------------------------- */
+
+/* Room for the message that the header announces; NULL: that was no message, or memory ran out, and all has failed.
+ * Then the bytes are written to its data, and it is handed in. */
+twi_message *twi_exchange_room(twi_exchange *x, int from, const twi_header *header);
+void twi_exchange_hand_in(twi_exchange *x, int from, const twi_header *header, twi_message *message);
+void twi_exchange_heard(twi_exchange *x, int from);   /* of a part of a message */
+void twi_exchange_spoiled(twi_exchange *x, int from); /* what came is no message */
+void twi_exchange_lost(twi_exchange *x, int from);    /* its process has ended: a failure, unless it was done */
+void twi_exchange_fail(twi_exchange *x, const char *why);
+/* Whether a wait since begin_ns may go on: nothing has failed, all are heard of, and it is not too long. */
+bool twi_exchange_goes_on(twi_exchange *x, int64_t begin_ns, const char *what, int from);
+/* What a waiter does that has looked in vain so many times in a row: longer and longer pauses, of half a millisecond at
+ * most. */
+void twi_exchange_pause(int times);
+
+#endif

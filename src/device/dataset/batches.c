@@ -1,0 +1,350 @@
+/* batches.c - data sets that put several elements into one, or take one apart: batches, padded ones, windows. */
+#include "device/dataset/kinds.h"
+
+#include <string.h>
+
+typedef struct batching {
+    twi_iteration *input;
+    twi_rows rows; /* of a window: what was pulled and is not left behind */
+    bool ended;
+} batching;
+
+static tw_status begin_batches(twi_iteration *it, tw_error *error)
+{
+    tw_status status = twi_begin_input(it, error);
+    if (status == TW_OK)
+        ((batching *)it->state)->rows.width = twi_input(it)->recipe->num_components;
+    return status;
+}
+
+static void end_batches(twi_iteration *it)
+{
+    twi_rows_free(&((batching *)it->state)->rows);
+    twi_end_input(it);
+}
+
+/* Pulls until `count` rows are there, or the input ends. */
+static tw_status gather(batching *s, int64_t count, twi_pull *pull)
+{
+    tw_status status = TW_OK;
+    while (s->rows.count < count && !s->ended && status == TW_OK) {
+        tw_tensor *element[TWI_ELEMENT];
+        status = twi_iteration_next(s->input, pull, element);
+        s->ended = status == TW_OK && pull->end;
+        if (status == TW_OK && !s->ended && !twi_rows_push(&s->rows, element)) {
+            twi_element_drop(element, s->rows.width);
+            status = twi_fail_memory(pull->error, "making a batch");
+        }
+    }
+    return status;
+}
+
+/* ---- batches ----------------------------------------------------------------------------------------------------- */
+
+/* Where drop_remainder is among the arguments; -1: it is not. */
+static int remainder_argument(const twi_recipe *r)
+{
+    if (strcmp(r->kind->op, "BatchDatasetV2") == 0)
+        return 2;
+    return strcmp(r->kind->op, "PaddedBatchDatasetV2") == 0 ? twi_recipe_behind(r, 0) : -1;
+}
+
+/* Rows that make the next batch; 0: there is none. */
+static tw_status gather_batch(twi_iteration *it, twi_pull *pull, int64_t *count)
+{
+    batching *s = it->state;
+    int64_t size = twi_recipe_int(it->recipe, 1);
+    int remainder = remainder_argument(it->recipe);
+    bool whole = remainder >= 0 && twi_recipe_int(it->recipe, remainder);
+    tw_status status = gather(s, size, pull);
+    *count = s->rows.count;
+    if (status != TW_OK)
+        twi_rows_drop(&s->rows, s->rows.count);
+    pull->end = status == TW_OK && (*count == 0 || (whole && *count < size));
+    return status;
+}
+
+static tw_status check_batch(twi_recipe *r, tw_error *error)
+{
+    if (twi_recipe_int(r, 1) < 1)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "Batch size must be greater than zero.");
+    return TW_OK;
+}
+
+static tw_status fail_shapes(const tw_tensor *first, const tw_tensor *other, int64_t i, int component, tw_error *error)
+{
+    char a[128], b[128];
+    return twi_fail(
+        error, TW_INVALID_ARGUMENT,
+        "Cannot batch tensors with different shapes in component %d. First element had shape %s and element "
+        "%lld had shape %s.",
+        component, tw_shape_text(first->shape, a, sizeof a), (long long)i, tw_shape_text(other->shape, b, sizeof b));
+}
+
+static tw_shape batch_shape(int64_t count, tw_shape row)
+{
+    tw_shape shape = {.rank = row.rank + 1, .dims = {count}};
+    memcpy(shape.dims + 1, row.dims, sizeof *row.dims * (size_t)row.rank);
+    return shape;
+}
+
+tw_status twi_batch_rows(const twi_rows *rows, int64_t count, tw_tensor **element, tw_error *error)
+{
+    tw_status status = TW_OK;
+    for (int c = 0; c < rows->width && status == TW_OK; c++) {
+        const tw_tensor *first = twi_rows_at(rows, 0)[c];
+        if (first->shape.rank == TW_MAX_RANK)
+            return twi_fail(error, TW_UNIMPLEMENTED, "elements have the highest rank there is, %d", TW_MAX_RANK);
+        for (int64_t i = 1; i < count && status == TW_OK; i++)
+            if (!tw_shape_equal(first->shape, twi_rows_at(rows, i)[c]->shape))
+                status = fail_shapes(first, twi_rows_at(rows, i)[c], i, c, error);
+        if (status == TW_OK && !(element[c] = tw_tensor_create(first->dtype, batch_shape(count, first->shape))))
+            status = twi_fail_memory(error, "making a batch");
+        for (int64_t i = 0; i < count && status == TW_OK; i++)
+            status = twi_put_elements(element[c], i * first->elements, twi_rows_at(rows, i)[c], error);
+    }
+    return status;
+}
+
+static tw_status next_batch(twi_iteration *it, twi_pull *pull, tw_tensor **element)
+{
+    batching *s = it->state;
+    int64_t count;
+    tw_status status = gather_batch(it, pull, &count);
+    if (status == TW_OK && !pull->end)
+        status = twi_batch_rows(&s->rows, count, element, pull->error);
+    twi_rows_drop(&s->rows, s->rows.count);
+    return status;
+}
+
+/* ---- padded batches ---------------------------------------------------------------------------------------------- */
+
+/* Arguments: the input, the batch's size, shapes (one a component), values to pad with (one a component). */
+static tw_status check_padded(twi_recipe *r, tw_error *error)
+{
+    tw_status status = check_batch(r, error);
+    if (status == TW_OK && (r->lists[0] != r->num_components || r->lists[1] != r->num_components))
+        return twi_fail(error, TW_INVALID_ARGUMENT, "%d padded shapes and %d values for %d components", r->lists[0],
+                        r->lists[1], r->num_components);
+    for (int c = 0; c < r->lists[1] && status == TW_OK; c++)
+        if (r->arguments[2 + r->lists[0] + c]->elements != 1)
+            return twi_fail(error, TW_INVALID_ARGUMENT, "All padding values must be scalars");
+    return status;
+}
+
+/* As large as the largest, where nothing else is asked for. */
+static tw_status padded_shape(const twi_recipe *r, const twi_rows *rows, int64_t count, int c, tw_shape *shape,
+                              tw_error *error)
+{
+    const tw_tensor *asked = r->arguments[2 + c];
+    if (asked->elements >= TW_MAX_RANK)
+        return twi_fail(error, TW_UNIMPLEMENTED, "padded shapes have rank %lld, expected at most %d",
+                        (long long)asked->elements, TW_MAX_RANK - 1);
+    *shape = (tw_shape){.rank = (int)asked->elements};
+    for (int k = 0; k < shape->rank; k++)
+        shape->dims[k] = twi_tensor_int(asked, k) >= 0 ? twi_tensor_int(asked, k) : 0;
+    for (int64_t i = 0; i < count; i++) {
+        tw_shape row = twi_rows_at(rows, i)[c]->shape;
+        if (row.rank != shape->rank)
+            return twi_fail(
+                error, TW_INVALID_ARGUMENT,
+                "All elements in a batch must have the same rank as the padded shape for component %d: expected "
+                "rank %d but got element with rank %d",
+                c, shape->rank, row.rank);
+        for (int k = 0; k < shape->rank; k++) {
+            if (twi_tensor_int(asked, k) >= 0 && row.dims[k] > shape->dims[k])
+                return twi_fail(error, TW_DATA_LOSS,
+                                "Attempted to pad to a smaller size than the input element: component %d, dimension %d",
+                                c, k);
+            shape->dims[k] = row.dims[k] > shape->dims[k] ? row.dims[k] : shape->dims[k];
+        }
+    }
+    return TW_OK;
+}
+
+static tw_status fill_with(tw_tensor *t, const tw_tensor *value, tw_error *error)
+{
+    tw_status status = TW_OK;
+    for (int64_t i = 0; i < t->elements && status == TW_OK; i++)
+        status = twi_put_elements(t, i, value, error);
+    return status;
+}
+
+/* Copies `from` into the first corner of place `at` of a batch of such rows. */
+static tw_status put_corner(tw_tensor *to, int64_t at, tw_shape row, const tw_tensor *from, tw_error *error)
+{
+    int last = row.rank - 1;
+    int64_t length = row.rank ? from->shape.dims[last] : 1, place[TW_MAX_RANK] = {0};
+    tw_status status = TW_OK;
+    for (int64_t done = 0; done < from->elements && status == TW_OK; done += length) {
+        int64_t where = at;
+        for (int k = 0; k < row.rank; k++)
+            where = where * row.dims[k] + place[k];
+        tw_tensor *line = NULL;
+        status = twi_take_elements(from, done, TW_SHAPE(length), &line, error);
+        if (status == TW_OK)
+            status = twi_put_elements(to, where, line, error);
+        tw_tensor_release(line);
+        for (int k = last - 1; k >= 0 && ++place[k] == from->shape.dims[k]; k--)
+            place[k] = 0;
+    }
+    return status;
+}
+
+static tw_status next_padded(twi_iteration *it, twi_pull *pull, tw_tensor **element)
+{
+    const twi_recipe *r = it->recipe;
+    batching *s = it->state;
+    int64_t count;
+    tw_status status = gather_batch(it, pull, &count);
+    for (int c = 0; c < r->num_components && status == TW_OK && !pull->end; c++) {
+        tw_shape row;
+        status = padded_shape(r, &s->rows, count, c, &row, pull->error);
+        if (status == TW_OK && !(element[c] = tw_tensor_create(r->types[c], batch_shape(count, row))))
+            status = twi_fail_memory(pull->error, r->node);
+        if (status == TW_OK)
+            status = fill_with(element[c], r->arguments[2 + r->lists[0] + c], pull->error);
+        for (int64_t i = 0; i < count && status == TW_OK; i++)
+            status = put_corner(element[c], i, row, twi_rows_at(&s->rows, i)[c], pull->error);
+    }
+    twi_rows_drop(&s->rows, s->rows.count);
+    return status;
+}
+
+/* ---- taken apart ------------------------------------------------------------------------------------------------- */
+
+typedef struct unbatching {
+    twi_iteration *input;
+    tw_tensor *batch[TWI_ELEMENT]; /* whose rows are given; none: the next one's turn */
+    int64_t next;
+} unbatching;
+
+static void end_unbatch(twi_iteration *it)
+{
+    unbatching *s = it->state;
+    twi_element_drop(s->batch, it->recipe->num_components);
+    twi_end_input(it);
+}
+
+static tw_status pull_batch(unbatching *s, twi_pull *pull, int components)
+{
+    tw_status status = twi_iteration_next(s->input, pull, s->batch);
+    s->next = 0;
+    for (int c = 0; c < components && status == TW_OK && !pull->end; c++)
+        if (s->batch[c]->shape.rank < 1 || s->batch[c]->shape.dims[0] != s->batch[0]->shape.dims[0])
+            status = twi_fail(pull->error, TW_INVALID_ARGUMENT,
+                              "Input element must have the same batch size in each component.");
+    if (status != TW_OK)
+        twi_element_drop(s->batch, components);
+    return status;
+}
+
+static tw_status next_unbatched(twi_iteration *it, twi_pull *pull, tw_tensor **element)
+{
+    unbatching *s = it->state;
+    int components = it->recipe->num_components;
+    while (!s->batch[0] || s->next >= s->batch[0]->shape.dims[0]) {
+        twi_element_drop(s->batch, components);
+        tw_status status = pull_batch(s, pull, components);
+        if (status != TW_OK || pull->end)
+            return status;
+    }
+    tw_status status = TW_OK;
+    for (int c = 0; c < components && status == TW_OK; c++) {
+        tw_shape row = {.rank = s->batch[c]->shape.rank - 1};
+        memcpy(row.dims, s->batch[c]->shape.dims + 1, sizeof *row.dims * (size_t)row.rank);
+        status = twi_take_elements(s->batch[c], s->next * tw_shape_elements(row), row, &element[c], pull->error);
+    }
+    s->next++;
+    return status;
+}
+
+/* ---- windows ----------------------------------------------------------------------------------------------------- */
+
+static tw_status next_row(twi_iteration *it, twi_pull *pull, tw_tensor **element)
+{
+    int64_t *next = it->state;
+    const twi_recipe *r = it->recipe;
+    pull->end = *next >= r->num_arguments;
+    for (int c = 0; c < r->num_components && !pull->end; c++)
+        element[c] = tw_tensor_retain(r->arguments[*next + c]);
+    *next += r->num_components;
+    return TW_OK;
+}
+
+static const twi_recipe_kind rows_kind = {"a window", next_row, .state = sizeof(int64_t)};
+
+tw_tensor *twi_recipe_of_rows(const twi_recipe *maker, const twi_recipe *like, tw_tensor **const *rows, int64_t count,
+                              int first, int components)
+{
+    if (count * components > INT32_MAX)
+        return NULL;
+    twi_recipe *r = twi_recipe_make(&rows_kind, maker->node, (int)(count * components), components);
+    if (!r)
+        return NULL;
+    for (int c = 0; c < components; c++)
+        r->types[c] = like->types[first + c];
+    for (int64_t i = 0; i < count; i++)
+        for (int c = 0; c < components; c++)
+            r->arguments[i * components + c] = tw_tensor_retain(rows[i][first + c]);
+    return twi_variant(r, twi_recipe_free);
+}
+
+/* Arguments: the input, size, shift, stride, drop_remainder. */
+static tw_status check_window(twi_recipe *r, tw_error *error)
+{
+    static const char *const names[] = {"Window size", "Window shift", "Window stride"};
+    for (int i = 0; i < 3; i++)
+        if (twi_recipe_int(r, 1 + i) < 1)
+            return twi_fail(error, TW_INVALID_ARGUMENT, "%s must be greater than zero.", names[i]);
+    return TW_OK;
+}
+
+/* Each component of a window is a data set of its own. */
+static tw_status next_window(twi_iteration *it, twi_pull *pull, tw_tensor **element)
+{
+    batching *s = it->state;
+    const twi_recipe *r = it->recipe;
+    int64_t size = twi_recipe_int(r, 1), shift = twi_recipe_int(r, 2), stride = twi_recipe_int(r, 3), count;
+    tw_status status = gather(s, (size - 1) * stride + 1, pull);
+    count = s->rows.count ? (s->rows.count - 1) / stride + 1 : 0;
+    count = count < size ? count : size;
+    pull->end = count == 0 || (count < size && twi_recipe_int(r, 4));
+    if (status != TW_OK || pull->end)
+        return status;
+    tw_tensor ***rows = twi_alloc_array((size_t)count, sizeof *rows);
+    for (int64_t i = 0; rows && i < count; i++)
+        rows[i] = twi_rows_at(&s->rows, i * stride);
+    for (int c = 0; c < r->num_components && status == TW_OK; c++) {
+        element[c] = rows ? twi_recipe_of_rows(r, s->input->recipe, rows, count, c, 1) : NULL;
+        status = element[c] ? TW_OK : twi_fail_memory(pull->error, r->node);
+    }
+    twi_free(rows);
+    if (status == TW_OK && shift > s->rows.count) {
+        int64_t beyond = shift - s->rows.count;
+        twi_rows_drop(&s->rows, s->rows.count);
+        for (int64_t i = 0; i < beyond && status == TW_OK && !s->ended; i++) {
+            status = gather(s, 1, pull);
+            twi_rows_drop(&s->rows, 1);
+        }
+    } else if (status == TW_OK) {
+        twi_rows_drop(&s->rows, shift);
+    }
+    pull->end = false;
+    return status;
+}
+
+#define BATCHES .state = sizeof(batching), .begin = begin_batches, .end = end_batches
+#define PADDED next_padded, BATCHES, .check = check_padded, .before = 2, .lists = {"N", "Toutput_types"}
+
+const twi_recipe_kind twi_batch_kinds[] = {
+    {"BatchDataset", next_batch, BATCHES, .check = check_batch},
+    {"BatchDatasetV2", next_batch, BATCHES, .check = check_batch},
+    {"PaddedBatchDataset", PADDED},
+    {"PaddedBatchDatasetV2", PADDED},
+    {"UnbatchDataset", next_unbatched, .state = sizeof(unbatching), .begin = twi_begin_input, .end = end_unbatch},
+    {"ExperimentalUnbatchDataset", next_unbatched, .state = sizeof(unbatching), .begin = twi_begin_input,
+     .end = end_unbatch},
+    {"WindowDataset", next_window, BATCHES, .check = check_window},
+    {0},
+};

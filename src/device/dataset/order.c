@@ -1,0 +1,397 @@
+/* order.c - data sets that give another's elements as they are: again, fewer, several in a row or side by side, from
+ * memory, ahead of time. Never here: in another order (shuffle.c). */
+#include "device/dataset/ahead.h"
+#include "device/dataset/kinds.h"
+
+#include <string.h>
+
+/* ---- wrappers ---------------------------------------------------------------------------------------------------- */
+
+/* What only tunes how TensorFlow computes it. */
+static tw_status next_same(twi_iteration *it, twi_pull *pull, tw_tensor **element)
+{
+    return twi_iteration_next(twi_input(it), pull, element);
+}
+
+/* Elements that fail are left out. */
+static tw_status next_sound(twi_iteration *it, twi_pull *pull, tw_tensor **element)
+{
+    tw_status status;
+    do
+        status = twi_iteration_next(twi_input(it), pull, element);
+    while (status != TW_OK && status != TW_CANCELLED);
+    return status;
+}
+
+/* ---- counting ---------------------------------------------------------------------------------------------------- */
+
+typedef struct counted {
+    twi_iteration *input;
+    int64_t count; /* elements so far, or epochs */
+} counted;
+
+/* A negative count: for ever, but of a data set without elements. */
+static tw_status next_repeat(twi_iteration *it, twi_pull *pull, tw_tensor **element)
+{
+    counted *s = it->state;
+    int64_t times = twi_recipe_int(it->recipe, 1);
+    bool fresh = true;
+    while (times < 0 || s->count < times) {
+        tw_status status = TW_OK;
+        fresh = !s->input;
+        if (fresh)
+            status = twi_begin_input(it, pull->error);
+        if (status == TW_OK)
+            status = twi_iteration_next(s->input, pull, element);
+        if (status != TW_OK || !pull->end)
+            return status;
+        twi_iteration_end(s->input);
+        s->input = NULL;
+        s->count++;
+        if (fresh && times < 0)
+            return TW_OK;
+    }
+    pull->end = true;
+    return TW_OK;
+}
+
+static tw_status next_take(twi_iteration *it, twi_pull *pull, tw_tensor **element)
+{
+    counted *s = it->state;
+    int64_t most = twi_recipe_int(it->recipe, 1);
+    pull->end = most >= 0 && s->count >= most;
+    if (pull->end)
+        return TW_OK;
+    tw_status status = twi_iteration_next(s->input, pull, element);
+    s->count += status == TW_OK && !pull->end;
+    return status;
+}
+
+static tw_status leave_out(counted *s, int64_t count, twi_pull *pull, tw_tensor **element, int width)
+{
+    tw_status status = TW_OK;
+    for (int64_t i = 0; i < count && status == TW_OK && !pull->end; i++) {
+        status = twi_iteration_next(s->input, pull, element);
+        twi_element_drop(element, width);
+    }
+    return status;
+}
+
+/* A negative count leaves out all. */
+static tw_status next_skip(twi_iteration *it, twi_pull *pull, tw_tensor **element)
+{
+    counted *s = it->state;
+    int64_t count = twi_recipe_int(it->recipe, 1);
+    tw_status status = TW_OK;
+    pull->end = count < 0;
+    while (s->count < count && status == TW_OK && !pull->end) {
+        status = leave_out(s, 1, pull, element, it->recipe->num_components);
+        s->count++;
+    }
+    return status == TW_OK && !pull->end ? twi_iteration_next(s->input, pull, element) : status;
+}
+
+static tw_status check_shard(twi_recipe *r, tw_error *error)
+{
+    int64_t shards = twi_recipe_int(r, 1), index = twi_recipe_int(r, 2);
+    if (shards < 1)
+        return twi_fail(error, TW_INVALID_ARGUMENT,
+                        "Number of shards must be greater than zero (currently num_shards = %lld).", (long long)shards);
+    if (index < 0 || index >= shards)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "Index must be between 0 and %lld (currently index = %lld).",
+                        (long long)shards - 1, (long long)index);
+    return TW_OK;
+}
+
+static tw_status next_shard(twi_iteration *it, twi_pull *pull, tw_tensor **element)
+{
+    counted *s = it->state;
+    int64_t shards = twi_recipe_int(it->recipe, 1), index = twi_recipe_int(it->recipe, 2);
+    tw_status status = leave_out(s, s->count ? shards - 1 : index, pull, element, it->recipe->num_components);
+    s->count = 1;
+    return status == TW_OK && !pull->end ? twi_iteration_next(s->input, pull, element) : status;
+}
+
+static tw_status next_asserted(twi_iteration *it, twi_pull *pull, tw_tensor **element)
+{
+    counted *s = it->state;
+    int64_t expected = twi_recipe_int(it->recipe, 1);
+    tw_status status = twi_iteration_next(s->input, pull, element);
+    s->count += status == TW_OK && !pull->end;
+    if (status == TW_OK && pull->end && expected >= 0 && s->count != expected)
+        return twi_fail(pull->error, TW_FAILED_PRECONDITION,
+                        "Input dataset was expected to contain %lld elements but contained only %lld.",
+                        (long long)expected, (long long)s->count);
+    if (status == TW_OK && !pull->end && expected >= 0 && s->count > expected)
+        return twi_fail(pull->error, TW_FAILED_PRECONDITION,
+                        "Input dataset was expected to contain %lld elements but contained at least %lld.",
+                        (long long)expected, (long long)s->count);
+    return status;
+}
+
+/* ---- several ----------------------------------------------------------------------------------------------------- */
+
+static tw_status next_concatenated(twi_iteration *it, twi_pull *pull, tw_tensor **element)
+{
+    counted *s = it->state;
+    tw_status status = twi_iteration_next(s->input, pull, element);
+    if (status != TW_OK || !pull->end || s->count)
+        return status;
+    twi_iteration_end(s->input);
+    s->input = NULL;
+    s->count = 1;
+    status = twi_iteration_begin(it->recipe->arguments[1], it->monitor, &s->input, pull->error);
+    return status == TW_OK ? twi_iteration_next(s->input, pull, element) : status;
+}
+
+/* The state: iterations over all arguments. */
+typedef struct several {
+    twi_iteration **inputs;
+} several;
+
+static tw_status begin_several(twi_iteration *it, tw_error *error)
+{
+    several *s = it->state;
+    tw_status status = TW_OK;
+    s->inputs = twi_alloc_array((size_t)it->recipe->num_arguments + 1, sizeof *s->inputs);
+    if (!s->inputs)
+        return twi_fail_memory(error, it->recipe->node);
+    for (int i = 0; i < it->recipe->num_arguments && status == TW_OK; i++)
+        status = twi_iteration_begin(it->recipe->arguments[i], it->monitor, &s->inputs[i], error);
+    return status;
+}
+
+static void end_several(twi_iteration *it)
+{
+    several *s = it->state;
+    for (int i = 0; s->inputs && i < it->recipe->num_arguments; i++)
+        twi_iteration_end(s->inputs[i]);
+    twi_free(s->inputs);
+}
+
+static tw_status check_zip(twi_recipe *r, tw_error *error)
+{
+    int components = 0;
+    for (int i = 0; i < r->num_arguments; i++) {
+        const twi_recipe *input = twi_recipe_of(r->arguments[i]);
+        components += input ? input->num_components : 0;
+    }
+    if (components != r->num_components)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "%d components of its inputs are to be %d of its own", components,
+                        r->num_components);
+    return TW_OK;
+}
+
+/* Ends with the first that does; the others have been asked before. */
+static tw_status next_zip(twi_iteration *it, twi_pull *pull, tw_tensor **element)
+{
+    several *s = it->state;
+    int at = 0;
+    for (int i = 0; i < it->recipe->num_arguments; i++) {
+        tw_status status = twi_iteration_next(s->inputs[i], pull, element + at);
+        if (status != TW_OK || pull->end)
+            return status;
+        at += s->inputs[i]->recipe->num_components;
+    }
+    return TW_OK;
+}
+
+/* Argument 0 gives the number of the one whose turn it is. One that has ended is passed by, or ends it all. */
+static tw_status next_directed(twi_iteration *it, twi_pull *pull, tw_tensor **element)
+{
+    several *s = it->state;
+    for (;;) {
+        tw_tensor *chosen[TWI_ELEMENT] = {0};
+        tw_status status = twi_iteration_next(s->inputs[0], pull, chosen);
+        int64_t number = status == TW_OK && !pull->end ? twi_tensor_int(chosen[0], 0) : 0;
+        twi_element_drop(chosen, TWI_ELEMENT);
+        if (status != TW_OK || pull->end)
+            return status;
+        if (number < 0 || number + 1 >= it->recipe->num_arguments)
+            return twi_fail(pull->error, TW_INVALID_ARGUMENT, "Selector index out of range: %lld >= %d",
+                            (long long)number, it->recipe->num_arguments - 1);
+        twi_iteration **input = &s->inputs[number + 1];
+        if (!*input)
+            continue;
+        status = twi_iteration_next(*input, pull, element);
+        if (status != TW_OK || !pull->end || it->recipe->flag)
+            return status;
+        twi_iteration_end(*input);
+        *input = NULL;
+        bool any = false;
+        for (int i = 1; i < it->recipe->num_arguments; i++)
+            any = any || s->inputs[i];
+        if (!any)
+            return TW_OK;
+    }
+}
+
+/* ---- from memory ------------------------------------------------------------------------------------------------- */
+
+/* What the first iteration that came to the end has seen. */
+typedef struct memory {
+    pthread_mutex_t lock;
+    twi_rows rows;
+    bool whole;
+} memory;
+
+typedef struct caching {
+    twi_iteration *input; /* NULL: it reads */
+    twi_rows rows;
+    int64_t next;
+} caching;
+
+static tw_status check_cache(twi_recipe *r, tw_error *error)
+{
+    const tw_string *name = r->arguments[1]->elements ? r->arguments[1]->data : NULL;
+    if (name && name->size)
+        return twi_fail(error, TW_UNIMPLEMENTED, "a cache in a file ('%s') is not supported, only one in memory",
+                        name->data);
+    memory *m = r->facts = twi_alloc(sizeof *m);
+    if (!m)
+        return twi_fail_memory(error, r->node);
+    pthread_mutex_init(&m->lock, NULL);
+    return TW_OK;
+}
+
+static void forget_cache(twi_recipe *r)
+{
+    memory *m = r->facts;
+    twi_rows_free(&m->rows);
+    pthread_mutex_destroy(&m->lock);
+    twi_free(m);
+}
+
+static tw_status begin_cache(twi_iteration *it, tw_error *error)
+{
+    memory *m = it->recipe->facts;
+    caching *s = it->state;
+    s->rows.width = it->recipe->num_components;
+    pthread_mutex_lock(&m->lock);
+    bool whole = m->whole;
+    pthread_mutex_unlock(&m->lock);
+    return whole ? TW_OK : twi_begin_input(it, error);
+}
+
+static void end_cache(twi_iteration *it)
+{
+    caching *s = it->state;
+    twi_iteration_end(s->input);
+    twi_rows_free(&s->rows);
+}
+
+static void keep_rows(memory *m, caching *s)
+{
+    pthread_mutex_lock(&m->lock);
+    if (!m->whole) {
+        m->rows = s->rows;
+        s->rows = (twi_rows){.width = m->rows.width};
+        m->whole = true;
+    }
+    pthread_mutex_unlock(&m->lock);
+}
+
+/* Rows of a memory that is whole change no more. */
+static tw_status next_cache(twi_iteration *it, twi_pull *pull, tw_tensor **element)
+{
+    memory *m = it->recipe->facts;
+    caching *s = it->state;
+    int width = it->recipe->num_components;
+    if (!s->input) {
+        pull->end = s->next >= m->rows.count;
+        for (int i = 0; i < width && !pull->end; i++)
+            element[i] = tw_tensor_retain(twi_rows_at(&m->rows, s->next)[i]);
+        s->next += !pull->end;
+        return TW_OK;
+    }
+    tw_status status = twi_iteration_next(s->input, pull, element);
+    if (status == TW_OK && pull->end && !s->next)
+        keep_rows(m, s), s->next = 1;
+    if (status != TW_OK || pull->end)
+        return status;
+    for (int i = 0; i < width; i++)
+        tw_tensor_retain(element[i]);
+    if (twi_rows_push(&s->rows, element))
+        return TW_OK;
+    twi_element_drop(element, width);
+    return twi_fail_memory(pull->error, it->recipe->node);
+}
+
+/* ---- ahead of time ----------------------------------------------------------------------------------------------- */
+
+typedef struct prefetching {
+    twi_iteration *input;
+    twi_ahead *ahead; /* NULL: nobody has asked yet */
+} prefetching;
+
+static void end_prefetch(twi_iteration *it)
+{
+    prefetching *s = it->state;
+    twi_ahead_end(s->ahead);
+    twi_iteration_end(s->input);
+}
+
+/* -1: as much as is good, which is as much as a few steps use. */
+static tw_status next_prefetch(twi_iteration *it, twi_pull *pull, tw_tensor **element)
+{
+    enum { GOOD = 8, MOST = 1 << 16 };
+    prefetching *s = it->state;
+    int64_t size = twi_recipe_int(it->recipe, 1);
+    tw_status status = TW_OK;
+    if (size == 0)
+        return twi_iteration_next(s->input, pull, element);
+    twi_ahead_options options = {.source = s->input,
+                                 .threads = 1,
+                                 .room = size < 0      ? GOOD
+                                         : size > MOST ? MOST
+                                                       : (int)size,
+                                 .num_components = it->recipe->num_components};
+    if (!s->ahead)
+        status = twi_ahead_start(&options, it->monitor, &s->ahead, pull->error);
+    return status == TW_OK ? twi_ahead_next(s->ahead, pull, element) : status;
+}
+
+#define INPUT(type) .state = sizeof(type), .begin = twi_begin_input, .end = twi_end_input
+#define SAME next_same, INPUT(twi_iteration *)
+#define SEVERAL .state = sizeof(several), .begin = begin_several, .end = end_several
+#define CACHE                                                                                                          \
+    next_cache, .state = sizeof(caching), .begin = begin_cache, .end = end_cache, .check = check_cache,                \
+                .forget = forget_cache
+
+const twi_recipe_kind twi_order_kinds[] = {
+    {"OptionsDataset", SAME},
+    {"ModelDataset", SAME},
+    {"OptimizeDataset", SAME},
+    {"OptimizeDatasetV2", SAME},
+    {"RewriteDataset", SAME},
+    {"AutoShardDataset", SAME}, /* one process reads all */
+    {"ExperimentalAutoShardDataset", SAME},
+    {"FinalizeDataset", SAME},
+    {"PrivateThreadPoolDataset", SAME},
+    {"ExperimentalPrivateThreadPoolDataset", SAME},
+    {"MaxIntraOpParallelismDataset", SAME},
+    {"ExperimentalMaxIntraOpParallelismDataset", SAME},
+    {"ThreadPoolDataset", SAME},
+    {"SetStatsAggregatorDataset", SAME},
+    {"LatencyStatsDataset", SAME},
+    {"BytesProducedStatsDataset", SAME},
+    {"NonSerializableDataset", SAME},
+    {"ExperimentalNonSerializableDataset", SAME},
+    {"AssertNextDataset", SAME},
+    {"ExperimentalAssertNextDataset", SAME},
+    {"IgnoreErrorsDataset", next_sound, INPUT(twi_iteration *)},
+    {"ExperimentalIgnoreErrorsDataset", next_sound, INPUT(twi_iteration *)},
+    {"RepeatDataset", next_repeat, .state = sizeof(counted), .end = twi_end_input},
+    {"TakeDataset", next_take, INPUT(counted)},
+    {"SkipDataset", next_skip, INPUT(counted)},
+    {"ShardDataset", next_shard, INPUT(counted), .check = check_shard},
+    {"AssertCardinalityDataset", next_asserted, INPUT(counted)},
+    {"ConcatenateDataset", next_concatenated, INPUT(counted)},
+    {"ZipDataset", next_zip, SEVERAL, .check = check_zip},
+    {"DirectedInterleaveDataset", next_directed, SEVERAL, .flag = "stop_on_empty_dataset"},
+    {"ExperimentalDirectedInterleaveDataset", next_directed, SEVERAL},
+    {"CacheDataset", CACHE},
+    {"CacheDatasetV2", CACHE},
+    {"PrefetchDataset", next_prefetch, .state = sizeof(prefetching), .begin = twi_begin_input, .end = end_prefetch},
+    {0},
+};

@@ -1,0 +1,341 @@
+/* sources.c - data sets that are made of no other: numbers, tensors, records of files. */
+#include "base/file.h"
+#include "base/tfrecord.h"
+#include "device/dataset/kinds.h"
+
+#include <string.h>
+
+static tw_status out_of_memory(const twi_iteration *it, tw_error *error)
+{
+    return twi_fail_memory(error, it->recipe->node);
+}
+
+/* ---- numbers ----------------------------------------------------------------------------------------------------- */
+
+static tw_status check_range(twi_recipe *r, tw_error *error)
+{
+    if (twi_recipe_int(r, 2) == 0)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "step must be a non-zero integer.");
+    return TW_OK;
+}
+
+static tw_status begin_range(twi_iteration *it, tw_error *error)
+{
+    (void)error;
+    *(int64_t *)it->state = twi_recipe_int(it->recipe, 0);
+    return TW_OK;
+}
+
+static tw_status next_range(twi_iteration *it, twi_pull *pull, tw_tensor **element)
+{
+    int64_t *next = it->state, stop = twi_recipe_int(it->recipe, 1), step = twi_recipe_int(it->recipe, 2);
+    int32_t narrow = (int32_t)*next;
+    pull->end = step > 0 ? *next >= stop : *next <= stop;
+    if (pull->end)
+        return TW_OK;
+    if (it->recipe->types[0] != TW_INT64 && it->recipe->types[0] != TW_INT32)
+        return twi_fail(pull->error, TW_UNIMPLEMENTED, "a range of %s", tw_dtype_name(it->recipe->types[0]));
+    element[0] = it->recipe->types[0] == TW_INT64 ? tw_tensor_int64(*next) : tw_tensor_int32(narrow);
+    if (__builtin_add_overflow(*next, step, next))
+        *next = stop;
+    return element[0] ? TW_OK : out_of_memory(it, pull->error);
+}
+
+/* ---- tensors ----------------------------------------------------------------------------------------------------- */
+
+static tw_status next_tensor(twi_iteration *it, twi_pull *pull, tw_tensor **element)
+{
+    bool *given = it->state;
+    pull->end = *given;
+    *given = true;
+    for (int i = 0; i < it->recipe->num_components && !pull->end; i++)
+        element[i] = tw_tensor_retain(it->recipe->arguments[i]);
+    return TW_OK;
+}
+
+static tw_status check_slices(twi_recipe *r, tw_error *error)
+{
+    for (int i = 0; i < r->num_arguments; i++) {
+        if (r->arguments[i]->shape.rank < 1)
+            return twi_fail(error, TW_INVALID_ARGUMENT, "All components must be at least 1-dimensional");
+        if (r->arguments[i]->shape.dims[0] != r->arguments[0]->shape.dims[0])
+            return twi_fail(error, TW_INVALID_ARGUMENT,
+                            "All components must have the same size in the 0th dimension: %lld and %lld",
+                            (long long)r->arguments[0]->shape.dims[0], (long long)r->arguments[i]->shape.dims[0]);
+    }
+    return TW_OK;
+}
+
+static tw_shape row_shape(tw_shape shape)
+{
+    tw_shape row = {.rank = shape.rank - 1};
+    memcpy(row.dims, shape.dims + 1, sizeof *row.dims * (size_t)row.rank);
+    return row;
+}
+
+static tw_status next_slice(twi_iteration *it, twi_pull *pull, tw_tensor **element)
+{
+    int64_t *next = it->state;
+    const twi_recipe *r = it->recipe;
+    tw_status status = TW_OK;
+    pull->end = *next >= r->arguments[0]->shape.dims[0];
+    for (int i = 0; i < r->num_components && !pull->end && status == TW_OK; i++) {
+        tw_shape row = row_shape(r->arguments[i]->shape);
+        status = twi_take_elements(r->arguments[i], *next * tw_shape_elements(row), row, &element[i], pull->error);
+    }
+    ++*next;
+    return status;
+}
+
+/* Arguments: indices [n, rank], values [n], dense shape [rank]; ordered by their first index. */
+static tw_status check_sparse(twi_recipe *r, tw_error *error)
+{
+    const tw_tensor *indices = r->arguments[0], *values = r->arguments[1], *shape = r->arguments[2];
+    if (indices->shape.rank != 2 || values->shape.rank != 1 || shape->shape.rank != 1 || shape->elements < 1 ||
+        indices->shape.dims[0] != values->elements || indices->shape.dims[1] != shape->elements)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "indices, values and dense_shape are not of one sparse tensor");
+    const int64_t *i = indices->data;
+    for (int64_t n = 0, previous = 0; n < values->elements; n++) {
+        int64_t at = i[n * shape->elements];
+        if (at < previous || at >= *(const int64_t *)shape->data)
+            return twi_fail(
+                error, TW_UNIMPLEMENTED,
+                "The SparseTensor must be ordered in the batch dimension; handling arbitrarily ordered input is "
+                "not currently supported.");
+        previous = at;
+    }
+    return TW_OK;
+}
+
+typedef struct sparse_place {
+    int64_t row, at; /* the next row, and its first value */
+} sparse_place;
+
+static tw_status next_sparse(twi_iteration *it, twi_pull *pull, tw_tensor **element)
+{
+    sparse_place *p = it->state;
+    tw_tensor *const *a = it->recipe->arguments;
+    const int64_t *indices = a[0]->data, *shape = a[2]->data;
+    int64_t rank = a[2]->elements, first = p->at;
+    pull->end = p->row >= shape[0];
+    if (pull->end)
+        return TW_OK;
+    while (p->at < a[1]->elements && indices[p->at * rank] == p->row)
+        p->at++;
+    p->row++;
+    element[0] = tw_tensor_create(TW_INT64, TW_SHAPE(p->at - first, rank - 1));
+    element[2] = tw_tensor_from(TW_INT64, TW_SHAPE(rank - 1), shape + 1);
+    if (!element[0] || !element[2])
+        return out_of_memory(it, pull->error);
+    int64_t *to = element[0]->data;
+    for (int64_t n = first; n < p->at; n++)
+        for (int64_t k = 1; k < rank; k++)
+            *to++ = indices[n * rank + k];
+    return twi_take_elements(a[1], first, TW_SHAPE(p->at - first), &element[1], pull->error);
+}
+
+/* ---- files ------------------------------------------------------------------------------------------------------- */
+
+/* Argument 0 are the files' names. */
+typedef struct files {
+    int64_t next;          /* of the names */
+    twi_file_reader *file; /* NULL: none is open */
+    twi_file_window window;
+    twi_record_reader *records;
+    uint64_t at, end; /* in the file */
+    twi_iteration *it;
+} files;
+
+static const char *file_name(const files *f)
+{
+    return ((const tw_string *)f->it->recipe->arguments[0]->data)[f->next - 1].data;
+}
+
+static void close_file(files *f)
+{
+    twi_file_window_free(&f->window);
+    twi_file_reader_close(f->file);
+    twi_record_close(f->records);
+    f->file = NULL;
+    f->records = NULL;
+    f->window = (twi_file_window){0};
+}
+
+static tw_status begin_files(twi_iteration *it, tw_error *error)
+{
+    (void)error;
+    ((files *)it->state)->it = it;
+    return TW_OK;
+}
+
+static void end_files(twi_iteration *it)
+{
+    close_file(it->state);
+}
+
+static tw_status check_packed(const twi_recipe *r, int argument, tw_error *error)
+{
+    const tw_string *packed =
+        argument < r->num_arguments && r->arguments[argument]->elements ? r->arguments[argument]->data : NULL;
+    if (packed && packed->size)
+        return twi_fail(error, TW_UNIMPLEMENTED, "compressed files (%s) are not supported", packed->data);
+    return TW_OK;
+}
+
+static tw_status check_records(twi_recipe *r, tw_error *error)
+{
+    return check_packed(r, 1, error);
+}
+
+static tw_status check_fixed(twi_recipe *r, tw_error *error)
+{
+    if (twi_recipe_int(r, 1) < 0 || twi_recipe_int(r, 2) <= 0 || twi_recipe_int(r, 3) < 0)
+        return twi_fail(
+            error, TW_INVALID_ARGUMENT,
+            "header_bytes %lld, record_bytes %lld, footer_bytes %lld: a record has 1 or more, the others 0 or more",
+            (long long)twi_recipe_int(r, 1), (long long)twi_recipe_int(r, 2), (long long)twi_recipe_int(r, 3));
+    return check_packed(r, 5, error);
+}
+
+/* Opens the next file, if there is one. */
+static tw_status open_next(files *f, twi_pull *pull)
+{
+    pull->end = f->next >= f->it->recipe->arguments[0]->elements;
+    if (pull->end)
+        return TW_OK;
+    f->next++;
+    tw_status status = twi_file_open(file_name(f), &f->file, pull->error);
+    if (status != TW_OK)
+        return status;
+    f->window.file = f->file;
+    f->at = 0;
+    f->end = twi_file_size(f->file);
+    return TW_OK;
+}
+
+static tw_status give_bytes(const files *f, const char *bytes, size_t size, twi_pull *pull, tw_tensor **element)
+{
+    element[0] = tw_tensor_string(bytes, size);
+    return element[0] ? TW_OK : out_of_memory(f->it, pull->error);
+}
+
+/* Arguments: names, bytes of header, record, footer. */
+static tw_status open_fixed(files *f, twi_pull *pull)
+{
+    uint64_t header = (uint64_t)twi_recipe_int(f->it->recipe, 1), record = (uint64_t)twi_recipe_int(f->it->recipe, 2);
+    uint64_t footer = (uint64_t)twi_recipe_int(f->it->recipe, 3);
+    tw_status status = open_next(f, pull);
+    if (status != TW_OK || pull->end)
+        return status;
+    if (f->end < header + footer || (f->end - header - footer) % record)
+        return twi_fail(
+            pull->error, TW_INVALID_ARGUMENT,
+            "Excess bytes in file '%s': its %llu bytes are not a header of %llu, records of %llu and a footer of "
+            "%llu",
+            file_name(f), (unsigned long long)f->end, (unsigned long long)header, (unsigned long long)record,
+            (unsigned long long)footer);
+    f->at = header;
+    f->end -= footer;
+    return TW_OK;
+}
+
+static tw_status next_fixed(twi_iteration *it, twi_pull *pull, tw_tensor **element)
+{
+    files *f = it->state;
+    size_t size = (size_t)twi_recipe_int(it->recipe, 2);
+    tw_status status = TW_OK;
+    const char *bytes;
+    while (status == TW_OK && (!f->file || f->at >= f->end)) {
+        close_file(f);
+        status = open_fixed(f, pull);
+        if (pull->end)
+            return TW_OK;
+    }
+    if (status == TW_OK)
+        status = twi_file_look(&f->window, f->at, size, &bytes, pull->error);
+    f->at += size;
+    if (status != TW_OK)
+        close_file(f);
+    return status == TW_OK ? give_bytes(f, bytes, size, pull, element) : status;
+}
+
+/* The end of a line is \n; \r are left out, as TensorFlow does. */
+static tw_status next_line(twi_iteration *it, twi_pull *pull, tw_tensor **element)
+{
+    files *f = it->state;
+    const char *bytes, *stop = NULL;
+    tw_status status = TW_OK;
+    size_t size = 0;
+    while (status == TW_OK && (!f->file || f->at >= f->end)) {
+        close_file(f);
+        status = open_next(f, pull);
+        if (pull->end)
+            return TW_OK;
+    }
+    for (size_t sees = 4096; status == TW_OK && !stop && size < f->end - f->at; sees *= 2) {
+        size = sees < f->end - f->at ? sees : (size_t)(f->end - f->at);
+        status = twi_file_look(&f->window, f->at, size, &bytes, pull->error);
+        stop = status == TW_OK ? memchr(bytes, '\n', size) : NULL;
+    }
+    if (status != TW_OK) {
+        close_file(f);
+        return status;
+    }
+    size = stop ? (size_t)(stop - bytes) : size;
+    f->at += size + (stop != NULL);
+    status = give_bytes(f, bytes, size, pull, element);
+    tw_string *line = status == TW_OK ? element[0]->data : NULL;
+    size_t kept = 0;
+    for (size_t i = 0; line && i < size; i++)
+        if (line->data[i] != '\r')
+            line->data[kept++] = line->data[i];
+    if (line && kept < size)
+        line->data[line->size = kept] = 0;
+    return status;
+}
+
+static tw_status open_records(files *f, twi_pull *pull)
+{
+    pull->end = f->next >= f->it->recipe->arguments[0]->elements;
+    if (pull->end)
+        return TW_OK;
+    f->next++;
+    return twi_record_open(file_name(f), &f->records, pull->error);
+}
+
+static tw_status next_record(twi_iteration *it, twi_pull *pull, tw_tensor **element)
+{
+    files *f = it->state;
+    for (;;) {
+        tw_error ended;
+        const char *bytes;
+        size_t size;
+        tw_status status = TW_OK;
+        if (!f->records)
+            status = open_records(f, pull);
+        if (status != TW_OK || pull->end)
+            return status;
+        ended.status = TW_OK;
+        status = twi_record_next(f->records, &bytes, &size, &ended);
+        if (status == TW_OK)
+            return give_bytes(f, bytes, size, pull, element);
+        close_file(f);
+        if (status != TW_OUT_OF_RANGE)
+            return twi_fail(pull->error, status, "%s", ended.message);
+    }
+}
+
+#define FILES .state = sizeof(files), .begin = begin_files, .end = end_files
+
+const twi_recipe_kind twi_source_kinds[] = {
+    {"RangeDataset", next_range, .state = sizeof(int64_t), .begin = begin_range, .check = check_range},
+    {"TensorDataset", next_tensor, .state = sizeof(bool)},
+    {"TensorSliceDataset", next_slice, .state = sizeof(int64_t), .check = check_slices},
+    {"SparseTensorSliceDataset", next_sparse, .state = sizeof(sparse_place), .check = check_sparse},
+    {"FixedLengthRecordDataset", next_fixed, FILES, .check = check_fixed},
+    {"FixedLengthRecordDatasetV2", next_fixed, FILES, .check = check_fixed},
+    {"TFRecordDataset", next_record, FILES, .check = check_records},
+    {"TFRecordDatasetV2", next_record, FILES, .check = check_records},
+    {"TextLineDataset", next_line, FILES, .check = check_records},
+    {0},
+};
