@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 /*  X(NAME, number, bytes, "name")   The numbers are TensorFlow's DataType, the names those of its op list. Values of
- *  the last two are handles of what a session has, and lists of tensors: edges of a graph have them, programs do not. */
+ *  the last two are handles of what a session has, and lists of tensors: edges of a graph have them, programs do not */
 #define TW_DTYPE_LIST(X)                                                                                               \
     X(FLOAT32, 1, 4, "float")                                                                                          \
     X(FLOAT64, 2, 8, "double")                                                                                         \
