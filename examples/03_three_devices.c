@@ -32,10 +32,9 @@ int main(void)
         fetches[GPUS] = tw_add_n(g, fetches, GPUS);
     tw_output init = tw_initialize_variables(g);
 
-    tw_devices *devices;
+    tw_devices *devices = open_gpus(GPUS);
     tw_session *session;
     tw_tensor *results[GPUS + 1] = {0};
-    check(tw_devices_create(TW_OPTIONS(tw_device_options, .virtual_gpus = GPUS), &devices, &error), &error);
     check(tw_session_create(g, TW_OPTIONS(tw_session_options, .devices = devices), &session, &error), &error);
     check(tw_session_run(session, NULL, 0, &init, 1, NULL, &error), &error);
     check(tw_session_run(session, NULL, 0, fetches, GPUS + 1, results, &error), &error);

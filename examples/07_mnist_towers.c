@@ -6,12 +6,15 @@
  *
  *     07_mnist_towers [quick|timings|listing] [GPUS] [DIRECTORY]
  *
+ * It runs on the GPUs that are detected; where there are fewer than asked for, virtual ones stand in for them. Its
+ * graph is written to the folder logs, for TensorBoard.
+ *
  * The sample is known in two settings: the published times belong to 10 epochs of batches of 10,000 ("timings"), the
  * published listing has 1000 epochs of 20,000 ("listing"). Both are of 55,000 images: 5,000 are held back.
  * scripts/mnist-table makes the published table of it.
  * DIRECTORY holds MNIST or Fashion-MNIST; without it the distribution's package is taken, or else random images.
  *
- * prints: 2 GPUs are detected : .'/device:GPU:0', .*total cost : [0-9.]+.*Training time : [0-9.]+ seconds /w 2 GPUs
+ * prints: 2 GPUs are detected : .'/device:GPU:0', .*total cost : .*Training time : 0:00:[0-9.]+ seconds /w 2 GPUs
  */
 #include "example.h"
 
@@ -61,6 +64,17 @@ static program build(int batch, int gpus)
     return p;
 }
 
+/* How many the machine has; two without any, which are virtual then. */
+static int detected_gpus(void)
+{
+    tw_error error = TW_NO_ERROR;
+    tw_devices *devices;
+    check(tw_devices_create(NULL, &devices, &error), &error);
+    int count = tw_devices_count(devices, "GPU");
+    tw_devices_destroy(devices);
+    return count ? count : 2;
+}
+
 /* "2 GPUs are detected : ['/device:GPU:0', '/device:GPU:1']" */
 static void print_gpus(const tw_devices *devices, int gpus)
 {
@@ -82,6 +96,28 @@ static tw_dataset *load(const char *directory)
         status = tw_dataset_synthetic(1000, 28, 28, 1, 10, 1, &data, &error);
     check(status, &error);
     return data;
+}
+
+/* The graph, for TensorBoard. */
+static void write_graph(const tw_graph *g)
+{
+    tw_error error = TW_NO_ERROR;
+    tw_event_writer *writer;
+    void *bytes = NULL;
+    size_t size = 0;
+    check(tw_event_writer_create("logs", &writer, &error), &error);
+    check(tw_graph_export(g, &bytes, &size, &error), &error);
+    check(tw_event_writer_add_graph(writer, bytes, size, &error), &error);
+    check(tw_event_writer_close(writer, &error), &error);
+    tw_free(bytes);
+}
+
+/* "0:00:22.252533", as Python prints a difference of times. */
+static void print_duration(double seconds)
+{
+    long long whole = (long long)seconds;
+    int millionths = (int)((seconds - (double)whole) * 1e6);
+    printf("%lld:%02lld:%02lld.%06d", whole / 3600, whole / 60 % 60, whole % 60, millionths);
 }
 
 static double now(void)
@@ -111,7 +147,9 @@ static void train(const setting *s, const program *p, tw_session *session, tw_pi
         }
         printf("total cost : %g\n", cost);
     }
-    printf("--- Training time : %.6f seconds /w %d GPUs ---\n", now() - start, gpus);
+    printf("--- Training time : ");
+    print_duration(now() - start);
+    printf(" seconds /w %d GPUs ---\n", gpus);
     tw_tensor_release(results[0]);
     tw_tensor_release(images);
     tw_tensor_release(labels);
@@ -121,7 +159,7 @@ int main(int argc, char **argv)
 {
     const setting *s = NULL;
     const char *name = argc > 1 ? argv[1] : "quick";
-    int gpus = argc > 2 ? atoi(argv[2]) : 2;
+    int gpus = argc > 2 ? atoi(argv[2]) : detected_gpus();
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         if (strcmp(settings[i].name, name) == 0)
             s = &settings[i];
@@ -131,10 +169,9 @@ int main(int argc, char **argv)
     }
 
     tw_error error = TW_NO_ERROR;
-    tw_devices *devices;
+    tw_devices *devices = open_gpus(gpus);
     tw_session *session;
     tw_pipeline *input;
-    check(tw_devices_create(TW_OPTIONS(tw_device_options, .virtual_gpus = gpus), &devices, &error), &error);
     print_gpus(devices, gpus);
     tw_dataset *data = load(argc > 3 ? argv[3] : NULL);
     printf("total: %lld, %d, %d\n", (long long)tw_dataset_count(data), s->batches, s->batch);
@@ -146,6 +183,7 @@ int main(int argc, char **argv)
     tw_session_options placement = {.devices = devices, .allow_soft_placement = true};
     check(tw_session_create(p.g, &placement, &session, &error), &error);
     check(tw_session_run(session, NULL, 0, &init, 1, NULL, &error), &error);
+    write_graph(p.g);
     train(s, &p, session, input, gpus);
 
     tw_session_destroy(session);

@@ -74,8 +74,7 @@ int main(int argc, char **argv)
         return 2;
     }
     tw_error error = TW_NO_ERROR;
-    tw_devices *devices;
-    check(tw_devices_create(TW_OPTIONS(tw_device_options, .virtual_gpus = 2), &devices, &error), &error);
+    tw_devices *devices = open_gpus(2);
     tw_tensor *a = random_matrix(size, 1), *b = random_matrix(size, 2);
     tw_tensor *two = compute("two GPUs", "/gpu:1", a, b, n, devices), *one = compute("one GPU", "/gpu:0", a, b, n, devices);
     bool same = memcmp(tw_tensor_data(two), tw_tensor_data(one), tw_tensor_bytes(one)) == 0;

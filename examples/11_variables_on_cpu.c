@@ -53,10 +53,9 @@ int main(void)
     tw_leave_device(g);
     tw_output init = tw_initialize_variables(g);
 
-    tw_devices *devices;
+    tw_devices *devices = open_gpus(TOWERS);
     tw_session *session;
     tw_tensor *results[TOWERS + 1] = {0};
-    check(tw_devices_create(TW_OPTIONS(tw_device_options, .virtual_gpus = TOWERS), &devices, &error), &error);
     check(tw_session_create(g, TW_OPTIONS(tw_session_options, .devices = devices), &session, &error), &error);
     check(tw_session_run(session, NULL, 0, &init, 1, NULL, &error), &error);
     double first = 0;

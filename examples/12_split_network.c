@@ -87,9 +87,7 @@ static bool same_variables(const run *a, const run *b)
 
 int main(void)
 {
-    tw_error error = TW_NO_ERROR;
-    tw_devices *devices;
-    check(tw_devices_create(TW_OPTIONS(tw_device_options, .virtual_gpus = 2), &devices, &error), &error);
+    tw_devices *devices = open_gpus(2);
     run cut = train("/gpu:0", "/gpu:1", devices), whole = train("/gpu:0", "/gpu:0", devices);
     printf("convolutions on %s, dense layers on %s\n",
            tw_session_device(cut.session, tw_graph_find_variable(cut.g, "conv1/kernel")->handle.node),

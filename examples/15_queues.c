@@ -122,10 +122,9 @@ int main(int argc, char **argv)
     program p = build(g, names, num_names, gpus);
 
     tw_error error = TW_NO_ERROR;
-    tw_devices *devices;
+    tw_devices *devices = open_gpus(gpus);
     tw_session *session;
     tw_coordinator *coordinator;
-    check(tw_devices_create(TW_OPTIONS(tw_device_options, .virtual_gpus = gpus), &devices, &error), &error);
     check(tw_session_create(g, TW_OPTIONS(tw_session_options, .devices = devices), &session, &error), &error);
     check(tw_session_run(session, NULL, 0, &p.initialize, 1, NULL, &error), &error);
     check(tw_coordinator_create(&coordinator, &error), &error);

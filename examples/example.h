@@ -15,6 +15,19 @@ static inline void check(tw_status status, const tw_error *error)
     }
 }
 
+/* The machine's GPUs if there are `gpus` of them, otherwise as many virtual ones, whose arithmetic is the CPU's. */
+static inline tw_devices *open_gpus(int gpus)
+{
+    tw_error error = TW_NO_ERROR;
+    tw_devices *devices;
+    check(tw_devices_create(NULL, &devices, &error), &error);
+    if (tw_devices_count(devices, "GPU") < gpus) {
+        tw_devices_destroy(devices);
+        check(tw_devices_create(TW_OPTIONS(tw_device_options, .virtual_gpus = gpus), &devices, &error), &error);
+    }
+    return devices;
+}
+
 /* Prints [[22 28] [49 64]]. */
 static inline void print_matrix(const char *title, const tw_tensor *tensor)
 {

@@ -99,8 +99,9 @@ static inline bool stop_failing(void)
 /* A new empty folder for one test. */
 static inline const char *scratch_folder(void)
 {
-    static char path[64];
-    snprintf(path, sizeof path, P_tmpdir "/tower-test-XXXXXX");
+    static char path[256];
+    const char *base = getenv("TMPDIR");
+    snprintf(path, sizeof path, "%s/tower-test-XXXXXX", base ? base : P_tmpdir);
     if (!mkdtemp(path))
         abort();
     return path;

@@ -1042,20 +1042,26 @@ static void variables_and_streams_on_the_card_are_those_of_the_cpu(void **state)
         cover(ops[i]);
 }
 
-enum { WEIGHTS = 50, KINDS = 7, DESCENT = 6, MOST_VALUES = 5 * WEIGHTS + 4 }; /* more than one launch takes */
+enum { WEIGHTS = 50, KINDS = 7, DESCENT = 6, MOST_VALUES = 5 * WEIGHTS + 5 }; /* more than one launch takes */
 
 static tw_shape weight_shape(int i)
 {
     return i == 0 ? TW_SHAPE(71, 67) : i == 2 ? TW_SHAPE(0, 3) : TW_SHAPE(5);
 }
 
+/* Whose powers of beta grow between the update and what comes after it. */
+static bool is_adam(int kind)
+{
+    return kind == 2 || kind == 3;
+}
+
 static tw_optimizer *make_optimizer(tw_graph *g, int kind)
 {
     tw_output rate = tw_scalar(g, 0.25f);
     tw_optimizer *made = kind == DESCENT ? tw_gradient_descent(g, rate)
-                         : kind < 2 ? tw_momentum(g, rate, 0.5f, kind == 1)
-                         : kind < 4 ? tw_adam(g, rate, 0.5f, 0.75f, 0.125f)
-                                    : tw_rms_prop(g, rate, 0.75f, 0.5f, 0.125f);
+                         : kind < 2      ? tw_momentum(g, rate, 0.5f, kind == 1)
+                         : is_adam(kind) ? tw_adam(g, rate, 0.5f, 0.75f, 0.125f)
+                                         : tw_rms_prop(g, rate, 0.75f, 0.5f, 0.125f);
     tw_decouple_weight_decay(made, kind % 2 ? 0.125f : 0, 2); /* AdamW is one of them */
     return made;
 }
@@ -1097,9 +1103,9 @@ static void travel(tw_graph *g, tw_variable **v, int tower, tw_output *gradients
     }
 }
 
-/* The values of some variables and of their slots after a few updates, all on one device; *joined: they were one node,
- * weight decay, casts, cuts and all. */
-static void optimize(const char *device, int kind, int towers, tw_dtype dtype, bool mixed, bool travels,
+/* The values of some variables, of their slots and of moving averages after a few updates, all on one device; *joined: they
+ * were one node, weight decay, casts, cuts and all. */
+static void optimize(const char *device, int kind, int towers, tw_dtype dtype, bool mixed, bool travels, bool averaged,
                      const char *disable, tw_tensor **values, int *count, bool *joined)
 {
     tw_error error = {0};
@@ -1120,7 +1126,10 @@ static void optimize(const char *device, int kind, int towers, tw_dtype dtype, b
         for (int i = 0; i < WEIGHTS && towers == 2; i++)
             gradients[0][i] = tw_mul(g, tw_add(g, gradients[0][i], gradients[1][i]), tw_scalar_of(g, dtype, 0.5));
         tw_optimizer *optimizer = make_optimizer(g, kind);
-        step = tw_apply_gradients(optimizer, &(tw_grads){WEIGHTS, v, gradients[0]}, NULL);
+        tw_variable *counted = averaged ? tw_global_step(g) : NULL;
+        step = tw_apply_gradients(optimizer, &(tw_grads){WEIGHTS, v, gradients[0]}, counted);
+        if (averaged)
+            step = tw_moving_averages(g, 0.75f, counted, step)->update;
         start = tw_initialize_variables(g);
     }
     assert_string_equal(tw_graph_message(g), "");
@@ -1128,7 +1137,8 @@ static void optimize(const char *device, int kind, int towers, tw_dtype dtype, b
     assert_ok(tw_session_run(session, NULL, 0, &start, 1, NULL, &error));
     for (int i = 0; i < STEPS; i++)
         assert_ok(tw_session_run(session, NULL, 0, &step, 1, NULL, &error));
-    *joined = plans_have(session, kind == DESCENT ? "_ApplyGradientDescentMany" : "_ApplyMany") &&
+    const char *joint = averaged ? "_ApplyAveragedMany" : kind == DESCENT ? "_ApplyGradientDescentMany" : "_ApplyMany";
+    *joined = plans_have(session, joint) && !plans_have(session, "_MovingAverageMany") &&
               !plans_have(session, "AssignSubVariableOp") && !plans_have(session, "AddN") &&
               !plans_have(session, "AddV2") && !plans_have(session, "Cast") && !plans_have(session, "SplitV");
     if (travels)
@@ -1146,21 +1156,23 @@ static void optimize(const char *device, int kind, int towers, tw_dtype dtype, b
 static void optimizers_on_the_card_are_those_of_the_cpu(void **state)
 {
     (void)state;
-    static const char *const ops[] = {"ResourceApplyMomentum", "ResourceApplyAdam", "ResourceApplyRMSProp", "_ApplyMany"};
+    static const char *const ops[] = {"ResourceApplyMomentum", "ResourceApplyAdam", "ResourceApplyRMSProp", "_ApplyMany",
+                                      "_ApplyAveragedMany"};
     needs_card();
     for (int kind = 0; kind < KINDS; kind++)
         for (int t = 0; t < FLOATS; t++)
-            for (int joined = 0; joined < (floats[t] == TW_FLOAT32 ? 7 : 1); joined++) {
+            for (int joined = 0; joined < (floats[t] == TW_FLOAT32 ? 9 : 1); joined++) {
                 int towers = joined && joined % 2 == 0 ? 2 : 1;
-                bool mixed = joined > 2, travels = joined > 4;
+                bool averaged = joined > 6, mixed = joined > 2 && !averaged, travels = joined > 4 && !averaged;
                 tw_tensor *expected[MOST_VALUES], *found[MOST_VALUES];
                 bool cpu_joined, card_joined;
                 int count;
-                optimize("/cpu:0", kind, towers, floats[t], mixed, travels, "update", expected, &count, &cpu_joined);
-                optimize("/gpu:0", kind, towers, floats[t], mixed, travels, joined ? NULL : "update", found,
-                         &count, &card_joined);
+                optimize("/cpu:0", kind, towers, floats[t], mixed, travels, averaged, "update", expected, &count,
+                         &cpu_joined);
+                optimize("/gpu:0", kind, towers, floats[t], mixed, travels, averaged, joined ? NULL : "update",
+                         found, &count, &card_joined);
                 assert_false(cpu_joined);
-                assert_int_equal(card_joined, joined > 0);
+                assert_int_equal(card_joined, joined > 0 && !(averaged && is_adam(kind)));
                 assert_true(count >= WEIGHTS * (kind == DESCENT ? 1 : 2) && count <= MOST_VALUES);
                 for (int i = 0; i < count; i++) {
                     twt_expect_same_bits(&(twt_case){.file = "an optimizer", .line = kind, .op = {.op = "a variable"}},

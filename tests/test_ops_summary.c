@@ -1,5 +1,8 @@
 /* test_ops_summary.c - summaries: the bytes of TensorFlow's, names, refusals. */
+#define _GNU_SOURCE /* memmem */
 #include "op_testing.h"
+
+#include <tower/session.h>
 
 #include "golden/summaries.h"
 
@@ -56,6 +59,29 @@ static void what_is_not_finite_has_no_histogram(void **state)
         assert_fails(twt_op_run(&op, &error), TW_INVALID_ARGUMENT, cases[i].message);
         twt_op_release(&op);
     }
+}
+
+static void a_summary_of_images_is_pictures_under_numbered_tags(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_session *session;
+    tw_tensor *value = NULL;
+    tw_graph *g = tw_graph_create();
+    tw_output summary = tw_summary_image(g, "images", tw_zeros(g, TW_FLOAT32, TW_SHAPE(3, 2, 2, 3)), 2);
+    if (tw_graph_status(g) != TW_OK)
+        fail_msg("%s", tw_graph_message(g));
+    assert_int_equal(tw_get_collection(g, "summaries", NULL, NULL, 0), 1);
+    assert_ok(tw_session_create(g, NULL, &session, &error));
+    assert_ok(tw_session_run(session, NULL, 0, &summary, 1, &value, &error));
+    const tw_string *message = tw_tensor_data(value);
+    assert_non_null(memmem(message->data, message->size, "images/image/0", 14));
+    assert_non_null(memmem(message->data, message->size, "images/image/1", 14));
+    assert_null(memmem(message->data, message->size, "images/image/2", 14));
+    assert_non_null(memmem(message->data, message->size, "PNG", 3));
+    tw_tensor_release(value);
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
 }
 
 static void a_tag_that_comes_twice_is_refused(void **state)
@@ -122,6 +148,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(summaries_have_the_bytes_of_tensorflow),
         cmocka_unit_test(what_is_not_finite_has_no_histogram),
+        cmocka_unit_test(a_summary_of_images_is_pictures_under_numbered_tags),
         cmocka_unit_test(a_tag_that_comes_twice_is_refused),
         cmocka_unit_test(damaged_summaries_are_refused_wherever_they_are_cut),
         cmocka_unit_test(tags_are_full_names_with_odd_characters_replaced),

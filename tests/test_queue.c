@@ -490,23 +490,6 @@ static void a_file_that_cannot_be_read_is_an_error_and_then_passed_over(void **s
     end(&f);
 }
 
-static void queues_of_the_first_version_are_those_of_the_second(void **state)
-{
-    (void)state;
-    fixture f = begin();
-    tw_output q = ADD("FIFOQueue", 0, LIST({0}), tw_attr_types("component_types", one_int, 1),
-                      tw_attr_shapes("shapes", scalars, 1));
-    tw_output put = ADD("QueueEnqueueMany", 2, LIST(q, ints(f.g, 3, (int32_t[]){5, 6, 7})), tw_attr_int("timeout_ms", -1));
-    tw_output two = ADD("QueueDequeueMany", 2, LIST(q, tw_scalar_of(f.g, TW_INT32, 2)),
-                        tw_attr_types("component_types", one_int, 1));
-    tw_output size = ADD("QueueSize", 1, LIST(q), tw_attr_string("_note", ""));
-    open_session(&f);
-    assert_runs(put);
-    EXPECT_INTS(two, 5, 6);
-    EXPECT_INTS(size, 1);
-    end(&f);
-}
-
 static tw_output string_of(tw_graph *g, const char *text)
 {
     tw_string word = {(char *)(uintptr_t)text, strlen(text)};
@@ -702,7 +685,6 @@ int main(void)
         cmocka_unit_test(a_reader_of_whole_files_gives_each_file),
         cmocka_unit_test(a_reader_of_tfrecords_gives_their_data_with_their_offsets),
         cmocka_unit_test(a_file_that_cannot_be_read_is_an_error_and_then_passed_over),
-        cmocka_unit_test(queues_of_the_first_version_are_those_of_the_second),
         cmocka_unit_test(whole_files_are_written_found_and_read),
         cmocka_unit_test(an_accumulator_gives_the_mean_of_fresh_gradients_and_drops_stale_ones),
         cmocka_unit_test(a_sparse_accumulator_gives_each_row_the_mean_of_those_that_had_it),

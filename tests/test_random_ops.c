@@ -9,6 +9,7 @@
 
 #include <tower/graph.h>
 #include <tower/io.h>
+#include <tower/ops.h>
 #include <tower/session.h>
 
 enum { MOST = 32 };
@@ -54,7 +55,7 @@ static void add_gradients(random_case *c)
     if (tw_graph_status(c->graph) != TW_OK)
         fail_msg("case %d: %s", c->number, tw_graph_message(c->graph));
     for (int i = 0; i < num_xs; i++)
-        add(c, dxs[i], find(c, "want_dx_%d", places[i]));
+        add(c, dxs[i].node ? dxs[i] : tw_zeros_like(c->graph, xs[i]), find(c, "want_dx_%d", places[i]));
 }
 
 static void list_values(random_case *c)

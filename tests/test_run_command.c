@@ -245,6 +245,17 @@ static void a_graph_is_trained_on_from_a_checkpoint(void **state)
     assert_prints(whole);
 }
 
+/* A later TensorFlow's initializer, of an op that is not known. */
+static void an_initial_value_that_a_checkpoint_has_need_not_be_made(void **state)
+{
+    (void)state;
+    assert_runs(0, "sed '/name: \"W\\/initial_value\"/{n;s/Const/Novel/}' %s.pbtxt >novel.pbtxt; "
+                   "$T run %s --feed x=1 --train-for 1 --save known", FILES "whole.meta", FILES "whole.meta");
+    assert_runs(1, "$T run novel.pbtxt --feed x=1 --train-for 1 --fetch the_loss");
+    assert_prints("it needs 'W/initial_value': Op type not registered 'Novel'");
+    assert_runs(0, "$T run novel.pbtxt --restore known --feed x=1 --train-for 1");
+}
+
 /* As TensorFlow saves it: under the name of the whole, in parts. */
 static void a_partitioned_variable_is_saved_and_restored(void **state)
 {
@@ -325,6 +336,7 @@ int main(void)
         cmocka_unit_test(a_picture_is_fed),
         cmocka_unit_test(lists_are_read_as_they_are_meant),
         cmocka_unit_test(a_graph_is_trained_on_from_a_checkpoint),
+        cmocka_unit_test(an_initial_value_that_a_checkpoint_has_need_not_be_made),
         cmocka_unit_test(a_partitioned_variable_is_saved_and_restored),
         cmocka_unit_test(a_graphs_own_summaries_are_written),
         cmocka_unit_test(soft_placement_is_told_once_as_a_table),

@@ -127,9 +127,11 @@ static void evaluation_goes_on_as_cifar10_eval_does(void **state)
 {
     (void)state;
     assert_runs(0, "rm -rf on; $T train cifar10 --data-set synthetic --batch-size 1 --max-steps 1 --train-dir on && "
-                   "$T eval cifar10 --checkpoint_dir on --eval_dir events --eval_interval_secs 300 --run_once && ls events");
-    assert_prints("precision @ 1 = ");
-    assert_prints("events.out.tfevents.");
+                   "$T eval cifar10 --compat tutorial --checkpoint_dir on --eval_dir events --run_once >line && "
+                   "wc -l line && cat line && grep -aq 'Precision @ 1' events/events.out.tfevents.*");
+    assert_prints("1 line
+");
+    assert_prints(": precision @ 1 = ");
     assert_runs(128 + 15, "$T eval cifar10 --checkpoint_dir=nothing_yet --data-set synthetic --eval_interval_secs=1 "
                           "> waits & until grep 'No checkpoint file found' waits; do sleep 0.1; done; "
                           "kill $!; wait $!");
@@ -469,10 +471,14 @@ static void compat_prints_the_last_towers_loss_and_the_tutorials_line(void **sta
     check_line(0, true);
     assert_prints(" sec/batch)\n");
     assert_prints("rate           0.1, times 0.1 every 4375000 steps (34179.7 epochs)");
+    assert_runs(0, "ls compat1");
+    assert_prints("model.ckpt-0.meta\n");
     assert_runs(0, "$T checkpoint show compat1");
     assert_prints("tower_1/cross_entropy/avg");
+    assert_runs(0, "grep -aq 'cross_entropy (raw)' compat1/events* && grep -aq images/image/0 compat1/events*");
     assert_runs(0, SMALL_RUN " --compat tutorial --max-steps 2 --virtual-gpus 2 --train-dir compat1 --resume");
     check_line(1, true);
+    assert_prints("saved as compat1/model.ckpt-1\n");
     assert_runs(0, SMALL_RUN " --compat tutorial-prefetch --max-steps 1 --virtual-gpus 2 --train-dir compat2 --format json");
     assert_prints("\"loss\":4.");
     assert_runs(0, SMALL_RUN " --max-steps 1 --virtual-gpus 2 --train-dir compat3");

@@ -423,14 +423,15 @@ static void summaries_have_the_tutorials_tags_if_asked_without_the_towers_name(v
     static const char *const tags[] = {
         "total_loss",          "learning_rate",           "cross_entropy",           "local3/weight_loss",
         "local4/weight_loss",  "conv1/weights",           "conv1/weights/gradients", "softmax_linear/biases",
+        "images/image/1",
         "conv1/conv1/sparsity", "local4/local4/activations", "softmax_linear/softmax_linear/activations",
     };
     const char *folder = scratch_folder();
     tw_error error = {0};
     tw_event_writer *events;
     tw_trainer_step_result result;
-    run r = start_as((tw_trainer_options){.size = sizeof(tw_trainer_options), .towers = 2, .batch = 2, .tutorial_tags = true},
-                     2);
+    run r = start_as(
+        (tw_trainer_options){.size = sizeof(tw_trainer_options), .towers = 2, .batch = 2, .as_tutorial = true}, 2);
     assert_ok(tw_event_writer_create(folder, &events, &error));
     assert_ok(tw_trainer_step_with_summaries(r.trainer, events, &result, &error));
     for (size_t i = 0; i < sizeof tags / sizeof *tags; i++)

@@ -194,6 +194,7 @@
 #define tw_resize_nearest_neighbor(graph, ...) (tw_resize_nearest_neighbor)(TW_AT_(graph), __VA_ARGS__)
 #define tw_summary_scalar(graph, ...) (tw_summary_scalar)(TW_AT_(graph), __VA_ARGS__)
 #define tw_summary_histogram(graph, ...) (tw_summary_histogram)(TW_AT_(graph), __VA_ARGS__)
+#define tw_summary_image(graph, ...) (tw_summary_image)(TW_AT_(graph), __VA_ARGS__)
 #define tw_merge_summaries(graph, ...) (tw_merge_summaries)(TW_AT_(graph), __VA_ARGS__)
 #define tw_merge_all_summaries(graph, ...) (tw_merge_all_summaries)(TW_AT_(graph), __VA_ARGS__)
 #define tw_conv2d(graph, ...) (tw_conv2d)(TW_AT_(graph), __VA_ARGS__)

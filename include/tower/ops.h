@@ -283,6 +283,9 @@ TW_API tw_output tw_resize_nearest_neighbor(tw_graph *graph, tw_output images, t
  * "summaries". */
 TW_API tw_output tw_summary_scalar(tw_graph *graph, const char *name, tw_output value);
 TW_API tw_output tw_summary_histogram(tw_graph *graph, const char *name, tw_output values);
+/* The first `most` of the images [N,H,W,C] (C: 1, 3 or 4) as PNG, tagged NAME/image/0 and so on; or NAME/image if most
+ * is 1. Floats from 0 to the largest fill the range of bytes; where some are negative, 0 lies in its middle. */
+TW_API tw_output tw_summary_image(tw_graph *graph, const char *name, tw_output images, int most);
 TW_API tw_output tw_merge_summaries(tw_graph *graph, const tw_output *summaries, int count);
 /* All of the collection that lie inside the scope (NULL: all) in one; {NULL, 0} if there are none. */
 TW_API tw_output tw_merge_all_summaries(tw_graph *graph, const char *scope);

@@ -210,7 +210,8 @@ typedef struct tw_trainer_options {
     tw_session_options session;        /* placement, rewrites, trace; its `devices` is ignored */
     bool accept_other_bits;            /* go on from a checkpoint that was made with another data set or rule, or on
                                           devices of another kind or team: tw_trainer_changes() says what changes */
-    bool tutorial_tags;                /* summaries have the CIFAR-10 tutorial's tags: "total_loss", not "train/loss" */
+    bool as_tutorial;                  /* as the CIFAR-10 tutorial: summaries have its tags ("total_loss", not
+                                          "train/loss") and images, checkpoints the number of the step done last */
     float rate_factor;      /* the learning rate is so many times what the schedule gives, above 0 and at most 1;
                                0: as the checkpoint says, or 1. tw_trainer_roll_back() lowers it */
     int64_t check_replicas; /* after every so many steps what towers hold copies of is compared: replicas, and the
@@ -267,11 +268,13 @@ TW_API tw_status tw_trainer_run_steps(tw_trainer *trainer, int64_t steps, tw_tra
 TW_API tw_status tw_trainer_step_with_summaries(tw_trainer *trainer, tw_event_writer *events,
                                                 tw_trainer_step_result *result, tw_error *error);
 
-/* Saves everything a resumed run needs as DIRECTORY/model.ckpt-STEP, STEP being the number of steps done. Variables
+/* Saves everything a resumed run needs as DIRECTORY/model.ckpt-STEP, STEP being how many steps are done (with the
+ * option as_tutorial one less: the first step has number 0). Variables
  * that are not finite are no state to go on from: nothing is saved then, and it fails with TW_OUT_OF_RANGE. A resumed
  * asynchronous run loses no example, but what was under way is computed anew from newer variables: it goes on
  * well, not to the bit, as if towers had waited for the checkpoint. Its log says so, and can be replayed. */
 TW_API tw_status tw_trainer_save(tw_trainer *trainer, const char *directory, int keep, tw_error *error);
+TW_API int64_t tw_trainer_checkpoint_step(const tw_trainer *trainer); /* the STEP of a checkpoint saved now */
 
 /* What a trainer is made of. */
 TW_API int64_t tw_trainer_steps_done(const tw_trainer *trainer); /* also before it was resumed */

@@ -21,10 +21,12 @@ typedef struct settings {
     recipe recipe; /* what concerns the network */
     const char *what;
     int64_t batch_size, interval;
-    int split;
+    int split, as_tutorial;
     const char *events; /* NULL: below the train directory */
     bool raw, confusion, no_events, once;
 } settings;
+
+enum { TUTORIALS_INTERVAL = 300 }; /* seconds */
 
 static const tw_dataset_split splits[] = {TW_SPLIT_TEST, TW_SPLIT_TRAIN,
                                           TW_SPLIT_VALIDATION}; /* as in the choices below */
@@ -43,6 +45,8 @@ static void print_result(const settings *s, const tw_dataset *data, const tw_sco
         return;
     }
     printf("%s: precision @ 1 = %.3f\n", time, scores_top_1(scores));
+    if (s->as_tutorial)
+        return;
     printf("  %-16s %" PRId64 "%s\n", "step", scores->step,
            scores->used_averages ? ", with the moving averages of its variables" : "");
     printf("  %-16s %" PRId64 " of %s: %" PRId64 " right, the label among the first five of %" PRId64 "\n", "examples",
@@ -66,6 +70,8 @@ static void write_events(const settings *s, const char *checkpoint, const tw_dat
     tw_status status = tw_event_writer_create(path, &events, &error);
     if (status == TW_OK)
         status = scores_write(events, scores, data, &error);
+    if (status == TW_OK && s->as_tutorial)
+        status = tw_event_writer_add_scalar(events, "Precision @ 1", scores->step, (float)scores_top_1(scores), &error);
     tw_status closed = tw_event_writer_close(events, status == TW_OK ? &error : NULL);
     if (status != TW_OK || closed != TW_OK)
         complain("eval", "the result is not in the event log: %s", error.message);
@@ -141,14 +147,17 @@ static int evaluate(const settings *s, const tw_model *model, const char *checkp
     return EXIT_DONE;
 }
 
-/* Waits until there is another checkpoint than *step, or one at all. False: a signal came. */
+/* Waits until there is another checkpoint than *step, or one at all; the tutorial looks again at the one it knows.
+ * False: a signal came. */
 static bool wait_for_another(const settings *s, const char *directory, int64_t *step)
 {
-    for (int64_t tenths = 0; !signals_stop(); tenths++) {
+    bool again = s->as_tutorial && *step >= 0;
+    for (int64_t tenths = again; !signals_stop(); tenths++) {
         char path[PATH_MAX];
         int64_t found;
         bool is_due = tenths % (10 * s->interval) == 0;
-        if (is_due && tw_checkpoint_latest(directory, path, sizeof path, &found, NULL) == TW_OK && found != *step) {
+        if (is_due && tw_checkpoint_latest(directory, path, sizeof path, &found, NULL) == TW_OK &&
+            (found != *step || again)) {
             *step = found;
             return true;
         }
@@ -181,6 +190,8 @@ static int run(const void *given)
                  s->what);
         return EXIT_USAGE;
     }
+    if (s->interval == NOT_GIVEN)
+        filled.interval = s->as_tutorial ? TUTORIALS_INTERVAL : 0;
     if (s->job.format == FORMAT_JSON)
         busy_silence();
     recipe_of_network(&s->recipe);
@@ -219,8 +230,11 @@ static const option options[] = {
     {"eval-dir", "DIR", OPTION_DIRECTORY, offsetof(settings, events), "where that event log is written instead",
      .once = true},
     {"eval-interval-secs", "N", OPTION_NUMBER, offsetof(settings, interval),
-     "look for a newer checkpoint every N seconds and go on with that, until a signal comes; 0: once", .initial = "0",
+     "look for a newer checkpoint every N seconds and go on with that, until a signal comes; 0, or without it: once",
      .most = 1 << 30, .once = true},
+    {"compat", "PROGRAM", OPTION_CHOICE, offsetof(settings, as_tutorial),
+     "tutorial: as cifar10_eval, look every 300 seconds, also when there is no newer checkpoint, and print its line "
+     "alone", .initial = "none", .choices = "none|tutorial", .once = true},
     {"run-once", NULL, OPTION_FLAG, offsetof(settings, once), "look once, whatever --eval-interval-secs says", .once = true},
     NETWORK_OPTIONS(settings),
     {"raw", NULL, OPTION_FLAG, offsetof(settings, raw),

@@ -286,9 +286,10 @@ const command launch_command = {
         "If a task ends too early, or is not heard of for --deadline seconds, all others end with exit code 75 and say "
         "which it was; `tower train --resume` goes on from the newest checkpoint, with any number of tasks. INT and "
         "TERM go to task 0, which finishes the step, saves, and lets all others end.\n\n"
-        "--max-restarts starts all again when a task was lost, with --resume behind the command's words; --elastic with "
-        "one task less each time. A command that starts tasks itself, mpirun or srun, is started once, and its -n is "
-        "what --elastic counts down. Who failed for a reason of his own (exit code 1 or 2) is not started again.",
+        "--max-restarts starts all again when a task was lost, with --resume behind the words of the command, and "
+        "--elastic with one task less each time. A command that starts tasks itself, mpirun or srun, is started "
+        "once; its -n is what --elastic counts down. Who failed for a reason of his own (exit code 1 or 2) is not "
+        "started again.",
     .examples = "tower launch --tasks 2 -- tower train cifar10 --train-dir train --max-steps 1000\n"
                 "tower launch --tasks 4 --deadline 10 -- tower train mnist --cpu-threads 1 --towers 8\n"
                 "tower launch --max-restarts 3 --elastic -- mpirun -n 4 tower train cifar10 --train-dir train",

@@ -68,6 +68,11 @@ static bool follow_program(const char *command, const recipe *r, tw_model *model
     }
 }
 
+bool recipe_is_tutorial(const recipe *r)
+{
+    return r->compat == COMPAT_TUTORIAL || r->compat == COMPAT_TUTORIAL_PREFETCH;
+}
+
 /* ORDER COMPAT */
 tw_trainer_input recipe_input(const recipe *r)
 {

@@ -52,6 +52,9 @@ typedef struct recipe {
             "whether images are cropped and flipped at random", .initial = "on", .choices = "off|on"                   \
     }
 
+/* Either form of the CIFAR-10 tutorial. */
+bool recipe_is_tutorial(const recipe *recipe);
+
 /* How batches come to the towers. */
 tw_trainer_input recipe_input(const recipe *recipe);
 

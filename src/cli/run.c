@@ -173,28 +173,49 @@ static void mark_needed(const work *w, bool *needed)
     }
 }
 
+/* Marks the nodes that cannot run: those of ops that are not known, and those that come after one. */
+static void mark_unknown(const tw_graph *graph, bool *unknown)
+{
+    for (int i = 0; i < tw_graph_num_nodes(graph); i++) {
+        const tw_node *node = tw_graph_node(graph, i);
+        unknown[i] = tw_node_is_unknown(node);
+        for (int k = 0; k < tw_node_num_inputs(node); k++)
+            unknown[i] |= unknown[tw_node_number(tw_node_input(node, k).node)];
+        for (int k = 0; k < tw_node_num_control_inputs(node); k++)
+            unknown[i] |= unknown[tw_node_number(tw_node_control_input(node, k))];
+    }
+}
+
 /* One node that runs the variables' own initializers and what else the file says has to be run. An initializer that cannot
- * be built is left out unless its variable is needed: then the run fails by its name. */
+ * run is left out if --restore has the value, or nothing that runs needs it; otherwise the run fails by its name. */
 static tw_output all_initializers(work *w)
 {
     int variables = tw_graph_num_variables(w->graph), count = 0;
+    size_t num_nodes = (size_t)tw_graph_num_nodes(w->graph) + 1;
     tw_output *nodes = calloc((size_t)(variables + w->about->num_initializers) + 1, sizeof *nodes);
-    bool *needed = calloc((size_t)tw_graph_num_nodes(w->graph) + 1, sizeof *needed);
+    bool *needed = calloc(num_nodes, sizeof *needed), *unknown = calloc(num_nodes, sizeof *unknown);
+    tw_checkpoint *checkpoint = NULL; /* one that cannot be opened is complained about when it is read */
     tw_output first = {0};
-    if (nodes && needed) {
+    if (w->settings->restore)
+        tw_checkpoint_open(w->settings->restore, &checkpoint, NULL);
+    if (nodes && needed && unknown) {
         mark_needed(w, needed);
+        mark_unknown(w->graph, unknown);
         for (int i = 0; i < variables; i++) {
             const tw_variable *variable = tw_graph_variable(w->graph, i);
-            tw_output initializer = variable->initializer;
-            if (initializer.node && (!tw_node_is_unknown(initializer.node) || is_needed(needed, variable->handle)))
-                nodes[count++] = initializer;
+            bool restored = checkpoint && tw_checkpoint_find(checkpoint, variable->name) >= 0;
+            if (variable->initializer.node && (!unknown[tw_node_number(variable->initializer.node)] ||
+                                               (!restored && is_needed(needed, variable->handle))))
+                nodes[count++] = variable->initializer;
         }
         for (int i = 0; i < w->about->num_initializers; i++)
             nodes[count++] = w->about->initializers[i];
         first = tw_group(tw_name(w->graph, "tower_run_init"), nodes, count);
     }
+    tw_checkpoint_close(checkpoint);
     free(nodes);
     free(needed);
+    free(unknown);
     return first;
 }
 

@@ -184,6 +184,15 @@ char *run_file_directory(const char *path, char directory[PATH_MAX])
     return directory;
 }
 
+static bool is_choice(const char *choices, const char *word)
+{
+    char choice[64];
+    bool found = false;
+    while (choices && !found && next_choice(&choices, choice, sizeof choice))
+        found = strcmp(choice, word) == 0;
+    return found;
+}
+
 bool run_file_presets(const cJSON *run, const char *directory, const char *except, presets *presets)
 {
     char from[PATH_MAX + 16];
@@ -194,9 +203,9 @@ bool run_file_presets(const cJSON *run, const char *directory, const char *excep
     const char *data_dir = json_text_of(cJSON_GetObjectItemCaseSensitive(run, "data_set"), "directory");
     if (good && data_dir) /* found in the place of its name, which the environment may move */
         good = presets_add(presets, from, "data-dir", data_dir, true);
-    cJSON_ArrayForEach(given,
-                       options) if (good && cJSON_IsString(given) && (!except || strcmp(given->string, except) != 0))
-        good = presets_add(presets, from, given->string, given->valuestring, true);
+    cJSON_ArrayForEach(given, options)
+        if (good && cJSON_IsString(given) && !is_choice(except, given->string))
+            good = presets_add(presets, from, given->string, given->valuestring, true);
     return good;
 }
 
@@ -235,7 +244,7 @@ bool run_file_presets_of(const char *command, const char *what, const char *trai
     if (!run && !is_model && tw_checkpoint_open(path, &checkpoint, &error) != TW_OK)
         return failed(command, &error), false;
     tw_checkpoint_close(checkpoint);
-    good = !run || run_file_presets(run, directory, "batch-size", presets);
+    good = !run || run_file_presets(run, directory, "batch-size|compat", presets);
     if (good && !run && checkpoint_text(path, "tower/model", model, sizeof model))
         good = presets_add(presets, path, "model", model, true);
     if (good && is_model)

@@ -41,7 +41,7 @@ struct cJSON *run_file_read(const char *command, const char *directory, bool *ba
 /* The train directory of a path that is one, or a checkpoint in one. */
 char *run_file_directory(const char *path, char directory[PATH_MAX]);
 
-/* The options that a run was given, as presets, but for the one of that name (NULL: all). */
+/* The options that a run was given, as presets, but for those named ("batch-size|compat"; NULL: all). */
 bool run_file_presets(const struct cJSON *run, const char *directory, const char *except, presets *presets);
 
 /* The same for a command that looks at a trained network, named by `what`: a train directory or a checkpoint in one, or

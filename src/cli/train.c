@@ -134,7 +134,7 @@ static tw_status save(const settings *s, tw_trainer *trainer, train_report *repo
     }
     busy_end();
     if (status == TW_OK && snprintf(path, sizeof path, "%s/model.ckpt-%" PRId64, report->train_dir,
-                                    done) < (int)sizeof path)
+                                    tw_trainer_checkpoint_step(trainer)) < (int)sizeof path)
         report_saved(report, path);
     return status;
 }
@@ -144,10 +144,16 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* The steps behind which a checkpoint is due: the tutorial saves after its steps 0, 1000, ..., and counts from 0. */
+static int64_t steps_since_save(const settings *s, int64_t done)
+{
+    return (done + s->save_every - recipe_is_tutorial(&s->recipe)) % s->save_every;
+}
+
 /* How many steps may come in a row: to the step that gets a line, that is saved behind, or before one with summaries. */
 static int64_t steps_to_next_stop(const settings *s, const train_report *report, int64_t done)
 {
-    int64_t most = smaller(report->max_steps - done, s->save_every - done % s->save_every);
+    int64_t most = smaller(report->max_steps - done, s->save_every - steps_since_save(s, done));
     if (s->eval_every > 0)
         most = smaller(most, s->eval_every - done % s->eval_every);
     if (s->keep_every > 0)
@@ -224,7 +230,7 @@ static tw_status train(const settings *s, tw_trainer *trainer, tw_event_writer *
             report_time(report, done);
         }
         bool measured = is_due(s->eval_every, done);
-        if (is_due(s->save_every, done) || is_due(s->keep_every, done) || measured || asked.save) {
+        if (steps_since_save(s, done) == 0 || is_due(s->keep_every, done) || measured || asked.save) {
             status = save(s, trainer, report, error);
             saved = done;
         }
@@ -332,8 +338,7 @@ static int run_job(training *t, divergence *divergence, const cJSON *before)
             .devices = t->devices,
             .traced = s->trace != NULL,
             .trace = s->trace,
-            .as_tutorial = (s->recipe.compat == COMPAT_TUTORIAL || s->recipe.compat == COMPAT_TUTORIAL_PREFETCH) &&
-                           tw_trainer_updates(trainer) == TW_UPDATES_SYNCHRONOUS,
+            .as_tutorial = recipe_is_tutorial(&s->recipe) && tw_trainer_updates(trainer) == TW_UPDATES_SYNCHRONOUS,
             .updates = asynchronous_text(tw_trainer_updates(trainer), &t->options.asynchronous, how, sizeof how),
             .reduction = tw_trainer_all_reduce(trainer)          ? tw_trainer_all_reduce(trainer)
                          : leaves_out(s->disable, "collective") ? "one device"
@@ -516,7 +521,7 @@ const option train_options[] = {
     VERBOSE_OPTION(settings),
     {"disable", "LIST", OPTION_TEXT, offsetof(settings, disable),
      "leave out rewrites of the graph, separated by commas: fold, layout, merge, collective, fuse, losses, buckets, update, "
-     "scalars, weights, reuse (of memory), or all"},
+     "scalars, averages, weights, reuse (of memory), or all"},
     {"input", "WHERE", OPTION_CHOICE, offsetof(settings, input),
      "who makes the batches: threads of the host, or each tower's device, where the data set then lies; the numbers are "
      "the same. auto: the device if towers run on real GPUs of which a tenth of the memory holds the data set",

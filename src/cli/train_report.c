@@ -441,7 +441,7 @@ void report_rollback(train_report *r, const char *message, int64_t count, int64_
     char rate[256];
     int64_t step = tw_trainer_steps_done(r->trainer);
     begin_clock(r);
-    r->saved_step = step > 0 ? step : -1;
+    r->saved_step = step > 0 ? tw_trainer_checkpoint_step(r->trainer) : -1;
     tw_trainer_rate_text(r->trainer, rate, sizeof rate);
     complain("train", "%s; going back to step %" PRId64 ", time %" PRId64 " of %" PRId64 ", with the rate %s", message,
              step, count, most, rate);
@@ -466,7 +466,7 @@ void report_failure(const tw_error *error)
 
 void report_saved(train_report *r, const char *path)
 {
-    r->saved_step = tw_trainer_steps_done(r->trainer);
+    r->saved_step = tw_trainer_checkpoint_step(r->trainer);
     panel_saved(r->panel, r->saved_step);
     if (!r->as_json)
         return; /* the directory and the interval stand in the header */

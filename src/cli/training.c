@@ -106,7 +106,7 @@ static bool choose_learning_rate(const char *command, const train_settings *s, f
 static bool disable_is_known(const char *command, const char *list)
 {
     static const char *const known[] = {"fold",   "merge",   "collective", "fuse",    "losses", "buckets",
-                                        "update", "scalars", "weights",    "reuse", "all"};
+                                        "update", "scalars", "averages",   "weights", "reuse", "all"};
     while (list && *list) {
         char name[32];
         size_t length = strcspn(list, ",");
@@ -237,7 +237,7 @@ static bool fill_options(const char *command, training *t)
         .resume_from = s->resume ? s->job.train_dir : NULL,
         .accept_other_bits = s->accept_other_bits,
         .check_replicas = s->check_replicas,
-        .tutorial_tags = s->recipe.compat == COMPAT_TUTORIAL || s->recipe.compat == COMPAT_TUTORIAL_PREFETCH,
+        .as_tutorial = recipe_is_tutorial(&s->recipe),
         .session = training_session_options(s),
     };
     return true;

@@ -33,10 +33,6 @@ static inline tw_output twi_build_like(const tw_node *node, const char *op, cons
     return twi_build(node->graph, op, inputs, num_inputs, attrs, count);
 }
 
-/* The rows of an op and of its first version, which older files have: there a handle is a reference to strings that nobody
- * looks into; here both are resources, and plans know the second version alone. */
-#define TWI_BOTH_VERSIONS(name, ...) {name "V2", __VA_ARGS__}, {name, __VA_ARGS__, .planned_as = name "V2"}
-
 /* Constants of integers, as ops take shapes, axes and the like: a vector, a scalar. */
 tw_output twi_constant_ints(tw_graph *graph, const int64_t *values, int count);
 tw_output twi_constant_int(tw_graph *graph, int64_t value);

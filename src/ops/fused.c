@@ -284,6 +284,22 @@ static tw_status update_shape(twi_inference *c)
     return expect_floats(c, first_gradient, gradients);
 }
 
+/* The same, then N averages and their weight. */
+static tw_status averaged_shape(twi_inference *c)
+{
+    char text[2][128];
+    twi_inference update = *c;
+    int count = (int)twi_attr_int(c->attrs, "N", 0), first = update.num_inputs -= count + 1;
+    for (int i = 0; i <= count; i++) {
+        tw_shape expected = i < count ? c->inputs[i] : TW_SCALAR;
+        if (!tw_shape_compatible(expected, c->inputs[first + i]))
+            return twi_fail(c->error, TW_INVALID_ARGUMENT, "input %d must have shape %s, has %s", first + i,
+                            tw_shape_text(expected, text[0], sizeof text[0]),
+                            tw_shape_text(c->inputs[first + i], text[1], sizeof text[1]));
+    }
+    return update_shape(&update);
+}
+
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
 #define FLOAT_TYPES "{half,bfloat16,float}"
@@ -373,6 +389,14 @@ const twi_op twi_fused_ops[] = {
      "update:string; N:int; M:int; S:int; K:int; D:int; L:int; T:" FLOAT_TYPES "; G:types; transposed:ints=[]; "
      "offsets:ints=[]; scale:float=1; use_nesterov:bool=false", update_shape, NULL, TWI_REWRITTEN | TWI_STATEFUL,
      "usngdl"},
+    /* The same, and then by the new values averages[i] -= (averages[i] - vars[i]) * weight: _MovingAverageMany. */
+    {"_ApplyAveragedMany",
+     "vars:N*resource, slots:S*resource, numbers:K*float, gradients:G, decays:D*float, losses:L*float, "
+     "averages:N*resource, weight:float",
+     "",
+     "update:string; N:int; M:int; S:int; K:int; D:int; L:int; T:" FLOAT_TYPES "; G:types; transposed:ints=[]; "
+     "offsets:ints=[]; scale:float=1; use_nesterov:bool=false", averaged_shape, NULL, TWI_REWRITTEN | TWI_STATEFUL,
+     "usngdlun"},
     /* averages[i] -= (averages[i] - values[i]) * weight: Sub, Mul, AssignSubVariableOp of N variables */
     {"_MovingAverageMany", "averages:N*resource, weight:T, values:N*T", "", "N:int; T:{float}", many_shape, NULL,
      TWI_REWRITTEN | TWI_STATEFUL, "un."},

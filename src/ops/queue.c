@@ -107,34 +107,25 @@ static tw_status dequeue_up_to_shape(twi_inference *c)
 #define TAKES STATE | TWI_INPUT | TWI_MAKES_SHAPE
 
 const twi_op twi_queue_ops[] = {
-    TWI_BOTH_VERSIONS("FIFOQueue", "", "handle:resource", ELEMENTS NAMES, queue_shape, NULL, STATE,
-                      .makes = TWI_MAKES_QUEUE),
-    TWI_BOTH_VERSIONS("RandomShuffleQueue", "", "handle:resource",
-                      ELEMENTS "min_after_dequeue:int=0; seed:int=0; seed2:int=0; " NAMES, queue_shape, NULL, STATE,
-                      .makes = TWI_MAKES_QUEUE),
-    TWI_BOTH_VERSIONS("PaddingFIFOQueue", "", "handle:resource", ELEMENTS NAMES, queue_shape, NULL, STATE,
-                      .makes = TWI_MAKES_QUEUE),
-    TWI_BOTH_VERSIONS("PriorityQueue", "", "handle:resource",
-                      "component_types:types=[]; shapes:shapes; capacity:int=-1; " NAMES, queue_shape, NULL, STATE,
-                      .makes = TWI_MAKES_QUEUE),
-    TWI_BOTH_VERSIONS("QueueEnqueue", "handle:resource, components:Tcomponents", "",
-                      "Tcomponents:types; timeout_ms:int=-1", no_outputs, NULL, STATE, "q."),
-    TWI_BOTH_VERSIONS("QueueEnqueueMany", "handle:resource, components:Tcomponents", "",
-                      "Tcomponents:types; timeout_ms:int=-1", no_outputs, NULL, STATE, "q."),
-    TWI_BOTH_VERSIONS("QueueDequeue", "handle:resource", "components:component_types",
-                      "component_types:types; timeout_ms:int=-1", dequeue_shape, twi_not_differentiable, TAKES, "q"),
-    TWI_BOTH_VERSIONS("QueueDequeueMany", "handle:resource, n:int32", "components:component_types",
-                      "component_types:types; timeout_ms:int=-1", dequeue_many_shape, twi_not_differentiable, TAKES,
-                      "q."),
-    TWI_BOTH_VERSIONS("QueueDequeueUpTo", "handle:resource, n:int32", "components:component_types",
-                      "component_types:types; timeout_ms:int=-1", dequeue_up_to_shape, twi_not_differentiable, TAKES,
-                      "q."),
-    TWI_BOTH_VERSIONS("QueueClose", "handle:resource", "", "cancel_pending_enqueues:bool=false", no_outputs, NULL,
-                      STATE, "q"),
-    TWI_BOTH_VERSIONS("QueueIsClosed", "handle:resource", "is_closed:bool", "", twi_shape_scalar,
-                      twi_not_differentiable, STATE, "q"),
-    TWI_BOTH_VERSIONS("QueueSize", "handle:resource", "size:int32", "", twi_shape_scalar, twi_not_differentiable, STATE,
-                      "q"),
+    {"FIFOQueueV2", "", "handle:resource", ELEMENTS NAMES, queue_shape, NULL, STATE, .makes = TWI_MAKES_QUEUE},
+    {"RandomShuffleQueueV2", "", "handle:resource", ELEMENTS "min_after_dequeue:int=0; seed:int=0; seed2:int=0; " NAMES,
+     queue_shape, NULL, STATE, .makes = TWI_MAKES_QUEUE},
+    {"PaddingFIFOQueueV2", "", "handle:resource", ELEMENTS NAMES, queue_shape, NULL, STATE, .makes = TWI_MAKES_QUEUE},
+    {"PriorityQueueV2", "", "handle:resource", "component_types:types=[]; shapes:shapes; capacity:int=-1; " NAMES,
+     queue_shape, NULL, STATE, .makes = TWI_MAKES_QUEUE},
+    {"QueueEnqueueV2", "handle:resource, components:Tcomponents", "", "Tcomponents:types; timeout_ms:int=-1",
+     no_outputs, NULL, STATE, "q."},
+    {"QueueEnqueueManyV2", "handle:resource, components:Tcomponents", "", "Tcomponents:types; timeout_ms:int=-1",
+     no_outputs, NULL, STATE, "q."},
+    {"QueueDequeueV2", "handle:resource", "components:component_types", "component_types:types; timeout_ms:int=-1",
+     dequeue_shape, twi_not_differentiable, TAKES, "q"},
+    {"QueueDequeueManyV2", "handle:resource, n:int32", "components:component_types",
+     "component_types:types; timeout_ms:int=-1", dequeue_many_shape, twi_not_differentiable, TAKES, "q."},
+    {"QueueDequeueUpToV2", "handle:resource, n:int32", "components:component_types",
+     "component_types:types; timeout_ms:int=-1", dequeue_up_to_shape, twi_not_differentiable, TAKES, "q."},
+    {"QueueCloseV2", "handle:resource", "", "cancel_pending_enqueues:bool=false", no_outputs, NULL, STATE, "q"},
+    {"QueueIsClosedV2", "handle:resource", "is_closed:bool", "", twi_shape_scalar, twi_not_differentiable, STATE, "q"},
+    {"QueueSizeV2", "handle:resource", "size:int32", "", twi_shape_scalar, twi_not_differentiable, STATE, "q"},
     {0},
 };
 
@@ -203,7 +194,7 @@ tw_output tw_enqueue_many(tw_graph *graph, tw_output queue, const tw_output *com
 static int element_types(const tw_node *queue, tw_dtype *types, int limit)
 {
     const twi_attr *listed = twi_attr_find(&queue->attrs, "component_types");
-    int more = strcmp(twi_op_planned(queue->op), "PriorityQueueV2") == 0, count = more;
+    int more = strcmp(queue->op->name, "PriorityQueueV2") == 0, count = more;
     types[0] = TW_INT64;
     for (int i = 0; listed && i < listed->count && count < limit; i++)
         types[count++] = listed->types[i];

@@ -67,7 +67,8 @@ static void clean_tag(const char *name, twi_text *text)
 }
 
 /* op(tag, values) within a name scope of the summary's name, whose full name is the tag, as TensorFlow makes them. */
-static tw_output add_summary(tw_graph *graph, const char *op, const char *tag_input, const char *name, tw_output values)
+static tw_output add_summary(tw_graph *graph, const char *op, const char *tag_input, const char *name, tw_output values,
+                             const tw_attr *attrs, int num_attrs)
 {
     twi_text clean = {0};
     tw_output summary = {0};
@@ -78,9 +79,9 @@ static tw_output add_summary(tw_graph *graph, const char *op, const char *tag_in
     if (clean.failed || !tag) {
         twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while adding summary '%s'", name);
     } else {
-        tw_attr attrs[] = {tw_attr_tensor("value", tag), tw_attr_type("dtype", TW_STRING)};
-        tw_output inputs[] = {tw_node_output(tw_add_node(graph, "Const", tag_input, NULL, 0, attrs, 2), 0), values};
-        summary = tw_node_output(tw_add_node(graph, op, scope, inputs, 2, NULL, 0), 0);
+        tw_attr text[] = {tw_attr_tensor("value", tag), tw_attr_type("dtype", TW_STRING)};
+        tw_output inputs[] = {tw_node_output(tw_add_node(graph, "Const", tag_input, NULL, 0, text, 2), 0), values};
+        summary = tw_node_output(tw_add_node(graph, op, scope, inputs, 2, attrs, num_attrs), 0);
         tw_add_to_collection(graph, "summaries", summary);
     }
     tw_leave_name_scope(graph);
@@ -93,15 +94,31 @@ tw_output tw_summary_scalar(tw_graph *graph, const char *name, tw_output value)
 {
     TWI_NEED_OR(graph, (tw_output){0});
     TWI_NEED_IN(graph, name, "name", (tw_output){0});
-    return add_summary(graph, "ScalarSummary", "tags", name, value);
+    return add_summary(graph, "ScalarSummary", "tags", name, value, NULL, 0);
 }
 
 tw_output tw_summary_histogram(tw_graph *graph, const char *name, tw_output values)
 {
     TWI_NEED_OR(graph, (tw_output){0});
     TWI_NEED_IN(graph, name, "name", (tw_output){0});
+    return add_summary(graph, "HistogramSummary", "tag", name, values, NULL, 0);
+}
+
+tw_output tw_summary_image(tw_graph *graph, const char *name, tw_output images, int most)
+{
+    TWI_NEED_OR(graph, (tw_output){0});
     TWI_NEED_IN(graph, name, "name", (tw_output){0});
-    return add_summary(graph, "HistogramSummary", "tag", name, values);
+    static const uint8_t red[] = {255, 0, 0, 255}; /* where a pixel is not finite */
+    tw_tensor *bad_color = tw_tensor_from(TW_UINT8, TW_SHAPE(4), red);
+    tw_output summary = {0};
+    if (bad_color) {
+        tw_attr attrs[] = {tw_attr_int("max_images", most), tw_attr_tensor("bad_color", bad_color)};
+        summary = add_summary(graph, "ImageSummary", "tag", name, images, attrs, 2);
+    } else {
+        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while adding summary '%s'", name);
+    }
+    tw_tensor_release(bad_color);
+    return summary;
 }
 
 tw_output tw_merge_summaries(tw_graph *graph, const tw_output *summaries, int count)
@@ -111,7 +128,6 @@ tw_output tw_merge_summaries(tw_graph *graph, const tw_output *summaries, int co
 
 tw_output tw_merge_all_summaries(tw_graph *graph, const char *scope)
 {
-    TWI_NEED_OR(graph, (tw_output){0});
     TWI_NEED_OR(graph, (tw_output){0});
     int count = tw_get_collection(graph, "summaries", scope, NULL, 0);
     if (!count)

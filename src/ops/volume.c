@@ -1,5 +1,5 @@
 /* volume.c - convolutions and pools of volumes [N,D,H,W,C], and patches of images as rows: rows, shape rules and
- * gradient rules. Channels come last, as on CPUs in TensorFlow. */
+ * gradient rules; dilations of images. Channels come last, as on CPUs in TensorFlow. */
 #include "device/fused/volume.h"
 
 #include "ops/rules.h"
@@ -197,10 +197,58 @@ static void patches_gradient(twi_gradient *g)
                                    tw_attr_string("padding", twi_attr_string(&g->node->attrs, "padding", "VALID"))));
 }
 
+/* ---- morphology -------------------------------------------------------------------------------------------- */
+
+/* image [N,H,W,C], filter [h,w,C]: of each window the largest sum of a pixel and its tap */
+static tw_status lay_dilation(twi_inference *c, tw_shape *made)
+{
+    static const int64_t unknown[TWI_VOLUME_AXES] = {-1, -1, -1};
+    tw_shape image = c->inputs[0], filter = c->inputs[1];
+    int64_t channels = image.rank == 4 ? image.dims[3] : -1;
+    tw_status status = twi_expect_rank(c, 0, 4);
+    if (status == TW_OK)
+        status = twi_expect_rank(c, 1, 3);
+    if (status == TW_OK && filter.rank == 3 && !twi_merge_dims(channels, filter.dims[2], &channels))
+        return TWI_REFUSE(c, "the image has %lld channels, the filter %lld", (long long)image.dims[3],
+                          (long long)filter.dims[2]);
+    return status == TW_OK ? lay(c, "rates", 2, image, filter.rank < 0 ? unknown : filter.dims, channels, made) : status;
+}
+
+static tw_status dilation_shape(twi_inference *c)
+{
+    return lay_dilation(c, &c->outputs[0]);
+}
+
+/* image, filter, dy: the gradient of either */
+static tw_status dilation_grad_shape(twi_inference *c, int of)
+{
+    tw_shape made, merged;
+    tw_status status = lay_dilation(c, &made);
+    c->outputs[0] = c->inputs[of];
+    return status == TW_OK ? twi_merge_shapes(made, c->inputs[2], &merged, c->error) : status;
+}
+
+static tw_status dilation_input_shape(twi_inference *c)
+{
+    return dilation_grad_shape(c, 0);
+}
+
+static tw_status dilation_filter_shape(twi_inference *c)
+{
+    return dilation_grad_shape(c, 1);
+}
+
+static void dilation_gradient(twi_gradient *g)
+{
+    g->dx[0] = twi_build_like(g->node, "Dilation2DBackpropInput", TWI_INPUTS(X(0), X(1), DY(0)));
+    g->dx[1] = twi_build_like(g->node, "Dilation2DBackpropFilter", TWI_INPUTS(X(0), X(1), DY(0)));
+}
+
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
 #define FORMAT "padding:{SAME,VALID}; data_format:{NDHWC,NCDHW}=NDHWC"
 #define CONV "T:{half,bfloat16,float,double}; strides:ints; " FORMAT "; dilations:ints=[1,1,1,1,1]"
+#define DILATION "T:{half,bfloat16,float,double}; strides:ints; rates:ints; padding:{SAME,VALID}"
 #define POOL "ksize:ints; strides:ints; " FORMAT
 
 const twi_op twi_volume_ops[] = {
@@ -219,5 +267,10 @@ const twi_op twi_volume_ops[] = {
      "ksizes:ints; strides:ints; rates:ints; T:{bfloat16,half,float,double,int8,int16,int32,int64,uint8,bool}; "
      "padding:{SAME,VALID}",
      patches_shape, patches_gradient},
+    {"Dilation2D", "input:T, filter:T", "output:T", DILATION, dilation_shape, dilation_gradient, TWI_HOST_ONLY},
+    {"Dilation2DBackpropInput", "input:T, filter:T, out_backprop:T", "in_backprop:T", DILATION, dilation_input_shape,
+     NULL, TWI_HOST_ONLY},
+    {"Dilation2DBackpropFilter", "input:T, filter:T, out_backprop:T", "filter_backprop:T", DILATION,
+     dilation_filter_shape, NULL, TWI_HOST_ONLY},
     {0},
 };

@@ -149,7 +149,7 @@ tw_status twi_asynchronous_write_summaries(tw_trainer *t, tw_event_writer *event
     tw_status status;
     char tag[64];
     const twi_worker *w = &a->workers[r->tower];
-    TWI_TRY(twi_trainer_write_curve(t, events, t->tutorial_tags ? "total_loss" : "loss", r->step, r->loss, error));
+    TWI_TRY(twi_trainer_write_curve(t, events, t->as_tutorial ? "total_loss" : "loss", r->step, r->loss, error));
     snprintf(tag, sizeof tag, "towers/%d/total_loss", r->tower);
     TWI_TRY(twi_trainer_write_curve(t, events, tag, r->step, r->loss, error));
     TWI_TRY(twi_trainer_write_curve(t, events, "learning_rate", r->step, *(float *)tw_tensor_data(a->rate), error));

@@ -47,7 +47,7 @@ tw_status tw_trainer_create(const tw_trainer_options *given, tw_trainer **result
     t->dataset = options->dataset;
     t->recipe.rule = options->rule;
     t->recipe.data_examples = tw_dataset_count(options->dataset);
-    t->tutorial_tags = options->tutorial_tags;
+    t->as_tutorial = options->as_tutorial;
     t->input.kind = options->input;
     t->fetched.accuracy = options->accuracy;
     t->watch.replicas_every = options->check_replicas;

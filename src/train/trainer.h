@@ -92,6 +92,7 @@ typedef struct twi_input {
     tw_pipeline **pipelines;    /* [num_pipelines] one, or with TW_INPUT_QUEUES one for each tower */
     int num_pipelines;
     tw_pipeline *pipeline;            /* the first of them */
+    tw_output summary;                /* of the last tower's images; {NULL, 0}: none */
     tw_output queue;                  /* that the tower under construction takes its batch from; {NULL, 0}: none */
     tw_coordinator *coordinator;      /* of the threads that fill queues; NULL: none */
     tw_pipeline_batch_view *repeated; /* [towers] the batches that are taken in every step; NULL: they go on */
@@ -114,6 +115,7 @@ typedef struct twi_fetched {
                            automatic loss scale what it found and what it is; then what summaries want */
     bool accuracy;
     int num_always;      /* of those, how many a step without summaries has */
+    int num_losses;      /* the first of the parts: the others are averages */
     int num_parts;       /* losses that the last tower's is the sum of, and averages; behind the rate */
     int count;           /* with those of summaries; the last is the last tower's images */
     tw_tensor **tensors; /* [count] what they gave, reused from step to step */
@@ -141,7 +143,7 @@ struct tw_trainer {
     twi_scaling scaling;
     twi_fetched fetched;
     twi_watch watch;
-    bool tutorial_tags;
+    bool as_tutorial;
     twi_asynchronous *asynchronous; /* NULL: updates are synchronous */
 };
 

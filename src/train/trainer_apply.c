@@ -68,13 +68,13 @@ static tw_grads **by_variables(tw_trainer *t, tw_variable **variables)
 /* The tutorial's graph has these nodes at its top, where they hide everything else. */
 static void enter_average(tw_trainer *t)
 {
-    if (!t->tutorial_tags)
+    if (!t->as_tutorial)
         tw_enter_name_scope(t->graph, "average");
 }
 
 static void leave_average(tw_trainer *t)
 {
-    if (!t->tutorial_tags)
+    if (!t->as_tutorial)
         tw_leave_name_scope(t->graph);
 }
 

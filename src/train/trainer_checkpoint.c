@@ -66,6 +66,12 @@ tw_status twi_trainer_restore(tw_trainer *t, tw_checkpoint *checkpoint, tw_error
     return status;
 }
 
+int64_t tw_trainer_checkpoint_step(const tw_trainer *t)
+{
+    TWI_NEED_OR(t, 0);
+    return t->step - (t->as_tutorial && t->step > 0);
+}
+
 tw_status tw_trainer_save(tw_trainer *t, const char *directory, int keep, tw_error *error)
 {
     TWI_NEED(t, "trainer", error);
@@ -99,7 +105,7 @@ tw_status tw_trainer_save(tw_trainer *t, const char *directory, int keep, tw_err
                                .num_extras = count,
                                .meta_graph = true,
                                .finite = true};
-    TWI_TRY(tw_save(t->session, directory, t->step, &options, error));
+    TWI_TRY(tw_save(t->session, directory, tw_trainer_checkpoint_step(t), &options, error));
 done:
     for (int i = 0; i < count; i++)
         tw_tensor_release((tw_tensor *)extras[i].tensor);

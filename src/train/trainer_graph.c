@@ -82,6 +82,7 @@ static tw_status list_fetches(tw_trainer *t, tw_error *error)
     char scope[32];
     snprintf(scope, sizeof scope, "tower_%d", t->towers.count - 1);
     int losses = tw_get_collection(t->graph, "losses", scope, NULL, 0);
+    t->fetched.num_losses = losses;
     t->fetched.num_parts = losses + tw_get_collection(t->graph, "loss_averages", scope, NULL, 0);
     int first = t->towers.count + 1 + (t->fetched.accuracy ? 2 * t->towers.count : 0),
         most = first + 4 + t->fetched.num_parts + t->update.average->count;
@@ -130,6 +131,8 @@ tw_status twi_trainer_build_graph(tw_trainer *t, const tw_dataset *dataset, tw_e
         twi_trainer_build_data(t, dataset);
     for (int i = 0; i < t->towers.count; i++)
         build_tower(t, i, optimizer);
+    if (t->as_tutorial && t->recipe.model->channels == 3)
+        t->input.summary = tw_summary_image(g, "images", t->input.images[t->towers.count - 1], 3);
     twi_trainer_enter_step_device(t);
     t->fetched.outputs[t->towers.count] = twi_trainer_build_update(t, optimizer);
     tw_leave_device(g);

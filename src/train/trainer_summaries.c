@@ -3,6 +3,7 @@
 #include "base/status.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <tower/io.h>
 
 #include "train/trainer.h"
@@ -10,7 +11,7 @@
 /* Curves are grouped by what stands before the first slash, and groups sorted by name: "eval", "train", "units". */
 static const char *tag_of(const tw_trainer *t, const char *group, const char *name, char text[320])
 {
-    snprintf(text, 320, "%s%s%.300s", t->tutorial_tags ? "" : group, t->tutorial_tags ? "" : "/", name);
+    snprintf(text, 320, "%s%s%.300s", t->as_tutorial ? "" : group, t->as_tutorial ? "" : "/", name);
     return text;
 }
 
@@ -21,13 +22,25 @@ tw_status twi_trainer_write_curve(const tw_trainer *t, tw_event_writer *events, 
     return tw_event_writer_add_scalar(events, tag_of(t, "train", name, tag), step, value, error);
 }
 
+/* What the tutorial calls a part of the loss: where averages are kept, the part itself is "NAME (raw)" and its average
+ * "NAME". */
+static const char *tag_of_part(const tw_trainer *t, bool is_average, const char *name, char tag[320])
+{
+    bool averaged = t->as_tutorial && t->recipe.model->loss_average_decay > 0;
+    const char *end = averaged && is_average ? strrchr(name, '/') : NULL; /* of "NAME/average" */
+    int length = end ? (int)(end - name) : (int)strlen(name);
+    snprintf(tag, 320, "%.*s%s", length, name, averaged && !is_average ? " (raw)" : "");
+    return tag;
+}
+
 static tw_status write_losses(tw_trainer *t, tw_event_writer *events, const tw_trainer_step_result *r, tw_error *error)
 {
     tw_status status;
     int rate = t->fetched.num_always;
-    TWI_TRY(twi_trainer_write_curve(t, events, t->tutorial_tags ? "total_loss" : "loss", r->step, r->loss, error));
+    char name[300], tag[320];
+    TWI_TRY(twi_trainer_write_curve(t, events, t->as_tutorial ? tag_of_part(t, false, "total_loss", tag) : "loss",
+                                    r->step, r->loss, error));
     for (int i = 0; i < t->towers.count && t->towers.count > 1; i++) {
-        char tag[64];
         snprintf(tag, sizeof tag, "towers/%d/total_loss", i);
         TWI_TRY(twi_trainer_write_curve(t, events, tag, r->step, r->tower_losses[i], error));
     }
@@ -37,9 +50,9 @@ static tw_status write_losses(tw_trainer *t, tw_event_writer *events, const tw_t
         TWI_TRY(twi_trainer_write_curve(t, events, "loss_scale", r->step,
                                         *(float *)tw_tensor_data(t->fetched.tensors[rate - 1]), error));
     for (int i = rate + 1; i <= rate + t->fetched.num_parts; i++) {
-        char tag[300];
-        tw_strip_tower_name(tw_node_name(t->fetched.outputs[i].node), tag, sizeof tag);
-        TWI_TRY(twi_trainer_write_curve(t, events, tag, r->step, *(float *)tw_tensor_data(t->fetched.tensors[i]), error));
+        tw_strip_tower_name(tw_node_name(t->fetched.outputs[i].node), name, sizeof name);
+        TWI_TRY(twi_trainer_write_curve(t, events, tag_of_part(t, i - rate > t->fetched.num_losses, name, tag), r->step,
+                                        *(float *)tw_tensor_data(t->fetched.tensors[i]), error));
     }
 done:
     return status;
@@ -112,13 +125,14 @@ int twi_trainer_activations(const tw_trainer *t, tw_output outputs[TWI_MOST_ACTI
 /* Runs the last tower's network forward once more, on the batch it has just seen, with the new variables. */
 static tw_status write_activations(tw_trainer *t, tw_event_writer *events, int64_t step, tw_error *error)
 {
-    tw_output outputs[TWI_MOST_ACTIVATIONS];
-    tw_tensor *values[TWI_MOST_ACTIVATIONS] = {0};
+    tw_output outputs[TWI_MOST_ACTIVATIONS + 1];
+    tw_tensor *values[TWI_MOST_ACTIVATIONS + 1] = {0};
     tw_status status = TW_OK;
     char name[300], tag[320], curve[320];
-    int last = t->towers.count - 1, count = twi_trainer_activations(t, outputs);
+    int last = t->towers.count - 1, count = twi_trainer_activations(t, outputs), images = t->input.summary.node != NULL;
     tw_feed feeds[] = {{t->input.images[last], t->fetched.tensors[t->fetched.count - 1]}};
-    TWI_TRY(tw_session_run(t->session, feeds, 1, outputs, count, values, error));
+    outputs[count] = t->input.summary;
+    TWI_TRY(tw_session_run(t->session, feeds, 1, outputs, count + images, values, error));
     for (int i = 0; i < count; i++) {
         tw_strip_tower_name(tw_node_name(outputs[i].node), name, sizeof name);
         snprintf(tag, sizeof tag, "%s/activations", name);
@@ -126,8 +140,12 @@ static tw_status write_activations(tw_trainer *t, tw_event_writer *events, int64
         snprintf(tag, sizeof tag, "%.290s/sparsity", name);
         TWI_TRY(tw_event_writer_add_scalar(events, tag_of(t, "units", tag, curve), step, share_of_zeros(values[i]), error));
     }
+    if (images) {
+        const tw_string *summary = tw_tensor_data(values[count]);
+        TWI_TRY(tw_event_writer_add_summary(events, step, summary->data, summary->size, error));
+    }
 done:
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count + images; i++)
         tw_tensor_release(values[i]);
     return status;
 }

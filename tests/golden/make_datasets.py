@@ -428,6 +428,21 @@ def examples():
         pass
 
 
+def write_waiting():
+    """Of tests/test_datasets.c: functions that wait for a queue."""
+    for name, ahead, beside in (("waits", 0, None), ("waits_ahead", 2, None), ("waits_beside", 0, 2)):
+        with tf.Graph().as_default() as graph:
+            queue = tf.FIFOQueue(10, tf.int64, [[]])
+            dataset = data.Dataset.range(5).map(lambda x: x + queue.dequeue() + queue.dequeue(), num_parallel_calls=beside)
+            iterator = data.make_initializable_iterator(dataset.prefetch(ahead) if ahead else dataset)
+            with tf.control_dependencies([queue.enqueue(tf.constant(1, tf.int64))]):
+                tf.group(iterator.initializer, name="begin")
+            tf.identity(iterator.get_next(), name="next")
+            tf.identity(queue.size(), name="size")
+            with open(os.path.join(FILES, name + ".pb"), "wb") as file:
+                file.write(graph.as_graph_def().SerializeToString(deterministic=True))
+
+
 def write_files():
     with open(path("fixed.bin"), "wb") as f:
         f.write(b"hh" + b"abcdefghi" + b"f")
@@ -444,6 +459,7 @@ def write_files():
 def main():
     os.makedirs(FILES, exist_ok=True)
     write_files()
+    write_waiting()
     tf.enable_resource_variables()
     tf.enable_control_flow_v2()
     only = os.environ.get("CASE")

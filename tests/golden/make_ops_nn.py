@@ -166,3 +166,10 @@ for kind in (np.int32, np.int64):
         case("InTopKV2", predictions=scores, targets=targets, k=np.array(k, kind))
         case("InTopK", predictions=scores, targets=targets, k=k)
 case("InTopK", predictions=scores[:2], targets=np.array([4, -1], np.int32), k=4)
+for padding in ("SAME", "VALID"):
+    image, taps = eighths(2, 5, 6, 3), eighths(2, 3, 3)
+    window = dict(strides=[1, 2, 1, 1], rates=[1, 1, 2, 1], padding=padding)
+    case("Dilation2D", input=image, filter=taps, **window)
+    shape = tf.raw_ops.Dilation2D(input=image, filter=taps, **window).shape
+    for of in ("Input", "Filter"):
+        case("Dilation2DBackprop" + of, input=image, filter=taps, out_backprop=eighths(*shape), **window)

@@ -618,3 +618,12 @@ def pool_where(draw, op):
     attrs = {"ksize": [1, draw.int(1, 3), draw.int(1, 3), 1], "strides": [1, draw.int(1, 3), draw.int(1, 3), 1],
              "padding": draw.pick(("SAME", "VALID")), "include_batch_in_index": draw.flag(), "Targmax": draw.pick((i32, i64))}
     return Case(op, {"input": x}, attrs)
+
+
+@generator("Dilation2D")
+def dilation(draw, op):
+    dtype, channels = draw.pick((f32, f64)), draw.int(1, 3)
+    x = draw.values(dtype, (draw.int(1, 2), draw.int(3, 7), draw.int(3, 7), channels))
+    return Case(op, {"input": x, "filter": draw.values(dtype, (draw.int(1, 3), draw.int(1, 3), channels))},
+                {"strides": [1, draw.int(1, 2), draw.int(1, 2), 1], "rates": [1, draw.int(1, 2), draw.int(1, 2), 1],
+                 "padding": draw.pick(("SAME", "VALID"))})

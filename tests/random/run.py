@@ -47,6 +47,9 @@ EXPLAINED_REFUSALS = (
     "ReverseSequenceOp : Unhandled input dimensions",   # more than 5 axes
     "Indices and updates specified for empty output",   # nothing is to do
     "Only indices.shape[-1] values between 1 and",      # the whole, or more than 5 axes
+    "WhereOp : Unhandled input dimensions",             # a scalar
+    "Requires delta != 0", "must match dimensions [",   # gradients of TopKV2 and GatherNd where something is empty
+    "Total paddings must be less than the input dimension size: 0", "is empty in shape",  # nothing is to do
 )
 # What Tower refuses and TensorFlow does not.
 EXPLAINED_BY_TOWER = (
@@ -62,6 +65,9 @@ def is_explained(case, want, got):
         return bool(np.all((want == got) | (got == 0) | np.isclose(want.astype(float), got.astype(float))))
     if case.op == "Erf":  # of an infinity
         return bool(np.all((want == got) | (np.isnan(want) & (np.abs(got) == 1)) | np.isclose(want, got, 1e-4, equal_nan=True)))
+    if case.op == "DepthwiseConv2dNative":  # what no window of a filter reaches is not cleared there
+        untouched = np.all(got == 0, axis=(2, 3), keepdims=True)
+        return bool(np.all(np.isclose(want, got, 1e-4, 1e-4) | untouched))
     if case.op.endswith("3D"):  # where strides leave places out, SAME begins in the middle there, forward only
         return case.attrs["padding"] == "SAME" and any(
             a > b for a, b in zip(case.attrs["strides"][1:], case.attrs.get("ksize", (1,) + case.inputs.get("filter", f32(0)).shape)[1:]))
@@ -263,6 +269,8 @@ def compare(tower, seed, index, names):
             return name, "explained", "", None
         if refusal is None:
             return name, "only TensorFlow", "%d: %s" % (e.code, e), None
+        if "Unexpected error in binary operator" in str(refusal):  # division by zero of integers of 8 and 16 bits
+            return name, "explained", "", None
         if refusal.code != e.code:
             return name, "other code", "%d %s; TensorFlow %d %s" % (e.code, e, refusal.code, refusal), None
         return name, "refused alike", "", (built, None, e.code)

@@ -357,23 +357,24 @@ typedef enum twi_cuda_rule {
     TWI_CUDA_RMS_PROP,  /* rate, rho, momentum, epsilon */
 } twi_cuda_rule;
 
-enum { TWI_CUDA_MANY = 48, TWI_CUDA_NUMBERS = 6 };
+enum { TWI_CUDA_MANY = 48, TWI_CUDA_UPDATES = 44, TWI_CUDA_NUMBERS = 6 };
 
-/* Up to TWI_CUDA_MANY variables of one float type, the numbers', in one launch. A gradient, of a float type of its own, is
+/* Up to TWI_CUDA_UPDATES variables of one float type, the numbers', in one launch. A gradient, of a float type of its own, is
  * gradient[0] + decay[0] * var, with two towers the sum of theirs times scale; decay NULL: none. Where there is a loss, a
- * scalar on the card, then first var -= loss * var. */
+ * scalar on the card, then first var -= loss * var; where there is an average, it follows what the variable has become by
+ * *weight. */
 typedef struct twi_cuda_update {
     twi_cuda_rule rule;
     bool nesterov;
     int count, towers;
     float scale;
-    const void *numbers[TWI_CUDA_NUMBERS];
-    void *var[TWI_CUDA_MANY], *slots[2][TWI_CUDA_MANY];
-    const void *gradient[2][TWI_CUDA_MANY], *decay[2][TWI_CUDA_MANY], *loss[TWI_CUDA_MANY];
-    uint8_t type[2][TWI_CUDA_MANY]; /* of the gradients: tw_dtype */
-    int columns[TWI_CUDA_MANY];     /* 0, or the last axis of the variable, which is the first of its gradients */
-    int64_t elements[TWI_CUDA_MANY];
-    int first_block[TWI_CUDA_MANY]; /* filled in by the launcher */
+    const void *numbers[TWI_CUDA_NUMBERS], *weight;
+    void *var[TWI_CUDA_UPDATES], *slots[2][TWI_CUDA_UPDATES], *average[TWI_CUDA_UPDATES];
+    const void *gradient[2][TWI_CUDA_UPDATES], *decay[2][TWI_CUDA_UPDATES], *loss[TWI_CUDA_UPDATES];
+    uint8_t type[2][TWI_CUDA_UPDATES]; /* of the gradients: tw_dtype */
+    int columns[TWI_CUDA_UPDATES];     /* 0, or the last axis of the variable, which is the first of its gradients */
+    int64_t elements[TWI_CUDA_UPDATES];
+    int first_block[TWI_CUDA_UPDATES]; /* filled in by the launcher */
 } twi_cuda_update; /* as large as what a kernel is called with may be, nearly: 4 KB */
 
 cudaError_t twi_cuda_update_many(cudaStream_t stream, tw_dtype type, twi_cuda_update *update);

@@ -80,7 +80,7 @@ typedef struct updating {
     int count, towers, num_slots, num_numbers;
     float scale;
     int slots, numbers[TWI_CUDA_NUMBERS], gradients;
-    int decays, losses; /* 0: there are none */
+    int decays, losses, averages; /* 0: there are none */
     int64_t *offsets;   /* [towers][count]: where a gradient begins in a vector that it is a part of; -1: it is whole */
     bool *transposed;       /* [count]: the gradients' first axis is the variable's last. Both behind the struct */
 } updating;
@@ -160,8 +160,8 @@ static tw_status prepare_update(twi_prepare *p)
     return keep_updating(p, u);
 }
 
-/* N variables, S slots, K numbers, M gradients (N of each of one or two towers), M decays or none, L losses. Descent and
- * averages have no slots, one number and no losses, and so no such attributes. */
+/* N variables, S slots, K numbers, M gradients (N of each of one or two towers), M decays or none, L losses, and what
+ * follows if averages do. Descent and averages have no slots, one number and no losses, and so no such attributes. */
 static tw_status prepare_update_many(twi_prepare *p)
 {
     int count = (int)twi_attr_int(p->attrs, "N", 0), slots = (int)twi_attr_int(p->attrs, "S", 0);
@@ -169,6 +169,9 @@ static tw_status prepare_update_many(twi_prepare *p)
     updating *u = new_updating(twi_attr_string(p->attrs, "update", p->op), p->attrs, count);
     if (!u)
         return twi_fail_memory(p->error, p->node);
+    int inputs = p->num_inputs, averages = strcmp(p->op, "_ApplyAveragedMany") == 0 ? count + 1 : 0;
+    inputs -= averages;
+    u->averages = averages ? inputs : 0;
     u->slots = count;
     u->num_slots = slots / count;
     u->num_numbers = (int)twi_attr_int(p->attrs, "K", 1);
@@ -176,8 +179,8 @@ static tw_status prepare_update_many(twi_prepare *p)
         u->numbers[i] = count + slots + i;
     u->gradients = count + slots + u->num_numbers;
     u->towers = gradients / count;
-    u->losses = losses ? p->num_inputs - losses : 0;
-    u->decays = p->num_inputs - losses > u->gradients + gradients ? u->gradients + gradients : 0;
+    u->losses = losses ? inputs - losses : 0;
+    u->decays = inputs - losses > u->gradients + gradients ? u->gradients + gradients : 0;
     return keep_updating(p, u);
 }
 
@@ -185,11 +188,12 @@ static tw_status run_update(const twi_run *r)
 {
     const updating *u = r->state;
     tw_status status = TW_OK;
-    for (int begin = 0; begin < u->count && status == TW_OK; begin += TWI_CUDA_MANY) {
+    for (int begin = 0; begin < u->count && status == TW_OK; begin += TWI_CUDA_UPDATES) {
         twi_cuda_update some = {.rule = u->rule, .nesterov = u->nesterov, .towers = u->towers, .scale = u->scale};
-        some.count = u->count - begin < TWI_CUDA_MANY ? u->count - begin : TWI_CUDA_MANY;
+        some.count = u->count - begin < TWI_CUDA_UPDATES ? u->count - begin : TWI_CUDA_UPDATES;
         for (int i = 0; i < u->num_numbers; i++)
             some.numbers[i] = r->inputs[u->numbers[i]];
+        some.weight = u->averages ? r->inputs[u->averages + u->count] : NULL;
         for (int i = 0; i < some.count; i++) {
             some.var[i] = (void *)r->inputs[begin + i];
             for (int k = 0; k < u->num_slots; k++)
@@ -203,6 +207,7 @@ static tw_status run_update(const twi_run *r)
                 some.type[tower][i] = (uint8_t)gradient->dtype;
                 some.decay[tower][i] = u->decays ? share(r, u->decays + value) : NULL;
             }
+            some.average[i] = u->averages ? (void *)r->inputs[u->averages + begin + i] : NULL;
             some.loss[i] = u->losses ? share(r, u->losses + begin + i) : NULL;
             tw_shape shape = r->input_operands[begin + i].shape;
             some.elements[i] = tw_shape_elements(shape);
@@ -227,6 +232,7 @@ const twi_kernel twi_cuda_state_kernels[] = {
     {"ResourceApplyAdam", "cuda", FLOATS, prepare_update, run_update, twi_free},
     {"ResourceApplyRMSProp", "cuda", FLOATS, prepare_update, run_update, twi_free},
     {"_ApplyMany", "cuda", FLOATS, prepare_update_many, run_update, twi_free},
+    {"_ApplyAveragedMany", "cuda", FLOATS, prepare_update_many, run_update, twi_free},
     {"_ApplyGradientDescentMany", "cuda", FLOATS, prepare_update_many, run_update, twi_free},
     {"_MovingAverageMany", "cuda", TWI_TYPE(TW_FLOAT32), prepare_update_many, run_update, twi_free},
     {0},

@@ -110,6 +110,14 @@ template <typename T, twi_cuda_rule RULE> static __global__ void update_kernel(t
     store(var, count, x);
     for (int i = 0; i < SLOTS; i++)
         store((T *)u.slots[i][v] + at, count, slots[i]);
+    if (u.average[v]) {
+        T *average = (T *)u.average[v] + at;
+        const float weight = to_float(*(const T *)u.weight);
+        load(average, count, other);
+        for (int i = 0; i < TOGETHER; i++)
+            other[i] = step<T, TWI_CUDA_FOLLOWING>(false, &weight, 0, other[i], x[i], NULL, NULL);
+        store(average, count, other);
+    }
 }
 
 /* ---- launchers ------------------------------------------------------------------------------------------------------ */
@@ -127,6 +135,8 @@ cudaError_t twi_cuda_assign_add(cudaStream_t stream, tw_dtype type, int sign, in
                                                                                (const T *)value))
     return cudaGetLastError();
 }
+
+static_assert(sizeof(twi_cuda_update) <= 4096, "what a kernel is called with");
 
 #define UPDATE(rule)                                                                                                   \
     case rule:                                                                                                         \

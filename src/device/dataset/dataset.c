@@ -119,7 +119,7 @@ twi_recipe *twi_recipe_make(const twi_recipe_kind *kind, const char *node, int n
     r->types = twi_alloc_array((size_t)num_components + 1, sizeof *r->types);
     r->num_arguments = num_arguments;
     r->num_components = num_components;
-    r->threads = 1;
+    r->depth = r->parts = 1;
     if (r->node && r->arguments && r->types)
         return r;
     twi_recipe_free(r);

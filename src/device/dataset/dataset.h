@@ -68,9 +68,9 @@ struct twi_recipe {
     int num_components;          /* of an element; */
     tw_dtype *types;             /* [num_components] */
     twi_function *functions[TWI_RECIPE_FUNCTIONS];
-    bool flag;   /* the kind's attribute */
-    void *facts; /* the kind's own, shared by all iterations */
-    int threads; /* that a kind may have */
+    bool flag;        /* the kind's attribute */
+    void *facts;      /* the kind's own, shared by all iterations */
+    int depth, parts; /* recipes that lie in each other, itself too; all that an iteration goes through */
 };
 
 /* The recipe in such a tensor; NULL: something else is. */
@@ -81,7 +81,8 @@ twi_recipe *twi_recipe_make(const twi_recipe_kind *kind, const char *node, int n
 void twi_recipe_free(void *recipe); /* NULL is fine */
 
 /* Inputs by number. */
-int64_t twi_recipe_int(const twi_recipe *recipe, int argument); /* the first element of an integer or bool tensor; 0: it has none */
+int64_t twi_recipe_int(const twi_recipe *recipe,
+                       int argument); /* the first element of an integer or bool tensor; 0: it has none */
 /* The i-th behind the lists. */
 static inline int twi_recipe_behind(const twi_recipe *r, int i)
 {

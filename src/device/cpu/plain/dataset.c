@@ -92,6 +92,24 @@ static bool wants_recipe(const twi_run *r, const twi_recipe_kind *kind, int i)
            (i < 1 || i < kind->before || !kind->lists[0]);
 }
 
+/* A graph may be hostile: elements come by calls in each other, and a data set that is zipped with itself doubles. */
+static tw_status measure(twi_recipe *made, tw_error *error)
+{
+    enum { DEEPEST = 1000, MOST_PARTS = 1 << 20 };
+    int64_t parts = 1;
+    for (int i = 0; i < made->num_arguments; i++) {
+        const twi_recipe *input = twi_recipe_of(made->arguments[i]);
+        parts += input ? input->parts : 0;
+        made->depth = input && input->depth >= made->depth ? input->depth + 1 : made->depth;
+    }
+    if (made->depth > DEEPEST || parts > MOST_PARTS)
+        return twi_fail(error, TW_RESOURCE_EXHAUSTED,
+                        "data sets lie in each other %d deep, and are %lld in all; expected at most %d and %d",
+                        made->depth, (long long)parts, DEEPEST, MOST_PARTS);
+    made->parts = (int)parts;
+    return TW_OK;
+}
+
 static tw_status run_recipe(const twi_run *r)
 {
     const making *m = r->state;
@@ -109,6 +127,8 @@ static tw_status run_recipe(const twi_run *r)
         if (status == TW_OK && wants_recipe(r, m->kind, i) && !is_seed && !twi_recipe_of(made->arguments[i]))
             status = twi_fail(r->error, TW_INVALID_ARGUMENT, "input %d of '%s' is not a data set", i, r->node);
     }
+    if (status == TW_OK)
+        status = measure(made, r->error);
     if (status == TW_OK && m->kind->check)
         status = m->kind->check(made, r->error);
     if (status != TW_OK) {

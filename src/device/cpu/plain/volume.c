@@ -1,4 +1,4 @@
-/* volume.c - convolutions and pools of volumes [N,D,H,W,C], and patches of images: plain loops over windows. */
+/* volume.c - convolutions and pools of volumes [N,D,H,W,C], dilations and patches of images: plain loops over windows. */
 #include "device/fused/volume.h"
 
 #include "base/memory.h"
@@ -70,6 +70,11 @@ static tw_status prepare_avg_grad(twi_prepare *p)
     return keep_windows(p, "dilations", p->outputs[0].shape, twi_attr_ints(p->attrs, "ksize", &count) + 1);
 }
 
+static tw_status prepare_dilation(twi_prepare *p)
+{
+    return keep_windows(p, "rates", p->inputs[0].shape, p->inputs[1].shape.dims);
+}
+
 static tw_status prepare_patches(twi_prepare *p)
 {
     int count;
@@ -80,6 +85,9 @@ static tw_status prepare_patches(twi_prepare *p)
 #include "device/cpu/plain/for_floats.h"
 #undef BODY
 
+TWI_WIDENED(dilation)
+TWI_WIDENED(dilation_input)
+TWI_WIDENED(dilation_filter)
 TWI_WIDENED(conv)
 TWI_WIDENED(conv_input)
 TWI_WIDENED(conv_filter)
@@ -115,6 +123,9 @@ const twi_kernel twi_cpu_volume_kernels[] = {
     TWI_FLOAT_ROWS("MaxPool3DGrad", prepare_pool, max_pool_grad, twi_free),
     TWI_FLOAT_ROWS("AvgPool3D", prepare_pool, avg_pool, twi_free),
     TWI_FLOAT_ROWS("AvgPool3DGrad", prepare_avg_grad, avg_pool_grad, twi_free),
+    TWI_FLOAT_ROWS("Dilation2D", prepare_dilation, dilation, twi_free),
+    TWI_FLOAT_ROWS("Dilation2DBackpropInput", prepare_dilation, dilation_input, twi_free),
+    TWI_FLOAT_ROWS("Dilation2DBackpropFilter", prepare_dilation, dilation_filter, twi_free),
     {"ExtractImagePatches", "plain", TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL), prepare_patches, run_patches, twi_free},
     {0},
 };

@@ -159,3 +159,62 @@ static tw_status NAME(avg_pool_grad)(const twi_run *r)
     }
     return TW_OK;
 }
+
+/* Under the window of output place i, which tap gives channel c its largest sum with a pixel, the first one, and where that
+ * pixel is; false: the window has no pixel. */
+static inline bool NAME(find_tap)(const twi_run *r, int64_t i, int64_t c, int64_t *tap, int64_t *pixel, REAL *most)
+{
+    const twi_volume *v = r->state;
+    const REAL *x = r->inputs[0], *w = r->inputs[1];
+    int64_t outs = product(v->out, 2), ins = product(v->in, 2), window = product(v->size, 2);
+    int64_t channels = r->input_operands[1].shape.dims[2];
+    bool found = false;
+    for (int64_t k = 0; k < window; k++) {
+        int64_t place = place_of(v, i % outs, k), at = (i / outs * ins + place) * channels + c;
+        if (place < 0)
+            continue;
+        REAL sum = x[at] + w[k * channels + c];
+        if (found && !(sum > *most))
+            continue;
+        *tap = k * channels + c;
+        *pixel = at;
+        *most = sum;
+        found = true;
+    }
+    return found;
+}
+
+/* x [N,in,C], w [k,C]: y [N,out,C] */
+static tw_status NAME(dilation)(const twi_run *r)
+{
+    int64_t channels = r->input_operands[1].shape.dims[2], tap = 0, pixel = 0;
+    for (int64_t i = 0; i < r->output_operands[0].elements; i++) {
+        REAL most = 0;
+        NAME(find_tap)(r, i / channels, i % channels, &tap, &pixel, &most);
+        ((REAL *)r->outputs[0])[i] = most;
+    }
+    return TW_OK;
+}
+
+/* x, w, dy: what flows in goes to the pixel, or to the tap, that made the largest sum. */
+static tw_status NAME(dilation_grad)(const twi_run *r, bool to_pixel)
+{
+    const REAL *dy = r->inputs[2];
+    REAL *out = r->outputs[0], most;
+    int64_t channels = r->input_operands[1].shape.dims[2], tap = 0, pixel = 0;
+    twi_clear(out, sizeof *out * (size_t)r->output_operands[0].elements);
+    for (int64_t i = 0; i < r->input_operands[2].elements; i++)
+        if (NAME(find_tap)(r, i / channels, i % channels, &tap, &pixel, &most))
+            out[to_pixel ? pixel : tap] += dy[i];
+    return TW_OK;
+}
+
+static tw_status NAME(dilation_input)(const twi_run *r)
+{
+    return NAME(dilation_grad)(r, true);
+}
+
+static tw_status NAME(dilation_filter)(const twi_run *r)
+{
+    return NAME(dilation_grad)(r, false);
+}

@@ -1,0 +1,73 @@
+/* tasks.c - what a message between two tasks costs, whoever carries it.
+ *
+ *     tower launch --tasks 2 -- bench_tasks
+ *     TOWER_PLUGIN_PATH=build/src mpirun -n 2 bench_tasks
+ *
+ * Prints for messages of 4 B to 64 MB the median time of one way, there and back being two, and what that is in bytes a
+ * second. bench_plain_openmpi and bench_plain_mpich (plain_mpi.c) do the same with MPI's own calls, so that a run of
+ * each by the same mpirun tells what Tower adds: a look at who is there, and one copy where a message is received. */
+#include "comm/comm.h"
+#include "device/plugin.h"
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { CHANNEL = 1, ROUNDS = 41, FEW_ROUNDS = 7, LARGE = 1 << 20, MOST = 64 << 20 };
+
+static tw_error error;
+
+static void check(tw_status status)
+{
+    if (status == TW_OK)
+        return;
+    fprintf(stderr, "bench_tasks: %s\n", error.message);
+    exit(1);
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void go(twi_comm *c, char *data, size_t bytes)
+{
+    check(c->ops->send(c, 1 - c->task, CHANNEL, data, bytes, &error));
+}
+
+static void come(twi_comm *c, char *data, size_t bytes)
+{
+    check(c->ops->receive(c, 1 - c->task, CHANNEL, data, bytes, "a round", &error));
+}
+
+int main(void)
+{
+    const char *why;
+    twi_comm *c;
+    double times[ROUNDS];
+    char *data = calloc(1, MOST);
+    check(twi_comm_open(twi_plugin_ways(&why), &c, &error));
+    if (!c || c->tasks != 2 || !data) {
+        fprintf(stderr, "bench_tasks: expected to be started as two tasks\n");
+        return 1;
+    }
+    for (size_t bytes = 4; bytes <= MOST; bytes *= 4) {
+        int rounds = bytes < LARGE ? ROUNDS : FEW_ROUNDS;
+        for (int i = 0; i < rounds; i++) {
+            int64_t begin = twi_monotonic_ns();
+            if (c->task == 0)
+                go(c, data, bytes);
+            come(c, data, bytes);
+            if (c->task == 1)
+                go(c, data, bytes);
+            times[i] = (double)(twi_monotonic_ns() - begin) / 2e3;
+        }
+        qsort(times, (size_t)rounds, sizeof *times, compare);
+        if (c->task == 0)
+            printf("%9zu B %10.1f us %8.2f GB/s\n", bytes, times[rounds / 2], (double)bytes / times[rounds / 2] / 1e3);
+    }
+    twi_comm_close(c);
+    free(data);
+    return 0;
+}

@@ -1,0 +1,219 @@
+/* test_datasets.c - what iterators of data sets promise besides their elements: who waits is woken, an iterator goes on
+ * after an error, threads end with the session, and memory that runs out is an error. label: threads */
+#include "faulty_memory.h"
+#include "testing.h"
+
+#include <pthread.h>
+#include <tower/graph.h>
+#include <tower/io.h>
+#include <tower/ops.h>
+#include <tower/queue.h>
+#include <tower/session.h>
+
+static tw_graph *read_graph(const char *name)
+{
+    char path[600];
+    size_t size;
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    snprintf(path, sizeof path, "%s/datasets/%s.pb", GOLDEN_DIR, name);
+    char *bytes = read_whole(path, &size);
+    assert_ok(tw_graph_import(g, bytes, size, NULL, &error));
+    free(bytes);
+    return g;
+}
+
+static tw_status run(tw_graph *g, tw_session *s, const char *name, int index, tw_tensor **result, tw_error *error)
+{
+    tw_output fetch = {tw_graph_find(g, name), index};
+    assert_non_null(fetch.node);
+    return tw_session_run(s, NULL, 0, &fetch, 1, result, error);
+}
+
+static int count_threads(void)
+{
+    int count = 0;
+    char line[256];
+    FILE *file = fopen("/proc/self/status", "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file))
+        sscanf(line, "Threads: %d", &count);
+    fclose(file);
+    return count;
+}
+
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
+
+/* With elements made ahead that nobody takes, and after a part of an epoch. */
+static void threads_of_iterators_end_with_their_session(void **state)
+{
+    (void)state;
+    static const char *const starts[] = {"MakeIterator", "MakeIterator_1", "MakeIterator_2"};
+    static const char *const gives[] = {"IteratorGetNext", "IteratorGetNext_1", "IteratorGetNext_2"};
+    int before = 0;
+    for (int round = 0; round < 3; round++) {
+        tw_error error = {0};
+        tw_session *s;
+        tw_graph *g = read_graph("from_memory_and_ahead");
+        tw_tensor *value = NULL;
+        assert_ok(tw_session_create(g, NULL, &s, &error));
+        for (int i = 0; i < 3; i++) {
+            assert_ok(run(g, s, starts[i], -1, NULL, &error));
+            assert_ok(run(g, s, gives[i], 0, &value, &error));
+            assert_ok(run(g, s, starts[i], -1, NULL, &error)); /* begins anew with the old one's threads at work */
+            assert_ok(run(g, s, gives[i], 0, &value, &error));
+        }
+        tw_tensor_release(value);
+        tw_session_destroy(s);
+        tw_graph_destroy(g);
+        if (round == 0) /* libraries may keep theirs */
+            before = count_threads();
+        else
+            assert_int_equal(count_threads(), before);
+    }
+}
+
+/* ---- waiting ----------------------------------------------------------------------------------------------------- */
+
+typedef struct waiter {
+    tw_graph *g;
+    tw_session *s;
+    tw_status status;
+    tw_error error;
+} waiter;
+
+static void *wait_for_element(void *user)
+{
+    waiter *w = user;
+    tw_tensor *value = NULL;
+    w->status = run(w->g, w->s, "next", 0, &value, &w->error);
+    tw_tensor_release(value);
+    return NULL;
+}
+
+/* Whether the function of a map waits for a queue or a thread that makes elements ahead does: both end. */
+static void cancelling_a_session_wakes_who_waits_for_an_element(void **state)
+{
+    (void)state;
+    static const char *const graphs[] = {"waits", "waits_ahead", "waits_beside"};
+    for (int i = 0; i < 3; i++) {
+        waiter w = {.g = read_graph(graphs[i])};
+        tw_error error = {0};
+        tw_tensor *size = NULL;
+        pthread_t thread;
+        assert_ok(tw_session_create(w.g, NULL, &w.s, &error));
+        assert_ok(run(w.g, w.s, "begin", -1, NULL, &error));
+        assert_int_equal(pthread_create(&thread, NULL, wait_for_element, &w), 0);
+        do { /* the queue has one element, which the function takes before it waits for another */
+            tw_output fetch = {tw_graph_find(w.g, "size"), 0};
+            assert_ok(tw_session_run_in(w.s, 1, NULL, 0, &fetch, 1, &size, &error));
+        } while (tw_tensor_value(size, 0) > 0);
+        tw_tensor_release(size);
+        tw_session_cancel(w.s);
+        pthread_join(thread, NULL);
+        if (w.status != TW_CANCELLED)
+            fail_msg("%s: status %d, %s", graphs[i], w.status, w.error.message);
+        tw_session_destroy(w.s);
+        tw_graph_destroy(w.g);
+    }
+}
+
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
+
+static void an_error_of_a_function_names_its_node_and_the_next_element_comes(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_session *s;
+    tw_tensor *value = NULL;
+    tw_graph *g = read_graph("failing_maps");
+    assert_ok(tw_session_create(g, NULL, &s, &error));
+    assert_ok(run(g, s, "MakeIterator", -1, NULL, &error));
+    for (int i = 0; i < 2; i++)
+        assert_ok(run(g, s, "IteratorGetNext", 0, &value, &error));
+    assert_fails(run(g, s, "IteratorGetNext", 0, &value, &error), TW_INVALID_ARGUMENT, "MapDataset/f/CheckNumerics");
+    assert_message(error.message, "IteratorGetNext");
+    assert_ok(run(g, s, "IteratorGetNext", 0, &value, &error));
+    assert_true(tw_tensor_value(value, 0) == 1);
+    tw_tensor_release(value);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
+static void a_session_without_memory_fails_and_leaves_nothing(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"groups", "windows", "padded_batches"};
+    for (int k = 0; k < 3; k++) {
+        tw_graph *g = read_graph(names[k]);
+        int failures = 0;
+        for (int n = 0, ends = 0; !ends; n += 1 + n / 8) {
+            tw_error error = {0};
+            tw_session *s = NULL;
+            tw_tensor *value = NULL;
+            fail_allocation(n);
+            tw_status status = tw_session_create(g, NULL, &s, &error);
+            if (status == TW_OK)
+                status = run(g, s, "MakeIterator", -1, NULL, &error);
+            for (int i = 0; i < 3 && status == TW_OK; i++)
+                status = run(g, s, "IteratorGetNext", 0, &value, &error);
+            ends = !memory.failed;
+            failures += status != TW_OK;
+            assert_true(status == TW_OK || status == TW_RESOURCE_EXHAUSTED);
+            tw_tensor_release(value);
+            tw_session_destroy(s);
+            stop_failing_allocations();
+            assert_int_equal(memory.live, 0);
+        }
+        assert_true(failures > 20);
+        tw_graph_destroy(g);
+    }
+}
+
+/* Each data set is of the one before, or of it twice. */
+static void assert_refused(int depth, bool twice)
+{
+    tw_error error = {0};
+    tw_session *s;
+    tw_graph *g = tw_graph_create();
+    tw_dtype types[] = {TW_INT64};
+    tw_shape shapes[] = {TW_SCALAR};
+    tw_attr attrs[] = {tw_attr_types("output_types", types, 1), tw_attr_shapes("output_shapes", shapes, 1),
+                       tw_attr_string("shared_name", ""), tw_attr_string("container", "")};
+    tw_tensor *value = tw_tensor_int64(5);
+    tw_output five = tw_constant(g, value);
+    tw_output inputs[] = {five, five, five};
+    tw_output set = tw_node_output(tw_add_node(g, "RangeDataset", NULL, inputs, 3, attrs, 2), 0);
+    for (int i = 0; i < depth; i++) {
+        tw_output next[] = {set, twice ? set : five};
+        set = tw_node_output(
+            tw_add_node(g, twice ? "ConcatenateDataset" : "TakeDataset", NULL, next, 2, attrs, 2), 0);
+    }
+    tw_output iterator = tw_node_output(tw_add_node(g, "IteratorV2", NULL, NULL, 0, attrs, 4), 0);
+    tw_node *start = tw_add_node(g, "MakeIterator", NULL, (tw_output[]){set, iterator}, 2, NULL, 0);
+    assert_string_equal(tw_graph_message(g), "");
+    assert_ok(tw_session_create(g, NULL, &s, &error));
+    assert_fails(run(g, s, tw_node_name(start), -1, NULL, &error), TW_RESOURCE_EXHAUSTED, "lie in each other");
+    tw_tensor_release(value);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
+static void data_sets_that_lie_in_each_other_without_end_are_refused(void **state)
+{
+    (void)state;
+    assert_refused(1000, false);
+    assert_refused(40, true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_of_iterators_end_with_their_session),
+        cmocka_unit_test(cancelling_a_session_wakes_who_waits_for_an_element),
+        cmocka_unit_test(an_error_of_a_function_names_its_node_and_the_next_element_comes),
+        cmocka_unit_test(a_session_without_memory_fails_and_leaves_nothing),
+        cmocka_unit_test(data_sets_that_lie_in_each_other_without_end_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
