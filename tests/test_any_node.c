@@ -178,11 +178,17 @@ static void fill_pool(pool *p)
     build_examples(p->g);
     p->num_examples = tw_graph_num_nodes(p->g);
     for (int t = 0; t < NUM_DTYPES; t++) {
-        for (int s = 0; s < NUM_SHAPES && dtypes[t] != TW_RESOURCE; s++)
+        for (int s = 0; s < NUM_SHAPES && dtypes[t] != TW_RESOURCE && dtypes[t] != TW_VARIANT; s++)
             add(p, random_constant(p->g, dtypes[t], shapes[s]));
         for (int s = 0; s < NUM_STRANGE; s++)
-            if (dtypes[t] != TW_RESOURCE)
+            if (dtypes[t] != TW_RESOURCE && dtypes[t] != TW_VARIANT)
                 add(p, tw_placeholder(p->g, dtypes[t], strange_shapes[s]));
+    }
+    for (int i = 0; i < 8; i++) {
+        tw_attr attrs[] = {tw_attr_type("element_dtype", TW_FLOAT32), tw_attr_type("shape_type", TW_INT32)};
+        tw_output inputs[] = {tw_zeros(p->g, TW_FLOAT32, TW_SHAPE(i / 2, 2)),
+                              tw_constant_int32s(p->g, TW_SCALAR, (int32_t[]){-1})};
+        add(p, tw_node_output(tw_add_node(p->g, "TensorListFromTensor", NULL, inputs, 2, attrs, 2), 0));
     }
     for (int i = 0; i < 8; i++) {
         char name[16];
@@ -219,7 +225,7 @@ static tw_output input_of_type(const pool *p, tw_dtype dtype, const leaning *l)
         if (!l->honest && chance(1))
             return output;
         if (tw_output_dtype(output) == dtype &&
-            (dtype == TW_RESOURCE || i > 1000 || chance(15) ||
+            (dtype == TW_RESOURCE || dtype == TW_VARIANT || i > 1000 || chance(15) ||
              (index ? tw_output_shape(output).rank >= 0 && tw_output_shape(output).rank <= 1 : suits(l, output))))
             return output;
     }

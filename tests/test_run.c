@@ -76,7 +76,7 @@ static void a_failing_step_wakes_those_of_its_run_that_wait(void **state)
     }
     twi_plan plan = {.lists = lists, .num_lists = 2};
     assert_ok(twi_dispatchers_create(devices, wake_gate, &gate, &dispatchers, &error));
-    assert_ok(twi_dispatchers_prepare(dispatchers, &plan, &error));
+    assert_ok(twi_dispatchers_prepare(dispatchers, &plan, NULL, &error));
     assert_fails(twi_dispatchers_run(dispatchers, &plan, 1, &done, &error), TW_OUT_OF_RANGE, "broken on purpose");
     twi_dispatchers_destroy(dispatchers);
     tw_devices_destroy(devices);

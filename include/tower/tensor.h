@@ -11,7 +11,8 @@
 extern "C" {
 #endif
 
-/*  X(NAME, number, bytes, "name")   The numbers are TensorFlow's DataType, the names those of its op list. */
+/*  X(NAME, number, bytes, "name")   The numbers are TensorFlow's DataType, the names those of its op list. Values of
+ *  the last two are handles of what a session has, and lists of tensors: edges of a graph have them, programs do not */
 #define TW_DTYPE_LIST(X)                                                                                               \
     X(FLOAT32, 1, 4, "float")                                                                                          \
     X(FLOAT64, 2, 8, "double")                                                                                         \
@@ -24,7 +25,8 @@ extern "C" {
     X(BOOL, 10, 1, "bool")                                                                                             \
     X(BFLOAT16, 14, 2, "bfloat16")                                                                                     \
     X(FLOAT16, 19, 2, "half")                                                                                          \
-    X(RESOURCE, 20, 8, "resource")
+    X(RESOURCE, 20, 8, "resource")                                                                                     \
+    X(VARIANT, 21, 8, "variant")
 
 typedef enum tw_dtype {
     TW_INVALID_DTYPE = 0,

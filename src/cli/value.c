@@ -311,7 +311,7 @@ tw_tensor *value_parse(tw_dtype dtype, tw_shape shape, const char *text, char *w
 {
     element value;
     *wrong = 0;
-    if (tw_dtype_size(dtype) == 0 || dtype == TW_RESOURCE) {
+    if (tw_dtype_size(dtype) == 0 || dtype == TW_RESOURCE || dtype == TW_VARIANT) {
         snprintf(wrong, size, "values of this type cannot be typed");
         return NULL;
     }
@@ -346,7 +346,7 @@ tw_tensor *value_convert(tw_tensor *tensor, tw_dtype dtype, char *wrong, size_t 
     *wrong = 0;
     if (from == dtype)
         return tensor;
-    if (from == TW_STRING || dtype == TW_STRING || from == TW_RESOURCE || dtype == TW_RESOURCE)
+    if (from == TW_STRING || dtype == TW_STRING || from == TW_RESOURCE || dtype == TW_RESOURCE || dtype == TW_VARIANT)
         snprintf(wrong, size, "expected %s, found %s", tw_dtype_name(dtype), tw_dtype_name(from));
     tw_tensor *made = *wrong ? NULL : tw_tensor_create(dtype, tw_tensor_shape(tensor));
     for (int64_t i = 0; made && !*wrong && i < tw_tensor_elements(tensor); i++) {

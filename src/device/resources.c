@@ -2,6 +2,7 @@
 #include "device/resources.h"
 
 #include "base/memory.h"
+#include "tensor/variant.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -88,7 +89,7 @@ tw_status twi_resources_variable(twi_resource_table *table, const char *name, tw
                         tw_dtype_name(r->dtype), tw_shape_text(r->shape, has, sizeof has), r->device->text,
                         tw_dtype_name(dtype), tw_shape_text(shape, wants, sizeof wants), device->text);
     }
-    if (!tw_shape_is_known(shape) || dtype == TW_STRING)
+    if (!tw_shape_is_known(shape) || twi_owns_memory(dtype))
         return twi_fail(error, TW_UNIMPLEMENTED, "variable '%s': %s variables of shape %s are not supported", name,
                         tw_dtype_name(dtype), tw_shape_text(shape, wants, sizeof wants));
     r->dtype = dtype;

@@ -505,7 +505,7 @@ static tw_status read_entry(void *user, const char *key, size_t key_size, const 
         .size = stored->size,
         .crc = stored->crc32c,
     };
-    if (made.dtype == TW_RESOURCE) /* no bytes of ours */
+    if (made.dtype == TW_RESOURCE || made.dtype == TW_VARIANT) /* no bytes of ours */
         made.dtype = TW_INVALID_DTYPE;
     if (rank <= TW_MAX_RANK) {
         made.shape.rank = (int)rank;

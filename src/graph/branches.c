@@ -76,9 +76,10 @@ static tw_status find(tw_graph *graph, twi_branches **result, tw_error *error)
     while (b->nodes.count < graph->nodes.count && status == TW_OK) {
         const tw_node *node = graph->nodes.items[b->nodes.count];
         twi_guard *guard = NULL;
-        status =
-            twi_op_is(node->op, TWI_MERGE) ? merge_inputs(b, node, &guard, error) : join_inputs(b, node, &guard, error);
-        for (int i = 0; i < node->num_control_inputs && status == TW_OK; i++)
+        bool merges = twi_op_is(node->op, TWI_MERGE), triggers = merges && !node->num_inputs;
+        if (!triggers) /* which runs whatever came of what it comes after */
+            status = merges ? merge_inputs(b, node, &guard, error) : join_inputs(b, node, &guard, error);
+        for (int i = 0; i < node->num_control_inputs && !triggers && status == TW_OK; i++)
             status = twi_guard_join(&b->guards, guard, b->nodes.items[node->control_inputs[i]->id], &guard, error);
         b->nodes.items[b->nodes.count++] = guard;
     }

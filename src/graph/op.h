@@ -37,7 +37,7 @@ typedef struct twi_inference {
     const twi_attrs *attrs;
     int num_inputs;
     const tw_dtype *input_types;
-    const tw_shape *inputs;           /* of a resource: the shape of the variable behind it */
+    const tw_shape *inputs; /* of a resource: the shape of the variable behind it; of a list: of its elements */
     tw_tensor *const *input_values;   /* value of input i if it is a known constant, else NULL; see twi_ask_value() */
     uint64_t asked;                   /* inputs whose value is not known and would tell more; the last bit: any of the rest */
     const tw_output *sources;         /* whose outputs the inputs are: of a handle, the node that made the resource */

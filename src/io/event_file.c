@@ -148,7 +148,7 @@ static tw_status fill_histogram(twi_histogram *histogram, const tw_tensor *tenso
 {
     tw_dtype dtype = tw_tensor_dtype(tensor);
     int64_t elements = tw_tensor_elements(tensor), added = 0;
-    if (dtype == TW_STRING || dtype == TW_RESOURCE)
+    if (dtype == TW_STRING || dtype == TW_RESOURCE || dtype == TW_VARIANT)
         return twi_fail(error, TW_INVALID_ARGUMENT, "histogram '%s' needs numbers, not a tensor of type %s", tag,
                         tw_dtype_name(dtype));
     twi_histogram_start(histogram);

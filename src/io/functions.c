@@ -1,5 +1,5 @@
 /* functions.c - TensorFlow 2's control flow as TensorFlow 1's: a call becomes the function's own nodes under the call's
- * name; If and While, whose branches and bodies are functions, become Switch and Merge, and frames, as TensorFlow
+ * name; If, Case and While, whose branches and bodies are functions, become Switch and Merge, and frames, as TensorFlow
  * lowers them itself. What a data set calls is kept beside (functions.h). So nothing behind the import has a library.
  *
  * A call's node keeps its name and its outputs: an IdentityN of what takes its place. In a function, an input is an
@@ -147,19 +147,43 @@ static const Twi__AttrValue *find_attr(const Twi__NodeDef *node, const char *nam
     return NULL;
 }
 
-/* The function that an attribute names; NULL: there is none. */
-static const Twi__FunctionDef *function_of(const twi_functions *f, const Twi__NodeDef *node, const char *attr)
+static const Twi__FunctionDef *function_named_in(const twi_functions *f, const ProtobufCBinaryData *bytes)
 {
-    const Twi__AttrValue *value = find_attr(node, attr);
-    if (!value || value->value_case != TWI__ATTR_VALUE__VALUE_FUNC)
-        return NULL;
     twi_proto proto;
-    twi_proto_start(&proto, value->func.len);
-    Twi__NameAttrList *list = twi__name_attr_list__unpack(&proto.allocator, value->func.len, value->func.data);
+    twi_proto_start(&proto, bytes->len);
+    Twi__NameAttrList *list = twi__name_attr_list__unpack(&proto.allocator, bytes->len, bytes->data);
     const Twi__FunctionDef *function = list ? twi_map_get(&f->by_name, list->name) : NULL;
     if (list)
         twi__name_attr_list__free_unpacked(list, &proto.allocator);
     return function;
+}
+
+/* The function that an attribute names, or the number-th of a list; NULL: there is none. */
+static const Twi__FunctionDef *function_at(const twi_functions *f, const Twi__NodeDef *node, const char *attr,
+                                           size_t number)
+{
+    const Twi__AttrValue *value = find_attr(node, attr);
+    if (value && value->value_case == TWI__ATTR_VALUE__VALUE_FUNC && number == 0)
+        return function_named_in(f, &value->func);
+    if (value && value->value_case == TWI__ATTR_VALUE__VALUE_LIST && number < value->list->n_func)
+        return function_named_in(f, &value->list->func[number]);
+    return NULL;
+}
+
+static const Twi__FunctionDef *function_of(const twi_functions *f, const Twi__NodeDef *node, const char *attr)
+{
+    return function_at(f, node, attr, 0);
+}
+
+/* How many there are; 0 also where one is not in the library. */
+static size_t count_functions(const twi_functions *f, const Twi__NodeDef *node, const char *attr)
+{
+    const Twi__AttrValue *value = find_attr(node, attr);
+    size_t count = !value ? 0 : value->value_case == TWI__ATTR_VALUE__VALUE_LIST ? value->list->n_func : 1;
+    for (size_t i = 0; i < count; i++)
+        if (!function_at(f, node, attr, i))
+            return 0;
+    return count;
 }
 
 static int32_t type_at(const Twi__NodeDef *node, const char *attr, size_t i)
@@ -340,21 +364,27 @@ typedef struct lowering {
     size_t num_data;
 } lowering;
 
-static tw_status lower_call(lowering *l)
+/* The function takes the inputs from `first` on. */
+static tw_status call_function(lowering *l, const Twi__FunctionDef *function, size_t first)
 {
     twi_functions *f = l->f;
-    const Twi__FunctionDef *function = function_of(f, l->node, "f");
     call c;
-    tw_status status = open_call(f, function, PRINT("%s/", l->name), l->device,
-                                 l->num_data < l->node->n_input ? l->inputs[l->num_data] : NULL, l->num_data, &c);
-    for (size_t i = 0; i < l->num_data && status == TW_OK; i++)
-        c.place.arguments[i] = l->inputs[i];
+    tw_status status =
+        open_call(f, function, PRINT("%s/", l->name), l->device,
+                  l->num_data < l->node->n_input ? l->inputs[l->num_data] : NULL, l->num_data - first, &c);
+    for (size_t i = first; i < l->num_data && status == TW_OK; i++)
+        c.place.arguments[i - first] = l->inputs[i];
     if (status == TW_OK)
         status = inline_function(f, &c.place, c.results, c.controls);
     if (status == TW_OK)
         status =
             add_outputs(f, l->name, l->device, l->node, "Tout", c.results, c.num_results, c.controls, c.num_controls);
     return status;
+}
+
+static tw_status lower_call(lowering *l)
+{
+    return call_function(l, function_of(l->f, l->node, "f"), 0);
 }
 
 /* Inputs, and behind them the node's control inputs. */
@@ -383,6 +413,15 @@ static tw_status add_with_controls(lowering *l, const char *op, const char *name
 /* ---- If
  * -------------------------------------------------------------------------------------------------------------- */
 
+/* What runs where the side is taken. */
+static tw_status add_side(lowering *l, bool side)
+{
+    twi_functions *f = l->f;
+    attr_value type = type_value("T", TW_BOOL);
+    const char *input = PRINT("%s/pivot%s", l->name, side ? ":1" : "");
+    return add(f, "Identity", PRINT("%s/%s", l->name, side ? "then" : "else"), l->device, &input, 1, &type, 1);
+}
+
 static tw_status add_switches(lowering *l)
 {
     twi_functions *f = l->f;
@@ -393,20 +432,17 @@ static tw_status add_switches(lowering *l)
         status = add_with_controls(l, "Switch", PRINT("%s/switch_%zu", l->name, i - 1), l->inputs[i], l->inputs[0],
                                    &type, 1);
     }
-    return status;
+    if (status == TW_OK)
+        status = add_side(l, false);
+    return status == TW_OK ? add_side(l, true) : status;
 }
 
-static tw_status inline_branch(lowering *l, bool side, call *c)
+static tw_status inline_branch(lowering *l, const Twi__FunctionDef *function, bool side, call *c)
 {
     twi_functions *f = l->f;
     const char *word = side ? "then" : "else";
-    const Twi__FunctionDef *function = function_of(f, l->node, side ? "then_branch" : "else_branch");
-    attr_value type = type_value("T", TW_BOOL);
-    const char *input = PRINT("%s/pivot%s", l->name, side ? ":1" : "");
     tw_status status = open_call(f, function, PRINT("%s/%s/", l->name, word), l->device, PRINT("^%s/%s", l->name, word),
                                  l->num_data - 1, c);
-    if (status == TW_OK)
-        status = add(f, "Identity", PRINT("%s/%s", l->name, word), l->device, &input, 1, &type, 1);
     for (size_t i = 0; i + 1 < l->num_data && status == TW_OK; i++)
         if (!(c->place.arguments[i] = PRINT("%s/switch_%zu%s", l->name, i, side ? ":1" : "")))
             status = fail_memory(f);
@@ -427,14 +463,11 @@ static tw_status add_done(lowering *l, const char *word, const call *c)
     return add(f, "Identity", PRINT("%s/%s_done", l->name, word), l->device, inputs, c->num_controls + 1, &type, 1);
 }
 
-static tw_status lower_if(lowering *l)
+/* The results of both sides, [false] and [true], become one: sides[0]'s, whose only control is that it is done. */
+static tw_status merge_sides(lowering *l, call sides[2])
 {
     twi_functions *f = l->f;
-    call sides[2];
     tw_status status;
-    TWI_TRY(add_switches(l));
-    TWI_TRY(inline_branch(l, false, &sides[0]));
-    TWI_TRY(inline_branch(l, true, &sides[1]));
     if (sides[0].num_results != sides[1].num_results)
         TWI_TRY(twi_fail(f->error, TW_INVALID_ARGUMENT, "node '%s' (%s): one branch gives %zu values, the other %zu",
                          l->name, l->node->op, sides[1].num_results, sides[0].num_results));
@@ -450,9 +483,106 @@ static tw_status lower_if(lowering *l)
     attr_value attrs[] = {type_value("T", TW_BOOL), int_value("N", 2)};
     const char *inputs[] = {PRINT("%s/else_done", l->name), PRINT("%s/then_done", l->name)};
     TWI_TRY(add(f, "Merge", PRINT("%s/done", l->name), l->device, inputs, 2, attrs, 2));
-    char *control = PRINT("^%s/done", l->name);
-    TWI_TRY(add_outputs(f, l->name, l->device, l->node, "Tout", sides[0].results, sides[0].num_results, &control, 1));
+    sides[0].controls = twi_arena_alloc(f->arena, sizeof(char *));
+    sides[0].num_controls = 1;
+    if (!sides[0].controls || !(sides[0].controls[0] = PRINT("^%s/done", l->name)))
+        status = fail_memory(f);
 done:
+    return status;
+}
+
+static tw_status lower_if(lowering *l)
+{
+    twi_functions *f = l->f;
+    call sides[2];
+    tw_status status;
+    TWI_TRY(add_switches(l));
+    TWI_TRY(inline_branch(l, function_of(f, l->node, "else_branch"), false, &sides[0]));
+    TWI_TRY(inline_branch(l, function_of(f, l->node, "then_branch"), true, &sides[1]));
+    TWI_TRY(merge_sides(l, sides));
+    TWI_TRY(add_outputs(f, l->name, l->device, l->node, "Tout", sides[0].results, sides[0].num_results,
+                        sides[0].controls, 1));
+done:
+    return status;
+}
+
+/* ---- Case: as many Ifs as there are branches but one, each in the side of the one before that is not taken --------
+ */
+
+/* Whether the index is that branch's. */
+static tw_status add_test(lowering *level, const char *index, int32_t number)
+{
+    twi_functions *f = level->f;
+    attr_value value = {.name = "value"}, type = type_value("dtype", TW_INT32), compared = type_value("T", TW_INT32);
+    Twi__TensorProto *tensor = twi_arena_alloc(f->arena, sizeof *tensor);
+    Twi__TensorShapeProto *shape = twi_arena_alloc(f->arena, sizeof *shape);
+    int32_t *held = twi_arena_copy(f->arena, &number, sizeof number);
+    const char *there = PRINT("^%.*s", (int)strcspn(index, ":"), index);
+    const char *inputs[] = {index, PRINT("%s/number", level->name)};
+    if (!tensor || !shape || !held || !there || !inputs[1])
+        return fail_memory(f);
+    twi__tensor_proto__init(tensor);
+    twi__tensor_shape_proto__init(shape);
+    tensor->dtype = TW_INT32;
+    tensor->tensor_shape = shape;
+    tensor->n_int_val = 1;
+    tensor->int_val = held;
+    twi__attr_value__init(&value.value);
+    value.value.value_case = TWI__ATTR_VALUE__VALUE_TENSOR;
+    value.value.tensor = tensor;
+    attr_value attrs[] = {value, type};
+    tw_status status = add(f, "Const", inputs[1], level->device, &there, 1, attrs, 2);
+    return status == TW_OK ? add(f, "Equal", level->inputs[0], level->device, inputs, 2, &compared, 1) : status;
+}
+
+/* A level tells its branch from all behind it. What it takes is what the level before lets through. */
+static tw_status open_level(lowering *l, size_t number, const lowering *before, const char **index, lowering *level)
+{
+    twi_functions *f = l->f;
+    attr_value type = type_value("T", TW_INT32);
+    char *last = PRINT("%s/level_%zu/index", l->name, number);
+    *level = *l;
+    level->name = PRINT("%s/level_%zu", l->name, number);
+    level->inputs = twi_arena_copy(f->arena, l->inputs, sizeof *l->inputs * (l->node->n_input + 1));
+    if (!last || !level->name || !level->inputs || !(level->inputs[0] = PRINT("%s/taken", level->name)))
+        return fail_memory(f);
+    for (size_t i = 1; i < l->num_data && before; i++)
+        if (!(level->inputs[i] = PRINT("%s/switch_%zu", before->name, i - 1)))
+            return fail_memory(f);
+    tw_status status = add_test(level, *index, (int32_t)number);
+    const char *switched[] = {*index, level->inputs[0]};
+    if (status == TW_OK)
+        status = add(f, "Switch", last, level->device, switched, 2, &type, 1);
+    *index = last;
+    return status == TW_OK ? add_switches(level) : status;
+}
+
+static tw_status lower_case(lowering *l)
+{
+    twi_functions *f = l->f;
+    size_t count = count_functions(f, l->node, "branches");
+    lowering *levels = twi_arena_alloc(f->arena, sizeof *levels * (count + 1));
+    call *branches = twi_arena_alloc(f->arena, sizeof *branches * (count + 1));
+    const char *index = l->inputs[0];
+    tw_status status = levels && branches ? TW_OK : fail_memory(f);
+    if (count == 1)
+        return call_function(l, function_of(f, l->node, "branches"), 1);
+    for (size_t i = 0; i + 1 < count && status == TW_OK; i++) {
+        status = open_level(l, i, i ? &levels[i - 1] : NULL, &index, &levels[i]);
+        if (status == TW_OK)
+            status = inline_branch(&levels[i], function_at(f, l->node, "branches", i), true, &branches[i]);
+    }
+    if (status == TW_OK)
+        status = inline_branch(&levels[count - 2], function_at(f, l->node, "branches", count - 1), false,
+                               &branches[count - 1]);
+    for (size_t i = count - 1; i > 0 && status == TW_OK; i--) {
+        call sides[2] = {branches[i], branches[i - 1]};
+        status = merge_sides(&levels[i - 1], sides);
+        branches[i - 1] = sides[0];
+    }
+    if (status == TW_OK)
+        status = add_outputs(f, l->name, l->device, l->node, "Tout", branches[0].results, branches[0].num_results,
+                             branches[0].controls, 1);
     return status;
 }
 
@@ -685,6 +815,7 @@ static const struct {
     {"PartitionedCall", {"f", NULL}, lower_call},     {"StatefulPartitionedCall", {"f", NULL}, lower_call},
     {"If", {"then_branch", "else_branch"}, lower_if}, {"StatelessIf", {"then_branch", "else_branch"}, lower_if},
     {"While", {"cond", "body"}, lower_while},         {"StatelessWhile", {"cond", "body"}, lower_while},
+    {"Case", {"branches", NULL}, lower_case},         {"StatelessCase", {"branches", NULL}, lower_case},
 };
 
 /* Which row is for the node; -1: it stays as it is. One whose functions are not there is missed by name when it is run.
@@ -694,7 +825,7 @@ static int row_of(const twi_functions *f, const Twi__NodeDef *node)
     for (size_t i = 0; i < sizeof lowered / sizeof *lowered; i++) {
         bool there = strcmp(lowered[i].name, node->op) == 0;
         for (int k = 0; k < 2 && there && lowered[i].functions[k]; k++)
-            there = function_of(f, node, lowered[i].functions[k]) != NULL;
+            there = count_functions(f, node, lowered[i].functions[k]) > 0;
         const Twi__AttrValue *type = there ? find_attr(node, "Tcond") : NULL;
         if (there && (!type || type->type == TW_BOOL))
             return (int)i;

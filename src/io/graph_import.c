@@ -291,13 +291,6 @@ static tw_status read_strings(importer *m, const Twi__AttrValue__ListValue *list
     return TW_OK;
 }
 
-/* What TensorFlow calls a variant here is a data set or an optional, whose handle is a resource (ops/dataset.c). */
-static tw_status read_dtype(importer *m, int32_t number, tw_dtype *dtype)
-{
-    enum { DT_VARIANT = 21 };
-    return twi_dtype_from_proto(number == DT_VARIANT ? TW_RESOURCE : number, dtype, m->error);
-}
-
 static tw_status read_types(importer *m, const Twi__AttrValue__ListValue *list, twi_attr *attr)
 {
     tw_dtype *types = twi_arena_alloc(&m->arena, sizeof *types * list->n_type);
@@ -305,7 +298,7 @@ static tw_status read_types(importer *m, const Twi__AttrValue__ListValue *list, 
         return fail_memory(m);
     *attr = tw_attr_types(attr->name, types, (int)list->n_type);
     for (size_t i = 0; i < list->n_type; i++) {
-        tw_status status = read_dtype(m, list->type[i], &types[i]);
+        tw_status status = twi_dtype_from_proto(list->type[i], &types[i], m->error);
         if (status != TW_OK)
             return status;
     }
@@ -402,7 +395,7 @@ static tw_status read_attr(importer *m, const Twi__AttrValue *value, tw_attr_kin
         return TW_OK;
     case TWI__ATTR_VALUE__VALUE_TYPE:
         attr->kind = TW_ATTR_TYPE;
-        return read_dtype(m, value->type, &attr->type);
+        return twi_dtype_from_proto(value->type, &attr->type, m->error);
     case TWI__ATTR_VALUE__VALUE_SHAPE:
         attr->kind = TW_ATTR_SHAPE;
         return twi_shape_from_proto(value->shape, &attr->shape, m->error);
@@ -628,6 +621,50 @@ static tw_status inherit(importer *m, item *item)
     return TW_OK;
 }
 
+static int length_of(const item *item, const twi_argument *argument)
+{
+    const char *name = argument->number_attr ? argument->number_attr : argument->list_attr;
+    for (int i = 0; i < item->num_attrs && name; i++)
+        if (strcmp(item->attrs[i].name, name) == 0)
+            return argument->number_attr ? (int)item->attrs[i].i : item->attrs[i].count;
+    return 1;
+}
+
+/* What TensorFlow calls a variant is a data set, whose handle is a resource here (ops/dataset.c), or a value
+ * (tensor/variant.h). Who takes one has what it is given; who only gives one, as an iterator does, gives a data set. */
+static tw_status tell_variants(importer *m, const item *item, const tw_output *inputs, twi_attr *attr)
+{
+    twi_signature signature;
+    tw_dtype *types = attr->kind == TW_ATTR_TYPE ? &attr->type : (tw_dtype *)attr->types;
+    int count = attr->kind == TW_ATTR_TYPE ? 1 : attr->kind == TW_ATTR_TYPES ? attr->count : 0, input = 0;
+    bool any = false, taken = false, lists = false, given = false;
+    for (int i = 0; i < count; i++)
+        any = any || types[i] == TW_VARIANT;
+    if (!any)
+        return TW_OK;
+    if (!twi_signature_parse(&m->arena, item->op, &signature))
+        return fail_memory(m);
+    for (int i = 0; i < signature.num_inputs && input < (int)item->def->n_input; i++) {
+        const twi_argument *argument = &signature.inputs[i];
+        const char *name = argument->type_attr ? argument->type_attr : argument->list_attr;
+        bool is_it = name && strcmp(name, attr->name) == 0;
+        lists = lists || argument->dtype == TW_VARIANT;
+        taken = taken || is_it;
+        for (int k = 0; k < count && is_it && input + k < (int)item->def->n_input; k++)
+            if (types[k] == TW_VARIANT && inputs[input + k].node && inputs[input + k].index >= 0)
+                types[k] = tw_output_dtype(inputs[input + k]);
+        input += length_of(item, argument);
+    }
+    for (int i = 0; i < signature.num_outputs; i++) {
+        const char *name =
+            signature.outputs[i].type_attr ? signature.outputs[i].type_attr : signature.outputs[i].list_attr;
+        given = given || (name && strcmp(name, attr->name) == 0);
+    }
+    for (int i = 0; i < count && given && !taken && !lists; i++)
+        types[i] = types[i] == TW_VARIANT ? TW_RESOURCE : types[i];
+    return TW_OK;
+}
+
 static tw_node *add_node(importer *m, tw_graph *graph, item *item, tw_output *inputs)
 {
     int num_inputs = item->why ? 0 : (int)item->def->n_input;
@@ -635,6 +672,11 @@ static tw_node *add_node(importer *m, tw_graph *graph, item *item, tw_output *in
         inputs[i] = goes_back(m, item, (size_t)i) && !item->why
                         ? inputs[0]
                         : (tw_output){m->items[item->inputs[i].node].made, item->inputs[i].index};
+    for (int i = 0; i < item->num_attrs && !item->why; i++)
+        if (tell_variants(m, item, inputs, &item->attrs[i]) != TW_OK) {
+            graph->error = *m->error;
+            return NULL;
+        }
     return twi_add_named_node(graph, item->op, item->name, item->device, inputs, num_inputs, item->attrs,
                               item->num_attrs);
 }

@@ -44,7 +44,8 @@ typedef struct twi_uses {
 
 typedef struct twi_result {
     tw_dtype dtype;
-    tw_shape shape;                  /* of a resource: of the variable behind the handle */
+    tw_shape shape; /* of a resource: of the variable behind the handle; of a variant: of the list's
+                       elements */
     twi_uses uses;
 } twi_result;
 
@@ -206,6 +207,13 @@ static inline tw_dtype twi_dtype(twi_value value)
 static inline tw_shape twi_shape(twi_value value)
 {
     return value.node->results[value.index].shape;
+}
+
+/* What takes up room of a known size: a handle always does, and so does a list, whatever is in it. */
+static inline bool twi_shape_is_settled(twi_value value)
+{
+    tw_dtype dtype = twi_dtype(value);
+    return dtype == TW_RESOURCE || dtype == TW_VARIANT || tw_shape_is_known(twi_shape(value));
 }
 
 /* Data inputs first, then what it comes after. */

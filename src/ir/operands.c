@@ -4,7 +4,8 @@
 twi_operand twi_operand_of(twi_value value)
 {
     const twi_result *result = &value.node->results[value.index];
-    bool is_handle = result->dtype == TW_RESOURCE, is_constant = twi_has_trait(value.node, TWI_CONSTANT);
+    bool is_handle = result->dtype == TW_RESOURCE || result->dtype == TW_VARIANT,
+         is_constant = twi_has_trait(value.node, TWI_CONSTANT);
     int64_t elements = is_handle ? 1 : tw_shape_elements(result->shape);
     size_t bytes = elements < 0 ? 0 : (size_t)elements * tw_dtype_size(result->dtype);
     return (twi_operand){
@@ -20,9 +21,9 @@ static bool shapes_are_known(const twi_node *node)
 {
     bool known = true;
     for (int i = 0; i < node->num_inputs && known; i++)
-        known = tw_shape_is_known(twi_shape(twi_in(node, i))) || twi_dtype(twi_in(node, i)) == TW_RESOURCE;
+        known = twi_shape_is_settled(twi_in(node, i));
     for (int i = 0; i < node->num_results && known; i++)
-        known = tw_shape_is_known(node->results[i].shape) || node->results[i].dtype == TW_RESOURCE;
+        known = twi_shape_is_settled(twi_out(node, i));
     return known;
 }
 
@@ -31,7 +32,7 @@ static bool makes_shape(const twi_node *node)
 {
     bool unknown = false;
     for (int i = 0; i < node->num_results && twi_op_is(node->op, TWI_MAKES_SHAPE) && !unknown; i++)
-        unknown = node->results[i].dtype != TW_RESOURCE && !tw_shape_is_known(node->results[i].shape);
+        unknown = !twi_shape_is_settled(twi_out(node, i));
     return unknown;
 }
 

@@ -5,6 +5,7 @@
 #include "graph/branches.h"
 #include "graph/graph.h"
 #include "ops/build.h"
+#include "tensor/variant.h"
 
 #include <tower/ops.h>
 
@@ -27,9 +28,11 @@ static tw_shape common_shape(tw_shape a, tw_shape b)
 
 static tw_status merge_shape(twi_inference *c)
 {
+    bool lists = c->num_outputs && c->output_types[0] == TW_VARIANT;
     c->outputs[0] = c->num_inputs ? c->inputs[0] : TW_UNKNOWN_SHAPE;
     for (int i = 1; i < c->num_inputs; i++)
-        c->outputs[0] = common_shape(c->outputs[0], c->inputs[i]);
+        c->outputs[0] =
+            lists ? twi_join_elements(c->outputs[0], c->inputs[i]) : common_shape(c->outputs[0], c->inputs[i]);
     if (c->num_outputs > 1)
         c->outputs[1] = TW_SCALAR;
     return TW_OK;

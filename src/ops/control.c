@@ -21,7 +21,7 @@ static void print_gradient(twi_gradient *g)
 
 const twi_op twi_control_ops[] = {
     {"NoOp", "", "", "", nothing_shape, NULL, TWI_STATEFUL},
-    {"ControlTrigger", "", "", "", nothing_shape, NULL, TWI_STATEFUL},
+    {"ControlTrigger", "", "", "", nothing_shape, NULL, TWI_STATEFUL | TWI_MERGE}, /* of nothing but control inputs */
     {"Assert", "condition:bool, data:T", "", "T:types; summarize:int=3", assert_shape, twi_not_differentiable,
      TWI_STATEFUL},
     {"Print", "input:T, data:U", "output:T", "T:type; U:types; message:string=; first_n:int=-1; summarize:int=3",

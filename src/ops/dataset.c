@@ -1,9 +1,9 @@
 /* dataset.c - data sets and iterators as nodes of a graph.
  *
  * A data set's node gives a recipe: what it was made of when it ran (device/dataset/dataset.h). MakeIterator hands it
- * to an iterator, whose elements IteratorGetNext gives. Handles of data sets and optionals, which TensorFlow calls
- * variants, are resources here. Attributes that are functions in TensorFlow are names of cuts of the graph
- * (io/functions.h). */
+ * to an iterator, whose elements IteratorGetNext gives. Handles of data sets, which TensorFlow calls
+ * variants, are resources here; an optional is a value (ops/list.c). Attributes that are functions in TensorFlow are
+ * names of cuts of the graph (io/functions.h). */
 #include "ops/build.h"
 
 static tw_status nothing_shape(twi_inference *c)
@@ -268,14 +268,8 @@ const twi_op twi_dataset_ops[] = {
      "output_types:types=[]; output_shapes:shapes=[]", RECIPE, ".", MAKES_ITERATOR},
     {"IteratorFromStringHandleV2", "string_handle:string", "resource_handle:resource",
      "output_types:types=[]; output_shapes:shapes=[]", RECIPE, ".", MAKES_ITERATOR},
-    {"IteratorGetNextAsOptional", "iterator:resource", "optional:resource", ELEMENTS, RECIPE, "q", MAKES_RECIPE},
-    {"OptionalHasValue", "optional:resource", "has_value:bool", "", twi_shape_scalar, twi_not_differentiable, STATE,
-     "q"},
-    {"OptionalGetValue", "optional:resource", "components:output_types", ELEMENTS, elements_shape,
-     twi_not_differentiable, GIVES, "q"},
-    {"OptionalNone", "", "optional:resource", "", RECIPE, MAKES_RECIPE},
-    {"OptionalFromValue", "components:Toutput_types", "optional:resource", "Toutput_types:types", RECIPE, ".",
-     MAKES_RECIPE},
+    {"IteratorGetNextAsOptional", "iterator:resource", "optional:variant", ELEMENTS, twi_shape_unknown, NULL,
+     STATE | TWI_INPUT, "q"},
     {"DatasetToSingleElement", "dataset:resource", "components:output_types", ELEMENTS, elements_shape,
      twi_not_differentiable, GIVES, "q"},
     {"DummyMemoryCache", "", "handle:resource", "", RECIPE, MAKES_RECIPE},

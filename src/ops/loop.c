@@ -36,6 +36,6 @@ const twi_op twi_loop_ops[] = {
     /* Made by the planner. `values` are those that the loop begins with, then those that do not change in it; `changes`
      * the variables that it writes. */
     {"_While", "values:T, changes:N*resource", "results:U", "T:types; U:types; N:int; shapes:shapes", while_shape, NULL,
-     TWI_STATEFUL | TWI_REWRITTEN | TWI_LOOP | TWI_UNBOUND, ".u"},
+     TWI_STATEFUL | TWI_REWRITTEN | TWI_LOOP | TWI_UNBOUND | TWI_MAKES_SHAPE, ".u"},
     {0},
 };

@@ -266,8 +266,8 @@ const twi_op twi_math_ops[] = {
     TEST("IsInf"),
     TEST("IsFinite"),
 
-    {"AddN", "inputs:N*T", "sum:T", "N:int; T:" NUMBERS, twi_shape_merged, twi_gradient_add_n,
-     TWI_COMMUTATIVE | TWI_ELEMENTWISE},
+    {"AddN", "inputs:N*T", "sum:T", "N:int; T:{float,double,int32,uint8,int16,int8,int64,bfloat16,half,variant}",
+     twi_shape_merged, twi_gradient_add_n, TWI_COMMUTATIVE | TWI_ELEMENTWISE},
     {"AccumulateNV2", "inputs:N*T", "sum:T", "N:int; T:" NUMBERS "; shape:shape", twi_shape_merged, twi_gradient_add_n,
      TWI_COMMUTATIVE | TWI_ELEMENTWISE},
     REDUCE("Sum", twi_gradient_sum),

@@ -24,6 +24,7 @@
     X(twi_control_ops)                                                                                                 \
     X(twi_branch_ops)                                                                                                  \
     X(twi_loop_ops)                                                                                                    \
+    X(twi_list_ops)                                                                                                    \
     X(twi_series_ops)                                                                                                  \
     X(twi_conv_ops)                                                                                                    \
     X(twi_activation_ops)                                                                                              \

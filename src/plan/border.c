@@ -27,7 +27,7 @@ static bool is_unknown(const twi_copying *c, tw_output output)
 {
     const twi_value *row = c->outputs[output.node->id];
     twi_value value = row ? row[output.index] : (twi_value){0};
-    return value.node && twi_dtype(value) != TW_RESOURCE && !tw_shape_is_known(twi_shape(value));
+    return value.node && !twi_shape_is_settled(value);
 }
 
 static bool has_unknown_outputs(const twi_copying *c, const tw_node *node)
@@ -145,7 +145,8 @@ static bool is_made_again(const making *m, const tw_node *node)
         return false;
     bool makes = gives_handle && (!node->num_inputs || node->op->makes == TWI_MAKES_RECIPE);
     return twi_op_is(node->op, TWI_CONSTANT) || c->views[node->id] || makes ||
-           (gives_handle && twi_op_is(node->op, TWI_PASSES | TWI_SWITCH | TWI_MERGE)) || reads_unwritten(m, node);
+           (gives_handle && twi_op_is(node->op, TWI_PASSES | TWI_SWITCH | TWI_MERGE | TWI_ENTER)) ||
+           reads_unwritten(m, node);
 }
 
 static int feed_of(const twi_copying *c, tw_output output)
@@ -170,7 +171,7 @@ static bool add_crossing(making *m, tw_output output)
 }
 
 /* A node behind the border takes the output: it is made again, has a number among those that cross, or names a variable
- * whose writer has to run. */
+ * whose writer has to run, or a stack or an array, which is there from then on. */
 static bool take_output(making *m, tw_output output)
 {
     const twi_copying *c = m->c;
@@ -181,7 +182,8 @@ static bool take_output(making *m, tw_output output)
         m->behind[node->id] = true;
         return true;
     }
-    if (twi_copy_refers(c, output)) {
+    bool is_series = node->op->makes == TWI_MAKES_SERIES && tw_output_dtype(output) == TW_RESOURCE;
+    if (twi_copy_refers(c, output) || is_series) {
         m->ends[node->id] = true;
         return true;
     }

@@ -165,15 +165,16 @@ static tw_status make_guard(twi_copying *c, twi_guard *conditions, twi_node **gu
 
 tw_status twi_find_conditions(twi_copying *c, const tw_node *node, bool *never)
 {
-    twi_guard *all = NULL, **inputs = twi_op_is(node->op, TWI_MERGE) ? reserve(c, node) : NULL;
+    bool merges = twi_op_is(node->op, TWI_MERGE), triggers = merges && !node->num_inputs;
+    twi_guard *all = NULL, **inputs = merges ? reserve(c, node) : NULL;
     tw_status status = TW_OK;
     *never = false;
     c->guard = NULL;
-    if (twi_copy_is_outside(c, node))
+    if (twi_copy_is_outside(c, node) || triggers) /* which runs whatever came of what it comes after */
         return TW_OK;
-    if (twi_op_is(node->op, TWI_MERGE) && !inputs)
+    if (merges && !inputs)
         return fail_memory(c);
-    if (twi_op_is(node->op, TWI_MERGE) && !node->backward.node)
+    if (merges && !node->backward.node)
         status = inputs ? merge_inputs(c, node, inputs, &all) : fail_memory(c);
     for (int i = 0; i < node->num_inputs && !inputs && status == TW_OK; i++)
         status = join(c, node->inputs[i], &all);

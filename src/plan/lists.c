@@ -2,6 +2,7 @@
 #include "plan/stages.h"
 
 #include "base/memory.h"
+#include "tensor/variant.h"
 
 #include <string.h>
 
@@ -44,7 +45,7 @@ static tw_status make_step(twi_planning *p, const twi_node *node, twi_step *step
     if (crosses || twi_has_trait(node, TWI_CHOOSE)) {
         step->source = p->request->devices->items[node->inputs[n - 1].node->device];
         step->bytes = outputs[0].bytes;
-        step->copies_strings = outputs[0].dtype == TW_STRING;
+        step->owned = twi_owns_memory(outputs[0].dtype) ? outputs[0].dtype : TW_INVALID_DTYPE;
         p->plan->info.copies += crosses;
         p->plan->info.copied_bytes += crosses ? (int64_t)step->bytes : 0;
     }

@@ -9,6 +9,8 @@
  * node for the same variable, and the loop's node says which variables it writes. */
 #include "plan/specialize.h"
 
+#include "tensor/variant.h"
+
 #include <limits.h>
 
 enum { MOST_LOOPS = 64 }; /* that lie in each other */
@@ -56,8 +58,8 @@ static tw_status check_merge(const looping *l, const tw_node *merge)
 
 static bool is_way_round(const twi_copying *c, const tw_node *node)
 {
-    return twi_op_is(node->op, TWI_MERGE) && (node->backward.node || twi_op_is(node->inputs[0].node->op, TWI_ENTER)) &&
-           c->needed[node->id];
+    return twi_op_is(node->op, TWI_MERGE) && node->num_inputs &&
+           (node->backward.node || twi_op_is(node->inputs[0].node->op, TWI_ENTER)) && c->needed[node->id];
 }
 
 static tw_status list_merges(looping *l)
@@ -199,21 +201,75 @@ static int find_home(const looping *l)
     return home < 0 ? 0 : home;
 }
 
-/* A value must come back as it went in. */
-static tw_status check_shapes(const looping *l, const twi_plan *plan)
+static bool is_in_loop(const looping *l, const tw_node *node)
 {
-    char before[128], after[128];
-    for (int i = 0; i < l->merges.count; i++) {
+    const twi_copying *c = l->c;
+    int frame = c->frames->of[node->id];
+    return c->needed[node->id] && frame >= l->number && twi_frame_is_within(c->frames, frame, l->number);
+}
+
+/* Whether one plan serves every round: values come back as they went in, and no shape is computed on the way. */
+static bool is_steady(const looping *l, const twi_plan *plan)
+{
+    bool steady = !plan->border;
+    for (int i = 0; i < l->merges.count && steady; i++) {
         const twi_port *next = &plan->fetches[1 + i];
-        if (next->device && !tw_shape_equal(next->shape, l->feeds.items[i].shape))
-            return twi_fail(
-                l->c->p->error, TW_UNIMPLEMENTED,
-                "loop '%s': '%s' goes in as %s and comes back as %s; values that change their shape in a loop "
-                "are not supported",
-                l->frame->name, l->merges.items[i]->name, tw_shape_text(l->feeds.items[i].shape, before, sizeof before),
-                tw_shape_text(next->shape, after, sizeof after));
+        steady = !next->device || next->dtype == TW_VARIANT || tw_shape_equal(next->shape, l->feeds.items[i].shape);
     }
-    return TW_OK;
+    return steady;
+}
+
+/* Each round is planned when it comes (run/rounds.h): what it is cut of. */
+static tw_status make_chained(looping *l, twi_loop *loop)
+{
+    twi_plan *plan = l->c->p->plan;
+    twi_chained *chained = twi_arena_alloc(&plan->arena, sizeof *chained);
+    int fed = l->feeds.count, fetches = 1 + l->merges.count + l->exits.count;
+    twi_plan_destroy(loop->plan);
+    loop->plan = NULL;
+    loop->device = -1;
+    if (!chained)
+        return fail_memory(l->c);
+    *chained = (twi_chained){
+        .fed = twi_arena_alloc(&plan->arena, sizeof *chained->fed * (size_t)(fed + 1)),
+        .fetches = twi_arena_copy(&plan->arena, l->fetches.items, sizeof *chained->fetches * (size_t)fetches),
+        .known = twi_arena_alloc(&plan->arena, sizeof *chained->known * (size_t)(fed + 1)),
+        .num_fed = fed,
+        .num_fetches = fetches,
+        .frame = l->number,
+        .series = l->c->p->request->series ? l->c->p->request->series : &plan->series,
+        .planner = l->c->p->request->planner,
+    };
+    if (!chained->fed || !chained->fetches || !chained->known)
+        return fail_memory(l->c);
+    for (int i = 0; i < fed; i++) {
+        chained->fed[i] = l->feeds.items[i].output;
+        chained->known[i] = l->feeds.items[i].value ? tw_tensor_retain(l->feeds.items[i].value) : NULL;
+    }
+    loop->chained = chained;
+    tw_status status = TW_OK;
+    for (int id = 0; id < l->exit->id && status == TW_OK; id++) {
+        const tw_node *node = l->c->p->request->graph->nodes.items[id];
+        if (twi_op_is(node->op, TWI_PUTS) && is_in_loop(l, node))
+            status = twi_series_vary(l->c, node);
+    }
+    return status;
+}
+
+/* What is known of a list's elements has to hold in every round: what a round puts into it counts in the next. */
+static bool learn_elements(looping *l, const twi_plan *plan)
+{
+    bool learned = false;
+    for (int i = 0; i < l->merges.count; i++) {
+        twi_feed_shape *feed = &l->feeds.items[i];
+        const twi_port *next = &plan->fetches[1 + i];
+        tw_shape both = next->device ? twi_join_elements(feed->shape, next->shape) : feed->shape;
+        if (feed->dtype != TW_VARIANT || tw_shape_equal(feed->shape, both))
+            continue;
+        feed->shape = both;
+        learned = true;
+    }
+    return learned;
 }
 
 static tw_status plan_round(looping *l, twi_loop **result)
@@ -241,25 +297,23 @@ static tw_status plan_round(looping *l, twi_loop **result)
     request.num_changing = l->merges.count;
     request.soft_budget = 0;
     request.behind = NULL;
-    request.behind = NULL;
     request.series = request.series ? request.series : &plan->series;
     tw_status status = twi_plan_create(&request, &loop->plan, c->p->error);
-    if (status == TW_OK && loop->plan->border)
-        status = twi_fail(c->p->error, TW_UNIMPLEMENTED,
-                          "loop '%s': the shape of '%s' is computed in it, which is not supported", l->frame->name,
-                          loop->plan->border->cause->name);
-    if (status == TW_OK && loop->plan->border)
-        status = twi_fail(c->p->error, TW_UNIMPLEMENTED,
-                          "loop '%s': the shape of '%s' is computed in it, which is not supported", l->frame->name,
-                          loop->plan->border->cause->name);
+    while (status == TW_OK && !loop->plan->border && learn_elements(l, loop->plan)) {
+        twi_plan_destroy(loop->plan);
+        loop->plan = NULL;
+        status = twi_plan_create(&request, &loop->plan, c->p->error);
+    }
     if (status != TW_OK)
         return status;
+    *result = loop;
+    if (!is_steady(l, loop->plan))
+        return make_chained(l, loop);
     for (int d = 0; d < devices; d++)
         used += loop->plan->lists[d].count > 0;
     loop->device = used <= 1 && (!used || loop->plan->lists[request.home].count) ? request.home : -1;
     loop->owns_arenas = loop->device < 0;
-    *result = loop;
-    return check_shapes(l, loop->plan);
+    return TW_OK;
 }
 
 /* ---- its node ------------------------------------------------------------------------------------------------------
@@ -296,6 +350,40 @@ static bool list_changes(const looping *l, const twi_plan *round, twi_value *inp
     return true;
 }
 
+/* What rounds that have no plan yet work on: handles of the variables that they may write, then, as what the loop comes
+ * after, who makes stacks and arrays. */
+static int list_handles(const looping *l, twi_value *handles, bool written)
+{
+    const twi_copying *c = l->c;
+    int count = 0;
+    for (int id = 0; id < l->exit->id; id++) {
+        const tw_node *node = c->p->request->graph->nodes.items[id];
+        for (int i = 0; i < node->num_inputs && node->op->roles && is_in_loop(l, node); i++) {
+            bool writes = twi_role_writes(twi_op_role(node->op, &node->attrs, i));
+            const tw_node *maker = node->inputs[i].node;
+            while (maker->num_inputs && (maker->op->makes == TWI_MAKES_NOTHING || maker->op->roles))
+                maker = maker->inputs[0].node;
+            const twi_value *row = is_in_loop(l, maker) ? NULL : c->outputs[maker->id];
+            bool known = !row || !row[0].node || writes != written || twi_dtype(row[0]) != TW_RESOURCE;
+            for (int k = 0; k < count && !known; k++)
+                known = handles[k].node == row[0].node;
+            if (!known)
+                handles[count++] = written ? row[0] : twi_out(row[0].node, -1);
+        }
+    }
+    return count;
+}
+
+static int count_handles(const looping *l)
+{
+    int count = 0;
+    for (int id = 0; id < l->exit->id; id++) {
+        const tw_node *node = l->c->p->request->graph->nodes.items[id];
+        count += node->op->roles && is_in_loop(l, node) ? node->num_inputs : 0;
+    }
+    return count;
+}
+
 /* The nodes that make what the round works on: it comes after them. */
 static int list_makers(const looping *l, const twi_plan *round, twi_value *controls)
 {
@@ -316,7 +404,7 @@ static bool is_late(const looping *l)
     bool late = false;
     for (int i = 0; i < l->values.count && !late; i++)
         late = (c->late && c->late[l->outside.items[i].node->id] && !twi_copy_is_fed(c, l->outside.items[i])) ||
-               !tw_shape_is_known(twi_shape(l->values.items[i]));
+               !twi_shape_is_settled(l->values.items[i]);
     return late;
 }
 
@@ -363,8 +451,10 @@ static tw_status make_node(looping *l, twi_loop *loop, twi_node **made)
 {
     twi_copying *c = l->c;
     twi_arena *arena = &c->region->arena;
-    int count = 0, most = l->outside.count + count_writes(loop->plan), results = l->exits.count;
-    twi_value *inputs = twi_arena_alloc(arena, sizeof *inputs * (size_t)(most + loop->plan->region->nodes.count + 1));
+    bool chained = loop->chained;
+    int count = 0, most = l->outside.count + (chained ? count_handles(l) : count_writes(loop->plan));
+    int results = l->exits.count, spare = chained ? most : loop->plan->region->nodes.count;
+    twi_value *inputs = twi_arena_alloc(arena, sizeof *inputs * (size_t)(most + spare + 1));
     tw_dtype *types = twi_arena_alloc(arena, sizeof *types * (size_t)(l->outside.count + results + 1));
     tw_shape *shapes = twi_arena_alloc(arena, sizeof *shapes * (size_t)(results + 1));
     if (!inputs || !types || !shapes)
@@ -373,16 +463,21 @@ static tw_status make_node(looping *l, twi_loop *loop, twi_node **made)
         inputs[count] = l->values.items[count];
         types[count] = twi_dtype(inputs[count]);
     }
-    list_changes(l, loop->plan, inputs, most, &count);
+    if (chained)
+        count += list_handles(l, inputs + count, true);
+    else
+        list_changes(l, loop->plan, inputs, most, &count);
     for (int i = 0; i < results; i++) {
-        const twi_port *port = &loop->plan->fetches[1 + loop->num_changing + i];
+        const twi_port *port = chained ? NULL : &loop->plan->fetches[1 + loop->num_changing + i];
         types[l->outside.count + i] = tw_output_dtype((tw_output){(tw_node *)l->exits.items[i], 0});
-        shapes[i] = port->device ? port->shape : TW_SCALAR; /* of a loop that has no end nothing comes out */
+        shapes[i] = chained        ? TW_UNKNOWN_SHAPE
+                    : port->device ? port->shape
+                                   : TW_SCALAR; /* of a loop that has no end nothing comes out */
     }
     tw_attr attrs[] = {tw_attr_types("T", types, l->outside.count),
                        tw_attr_types("U", types + l->outside.count, results),
                        tw_attr_int("N", count - l->outside.count), tw_attr_shapes("shapes", shapes, results)};
-    int makers = list_makers(l, loop->plan, inputs + count);
+    int makers = chained ? list_handles(l, inputs + count, false) : list_makers(l, loop->plan, inputs + count);
     *made = twi_node_make(c->region, &(twi_wish){.op = twi_op_find("_While"),
                                                  .name = l->frame->name,
                                                  .rank = l->exit->order,
@@ -468,6 +563,10 @@ void twi_loop_destroy(twi_loop *loop)
 {
     if (loop->dispatchers)
         loop->close(loop->dispatchers);
+    if (loop->chained && loop->chained->rounds)
+        loop->chained->close(loop->chained->rounds);
+    for (int i = 0; loop->chained && i < loop->chained->num_fed; i++)
+        tw_tensor_release(loop->chained->known[i]);
     for (int d = 0; loop->owns_arenas && loop->plan && loop->arenas && d < loop->plan->num_lists; d++)
         twi_device_free(loop->plan->lists[d].device, loop->arenas[d], loop->plan->lists[d].arena_bytes);
     twi_plan_destroy(loop->plan);
@@ -477,6 +576,8 @@ void twi_loop_destroy(twi_loop *loop)
 
 void twi_loop_bind(twi_loop *loop, void *workspace)
 {
+    if (loop->chained)
+        return;
     if (!loop->owns_arenas)
         loop->arenas[loop->device] = workspace;
     twi_plan_bind(loop->plan, loop->arenas);
@@ -484,6 +585,8 @@ void twi_loop_bind(twi_loop *loop, void *workspace)
 
 tw_status twi_loop_hold(twi_loop *loop, tw_error *error)
 {
+    if (loop->chained)
+        return TW_OK;
     tw_status status = twi_plan_hold(loop->plan, error);
     for (int d = 0; loop->owns_arenas && d < loop->plan->num_lists && status == TW_OK; d++) {
         const twi_list *list = &loop->plan->lists[d];

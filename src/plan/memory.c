@@ -14,6 +14,8 @@
  * again at once, and kernels that follow each other have workspaces of their own. */
 #include "plan/stages.h"
 
+#include "tensor/variant.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,7 +123,7 @@ static twi_buffer *new_buffer(twi_planning *p, const twi_node *node, int i, int 
         b->place = TWI_IN_KEPT;
         b->is_made = true;
         b->bytes = sizeof(tw_tensor *);
-    } else if (operand->value || operand->dtype == TW_STRING) {
+    } else if (operand->value || twi_owns_memory(operand->dtype)) {
         b->place = TWI_IN_KEPT;
         b->constant = operand->value;
     } else if (twi_has_trait(node, TWI_FEED)) {

@@ -1,10 +1,15 @@
 /* plan.c - making a plan: the stages in their order, where feeds and fetches lie, which variables need a value. */
 #include "plan/stages.h"
 
-#include "tensor/tensor.h"
+#include "tensor/variant.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+tw_shape twi_feed_shape_of(const tw_tensor *value)
+{
+    return value->dtype == TW_VARIANT ? twi_tensor_list_shape(*(twi_tensor_list **)value->data) : value->shape;
+}
 
 /* ---- ports and variables ------------------------------------------------------------------------------------------- */
 
@@ -26,7 +31,7 @@ static tw_status make_ports(twi_planning *p)
     twi_plan *plan = p->plan;
     const twi_region *region = p->rewriting.region;
     plan->num_feeds = p->request->num_feeds;
-    plan->num_wanted = p->request->num_fetches;
+    plan->num_wanted = p->request->frame ? 0 : p->request->num_fetches; /* of a round half is not there */
     plan->feeds = twi_arena_alloc(&plan->arena, sizeof *plan->feeds * (size_t)plan->num_feeds);
     plan->fetches = twi_arena_alloc(&plan->arena, sizeof *plan->fetches * (size_t)plan->num_fetches);
     if (!plan->feeds || !plan->fetches)
@@ -40,8 +45,10 @@ static tw_status make_ports(twi_planning *p)
         if (fetch.index < 0)
             continue;
         plan->fetches[i] = port_of(p, fetch);
-        if (plan->fetches[i].dtype == TW_RESOURCE)
-            return twi_fail(p->error, TW_INVALID_ARGUMENT, "'%s' is a resource and cannot be fetched", fetch.node->name);
+        bool is_wanted = !p->request->frame && i < p->request->num_fetches;
+        if (plan->fetches[i].dtype == TW_RESOURCE || (is_wanted && plan->fetches[i].dtype == TW_VARIANT))
+            return twi_fail(p->error, TW_INVALID_ARGUMENT, "'%s' is a %s and cannot be fetched", fetch.node->name,
+                            tw_dtype_name(plan->fetches[i].dtype));
     }
     return TW_OK;
 }
@@ -261,18 +268,13 @@ static tw_status put_strings(tw_string *to, const tw_tensor *value, tw_error *er
     return TW_OK;
 }
 
-static void free_strings(twi_plan *plan, const twi_node *node)
+static void free_owned(twi_plan *plan, const twi_node *node)
 {
     for (int i = 0; i < node->num_results; i++) {
         const twi_buffer *b = node->task->outputs[i];
-        if (node->results[i].dtype != TW_STRING || !b || b->place != TWI_IN_KEPT || b->is_made ||
-            !plan->lists[b->device].kept)
-            continue;
-        tw_string *strings = (tw_string *)((char *)plan->lists[b->device].kept + b->offset);
-        for (size_t k = 0; k < b->bytes / sizeof *strings; k++) {
-            twi_free(strings[k].data);
-            strings[k].data = NULL; /* another output may share the buffer */
-        }
+        tw_dtype dtype = node->results[i].dtype;
+        if (twi_owns_memory(dtype) && b && b->place == TWI_IN_KEPT && !b->is_made && plan->lists[b->device].kept)
+            twi_free_owned(dtype, (char *)plan->lists[b->device].kept + b->offset, b->bytes / tw_dtype_size(dtype));
     }
 }
 
@@ -289,7 +291,7 @@ static void let_go(twi_plan *plan)
 {
     for (int id = 0; plan->region && id < plan->region->nodes.count; id++)
         if (plan->region->nodes.items[id]->task) {
-            free_strings(plan, plan->region->nodes.items[id]);
+            free_owned(plan, plan->region->nodes.items[id]);
             free_made(plan, plan->region->nodes.items[id]);
         }
     for (int d = 0; plan->lists && d < plan->num_lists; d++) {

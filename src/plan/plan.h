@@ -20,6 +20,9 @@ typedef struct twi_feed_shape {
     bool dead;                   /* it lies in a branch that was not taken before the border; it has no shape */
 } twi_feed_shape;
 
+/* What a plan made for these values takes a value's shape for: of a list that of its elements (tensor/variant.h). */
+tw_shape twi_feed_shape_of(const tw_tensor *value);
+
 /* ---- borders: plans of parts --------------------------------------------------------------------------------- */
 
 /* A value that the part behind a border is fed with. */
@@ -52,7 +55,7 @@ typedef struct twi_series_facts {
     const char *key, *name;      /* of its resource; in the graph */
     struct twi_series_facts *base; /* of which it is the gradient; NULL: of none */
     tw_shape shape;              /* of an element */
-    bool has_shape;
+    bool has_shape, varies;      /* it is known; it differs from element to element */
     int64_t size;                /* -1: not known */
 } twi_series_facts;
 
@@ -82,6 +85,7 @@ typedef struct twi_request {
     int home;                    /* device on which feeds enter */
     twi_series_table *series;    /* of a loop's round: the run's stacks and arrays */
     int num_changing;            /* how many of the feeds the first fetches but one become in the next round */
+    const struct twi_planner *planner; /* of whom loops ask plans for their rounds while they run (run/lane.h) */
 } twi_request;
 
 /* A step: the list of which device, and where in it. */
@@ -110,7 +114,20 @@ typedef struct twi_loop {
     int num_steps;
     struct twi_dispatchers *dispatchers; /* NULL: one list needs none */
     void (*close)(struct twi_dispatchers *dispatchers);
+    struct twi_chained *chained; /* its rounds run as chains, for shapes change in it, and `plan` is NULL; else NULL */
 } twi_loop;
+
+/* What a loop's rounds are cut of, where each is planned for the shapes that come (run/chain.h). */
+typedef struct twi_chained {
+    tw_output *fed, *fetches; /* as a loop's plan has them, but that no feed is fetched */
+    tw_tensor **known;        /* [num_fed] what does not change and is known already; NULL: it comes */
+    int num_fed, num_fetches;
+    int frame;                /* whose round it is */
+    twi_series_table *series; /* the run's stacks and arrays */
+    const struct twi_planner *planner;
+    struct twi_rounds *rounds; /* what they run in (run/rounds.h); NULL: none has yet */
+    void (*close)(struct twi_rounds *rounds);
+} twi_chained;
 
 /* One entry of a device's list, as small as walking it allows: what else there is to know of steps stands in tables
  * beside the list. */
@@ -124,7 +141,7 @@ typedef struct twi_step {
     twi_loop *loop;              /* of a loop */
     const twi_step_id *waits;    /* steps of other devices that it begins after */
     int num_waits;
-    bool copies_strings;
+    tw_dtype owned;              /* of a copy whose values own memory: their type, else TW_INVALID_DTYPE */
     bool awaited;                /* some step or segment waits for it, so progress is reported when it has ended */
 } twi_step;
 

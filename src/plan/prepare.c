@@ -4,6 +4,7 @@
 #include "base/array.h"
 #include "base/hash.h"
 #include "device/tasks.h"
+#include "tensor/variant.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -25,8 +26,7 @@ static bool crosses_without_copy(const twi_planning *p, const twi_node *copy)
 {
     twi_device *const *devices = p->request->devices->items;
     const twi_device *to = devices[copy->device], *from = devices[copy->inputs[0].node->device];
-    return to->is_host && from->is_host && twi_same_task(to, from) &&
-           copy->results[0].dtype != TW_STRING;
+    return to->is_host && from->is_host && twi_same_task(to, from) && !twi_owns_memory(copy->results[0].dtype);
 }
 
 bool twi_makes_variable(const twi_node *node)

@@ -55,6 +55,14 @@ static tw_status make(twi_copying *c, const tw_node *node, const twi_value *inpu
     return status;
 }
 
+/* The user's node that has made what the handle is of. */
+static const tw_node *maker_of(const tw_node *handle)
+{
+    while (handle->op->makes == TWI_MAKES_NOTHING && handle->num_inputs)
+        handle = handle->inputs[0].node;
+    return handle;
+}
+
 static twi_series_facts *root(twi_series_facts *facts)
 {
     while (facts && facts->base)
@@ -62,9 +70,8 @@ static twi_series_facts *root(twi_series_facts *facts)
     return facts;
 }
 
-static tw_status put(twi_copying *c, const twi_node *made, twi_series_facts *facts)
+static void put(const twi_node *made, twi_series_facts *facts)
 {
-    char old[128], new[128];
     int input = made->num_inputs > 2 ? 2 : 1;
     tw_shape shape = twi_shape(twi_in(made, input));
     if (made->num_inputs > 2 && twi_shape(twi_in(made, 1)).rank == 1 &&
@@ -73,22 +80,16 @@ static tw_status put(twi_copying *c, const twi_node *made, twi_series_facts *fac
         memmove(shape.dims, shape.dims + 1, sizeof *shape.dims * (size_t)shape.rank);
     }
     if (!tw_shape_is_known(shape))
-        return TW_OK;
-    if (facts->has_shape && !tw_shape_equal(facts->shape, shape))
-        return twi_fail(c->p->error, TW_UNIMPLEMENTED,
-                        "%s '%s' puts %s where %s was put; elements of several shapes are "
-                        "not supported",
-                        made->op->name, made->name, tw_shape_text(shape, new, sizeof new),
-                        tw_shape_text(facts->shape, old, sizeof old));
+        return;
+    facts->varies = facts->varies || (facts->has_shape && !tw_shape_equal(facts->shape, shape));
     facts->shape = shape;
     facts->has_shape = true;
-    return TW_OK;
 }
 
 static void take(twi_node *made, const twi_series_facts *facts)
 {
     tw_shape shape = facts->shape, indices = made->num_inputs > 1 ? twi_shape(twi_in(made, 1)) : TW_SCALAR;
-    if (!facts->has_shape || shape.rank + indices.rank > TW_MAX_RANK)
+    if (!facts->has_shape || facts->varies || shape.rank + indices.rank > TW_MAX_RANK)
         return;
     if (indices.rank == 1) {
         memmove(shape.dims + 1, shape.dims, sizeof *shape.dims * (size_t)shape.rank);
@@ -124,12 +125,38 @@ tw_status twi_copy_series(twi_copying *c, const tw_node *node, twi_node *made, c
     if (!facts)
         return twi_fail(c->p->error, TW_INVALID_ARGUMENT, "%s '%s': nobody has made what it works on", node->op->name,
                         node->name);
-    if (twi_op_is(node->op, TWI_PUTS))
-        return put(c, made, facts);
+    if (twi_op_is(node->op, TWI_PUTS)) {
+        put(made, facts);
+        return TW_OK;
+    }
     if (twi_op_is(node->op, TWI_COUNTS))
         return count(c, made, facts, folded);
     take(made, facts);
     return TW_OK;
+}
+
+/* What a stack or an array is called among those of the run; NULL: memory has run out. */
+static const char *name_of(twi_copying *c, const tw_node *maker)
+{
+    const tw_node *base = maker->op->roles ? maker_of(maker->inputs[0].node) : NULL;
+    const char *name = base ? name_of(c, base) : NULL;
+    if (!base)
+        return maker->name;
+    const char *source = twi_attr_string(&maker->attrs, "source", "");
+    return name ? twi_arena_printf(&c->p->plan->arena, "%s@%s", name, source) : NULL;
+}
+
+tw_status twi_series_vary(twi_copying *c, const tw_node *put)
+{
+    const tw_node *maker = maker_of(put->inputs[0].node);
+    const char *name = maker->op->makes == TWI_MAKES_SERIES ? name_of(c, maker) : "";
+    twi_series_facts *facts = NULL;
+    tw_status status = name ? TW_OK : twi_fail_memory(c->p->error, "planning a loop");
+    if (status == TW_OK && name[0])
+        status = find_facts(c, name, &facts);
+    if (facts)
+        root(facts)->varies = true;
+    return status;
 }
 
 tw_status twi_copy_outer_series(twi_copying *c, const tw_node *node)

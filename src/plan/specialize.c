@@ -5,6 +5,8 @@
  * Never here: devices (assign.c). */
 #include "plan/specialize.h"
 
+#include "tensor/variant.h"
+
 #include <limits.h>
 #include <string.h>
 
@@ -23,7 +25,7 @@ static int count_wanted(const twi_copying *c, const tw_node *node)
     if (twi_copy_is_outside(c, node))
         wanted = node->num_inputs && (node->op->makes == TWI_MAKES_NOTHING || node->op->roles);
     if (twi_copy_is_done(c, node))
-        wanted = passes_reference(node);
+        wanted = passes_reference(node) || (node->op->makes == TWI_MAKES_SERIES && node->op->roles);
     return wanted;
 }
 
@@ -58,7 +60,12 @@ static tw_status check_feed(twi_copying *c, const twi_feed_shape *feed)
     tw_dtype dtype = tw_output_dtype(feed->output);
     tw_shape shape = tw_output_shape(feed->output);
     char got[128], want[128];
-    if (feed->dtype == dtype && tw_shape_compatible(shape, feed->shape))
+    bool is_ours = c->p->request->frame || c->p->request->behind; /* in a loop shapes may be others than at first */
+    bool fits = is_ours || tw_shape_compatible(shape, feed->shape);
+    if (dtype == TW_VARIANT && !is_ours)
+        return twi_fail(c->p->error, TW_INVALID_ARGUMENT, "'%s' is a %s and cannot be fed", feed->output.node->name,
+                        tw_dtype_name(dtype));
+    if (feed->dtype == dtype && fits)
         return TW_OK;
     return twi_fail(c->p->error, TW_INVALID_ARGUMENT, "feed of '%s:%d' is %s %s, expected %s %s",
                     feed->output.node->name, feed->output.index, tw_dtype_name(feed->dtype),
@@ -81,8 +88,13 @@ static tw_status make_feeds(twi_copying *c)
             status = twi_copy_row(c, node);
         if (status != TW_OK)
             return status;
-        twi_wish wish = {.op = c->region->known[TWI_OP__Feed], .name = node->name, .origin = node, .rank = -1,
-                         .device = feed->dtype == TW_STRING ? 0 : request->home, .attrs = attrs, .num_attrs = 3};
+        twi_wish wish = {.op = c->region->known[TWI_OP__Feed],
+                         .name = node->name,
+                         .origin = node,
+                         .rank = -1,
+                         .device = twi_owns_memory(feed->dtype) ? 0 : request->home,
+                         .attrs = attrs,
+                         .num_attrs = 3};
         tw_attr value[] = {tw_attr_tensor("value", feed->value), tw_attr_type("dtype", feed->dtype)};
         if (feed->value)
             wish.op = c->region->known[TWI_OP_Const], wish.attrs = value, wish.num_attrs = 2;
@@ -297,6 +309,8 @@ static tw_status pass_handle(twi_copying *c, const tw_node *node)
 static tw_status pass_done(twi_copying *c, const tw_node *node)
 {
     tw_status status = twi_copy_row(c, node);
+    if (status == TW_OK && node->op->makes == TWI_MAKES_SERIES)
+        return twi_copy_outer_series(c, node);
     if (status == TW_OK && passes_reference(node) && !c->outputs[node->id][0].node)
         c->outputs[node->id][0] = c->outputs[node->inputs[0].node->id][node->inputs[0].index];
     return status;
@@ -323,7 +337,7 @@ static tw_status copy_node(twi_copying *c, const tw_node *node)
         status = check_node(c, node);
     if (status == TW_OK && is_view(c, node))
         return make_view(c, node, &made);
-    if (status == TW_OK && twi_op_is(node->op, TWI_MERGE))
+    if (status == TW_OK && twi_op_is(node->op, TWI_MERGE) && node->num_inputs)
         return twi_copy_merge(c, node);
     if (status == TW_OK && is_handle_passed(c, node))
         return pass_handle(c, node);

@@ -126,6 +126,8 @@ static inline bool twi_copy_is_hoisted(const twi_copying *c, const tw_node *node
 
 /* Notes what a node does to a stack or an array, or what it gives; *folded: the value, if it is known. */
 tw_status twi_copy_series(twi_copying *c, const tw_node *node, twi_node *made, const twi_value *inputs, twi_value *folded);
+/* What the node puts somewhere may have any shape, which is known when it comes. */
+tw_status twi_series_vary(twi_copying *c, const tw_node *put);
 /* One that was made outside of the loop. */
 tw_status twi_copy_outer_series(twi_copying *c, const tw_node *node);
 

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "comm/comm.h"
+#include "tensor/variant.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +32,7 @@ static tw_status check_node(twi_planning *p, const twi_node *node)
         return refuse(p, node, "runs under a condition");
     if (node->loop)
         return refuse(p, node, "is a loop");
-    if (twi_has_trait(node, TWI_COPY) && node->results[0].dtype == TW_STRING)
+    if (twi_has_trait(node, TWI_COPY) && twi_owns_memory(node->results[0].dtype))
         return refuse(p, node, "takes strings from another device");
     return TW_OK;
 }
@@ -43,7 +44,7 @@ static tw_status check_fetches(twi_planning *p)
         return twi_fail(p->error, TW_UNIMPLEMENTED, "the shape of '%s' depends on values, which does not work with the "
                                                     "devices of several tasks yet", plan->border->cause->name);
     for (int i = 0; i < plan->num_fetches; i++)
-        if (plan->fetches[i].buffer && (plan->fetches[i].is_made || plan->fetches[i].dtype == TW_STRING))
+        if (plan->fetches[i].buffer && (plan->fetches[i].is_made || twi_owns_memory(plan->fetches[i].dtype)))
             return refuse(p, twi_in(p->rewriting.region->end, i).node, "is fetched, and has strings or a size of its own");
     return TW_OK;
 }

@@ -2,6 +2,8 @@
  * Shapes of known shapes fold by rule; the rest by running the plain CPU kernel once. */
 #include "rewrite/rewrite.h"
 
+#include "tensor/variant.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -43,8 +45,8 @@ static bool may_be_constant(const twi_rewriting *r, twi_value value)
     tw_dtype dtype = twi_dtype(value);
     int64_t size = (int64_t)tw_dtype_size(dtype);
     bool counts = dtype == TW_INT32 || dtype == TW_INT64 || dtype == TW_BOOL;
-    return (counts || (r->fold_everything && dtype != TW_STRING && dtype != TW_RESOURCE)) && elements >= 0 && size &&
-           elements <= LARGEST_RESULT / size;
+    bool may = r->fold_everything && !twi_owns_memory(dtype) && dtype != TW_RESOURCE;
+    return (counts || may) && elements >= 0 && size && elements <= LARGEST_RESULT / size;
 }
 
 static bool may_run_now(const twi_rewriting *r, const twi_node *node)

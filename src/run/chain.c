@@ -2,7 +2,7 @@
 #include "run/chain.h"
 
 #include "run/part.h"
-#include "tensor/tensor.h"
+#include "tensor/variant.h"
 
 #include <string.h>
 
@@ -115,6 +115,7 @@ tw_status twi_cut_find(twi_lane *lane, const twi_wanted *w, twi_cut **result, tw
         destroy_cut(lane, cut);
         return twi_fail_memory(error, "making a plan");
     }
+    cut->known = w->known;
     *result = cut;
     return TW_OK;
 }
@@ -133,8 +134,9 @@ static twi_feed_shape shape_of_feed(const twi_wanted *w, int i)
     tw_output output = twi_wanted_output(w, i);
     if (output.index < 0 || (w->dead && w->dead[i]))
         return (twi_feed_shape){.output = output, .dead = w->dead && w->dead[i]};
-    return w->feeds ? (twi_feed_shape){output, w->feeds[i].tensor->dtype, w->feeds[i].tensor->shape, NULL, false}
-                    : (twi_feed_shape){output, tw_output_dtype(output), w->feed_shapes[i].shape, NULL, false};
+    return w->feeds
+               ? (twi_feed_shape){output, w->feeds[i].tensor->dtype, twi_feed_shape_of(w->feeds[i].tensor), NULL, false}
+               : (twi_feed_shape){output, tw_output_dtype(output), w->feed_shapes[i].shape, NULL, false};
 }
 
 static bool holds(const tw_tensor *tensor, const tw_tensor *value)
@@ -160,9 +162,9 @@ static tw_status note_feeds(twi_link *link, const twi_wanted *w, tw_error *error
     const twi_cut *cut = link->cut;
     for (int i = 0; i < w->num_feeds; i++) {
         twi_feed_shape *feed = &link->feeds[i];
-        tw_tensor *constant = cut->behind ? cut->behind->crossings[i].constant : NULL;
+        tw_tensor *constant = cut->behind ? cut->behind->crossings[i].constant : cut->known ? cut->known[i] : NULL;
         *feed = shape_of_feed(w, i);
-        bool by_value = is_by_value(cut, i) && !feed->dead && feed->dtype != TW_STRING;
+        bool by_value = is_by_value(cut, i) && !feed->dead && !twi_owns_memory(feed->dtype);
         if (constant)
             feed->value = tw_tensor_retain(constant);
         else if (by_value)
@@ -174,12 +176,14 @@ static tw_status note_feeds(twi_link *link, const twi_wanted *w, tw_error *error
 }
 
 /* The cut behind the plan's border, and room for what crosses. */
-static tw_status make_rest(twi_link *link, tw_error *error)
+static tw_status make_rest(twi_link *link, twi_series_table *series, tw_error *error)
 {
     const twi_border *border = link->plan->border;
     if (!border)
         return TW_OK;
     link->rest = make_cut(border->num_crossings, border->fetches, border->num_fetches, border);
+    if (link->rest)
+        link->rest->series = series ? series : &link->plan->series;
     link->values = twi_alloc_array((size_t)link->plan->num_fetches + 1, sizeof *link->values);
     link->crossing = twi_alloc_array((size_t)border->num_crossings + 1, sizeof *link->crossing);
     link->late = twi_alloc_array((size_t)border->num_fetches + 1, sizeof *link->late);
@@ -211,10 +215,11 @@ static tw_status plan_link(twi_lane *lane, twi_cut *cut, const twi_wanted *w, tw
     request.fetches = cut->fetches;
     request.num_fetches = cut->num_fetches;
     request.behind = cut->behind;
+    request.series = cut->series ? cut->series : request.series;
     TWI_TRY(planner->place(planner->user, error));
     TWI_TRY(twi_plan_create(&request, &link->plan, error));
-    TWI_TRY(make_rest(link, error));
-    TWI_TRY(twi_dispatchers_prepare(lane->dispatchers, link->plan, error));
+    TWI_TRY(make_rest(link, request.series, error));
+    TWI_TRY(twi_dispatchers_prepare(lane->dispatchers, link->plan, lane->ending, error));
     cut->links.items[cut->links.count++] = link;
     lane->links.items[lane->links.count++] = link;
     *result = link;

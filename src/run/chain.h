@@ -17,6 +17,8 @@ typedef struct twi_wanted {
     const tw_feed *feeds; /* [num_feeds], or NULL and */
     const tw_feed_shape *feed_shapes;
     const bool *dead; /* [num_feeds] behind a border, of what lies in a branch that was not taken; NULL: nothing */
+    tw_tensor *const *known; /* [num_feeds] values that are always the same, which plans may take for granted, and that
+                                outlive them; NULL: none is */
     int num_feeds;
     const tw_output *fetches;
     int num_fetches;
@@ -28,6 +30,8 @@ typedef struct twi_cut {
     tw_output *fed, *fetches;
     int num_fed, num_fetches;
     const twi_border *behind; /* the border it lies behind, whose crossings are fed; NULL: none */
+    twi_series_table *series; /* of what lies behind a border: the stacks and arrays of the plan that it begins with */
+    tw_tensor *const *known;  /* [num_fed] as of twi_wanted */
     TWI_ARRAY(struct twi_link *) links;
 } twi_cut;
 

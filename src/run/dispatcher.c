@@ -415,12 +415,13 @@ static tw_status start_threads(twi_dispatchers *all, const twi_plan *plan, int o
     return TW_OK;
 }
 
-tw_status twi_dispatchers_prepare(twi_dispatchers *all, twi_plan *plan, tw_error *error)
+tw_status twi_dispatchers_prepare(twi_dispatchers *all, twi_plan *plan, const atomic_bool *ending, tw_error *error)
 {
+    ending = ending ? ending : &all->ending;
     for (int i = 0; i < all->count; i++)
         for (int k = 0; k < plan->lists[i].count; k++)
-            plan->lists[i].steps[k].run.ending = &all->ending;
-    tw_status status = twi_loops_prepare(plan, &all->ending, error);
+            plan->lists[i].steps[k].run.ending = ending;
+    tw_status status = twi_loops_prepare(plan, ending, error);
     return status != TW_OK ? status : start_threads(all, plan, own_list(all, plan), error);
 }
 

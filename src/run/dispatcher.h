@@ -18,8 +18,10 @@ tw_status twi_dispatchers_create(tw_devices *devices, void (*wake)(void *user), 
                                  twi_dispatchers **dispatchers, tw_error *error);
 void twi_dispatchers_destroy(twi_dispatchers *dispatchers); /* NULL is fine; joins the threads */
 
-/* Starts what threads the plan wants. Before its first run, and not during another. */
-tw_status twi_dispatchers_prepare(twi_dispatchers *dispatchers, twi_plan *plan, tw_error *error);
+/* Starts what threads the plan wants. Before its first run, and not during another. Its kernels that wait look at
+ * `ending`; NULL: at what these runs end by. */
+tw_status twi_dispatchers_prepare(twi_dispatchers *dispatchers, twi_plan *plan, const atomic_bool *ending,
+                                  tw_error *error);
 
 /* Runs a bound plan to its end, `rounds` times over; *done: how often it got there. The threads do not come back between
  * rounds, and a device with a queue of its own gets them all at once. One call at a time. A plan that has a trace gets the

@@ -18,6 +18,7 @@ typedef struct twi_planner {
     pthread_mutex_t *lock; /* guards what lanes have in common, and their lists of plans */
     tw_status (*place)(void *user, tw_error *error); /* places what the graph has grown by; with the lock held */
     void *user;
+    void (*wake)(void *user); /* wakes kernels that wait, when a run is to end early */
     int most; /* plans that a lane keeps for shapes which may come again */
 } twi_planner;
 
@@ -34,6 +35,7 @@ typedef struct twi_lane {
     size_t *arena_bytes;
     int64_t moves; /* goes up whenever an arena has moved */
     int64_t runs;  /* so many have begun */
+    const atomic_bool *ending; /* of a lane within a step: what its kernels look at while they wait; NULL: its own */
 } twi_lane;
 
 /* `wake(user)` is called when a run is to end early, for the kernels that wait. */

@@ -3,6 +3,8 @@
 
 #include "run/dispatcher.h"
 #include "run/recording.h"
+#include "run/rounds.h"
+#include "tensor/variant.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -36,13 +38,15 @@ static tw_status list_steps(twi_loop *loop, tw_error *error)
 static tw_status prepare(twi_loop *loop, tw_devices *devices, const atomic_bool *ending, tw_error *error)
 {
     tw_status status = TW_OK;
+    if (loop->chained)
+        return twi_rounds_prepare(loop->chained, ending, error);
     if (loop->device >= 0 && !loop->steps)
         status = list_steps(loop, error);
     if (loop->device < 0 && !loop->dispatchers) {
         loop->close = twi_dispatchers_destroy;
         status = twi_dispatchers_create(devices, wake_nobody, NULL, &loop->dispatchers, error);
         if (status == TW_OK)
-            status = twi_dispatchers_prepare(loop->dispatchers, loop->plan, error);
+            status = twi_dispatchers_prepare(loop->dispatchers, loop->plan, ending, error);
     }
     for (int d = 0; d < loop->plan->num_lists; d++)
         for (int i = 0; i < loop->plan->lists[d].count; i++)
@@ -66,8 +70,8 @@ static tw_status copy(twi_device *to_device, void *to, twi_device *from_device, 
 {
     if (to == from || port->bytes == 0)
         return TW_OK;
-    if (port->dtype == TW_STRING)
-        return twi_copy_strings(from, to, port->bytes / sizeof(tw_string), error);
+    if (twi_owns_memory(port->dtype))
+        return twi_copy_bytes_owned(port->dtype, from, to, port->bytes, error);
     if (to_device->is_host && from_device->is_host) {
         memcpy(to, from, port->bytes);
         return TW_OK;
@@ -155,6 +159,8 @@ static tw_status run_round(const twi_step *step, bool *goes_on)
 tw_status twi_loop_run(const twi_step *step)
 {
     bool goes_on = true;
+    if (step->loop->chained)
+        return twi_rounds_run(step);
     tw_status status = enter(step);
     for (int d = 0; d < step->loop->plan->num_lists; d++)
         step->loop->plan->lists[d].error.status = TW_OK;

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "run/messages.h"
 #include "run/trace.h"
-#include "tensor/tensor.h"
+#include "tensor/variant.h"
 
 static tw_status check_variables(const twi_plan *plan, tw_error *error)
 {
@@ -15,13 +15,10 @@ static tw_status check_variables(const twi_plan *plan, tw_error *error)
 }
 
 /* Feeds enter on a CPU, where strings may lie. */
-static tw_status write_strings(const tw_tensor *from, tw_string *to, tw_error *error)
+static tw_status write_owned(const tw_tensor *from, void *to, tw_error *error)
 {
-    const tw_string *strings = from->data;
-    for (int64_t i = 0; i < from->elements; i++)
-        if (!twi_string_set(&to[i], strings[i].data, strings[i].size))
-            return twi_fail_memory(error, "feeding strings");
-    return TW_OK;
+    bool fits = twi_copy_owned(from->dtype, from->data, to, (size_t)from->elements);
+    return fits ? TW_OK : twi_fail_memory(error, "feeding strings");
 }
 
 static tw_status write_feeds(const twi_plan *plan, const tw_feed *feeds, tw_error *error)
@@ -31,8 +28,8 @@ static tw_status write_feeds(const twi_plan *plan, const tw_feed *feeds, tw_erro
         if (!port->buffer)
             continue; /* folded away or not needed */
         const tw_tensor *tensor = feeds[i].tensor;
-        tw_status status = port->dtype == TW_STRING
-                               ? write_strings(tensor, port->memory, error)
+        tw_status status = twi_owns_memory(port->dtype)
+                               ? write_owned(tensor, port->memory, error)
                                : port->device->ops->write(port->device, port->memory, tensor->data, port->bytes, error);
         if (status != TW_OK)
             return status;
@@ -42,13 +39,10 @@ static tw_status write_feeds(const twi_plan *plan, const tw_feed *feeds, tw_erro
 
 static tw_status read_value(twi_device *device, const void *memory, tw_tensor *into, tw_error *error)
 {
-    if (into->dtype != TW_STRING)
+    if (!twi_owns_memory(into->dtype))
         return twi_share_value(device, memory, into->data, tw_tensor_bytes(into), "what is fetched", error);
-    const tw_string *strings = memory;
-    for (int64_t i = 0; i < into->elements; i++)
-        if (tw_tensor_set_string(into, i, strings[i].data, strings[i].size) != TW_OK)
-            return twi_fail_memory(error, "fetching strings");
-    return TW_OK;
+    bool fits = twi_copy_owned(into->dtype, memory, into->data, (size_t)into->elements);
+    return fits ? TW_OK : twi_fail_memory(error, "fetching strings");
 }
 
 /* Forgets the tensors that were made for a run which has failed; what kernels made goes with the next run's. */
@@ -71,9 +65,9 @@ static tw_status make_results(const twi_plan *plan, tw_tensor **results, tw_erro
         tw_tensor *old = results[i];
         if (!port->buffer || port->is_made)
             continue;
-        bool fits =
-            old && twi_tensor_is_sole(old) && old->dtype == port->dtype && tw_shape_equal(old->shape, port->shape);
-        port->result = fits ? old : tw_tensor_create(port->dtype, port->shape);
+        tw_shape shape = port->dtype == TW_VARIANT ? TW_SCALAR : port->shape;
+        bool fits = old && twi_tensor_is_sole(old) && old->dtype == port->dtype && tw_shape_equal(old->shape, shape);
+        port->result = fits ? old : twi_tensor_create(port->dtype, shape);
         if (!port->result) {
             drop_results(plan, results);
             return twi_fail_memory(error, "fetching results");

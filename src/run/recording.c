@@ -4,23 +4,15 @@
 #include "base/log.h"
 #include "run/loop.h"
 #include "run/traffic.h"
+#include "tensor/variant.h"
 
 #include <string.h>
 
-/* Strings live on the host wherever they are used: each side owns its own bytes. */
-tw_status twi_copy_strings(const void *strings, void *copies, size_t count, tw_error *error)
+/* They live on the host wherever they are used: each side owns its own bytes. */
+tw_status twi_copy_bytes_owned(tw_dtype dtype, const void *from, void *to, size_t bytes, tw_error *error)
 {
-    const tw_string *from = strings;
-    tw_string *to = copies;
-    for (size_t i = 0; i < count; i++) {
-        char *copy = twi_resize(NULL, from[i].size + 1);
-        if (!copy)
-            return twi_fail_memory(error, "copying strings");
-        memcpy(copy, from[i].data ? from[i].data : "", from[i].size);
-        twi_free(to[i].data);
-        to[i] = (tw_string){copy, from[i].size};
-    }
-    return TW_OK;
+    bool fits = twi_copy_owned(dtype, from, to, bytes / tw_dtype_size(dtype));
+    return fits ? TW_OK : twi_fail_memory(error, "copying strings");
 }
 
 static tw_status do_step(const twi_step *step)
@@ -33,8 +25,8 @@ static tw_status do_step(const twi_step *step)
     const void *from = step->source ? step->run.inputs[step->run.num_inputs - 1] : NULL;
     if (!step->source || from == step->run.outputs[0])
         return TW_OK;
-    if (step->copies_strings)
-        return twi_copy_strings(from, step->run.outputs[0], step->bytes / sizeof(tw_string), step->run.error);
+    if (step->owned)
+        return twi_copy_bytes_owned(step->owned, from, step->run.outputs[0], step->bytes, step->run.error);
     return twi_device_copy(d, step->run.outputs[0], step->source, from, step->bytes, step->run.error);
 }
 

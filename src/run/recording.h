@@ -9,8 +9,8 @@
  * cannot be recorded a warning says why, and it goes on step by step. */
 void twi_record(twi_plan *plan);
 
-/* Strings of two outputs: each owns its bytes. */
-tw_status twi_copy_strings(const void *strings, void *copies, size_t count, tw_error *error);
+/* Strings or variants of two outputs: each owns its own. */
+tw_status twi_copy_bytes_owned(tw_dtype dtype, const void *from, void *to, size_t bytes, tw_error *error);
 /* Runs one step, if it does anything: a kernel, a copy or a loop. */
 tw_status twi_run_step(const twi_step *step);
 /* With marks before and behind it, if its device tells when it did what. */

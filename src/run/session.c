@@ -23,18 +23,20 @@ static tw_status place(void *session, tw_error *error);
 static twi_planner make_planner(tw_session *s)
 {
     return (twi_planner){
-        .request = {
-            .graph = s->graph,
-            .placement = &s->placement,
-            .soft_budget = s->options.soft_budget,
-            .devices = s->devices,
-            .resources = &s->resources,
-            .disable = s->disable,
-            .plain_kernels = s->options.plain_kernels,
-        },
+        .request =
+            {
+                .graph = s->graph,
+                .placement = &s->placement,
+                .soft_budget = s->options.soft_budget,
+                .devices = s->devices,
+                .resources = &s->resources,
+                .disable = s->disable,
+                .plain_kernels = s->options.plain_kernels,
+            },
         .lock = &s->lock,
         .place = place,
         .user = s,
+        .wake = on_failure,
         .most = s->options.kept_plans > 0 ? s->options.kept_plans : KEPT_PLANS,
     };
 }
@@ -65,6 +67,7 @@ tw_status tw_session_create(tw_graph *graph, const tw_session_options *options, 
         TWI_TRY(tw_devices_create(NULL, &s->devices, error));
     }
     s->planner = make_planner(s);
+    s->planner.request.planner = &s->planner;
     TWI_TRY(twi_lane_create(&s->planner, on_failure, s, &s->lanes[0], error));
     TWI_TRY(twi_functions_create(&s->planner, on_failure, s, &s->functions, error));
     *result = s;

@@ -1,5 +1,5 @@
 /* tensor.c - host tensors: creation, ownership, reading single values. */
-#include "tensor/tensor.h"
+#include "tensor/variant.h"
 
 #include "base/memory.h"
 #include "base/status.h"
@@ -27,6 +27,11 @@ static tw_tensor *new_tensor(tw_dtype dtype, tw_shape shape)
 
 tw_tensor *tw_tensor_create(tw_dtype dtype, tw_shape shape)
 {
+    return dtype == TW_VARIANT ? NULL : twi_tensor_create(dtype, shape);
+}
+
+tw_tensor *twi_tensor_create(tw_dtype dtype, tw_shape shape)
+{
     tw_tensor *tensor = new_tensor(dtype, shape);
     if (!tensor)
         return NULL;
@@ -42,26 +47,26 @@ tw_tensor *tw_tensor_create(tw_dtype dtype, tw_shape shape)
 tw_tensor *tw_tensor_from(tw_dtype dtype, tw_shape shape, const void *values)
 {
     TWI_NEED_OR(values, NULL);
-    tw_tensor *tensor = tw_tensor_create(dtype, shape);
+    return dtype == TW_VARIANT ? NULL : twi_tensor_from(dtype, shape, values);
+}
+
+tw_tensor *twi_tensor_from(tw_dtype dtype, tw_shape shape, const void *values)
+{
+    tw_tensor *tensor = twi_tensor_create(dtype, shape);
     if (!tensor)
         return NULL;
-    if (dtype != TW_STRING) {
-        if (tensor->elements)
-            memcpy(tensor->data, values, tw_tensor_bytes(tensor));
-        return tensor;
+    if (twi_owns_memory(dtype) && !twi_copy_owned(dtype, values, tensor->data, (size_t)tensor->elements)) {
+        tw_tensor_release(tensor);
+        return NULL;
     }
-    const tw_string *strings = values;
-    for (int64_t i = 0; i < tensor->elements; i++)
-        if (tw_tensor_set_string(tensor, i, strings[i].data, strings[i].size) != TW_OK) {
-            tw_tensor_release(tensor);
-            return NULL;
-        }
+    if (!twi_owns_memory(dtype) && tensor->elements)
+        memcpy(tensor->data, values, tw_tensor_bytes(tensor));
     return tensor;
 }
 
 tw_tensor *tw_tensor_wrap(tw_dtype dtype, tw_shape shape, void *values, void (*release)(void *user), void *user)
 {
-    tw_tensor *tensor = new_tensor(dtype, shape);
+    tw_tensor *tensor = dtype == TW_VARIANT ? NULL : new_tensor(dtype, shape);
     if (!tensor)
         return NULL;
     tensor->data = values;
@@ -104,9 +109,8 @@ void tw_tensor_release(tw_tensor *tensor)
     if (!tensor || atomic_fetch_sub_explicit(&tensor->references, 1, memory_order_acq_rel) != 1)
         return;
     if (tensor->owned) {
-        if (tensor->dtype == TW_STRING)
-            for (int64_t i = 0; i < tensor->elements; i++)
-                twi_free(((tw_string *)tensor->data)[i].data);
+        if (twi_owns_memory(tensor->dtype))
+            twi_free_owned(tensor->dtype, tensor->data, (size_t)tensor->elements);
         twi_free_aligned(tensor->data);
     } else if (tensor->release) {
         tensor->release(tensor->user);

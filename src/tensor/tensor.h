@@ -22,6 +22,10 @@ static inline bool twi_tensor_is_sole(const tw_tensor *tensor)
     return tensor->owned && atomic_load_explicit(&tensor->references, memory_order_acquire) == 1;
 }
 
+/* As tw_tensor_create() and tw_tensor_from(), of variants too (tensor/variant.h), which programs cannot make. */
+tw_tensor *twi_tensor_create(tw_dtype dtype, tw_shape shape);
+tw_tensor *twi_tensor_from(tw_dtype dtype, tw_shape shape, const void *values);
+
 /* Replaces a string by a copy of `size` bytes, with a 0 behind them; the old bytes are freed. False when out of memory:
  * then nothing changed. */
 bool twi_string_set(tw_string *string, const void *data, size_t size);

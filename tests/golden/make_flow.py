@@ -727,6 +727,238 @@ def functional_calls():
     program.run([v])
 
 
+# ---- lists: what loops keep for each other in graphs of TensorFlow 2 -------------------------------------------------------
+
+
+def traced(function, *values, others=()):
+    """Puts the graph that tf.function makes of a function into the graph at hand, and runs it for these values; `others`
+    are more of them, of other sizes. A None in a value's place says that the size of an axis is not known."""
+    sizes = [[v.shape for v in map(np.asarray, row)] for row in (values, *others)]
+    specs = [tf.TensorSpec([d if all(s[i][k] == d for s in sizes) else None for k, d in enumerate(np.shape(v))],
+                           np.asarray(v).dtype, name="arg%d" % i) for i, v in enumerate(values)]
+    concrete = tf.function(function, autograph=False).get_concrete_function(*specs)
+    tf.import_graph_def(concrete.graph.as_graph_def(), name="")
+    graph = tf.get_default_graph()
+    feeds = [graph.get_tensor_by_name(t.name) for t in concrete.inputs]
+    fetches = [graph.get_tensor_by_name(t.name) for t in concrete.outputs]
+    program = Program()
+    for row in (values, *others, values):
+        program.run(fetches, dict(zip(feeds, row)))
+
+
+@case(v2=True)
+def lists_of_scans():
+    def f(x, w):
+        y = tf.scan(lambda a, e: tf.tanh(a * w + e), x, initializer=tf.zeros([3]))
+        z = tf.map_fn(lambda e: e * w + 1, x)
+        u = tf.foldl(lambda a, e: a * 0.5 + e * e, x)
+        v = tf.foldr(lambda a, e: a * 0.5 + tf.sin(e), x)
+        loss = tf.reduce_sum(y * y) + tf.reduce_sum(z * z * z) + tf.reduce_sum(u * v)
+        return [y, z, u, v] + tf.gradients(loss, [x, w])
+
+    traced(f, numbers([4, 3]), numbers(3, 2))
+
+
+@case(v2=True)
+def lists_of_scans_of_any_length():
+    def f(x, w):
+        y = tf.scan(lambda a, e: tf.tanh(a * w + e), x, initializer=tf.zeros([3]))
+        z = tf.map_fn(lambda e: e * w + 1, y)
+        return [y, z] + tf.gradients(tf.reduce_sum(y * z), [x, w])
+
+    traced(f, numbers([4, 3]), numbers(3, 2), others=[(numbers([7, 3], 3), numbers(3, 2)), (numbers([1, 3]), numbers(3))])
+
+
+@case(v2=True)
+def lists_of_gradients_of_gradients():
+    def f(x, w):
+        _, y = tf.while_loop(lambda i, a: i < 4, lambda i, a: (i + 1, tf.tanh(a * w) + x), [0, x])
+        (g,) = tf.gradients(tf.reduce_sum(y * y), [w])
+        return [y, g] + tf.gradients(tf.reduce_sum(g * g), [x, w])
+
+    traced(f, numbers([3]), numbers(3, 2))
+
+
+@case(v2=True)
+def lists_in_lists():
+    def f(x, w):
+        def row(r):
+            _, y = tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, tf.sin(a * w) + r), [0, r])
+            return y
+
+        y = tf.map_fn(row, x)
+        return [y] + tf.gradients(tf.reduce_sum(y * y), [x, w])
+
+    traced(f, numbers([4, 3]), numbers(3, 2))
+
+
+@case(v2=True)
+def lists_and_conditions():
+    def f(p, x, w):
+        def body(i, a):
+            b = tf.cond(tf.equal(i % 2, 0), lambda: tf.sin(a * w), lambda: a + w)
+            return i + 1, tf.case([(b[0] > 0.5, lambda: b * 0.5)], default=lambda: b * b)
+
+        def looped():
+            return tf.while_loop(lambda i, a: i < 5, body, [0, x])[1]
+
+        y = tf.cond(p, looped, lambda: x * w)
+        return [y] + tf.gradients(tf.reduce_sum(y * y), [x, w])
+
+    traced(f, True, numbers([3]), numbers(3, 2), others=[(False, numbers([3]), numbers(3, 2))])
+
+
+@case(v2=True)
+def lists_taken_apart():
+    def f(x, i):
+        a = tf.TensorArray(tf.float32, size=0, dynamic_size=True, element_shape=[2])
+        a = a.scatter(i, x)
+        a = a.write(5, x[0] * 2)
+        b = tf.TensorArray(tf.float32, size=5, infer_shape=False).split(tf.reshape(x, [-1]), [1, 2, 0, 2, 1])
+        c = tf.TensorArray(tf.float32, size=3).unstack(x)
+        y, z = a.gather([5, 0, 2]), b.concat()
+        g = tf.gradients(tf.reduce_sum(y * y) + tf.reduce_sum(z * z * z) + tf.reduce_sum(c.read(1)), [x])
+        return [y, z, c.stack(), a.size(), c.read(2), b.read(1)] + g
+
+    traced(f, numbers([3, 2]), np.array([2, 0, 3], np.int32))
+
+
+@case(v2=True)
+def lists_of_an_lstm():
+    """Keras's LSTM and GRU, trained for a step by hand: losses and all gradients."""
+    import keras
+
+    layers = [keras.layers.LSTM(4, return_sequences=True), keras.layers.GRU(3, reset_after=True)]
+
+    def f(x, *weights):
+        seeds = [[tf.zeros(v.shape, tf.int32) for v in layer.non_trainable_variables] for layer in layers]
+        y = layers[0].stateless_call(list(weights[:3]), seeds[0], x)[0]
+        y = layers[1].stateless_call(list(weights[3:]), seeds[1], y)[0]
+        loss = tf.reduce_mean(y * y)
+        return [y, loss] + tf.gradients(loss, [x, *weights])
+
+    shapes = [(3, 16), (4, 16), (16,), (4, 9), (3, 9), (2, 9)]
+    for layer, size in zip(layers, (3, 4)):
+        layer.build((2, 5, size))
+    traced(f, numbers([2, 5, 3]), *(numbers(s, i) for i, s in enumerate(shapes)))
+
+
+@case(v2=True)
+def cases_of_a_switch():
+    def f(i, x):
+        y = tf.switch_case(i, [lambda: x * 2, lambda: tf.exp(x), lambda: tf.reduce_sum(x) * x])
+        return [y] + tf.gradients(tf.reduce_sum(y * y), [x])
+
+    traced(f, np.int32(0), numbers([3]), others=[(np.int32(k), numbers([3])) for k in (1, 2, 3, -1)])
+
+
+@case(v2=True)
+def calls_in_loops():
+    @tf.function
+    def step(a, b):
+        return tf.tanh(a) * b
+
+    def f(x, w):
+        _, y = tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, step(step(a, w), x)), [0, x])
+        return [y] + tf.gradients(tf.reduce_sum(y * y), [x, w])
+
+    traced(f, numbers([3]), numbers(3, 2))
+
+
+# ---- shapes that change from round to round --------------------------------------------------------------------------------
+
+
+def grows():
+    n, x = tf.placeholder(tf.int32, [], name="n"), tf.placeholder(tf.float32, [None, 2], name="x")
+    v = tf.get_variable("v", initializer=numbers(2))
+    one, any_rows = tf.TensorShape([]), tf.TensorShape([None, 2])
+    _, a = tf.while_loop(lambda i, a: i < n, lambda i, a: (i + 1, tf.concat([a * v, x], 0)), [0, x], [one, any_rows])
+    _, b = tf.while_loop(lambda i, b: i < n, lambda i, b: (i + 1, b + tf.reduce_sum(tf.square(x[: i % 3]))), [0, 0.0])
+    loss = tf.reduce_sum(a * a) + b
+    g = tf.gradients(loss, [x, v])
+    init = tf.global_variables_initializer()
+    program = Program()
+    program.run(targets=[init])
+    for k in (3, 0, 1, 4, 3):
+        program.run([a, b] + g, {n: k, x: numbers([2, 2])})
+
+
+@case(resource=True)
+def grows_in_rounds():
+    grows()
+
+
+@case(resource=False)
+def grows_in_rounds_by_references():
+    grows()
+
+
+@case(resource=True, v2=True)
+def grows_in_functional_rounds():
+    grows()
+
+
+def arrays_of_many_shapes():
+    n = tf.placeholder(tf.int32, [], name="n")
+    x = tf.placeholder(tf.float32, [5], name="x")
+    array = tf.TensorArray(tf.float32, size=n, infer_shape=False, clear_after_read=False)
+    _, array = tf.while_loop(lambda i, a: i < n, lambda i, a: (i + 1, a.write(i, tf.sin(x[: i + 1]))), [0, array])
+    y = array.concat()
+    _, z = tf.while_loop(lambda i, z: i < n, lambda i, z: (i + 1, z + tf.reduce_sum(array.read(i) ** 2)), [0, 0.0])
+    g = tf.gradients(tf.reduce_sum(y * y * y) + z, [x])
+    program = Program()
+    for k in (3, 1, 5, 3):
+        program.run([y, z] + g, {n: k, x: numbers(5)})
+
+
+@case()
+def arrays_of_several_shapes():
+    arrays_of_many_shapes()
+
+
+@case(v2=True)
+def lists_of_several_shapes():
+    arrays_of_many_shapes()
+
+
+@case()
+def loops_in_rounds_that_differ():
+    n, x = tf.placeholder(tf.int32, [], name="n"), tf.placeholder(tf.float32, [6], name="x")
+
+    def body(i, a):
+        kept = tf.boolean_mask(x, x > tf.cast(i, tf.float32) / 8)
+        _, b = tf.while_loop(lambda k, b: k < i, lambda k, b: (k + 1, b * 0.5 + tf.reduce_sum(kept)), [0, a])
+        return i + 1, tf.cond(tf.size(kept) > 2, lambda: b + 1, lambda: b - tf.reduce_sum(kept * kept))
+
+    _, y = tf.while_loop(lambda i, a: i < n, body, [0, 0.25])
+    g = tf.gradients(y, [x])
+    program = Program()
+    for k in (4, 2, 0, 4):
+        program.run([y] + g, {n: k, x: numbers(6)})
+
+
+@case(resource=True)
+def effects_in_rounds_that_differ():
+    n, x = tf.placeholder(tf.int32, [], name="n"), tf.placeholder(tf.float32, [6], name="x")
+    v = tf.get_variable("v", initializer=0.5)
+
+    def body(i, a):
+        with tf.control_dependencies([a]):
+            added = tf.assign_add(v, tf.reduce_sum(x[:i]))
+        with tf.control_dependencies([added]):
+            return i + 1, tf.concat([a, tf.reshape(v.read_value(), [1])], 0)
+
+    _, y = tf.while_loop(lambda i, a: i < n, body, [0, x[:1]], [tf.TensorShape([]), tf.TensorShape([None])],
+                         parallel_iterations=1)
+    with tf.control_dependencies([y]):
+        after = v.read_value()
+    init = tf.global_variables_initializer()
+    program = Program()
+    program.run(targets=[init])
+    for k in (4, 2, 0, 4):
+        program.run([y, after], {n: k, x: numbers(6)})
+
+
 # ---- graphs that make no sense: what Tower says is written here, TensorFlow is not asked -----------------------------------
 
 
@@ -836,19 +1068,22 @@ SENSELESS = [
 ]
 
 
-def endless():
+def endless(source="one", body=None):
     """The condition is always true."""
-    nodes = loop("a_", "one")
+    nodes = loop("a_", source, body)
     for n in nodes:
         if n.name == "a_cond":
             n.input[0] = "a_true"
     nodes.append(enter("a_true", "true", "a_frame", tf.bool, constant=True))
-    return CONSTANTS + [node("true", "Const", value=np.bool_(True))] + nodes
+    return CONSTANTS + [node("pair", "Const", value=np.float32([1, 1])), node("true", "Const", value=np.bool_(True))] + nodes
 
 
 def write_senseless():
     with open(os.path.join(HERE, "flow", "endless.pb"), "wb") as file:  # of tests/test_while.c
         file.write(tf.GraphDef(node=endless()).SerializeToString(deterministic=True))
+    unique = node("a_body", "Unique", ["a_switch:1"], T=tf.float32, out_idx=tf.int32)
+    with open(os.path.join(HERE, "flow", "endless_by_shapes.pb"), "wb") as file:  # each round has a border
+        file.write(tf.GraphDef(node=endless("pair", unique)).SerializeToString(deterministic=True))
     for name, nodes, fetch, code, says in SENSELESS:
         graph = tf.GraphDef(node=nodes)
         graph.versions.producer = 1087

@@ -8,12 +8,12 @@
 #define FAMILY(name) extern const twi_kernel name[];
 #define FAMILIES(X)                                                                                                    \
     X(twi_vector_pool_lrn_kernels)                                                                                     \
-    X(twi_amx_kernels)            /* bfloat16 on x86's matrix units */                                                 \
-    X(twi_direct_conv_kernels)    /* float on AVX2 */                                                                  \
-    X(twi_winograd_conv_kernels)  /* float on AVX-512 */                                                               \
+    X(twi_amx_kernels)           /* bfloat16 on x86's matrix units */                                                  \
+    X(twi_direct_conv_kernels)   /* float on AVX2 */                                                                   \
+    X(twi_winograd_conv_kernels) /* float on AVX-512 */                                                                \
     X(twi_onednn_conv_kernels)                                                                                         \
     X(twi_onednn_matmul_kernels)                                                                                       \
-    X(twi_vector_elementwise_kernels)/* loops built for each vector unit */                                            \
+    X(twi_vector_elementwise_kernels) /* loops built for each vector unit */                                           \
     X(twi_vector_activation_kernels)                                                                                   \
     X(twi_vector_bias_kernels)                                                                                         \
     X(twi_vector_reduce_kernels)                                                                                       \
@@ -22,7 +22,7 @@
     X(twi_vector_batch_norm_kernels)                                                                                   \
     X(twi_vector_state_kernels)                                                                                        \
                                                                                                                        \
-    X(twi_cpu_array_kernels)      /* from here on: plain C */                                                          \
+    X(twi_cpu_array_kernels) /* from here on: plain C */                                                               \
     X(twi_cpu_slice_kernels)                                                                                           \
     X(twi_cpu_rearrange_kernels)                                                                                       \
     X(twi_cpu_matrix_kernels)                                                                                          \
@@ -66,6 +66,7 @@
     X(twi_cpu_candidates_kernels)                                                                                      \
     X(twi_cpu_control_kernels)                                                                                         \
     X(twi_cpu_branch_kernels)                                                                                          \
+    X(twi_cpu_list_kernels)                                                                                            \
     X(twi_cpu_series_kernels)                                                                                          \
     X(twi_cpu_input_kernels)                                                                                           \
     X(twi_cpu_examples_kernels)                                                                                        \

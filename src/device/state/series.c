@@ -2,12 +2,14 @@
 #include "device/state/series.h"
 
 #include "base/memory.h"
+#include "tensor/variant.h"
 
 #include <string.h>
 
 static void destroy(void *object)
 {
     twi_series *series = object;
+    twi_tensor_list_release(series->varied);
     twi_free(series->data);
     twi_free(series->written);
     twi_free(series);
@@ -54,18 +56,102 @@ tw_status twi_series_reset(twi_series *s, int64_t count, tw_error *error)
         return status;
     if (s->room)
         memset(s->written, 0, (size_t)s->room);
+    twi_tensor_list_release(s->varied);
+    s->varied = NULL;
+    s->shape = TW_UNKNOWN_SHAPE;
     s->count = count;
     s->made++;
     return TW_OK;
 }
 
-tw_status twi_series_at(twi_series *s, int64_t index, size_t bytes, void **element, tw_error *error)
+static tw_status check_index(const twi_series *s, int64_t index, bool grows, tw_error *error)
 {
-    if (index < 0 || (index >= s->count && !s->grows))
-        return twi_fail(error, TW_INVALID_ARGUMENT, "Tried to access index %lld but array size is: %lld",
-                        (long long)index, (long long)s->count);
-    tw_status status = make_room(s, index + 1, bytes, error);
-    s->count = status == TW_OK && index >= s->count ? index + 1 : s->count;
-    *element = status == TW_OK ? s->data + (size_t)index * s->bytes : NULL;
-    return status;
+    if (index >= 0 && (grows || index < s->count) && index < INT32_MAX)
+        return TW_OK;
+    return twi_fail(error, TW_INVALID_ARGUMENT, "Tried to access index %lld but array size is: %lld", (long long)index,
+                    (long long)s->count);
+}
+
+/* From now on each element is a tensor of its own. */
+static bool make_varied(twi_series *s)
+{
+    twi_tensor_list *list = twi_tensor_list_create(s->count);
+    bool fits = list;
+    for (int64_t i = 0; i < s->count && fits; i++) {
+        tw_tensor *item = s->written[i] ? twi_tensor_from(s->dtype, s->shape, s->data + (size_t)i * s->bytes) : NULL;
+        fits = item || !s->written[i];
+        if (item)
+            twi_tensor_list_put(list, i, item);
+    }
+    if (!fits)
+        twi_tensor_list_release(list);
+    s->varied = fits ? list : NULL;
+    return fits;
+}
+
+static tw_status put_varied(const twi_run *r, twi_series *s, int64_t index, tw_dtype dtype, tw_shape shape,
+                            const void *value)
+{
+    if (index >= s->varied->count && !twi_tensor_list_resize(s->varied, index + 1))
+        return twi_fail_memory(r->error, r->node);
+    s->count = s->varied->count;
+    tw_tensor *old = s->varied->items[index];
+    if (old && s->sums && tw_shape_equal(old->shape, shape))
+        return twi_add_elements(r, dtype, old->data, value, tw_tensor_bytes(old));
+    tw_tensor *item = twi_tensor_from(dtype, shape, value);
+    if (!item)
+        return twi_fail_memory(r->error, r->node);
+    twi_tensor_list_put(s->varied, index, item);
+    return TW_OK;
+}
+
+tw_status twi_series_put(const twi_run *r, twi_series *s, int64_t index, tw_dtype dtype, tw_shape shape,
+                         const void *value)
+{
+    size_t bytes = (size_t)tw_shape_elements(shape) * tw_dtype_size(dtype);
+    tw_status status = check_index(s, index, s->grows, r->error);
+    if (status != TW_OK)
+        return status;
+    if (!s->varied && s->shape.rank >= 0 && !tw_shape_equal(s->shape, shape) && !make_varied(s))
+        return twi_fail_memory(r->error, r->node);
+    if (s->varied)
+        return put_varied(r, s, index, dtype, shape, value);
+    status = make_room(s, index + 1 > s->count ? index + 1 : s->count, bytes, r->error);
+    if (status != TW_OK)
+        return status;
+    s->dtype = dtype;
+    s->shape = shape;
+    s->count = index + 1 > s->count ? index + 1 : s->count;
+    if (s->written[index] && s->sums)
+        return twi_add_elements(r, dtype, s->data + (size_t)index * s->bytes, value, bytes);
+    if (bytes)
+        memcpy(s->data + (size_t)index * s->bytes, value, bytes);
+    s->written[index] = true;
+    return TW_OK;
+}
+
+bool twi_series_holds(const twi_series *s, int64_t index)
+{
+    return index >= 0 && index < s->count && (s->varied ? s->varied->items[index] != NULL : s->written[index]);
+}
+
+tw_status twi_series_get(twi_series *s, int64_t index, tw_shape *shape, const void **value, tw_error *error)
+{
+    *shape = s->shape;
+    *value = NULL;
+    tw_status status = check_index(s, index, false, error);
+    if (status != TW_OK || !twi_series_holds(s, index))
+        return status;
+    *value = s->varied ? s->varied->items[index]->data : s->data + (size_t)index * s->bytes;
+    *shape = s->varied ? s->varied->items[index]->shape : s->shape;
+    return TW_OK;
+}
+
+void twi_series_drop_last(twi_series *s)
+{
+    s->count--;
+    if (s->varied)
+        twi_tensor_list_resize(s->varied, s->count);
+    else
+        s->written[s->count] = false;
 }

@@ -75,7 +75,7 @@ static bool names(const char *ops, const char *op)
 
 uint64_t twi_gpu_lacks(const char *op)
 {
-    uint64_t types = *op ? TWI_TYPE(TW_STRING) : UINT64_MAX;
+    uint64_t types = *op ? TWI_TYPE(TW_STRING) | TWI_TYPE(TW_VARIANT) : UINT64_MAX;
     for (size_t i = 0; i < sizeof lacking / sizeof lacking[0]; i++)
         if (names(lacking[i].ops, op))
             types |= lacking[i].types;

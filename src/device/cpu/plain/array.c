@@ -1,7 +1,7 @@
 /* array.c - values that are passed on, arrays that are made of nothing, and what shapes are.
  * Never here: cutting, joining and moving (slice.c, rearrange.c, gather.c). */
 #include "device/cpu/plain/move.h"
-#include "tensor/tensor.h"
+#include "tensor/variant.h"
 
 #include <math.h>
 
@@ -14,6 +14,10 @@ static tw_status run_identity_n(const twi_run *r)
         twi_move move = {0};
         if (operand->dtype == TW_RESOURCE) /* the planner hands it on */
             continue;
+        if (operand->dtype == TW_VARIANT) {
+            twi_copy_owned(operand->dtype, r->inputs[i], r->outputs[i], 1);
+            continue;
+        }
         twi_move_axis(&move, operand->elements, 1, 1);
         tw_status status = twi_move_elements(r, &move, operand->dtype, r->inputs[i], r->outputs[i]);
         if (status != TW_OK)

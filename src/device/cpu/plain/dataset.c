@@ -2,6 +2,7 @@
 #include "base/array.h"
 #include "device/device.h"
 #include "device/dataset/kinds.h"
+#include "tensor/variant.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -328,117 +329,38 @@ static tw_status run_from_handle(const twi_run *r)
 
 /* ---- optionals --------------------------------------------------------------------------------------------------- */
 
-/* An element that may not be there. */
-typedef struct optional {
-    int count; /* -1: it is not */
-    tw_tensor *components[TWI_ELEMENT];
-} optional;
-
-static void free_optional(void *object)
-{
-    optional *o = object;
-    twi_element_drop(o->components, o->count > 0 ? o->count : 0);
-    twi_free(o);
-}
-
-static const optional *look_at(const tw_tensor *variant)
-{
-    return variant && !twi_recipe_of(variant) ? *(void *const *)variant->data : NULL;
-}
-
-/* Takes the element; count -1: there is none. */
-static tw_status put_optional(const twi_run *r, tw_tensor **element, int count)
-{
-    optional *o = twi_alloc(sizeof *o);
-    if (o) {
-        o->count = count;
-        if (count > 0)
-            memcpy(o->components, element, sizeof *element * (size_t)count);
-    } else if (count > 0) {
-        twi_element_drop(element, count);
-    }
-    tw_tensor *value = twi_variant(o, free_optional);
-    if (!value)
-        return twi_fail_memory(r->error, r->node);
-    twi_slot_put(r->output_operands[0].resource, value);
-    return TW_OK;
-}
-
-static const int none = -1;
-
 /* state: how many components an element has. */
 static tw_status prepare_next_optional(twi_prepare *p)
 {
     const twi_attr *types = twi_attr_find(p->attrs, "output_types");
-    tw_status status = prepare_slot(p);
-    if (status == TW_OK && types->count > TWI_ELEMENT)
+    if (types->count > TWI_ELEMENT)
         return twi_fail(p->error, TW_UNIMPLEMENTED, "%s '%s': elements have %d components, expected at most %d", p->op,
                         p->node, types->count, TWI_ELEMENT);
-    if (status == TW_OK && !twi_is_iterator(p->inputs[0].resource))
+    if (!twi_is_iterator(p->inputs[0].resource))
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': its input 0 is not the handle of an iterator", p->op,
                         p->node);
-    return status == TW_OK ? twi_keep(p, &types->count, sizeof types->count) : status;
+    return twi_keep(p, &types->count, sizeof types->count);
 }
 
+/* A list of the element's components; none at the end. */
 static tw_status run_next_optional(const twi_run *r)
 {
     tw_tensor *element[TWI_ELEMENT] = {0};
     twi_pull pull = {.ending = r->ending, .error = r->error};
+    twi_tensor_list **optional = r->outputs[0], *made = NULL;
     const int *count = r->state;
     tw_status status = twi_iterator_next(r->input_operands[0].resource, &pull, element, *count);
-    return status == TW_OK ? put_optional(r, element, pull.end ? none : *count) : status;
-}
-
-static tw_status run_none(const twi_run *r)
-{
-    return put_optional(r, NULL, none);
-}
-
-static tw_status run_from_value(const twi_run *r)
-{
-    tw_tensor *element[TWI_ELEMENT] = {0};
-    tw_status status = TW_OK;
-    if (r->num_inputs > TWI_ELEMENT)
-        return twi_fail(r->error, TW_UNIMPLEMENTED, "an optional of %d components", r->num_inputs);
-    for (int i = 0; i < r->num_inputs && status == TW_OK; i++)
-        status = keep_input(r, i, &element[i]);
-    if (status == TW_OK)
-        return put_optional(r, element, r->num_inputs);
-    twi_element_drop(element, TWI_ELEMENT);
-    return status;
-}
-
-static tw_status prepare_of_slot(twi_prepare *p)
-{
-    if (!twi_is_slot(p->inputs[0].resource))
-        return twi_fail(p->error, TW_INVALID_ARGUMENT,
-                        "%s '%s': its input 0 is not the handle of a data set or optional", p->op, p->node);
-    return prepare_element(p);
-}
-
-static tw_status run_has_value(const twi_run *r)
-{
-    tw_tensor *value = twi_slot_get(r->input_operands[0].resource);
-    const optional *o = look_at(value);
-    *(bool *)r->outputs[0] = o && o->count >= 0;
-    tw_tensor_release(value);
-    return o ? TW_OK : twi_fail(r->error, TW_INVALID_ARGUMENT, "it is not an optional");
-}
-
-static tw_status run_get_value(const twi_run *r)
-{
-    tw_tensor *value = twi_slot_get(r->input_operands[0].resource), *element[TWI_ELEMENT] = {0};
-    const optional *o = look_at(value);
-    tw_status status = TW_OK;
-    if (!o || o->count < 0)
-        status = twi_fail(r->error, TW_INVALID_ARGUMENT, "The given optional does not have a value.");
-    else if (o->count != r->num_outputs)
-        status = twi_fail(r->error, TW_INVALID_ARGUMENT, "The given optional has %d components, expected %d.", o->count,
-                          r->num_outputs);
-    for (int i = 0; status == TW_OK && i < r->num_outputs; i++)
-        element[i] = tw_tensor_retain(o->components[i]);
-    tw_tensor_release(value);
-    return status == TW_OK ? give(r, element) : status;
+    if (status != TW_OK)
+        return status;
+    if (!pull.end && !(made = twi_tensor_list_create(*count))) {
+        twi_element_drop(element, *count);
+        return twi_fail_memory(r->error, r->node);
+    }
+    for (int i = 0; i < *count && made; i++)
+        twi_tensor_list_put(made, i, element[i]);
+    twi_tensor_list_release(*optional);
+    *optional = made;
+    return TW_OK;
 }
 
 /* ---- whole data sets --------------------------------------------------------------------------------------------- */
@@ -448,6 +370,14 @@ typedef struct passing {
     twi_monitor monitor;
     twi_iteration *iteration;
 } passing;
+
+static tw_status prepare_of_slot(twi_prepare *p)
+{
+    if (!twi_is_slot(p->inputs[0].resource))
+        return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': its input 0 is not the handle of a data set", p->op,
+                        p->node);
+    return prepare_element(p);
+}
 
 static tw_status begin_passing(const twi_run *r, passing *s)
 {
@@ -641,10 +571,6 @@ const twi_kernel twi_cpu_dataset_kernels[] = {
     {"IteratorFromStringHandle", "plain", 0, prepare_from_handle, run_from_handle},
     {"IteratorFromStringHandleV2", "plain", 0, prepare_from_handle, run_from_handle},
     {"IteratorGetNextAsOptional", "plain", 0, prepare_next_optional, run_next_optional, twi_free},
-    {"OptionalNone", "plain", 0, prepare_slot, run_none},
-    {"OptionalFromValue", "plain", 0, prepare_slot, run_from_value},
-    {"OptionalHasValue", "plain", 0, prepare_of_slot, run_has_value},
-    {"OptionalGetValue", "plain", 0, prepare_of_slot, run_get_value},
     {"DatasetToSingleElement", "plain", 0, prepare_of_slot, run_single},
     {"ReduceDataset", "plain", 0, prepare_reduce, run_reduce},
     {"TowerVariant", "plain", 0, prepare_slot, do_nothing},

@@ -47,17 +47,35 @@ static tw_status prepare_push(twi_prepare *p)
 static tw_status run_push(const twi_run *r)
 {
     twi_series *s;
-    void *element;
-    size_t bytes = r->input_operands[1].bytes;
+    const twi_operand *value = &r->input_operands[1];
     tw_status status = series_of(r, r->input_operands[0].resource, &s);
     if (status == TW_OK)
-        status = twi_series_at(s, s->count, bytes, &element, r->error);
-    if (status != TW_OK)
-        return status;
-    memcpy(element, r->inputs[1], bytes);
-    if (r->outputs[0] != r->inputs[1])
-        memcpy(r->outputs[0], r->inputs[1], bytes);
-    return TW_OK;
+        status = twi_series_put(r, s, s->count, value->dtype, value->shape, r->inputs[1]);
+    if (status == TW_OK && r->outputs[0] != r->inputs[1])
+        memcpy(r->outputs[0], r->inputs[1], value->bytes);
+    return status;
+}
+
+/* An element as output 0; what nobody has put there is zeros. */
+static tw_status take(const twi_run *r, twi_series *s, int64_t index)
+{
+    tw_shape shape;
+    const void *value;
+    void *to;
+    tw_status status = twi_series_get(s, index, &shape, &value, r->error);
+    if (status == TW_OK && !value && tw_shape_is_known(r->output_operands[0].shape))
+        shape = r->output_operands[0].shape;
+    if (status == TW_OK && !tw_shape_is_known(shape))
+        return twi_fail(r->error, TW_INVALID_ARGUMENT,
+                        "Could not read index %lld of an array into which nothing has been put", (long long)index);
+    if (status == TW_OK)
+        status = twi_make_output(r, 0, shape, &to);
+    size_t bytes = (size_t)tw_shape_elements(shape) * tw_dtype_size(r->output_operands[0].dtype);
+    if (status == TW_OK && value && bytes)
+        memcpy(to, value, bytes);
+    else if (status == TW_OK && bytes)
+        memset(to, 0, bytes);
+    return status;
 }
 
 static tw_status run_pop(const twi_run *r)
@@ -68,9 +86,10 @@ static tw_status run_pop(const twi_run *r)
         return status;
     if (s->count == 0)
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "Stack[%s] is empty when calling Pop().", r->node);
-    s->count--;
-    memcpy(r->outputs[0], s->data + (size_t)s->count * s->bytes, r->output_operands[0].bytes);
-    return TW_OK;
+    status = take(r, s, s->count - 1);
+    if (status == TW_OK)
+        twi_series_drop_last(s);
+    return status;
 }
 
 /* ---- arrays --------------------------------------------------------------------------------------------------------
@@ -112,7 +131,7 @@ static tw_status run_gradient(const twi_run *r)
     return TW_OK;
 }
 
-static tw_status add(const twi_run *r, tw_dtype dtype, void *to, const void *from, size_t bytes)
+tw_status twi_add_elements(const twi_run *r, tw_dtype dtype, void *to, const void *from, size_t bytes)
 {
 #define ADD(type)                                                                                                      \
     for (size_t i = 0; i < bytes / sizeof(type); i++)                                                                  \
@@ -129,42 +148,27 @@ static tw_status add(const twi_run *r, tw_dtype dtype, void *to, const void *fro
         ADD(int64_t);
 #undef ADD
     default:
-        return twi_fail(r->error, TW_UNIMPLEMENTED, "a gradient of %s is written twice", tw_dtype_name(dtype));
+        return twi_fail(r->error, TW_UNIMPLEMENTED, "elements of %s in a stack, an array or a list are added",
+                        tw_dtype_name(dtype));
     }
 }
 
-static tw_status write_element(const twi_run *r, twi_series *s, int64_t index, const void *value, size_t bytes)
+static tw_status write_element(const twi_run *r, twi_series *s, int64_t index, tw_shape shape, const void *value)
 {
-    void *element;
-    tw_status status = twi_series_at(s, index, bytes, &element, r->error);
-    if (status == TW_OK && s->written[index] && s->sums)
-        return add(r, r->input_operands[2].dtype, element, value, bytes);
-    if (status == TW_OK && s->written[index])
+    if (!s->sums && twi_series_holds(s, index))
         return twi_fail(r->error, TW_INVALID_ARGUMENT,
                         "Could not write to TensorArray index %lld because it has already been written to.",
                         (long long)index);
-    if (status != TW_OK)
-        return status;
-    memcpy(element, value, bytes);
-    s->written[index] = true;
-    return TW_OK;
+    return twi_series_put(r, s, index, r->input_operands[2].dtype, shape, value);
 }
 
-/* An element that nobody wrote is zeros. */
-static tw_status read_element(const twi_run *r, twi_series *s, int64_t index, void *value, size_t bytes)
+/* Of a row of what input 2 is. */
+static tw_shape row_shape(const twi_run *r)
 {
-    void *element = NULL;
-    bool grows = s->grows;
-    s->grows = false;
-    tw_status status = twi_series_at(s, index, bytes, &element, r->error);
-    s->grows = grows;
-    if (status != TW_OK)
-        return status;
-    if (s->written[index])
-        memcpy(value, element, bytes);
-    else
-        memset(value, 0, bytes);
-    return TW_OK;
+    tw_shape shape = r->input_operands[2].shape;
+    shape.rank--;
+    memmove(shape.dims, shape.dims + 1, sizeof *shape.dims * (size_t)shape.rank);
+    return shape;
 }
 
 static tw_status run_write(const twi_run *r)
@@ -172,14 +176,14 @@ static tw_status run_write(const twi_run *r)
     twi_series *s;
     tw_status status = series_of(r, r->input_operands[0].resource, &s);
     *(float *)r->outputs[0] = *(const float *)r->inputs[3];
-    return status == TW_OK ? write_element(r, s, integer(r, 1), r->inputs[2], r->input_operands[2].bytes) : status;
+    return status == TW_OK ? write_element(r, s, integer(r, 1), r->input_operands[2].shape, r->inputs[2]) : status;
 }
 
 static tw_status run_read(const twi_run *r)
 {
     twi_series *s;
     tw_status status = series_of(r, r->input_operands[0].resource, &s);
-    return status == TW_OK ? read_element(r, s, integer(r, 1), r->outputs[0], r->output_operands[0].bytes) : status;
+    return status == TW_OK ? take(r, s, integer(r, 1)) : status;
 }
 
 static tw_status run_scatter(const twi_run *r)
@@ -190,20 +194,130 @@ static tw_status run_scatter(const twi_run *r)
     tw_status status = series_of(r, r->input_operands[0].resource, &s);
     *(float *)r->outputs[0] = *(const float *)r->inputs[3];
     for (int64_t i = 0; i < count && status == TW_OK; i++)
-        status = write_element(r, s, ((const int32_t *)r->inputs[1])[i], (const char *)r->inputs[2] + (size_t)i * bytes,
-                               bytes);
+        status = write_element(r, s, ((const int32_t *)r->inputs[1])[i], row_shape(r),
+                               (const char *)r->inputs[2] + (size_t)i * bytes);
+    return status;
+}
+
+/* Elements of one shape, of which there is at least one, or which is known. */
+static tw_status gathered_shape(const twi_run *r, twi_series *s, tw_shape *shape)
+{
+    const int32_t *indices = r->inputs[1];
+    const void *value;
+    tw_status status = TW_OK;
+    tw_shape known = r->output_operands[0].shape, one;
+    *shape = TW_UNKNOWN_SHAPE;
+    if (tw_shape_is_known(known) && known.rank > 0) {
+        *shape = known;
+        shape->rank--;
+        memmove(shape->dims, shape->dims + 1, sizeof *shape->dims * (size_t)shape->rank);
+    }
+    for (int64_t i = 0; i < r->input_operands[1].elements && status == TW_OK; i++) {
+        status = twi_series_get(s, indices[i], &one, &value, r->error);
+        if (status == TW_OK && value && shape->rank >= 0 && !tw_shape_equal(one, *shape))
+            return twi_fail(r->error, TW_INVALID_ARGUMENT,
+                            "TensorArray has inconsistent shapes: index %d differs from those before", (int)indices[i]);
+        *shape = status == TW_OK && value ? one : *shape;
+    }
+    if (status == TW_OK && !tw_shape_is_known(*shape))
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "TensorArray has no element whose shape is known");
     return status;
 }
 
 static tw_status run_gather(const twi_run *r)
 {
     twi_series *s;
+    tw_shape shape, all;
+    void *to;
     int64_t count = r->input_operands[1].elements;
-    size_t bytes = count ? r->output_operands[0].bytes / (size_t)count : 0;
     tw_status status = series_of(r, r->input_operands[0].resource, &s);
-    for (int64_t i = 0; i < count && status == TW_OK; i++)
-        status =
-            read_element(r, s, ((const int32_t *)r->inputs[1])[i], (char *)r->outputs[0] + (size_t)i * bytes, bytes);
+    if (status == TW_OK)
+        status = gathered_shape(r, s, &shape);
+    if (status != TW_OK)
+        return status;
+    all = shape;
+    memmove(all.dims + 1, shape.dims, sizeof *shape.dims * (size_t)(TW_MAX_RANK - 1));
+    all.dims[0] = count;
+    all.rank++;
+    status = twi_make_output(r, 0, all, &to);
+    size_t bytes = (size_t)tw_shape_elements(shape) * tw_dtype_size(r->output_operands[0].dtype);
+    for (int64_t i = 0; i < count && bytes && status == TW_OK; i++) {
+        const void *value;
+        status = twi_series_get(s, ((const int32_t *)r->inputs[1])[i], &shape, &value, r->error);
+        if (status == TW_OK && value)
+            memcpy((char *)to + (size_t)i * bytes, value, bytes);
+        else if (status == TW_OK)
+            memset((char *)to + (size_t)i * bytes, 0, bytes);
+    }
+    return status;
+}
+
+static tw_status run_split(const twi_run *r)
+{
+    twi_series *s;
+    const twi_operand *value = &r->input_operands[1];
+    const int64_t *lengths = r->inputs[2];
+    const char *from = r->inputs[1];
+    int64_t count = r->input_operands[2].elements, rows = value->shape.rank ? value->shape.dims[0] : 0;
+    tw_shape shape = value->shape;
+    tw_status status = series_of(r, r->input_operands[0].resource, &s);
+    *(float *)r->outputs[0] = *(const float *)r->inputs[3];
+    for (int64_t i = 0; i < count && status == TW_OK; i++) {
+        if (lengths[i] < 0 || lengths[i] > rows)
+            return twi_fail(r->error, TW_INVALID_ARGUMENT,
+                            "Expected sum of lengths to be equal to values.shape[0], but sum of lengths is more");
+        if (!s->sums && twi_series_holds(s, i))
+            return twi_fail(r->error, TW_INVALID_ARGUMENT,
+                            "Could not write to TensorArray index %lld because it has already been written to.",
+                            (long long)i);
+        shape.dims[0] = lengths[i];
+        status = twi_series_put(r, s, i, value->dtype, shape, from);
+        from += (size_t)tw_shape_elements(shape) * tw_dtype_size(value->dtype);
+        rows -= lengths[i];
+    }
+    if (status == TW_OK && rows)
+        return twi_fail(r->error, TW_INVALID_ARGUMENT,
+                        "Expected sum of lengths to be equal to values.shape[0], but sum of lengths is less by %lld",
+                        (long long)rows);
+    return status;
+}
+
+/* Elements behind each other along their first axis, whose lengths may differ. */
+static tw_status run_concat(const twi_run *r)
+{
+    twi_series *s;
+    tw_shape all = TW_UNKNOWN_SHAPE, shape;
+    const void *value;
+    void *to, *lengths;
+    tw_status status = series_of(r, r->input_operands[0].resource, &s);
+    for (int64_t i = 0; status == TW_OK && i < s->count; i++) {
+        status = twi_series_get(s, i, &shape, &value, r->error);
+        if (status == TW_OK && (!value || shape.rank < 1))
+            return twi_fail(r->error, TW_INVALID_ARGUMENT, "Concat saw a scalar shape or nothing at index %lld",
+                            (long long)i);
+        int64_t rows = i ? all.dims[0] : 0;
+        if (status == TW_OK && i)
+            all.dims[0] = shape.dims[0];
+        if (status == TW_OK && i && !tw_shape_equal(all, shape))
+            return twi_fail(r->error, TW_INVALID_ARGUMENT,
+                            "TensorArray has inconsistent shapes: index %lld differs from those before", (long long)i);
+        all = status == TW_OK ? shape : all;
+        all.dims[0] += rows;
+    }
+    if (status == TW_OK && s->count == 0)
+        all = TW_SHAPE(0);
+    if (status == TW_OK)
+        status = twi_make_output(r, 0, all, &to);
+    if (status == TW_OK)
+        status = twi_make_output(r, 1, TW_SHAPE(s->count), &lengths);
+    for (int64_t i = 0; status == TW_OK && i < s->count; i++) {
+        status = twi_series_get(s, i, &shape, &value, r->error);
+        size_t bytes = (size_t)tw_shape_elements(shape) * tw_dtype_size(r->output_operands[0].dtype);
+        if (bytes)
+            memcpy(to, value, bytes);
+        to = (char *)to + bytes;
+        ((int64_t *)lengths)[i] = shape.dims[0];
+    }
     return status;
 }
 
@@ -226,6 +340,8 @@ const twi_kernel twi_cpu_series_kernels[] = {
     {"TensorArrayReadV3", "plain", TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL), NULL, run_read},
     {"TensorArrayScatterV3", "plain", TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL), NULL, run_scatter},
     {"TensorArrayGatherV3", "plain", TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL), NULL, run_gather},
+    {"TensorArraySplitV3", "plain", TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL), NULL, run_split},
+    {"TensorArrayConcatV3", "plain", TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL), NULL, run_concat},
     {"TensorArraySizeV3", "plain", 0, NULL, run_size},
     {"TensorArrayCloseV3", "plain", 0, NULL, run_nothing},
     {"_Series", "plain", 0, NULL, run_nothing},

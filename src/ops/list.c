@@ -1,0 +1,223 @@
+/* list.c - lists of tensors, which TensorFlow 2's loops hand from round to round and to their gradients.
+ *
+ * A list is a value (tensor/variant.h). As of a handle, the shape that rules see of it is that of what is behind it: of
+ * its elements. It is learned from what is put in; where elements differ, or nothing is known, what is taken out has
+ * the shape that comes (plan/border.c). */
+#include "graph/op.h"
+#include "tensor/variant.h"
+
+#include <string.h>
+
+/* The shape that input i spells; a scalar, -1, spells nothing. */
+static tw_shape spelled(const twi_inference *c, int i)
+{
+    return twi_shape_of_value(c->input_values[i]);
+}
+
+static bool holds_lists(const twi_inference *c)
+{
+    return twi_attr_type(c->attrs, "element_dtype") == TW_VARIANT;
+}
+
+static tw_shape without_first(tw_shape shape)
+{
+    if (shape.rank < 1)
+        return TW_UNKNOWN_SHAPE;
+    shape.rank--;
+    memmove(shape.dims, shape.dims + 1, sizeof *shape.dims * (size_t)shape.rank);
+    return shape;
+}
+
+static tw_shape with_first(int64_t first, tw_shape shape)
+{
+    if (shape.rank < 0 || shape.rank == TW_MAX_RANK)
+        return TW_UNKNOWN_SHAPE;
+    memmove(shape.dims + 1, shape.dims, sizeof *shape.dims * (size_t)shape.rank);
+    shape.dims[0] = first;
+    shape.rank++;
+    return shape;
+}
+
+/* Of elements taken from the list that input 0 is, whose shape input `shape` spells as far as the graph knows it. */
+static tw_shape taken(const twi_inference *c, int shape)
+{
+    tw_shape list = c->inputs[0], wanted = spelled(c, shape);
+    if (holds_lists(c) || tw_shape_is_known(list))
+        return list;
+    return wanted;
+}
+
+/* ---- what makes lists -------------------------------------------------------------------------------------------- */
+
+static tw_status made_shape(twi_inference *c)
+{
+    tw_shape shape = spelled(c, 0);
+    c->outputs[0] = tw_shape_is_known(shape) && !holds_lists(c) ? shape : TWI_NO_ELEMENTS;
+    return TW_OK;
+}
+
+/* Of rows along the first axis. */
+static tw_status rows_shape(twi_inference *c)
+{
+    c->outputs[0] = without_first(c->inputs[0]);
+    return TW_OK;
+}
+
+static tw_status split_shape(twi_inference *c)
+{
+    const tw_tensor *lengths = c->input_values[2];
+    tw_shape row = without_first(c->inputs[0]);
+    bool alike = lengths && lengths->elements > 0;
+    for (int64_t i = 1; alike && i < lengths->elements; i++)
+        alike = twi_tensor_int(lengths, i) == twi_tensor_int(lengths, 0);
+    c->outputs[0] = alike ? with_first(twi_tensor_int(lengths, 0), row) : TW_UNKNOWN_SHAPE;
+    return TW_OK;
+}
+
+/* ---- what changes them ------------------------------------------------------------------------------------------- */
+
+static tw_status pushed_shape(twi_inference *c)
+{
+    c->outputs[0] = twi_join_elements(c->inputs[0], c->inputs[1]);
+    return TW_OK;
+}
+
+static tw_status set_shape(twi_inference *c)
+{
+    c->outputs[0] = twi_join_elements(c->inputs[0], c->inputs[2]);
+    return TW_OK;
+}
+
+static tw_status rows_set_shape(twi_inference *c)
+{
+    c->outputs[0] = twi_join_elements(c->inputs[0], without_first(c->inputs[1]));
+    return TW_OK;
+}
+
+static tw_status popped_shape(twi_inference *c)
+{
+    c->outputs[0] = c->inputs[0];
+    c->outputs[1] = taken(c, 1);
+    return TW_OK;
+}
+
+static tw_status resized_shape(twi_inference *c)
+{
+    c->outputs[0] = c->inputs[0];
+    return TW_OK;
+}
+
+/* ---- what looks at them ------------------------------------------------------------------------------------------ */
+
+static tw_status item_shape(twi_inference *c)
+{
+    c->outputs[0] = taken(c, 2);
+    return TW_OK;
+}
+
+static tw_status stacked_shape(twi_inference *c)
+{
+    c->outputs[0] = with_first(twi_attr_int(c->attrs, "num_elements", -1), taken(c, 1));
+    return TW_OK;
+}
+
+static tw_status gathered_shape(twi_inference *c)
+{
+    c->outputs[0] = with_first(c->inputs[1].rank == 1 ? c->inputs[1].dims[0] : -1, taken(c, 2));
+    return TW_OK;
+}
+
+/* How long it is is known when it runs. */
+static tw_status joined_shape(twi_inference *c)
+{
+    c->outputs[0] = with_first(-1, without_first(c->inputs[0]));
+    c->outputs[1] = TW_SHAPE(-1);
+    return TW_OK;
+}
+
+static tw_status element_shape(twi_inference *c)
+{
+    c->outputs[0] = c->inputs[0].rank >= 0 ? TW_SHAPE(c->inputs[0].rank) : TW_UNKNOWN_SHAPE;
+    return TW_OK;
+}
+
+/* ---- optionals: lists that are empty, or have the components of a value ------------------------------------------ */
+
+static tw_status some_shape(twi_inference *c)
+{
+    c->outputs[0] = c->num_inputs == 1 ? c->inputs[0] : TW_UNKNOWN_SHAPE;
+    return TW_OK;
+}
+
+static tw_status none_shape(twi_inference *c)
+{
+    c->outputs[0] = TWI_NO_ELEMENTS;
+    return TW_OK;
+}
+
+static tw_status components_shape(twi_inference *c)
+{
+    const twi_attr *shapes = twi_attr_find(c->attrs, "output_shapes");
+    for (int i = 0; i < c->num_outputs; i++) {
+        bool told = shapes && i < shapes->count && c->output_types[i] != TW_VARIANT;
+        c->outputs[i] = told ? shapes->shapes[i] : TW_UNKNOWN_SHAPE;
+        if (c->num_outputs == 1 && (c->output_types[i] == TW_VARIANT || tw_shape_is_known(c->inputs[0])))
+            c->outputs[i] = c->inputs[0];
+    }
+    return TW_OK;
+}
+
+#define LIST "input_handle:variant"
+#define SHAPE "element_shape:shape_type"
+#define TYPES "element_dtype:type; shape_type:{int32,int64}"
+#define TYPE "element_dtype:type"
+#define TAKES TWI_HOST_ONLY | TWI_MAKES_SHAPE
+
+const twi_op twi_list_ops[] = {
+    {"EmptyTensorList", SHAPE ", max_num_elements:int32", "handle:variant", TYPES, made_shape, twi_not_differentiable,
+     TWI_HOST_ONLY},
+    {"TensorListReserve", SHAPE ", num_elements:int32", "handle:variant", TYPES, made_shape, twi_not_differentiable,
+     TWI_HOST_ONLY},
+    {"TensorListFromTensor", "tensor:element_dtype, " SHAPE, "output_handle:variant", TYPES, rows_shape, NULL,
+     TWI_HOST_ONLY},
+    {"TensorListScatter", "tensor:element_dtype, indices:int32, " SHAPE, "output_handle:variant", TYPES, rows_shape,
+     NULL, TWI_HOST_ONLY},
+    {"TensorListScatterV2", "tensor:element_dtype, indices:int32, " SHAPE ", num_elements:int32",
+     "output_handle:variant", TYPES, rows_shape, NULL, TWI_HOST_ONLY},
+    {"TensorListSplit", "tensor:element_dtype, " SHAPE ", lengths:int64", "output_handle:variant", TYPES, split_shape,
+     NULL, TWI_HOST_ONLY},
+
+    {"TensorListPushBack", LIST ", tensor:element_dtype", "output_handle:variant", TYPE, pushed_shape, NULL,
+     TWI_HOST_ONLY},
+    {"TensorListPopBack", LIST ", element_shape:int32", "output_handle:variant, tensor:element_dtype", TYPE,
+     popped_shape, NULL, TAKES},
+    {"TensorListSetItem", LIST ", index:int32, item:element_dtype", "output_handle:variant",
+     TYPE "; resize_if_index_out_of_bounds:bool=false", set_shape, NULL, TWI_HOST_ONLY},
+    {"TensorListScatterIntoExistingList", LIST ", tensor:element_dtype, indices:int32", "output_handle:variant", TYPE,
+     rows_set_shape, NULL, TWI_HOST_ONLY},
+    {"TensorListConcatLists", "input_a:variant, input_b:variant", "output:variant", TYPE, pushed_shape, NULL,
+     TWI_HOST_ONLY},
+    {"TensorListResize", LIST ", size:int32", "output_handle:variant", "", resized_shape, NULL, TWI_HOST_ONLY},
+
+    {"TensorListGetItem", LIST ", index:int32, element_shape:Tshape", "item:element_dtype",
+     TYPE "; Tshape:{int32,int64}=int32", item_shape, NULL, TAKES},
+    {"TensorListStack", LIST ", element_shape:int32", "tensor:element_dtype", TYPE "; num_elements:int=-1",
+     stacked_shape, NULL, TAKES},
+    {"TensorListGather", LIST ", indices:int32, element_shape:int32", "values:element_dtype", TYPE, gathered_shape,
+     NULL, TAKES},
+    {"TensorListConcat", LIST, "tensor:element_dtype, lengths:int64", TYPE "; element_shape:shape=unknown",
+     joined_shape, NULL, TAKES},
+    {"TensorListConcatV2", LIST ", " SHAPE ", leading_dims:int64", "tensor:element_dtype, lengths:int64", TYPES,
+     joined_shape, NULL, TAKES},
+    {"TensorListLength", LIST, "length:int32", "", twi_shape_scalar, twi_not_differentiable, TWI_HOST_ONLY},
+    {"TensorListElementShape", LIST, SHAPE, "shape_type:{int32,int64}", element_shape, twi_not_differentiable, TAKES},
+
+    {"OptionalFromValue", "components:Toutput_types", "optional:variant", "Toutput_types:types", some_shape, NULL,
+     TWI_HOST_ONLY},
+    {"OptionalNone", "", "optional:variant", "", none_shape, NULL, TWI_HOST_ONLY},
+    {"OptionalHasValue", "optional:variant", "has_value:bool", "", twi_shape_scalar, twi_not_differentiable,
+     TWI_HOST_ONLY},
+    {"OptionalGetValue", "optional:variant", "components:output_types", "output_types:types; output_shapes:shapes",
+     components_shape, NULL, TAKES},
+    {0},
+};

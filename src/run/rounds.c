@@ -1,0 +1,171 @@
+/* rounds.c - see rounds.h. */
+#include "run/rounds.h"
+
+#include "graph/frames.h"
+#include "run/chain.h"
+#include "tensor/variant.h"
+
+#include <string.h>
+
+typedef struct twi_rounds {
+    twi_planner planner; /* the session's, for a round */
+    twi_frames frames;   /* of the graph as it was when it had so many nodes: */
+    int num_nodes;
+    twi_lane *lane;
+    tw_feed *feeds;      /* [num_fed] */
+    tw_tensor **results; /* [num_fetches] */
+    int num_fed, num_fetches;
+} twi_rounds;
+
+/* ---- before the first run ---------------------------------------------------------------------------------------- */
+
+static void close_rounds(twi_rounds *rounds)
+{
+    twi_lane_destroy(rounds->lane);
+    for (int i = 0; rounds->feeds && i < rounds->num_fed; i++)
+        tw_tensor_release(rounds->feeds[i].tensor);
+    for (int i = 0; rounds->results && i < rounds->num_fetches; i++)
+        tw_tensor_release(rounds->results[i]);
+    twi_frames_free(&rounds->frames);
+    twi_free(rounds->feeds);
+    twi_free(rounds->results);
+    twi_free(rounds);
+}
+
+static tw_status open_rounds(twi_rounds *rounds, const twi_chained *chained, tw_error *error)
+{
+    rounds->planner = *chained->planner;
+    rounds->planner.request.frames = &rounds->frames;
+    rounds->planner.request.frame = chained->frame;
+    rounds->planner.request.series = chained->series;
+    rounds->num_fed = chained->num_fed;
+    rounds->num_fetches = chained->num_fetches;
+    rounds->feeds = twi_alloc_array((size_t)chained->num_fed + 1, sizeof *rounds->feeds);
+    rounds->results = twi_alloc_array((size_t)chained->num_fetches + 1, sizeof *rounds->results);
+    if (!rounds->feeds || !rounds->results)
+        return twi_fail_memory(error, "preparing a loop");
+    for (int i = 0; i < chained->num_fed; i++)
+        rounds->feeds[i].output = chained->fed[i];
+    return twi_lane_create(&rounds->planner, rounds->planner.wake, rounds->planner.user, &rounds->lane, error);
+}
+
+tw_status twi_rounds_prepare(twi_chained *chained, const atomic_bool *ending, tw_error *error)
+{
+    if (chained->rounds)
+        return TW_OK;
+    twi_rounds *rounds = twi_alloc(sizeof *rounds);
+    if (!rounds)
+        return twi_fail_memory(error, "preparing a loop");
+    tw_status status = open_rounds(rounds, chained, error);
+    if (status != TW_OK) {
+        close_rounds(rounds);
+        return status;
+    }
+    rounds->lane->ending = ending;
+    chained->rounds = rounds;
+    chained->close = close_rounds;
+    return TW_OK;
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+static tw_status enter(const twi_step *step, const twi_chained *chained, twi_rounds *rounds)
+{
+    const twi_run *r = &step->run;
+    for (int i = 0; i < chained->num_fed; i++) {
+        const twi_operand *operand = &r->input_operands[i];
+        bool is_list = operand->dtype == TW_VARIANT;
+        tw_tensor *value = chained->known[i]
+                               ? tw_tensor_retain(chained->known[i])
+                               : twi_tensor_from(operand->dtype, is_list ? TW_SCALAR : operand->shape, r->inputs[i]);
+        if (!value)
+            return twi_fail_memory(r->error, "entering a loop");
+        tw_tensor_release(rounds->feeds[i].tensor);
+        rounds->feeds[i].tensor = value;
+    }
+    return TW_OK;
+}
+
+/* What came of the round goes in again; what went in is room for what comes of the next. */
+static void go_round(const twi_step *step, twi_rounds *rounds)
+{
+    for (int i = 0; i < step->loop->num_changing; i++) {
+        tw_tensor *before = rounds->feeds[i].tensor;
+        rounds->feeds[i].tensor = rounds->results[1 + i];
+        rounds->results[1 + i] = before;
+    }
+}
+
+static tw_status leave(const twi_step *step, twi_rounds *rounds)
+{
+    const twi_run *r = &step->run;
+    tw_status status = TW_OK;
+    for (int i = 0; i < step->loop->num_results && status == TW_OK; i++) {
+        const tw_tensor *value = rounds->results[1 + step->loop->num_changing + i];
+        void *to = r->outputs[i];
+        if (value->dtype != TW_VARIANT)
+            status = twi_make_output(r, i, value->shape, &to);
+        if (status == TW_OK && twi_owns_memory(value->dtype) &&
+            !twi_copy_owned(value->dtype, value->data, to, (size_t)value->elements))
+            status = twi_fail_memory(r->error, "leaving a loop");
+        if (status == TW_OK && !twi_owns_memory(value->dtype) && tw_tensor_bytes(value))
+            memcpy(to, value->data, tw_tensor_bytes(value));
+    }
+    return status;
+}
+
+/* ---- rounds ------------------------------------------------------------------------------------------------------ */
+
+/* The graph may have grown since the last run. */
+static tw_status look_at_frames(twi_rounds *rounds, tw_error *error)
+{
+    const tw_graph *graph = rounds->planner.request.graph;
+    tw_status status = TW_OK;
+    pthread_mutex_lock(rounds->planner.lock);
+    if (rounds->num_nodes != graph->nodes.count) {
+        twi_frames_free(&rounds->frames);
+        rounds->frames = (twi_frames){0};
+        rounds->num_nodes = graph->nodes.count;
+        status = twi_frames_find(graph, &rounds->frames, error);
+    }
+    pthread_mutex_unlock(rounds->planner.lock);
+    return status;
+}
+
+static tw_status run_round(const twi_chained *chained, twi_rounds *rounds, bool *goes_on, tw_error *error)
+{
+    twi_wanted wanted = {.feeds = rounds->feeds,
+                         .known = chained->known,
+                         .num_feeds = chained->num_fed,
+                         .fetches = chained->fetches,
+                         .num_fetches = chained->num_fetches};
+    twi_cut *cut;
+    twi_link *link;
+    int64_t done;
+    tw_status status = twi_cut_find(rounds->lane, &wanted, &cut, error);
+    if (status == TW_OK)
+        status = twi_link_find(rounds->lane, cut, &wanted, &link, error);
+    if (status == TW_OK)
+        status = twi_run_links(rounds->lane, link, 1, 0, rounds->feeds, rounds->results, &done, error);
+    if (status == TW_OK)
+        *goes_on = *(const bool *)rounds->results[0]->data;
+    return status;
+}
+
+tw_status twi_rounds_run(const twi_step *step)
+{
+    const twi_chained *chained = step->loop->chained;
+    twi_rounds *rounds = chained->rounds;
+    bool goes_on = true;
+    tw_status status = look_at_frames(rounds, step->run.error);
+    if (status == TW_OK)
+        status = enter(step, chained, rounds);
+    while (goes_on && status == TW_OK) {
+        if (step->run.ending && atomic_load_explicit(step->run.ending, memory_order_relaxed))
+            return twi_fail(step->run.error, TW_CANCELLED, "the run has ended");
+        status = run_round(chained, rounds, &goes_on, step->run.error);
+        if (status == TW_OK && goes_on)
+            go_round(step, rounds);
+    }
+    return status == TW_OK ? leave(step, rounds) : status;
+}
