@@ -434,6 +434,41 @@ static void links_planted_in_a_directory_lead_nowhere(void **state)
     free(precious);
 }
 
+static void a_step_is_the_number_behind_the_last_dash(void **state)
+{
+    (void)state;
+    static const char digits[] = "-7";
+    assert_int_equal(twi_checkpoint_step_of("model.ckpt-12"), 12);
+    assert_int_equal(twi_checkpoint_step_of("model.ckpt-12.replaced"), 12);
+    assert_true(twi_checkpoint_step_of("m-123456789012345678") == 123456789012345678);
+    assert_int_equal(twi_checkpoint_step_of("m-1234567890123456789"), -1); /* it might be more than fits */
+    assert_int_equal(twi_checkpoint_step_of("m-"), -1);
+    assert_int_equal(twi_checkpoint_step_of(digits + 1), -1); /* whatever stands before the name */
+}
+
+static void a_string_longer_than_the_pieces_of_a_file_is_read_whole(void **state)
+{
+    (void)state;
+    size_t size = 3 << 20;
+    char *text = malloc(size);
+    tw_tensor *read = NULL;
+    tw_checkpoint *checkpoint;
+    for (size_t i = 0; i < size; i++)
+        text[i] = (char)(i * 7 + i / 1000);
+    tw_named_tensor long_one = {"long", tw_tensor_string(text, size)};
+    assert_ok(tw_checkpoint_save(folder, "model.ckpt", 1, &long_one, 1, 5, &error));
+    assert_ok(tw_checkpoint_verify(in_folder("model.ckpt-1"), &error));
+    assert_ok(tw_checkpoint_open(in_folder("model.ckpt-1"), &checkpoint, &error));
+    assert_ok(tw_checkpoint_read(checkpoint, "long", &read, &error));
+    const tw_string *found = tw_tensor_data(read);
+    assert_int_equal(found->size, size);
+    assert_memory_equal(found->data, text, size);
+    tw_tensor_release(read);
+    tw_checkpoint_close(checkpoint);
+    tw_tensor_release((tw_tensor *)long_one.tensor);
+    free(text);
+}
+
 static void impossible_requests_are_refused_by_name(void **state)
 {
     (void)state;
@@ -967,6 +1002,8 @@ int main(void)
         TEST(leftovers_of_killed_processes_are_removed_by_the_next_save),
         TEST(several_processes_may_save_in_one_directory),
         TEST(links_planted_in_a_directory_lead_nowhere),
+        TEST(a_step_is_the_number_behind_the_last_dash),
+        TEST(a_string_longer_than_the_pieces_of_a_file_is_read_whole),
         TEST(impossible_requests_are_refused_by_name),
         TEST(any_flipped_bit_or_missing_end_is_refused),
         TEST(failed_save_loses_nothing_and_can_be_repeated),
