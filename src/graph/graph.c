@@ -568,6 +568,10 @@ tw_status twi_infer_shapes(tw_node *node, tw_error *error)
         .error = error,
     };
     status = node->op->shape(&context);
+    for (int i = 0; i < node->num_outputs && status == TW_OK; i++)
+        if (node->output_shapes[i].rank > TW_MAX_RANK) /* so that no rule meets what it has no room for */
+            status = twi_fail(error, TW_INVALID_ARGUMENT, "its output %d has %d dimensions, the most are %d", i,
+                              node->output_shapes[i].rank, TW_MAX_RANK);
     if (status != TW_OK)
         twi_prefix(error, "%s '%s'", node->op->name, node->name);
     else if (node->op->roles)

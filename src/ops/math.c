@@ -385,7 +385,7 @@ static tw_output reduce(tw_graph *graph, const char *op, tw_output x, const int 
         for (int i = 0; i < num_axes; i++)
             values[i] = axes[i];
         indices = twi_constant_ints(graph, values, num_axes);
-    } else if (rank >= 0 && rank <= TW_MAX_RANK) {
+    } else if (rank >= 0) {
         for (int i = 0; i < rank; i++)
             values[i] = i;
         indices = twi_constant_ints(graph, values, rank);

@@ -86,7 +86,10 @@ static tw_status concat_shape(twi_inference *c)
     int64_t entries = 0, rank = -1;
     for (int i = 0; i < n; i++) {
         int64_t own = dim_of(c->inputs[n + i], 1, 0), axes = dim_of(c->inputs[2 * n + i], 1, 0);
-        entries = entries < 0 || own < 0 ? -1 : entries + own;
+        if (entries < 0 || own < 0)
+            entries = -1;
+        else if (__builtin_add_overflow(entries, own, &entries))
+            return twi_fail(c->error, TW_INVALID_ARGUMENT, "more entries than can be counted");
         rank = axes >= 0 ? axes : rank;
     }
     c->outputs[0] = TW_SHAPE(entries, rank);
