@@ -1,4 +1,4 @@
-/* sha256.h - the hash SHA-256 (FIPS 180-4) as text, by which downloads and data sets are recognised. Nettle computes it,
+/* sha256.h - the hash SHA-256 (FIPS 180-4) as text, which tells downloads and data sets apart. Nettle computes it,
  * by the processor's own instructions where there are any (1.3 GB/s): a training begins with the hash of its data. */
 #ifndef TWI_SHA256_H
 #define TWI_SHA256_H
