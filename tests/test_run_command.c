@@ -40,6 +40,15 @@ static void variables_are_saved_and_restored(void **state)
     assert_prints(whole);
 }
 
+static void what_begins_runs_in_the_order_named(void **state)
+{
+    (void)state; /* the second turn copies v, which init has set and each turn adds to */
+    assert_runs(0, "$T run %s --init init,cond/Merge,cond/Merge --fetch t", GOLDEN_DIR "/flow/looks_when_known.pb");
+    assert_prints("t = [3] 1.390625 3.125 6.859375");
+    assert_runs(1, "$T run %s --init cond/Merge,init --fetch t", GOLDEN_DIR "/flow/looks_when_known.pb");
+    assert_prints("uninitialized");
+}
+
 static void a_graphs_own_saver_saves_and_restores(void **state)
 {
     (void)state;
@@ -328,6 +337,7 @@ int main(void)
         cmocka_unit_test(it_prints_what_is_fetched_step_by_step),
         cmocka_unit_test(data_from_queues_end_well),
         cmocka_unit_test(variables_are_saved_and_restored),
+        cmocka_unit_test(what_begins_runs_in_the_order_named),
         cmocka_unit_test(a_graphs_own_saver_saves_and_restores),
         cmocka_unit_test(numbers_are_printed_with_all_their_digits),
         cmocka_unit_test(what_is_no_number_of_a_placeholders_type_is_not_fed),

@@ -41,7 +41,8 @@ typedef struct work {
     tw_tensor *results[3 * MOST_NAMES];
     tw_feed feeds[MOST_NAMES];
     int num_feeds;
-    tw_output first;                 /* what is run once before the steps */
+    tw_output first[MOST_NAMES];     /* what is run once before the steps, one after the other */
+    int num_first;
     const tw_variable *step_counter; /* NULL: the graph has none */
     tw_session *session;
     tw_event_writer *events;
@@ -222,18 +223,16 @@ static tw_output all_initializers(work *w)
 /* The nodes named, or all initial values. */
 static bool find_first(work *w)
 {
-    tw_output nodes[MOST_NAMES];
     char name[LONGEST_NAME];
-    int count = 0;
-    for (const char *list = w->settings->initialize; next_name(&list, name, sizeof name); count++)
-        if (count == MOST_NAMES)
+    for (const char *list = w->settings->initialize; next_name(&list, name, sizeof name); w->num_first++)
+        if (w->num_first == MOST_NAMES)
             return complain("run", "--init: at most %d names", MOST_NAMES);
-        else if (!names_find(&w->names, name, &nodes[count]))
+        else if (!names_find(&w->names, name, &w->first[w->num_first]))
             return false;
-    if (count)
-        w->first = tw_group(tw_name(w->graph, "tower_run_init"), nodes, count);
-    else if (!w->about->variables)
-        w->first = all_initializers(w);
+        else
+            w->first[w->num_first].index = -1; /* to be run, not fetched */
+    if (w->num_first == 0 && !w->about->variables)
+        w->first[w->num_first++] = all_initializers(w);
     return true;
 }
 
@@ -457,11 +456,9 @@ static tw_status load_values(work *w, tw_error *error)
 static tw_status begin(work *w, tw_error *error)
 {
     const settings *s = w->settings;
-    tw_status status = TW_OK;
-    if (w->first.node)
-        status = tw_session_run(w->session, w->feeds, w->num_feeds, &w->first, 1, NULL, error);
-    else if (w->about->variables)
-        status = load_values(w, error);
+    tw_status status = w->num_first == 0 && w->about->variables ? load_values(w, error) : TW_OK;
+    for (int i = 0; i < w->num_first && status == TW_OK; i++)
+        status = tw_session_run(w->session, w->feeds, w->num_feeds, &w->first[i], 1, NULL, error);
     if (status == TW_OK && s->restore)
         status = restore(w, s->restore, error);
     if (status == TW_OK && s->summaries)
@@ -584,7 +581,8 @@ static const option options[] = {
     {"tags", "TAG", OPTION_TEXT, offsetof(settings, tags),
      "of several graphs in a SavedModel the one with this tag; without it serve, or else the first"},
     {"init", "NAMES", OPTION_TEXT, offsetof(settings, initialize),
-     "nodes to run once before; without it variables get the values beside a SavedModel, or run their own initializers",
+     "nodes to run once before, one after the other as they are named; without it variables get the values beside a "
+     "SavedModel, or run their own initializers",
      .section = "variables"},
     {"restore", "PATH", OPTION_FILE, offsetof(settings, restore),
      "a checkpoint, or a directory for its latest, that variables get their values from afterwards"},

@@ -47,6 +47,16 @@ static tw_status sparse_segment_grad_shape(twi_inference *c)
     return TW_OK;
 }
 
+/* The same of the rows that are picked at all, and which they are. */
+static tw_status sparse_segment_grad_v2_shape(twi_inference *c)
+{
+    tw_status status = sparse_segment_grad_shape(c);
+    if (c->outputs[0].rank > 0)
+        c->outputs[0].dims[0] = -1;
+    c->outputs[1] = TW_SHAPE(-1);
+    return status;
+}
+
 /* arr of any shape, size, and weights like arr or none at all. */
 static tw_status bincount_shape(twi_inference *c)
 {
@@ -189,6 +199,12 @@ static void sparse_sqrt_gradient(twi_gradient *g)
         name, "grad:T, indices:Tidx, segment_ids:Tsegmentids, output_dim0:int32", "output:T", "T:" FLOATS "; " PICKED, \
             sparse_segment_grad_shape, NULL, TWI_HOST_ONLY                                                             \
     }
+#define SPARSE_GRAD_V2(name)                                                                                           \
+    {                                                                                                                  \
+        name, "grad:T, indices:Tidx, segment_ids:Tsegmentids, dense_output_dim0:int32",                                \
+            "output:T, sorted_unique_indices:Tidx", "T:" FLOATS "; " PICKED, sparse_segment_grad_v2_shape, NULL,       \
+            TWI_HOST_ONLY | TWI_MAKES_SHAPE                                                                            \
+    }
 
 const twi_op twi_segment_ops[] = {
     SEGMENT("SegmentMean", mean_gradient),
@@ -204,6 +220,9 @@ const twi_op twi_segment_ops[] = {
     SPARSE_GRAD("SparseSegmentSumGrad"),
     SPARSE_GRAD("SparseSegmentMeanGrad"),
     SPARSE_GRAD("SparseSegmentSqrtNGrad"),
+    SPARSE_GRAD_V2("SparseSegmentSumGradV2"),
+    SPARSE_GRAD_V2("SparseSegmentMeanGradV2"),
+    SPARSE_GRAD_V2("SparseSegmentSqrtNGradV2"),
     {"Bincount", "arr:int32, size:int32, weights:T", "bins:T", "T:{int32,int64,float,double}", bincount_shape,
      twi_not_differentiable},
     {0},

@@ -129,10 +129,9 @@ static tw_status read_reference(twi_copying *c, tw_output reference, const tw_no
     return status;
 }
 
-/* What a node's read of a reference comes after: all that the node does. Where nobody has written the variable yet that
- * matters only for what is written later, so controls will do, and reads of several nodes are one. TensorFlow leaves out
- * controls that an input has already, so the inputs that have some count, too; the node itself comes after those
- * anyway. */
+/* What a node's read of a reference comes after: all that the node does. Where nobody has written the variable yet,
+ * controls will do, and reads of several nodes are one. TensorFlow leaves out controls that an input has already, so
+ * the inputs that have some count, too; the node itself comes after those anyway. */
 static int list_before_read(const twi_copying *c, const tw_node *node, bool written, const twi_value *controls,
                             int num_controls, twi_value *before)
 {

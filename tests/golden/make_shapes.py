@@ -680,3 +680,17 @@ differentiate("grad_partition", of(lambda x: tf.dynamic_partition(x, tf.cast(x[:
 differentiate("grad_stitch", of(lambda x: tf.dynamic_stitch([[1], [0, 2]], [x[:1], x[:2]])), n2)
 differentiate("grad_mask", of(lambda x: tf.boolean_mask(x, x > 0)), n2, one, n2)
 differentiate("grad_unique", of(lambda x: tf.gather(x, tf.unique([2, 0, 2])[0])), n2)
+
+# ---- gradients of sparse segments, of the rows that are picked at all ----
+
+for kind in ("Sum", "Mean", "SqrtN"):
+    op = getattr(raw, "SparseSegment%sGradV2" % kind)
+    for dtype in (tf.float32, tf.float64, tf.float16):
+        program("picked_%s_%s" % (kind.lower(), dtype.name),
+                lambda: list(op(grad=tf.placeholder(dtype, [3, 2], name="g"), indices=tf.placeholder(tf.int32, [None], name="i"),
+                                segment_ids=tf.placeholder(tf.int64, [None], name="s"), dense_output_dim0=6)),
+                {"g": eighths(3, 2).astype(dtype.as_numpy_dtype), "i": i32([4, 1, 4, 0, 1]), "s": i64([0, 0, 1, 2, 2])},
+                {"g": eighths(3, 2).astype(dtype.as_numpy_dtype), "i": i32([]), "s": i64([])})
+program("picked_beyond", lambda: list(raw.SparseSegmentSumGradV2(grad=tf.placeholder(tf.float32, [1, 2], name="g"), indices=[6],
+                                                                 segment_ids=[0], dense_output_dim0=6)),
+        ({"g": eighths(1, 2)}, "6"))

@@ -4,8 +4,11 @@
 #include "device/cpu/plain/move.h"
 #include "device/cpu/plain/typed.h"
 
+#include "base/memory.h"
+
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
 
 #pragma GCC diagnostic ignored "-Wtype-limits" /* one body serves signed and unsigned types */
 #pragma GCC diagnostic ignored "-Wunused-function"
@@ -107,6 +110,25 @@ static tw_status prepare_sqrt_grad(twi_prepare *p)
     return prepare_grad(p);
 }
 
+/* Memory is asked for when it is known how much. */
+static tw_status prepare_picked(twi_prepare *p)
+{
+    (void)p;
+    return TW_OK;
+}
+
+static tw_status prepare_picked_mean(twi_prepare *p)
+{
+    p->state = (void *)&by_number;
+    return TW_OK;
+}
+
+static tw_status prepare_picked_sqrt(twi_prepare *p)
+{
+    p->state = (void *)&by_root;
+    return TW_OK;
+}
+
 #define BODY "device/cpu/plain/segment.inl"
 #define LEAST(T) (-(T)(sizeof(T) == 4 ? FLT_MAX : DBL_MAX))
 #define GREATEST(T) ((T)(sizeof(T) == 4 ? FLT_MAX : DBL_MAX))
@@ -153,6 +175,65 @@ static tw_status run_made(const twi_run *r, tw_status (*f)(const twi_run *r))
     return twi_run_made(r, shape, narrow ? sizeof(float) * (size_t)both + 128 : 0, f);
 }
 
+static int by_value(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Of the rows that are picked at all, in their order; output 1 says which they are. Input 3 says how many rows there are
+ * in the whole. */
+static tw_status run_picked(const twi_run *r, tw_status (*f)(const twi_run *r))
+{
+    const twi_operand *grad = &r->input_operands[0];
+    int64_t n = r->input_operands[1].elements, count = 0;
+    int64_t *picked = twi_alloc_array(2 * (size_t)n + 1, sizeof *picked), *places = picked ? picked + n : NULL;
+    twi_operand operands[] = {*grad, r->input_operands[1], r->input_operands[2], r->input_operands[3]};
+    const void *inputs[] = {r->inputs[0], places, r->inputs[2], r->inputs[3]};
+    tw_shape shape = grad->shape;
+    void *rows = NULL;
+    twi_run known = *r;
+    tw_status status;
+    if (!picked)
+        return twi_fail_memory(r->error, r->node);
+    TWI_TRY(twi_indices_check(r, 1, twi_input_int(r, 3, 0)));
+    for (int64_t i = 0; i < n; i++)
+        picked[i] = twi_input_int(r, 1, i);
+    qsort(picked, (size_t)n, sizeof *picked, by_value);
+    for (int64_t i = 0; i < n; i++)
+        if (i == 0 || picked[i] != picked[count - 1])
+            picked[count++] = picked[i];
+    TWI_TRY(twi_make_output(r, 1, TW_SHAPE(count), &rows));
+    for (int64_t i = 0; i < count; i++)
+        if (r->output_operands[1].dtype == TW_INT64)
+            ((int64_t *)rows)[i] = picked[i];
+        else
+            ((int32_t *)rows)[i] = (int32_t)picked[i];
+    for (int64_t i = 0; i < n; i++) {
+        int64_t row = twi_input_int(r, 1, i);
+        places[i] = (const int64_t *)bsearch(&row, picked, (size_t)count, sizeof row, by_value) - picked;
+    }
+    operands[1].dtype = TW_INT64;
+    operands[1].bytes = sizeof *places * (size_t)n;
+    known.inputs = inputs;
+    known.input_operands = operands;
+    known.num_outputs = 1;
+    shape.dims[0] = count;
+    bool narrow = grad->dtype == TW_FLOAT16 || grad->dtype == TW_BFLOAT16;
+    size_t widened = narrow ? sizeof(float) * (size_t)(grad->elements + tw_shape_elements(shape)) + 128 : 0;
+    status = twi_run_made(&known, shape, widened + sizeof(int64_t) * (size_t)grad->shape.dims[0] + 64, f);
+done:
+    twi_free(picked);
+    return status;
+}
+
+#define PICKED(f)                                                                                                      \
+    static tw_status picked_##f(const twi_run *r)                                                                      \
+    {                                                                                                                  \
+        return run_picked(r, sparse_grad_##f);                                                                         \
+    }
+PICKED(float) PICKED(double) PICKED(widened)
+
 #define MADE(name)                                                                                                     \
     static tw_status made_##name(const twi_run *r)                                                                     \
     {                                                                                                                  \
@@ -180,6 +261,9 @@ const twi_kernel twi_cpu_segment_kernels[] = {
     TWI_FLOAT_ROWS("SparseSegmentSumGrad", prepare_grad, sparse_grad, NULL),
     TWI_FLOAT_ROWS("SparseSegmentMeanGrad", prepare_mean_grad, sparse_grad, NULL),
     TWI_FLOAT_ROWS("SparseSegmentSqrtNGrad", prepare_sqrt_grad, sparse_grad, NULL),
+    TWI_FLOAT_ROWS("SparseSegmentSumGradV2", prepare_picked, picked, NULL),
+    TWI_FLOAT_ROWS("SparseSegmentMeanGradV2", prepare_picked_mean, picked, NULL),
+    TWI_FLOAT_ROWS("SparseSegmentSqrtNGradV2", prepare_picked_sqrt, picked, NULL),
     {"Bincount", "plain", TWI_TYPE(TW_FLOAT32), NULL, bincount_float},
     {"Bincount", "plain", TWI_TYPE(TW_FLOAT64), NULL, bincount_double},
     {"Bincount", "plain", TWI_TYPE(TW_INT32), NULL, bincount_int32},
