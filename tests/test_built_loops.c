@@ -2,6 +2,8 @@
  * network without a loop, on devices, and what is said of those that make no sense. label: threads */
 #include "gradient_testing.h"
 
+#include "faulty_memory.h"
+
 #include <tower/io.h>
 #include <tower/nn.h>
 #include <tower/tower.h>
@@ -292,6 +294,461 @@ static void gradients_go_back_through_loops(void **state)
         twt_check_gradients(&cases[i]);
 }
 
+/* ---- gradients of loops that TensorFlow wrote, beside its own ---------------------------------------------------- */
+
+typedef struct foreign {
+    const char *file, *y; /* the gradient of the sum of y, or of its squares, */
+    bool squared;
+    const char *gradient; /* is what this node of the file gives */
+    tw_shape x;
+} foreign;
+
+static const foreign foreign_loops[] = {
+    {"gradients_of_loops", "while/Exit_1", true, "gradients/AddN_2", {2, {2, 3}}},
+    {"gradients_of_loops", "while_1/Exit", false, "gradients_1/Exp_grad/mul", {2, {2, 3}}},
+    {"gradients_of_loops", "while_2/Exit_1", true, "gradients_2/AddN_2", {2, {2, 3}}},
+    {"gradients_of_loops_in_loops", "while/Exit_1", false, "gradients/AddN_1", {1, {3}}},
+    {"arrays", "add_1", false, "gradients/AddN_7", {2, {4, 3}}},
+};
+
+static void compare_with_tensorflow(const foreign *f)
+{
+    tw_error error = {0};
+    char path[600];
+    size_t size;
+    unsigned seed = 5;
+    int32_t rounds = 4;
+    tw_graph *g = tw_graph_create();
+    snprintf(path, sizeof path, "%s/flow/%s.pb", GOLDEN_DIR, f->file);
+    char *bytes = read_whole(path, &size);
+    assert_ok(tw_graph_import(g, bytes, size, NULL, &error));
+    free(bytes);
+    tw_node *n = tw_graph_find(g, "n");
+    tw_output x = {tw_graph_find(g, "x"), 0}, y = {tw_graph_find(g, f->y), 0}, dx;
+    tw_output dy = f->squared ? tw_add(g, y, y) : (tw_output){0};
+    tw_gradients(g, &y, 1, &dy, &x, 1, &dx);
+    tw_session *s = open_session(g, NULL);
+    tw_feed feeds[] = {{x, twt_spread(TW_FLOAT32, f->x, -1, 1, &seed)},
+                       {{n, 0}, tw_tensor_from(TW_INT32, TW_SCALAR, &rounds)}};
+    tw_output fetches[] = {dx, {tw_graph_find(g, f->gradient), 0}};
+    tw_tensor *results[2] = {NULL};
+    if (tw_session_run(s, feeds, n ? 2 : 1, fetches, 2, results, &error) != TW_OK)
+        fail_msg("%s, %s: %s", f->file, f->y, error.message);
+    for (int64_t i = 0; i < tw_tensor_elements(results[1]); i++) {
+        double got = tw_tensor_value(results[0], i), want = tw_tensor_value(results[1], i);
+        if (!(fabs(got - want) <= 1e-6 * fmax(1, fabs(want))))
+            fail_msg("%s, %s: element %d is %.9g, TensorFlow's %.9g", f->file, f->y, (int)i, got, want);
+    }
+    for (int i = 0; i < 2; i++) {
+        tw_tensor_release(results[i]);
+        tw_tensor_release(feeds[i].tensor);
+    }
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
+static void loops_that_tensorflow_wrote_have_its_gradients(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof foreign_loops / sizeof *foreign_loops; i++)
+        compare_with_tensorflow(&foreign_loops[i]);
+}
+
+/* ---- more about gradients ---------------------------------------------------------------------------------------- */
+
+/* Of two calls of tw_gradients(), with a session that had run the loop before there were any. */
+static void a_loop_is_gone_back_through_as_often_as_one_likes(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_variable *x = tw_get_variable(g, "x", TW_FLOAT64, TW_SCALAR, (tw_initializer){.a = 3});
+    tw_output v[] = {real(g, 1), real(g, 2)}, first, second;
+    TW_LOOP(g, v, 2)
+    {
+        tw_while(g, tw_less(g, tw_round_number(g), whole(g, 3)));
+        v[0] = tw_mul(g, v[0], tw_variable_read(g, x));
+        v[1] = tw_mul(g, v[1], x->value);
+    }
+    tw_output init = tw_initialize_variables(g), sum = tw_add(g, v[0], v[1]);
+    tw_session *s = open_session(g, NULL);
+    run_for(s, init);
+    assert_true(run_for(s, sum) == 27 + 54);
+    tw_gradients(g, &v[0], 1, NULL, &x->handle, 1, &first);
+    tw_gradients(g, &sum, 1, NULL, &x->handle, 1, &second);
+    assert_string_equal(tw_graph_message(g), "");
+    tw_tensor *results[2] = {NULL};
+    assert_ok(tw_session_run(s, NULL, 0, (tw_output[]){first, second}, 2, results, &error));
+    assert_true(tw_tensor_value(results[0], 0) == 27);
+    assert_true(tw_tensor_value(results[1], 0) == 27 + 54);
+    assert_true(run_for(s, sum) == 27 + 54);
+    tw_tensor_release(results[0]);
+    tw_tensor_release(results[1]);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
+/* A round that draws numbers has the gradient of those that it drew. */
+static void what_a_round_has_drawn_is_not_drawn_again(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    int64_t dims[] = {4};
+    tw_tensor *shape = tw_tensor_from(TW_INT64, TW_SHAPE(1), dims), *results[2] = {NULL};
+    tw_output x = tw_ones(g, TW_FLOAT64, TW_SHAPE(4)), v[] = {x}, dx;
+    TW_LOOP(g, v, 1)
+    {
+        tw_while(g, tw_less(g, tw_round_number(g), whole(g, 3)));
+        v[0] = tw_mul(g, v[0], tw_random_uniform(g, tw_constant(g, shape), TW_FLOAT64, 5));
+    }
+    tw_gradients(g, v, 1, NULL, &x, 1, &dx);
+    tw_session *s = open_session(g, NULL);
+    assert_ok(tw_session_run(s, NULL, 0, (tw_output[]){v[0], dx}, 2, results, &error));
+    for (int i = 0; i < 4; i++)
+        assert_true(fabs(tw_tensor_value(results[0], i) - tw_tensor_value(results[1], i)) < 1e-15);
+    tw_tensor_release(results[0]);
+    tw_tensor_release(results[1]);
+    tw_tensor_release(shape);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
+/* ---- a network over sequences of different length ---------------------------------------------------------------- */
+
+enum { T = 6, B = 4, D = 3, H = 5, STEPS = 6 };
+
+typedef enum { UNROLLED, LOOP, SCAN } form;
+
+typedef struct recurrent {
+    tw_variable *w, *u, *b, *out;
+    tw_output x, lengths; /* [T,B,D], [B] */
+} recurrent;
+
+/* Sequences that have ended keep their state. */
+static tw_output next_state(tw_graph *g, recurrent *r, tw_output x, tw_output h, tw_output step)
+{
+    tw_output sum = tw_add(g, tw_matmul(g, x, tw_variable_read(g, r->w)), tw_matmul(g, h, tw_variable_read(g, r->u)));
+    tw_output next = tw_tanh(g, tw_bias_add(g, sum, r->b->value));
+    return tw_select(g, tw_expand_dims(g, tw_less(g, step, r->lengths), 1), next, h);
+}
+
+static void step_of(void *user, tw_graph *g, const tw_output *x, tw_output *h, tw_output *results)
+{
+    (void)results;
+    h[0] = next_state(g, user, x[0], h[0], tw_round_number(g));
+}
+
+static tw_output last_state(tw_graph *g, recurrent *r, form form)
+{
+    tw_output h[] = {tw_zeros(g, TW_FLOAT32, TW_SHAPE(B, H))}, slices[T];
+    tw_output longest = tw_reduce_max(g, r->lengths, NULL, 0, false);
+    if (form == UNROLLED)
+        tw_unpack(g, r->x, 0, slices, T);
+    for (int t = 0; t < T && form == UNROLLED; t++)
+        h[0] = next_state(g, r, slices[t], h[0], whole(g, t));
+    if (form == SCAN)
+        tw_scan(g, step_of, r, (tw_scan_values){&r->x, 1, h, 1, .steps = longest});
+    if (form != LOOP)
+        return h[0];
+    TW_LOOP(g, h, 1)
+    {
+        tw_output step = tw_round_number(g);
+        tw_while(g, tw_less(g, step, longest));
+        h[0] = next_state(g, r, tw_gather(g, r->x, step, 0), h[0], step);
+    }
+    return h[0];
+}
+
+static tw_output build_tower(tw_graph *g, recurrent *r, tw_output y, form form)
+{
+    tw_initializer small = {TW_INIT_UNIFORM, -0.5f, 0.5f, .seed = 7};
+    r->w = tw_get_variable(g, "w", TW_FLOAT32, TW_SHAPE(D, H), small);
+    r->u = tw_get_variable(g, "u", TW_FLOAT32, TW_SHAPE(H, H), small);
+    r->b = tw_get_variable(g, "b", TW_FLOAT32, TW_SHAPE(H), (tw_initializer){0});
+    r->out = tw_get_variable(g, "out", TW_FLOAT32, TW_SHAPE(H, 1), small);
+    tw_output guess = tw_matmul(g, last_state(g, r, form), r->out->value);
+    return tw_reduce_mean(g, tw_square(g, tw_sub(g, guess, y)), NULL, 0, false);
+}
+
+/* Trains on so many towers, each with examples of its own, on so many devices ("gpu", "cpu"). */
+static void train(form form, int towers, const char *device, int devices, float losses[STEPS])
+{
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_grads *grads[2];
+    tw_output loss[2];
+    tw_feed feeds[6];
+    tw_devices *set;
+    unsigned seed = 1;
+    tw_graph_set_seed(g, 3);
+    tw_optimizer *sgd = tw_gradient_descent(g, tw_scalar(g, 0.2f));
+    for (int i = 0; i < towers; i++)
+        TW_DEVICE(g, "/%s:%d", device, i % devices)
+        TW_NAME_SCOPE(g, "tower_%d", i)
+        {
+            int32_t lengths[] = {4, 0, 3 + i, 1};
+            recurrent r = {.x = tw_placeholder(g, TW_FLOAT32, TW_SHAPE(T, B, D)),
+                           .lengths = tw_placeholder(g, TW_INT32, TW_SHAPE(B))};
+            tw_output y = tw_placeholder(g, TW_FLOAT32, TW_SHAPE(B, 1));
+            loss[i] = build_tower(g, &r, y, form);
+            grads[i] = tw_compute_gradients(sgd, loss[i]);
+            feeds[3 * i] = (tw_feed){r.x, twt_spread(TW_FLOAT32, TW_SHAPE(T, B, D), -1, 1, &seed)};
+            feeds[3 * i + 1] = (tw_feed){r.lengths, tw_tensor_from(TW_INT32, TW_SHAPE(B), lengths)};
+            feeds[3 * i + 2] = (tw_feed){y, twt_spread(TW_FLOAT32, TW_SHAPE(B, 1), -1, 1, &seed)};
+            tw_reuse_variables(g);
+        }
+    tw_output update = tw_apply_gradients(sgd, tw_average_gradients(g, grads, towers, NULL), NULL);
+    tw_output init = tw_initialize_variables(g), fetches[] = {loss[towers - 1], update};
+    tw_device_options options = {.cpu_devices = 2, .cpu_threads = 1, .virtual_gpus = 2, .no_gpus = true};
+    assert_ok(tw_devices_create(&options, &set, &error));
+    tw_session *s = open_session(g, &(tw_session_options){.devices = set});
+    assert_ok(tw_session_run(s, NULL, 0, &init, 1, NULL, &error));
+    for (int i = 0; i < STEPS; i++) {
+        tw_tensor *results[2] = {NULL};
+        assert_ok(tw_session_run(s, feeds, 3 * towers, fetches, 2, results, &error));
+        losses[i] = (float)tw_tensor_value(results[0], 0);
+        tw_tensor_release(results[0]);
+    }
+    for (int i = 0; i < 3 * towers; i++)
+        tw_tensor_release(feeds[i].tensor);
+    tw_session_destroy(s);
+    tw_devices_destroy(set);
+    tw_graph_destroy(g);
+}
+
+static void sequences_of_different_length_train_as_without_a_loop(void **state)
+{
+    (void)state;
+    float unrolled[STEPS], looped[STEPS], scanned[STEPS];
+    train(UNROLLED, 1, "cpu", 1, unrolled);
+    train(LOOP, 1, "cpu", 1, looped);
+    train(SCAN, 1, "cpu", 1, scanned);
+    assert_floats_near(looped, unrolled, STEPS, 1e-6);
+    assert_memory_equal(looped, scanned, sizeof looped);
+    assert_true(looped[STEPS - 1] < 0.9f * looped[0]);
+}
+
+static void towers_of_loops_have_the_same_bits_on_any_number_of_devices(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = {"gpu", "cpu"};
+    float together[STEPS], apart[STEPS], unrolled[STEPS];
+    for (int i = 0; i < 2; i++)
+        for (form form = LOOP; form <= SCAN; form++) {
+            train(form, 2, kinds[i], 1, together);
+            train(form, 2, kinds[i], 2, apart);
+            train(UNROLLED, 2, kinds[i], 2, unrolled);
+            assert_memory_equal(together, apart, sizeof apart);
+            assert_floats_near(apart, unrolled, STEPS, 1e-6);
+        }
+}
+
+/* ---- mistakes ---------------------------------------------------------------------------------------------------- */
+
+typedef void mistake(tw_graph *g, tw_output x); /* x: a scalar float */
+
+static void left_by_return(tw_graph *g, tw_output x)
+{
+    TW_LOOP(g, &x, 1)
+    {
+        tw_while(g, tw_less(g, x, tw_scalar(g, 3)));
+        return;
+    }
+}
+
+static void without_an_end(tw_graph *g, tw_output x)
+{
+    TW_LOOP(g, &x, 1) x = tw_square(g, x);
+}
+
+static void with_two_tests(tw_graph *g, tw_output x)
+{
+    TW_LOOP(g, &x, 1)
+    {
+        tw_while(g, tw_less(g, x, tw_scalar(g, 3)));
+        tw_while(g, tw_less(g, x, tw_scalar(g, 4)));
+    }
+}
+
+static void with_a_test_in_a_scope(tw_graph *g, tw_output x)
+{
+    TW_LOOP(g, &x, 1)
+        TW_NAME_SCOPE(g, "inner") tw_while(g, tw_less(g, x, tw_scalar(g, 3)));
+}
+
+static void while_a_number_holds(tw_graph *g, tw_output x)
+{
+    TW_LOOP(g, &x, 1) tw_while(g, x);
+}
+
+static void while_several_hold(tw_graph *g, tw_output x)
+{
+    TW_LOOP(g, &x, 1) tw_while(g, tw_less(g, x, tw_zeros(g, TW_FLOAT32, TW_SHAPE(2))));
+}
+
+static void with_another_shape(tw_graph *g, tw_output x)
+{
+    tw_output v[] = {x, x};
+    TW_LOOP(g, v, 2)
+    {
+        tw_while(g, tw_less(g, v[0], tw_scalar(g, 3)));
+        v[1] = tw_pack(g, v, 2, 0);
+    }
+}
+
+static void with_another_type(tw_graph *g, tw_output x)
+{
+    TW_LOOP(g, &x, 1)
+    {
+        tw_while(g, tw_less(g, x, tw_scalar(g, 3)));
+        x = tw_cast(g, x, TW_INT32);
+    }
+}
+
+static void with_a_dead_value(tw_graph *g, tw_output x)
+{
+    TW_LOOP(g, &x, 1)
+    {
+        tw_while(g, tw_less(g, x, tw_scalar(g, 3)));
+        x = (tw_output){0};
+    }
+}
+
+static void taken_from_outside(tw_graph *g, tw_output x)
+{
+    tw_output inside;
+    TW_LOOP(g, &x, 1)
+    {
+        tw_while(g, tw_less(g, x, tw_scalar(g, 3)));
+        x = inside = tw_name(g, "doubled") ? tw_add(g, x, x) : x;
+    }
+    tw_square(g, inside);
+}
+
+static void outside_of_loops(tw_graph *g, tw_output x)
+{
+    tw_while(g, tw_less(g, x, tw_scalar(g, 3)));
+}
+
+static void differentiated_inside(tw_graph *g, tw_output x)
+{
+    tw_output v[] = {x}, dx;
+    TW_LOOP(g, v, 1)
+    {
+        tw_while(g, tw_less(g, v[0], tw_scalar(g, 3)));
+        v[0] = tw_square(tw_name(g, "inside"), v[0]);
+        tw_gradients(g, v, 1, NULL, &x, 1, &dx);
+    }
+}
+
+static void differentiated_twice(tw_graph *g, tw_output x)
+{
+    tw_output v[] = {x}, dx;
+    TW_LOOP(g, v, 1)
+    {
+        tw_while(g, tw_less(g, v[0], tw_scalar(g, 3)));
+        v[0] = tw_square(g, v[0]);
+    }
+    tw_gradients(g, v, 1, NULL, &x, 1, &dx);
+    tw_gradients(g, &dx, 1, NULL, &x, 1, &v[0]);
+}
+
+static void two_results(void *user, tw_graph *g, const tw_output *x, tw_output *results)
+{
+    (void)user;
+    results[0] = tw_square(g, x[0]);
+}
+
+static void mapped_to_nothing(tw_graph *g, tw_output x)
+{
+    tw_output rows = tw_pack(g, (tw_output[]){x, x}, 2, 0), results[2];
+    tw_map(g, two_results, NULL, &rows, 1, results, 2);
+}
+
+static void mapped_over_a_scalar(tw_graph *g, tw_output x)
+{
+    tw_output results[2];
+    tw_map(g, two_results, NULL, &x, 1, results, 1);
+}
+
+static const struct {
+    mistake *make;
+    const char *message;
+} mistakes[] = {
+    {left_by_return, "TW_LOOP(\"while\") at "},
+    {without_an_end, "loop 'while' has no end: tw_while() in its block says how long it goes on"},
+    {with_two_tests, "loop 'while': tw_while() is called twice"},
+    {with_a_test_in_a_scope, "tw_while(): stands in the block of a TW_LOOP, and in no other scope in it"},
+    {while_a_number_holds, "loop 'while': there is a round while a bool holds, and 'while/Merge' is float []"},
+    {while_several_hold, "there is a round while a bool holds, and 'while/Less' is bool [2]"},
+    {with_another_shape, "loop 'while': value 1 begins as float [] and comes back as float [2] ('while/Pack')"},
+    {with_another_type, "loop 'while': value 0 begins as float [] and comes back as int32 [] ('while/Cast')"},
+    {with_a_dead_value, "loop 'while': value 0 comes back as a dead output"},
+    {taken_from_outside, "'while/doubled' is computed in the rounds of the loop 'while', and cannot be taken"},
+    {outside_of_loops, "tw_while(): stands in the block of a TW_LOOP"},
+    {differentiated_inside, "'while/inside' is computed in the rounds of a loop, and 'x' is not in the same"},
+    {differentiated_twice, "gradients of a loop's gradients are not supported: 'gradients/while/"},
+    {mapped_to_nothing, "scan: its function leaves result 1 a dead output"},
+    {mapped_over_a_scalar, "scan: element 0, 'x', is []: expected slices as many as of 'x'"},
+};
+
+static void mistakes_are_told(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+        tw_graph *g = tw_graph_create();
+        mistakes[i].make(g, tw_placeholder(tw_name(g, "x"), TW_FLOAT32, TW_SCALAR));
+        if (!strstr(tw_graph_message(g), mistakes[i].message))
+            fail_msg("mistake %d: '%s', expected '%s'", (int)i, tw_graph_message(g), mistakes[i].message);
+        tw_graph_destroy(g);
+    }
+}
+
+/* Builds loops, scans and their gradients, plans and runs them. */
+static tw_status build_and_run(tw_error *error)
+{
+    double data[10] = {0.5, -1, 2};
+    tw_tensor *values = tw_tensor_from(TW_FLOAT64, TW_SHAPE(5, 2), data), *result = NULL;
+    tw_graph *g = values ? tw_graph_create() : NULL;
+    tw_session *s = NULL;
+    tw_output xs[2] = {{0}}, y[2], dx;
+    tw_status status = g ? TW_OK : TW_RESOURCE_EXHAUSTED;
+    if (g) {
+        xs[0] = tw_constant(g, values);
+        xs[1] = tw_constant(g, values);
+        y[0] = loop_in_a_branch_in_a_loop(g, (tw_output[]){xs[0], tw_zeros(g, TW_FLOAT64, TW_SHAPE(2, 2))});
+        y[1] = mapped(g, (tw_output[]){xs[0], xs[1], xs[1]});
+        tw_gradients(g, y, 2, NULL, xs, 1, &dx);
+        status = tw_graph_status(g);
+        snprintf(error->message, sizeof error->message, "%s", tw_graph_message(g));
+    }
+    if (status == TW_OK)
+        status = tw_session_create(g, NULL, &s, error);
+    if (status == TW_OK)
+        status = tw_session_run(s, NULL, 0, &dx, 1, &result, error);
+    tw_tensor_release(result);
+    tw_tensor_release(values);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+    return status;
+}
+
+static void building_loops_fails_cleanly_when_memory_runs_out(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    bool failed = true;
+    for (int n = 0; failed; n += 1 + n / 7) {
+        fail_allocation(n);
+        tw_status status = build_and_run(&error);
+        failed = stop_failing_allocations();
+        if (status != TW_OK && !(failed && status == TW_RESOURCE_EXHAUSTED)) /* lines of messages can be done without */
+            fail_msg("allocation %d: status %d, %s", n, status, error.message);
+        assert_int_equal(memory.live, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -301,6 +758,13 @@ int main(void)
         cmocka_unit_test(a_loop_without_values_changes_variables),
         cmocka_unit_test(a_value_may_change_its_shape),
         cmocka_unit_test(gradients_go_back_through_loops),
+        cmocka_unit_test(a_loop_is_gone_back_through_as_often_as_one_likes),
+        cmocka_unit_test(what_a_round_has_drawn_is_not_drawn_again),
+        cmocka_unit_test(loops_that_tensorflow_wrote_have_its_gradients),
+        cmocka_unit_test(sequences_of_different_length_train_as_without_a_loop),
+        cmocka_unit_test(towers_of_loops_have_the_same_bits_on_any_number_of_devices),
+        cmocka_unit_test(mistakes_are_told),
+        cmocka_unit_test(building_loops_fails_cleanly_when_memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

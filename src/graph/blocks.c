@@ -57,7 +57,7 @@ twi_block *twi_loop_begin(tw_graph *graph, twi_block *outer, const char *frame)
         fail_memory(graph);
         return NULL;
     }
-    return make(graph, (twi_block){.outer = outer, .frame = kept, .counter = -1});
+    return make(graph, (twi_block){.outer = outer, .frame = kept, .at_once = 1, .counter = -1});
 }
 
 static bool is_within(const twi_block *inner, const twi_block *block)
@@ -90,11 +90,12 @@ static tw_output add_to(tw_graph *graph, twi_block *block, tw_output outside, tw
     return inside;
 }
 
-static tw_output enter(tw_graph *graph, twi_block *loop, tw_output x)
+tw_output twi_loop_enter(tw_graph *graph, twi_block *loop, tw_output x, bool is_constant)
 {
     const char *op = twi_output_is_reference(x) ? "RefEnter" : "Enter";
-    tw_attr attrs[] = {tw_attr_string("frame_name", loop->frame), tw_attr_bool("is_constant", true)};
-    return tw_node_output(twi_add_in_block(graph, loop, op, &x, 1, attrs, 2), 0);
+    tw_attr attrs[] = {tw_attr_string("frame_name", loop->frame), tw_attr_bool("is_constant", is_constant),
+                       tw_attr_int("parallel_iterations", loop->at_once)};
+    return tw_node_output(twi_add_in_block(graph, loop, op, &x, 1, attrs, 3), 0);
 }
 
 /* Whether a Switch leads x into the branch: not variables, which stay where they are, and not what is the same in each
@@ -119,7 +120,7 @@ tw_output twi_block_pass(tw_graph *graph, twi_block *block, tw_output x)
     if (!outside.node || graph->error.status != TW_OK)
         return (tw_output){0};
     if (block->frame)
-        return add_to(graph, block, x, enter(graph, block, outside));
+        return add_to(graph, block, x, twi_loop_enter(graph, block, outside, true));
     if (!is_switched(block, before, outside))
         return outside;
     tw_output inputs[] = {outside, twi_block_pass(graph, block->outer, block->predicate)};

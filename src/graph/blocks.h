@@ -30,6 +30,7 @@ struct twi_block {
     twi_recall *recall; /* NULL: this is no loop of gradients */
     void *recaller;
     const char *frame;          /* of a loop: its name; NULL: this is a branch */
+    int64_t at_once;            /* of a loop: so many rounds may be under way, where TensorFlow runs it */
     twi_block *body;            /* of a loop; NULL: nothing is tested yet */
     TWI_ARRAY(tw_node *) turns; /* of a loop: a Merge for each variable, whose way back twi_loop_next() makes */
     int counter;                /* of a loop: the number of the round is this variable; -1: nobody has asked */
@@ -74,6 +75,8 @@ void twi_scope_go_on(tw_graph *graph, twi_block *body);
 
 /* A new loop inside of `outer`, whose frame is called so. NULL: the graph has failed. */
 twi_block *twi_loop_begin(tw_graph *graph, twi_block *outer, const char *frame);
+/* x, which is outside, in the loop. */
+tw_output twi_loop_enter(tw_graph *graph, twi_block *loop, tw_output x, bool is_constant);
 /* Adds a variable that begins with `initial`, a value outside of the loop: which one it is. */
 int twi_loop_variable(tw_graph *graph, twi_block *loop, tw_output initial);
 /* What the variable is in a round. */

@@ -100,6 +100,19 @@ static bool comes_from_x(const twi_sweep *s, const tw_node *node)
     return comes;
 }
 
+/* What is popped from a stack comes from what was pushed there. True: that was not known yet. */
+static bool mark_stack(twi_sweep *s, const tw_node *put)
+{
+    const tw_node *stack = put;
+    if (!twi_op_is(put->op, TWI_PUTS) || put->num_inputs != 2 || !s->nodes[put->id].comes_from_x)
+        return false;
+    while (stack->num_inputs && stack->op->makes == TWI_MAKES_NOTHING)
+        stack = stack->inputs[0].node;
+    bool is_new = !s->nodes[stack->id].comes_from_x;
+    s->nodes[stack->id].comes_from_x = true;
+    return is_new;
+}
+
 static void mark_from_xs(twi_sweep *s)
 {
     bool goes_back = true;
@@ -113,6 +126,7 @@ static void mark_from_xs(twi_sweep *s)
         for (int id = 0; id < s->num_nodes && s->graph->loops; id++) {
             const tw_node *node = s->graph->nodes.items[id];
             goes_back = goes_back || (node->backward.node && !s->nodes[id].comes_from_x && comes_from_x(s, node));
+            goes_back = mark_stack(s, node) || goes_back;
         }
     }
 }
@@ -164,7 +178,7 @@ static tw_status differentiate(twi_sweep *s, tw_node *node)
                        node->op->name);
         goto done;
     }
-    twi_gradient context = {graph, node, dy, dx};
+    twi_gradient context = {graph, node, dy, dx, s->num_nodes};
     tw_enter_colocation(graph, (tw_output){node, -1});
     tw_enter_name_scope(graph, "%s_grad", node->name);
     node->op->gradient(&context);

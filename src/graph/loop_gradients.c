@@ -83,11 +83,8 @@ static bool is_in_loop(const twi_back *b, const tw_node *node)
 /* A value from outside of all loops, in this one. */
 static tw_output lead_in(twi_back *b, tw_output x)
 {
-    tw_attr attrs[] = {tw_attr_string("frame_name", b->facts->name), tw_attr_bool("is_constant", true)};
     tw_output outside = b->outer ? lead_in(b->outer, x) : x;
-    if (!outside.node)
-        return outside;
-    return tw_node_output(twi_add_in_block(b->s->graph, b->forth, "Enter", &outside, 1, attrs, 2), 0);
+    return outside.node ? twi_loop_enter(b->s->graph, b->forth, outside, true) : outside;
 }
 
 static tw_output cond_of(const twi_back *b)
@@ -398,6 +395,15 @@ static void hand_out(twi_back *b, tw_output to, int variable)
         fail_memory(b);
 }
 
+/* Of a loop's Enters all say the same; 1 in those that are built here: what rounds push and pop has an order. */
+static int64_t rounds_at_once(const twi_back *b)
+{
+    const tw_node *merge = b->facts->nodes.items[0];
+    for (int i = 0; i < b->facts->nodes.count && !merge->backward.node; i++)
+        merge = b->facts->nodes.items[i];
+    return merge->backward.node ? twi_attr_int(&merge->inputs[0].node->attrs, "parallel_iterations", 1) : 1;
+}
+
 static tw_status go_back(twi_back *b, turns *all)
 {
     twi_sweep *s = b->s;
@@ -440,6 +446,8 @@ tw_status twi_sweep_loop(twi_sweep *s, const tw_node *exit)
     const char *name = tw_name_scope(graph);
     b.forth = twi_loop_begin(graph, s->back ? s->back->forth : s->block, b.facts->name);
     b.loop = twi_loop_begin(graph, twi_scope_block(graph), name);
+    if (b.forth)
+        b.forth->at_once = rounds_at_once(&b);
     tw_status status = b.forth && b.loop ? go_back(&b, &all) : graph->error.status;
     tw_leave_name_scope(graph);
     if (b.loop && b.loop->body)

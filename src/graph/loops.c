@@ -18,8 +18,7 @@
 int twi_loop_variable(tw_graph *graph, twi_block *loop, tw_output initial)
 {
     tw_output x = initial.node ? twi_block_pass(graph, loop->outer, initial) : initial;
-    tw_attr frame = tw_attr_string("frame_name", loop->frame);
-    tw_output entered = tw_node_output(x.node ? twi_add_in_block(graph, loop, "Enter", &x, 1, &frame, 1) : NULL, 0);
+    tw_output entered = x.node ? twi_loop_enter(graph, loop, x, false) : x;
     tw_node *merge =
         entered.node ? twi_add_in_block(graph, loop, "Merge", (tw_output[]){entered, entered}, 2, NULL, 0) : NULL;
     if (!twi_push(&loop->turns, merge))

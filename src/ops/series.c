@@ -5,7 +5,7 @@
 #include "graph/graph.h"
 #include "ops/build.h"
 
-#include <string.h>
+#include <stdio.h>
 
 static tw_status push_shape(twi_inference *c)
 {
@@ -13,20 +13,16 @@ static tw_status push_shape(twi_inference *c)
     return TW_OK;
 }
 
-/* ---- gradients: of an array, another one ------------------------------------------------------------------------- */
+/* ---- gradients: of a loop of gradients there are none ------------------------------------------------------------ */
 
-/* Whose gradients these are: those of one call of tw_gradients() meet in one array, "gradients_1". */
-static const char *source_of(tw_graph *graph)
+static void pop_gradient(twi_gradient *g)
 {
-    const char *scope = tw_name_scope(graph), *end = scope;
-    for (const char *part = scope; *part; part += strcspn(part, "/"), part += *part == '/')
-        if (strncmp(part, "gradients", strlen("gradients")) == 0)
-            end = part + strcspn(part, "/");
-    char *source = twi_arena_printf(&graph->arena, "%.*s", (int)(end - scope), scope);
-    if (!source)
-        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while differentiating");
-    return source ? source : "";
+    twi_graph_fail(g->graph, TW_UNIMPLEMENTED,
+                   "gradients of a loop's gradients are not supported: '%s' gives what the loop has kept for these",
+                   g->node->name);
 }
+
+/* ---- gradients: of an array, another one ------------------------------------------------------------------------- */
 
 /* The array of the gradients of the one that the node works on, and what its first access comes after. */
 typedef struct gradients {
@@ -35,9 +31,11 @@ typedef struct gradients {
 
 static gradients gradients_of(const twi_gradient *g, tw_output flow)
 {
-    tw_attr source = tw_attr_string("source", source_of(g->graph));
+    char source[40];
+    snprintf(source, sizeof source, "gradients/%d", g->first); /* those of one call of tw_gradients() meet */
+    tw_attr attr = tw_attr_string("source", source);
     tw_output inputs[] = {g->node->inputs[0], flow};
-    tw_node *node = tw_add_node(g->graph, "TensorArrayGradV3", NULL, inputs, 2, &source, 1);
+    tw_node *node = tw_add_node(g->graph, "TensorArrayGradV3", NULL, inputs, 2, &attr, 1);
     return (gradients){tw_node_output(node, 0), tw_node_output(node, 1)};
 }
 
@@ -100,7 +98,7 @@ const twi_op twi_series_ops[] = {
      ON(0), .makes = TWI_MAKES_SERIES},
     {"StackPushV2", "handle:resource, elem:T", "output:T", "T:type; swap_memory:bool=false", push_shape, NULL,
      ON(TWI_PUTS), "q."},
-    {"StackPopV2", "handle:resource", "elem:elem_type", "elem_type:type", twi_shape_unknown, NULL,
+    {"StackPopV2", "handle:resource", "elem:elem_type", "elem_type:type", twi_shape_unknown, pop_gradient,
      ON(TWI_TAKES | TWI_MAKES_SHAPE), "q"},
     {"StackCloseV2", "handle:resource", "", "", twi_shape_unknown, NULL, ON(0), "q"},
 
