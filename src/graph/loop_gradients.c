@@ -163,15 +163,25 @@ static tw_output pop(twi_back *b, tw_output x)
     return tw_node_output(node, 0);
 }
 
-/* Where a value of the loop comes from: so each is kept once, and conditions are told apart by it. */
+/* What passes x on: it has a value where x has one, if not elsewhere too. */
+static bool passes_on(const twi_back *b, tw_output x)
+{
+    bool goes_on = twi_op_is(x.node->op, TWI_SWITCH) && x.index == 1 && decides_rounds(b, x.node->inputs[1]);
+    return goes_on || twi_op_is(x.node->op, TWI_PASSES);
+}
+
+/* Where a value of the loop comes from: so each is kept once, and conditions are told apart by it. A variable that
+ * comes round as it was is what it began with. */
 static tw_output origin_of(const twi_back *b, tw_output x)
 {
     while (is_in_loop(b, x.node)) {
-        bool enters = twi_op_is(x.node->op, TWI_ENTER), passes = twi_op_is(x.node->op, TWI_PASSES);
-        bool goes_on = twi_op_is(x.node->op, TWI_SWITCH) && x.index == 1 && decides_rounds(b, x.node->inputs[1]);
-        if (!enters && !passes && !goes_on)
+        tw_output next = x.node->backward.node ? x.node->backward.node->inputs[0] : x;
+        while (is_in_loop(b, next.node) && passes_on(b, next))
+            next = next.node->inputs[twi_op_is(next.node->op, TWI_PASSES) ? next.index : 0];
+        bool stays = x.node->backward.node && next.node == x.node && next.index == x.index;
+        if (!twi_op_is(x.node->op, TWI_ENTER) && !passes_on(b, x) && !stays)
             break;
-        x = x.node->inputs[passes ? x.index : 0];
+        x = x.node->inputs[twi_op_is(x.node->op, TWI_PASSES) ? x.index : 0];
     }
     return x;
 }
@@ -289,11 +299,18 @@ static const tw_node *exit_of(const twi_back *b, const tw_node *merge)
     return NULL;
 }
 
-static bool has_gradient(const twi_back *b, const tw_node *merge)
+/* Of a list only where one has come to what the loop gave, or where it is the same in each round: that a list leads to
+ * y says little, for what TensorFlow 2 keeps for its own gradients leaves its loops and branches together with the
+ * rest. */
+static bool has_gradient(const twi_back *b, const tw_node *merge, const tw_node *exit)
 {
     const twi_visited *v = &b->s->nodes[merge->id];
-    return merge->backward.node && merge->id < b->s->num_nodes && v->leads_to_y && v->comes_from_x &&
-           twi_has_gradient(merge->output_types[0]);
+    bool is_list = merge->output_types[0] == TW_VARIANT, asked = exit && b->s->nodes[exit->id].arriving;
+    if (!merge->backward.node || !v->leads_to_y || !v->comes_from_x)
+        return false;
+    if (is_list)
+        return asked || !is_in_loop(b, origin_of(b, (tw_output){(tw_node *)merge, 0}).node);
+    return twi_has_gradient(merge->output_types[0]);
 }
 
 static bool is_asked(const twi_back *b)
@@ -309,10 +326,9 @@ static tw_status begin_turns(twi_back *b, turns *all)
 {
     tw_graph *graph = b->s->graph;
     for (int i = 0; i < b->facts->nodes.count && graph->error.status == TW_OK; i++) {
-        const tw_node *merge = b->facts->nodes.items[i];
-        if (!has_gradient(b, merge))
+        const tw_node *merge = b->facts->nodes.items[i], *exit = exit_of(b, merge);
+        if (!has_gradient(b, merge, exit))
             continue;
-        const tw_node *exit = exit_of(b, merge);
         tw_output last = {(tw_node *)exit, 0}, gradient = exit ? twi_sweep_sum(b->s, last) : (tw_output){0};
         tw_enter_colocation(graph, (tw_output){(tw_node *)merge, -1});
         if (!gradient.node)
@@ -382,6 +398,10 @@ bool twi_sweep_round(twi_sweep *s, tw_node *node)
             fail_memory(b);
         return true;
     }
+    if (node->backward.node && node->output_types[0] == TW_VARIANT && !has_gradient(b, node, exit_of(b, node)))
+        twi_graph_fail(s->graph, TW_UNIMPLEMENTED,
+                       "gradients of the list '%s', which a loop changes, uses and does not give, are not supported",
+                       node->name);
     return node->backward.node || twi_op_is(node->op, TWI_NEXT | TWI_LOOP_COND);
 }
 
