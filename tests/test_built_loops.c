@@ -143,6 +143,109 @@ static void a_value_may_change_its_shape(void **state)
     tw_graph_destroy(g);
 }
 
+/* Output 0 of a list op that is told the elements' type, and how shapes are spelled if it asks. */
+static tw_output list_op(tw_graph *g, const char *op, const tw_output *inputs, int count, bool spells)
+{
+    tw_attr attrs[] = {tw_attr_type("element_dtype", TW_FLOAT64), tw_attr_type("shape_type", TW_INT32)};
+    return tw_node_output(tw_add_node(g, op, NULL, inputs, count, attrs, spells ? 2 : 1), 0);
+}
+
+static tw_output empty_list(tw_graph *g, tw_output shape)
+{
+    return list_op(g, "EmptyTensorList", (tw_output[]){shape, whole(g, -1)}, 2, true);
+}
+
+static tw_output push(tw_graph *g, tw_output list, tw_output x)
+{
+    return list_op(g, "TensorListPushBack", (tw_output[]){list, x}, 2, false);
+}
+
+/* Lists that begin alike share what they have; what is pushed to one, or popped, is not seen by others. */
+static void lists_with_one_beginning_are_apart(void **state)
+{
+    (void)state;
+    static const double want[3][5] = {{1, 2, 3}, {1, 2, 4}, {1, 5}};
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_output shape = tw_zeros(g, TW_INT32, TW_SHAPE(0)), x = tw_placeholder(g, TW_FLOAT64, TW_SCALAR), lists[3];
+    tw_output two = push(g, push(g, empty_list(g, shape), x), real(g, 2));
+    lists[0] = push(g, two, real(g, 3));
+    lists[1] = push(g, two, real(g, 4));
+    lists[2] = push(g, list_op(g, "TensorListPopBack", (tw_output[]){two, shape}, 2, false), real(g, 5));
+    for (int i = 0; i < 3; i++)
+        lists[i] = list_op(g, "TensorListStack", (tw_output[]){lists[i], shape}, 2, false);
+    tw_session *s = open_session(g, NULL);
+    tw_feed feed = {x, tw_tensor_create(TW_FLOAT64, TW_SCALAR)};
+    *(double *)tw_tensor_data(feed.tensor) = 1;
+    for (int run = 0; run < 3; run++) {
+        tw_tensor *results[3] = {NULL};
+        assert_ok(tw_session_run(s, &feed, 1, lists, 3, results, &error));
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(tw_tensor_elements(results[i]), i < 2 ? 3 : 2);
+            for (int64_t k = 0; k < tw_tensor_elements(results[i]); k++)
+                assert_true(tw_tensor_value(results[i], k) == want[i][k]);
+            tw_tensor_release(results[i]);
+        }
+    }
+    tw_tensor_release(feed.tensor);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
+static size_t bytes_taken;
+
+static void *weighing_resize(void *user, void *block, size_t bytes)
+{
+    (void)user;
+    bytes_taken += bytes;
+    if (bytes)
+        return realloc(block, bytes);
+    free(block);
+    return NULL;
+}
+
+/* What all rounds take together, which would grow with the square of their number if each copied the list. */
+static size_t weigh_rounds(tw_session *s, tw_output n, int32_t rounds, tw_output fetch)
+{
+    tw_error error = {0};
+    tw_tensor *result = NULL;
+    tw_feed feed = {n, tw_tensor_from(TW_INT32, TW_SCALAR, &rounds)};
+    bytes_taken = 0;
+    assert_ok(tw_session_run(s, &feed, 1, &fetch, 1, &result, &error));
+    assert_true(tw_tensor_value(result, 0) == rounds);
+    tw_tensor_release(result);
+    tw_tensor_release(feed.tensor);
+    return bytes_taken;
+}
+
+static void a_round_that_pushes_or_pops_copies_no_list(void **state)
+{
+    (void)state;
+    tw_set_allocator(weighing_resize, NULL);
+    tw_graph *g = tw_graph_create();
+    tw_output n = tw_placeholder(g, TW_INT32, TW_SCALAR), shape = tw_zeros(g, TW_INT32, TW_SHAPE(0));
+    tw_output list[] = {empty_list(g, shape)}, v[] = {{0}, real(g, 0)};
+    TW_LOOP(g, list, 1)
+    {
+        tw_while(g, tw_less(g, tw_round_number(g), n));
+        list[0] = push(g, list[0], real(g, 1));
+    }
+    v[0] = list[0];
+    TW_LOOP(g, v, 2)
+    {
+        tw_while(g, tw_less(g, tw_round_number(g), n));
+        v[0] = list_op(g, "TensorListPopBack", (tw_output[]){v[0], shape}, 2, false);
+        v[1] = tw_add(g, v[1], (tw_output){v[0].node, 1});
+    }
+    tw_session *s = open_session(g, NULL);
+    weigh_rounds(s, n, 10, v[1]); /* plans, too */
+    size_t few = weigh_rounds(s, n, 1000, v[1]), many = weigh_rounds(s, n, 4000, v[1]);
+    assert_true(many < 5 * few);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+    tw_set_allocator(NULL, NULL);
+}
+
 /* ---- gradients against differences
  * ------------------------------------------------------------------------------------- */
 
@@ -272,22 +375,13 @@ static tw_output mapped(tw_graph *g, const tw_output *x)
     return y;
 }
 
-/* Output 0 of a list op that is told the elements' type, and how shapes are spelled if it asks. */
-static tw_output list_op(tw_graph *g, const char *op, const tw_output *inputs, int count, bool spells)
-{
-    tw_attr attrs[] = {tw_attr_type("element_dtype", TW_FLOAT64), tw_attr_type("shape_type", TW_INT32)};
-    return tw_node_output(tw_add_node(g, op, NULL, inputs, count, attrs, spells ? 2 : 1), 0);
-}
-
 /* No loop: what lists of TensorFlow 2's loops are made with. */
 static tw_output listed(tw_graph *g, const tw_output *x)
 {
     static const int32_t three[] = {3}, places[] = {3, 0, 1, 0}, third[] = {2};
     tw_output shape = tw_constant_int32s(g, TW_SHAPE(1), three), row = tw_expand_dims(g, tw_square(g, x[1]), 0);
-    tw_output list = list_op(g, "EmptyTensorList", (tw_output[]){shape, whole(g, -1)}, 2, true), popped;
-    list = list_op(g, "TensorListPushBack", (tw_output[]){list, x[0]}, 2, false);
-    list = list_op(g, "TensorListPushBack", (tw_output[]){list, x[1]}, 2, false);
-    list = list_op(g, "TensorListPushBack", (tw_output[]){list, tw_mul(g, x[0], x[1])}, 2, false);
+    tw_output list = push(g, push(g, empty_list(g, shape), x[0]), x[1]), popped;
+    list = push(g, list, tw_mul(g, x[0], x[1]));
     list = list_op(g, "TensorListPopBack", (tw_output[]){list, shape}, 2, false);
     popped = (tw_output){list.node, 1};
     list = tw_node_output(tw_add_node(g, "TensorListResize", NULL, (tw_output[]){list, whole(g, 4)}, 2, NULL, 0), 0);
@@ -902,6 +996,8 @@ int main(void)
         cmocka_unit_test(loops_and_branches_stand_in_loops),
         cmocka_unit_test(a_loop_without_values_changes_variables),
         cmocka_unit_test(a_value_may_change_its_shape),
+        cmocka_unit_test(lists_with_one_beginning_are_apart),
+        cmocka_unit_test(a_round_that_pushes_or_pops_copies_no_list),
         cmocka_unit_test(gradients_go_back_through_loops),
         cmocka_unit_test(a_loop_is_gone_back_through_as_often_as_one_likes),
         cmocka_unit_test(what_a_round_has_drawn_is_not_drawn_again),

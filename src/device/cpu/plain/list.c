@@ -87,16 +87,23 @@ static tw_status check_index(const twi_run *r, const twi_tensor_list *list, int6
 
 /* ---- putting ----------------------------------------------------------------------------------------------------- */
 
-/* A tensor of `count` elements from memory of the plan becomes item i. */
-static tw_status put(const twi_run *r, twi_tensor_list *list, int64_t i, tw_dtype dtype, tw_shape shape,
-                     const void *data)
+/* A tensor for the list from memory of the plan. */
+static tw_status make_item(const twi_run *r, const twi_tensor_list *list, tw_dtype dtype, tw_shape shape,
+                           const void *data, tw_tensor **item)
 {
     if (dtype == TW_RESOURCE)
         return twi_fail(r->error, TW_UNIMPLEMENTED, "lists and optionals of handles are not supported");
     tw_status status = dtype == TW_VARIANT ? TW_OK : check_shape(r, list, shape);
-    tw_tensor *item = status == TW_OK ? twi_tensor_from(dtype, dtype == TW_VARIANT ? TW_SCALAR : shape, data) : NULL;
-    if (status == TW_OK && !item)
-        return fail_memory(r);
+    *item = status == TW_OK ? twi_tensor_from(dtype, dtype == TW_VARIANT ? TW_SCALAR : shape, data) : NULL;
+    return status == TW_OK && !*item ? fail_memory(r) : status;
+}
+
+/* It becomes item i. */
+static tw_status put(const twi_run *r, twi_tensor_list *list, int64_t i, tw_dtype dtype, tw_shape shape,
+                     const void *data)
+{
+    tw_tensor *item;
+    tw_status status = make_item(r, list, dtype, shape, data, &item);
     if (status == TW_OK)
         twi_tensor_list_put(list, i, item);
     return status;
@@ -303,30 +310,38 @@ static tw_status run_split(const twi_run *r)
 
 /* ---- what changes them ------------------------------------------------------------------------------------------- */
 
+/* Output 0 becomes the list of input 0, which others may hold. */
+static twi_tensor_list **give_on(const twi_run *r)
+{
+    if (r->outputs[0] != r->inputs[0])
+        give(r, twi_tensor_list_hold(*(twi_tensor_list *const *)r->inputs[0]));
+    return r->outputs[0];
+}
+
 static tw_status run_push(const twi_run *r)
 {
-    twi_tensor_list *list;
-    tw_status status = give_copy(r, &list);
-    if (status == TW_OK && list->most >= 0 && list->count >= list->most)
+    const twi_tensor_list *list = list_of(r, 0);
+    const twi_operand *operand = &r->input_operands[1];
+    tw_tensor *item = NULL;
+    if (list->most >= 0 && list->count >= list->most)
         return twi_fail(r->error, TW_INVALID_ARGUMENT,
                         "Tried to push item into a full list list size: %lld max_num_elements: %lld",
                         (long long)list->count, (long long)list->most);
-    if (status == TW_OK && !twi_tensor_list_resize(list, list->count + 1))
+    tw_status status = make_item(r, list, operand->dtype, operand->shape, r->inputs[1], &item);
+    if (status == TW_OK && !twi_tensor_list_push(give_on(r), item)) {
+        tw_tensor_release(item);
         status = fail_memory(r);
-    return status == TW_OK ? put_input(r, list, list->count - 1, 1) : status;
+    }
+    return status;
 }
 
 static tw_status run_pop(const twi_run *r)
 {
-    twi_tensor_list *list;
-    tw_status status = give_copy(r, &list);
-    if (status == TW_OK && list->count == 0)
+    const twi_tensor_list *list = list_of(r, 0);
+    if (list->count == 0)
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "Trying to pop from an empty list.");
-    if (status == TW_OK)
-        status = take_item(r, list, list->count - 1, 1, 1);
-    if (status == TW_OK)
-        twi_tensor_list_resize(list, list->count - 1);
-    return status;
+    tw_status status = take_item(r, list, list->count - 1, 1, 1);
+    return status == TW_OK && !twi_tensor_list_pop(give_on(r)) ? fail_memory(r) : status;
 }
 
 static tw_status prepare_set(twi_prepare *p)
