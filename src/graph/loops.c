@@ -30,7 +30,7 @@ int twi_loop_variable(tw_graph *graph, twi_block *loop, tw_output initial)
 
 tw_output twi_loop_value(const twi_block *loop, int variable)
 {
-    return tw_node_output(variable < loop->turns.count ? loop->turns.items[variable] : NULL, 0);
+    return tw_node_output(variable >= 0 && variable < loop->turns.count ? loop->turns.items[variable] : NULL, 0);
 }
 
 void twi_loop_test(tw_graph *graph, twi_block *loop, tw_output predicate)

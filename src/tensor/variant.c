@@ -7,76 +7,116 @@
 
 /* ---- items ------------------------------------------------------------------------------------------------------- */
 
-static void release_items(twi_tensor_items *shared)
+enum { BITS = 4, WIDTH = 1 << BITS, MOST_LEVELS = 15 }; /* of a part; of them above each other, as an int64 counts */
+
+static void release_items(twi_tensor_items *items, int levels);
+
+/* A tensor, or a part that has so many levels. */
+static void release_below(void *below, int levels)
 {
-    if (!shared || atomic_fetch_sub_explicit(&shared->holders, 1, memory_order_acq_rel) != 1)
+    if (levels > 0)
+        release_items(below, levels);
+    else
+        tw_tensor_release(below);
+}
+
+static void release_items(twi_tensor_items *items, int levels)
+{
+    if (!items || atomic_fetch_sub_explicit(&items->holders, 1, memory_order_acq_rel) != 1)
         return;
-    for (int64_t i = 0; i < atomic_load(&shared->used); i++)
-        tw_tensor_release(shared->items[i]);
-    twi_free(shared);
+    for (int i = 0; i < WIDTH; i++)
+        release_below(items->below[i], levels - 1);
+    twi_free(items);
 }
 
-/* Whether nobody else sees the items of a list that has one holder. */
-static bool has_items_alone(const twi_tensor_list *list)
+static twi_tensor_items *copy_items(const twi_tensor_items *items, int levels)
 {
-    return !list->shared || atomic_load_explicit(&list->shared->holders, memory_order_acquire) == 1;
-}
-
-/* Lets go what a longer list had, which is gone. */
-static void cut(twi_tensor_list *list)
-{
-    int64_t used = list->shared ? atomic_load(&list->shared->used) : 0;
-    for (int64_t i = list->count; i < used; i++)
-        tw_tensor_release(list->items[i]);
-    if (used > list->count)
-        atomic_store(&list->shared->used, list->count);
-}
-
-/* Room for so many items, which the list has alone; those that it has stay. */
-static bool reserve(twi_tensor_list *list, int64_t count)
-{
-    bool alone = has_items_alone(list);
-    int64_t before = list->shared ? list->shared->room : 0,
-            room = before + before / 2 > count ? before + before / 2 : count;
-    if (alone && count <= before)
-        return true;
-    if ((uint64_t)room > (SIZE_MAX - sizeof(twi_tensor_items)) / sizeof(tw_tensor *) / 2)
-        return false;
-    size_t bytes = sizeof(twi_tensor_items) + (size_t)room * sizeof(tw_tensor *);
-    twi_tensor_items *made = alone ? twi_resize(list->shared, bytes) : twi_alloc(bytes);
-    if (!made)
-        return false;
-    for (int64_t i = 0; i < list->count && !alone; i++)
-        made->items[i] = list->items[i] ? tw_tensor_retain(list->items[i]) : NULL;
-    if (!alone || !list->shared) {
-        atomic_init(&made->holders, 1);
-        atomic_init(&made->used, list->count);
+    twi_tensor_items *copy = twi_alloc(sizeof *copy);
+    if (!copy)
+        return NULL;
+    atomic_init(&copy->holders, 1);
+    for (int i = 0; items && i < WIDTH; i++) {
+        copy->below[i] = items->below[i];
+        if (copy->below[i] && levels > 1)
+            atomic_fetch_add_explicit(&((twi_tensor_items *)copy->below[i])->holders, 1, memory_order_relaxed);
+        else if (copy->below[i])
+            tw_tensor_retain(copy->below[i]);
     }
-    if (!alone)
-        release_items(list->shared);
-    made->room = room;
-    list->shared = made;
-    list->items = made->items;
+    return copy;
+}
+
+/* Makes *items a part that nobody else has. */
+static bool own_items(twi_tensor_items **items, int levels)
+{
+    if (*items && atomic_load_explicit(&(*items)->holders, memory_order_acquire) == 1)
+        return true;
+    twi_tensor_items *copy = copy_items(*items, levels);
+    if (!copy)
+        return false;
+    release_items(*items, levels);
+    *items = copy;
+    return true;
+}
+
+static int place_of(int64_t i, int levels)
+{
+    return (int)(i >> (BITS * (levels - 1))) & (WIDTH - 1);
+}
+
+tw_tensor *twi_tensor_list_item(const twi_tensor_list *list, int64_t i)
+{
+    void *below = list->items;
+    for (int levels = list->levels; levels > 0 && below; levels--)
+        below = ((twi_tensor_items *)below)->below[place_of(i, levels)];
+    return below;
+}
+
+/* Takes away what lies behind the first `count` of a part. */
+static bool cut(twi_tensor_items **items, int levels, int64_t count)
+{
+    int64_t each = INT64_C(1) << (BITS * (levels - 1));
+    if (!*items)
+        return true;
+    if (!own_items(items, levels))
+        return false;
+    for (int i = 0; i < WIDTH; i++, count -= each) {
+        void **below = &(*items)->below[i];
+        if (count > 0 && count < each && !cut((twi_tensor_items **)below, levels - 1, count))
+            return false;
+        if (count > 0)
+            continue;
+        release_below(*below, levels - 1);
+        *below = NULL;
+    }
+    return true;
+}
+
+static bool set(twi_tensor_list *list, int64_t i, tw_tensor *tensor)
+{
+    twi_tensor_items **items = &list->items;
+    for (int levels = list->levels; levels > 1; levels--) {
+        if (!own_items(items, levels))
+            return false;
+        items = (twi_tensor_items **)&(*items)->below[place_of(i, levels)];
+    }
+    if (!own_items(items, 1))
+        return false;
+    tw_tensor_release((*items)->below[place_of(i, 1)]);
+    (*items)->below[place_of(i, 1)] = tensor;
     return true;
 }
 
 /* ---- lists ------------------------------------------------------------------------------------------------------- */
 
-static twi_tensor_list *make(tw_shape wanted, int64_t most)
+twi_tensor_list *twi_tensor_list_create(int64_t count)
 {
     twi_tensor_list *list = twi_alloc(sizeof *list);
     if (!list)
         return NULL;
     atomic_init(&list->holders, 1);
-    list->wanted = wanted;
-    list->most = most;
-    return list;
-}
-
-twi_tensor_list *twi_tensor_list_create(int64_t count)
-{
-    twi_tensor_list *list = make(TW_UNKNOWN_SHAPE, -1);
-    if (list && twi_tensor_list_resize(list, count))
+    list->wanted = TW_UNKNOWN_SHAPE;
+    list->most = -1;
+    if (twi_tensor_list_resize(list, count))
         return list;
     twi_tensor_list_release(list);
     return NULL;
@@ -93,91 +133,62 @@ void twi_tensor_list_release(twi_tensor_list *list)
 {
     if (!list || atomic_fetch_sub_explicit(&list->holders, 1, memory_order_acq_rel) != 1)
         return;
-    release_items(list->shared);
+    release_items(list->items, list->levels);
     twi_free(list);
-}
-
-/* Makes *list one that the caller alone holds, of items that others may see. */
-static bool own_length(twi_tensor_list **list)
-{
-    const twi_tensor_list *old = *list;
-    if (old && atomic_load_explicit(&(*list)->holders, memory_order_acquire) == 1)
-        return true;
-    twi_tensor_list *made = make(old ? old->wanted : TW_UNKNOWN_SHAPE, old ? old->most : -1);
-    if (!made)
-        return false;
-    if (old && old->shared) {
-        atomic_fetch_add_explicit(&old->shared->holders, 1, memory_order_relaxed);
-        made->count = old->count;
-        made->shared = old->shared;
-        made->items = old->items;
-    }
-    twi_tensor_list_release(*list);
-    *list = made;
-    return true;
 }
 
 bool twi_tensor_list_own(twi_tensor_list **list)
 {
-    if (!own_length(list))
+    twi_tensor_list *old = *list;
+    if (old && atomic_load_explicit(&old->holders, memory_order_acquire) == 1)
+        return true;
+    twi_tensor_list *copy = twi_tensor_list_create(0);
+    if (!copy)
         return false;
-    if (!has_items_alone(*list))
-        return reserve(*list, (*list)->count);
-    cut(*list);
+    if (old) {
+        copy->wanted = old->wanted;
+        copy->most = old->most;
+        copy->count = old->count;
+        copy->levels = old->levels;
+        copy->items = old->items;
+    }
+    if (copy->items)
+        atomic_fetch_add_explicit(&copy->items->holders, 1, memory_order_relaxed);
+    twi_tensor_list_release(old);
+    *list = copy;
+    return true;
+}
+
+/* A level above makes room for so many times as many. */
+static bool grow(twi_tensor_list *list)
+{
+    twi_tensor_items *above = list->items ? copy_items(NULL, list->levels + 1) : NULL;
+    if (list->items && !above)
+        return false;
+    if (above)
+        above->below[0] = list->items;
+    list->items = above;
+    list->levels++;
     return true;
 }
 
 bool twi_tensor_list_resize(twi_tensor_list *list, int64_t count)
 {
-    if (count > 0 && !reserve(list, count))
-        return false;
-    for (int64_t i = count; i < list->count; i++)
-        tw_tensor_release(list->items[i]);
-    for (int64_t i = list->count; i < count; i++)
-        list->items[i] = NULL;
-    list->count = count;
-    if (list->shared)
-        atomic_store(&list->shared->used, count);
-    return true;
-}
-
-/* Among those that share the items the first to come gets the next place; others get items of their own. */
-static bool take_place(twi_tensor_list *list)
-{
-    long long count = list->count;
-    return list->shared && count < list->shared->room &&
-           atomic_compare_exchange_strong(&list->shared->used, &count, count + 1);
-}
-
-bool twi_tensor_list_push(twi_tensor_list **list, tw_tensor *tensor)
-{
-    if (!own_length(list))
-        return false;
-    if (has_items_alone(*list))
-        cut(*list);
-    if (!take_place(*list)) {
-        if (!reserve(*list, (*list)->count + 1))
+    while (count > 0 && (list->levels == 0 || (count - 1) >> (BITS * list->levels)))
+        if (list->levels == MOST_LEVELS || !grow(list))
             return false;
-        atomic_store(&(*list)->shared->used, (*list)->count + 1);
-    }
-    (*list)->items[(*list)->count++] = tensor;
-    return true;
-}
-
-bool twi_tensor_list_pop(twi_tensor_list **list)
-{
-    if (!own_length(list))
+    if (count < list->count && !cut(&list->items, list->levels, count))
         return false;
-    (*list)->count--;
-    if (has_items_alone(*list))
-        cut(*list);
+    list->count = count;
     return true;
 }
 
-void twi_tensor_list_put(twi_tensor_list *list, int64_t i, tw_tensor *tensor)
+bool twi_tensor_list_put(twi_tensor_list *list, int64_t i, tw_tensor *tensor)
 {
-    tw_tensor_release(list->items[i]);
-    list->items[i] = tensor;
+    bool fits = set(list, i, tensor);
+    if (!fits)
+        tw_tensor_release(tensor);
+    return fits;
 }
 
 tw_shape twi_join_elements(tw_shape a, tw_shape b)
@@ -193,7 +204,7 @@ tw_shape twi_tensor_list_shape(const twi_tensor_list *list)
 {
     tw_shape shape = TWI_NO_ELEMENTS;
     for (int64_t i = 0; list && i < list->count; i++) {
-        const tw_tensor *item = list->items[i];
+        const tw_tensor *item = twi_tensor_list_item(list, i);
         if (item)
             shape = twi_join_elements(shape, item->dtype == TW_VARIANT
                                                  ? twi_tensor_list_shape(*(twi_tensor_list **)item->data)
