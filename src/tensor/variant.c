@@ -71,6 +71,20 @@ tw_tensor *twi_tensor_list_item(const twi_tensor_list *list, int64_t i)
     return below;
 }
 
+int64_t twi_tensor_list_next(const twi_tensor_list *list, int64_t i)
+{
+    while (i < list->count) {
+        void *below = list->items;
+        int levels = list->levels;
+        for (; levels > 0 && below; levels--)
+            below = ((twi_tensor_items *)below)->below[place_of(i, levels)];
+        if (below)
+            return i;
+        i = (i | ((INT64_C(1) << (BITS * levels)) - 1)) + 1; /* behind the part that is not there */
+    }
+    return list->count;
+}
+
 /* Takes away what lies behind the first `count` of a part. */
 static bool cut(twi_tensor_items **items, int levels, int64_t count)
 {
@@ -203,12 +217,11 @@ tw_shape twi_join_elements(tw_shape a, tw_shape b)
 tw_shape twi_tensor_list_shape(const twi_tensor_list *list)
 {
     tw_shape shape = TWI_NO_ELEMENTS;
-    for (int64_t i = 0; list && i < list->count; i++) {
+    for (int64_t i = list ? twi_tensor_list_next(list, 0) : 0; list && i < list->count;
+         i = twi_tensor_list_next(list, i + 1)) {
         const tw_tensor *item = twi_tensor_list_item(list, i);
-        if (item)
-            shape = twi_join_elements(shape, item->dtype == TW_VARIANT
-                                                 ? twi_tensor_list_shape(*(twi_tensor_list **)item->data)
-                                                 : item->shape);
+        shape = twi_join_elements(
+            shape, item->dtype == TW_VARIANT ? twi_tensor_list_shape(*(twi_tensor_list **)item->data) : item->shape);
     }
     return shape;
 }

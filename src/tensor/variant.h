@@ -35,6 +35,8 @@ twi_tensor_list *twi_tensor_list_hold(twi_tensor_list *list); /* NULL is fine */
 void twi_tensor_list_release(twi_tensor_list *list);          /* NULL is fine */
 /* Item i, borrowed; NULL: nobody has set it. */
 tw_tensor *twi_tensor_list_item(const twi_tensor_list *list, int64_t i);
+/* The first item from i on that is set; as many as there are: none. */
+int64_t twi_tensor_list_next(const twi_tensor_list *list, int64_t i);
 /* Makes *list one that the caller alone holds; false: memory has run out. */
 bool twi_tensor_list_own(twi_tensor_list **list);
 /* The next two change a list that the caller alone holds; false: memory has run out. */

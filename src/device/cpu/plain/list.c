@@ -136,9 +136,8 @@ static tw_status expect_rows(const twi_run *r, int input)
 static tw_shape common_shape(const twi_tensor_list *list, tw_shape wanted)
 {
     tw_shape shape = merge(list->wanted, wanted);
-    for (int64_t i = 0; i < list->count && !tw_shape_is_known(shape); i++)
-        if (twi_tensor_list_item(list, i))
-            shape = merge(shape, twi_tensor_list_item(list, i)->shape);
+    for (int64_t i = -1; !tw_shape_is_known(shape) && (i = twi_tensor_list_next(list, i + 1)) < list->count;)
+        shape = merge(shape, twi_tensor_list_item(list, i)->shape);
     return shape;
 }
 
@@ -372,9 +371,8 @@ static tw_status run_concat_lists(const twi_run *r)
     int64_t first = status == TW_OK ? list->count : 0;
     if (status == TW_OK && !twi_tensor_list_resize(list, first + more->count))
         status = fail_memory(r);
-    for (int64_t i = 0; i < more->count && status == TW_OK; i++)
-        if (twi_tensor_list_item(more, i) &&
-            !twi_tensor_list_put(list, first + i, tw_tensor_retain(twi_tensor_list_item(more, i))))
+    for (int64_t i = -1; status == TW_OK && (i = twi_tensor_list_next(more, i + 1)) < more->count;)
+        if (!twi_tensor_list_put(list, first + i, tw_tensor_retain(twi_tensor_list_item(more, i))))
             status = fail_memory(r);
     return status;
 }
@@ -562,11 +560,11 @@ static tw_status add_list(const twi_run *r, twi_tensor_list *sum, const twi_tens
     if (sum->count != list->count)
         return twi_fail(r->error, TW_INVALID_ARGUMENT,
                         "Trying to add two lists of tensors with different number of elements.");
-    for (int64_t i = 0; i < list->count && status == TW_OK; i++) {
+    for (int64_t i = -1; status == TW_OK && (i = twi_tensor_list_next(list, i + 1)) < list->count;) {
         tw_tensor *item = twi_tensor_list_item(list, i);
-        if (item && twi_tensor_list_item(sum, i))
+        if (twi_tensor_list_item(sum, i))
             status = add_item(r, sum, i, item);
-        else if (item && !twi_tensor_list_put(sum, i, tw_tensor_retain(item)))
+        else if (!twi_tensor_list_put(sum, i, tw_tensor_retain(item)))
             status = fail_memory(r);
     }
     return status;
@@ -583,10 +581,8 @@ static tw_status run_add(const twi_run *r)
 
 static bool clear_list(twi_tensor_list *list)
 {
-    for (int64_t i = 0; i < list->count; i++) {
+    for (int64_t i = -1; (i = twi_tensor_list_next(list, i + 1)) < list->count;) {
         const tw_tensor *item = twi_tensor_list_item(list, i);
-        if (!item)
-            continue;
         bool is_list = item->dtype == TW_VARIANT;
         tw_tensor *zeros = is_list ? twi_tensor_from(item->dtype, item->shape, item->data)
                                    : tw_tensor_create(item->dtype, item->shape);
