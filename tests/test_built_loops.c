@@ -92,7 +92,7 @@ static void loops_and_branches_stand_in_loops(void **state)
             tw_output j = tw_round_number(g), product;
             tw_while(g, tw_less(g, j, i));
             tw_output is_odd = tw_equal(g, tw_floor_mod(g, j, whole(g, 2)), whole(g, 1));
-            TW_WHEN(g, is_odd) product = tw_mul(g, i, j);
+            TW_WHEN(g, is_odd) product = tw_mul(g, i, tw_round_number(g));
             sum[0] = tw_add(g, sum[0], tw_cond(g, is_odd, product, whole(g, 0)));
         }
     }

@@ -271,7 +271,8 @@ TW_API tw_output tw_cond(tw_graph *graph, tw_output predicate, tw_output then, t
  * tw_gradients() goes back through loops, of its values and of what they take from outside, through as many rounds as
  * there were; each round keeps what that needs. Gradients of these gradients are not to be had. */
 TW_API void tw_while(tw_graph *graph, tw_output predicate);
-/* The number of the round, an int32 from 0. So a limit is tw_while(g, tw_less(g, tw_round_number(g), most)). */
+/* The number of the innermost loop's round, an int32 from 0. So a limit is
+ * tw_while(g, tw_less(g, tw_round_number(g), most)). */
 TW_API tw_output tw_round_number(tw_graph *graph);
 
 /* ---- scans (src/ops/scan.c) ------------------------------------------------------------------------------------- */

@@ -12,6 +12,12 @@
 #include "graph/branches.h"
 #include "graph/sweep.h"
 
+/* A value that does not change: the variable that adds its gradients up. */
+typedef struct summed {
+    tw_output from; /* the value, outside */
+    int variable;
+} summed;
+
 /* One loop that is gone back through. */
 typedef struct twi_back {
     twi_sweep *s;
@@ -23,14 +29,8 @@ typedef struct twi_back {
     int rounds;                  /* the counter of `forth`, */
     int left;                    /* and of `loop` */
     TWI_ARRAY(tw_output) pushes; /* as control inputs */
-    TWI_ARRAY(struct summed) sums;
+    TWI_ARRAY(summed) sums;
 } twi_back;
-
-/* A value that does not change: the variable that adds its gradients up. */
-struct summed {
-    tw_output from; /* the value, outside */
-    int variable;
-};
 
 static tw_status fail_memory(twi_back *b)
 {
@@ -289,13 +289,18 @@ typedef struct turn {
 
 typedef TWI_ARRAY(turn) turns;
 
+/* Of which an Exit gives the last value; NULL: of none. */
+static const tw_node *merge_of(const tw_node *exit)
+{
+    const tw_node *from = exit->inputs[0].node, *merge = twi_op_is(from->op, TWI_SWITCH) ? from->inputs[0].node : NULL;
+    return merge && merge->backward.node ? merge : NULL;
+}
+
 static const tw_node *exit_of(const twi_back *b, const tw_node *merge)
 {
-    for (int i = 0; i < b->facts->exits.count; i++) {
-        const tw_node *exit = b->facts->exits.items[i], *from = exit->inputs[0].node;
-        if (twi_op_is(from->op, TWI_SWITCH) && from->inputs[0].node == merge)
-            return exit;
-    }
+    for (int i = 0; i < b->facts->exits.count; i++)
+        if (merge_of(b->facts->exits.items[i]) == merge)
+            return b->facts->exits.items[i];
     return NULL;
 }
 
@@ -306,7 +311,7 @@ static bool has_gradient(const twi_back *b, const tw_node *merge, const tw_node 
 {
     const twi_visited *v = &b->s->nodes[merge->id];
     bool is_list = merge->output_types[0] == TW_VARIANT, asked = exit && b->s->nodes[exit->id].arriving;
-    if (!merge->backward.node || !v->leads_to_y || !v->comes_from_x)
+    if (!v->leads_to_y || !v->comes_from_x)
         return false;
     if (is_list)
         return asked || !is_in_loop(b, origin_of(b, (tw_output){(tw_node *)merge, 0}).node);
@@ -326,8 +331,9 @@ static tw_status begin_turns(twi_back *b, turns *all)
 {
     tw_graph *graph = b->s->graph;
     for (int i = 0; i < b->facts->nodes.count && graph->error.status == TW_OK; i++) {
-        const tw_node *merge = b->facts->nodes.items[i], *exit = exit_of(b, merge);
-        if (!has_gradient(b, merge, exit))
+        const tw_node *merge = b->facts->nodes.items[i];
+        const tw_node *exit = merge->backward.node ? exit_of(b, merge) : NULL;
+        if (!merge->backward.node || !has_gradient(b, merge, exit))
             continue;
         tw_output last = {(tw_node *)exit, 0}, gradient = exit ? twi_sweep_sum(b->s, last) : (tw_output){0};
         tw_enter_colocation(graph, (tw_output){(tw_node *)merge, -1});
@@ -371,7 +377,7 @@ static void add_up(twi_back *b, const tw_node *enter)
     tw_leave_branch(graph);
     if (!zeros.node)
         return;
-    struct summed sum = {from, twi_loop_variable(graph, b->loop, zeros)};
+    summed sum = {from, twi_loop_variable(graph, b->loop, zeros)};
     tw_output terms[] = {twi_loop_value(b->loop, sum.variable), gradient};
     tw_enter_colocation(graph, (tw_output){(tw_node *)enter, -1});
     tw_output next = terms[0].node ? add(graph, "AddN", terms, 2) : terms[0];
@@ -452,6 +458,29 @@ static tw_status go_back(twi_back *b, turns *all)
     return graph->error.status;
 }
 
+/* Graphs that are read may have anything in place of a loop. */
+static tw_status check_loop(const twi_back *b)
+{
+    tw_graph *graph = b->s->graph;
+    const char *wrong = b->facts->cond ? NULL : b->facts->name;
+    for (int i = 0; i < b->facts->nodes.count && !wrong; i++) {
+        const tw_node *merge = b->facts->nodes.items[i], *back = merge->backward.node;
+        if (back &&
+            !(twi_op_is(merge->inputs[0].node->op, TWI_ENTER) && twi_op_is(back->op, TWI_NEXT) && is_in_loop(b, back)))
+            wrong = merge->name;
+    }
+    for (int i = 0; i < b->facts->exits.count && !wrong; i++) {
+        const tw_node *exit = b->facts->exits.items[i];
+        if (b->s->nodes[exit->id].arriving && !merge_of(exit))
+            wrong = exit->name;
+    }
+    if (!wrong)
+        return TW_OK;
+    return twi_graph_fail(graph, TW_UNIMPLEMENTED,
+                          "gradients of the loop '%s': '%s' is not what TensorFlow's loops are made of", b->facts->name,
+                          wrong);
+}
+
 tw_status twi_sweep_loop(twi_sweep *s, const tw_node *exit)
 {
     tw_graph *graph = s->graph;
@@ -460,8 +489,8 @@ tw_status twi_sweep_loop(twi_sweep *s, const tw_node *exit)
     turns all = {0};
     if (frame <= 0 || b.facts->exits.items[0] != exit || !is_asked(&b))
         return graph->error.status;
-    if (!b.facts->cond)
-        return twi_graph_fail(graph, TW_INVALID_ARGUMENT, "gradients: the loop '%s' has no LoopCond", b.facts->name);
+    if (check_loop(&b) != TW_OK)
+        return graph->error.status;
     tw_enter_name_scope(graph, "%s_grad", exit->name);
     const char *name = tw_name_scope(graph);
     b.forth = twi_loop_begin(graph, s->back ? s->back->forth : s->block, b.facts->name);

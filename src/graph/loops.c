@@ -162,8 +162,12 @@ static tw_output whole_number(tw_graph *graph, int32_t number)
 tw_output tw_round_number(tw_graph *graph)
 {
     TWI_NEED_OR(graph, (tw_output){0});
-    twi_block *loop = find_loop(graph, "tw_round_number");
+    twi_block *loop = twi_scope_block(graph);
+    while (loop && !loop->frame)
+        loop = loop->outer;
     if (!loop)
+        twi_graph_fail(graph, TW_FAILED_PRECONDITION, "tw_round_number(): stands in the block of a TW_LOOP");
+    if (graph->error.status != TW_OK)
         return (tw_output){0};
     if (loop->counter < 0) {
         twi_enter_block(graph, loop->outer, false);
