@@ -1,5 +1,5 @@
 /* test_built_loops.c - loops as a C program builds them, and their gradients: against differences, against the same
- * network without a loop, on devices, and what is said of those that make no sense. label: threads */
+ * network without a loop, on devices, and what is said of those that make no sense. */
 #include "gradient_testing.h"
 
 #include "faulty_memory.h"
@@ -985,7 +985,7 @@ static void building_loops_fails_cleanly_when_memory_runs_out(void **state)
     (void)state;
     tw_error error = {0};
     bool failed = true;
-    for (int n = 0; failed; n += 1 + n / 40) {
+    for (int n = 0; failed; n += 1 + n / 12) {
         fail_allocation(n);
         tw_status status = build_and_run(&error);
         failed = stop_failing_allocations();
