@@ -63,7 +63,7 @@ int main(void)
 {
     tw_error error = TW_NO_ERROR;
     tw_graph *g = tw_graph_create();
-    tw_initializer small = {TW_INIT_GLOROT_UNIFORM};
+    tw_initializer small = {.kind = TW_INIT_GLOROT_UNIFORM};
     tw_graph_set_seed(g, 1);
     network n = {.w = tw_get_variable(g, "w", TW_FLOAT32, TW_SHAPE(1, UNITS), small),
                  .u = tw_get_variable(g, "u", TW_FLOAT32, TW_SHAPE(UNITS, UNITS), small),

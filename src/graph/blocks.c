@@ -114,7 +114,7 @@ tw_output twi_block_pass(tw_graph *graph, twi_block *block, tw_output x)
         if (block->passages.items[i].outside.node == x.node && block->passages.items[i].outside.index == x.index)
             return block->passages.items[i].inside;
     tw_output before = x;
-    if (block->recall && block->recall(block->recaller, &before))
+    if (block->revisit && block->revisit(block->revisitor, &before))
         return add_to(graph, block, x, before);
     tw_output outside = twi_block_pass(graph, block->outer, before);
     if (!outside.node || graph->error.status != TW_OK)

@@ -19,7 +19,7 @@ typedef struct twi_passage {
 
 /* How a loop of gradients gets values of the loop that it goes back through. True: *x is such a value as the block has
  * it now; false: it is none, or *x is what it was before it entered that loop. */
-typedef bool twi_recall(void *user, tw_output *x);
+typedef bool twi_revisit(void *user, tw_output *x);
 
 struct twi_block {
     twi_block *outer, *before; /* of which it is a part; that was made before it */
@@ -27,8 +27,8 @@ struct twi_block {
     bool value;                /* which is taken where the predicate is that */
     tw_node *pivot;            /* runs where the block does; NULL: nobody has needed it */
     TWI_ARRAY(twi_passage) passages;
-    twi_recall *recall; /* NULL: this is no loop of gradients */
-    void *recaller;
+    twi_revisit *revisit; /* NULL: this is no loop of gradients */
+    void *revisitor;
     const char *frame;          /* of a loop: its name; NULL: this is a branch */
     int64_t at_once;            /* of a loop: so many rounds may be under way, where TensorFlow runs it */
     twi_block *body;            /* of a loop; NULL: nothing is tested yet */

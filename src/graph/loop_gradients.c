@@ -4,7 +4,7 @@
  * Its variables are the gradients of the first one's variables, and a sum for each value that does not change. What a
  * rule needs of a round, the first loop pushes onto a stack, one for each value, and the second pops it: the rules
  * build their nodes in the body of the second loop as they would anywhere, and what they take of the first is replaced
- * on the way in (twi_recall). So the first loop gets a counter and pushes that come behind its Exits in the graph; a
+ * on the way in (twi_revisit). So the first loop gets a counter and pushes that come behind its Exits in the graph; a
  * plan that fetches no gradient has neither.
  *
  * Loops in a loop are gone back through when their Exits are met, in the body of the outer second loop. A stack is made
@@ -195,7 +195,7 @@ static tw_output again(twi_back *b, tw_tensor *value)
     return made;
 }
 
-static bool recall(void *user, tw_output *x)
+static bool revisit(void *user, tw_output *x)
 {
     twi_back *b = user;
     tw_graph *graph = b->s->graph;
@@ -274,8 +274,8 @@ static void begin_going_back(twi_back *b, tw_output rounds)
     if (goes_on.node)
         twi_loop_test(graph, b->loop, goes_on);
     if (b->loop->body) {
-        b->loop->body->recall = recall;
-        b->loop->body->recaller = b;
+        b->loop->body->revisit = revisit;
+        b->loop->body->revisitor = b;
     }
 }
 
@@ -500,7 +500,7 @@ tw_status twi_sweep_loop(twi_sweep *s, const tw_node *exit)
     tw_status status = b.forth && b.loop ? go_back(&b, &all) : graph->error.status;
     tw_leave_name_scope(graph);
     if (b.loop && b.loop->body)
-        b.loop->body->recall = NULL;
+        b.loop->body->revisit = NULL;
     twi_array_free(&b.pushes);
     twi_array_free(&b.sums);
     twi_array_free(&all);
