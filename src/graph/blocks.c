@@ -142,12 +142,15 @@ bool twi_block_inputs(tw_graph *graph, twi_block *block, const tw_output *inputs
 {
     bool any = false;
     for (int i = 0; i < num_inputs; i++) {
-        bool is_value = inputs[i].node && inputs[i].index >= 0 && inputs[i].index < inputs[i].node->num_outputs;
-        inside[i] =
-            is_value ? twi_block_pass(graph, block, inputs[i]) : inputs[i]; /* what is wrong is said of the node */
-        any = any || (is_value && inside[i].node && is_within(inside[i].node->block, block));
+        tw_output x = inputs[i]; /* what is wrong is said of the node */
+        bool is_value = x.node && x.index >= 0 && x.index < x.node->num_outputs;
+        if (is_value)
+            x = twi_block_pass(graph, block, x);
         if (graph->error.status != TW_OK)
             return false;
+        any = any || (is_value && is_within(x.node->block, block));
+        if (inside)
+            inside[i] = x;
     }
     *pivot = any || !block ? NULL : pivot_of(graph, block);
     return graph->error.status == TW_OK;

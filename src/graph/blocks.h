@@ -44,8 +44,8 @@ void twi_blocks_free(tw_graph *graph);
  * has failed. */
 twi_block *twi_branch_find(tw_graph *graph, twi_block *outer, tw_output predicate, bool value);
 
-/* What a new node of the block (NULL: of none) takes instead of `inputs`. *pivot: what it comes after, if nothing that
- * it takes is of the block; NULL else. False: the graph has failed. */
+/* What a new node of the block takes instead of `inputs`; of none (NULL) they are looked at only, and `inside` may be
+ * NULL. *pivot: what it comes after, if nothing that it takes is of the block, else NULL. False: the graph failed. */
 bool twi_block_inputs(tw_graph *graph, twi_block *block, const tw_output *inputs, int num_inputs, tw_output *inside,
                       tw_node **pivot);
 /* x as the block has it; no node: the graph has failed. */

@@ -402,12 +402,13 @@ static tw_node *add_in_scopes(tw_graph *graph, const twi_op *op, const char *nam
     tw_node *pivot = NULL, *const *controls;
     twi_block *block = twi_scope_block(graph);
     bool leads = graph->latest_block && !twi_scope_is_raw(graph);
-    tw_output *inside = leads ? twi_arena_alloc(&graph->arena, sizeof *inside * (size_t)(num_inputs + 1)) : NULL;
-    if (leads && !inside)
+    tw_output *inside =
+        leads && block ? twi_arena_alloc(&graph->arena, sizeof *inside * (size_t)(num_inputs + 1)) : NULL;
+    if (leads && block && !inside)
         return fail_memory(graph), NULL;
     if (leads && !twi_block_inputs(graph, block, inputs, num_inputs, inside, &pivot))
         return NULL;
-    inputs = leads ? inside : inputs;
+    inputs = inside ? inside : inputs;
     tw_node *node = make_node(graph, op, name, inputs, num_inputs, attrs, num_attrs);
     if (!node)
         return NULL;
