@@ -402,6 +402,22 @@ static tw_output listed(tw_graph *g, const tw_output *x)
                                      tw_reduce_prod(g, some, TW_AXES(0), false)}, 4);
 }
 
+/* Each round takes an element of a list that the rounds before have pushed to. */
+static tw_output list_in_a_loop(tw_graph *g, const tw_output *x)
+{
+    static const int32_t three[] = {3};
+    tw_output shape = tw_constant_int32s(g, TW_SHAPE(1), three), v[] = {push(g, empty_list(g, shape), x[0]), x[1]};
+    TW_LOOP(g, v, 2)
+    {
+        tw_output i = tw_round_number(g);
+        tw_while(g, tw_less(g, i, whole(g, 3)));
+        v[1] = tw_mul(g, v[1], tw_sin(g, list_op(g, "TensorListGetItem", (tw_output[]){v[0], i, shape}, 3, false)));
+        v[0] = push(g, v[0], v[1]);
+    }
+    tw_output all = list_op(g, "TensorListStack", (tw_output[]){v[0], shape}, 2, false);
+    return tw_add(g, v[1], tw_reduce_sum(g, all, TW_AXES(0), false));
+}
+
 static const twt_gradient_case cases[] = {
     {"powers", powers, {{2, {2, 3}}, {2, {3, 3}}}, 2},
     {"powers of what is not known", powers, {{2, {2, 3}}, {2, {3, 3}}}, 2, .open = true},
@@ -415,6 +431,7 @@ static const twt_gradient_case cases[] = {
     {"a scan of an open number", scanned, {{2, {5, 2}}, {1, {2}}}, 2, .open = true},
     {"a part of a scan", scanned_in_part, {{2, {5, 2}}, {1, {2}}}, 2},
     {"lists", listed, {{1, {3}}, {1, {3}}}, 2},
+    {"a list in a loop", list_in_a_loop, {{1, {3}}, {1, {3}}}, 2},
     {"a map", mapped, {{2, {4, 2}}, {2, {4, 2}}, {1, {2}}}, 3},
 };
 

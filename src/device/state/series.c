@@ -109,7 +109,8 @@ tw_status twi_series_put(const twi_run *r, twi_series *s, int64_t index, tw_dtyp
     tw_status status = check_index(s, index, s->grows, r->error);
     if (status != TW_OK)
         return status;
-    if (!s->varied && s->shape.rank >= 0 && !tw_shape_equal(s->shape, shape) && !make_varied(s))
+    bool differs = twi_owns_memory(dtype) || (s->shape.rank >= 0 && !tw_shape_equal(s->shape, shape));
+    if (!s->varied && differs && !make_varied(s))
         return twi_fail_memory(r->error, r->node);
     if (s->varied)
         return put_varied(r, s, index, dtype, shape, value);
