@@ -103,7 +103,7 @@ static void loops_and_branches_stand_in_loops(void **state)
     tw_graph_destroy(g);
 }
 
-static void a_loop_without_values_changes_variables(void **state)
+static void a_round_reads_and_changes_variables(void **state)
 {
     (void)state;
     tw_graph *g = tw_graph_create();
@@ -120,6 +120,25 @@ static void a_loop_without_values_changes_variables(void **state)
     run_for(s, init);
     run_for(s, done[0]);
     assert_true(run_for(s, v->value) == 32);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
+static void a_loop_comes_after_what_a_scope_around_it_comes_after(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_variable *v = tw_get_variable(g, "v", TW_FLOAT32, TW_SCALAR, (tw_initializer){.a = 1});
+    tw_output sum[] = {tw_scalar(g, 0)}, set = tw_assign(g, v->handle, tw_scalar(g, 5));
+    TW_CONTROL(g, set) TW_LOOP(g, sum, 1)
+    {
+        tw_while(g, tw_less(g, tw_round_number(g), whole(g, 3)));
+        sum[0] = tw_add(g, sum[0], tw_variable_read(g, v));
+    }
+    tw_output init = tw_initialize_variables(g);
+    tw_session *s = open_session(g, NULL);
+    run_for(s, init);
+    assert_true(run_for(s, sum[0]) == 15);
     tw_session_destroy(s);
     tw_graph_destroy(g);
 }
@@ -1018,7 +1037,8 @@ int main(void)
         cmocka_unit_test(a_loop_gives_what_its_last_round_left),
         cmocka_unit_test(a_loop_of_no_rounds_gives_what_it_began_with),
         cmocka_unit_test(loops_and_branches_stand_in_loops),
-        cmocka_unit_test(a_loop_without_values_changes_variables),
+        cmocka_unit_test(a_round_reads_and_changes_variables),
+        cmocka_unit_test(a_loop_comes_after_what_a_scope_around_it_comes_after),
         cmocka_unit_test(a_value_may_change_its_shape),
         cmocka_unit_test(lists_with_one_beginning_are_apart),
         cmocka_unit_test(a_round_that_changes_a_list_does_not_copy_it),

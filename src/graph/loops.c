@@ -106,6 +106,25 @@ static twi_block *find_loop(tw_graph *graph, const char *call)
     return graph->error.status == TW_OK ? loop : NULL;
 }
 
+static tw_output whole_number(tw_graph *graph, int32_t number)
+{
+    tw_tensor *value = tw_tensor_from(TW_INT32, TW_SCALAR, &number);
+    tw_attr attrs[] = {tw_attr_tensor("value", value), tw_attr_type("dtype", TW_INT32)};
+    tw_node *node = value ? tw_add_node(graph, "Const", "number", NULL, 0, attrs, 2) : NULL;
+    if (!value)
+        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while building a loop");
+    tw_tensor_release(value);
+    return tw_node_output(node, 0);
+}
+
+/* What the open scopes of control inputs hold back: who stands in the loop comes after its ways in. */
+static tw_output held_back(tw_graph *graph, tw_output x)
+{
+    tw_node *const *controls;
+    bool held = x.node && twi_scope_controls(graph, &controls) > 0;
+    return held ? tw_node_output(tw_add_node(graph, "Identity", NULL, &x, 1, NULL, 0), 0) : x;
+}
+
 void tw_enter_loop(tw_graph *graph, tw_output *values, int count)
 {
     TWI_NEED_OR(graph, );
@@ -119,8 +138,10 @@ void tw_enter_loop(tw_graph *graph, tw_output *values, int count)
     for (int i = 0; i < count && loop && graph->error.status == TW_OK; i++) {
         if (!values[i].node)
             twi_graph_fail(graph, TW_INVALID_ARGUMENT, "loop '%s': value %d is a dead output", frame, i);
-        twi_loop_variable(graph, loop, values[i]);
+        twi_loop_variable(graph, loop, held_back(graph, values[i]));
     }
+    if (loop && count <= 0) /* something goes round in every loop */
+        loop->counter = twi_loop_variable(graph, loop, held_back(graph, whole_number(graph, 0)));
     if (loop) {
         loop->values = values;
         loop->num_values = graph->error.status == TW_OK ? count : 0;
@@ -128,8 +149,6 @@ void tw_enter_loop(tw_graph *graph, tw_output *values, int count)
             values[i] = twi_loop_value(loop, i);
     }
     twi_enter_loop_block(graph, loop);
-    if (count <= 0)
-        tw_round_number(graph); /* for something goes round in every loop */
 }
 
 void tw_while(tw_graph *graph, tw_output predicate)
@@ -146,17 +165,6 @@ void tw_while(tw_graph *graph, tw_output predicate)
         twi_loop_test(graph, loop, predicate);
     if (loop->body)
         twi_scope_go_on(graph, loop->body);
-}
-
-static tw_output whole_number(tw_graph *graph, int32_t number)
-{
-    tw_tensor *value = tw_tensor_from(TW_INT32, TW_SCALAR, &number);
-    tw_attr attrs[] = {tw_attr_tensor("value", value), tw_attr_type("dtype", TW_INT32)};
-    tw_node *node = value ? tw_add_node(graph, "Const", "number", NULL, 0, attrs, 2) : NULL;
-    if (!value)
-        twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while building a loop");
-    tw_tensor_release(value);
-    return tw_node_output(node, 0);
 }
 
 tw_output tw_round_number(tw_graph *graph)
