@@ -553,6 +553,42 @@ static void nodes_of_unknown_ops_are_kept_and_missed_when_they_are_needed(void *
     tw_graph_destroy(g);
 }
 
+/* Of the attribute "_output_shapes" of the node, the first. */
+static const Twi__TensorShapeProto *written_shape(const Twi__GraphDef *def, const char *name)
+{
+    for (size_t i = 0; i < def->n_node; i++)
+        for (size_t k = 0; strcmp(def->node[i]->name, name) == 0 && k < def->node[i]->n_attr; k++)
+            if (strcmp(def->node[i]->attr[k]->key, "_output_shapes") == 0)
+                return def->node[i]->attr[k]->value->list->shape[0];
+    fail_msg("no shapes of '%s' are written", name);
+    return NULL;
+}
+
+/* TensorFlow refuses a graph that says of a handle what it does not say itself. */
+static void handles_go_out_with_shapes_of_their_own_not_of_what_is_behind(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_output size = tw_constant_int32s(g, TW_SCALAR, (int32_t[]){-1});
+    tw_output row = tw_constant_int32s(g, TW_SHAPE(1), (int32_t[]){3});
+    tw_attr type = tw_attr_type("elem_type", TW_FLOAT32);
+    tw_attr types[] = {tw_attr_type("element_dtype", TW_FLOAT32), tw_attr_type("shape_type", TW_INT32)};
+    tw_add_node(g, "StackV2", "stack", &size, 1, &type, 1);
+    tw_add_node(g, "EmptyTensorList", "list", (tw_output[]){row, size}, 2, types, 2);
+    tw_get_variable(g, "v", TW_FLOAT32, TW_SHAPE(5), (tw_initializer){0});
+    bytes b = export(g);
+    Twi__GraphDef *def = twi__graph_def__unpack(NULL, b.size, b.data);
+    assert_true(written_shape(def, "stack")->unknown_rank);
+    static const char *const scalars[] = {"list", "v"};
+    for (int i = 0; i < 2; i++) {
+        assert_false(written_shape(def, scalars[i])->unknown_rank);
+        assert_int_equal(written_shape(def, scalars[i])->n_dim, 0);
+    }
+    twi__graph_def__free_unpacked(def, NULL);
+    tw_free(b.data);
+    tw_graph_destroy(g);
+}
+
 static void unknown_nodes_go_out_as_they_came_in(void **state)
 {
     (void)state;
@@ -826,6 +862,7 @@ int main(void)
         cmocka_unit_test(wrong_nodes_are_refused_by_name),
         cmocka_unit_test(nodes_of_unknown_ops_are_kept_and_missed_when_they_are_needed),
         cmocka_unit_test(unknown_nodes_go_out_as_they_came_in),
+        cmocka_unit_test(handles_go_out_with_shapes_of_their_own_not_of_what_is_behind),
         cmocka_unit_test(wrong_inputs_are_refused_by_name),
         cmocka_unit_test(wrong_attributes_are_refused_by_name),
         cmocka_unit_test(what_is_not_supported_is_carried_until_it_is_needed),

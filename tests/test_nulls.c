@@ -307,6 +307,20 @@ static tw_status work(tw_coordinator *coordinator, void *user, tw_error *why)
     return TW_OK;
 }
 
+static void scan_nothing(void *user, tw_graph *graph, const tw_output *elements, tw_output *state, tw_output *results)
+{
+    (void)user;
+    (void)graph;
+    (void)elements;
+    (void)state;
+    (void)results;
+}
+
+static void map_nothing(void *user, tw_graph *graph, const tw_output *elements, tw_output *results)
+{
+    scan_nothing(user, graph, elements, NULL, results);
+}
+
 #define SOME(type, name, ...)                                                                                          \
     static type *some_##name(void)                                                                                     \
     {                                                                                                                  \
@@ -384,6 +398,8 @@ static const char **some_char_pp(void)
 #define some_tw_variable_getter_p() same
 #define some_tw_fetch_progress_p() go_on
 #define some_tw_coordinator_thread_p() work
+#define some_tw_scan_function_p() scan_nothing
+#define some_tw_map_function_p() map_nothing
 #define some_void_pp() pointers
 #define some_tw_devices_pp() pointers
 #define some_tw_session_pp() pointers
@@ -418,6 +434,7 @@ static const char **some_char_pp(void)
 #define SOME_tw_output (missing == DEAD_OUTPUTS ? (tw_output){0} : some_tw_output())
 #define SOME_tw_initializer ((tw_initializer){0})
 #define SOME_tw_strided_slice_options ((tw_strided_slice_options){0})
+#define SOME_tw_scan_values ((tw_scan_values){0})
 #define SOME_tw_dataset_split TW_SPLIT_TRAIN
 #define SOME_tw_queue_kind TW_QUEUE_FIFO
 #define SOME_tw_time_kind TW_TIME_COMPUTE

@@ -136,10 +136,10 @@ TW_API int tw_node_number(const tw_node *node); /* its place in that order: inpu
 
 /* ---- scopes ------------------------------------------------------------------------------------------------ */
 
-/* Scopes read as blocks and nest; the arguments are printf's. Leave a block only by its end: `break`, `return` and `goto`
- * out of it are an error of the graph that names the scope and where it was opened. What such a block contains goes into
- * a function, or behind an `if`. (Compilers other than GCC and Clang find out when a scope around it is left, or when a
- * session is created: an error while a scope is open that is not the block around it.)
+/* Scopes read as blocks and nest; the arguments are printf's. Leave a block only by its end: `break`, `return` and
+ * `goto` out of it are an error of the graph that names the scope and where it was opened. What such a block contains
+ * goes into a function, or behind an `if`. (Compilers other than GCC and Clang find out when a scope around it is left,
+ * or when a session is created: an error while a scope is open that is not the block around it.)
  *
  *     TW_DEVICE(g, "/gpu:%d", i)
  *     TW_NAME_SCOPE(g, "tower_%d", i) {
@@ -152,7 +152,8 @@ TW_API int tw_node_number(const tw_node *node); /* its place in that order: inpu
  * TW_CONTROL       new nodes run after `output`'s node.
  * TW_COLOCATE      new nodes run where `output`'s node runs; device scopes outside are ignored.
  * TW_WHEN, TW_UNLESS  new nodes run only if `predicate`, a bool, is true; if it is false. tw_cond() (ops.h) joins what
- *                  they compute. Variables that are made inside are as if they had been made outside. */
+ *                  they compute. Variables that are made inside are as if they had been made outside.
+ * TW_LOOP          what is built inside is a round of a loop over values: see loops in ops.h. */
 typedef struct tw_scope_ { /* a block, on the caller's stack; what follows is for the macros alone */
     tw_graph *graph;
     struct tw_scope_ *outer;
@@ -186,6 +187,7 @@ TW_API void tw_scope_end_(tw_scope_ *scope); /* an error if the block was left w
     TW_SCOPE_BLOCK_(graph, tw_enter_branch(graph, predicate, true), tw_leave_branch(graph))
 #define TW_UNLESS(graph, predicate)                                                                                    \
     TW_SCOPE_BLOCK_(graph, tw_enter_branch(graph, predicate, false), tw_leave_branch(graph))
+#define TW_LOOP(graph, values, count) TW_SCOPE_BLOCK_(graph, tw_enter_loop(graph, values, count), tw_leave_loop(graph))
 
 TW_API void tw_enter_device(tw_graph *graph, const char *format, ...) TW_PRINTF(2, 3); /* "" changes nothing */
 /* A device function: called for each new node, returns a device string ("" or NULL changes nothing), which merges
@@ -221,6 +223,8 @@ TW_API void tw_enter_colocation(tw_graph *graph, tw_output output);
 TW_API void tw_leave_colocation(tw_graph *graph);
 TW_API void tw_enter_branch(tw_graph *graph, tw_output predicate, bool value);
 TW_API void tw_leave_branch(tw_graph *graph);
+TW_API void tw_enter_loop(tw_graph *graph, tw_output *values, int count);
+TW_API void tw_leave_loop(tw_graph *graph);
 
 /* Nodes made in between do not count for the seeds of random ops, which otherwise follow from how many nodes there are
  * before them: so a network begins with the same values whoever makes its input, or wherever its variables lie. */

@@ -246,6 +246,68 @@ TW_API tw_output tw_print(tw_graph *graph, tw_output input, const tw_output *dat
  * a block that was not taken cannot be fetched. */
 TW_API tw_output tw_cond(tw_graph *graph, tw_output predicate, tw_output then, tw_output otherwise);
 
+/* ---- loops (src/graph/loops.c) -------------------------------------------------------------------------------- */
+
+/* The block of a TW_LOOP is a round. `values` are what the loop begins with; in the block they are what they are in
+ * this round, and what they are set to there is what the next round has; behind the block they are what the last round
+ * left. What stands before tw_while() is computed in each round, to find out whether it is one; what stands behind it
+ * only if it is. Both are computed again in every round.
+ *
+ *     tw_output v[] = {x, tw_scalar_of(g, TW_INT32, 0)};
+ *     TW_LOOP(g, v, 2) {
+ *         tw_while(g, tw_less(g, v[1], n));
+ *         v[0] = tw_tanh(g, tw_matmul(g, v[0], w->value));
+ *         v[1] = tw_add(g, v[1], tw_scalar_of(g, TW_INT32, 1));
+ *     }
+ *     tw_output y = v[0];
+ *
+ * What is taken from outside (n, w) is the same in all rounds. A value keeps its type, and its shape unless it begins
+ * with one that is not known (tw_placeholder_with_default()). Loops stand in loops and in branches, and branches in
+ * loops; device and name scopes reach in, control scopes from outside hold back what the loop begins with. A variable
+ * is read and changed (tw_variable_read(), tw_assign()) in each round where that stands behind tw_while(), and what
+ * changes it must be what something else comes after (TW_CONTROL), for nothing inside can be fetched; variable->value
+ * was read before the loop. tw_name() before the block names it, "while" otherwise.
+ *
+ * tw_gradients() goes back through loops, of its values and of what they take from outside, through as many rounds as
+ * there were; each round keeps what that needs. Gradients of these gradients are not to be had. */
+TW_API void tw_while(tw_graph *graph, tw_output predicate);
+/* The number of the innermost loop's round, an int32 from 0. So a limit is
+ * tw_while(g, tw_less(g, tw_round_number(g), most)). */
+TW_API tw_output tw_round_number(tw_graph *graph);
+
+/* ---- scans (src/ops/scan.c) ------------------------------------------------------------------------------------- */
+
+/* A loop over the slices of tensors along their first axis, built by one call of a function, which builds the nodes of
+ * a step: elements[i] is the step's slice of what is scanned; state[i] is what the step before left, and is set to what
+ * this one leaves; results[i] is set to what this step gives. Gradients flow back to all that it takes, from outside
+ * too.
+ *
+ *     static void step(void *user, tw_graph *g, const tw_output *x, tw_output *h, tw_output *y)
+ *     {
+ *         const layer *l = user;
+ *         y[0] = h[0] = tw_tanh(g, tw_add(g, tw_matmul(g, x[0], l->w), tw_matmul(g, h[0], l->u)));
+ *     }
+ *
+ *     tw_scan(g, step, &layer, (tw_scan_values){.elements = &x, .num_elements = 1, .state = &h, .num_state = 1,
+ *                                               .results = &y, .num_results = 1, .steps = longest}); */
+typedef void tw_scan_function(void *user, tw_graph *graph, const tw_output *elements, tw_output *state,
+                              tw_output *results);
+typedef struct tw_scan_values {
+    const tw_output *elements; /* each [n, ...], with one n */
+    int num_elements;
+    tw_output *state; /* what the first step begins with; is set to what the last one leaves */
+    int num_state;
+    tw_output *results; /* is set to what the steps give, [n, ...] */
+    int num_results;
+    tw_output steps; /* int32: how many there are, at most n; {NULL, 0}: n. Rows of results behind them are 0 */
+} tw_scan_values;
+TW_API void tw_scan(tw_graph *graph, tw_scan_function *function, void *user, tw_scan_values values);
+
+/* The function of each slice by itself: a scan without a state. */
+typedef void tw_map_function(void *user, tw_graph *graph, const tw_output *elements, tw_output *results);
+TW_API void tw_map(tw_graph *graph, tw_map_function *function, void *user, const tw_output *elements, int num_elements,
+                   tw_output *results, int num_results);
+
 /* ---- collectives (src/ops/collective.c) ----------------------------------------------------------------------- */
 
 /* The sum of the inputs of all nodes of that shared name, of which there are num_devices, each on a real GPU of its own:

@@ -17,8 +17,7 @@ void twi_branches_destroy(twi_branches *b)
     twi_free(b);
 }
 
-/* Where a predicate was computed. */
-static tw_output root_of(tw_output predicate)
+tw_output twi_branches_root(tw_output predicate)
 {
     while (predicate.node->num_inputs && predicate.index < predicate.node->num_inputs &&
            twi_op_is(predicate.node->op, TWI_PASSES | TWI_SWITCH))
@@ -28,7 +27,7 @@ static tw_output root_of(tw_output predicate)
 
 static twi_literal literal_of(tw_output predicate, bool value)
 {
-    tw_output root = root_of(predicate);
+    tw_output root = twi_branches_root(predicate);
     return (twi_literal){root.node->id, root.index, value};
 }
 
@@ -44,8 +43,10 @@ static tw_status join_inputs(twi_branches *b, const tw_node *node, twi_guard **g
 {
     twi_guard *one = NULL;
     tw_status status = TW_OK;
+    bool leaves = twi_op_is(node->op, TWI_EXIT); /* a loop: that its last round is none is no condition outside */
     for (int i = 0; i < node->num_inputs && status == TW_OK; i++) {
-        status = guard_of(b, node->inputs[i], &one, error);
+        tw_output input = {node->inputs[i].node, leaves ? -1 : node->inputs[i].index};
+        status = guard_of(b, input, &one, error);
         if (status == TW_OK)
             status = twi_guard_join(&b->guards, *guard, one, guard, error);
     }
@@ -122,4 +123,17 @@ int twi_branches_between(tw_graph *graph, const tw_node *merge, int i, twi_condi
     if (status != TW_OK)
         twi_graph_fail(graph, status, "%s", error.message);
     return status == TW_OK ? count : -1;
+}
+
+int twi_branches_of(tw_graph *graph, tw_output output, twi_condition_side sides[TWI_MOST_CONDITIONS])
+{
+    tw_error error = {0};
+    twi_branches *b = NULL;
+    twi_guard *guard = NULL;
+    tw_status status = find(graph, &b, &error);
+    if (status == TW_OK)
+        status = guard_of(b, output, &guard, &error);
+    if (status != TW_OK)
+        twi_graph_fail(graph, status, "%s", error.message);
+    return status != TW_OK ? -1 : guard == &twi_never ? 0 : list_rest(graph, guard, NULL, sides);
 }

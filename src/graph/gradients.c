@@ -2,46 +2,34 @@
  *
  * Creation order is a topological order, so one sweep from the last node to the first meets every node after all its
  * consumers. Only nodes on a path from an x to a y are visited. Gradients that meet at an output are added with AddN,
- * in the order of the consumers' creation, latest first, which is a fixed order for a fixed graph. */
-#include "graph/graph.h"
+ * in the order of the consumers' creation, latest first, which is a fixed order for a fixed graph.
+ *
+ * A loop is gone back through as a whole when its first Exit is met: what uses its values has been visited then
+ * (loop_gradients.c). */
+#include "graph/sweep.h"
 
 #include <string.h>
 
-typedef TWI_ARRAY(tw_output) outputs;
-
-/* What a sweep knows of a node. */
-typedef struct visited {
-    bool leads_to_y, comes_from_x, is_x;
-    outputs *arriving; /* [num_outputs] gradients that have arrived; made when needed */
-} visited;
-
-typedef struct sweep {
-    tw_graph *graph;
-    visited *nodes; /* [num_nodes] */
-    int num_nodes;  /* when the sweep began: what it adds is not visited */
-} sweep;
-
-static outputs *arriving_at(sweep *s, tw_output output)
+static twi_outputs *arriving_at(twi_sweep *s, tw_output output)
 {
-    outputs **row = &s->nodes[output.node->id].arriving;
+    twi_outputs **row = &s->nodes[output.node->id].arriving;
     if (!*row)
         *row = twi_alloc_array((size_t)output.node->num_outputs, sizeof **row);
     return *row ? &(*row)[output.index] : NULL;
 }
 
-static bool arrive(sweep *s, tw_output at, tw_output gradient)
+bool twi_sweep_arrive(twi_sweep *s, tw_output at, tw_output gradient)
 {
-    outputs *list = arriving_at(s, at);
+    twi_outputs *list = arriving_at(s, at);
     return list && twi_push(list, gradient);
 }
 
-/* The gradient of one output: what arrived, added up; {NULL, 0} if nothing did. */
-static tw_output sum_of(sweep *s, tw_output at)
+tw_output twi_sweep_sum(twi_sweep *s, tw_output at)
 {
-    outputs *row = s->nodes[at.node->id].arriving;
+    twi_outputs *row = s->nodes[at.node->id].arriving;
     if (!row || row[at.index].count == 0)
         return (tw_output){0};
-    outputs *list = &row[at.index];
+    twi_outputs *list = &row[at.index];
     if (list->count > 1) {
         tw_enter_colocation(s->graph, list->items[0]);
         tw_output sum = tw_node_output(tw_add_node(s->graph, "AddN", NULL, list->items, list->count, NULL, 0), 0);
@@ -52,7 +40,7 @@ static tw_output sum_of(sweep *s, tw_output at)
     return list->items[0];
 }
 
-static bool is_float(tw_dtype dtype)
+bool twi_has_gradient(tw_dtype dtype)
 {
     return dtype == TW_FLOAT32 || dtype == TW_FLOAT64 || dtype == TW_FLOAT16 || dtype == TW_BFLOAT16;
 }
@@ -87,21 +75,71 @@ static tw_output ones_like(tw_graph *graph, tw_output y)
     return output;
 }
 
-static void mark_paths(sweep *s, const tw_output *ys, int num_ys, const tw_output *xs, int num_xs)
+/* What leads to a loop's Merge by its way back, which comes later, leads on from there. */
+static void mark_to_ys(twi_sweep *s)
+{
+    for (int id = s->num_nodes - 1; id >= 0; id--) {
+        const tw_node *node = s->graph->nodes.items[id], *back = node->backward.node;
+        if (!s->nodes[id].leads_to_y)
+            continue;
+        for (int i = 0; i < node->num_inputs; i++)
+            s->nodes[node->inputs[i].node->id].leads_to_y = true;
+        if (back && !s->nodes[back->id].leads_to_y) {
+            s->nodes[back->id].leads_to_y = true;
+            id = back->id + 1;
+        }
+    }
+}
+
+/* A bool that x decides hands on no gradient: it does not make all that it decides depend on x. */
+static bool comes_from_x(const twi_sweep *s, const tw_node *node)
+{
+    bool comes = node->backward.node && s->nodes[node->backward.node->id].comes_from_x;
+    for (int i = 0; !comes && i < node->num_inputs; i++)
+        comes = tw_output_dtype(node->inputs[i]) != TW_BOOL && s->nodes[node->inputs[i].node->id].comes_from_x;
+    return comes;
+}
+
+/* What is popped from a stack comes from what was pushed there. True: that was not known yet. */
+static bool mark_stack(twi_sweep *s, const tw_node *put)
+{
+    const tw_node *stack = put;
+    if (!twi_op_is(put->op, TWI_PUTS) || put->num_inputs != 2 || !s->nodes[put->id].comes_from_x)
+        return false;
+    while (stack->num_inputs && stack->op->makes == TWI_MAKES_NOTHING)
+        stack = stack->inputs[0].node;
+    bool is_new = !s->nodes[stack->id].comes_from_x;
+    s->nodes[stack->id].comes_from_x = true;
+    return is_new;
+}
+
+static void mark_from_xs(twi_sweep *s)
+{
+    bool goes_back = true;
+    while (goes_back) {
+        goes_back = false;
+        for (int id = 0; id < s->num_nodes; id++) {
+            const tw_node *node = s->graph->nodes.items[id];
+            bool marked = s->nodes[id].comes_from_x;
+            s->nodes[id].comes_from_x = marked || comes_from_x(s, node);
+        }
+        for (int id = 0; id < s->num_nodes && s->graph->loops; id++) {
+            const tw_node *node = s->graph->nodes.items[id];
+            goes_back = goes_back || (node->backward.node && !s->nodes[id].comes_from_x && comes_from_x(s, node));
+            goes_back = mark_stack(s, node) || goes_back;
+        }
+    }
+}
+
+static void mark_paths(twi_sweep *s, const tw_output *ys, int num_ys, const tw_output *xs, int num_xs)
 {
     for (int i = 0; i < num_ys; i++)
         s->nodes[ys[i].node->id].leads_to_y = true;
-    for (int id = s->num_nodes - 1; id >= 0; id--)
-        for (int i = 0; s->nodes[id].leads_to_y && i < s->graph->nodes.items[id]->num_inputs; i++)
-            s->nodes[s->graph->nodes.items[id]->inputs[i].node->id].leads_to_y = true;
+    mark_to_ys(s);
     for (int i = 0; i < num_xs; i++)
         if (xs[i].node)
             s->nodes[xs[i].node->id].comes_from_x = s->nodes[xs[i].node->id].is_x = true;
-    for (int id = 0; id < s->num_nodes; id++) {
-        const tw_node *node = s->graph->nodes.items[id];
-        for (int i = 0; !s->nodes[id].comes_from_x && i < node->num_inputs; i++)
-            s->nodes[id].comes_from_x = s->nodes[node->inputs[i].node->id].comes_from_x;
-    }
+    mark_from_xs(s);
 }
 
 /* A gradient is like what it is a gradient of; that of a handle is like the variable behind it. The gradient may not
@@ -112,6 +150,8 @@ static tw_status check_gradient(tw_graph *graph, const tw_node *node, int i, tw_
     tw_output x = node->inputs[i];
     tw_dtype dtype = tw_output_dtype(x) == TW_RESOURCE ? x.node->resource_dtype : tw_output_dtype(x);
     tw_shape *shape = &dx.node->output_shapes[dx.index];
+    if (tw_output_dtype(dx) == TW_VARIANT && dtype == TW_VARIANT) /* of a list: what is known of it is its elements' */
+        return TW_OK;
     if (tw_output_dtype(dx) == dtype && twi_merge_shapes(*shape, tw_output_shape(x), shape, NULL) == TW_OK)
         return TW_OK;
     return twi_graph_fail(graph, TW_INTERNAL, "the gradient of %s '%s' for input %d is %s %s, expected %s %s",
@@ -121,16 +161,16 @@ static tw_status check_gradient(tw_graph *graph, const tw_node *node, int i, tw_
 }
 
 /* Calls the rule of one node and hands its results to the inputs. */
-static tw_status differentiate(sweep *s, tw_node *node)
+static tw_status differentiate(twi_sweep *s, tw_node *node)
 {
     tw_graph *graph = s->graph;
     bool any = false;
-    tw_output *dy = twi_alloc_array((size_t)(node->num_outputs + node->num_inputs + 1), sizeof *dy);
+    tw_output *dy = twi_alloc_array((size_t)node->num_outputs + (size_t)node->num_inputs + 1, sizeof *dy);
     if (!dy)
         return twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while differentiating");
     tw_output *dx = dy + node->num_outputs;
     for (int i = 0; i < node->num_outputs; i++) {
-        dy[i] = sum_of(s, (tw_output){node, i});
+        dy[i] = twi_sweep_sum(s, (tw_output){node, i});
         any = any || dy[i].node;
     }
     if (!any)
@@ -140,7 +180,7 @@ static tw_status differentiate(sweep *s, tw_node *node)
                        node->op->name);
         goto done;
     }
-    twi_gradient context = {graph, node, dy, dx};
+    twi_gradient context = {graph, node, dy, dx, s->num_nodes};
     tw_enter_colocation(graph, (tw_output){node, -1});
     tw_enter_name_scope(graph, "%s_grad", node->name);
     node->op->gradient(&context);
@@ -150,7 +190,7 @@ static tw_status differentiate(sweep *s, tw_node *node)
         tw_output x = node->inputs[i];
         if (!dx[i].node || !s->nodes[x.node->id].comes_from_x)
             continue;
-        if (check_gradient(graph, node, i, dx[i]) == TW_OK && !arrive(s, x, dx[i]))
+        if (check_gradient(graph, node, i, dx[i]) == TW_OK && !twi_sweep_arrive(s, x, dx[i]))
             twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while differentiating");
     }
 done:
@@ -159,15 +199,30 @@ done:
 }
 
 /* A node that is itself an x is passed through only when some of its own inputs lead on to another x. */
-static bool must_visit(const sweep *s, const tw_node *node)
+static bool must_visit(const twi_sweep *s, const tw_node *node)
 {
-    const visited *v = &s->nodes[node->id];
+    const twi_visited *v = &s->nodes[node->id];
     if (!v->leads_to_y || !v->comes_from_x || !v->arriving)
         return false;
     bool leads_on = !v->is_x;
     for (int i = 0; i < node->num_inputs && !leads_on; i++)
         leads_on = s->nodes[node->inputs[i].node->id].comes_from_x;
     return leads_on;
+}
+
+tw_status twi_sweep_nodes(twi_sweep *s, int frame)
+{
+    tw_status status = TW_OK;
+    for (int id = s->num_nodes - 1; id >= 0 && status == TW_OK; id--) {
+        tw_node *node = s->graph->nodes.items[id];
+        if (twi_sweep_frame(s, node) != frame)
+            continue;
+        if (twi_op_is(node->op, TWI_EXIT))
+            status = twi_sweep_loop(s, node);
+        else if (must_visit(s, node) && !twi_sweep_round(s, node))
+            status = differentiate(s, node);
+    }
+    return status != TW_OK ? status : s->graph->error.status;
 }
 
 /* Outputs that are there belong to the graph and exist; index -1, the node itself, is passed over where it may be. */
@@ -185,12 +240,12 @@ static tw_status check_outputs(tw_graph *graph, const char *what, const tw_outpu
     return TW_OK;
 }
 
-static tw_status start_at(sweep *s, const tw_output *ys, int num_ys, const tw_output *grad_ys)
+static tw_status start_at(twi_sweep *s, const tw_output *ys, int num_ys, const tw_output *grad_ys)
 {
     for (int i = 0; i < num_ys; i++) {
         if (!ys[i].node || ys[i].index < 0)
             return twi_graph_fail(s->graph, TW_INVALID_ARGUMENT, "gradients of a dead output (y number %d)", i);
-        if (!is_float(tw_output_dtype(ys[i])))
+        if (!twi_has_gradient(tw_output_dtype(ys[i])))
             return twi_graph_fail(s->graph, TW_INVALID_ARGUMENT, "gradients of '%s': it is %s, only floats have them",
                                   ys[i].node->name, tw_dtype_name(tw_output_dtype(ys[i])));
         tw_output start = grad_ys && grad_ys[i].node ? grad_ys[i] : (tw_output){0};
@@ -199,10 +254,30 @@ static tw_status start_at(sweep *s, const tw_output *ys, int num_ys, const tw_ou
             start = ones_like(s->graph, ys[i]);
             tw_leave_colocation(s->graph);
         }
-        if (s->graph->error.status == TW_OK && !arrive(s, ys[i], start))
+        if (s->graph->error.status == TW_OK && !twi_sweep_arrive(s, ys[i], start))
             return twi_graph_fail(s->graph, TW_RESOURCE_EXHAUSTED, "out of memory while differentiating");
     }
     return s->graph->error.status;
+}
+
+/* All of ys and xs are in one loop, or in none. */
+static tw_status find_home(twi_sweep *s, const tw_output *ys, int num_ys, const tw_output *xs, int num_xs)
+{
+    tw_error error = {0};
+    if (!s->graph->loops)
+        return TW_OK;
+    if (twi_frames_find(s->graph, &s->frames, &error) != TW_OK)
+        return twi_graph_latch(s->graph, &error);
+    s->home = num_ys > 0 && ys[0].node ? s->frames.of[ys[0].node->id] : 0;
+    for (int i = 0; i < num_ys + num_xs; i++) {
+        const tw_node *node = i < num_ys ? ys[i].node : xs[i - num_ys].node;
+        int frame = node ? s->frames.of[node->id] : s->home;
+        if (frame != s->home)
+            return twi_graph_fail(s->graph, TW_INVALID_ARGUMENT,
+                                  "gradients: '%s' is computed in the rounds of a loop, and '%s' is not in the same",
+                                  frame > 0 ? node->name : ys[0].node->name, frame > 0 ? ys[0].node->name : node->name);
+    }
+    return TW_OK;
 }
 
 void tw_gradients(tw_graph *graph, const tw_output *ys, int num_ys, const tw_output *grad_ys, const tw_output *xs,
@@ -215,24 +290,21 @@ void tw_gradients(tw_graph *graph, const tw_output *ys, int num_ys, const tw_out
     if (graph->error.status != TW_OK || check_outputs(graph, "y", ys, num_ys) != TW_OK ||
         check_outputs(graph, "x", xs, num_xs) != TW_OK || check_outputs(graph, "gradient", grad_ys, num_ys) != TW_OK)
         return;
-    sweep s = {.graph = graph, .num_nodes = graph->nodes.count};
+    twi_sweep s = {.graph = graph, .num_nodes = graph->nodes.count, .block = twi_scope_block(graph)};
     s.nodes = twi_alloc_array((size_t)s.num_nodes + 1, sizeof *s.nodes);
     tw_enter_name_scope(graph, "gradients");
     if (!s.nodes) {
         twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while differentiating");
         goto done;
     }
-    if (start_at(&s, ys, num_ys, grad_ys) != TW_OK)
+    if (find_home(&s, ys, num_ys, xs, num_xs) != TW_OK || start_at(&s, ys, num_ys, grad_ys) != TW_OK)
         goto done;
     mark_paths(&s, ys, num_ys, xs, num_xs);
-    for (int id = s.num_nodes - 1; id >= 0; id--) {
-        tw_node *node = graph->nodes.items[id];
-        if (must_visit(&s, node) && differentiate(&s, node) != TW_OK)
-            goto done;
-    }
+    if (twi_sweep_nodes(&s, s.home) != TW_OK)
+        goto done;
     for (int i = 0; i < num_xs; i++)
         if (xs[i].node && xs[i].index >= 0)
-            grads[i] = sum_of(&s, xs[i]);
+            grads[i] = twi_sweep_sum(&s, xs[i]);
 done:
     tw_leave_name_scope(graph);
     for (int id = 0; s.nodes && id < s.num_nodes; id++) {
@@ -241,4 +313,5 @@ done:
         twi_free(s.nodes[id].arriving);
     }
     twi_free(s.nodes);
+    twi_frames_free(&s.frames);
 }

@@ -1,6 +1,7 @@
 /* graph.c - making graphs and nodes: types and attributes are matched with the op's signature, shapes are inferred,
  * the first error latches.
  * Never here: scopes (scopes.c), variables (variables.c), gradients (gradients.c). */
+#include "graph/blocks.h"
 #include "graph/branches.h"
 #include "graph/match.h"
 
@@ -43,7 +44,7 @@ void tw_graph_destroy(tw_graph *graph)
     twi_map_free(&graph->files);
     twi_scopes_destroy(graph->scopes);
     twi_branches_destroy(graph->conditions);
-    twi_branch_scopes_free(graph);
+    twi_blocks_free(graph);
     twi_arena_free(&graph->arena);
     twi_free(graph);
 }
@@ -399,13 +400,15 @@ static tw_node *add_in_scopes(tw_graph *graph, const twi_op *op, const char *nam
                               const tw_attr *attrs, int num_attrs)
 {
     tw_node *pivot = NULL, *const *controls;
-    twi_branch *branch = twi_scope_branch(graph);
-    tw_output *inside = branch ? twi_arena_alloc(&graph->arena, sizeof *inside * (size_t)(num_inputs + 1)) : NULL;
-    if (branch && !inside)
+    twi_block *block = twi_scope_block(graph);
+    bool leads = graph->latest_block && !twi_scope_is_raw(graph);
+    tw_output *inside =
+        leads && block ? twi_arena_alloc(&graph->arena, sizeof *inside * (size_t)(num_inputs + 1)) : NULL;
+    if (leads && block && !inside)
         return fail_memory(graph), NULL;
-    if (branch && !twi_branch_inputs(graph, branch, inputs, num_inputs, inside, &pivot))
+    if (leads && !twi_block_inputs(graph, block, inputs, num_inputs, inside, &pivot))
         return NULL;
-    inputs = branch ? inside : inputs;
+    inputs = inside ? inside : inputs;
     tw_node *node = make_node(graph, op, name, inputs, num_inputs, attrs, num_attrs);
     if (!node)
         return NULL;
@@ -416,7 +419,7 @@ static tw_node *add_in_scopes(tw_graph *graph, const twi_op *op, const char *nam
         add_control(node, controls[i]);
     if (pivot)
         add_control(node, pivot);
-    node->branch = branch;
+    node->block = block;
     tw_node *with = twi_scope_colocation(graph);
     if (with && add_colocation(graph, node, with) == TW_OK)
         node->device = with->device;

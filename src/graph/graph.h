@@ -1,8 +1,9 @@
 /* graph.h - inside of a graph: nodes in order of creation, scopes, variables, collections.
  *
  * Inputs always exist before the node that uses them, so the order of creation is a topological order and nothing
- * here ever sorts. The way back of a loop is no input but a field of its own (`backward`), and a loop's Exits come behind
- * all of its nodes. */
+ * here ever sorts. The way back of a loop is no input but a field of its own (`backward`). A loop's Exits come behind all
+ * of its nodes but those that gradients have added to it (loop_gradients.c), and nothing that these take comes of an
+ * Exit. */
 #ifndef TWI_GRAPH_H
 #define TWI_GRAPH_H
 
@@ -31,7 +32,7 @@ struct tw_node {
     tw_dtype kernel_type;      /* what rows of kernels are asked for: twi_kernel_type() of its attributes */
     tw_output backward;        /* of a loop's Merge: what its last input is really, which comes later than the Merge; in
                                   `inputs` the first stands there once more */
-    struct twi_branch *branch; /* that it was built in (branch_scopes.c); NULL: none */
+    struct twi_block *block;   /* that it was built in (blocks.c); NULL: none */
     int order;                 /* its rank among nodes that are ready: its id, but for reductions (reduction.c) */
     const char *file;          /* that it was built from, */
     int line;                  /* in this line; NULL: nobody said */
@@ -56,7 +57,7 @@ struct tw_graph {
     const char *next_name;                  /* of tw_name() */
     bool branches, loops;                   /* some node is a Switch or a Merge; of a loop */
     struct twi_branches *conditions;        /* branches.c; NULL until somebody asks */
-    struct twi_branch *latest_branch;       /* of those that it was built in */
+    struct twi_block *latest_block;         /* of those that it was built in */
     int64_t seed;
     bool has_seed;
     int uncounted;                          /* nodes that seeds of random ops pass over, so that a network draws the same
@@ -145,6 +146,9 @@ tw_variable *twi_scope_getters(tw_graph *graph, tw_variable *variable);   /* wha
 /* A name scope that is `name` itself, whatever is open and used ("conv1/weights/"; NULL: memory ran out); leave with
  * tw_leave_name_scope(). */
 void twi_enter_absolute_scope(tw_graph *graph, const char *name);
+/* New nodes are where ops without kernels on GPUs can be: where `beside` is if that asks for a CPU, anywhere else. */
+void twi_enter_host(tw_graph *graph, tw_output beside);
+void twi_leave_host(tw_graph *graph);
 /* Forgets the open control inputs until tw_leave_control(). */
 void twi_enter_no_control(tw_graph *graph);
 

@@ -86,6 +86,7 @@ typedef struct twi_gradient {
     tw_node *node;        /* the forward node */
     const tw_output *dy;  /* [num_outputs]: gradients flowing in; {NULL, 0} where none does */
     tw_output *dx;        /* [num_inputs]: the rule fills these; left {NULL, 0} means none */
+    int first;            /* the first node that this call of tw_gradients() has added */
 } twi_gradient;
 
 typedef void twi_gradient_rule(twi_gradient *g);

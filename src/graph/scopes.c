@@ -5,7 +5,7 @@
  *
  * Each kind has a stack of its own, and one more, `open`, has the order in which all were entered: scopes nest, so whoever
  * is left must be on top. What lies above it was left open by mistake, which latches an error, and is left too. */
-#include "graph/branches.h"
+#include "graph/blocks.h"
 #include "graph/graph.h"
 
 #include "device/name.h" /* twi_device_name: the one parser of device strings */
@@ -30,12 +30,15 @@ typedef struct getter_scope {
     void *user;
 } getter_scope;
 
-typedef enum scope_kind { DEVICE, NAME, VARIABLES, GETTER, CONTROL, COLOCATION, BRANCH } scope_kind; /* ORDER SCOPES */
+/* ORDER SCOPES */
+typedef enum scope_kind { DEVICE, NAME, VARIABLES, GETTER, CONTROL, COLOCATION, BRANCH, LOOP } scope_kind;
 
-typedef struct branch_scope {
-    twi_branch *branch;
+typedef struct block_scope {
+    twi_block *block;
     int first_control; /* of those that were opened inside */
-} branch_scope;
+    bool is_closed;    /* to those that were opened outside */
+    bool raw;
+} block_scope;
 
 typedef struct open_scope {
     scope_kind kind;
@@ -54,7 +57,7 @@ struct twi_scopes {
     int uncounted, first_uncounted; /* how many such scopes are open; the number of nodes before the outermost */
     TWI_ARRAY(tw_node *) controls; /* NULL: everything before is forgotten */
     TWI_ARRAY(tw_node *) colocations;
-    TWI_ARRAY(branch_scope) branches;
+    TWI_ARRAY(block_scope) blocks_open;
 };
 
 twi_scopes *twi_scopes_create(void)
@@ -75,7 +78,7 @@ void twi_scopes_destroy(twi_scopes *s)
     twi_array_free(&s->getters);
     twi_array_free(&s->controls);
     twi_array_free(&s->colocations);
-    twi_array_free(&s->branches);
+    twi_array_free(&s->blocks_open);
     twi_free(s);
 }
 
@@ -106,6 +109,7 @@ static const struct {
     {"TW_CONTROL", "tw_enter_control", "tw_leave_control"},
     {"TW_COLOCATE", "tw_enter_colocation", "tw_leave_colocation"},
     {"TW_WHEN", "tw_enter_branch", "tw_leave_branch"},
+    {"TW_LOOP", "tw_enter_loop", "tw_leave_loop"},
 };
 
 /* What the innermost scope of that kind says: "/device:GPU:0", "tower_0/". */
@@ -121,8 +125,11 @@ static const char *argument_of(const twi_scopes *s, scope_kind kind, char *text,
         return *name;
     if (kind == VARIABLES && variables)
         return variables->prefix;
-    if (kind == BRANCH && s->branches.count)
-        return tw_node_name(twi_branch_predicate(TOP(s->branches)->branch).node);
+    const block_scope *block = TOP(s->blocks_open);
+    if (kind == BRANCH && block && block->block)
+        return tw_node_name(block->block->predicate.node);
+    if (kind == LOOP && block && block->block)
+        return block->block->frame ? block->block->frame : block->block->outer->frame;
     if ((kind == CONTROL || kind == COLOCATION) && node && *node)
         return (*node)->name;
     return "...";
@@ -150,7 +157,8 @@ static void pop(twi_scopes *s)
     case GETTER: POP(s->getters); break;
     case CONTROL: POP(s->controls); break;
     case COLOCATION: POP(s->colocations); break;
-    case BRANCH: POP(s->branches); break;
+    case BRANCH:
+    case LOOP: POP(s->blocks_open); break;
     }
     POP(s->open);
 }
@@ -264,6 +272,21 @@ void tw_enter_no_device(tw_graph *graph)
 void tw_leave_device(tw_graph *graph)
 {
     leave(graph, DEVICE);
+}
+
+void twi_enter_host(tw_graph *graph, tw_output beside)
+{
+    const char *device = beside.node ? beside.node->device : "";
+    tw_enter_colocation(graph, (tw_output){0});
+    tw_enter_no_device(graph);
+    tw_enter_device(graph, "%s", strstr(device, "CPU") ? device : "");
+}
+
+void twi_leave_host(tw_graph *graph)
+{
+    tw_leave_device(graph);
+    tw_leave_device(graph);
+    tw_leave_colocation(graph);
 }
 
 const char *twi_scope_device(tw_graph *graph, tw_node *node)
@@ -442,8 +465,12 @@ void tw_leave_control(tw_graph *graph)
 
 int twi_scope_controls(const tw_graph *graph, tw_node *const **controls)
 {
-    int count = graph->scopes->controls.count, first = count;
-    while (first > 0 && graph->scopes->controls.items[first - 1])
+    const twi_scopes *s = graph->scopes;
+    int count = s->controls.count, first = count, outside = 0;
+    for (int i = 0; i < s->blocks_open.count; i++)
+        if (s->blocks_open.items[i].is_closed)
+            outside = s->blocks_open.items[i].first_control;
+    while (first > outside && s->controls.items[first - 1])
         first--;
     *controls = count ? graph->scopes->controls.items + first : NULL;
     return count - first;
@@ -466,13 +493,20 @@ tw_node *twi_scope_colocation(const tw_graph *graph)
     return count ? graph->scopes->colocations.items[count - 1] : NULL;
 }
 
-/* ---- branches ---------------------------------------------------------------------------------------------------- */
+/* ---- branches and loops ---------------------------------------------------------------------------------------- */
 
 void tw_enter_branch(tw_graph *graph, tw_output predicate, bool value)
 {
     TWI_NEED_OR(graph, );
-    twi_branch *branch = twi_branch_find(graph, twi_scope_branch(graph), predicate, value);
-    enter(graph, BRANCH, twi_push(&graph->scopes->branches, ((branch_scope){branch, graph->scopes->controls.count})));
+    twi_block *branch = twi_branch_find(graph, twi_scope_block(graph), predicate, value);
+    block_scope scope = {.block = branch, .first_control = graph->scopes->controls.count};
+    enter(graph, BRANCH, twi_push(&graph->scopes->blocks_open, scope));
+}
+
+void twi_enter_block(tw_graph *graph, twi_block *block, bool raw)
+{
+    block_scope scope = {block, graph->scopes->controls.count, true, raw};
+    enter(graph, BRANCH, twi_push(&graph->scopes->blocks_open, scope));
 }
 
 void tw_leave_branch(tw_graph *graph)
@@ -480,13 +514,50 @@ void tw_leave_branch(tw_graph *graph)
     leave(graph, BRANCH);
 }
 
-/* Who forgets what is open outside forgets the branch, too. */
-twi_branch *twi_scope_branch(const tw_graph *graph)
+void twi_enter_loop_block(tw_graph *graph, twi_block *loop)
+{
+    block_scope scope = {.block = loop, .first_control = graph->scopes->controls.count, .is_closed = true};
+    enter(graph, LOOP, twi_push(&graph->scopes->blocks_open, scope));
+}
+
+void twi_leave_loop_block(tw_graph *graph)
+{
+    leave(graph, LOOP);
+}
+
+twi_block *twi_scope_loop(const tw_graph *graph)
+{
+    const open_scope *top = TOP(graph->scopes->open);
+    const block_scope *block = TOP(graph->scopes->blocks_open);
+    if (!top || top->kind != LOOP || !block->block)
+        return NULL;
+    return block->block->frame ? block->block : block->block->outer;
+}
+
+void twi_scope_go_on(tw_graph *graph, twi_block *body)
+{
+    TOP(graph->scopes->blocks_open)->block = body;
+}
+
+/* Who forgets what is open outside forgets the block, too. */
+static const block_scope *top_block(const tw_graph *graph)
 {
     const twi_scopes *s = graph->scopes;
-    const branch_scope *top = TOP(s->branches);
+    const block_scope *top = TOP(s->blocks_open);
     for (int i = top ? top->first_control : 0; top && i < s->controls.count; i++)
         if (!s->controls.items[i])
             return NULL;
-    return top ? top->branch : NULL;
+    return top;
+}
+
+twi_block *twi_scope_block(const tw_graph *graph)
+{
+    const block_scope *top = top_block(graph);
+    return top ? top->block : NULL;
+}
+
+bool twi_scope_is_raw(const tw_graph *graph)
+{
+    const block_scope *top = top_block(graph);
+    return top && top->raw;
 }

@@ -114,13 +114,21 @@ static Twi__NodeDef__AttrEntry *make_entry(twi_arena *arena, const twi_attr *att
     return fill_value(arena, attr, value) ? entry : NULL;
 }
 
-/* Shapes of all outputs, for TensorBoard. The shape of a resource is that of the handle, a scalar. */
+/* That of a handle or of a list itself is a scalar's; a stack's or an array's handle has another form in TensorFlow. */
+static tw_shape handle_shape(const tw_node *node)
+{
+    while (node->op->makes == TWI_MAKES_NOTHING && node->num_inputs)
+        node = node->inputs[0].node;
+    return node->op->makes == TWI_MAKES_SERIES ? TW_UNKNOWN_SHAPE : TW_SCALAR;
+}
+
+/* Shapes of all outputs, for TensorBoard. */
 static Twi__NodeDef__AttrEntry *make_shapes_entry(twi_arena *arena, const tw_node *node)
 {
     tw_shape *shapes = twi_arena_copy(arena, node->output_shapes, sizeof *shapes * (size_t)node->num_outputs);
     for (int i = 0; i < node->num_outputs && shapes; i++)
-        if (node->output_types[i] == TW_RESOURCE)
-            shapes[i] = TW_SCALAR;
+        if (node->output_types[i] == TW_RESOURCE || node->output_types[i] == TW_VARIANT)
+            shapes[i] = handle_shape(node);
     twi_attr attr = tw_attr_shapes(OUTPUT_SHAPES, shapes, node->num_outputs);
     return shapes ? make_entry(arena, &attr) : NULL;
 }
@@ -159,7 +167,7 @@ static char *output_name(twi_arena *arena, tw_output from)
 /* "node", "node:1", then "^node". */
 static bool fill_inputs(twi_arena *arena, const tw_node *node, Twi__NodeDef *def)
 {
-    def->n_input = (size_t)(node->num_inputs + node->num_control_inputs);
+    def->n_input = (size_t)node->num_inputs + (size_t)node->num_control_inputs;
     def->input = twi_arena_alloc(arena, sizeof *def->input * def->n_input);
     if (!def->input)
         return false;

@@ -2,6 +2,7 @@
  *
  * A plan has no Switch: who takes something from one carries a guard (graph/guards.h), and looks at what the Switch
  * looked at. A Merge becomes a chain of _Choose nodes, one an input, each under the guard of its input. */
+#include "graph/blocks.h"
 #include "graph/branches.h"
 #include "graph/graph.h"
 #include "ops/build.h"
@@ -107,7 +108,7 @@ const twi_op twi_branch_ops[] = {
 static tw_output give(tw_graph *graph, tw_output predicate, bool value, tw_output x)
 {
     tw_enter_branch(graph, predicate, value);
-    if (x.node && x.node->branch != twi_scope_branch(graph))
+    if (x.node && x.node->block != twi_scope_block(graph))
         x = twi_build(graph, "Identity", &x, 1, TWI_NO_ATTRS);
     tw_leave_branch(graph);
     return x;

@@ -2,12 +2,93 @@
  *
  * `flow` orders what is done to an array: each write gives the one that the next access takes. What shape an element
  * has is not said in the graph; a plan knows it from what is put in (plan/series.c), or takes what comes. */
-#include "graph/op.h"
+#include "graph/graph.h"
+#include "ops/build.h"
+
+#include <stdio.h>
 
 static tw_status push_shape(twi_inference *c)
 {
     c->outputs[0] = c->inputs[1];
     return TW_OK;
+}
+
+/* ---- gradients: of a loop of gradients there are none ------------------------------------------------------------ */
+
+static void pop_gradient(twi_gradient *g)
+{
+    twi_graph_fail(g->graph, TW_UNIMPLEMENTED,
+                   "gradients of a loop's gradients are not supported: '%s' gives what the loop has kept for these",
+                   g->node->name);
+}
+
+/* ---- gradients: of an array, another one ------------------------------------------------------------------------- */
+
+/* The array of the gradients of the one that the node works on, and what its first access comes after. */
+typedef struct gradients {
+    tw_output array, flow;
+} gradients;
+
+static gradients gradients_of(const twi_gradient *g, tw_output flow)
+{
+    char source[40];
+    snprintf(source, sizeof source, "gradients/%d", g->first); /* those of one call of tw_gradients() meet */
+    tw_attr attr = tw_attr_string("source", source);
+    tw_output inputs[] = {g->node->inputs[0], flow};
+    tw_node *node = tw_add_node(g->graph, "TensorArrayGradV3", NULL, inputs, 2, &attr, 1);
+    return (gradients){tw_node_output(node, 0), tw_node_output(node, 1)};
+}
+
+/* What comes to what was taken is put where that was. */
+static void put_back(twi_gradient *g, const char *op)
+{
+    gradients to = gradients_of(g, g->node->inputs[2]);
+    g->dx[2] = twi_build(g->graph, op, TWI_INPUTS(to.array, g->node->inputs[1], g->dy[0], to.flow), TWI_NO_ATTRS);
+}
+
+static void read_gradient(twi_gradient *g)
+{
+    put_back(g, "TensorArrayWriteV3");
+}
+
+static void gather_gradient(twi_gradient *g)
+{
+    put_back(g, "TensorArrayScatterV3");
+}
+
+/* What has come there is taken. */
+static void take_back(twi_gradient *g, const char *op)
+{
+    gradients from = gradients_of(g, g->dy[0]);
+    tw_attr type = tw_attr_type("dtype", tw_output_dtype(g->node->inputs[2]));
+    g->dx[2] = twi_build(g->graph, op, TWI_INPUTS(from.array, g->node->inputs[1], from.flow), &type, 1);
+    g->dx[3] = g->dy[0];
+}
+
+static void write_gradient(twi_gradient *g)
+{
+    take_back(g, "TensorArrayReadV3");
+}
+
+static void scatter_gradient(twi_gradient *g)
+{
+    take_back(g, "TensorArrayGatherV3");
+}
+
+static void split_gradient(twi_gradient *g)
+{
+    gradients from = gradients_of(g, g->dy[0]);
+    tw_attr type = tw_attr_type("dtype", tw_output_dtype(g->node->inputs[1]));
+    g->dx[1] = twi_build(g->graph, "TensorArrayConcatV3", TWI_INPUTS(from.array, from.flow), &type, 1);
+    g->dx[3] = g->dy[0];
+}
+
+static void concat_gradient(twi_gradient *g)
+{
+    gradients to = gradients_of(g, g->node->inputs[1]);
+    tw_output lengths = {g->node, 1};
+    g->dx[1] =
+        twi_build(g->graph, "TensorArraySplitV3", TWI_INPUTS(to.array, g->dy[0], lengths, to.flow), TWI_NO_ATTRS);
 }
 
 #define ON(flags) TWI_STATEFUL | TWI_HOST_ONLY | (flags)
@@ -17,30 +98,31 @@ const twi_op twi_series_ops[] = {
      ON(0), .makes = TWI_MAKES_SERIES},
     {"StackPushV2", "handle:resource, elem:T", "output:T", "T:type; swap_memory:bool=false", push_shape, NULL,
      ON(TWI_PUTS), "q."},
-    {"StackPopV2", "handle:resource", "elem:elem_type", "elem_type:type", twi_shape_unknown, NULL,
+    {"StackPopV2", "handle:resource", "elem:elem_type", "elem_type:type", twi_shape_unknown, pop_gradient,
      ON(TWI_TAKES | TWI_MAKES_SHAPE), "q"},
     {"StackCloseV2", "handle:resource", "", "", twi_shape_unknown, NULL, ON(0), "q"},
 
     {"TensorArrayV3", "size:int32", "handle:resource, flow:float",
      "dtype:type; element_shape:shape=unknown; dynamic_size:bool=false; clear_after_read:bool=true; "
      "identical_element_shapes:bool=false; tensor_array_name:string=",
-     twi_shape_scalar, NULL, ON(0), .makes = TWI_MAKES_SERIES},
+     twi_shape_scalar, twi_not_differentiable, ON(0), .makes = TWI_MAKES_SERIES},
     {"TensorArrayGradV3", "handle:resource, flow_in:float", "grad_handle:resource, flow_out:float", "source:string",
      twi_shape_scalar, NULL, ON(0), "q.", .makes = TWI_MAKES_SERIES},
     {"TensorArrayWriteV3", "handle:resource, index:int32, value:T, flow_in:float", "flow_out:float", "T:type",
-     twi_shape_scalar, NULL, ON(TWI_PUTS), "q..."},
+     twi_shape_scalar, write_gradient, ON(TWI_PUTS), "q..."},
     {"TensorArrayReadV3", "handle:resource, index:int32, flow_in:float", "value:dtype", "dtype:type", twi_shape_unknown,
-     NULL, ON(TWI_TAKES | TWI_MAKES_SHAPE), "q.."},
+     read_gradient, ON(TWI_TAKES | TWI_MAKES_SHAPE), "q.."},
     {"TensorArrayScatterV3", "handle:resource, indices:int32, value:T, flow_in:float", "flow_out:float", "T:type",
-     twi_shape_scalar, NULL, ON(TWI_PUTS), "q..."},
+     twi_shape_scalar, scatter_gradient, ON(TWI_PUTS), "q..."},
     {"TensorArrayGatherV3", "handle:resource, indices:int32, flow_in:float", "value:dtype",
-     "dtype:type; element_shape:shape=unknown", twi_shape_unknown, NULL, ON(TWI_TAKES | TWI_MAKES_SHAPE), "q.."},
+     "dtype:type; element_shape:shape=unknown", twi_shape_unknown, gather_gradient, ON(TWI_TAKES | TWI_MAKES_SHAPE),
+     "q.."},
     {"TensorArraySplitV3", "handle:resource, value:T, lengths:int64, flow_in:float", "flow_out:float", "T:type",
-     twi_shape_scalar, NULL, ON(0), "q..."},
+     twi_shape_scalar, split_gradient, ON(0), "q..."},
     {"TensorArrayConcatV3", "handle:resource, flow_in:float", "value:dtype, lengths:int64",
-     "dtype:type; element_shape_except0:shape=unknown", twi_shape_unknown, NULL, ON(TWI_MAKES_SHAPE), "q."},
-    {"TensorArraySizeV3", "handle:resource, flow_in:float", "size:int32", "", twi_shape_scalar, NULL, ON(TWI_COUNTS),
-     "q."},
+     "dtype:type; element_shape_except0:shape=unknown", twi_shape_unknown, concat_gradient, ON(TWI_MAKES_SHAPE), "q."},
+    {"TensorArraySizeV3", "handle:resource, flow_in:float", "size:int32", "", twi_shape_scalar, twi_not_differentiable,
+     ON(TWI_COUNTS), "q."},
     {"TensorArrayCloseV3", "handle:resource", "", "", twi_shape_unknown, NULL, ON(0), "q"},
 
     /* Made by the planner: one that was made outside of the loop. */

@@ -33,10 +33,23 @@ static tw_status fail_memory(const twi_copying *c)
     return twi_fail_memory(c->p->error, "planning a loop");
 }
 
+/* Gradients add to a loop behind its Exits (graph/loop_gradients.c): all of the graph is looked at. */
+static int count_nodes(const looping *l)
+{
+    return l->c->p->request->graph->nodes.count;
+}
+
 static tw_status fail(const looping *l, const char *node, const char *what)
 {
     return twi_fail(l->c->p->error, TW_INVALID_ARGUMENT, "loop '%s': %s%s%s %s", l->frame->name, node ? "'" : "",
                     node ? node : "", node ? "'" : "", what);
+}
+
+static bool is_in_loop(const looping *l, const tw_node *node)
+{
+    const twi_copying *c = l->c;
+    int frame = c->frames->of[node->id];
+    return c->needed[node->id] && frame >= l->number && twi_frame_is_within(c->frames, frame, l->number);
 }
 
 /* ---- what is in it --------------------------------------------------------------------------------------------------
@@ -111,7 +124,7 @@ static tw_status list_unchanging(looping *l)
     bool *listed = twi_alloc_array((size_t)count + 1, sizeof *listed);
     if (!listed)
         return fail_memory(c);
-    for (int id = 0; id < l->exit->id && status == TW_OK; id++) {
+    for (int id = 0; id < count && status == TW_OK; id++) {
         const tw_node *node = c->p->request->graph->nodes.items[id];
         int frame = c->frames->of[id];
         bool inside = c->needed[id] && frame >= l->number && twi_frame_is_within(c->frames, frame, l->number);
@@ -119,6 +132,32 @@ static tw_status list_unchanging(looping *l)
             status = list_unchanging_of(l, node, listed);
     }
     twi_free(listed);
+    return status;
+}
+
+/* What the loop takes from outside and was made behind its first Exit is copied before it: no Exit leads there. */
+static tw_status copy_outside(looping *l)
+{
+    twi_copying *c = l->c;
+    tw_status status = TW_OK;
+    int count = count_nodes(l), last = l->exit->id;
+    if (!l->frame->nodes.count || l->frame->nodes.items[l->frame->nodes.count - 1]->id < last)
+        return TW_OK;
+    bool *wanted = twi_alloc_array((size_t)count + 1, sizeof *wanted);
+    if (!wanted)
+        return fail_memory(c);
+    for (int id = count - 1; id > last; id--) {
+        const tw_node *node = c->p->request->graph->nodes.items[id];
+        wanted[id] = wanted[id] || is_in_loop(l, node);
+        for (int i = 0; i < node->num_inputs && wanted[id]; i++)
+            wanted[node->inputs[i].node->id] = true;
+        for (int i = 0; i < node->num_control_inputs && wanted[id]; i++)
+            wanted[node->control_inputs[i]->id] = true;
+    }
+    for (int id = last + 1; id < count && status == TW_OK; id++)
+        if (wanted[id])
+            status = twi_copy_once(c, c->p->request->graph->nodes.items[id]);
+    twi_free(wanted);
     return status;
 }
 
@@ -189,7 +228,7 @@ static int find_home(const looping *l)
 {
     const twi_copying *c = l->c;
     int home = -1;
-    for (int id = 0; id < l->exit->id; id++) {
+    for (int id = 0; id < count_nodes(l); id++) {
         const tw_node *node = c->p->request->graph->nodes.items[id];
         int frame = c->frames->of[id], device = c->p->request->placement->devices[id];
         bool works = c->needed[id] && frame >= l->number && twi_frame_is_within(c->frames, frame, l->number) &&
@@ -199,13 +238,6 @@ static int find_home(const looping *l)
             home = home == -1 || home == device ? device : -2;
     }
     return home < 0 ? 0 : home;
-}
-
-static bool is_in_loop(const looping *l, const tw_node *node)
-{
-    const twi_copying *c = l->c;
-    int frame = c->frames->of[node->id];
-    return c->needed[node->id] && frame >= l->number && twi_frame_is_within(c->frames, frame, l->number);
 }
 
 /* Whether one plan serves every round: values come back as they went in, and no shape is computed on the way. */
@@ -248,7 +280,7 @@ static tw_status make_chained(looping *l, twi_loop *loop)
     }
     loop->chained = chained;
     tw_status status = TW_OK;
-    for (int id = 0; id < l->exit->id && status == TW_OK; id++) {
+    for (int id = 0; id < count_nodes(l) && status == TW_OK; id++) {
         const tw_node *node = l->c->p->request->graph->nodes.items[id];
         if (twi_op_is(node->op, TWI_PUTS) && is_in_loop(l, node))
             status = twi_series_vary(l->c, node);
@@ -356,7 +388,7 @@ static int list_handles(const looping *l, twi_value *handles, bool written)
 {
     const twi_copying *c = l->c;
     int count = 0;
-    for (int id = 0; id < l->exit->id; id++) {
+    for (int id = 0; id < count_nodes(l); id++) {
         const tw_node *node = c->p->request->graph->nodes.items[id];
         for (int i = 0; i < node->num_inputs && node->op->roles && is_in_loop(l, node); i++) {
             bool writes = twi_role_writes(twi_op_role(node->op, &node->attrs, i));
@@ -377,7 +409,7 @@ static int list_handles(const looping *l, twi_value *handles, bool written)
 static int count_handles(const looping *l)
 {
     int count = 0;
-    for (int id = 0; id < l->exit->id; id++) {
+    for (int id = 0; id < count_nodes(l); id++) {
         const tw_node *node = l->c->p->request->graph->nodes.items[id];
         count += node->op->roles && is_in_loop(l, node) ? node->num_inputs : 0;
     }
@@ -547,6 +579,7 @@ tw_status twi_copy_loop(twi_copying *c, const tw_node *exit)
     if (c->looped[number])
         return TW_OK;
     c->looped[number] = true;
+    TWI_TRY(copy_outside(&l));
     TWI_TRY(check_frame(&l));
     TWI_TRY(list_merges(&l));
     TWI_TRY(list_exits(&l));

@@ -390,6 +390,15 @@ static tw_status copy_node(twi_copying *c, const tw_node *node)
     return status == TW_OK ? twi_region_check(c->region, p->error) : status;
 }
 
+tw_status twi_copy_once(twi_copying *c, const tw_node *node)
+{
+    if (!c->needed[node->id] || c->copied[node->id] || twi_copy_is_inside(c, node))
+        return TW_OK;
+    c->copied[node->id] = true;
+    tw_status status = copy_node(c, node);
+    return status == TW_OK ? twi_find_late(c, node) : status;
+}
+
 /* In place of a node of a branch that is not taken. */
 static twi_value nothing(twi_copying *c, const tw_node *node)
 {
@@ -507,6 +516,7 @@ tw_status twi_specialize(twi_planning *p)
     twi_frames frames = {0};
     tw_status status;
     c.needed = twi_alloc_array(n, sizeof *c.needed);
+    c.copied = twi_alloc_array(n, sizeof *c.copied);
     c.fed = twi_alloc_array(n, sizeof *c.fed);
     c.views = twi_alloc_array(n, sizeof *c.views);
     c.written = twi_alloc_array(n, sizeof *c.written);
@@ -516,7 +526,7 @@ tw_status twi_specialize(twi_planning *p)
     c.conditions = branches ? twi_alloc_array(n, sizeof *c.conditions) : NULL;
     p->plan->num_origins = graph->nodes.count;
     p->plan->origins = twi_arena_alloc(&p->plan->arena, n * sizeof *p->plan->origins);
-    bool fits = c.needed && c.fed && c.views && c.written && c.outputs && c.nodes && p->plan->origins;
+    bool fits = c.needed && c.copied && c.fed && c.views && c.written && c.outputs && c.nodes && p->plan->origins;
     if (!fits || (branches && !c.conditions))
         TWI_TRY(twi_fail_memory(p->error, "copying a graph"));
     TWI_TRY(find_frames(&c, &frames));
@@ -524,15 +534,13 @@ tw_status twi_specialize(twi_planning *p)
     mark_needed(&c);
     for (int id = 0; id < graph->nodes.count; id++) {
         twi_look_ahead(graph, id, 1);
-        if (c.needed[id] && !twi_copy_is_inside(&c, graph->nodes.items[id])) {
-            TWI_TRY(copy_node(&c, graph->nodes.items[id]));
-            TWI_TRY(twi_find_late(&c, graph->nodes.items[id]));
-        }
+        TWI_TRY(twi_copy_once(&c, graph->nodes.items[id]));
     }
     TWI_TRY(c.late ? twi_make_border(&c) : map_fetches(&c));
     TWI_TRY(twi_region_sort(p->rewriting.region, p->error));
 done:
     twi_free(c.needed);
+    twi_free(c.copied);
     twi_free(c.fed);
     twi_free(c.views);
     twi_free(c.written);

@@ -11,6 +11,7 @@ typedef struct twi_copying {
     twi_planning *p;
     twi_region *region;
     bool *needed;           /* [nodes of the user's graph] */
+    bool *copied;           /* and seen to */
     bool *fed;              /* some output is */
     bool *views;            /* its output is a variable's memory, passed on as a value */
     bool *written;          /* of variables: a node that has been copied changes it by reference */
@@ -74,6 +75,8 @@ static inline bool twi_copy_is_done(const twi_copying *c, const tw_node *node)
 
 /* ---- specialize.c --------------------------------------------------------------------------------------------------- */
 
+/* Copies a node that is needed and not left to a loop, unless it has been. What it takes has been. */
+tw_status twi_copy_once(twi_copying *c, const tw_node *node);
 /* What the region gives for fetch `number`, and the node that says whether it has a value; NULL: always. */
 tw_status twi_copy_fetch(twi_copying *c, int number, twi_value *value, twi_node **guard);
 

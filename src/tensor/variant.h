@@ -1,8 +1,9 @@
 /* variant.h - values that are no tensors: lists of tensors, as TensorFlow 2's loops keep them (TW_VARIANT).
  *
  * An element of that type is the address of a twi_tensor_list; NULL is the empty list. A list that two hold is not
- * changed any more: who wants to change it makes a copy, which shares the tensors in it. So a list is a value like
- * others, and where it has one holder to push to it costs what the tensor costs.
+ * changed any more: who wants to change it makes a copy. So a list is a value like others. Its items are the leaves of
+ * a tree, whose parts copies share: what a change costs grows with the logarithm of a list's length, whoever else holds
+ * it.
  *
  * Every tensor of that type is a scalar; the shape that plans know of such a value is that of its elements. */
 #ifndef TWI_VARIANT_H
@@ -14,23 +15,34 @@
  * several, or that nothing is known, is TW_UNKNOWN_SHAPE. */
 #define TWI_NO_ELEMENTS TW_VALUE(tw_shape, -2, {0})
 
+/* A part of a list's items. One that two have is not changed. */
+typedef struct twi_tensor_items {
+    atomic_int holders;
+    void *below[16]; /* tensors, or on upper levels further parts; NULL: nobody has set what lies there */
+} twi_tensor_items;
+
 typedef struct twi_tensor_list {
     atomic_int holders;
     tw_shape wanted; /* by whoever made it: known in part */
     int64_t most;    /* elements that it may have; -1: any number */
-    int64_t count, room;
-    tw_tensor **items; /* [count] NULL: nobody has set it */
+    int64_t count;
+    int levels; /* of parts; 0: there is room for none */
+    twi_tensor_items *items;
 } twi_tensor_list;
 
 twi_tensor_list *twi_tensor_list_create(int64_t count);       /* of items that are not set; NULL: memory has run out */
 twi_tensor_list *twi_tensor_list_hold(twi_tensor_list *list); /* NULL is fine */
 void twi_tensor_list_release(twi_tensor_list *list);          /* NULL is fine */
+/* Item i, borrowed; NULL: nobody has set it. */
+tw_tensor *twi_tensor_list_item(const twi_tensor_list *list, int64_t i);
+/* The first item from i on that is set; as many as there are: none. */
+int64_t twi_tensor_list_next(const twi_tensor_list *list, int64_t i);
 /* Makes *list one that the caller alone holds; false: memory has run out. */
 bool twi_tensor_list_own(twi_tensor_list **list);
-/* Makes it so long; new items are not set. Of one that the caller alone holds. */
-bool twi_tensor_list_resize(twi_tensor_list *list, int64_t count);
-/* Puts a tensor, whose reference becomes the list's, in the place of item i. */
-void twi_tensor_list_put(twi_tensor_list *list, int64_t i, tw_tensor *tensor);
+/* The next two change a list that the caller alone holds; false: memory has run out. */
+bool twi_tensor_list_resize(twi_tensor_list *list, int64_t count); /* new items are not set */
+/* Puts a tensor, whose reference becomes the list's, or is let go, in the place of item i. */
+bool twi_tensor_list_put(twi_tensor_list *list, int64_t i, tw_tensor *tensor);
 /* The shape that all items which are set have together. */
 tw_shape twi_tensor_list_shape(const twi_tensor_list *list);
 /* What is known of a list that has elements of both. */

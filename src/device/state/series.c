@@ -19,7 +19,7 @@ twi_series *twi_series_of(twi_resource *resource)
 {
     if (!resource->object) {
         resource->object = twi_alloc(sizeof(twi_series));
-        resource->destroy = destroy;
+        resource->destroy = resource->object ? destroy : NULL;
     }
     return resource->object;
 }
@@ -81,7 +81,7 @@ static bool make_varied(twi_series *s)
         tw_tensor *item = s->written[i] ? twi_tensor_from(s->dtype, s->shape, s->data + (size_t)i * s->bytes) : NULL;
         fits = item || !s->written[i];
         if (item)
-            twi_tensor_list_put(list, i, item);
+            fits = twi_tensor_list_put(list, i, item);
     }
     if (!fits)
         twi_tensor_list_release(list);
@@ -95,14 +95,11 @@ static tw_status put_varied(const twi_run *r, twi_series *s, int64_t index, tw_d
     if (index >= s->varied->count && !twi_tensor_list_resize(s->varied, index + 1))
         return twi_fail_memory(r->error, r->node);
     s->count = s->varied->count;
-    tw_tensor *old = s->varied->items[index];
+    tw_tensor *old = twi_tensor_list_item(s->varied, index);
     if (old && s->sums && tw_shape_equal(old->shape, shape))
         return twi_add_elements(r, dtype, old->data, value, tw_tensor_bytes(old));
     tw_tensor *item = twi_tensor_from(dtype, shape, value);
-    if (!item)
-        return twi_fail_memory(r->error, r->node);
-    twi_tensor_list_put(s->varied, index, item);
-    return TW_OK;
+    return item && twi_tensor_list_put(s->varied, index, item) ? TW_OK : twi_fail_memory(r->error, r->node);
 }
 
 tw_status twi_series_put(const twi_run *r, twi_series *s, int64_t index, tw_dtype dtype, tw_shape shape,
@@ -112,7 +109,8 @@ tw_status twi_series_put(const twi_run *r, twi_series *s, int64_t index, tw_dtyp
     tw_status status = check_index(s, index, s->grows, r->error);
     if (status != TW_OK)
         return status;
-    if (!s->varied && s->shape.rank >= 0 && !tw_shape_equal(s->shape, shape) && !make_varied(s))
+    bool differs = twi_owns_memory(dtype) || (s->shape.rank >= 0 && !tw_shape_equal(s->shape, shape));
+    if (!s->varied && differs && !make_varied(s))
         return twi_fail_memory(r->error, r->node);
     if (s->varied)
         return put_varied(r, s, index, dtype, shape, value);
@@ -132,7 +130,8 @@ tw_status twi_series_put(const twi_run *r, twi_series *s, int64_t index, tw_dtyp
 
 bool twi_series_holds(const twi_series *s, int64_t index)
 {
-    return index >= 0 && index < s->count && (s->varied ? s->varied->items[index] != NULL : s->written[index]);
+    return index >= 0 && index < s->count &&
+           (s->varied ? twi_tensor_list_item(s->varied, index) != NULL : s->written[index]);
 }
 
 tw_status twi_series_get(twi_series *s, int64_t index, tw_shape *shape, const void **value, tw_error *error)
@@ -142,8 +141,9 @@ tw_status twi_series_get(twi_series *s, int64_t index, tw_shape *shape, const vo
     tw_status status = check_index(s, index, false, error);
     if (status != TW_OK || !twi_series_holds(s, index))
         return status;
-    *value = s->varied ? s->varied->items[index]->data : s->data + (size_t)index * s->bytes;
-    *shape = s->varied ? s->varied->items[index]->shape : s->shape;
+    const tw_tensor *item = s->varied ? twi_tensor_list_item(s->varied, index) : NULL;
+    *value = item ? item->data : s->data + (size_t)index * s->bytes;
+    *shape = item ? item->shape : s->shape;
     return TW_OK;
 }
 

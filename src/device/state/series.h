@@ -1,8 +1,8 @@
 /* series.h - elements by number: a stack, or a TensorArray, which a loop fills and another one reads.
  *
  * It lives for a run: what makes it empties it. Its memory stays for the next run. Elements of one shape lie side by
- * side; once two differ, each is a tensor of its own, until it is emptied. The gradient of an array is one too,
- * of the same length, that sums what is written to an element twice. */
+ * side; once two differ, or if they own memory (lists), each is a tensor of its own, until it is emptied. The gradient
+ * of an array is one too, of the same length, that sums what is written to an element twice. */
 #ifndef TWI_SERIES_H
 #define TWI_SERIES_H
 

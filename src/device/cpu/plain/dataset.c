@@ -356,8 +356,13 @@ static tw_status run_next_optional(const twi_run *r)
         twi_element_drop(element, *count);
         return twi_fail_memory(r->error, r->node);
     }
+    bool fits = true;
     for (int i = 0; i < *count && made; i++)
-        twi_tensor_list_put(made, i, element[i]);
+        fits = twi_tensor_list_put(made, i, element[i]) && fits;
+    if (!fits) {
+        twi_tensor_list_release(made);
+        return twi_fail_memory(r->error, r->node);
+    }
     twi_tensor_list_release(*optional);
     *optional = made;
     return TW_OK;

@@ -87,7 +87,7 @@ static tw_status check_index(const twi_run *r, const twi_tensor_list *list, int6
 
 /* ---- putting ----------------------------------------------------------------------------------------------------- */
 
-/* A tensor of `count` elements from memory of the plan becomes item i. */
+/* A tensor from memory of the plan becomes item i. */
 static tw_status put(const twi_run *r, twi_tensor_list *list, int64_t i, tw_dtype dtype, tw_shape shape,
                      const void *data)
 {
@@ -95,10 +95,8 @@ static tw_status put(const twi_run *r, twi_tensor_list *list, int64_t i, tw_dtyp
         return twi_fail(r->error, TW_UNIMPLEMENTED, "lists and optionals of handles are not supported");
     tw_status status = dtype == TW_VARIANT ? TW_OK : check_shape(r, list, shape);
     tw_tensor *item = status == TW_OK ? twi_tensor_from(dtype, dtype == TW_VARIANT ? TW_SCALAR : shape, data) : NULL;
-    if (status == TW_OK && !item)
+    if (status == TW_OK && !(item && twi_tensor_list_put(list, i, item)))
         return fail_memory(r);
-    if (status == TW_OK)
-        twi_tensor_list_put(list, i, item);
     return status;
 }
 
@@ -138,9 +136,8 @@ static tw_status expect_rows(const twi_run *r, int input)
 static tw_shape common_shape(const twi_tensor_list *list, tw_shape wanted)
 {
     tw_shape shape = merge(list->wanted, wanted);
-    for (int64_t i = 0; i < list->count && !tw_shape_is_known(shape); i++)
-        if (list->items[i])
-            shape = merge(shape, list->items[i]->shape);
+    for (int64_t i = -1; !tw_shape_is_known(shape) && (i = twi_tensor_list_next(list, i + 1)) < list->count;)
+        shape = merge(shape, twi_tensor_list_item(list, i)->shape);
     return shape;
 }
 
@@ -185,7 +182,7 @@ static tw_status take_known(const twi_run *r, const tw_tensor *item, int output)
 
 static tw_status take_item(const twi_run *r, const twi_tensor_list *list, int64_t index, int shape_input, int output)
 {
-    const tw_tensor *item = list->items[index];
+    const tw_tensor *item = twi_tensor_list_item(list, index);
     tw_dtype dtype = r->output_operands[output].dtype;
     tw_shape shape = common_shape(list, spelled(r, shape_input));
     void *to = r->outputs[output];
@@ -324,9 +321,7 @@ static tw_status run_pop(const twi_run *r)
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "Trying to pop from an empty list.");
     if (status == TW_OK)
         status = take_item(r, list, list->count - 1, 1, 1);
-    if (status == TW_OK)
-        twi_tensor_list_resize(list, list->count - 1);
-    return status;
+    return status == TW_OK && !twi_tensor_list_resize(list, list->count - 1) ? fail_memory(r) : status;
 }
 
 static tw_status prepare_set(twi_prepare *p)
@@ -376,9 +371,9 @@ static tw_status run_concat_lists(const twi_run *r)
     int64_t first = status == TW_OK ? list->count : 0;
     if (status == TW_OK && !twi_tensor_list_resize(list, first + more->count))
         status = fail_memory(r);
-    for (int64_t i = 0; i < more->count && status == TW_OK; i++)
-        if (more->items[i])
-            twi_tensor_list_put(list, first + i, tw_tensor_retain(more->items[i]));
+    for (int64_t i = -1; status == TW_OK && (i = twi_tensor_list_next(more, i + 1)) < more->count;)
+        if (!twi_tensor_list_put(list, first + i, tw_tensor_retain(twi_tensor_list_item(more, i))))
+            status = fail_memory(r);
     return status;
 }
 
@@ -415,7 +410,8 @@ static tw_status take_many(const twi_run *r, const twi_tensor_list *list, int sh
         int64_t index = indexed ? integer(r, 1, i) : i;
         status = check_index(r, list, index);
         if (status == TW_OK)
-            status = take(r, list->items[index], dtype, shape, (char *)to + (size_t)i * bytes_of(dtype, shape));
+            status = take(r, twi_tensor_list_item(list, index), dtype, shape,
+                          (char *)to + (size_t)i * bytes_of(dtype, shape));
     }
     return status;
 }
@@ -451,7 +447,7 @@ static tw_status run_concat(const twi_run *r)
     void *to, *lengths;
     int64_t rows = 0;
     for (int64_t i = 0; i < list->count; i++) {
-        const tw_tensor *item = list->items[i];
+        const tw_tensor *item = twi_tensor_list_item(list, i);
         if (!item || item->shape.rank < 1)
             return twi_fail(r->error, TW_INVALID_ARGUMENT, "element %lld of the list has no rows to join",
                             (long long)i);
@@ -474,7 +470,7 @@ static tw_status run_concat(const twi_run *r)
     if (status == TW_OK)
         status = twi_make_output(r, 1, TW_SHAPE(list->count), &lengths);
     for (int64_t i = 0; i < list->count && status == TW_OK; i++) {
-        const tw_tensor *item = list->items[i];
+        const tw_tensor *item = twi_tensor_list_item(list, i);
         status = take(r, item, dtype, item->shape, to);
         to = (char *)to + tw_tensor_bytes(item);
         ((int64_t *)lengths)[i] = item->shape.dims[0];
@@ -532,7 +528,7 @@ static tw_status run_get_value(const twi_run *r)
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "The given optional has %lld components, expected %d.",
                         (long long)list->count, r->num_outputs);
     for (int i = 0; i < r->num_outputs && status == TW_OK; i++)
-        status = take_known(r, list->items[i], i);
+        status = take_known(r, twi_tensor_list_item(list, i), i);
     return status;
 }
 
@@ -543,10 +539,10 @@ static tw_status add_list(const twi_run *r, twi_tensor_list *sum, const twi_tens
 /* Both are there: the sum is a tensor of its own. */
 static tw_status add_item(const twi_run *r, twi_tensor_list *sum, int64_t i, const tw_tensor *item)
 {
-    tw_tensor *made = twi_tensor_from(sum->items[i]->dtype, sum->items[i]->shape, sum->items[i]->data);
-    if (!made)
+    const tw_tensor *first = twi_tensor_list_item(sum, i);
+    tw_tensor *made = twi_tensor_from(first->dtype, first->shape, first->data);
+    if (!made || !twi_tensor_list_put(sum, i, made))
         return fail_memory(r);
-    twi_tensor_list_put(sum, i, made);
     if (made->dtype != item->dtype || !tw_shape_equal(made->shape, item->shape))
         return twi_fail(r->error, TW_INVALID_ARGUMENT,
                         "Trying to add two tensors with incompatible element types or shapes");
@@ -564,11 +560,13 @@ static tw_status add_list(const twi_run *r, twi_tensor_list *sum, const twi_tens
     if (sum->count != list->count)
         return twi_fail(r->error, TW_INVALID_ARGUMENT,
                         "Trying to add two lists of tensors with different number of elements.");
-    for (int64_t i = 0; i < list->count && status == TW_OK; i++)
-        if (list->items[i] && sum->items[i])
-            status = add_item(r, sum, i, list->items[i]);
-        else if (list->items[i])
-            twi_tensor_list_put(sum, i, tw_tensor_retain(list->items[i]));
+    for (int64_t i = -1; status == TW_OK && (i = twi_tensor_list_next(list, i + 1)) < list->count;) {
+        tw_tensor *item = twi_tensor_list_item(list, i);
+        if (twi_tensor_list_item(sum, i))
+            status = add_item(r, sum, i, item);
+        else if (!twi_tensor_list_put(sum, i, tw_tensor_retain(item)))
+            status = fail_memory(r);
+    }
     return status;
 }
 
@@ -583,10 +581,8 @@ static tw_status run_add(const twi_run *r)
 
 static bool clear_list(twi_tensor_list *list)
 {
-    for (int64_t i = 0; i < list->count; i++) {
-        const tw_tensor *item = list->items[i];
-        if (!item)
-            continue;
+    for (int64_t i = -1; (i = twi_tensor_list_next(list, i + 1)) < list->count;) {
+        const tw_tensor *item = twi_tensor_list_item(list, i);
         bool is_list = item->dtype == TW_VARIANT;
         tw_tensor *zeros = is_list ? twi_tensor_from(item->dtype, item->shape, item->data)
                                    : tw_tensor_create(item->dtype, item->shape);
@@ -594,7 +590,8 @@ static bool clear_list(twi_tensor_list *list)
             return false;
         if (!is_list && tw_tensor_bytes(zeros))
             memset(zeros->data, 0, tw_tensor_bytes(zeros));
-        twi_tensor_list_put(list, i, zeros);
+        if (!twi_tensor_list_put(list, i, zeros))
+            return false;
         if (is_list && !(twi_tensor_list_own(zeros->data) && clear_list(*(twi_tensor_list **)zeros->data)))
             return false;
     }

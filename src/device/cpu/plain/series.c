@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "tensor/tensor.h"
+#include "tensor/variant.h"
 
 #include <string.h>
 
@@ -48,12 +49,16 @@ static tw_status run_push(const twi_run *r)
 {
     twi_series *s;
     const twi_operand *value = &r->input_operands[1];
+    bool is_list = value->dtype == TW_VARIANT; /* whose shape is that of its elements */
     tw_status status = series_of(r, r->input_operands[0].resource, &s);
     if (status == TW_OK)
-        status = twi_series_put(r, s, s->count, value->dtype, value->shape, r->inputs[1]);
-    if (status == TW_OK && r->outputs[0] != r->inputs[1])
-        memcpy(r->outputs[0], r->inputs[1], value->bytes);
-    return status;
+        status = twi_series_put(r, s, s->count, value->dtype, is_list ? TW_SCALAR : value->shape, r->inputs[1]);
+    if (status != TW_OK || r->outputs[0] == r->inputs[1])
+        return status;
+    if (is_list)
+        return twi_copy_owned(TW_VARIANT, r->inputs[1], r->outputs[0], 1) ? TW_OK : twi_fail_memory(r->error, r->node);
+    memcpy(r->outputs[0], r->inputs[1], value->bytes);
+    return TW_OK;
 }
 
 /* An element as output 0; what nobody has put there is zeros. */
@@ -63,6 +68,8 @@ static tw_status take(const twi_run *r, twi_series *s, int64_t index)
     const void *value;
     void *to;
     tw_status status = twi_series_get(s, index, &shape, &value, r->error);
+    if (status == TW_OK && value && r->output_operands[0].dtype == TW_VARIANT)
+        return twi_copy_owned(TW_VARIANT, value, r->outputs[0], 1) ? TW_OK : twi_fail_memory(r->error, r->node);
     if (status == TW_OK && !value && tw_shape_is_known(r->output_operands[0].shape))
         shape = r->output_operands[0].shape;
     if (status == TW_OK && !tw_shape_is_known(shape))
@@ -331,7 +338,7 @@ static tw_status run_size(const twi_run *r)
 
 const twi_kernel twi_cpu_series_kernels[] = {
     {"StackV2", "plain", 0, NULL, run_stack},
-    {"StackPushV2", "plain", TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL), prepare_push, run_push},
+    {"StackPushV2", "plain", TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL) | TWI_TYPE(TW_VARIANT), prepare_push, run_push},
     {"StackPopV2", "plain", 0, NULL, run_pop},
     {"StackCloseV2", "plain", 0, NULL, run_nothing},
     {"TensorArrayV3", "plain", 0, prepare_array, run_array, twi_free},
