@@ -22,6 +22,7 @@ libdnnl-dev:oneapi/dnnl/dnnl.h
 zlib1g-dev:zlib.h
 libarchive-dev:archive.h
 libre2-dev:re2/re2.h
+nettle-dev:nettle/sha2.h
 libprotobuf-c-dev:protobuf-c/protobuf-c.h
 protobuf-c-compiler:protoc-c
 libpng-dev:png.h

@@ -7,7 +7,9 @@
 #include <archive.h>
 #include <limits.h>
 #include <link.h>
+#include <nettle/version.h>
 #include <oneapi/dnnl/dnnl.h>
+#include <png.h>
 #include <protobuf-c/protobuf-c.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +31,16 @@ static void say_zlib(char *text, size_t size)
 static void say_protobuf(char *text, size_t size)
 {
     snprintf(text, size, "%s", protobuf_c_version());
+}
+
+static void say_png(char *text, size_t size)
+{
+    snprintf(text, size, "%s", png_get_libpng_ver(NULL));
+}
+
+static void say_nettle(char *text, size_t size)
+{
+    snprintf(text, size, "%d.%d", nettle_version_major(), nettle_version_minor());
 }
 
 /* Reported as "libarchive 3.6.2". */
@@ -60,6 +72,9 @@ static const struct {
     {"zlib", "data sets in .gz", "libz.so", say_zlib},
     {"protobuf-c", "graphs and logs", "libprotobuf-c.so", say_protobuf},
     {"RE2", "TensorFlow's regular expressions", "libre2.so", NULL},
+    {"libpng", "pictures and summaries", "libpng16.so", say_png},
+    {"libjpeg", "pictures", "libjpeg.so", NULL},
+    {"Nettle", "hashes of data sets", "libnettle.so", say_nettle},
     {"libarchive", "downloaded archives", "libarchive.so", say_archive},
     {"libcurl", "downloads", "libcurl.so", say_curl},
 };

@@ -346,11 +346,13 @@ static int run_job(training *t, divergence *divergence, const cJSON *before)
         };
         if (tw_trainer_changes(trainer)[0])
             complain("train", "this run goes on with %s", tw_trainer_changes(trainer));
-        unwritten = !validation_open(t, trainer, &validation) ||
-                    (tw_devices_task(t->devices) == 0 && !write_run_file(t, trainer, &report, before));
+        unwritten = !validation_open(t, trainer, &validation);
+        if (!unwritten) {
+            report_start(&report); /* first: run.json waits for the data set's hash */
+            unwritten = tw_devices_task(t->devices) == 0 && !write_run_file(t, trainer, &report, before);
+        }
         signals_watch();
         if (!unwritten) {
-            report_start(&report);
             report_progress(&report, s->progress);
             do
                 status = train(s, trainer, events, &validation, &report, divergence, &error);

@@ -243,6 +243,13 @@ static bool fill_options(const char *command, training *t)
     return true;
 }
 
+/* Who wants the digest waits for this thread; where there is none he computes it. */
+static void *hash_data(void *data)
+{
+    tw_dataset_digest(data);
+    return NULL;
+}
+
 int training_open(const char *command, const train_settings *wanted, int with_data, training *t)
 {
     int code;
@@ -268,6 +275,8 @@ int training_open(const char *command, const train_settings *wanted, int with_da
         job_count_classes(t->data, &s->recipe.num_classes);
     if (t->data)
         code = fill_options(command, t) ? EXIT_DONE : EXIT_USAGE;
+    t->hashes = code == EXIT_DONE && with_data == TRAINING_WITH_DATA &&
+                pthread_create(&t->hashing, NULL, hash_data, t->data) == 0;
     if (code != EXIT_DONE)
         training_close(t);
     return code;
@@ -275,6 +284,8 @@ int training_open(const char *command, const train_settings *wanted, int with_da
 
 void training_close(training *t)
 {
+    if (t->hashes)
+        pthread_join(t->hashing, NULL);
     tw_dataset_destroy(t->data);
     tw_devices_destroy(t->devices);
 }

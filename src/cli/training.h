@@ -12,6 +12,7 @@
 #include "update.h"
 
 #include <limits.h>
+#include <pthread.h>
 
 enum { MOST_DEVICES = 256, MOST_TOWERS = 1024 };
 
@@ -51,6 +52,8 @@ typedef struct training {
     char data_dir[PATH_MAX], own_train_dir[64], order_log[PATH_MAX];
     tw_devices *devices;
     tw_dataset *data;
+    pthread_t hashing; /* of the data: it takes as long as planning, beside which it goes on */
+    bool hashes;
     tower_devices where;
     int shares[MOST_TOWERS];
     tw_model model;

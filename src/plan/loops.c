@@ -439,6 +439,23 @@ static tw_status put_behind(looping *l, twi_node **made)
     return twi_region_check(c->region, c->p->error);
 }
 
+/* What its ways in come after besides: so does the loop. Returns their number; NULL: to count them. */
+static int list_before(const looping *l, twi_value *controls)
+{
+    int count = 0;
+    for (int i = 0; i < l->frame->nodes.count; i++) {
+        const tw_node *node = l->frame->nodes.items[i];
+        bool enters = twi_op_is(node->op, TWI_ENTER) && l->c->needed[node->id];
+        for (int k = 0; k < node->num_control_inputs && enters; k++) {
+            twi_node *before = l->c->nodes[node->control_inputs[k]->id];
+            if (before && controls)
+                controls[count] = twi_out(before, -1);
+            count += before != NULL;
+        }
+    }
+    return count;
+}
+
 static int count_writes(const twi_plan *round)
 {
     int count = 0;
@@ -453,7 +470,7 @@ static tw_status make_node(looping *l, twi_loop *loop, twi_node **made)
     twi_arena *arena = &c->region->arena;
     bool chained = loop->chained;
     int count = 0, most = l->outside.count + (chained ? count_handles(l) : count_writes(loop->plan));
-    int results = l->exits.count, spare = chained ? most : loop->plan->region->nodes.count;
+    int results = l->exits.count, spare = (chained ? most : loop->plan->region->nodes.count) + list_before(l, NULL);
     twi_value *inputs = twi_arena_alloc(arena, sizeof *inputs * (size_t)(most + spare + 1));
     tw_dtype *types = twi_arena_alloc(arena, sizeof *types * (size_t)(l->outside.count + results + 1));
     tw_shape *shapes = twi_arena_alloc(arena, sizeof *shapes * (size_t)(results + 1));
@@ -477,13 +494,14 @@ static tw_status make_node(looping *l, twi_loop *loop, twi_node **made)
     tw_attr attrs[] = {tw_attr_types("T", types, l->outside.count),
                        tw_attr_types("U", types + l->outside.count, results),
                        tw_attr_int("N", count - l->outside.count), tw_attr_shapes("shapes", shapes, results)};
-    int makers = chained ? list_handles(l, inputs + count, false) : list_makers(l, loop->plan, inputs + count);
+    int before = chained ? list_handles(l, inputs + count, false) : list_makers(l, loop->plan, inputs + count);
+    before += list_before(l, inputs + count + before);
     *made = twi_node_make(c->region, &(twi_wish){.op = twi_op_find("_While"),
                                                  .name = l->frame->name,
                                                  .rank = l->exit->order,
                                                  .device = c->p->request->home,
                                                  .inputs = inputs,
-                                                 .num_inputs = count + makers,
+                                                 .num_inputs = count + before,
                                                  .attrs = attrs,
                                                  .num_attrs = 4});
     if (!*made)

@@ -45,7 +45,7 @@ static void mark_needed(twi_copying *c)
             if (done || !twi_copy_is_fed(c, node->inputs[i]))
                 c->needed[node->inputs[i].node->id] = true;
         for (int i = 0; i < node->num_control_inputs && !twi_copy_is_outside(c, node) && !done; i++)
-            if (!twi_copy_is_wholly_fed(c, node->control_inputs[i]))
+            if (!twi_copy_is_wholly_fed(c, node->control_inputs[i]) && !twi_copy_is_outside(c, node->control_inputs[i]))
                 c->needed[node->control_inputs[i]->id] = true;
         const tw_node *next = twi_copy_is_fed(c, (tw_output){(tw_node *)node, 0}) ? NULL : node->backward.node;
         if (next && !c->needed[next->id]) { /* and what leads there, which has been passed */
@@ -129,17 +129,21 @@ static tw_status read_reference(twi_copying *c, tw_output reference, const tw_no
     return status;
 }
 
-/* What a node's reads of references come after: all that the node does. TensorFlow leaves out controls that an input has
- * already, so the inputs that have some count, too; the node itself comes after those anyway. */
-static int list_before_reads(const twi_copying *c, const tw_node *node, const twi_value *controls, int num_controls,
-                             twi_value *before)
+/* What a node's read of a reference comes after: all that the node does. Where nobody has written the variable yet that
+ * matters only for what is written later, so controls will do, and reads of several nodes are one. TensorFlow leaves out
+ * controls that an input has already, so the inputs that have some count, too; the node itself comes after those
+ * anyway. */
+static int list_before_read(const twi_copying *c, const tw_node *node, bool written, const twi_value *controls,
+                            int num_controls, twi_value *before)
 {
     int count = 0;
     for (int i = 0; i < num_controls; i++)
         before[count++] = controls[i];
-    for (int i = 0; i < node->num_inputs; i++)
-        if (node->inputs[i].node->num_control_inputs && c->nodes[node->inputs[i].node->id])
-            before[count++] = twi_out(c->nodes[node->inputs[i].node->id], -1);
+    for (int i = 0; i < node->num_inputs; i++) {
+        tw_output input = node->inputs[i];
+        if (c->nodes[input.node->id] && (input.node->num_control_inputs || (written && !twi_copy_refers(c, input))))
+            before[count++] = twi_out(c->nodes[input.node->id], -1);
+    }
     return count;
 }
 
@@ -156,7 +160,6 @@ static tw_status new_inputs(twi_copying *c, const tw_node *node, twi_value **res
     for (int i = 0; i < node->num_control_inputs && !comes_early; i++) /* all but constants' lost ones */
         if (c->nodes[node->control_inputs[i]->id])
             controls[num_controls++] = twi_out(c->nodes[node->control_inputs[i]->id], -1);
-    int num_before = list_before_reads(c, node, controls, num_controls, before);
     for (int i = 0; i < node->num_inputs; i++) {
         tw_output source = node->inputs[i];
         if (!c->outputs[source.node->id])
@@ -164,18 +167,28 @@ static tw_status new_inputs(twi_copying *c, const tw_node *node, twi_value **res
                             node->name, source.node->name);
         twi_value value = c->outputs[source.node->id][source.index];
         bool refers = twi_copy_refers(c, source), writes = twi_input_is_reference(node, i);
+        bool passes = refers && !writes && i == 0 && twi_op_is(node->op, TWI_SWITCH); /* on into a branch */
         tw_status status = TW_OK;
+        twi_value looked;
+        c->views[node->id] = c->views[node->id] || passes;
         if (writes && !refers)
             status = twi_fail(c->p->error, TW_INVALID_ARGUMENT, "%s '%s' changes '%s', which is fed", node->op->name,
                               node->name, source.node->name);
         else if (writes && twi_copy_writer(c, source).node)
             controls[num_controls + num_writers++] = twi_copy_writer(c, source);
         else if (refers && !writes)
-            status = read_reference(c, source, node, before, num_before, &value);
+            status = read_reference(c, source, node, before,
+                                    list_before_read(c, node, c->written[value.node->origin->id], controls,
+                                                     num_controls, before), passes ? &looked : &value);
+        if (passes && status == TW_OK) /* a variable without a value is missed here */
+            controls[num_controls + num_writers++] = twi_out(looked.node, -1);
         if (status != TW_OK)
             return status;
         inputs[i] = value;
     }
+    for (int i = 0; i < node->num_inputs; i++)
+        if (twi_input_is_reference(node, i))
+            c->written[inputs[i].node->origin->id] = true;
     *count = node->num_inputs + num_controls + num_writers;
     *result = inputs;
     return TW_OK;
@@ -241,6 +254,19 @@ static tw_status make_view(twi_copying *c, const tw_node *node, twi_node **made)
     return twi_region_check(c->region, c->p->error);
 }
 
+/* What is folded of constants comes after what they come after: who looks at a variable when it is there sees what was
+ * written before. */
+static bool take_places(const twi_node *made, twi_node *folded)
+{
+    bool fits = true;
+    for (int i = 0; i < made->num_inputs; i++) {
+        const twi_node *from = twi_in(made, i).node;
+        for (int k = 0; twi_has_trait(from, TWI_CONSTANT) && k < from->num_controls; k++)
+            fits = twi_add_control(folded, from->controls[k]->node) && fits;
+    }
+    return fits;
+}
+
 /* Where the outputs of the copy are found. */
 static void map_outputs(twi_copying *c, const tw_node *node, twi_node *made, const twi_value *inputs,
                         const twi_value *folded)
@@ -248,7 +274,11 @@ static void map_outputs(twi_copying *c, const tw_node *node, twi_node *made, con
     c->nodes[node->id] = c->p->plan->origins[node->id] = made;
     if (folded) {
         made->became = folded[0].node;
-        if (!made->num_controls)
+        if (!take_places(made, folded[0].node))
+            twi_region_fail(c->region, TW_INTERNAL, "'%s' depends on itself", node->name);
+        if (!made->num_controls && folded[0].node->num_controls)
+            c->nodes[node->id] = folded[0].node;
+        else if (!made->num_controls)
             c->nodes[node->id] = NULL;
     }
     for (int i = 0; i < node->num_outputs; i++) {
@@ -480,13 +510,14 @@ tw_status twi_specialize(twi_planning *p)
     c.needed = twi_alloc_array(n, sizeof *c.needed);
     c.fed = twi_alloc_array(n, sizeof *c.fed);
     c.views = twi_alloc_array(n, sizeof *c.views);
+    c.written = twi_alloc_array(n, sizeof *c.written);
     c.outputs = twi_alloc_array(n, sizeof *c.outputs);
     c.nodes = twi_alloc_array(n, sizeof *c.nodes);
     bool branches = graph->branches || graph->loops;
     c.conditions = branches ? twi_alloc_array(n, sizeof *c.conditions) : NULL;
     p->plan->num_origins = graph->nodes.count;
     p->plan->origins = twi_arena_alloc(&p->plan->arena, n * sizeof *p->plan->origins);
-    bool fits = c.needed && c.fed && c.views && c.outputs && c.nodes && p->plan->origins;
+    bool fits = c.needed && c.fed && c.views && c.written && c.outputs && c.nodes && p->plan->origins;
     if (!fits || (branches && !c.conditions))
         TWI_TRY(twi_fail_memory(p->error, "copying a graph"));
     TWI_TRY(find_frames(&c, &frames));
@@ -505,6 +536,7 @@ done:
     twi_free(c.needed);
     twi_free(c.fed);
     twi_free(c.views);
+    twi_free(c.written);
     twi_free(c.outputs);
     twi_free(c.nodes);
     twi_free(c.conditions);

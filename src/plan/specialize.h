@@ -13,6 +13,7 @@ typedef struct twi_copying {
     bool *needed;           /* [nodes of the user's graph] */
     bool *fed;              /* some output is */
     bool *views;            /* its output is a variable's memory, passed on as a value */
+    bool *written;          /* of variables: a node that has been copied changes it by reference */
     twi_value **outputs;    /* [nodes][num_outputs] in the region; rows only for needed and fed nodes */
     twi_node **nodes;       /* [nodes] for control edges; NULL where a constant took the node's place */
     twi_guards guards;

@@ -238,6 +238,75 @@ def missing_variable():
     program.run([z])
 
 
+@case()
+def looks_when_known():
+    """What a branch takes of a variable is looked at when the condition is known, which here depends on its update: the
+    target network of a DQN."""
+    v = tf.get_variable("v", initializer=numbers(3))
+    t = tf.get_variable("t", initializer=np.zeros(3, np.float32))
+    n = tf.get_variable("n", initializer=0)
+    with tf.control_dependencies([tf.assign_add(v, [1.0, 2.0, 3.0]), tf.assign_add(n, 1)]):
+        turn = tf.equal(n % 2, 0)
+    step = tf.cond(turn, lambda: tf.group(tf.assign(t, v)), lambda: tf.no_op())
+    init = tf.global_variables_initializer()
+    program = Program()
+    program.run([], targets=[init])
+    for _ in range(4):
+        program.run([], targets=[step])
+        program.run([v, t])
+
+
+@case()
+def looks_in_branch():
+    """A branch that writes a variable and then takes what came in as its value sees what it wrote."""
+    p = tf.placeholder(tf.bool, [], name="p")
+    v = tf.get_variable("v", initializer=numbers(3))
+
+    def taken():
+        with tf.control_dependencies([tf.assign_add(v, [1.0, 2.0, 3.0])]):
+            return v * 2
+
+    y = tf.cond(p, taken, lambda: v * 3)
+    init = tf.global_variables_initializer()
+    program = Program()
+    program.run([], targets=[init])
+    for take in (True, False, True):
+        program.run([y], {p: take})
+        program.run([v])
+
+
+@case()
+def looks_at_inputs():
+    """Whoever takes a variable looks at it when all that it takes is there, with or without an edge of control."""
+    v = tf.get_variable("v", initializer=numbers(3))
+    with tf.control_dependencies([tf.assign_add(v, [1.0, 2.0, 3.0])]):
+        x = tf.constant([1.0, 1.0, 1.0]) + 1
+    y = v * tf.square(x)
+    z = tf.concat([tf.exp(tf.negative(x)), v], 0)
+    init = tf.global_variables_initializer()
+    program = Program()
+    program.run([], targets=[init])
+    for _ in range(2):
+        program.run([y, z])
+
+
+@case(resource=True)
+def gradients_after_update():
+    """Moving averages first, as batch normalization asks: the ways into the gradient's loop come after an update outside."""
+    w = tf.get_variable("w", initializer=numbers(3))
+    m = tf.get_variable("m", initializer=numbers(3, 2), trainable=False)
+    y = tf.scan(lambda a, x: tf.tanh(a * w + x), tf.constant(numbers((4, 3), 5)), numbers(3, 3))
+    loss = tf.reduce_sum(tf.square(y))
+    with tf.control_dependencies([m.assign_sub(0.5 * m, read_value=False)]):
+        train = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+    init = tf.global_variables_initializer()
+    program = Program()
+    program.run([], targets=[init])
+    for _ in range(3):
+        program.run([loss], targets=[train])
+    program.run([w, m])
+
+
 def trains(kind):
     p = tf.placeholder(tf.bool, [], name="p")
     x = tf.constant(numbers((4, 3), 7))
