@@ -85,10 +85,40 @@ static void first_values_depend_neither_on_rewrites_nor_on_the_device(void **sta
     tw_devices_destroy(devices);
 }
 
+/* Filters that pass a channel on have one 1, in the middle; the others are uniform in +-sqrt(1 / fan_in). */
+static void dirac_filters_pass_their_channel_on(void **state)
+{
+    (void)state;
+    static const int64_t channels[] = {2, 3, 5}, filters[] = {5, 3, 2};
+    for (int i = 0; i < 3; i++) {
+        tw_graph *g = tw_graph_create();
+        int64_t C = channels[i], K = filters[i];
+        tw_get_variable(g, "v", TW_FLOAT32, TW_SHAPE(3, 3, C, K), (tw_initializer){.kind = TW_INIT_DIRAC, .seed = 1});
+        tw_tensor *value = initialize(g, NULL);
+        double limit = sqrt(1.0 / (double)(9 * C)), most = 0;
+        for (int64_t at = 0; at < 9 * C * K; at++) {
+            int64_t filter = at % K, channel = at / K % C, place = at / K / C;
+            double found = tw_tensor_value(value, at);
+            if (filter < C)
+                assert_true(found == (place == 4 && channel == filter));
+            else
+                most = fmax(most, fabs(found));
+        }
+        assert_true(K > C ? most > limit / 2 && most <= limit : most == 0);
+        tw_tensor_release(value);
+        tw_graph_destroy(g);
+    }
+    tw_graph *g = tw_graph_create();
+    tw_get_variable(g, "v", TW_FLOAT32, TW_SHAPE(3, 3), (tw_initializer){.kind = TW_INIT_DIRAC});
+    assert_non_null(strstr(tw_graph_message(g), "[kh,kw,C,K]"));
+    tw_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(variables_start_with_tensorflows_values),
+        cmocka_unit_test(dirac_filters_pass_their_channel_on),
         cmocka_unit_test(first_values_depend_neither_on_rewrites_nor_on_the_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -100,6 +100,105 @@ static void a_batch_norm_layer_moves_its_averages_only_when_asked(void **state)
     tw_graph_destroy(g);
 }
 
+static void a_batch_norm_layer_may_go_without_a_scale(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_output x = tw_constant_floats(g, TW_SHAPE(4, 1, 1, 1), (float[]){1, 3, 5, 7});
+    tw_output y = tw_unscaled_batch_norm_layer(g, "norm", x, 0.75f, 0, true);
+    assert_null(tw_graph_find_variable(g, "norm/gamma"));
+    assert_int_equal(tw_graph_num_variables(g), 3);
+    tw_session *session = start(g);
+    float root = sqrtf(5);
+    set(session, g, "norm/beta", (float[]){2});
+    expect(session, y, (float[]){2 - 3 / root, 2 - 1 / root, 2 + 1 / root, 2 + 3 / root});
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+}
+
+/* x * Phi(x); the gradient at x is Phi(x) + x * phi(x). */
+static void gelu_is_x_times_the_part_of_a_normal_below_it(void **state)
+{
+    (void)state;
+    enum { COUNT = 7 };
+    static const float values[COUNT] = {-6, -2, -0.5f, 0, 0.25f, 1, 5};
+    float expected[COUNT], slopes[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        double x = values[i], below = erfc(-x / sqrt(2)) / 2;
+        expected[i] = (float)(x * below);
+        slopes[i] = (float)(below + x * exp(-x * x / 2) / sqrt(2 * acos(-1)));
+    }
+    tw_graph *g = tw_graph_create();
+    tw_output x = tw_constant_floats(g, TW_SHAPE(COUNT), values), slope, y = tw_gelu(g, x);
+    tw_gradients(g, &y, 1, NULL, &x, 1, &slope);
+    tw_session *session = start(g);
+    expect(session, y, expected);
+    expect(session, slope, slopes);
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+}
+
+/* That of the probabilities 0.05, 0.85, 0.05, 0.05, with its gradient: softmax less these. */
+static void smoothed_labels_leave_a_part_to_every_class(void **state)
+{
+    (void)state;
+    static const float values[] = {1, -2, 0.5f, 3};
+    float slopes[4], sum = 0, loss = 0;
+    for (int i = 0; i < 4; i++)
+        sum += expf(values[i]);
+    for (int i = 0; i < 4; i++) {
+        float wanted = i == 1 ? 0.85f : 0.05f;
+        loss -= wanted * (values[i] - logf(sum));
+        slopes[i] = expf(values[i]) / sum - wanted;
+    }
+    tw_graph *g = tw_graph_create();
+    tw_output labels = tw_constant_int32s(g, TW_SHAPE(1), (int32_t[]){1});
+    tw_output logits = tw_constant_floats(g, TW_SHAPE(1, 4), values), slope;
+    tw_output losses = tw_smoothed_softmax_cross_entropy(g, logits, labels, 0.2f);
+    tw_gradients(g, &losses, 1, NULL, &logits, 1, &slope);
+    tw_session *session = start(g);
+    expect(session, losses, &loss);
+    expect(session, slope, slopes);
+    tw_session_destroy(session);
+    tw_smoothed_softmax_cross_entropy(g, logits, labels, 1.5f);
+    assert_non_null(strstr(tw_graph_message(g), "labels smoothed by 1.5, expected 0 to 1"));
+    tw_graph_destroy(g);
+}
+
+/* Patches of noise, filtered, have the unit matrix for a covariance; the second half are the first with the other sign.
+ */
+static void whitening_filters_make_patches_uncorrelated(void **state)
+{
+    (void)state;
+    enum { N = 6, SIDE = 9, C = 2, D = 2 * 2 * C, ROWS = N * 8 * 8 };
+    static float pixels[N * SIDE * SIDE * C];
+    tw_error error = {0};
+    for (int i = 0; i < N * SIDE * SIDE * C; i++)
+        pixels[i] = (float)(i * 7919 % 1009) / 500 + (float)(i % 2) * (i / 2 % 5 == 0);
+    tw_graph *g = tw_graph_create();
+    tw_output images = tw_constant_floats(g, TW_SHAPE(N, SIDE, SIDE, C), pixels);
+    tw_output filters = tw_whitening_filters(g, images, 2, 0);
+    assert_true(tw_shape_equal(tw_output_shape(filters), TW_SHAPE(2, 2, C, 2 * D)));
+    tw_output y = tw_conv2d(g, images, filters, &(tw_conv2d_options){.padding = TW_PADDING_VALID});
+    tw_session *session = start(g);
+    tw_tensor *tensor = NULL;
+    assert_ok(tw_session_run(session, NULL, 0, &y, 1, &tensor, &error));
+    const float *rows = tw_tensor_data(tensor);
+    for (int i = 0; i < D; i++)
+        for (int k = 0; k < 2 * D; k++) {
+            double sum = 0;
+            for (int row = 0; row < ROWS; row++)
+                sum += (double)rows[row * 2 * D + i] * rows[row * 2 * D + k];
+            double expected = k % D == i ? k < D ? 1 : -1 : 0;
+            assert_true(fabs(sum / ROWS - expected) < 1e-4);
+        }
+    tw_tensor_release(tensor);
+    tw_session_destroy(session);
+    tw_whitening_filters(g, images, 10, 0);
+    assert_non_null(strstr(tw_graph_message(g), "whitening filters of 10 pixels"));
+    tw_graph_destroy(g);
+}
+
 static void dropout_keeps_the_expected_value(void **state)
 {
     (void)state;
@@ -141,6 +240,10 @@ int main(void)
         cmocka_unit_test(a_dense_layer_multiplies_adds_and_activates),
         cmocka_unit_test(a_layer_may_go_without_biases),
         cmocka_unit_test(a_batch_norm_layer_moves_its_averages_only_when_asked),
+        cmocka_unit_test(a_batch_norm_layer_may_go_without_a_scale),
+        cmocka_unit_test(gelu_is_x_times_the_part_of_a_normal_below_it),
+        cmocka_unit_test(smoothed_labels_leave_a_part_to_every_class),
+        cmocka_unit_test(whitening_filters_make_patches_uncorrelated),
         cmocka_unit_test(dropout_keeps_the_expected_value),
         cmocka_unit_test(a_layer_of_unknown_size_is_refused_by_name),
     };

@@ -5,6 +5,7 @@
  * from its float64 by what golden/residual.h says; ten times that is allowed, as in test_training.c. The
  * momentum 0.997 is a float here, which moves the moments by 7e-6 of a change. */
 #include "faulty_files.h"
+#include "record_training.h"
 #include "testing.h"
 
 #include "golden/residual.h"
@@ -48,7 +49,7 @@ static void each_model_has_its_parameters(void **state)
         {"cifar10", 1068298},    {"resnet", 658651},   {"resnet20", 269787}, {"resnet32", 464219},
         {"resnet44", 658651},    {"resnet56", 853083}, {"resnet110", 1728027}, {"mnist", 619146},
         {"trivial", 4259818},    {"alexnet", 61104937}, {"vgg16", 138361641}, {"resnet50", 25559081},
-        {"inception3", 23836617},
+        {"inception3", 23836617}, {"airbench", 1971352},
     };
     assert_int_equal(tw_model_count(), (int)(sizeof known / sizeof *known));
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -578,6 +579,49 @@ static void a_residual_network_trains_as_in_tensorflow(void **state)
     assert_trains_as_in_tensorflow("/cpu:0", NULL, true);
 }
 
+/* The second half of the first layer's filters are the first with the other sign; training leaves them. */
+static void a_variable_may_begin_with_what_the_data_say(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_devices *devices;
+    tw_trainer *trainer;
+    tw_trainer_step_result result;
+    tw_model model = record_model();
+    tw_dataset *dataset = record_dataset();
+    assert_ok(tw_devices_create(&(tw_device_options){.virtual_gpus = 2}, &devices, &error));
+    tw_trainer_options options = {.model = &model, .dataset = dataset, .devices = devices, .towers = 2, .batch = 2,
+                                  .variables = {.update = TW_UPDATE_REPLICATED}};
+    assert_ok(tw_trainer_create(&options, &trainer, &error));
+    assert_ok(tw_trainer_step(trainer, &result, &error));
+    tw_tensor *value = NULL;
+    const tw_variable *kernel = tw_graph_find_variable(tw_trainer_graph(trainer), "whiten/kernel");
+    assert_ok(tw_session_get_variable(tw_trainer_session(trainer), kernel, &value, &error));
+    for (int row = 0; row < 12; row++)
+        for (int k = 0; k < 12; k++)
+            assert_true(tw_tensor_value(value, row * 24 + k) != 0 &&
+                        tw_tensor_value(value, row * 24 + k) == -tw_tensor_value(value, row * 24 + 12 + k));
+    tw_tensor_release(value);
+    tw_trainer_destroy(trainer);
+    model.data_variable = "head/kernel";
+    assert_fails(tw_trainer_create(&options, &trainer, &error), TW_INVALID_ARGUMENT, "there and not trained");
+    tw_devices_destroy(devices);
+    tw_dataset_destroy(dataset);
+}
+
+static void the_records_network_trains_as_in_pytorch(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_devices *devices;
+    assert_ok(tw_devices_create(&(tw_device_options){.virtual_gpus = 1}, &devices, &error));
+    assert_record_trains_as_in_pytorch(devices, "/cpu:0", RECORD_STEPS, (tw_trainer_options){0});
+    assert_record_trains_as_in_pytorch(devices, "/gpu:0", RECORD_STEPS, (tw_trainer_options){0});
+    assert_record_trains_as_in_pytorch(devices, "/cpu:0", RECORD_STEPS,
+                                       (tw_trainer_options){.session = {.plain_kernels = true}});
+    tw_devices_destroy(devices);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -596,6 +640,8 @@ int main(void)
         cmocka_unit_test(losses_of_each_tower_have_moving_averages_of_their_own),
         cmocka_unit_test(evaluation_restores_a_residual_network_without_averages),
         cmocka_unit_test(a_residual_network_trains_as_in_tensorflow),
+        cmocka_unit_test(a_variable_may_begin_with_what_the_data_say),
+        cmocka_unit_test(the_records_network_trains_as_in_pytorch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -164,6 +164,68 @@ static void a_second_optimizer_of_a_kind_has_slots_of_its_own(void **state)
 }
 
 /* Two towers: w has a gradient in both, u in the first only, v in none. */
+static void variables_may_have_an_optimizer_apart(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_variable *w = weights(g, "a/kernel"), *head = weights(g, "head/kernel"), *bias = weights(g, "a/bias");
+    tw_variable *step = tw_global_step(g);
+    tw_optimizer *muon = tw_muon(g, tw_scalar(g, 0.1f), NULL);
+    tw_optimize_apart(muon, "head/kernel", tw_gradient_descent(g, tw_scalar(g, 0.2f)));
+    tw_optimize_apart(muon, "/kernel", tw_adam(g, tw_scalar(g, 0.3f), 0.9f, 0.999f, 1e-8f));
+    tw_output loss = tw_add(g, tw_add(g, loss_of(g, w), loss_of(g, head)), loss_of(g, bias));
+    tw_apply_gradients(muon, tw_compute_gradients(muon, loss), step);
+    assert_built(g);
+    find(g, "Muon/update_head/kernel/ResourceApplyGradientDescent", "ResourceApplyGradientDescent");
+    find(g, "Muon/update_a/kernel/ResourceApplyAdam", "ResourceApplyAdam");
+    assert_non_null(tw_graph_find_variable(g, "a/kernel/Adam_1"));
+    assert_non_null(tw_graph_find_variable(g, "beta1_power"));
+    assert_non_null(tw_graph_find_variable(g, "a/bias/Momentum"));
+    assert_null(tw_graph_find_variable(g, "head/kernel/Momentum"));
+    tw_optimize_apart(muon, "x", muon);
+    assert_non_null(strstr(tw_graph_message(g), "'...x' are to be updated apart, by an optimizer that is the same"));
+    tw_graph_destroy(g);
+}
+
+/* A matrix with orthogonal rows of length 1 and 2 comes out with both of about the same length; a vector moves by
+ * momentum: rate * (gradient + 0.95 * gradient). */
+static void muon_moves_all_directions_of_a_matrix_alike(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_session *session;
+    tw_tensor *after = NULL;
+    for (int tall = 0; tall < 2; tall++) {
+        tw_graph *g = tw_graph_create();
+        tw_shape shape = tall ? TW_SHAPE(3, 2) : TW_SHAPE(2, 3);
+        tw_variable *w = tw_get_variable(g, "w", TW_FLOAT32, shape, (tw_initializer){0});
+        tw_variable *b = tw_get_variable(g, "b", TW_FLOAT32, TW_SHAPE(1), (tw_initializer){0});
+        tw_output slopes =
+            tw_constant_floats(g, shape, tall ? (float[]){1, 0, 0, 2, 0, 0} : (float[]){1, 0, 0, 0, 2, 0});
+        tw_output loss = tw_add(g, tw_reduce_sum(g, tw_mul(g, tw_variable_read(g, w), slopes), TW_AXES(0, 1), false),
+                                tw_reduce_sum(g, tw_variable_read(g, b), TW_AXES(0), false));
+        tw_optimizer *muon = tw_muon(g, tw_scalar(g, 0.5f), NULL);
+        tw_output train = tw_apply_gradients(muon, tw_compute_gradients(muon, loss), NULL),
+                  init = tw_initialize_variables(g);
+        assert_built(g);
+        assert_ok(tw_session_create(g, NULL, &session, &error));
+        assert_ok(tw_session_run(session, NULL, 0, &init, 1, NULL, &error));
+        assert_ok(tw_session_run(session, NULL, 0, &train, 1, NULL, &error));
+        assert_ok(tw_session_get_variable(session, w, &after, &error));
+        for (int i = 0; i < 6; i++) {
+            double moved = tw_tensor_value(after, i) / -0.5;
+            bool straight = i == 0 || i == (tall ? 3 : 4);
+            assert_true(straight ? moved > 0.65 && moved < 1.25 : moved == 0);
+        }
+        tw_tensor_release(after);
+        assert_ok(tw_session_get_variable(session, b, &after, &error));
+        assert_true(fabs(tw_tensor_value(after, 0) + 0.5 * 1.95) < 1e-6);
+        tw_tensor_release(after);
+        tw_session_destroy(session);
+        tw_graph_destroy(g);
+    }
+}
+
 static void build_towers(tw_graph *g, tw_grads *grads[2])
 {
     tw_variable *w = weights(g, "w"), *u = weights(g, "u");
@@ -336,6 +398,8 @@ int main(void)
         cmocka_unit_test(without_a_counter_the_step_is_a_node_of_the_optimizers_name),
         cmocka_unit_test(slots_are_named_and_placed_after_their_variable_even_where_variables_are_reused),
         cmocka_unit_test(a_second_optimizer_of_a_kind_has_slots_of_its_own),
+        cmocka_unit_test(variables_may_have_an_optimizer_apart),
+        cmocka_unit_test(muon_moves_all_directions_of_a_matrix_alike),
         cmocka_unit_test(averages_are_the_nodes_of_the_tutorial),
         cmocka_unit_test(one_tower_is_its_own_average),
         cmocka_unit_test(a_gradient_that_one_tower_lacks_is_an_error_naming_variable_and_tower),

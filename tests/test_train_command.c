@@ -566,6 +566,7 @@ static void rules_that_contradict_themselves_are_refused(void **state)
         {"--optimizer sgd --nesterov", "--nesterov belongs to --optimizer momentum"},
         {"--optimizer sgd --beta2 0.9", "belong to --optimizer adam, adamw and rmsprop"},
         {"--optimizer rmsprop --loss-scale auto", "Automatic loss scaling is not supported with RMSProp's momentum"},
+        {"--optimizer muon --loss-scale auto", "Automatic loss scaling is not supported with Muon"},
         {"--loss-scale much", "--loss-scale: expected auto or a number"},
         {"--loss-scale 8 --loss-scale-every 5", "--loss-scale-every belongs to --loss-scale auto"},
         {"--accumulate 1000 --towers 3", "makes 3000 towers in all, expected at most 1024"},

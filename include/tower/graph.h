@@ -245,6 +245,8 @@ typedef enum tw_initializer_kind {
     TW_INIT_NORMAL,           /* mean a, standard deviation b */
     TW_INIT_TRUNCATED_NORMAL, /* the same, redrawn beyond two standard deviations */
     TW_INIT_GLOROT_UNIFORM,   /* +-sqrt(6 / (fan_in + fan_out)); fans as TensorFlow's layers count them */
+    TW_INIT_DIRAC,            /* of filters [kh,kw,C,K]: the first C pass on the channel of their number, the others are
+                                 uniform in +-sqrt(1 / fan_in) */
 } tw_initializer_kind;
 
 typedef struct tw_initializer {

@@ -16,13 +16,14 @@ extern "C" {
 /* ---- models -------------------------------------------------------------------------------------------------- */
 
 /* How gradients become updates, with the values that everybody uses: momentum 0.9; Adam's 0.9, 0.999 and 1e-8;
- * RMSProp's 0.9, 0.9 and, as TensorFlow's benchmarks have it, 1. ORDER OPTIMIZER */
+ * RMSProp's 0.9, 0.9 and, as TensorFlow's benchmarks have it, 1; Muon's 0.95. ORDER OPTIMIZER */
 typedef enum tw_model_optimizer {
     TW_OPTIMIZER_DEFAULT, /* of a trainer's options: what the model says */
     TW_OPTIMIZER_GRADIENT_DESCENT,
     TW_OPTIMIZER_MOMENTUM,
     TW_OPTIMIZER_ADAM,
     TW_OPTIMIZER_RMS_PROP,
+    TW_OPTIMIZER_MUON,
 } tw_model_optimizer;
 
 /* From this epoch on the learning rate is the first one times `factor`. */
@@ -38,6 +39,19 @@ typedef struct tw_epochs {
     bool of_one_tower;  /* batches of one tower alone are counted, so N towers see N times as many examples in each */
     bool whole_batches; /* an epoch ends with the last batch that fits into it */
 } tw_epochs;
+
+/* Variables that are trained in another way than the rest, where the optimizer is the model's own. */
+typedef struct tw_model_group {
+    const char *ending;           /* of their names: "head/kernel"; NULL ends the list */
+    tw_model_optimizer optimizer; /* TW_OPTIMIZER_GRADIENT_DESCENT or TW_OPTIMIZER_MOMENTUM */
+    float momentum;               /* 0: 0.9 */
+    bool nesterov;
+    float rate_ratio;             /* their learning rate is so many times the model's, ... */
+    float rate_ends;              /* ... and falls in a line to 0 at this epoch; 0: with the model's */
+    float weight_decay;           /* of them, in place of the model's */
+} tw_model_group;
+
+enum { TW_MOST_MODEL_GROUPS = 4 };
 
 /* A network and the recipe it is known with. */
 typedef struct tw_model {
@@ -73,6 +87,19 @@ typedef struct tw_model {
      * "activations". dtype: what convolutions and products compute in (TW_FLOAT32, TW_BFLOAT16); variables are float32
      * either way. */
     tw_output (*logits)(tw_graph *graph, const struct tw_model *model, tw_output images, tw_dtype dtype, bool training);
+
+    /* The variable of that name, which is not trained, begins with a value that depends on the data, such as tw_whitening_filters(): what this
+     * makes of the first `data_images` images of the data set, as evaluation sees them. NULL: there is none. */
+    const char *data_variable;
+    int data_images;
+    tw_output (*data_value)(tw_graph *graph, const struct tw_model *model, tw_output images);
+
+    float width_multiplier;   /* of networks that may have so many times their channels; 0: 1 */
+    float label_smoothing;    /* of the loss in training, see tw_smoothed_softmax_cross_entropy() */
+    float rate_ends;          /* the learning rate falls in a line to 0 at this epoch; 0: it does not */
+    bool nesterov;            /* of TW_OPTIMIZER_MOMENTUM, as if the rule said so */
+    tw_muon_options muon;     /* of TW_OPTIMIZER_MUON; its momentum is above */
+    tw_model_group groups[TW_MOST_MODEL_GROUPS]; /* the first that fits a variable is its group */
 } tw_model;
 
 TW_API const tw_model *tw_model_find(const char *name); /* NULL if there is none of that name */
@@ -83,6 +110,9 @@ TW_API const tw_model *tw_model_at(int i);
  * plus what else the network put there inside the open name scope. labels are int32 [N]. */
 TW_API tw_output tw_model_loss(tw_graph *graph, const tw_model *model, tw_output images, tw_output labels,
                                tw_dtype dtype);
+
+/* Which of the model's groups a variable of that name is in; -1: in none. */
+TW_API int tw_model_group_of(const tw_model *model, const char *variable);
 
 /* After how many steps the model's learning rate changes, with a data set of so many examples, of which a step sees
  * `in_step` and a tower at most `in_tower`: the length of each stair of a staircase, or the steps of `rate_steps`,

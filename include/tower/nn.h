@@ -45,6 +45,7 @@ TW_API tw_output tw_elu(tw_graph *graph, tw_output x);                      /* x
 TW_API tw_output tw_selu(tw_graph *graph, tw_output x);                     /* scaled elu of self-normalizing networks */
 TW_API tw_output tw_softplus(tw_graph *graph, tw_output x);                 /* log(1 + exp(x)) */
 TW_API tw_output tw_softsign(tw_graph *graph, tw_output x);                 /* x / (1 + |x|) */
+TW_API tw_output tw_gelu(tw_graph *graph, tw_output x);                     /* x * Phi(x), by erf: no approximation */
 
 /* ---- pools (src/ops/pool.c) -------------------------------------------------------------------------------- */
 
@@ -86,6 +87,10 @@ TW_API tw_output tw_log_softmax(tw_graph *graph, tw_output logits);
 TW_API tw_output tw_softmax_cross_entropy(tw_graph *graph, tw_output logits, tw_output labels);
 /* Losses [N] of logits [N,C] against classes [N] (int32 or int64). A label outside of [0,C) fails the step on a CPU. */
 TW_API tw_output tw_sparse_softmax_cross_entropy(tw_graph *graph, tw_output logits, tw_output labels);
+/* The same against smoothed labels (Szegedy et al.): 1 - smoothing for the class, and of `smoothing` (0 to 1) an equal
+ * part for each, its own among them. */
+TW_API tw_output tw_smoothed_softmax_cross_entropy(tw_graph *graph, tw_output logits, tw_output labels,
+                                                   float smoothing);
 /* Bools [N]: is the target (int32 or int64 [N]) among the k greatest of float predictions [N,C]? Ties count as in. */
 TW_API tw_output tw_in_top_k(tw_graph *graph, tw_output predictions, tw_output targets, int k);
 
@@ -123,9 +128,17 @@ TW_API tw_output tw_conv2d_layer(tw_graph *graph, const char *name, tw_output im
  * this name scope: one tower's can be asked for); otherwise the moving ones are used. */
 TW_API tw_output tw_batch_norm_layer(tw_graph *graph, const char *name, tw_output images, float momentum, float epsilon,
                                      bool training);
+/* The same without "gamma": what is normalized is shifted, and not scaled. */
+TW_API tw_output tw_unscaled_batch_norm_layer(tw_graph *graph, const char *name, tw_output images, float momentum,
+                                              float epsilon, bool training);
 
 /* [N,...] as [N, everything else]. */
 TW_API tw_output tw_flatten(tw_graph *graph, tw_output x);
+/* Filters [size,size,C,2D] for a first layer, D = size * size * C, made of images [N,H,W,C]: the principal directions
+ * of their patches, the strongest first, each divided by sqrt(variance + epsilon), then all of them again with the
+ * other sign. So what they give is uncorrelated and of about the same size. Variances are around 0, not around the
+ * mean. */
+TW_API tw_output tw_whitening_filters(tw_graph *graph, tw_output images, int size, float epsilon);
 /* Sets elements to 0 with probability rate (0 <= rate < 1) and scales the others by 1 / (1 - rate). seed as in
  * tw_random_uniform. */
 TW_API tw_output tw_dropout(tw_graph *graph, tw_output x, float rate, int64_t seed);

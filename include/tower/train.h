@@ -150,6 +150,34 @@ TW_API tw_optimizer *tw_adam(tw_graph *graph, tw_output rate, float beta1, float
 /* The usual values are 0.9, 0 and 1e-10. */
 TW_API tw_optimizer *tw_rms_prop(tw_graph *graph, tw_output rate, float decay, float momentum, float epsilon);
 
+/* Zero values are those that its authors advise. */
+typedef struct tw_muon_options {
+    size_t size;         /* TW_SIZED(tw_muon_options) sets it: see language.h */
+    float momentum;      /* 0: 0.95 */
+    bool plain_momentum; /* the accumulator itself instead of Nesterov's gradient + momentum * accumulator */
+    int iterations;      /* of Newton and Schulz's; 0: 5 */
+    bool normalize; /* before an update the variable is scaled so that its norm is the root of its last dimension: on
+                       average a filter's is 1 */
+} tw_muon_options;
+
+/* Muon (Jordan et al. 2024) updates a matrix by its momentum made orthogonal, so that all directions of it move alike:
+ *
+ *     accumulator = momentum * accumulator + gradient; variable -= rate * orthogonal(gradient + momentum * accumulator)
+ *
+ * Filters [kh,kw,C,K] are matrices [kh * kw * C, K]. orthogonal(X) divides X by its norm, then makes it so many times
+ *
+ *     a X + (b A + c A A) X,  A = X X^T, on the shorter side of X;  a = 3.4445, b = -4.775, c = 2.0315
+ *
+ * which brings all singular values near 1. It is computed in the variable's type, where the original rounds to
+ * bfloat16. The rate is not scaled by the matrix's shape. Variables of fewer than two dimensions are updated by
+ * momentum at the same rate, unless tw_optimize_apart() says otherwise. options NULL: all zero. */
+TW_API tw_optimizer *tw_muon(tw_graph *graph, tw_output rate, const tw_muon_options *options);
+
+/* From now on `other`, of the same graph, updates the variables whose names end with `ending` ("head/kernel"), at a
+ * rate of its own; of several calls for a variable the first counts. What holds for a step as a whole stays with this
+ * optimizer: the guard, the count of steps, the names of nodes. */
+TW_API void tw_optimize_apart(tw_optimizer *optimizer, const char *ending, tw_optimizer *other);
+
 /* From now on every update of a variable of at least `least_rank` dimensions (2: biases and normalizations are spared;
  * 0: of all) begins with variable -= rate * decay * variable. Such decay is no part of the gradient: with
  * tw_adam() this is AdamW. */

@@ -11,6 +11,7 @@ enum { ADAM_W = 5, MODEL_DECAY = 0, ALL_DECAY, WEIGHTS_DECAY };
 
 static const tw_model_optimizer optimizers[] = { /* ORDER OPTIMIZER: as in the choices */
     TW_OPTIMIZER_DEFAULT, TW_OPTIMIZER_GRADIENT_DESCENT, TW_OPTIMIZER_MOMENTUM, TW_OPTIMIZER_ADAM, TW_OPTIMIZER_RMS_PROP, TW_OPTIMIZER_ADAM,
+    TW_OPTIMIZER_MUON,
 };
 
 static double or_zero(double given)
@@ -139,6 +140,10 @@ bool rule_read(const char *command, const rule *r, bool decay_given, tw_model *m
         return complain(command,
                         "Automatic loss scaling is not supported with RMSProp's momentum, which goes on moving variables "
                         "in steps that are to be left out: add --beta1 0, or take a fixed --loss-scale");
+    if (to->automatic_loss_scale && used == TW_OPTIMIZER_MUON)
+        return complain(command,
+                        "Automatic loss scaling is not supported with Muon, which goes on moving variables in steps "
+                        "that are to be left out: take a fixed --loss-scale");
     follow_decay(r, decay_given, model, to);
     return true;
 }

@@ -20,7 +20,7 @@ typedef struct rule {
 #define RULE_OPTIONS(settings)                                                                                         \
     {"optimizer", "NAME", OPTION_CHOICE, offsetof(settings, rule.optimizer),                                           \
      "how gradients become updates; model: as the checkpoint says, or the model; adamw: Adam with weight decay "       \
-     "beside the gradient", .initial = "model", .choices = "model|sgd|momentum|adam|rmsprop|adamw",                    \
+     "beside the gradient", .initial = "model", .choices = "model|sgd|momentum|adam|rmsprop|adamw|muon",               \
      .section = "rule"},                                                                                               \
         {"nesterov", NULL, OPTION_FLAG, offsetof(settings, rule.nesterov),                                             \
          "momentum looks ahead, as Nesterov has it"},                                                                  \

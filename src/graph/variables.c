@@ -103,8 +103,58 @@ static void count_fans(tw_shape shape, double *in, double *out)
     *out = shape.rank < 1 ? 1 : field * (double)shape.dims[shape.rank - 1];
 }
 
+static tw_output uniform_values(tw_graph *graph, tw_shape shape, tw_dtype dtype, double limit, int64_t seed)
+{
+    tw_output raw = random_values(graph, "RandomUniform", shape_constant(graph, shape), dtype, seed);
+    tw_output scaled = binary(graph, "Mul", "mul", raw, scalar(graph, "scale", dtype, 2 * limit));
+    return binary(graph, "AddV2", "random_uniform", scaled, scalar(graph, "mean", dtype, -limit));
+}
+
+/* [1, 1, channels, filters], ones on the diagonal */
+static tw_output identity_filter(tw_graph *graph, int64_t channels, int64_t filters, tw_dtype dtype)
+{
+    tw_tensor *tensor = tw_tensor_create(TW_FLOAT32, TW_SHAPE(1, 1, channels, filters));
+    for (int64_t i = 0; tensor && i < channels * filters; i++)
+        ((float *)tw_tensor_data(tensor))[i] = i / filters == i % filters;
+    tw_output identity = constant(graph, "identity", tensor);
+    if (dtype == TW_FLOAT32)
+        return identity;
+    tw_attr to[] = {tw_attr_type("SrcT", TW_FLOAT32), tw_attr_type("DstT", dtype)};
+    return one(tw_add_node(graph, "Cast", NULL, &identity, 1, to, 2));
+}
+
+static tw_output dirac_value(tw_graph *graph, tw_shape shape, tw_dtype dtype, int64_t seed)
+{
+    char text[128];
+    if (shape.rank != 4 || tw_shape_elements(shape) < 1) {
+        twi_graph_fail(graph, TW_INVALID_ARGUMENT,
+                       "filters that pass channels on are [kh,kw,C,K], but here is a variable %s",
+                       tw_shape_text(shape, text, sizeof text));
+        return (tw_output){0};
+    }
+    int64_t channels = shape.dims[2], filters = shape.dims[3], same = channels < filters ? channels : filters;
+    int32_t pads[8] = {0};
+    for (int i = 0; i < 2; i++) {
+        pads[2 * i] = (int32_t)(shape.dims[i] / 2);
+        pads[2 * i + 1] = (int32_t)(shape.dims[i] - 1 - shape.dims[i] / 2);
+    }
+    tw_output passing = binary(graph, "Pad", "dirac", identity_filter(graph, channels, same, dtype),
+                               constant(graph, "paddings", tw_tensor_from(TW_INT32, TW_SHAPE(4, 2), pads)));
+    if (same == filters)
+        return passing;
+    double in, out;
+    count_fans(shape, &in, &out);
+    shape.dims[3] = filters - same;
+    tw_output parts[] = {passing, uniform_values(graph, shape, dtype, sqrt(1 / in), seed),
+                         scalar(graph, "axis", TW_INT32, 3)};
+    tw_attr attrs[] = {tw_attr_int("N", 2)};
+    return one(tw_add_node(graph, "ConcatV2", NULL, parts, 3, attrs, 1));
+}
+
 static tw_output initial_value(tw_graph *graph, tw_shape shape, tw_dtype dtype, tw_initializer init)
 {
+    if (init.kind == TW_INIT_DIRAC)
+        return dirac_value(graph, shape, dtype, init.seed);
     static const struct {
         const char *scope, *op;
     } random[] = {

@@ -138,3 +138,18 @@ tw_output tw_softsign(tw_graph *graph, tw_output x)
 {
     return twi_build(graph, "Softsign", TWI_INPUTS(x), TWI_NO_ATTRS);
 }
+
+tw_output tw_gelu(tw_graph *graph, tw_output x)
+{
+    tw_dtype dtype = tw_output_dtype(x);
+    if (!x.node)
+        return x;
+    tw_output y = {0};
+    TW_NAME_SCOPE(graph, "gelu")
+    {
+        tw_output inside = tw_erf(graph, tw_mul(graph, x, tw_scalar_of(graph, dtype, 0.70710678118654752440)));
+        tw_output half = tw_mul(graph, x, tw_scalar_of(graph, dtype, 0.5));
+        y = tw_mul(graph, half, tw_add(graph, inside, tw_scalar_of(graph, dtype, 1)));
+    }
+    return y;
+}

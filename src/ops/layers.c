@@ -83,16 +83,16 @@ static void update_moving(tw_graph *graph, const tw_variable *moving, tw_output 
     }
 }
 
-tw_output tw_batch_norm_layer(tw_graph *graph, const char *name, tw_output images, float momentum, float epsilon,
-                              bool training)
+static tw_output batch_norm(tw_graph *graph, const char *name, tw_output images, float momentum, float epsilon,
+                            bool training, bool scaled)
 {
-    TWI_NEED_OR(graph, (tw_output){0});
     TWI_NEED_OR(graph, (tw_output){0});
     tw_shape shape = tw_output_shape(images), channels = TW_SHAPE(shape.rank == 4 ? shape.dims[3] : -1);
     tw_initializer zeros = {0}, ones = {.a = 1};
     tw_batch_norm norm = {0};
     TW_VARIABLE_SCOPE(graph, "%s", name) {
-        tw_output gamma = variable(graph, "gamma", TW_FLOAT32, channels, ones);
+        tw_output gamma =
+            scaled ? variable(graph, "gamma", TW_FLOAT32, channels, ones) : tw_ones(graph, TW_FLOAT32, channels);
         tw_output beta = variable(graph, "beta", TW_FLOAT32, channels, zeros);
         tw_variable *mean = tw_get_state_variable(graph, "moving_mean", TW_FLOAT32, channels, zeros);
         tw_variable *variance = tw_get_state_variable(graph, "moving_variance", TW_FLOAT32, channels, ones);
@@ -107,6 +107,18 @@ tw_output tw_batch_norm_layer(tw_graph *graph, const char *name, tw_output image
     return norm.y;
 }
 
+tw_output tw_batch_norm_layer(tw_graph *graph, const char *name, tw_output images, float momentum, float epsilon,
+                              bool training)
+{
+    return batch_norm(graph, name, images, momentum, epsilon, training, true);
+}
+
+tw_output tw_unscaled_batch_norm_layer(tw_graph *graph, const char *name, tw_output images, float momentum,
+                                       float epsilon, bool training)
+{
+    return batch_norm(graph, name, images, momentum, epsilon, training, false);
+}
+
 tw_output tw_flatten(tw_graph *graph, tw_output x)
 {
     tw_shape shape = tw_output_shape(x);
@@ -119,6 +131,56 @@ tw_output tw_flatten(tw_graph *graph, tw_output x)
     if (size >= 0)
         return tw_reshape(graph, x, TW_SHAPE(-1, size));
     return tw_reshape(graph, x, TW_SHAPE(shape.rank < 1 ? -1 : shape.dims[0], -1));
+}
+
+/* Patches of images [N,H,W,C] as rows [.., size * size * C], in the order of a filter. */
+static tw_output patches(tw_graph *graph, tw_output images, int size)
+{
+    enum { MOST = 8 };
+    tw_output parts[MOST * MOST];
+    const int64_t *dims = tw_output_shape(images).dims;
+    int64_t height = dims[1] - size + 1, width = dims[2] - size + 1, channels = dims[3];
+    if (size < 1 || size > MOST || height < 1 || width < 1) {
+        tw_graph_fail(graph, TW_INVALID_ARGUMENT,
+                      "whitening filters of %d pixels, expected 1 to %d and no more than "
+                      "images of %lldx%lld have",
+                      size, MOST, (long long)dims[1], (long long)dims[2]);
+        return (tw_output){0};
+    }
+    for (int i = 0; i < size * size; i++)
+        parts[i] =
+            tw_slice(graph, images, TW_SHAPE(0, i / size, i % size, 0), TW_SHAPE(dims[0], height, width, channels));
+    return tw_reshape(graph, tw_concat(graph, parts, size * size, 3),
+                      TW_SHAPE(dims[0] * height * width, size * size * channels));
+}
+
+tw_output tw_whitening_filters(tw_graph *graph, tw_output images, int size, float epsilon)
+{
+    TWI_NEED_OR(graph, (tw_output){0});
+    tw_shape shape = tw_output_shape(images);
+    if (!images.node)
+        return images;
+    if (shape.rank != 4 || !tw_shape_is_known(shape)) {
+        tw_graph_fail(graph, TW_INVALID_ARGUMENT, "whitening filters are made of images [N,H,W,C] of known size");
+        return (tw_output){0};
+    }
+    tw_output filters = {0};
+    TW_NAME_SCOPE(graph, "whitening_filters")
+    {
+        tw_output rows = patches(graph, images, size);
+        double count = (double)(shape.dims[0] * (shape.dims[1] - size + 1) * (shape.dims[2] - size + 1));
+        int64_t side = size * size * shape.dims[3];
+        tw_output square = tw_mul(graph, tw_matmul_transposed(graph, rows, rows, true, false),
+                                  tw_scalar_of(graph, tw_output_dtype(images), 1 / count));
+        tw_node *eigen = tw_add_node(graph, "SelfAdjointEigV2", NULL, &square, 1, NULL, 0); /* the weakest first */
+        tw_output vectors = tw_node_output(eigen, 1);
+        tw_output scale = tw_rsqrt(
+            graph, tw_add(graph, tw_node_output(eigen, 0), tw_scalar_of(graph, tw_output_dtype(images), epsilon)));
+        tw_output strongest = tw_reverse(graph, tw_mul(graph, vectors, scale), TW_AXES(1));
+        filters = tw_concat(graph, (tw_output[]){strongest, tw_neg(graph, strongest)}, 2, 1);
+        filters = tw_reshape(graph, filters, TW_SHAPE(size, size, shape.dims[3], 2 * side));
+    }
+    return filters;
 }
 
 tw_output tw_dropout(tw_graph *graph, tw_output x, float rate, int64_t seed)

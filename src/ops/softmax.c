@@ -163,6 +163,22 @@ tw_output tw_sparse_softmax_cross_entropy(tw_graph *graph, tw_output logits, tw_
     return twi_build(graph, "SparseSoftmaxCrossEntropyWithLogits", TWI_INPUTS(logits, labels), TWI_NO_ATTRS);
 }
 
+tw_output tw_smoothed_softmax_cross_entropy(tw_graph *graph, tw_output logits, tw_output labels, float smoothing)
+{
+    TWI_NEED_OR(graph, (tw_output){0});
+    if (!(smoothing >= 0 && smoothing <= 1)) {
+        tw_graph_fail(graph, TW_INVALID_ARGUMENT, "labels smoothed by %g, expected 0 to 1", (double)smoothing);
+        return (tw_output){0};
+    }
+    if (!logits.node || !labels.node)
+        return (tw_output){0};
+    tw_dtype dtype = tw_output_dtype(logits);
+    tw_output certain = tw_sparse_softmax_cross_entropy(graph, logits, labels);
+    tw_output any = tw_reduce_mean(graph, tw_log_softmax(graph, logits), TW_AXES(-1), false);
+    return tw_sub(graph, tw_mul(graph, certain, tw_scalar_of(graph, dtype, 1 - (double)smoothing)),
+                  tw_mul(graph, any, tw_scalar_of(graph, dtype, smoothing)));
+}
+
 tw_output tw_in_top_k(tw_graph *graph, tw_output predictions, tw_output targets, int k)
 {
     if (!targets.node)

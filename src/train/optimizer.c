@@ -4,14 +4,17 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/sized.h"
 #include "base/status.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <tower/ops.h>
 
+#include "train/muon.h"
 #include "train/reduce.h" /* tw_find_rows */
 
-enum { MOST_SLOTS = 2, MOST_NUMBERS = 3 };
+enum { MOST_SLOTS = 2, MOST_NUMBERS = 3, MOST_APART = 8 };
 
 /* A variable's slots, made when it is first updated. */
 typedef struct slots {
@@ -23,7 +26,8 @@ typedef struct slots {
 /* Everything the update of one variable needs; scalars have the variable's type. */
 typedef struct update {
     tw_optimizer *optimizer;
-    tw_output variable, slot[MOST_SLOTS], gradient, rate, number[MOST_NUMBERS];
+    const tw_variable *of, *slot_of[MOST_SLOTS];
+    tw_output variable, slot[MOST_SLOTS], gradient, rate, number[MOST_NUMBERS]; /* handles, values */
     tw_dtype dtype;
 } update;
 
@@ -39,12 +43,26 @@ typedef struct kind {
 
 enum { BUCKETS = 512 };
 
+/* Variables whose names end so have an optimizer of their own. */
+typedef struct apart {
+    const char *ending;
+    tw_optimizer *optimizer;
+} apart;
+
+/* What an optimizer's updates of one step share. */
+typedef struct common {
+    tw_output rate, numbers[MOST_NUMBERS];
+} common;
+
 struct tw_optimizer {
     tw_graph *graph;
     const kind *kind;
     tw_output rate;
     float numbers[MOST_NUMBERS];
     bool nesterov;
+    tw_muon_options muon;
+    apart apart[MOST_APART]; /* the first that fits counts */
+    int num_apart;
     float decay;            /* decoupled weight decay, */
     int decay_rank;         /* of variables of at least so many dimensions */
     bool takes_whole;       /* gradients are fed: what they are made of says nothing */
@@ -55,8 +73,11 @@ struct tw_optimizer {
 
 void twi_take_whole_gradients(tw_optimizer *optimizer)
 {
-    if (optimizer)
-        optimizer->takes_whole = true;
+    if (!optimizer)
+        return;
+    optimizer->takes_whole = true;
+    for (int i = 0; i < optimizer->num_apart; i++)
+        optimizer->apart[i].optimizer->takes_whole = true;
 }
 
 tw_graph *twi_optimizer_graph(const tw_optimizer *optimizer)
@@ -98,8 +119,22 @@ static tw_output update_rms_prop(tw_graph *graph, const update *u)
                              u->number[2], u->gradient);
 }
 
+static tw_output update_muon(tw_graph *graph, const update *u)
+{
+    const tw_optimizer *o = u->optimizer;
+    if (u->of->shape.rank < 2)
+        return tw_apply_momentum(graph, u->variable, u->slot[0], u->rate, u->gradient, u->number[0], o->nesterov);
+    return twi_update_by_muon(graph, &(twi_muon_update){.options = &o->muon,
+                                                        .variable = u->of,
+                                                        .accumulator = u->slot_of[0],
+                                                        .gradient = u->gradient,
+                                                        .rate = u->rate,
+                                                        .momentum = u->number[0]});
+}
+
 static const kind gradient_descent = {.name = "GradientDescent", .update = update_gradient_descent};
 static const kind momentum = {"Momentum", 1, {"Momentum"}, {0}, {"momentum"}, {1}, update_momentum};
+static const kind muon = {"Muon", 1, {"Momentum"}, {0}, {"momentum"}, {1}, update_muon};
 static const kind adam = {
     "Adam", 2, {"Adam", "Adam_1"}, {0}, {"beta1", "beta2", "epsilon"}, {1, 1, 1}, update_adam};
 static const kind rms_prop = {
@@ -150,6 +185,66 @@ tw_optimizer *tw_rms_prop(tw_graph *graph, tw_output rate, float decay, float mo
     return new_optimizer(graph, &rms_prop, rate, (float[]){decay, momentum_value, epsilon});
 }
 
+tw_optimizer *tw_muon(tw_graph *graph, tw_output rate, const tw_muon_options *given)
+{
+    tw_muon_options options;
+    TWI_NEED_OR(graph, NULL);
+    TWI_TAKE_IN(graph, &options, given, TWI_SIZE(tw_muon_options, normalize), NULL);
+    if (!(options.momentum >= 0 && options.momentum <= 1) || options.iterations < 0) {
+        tw_graph_fail(graph, TW_INVALID_ARGUMENT,
+                      "Muon with a momentum of %g and %d iterations, expected 0 to 1 and at least 0",
+                      (double)options.momentum, options.iterations);
+        return NULL;
+    }
+    options.momentum = options.momentum > 0 ? options.momentum : 0.95f;
+    options.iterations = options.iterations ? options.iterations : 5;
+    tw_optimizer *optimizer = new_optimizer(graph, &muon, rate, &options.momentum);
+    if (optimizer) {
+        optimizer->muon = options;
+        optimizer->nesterov = !options.plain_momentum;
+    }
+    return optimizer;
+}
+
+void tw_optimize_apart(tw_optimizer *optimizer, const char *ending, tw_optimizer *other)
+{
+    if (!optimizer || !other)
+        return;
+    tw_graph *graph = optimizer->graph;
+    TWI_NEED_IN(graph, ending, "ending", );
+    if (other->graph != graph || other == optimizer || other->num_apart)
+        tw_graph_fail(graph, TW_INVALID_ARGUMENT,
+                      "variables '...%s' are to be updated apart, by an optimizer that is %s", ending,
+                      other->graph != graph ? "another graph's"
+                      : other == optimizer  ? "the same"
+                                            : "itself divided");
+    else if (optimizer->num_apart == MOST_APART)
+        tw_graph_fail(graph, TW_OUT_OF_RANGE, "more than %d optimizers apart in one", MOST_APART);
+    const char *kept = tw_graph_status(graph) == TW_OK ? tw_graph_keep(graph, ending, strlen(ending) + 1) : NULL;
+    if (kept)
+        optimizer->apart[optimizer->num_apart++] = (apart){kept, other};
+    else if (tw_graph_status(graph) == TW_OK)
+        tw_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while dividing an optimizer");
+}
+
+/* Which optimizer's the variable is, and its number: 0 for `o` itself. */
+static int part_of(const tw_optimizer *o, const tw_variable *variable)
+{
+    const char *name = variable->copy_of ? variable->copy_of->name : variable->name;
+    size_t length = strlen(name);
+    for (int i = 0; i < o->num_apart; i++) {
+        size_t ending = strlen(o->apart[i].ending);
+        if (ending <= length && strcmp(name + length - ending, o->apart[i].ending) == 0)
+            return i + 1;
+    }
+    return 0;
+}
+
+static tw_optimizer *part(tw_optimizer *o, int i)
+{
+    return i ? o->apart[i - 1].optimizer : o;
+}
+
 void tw_decouple_weight_decay(tw_optimizer *optimizer, float decay, int least_rank)
 {
     if (!optimizer)
@@ -171,6 +266,12 @@ void tw_guard_optimizer(tw_optimizer *optimizer, const tw_loss_scale *scale)
                       "Automatic loss scaling is not supported with RMSProp's momentum (here %g): it goes on moving "
                       "variables in the steps that are to be left out",
                       optimizer->numbers[1]);
+    else
+        for (int i = 0; i <= optimizer->num_apart; i++)
+            if (part(optimizer, i)->kind == &muon)
+                tw_graph_fail(optimizer->graph, TW_INVALID_ARGUMENT,
+                              "Automatic loss scaling is not supported with Muon: it goes on moving variables in the "
+                              "steps that are to be left out");
     optimizer->guard = scale;
 }
 
@@ -218,12 +319,13 @@ static slots *slots_of(tw_optimizer *o, const tw_variable *variable)
     return s;
 }
 
-/* Slots of all variables that will be updated, and Adam's powers beside the first of them. */
-static void make_slots(tw_optimizer *o, const tw_grads *grads)
+/* Slots of all variables that this part of an optimizer will update, and Adam's powers beside the first of them. */
+static void make_slots(tw_optimizer *whole, int number, const tw_grads *grads)
 {
+    tw_optimizer *o = part(whole, number);
     const tw_variable *first = NULL;
     for (int i = 0; i < grads->count; i++) {
-        if (!grads->gradients[i].node)
+        if (!grads->gradients[i].node || part_of(whole, grads->variables[i]) != number)
             continue;
         first = first ? first : grads->variables[i];
         if (!slots_of(o, grads->variables[i]))
@@ -246,22 +348,24 @@ static tw_output decay_variable(tw_optimizer *o, const tw_variable *variable, tw
     return tw_assign_sub(graph, variable->handle, lost);
 }
 
-static tw_output update_variable(tw_optimizer *o, const tw_variable *variable, tw_output gradient, tw_output rate,
-                                 const tw_output *numbers)
+static tw_output update_variable(tw_optimizer *o, const tw_variable *variable, tw_output gradient, const common *common)
 {
     tw_graph *graph = o->graph;
     slots *s = slots_of(o, variable);
     if (!s)
         return (tw_output){0};
-    update u = {.optimizer = o, .variable = variable->handle, .gradient = gradient, .dtype = variable->dtype};
+    update u = {
+        .optimizer = o, .of = variable, .variable = variable->handle, .gradient = gradient, .dtype = variable->dtype};
     tw_output made = {0};
     TW_NAME_SCOPE(graph, "update_%s", variable->name)
     TW_COLOCATE(graph, variable->handle) {
-        u.rate = tw_cast(graph, rate, u.dtype);
+        u.rate = tw_cast(graph, common->rate, u.dtype);
         for (int i = 0; i < MOST_NUMBERS && o->kind->number_names[i]; i++)
-            u.number[i] = tw_cast(graph, numbers[i], u.dtype);
-        for (int i = 0; i < o->kind->num_slots; i++)
+            u.number[i] = tw_cast(graph, common->numbers[i], u.dtype);
+        for (int i = 0; i < o->kind->num_slots; i++) {
+            u.slot_of[i] = s->slot[i];
             u.slot[i] = s->slot[i]->handle;
+        }
         if (o->decay > 0 && variable->shape.rank >= o->decay_rank) {
             tw_output decayed = decay_variable(o, variable, u.rate);
             TW_CONTROL(graph, decayed)
@@ -276,7 +380,7 @@ static tw_output update_variable(tw_optimizer *o, const tw_variable *variable, t
 /* Adam's powers go on, after all updates (which the open control scopes see to); returns how many nodes it made. */
 static int advance_powers(tw_optimizer *o, const tw_output *numbers, tw_output *nodes)
 {
-    if (o->kind != &adam)
+    if (o->kind != &adam || !o->powers[0]) /* no variable is its own */
         return 0;
     for (int i = 0; i < 2; i++)
         TW_COLOCATE(o->graph, o->powers[i]->handle) {
@@ -303,28 +407,43 @@ static tw_status check_grads(tw_graph *graph, const tw_grads *grads)
     return TW_OK;
 }
 
+/* Where a guard says that the step is a bad one, those of an update that changes nothing. */
+static common make_common(const tw_optimizer *o, const tw_loss_scale *guard)
+{
+    tw_graph *graph = o->graph;
+    common c = {.rate = o->rate};
+    for (int i = 0; i < MOST_NUMBERS && o->kind->number_names[i]; i++)
+        c.numbers[i] = tw_scalar(tw_name(graph, "%s", o->kind->number_names[i]), o->numbers[i]);
+    if (guard) {
+        c.rate = tw_select(graph, guard->good_step, c.rate, tw_zeros_like(graph, c.rate));
+        for (int i = 0; i < MOST_NUMBERS && o->kind->number_names[i]; i++)
+            c.numbers[i] = tw_select(graph, guard->good_step, c.numbers[i], tw_scalar(graph, o->kind->idle[i]));
+    }
+    return c;
+}
+
 /* The updates, then what finishes the step; under the optimizer's name scope. */
 static tw_output build_step(tw_optimizer *o, const tw_grads *grads, tw_variable *global_step, tw_output *nodes)
 {
     tw_graph *graph = o->graph;
-    tw_output numbers[MOST_NUMBERS], rate = o->rate;
+    common commons[MOST_APART + 1];
     const char *scope = tw_name_scope(graph);
-    for (int i = 0; i < MOST_NUMBERS && o->kind->number_names[i]; i++)
-        numbers[i] = tw_scalar(tw_name(graph, "%s", o->kind->number_names[i]), o->numbers[i]);
-    if (o->guard) {
-        rate = tw_select(graph, o->guard->good_step, rate, tw_zeros_like(graph, rate));
-        for (int i = 0; i < MOST_NUMBERS && o->kind->number_names[i]; i++)
-            numbers[i] = tw_select(graph, o->guard->good_step, numbers[i], tw_scalar(graph, o->kind->idle[i]));
-    }
+    for (int i = 0; i <= o->num_apart; i++)
+        commons[i] = make_common(part(o, i), o->guard);
     int count = 0;
     for (int i = 0; i < grads->count; i++)
-        if (grads->gradients[i].node)
-            nodes[count++] = update_variable(o, grads->variables[i], grads->gradients[i], rate, numbers);
+        if (grads->gradients[i].node) {
+            int number = part_of(o, grads->variables[i]);
+            nodes[count++] =
+                update_variable(part(o, number), grads->variables[i], grads->gradients[i], commons + number);
+        }
     if (tw_graph_status(graph) != TW_OK)
         return (tw_output){0};
     for (int i = 0; i < count; i++)
         tw_enter_control(graph, nodes[i]);
-    int finishing = advance_powers(o, numbers, nodes + count);
+    int finishing = 0;
+    for (int i = 0; i <= o->num_apart; i++)
+        finishing += advance_powers(part(o, i), commons[i].numbers, nodes + count + finishing);
     for (int i = 0; i < count; i++)
         tw_leave_control(graph);
     tw_output updated = tw_group(tw_name(graph, "%s", global_step ? "update" : scope), nodes, count + finishing);
@@ -344,7 +463,7 @@ tw_output tw_apply_gradients(tw_optimizer *optimizer, const tw_grads *grads, tw_
     if (!optimizer || !grads || tw_graph_status(optimizer->graph) != TW_OK)
         return (tw_output){0};
     tw_graph *graph = optimizer->graph;
-    tw_output step = {0}, *nodes = twi_alloc_array((size_t)grads->count + 2, sizeof *nodes);
+    tw_output step = {0}, *nodes = twi_alloc_array((size_t)grads->count + 2 * (MOST_APART + 1), sizeof *nodes);
     if (!nodes) {
         tw_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while applying gradients");
         return step;
@@ -354,7 +473,8 @@ tw_output tw_apply_gradients(tw_optimizer *optimizer, const tw_grads *grads, tw_
                       "the loss scale that guards an optimizer has not seen any gradients: call tw_unscale_gradients() "
                       "before tw_apply_gradients()");
     else if (check_grads(graph, grads) == TW_OK)
-        make_slots(optimizer, grads);
+        for (int i = 0; i <= optimizer->num_apart; i++)
+            make_slots(optimizer, i, grads);
     if (tw_graph_status(graph) == TW_OK) {
         TW_NAME_SCOPE(graph, "%s", optimizer->kind->name)
             step = build_step(optimizer, grads, global_step, nodes);

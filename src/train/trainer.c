@@ -91,6 +91,8 @@ tw_status tw_trainer_create(const tw_trainer_options *given, tw_trainer **result
     TWI_TRY(twi_origin_check(t, checkpoint, options->dataset, options->accept_other_bits, error));
     if (begins)
         TWI_TRY(tw_session_run(t->session, NULL, 0, &initialize, 1, NULL, error));
+    if (!checkpoint)
+        TWI_TRY(twi_trainer_begin_with_data(t, options->dataset, error));
     if (checkpoint)
         TWI_TRY(twi_trainer_restore(t, checkpoint, error));
     TWI_TRY(twi_trainer_open_input(t, options, error));

@@ -157,13 +157,19 @@ tw_status twi_recipe_find_settings(twi_recipe *recipe, const tw_trainer_options 
 bool twi_recipe_is_set(const tw_checkpoint *checkpoint, int i);
 /* Refuses a checkpoint that was made with another rule, unless that is accepted. */
 tw_status twi_recipe_check_rule(twi_recipe *recipe, tw_checkpoint *checkpoint, bool accept, tw_error *error);
-enum { TWI_RULE_SIZE = 512 };
+enum { TWI_RULE_SIZE = 1024 };
 #define TWI_RULE_NAME "tower/rule" /* what this is saved as: */
+/* The i-th group of the model's variables that is trained apart; NULL: there are no more. */
+const tw_model_group *twi_recipe_group(const twi_recipe *recipe, int i);
 char *twi_recipe_rule_text(const twi_recipe *recipe, char *text, size_t size);
 /* The schedule of a rule in its own units: "exponential over 350 epochs (factor 0.1, ...)". */
 char *twi_schedule_text(const tw_rule *rule, char *text, size_t size);
 /* How many steps so many of the rule's units are, at least 1. */
 double twi_trainer_steps(const tw_trainer *t, double length);
+/* Gives the model's variable that depends on the data its first value. */
+tw_status twi_trainer_begin_with_data(tw_trainer *t, const tw_dataset *dataset, tw_error *error);
+/* The step at which an epoch, which need not be a whole number, ends. */
+double twi_trainer_epoch(const tw_trainer *t, double epoch);
 
 /* The settings as tensors for a checkpoint. Release them all, also after an error. */
 tw_status twi_recipe_settings_to_save(const twi_recipe *recipe, tw_named_tensor tensors[TWI_NUM_SETTINGS],

@@ -5,11 +5,8 @@
 #include <tower/trainer.h>
 
 const twi_name twi_optimizer_names[] = {
-    {"sgd", TW_OPTIMIZER_GRADIENT_DESCENT, 1},
-    {"momentum", TW_OPTIMIZER_MOMENTUM, 2},
-    {"adam", TW_OPTIMIZER_ADAM, 3},
-    {"rmsprop", TW_OPTIMIZER_RMS_PROP, 4},
-    {NULL},
+    {"sgd", TW_OPTIMIZER_GRADIENT_DESCENT, 1}, {"momentum", TW_OPTIMIZER_MOMENTUM, 2}, {"adam", TW_OPTIMIZER_ADAM, 3},
+    {"rmsprop", TW_OPTIMIZER_RMS_PROP, 4},     {"muon", TW_OPTIMIZER_MUON, 0},         {NULL},
 };
 
 const twi_name twi_dtype_names[] = {

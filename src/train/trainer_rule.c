@@ -43,7 +43,8 @@ static void say_optimizer(words *w, const twi_recipe *recipe)
     const tw_rule *r = &recipe->rule;
     switch (recipe->setting[TWI_OPTIMIZER]) { /* ORDER OPTIMIZER */
     case TW_OPTIMIZER_MOMENTUM:
-        say(w, "momentum %g%s", or_usual(recipe->model->momentum, 0.9f), r->nesterov ? " (Nesterov's)" : "");
+        say(w, "momentum %g%s", or_usual(recipe->model->momentum, 0.9f),
+            r->nesterov || recipe->model->nesterov ? " (Nesterov's)" : "");
         break;
     case TW_OPTIMIZER_ADAM:
         say(w, "Adam (beta %g and %g, epsilon %g)", or_usual(r->beta1, 0.9f), or_usual(r->beta2, 0.999f),
@@ -53,8 +54,28 @@ static void say_optimizer(words *w, const twi_recipe *recipe)
         say(w, "RMSProp (decay %g, momentum %g, epsilon %g)", or_usual(r->beta2, 0.9f),
             r->beta1 < 0 ? 0 : or_usual(r->beta1, 0.9f), or_usual(r->epsilon, 1));
         break;
+    case TW_OPTIMIZER_MUON:
+        say(w, "Muon (momentum %g%s, %d iterations%s)", or_usual(recipe->model->momentum, 0.95f),
+            recipe->model->muon.plain_momentum ? "" : ", Nesterov's",
+            recipe->model->muon.iterations ? recipe->model->muon.iterations : 5,
+            recipe->model->muon.normalize ? ", normalized" : "");
+        break;
     default:
         say(w, "gradient descent");
+    }
+}
+
+static void say_groups(words *w, const twi_recipe *recipe)
+{
+    const tw_model_group *group;
+    for (int i = 0; (group = twi_recipe_group(recipe, i)); i++) {
+        say(w, "; '%s' by %g times the rate", group->ending, group->rate_ratio);
+        if (group->optimizer == TW_OPTIMIZER_MOMENTUM)
+            say(w, ", momentum %g%s", or_usual(group->momentum, 0.9f), group->nesterov ? " (Nesterov's)" : "");
+        if (group->rate_ends > 0)
+            say(w, ", until epoch %g", group->rate_ends);
+        if (group->weight_decay > 0)
+            say(w, ", weight decay %g", group->weight_decay);
     }
 }
 
@@ -64,6 +85,9 @@ char *twi_recipe_rule_text(const twi_recipe *recipe, char *text, size_t size)
     const char *of = recipe->model->decay_rank > 1 ? " of weights alone" : "";
     words w = begin(text, size);
     say_optimizer(&w, recipe);
+    say_groups(&w, recipe);
+    if (recipe->model->label_smoothing > 0)
+        say(&w, "; labels smoothed by %g", recipe->model->label_smoothing);
     if (recipe->model->weight_decay > 0)
         say(&w, "; weight decay %g%s in the loss", recipe->model->weight_decay, of);
     if (r->decoupled_decay > 0)
@@ -104,6 +128,11 @@ static void say_step(words *w, const tw_trainer *t, double step)
     say(w, "step %.0f (epoch %.1f)", step, step * (double)tw_trainer_examples(t) / (double)t->recipe.data_examples);
 }
 
+double twi_trainer_epoch(const tw_trainer *t, double epoch)
+{
+    return fmax(1, floor(epoch * (double)t->recipe.data_examples / (double)tw_trainer_examples(t) + 1e-9));
+}
+
 static void say_model_rate(words *w, const tw_trainer *t)
 {
     const tw_model *m = t->recipe.model;
@@ -111,6 +140,11 @@ static void say_model_rate(words *w, const tw_trainer *t)
     int count = tw_model_rate_changes(m, t->recipe.data_examples, (int)t->recipe.setting[TWI_BATCH],
                                       tw_trainer_examples(t), steps);
     double in_epoch = (double)t->recipe.data_examples / (double)tw_trainer_examples(t);
+    if (m->rate_ends > 0) {
+        say(w, ", to 0 at ");
+        say_step(w, t, twi_trainer_epoch(t, m->rate_ends));
+        return;
+    }
     if (m->epochs_per_decay > 0)
         say(w, ", times %g every %lld steps (%.1f epochs)", m->decay_factor, (long long)steps[0],
             (double)steps[0] / in_epoch);

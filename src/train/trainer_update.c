@@ -4,7 +4,8 @@
 
 #include "train/trainer.h"
 
-static tw_output build_model_rate(const tw_trainer *t, tw_graph *g, float rate)
+/* In a line to 0 at epoch `ends`; 0: as the model's staircase or steps say. */
+static tw_output build_model_rate(const tw_trainer *t, tw_graph *g, float rate, float ends)
 {
     const tw_model *m = t->recipe.model;
     const tw_variable *step = tw_global_step(g);
@@ -12,6 +13,8 @@ static tw_output build_model_rate(const tw_trainer *t, tw_graph *g, float rate)
     float rates[TW_MOST_RATE_STEPS + 1] = {rate};
     int count = tw_model_rate_changes(m, t->recipe.data_examples, t->recipe.setting[TWI_BATCH], tw_trainer_examples(t),
                                       changes);
+    if (ends > 0)
+        return tw_polynomial_decay(g, rate, step, twi_trainer_epoch(t, ends), 0, 1);
     if (m->epochs_per_decay > 0)
         return tw_exponential_decay(g, rate, step, (double)changes[0], m->decay_factor, true);
     for (int i = 0; i < count; i++)
@@ -34,7 +37,7 @@ static tw_output build_pieces(const tw_trainer *t, tw_graph *g, float rate)
     return tw_piecewise_constant(g, tw_global_step(g), last, rule->num_rates, rates);
 }
 
-static tw_output build_scheduled_rate(const tw_trainer *t, tw_graph *g, float rate)
+static tw_output build_scheduled_rate(const tw_trainer *t, tw_graph *g, float rate, float ends)
 {
     const tw_rule *rule = &t->recipe.rule;
     const tw_variable *step = tw_global_step(g);
@@ -53,7 +56,7 @@ static tw_output build_scheduled_rate(const tw_trainer *t, tw_graph *g, float ra
     case TW_SCHEDULE_PIECEWISE:
         return build_pieces(t, g, rate);
     default:
-        return build_model_rate(t, g, rate);
+        return build_model_rate(t, g, rate, ends);
     }
 }
 
@@ -62,15 +65,50 @@ static float or_usual(float value, float usual)
     return value > 0 ? value : usual;
 }
 
-tw_output twi_trainer_build_rate(const tw_trainer *t, tw_graph *g)
+/* The rate of variables that learn `ratio` times as fast as the others. */
+static tw_output build_rate(const tw_trainer *t, tw_graph *g, float ratio, float ends)
 {
     const tw_model *m = t->recipe.model;
     const tw_rule *rule = &t->recipe.rule;
-    float first = t->recipe.first_rate * (rule->scale_rate ? (float)tw_trainer_examples(t) / (float)m->batch : 1);
-    tw_output rate = build_scheduled_rate(t, g, first);
+    float first =
+        t->recipe.first_rate * ratio * (rule->scale_rate ? (float)tw_trainer_examples(t) / (float)m->batch : 1);
+    tw_output rate = build_scheduled_rate(t, g, first, ends);
     if (rule->warm_up > 0)
         rate = tw_warm_up(g, rate, tw_global_step(g), twi_trainer_steps(t, rule->warm_up));
     return t->recipe.rate_factor < 1 ? tw_mul(g, rate, tw_scalar(g, t->recipe.rate_factor)) : rate;
+}
+
+tw_output twi_trainer_build_rate(const tw_trainer *t, tw_graph *g)
+{
+    return build_rate(t, g, 1, t->recipe.model->rate_ends);
+}
+
+const tw_model_group *twi_recipe_group(const twi_recipe *recipe, int i)
+{
+    const tw_model *m = recipe->model;
+    bool own = recipe->setting[TWI_OPTIMIZER] == m->optimizer;
+    return own && i < TW_MOST_MODEL_GROUPS && m->groups[i].ending ? m->groups + i : NULL;
+}
+
+static void build_groups(const tw_trainer *t, tw_optimizer *optimizer)
+{
+    const tw_model_group *group;
+    tw_graph *g = t->graph;
+    for (int i = 0; (group = twi_recipe_group(&t->recipe, i)); i++) {
+        float ends = group->rate_ends > 0 ? group->rate_ends : t->recipe.model->rate_ends;
+        tw_output rate = build_rate(t, g, group->rate_ratio, ends);
+        tw_optimizer *own = group->optimizer == TW_OPTIMIZER_MOMENTUM
+                                ? tw_momentum(g, rate, or_usual(group->momentum, 0.9f), group->nesterov)
+                                : tw_gradient_descent(g, rate);
+        tw_optimize_apart(optimizer, group->ending, own);
+    }
+}
+
+static tw_muon_options muon_options(const twi_recipe *recipe)
+{
+    tw_muon_options options = recipe->model->muon;
+    options.momentum = recipe->model->momentum;
+    return options;
 }
 
 tw_optimizer *twi_trainer_build_optimizer(tw_trainer *t)
@@ -79,10 +117,15 @@ tw_optimizer *twi_trainer_build_optimizer(tw_trainer *t)
     const tw_rule *rule = &t->recipe.rule;
     tw_graph *g = t->graph;
     tw_optimizer *made;
+    tw_muon_options muon;
     t->update.rate = twi_trainer_build_rate(t, g);
     switch (t->recipe.setting[TWI_OPTIMIZER]) { /* ORDER OPTIMIZER */
     case TW_OPTIMIZER_MOMENTUM:
-        made = tw_momentum(g, t->update.rate, or_usual(m->momentum, 0.9f), rule->nesterov);
+        made = tw_momentum(g, t->update.rate, or_usual(m->momentum, 0.9f), rule->nesterov || m->nesterov);
+        break;
+    case TW_OPTIMIZER_MUON:
+        muon = muon_options(&t->recipe);
+        made = tw_muon(g, t->update.rate, &muon);
         break;
     case TW_OPTIMIZER_ADAM:
         made = tw_adam(g, t->update.rate, or_usual(rule->beta1, 0.9f), or_usual(rule->beta2, 0.999f),
@@ -96,6 +139,7 @@ tw_optimizer *twi_trainer_build_optimizer(tw_trainer *t)
         made = tw_gradient_descent(g, t->update.rate);
     }
     tw_decouple_weight_decay(made, rule->decoupled_decay, m->decay_rank);
+    build_groups(t, made);
     return made;
 }
 
