@@ -89,6 +89,39 @@ static int64_t elements(const descriptor *d)
 
 enum direction { FORWARD, DATA, FILTER };
 
+/* A tensor's values with its dimensions in that order, without gaps; transfer() moves them to or from there. */
+struct dense {
+    tensor &of;
+    int order[4];
+    std::vector<float> values;
+
+    dense(tensor &of, int a, int b, int c, int d) : of(of), order{a, b, c, d}
+    {
+        values.resize((size_t)(of.size[0] * of.size[1] * of.size[2] * of.size[3]));
+    }
+
+    template <typename Each> void transfer(Each each)
+    {
+        int64_t at[4];
+        float *value = values.data();
+        for (at[order[0]] = 0; at[order[0]] < of.size[(size_t)order[0]]; at[order[0]]++)
+            for (at[order[1]] = 0; at[order[1]] < of.size[(size_t)order[1]]; at[order[1]]++)
+                for (at[order[2]] = 0; at[order[2]] < of.size[(size_t)order[2]]; at[order[2]]++)
+                    for (at[order[3]] = 0; at[order[3]] < of.size[(size_t)order[3]]; at[order[3]]++)
+                        each(of.place(at[0], at[1], at[2], at[3]), *value++);
+    }
+
+    void load()
+    {
+        transfer([this](int64_t place, float &value) { value = of.get(place); });
+    }
+
+    void store()
+    {
+        transfer([this](int64_t place, float &value) { of.set(place, value); });
+    }
+};
+
 static void convolve(const descriptor *op, places &where, direction way, cudnnBackendAttributeName_t window,
                      cudnnBackendAttributeName_t image, cudnnBackendAttributeName_t filter,
                      cudnnBackendAttributeName_t output)
@@ -99,36 +132,35 @@ static void convolve(const descriptor *op, places &where, direction way, cudnnBa
     auto before = c->all<int64_t>(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
     auto stride = c->all<int64_t>(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
     auto dilation = c->all<int64_t>(CUDNN_ATTR_CONVOLUTION_DILATIONS);
-    tensor &to = way == FORWARD ? y : way == DATA ? x : w;
-    std::vector<float> sums((size_t)(to.size[0] * to.size[1] * to.size[2] * to.size[3]));
-    auto index = [&](int64_t a, int64_t b, int64_t h, int64_t v) {
-        return (size_t)(((a * to.size[1] + b) * to.size[2] + h) * to.size[3] + v);
-    };
+    /* Rows of filters' numbers are next to each other in the innermost loop. */
+    dense images(x, 0, 2, 3, 1), filters(w, 2, 3, 1, 0), outputs(y, 0, 2, 3, 1);
+    dense *const all[] = {&images, &filters, &outputs}, *to = way == FORWARD ? &outputs : way == DATA ? &images : &filters;
+    for (dense *d : all)
+        if (d != to)
+            d->load();
+    int64_t channels = x.size[1], kernels = y.size[1];
     for (int64_t n = 0; n < y.size[0]; n++)
-        for (int64_t k = 0; k < y.size[1]; k++)
-            for (int64_t i = 0; i < y.size[2]; i++)
-                for (int64_t j = 0; j < y.size[3]; j++)
-                    for (int64_t ch = 0; ch < x.size[1]; ch++)
-                        for (int64_t r = 0; r < w.size[2]; r++)
-                            for (int64_t s = 0; s < w.size[3]; s++) {
-                                int64_t h = i * stride[0] - before[0] + r * dilation[0];
-                                int64_t v = j * stride[1] - before[1] + s * dilation[1];
-                                if (h < 0 || h >= x.size[2] || v < 0 || v >= x.size[3])
-                                    continue;
+        for (int64_t i = 0; i < y.size[2]; i++)
+            for (int64_t j = 0; j < y.size[3]; j++)
+                for (int64_t r = 0; r < w.size[2]; r++)
+                    for (int64_t s = 0; s < w.size[3]; s++) {
+                        int64_t h = i * stride[0] - before[0] + r * dilation[0];
+                        int64_t v = j * stride[1] - before[1] + s * dilation[1];
+                        if (h < 0 || h >= x.size[2] || v < 0 || v >= x.size[3])
+                            continue;
+                        float *X = images.values.data() + ((n * x.size[2] + h) * x.size[3] + v) * channels;
+                        float *Y = outputs.values.data() + ((n * y.size[2] + i) * y.size[3] + j) * kernels;
+                        float *W = filters.values.data() + (r * w.size[3] + s) * channels * kernels;
+                        for (int64_t ch = 0; ch < channels; ch++, W += kernels)
+                            for (int64_t k = 0; k < kernels; k++)
                                 if (way == FORWARD)
-                                    sums[index(n, k, i, j)] += x.get(x.place(n, ch, h, v)) * w.get(w.place(k, ch, r, s));
+                                    Y[k] += X[ch] * W[k];
                                 else if (way == DATA)
-                                    sums[index(n, ch, h, v)] +=
-                                        y.get(y.place(n, k, i, j)) * w.get(w.place(k, ch, r, s));
+                                    X[ch] += Y[k] * W[k];
                                 else
-                                    sums[index(k, ch, r, s)] +=
-                                        y.get(y.place(n, k, i, j)) * x.get(x.place(n, ch, h, v));
-                            }
-    for (int64_t a = 0; a < to.size[0]; a++)
-        for (int64_t b = 0; b < to.size[1]; b++)
-            for (int64_t h = 0; h < to.size[2]; h++)
-                for (int64_t v = 0; v < to.size[3]; v++)
-                    to.set(to.place(a, b, h, v), sums[index(a, b, h, v)]);
+                                    W[k] += X[ch] * Y[k];
+                    }
+    to->store();
 }
 
 static void pointwise(const descriptor *op, places &where)
