@@ -121,6 +121,7 @@ static void open_terminal(int columns, int rows, const char *format, ...)
     t.pid = forkpty(&t.master, t.name, NULL, &size);
     assert_true(t.pid >= 0);
     if (t.pid == 0) {
+        signal(SIGINT, SIG_DFL); /* whoever started the tests may have it ignored */
         setenv("TERM", "xterm", 0);
         execl("/bin/sh", "sh", "-c", command, (char *)NULL);
         _exit(127);
