@@ -152,12 +152,14 @@ static void convolve(const descriptor *op, places &where, direction way, cudnnBa
                         float *Y = outputs.values.data() + ((n * y.size[2] + i) * y.size[3] + j) * kernels;
                         float *W = filters.values.data() + (r * w.size[3] + s) * channels * kernels;
                         for (int64_t ch = 0; ch < channels; ch++, W += kernels)
-                            for (int64_t k = 0; k < kernels; k++)
-                                if (way == FORWARD)
+                            if (way == FORWARD)
+                                for (int64_t k = 0; k < kernels; k++)
                                     Y[k] += X[ch] * W[k];
-                                else if (way == DATA)
+                            else if (way == DATA)
+                                for (int64_t k = 0; k < kernels; k++)
                                     X[ch] += Y[k] * W[k];
-                                else
+                            else
+                                for (int64_t k = 0; k < kernels; k++)
                                     W[k] += X[ch] * Y[k];
                     }
     to->store();

@@ -50,7 +50,7 @@ static thread_local struct {
     std::vector<std::unique_ptr<fiber>> fibers;
     std::minstd_rand chance;
     bool alone;                      /* no other block runs now */
-} block;
+} block __attribute__((tls_model("initial-exec"))); /* looked at by every call of a kernel's */
 
 static void step_aside(void)
 {
@@ -167,6 +167,7 @@ static fiber *new_fiber(void)
     f->context.uc_stack.ss_size = STACK;
     f->context.uc_link = nullptr;
     makecontext(&f->context, live, 0);
+    f->context.uc_stack.ss_size = 0; /* or the address sanitizer cleans what it knows of the stack at each switch */
     return f;
 }
 
