@@ -85,6 +85,30 @@ static void what_is_put_in_many_threads_take_out_once_each(void **state)
     tw_graph_destroy(g);
 }
 
+static void a_thread_that_waits_for_gradients_ends_when_asked(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_output q = tw_queue(g, TW_QUEUE_FIFO, (tw_dtype[]){TW_FLOAT32}, scalars, 1, NULL);
+    tw_attr of[] = {tw_attr_type("dtype", TW_FLOAT32), tw_attr_shape("shape", TW_SCALAR)};
+    tw_output sum = tw_node_output(tw_add_node(g, "ConditionalAccumulator", NULL, NULL, 0, of, 2), 0);
+    tw_output take[] = {sum, tw_scalar_of(g, TW_INT32, 1)};
+    tw_output mean = tw_node_output(tw_add_node(g, "AccumulatorTakeGradient", NULL, take, 2, of, 1), 0);
+    tw_output put = tw_enqueue(g, q, &mean, 1);
+    tw_add_queue_runner(g, &(tw_queue_runner){.queue = q, .enqueues = (tw_output[]){put}, .num_enqueues = 1});
+    tw_session *s = open_session(g, 0);
+    tw_coordinator *c;
+    tw_error error = {0};
+    assert_ok(tw_coordinator_create(&c, &error));
+    assert_ok(tw_start_queue_runners(s, c, &error));
+    pause_for(0.05); /* it may wait by now, or not yet */
+    tw_coordinator_request_stop(c, NULL);
+    assert_ok(tw_coordinator_join(c, 60, &error));
+    tw_coordinator_destroy(c);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+}
+
 /* ---- coordinators ------------------------------------------------------------------------------------------ */
 
 static tw_status wait_for_stop(tw_coordinator *c, void *user, tw_error *error)
@@ -276,6 +300,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_failure_elsewhere_in_a_run_wakes_its_part_that_waits),
         cmocka_unit_test(what_is_put_in_many_threads_take_out_once_each),
+        cmocka_unit_test(a_thread_that_waits_for_gradients_ends_when_asked),
         cmocka_unit_test(the_first_failure_ends_all_threads_and_is_reported),
         cmocka_unit_test(the_end_of_the_data_is_no_failure),
         cmocka_unit_test(threads_that_outlast_the_grace_period_are_named),

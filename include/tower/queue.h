@@ -105,7 +105,8 @@ TW_API tw_status tw_coordinator_join(tw_coordinator *coordinator, double grace_s
 
 /* What fills a queue: nodes that are run over and over, each in a thread of its own (name one twice for two threads).
  * When one fails with TW_OUT_OF_RANGE or TW_CANCELLED its thread has done its work, and the last to end runs `close`;
- * other failures are a request to stop. On such a request `cancel` is run. */
+ * other failures are a request to stop. On such a request `cancel` is run; a thread whose run has not ended two seconds
+ * later, for it waits elsewhere than in a queue, has its lane cancelled (tw_session_cancel_lane()). */
 typedef struct tw_queue_runner {
     tw_output queue;
     tw_output close, cancel;   /* {NULL, 0}: made when the runner is added */

@@ -105,6 +105,9 @@ TW_API tw_status tw_session_check_numbers(tw_session *session, bool on, tw_error
  * and all later runs fail with TW_CANCELLED; variables can still be read. Does not wait for anything. */
 TW_API void tw_session_cancel(tw_session *session);
 
+/* The same for one lane: the run in it, and all that would follow there. A number that is no lane is none. */
+TW_API void tw_session_cancel_lane(tw_session *session, int lane);
+
 typedef struct tw_feed_shape {
     tw_output output;
     tw_shape shape; /* wholly known */

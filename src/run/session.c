@@ -132,6 +132,17 @@ void tw_session_cancel(tw_session *s)
     pthread_mutex_unlock(&s->lock);
 }
 
+void tw_session_cancel_lane(tw_session *s, int number)
+{
+    TWI_NEED_OR(s, );
+    pthread_mutex_lock(&s->lock);
+    if (number >= 0 && number < TWI_MOST_LANES && s->lanes[number]) {
+        twi_dispatchers_cancel(s->lanes[number]->dispatchers);
+        wake_waiting(s);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
 /* The lane of that number, made when first used. */
 static tw_status find_lane(tw_session *s, int number, twi_lane **lane, tw_error *error)
 {

@@ -1,14 +1,18 @@
 /* queue_runner.c - the threads that fill a graph's queues.
  *
  * Each thread runs its node in a lane of its own, so that one that waits holds up nobody. One more waits for the request
- * to stop and then closes all queues, which wakes those that wait. */
+ * to stop and then closes all queues, which wakes those that wait there; who waits elsewhere (for gradients that nobody
+ * sends any more) is given some time and cancelled. */
 #include "base/memory.h"
 #include "base/status.h"
 
 #include <stdatomic.h>
+#include <time.h>
 #include <tower/queue.h>
 
 #define COLLECTION "queue_runners"
+
+enum { GRACE_MS = 2000, LOOK_MS = 5 };
 
 /* ---- running ---------------------------------------------------------------------------------------------------- */
 
@@ -26,6 +30,7 @@ typedef struct worker {
     started *runner;
     tw_output enqueue;
     int lane;
+    atomic_bool ended;
 } worker;
 
 /* All that was started together; the last thread frees it. */
@@ -64,8 +69,17 @@ static tw_status fill(tw_coordinator *coordinator, void *user, tw_error *error)
             run_node(w, w->runner->close, NULL); /* it may be closed already */
         status = TW_OK;
     }
+    atomic_store(&w->ended, true);
     leave(w->all);
     return status;
+}
+
+static bool all_ended(filling *all)
+{
+    for (int i = 0; i < all->num_workers; i++)
+        if (all->workers[i].runner && !atomic_load(&all->workers[i].ended))
+            return false;
+    return true;
 }
 
 static tw_status cancel(tw_coordinator *coordinator, void *user, tw_error *error)
@@ -76,6 +90,11 @@ static tw_status cancel(tw_coordinator *coordinator, void *user, tw_error *error
         ;
     for (int i = 0; i < w->all->num_runners; i++)
         run_node(w, w->all->runners[i].cancel, NULL); /* it may be closed already */
+    for (int waited = 0; waited < GRACE_MS && !all_ended(w->all); waited += LOOK_MS)
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);
+    for (int i = 0; i < w->all->num_workers; i++)
+        if (w->all->workers[i].runner && !atomic_load(&w->all->workers[i].ended))
+            tw_session_cancel_lane(w->all->session, w->all->workers[i].lane);
     leave(w->all);
     return TW_OK;
 }
@@ -98,7 +117,9 @@ static tw_status collect(filling *all, const tw_output *members, int count, tw_e
             runner->close = members[++i];
             runner->cancel = members[++i];
         } else if (runner) {
-            *w = (worker){.all = all, .runner = runner, .enqueue = members[i]};
+            w->all = all;
+            w->runner = runner;
+            w->enqueue = members[i];
             atomic_fetch_add(&runner->live, 1);
             all->num_workers++;
             status = tw_session_take_lane(all->session, &w->lane, error);
@@ -110,7 +131,7 @@ static tw_status collect(filling *all, const tw_output *members, int count, tw_e
     if (status != TW_OK)
         return status;
     worker *last = &all->workers[all->num_workers++];
-    *last = (worker){.all = all};
+    last->all = all;
     return tw_session_take_lane(all->session, &last->lane, error);
 }
 
