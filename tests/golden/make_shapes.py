@@ -694,3 +694,17 @@ for kind in ("Sum", "Mean", "SqrtN"):
 program("picked_beyond", lambda: list(raw.SparseSegmentSumGradV2(grad=tf.placeholder(tf.float32, [1, 2], name="g"), indices=[6],
                                                                  segment_ids=[0], dense_output_dim0=6)),
         ({"g": eighths(1, 2)}, "6"))
+
+# ---- bins, of values on their borders ----
+
+for dtype in (np.float32, np.float64):
+    for low, high, bins in ((-1, 2, 7), (0.1, 0.7, 3), (-3, 2, 6), (-0.3, 1.1, 9)):
+        borders = (low + np.arange(bins + 1) * ((high - low) / bins)).astype(dtype)
+        on = np.concatenate([borders, np.nextafter(borders, dtype(9)), np.nextafter(borders, dtype(-9))]).astype(dtype)
+        program("bins_%s_%d" % (np.dtype(dtype).name, bins),
+                lambda: [raw.HistogramFixedWidth(values=tf.placeholder(dtype, [None], name="v"), nbins=bins,
+                                                 value_range=np.array([low, high], dtype))], {"v": on})
+program("bins_of_nan", lambda: [raw.HistogramFixedWidth(values=tf.placeholder(tf.float32, [None], name="v"), nbins=4,
+                                                        value_range=f32([0, 1]))], ({"v": f32([0.5, np.nan])}, "NaN"))
+program("one_bin", lambda: [raw.HistogramFixedWidth(values=tf.placeholder(tf.float32, [None], name="v"), nbins=1,
+                                                    value_range=f32([0, 1]))], {"v": f32([0.5, np.nan, 9])})

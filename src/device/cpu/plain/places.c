@@ -50,14 +50,15 @@ static tw_status run_histogram(const twi_run *r)
     if (!(low < high))
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': value_range[0] must be below value_range[1], got [%g,%g]",
                         r->node, low, high);
-    double step = (high - low) / (double)bins;
+    double step = high / (double)bins - low / (double)bins; /* in this order: borders are where TensorFlow has them */
     if (r->output_operands[0].bytes)
         memset(r->outputs[0], 0, r->output_operands[0].bytes);
     for (int64_t i = 0; i < r->input_operands[0].elements; i++) {
-        double value = fmin(fmax(number_at(dtype, r->inputs[0], i), low), high);
-        /* in floats the distance is one, too, as TensorFlow's */
-        double from = dtype == TW_FLOAT32 ? (double)((float)value - (float)low) : value - low;
-        int64_t bin = (int64_t)fmin(from / step, (double)(bins - 1));
+        double value = number_at(dtype, r->inputs[0], i);
+        if (isnan(value) && bins > 1)
+            return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': values must not contain NaN, value %lld is one", r->node,
+                            (long long)i);
+        int64_t bin = (int64_t)fmin((fmin(fmax(value, low), high) - low) / step, (double)(bins - 1));
         if (r->output_operands[0].dtype == TW_INT64)
             ((int64_t *)r->outputs[0])[bin]++;
         else
