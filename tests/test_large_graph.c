@@ -55,6 +55,17 @@ static void a_group_of_many_nodes_has_each_once(void **state)
     end();
 }
 
+static void a_constant_is_passed_on_many_times(void **state)
+{
+    (void)state;
+    enum { NODES = 100000 };
+    begin();
+    tw_output y = tw_scalar(g, 3);
+    for (int i = 0; i < NODES; i++)
+        y = tw_identity(g, y);
+    end();
+}
+
 static void gradients_are_asked_for_a_million_times_at_once(void **state)
 {
     (void)state;
@@ -77,6 +88,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_made_unique_beside_many_like_them),
         cmocka_unit_test(a_group_of_many_nodes_has_each_once),
+        cmocka_unit_test(a_constant_is_passed_on_many_times),
         cmocka_unit_test(gradients_are_asked_for_a_million_times_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -504,13 +504,26 @@ tw_node *twi_add_named_node(tw_graph *graph, const twi_op *op, const char *name,
 
 /* ---- shapes and constants ---------------------------------------------------------------------------------- */
 
+/* Each node that passes values on knows which constants they are, so nobody walks along a chain of them. */
+static tw_node *find_constant(tw_output output)
+{
+    if (!output.node || twi_op_is(output.node->op, TWI_CONSTANT))
+        return output.node;
+    return output.node->constants ? output.node->constants[output.index] : NULL;
+}
+
+static bool note_constants(tw_node *node)
+{
+    node->constants = twi_arena_alloc(&node->graph->arena, sizeof *node->constants * (size_t)node->num_outputs);
+    for (int i = 0; i < node->num_outputs && node->constants; i++)
+        node->constants[i] = find_constant(node->inputs[i]);
+    return node->constants != NULL;
+}
+
 tw_tensor *twi_constant_value(tw_output output)
 {
-    while (output.node && twi_op_is(output.node->op, TWI_PASSES) && !output.node->opaque)
-        output = output.node->inputs[output.index];
-    if (!output.node || !twi_op_is(output.node->op, TWI_CONSTANT))
-        return NULL;
-    return twi_attr_tensor(&output.node->attrs, "value");
+    tw_node *constant = find_constant(output);
+    return constant ? twi_attr_tensor(&constant->attrs, "value") : NULL;
 }
 
 /* A variable that was made without a shape has that of the first value which it is given a node for. */
@@ -555,7 +568,10 @@ tw_status twi_infer_shapes(tw_node *node, tw_error *error)
         values[i] = twi_constant_value(node->inputs[i]);
         any_constant = any_constant || values[i];
     }
-    node->opaque = twi_op_is(node->op, TWI_PASSES) && !any_constant;
+    if (any_constant && twi_op_is(node->op, TWI_PASSES) && !node->constants && !note_constants(node)) {
+        status = twi_fail_memory(error, "inferring shapes");
+        goto done;
+    }
     twi_inference context = {
         .op = node->op,
         .node = node->name,

@@ -36,7 +36,8 @@ struct tw_node {
     int order;                 /* its rank among nodes that are ready: its id, but for reductions (reduction.c) */
     const char *file;          /* that it was built from, */
     int line;                  /* in this line; NULL: nobody said */
-    bool opaque;               /* passes values on of which none is known to be constant: no need to look behind it */
+    tw_node **constants;       /* of a node that passes values on: [num_outputs] which constants they are, or NULL;
+                                  NULL: none is one */
 };
 
 typedef struct twi_collection {
