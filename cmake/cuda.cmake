@@ -41,6 +41,11 @@ foreach(architecture ${TOWER_CUDA_ARCHITECTURES})
     set(newest ${architecture})
 endforeach()
 list(APPEND CUDA_FLAGS -gencode arch=compute_${newest},code=compute_${newest})
+# No kernel spills registers to memory: held for what it was looked at with, and no more than told elsewhere.
+list(APPEND CUDA_FLAGS -Xptxas -warn-spills)
+if(TOWER_CUDA_ARCHITECTURES STREQUAL "90" AND CUDA_VERSION MATCHES "^13")
+    list(APPEND CUDA_FLAGS -Xptxas -Werror)
+endif()
 
 # An nvcc may be too old for the architectures or for the compiler it stands on.
 if(NOT DEFINED CUDA_CHECKED OR NOT CUDA_CHECKED STREQUAL "${NVCC} ${CUDA_FLAGS}")

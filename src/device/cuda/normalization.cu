@@ -16,7 +16,7 @@ template <typename T, bool WHOLE> static __global__ void lrn_kernel(twi_cuda_lrn
 }
 
 template <typename T, bool WHOLE>
-static __global__ void __launch_bounds__(MOST_THREADS)
+static __global__ void __launch_bounds__(MOST_THREADS, 1)
     lrn_grad_kernel(twi_cuda_lrn l, quads q, const T *dy, const T *x, const T *y, T *dx)
 {
     DYNAMIC_SHARED(float, shared);
