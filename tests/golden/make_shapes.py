@@ -708,3 +708,4 @@ program("bins_of_nan", lambda: [raw.HistogramFixedWidth(values=tf.placeholder(tf
                                                         value_range=f32([0, 1]))], ({"v": f32([0.5, np.nan])}, "NaN"))
 program("one_bin", lambda: [raw.HistogramFixedWidth(values=tf.placeholder(tf.float32, [None], name="v"), nbins=1,
                                                     value_range=f32([0, 1]))], {"v": f32([0.5, np.nan, 9])})
+program("unsigned_text", lambda: [tf.as_string(tf.placeholder(tf.uint8, [None], name="v"), fill="+")], {"v": np.uint8([62, 200])})

@@ -49,6 +49,7 @@ EXPLAINED_REFUSALS = (
     "Only indices.shape[-1] values between 1 and",      # the whole, or more than 5 axes
     "Unexpected error in binary operator",              # division by zero of integers of 8 and 16 bits
     "inputs rank not in [0,5]",                         # more than 5 axes
+    "Only ranks up to",                                 # more than 5 or 6 axes
     "WhereOp : Unhandled input dimensions",             # a scalar
     "Requires delta != 0", "must match dimensions [",   # gradients of TopKV2 and GatherNd where something is empty
     "Total paddings must be less than the input dimension size: 0", "is empty in shape",  # nothing is to do

@@ -177,7 +177,7 @@ static tw_status prepare_as_string(twi_prepare *p)
         twi_text_printf(&text, "%d", (int)width);
     if (precision > -1)
         twi_text_printf(&text, ".%d", (int)precision);
-    twi_text_printf(&text, "%s", dtype == TW_BOOL ? "s" : !is_float ? "lld" : scientific ? "e" : shortest ? "g" : "f");
+    twi_text_printf(&text, "%s", dtype == TW_BOOL ? "s" : dtype == TW_UINT8 ? "llu" : !is_float ? "lld" : scientific ? "e" : shortest ? "g" : "f");
     bool fits = !text.failed && text.size < sizeof s.format;
     if (fits)
         memcpy(s.format, twi_text_string(&text), text.size + 1);
