@@ -111,9 +111,9 @@ TW_API tw_plugin tw_plugin_at(int i); /* from 0; texts are valid for ever */
 /* Why there is no real GPU, in one plain line; "" if there is one. Borrowed, valid for ever. */
 TW_API const char *tw_devices_why_no_gpu(void);
 
-/* The version of NCCL, which reduces between real GPUs; it is opened for that. NULL: *why says in one plain line why it
- * cannot be used. Both are borrowed, valid for ever. */
-TW_API const char *tw_devices_nccl(const char **why);
+/* The version of NCCL, which reduces between real GPUs; it is opened for that, and *about is the library's file. NULL:
+ * *about says in one plain line why it cannot be used. Both are borrowed, valid for ever. */
+TW_API const char *tw_devices_nccl(const char **about);
 
 /* Whether NCCL can reduce between towers on these devices (names[count], as in placement); the message says why not: each
  * needs a whole card of its own. */

@@ -92,8 +92,8 @@ static void look_at_devices(findings *all, tw_devices **devices)
     const char *why = tw_devices_why_no_gpu();
     if (why[0])
         find(all, "devices", "real GPUs", VERDICT_NONE, "%s", translate(why, text, sizeof text));
-    const char *no_nccl, *nccl = tw_devices_nccl(&no_nccl);
-    find(all, "devices", "NCCL", nccl ? VERDICT_OK : VERDICT_NONE, "%s", nccl ? nccl : no_nccl);
+    const char *about, *nccl = tw_devices_nccl(&about);
+    find(all, "devices", "NCCL", nccl ? VERDICT_OK : VERDICT_NONE, "%s%s%s", nccl ? nccl : "", nccl ? ", " : "", about);
 }
 
 /* ---- whether training works -------------------------------------------------------------------------------- */

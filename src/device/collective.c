@@ -4,16 +4,16 @@
 
 #include <string.h>
 
-const char *tw_devices_nccl(const char **why)
+const char *tw_devices_nccl(const char **about)
 {
-    TWI_NEED_OR(why, NULL);
-    twi_backends plugins = twi_plugin_backends(why);
+    TWI_NEED_OR(about, NULL);
+    twi_backends plugins = twi_plugin_backends(about);
     const char *version = NULL;
     for (int i = 0; i < plugins.count && !version; i++)
         if (plugins.items[i]->collective)
-            version = plugins.items[i]->collective(why);
-    if (!version && !(*why)[0])
-        *why = "no plug-in has devices that NCCL knows";
+            version = plugins.items[i]->collective(about);
+    if (!version && !(*about)[0])
+        *about = "no plug-in has devices that NCCL knows";
     return version;
 }
 

@@ -122,7 +122,7 @@ tw_status twi_cuda_pool_of(const twi_prepare *p, const twi_operand *image, struc
 tw_status twi_cuda_lrn_of(const twi_prepare *p, const twi_operand *image, struct twi_cuda_lrn *lrn);
 
 /* nccl.c */
-const char *twi_nccl_version(const char **why); /* of the library, opened for it; NULL: *why says in one line why not */
+const char *twi_nccl_version(const char **about); /* of the library, opened for it, *about its file; NULL: why not */
 tw_status twi_nccl_finish(tw_error *error);     /* what this thread has started of reductions has ended, well or not */
 
 /* device.c */

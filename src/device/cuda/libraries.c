@@ -25,12 +25,16 @@ static bool find(void *library, const char *call, void *to, char *why, size_t si
     return found != NULL;
 }
 
+static const char *file_of(void *call)
+{
+    Dl_info found;
+    return dladdr(call, &found) ? found.dli_fname : "";
+}
+
 /* A machine may have several of a library. */
 static void say_which(const char *name, size_t major, size_t minor, size_t patch, void *call)
 {
-    Dl_info found;
-    if (dladdr(call, &found))
-        twi_log(TWI_LOG_DETAIL, "%s %zu.%zu.%zu is that in '%s'", name, major, minor, patch, found.dli_fname);
+    twi_log(TWI_LOG_DETAIL, "%s %zu.%zu.%zu is that in '%s'", name, major, minor, patch, file_of(call));
 }
 
 /* ---- cuBLASLt ------------------------------------------------------------------------------------------------------ */
@@ -243,16 +247,16 @@ tw_status twi_nccl_open(const twi_nccl **library, tw_error *error)
     return TW_OK;
 }
 
-const char *twi_nccl_version(const char **why)
+const char *twi_nccl_version(const char **about)
 {
     pthread_once(&nccl.once, open_nccl);
-    *why = nccl.why;
+    *about = nccl.works ? file_of((void *)nccl.table.ncclGetVersion) : nccl.why;
     return nccl.works ? nccl.version : NULL;
 }
 #else
-const char *twi_nccl_version(const char **why)
+const char *twi_nccl_version(const char **about)
 {
-    *why = "the CUDA plug-in was built without NCCL's header";
+    *about = "the CUDA plug-in was built without NCCL's header";
     return NULL;
 }
 #endif
