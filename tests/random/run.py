@@ -57,7 +57,7 @@ EXPLAINED_REFUSALS = (
 # What Tower refuses and TensorFlow does not.
 EXPLAINED_BY_TOWER = (
     "is not in [0, ",        # an index beyond the end, which TensorFlow does not look at where there is one of it
-    "at most 8 are supported",
+    "at most 8",
     "is not invertible", "Cholesky decomposition was not successful",  # TensorFlow 1.15 refuses, today's gives NaN
 )
 
@@ -199,8 +199,8 @@ def by_tensorflow(built):
 def by_tower(tower, built, definition, mode):
     with tower.graph(definition) as graph:
         gradients = []
-        if not graph.is_known("n"):
-            raise TowerError(12, "no such op")
+        if not graph.is_known("n"):  # running it says why
+            graph.session(**mode).run(["n"], built.feeds)
         if built.gradients:
             xs = [x.name for x, _ in built.gradients]
             gradients = graph.gradients([y.name for y in built.ys], [d.name for d in built.dys], xs)
