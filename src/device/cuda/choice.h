@@ -31,11 +31,12 @@ typedef struct twi_search {
     bool new_number;               /* nor others of their number */
 } twi_search;
 
-static inline bool twi_is_wanted(const twi_search *search, int position, int64_t number)
+/* A library may name an algorithm with the same settings in several places. */
+static inline bool twi_is_wanted(const twi_search *search, int position, int64_t number, uint64_t settings)
 {
     bool wanted = position >= search->from;
     for (int i = 0; i < search->num_had && wanted; i++)
-        wanted = search->new_number ? search->had[i].number != number : search->had[i].position != position;
+        wanted = search->had[i].number != number || (!search->new_number && search->had[i].settings != settings);
     return wanted;
 }
 

@@ -119,7 +119,7 @@ static bool next_by(twi_descriptors *d, cudnnBackendHeurMode_t mode, cudnnBacken
     }
     for (int i = 0; i < count && taken < 0 && d->status == TW_OK; i++) {
         if (first + i < search->from || !obeys(d, found[i], rules, &engine->number) ||
-            !twi_is_wanted(search, first + i, engine->number) ||
+            !twi_is_wanted(search, first + i, engine->number, engine->settings = settings_of(d, found[i])) ||
             !(engine->plan = plan_of(d, found[i], handle, card, &engine->workspace)))
             continue;
         if (engine->workspace <= rules->workspace)
@@ -127,10 +127,7 @@ static bool next_by(twi_descriptors *d, cudnnBackendHeurMode_t mode, cudnnBacken
         else
             d->cudnn->cudnnBackendDestroyDescriptor(d->items[--d->count]);
     }
-    if (taken >= 0 && d->status == TW_OK) {
-        engine->position = first + taken;
-        engine->settings = settings_of(d, found[taken]);
-    }
+    engine->position = first + taken;
     for (int i = 0; i < made; i++)
         if (i == taken)
             d->items[d->count++] = found[i]; /* after its plan, and as long */

@@ -160,8 +160,9 @@ static tw_status next_algorithm(void *user, const twi_search *search, twi_candid
             continue;
         TWI_LIBRARY_CALL(m->device, error, m->library, cublasLtMatmulAlgoConfigGetAttribute, &m->found[i].algo,
                          CUBLASLT_ALGO_CONFIG_ID, &number, sizeof number, &written);
-        if (twi_is_wanted(search, i, number))
-            *found = (twi_candidate){i, number, settings_of(&m->found[i].algo), m->found[i].workspaceSize, &m->found[i]};
+        uint64_t settings = settings_of(&m->found[i].algo);
+        if (twi_is_wanted(search, i, number, settings))
+            *found = (twi_candidate){i, number, settings, m->found[i].workspaceSize, &m->found[i]};
     }
 done:
     return status;
