@@ -150,7 +150,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state)
 {
     CALL(ncclInternalError)
     *state = comm->progress > 0 ? ncclInProgress : ncclSuccess;
-    if (comm->progress > 0 && !hangs_at("init", comm->rank))
+    if (comm->progress > 0 && !hangs_at(comm->finalized ? "end" : "init", comm->rank))
         comm->progress--;
     return ncclSuccess;
 }

@@ -205,6 +205,32 @@ static int hangs_at_init(long rank)
     return *card_leaks() ? complain("left behind", card_leaks()) : FINE;
 }
 
+static char warnings[1000];
+
+static void keep_warning(void *user, int level, const char *text)
+{
+    (void)user;
+    size_t used = strlen(warnings);
+    if (level <= 1)
+        snprintf(warnings + used, sizeof warnings - used, "%s\n", text);
+}
+
+/* A rank whose communicator does not end: nothing is lost any more, but it is said. */
+static int hangs_at_the_end(long unused)
+{
+    (void)unused;
+    tw_error error = {0};
+    job j = {.type = "gpu", .spec = "nccl", .devices.collective_timeout = 0.1};
+    setenv("CARD_NCCL_HANGS", "1", 1);
+    setenv("CARD_NCCL_AT", "end", 1);
+    tw_set_log(keep_warning, NULL, 1);
+    if (run(&j, &error) != TW_OK)
+        return complain("fails", error.message);
+    if (!strstr(warnings, "GPU:1 has not come within the collective timeout of 0.1 s: ncclCommFinalize"))
+        return complain("not told what does not end", warnings);
+    return *card_leaks() ? complain("left behind", card_leaks()) : FINE;
+}
+
 /* A kernel of the library's that never ends; the steps after it have new communicators. */
 static int hangs_while_it_reduces(long unused)
 {
@@ -238,6 +264,7 @@ static void who_does_not_come_is_named_when_the_time_is_over(void **state)
     assert_int_equal(in_a_process(hangs_at_init, 0), FINE);
     assert_int_equal(in_a_process(hangs_at_init, 2), FINE);
     assert_int_equal(in_a_process(hangs_while_it_reduces, 0), FINE);
+    assert_int_equal(in_a_process(hangs_at_the_end, 0), FINE);
     assert_int_equal(in_a_process(comes_late, 0), FINE);
 }
 

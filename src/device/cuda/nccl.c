@@ -13,6 +13,7 @@
 
 #ifdef TOWER_WITH_NCCL
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/memory.h"
 
 #include <stdio.h>
@@ -172,24 +173,28 @@ done:
     return status;
 }
 
-/* The polite end: without an error, nobody is cut short. */
+/* The polite end: without an error, nobody is cut short. There is nobody left who could be told of one but the log. */
 static void close_communicators(clique *c, const twi_nccl *nccl)
 {
     tw_status status = TW_OK;
-    tw_error ignored = {0};
+    tw_error error = {0};
+    bool grouped = false;
     if (!c->open)
         return;
-    NCCL_CALL(device_of(c, 0), &ignored, ncclGroupStart);
-    for (int i = 0; i < c->count && status == TW_OK; i++) {
-        ncclResult_t code = nccl->ncclCommFinalize(c->members[i].comm);
-        status = code == ncclSuccess || code == ncclInProgress ? TW_OK : TW_INTERNAL;
-    }
-    NCCL_CALL(device_of(c, 0), &ignored, ncclGroupEnd);
-    if (status == TW_OK)
-        TWI_TRY(settle(c, nccl, "ncclCommFinalize", &ignored));
+    NCCL_CALL(device_of(c, 0), &error, ncclGroupStart);
+    grouped = true;
+    for (int i = 0; i < c->count; i++)
+        NCCL_CALL(device_of(c, i), &error, ncclCommFinalize, c->members[i].comm);
+    grouped = false;
+    NCCL_CALL(device_of(c, 0), &error, ncclGroupEnd);
+    TWI_TRY(settle(c, nccl, "ncclCommFinalize", &error));
 done:
-    if (status != TW_OK)
+    if (grouped)
+        nccl->ncclGroupEnd();
+    if (status != TW_OK) {
+        twi_log(TWI_LOG_WARNING, "NCCL's communicators are aborted, for they do not end: %s", error.message);
         abort_all(c, nccl);
+    }
     for (int i = 0; i < c->count; i++)
         if (c->members[i].comm)
             nccl->ncclCommDestroy(c->members[i].comm);
