@@ -14,6 +14,7 @@
     X(twi_scatter_ops)                                                                                                 \
     X(twi_parse_ops)                                                                                                   \
     X(twi_sparse_dense_ops)                                                                                            \
+    X(twi_sparse_math_ops)                                                                                             \
     X(twi_sparse_ops)                                                                                                  \
     X(twi_find_ops)                                                                                                    \
     X(twi_places_ops)                                                                                                  \

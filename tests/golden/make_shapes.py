@@ -709,3 +709,43 @@ program("bins_of_nan", lambda: [raw.HistogramFixedWidth(values=tf.placeholder(tf
 program("one_bin", lambda: [raw.HistogramFixedWidth(values=tf.placeholder(tf.float32, [None], name="v"), nbins=1,
                                                     value_range=f32([0, 1]))], {"v": f32([0.5, np.nan, 9])})
 program("unsigned_text", lambda: [tf.as_string(tf.placeholder(tf.uint8, [None], name="v"), fill="+")], {"v": np.uint8([62, 200])})
+
+# ---- sums of sparse tensors ----
+
+def sparse_of(dtype, a="a"):
+    return [holder(tf.int64, [None, 2], a + "i"), holder(dtype, [None], a + "v"), holder(tf.int64, [2], a + "s")]
+
+
+def entries(dtype, a="a", shape=(3, 4), at=((0, 1), (0, 3), (2, 0), (2, 3)), scale=1):
+    values = (scale * np.array([1.5, -2, -4, 0.5][:len(at)])).astype(dtype.as_numpy_dtype)
+    return {a + "i": np.array(at, np.int64).reshape(-1, 2), a + "v": values, a + "s": i64(shape)}
+
+
+for dtype in (tf.float32, tf.float64, tf.int32, tf.float16):
+    for what in ("Sum", "Max"):
+        for axes in ([0], [1], [-1], [0, 1], [1, -2], []):
+            program("sparse_%s_%s_%s" % (what.lower(), dtype.name, "_".join(str(a) for a in axes) or "none"), lambda: [
+                getattr(raw, "SparseReduce" + what)(input_indices=i, input_values=v, input_shape=s, reduction_axes=i32(axes),
+                                                    keep_dims=keep) for i, v, s in [sparse_of(dtype)] for keep in (False, True)],
+                    entries(dtype), entries(dtype, at=()))
+for dtype in (tf.float32, tf.float64, tf.int64, tf.int16):
+    def added(at_least=0.6):
+        a, b = sparse_of(dtype), sparse_of(dtype, "b")
+        sums = raw.SparseAdd(a_indices=a[0], a_values=a[1], a_shape=a[2], b_indices=b[0], b_values=b[1], b_shape=b[2],
+                             thresh=tf.cast(at_least, dtype))
+        return list(sums) + list(raw.SparseAddGrad(backprop_val_grad=tf.ones_like(sums[1]), a_indices=a[0], b_indices=b[0],
+                                                   sum_indices=sums[0]))
+    other = entries(dtype, "b", at=((0, 0), (0, 3), (1, 1), (2, 3)), scale=-1)
+    program("sparse_add_" + dtype.name, added, {**entries(dtype), **other}, {**entries(dtype, at=()), **other},
+            {**entries(dtype), **entries(dtype, "b", at=())})
+program("sparse_add_shapes", added, ({**entries(tf.int16), **entries(tf.int16, "b", shape=(3, 5))}, "shapes"))
+program("sparse_sum_beyond", lambda: [raw.SparseReduceSum(input_indices=i, input_values=v, input_shape=s, reduction_axes=[2])
+                                      for i, v, s in [sparse_of(tf.float32)]], (entries(tf.float32), "axis"))
+at = i64([[0, 1], [0, 3], [2, 0]])
+for keep in (False, True):
+    for axes in ([0], [1], [0, 1]):
+        differentiate("grad_sparse_sum_%d_%s" % (keep, len(axes) * 2 + axes[0]), of(lambda x: raw.SparseReduceSum(
+            input_indices=at, input_values=x, input_shape=[3, 4], reduction_axes=axes, keep_dims=keep), 1), {"x": eighths(3)})
+differentiate("grad_sparse_add", of(lambda x: raw.SparseAdd(
+    a_indices=at, a_values=x, a_shape=[3, 4], b_indices=at[1:], b_values=x[:2], b_shape=[3, 4], thresh=0.0)[1], 1),
+              {"x": eighths(3)})
