@@ -749,3 +749,10 @@ for keep in (False, True):
 differentiate("grad_sparse_add", of(lambda x: raw.SparseAdd(
     a_indices=at, a_values=x, a_shape=[3, 4], b_indices=at[1:], b_values=x[:2], b_shape=[3, 4], thresh=0.0)[1], 1),
               {"x": eighths(3)})
+
+# ---- boxes whose scores fall as they overlap ----
+
+program("soft_boxes", lambda: list(raw.NonMaxSuppressionV5(
+    boxes=tf.placeholder(tf.float32, [3, 4], name="b"), scores=f32([0.46, 0.54, 0.75]), max_output_size=3, iou_threshold=0.1,
+    score_threshold=0.2, soft_nms_sigma=0.5)),
+        {"b": f32([[0.09, 0.54, 0.44, 0.63], [0.6, 0.83, 0.99, 1.07], [0.61, 0.51, 1.19, 0.98]])})

@@ -49,14 +49,15 @@ EXPLAINED_REFUSALS = (
     "Only indices.shape[-1] values between 1 and",      # the whole, or more than 5 axes
     "Unexpected error in binary operator",              # division by zero of integers of 8 and 16 bits
     "inputs rank not in [0,5]",                         # more than 5 axes
-    "Only ranks up to",                                 # more than 5 or 6 axes
+    "Only ranks up to", "only support up to 7 input dim",  # more axes
     "WhereOp : Unhandled input dimensions",             # a scalar
     "Requires delta != 0", "must match dimensions [",   # gradients of TopKV2 and GatherNd where something is empty
     "Total paddings must be less than the input dimension size: 0", "is empty in shape",  # nothing is to do
 )
 # What Tower refuses and TensorFlow does not.
 EXPLAINED_BY_TOWER = (
-    "is not in [0, ",        # an index beyond the end, which TensorFlow does not look at where there is one of it
+    "is not in [0, ", "does not index into shape",  # an index beyond the end: TensorFlow does not look at a single one
+    "is out of bound as with dims", "appears twice in the permutation",  # of -1; of sizes of 1
     "at most 8",
     "is not invertible", "Cholesky decomposition was not successful",  # TensorFlow 1.15 refuses, today's gives NaN
 )

@@ -140,7 +140,7 @@ static bool weigh(const twi_run *r, const rule *rule, candidate *c, const int *s
         float common = overlap(mine, box_at(r, selected[i]));
         if (rule->scale == 0 && common > rule->overlap)
             return false;
-        c->score *= common <= rule->overlap ? expf(rule->scale * common * common) : 0;
+        c->score *= expf(rule->scale * common * common); /* however much they overlap: TensorFlow 1.15 took 0 above */
         if (c->score <= rule->score)
             break;
     }
