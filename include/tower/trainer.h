@@ -27,6 +27,8 @@ typedef enum tw_variable_update {
     TW_UPDATE_REPLICATED,       /* each tower has its own; all get the mean, and each tower applies it to its own */
     TW_UPDATE_INDEPENDENT,      /* each tower has its own and trains it alone. Towers never meet: this is no way to train a
                             network, but how fast the machine could be if meeting cost nothing */
+    TW_UPDATE_DISTRIBUTED_REPLICATED, /* there is one copy, as of a parameter server, and each tower has its own
+                            besides: the mean is applied to the one, which then goes to all others */
 } tw_variable_update;
 
 /* On which of the parameter devices each variable of a parameter server lies. */

@@ -7,6 +7,7 @@
 #include "job.h"
 #include "reduction.h"
 #include "translate.h"
+#include "update.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -55,36 +56,25 @@ static bool choose_model(settings *s, bench *b)
     return true;
 }
 
-/* ORDER VARIABLE_UPDATE. Those behind the third are for several processes; with one they come down to these. */
 static bool choose_mode(const settings *s, bench *b)
 {
-    static const struct {
-        const char *name;
-        tw_variable_update update;
-        bool distributed;
-    } modes[] = {
-        {"parameter_server", TW_UPDATE_PARAMETER_SERVER, false},    {"replicated", TW_UPDATE_REPLICATED, false},
-        {"independent", TW_UPDATE_INDEPENDENT, false},              {"distributed_replicated", TW_UPDATE_PARAMETER_SERVER, true},
-        {"distributed_all_reduce", TW_UPDATE_REPLICATED, true},     {"collective_all_reduce", TW_UPDATE_REPLICATED, true},
-        {"horovod", TW_UPDATE_REPLICATED, true},
-    };
-    int i = s->variable_update;
-    b->mode = (bench_mode){.name = modes[i].name, .variables = {.update = modes[i].update, .staged = s->staged}};
+    const update_mode *mode = update_mode_at(s->variable_update);
+    b->mode = (bench_mode){.name = mode->name, .variables = {.update = mode->update, .staged = s->staged}};
     if (s->staged && strcmp(b->mode.name, "parameter_server") != 0)
         return complain("bench", "staged_vars for now is only supported with variable_update=parameter_server");
-    if (strcmp(b->mode.name, "horovod") == 0 && s->num_gpus > 1)
+    if (mode->device_each && s->num_gpus > 1)
         return complain("bench", "Horovod benchmarks require num_gpus=1 on each worker, found %" PRId64, s->num_gpus);
     if (s->consistency && b->mode.variables.update != TW_UPDATE_REPLICATED)
         return complain("bench", "--variable_consistency=relaxed is about replicas; with variable_update=%s there are "
                                  "none", b->mode.name);
     if (b->mode.variables.update == TW_UPDATE_REPLICATED)
         b->mode.variables.consistency = s->consistency ? TW_CONSISTENCY_RELAXED : TW_CONSISTENCY_STRONG;
-    if (b->mode.variables.update == TW_UPDATE_PARAMETER_SERVER)
+    if (mode->update == TW_UPDATE_PARAMETER_SERVER || mode->update == TW_UPDATE_DISTRIBUTED_REPLICATED)
         b->mode.variables.parameter_device =
             s->parameter_device && b->on_gpus ? TW_PARAMETERS_ON_GPU : TW_PARAMETERS_ON_CPU;
-    if (modes[i].distributed)
-        fprintf(stderr, "tower bench: %s is for several processes; with one it is %s\n", modes[i].name,
-                modes[i].update == TW_UPDATE_REPLICATED ? "replicated" : "parameter_server");
+    if (mode->other_name)
+        fprintf(stderr, "tower bench: %s is for several processes; with one it is %s\n", mode->name,
+                tw_variable_update_name(mode->update));
     return true;
 }
 
@@ -355,10 +345,9 @@ static const option options[] = {
     {"enable-optimizations", NULL, OPTION_FLAG, offsetof(settings, optimizations), "rewrites of the graph", .initial = "on"},
 
     {"variable-update", "MODE", OPTION_CHOICE, offsetof(settings, variable_update),
-     "who has the variables; the last four are for several processes and run as what they come down to in one",
+     "who has the variables; the last three are for several processes and run as what they come down to in one",
      .initial = "parameter_server",
-     .choices = "parameter_server|replicated|independent|distributed_replicated|distributed_all_reduce|"
-                "collective_all_reduce|horovod", /* ORDER VARIABLE_UPDATE */
+     .choices = UPDATE_MODES,
      .section = "variables and gradients"},
     {"local-parameter-device", "KIND", OPTION_CHOICE, offsetof(settings, parameter_device),
      "where the variables of a parameter server lie", .initial = "gpu", .choices = "cpu|gpu"},

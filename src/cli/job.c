@@ -157,10 +157,13 @@ tw_devices *job_open_tasks(const char *command, const job *job, int *code)
         .gpu_memory_fraction = job->gpu_memory_fraction > 0 ? job->gpu_memory_fraction : 0,
         .allow_growth = job->allow_growth,
         .tasks = job->tasks,
+        .ps_tasks = job->ps_tasks,
     };
     if (job->verbose)
         show_details();
     *code = tw_devices_create(&options, &devices, &error) == TW_OK ? EXIT_DONE : failed(command, &error);
+    if (error.status == TW_INVALID_ARGUMENT)
+        *code = EXIT_USAGE;
     return devices;
 }
 

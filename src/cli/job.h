@@ -14,7 +14,8 @@ typedef struct job {
     int data_set; /* ORDER DATA_SET */
     const char *data_dir, *train_dir; /* NULL: not given */
     int64_t hold_back, cpu_devices, cpu_threads, virtual_gpus, logical_gpus, collective_timeout;
-    bool tasks; /* its devices are those of all tasks that it was started with */
+    bool tasks;   /* its devices are those of all tasks that it was started with, ... */
+    int ps_tasks; /* ... of which so many are the job ps */
     bool tf32, fast, verbose;
     int64_t virtual_gpu_memory, gpu_memory_limit; /* bytes; not above 0: not given */
     double gpu_memory_fraction;                   /* the same */

@@ -306,6 +306,7 @@ static int run_job(training *t, divergence *divergence, const cJSON *before)
     tw_trainer *trainer = NULL;
     tw_event_writer *events = NULL;
     validation validation = {0};
+    const update_mode *mode = update_mode_at(s->update.variable_update);
     char how[128];
     busy_begin("comparing ways to update");
     tw_status status = update_choose(&s->update, &t->options, s->job.format == FORMAT_JSON, &error);
@@ -340,6 +341,7 @@ static int run_job(training *t, divergence *divergence, const cJSON *before)
             .trace = s->trace,
             .as_tutorial = recipe_is_tutorial(&s->recipe) && tw_trainer_updates(trainer) == TW_UPDATES_SYNCHRONOUS,
             .updates = asynchronous_text(tw_trainer_updates(trainer), &t->options.asynchronous, how, sizeof how),
+            .mode = mode ? mode->name : NULL,
             .reduction = tw_trainer_all_reduce(trainer)          ? tw_trainer_all_reduce(trainer)
                          : leaves_out(s->disable, "collective") ? "one device"
                                                                 : "tree",
@@ -537,6 +539,8 @@ const option train_options[] = {
     {"num-inter-threads", "N", OPTION_NUMBER, offsetof(settings, unused_number),
      "cifar10_estimator's, taken and not needed: each device has one dispatcher", .most = 1 << 20, .once = true},
 
+    CLUSTER_OPTIONS(settings),
+
     ASYNCHRONOUS_OPTIONS(settings),
 
     REDUCTION_OPTIONS(settings),
@@ -583,6 +587,8 @@ const option train_options[] = {
     {0},
 };
 
+static const refusal train_refusals[] = {CLUSTER_REFUSALS, {0}};
+
 const command train_command = {
     .name = "train",
     .summary = "train a network over several devices",
@@ -611,6 +617,7 @@ const command train_command = {
                 "tower train cifar10 --data-set synthetic --max-steps 20 --trace trace.json",
     .exit_codes = "75 task lost, 128+n stopped by signal n, after saving",
     .options = train_options,
+    .refusals = train_refusals,
     .settings_bytes = sizeof(settings),
     .read_presets = read_presets,
     .run = run,
