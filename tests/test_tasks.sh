@@ -46,6 +46,27 @@ gpus=(train mnist --data-set synthetic --batch-size 4 --log-every 0 --max-steps 
     fail "replicas in two"
 same gpus gpus2 3
 
+# Evaluation, summaries and a trace: task 0 writes what one process would have written.
+watched=(--summary-every 2 --eval-every 3 --keep-best --trace)
+"$tower" "${options[@]}" --train-dir watched --max-steps 3 "${watched[@]}" watched.json > watched.log 2>&1 ||
+    fail "one process that is watched"
+train 3 watched3 3 "${watched[@]}" watched3.json || fail "three tasks that are watched"
+same watched watched3 3
+same watched/best watched3/best 3
+for of in watched watched3; do
+    sed 's/"time":"[^"]*"//' $of/eval.jsonl > $of.scores
+    grep -aoE '(train|eval)/[a-z_]+|[a-zA-Z0-9/]+/gradients|[a-zA-Z0-9/]+/activations' $of/events* > $of.tags
+done
+cmp watched.scores watched3.scores || fail "three tasks measured something else"
+[ "$(grep -c gradients watched.tags)" -gt 10 ] || fail "there are no summaries"
+cmp watched.tags watched3.tags || fail "three tasks wrote other summaries"
+[ "$(grep -c '"ph":"X"' watched.json)" -eq "$(grep '"ph":"X"' watched3.json | grep -vc '"from"')" ] ||
+    fail "kernels of three tasks are not all in the trace"
+grep '"pid":2' watched3.json | grep -q '"from":"/job:worker/replica:0/task:0/device:CPU:0"' ||
+    fail "copies between tasks are not in the trace"
+train 2 watched3 5 --resume --variable-update auto || fail "two tasks that choose a mode"
+grep -q '^  chosen' watched3.log || fail "what was chosen is not told"
+
 # Modes between processes, and the job ps: a sample of the whole table.
 "$here/modes/tasks" "$tower" 2 3 'horovod|replicated, job ps|staged, job ps' > modes.log 2>&1 ||
     fail "modes between processes"

@@ -266,7 +266,8 @@ TW_API tw_status tw_trainer_run_steps(tw_trainer *trainer, int64_t steps, tw_tra
  * as scalars, "train/loss" first, or under the tutorial's tags if the options ask for these; variables, gradients and
  * activations as histograms, with how many activations are zero. Values that are not finite are left out. Trains exactly
  * as tw_trainer_step does. Asynchronous: the loss is the update's, staleness (mean and most since the summaries before)
- * is added, activations and parts of the loss are left out. */
+ * is added, activations and parts of the loss are left out. Of several tasks every one calls it, task 0 with the writer
+ * and the others with NULL; pictures are left out. */
 TW_API tw_status tw_trainer_step_with_summaries(tw_trainer *trainer, tw_event_writer *events,
                                                 tw_trainer_step_result *result, tw_error *error);
 

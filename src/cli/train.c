@@ -386,12 +386,8 @@ static int run_job(training *t, divergence *divergence, const cJSON *before)
 static bool over_tasks(training *t)
 {
     settings *s = &t->settings;
-    if (s->eval_every > 0 || s->trace || t->options.updates == TW_UPDATES_ASYNCHRONOUS ||
-        t->options.input != TW_INPUT_PIPELINE || s->update.variable_update == UPDATE_AUTO)
-        return complain("train", "--eval-every, --trace, --sync off, --variable-update auto and input by queues do not "
-                                 "go with several tasks yet");
-    s->summary_every = 0;
-    t->options.with_summaries = false;
+    if (t->options.updates == TW_UPDATES_ASYNCHRONOUS || t->options.input != TW_INPUT_PIPELINE)
+        return complain("train", "--sync off and input by queues do not go with several tasks yet");
     if (tw_devices_task(t->devices) == 0)
         return true;
     busy_silence();
@@ -444,12 +440,13 @@ static int run(const void *given)
     }
     snprintf(t.order_log, sizeof t.order_log, "%s/order.log", s->job.train_dir);
     t.options.asynchronous.log = t.order_log;
-    bool bad = false;
+    bool bad = false, writes = tw_devices_task(t.devices) == 0;
     cJSON *before = s->resume ? run_file_read("train", s->job.train_dir, &bad) : NULL;
     if (tw_devices_tasks(t.devices) > 1 && !over_tasks(&t))
         code = EXIT_USAGE;
     else
-        code = bad || (s->trace && !trace_can_be_written(s->trace)) ? EXIT_FAILED : enter_directory(&t, &lock);
+        code = bad || (writes && s->trace && !trace_can_be_written(s->trace)) ? EXIT_FAILED
+                                                                              : enter_directory(&t, &lock);
     if (code == EXIT_DONE) {
         tw_set_crash_report(s->job.train_dir, true, NULL); /* without one training is worth as much */
         code = run_job(&t, &divergence, before);

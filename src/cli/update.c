@@ -148,6 +148,8 @@ tw_status update_choose(const update *u, tw_trainer_options *options, bool as_js
     if (u->variable_update != UPDATE_AUTO)
         return TW_OK;
     tw_status status = tw_compare_updates(options, TRIAL_STEPS, trials, &count, error);
+    if (status == TW_OK) /* what took task 0 so long is what all go by */
+        status = tw_devices_share(options->devices, trials, sizeof trials, error);
     if (status != TW_OK)
         return status;
     chosen = tw_choose_update(trials, count, WORTH_IT);

@@ -2,6 +2,7 @@
 #include "run/trace.h"
 
 #include "base/clock.h"
+#include "comm/comm.h"
 
 bool twi_is_update(const twi_node *node)
 {
@@ -95,4 +96,31 @@ tw_status twi_trace_begin(twi_plan *plan, bool wanted, tw_error *error)
 bool twi_is_traced(const twi_plan *plan)
 {
     return plan->trace && plan->trace->on;
+}
+
+/* ---- over tasks ------------------------------------------------------------------------------------------------ */
+
+/* Times that are 0 say that the step did not run. */
+static void shift(twi_span *spans, int count, int64_t ns)
+{
+    for (int i = 0; i < count; i++) {
+        spans[i].started_ns += spans[i].started_ns ? ns : 0;
+        spans[i].ended_ns += spans[i].ended_ns ? ns : 0;
+    }
+}
+
+tw_status twi_trace_gather(twi_plan *plan, tw_error *error)
+{
+    int64_t ahead;
+    twi_comm *c = plan->num_lists && plan->lists[0].device->set ? plan->lists[0].device->set->comm : NULL;
+    tw_status status = c ? twi_comm_clock(c, &ahead, error) : TW_OK;
+    for (int d = 0; c && d < plan->num_lists && status == TW_OK; d++) {
+        twi_track *track = &plan->trace->tracks[d];
+        const twi_list *list = &plan->lists[d];
+        if (list->device->task == c->task)
+            shift(track->spans, list->count, ahead);
+        status = twi_comm_share(c, list->device->task, track->spans, sizeof *track->spans * (size_t)list->count,
+                                "the times of a step", error);
+    }
+    return status;
 }
