@@ -708,6 +708,44 @@ def autoencoder_with_a_loop():
         program.run([loss], targets=[train])
 
 
+def update_before_gradients():
+    """A mean of what a loop gives is kept, and the update comes before the gradients: TensorFlow lets the count of the
+    loop's rounds, from which they begin, wait for it too."""
+    x = tf.placeholder(tf.float32, [3, None, 2], name="x")
+    w = tf.get_variable("w", initializer=numbers((2, 2)))
+    mean = tf.get_variable("mean", initializer=numbers((2,)), trainable=False)
+    last = tf.while_loop(lambda i, s: i < tf.shape(x)[1], lambda i, s: (i + 1, tf.tanh(tf.matmul(s, w) + x[:, i])),
+                         [0, tf.ones([3, 2])])[1]
+    with tf.control_dependencies([tf.assign_sub(mean, 0.25 * (mean - tf.reduce_mean(last, 0)))]):
+        loss = tf.reduce_mean(tf.square(last - 0.5))
+        train = tf.train.GradientDescentOptimizer(0.5).minimize(loss)
+    program = Program()
+    program.run([], targets=[tf.global_variables_initializer()])
+    for i in range(4):
+        program.run([loss], {x: numbers((3, 2 + i % 3, 2), i)}, targets=[train])
+    program.run([w, mean])
+
+
+@case()
+def update_before_gradients_of_references():
+    update_before_gradients()
+
+
+@case(resource=True)
+def update_before_gradients_of_resources():
+    update_before_gradients()
+
+
+@case(v2=True)
+def update_before_gradients_of_functional_references():
+    update_before_gradients()
+
+
+@case(resource=True, v2=True)
+def update_before_gradients_of_functional_resources():
+    update_before_gradients()
+
+
 @case()
 def computed_shapes():
     """Branches of different shape, and loops over what has one that depends on values."""
