@@ -202,11 +202,11 @@ static int before(const importer *m, int at, int k, int *member)
 enum { MOST_LET_GO = 4096 };
 
 /* A constant that a loop takes or has may wait for what comes of that loop: where an update is to come before the
- * gradients, TensorFlow has the count of rounds, from which they begin, wait for it, and so for the loop that counts. There
- * the other values of the loop go round without that count. Here a round has all of its values, so the constant does not
- * wait; what comes behind the loop still comes behind the update, for it takes other constants of that place.
- * STACK holds a cycle through a loop as a whole, each behind the next and the last behind the first. Gives the constant's
- * place there, or -1. */
+ * gradients, TensorFlow has the count of rounds, from which they begin, wait for it, and so for the loop that counts.
+ * There the other values of the loop go round without that count. Here a round has all of its values, so the constant
+ * does not wait; what comes behind the loop still comes behind the update, for it takes other constants of that place.
+ * STACK holds a cycle through a loop as a whole, each behind the next and the last behind the first. Gives the
+ * constant's place there, or -1. */
 static int begin_at_once(importer *m, const int *stack, int depth)
 {
     int found = -1;
