@@ -95,6 +95,14 @@ done << END
 2|1|--controller_host=a:1|--controller_host is not supported because every task plans the whole
 END
 
+# A benchmark of all tasks is one report.
+"$tower" launch --tasks 3 -- "$tower" bench --model cifar10 --batch_size 1 --num_warmup_batches 1 --num_batches 2 \
+    --device cpu --num_intra_threads 1 --variable_update distributed_replicated --ps_hosts a --worker_hosts b,c \
+    > bench.log 2>&1 || fail "a benchmark of three tasks"
+[ "$(grep -c '^total images/sec: ' bench.log)" -eq 1 ] || fail "not one task reported"
+grep -qF "Devices:     ['/job:worker/task:0/cpu:0', '/job:worker/task:1/cpu:0']" bench.log || fail "devices of a benchmark"
+grep -qE '^ +1 per device' bench.log && grep -q 'Batch size:  2 global' bench.log || fail "the batch of a benchmark"
+
 # Who plans something else is named with what differs.
 cat > differ.sh << END
 exec "$tower" ${options[@]} --train-dir differ --max-steps 2 --learning-rate 0.00\$((TOWER_TASK + 1))

@@ -1,4 +1,5 @@
-/* cluster.h - which of the tasks of a run is what, by tf_cnn_benchmarks' flags: as options of `tower train`. */
+/* cluster.h - which of the tasks of a run is what, by tf_cnn_benchmarks' flags: options of `tower train` and `tower
+ * bench`. */
 #ifndef CLI_CLUSTER_H
 #define CLI_CLUSTER_H
 
@@ -44,7 +45,6 @@ typedef struct cluster {
 #define CLUSTER_REFUSALS                                                                                               \
     {"controller-host", "every task plans the whole step and runs its own part: none drives the others"},              \
         {"server-protocol", "the launcher joins the tasks: no server listens, by whatever protocol"},                  \
-        {"cross-replica-sync", "it is --sync on or --sync off here"},                                                  \
     {                                                                                                                  \
         "horovod-device", "sums are made where the towers are"                                                         \
     }

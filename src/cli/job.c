@@ -2,9 +2,11 @@
 #include "job.h"
 
 #include "command.h" /* complain */
+#include "painter.h" /* busy_silence */
 #include "places.h"
 #include "progress.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -165,6 +167,14 @@ tw_devices *job_open_tasks(const char *command, const job *job, int *code)
     if (error.status == TW_INVALID_ARGUMENT)
         *code = EXIT_USAGE;
     return devices;
+}
+
+bool job_leave_printing(const char *command, const tw_devices *devices)
+{
+    if (tw_devices_task(devices) == 0)
+        return true;
+    busy_silence();
+    return freopen("/dev/null", "w", stdout) || complain(command, "cannot open /dev/null: %s", strerror(errno));
 }
 
 int job_all_devices(const tw_devices *devices, const char *names[MOST_JOB_DEVICES])

@@ -159,5 +159,7 @@ int job_all_devices(const tw_devices *devices, const char *names[MOST_JOB_DEVICE
 tw_devices *job_open_devices(const char *command, const job *job);
 /* The same, with the exit code if it is NULL: of several tasks another may be lost by now. */
 tw_devices *job_open_tasks(const char *command, const job *job, int *code);
+/* Of several tasks the first alone prints: the others' standard output goes nowhere from here on. */
+bool job_leave_printing(const char *command, const tw_devices *devices);
 
 #endif

@@ -388,11 +388,9 @@ static bool over_tasks(training *t)
     settings *s = &t->settings;
     if (t->options.updates == TW_UPDATES_ASYNCHRONOUS || t->options.input != TW_INPUT_PIPELINE)
         return complain("train", "--sync off and input by queues do not go with several tasks yet");
-    if (tw_devices_task(t->devices) == 0)
-        return true;
-    busy_silence();
-    s->progress = PROGRESS_NONE;
-    return freopen("/dev/null", "w", stdout) || complain("train", "cannot open /dev/null: %s", strerror(errno));
+    if (tw_devices_task(t->devices) != 0)
+        s->progress = PROGRESS_NONE;
+    return job_leave_printing("train", t->devices);
 }
 
 /* Of several tasks the first one takes the directory, for all. */
@@ -584,7 +582,11 @@ const option train_options[] = {
     {0},
 };
 
-static const refusal train_refusals[] = {CLUSTER_REFUSALS, {0}};
+static const refusal train_refusals[] = {
+    CLUSTER_REFUSALS,
+    {"cross-replica-sync", "it is --sync on or --sync off here"},
+    {0},
+};
 
 const command train_command = {
     .name = "train",

@@ -87,6 +87,7 @@ tw_status twi_trace_begin(twi_plan *plan, bool wanted, tw_error *error)
     tw_status status = wanted && !plan->trace && !has_recorded(plan) ? open_trace(plan, error) : TW_OK;
     if (status == TW_OK && plan->trace) {
         plan->trace->on = wanted;
+        plan->trace->gathered = plan->trace->gathered && !wanted;
         if (wanted)
             plan->trace->began_ns = twi_monotonic_ns();
     }
@@ -113,8 +114,10 @@ tw_status twi_trace_gather(twi_plan *plan, tw_error *error)
 {
     int64_t ahead;
     twi_comm *c = plan->num_lists && plan->lists[0].device->set ? plan->lists[0].device->set->comm : NULL;
-    tw_status status = c ? twi_comm_clock(c, &ahead, error) : TW_OK;
-    for (int d = 0; c && d < plan->num_lists && status == TW_OK; d++) {
+    if (!c || plan->trace->gathered)
+        return TW_OK;
+    tw_status status = twi_comm_clock(c, &ahead, error);
+    for (int d = 0; d < plan->num_lists && status == TW_OK; d++) {
         twi_track *track = &plan->trace->tracks[d];
         const twi_list *list = &plan->lists[d];
         if (list->device->task == c->task)
@@ -122,5 +125,6 @@ tw_status twi_trace_gather(twi_plan *plan, tw_error *error)
         status = twi_comm_share(c, list->device->task, track->spans, sizeof *track->spans * (size_t)list->count,
                                 "the times of a step", error);
     }
+    plan->trace->gathered = status == TW_OK;
     return status;
 }
