@@ -135,6 +135,8 @@ static void every_mode_of_update_trains_on_two_cards_as_on_the_cpu(void **state)
         {"parameter_server, rotate", {.placement = TW_PLACE_ROTATE, .parameter_device = TW_PARAMETERS_ON_GPU}},
         {"parameter_server, least-loaded", {.placement = TW_PLACE_LEAST_LOADED}},
         {"parameter_server, least-bytes", {.placement = TW_PLACE_LEAST_BYTES}},
+        {"distributed_replicated",
+         {.update = TW_UPDATE_DISTRIBUTED_REPLICATED, .parameter_device = TW_PARAMETERS_ON_GPU}},
         {"replicated", {.update = TW_UPDATE_REPLICATED}},
         {"relaxed", {.update = TW_UPDATE_REPLICATED, .consistency = TW_CONSISTENCY_RELAXED}},
         {"staged", {.staged = true}},
