@@ -424,8 +424,8 @@ static void put_header(FILE *file, const struct hostile *h)
         snprintf((char *)block + 124, 12, "%011llo", (long long)h->size);
     else /* in base 256 */
         for (int i = 0; i < 12; i++)
-            block[124 + i] = (unsigned char)(i == 0 ? (h->size < 0 ? 0xff : 0x80) : i < 4 ? (h->size < 0 ? 0xff : 0)
-                                                                                         : (uint64_t)h->size >> 8 * (11 - i));
+            block[124 + i] = (unsigned char)(i < 4 ? h->size >> 63 : h->size >> 8 * (11 - i));
+    block[124] |= h->size < 0 || h->size >= (int64_t)1 << 33 ? 0x80 : 0;
     memcpy(block + 148, "        ", 8);
     block[156] = (unsigned char)h->type;
     snprintf((char *)block + 157, 100, "%s", h->link ? h->link : "");
