@@ -14,6 +14,8 @@
 
 #include <sys/wait.h>
 
+#define BYTES(text) (text), sizeof(text) - 1
+
 static const char *folder;
 static tw_error error;
 static char log_text[8192];
@@ -267,10 +269,47 @@ static void a_tensor_in_parts_is_read_whole_and_in_other_parts(void **state)
     tw_tensor_release(tensor);
     assert_fails(tw_checkpoint_read_part(checkpoint, "grid", "4 6 1,3:-", &tensor, &error), TW_INVALID_ARGUMENT,
                  "does not match the shape stored in checkpoint: [4,5]");
-    static const char *const wrong[] = {"4 5", "4 5 0,2", "4 5 0,2:-:-", "4 5 3,2:-", "4 5 0,2:x", " -", "4  5 -:-", "-1 5 -:-"};
+    static const char *const wrong[] = {"4 5", "4 5 0,2", "4 5 0,2:-:-", "4 5 3,2:-", "4 5 0,2:x", " -", "4  5 -:-",
+                                        "-1 5 -:-", "4 5 5,0:-", "4 5 0;2:-", "4 5 0,:-", "4 5 0,2;-",
+                                        "x 5 -:-", "4x5 -:-",
+                                        "1 1 1 1 1 1 1 1 1 -:-:-:-:-:-:-:-:-", "9223372036854775807 9 -:-"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_fails(tw_checkpoint_read_part(checkpoint, "grid", wrong[i], &tensor, &error), TW_INVALID_ARGUMENT, wrong[i]);
     tw_checkpoint_close(checkpoint);
+}
+
+static void assert_key(const char *name, const twi_slice *slice, const char *expected, size_t size)
+{
+    twi_text key = {0};
+    twi_slice_key(name, slice, &key);
+    assert_int_equal(key.size, size);
+    assert_memory_equal(key.data, expected, size);
+    twi_text_free(&key);
+}
+
+/* The table is sorted by the bytes of its keys. */
+static void keys_of_parts_sort_as_names_and_numbers_do(void **state)
+{
+    (void)state;
+    twi_slice slice = twi_slice_whole(TW_SHAPE(INT64_MAX));
+    twi_text last = {0};
+    assert_key("a", &slice, BYTES("\0a\0\1\1\1\x80\x7f"));
+    assert_key("a\xff", &slice, BYTES("\0a\xff\0\0\1\1\1\x80\x7f"));
+    slice.start[0] = (int64_t)1 << 62; /* takes all ten bytes */
+    assert_key("a", &slice, BYTES("\0a\0\1\1\1\xff\xc0\x40\0\0\0\0\0\0\0\x7f"));
+    for (int bits = 0; bits <= 62; bits++)
+        for (int off = -1; off <= 1; off++) {
+            slice.start[0] = ((int64_t)1 << bits) + off;
+            twi_text key = {0};
+            twi_slice_key("a", &slice, &key);
+            size_t shorter = key.size < last.size ? key.size : last.size;
+            int order = memcmp(key.data, twi_text_string(&last), shorter);
+            if (bits > 2 && order <= 0)
+                fail_msg("the key of %lld is not above that before it", (long long)slice.start[0]);
+            twi_text_free(&last);
+            last = key;
+        }
+    twi_text_free(&last);
 }
 
 static void parts_are_saved_as_tensorflow_saves_them(void **state)
@@ -566,7 +605,6 @@ typedef struct stored {
     size_t slices_size;
 } stored;
 
-#define BYTES(text) (text), sizeof(text) - 1
 static const float words[] = {1, 2, 3, 4};
 enum { LAST = sizeof words };
 static const char good_header[] = "\x08\1\x1a\2\x08\1";
@@ -1307,6 +1345,7 @@ int main(void)
         TEST(tensors_of_every_type_are_saved_as_tensorflow_saves_them),
         TEST(what_tower_lacks_is_listed_and_refused_by_name),
         TEST(a_tensor_in_parts_is_read_whole_and_in_other_parts),
+        TEST(keys_of_parts_sort_as_names_and_numbers_do),
         TEST(parts_are_saved_as_tensorflow_saves_them),
         TEST(old_checkpoints_go_and_the_state_file_lists_the_rest),
         TEST(list_is_ordered_by_step_as_a_number),
