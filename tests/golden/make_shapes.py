@@ -799,3 +799,21 @@ program("sounds", lambda: sound(1, [None, None]), {"x": sounds, "rate": np.float
 program("sounds_stereo", lambda: sound(3, [None, None, 2]),
         *[{"x": x.reshape(len(x), -1, 2), "rate": np.float32(8000.5)} for x in (sounds, sounds[:1], np.zeros((5, 0), np.float32))],
         ({"x": np.zeros((1, 3, 2), np.float32), "rate": np.float32(0)}, "sample_rate must be > 0"))
+
+# ---- the likeliest sequences of labels ----
+
+random = np.random.default_rng(32)
+
+def beams(dtype, **attrs):
+    paths = raw.CTCBeamSearchDecoder(inputs=holder(dtype, [None, None, 5], "x"), sequence_length=holder(tf.int32, [None], "n"), **attrs)
+    return sum((list(p) for p in paths[:3]), []) + [paths[3]]
+
+
+steps = [random.standard_normal(shape) for shape in ((9, 3, 5), (1, 1, 5), (30, 2, 5))]
+for dtype in (tf.float32, tf.float64):
+    for width, paths, merges in ((1, 1, True), (3, 2, True), (4, 4, False), (100, 3, False)):
+        program("beams_%s_%d_%d" % (dtype.name, width, merges),
+                lambda: beams(dtype, beam_width=width, top_paths=paths, merge_repeated=merges),
+                *[{"x": x.astype(dtype.as_numpy_dtype), "n": n} for x, n in zip(steps, (i32([9, 5, 7]), i32([1]), i32([30, 29])))])
+program("beams_few", lambda: beams(tf.float32, beam_width=9, top_paths=2),
+        ({"x": f32(steps[0]), "n": i32([9, 0, 1])}, "Less leaves"), ({"x": f32(steps[0]), "n": i32([9, 10, 1])}, "sequence_length(1)"))
