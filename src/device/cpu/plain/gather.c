@@ -74,6 +74,9 @@ static tw_status run_gather_nd(const twi_run *r)
     const twi_operand *params = &r->input_operands[0], *out = &r->output_operands[0];
     twi_places places;
     tw_status status = twi_places_check(r, 1, params->shape, &places);
+    if (status == TW_OK && places.count > 0 && params->elements == 0)
+        status = twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': %lld places are asked for, and there is nothing to take",
+                          r->node, (long long)places.count);
     if (status != TW_OK || out->elements == 0)
         return status;
     tw_dtype dtype = out->dtype;
