@@ -316,7 +316,9 @@ static void programs_train_with_tensorflows_losses(void **state)
     enum { STEPS = sizeof golden_programs[0].losses / sizeof(float) };
     for (size_t i = 0; i < sizeof golden_programs / sizeof *golden_programs; i++) {
         const char *name = golden_programs[i].name;
-        assert_runs(0, "gzip -dc %s/programs/%s.meta.gz > %s.meta && $T run %s.meta %s --steps %d --cpu-threads 1 --format json",
+        assert_runs(0,
+                    "gzip -dc %s/programs/%s.meta.gz > %s.meta && "
+                    "$T run %s.meta %s --steps %d --cpu-threads 1 --format json",
                     GOLDEN_DIR, name, name, name, golden_programs[i].arguments, STEPS);
         for (int step = 0; step < STEPS; step++) {
             char line[32];
