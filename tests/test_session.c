@@ -136,7 +136,7 @@ static void three_gpus_multiply_and_the_cpu_adds(void **state)
     close_fixture(&f);
 }
 
-/* The guide's three GPUs where there are none: TensorFlow 2.21 names the same node (the guide, of 2017, the variable b_1). */
+/* The guide's three GPUs where there are none. TensorFlow 2.21 names the same node (the guide, of 2017, shows b_1). */
 static void a_missing_device_is_said_of_the_node_that_tensorflow_names(void **state)
 {
     (void)state;
