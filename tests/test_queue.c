@@ -3,6 +3,7 @@
 #include "testing.h"
 
 #include <tower/ops.h>
+#include <time.h>
 #include <tower/queue.h>
 #include <unistd.h>
 
@@ -667,6 +668,39 @@ static void a_staging_area_gives_what_was_put_there_in_order(void **state)
     end(&f);
 }
 
+/* ---- runs that fail ---------------------------------------------------------------------------------------- */
+
+static tw_status fail_late(void *user, int tower, void *const *outputs, tw_error *error)
+{
+    (void)user, (void)tower, (void)outputs;
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL); /* by then the other device waits, mostly */
+    *error = (tw_error){TW_OUT_OF_RANGE, "no more of it"};
+    return TW_OUT_OF_RANGE;
+}
+
+static void a_step_that_fails_ends_what_another_device_waits_for(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    tw_devices *devices;
+    tw_error error = {0};
+    tw_output both[2], q;
+    TW_DEVICE(f.g, "/cpu:0") {
+        q = int_queue(f.g, TW_QUEUE_FIFO, (tw_queue_options){.capacity = 10});
+        tw_dequeue(f.g, q, &both[0]);
+    }
+    TW_DEVICE(f.g, "/cpu:1")
+        tw_input(f.g, "late", 0, one_int, scalars, 1, &both[1]);
+    assert_ok(tw_devices_create(&(tw_device_options){.cpu_devices = 2, .no_gpus = true}, &devices, &error));
+    assert_ok(tw_session_create(f.g, &(tw_session_options){.devices = devices}, &f.s, &error));
+    assert_ok(tw_session_set_source(f.s, "late", fail_late, NULL, &error));
+    tw_tensor *values[2] = {NULL};
+    assert_int_equal(tw_session_run(f.s, NULL, 0, both, 2, values, &error), TW_OUT_OF_RANGE);
+    assert_message(error.message, "no more of it");
+    end(&f);
+    tw_devices_destroy(devices);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -689,6 +723,7 @@ int main(void)
         cmocka_unit_test(an_accumulator_gives_the_mean_of_fresh_gradients_and_drops_stale_ones),
         cmocka_unit_test(a_sparse_accumulator_gives_each_row_the_mean_of_those_that_had_it),
         cmocka_unit_test(a_staging_area_gives_what_was_put_there_in_order),
+        cmocka_unit_test(a_step_that_fails_ends_what_another_device_waits_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
