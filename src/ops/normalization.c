@@ -75,6 +75,13 @@ static tw_status batch_norm_grad_shape(twi_inference *c)
     return TW_OK;
 }
 
+/* x, mean, variance, offset, scale: y; what batch normalization was before 2016 */
+static tw_status global_norm_shape(twi_inference *c)
+{
+    tw_shape vector;
+    return merge_images(c, 1, 4, &c->outputs[0], &vector);
+}
+
 /* ---- gradient rules ---------------------------------------------------------------------------------------- */
 
 static void lrn_gradient(twi_gradient *g)
@@ -114,6 +121,29 @@ static void batch_norm_v3_gradient(twi_gradient *g)
     batch_norm_gradient_by(g, "FusedBatchNormGradV3", true);
 }
 
+/* y = (x - mean) s + offset, where s is 1 / sqrt(variance + epsilon), times scale if that is asked for; else the
+ * gradient of scale is 0, as in TensorFlow. */
+static void global_norm_gradient(twi_gradient *g)
+{
+    static const int axes[] = {0, 1, 2};
+    const tw_output *in = g->node->inputs;
+    tw_output dy = g->dy[0], mean = in[1], gamma = in[4];
+    float epsilon = twi_attr_float(&g->node->attrs, "variance_epsilon", 0);
+    tw_output number = tw_scalar_of(g->graph, tw_output_dtype(in[2]), (double)epsilon);
+    tw_output inverse = tw_rsqrt(g->graph, tw_add(g->graph, in[2], number));
+    bool scales = twi_attr_bool(&g->node->attrs, "scale_after_normalization", false);
+    tw_output scale = scales ? tw_mul(g->graph, inverse, gamma) : inverse;
+    tw_output sum = tw_reduce_sum(g->graph, dy, axes, 3, false);
+    tw_output product = tw_reduce_sum(g->graph, tw_mul(g->graph, dy, tw_sub(g->graph, in[0], mean)), axes, 3, false);
+    tw_output cube = tw_mul(g->graph, tw_mul(g->graph, scale, inverse), inverse);
+    tw_output half = tw_scalar_of(g->graph, tw_output_dtype(in[2]), -0.5);
+    g->dx[0] = tw_mul(g->graph, dy, scale);
+    g->dx[1] = tw_neg(g->graph, tw_mul(g->graph, sum, scale));
+    g->dx[2] = tw_mul(g->graph, half, tw_mul(g->graph, product, cube));
+    g->dx[3] = sum;
+    g->dx[4] = scales ? tw_mul(g->graph, product, inverse) : tw_zeros_like(g->graph, gamma);
+}
+
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
 #define LRN_ATTRS "depth_radius:int=5; bias:float=1; alpha:float=1; beta:float=0.5; T:{half,bfloat16,float}=float"
@@ -122,6 +152,9 @@ static void batch_norm_v3_gradient(twi_gradient *g)
 #define TWO_TYPES "T:{half,bfloat16,float}; U:{float}; " BATCH_NORM_ATTRS
 
 const twi_op twi_normalization_ops[] = {
+    {"BatchNormWithGlobalNormalization", "t:T, m:T, v:T, beta:T, gamma:T", "result:T",
+     "T:{half,bfloat16,float,double}; variance_epsilon:float; scale_after_normalization:bool", global_norm_shape,
+     global_norm_gradient},
     {"LRN", "input:T", "output:T", LRN_ATTRS, lrn_shape, lrn_gradient},
     {"LRNGrad", "input_grads:T, input_image:T, output_image:T", "output:T", LRN_ATTRS, lrn_shape, NULL},
     {"FusedBatchNorm", "x:T, scale:T, offset:T, mean:T, variance:T",

@@ -817,3 +817,59 @@ for dtype in (tf.float32, tf.float64):
                 *[{"x": x.astype(dtype.as_numpy_dtype), "n": n} for x, n in zip(steps, (i32([9, 5, 7]), i32([1]), i32([30, 29])))])
 program("beams_few", lambda: beams(tf.float32, beam_width=9, top_paths=2),
         ({"x": f32(steps[0]), "n": i32([9, 0, 1])}, "Less leaves"), ({"x": f32(steps[0]), "n": i32([9, 10, 1])}, "sequence_length(1)"))
+
+# ---- batch normalization of 2015, and second derivatives of volumes ----
+
+random = np.random.default_rng(33)
+
+
+def global_norm(dtype, scales):
+    """Graphs of before producer 9 may have the op."""
+    old = tf.GraphDef()
+    with tf.Graph().as_default() as graph:
+        inputs = [holder(dtype, [None, 2, 2, 3] if i == "t" else [3], i) for i in "tmvbg"]
+        old.CopyFrom(graph.as_graph_def())
+    node = old.node.add(name="norm", op="BatchNormWithGlobalNormalization", input="tmvbg")
+    node.attr["T"].type = dtype.as_datatype_enum
+    node.attr["variance_epsilon"].f = 0.125
+    node.attr["scale_after_normalization"].b = scales
+    old.versions.producer = 8
+    return list(tf.import_graph_def(old, name="", return_elements=["norm:0"]))
+
+
+def of_norm(dtype, n):
+    of = dtype.as_numpy_dtype
+    return {"t": eighths(n, 2, 2, 3, dtype=of), **{i: eighths(3, dtype=of) for i in "mbg"}, "v": np.abs(eighths(3, dtype=of))}
+
+
+for dtype in (tf.float32, tf.float64):
+    for scales in (False, True):
+        program("global_norm_%s_%d" % (dtype.name, scales), lambda: global_norm(dtype, scales), of_norm(dtype, 2), of_norm(dtype, 0))
+
+
+def once_more(name, build, *runs):
+    """The gradient of the sum of squares of a gradient: second derivatives. In between is the first, by TensorFlow."""
+    def first():
+        x, y = build()
+        return x, tf.gradients(tf.reduce_sum(y * y * 0.5 + y), x)[0]
+    differentiate(name, first, *runs)
+
+
+def volume(f, *shape):
+    def build():
+        x = holder(tf.float32, list(shape), "x")
+        return x, f(x)
+    return build
+
+
+taps, cells = eighths(2, 2, 1, 2, 3), eighths(1, 3, 3, 2, 2)
+for padding in ("SAME", "VALID"):
+    for stride in (1, 2):
+        window = {"ksize": [1, 2, 3, 2, 1], "strides": [1, stride, 1, stride, 1], "padding": padding}
+        once_more("twice_avg_pool_3d_%s_%d" % (padding.lower(), stride), volume(
+            lambda x: raw.AvgPool3D(input=x, **window), 2, 4, 3, 3, 2), {"x": eighths(2, 4, 3, 3, 2)})
+        conv = {"strides": window["strides"], "padding": padding}
+        once_more("twice_conv_3d_%s_%d" % (padding.lower(), stride), volume(
+            lambda x: raw.Conv3D(input=x, filter=taps, **conv), 1, 4, 3, 3, 2), {"x": eighths(1, 4, 3, 3, 2)})
+        once_more("twice_conv_3d_filter_%s_%d" % (padding.lower(), stride), volume(
+            lambda x: raw.Conv3D(input=cells, filter=x, **conv), 2, 2, 1, 2, 3), {"x": taps})
