@@ -15,7 +15,8 @@
  * CARD_BLOCKS that so many blocks of a kernel run at once (1); their order is random in any case.
  * CARD_STRICT=1 that a handle of cuDNN's takes streams of no other context than the one it was made in.
  * CARD_TUNED=1 that cuDNN's engines come with other settings; CARD_DRIVER is in the name of what is remembered.
- * CARD_NCCL_AT=reduction lets those of NCCL hang; CARD_NCCL_AT=init rank CARD_NCCL_HANGS while communicators are made.
+ * CARD_NCCL_AT=reduction lets those of NCCL hang, =refusal its communicators be refused, =init rank CARD_NCCL_HANGS
+ * while communicators are made.
  *
  * This part is for tests: */
 #ifndef CARD_H
@@ -32,6 +33,8 @@ const char *card_leaks(void);     /* "2 streams, 1 event": what was made and not
 long card_count(const char *what); /* how often a call, or "kernel", "node" (of a graph that is launched), has been seen;
                                       "depth": nodes on the longest way through each graph that was made,
                                       "urgent": those with the greatest priority */
+void card_hang_at(const char *call, long n); /* the n-th "ncclAllReduce" does not come back until card_let_go() */
+void card_let_go(void);
 void card_takes(const char *what, double ms); /* what events say that "engine 3" or "algorithm 1" has taken; 1 at first */
 void card_be_lazy(int yes);       /* nothing that streams are given from now on is done: for plans alone */
 int card_opened(int ordinal);     /* whether a card has ever been given a context */

@@ -2,6 +2,7 @@
  * the library demands: a group of all ranks, one card each, nothing while something is in progress. */
 #include "inside.h"
 
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -38,11 +39,57 @@ static int hung(void)
     return rank ? atoi(rank) : -1;
 }
 
-static bool hangs_at(const char *what, int rank)
+static bool is_at(const char *what)
 {
     const char *at = getenv("CARD_NCCL_AT");
-    return hung() == rank && at && std::string(at) == what;
+    return at && std::string(at) == what;
 }
+
+static bool hangs_at(const char *what, int rank)
+{
+    return hung() == rank && is_at(what);
+}
+
+/* A call that does not come back. The thread that hangs in it does not count as being inside. */
+static struct {
+    std::mutex lock;
+    std::condition_variable moved;
+    std::string call;
+    long at;
+    bool let_go;
+} hanging;
+
+extern "C" void card_hang_at(const char *call, long n)
+{
+    hanging.call = call;
+    hanging.at = n;
+}
+
+extern "C" void card_let_go(void)
+{
+    std::lock_guard<std::mutex> guard(hanging.lock);
+    hanging.let_go = true;
+    hanging.moved.notify_all();
+}
+
+static void enter(const char *call)
+{
+    std::unique_lock<std::mutex> guard(hanging.lock);
+    if (hanging.call != call || --hanging.at != 0)
+        return;
+    {
+        std::lock_guard<std::recursive_mutex> all(card::lock);
+        inside -= grouped;
+    }
+    hanging.moved.wait(guard, [] { return hanging.let_go; });
+    std::lock_guard<std::recursive_mutex> all(card::lock);
+    inside += grouped;
+}
+
+/* First line of a call of the library. */
+#define NCCL(code)                                                                                                     \
+    enter(__func__);                                                                                                   \
+    CALL(code)
 
 static float sum_of(const std::vector<call> &all, size_t i)
 {
@@ -56,24 +103,26 @@ extern "C" {
 
 ncclResult_t ncclGetVersion(int *version)
 {
-    CALL(ncclSystemError)
+    CALL(ncclSystemError) /* waits for nobody */
     *version = NCCL_VERSION_CODE;
     return ncclSuccess;
 }
 
 const char *ncclGetErrorString(ncclResult_t)
 {
+    enter(__func__);
     return "made-up error";
 }
 
 const char *ncclGetLastError(ncclComm_t)
 {
+    enter(__func__);
     return "";
 }
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 {
-    CALL(ncclSystemError)
+    NCCL(ncclSystemError)
     static uint64_t last;
     *id = {};
     *(uint64_t *)id->internal = ++last;
@@ -82,7 +131,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 
 ncclResult_t ncclGroupStart(void)
 {
-    CALL(ncclInternalError)
+    NCCL(ncclInternalError)
     if (grouped || inside)
         return ncclInvalidUsage;
     grouped = true;
@@ -100,6 +149,7 @@ static bool is_whole(const std::vector<call> &all)
 
 ncclResult_t ncclGroupEnd(void)
 {
+    enter(__func__);
     std::lock_guard<std::recursive_mutex> guard(card::lock);
     bool failed = card::fails(__func__);
     std::vector<call> all;
@@ -130,7 +180,9 @@ ncclResult_t ncclGroupEnd(void)
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t *config)
 {
-    CALL(ncclSystemError)
+    NCCL(ncclSystemError)
+    if (is_at("refusal"))
+        return ncclSystemError;
     uint64_t number = *(uint64_t *)id.internal;
     int ordinal;
     cudaGetDevice(&ordinal);
@@ -148,7 +200,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state)
 {
-    CALL(ncclInternalError)
+    NCCL(ncclInternalError)
     *state = comm->progress > 0 ? ncclInProgress : ncclSuccess;
     if (comm->progress > 0 && !hangs_at(comm->finalized ? "end" : "init", comm->rank))
         comm->progress--;
@@ -158,7 +210,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state)
 ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
                            cudaStream_t stream)
 {
-    CALL(ncclInternalError)
+    NCCL(ncclInternalError)
     if (!grouped || comm->progress || comm->finalized || type != ncclFloat32 || op != ncclSum)
         return ncclInvalidUsage;
     if (!card::on_card(from, 4 * count) || !card::on_card(to, 4 * count))
@@ -169,7 +221,7 @@ ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataTyp
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm)
 {
-    CALL(ncclInternalError)
+    NCCL(ncclInternalError)
     if (!grouped || comm->progress)
         return ncclInvalidUsage;
     comm->finalized = true;
@@ -187,6 +239,7 @@ static void forget(ncclComm_t comm)
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
+    enter(__func__);
     std::lock_guard<std::recursive_mutex> guard(card::lock);
     bool failed = card::fails(__func__);
     if (!comm->finalized || comm->progress)
@@ -197,6 +250,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
 
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
+    enter(__func__);
     std::lock_guard<std::recursive_mutex> guard(card::lock);
     bool failed = card::fails(__func__);
     if (inside)

@@ -84,6 +84,7 @@ extern "C" int card_opened(int ordinal)
 
 extern "C" const char *card_leaks(void)
 {
+    std::lock_guard<std::recursive_mutex> guard(card::lock);
     counted.leaks = "";
     for (auto &[what, count] : counted.born)
         if (count)

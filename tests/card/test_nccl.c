@@ -198,7 +198,7 @@ static int hangs_at_init(long rank)
     setenv("CARD_NCCL_HANGS", text, 1);
     setenv("CARD_NCCL_AT", "init", 1);
     tw_status status = run(&j, &error);
-    if (status != TW_DEADLINE_EXCEEDED || !has(&j, device) || !has(&j, "0.1 s: ncclCommInitRankConfig (nccl.c:"))
+    if (status != TW_DEADLINE_EXCEEDED || !has(&j, device) || !has(&j, "0.1 s: ncclCommInitRankConfig (nccl_world.c:"))
         return complain("not told who is late", j.first.message);
     if (card_count("ncclCommAbort") != CARDS)
         return complain("communicators are not aborted", "");
@@ -268,6 +268,67 @@ static void who_does_not_come_is_named_when_the_time_is_over(void **state)
     assert_int_equal(in_a_process(comes_late, 0), FINE);
 }
 
+/* ---- what does not come back ------------------------------------------------------------------------------------- */
+
+/* The n-th of a call never returns; it is said by an error, or at the end by a warning. */
+static const struct {
+    const char *call;
+    long n;
+    const char *whose;     /* communicators */
+    const char *at;        /* what goes wrong before it: CARD_NCCL_AT */
+    bool warned;           /* nobody is there any more to be told otherwise, or he has been told of something else */
+} hangs[] = {
+    {"ncclGetUniqueId", 1, "communicators of /job:localhost/replica:0/task:0/device:GPU:0, /job:"},
+    {"ncclGroupStart", 1, "communicators of /job:"},
+    {"ncclCommInitRankConfig", 2, "communicator of /job:localhost/replica:0/task:0/device:GPU:1:"},
+    {"ncclGroupEnd", 1, "communicators of /job:"},
+    {"ncclCommGetAsyncError", 3, "communicator of /job:localhost/replica:0/task:0/device:GPU:2:"},
+    {"ncclGroupStart", 2, "communicators of /job:"},
+    {"ncclAllReduce", 1, "communicator of /job:localhost/replica:0/task:0/device:GPU:0:"},
+    {"ncclAllReduce", 2 + CARDS, "communicator of /job:localhost/replica:0/task:0/device:GPU:1:"},
+    {"ncclGroupEnd", 2, "communicators of /job:"},
+    {"ncclCommGetAsyncError", 10, "communicator of /job:localhost/replica:0/task:0/device:GPU:0:"},
+    {"ncclGetLastError", 1, "communicator", "refusal"},
+    {"ncclGetErrorString", 1, "communicator", "refusal"},
+    {"ncclCommAbort", 2, "communicator of /job:localhost/replica:0/task:0/device:GPU:1:", "reduction", .warned = true},
+    {"ncclCommFinalize", 1, "communicator of /job:localhost/replica:0/task:0/device:GPU:0:", .warned = true},
+    {"ncclGroupEnd", 2 + VARIABLES * STEPS, "communicators of /job:", .warned = true},
+    {"ncclCommDestroy", 3, "communicator of /job:localhost/replica:0/task:0/device:GPU:2:", .warned = true},
+};
+
+static int hangs_in(long row)
+{
+    tw_error error = {0};
+    char text[200];
+    job j = {.type = "gpu", .spec = "nccl", .devices.collective_timeout = 0.1, .again = true};
+    card_hang_at(hangs[row].call, hangs[row].n);
+    tw_set_log(keep_warning, NULL, 1);
+    if (hangs[row].at)
+        setenv("CARD_NCCL_AT", hangs[row].at, 1);
+    if (run(&j, &error) != TW_OK)
+        return complain("does not go on", error.message);
+    const char *told = hangs[row].warned ? warnings : j.first.message;
+    snprintf(text, sizeof text, ": %s has not come back within the collective timeout of 0.1 s (nccl_world.c:",
+             hangs[row].call);
+    if (!strstr(told, hangs[row].whose) || !strstr(told, text))
+        return complain(hangs[row].call, told);
+    if (!hangs[row].warned && j.first.status != TW_DEADLINE_EXCEEDED)
+        return complain("another kind of error", j.first.message);
+    if (!strstr(card_leaks(), "stream"))
+        return complain("what the call may touch has not been kept", card_leaks());
+    card_let_go();
+    for (int tries = 0; *card_leaks() && tries < 10000; tries++)
+        usleep(1000);
+    return *card_leaks() ? complain("left behind by a call that came back", card_leaks()) : FINE;
+}
+
+static void a_call_that_does_not_come_back_is_named_and_given_up(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof hangs / sizeof *hangs; i++)
+        assert_int_equal(in_a_process(hangs_in, (long)i), FINE);
+}
+
 /* ---- what cannot be -------------------------------------------------------------------------------------------------- */
 
 static int refusals(long unused)
@@ -334,6 +395,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(cards_reduce_to_what_the_host_does),
         cmocka_unit_test(every_call_that_fails_is_named_and_communicators_are_given_back),
         cmocka_unit_test(who_does_not_come_is_named_when_the_time_is_over),
+        cmocka_unit_test(a_call_that_does_not_come_back_is_named_and_given_up),
         cmocka_unit_test(what_nccl_cannot_do_is_refused_in_one_line),
     };
     setenv("CARD_COUNT", "3", 1);

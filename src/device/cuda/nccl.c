@@ -1,19 +1,18 @@
 /* nccl.c - reductions between cards by NCCL.
  *
- * The cards that reduce together are a clique: a communicator and a stream for each. Their dispatchers meet at each
- * reduction (plan/meet.c sees to it that all come to the same ones in the same order); the last to come hands the work of
- * all of them to the library as one group, so that only one thread is ever inside it, and an abort finds nobody there.
+ * The cards that reduce together are a clique. Their dispatchers meet at each reduction (plan/meet.c sees to it that
+ * all come to the same ones in the same order); the last to come hands the work of all of them to the library, through
+ * the one thread that calls it (nccl_world.h).
  *
- * The work is done on the clique's own streams, beside what the cards compute: NcclAllReduce starts it, _NcclDone lets the
- * card's stream wait for it. Communicators do not block. Whatever is waited for has a deadline, also where a kernel of
- * the library spins on a card for one that does not come; then, and after every error, the communicators are aborted,
- * and made anew when the next reduction is due.
- * Never here:  where reductions are in a graph (train/reduce*.c), their order (plan/meet.c). */
-#include "device/cuda/libraries.h"
+ * The work is done on streams of its own, beside what the cards compute: NcclAllReduce starts it, _NcclDone lets the
+ * card's stream wait for it. Whatever is waited for has a deadline: a card that does not come, a call that does not
+ * come back, a kernel of the library that spins on a card. After every error the communicators are aborted, or given
+ * up, and made anew when the next reduction is due.
+ * Never here:  where reductions are in a graph (train/reduce*.c), their order (plan/meet.c), NCCL's calls. */
+#include "device/cuda/nccl_world.h"
 
 #ifdef TOWER_WITH_NCCL
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/memory.h"
 
 #include <stdio.h>
@@ -34,16 +33,14 @@ typedef struct part {
 typedef struct member {
     clique *clique;
     twi_cuda_device *card;
-    ncclComm_t comm;
-    cudaStream_t stream;
     const part *part;            /* what it has come for; NULL: it is not here */
     const twi_run *run;
 } member;
 
 struct clique {
-    pthread_mutex_t lock;        /* held around all calls of the library and all below */
+    pthread_mutex_t lock;        /* guards all below */
     pthread_cond_t moved;
-    bool open;                   /* all communicators are there */
+    twi_nccl_world *world;       /* NULL: there is none, or none any more */
     int here;                    /* how many have come */
     int64_t meetings;            /* that have taken place */
     tw_status status;            /* of the latest */
@@ -52,25 +49,7 @@ struct clique {
     member members[];
 };
 
-/* ---- calls ------------------------------------------------------------------------------------------------------- */
-
-static tw_status nccl_fail(tw_error *error, const twi_device *d, const char *call, const char *where, ncclResult_t code,
-                           const twi_nccl *nccl)
-{
-    const char *more = nccl->ncclGetLastError(NULL);
-    return twi_fail(error, TW_INTERNAL, "%s: %s: %s%s%s (%s)", d->text, call, nccl->ncclGetErrorString(code),
-                    more && *more ? ": " : "", more ? more : "", where);
-}
-
-/* In a function with `nccl`, `status` and a label `done`. What is in progress has not failed: see settle(). */
-#define NCCL_CALL(d, error, function, ...)                                                                             \
-    do {                                                                                                               \
-        ncclResult_t code_ = nccl->function(__VA_ARGS__);                                                              \
-        if (code_ != ncclSuccess && code_ != ncclInProgress) {                                                         \
-            status = nccl_fail(error, d, #function, TWI_HERE, code_, nccl);                                            \
-            goto done;                                                                                                 \
-        }                                                                                                              \
-    } while (0)
+/* ---- cliques ----------------------------------------------------------------------------------------------------- */
 
 static twi_device *device_of(const clique *c, int rank)
 {
@@ -87,133 +66,10 @@ static int64_t deadline_from_now(const clique *c)
     return twi_monotonic_ns() + (int64_t)(patience(c) * 1e9);
 }
 
-static void nap(void)
-{
-    nanosleep(&(struct timespec){0, 20000}, NULL);
-}
-
-/* "/job:localhost/.../device:GPU:1" and the others that `late` is true for. */
-static void list_late(const clique *c, const bool *late, char *text, size_t size)
-{
-    size_t used = 0;
-    text[0] = 0;
-    for (int i = 0; i < c->count && used + 1 < size; i++)
-        if (late[i])
-            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", device_of(c, i)->text);
-}
-
-static tw_status too_late(const clique *c, const bool *late, const char *what, const char *where, tw_error *error)
-{
-    char names[600];
-    list_late(c, late, names, sizeof names);
-    return twi_fail(error, TW_DEADLINE_EXCEEDED, "%s has not come within the collective timeout of %g s: %s (%s)", names,
-                    patience(c), what, where);
-}
-
-/* ---- communicators ----------------------------------------------------------------------------------------------- */
-
-/* Gives all communicators up; kernels of theirs that are under way end. */
-static void abort_all(clique *c, const twi_nccl *nccl)
-{
-    for (int i = 0; i < c->count; i++)
-        if (c->members[i].comm)
-            nccl->ncclCommAbort(c->members[i].comm);
-    for (int i = 0; i < c->count; i++)
-        c->members[i].comm = NULL;
-    c->open = false;
-}
-
-/* Until nothing that was asked of a communicator is in progress any more. */
-static tw_status settle(clique *c, const twi_nccl *nccl, const char *what, tw_error *error)
-{
-    tw_status status = TW_OK;
-    bool late[TWI_CUDA_MOST_CARDS] = {false};
-    int64_t deadline = deadline_from_now(c);
-    for (bool busy = true; busy; busy ? nap() : (void)0) {
-        busy = false;
-        for (int i = 0; i < c->count; i++) {
-            ncclResult_t state = ncclSuccess;
-            NCCL_CALL(device_of(c, i), error, ncclCommGetAsyncError, c->members[i].comm, &state);
-            late[i] = state == ncclInProgress;
-            busy = busy || late[i];
-            if (state != ncclSuccess && !late[i])
-                TWI_TRY(nccl_fail(error, device_of(c, i), what, TWI_HERE, state, nccl));
-        }
-        if (busy && twi_monotonic_ns() > deadline)
-            TWI_TRY(too_late(c, late, what, TWI_HERE, error));
-    }
-done:
-    return status;
-}
-
-/* Makes all communicators at once; the threads of this process need no other way to find each other. */
-static tw_status open_clique(clique *c, const twi_nccl *nccl, tw_error *error)
-{
-    tw_status status = TW_OK;
-    bool grouped = false;
-    ncclUniqueId id;
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
-    NCCL_CALL(device_of(c, 0), error, ncclGetUniqueId, &id);
-    NCCL_CALL(device_of(c, 0), error, ncclGroupStart);
-    grouped = true;
-    for (int i = 0; i < c->count; i++) {
-        TWI_TRY(twi_cuda_use(device_of(c, i), error));
-        NCCL_CALL(device_of(c, i), error, ncclCommInitRankConfig, &c->members[i].comm, c->count, id, i, &config);
-    }
-    grouped = false;
-    NCCL_CALL(device_of(c, 0), error, ncclGroupEnd);
-    TWI_TRY(settle(c, nccl, "ncclCommInitRankConfig", error));
-    c->open = true;
-done:
-    if (grouped)
-        nccl->ncclGroupEnd();
-    if (status != TW_OK)
-        abort_all(c, nccl);
-    return status;
-}
-
-/* The polite end: without an error, nobody is cut short. There is nobody left who could be told of one but the log. */
-static void close_communicators(clique *c, const twi_nccl *nccl)
-{
-    tw_status status = TW_OK;
-    tw_error error = {0};
-    bool grouped = false;
-    if (!c->open)
-        return;
-    NCCL_CALL(device_of(c, 0), &error, ncclGroupStart);
-    grouped = true;
-    for (int i = 0; i < c->count; i++)
-        NCCL_CALL(device_of(c, i), &error, ncclCommFinalize, c->members[i].comm);
-    grouped = false;
-    NCCL_CALL(device_of(c, 0), &error, ncclGroupEnd);
-    TWI_TRY(settle(c, nccl, "ncclCommFinalize", &error));
-done:
-    if (grouped)
-        nccl->ncclGroupEnd();
-    if (status != TW_OK) {
-        twi_log(TWI_LOG_WARNING, "NCCL's communicators are aborted, for they do not end: %s", error.message);
-        abort_all(c, nccl);
-    }
-    for (int i = 0; i < c->count; i++)
-        if (c->members[i].comm)
-            nccl->ncclCommDestroy(c->members[i].comm);
-}
-
-/* ---- cliques ------------------------------------------------------------------------------------------------------- */
-
 static void destroy_clique(void *object)
 {
     clique *c = object;
-    tw_error ignored = {0};
-    const twi_nccl *nccl;
-    if (twi_nccl_open(&nccl, &ignored) == TW_OK)
-        close_communicators(c, nccl);
-    for (int i = 0; i < c->count; i++) {
-        member *m = &c->members[i];
-        if (m->stream)
-            cudaStreamDestroy(m->stream);
-    }
+    twi_nccl_world_close(c->world);
     pthread_cond_destroy(&c->moved);
     pthread_mutex_destroy(&c->lock);
     twi_free(c);
@@ -239,10 +95,25 @@ static tw_status check_card(const twi_prepare *p, const twi_device *d)
     return TW_OK;
 }
 
+static tw_status open_world(clique *c, tw_error *error)
+{
+    twi_cuda_device *cards[TWI_CUDA_MOST_CARDS];
+    for (int i = 0; i < c->count; i++)
+        cards[i] = c->members[i].card;
+    return twi_nccl_world_create(cards, c->count, patience(c), &c->world, error);
+}
+
+/* Under the lock: who reduces next finds nothing of what went wrong. */
+static void abort_world(clique *c)
+{
+    twi_nccl_world *world = c->world;
+    c->world = NULL;
+    twi_nccl_world_abort(world);
+}
+
 static tw_status make_clique(const twi_prepare *p, const int64_t *devices, int count, clique **made)
 {
     tw_status status = TW_OK;
-    const twi_nccl *nccl;
     pthread_condattr_t monotonic;
     clique *c = twi_alloc(sizeof *c + (size_t)count * sizeof *c->members);
     *made = NULL;
@@ -260,12 +131,7 @@ static tw_status make_clique(const twi_prepare *p, const int64_t *devices, int c
         m->clique = c;
         m->card = (twi_cuda_device *)d;
     }
-    TWI_TRY(twi_nccl_open(&nccl, p->error));
-    for (int i = 0; i < count; i++) {
-        TWI_TRY(twi_cuda_use(device_of(c, i), p->error));
-        TWI_CALL(device_of(c, i), p->error, cudaStreamCreateWithFlags(&c->members[i].stream, cudaStreamNonBlocking));
-    }
-    TWI_TRY(open_clique(c, nccl, p->error));
+    TWI_TRY(open_world(c, p->error));
     *made = c;
 done:
     if (status != TW_OK)
@@ -387,43 +253,40 @@ static ncclDataType_t type_of(tw_dtype dtype)
     }
 }
 
-static tw_status join(const clique *c, const twi_nccl *nccl, tw_error *error)
+/* Everybody is here, and under the lock: what all have computed is reduced on the world's streams. */
+static tw_status reduce(clique *c, tw_error *error)
 {
-    tw_status status;
-    bool grouped = false;
+    tw_status status = TW_OK;
+    twi_nccl_share shares[TWI_CUDA_MOST_CARDS];
     for (int i = 1; i < c->count; i++)
         if (strcmp(strstr(c->members[i].part->name, " of "), strstr(c->members[0].part->name, " of ")) != 0)
             return twi_fail(error, TW_INTERNAL, "%s has come to reduce '%s' and %s '%s'", device_of(c, 0)->text,
                             c->members[0].run->node, device_of(c, i)->text, c->members[i].run->node);
-    NCCL_CALL(device_of(c, 0), error, ncclGroupStart);
-    grouped = true;
-    status = TW_OK;
     for (int i = 0; i < c->count; i++) {
         const member *m = &c->members[i];
         const twi_operand *x = &m->run->input_operands[0];
+        shares[i] = (twi_nccl_share){m->run->inputs[0], m->run->outputs[0], (size_t)x->elements, type_of(x->dtype),
+                                     m->part->op};
         TWI_TRY(twi_cuda_use(device_of(c, i), error));
-        NCCL_CALL(device_of(c, i), error, ncclAllReduce, m->run->inputs[0], m->run->outputs[0], (size_t)x->elements,
-                  type_of(x->dtype), m->part->op, m->comm, m->stream);
+        TWI_CALL(device_of(c, i), error, cudaStreamWaitEvent(twi_nccl_stream(c->world, i), m->part->ready, 0));
     }
-    grouped = false;
-    NCCL_CALL(device_of(c, 0), error, ncclGroupEnd);
+    TWI_TRY(twi_nccl_reduce(&c->world, shares, error));
+    for (int i = 0; i < c->count; i++) {
+        TWI_TRY(twi_cuda_use(device_of(c, i), error));
+        TWI_CALL(device_of(c, i), error, cudaEventRecord(c->members[i].part->done, twi_nccl_stream(c->world, i)));
+    }
 done:
-    if (grouped)
-        nccl->ncclGroupEnd();
     return status;
 }
 
-/* Everybody is here, and under the lock. */
-static void hold_meeting(clique *c, const twi_nccl *nccl)
+static void hold_meeting(clique *c)
 {
     c->error = (tw_error){0};
-    c->status = c->open ? TW_OK : open_clique(c, nccl, &c->error);
+    c->status = c->world ? TW_OK : open_world(c, &c->error);
     if (c->status == TW_OK)
-        c->status = join(c, nccl, &c->error);
-    if (c->status == TW_OK)
-        c->status = settle(c, nccl, "ncclAllReduce", &c->error);
+        c->status = reduce(c, &c->error);
     if (c->status != TW_OK)
-        abort_all(c, nccl);
+        abort_world(c);
     for (int i = 0; i < c->count; i++)
         c->members[i].part = NULL;
     c->here = 0;
@@ -432,37 +295,39 @@ static void hold_meeting(clique *c, const twi_nccl *nccl)
 }
 
 /* Waits until all have come, or one has not for too long, or the run is to end. */
-static void wait_for_others(clique *c, member *m, const twi_nccl *nccl, const twi_run *r)
+static void wait_for_others(clique *c, member *m, const twi_run *r)
 {
     int64_t before = c->meetings, deadline = deadline_from_now(c);
     struct timespec until = {deadline / 1000000000, deadline % 1000000000};
-    bool late[TWI_CUDA_MOST_CARDS];
+    char late[600] = "";
     int code = 0;
     while (c->meetings == before && code == 0 && !atomic_load(r->ending))
         code = pthread_cond_timedwait(&c->moved, &c->lock, &until);
     if (c->meetings != before)
         return;
     for (int i = 0; i < c->count; i++)
-        late[i] = !c->members[i].part;
+        if (!c->members[i].part)
+            twi_nccl_list(late, sizeof late, device_of(c, i)->text);
     m->part = NULL;
     c->here--;
-    c->status = atomic_load(r->ending) ? TW_CANCELLED : too_late(c, late, r->node, TWI_HERE, &c->error);
+    c->status = atomic_load(r->ending) ? TW_CANCELLED
+                                         : twi_nccl_too_late(late, patience(c), r->node, TWI_HERE, &c->error);
     if (c->status != TW_CANCELLED)
-        abort_all(c, nccl);
+        abort_world(c);
 }
 
 static _Thread_local member *started; /* by this thread, a dispatcher's, and not yet seen to have ended; NULL: nothing */
 
-static tw_status meet(member *m, const part *a, const twi_nccl *nccl, const twi_run *r)
+static tw_status meet(member *m, const part *a, const twi_run *r)
 {
     clique *c = a->clique;
     pthread_mutex_lock(&c->lock);
     m->part = a;
     m->run = r;
     if (++c->here == c->count)
-        hold_meeting(c, nccl);
+        hold_meeting(c);
     else
-        wait_for_others(c, m, nccl, r);
+        wait_for_others(c, m, r);
     tw_status status = c->status;
     if (status == TW_OK)
         started = m;
@@ -477,13 +342,9 @@ static tw_status run_start(const twi_run *r)
     const part *a = r->state;
     member *m = &a->clique->members[a->rank];
     tw_status status;
-    const twi_nccl *nccl;
-    TWI_TRY(twi_nccl_open(&nccl, r->error));
     TWI_CALL(&m->card->base, r->error, cudaEventRecord(a->ready, r->stream));
-    TWI_CALL(&m->card->base, r->error, cudaStreamWaitEvent(m->stream, a->ready, 0));
-    TWI_TRY(meet(m, a, nccl, r));
-    TWI_TRY(twi_cuda_use(&m->card->base, r->error)); /* who called the library went from card to card */
-    TWI_CALL(&m->card->base, r->error, cudaEventRecord(a->done, m->stream));
+    TWI_TRY(meet(m, a, r));
+    TWI_TRY(twi_cuda_use(&m->card->base, r->error)); /* who met the others went from card to card */
 done:
     return status;
 }
@@ -509,24 +370,35 @@ static tw_status prepare_done(twi_prepare *p)
 
 /* ---- the watch ------------------------------------------------------------------------------------------------------- */
 
-/* What is under way goes well as far as the library knows, and is not too late. */
-static tw_status look(clique *c, const twi_nccl *nccl, const bool *late, int64_t deadline, tw_error *error)
+enum { NAP_NS = 20000, NAPS_A_LOOK = 50 }; /* the library is asked less often, since that is another thread's work */
+
+/* Whether what the member has started has ended. It goes well as far as the library knows, and is not too late. */
+static tw_status look(member *m, int naps, int64_t deadline, bool *ended, tw_error *error)
 {
+    clique *c = m->clique;
     tw_status status = TW_OK;
     pthread_mutex_lock(&c->lock);
-    if (!c->open) { /* another card's thread was first */
+    if (!c->world) { /* another card's thread was first */
         *error = c->error;
         status = c->status;
-    } else {
-        status = settle(c, nccl, "ncclAllReduce", &c->error);
-        if (status == TW_OK && twi_monotonic_ns() > deadline)
-            status = too_late(c, late, "ncclAllReduce has not ended there", TWI_HERE, &c->error);
-        if (status != TW_OK) {
-            c->status = status;
-            *error = c->error;
-            abort_all(c, nccl);
-        }
+        goto done;
     }
+    cudaError_t code = cudaStreamQuery(twi_nccl_stream(c->world, (int)(m - c->members)));
+    *ended = code == cudaSuccess;
+    if (code != cudaSuccess && code != cudaErrorNotReady)
+        TWI_TRY(twi_cuda_fail(error, &m->card->base, "cudaStreamQuery", TWI_HERE, code));
+    if (*ended || naps % NAPS_A_LOOK != 0)
+        goto done;
+    c->status = twi_nccl_look(&c->world, &c->error);
+    if (c->status == TW_OK && twi_monotonic_ns() > deadline)
+        c->status = twi_nccl_too_late(m->card->base.text, patience(c), "ncclAllReduce has not ended there", TWI_HERE,
+                                      &c->error);
+    if (c->status != TW_OK) {
+        status = c->status;
+        *error = c->error;
+        abort_world(c);
+    }
+done:
     pthread_mutex_unlock(&c->lock);
     return status;
 }
@@ -535,23 +407,16 @@ tw_status twi_nccl_finish(tw_error *error)
 {
     member *m = started;
     tw_status status = TW_OK;
-    const twi_nccl *nccl;
+    bool ended = false;
     if (!m)
         return TW_OK;
     started = NULL;
-    TWI_TRY(twi_nccl_open(&nccl, error));
-    clique *c = m->clique;
-    bool late[TWI_CUDA_MOST_CARDS] = {false};
-    late[m - c->members] = true;
-    for (int64_t deadline = deadline_from_now(c);; nap()) {
-        cudaError_t code = cudaStreamQuery(m->stream);
-        if (code == cudaSuccess)
-            break;
-        if (code != cudaErrorNotReady)
-            TWI_TRY(twi_cuda_fail(error, &m->card->base, "cudaStreamQuery", TWI_HERE, code));
-        TWI_TRY(look(c, nccl, late, deadline, error));
+    int64_t deadline = deadline_from_now(m->clique);
+    for (int naps = 0; status == TW_OK && !ended; naps++) {
+        if (naps > 0)
+            nanosleep(&(struct timespec){0, NAP_NS}, NULL);
+        status = look(m, naps, deadline, &ended, error);
     }
-done:
     return status;
 }
 
