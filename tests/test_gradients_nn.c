@@ -191,6 +191,13 @@ static tw_output batch_norm_inference(tw_graph *g, const tw_output *x)
     return tw_fused_batch_norm(g, x[0], x[1], x[2], mean, variance, 0.1f, false).y;
 }
 
+static tw_output batch_norm_nchw(tw_graph *g, const tw_output *x)
+{
+    const tw_attr attrs[] = {tw_attr_float("epsilon", 0.1f), tw_attr_string("data_format", "NCHW")};
+    tw_output empty = tw_constant_floats(g, TW_SHAPE(0), (float[]){0}), inputs[] = {x[0], x[1], x[2], empty, empty};
+    return tw_node_output(tw_add_node(g, "FusedBatchNormV3", NULL, inputs, 5, attrs, 2), 0);
+}
+
 static void normalizations(void **state)
 {
     (void)state;
@@ -199,8 +206,11 @@ static void normalizations(void **state)
          .twice = true},
         {"global norm", global_norm_alone, {{4, {2, 2, 1, 2}}, {1, {2}}, {1, {2}}, {1, {2}}}, 4},
         {"LRN", lrn, {{4, {1, 2, 2, 6}}}, 1, TW_FLOAT32},
-        {"batch norm, training", batch_norm_training, {{4, {2, 2, 3, 2}}, {1, {2}}, {1, {2}}}, 3, TW_FLOAT32},
-        {"batch norm, inference", batch_norm_inference, {{4, {2, 2, 3, 2}}, {1, {2}}, {1, {2}}}, 3, TW_FLOAT32},
+        {"batch norm, training", batch_norm_training, {{4, {2, 2, 3, 2}}, {1, {2}}, {1, {2}}}, 3, TW_FLOAT32,
+         .twice = true},
+        {"batch norm, NCHW", batch_norm_nchw, {{4, {2, 2, 3, 2}}, {1, {2}}, {1, {2}}}, 3, TW_FLOAT32, .twice = true},
+        {"batch norm, inference", batch_norm_inference, {{4, {2, 2, 3, 2}}, {1, {2}}, {1, {2}}}, 3, TW_FLOAT32,
+         .twice = true},
     };
     CHECK(cases);
 }

@@ -873,3 +873,20 @@ for padding in ("SAME", "VALID"):
             lambda x: raw.Conv3D(input=x, filter=taps, **conv), 1, 4, 3, 3, 2), {"x": eighths(1, 4, 3, 3, 2)})
         once_more("twice_conv_3d_filter_%s_%d" % (padding.lower(), stride), volume(
             lambda x: raw.Conv3D(input=cells, filter=x, **conv), 2, 2, 1, 2, 3), {"x": taps})
+
+# ---- second derivatives of batch normalization ----
+
+random = np.random.default_rng(34)
+scale, offset, mean, variance = eighths(2), eighths(2), eighths(2), np.abs(eighths(2))
+for training in (True, False):
+    for version, op in ((1, raw.FusedBatchNorm), (3, raw.FusedBatchNormV3)):
+        def normed(x, s):
+            given = {"mean": [], "variance": []} if training else {"mean": mean, "variance": variance}
+            return op(x=x, scale=s, offset=offset, epsilon=0.25, is_training=training, **given)[0]
+        once_more("twice_norm_%d_%d" % (version, training), volume(lambda x: normed(x, scale), 3, 2, 2, 2), {"x": eighths(3, 2, 2, 2)})
+
+        def penalty():
+            x, s = holder(tf.float32, [3, 2, 2, 2], "x"), holder(tf.float32, [2], "s")
+            dx, ds = tf.gradients(tf.pow(normed(x, s), 3), [x, s])
+            return s, tf.concat([tf.reshape(dx, [-1]), ds], 0)
+        differentiate("twice_norm_scale_%d_%d" % (version, training), penalty, {"x": eighths(3, 2, 2, 2), "s": eighths(2)})
