@@ -890,3 +890,19 @@ for training in (True, False):
             dx, ds = tf.gradients(tf.pow(normed(x, s), 3), [x, s])
             return s, tf.concat([tf.reshape(dx, [-1]), ds], 0)
         differentiate("twice_norm_scale_%d_%d" % (version, training), penalty, {"x": eighths(3, 2, 2, 2), "s": eighths(2)})
+
+# ---- gradients of slices of sparse tensors ----
+
+random = np.random.default_rng(35)
+for name, start, size in (("middle", [0, 1], [3, 2]), ("none", [1, 1], [1, 2]), ("all", [0, 0], [9, 9])):
+    differentiate("grad_sparse_slice_" + name, of(lambda x: raw.SparseSlice(
+        indices=i64([[0, 1], [0, 3], [2, 0], [2, 2]]), values=x, shape=i64([3, 4]), start=i64(start), size=i64(size))[1], 1),
+                  {"x": eighths(4)})
+
+
+def slice_gradient():
+    return [raw.SparseSliceGrad(backprop_val_grad=holder(tf.int16, [None], "dy"), input_indices=i64([[0], [2], [5]]),
+                                input_start=i64([2]), output_indices=i64([[0], [3]]))]
+
+
+program("sparse_slice_grad", slice_gradient, {"dy": np.array([7, 8], np.int16)})
