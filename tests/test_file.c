@@ -2,6 +2,7 @@
  * place. */
 #include "testing.h"
 
+#include "base/inflate.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/tfrecord.h"
@@ -199,6 +200,48 @@ static void part_beyond_the_end_is_refused_with_its_place(void **state)
     twi_file_reader_close(NULL);
 }
 
+/* A file of which `times` copies of the first bytes of golden lines.txt.gzip are written. */
+static tw_status open_packed(size_t size, int times, const char *kind, twi_file_reader **reader, tw_error *error)
+{
+    size_t whole;
+    char *bytes = read_whole(GOLDEN_DIR "/datasets/lines.txt.gzip", &whole);
+    FILE *file = fopen("packed", "wb");
+    assert_non_null(file);
+    for (int i = 0; i < times; i++)
+        fwrite(bytes, 1, size < whole ? size : whole, file);
+    fclose(file);
+    free(bytes);
+    tw_status status = twi_file_open_packed("packed", kind, reader, error);
+    remove("packed");
+    return status;
+}
+
+static void packed_file_is_expanded_or_refused(void **state)
+{
+    (void)state;
+    static const char lines[] = "one\r\ntwo\nthree";
+    size_t length = sizeof lines - 1;
+    char found[2 * sizeof lines];
+    twi_file_reader *reader = NULL;
+    tw_error error = {0};
+    for (int times = 0; times <= 2; times++) {
+        assert_ok(open_packed(SIZE_MAX, times, "GZIP", &reader, &error));
+        assert_int_equal(twi_file_size(reader), (size_t)times * length);
+        assert_ok(twi_file_read_at(reader, 0, found, (size_t)times * length, &error));
+        for (int i = 0; i < times; i++)
+            assert_memory_equal(found + (size_t)i * length, lines, length);
+        assert_int_equal(twi_file_read_at(reader, 0, found, (size_t)times * length + 1, &error), TW_DATA_LOSS);
+        twi_file_reader_close(reader);
+    }
+    for (size_t size = 1; size < 20; size++) {
+        assert_int_equal(open_packed(size, 1, "GZIP", &reader, &error), TW_DATA_LOSS);
+        assert_non_null(strstr(error.message, "'packed'"));
+        assert_null(reader);
+    }
+    assert_int_equal(open_packed(SIZE_MAX, 1, "ZLIB", &reader, &error), TW_DATA_LOSS);
+    assert_int_equal(open_packed(SIZE_MAX, 1, "zip", &reader, &error), TW_INVALID_ARGUMENT);
+}
+
 static void directories_are_made_all_the_way_down(void **state)
 {
     (void)state;
@@ -347,6 +390,7 @@ int main(void)
         TEST(file_over_the_limit_is_refused),
         TEST(file_that_is_absent_or_a_folder_is_named),
         TEST(part_beyond_the_end_is_refused_with_its_place),
+        TEST(packed_file_is_expanded_or_refused),
         TEST(directories_are_made_all_the_way_down),
         TEST(records_of_any_size_come_back_in_order),
         TEST(framing_is_tensorflows),

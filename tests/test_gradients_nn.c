@@ -129,12 +129,23 @@ static tw_output max_pool_of_square(tw_graph *g, const tw_output *x)
     return max_pool(g, (tw_output[]){tw_mul(g, x[0], x[0])});
 }
 
+static tw_output max_pool_3d(tw_graph *g, const tw_output *x)
+{
+    static const int64_t window[] = {1, 2, 2, 3, 1}, strides[] = {1, 1, 2, 1, 1};
+    tw_output square = tw_mul(g, x[0], x[0]);
+    const tw_attr attrs[] = {tw_attr_ints("ksize", window, 5), tw_attr_ints("strides", strides, 5),
+                             tw_attr_string("padding", "SAME")};
+    return tw_node_output(tw_add_node(g, "MaxPool3D", NULL, &square, 1, attrs, 3), 0);
+}
+
 static void pools(void **state)
 {
     (void)state;
     static const twt_gradient_case cases[] = {
         {"max pool", max_pool, {{4, {2, 5, 4, 2}}}, 1, .twice = true},
         {"max pool, EXPLICIT", max_pool_explicit, {{4, {1, 4, 4, 2}}}, 1},
+        {"max pool of volumes", max_pool_3d, {{5, {1, 2, 3, 3, 1}}}, 1, .dtype = TW_FLOAT32, .low = 0.5, .high = 2,
+         .twice = true},
         {"max pool of squares", max_pool_of_square, {{4, {1, 4, 4, 1}}}, 1, .low = 0.1, .high = 2, .twice = true},
         {"average pool", avg_pool, {{4, {2, 5, 4, 2}}}, 1, .twice = true},
     };
@@ -146,6 +157,26 @@ static void pools(void **state)
 static tw_output lrn(tw_graph *g, const tw_output *x)
 {
     return tw_lrn(g, x[0], 2, 1, 0.5f, 0.75f);
+}
+
+/* By a mean, a variance, an offset and, if it is asked for, a scale. */
+static tw_output global_norm(tw_graph *g, const tw_output *x, bool scales)
+{
+    const tw_attr attrs[] = {tw_attr_float("variance_epsilon", 0.25f),
+                             tw_attr_bool("scale_after_normalization", scales)};
+    tw_output positive = tw_mul(g, x[2], x[2]);
+    tw_output inputs[] = {x[0], x[1], positive, x[3], x[3]};
+    return tw_node_output(tw_add_node(g, "BatchNormWithGlobalNormalization", NULL, inputs, 5, attrs, 2), 0);
+}
+
+static tw_output global_norm_scaled(tw_graph *g, const tw_output *x)
+{
+    return global_norm(g, x, true);
+}
+
+static tw_output global_norm_alone(tw_graph *g, const tw_output *x)
+{
+    return global_norm(g, x, false);
 }
 
 static tw_output batch_norm_training(tw_graph *g, const tw_output *x)
@@ -160,13 +191,26 @@ static tw_output batch_norm_inference(tw_graph *g, const tw_output *x)
     return tw_fused_batch_norm(g, x[0], x[1], x[2], mean, variance, 0.1f, false).y;
 }
 
+static tw_output batch_norm_nchw(tw_graph *g, const tw_output *x)
+{
+    const tw_attr attrs[] = {tw_attr_float("epsilon", 0.1f), tw_attr_string("data_format", "NCHW")};
+    tw_output empty = tw_constant_floats(g, TW_SHAPE(0), (float[]){0}), inputs[] = {x[0], x[1], x[2], empty, empty};
+    return tw_node_output(tw_add_node(g, "FusedBatchNormV3", NULL, inputs, 5, attrs, 2), 0);
+}
+
 static void normalizations(void **state)
 {
     (void)state;
     static const twt_gradient_case cases[] = {
+        {"global norm, scaled", global_norm_scaled, {{4, {2, 2, 1, 2}}, {1, {2}}, {1, {2}}, {1, {2}}}, 4,
+         .twice = true},
+        {"global norm", global_norm_alone, {{4, {2, 2, 1, 2}}, {1, {2}}, {1, {2}}, {1, {2}}}, 4},
         {"LRN", lrn, {{4, {1, 2, 2, 6}}}, 1, TW_FLOAT32},
-        {"batch norm, training", batch_norm_training, {{4, {2, 2, 3, 2}}, {1, {2}}, {1, {2}}}, 3, TW_FLOAT32},
-        {"batch norm, inference", batch_norm_inference, {{4, {2, 2, 3, 2}}, {1, {2}}, {1, {2}}}, 3, TW_FLOAT32},
+        {"batch norm, training", batch_norm_training, {{4, {2, 2, 3, 2}}, {1, {2}}, {1, {2}}}, 3, TW_FLOAT32,
+         .twice = true},
+        {"batch norm, NCHW", batch_norm_nchw, {{4, {2, 2, 3, 2}}, {1, {2}}, {1, {2}}}, 3, TW_FLOAT32, .twice = true},
+        {"batch norm, inference", batch_norm_inference, {{4, {2, 2, 3, 2}}, {1, {2}}, {1, {2}}}, 3, TW_FLOAT32,
+         .twice = true},
     };
     CHECK(cases);
 }

@@ -69,7 +69,7 @@ static const struct {
 } components[] = {
     {"oneDNN", "CPU kernels", "libdnnl.so", say_onednn},
     {"OpenMP", "threads of kernels", "libgomp.so", NULL},
-    {"zlib", "data sets in .gz", "libz.so", say_zlib},
+    {"zlib", "packed files and data sets", "libz.so", say_zlib},
     {"protobuf-c", "graphs and logs", "libprotobuf-c.so", say_protobuf},
     {"RE2", "TensorFlow's regular expressions", "libre2.so", NULL},
     {"libpng", "pictures and summaries", "libpng16.so", say_png},

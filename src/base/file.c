@@ -201,6 +201,7 @@ struct twi_file_reader {
     int fd;
     char *path;
     uint64_t size;
+    char *bytes; /* all of them, instead of a file; else NULL */
 };
 
 tw_status twi_file_open(const char *path, twi_file_reader **reader, tw_error *error)
@@ -228,6 +229,21 @@ tw_status twi_file_open(const char *path, twi_file_reader **reader, tw_error *er
     return status;
 }
 
+tw_status twi_file_open_bytes(const char *path, char *bytes, size_t size, twi_file_reader **reader, tw_error *error)
+{
+    *reader = twi_alloc(sizeof **reader);
+    char *name = twi_strdup(path);
+    if (!*reader || !name) {
+        twi_free(*reader);
+        twi_free(name);
+        twi_free(bytes);
+        *reader = NULL;
+        return twi_fail_memory(error, "opening a file");
+    }
+    **reader = (twi_file_reader){-1, name, size, bytes};
+    return TW_OK;
+}
+
 uint64_t twi_file_size(const twi_file_reader *reader)
 {
     return reader->size;
@@ -238,8 +254,13 @@ tw_status twi_file_read_at(const twi_file_reader *reader, uint64_t offset, void 
     char *to = bytes;
     if (offset > INT64_MAX)
         return twi_fail(error, TW_DATA_LOSS, "'%s' has no offset %llu", reader->path, (unsigned long long)offset);
+    if (reader->fd < 0 && offset <= reader->size && size <= reader->size - offset) {
+        if (size)
+            memcpy(to, reader->bytes + offset, size);
+        return TW_OK;
+    }
     while (size > 0) {
-        ssize_t got = pread(reader->fd, to, size, (off_t)offset);
+        ssize_t got = reader->fd < 0 ? 0 : pread(reader->fd, to, size, (off_t)offset);
         if (got > 0) {
             to += got;
             offset += (uint64_t)got;
@@ -292,6 +313,7 @@ void twi_file_reader_close(twi_file_reader *reader)
         return;
     if (reader->fd >= 0)
         close(reader->fd);
+    twi_free(reader->bytes);
     twi_free(reader->path);
     twi_free(reader);
 }

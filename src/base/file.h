@@ -41,6 +41,8 @@ tw_status twi_file_close(twi_file_writer *writer, bool sync, tw_error *error);
 /* Reading parts of a file. Any number of threads may read from one reader. */
 typedef struct twi_file_reader twi_file_reader;
 tw_status twi_file_open(const char *path, twi_file_reader **reader, tw_error *error);
+/* The same on bytes that are there already; they are the reader's from now on, and freed if it cannot be made. */
+tw_status twi_file_open_bytes(const char *path, char *bytes, size_t size, twi_file_reader **reader, tw_error *error);
 uint64_t twi_file_size(const twi_file_reader *reader);
 /* All `size` bytes from `offset` on; TW_DATA_LOSS if the file ends before. */
 tw_status twi_file_read_at(const twi_file_reader *reader, uint64_t offset, void *bytes, size_t size, tw_error *error);

@@ -2,6 +2,7 @@
 #include "base/tfrecord.h"
 
 #include "base/crc32c.h"
+#include "base/inflate.h"
 #include "base/little_endian.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -29,6 +30,11 @@ struct twi_record_reader {
 
 tw_status twi_record_open(const char *path, twi_record_reader **reader, tw_error *error)
 {
+    return twi_record_open_packed(path, "", reader, error);
+}
+
+tw_status twi_record_open_packed(const char *path, const char *kind, twi_record_reader **reader, tw_error *error)
+{
     tw_status status = TW_OK;
     twi_record_reader *made = twi_alloc(sizeof *made);
     *reader = NULL;
@@ -36,7 +42,7 @@ tw_status twi_record_open(const char *path, twi_record_reader **reader, tw_error
         status = twi_fail_memory(error, "opening a record file");
         goto done;
     }
-    TWI_TRY(twi_file_open(path, &made->file, error));
+    TWI_TRY(twi_file_open_packed(path, kind, &made->file, error));
     made->window.file = made->file;
     *reader = made;
     made = NULL;

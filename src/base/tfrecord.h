@@ -15,6 +15,8 @@ void twi_record_write(twi_file_writer *file, const void *bytes, size_t size);
 
 typedef struct twi_record_reader twi_record_reader;
 tw_status twi_record_open(const char *path, twi_record_reader **reader, tw_error *error);
+/* Of a file that may be packed: "GZIP", "ZLIB", or "". Offsets are those of what comes of it. */
+tw_status twi_record_open_packed(const char *path, const char *kind, twi_record_reader **reader, tw_error *error);
 /* The next record, borrowed until the next call. TW_OUT_OF_RANGE after the last one; TW_DATA_LOSS, with the offset of
  * the record in the message, for one that is cut short or does not match its checksums. A record that failed is met
  * again by the next call: nothing behind it can be trusted. */

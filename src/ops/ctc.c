@@ -63,7 +63,8 @@ static tw_status beam_shape(twi_inference *c)
     if (status != TW_OK)
         return status;
     if (paths < 1 || paths > width)
-        return TWI_REFUSE(c, "requested more paths than the beam width: %lld of %lld", (long long)paths, (long long)width);
+        return TWI_REFUSE(c, "requested more paths than the beam width: %lld of %lld", (long long)paths,
+                          (long long)width);
     if (inputs.rank == 3 && inputs.dims[2] == 0)
         return TWI_REFUSE(c, "no classes, expected a blank at least");
     if (c->inputs[1].rank == 1 && !twi_merge_dims(batch, c->inputs[1].dims[0], &batch))
@@ -106,7 +107,8 @@ const twi_op twi_ctc_ops[] = {
      "merge_repeated:bool=false; blank_index:int=-1; T:{float,double}=float", greedy_shape, twi_not_differentiable,
      TWI_HOST_ONLY | TWI_MAKES_SHAPE},
     {"CTCBeamSearchDecoder", "inputs:T, sequence_length:int32",
-     "decoded_indices:top_paths*int64, decoded_values:top_paths*int64, decoded_shape:top_paths*int64, log_probability:T",
+     "decoded_indices:top_paths*int64, decoded_values:top_paths*int64, decoded_shape:top_paths*int64, "
+     "log_probability:T",
      "beam_width:int; top_paths:int; merge_repeated:bool=true; T:{float,double}=float", beam_shape,
      twi_not_differentiable, TWI_HOST_ONLY | TWI_MAKES_SHAPE},
     {"EditDistance",

@@ -75,6 +75,13 @@ static tw_status batch_norm_grad_shape(twi_inference *c)
     return TW_OK;
 }
 
+/* x, mean, variance, offset, scale: y; what batch normalization was before 2016 */
+static tw_status global_norm_shape(twi_inference *c)
+{
+    tw_shape vector;
+    return merge_images(c, 1, 4, &c->outputs[0], &vector);
+}
+
 /* ---- gradient rules ---------------------------------------------------------------------------------------- */
 
 static void lrn_gradient(twi_gradient *g)
@@ -114,6 +121,94 @@ static void batch_norm_v3_gradient(twi_gradient *g)
     batch_norm_gradient_by(g, "FusedBatchNormGradV3", true);
 }
 
+/* What the gradient of a batch normalization's gradient is made with: n pixels of each channel. */
+typedef struct pixels {
+    tw_graph *graph;
+    const int *axes; /* all but that of channels */
+    bool channels_first;
+} pixels;
+
+static tw_output mean_of(const pixels *p, tw_output x, tw_output y)
+{
+    return tw_reduce_mean(p->graph, y.node ? tw_mul(p->graph, x, y) : x, p->axes, 3, false);
+}
+
+/* A number a channel, as something to broadcast along the pixels. */
+static tw_output spread(const pixels *p, tw_output vector)
+{
+    return p->channels_first ? tw_reshape(p->graph, vector, TW_SHAPE(-1, 1, 1)) : vector;
+}
+
+static tw_output scaled(const pixels *p, tw_output x, tw_output vector)
+{
+    return tw_mul(p->graph, x, spread(p, vector));
+}
+
+/* What of g is neither constant along the pixels nor a multiple of z: g - mean(g) - z mean(g z). */
+static tw_output left_over(const pixels *p, tw_output g, tw_output z)
+{
+    tw_output rest = tw_sub(p->graph, g, spread(p, mean_of(p, g, (tw_output){0})));
+    return tw_sub(p->graph, rest, scaled(p, z, mean_of(p, g, z)));
+}
+
+/* With z = (x - mean) r, r = 1 / sqrt(variance + epsilon) and R(g) = g - mean(g) - z mean(g z), a batch
+ * normalization's gradients are dx = scale r R(dy), dscale = sum(dy z) and doffset = sum(dy); where mean and variance
+ * are given, R(g) is g. Of those G, s and o come in. Then L = scale r sum(G R(dy)) + sum(dy (s z + o)) is what is
+ * differentiated, for dy and scale, and for x by z and by r, which both have x in them: dr = -r^2 z dx / n. */
+static void batch_norm_grad_gradient(twi_gradient *g)
+{
+    static const int last[] = {0, 1, 2}, first[] = {0, 2, 3};
+    const tw_output *in = g->node->inputs, none = {0};
+    bool nchw = strcmp(twi_attr_string(&g->node->attrs, "data_format", "NHWC"), "NCHW") == 0;
+    bool training = twi_attr_bool(&g->node->attrs, "is_training", true);
+    tw_graph *graph = g->graph;
+    pixels p = {graph, nchw ? first : last, nchw};
+    tw_output dy = tw_cast(graph, in[0], TW_FLOAT32), x = tw_cast(graph, in[1], TW_FLOAT32), scale = in[2];
+    tw_output epsilon = tw_scalar_of(graph, TW_FLOAT32, (double)twi_attr_float(&g->node->attrs, "epsilon", 0.0001f));
+    tw_output centred = tw_sub(graph, x, spread(&p, training ? mean_of(&p, x, none) : in[3]));
+    tw_output variance = training ? mean_of(&p, centred, centred) : in[4];
+    tw_output r = tw_rsqrt(graph, tw_add(graph, variance, epsilon)), z = scaled(&p, centred, r);
+    tw_output G = g->dy[0].node ? tw_cast(graph, g->dy[0], TW_FLOAT32) : tw_zeros_like(graph, x);
+    tw_output s = g->dy[1].node ? g->dy[1] : tw_zeros_like(graph, scale);
+    tw_output o = g->dy[2].node ? g->dy[2] : tw_zeros_like(graph, scale), factor = tw_mul(graph, scale, r);
+    tw_output rest = training ? left_over(&p, dy, z) : dy;
+    tw_output to_dy = scaled(&p, training ? left_over(&p, G, z) : G, factor);
+    to_dy = tw_add(graph, to_dy, tw_add(graph, scaled(&p, z, s), spread(&p, o)));
+    tw_output to_z = scaled(&p, dy, s), to_x = scaled(&p, to_z, r);
+    if (training) {
+        tw_output products = tw_add(graph, scaled(&p, dy, mean_of(&p, G, z)), scaled(&p, G, mean_of(&p, dy, z)));
+        to_z = tw_sub(graph, to_z, scaled(&p, products, factor));
+        tw_output by_r = tw_mul(graph, tw_mul(graph, factor, r), mean_of(&p, G, rest));
+        to_x = tw_sub(graph, scaled(&p, left_over(&p, to_z, z), r), scaled(&p, z, by_r));
+    }
+    g->dx[0] = tw_cast(graph, to_dy, tw_output_dtype(in[0]));
+    g->dx[1] = tw_cast(graph, to_x, tw_output_dtype(in[1]));
+    g->dx[2] = tw_mul(graph, r, tw_reduce_sum(graph, tw_mul(graph, G, rest), p.axes, 3, false));
+}
+
+/* y = (x - mean) s + offset, where s is 1 / sqrt(variance + epsilon), times scale if that is asked for; else the
+ * gradient of scale is 0, as in TensorFlow. */
+static void global_norm_gradient(twi_gradient *g)
+{
+    static const int axes[] = {0, 1, 2};
+    const tw_output *in = g->node->inputs;
+    tw_output dy = g->dy[0], mean = in[1], gamma = in[4];
+    float epsilon = twi_attr_float(&g->node->attrs, "variance_epsilon", 0);
+    tw_output number = tw_scalar_of(g->graph, tw_output_dtype(in[2]), (double)epsilon);
+    tw_output inverse = tw_rsqrt(g->graph, tw_add(g->graph, in[2], number));
+    bool scales = twi_attr_bool(&g->node->attrs, "scale_after_normalization", false);
+    tw_output scale = scales ? tw_mul(g->graph, inverse, gamma) : inverse;
+    tw_output sum = tw_reduce_sum(g->graph, dy, axes, 3, false);
+    tw_output product = tw_reduce_sum(g->graph, tw_mul(g->graph, dy, tw_sub(g->graph, in[0], mean)), axes, 3, false);
+    tw_output cube = tw_mul(g->graph, tw_mul(g->graph, scale, inverse), inverse);
+    tw_output half = tw_scalar_of(g->graph, tw_output_dtype(in[2]), -0.5);
+    g->dx[0] = tw_mul(g->graph, dy, scale);
+    g->dx[1] = tw_neg(g->graph, tw_mul(g->graph, sum, scale));
+    g->dx[2] = tw_mul(g->graph, half, tw_mul(g->graph, product, cube));
+    g->dx[3] = sum;
+    g->dx[4] = scales ? tw_mul(g->graph, product, inverse) : tw_zeros_like(g->graph, gamma);
+}
+
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
 #define LRN_ATTRS "depth_radius:int=5; bias:float=1; alpha:float=1; beta:float=0.5; T:{half,bfloat16,float}=float"
@@ -122,6 +217,9 @@ static void batch_norm_v3_gradient(twi_gradient *g)
 #define TWO_TYPES "T:{half,bfloat16,float}; U:{float}; " BATCH_NORM_ATTRS
 
 const twi_op twi_normalization_ops[] = {
+    {"BatchNormWithGlobalNormalization", "t:T, m:T, v:T, beta:T, gamma:T", "result:T",
+     "T:{half,bfloat16,float,double}; variance_epsilon:float; scale_after_normalization:bool", global_norm_shape,
+     global_norm_gradient},
     {"LRN", "input:T", "output:T", LRN_ATTRS, lrn_shape, lrn_gradient},
     {"LRNGrad", "input_grads:T, input_image:T, output_image:T", "output:T", LRN_ATTRS, lrn_shape, NULL},
     {"FusedBatchNorm", "x:T, scale:T, offset:T, mean:T, variance:T",
@@ -135,13 +233,13 @@ const twi_op twi_normalization_ops[] = {
      batch_norm_shape, batch_norm_v3_gradient, .layout = "i....:i....."},
     {"FusedBatchNormGrad", "y_backprop:T, x:T, scale:T, reserve_space_1:T, reserve_space_2:T",
      "x_backprop:T, scale_backprop:T, offset_backprop:T, reserve_space_3:T, reserve_space_4:T", ONE_TYPE,
-     batch_norm_grad_shape, NULL, .layout = "ii...:i...."},
+     batch_norm_grad_shape, batch_norm_grad_gradient, .layout = "ii...:i...."},
     {"FusedBatchNormGradV2", "y_backprop:T, x:T, scale:float, reserve_space_1:U, reserve_space_2:U",
      "x_backprop:T, scale_backprop:U, offset_backprop:U, reserve_space_3:U, reserve_space_4:U", TWO_TYPES,
-     batch_norm_grad_shape, NULL, .layout = "ii...:i...."},
+     batch_norm_grad_shape, batch_norm_grad_gradient, .layout = "ii...:i...."},
     {"FusedBatchNormGradV3", "y_backprop:T, x:T, scale:float, reserve_space_1:U, reserve_space_2:U, reserve_space_3:U",
      "x_backprop:T, scale_backprop:U, offset_backprop:U, reserve_space_4:U, reserve_space_5:U", TWO_TYPES,
-     batch_norm_grad_shape, NULL, .layout = "ii....:i...."},
+     batch_norm_grad_shape, batch_norm_grad_gradient, .layout = "ii....:i...."},
     {0},
 };
 

@@ -64,6 +64,17 @@ static tw_status slice_shape(twi_inference *c)
     return expect_sparse(c, 0);
 }
 
+/* backprop_val_grad, input_indices, input_start, output_indices: a gradient an entry */
+static tw_status slice_gradient_shape(twi_inference *c)
+{
+    static const int ranks[] = {1, 2, 1, 2};
+    for (int i = 0; i < 4; i++)
+        if (c->inputs[i].rank >= 0 && c->inputs[i].rank != ranks[i])
+            return twi_expect_rank(c, i, ranks[i]);
+    c->outputs[0] = TW_SHAPE(c->inputs[1].rank == 2 ? c->inputs[1].dims[0] : -1);
+    return TW_OK;
+}
+
 static tw_status fill_shape(twi_inference *c)
 {
     tw_status status = expect_sparse(c, 0);
@@ -124,6 +135,13 @@ static void fill_gradient(twi_gradient *g)
     g->dx[3] = tw_node_output(node, 1);
 }
 
+static void slice_gradient(twi_gradient *g)
+{
+    if (g->dy[1].node)
+        g->dx[1] = twi_build(g->graph, "SparseSliceGrad",
+                             TWI_INPUTS(g->dy[1], X(0), X(3), tw_node_output(g->node, 0)), TWI_NO_ATTRS);
+}
+
 /* Each value's gradient goes to where it was before. */
 static void reorder_gradient(twi_gradient *g)
 {
@@ -145,7 +163,11 @@ const twi_op twi_sparse_ops[] = {
     {"SparseReshape", "input_indices:int64, input_shape:int64, new_shape:int64",
      "output_indices:int64, output_shape:int64", "", reshape_shape, twi_not_differentiable, TWI_HOST_ONLY},
     {"SparseSlice", "indices:int64, values:T, shape:int64, start:int64, size:int64",
-     "output_indices:int64, output_values:T, output_shape:int64", "T:type", slice_shape, NULL, FOUND},
+     "output_indices:int64, output_values:T, output_shape:int64", "T:type", slice_shape, slice_gradient,
+     FOUND},
+    {"SparseSliceGrad", "backprop_val_grad:T, input_indices:int64, input_start:int64, output_indices:int64",
+     "val_grad:T", "T:{half,bfloat16,float,double,int32,int64,int16,int8,uint8}", slice_gradient_shape, NULL,
+     TWI_HOST_ONLY},
     {"SparseFillEmptyRows", "indices:int64, values:T, dense_shape:int64, default_value:T",
      "output_indices:int64, output_values:T, empty_row_indicator:bool, reverse_index_map:int64", "T:type", fill_shape,
      fill_gradient, FOUND},

@@ -89,15 +89,51 @@ static tw_status conv_filter_shape(twi_inference *c)
     return status;
 }
 
-static tw_output by_input(twi_gradient *g, tw_output sizes, tw_output filter, tw_output dy)
+/* An op with the node's attributes, but for one that it does not have. */
+static tw_output build_without(twi_gradient *g, const char *attr, const char *op, const tw_output *inputs,
+                               int num_inputs)
 {
-    return twi_build_like(g->node, "Conv3DBackpropInputV2", TWI_INPUTS(sizes, filter, dy));
+    tw_attr attrs[16];
+    int count = 0;
+    for (int i = 0; i < g->node->attrs.count && count < 16; i++)
+        if (g->node->attrs.items[i].name[0] != '_' && strcmp(g->node->attrs.items[i].name, attr) != 0)
+            attrs[count++] = g->node->attrs.items[i];
+    return twi_build(G, op, inputs, num_inputs, attrs, count);
+}
+
+/* A convolution and its two gradients are linear in each of what they are made of, and the gradients of each are the
+ * other two. */
+static tw_output conv(twi_gradient *g, tw_output image, tw_output filter)
+{
+    return build_without(g, "Tshape", "Conv3D", TWI_INPUTS(image, filter));
+}
+
+static tw_output by_input(twi_gradient *g, tw_output image, tw_output filter, tw_output dy)
+{
+    return build_without(g, "Tshape", "Conv3DBackpropInputV2", TWI_INPUTS(twi_shape_tensor(G, image), filter, dy));
+}
+
+static tw_output by_filter(twi_gradient *g, tw_output image, tw_output filter, tw_output dy)
+{
+    return build_without(g, "Tshape", "Conv3DBackpropFilterV2", TWI_INPUTS(image, twi_shape_tensor(G, filter), dy));
 }
 
 static void conv_gradient(twi_gradient *g)
 {
-    g->dx[0] = by_input(g, twi_shape_tensor(G, X(0)), X(1), DY(0));
-    g->dx[1] = twi_build_like(g->node, "Conv3DBackpropFilterV2", TWI_INPUTS(X(0), twi_shape_tensor(G, X(1)), DY(0)));
+    g->dx[0] = by_input(g, X(0), X(1), DY(0));
+    g->dx[1] = by_filter(g, X(0), X(1), DY(0));
+}
+
+static void conv_input_gradient(twi_gradient *g)
+{
+    g->dx[1] = by_filter(g, DY(0), X(1), X(2));
+    g->dx[2] = conv(g, DY(0), X(1));
+}
+
+static void conv_filter_gradient(twi_gradient *g)
+{
+    g->dx[0] = by_input(g, X(0), DY(0), X(2));
+    g->dx[2] = conv(g, X(0), DY(0));
 }
 
 /* ---- pools ------------------------------------------------------------------------------------------------- */
@@ -139,16 +175,45 @@ static tw_status avg_pool_grad_shape(twi_inference *c)
     return status == TW_OK ? lay_pool(c, image, c->inputs[1], &made) : status;
 }
 
-static void max_pool_gradient(twi_gradient *g)
+/* x, y, a gradient shaped as x: shaped as y */
+static tw_status max_pool_grad_grad_shape(twi_inference *c)
+{
+    tw_shape image;
+    tw_status status = twi_merge_shapes(c->inputs[0], c->inputs[2], &image, c->error);
+    return status == TW_OK ? lay_pool(c, image, c->inputs[1], &c->outputs[0]) : status;
+}
+
+/* T is of the gradient, and TInput of what was pooled. */
+static tw_output max_pool_grad(twi_gradient *g, tw_output x, tw_output y, tw_output dy)
 {
     tw_attr attrs[16];
     int count = 0;
-    for (int i = 0; i < g->node->attrs.count && count < 15;
-         i++) /* T is of the gradient, and TInput of what was pooled */
+    for (int i = 0; i < g->node->attrs.count && count < 15; i++)
         if (g->node->attrs.items[i].name[0] != '_')
             attrs[count++] = g->node->attrs.items[i];
-    attrs[count++] = tw_attr_type("TInput", tw_output_dtype(X(0)));
-    g->dx[0] = twi_build(G, "MaxPool3DGrad", TWI_INPUTS(X(0), Y(0), DY(0)), attrs, count);
+    attrs[count++] = tw_attr_type("TInput", tw_output_dtype(x));
+    return twi_build(G, "MaxPool3DGrad", TWI_INPUTS(x, y, dy), attrs, count);
+}
+
+static void max_pool_gradient(twi_gradient *g)
+{
+    g->dx[0] = max_pool_grad(g, X(0), Y(0), DY(0));
+}
+
+/* Both are linear in their last input, and each other's transpose. */
+static void max_pool_grad_gradient(twi_gradient *g)
+{
+    g->dx[2] = build_without(g, "TInput", "MaxPool3DGradGrad", TWI_INPUTS(X(0), X(1), DY(0)));
+}
+
+static void max_pool_grad_grad_gradient(twi_gradient *g)
+{
+    g->dx[2] = max_pool_grad(g, X(0), X(1), DY(0));
+}
+
+static void avg_pool_grad_gradient(twi_gradient *g)
+{
+    g->dx[1] = twi_build_like(g->node, "AvgPool3D", TWI_INPUTS(DY(0)));
 }
 
 static void avg_pool_gradient(twi_gradient *g)
@@ -254,15 +319,18 @@ static void dilation_gradient(twi_gradient *g)
 const twi_op twi_volume_ops[] = {
     {"Conv3D", "input:T, filter:T", "output:T", CONV, conv_shape, conv_gradient},
     {"Conv3DBackpropInputV2", "input_sizes:Tshape, filter:T, out_backprop:T", "output:T",
-     CONV "; Tshape:{int32,int64}=int32", conv_input_shape, NULL},
+     CONV "; Tshape:{int32,int64}=int32", conv_input_shape, conv_input_gradient},
     {"Conv3DBackpropFilterV2", "input:T, filter_sizes:int32, out_backprop:T", "output:T", CONV, conv_filter_shape,
-     NULL},
+     conv_filter_gradient},
     {"MaxPool3D", "input:T", "output:T", POOL "; T:{half,bfloat16,float}", pool_shape, max_pool_gradient},
     {"MaxPool3DGrad", "orig_input:TInput, orig_output:TInput, grad:T", "output:T",
-     POOL "; T:{half,bfloat16,float}=float; TInput:{half,bfloat16,float}=float", max_pool_grad_shape, NULL},
+     POOL "; T:{half,bfloat16,float}=float; TInput:{half,bfloat16,float}=float", max_pool_grad_shape,
+     max_pool_grad_gradient},
+    {"MaxPool3DGradGrad", "orig_input:T, orig_output:T, grad:T", "output:T", POOL "; T:{half,bfloat16,float}",
+     max_pool_grad_grad_shape, max_pool_grad_grad_gradient},
     {"AvgPool3D", "input:T", "output:T", POOL "; T:{half,bfloat16,float,double}", pool_shape, avg_pool_gradient},
     {"AvgPool3DGrad", "orig_input_shape:int32, grad:T", "output:T", POOL "; T:{half,bfloat16,float,double}",
-     avg_pool_grad_shape, NULL},
+     avg_pool_grad_shape, avg_pool_grad_gradient},
     {"ExtractImagePatches", "images:T", "patches:T",
      "ksizes:ints; strides:ints; rates:ints; T:{bfloat16,half,float,double,int8,int16,int32,int64,uint8,bool}; "
      "padding:{SAME,VALID}",

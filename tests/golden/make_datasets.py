@@ -4,7 +4,9 @@ what TensorFlow computes with them, in the form of flow.txt (make_flow.py). test
 
 A fed text that begins with @ is the name of a file in datasets/.
 """
+import gzip
 import os
+import zlib
 
 import make_flow
 from make_flow import HERE, Program, numbers, out, tf
@@ -71,6 +73,23 @@ def fed_tensors():
         program.run(targets=[iterator.initializer], feeds={x: numbers([n, 2])})
         while program.run([y]) is not None:
             pass
+
+
+@case
+def packed_files():
+    name = tf.placeholder(tf.string, [None], name="names")
+    for kind in ("GZIP", "ZLIB"):
+        for make, given in (
+            (lambda: data.FixedLengthRecordDataset(name, 3, header_bytes=2, footer_bytes=1, compression_type=kind), "fixed.bin"),
+            (lambda: data.TextLineDataset(name, compression_type=kind), "lines.txt"),
+            (lambda: data.TFRecordDataset(name, compression_type=kind).map(tf.strings.length), "examples.tfrecord"),
+        ):
+            iterator = data.make_initializable_iterator(make())
+            y = iterator.get_next()
+            program = Program()
+            run_with_files(program, iterator, name, ["%s.%s" % (given, kind.lower())] * 2)
+            while program.run([y]) is not None:
+                pass
 
 
 @case
@@ -454,6 +473,12 @@ def write_files():
                        "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[i * i])),
                        "words": tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"w%d" % k for k in range(i % 4)]))}
             w.write(tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString(deterministic=True))
+    for name in ("fixed.bin", "lines.txt", "examples.tfrecord"):
+        with open(path(name), "rb") as f:
+            whole = f.read()
+        for kind, packed in (("gzip", gzip.compress(whole, mtime=0)), ("zlib", zlib.compress(whole))):
+            with open(path(name + "." + kind), "wb") as f:
+                f.write(packed)
 
 
 def main():

@@ -817,3 +817,92 @@ for dtype in (tf.float32, tf.float64):
                 *[{"x": x.astype(dtype.as_numpy_dtype), "n": n} for x, n in zip(steps, (i32([9, 5, 7]), i32([1]), i32([30, 29])))])
 program("beams_few", lambda: beams(tf.float32, beam_width=9, top_paths=2),
         ({"x": f32(steps[0]), "n": i32([9, 0, 1])}, "Less leaves"), ({"x": f32(steps[0]), "n": i32([9, 10, 1])}, "sequence_length(1)"))
+
+# ---- batch normalization of 2015, and second derivatives of volumes ----
+
+random = np.random.default_rng(33)
+
+
+def global_norm(dtype, scales):
+    """Graphs of before producer 9 may have the op."""
+    old = tf.GraphDef()
+    with tf.Graph().as_default() as graph:
+        inputs = [holder(dtype, [None, 2, 2, 3] if i == "t" else [3], i) for i in "tmvbg"]
+        old.CopyFrom(graph.as_graph_def())
+    node = old.node.add(name="norm", op="BatchNormWithGlobalNormalization", input="tmvbg")
+    node.attr["T"].type = dtype.as_datatype_enum
+    node.attr["variance_epsilon"].f = 0.125
+    node.attr["scale_after_normalization"].b = scales
+    old.versions.producer = 8
+    return list(tf.import_graph_def(old, name="", return_elements=["norm:0"]))
+
+
+def of_norm(dtype, n):
+    of = dtype.as_numpy_dtype
+    return {"t": eighths(n, 2, 2, 3, dtype=of), **{i: eighths(3, dtype=of) for i in "mbg"}, "v": np.abs(eighths(3, dtype=of))}
+
+
+for dtype in (tf.float32, tf.float64):
+    for scales in (False, True):
+        program("global_norm_%s_%d" % (dtype.name, scales), lambda: global_norm(dtype, scales), of_norm(dtype, 2), of_norm(dtype, 0))
+
+
+def once_more(name, build, *runs):
+    """The gradient of the sum of squares of a gradient: second derivatives. In between is the first, by TensorFlow."""
+    def first():
+        x, y = build()
+        return x, tf.gradients(tf.reduce_sum(y * y * 0.5 + y), x)[0]
+    differentiate(name, first, *runs)
+
+
+def volume(f, *shape):
+    def build():
+        x = holder(tf.float32, list(shape), "x")
+        return x, f(x)
+    return build
+
+
+taps, cells = eighths(2, 2, 1, 2, 3), eighths(1, 3, 3, 2, 2)
+for padding in ("SAME", "VALID"):
+    for stride in (1, 2):
+        window = {"ksize": [1, 2, 3, 2, 1], "strides": [1, stride, 1, stride, 1], "padding": padding}
+        once_more("twice_avg_pool_3d_%s_%d" % (padding.lower(), stride), volume(
+            lambda x: raw.AvgPool3D(input=x, **window), 2, 4, 3, 3, 2), {"x": eighths(2, 4, 3, 3, 2)})
+        conv = {"strides": window["strides"], "padding": padding}
+        once_more("twice_conv_3d_%s_%d" % (padding.lower(), stride), volume(
+            lambda x: raw.Conv3D(input=x, filter=taps, **conv), 1, 4, 3, 3, 2), {"x": eighths(1, 4, 3, 3, 2)})
+        once_more("twice_conv_3d_filter_%s_%d" % (padding.lower(), stride), volume(
+            lambda x: raw.Conv3D(input=cells, filter=x, **conv), 2, 2, 1, 2, 3), {"x": taps})
+
+# ---- second derivatives of batch normalization ----
+
+random = np.random.default_rng(34)
+scale, offset, mean, variance = eighths(2), eighths(2), eighths(2), np.abs(eighths(2))
+for training in (True, False):
+    for version, op in ((1, raw.FusedBatchNorm), (3, raw.FusedBatchNormV3)):
+        def normed(x, s):
+            given = {"mean": [], "variance": []} if training else {"mean": mean, "variance": variance}
+            return op(x=x, scale=s, offset=offset, epsilon=0.25, is_training=training, **given)[0]
+        once_more("twice_norm_%d_%d" % (version, training), volume(lambda x: normed(x, scale), 3, 2, 2, 2), {"x": eighths(3, 2, 2, 2)})
+
+        def penalty():
+            x, s = holder(tf.float32, [3, 2, 2, 2], "x"), holder(tf.float32, [2], "s")
+            dx, ds = tf.gradients(tf.pow(normed(x, s), 3), [x, s])
+            return s, tf.concat([tf.reshape(dx, [-1]), ds], 0)
+        differentiate("twice_norm_scale_%d_%d" % (version, training), penalty, {"x": eighths(3, 2, 2, 2), "s": eighths(2)})
+
+# ---- gradients of slices of sparse tensors ----
+
+random = np.random.default_rng(35)
+for name, start, size in (("middle", [0, 1], [3, 2]), ("none", [1, 1], [1, 2]), ("all", [0, 0], [9, 9])):
+    differentiate("grad_sparse_slice_" + name, of(lambda x: raw.SparseSlice(
+        indices=i64([[0, 1], [0, 3], [2, 0], [2, 2]]), values=x, shape=i64([3, 4]), start=i64(start), size=i64(size))[1], 1),
+                  {"x": eighths(4)})
+
+
+def slice_gradient():
+    return [raw.SparseSliceGrad(backprop_val_grad=holder(tf.int16, [None], "dy"), input_indices=i64([[0], [2], [5]]),
+                                input_start=i64([2]), output_indices=i64([[0], [3]]))]
+
+
+program("sparse_slice_grad", slice_gradient, {"dy": np.array([7, 8], np.int16)})

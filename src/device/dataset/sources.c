@@ -1,5 +1,6 @@
 /* sources.c - data sets that are made of no other: numbers, tensors, records of files. */
 #include "base/file.h"
+#include "base/inflate.h"
 #include "base/tfrecord.h"
 #include "device/dataset/kinds.h"
 
@@ -173,18 +174,28 @@ static void end_files(twi_iteration *it)
     close_file(it->state);
 }
 
+/* Of compression types: where each kind of file has it among its arguments. */
+enum { PACKED = 1, PACKED_FIXED = 5 };
+
+/* How the files are packed; "" if they are not. */
+static const char *packing(const twi_recipe *r, int argument)
+{
+    const tw_string *kind =
+        argument < r->num_arguments && r->arguments[argument]->elements ? r->arguments[argument]->data : NULL;
+    return kind && kind->size ? kind->data : "";
+}
+
 static tw_status check_packed(const twi_recipe *r, int argument, tw_error *error)
 {
-    const tw_string *packed =
-        argument < r->num_arguments && r->arguments[argument]->elements ? r->arguments[argument]->data : NULL;
-    if (packed && packed->size)
-        return twi_fail(error, TW_UNIMPLEMENTED, "compressed files (%s) are not supported", packed->data);
+    const char *kind = packing(r, argument);
+    if (!twi_packing(kind))
+        return twi_fail(error, TW_INVALID_ARGUMENT, "Unsupported compression type '%s', expected GZIP or ZLIB", kind);
     return TW_OK;
 }
 
 static tw_status check_records(twi_recipe *r, tw_error *error)
 {
-    return check_packed(r, 1, error);
+    return check_packed(r, PACKED, error);
 }
 
 static tw_status check_fixed(twi_recipe *r, tw_error *error)
@@ -194,17 +205,18 @@ static tw_status check_fixed(twi_recipe *r, tw_error *error)
             error, TW_INVALID_ARGUMENT,
             "header_bytes %lld, record_bytes %lld, footer_bytes %lld: a record has 1 or more, the others 0 or more",
             (long long)twi_recipe_int(r, 1), (long long)twi_recipe_int(r, 2), (long long)twi_recipe_int(r, 3));
-    return check_packed(r, 5, error);
+    return check_packed(r, PACKED_FIXED, error);
 }
 
 /* Opens the next file, if there is one. */
-static tw_status open_next(files *f, twi_pull *pull)
+static tw_status open_next(files *f, int argument, twi_pull *pull)
 {
     pull->end = f->next >= f->it->recipe->arguments[0]->elements;
     if (pull->end)
         return TW_OK;
     f->next++;
-    tw_status status = twi_file_open(file_name(f), &f->file, pull->error);
+    const char *kind = packing(f->it->recipe, argument);
+    tw_status status = twi_file_open_packed(file_name(f), kind, &f->file, pull->error);
     if (status != TW_OK)
         return status;
     f->window.file = f->file;
@@ -224,7 +236,7 @@ static tw_status open_fixed(files *f, twi_pull *pull)
 {
     uint64_t header = (uint64_t)twi_recipe_int(f->it->recipe, 1), record = (uint64_t)twi_recipe_int(f->it->recipe, 2);
     uint64_t footer = (uint64_t)twi_recipe_int(f->it->recipe, 3);
-    tw_status status = open_next(f, pull);
+    tw_status status = open_next(f, PACKED_FIXED, pull);
     if (status != TW_OK || pull->end)
         return status;
     if (f->end < header + footer || (f->end - header - footer) % record)
@@ -268,7 +280,7 @@ static tw_status next_line(twi_iteration *it, twi_pull *pull, tw_tensor **elemen
     size_t size = 0;
     while (status == TW_OK && (!f->file || f->at >= f->end)) {
         close_file(f);
-        status = open_next(f, pull);
+        status = open_next(f, PACKED, pull);
         if (pull->end)
             return TW_OK;
     }
@@ -300,7 +312,7 @@ static tw_status open_records(files *f, twi_pull *pull)
     if (pull->end)
         return TW_OK;
     f->next++;
-    return twi_record_open(file_name(f), &f->records, pull->error);
+    return twi_record_open_packed(file_name(f), packing(f->it->recipe, PACKED), &f->records, pull->error);
 }
 
 static tw_status next_record(twi_iteration *it, twi_pull *pull, tw_tensor **element)

@@ -161,7 +161,7 @@ static void step(search *s)
         leave(s, s->branches[i]);
 }
 
-/* ---- the op: inputs [T,B,C], sequence_length [B] ------------------------------------------------------------------ */
+/* ---- the op: inputs [T,B,C], sequence_length [B] ---------------------------------------------------------------- */
 
 /* What workspace lies where. */
 typedef struct places {
@@ -190,7 +190,7 @@ static tw_status prepare(twi_prepare *p)
     double entries = 2.0 * (double)b.width * ((double)dims[0] + 1) + 2;
     double labels = (double)dims[1] * (double)b.paths * (double)dims[0];
     if (entries > INT32_MAX || entries * sizeof(entry) + labels * sizeof(int32_t) > 1e11)
-        return twi_fail(p->error, TW_RESOURCE_EXHAUSTED, "%s '%s': a beam of %lld over %lld steps takes too much memory",
+        return twi_fail(p->error, TW_RESOURCE_EXHAUSTED, "%s '%s': a beam of %lld over %lld steps is too large",
                         p->op, p->node, (long long)b.width, (long long)dims[0]);
     p->workspace = lay_out(&b, dims).end;
     return twi_keep(p, &b, sizeof b);

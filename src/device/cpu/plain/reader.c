@@ -3,6 +3,7 @@
  * A reader is a resource of the session's. It takes the next name when the file it is in has ended; when there are no
  * more names its end is the queue's. Keys are "FILE:PLACE", as TensorFlow makes them. */
 #include "base/file.h"
+#include "base/inflate.h"
 #include "base/memory.h"
 #include "base/tfrecord.h"
 #include "device/state/queue.h"
@@ -24,6 +25,7 @@ typedef struct format {
 struct reader {
     const format *format;
     int64_t header, record, footer, hop; /* bytes of a FixedLengthRecordReader */
+    const char *packing;                 /* of its files (base/inflate.h) */
     int64_t skipped_lines;               /* at the top of a TextLineReader's files */
     pthread_mutex_t lock;                /* guards all below; one record is read at a time */
     tw_string name;                      /* of the file it is in; no data: none */
@@ -161,12 +163,17 @@ static tw_status check_sizes(const twi_prepare *p, const reader *r)
     return TW_OK;
 }
 
+/* NULL: a way to pack that is not known. */
+static const char *packing(const twi_prepare *p)
+{
+    return twi_packing(twi_attr_string(p->attrs, "encoding", twi_attr_string(p->attrs, "compression_type", "")));
+}
+
 static tw_status accepts_reader(const twi_prepare *p)
 {
-    const char *packed = twi_attr_string(p->attrs, "encoding", twi_attr_string(p->attrs, "compression_type", ""));
-    if (packed[0])
-        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s '%s': compressed files (%s) are not supported", p->op, p->node,
-                        packed);
+    if (!packing(p))
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s '%s': files may be packed by GZIP or ZLIB, no other way", p->op,
+                        p->node);
     return TW_OK;
 }
 
@@ -181,9 +188,11 @@ static tw_status prepare_reader(twi_prepare *p)
         .footer = twi_attr_int(p->attrs, "footer_bytes", 0),
         .hop = twi_attr_int(p->attrs, "hop_bytes", 0),
         .skipped_lines = twi_attr_int(p->attrs, "skip_header_lines", 0),
+        .packing = packing(p),
     };
     if (found && found->format == made.format && found->header == made.header && found->record == made.record &&
-        found->footer == made.footer && found->hop == made.hop && found->skipped_lines == made.skipped_lines)
+        found->footer == made.footer && found->hop == made.hop && found->skipped_lines == made.skipped_lines &&
+        found->packing == made.packing)
         return TW_OK;
     if (found || resource->object || resource->memory)
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': its name is taken by something else", p->op, p->node);
@@ -232,8 +241,8 @@ static tw_status open_file(reader *r, tw_error *error)
     if (r->format->next == next_whole_file)
         return TW_OK;
     if (r->format->next == next_tfrecord)
-        return twi_record_open(r->name.data, &r->records, error);
-    tw_status status = twi_file_open(r->name.data, &r->file, error);
+        return twi_record_open_packed(r->name.data, r->packing, &r->records, error);
+    tw_status status = twi_file_open_packed(r->name.data, r->packing, &r->file, error);
     r->window.file = r->file;
     return status;
 }

@@ -158,6 +158,33 @@ static tw_status run_slice(const twi_run *r)
     return status;
 }
 
+/* Of each entry: the gradient of the entry of the slice that it has become; 0 where it was left out. */
+static tw_status run_slice_gradient(const twi_run *r)
+{
+    int64_t n = r->output_operands[0].elements, count = r->input_operands[0].elements, at = 0;
+    int64_t rank = r->input_operands[1].shape.dims[1];
+    tw_dtype dtype = r->input_operands[0].dtype;
+    if (r->input_operands[2].elements != rank || r->input_operands[3].shape.dims[0] != count ||
+        r->input_operands[3].shape.dims[1] != rank)
+        return twi_fail(r->error, TW_INVALID_ARGUMENT,
+                        "'%s': indices of %lld numbers, start of %lld, output indices [%lld,%lld] for %lld gradients",
+                        r->node, (long long)rank, (long long)r->input_operands[2].elements,
+                        (long long)r->input_operands[3].shape.dims[0], (long long)r->input_operands[3].shape.dims[1],
+                        (long long)count);
+    tw_status status = twi_clear_elements(r, n, dtype, r->outputs[0]);
+    for (int64_t i = 0; i < n && at < count && status == TW_OK; i++) {
+        bool same = true;
+        for (int64_t k = 0; k < rank && same; k++)
+            same = longs(r, 1)[i * rank + k] - longs(r, 2)[k] == longs(r, 3)[at * rank + k];
+        if (same)
+            status = copy_value(r, dtype, r->inputs[0], at++, r->outputs[0], i);
+    }
+    if (status == TW_OK && at < count)
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': entry %lld of the slice is no entry, or out of order",
+                        r->node, (long long)at);
+    return status;
+}
+
 /* ---- SparseFillEmptyRows
  * --------------------------------------------------------------------------------------------- */
 
@@ -330,6 +357,7 @@ const twi_kernel twi_cpu_sparse_kernels[] = {
     {"SparseReorder", "plain", 0, prepare_reorder, run_reorder, NULL},
     {"SparseReshape", "plain", 0, NULL, run_reshape, NULL},
     {"SparseSlice", "plain", 0, NULL, run_slice, NULL},
+    {"SparseSliceGrad", "plain", TWI_NUMBER_TYPES, NULL, run_slice_gradient, NULL},
     {"SparseFillEmptyRows", "plain", 0, NULL, run_fill, NULL},
     {"SparseFillEmptyRowsGrad", "plain", 0, prepare_fill_gradient, run_fill_gradient, NULL},
     {"SparseConcat", "plain", 0, prepare_concat, run_concat, NULL},

@@ -65,8 +65,8 @@ static tw_status read_weights(reading *r)
     int count = unigrams ? unigrams->count : 0;
     tw_status status = TW_OK;
     if (!*path == !count)
-        return twi_fail(r->p->error, TW_INVALID_ARGUMENT, "%s '%s': Must provide %s of vocab_file and unigrams", r->p->op,
-                        r->p->node, count ? "only one" : "one");
+        return twi_fail(r->p->error, TW_INVALID_ARGUMENT, "%s '%s': Must provide %s of vocab_file and unigrams",
+                        r->p->op, r->p->node, count ? "only one" : "one");
     while (r->class < reserved && status == TW_OK)
         status = add_weight(r, 0);
     for (int i = 0; i < count && status == TW_OK; i++)
@@ -135,8 +135,8 @@ tw_status twi_fixed_unigrams_make(const twi_prepare *p, twi_fixed_unigrams *u)
     if (!twi_attr_bool(p->attrs, "unique", false))
         drawn = 1;
     if (status == TW_OK && u->weights.count != range)
-        status = twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': range is %lld must be equal to weights size %d", p->op,
-                          p->node, (long long)range, u->weights.count);
+        status = twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': range is %lld must be equal to weights size %d",
+                          p->op, p->node, (long long)range, u->weights.count);
     if (status == TW_OK && possible < drawn)
         status = twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': %lld classes to draw, %lld have a weight", p->op,
                           p->node, (long long)drawn, (long long)possible);

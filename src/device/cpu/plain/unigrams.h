@@ -16,8 +16,8 @@ typedef struct twi_fixed_unigrams {
     int *instead; /* and which one it becomes if not (Walker's method) */
 } twi_fixed_unigrams;
 
-/* From attributes vocab_file or unigrams, distortion, num_reserved_ids, num_shards, shard and range_max. `u` is zeros before,
- * and to be freed after a failure too. */
+/* From attributes vocab_file or unigrams, distortion, num_reserved_ids, num_shards, shard and range_max. `u` is zeros
+ * before, and to be freed after a failure too. */
 tw_status twi_fixed_unigrams_make(const twi_prepare *p, twi_fixed_unigrams *u);
 void twi_fixed_unigrams_free(twi_fixed_unigrams *u);
 
@@ -27,7 +27,7 @@ static inline int64_t twi_fixed_unigrams_pick(const twi_fixed_unigrams *u, int64
     return part < u->keep[even] ? even : u->instead[even];
 }
 
-/* ---- weights that are counted: each class begins with 1 ----------------------------------------------------------- */
+/* ---- weights that are counted: each class begins with 1 --------------------------------------------------------- */
 
 typedef struct twi_learned_unigrams twi_learned_unigrams;
 

@@ -93,6 +93,7 @@ TWI_WIDENED(conv_input)
 TWI_WIDENED(conv_filter)
 TWI_WIDENED(max_pool)
 TWI_WIDENED(max_pool_grad)
+TWI_WIDENED(max_pool_grad_grad)
 TWI_WIDENED(avg_pool)
 TWI_WIDENED(avg_pool_grad)
 
@@ -121,6 +122,7 @@ const twi_kernel twi_cpu_volume_kernels[] = {
     TWI_FLOAT_ROWS("Conv3DBackpropFilterV2", prepare_conv_filter, conv_filter, twi_free),
     TWI_FLOAT_ROWS("MaxPool3D", prepare_pool, max_pool, twi_free),
     TWI_FLOAT_ROWS("MaxPool3DGrad", prepare_pool, max_pool_grad, twi_free),
+    TWI_FLOAT_ROWS("MaxPool3DGradGrad", prepare_pool, max_pool_grad_grad, twi_free),
     TWI_FLOAT_ROWS("AvgPool3D", prepare_pool, avg_pool, twi_free),
     TWI_FLOAT_ROWS("AvgPool3DGrad", prepare_avg_grad, avg_pool_grad, twi_free),
     TWI_FLOAT_ROWS("Dilation2D", prepare_dilation, dilation, twi_free),

@@ -115,6 +115,22 @@ static tw_status NAME(max_pool_grad)(const twi_run *r)
     return TW_OK;
 }
 
+/* x, y, dx: dy, for each window what dx has where x is greatest */
+static tw_status NAME(max_pool_grad_grad)(const twi_run *r)
+{
+    const twi_volume *v = r->state;
+    int64_t outs = product(v->out, 3), ins = product(v->in, 3), channels = r->input_operands[0].shape.dims[4];
+    TWI_PARALLEL_LOOP(r)
+    for (int64_t i = 0; i < r->output_operands[0].elements; i++) {
+        int64_t first = i / channels / outs * ins * channels;
+        int64_t best =
+            NAME(greatest)(v, (const REAL *)r->inputs[0] + first, channels, i / channels % outs, i % channels);
+        ((REAL *)r->outputs[0])[i] =
+            best < 0 ? 0 : ((const REAL *)r->inputs[2])[first + best * channels + i % channels];
+    }
+    return TW_OK;
+}
+
 /* How many pixels a window has that are not padding. */
 static int64_t NAME(pixels)(const twi_volume *v, int64_t o)
 {
