@@ -188,7 +188,7 @@ static void close_trainer_job(void *job)
 static const job_kind trainer_job_kind = {
     .bytes = sizeof(trainer_job),
     .prepare = write_examples,
-    .stages = {load_examples, open_trainer_devices, open_trainer, take_step, open_events, summarize_step, write_trace,
+    .stages = {load_examples, open_trainer_devices, open_trainer, take_step, write_trace, open_events, summarize_step,
                export_graph, import_graph, save_trainer, evaluate, resume_trainer, take_step},
     .close = close_trainer_job,
     .saves = 9,

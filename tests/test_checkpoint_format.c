@@ -8,10 +8,13 @@
 #include "faulty_files.h"
 #include "faulty_memory.h"
 #include "format/bundle.h"
+#include "format/slice.h"
 #include "format/snappy.h"
 #include "format/table.h"
 
 #include <sys/wait.h>
+
+#define BYTES(text) (text), sizeof(text) - 1
 
 static const char *folder;
 static tw_error error;
@@ -68,6 +71,21 @@ static file load(const char *path)
 static void store(const char *path, const char *bytes, size_t size)
 {
     assert_ok(twi_file_replace(path, bytes, size, &error));
+}
+
+static int no_sync(int fd)
+{
+    (void)fd;
+    return 0;
+}
+
+/* Until the test ends: thousands of damaged files need not reach the disk. */
+static void skip_syncs(void)
+{
+    static twi_file_calls quick;
+    quick = twi_posix_files;
+    quick.fsync = no_sync;
+    twi_set_files(&quick);
 }
 
 static void assert_same_file(const char *a, const char *b)
@@ -251,10 +269,47 @@ static void a_tensor_in_parts_is_read_whole_and_in_other_parts(void **state)
     tw_tensor_release(tensor);
     assert_fails(tw_checkpoint_read_part(checkpoint, "grid", "4 6 1,3:-", &tensor, &error), TW_INVALID_ARGUMENT,
                  "does not match the shape stored in checkpoint: [4,5]");
-    static const char *const wrong[] = {"4 5", "4 5 0,2", "4 5 0,2:-:-", "4 5 3,2:-", "4 5 0,2:x", " -", "4  5 -:-", "-1 5 -:-"};
+    static const char *const wrong[] = {"4 5", "4 5 0,2", "4 5 0,2:-:-", "4 5 3,2:-", "4 5 0,2:x", " -", "4  5 -:-",
+                                        "-1 5 -:-", "4 5 5,0:-", "4 5 0;2:-", "4 5 0,:-", "4 5 0,2;-",
+                                        "x 5 -:-", "4x5 -:-",
+                                        "1 1 1 1 1 1 1 1 1 -:-:-:-:-:-:-:-:-", "9223372036854775807 9 -:-"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_fails(tw_checkpoint_read_part(checkpoint, "grid", wrong[i], &tensor, &error), TW_INVALID_ARGUMENT, wrong[i]);
     tw_checkpoint_close(checkpoint);
+}
+
+static void assert_key(const char *name, const twi_slice *slice, const char *expected, size_t size)
+{
+    twi_text key = {0};
+    twi_slice_key(name, slice, &key);
+    assert_int_equal(key.size, size);
+    assert_memory_equal(key.data, expected, size);
+    twi_text_free(&key);
+}
+
+/* The table is sorted by the bytes of its keys. */
+static void keys_of_parts_sort_as_names_and_numbers_do(void **state)
+{
+    (void)state;
+    twi_slice slice = twi_slice_whole(TW_SHAPE(INT64_MAX));
+    twi_text last = {0};
+    assert_key("a", &slice, BYTES("\0a\0\1\1\1\x80\x7f"));
+    assert_key("a\xff", &slice, BYTES("\0a\xff\0\0\1\1\1\x80\x7f"));
+    slice.start[0] = (int64_t)1 << 62; /* takes all ten bytes */
+    assert_key("a", &slice, BYTES("\0a\0\1\1\1\xff\xc0\x40\0\0\0\0\0\0\0\x7f"));
+    for (int bits = 0; bits <= 62; bits++)
+        for (int off = -1; off <= 1; off++) {
+            slice.start[0] = ((int64_t)1 << bits) + off;
+            twi_text key = {0};
+            twi_slice_key("a", &slice, &key);
+            size_t shorter = key.size < last.size ? key.size : last.size;
+            int order = memcmp(key.data, twi_text_string(&last), shorter);
+            if (bits > 2 && order <= 0)
+                fail_msg("the key of %lld is not above that before it", (long long)slice.start[0]);
+            twi_text_free(&last);
+            last = key;
+        }
+    twi_text_free(&last);
 }
 
 static void parts_are_saved_as_tensorflow_saves_them(void **state)
@@ -527,27 +582,275 @@ static void damage_every_bit_and_length(const char *name)
     twi_free(good.bytes);
 }
 
-static ssize_t write_only(int fd, const void *bytes, size_t size)
-{
-    return write(fd, bytes, size);
-}
-
-static int no_sync(int fd)
-{
-    (void)fd;
-    return 0;
-}
-
 static void any_flipped_bit_or_missing_end_is_refused(void **state)
 {
     (void)state;
-    twi_file_calls quick = twi_posix_files; /* thousands of damaged files: they need not reach the disk */
-    quick.write = write_only;
-    quick.fsync = no_sync;
     assert_ok(save(7));
-    twi_set_files(&quick);
+    skip_syncs();
     damage_every_bit_and_length("model.ckpt-7.index");
     damage_every_bit_and_length("model.ckpt-7.data-00000-of-00001");
+}
+
+/* ---- what others, or nobody, would write ---- */
+
+/* An index of these entries, checksums and all, beside a data file of `words`, four floats. */
+typedef struct stored {
+    const char *key;
+    size_t key_size;
+    int64_t dtype;
+    const char *shape; /* packed; NULL: none */
+    size_t shape_size;
+    int64_t shard, offset, size;
+    const char *slices; /* packed, with their tags */
+    size_t slices_size;
+} stored;
+
+static const float words[] = {1, 2, 3, 4};
+enum { LAST = sizeof words };
+static const char good_header[] = "\x08\1\x1a\2\x08\1";
+
+static void put_field(twi_text *to, int field, int64_t value)
+{
+    char bytes[1 + TWI_VARINT_BYTES] = {(char)(field << 3)};
+    twi_text_append(to, bytes, 1 + (size_t)twi_put_varint(bytes + 1, (uint64_t)value));
+}
+
+static void put_entry(twi_table_builder *table, const stored *e)
+{
+    twi_text value = {0};
+    char crc[5] = {6 << 3 | 5};
+    put_field(&value, 1, e->dtype);
+    if (e->shape) {
+        twi_text_append(&value, (char[]){2 << 3 | 2, (char)e->shape_size}, 2);
+        twi_text_append(&value, e->shape, e->shape_size);
+    }
+    put_field(&value, 3, e->shard);
+    put_field(&value, 4, e->offset);
+    put_field(&value, 5, e->size);
+    if (e->offset >= 0 && e->size >= 0 && e->offset <= LAST && e->size <= LAST - e->offset)
+        twi_put32(crc + 1, twi_crc32c_mask(twi_crc32c(0, (const char *)words + e->offset, (size_t)e->size)));
+    twi_text_append(&value, crc, 5);
+    twi_text_append(&value, e->slices ? e->slices : "", e->slices_size);
+    twi_table_add(table, e->key, e->key_size, value.data, value.size);
+    twi_text_free(&value);
+}
+
+static void store_made(const char *header, size_t header_size, const stored *entries, int count)
+{
+    twi_table_builder table;
+    twi_table_start(&table, 0);
+    if (header)
+        twi_table_add(&table, "", 0, header, header_size);
+    for (int i = 0; i < count; i++)
+        put_entry(&table, &entries[i]);
+    assert_ok(twi_table_finish(&table, &error));
+    store(in_folder("made-1.index"), table.file.data, table.file.size);
+    store(in_folder("made-1.data-00000-of-00001"), (const char *)words, sizeof words);
+    twi_table_free(&table);
+}
+
+/* What reading all of the checkpoint ends with: opening, checking, or reading tensor "a". */
+static void assert_made(tw_status expected, const char *part)
+{
+    tw_checkpoint *checkpoint = NULL;
+    tw_tensor *tensor = NULL;
+    error = (tw_error){0};
+    tw_status status = tw_checkpoint_open(in_folder("made-1"), &checkpoint, &error);
+    if (status == TW_OK && tw_checkpoint_find(checkpoint, "a") >= 0)
+        status = tw_checkpoint_read(checkpoint, "a", &tensor, &error);
+    if (status == TW_OK)
+        status = twi_bundle_verify(checkpoint, &error);
+    tw_tensor_release(tensor);
+    tw_checkpoint_close(checkpoint);
+    if (status != expected || !strstr(error.message, part))
+        fail_msg("status %d, \"%s\"; expected %d, \"%s\"", status, error.message, expected, part);
+    if (expected != TW_OK)
+        assert_message(error.message, "made-1");
+}
+
+#define ONE BYTES("\x12\2\x08\1") /* the shape [1] */
+#define MANY "\x12\6\x08\x80\x80\x80\x80\x10" /* a dimension of 2^32 */
+
+static void headers_of_other_formats_are_refused_by_what_they_say(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *header;
+        size_t size;
+        tw_status status;
+        const char *part;
+    } cases[] = {
+        {BYTES(good_header), TW_OK, ""},
+        {BYTES("\x08\1"), TW_OK, ""},                                      /* without a version */
+        {BYTES("\x08\1\x1a\2\x10\1"), TW_OK, ""},                          /* for readers of our version on */
+        {BYTES("\x08\1\x1a\2\x10\2"), TW_UNIMPLEMENTED, "version 2 of the format or later, this is 1"},
+        {BYTES("\x08\1\x1a\2\x18\2"), TW_OK, ""},                          /* not for those of another version */
+        {BYTES("\x08\1\x1a\4\x18\2\x18\1"), TW_UNIMPLEMENTED, "not to be read by version 1 of the format"},
+        {BYTES("\x08\1\x10\1"), TW_UNIMPLEMENTED, "big-endian"},
+        {BYTES("\x08\1\x10\7"), TW_UNIMPLEMENTED, "big-endian"},
+        {BYTES(""), TW_DATA_LOSS, "0 data files"},
+        {BYTES("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\1"), TW_DATA_LOSS, "-1 data files"},
+        {BYTES("\x08\xa0\x8d\6"), TW_DATA_LOSS, "100000 data files"},
+        {BYTES("\x08\2"), TW_NOT_FOUND, "made-1.data-00000-of-00002"},
+        {BYTES("\x08"), TW_DATA_LOSS, "its header cannot be understood"},
+        {BYTES("\x1a\x7f"), TW_DATA_LOSS, "its header cannot be understood"},
+        {NULL, 0, TW_DATA_LOSS, "it has no header"},
+    };
+    static const stored one = {BYTES("a"), TW_FLOAT32, ONE, 0, 0, 4, NULL, 0};
+    skip_syncs();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        store_made(cases[i].header, cases[i].size, &one, 1);
+        assert_made(cases[i].status, cases[i].part);
+    }
+    store_made(NULL, 0, NULL, 0);
+    assert_made(TW_DATA_LOSS, "it has no header");
+    store_made(BYTES(good_header), NULL, 0);
+    assert_made(TW_OK, "");
+}
+
+static void entries_that_contradict_the_data_are_refused_by_name(void **state)
+{
+    (void)state;
+    static const struct {
+        stored entry;
+        tw_status status;
+        const char *part;
+    } cases[] = {
+        {{BYTES("a"), TW_FLOAT32, ONE, 0, 4, 4, NULL, 0}, TW_OK, ""},
+        {{BYTES("a"), TW_FLOAT32, NULL, 0, 0, 12, 4, NULL, 0}, TW_OK, ""}, /* no shape: a scalar */
+        /* types */
+        {{BYTES("a"), 0, ONE, 0, 0, 4, NULL, 0}, TW_UNIMPLEMENTED, "TensorFlow's number 0"},
+        {{BYTES("a"), 999, ONE, 0, 0, 4, NULL, 0}, TW_UNIMPLEMENTED, "TensorFlow's number 999"},
+        {{BYTES("a"), TW_RESOURCE, ONE, 0, 0, 4, NULL, 0}, TW_UNIMPLEMENTED, "'a' cannot be read"},
+        {{BYTES("a"), TW_VARIANT, ONE, 0, 0, 4, NULL, 0}, TW_UNIMPLEMENTED, "'a' cannot be read"},
+        {{BYTES("b"), TW_VARIANT, ONE, 0, 0, 4, NULL, 0}, TW_UNIMPLEMENTED, "'b' cannot be checked"},
+        {{BYTES("a"), TW_FLOAT64, ONE, 0, 0, 4, NULL, 0}, TW_DATA_LOSS, "1 elements of type double, but 4 bytes"},
+        {{BYTES("a"), TW_INT8, ONE, 0, 0, 4, NULL, 0}, TW_DATA_LOSS, "1 elements of type int8, but 4 bytes"},
+        {{BYTES("a"), TW_STRING, ONE, 0, 0, 4, NULL, 0}, TW_DATA_LOSS, "1 elements of type string, but 4 bytes"},
+        {{BYTES("a"), TW_STRING, ONE, 0, 0, 3, NULL, 0}, TW_DATA_LOSS, "1 elements of type string, but 3 bytes"},
+        {{BYTES("a"), TW_STRING, ONE, 0, 0, 16, NULL, 0}, TW_DATA_LOSS, "the lengths of its strings do not add up"},
+        /* places */
+        {{BYTES("a"), TW_FLOAT32, ONE, 1, 0, 4, NULL, 0}, TW_DATA_LOSS, "'a' lies in data file 1 of 1"},
+        {{BYTES("a"), TW_FLOAT32, ONE, -1, 0, 4, NULL, 0}, TW_DATA_LOSS, "'a' lies in data file -1 of 1"},
+        {{BYTES("a"), TW_FLOAT32, ONE, 0, -1, 4, NULL, 0}, TW_DATA_LOSS, "4 bytes at -1"},
+        {{BYTES("a"), TW_FLOAT32, ONE, 0, 13, 4, NULL, 0}, TW_DATA_LOSS, "at 13, but its data file has only 16"},
+        {{BYTES("a"), TW_FLOAT32, ONE, 0, 17, 4, NULL, 0}, TW_DATA_LOSS, "4 bytes at 17"},
+        {{BYTES("a"), TW_FLOAT32, ONE, 0, INT64_MAX, 4, NULL, 0}, TW_DATA_LOSS, "its data file has only 16"},
+        {{BYTES("a"), TW_FLOAT32, ONE, 0, 0, -4, NULL, 0}, TW_DATA_LOSS, "-4 bytes at 0"},
+        {{BYTES("a"), TW_FLOAT32, ONE, 0, 0, 8, NULL, 0}, TW_DATA_LOSS, "1 elements of type float, but 8 bytes"},
+        {{BYTES("a"), TW_FLOAT32, ONE, 0, 0, INT64_MAX, NULL, 0}, TW_DATA_LOSS, "its data file has only 16"},
+        /* shapes */
+        {{BYTES("a"), TW_FLOAT32, BYTES("\x12\2\x08\2"), 0, 0, 4, NULL, 0}, TW_DATA_LOSS, "2 elements of type float"},
+        {{BYTES("a"), TW_FLOAT32, BYTES("\x12\2\x08\0"), 0, 0, 0, NULL, 0}, TW_OK, ""},
+        {{BYTES("a"), TW_FLOAT32, BYTES("\x12\x0b\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\1"), 0, 0, 4, NULL, 0},
+         TW_DATA_LOSS, "'a' has an impossible shape"},
+        {{BYTES("a"), TW_FLOAT32, BYTES("\x18\1"), 0, 0, 4, NULL, 0}, TW_DATA_LOSS, "'a' has an impossible shape"},
+        {{BYTES("a"), TW_FLOAT32, BYTES("\x12\x0a\x08\x80\x80\x80\x80\x80\x80\x80\x80\x40"), 0, 0, 4, NULL, 0},
+         TW_DATA_LOSS, "4 bytes of data"}, /* elements that fit, bytes that do not */
+        {{BYTES("a"), TW_FLOAT32, BYTES(MANY MANY), 0, 0, 4, NULL, 0},
+         TW_DATA_LOSS, "'a' has an impossible shape"},
+        /* names, and what is no entry */
+        {{BYTES("a\0b"), TW_FLOAT32, ONE, 0, 0, 4, NULL, 0}, TW_DATA_LOSS, "has a zero byte"},
+        {{BYTES("a"), TW_FLOAT32, BYTES("\x12\x7f"), 0, 0, 4, NULL, 0}, TW_DATA_LOSS, "'a' cannot be understood"},
+    };
+    skip_syncs();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        store_made(BYTES(good_header), &cases[i].entry, 1);
+        assert_made(cases[i].status, cases[i].part);
+    }
+}
+
+/* The key of a part of "a", [4]. */
+static twi_text part_key(const char *text)
+{
+    twi_slice slice;
+    twi_text key = {0};
+    assert_ok(twi_slice_parse(text, &slice, &error));
+    twi_slice_key("a", &slice, &key);
+    return key;
+}
+
+static void parts_that_do_not_make_a_whole_are_refused(void **state)
+{
+    (void)state;
+#define FOUR BYTES("\x12\2\x08\4")
+#define TWO BYTES("\x12\2\x08\2")
+#define HALF(start) "\x3a\6\x0a\4\x08" start "\x10\2" /* two from there */
+#define EXTENT "\x0a\4\x08\0\x10\2"
+#define MINUS "\xff\xff\xff\xff\xff\xff\xff\xff\xff\1"
+    static const struct {
+        int64_t dtype, part_dtype;
+        const char *slices;
+        size_t size;
+        tw_status status;
+        const char *part;
+    } cases[] = {
+        {TW_FLOAT32, TW_FLOAT32, BYTES(HALF("\0") HALF("\2")), TW_OK, ""},
+        {TW_FLOAT32, TW_FLOAT32, BYTES(HALF("\0")), TW_NOT_FOUND, "do not cover what is asked for"},
+        {TW_FLOAT32, TW_FLOAT32, BYTES(HALF("\0") HALF("\1")), TW_DATA_LOSS, "part 1 of tensor 'a' is not there"},
+        {TW_FLOAT32, TW_INT32, BYTES(HALF("\0") HALF("\2")), TW_DATA_LOSS, "part 0 of tensor 'a' is not there"},
+        {TW_STRING, TW_STRING, BYTES(HALF("\0") HALF("\2")), TW_UNIMPLEMENTED, "strings in parts"},
+        {TW_FLOAT32, TW_FLOAT32, BYTES("\x3a\2\x0a\0"), TW_DATA_LOSS, "part 0 of tensor 'a' is not there"}, /* all */
+        {TW_FLOAT32, TW_FLOAT32, BYTES("\x3a\0"), TW_DATA_LOSS, "part 0 of tensor 'a' is not there"},
+        {TW_FLOAT32, TW_FLOAT32, BYTES("\x3a\x0c" EXTENT EXTENT HALF("\2")), TW_OK, ""}, /* more than dimensions */
+        {TW_FLOAT32, TW_FLOAT32, BYTES(HALF("\3")), TW_DATA_LOSS, "part 0 of tensor 'a' lies outside"},
+        {TW_FLOAT32, TW_FLOAT32, BYTES(HALF("\5")), TW_DATA_LOSS, "part 0 of tensor 'a' lies outside"},
+        {TW_FLOAT32, TW_FLOAT32, BYTES("\x3a\x0f\x0a\x0d\x08" MINUS "\x10\2"), TW_DATA_LOSS, "lies outside"},
+        {TW_FLOAT32, TW_FLOAT32, BYTES("\x3a\x0f\x0a\x0d\x08\0\x10" MINUS), TW_DATA_LOSS, "lies outside"},
+    };
+    twi_text keys[] = {part_key("4 0,2"), part_key("4 2,2")};
+    skip_syncs();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        stored entries[] = {
+            {keys[0].data, keys[0].size, cases[i].part_dtype, TWO, 0, 0, 8, NULL, 0},
+            {keys[1].data, keys[1].size, cases[i].part_dtype, TWO, 0, 8, 8, NULL, 0},
+            {BYTES("a"), cases[i].dtype, FOUR, 0, 0, 0, cases[i].slices, cases[i].size},
+        };
+        int without = cases[i].dtype == TW_STRING ? 2 : 0;
+        store_made(BYTES(good_header), entries + without, 3 - without);
+        assert_made(cases[i].status, cases[i].part);
+    }
+    stored wide[] = {{keys[0].data, keys[0].size, TW_FLOAT32, FOUR, 0, 0, 16, NULL, 0},
+                     {BYTES("a"), TW_FLOAT32, FOUR, 0, 0, 0, BYTES(HALF("\0"))}};
+    store_made(BYTES(good_header), wide, 2);
+    assert_made(TW_DATA_LOSS, "a part of it has another shape than its place");
+    twi_text_free(&keys[0]);
+    twi_text_free(&keys[1]);
+}
+
+/* Each file of a checkpoint beside the other one of another. */
+static void files_of_different_checkpoints_are_not_taken_for_one(void **state)
+{
+    (void)state;
+    static const char *const suffixes[] = {".index", ".data-00000-of-00001"};
+    char from[6][200], name[64];
+    int refused = 0;
+    skip_syncs();
+    for (int step = 1; step <= 3; step++) {
+        assert_ok(save(step));
+        snprintf(from[step - 1], sizeof from[0], "%s/model.ckpt-%d", folder, step);
+    }
+    snprintf(from[3], sizeof from[0], "%s/checkpoint", GOLDEN_DIR);
+    snprintf(from[4], sizeof from[0], "%s/checkpoint_foreign", GOLDEN_DIR);
+    snprintf(from[5], sizeof from[0], "%s/checkpoint_parts", GOLDEN_DIR);
+    for (int i = 0; i < 6; i++)
+        for (int k = 0; k < 6; k++) {
+            for (int f = 0; f < 2; f++) {
+                char path[256];
+                snprintf(path, sizeof path, "%s%s", from[f ? k : i], suffixes[f]);
+                file file = load(path);
+                snprintf(name, sizeof name, "mixed-9%s", suffixes[f]);
+                store(in_folder(name), file.bytes, file.size);
+                twi_free(file.bytes);
+            }
+            error = (tw_error){0};
+            tw_status status = tw_checkpoint_verify(in_folder("mixed-9"), &error);
+            assert_int_equal(status, i == k ? TW_OK : TW_DATA_LOSS);
+            refused += i != k;
+            if (i != k)
+                assert_message(error.message, "mixed-9");
+        }
+    assert_int_equal(refused, 30);
 }
 
 /* ---- faults ---- */
@@ -692,7 +995,7 @@ static void running_out_of_memory_is_reported_and_leaks_nothing(void **state)
     (void)state;
     tw_tensor *one = tw_tensor_from(TW_FLOAT32, TW_SHAPE(2, 1), (float[]){1, 2});
     tw_tensor *two = tw_tensor_string("tower", 5);
-    tw_named_tensor tensors[] = {{"one", one}, {"two", two}};
+    tw_named_tensor tensors[] = {{"one", one}, {"parts", one, "4 1 2,2:-"}, {"parts", one, "4 1 0,2:-"}, {"two", two}};
     bool failed = true;
     for (int n = 0; failed; n++) {
         tw_checkpoint *checkpoint = NULL;
@@ -700,19 +1003,23 @@ static void running_out_of_memory_is_reported_and_leaks_nothing(void **state)
         tw_status status;
         error = (tw_error){0};
         fail_allocation(n);
-        status = tw_checkpoint_save(folder, "m", 1, tensors, 2, 2, &error);
+        status = tw_checkpoint_save(folder, "m", 1, tensors, 4, 2, &error);
         if (status == TW_OK)
             status = tw_checkpoint_open(folder, &checkpoint, &error);
         if (status == TW_OK)
             status = tw_checkpoint_read(checkpoint, "two", &read, &error);
+        if (status == TW_OK) {
+            tw_tensor_release(read);
+            status = tw_checkpoint_read(checkpoint, "parts", &read, &error);
+        }
         tw_tensor_release(read);
         tw_checkpoint_close(checkpoint);
         assert_int_equal(memory.live, 0);
         failed = stop_failing_allocations();
         if (!failed)
             assert_int_equal(status, TW_OK);
-        else if (status != TW_OK)
-            assert_int_equal(status, TW_RESOURCE_EXHAUSTED);
+        else if (status != TW_OK && status != TW_RESOURCE_EXHAUSTED)
+            fail_msg("allocation %d: status %d: %s", n, status, error.message);
     }
     tw_tensor_release(one);
     tw_tensor_release(two);
@@ -875,6 +1182,50 @@ static void blocks_with_right_checksums_and_wrong_contents_are_refused(void **st
     assert_block_refused("\0\0\0\0\xff\xff\xff\xff", "restarts");
 }
 
+/* Names share what they begin with in the file, and not in memory. */
+static void names_may_not_take_many_times_the_memory_of_the_file(void **state)
+{
+    (void)state;
+    enum { LONG = 100 };
+    static const char value[] = "\x08\1\x28\4"; /* a float */
+    twi_text block = {0};
+    twi_table_builder table;
+    store(in_folder("made-1.data-00000-of-00001"), "1234", 4);
+    twi_text_append(&block, "\0\0\2\x08\1", 5);
+    twi_text_append(&block, (char[]){0, LONG, sizeof value - 1}, 3);
+    skip_syncs();
+    for (int i = 0; i < LONG; i++)
+        twi_text_append(&block, "n", 1);
+    twi_text_append(&block, value, sizeof value - 1);
+    for (int names = 2; names < 2000; names++) { /* each one byte longer than that before it */
+        char shared[TWI_VARINT_BYTES];
+        twi_text_append(&block, shared, (size_t)twi_put_varint(shared, LONG + (uint64_t)names - 2));
+        twi_text_append(&block, (char[]){1, sizeof value - 1, 'n'}, 3);
+        twi_text_append(&block, value, sizeof value - 1);
+        if (names != 20 && names != 1999)
+            continue;
+        twi_text whole = {0};
+        twi_text_append(&whole, block.data, block.size);
+        twi_text_append(&whole, END, 8);
+        wrap_block(&table, whole.data, whole.size, 0);
+        store(in_folder("made-1.index"), table.file.data, table.file.size);
+        tw_checkpoint *checkpoint = NULL;
+        error = (tw_error){0};
+        tw_status status = tw_checkpoint_open(in_folder("made-1"), &checkpoint, &error);
+        if (names == 20) {
+            assert_ok(status);
+            assert_int_equal(tw_checkpoint_count(checkpoint), 20);
+        } else {
+            assert_int_equal(status, TW_DATA_LOSS);
+            assert_message(error.message, "its names are too long for a file of its size");
+        }
+        tw_checkpoint_close(checkpoint);
+        twi_table_free(&table);
+        twi_text_free(&whole);
+    }
+    twi_text_free(&block);
+}
+
 static void compressed_block_is_expanded(void **state)
 {
     (void)state;
@@ -994,6 +1345,7 @@ int main(void)
         TEST(tensors_of_every_type_are_saved_as_tensorflow_saves_them),
         TEST(what_tower_lacks_is_listed_and_refused_by_name),
         TEST(a_tensor_in_parts_is_read_whole_and_in_other_parts),
+        TEST(keys_of_parts_sort_as_names_and_numbers_do),
         TEST(parts_are_saved_as_tensorflow_saves_them),
         TEST(old_checkpoints_go_and_the_state_file_lists_the_rest),
         TEST(list_is_ordered_by_step_as_a_number),
@@ -1006,6 +1358,10 @@ int main(void)
         TEST(a_string_longer_than_the_pieces_of_a_file_is_read_whole),
         TEST(impossible_requests_are_refused_by_name),
         TEST(any_flipped_bit_or_missing_end_is_refused),
+        TEST(headers_of_other_formats_are_refused_by_what_they_say),
+        TEST(entries_that_contradict_the_data_are_refused_by_name),
+        TEST(parts_that_do_not_make_a_whole_are_refused),
+        TEST(files_of_different_checkpoints_are_not_taken_for_one),
         TEST(failed_save_loses_nothing_and_can_be_repeated),
         TEST(failed_save_over_the_same_step_leaves_the_old_or_the_new),
         TEST(save_killed_at_any_call_loses_nothing),
@@ -1013,6 +1369,7 @@ int main(void)
         cmocka_unit_test(entries_come_back_whatever_the_size_of_blocks),
         cmocka_unit_test(table_in_blocks_is_refused_for_any_flipped_bit_or_missing_end),
         cmocka_unit_test(blocks_with_right_checksums_and_wrong_contents_are_refused),
+        TEST(names_may_not_take_many_times_the_memory_of_the_file),
         cmocka_unit_test(compressed_block_is_expanded),
         cmocka_unit_test(snappy_knows_literals_and_all_three_copies),
         cmocka_unit_test(running_out_of_memory_is_reported),

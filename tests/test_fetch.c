@@ -406,6 +406,139 @@ static void archives_that_are_not_as_expected_are_refused(void **state)
     assert_fails(twi_fetch(&set, to, NULL, NULL, NULL, &error), TW_DATA_LOSS, "does not hold inside/a.bin");
 }
 
+/* An entry of a tar as somebody might make it by hand, and what lies behind its header. */
+struct hostile {
+    char type;
+    const char *name, *link;
+    int64_t size; /* as the header says it */
+    const char *text; /* NULL: as much of `content` as a member has */
+};
+
+static void put_header(FILE *file, const struct hostile *h)
+{
+    unsigned char block[512] = {0};
+    unsigned sum = 0;
+    snprintf((char *)block, 100, "%s", h->name);
+    memcpy(block + 100, "0000644", 7);
+    if (h->size >= 0 && h->size < (int64_t)1 << 33)
+        snprintf((char *)block + 124, 12, "%011llo", (long long)h->size);
+    else /* in base 256 */
+        for (int i = 0; i < 12; i++)
+            block[124 + i] = (unsigned char)(i < 4 ? h->size >> 63 : h->size >> 8 * (11 - i));
+    block[124] |= h->size < 0 || h->size >= (int64_t)1 << 33 ? 0x80 : 0;
+    memcpy(block + 148, "        ", 8);
+    block[156] = (unsigned char)h->type;
+    snprintf((char *)block + 157, 100, "%s", h->link ? h->link : "");
+    memcpy(block + 257, "ustar\00000", 8);
+    for (int i = 0; i < 512; i++)
+        sum += block[i];
+    snprintf((char *)block + 148, 8, "%06o", sum);
+    assert_int_equal(fwrite(block, 1, sizeof block, file), sizeof block);
+}
+
+static void put_hostile(FILE *file, const struct hostile *h)
+{
+    size_t size = h->text ? strlen(h->text) : MEMBER;
+    put_header(file, h);
+    assert_int_equal(fwrite(h->text ? h->text : (const char *)content, 1, size, file), size);
+    for (; size % 512; size++)
+        fputc(0, file);
+}
+
+/* Below the root there is nothing but what was there and whole members. */
+static void assert_nothing_else_was_written(const char *name)
+{
+    char command[2400], line[512] = "";
+    snprintf(command, sizeof command,
+             "find '%s' -mindepth 1 ! -path '%s' ! -path '%s' ! -name set.tar.gz ! -name '*lock*' ! -path '%s/inside' "
+             "! '(' -path '%s/inside/a.bin' -type f -size %dc ')'",
+             root, from, to, to, to, MEMBER);
+    FILE *found = popen(command, "r");
+    if (fgets(line, sizeof line, found))
+        fail_msg("an archive with '%s' left %s", name, line);
+    pclose(found);
+}
+
+static void no_entry_of_an_archive_leads_out_of_its_folder(void **state)
+{
+    (void)state;
+    static const struct hostile after = {'0', "inside/a.bin", NULL, MEMBER, NULL};
+    static const struct hostile entries[] = {
+        /* names */
+        {'0', "../a.bin", NULL, MEMBER, NULL}, {'0', "/tower-was-here", NULL, MEMBER, NULL},
+        {'0', "inside/../../a.bin", NULL, MEMBER, NULL}, {'0', "inside/../a.bin", NULL, MEMBER, NULL},
+        {'0', "inside/a.bin/../../../a.bin", NULL, MEMBER, NULL}, {'0', "inside/./c.bin", NULL, MEMBER, NULL},
+        {'0', "inside//c.bin", NULL, MEMBER, NULL}, {'0', "inside/a.bin/", NULL, MEMBER, NULL},
+        {'0', "inside", NULL, MEMBER, NULL}, {'0', "inside/", NULL, MEMBER, NULL}, {'0', "..", NULL, MEMBER, NULL},
+        {'0', ".", NULL, MEMBER, NULL}, {'0', "", NULL, MEMBER, NULL}, {'0', "inside\\c.bin", NULL, MEMBER, NULL},
+        {'0', "inside/a.bin\n", NULL, MEMBER, NULL}, {'0', "~/a.bin", NULL, MEMBER, NULL},
+        /* kinds that are no files */
+        {'1', "inside/a.bin", "../../a.bin", 0, ""}, {'2', "inside/a.bin", "/etc/passwd", 0, ""},
+        {'2', "inside", "..", 0, ""}, {'3', "inside/a.bin", NULL, 0, ""}, {'4', "inside/a.bin", NULL, 0, ""},
+        {'5', "inside/a.bin", NULL, 0, ""}, {'6', "inside/a.bin", NULL, 0, ""}, {'5', "..", NULL, 0, ""},
+        /* sizes */
+        {'0', "inside/a.bin", NULL, (int64_t)1 << 30, NULL}, {'0', "inside/a.bin", NULL, INT64_MAX, NULL},
+        {'0', "inside/a.bin", NULL, -1, NULL}, {'0', "inside/a.bin", NULL, MEMBER - 1, NULL},
+        {'0', "inside/a.bin", NULL, 0, ""}, {'0', "inside/c.bin", NULL, (int64_t)1 << 40, NULL},
+        /* headers about what follows */
+        {'x', "x", NULL, 19, "19 path=../outside\n"}, {'x', "x", NULL, 24, "24 path=/tower-was-here\n"},
+        {'x', "x", NULL, 19, "19 size=1073741824\n"}, {'x', "x", NULL, 26, "26 GNU.sparse.size=999999\n"},
+        {'x', "x", NULL, 19, "99999999999 path=a\n"}, {'x', "x", NULL, (int64_t)1 << 30, "19 path=../outside\n"},
+        {'L', "././@LongLink", NULL, 11, "../outside"}, {'L', "././@LongLink", NULL, (int64_t)1 << 30, "../outside"},
+        {'K', "././@LongLink", NULL, 11, "/etc/passwd"}, {'g', "g", NULL, 19, "19 path=../outside\n"},
+    };
+    char path[400], *bytes;
+    size_t size;
+    mkdir(to, 0700);
+    snprintf(path, sizeof path, "%s/set.tar.gz", to);
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
+        FILE *file = fopen(path, "wb");
+        put_hostile(file, &entries[i]);
+        put_hostile(file, &after);
+        fclose(file);
+        assert_ok(twi_file_read(path, 1 << 24, &bytes, &size, &error));
+        hash(bytes, size, sha);
+        free(bytes);
+        twi_fetch_set set = archive_set((long)size);
+        assert_fails(twi_fetch(&set, to, NULL, NULL, NULL, &error), TW_DATA_LOSS, "set.tar.gz'");
+        assert_nothing_else_was_written(entries[i].name);
+        assert_int_not_equal(access("/tower-was-here", F_OK), 0);
+    }
+}
+
+/* 32 MB of zeros in 32 KB. */
+static void what_is_not_wanted_is_passed_over_however_large_it_becomes(void **state)
+{
+    (void)state;
+    char path[400];
+    static const char zeros[1 << 16];
+    snprintf(path, sizeof path, "%s/set.tar.gz", to);
+    mkdir(to, 0700);
+    struct archive *archive = archive_write_new();
+    archive_write_add_filter_gzip(archive);
+    archive_write_set_format_ustar(archive);
+    assert_int_equal(archive_write_open_filename(archive, path), ARCHIVE_OK);
+    struct archive_entry *entry = archive_entry_new();
+    archive_entry_set_pathname(entry, "inside/c.bin");
+    archive_entry_set_filetype(entry, AE_IFREG);
+    archive_entry_set_size(entry, 512 * (la_int64_t)sizeof zeros);
+    assert_int_equal(archive_write_header(archive, entry), ARCHIVE_OK);
+    for (int i = 0; i < 512; i++)
+        archive_write_data(archive, zeros, sizeof zeros);
+    archive_entry_free(entry);
+    archive_write_close(archive);
+    archive_write_free(archive);
+    char *bytes;
+    size_t size;
+    assert_ok(twi_file_read(path, 1 << 24, &bytes, &size, &error));
+    assert_in_range(size, 1, 1 << 16);
+    hash(bytes, size, sha);
+    free(bytes);
+    twi_fetch_set set = archive_set((long)size);
+    assert_fails(twi_fetch(&set, to, NULL, NULL, NULL, &error), TW_DATA_LOSS, "does not hold inside/a.bin");
+    assert_nothing_else_was_written("inside/c.bin");
+}
+
 static void archive_cut_anywhere_leaves_no_half_member(void **state)
 {
     (void)state;
@@ -456,6 +589,8 @@ int main(void)
         in_a_directory(full_disk_is_reported_as_such),
         in_a_directory(wanted_members_come_out_of_an_archive_and_nothing_else),
         in_a_directory(archives_that_are_not_as_expected_are_refused),
+        in_a_directory(no_entry_of_an_archive_leads_out_of_its_folder),
+        in_a_directory(what_is_not_wanted_is_passed_over_however_large_it_becomes),
         in_a_directory(archive_cut_anywhere_leaves_no_half_member),
         in_a_directory(unknown_names_are_refused),
     };

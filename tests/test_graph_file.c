@@ -143,6 +143,19 @@ static void what_is_no_text_of_a_graph_is_refused_by_line(void **state)
          "expected the name of a type, as DT_FLOAT, found 'DT_FLOATS"},
         {"node { name: 'a' op: 'NoOp' attr { key: 'n' value { i: 1.5 } } }", "expected a whole number, found '1.5"},
         {"versions { producer: 134 } node 3", "expected ':' or '{'"},
+        {"node { name: 'a' op: 'Const' attr { key: 'dtype' value { type: } } }", "expected a value, found '}"},
+        {"node { name: 'a' op: 'NoOp' attr { key: 'n' value { i: 99999999999999999999 } } }",
+         "expected a whole number"},
+        {"node { name: 'a' op: 'NoOp' attr { key: 'n' value { f: 1.5x } } }", "expected a number, found '1.5x"},
+        {"node { name: 'a' op: 'NoOp' attr { key: 'n' value { i: 'x' } } }", "expected a number or a word"},
+        {"node { name: 'a' op: 'NoOp' attr { key: 'n' value: 3 } }", "expected a message in braces, found '3"},
+        {"node { name: 'a' op: 'NoOp' attr { key: 'n' value { list { i: [1 2] } } } }",
+         "expected ',' or ']', found '2"},
+        {"node { name: 'a' op: 'NoOp' attr { key: 'n' value { list { i: [1,", "expected a value"},
+        {"node < name: 'a' op: 'NoOp' }", "expected the name of a field, found '}"},
+        {"node < name: 'a' op: 'NoOp'", "expected '>'"},
+        {"node { name: 'a\\", "expected the quote that ends a text"},
+        {"node { name: 'a' op: 'NoOp' [any", "expected ':' or '{'"},
         {"node { name: 'a' op: 'NoOp' attr { key: 'n' value { b: maybe } } }", "expected true or false"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -165,10 +178,18 @@ static void a_text_may_be_written_in_all_its_ways(void **state)
     const char *path = write_file("# a graph\n"
                                   "version: 0\nnot_known { inner: [1, 2.5, 'x'] [type.of/any] { more: -3 } };\n"
                                   "node < name: \"te\" 'xt', op: 'Const' attr { key: 'dtype' value { type: 7 } }\n"
-                                  "  attr { key: 'value' value { tensor { dtype: DT_STRING tensor_shape { dim { size: 2 } }\n"
-                                  "    string_val: ['a\\000b\\x21\\n', '\\303\\244'] } } } >\n"
+                                  "  attr { key: 'value' value { tensor { dtype: DT_STRING\n"
+                                  "    tensor_shape { dim { size: 3 } }\n"
+                                  "    string_val: ['a\\000b\\x21\\n', '\\303\\244',\n"
+                                  "      \"\\X4a\\x4g\\7\\'\\\"\\q\"] } } } >\n"
                                   "node { name: 'f' op: 'Const' attr { key: 'dtype' value { type: DT_FLOAT } }\n"
                                   "  attr { key: 'value' value { tensor { dtype: DT_FLOAT float_val: -1.5e0f } } } }\n"
+                                  "node { name: 'd' op: 'Const' attr { key: 'dtype' value { type: DT_DOUBLE } }\n"
+                                  "  attr { key: 'value' value { tensor { dtype: DT_DOUBLE double_val: -inf } } } }\n"
+                                  "node { name: 't' op: 'Const' attr { key: 'dtype' value { type: DT_BOOL } }\n"
+                                  "  attr { key: 'value' value { tensor { dtype: DT_BOOL\n"
+                                  "    tensor_shape { dim { size: 6 } }\n"
+                                  "    bool_val: [true, false, t, f, 1, 0] } } } }\n"
                                   "versions { producer: 0x80 bad_consumers: [] }");
     assert_ok(tw_graph_load(graph, path, &(tw_load_options){.prefix = "in"}, NULL, &error));
     unlink(path);
@@ -177,6 +198,11 @@ static void a_text_may_be_written_in_all_its_ways(void **state)
     assert_int_equal(strings[0].size, 5);
     assert_memory_equal(strings[0].data, "a\0b!\n", 5);
     assert_memory_equal(strings[1].data, "\xc3\xa4", 2);
+    assert_string_equal(strings[2].data, "J\x04g\a'\"q");
+    assert_true(tw_node_attr(tw_graph_find(graph, "in/t"), "value")->tensor != NULL);
+    assert_int_equal(tw_tensor_value(tw_node_attr(tw_graph_find(graph, "in/t"), "value")->tensor, 1), 0);
+    assert_int_equal(tw_tensor_value(tw_node_attr(tw_graph_find(graph, "in/t"), "value")->tensor, 2), 1);
+    assert_float_equal(tw_tensor_value(tw_node_attr(tw_graph_find(graph, "in/d"), "value")->tensor, 0), -INFINITY, 0);
     assert_float_equal(tw_tensor_value(tw_node_attr(tw_graph_find(graph, "in/f"), "value")->tensor, 0), -1.5, 0);
     tw_graph_destroy(graph);
 }

@@ -500,6 +500,54 @@ static double distance(tw_session *session, const tw_variable *variable, const d
     return isnan(squares) ? INFINITY : worst;
 }
 
+static void towers_of_the_residual_network_give_classes_and_probabilities(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_model small = *tw_model_find("resnet20");
+    small.layers = 8;
+    tw_graph *g = tw_graph_create();
+    tw_output images = tw_placeholder(g, TW_FLOAT32, TW_SHAPE(BATCH, SIDE, SIDE, 3)), fetches[3];
+    tw_output labels = tw_placeholder(g, TW_INT32, TW_SHAPE(BATCH));
+    for (int i = 0; i < 2; i++)
+        TW_NAME_SCOPE(g, "tower_%d", i) {
+            tw_model_loss(g, &small, images, labels, TW_FLOAT32);
+            tw_reuse_variables(g);
+        }
+    tw_output init = tw_initialize_variables(g);
+    assert_int_equal(tw_get_collection(g, "classes", "tower_1", &fetches[0], 1), 1);
+    assert_int_equal(tw_get_collection(g, "probabilities", "tower_1", &fetches[1], 1), 1);
+    fetches[2] = tw_node_output(tw_graph_find(g, "tower_1/cross_entropy"), 0);
+
+    static float pixels[BATCH * IMAGE];
+    int32_t right[BATCH];
+    tw_session *session;
+    tw_tensor *results[3] = {0};
+    fill_batch(0, pixels, right);
+    tw_feed feeds[] = {{images, tw_tensor_from(TW_FLOAT32, TW_SHAPE(BATCH, SIDE, SIDE, 3), pixels)},
+                       {labels, tw_tensor_from(TW_INT32, TW_SHAPE(BATCH), right)}};
+    assert_ok(tw_session_create(g, NULL, &session, &error));
+    assert_ok(tw_session_run(session, NULL, 0, &init, 1, NULL, &error));
+    assert_ok(tw_session_run(session, feeds, 2, fetches, 3, results, &error));
+    double loss = 0;
+    for (int i = 0; i < BATCH; i++) {
+        double sum = 0, chosen = tw_tensor_value(results[1], i * 11 + (int64_t)tw_tensor_value(results[0], i));
+        for (int k = 0; k < 11; k++) {
+            sum += tw_tensor_value(results[1], i * 11 + k);
+            assert_true(tw_tensor_value(results[1], i * 11 + k) <= chosen);
+        }
+        assert_float_equal(sum, 1, 1e-6);
+        loss -= log(tw_tensor_value(results[1], i * 11 + right[i])) / BATCH;
+    }
+    assert_float_equal(tw_tensor_value(results[2], 0), loss, 1e-5);
+    for (int i = 0; i < 3; i++)
+        tw_tensor_release(results[i]);
+    tw_tensor_release(feeds[0].tensor);
+    tw_tensor_release(feeds[1].tensor);
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+}
+
 static void assert_trains_as_in_tensorflow(const char *device, const char *disable, bool plain)
 {
     tw_error error = {0};
@@ -639,6 +687,7 @@ int main(void)
         cmocka_unit_test(first_loss_of_the_tutorial_is_the_closed_forms_whatever_the_convolutions_begin_with),
         cmocka_unit_test(losses_of_each_tower_have_moving_averages_of_their_own),
         cmocka_unit_test(evaluation_restores_a_residual_network_without_averages),
+        cmocka_unit_test(towers_of_the_residual_network_give_classes_and_probabilities),
         cmocka_unit_test(a_residual_network_trains_as_in_tensorflow),
         cmocka_unit_test(a_variable_may_begin_with_what_the_data_say),
         cmocka_unit_test(the_records_network_trains_as_in_pytorch),

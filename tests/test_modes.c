@@ -155,13 +155,16 @@ static const struct {
     {"parameter_server, rotate", {.placement = TW_PLACE_ROTATE}},
     {"parameter_server, least-loaded", {.placement = TW_PLACE_LEAST_LOADED}},
     {"parameter_server, least-bytes", {.placement = TW_PLACE_LEAST_BYTES}},
+    {"distributed_replicated", {.update = TW_UPDATE_DISTRIBUTED_REPLICATED}},
+    {"distributed_replicated, rotate", {.update = TW_UPDATE_DISTRIBUTED_REPLICATED, .placement = TW_PLACE_ROTATE}},
     {"replicated", {.update = TW_UPDATE_REPLICATED}},
     {"staged", {.staged = true}}, /* from here on the numbers differ */
     {"staged, rotate", {.staged = true, .placement = TW_PLACE_ROTATE}},
     {"relaxed", {.update = TW_UPDATE_REPLICATED, .consistency = TW_CONSISTENCY_RELAXED}},
     {"independent", {.update = TW_UPDATE_INDEPENDENT}},
 };
-enum { NUM_STRONG = 6, STAGED = 6, RELAXED = 8, INDEPENDENT = 9, NUM_MODES = sizeof modes / sizeof *modes };
+enum { COPIES = 5, NUM_STRONG = 8, STAGED = 8, RELAXED = 10, INDEPENDENT = 11 };
+enum { NUM_MODES = sizeof modes / sizeof *modes };
 
 static const int counts[] = {1, 2, 3, 5, 8}; /* of GPUs */
 
@@ -204,7 +207,7 @@ static void late_and_independent_modes_give_equal_bits_on_1_2_3_5_and_8(void **s
 static void replicas_stay_equal_and_independent_towers_do_not(void **state)
 {
     (void)state;
-    for (int m = NUM_STRONG - 1; m < NUM_MODES; m++) {
+    for (int m = COPIES; m < NUM_MODES; m++) {
         if (modes[m].options.staged)
             continue;
         tw_trainer *trainer = start(&rich, 3, 2, modes[m].options);
@@ -614,11 +617,15 @@ static void odd_combinations_are_refused_naming_both_sides(void **state)
         {{.update = TW_UPDATE_INDEPENDENT, .consistency = TW_CONSISTENCY_RELAXED}, "options.variables.consistency=relaxed goes with "
                                                                 "options.variables.update=replicated only, not with independent"},
         {{.staged = true, .consistency = TW_CONSISTENCY_RELAXED}, "options.variables.consistency=relaxed goes with"},
-        {{.update = TW_UPDATE_REPLICATED, .placement = TW_PLACE_ROTATE}, "options.variables.placement=rotate goes with "
-                                                                  "options.variables.update=parameter_server only: with replicated"},
+        {{.update = TW_UPDATE_REPLICATED, .placement = TW_PLACE_ROTATE},
+         "options.variables.placement=rotate goes with options.variables.update=parameter_server and "
+         "distributed_replicated only: with replicated"},
         {{.update = TW_UPDATE_INDEPENDENT, .placement = TW_PLACE_SINGLE}, "options.variables.placement=single goes with"},
-        {{.update = TW_UPDATE_REPLICATED, .parameter_device = TW_PARAMETERS_ON_CPU}, "options.variables.parameter_device=cpu goes with "
-                                                                              "options.variables.update=parameter_server only"},
+        {{.update = TW_UPDATE_REPLICATED, .parameter_device = TW_PARAMETERS_ON_CPU},
+         "options.variables.parameter_device=cpu goes with options.variables.update=parameter_server and "
+         "distributed_replicated only"},
+        {{.update = TW_UPDATE_DISTRIBUTED_REPLICATED, .staged = true},
+         "options.variables.staged goes with options.variables.update=parameter_server only"},
         {{.placement = TW_PLACE_LEAST_LOADED, .parameter_device = TW_PARAMETERS_ON_CPU},
          "options.variables.placement=least-loaded spreads variables over several devices, and "
          "options.variables.parameter_device=cpu has one"},

@@ -3,6 +3,8 @@
 
 #include "golden/random.h"
 
+#include <tower/session.h>
+
 extern const twi_kernel twi_cpu_random_kernels[];
 
 enum { MOST_ELEMENTS = 8192 };
@@ -287,6 +289,56 @@ static void strings_are_shuffled_as_numbers_are(void **state)
     stop(&numbers);
 }
 
+/* What a sampler whose weights stand in a file, or in a list, draws: 8 candidates of 4 classes. */
+static tw_status sample_unigrams(const char *path, const float *weights, int count, int64_t *drawn, tw_error *error)
+{
+    tw_graph *g = tw_graph_create();
+    tw_session *s = NULL;
+    tw_tensor *result = NULL;
+    tw_output classes = tw_cast(g, tw_constant_int32s(g, TW_SHAPE(1, 1), (int32_t[]){1}), TW_INT64);
+    const tw_attr attrs[] = {
+        tw_attr_int("num_true", 1), tw_attr_int("num_sampled", 8), tw_attr_bool("unique", false),
+        tw_attr_int("range_max", 4), tw_attr_int("seed", 3), tw_attr_int("seed2", 4),
+        tw_attr_string("vocab_file", path), tw_attr_floats("unigrams", weights, count),
+    };
+    tw_output out = tw_node_output(tw_add_node(g, "FixedUnigramCandidateSampler", NULL, &classes, 1, attrs, 8), 0);
+    assert_int_equal(tw_session_create(g, NULL, &s, error), TW_OK);
+    tw_status status = tw_session_run(s, NULL, 0, &out, 1, &result, error);
+    if (status == TW_OK)
+        memcpy(drawn, tw_tensor_data(result), 8 * sizeof *drawn);
+    tw_tensor_release(result);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+    return status;
+}
+
+static void write_vocabulary(const char *text)
+{
+    FILE *file = fopen("vocabulary.txt", "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void weights_of_classes_may_stand_in_a_file(void **state)
+{
+    (void)state;
+    static const float weights[] = {9, 1.5f, 4, 0};
+    int64_t listed[8], read[8];
+    tw_error error = {0};
+    assert_ok(sample_unigrams("", weights, 4, listed, &error));
+    write_vocabulary("the,9\na,b,1.5\n\n4\nnever,0");
+    assert_ok(sample_unigrams("vocabulary.txt", NULL, 0, read, &error));
+    assert_memory_equal(listed, read, sizeof listed);
+    assert_int_equal(sample_unigrams("", NULL, 0, read, &error), TW_INVALID_ARGUMENT);
+    assert_int_equal(sample_unigrams("vocabulary.txt", weights, 4, read, &error), TW_INVALID_ARGUMENT);
+    write_vocabulary("the,9\na,few\n");
+    assert_int_equal(sample_unigrams("vocabulary.txt", NULL, 0, read, &error), TW_INVALID_ARGUMENT);
+    assert_non_null(strstr(error.message, "a,few"));
+    remove("vocabulary.txt");
+    assert_int_equal(sample_unigrams("vocabulary.txt", NULL, 0, read, &error), TW_NOT_FOUND);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -297,6 +349,7 @@ int main(void)
         cmocka_unit_test(without_seeds_two_streams_differ),
         cmocka_unit_test(strings_are_shuffled_as_numbers_are),
         cmocka_unit_test(an_empty_integer_range_is_refused),
+        cmocka_unit_test(weights_of_classes_may_stand_in_a_file),
         cmocka_unit_test(random_nodes_are_not_computed_in_advance),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -438,6 +438,14 @@ static void what_takes_long_is_said_after_two_seconds(void **state)
     assert_prints_not("evaluating: ");
 }
 
+/* A pipe that can be opened to write has a reader: the program has begun. */
+static void a_wish_to_save_ends_no_command(void **state)
+{
+    (void)state;
+    assert_runs(0, RUN "--max-steps 1 --train-dir u1 && mkfifo u1/" PIPE);
+    assert_runs(0, "{ exec " PROGRAM " report u1 --output u1.html; } & exec 3> u1/" PIPE "; kill -USR1 $!; exec 3>&-; wait $!");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -451,6 +459,7 @@ int main(void)
         cmocka_unit_test(handlers_run_on_one_thread),
         cmocka_unit_test(warnings_stand_above_the_panel_and_are_not_lost),
         cmocka_unit_test(what_takes_long_is_said_after_two_seconds),
+        cmocka_unit_test(a_wish_to_save_ends_no_command),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }

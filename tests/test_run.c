@@ -677,6 +677,27 @@ static void assert_all_end(const player *players, tw_status status, const char *
         }
 }
 
+/* They have one clock, so what is found is at most what a message may have taken. */
+static tw_status compare_clocks(twi_comm *c, tw_error *error)
+{
+    int64_t began = twi_monotonic_ns(), ahead = INT64_MAX;
+    tw_status status = twi_comm_clock(c, &ahead, error);
+    int64_t took = twi_monotonic_ns() - began;
+    return status == TW_OK && (ahead > took || ahead < -took || (c->task == 0 && ahead != 0))
+               ? twi_fail(error, TW_INTERNAL, "ahead by %lld ns, found within %lld", (long long)ahead, (long long)took)
+               : status;
+}
+
+static void clocks_of_tasks_are_compared(void **state)
+{
+    (void)state;
+    player players[PLAYERS];
+    set_up(players, compare_clocks, 30);
+    players[1].late_ns = 200000;
+    play(players);
+    assert_all_end(players, TW_OK, "", -1);
+}
+
 static void messages_come_in_their_order_however_late(void **state)
 {
     (void)state;
@@ -793,6 +814,7 @@ int main(void)
         cmocka_unit_test(those_who_wait_are_served_in_the_order_in_which_they_came),
         cmocka_unit_test(cancelling_a_session_wakes_those_who_wait),
         cmocka_unit_test(messages_come_in_their_order_however_late),
+        cmocka_unit_test(clocks_of_tasks_are_compared),
         cmocka_unit_test(what_differs_is_told_to_all),
         cmocka_unit_test(who_is_silent_is_named_by_all),
         cmocka_unit_test(who_ends_without_a_word_is_named_by_all),

@@ -1,6 +1,8 @@
 /* test_run_command.c - `tower run`, as a user runs it on graphs that TensorFlow wrote. */
 #include "program.h"
 
+#include "golden/programs.h"
+
 #include <math.h>
 #include <tower/tower.h>
 
@@ -305,6 +307,26 @@ static void soft_placement_is_told_once_as_a_table(void **state)
     assert_prints("MatMul of float                               tower_1/hidden/MatMul ");
 }
 
+/* ---- programs of TensorFlow 1's kinds -------------------------------------------------------------------------- */
+
+/* From the first values that the graph's own initializers draw. */
+static void programs_train_with_tensorflows_losses(void **state)
+{
+    (void)state;
+    enum { STEPS = sizeof golden_programs[0].losses / sizeof(float) };
+    for (size_t i = 0; i < sizeof golden_programs / sizeof *golden_programs; i++) {
+        const char *name = golden_programs[i].name, *at = output;
+        assert_runs(0, "gzip -dc %s/programs/%s.meta.gz > %s.meta && $T run %s.meta %s --steps %d --format json", GOLDEN_DIR,
+                    name, name, name, golden_programs[i].arguments, STEPS);
+        for (int step = 0; step < STEPS; step++) {
+            float loss = (float)number_behind(at, golden_programs[i].fetched), expected = golden_programs[i].losses[step];
+            if (!(fabsf(loss - expected) <= 1e-5f * fabsf(expected)))
+                fail_msg("%s, step %d: expected the loss %.9g, found %.9g", name, step + 1, expected, loss);
+            at = strchr(at, '\n') + 1;
+        }
+    }
+}
+
 static void what_cannot_be_run_is_said(void **state)
 {
     (void)state;
@@ -350,6 +372,7 @@ int main(void)
         cmocka_unit_test(a_partitioned_variable_is_saved_and_restored),
         cmocka_unit_test(a_graphs_own_summaries_are_written),
         cmocka_unit_test(soft_placement_is_told_once_as_a_table),
+        cmocka_unit_test(programs_train_with_tensorflows_losses),
         cmocka_unit_test(what_cannot_be_run_is_said),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);

@@ -136,6 +136,34 @@ static void three_gpus_multiply_and_the_cpu_adds(void **state)
     close_fixture(&f);
 }
 
+/* The guide's three GPUs where there are none: TensorFlow 2.21 names the same node (the guide, of 2017, the variable b_1). */
+static void a_missing_device_is_said_of_the_node_that_tensorflow_names(void **state)
+{
+    (void)state;
+    fixture f = open_fixture(1, 0);
+    const tw_initializer uniform = {TW_INIT_UNIFORM, -1, 1, 0};
+    tw_output products[3], sum;
+    for (int i = 0; i < 3; i++)
+        TW_DEVICE(f.g, "/gpu:%d", i) {
+            char a[16], b[16];
+            snprintf(a, sizeof a, "a_%d", i);
+            snprintf(b, sizeof b, "b_%d", i);
+            tw_output left = tw_get_variable(f.g, a, TW_FLOAT32, TW_SHAPE(2, 3), uniform)->value;
+            tw_output right = tw_get_variable(f.g, b, TW_FLOAT32, TW_SHAPE(3, 2), uniform)->value;
+            products[i] = tw_matmul(f.g, left, right);
+        }
+    TW_DEVICE(f.g, "/cpu:0")
+        sum = tw_add_n(f.g, products, 3);
+    tw_initialize_variables(f.g);
+    tw_error error = {0};
+    tw_tensor *result = NULL;
+    start(&f, (tw_session_options){0});
+    assert_fails(tw_session_run(f.s, NULL, 0, &sum, 1, &result, &error), TW_INVALID_ARGUMENT,
+                 "Cannot assign a device for operation 'a_0/Initializer/random_uniform/RandomUniform': "
+                 "Operation was explicitly assigned to /device:GPU:0");
+    close_fixture(&f);
+}
+
 static void a_tensor_crosses_to_a_device_once_for_all_its_readers(void **state)
 {
     (void)state;
@@ -616,6 +644,7 @@ int main(void)
         cmocka_unit_test(texts_are_added_one_behind_the_other),
         cmocka_unit_test(products_of_the_guide_are_the_same_on_every_kind_of_device),
         cmocka_unit_test(three_gpus_multiply_and_the_cpu_adds),
+        cmocka_unit_test(a_missing_device_is_said_of_the_node_that_tensorflow_names),
         cmocka_unit_test(a_tensor_crosses_to_a_device_once_for_all_its_readers),
         cmocka_unit_test(devices_of_the_host_look_at_each_others_values_where_they_are),
         cmocka_unit_test(feeds_of_another_shape_make_another_plan),

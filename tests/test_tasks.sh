@@ -2,7 +2,7 @@
 # Several processes train as one does: the same bits on any number of them, whoever dies or hangs is named and nothing is
 # lost, and who plans something else is told so. Arguments: the program `tower`.
 set -u
-tower=$1
+tower=$(realpath "$1") here=$(realpath "$(dirname "$0")")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
@@ -45,6 +45,63 @@ gpus=(train mnist --data-set synthetic --batch-size 4 --log-every 0 --max-steps 
 "$tower" launch --tasks 2 -- "$tower" "${gpus[@]}" --virtual-gpus 2 --train-dir gpus2 > gpus2.log 2>&1 ||
     fail "replicas in two"
 same gpus gpus2 3
+
+# Evaluation, summaries and a trace: task 0 writes what one process would have written.
+watched=(--summary-every 2 --eval-every 3 --keep-best --trace)
+"$tower" "${options[@]}" --train-dir watched --max-steps 3 "${watched[@]}" watched.json > watched.log 2>&1 ||
+    fail "one process that is watched"
+train 3 watched3 3 "${watched[@]}" watched3.json || fail "three tasks that are watched"
+same watched watched3 3
+same watched/best watched3/best 3
+for of in watched watched3; do
+    sed 's/"time":"[^"]*"//' $of/eval.jsonl > $of.scores
+    grep -aoE '(train|eval)/[a-z_]+|[a-zA-Z0-9/]+/gradients|[a-zA-Z0-9/]+/activations' $of/events* > $of.tags
+done
+cmp watched.scores watched3.scores || fail "three tasks measured something else"
+[ "$(grep -c gradients watched.tags)" -gt 10 ] || fail "there are no summaries"
+cmp watched.tags watched3.tags || fail "three tasks wrote other summaries"
+[ "$(grep -c '"ph":"X"' watched.json)" -eq "$(grep '"ph":"X"' watched3.json | grep -vc '"from"')" ] ||
+    fail "kernels of three tasks are not all in the trace"
+grep '"pid":2' watched3.json | grep -q '"from":"/job:worker/replica:0/task:0/device:CPU:0"' ||
+    fail "copies between tasks are not in the trace"
+train 2 watched3 5 --resume --variable-update auto || fail "two tasks that choose a mode"
+grep -q '^  chosen' watched3.log || fail "what was chosen is not told"
+
+# Modes between processes, and the job ps: a sample of the whole table.
+"$here/modes/tasks" "$tower" 2 3 'horovod|replicated, job ps|staged, job ps' > modes.log 2>&1 ||
+    fail "modes between processes"
+[ "$(grep -c ' ok ' modes.log)" -eq 3 ] || fail "not all modes between processes were tried"
+
+# Servers have the variables and no towers.
+train 3 servers 2 --ps_hosts=a,b --worker-hosts c --job-name worker > /dev/null
+grep -q -- '--job-name and --task-index: this is task 0 of job ps, because it was started as number 1 of 3' servers.log ||
+    fail "a task of another job is not told so"
+train 3 servers 2 --ps_hosts=a,b || fail "two servers"
+grep -qE '^  towers 0-3 +/job:worker/replica:0/task:0/device:CPU:0$|^  towers 0, 1, 2, 3 +/job:worker/replica:0/task:0/' \
+    servers.log || fail "towers are on servers"
+tr -s ' \n' ' ' < servers.log | grep -qE 'least-bytes: .*/job:ps/replica:0/task:0/.*/job:ps/replica:0/task:1/' ||
+    fail "variables are not on both servers"
+while IFS='|' read -r code tasks flags message; do
+    # shellcheck disable=SC2086 # words
+    train "$tasks" refused 1 $flags
+    found=$?
+    [ "$found" -eq "$code" ] || fail "$flags: $found instead of $code"
+    grep -qF -- "$message" refused.log || fail "$flags: refused without '$message'"
+done << END
+2|2|--ps-hosts a,b|--ps-hosts leaves no worker: 2 tasks were started in all
+2|2|--ps_hosts=a --worker_hosts=b,c|--worker-hosts and --ps-hosts name 3 tasks, and 2 were started
+2|2|--ps-hosts a --variable-update replicated|--ps-hosts: with --variable-update=replicated each tower has all
+2|1|--variable-update horovod --cpu-devices 2|horovod is one task for each device, and there are 2 devices for 1 task
+2|1|--controller_host=a:1|--controller_host is not supported because every task plans the whole
+END
+
+# A benchmark of all tasks is one report.
+"$tower" launch --tasks 3 -- "$tower" bench --model cifar10 --batch_size 1 --num_warmup_batches 1 --num_batches 2 \
+    --device cpu --num_intra_threads 1 --variable_update distributed_replicated --ps_hosts a --worker_hosts b,c \
+    > bench.log 2>&1 || fail "a benchmark of three tasks"
+[ "$(grep -c '^total images/sec: ' bench.log)" -eq 1 ] || fail "not one task reported"
+grep -qF "Devices:     ['/job:worker/task:0/cpu:0', '/job:worker/task:1/cpu:0']" bench.log || fail "devices of a benchmark"
+grep -qE '^ +1 per device' bench.log && grep -q 'Batch size:  2 global' bench.log || fail "the batch of a benchmark"
 
 # Who plans something else is named with what differs.
 cat > differ.sh << END

@@ -34,6 +34,8 @@ typedef struct tw_device_options {
     bool tasks;              /* the set has the devices of all tasks (processes) that this one was started with, by
                                 `tower launch`: "/job:worker/replica:0/task:1/device:CPU:0". Every task must then do the
                                 same with its set and its sessions; there is one such set in a process at a time */
+    int ps_tasks;            /* the last so many of these tasks are the job ps, "/job:ps/replica:0/task:0/device:CPU:0",
+                                and the others the job worker; each is numbered from 0. At least one is a worker */
 } tw_device_options;
 
 /* Opens devices. Yours: tw_devices_destroy(), after the sessions that use them. options NULL: all zero. */
@@ -80,6 +82,7 @@ static inline tw_device_info tw_devices_info(const tw_devices *devices, int i)
  * name gives, as for tw_devices_info(); -1: there is none, or this is no device's name. */
 TW_API int tw_devices_find(const tw_devices *devices, const char *name);
 TW_API bool tw_device_is(const char *name, const char *type); /* whether the name gives that type: "CPU", "GPU" */
+TW_API bool tw_device_in_job(const char *name, const char *job); /* or that job: "worker", "ps" */
 
 typedef struct tw_link {
     double seconds;          /* that a copy of few bytes takes, until it is there */

@@ -107,7 +107,8 @@ TW_API int tw_model_count(void);
 TW_API const tw_model *tw_model_at(int i);
 
 /* The loss of one tower in training: mean cross-entropy and the model's weight decay, added to the collection "losses",
- * plus what else the network put there inside the open name scope. labels are int32 [N]. */
+ * plus what else the network put there inside the open name scope. labels are int32 [N]. What the tower says of its
+ * images joins the collections "logits" (float [N,classes]), "probabilities" (their softmax) and "classes" (int64 [N]). */
 TW_API tw_output tw_model_loss(tw_graph *graph, const tw_model *model, tw_output images, tw_output labels,
                                tw_dtype dtype);
 

@@ -169,7 +169,8 @@ TW_API tw_status tw_session_plan_info_in(tw_session *session, int lane, tw_plan_
  * recorded without marks goes on untraced. */
 TW_API tw_status tw_session_set_trace(tw_session *session, bool on, tw_error *error);
 
-/* Writes the latest traced run as a Chrome trace (opens in Perfetto): one row a device, one slice a kernel. */
+/* Writes the latest traced run as a Chrome trace (opens in Perfetto): one row a device, one slice a kernel. Of several
+ * tasks every one calls it, and task 0 writes; their clocks are compared. */
 TW_API tw_status tw_session_write_trace(tw_session *session, const char *path, tw_error *error);
 
 /* ---- where the time went --------------------------------------------------------------------------------------- */

@@ -27,6 +27,8 @@ typedef enum tw_variable_update {
     TW_UPDATE_REPLICATED,       /* each tower has its own; all get the mean, and each tower applies it to its own */
     TW_UPDATE_INDEPENDENT,      /* each tower has its own and trains it alone. Towers never meet: this is no way to train a
                             network, but how fast the machine could be if meeting cost nothing */
+    TW_UPDATE_DISTRIBUTED_REPLICATED, /* there is one copy, as of a parameter server, and each tower has its own
+                            besides: the mean is applied to the one, which then goes to all others */
 } tw_variable_update;
 
 /* On which of the parameter devices each variable of a parameter server lies. */
@@ -264,7 +266,8 @@ TW_API tw_status tw_trainer_run_steps(tw_trainer *trainer, int64_t steps, tw_tra
  * as scalars, "train/loss" first, or under the tutorial's tags if the options ask for these; variables, gradients and
  * activations as histograms, with how many activations are zero. Values that are not finite are left out. Trains exactly
  * as tw_trainer_step does. Asynchronous: the loss is the update's, staleness (mean and most since the summaries before)
- * is added, activations and parts of the loss are left out. */
+ * is added, activations and parts of the loss are left out. Of several tasks every one calls it, task 0 with the writer
+ * and the others with NULL; pictures are left out. */
 TW_API tw_status tw_trainer_step_with_summaries(tw_trainer *trainer, tw_event_writer *events,
                                                 tw_trainer_step_result *result, tw_error *error);
 

@@ -4,9 +4,11 @@
 #include "bench.h"
 
 #include "bench_rule.h"
+#include "cluster.h"
 #include "job.h"
 #include "reduction.h"
 #include "translate.h"
+#include "update.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -19,6 +21,7 @@ typedef struct settings {
     job job;
     reduction reduction;
     bench_rule rule;
+    cluster cluster;
     int64_t batch_size, num_batches, num_warmup_batches, num_gpus, display_every, seed, input_threads, keep;
     int64_t steps_per_execution;
     double num_epochs, ewma;
@@ -55,36 +58,25 @@ static bool choose_model(settings *s, bench *b)
     return true;
 }
 
-/* ORDER VARIABLE_UPDATE. Those behind the third are for several processes; with one they come down to these. */
 static bool choose_mode(const settings *s, bench *b)
 {
-    static const struct {
-        const char *name;
-        tw_variable_update update;
-        bool distributed;
-    } modes[] = {
-        {"parameter_server", TW_UPDATE_PARAMETER_SERVER, false},    {"replicated", TW_UPDATE_REPLICATED, false},
-        {"independent", TW_UPDATE_INDEPENDENT, false},              {"distributed_replicated", TW_UPDATE_PARAMETER_SERVER, true},
-        {"distributed_all_reduce", TW_UPDATE_REPLICATED, true},     {"collective_all_reduce", TW_UPDATE_REPLICATED, true},
-        {"horovod", TW_UPDATE_REPLICATED, true},
-    };
-    int i = s->variable_update;
-    b->mode = (bench_mode){.name = modes[i].name, .variables = {.update = modes[i].update, .staged = s->staged}};
+    const update_mode *mode = update_mode_at(s->variable_update);
+    b->mode = (bench_mode){.name = mode->name, .variables = {.update = mode->update, .staged = s->staged}};
     if (s->staged && strcmp(b->mode.name, "parameter_server") != 0)
         return complain("bench", "staged_vars for now is only supported with variable_update=parameter_server");
-    if (strcmp(b->mode.name, "horovod") == 0 && s->num_gpus > 1)
+    if (mode->device_each && s->num_gpus > 1)
         return complain("bench", "Horovod benchmarks require num_gpus=1 on each worker, found %" PRId64, s->num_gpus);
     if (s->consistency && b->mode.variables.update != TW_UPDATE_REPLICATED)
         return complain("bench", "--variable_consistency=relaxed is about replicas; with variable_update=%s there are "
                                  "none", b->mode.name);
     if (b->mode.variables.update == TW_UPDATE_REPLICATED)
         b->mode.variables.consistency = s->consistency ? TW_CONSISTENCY_RELAXED : TW_CONSISTENCY_STRONG;
-    if (b->mode.variables.update == TW_UPDATE_PARAMETER_SERVER)
+    if (mode->update == TW_UPDATE_PARAMETER_SERVER || mode->update == TW_UPDATE_DISTRIBUTED_REPLICATED)
         b->mode.variables.parameter_device =
             s->parameter_device && b->on_gpus ? TW_PARAMETERS_ON_GPU : TW_PARAMETERS_ON_CPU;
-    if (modes[i].distributed)
-        fprintf(stderr, "tower bench: %s is for several processes; with one it is %s\n", modes[i].name,
-                modes[i].update == TW_UPDATE_REPLICATED ? "replicated" : "parameter_server");
+    if (mode->other_name && b->tasks == 1)
+        fprintf(stderr, "tower bench: %s is for several processes; with one it is %s\n", mode->name,
+                tw_variable_update_name(mode->update));
     return true;
 }
 
@@ -121,24 +113,55 @@ static tw_devices *open_devices(settings *s, bench *b)
     return NULL;
 }
 
-/* --gpu_indices 1,0 says which, and in which order; otherwise the first ones. */
+/* With those of all tasks, now that it is known which each is to have. Returns the exit code. */
+static int open_tasks(settings *s, bench *b, tw_devices **devices)
+{
+    int code;
+    if (!(*devices = open_devices(s, b)))
+        return EXIT_FAILED;
+    tw_devices_destroy(*devices);
+    s->job.tasks = true;
+    s->job.ps_tasks = cluster_servers(&s->cluster);
+    if (!(*devices = job_open_tasks("bench", &s->job, &code)))
+        return code;
+    b->tasks = tw_devices_tasks(*devices);
+    if (!cluster_check("bench", &s->cluster, *devices))
+        return EXIT_USAGE;
+    if (b->tasks > 1 && (s->all || s->waterfall || s->inject)) {
+        complain("bench", "--all, --waterfall and --inject look at one process");
+        return EXIT_USAGE;
+    }
+    if (tw_devices_task(*devices) != 0) /* the first alone writes */
+        b->log_dir = b->graph_file = NULL;
+    return job_leave_printing("bench", *devices) ? EXIT_DONE : EXIT_FAILED;
+}
+
+/* --gpu_indices 1,0 says which of each worker's, and in which order; otherwise the first ones. */
 static bool choose_towers(const settings *s, bench *b)
 {
     const char *at = s->gpu_indices;
-    b->num_devices = (int)s->num_gpus;
-    for (int i = 0; i < b->num_devices; i++) {
+    int each = (int)s->num_gpus, workers = b->tasks - s->job.ps_tasks;
+    if (each * workers > BENCH_MOST_DEVICES)
+        return complain("bench", "--num_gpus %d: expected at most %d devices in all, found %d", each,
+                        BENCH_MOST_DEVICES, each * workers);
+    b->num_devices = each * workers;
+    for (int i = 0; i < each; i++) {
         long number = i;
-        char *end;
+        char *end, task[32] = "";
         if (at) {
             number = strtol(at, &end, 10);
-            bool last = i == b->num_devices - 1;
-            if (end == at || number < 0 || number >= BENCH_MOST_DEVICES || *end != (last ? 0 : ','))
+            if (end == at || number < 0 || number >= BENCH_MOST_DEVICES || *end != (i == each - 1 ? 0 : ','))
                 return complain("bench", "--gpu_indices: expected %d numbers with commas between them, found '%s'",
-                                b->num_devices, s->gpu_indices);
+                                each, s->gpu_indices);
             at = end + 1;
         }
-        snprintf(b->texts[i], sizeof b->texts[i], "/%s:%ld", b->on_gpus ? "gpu" : "cpu", number);
-        b->names[i] = b->texts[i];
+        for (int k = 0; k < workers; k++) {
+            char *text = b->texts[k * each + i];
+            if (b->tasks > 1)
+                snprintf(task, sizeof task, "/job:worker/task:%d", k);
+            snprintf(text, sizeof b->texts[0], "%s/%s:%ld", task, b->on_gpus ? "gpu" : "cpu", number);
+            b->names[k * each + i] = text;
+        }
     }
     return true;
 }
@@ -181,7 +204,7 @@ static bool choose_injection(const char *text, injection *injection)
                              "input or launch, found '%s'", text);
 }
 
-static bool choose_average(settings *s, tw_average_options *average)
+static bool choose_average(settings *s, int devices, tw_average_options *average)
 {
     enum { AUTO, OFF, FLOAT16, BFLOAT16, TRUE, FALSE };
     static const int wires[] = {0, 0, 1, 2, 0, 0}; /* ORDER WIRE */
@@ -189,9 +212,9 @@ static bool choose_average(settings *s, tw_average_options *average)
     s->reduction.wire = when_half && s->rule.use_fp16 ? 1 : wires[s->compact];
     if (!reduction_read("bench", &s->reduction, average))
         return false;
-    if (s->reduction.packs && s->num_gpus < 2)
+    if (s->reduction.packs && devices < 2)
         return complain("bench", "--gradient_repacking requires --num_gpus to be greater than 1");
-    if (s->hierarchical && s->num_gpus < 2)
+    if (s->hierarchical && devices < 2)
         return complain("bench", "--hierarchical_copy requires --num_gpus to be greater than 1");
     if (s->hierarchical && s->topology)
         return complain("bench", "--network_topology=gcp_v100 is not supported because its pairs of GPUs follow the wires "
@@ -233,11 +256,11 @@ static int run_with(settings *s, bench *b, tw_devices *devices, tw_dataset *data
     bool traced = s->trace || s->inject || s->waterfall || s->all;
     tw_average_options average;
     int batch = (int)s->batch_size;
-    int64_t examples = (batch ? batch : b->model.batch) * s->num_gpus;
     if (!b->synthetic)
         b->data_name = tw_dataset_name(data);
     b->data_examples = b->synthetic ? examples_of(b->data_name) : tw_dataset_count(data);
-    if (!choose_average(s, &average) || !choose_towers(s, b) || !choose_mode(s, b) || !choose_steps(s, b, examples) ||
+    if (!choose_towers(s, b) || !choose_average(s, b->num_devices, &average) || !choose_mode(s, b) ||
+        !choose_steps(s, b, (int64_t)(batch ? batch : b->model.batch) * b->num_devices) ||
         !choose_injection(s->inject, &b->measure.injection))
         return EXIT_USAGE;
     b->optimizer = bench_rule_name(&s->rule);
@@ -296,9 +319,13 @@ static int run(const void *given)
     }
     if (!choose_model(s, &b))
         return EXIT_USAGE;
-    tw_devices *devices = open_devices(s, &b);
-    tw_dataset *data = devices ? job_load_data("bench", &s->job, TW_SPLIT_TRAIN, directory) : NULL;
-    int code = data ? run_with(s, &b, devices, data) : EXIT_FAILED;
+    tw_devices *devices;
+    tw_dataset *data = NULL;
+    int code = open_tasks(s, &b, &devices);
+    if (code == EXIT_DONE && !(data = job_load_data("bench", &s->job, TW_SPLIT_TRAIN, directory)))
+        code = EXIT_FAILED;
+    if (code == EXIT_DONE)
+        code = run_with(s, &b, devices, data);
     tw_dataset_destroy(data);
     tw_devices_destroy(devices);
     return code;
@@ -355,10 +382,9 @@ static const option options[] = {
     {"enable-optimizations", NULL, OPTION_FLAG, offsetof(settings, optimizations), "rewrites of the graph", .initial = "on"},
 
     {"variable-update", "MODE", OPTION_CHOICE, offsetof(settings, variable_update),
-     "who has the variables; the last four are for several processes and run as what they come down to in one",
+     "who has the variables; the last three are for several processes and run as what they come down to in one",
      .initial = "parameter_server",
-     .choices = "parameter_server|replicated|independent|distributed_replicated|distributed_all_reduce|"
-                "collective_all_reduce|horovod", /* ORDER VARIABLE_UPDATE */
+     .choices = UPDATE_MODES,
      .section = "variables and gradients"},
     {"local-parameter-device", "KIND", OPTION_CHOICE, offsetof(settings, parameter_device),
      "where the variables of a parameter server lie", .initial = "gpu", .choices = "cpu|gpu"},
@@ -410,6 +436,8 @@ static const option options[] = {
     {"train-dir", "DIR", OPTION_DIRECTORY, offsetof(settings, job.train_dir), "save a checkpoint there at the end"},
     {"max-ckpts-to-keep", "N", OPTION_NUMBER, offsetof(settings, keep), "checkpoints that stay there", .initial = "5",
      .least = 1, .most = 1 << 20},
+    CLUSTER_OPTIONS(settings),
+
     FORMAT_OPTION(settings, job.format),
     {0},
 };
@@ -425,7 +453,9 @@ const command bench_command = {
         "and so on devices, with the speed-up, and where the time of a step went: compute, imbalance between devices, "
         "gradients coming together where nothing hides it, other copies, input, launching. These add up to 100 %.\n\n"
         "Images are made up unless there is a --data_dir, and then one batch serves all steps, so that the input costs "
-        "nothing.",
+        "nothing.\n\n"
+        "As one of several tasks ('tower launch', mpirun) it measures all of them together: --num_gpus is what each "
+        "worker has, and the first one prints.",
     .examples = "tower bench --model cifar10 --num_batches 50\n"
                 "tower bench --model resnet20 --num_gpus 2 --variable_update replicated --all_reduce_spec ring\n"
                 "tower bench --model cifar10 --num_gpus 2 --all\n"

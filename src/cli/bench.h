@@ -29,11 +29,11 @@ typedef struct bench {
     int64_t data_examples; /* of an epoch */
     const char *optimizer;
     const char *names[BENCH_MOST_DEVICES]; /* "/gpu:0": where towers may go */
-    char texts[BENCH_MOST_DEVICES][16];
-    int num_devices;
+    char texts[BENCH_MOST_DEVICES][40];
+    int num_devices;       /* of all tasks together */
+    int tasks;
     bool on_gpus;
     bench_mode mode;       /* as asked */
-    bool distributed;      /* a mode that is for several processes, of which there is one */
     workload_options workload;
     measure_options measure;
     int64_t display_every;

@@ -1,15 +1,13 @@
 /* bench_flags.c - the flags of tf_cnn_benchmarks that `tower bench` does not have, and the reason it gives. What it does
  * have stands in bench.c; a test holds that no flag is in neither. */
 #include "bench.h"
+#include "cluster.h"
 
 static const char evaluation[] = "evaluation is a command of its own: tower eval";
 static const char threads_of_input[] = "the input pipeline has threads of its own and keeps what it needs ready; their "
                                        "number is --datasets_num_private_threads";
 static const char in_memory[] = "data sets lie in memory as a whole";
 static const char images[] = "there are no JPEG files to be decoded: data sets hold plain pixels";
-static const char one_process[] = "there is one process; towers are its devices";
-static const char launched[] = "mpirun, srun or 'tower launch' start and number the tasks, all of them workers, of "
-                               "'tower train'; this command measures one process";
 static const char planned[] = "memory is planned before the first step, to the byte, and taken once";
 static const char no_compiler[] = "there is no compiler behind the graph; its rewrites are listed by tower train --help, "
                                   "--disable";
@@ -78,7 +76,7 @@ const refusal bench_refusals[] = {
     {"trt-max-workspace-size-bytes", no_compiler},
     {"debugger", "there is no TensorFlow debugger; tower train --trace and --log-device-placement show what runs where"},
     {"use-python32-barrier", "there is no Python"},
-    {"sync-on-finish", one_process},
+    {"sync-on-finish", "all tasks end together"},
     {"tfprof-file", "--trace_file shows each kernel, --waterfall where the time went"},
     {"partitioned-graph-file-prefix", "--graph_file writes the whole graph; --trace_file shows it cut up"},
     {"summary-verbosity", "summaries are training's: tower train --summary-every"},
@@ -86,13 +84,7 @@ const refusal bench_refusals[] = {
     {"save-model-secs", "a benchmark saves once, at the end, if there is a --train_dir; tower train saves as it goes"},
     {"save-model-steps", "a benchmark saves once, at the end, if there is a --train_dir; tower train saves as it goes"},
     {"backbone-model-path", "there is no model with a backbone"},
-    {"job-name", launched},
-    {"ps-hosts", launched},
-    {"worker-hosts", launched},
-    {"controller-host", launched},
-    {"task-index", launched},
-    {"server-protocol", launched},
-    {"cross-replica-sync", one_process},
-    {"horovod-device", one_process},
+    {"cross-replica-sync", "updates are synchronous; tower train --sync off trains without"},
+    CLUSTER_REFUSALS,
     {0},
 };

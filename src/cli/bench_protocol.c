@@ -184,7 +184,7 @@ static void print_json(const bench *b, const workload *w, const measurement *m)
     json_text(&out, "variable_update", b->mode.name);
     json_text(&out, "all_reduce_spec", b->workload.trainer.average.all_reduce);
     json_integer(&out, "batch_size", m->examples);
-    json_integer(&out, "num_workers", 1);
+    json_integer(&out, "num_workers", b->tasks);
     json_integer(&out, "num_steps", m->steps);
     json_number(&out, "average_wall_time", m->wall / m->steps);
     json_number(&out, "images_per_sec", (double)m->examples * m->steps / m->wall);

@@ -2,9 +2,11 @@
 #include "job.h"
 
 #include "command.h" /* complain */
+#include "painter.h" /* busy_silence */
 #include "places.h"
 #include "progress.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -157,11 +159,22 @@ tw_devices *job_open_tasks(const char *command, const job *job, int *code)
         .gpu_memory_fraction = job->gpu_memory_fraction > 0 ? job->gpu_memory_fraction : 0,
         .allow_growth = job->allow_growth,
         .tasks = job->tasks,
+        .ps_tasks = job->ps_tasks,
     };
     if (job->verbose)
         show_details();
     *code = tw_devices_create(&options, &devices, &error) == TW_OK ? EXIT_DONE : failed(command, &error);
+    if (error.status == TW_INVALID_ARGUMENT)
+        *code = EXIT_USAGE;
     return devices;
+}
+
+bool job_leave_printing(const char *command, const tw_devices *devices)
+{
+    if (tw_devices_task(devices) == 0)
+        return true;
+    busy_silence();
+    return freopen("/dev/null", "w", stdout) || complain(command, "cannot open /dev/null: %s", strerror(errno));
 }
 
 int job_all_devices(const tw_devices *devices, const char *names[MOST_JOB_DEVICES])

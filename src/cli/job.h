@@ -14,7 +14,8 @@ typedef struct job {
     int data_set; /* ORDER DATA_SET */
     const char *data_dir, *train_dir; /* NULL: not given */
     int64_t hold_back, cpu_devices, cpu_threads, virtual_gpus, logical_gpus, collective_timeout;
-    bool tasks; /* its devices are those of all tasks that it was started with */
+    bool tasks;   /* its devices are those of all tasks that it was started with, ... */
+    int ps_tasks; /* ... of which so many are the job ps */
     bool tf32, fast, verbose;
     int64_t virtual_gpu_memory, gpu_memory_limit; /* bytes; not above 0: not given */
     double gpu_memory_fraction;                   /* the same */
@@ -158,5 +159,7 @@ int job_all_devices(const tw_devices *devices, const char *names[MOST_JOB_DEVICE
 tw_devices *job_open_devices(const char *command, const job *job);
 /* The same, with the exit code if it is NULL: of several tasks another may be lost by now. */
 tw_devices *job_open_tasks(const char *command, const job *job, int *code);
+/* Of several tasks the first alone prints: the others' standard output goes nowhere from here on. */
+bool job_leave_printing(const char *command, const tw_devices *devices);
 
 #endif

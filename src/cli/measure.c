@@ -102,7 +102,10 @@ tw_status measure(workload *w, const measure_options *o, measurement *m, tw_erro
         o->warm(o->user);
     double start = seconds_now();
     while (m->steps < o->steps && status == TW_OK) {
-        status = take_row(w, steps_of_row(o, &pace, m->steps), &pace, m, error);
+        int steps = steps_of_row(o, &pace, m->steps);
+        status = tw_devices_share(tw_session_devices(workload_session(w)), &steps, sizeof steps, error);
+        if (status == TW_OK)
+            status = take_row(w, steps, &pace, m, error);
         m->wall = seconds_now() - start;
         if (o->stepped && status == TW_OK)
             o->stepped(o->user, m);

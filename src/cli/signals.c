@@ -23,26 +23,6 @@ static void *stand_by(void *unused)
     return NULL;
 }
 
-void signals_begin(void)
-{
-    pthread_t thread;
-    sigset_t ours;
-    sigemptyset(&ours);
-    sigaddset(&ours, SIGCONT);
-    for (size_t i = 0; i < sizeof handled / sizeof *handled; i++)
-        sigaddset(&ours, handled[i]);
-    pthread_sigmask(SIG_BLOCK, &ours, &inherited);
-    if (pthread_create(&thread, NULL, stand_by, NULL) == 0)
-        pthread_detach(thread);
-    else
-        signals_hand_on(); /* rather anywhere than nowhere */
-}
-
-void signals_hand_on(void)
-{
-    pthread_sigmask(SIG_SETMASK, &inherited, NULL);
-}
-
 static void note_stop(int number)
 {
     if (stop_signal)
@@ -65,17 +45,37 @@ static void watch(int number, void (*handler)(int))
     sigaction(number, &action, NULL);
 }
 
+void signals_begin(void)
+{
+    pthread_t thread;
+    sigset_t ours;
+    watch(SIGUSR1, note_save);
+    sigemptyset(&ours);
+    sigaddset(&ours, SIGCONT);
+    for (size_t i = 0; i < sizeof handled / sizeof *handled; i++)
+        sigaddset(&ours, handled[i]);
+    pthread_sigmask(SIG_BLOCK, &ours, &inherited);
+    if (pthread_create(&thread, NULL, stand_by, NULL) == 0)
+        pthread_detach(thread);
+    else
+        signals_hand_on(); /* rather anywhere than nowhere */
+}
+
+void signals_hand_on(void)
+{
+    pthread_sigmask(SIG_SETMASK, &inherited, NULL);
+}
+
 void signals_watch(void)
 {
     watch(SIGINT, note_stop);
     watch(SIGTERM, note_stop);
     watch(SIGHUP, note_stop);
-    watch(SIGUSR1, note_save);
 }
 
 void signals_forget(void)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         struct sigaction now;
         if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)

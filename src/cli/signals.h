@@ -6,13 +6,13 @@
 
 /* First of all in main(): handlers will run on a thread of their own, and on no other. A kernel of oneDNN (its sgemm
  * for AVX2) computes with the stack pointer in a buffer on the heap; the frame of a handler that comes just then
- * overwrites what lies below that buffer. CONT has no handler: it waits for who asks (painter.c). */
+ * overwrites what lies below that buffer. CONT has no handler: it waits for who asks (painter.c). From here on USR1 is
+ * noted as the wish for a checkpoint, and never ends the program. */
 void signals_begin(void);
 /* In a child that becomes another program: signals are blocked there as they were here before. */
 void signals_hand_on(void);
 
-/* From now on INT, TERM and HUP (unless it is ignored, as under nohup) are noted instead of ending the program, and
- * USR1 asks for a checkpoint. */
+/* From now on INT, TERM and HUP (unless it is ignored, as under nohup) are noted instead of ending the program. */
 void signals_watch(void);
 
 void signals_forget(void);    /* they end the program again */

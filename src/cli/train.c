@@ -306,6 +306,7 @@ static int run_job(training *t, divergence *divergence, const cJSON *before)
     tw_trainer *trainer = NULL;
     tw_event_writer *events = NULL;
     validation validation = {0};
+    const update_mode *mode = update_mode_at(s->update.variable_update);
     char how[128];
     busy_begin("comparing ways to update");
     tw_status status = update_choose(&s->update, &t->options, s->job.format == FORMAT_JSON, &error);
@@ -340,6 +341,7 @@ static int run_job(training *t, divergence *divergence, const cJSON *before)
             .trace = s->trace,
             .as_tutorial = recipe_is_tutorial(&s->recipe) && tw_trainer_updates(trainer) == TW_UPDATES_SYNCHRONOUS,
             .updates = asynchronous_text(tw_trainer_updates(trainer), &t->options.asynchronous, how, sizeof how),
+            .mode = mode ? mode->name : NULL,
             .reduction = tw_trainer_all_reduce(trainer)          ? tw_trainer_all_reduce(trainer)
                          : leaves_out(s->disable, "collective") ? "one device"
                                                                 : "tree",
@@ -384,17 +386,11 @@ static int run_job(training *t, divergence *divergence, const cJSON *before)
 static bool over_tasks(training *t)
 {
     settings *s = &t->settings;
-    if (s->eval_every > 0 || s->trace || t->options.updates == TW_UPDATES_ASYNCHRONOUS ||
-        t->options.input != TW_INPUT_PIPELINE || s->update.variable_update == UPDATE_AUTO)
-        return complain("train", "--eval-every, --trace, --sync off, --variable-update auto and input by queues do not "
-                                 "go with several tasks yet");
-    s->summary_every = 0;
-    t->options.with_summaries = false;
-    if (tw_devices_task(t->devices) == 0)
-        return true;
-    busy_silence();
-    s->progress = PROGRESS_NONE;
-    return freopen("/dev/null", "w", stdout) || complain("train", "cannot open /dev/null: %s", strerror(errno));
+    if (t->options.updates == TW_UPDATES_ASYNCHRONOUS || t->options.input != TW_INPUT_PIPELINE)
+        return complain("train", "--sync off and input by queues do not go with several tasks yet");
+    if (tw_devices_task(t->devices) != 0)
+        s->progress = PROGRESS_NONE;
+    return job_leave_printing("train", t->devices);
 }
 
 /* Of several tasks the first one takes the directory, for all. */
@@ -442,12 +438,13 @@ static int run(const void *given)
     }
     snprintf(t.order_log, sizeof t.order_log, "%s/order.log", s->job.train_dir);
     t.options.asynchronous.log = t.order_log;
-    bool bad = false;
+    bool bad = false, writes = tw_devices_task(t.devices) == 0;
     cJSON *before = s->resume ? run_file_read("train", s->job.train_dir, &bad) : NULL;
     if (tw_devices_tasks(t.devices) > 1 && !over_tasks(&t))
         code = EXIT_USAGE;
     else
-        code = bad || (s->trace && !trace_can_be_written(s->trace)) ? EXIT_FAILED : enter_directory(&t, &lock);
+        code = bad || (writes && s->trace && !trace_can_be_written(s->trace)) ? EXIT_FAILED
+                                                                              : enter_directory(&t, &lock);
     if (code == EXIT_DONE) {
         tw_set_crash_report(s->job.train_dir, true, NULL); /* without one training is worth as much */
         code = run_job(&t, &divergence, before);
@@ -537,6 +534,8 @@ const option train_options[] = {
     {"num-inter-threads", "N", OPTION_NUMBER, offsetof(settings, unused_number),
      "cifar10_estimator's, taken and not needed: each device has one dispatcher", .most = 1 << 20, .once = true},
 
+    CLUSTER_OPTIONS(settings),
+
     ASYNCHRONOUS_OPTIONS(settings),
 
     REDUCTION_OPTIONS(settings),
@@ -583,6 +582,12 @@ const option train_options[] = {
     {0},
 };
 
+static const refusal train_refusals[] = {
+    CLUSTER_REFUSALS,
+    {"cross-replica-sync", "it is --sync on or --sync off here"},
+    {0},
+};
+
 const command train_command = {
     .name = "train",
     .summary = "train a network over several devices",
@@ -611,6 +616,7 @@ const command train_command = {
                 "tower train cifar10 --data-set synthetic --max-steps 20 --trace trace.json",
     .exit_codes = "75 task lost, 128+n stopped by signal n, after saving",
     .options = train_options,
+    .refusals = train_refusals,
     .settings_bytes = sizeof(settings),
     .read_presets = read_presets,
     .run = run,

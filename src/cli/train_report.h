@@ -19,6 +19,7 @@ typedef struct train_report {
     int64_t max_steps, save_every, keep;
     tw_trainer *trainer;
     tw_devices *devices;
+    const char *mode;      /* of update, as it was asked for; NULL: it was not */
     const char *reduction; /* how the mean over towers is made: a spec, or "one device" as it was built */
     bool as_tutorial;     /* the loss is the last tower's; the time, "sec/batch", a step's divided by the towers */
     const char *updates;  /* synchronous, or how not */

@@ -38,11 +38,24 @@ static bool add_of_tasks(const char *command, tower_devices *list, const tw_devi
     for (int i = 0; i < tw_devices_count(devices, NULL); i++) {
         tw_device_info info = tw_devices_info(devices, i);
         int *left = strcmp(info.type, "CPU") == 0 ? &cpus : &gpus;
+        if (tw_device_in_job(info.name, "ps"))
+            continue;
         if (*left > 0 && !add_device(command, list, &used, "%s", info.name))
             return false;
         *left -= *left > 0;
     }
     return gpus == 0 || complain(command, "--num-gpus: all tasks together have %d fewer GPUs than that", gpus);
+}
+
+/* Devices of a type that may have towers. */
+static int count_devices(const tw_devices *devices, const char *type)
+{
+    int count = 0;
+    for (int i = 0; i < tw_devices_count(devices, NULL); i++) {
+        tw_device_info info = tw_devices_info(devices, i);
+        count += strcmp(info.type, type) == 0 && !tw_device_in_job(info.name, "ps");
+    }
+    return count;
 }
 
 /* --devices gpu:0,gpu:1 or --num-gpus 2; --num-gpus 0 means the CPU devices. */
@@ -62,7 +75,7 @@ static bool choose_tower_devices(const char *command, const train_settings *s, c
         name += length + (name[length] == ',');
     }
     int gpus = s->num_gpus == NOT_GIVEN ? 0 : (int)s->num_gpus;
-    int cpus = s->num_gpus == 0 ? tw_devices_count(devices, "CPU") : 0;
+    int cpus = s->num_gpus == 0 ? count_devices(devices, "CPU") : 0;
     if (tw_devices_tasks(devices) > 1)
         return add_of_tasks(command, list, devices, gpus, cpus);
     for (int i = 0; i < gpus; i++)
@@ -165,16 +178,19 @@ static int given(int64_t value)
     return value == NOT_GIVEN ? 0 : (int)value;
 }
 
+/* How many devices towers are spread over. */
+static int count_tower_devices(const training *t)
+{
+    int gpus = count_devices(t->devices, "GPU");
+    return t->where.count > 0 ? t->where.count : gpus > 0 ? gpus : count_devices(t->devices, "CPU");
+}
+
 /* Batches of an update that a device works off one after the other are towers of their own on it; 0: as the trainer
  * sees fit. */
 static bool choose_towers(const char *command, const training *t, int *towers)
 {
     const train_settings *s = &t->settings;
-    int gpus = tw_devices_count(t->devices, "GPU");
-    int64_t each = s->towers != NOT_GIVEN ? s->towers
-                   : t->where.count > 0   ? t->where.count
-                   : gpus > 0             ? gpus
-                                          : tw_devices_count(t->devices, "CPU");
+    int64_t each = s->towers != NOT_GIVEN ? s->towers : count_tower_devices(t);
     *towers = s->rule.accumulate == 1 ? given(s->towers) : (int)(each * s->rule.accumulate);
     if (*towers <= MOST_TOWERS)
         return true;
@@ -196,7 +212,8 @@ static bool fill_options(const char *command, training *t)
         !asynchronous_read(command, &s->asynchronous, &updates, &order) ||
         !disable_is_known(command, s->disable) ||
         !choose_learning_rate(command, s, &rate) || !choose_tower_devices(command, s, t->devices, &t->where) ||
-        !choose_shares(command, s, t->shares, &num_shares))
+        !choose_shares(command, s, t->shares, &num_shares) ||
+        !update_suits(command, &s->update, count_tower_devices(t), tw_devices_tasks(t->devices)))
         return false;
     if (updates == TW_UPDATES_ASYNCHRONOUS && s->rule.accumulate > 1)
         return complain(command, "--sync off goes without --accumulate: each tower updates after each batch");
@@ -260,8 +277,13 @@ int training_open(const char *command, const train_settings *wanted, int with_da
     if (s->recipe.compat == COMPAT_ESTIMATOR && s->job.hold_back == 0)
         s->job.hold_back = 10000; /* it reads data_batch_1 to 4 */
     s->job.tasks = with_data == TRAINING_WITH_DATA; /* who only looks at the job does so alone */
+    s->job.ps_tasks = s->job.tasks ? cluster_servers(&s->cluster) : 0;
     if (!(t->devices = job_open_tasks(command, &s->job, &code)))
         return code;
+    if (s->job.tasks && !cluster_check(command, &s->cluster, t->devices)) {
+        tw_devices_destroy(t->devices);
+        return EXIT_USAGE;
+    }
     code = EXIT_FAILED;
     if (s->job.format == FORMAT_JSON)
         busy_silence();

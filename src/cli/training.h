@@ -4,6 +4,7 @@
 #define CLI_TRAINING_H
 
 #include "asynchronous.h"
+#include "cluster.h"
 #include "job.h"
 #include "pace.h"
 #include "recipe.h"
@@ -23,6 +24,7 @@ typedef struct train_settings {
     reduction reduction;
     update update;
     asynchronous asynchronous;
+    cluster cluster;
     int64_t max_steps, batch_size, global_batch_size, towers, num_gpus, seed;
     int64_t eval_every, early_stopping, keep, keep_every, check_replicas;
     int64_t save_every, log_every, summary_every, steps_per_execution, input_threads, soft_budget;

@@ -30,6 +30,7 @@ static const struct {
     {"input_place", "--input"},
     {"session.trace", "--trace"},
     {"virtual_gpus", "--virtual-gpus"},
+    {"ps_tasks", "--ps-hosts"},
     {"accept_other_bits", "--accept-other-bits"},
     {"check_replicas", "--check-replicas"},
 };

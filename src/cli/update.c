@@ -11,12 +11,41 @@
 enum { TRIAL_STEPS = 5 };
 #define WORTH_IT 1.03                   /* times as fast: less may be noise */
 
+/* ORDER VARIABLE_UPDATE */
+static const update_mode modes[UPDATE_AUTO] = {
+    {"parameter_server", TW_UPDATE_PARAMETER_SERVER},
+    {"replicated", TW_UPDATE_REPLICATED},
+    {"independent", TW_UPDATE_INDEPENDENT},
+    {"distributed_replicated", TW_UPDATE_DISTRIBUTED_REPLICATED},
+    {"distributed_all_reduce", TW_UPDATE_REPLICATED, .other_name = true},
+    {"collective_all_reduce", TW_UPDATE_REPLICATED, .other_name = true},
+    {"horovod", TW_UPDATE_REPLICATED, .other_name = true, .device_each = true},
+};
+
+const update_mode *update_mode_at(int choice)
+{
+    return choice >= 0 && choice < UPDATE_AUTO ? &modes[choice] : NULL;
+}
+
+bool update_suits(const char *command, const update *u, int devices, int tasks)
+{
+    const update_mode *mode = update_mode_at(u->variable_update);
+    if (!mode || !mode->device_each || devices <= tasks)
+        return true;
+    return complain(command,
+                    "--variable-update %s is one task for each device, and there are %d devices for %d task%s: 'tower "
+                    "launch --tasks %d' or 'mpirun -n %d' starts as many, each with one device; replicated is the same "
+                    "without that demand",
+                    mode->name, devices, tasks, tasks == 1 ? "" : "s", devices, devices);
+}
+
 /* Choices are in the order of their numbers, of which 0 is for what was not given. */
 bool update_read(const char *command, const update *u, tw_variable_options *options)
 {
     bool measured = u->variable_update == UPDATE_AUTO;
+    const update_mode *mode = update_mode_at(u->variable_update);
     *options = (tw_variable_options){
-        .update = measured ? TW_UPDATE_DEFAULT : (tw_variable_update)(u->variable_update + 1),
+        .update = mode ? mode->update : TW_UPDATE_DEFAULT,
         .placement = (tw_variable_placement)(u->placement + 1),
         .parameter_device = (tw_parameter_device)(u->parameter_device + 1),
         .consistency = (tw_variable_consistency)(u->consistency + 1),
@@ -119,6 +148,8 @@ tw_status update_choose(const update *u, tw_trainer_options *options, bool as_js
     if (u->variable_update != UPDATE_AUTO)
         return TW_OK;
     tw_status status = tw_compare_updates(options, TRIAL_STEPS, trials, &count, error);
+    if (status == TW_OK) /* what took task 0 so long is what all go by */
+        status = tw_devices_share(options->devices, trials, sizeof trials, error);
     if (status != TW_OK)
         return status;
     chosen = tw_choose_update(trials, count, WORTH_IT);
@@ -160,26 +191,33 @@ static const char *device_of_first(tw_trainer *trainer, int i, int64_t *bytes)
     return device;
 }
 
-/* "GPU:0" of "/job:localhost/replica:0/task:0/device:GPU:0". */
+/* "GPU:0" of "/job:localhost/replica:0/task:0/device:GPU:0"; of several tasks the whole. */
 static const char *short_name(const char *device)
 {
-    const char *slash = strrchr(device, '/');
+    const char *slash = tw_device_in_job(device, "localhost") ? strrchr(device, '/') : NULL;
     const char *name = slash ? slash + 1 : device;
     return strncmp(name, "device:", 7) == 0 ? name + 7 : name;
 }
 
-void print_update(tw_trainer *trainer)
+static bool has_servers(const tw_variable_options *v)
+{
+    return v->update == TW_UPDATE_PARAMETER_SERVER || v->update == TW_UPDATE_DISTRIBUTED_REPLICATED;
+}
+
+void print_update(tw_trainer *trainer, const char *asked)
 {
     tw_variable_options v = tw_trainer_variables(trainer);
     char text[32], where[1024];
     const char *numbers, *words = tw_trainer_update_text(trainer, &numbers);
-    print_entry("update", "%s%s: %s", tw_variable_update_name(v.update),
+    const char *name = tw_variable_update_name(v.update);
+    bool other_name = asked && strcmp(asked, name) != 0;
+    print_entry("update", "%s%s%s%s: %s", other_name ? asked : "", other_name ? ", as " : "", name,
                 v.staged                                  ? ", staged"
                 : v.consistency == TW_CONSISTENCY_RELAXED ? ", relaxed"
                                                           : "",
                 words);
-    size_t used = (size_t)snprintf(where, sizeof where, "%s", v.update == TW_UPDATE_PARAMETER_SERVER
-                                                                  ? placement_name(v.placement) : "on every tower");
+    size_t used = (size_t)snprintf(where, sizeof where, "%s",
+                                   has_servers(&v) ? placement_name(v.placement) : "on every tower");
     for (int i = 0, shown = 0; i < tw_graph_num_variables(tw_trainer_graph(trainer)) && used < sizeof where; i++) {
         int64_t bytes;
         const char *device = device_of_first(trainer, i, &bytes);
@@ -187,6 +225,8 @@ void print_update(tw_trainer *trainer)
             used += (size_t)snprintf(where + used, sizeof where - used, "%s %s %s", shown++ ? "," : ":",
                                      short_name(device), bytes_text((double)bytes, text, sizeof text));
     }
+    if (v.update == TW_UPDATE_DISTRIBUTED_REPLICATED && used < sizeof where)
+        snprintf(where + used, sizeof where - used, "; every tower has a copy");
     print_entry("variables", "%s", where);
     print_entry("numbers", "%s", numbers);
 }
@@ -195,7 +235,7 @@ void report_update(tw_trainer *trainer, json *out)
 {
     tw_variable_options v = tw_trainer_variables(trainer);
     json_text(out, "variable_update", tw_variable_update_name(v.update));
-    json_text(out, "variable_placement", v.update == TW_UPDATE_PARAMETER_SERVER ? placement_name(v.placement) : NULL);
+    json_text(out, "variable_placement", has_servers(&v) ? placement_name(v.placement) : NULL);
     json_text(out, "variable_consistency", v.consistency == TW_CONSISTENCY_RELAXED ? "relaxed" : "strong");
     json_flag(out, "staged_vars", v.staged);
     json_begin(out, "variables", '[');

@@ -7,8 +7,22 @@
 
 #include <tower/trainer.h>
 
-/* ORDER UPDATE: the choices of --variable-update are tw_variable_update's from 1 on, then: */
-enum { UPDATE_AUTO = 3 };
+/* tf_cnn_benchmarks' ways to update. Some are made for several processes, and are here what others are: how towers meet
+ * does not depend on which process they are in. */
+typedef struct update_mode {
+    const char *name;
+    tw_variable_update update; /* what it is */
+    bool other_name;           /* of which this is another name */
+    bool device_each;          /* each task has one device, as it wants it */
+} update_mode;
+
+/* The choices of --variable-update, for tower train with auto behind them. ORDER VARIABLE_UPDATE */
+#define UPDATE_MODES                                                                                                   \
+    "parameter_server|replicated|independent|distributed_replicated|distributed_all_reduce|collective_all_reduce|"    \
+    "horovod"
+enum { UPDATE_AUTO = 7 };
+/* By number; NULL: not given, or auto. */
+const update_mode *update_mode_at(int choice);
 
 /* A part of the settings; -1: not given. */
 typedef struct update {
@@ -24,9 +38,11 @@ typedef struct update {
      offsetof(settings, update.variable_update),                                                                       \
      "who has the variables. parameter_server: there is one copy, to which the mean of the gradients is applied; "     \
      "replicated: each tower has a copy, and all get the mean; independent: so, and towers never meet, which shows "   \
-     "what meeting costs; auto: whichever mode with the same numbers a few steps show to be the fastest. Without it "  \
-     "as the checkpoint says, or parameter_server",                                                                    \
-     .choices = "parameter_server|replicated|independent|auto",                                                        \
+     "what meeting costs; distributed_replicated: there is one copy, as of a parameter server, which after each "      \
+     "update goes to a copy that each tower has; distributed_all_reduce, collective_all_reduce: replicated, over "     \
+     "tasks; horovod: so, each task with one device; auto: whichever mode with the same numbers a few steps show to "  \
+     "be the fastest. Without it as the checkpoint says, or parameter_server",                                         \
+     .choices = UPDATE_MODES "|auto",                                                                                  \
      .section = "variables"},                                                                                          \
         {"local-parameter-device",                                                                                     \
          "KIND",                                                                                                       \
@@ -57,12 +73,16 @@ typedef struct update {
  * `command` and returns false if one is. */
 bool update_read(const char *command, const update *update, tw_variable_options *options);
 
+/* Whether the mode can be had with so many devices for towers on so many tasks, some of which the job ps may be. */
+bool update_suits(const char *command, const update *update, int devices, int tasks);
+
 /* With --variable-update auto: measures, prints what was measured and chosen and why, and puts that into
  * options->variables. Otherwise does nothing. */
 tw_status update_choose(const update *update, tw_trainer_options *options, bool as_json, tw_error *error);
 
-/* Lines of a run's header: the mode, where variables lie, and whose numbers these are. The same as members of `out`. */
-void print_update(tw_trainer *trainer);
+/* Lines of a run's header: the mode, by the name that was asked for (NULL: its own), where variables lie, and whose
+ * numbers these are. The same as members of `out`. */
+void print_update(tw_trainer *trainer, const char *asked);
 void report_update(tw_trainer *trainer, json *out);
 
 #endif

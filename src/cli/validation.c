@@ -79,6 +79,24 @@ static void find_devices(validation *v, tw_trainer *trainer)
     }
 }
 
+/* Of several tasks what task 0 has read is what all go by, and it alone writes. */
+static bool share_history(validation *v, int64_t steps_done)
+{
+    tw_error error = {0};
+    if (tw_devices_task(v->devices) == 0)
+        read_history(v, steps_done);
+    struct history {
+        double best;
+        int64_t best_step, worse;
+    } history = {v->best, v->best_step, v->worse};
+    if (tw_devices_share(v->devices, &history, sizeof history, &error) != TW_OK)
+        return complain("train", "%s", error.message);
+    v->best = history.best;
+    v->best_step = history.best_step;
+    v->worse = history.worse;
+    return true;
+}
+
 bool validation_open(const training *t, tw_trainer *trainer, validation *v)
 {
     static const tw_dataset_split splits[] = {TW_SPLIT_TEST, TW_SPLIT_TEST, TW_SPLIT_TRAIN, TW_SPLIT_VALIDATION};
@@ -93,8 +111,7 @@ bool validation_open(const training *t, tw_trainer *trainer, validation *v)
     if (!v->data)
         return false;
     find_devices(v, trainer);
-    read_history(v, tw_trainer_steps_done(trainer));
-    return true;
+    return share_history(v, tw_trainer_steps_done(trainer));
 }
 
 void validation_follow(validation *v, tw_trainer *trainer)
@@ -104,7 +121,7 @@ void validation_follow(validation *v, tw_trainer *trainer)
     v->best_step = v->worse = 0;
     find_devices(v, trainer);
     if (v->data)
-        read_history(v, tw_trainer_steps_done(trainer));
+        share_history(v, tw_trainer_steps_done(trainer));
 }
 
 void validation_close(validation *v)
@@ -155,8 +172,10 @@ tw_status validation_run(validation *v, tw_trainer *trainer, tw_event_writer *ev
     if (status != TW_OK)
         return status;
     take_accuracy(v, scores->step, scores_top_1(scores));
-    status = scores_write(events, scores, v->data, error);
-    write_history(v, scores); /* has complained; training is worth more */
+    if (tw_devices_task(v->devices) == 0) {
+        status = scores_write(events, scores, v->data, error);
+        write_history(v, scores); /* has complained; training is worth more */
+    }
     if (status == TW_OK && v->settings->keep_best && v->worse == 0)
         status = keep_best(v, trainer, error);
     report_evaluation(report, scores, v->data, v->best, v->best_step, seconds_now() - begin);

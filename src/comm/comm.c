@@ -1,6 +1,7 @@
 /* comm.c - see comm.h: the ways to be started, and what is made of sending and receiving. */
 #include "comm/comm.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 
 #include <stdio.h>
@@ -82,6 +83,45 @@ tw_status twi_comm_share(twi_comm *c, int from, void *data, size_t bytes, const 
     for (int task = 0; task < c->tasks && status == TW_OK; task++)
         if (task != from)
             status = c->ops->send(c, task, TWI_CHANNEL_OF_ALL, data, bytes, error);
+    return status;
+}
+
+/* Task 0 asks for the other's clock a few times, and believes the answer that came soonest. */
+static tw_status ask_clock(twi_comm *c, int task, int64_t *ahead, tw_error *error)
+{
+    enum { TIMES = 5 };
+    int64_t soonest = INT64_MAX, theirs;
+    tw_status status = TW_OK;
+    for (int i = 0; i < TIMES && status == TW_OK; i++) {
+        int64_t asked = twi_monotonic_ns();
+        if (c->task != 0)
+            status = c->ops->receive(c, 0, TWI_CHANNEL_OF_ALL, NULL, 0, "a question for the time", error);
+        theirs = twi_monotonic_ns();
+        if (status == TW_OK)
+            status = c->task == 0 ? c->ops->send(c, task, TWI_CHANNEL_OF_ALL, NULL, 0, error)
+                                  : c->ops->send(c, 0, TWI_CHANNEL_OF_ALL, &theirs, sizeof theirs, error);
+        if (status == TW_OK && c->task == 0)
+            status = c->ops->receive(c, task, TWI_CHANNEL_OF_ALL, &theirs, sizeof theirs, "its time", error);
+        int64_t took = twi_monotonic_ns() - asked;
+        if (took < soonest) {
+            soonest = took;
+            *ahead = asked + took / 2 - theirs;
+        }
+    }
+    if (status == TW_OK)
+        status = c->task == 0 ? c->ops->send(c, task, TWI_CHANNEL_OF_ALL, ahead, sizeof *ahead, error)
+                              : c->ops->receive(c, 0, TWI_CHANNEL_OF_ALL, ahead, sizeof *ahead, "its clock", error);
+    return status;
+}
+
+tw_status twi_comm_clock(twi_comm *c, int64_t *ahead, tw_error *error)
+{
+    tw_status status = TW_OK;
+    int64_t others;
+    *ahead = 0;
+    for (int task = 1; task < c->tasks && status == TW_OK; task++)
+        if (c->task == 0 || c->task == task)
+            status = ask_clock(c, task, c->task == 0 ? &others : ahead, error);
     return status;
 }
 

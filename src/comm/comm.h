@@ -57,6 +57,8 @@ void twi_comm_close(twi_comm *comm); /* NULL is fine */
 
 /* The bytes of one task become those of all. */
 tw_status twi_comm_share(twi_comm *c, int from, void *data, size_t bytes, const char *what, tw_error *error);
+/* What added to this task's monotonic clock gives task 0's: ns, right to half of the time that a message takes. */
+tw_status twi_comm_clock(twi_comm *c, int64_t *ahead_ns, tw_error *error);
 /* Whether all have the same list: fails on every task if not, with how the first item that differs from task 0's is
  * called here and there: describe(user, i), "" beyond the last. */
 typedef struct twi_comm_list {

@@ -78,6 +78,7 @@ struct twi_device {
     bool allow_growth;                      /* arenas grow from plan to plan instead of taking all at once */
     atomic_size_t memory_used, memory_peak;
     bool is_host;                           /* its memory may be read and written by anybody on the host */
+    int task;                               /* the process it is in, as comm.h numbers them; name.task: in its job */
     bool absent;                            /* another task's (tasks.h): nothing runs on it here */
 };
 

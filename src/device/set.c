@@ -145,12 +145,12 @@ static int count_of(const tw_devices *set, int task, const char *type)
 {
     int count = 0;
     for (int i = 0; i < set->count; i++)
-        count += set->items[i]->name.task == task && strcmp(set->items[i]->ops->type, type) == 0;
+        count += set->items[i]->task == task && strcmp(set->items[i]->ops->type, type) == 0;
     return count;
 }
 
 /* Those of a task; all tasks have the same. */
-static tw_status add_devices(tw_devices *set, const request *r, int task, tw_error *error)
+static tw_status add_devices(tw_devices *set, const request *r, int task, int ps_tasks, tw_error *error)
 {
     twi_options options = options_of(r);
     tw_status status = TW_OK;
@@ -161,7 +161,7 @@ static tw_status add_devices(tw_devices *set, const request *r, int task, tw_err
             *error = why;
         status = d ? add_device(set, d, error) : why.status;
         if (status == TW_OK && set->comm)
-            status = twi_device_join(d, set->comm, task, &set->absent[set->count - 1], error);
+            status = twi_device_join(d, set->comm, task, ps_tasks, &set->absent[set->count - 1], error);
     }
     return status;
 }
@@ -213,10 +213,16 @@ tw_status tw_devices_create(const tw_device_options *given, tw_devices **devices
         count += requests[i].count;
     if (options.tasks)
         TWI_TRY(twi_comm_open(twi_plugin_ways(&why), &set->comm, error));
+    if (options.ps_tasks < 0 || options.ps_tasks >= tw_devices_tasks(set))
+        TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT,
+                         "options.ps_tasks leaves no worker: %d %s started in all, by tower launch, mpirun or srun, "
+                         "and %d would be the job ps",
+                         tw_devices_tasks(set), tw_devices_tasks(set) == 1 ? "task was" : "tasks were",
+                         options.ps_tasks));
     TWI_TRY(make_room(set, count, error));
     for (int i = 0; i < num_requests; i++)
         for (int task = 0; task < tw_devices_tasks(set); task++)
-            TWI_TRY(add_devices(set, &requests[i], task, error));
+            TWI_TRY(add_devices(set, &requests[i], task, options.ps_tasks, error));
     if (set->comm)
         TWI_TRY(twi_devices_compare(set, error));
     *devices = set;
@@ -268,6 +274,13 @@ bool tw_device_is(const char *name, const char *type)
     twi_device_name parsed;
     TWI_NEED_OR(name && type, false);
     return twi_device_name_parse(name, &parsed, NULL) == TW_OK && strcmp(parsed.type, type) == 0;
+}
+
+bool tw_device_in_job(const char *name, const char *job)
+{
+    twi_device_name parsed;
+    TWI_NEED_OR(name && job, false);
+    return twi_device_name_parse(name, &parsed, NULL) == TW_OK && strcmp(parsed.job, job) == 0;
 }
 
 tw_status tw_devices_describe(const tw_devices *devices, int i, tw_device_info *info, tw_error *error)

@@ -39,14 +39,17 @@ static tw_status absent_read(twi_device *d, void *host, const void *from, size_t
     return twi_fail(error, TW_INTERNAL, "%s is another task's: its memory cannot be read here", d->text);
 }
 
-tw_status twi_device_join(twi_device *d, const twi_comm *comm, int task, twi_device_ops *own, tw_error *error)
+tw_status twi_device_join(twi_device *d, const twi_comm *comm, int task, int ps_tasks, twi_device_ops *own,
+                          tw_error *error)
 {
+    int workers = comm->tasks - ps_tasks;
     if (d->ops->open_recording || d->ops->synchronize)
         return twi_fail(error, TW_UNIMPLEMENTED,
                         "devices of kind '%s' do not work together with other tasks yet: CPUs and virtual GPUs do",
                         d->ops->kind);
-    snprintf(d->name.job, sizeof d->name.job, "worker");
-    d->name.task = task;
+    d->task = task;
+    snprintf(d->name.job, sizeof d->name.job, "%s", task < workers ? "worker" : "ps");
+    d->name.task = task < workers ? task : task - workers;
     twi_device_name_print(&d->name, d->text, sizeof d->text);
     if (task == comm->task)
         return TW_OK;

@@ -5,15 +5,17 @@
 #include "comm/comm.h"
 #include "device/device.h"
 
-/* The device becomes `task`'s: it gets its name and, if that is not this process, `own` as its table. */
-tw_status twi_device_join(twi_device *d, const twi_comm *comm, int task, twi_device_ops *own, tw_error *error);
+/* The device becomes `task`'s, of which the last `ps_tasks` are the job ps: it gets its name and, if that is not this
+ * process, `own` as its table. */
+tw_status twi_device_join(twi_device *d, const twi_comm *comm, int task, int ps_tasks, twi_device_ops *own,
+                          tw_error *error);
 /* Every task must have the same devices. */
 tw_status twi_devices_compare(const tw_devices *set, tw_error *error);
 
 /* Whether both are of one process. */
 static inline bool twi_same_task(const twi_device *a, const twi_device *b)
 {
-    return a->name.task == b->name.task;
+    return a->task == b->task;
 }
 
 #endif

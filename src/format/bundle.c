@@ -278,11 +278,11 @@ tw_status twi_bundle_write(const char *data_path, const char *index_path, const 
         status = twi_fail_memory(error, "saving a checkpoint");
         goto done;
     }
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++)
         TWI_TRY(make_items(&tensors[i], items, &num_items, error));
-        if (items[num_items - 1].key.failed)
+    for (int i = 0; i < num_items; i++)
+        if (items[i].key.failed)
             TWI_TRY(twi_fail_memory(error, "saving a checkpoint"));
-    }
     qsort(items, (size_t)num_items, sizeof *items, by_key);
     TWI_TRY(check_items(items, num_items, error));
 
@@ -387,14 +387,17 @@ static tw_status read_header(tw_checkpoint *checkpoint, const char *value, size_
     if (!header)
         return twi_fail(error, TW_DATA_LOSS, "its header cannot be understood");
     const Twi__VersionDef *version = header->version;
-    bool refused = version && version->min_consumer > VERSION;
+    bool refused = false;
     for (size_t i = 0; version && i < version->n_bad_consumers; i++)
         refused |= version->bad_consumers[i] == VERSION;
     if (header->endianness != TWI__BUNDLE_HEADER_PROTO__ENDIANNESS__LITTLE)
         status = twi_fail(error, TW_UNIMPLEMENTED, "it was written on a big-endian machine");
-    else if (refused)
+    else if (version && version->min_consumer > VERSION)
         status = twi_fail(error, TW_UNIMPLEMENTED, "it needs a reader of version %d of the format or later, this is %d",
                           version->min_consumer, VERSION);
+    else if (refused)
+        status = twi_fail(error, TW_UNIMPLEMENTED, "it is not to be read by version %d of the format, which this is",
+                          VERSION);
     else if (header->num_shards < 1 || header->num_shards > 99999)
         status = twi_fail(error, TW_DATA_LOSS, "it claims to have %d data files", header->num_shards);
     checkpoint->num_shards = header->num_shards;
@@ -709,19 +712,22 @@ static tw_status refuse_foreign(const entry *entry, const char *what, tw_error *
                     entry->name, what, entry->number);
 }
 
-/* The entry of a part; NULL if there is none. */
-static const entry *find_part(const tw_checkpoint *checkpoint, const char *name, const twi_slice *slice)
+/* The entry of a part of a tensor; NULL if there is none that fits. */
+static tw_status find_part(const tw_checkpoint *checkpoint, const entry *whole, const twi_slice *slice,
+                           const entry **found, tw_error *error)
 {
     twi_text key = {0};
-    const entry *found = NULL;
-    twi_slice_key(name, slice, &key);
-    for (int i = 0; i < checkpoint->first_named && !found && !key.failed; i++) {
+    twi_slice_key(whole->name, slice, &key);
+    *found = NULL;
+    for (int i = 0; i < checkpoint->first_named && !*found && !key.failed; i++) {
         const entry *entry = &checkpoint->entries.items[i];
-        if (entry->key_size == key.size && memcmp(entry->name, key.data, key.size) == 0)
-            found = entry;
+        if (entry->key_size == key.size && memcmp(entry->name, key.data, key.size) == 0 &&
+            entry->dtype == whole->dtype && entry->shape.rank >= 0)
+            *found = entry;
     }
+    tw_status status = key.failed ? twi_fail_memory(error, "reading a tensor") : TW_OK;
     twi_text_free(&key);
-    return found;
+    return status;
 }
 
 /* A tensor of an entry's own, read whole. */
@@ -762,10 +768,12 @@ static tw_status assemble(tw_checkpoint *checkpoint, const entry *entry, const t
     if (entry->num_parts == 0)
         status = read_from(checkpoint, entry, &whole, wanted, into, &copied, error);
     for (int i = 0; i < entry->num_parts && status == TW_OK; i++) {
-        const struct entry *part = find_part(checkpoint, entry->name, &entry->parts[i]);
-        if (!part || part->dtype != entry->dtype || part->shape.rank < 0)
+        const struct entry *part;
+        status = find_part(checkpoint, entry, &entry->parts[i], &part, error);
+        if (status == TW_OK && !part)
             return twi_fail(error, TW_DATA_LOSS, "part %d of tensor '%s' is not there", i, entry->name);
-        status = read_from(checkpoint, part, &entry->parts[i], wanted, into, &copied, error);
+        if (status == TW_OK)
+            status = read_from(checkpoint, part, &entry->parts[i], wanted, into, &copied, error);
     }
     if (status == TW_OK && copied < tw_tensor_elements(into))
         status = twi_fail(error, TW_NOT_FOUND, "the parts of tensor '%s' do not cover what is asked for", entry->name);

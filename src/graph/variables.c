@@ -156,12 +156,12 @@ static tw_output initial_value(tw_graph *graph, tw_shape shape, tw_dtype dtype, 
     if (init.kind == TW_INIT_DIRAC)
         return dirac_value(graph, shape, dtype, init.seed);
     static const struct {
-        const char *scope, *op;
+        const char *scope, *op, *scale, *shift; /* TensorFlow's names; its `sub` is max - min, a constant here */
     } random[] = {
-        [TW_INIT_UNIFORM] = {"random_uniform", "RandomUniform"},
-        [TW_INIT_NORMAL] = {"random_normal", "RandomStandardNormal"},
-        [TW_INIT_TRUNCATED_NORMAL] = {"truncated_normal", "TruncatedNormal"},
-        [TW_INIT_GLOROT_UNIFORM] = {"random_uniform", "RandomUniform"},
+        [TW_INIT_UNIFORM] = {"random_uniform", "RandomUniform", "sub", "min"},
+        [TW_INIT_NORMAL] = {"random_normal", "RandomStandardNormal", "stddev", "mean"},
+        [TW_INIT_TRUNCATED_NORMAL] = {"truncated_normal", "TruncatedNormal", "stddev", "mean"},
+        [TW_INIT_GLOROT_UNIFORM] = {"random_uniform", "RandomUniform", "sub", "min"},
     };
     if (init.kind == TW_INIT_CONSTANT) {
         if (shape.rank == 0)
@@ -180,9 +180,11 @@ static tw_output initial_value(tw_graph *graph, tw_shape shape, tw_dtype dtype, 
     tw_output value = {0};
     tw_enter_name_scope(graph, "%s", random[init.kind].scope);
     tw_output raw = random_values(graph, random[init.kind].op, shape_constant(graph, shape), dtype, init.seed);
-    value = binary(graph, "Mul", "mul", raw, scalar(graph, "scale", dtype, scale));
+    value = binary(graph, "Mul", "mul", raw, scalar(graph, random[init.kind].scale, dtype, scale));
+    tw_output least = scalar(graph, random[init.kind].shift, dtype, shift);
+    value = binary(graph, "AddV2", tw_name_scope(graph), value, least); /* has the scope's own name */
     tw_leave_name_scope(graph);
-    return binary(graph, "AddV2", random[init.kind].scope, value, scalar(graph, "mean", dtype, shift));
+    return value;
 }
 
 tw_variable *tw_make_variable(tw_graph *graph, const char *name, const tw_new_variable *new)

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PROTO_RESOURCE = TW_RESOURCE, PROTO_VARIANT = 21 };
 enum {
     MOST_CALLS = 64,      /* that lie in each other */
     SPARE_NODES = 1 << 16, /* made of calls, beside 16 for each that the library has */
@@ -32,6 +33,7 @@ struct twi_functions {
     size_t num_libraries;
     twi_map by_name; /* Twi__FunctionDef */
     TWI_ARRAY(Twi__NodeDef *) nodes;
+    twi_map passed; /* "call:8" -> what the call gives there, where it is a handle or what it was given itself */
     const char *stack[MOST_CALLS]; /* names of the functions that are being inlined */
     int depth, made, most;           /* nodes made so far, and how many there may be */
     tw_error *error;
@@ -331,6 +333,13 @@ static tw_status open_call(twi_functions *f, const Twi__FunctionDef *function, c
     return TW_OK;
 }
 
+/* What a call's output is, for those who may take it past the call. */
+static bool note_passed(twi_functions *f, const char *name, size_t i, char *value)
+{
+    char *key = PRINT("%s:%zu", name, i);
+    return key && twi_map_put(&f->passed, key, value) && (i > 0 || twi_map_put(&f->passed, name, value));
+}
+
 /* The call's own name, with its outputs: what has taken its place. */
 static tw_status add_outputs(twi_functions *f, const char *name, const char *device, const Twi__NodeDef *node,
                              const char *types, char **values, size_t count, char **controls, size_t num_controls)
@@ -345,6 +354,9 @@ static tw_status add_outputs(twi_functions *f, const char *name, const char *dev
                         name, node->op, count_types(node, types), count);
     for (size_t i = 0; i < count; i++)
         inputs[i] = values[i];
+    for (size_t i = 0; i < count; i++)
+        if (type_at(node, types, i) == PROTO_RESOURCE && !note_passed(f, name, i, values[i]))
+            return fail_memory(f);
     for (size_t i = 0; i < num_controls; i++)
         inputs[count + i] = controls[i];
     if (count)
@@ -680,6 +692,9 @@ static tw_status lower_while(lowering *l)
     TWI_TRY(add(f, "Identity", PRINT("%s/body", l->name), l->device, &pivot, 1, &type, 1));
     TWI_TRY(inline_part(l, "body", unchanging, PRINT("^%s/body", l->name), "%s/switch_%zu:1", &body));
     TWI_TRY(add_ways_back(l, unchanging, &body, outputs));
+    for (size_t i = 0; i < l->num_data; i++)
+        if (unchanging[i] && !note_passed(f, l->name, i, l->inputs[i]))
+            TWI_TRY(fail_memory(f));
     TWI_TRY(add_outputs(f, l->name, l->device, l->node, "T", outputs, l->num_data, NULL, 0));
 done:
     return status;
@@ -687,8 +702,6 @@ done:
 
 /* ---- functions that are kept
  * -------------------------------------------------------------------------------------------- */
-
-enum { PROTO_RESOURCE = TW_RESOURCE, PROTO_VARIANT = 21 };
 
 /* Where the node's captured values for the function begin among its inputs, and how many there are. */
 static size_t find_captured(twi_functions *f, const Twi__NodeDef *node, const char *attr, size_t *first)
@@ -911,6 +924,36 @@ static tw_status read_library(twi_functions *f, const ProtobufCBinaryData *bytes
     return fits ? TW_OK : fail_memory(f);
 }
 
+/* Who takes a handle that a call gives, or what a loop gives as it came, takes it where the call has it from, and comes
+ * after the call. A handle is made again in each plan that needs it (plan/border.c, plan/loops.c): as one of a call's
+ * outputs it would bring the whole call along. */
+static tw_status lead_past(twi_functions *f, Twi__NodeDef *node)
+{
+    char **inputs = NULL;
+    size_t count = node->n_input, data = count_data(node);
+    for (size_t i = 0; i < data; i++) {
+        char *value = twi_map_get(&f->passed, node->input[i]);
+        if (!value)
+            continue;
+        if (!inputs) {
+            inputs = twi_arena_alloc(f->arena, sizeof *inputs * (count + data + 1));
+            if (!inputs)
+                return fail_memory(f);
+            memcpy(inputs, node->input, sizeof *inputs * count);
+        }
+        char *further = twi_map_get(&f->passed, value);
+        for (int k = 0; further && k < f->passed.count; k++, further = twi_map_get(&f->passed, value)) /* no circle */
+            value = further;
+        const char *colon = strrchr(node->input[i], ':');
+        int length = colon ? (int)(colon - node->input[i]) : (int)strlen(node->input[i]);
+        if (!(inputs[node->n_input++] = PRINT("^%.*s", length, node->input[i])))
+            return fail_memory(f);
+        inputs[i] = value;
+    }
+    node->input = inputs ? inputs : node->input;
+    return TW_OK;
+}
+
 void twi_functions_free(twi_functions *f)
 {
     if (!f)
@@ -920,6 +963,7 @@ void twi_functions_free(twi_functions *f)
             twi__function_def_library__free_unpacked(f->libraries[i].message, &f->libraries[i].proto.allocator);
     twi_free(f->libraries);
     twi_map_free(&f->by_name);
+    twi_map_free(&f->passed);
     twi_array_free(&f->nodes);
     twi_free(f);
 }
@@ -944,6 +988,8 @@ tw_status twi_functions_inline(twi_arena *arena, const Twi__GraphDef *def, twi_f
     place graph = {.prefix = ""};
     for (size_t i = 0; i < def->n_node && status == TW_OK; i++)
         status = add_node(f, &graph, def->node[i]);
+    for (int i = 0; i < f->nodes.count && f->passed.count && status == TW_OK; i++)
+        status = lead_past(f, f->nodes.items[i]);
     return status;
 }
 

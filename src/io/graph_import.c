@@ -38,7 +38,8 @@ typedef struct source {
 
 typedef struct item {
     const Twi__NodeDef *def;
-    source *inputs; /* [def->n_input] */
+    source *inputs; /* [num_inputs] */
+    size_t num_inputs; /* def's, less what it does not wait for (begin_at_once) */
     char *name;     /* with the prefix */
     char *device;   /* canonical */
     const twi_op *op;
@@ -48,6 +49,7 @@ typedef struct item {
     tw_node *made; /* in the graph that is being built */
     int frame;     /* loop that it is in; 0: none */
     int next;      /* the next one there; -1: it is the last */
+    bool idle;     /* whoever took it has let go of it (let_go_of) */
 } item;
 
 typedef struct importer {
@@ -65,6 +67,7 @@ typedef struct importer {
     Twi__NodeDef **nodes;           /* [count] of the file, without calls of functions */
     twi_frames frames;
     TWI_ARRAY(int) members;         /* [frames] the first item of a loop; -1: none */
+    int *users;                     /* [count] inputs that name an item; NULL: not counted yet */
     tw_error *error;
 } importer;
 
@@ -142,6 +145,7 @@ static tw_status resolve_inputs(importer *m, item *item)
     item->inputs = twi_arena_alloc(&m->arena, sizeof *item->inputs * item->def->n_input);
     if (!item->inputs)
         return fail_memory(m);
+    item->num_inputs = item->def->n_input;
     for (size_t i = 0; i < item->def->n_input; i++) {
         const char *text = item->def->input[i];
         tw_status status = find_source(m, text, &item->inputs[i]);
@@ -184,15 +188,67 @@ static int before(const importer *m, int at, int k, int *member)
 {
     if (at >= m->count) {
         int found = *member = k == 0 ? m->members.items[at - m->count] : *member < 0 ? -1 : m->items[*member].next;
-        return found < 0 ? -2 : found;
+        return found < 0 ? -2 : m->items[found].idle ? -1 : found;
     }
     const item *item = &m->items[at];
-    int inputs = item->why ? 0 : (int)item->def->n_input;
+    int inputs = item->why ? 0 : (int)item->num_inputs;
     if (k < inputs)
         return goes_back(m, item, (size_t)k) ? -1 : item->inputs[k].node;
     if (k == inputs && inputs && is(item, TWI_EXIT) && m->items[item->inputs[0].node].frame)
         return m->count + m->items[item->inputs[0].node].frame;
     return -2;
+}
+
+enum { MOST_LET_GO = 4096 };
+
+/* A constant that a loop takes or has may wait for what comes of that loop: where an update is to come before the
+ * gradients, TensorFlow has the count of rounds, from which they begin, wait for it, and so for the loop that counts.
+ * There the other values of the loop go round without that count. Here a round has all of its values, so the constant
+ * does not wait; what comes behind the loop still comes behind the update, for it takes other constants of that place.
+ * STACK holds a cycle through a loop as a whole, each behind the next and the last behind the first. Gives the
+ * constant's place there, or -1. */
+static int begin_at_once(importer *m, const int *stack, int depth)
+{
+    int found = -1;
+    bool through_loop = false;
+    for (int k = 0; k < depth; k++) {
+        int user = stack[k ? k - 1 : depth - 1];
+        through_loop = through_loop || stack[k] >= m->count;
+        if (found < 0 && user < m->count && stack[k] < m->count && is(&m->items[stack[k]], TWI_CONSTANT) &&
+            (is(&m->items[user], TWI_ENTER) || m->items[stack[k]].frame))
+            found = k;
+    }
+    return through_loop ? found : -1;
+}
+
+static bool count_users(importer *m)
+{
+    if (m->users)
+        return true;
+    m->users = twi_arena_alloc(&m->arena, sizeof *m->users * (size_t)m->count);
+    for (int i = 0; i < m->count && m->users; i++)
+        for (size_t k = 0; k < m->items[i].num_inputs; k++)
+            m->users[m->items[i].inputs[k].node]++;
+    return m->users;
+}
+
+/* What nobody takes any more is in no loop: no way out of it leads there. */
+static tw_status let_go_of(importer *m, item *item, size_t input)
+{
+    TWI_ARRAY(int) idle = {0};
+    bool fits = count_users(m) && twi_push(&idle, item->inputs[input].node);
+    item->num_inputs--;
+    memmove(item->inputs + input, item->inputs + input + 1, sizeof *item->inputs * (item->num_inputs - input));
+    while (fits && idle.count) {
+        int at = idle.items[--idle.count];
+        if (--m->users[at] > 0)
+            continue;
+        m->items[at].idle = true;
+        for (size_t k = 0; k < m->items[at].num_inputs && fits; k++)
+            fits = twi_push(&idle, m->items[at].inputs[k].node);
+    }
+    twi_array_free(&idle);
+    return fits ? TW_OK : fail_memory(m);
 }
 
 /* Depth first, so that a file that is in order keeps its order. */
@@ -203,7 +259,7 @@ static tw_status sort(importer *m)
     char *states = twi_arena_alloc(&m->arena, all);
     int *next = twi_arena_alloc(&m->arena, sizeof *next * all); /* which to look at */
     int *members = twi_arena_alloc(&m->arena, sizeof *members * all);
-    int *stack = twi_arena_alloc(&m->arena, sizeof *stack * all), sorted = 0;
+    int *stack = twi_arena_alloc(&m->arena, sizeof *stack * all), sorted = 0, let_go = 0;
     if (!states || !next || !stack || !members)
         return fail_memory(m);
     for (int start = 0; start < m->count; start++) {
@@ -220,7 +276,19 @@ static tw_status sort(importer *m)
                     m->order[sorted++] = at;
                 depth--;
             } else if (found >= 0 && states[found] == OPEN) {
-                return fail_cycle(m, &m->items[at < m->count ? at : found < m->count ? found : start]);
+                int first = depth - 1;
+                while (stack[first] != found)
+                    first--;
+                int opened = let_go++ < MOST_LET_GO ? begin_at_once(m, stack + first, depth - first) : -1;
+                if (opened < 0)
+                    return fail_cycle(m, &m->items[at < m->count ? at : found < m->count ? found : start]);
+                while (depth > first + opened + 1) { /* looked at for the constant's sake only */
+                    states[stack[--depth]] = UNSEEN;
+                    next[stack[depth]] = 0;
+                }
+                tw_status status = let_go_of(m, &m->items[stack[depth - 1]], (size_t)--next[stack[depth - 1]]);
+                if (status != TW_OK)
+                    return status;
             } else if (found >= 0 && states[found] == UNSEEN) {
                 stack[depth++] = found;
             }
@@ -233,7 +301,7 @@ static tw_status sort(importer *m)
 static int frame_of(importer *m, const item *item)
 {
     int frame = 0;
-    for (size_t i = 0; i < item->def->n_input; i++)
+    for (size_t i = 0; i < item->num_inputs; i++)
         if (!goes_back(m, item, i) && m->items[item->inputs[i].node].frame > frame)
             frame = m->items[item->inputs[i].node].frame;
     if (is(item, TWI_EXIT) && frame)
@@ -609,7 +677,7 @@ static tw_status make_unknown(importer *m, item *item)
 /* Who takes something from a node that cannot be built cannot be built either. */
 static tw_status inherit(importer *m, item *item)
 {
-    for (size_t i = 0; i < item->def->n_input && !item->why; i++) {
+    for (size_t i = 0; i < item->num_inputs && !item->why; i++) {
         const struct item *from = &m->items[item->inputs[i].node];
         if (!from->why || item->inputs[i].index < 0 || goes_back(m, item, i))
             continue;
@@ -644,13 +712,13 @@ static tw_status tell_variants(importer *m, const item *item, const tw_output *i
         return TW_OK;
     if (!twi_signature_parse(&m->arena, item->op, &signature))
         return fail_memory(m);
-    for (int i = 0; i < signature.num_inputs && input < (int)item->def->n_input; i++) {
+    for (int i = 0; i < signature.num_inputs && input < (int)item->num_inputs; i++) {
         const twi_argument *argument = &signature.inputs[i];
         const char *name = argument->type_attr ? argument->type_attr : argument->list_attr;
         bool is_it = name && strcmp(name, attr->name) == 0;
         lists = lists || argument->dtype == TW_VARIANT;
         taken = taken || is_it;
-        for (int k = 0; k < count && is_it && input + k < (int)item->def->n_input; k++)
+        for (int k = 0; k < count && is_it && input + k < (int)item->num_inputs; k++)
             if (types[k] == TW_VARIANT && inputs[input + k].node && inputs[input + k].index >= 0)
                 types[k] = tw_output_dtype(inputs[input + k]);
         input += length_of(item, argument);
@@ -667,7 +735,7 @@ static tw_status tell_variants(importer *m, const item *item, const tw_output *i
 
 static tw_node *add_node(importer *m, tw_graph *graph, item *item, tw_output *inputs)
 {
-    int num_inputs = item->why ? 0 : (int)item->def->n_input;
+    int num_inputs = item->why ? 0 : (int)item->num_inputs;
     for (int i = 0; i < num_inputs; i++)
         inputs[i] = goes_back(m, item, (size_t)i) && !item->why
                         ? inputs[0]
@@ -706,7 +774,7 @@ static tw_status close_loops(importer *m)
 {
     for (int k = 0; k < m->count; k++) {
         const item *item = &m->items[k];
-        for (size_t i = 0; i < item->def->n_input; i++) {
+        for (size_t i = 0; i < item->num_inputs; i++) {
             tw_output from = {m->items[item->inputs[i].node].made, item->inputs[i].index};
             if (!goes_back(m, item, i) || m->items[item->inputs[i].node].why)
                 continue;
@@ -757,8 +825,8 @@ static tw_status build_both(importer *m, tw_graph *graph)
     tw_status status;
     size_t most_inputs = 1;
     for (int i = 0; i < m->count; i++)
-        if (m->items[i].def->n_input > most_inputs)
-            most_inputs = m->items[i].def->n_input;
+        if (m->items[i].num_inputs > most_inputs)
+            most_inputs = m->items[i].num_inputs;
     tw_output *inputs = twi_alloc_array(most_inputs, sizeof *inputs);
     if (!inputs)
         return fail_memory(m);

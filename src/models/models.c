@@ -96,6 +96,8 @@ tw_output tw_model_loss(tw_graph *g, const tw_model *model, tw_output images, tw
         return (tw_output){0};
     tw_output logits = model->logits(g, model, images, dtype, true);
     tw_add_to_collection(g, "logits", logits);
+    tw_add_to_collection(g, "classes", tw_arg_max(tw_name(g, "classes"), logits, 1));
+    tw_add_to_collection(g, "probabilities", tw_softmax(tw_name(g, "probabilities"), logits));
     tw_output per_example = cross_entropy(g, model, logits, labels);
     tw_add_loss(g, tw_reduce_mean(tw_name(g, "cross_entropy"), per_example, NULL, 0, false));
     if (model->weight_decay > 0)

@@ -1045,6 +1045,8 @@ const twi_op twi_array_ops[] = {
      "batch_dims:int=0; Tparams:type; Tindices:" INDEX "; Taxis:" INDEX, gather_v2_shape, twi_gradient_gather},
     {"GatherNd", "params:Tparams, indices:Tindices", "output:Tparams", "Tparams:type; Tindices:" INDEX, gather_nd_shape,
      twi_gradient_gather_nd},
+    {"ResourceGatherNd", "resource:resource, indices:Tindices", "output:dtype", "dtype:type; Tindices:" INDEX,
+     gather_nd_shape, NULL, TWI_STATEFUL, "ri"},
     {"ScatterNd", "indices:Tindices, updates:T, shape:Tindices", "output:T", "T:type; Tindices:" INDEX,
      scatter_nd_shape, twi_gradient_scatter_nd},
     {"DynamicStitch", "indices:N*int32, data:N*T", "merged:T", "N:int; T:type", dynamic_stitch_shape,

@@ -51,6 +51,32 @@ static tw_status greedy_shape(twi_inference *c)
     return status;
 }
 
+/* The same for several paths: all indices, all labels, all shapes, then log_probability [B,paths]. */
+static tw_status beam_shape(twi_inference *c)
+{
+    int64_t width = twi_attr_int(c->attrs, "beam_width", 0), paths = twi_attr_int(c->attrs, "top_paths", 0);
+    tw_shape inputs = c->inputs[0];
+    int64_t batch = inputs.rank == 3 ? inputs.dims[1] : -1;
+    tw_status status = twi_expect_rank(c, 0, 3);
+    if (status == TW_OK)
+        status = twi_expect_rank(c, 1, 1);
+    if (status != TW_OK)
+        return status;
+    if (paths < 1 || paths > width)
+        return TWI_REFUSE(c, "requested more paths than the beam width: %lld of %lld", (long long)paths, (long long)width);
+    if (inputs.rank == 3 && inputs.dims[2] == 0)
+        return TWI_REFUSE(c, "no classes, expected a blank at least");
+    if (c->inputs[1].rank == 1 && !twi_merge_dims(batch, c->inputs[1].dims[0], &batch))
+        return TWI_REFUSE(c, "%lld lengths for a batch of %lld", (long long)c->inputs[1].dims[0], (long long)batch);
+    for (int64_t i = 0; i < paths; i++) {
+        c->outputs[i] = TW_SHAPE(-1, 2);
+        c->outputs[paths + i] = TW_SHAPE(-1);
+        c->outputs[2 * paths + i] = TW_SHAPE(2);
+    }
+    c->outputs[3 * paths] = TW_SHAPE(batch, paths);
+    return TW_OK;
+}
+
 /* Two sparse tensors whose last axis are sequences: what lies before it, as far as either goes. */
 static tw_status distance_shape(twi_inference *c)
 {
@@ -79,6 +105,10 @@ const twi_op twi_ctc_ops[] = {
      "decoded_indices:int64, decoded_values:int64, decoded_shape:int64, log_probability:T",
      "merge_repeated:bool=false; blank_index:int=-1; T:{float,double}=float", greedy_shape, twi_not_differentiable,
      TWI_HOST_ONLY | TWI_MAKES_SHAPE},
+    {"CTCBeamSearchDecoder", "inputs:T, sequence_length:int32",
+     "decoded_indices:top_paths*int64, decoded_values:top_paths*int64, decoded_shape:top_paths*int64, log_probability:T",
+     "beam_width:int; top_paths:int; merge_repeated:bool=true; T:{float,double}=float", beam_shape,
+     twi_not_differentiable, TWI_HOST_ONLY | TWI_MAKES_SHAPE},
     {"EditDistance",
      "hypothesis_indices:int64, hypothesis_values:T, hypothesis_shape:int64, truth_indices:int64, truth_values:T, "
      "truth_shape:int64",

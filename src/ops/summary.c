@@ -40,7 +40,24 @@ static tw_status image_summary_shape(twi_inference *c)
     return images.rank < 0 || images.rank == 4 ? twi_expect_rank(c, 0, 0) : twi_expect_rank(c, 1, 4);
 }
 
+/* Sounds [N,frames] or [N,frames,channels], from -1 to 1. */
+static tw_status audio_summary_shape(twi_inference *c)
+{
+    tw_shape sounds = c->inputs[1];
+    c->outputs[0] = TW_SCALAR;
+    if (twi_attr_int(c->attrs, "max_outputs", 3) < 1)
+        return twi_fail(c->error, TW_INVALID_ARGUMENT, "max_outputs is less than 1");
+    if (sounds.rank >= 0 && sounds.rank != 2 && sounds.rank != 3)
+        return twi_fail(c->error, TW_INVALID_ARGUMENT, "sounds have 2 or 3 dimensions, not %d", sounds.rank);
+    tw_status status = twi_expect_rank(c, 0, 0);
+    return status == TW_OK && c->num_inputs == 3 ? twi_expect_rank(c, 2, 0) : status;
+}
+
 const twi_op twi_summary_ops[] = {
+    {"AudioSummary", "tag:string, tensor:float", "summary:string", "sample_rate:float; max_outputs:int=3",
+     audio_summary_shape, twi_not_differentiable, TWI_HOST_ONLY},
+    {"AudioSummaryV2", "tag:string, tensor:float, sample_rate:float", "summary:string", "max_outputs:int=3",
+     audio_summary_shape, twi_not_differentiable, TWI_HOST_ONLY},
     {"ScalarSummary", "tags:string, values:T", "summary:string", "T:" REAL, scalar_summary_shape,
      twi_not_differentiable, TWI_HOST_ONLY},
     {"HistogramSummary", "tag:string, values:T", "summary:string", "T:" REAL "=float", histogram_summary_shape,

@@ -217,6 +217,7 @@ typedef struct twi_track {
 /* The latest traced run. */
 typedef struct twi_trace {
     bool on;                     /* the run at hand is traced */
+    bool gathered;               /* what other tasks' devices did is in it */
     int64_t began_ns, ended_ns;
     twi_track *tracks;           /* [num_lists] */
 } twi_trace;

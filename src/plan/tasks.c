@@ -13,9 +13,9 @@
 
 bool twi_step_needs(const twi_plan *plan, const twi_step *step, int task)
 {
-    bool needs = step->source && step->source->name.task == task;
+    bool needs = step->source && step->source->task == task;
     for (int i = 0; i < step->num_waits && !needs; i++)
-        needs = plan->lists[step->waits[i].device].device->name.task == task;
+        needs = plan->lists[step->waits[i].device].device->task == task;
     return needs;
 }
 

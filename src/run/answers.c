@@ -1,6 +1,7 @@
 /* answers.c - what a session says of itself: where nodes are and why, what became of them, what plans are made of, what
  * soft placement moved, who holds which memory, where a step's time went. */
 #include "run/chrome_trace.h"
+#include "run/trace.h"
 #include "run/delay.h"
 #include "run/session.h"
 #include "run/waterfall.h"
@@ -113,7 +114,9 @@ tw_status tw_session_write_trace(tw_session *s, const char *path, tw_error *erro
     TWI_NEED(path, "path", error);
     twi_lane *lane = enter_lane(s, latest_lane(s));
     tw_status status = check_traced(lane, error);
-    if (status == TW_OK)
+    for (int i = 0; i < lane->latest.count && status == TW_OK; i++)
+        status = twi_trace_gather(lane->latest.items[i], error);
+    if (status == TW_OK && tw_devices_task(s->devices) == 0)
         status = twi_chrome_trace_write(lane->latest.items, lane->latest.count, path, error);
     pthread_mutex_unlock(&lane->turn);
     return status;

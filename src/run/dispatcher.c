@@ -209,12 +209,15 @@ static tw_status run_alone(const dispatcher *d, const twi_step *step, int positi
     bool done;
     if (d->device->absent)
         return twi_send_for(plan, id);
+    bool traced = plan->trace && plan->trace->on;
     tw_status status = twi_receive_for(plan, id, &done);
+    if (done && traced) /* it has come: the time before is that of waiting for it */
+        twi_span_of(plan, id)->started_ns = twi_span_of(plan, id)->ended_ns = twi_monotonic_ns();
     if (status != TW_OK || done)
         return status;
     if (plan->checked)
         return twi_run_checked_step(plan, id);
-    return plan->trace && plan->trace->on ? run_traced(plan, id) : twi_run_step(step);
+    return traced ? run_traced(plan, id) : twi_run_step(step);
 }
 
 /* ---- lists ------------------------------------------------------------------------------------------------------- */

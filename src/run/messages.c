@@ -54,14 +54,14 @@ static tw_status receive_value(const twi_step *step, int from, int channel)
 
 static bool comes_from(const twi_step *step, int task)
 {
-    return step->source && step->source->name.task == task;
+    return step->source && step->source->task == task;
 }
 
 tw_status twi_send_for(const twi_plan *plan, twi_step_id id)
 {
     const twi_step *step = step_at(plan, id);
     twi_comm *c = comm_of(step->device);
-    int channel = TWI_CHANNEL_OF_DEVICES + id.device, to = step->device->name.task;
+    int channel = TWI_CHANNEL_OF_DEVICES + id.device, to = step->device->task;
     if (!twi_step_needs(plan, step, c->task))
         return TW_OK;
     return comes_from(step, c->task) ? send_value(step, to, channel)
@@ -93,5 +93,5 @@ tw_status twi_share_value(twi_device *device, const void *memory, void *host, si
 {
     twi_comm *c = comm_of(device);
     tw_status status = device->absent ? TW_OK : device->ops->read(device, host, memory, bytes, error);
-    return status == TW_OK && c ? twi_comm_share(c, device->name.task, host, bytes, what, error) : status;
+    return status == TW_OK && c ? twi_comm_share(c, device->task, host, bytes, what, error) : status;
 }

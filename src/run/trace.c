@@ -2,6 +2,7 @@
 #include "run/trace.h"
 
 #include "base/clock.h"
+#include "comm/comm.h"
 
 bool twi_is_update(const twi_node *node)
 {
@@ -86,6 +87,7 @@ tw_status twi_trace_begin(twi_plan *plan, bool wanted, tw_error *error)
     tw_status status = wanted && !plan->trace && !has_recorded(plan) ? open_trace(plan, error) : TW_OK;
     if (status == TW_OK && plan->trace) {
         plan->trace->on = wanted;
+        plan->trace->gathered = plan->trace->gathered && !wanted;
         if (wanted)
             plan->trace->began_ns = twi_monotonic_ns();
     }
@@ -95,4 +97,34 @@ tw_status twi_trace_begin(twi_plan *plan, bool wanted, tw_error *error)
 bool twi_is_traced(const twi_plan *plan)
 {
     return plan->trace && plan->trace->on;
+}
+
+/* ---- over tasks ------------------------------------------------------------------------------------------------ */
+
+/* Times that are 0 say that the step did not run. */
+static void shift(twi_span *spans, int count, int64_t ns)
+{
+    for (int i = 0; i < count; i++) {
+        spans[i].started_ns += spans[i].started_ns ? ns : 0;
+        spans[i].ended_ns += spans[i].ended_ns ? ns : 0;
+    }
+}
+
+tw_status twi_trace_gather(twi_plan *plan, tw_error *error)
+{
+    int64_t ahead;
+    twi_comm *c = plan->num_lists && plan->lists[0].device->set ? plan->lists[0].device->set->comm : NULL;
+    if (!c || plan->trace->gathered)
+        return TW_OK;
+    tw_status status = twi_comm_clock(c, &ahead, error);
+    for (int d = 0; d < plan->num_lists && status == TW_OK; d++) {
+        twi_track *track = &plan->trace->tracks[d];
+        const twi_list *list = &plan->lists[d];
+        if (list->device->task == c->task)
+            shift(track->spans, list->count, ahead);
+        status = twi_comm_share(c, list->device->task, track->spans, sizeof *track->spans * (size_t)list->count,
+                                "the times of a step", error);
+    }
+    plan->trace->gathered = status == TW_OK;
+    return status;
 }

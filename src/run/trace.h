@@ -9,6 +9,9 @@
 tw_status twi_trace_begin(twi_plan *plan, bool wanted, tw_error *error);
 bool twi_is_traced(const twi_plan *plan);
 
+/* Of a plan over several tasks: every task gets the times that the others have taken, by the clock of task 0. */
+tw_status twi_trace_gather(twi_plan *plan, tw_error *error);
+
 /* What the time of a step is spent on. */
 tw_time_kind twi_time_kind_of(const twi_step *step, const twi_node *node);
 /* Whether the node writes variables, once for all towers. */

@@ -6,6 +6,7 @@
  *     replicated         each tower has a copy; the mean comes to every tower, which applies it to its own
  *       relaxed          what each applies is the mean of the step before; this step's is kept for the next
  *     independent        each tower has a copy, to which it applies its own gradients
+ *     distributed_replicated   there is one copy, to which the mean is applied; what comes of it goes to every tower's
  *
  * How to add one: docs/guide/adding-an-update-mode.md. Never here: where variables lie (trainer_variables.c). */
 #include "base/memory.h"
@@ -127,8 +128,8 @@ static tw_output tower_is_done(tw_trainer *t, int tower)
     return done;
 }
 
-/* Brings tower number `tower`'s stages up to `fresh`, the variables' values; the nodes go to nodes[count]. */
-static void refill_stages(tw_trainer *t, int tower, const tw_output *fresh, tw_output *nodes)
+/* Brings what tower number `tower` works with up to `fresh`, the variables' values; the nodes go to nodes[count]. */
+static void refill_tower(tw_trainer *t, int tower, const tw_output *fresh, tw_output *nodes)
 {
     const tw_grads *grads = t->update.gradients[tower];
     tw_output done = tower_is_done(t, tower);
@@ -138,24 +139,35 @@ static void refill_stages(tw_trainer *t, int tower, const tw_output *fresh, tw_o
                 nodes[i] = tw_assign(tw_name(t->graph, "stage"), grads->variables[i]->handle, fresh[i]);
 }
 
-/* The update of the variables, and that of the stages with what the variables were before it. */
-static tw_output apply_staged(tw_trainer *t, tw_optimizer *optimizer, tw_grads *const *means)
+static void read_variables(tw_trainer *t, const tw_grads *means, tw_output *fresh)
+{
+    for (int i = 0; i < means->count; i++)
+        TW_COLOCATE(t->graph, means->variables[i]->handle)
+            fresh[i] = tw_variable_read(t->graph, means->variables[i]);
+}
+
+/* The update of the variables, and that of what the towers work with: by what the variables are after it, or where a
+ * mode is one step late were before it. */
+static tw_output apply_and_refill(tw_trainer *t, tw_optimizer *optimizer, tw_grads *const *means)
 {
     tw_graph *g = t->graph;
-    tw_variable *const *variables = means[0]->variables;
-    int count = means[0]->count, stages = count * t->towers.count;
+    int count = means[0]->count, copies = count * t->towers.count;
     tw_output step = {0}, *fresh = twi_alloc_array((size_t)count + 1, sizeof *fresh);
-    tw_output *nodes = twi_alloc_array((size_t)stages + 1, sizeof *nodes);
+    tw_output *nodes = twi_alloc_array((size_t)copies + 1, sizeof *nodes);
     if (fresh && nodes) {
-        for (int i = 0; i < count; i++)
-            TW_COLOCATE(g, variables[i]->handle)
-                fresh[i] = tw_variable_read(g, variables[i]);
-        tw_output read = tw_group(tw_name(g, "read_for_stages"), fresh, count);
-        TW_CONTROL(g, read)
-        nodes[stages] = tw_apply_gradients(optimizer, means[0], tw_global_step(g));
+        if (t->variables.mode->applied_late) {
+            read_variables(t, means[0], fresh);
+            tw_output read = tw_group(tw_name(g, "read_for_stages"), fresh, count);
+            TW_CONTROL(g, read)
+                nodes[copies] = tw_apply_gradients(optimizer, means[0], tw_global_step(g));
+        } else {
+            nodes[copies] = tw_apply_gradients(optimizer, means[0], tw_global_step(g));
+            TW_CONTROL(g, nodes[copies])
+                read_variables(t, means[0], fresh);
+        }
         for (int k = 0; k < t->towers.count; k++)
-            refill_stages(t, k, fresh, nodes + k * count);
-        step = tw_group(tw_name(g, "update_and_stage"), nodes, stages + 1);
+            refill_tower(t, k, fresh, nodes + k * count);
+        step = tw_group(tw_name(g, "update_and_stage"), nodes, copies + 1);
     } else {
         out_of_memory(t);
     }
@@ -279,7 +291,7 @@ const twi_mode twi_modes[] = {
         .place = twi_on_parameter_devices,
         .own = twi_own_stage,
         .meet = meet_at_variables,
-        .apply = apply_staged,
+        .apply = apply_and_refill,
         .not_scaled = "staged variables: towers would compute with the scale of another step than the variables'",
     },
     {
@@ -316,6 +328,16 @@ const twi_mode twi_modes[] = {
         .update = TW_UPDATE_INDEPENDENT,
         .own = twi_own_copy,
         .apply = apply_to_all,
+    },
+    {
+        .name = "distributed_replicated",
+        .words = "the mean gradient is applied to one copy, which then goes to that of each tower",
+        .numbers = "those of one device with as many towers",
+        .update = TW_UPDATE_DISTRIBUTED_REPLICATED,
+        .place = twi_on_parameter_devices,
+        .own = twi_own_local,
+        .meet = meet_at_variables,
+        .apply = apply_and_refill,
     },
     {.name = NULL},
 };

@@ -11,21 +11,35 @@
 #include "train/optimizer.h" /* twi_trainable_variables, twi_take_whole_gradients */
 #include "train/trainer.h"
 
+/* All GPUs, or where there is none all CPU devices, but for those of the job ps; into names. Returns how many. */
+static int list_devices(const tw_devices *devices, const char **names)
+{
+    int count = 0;
+    const char *type = tw_devices_count(devices, "GPU") ? "GPU" : "CPU";
+    for (int i = 0; i < tw_devices_count(devices, NULL); i++) {
+        tw_device_info info = tw_devices_info(devices, i);
+        if (strcmp(info.type, type) == 0 && !tw_device_in_job(info.name, "ps"))
+            names[count++] = info.name;
+    }
+    return count;
+}
+
 tw_status twi_trainer_choose_devices(tw_trainer *t, const tw_trainer_options *options, tw_error *error)
 {
-    int gpus = tw_devices_count(options->devices, "GPU"), cpus = tw_devices_count(options->devices, "CPU");
-    int count = options->num_tower_devices ? options->num_tower_devices : gpus ? gpus : cpus;
+    int count = options->num_tower_devices;
+    const char **all = twi_alloc_array((size_t)tw_devices_count(options->devices, NULL), sizeof *all);
+    const char *const *names = count ? options->tower_devices : all;
+    if (all && !count)
+        count = list_devices(options->devices, all);
     if (t->recipe.setting[TWI_TOWERS] == 0)
         t->recipe.setting[TWI_TOWERS] = count;
     t->towers.count = (int)t->recipe.setting[TWI_TOWERS];
     t->towers.devices = twi_alloc_array((size_t)t->towers.count, sizeof *t->towers.devices);
-    if (!t->towers.devices)
-        return twi_fail_memory(error, "creating a trainer");
-    for (int i = 0; i < t->towers.count; i++) /* a set of devices lists CPUs first */
-        t->towers.devices[i] = options->num_tower_devices
-                                   ? options->tower_devices[i % count]
-                                   : tw_devices_info(options->devices, (gpus ? cpus : 0) + i % count).name;
-    return TW_OK;
+    for (int i = 0; all && t->towers.devices && i < t->towers.count; i++)
+        t->towers.devices[i] = names[i % count];
+    bool good = all && t->towers.devices;
+    twi_free(all);
+    return good ? TW_OK : twi_fail_memory(error, "creating a trainer");
 }
 
 /* Gradients of the tower's loss by what it works with in place of each trainable variable. */
@@ -131,7 +145,8 @@ tw_status twi_trainer_build_graph(tw_trainer *t, const tw_dataset *dataset, tw_e
         twi_trainer_build_data(t, dataset);
     for (int i = 0; i < t->towers.count; i++)
         build_tower(t, i, optimizer);
-    if (t->as_tutorial && t->recipe.model->channels == 3)
+    /* A picture is a string, and strings do not cross between tasks. */
+    if (t->as_tutorial && t->recipe.model->channels == 3 && tw_devices_tasks(t->devices) == 1)
         t->input.summary = tw_summary_image(g, "images", t->input.images[t->towers.count - 1], 3);
     twi_trainer_enter_step_device(t);
     t->fetched.outputs[t->towers.count] = twi_trainer_build_update(t, optimizer);

@@ -55,6 +55,7 @@ int64_t twi_mode_number(const twi_mode *mode);
 
 tw_device_function twi_on_parameter_devices; /* user: the trainer */
 tw_variable *twi_own_stage(tw_trainer *t, tw_variable *variable);
-tw_variable *twi_own_copy(tw_trainer *t, tw_variable *variable);
+tw_variable *twi_own_copy(tw_trainer *t, tw_variable *variable);  /* tower 0 has the variable itself, ... */
+tw_variable *twi_own_local(tw_trainer *t, tw_variable *variable); /* ... or a copy as all others do */
 
 #endif

@@ -1,4 +1,5 @@
-/* trainer_summaries.c - a step that also writes the tutorial's summaries. */
+/* trainer_summaries.c - a step that also writes the tutorial's summaries. Of several tasks all look at the same values,
+ * and those without a writer (events NULL) write nothing of them. */
 #include "base/log.h"
 #include "base/status.h"
 
@@ -19,7 +20,7 @@ tw_status twi_trainer_write_curve(const tw_trainer *t, tw_event_writer *events, 
                                   tw_error *error)
 {
     char tag[320];
-    return tw_event_writer_add_scalar(events, tag_of(t, "train", name, tag), step, value, error);
+    return events ? tw_event_writer_add_scalar(events, tag_of(t, "train", name, tag), step, value, error) : TW_OK;
 }
 
 /* What the tutorial calls a part of the loss: where averages are kept, the part itself is "NAME (raw)" and its average
@@ -63,6 +64,8 @@ static tw_status write_histogram(tw_event_writer *events, const char *tag, int64
                                  tw_error *error)
 {
     tw_error reason = {0};
+    if (!events)
+        return TW_OK;
     tw_status status = tw_event_writer_add_histogram(events, tag, step, tensor, &reason);
     if (status == TW_OK)
         return TW_OK;
@@ -133,14 +136,14 @@ static tw_status write_activations(tw_trainer *t, tw_event_writer *events, int64
     tw_feed feeds[] = {{t->input.images[last], t->fetched.tensors[t->fetched.count - 1]}};
     outputs[count] = t->input.summary;
     TWI_TRY(tw_session_run(t->session, feeds, 1, outputs, count + images, values, error));
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count && events; i++) {
         tw_strip_tower_name(tw_node_name(outputs[i].node), name, sizeof name);
         snprintf(tag, sizeof tag, "%s/activations", name);
         TWI_TRY(write_histogram(events, tag, step, values[i], error));
         snprintf(tag, sizeof tag, "%.290s/sparsity", name);
         TWI_TRY(tw_event_writer_add_scalar(events, tag_of(t, "units", tag, curve), step, share_of_zeros(values[i]), error));
     }
-    if (images) {
+    if (images && events) {
         const tw_string *summary = tw_tensor_data(values[count]);
         TWI_TRY(tw_event_writer_add_summary(events, step, summary->data, summary->size, error));
     }
@@ -154,7 +157,7 @@ tw_status tw_trainer_step_with_summaries(tw_trainer *t, tw_event_writer *events,
                                          tw_error *error)
 {
     TWI_NEED(t, "trainer", error);
-    TWI_NEED(events, "events", error);
+    TWI_NEED(events || tw_devices_task(t->devices) != 0, "events", error);
     TWI_NEED(result, "result", error);
     tw_status status;
     if (t->asynchronous) {
@@ -167,7 +170,8 @@ tw_status tw_trainer_step_with_summaries(tw_trainer *t, tw_event_writer *events,
     int gradients = t->fetched.num_always + 1 + t->fetched.num_parts; /* behind the rate and the parts of the loss */
     TWI_TRY(twi_trainer_write_variables(t, events, result->step, t->fetched.tensors + gradients, error));
     TWI_TRY(write_activations(t, events, result->step, error));
-    TWI_TRY(tw_event_writer_flush(events, error));
+    if (events)
+        TWI_TRY(tw_event_writer_flush(events, error));
 done:
     return status;
 }

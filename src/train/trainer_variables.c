@@ -3,8 +3,10 @@
  *     parameter_server         NAME, on the parameter devices; towers read it
  *       staged                 and "NAME/Staged" on the device of each tower, which it reads instead
  *     replicated, independent  NAME on the device of tower 0, "copy_k/NAME" on that of tower k
+ *     distributed_replicated   NAME, on the parameter devices, and "copy_k/NAME" on that of tower k
  *
- * What tower k has beyond tower 0 is a copy to the graph too (tw_copy_variable): checkpoints know one of each.
+ * Parameter devices are those of the job ps, where several tasks have one. What is called copy_k is a copy to the graph
+ * too (tw_copy_variable): checkpoints know one of each.
  * Never here: which mode has which (trainer_modes.c); how gradients meet and are applied (trainer_apply.c). */
 #include "base/memory.h"
 #include "base/status.h"
@@ -27,7 +29,7 @@ static const char *const placement_names[] = {
 static const char *const device_names[] = {[TW_PARAMETERS_ON_CPU] = "cpu", [TW_PARAMETERS_ON_GPU] = "gpu"};
 
 /* What belongs to another mode of update is an error, not a surprise. */
-static tw_status check(const tw_trainer *t, tw_error *error)
+static tw_status check(const tw_trainer *t, const tw_devices *devices, tw_error *error)
 {
     const tw_variable_options *v = &t->variables.options;
     const tw_average_options *a = &t->recipe.average;
@@ -41,15 +43,20 @@ static tw_status check(const tw_trainer *t, tw_error *error)
     if (v->placement && !t->variables.mode->place)
         return twi_fail(
             error, TW_INVALID_ARGUMENT,
-            "options.variables.placement=%s goes with options.variables.update=parameter_server only: with %s "
-            "each tower has all variables on its own device",
+            "options.variables.placement=%s goes with options.variables.update=parameter_server and "
+            "distributed_replicated only: with %s each tower has all variables on its own device",
             placement_names[v->placement], update);
     if (v->parameter_device && !t->variables.mode->place)
         return twi_fail(
             error, TW_INVALID_ARGUMENT,
-            "options.variables.parameter_device=%s goes with options.variables.update=parameter_server only: "
-            "with %s each tower has all variables on its own device",
+            "options.variables.parameter_device=%s goes with options.variables.update=parameter_server and "
+            "distributed_replicated only: with %s each tower has all variables on its own device",
             device_names[v->parameter_device], update);
+    if (!t->variables.mode->place && tw_devices_find(devices, "/job:ps") >= 0)
+        return twi_fail(error, TW_INVALID_ARGUMENT,
+                        "options.ps_tasks: with options.variables.update=%s each tower has all variables on its own "
+                        "device, and the job ps nothing to do",
+                        update);
     if (reduction && !t->variables.mode->meet)
         return twi_fail(error, TW_INVALID_ARGUMENT,
                         "options.average.%s says how gradients meet; with options.variables.update=%s they never do",
@@ -109,23 +116,36 @@ static bool towers_are_on_gpus(const tw_trainer *t)
     return true;
 }
 
+/* The CPU devices: of several tasks those of the job ps, if there is one. A set of devices lists CPUs first. */
+static void add_cpus(tw_trainer *t, const tw_devices *devices, bool servers)
+{
+    for (int i = 0; i < tw_devices_count(devices, "CPU"); i++) {
+        const char *name = tw_devices_info(devices, i).name;
+        if (tw_device_in_job(name, "ps") == servers)
+            add_parameter_device(t, name);
+    }
+}
+
 static tw_status find_parameter_devices(tw_trainer *t, const tw_trainer_options *options, tw_error *error)
 {
     tw_variable_options *v = &t->variables.options;
     int cpus = tw_devices_count(options->devices, "CPU");
     size_t most = (size_t)(t->towers.count > cpus ? t->towers.count : cpus);
     bool asked = v->parameter_device != TW_PARAMETERS_DEFAULT, spread = v->placement > TW_PLACE_SINGLE;
+    bool servers = tw_devices_find(options->devices, "/job:ps") >= 0;
     if (!asked)
-        v->parameter_device = spread && towers_are_on_gpus(t) ? TW_PARAMETERS_ON_GPU : TW_PARAMETERS_ON_CPU;
-    if (!v->placement)
-        v->placement = v->parameter_device == TW_PARAMETERS_ON_GPU ? TW_PLACE_LEAST_LOADED : TW_PLACE_SINGLE;
+        v->parameter_device =
+            spread && towers_are_on_gpus(t) && !servers ? TW_PARAMETERS_ON_GPU : TW_PARAMETERS_ON_CPU;
+    if (servers && v->parameter_device == TW_PARAMETERS_ON_GPU)
+        return twi_fail(error, TW_INVALID_ARGUMENT,
+                        "options.variables.parameter_device=gpu puts variables beside towers, and the job ps has none: "
+                        "with options.ps_tasks they lie on its CPUs");
     t->variables.devices = twi_alloc_array(most, sizeof *t->variables.devices);
     t->variables.loads = twi_alloc_array(most, sizeof *t->variables.loads);
     if (!t->variables.devices || !t->variables.loads)
         return twi_fail_memory(error, "creating a trainer");
     if (v->parameter_device == TW_PARAMETERS_ON_CPU) {
-        for (int i = 0; i < cpus; i++) /* a set of devices lists CPUs first */
-            add_parameter_device(t, tw_devices_info(options->devices, i).name);
+        add_cpus(t, options->devices, servers);
     } else {
         for (int i = 0; i < t->towers.count; i++)
             if (!tw_device_is(t->towers.devices[i], "CPU"))
@@ -142,6 +162,10 @@ static tw_status find_parameter_devices(tw_trainer *t, const tw_trainer_options 
                         "options.variables.placement=%s spreads variables over several devices, and "
                         "options.variables.parameter_device=cpu has one only",
                         placement_names[v->placement]);
+    if (!v->placement)
+        v->placement = v->parameter_device == TW_PARAMETERS_ON_GPU ? TW_PLACE_LEAST_LOADED
+                       : servers && t->variables.num_devices > 1   ? TW_PLACE_LEAST_BYTES
+                                                                   : TW_PLACE_SINGLE;
     t->variables.spread = (tw_least_loaded){.devices = t->variables.devices,
                                             .num_devices = t->variables.num_devices,
                                             .loads = t->variables.loads,
@@ -162,7 +186,7 @@ tw_status twi_trainer_find_variables(tw_trainer *t, const tw_trainer_options *op
     v->consistency = v->consistency ? v->consistency : TW_CONSISTENCY_STRONG;
     TWI_TRY(twi_mode_find(v, &t->variables.mode, error));
     t->recipe.setting[TWI_UPDATE] = twi_mode_number(t->variables.mode);
-    TWI_TRY(check(t, error));
+    TWI_TRY(check(t, options->devices, error));
     if (t->recipe.average.all_reduce)
         TWI_TRY(check_reduction(t, options, error));
     if (t->variables.mode->place)
@@ -190,39 +214,53 @@ const char *twi_on_parameter_devices(void *trainer, const tw_node *node)
     }
 }
 
-/* The variable of that name on the device of the tower under construction: what it works with. */
-static tw_variable *own_variable(tw_trainer *t, const char *of, tw_variable *variable)
+static void enter_tower(tw_trainer *t)
 {
-    tw_graph *g = t->graph;
+    tw_enter_no_device(t->graph);
+    tw_enter_device(t->graph, "%s", t->towers.devices[t->variables.building]);
+}
+
+static void leave_tower(tw_trainer *t)
+{
+    tw_leave_device(t->graph);
+    tw_leave_device(t->graph);
+}
+
+/* A copy of the variable on the device of the tower under construction. */
+tw_variable *twi_own_local(tw_trainer *t, tw_variable *variable)
+{
     char name[700];
-    int tower = t->variables.building;
-    snprintf(name, sizeof name, TWI_COPY "%s", tower, of);
-    tw_variable *found = tw_graph_find_variable(g, tower ? name : of);
-    if (found || tw_graph_status(g) != TW_OK)
+    snprintf(name, sizeof name, TWI_COPY "%s", t->variables.building, variable->name);
+    tw_variable *found = tw_graph_find_variable(t->graph, name);
+    if (found || tw_graph_status(t->graph) != TW_OK)
         return found;
-    tw_enter_no_device(g);
-    tw_enter_device(g, "%s", t->towers.devices[tower]);
-    if (tower)
-        found = tw_copy_variable(g, tw_graph_find_variable(g, of), name);
-    else /* saved: it may differ from the variable */
-        found = tw_make_variable(
-            g, of,
-            &(tw_new_variable){variable->dtype, variable->shape, .initial_value = tw_variable_initial_value(variable)});
-    tw_leave_device(g);
-    tw_leave_device(g);
+    enter_tower(t);
+    found = tw_copy_variable(t->graph, variable, name);
+    leave_tower(t);
     return found;
 }
 
 tw_variable *twi_own_copy(tw_trainer *t, tw_variable *variable)
 {
-    return t->variables.building == 0 ? variable : own_variable(t, variable->name, variable);
+    return t->variables.building == 0 ? variable : twi_own_local(t, variable);
 }
 
+/* Tower 0's is saved: it may differ from the variable. */
 tw_variable *twi_own_stage(tw_trainer *t, tw_variable *variable)
 {
-    char of[600];
-    snprintf(of, sizeof of, "%s" TWI_STAGED, variable->name);
-    return own_variable(t, of, variable);
+    char name[600];
+    snprintf(name, sizeof name, "%s" TWI_STAGED, variable->name);
+    tw_variable *stage = tw_graph_find_variable(t->graph, name);
+    if (tw_graph_status(t->graph) != TW_OK || (stage && t->variables.building == 0))
+        return stage;
+    if (stage)
+        return twi_own_local(t, stage);
+    enter_tower(t);
+    stage = tw_make_variable(
+        t->graph, name,
+        &(tw_new_variable){variable->dtype, variable->shape, .initial_value = tw_variable_initial_value(variable)});
+    leave_tower(t);
+    return stage;
 }
 
 /* What the tower under construction works with in place of a variable. State that is not trained is tower 0's. */

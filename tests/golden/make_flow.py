@@ -708,6 +708,76 @@ def autoencoder_with_a_loop():
         program.run([loss], targets=[train])
 
 
+def update_before_gradients():
+    """A mean of what a loop gives is kept, and the update comes before the gradients: TensorFlow lets the count of the
+    loop's rounds, from which they begin, wait for it too."""
+    x = tf.placeholder(tf.float32, [3, None, 2], name="x")
+    w = tf.get_variable("w", initializer=numbers((2, 2)))
+    mean = tf.get_variable("mean", initializer=numbers((2,)), trainable=False)
+    last = tf.while_loop(lambda i, s: i < tf.shape(x)[1], lambda i, s: (i + 1, tf.tanh(tf.matmul(s, w) + x[:, i])),
+                         [0, tf.ones([3, 2])])[1]
+    with tf.control_dependencies([tf.assign_sub(mean, 0.25 * (mean - tf.reduce_mean(last, 0)))]):
+        loss = tf.reduce_mean(tf.square(last - 0.5))
+        train = tf.train.GradientDescentOptimizer(0.5).minimize(loss)
+    program = Program()
+    program.run([], targets=[tf.global_variables_initializer()])
+    for i in range(4):
+        program.run([loss], {x: numbers((3, 2 + i % 3, 2), i)}, targets=[train])
+    program.run([w, mean])
+
+
+@case()
+def update_before_gradients_of_references():
+    update_before_gradients()
+
+
+@case(resource=True)
+def update_before_gradients_of_resources():
+    update_before_gradients()
+
+
+@case(v2=True)
+def update_before_gradients_of_functional_references():
+    update_before_gradients()
+
+
+@case(resource=True, v2=True)
+def update_before_gradients_of_functional_resources():
+    update_before_gradients()
+
+
+def constants_of_branches_in_rounds():
+    """Rounds that read until there is nothing left, then take zeros, which are a constant that waits for its branch."""
+    rows = tf.constant(numbers((3, 2), 4))
+    w = tf.get_variable("w", initializer=numbers((2, 3)))
+    array = tf.TensorArray(tf.float32, 3, clear_after_read=False).unstack(rows)
+    until = tf.placeholder(tf.int32, [], name="until")
+
+    def body(i, s):
+        row = tf.cond(i >= until, lambda: tf.zeros([2]), lambda: array.read(i))
+        return i + 1, s + row * tf.gather_nd(w, [[1, 2], [0, 1]])
+
+    last = tf.while_loop(lambda i, s: i < 5, body, [0, tf.ones([2])])[1]
+    loss = tf.reduce_sum(tf.square(last)) + tf.reduce_sum(tf.gather_nd(w, [[0], [0]]))
+    train = tf.train.GradientDescentOptimizer(0.125).minimize(loss)
+    program = Program()
+    program.run([], targets=[tf.global_variables_initializer()])
+    for i in (3, 0, 2):
+        program.run([loss], {until: i})
+        program.run([], {until: i}, targets=[train])
+        program.run([w])
+
+
+@case()
+def constants_of_branches_in_rounds_by_references():
+    constants_of_branches_in_rounds()
+
+
+@case(resource=True, v2=True)
+def constants_of_branches_in_functional_rounds():
+    constants_of_branches_in_rounds()
+
+
 @case()
 def computed_shapes():
     """Branches of different shape, and loops over what has one that depends on values."""

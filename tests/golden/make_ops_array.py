@@ -237,6 +237,7 @@ fails("indices[0] = -1 is not in [0, 4)", "GatherV2", eighths(4, 3), i32([-1]), 
 case("GatherNd", params=eighths(3, 4), indices=i32([[0, 1], [2, 3]]))
 case("GatherNd", params=eighths(3, 4), indices=i64([[[1]], [[2]]]))
 case("GatherNd", params=words(2, 2), indices=i32([[1, 1]]))
+fails("there is nothing to take", "GatherNd", np.zeros((2, 0, 3), np.float32), i32([[0]]))
 fails("does not index into shape [3,4]", "GatherNd", eighths(3, 4), i32([[0, 4]]))
 for d in (np.float32, np.float64, np.float16, np.int32, np.int64, np.int16, np.uint8, np.int8):
     case("ScatterNd", indices=i32([[4], [3], [4]]), updates=whole_of(3, dtype=d), shape=i32([6]))

@@ -756,3 +756,64 @@ program("soft_boxes", lambda: list(raw.NonMaxSuppressionV5(
     boxes=tf.placeholder(tf.float32, [3, 4], name="b"), scores=f32([0.46, 0.54, 0.75]), max_output_size=3, iou_threshold=0.1,
     score_threshold=0.2, soft_nms_sigma=0.5)),
         {"b": f32([[0.09, 0.54, 0.44, 0.63], [0.6, 0.83, 0.99, 1.07], [0.61, 0.51, 1.19, 0.98]])})
+
+# ---- samplers of classes by their weights; each run goes on where the last one stopped ----
+
+random = np.random.default_rng(31)
+
+
+def fixed_unigrams(unique, num, **attrs):
+    true = holder(tf.int64, [None, 2], "true")
+    return list(tf.random.fixed_unigram_candidate_sampler(true, 2, num, unique, 8, seed=5, **attrs))
+
+
+pairs = {"true": i64([[1, 5], [0, 7], [3, 3]])}
+for name, attrs in (("word2vec", {"unigrams": [9, 1.5, 4, 2, 8, 3, 1, 7], "distortion": 0.75}),
+                    ("reserved", {"unigrams": [5, 3, 2, 1, 1, 4], "num_reserved_ids": 2}),
+                    ("shard", {"unigrams": list(range(1, 17)), "num_shards": 2, "shard": 1, "distortion": 0.5})):
+    for unique, num in ((False, 9), (True, 5)):
+        program("fixed_unigrams_%s_%d" % (name, unique), lambda: fixed_unigrams(unique, num, **attrs), pairs, pairs, pairs)
+program("fixed_unigrams_few", lambda: fixed_unigrams(False, 3, unigrams=[1.0] * 7), (pairs, "must be equal to weights size"))
+
+
+def learned_unigrams(unique, num, seed):
+    true = holder(tf.int64, [None, 2], "true")
+    return list(tf.random.learned_unigram_candidate_sampler(true, 2, num, unique, 100, seed=seed))
+
+
+for unique, num in ((False, 12), (True, 40)):
+    program("learned_unigrams_%d" % unique, lambda: learned_unigrams(unique, num, 6),
+            *[{"true": random.integers(0, 10, (n, 2))} for n in (400, 3, 1000, 1, 5)])
+
+# ---- sounds ----
+
+sounds = f32([[0.5, -1, 0.25, 2, 0.3333, -0.3333], [np.nan, np.inf, -np.inf, 1e-5, 0.99999, 0.0]])
+
+
+def sound(most, shape):
+    x, rate = holder(tf.float32, shape, "x"), holder(tf.float32, None, "rate")
+    return [raw.AudioSummaryV2(tag="a", tensor=x, sample_rate=rate, max_outputs=most)]
+
+
+program("sounds", lambda: sound(1, [None, None]), {"x": sounds, "rate": np.float32(44100)}, {"x": sounds[:0], "rate": np.float32(1)})
+program("sounds_stereo", lambda: sound(3, [None, None, 2]),
+        *[{"x": x.reshape(len(x), -1, 2), "rate": np.float32(8000.5)} for x in (sounds, sounds[:1], np.zeros((5, 0), np.float32))],
+        ({"x": np.zeros((1, 3, 2), np.float32), "rate": np.float32(0)}, "sample_rate must be > 0"))
+
+# ---- the likeliest sequences of labels ----
+
+random = np.random.default_rng(32)
+
+def beams(dtype, **attrs):
+    paths = raw.CTCBeamSearchDecoder(inputs=holder(dtype, [None, None, 5], "x"), sequence_length=holder(tf.int32, [None], "n"), **attrs)
+    return sum((list(p) for p in paths[:3]), []) + [paths[3]]
+
+
+steps = [random.standard_normal(shape) for shape in ((9, 3, 5), (1, 1, 5), (30, 2, 5))]
+for dtype in (tf.float32, tf.float64):
+    for width, paths, merges in ((1, 1, True), (3, 2, True), (4, 4, False), (100, 3, False)):
+        program("beams_%s_%d_%d" % (dtype.name, width, merges),
+                lambda: beams(dtype, beam_width=width, top_paths=paths, merge_repeated=merges),
+                *[{"x": x.astype(dtype.as_numpy_dtype), "n": n} for x, n in zip(steps, (i32([9, 5, 7]), i32([1]), i32([30, 29])))])
+program("beams_few", lambda: beams(tf.float32, beam_width=9, top_paths=2),
+        ({"x": f32(steps[0]), "n": i32([9, 0, 1])}, "Less leaves"), ({"x": f32(steps[0]), "n": i32([9, 10, 1])}, "sequence_length(1)"))

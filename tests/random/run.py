@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Draws graphs of one op, runs them in TensorFlow and in Tower, and compares values, gradients and error codes.
+"""Draws graphs of one op, runs them in TensorFlow and in Tower, and compares values, gradients and error codes; gradients
+in float64 with differences of values, too.
 
 usage: run.py [--library FILE] [--seed N] [--cases N] [--ops A,B] [--case I] [--show N] [--write FILE --sample N]
 
@@ -31,6 +32,9 @@ from tower import Tower, TowerError
 v1 = tf.compat.v1
 TOLERANCES = {"float32": 2e-5, "float64": 1e-10, "float16": 6e-3, "bfloat16": 4e-2}
 MODES = ({}, {"plain": True, "disable": "all"}, {"threads": 3})
+STEP = 1e-5  # of a difference
+# TensorFlow's rule leaves out what backprop owes to the labels.
+NO_DIFFERENCES = ("SoftmaxCrossEntropyWithLogits",)
 KINDS = ("equal", "refused alike", "no kernel there", "explained", "other code", "differ", "only Tower", "only TensorFlow")
 # Versions of the libraries that make pictures differ in their bytes, and by one in what JPEGs show.
 NOT_KEPT = ("DecodePng", "DecodeJpeg", "DecodeImage", "EncodePng", "EncodeJpeg", "ImageSummary")
@@ -99,6 +103,7 @@ class Built:
 
     def __init__(self, case, draw):
         self.case, self.draw, self.feeds, self.reads, self.dys, self.xs = case, draw, {}, [], [], []
+        self.strays = None
         self.graph = tf.Graph()
         self.count = 0
         with self.graph.as_default():
@@ -249,6 +254,34 @@ def difference(case, want, got):
     return "element %d is %.9g, expected %.9g (%d of %d)" % (i, b.ravel()[i], a.ravel()[i], (~same).sum(), same.size)
 
 
+def strays(tower, built, definition, mode, got):
+    """How far the gradients in float64 are from what a small step changes, of 1; None where that says nothing."""
+    moved = [(x.name, built.value_of(x), dx) for (x, _), dx in zip(built.gradients, got[len(built.fetches):])
+             if dx.dtype == np.float64 and dx.size]
+    if not moved or built.case.op in NO_DIFFERENCES:
+        return None
+    drawn = np.random.default_rng(1)
+    ways = [drawn.choice([-1.0, 1.0], dx.shape) for _, _, dx in moved]
+    dys = [tf.get_static_value(dy) for dy in built.dys]
+    with tower.graph(definition) as graph:
+        session = graph.session(**mode)
+        session.run(["init"], {})
+
+        def after(step):
+            there = {name: value + step * way for (name, value, _), way in zip(moved, ways)}
+            values = session.run([y.name for y in built.ys], {**built.feeds, **there})
+            return sum(float(np.sum(dy.astype(np.float64) * value.astype(np.float64))) for dy, value in zip(dys, values))
+
+        here, again = after(0), after(0)
+        sides = [(after(-step), after(step), step) for step in (STEP, STEP / 2)]
+    scale = max(1.0, abs(here), sum(float(np.abs(dx).sum()) for _, _, dx in moved))
+    bends = [abs(above + below - 2 * here) / step / scale for below, above, step in sides]
+    if here != again or not np.isfinite(scale + sum(bends)) or bends[1] > max(0.75 * bends[0], 1e-8):
+        return None  # it draws random numbers, or has a corner there: a bend that does not get smaller with the step
+    below, above, step = sides[1]
+    return abs((above - below) / (2 * step) - sum(float((dx * way).sum()) for (_, _, dx), way in zip(moved, ways))) / scale
+
+
 def compare(tower, seed, index, names):
     """Returns the op, what kind of agreement, a sentence, and what a sample needs."""
     draw = Draw(seed, index)
@@ -292,6 +325,9 @@ def compare(tower, seed, index, names):
             part = "output" if i < len(built.fetches) else "gradient of " + built.gradients[
                 i - len(built.fetches)][0].name if i < len(built.fetches) + len(built.gradients) else "variable"
             return name, "differ", "%s %d: %s" % (part, i, why), None
+    built.strays = strays(tower, built, definition, mode, got) if built.gradients else None
+    if built.strays is not None and built.strays > 1e-6:
+        return name, "differ", "gradients are %.3g from differences" % built.strays, None
     return name, "equal", "", (built, wanted, 0)
 
 
@@ -354,10 +390,14 @@ def main():
     if options.case is not None:
         describe(options.seed, options.case, names)
     counts = collections.defaultdict(collections.Counter)
+    gradients = differences = 0
     kept, begun, shown = collections.defaultdict(list), time.time(), time.time()
     for index in range(options.cases) if options.case is None else [options.case]:
         name, kind, why, sample = compare(tower, options.seed, index, names)
         counts[name][kind] += 1
+        if kind == "equal":
+            gradients += len(sample[0].gradients)
+            differences += sample[0].strays is not None
         if kind not in KINDS[:FINE] and counts[name][kind] <= options.show:
             print("%s, case %d: %s: %s" % (name, index, kind, why[:400]), flush=True)
         if options.write and sample and name not in NOT_KEPT and len(kept[name]) < -(-options.sample // len(names)):
@@ -376,6 +416,7 @@ def main():
         print("%-36s" % name + "".join("%16d" % counts[name][k] for k in KINDS))
     total = sum(counts.values(), collections.Counter())
     print("%-36s" % "all" + "".join("%16d" % total[k] for k in KINDS))
+    print("%d gradients are TensorFlow's; in %d graphs they are the differences, too" % (gradients, differences))
     sys.exit(any(total[k] for k in KINDS[FINE:]))
 
 

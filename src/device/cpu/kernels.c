@@ -58,6 +58,7 @@
     X(twi_cpu_pool_lrn_kernels)                                                                                        \
     X(twi_cpu_softmax_kernels)                                                                                         \
     X(twi_cpu_recurrent_kernels)                                                                                       \
+    X(twi_cpu_beams_kernels)                                                                                           \
     X(twi_cpu_labels_kernels)                                                                                          \
     X(twi_cpu_ctc_kernels)                                                                                             \
     X(twi_cpu_state_kernels)                                                                                           \

@@ -59,7 +59,7 @@ static const struct {
     {SMALL | INT32,
      " VarHandleOp AssignVariableOp AssignAddVariableOp AssignSubVariableOp Assign AssignAdd AssignSub "},
     {SMALL | INT32 | BOOL, " VariableV2 Variable IsVariableInitialized "},
-    {INTS | BOOL, " ResourceGather "},
+    {INTS | BOOL, " ResourceGather ResourceGatherNd "},
     {INTS | HALF, " ScatterAdd ScatterSub ResourceScatterAdd ResourceScatterSub ResourceScatterUpdate "},
     {INTS | HALF | BOOL, " ScatterUpdate "},
 };

@@ -1,15 +1,18 @@
 /* candidates.c - samplers of classes, with TensorFlow's numbers: each draw takes words of the stream as they come, and
  * a run moves the stream on by as many as are enough for any. */
 #include "base/memory.h"
+#include "device/cpu/plain/unigrams.h"
 #include "device/state/random.h"
 
 #include <float.h>
 #include <math.h>
 
-typedef enum sampler { UNIFORM, LOG_UNIFORM, ALL } sampler;
+typedef enum sampler { UNIFORM, LOG_UNIFORM, ALL, FIXED, LEARNED } sampler;
 
 typedef struct sampling {
     twi_resource *stream;
+    twi_fixed_unigrams fixed;
+    twi_learned_unigrams *learned; /* lives with the stream, and is not in checkpoints */
     sampler sampler;
     bool unique;
     int64_t range;
@@ -46,7 +49,22 @@ static double next_double(words *w)
     return (double)fraction * 0x1p-52;
 }
 
+/* From 0 to before 1. */
+static float next_float(words *w)
+{
+    return (float)(next_word(w) & 0x7fffff) * 0x1p-23f;
+}
+
 /* Below n, all alike: what would favour some is drawn again. */
+static int64_t next_short_below(words *w, uint32_t n)
+{
+    uint32_t rest = (n & (n - 1)) == 0 ? 0 : UINT32_MAX % n + 1, word;
+    do
+        word = next_word(w);
+    while (word < rest);
+    return word % n;
+}
+
 static int64_t next_below(words *w, uint64_t n)
 {
     if ((n & (n - 1)) == 0)
@@ -62,6 +80,13 @@ static int64_t draw(const sampling *s, words *w)
 {
     if (s->sampler == UNIFORM)
         return next_below(w, (uint64_t)s->range);
+    if (s->sampler == FIXED) {
+        float part = next_float(w);
+        return twi_fixed_unigrams_pick(&s->fixed, next_short_below(w, (uint32_t)s->range), part);
+    }
+    if (s->sampler == LEARNED)
+        return twi_learned_unigrams_pick(
+            s->learned, (int32_t)next_short_below(w, (uint32_t)twi_learned_unigrams_total(s->learned)));
     int64_t value = (int64_t)exp(next_double(w) * s->log_range) - 1;
     return value % s->range;
 }
@@ -70,6 +95,10 @@ static double probability(const sampling *s, int64_t value)
 {
     if (s->sampler == UNIFORM)
         return 1 / (double)s->range;
+    if (s->sampler == FIXED)
+        return value >= 0 && value < s->range ? s->fixed.weights.items[value] / s->fixed.total : 0;
+    if (s->sampler == LEARNED)
+        return (double)twi_learned_unigrams_weight(s->learned, value) / twi_learned_unigrams_total(s->learned);
     return log((double)(value + 2) / (double)(value + 1)) / s->log_range;
 }
 
@@ -129,7 +158,28 @@ static tw_status prepare(twi_prepare *p, sampler sampler)
     s.stream = p->state;
     s.log_range = log1p((double)s.range);
     p->workspace = (size_t)table_size(p->outputs[0].elements) * sizeof(int64_t);
-    return twi_keep(p, &s, sizeof s);
+    if ((sampler == LEARNED || sampler == FIXED) && s.range >= INT32_MAX)
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s '%s': weights of %lld classes, at most %d can be kept", p->op,
+                        p->node, (long long)s.range, INT32_MAX - 1);
+    if (sampler == LEARNED && !s.stream->object) {
+        s.stream->object = twi_learned_unigrams_make(s.range);
+        s.stream->destroy = twi_learned_unigrams_free;
+    }
+    s.learned = s.stream->object;
+    if (sampler == LEARNED && !s.learned)
+        return twi_fail_memory(p->error, p->node);
+    status = sampler == FIXED ? twi_fixed_unigrams_make(p, &s.fixed) : TW_OK;
+    if (status == TW_OK)
+        status = twi_keep(p, &s, sizeof s);
+    if (status != TW_OK)
+        twi_fixed_unigrams_free(&s.fixed);
+    return status;
+}
+
+static void release(void *state)
+{
+    twi_fixed_unigrams_free(&((sampling *)state)->fixed);
+    twi_free(state);
 }
 
 static tw_status prepare_uniform(twi_prepare *p)
@@ -147,6 +197,16 @@ static tw_status prepare_all(twi_prepare *p)
     return prepare(p, ALL);
 }
 
+static tw_status prepare_fixed(twi_prepare *p)
+{
+    return prepare(p, FIXED);
+}
+
+static tw_status prepare_learned(twi_prepare *p)
+{
+    return prepare(p, LEARNED);
+}
+
 static tw_status run(const twi_run *r)
 {
     enum { BLOCKS = 512 }; /* of four words, for each candidate */
@@ -160,6 +220,23 @@ static tw_status run(const twi_run *r)
     for (int64_t i = 0; i < num; i++)
         ((float *)r->outputs[2])[i] = expected_count(s, candidates[i], num, draws);
     return TW_OK;
+}
+
+/* The true classes count for the draws to come. */
+static tw_status run_learned(const twi_run *r)
+{
+    const sampling *s = r->state;
+    const int64_t *classes = r->inputs[0];
+    int64_t num = r->input_operands[0].elements;
+    for (int64_t i = 0; i < num; i++)
+        if (classes[i] < 0 || classes[i] >= s->range)
+            return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': true class %lld, expected one of %lld", r->node,
+                            (long long)classes[i], (long long)s->range);
+    twi_learned_unigrams_lock(s->learned);
+    tw_status status = run(r);
+    twi_learned_unigrams_count(s->learned, classes, num);
+    twi_learned_unigrams_unlock(s->learned);
+    return status;
 }
 
 /* In the order of the true classes, as TensorFlow has them; of candidates that are alike the last counts. */
@@ -196,9 +273,12 @@ static tw_status run_hits(const twi_run *r)
 }
 
 const twi_kernel twi_cpu_candidates_kernels[] = {
-    {"UniformCandidateSampler", "plain", 0, prepare_uniform, run, twi_free},
-    {"LogUniformCandidateSampler", "plain", 0, prepare_log_uniform, run, twi_free},
-    {"AllCandidateSampler", "plain", 0, prepare_all, run, twi_free},
+    {"UniformCandidateSampler", "plain", 0, prepare_uniform, run, release},
+    {"LogUniformCandidateSampler", "plain", 0, prepare_log_uniform, run, release},
+    {"AllCandidateSampler", "plain", 0, prepare_all, run, release},
+    {"FixedUnigramCandidateSampler", "plain", 0, prepare_fixed, run, release},
+    {"LearnedUnigramCandidateSampler", "plain", 0, prepare_learned, run_learned, release},
+    {"ThreadUnsafeUnigramCandidateSampler", "plain", 0, prepare_learned, run_learned, release},
     {"ComputeAccidentalHits", "plain", 0, NULL, run_hits},
     {0},
 };

@@ -23,14 +23,20 @@ static tw_status prepare_gather(twi_prepare *p)
     return TW_OK;
 }
 
-/* Of a variable, which may be of another type than the op was made for. */
-static tw_status prepare_resource_gather(twi_prepare *p)
+/* A variable may be of another type than the op was made for. */
+static tw_status check_variable(twi_prepare *p)
 {
     const twi_resource *variable = p->inputs[0].resource;
     if (variable && variable->dtype != p->outputs[0].dtype)
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': variable '%s' is %s, the op works on %s", p->op,
                         p->node, variable->name, tw_dtype_name(variable->dtype), tw_dtype_name(p->outputs[0].dtype));
-    return prepare_gather(p);
+    return TW_OK;
+}
+
+static tw_status prepare_resource_gather(twi_prepare *p)
+{
+    tw_status status = check_variable(p);
+    return status == TW_OK ? prepare_gather(p) : status;
 }
 
 /* params [batch,outer,size,inner], indices [batch,n]: output [batch,outer,n,inner] */
@@ -68,6 +74,9 @@ static tw_status run_gather_nd(const twi_run *r)
     const twi_operand *params = &r->input_operands[0], *out = &r->output_operands[0];
     twi_places places;
     tw_status status = twi_places_check(r, 1, params->shape, &places);
+    if (status == TW_OK && places.count > 0 && params->elements == 0)
+        status = twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': %lld places are asked for, and there is nothing to take",
+                          r->node, (long long)places.count);
     if (status != TW_OK || out->elements == 0)
         return status;
     tw_dtype dtype = out->dtype;
@@ -153,6 +162,7 @@ const twi_kernel twi_cpu_gather_kernels[] = {
     {"ResourceGather", "plain", TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL), prepare_resource_gather, run_gather},
     {"GatherV2", "plain", TWI_MOVED_TYPES, prepare_gather, run_gather},
     {"GatherNd", "plain", TWI_MOVED_TYPES, NULL, run_gather_nd},
+    {"ResourceGatherNd", "plain", TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL), check_variable, run_gather_nd},
     {"DynamicStitch", "plain", TWI_MOVED_TYPES, NULL, run_dynamic_stitch},
     {"ParallelDynamicStitch", "plain", TWI_MOVED_TYPES, NULL, run_dynamic_stitch},
     {"OneHot", "plain", TWI_MOVED_TYPES, prepare_one_hot, run_one_hot},

@@ -3,6 +3,8 @@
  *     Summary           1: value, repeated
  *     Summary.Value     1: tag   2: simple_value, a float   4: image   5: histo
  *     Summary.Image     1: height   2: width   3: colorspace, the number of channels   4: encoded_image_string, a PNG
+ *     Summary.Audio     1: sample_rate   2: num_channels   3: length_frames   4: encoded_audio_string, a WAV
+ *                       5: content_type
  *     HistogramProto    1: min   2: max   3: num   4: sum   5: sum_squares   6: bucket_limit   7: bucket, packed
  *
  * Written by hand, since devices lie above the file formats; that there are event files at all is src/io's affair. */
@@ -79,6 +81,19 @@ static void put_tag(twi_text *value, const tw_string *tag)
 {
     if (tag->size)
         put_bytes(value, 1, tag->data, tag->size);
+}
+
+/* The same with what is shown, and which one that is where there may be several. */
+static void put_tag_of(twi_text *value, const tw_string *tag, const char *what, bool several, int64_t i)
+{
+    twi_text name = {0};
+    twi_text_append(&name, tag->data ? tag->data : "", tag->size);
+    twi_text_printf(&name, "/%s", what);
+    if (several)
+        twi_text_printf(&name, "/%lld", (long long)i);
+    put_bytes(value, 1, twi_text_string(&name), name.size);
+    value->failed = value->failed || name.failed;
+    twi_text_free(&name);
 }
 
 /* Appends a finished Value to a Summary and empties it. */
@@ -346,22 +361,16 @@ static tw_status run_images(const twi_run *r)
     const picturing *s = r->state;
     const twi_operand *in = &r->input_operands[1];
     const int64_t *dims = in->shape.dims, pixels = dims[1] * dims[2];
-    const tw_string *tag = r->inputs[0];
     tw_tensor view = {.dtype = in->dtype, .data = (void *)r->inputs[1]};
     twi_text summary = {0}, value = {0};
     tw_status status = TW_OK;
     for (int64_t i = 0; i < dims[0] && i < s->most && status == TW_OK; i++) {
-        twi_text name = {0};
         twi_image image = {(int)dims[1], (int)dims[2], (int)dims[3], r->workspace};
         if (in->dtype == TW_UINT8)
             image.pixels = (uint8_t *)r->inputs[1] + i * pixels * dims[3];
         else if (pixels > 0)
             to_bytes(&view, i * pixels * dims[3], pixels, dims[3], s->bad, image.pixels);
-        twi_text_append(&name, tag->data ? tag->data : "", tag->size);
-        twi_text_printf(&name, s->most > 1 ? "/image/%lld" : "/image", (long long)i);
-        put_bytes(&value, 1, twi_text_string(&name), name.size);
-        value.failed = value.failed || name.failed;
-        twi_text_free(&name);
+        put_tag_of(&value, r->inputs[0], "image", s->most > 1, i);
         status = put_image(r, &value, &image);
         put_value(&summary, &value);
     }
@@ -371,7 +380,90 @@ static tw_status run_images(const twi_run *r)
     return status;
 }
 
+/* ---- sound ------------------------------------------------------------------------------------------------------ */
+
+/* Frames of 16 bits a channel, as a WAV file of one piece. */
+static void put_wav(twi_text *wav, const float *samples, int64_t frames, int64_t channels, int64_t rate)
+{
+    uint64_t bytes = (uint64_t)(frames * channels) * 2;
+    twi_text_append(wav, "RIFF", 4);
+    put_little_endian(wav, 36 + bytes, 4);
+    twi_text_append(wav, "WAVEfmt ", 8);
+    put_little_endian(wav, 16, 4); /* bytes of the format: */
+    put_little_endian(wav, 1, 2);  /* not compressed */
+    put_little_endian(wav, (uint64_t)channels, 2);
+    put_little_endian(wav, (uint64_t)rate, 4);
+    put_little_endian(wav, (uint64_t)(rate * channels * 2), 4); /* bytes a second */
+    put_little_endian(wav, (uint64_t)channels * 2, 2);          /* bytes a frame */
+    put_little_endian(wav, 16, 2);                              /* bits a sample */
+    twi_text_append(wav, "data", 4);
+    put_little_endian(wav, bytes, 4);
+    for (int64_t i = 0; i < frames * channels; i++) {
+        float sample = isnan(samples[i]) ? 0 : roundf(samples[i] * 32768);
+        put_little_endian(wav, (uint16_t)(int16_t)fmaxf(fminf(sample, INT16_MAX), INT16_MIN), 2);
+    }
+}
+
+static void put_sound(twi_text *value, const float *samples, int64_t frames, int64_t channels, float rate)
+{
+    static const char type[] = "audio/wav";
+    twi_text wav = {0}, sound = {0};
+    uint32_t bits;
+    memcpy(&bits, &rate, sizeof bits);
+    put_wav(&wav, samples, frames, channels, llrintf(rate));
+    put_key(&sound, 1, FIXED32);
+    put_little_endian(&sound, bits, 4);
+    put_key(&sound, 2, VARINT);
+    put_varint(&sound, (uint64_t)channels);
+    if (frames) { /* the default is not written */
+        put_key(&sound, 3, VARINT);
+        put_varint(&sound, (uint64_t)frames);
+    }
+    put_bytes(&sound, 4, twi_text_string(&wav), wav.size);
+    put_bytes(&sound, 5, type, sizeof type - 1);
+    put_bytes(value, 6, twi_text_string(&sound), sound.size);
+    value->failed = value->failed || sound.failed || wav.failed;
+    twi_text_free(&sound);
+    twi_text_free(&wav);
+}
+
+typedef struct sounding {
+    int64_t most;
+    float rate; /* of the attribute, which the first version has */
+} sounding;
+
+static tw_status prepare_audio(twi_prepare *p)
+{
+    sounding s = {twi_attr_int(p->attrs, "max_outputs", 3), twi_attr_float(p->attrs, "sample_rate", 0)};
+    const tw_shape *shape = &p->inputs[1].shape;
+    int64_t channels = shape->rank == 3 ? shape->dims[2] : 1;
+    if ((double)shape->dims[1] * (double)channels > INT32_MAX / 4)
+        return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': %lld frames of %lld channels are too much for a WAV",
+                        p->op, p->node, (long long)shape->dims[1], (long long)channels);
+    return twi_keep(p, &s, sizeof s);
+}
+
+static tw_status run_audio(const twi_run *r)
+{
+    const sounding *s = r->state;
+    const tw_shape *shape = &r->input_operands[1].shape;
+    int64_t frames = shape->dims[1], channels = shape->rank == 3 ? shape->dims[2] : 1;
+    float rate = r->num_inputs == 3 ? *(const float *)r->inputs[2] : s->rate;
+    twi_text summary = {0}, value = {0};
+    if (!(rate > 0 && rate <= (float)INT32_MAX / 2))
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': sample_rate must be > 0 and below 2^30, not %g", r->node,
+                        (double)rate);
+    for (int64_t i = 0; i < shape->dims[0] && i < s->most; i++) {
+        put_tag_of(&value, r->inputs[0], "audio", s->most > 1, i);
+        put_sound(&value, (const float *)r->inputs[1] + i * frames * channels, frames, channels, rate);
+        put_value(&summary, &value);
+    }
+    return finish(r, &summary);
+}
+
 const twi_kernel twi_cpu_summary_kernels[] = {
+    {"AudioSummary", "plain", 0, prepare_audio, run_audio, twi_free},
+    {"AudioSummaryV2", "plain", 0, prepare_audio, run_audio, twi_free},
     {"ImageSummary", "plain", 0, prepare_images, run_images, twi_free},
     {"ScalarSummary", "plain", 0, NULL, run_scalar},
     {"HistogramSummary", "plain", 0, prepare_histogram, run_histogram},

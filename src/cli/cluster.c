@@ -1,0 +1,43 @@
+/* cluster.c - see cluster.h. Whoever starts the tasks numbers them; of W workers and P servers the numbers 0 to W-1 are
+ * the workers, and those behind them the servers. */
+#include "cluster.h"
+
+#include "command.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ORDER JOB */
+enum { WORKER, PS };
+static const char *const jobs[] = {"worker", "ps"};
+
+static int count_hosts(const char *list)
+{
+    int count = list != NULL;
+    for (const char *at = list; at && (at = strchr(at, ',')); at++)
+        count++;
+    return count;
+}
+
+int cluster_servers(const cluster *c)
+{
+    return count_hosts(c->ps_hosts);
+}
+
+bool cluster_check(const char *command, const cluster *c, const tw_devices *devices)
+{
+    int tasks = tw_devices_tasks(devices), task = tw_devices_task(devices);
+    int servers = count_hosts(c->ps_hosts), workers = count_hosts(c->worker_hosts);
+    if (workers && workers + servers != tasks)
+        return complain(command, "--worker-hosts and --ps-hosts name %d task%s, and %d %s started: 'tower launch --tasks "
+                                 "%d' or 'mpirun -n %d' before the command starts as many",
+                        workers + servers, workers + servers == 1 ? "" : "s", tasks, tasks == 1 ? "was" : "were",
+                        workers + servers, workers + servers);
+    int first = tasks - servers, job = task < first ? WORKER : PS;
+    int index = job == WORKER ? task : task - first;
+    if ((c->job < 0 || c->job == job) && (c->task_index == NOT_GIVEN || c->task_index == index))
+        return true;
+    return complain(command, "--job-name and --task-index: this is task %d of job %s, because it was started as number %d of "
+                             "%d and workers come first; 'tower launch' and mpirun number the tasks, so leave them out or "
+                             "start them in this order", index, jobs[job], task, tasks);
+}
