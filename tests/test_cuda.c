@@ -169,7 +169,7 @@ static tw_tensor *listed(tw_dtype dtype, int count, const float *values)
     return t;
 }
 
-/* Operands begin one element behind where memory does, as in the middle of a list: vectors do not fit there. */
+/* Operands begin one element behind where memory does, though no plan lays them so: vectors do not fit there. */
 static bool askew, may_be_askew;
 
 static size_t shift_of(const twi_operand *operand)
