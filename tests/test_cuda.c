@@ -169,7 +169,7 @@ static tw_tensor *listed(tw_dtype dtype, int count, const float *values)
     return t;
 }
 
-/* Operands begin one element behind where memory does, as in the middle of a list: vectors do not fit there. */
+/* Operands begin one element behind where memory does, though no plan lays them so: vectors do not fit there. */
 static bool askew, may_be_askew;
 
 static size_t shift_of(const twi_operand *operand)
@@ -1346,6 +1346,58 @@ static void many_l2_losses_on_the_card_are_those_of_the_cpu(void **state)
     cover("_L2LossMany");
 }
 
+enum { BIASES = 6 };
+
+/* Sums over the rows of gradients that one node gives: columns that vectors fit into and do not, and one of one column,
+ * which is not joined. */
+static void run_biases(const char *device, tw_tensor *gradients, const char *disable, tw_tensor **values, bool *joined)
+{
+    static const int64_t columns[BIASES] = {10, 64, 24, 33, 8, 1};
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_session *session;
+    tw_output x = tw_placeholder(g, gradients->dtype, gradients->shape), parts[BIASES], sums[BIASES];
+    TW_DEVICE(g, "%s", device) {
+        tw_split_sizes(g, x, 1, columns, parts, BIASES);
+        for (int i = 0; i < BIASES; i++)
+            sums[i] = tw_node_output(tw_add_node(g, "BiasAddGrad", NULL, &parts[i], 1, NULL, 0), 0);
+    }
+    assert_string_equal(tw_graph_message(g), "");
+    assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices, .disable = disable}, &session, &error));
+    memset(values, 0, sizeof *values * BIASES);
+    assert_ok(tw_session_run(session, &(tw_feed){x, gradients}, 1, sums, BIASES, values, &error));
+    *joined = plans_have(session, "_BiasAddGradMany");
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+}
+
+static void many_biases_on_the_card_have_the_bits_of_one_by_one(void **state)
+{
+    (void)state;
+    static const int64_t rows[] = {128, 5, 700, 0}; /* 700: in several parts */
+    needs_card();
+    for (int t = 0; t < FLOATS; t++)
+        for (int s = 0; s < 4; s++) {
+            tw_tensor *cpu[BIASES], *one[BIASES], *apart[BIASES];
+            tw_tensor *gradients = filled(floats[t], TW_SHAPE(rows[s], 140), 3);
+            bool joined[3];
+            run_biases("/cpu:0", gradients, NULL, cpu, &joined[0]);
+            run_biases("/gpu:0", gradients, NULL, one, &joined[1]);
+            run_biases("/gpu:0", gradients, "losses", apart, &joined[2]);
+            assert_true(!joined[0] && joined[1] && !joined[2]);
+            for (int i = 0; i < BIASES; i++) {
+                twt_case c = {.file = "biases", .line = 10 * s + i, .op.op = "_BiasAddGradMany", .expected = {cpu[i]}};
+                twt_compare(&c, 0, one[i], "on the card");
+                twt_expect_same_bits(&c, one[i], apart[i], "one by one");
+                tw_tensor_release(cpu[i]);
+                tw_tensor_release(one[i]);
+                tw_tensor_release(apart[i]);
+            }
+            tw_tensor_release(gradients);
+        }
+    cover("_BiasAddGradMany");
+}
+
 static void losses_on_the_card_are_those_of_the_cpu(void **state)
 {
     (void)state;
@@ -1883,6 +1935,7 @@ int main(int count, char **words)
         cmocka_unit_test(optimizers_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(scalars_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(many_l2_losses_on_the_card_are_those_of_the_cpu),
+        cmocka_unit_test(many_biases_on_the_card_have_the_bits_of_one_by_one),
         cmocka_unit_test(losses_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(last_layers_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(weights_are_cast_and_transposed_on_the_card_as_on_the_cpu),

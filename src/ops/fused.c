@@ -98,6 +98,13 @@ static tw_status weights_shape(twi_inference *c)
     return TW_OK;
 }
 
+static tw_status biases_shape(twi_inference *c)
+{
+    for (int i = 0; i < c->num_inputs; i++)
+        c->outputs[i] = TW_SHAPE(c->inputs[i].rank > 0 ? twi_dimension(c->inputs[i], c->inputs[i].rank - 1) : -1);
+    return TW_OK;
+}
+
 static tw_status matmul_shape(twi_inference *c)
 {
     char text[2][128];
@@ -400,6 +407,8 @@ const twi_op twi_fused_ops[] = {
     /* averages[i] -= (averages[i] - values[i]) * weight: Sub, Mul, AssignSubVariableOp of N variables */
     {"_MovingAverageMany", "averages:N*resource, weight:T, values:N*T", "", "N:int; T:{float}", many_shape, NULL,
      TWI_REWRITTEN | TWI_STATEFUL, "un."},
+    /* BiasAddGrad of N gradients with the channels last */
+    {"_BiasAddGradMany", "out_backprops:N*T", "biases:N*T", "N:int; " FLOATS, biases_shape, NULL, TWI_REWRITTEN},
     /* L2Loss of N tensors */
     {"_L2LossMany", "tensors:N*T", "losses:N*T", "N:int; " FLOATS, twi_shape_scalar, NULL, TWI_REWRITTEN},
     /* SparseSoftmaxCrossEntropyWithLogits of the logits as float and Mean of its losses; its gradient, times scale /

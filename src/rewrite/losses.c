@@ -4,6 +4,7 @@
  *     Cast, SparseSoftmaxCrossEntropyWithLogits, Mean; Mul, Cast      _SoftmaxLoss, the gradient included
  *     two layers before it, and the gradients of both                 _DenseLoss
  *     L2Loss of many weights                                          _L2LossMany
+ *     BiasAddGrad of many gradients that one node gives               _BiasAddGradMany
  *
  * Never here: arithmetic on the losses (scalars.c). */
 #include "rewrite/pattern.h"
@@ -11,6 +12,7 @@
 #include "base/array.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* The node of that op on the same device that alone uses the value. */
 static twi_node *next_link(twi_value value, twi_known op)
@@ -173,17 +175,22 @@ static const twi_fusion layers[] = {
      "loss: T,divisor; relu = ?ex", fits_layers, NULL, 0},
 };
 
-/* ---- weights ----------------------------------------------------------------------------------------------------- */
+/* ---- many as one ------------------------------------------------------------------------------------------------ */
 
-enum { MOST_WEIGHTS = 512 };
+enum { MOST_LINKS = 512 };
 
-typedef TWI_ARRAY(twi_node *) losses;
+typedef TWI_ARRAY(twi_node *) found;
 
-/* Those of a device and a type may be of one node. */
+/* Those of a device and a type may be of one node; gradients of biases also wait for the same, so that none of them is
+ * held up by the others. */
 static int compare_kinds(const twi_node *a, const twi_node *b)
 {
     tw_dtype x = twi_dtype(twi_in(a, 0)), y = twi_dtype(twi_in(b, 0));
-    return a->device != b->device ? (a->device > b->device) - (a->device < b->device) : (x > y) - (x < y);
+    int m = twi_is(a, TWI_OP_BiasAddGrad) ? a->inputs[0].node->id : 0;
+    int n = twi_is(b, TWI_OP_BiasAddGrad) ? b->inputs[0].node->id : 0;
+    if (a->device != b->device)
+        return (a->device > b->device) - (a->device < b->device);
+    return x != y ? (x > y) - (x < y) : (m > n) - (m < n);
 }
 
 static int by_kind(const void *a, const void *b)
@@ -193,50 +200,55 @@ static int by_kind(const void *a, const void *b)
     return order ? order : (x->id > y->id) - (x->id < y->id);
 }
 
-static bool gather_weights(const twi_rewriting *r, losses *all)
+static bool has_channels_last(const twi_node *node)
+{
+    return strcmp(twi_attr_string(&node->attrs, "data_format", "NHWC"), "NHWC") == 0;
+}
+
+static bool gather(const twi_rewriting *r, twi_known op, const char *joint, found *all)
 {
     bool fits = true;
     for (int id = 0; id < r->region->nodes.count && fits; id++) {
         twi_node *node = r->region->nodes.items[id];
-        if (!node->gone && twi_is(node, TWI_OP_L2Loss) && tw_shape_elements(twi_shape(twi_in(node, 0))) <= INT32_MAX &&
-            twi_rewrite_has_kernel(r, node, "_L2LossMany", twi_dtype(twi_in(node, 0))))
+        if (!node->gone && twi_is(node, op) && tw_shape_elements(twi_shape(twi_in(node, 0))) <= INT32_MAX &&
+            has_channels_last(node) && twi_rewrite_has_kernel(r, node, joint, twi_dtype(twi_in(node, 0))))
             fits = twi_push(all, node);
     }
     return fits;
 }
 
 /* If not all together, for one waits for another or the device refuses so many, then each half. */
-static void join_weights(twi_rewriting *r, twi_node *const *links, int count)
+static void join(twi_rewriting *r, const char *op, twi_node *const *links, int count)
 {
-    twi_value inputs[MOST_WEIGHTS];
+    twi_value inputs[MOST_LINKS];
     if (count < 2)
         return;
     for (int i = 0; i < count; i++)
         inputs[i] = twi_in(links[i], 0);
     tw_attr attrs[] = {tw_attr_int("N", count), tw_attr_type("T", twi_dtype(inputs[0]))};
     twi_node *joint = twi_may_join(links, count)
-                          ? twi_rewrite_make(r, links[count - 1], "/joint", "_L2LossMany", inputs, count, attrs, 2)
+                          ? twi_rewrite_make(r, links[count - 1], "/joint", op, inputs, count, attrs, 2)
                           : NULL;
     for (int i = 0; i < count && joint; i++) {
         twi_move_controls(links[i], joint);
         twi_replace(twi_out(links[i], 0), twi_out(joint, i));
     }
     if (!joint) {
-        join_weights(r, links, count / 2);
-        join_weights(r, links + count / 2, count - count / 2);
+        join(r, op, links, count / 2);
+        join(r, op, links + count / 2, count - count / 2);
     }
 }
 
-static tw_status join_all_weights(twi_rewriting *r, tw_error *error)
+static tw_status join_all(twi_rewriting *r, twi_known op, const char *joint, tw_error *error)
 {
-    losses all = {0};
-    bool fits = gather_weights(r, &all);
+    found all = {0};
+    bool fits = gather(r, op, joint, &all);
     if (fits && all.count)
         qsort(all.items, (size_t)all.count, sizeof *all.items, by_kind);
     for (int i = 0, end; i < all.count && fits; i = end) {
-        for (end = i + 1; end < all.count && end - i < MOST_WEIGHTS && !compare_kinds(all.items[i], all.items[end]);)
+        for (end = i + 1; end < all.count && end - i < MOST_LINKS && !compare_kinds(all.items[i], all.items[end]);)
             end++;
-        join_weights(r, &all.items[i], end - i);
+        join(r, joint, &all.items[i], end - i);
     }
     twi_array_free(&all);
     return fits ? TW_OK : twi_fail_memory(error, "joining losses");
@@ -244,10 +256,14 @@ static tw_status join_all_weights(twi_rewriting *r, tw_error *error)
 
 tw_status twi_rewrite_losses(twi_rewriting *r, tw_error *error)
 {
+    tw_status status;
     for (int id = 0, count = r->region->nodes.count; id < count; id++)
         if (!r->region->nodes.items[id]->gone)
             join_softmax(r, r->region->nodes.items[id]);
     twi_region_sweep(r->region); /* who has vanished uses nothing any more */
-    tw_status status = twi_apply_fusions(r, layers, sizeof layers / sizeof *layers, error);
-    return status != TW_OK ? status : join_all_weights(r, error); /* an error may be on the region, too */
+    TWI_TRY(twi_apply_fusions(r, layers, sizeof layers / sizeof *layers, error));
+    TWI_TRY(join_all(r, TWI_OP_L2Loss, "_L2LossMany", error)); /* an error may be on the region, too */
+    TWI_TRY(join_all(r, TWI_OP_BiasAddGrad, "_BiasAddGradMany", error));
+done:
+    return status;
 }

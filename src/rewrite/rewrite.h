@@ -27,7 +27,7 @@ typedef tw_status twi_rewrite_pass(twi_rewriting *r, tw_error *error);
     X(merge)      /* equal nodes become one */                                                                         \
     X(collective) /* the averaging of towers becomes a fixed tree */                                                   \
     X(fuse)       /* chains of layers become one kernel */                                                             \
-    X(losses)     /* all L2 losses become one kernel */                                                                \
+    X(losses)     /* a network's end, and L2 losses, become few kernels */                                             \
     X(buckets)    /* gradients that travel together are laid end to end by one */                                      \
     X(update)     /* the updates of all variables become one kernel */                                                 \
     X(scalars)    /* arithmetic on scalars becomes one kernel */                                                       \

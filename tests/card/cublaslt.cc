@@ -1,6 +1,7 @@
 /* cublaslt.cc - cuBLASLt's matrix products, by three loops. */
 #include "inside.h"
 
+#include <algorithm>
 #include <cstring>
 #include <cublasLt.h>
 #include <cuda_bf16.h>
@@ -124,31 +125,36 @@ cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
     return CUBLAS_STATUS_SUCCESS;
 }
 
+/* A preference is what addresses of operands are promised to be multiples of, the most of them. */
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference)
 {
     CALL(CUBLAS_STATUS_ALLOC_FAILED)
-    *preference = (cublasLtMatmulPreference_t) new int;
+    *preference = (cublasLtMatmulPreference_t) new uint32_t(1);
     card::born("preferences", 1);
     return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference)
 {
-    delete (int *)preference;
+    delete (uint32_t *)preference;
     card::born("preferences", -1);
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t, cublasLtMatmulPreferenceAttributes_t,
-                                                    const void *, size_t)
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute, const void *value,
+                                                    size_t)
 {
     CALL(CUBLAS_STATUS_INVALID_VALUE)
+    if (attribute >= CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES &&
+        attribute <= CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES)
+        *(uint32_t *)preference = std::max(*(uint32_t *)preference, *(const uint32_t *)value);
     return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-                                              cublasLtMatmulPreference_t, int wanted,
+                                              cublasLtMatmulPreference_t preference, int wanted,
                                               cublasLtMatmulHeuristicResult_t *results, int *found)
 {
     CALL(CUBLAS_STATUS_NOT_SUPPORTED)
@@ -157,6 +163,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
         results[i] = {};
         results[i].workspaceSize = 1000 * (size_t)(i + 1);
         results[i].algo.data[0] = (uint64_t)i + 1;
+        results[i].algo.data[1] = *(uint32_t *)preference;
     }
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -192,6 +199,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
     if (workspace_bytes < 1000 * (algorithm ? algorithm->data[0] : 1) || (uintptr_t)workspace % 256 ||
         !card::on_card(workspace, workspace_bytes))
         return CUBLAS_STATUS_INVALID_VALUE;
+    for (const void *operand : {a, b, c, (const void *)d})
+        if (algorithm && (uintptr_t)operand % algorithm->data[1])
+            return CUBLAS_STATUS_INVALID_VALUE; /* it was promised otherwise */
     std::string name = "algorithm " + std::to_string(algorithm ? algorithm->data[0] : 1);
     card::seen(name.c_str());
     card::spend(stream, name);

@@ -285,6 +285,7 @@ struct meeting {
 };
 
 static std::vector<std::shared_ptr<meeting>> hanging;
+static std::vector<std::weak_ptr<meeting>> meetings; /* all that may be still to come */
 
 void card::meet(size_t count, const std::function<cudaStream_t(size_t)> &stream, std::function<void()> work,
                 uint64_t world)
@@ -296,6 +297,8 @@ void card::meet(size_t count, const std::function<cudaStream_t(size_t)> &stream,
     m->hangs = at && std::string(at) == "reduction";
     if (m->hangs)
         hanging.push_back(m);
+    std::erase_if(meetings, [](auto &old) { return old.expired(); });
+    meetings.push_back(m);
     for (size_t i = 0; i < count; i++)
         m->places.push_back({stream(i), stream(i)->done + stream(i)->queue.size()});
     for (size_t i = 0; i < count; i++)
@@ -314,8 +317,8 @@ void card::meet(size_t count, const std::function<cudaStream_t(size_t)> &stream,
 
 void card::release(uint64_t world)
 {
-    for (auto &m : hanging)
-        if (m->world == world) {
+    for (auto &some : meetings)
+        if (auto m = some.lock(); m && m->world == world) {
             m->hangs = false;
             m->done = true;
         }

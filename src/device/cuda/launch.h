@@ -232,6 +232,13 @@ size_t twi_cuda_reduction_plan(twi_cuda_reduction *d, tw_dtype type);
 /* The counters are the device's (last_block.cuh). */
 cudaError_t twi_cuda_reduce(cudaStream_t stream, tw_dtype type, const twi_cuda_reduction *d, const void *x, void *y,
                             void *workspace, unsigned *counters);
+/* The sums of many at once, all of them of columns; of parts there are as many floats, and of counters as many, as
+ * twi_cuda_columns_parts() and twi_cuda_columns_blocks() of each add up to. */
+enum { TWI_CUDA_SUMMED = 32 };
+cudaError_t twi_cuda_sum_columns(cudaStream_t stream, tw_dtype type, int count, const twi_cuda_reduction *const *d,
+                                 const void *const *x, void *const *y, float *parts, unsigned *counters);
+int64_t twi_cuda_columns_parts(const twi_cuda_reduction *d);
+int64_t twi_cuda_columns_blocks(const twi_cuda_reduction *d);
 /* Sums of columns of dx, which is dy where y > 0, else 0, and may lie over either. */
 cudaError_t twi_cuda_relu_grad_bias(cudaStream_t stream, tw_dtype type, const twi_cuda_reduction *d, const void *dy,
                                     const void *y, void *dx, void *db, void *workspace, unsigned *counters);

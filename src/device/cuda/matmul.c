@@ -111,7 +111,8 @@ done:
 
 /* ---- choosing an algorithm: see choice.h --------------------------------------------------------------------------- */
 
-/* Operands may lie in the middle of an arena: their addresses are multiples of 64. */
+/* Operands may lie in the middle of an arena: their addresses are multiples of 64 (device/kernel.h), which is what
+ * the library is promised. None lies in the middle of another: who reads parts of a list is a kernel of our own. */
 static tw_status find_algorithms(const twi_prepare *p, product *m)
 {
     static const cublasLtMatmulPreferenceAttributes_t alignments[] = {

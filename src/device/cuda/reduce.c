@@ -1,5 +1,5 @@
 /* reduce.c - rows of sums, means, extremes, their places and products along axes, of L2Loss and of the gradient of a
- * bias, alone and behind a ReLU's. */
+ * bias, alone, behind a ReLU's and of many. */
 #include "base/memory.h"
 #include "device/cuda/cuda.h"
 #include "device/cuda/launch.h"
@@ -169,6 +169,70 @@ static tw_status run(const twi_run *r)
                                          r->workspace, kept->counters));
 }
 
+/* ---- many biases ---------------------------------------------------------------------------------------------- */
+
+typedef struct biases {
+    unsigned *counters; /* last_block.cuh */
+    twi_cuda_reduction plans[];
+} biases;
+
+/* Columns, all of whose blocks together have counters enough. */
+static tw_status lay_biases(const twi_prepare *p, twi_cuda_reduction plans[TWI_CUDA_SUMMED], size_t *parts)
+{
+    int64_t blocks = 0;
+    *parts = 0;
+    for (int i = 0; i < p->num_inputs && i < TWI_CUDA_SUMMED; i++) {
+        bool reduced[TW_MAX_RANK] = {false};
+        tw_shape shape = p->inputs[i].shape;
+        for (int k = 0; k < shape.rank - 1; k++)
+            reduced[k] = true;
+        plans[i] = lay(TWI_CUDA_SUM, shape, reduced);
+        twi_cuda_reduction_plan(&plans[i], p->inputs[i].dtype);
+        *parts += (size_t)twi_cuda_columns_parts(&plans[i]);
+        blocks += twi_cuda_columns_blocks(&plans[i]);
+        if (!plans[i].columns)
+            return twi_fail(p->error, TW_UNIMPLEMENTED, "%s: input %d has no columns", p->op, i);
+    }
+    if (p->num_inputs > TWI_CUDA_SUMMED || blocks > TWI_CUDA_COUNTERS)
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s: %d gradients in %lld blocks, expected %d and %d at most",
+                        p->op, p->num_inputs, (long long)blocks, TWI_CUDA_SUMMED, TWI_CUDA_COUNTERS);
+    return TW_OK;
+}
+
+static tw_status accepts_biases(const twi_prepare *p)
+{
+    twi_cuda_reduction plans[TWI_CUDA_SUMMED];
+    size_t parts;
+    return lay_biases(p, plans, &parts);
+}
+
+static tw_status prepare_biases(twi_prepare *p)
+{
+    size_t parts = 0, size = (size_t)p->num_inputs * sizeof(twi_cuda_reduction);
+    tw_status status;
+    biases *kept = twi_alloc(sizeof *kept + size);
+    p->state = kept;
+    if (!kept)
+        return twi_fail_memory(p->error, p->node);
+    TWI_TRY(lay_biases(p, kept->plans, &parts));
+    TWI_TRY(twi_cuda_take_counters(p, &kept->counters));
+    p->workspace = parts * sizeof(float);
+done:
+    return status;
+}
+
+static tw_status run_biases(const twi_run *r)
+{
+    const biases *kept = r->state;
+    const twi_cuda_reduction *plans[TWI_CUDA_SUMMED];
+    for (int i = 0; i < r->num_inputs; i++)
+        plans[i] = &kept->plans[i];
+    return TWI_LAUNCH(r, twi_cuda_sum_columns(r->stream, r->input_operands[0].dtype, r->num_inputs, plans, r->inputs,
+                                              r->outputs, r->workspace, kept->counters));
+}
+
+/* ---- places --------------------------------------------------------------------------------------------------- */
+
 /* The axis to search must have something on it. */
 static tw_status prepare_place(twi_prepare *p, twi_cuda_fold fold)
 {
@@ -212,6 +276,7 @@ const twi_kernel twi_cuda_reduce_kernels[] = {
     {"ArgMin", "cuda", FLOATS, prepare_place_of_smallest, run_place, twi_free, .accepts = accepts_axes},
     {"L2Loss", "cuda", FLOATS, prepare_l2_loss, run, twi_free},
     {"BiasAddGrad", "cuda", FLOATS, prepare_bias_grad, run, twi_free, .accepts = accepts_channels},
+    {"_BiasAddGradMany", "cuda", FLOATS, prepare_biases, run_biases, twi_free, .accepts = accepts_biases},
     {"_ReluGradBias", "cuda", FLOATS, prepare_relu_grad_bias, run_relu_grad_bias, twi_free,
      .accepts = accepts_channels},
     {0},

@@ -4,7 +4,7 @@
  * has several parts, the block that comes last folds them in the same way, so every reduction is one launch. */
 #include "device/cuda/divide.cuh"
 #include "device/cuda/last_block.cuh"
-#include "device/cuda/vector.cuh"
+#include "device/cuda/many.cuh"
 
 static const int FOLDERS = 512, WARP = 32, WARPS = FOLDERS / WARP; /* threads of a block */
 static const int TURNS = 4;                                        /* loads of a thread under way at once */
@@ -80,6 +80,23 @@ template <typename T, int V, int A> struct neighbours {
     __device__ __forceinline__ got get(int64_t start, int64_t k) const
     {
         return load<V, A>(x + start + k);
+    }
+
+    __device__ __forceinline__ void read(const got &own, int64_t, int64_t, float to[V]) const
+    {
+        widen(own, to);
+    }
+};
+
+/* The same of memory that may be aligned. */
+template <typename T, int V> struct some_neighbours {
+    const T *x;
+    bool aligned;
+    typedef vector<T, V> got;
+
+    __device__ __forceinline__ got get(int64_t start, int64_t k) const
+    {
+        return aligned ? load<V, V>(x + start + k) : load<V, 1>(x + start + k);
     }
 
     __device__ __forceinline__ void read(const got &own, int64_t, int64_t, float to[V]) const
@@ -214,47 +231,93 @@ static __global__ void __launch_bounds__(FOLDERS) rows_kernel(job j, R reader, T
 
 /* ---- columns: outputs lie side by side, what each is made of one row below the other ---------------------------------- */
 
-/* Rows from begin to end as one, in the block's thread number c for its column c. */
+/* Where a thread of a block stands that is `across` threads wide. */
+struct place {
+    unsigned x, y, across, down;
+};
+
+typedef float sums_of_warps[WARPS][2 * WARP];
+
+/* Rows from begin to end as one, from column `first` on in the block's thread number c for its column c. */
 template <kind K, int V, typename R>
-static __device__ __forceinline__ float fold_columns(twi_cuda_fold fold, const R &reader, int64_t columns, int64_t begin,
-                                                     int64_t end)
+static __device__ __forceinline__ float fold_columns(twi_cuda_fold fold, const R &reader, sums_of_warps all, place p,
+                                                     int64_t first, int64_t columns, int64_t begin, int64_t end)
 {
-    __shared__ float all[WARPS][2 * WARP];
-    unsigned number = threadIdx.y * blockDim.x + threadIdx.x;
-    int64_t column = (blockIdx.x * (int64_t)blockDim.x + threadIdx.x) * V;
+    unsigned number = p.y * p.across + p.x;
+    int64_t column = first + p.x * V;
     float own[V], value = first_of(fold);
-    fold_way<K, V>(fold, reader, {begin + threadIdx.y, blockDim.y, column < columns ? end : 0, 0, columns, column, 0}, own);
-    fold_warp<K, V>(fold, own, blockDim.x);
+    fold_way<K, V>(fold, reader, {begin + p.y, p.down, column < columns ? end : 0, 0, columns, column, 0}, own);
+    fold_warp<K, V>(fold, own, p.across);
 #pragma unroll
     for (int v = 0; v < V; v++)
-        if (number % WARP < blockDim.x)
-            all[number / WARP][threadIdx.x * V + v] = own[v];
+        if (number % WARP < p.across)
+            all[number / WARP][p.x * V + v] = own[v];
     __syncthreads();
-    if (number < blockDim.x * V)
+    if (number < p.across * V)
 #pragma unroll
         for (int w = 0; w < WARPS; w++)
             value = combine<K>(fold, value, all[w][number]);
     return value;
 }
 
-/* A block for blockDim.x * V columns of one part of the rows, whose number is blockIdx.y. */
+/* A block's work: the columns of its width in one part of the rows. Blocks of the same columns share a counter. */
 template <kind K, int V, typename R, typename T>
-static __global__ void __launch_bounds__(FOLDERS) columns_kernel(job j, R reader, T *y, float *parts, unsigned *counters)
+static __device__ __forceinline__ void fold_part(const job &j, const R &reader, place p, int64_t block, int part, T *y,
+                                                 float *parts, unsigned *counters)
 {
-    unsigned number = threadIdx.y * blockDim.x + threadIdx.x;
-    int64_t column = blockIdx.x * (int64_t)(blockDim.x * V) + number;
-    int64_t begin = blockIdx.y * j.part, end = begin + j.part;
-    bool writes = number < blockDim.x * V && column < j.outputs;
-    float value = fold_columns<K, V>(j.fold, reader, j.outputs, begin, end < j.inputs ? end : j.inputs);
+    __shared__ sums_of_warps all;
+    unsigned number = p.y * p.across + p.x;
+    int64_t first = block * (p.across * V), column = first + number, begin = part * j.part, end = begin + j.part;
+    bool writes = number < p.across * V && column < j.outputs;
+    float value = fold_columns<K, V>(j.fold, reader, all, p, first, j.outputs, begin, end < j.inputs ? end : j.inputs);
     if (j.splits > 1) {
         if (writes)
-            parts[blockIdx.y * j.outputs + column] = value;
-        if (!comes_last(counters + blockIdx.x, gridDim.y))
+            parts[part * j.outputs + column] = value;
+        if (!comes_last(counters + block, (unsigned)j.splits))
             return;
-        value = fold_columns<K, V>(j.fold, neighbours<float, V, V>{parts}, j.outputs, 0, j.splits);
+        value = fold_columns<K, V>(j.fold, neighbours<float, V, V>{parts}, all, p, first, j.outputs, 0, j.splits);
     }
     if (writes)
         put(y + column, finish(j.fold, value, j.inputs));
+}
+
+/* A block for blockDim.x * V columns of one part of the rows, whose number is blockIdx.y. */
+template <kind K, int V, typename R, typename T>
+static __global__ void __launch_bounds__(FOLDERS)
+    columns_kernel(job j, R reader, T *y, float *parts, unsigned *counters)
+{
+    place p = {threadIdx.x, threadIdx.y, blockDim.x, blockDim.y};
+    fold_part<K, V>(j, reader, p, blockIdx.x, (int)blockIdx.y, y, parts, counters);
+}
+
+/* Sums of columns of many, each with blocks of its own, the parts of the first columns first. */
+struct sums {
+    int count;
+    const void *x[TWI_CUDA_SUMMED];
+    void *y[TWI_CUDA_SUMMED];
+    int64_t outputs[TWI_CUDA_SUMMED], inputs[TWI_CUDA_SUMMED], part[TWI_CUDA_SUMMED], first_part[TWI_CUDA_SUMMED];
+    int first_block[TWI_CUDA_SUMMED], first_counter[TWI_CUDA_SUMMED], splits[TWI_CUDA_SUMMED], across[TWI_CUDA_SUMMED];
+    bool wide[TWI_CUDA_SUMMED];
+};
+
+template <typename T>
+static __global__ void __launch_bounds__(FOLDERS) sums_kernel(sums s, float *parts, unsigned *counters)
+{
+    const int V = width<T>::value;
+    int i = array_of_block(s.count, s.first_block), number = (int)blockIdx.x - s.first_block[i];
+    unsigned across = (unsigned)s.across[i];
+    job j = {TWI_CUDA_SUM, s.outputs[i], s.inputs[i], s.part[i], s.splits[i], {}};
+    place p = {threadIdx.x % across, threadIdx.x / across, across, FOLDERS / across};
+    int64_t block = number / j.splits;
+    int part = number % j.splits;
+    const T *x = (const T *)s.x[i];
+    T *y = (T *)s.y[i];
+    parts += s.first_part[i];
+    counters += s.first_counter[i];
+    if (s.wide[i])
+        fold_part<SUMS, V>(j, some_neighbours<T, V>{x, is_aligned(x)}, p, block, part, y, parts, counters);
+    else
+        fold_part<SUMS, 1>(j, neighbours<T, 1, 1>{x}, p, block, part, y, parts, counters);
 }
 
 /* ---- launching ----------------------------------------------------------------------------------------------------- */
@@ -398,6 +461,47 @@ cudaError_t twi_cuda_reduce(cudaStream_t stream, tw_dtype type, const twi_cuda_r
         FLOAT_TYPES(type, add_rows<SQUARES>(r, (const T *)x, (T *)y))
     else
         FLOAT_TYPES(type, add_rows<SUMS>(r, (const T *)x, (T *)y))
+    return cudaGetLastError();
+}
+
+int64_t twi_cuda_columns_blocks(const twi_cuda_reduction *d)
+{
+    int together = d->across * d->width;
+    return (d->outputs + together - 1) / together;
+}
+
+/* Rounded up, so that those of the next are aligned. */
+int64_t twi_cuda_columns_parts(const twi_cuda_reduction *d)
+{
+    return d->splits > 1 ? (d->outputs * d->splits + 7) / 8 * 8 : 0;
+}
+
+cudaError_t twi_cuda_sum_columns(cudaStream_t stream, tw_dtype type, int count, const twi_cuda_reduction *const *d,
+                                 const void *const *x, void *const *y, float *parts, unsigned *counters)
+{
+    sums s = {};
+    int blocks = 0, counted = 0;
+    int64_t parted = 0;
+    for (s.count = 0; s.count < count; s.count++) {
+        int i = s.count;
+        if (!d[i]->columns || d[i]->fold != TWI_CUDA_SUM)
+            return cudaErrorInvalidValue;
+        s.x[i] = x[i];
+        s.y[i] = y[i];
+        s.outputs[i] = d[i]->outputs;
+        s.inputs[i] = d[i]->inputs;
+        s.part[i] = d[i]->part;
+        s.splits[i] = d[i]->splits;
+        s.across[i] = d[i]->across;
+        s.wide[i] = d[i]->width > 1;
+        s.first_block[i] = blocks;
+        s.first_counter[i] = counted;
+        s.first_part[i] = parted;
+        blocks += (int)twi_cuda_columns_blocks(d[i]) * d[i]->splits;
+        counted += (int)twi_cuda_columns_blocks(d[i]);
+        parted += twi_cuda_columns_parts(d[i]);
+    }
+    FLOAT_TYPES(type, LAUNCH((unsigned)blocks, FOLDERS, 0, stream, sums_kernel<T>)(s, parts, counters))
     return cudaGetLastError();
 }
 
