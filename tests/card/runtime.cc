@@ -346,11 +346,14 @@ extern "C" cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
     return cudaSuccess;
 }
 
+/* Events and other streams may go on to wait for what a stream has done that is no more. */
 extern "C" cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
+    static std::vector<std::unique_ptr<CUstream_st>> gone;
+    std::lock_guard<std::recursive_mutex> all(card::lock);
     finish(stream);
     std::erase(streams, stream);
-    delete stream;
+    gone.emplace_back(stream);
     card::born("streams", -1);
     CALL(cudaErrorUnknown)
     return cudaSuccess;
