@@ -112,30 +112,31 @@ static void flip(const char *folder, const char *prefix, const char *suffix, siz
     free(bytes);
 }
 
+typedef void damage(const char *folder, const char *prefix, const char *suffix, size_t drawn);
+
+/* Both files of a small checkpoint everywhere, and the data of a large one at so many places. */
+static void damage_two(damage *damage, size_t drawn)
+{
+    char prefix[300];
+    const char *folder = save_two(40, SMALL, prefix);
+    damage(folder, prefix, suffixes[0], 0);
+    damage(folder, prefix, suffixes[1], 0);
+    remove_scratch(folder);
+    folder = save_two(5, LARGE, prefix);
+    damage(folder, prefix, suffixes[1], drawn);
+    remove_scratch(folder);
+}
+
 static void a_checkpoint_of_any_length_but_its_own_is_refused(void **state)
 {
     (void)state;
-    char prefix[300];
-    const char *folder = save_two(40, SMALL, prefix);
-    cut(folder, prefix, suffixes[0], 0);
-    cut(folder, prefix, suffixes[1], 0);
-    remove_scratch(folder);
-    folder = save_two(5, LARGE, prefix);
-    cut(folder, prefix, suffixes[1], LENGTHS);
-    remove_scratch(folder);
+    damage_two(cut, LENGTHS);
 }
 
 static void a_checkpoint_with_any_bit_flipped_is_refused(void **state)
 {
     (void)state;
-    char prefix[300];
-    const char *folder = save_two(40, SMALL, prefix);
-    flip(folder, prefix, suffixes[0], 0);
-    flip(folder, prefix, suffixes[1], 0);
-    remove_scratch(folder);
-    folder = save_two(5, LARGE, prefix);
-    flip(folder, prefix, suffixes[1], BITS);
-    remove_scratch(folder);
+    damage_two(flip, BITS);
 }
 
 int main(void)

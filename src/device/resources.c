@@ -49,6 +49,15 @@ tw_status twi_resource_check(const twi_resource *variable, tw_error *error)
                     variable->name);
 }
 
+tw_status twi_resource_check_type(const twi_resource *variable, tw_dtype type, const char *op, const char *node,
+                                  tw_error *error)
+{
+    if (!variable || variable->dtype == type)
+        return TW_OK;
+    return twi_fail(error, TW_INVALID_ARGUMENT, "%s '%s': variable '%s' is %s, the op works on %s", op, node,
+                    variable->name, tw_dtype_name(variable->dtype), tw_dtype_name(type));
+}
+
 size_t twi_resource_bytes(const twi_resource *r)
 {
     return r->device ? (size_t)tw_shape_elements(r->shape) * tw_dtype_size(r->dtype) : 0;

@@ -30,6 +30,9 @@ tw_status twi_resource_hold(twi_resource *variable, tw_error *error);
 
 /* TW_FAILED_PRECONDITION: a variable that has no value yet. */
 tw_status twi_resource_check(const twi_resource *variable, tw_error *error);
+/* TW_INVALID_ARGUMENT: a variable of another type than the op at hand works on. NULL is fine: it is none. */
+tw_status twi_resource_check_type(const twi_resource *variable, tw_dtype type, const char *op, const char *node,
+                                  tw_error *error);
 
 size_t twi_resource_bytes(const twi_resource *resource); /* of a variable, with or without memory; 0 for all else */
 /* Bytes of all variables. */

@@ -7,6 +7,7 @@
 
 #include "graph/graph.h"
 
+#include <string.h>
 #include <tower/graph.h>
 
 #define TWI_COUNT(type, ...) ((int)(sizeof((const type[]){__VA_ARGS__}) / sizeof(type)))
@@ -22,15 +23,22 @@ static inline tw_output twi_build(tw_graph *graph, const char *op, const tw_outp
     return node ? tw_node_output(node, 0) : (tw_output){0};
 }
 
-/* The same, with all attributes of another node that are not marks ("_class"): an op's gradient takes its own. */
+/* Attributes of a node that are not marks ("_class"), but for the one called `but` (NULL: none); returns how many. */
+enum { TWI_MOST_LIKE = 16 };
+static inline int twi_attrs_like(const tw_node *node, const char *but, tw_attr attrs[TWI_MOST_LIKE])
+{
+    int count = 0;
+    for (int i = 0; i < node->attrs.count && count < TWI_MOST_LIKE; i++)
+        if (node->attrs.items[i].name[0] != '_' && (!but || strcmp(node->attrs.items[i].name, but) != 0))
+            attrs[count++] = node->attrs.items[i];
+    return count;
+}
+
+/* Adds a node, with all attributes of another one that are not marks: an op's gradient takes its own. */
 static inline tw_output twi_build_like(const tw_node *node, const char *op, const tw_output *inputs, int num_inputs)
 {
-    tw_attr attrs[16];
-    int count = 0;
-    for (int i = 0; i < node->attrs.count && count < 16; i++)
-        if (node->attrs.items[i].name[0] != '_')
-            attrs[count++] = node->attrs.items[i];
-    return twi_build(node->graph, op, inputs, num_inputs, attrs, count);
+    tw_attr attrs[TWI_MOST_LIKE];
+    return twi_build(node->graph, op, inputs, num_inputs, attrs, twi_attrs_like(node, NULL, attrs));
 }
 
 /* Constants of integers, as ops take shapes, axes and the like: a vector, a scalar. */

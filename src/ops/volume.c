@@ -93,12 +93,8 @@ static tw_status conv_filter_shape(twi_inference *c)
 static tw_output build_without(twi_gradient *g, const char *attr, const char *op, const tw_output *inputs,
                                int num_inputs)
 {
-    tw_attr attrs[16];
-    int count = 0;
-    for (int i = 0; i < g->node->attrs.count && count < 16; i++)
-        if (g->node->attrs.items[i].name[0] != '_' && strcmp(g->node->attrs.items[i].name, attr) != 0)
-            attrs[count++] = g->node->attrs.items[i];
-    return twi_build(G, op, inputs, num_inputs, attrs, count);
+    tw_attr attrs[TWI_MOST_LIKE];
+    return twi_build(G, op, inputs, num_inputs, attrs, twi_attrs_like(g->node, attr, attrs));
 }
 
 /* A convolution and its two gradients are linear in each of what they are made of, and the gradients of each are the
@@ -186,11 +182,8 @@ static tw_status max_pool_grad_grad_shape(twi_inference *c)
 /* T is of the gradient, and TInput of what was pooled. */
 static tw_output max_pool_grad(twi_gradient *g, tw_output x, tw_output y, tw_output dy)
 {
-    tw_attr attrs[16];
-    int count = 0;
-    for (int i = 0; i < g->node->attrs.count && count < 15; i++)
-        if (g->node->attrs.items[i].name[0] != '_')
-            attrs[count++] = g->node->attrs.items[i];
+    tw_attr attrs[TWI_MOST_LIKE + 1];
+    int count = twi_attrs_like(g->node, NULL, attrs);
     attrs[count++] = tw_attr_type("TInput", tw_output_dtype(x));
     return twi_build(G, "MaxPool3DGrad", TWI_INPUTS(x, y, dy), attrs, count);
 }

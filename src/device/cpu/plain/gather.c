@@ -26,11 +26,7 @@ static tw_status prepare_gather(twi_prepare *p)
 /* A variable may be of another type than the op was made for. */
 static tw_status check_variable(twi_prepare *p)
 {
-    const twi_resource *variable = p->inputs[0].resource;
-    if (variable && variable->dtype != p->outputs[0].dtype)
-        return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': variable '%s' is %s, the op works on %s", p->op,
-                        p->node, variable->name, tw_dtype_name(variable->dtype), tw_dtype_name(p->outputs[0].dtype));
-    return TW_OK;
+    return twi_resource_check_type(p->inputs[0].resource, p->outputs[0].dtype, p->op, p->node, p->error);
 }
 
 static tw_status prepare_resource_gather(twi_prepare *p)

@@ -92,10 +92,9 @@ static tw_status check_variables(const twi_prepare *p, const layout *u, tw_dtype
     char text[2][96];
     for (int k = -1; k < u->num_slots; k++) {
         int i = k < 0 ? 0 : u->slots[k];
-        const twi_resource *variable = p->inputs[i].resource;
-        if (variable && variable->dtype != type)
-            return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': variable '%s' is %s, the op works on %s", p->op,
-                            p->node, variable->name, tw_dtype_name(variable->dtype), tw_dtype_name(type));
+        tw_status status = twi_resource_check_type(p->inputs[i].resource, type, p->op, p->node, p->error);
+        if (status != TW_OK)
+            return status;
         if (!tw_shape_equal(p->inputs[i].shape, p->inputs[0].shape))
             return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': the variable has shape %s, input %d has shape %s",
                             p->op, p->node, tw_shape_text(p->inputs[0].shape, text[0], sizeof text[0]), i,

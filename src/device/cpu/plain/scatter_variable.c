@@ -12,13 +12,7 @@
 
 static tw_status prepare(twi_prepare *p)
 {
-    const twi_operand *variable = &p->inputs[0];
-    tw_dtype type = twi_kernel_type(p->attrs);
-    if (variable->resource && variable->resource->dtype != type)
-        return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': variable '%s' is %s, the op works on %s", p->op,
-                        p->node, variable->resource->name, tw_dtype_name(variable->resource->dtype),
-                        tw_dtype_name(type));
-    return TW_OK;
+    return twi_resource_check_type(p->inputs[0].resource, twi_kernel_type(p->attrs), p->op, p->node, p->error);
 }
 
 /* ---- places ------------------------------------------------------------------------------------------------------ */

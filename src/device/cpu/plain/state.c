@@ -30,9 +30,11 @@ static tw_status prepare_update(twi_prepare *p)
     for (int i = 0; i < p->num_inputs; i++) {
         const twi_operand *input = &p->inputs[i];
         tw_dtype type = twi_kernel_type(p->attrs);
-        if (input->resource && input->dtype == TW_RESOURCE && type && input->resource->dtype != type)
-            return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': variable '%s' is %s, the op works on %s", p->op,
-                            p->node, input->resource->name, tw_dtype_name(input->resource->dtype), tw_dtype_name(type));
+        tw_status status = TW_OK;
+        if (input->dtype == TW_RESOURCE && type)
+            status = twi_resource_check_type(input->resource, type, p->op, p->node, p->error);
+        if (status != TW_OK)
+            return status;
         if (input->shape.rank > 0 && !tw_shape_equal(input->shape, variable->shape)) {
             char text[2][96];
             return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': the variable has shape %s, input %d has shape %s",
