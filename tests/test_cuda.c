@@ -687,6 +687,85 @@ static void networks_on_the_card_are_those_of_the_cpu(void **state)
                                                                   filled(TW_FLOAT32, TW_SHAPE(7, 5), 2)}});
 }
 
+/* Strides and padding of a convolution, and what comes after it. */
+static twt_op convolution(const char *op, const char *padding, bool relu)
+{
+    static const int64_t ones[] = {1, 1, 1, 1};
+    return (twt_op){.op = op, .num_inputs = 3, .num_attrs = relu ? 3 : 2,
+                    .attrs = {tw_attr_ints("strides", ones, 4), tw_attr_string("padding", padding),
+                              tw_attr_bool("relu", relu)}};
+}
+
+/* A convolution with a bias and its gradients, by the kernel of ours that TOWER_CONVOLUTIONS names, if it takes them. */
+static void compare_convolutions(tw_dtype T, int channels, int filters, int size, int height, int width, bool same)
+{
+    const char *padding = same ? "SAME" : "VALID";
+    int rows = same ? height : height - size + 1, columns = same ? width : width - size + 1;
+    tw_shape image = TW_SHAPE(5, height, width, channels), filter = TW_SHAPE(size, size, channels, filters),
+             output = TW_SHAPE(5, rows, columns, filters);
+    for (int relu = 0; relu < 2; relu++) {
+        twt_op forward = convolution("_FusedConv2D", padding, relu);
+        forward.inputs[0] = filled(T, image, 1);
+        forward.inputs[1] = filled(T, filter, 2);
+        forward.inputs[2] = filled(T, TW_SHAPE(filters), 3);
+        compare(forward);
+    }
+    twt_op data = convolution("Conv2DBackpropInput", padding, false);
+    data.inputs[0] = ints(4, (int[]){5, height, width, channels});
+    data.inputs[1] = filled(T, filter, 2);
+    data.inputs[2] = filled(T, output, 3);
+    compare(data);
+    twt_op gradient = convolution("Conv2DBackpropFilter", padding, false);
+    gradient.inputs[0] = filled(T, image, 1);
+    gradient.inputs[1] = ints(4, (int[]){size, size, channels, filters});
+    gradient.inputs[2] = filled(T, output, 3);
+    compare(gradient);
+}
+
+static int ours; /* how often the log has said that a kernel of ours was taken */
+
+static void count_ours(void *user, int level, const char *message)
+{
+    (void)user;
+    (void)level;
+    ours += strstr(message, "tower's algorithm") && strstr(message, "the only one");
+}
+
+/* Each variant, in all types, at sizes that leave tiles, warps and fragments over. */
+static void convolutions_of_ours_are_those_of_the_cpu(void **state)
+{
+    (void)state;
+    static const struct {
+        int channels, filters, size, height, width;
+        bool same;
+    } cases[] = {{3, 64, 5, 9, 11, true},  {1, 16, 3, 7, 8, false},  {16, 16, 3, 18, 17, true}, {32, 64, 3, 5, 6, true},
+                 {64, 32, 5, 6, 5, true},  {48, 16, 1, 4, 4, false}, {16, 32, 2, 6, 7, true},   {4, 32, 3, 33, 20, true},
+                 {64, 64, 3, 8, 8, false}};
+    tw_error error;
+    tw_device_options options = {.tf32 = true};
+    needs_card();
+    tw_devices *all = devices;
+    const twi_device *whole = card;
+    assert_ok(tw_devices_create(&options, &devices, &error));
+    card = devices->items[tw_devices_count(devices, "CPU")];
+    tw_set_log(count_ours, NULL, TW_LOG_DETAIL);
+    for (int variant = 0; variant < 6; variant++) {
+        char name[16];
+        snprintf(name, sizeof name, "tower:%d", variant);
+        setenv("TOWER_CONVOLUTIONS", name, 1);
+        ours = 0;
+        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+            compare_convolutions(floats[((size_t)variant + i) % FLOATS], cases[i].channels, cases[i].filters, cases[i].size,
+                                 cases[i].height, cases[i].width, cases[i].same);
+        assert_true(ours > 20);
+    }
+    unsetenv("TOWER_CONVOLUTIONS");
+    tw_set_log(NULL, NULL, TW_LOG_WARNING);
+    tw_devices_destroy(devices);
+    devices = all;
+    card = (twi_device *)whole;
+}
+
 /* What a variance may be. */
 static tw_tensor *positive(tw_shape shape, unsigned seed)
 {
@@ -1927,6 +2006,7 @@ int main(int count, char **words)
         cmocka_unit_test(choices_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(reductions_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(networks_on_the_card_are_those_of_the_cpu),
+        cmocka_unit_test(convolutions_of_ours_are_those_of_the_cpu),
         cmocka_unit_test(batch_norms_and_means_of_windows_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(tails_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(arrays_on_the_card_are_those_of_the_cpu),

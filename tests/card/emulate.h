@@ -10,6 +10,7 @@
 #include <cuda_runtime_api.h>
 #include <functional>
 #include <tuple>
+#include <type_traits>
 
 #undef __shared__
 #define __shared__ static thread_local
@@ -32,6 +33,10 @@ extern "C" card_place *card_here(void);
 extern "C" void card_sync_block(void);
 extern "C" float card_exchange(float value, int from);
 extern "C" unsigned card_lane(void);
+/* What each lane of the warp has given: of the lane's own words the first, and so on. */
+enum { CARD_WORDS = 6 };
+typedef uint32_t card_words[CARD_WORDS];
+extern "C" const card_words *card_share(const uint32_t *own);
 #define __syncthreads card_sync_block
 
 /* Of the fences that threads come to, each sees what was written before all earlier ones; nothing else orders what blocks
@@ -86,7 +91,9 @@ static inline float __fdividef(float x, float y)
 using std::max;
 using std::min;
 
-void card_launch(dim3 grid, dim3 block, size_t shared, cudaStream_t stream, std::function<void()> kernel);
+/* `name` is the kernel's, as attributes of functions are set by it. */
+void card_launch(const void *name, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
+                 std::function<void()> kernel);
 
 template <typename... P> struct card_launcher {
     dim3 grid, block;
@@ -96,7 +103,7 @@ template <typename... P> struct card_launcher {
     void operator()(P... arguments) const
     {
         auto run = kernel;
-        card_launch(grid, block, shared, stream, [=] { run(arguments...); });
+        card_launch((const void *)kernel, grid, block, shared, stream, [=] { run(arguments...); });
     }
 };
 

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -46,7 +47,7 @@ static thread_local struct {
     const void *stack;               /* the scheduler's, for the sanitizer */
     size_t stack_size;
     void *fake;
-    std::vector<float> rooms[2];     /* a value a thread */
+    std::unique_ptr<card_words[]> rooms[2]; /* some words a thread */
     std::vector<std::unique_ptr<fiber>> fibers;
     std::minstd_rand chance;
     bool alone;                      /* no other block runs now */
@@ -92,15 +93,26 @@ extern "C" void card_sync_block(void)
     park(AT_BLOCK);
 }
 
-extern "C" float card_exchange(float value, int from)
+static const card_words *share(const void *own, size_t bytes)
 {
     fiber *f = block.current;
-    std::vector<float> &room = block.rooms[f->turn];
-    unsigned first = f->number / WARP * WARP;
+    card_words *room = block.rooms[f->turn].get();
     f->turn = !f->turn;
-    room[f->number] = value;
+    memcpy(room[f->number], own, bytes);
     park(AT_WARP);
-    return room[first + (unsigned)from];
+    return room + f->number / WARP * WARP;
+}
+
+extern "C" const card_words *card_share(const uint32_t *own)
+{
+    return share(own, sizeof(card_words));
+}
+
+extern "C" float card_exchange(float value, int from)
+{
+    const card_words *room = share(&value, sizeof value);
+    memcpy(&value, room[from], sizeof value);
+    return value;
 }
 
 static void live(void)
@@ -232,8 +244,8 @@ static void run_blocks(launch *l, unsigned seed, bool alone)
     block.place.threads = threads;
     block.place.blocks = grid;
     block.place.shared = dynamic.data();
-    block.rooms[0].assign(block.threads + WARP, 0);
-    block.rooms[1].assign(block.threads + WARP, 0);
+    for (auto &room : block.rooms)
+        room.reset(new card_words[block.threads + WARP]());
     for (size_t i; (i = l->begun.fetch_add(1)) < l->order.size();) {
         unsigned n = l->order[i];
         block.place.block = {n % grid.x, n / grid.x % grid.y, n / grid.x / grid.y};
@@ -261,12 +273,25 @@ void card::run_grid(dim3 grid, dim3 threads, size_t shared, const std::function<
         helper.join();
 }
 
-void card_launch(dim3 grid, dim3 threads, size_t shared, cudaStream_t stream,
-                                                        std::function<void()> kernel)
+/* Shared memory of a size that the launch says, beyond what every kernel may have. */
+static std::map<const void *, size_t> allowed;
+
+extern "C" cudaError_t cudaFuncSetAttribute(const void *name, cudaFuncAttribute attribute, int value)
+{
+    CALL(cudaErrorInvalidDeviceFunction);
+    if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 || value > 227 << 10)
+        return cudaErrorInvalidValue;
+    allowed[name] = (size_t)value;
+    return cudaSuccess;
+}
+
+void card_launch(const void *name, dim3 grid, dim3 threads, size_t shared, cudaStream_t stream,
+                 std::function<void()> kernel)
 {
     std::lock_guard<std::recursive_mutex> guard(card::lock);
     bool fits = grid.x > 0 && grid.y > 0 && grid.y < 65536 && grid.z < 65536 && threads.x * threads.y * threads.z > 0 &&
-                threads.x * threads.y * threads.z <= 1024 && shared <= 48 << 10;
+                threads.x * threads.y * threads.z <= 1024 &&
+                shared <= std::max((size_t)48 << 10, allowed.count(name) ? allowed[name] : 0);
     if (card::fails("launching"))
         card::last_error = cudaErrorLaunchFailure;
     else if (!fits)

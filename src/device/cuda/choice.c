@@ -13,6 +13,17 @@ enum { RUNS = 20, ROUNDS = 5, MOST_WARMING = 100 };
 /* Held by who chooses, so that two threads do not choose differently, nor disturb each other's times. */
 static pthread_mutex_t choosing = PTHREAD_MUTEX_INITIALIZER;
 
+/* Whose an algorithm is, for messages; its number there. */
+static const char *maker_of(const twi_contest *contest, int64_t number)
+{
+    return number < TWI_OWN_ALGORITHMS ? contest->maker : "tower";
+}
+
+static long long number_of(int64_t number)
+{
+    return (long long)(number < TWI_OWN_ALGORITHMS ? number : number - TWI_OWN_ALGORITHMS);
+}
+
 /* ---- timing ---------------------------------------------------------------------------------------------------------- */
 
 typedef struct stopwatch {
@@ -133,11 +144,11 @@ static int find_fastest(twi_cuda_device *c, const twi_contest *contest, const tw
         float took = 0;
         if (time_one(c, contest, &candidates[i], &s, &took, &error) != TW_OK) {
             twi_log(TWI_LOG_WARNING, "node '%s': %s's algorithm %lld is passed over: %s", contest->node,
-                    contest->maker, (long long)candidates[i].number, error.message);
+                    maker_of(contest, candidates[i].number), number_of(candidates[i].number), error.message);
             continue;
         }
         twi_log(TWI_LOG_DETAIL, "node '%s' on %s: %s's algorithm %lld, settings %016llx: %.4f ms", contest->node,
-                c->base.text, contest->maker, (long long)candidates[i].number,
+                c->base.text, maker_of(contest, candidates[i].number), number_of(candidates[i].number),
                 (unsigned long long)candidates[i].settings, (double)took);
         if (*ms == 0 || took < CLEARLY * *ms) {
             best = i;
@@ -156,7 +167,7 @@ static void say(const twi_cuda_device *c, const twi_contest *contest, const twi_
     if (choice->ms > 0)
         snprintf(ms, sizeof ms, "%.4f ms, ", (double)choice->ms);
     twi_log(TWI_LOG_DETAIL, "node '%s' on %s: %s's algorithm %lld, %s%s", contest->node, c->base.text,
-            contest->maker, (long long)choice->number, ms, how);
+            maker_of(contest, choice->number), number_of(choice->number), ms, how);
 }
 
 /* The remembered algorithm, if the library still has it there. */

@@ -1,5 +1,5 @@
-/* choice.h - which of a library's algorithms computes a node: of some that obey the rules the fastest, timed once on the
- * card and remembered for all that is alike.
+/* choice.h - which of a library's algorithms, or of ours beside it, computes a node: of some that obey the rules the
+ * fastest, timed once on the card and remembered for all that is alike.
  *
  * A library lists configurations, most of them the same algorithm with other settings. So first each algorithm is tried
  * once, in the library's order, and only then more settings, until there are TWI_CANDIDATES. They are timed as they will
@@ -14,6 +14,9 @@
 #include "device/cuda/cuda.h"
 
 enum { TWI_CANDIDATES = 16, TWI_CHOICE_KEY = 256 };
+
+/* Numbers of algorithms, and places in the list, from here on are of kernels of ours. */
+enum { TWI_OWN_ALGORITHMS = 1000000 };
 
 typedef struct twi_candidate {
     int position;                  /* in the library's list */

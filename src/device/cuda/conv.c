@@ -1,4 +1,5 @@
-/* conv.c - Conv2D, its gradients and its fused forms by cuDNN's operation graphs (cudnn_graph.h).
+/* conv.c - Conv2D, its gradients and its fused forms by cuDNN's operation graphs (cudnn_graph.h), or by kernels of ours
+ * where those are faster (implicit_gemm.cu).
  *
  * Images are NHWC on both sides. Filters are [kh,kw,C,K] here and [K,kh,kw,C] there, so they are transposed on the way,
  * into or out of the workspace; ops whose names begin with _TransposedFilter have them as they are there. Not every
@@ -13,19 +14,32 @@
 #include "tensor/window.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define WORKSPACE_LIMIT ((size_t)256 << 20)
 #define ALIGNMENT ((size_t)256)
 
+enum { OWN_VARIANTS = 8, OWN_REVISION = 1, /* of what bits they give */
+       MOST_SIDE = 4096 };
+
+typedef struct own_kernel {
+    int variant;
+    size_t workspace;
+} own_kernel;
+
 typedef struct convolution {
     twi_conv_graph graph;
     twi_convolution laid;
-    const twi_cudnn *library;        /* NULL: nothing to compute */
+    const twi_cudnn *library;        /* NULL: nothing to compute, or only kernels of ours to do so */
     cudnnHandle_t handle;
     twi_cuda_device *device;
     twi_descriptors parts;
-    cudnnBackendDescriptor_t described, plan; /* the graph; with an engine */
+    cudnnBackendDescriptor_t described; /* the graph; NULL: no engine takes it */
+    void *plan;                      /* the graph with an engine; one of own[] */
+    twi_cuda_conv by_us;             /* what kernels of ours would do */
+    own_kernel own[OWN_VARIANTS];   /* in this order */
+    int num_own;
     twi_engine_rules rules;
     twi_variant_pack pack;
     bool bias_apart, relu_apart;     /* no engine does them; so a kernel of ours does, afterwards */
@@ -51,6 +65,63 @@ static size_t round_up(size_t bytes)
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
+/* ---- kernels of ours ------------------------------------------------------------------------------------------------ */
+
+/* TOWER_CONVOLUTIONS: "cudnn" or "tower", whose kernels may be taken, or "tower:3", which of ours. */
+static bool may_take(bool own, int variant)
+{
+    const char *wanted = getenv("TOWER_CONVOLUTIONS");
+    char name[32];
+    if (!wanted || !*wanted)
+        return true;
+    if (!own)
+        return strcmp(wanted, "cudnn") == 0;
+    snprintf(name, sizeof name, "tower:%d", variant);
+    return strcmp(wanted, "tower") == 0 || strcmp(wanted, name) == 0;
+}
+
+/* Those that take what the graph describes. */
+static void find_own(convolution *c)
+{
+    const twi_conv_graph *g = &c->graph;
+    twi_cuda_conv *o = &c->by_us;
+    bool plain = c->rules.tensor_cores && g->batch > 0 && g->batch <= INT32_MAX && g->in_channels <= INT32_MAX &&
+                 g->out_channels <= INT32_MAX;
+    *o = (twi_cuda_conv){.type = g->type, .direction = g->direction, .relu = g->relu, .batch = (int)g->batch,
+                         .in_channels = (int)g->in_channels, .out_channels = (int)g->out_channels};
+    for (int i = 0; i < 2; i++) {
+        plain = plain && g->stride[i] == 1 && g->dilation[i] == 1 && g->image[i] > 0 && g->image[i] <= MOST_SIDE;
+        o->image[i] = (int)g->image[i];
+        o->output[i] = (int)g->output[i];
+        o->size[i] = (int)g->size[i];
+        o->before[i] = (int)g->before[i];
+    }
+    c->num_own = 0;
+    for (int variant = 0; variant < OWN_VARIANTS && plain; variant++) {
+        size_t workspace;
+        if (may_take(true, variant) && twi_cuda_conv_fits(o, variant, &workspace))
+            c->own[c->num_own++] = (own_kernel){variant, workspace};
+    }
+}
+
+static const own_kernel *own_of(const convolution *c, const void *plan)
+{
+    for (int i = 0; i < c->num_own; i++)
+        if (plan == &c->own[i])
+            return &c->own[i];
+    return NULL;
+}
+
+/* Those that are wanted stand behind all of the library's. */
+static void next_own(convolution *c, const twi_search *search, twi_candidate *found)
+{
+    for (int i = 0; i < c->num_own && !found->plan; i++) {
+        int at = TWI_OWN_ALGORITHMS + c->own[i].variant;
+        if (twi_is_wanted(search, at, at, OWN_REVISION))
+            *found = (twi_candidate){at, at, OWN_REVISION, c->own[i].workspace, &c->own[i]};
+    }
+}
+
 static const int64_t ids[] = {TWI_CONV_IMAGE, TWI_CONV_FILTER, TWI_CONV_OUTPUT, TWI_CONV_BIAS};
 
 /* ---- choosing an engine: see choice.h ------------------------------------------------------------------------------ */
@@ -59,8 +130,10 @@ static const int64_t ids[] = {TWI_CONV_IMAGE, TWI_CONV_FILTER, TWI_CONV_OUTPUT, 
 static tw_status find_engine(convolution *c, const twi_search *search, twi_candidate *found, tw_error *error)
 {
     twi_engine engine;
-    c->parts.error = error;
     *found = (twi_candidate){0};
+    if (!c->described)
+        return TW_OK;
+    c->parts.error = error;
     if (twi_engine_next(&c->parts, c->described, c->handle, NULL, &c->rules, search, &engine))
         *found = (twi_candidate){engine.position, engine.number, engine.settings, engine.workspace, engine.plan};
     c->parts.error = NULL; /* the caller's; parts outlive it */
@@ -70,15 +143,23 @@ static tw_status find_engine(convolution *c, const twi_search *search, twi_candi
 static tw_status next_engine(void *user, const twi_search *search, twi_candidate *found, tw_error *error)
 {
     convolution *c = user;
-    pthread_mutex_lock(&c->device->cudnn_lock);
-    tw_status status = find_engine(c, search, found, error);
-    pthread_mutex_unlock(&c->device->cudnn_lock);
+    tw_status status = TW_OK;
+    *found = (twi_candidate){0};
+    if (search->from < TWI_OWN_ALGORITHMS && (c->num_own == 0 || may_take(false, 0))) {
+        pthread_mutex_lock(&c->device->cudnn_lock);
+        status = find_engine(c, search, found, error);
+        pthread_mutex_unlock(&c->device->cudnn_lock);
+    }
+    if (status == TW_OK && !found->plan)
+        next_own(c, search, found);
     return status;
 }
 
 static void drop_engine(void *user, const twi_candidate *candidate)
 {
-    twi_engine_drop(&((convolution *)user)->parts, &(twi_engine){.plan = candidate->plan});
+    convolution *c = user;
+    if (!own_of(c, candidate->plan))
+        twi_engine_drop(&c->parts, &(twi_engine){.plan = candidate->plan});
 }
 
 /* Image, filter, output and bias of the graph. */
@@ -92,9 +173,23 @@ static void measure_operands(const convolution *c, size_t bytes[4])
     bytes[3] = round_up((size_t)g->out_channels * size);
 }
 
-static tw_status execute_plan(convolution *c, cudnnBackendDescriptor_t plan, void *const pointers[4], bool bias,
-                              void *workspace, cudaStream_t stream, tw_error *error)
+static tw_status execute_own(const convolution *c, const own_kernel *own, void *const pointers[4], bool bias,
+                             void *workspace, cudaStream_t stream, tw_error *error)
 {
+    tw_status status = TW_OK;
+    TWI_CALL(&c->device->base, error,
+             twi_cuda_conv_run(stream, &c->by_us, own->variant, pointers[0], pointers[1], pointers[2],
+                               bias ? pointers[3] : NULL, workspace));
+done:
+    return status;
+}
+
+static tw_status execute_plan(convolution *c, void *plan, void *const pointers[4], bool bias, void *workspace,
+                              cudaStream_t stream, tw_error *error)
+{
+    const own_kernel *own = own_of(c, plan);
+    if (own)
+        return execute_own(c, own, pointers, bias, workspace, stream, error);
     pthread_mutex_lock(&c->device->cudnn_lock);
     tw_status status = twi_cudnn_to_stream(c->device, stream, error);
     if (status == TW_OK)
@@ -133,13 +228,14 @@ static tw_status choose_engine(twi_prepare *p, convolution *c)
 {
     size_t bytes[4];
     twi_candidate winner;
-    twi_contest contest = {.maker = "cudnn", .version = c->library->cudnnGetVersion(), .node = p->node, .user = c,
-                           .next = next_engine, .run = try_engine, .drop = drop_engine};
+    twi_contest contest = {.maker = "cudnn", .version = c->library ? c->library->cudnnGetVersion() : 0,
+                           .node = p->node, .user = c, .next = next_engine, .run = try_engine, .drop = drop_engine};
     measure_operands(c, bytes);
     contest.bytes = bytes[0] + bytes[1] + bytes[2] + bytes[3];
     write_key(c, contest.key, sizeof contest.key);
     tw_status status = twi_choose(c->device, &contest, &winner, p->error);
-    twi_variant_pack_free(c->library, &c->pack);
+    if (c->library)
+        twi_variant_pack_free(c->library, &c->pack);
     c->plan = winner.plan;
     c->workspace = winner.workspace;
     return status;
@@ -163,6 +259,7 @@ static void draw(const twi_prepare *p, convolution *c)
         c->graph.before[i] = c->padded ? 0 : w->before[i];
         c->graph.after[i] = c->padded ? 0 : w->after[i];
     }
+    find_own(c);
 }
 
 /* Bias and ReLU come afterwards, from a kernel of ours. */
@@ -280,7 +377,7 @@ static tw_status accepts(const twi_prepare *p, twi_conv_direction direction)
     twi_answer answer = TWI_TAKEN;
     bool empty;
     tw_status status = lay(p, direction, &c, &empty);
-    if (status != TW_OK || empty)
+    if (status != TW_OK || empty || c.num_own > 0)
         return status;
     if ((status = twi_cudnn_open(p->device, &c.library, &c.handle, p->error)) != TW_OK)
         return status;
@@ -307,15 +404,21 @@ static tw_status accepts_backprop_filter(const twi_prepare *p)
     return accepts(p, TWI_CONV_BACKWARD_FILTER);
 }
 
-/* An engine for what accepts() has found there to be one for. */
+/* An engine, or a kernel of ours, for what accepts() has found there to be one for. What ours do at once is not taken
+ * apart for the library's sake. */
 static tw_status choose(twi_prepare *p, convolution *c)
 {
-    twi_answer answer;
+    twi_answer answer = TWI_REFUSED;
+    tw_error unused;
+    tw_status status = twi_cudnn_open(p->device, &c->library, &c->handle, c->num_own > 0 ? &unused : p->error);
+    if (status != TW_OK)
+        return c->num_own > 0 ? choose_engine(p, c) : status;
     pthread_mutex_lock(&c->device->cudnn_lock);
-    tw_status status = ask(p, c, &answer);
-    if (status == TW_OK && answer == TWI_TAKEN_APART)
+    convolution asked = *c;
+    status = ask(p, &asked, &answer);
+    if (status == TW_OK && answer == TWI_TAKEN_APART && c->num_own == 0)
         set_apart(c);
-    if (status == TW_OK)
+    if (status == TW_OK && (answer == TWI_TAKEN || c->num_own == 0))
         status = make_graph(p, c);
     pthread_mutex_unlock(&c->device->cudnn_lock);
     return status == TW_OK ? choose_engine(p, c) : status;
@@ -334,7 +437,6 @@ static tw_status prepare(twi_prepare *p, twi_conv_direction direction)
         set_apart(c);
         return TW_OK;
     }
-    TWI_TRY(twi_cudnn_open(p->device, &c->library, &c->handle, p->error));
     status = choose(p, c);
     p->workspace = ALIGNMENT + c->filter_bytes + c->padded_bytes + c->workspace;
 done:
@@ -420,7 +522,7 @@ static tw_status run_forward(const twi_run *r)
 {
     convolution *c = r->state;
     tw_status status = TW_OK;
-    if (!c->library) {
+    if (!c->plan) {
         TWI_TRY(TWI_LAUNCH(r, cudaMemsetAsync(r->outputs[0], 0, r->output_operands[0].bytes, r->stream)));
         return c->bias_apart && r->output_operands[0].elements ? add_bias(r, c, r->outputs[0]) : TW_OK;
     }
@@ -444,7 +546,7 @@ static tw_status run_backprop_input(const twi_run *r)
 {
     convolution *c = r->state;
     tw_status status = TW_OK;
-    if (!c->library)
+    if (!c->plan)
         return TWI_LAUNCH(r, cudaMemsetAsync(r->outputs[0], 0, r->output_operands[0].bytes, r->stream));
     rooms room = rooms_of(r, c);
     void *image = c->padded ? room.image : r->outputs[0];
@@ -462,7 +564,7 @@ static tw_status run_backprop_filter(const twi_run *r)
 {
     convolution *c = r->state;
     tw_status status = TW_OK;
-    if (!c->library)
+    if (!c->plan)
         return TWI_LAUNCH(r, cudaMemsetAsync(r->outputs[0], 0, r->output_operands[0].bytes, r->stream));
     rooms room = rooms_of(r, c);
     const void *image = r->inputs[0];

@@ -7,6 +7,7 @@
 #define TWI_CUDNN_GRAPH_H
 
 #include "device/cuda/choice.h"
+#include "device/cuda/launch.h"
 #include "device/cuda/libraries.h"
 
 #ifdef TOWER_WITH_CUDNN
@@ -28,8 +29,6 @@ void twi_describe(twi_descriptors *d, cudnnBackendDescriptor_t item, cudnnBacken
                   cudnnBackendAttributeType_t type, int64_t count, const void *values);
 void twi_described(twi_descriptors *d, cudnnBackendDescriptor_t item); /* finalizes */
 void twi_descriptors_free(twi_descriptors *d);
-
-typedef enum twi_conv_direction { TWI_CONV_FORWARD, TWI_CONV_BACKWARD_DATA, TWI_CONV_BACKWARD_FILTER } twi_conv_direction;
 
 /* The tensors of a convolution's graph, by the ids that a run names them with. */
 enum { TWI_CONV_IMAGE = 1, TWI_CONV_FILTER, TWI_CONV_OUTPUT, TWI_CONV_BIAS };

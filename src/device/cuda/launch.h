@@ -386,6 +386,26 @@ typedef struct twi_cuda_update {
 
 cudaError_t twi_cuda_update_many(cudaStream_t stream, tw_dtype type, twi_cuda_update *update);
 
+/* ---- implicit_gemm.cu ------------------------------------------------------------------------------------------- */
+
+typedef enum twi_conv_direction { TWI_CONV_FORWARD, TWI_CONV_BACKWARD_DATA, TWI_CONV_BACKWARD_FILTER } twi_conv_direction;
+
+/* A convolution, or a gradient of one, by the card's matrix units, of floats that are rounded to TF32. Images are
+ * [batch, sides, channels], filters [out channels, sides, in channels]; strides and dilations are 1. */
+typedef struct twi_cuda_conv {
+    tw_dtype type; /* a float type */
+    twi_conv_direction direction;
+    bool relu; /* forward: cuts off what is not above 0, after the bias */
+    int batch, in_channels, out_channels;
+    int image[2], output[2], size[2], before[2];
+} twi_cuda_conv;
+
+/* There are variants of the same numbers from 0 on, of which some card likes one best; none for most sizes. */
+bool twi_cuda_conv_fits(const twi_cuda_conv *conv, int variant, size_t *workspace);
+/* What the direction computes is written, of the image, the filter and the output; bias may be NULL. */
+cudaError_t twi_cuda_conv_run(cudaStream_t stream, const twi_cuda_conv *conv, int variant, void *image, void *filter,
+                              void *output, const void *bias, void *workspace);
+
 /* ---- dense_loss.cu ---------------------------------------------------------------------------------------------- */
 
 enum { TWI_CUDA_DENSE_WIDTH = 1000 }; /* most numbers of a row in what goes in, between the layers, and in the logits */
