@@ -7,6 +7,7 @@
 
 #include <cuda.h>
 #include <dlfcn.h>
+#include <stdlib.h>
 
 enum { GROUP = 8, MOST_PARTS = 16 }; /* multiprocessors are given out by groups of so many */
 
@@ -48,6 +49,13 @@ struct twi_cuda_part {
 int twi_cuda_part_size(int multiprocessors, int parts)
 {
     return parts <= MOST_PARTS ? multiprocessors / parts / GROUP * GROUP : 0;
+}
+
+/* Streams are spread over a few queues of the card, and what is in one queue waits for what came before, whoever's it is. So
+ * parts want all there can be. The driver looks at this once, when it is opened; what the user wishes stays. */
+void twi_cuda_part_expect(void)
+{
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 }
 
 static tw_status find_calls(twi_cuda_device *c, tw_error *error)

@@ -153,6 +153,7 @@ tw_status twi_cuda_recorded(twi_device *d, void *recorded, tw_error *error)
 
 typedef struct ways {
     cudaGraphNode_t *nodes, *from, *to; /* edges lead from a node to another */
+    cudaGraphEdgeData *edges;           /* a library's kernel may begin before the one in front of it has ended */
     size_t num_nodes, num_edges;
     int *before, *behind;               /* nodes on the longest way that ends at each, and that begins there */
 } ways;
@@ -162,6 +163,7 @@ static void release_ways(ways *w)
     twi_free(w->nodes);
     twi_free(w->from);
     twi_free(w->to);
+    twi_free(w->edges);
     twi_free(w->before);
     twi_free(w->behind);
 }
@@ -174,13 +176,14 @@ static tw_status read_graph(const recording *r, const twi_device *d, ways *w, tw
     w->nodes = twi_alloc_array(w->num_nodes + 1, sizeof *w->nodes);
     w->from = twi_alloc_array(w->num_edges + 1, sizeof *w->from);
     w->to = twi_alloc_array(w->num_edges + 1, sizeof *w->to);
+    w->edges = twi_alloc_array(w->num_edges + 1, sizeof *w->edges);
     w->before = twi_alloc_array(w->num_nodes + 1, sizeof *w->before);
     w->behind = twi_alloc_array(w->num_nodes + 1, sizeof *w->behind);
-    if (!w->nodes || !w->from || !w->to || !w->before || !w->behind)
+    if (!w->nodes || !w->from || !w->to || !w->edges || !w->before || !w->behind)
         return twi_fail_memory(error, "recording");
     TWI_CALL(d, error, cudaGraphGetNodes(r->graph, w->nodes, &w->num_nodes));
     if (w->num_edges)
-        TWI_CALL(d, error, cudaGraphGetEdges(r->graph, w->from, w->to, NULL, &w->num_edges));
+        TWI_CALL(d, error, cudaGraphGetEdges(r->graph, w->from, w->to, w->edges, &w->num_edges));
 done:
     return status;
 }
