@@ -188,7 +188,7 @@ struct CUgraphNode_st {
     std::vector<CUgraphNode_st *> after;
     cudaGraphNodeType type = cudaGraphNodeTypeKernel;
     int priority = 0;
-    bool early = false; /* it may begin before what it comes after has ended: a programmatic launch, as libraries make */
+    bool early = false; /* it may begin before what it comes after has ended, as libraries' kernels do */
 };
 
 struct CUgraph_st {
@@ -582,7 +582,7 @@ extern "C" cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t node, cud
     if (node->type != cudaGraphNodeTypeKernel || name != cudaLaunchAttributePriority || value->priority > LEAST ||
         value->priority < GREATEST)
         return cudaErrorInvalidValue;
-    if (node->stream->context != card::context)
+    if (node->stream->context != card::context || node->stream->ordinal != current)
         return cudaErrorDeviceUninitialized; /* "invalid device context" */
     node->priority = value->priority;
     return cudaSuccess;

@@ -72,10 +72,12 @@ static void train(bool traced)
     assert_ok(tw_trainer_create(&options, &trainer, &error));
     for (int step = 1; step <= STEPS; step++) {
         long recordings = card_count("cudaGraphInstantiate"), launches = card_count("cudaGraphLaunch");
+        long urgent = card_count("urgent");
         assert_ok(tw_trainer_step(trainer, &result, &error));
         if (step >= RECORDED) {
             assert_int_equal(card_count("cudaGraphInstantiate") - recordings, step == RECORDED);
             assert_int_equal(card_count("cudaGraphLaunch") - launches, 1);
+            assert_int_equal(card_count("urgent") > urgent, step == RECORDED);
         }
     }
     tw_trainer_destroy(trainer);
