@@ -6,6 +6,7 @@
 #include "card.h"
 
 #include <dirent.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -23,17 +24,21 @@ typedef struct seen {
     long timed;         /* how often an event was asked how long something took */
     long engines[5], algorithms[3]; /* how often each ran */
     int warnings;
+    int beside;         /* libraries that another thread has opened */
     char log[4000];     /* all that was said */
 } seen;
 
 static seen now;
 
-static void note(void *user, int level, const char *text)
+static void note(void *starter, int level, const char *text)
 {
-    (void)user;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
     size_t used = strlen(now.log);
     now.warnings += level <= 1;
+    now.beside += strstr(text, " is that in '") && !pthread_equal(*(pthread_t *)starter, pthread_self());
     snprintf(now.log + used, sizeof now.log - used, "%s\n", text);
+    pthread_mutex_unlock(&lock);
 }
 
 /* A convolution and a product on each of `gpus` devices, twice. */
@@ -79,7 +84,8 @@ static seen start_on(int gpus, int logical)
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        tw_set_log(note, NULL, 3);
+        pthread_t starter = pthread_self();
+        tw_set_log(note, &starter, 3);
         bool works = compute(gpus, logical);
         now.timed = card_count("cudaEventElapsedTime");
         for (int i = 0; i < 5; i++) {
@@ -177,6 +183,16 @@ static void the_fastest_is_taken_and_the_next_start_times_nothing(void **state)
     assert_int_equal(warm.algorithms[1], 0);
     assert_message(warm.log, "cudnn's algorithm 4, 1.0000 ms, remembered");
     assert_int_equal(cold.warnings + warm.warnings, 0);
+}
+
+/* What takes long to open is opened beside the card, which takes long as well. */
+static void libraries_are_opened_beside_the_card(void **state)
+{
+    (void)state;
+    seen warm = start();
+    assert_int_equal(warm.beside, 2);
+    assert_message(warm.log, "cuBLASLt ");
+    assert_message(warm.log, "cuDNN ");
 }
 
 static void what_is_as_fast_as_the_first_is_not_taken(void **state)
@@ -313,6 +329,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(the_fastest_is_taken_and_the_next_start_times_nothing),
+        TEST(libraries_are_opened_beside_the_card),
         TEST(what_is_as_fast_as_the_first_is_not_taken),
         TEST(what_takes_several_times_as_long_is_not_looked_at_closely),
         TEST(devices_and_parts_of_one_card_agree),

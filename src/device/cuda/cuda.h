@@ -54,6 +54,8 @@ typedef struct twi_cuda_device {
     int next_stage;
     twi_map answers;             /* by op and shapes: what a library takes (choice.h); keys and values in the arena */
     twi_arena answer_texts;
+    bool opens;                  /* the thread that opens libraries is begun for this device */
+    pthread_t opener;
     void *cublas, *cudnn;        /* handles; NULL until a kernel needs one (libraries.h) */
     pthread_mutex_t cudnn_lock;
     cudaStream_t cudnn_stream;   /* that cuDNN's handle works on now */
