@@ -188,6 +188,7 @@ struct CUgraphNode_st {
     std::vector<CUgraphNode_st *> after;
     cudaGraphNodeType type = cudaGraphNodeTypeKernel;
     int priority = 0;
+    bool early = false; /* it may begin before what it comes after has ended, as libraries' kernels do */
 };
 
 struct CUgraph_st {
@@ -209,6 +210,7 @@ struct CUstream_st {
     std::thread::id recorder;
     bool spoiled = false; /* the recording */
     double ms = 0;        /* that its work has taken */
+    bool early = false;   /* what it is given next may begin early */
     void *context = nullptr;
 };
 
@@ -260,8 +262,10 @@ void card::enqueue(cudaStream_t s, work item, cudaGraphNodeType type)
     if (s->records) {
         s->records->nodes.push_back(std::make_unique<CUgraphNode_st>(CUgraphNode_st{std::move(item), s, s->ends, type}));
         s->ends = {s->records->nodes.back().get()};
+        s->ends[0]->early = s->early;
     } else
         s->queue.push_back(std::move(item));
+    s->early = false;
 }
 
 void card::spend(cudaStream_t s, const std::string &what)
@@ -269,6 +273,7 @@ void card::spend(cudaStream_t s, const std::string &what)
     auto found = counted.takes.find(what);
     double *ms = s->records ? &s->records->ms : &s->ms;
     *ms += found == counted.takes.end() ? 1 : found->second;
+    s->early = true;
 }
 
 bool card::idle(void)
@@ -532,16 +537,21 @@ extern "C" cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nod
 }
 
 extern "C" cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to,
-                                         cudaGraphEdgeData *, size_t *count)
+                                         cudaGraphEdgeData *data, size_t *count)
 {
     CALL(cudaErrorUnknown)
     size_t edges = 0;
     for (auto &node : graph->nodes)
         for (CUgraphNode_st *before : node->after) {
+            if (from && !data && node->early)
+                return cudaErrorLossyQuery;
             if (from && edges < *count) {
                 from[edges] = before;
                 to[edges] = node.get();
             }
+            if (data && edges < *count)
+                data[edges] = {.type = (unsigned char)(node->early ? cudaGraphDependencyTypeProgrammatic
+                                                                   : cudaGraphDependencyTypeDefault)};
             edges++;
         }
     *count = edges;
@@ -572,6 +582,8 @@ extern "C" cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t node, cud
     if (node->type != cudaGraphNodeTypeKernel || name != cudaLaunchAttributePriority || value->priority > LEAST ||
         value->priority < GREATEST)
         return cudaErrorInvalidValue;
+    if (node->stream->context != card::context || node->stream->ordinal != current)
+        return cudaErrorDeviceUninitialized; /* "invalid device context" */
     node->priority = value->priority;
     return cudaSuccess;
 }

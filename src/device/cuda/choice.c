@@ -9,6 +9,8 @@
 enum { RUNS = 20, ROUNDS = 5, MOST_WARMING = 100 };
 #define WARMING_MS 5.0f /* for the card's clock to come up */
 #define CLEARLY 0.97f /* of the time so far: what is as fast shall not be chosen by chance */
+#define FAR_OFF 2.0f  /* times the time so far: no look more would make up for it */
+#define CALL_MS 0.05f /* what a call by itself may take besides its work */
 
 /* Held by who chooses, so that two threads do not choose differently, nor disturb each other's times. */
 static pthread_mutex_t choosing = PTHREAD_MUTEX_INITIALIZER;
@@ -78,6 +80,11 @@ static tw_status record_runs(twi_cuda_device *c, const twi_contest *contest, con
     return status == TW_OK ? twi_cuda_close_recording(&c->base, recording, error) : status;
 }
 
+static bool is_far_off(float ms, float best)
+{
+    return best > 0 && ms > FAR_OFF * best;
+}
+
 /* Of a run of the graph. */
 static tw_status time_replay(twi_cuda_device *c, const stopwatch *s, void *recording, float *ms, tw_error *error)
 {
@@ -88,28 +95,56 @@ static tw_status time_replay(twi_cuda_device *c, const stopwatch *s, void *recor
     TWI_CALL(d, error, cudaEventRecord(s->end, c->stream));
     TWI_CALL(d, error, cudaEventSynchronize(s->end));
     TWI_CALL(d, error, cudaEventElapsedTime(ms, s->begin, s->end));
+    *ms /= RUNS;
 done:
     return status;
 }
 
-/* The first run may load what the algorithm needs, which cannot be recorded. */
+/* Of one run that is no graph's. The one before may load what the algorithm needs, which cannot be recorded. */
+static tw_status time_call(twi_cuda_device *c, const twi_contest *contest, const twi_candidate *candidate,
+                           const stopwatch *s, float *ms, tw_error *error)
+{
+    tw_status status;
+    const twi_device *d = &c->base;
+    char *workspace = s->scratch + contest->bytes;
+    TWI_TRY(contest->run(contest->user, candidate, s->scratch, workspace, c->stream, error));
+    TWI_CALL(d, error, cudaEventRecord(s->begin, c->stream));
+    TWI_TRY(contest->run(contest->user, candidate, s->scratch, workspace, c->stream, error));
+    TWI_CALL(d, error, cudaEventRecord(s->end, c->stream));
+    TWI_CALL(d, error, cudaEventSynchronize(s->end));
+    TWI_CALL(d, error, cudaEventElapsedTime(ms, s->begin, s->end));
+done:
+    return status;
+}
+
+/* The first replay brings the graph onto the card; a card is warm that has just timed another. */
+static tw_status time_replays(twi_cuda_device *c, const stopwatch *s, void *recording, float best, float *ms,
+                              tw_error *error)
+{
+    tw_status status = TW_OK;
+    float warm = 0, took = 0;
+    for (int i = 0; i == 0 || (best == 0 && warm < WARMING_MS && i < MOST_WARMING); i++, warm += RUNS * took)
+        TWI_TRY(time_replay(c, s, recording, &took, error));
+    for (int round = 1; round < ROUNDS && (round == 1 || !is_far_off(*ms, best)); round++) {
+        TWI_TRY(time_replay(c, s, recording, &took, error));
+        *ms = round == 1 || took < *ms ? took : *ms;
+    }
+done:
+    return status;
+}
+
+/* What is far off the best so far (0: there is none yet) is not looked at more closely. */
 static tw_status time_one(twi_cuda_device *c, const twi_contest *contest, const twi_candidate *candidate,
-                          const stopwatch *s, float *ms, tw_error *error)
+                          const stopwatch *s, float best, float *ms, tw_error *error)
 {
     tw_status status;
     void *recording = NULL;
-    float took = 0, warm = 0;
-    TWI_TRY(contest->run(contest->user, candidate, s->scratch, s->scratch + contest->bytes, c->stream, error));
+    TWI_TRY(time_call(c, contest, candidate, s, ms, error));
+    if (is_far_off(*ms - CALL_MS, best))
+        return TW_OK;
     TWI_TRY(twi_cuda_open_recording(&c->base, &recording, error));
     TWI_TRY(record_runs(c, contest, candidate, s, recording, error));
-    for (int i = 0; warm < WARMING_MS && i < MOST_WARMING; i++, warm += took)
-        TWI_TRY(time_replay(c, s, recording, &took, error));
-    *ms = took / RUNS;
-    for (int round = 1; round < ROUNDS; round++) {
-        TWI_TRY(time_replay(c, s, recording, &took, error));
-        if (took / RUNS < *ms)
-            *ms = took / RUNS;
-    }
+    TWI_TRY(time_replays(c, s, recording, best, ms, error));
 done:
     if (recording)
         twi_cuda_forget(&c->base, recording);
@@ -142,7 +177,7 @@ static int find_fastest(twi_cuda_device *c, const twi_contest *contest, const tw
         twi_log(TWI_LOG_WARNING, "node '%s': algorithms are not timed: %s", contest->node, error.message);
     for (int i = 0; s.end && i < count; i++) {
         float took = 0;
-        if (time_one(c, contest, &candidates[i], &s, &took, &error) != TW_OK) {
+        if (time_one(c, contest, &candidates[i], &s, *ms, &took, &error) != TW_OK) {
             twi_log(TWI_LOG_WARNING, "node '%s': %s's algorithm %lld is passed over: %s", contest->node,
                     maker_of(contest, candidates[i].number), number_of(candidates[i].number), error.message);
             continue;

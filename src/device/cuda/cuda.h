@@ -54,6 +54,8 @@ typedef struct twi_cuda_device {
     int next_stage;
     twi_map answers;             /* by op and shapes: what a library takes (choice.h); keys and values in the arena */
     twi_arena answer_texts;
+    bool opens;                  /* the thread that opens libraries is begun for this device */
+    pthread_t opener;
     void *cublas, *cudnn;        /* handles; NULL until a kernel needs one (libraries.h) */
     pthread_mutex_t cudnn_lock;
     cudaStream_t cudnn_stream;   /* that cuDNN's handle works on now */
@@ -94,9 +96,11 @@ int twi_cuda_ordinal(int index);
 /* part.c: a card that is divided. Streams made of a part's own have its multiprocessors and no others. */
 typedef struct twi_cuda_part twi_cuda_part;
 int twi_cuda_part_size(int multiprocessors, int parts); /* of each; 0: too few */
+void twi_cuda_part_expect(void);                        /* before the driver is opened: cards will be divided */
 tw_status twi_cuda_part_open(twi_cuda_device *c, tw_error *error);
 tw_status twi_cuda_part_stream(twi_cuda_device *c, cudaStream_t *stream, tw_error *error);
-/* In between, what the calling thread makes belongs to the part's own context, and not to the card's. */
+/* In between, what the calling thread makes belongs to the part's own context, and not to the card's. A whole card has
+ * no other, and both do nothing. */
 tw_status twi_cuda_part_enter(twi_cuda_device *c, tw_error *error);
 void twi_cuda_part_leave(twi_cuda_device *c);
 void twi_cuda_part_close(twi_cuda_device *c); /* after its streams */

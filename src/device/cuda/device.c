@@ -95,7 +95,9 @@ tw_status twi_cuda_use(twi_device *d, tw_error *error)
 {
     twi_cuda_device *c = (twi_cuda_device *)d;
     tw_status status = TW_OK;
-    TWI_CALL(d, error, cudaSetDevice(c->ordinal));
+    if (!atomic_load(&c->opened))
+        twi_libraries_begin(c);
+    TWI_CALL(d, error, cudaSetDevice(c->ordinal)); /* which makes the card's context */
     if (!atomic_load(&c->opened)) {
         pthread_mutex_lock(&c->lock);
         status = atomic_load(&c->opened) ? TW_OK : open_card(c, error);
@@ -305,6 +307,7 @@ static void card_destroy(twi_device *d)
         cudaSetDevice(c->ordinal);
         close_card(c);
     }
+    twi_libraries_join(c);
     twi_answers_free(c);
     pthread_mutex_destroy(&c->lock);
     pthread_mutex_destroy(&c->cudnn_lock);

@@ -79,6 +79,11 @@ typedef struct twi_nccl {
 #endif
 #undef X
 
+/* Starts to open cuBLASLt and cuDNN on a thread, once in a process: a card takes as long to be opened, and nearly
+ * everybody who wants one wants them. Without it they are opened when they are asked for. */
+void twi_libraries_begin(twi_cuda_device *c);
+void twi_libraries_join(twi_cuda_device *c); /* the thread has ended, if it is the device's that it was begun for */
+
 /* The library and the device's handle, both made when first asked for. TW_UNAVAILABLE where the library is not
  * installed: that is to be mended, and no refusal that moves nodes to the CPU. */
 tw_status twi_cublas_open(twi_device *d, const twi_cublas **library, cublasLtHandle_t *handle, tw_error *error);

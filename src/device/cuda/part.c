@@ -7,6 +7,7 @@
 
 #include <cuda.h>
 #include <dlfcn.h>
+#include <stdlib.h>
 
 enum { GROUP = 8, MOST_PARTS = 16 }; /* multiprocessors are given out by groups of so many */
 
@@ -48,6 +49,13 @@ struct twi_cuda_part {
 int twi_cuda_part_size(int multiprocessors, int parts)
 {
     return parts <= MOST_PARTS ? multiprocessors / parts / GROUP * GROUP : 0;
+}
+
+/* Streams are spread over a few queues of the card, and what is in one waits for what came before, whoever's it is. So
+ * parts want all there can be. The driver looks at this once, when it is opened; what the user wishes stays. */
+void twi_cuda_part_expect(void)
+{
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 }
 
 static tw_status find_calls(twi_cuda_device *c, tw_error *error)
@@ -97,6 +105,8 @@ tw_status twi_cuda_part_enter(twi_cuda_device *c, tw_error *error)
 {
     tw_status status = TW_OK;
     CUcontext own;
+    if (!c->share)
+        return TW_OK;
     DRIVER_CALL(c, error, CtxFromGreenCtx, &own, c->share->context);
     DRIVER_CALL(c, error, CtxPushCurrent, own);
 done:
@@ -106,7 +116,8 @@ done:
 void twi_cuda_part_leave(twi_cuda_device *c)
 {
     CUcontext own;
-    c->share->CtxPopCurrent(&own);
+    if (c->share)
+        c->share->CtxPopCurrent(&own);
 }
 
 void twi_cuda_part_close(twi_cuda_device *c)

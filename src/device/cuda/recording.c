@@ -25,6 +25,7 @@ typedef struct recording {
     cudaGraphExec_t executable;   /* NULL until it is closed */
     nodes ends;                   /* of all works, one behind the other: nodes that have ended when a work has */
     TWI_ARRAY(int) first_end;     /* of each work */
+    TWI_ARRAY(twi_cuda_device *) workers; /* of each work: whose it is */
     TWI_ARRAY(twi_cuda_device *) others; /* whose work is in it, but for who opened it */
 } recording;
 
@@ -60,6 +61,7 @@ void twi_cuda_forget(twi_device *d, void *recorded)
         cudaGraphDestroy(r->graph);
     twi_array_free(&r->ends);
     twi_array_free(&r->first_end);
+    twi_array_free(&r->workers);
     twi_array_free(&r->others);
     twi_free(r);
 }
@@ -74,12 +76,18 @@ static bool add_once(nodes *all, cudaGraphNode_t node)
     return twi_push(all, node);
 }
 
+/* Behind the last of a work's ends. */
+static int end_of(const recording *r, int work)
+{
+    return work + 1 < r->first_end.count ? r->first_end.items[work + 1] : r->ends.count;
+}
+
 /* The ends of those works, each once. */
 static tw_status find_ends(const recording *r, const int *works, int count, nodes *ends, tw_error *error)
 {
     for (int i = 0; i < count; i++) {
-        int work = works[i], end = work + 1 < r->first_end.count ? r->first_end.items[work + 1] : r->ends.count;
-        for (int k = r->first_end.items[work]; k < end; k++)
+        int work = works[i];
+        for (int k = r->first_end.items[work]; k < end_of(r, work); k++)
             if (!add_once(ends, r->ends.items[k]))
                 return twi_fail_memory(error, "recording");
     }
@@ -125,7 +133,7 @@ static tw_status note_ends(recording *r, twi_cuda_device *c, tw_error *error)
     const cudaGraphNode_t *ends = NULL;
     const cudaGraphEdgeData *edges = NULL;
     size_t count = 0;
-    if (!twi_push(&r->first_end, r->ends.count))
+    if (!twi_push(&r->first_end, r->ends.count) || !twi_push(&r->workers, c))
         return twi_fail_memory(error, "recording");
     TWI_CALL(&c->base, error, cudaStreamGetCaptureInfo(c->recorder, &state, NULL, NULL, &ends, &edges, &count));
     for (size_t i = 0; i < count; i++)
@@ -153,8 +161,10 @@ tw_status twi_cuda_recorded(twi_device *d, void *recorded, tw_error *error)
 
 typedef struct ways {
     cudaGraphNode_t *nodes, *from, *to; /* edges lead from a node to another */
+    cudaGraphEdgeData *edges;           /* a library's kernel may begin before the one in front of it has ended */
     size_t num_nodes, num_edges;
     int *before, *behind;               /* nodes on the longest way that ends at each, and that begins there */
+    twi_cuda_device **workers;          /* whose each is */
 } ways;
 
 static void release_ways(ways *w)
@@ -162,8 +172,10 @@ static void release_ways(ways *w)
     twi_free(w->nodes);
     twi_free(w->from);
     twi_free(w->to);
+    twi_free(w->edges);
     twi_free(w->before);
     twi_free(w->behind);
+    twi_free(w->workers);
 }
 
 static tw_status read_graph(const recording *r, const twi_device *d, ways *w, tw_error *error)
@@ -174,13 +186,15 @@ static tw_status read_graph(const recording *r, const twi_device *d, ways *w, tw
     w->nodes = twi_alloc_array(w->num_nodes + 1, sizeof *w->nodes);
     w->from = twi_alloc_array(w->num_edges + 1, sizeof *w->from);
     w->to = twi_alloc_array(w->num_edges + 1, sizeof *w->to);
+    w->edges = twi_alloc_array(w->num_edges + 1, sizeof *w->edges);
     w->before = twi_alloc_array(w->num_nodes + 1, sizeof *w->before);
     w->behind = twi_alloc_array(w->num_nodes + 1, sizeof *w->behind);
-    if (!w->nodes || !w->from || !w->to || !w->before || !w->behind)
+    w->workers = twi_alloc_array(w->num_nodes + 1, sizeof *w->workers);
+    if (!w->nodes || !w->from || !w->to || !w->edges || !w->before || !w->behind || !w->workers)
         return twi_fail_memory(error, "recording");
     TWI_CALL(d, error, cudaGraphGetNodes(r->graph, w->nodes, &w->num_nodes));
     if (w->num_edges)
-        TWI_CALL(d, error, cudaGraphGetEdges(r->graph, w->from, w->to, NULL, &w->num_edges));
+        TWI_CALL(d, error, cudaGraphGetEdges(r->graph, w->from, w->to, w->edges, &w->num_edges));
 done:
     return status;
 }
@@ -195,6 +209,22 @@ static size_t place_of(const ways *w, cudaGraphNode_t node)
 {
     const cudaGraphNode_t *found = bsearch(&node, w->nodes, w->num_nodes, sizeof *w->nodes, by_address);
     return (size_t)(found - w->nodes);
+}
+
+/* A work's ends are known to be its own, and a node that is no end is only followed by nodes of the same work. */
+static void find_workers(const recording *r, ways *w)
+{
+    for (int work = 0; work < r->workers.count; work++)
+        for (int k = r->first_end.items[work]; k < end_of(r, work); k++)
+            w->workers[place_of(w, r->ends.items[k])] = r->workers.items[work];
+    for (bool found = true; found;) {
+        found = false;
+        for (size_t i = w->num_edges; i-- > 0;) {
+            twi_cuda_device **from = &w->workers[place_of(w, w->from[i])], *to = w->workers[place_of(w, w->to[i])];
+            found |= !*from && to;
+            *from = *from ? *from : to;
+        }
+    }
 }
 
 static bool grow(int *ways, size_t one, size_t next_to)
@@ -224,33 +254,42 @@ static int measure(ways *w)
     return longest;
 }
 
-/* The more nodes a way through a kernel lacks to be the longest, the less urgent it is. Copies have no priority. */
-static tw_status give_priority(const twi_device *d, const ways *w, size_t i, int longest, int least, int greatest,
-                               tw_error *error)
+/* The more nodes a way through a kernel lacks to be the longest, the less urgent it is. Copies have no priority. Of a
+ * kernel this has to be said where it runs: on its card, in its part. */
+static tw_status give_priority(const ways *w, size_t i, int longest, int least, int greatest, tw_error *error)
 {
-    tw_status status = TW_OK;
     enum cudaGraphNodeType type;
+    twi_cuda_device *c = w->workers[i];
     int spare = longest - (w->before[i] + w->behind[i] - 1);
     cudaKernelNodeAttrValue value = {.priority = spare < least - greatest ? greatest + spare : least};
-    TWI_CALL(d, error, cudaGraphNodeGetType(w->nodes[i], &type));
-    if (type == cudaGraphNodeTypeKernel)
-        TWI_CALL(d, error, cudaGraphKernelNodeSetAttribute(w->nodes[i], cudaLaunchAttributePriority, &value));
+    tw_status status = TW_OK;
+    TWI_CALL(&c->base, error, cudaGraphNodeGetType(w->nodes[i], &type));
+    if (type != cudaGraphNodeTypeKernel)
+        return TW_OK;
+    TWI_TRY(twi_cuda_use(&c->base, error));
+    TWI_TRY(twi_cuda_part_enter(c, error));
+    cudaError_t code = cudaGraphKernelNodeSetAttribute(w->nodes[i], cudaLaunchAttributePriority, &value);
+    twi_cuda_part_leave(c);
+    if (code != cudaSuccess)
+        status = twi_cuda_fail(error, &c->base, "cudaGraphKernelNodeSetAttribute", TWI_HERE, code);
 done:
     return status;
 }
 
 /* Numbers of priorities fall from the least to the greatest. A graph without them is as right. */
-static void set_priorities(const recording *r, const twi_device *d)
+static void set_priorities(const recording *r, twi_device *d)
 {
     tw_error error = {0};
     ways w = {0};
     int least = 0, greatest = 0;
     tw_status status;
+    TWI_TRY(twi_cuda_use(d, &error));
     TWI_CALL(d, &error, cudaDeviceGetStreamPriorityRange(&least, &greatest));
     TWI_TRY(read_graph(r, d, &w, &error));
     int longest = measure(&w);
+    find_workers(r, &w);
     for (size_t i = 0; i < w.num_nodes && status == TW_OK; i++)
-        status = give_priority(d, &w, i, longest, least, greatest, &error);
+        status = give_priority(&w, i, longest, least, greatest, &error);
 done:
     if (status != TW_OK)
         twi_log(TWI_LOG_WARNING, "a recording is without priorities: %s", error.message);
@@ -261,8 +300,8 @@ tw_status twi_cuda_close_recording(twi_device *d, void *recorded, tw_error *erro
 {
     recording *r = recorded;
     tw_status status;
+    set_priorities(r, d); /* which goes from card to card */
     TWI_TRY(twi_cuda_use(d, error));
-    set_priorities(r, d);
     TWI_CALL(d, error, cudaGraphInstantiate(&r->executable, r->graph, cudaGraphInstantiateFlagUseNodePriority));
     cudaGraph_t graph = r->graph;
     r->graph = NULL; /* whatever becomes of it, it is not to be destroyed twice */
