@@ -48,6 +48,11 @@ static inline unsigned atomicInc(unsigned *counter, unsigned most)
     return before;
 }
 
+static inline float __shfl_sync(unsigned, float value, int from)
+{
+    return card_exchange(value, from);
+}
+
 static inline float __shfl_xor_sync(unsigned, float value, int step)
 {
     return card_exchange(value, (int)card_lane() ^ step);
@@ -86,7 +91,9 @@ static inline float __fdividef(float x, float y)
 using std::max;
 using std::min;
 
-void card_launch(dim3 grid, dim3 block, size_t shared, cudaStream_t stream, std::function<void()> kernel);
+/* `number` tells kernels apart, as cudaFuncSetAttribute() does. */
+void card_launch(const void *number, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
+                 std::function<void()> kernel);
 
 template <typename... P> struct card_launcher {
     dim3 grid, block;
@@ -96,7 +103,7 @@ template <typename... P> struct card_launcher {
     void operator()(P... arguments) const
     {
         auto run = kernel;
-        card_launch(grid, block, shared, stream, [=] { run(arguments...); });
+        card_launch((const void *)run, grid, block, shared, stream, [=] { run(arguments...); });
     }
 };
 

@@ -261,12 +261,12 @@ void card::run_grid(dim3 grid, dim3 threads, size_t shared, const std::function<
         helper.join();
 }
 
-void card_launch(dim3 grid, dim3 threads, size_t shared, cudaStream_t stream,
-                                                        std::function<void()> kernel)
+void card_launch(const void *number, dim3 grid, dim3 threads, size_t shared, cudaStream_t stream,
+                 std::function<void()> kernel)
 {
     std::lock_guard<std::recursive_mutex> guard(card::lock);
     bool fits = grid.x > 0 && grid.y > 0 && grid.y < 65536 && grid.z < 65536 && threads.x * threads.y * threads.z > 0 &&
-                threads.x * threads.y * threads.z <= 1024 && shared <= 48 << 10;
+                threads.x * threads.y * threads.z <= 1024 && shared <= card::most_shared(number);
     if (card::fails("launching"))
         card::last_error = cudaErrorLaunchFailure;
     else if (!fits)
