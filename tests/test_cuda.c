@@ -1556,16 +1556,19 @@ static void run_layers(const char *device, tw_dtype T, const int64_t sizes[4], b
     tw_graph_destroy(g);
 }
 
-/* Those that round between layers are compared with the same kernels one by one, which round where these do. */
+/* Those that round between layers are compared with the same kernels one by one, which round where these do. Weights
+ * fit into a block's shared memory, or only as narrow numbers, or not at all. */
 static void last_layers_on_the_card_are_those_of_the_cpu(void **state)
 {
     (void)state;
-    static const int64_t sizes[][4] = {{7, 20, 8, 5}, {4, 37, 33, 40}, {1, 1, 1, 2}, {3, 990, 8, 3}};
+    enum { COUNT = 6 };
+    static const int64_t sizes[][4] = {{7, 20, 8, 5},     {4, 37, 33, 40},  {1, 1, 1, 2},
+                                        {5, 384, 192, 10}, {3, 450, 264, 3}, {3, 990, 8, 3}};
     needs_card();
     for (int t = 0; t < 2; t++)
-        for (int s = 0; s < 4; s++) {
+        for (int s = 0; s < COUNT; s++) {
             tw_tensor *apart[LAYER_VALUES], *one[LAYER_VALUES], *again[LAYER_VALUES];
-            bool joined[3], fits = s < 3; /* the last rows are too long */
+            bool joined[3], fits = s < COUNT - 1; /* the last rows are too long */
             tw_dtype type = t ? TW_BFLOAT16 : TW_FLOAT32;
             run_layers(t ? "/gpu:0" : "/cpu:0", type, sizes[s], s % 2 == 0, "losses", apart, &joined[0]);
             run_layers("/gpu:0", type, sizes[s], s % 2 == 0, NULL, one, &joined[1]);

@@ -53,6 +53,11 @@ static inline unsigned atomicInc(unsigned *counter, unsigned most)
     return before;
 }
 
+static inline float __shfl_sync(unsigned, float value, int from)
+{
+    return card_exchange(value, from);
+}
+
 static inline float __shfl_xor_sync(unsigned, float value, int step)
 {
     return card_exchange(value, (int)card_lane() ^ step);
@@ -91,8 +96,8 @@ static inline float __fdividef(float x, float y)
 using std::max;
 using std::min;
 
-/* `name` is the kernel's, as attributes of functions are set by it. */
-void card_launch(const void *name, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
+/* `number` tells kernels apart, as cudaFuncSetAttribute() does. */
+void card_launch(const void *number, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
                  std::function<void()> kernel);
 
 template <typename... P> struct card_launcher {
@@ -103,7 +108,7 @@ template <typename... P> struct card_launcher {
     void operator()(P... arguments) const
     {
         auto run = kernel;
-        card_launch((const void *)kernel, grid, block, shared, stream, [=] { run(arguments...); });
+        card_launch((const void *)run, grid, block, shared, stream, [=] { run(arguments...); });
     }
 };
 

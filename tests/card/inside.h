@@ -40,6 +40,8 @@ void release(uint64_t world);
 /* Whether the range lies in one block of some card's memory, or of page-locked memory. */
 bool on_card(const void *memory, size_t bytes);
 
+/* Bytes of shared memory of a size that the launch says which the kernel may have. */
+size_t most_shared(const void *kernel);
 /* Runs a kernel's threads, block after block; emulate.h has what they see. */
 void run_grid(dim3 grid, dim3 block, size_t shared, const std::function<void()> &kernel);
 

@@ -144,6 +144,34 @@ extern "C" cudaError_t cudaGetDevice(int *ordinal)
     return cudaSuccess;
 }
 
+/* Of shared memory a block has as much as every card gives, and more where that is asked for. */
+static const int SHARED = 48 << 10, MOST_SHARED = 227 << 10;
+static std::map<const void *, size_t> shared_of_kernel;
+
+size_t card::most_shared(const void *kernel)
+{
+    auto asked = shared_of_kernel.find(kernel);
+    return asked == shared_of_kernel.end() ? SHARED : asked->second;
+}
+
+extern "C" cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int)
+{
+    CALL(cudaErrorUnknown)
+    if (attribute != cudaDevAttrMaxSharedMemoryPerBlockOptin)
+        return cudaErrorInvalidValue;
+    *value = MOST_SHARED;
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute attribute, int value)
+{
+    CALL(cudaErrorUnknown)
+    if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 || value > MOST_SHARED)
+        return cudaErrorInvalidValue;
+    shared_of_kernel[kernel] = (size_t)value;
+    return cudaSuccess;
+}
+
 extern "C" cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
 {
     CALL(cudaErrorUnknown)

@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -273,25 +272,12 @@ void card::run_grid(dim3 grid, dim3 threads, size_t shared, const std::function<
         helper.join();
 }
 
-/* Shared memory of a size that the launch says, beyond what every kernel may have. */
-static std::map<const void *, size_t> allowed;
-
-extern "C" cudaError_t cudaFuncSetAttribute(const void *name, cudaFuncAttribute attribute, int value)
-{
-    CALL(cudaErrorInvalidDeviceFunction);
-    if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 || value > 227 << 10)
-        return cudaErrorInvalidValue;
-    allowed[name] = (size_t)value;
-    return cudaSuccess;
-}
-
-void card_launch(const void *name, dim3 grid, dim3 threads, size_t shared, cudaStream_t stream,
+void card_launch(const void *number, dim3 grid, dim3 threads, size_t shared, cudaStream_t stream,
                  std::function<void()> kernel)
 {
     std::lock_guard<std::recursive_mutex> guard(card::lock);
     bool fits = grid.x > 0 && grid.y > 0 && grid.y < 65536 && grid.z < 65536 && threads.x * threads.y * threads.z > 0 &&
-                threads.x * threads.y * threads.z <= 1024 &&
-                shared <= std::max((size_t)48 << 10, allowed.count(name) ? allowed[name] : 0);
+                threads.x * threads.y * threads.z <= 1024 && shared <= card::most_shared(number);
     if (card::fails("launching"))
         card::last_error = cudaErrorLaunchFailure;
     else if (!fits)

@@ -24,4 +24,17 @@ static __device__ __forceinline__ bool comes_last(unsigned *counter, unsigned bl
     return last;
 }
 
+/* The same, called by one warp of each block, behind a barrier behind what the block wrote: the others go on. */
+static __device__ __forceinline__ bool comes_last_with_its_warp(unsigned *counter, unsigned blocks)
+{
+    float last = 0;
+    if (threadIdx.x % 32 == 0) {
+        __threadfence();
+        last = atomicInc(counter, blocks - 1) == blocks - 1;
+    }
+    last = __shfl_sync(0xffffffffu, last, 0);
+    __threadfence();
+    return last != 0;
+}
+
 #endif

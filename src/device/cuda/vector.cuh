@@ -77,4 +77,40 @@ template <typename T, int V> static __device__ __forceinline__ vector<T, V> narr
     return to;
 }
 
+/* What memory is moved by: of two bytes, half a word. */
+template <size_t BYTES> struct word {
+    typedef uint32_t type;
+};
+
+template <> struct word<2> {
+    typedef uint16_t type;
+};
+
+/* V neighbours as they lie in memory. Words take fewer registers and instructions than numbers do. */
+template <typename T, int V> union alignas(sizeof(vector<T, V>)) raw {
+    typename word<sizeof(T) * V>::type words[sizeof(T) * V / sizeof(typename word<sizeof(T) * V>::type)];
+    vector<T, V> numbers;
+};
+
+static __device__ __forceinline__ float number_of_word(uint32_t word, int, float)
+{
+    return __uint_as_float(word);
+}
+
+/* One instruction: a bfloat16 is the upper half of the float. */
+static __device__ __forceinline__ float number_of_word(uint32_t word, int v, __nv_bfloat16)
+{
+    return __uint_as_float(v % 2 ? word & 0xffff0000u : word << 16);
+}
+
+static __device__ __forceinline__ float number_of_word(uint32_t word, int v, __half)
+{
+    return __half2float(__ushort_as_half((unsigned short)(word >> v % 2 * 16)));
+}
+
+template <typename T, int V> static __device__ __forceinline__ float number_of(const raw<T, V> &some, int v)
+{
+    return number_of_word(some.words[v * sizeof(T) / sizeof some.words[0]], v, T());
+}
+
 #endif
