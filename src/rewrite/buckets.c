@@ -123,7 +123,8 @@ tw_status twi_rewrite_buckets(twi_rewriting *r, tw_error *error)
     tw_status status = TW_OK;
     for (int id = 0, count = r->region->nodes.count; id < count && status == TW_OK; id++) {
         twi_node *node = r->region->nodes.items[id];
-        if (!node->gone && (is_bucket(node) || is_lone(r, node)) && twi_rewrite_has_kernel(r, node, "_JoinGradients", TW_FLOAT32))
+        if (!node->gone && (is_bucket(node) || is_lone(r, node)) &&
+            twi_rewrite_has_kernel(r, node, "_JoinGradients", TW_FLOAT32))
             status = join(r, node, error);
     }
     return status;
