@@ -2,6 +2,7 @@
 #include "device/device.h"
 
 #include "base/memory.h"
+#include "device/tasks.h"
 
 #include <string.h>
 
@@ -39,6 +40,12 @@ void twi_device_free(twi_device *d, void *memory, size_t bytes)
 bool twi_device_is_linked(twi_device *to, twi_device *from)
 {
     return to->ops == from->ops && to->ops->copy_from && (!to->ops->is_linked || to->ops->is_linked(to, from));
+}
+
+bool twi_device_sees(const twi_device *d, const twi_device *other)
+{
+    bool on_host = d->is_host && other->is_host && twi_same_task(d, other);
+    return on_host || (d->ops == other->ops && d->ops->shares_memory && d->ops->shares_memory(d, other));
 }
 
 tw_status twi_device_copy(twi_device *to, void *destination, twi_device *from, const void *source, size_t bytes,

@@ -29,6 +29,11 @@ typedef struct twi_device_ops {
     bool (*is_linked)(twi_device *d, twi_device *source); /* copy_from() does not go through the host; optional: it
                                                             never does */
 
+    /* Optional, both or none: whether kernels of d may look at what lies on the other, of this kind, where it is; and
+     * what d is handed from now on comes after what the other has been handed so far. */
+    bool (*shares_memory)(const twi_device *d, const twi_device *other);
+    tw_status (*follow)(twi_device *d, twi_device *other, tw_error *error);
+
     /* Runs a prepared kernel; optional: NULL calls kernel->run(). Virtual GPUs check every address here. */
     tw_status (*launch)(twi_device *d, const twi_kernel *kernel, const twi_run *run);
     /* Whether an address lies in the device's memory, if that is out of bounds for the others; optional: NULL means
@@ -102,6 +107,9 @@ tw_status twi_device_copy(twi_device *to, void *destination, twi_device *from, c
 
 /* Whether copies from one device of a kind to another do not go through the host. */
 bool twi_device_is_linked(twi_device *to, twi_device *from);
+
+/* Whether kernels of one look at what lies on the other where it is, so that nothing has to be copied. */
+bool twi_device_sees(const twi_device *d, const twi_device *other);
 
 /* "/device:GPU:1": the part of the name that tells the devices of a process apart. */
 const char *twi_device_local_name(const twi_device *d);

@@ -15,8 +15,8 @@ bool twi_task_shares(const twi_task *task)
            task->node->results[0].dtype != TW_RESOURCE;
 }
 
-/* Devices of a process see each other's memory: what one made, the others look at where it is. It keeps its value to
- * the end of the run, as all that crosses does. Strings are owned by those who made them. */
+/* What one device made, others that see its memory look at where it is. It keeps its value to the end of the run, as
+ * all that crosses does. Strings are owned by those who made them. */
 static const twi_kernel shared_copy = {"_Copy", "shared", 0, NULL, NULL, NULL};
 
 /* Each choice of a chain goes to where the one before it lies. */
@@ -25,8 +25,8 @@ static const twi_kernel choose_in_place = {"_Choose", "in place", 0, NULL, NULL,
 static bool crosses_without_copy(const twi_planning *p, const twi_node *copy)
 {
     twi_device *const *devices = p->request->devices->items;
-    const twi_device *to = devices[copy->device], *from = devices[copy->inputs[0].node->device];
-    return to->is_host && from->is_host && twi_same_task(to, from) && !twi_owns_memory(copy->results[0].dtype);
+    return twi_device_sees(devices[copy->device], devices[copy->inputs[0].node->device]) &&
+           !twi_owns_memory(copy->results[0].dtype);
 }
 
 bool twi_makes_variable(const twi_node *node)

@@ -42,7 +42,7 @@ bool twi_breaks_recording(const twi_planning *p, const twi_node *node)
 {
     if (node->guard || node->loop)
         return true;
-    if (twi_has_trait(node, TWI_COPY) && !twi_task_shares(node->task))
+    if (twi_has_trait(node, TWI_COPY))
         return p->groups[node->inputs[0].node->device] != p->groups[node->device];
     return node->task->kernel && node->task->varies;
 }

@@ -1,5 +1,5 @@
 /* buckets.c - the gradients of a tower that travel together are laid end to end by one node, where a device has a
- * kernel for it:
+ * kernel for it; and one that travels alone gets its weight decay by the same:
  *
  *     Cast to float, AddN with weight decay, Reshape, of each; ConcatV2        _JoinGradients
  *
@@ -11,6 +11,18 @@ static bool is_bucket(const twi_node *node)
 {
     return twi_is(node, TWI_OP_ConcatV2) && node->results[0].dtype == TW_FLOAT32 && node->results[0].shape.rank == 1 &&
            node->num_inputs > 2;
+}
+
+/* A vector of floats that travels alone, with weight decay. */
+static bool is_lone(const twi_rewriting *r, const twi_node *node)
+{
+    if (!twi_is(node, TWI_OP_Reshape) || node->results[0].dtype != TW_FLOAT32 || node->results[0].shape.rank != 1 ||
+        !twi_attr_find(&node->attrs, "_reduction"))
+        return false;
+    const twi_node *user = twi_only_user(twi_out(node, 0));
+    twi_raw_gradient g = {.value = twi_in(node, 0), .user = node};
+    twi_split_decay(r, &g, node, (twi_value){0});
+    return g.decay.node && !(user && is_bucket(user));
 }
 
 /* What the joint node reads for input i of the bucket. */
@@ -86,7 +98,7 @@ static twi_node *make(twi_rewriting *r, const twi_node *bucket, const joining *j
 
 static tw_status join(twi_rewriting *r, twi_node *bucket, tw_error *error)
 {
-    joining j = {.count = bucket->num_inputs - 1, .type = TW_FLOAT32};
+    joining j = {.count = is_bucket(bucket) ? bucket->num_inputs - 1 : 1, .type = TW_FLOAT32};
     int before = r->region->nodes.count;
     bool fits = reserve(&j);
     twi_node *joint = NULL;
@@ -111,7 +123,8 @@ tw_status twi_rewrite_buckets(twi_rewriting *r, tw_error *error)
     tw_status status = TW_OK;
     for (int id = 0, count = r->region->nodes.count; id < count && status == TW_OK; id++) {
         twi_node *node = r->region->nodes.items[id];
-        if (!node->gone && is_bucket(node) && twi_rewrite_has_kernel(r, node, "_JoinGradients", TW_FLOAT32))
+        if (!node->gone && (is_bucket(node) || is_lone(r, node)) &&
+            twi_rewrite_has_kernel(r, node, "_JoinGradients", TW_FLOAT32))
             status = join(r, node, error);
     }
     return status;

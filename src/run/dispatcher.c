@@ -118,6 +118,15 @@ static void wait_for_step(const dispatcher *d, const twi_step_id *wait)
     wait_above(d->all, d->all->items[wait->device].progress, at_round(d, wait->device, wait->position));
 }
 
+/* As far as the host knows. Where a device sees another's memory, its queue waits, too: the other's may be behind. */
+static tw_status meet(const dispatcher *d, const twi_step_id *wait, tw_error *error)
+{
+    twi_device *device = d->device, *other = d->all->items[wait->device].device;
+    wait_for_step(d, wait);
+    bool follows = device->ops->follow && device != other && twi_device_sees(device, other);
+    return follows ? device->ops->follow(device, other, error) : TW_OK;
+}
+
 static void sleep_for(int64_t ns)
 {
     struct timespec time = {ns / 1000000000, ns % 1000000000};
@@ -183,15 +192,16 @@ static const twi_part *replayed_part(const twi_plan *plan, const twi_list *list,
 static tw_status replay(dispatcher *d, const twi_part *part, tw_error *error)
 {
     const twi_segment *s = part->segment;
+    tw_status status = TW_OK;
     if (twi_leader(s) != d->index) {
         wait_above(d->all, d->progress, at_round(d, d->index, part->end - 1));
         return TW_OK;
     }
-    for (int k = 0; k < s->num_waits; k++)
-        wait_for_step(d, &s->waits[k]);
-    if (atomic_load_explicit(&d->all->ending, memory_order_acquire))
-        return TW_OK;
-    tw_status status = d->device->ops->replay(d->device, s->recording, error);
+    for (int k = 0; k < s->num_waits && status == TW_OK; k++)
+        status = meet(d, &s->waits[k], error);
+    if (status != TW_OK || atomic_load_explicit(&d->all->ending, memory_order_acquire))
+        return status;
+    status = d->device->ops->replay(d->device, s->recording, error);
     for (int i = 0; i < s->num_parts && status == TW_OK; i++)
         raise_to(d->all->items[s->parts[i].device].progress, at_round(d, s->parts[i].device, s->parts[i].end));
     return status;
@@ -200,17 +210,18 @@ static tw_status replay(dispatcher *d, const twi_part *part, tw_error *error)
 static tw_status run_alone(const dispatcher *d, const twi_step *step, int position)
 {
     const twi_plan *plan = d->all->plan;
-    for (int k = 0; k < step->num_waits; k++)
+    tw_status status = TW_OK;
+    for (int k = 0; k < step->num_waits && status == TW_OK; k++)
         if (!d->all->items[step->waits[k].device].device->absent) /* else a message says so */
-            wait_for_step(d, &step->waits[k]);
-    if (atomic_load_explicit(&d->all->ending, memory_order_acquire))
-        return TW_OK;
+            status = meet(d, &step->waits[k], step->run.error);
+    if (status != TW_OK || atomic_load_explicit(&d->all->ending, memory_order_acquire))
+        return status;
     twi_step_id id = {d->index, position};
     bool done;
     if (d->device->absent)
         return twi_send_for(plan, id);
     bool traced = plan->trace && plan->trace->on;
-    tw_status status = twi_receive_for(plan, id, &done);
+    status = twi_receive_for(plan, id, &done);
     if (done && traced) /* it has come: the time before is that of waiting for it */
         twi_span_of(plan, id)->started_ns = twi_span_of(plan, id)->ended_ns = twi_monotonic_ns();
     if (status != TW_OK || done)
@@ -222,14 +233,21 @@ static tw_status run_alone(const dispatcher *d, const twi_step *step, int positi
 
 /* ---- lists ------------------------------------------------------------------------------------------------------- */
 
+/* The segment that is all of a list; NULL: none is. */
+static const twi_segment *all_replayed(const twi_plan *plan, int list)
+{
+    const twi_list *l = &plan->lists[list];
+    const twi_part *part = l->count ? replayed_part(plan, l, 0) : NULL;
+    return part && part->end == l->count ? part->segment : NULL;
+}
+
 /* Who walks a list: its own device's dispatcher, the one that replays all of it, or, if it is empty, nobody (-1). */
 static int walker_of(const twi_plan *plan, int list)
 {
-    const twi_list *l = &plan->lists[list];
-    if (l->count == 0)
+    const twi_segment *s = all_replayed(plan, list);
+    if (plan->lists[list].count == 0)
         return -1;
-    const twi_part *part = replayed_part(plan, l, 0);
-    return part && part->end == l->count ? twi_leader(part->segment) : list;
+    return s ? twi_leader(s) : list;
 }
 
 /* False if the run is to end early. Progress that nobody waits for is not reported. */
@@ -252,12 +270,21 @@ static bool walk_list(dispatcher *d, const twi_list *list)
 }
 
 /* A round begins when all lists have been through the one before: then nobody reads any more what it writes. */
-static void wait_for_round(const dispatcher *d)
+static bool wait_for_round(const dispatcher *d)
 {
     const twi_plan *plan = d->all->plan;
-    for (int i = 0; i < plan->num_lists; i++)
-        if (plan->lists[i].count)
-            wait_for_step(d, &(twi_step_id){i, plan->lists[i].count - 1});
+    const twi_segment *own = all_replayed(plan, d->index);
+    tw_status status = TW_OK;
+    for (int i = 0; i < plan->num_lists && status == TW_OK; i++) {
+        const twi_step_id last = {i, plan->lists[i].count - 1};
+        if (last.position >= 0 && own && own == all_replayed(plan, i))
+            wait_for_step(d, &last); /* a replay comes behind all that its devices were handed */
+        else if (last.position >= 0)
+            status = meet(d, &last, &plan->lists[d->index].error);
+    }
+    if (status != TW_OK)
+        note_failure(d->all, d->index);
+    return status == TW_OK;
 }
 
 /* A device that tells when it did what has told. What does nothing has no time of its own. */
@@ -296,8 +323,8 @@ static void run_list(dispatcher *d)
 {
     twi_dispatchers *all = d->all;
     for (; d->round < all->rounds && walk_list(d, &all->plan->lists[d->index]); d->round++)
-        if (d->round + 1 < all->rounds)
-            wait_for_round(d);
+        if (d->round + 1 < all->rounds && !wait_for_round(d))
+            break;
     for (int i = 0; i < all->count; i++)
         if (walker_of(all->plan, i) == d->index)
             finish_list(all, i);

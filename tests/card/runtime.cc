@@ -794,6 +794,8 @@ extern "C" cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
         return cudaErrorStreamCaptureUnsupported;
     }
     card::enqueue(stream, [=] { memmove(to, from, bytes); }, cudaGraphNodeTypeMemcpy);
+    if (kind == cudaMemcpyDeviceToDevice)
+        card::seen("copy on a card");
     if (!t || !f) /* memory that is not page-locked: done when the call returns */
         finish(stream);
     return cudaSuccess;

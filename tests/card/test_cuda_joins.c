@@ -376,6 +376,36 @@ static void gradients_that_others_want_are_laid_end_to_end_as_they_are(void **st
     }
 }
 
+static void a_gradient_that_travels_alone_gets_its_decay_by_the_same_launch(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_output x = tw_placeholder(g, TW_FLOAT32, TW_SHAPE(2, 1)), fetch = {0}, start = {0};
+    TW_DEVICE(g, "/gpu:0") {
+        tw_variable *v = tw_get_variable(g, "v", TW_FLOAT32, TW_SHAPE(2, 1), (tw_initializer){.a = 8});
+        tw_output wide = tw_cast(g, tw_cast(g, x, TW_BFLOAT16), TW_FLOAT32);
+        tw_output sum = tw_add_n(g, (tw_output[]){wide, tw_mul(g, tw_scalar(g, 0.5f), v->value)}, 2);
+        int first = tw_graph_num_nodes(g);
+        fetch = tw_mul(g, tw_reshape(g, sum, TW_SHAPE(-1)), tw_scalar(g, 10));
+        tw_mark_reduction(g, first);
+        start = tw_initialize_variables(g);
+    }
+    tw_session *session = open_session(g, NULL);
+    tw_tensor *three = tw_tensor_create(TW_FLOAT32, TW_SHAPE(2, 1)), *value = NULL;
+    ((float *)tw_tensor_data(three))[0] = ((float *)tw_tensor_data(three))[1] = 3;
+    run_one(session, start);
+    assert_ok(tw_session_run(session, &(tw_feed){x, three}, 1, &fetch, 1, &value, &error));
+    assert_int_equal(planned_nodes(session, "_JoinGradients"), 1);
+    assert_int_equal(planned_nodes(session, "Cast"), 1);
+    assert_int_equal(planned_nodes(session, "AddN"), 0);
+    assert_true(tw_tensor_value(value, 0) == 70 && tw_tensor_value(value, 1) == 70);
+    tw_tensor_release(value);
+    tw_tensor_release(three);
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+}
+
 /* ---- batches ------------------------------------------------------------------------------------------------------ */
 
 /* A batch, its images in bfloat16 and back, and perhaps as floats: what each fetch gives. */
@@ -441,6 +471,7 @@ int main(void)
         cmocka_unit_test(a_count_that_is_asked_for_comes_after_the_update),
         cmocka_unit_test(images_that_only_a_cast_reads_are_made_in_its_type),
         cmocka_unit_test(gradients_that_others_want_are_laid_end_to_end_as_they_are),
+        cmocka_unit_test(a_gradient_that_travels_alone_gets_its_decay_by_the_same_launch),
     };
     tw_error error;
     assert_ok(tw_devices_create(NULL, &devices, &error));

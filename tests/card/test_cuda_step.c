@@ -44,8 +44,10 @@ static const tw_model model = {
 typedef struct cost {
     float losses[STEPS];
     long recordings, launches, kernels, allocations, taken; /* of the last step */
-    long recorded;                                          /* in all */
+    long recorded, copied;                                  /* in all; from a card's memory to the same card's */
 } cost;
+
+static int parts; /* into how many a card is divided; 0: not at all */
 
 static void train(const char *const *where, int towers, tw_variable_options variables, cost *cost)
 {
@@ -54,14 +56,14 @@ static void train(const char *const *where, int towers, tw_variable_options vari
     tw_dataset *data;
     tw_trainer *trainer;
     tw_trainer_step_result result;
-    assert_ok(tw_devices_create(&(tw_device_options){.cpu_threads = 1}, &devices, &error));
+    assert_ok(tw_devices_create(&(tw_device_options){.cpu_threads = 1, .logical_gpus = parts}, &devices, &error));
     assert_ok(tw_dataset_synthetic(8, 8, 8, 3, 4, 1, &data, &error));
     tw_trainer_options options = {.model = &model, .dataset = data, .devices = devices, .tower_devices = where,
                                   .num_tower_devices = towers, .towers = towers, .variables = variables, .seed = 1,
                                   .session = {.allow_soft_placement = true}};
     assert_ok(tw_trainer_create(&options, &trainer, &error));
     assert_int_equal(tw_trainer_input_place(trainer), strstr(where[0], "gpu") ? TW_INPUT_ON_DEVICE : TW_INPUT_ON_HOST);
-    long recorded = card_count("cudaGraphInstantiate");
+    long recorded = card_count("cudaGraphInstantiate"), copied = card_count("copy on a card");
     for (int i = 0; i < STEPS; i++) {
         *cost = (struct cost){.recordings = -card_count("cudaGraphInstantiate"), .launches = -card_count("cudaGraphLaunch"),
                               .kernels = -card_count("kernel"), .allocations = -tw_allocation_count(),
@@ -76,6 +78,7 @@ static void train(const char *const *where, int towers, tw_variable_options vari
         cost->taken += card_count("cudaMalloc");
     }
     cost->recorded = card_count("cudaGraphInstantiate") - recorded;
+    cost->copied = card_count("copy on a card") - copied;
     tw_trainer_destroy(trainer);
     tw_dataset_destroy(data);
     tw_devices_destroy(devices);
@@ -83,7 +86,7 @@ static void train(const char *const *where, int towers, tw_variable_options vari
 
 static void check(const char *const *gpus, int towers, tw_variable_options variables, long most_launches)
 {
-    static const char *const cpus[] = {"/cpu:0", "/cpu:0"};
+    static const char *const cpus[] = {"/cpu:0", "/cpu:0", "/cpu:0", "/cpu:0"};
     cost on_cpu, on_cards;
     train(cpus, towers, (tw_variable_options){.update = variables.update}, &on_cpu);
     train(gpus, towers, variables, &on_cards);
@@ -91,6 +94,7 @@ static void check(const char *const *gpus, int towers, tw_variable_options varia
     assert_in_range(on_cards.launches + on_cards.kernels, 1, most_launches); /* kernels by themselves */
     assert_int_equal(on_cards.recorded, on_cards.launches); /* each once */
     assert_int_equal(on_cards.recordings, 0);
+    assert_int_equal(on_cards.copied, 0);
     assert_int_equal(on_cards.allocations, 0);
     assert_int_equal(on_cards.taken, 0);
     assert_string_equal(card_leaks(), "");
@@ -102,6 +106,18 @@ static void a_step_of_one_card_is_one_launch(void **state)
     (void)state;
     check(gpus, 1, (tw_variable_options){.update = TW_UPDATE_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, 1);
     check(gpus, 1, (tw_variable_options){.update = TW_UPDATE_REPLICATED}, 1);
+}
+
+/* They look at each other's memory where it is, in the first step, which is not recorded, as well. */
+static void parts_of_a_card_are_one_launch_and_copy_nothing(void **state)
+{
+    static const char *const gpus[] = {"/gpu:0", "/gpu:1", "/gpu:2", "/gpu:3"};
+    (void)state;
+    parts = 4;
+    check(gpus, 4, (tw_variable_options){.update = TW_UPDATE_REPLICATED}, 1);
+    check(gpus, 4,
+          (tw_variable_options){.update = TW_UPDATE_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, 1);
+    parts = 0;
 }
 
 /* The host hands all of them over before it waits, once, and reads the last one's loss. */
@@ -409,6 +425,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_of_one_card_is_one_launch),
+        cmocka_unit_test(parts_of_a_card_are_one_launch_and_copy_nothing),
         cmocka_unit_test(steps_in_a_row_wait_for_nobody),
         cmocka_unit_test(another_card_than_the_first_keeps_the_step_to_itself),
         cmocka_unit_test(two_towers_on_a_card_are_one_launch_too),

@@ -271,6 +271,22 @@ done:
     return status;
 }
 
+/* Parts of a card. */
+static bool card_shares_memory(const twi_device *d, const twi_device *other)
+{
+    return ((const twi_cuda_device *)d)->ordinal == ((const twi_cuda_device *)other)->ordinal;
+}
+
+static tw_status card_follow(twi_device *d, twi_device *other, tw_error *error)
+{
+    tw_status status;
+    TWI_TRY(twi_cuda_use(other, error));
+    TWI_TRY(twi_cuda_use(d, error));
+    TWI_TRY(twi_cuda_wait_for((twi_cuda_device *)d, (twi_cuda_device *)other, error));
+done:
+    return status;
+}
+
 /* ---- running --------------------------------------------------------------------------------------------------------- */
 
 static tw_status card_launch(twi_device *d, const twi_kernel *kernel, const twi_run *run)
@@ -359,6 +375,8 @@ static const twi_device_ops card_ops = {
     .read = card_read,
     .copy_from = card_copy_from,
     .is_linked = card_is_linked,
+    .shares_memory = card_shares_memory,
+    .follow = card_follow,
     .launch = card_launch,
     .synchronize = card_synchronize,
     .open_recording = twi_cuda_open_recording,

@@ -276,7 +276,20 @@ done:
     return status;
 }
 
-/* Numbers of priorities fall from the least to the greatest. A graph without them is as right. */
+/* The first kernel that takes none is told of; the others get theirs all the same. */
+static tw_status give_priorities(const ways *w, int longest, int least, int greatest, tw_error *error)
+{
+    tw_status first = TW_OK;
+    tw_error other = {0};
+    for (size_t i = 0; i < w->num_nodes; i++) {
+        tw_status status = give_priority(w, i, longest, least, greatest, first == TW_OK ? error : &other);
+        first = first == TW_OK ? status : first;
+    }
+    return first;
+}
+
+/* Numbers of priorities fall from the least to the greatest. A graph without them is as right. Where all nodes are in a
+ * row there is nobody to go before. */
 static void set_priorities(const recording *r, twi_device *d)
 {
     tw_error error = {0};
@@ -288,11 +301,11 @@ static void set_priorities(const recording *r, twi_device *d)
     TWI_TRY(read_graph(r, d, &w, &error));
     int longest = measure(&w);
     find_workers(r, &w);
-    for (size_t i = 0; i < w.num_nodes && status == TW_OK; i++)
-        status = give_priority(&w, i, longest, least, greatest, &error);
+    if ((size_t)longest < w.num_nodes)
+        status = give_priorities(&w, longest, least, greatest, &error);
 done:
     if (status != TW_OK)
-        twi_log(TWI_LOG_WARNING, "a recording is without priorities: %s", error.message);
+        twi_log(TWI_LOG_WARNING, "a recording is without some priorities: %s", error.message);
     release_ways(&w);
 }
 
