@@ -1302,7 +1302,7 @@ static void run_loss(const char *device, tw_tensor *logits, tw_tensor *labels, b
 
 enum { WEIGHTS_LOST = 150 }; /* more than a launch takes */
 
-/* The L2 losses of weights of many sizes, one of them empty. */
+/* The L2 losses of weights of many sizes: one is empty, and of the last there is more than blocks take at once. */
 static void run_l2_losses(const char *device, tw_dtype T, const char *disable, tw_tensor **values, bool *joined)
 {
     tw_error error = {0};
@@ -1311,7 +1311,8 @@ static void run_l2_losses(const char *device, tw_dtype T, const char *disable, t
     tw_output losses[WEIGHTS_LOST];
     TW_DEVICE(g, "%s", device)
         for (int i = 0; i < WEIGHTS_LOST; i++) {
-            tw_tensor *some = filled(T, TW_SHAPE(i % 50 == 1 ? 4096 : i % 50 == 2 ? 9001 : i * 3), (unsigned)i);
+            int64_t size = i % 50 == 1 ? 4096 : i % 50 == 2 ? 9001 : i == WEIGHTS_LOST - 1 ? 1600001 : i * 3;
+            tw_tensor *some = filled(T, TW_SHAPE(size), (unsigned)i);
             losses[i] = tw_l2_loss(g, tw_constant(g, some));
             tw_tensor_release(some);
         }

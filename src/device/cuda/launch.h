@@ -408,10 +408,10 @@ cudaError_t twi_cuda_dense_loss_run(cudaStream_t stream, tw_dtype type, const tw
 
 /* ---- l2_loss.cu --------------------------------------------------------------------------------------------------- */
 
-enum { TWI_CUDA_LOSSES = 144 };
+enum { TWI_CUDA_LOSSES = 144, TWI_CUDA_LOSS_PARTS = 512 };
 
-/* Half the sums of squares of up to TWI_CUDA_LOSSES tensors of one float type in one launch. Parts has a float for each
- * block, as many as twi_cuda_l2_loss_blocks() says; the counter is one of the device's (last_block.cuh). */
+/* Half the sums of squares of up to TWI_CUDA_LOSSES tensors of one float type in one launch. Parts has room for
+ * TWI_CUDA_LOSS_PARTS; the counter is one of the device's (last_block.cuh). */
 typedef struct twi_cuda_l2_losses {
     const void *x[TWI_CUDA_LOSSES];
     void *loss[TWI_CUDA_LOSSES];
@@ -419,7 +419,6 @@ typedef struct twi_cuda_l2_losses {
     int count;
 } twi_cuda_l2_losses; /* as large as what a kernel is called with may be, nearly: 4 KB */
 
-int twi_cuda_l2_loss_blocks(int elements);
 cudaError_t twi_cuda_l2_loss_many(cudaStream_t stream, tw_dtype type, twi_cuda_l2_losses *losses, float *parts,
                                   unsigned *counter);
 
