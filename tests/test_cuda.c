@@ -1199,10 +1199,13 @@ static bool takes(const char *op, tw_dtype T)
                                           : strncmp(op, "Logical", 7) && !(T == TW_BFLOAT16 && !strcmp(op, "DivNoNan"));
 }
 
+enum { MANY_TERMS = 70 };
+
 /* Every op of two numbers and of what comes of comparing them, on one device. */
 static int all_scalars(tw_graph *g, tw_dtype T, tw_output x, tw_output y, tw_output *made)
 {
     int count = 0;
+    tw_output many[MANY_TERMS];
     tw_output less = tw_less(g, x, y), equal = tw_equal(g, x, y);
     for (int i = 0; i < TWI_SCALAR_OPS; i++) {
         const char *op = twi_scalar_ops[i].op;
@@ -1215,6 +1218,10 @@ static int all_scalars(tw_graph *g, tw_dtype T, tw_output x, tw_output y, tw_out
     made[count++] = tw_logical_and(g, less, equal);
     made[count++] = tw_logical_or(g, less, tw_logical_not(g, equal));
     made[count++] = tw_cast(g, less, T);
+    for (int i = 0; i < MANY_TERMS; i++)
+        many[i] = i % 3 ? x : y;
+    if (T == TW_FLOAT32)
+        made[count++] = tw_add_n(g, many, MANY_TERMS);
     return count;
 }
 
