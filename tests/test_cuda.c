@@ -828,10 +828,10 @@ static void batch_norms_and_means_of_windows_on_the_card_are_those_of_the_cpu(vo
     for (int training = 0; training < 2; training++)
         for (int t = 0; t < FLOATS; t++) {
             compare_batch_norms(floats[t], TW_SHAPE(3, 17, 19, 5), versions[0], training); /* rows in several parts */
-            compare_batch_norms(floats[t], TW_SHAPE(5, 7, 7, 267), versions[0], training); /* three blocks of channels */
+            compare_batch_norms(floats[t], TW_SHAPE(5, 7, 7, 267), versions[0], training); /* and channels in many */
             compare_batch_norms(floats[t], TW_SHAPE(1, 1, 1, 3), versions[0], training);
             compare_batch_norms(floats[t], TW_SHAPE(2, 23, 29, 16), versions[0], training); /* whole quads */
-            compare_batch_norms(floats[t], TW_SHAPE(1, 3, 5, 132), versions[0], training);  /* two blocks of channels */
+            compare_batch_norms(floats[t], TW_SHAPE(1, 3, 5, 132), versions[0], training);
             compare_batch_norm_relus(floats[t], TW_SHAPE(2, 23, 29, 16), training);
             compare_batch_norms(floats[t], TW_SHAPE(0, 3, 5, 7), versions[0], training);
             compare_batch_norms(floats[t], TW_SHAPE(2, 3, 5, 33), versions[1], training);
@@ -840,6 +840,7 @@ static void batch_norms_and_means_of_windows_on_the_card_are_those_of_the_cpu(vo
             if (floats[t] == TW_FLOAT32)
                 compare_batch_norms(floats[t], TW_SHAPE(2, 3, 5, 33), versions[2], training);
         }
+    compare_batch_norms(TW_FLOAT32, TW_SHAPE(3, 107, 103, 29), versions[0], true); /* threads come back for more rows */
     for (int t = 0; t < FLOATS; t++)
         for (int valid = 0; valid < 2; valid++)
             for (int batch = 0; batch < 3; batch += 2) {
@@ -1277,10 +1278,13 @@ static bool takes(const char *op, tw_dtype T)
                                           : strncmp(op, "Logical", 7) && !(T == TW_BFLOAT16 && !strcmp(op, "DivNoNan"));
 }
 
+enum { MANY_TERMS = 70 };
+
 /* Every op of two numbers and of what comes of comparing them, on one device. */
 static int all_scalars(tw_graph *g, tw_dtype T, tw_output x, tw_output y, tw_output *made)
 {
     int count = 0;
+    tw_output many[MANY_TERMS];
     tw_output less = tw_less(g, x, y), equal = tw_equal(g, x, y);
     for (int i = 0; i < TWI_SCALAR_OPS; i++) {
         const char *op = twi_scalar_ops[i].op;
@@ -1293,6 +1297,10 @@ static int all_scalars(tw_graph *g, tw_dtype T, tw_output x, tw_output y, tw_out
     made[count++] = tw_logical_and(g, less, equal);
     made[count++] = tw_logical_or(g, less, tw_logical_not(g, equal));
     made[count++] = tw_cast(g, less, T);
+    for (int i = 0; i < MANY_TERMS; i++)
+        many[i] = i % 3 ? x : y;
+    if (T == TW_FLOAT32)
+        made[count++] = tw_add_n(g, many, MANY_TERMS);
     return count;
 }
 
@@ -1380,7 +1388,7 @@ static void run_loss(const char *device, tw_tensor *logits, tw_tensor *labels, b
 
 enum { WEIGHTS_LOST = 150 }; /* more than a launch takes */
 
-/* The L2 losses of weights of many sizes, one of them empty. */
+/* The L2 losses of weights of many sizes: one is empty, and of the last there is more than blocks take at once. */
 static void run_l2_losses(const char *device, tw_dtype T, const char *disable, tw_tensor **values, bool *joined)
 {
     tw_error error = {0};
@@ -1389,7 +1397,8 @@ static void run_l2_losses(const char *device, tw_dtype T, const char *disable, t
     tw_output losses[WEIGHTS_LOST];
     TW_DEVICE(g, "%s", device)
         for (int i = 0; i < WEIGHTS_LOST; i++) {
-            tw_tensor *some = filled(T, TW_SHAPE(i % 50 == 1 ? 4096 : i % 50 == 2 ? 9001 : i * 3), (unsigned)i);
+            int64_t size = i % 50 == 1 ? 4096 : i % 50 == 2 ? 9001 : i == WEIGHTS_LOST - 1 ? 1600001 : i * 3;
+            tw_tensor *some = filled(T, TW_SHAPE(size), (unsigned)i);
             losses[i] = tw_l2_loss(g, tw_constant(g, some));
             tw_tensor_release(some);
         }

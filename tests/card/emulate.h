@@ -53,6 +53,11 @@ static inline unsigned atomicInc(unsigned *counter, unsigned most)
     return before;
 }
 
+static inline void __syncwarp(void)
+{
+    card_exchange(0, (int)card_lane());
+}
+
 static inline float __shfl_sync(unsigned, float value, int from)
 {
     return card_exchange(value, from);

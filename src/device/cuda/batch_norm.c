@@ -8,11 +8,6 @@
 
 #define FLOATS (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16))
 
-typedef struct normalization {
-    twi_cuda_batch_norm plan;
-    unsigned *counters; /* last_block.cuh */
-} normalization;
-
 /* The image is behind `gradients` inputs. */
 static tw_status accepts(const twi_prepare *p, int gradients)
 {
@@ -21,9 +16,9 @@ static tw_status accepts(const twi_prepare *p, int gradients)
         return twi_fail(p->error, TW_UNIMPLEMENTED, "%s supports NHWC only", p->op);
     if (x->elements > TWI_CUDA_MOST_ELEMENTS)
         return twi_fail(p->error, TW_UNIMPLEMENTED, "%s of more than %d elements", p->op, TWI_CUDA_MOST_ELEMENTS);
-    if (x->shape.rank == 4 && x->shape.dims[3] > TWI_CUDA_COUNTERS * TWI_CUDA_CHANNELS_OF_COUNTER)
+    if (x->shape.rank == 4 && x->shape.dims[3] > TWI_CUDA_MOST_CHANNELS)
         return twi_fail(p->error, TW_UNIMPLEMENTED, "%s on a GPU takes up to %d channels, got %lld", p->op,
-                        TWI_CUDA_COUNTERS * TWI_CUDA_CHANNELS_OF_COUNTER, (long long)x->shape.dims[3]);
+                        TWI_CUDA_MOST_CHANNELS, (long long)x->shape.dims[3]);
     return TW_OK;
 }
 
@@ -58,18 +53,16 @@ static tw_status prepare(twi_prepare *p, bool relu, int gradients, int read, int
         if (!tw_shape_equal(p->inputs[i < gradients ? i : first + vectors].shape, x))
             return twi_fail(p->error, TW_INVALID_ARGUMENT, "input %d is not of the image's shape",
                             i < gradients ? i : first + vectors);
-    normalization n = {.counters = NULL};
-    n.plan = (twi_cuda_batch_norm){
+    twi_cuda_batch_norm plan = {
         .rows = (int)(x.dims[3] ? x.dims[0] * x.dims[1] * x.dims[2] : 0),
         .channels = (int)x.dims[3],
         .epsilon = twi_attr_float(p->attrs, "epsilon", 0.0001f),
         .training = twi_attr_bool(p->attrs, "is_training", true),
         .relu = relu,
     };
-    p->workspace = twi_cuda_batch_norm_plan(&n.plan);
+    p->workspace = twi_cuda_batch_norm_plan(&plan);
     p->can_overwrite[0] = true;
-    tw_status status = twi_cuda_take_counters(p, &n.counters);
-    return status != TW_OK ? status : twi_keep(p, &n, sizeof n);
+    return twi_keep(p, &plan, sizeof plan);
 }
 
 static tw_status prepare_norm(twi_prepare *p)
@@ -96,13 +89,13 @@ static tw_status prepare_norm_relu_grad(twi_prepare *p)
  * variance. */
 static tw_status run_norm(const twi_run *r)
 {
-    const normalization *n = r->state;
+    const twi_cuda_batch_norm *plan = r->state;
     twi_cuda_moments to = {r->outputs[3], r->outputs[4], r->outputs[1], r->outputs[2]};
     twi_cuda_normed in = {.x = r->inputs[0], .scale = r->inputs[1], .offset = r->inputs[2], .mean = r->inputs[3],
                           .variance = r->inputs[4], .side = r->num_inputs > 5 ? r->inputs[5] : NULL};
-    tw_status status = TWI_LAUNCH(r, twi_cuda_batch_norm_run(r->stream, r->input_operands[0].dtype, &n->plan, &in,
-                                                             &to, r->outputs[0], r->workspace, n->counters));
-    for (int i = 1; i < 5 && !n->plan.training && status == TW_OK; i++)
+    tw_status status = TWI_LAUNCH(r, twi_cuda_batch_norm_run(r->stream, r->input_operands[0].dtype, plan, &in, &to,
+                                                             r->outputs[0], r->workspace));
+    for (int i = 1; i < 5 && !plan->training && status == TW_OK; i++)
         status = TWI_LAUNCH(r, cudaMemcpyAsync(r->outputs[i], r->inputs[i % 2 ? 3 : 4], r->output_operands[i].bytes,
                                                cudaMemcpyDeviceToDevice, r->stream));
     return status;
@@ -110,10 +103,9 @@ static tw_status run_norm(const twi_run *r)
 
 static tw_status run_gradient(const twi_run *r, twi_cuda_normed in, void *dside)
 {
-    const normalization *n = r->state;
-    return TWI_LAUNCH(r, twi_cuda_batch_norm_grad(r->stream, r->output_operands[0].dtype, &n->plan, &in, r->outputs[0],
-                                                  r->outputs[1], r->outputs[2], dside, r->workspace,
-                                                  n->counters));
+    const twi_cuda_batch_norm *plan = r->state;
+    return TWI_LAUNCH(r, twi_cuda_batch_norm_grad(r->stream, r->output_operands[0].dtype, plan, &in, r->outputs[0],
+                                                  r->outputs[1], r->outputs[2], dside, r->workspace));
 }
 
 /* dy, x, scale, mean, variance: dx, dscale, doffset, and two zeros. */

@@ -1,32 +1,43 @@
 /* batch_norm.cu - batch normalization, with a sum and a ReLU behind it, and the gradients. x is [rows, channels]; a block
- * takes neighbouring channels of one part of the rows, a thread a quad of them. Of the blocks that share channels the last
- * merges what all have found, so that each way is two launches. Sizes alone say which rows meet in which order. */
+ * takes neighbouring channels, a thread a quad of them in every so many rows.
+ *
+ * Each way is two launches. In the first the rows are cut into parts, and a block finds what is true of its part. In
+ * the second every block merges all parts for itself while its first rows are on their way: that is one more read for a
+ * thread, where a block that came last and did it for all would have the second launch wait. Sizes alone say which rows
+ * meet in which order, and two who merge what they have found get the same bits. */
 #include "device/cuda/images.cuh"
-#include "device/cuda/last_block.cuh"
 
-static const int TOGETHER = 8; /* rows whose quads a thread has at hand while it sums, */
-static const int SIDE_BY_SIDE = 4; /* and while it writes; loads do not wait for each other */
+static const int NORM_THREADS = 512, WARP = 32, WARPS = NORM_THREADS / WARP;
+static const int MOST_QUADS = 8;    /* of a block */
+static const int NORM_BLOCKS = 128; /* one for each multiprocessor of a large card */
+static const int LEAST_ROWS = 4;    /* of a thread, before there is another block */
 
-/* Blocks that a multiprocessor has room for: registers hold what these read, bytes enough to keep memory busy. */
-template <typename T, bool WHOLE> static constexpr int AT_ONCE = WHOLE ? 8 / sizeof(T) : 2;
+/* Rows that a thread has at hand: loads do not wait for each other, and are bytes enough to keep memory busy. */
+template <typename T> static constexpr int TOGETHER = 16 / sizeof(T);
 
 /* How many values there are in each channel of a quad, their means, and sums of squares of what they differ from it. */
-struct alignas(16) moments {
+struct moments {
     float mean[QUAD], squares[QUAD], count;
 };
 
-/* Of dy, and of dy * (x - mean); or their means over the rows. */
-struct alignas(16) sums {
+/* Of dy, and of dy * (x - mean). */
+struct sums {
     float gradients[QUAD], products[QUAD];
+};
+
+/* Either of a part; how many rows a part has is known. */
+struct part {
+    vector<float, QUAD> first, second;
 };
 
 static __device__ __forceinline__ void merge(moments *a, const moments &b)
 {
-    float count = a->count + b.count, share = count == 0 ? 0 : b.count / count, weight = a->count * share;
+    float count = a->count + b.count, inverse = count == 0 ? 0 : __fdividef(1, count);
+    float own = a->count * inverse, others = b.count * inverse, weight = a->count * b.count * inverse;
     for (int k = 0; k < QUAD; k++) {
         float apart = b.mean[k] - a->mean[k];
-        a->mean[k] += apart * share;
-        a->squares[k] += b.squares[k] + apart * apart * weight;
+        a->mean[k] = a->mean[k] * own + b.mean[k] * others;
+        a->squares[k] = a->squares[k] + b.squares[k] + apart * apart * weight;
     }
     a->count = count;
 }
@@ -39,66 +50,68 @@ static __device__ __forceinline__ void merge(sums *a, const sums &b)
     }
 }
 
-/* What the rows of threads of a block have found in each channel, as one, in row 0. */
-template <typename V> static __device__ V merge_rows(V value)
+/* What the lane that differs by `step` has. */
+template <typename V> static __device__ __forceinline__ V other_lane(const V &value, int step)
 {
-    __shared__ V values[THREADS];
-    unsigned at = threadIdx.y * blockDim.x + threadIdx.x;
-    values[at] = value;
-    for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (threadIdx.y < half) {
-            merge(&value, values[at + half * blockDim.x]);
-            values[at] = value;
-        }
-    }
-    return value;
+    V other;
+    const float *from = (const float *)&value;
+    float *to = (float *)&other;
+#pragma unroll
+    for (unsigned i = 0; i < sizeof(V) / sizeof(float); i++)
+        to[i] = __shfl_xor_sync(0xffffffffu, from[i], step);
+    return other;
 }
 
-/* Which quad of channels is the thread's, and where it begins. */
+/* What the lanes of a warp have found in each quad, as one, in all of them. */
+template <typename V> static __device__ __forceinline__ void merge_warp(V *value)
+{
+    for (int step = (int)blockDim.x; step < WARP; step *= 2)
+        merge(value, other_lane(*value, step));
+}
+
+/* The same of a block, all of whose threads come. Each warp merges what all have found. */
+template <typename V> static __device__ __forceinline__ void merge_block(V *value)
+{
+    __shared__ V found[WARPS * MOST_QUADS];
+    const int width = (int)blockDim.x, thread = (int)threadIdx.y * width + (int)threadIdx.x, lane = thread % WARP;
+    merge_warp(value);
+    if (lane < width)
+        found[thread / WARP * width + lane] = *value;
+    __syncthreads();
+    *value = {};
+    for (int i = lane; i < WARPS * width; i += WARP)
+        merge(value, found[i]);
+    merge_warp(value);
+}
+
+/* Which quad of channels is the thread's. */
 static __device__ __forceinline__ int quad_of_thread(void)
 {
     return (int)(blockIdx.y * blockDim.x + threadIdx.x);
 }
 
-/* The first row of the block's part, and the first behind it. */
-static __device__ __forceinline__ int part_of_block(const twi_cuda_batch_norm &b, int *end)
+/* The first row of a part, and the first behind it. */
+static __device__ __forceinline__ int begin_of(const twi_cuda_batch_norm &b, int part)
 {
-    int begin = (int)blockIdx.x * b.rows_of_part;
-    *end = min(begin + b.rows_of_part, b.rows);
-    return begin;
+    return min(part * b.rows_of_part, b.rows);
 }
 
-static __device__ __forceinline__ int quads_of_row(const twi_cuda_batch_norm &b)
+/* Of the rows that a thread takes in a launch over all of them, `rows` at a time, the first; and how far it is to the
+ * first of the next time. */
+static __device__ __forceinline__ int first_row(int rows, int *stride)
+{
+    *stride = (int)(gridDim.x * blockDim.y) * rows;
+    return (int)(blockIdx.x * blockDim.y) * rows + (int)threadIdx.y;
+}
+
+static __host__ __device__ __forceinline__ int quads_of_row(const twi_cuda_batch_norm &b)
 {
     return (b.channels + QUAD - 1) / QUAD;
 }
 
-/* A quad as it lies in memory. Whole ones move as words, which take fewer registers and instructions. */
-template <typename T> union alignas(QUAD * sizeof(T)) raw_quad {
-    uint32_t words[QUAD * sizeof(T) / sizeof(uint32_t)];
-    vector<T, QUAD> numbers;
-};
-
-static __device__ __forceinline__ float number_of(const raw_quad<float> &quad, int k)
-{
-    return __uint_as_float(quad.words[k]);
-}
-
-/* One instruction: a bfloat16 is the upper half of the float. */
-static __device__ __forceinline__ float number_of(const raw_quad<__nv_bfloat16> &quad, int k)
-{
-    return __uint_as_float(k % 2 ? quad.words[k / 2] & 0xffff0000u : quad.words[k / 2] << 16);
-}
-
-static __device__ __forceinline__ float number_of(const raw_quad<__half> &quad, int k)
-{
-    return __half2float(__ushort_as_half((unsigned short)(quad.words[k / 2] >> k % 2 * 16)));
-}
-
 /* Quads of a thread's rows. Those of several tensors are taken before the first is looked at. */
 template <typename T, int ROWS> struct quads_of_rows {
-    raw_quad<T> of[ROWS];
+    raw<T, QUAD> of[ROWS];
 
     __device__ __forceinline__ float at(int i, int k) const
     {
@@ -106,18 +119,19 @@ template <typename T, int ROWS> struct quads_of_rows {
     }
 };
 
-/* From row `first` on; 0 from row `end` on, and where there is no tensor. */
+/* From row `first` on; 0 from row `end` on, and where there is no tensor or no such channel. */
 template <bool WHOLE, int ROWS, typename T>
-static __device__ __forceinline__ quads_of_rows<T, ROWS> take_rows(const twi_cuda_batch_norm &b, const T *from, int first,
-                                                                   int end, int c)
+static __device__ __forceinline__ quads_of_rows<T, ROWS> take_rows(const twi_cuda_batch_norm &b, const void *tensor,
+                                                                   int first, int end, int c)
 {
     quads_of_rows<T, ROWS> rows = {};
-    if (from)
+    if (tensor && c < b.channels)
+#pragma unroll
         for (int i = 0; i < ROWS; i++) {
             int row = first + i * (int)blockDim.y;
-            const T *quad = from + (unsigned)(row * b.channels + c);
+            const T *quad = (const T *)tensor + (unsigned)(row * b.channels + c);
             if (WHOLE && row < end)
-                rows.of[i] = *(const raw_quad<T> *)quad;
+                rows.of[i] = *(const raw<T, QUAD> *)quad;
             else
                 for (int k = 0; k < QUAD && !WHOLE && row < end && c + k < b.channels; k++)
                     rows.of[i].numbers.at[k] = quad[k];
@@ -125,23 +139,60 @@ static __device__ __forceinline__ quads_of_rows<T, ROWS> take_rows(const twi_cud
     return rows;
 }
 
-/* Called by all threads with what they have found in their block's part. True where `all` is now what is true of all
- * rows: in row 0 of the threads of that block of its channels which comes last. */
-template <typename V>
-static __device__ __forceinline__ bool merge_parts(const twi_cuda_batch_norm &b, V *parts, unsigned *counters, V *all)
+/* ---- parts ------------------------------------------------------------------------------------------------------ */
+
+static __device__ __forceinline__ part part_of(const moments &m)
 {
-    const unsigned quad = (unsigned)quad_of_thread(), each = (unsigned)quads_of_row(b);
-    *all = merge_rows(*all);
-    if (threadIdx.y == 0 && quad < each)
-        parts[blockIdx.x * each + quad] = *all;
-    if (!comes_last(counters + blockIdx.y, gridDim.x))
-        return false;
-    *all = {};
-#pragma unroll 4
-    for (unsigned part = threadIdx.y; part < gridDim.x && quad < each; part += blockDim.y)
-        merge(all, parts[part * each + quad]);
-    *all = merge_rows(*all);
-    return threadIdx.y == 0 && quad < each;
+    return {narrow<float, QUAD>(m.mean), narrow<float, QUAD>(m.squares)};
+}
+
+static __device__ __forceinline__ part part_of(const sums &s)
+{
+    return {narrow<float, QUAD>(s.gradients), narrow<float, QUAD>(s.products)};
+}
+
+static __device__ __forceinline__ void take_part(const part &p, int rows, moments *m)
+{
+    widen(p.first, m->mean);
+    widen(p.second, m->squares);
+    m->count = (float)rows;
+}
+
+static __device__ __forceinline__ void take_part(const part &p, int, sums *s)
+{
+    widen(p.first, s->gradients);
+    widen(p.second, s->products);
+}
+
+/* Leaves what the block's threads have found in its part of the rows. */
+template <typename V>
+static __device__ __forceinline__ void leave_part(const twi_cuda_batch_norm &b, part *parts, V *found)
+{
+    const int quad = quad_of_thread();
+    merge_block(found);
+    if (threadIdx.y == 0 && quad < quads_of_row(b))
+        parts[(int)blockIdx.x * quads_of_row(b) + quad] = part_of(*found);
+}
+
+/* What is true of all rows; no block has more parts than rows of threads. */
+template <typename V>
+static __device__ __forceinline__ V merge_parts(const twi_cuda_batch_norm &b, const part *parts)
+{
+    const int quad = quad_of_thread(), p = (int)threadIdx.y;
+    V all = {};
+    if (p < b.parts && quad < quads_of_row(b)) {
+        const part own = {load<QUAD, QUAD>(parts[p * quads_of_row(b) + quad].first.at),
+                          load<QUAD, QUAD>(parts[p * quads_of_row(b) + quad].second.at)};
+        take_part(own, begin_of(b, p + 1) - begin_of(b, p), &all);
+    }
+    merge_block(&all);
+    return all;
+}
+
+/* Whether the thread is the one that tells of its quad what is true of all rows. */
+static __device__ __forceinline__ bool tells(void)
+{
+    return blockIdx.x == 0 && threadIdx.y == 0;
 }
 
 /* ---- forward -------------------------------------------------------------------------------------------------------- */
@@ -150,17 +201,18 @@ static __device__ __forceinline__ bool merge_parts(const twi_cuda_batch_norm &b,
 template <typename T, bool WHOLE>
 static __device__ __forceinline__ moments moments_of(const twi_cuda_batch_norm &b, const T *x, int row, int end, int c)
 {
-    quads_of_rows<T, TOGETHER> rows = take_rows<WHOLE, TOGETHER>(b, x, row, end, c);
+    constexpr int ROWS = TOGETHER<T>;
+    const auto rows = take_rows<WHOLE, ROWS, T>(b, x, row, end, c);
     moments some = {};
-    for (int i = 0; i < TOGETHER; i++) {
+    for (int i = 0; i < ROWS; i++) {
         some.count += row + i * (int)blockDim.y < end;
         for (int k = 0; k < QUAD; k++)
             some.mean[k] += rows.at(i, k);
     }
-    float inverse = 1 / some.count;
+    float inverse = __fdividef(1, some.count);
     for (int k = 0; k < QUAD; k++)
         some.mean[k] *= inverse;
-    for (int i = 0; i < TOGETHER; i++)
+    for (int i = 0; i < ROWS; i++)
         for (int k = 0; k < QUAD; k++) {
             float apart = i < some.count ? rows.at(i, k) - some.mean[k] : 0;
             some.squares[k] += apart * apart;
@@ -168,30 +220,27 @@ static __device__ __forceinline__ moments moments_of(const twi_cuda_batch_norm &
     return some;
 }
 
-static __device__ __forceinline__ void put_moments(const twi_cuda_batch_norm &b, const moments &all,
-                                                   const twi_cuda_moments &to, int quad)
+template <typename T, bool WHOLE>
+static __global__ void __launch_bounds__(NORM_THREADS, 1)
+    moments_kernel(twi_cuda_batch_norm b, const T *x, part *parts)
 {
-    float bessel = (float)((double)b.rows / (double)(b.rows > 1 ? b.rows - 1 : 1));
-    for (int k = 0; k < QUAD && quad * QUAD + k < b.channels; k++) {
-        int c = quad * QUAD + k;
-        float variance = b.rows ? all.squares[k] / (float)b.rows : 0;
-        to.mean[c] = all.mean[k];
-        to.variance[c] = variance;
-        to.batch_mean[c] = b.rows ? all.mean[k] : NAN;
-        to.batch_variance[c] = b.rows ? variance * bessel : NAN;
-    }
+    const int c = quad_of_thread() * QUAD, end = begin_of(b, (int)blockIdx.x + 1);
+    moments all = {};
+    for (int row = begin_of(b, (int)blockIdx.x) + (int)threadIdx.y; row < end; row += TOGETHER<T> * (int)blockDim.y)
+        merge(&all, moments_of<T, WHOLE>(b, x, row, end, c));
+    leave_part(b, parts, &all);
 }
 
-template <typename T, bool WHOLE>
-static __global__ void __launch_bounds__(THREADS, AT_ONCE<T, WHOLE>)
-    moments_kernel(twi_cuda_batch_norm b, const T *x, twi_cuda_moments to, moments *parts, unsigned *counters)
+static __device__ __forceinline__ void put_moments(const twi_cuda_batch_norm &b, const moments &all,
+                                                   const twi_cuda_moments &to, int c)
 {
-    int quad = quad_of_thread(), c = quad * QUAD, end, begin = part_of_block(b, &end);
-    moments all = {};
-    for (int row = begin + (int)threadIdx.y; row < end && c < b.channels; row += TOGETHER * (int)blockDim.y)
-        merge(&all, moments_of<T, WHOLE>(b, x, row, end, c));
-    if (merge_parts(b, parts, counters, &all))
-        put_moments(b, all, to, quad);
+    for (int k = 0; k < QUAD && c + k < b.channels; k++) {
+        float variance = all.squares[k] * b.share;
+        to.mean[c + k] = all.mean[k];
+        to.variance[c + k] = variance;
+        to.batch_mean[c + k] = b.rows ? all.mean[k] : NAN;
+        to.batch_variance[c + k] = b.rows ? variance * b.bessel : NAN;
+    }
 }
 
 /* What a quad's values are normalized with. */
@@ -199,18 +248,25 @@ struct quad_norm {
     float middle[QUAD], factor[QUAD], shift[QUAD];
 };
 
+/* Of moments that are given; 0 where none are. */
 template <bool WHOLE>
-static __device__ __forceinline__ quad_norm norm_of(const twi_cuda_batch_norm &b, const twi_cuda_normed &in, int c)
+static __device__ __forceinline__ quad_norm take_norm(const twi_cuda_batch_norm &b, const twi_cuda_normed &in, int c,
+                                                      float (&variance)[QUAD])
 {
     quad_norm own;
-    float variance[QUAD];
-    take_quad<WHOLE>(own.middle, in.mean, c, b.channels);
+    take_quad<WHOLE>(own.middle, in.mean, in.mean ? c : b.channels, b.channels);
     take_quad<WHOLE>(own.factor, in.scale, c, b.channels);
     take_quad<WHOLE>(own.shift, in.offset, in.offset ? c : b.channels, b.channels);
-    take_quad<WHOLE>(variance, in.variance, c, b.channels);
-    for (int k = 0; k < QUAD; k++)
-        own.factor[k] *= rsqrtf(variance[k] + b.epsilon);
+    take_quad<WHOLE>(variance, in.variance, in.variance ? c : b.channels, b.channels);
     return own;
+}
+
+/* The factor is the scale before. */
+static __device__ __forceinline__ void divide_by_deviation(const twi_cuda_batch_norm &b, const float (&variance)[QUAD],
+                                                           quad_norm *own)
+{
+    for (int k = 0; k < QUAD; k++)
+        own->factor[k] *= rsqrtf(variance[k] + b.epsilon);
 }
 
 static __device__ __forceinline__ float normalize(const quad_norm &own, int k, float x)
@@ -218,18 +274,31 @@ static __device__ __forceinline__ float normalize(const quad_norm &own, int k, f
     return (x - own.middle[k]) * own.factor[k] + own.shift[k];
 }
 
+/* While training, the moments are those of the parts, and are told. */
 template <typename T, bool WHOLE>
-static __global__ void __launch_bounds__(THREADS, AT_ONCE<T, WHOLE>) normalize_kernel(twi_cuda_batch_norm b, twi_cuda_normed in, T *y)
+static __global__ void __launch_bounds__(NORM_THREADS, 1)
+    normalize_kernel(twi_cuda_batch_norm b, twi_cuda_normed in, twi_cuda_moments to, const part *parts, T *y)
 {
-    const int c = quad_of_thread() * QUAD, step = (int)blockDim.y, stride = (int)gridDim.x * SIDE_BY_SIDE * step;
-    if (c >= b.channels)
-        return;
-    const quad_norm own = norm_of<WHOLE>(b, in, c);
-    for (int first = (int)blockIdx.x * SIDE_BY_SIDE * step + (int)threadIdx.y; first < b.rows; first += stride) {
-        auto x = take_rows<WHOLE, SIDE_BY_SIDE>(b, (const T *)in.x, first, b.rows, c);
-        auto sides = take_rows<WHOLE, SIDE_BY_SIDE>(b, (const T *)in.side, first, b.rows, c);
+    constexpr int ROWS = TOGETHER<T>;
+    const int c = quad_of_thread() * QUAD, step = (int)blockDim.y;
+    int stride, first = first_row(ROWS, &stride);
+    auto x = take_rows<WHOLE, ROWS, T>(b, in.x, first, b.rows, c);
+    auto sides = take_rows<WHOLE, ROWS, T>(b, in.side, first, b.rows, c);
+    float variance[QUAD];
+    quad_norm own = take_norm<WHOLE>(b, in, c, variance);
+    if (b.training) {
+        const moments all = merge_parts<moments>(b, parts);
+        if (tells())
+            put_moments(b, all, to, c);
+        for (int k = 0; k < QUAD; k++) {
+            own.middle[k] = all.mean[k];
+            variance[k] = all.squares[k] * b.share;
+        }
+    }
+    divide_by_deviation(b, variance, &own);
+    while (first < b.rows && c < b.channels) {
 #pragma unroll
-        for (int i = 0; i < SIDE_BY_SIDE && first + i * step < b.rows; i++) {
+        for (int i = 0; i < ROWS && first + i * step < b.rows; i++) {
             float values[QUAD];
             for (int k = 0; k < QUAD; k++) {
                 values[k] = normalize(own, k, x.at(i, k)) + sides.at(i, k);
@@ -237,107 +306,126 @@ static __global__ void __launch_bounds__(THREADS, AT_ONCE<T, WHOLE>) normalize_k
             }
             put_quad<WHOLE>(y + (unsigned)((first + i * step) * b.channels + c), values, c, b.channels);
         }
+        first += stride;
+        if (first < b.rows) {
+            x = take_rows<WHOLE, ROWS, T>(b, in.x, first, b.rows, c);
+            sides = take_rows<WHOLE, ROWS, T>(b, in.side, first, b.rows, c);
+        }
     }
 }
 
 /* ---- backward ------------------------------------------------------------------------------------------------------- */
 
-/* Of a thread's rows: x, and the gradient of what the normalization gave. */
-struct row_gradients {
-    float x[SIDE_BY_SIDE][QUAD], gradients[SIDE_BY_SIDE][QUAD];
+/* What the gradient of what the normalization gave is made of. */
+template <typename T, int ROWS> struct taken {
+    quads_of_rows<T, ROWS> x, one, other, y;
 };
 
-/* The gradient is the sum of those given, where the ReLU was open. */
-template <typename T, bool WHOLE>
-static __device__ __forceinline__ row_gradients gradients_of(const twi_cuda_batch_norm &b, const twi_cuda_normed &in,
-                                                             const quad_norm &own, int first, int end, int c)
+template <bool WHOLE, int ROWS, typename T>
+static __device__ __forceinline__ taken<T, ROWS> take(const twi_cuda_batch_norm &b, const twi_cuda_normed &in,
+                                                      int first, int end, int c)
 {
-    auto x = take_rows<WHOLE, SIDE_BY_SIDE>(b, (const T *)in.x, first, end, c);
-    auto one = take_rows<WHOLE, SIDE_BY_SIDE>(b, (const T *)in.gradients[0], first, end, c);
-    auto other = take_rows<WHOLE, SIDE_BY_SIDE>(b, (const T *)in.gradients[1], first, end, c);
-    auto y = take_rows<WHOLE, SIDE_BY_SIDE>(b, (const T *)in.y, first, end, c);
-    row_gradients rows;
-    for (int i = 0; i < SIDE_BY_SIDE; i++)
-        for (int k = 0; k < QUAD; k++) {
-            rows.x[i][k] = x.at(i, k);
-            float output = in.y ? y.at(i, k) : normalize(own, k, rows.x[i][k]);
-            float gradient = one.at(i, k) + other.at(i, k);
-            rows.gradients[i][k] = !b.relu || output > 0 ? gradient : 0;
-        }
+    taken<T, ROWS> rows;
+    rows.x = take_rows<WHOLE, ROWS, T>(b, in.x, first, end, c);
+    rows.one = take_rows<WHOLE, ROWS, T>(b, in.gradients[0], first, end, c);
+    rows.other = take_rows<WHOLE, ROWS, T>(b, in.gradients[1], first, end, c);
+    rows.y = take_rows<WHOLE, ROWS, T>(b, in.y, first, end, c);
     return rows;
 }
 
-/* The gradients of scale and offset, and what the rows' have in common. */
-static __device__ __forceinline__ sums put_sums(const twi_cuda_batch_norm &b, const sums &all, const float *variance,
-                                                float *dscale, float *doffset, int quad)
+/* In row i: the sum of the gradients given, where the ReLU was open. */
+template <typename T, int ROWS>
+static __device__ __forceinline__ float gradient_of(const twi_cuda_batch_norm &b, const twi_cuda_normed &in,
+                                                    const quad_norm &own, const taken<T, ROWS> &rows, int i, int k)
 {
-    float rows = b.rows ? (float)b.rows : 1;
-    sums mean = {};
-    for (int k = 0; k < QUAD && quad * QUAD + k < b.channels; k++) {
-        int c = quad * QUAD + k;
-        float root = rsqrtf(variance[c] + b.epsilon);
-        doffset[c] = all.gradients[k];
-        dscale[c] = all.products[k] * root;
-        mean.gradients[k] = b.training ? all.gradients[k] / rows : 0;
-        mean.products[k] = b.training ? all.products[k] / rows * root * root : 0;
-    }
-    return mean;
+    float output = in.y ? rows.y.at(i, k) : normalize(own, k, rows.x.at(i, k));
+    return !b.relu || output > 0 ? rows.one.at(i, k) + rows.other.at(i, k) : 0;
 }
 
 template <typename T, bool WHOLE>
-static __global__ void __launch_bounds__(THREADS, AT_ONCE<T, WHOLE>)
-    sums_kernel(twi_cuda_batch_norm b, twi_cuda_normed in, float *dscale, float *doffset, sums *means, sums *parts,
-                unsigned *counters)
+static __global__ void __launch_bounds__(NORM_THREADS, 1)
+    sums_kernel(twi_cuda_batch_norm b, twi_cuda_normed in, part *parts)
 {
-    int quad = quad_of_thread(), c = quad * QUAD, end, begin = part_of_block(b, &end);
-    const quad_norm own = norm_of<WHOLE>(b, in, c);
+    constexpr int ROWS = TOGETHER<T>;
+    const int c = quad_of_thread() * QUAD, end = begin_of(b, (int)blockIdx.x + 1);
+    int row = begin_of(b, (int)blockIdx.x) + (int)threadIdx.y;
+    auto rows = take<WHOLE, ROWS, T>(b, in, row, end, c);
+    float variance[QUAD];
+    quad_norm own = take_norm<WHOLE>(b, in, c, variance);
+    divide_by_deviation(b, variance, &own);
     sums all = {};
-    for (int row = begin + (int)threadIdx.y; row < end && c < b.channels; row += SIDE_BY_SIDE * (int)blockDim.y) {
-        const row_gradients rows = gradients_of<T, WHOLE>(b, in, own, row, end, c);
-        for (int i = 0; i < SIDE_BY_SIDE; i++)
+    while (row < end) {
+        for (int i = 0; i < ROWS; i++)
             for (int k = 0; k < QUAD; k++) {
-                all.gradients[k] += rows.gradients[i][k];
-                all.products[k] += rows.gradients[i][k] * (rows.x[i][k] - own.middle[k]);
+                float gradient = gradient_of(b, in, own, rows, i, k);
+                all.gradients[k] += gradient;
+                all.products[k] += gradient * (rows.x.at(i, k) - own.middle[k]);
             }
+        row += ROWS * (int)blockDim.y;
+        if (row < end)
+            rows = take<WHOLE, ROWS, T>(b, in, row, end, c);
     }
-    if (merge_parts(b, parts, counters, &all))
-        means[quad] = put_sums(b, all, in.variance, dscale, doffset, quad);
+    leave_part(b, parts, &all);
+}
+
+/* The gradients of scale and offset; the sums become what the rows' gradients have in common. */
+static __device__ __forceinline__ void put_sums(const twi_cuda_batch_norm &b, const float (&variance)[QUAD],
+                                                float *dscale, float *doffset, int c, sums *all)
+{
+    for (int k = 0; k < QUAD; k++) {
+        float root = rsqrtf(variance[k] + b.epsilon);
+        if (tells() && c + k < b.channels) {
+            doffset[c + k] = all->gradients[k];
+            dscale[c + k] = all->products[k] * root;
+        }
+        all->gradients[k] *= b.training ? b.share : 0;
+        all->products[k] *= b.training ? b.share * root * root : 0;
+    }
 }
 
 template <typename T, bool WHOLE>
-static __global__ void __launch_bounds__(THREADS, AT_ONCE<T, WHOLE>)
-    spread_kernel(twi_cuda_batch_norm b, twi_cuda_normed in, const sums *means, T *dx, T *dside)
+static __global__ void __launch_bounds__(NORM_THREADS, 1)
+    spread_kernel(twi_cuda_batch_norm b, twi_cuda_normed in, const part *parts, float *dscale, float *doffset, T *dx,
+                  T *dside)
 {
-    const int c = quad_of_thread() * QUAD, step = (int)blockDim.y, stride = (int)gridDim.x * SIDE_BY_SIDE * step;
-    if (c >= b.channels)
-        return;
-    const quad_norm own = norm_of<WHOLE>(b, in, c);
-    const sums mean = means[c / QUAD];
-    for (int first = (int)blockIdx.x * SIDE_BY_SIDE * step + (int)threadIdx.y; first < b.rows; first += stride) {
-        row_gradients rows = gradients_of<T, WHOLE>(b, in, own, first, b.rows, c);
+    constexpr int ROWS = TOGETHER<T>;
+    const int c = quad_of_thread() * QUAD, step = (int)blockDim.y;
+    int stride, first = first_row(ROWS, &stride);
+    auto rows = take<WHOLE, ROWS, T>(b, in, first, b.rows, c);
+    float variance[QUAD];
+    quad_norm own = take_norm<WHOLE>(b, in, c, variance);
+    sums mean = merge_parts<sums>(b, parts);
+    put_sums(b, variance, dscale, doffset, c, &mean);
+    divide_by_deviation(b, variance, &own);
+    while (first < b.rows && c < b.channels) {
 #pragma unroll
-        for (int i = 0; i < SIDE_BY_SIDE && first + i * step < b.rows; i++) {
-            unsigned to = (unsigned)((first + i * step) * b.channels + c);
-            const float (&own_gradients)[QUAD] = rows.gradients[i];
+        for (int i = 0; i < ROWS && first + i * step < b.rows; i++) {
+            const unsigned to = (unsigned)((first + i * step) * b.channels + c);
+            float gradients[QUAD], values[QUAD];
+            for (int k = 0; k < QUAD; k++) {
+                gradients[k] = gradient_of(b, in, own, rows, i, k);
+                values[k] = own.factor[k] * (gradients[k] - mean.gradients[k] -
+                                             (rows.x.at(i, k) - own.middle[k]) * mean.products[k]);
+            }
             if (dside)
-                put_quad<WHOLE>(dside + to, own_gradients, c, b.channels);
-            for (int k = 0; k < QUAD; k++)
-                rows.x[i][k] = own.factor[k] * (own_gradients[k] - mean.gradients[k] -
-                                                (rows.x[i][k] - own.middle[k]) * mean.products[k]);
-            put_quad<WHOLE>(dx + to, rows.x[i], c, b.channels);
+                put_quad<WHOLE>(dside + to, gradients, c, b.channels);
+            put_quad<WHOLE>(dx + to, values, c, b.channels);
         }
+        first += stride;
+        if (first < b.rows)
+            rows = take<WHOLE, ROWS, T>(b, in, first, b.rows, c);
     }
 }
 
 /* ---- launchers ------------------------------------------------------------------------------------------------------ */
 
-/* As many quads side by side as there are, up to a warp of them. */
+/* As many quads side by side as there are, up to MOST_QUADS. */
 static dim3 threads_of(const twi_cuda_batch_norm *b)
 {
     unsigned width = 1;
-    while (width < 32 && width * QUAD < (unsigned)b->channels)
+    while (width < MOST_QUADS && width * QUAD < (unsigned)b->channels)
         width *= 2;
-    return dim3(width, THREADS / width);
+    return dim3(width, NORM_THREADS / width);
 }
 
 static unsigned columns_of(const twi_cuda_batch_norm *b)
@@ -346,26 +434,28 @@ static unsigned columns_of(const twi_cuda_batch_norm *b)
     return ((unsigned)b->channels + width - 1) / width;
 }
 
-/* So many blocks in all, if there is work for them: each thread takes so many rows at a time. */
-static unsigned blocks_for_rows(const twi_cuda_batch_norm *b, unsigned blocks, int rows)
+/* For the rows of each column of blocks. */
+static unsigned blocks_of(const twi_cuda_batch_norm *b)
 {
-    unsigned each = (unsigned)rows * threads_of(b).y, most = ((unsigned)b->rows + each - 1) / each;
-    unsigned wanted = blocks / (columns_of(b) + 1) + 1;
-    return wanted < most ? wanted : most < 1 ? 1 : most;
+    unsigned each = LEAST_ROWS * threads_of(b).y, wanted = ((unsigned)b->rows + each - 1) / each;
+    unsigned most = (NORM_BLOCKS + columns_of(b) - 1) / columns_of(b);
+    return wanted < 1 ? 1 : wanted < most ? wanted : most;
 }
 
-/* Enough parts to fill a card, and few enough to be merged quickly. */
+/* A part for each block, and for each row of its threads, which merge them, one at most. */
 size_t twi_cuda_batch_norm_plan(twi_cuda_batch_norm *b)
 {
-    int parts = (int)blocks_for_rows(b, 1024, TOGETHER);
+    int parts = (int)(blocks_of(b) < threads_of(b).y ? blocks_of(b) : threads_of(b).y);
     b->rows_of_part = (b->rows + parts - 1) / parts;
     b->parts = b->rows_of_part ? (b->rows + b->rows_of_part - 1) / b->rows_of_part : 1;
-    return (size_t)(b->parts + 1) * (size_t)((b->channels + QUAD - 1) / QUAD) * sizeof(moments);
+    b->share = b->rows ? 1 / (float)b->rows : 0;
+    b->bessel = (float)((double)b->rows / (double)(b->rows > 1 ? b->rows - 1 : 1));
+    return (size_t)b->parts * (size_t)quads_of_row(*b) * sizeof(part);
 }
 
 static dim3 grid_of_rows(const twi_cuda_batch_norm *b)
 {
-    return dim3(blocks_for_rows(b, 2048, SIDE_BY_SIDE), columns_of(b));
+    return dim3(blocks_of(b), columns_of(b));
 }
 
 static bool vectors_are_whole(const twi_cuda_batch_norm *b, const twi_cuda_normed *in)
@@ -374,39 +464,37 @@ static bool vectors_are_whole(const twi_cuda_batch_norm *b, const twi_cuda_norme
 }
 
 cudaError_t twi_cuda_batch_norm_run(cudaStream_t stream, tw_dtype type, const twi_cuda_batch_norm *b,
-                                    const twi_cuda_normed *in, const twi_cuda_moments *to, void *y, void *workspace,
-                                    unsigned *counters)
+                                    const twi_cuda_normed *in, const twi_cuda_moments *to, void *y, void *workspace)
 {
     dim3 grid((unsigned)b->parts, columns_of(b)), threads = threads_of(b);
     bool whole = vectors_are_whole(b, in) && are_whole(b->channels, in->x, in->side, y, NULL);
     twi_cuda_normed with = *in;
+    part *parts = (part *)workspace;
     if (b->channels == 0)
         return cudaSuccess;
     if (b->training) {
         FLOAT_TYPES(type, QUADS(whole, LAUNCH(grid, threads, 0, stream, moments_kernel<T, WHOLE>)(
-                                           *b, (const T *)in->x, *to, (moments *)workspace, counters)))
-        with.mean = to->mean;
-        with.variance = to->variance;
+                                           *b, (const T *)in->x, parts)))
+        with.mean = with.variance = NULL;
     }
     FLOAT_TYPES(type, QUADS(whole, LAUNCH(grid_of_rows(b), threads, 0, stream, normalize_kernel<T, WHOLE>)(
-                                       *b, with, (T *)y)))
+                                       *b, with, *to, parts, (T *)y)))
     return cudaGetLastError();
 }
 
 cudaError_t twi_cuda_batch_norm_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_batch_norm *b,
                                      const twi_cuda_normed *in, void *dx, float *dscale, float *doffset, void *dside,
-                                     void *workspace, unsigned *counters)
+                                     void *workspace)
 {
     dim3 grid((unsigned)b->parts, columns_of(b)), threads = threads_of(b);
     bool whole = vectors_are_whole(b, in) &&
                  are_whole(b->channels, in->x, in->y, in->gradients[0], in->gradients[1]) &&
                  are_whole(b->channels, dx, dside, NULL, NULL);
-    sums *parts = (sums *)workspace, *means = parts + (size_t)b->parts * (size_t)((b->channels + QUAD - 1) / QUAD);
+    part *parts = (part *)workspace;
     if (b->channels == 0)
         return cudaSuccess;
-    FLOAT_TYPES(type, QUADS(whole, LAUNCH(grid, threads, 0, stream, sums_kernel<T, WHOLE>)(
-                                       *b, *in, dscale, doffset, means, parts, counters)))
+    FLOAT_TYPES(type, QUADS(whole, LAUNCH(grid, threads, 0, stream, sums_kernel<T, WHOLE>)(*b, *in, parts)))
     FLOAT_TYPES(type, QUADS(whole, LAUNCH(grid_of_rows(b), threads, 0, stream, spread_kernel<T, WHOLE>)(
-                                       *b, *in, means, (T *)dx, (T *)dside)))
+                                       *b, *in, parts, dscale, doffset, (T *)dx, (T *)dside)))
     return cudaGetLastError();
 }

@@ -1,71 +1,119 @@
-/* l2_loss.cu - half the sums of squares of many tensors at once: a block for each chunk, and the last block to finish adds
- * the parts of each tensor, in their order. */
+/* l2_loss.cu - half the sums of squares of many tensors at once: a block for each piece of one, and the last block to
+ * finish adds the parts of each tensor, in their order. */
 #include "device/cuda/last_block.cuh"
+#include "device/cuda/many.cuh"
 
-static const int CHUNK = 4096, LANES = 32;
+static const int ROUNDS = 4, TURN = ROUNDS * CHUNK; /* loads of a thread under way at once, and elements of a block's */
+static const int WARP = 32, SHARERS = 8;            /* threads that add up a tensor's parts */
+static const int PARTS_AT_ONCE = 2;                 /* of a thread, that it reads: with all threads all parts */
+static_assert(THREADS * PARTS_AT_ONCE >= TWI_CUDA_LOSS_PARTS, "all parts");
 
-/* The sum over a warp, in every lane. */
-static __device__ float sum_of_warp(float x)
+/* The sum over the neighbours that share it, a power of two, in all of them. */
+static __device__ __forceinline__ float sum_of(int sharers, float x)
 {
-    for (int step = LANES / 2; step > 0; step /= 2)
+    for (int step = sharers / 2; step > 0; step /= 2)
         x += __shfl_xor_sync(0xffffffffu, x, step);
     return x;
 }
 
 /* The sum over a block, in thread 0. */
-static __device__ float sum_of_block(float x)
+static __device__ __forceinline__ float sum_of_block(float x)
 {
-    __shared__ float sums[THREADS / LANES];
-    x = sum_of_warp(x);
-    if (threadIdx.x % LANES == 0)
-        sums[threadIdx.x / LANES] = x;
+    __shared__ float sums[THREADS / WARP];
+    x = sum_of(WARP, x);
+    if (threadIdx.x % WARP == 0)
+        sums[threadIdx.x / WARP] = x;
     __syncthreads();
     float sum = 0;
-    for (int warp = 0; warp < THREADS / LANES && threadIdx.x == 0; warp++)
+    for (int warp = 0; warp < THREADS / WARP && threadIdx.x == 0; warp++)
         sum += sums[warp];
     return sum;
 }
 
-template <typename T>
-static __global__ void __launch_bounds__(256) l2_loss_kernel(twi_cuda_l2_losses l, float *parts, unsigned *counter)
+/* The squares of the first `count` of x, a turn of the block's at most. */
+template <typename T> static __device__ __forceinline__ float add_squares(const T *x, int count, float sum)
 {
-    int v = 0;
-    while (l.first_block[v + 1] <= (int)blockIdx.x)
-        v++;
-    int begin = ((int)blockIdx.x - l.first_block[v]) * CHUNK, size = l.elements[v] - begin;
-    const T *x = (const T *)l.x[v] + begin;
-    float sum = 0;
-    for (int i = (int)threadIdx.x; i < CHUNK && i < size; i += THREADS)
-        sum += to_float(x[i]) * to_float(x[i]);
-    sum = sum_of_block(sum);
-    if (threadIdx.x == 0)
-        parts[blockIdx.x] = sum;
-    if (!comes_last(counter, gridDim.x))
-        return;
-    for (int w = (int)threadIdx.x / LANES; w < l.count; w += THREADS / LANES) { /* a warp for each tensor */
-        float all = 0;
-        for (int b = l.first_block[w] + (int)threadIdx.x % LANES; b < l.first_block[w + 1]; b += LANES)
-            all += parts[b];
-        all = sum_of_warp(all);
-        if (threadIdx.x % LANES == 0)
-            put((T *)l.loss[w], all * 0.5f);
+    const bool whole = count >= TURN && is_aligned(x);
+    raw<T, TOGETHER> some[ROUNDS] = {};
+#pragma unroll
+    for (int i = 0; i < ROUNDS; i++) {
+        const int at = i * CHUNK + (int)threadIdx.x * TOGETHER;
+        if (whole)
+            some[i] = *(const raw<T, TOGETHER> *)(x + at);
+        else
+            for (int k = 0; k < TOGETHER; k++)
+                if (at + k < count)
+                    some[i].numbers.at[k] = x[at + k];
+    }
+#pragma unroll
+    for (int i = 0; i < ROUNDS; i++)
+        for (int k = 0; k < TOGETHER; k++)
+            sum += number_of(some[i], k) * number_of(some[i], k);
+    return sum;
+}
+
+/* What the last block makes of all parts. */
+template <typename T>
+static __device__ __forceinline__ void put_losses(const twi_cuda_l2_losses &l, const float *parts, int count)
+{
+    __shared__ float all[THREADS * PARTS_AT_ONCE];
+    float own[PARTS_AT_ONCE] = {};
+#pragma unroll
+    for (int i = 0; i < PARTS_AT_ONCE; i++)
+        if (int at = i * THREADS + (int)threadIdx.x; at < count)
+            own[i] = parts[at];
+#pragma unroll
+    for (int i = 0; i < PARTS_AT_ONCE; i++)
+        all[i * THREADS + threadIdx.x] = own[i];
+    __syncthreads();
+    for (int first = 0; first < l.count; first += THREADS / SHARERS) {
+        const int v = first + (int)threadIdx.x / SHARERS, end = v < l.count ? l.first_block[v + 1] : 0;
+        float sum = 0;
+#pragma unroll 4
+        for (int b = v < l.count ? l.first_block[v] + (int)threadIdx.x % SHARERS : 0; b < end; b += SHARERS)
+            sum += all[b];
+        sum = sum_of(SHARERS, sum);
+        if (v < l.count && threadIdx.x % SHARERS == 0)
+            put((T *)l.loss[v], sum * 0.5f);
     }
 }
 
-int twi_cuda_l2_loss_blocks(int elements)
+template <typename T>
+static __global__ void __launch_bounds__(THREADS)
+    l2_loss_kernel(twi_cuda_l2_losses l, int piece, float *parts, unsigned *counter)
 {
-    return elements / CHUNK + 1; /* one at least, so that nobody is left out */
+    const int v = array_of_block(l.count, l.first_block), begin = ((int)blockIdx.x - l.first_block[v]) * piece;
+    const int end = min(l.elements[v] - begin, piece);
+    const T *x = (const T *)l.x[v] + begin;
+    float sum = 0;
+    for (int at = 0; at < end; at += TURN)
+        sum = add_squares(x + at, end - at, sum);
+    sum = sum_of_block(sum);
+    if (threadIdx.x == 0)
+        parts[blockIdx.x] = sum;
+    if (comes_last(counter, gridDim.x))
+        put_losses<T>(l, parts, (int)gridDim.x);
+}
+
+/* So many turns a block that there are no more blocks than parts, one at least for each tensor. */
+static int piece_of(const twi_cuda_l2_losses *l)
+{
+    int64_t elements = 0;
+    for (int v = 0; v < l->count; v++)
+        elements += l->elements[v];
+    return (int)(elements / ((TWI_CUDA_LOSS_PARTS - TWI_CUDA_LOSSES) * (int64_t)TURN) + 1) * TURN;
 }
 
 cudaError_t twi_cuda_l2_loss_many(cudaStream_t stream, tw_dtype type, twi_cuda_l2_losses *losses, float *parts,
                                   unsigned *counter)
 {
+    const int piece = piece_of(losses);
     int blocks = 0;
     for (int v = 0; v < losses->count; v++) {
         losses->first_block[v] = blocks;
-        blocks += twi_cuda_l2_loss_blocks(losses->elements[v]);
+        blocks += losses->elements[v] / piece + 1;
     }
     losses->first_block[losses->count] = blocks;
-    FLOAT_TYPES(type, LAUNCH((unsigned)blocks, THREADS, 0, stream, l2_loss_kernel<T>)(*losses, parts, counter))
+    FLOAT_TYPES(type, LAUNCH((unsigned)blocks, THREADS, 0, stream, l2_loss_kernel<T>)(*losses, piece, parts, counter))
     return cudaGetLastError();
 }

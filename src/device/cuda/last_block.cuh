@@ -11,16 +11,17 @@
 #include "device/cuda/typed.cuh"
 
 /* Called by all threads of the `blocks` blocks that share the counter. True in those of the last, which then see what all
- * wrote before they called. */
+ * wrote before they called. One thread's fences stand for those of all, which it meets before and behind them. */
 static __device__ __forceinline__ bool comes_last(unsigned *counter, unsigned blocks)
 {
     __shared__ bool last;
-    __threadfence();
     __syncthreads();
-    if (threadIdx.x == 0 && threadIdx.y == 0)
+    if (threadIdx.x == 0 && threadIdx.y == 0) {
+        __threadfence();
         last = atomicInc(counter, blocks - 1) == blocks - 1; /* and is 0 again */
+        __threadfence();
+    }
     __syncthreads();
-    __threadfence();
     return last;
 }
 

@@ -293,13 +293,17 @@ cudaError_t twi_cuda_lrn_pool_grad(cudaStream_t stream, tw_dtype type, const twi
 
 /* ---- batch_norm.cu ------------------------------------------------------------------------------------------------ */
 
-/* x is [rows, channels], of at most TWI_CUDA_MOST_ELEMENTS. */
+enum { TWI_CUDA_MOST_CHANNELS = 1 << 20 };
+
+/* x is [rows, channels], of at most TWI_CUDA_MOST_ELEMENTS and TWI_CUDA_MOST_CHANNELS. */
 typedef struct twi_cuda_batch_norm {
     int rows, channels;
     float epsilon;
     bool training;       /* moments are those of x itself */
     bool relu;           /* stands behind */
-    int parts, rows_of_part; /* which are summed each by itself; set by the plan */
+    /* Set by the plan: parts of the rows, each summed by itself; 1 / rows, and rows / (rows - 1). */
+    int parts, rows_of_part;
+    float share, bessel;
 } twi_cuda_batch_norm;
 
 /* Images are of a float type. */
@@ -315,20 +319,15 @@ typedef struct twi_cuda_moments {
     float *mean, *variance, *batch_mean, *batch_variance;
 } twi_cuda_moments;
 
-/* So many channels at most share one of the device's counters. */
-enum { TWI_CUDA_CHANNELS_OF_COUNTER = 128 };
-
 /* Sets the parts from the rest; returns the bytes of workspace that a run needs. */
 size_t twi_cuda_batch_norm_plan(twi_cuda_batch_norm *b);
-/* While training `to` is made and used, and the counters are, which are the device's (last_block.cuh); else the given
- * moments are used. */
+/* While training `to` is made; else the given moments are used. */
 cudaError_t twi_cuda_batch_norm_run(cudaStream_t stream, tw_dtype type, const twi_cuda_batch_norm *b,
-                                    const twi_cuda_normed *in, const twi_cuda_moments *to, void *y, void *workspace,
-                                    unsigned *counters);
-/* Uses the counters. dside NULL: nobody wants what the ReLU let pass. */
+                                    const twi_cuda_normed *in, const twi_cuda_moments *to, void *y, void *workspace);
+/* dside NULL: nobody wants what the ReLU let pass. */
 cudaError_t twi_cuda_batch_norm_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_batch_norm *b,
                                      const twi_cuda_normed *in, void *dx, float *dscale, float *doffset, void *dside,
-                                     void *workspace, unsigned *counters);
+                                     void *workspace);
 
 /* ---- softmax.cu --------------------------------------------------------------------------------------------------- */
 
@@ -429,10 +428,10 @@ cudaError_t twi_cuda_dense_loss_run(cudaStream_t stream, tw_dtype type, const tw
 
 /* ---- l2_loss.cu --------------------------------------------------------------------------------------------------- */
 
-enum { TWI_CUDA_LOSSES = 144 };
+enum { TWI_CUDA_LOSSES = 144, TWI_CUDA_LOSS_PARTS = 512 };
 
-/* Half the sums of squares of up to TWI_CUDA_LOSSES tensors of one float type in one launch. Parts has a float for each
- * block, as many as twi_cuda_l2_loss_blocks() says; the counter is one of the device's (last_block.cuh). */
+/* Half the sums of squares of up to TWI_CUDA_LOSSES tensors of one float type in one launch. Parts has room for
+ * TWI_CUDA_LOSS_PARTS; the counter is one of the device's (last_block.cuh). */
 typedef struct twi_cuda_l2_losses {
     const void *x[TWI_CUDA_LOSSES];
     void *loss[TWI_CUDA_LOSSES];
@@ -440,7 +439,6 @@ typedef struct twi_cuda_l2_losses {
     int count;
 } twi_cuda_l2_losses; /* as large as what a kernel is called with may be, nearly: 4 KB */
 
-int twi_cuda_l2_loss_blocks(int elements);
 cudaError_t twi_cuda_l2_loss_many(cudaStream_t stream, tw_dtype type, twi_cuda_l2_losses *losses, float *parts,
                                   unsigned *counter);
 

@@ -1,33 +1,44 @@
-/* scalars.cu - a program on scalars in one launch: a thread for each input, step and result; what an op makes of its
- * operands is what the kernels of elementwise.cu make of one element. */
+/* scalars.cu - a program on scalars in one launch: a thread for each input and result, a warp for each step, so that
+ * steps that do not wait for each other are taken side by side; what an op makes of its operands is what the kernels of
+ * elementwise.cu make of one element. */
 #include "device/cuda/arithmetic.cuh"
 
-static const int SCALAR_THREADS = 160;
-static_assert(TWI_SCALARS_INPUTS <= SCALAR_THREADS && TWI_SCALARS_STEPS <= SCALAR_THREADS &&
-                  TWI_SCALARS_RESULTS <= SCALAR_THREADS && TWI_SCALARS_INPUTS + TWI_SCALARS_STEPS <= 256 &&
-                  TWI_SCALARS_OPERANDS <= 256,
+static const int SCALAR_THREADS = 512, WARP = 32;
+static_assert(TWI_SCALARS_INPUTS <= SCALAR_THREADS && TWI_SCALARS_RESULTS <= SCALAR_THREADS &&
+                  TWI_SCALARS_INPUTS + TWI_SCALARS_STEPS <= 256 && TWI_SCALARS_OPERANDS <= 256,
               "a thread for each, places in a byte");
 
-static __device__ void copy_bytes(int bytes, const void *from, void *to)
+static __device__ __forceinline__ uint64_t bytes_at(int bytes, const void *from)
+{
+    return bytes == 8   ? *(const uint64_t *)from
+           : bytes == 4 ? *(const uint32_t *)from
+           : bytes == 2 ? *(const uint16_t *)from
+                        : *(const uint8_t *)from;
+}
+
+static __device__ __forceinline__ void put_bytes(int bytes, uint64_t value, void *to)
 {
     if (bytes == 8)
-        *(uint64_t *)to = *(const uint64_t *)from;
+        *(uint64_t *)to = value;
     else if (bytes == 4)
-        *(uint32_t *)to = *(const uint32_t *)from;
+        *(uint32_t *)to = (uint32_t)value;
     else if (bytes == 2)
-        *(uint16_t *)to = *(const uint16_t *)from;
+        *(uint16_t *)to = (uint16_t)value;
     else
-        *(uint8_t *)to = *(const uint8_t *)from;
+        *(uint8_t *)to = (uint8_t)value;
 }
 
-static __device__ float float_at(int type, const uint64_t *slot)
+static __device__ __forceinline__ float float_at(int type, const uint64_t *slot)
 {
-    return (float)read_float((tw_dtype)type, slot, 0);
+    return type == TW_FLOAT32 ? *(const float *)slot : (float)read_float((tw_dtype)type, slot, 0);
 }
 
-static __device__ void put_float(int type, uint64_t *slot, float value)
+static __device__ __forceinline__ void put_float(int type, uint64_t *slot, float value)
 {
-    write_float((tw_dtype)type, slot, 0, value);
+    if (type == TW_FLOAT32)
+        *(float *)slot = value;
+    else
+        write_float((tw_dtype)type, slot, 0, value);
 }
 
 static __device__ void take_unary(const twi_cuda_scalar_step &s, const uint64_t *x, uint64_t *y)
@@ -65,13 +76,27 @@ static __device__ bool take_test(const twi_cuda_scalar_step &s, const uint64_t *
     return test((twi_cuda_test)s.op, s.type == TW_BOOL ? (float)*(const bool *)x : float_at(s.type, x));
 }
 
-static __device__ void take_step(const twi_cuda_scalars &p, const twi_cuda_scalar_step &s, uint64_t *values,
+/* One after the other, as AddN does; lanes have looked for them side by side. */
+static __device__ float add_many(const twi_cuda_scalar_step &s, const uint8_t *operands, const uint64_t *values)
+{
+    __shared__ float terms[TWI_SCALARS_OPERANDS];
+    for (int i = (int)threadIdx.x % WARP; i < s.count; i += WARP)
+        terms[s.first + i] = float_at(s.type, values + operands[i]);
+    __syncwarp();
+    float total = terms[s.first];
+#pragma unroll 8
+    for (int i = 1; i < s.count; i++)
+        total += terms[s.first + i];
+    return total;
+}
+
+/* All lanes of a warp come, and all write the same. */
+static __device__ void take_step(const twi_cuda_scalars &p, const twi_cuda_scalar_step &s, const uint64_t *values,
                                  uint64_t *to)
 {
     const uint8_t *operands = p.operands + s.first;
     const uint64_t *x = values + operands[0], *y = values + operands[s.count > 1];
     const uint64_t *last = values + operands[s.count - 1];
-    float total;
     switch (s.kind) {
     case TWI_CUDA_SCALAR_UNARY:
         take_unary(s, x, to);
@@ -92,29 +117,25 @@ static __device__ void take_step(const twi_cuda_scalars &p, const twi_cuda_scala
         *to = *(const bool *)x ? *y : *last;
         break;
     case TWI_CUDA_SCALAR_ADD_N:
-        total = float_at(s.type, x);
-        for (int i = 1; i < s.count; i++)
-            total += float_at(s.type, values + operands[i]);
-        put_float(s.to, to, total);
+        put_float(s.to, to, add_many(s, operands, values));
     }
 }
 
-static __global__ void scalars_kernel(twi_cuda_scalars p)
+static __global__ void __launch_bounds__(SCALAR_THREADS) scalars_kernel(twi_cuda_scalars p)
 {
     __shared__ uint64_t values[TWI_SCALARS_INPUTS + TWI_SCALARS_STEPS];
-    int me = (int)threadIdx.x;
-    if (me < p.num_inputs) {
-        values[me] = 0;
-        copy_bytes(p.input_bytes[me], p.inputs[me], values + me);
-    }
+    const int me = (int)threadIdx.x, warp = me / WARP;
+    if (me < p.num_inputs)
+        values[me] = bytes_at(p.input_bytes[me], p.inputs[me]);
     for (int level = 0; level < p.num_levels; level++) {
         __syncthreads();
-        if (me < p.num_steps && p.steps[me].level == level)
-            take_step(p, p.steps[me], values, values + p.num_inputs + me);
+        for (int i = warp; i < p.num_steps; i += SCALAR_THREADS / WARP)
+            if (p.steps[i].level == level)
+                take_step(p, p.steps[i], values, values + p.num_inputs + i);
     }
     __syncthreads();
     if (me < p.num_results)
-        copy_bytes(p.result_bytes[me], values + p.result_slots[me], p.results[me]);
+        put_bytes(p.result_bytes[me], values[p.result_slots[me]], p.results[me]);
 }
 
 cudaError_t twi_cuda_scalars_run(cudaStream_t stream, const twi_cuda_scalars *scalars)
