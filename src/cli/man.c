@@ -149,6 +149,7 @@ static void print_front_page(FILE *file)
         {"TOWER_ALGORITHM_CACHE", "off: real GPUs time the algorithms of NVIDIA's libraries in every run, and neither read "
                                   "nor write what was found in $XDG_CACHE_HOME/tower/algorithms or "
                                   "~/.cache/tower/algorithms"},
+        {"TOWER_CONVOLUTIONS", "cudnn or tower: whose convolutions real GPUs may take, where both have some"},
         {"NO_COLOR", "no colours and no moving progress bars"},
     };
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
