@@ -384,14 +384,15 @@ done:
     return status;
 }
 
-/* Those that see each other's memory should; whether they do is tried once. */
+/* Cards that see each other's memory should; whether they do is tried once. Parts of a card should not: a card goes
+ * through a graph of several contexts in one order, in which each thing waits for those before it. */
 bool twi_cuda_records_with(twi_device *d, twi_device *other)
 {
     enum { NOT_TRIED, TOGETHER, APART };
     atomic_uchar *tried = &((twi_cuda_device *)d)->together[other->name.id % TWI_CUDA_MOST_DEVICES];
     tw_error error = {0};
-    if (d->ops != other->ops || other->name.id >= TWI_CUDA_MOST_DEVICES || !d->ops->is_linked(d, other) ||
-        !d->ops->is_linked(other, d))
+    if (d->ops != other->ops || ((twi_cuda_device *)d)->parts > 1 || other->name.id >= TWI_CUDA_MOST_DEVICES ||
+        !d->ops->is_linked(d, other) || !d->ops->is_linked(other, d))
         return false;
     if (*tried == NOT_TRIED) {
         *tried = try_together(d, other, &error) == TW_OK ? TOGETHER : APART;
