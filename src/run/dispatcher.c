@@ -378,7 +378,7 @@ tw_status twi_dispatchers_create(tw_devices *devices, void (*wake)(void *user), 
     all->cores = twi_usable_cores();
     pthread_mutex_init(&all->lock, NULL);
     all->items = twi_alloc_array((size_t)devices->count, sizeof *all->items);
-    all->followed = twi_alloc_array((size_t)(devices->count * devices->count), sizeof *all->followed);
+    all->followed = twi_alloc_array((size_t)devices->count * (size_t)devices->count, sizeof *all->followed);
     all->counters = twi_alloc_aligned((size_t)(2 * devices->count + 1) * sizeof *all->counters, 64);
     if (!all->items || !all->followed || !all->counters) {
         twi_dispatchers_destroy(all);

@@ -1,5 +1,5 @@
-/* A card in parts (logical GPUs), on a card that is not there (card.h): what the driver is asked for, and that steps are
- * recorded once, for each part by itself, traced or not. */
+/* A card in parts (logical GPUs), on a card that is not there (card.h): what the driver is asked for, and that steps
+ * are recorded once, for each part by itself, traced or not. */
 #include "testing.h"
 
 #include "card.h"

@@ -1,5 +1,5 @@
-/* gradients.cu - a tower's gradients of many variables end to end, with weight decay; and the mean of towers. Each element
- * is computed alone and rounds as on the CPU. */
+/* gradients.cu - a tower's gradients of many variables end to end, with weight decay; and the mean of towers. Each
+ * element is computed alone and rounds as on the CPU. */
 #include "device/cuda/many.cuh"
 
 static __global__ void join_kernel(twi_cuda_joins j)
