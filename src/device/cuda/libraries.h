@@ -1,4 +1,4 @@
-/* libraries.h - cuBLASLt, cuDNN and NCCL as tables of the calls in use, opened when a kernel first needs them.
+/* libraries.h - cuBLASLt, cuDNN and NCCL as tables of the calls in use, opened when a kernel needs them, or before.
  *
  * They are 0.5 GB and more, so a program that only lists devices must not load them; and a machine that lacks one still
  * has the kernels that do without. */
