@@ -99,8 +99,7 @@ int twi_cuda_part_size(int multiprocessors, int parts); /* of each; 0: too few *
 void twi_cuda_part_expect(void);                        /* before the driver is opened: cards will be divided */
 tw_status twi_cuda_part_open(twi_cuda_device *c, tw_error *error);
 tw_status twi_cuda_part_stream(twi_cuda_device *c, cudaStream_t *stream, tw_error *error);
-/* In between, what the calling thread makes belongs to the part's own context, and not to the card's. A whole card has
- * no other, and both do nothing. */
+/* In between, what the calling thread makes belongs to the part's own context, and not to the card's. */
 tw_status twi_cuda_part_enter(twi_cuda_device *c, tw_error *error);
 void twi_cuda_part_leave(twi_cuda_device *c);
 void twi_cuda_part_close(twi_cuda_device *c); /* after its streams */
