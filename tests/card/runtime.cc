@@ -10,6 +10,7 @@
 #include <cstring>
 #include <deque>
 #include <map>
+#include <pthread.h>
 #include <memory>
 #include <string>
 #include <thread>
@@ -29,8 +30,22 @@ static struct {
     bool opened[64];
 } counted;
 
+/* What the plug-in does ahead, on a thread of its own, it does at any time: no call is counted, and none works where
+ * one is to fail. So whoever needs what would have been done makes the call that fails. */
+static bool is_ahead(void)
+{
+    static thread_local char name[16];
+    if (!name[0])
+        pthread_getname_np(pthread_self(), name, sizeof name);
+    return strcmp(name, "tower-ahead") == 0;
+}
+
 bool card::fails(const char *call)
 {
+    if (is_ahead()) {
+        counted.seen[std::string(call) + " ahead"]++;
+        return counted.fail_at != 0;
+    }
     counted.seen[call]++;
     if (++counted.calls != counted.fail_at)
         return false;
