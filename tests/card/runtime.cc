@@ -57,11 +57,13 @@ bool card::fails(const char *call)
 
 void card::born(const char *what, int change)
 {
+    std::lock_guard<std::recursive_mutex> guard(card::lock);
     counted.born[what] += change;
 }
 
 void card::seen(const char *what)
 {
+    std::lock_guard<std::recursive_mutex> guard(card::lock);
     counted.seen[what]++;
 }
 
@@ -84,6 +86,7 @@ extern "C" const char *card_failed(void)
 
 extern "C" long card_count(const char *what)
 {
+    std::lock_guard<std::recursive_mutex> guard(card::lock);
     return counted.seen[what];
 }
 
