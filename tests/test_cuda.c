@@ -1822,6 +1822,49 @@ static void transposed_gradients_are_laid_end_to_end_as_their_variables_are(void
     cover("_JoinGradients");
 }
 
+/* Neighbours are added first, whatever the number of towers; operands that are aligned, and some that are not. */
+static void means_of_towers_are_those_of_single_additions(void **state)
+{
+    (void)state;
+    enum { MOST = 8 };
+    static const tw_shape shapes[] = {{1, {4099}}, {2, {3, 5}}, {1, {0}}};
+    tw_error error = {0};
+    needs_card();
+    for (int run = 0; run < 2 * (MOST - 1) * 3; run++) {
+        const int count = 2 + run / 3 % (MOST - 1);
+        const tw_shape shape = shapes[run % 3];
+        float scale = 1.0f / (float)count;
+        twt_op op = {.op = "_TowerMean", .num_inputs = count};
+        tw_output inputs[MOST];
+        tw_graph *g = tw_graph_create();
+        tw_tensor *expected = tw_tensor_create(TW_FLOAT32, shape);
+        for (int i = 0; i < count; i++)
+            inputs[i] = tw_constant(g, op.inputs[i] = uneven(TW_FLOAT32, shape, (unsigned)i));
+        for (int64_t k = 0; k < expected->elements; k++) {
+            float sums[MOST];
+            for (int i = 0; i < count; i++)
+                sums[i] = ((float *)op.inputs[i]->data)[k];
+            for (int stride = 1; stride < count; stride *= 2)
+                for (int i = 0; i + stride < count; i += 2 * stride)
+                    sums[i] += sums[i + stride];
+            ((float *)expected->data)[k] = sums[0] * scale;
+        }
+        tw_attr attrs[] = {tw_attr_int("N", count), tw_attr_float("scale", scale)};
+        tw_node *node = tw_add_node(g, op.op, "n", inputs, count, attrs, 2);
+        if (!node)
+            fail_msg("%s", tw_graph_message(g));
+        askew = run >= 3 * (MOST - 1);
+        assert_ok(run_node(node, &op, &error));
+        askew = false;
+        twt_expect_same_bits(&(twt_case){.file = "a mean", .line = run, .op = {.op = op.op}}, op.outputs[0], expected,
+                             "on the card");
+        tw_tensor_release(expected);
+        twt_op_release(&op);
+        tw_graph_destroy(g);
+    }
+    cover("_TowerMean");
+}
+
 /* ---- learning with all of these -------------------------------------------------------------------------------- */
 
 enum { FILTERS = 2, LARGEST_JOB = 60 };
@@ -2034,6 +2077,7 @@ int main(int count, char **words)
         cmocka_unit_test(casts_of_what_was_written_stay_behind_the_write),
         cmocka_unit_test(gradients_are_laid_end_to_end_on_the_card_as_on_the_cpu),
         cmocka_unit_test(transposed_gradients_are_laid_end_to_end_as_their_variables_are),
+        cmocka_unit_test(means_of_towers_are_those_of_single_additions),
         cmocka_unit_test(filters_that_are_transposed_at_once_learn_as_those_transposed_one_by_one),
         cmocka_unit_test(a_trainer_makes_its_batches_on_the_card),
         cmocka_unit_test(a_card_reduces_by_nccl_what_it_has_alone),

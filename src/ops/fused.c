@@ -1,7 +1,7 @@
 /* fused.c - ops that stand for a chain of others: made by the rewrites "fuse", "losses", "buckets", "update", "scalars" and
  * "weights" only, never by builders or files.
  * Lives here:  signatures and shape rules, and with each row the chain it stands for.
- * Never here:  finding the chains (rewrite/fuse.c, losses.c, buckets.c, update.c, scalars.c, weights.c).
+ * Never here:  finding the chains (rewrite/fuse.c, losses.c, buckets.c, sums.c, update.c, scalars.c, weights.c).
  *
  * Numerics are those of the chain, up to rounding: nothing between two links is rounded to the narrow type of a tensor
  * that no longer exists. */
@@ -379,6 +379,9 @@ const twi_op twi_fused_ops[] = {
      * T as below. */
     {"_JoinGradients", "gradients:G, vars:D*float, decays:D*float", "joined:float",
      "G:types; D:int; T:" FLOAT_TYPES "; decayed:ints=[]; transposed:ints=[]", joined_shape, NULL, TWI_REWRITTEN},
+
+    /* AddV2 of neighbours, AddV2 of what that gives, and so on; Mul by scale */
+    {"_TowerMean", "terms:N*T", "mean:T", "N:int; T:{float}; scale:float", twi_shape_same, NULL, TWI_REWRITTEN},
 
     /* var[i] -= alpha * (deltas[i] + decays[i] * var[i]): Mul, AddN, ResourceApplyGradientDescent of N variables. With
      * M = 2 N the mean of two towers: AddV2 of that and of the same with deltas[N + i] and decays[N + i], then Mul by

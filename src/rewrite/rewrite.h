@@ -30,6 +30,7 @@ typedef tw_status twi_rewrite_pass(twi_rewriting *r, tw_error *error);
     X(losses)     /* a network's end, and L2 losses, become few kernels */                                             \
     X(buckets)    /* gradients that travel together are laid end to end by one */                                      \
     X(update)     /* the updates of all variables become one kernel */                                                 \
+    X(sums)       /* the mean of towers becomes one kernel */                                                          \
     X(scalars)    /* arithmetic on scalars becomes one kernel */                                                       \
     X(averages)   /* moving averages are part of the updates that they follow */                                       \
     X(weights)    /* casts of variables, and transposed filters, too */

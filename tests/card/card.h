@@ -30,9 +30,9 @@ void card_fail_at(long n);        /* the n-th call from now fails; 0: none does 
 long card_calls(void);            /* since the last card_fail_at() */
 const char *card_failed(void);    /* name of the call that was made to fail; "" */
 const char *card_leaks(void);     /* "2 streams, 1 event": what was made and not given back; "" if all is well */
-long card_count(const char *what); /* how often a call, or "kernel", "node" (of a graph that is launched), has been seen;
+long card_count(const char *what); /* how often a call ("call ahead": by the plug-in's thread that works ahead), or
+                                      "kernel", "node" (of a graph that is launched), has been seen;
                                       "depth": nodes on the longest way through each graph that was made,
-                                      "urgent": those with the greatest priority;
                                       "copy on a card": from there to there;
                                       "connection": queues of the card's that streams share */
 void card_hang_at(const char *call, long n); /* the n-th "ncclAllReduce" does not come back until card_let_go() */

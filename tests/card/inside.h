@@ -22,8 +22,7 @@ void born(const char *what, int change);
 void seen(const char *what);
 
 /* Puts work on a stream, or into what it records. */
-void enqueue(cudaStream_t stream, std::function<void()> work,
-             cudaGraphNodeType type = cudaGraphNodeTypeKernel);
+void enqueue(cudaStream_t stream, std::function<void()> work);
 /* Lets the time of a stream, as events see it, go on by what "engine 3" takes. */
 void spend(cudaStream_t stream, const std::string &what);
 /* A part of a card has a context of its own, and its streams do; nullptr: the card's. What the thread makes now belongs to

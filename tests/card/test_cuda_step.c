@@ -108,15 +108,18 @@ static void a_step_of_one_card_is_one_launch(void **state)
     check(gpus, 1, (tw_variable_options){.update = TW_UPDATE_REPLICATED}, 1);
 }
 
-/* They look at each other's memory where it is, in the first step, which is not recorded, as well. */
-static void parts_of_a_card_are_one_launch_and_copy_nothing(void **state)
+/* They look at each other's memory where it is, in the first step, which is not recorded, as well. Each has graphs of
+ * its own, from one meeting to the next. */
+static void parts_of_a_card_copy_nothing(void **state)
 {
-    static const char *const gpus[] = {"/gpu:0", "/gpu:1", "/gpu:2", "/gpu:3"};
+    enum { PARTS = 4 };
+    static const char *const gpus[PARTS] = {"/gpu:0", "/gpu:1", "/gpu:2", "/gpu:3"};
     (void)state;
-    parts = 4;
-    check(gpus, 4, (tw_variable_options){.update = TW_UPDATE_REPLICATED}, 1);
-    check(gpus, 4,
-          (tw_variable_options){.update = TW_UPDATE_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, 1);
+    parts = PARTS;
+    check(gpus, PARTS, (tw_variable_options){.update = TW_UPDATE_REPLICATED}, 3 * PARTS);
+    check(gpus, PARTS,
+          (tw_variable_options){.update = TW_UPDATE_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU},
+          5 * PARTS);
     parts = 0;
 }
 
@@ -382,50 +385,11 @@ static void sums_that_do_not_need_each_other_are_side_by_side(void **state)
     tw_graph_destroy(g);
 }
 
-/* Of two ways through a step the longer one is urgent, from its beginning to its end, and what is beside it is not. */
-static void what_the_end_waits_for_longest_is_urgent(void **state)
-{
-    tw_error error = {0};
-    tw_devices *devices;
-    tw_session *session;
-    tw_output all = {0};
-    tw_graph *g = tw_graph_create();
-    long depth = 0, urgent = 0, nodes = 0;
-    (void)state;
-    TW_DEVICE(g, "/gpu:0") {
-        tw_output x = tw_fill(g, tw_constant_int32s(g, TW_SHAPE(2), (int32_t[]){8, 8}), tw_scalar(g, 0.5f));
-        tw_output beside = tw_softmax(g, x), long_way = x;
-        for (int i = 0; i < 4; i++)
-            long_way = tw_matmul(g, long_way, x);
-        all = tw_reduce_sum(g, tw_sub(g, long_way, beside), NULL, 0, false);
-    }
-    assert_ok(tw_devices_create(&(tw_device_options){.cpu_threads = 1}, &devices, &error));
-    assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices, .disable = "fold"}, &session, &error));
-    for (int step = 0; step < 3; step++) {
-        tw_tensor *value = NULL;
-        long before[] = {card_count("depth"), card_count("urgent"), card_count("node")};
-        assert_ok(tw_session_run(session, NULL, 0, &all, 1, &value, &error));
-        if (step == 1) { /* which is recorded */
-            depth = card_count("depth") - before[0];
-            urgent = card_count("urgent") - before[1];
-        }
-        nodes = card_count("node") - before[2];
-        assert_float_equal(tw_tensor_value(value, 0), 64 * (128 - 0.125), 1e-3);
-        tw_tensor_release(value);
-    }
-    assert_true(depth >= 6);
-    assert_int_equal(urgent, depth);
-    assert_int_equal(nodes, depth + 1);
-    tw_session_destroy(session);
-    tw_devices_destroy(devices);
-    tw_graph_destroy(g);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_of_one_card_is_one_launch),
-        cmocka_unit_test(parts_of_a_card_are_one_launch_and_copy_nothing),
+        cmocka_unit_test(parts_of_a_card_copy_nothing),
         cmocka_unit_test(steps_in_a_row_wait_for_nobody),
         cmocka_unit_test(another_card_than_the_first_keeps_the_step_to_itself),
         cmocka_unit_test(two_towers_on_a_card_are_one_launch_too),
@@ -437,7 +401,6 @@ int main(void)
         cmocka_unit_test(a_reduction_is_one_launch),
         cmocka_unit_test(a_step_of_a_model_is_one_launch_on_one_card_and_on_two),
         cmocka_unit_test(sums_that_do_not_need_each_other_are_side_by_side),
-        cmocka_unit_test(what_the_end_waits_for_longest_is_urgent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,8 +54,8 @@ typedef struct twi_cuda_device {
     int next_stage;
     twi_map answers;             /* by op and shapes: what a library takes (choice.h); keys and values in the arena */
     twi_arena answer_texts;
-    bool opens;                  /* the thread that opens libraries is begun for this device */
-    pthread_t opener;
+    bool has_ahead;              /* the thread that works ahead has been started for this device */
+    pthread_t ahead;
     void *cublas, *cudnn;        /* handles; NULL until a kernel needs one (libraries.h) */
     pthread_mutex_t cudnn_lock;
     cudaStream_t cudnn_stream;   /* that cuDNN's handle works on now */
@@ -99,8 +99,7 @@ int twi_cuda_part_size(int multiprocessors, int parts); /* of each; 0: too few *
 void twi_cuda_part_expect(void);                        /* before the driver is opened: cards will be divided */
 tw_status twi_cuda_part_open(twi_cuda_device *c, tw_error *error);
 tw_status twi_cuda_part_stream(twi_cuda_device *c, cudaStream_t *stream, tw_error *error);
-/* In between, what the calling thread makes belongs to the part's own context, and not to the card's. A whole card has
- * no other, and both do nothing. */
+/* In between, what the calling thread makes belongs to the part's own context, and not to the card's. */
 tw_status twi_cuda_part_enter(twi_cuda_device *c, tw_error *error);
 void twi_cuda_part_leave(twi_cuda_device *c);
 void twi_cuda_part_close(twi_cuda_device *c); /* after its streams */
@@ -120,6 +119,9 @@ tw_status twi_cuda_open_timeline(twi_device *d, int count, void **timeline, tw_e
 tw_status twi_cuda_mark(twi_device *d, void *timeline, int number, tw_error *error);
 tw_status twi_cuda_read_timeline(twi_device *d, void *timeline, int64_t *ns, tw_error *error);
 void twi_cuda_close_timeline(twi_device *d, void *timeline);
+
+/* matmul.c: lets cuBLASLt make ready what its first answer needs. */
+void twi_cuda_matmul_begin(twi_cuda_device *c);
 
 /* pool.c, normalization.c: what the attributes of a pool of `image`, or of a local response normalization, say. */
 tw_status twi_cuda_pool_of(const twi_prepare *p, const twi_operand *image, struct twi_cuda_pool *pool);

@@ -4,10 +4,12 @@
  *
  * All work of a device goes to one stream, so it happens in the order in which it was handed over, and no call but read()
  * and synchronize() waits for it. Two devices meet at events: see card_copy_from(). */
+#define _GNU_SOURCE /* pthread_setname_np */
 #include "device/cuda/cuda.h"
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "device/cuda/choice.h"
 #include "device/cuda/libraries.h" /* closing handles */
 
@@ -91,12 +93,31 @@ done:
     return status;
 }
 
+/* What takes a tenth of a second and can be done beside the rest of a start: libraries are opened while the card's
+ * context is made, and cuBLASLt makes itself ready while cuDNN does. What fails here fails again for who needs it. */
+static void *work_ahead(void *card)
+{
+    pthread_setname_np(pthread_self(), "tower-ahead"); /* before the first call: the played card knows it by that */
+    twi_libraries_open();
+    twi_cuda_matmul_begin(card);
+    return NULL;
+}
+
+/* Once in a process, for the device that is opened first. */
+static void begin_ahead(twi_cuda_device *c)
+{
+    static atomic_flag begun = ATOMIC_FLAG_INIT;
+    tw_error error = {0};
+    if (!atomic_flag_test_and_set(&begun))
+        c->has_ahead = twi_thread_start(&c->ahead, "tower-ahead", NULL, 0, work_ahead, c, &error) == TW_OK;
+}
+
 tw_status twi_cuda_use(twi_device *d, tw_error *error)
 {
     twi_cuda_device *c = (twi_cuda_device *)d;
     tw_status status = TW_OK;
     if (!atomic_load(&c->opened))
-        twi_libraries_begin(c);
+        begin_ahead(c);
     TWI_CALL(d, error, cudaSetDevice(c->ordinal)); /* which makes the card's context */
     if (!atomic_load(&c->opened)) {
         pthread_mutex_lock(&c->lock);
@@ -319,11 +340,12 @@ done:
 static void card_destroy(twi_device *d)
 {
     twi_cuda_device *c = (twi_cuda_device *)d;
+    if (c->has_ahead)
+        pthread_join(c->ahead, NULL);
     if (atomic_load(&c->opened)) {
         cudaSetDevice(c->ordinal);
         close_card(c);
     }
-    twi_libraries_join(c);
     twi_answers_free(c);
     pthread_mutex_destroy(&c->lock);
     pthread_mutex_destroy(&c->cudnn_lock);

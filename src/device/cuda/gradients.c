@@ -1,4 +1,4 @@
-/* gradients.c - the row of gradients that travel together; see rewrite/buckets.c. */
+/* gradients.c - the rows of gradients that travel together, and of their means; see rewrite/buckets.c, sums.c. */
 #include "base/memory.h"
 #include "device/cuda/cuda.h"
 #include "device/cuda/launch.h"
@@ -51,8 +51,37 @@ static tw_status run_join_gradients(const twi_run *r)
     return status;
 }
 
+static tw_status accepts_mean(const twi_prepare *p)
+{
+    if (p->num_inputs < 2 || p->num_inputs > TWI_CUDA_TERMS)
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "the mean of %d towers, expected 2 to %d", p->num_inputs,
+                        TWI_CUDA_TERMS);
+    return TW_OK;
+}
+
+static tw_status prepare_mean(twi_prepare *p)
+{
+    float *scale = twi_alloc(sizeof *scale);
+    if (!scale)
+        return twi_fail_memory(p->error, p->node);
+    *scale = twi_attr_float(p->attrs, "scale", 1);
+    p->state = scale;
+    p->can_overwrite[0] = true;
+    return TW_OK;
+}
+
+static tw_status run_mean(const twi_run *r)
+{
+    twi_cuda_mean mean = {.to = r->outputs[0], .elements = r->output_operands[0].elements,
+                          .scale = *(const float *)r->state, .count = r->num_inputs};
+    for (int i = 0; i < mean.count; i++)
+        mean.from[i] = r->inputs[i];
+    return TWI_LAUNCH(r, twi_cuda_mean_run(r->stream, &mean));
+}
+
 const twi_kernel twi_cuda_gradient_kernels[] = {
     {"_JoinGradients", "cuda", TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16),
      prepare_join_gradients, run_join_gradients, twi_free},
+    {"_TowerMean", "cuda", TWI_TYPE(TW_FLOAT32), prepare_mean, run_mean, twi_free, .accepts = accepts_mean},
     {0},
 };

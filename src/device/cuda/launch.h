@@ -461,6 +461,19 @@ typedef struct twi_cuda_joins {
 
 cudaError_t twi_cuda_join_gradients(cudaStream_t stream, twi_cuda_joins *joins);
 
+enum { TWI_CUDA_TERMS = 8 }; /* ORDER TERMS: rewrite/sums.c */
+
+/* to = scale * the sum of 2 or more, neighbours first. */
+typedef struct twi_cuda_mean {
+    const float *from[TWI_CUDA_TERMS];
+    float *to;
+    int64_t elements;
+    float scale;
+    int count;
+} twi_cuda_mean;
+
+cudaError_t twi_cuda_mean_run(cudaStream_t stream, const twi_cuda_mean *mean);
+
 /* ---- scalars.cu --------------------------------------------------------------------------------------------------- */
 
 typedef enum twi_cuda_scalar_kind {

@@ -3,7 +3,6 @@
 #include "device/cuda/libraries.h"
 
 #include "base/log.h"
-#include "base/thread.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -262,28 +261,12 @@ const char *twi_nccl_version(const char **about)
 }
 #endif
 
-/* ---- ahead of time ----------------------------------------------------------------------------------------------- */
+/* ---- both of them ----------------------------------------------------------------------------------------------- */
 
-static void *open_ahead(void *nothing)
+void twi_libraries_open(void)
 {
     pthread_once(&cublas.once, open_cublas); /* the larger one, and cuDNN opens it, too */
 #ifdef TOWER_WITH_CUDNN
     pthread_once(&cudnn.once, open_cudnn);
 #endif
-    return nothing;
-}
-
-void twi_libraries_begin(twi_cuda_device *c)
-{
-    static atomic_flag begun = ATOMIC_FLAG_INIT;
-    tw_error error = {0};
-    if (!atomic_flag_test_and_set(&begun))
-        c->opens = twi_thread_start(&c->opener, "tower-cuda", NULL, 0, open_ahead, NULL, &error) == TW_OK;
-}
-
-void twi_libraries_join(twi_cuda_device *c)
-{
-    if (c->opens)
-        pthread_join(c->opener, NULL);
-    c->opens = false;
 }

@@ -1,4 +1,4 @@
-/* libraries.h - cuBLASLt, cuDNN and NCCL as tables of the calls in use, opened when a kernel first needs them.
+/* libraries.h - cuBLASLt, cuDNN and NCCL as tables of the calls in use, opened when a kernel needs them, or before.
  *
  * They are 0.5 GB and more, so a program that only lists devices must not load them; and a machine that lacks one still
  * has the kernels that do without. */
@@ -79,10 +79,8 @@ typedef struct twi_nccl {
 #endif
 #undef X
 
-/* Starts to open cuBLASLt and cuDNN on a thread, once in a process: a card takes as long to be opened, and nearly
- * everybody who wants one wants them. Without it they are opened when they are asked for. */
-void twi_libraries_begin(twi_cuda_device *c);
-void twi_libraries_join(twi_cuda_device *c); /* the thread has ended, if it is the device's that it was begun for */
+/* Opens cuBLASLt and cuDNN where they are installed; whoever asks for one that is not is told so. */
+void twi_libraries_open(void);
 
 /* The library and the device's handle, both made when first asked for. TW_UNAVAILABLE where the library is not
  * installed: that is to be mended, and no refusal that moves nodes to the CPU. */

@@ -105,8 +105,6 @@ tw_status twi_cuda_part_enter(twi_cuda_device *c, tw_error *error)
 {
     tw_status status = TW_OK;
     CUcontext own;
-    if (!c->share)
-        return TW_OK;
     DRIVER_CALL(c, error, CtxFromGreenCtx, &own, c->share->context);
     DRIVER_CALL(c, error, CtxPushCurrent, own);
 done:
@@ -116,8 +114,7 @@ done:
 void twi_cuda_part_leave(twi_cuda_device *c)
 {
     CUcontext own;
-    if (c->share)
-        c->share->CtxPopCurrent(&own);
+    c->share->CtxPopCurrent(&own);
 }
 
 void twi_cuda_part_close(twi_cuda_device *c)
