@@ -2,6 +2,7 @@
  * some rows from the first product to the last. What both ways need is read from memory once, all of it at once, and
  * stays in the block's shared memory, weights too where that has room for them; else the way back reads these again.
  * Sums have an order of their own, which sizes alone decide. */
+#include "device/cuda/large_shared.cuh"
 #include "device/cuda/last_block.cuh"
 #include "device/cuda/vector.cuh"
 
@@ -41,7 +42,8 @@ template <typename T> static __host__ __device__ inline size_t room_for(int coun
     return ((size_t)count * sizeof(T) + sizeof(sixteen_bytes) - 1) / sizeof(sixteen_bytes) * sizeof(sixteen_bytes);
 }
 
-static_assert(DENSE_THREADS * 8 * sizeof(several) + TWI_CUDA_DENSE_WIDTH * (sizeof(several) + sizeof(float)) < 48 << 10,
+static_assert(DENSE_THREADS * 8 * sizeof(several) + TWI_CUDA_DENSE_WIDTH * (sizeof(several) + sizeof(float)) <
+                  SMALL_SHARED,
               "what every card gives a block, without weights");
 
 /* ---- products ---------------------------------------------------------------------------------------------------- */
@@ -360,9 +362,9 @@ bool twi_cuda_dense_loss_fits(int64_t inputs, int64_t hidden, int64_t classes)
 }
 
 /* Whether so many more bytes of shared memory are to be had; they are taken then. */
-static bool take_room(size_t *shared, size_t bytes, int most)
+static bool take_room(size_t *shared, size_t bytes, size_t most)
 {
-    bool fits = *shared + bytes <= (size_t)most;
+    bool fits = *shared + bytes <= most;
     *shared += fits ? bytes : 0;
     return fits;
 }
@@ -370,20 +372,14 @@ static bool take_room(size_t *shared, size_t bytes, int most)
 template <int V, typename T> static cudaError_t launch(cudaStream_t stream, const twi_cuda_dense_loss &p)
 {
     const unsigned blocks = (unsigned)((p.rows + ROWS - 1) / ROWS);
-    size_t shared = (size_t)(p.inputs + p.hidden + p.classes + DENSE_THREADS * V) * sizeof(several) +
-                    (size_t)(p.hidden + p.classes) * sizeof(float);
-    int ordinal, most = 0;
-    cudaError_t code = cudaGetDevice(&ordinal);
-    if (code == cudaSuccess)
-        code = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, ordinal);
+    size_t most, shared = (size_t)(p.inputs + p.hidden + p.classes + DENSE_THREADS * V) * sizeof(several) +
+                          (size_t)(p.hidden + p.classes) * sizeof(float);
+    cudaError_t code = ask_for_shared(&most);
     kept k;
     k.last_weights = take_room(&shared, room_for<T>(p.hidden * p.classes), most);
     k.weights = take_room(&shared, room_for<T>(p.inputs * p.hidden), most);
     if (code == cudaSuccess)
-        code = cudaFuncSetAttribute((const void *)dense_loss_kernel<V, T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    (int)shared);
-    if (code == cudaSuccess)
-        LAUNCH(blocks, DENSE_THREADS, shared, stream, dense_loss_kernel<V, T>)(p, k);
+        code = launch_large(blocks, DENSE_THREADS, shared, stream, dense_loss_kernel<V, T>, p, k);
     return code;
 }
 
@@ -395,7 +391,5 @@ template <typename T> static cudaError_t launch_wide(cudaStream_t stream, const 
 
 cudaError_t twi_cuda_dense_loss_run(cudaStream_t stream, tw_dtype type, const twi_cuda_dense_loss *p)
 {
-    cudaError_t code;
-    FLOAT_TYPES(type, code = launch_wide<T>(stream, *p))
-    return code != cudaSuccess ? code : cudaGetLastError();
+    FLOAT_TYPES(type, return launch_wide<T>(stream, *p))
 }

@@ -278,16 +278,16 @@ cudaError_t twi_cuda_lrn_grad(cudaStream_t stream, tw_dtype type, const twi_cuda
 
 /* ---- pool_lrn.cu -------------------------------------------------------------------------------------------------- */
 
+/* Whether rows of these images are short enough for all of the following. */
+bool twi_cuda_bands_fit(const twi_cuda_pool *p);
 /* Pooling, then normalization, or the other way round; argmax is the number of a window's cell that held the first
  * maximum, row by row. Gradients are those of both and, with relu, of the ReLU before them. */
 cudaError_t twi_cuda_pool_lrn(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const twi_cuda_lrn *l,
                               const void *x, void *y, void *pooled, uint8_t *argmax);
 cudaError_t twi_cuda_lrn_pool(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const twi_cuda_lrn *l,
                               const void *x, void *y, uint8_t *argmax);
-/* The workspace holds floats, as many as there are in pooled. */
 cudaError_t twi_cuda_pool_lrn_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const twi_cuda_lrn *l,
-                                   bool relu, const void *dy, const void *pooled, const uint8_t *argmax, void *dx,
-                                   void *workspace);
+                                   bool relu, const void *dy, const void *pooled, const uint8_t *argmax, void *dx);
 cudaError_t twi_cuda_lrn_pool_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const twi_cuda_lrn *l,
                                    bool relu, const void *dy, const void *x, const uint8_t *argmax, void *dx);
 

@@ -9,10 +9,12 @@ static __global__ void max_pool_kernel(twi_cuda_pool p, quads q, const T *x, T *
     if (i >= (unsigned)q.count)
         return;
     const place at = place_of(q, i);
-    auto read = [&](float (&values)[QUAD], const T *pixel) { take_quad<WHOLE>(values, pixel, at.c, p.channels); };
+    auto read = [&](float (&values)[QUAD], int h, int w) {
+        take_quad<WHOLE>(values, x + element_of(p.image, p.channels, at.n, h, w, 0), at.c, p.channels);
+    };
     float most[QUAD];
     int cells[QUAD];
-    find_maximum(p, x, at, read, most, cells);
+    find_maximum<WHOLE ? AT_HAND : 1>(p, at.row, at.column, read, most, cells);
     put_quad<WHOLE>(y + element_of(p.output, p.channels, at.n, at.row, at.column, at.c), most, at.c, p.channels);
 }
 
@@ -26,10 +28,12 @@ static __global__ void max_pool_grad_kernel(pooling pool, quads q, const T *x, c
     place at = place_of(q, i);
     at.row *= SIDE;
     at.column *= SIDE;
-    auto read = [&](float (&values)[QUAD], const T *pixel) { take_quad<WHOLE>(values, pixel, at.c, p.channels); };
+    auto read = [&](float (&values)[QUAD], int h, int w) {
+        take_quad<WHOLE>(values, x + element_of(p.image, p.channels, at.n, h, w, 0), at.c, p.channels);
+    };
     auto look = [&](int (&cells)[QUAD], float (&gradients)[QUAD], int row, int column) {
         float most[QUAD];
-        find_maximum(p, x, {at.n, row, column, at.c}, read, most, cells);
+        find_maximum<1>(p, row, column, read, most, cells);
         take_quad<WHOLE>(gradients, dy + element_of(p.output, p.channels, at.n, row, column, 0), at.c, p.channels);
     };
     float sums[SIDE][SIDE][QUAD];
