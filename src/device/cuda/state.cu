@@ -78,7 +78,8 @@ static __device__ __forceinline__ float step(bool nesterov, const float *k, floa
     }
 }
 
-template <typename T, twi_cuda_rule RULE> static __global__ void update_kernel(twi_cuda_update u)
+template <typename T, twi_cuda_rule RULE>
+static __global__ void __launch_bounds__(THREADS) update_kernel(twi_cuda_update u)
 {
     constexpr int SLOTS = RULE < TWI_CUDA_MOMENTUM ? 0 : RULE == TWI_CUDA_MOMENTUM ? 1 : 2;
     int v = array_of_block(u.count, u.first_block);
@@ -86,12 +87,14 @@ template <typename T, twi_cuda_rule RULE> static __global__ void update_kernel(t
     int count = (int)min(u.elements[v] - at, (int64_t)TOGETHER);
     if (count <= 0)
         return;
-    float x[TOGETHER], g[TOGETHER], other[TOGETHER], slots[2][TOGETHER] = {{0}};
+    float x[TOGETHER], g[TOGETHER], other[TOGETHER], average[TOGETHER], slots[2][TOGETHER] = {{0}};
     float k[TWI_CUDA_NUMBERS], alpha = 0;
     T *var = (T *)u.var[v] + at;
     load(var, count, x);
     for (int i = 0; i < SLOTS; i++)
         load((const T *)u.slots[i][v] + at, count, slots[i]);
+    if (u.average[v])
+        load((const T *)u.average[v] + at, count, average);
     for (int i = 0; i < TWI_CUDA_NUMBERS; i++)
         k[i] = u.numbers[i] ? to_float(*(const T *)u.numbers[i]) : 0;
     if (RULE == TWI_CUDA_ADAM)
@@ -111,12 +114,10 @@ template <typename T, twi_cuda_rule RULE> static __global__ void update_kernel(t
     for (int i = 0; i < SLOTS; i++)
         store((T *)u.slots[i][v] + at, count, slots[i]);
     if (u.average[v]) {
-        T *average = (T *)u.average[v] + at;
         const float weight = to_float(*(const T *)u.weight);
-        load(average, count, other);
         for (int i = 0; i < TOGETHER; i++)
-            other[i] = step<T, TWI_CUDA_FOLLOWING>(false, &weight, 0, other[i], x[i], NULL, NULL);
-        store(average, count, other);
+            average[i] = step<T, TWI_CUDA_FOLLOWING>(false, &weight, 0, average[i], x[i], NULL, NULL);
+        store((T *)u.average[v] + at, count, average);
     }
 }
 
