@@ -2,6 +2,7 @@
  * some rows from the first product to the last. What both ways need is read from memory once, all of it at once, and
  * stays in the block's shared memory, weights too where that has room for them; else the way back reads these again.
  * Sums have an order of their own, which sizes alone decide. */
+#include "device/cuda/divide.cuh"
 #include "device/cuda/large_shared.cuh"
 #include "device/cuda/last_block.cuh"
 #include "device/cuda/vector.cuh"
@@ -22,9 +23,11 @@ struct alignas(ROWS * sizeof(float)) several {
     float at[ROWS];
 };
 
-/* Which weights are copied to the block's shared memory. */
-struct kept {
+/* What a launch knows beforehand: which weights are copied to the block's shared memory, and how many threads stand
+ * side by side in each product. */
+struct plan {
     bool weights, last_weights;
+    twi_divider across, last_across;
 };
 
 /* What lies there, in this order. */
@@ -58,13 +61,15 @@ static __device__ __forceinline__ void add_product(several *sum, const several &
 
 /* Of a product x * w of w[inner, columns], V neighbouring columns are a thread's, and of w every so many rows. */
 template <int V> struct share {
-    int inner, columns, groups, splits, group, split;
+    int inner, columns, splits, group, split;
+    twi_divider groups;
 };
 
-template <int V> static __device__ __forceinline__ share<V> share_of(int inner, int columns)
+template <int V> static __device__ __forceinline__ share<V> share_of(int inner, int columns, const twi_divider &groups)
 {
-    const int groups = columns / V, splits = min(DENSE_THREADS / groups, (inner + LEAST - 1) / LEAST);
-    return {inner, columns, groups, splits, (int)threadIdx.x % groups, (int)threadIdx.x / groups};
+    unsigned group, split = twi_divide(groups, threadIdx.x, &group);
+    const int splits = min((int)twi_quotient(groups, DENSE_THREADS), (inner + LEAST - 1) / LEAST);
+    return {inner, columns, splits, (int)group, (int)split, groups};
 }
 
 /* Vectors of a thread's rows, from row k on. */
@@ -111,7 +116,7 @@ static __device__ __forceinline__ void multiply(const share<V> &s, const taken<V
         add_taken(s, take<MANY>(s, w, k), k, kept, x, sums);
     /* [splits, V, groups], so that neighbours touch neighbours */
     for (int v = 0; v < V && s.split < s.splits; v++)
-        parts[(s.split * V + v) * s.groups + s.group] = sums[v];
+        parts[(s.split * V + v) * (int)s.groups.divisor + s.group] = sums[v];
     __syncthreads();
     for (int i = (int)threadIdx.x; i < s.columns; i += DENSE_THREADS) {
         several all = parts[i];
@@ -119,7 +124,8 @@ static __device__ __forceinline__ void multiply(const share<V> &s, const taken<V
         for (int split = 1; split < s.splits; split++)
             for (int r = 0; r < ROWS; r++)
                 all.at[r] += parts[split * s.columns + i].at[r];
-        use(i % s.groups * V + i / s.groups, all);
+        unsigned group, v = twi_divide(s.groups, (unsigned)i, &group);
+        use((int)(group * V + v), all);
     }
     __syncthreads();
 }
@@ -194,7 +200,7 @@ static __device__ __forceinline__ void copy(const T *from, int count, int thread
 }
 
 template <int V, typename T>
-static __device__ __forceinline__ rooms<T> rooms_of(const twi_cuda_dense_loss &p, kept k, void *shared)
+static __device__ __forceinline__ rooms<T> rooms_of(const twi_cuda_dense_loss &p, plan k, void *shared)
 {
     rooms<T> in;
     in.weights = (T *)shared;
@@ -211,7 +217,7 @@ static __device__ __forceinline__ rooms<T> rooms_of(const twi_cuda_dense_loss &p
 /* All but the weights of the first layer. Warps share it, so that none waits for memory twice. Rows beyond the last are
  * the last again, of which nobody keeps anything. */
 template <typename T>
-static __device__ __forceinline__ void take_in(const twi_cuda_dense_loss &p, kept k, const rooms<T> &in, int64_t row)
+static __device__ __forceinline__ void take_in(const twi_cuda_dense_loss &p, plan k, const rooms<T> &in, int64_t row)
 {
     constexpr int FOR_ROW = 2 * WARP, FOR_ROWS = ROWS * FOR_ROW, REST = FOR_ROWS + 2 * WARP;
     const int thread = (int)threadIdx.x, r = thread / FOR_ROW, lane = thread % WARP;
@@ -319,14 +325,14 @@ static __device__ void average(const twi_cuda_dense_loss &p)
 /* ---- the launch -------------------------------------------------------------------------------------------------- */
 
 template <int V, typename T>
-static __global__ void __launch_bounds__(DENSE_THREADS, 1) dense_loss_kernel(twi_cuda_dense_loss p, kept k)
+static __global__ void __launch_bounds__(DENSE_THREADS, 1) dense_loss_kernel(twi_cuda_dense_loss p, plan k)
 {
     DYNAMIC_SHARED(sixteen_bytes, shared);
     const rooms<T> in = rooms_of<V, T>(p, k, shared);
     const T *weights = (const T *)p.weights, *last_weights = (const T *)p.last_weights;
     const int64_t row = blockIdx.x * (int64_t)ROWS;
     const int warp = (int)threadIdx.x / WARP;
-    const share<V> first = share_of<V>(p.inputs, p.hidden);
+    const share<V> first = share_of<V>(p.inputs, p.hidden, k.across);
     const taken<V, DEEP, T> some = take<DEEP>(first, weights, first.split);
     const goal own = warp < ROWS ? goal_of(p, row + warp) : goal();
     take_in(p, k, in, row);
@@ -336,7 +342,7 @@ static __global__ void __launch_bounds__(DENSE_THREADS, 1) dense_loss_kernel(twi
         in.hidden[i] = layer<T>(sum, in.bias[i], true);
         put_rows<T>(p.h, row, p.rows, p.hidden, i, in.hidden[i]);
     });
-    const share<1> last = share_of<1>(p.hidden, p.classes);
+    const share<1> last = share_of<1>(p.hidden, p.classes, k.last_across);
     multiply(last, take<LEAST>(last, last_weights, last.split), last_weights, (T *)NULL, in.hidden, in.parts,
              [&](int i, const several &sum) { in.logits[i] = layer<T>(sum, in.last_bias[i], false); });
     if (warp < ROWS)
@@ -375,7 +381,9 @@ template <int V, typename T> static cudaError_t launch(cudaStream_t stream, cons
     size_t most, shared = (size_t)(p.inputs + p.hidden + p.classes + DENSE_THREADS * V) * sizeof(several) +
                           (size_t)(p.hidden + p.classes) * sizeof(float);
     cudaError_t code = ask_for_shared(&most);
-    kept k;
+    plan k;
+    k.across = twi_divider_of(p.hidden / V);
+    k.last_across = twi_divider_of(p.classes);
     k.last_weights = take_room(&shared, room_for<T>(p.hidden * p.classes), most);
     k.weights = take_room(&shared, room_for<T>(p.inputs * p.hidden), most);
     if (code == cudaSuccess)
