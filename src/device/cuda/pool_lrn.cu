@@ -148,11 +148,18 @@ static __global__ void __launch_bounds__(BAND_THREADS, 2)
     cells_under(p, 0, own.first, &first, &unused);
     cells_under(p, 0, own.first + own.rows - 1, &unused, &end);
     const T *image = x + element_of(p.image, p.channels, own.n, first, 0, 0);
-    for (int i = own.slot; i < (end - first) * p.image[1]; i += own.slots) {
-        float values[QUAD], powers[QUAD];
-        take_quad<WHOLE>(values, image + i * p.channels, own.c, p.channels);
+    const int pixels = (end - first) * p.image[1];
+    float values[QUAD] = {0, 0, 0, 0}, next[QUAD];
+    if (own.slot < pixels)
+        take_quad<WHOLE>(values, image + own.slot * p.channels, own.c, p.channels);
+    for (int i = own.slot; i < pixels; i += own.slots) {
+        float powers[QUAD];
+        const int ahead = min(i + own.slots, pixels - 1); /* so that nobody waits for it */
+        take_quad<WHOLE>(next, image + ahead * p.channels, own.c, p.channels);
         normalize<WHOLE>(l, image + i * p.channels, own.c, p.channels, values, powers);
         store<QUAD>(normalized + i * padded + own.c, narrow<float, QUAD>(powers));
+        for (int k = 0; k < QUAD; k++)
+            values[k] = next[k];
     }
     __syncthreads();
     auto read = [&](float (&values)[QUAD], int h, int w) {
@@ -225,6 +232,10 @@ static __global__ void __launch_bounds__(BAND_THREADS, 2)
     const band own = band_of_block(b, p.image[0]);
     const int channels = p.channels, c = own.c;
     const tile sums = clear_tile(shared + 2 * blockDim.x * QUAD, own.rows, p.image[1], (int)b.quads.divisor);
+    const unsigned start = element_of(p.image, channels, own.n, own.first, 0, 0);
+    const int pixels = own.rows * p.image[1];
+    float value[QUAD], next[QUAD];
+    take_quad<WHOLE>(value, x + start + (unsigned)(min(own.slot, pixels - 1) * channels), c, channels);
     take_turns(pool, b, own, [&](bool inside, int row, int column) {
         if (inside) {
             const unsigned window = element_of(p.output, channels, own.n, row, column, 0);
@@ -235,20 +246,19 @@ static __global__ void __launch_bounds__(BAND_THREADS, 2)
                        channels, cells, given);
         }
     });
-    const unsigned start = element_of(p.image, channels, own.n, own.first, 0, 0);
-    for (int i = 0; i < own.rows * p.image[1]; i += own.slots) {
-        const bool inside = i + own.slot < own.rows * p.image[1];
-        const unsigned pixel = start + (unsigned)((i + own.slot) * channels);
-        float value[QUAD] = {0, 0, 0, 0}, given[QUAD] = {0, 0, 0, 0}, gradient[QUAD];
-        if (inside) {
-            take_quad<WHOLE>(value, x + pixel, c, channels);
-            for (int k = 0; k < QUAD; k++)
-                given[k] = sums.quad(0, i + own.slot, c)[k * sums.quads];
-        }
+    for (int i = own.slot; i - own.slot < pixels; i += own.slots) {
+        const bool inside = i < pixels;
+        float given[QUAD] = {0, 0, 0, 0}, gradient[QUAD];
+        const int ahead = min(i + own.slots, pixels - 1); /* so that nobody waits for it */
+        take_quad<WHOLE>(next, x + start + (unsigned)(ahead * channels), c, channels);
+        for (int k = 0; k < QUAD && inside; k++)
+            given[k] = sums.quad(0, i, c)[k * sums.quads];
         lrn_gradient(l, shared, c, channels, value, NULL, given, gradient);
         shut(relu, value, gradient);
         if (inside)
-            put_quad<WHOLE>(dx + pixel + c, gradient, c, channels);
+            put_quad<WHOLE>(dx + start + (unsigned)(i * channels + c), gradient, c, channels);
+        for (int k = 0; k < QUAD; k++)
+            value[k] = next[k];
     }
 }
 
