@@ -286,8 +286,10 @@ cudaError_t twi_cuda_pool_lrn(cudaStream_t stream, tw_dtype type, const twi_cuda
                               const void *x, void *y, void *pooled, uint8_t *argmax);
 cudaError_t twi_cuda_lrn_pool(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const twi_cuda_lrn *l,
                               const void *x, void *y, uint8_t *argmax);
+/* The workspace holds floats, as many as there are in pooled. */
 cudaError_t twi_cuda_pool_lrn_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const twi_cuda_lrn *l,
-                                   bool relu, const void *dy, const void *pooled, const uint8_t *argmax, void *dx);
+                                   bool relu, const void *dy, const void *pooled, const uint8_t *argmax, void *dx,
+                                   void *workspace);
 cudaError_t twi_cuda_lrn_pool_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const twi_cuda_lrn *l,
                                    bool relu, const void *dy, const void *x, const uint8_t *argmax, void *dx);
 

@@ -4,17 +4,17 @@
 #include "device/cuda/images.cuh"
 #include "device/cuda/large_shared.cuh"
 
-/* The numbers of cells that a quad of windows chose, a byte each, the first the lowest. */
+/* The numbers of cells that a quad of windows chose. */
 template <bool WHOLE>
-static __device__ __forceinline__ uint32_t take_cells(const uint8_t *pixel, int c, int channels)
+static __device__ __forceinline__ void take_cells(int (&cells)[QUAD], const uint8_t *pixel, int c, int channels)
 {
-    uint32_t cells = 0;
-    if (WHOLE)
-        cells = *(const uint32_t *)(pixel + c);
-    else
+    if (WHOLE) {
+        const vector<uint8_t, QUAD> all = load<QUAD, QUAD>(pixel + c);
         for (int k = 0; k < QUAD; k++)
-            cells |= c + k < channels ? (uint32_t)pixel[c + k] << 8 * k : 0;
-    return cells;
+            cells[k] = all.at[k];
+    } else
+        for (int k = 0; k < QUAD; k++)
+            cells[k] = c + k < channels ? pixel[c + k] : 0;
 }
 
 template <bool WHOLE>
@@ -31,6 +31,20 @@ static __device__ __forceinline__ void put_cells(uint8_t *to, const int (&cells)
                 to[k] = all.at[k];
 }
 
+/* What the SIDE * SIDE pixels from `at` on collect of the windows' gradients. */
+template <bool WHOLE, int SIDE, typename T>
+static __device__ __forceinline__ void collect_chosen(const pooling &pool, const place &at, const T *gradient,
+                                                      const uint8_t *argmax, float (&sums)[SIDE][SIDE][QUAD])
+{
+    const int channels = pool.p.channels;
+    auto look = [&](int (&cells)[QUAD], float (&gradients)[QUAD], int row, int column) {
+        unsigned window = element_of(pool.p.output, channels, at.n, row, column, 0);
+        take_cells<WHOLE>(cells, argmax + window, at.c, channels);
+        take_quad<WHOLE>(gradients, gradient + window, at.c, channels);
+    };
+    collect<SIDE>(pool, at, look, sums);
+}
+
 /* ---- bands ------------------------------------------------------------------------------------------------------ */
 
 enum { BAND_THREADS = 512, BANDS = 256 }; /* two blocks for each multiprocessor of a large card */
@@ -38,8 +52,7 @@ enum { BAND_THREADS = 512, BANDS = 256 }; /* two blocks for each multiprocessor 
 /* What blocks are told: how many rows of an image are a band, how many bands an image, and what they divide by. */
 struct bands {
     int rows, each_image;
-    twi_divider quads, width; /* of a pixel; cells of a row of a window */
-    int turns[2];
+    twi_divider quads; /* of a pixel */
 };
 
 /* A block's band, and where in it its thread stands: `slots` pixels are looked at, at once. */
@@ -52,58 +65,6 @@ static __device__ __forceinline__ band band_of_block(const bands &b, int rows)
     const int n = (int)blockIdx.x / b.each_image, first = ((int)blockIdx.x - n * b.each_image) * b.rows;
     unsigned quad, slot = twi_divide(b.quads, threadIdx.x, &quad);
     return {n, first, min(b.rows, rows - first), (int)slot, (int)(blockDim.x / b.quads.divisor), (int)quad * QUAD};
-}
-
-/* Sums for the pixels of a band. The channels of a quad lie apart, so that neighbours touch neighbours. */
-struct tile {
-    float *at;
-    int rows, columns, quads;
-
-    __device__ __forceinline__ float *quad(int row, int column, int c) const
-    {
-        return at + (row * columns + column) * quads * QUAD + c / QUAD;
-    }
-};
-
-static __device__ __forceinline__ tile clear_tile(float *at, int rows, int columns, int quads)
-{
-    for (int i = (int)threadIdx.x; i < rows * columns * quads; i += (int)blockDim.x)
-        store<QUAD>(at + i * QUAD, vector<float, QUAD>());
-    __syncthreads();
-    return {at, rows, columns, quads};
-}
-
-/* Adds what a window at (top, left) of the tile gives to the cells that it chose, as far as they lie there. */
-static __device__ __forceinline__ void add_to_chosen(const tile &t, const bands &b, int top, int left, int c,
-                                                     int channels, uint32_t cells,
-                                                     const float (&gradients)[QUAD])
-{
-    for (int k = 0; k < QUAD; k++) {
-        unsigned x, y = twi_divide(b.width, cells >> 8 * k & 255, &x);
-        int row = top + (int)y, column = left + (int)x;
-        if (row >= 0 && row < t.rows && column >= 0 && column < t.columns && c + k < channels)
-            t.quad(row, column, c)[k * t.quads] += gradients[k];
-    }
-}
-
-/* take(inside, row, column) for all windows over a band. Those that overlap come in different turns, so that what they
- * choose is added without a collision, and always in the same order. All threads come as often. */
-template <typename F>
-static __device__ __forceinline__ void take_turns(const pooling &pool, const bands &b, const band &own, F take)
-{
-    int row0, row1;
-    windows_over(pool, 0, own.first, own.rows, &row0, &row1);
-    for (int turn = 0; turn < b.turns[0] * b.turns[1]; turn++) {
-        const int down = turn / b.turns[1], beside = turn % b.turns[1];
-        const int first = row0 + (down + b.turns[0] - row0 % b.turns[0]) % b.turns[0];
-        const int rows = (row1 - first + b.turns[0] - 1) / b.turns[0];
-        const int columns = (pool.p.output[1] - beside + b.turns[1] - 1) / b.turns[1];
-        for (int i = 0; i < rows * columns; i += own.slots) {
-            const int window = i + own.slot, row = window / columns;
-            take(window < rows * columns, first + row * b.turns[0], beside + (window - row * columns) * b.turns[1]);
-        }
-        __syncthreads();
-    }
 }
 
 /* ---- forward -------------------------------------------------------------------------------------------------------- */
@@ -186,80 +147,61 @@ static __device__ __forceinline__ void shut(bool relu, const float (&x)[QUAD], f
             dx[k] = 0;
 }
 
-/* Of MaxPool, then LRN. A pixel that was not above 0 and was chosen all the same is where the ReLU was shut. */
+/* The normalization's gradient of what was pooled, into the workspace. A pixel that was not above 0 and was chosen all
+ * the same is where the ReLU was shut. */
 template <typename T, bool WHOLE>
-static __global__ void __launch_bounds__(BAND_THREADS, 2)
-    pool_lrn_grad_kernel(pooling pool, twi_cuda_lrn l, bool relu, bands b, const T *dy, const T *pooled,
-                         const uint8_t *argmax, T *dx)
+static __global__ void __launch_bounds__(MOST_THREADS)
+    pooled_gradient_kernel(twi_cuda_lrn l, bool relu, quads q, const T *dy, const T *pooled, float *gradient)
 {
     DYNAMIC_SHARED(float, shared);
-    const twi_cuda_pool &p = pool.p;
-    const band own = band_of_block(b, p.image[0]);
-    const int channels = p.channels, c = own.c;
-    const tile sums = clear_tile(shared + 2 * blockDim.x * QUAD, own.rows, p.image[1], (int)b.quads.divisor);
-    take_turns(pool, b, own, [&](bool inside, int row, int column) {
-        const unsigned window = inside ? element_of(p.output, channels, own.n, row, column, 0) : 0;
-        float x[QUAD] = {0, 0, 0, 0}, given[QUAD] = {0, 0, 0, 0}, gradient[QUAD];
-        uint32_t cells = 0;
-        if (inside) {
-            take_quad<WHOLE>(x, pooled + window, c, channels);
-            take_quad<WHOLE>(given, dy + window, c, channels);
-            cells = take_cells<WHOLE>(argmax + window, c, channels);
-        }
-        lrn_gradient(l, shared, c, channels, x, NULL, given, gradient);
-        shut(relu, x, gradient);
-        if (inside)
-            add_to_chosen(sums, b, row * p.stride[0] - p.before[0] - own.first, column * p.stride[1] - p.before[1], c,
-                       channels, cells, gradient);
-    });
-    T *to = dx + element_of(p.image, channels, own.n, own.first, 0, c);
-    for (int i = own.slot; i < own.rows * p.image[1]; i += own.slots) {
-        float values[QUAD];
-        for (int k = 0; k < QUAD; k++)
-            values[k] = sums.quad(0, i, c)[k * sums.quads];
-        put_quad<WHOLE>(to + i * channels, values, c, channels);
+    const unsigned i = thread_of_launch();
+    unsigned own, pixel = twi_divide(q.each, i, &own) * (unsigned)l.channels;
+    const int c = (int)own * QUAD;
+    float x[QUAD] = {0, 0, 0, 0}, given[QUAD] = {0, 0, 0, 0}, dx[QUAD];
+    if (i < (unsigned)q.count) {
+        take_quad<WHOLE>(x, pooled + pixel, c, l.channels);
+        take_quad<WHOLE>(given, dy + pixel, c, l.channels);
     }
+    lrn_gradient(l, shared, c, l.channels, x, NULL, given, dx);
+    shut(relu, x, dx);
+    if (i < (unsigned)q.count)
+        put_quad<WHOLE>(gradient + pixel + c, dx, c, l.channels);
 }
 
-/* Of LRN, then MaxPool. */
+/* A thread takes SIDE * SIDE pixels, so that a window is looked at once for all of them. */
+template <typename T, bool WHOLE, int SIDE>
+static __global__ void spread_kernel(pooling pool, quads q, const float *gradient, const uint8_t *argmax, T *dx)
+{
+    const unsigned i = thread_of_launch();
+    if (i >= (unsigned)q.count)
+        return;
+    place at = place_of(q, i);
+    at.row *= SIDE;
+    at.column *= SIDE;
+    float sums[SIDE][SIDE][QUAD];
+    collect_chosen<WHOLE>(pool, at, gradient, argmax, sums);
+    put_pixels<WHOLE>(pool.p, at, dx, sums);
+}
+
 template <typename T, bool WHOLE>
-static __global__ void __launch_bounds__(BAND_THREADS, 2)
-    lrn_pool_grad_kernel(pooling pool, twi_cuda_lrn l, bool relu, bands b, const T *dy, const T *x,
+static __global__ void __launch_bounds__(MOST_THREADS)
+    lrn_pool_grad_kernel(pooling pool, twi_cuda_lrn l, bool relu, quads q, const T *dy, const T *x,
                          const uint8_t *argmax, T *dx)
 {
     DYNAMIC_SHARED(float, shared);
-    const twi_cuda_pool &p = pool.p;
-    const band own = band_of_block(b, p.image[0]);
-    const int channels = p.channels, c = own.c;
-    const tile sums = clear_tile(shared + 2 * blockDim.x * QUAD, own.rows, p.image[1], (int)b.quads.divisor);
-    const unsigned start = element_of(p.image, channels, own.n, own.first, 0, 0);
-    const int pixels = own.rows * p.image[1];
-    float value[QUAD], next[QUAD];
-    take_quad<WHOLE>(value, x + start + (unsigned)(min(own.slot, pixels - 1) * channels), c, channels);
-    take_turns(pool, b, own, [&](bool inside, int row, int column) {
-        if (inside) {
-            const unsigned window = element_of(p.output, channels, own.n, row, column, 0);
-            float given[QUAD];
-            const uint32_t cells = take_cells<WHOLE>(argmax + window, c, channels);
-            take_quad<WHOLE>(given, dy + window, c, channels);
-            add_to_chosen(sums, b, row * p.stride[0] - p.before[0] - own.first, column * p.stride[1] - p.before[1], c,
-                       channels, cells, given);
-        }
-    });
-    for (int i = own.slot; i - own.slot < pixels; i += own.slots) {
-        const bool inside = i < pixels;
-        float given[QUAD] = {0, 0, 0, 0}, gradient[QUAD];
-        const int ahead = min(i + own.slots, pixels - 1); /* so that nobody waits for it */
-        take_quad<WHOLE>(next, x + start + (unsigned)(ahead * channels), c, channels);
-        for (int k = 0; k < QUAD && inside; k++)
-            given[k] = sums.quad(0, i, c)[k * sums.quads];
-        lrn_gradient(l, shared, c, channels, value, NULL, given, gradient);
-        shut(relu, value, gradient);
-        if (inside)
-            put_quad<WHOLE>(dx + start + (unsigned)(i * channels + c), gradient, c, channels);
-        for (int k = 0; k < QUAD; k++)
-            value[k] = next[k];
+    const unsigned i = thread_of_launch();
+    const bool inside = i < (unsigned)q.count;
+    const place at = place_of(q, i);
+    const unsigned pixel = element_of(pool.p.image, l.channels, at.n, at.row, at.column, 0);
+    float value[QUAD] = {0, 0, 0, 0}, given[1][1][QUAD] = {{{0, 0, 0, 0}}}, gradient[QUAD];
+    if (inside) {
+        take_quad<WHOLE>(value, x + pixel, at.c, l.channels);
+        collect_chosen<WHOLE>(pool, at, dy, argmax, given);
     }
+    lrn_gradient(l, shared, at.c, l.channels, value, NULL, given[0][0], gradient);
+    shut(relu, value, gradient);
+    if (inside)
+        put_quad<WHOLE>(dx + pixel + at.c, gradient, at.c, l.channels);
 }
 
 /* ---- launchers ------------------------------------------------------------------------------------------------------ */
@@ -281,12 +223,6 @@ static size_t floats_of_row(const twi_cuda_pool *p)
     return (size_t)p->image[1] * quads_of_pixel(p) * QUAD;
 }
 
-/* Floats that the threads of a block exchange. */
-static size_t floats_exchanged(const twi_cuda_pool *p)
-{
-    return BAND_THREADS / quads_of_pixel(p) * quads_of_pixel(p) * QUAD * 2;
-}
-
 static size_t rows_under_window(const twi_cuda_pool *p)
 {
     return (size_t)(p->size[0] > p->stride[0] ? p->size[0] : p->stride[0]);
@@ -295,8 +231,7 @@ static size_t rows_under_window(const twi_cuda_pool *p)
 bool twi_cuda_bands_fit(const twi_cuda_pool *p)
 {
     const size_t most = ASKED_SHARED / sizeof(float);
-    return p->channels == 0 || (quads_of_pixel(p) <= BAND_THREADS && floats_of_row(p) * rows_under_window(p) <= most &&
-                                floats_of_row(p) + floats_exchanged(p) <= most);
+    return p->channels == 0 || (quads_of_pixel(p) <= BAND_THREADS && floats_of_row(p) * rows_under_window(p) <= most);
 }
 
 /* Of `rows` of each image; a band has `before` floats of shared memory, and `each` in every row. As many bands as fill
@@ -311,9 +246,6 @@ static cudaError_t plan_bands(const twi_cuda_pool *p, int rows, size_t before, s
     b->rows = wanted < fit ? wanted : fit;
     b->each_image = (rows + b->rows - 1) / b->rows;
     b->quads = twi_divider_of(quads_of_pixel(p));
-    b->width = twi_divider_of(p->size[1]);
-    for (int i = 0; i < 2; i++)
-        b->turns[i] = (p->size[i] + p->stride[i] - 1) / p->stride[i];
     made->blocks = (unsigned)(p->batch * b->each_image);
     made->threads = BAND_THREADS / quads_of_pixel(p) * quads_of_pixel(p);
     made->shared = (before + each * (size_t)b->rows) * sizeof(float);
@@ -349,31 +281,33 @@ cudaError_t twi_cuda_lrn_pool(cudaStream_t stream, tw_dtype type, const twi_cuda
 }
 
 cudaError_t twi_cuda_pool_lrn_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const twi_cuda_lrn *l,
-                                   bool relu, const void *dy, const void *pooled, const uint8_t *argmax, void *dx)
+                                   bool relu, const void *dy, const void *pooled, const uint8_t *argmax, void *dx,
+                                   void *workspace)
 {
-    band_launch m;
-    if ((int64_t)p->batch * p->image[0] * p->image[1] * p->channels == 0)
-        return cudaSuccess;
-    cudaError_t code = plan_bands(p, p->image[0], floats_exchanged(p), floats_of_row(p), &m);
-    if (code == cudaSuccess)
-        FLOAT_TYPES(type, QUADS(are_whole(p->channels, dy, pooled, argmax, dx),
-                                code = launch_large(m.blocks, m.threads, m.shared, stream,
-                                                    pool_lrn_grad_kernel<T, WHOLE>, pooling_of(p), *l, relu, m.b,
-                                                    (const T *)dy, (const T *)pooled, argmax, (T *)dx)))
-    return code;
+    const quads q = windows_of(p);
+    float *gradient = (float *)workspace;
+    if (q.count > 0)
+        FLOAT_TYPES(type, QUADS(are_whole(q.channels, dy, pooled, gradient, NULL),
+                                LAUNCH(blocks_of_pixels(q), threads_of(q), shared_of(q, 2), stream,
+                                       pooled_gradient_kernel<T, WHOLE>)(*l, relu, q, (const T *)dy, (const T *)pooled,
+                                                                         gradient)))
+    if ((int64_t)p->batch * p->image[0] * p->image[1] * p->channels > 0)
+        FLOAT_TYPES(type, SIDES(p, QUADS(are_whole(q.channels, gradient, argmax, dx, NULL),
+                                         LAUNCH(blocks_of(squares_of(p, SIDE)), FEW_THREADS, 0, stream,
+                                                spread_kernel<T, WHOLE, SIDE>)(pooling_of(p), squares_of(p, SIDE),
+                                                                               gradient, argmax, (T *)dx))))
+    return cudaGetLastError();
 }
 
 cudaError_t twi_cuda_lrn_pool_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const twi_cuda_lrn *l,
                                    bool relu, const void *dy, const void *x, const uint8_t *argmax, void *dx)
 {
-    band_launch m;
-    if ((int64_t)p->batch * p->image[0] * p->image[1] * p->channels == 0)
+    const quads q = quads_of(p->batch, p->image[0], p->image[1], p->channels);
+    if (q.count == 0)
         return cudaSuccess;
-    cudaError_t code = plan_bands(p, p->image[0], floats_exchanged(p), floats_of_row(p), &m);
-    if (code == cudaSuccess)
-        FLOAT_TYPES(type, QUADS(are_whole(p->channels, dy, x, argmax, dx),
-                                code = launch_large(m.blocks, m.threads, m.shared, stream,
-                                                    lrn_pool_grad_kernel<T, WHOLE>, pooling_of(p), *l, relu, m.b,
-                                                    (const T *)dy, (const T *)x, argmax, (T *)dx)))
-    return code;
+    FLOAT_TYPES(type, QUADS(are_whole(q.channels, dy, x, argmax, dx),
+                            LAUNCH(blocks_of_pixels(q), threads_of(q), shared_of(q, 2), stream,
+                                   lrn_pool_grad_kernel<T, WHOLE>)(pooling_of(p), *l, relu, q, (const T *)dy,
+                                                                   (const T *)x, argmax, (T *)dx)))
+    return cudaGetLastError();
 }
