@@ -1,5 +1,5 @@
-/* large_shared.cuh - launches whose blocks want more shared memory than every card gives: a card is asked how much there
- * is, and is told of the kernel. */
+/* large_shared.cuh - launches whose blocks want more shared memory than every card gives: a card is asked how much
+ * there is, and is told of the kernel. */
 #ifndef TWI_CUDA_LARGE_SHARED_CUH
 #define TWI_CUDA_LARGE_SHARED_CUH
 

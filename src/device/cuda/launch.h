@@ -352,7 +352,7 @@ cudaError_t twi_cuda_softmax_loss(cudaStream_t stream, tw_dtype type, tw_dtype t
 cudaError_t twi_cuda_in_top(cudaStream_t stream, int64_t rows, int64_t classes, const float *predictions,
                             tw_dtype target_type, const void *targets, const void *k, bool *in);
 
-/* ---- many at once ------------------------------------------------------------------------------------------------- */
+/* ---- many at once ------------------------------------------------------------------------------------------------ */
 
 /* Arrays that a launch takes, whatever it does with them: a kernel may be called with 32 KB. */
 enum { TWI_CUDA_MANY = 144 };
@@ -372,9 +372,9 @@ typedef enum twi_cuda_rule {
 
 enum { TWI_CUDA_NUMBERS = 6 };
 
-/* Up to TWI_CUDA_MANY variables of one float type, the numbers', in one launch. A gradient, of a float type of its own, is
- * gradient[0] + decay[0] * var, with two towers the sum of theirs times scale; decay NULL: none. Where there is a loss, a
- * scalar on the card, then first var -= loss * var; where there is an average, it follows what the variable has become by
+/* Up to TWI_CUDA_MANY variables of one float type, the numbers', in one launch. A gradient, of a float type of its own,
+ * is gradient[0] + decay[0] * var, with two towers the sum of theirs times scale; decay NULL: none. Where there is a loss,
+ * a scalar on the card, then first var -= loss * var; where there is an average, it follows what the variable has become by
  * *weight. */
 typedef struct twi_cuda_update {
     twi_cuda_rule rule;
