@@ -18,26 +18,24 @@ static __device__ __forceinline__ const uint8_t *bytes_of(const twi_distorter &d
     return inside ? image + (row * d.width + column) * d.channels : NULL;
 }
 
-static const int EXAMPLE_THREADS = 512, AT_HAND = 2; /* pixels that a thread asks for before it looks at the first */
 enum { SUMS = 2 * TWI_DISTORT_CHANNELS, SHARES = 16 }; /* of bytes and of squares; threads that add up one of them */
 
-/* Adds up what each thread has found. */
-static __device__ void add_up(const uint32_t (&found)[SUMS][EXAMPLE_THREADS], uint64_t (&totals)[SUMS])
+/* Adds up what each thread has found; sums[.][0] are the totals. */
+static __device__ void add_up(uint64_t (&sums)[SUMS][THREADS])
 {
-    __shared__ uint64_t shares[SUMS][SHARES];
     const int which = (int)threadIdx.x / SHARES, share = (int)threadIdx.x % SHARES;
     uint64_t sum = 0;
     __syncthreads();
-    for (int i = share; which < SUMS && i < EXAMPLE_THREADS; i += SHARES)
-        sum += found[which][i];
+    for (int i = share; which < SUMS && i < THREADS; i += SHARES)
+        sum += sums[which][i];
     if (which < SUMS)
-        shares[which][share] = sum;
+        sums[which][share] = sum; /* nobody else reads this one */
     __syncthreads();
     sum = 0;
     for (int i = 0; threadIdx.x < SUMS && i < SHARES; i++)
-        sum += shares[threadIdx.x][i];
+        sum += sums[threadIdx.x][i];
     if (threadIdx.x < SUMS)
-        totals[threadIdx.x] = sum;
+        sums[threadIdx.x][0] = sum;
     __syncthreads();
 }
 
@@ -45,36 +43,34 @@ static __device__ void add_up(const uint32_t (&found)[SUMS][EXAMPLE_THREADS], ui
 static __device__ void find_standard(const twi_distorter &d, const crop &by, const twi_distortion &drawn,
                                      const uint8_t *image, twi_standard *standard)
 {
-    __shared__ uint32_t found[SUMS][EXAMPLE_THREADS];
-    __shared__ uint64_t totals[SUMS];
-    const unsigned pixels = (unsigned)(d.out_height * d.out_width);
-    uint32_t sum[TWI_DISTORT_CHANNELS] = {}, square[TWI_DISTORT_CHANNELS] = {};
-    for (unsigned first = threadIdx.x; first < pixels; first += AT_HAND * EXAMPLE_THREADS) {
-        uint32_t byte[AT_HAND][TWI_DISTORT_CHANNELS];
-        for (int i = 0; i < AT_HAND; i++) {
-            unsigned pixel = first + (unsigned)i * EXAMPLE_THREADS, x, y = twi_divide(by.width, pixel, &x);
-            const uint8_t *bytes = pixel < pixels ? bytes_of(d, drawn, image, (int)y, (int)x) : NULL;
-            for (int c = 0; c < TWI_DISTORT_CHANNELS; c++)
-                byte[i][c] = bytes && c < d.channels ? bytes[c] : 0;
+    __shared__ uint64_t sums[SUMS][THREADS];
+    uint64_t sum[TWI_DISTORT_CHANNELS] = {}, square[TWI_DISTORT_CHANNELS] = {};
+    for (unsigned pixel = threadIdx.x; pixel < (unsigned)(d.out_height * d.out_width); pixel += THREADS) {
+        unsigned x, y = twi_divide(by.width, pixel, &x);
+        const uint8_t *bytes = bytes_of(d, drawn, image, (int)y, (int)x);
+        for (int c = 0; c < TWI_DISTORT_CHANNELS; c++) {
+            uint32_t byte = bytes && c < d.channels ? bytes[c] : 0;
+            sum[c] += byte;
+            square[c] += byte * byte;
         }
-        for (int i = 0; i < AT_HAND; i++)
-            for (int c = 0; c < TWI_DISTORT_CHANNELS; c++) {
-                sum[c] += byte[i][c];
-                square[c] += byte[i][c] * byte[i][c];
-            }
     }
     for (int c = 0; c < TWI_DISTORT_CHANNELS; c++) {
-        found[c][threadIdx.x] = sum[c];
-        found[TWI_DISTORT_CHANNELS + c][threadIdx.x] = square[c];
+        sums[c][threadIdx.x] = sum[c];
+        sums[TWI_DISTORT_CHANNELS + c][threadIdx.x] = square[c];
     }
-    add_up(found, totals);
-    if (threadIdx.x == 0)
-        *standard = twi_standardise(&d, drawn.contrast, totals, totals + TWI_DISTORT_CHANNELS);
+    add_up(sums);
+    if (threadIdx.x == 0) {
+        for (int c = 0; c < TWI_DISTORT_CHANNELS; c++) {
+            sum[c] = sums[c][0];
+            square[c] = sums[TWI_DISTORT_CHANNELS + c][0];
+        }
+        *standard = twi_standardise(&d, drawn.contrast, sum, square);
+    }
     __syncthreads();
 }
 
 template <typename T>
-static __global__ void __launch_bounds__(EXAMPLE_THREADS)
+static __global__ void __launch_bounds__(THREADS)
     examples_kernel(twi_examples e, crop by, const uint8_t *images, const int32_t *labels, const int64_t *step,
                     T *batch, int32_t *batch_labels)
 {
@@ -91,7 +87,7 @@ static __global__ void __launch_bounds__(EXAMPLE_THREADS)
         batch_labels[blockIdx.x] = labels[index];
     if (standardises)
         find_standard(d, by, drawn, image, &standard);
-    for (unsigned i = threadIdx.x; i < values; i += EXAMPLE_THREADS) {
+    for (unsigned i = threadIdx.x; i < values; i += THREADS) {
         unsigned c, x, y = twi_divide(by.width, twi_divide(by.channels, i, &c), &x);
         const uint8_t *bytes = bytes_of(d, drawn, image, (int)y, (int)x);
         float byte = bytes ? bytes[c] : 0;
@@ -105,7 +101,7 @@ cudaError_t twi_cuda_examples(cudaStream_t stream, tw_dtype type, const twi_exam
 {
     const twi_distorter *d = &examples->distorter;
     crop by = {twi_divider_of(d->out_width), twi_divider_of(d->channels)};
-    FLOAT_TYPES(type, LAUNCH((unsigned)examples->batch, EXAMPLE_THREADS, 0, stream, examples_kernel<T>)(
+    FLOAT_TYPES(type, LAUNCH((unsigned)examples->batch, THREADS, 0, stream, examples_kernel<T>)(
                           *examples, by, (const uint8_t *)images, (const int32_t *)labels, (const int64_t *)step,
                           (T *)batch, (int32_t *)batch_labels))
     return cudaGetLastError();

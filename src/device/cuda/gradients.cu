@@ -10,7 +10,7 @@ static __global__ void join_kernel(twi_cuda_joins j)
     float g[TOGETHER], x[TOGETHER];
     if (count <= 0)
         return;
-    widen(take_gradient((tw_dtype)j.type[v], j.from[v], j.elements[v], j.columns[v], at, count), g);
+    load_gradient((tw_dtype)j.type[v], j.from[v], j.elements[v], j.columns[v], at, count, g);
     if (j.decay[v]) {
         load(j.var[v] + at, count, x);
         for (int i = 0; i < TOGETHER; i++)

@@ -26,29 +26,14 @@ static __device__ __forceinline__ int array_of_block(int count, const int *first
 }
 
 /* The first `count` of TOGETHER elements, all at once where their address allows it; the rest are 0. */
-template <typename T> static __device__ __forceinline__ raw<T, TOGETHER> take(const T *from, int count)
-{
-    raw<T, TOGETHER> some = {};
-    if (count == TOGETHER && is_aligned(from, sizeof some)) {
-        some = *(const raw<T, TOGETHER> *)from;
-    } else {
-        for (int i = 0; i < TOGETHER; i++)
-            if (i < count)
-                some.numbers.at[i] = from[i];
-    }
-    return some;
-}
-
-template <typename T> static __device__ __forceinline__ void widen(const raw<T, TOGETHER> &some, float *x)
-{
-#pragma unroll
-    for (int i = 0; i < TOGETHER; i++)
-        x[i] = number_of(some, i);
-}
-
 template <typename T> static __device__ __forceinline__ void load(const T *from, int count, float *x)
 {
-    widen(take(from, count), x);
+    if (count == TOGETHER && is_aligned(from, sizeof(vector<T, TOGETHER>))) {
+        widen(load<TOGETHER, TOGETHER>(from), x);
+    } else {
+        for (int i = 0; i < TOGETHER; i++)
+            x[i] = i < count ? to_float(from[i]) : 0;
+    }
 }
 
 template <typename T> static __device__ __forceinline__ void store(T *to, int count, const float *x)
@@ -63,36 +48,15 @@ template <typename T> static __device__ __forceinline__ void store(T *to, int co
     }
 }
 
-/* Of a type that is known when it runs: as they lie, so that none has to be there before others are asked for. */
-struct taken {
-    tw_dtype type;
-    union {
-        raw<float, TOGETHER> wide;
-        raw<__nv_bfloat16, TOGETHER> bfloats;
-        raw<__half, TOGETHER> halves;
-    };
-};
-
-static __device__ __forceinline__ void widen(const taken &some, float *x)
+/* Of a type that is known when it runs. */
+static __device__ __forceinline__ void load_any(tw_dtype type, const void *from, int64_t at, int count, float *x)
 {
-    if (some.type == TW_BFLOAT16)
-        widen(some.bfloats, x);
-    else if (some.type == TW_FLOAT16)
-        widen(some.halves, x);
+    if (type == TW_BFLOAT16)
+        load((const __nv_bfloat16 *)from + at, count, x);
+    else if (type == TW_FLOAT16)
+        load((const __half *)from + at, count, x);
     else
-        widen(some.wide, x);
-}
-
-static __device__ __forceinline__ taken take_any(tw_dtype type, const void *from, int64_t at, int count)
-{
-    taken some;
-    some.type = type;
-    some.wide = {};
-    if (type == TW_FLOAT32)
-        some.wide = take((const float *)from + at, count);
-    else /* as wide as the others */
-        some.bfloats = take((const __nv_bfloat16 *)from + at, count);
-    return some;
+        load((const float *)from + at, count, x);
 }
 
 /* The same of a gradient [columns, rows], by a place of its variable, which is [rows, columns]. */
@@ -112,17 +76,13 @@ static __device__ __forceinline__ void load_transposed(tw_dtype type, const void
 }
 
 /* A gradient by the place `at` of its variable, of which `columns` is 0 or the last axis, the gradient's first. */
-static __device__ __forceinline__ taken take_gradient(tw_dtype type, const void *from, int64_t elements, int columns,
-                                                      int64_t at, int count)
+static __device__ __forceinline__ void load_gradient(tw_dtype type, const void *from, int64_t elements, int columns,
+                                                     int64_t at, int count, float *x)
 {
-    if (!columns)
-        return take_any(type, from, at, count);
-    taken some;
-    float x[TOGETHER];
-    load_transposed(type, from, (unsigned)at, (unsigned)columns, (unsigned)elements / (unsigned)columns, count, x);
-    some.type = TW_FLOAT32;
-    some.wide.numbers = narrow<float, TOGETHER>(x);
-    return some;
+    if (columns)
+        load_transposed(type, from, (unsigned)at, (unsigned)columns, (unsigned)elements / (unsigned)columns, count, x);
+    else
+        load_any(type, from, at, count, x);
 }
 
 #endif

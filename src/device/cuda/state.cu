@@ -49,6 +49,17 @@ static __device__ float step_rms_prop(const float *k, float var, float g, float 
     return var - mom1;
 }
 
+/* A tower's gradient, with the decay of the variable x. */
+template <typename T>
+static __device__ __forceinline__ void gradient_of(const twi_cuda_update &u, int tower, int v, int64_t at, int count,
+                                                   const float *x, float *g)
+{
+    load_gradient((tw_dtype)u.type[tower][v], u.gradient[tower][v], u.elements[v], u.columns[v], at, count, g);
+    if (u.decay[tower][v])
+        for (int i = 0; i < TOGETHER; i++)
+            g[i] += to_float(*(const T *)u.decay[tower][v]) * x[i];
+}
+
 template <typename T, twi_cuda_rule RULE>
 static __device__ __forceinline__ float step(bool nesterov, const float *k, float alpha, float x, float g, float *one,
                                              float *two)
@@ -67,54 +78,27 @@ static __device__ __forceinline__ float step(bool nesterov, const float *k, floa
     }
 }
 
-static const int ROUNDS = 2; /* of a thread, each of TOGETHER elements, all of which are asked for at once */
-
-template <typename T, int SLOTS> struct held {
-    int64_t at;
-    int count;
-    raw<T, TOGETHER> var, average, slots[SLOTS > 0 ? SLOTS : 1];
-    taken gradient;
-};
-
-static __device__ __forceinline__ taken take_gradient_of(const twi_cuda_update &u, int tower, int v, int64_t at,
-                                                         int count)
+template <typename T, twi_cuda_rule RULE> static __global__ void update_kernel(twi_cuda_update u)
 {
-    return take_gradient((tw_dtype)u.type[tower][v], u.gradient[tower][v], u.elements[v], u.columns[v], at, count);
-}
-
-template <typename T, int SLOTS>
-static __device__ __forceinline__ void take_elements(const twi_cuda_update &u, int v, held<T, SLOTS> *h)
-{
-    h->var = take((const T *)u.var[v] + h->at, h->count);
-    if (u.average[v])
-        h->average = take((const T *)u.average[v] + h->at, h->count);
+    constexpr int SLOTS = RULE < TWI_CUDA_MOMENTUM ? 0 : RULE == TWI_CUDA_MOMENTUM ? 1 : 2;
+    int v = array_of_block(u.count, u.first_block);
+    int64_t at = ((int)blockIdx.x - u.first_block[v]) * (int64_t)CHUNK + (int)threadIdx.x * TOGETHER;
+    int count = (int)min(u.elements[v] - at, (int64_t)TOGETHER);
+    if (count <= 0)
+        return;
+    float x[TOGETHER], g[TOGETHER], other[TOGETHER], slots[2][TOGETHER] = {{0}};
+    float k[TWI_CUDA_NUMBERS], alpha = 0;
+    T *var = (T *)u.var[v] + at;
+    load(var, count, x);
     for (int i = 0; i < SLOTS; i++)
-        h->slots[i] = take((const T *)u.slots[i][v] + h->at, h->count);
-    h->gradient = take_gradient_of(u, 0, v, h->at, h->count);
-}
-
-/* A tower's gradient, with the decay of the variable x. */
-template <typename T>
-static __device__ __forceinline__ void decayed(const twi_cuda_update &u, int tower, int v, const taken &gradient,
-                                               const float *x, float *g)
-{
-    widen(gradient, g);
-    if (u.decay[tower][v])
-        for (int i = 0; i < TOGETHER; i++)
-            g[i] += to_float(*(const T *)u.decay[tower][v]) * x[i];
-}
-
-template <typename T, twi_cuda_rule RULE, int SLOTS>
-static __device__ __forceinline__ void update_elements(const twi_cuda_update &u, int v, const float *k, float alpha,
-                                                       const held<T, SLOTS> &h)
-{
-    float x[TOGETHER], g[TOGETHER], other[TOGETHER], slots[2][TOGETHER];
-    widen(h.var, x);
-    for (int i = 0; i < SLOTS; i++)
-        widen(h.slots[i], slots[i]);
-    decayed<T>(u, 0, v, h.gradient, x, g);
+        load((const T *)u.slots[i][v] + at, count, slots[i]);
+    for (int i = 0; i < TWI_CUDA_NUMBERS; i++)
+        k[i] = u.numbers[i] ? to_float(*(const T *)u.numbers[i]) : 0;
+    if (RULE == TWI_CUDA_ADAM)
+        alpha = rounded<T>(rounded<T>(k[2] * rounded<T>(sqrtf(rounded<T>(1 - k[1])))) / rounded<T>(1 - k[0]));
+    gradient_of<T>(u, 0, v, at, count, x, g);
     if (u.towers == 2) {
-        decayed<T>(u, 1, v, take_gradient_of(u, 1, v, h.at, h.count), x, other);
+        gradient_of<T>(u, 1, v, at, count, x, other);
         for (int i = 0; i < TOGETHER; i++)
             g[i] = (g[i] + other[i]) * u.scale;
     }
@@ -123,40 +107,17 @@ static __device__ __forceinline__ void update_elements(const twi_cuda_update &u,
             x[i] = rounded<T>(x[i] - rounded<T>(x[i] * to_float(*(const T *)u.loss[v])));
     for (int i = 0; i < TOGETHER; i++)
         x[i] = step<T, RULE>(u.nesterov, k, alpha, x[i], g[i], &slots[0][i], &slots[1][i]);
-    store((T *)u.var[v] + h.at, h.count, x);
+    store(var, count, x);
     for (int i = 0; i < SLOTS; i++)
-        store((T *)u.slots[i][v] + h.at, h.count, slots[i]);
+        store((T *)u.slots[i][v] + at, count, slots[i]);
     if (u.average[v]) {
+        T *average = (T *)u.average[v] + at;
         const float weight = to_float(*(const T *)u.weight);
-        widen(h.average, other);
+        load(average, count, other);
         for (int i = 0; i < TOGETHER; i++)
             other[i] = step<T, TWI_CUDA_FOLLOWING>(false, &weight, 0, other[i], x[i], NULL, NULL);
-        store((T *)u.average[v] + h.at, h.count, other);
+        store(average, count, other);
     }
-}
-
-template <typename T, twi_cuda_rule RULE>
-static __global__ void __launch_bounds__(THREADS) update_kernel(twi_cuda_update u)
-{
-    constexpr int SLOTS = RULE < TWI_CUDA_MOMENTUM ? 0 : RULE == TWI_CUDA_MOMENTUM ? 1 : 2;
-    const int v = array_of_block(u.count, u.first_block);
-    const int64_t begin = ((int)blockIdx.x - u.first_block[v]) * (int64_t)(ROUNDS * CHUNK);
-    float k[TWI_CUDA_NUMBERS], alpha = 0;
-    held<T, SLOTS> h[ROUNDS];
-#pragma unroll
-    for (int i = 0; i < ROUNDS; i++) {
-        h[i].at = begin + i * CHUNK + (int)threadIdx.x * TOGETHER;
-        h[i].count = (int)min(u.elements[v] - h[i].at, (int64_t)TOGETHER);
-        take_elements(u, v, &h[i]);
-    }
-    for (int i = 0; i < TWI_CUDA_NUMBERS; i++)
-        k[i] = u.numbers[i] ? to_float(*(const T *)u.numbers[i]) : 0;
-    if (RULE == TWI_CUDA_ADAM)
-        alpha = rounded<T>(rounded<T>(k[2] * rounded<T>(sqrtf(rounded<T>(1 - k[1])))) / rounded<T>(1 - k[0]));
-#pragma unroll
-    for (int i = 0; i < ROUNDS; i++)
-        if (h[i].count > 0)
-            update_elements<T, RULE>(u, v, k, alpha, h[i]);
 }
 
 /* ---- launchers ------------------------------------------------------------------------------------------------------ */
@@ -187,7 +148,7 @@ cudaError_t twi_cuda_update_many(cudaStream_t stream, tw_dtype type, twi_cuda_up
     unsigned blocks = 0;
     for (int v = 0; v < u->count; v++) {
         u->first_block[v] = (int)blocks;
-        blocks += (chunks_of(u->elements[v]) + ROUNDS - 1) / ROUNDS;
+        blocks += chunks_of(u->elements[v]);
     }
     if (blocks == 0)
         return cudaSuccess;
