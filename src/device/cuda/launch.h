@@ -373,9 +373,9 @@ typedef enum twi_cuda_rule {
 enum { TWI_CUDA_NUMBERS = 6 };
 
 /* Up to TWI_CUDA_MANY variables of one float type, the numbers', in one launch. A gradient, of a float type of its own,
- * is gradient[0] + decay[0] * var, with two towers the sum of theirs times scale; decay NULL: none. Where there is a loss,
- * a scalar on the card, then first var -= loss * var; where there is an average, it follows what the variable has become by
- * *weight. */
+ * is gradient[0] + decay[0] * var, with two towers the sum of theirs times scale; decay NULL: none. Where there is a
+ * loss, a scalar on the card, then first var -= loss * var; where there is an average, it follows what the variable has
+ * become by *weight. */
 typedef struct twi_cuda_update {
     twi_cuda_rule rule;
     bool nesterov;
