@@ -2,6 +2,8 @@
  * some rows from the first product to the last. What both ways need is read from memory once, all of it at once, and
  * stays in the block's shared memory, weights too where that has room for them; else the way back reads these again.
  * Sums have an order of their own, which sizes alone decide. */
+#include "device/cuda/divide.cuh"
+#include "device/cuda/large_shared.cuh"
 #include "device/cuda/last_block.cuh"
 #include "device/cuda/vector.cuh"
 
@@ -21,9 +23,11 @@ struct alignas(ROWS * sizeof(float)) several {
     float at[ROWS];
 };
 
-/* Which weights are copied to the block's shared memory. */
-struct kept {
+/* What a launch knows beforehand: which weights are copied to the block's shared memory, and how many threads stand
+ * side by side in each product. */
+struct plan {
     bool weights, last_weights;
+    twi_divider across, last_across;
 };
 
 /* What lies there, in this order. */
@@ -41,7 +45,8 @@ template <typename T> static __host__ __device__ inline size_t room_for(int coun
     return ((size_t)count * sizeof(T) + sizeof(sixteen_bytes) - 1) / sizeof(sixteen_bytes) * sizeof(sixteen_bytes);
 }
 
-static_assert(DENSE_THREADS * 8 * sizeof(several) + TWI_CUDA_DENSE_WIDTH * (sizeof(several) + sizeof(float)) < 48 << 10,
+static_assert(DENSE_THREADS * 8 * sizeof(several) + TWI_CUDA_DENSE_WIDTH * (sizeof(several) + sizeof(float)) <
+                  SMALL_SHARED,
               "what every card gives a block, without weights");
 
 /* ---- products ---------------------------------------------------------------------------------------------------- */
@@ -56,13 +61,15 @@ static __device__ __forceinline__ void add_product(several *sum, const several &
 
 /* Of a product x * w of w[inner, columns], V neighbouring columns are a thread's, and of w every so many rows. */
 template <int V> struct share {
-    int inner, columns, groups, splits, group, split;
+    int inner, columns, splits, group, split;
+    twi_divider groups;
 };
 
-template <int V> static __device__ __forceinline__ share<V> share_of(int inner, int columns)
+template <int V> static __device__ __forceinline__ share<V> share_of(int inner, int columns, const twi_divider &groups)
 {
-    const int groups = columns / V, splits = min(DENSE_THREADS / groups, (inner + LEAST - 1) / LEAST);
-    return {inner, columns, groups, splits, (int)threadIdx.x % groups, (int)threadIdx.x / groups};
+    unsigned group, split = twi_divide(groups, threadIdx.x, &group);
+    const int splits = min((int)twi_quotient(groups, DENSE_THREADS), (inner + LEAST - 1) / LEAST);
+    return {inner, columns, splits, (int)group, (int)split, groups};
 }
 
 /* Vectors of a thread's rows, from row k on. */
@@ -109,7 +116,7 @@ static __device__ __forceinline__ void multiply(const share<V> &s, const taken<V
         add_taken(s, take<MANY>(s, w, k), k, kept, x, sums);
     /* [splits, V, groups], so that neighbours touch neighbours */
     for (int v = 0; v < V && s.split < s.splits; v++)
-        parts[(s.split * V + v) * s.groups + s.group] = sums[v];
+        parts[(s.split * V + v) * (int)s.groups.divisor + s.group] = sums[v];
     __syncthreads();
     for (int i = (int)threadIdx.x; i < s.columns; i += DENSE_THREADS) {
         several all = parts[i];
@@ -117,7 +124,8 @@ static __device__ __forceinline__ void multiply(const share<V> &s, const taken<V
         for (int split = 1; split < s.splits; split++)
             for (int r = 0; r < ROWS; r++)
                 all.at[r] += parts[split * s.columns + i].at[r];
-        use(i % s.groups * V + i / s.groups, all);
+        unsigned group, v = twi_divide(s.groups, (unsigned)i, &group);
+        use((int)(group * V + v), all);
     }
     __syncthreads();
 }
@@ -192,7 +200,7 @@ static __device__ __forceinline__ void copy(const T *from, int count, int thread
 }
 
 template <int V, typename T>
-static __device__ __forceinline__ rooms<T> rooms_of(const twi_cuda_dense_loss &p, kept k, void *shared)
+static __device__ __forceinline__ rooms<T> rooms_of(const twi_cuda_dense_loss &p, plan k, void *shared)
 {
     rooms<T> in;
     in.weights = (T *)shared;
@@ -209,7 +217,7 @@ static __device__ __forceinline__ rooms<T> rooms_of(const twi_cuda_dense_loss &p
 /* All but the weights of the first layer. Warps share it, so that none waits for memory twice. Rows beyond the last are
  * the last again, of which nobody keeps anything. */
 template <typename T>
-static __device__ __forceinline__ void take_in(const twi_cuda_dense_loss &p, kept k, const rooms<T> &in, int64_t row)
+static __device__ __forceinline__ void take_in(const twi_cuda_dense_loss &p, plan k, const rooms<T> &in, int64_t row)
 {
     constexpr int FOR_ROW = 2 * WARP, FOR_ROWS = ROWS * FOR_ROW, REST = FOR_ROWS + 2 * WARP;
     const int thread = (int)threadIdx.x, r = thread / FOR_ROW, lane = thread % WARP;
@@ -317,14 +325,14 @@ static __device__ void average(const twi_cuda_dense_loss &p)
 /* ---- the launch -------------------------------------------------------------------------------------------------- */
 
 template <int V, typename T>
-static __global__ void __launch_bounds__(DENSE_THREADS, 1) dense_loss_kernel(twi_cuda_dense_loss p, kept k)
+static __global__ void __launch_bounds__(DENSE_THREADS, 1) dense_loss_kernel(twi_cuda_dense_loss p, plan k)
 {
     DYNAMIC_SHARED(sixteen_bytes, shared);
     const rooms<T> in = rooms_of<V, T>(p, k, shared);
     const T *weights = (const T *)p.weights, *last_weights = (const T *)p.last_weights;
     const int64_t row = blockIdx.x * (int64_t)ROWS;
     const int warp = (int)threadIdx.x / WARP;
-    const share<V> first = share_of<V>(p.inputs, p.hidden);
+    const share<V> first = share_of<V>(p.inputs, p.hidden, k.across);
     const taken<V, DEEP, T> some = take<DEEP>(first, weights, first.split);
     const goal own = warp < ROWS ? goal_of(p, row + warp) : goal();
     take_in(p, k, in, row);
@@ -334,7 +342,7 @@ static __global__ void __launch_bounds__(DENSE_THREADS, 1) dense_loss_kernel(twi
         in.hidden[i] = layer<T>(sum, in.bias[i], true);
         put_rows<T>(p.h, row, p.rows, p.hidden, i, in.hidden[i]);
     });
-    const share<1> last = share_of<1>(p.hidden, p.classes);
+    const share<1> last = share_of<1>(p.hidden, p.classes, k.last_across);
     multiply(last, take<LEAST>(last, last_weights, last.split), last_weights, (T *)NULL, in.hidden, in.parts,
              [&](int i, const several &sum) { in.logits[i] = layer<T>(sum, in.last_bias[i], false); });
     if (warp < ROWS)
@@ -360,9 +368,9 @@ bool twi_cuda_dense_loss_fits(int64_t inputs, int64_t hidden, int64_t classes)
 }
 
 /* Whether so many more bytes of shared memory are to be had; they are taken then. */
-static bool take_room(size_t *shared, size_t bytes, int most)
+static bool take_room(size_t *shared, size_t bytes, size_t most)
 {
-    bool fits = *shared + bytes <= (size_t)most;
+    bool fits = *shared + bytes <= most;
     *shared += fits ? bytes : 0;
     return fits;
 }
@@ -370,20 +378,16 @@ static bool take_room(size_t *shared, size_t bytes, int most)
 template <int V, typename T> static cudaError_t launch(cudaStream_t stream, const twi_cuda_dense_loss &p)
 {
     const unsigned blocks = (unsigned)((p.rows + ROWS - 1) / ROWS);
-    size_t shared = (size_t)(p.inputs + p.hidden + p.classes + DENSE_THREADS * V) * sizeof(several) +
-                    (size_t)(p.hidden + p.classes) * sizeof(float);
-    int ordinal, most = 0;
-    cudaError_t code = cudaGetDevice(&ordinal);
-    if (code == cudaSuccess)
-        code = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, ordinal);
-    kept k;
+    size_t most, shared = (size_t)(p.inputs + p.hidden + p.classes + DENSE_THREADS * V) * sizeof(several) +
+                          (size_t)(p.hidden + p.classes) * sizeof(float);
+    cudaError_t code = ask_for_shared(&most);
+    plan k;
+    k.across = twi_divider_of(p.hidden / V);
+    k.last_across = twi_divider_of(p.classes);
     k.last_weights = take_room(&shared, room_for<T>(p.hidden * p.classes), most);
     k.weights = take_room(&shared, room_for<T>(p.inputs * p.hidden), most);
     if (code == cudaSuccess)
-        code = cudaFuncSetAttribute((const void *)dense_loss_kernel<V, T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    (int)shared);
-    if (code == cudaSuccess)
-        LAUNCH(blocks, DENSE_THREADS, shared, stream, dense_loss_kernel<V, T>)(p, k);
+        code = launch_large(blocks, DENSE_THREADS, shared, stream, dense_loss_kernel<V, T>, p, k);
     return code;
 }
 
@@ -395,7 +399,5 @@ template <typename T> static cudaError_t launch_wide(cudaStream_t stream, const 
 
 cudaError_t twi_cuda_dense_loss_run(cudaStream_t stream, tw_dtype type, const twi_cuda_dense_loss *p)
 {
-    cudaError_t code;
-    FLOAT_TYPES(type, code = launch_wide<T>(stream, *p))
-    return code != cudaSuccess ? code : cudaGetLastError();
+    FLOAT_TYPES(type, return launch_wide<T>(stream, *p))
 }

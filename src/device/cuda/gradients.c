@@ -35,7 +35,7 @@ static tw_status run_join_gradients(const twi_run *r)
     int64_t at = 0, all = r->output_operands[0].elements;
     for (int i = 0; at < all && status == TW_OK;) {
         twi_cuda_joins some = {.to = r->outputs[0]};
-        for (; some.count < TWI_CUDA_JOINED && at < all; some.count++, i++) {
+        for (; some.count < TWI_CUDA_MANY && at < all; some.count++, i++) {
             const twi_operand *gradient = &r->input_operands[i];
             some.from[some.count] = r->inputs[i];
             some.type[some.count] = (uint8_t)gradient->dtype;

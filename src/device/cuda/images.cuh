@@ -127,38 +127,41 @@ static __device__ __forceinline__ void windows_over(const pooling &pool, int sid
     *last = min(*last, p.output[side]);
 }
 
-enum { AT_HAND = 3 }; /* cells that are read before the first is looked at: none waits for another */
+enum { AT_HAND = 3 }; /* cells of a row that are read before the first is looked at, so that none waits for another, */
 
-/* The first maximum of a window, channel by channel, and which of its cells held it; -1: the window covers nothing. What a
- * cell holds `read` says: read(values, pixel) for the quad at at.c. */
-template <typename T, typename R>
-static __device__ __forceinline__ void find_maximum(const twi_cuda_pool &p, const T *x, const place &at, R read,
+/* and of up to ROWS rows; those that are wider come one by one, so that cells are met in their order. The first maximum
+ * of a window, channel by channel, and which of its cells held it; -1: the window covers nothing. What a cell holds
+ * `read` says: read(values, row, column) for the thread's quad. */
+template <int ROWS, typename R>
+static __device__ __forceinline__ void find_maximum(const twi_cuda_pool &p, int row, int column, R read,
                                                     float (&most)[QUAD], int (&cell)[QUAD])
 {
     int h0, h1, w0, w1;
-    cells_under(p, 0, at.row, &h0, &h1);
-    cells_under(p, 1, at.column, &w0, &w1);
+    cells_under(p, 0, row, &h0, &h1);
+    cells_under(p, 1, column, &w0, &w1);
+    const int top = row * p.stride[0] - p.before[0], left = column * p.stride[1] - p.before[1];
+    const int rows = w1 - w0 <= AT_HAND ? ROWS : 1;
     bool first = true;
     for (int k = 0; k < QUAD; k++) {
         most[k] = 0;
         cell[k] = -1;
     }
-    for (int h = h0; h < h1; h++) {
-        const T *pixel = x + element_of(p.image, p.channels, at.n, h, w0, 0);
-        int number = (h + p.before[0] - at.row * p.stride[0]) * p.size[1] + w0 + p.before[1] - at.column * p.stride[1];
-        for (int w = w0; w < w1; w += AT_HAND, pixel += AT_HAND * p.channels, number += AT_HAND) {
-            float values[AT_HAND][QUAD];
-            for (int i = 0; i < AT_HAND; i++)
-                read(values[i], pixel + min(i, w1 - 1 - w) * p.channels); /* the last again changes nothing */
-            for (int i = 0; i < AT_HAND; i++)
+    for (int h = h0; h < h1; h += rows)
+        for (int w = w0; w < w1; w += AT_HAND) {
+            const int last = min(h + rows, h1) - 1; /* it, or the last column, again changes nothing */
+            float values[ROWS][AT_HAND][QUAD];
+#pragma unroll
+            for (int i = 0; i < ROWS * AT_HAND; i++)
+                read(values[i / AT_HAND][i % AT_HAND], min(h + i / AT_HAND, last), min(w + i % AT_HAND, w1 - 1));
+#pragma unroll
+            for (int i = 0; i < ROWS * AT_HAND; i++)
                 for (int k = 0; k < QUAD; k++)
-                    if ((i == 0 && first) || values[i][k] > most[k]) {
-                        most[k] = values[i][k];
-                        cell[k] = number + i;
+                    if (float value = values[i / AT_HAND][i % AT_HAND][k]; (i == 0 && first) || value > most[k]) {
+                        most[k] = value;
+                        cell[k] = (h + i / AT_HAND - top) * p.size[1] + w + i % AT_HAND - left;
                     }
             first = false;
         }
-    }
 }
 
 /* A thread that gathers for pixels takes SIDE * SIDE of them, so that a window over several is looked at once. Runs the

@@ -31,10 +31,10 @@ static tw_status run(const twi_run *r)
 {
     const plan *kept = r->state;
     tw_status status = TW_OK;
-    for (int begin = 0; begin < r->num_inputs && status == TW_OK; begin += TWI_CUDA_LOSSES) {
+    for (int begin = 0; begin < r->num_inputs && status == TW_OK; begin += TWI_CUDA_MANY) {
         twi_cuda_l2_losses some = {.count = r->num_inputs - begin};
-        if (some.count > TWI_CUDA_LOSSES)
-            some.count = TWI_CUDA_LOSSES;
+        if (some.count > TWI_CUDA_MANY)
+            some.count = TWI_CUDA_MANY;
         for (int i = 0; i < some.count; i++) {
             some.x[i] = r->inputs[begin + i];
             some.loss[i] = r->outputs[begin + i];

@@ -101,7 +101,7 @@ static int piece_of(const twi_cuda_l2_losses *l)
     int64_t elements = 0;
     for (int v = 0; v < l->count; v++)
         elements += l->elements[v];
-    return (int)(elements / ((TWI_CUDA_LOSS_PARTS - TWI_CUDA_LOSSES) * (int64_t)TURN) + 1) * TURN;
+    return (int)(elements / ((TWI_CUDA_LOSS_PARTS - TWI_CUDA_MANY) * (int64_t)TURN) + 1) * TURN;
 }
 
 cudaError_t twi_cuda_l2_loss_many(cudaStream_t stream, tw_dtype type, twi_cuda_l2_losses *losses, float *parts,

@@ -278,6 +278,8 @@ cudaError_t twi_cuda_lrn_grad(cudaStream_t stream, tw_dtype type, const twi_cuda
 
 /* ---- pool_lrn.cu -------------------------------------------------------------------------------------------------- */
 
+/* Whether rows of these images are short enough for all of the following. */
+bool twi_cuda_bands_fit(const twi_cuda_pool *p);
 /* Pooling, then normalization, or the other way round; argmax is the number of a window's cell that held the first
  * maximum, row by row. Gradients are those of both and, with relu, of the ReLU before them. */
 cudaError_t twi_cuda_pool_lrn(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const twi_cuda_lrn *l,
@@ -350,6 +352,11 @@ cudaError_t twi_cuda_softmax_loss(cudaStream_t stream, tw_dtype type, tw_dtype t
 cudaError_t twi_cuda_in_top(cudaStream_t stream, int64_t rows, int64_t classes, const float *predictions,
                             tw_dtype target_type, const void *targets, const void *k, bool *in);
 
+/* ---- many at once ------------------------------------------------------------------------------------------------ */
+
+/* Arrays that a launch takes, whatever it does with them: a kernel may be called with 32 KB. */
+enum { TWI_CUDA_MANY = 144 };
+
 /* ---- state.cu ----------------------------------------------------------------------------------------------------- */
 
 /* var = var + sign * value. Float types, int32, int64. */
@@ -363,25 +370,25 @@ typedef enum twi_cuda_rule {
     TWI_CUDA_RMS_PROP,  /* rate, rho, momentum, epsilon */
 } twi_cuda_rule;
 
-enum { TWI_CUDA_MANY = 48, TWI_CUDA_UPDATES = 44, TWI_CUDA_NUMBERS = 6 };
+enum { TWI_CUDA_NUMBERS = 6 };
 
-/* Up to TWI_CUDA_UPDATES variables of one float type, the numbers', in one launch. A gradient, of a float type of its own, is
- * gradient[0] + decay[0] * var, with two towers the sum of theirs times scale; decay NULL: none. Where there is a loss, a
- * scalar on the card, then first var -= loss * var; where there is an average, it follows what the variable has become by
- * *weight. */
+/* Up to TWI_CUDA_MANY variables of one float type, the numbers', in one launch. A gradient, of a float type of its own,
+ * is gradient[0] + decay[0] * var, with two towers the sum of theirs times scale; decay NULL: none. Where there is a
+ * loss, a scalar on the card, then first var -= loss * var; where there is an average, it follows what the variable has
+ * become by *weight. */
 typedef struct twi_cuda_update {
     twi_cuda_rule rule;
     bool nesterov;
     int count, towers;
     float scale;
     const void *numbers[TWI_CUDA_NUMBERS], *weight;
-    void *var[TWI_CUDA_UPDATES], *slots[2][TWI_CUDA_UPDATES], *average[TWI_CUDA_UPDATES];
-    const void *gradient[2][TWI_CUDA_UPDATES], *decay[2][TWI_CUDA_UPDATES], *loss[TWI_CUDA_UPDATES];
-    uint8_t type[2][TWI_CUDA_UPDATES]; /* of the gradients: tw_dtype */
-    int columns[TWI_CUDA_UPDATES];     /* 0, or the last axis of the variable, which is the first of its gradients */
-    int64_t elements[TWI_CUDA_UPDATES];
-    int first_block[TWI_CUDA_UPDATES]; /* filled in by the launcher */
-} twi_cuda_update; /* as large as what a kernel is called with may be, nearly: 4 KB */
+    void *var[TWI_CUDA_MANY], *slots[2][TWI_CUDA_MANY], *average[TWI_CUDA_MANY];
+    const void *gradient[2][TWI_CUDA_MANY], *decay[2][TWI_CUDA_MANY], *loss[TWI_CUDA_MANY];
+    uint8_t type[2][TWI_CUDA_MANY]; /* of the gradients: tw_dtype */
+    int columns[TWI_CUDA_MANY];     /* 0, or the last axis of the variable, which is the first of its gradients */
+    int64_t elements[TWI_CUDA_MANY];
+    int first_block[TWI_CUDA_MANY]; /* filled in by the launcher */
+} twi_cuda_update;
 
 cudaError_t twi_cuda_update_many(cudaStream_t stream, tw_dtype type, twi_cuda_update *update);
 
@@ -428,36 +435,34 @@ cudaError_t twi_cuda_dense_loss_run(cudaStream_t stream, tw_dtype type, const tw
 
 /* ---- l2_loss.cu --------------------------------------------------------------------------------------------------- */
 
-enum { TWI_CUDA_LOSSES = 144, TWI_CUDA_LOSS_PARTS = 512 };
+enum { TWI_CUDA_LOSS_PARTS = 512 };
 
-/* Half the sums of squares of up to TWI_CUDA_LOSSES tensors of one float type in one launch. Parts has room for
+/* Half the sums of squares of up to TWI_CUDA_MANY tensors of one float type in one launch. Parts has room for
  * TWI_CUDA_LOSS_PARTS; the counter is one of the device's (last_block.cuh). */
 typedef struct twi_cuda_l2_losses {
-    const void *x[TWI_CUDA_LOSSES];
-    void *loss[TWI_CUDA_LOSSES];
-    int elements[TWI_CUDA_LOSSES], first_block[TWI_CUDA_LOSSES + 1]; /* the latter are filled in by the launcher */
+    const void *x[TWI_CUDA_MANY];
+    void *loss[TWI_CUDA_MANY];
+    int elements[TWI_CUDA_MANY], first_block[TWI_CUDA_MANY + 1]; /* the latter are filled in by the launcher */
     int count;
-} twi_cuda_l2_losses; /* as large as what a kernel is called with may be, nearly: 4 KB */
+} twi_cuda_l2_losses;
 
 cudaError_t twi_cuda_l2_loss_many(cudaStream_t stream, tw_dtype type, twi_cuda_l2_losses *losses, float *parts,
                                   unsigned *counter);
 
 /* ---- gradients.cu ------------------------------------------------------------------------------------------------- */
 
-enum { TWI_CUDA_JOINED = 80 };
-
-/* Up to TWI_CUDA_JOINED gradients, each of a float type of its own, end to end in one launch: to + begin gets
+/* Up to TWI_CUDA_MANY gradients, each of a float type of its own, end to end in one launch: to + begin gets
  * from + decay * var; decay NULL: none. Where `columns` is not 0, it is the first axis of from and the last of var. */
 typedef struct twi_cuda_joins {
     int count;
     float *to;
-    const void *from[TWI_CUDA_JOINED];
-    const float *var[TWI_CUDA_JOINED], *decay[TWI_CUDA_JOINED];
-    int64_t begin[TWI_CUDA_JOINED], elements[TWI_CUDA_JOINED];
-    int columns[TWI_CUDA_JOINED];
-    int first_block[TWI_CUDA_JOINED]; /* filled in by the launcher */
-    uint8_t type[TWI_CUDA_JOINED];    /* tw_dtype */
-} twi_cuda_joins; /* as large as what a kernel is called with may be, nearly: 4 KB */
+    const void *from[TWI_CUDA_MANY];
+    const float *var[TWI_CUDA_MANY], *decay[TWI_CUDA_MANY];
+    int64_t begin[TWI_CUDA_MANY], elements[TWI_CUDA_MANY];
+    int columns[TWI_CUDA_MANY];
+    int first_block[TWI_CUDA_MANY]; /* filled in by the launcher */
+    uint8_t type[TWI_CUDA_MANY];    /* tw_dtype */
+} twi_cuda_joins;
 
 cudaError_t twi_cuda_join_gradients(cudaStream_t stream, twi_cuda_joins *joins);
 
@@ -500,7 +505,7 @@ typedef struct twi_cuda_scalars {
     uint8_t operands[TWI_SCALARS_OPERANDS]; /* slots */
     twi_cuda_scalar_step steps[TWI_SCALARS_STEPS];
     int num_inputs, num_steps, num_results, num_levels;
-} twi_cuda_scalars; /* as large as what a kernel is called with may be, nearly: 4 KB */
+} twi_cuda_scalars;
 
 cudaError_t twi_cuda_scalars_run(cudaStream_t stream, const twi_cuda_scalars *scalars);
 

@@ -21,6 +21,9 @@ static tw_status lay(const twi_prepare *p, const twi_operand *image, const twi_o
         status = twi_cuda_lrn_of(p, normalized, &t->lrn);
     if (status == TW_OK && t->pool.size[0] * t->pool.size[1] > 256)
         status = twi_fail(p->error, TW_UNIMPLEMENTED, "a window of more than 256 cells");
+    if (status == TW_OK && !twi_cuda_bands_fit(&t->pool))
+        status = twi_fail(p->error, TW_UNIMPLEMENTED, "rows of %d pixels of %d channels do not fit into a block",
+                          t->pool.image[1], t->pool.channels);
     return status;
 }
 

@@ -1,7 +1,8 @@
-/* pool_lrn.cu - pooling and local response normalization in one pass, in either order, and their gradients with the ReLU's
- * before them. A thread takes a quad of channels; a block takes whole pixels where neighbouring channels need what the
- * block computes, and meets in shared memory. */
+/* pool_lrn.cu - pooling and local response normalization in one pass, in either order, and their gradients with the
+ * ReLU's before them. A thread takes a quad of channels. A block takes whole pixels, where neighbouring channels need
+ * what it computes, or a band of an image's rows, where neighbouring pixels do, and meets in shared memory. */
 #include "device/cuda/images.cuh"
+#include "device/cuda/large_shared.cuh"
 
 /* The numbers of cells that a quad of windows chose. */
 template <bool WHOLE>
@@ -44,6 +45,28 @@ static __device__ __forceinline__ void collect_chosen(const pooling &pool, const
     collect<SIDE>(pool, at, look, sums);
 }
 
+/* ---- bands ------------------------------------------------------------------------------------------------------ */
+
+enum { BAND_THREADS = 512, BANDS = 256 }; /* two blocks for each multiprocessor of a large card */
+
+/* What blocks are told: how many rows of an image are a band, how many bands an image, and what they divide by. */
+struct bands {
+    int rows, each_image;
+    twi_divider quads; /* of a pixel */
+};
+
+/* A block's band, and where in it its thread stands: `slots` pixels are looked at, at once. */
+struct band {
+    int n, first, rows, slot, slots, c;
+};
+
+static __device__ __forceinline__ band band_of_block(const bands &b, int rows)
+{
+    const int n = (int)blockIdx.x / b.each_image, first = ((int)blockIdx.x - n * b.each_image) * b.rows;
+    unsigned quad, slot = twi_divide(b.quads, threadIdx.x, &quad);
+    return {n, first, min(b.rows, rows - first), (int)slot, (int)(blockDim.x / b.quads.divisor), (int)quad * QUAD};
+}
+
 /* ---- forward -------------------------------------------------------------------------------------------------------- */
 
 /* MaxPool, then LRN. */
@@ -56,11 +79,13 @@ static __global__ void __launch_bounds__(MOST_THREADS)
     const bool inside = i < (unsigned)q.count;
     const place at = place_of(q, i);
     const int own = (int)threadIdx.x * QUAD, padded = (int)q.each.divisor * QUAD;
-    auto read = [&](float (&values)[QUAD], const T *pixel) { take_quad<WHOLE>(values, pixel, at.c, p.channels); };
+    auto read = [&](float (&values)[QUAD], int h, int w) {
+        take_quad<WHOLE>(values, x + element_of(p.image, p.channels, at.n, h, w, 0), at.c, p.channels);
+    };
     float most[QUAD] = {0, 0, 0, 0}, normalized[QUAD];
     int cells[QUAD];
     if (inside)
-        find_maximum(p, x, at, read, most, cells);
+        find_maximum<WHOLE ? AT_HAND : 1>(p, at.row, at.column, read, most, cells);
     store<QUAD>(shared + own, narrow<float, QUAD>(most));
     __syncthreads();
     if (!inside)
@@ -72,25 +97,44 @@ static __global__ void __launch_bounds__(MOST_THREADS)
     put_cells<WHOLE>(argmax + to, cells, at.c, p.channels);
 }
 
-/* LRN, then MaxPool: a cell is normalized once for each window over it, which is less than barriers would cost. */
+/* LRN, then MaxPool: a block normalizes the pixels under a band of windows. */
 template <typename T, bool WHOLE>
-static __global__ void lrn_pool_kernel(twi_cuda_pool p, twi_cuda_lrn l, quads q, const T *x, T *y, uint8_t *argmax)
+static __global__ void __launch_bounds__(BAND_THREADS, 2)
+    lrn_pool_kernel(twi_cuda_pool p, twi_cuda_lrn l, bands b, const T *x, T *y, uint8_t *argmax)
 {
-    const unsigned i = thread_of_launch();
-    if (i >= (unsigned)q.count)
-        return;
-    const place at = place_of(q, i);
-    auto read = [&](float (&values)[QUAD], const T *pixel) {
-        float own[QUAD];
-        take_quad<WHOLE>(own, pixel, at.c, p.channels);
-        normalize<WHOLE>(l, pixel, at.c, p.channels, own, values);
+    DYNAMIC_SHARED(float, normalized);
+    const band own = band_of_block(b, p.output[0]);
+    const int padded = (int)b.quads.divisor * QUAD;
+    int first, end, unused;
+    cells_under(p, 0, own.first, &first, &unused);
+    cells_under(p, 0, own.first + own.rows - 1, &unused, &end);
+    const T *image = x + element_of(p.image, p.channels, own.n, first, 0, 0);
+    const int pixels = (end - first) * p.image[1];
+    float values[QUAD] = {0, 0, 0, 0}, next[QUAD];
+    if (own.slot < pixels)
+        take_quad<WHOLE>(values, image + own.slot * p.channels, own.c, p.channels);
+    for (int i = own.slot; i < pixels; i += own.slots) {
+        float powers[QUAD];
+        const int ahead = min(i + own.slots, pixels - 1); /* so that nobody waits for it */
+        take_quad<WHOLE>(next, image + ahead * p.channels, own.c, p.channels);
+        normalize<WHOLE>(l, image + i * p.channels, own.c, p.channels, values, powers);
+        store<QUAD>(normalized + i * padded + own.c, narrow<float, QUAD>(powers));
+        for (int k = 0; k < QUAD; k++)
+            values[k] = next[k];
+    }
+    __syncthreads();
+    auto read = [&](float (&values)[QUAD], int h, int w) {
+        take_quad<true>(values, normalized + ((h - first) * p.image[1] + w) * padded, own.c, padded);
     };
-    float most[QUAD];
-    int cells[QUAD];
-    find_maximum(p, x, at, read, most, cells);
-    unsigned to = element_of(p.output, p.channels, at.n, at.row, at.column, at.c);
-    put_quad<WHOLE>(y + to, most, at.c, p.channels);
-    put_cells<WHOLE>(argmax + to, cells, at.c, p.channels);
+    for (int i = own.slot; i < own.rows * p.output[1]; i += own.slots) {
+        const int row = own.first + i / p.output[1], column = i % p.output[1];
+        float most[QUAD];
+        int cells[QUAD];
+        find_maximum<1>(p, row, column, read, most, cells);
+        const unsigned to = element_of(p.output, p.channels, own.n, row, column, own.c);
+        put_quad<WHOLE>(y + to, most, own.c, p.channels);
+        put_cells<WHOLE>(argmax + to, cells, own.c, p.channels);
+    }
 }
 
 /* ---- backward ------------------------------------------------------------------------------------------------------- */
@@ -162,6 +206,52 @@ static __global__ void __launch_bounds__(MOST_THREADS)
 
 /* ---- launchers ------------------------------------------------------------------------------------------------------ */
 
+/* What a launch in bands asks for. */
+struct band_launch {
+    bands b;
+    unsigned blocks, threads;
+    size_t shared;
+};
+
+static unsigned quads_of_pixel(const twi_cuda_pool *p)
+{
+    return ((unsigned)p->channels + QUAD - 1) / QUAD;
+}
+
+static size_t floats_of_row(const twi_cuda_pool *p)
+{
+    return (size_t)p->image[1] * quads_of_pixel(p) * QUAD;
+}
+
+static size_t rows_under_window(const twi_cuda_pool *p)
+{
+    return (size_t)(p->size[0] > p->stride[0] ? p->size[0] : p->stride[0]);
+}
+
+bool twi_cuda_bands_fit(const twi_cuda_pool *p)
+{
+    const size_t most = ASKED_SHARED / sizeof(float);
+    return p->channels == 0 || (quads_of_pixel(p) <= BAND_THREADS && floats_of_row(p) * rows_under_window(p) <= most);
+}
+
+/* Of `rows` of each image; a band has `before` floats of shared memory, and `each` in every row. As many bands as fill
+ * a card, or more, such that two of their blocks fit into a multiprocessor. */
+static cudaError_t plan_bands(const twi_cuda_pool *p, int rows, size_t before, size_t each, band_launch *made)
+{
+    size_t most;
+    cudaError_t code = ask_for_shared(&most);
+    most = max(most / 2, (size_t)ASKED_SHARED) / sizeof(float);
+    const int fit = (int)((most - before) / each), wanted = (int)(((int64_t)rows * p->batch + BANDS - 1) / BANDS);
+    bands *b = &made->b;
+    b->rows = wanted < fit ? wanted : fit;
+    b->each_image = (rows + b->rows - 1) / b->rows;
+    b->quads = twi_divider_of(quads_of_pixel(p));
+    made->blocks = (unsigned)(p->batch * b->each_image);
+    made->threads = BAND_THREADS / quads_of_pixel(p) * quads_of_pixel(p);
+    made->shared = (before + each * (size_t)b->rows) * sizeof(float);
+    return code;
+}
+
 cudaError_t twi_cuda_pool_lrn(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const twi_cuda_lrn *l,
                               const void *x, void *y, void *pooled, uint8_t *argmax)
 {
@@ -177,13 +267,17 @@ cudaError_t twi_cuda_pool_lrn(cudaStream_t stream, tw_dtype type, const twi_cuda
 cudaError_t twi_cuda_lrn_pool(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const twi_cuda_lrn *l,
                               const void *x, void *y, uint8_t *argmax)
 {
-    const quads q = windows_of(p);
-    if (q.count == 0)
+    const size_t row = floats_of_row(p);
+    band_launch m;
+    if (windows_of(p).count == 0)
         return cudaSuccess;
-    FLOAT_TYPES(type, QUADS(are_whole(q.channels, x, y, argmax, NULL),
-                            LAUNCH(blocks_of(q), FEW_THREADS, 0, stream, lrn_pool_kernel<T, WHOLE>)(
-                                *p, *l, q, (const T *)x, (T *)y, argmax)))
-    return cudaGetLastError();
+    cudaError_t code = plan_bands(p, p->output[0], (rows_under_window(p) - (size_t)p->stride[0]) * row,
+                                  (size_t)p->stride[0] * row, &m);
+    if (code == cudaSuccess)
+        FLOAT_TYPES(type, QUADS(are_whole(p->channels, x, y, argmax, NULL),
+                                code = launch_large(m.blocks, m.threads, m.shared, stream, lrn_pool_kernel<T, WHOLE>,
+                                                    *p, *l, m.b, (const T *)x, (T *)y, argmax)))
+    return code;
 }
 
 cudaError_t twi_cuda_pool_lrn_grad(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const twi_cuda_lrn *l,

@@ -59,6 +59,7 @@ static __global__ void sparse_kernel(int64_t rows, int64_t classes, const T *log
 /* ---- the mean of all losses and the gradient --------------------------------------------------------------------- */
 
 static const int LOSS_THREADS = 1024;
+static_assert(LOSS_THREADS == LANES * LANES, "a warp has a lane for each warp");
 
 /* The best of the `lanes` neighbours, a power of two, that share a row; and the sum of theirs. */
 static __device__ float largest_of(int lanes, float x)
@@ -75,14 +76,14 @@ static __device__ float sum_of(int lanes, float x)
     return x;
 }
 
-/* One block, so that the mean needs no other launch. A row of few classes has few lanes, so that more rows have their
- * turn at once; all threads go through all turns, whose lanes meet. */
+/* One block, so that the mean needs no other launch. A row has more lanes where there are few rows or many classes; all
+ * threads go through all turns, whose lanes meet. */
 template <typename T, typename U>
 static __global__ void __launch_bounds__(1024)
     loss_kernel(int64_t rows, int64_t classes, int lanes, const T *logits, bool wide, const void *labels,
                 const float *scale, float divisor, float *loss, U *backprop)
 {
-    __shared__ float losses[1024];
+    __shared__ float losses[LOSS_THREADS / LANES];
     int at_once = LOSS_THREADS / lanes, lane = (int)threadIdx.x % lanes;
     float factor = *scale / divisor, all = 0;
     for (int64_t first = 0; first < rows; first += at_once) {
@@ -104,14 +105,14 @@ static __global__ void __launch_bounds__(1024)
         if (lane == 0 && row < rows)
             all += known ? logf(sum) - (to_float(x[label]) - maximum) : NAN;
     }
-    losses[threadIdx.x] = all;
-    for (unsigned half = LOSS_THREADS / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (threadIdx.x < half)
-            losses[threadIdx.x] += losses[threadIdx.x + half];
-    }
+    all = sum_of(LANES, all);
+    if (threadIdx.x % LANES == 0)
+        losses[threadIdx.x / LANES] = all;
+    __syncthreads();
+    if (threadIdx.x < LANES)
+        all = sum_of(LANES, losses[threadIdx.x]);
     if (threadIdx.x == 0)
-        *loss = losses[0] / (float)rows;
+        *loss = all / (float)rows;
 }
 
 static __global__ void in_top_kernel(int64_t rows, int64_t classes, const float *predictions, bool wide,
@@ -163,11 +164,11 @@ cudaError_t twi_cuda_sparse_cross_entropy(cudaStream_t stream, tw_dtype type, in
     return cudaGetLastError();
 }
 
-/* Sixteen classes a lane, as far as a warp goes. */
-static int lanes_of(int64_t classes)
+/* Sixteen classes a lane, or fewer while all rows have their turn at once, as far as a warp goes. */
+static int lanes_of(int64_t rows, int64_t classes)
 {
     int lanes = 1;
-    while (lanes < LANES && lanes * 16 < classes)
+    while (lanes < LANES && lanes < classes && (lanes * 16 < classes || lanes * 2 * rows <= LOSS_THREADS))
         lanes *= 2;
     return lanes;
 }
@@ -177,7 +178,7 @@ static cudaError_t launch_loss(cudaStream_t stream, tw_dtype to, int64_t rows, i
                                bool wide, const void *labels, const float *scale, float divisor, float *loss,
                                void *backprop)
 {
-    int lanes = lanes_of(classes);
+    int lanes = lanes_of(rows, classes);
     if (to == TW_FLOAT32)
         LAUNCH(1, LOSS_THREADS, 0, stream, loss_kernel<T, float>)(rows, classes, lanes, logits, wide, labels, scale,
                                                                 divisor, loss, (float *)backprop);

@@ -188,9 +188,9 @@ static tw_status run_update(const twi_run *r)
 {
     const updating *u = r->state;
     tw_status status = TW_OK;
-    for (int begin = 0; begin < u->count && status == TW_OK; begin += TWI_CUDA_UPDATES) {
+    for (int begin = 0; begin < u->count && status == TW_OK; begin += TWI_CUDA_MANY) {
         twi_cuda_update some = {.rule = u->rule, .nesterov = u->nesterov, .towers = u->towers, .scale = u->scale};
-        some.count = u->count - begin < TWI_CUDA_UPDATES ? u->count - begin : TWI_CUDA_UPDATES;
+        some.count = u->count - begin < TWI_CUDA_MANY ? u->count - begin : TWI_CUDA_MANY;
         for (int i = 0; i < u->num_numbers; i++)
             some.numbers[i] = r->inputs[u->numbers[i]];
         some.weight = u->averages ? r->inputs[u->averages + u->count] : NULL;

@@ -136,7 +136,7 @@ cudaError_t twi_cuda_assign_add(cudaStream_t stream, tw_dtype type, int sign, in
     return cudaGetLastError();
 }
 
-static_assert(sizeof(twi_cuda_update) <= 4096, "what a kernel is called with");
+static_assert(sizeof(twi_cuda_update) < 32 << 10, "what a kernel is called with");
 
 #define UPDATE(rule)                                                                                                   \
     case rule:                                                                                                         \
