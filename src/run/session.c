@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/sized.h"
 #include "comm/comm.h"
+#include "device/tasks.h"
 #include "rewrite/rewrite.h" /* twi_rewrite_check_names */
 #include "run/messages.h"
 #include "tensor/tensor.h"
@@ -329,6 +330,8 @@ static tw_status run(tw_session *s, int number, int64_t steps, const twi_wanted 
     twi_link *link;
     tw_status status = check_results(w, results, error);
     *done = 0;
+    if (status == TW_OK)
+        status = twi_devices_check_tasks(s->devices, error);
     if (status == TW_OK)
         status = take_turn(s, number, w, &lane, &link, error);
     if (status != TW_OK)
