@@ -315,8 +315,8 @@ const command plan_command = {
         "their fullest, with workspaces and gaps), for each tower, what crosses between devices, and how many kernels "
         "run. The devices will hold exactly that, to the byte.\n\n"
         "With a limit (--memory-limit, or --gpu-memory-limit and the like of 'tower train') it finds the largest "
-        "batch that fits, from plans alone. With --tasks it says what each of so many tasks would hold. Steps that write "
-        "summaries are planned along unless --summary-every is 0.\n\n"
+        "batch that fits, from plans alone. With --tasks it says what each of so many tasks would hold. Steps that "
+        "write summaries are planned along unless --summary-every is 0.\n\n"
         "With --verbose the plans follow, node by node: where each runs, and by which kernel.",
     .examples = "tower plan cifar10 --virtual-gpus 2\n"
                 "tower plan resnet20 --virtual-gpus 1 --memory-limit 512M --summary-every 0\n"

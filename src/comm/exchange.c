@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MAGIC = 0x544f5752, MOST_CHANNELS = 1 << 20 };
+enum { MAGIC = 0x544f5752, MOST_CHANNELS = 1 << 24 };
 enum { BEAT = -1, LEAVE = -2, ABORT = -3 }; /* channels of what is not for a receiver */
 #define MOST_BYTES (INT64_C(1) << 40)
 
@@ -120,12 +120,12 @@ static bool mention(twi_exchange *x, int to, int channel, const char *text, bool
 /* With the lock. NULL: memory has run out. */
 static twi_channel *find_channel(twi_peer *p, int number)
 {
-    twi_channel *c = p->channels;
+    twi_channel **bucket = &p->channels[(unsigned)number % TWI_BUCKETS], *c = *bucket;
     while (c && c->number != number)
         c = c->next;
     if (!c && (c = twi_alloc(sizeof *c))) {
-        *c = (twi_channel){.next = p->channels, .number = number};
-        p->channels = c;
+        *c = (twi_channel){.next = *bucket, .number = number};
+        *bucket = c;
     }
     return c;
 }
@@ -462,12 +462,13 @@ static void free_messages(twi_message *m)
 
 static void free_channels(twi_peer *p)
 {
-    for (twi_channel *c = p->channels, *next; c; c = next) {
-        next = c->next;
-        free_messages(c->first);
-        free_messages(c->spare);
-        twi_free(c);
-    }
+    for (int i = 0; i < TWI_BUCKETS; i++)
+        for (twi_channel *c = p->channels[i], *next; c; c = next) {
+            next = c->next;
+            free_messages(c->first);
+            free_messages(c->spare);
+            twi_free(c);
+        }
 }
 
 void twi_exchange_clear(twi_exchange *x)

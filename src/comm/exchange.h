@@ -29,8 +29,10 @@ typedef struct twi_message {
     char data[];
 } twi_message;
 
+enum { TWI_BUCKETS = 64 };
+
 typedef struct twi_channel {
-    struct twi_channel *next;
+    struct twi_channel *next; /* in its bucket */
     int number;
     twi_message *first, *last; /* that have come */
     twi_message *spare;        /* that have been taken: their memory is used again */
@@ -41,7 +43,7 @@ typedef struct twi_peer {
     atomic_llong heard_ns; /* when something last came */
     atomic_bool left;      /* it has said that it is done */
     bool told;             /* of the failure; the beating thread's */
-    twi_channel *channels; /* with the lock */
+    twi_channel *channels[TWI_BUCKETS]; /* by their numbers; with the lock */
 } twi_peer;
 
 typedef struct twi_exchange twi_exchange;

@@ -247,6 +247,7 @@ typedef struct twi_plan {
     twi_arena arena;
     twi_list *lists;             /* [num_lists], one for each device of the set, in its order */
     int num_lists;
+    int lane;                    /* whose plan it is: runs of different ones overlap */
     twi_segment *segments;
     int num_segments;
     TWI_ARRAY(twi_loop *) loops;

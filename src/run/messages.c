@@ -10,6 +10,14 @@ static twi_comm *comm_of(const twi_device *d)
     return d->set ? d->set->comm : NULL;
 }
 
+enum { FETCHES = -1 };
+
+/* Of a device in a lane, or of what is fetched there. `any` is of the set. */
+static int channel_of(const twi_device *any, int lane, int device)
+{
+    return TWI_CHANNEL_OF_LANES + lane * (1 + any->set->count) + 1 + device;
+}
+
 static const twi_step *step_at(const twi_plan *plan, twi_step_id id)
 {
     return &plan->lists[id.device].steps[id.position];
@@ -61,7 +69,7 @@ tw_status twi_send_for(const twi_plan *plan, twi_step_id id)
 {
     const twi_step *step = step_at(plan, id);
     twi_comm *c = comm_of(step->device);
-    int channel = TWI_CHANNEL_OF_DEVICES + id.device, to = step->device->task;
+    int channel = channel_of(step->device, plan->lane, id.device), to = step->device->task;
     if (!twi_step_needs(plan, step, c->task))
         return TW_OK;
     return comes_from(step, c->task) ? send_value(step, to, channel)
@@ -72,11 +80,11 @@ tw_status twi_receive_for(const twi_plan *plan, twi_step_id id, bool *done)
 {
     const twi_step *step = step_at(plan, id);
     twi_comm *c = comm_of(step->device);
-    int channel = TWI_CHANNEL_OF_DEVICES + id.device;
     tw_status status = TW_OK;
     *done = false;
     if (!c || (step->num_waits == 0 && !step->source))
         return TW_OK;
+    int channel = channel_of(step->device, plan->lane, id.device);
     for (int task = 0; task < c->tasks && status == TW_OK; task++) {
         if (task == c->task || !twi_step_needs(plan, step, task))
             continue;
@@ -88,10 +96,12 @@ tw_status twi_receive_for(const twi_plan *plan, twi_step_id id, bool *done)
     return status;
 }
 
-tw_status twi_share_value(twi_device *device, const void *memory, void *host, size_t bytes, const char *what,
+tw_status twi_share_value(int lane, twi_device *device, const void *memory, void *host, size_t bytes, const char *what,
                           tw_error *error)
 {
     twi_comm *c = comm_of(device);
     tw_status status = device->absent ? TW_OK : device->ops->read(device, host, memory, bytes, error);
-    return status == TW_OK && c ? twi_comm_share(c, device->task, host, bytes, what, error) : status;
+    if (status != TW_OK || !c)
+        return status;
+    return twi_comm_share_in(c, channel_of(device, lane, FETCHES), device->task, host, bytes, what, error);
 }

@@ -37,10 +37,10 @@ static tw_status write_feeds(const twi_plan *plan, const tw_feed *feeds, tw_erro
     return TW_OK;
 }
 
-static tw_status read_value(twi_device *device, const void *memory, tw_tensor *into, tw_error *error)
+static tw_status read_value(int lane, twi_device *device, const void *memory, tw_tensor *into, tw_error *error)
 {
     if (!twi_owns_memory(into->dtype))
-        return twi_share_value(device, memory, into->data, tw_tensor_bytes(into), "what is fetched", error);
+        return twi_share_value(lane, device, memory, into->data, tw_tensor_bytes(into), "what is fetched", error);
     bool fits = twi_copy_owned(into->dtype, memory, into->data, (size_t)into->elements);
     return fits ? TW_OK : twi_fail_memory(error, "fetching strings");
 }
@@ -89,7 +89,7 @@ static tw_status take_made(const twi_plan *plan, int fetch, tw_tensor **result, 
     *result = first ? tw_tensor_retain(made) : tw_tensor_create(made->dtype, made->shape);
     if (!*result)
         return twi_fail_memory(error, "fetching results");
-    return first ? TW_OK : read_value(port->device, made->data, *result, error);
+    return first ? TW_OK : read_value(plan->lane, port->device, made->data, *result, error);
 }
 
 static tw_status read_port(const twi_plan *plan, int fetch, tw_tensor **result, tw_error *error)
@@ -97,7 +97,7 @@ static tw_status read_port(const twi_plan *plan, int fetch, tw_tensor **result, 
     const twi_port *port = &plan->fetches[fetch];
     if (port->is_made)
         return take_made(plan, fetch, result, error);
-    return *result ? read_value(port->device, port->memory, *result, error) : TW_OK;
+    return *result ? read_value(plan->lane, port->device, port->memory, *result, error) : TW_OK;
 }
 
 static void drop_made(const twi_plan *plan)

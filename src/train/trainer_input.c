@@ -19,6 +19,12 @@ static void add_source(tw_trainer *t, int number, const char *device, tw_output 
         tw_input(t->graph, TWI_TRAINER_INPUT, number, types, shapes, 2, outputs);
 }
 
+static bool is_elsewhere(const tw_devices *devices, const char *name)
+{
+    int device = tw_devices_find(devices, name);
+    return device >= 0 && tw_devices_info(devices, device).task != tw_devices_task(devices);
+}
+
 void twi_trainer_build_input(tw_trainer *t, int tower)
 {
     if (t->input.on_device) {
@@ -43,7 +49,9 @@ void twi_trainer_build_input(tw_trainer *t, int tower)
             tw_leave_control(t->graph);
         tw_leave_device(t->graph);
     } else {
-        add_source(t, tower, tw_device_is(device, "CPU") ? device : "/cpu:0", batch);
+        const char *where = tw_device_is(device, "CPU") ? device : "/cpu:0";
+        add_source(t, tower, where, batch);
+        t->input.elsewhere[tower] = is_elsewhere(t->devices, where);
     }
     t->input.images[tower] = batch[0];
     t->input.labels[tower] = batch[1];
@@ -56,7 +64,7 @@ static tw_status repeat(tw_trainer *t, int tower, void *const *outputs, tw_error
 {
     tw_pipeline_batch_view *batch = &t->input.repeated[tower];
     size_t examples = (size_t)t->towers.shares[tower],
-           values = (size_t)(t->recipe.model->height * t->recipe.model->width * t->recipe.model->channels);
+           values = (size_t)t->recipe.model->height * (size_t)t->recipe.model->width * (size_t)t->recipe.model->channels;
     if (!batch->images) {
         tw_status status = tw_pipeline_acquire(t->input.pipeline, tower, batch, error);
         if (status != TW_OK)
