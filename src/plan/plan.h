@@ -239,6 +239,7 @@ typedef struct twi_port {
     tw_shape shape;
     size_t bytes;
     const bool *holds;           /* of a fetch: false where it has no value; NULL: it always has */
+    twi_device *guard;           /* where `holds` lies */
     tw_tensor *result;           /* of a fetch, while it runs: what its value goes into */
 } twi_port;
 

@@ -41,8 +41,10 @@ static tw_status read_value(int lane, twi_device *device, const void *memory, tw
 {
     if (!twi_owns_memory(into->dtype))
         return twi_share_value(lane, device, memory, into->data, tw_tensor_bytes(into), "what is fetched", error);
+    if (into->dtype == TW_STRING)
+        return twi_share_strings(lane, device, memory, into->data, (size_t)into->elements, "what is fetched", error);
     bool fits = twi_copy_owned(into->dtype, memory, into->data, (size_t)into->elements);
-    return fits ? TW_OK : twi_fail_memory(error, "fetching strings");
+    return fits ? TW_OK : twi_fail_memory(error, "fetching a list of tensors");
 }
 
 /* Forgets the tensors that were made for a run which has failed; what kernels made goes with the next run's. */
@@ -114,10 +116,14 @@ static tw_status read_results(const twi_plan *plan, tw_tensor **results, tw_erro
 {
     for (int i = 0; i < plan->num_fetches; i++) {
         twi_port *port = &plan->fetches[i];
-        bool holds = !port->holds || *port->holds;
-        if (!holds && i < plan->num_wanted)
-            return twi_fail(error, TW_INVALID_ARGUMENT, "Retval[%d] does not have value", i);
-        tw_status status = holds ? read_port(plan, i, &port->result, error) : TW_OK;
+        bool holds = true;
+        tw_status status = TW_OK;
+        if (port->holds)
+            status = twi_share_value(plan->lane, port->guard, port->holds, &holds, sizeof holds, "a guard", error);
+        if (status == TW_OK && !holds && i < plan->num_wanted)
+            status = twi_fail(error, TW_INVALID_ARGUMENT, "Retval[%d] does not have value", i);
+        if (status == TW_OK && holds)
+            status = read_port(plan, i, &port->result, error);
         if (status != TW_OK)
             return status;
     }

@@ -143,6 +143,8 @@ tw_status tw_start_queue_runners(tw_session *session, tw_coordinator *coordinato
     tw_status status = TW_OK;
     if (count == 0)
         return TW_OK;
+    if (tw_devices_tasks(tw_session_devices(session)) > 1)
+        return twi_fail(error, TW_UNIMPLEMENTED, "queue runners do not work with the devices of several tasks yet");
     tw_output *members = twi_alloc_array((size_t)count, sizeof *members);
     filling *all = twi_alloc(sizeof *all);
     if (!members || !all)

@@ -63,8 +63,9 @@ void twi_trainer_build_input(tw_trainer *t, int tower)
 static tw_status repeat(tw_trainer *t, int tower, void *const *outputs, tw_error *error)
 {
     tw_pipeline_batch_view *batch = &t->input.repeated[tower];
+    const tw_model *m = t->recipe.model;
     size_t examples = (size_t)t->towers.shares[tower],
-           values = (size_t)t->recipe.model->height * (size_t)t->recipe.model->width * (size_t)t->recipe.model->channels;
+           values = (size_t)m->height * (size_t)m->width * (size_t)m->channels;
     if (!batch->images) {
         tw_status status = tw_pipeline_acquire(t->input.pipeline, tower, batch, error);
         if (status != TW_OK)
