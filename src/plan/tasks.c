@@ -27,8 +27,8 @@ static tw_status refuse(twi_planning *p, const twi_node *node, const char *what)
 
 static tw_status check_node(twi_planning *p, const twi_node *node)
 {
-    if (node->loop)
-        return refuse(p, node, "is a loop");
+    if (node->loop && (node->loop->chained || node->loop->device < 0))
+        return refuse(p, node, "is a loop on several devices or with shapes that change");
     if (twi_has_trait(node, TWI_COPY) && node->results[0].dtype == TW_VARIANT)
         return refuse(p, node, "takes a list of tensors from another device");
     return TW_OK;
@@ -101,9 +101,10 @@ tw_status twi_agree_on_plan(twi_planning *p)
     tw_status status = TW_OK;
     if (!p->request->devices->comm)
         return TW_OK;
-    for (int id = 0; id < region->nodes.count && status == TW_OK; id++)
+    bool is_round = p->request->frame != 0; /* of a loop, which has been let pass or will be refused */
+    for (int id = 0; id < region->nodes.count && status == TW_OK && !is_round; id++)
         status = check_node(p, region->nodes.items[id]);
-    if (status == TW_OK)
+    if (status == TW_OK && !is_round)
         status = check_fetches(p);
     return status == TW_OK ? compare(p) : status;
 }
