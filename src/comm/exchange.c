@@ -18,7 +18,7 @@ enum { BEAT = -1, LEAVE = -2, ABORT = -3 }; /* channels of what is not for a rec
 
 static double seconds_since(int64_t ns)
 {
-    return (double)(twi_monotonic_ns() - ns) / 1e9;
+    return (double)(twi_coarse_ns() - ns) / 1e9;
 }
 
 static void sleep_ns(long ns)
@@ -100,12 +100,16 @@ bool twi_exchange_goes_on(twi_exchange *x, int64_t begin_ns, const char *what, i
     return false;
 }
 
-void twi_exchange_pause(int times)
+void twi_exchange_pause(int64_t begin_ns)
 {
-    if (times < 50)
+    enum { SPINS = 20000, AWAKE = 100000, SHARE = 8, LONGEST = 500000 };
+    int64_t waited = twi_monotonic_ns() - begin_ns;
+    if (waited < SPINS)
+        return; /* a yield takes longer than a message */
+    if (waited < AWAKE)
         sched_yield();
     else
-        sleep_ns(times < 100 ? 50000 : 500000);
+        sleep_ns(waited < LONGEST * SHARE ? (long)(waited / SHARE) : LONGEST);
 }
 
 /* ---- sending ----------------------------------------------------------------------------------------------------- */
@@ -203,7 +207,7 @@ twi_message *twi_exchange_room(twi_exchange *x, int from, const twi_header *h)
 
 void twi_exchange_heard(twi_exchange *x, int from)
 {
-    atomic_store(&x->peers[from].heard_ns, twi_monotonic_ns());
+    atomic_store(&x->peers[from].heard_ns, twi_coarse_ns());
 }
 
 /* What is not for a receiver. */
@@ -247,6 +251,8 @@ void twi_exchange_hand_in(twi_exchange *x, int from, const twi_header *h, twi_me
         heed(x, from, h, m);
     else
         append(x, from, h, m);
+    if (x->carrier->pump) /* who waits looks itself */
+        return;
     pthread_mutex_lock(&x->lock);
     pthread_cond_broadcast(&x->changed);
     pthread_mutex_unlock(&x->lock);
@@ -254,13 +260,14 @@ void twi_exchange_hand_in(twi_exchange *x, int from, const twi_header *h, twi_me
 
 /* ---- receiving --------------------------------------------------------------------------------------------------- */
 
-/* Until something has come, for a tenth of a second at most. The caller has looked so many times. */
-static void wait_a_while(twi_exchange *x, const twi_channel *c, int times)
+/* Until something has come, for a tenth of a second at most. The caller has looked so many times since `begin`. */
+static void wait_a_while(twi_exchange *x, const twi_channel *c, int times, int64_t begin)
 {
+    enum { SPINS = 50 };
     struct timespec until;
     if (x->carrier->pump) {
-        if (!x->carrier->pump(x))
-            twi_exchange_pause(times);
+        if (!x->carrier->pump(x) && times >= SPINS)
+            twi_exchange_pause(begin);
         return;
     }
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -275,6 +282,8 @@ static void wait_a_while(twi_exchange *x, const twi_channel *c, int times)
 
 static twi_message *take_first(twi_exchange *x, twi_channel *c)
 {
+    if (!atomic_load(&c->first))
+        return NULL;
     pthread_mutex_lock(&x->lock);
     twi_message *m = c->first;
     if (m)
@@ -286,6 +295,7 @@ static twi_message *take_first(twi_exchange *x, twi_channel *c)
 /* The next message, taken out; NULL: all has failed. */
 static twi_message *take_out(twi_exchange *x, int from, int number, const char *what)
 {
+    enum { LOOKS = 16 }; /* for the message, between two for who is there */
     int64_t begin = twi_monotonic_ns();
     char why[TWI_REASON];
     twi_peer *p = &x->peers[from];
@@ -298,8 +308,8 @@ static twi_message *take_out(twi_exchange *x, int from, int number, const char *
         if (left) {
             snprintf(why, sizeof why, "task %d has left; task %d waited for %.200s of it", from, x->base.task, what);
             twi_exchange_fail(x, why);
-        } else if (twi_exchange_goes_on(x, begin, what, from)) {
-            wait_a_while(x, c, times);
+        } else if (times % LOOKS != 0 || twi_exchange_goes_on(x, begin, what, from)) {
+            wait_a_while(x, c, times, begin);
         }
     }
     return NULL;
@@ -408,9 +418,9 @@ static void leave(twi_exchange *x)
     for (int i = 0; i < x->base.tasks; i++)
         if (i != x->base.task)
             mention(x, i, LEAVE, "", true);
-    for (int times = 0; x->carrier->pump && !all_have_left(x) && twi_exchange_goes_on(x, begin, "its end", 0); times++)
+    while (x->carrier->pump && !all_have_left(x) && twi_exchange_goes_on(x, begin, "its end", 0))
         if (!x->carrier->pump(x))
-            twi_exchange_pause(times);
+            twi_exchange_pause(begin);
 }
 
 static void close_exchange(twi_comm *c)

@@ -34,7 +34,8 @@ enum { TWI_BUCKETS = 64 };
 typedef struct twi_channel {
     struct twi_channel *next; /* in its bucket */
     int number;
-    twi_message *first, *last; /* that have come */
+    _Atomic(twi_message *) first; /* that have come; looked at without the lock, changed with it */
+    twi_message *last;
     twi_message *spare;        /* that have been taken: their memory is used again */
     uint64_t sent, came;       /* so many, to and from the task */
 } twi_channel;
@@ -89,8 +90,8 @@ void twi_exchange_lost(twi_exchange *x, int from);    /* its process has ended: 
 void twi_exchange_fail(twi_exchange *x, const char *why);
 /* Whether a wait since begin_ns may go on: nothing has failed, all are heard of, and it is not too long. */
 bool twi_exchange_goes_on(twi_exchange *x, int64_t begin_ns, const char *what, int from);
-/* What a waiter does that has looked in vain so many times in a row: longer and longer pauses, of half a millisecond at
- * most. */
-void twi_exchange_pause(int times);
+/* What a waiter does that has looked in vain since then: soon pauses that grow with the wait, to half a millisecond. As
+ * parts of the wait, so that two that wait for each other do not keep each other asleep. */
+void twi_exchange_pause(int64_t begin_ns);
 
 #endif
