@@ -173,13 +173,23 @@ static twi_message *take_spare(twi_channel *c, size_t bytes)
     return found;
 }
 
-static void give_back(twi_exchange *x, int from, int channel, twi_message *m)
+static void give_back(twi_exchange *x, twi_message *m)
 {
     pthread_mutex_lock(&x->lock);
-    twi_channel *c = find_channel(&x->peers[from], channel); /* it is there */
-    m->next = c->spare;
-    c->spare = m;
+    m->next = m->channel->spare;
+    m->channel->spare = m;
     pthread_mutex_unlock(&x->lock);
+}
+
+void twi_exchange_drop(twi_exchange *x, twi_message *m)
+{
+    bool direct = m == &m->channel->direct;
+    pthread_mutex_lock(&x->lock);
+    if (direct)
+        m->channel->lent = false;
+    pthread_mutex_unlock(&x->lock);
+    if (!direct)
+        twi_free(m);
 }
 
 static bool is_message(const twi_header *h)
@@ -188,16 +198,27 @@ static bool is_message(const twi_header *h)
            h->bytes <= (uint64_t)(h->channel < 0 ? TWI_REASON - 1 : MOST_BYTES);
 }
 
+/* With the lock. NULL: nobody waits for this one, or it comes out of turn. */
+static twi_message *lend_direct(twi_channel *c, const twi_header *h)
+{
+    if (!c->direct.data || c->lent || c->first || c->direct.bytes != h->bytes || c->came != h->number)
+        return NULL;
+    c->lent = true;
+    return &c->direct;
+}
+
 twi_message *twi_exchange_room(twi_exchange *x, int from, const twi_header *h)
 {
     if (!is_message(h))
         return twi_exchange_spoiled(x, from), NULL;
     pthread_mutex_lock(&x->lock);
     twi_channel *c = find_channel(&x->peers[from], h->channel);
-    twi_message *m = c ? take_spare(c, (size_t)h->bytes) : NULL;
+    twi_message *m = c ? lend_direct(c, h) : NULL;
+    if (c && !m)
+        m = take_spare(c, (size_t)h->bytes);
     pthread_mutex_unlock(&x->lock);
     if (c && !m && (m = twi_alloc(sizeof *m + (size_t)h->bytes)))
-        m->room = (size_t)h->bytes;
+        *m = (twi_message){.room = (size_t)h->bytes, .data = (char *)(m + 1), .channel = c};
     if (m)
         m->bytes = (size_t)h->bytes;
     else
@@ -220,7 +241,7 @@ static void heed(twi_exchange *x, int from, const twi_header *h, twi_message *m)
         twi_exchange_fail(x, text);
     if (h->channel == LEAVE)
         atomic_store(&x->peers[from].left, true);
-    give_back(x, from, h->channel, m);
+    give_back(x, m);
 }
 
 /* For a receiver; one that is missing, or comes twice, shows by the number of the next. */
@@ -228,7 +249,7 @@ static void append(twi_exchange *x, int from, const twi_header *h, twi_message *
 {
     char why[TWI_REASON];
     pthread_mutex_lock(&x->lock);
-    twi_channel *c = find_channel(&x->peers[from], h->channel); /* it is there */
+    twi_channel *c = m->channel;
     uint64_t due = c->came++;
     m->next = NULL;
     if (c->first)
@@ -293,13 +314,12 @@ static twi_message *take_first(twi_exchange *x, twi_channel *c)
 }
 
 /* The next message, taken out; NULL: all has failed. */
-static twi_message *take_out(twi_exchange *x, int from, int number, const char *what)
+static twi_message *take_out(twi_exchange *x, int from, twi_channel *c, const char *what)
 {
     enum { LOOKS = 16 }; /* for the message, between two for who is there */
     int64_t begin = twi_monotonic_ns();
     char why[TWI_REASON];
     twi_peer *p = &x->peers[from];
-    twi_channel *c = open_channel(x, from, number);
     for (int times = 0; c && !atomic_load(&x->failed); times++) {
         bool left = atomic_load(&p->left); /* before the look: what it sent came before that */
         twi_message *m = take_first(x, c);
@@ -315,21 +335,61 @@ static twi_message *take_out(twi_exchange *x, int from, int number, const char *
     return NULL;
 }
 
+/* The channel, where the next message may come straight to its place. NULL: memory has run out, and all has failed. */
+static twi_channel *begin_waiting(twi_exchange *x, int task, int number, void *data, size_t bytes)
+{
+    twi_channel *c = open_channel(x, task, number);
+    if (!c || bytes == 0 || atomic_load(&c->first))
+        return c;
+    pthread_mutex_lock(&x->lock);
+    if (!c->first)
+        c->direct = (twi_message){.channel = c, .data = data, .bytes = bytes};
+    pthread_mutex_unlock(&x->lock);
+    return c;
+}
+
+/* Whether somebody may still write to where the message was wanted. With the lock. */
+static bool is_written(const twi_exchange *x, const twi_channel *c)
+{
+    return c->lent && c->first != &c->direct && !(x->carrier->pump && atomic_load(&x->over));
+}
+
+/* Nobody writes to the place any more, whether the message came there, by another way, or not at all. */
+static void end_waiting(twi_exchange *x, twi_channel *c, const twi_message *came)
+{
+    pthread_mutex_lock(&x->lock);
+    while (!came && is_written(x, c)) {
+        pthread_mutex_unlock(&x->lock);
+        sleep_ns(1000000);
+        pthread_mutex_lock(&x->lock);
+    }
+    if (c->first == &c->direct)
+        c->first = c->direct.next;
+    c->direct.data = NULL;
+    c->lent = false;
+    pthread_mutex_unlock(&x->lock);
+}
+
 static tw_status receive_message(twi_comm *comm, int from, int channel, void *data, size_t bytes, const char *what,
                                  tw_error *error)
 {
     twi_exchange *x = (twi_exchange *)comm;
     char why[TWI_REASON];
-    twi_message *m = take_out(x, from, channel, what);
+    twi_channel *c = begin_waiting(x, from, channel, data, bytes);
+    twi_message *m = take_out(x, from, c, what);
+    if (c && bytes > 0)
+        end_waiting(x, c, m);
     if (!m)
         return say_reason(x, error);
+    if (m == &c->direct)
+        return TW_OK;
     bool fits = m->bytes == bytes;
     if (!fits)
         snprintf(why, sizeof why, "task %d has sent %zu bytes where task %d expected %zu: %.200s", from, m->bytes,
                  comm->task, bytes, what);
     else if (bytes)
         memcpy(data, m->data, bytes);
-    give_back(x, from, channel, m);
+    give_back(x, m);
     if (fits)
         return TW_OK;
     twi_exchange_fail(x, why);

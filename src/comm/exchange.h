@@ -25,8 +25,9 @@ typedef struct twi_header {
 
 typedef struct twi_message {
     struct twi_message *next;
+    struct twi_channel *channel;
     size_t bytes, room;
-    char data[];
+    char *data; /* behind it, or where the one who waits for it wants it */
 } twi_message;
 
 enum { TWI_BUCKETS = 64 };
@@ -37,6 +38,8 @@ typedef struct twi_channel {
     _Atomic(twi_message *) first; /* that have come; looked at without the lock, changed with it */
     twi_message *last;
     twi_message *spare;        /* that have been taken: their memory is used again */
+    twi_message direct;        /* the next one, where somebody waits for it; data NULL: nobody does */
+    bool lent;                 /* it has been given out as room, and not taken since */
     uint64_t sent, came;       /* so many, to and from the task */
 } twi_channel;
 
@@ -80,10 +83,13 @@ void twi_exchange_clear(twi_exchange *x);
 
 /* ---- what carriers say ------------------------------------------------------------------------------------------- */
 
-/* Room for the message that the header announces; NULL: that was no message, or memory ran out, and all has failed.
+/* Room for the message that the header announces, which is where it is wanted if somebody waits for it; NULL: that was no message, or memory ran out, and all has failed.
  * Then the bytes are written to its data, and it is handed in. */
 twi_message *twi_exchange_room(twi_exchange *x, int from, const twi_header *header);
 void twi_exchange_hand_in(twi_exchange *x, int from, const twi_header *header, twi_message *message);
+/* Instead of that: it will not be written any more. After a failure a carrier that has threads of its own does so within
+ * a second, and one that is pumped need not: what waits then waits until it is not called any more. */
+void twi_exchange_drop(twi_exchange *x, twi_message *message);
 void twi_exchange_heard(twi_exchange *x, int from);   /* of a part of a message */
 void twi_exchange_spoiled(twi_exchange *x, int from); /* what came is no message */
 void twi_exchange_lost(twi_exchange *x, int from);    /* its process has ended: a failure, unless it was done */

@@ -254,12 +254,14 @@ static bool post_header(carrier *c, int to, const twi_header *header, const void
     memcpy(s->bytes, header, sizeof *header);
     if (behind)
         memcpy(s->bytes + sizeof *header, data, behind);
+    int done = 0;
     bool sent = mpi.calls.Isend(s->bytes, (int)(sizeof *header + behind), mpi.calls.byte, to, HEADERS, c->comm,
                                 &s->request) == MPI_SUCCESS;
-    slot **list = sent ? &c->under_way : &c->spare;
+    bool gone = !sent || (mpi.calls.Test(&s->request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done);
+    slot **list = gone ? &c->spare : &c->under_way;
     s->next = *list;
     *list = s;
-    c->num_under_way += sent;
+    c->num_under_way += !gone;
     return sent;
 }
 
