@@ -103,6 +103,15 @@ END
 grep -qF "Devices:     ['/job:worker/task:0/cpu:0', '/job:worker/task:1/cpu:0']" bench.log || fail "devices of a benchmark"
 grep -qE '^ +1 per device' bench.log && grep -q 'Batch size:  2 global' bench.log || fail "the batch of a benchmark"
 
+# Where the time goes is seen over tasks: a delay of one of them is the others' imbalance. Every mode is measured.
+benchmark=(bench --model mnist --batch_size 4 --num_warmup_batches 2 --num_batches 4 --device cpu --num_intra_threads 1)
+"$tower" launch -n 2 -- "$tower" "${benchmark[@]}" --variable_update replicated --waterfall \
+    --inject tower=1,kind=compute,ms=200 > waterfall.log 2>&1 || fail "a benchmark with a delay"
+sed -n 's/^ *imbalance *\([0-9]*\)\..*/\1/p' waterfall.log | grep -qE '^(1[89][0-9]|2[0-9][0-9])$' ||
+    fail "a delay of 200 ms is not imbalance"
+"$tower" launch -n 2 -- "$tower" "${benchmark[@]}" --all > all.log 2>&1 || fail "a benchmark of all modes"
+[ "$(grep -cE '^(replicated|parameter_server|independent).* 2 ' all.log)" -ge 7 ] || fail "not all modes were measured"
+
 # Who plans something else is named with what differs.
 cat > differ.sh << END
 exec "$tower" ${options[@]} --train-dir differ --max-steps 2 --learning-rate 0.00\$((TOWER_TASK + 1))
