@@ -13,6 +13,15 @@ tw_status twi_devices_check_tasks(const tw_devices *set, tw_error *error);
 /* Every task must have the same devices. */
 tw_status twi_devices_compare(const tw_devices *set, tw_error *error);
 
+/* The first device of a task, whose memory all its others can read. */
+static inline int twi_host_of(const tw_devices *set, int task)
+{
+    int device = 0;
+    while (set->items[device]->task != task || !set->items[device]->is_host)
+        device++;
+    return device;
+}
+
 /* Whether both are of one process. */
 static inline bool twi_same_task(const twi_device *a, const twi_device *b)
 {

@@ -6,6 +6,8 @@
  * A guard is read where it was made, by all devices of that task; each other task has a copy of it. */
 #include "plan/stages.h"
 
+#include "device/tasks.h"
+
 #include <stdio.h>
 
 /* What has crossed already: by producing node a short list. */
@@ -84,15 +86,6 @@ static tw_status partition_inputs(twi_planning *p, crossing **crossings, twi_nod
     return status;
 }
 
-/* The first device of a task, whose memory all its others can read. */
-static int host_of(const tw_devices *devices, int task)
-{
-    int device = 0;
-    while (devices->items[device]->task != task || !devices->items[device]->is_host)
-        device++;
-    return device;
-}
-
 /* A node of a task that has not made its guard goes by a copy. */
 static tw_status partition_guard(twi_planning *p, crossing **crossings, twi_node *node)
 {
@@ -102,7 +95,7 @@ static tw_status partition_guard(twi_planning *p, crossing **crossings, twi_node
     int task = devices->items[node->device]->task;
     if (!guard || devices->items[guard->device]->task == task)
         return TW_OK;
-    reading r = {node, host_of(devices, task), NULL};
+    reading r = {node, twi_host_of(devices, task), NULL};
     tw_status status = find_crossing(p, crossings, twi_out(guard, 0), &r, &there);
     if (status != TW_OK)
         return status;
