@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "train/trainer.h"
@@ -17,6 +18,14 @@ static void add_source(tw_trainer *t, int number, const char *device, tw_output 
                          TW_SHAPE(t->towers.shares[number])};
     TW_DEVICE(t->graph, "%s", device)
         tw_input(t->graph, TWI_TRAINER_INPUT, number, types, shapes, 2, outputs);
+}
+
+/* The CPU that makes batches for a device that is none: of several tasks the device's own. */
+static const char *host_of(const char *device, char *host, size_t size)
+{
+    bool of_task = tw_device_in_job(device, "worker");
+    snprintf(host, size, "%.*s/cpu:0", of_task ? (int)(strrchr(device, '/') - device) : 0, device);
+    return host;
 }
 
 static bool is_elsewhere(const tw_devices *devices, const char *name)
@@ -49,7 +58,8 @@ void twi_trainer_build_input(tw_trainer *t, int tower)
             tw_leave_control(t->graph);
         tw_leave_device(t->graph);
     } else {
-        const char *where = tw_device_is(device, "CPU") ? device : "/cpu:0";
+        char host[160];
+        const char *where = tw_device_is(device, "CPU") ? device : host_of(device, host, sizeof host);
         add_source(t, tower, where, batch);
         t->input.elsewhere[tower] = is_elsewhere(t->devices, where);
     }
@@ -116,6 +126,7 @@ static tw_status open_pipeline(tw_trainer *t, const tw_trainer_options *options,
         .scale = m->scale,
         .offset = m->offset,
         .threads = options->input_threads,
+        .untaken = one_stream || t->input.kind != TW_INPUT_PIPELINE ? NULL : t->input.elsewhere,
         .first_step = t->input.kind == TW_INPUT_PREFETCH ? t->step * t->towers.count : t->step,
     };
     tw_status status = tw_pipeline_create(options->dataset, &wanted, &t->input.pipelines[number], error);
