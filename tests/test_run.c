@@ -779,8 +779,8 @@ static tw_status say_one_byte(twi_comm *c, tw_error *error)
 
 static tw_status give_up(twi_comm *c, tw_error *error)
 {
-    c->ops->abort(c, "no coffee");
-    return twi_fail(error, TW_ABORTED, "task 2 failed: no coffee");
+    c->ops->abort(c, TW_OUT_OF_RANGE, "no coffee");
+    return twi_fail(error, TW_OUT_OF_RANGE, "task 2 failed: no coffee");
 }
 
 static void other_lengths_and_failures_and_early_ends_are_told_to_all(void **state)
@@ -794,7 +794,7 @@ static void other_lengths_and_failures_and_early_ends_are_told_to_all(void **sta
     set_up(players, converse, 30);
     players[2].work = give_up;
     play(players);
-    assert_all_end(players, TW_ABORTED, "task 2 failed: no coffee", -1);
+    assert_all_end(players, TW_OUT_OF_RANGE, "task 2 failed: no coffee", -1);
     set_up(players, converse, 30);
     players[2].work = do_nothing;
     play(players);

@@ -394,8 +394,6 @@ static int run_job(training *t, divergence *divergence, const cJSON *before)
 static bool over_tasks(training *t)
 {
     settings *s = &t->settings;
-    if (t->options.input != TW_INPUT_PIPELINE)
-        return complain("train", "input by queues does not go with several tasks yet");
     if (tw_devices_task(t->devices) != 0)
         s->progress = PROGRESS_NONE;
     return job_leave_printing("train", t->devices);

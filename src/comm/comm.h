@@ -28,7 +28,8 @@ typedef struct twi_comm_ops {
     /* `what` is what messages call that which is waited for. The bytes must be as many as were sent. */
     tw_status (*receive)(twi_comm *c, int from, int channel, void *data, size_t bytes, const char *what,
                          tw_error *error);
-    void (*abort)(twi_comm *c, const char *why); /* ends every wait here, and tells the others why */
+    /* Ends every wait here, and tells the others why: they end with that status too. */
+    void (*abort)(twi_comm *c, tw_status status, const char *why);
     void (*close)(twi_comm *c);                  /* frees c */
 } twi_comm_ops;
 

@@ -29,21 +29,27 @@ static void sleep_ns(long ns)
 /* ---- failing ----------------------------------------------------------------------------------------------------- */
 
 /* The first reason is kept; the beating thread tells the others. */
-void twi_exchange_fail(twi_exchange *x, const char *why)
+static void fail_with(twi_exchange *x, tw_status status, const char *why)
 {
     pthread_mutex_lock(&x->lock);
     if (!atomic_load(&x->failed)) {
         snprintf(x->reason, sizeof x->reason, "%s", why);
+        x->status = status;
         atomic_store(&x->failed, true);
         pthread_cond_broadcast(&x->changed);
     }
     pthread_mutex_unlock(&x->lock);
 }
 
+void twi_exchange_fail(twi_exchange *x, const char *why)
+{
+    fail_with(x, TW_ABORTED, why);
+}
+
 static tw_status say_reason(twi_exchange *x, tw_error *error)
 {
     pthread_mutex_lock(&x->lock);
-    tw_status status = twi_fail(error, TW_ABORTED, "%s", x->reason);
+    tw_status status = twi_fail(error, x->status, "%s", x->reason);
     pthread_mutex_unlock(&x->lock);
     return status;
 }
@@ -115,9 +121,9 @@ void twi_exchange_pause(int64_t begin_ns)
 /* ---- sending ----------------------------------------------------------------------------------------------------- */
 
 /* What is not for a receiver. */
-static bool mention(twi_exchange *x, int to, int channel, const char *text, bool patient)
+static bool mention(twi_exchange *x, int to, int channel, uint64_t number, const char *text, bool patient)
 {
-    twi_header header = {MAGIC, channel, strlen(text), 0};
+    twi_header header = {MAGIC, channel, strlen(text), number};
     return x->carrier->put(x, to, &header, text, patient);
 }
 
@@ -238,7 +244,7 @@ static void heed(twi_exchange *x, int from, const twi_header *h, twi_message *m)
     memcpy(text, m->data, m->bytes);
     text[m->bytes] = 0;
     if (h->channel == ABORT)
-        twi_exchange_fail(x, text);
+        fail_with(x, h->number > TW_OK && h->number <= TW_DATA_LOSS ? (tw_status)h->number : TW_ABORTED, text);
     if (h->channel == LEAVE)
         atomic_store(&x->peers[from].left, true);
     give_back(x, m);
@@ -396,11 +402,11 @@ static tw_status receive_message(twi_comm *comm, int from, int channel, void *da
     return say_reason(x, error);
 }
 
-static void abort_all(twi_comm *c, const char *why)
+static void abort_all(twi_comm *c, tw_status status, const char *why)
 {
     char named[TWI_REASON];
     snprintf(named, sizeof named, "task %d failed: %s", c->task, why);
-    twi_exchange_fail((twi_exchange *)c, named);
+    fail_with((twi_exchange *)c, status, named);
 }
 
 /* ---- the beating thread ------------------------------------------------------------------------------------------ */
@@ -409,7 +415,7 @@ static void beat_once(twi_exchange *x)
 {
     for (int i = 0; i < x->base.tasks; i++)
         if (i != x->base.task && !atomic_load(&x->peers[i].left))
-            mention(x, i, BEAT, "", false);
+            mention(x, i, BEAT, 0, "", false);
 }
 
 /* Until all know, or for a second: some may be gone, or have no room. */
@@ -419,13 +425,14 @@ static void tell_all(twi_exchange *x)
     char why[TWI_REASON];
     int missing = x->base.tasks - 1;
     pthread_mutex_lock(&x->lock);
+    tw_status status = x->status;
     snprintf(why, sizeof why, "%s", x->reason);
     pthread_mutex_unlock(&x->lock);
     for (bool moves = true; (missing > 0 || moves) && seconds_since(begin) < 1;) {
         missing = 0;
         for (int i = 0; i < x->base.tasks; i++) {
             twi_peer *p = &x->peers[i];
-            p->told = p->told || i == x->base.task || mention(x, i, ABORT, why, false);
+            p->told = p->told || i == x->base.task || mention(x, i, ABORT, (uint64_t)status, why, false);
             missing += !p->told;
         }
         moves = x->carrier->pump && x->carrier->pump(x);
@@ -477,7 +484,7 @@ static void leave(twi_exchange *x)
     int64_t begin = twi_monotonic_ns();
     for (int i = 0; i < x->base.tasks; i++)
         if (i != x->base.task)
-            mention(x, i, LEAVE, "", true);
+            mention(x, i, LEAVE, 0, "", true);
     while (x->carrier->pump && !all_have_left(x) && twi_exchange_goes_on(x, begin, "its end", 0))
         if (!x->carrier->pump(x))
             twi_exchange_pause(begin);

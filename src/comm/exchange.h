@@ -70,7 +70,8 @@ struct twi_exchange {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* something has come, or all has failed */
     atomic_bool closing, failed, over;
-    char reason[TWI_REASON]; /* what happened first; with the lock */
+    char reason[TWI_REASON]; /* what happened first, and the status it stands for; with the lock */
+    tw_status status;
     pthread_t beats;
     bool beating;
 };

@@ -253,6 +253,7 @@ typedef struct twi_plan {
     int num_segments;
     TWI_ARRAY(twi_loop *) loops;
     twi_series_table series;     /* of a run's plan */
+    bool apart;                  /* it is one task's, of several, and gives nothing: the others need not plan or run it */
     bool ran;                    /* once, step by step: libraries load what they need then, which cannot be recorded */
     twi_port *feeds, *fetches;
     int num_feeds, num_fetches, num_wanted; /* fetches: those wanted, then what crosses the border */

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "comm/comm.h"
+#include "device/tasks.h"
 #include "tensor/variant.h"
 
 #include <stdio.h>
@@ -95,6 +96,20 @@ static tw_status compare(twi_planning *p)
     return status;
 }
 
+/* Whether all is on devices of one task, and no value is fetched. */
+static bool is_apart(const twi_planning *p)
+{
+    const twi_region *region = p->rewriting.region;
+    const twi_plan *plan = p->plan;
+    bool apart = region->nodes.count > 0;
+    for (int id = 0; id < region->nodes.count && apart; id++)
+        apart = twi_same_task(plan->lists[region->nodes.items[id]->device].device,
+                              plan->lists[region->nodes.items[0]->device].device);
+    for (int i = 0; i < plan->num_fetches && apart; i++)
+        apart = !plan->fetches[i].buffer;
+    return apart;
+}
+
 tw_status twi_agree_on_plan(twi_planning *p)
 {
     const twi_region *region = p->rewriting.region;
@@ -106,5 +121,6 @@ tw_status twi_agree_on_plan(twi_planning *p)
         status = check_node(p, region->nodes.items[id]);
     if (status == TW_OK && !is_round)
         status = check_fetches(p);
-    return status == TW_OK ? compare(p) : status;
+    p->plan->apart = is_apart(p);
+    return status == TW_OK && !p->plan->apart ? compare(p) : status;
 }
