@@ -95,6 +95,17 @@ done << END
 2|1|--controller_host=a:1|--controller_host is not supported because every task plans the whole
 END
 
+# Queues are filled in the task that has them: the tutorial's input and pictures, and a graph whose data end.
+tutorial=(train cifar10 --data-set synthetic --compat tutorial --cpu-threads 1 --batch-size 4 --towers 2 --max-steps 4
+    --summary-every 2 --progress none)
+"$tower" "${tutorial[@]}" --cpu-devices 2 --train-dir queues > queues.log 2>&1 || fail "one process with queues"
+"$tower" launch -n 2 -- "$tower" "${tutorial[@]}" --train-dir queues2 > queues2.log 2>&1 || fail "two tasks with queues"
+same queues queues2 3
+[ "$(grep -aoE 'images/image/[0-9]' queues2/events* | sort -u | wc -l)" -eq 3 ] || fail "there are no pictures"
+"$tower" launch -n 2 -- "$tower" run "$here/golden/tf1_queues.meta" --fetch loss --target train --steps 100 \
+    > ends.log 2>&1 || fail "two tasks whose data end"
+grep -q '^step 6: loss = 1.087' ends.log && grep -q '^the data ended after 6 steps' ends.log || fail "other losses"
+
 # A benchmark of all tasks is one report.
 "$tower" launch --tasks 3 -- "$tower" bench --model cifar10 --batch_size 1 --num_warmup_batches 1 --num_batches 2 \
     --device cpu --num_intra_threads 1 --variable_update distributed_replicated --ps_hosts a --worker_hosts b,c \
