@@ -50,7 +50,7 @@ int main(int count, char **words)
         }
         double way = median(ways, rounds), all = median(sums, rounds);
         if (task == 0)
-            printf("%9d B %10.1f us %8.2f GB/s, all-reduce %10.1f us\n", bytes, way, bytes / way / 1e3, all);
+            printf("%9d B %10.2f us %8.2f GB/s, all-reduce %10.1f us\n", bytes, way, bytes / way / 1e3, all);
     }
     MPI_Finalize();
     free(data);

@@ -65,7 +65,7 @@ int main(void)
         }
         qsort(times, (size_t)rounds, sizeof *times, compare);
         if (c->task == 0)
-            printf("%9zu B %10.1f us %8.2f GB/s\n", bytes, times[rounds / 2], (double)bytes / times[rounds / 2] / 1e3);
+            printf("%9zu B %10.2f us %8.2f GB/s\n", bytes, times[rounds / 2], (double)bytes / times[rounds / 2] / 1e3);
     }
     twi_comm_close(c);
     free(data);

@@ -69,6 +69,28 @@ static void unknown_option_is_named_with_the_nearest(void **state)
     assert_prints("unknown option '--xxx");
 }
 
+/* mpirun's words, and absl's. */
+static void one_dash_is_as_good_as_two(void **state)
+{
+    (void)state;
+    assert_runs(0, "$T launch -n 3 -- sh -c 'echo task $TOWER_TASK' | sort");
+    assert_string_equal(output, "task 0\ntask 1\ntask 2\n");
+    assert_runs(0, "$T launch -np=1 -- echo one");
+    assert_string_equal(output, "one\n");
+    assert_runs(0, "$T launch --help");
+    assert_prints("(default: 2) (also -n, -np)");
+    assert_runs(0, "$T devices -virtual_gpus=2");
+    assert_prints("GPU:1");
+    assert_runs(2, "$T launch -n 0 -- true");
+    assert_prints("tower launch: --tasks: expected a whole number from 1 to 64, found '0'");
+    assert_runs(2, "$T launch -n two -- true");
+    assert_prints("expected a whole number from 1 to 64, found 'two'");
+    assert_runs(2, "$T launch -n");
+    assert_prints("--tasks: expected N after it, found the end");
+    assert_runs(2, "$T launch -m 2 -- true");
+    assert_prints("tower launch: unknown option '-m'");
+}
+
 static void usage_errors_go_to_standard_error_only(void **state)
 {
     (void)state;
@@ -414,6 +436,7 @@ int main(void)
         cmocka_unit_test(unknown_command_is_named_with_the_nearest),
         cmocka_unit_test(group_without_a_command_lists_its_commands),
         cmocka_unit_test(unknown_option_is_named_with_the_nearest),
+        cmocka_unit_test(one_dash_is_as_good_as_two),
         cmocka_unit_test(usage_errors_go_to_standard_error_only),
         cmocka_unit_test(number_out_of_range_is_refused_with_the_range),
         cmocka_unit_test(value_may_follow_an_equals_sign_and_underscores_count_as_dashes),

@@ -510,6 +510,32 @@ static void plain_pipeline_repeats_the_files_in_order(void **state)
     tw_dataset_destroy(d);
 }
 
+static void towers_that_nobody_takes_batches_for_change_no_others(void **state)
+{
+    (void)state;
+    static const bool untaken[] = {false, true, false};
+    tw_dataset *d = synthetic(COUNT, SIDE, 1);
+    tw_pipeline *all = make_pipeline(d, (tw_pipeline_options){.towers = 3, .shuffle = true});
+    tw_pipeline_options options = TW_SIZED(tw_pipeline_options);
+    options.towers = 3;
+    options.shuffle = true;
+    options.untaken = untaken;
+    tw_pipeline *some = make_pipeline(d, options);
+    float images[2][BATCH][IMAGE];
+    int32_t labels[2][BATCH];
+    for (int step = 0; step < 9; step++)
+        for (int tower = 0; tower < 3; tower += 2) {
+            assert_ok(tw_pipeline_next(all, tower, images[0][0], labels[0], &error));
+            assert_ok(tw_pipeline_next(some, tower, images[1][0], labels[1], &error));
+            assert_memory_equal(labels[0], labels[1], sizeof labels[0]);
+        }
+    assert_fails(tw_pipeline_next(some, 1, images[1][0], labels[1], &error), TW_FAILED_PRECONDITION,
+                 "makes no batches for tower 1");
+    tw_pipeline_destroy(all);
+    tw_pipeline_destroy(some);
+    tw_dataset_destroy(d);
+}
+
 static void each_shuffled_epoch_holds_every_example_once(void **state)
 {
     (void)state;
@@ -790,6 +816,7 @@ int main(void)
         cmocka_unit_test(own_images_are_copied_and_checked),
         cmocka_unit_test(synthetic_images_are_normal_within_two_deviations_and_repeatable),
         cmocka_unit_test(plain_pipeline_repeats_the_files_in_order),
+        cmocka_unit_test(towers_that_nobody_takes_batches_for_change_no_others),
         cmocka_unit_test(each_shuffled_epoch_holds_every_example_once),
         cmocka_unit_test(examples_do_not_depend_on_batches_towers_or_threads),
         cmocka_unit_test(shares_deal_out_the_same_stream),

@@ -40,6 +40,26 @@ static void a_plan_lists_memory_by_device_tower_and_tensor(void **state)
     assert_string_equal(output, "0\n"); /* nothing is written */
 }
 
+/* More tasks than there are bits for kinds of devices: those of other tasks are no kinds of their own. */
+static void a_plan_is_made_for_tasks_that_are_not_started(void **state)
+{
+    (void)state;
+    assert_runs(0, "$T plan mnist -n 12 --ps-hosts a,b --cpu-threads 1 --batch-size 4 --top 0");
+    assert_prints("mnist: 10 towers of 4 examples; a step runs ");
+    assert_prints("\n/job:worker/replica:0/task:9/device:CPU:0 ");
+    assert_prints("\n/job:ps/replica:0/task:1/device:CPU:0 ");
+    assert_runs(0, "$T plan mnist --cpu-devices 2 --cpu-threads 1 --batch-size 4 --format json");
+    long long copies = number_of("copies"), variables = number_of("variable_bytes");
+    assert_runs(0, "$T plan mnist --tasks 2 --cpu-threads 1 --batch-size 4 --format json");
+    assert_int_equal(number_of("towers"), 2);
+    assert_int_equal(number_of("variable_bytes"), variables);
+    assert_true(number_of("copies") > copies); /* devices of one host look at each other's memory */
+    assert_runs(2, "$T plan mnist --tasks 1025");
+    assert_prints("tower plan: --tasks: expected a whole number from 1 to 1024, found '1025'");
+    assert_runs(2, "$T plan mnist --tasks 2 --worker-hosts a,b,c");
+    assert_prints("--worker-hosts and --ps-hosts name 3 tasks, and 2 were started");
+}
+
 static void the_largest_batch_fits_and_one_more_does_not(void **state)
 {
     (void)state;
@@ -215,6 +235,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_lists_memory_by_device_tower_and_tensor),
+        cmocka_unit_test(a_plan_is_made_for_tasks_that_are_not_started),
         cmocka_unit_test(the_largest_batch_fits_and_one_more_does_not),
         cmocka_unit_test(memory_options_are_checked),
         cmocka_unit_test(the_story_of_a_node_is_told),

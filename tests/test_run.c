@@ -12,7 +12,9 @@
 #include "run/traffic.h"
 #include "run/waterfall.h"
 
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 /* ---- dispatchers ------------------------------------------------------------------------------------------------- */
 
@@ -777,8 +779,8 @@ static tw_status say_one_byte(twi_comm *c, tw_error *error)
 
 static tw_status give_up(twi_comm *c, tw_error *error)
 {
-    c->ops->abort(c, "no coffee");
-    return twi_fail(error, TW_ABORTED, "task 2 failed: no coffee");
+    c->ops->abort(c, TW_OUT_OF_RANGE, "no coffee");
+    return twi_fail(error, TW_OUT_OF_RANGE, "task 2 failed: no coffee");
 }
 
 static void other_lengths_and_failures_and_early_ends_are_told_to_all(void **state)
@@ -792,11 +794,137 @@ static void other_lengths_and_failures_and_early_ends_are_told_to_all(void **sta
     set_up(players, converse, 30);
     players[2].work = give_up;
     play(players);
-    assert_all_end(players, TW_ABORTED, "task 2 failed: no coffee", -1);
+    assert_all_end(players, TW_OUT_OF_RANGE, "task 2 failed: no coffee", -1);
     set_up(players, converse, 30);
     players[2].work = do_nothing;
     play(players);
     assert_all_end(players, TW_ABORTED, "task 2 has left; task", 2);
+}
+
+/* ---- two tasks with sockets between them ------------------------------------------------------------------------- */
+
+static twi_comm *join(int task, int socket, double deadline)
+{
+    char number[16], sockets[32];
+    tw_error error = {0};
+    twi_comm *c = NULL;
+    snprintf(number, sizeof number, "%d", task);
+    snprintf(sockets, sizeof sockets, task ? "%d,-" : "-,%d", socket);
+    setenv("TOWER_TASK", number, 1);
+    setenv("TOWER_TASK_SOCKETS", sockets, 1);
+    assert_true(twi_comm_local.is_here());
+    assert_ok(twi_comm_local.open(deadline, &c, &error));
+    unsetenv("TOWER_TASK");
+    return c;
+}
+
+enum { LINES = 4, WORDS = 60, LONGEST = 1 << 18 };
+
+/* One end of a channel. */
+typedef struct speaker {
+    twi_comm *c;
+    int channel;
+    pthread_t thread;
+    tw_status status;
+    tw_error error;
+} speaker;
+
+/* Long words and short ones, of which some are waited for and some come before they are. */
+static void *speak(void *argument)
+{
+    speaker *s = argument;
+    char *word = malloc(LONGEST), *expected = malloc(LONGEST);
+    for (int i = 0; i < WORDS && s->status == TW_OK; i++) {
+        size_t bytes = (size_t)(i * i * i * 37 + s->channel) % LONGEST;
+        bool mine = (i + s->c->task) % 2 == 0;
+        memset(expected, i * LINES + s->channel, bytes);
+        s->status = mine ? s->c->ops->send(s->c, 1 - s->c->task, s->channel, expected, bytes, &s->error)
+                         : s->c->ops->receive(s->c, 1 - s->c->task, s->channel, word, bytes, "a word", &s->error);
+        if (s->status == TW_OK && !mine && memcmp(word, expected, bytes) != 0)
+            s->status = twi_fail(&s->error, TW_INTERNAL, "another word came");
+    }
+    free(word);
+    free(expected);
+    return NULL;
+}
+
+static void several_runs_speak_over_one_pair_of_sockets(void **state)
+{
+    (void)state;
+    int pair[2];
+    speaker speakers[2 * LINES] = {0};
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    twi_comm *ends[] = {join(0, pair[0], 30), join(1, pair[1], 30)};
+    for (int i = 0; i < 2 * LINES; i++) {
+        speakers[i].c = ends[i % 2];
+        speakers[i].channel = 1 + i / 2 * 64; /* of one bucket */
+        assert_int_equal(pthread_create(&speakers[i].thread, NULL, speak, &speakers[i]), 0);
+    }
+    for (int i = 0; i < 2 * LINES; i++) {
+        pthread_join(speakers[i].thread, NULL);
+        assert_int_equal(speakers[i].status, TW_OK);
+    }
+    twi_comm_close(ends[0]);
+    twi_comm_close(ends[1]);
+}
+
+/* What a task sends is led on to the other, but for all that comes after so many bytes. */
+typedef struct wire {
+    int from, to;
+    size_t left;
+    bool ends; /* and then the wire is gone; else there is silence */
+} wire;
+
+static void *lead_on(void *argument)
+{
+    wire *w = argument;
+    char bytes[4096];
+    ssize_t n;
+    while ((n = recv(w->from, bytes, sizeof bytes, 0)) > 0) {
+        size_t led = (size_t)n < w->left ? (size_t)n : w->left;
+        if (led && send(w->to, bytes, led, MSG_NOSIGNAL) < 0)
+            break;
+        w->left -= led;
+        if (w->left == 0 && w->ends)
+            shutdown(w->to, SHUT_RDWR);
+    }
+    return NULL;
+}
+
+static void *send_long(void *c)
+{
+    static char word[LONGEST];
+    ((twi_comm *)c)->ops->send(c, 0, CHANNEL, word, sizeof word, NULL);
+    return NULL;
+}
+
+/* Half a message comes to where it is waited for. Nobody writes there when the wait has ended. */
+static void half_a_message_ends_the_wait_for_it(void **state)
+{
+    (void)state;
+    static const char *const said[] = {"task 1 has not been heard of for", "task 1 has ended before its work was done"};
+    for (int ends = 0; ends < 2; ends++) {
+        int near[2], far[2];
+        pthread_t leading, back, sending;
+        tw_error error = {0};
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, near), 0);
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, far), 0);
+        wire there = {far[1], near[1], LONGEST / 2, ends}, here = {near[1], far[1], SIZE_MAX, false};
+        twi_comm *waits = join(0, near[0], 1), *sends = join(1, far[0], 1);
+        pthread_create(&leading, NULL, lead_on, &there);
+        pthread_create(&back, NULL, lead_on, &here);
+        pthread_create(&sending, NULL, send_long, sends);
+        char *word = malloc(LONGEST);
+        assert_fails(waits->ops->receive(waits, 1, CHANNEL, word, LONGEST, "a word", &error), TW_ABORTED, said[ends]);
+        free(word);
+        pthread_join(sending, NULL);
+        twi_comm_close(sends);
+        twi_comm_close(waits);
+        pthread_join(leading, NULL);
+        pthread_join(back, NULL);
+        close(near[1]);
+        close(far[1]);
+    }
 }
 
 int main(void)
@@ -820,6 +948,8 @@ int main(void)
         cmocka_unit_test(who_ends_without_a_word_is_named_by_all),
         cmocka_unit_test(what_is_lost_or_comes_twice_or_spoiled_is_noticed),
         cmocka_unit_test(other_lengths_and_failures_and_early_ends_are_told_to_all),
+        cmocka_unit_test(several_runs_speak_over_one_pair_of_sockets),
+        cmocka_unit_test(half_a_message_ends_the_wait_for_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

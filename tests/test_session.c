@@ -637,6 +637,34 @@ static void an_update_that_makes_a_variable_infinite_is_named(void **state)
     close_fixture(&f);
 }
 
+static void tasks_that_are_only_planned_for_run_nothing(void **state)
+{
+    (void)state;
+    fixture f = {.g = tw_graph_create()};
+    tw_error error = {0};
+    tw_tensor *result = NULL;
+    tw_device_options options = TW_SIZED(tw_device_options);
+    options.plan_tasks = 2;
+    assert_ok(tw_devices_create(&options, &f.devices, &error));
+    assert_int_equal(tw_devices_tasks(f.devices), 2);
+    tw_output sum, there;
+    TW_DEVICE(f.g, "/job:worker/task:1")
+        there = matrix(&f, 1, 2, (const float[]){1, 2});
+    TW_DEVICE(f.g, "/job:worker/task:0")
+        sum = tw_add(f.g, there, there);
+    start(&f, (tw_session_options){.disable = "all"});
+    assert_ok(tw_session_prepare(f.s, NULL, 0, &sum, 1, &error));
+    assert_int_equal(tw_session_run(f.s, NULL, 0, &sum, 1, &result, &error), TW_FAILED_PRECONDITION);
+    assert_non_null(strstr(error.message, "options.plan_tasks made them of 2 tasks that were not started"));
+    close_fixture(&f);
+
+    options.plan_tasks = 1025;
+    assert_int_equal(tw_devices_create(&options, &f.devices, &error), TW_INVALID_ARGUMENT);
+    options.plan_tasks = 2;
+    options.tasks = true;
+    assert_int_equal(tw_devices_create(&options, &f.devices, &error), TW_INVALID_ARGUMENT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -663,6 +691,7 @@ int main(void)
         cmocka_unit_test(each_tower_gets_its_own_batch_of_a_source_in_every_step),
         cmocka_unit_test(the_node_that_makes_an_infinity_is_named_with_what_it_took),
         cmocka_unit_test(an_update_that_makes_a_variable_infinite_is_named),
+        cmocka_unit_test(tasks_that_are_only_planned_for_run_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,9 +68,9 @@ train 2 watched3 5 --resume --variable-update auto || fail "two tasks that choos
 grep -q '^  chosen' watched3.log || fail "what was chosen is not told"
 
 # Modes between processes, and the job ps: a sample of the whole table.
-"$here/modes/tasks" "$tower" 2 3 'horovod|replicated, job ps|staged, job ps' > modes.log 2>&1 ||
+"$here/modes/tasks" "$tower" 2 3 'horovod|[dn], job ps|by arrival' > modes.log 2>&1 ||
     fail "modes between processes"
-[ "$(grep -c ' ok ' modes.log)" -eq 3 ] || fail "not all modes between processes were tried"
+[ "$(grep -c ' ok ' modes.log)" -eq 5 ] || fail "not all modes between processes were tried"
 
 # Servers have the variables and no towers.
 train 3 servers 2 --ps_hosts=a,b --worker-hosts c --job-name worker > /dev/null
@@ -95,6 +95,17 @@ done << END
 2|1|--controller_host=a:1|--controller_host is not supported because every task plans the whole
 END
 
+# Queues are filled in the task that has them: the tutorial's input and pictures, and a graph whose data end.
+tutorial=(train cifar10 --data-set synthetic --compat tutorial --cpu-threads 1 --batch-size 4 --towers 2 --max-steps 4
+    --summary-every 2 --progress none)
+"$tower" "${tutorial[@]}" --cpu-devices 2 --train-dir queues > queues.log 2>&1 || fail "one process with queues"
+"$tower" launch -n 2 -- "$tower" "${tutorial[@]}" --train-dir queues2 > queues2.log 2>&1 || fail "two tasks with queues"
+same queues queues2 3
+[ "$(grep -aoE 'images/image/[0-9]' queues2/events* | sort -u | wc -l)" -eq 3 ] || fail "there are no pictures"
+"$tower" launch -n 2 -- "$tower" run "$here/golden/tf1_queues.meta" --fetch loss --target train --steps 100 \
+    > ends.log 2>&1 || fail "two tasks whose data end"
+grep -q '^step 6: loss = 1.087' ends.log && grep -q '^the data ended after 6 steps' ends.log || fail "other losses"
+
 # A benchmark of all tasks is one report.
 "$tower" launch --tasks 3 -- "$tower" bench --model cifar10 --batch_size 1 --num_warmup_batches 1 --num_batches 2 \
     --device cpu --num_intra_threads 1 --variable_update distributed_replicated --ps_hosts a --worker_hosts b,c \
@@ -102,6 +113,15 @@ END
 [ "$(grep -c '^total images/sec: ' bench.log)" -eq 1 ] || fail "not one task reported"
 grep -qF "Devices:     ['/job:worker/task:0/cpu:0', '/job:worker/task:1/cpu:0']" bench.log || fail "devices of a benchmark"
 grep -qE '^ +1 per device' bench.log && grep -q 'Batch size:  2 global' bench.log || fail "the batch of a benchmark"
+
+# Where the time goes is seen over tasks: a delay of one of them is the others' imbalance. Every mode is measured.
+benchmark=(bench --model mnist --batch_size 4 --num_warmup_batches 2 --num_batches 4 --device cpu --num_intra_threads 1)
+"$tower" launch -n 2 -- "$tower" "${benchmark[@]}" --variable_update replicated --waterfall \
+    --inject tower=1,kind=compute,ms=200 > waterfall.log 2>&1 || fail "a benchmark with a delay"
+sed -n 's/^ *imbalance *\([0-9]*\)\..*/\1/p' waterfall.log | grep -qE '^(1[89][0-9]|2[0-9][0-9])$' ||
+    fail "a delay of 200 ms is not imbalance"
+"$tower" launch -n 2 -- "$tower" "${benchmark[@]}" --all > all.log 2>&1 || fail "a benchmark of all modes"
+[ "$(grep -cE '^(replicated|parameter_server|independent).* 2 ' all.log)" -ge 7 ] || fail "not all modes were measured"
 
 # Who plans something else is named with what differs.
 cat > differ.sh << END
@@ -112,22 +132,24 @@ END
 grep -q "tasks differ in what they plan: task 1 has '" differ.log || fail "the difference is not told"
 
 # A task that is killed, then one that is stopped: the others end with 75 and name it, and the run goes on from there.
-for signal in KILL STOP; do
+# Towers that update by themselves wait in other places.
+for how in KILL-on STOP-on KILL-off STOP-off; do
     "$tower" launch --tasks 3 --deadline 2 -- bash -c 'echo $$ > pid-$TOWER_TASK; exec "$@"' tower "$tower" \
-        "${options[@]}" --train-dir "$signal" --max-steps 1000000 --save-every 2 > "$signal.log" 2>&1 &
+        "${options[@]}" --train-dir "$how" --sync "${how#*-}" --max-steps 1000000 --save-every 2 \
+        > "$how.log" 2>&1 &
     launcher=$!
-    until [ -e "$signal/model.ckpt-2.index" ] || ! kill -0 "$launcher" 2> /dev/null; do sleep 0.05; done
-    kill -s "$signal" "$(cat pid-2)"
+    until [ -e "$how/model.ckpt-2.index" ] || ! kill -0 "$launcher" 2> /dev/null; do sleep 0.05; done
+    kill -s "${how%-*}" "$(cat pid-2)"
     wait "$launcher"
-    [ $? -eq 75 ] || fail "$signal: the launcher did not end with 75"
+    [ $? -eq 75 ] || fail "$how: the launcher did not end with 75"
     for task in 0 1 2; do
-        ! kill -0 "$(cat "pid-$task")" 2> /dev/null || fail "$signal: task $task is still there"
+        ! kill -0 "$(cat "pid-$task")" 2> /dev/null || fail "$how: task $task is still there"
     done
-    [ "$(grep -cE '^tower train: .*task 2 has (ended|not been heard of)' "$signal.log")" -eq 2 ] ||
-        fail "$signal: not both of the others named the task"
+    [ "$(grep -cE '^tower train: .*task 2 has (ended|not been heard of)' "$how.log")" -eq 2 ] ||
+        fail "$how: not both of the others named the task"
 done
-step=$(("$(sed -n 's/.*model.ckpt-\([0-9]*\)".*/\1/p' KILL/checkpoint | head -n 1)" + 1))
-train 2 KILL "$step" --resume || fail "the run did not go on"
+step=$(("$(sed -n 's/.*model.ckpt-\([0-9]*\)".*/\1/p' KILL-on/checkpoint | head -n 1)" + 1))
+train 2 KILL-on "$step" --resume || fail "the run did not go on"
 
 # The launcher starts again what has lost a task, with one less; the end is that of a run that nobody disturbed.
 cat > dies_once.sh << END

@@ -149,6 +149,7 @@ typedef struct tw_pipeline_options {
     int threads;         /* 0: one for every four cores, at least 1 and at most 4 */
     int prefetch;        /* batches held ready for each tower; 0: 2 */
     int64_t first_step;  /* where the stream is entered */
+    const bool *untaken; /* [towers] those whose batches nobody will take: none are made. NULL: all are taken */
 } tw_pipeline_options;
 
 /* An endless stream of batches, filled ahead of time by threads of its own.

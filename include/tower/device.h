@@ -36,6 +36,9 @@ typedef struct tw_device_options {
                                 same with its set and its sessions; there is one such set in a process at a time */
     int ps_tasks;            /* the last so many of these tasks are the job ps, "/job:ps/replica:0/task:0/device:CPU:0",
                                 and the others the job worker; each is numbered from 0. At least one is a worker */
+    int plan_tasks;          /* the set has the devices of so many tasks, of which this process plays the first:
+                                sessions can plan with them, as tw_trainer_options.plan_only does, and run nothing.
+                                0: none */
 } tw_device_options;
 
 /* Opens devices. Yours: tw_devices_destroy(), after the sessions that use them. options NULL: all zero. */
@@ -65,6 +68,7 @@ typedef struct tw_device_info {
     const char *pci;         /* "0000:1b:00.0": GPUs are numbered by it */
     int multiprocessors;
     int part, parts;         /* it is this part, from 0, of a GPU that is divided into so many; parts 0: a whole one */
+    int task;                /* whose device it is, as tw_devices_task() numbers them */
 } tw_device_info;
 
 /* Fills in what is known of device i, from 0: CPU devices first. TW_OUT_OF_RANGE beyond the last. */

@@ -216,6 +216,10 @@ typedef struct tw_timeline {
 TW_API tw_status tw_session_timeline(tw_session *session, tw_timeline **timeline, tw_error *error);
 TW_API void tw_timeline_destroy(tw_timeline *timeline); /* NULL is fine */
 
+/* Of several tasks: when the others' devices did what in the latest traced run becomes known to this one, for the calls
+ * before and behind this. Every task calls it. */
+TW_API tw_status tw_session_gather_times(tw_session *session, tw_error *error);
+
 /* That of the latest run, which must be traced. tower_devices: the full names of the devices that towers run on. A real
  * GPU tells when it did what. */
 TW_API tw_status tw_session_waterfall(tw_session *session, const char *const *tower_devices, int count,

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 int64_t twi_monotonic_ns(void);
+int64_t twi_coarse_ns(void); /* the same, some milliseconds behind: it costs next to nothing */
 double twi_wall_seconds(void); /* since 1970, UTC */
 
 #endif

@@ -127,10 +127,6 @@ static int open_tasks(settings *s, bench *b, tw_devices **devices)
     b->tasks = tw_devices_tasks(*devices);
     if (!cluster_check("bench", &s->cluster, *devices))
         return EXIT_USAGE;
-    if (b->tasks > 1 && (s->all || s->waterfall || s->inject)) {
-        complain("bench", "--all, --waterfall and --inject look at one process");
-        return EXIT_USAGE;
-    }
     if (tw_devices_task(*devices) != 0) /* the first alone writes */
         b->log_dir = b->graph_file = NULL;
     return job_leave_printing("bench", *devices) ? EXIT_DONE : EXIT_FAILED;

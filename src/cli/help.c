@@ -91,7 +91,8 @@ void value_note(const option *row, char *text, size_t size)
         char *stands_for = strchr(choice, '=');
         if (stands_for)
             *stands_for++ = 0;
-        used += (size_t)snprintf(text + used, size - used, "%s--%s", !first ? ", " : used ? "; also " : "also ", choice);
+        used += (size_t)snprintf(text + used, size - used, "%s%s%s", !first ? ", " : used ? "; also " : "also ",
+                                 strlen(choice) > 2 ? "--" : "-", choice);
         if (stands_for && used < size)
             used += (size_t)snprintf(text + used, size - used, " for %s", stands_for);
     }

@@ -44,7 +44,9 @@ static tw_status take_apart(workload *w, double seconds, measurement *m, tw_erro
     int towers = workload_towers(w);
     for (int i = 0; i < towers; i++)
         devices[i] = workload_device(w, i);
-    tw_status status = tw_session_waterfall(workload_session(w), devices, towers, &parts, error);
+    tw_status status = tw_session_gather_times(workload_session(w), error);
+    if (status == TW_OK)
+        status = tw_session_waterfall(workload_session(w), devices, towers, &parts, error);
     if (status != TW_OK)
         return status;
     parts.seconds[TW_TIME_LAUNCH] += seconds - parts.total;

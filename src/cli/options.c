@@ -335,13 +335,20 @@ static bool is_called(const option *row, const char *typed)
     return match_row(row, typed, value) == MATCH_NAME;
 }
 
+/* Before an option's name: two, or one as mpirun and absl's programs have it too; 0: the word is no option. */
+static size_t count_dashes(const char *word)
+{
+    size_t dashes = strspn(word, "-");
+    return dashes > 2 ? 2 : word[dashes] ? dashes : 0;
+}
+
 /* The row that a word such as "--batch_size=64" names; complains if there is none. *negated: with "no" before it. */
 static const option *find_option(const char *command, const option *table, const char *word, bool *negated,
                                  char value[LONGEST_NAME])
 {
     char typed[LONGEST_NAME];
-    size_t length = strcspn(word + 2, "=");
-    snprintf(typed, sizeof typed, "%.*s", (int)(length < sizeof typed ? length : sizeof typed - 1), word + 2);
+    size_t dashes = count_dashes(word), length = strcspn(word + dashes, "=");
+    snprintf(typed, sizeof typed, "%.*s", (int)(length < sizeof typed ? length : sizeof typed - 1), word + dashes);
     for (char *p = typed; (p = strchr(p, '_'));)
         *p = '-';
     nearest near = {.word = typed};
@@ -358,8 +365,8 @@ static const option *find_option(const char *command, const option *table, const
             if (row->also && !strpbrk(row->also, "|="))
                 nearest_consider(&near, row->also);
         }
-    complain(command, "unknown option '%.*s'%s%s%s", (int)(length + 2), word, near.best ? "; did you mean '--" : "",
-             near.best ? near.best : "", near.best ? "'?" : "");
+    complain(command, "unknown option '%.*s'%s%s%s", (int)(length + dashes), word,
+             near.best ? "; did you mean '--" : "", near.best ? near.best : "", near.best ? "'?" : "");
     return NULL;
 }
 
@@ -430,7 +437,7 @@ static bool is_put_aside(const option *table, const option *preset, int count, c
             snprintf(typed, sizeof typed, "%.*s", (int)strcspn(words[i], "="), words[i]);
             for (char *p = typed; (p = strchr(p, '_'));)
                 *p = '-';
-            if (strncmp(typed, "--", 2) == 0 && is_called(row, typed + 2))
+            if (count_dashes(typed) && is_called(row, typed + count_dashes(typed)))
                 return true;
         }
     return false;
@@ -486,11 +493,9 @@ bool options_parse(const char *command, const option *table, const presets *pres
         const char *word = words[i];
         if (!options_ended && strcmp(word, "--") == 0) {
             options_ended = true;
-        } else if (!options_ended && strncmp(word, "--", 2) == 0) {
+        } else if (!options_ended && count_dashes(word)) {
             if (!parse_option(command, table, count, words, &i, settings))
                 return false;
-        } else if (!options_ended && word[0] == '-' && word[1]) {
-            return complain(command, "unknown option '%s'; options are written out, with two dashes", word);
         } else if (!operand) {
             return complain(command, "unexpected word '%s'", word);
         } else {
@@ -509,9 +514,10 @@ bool options_refused(const char *command, const refusal *list, int count, char *
 {
     for (int i = 0; i < count && strcmp(words[i], "--") != 0; i++) {
         char typed[LONGEST_NAME];
-        if (strncmp(words[i], "--", 2) != 0)
+        const char *name = words[i] + count_dashes(words[i]);
+        if (name == words[i])
             continue;
-        snprintf(typed, sizeof typed, "%.*s", (int)strcspn(words[i] + 2, "="), words[i] + 2);
+        snprintf(typed, sizeof typed, "%.*s", (int)strcspn(name, "="), name);
         for (char *p = typed; (p = strchr(p, '_'));)
             *p = '-';
         for (const refusal *row = list; row->name; row++)

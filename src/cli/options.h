@@ -41,7 +41,7 @@ typedef struct texts {
 /* A row. Without a name it is an operand: a word by its position. A table ends with a row without help, which may lead
  * on to another table for the same settings: go through it with option_at(). */
 typedef struct option {
-    const char *name;     /* "batch-size", typed --batch-size or --batch_size; NULL: an operand */
+    const char *name;     /* "batch-size", typed --batch-size, --batch_size or -batch-size; NULL: an operand */
     const char *argument; /* what stands for the value: "N", "DIR"; NULL for flags */
     option_kind kind;
     size_t at;           /* offset in the command's settings */

@@ -11,7 +11,7 @@
 
 typedef struct settings {
     train_settings train; /* first: its table follows ours */
-    int64_t memory_limit, top;
+    int64_t memory_limit, top, tasks;
 } settings;
 
 enum { MOST_OWNERS = 1025 }; /* every tower, and what none owns */
@@ -49,16 +49,27 @@ static void sum_up(const tw_device_memory *device, owner *owners)
 
 /* ---- text -------------------------------------------------------------------------------------------------- */
 
+/* Of one task the numbers of its devices do. */
 static const char *local(const char *device)
 {
-    const char *name = strstr(device, "/device:");
+    const char *name = strncmp(device, "/job:localhost/", 15) == 0 ? strstr(device, "/device:") : NULL;
     return name ? name : device;
 }
 
-static void print_row(const char *name, const int64_t bytes[NUM_USES], int64_t limit, bool whole)
+/* Of the column of names. */
+static int name_width(const tw_memory *memory)
+{
+    size_t width = 16;
+    for (int d = 0; d < memory->num_devices; d++)
+        if (strlen(local(memory->devices[d].device)) > width)
+            width = strlen(local(memory->devices[d].device));
+    return (int)width;
+}
+
+static void print_row(const char *name, int width, const int64_t bytes[NUM_USES], int64_t limit, bool whole)
 {
     int64_t total = 0;
-    printf("%-16s", name);
+    printf("%-*s", width, name);
     for (int u = 0; u < NUM_USES; u++) {
         printf(" %12" PRId64, bytes[u]);
         total += bytes[u];
@@ -71,7 +82,7 @@ static void print_row(const char *name, const int64_t bytes[NUM_USES], int64_t l
     putchar('\n');
 }
 
-static void print_device(const tw_device_memory *device, const tw_trainer *trainer, int64_t limit)
+static void print_device(const tw_device_memory *device, int width, const tw_trainer *trainer, int64_t limit)
 {
     static owner owners[MOST_OWNERS];
     owner all = {{0}};
@@ -83,12 +94,12 @@ static void print_device(const tw_device_memory *device, const tw_trainer *train
         for (int u = 0; u < NUM_USES; u++)
             all.bytes[u] += owners[i].bytes[u];
     }
-    print_row(local(device->device), all.bytes, fit_limit(device, trainer, limit), true);
+    print_row(local(device->device), width, all.bytes, fit_limit(device, trainer, limit), true);
     for (int i = 0; i < MOST_OWNERS && count > 1; i++) {
         if (!owners[i].any)
             continue;
         snprintf(name, sizeof name, i ? "  tower_%d" : "  shared", i - 1);
-        print_row(name, owners[i].bytes, 0, false);
+        print_row(name, width, owners[i].bytes, 0, false);
     }
 }
 
@@ -151,12 +162,13 @@ static void print_text(const settings *s, const tw_devices *devices, const tw_tr
            tw_trainer_examples(trainer) == (int64_t)towers * batch ? "" : "at most ", batch, info->kernels, info->copies,
            bytes_text((double)info->copied_bytes, moved, sizeof moved));
     job_print_cards(devices, "");
-    printf("%-16s", "bytes");
+    int width = name_width(memory);
+    printf("%-*s", width, "bytes");
     for (int u = 0; u < NUM_USES; u++)
         printf(" %12s", uses[u]);
     printf(" %13s %13s\n", "total", "limit");
     for (int d = 0; d < memory->num_devices; d++)
-        print_device(&memory->devices[d], trainer, s->memory_limit);
+        print_device(&memory->devices[d], width, trainer, s->memory_limit);
     for (int d = 0; d < memory->num_devices; d++)
         print_largest(&memory->devices[d], s->top);
     if (largest && *largest > 0)
@@ -244,6 +256,7 @@ static bool is_limited(const settings *s, const tw_memory *memory)
 static int run(const void *given)
 {
     const settings *s = given;
+    train_settings train = s->train;
     training t;
     tw_error error = {0};
     tw_trainer *trainer = NULL;
@@ -251,7 +264,8 @@ static int run(const void *given)
     tw_planned *planned = NULL;
     tw_plan_info info;
     int64_t largest = 0;
-    int code = training_open("plan", &s->train, TRAINING_WITHOUT_DATA, &t);
+    train.job.plan_tasks = s->tasks == NOT_GIVEN ? 0 : (int)s->tasks;
+    int code = training_open("plan", &train, TRAINING_WITHOUT_DATA, &t);
     if (code != EXIT_DONE)
         return code;
     t.options.plan_only = true;
@@ -286,6 +300,9 @@ static const option options[] = {
      .most = INT64_MAX, .section = "the plan"},
     {"top", "N", OPTION_NUMBER, offsetof(settings, top), "list so many of the largest tensors of each device",
      .initial = "6", .most = INT64_MAX},
+    {"tasks", "N", OPTION_NUMBER, offsetof(settings, tasks),
+     "plan for so many tasks as 'tower launch' or mpirun would start, each with the devices that the options give this "
+     "one; none is started", .least = 1, .most = 1024, .also = "n|np"},
     {.more = train_options + 1}, /* without its MODEL */
 };
 
@@ -298,11 +315,13 @@ const command plan_command = {
         "their fullest, with workspaces and gaps), for each tower, what crosses between devices, and how many kernels "
         "run. The devices will hold exactly that, to the byte.\n\n"
         "With a limit (--memory-limit, or --gpu-memory-limit and the like of 'tower train') it finds the largest "
-        "batch that fits, from plans alone. Steps that write summaries are planned along unless --summary-every is 0.\n\n"
+        "batch that fits, from plans alone. With --tasks it says what each of so many tasks would hold. Steps that "
+        "write summaries are planned along unless --summary-every is 0.\n\n"
         "With --verbose the plans follow, node by node: where each runs, and by which kernel.",
     .examples = "tower plan cifar10 --virtual-gpus 2\n"
                 "tower plan resnet20 --virtual-gpus 1 --memory-limit 512M --summary-every 0\n"
-                "tower plan cifar10 --cpu-devices 2 --batch-size 32 --format json",
+                "tower plan cifar10 --cpu-devices 2 --batch-size 32 --format json\n"
+                "tower plan cifar10 --tasks 8 --ps-hosts a,b",
     .options = options,
     .settings_bytes = sizeof(settings),
     .run = run,

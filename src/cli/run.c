@@ -1,5 +1,6 @@
 /* run.c - `tower run`: the steps of a graph that another program wrote. */
 #include "command.h"
+#include "cluster.h"
 #include "feed.h"
 #include "job.h"
 #include "json.h"
@@ -16,6 +17,7 @@ enum { MOST_NAMES = 128, SHOWN = 8, LONGEST_NAME = 512, MOST_LINES = 20 };
 
 typedef struct settings {
     job job; /* the devices, --format, --verbose */
+    cluster cluster;
     const char *graph, *tags, *signature, *target, *initialize, *restore, *save, *summaries;
     texts feed, fetch;
     int64_t steps, train_for, print_every, save_every, summaries_every, keep;
@@ -44,8 +46,9 @@ typedef struct work {
     tw_output first[MOST_NAMES];     /* what is run once before the steps, one after the other */
     int num_first;
     const tw_variable *step_counter; /* NULL: the graph has none */
+    tw_devices *devices;
     tw_session *session;
-    tw_event_writer *events;
+    tw_event_writer *events; /* NULL: nobody asked for summaries, or another task writes them */
 } work;
 
 /* ---- what is asked for --------------------------------------------------------------------------------------------- */
@@ -343,7 +346,7 @@ static tw_status write_bytes(const char *path, const tw_tensor *t, tw_error *err
 static tw_status write_files(const work *w, tw_error *error)
 {
     tw_status status = TW_OK;
-    for (int i = 0; i < w->num_printed && status == TW_OK; i++) {
+    for (int i = 0; i < w->num_printed && status == TW_OK && tw_devices_task(w->devices) == 0; i++) {
         const tw_tensor *t = w->results[i];
         if (!w->wanted[i].path || !t)
             continue;
@@ -388,7 +391,7 @@ static tw_status write_summaries(const work *w, int64_t done, tw_error *error)
     tw_status status = find_step(w, done, &step, error);
     for (int i = w->num_fetches; i < w->num_fetches + w->num_summaries && status == TW_OK; i++) {
         const tw_string *summary = tw_tensor_data(w->results[i]);
-        if (tw_tensor_dtype(w->results[i]) == TW_STRING && tw_tensor_elements(w->results[i]) == 1)
+        if (w->events && tw_tensor_dtype(w->results[i]) == TW_STRING && tw_tensor_elements(w->results[i]) == 1)
             status = tw_event_writer_add_summary(w->events, step, summary->data, summary->size, error);
     }
     return status;
@@ -399,9 +402,11 @@ static tw_status open_events(work *w, tw_error *error)
     void *bytes = NULL;
     size_t size = 0;
     int64_t step = 0;
-    tw_status status = tw_event_writer_create(w->settings->summaries, &w->events, error);
+    tw_status status = find_step(w, 0, &step, error);
+    if (tw_devices_task(w->devices) != 0)
+        return status;
     if (status == TW_OK)
-        status = find_step(w, 0, &step, error);
+        status = tw_event_writer_create(w->settings->summaries, &w->events, error);
     if (status == TW_OK && step > 0)
         status = tw_event_writer_add_restart(w->events, step, error);
     if (status == TW_OK && tw_graph_export(w->graph, &bytes, &size, error) == TW_OK)
@@ -490,8 +495,13 @@ static tw_status run_steps(work *w, tw_coordinator *coordinator, int64_t *done, 
     const settings *s = w->settings;
     int64_t steps = s->train_for != NOT_GIVEN ? s->train_for : s->steps, first = 0;
     tw_status status = s->train_for != NOT_GIVEN ? find_step(w, 0, &first, error) : TW_OK;
-    while (status == TW_OK && *done < steps && !signals_stop() && !tw_coordinator_should_stop(coordinator)) {
-        status = step_once(w, first, *done + 1, steps, error);
+    while (status == TW_OK && *done < steps && !tw_coordinator_should_stop(coordinator)) {
+        int stop = signals_stop(); /* of several tasks it is what task 0 was asked */
+        status = tw_devices_share(w->devices, &stop, sizeof stop, error);
+        if (stop)
+            break;
+        if (status == TW_OK)
+            status = step_once(w, first, *done + 1, steps, error);
         *done += status == TW_OK;
     }
     tw_coordinator_request_stop(coordinator, status == TW_OK ? NULL : error);
@@ -501,10 +511,10 @@ static tw_status run_steps(work *w, tw_coordinator *coordinator, int64_t *done, 
     return joined; /* it knows the first failure, and that an end is none */
 }
 
-static tw_status run_session(work *w, tw_devices *devices, tw_error *error)
+static tw_status run_session(work *w, tw_error *error)
 {
     const settings *s = w->settings;
-    tw_session_options options = {.devices = devices, .allow_soft_placement = s->soft_placement};
+    tw_session_options options = {.devices = w->devices, .allow_soft_placement = s->soft_placement};
     tw_coordinator *coordinator = NULL;
     int64_t done = 0;
     tw_status status = tw_session_create(w->graph, &options, &w->session, error);
@@ -529,6 +539,20 @@ static tw_status run_session(work *w, tw_devices *devices, tw_error *error)
     return status;
 }
 
+/* Those of all tasks that this one was started with. Returns the exit code. */
+static int open_devices(work *w)
+{
+    job job = w->settings->job;
+    int code;
+    job.tasks = true;
+    job.ps_tasks = cluster_servers(&w->settings->cluster);
+    if (!(w->devices = job_open_tasks("run", &job, &code)))
+        return code;
+    if (!cluster_check("run", &w->settings->cluster, w->devices))
+        return EXIT_USAGE;
+    return job_leave_printing("run", w->devices) ? EXIT_DONE : EXIT_FAILED;
+}
+
 static int run(const void *given)
 {
     work *w = calloc(1, sizeof *w);
@@ -543,15 +567,15 @@ static int run(const void *given)
     if (tw_graph_load(w->graph, s->graph, &(tw_load_options){.tags = s->tags}, &w->about, &error) != TW_OK) {
         code = failed("run", &error);
     } else if (understand(w)) {
-        tw_devices *devices = job_open_devices("run", &s->job);
+        code = open_devices(w);
         signals_watch();
-        code = !devices                                  ? EXIT_FAILED
-               : run_session(w, devices, &error) != TW_OK ? failed("run", &error)
-               : signals_stop()                           ? 128 + signals_stop()
-                                                          : EXIT_DONE;
+        if (code == EXIT_DONE)
+            code = run_session(w, &error) != TW_OK ? failed("run", &error)
+                   : signals_stop()                ? 128 + signals_stop()
+                                                   : EXIT_DONE;
         for (int i = 0; i < w->num_fetches + w->num_summaries; i++)
             tw_tensor_release(w->results[i]);
-        tw_devices_destroy(devices);
+        tw_devices_destroy(w->devices);
     }
     feeds_release(w->feeds, w->num_feeds);
     tw_graph_about_destroy(w->about);
@@ -606,6 +630,7 @@ static const option options[] = {
      .choices = "off|on"},
     VERBOSE_OPTION(settings),
     FORMAT_OPTION(settings, job.format),
+    CLUSTER_OPTIONS(settings),
     {0},
 };
 
@@ -624,12 +649,15 @@ const command run_command = {
         "Numbers are printed with as many digits as tell them from their neighbours. In JSON, which has neither, NaN and "
         "the infinities are the texts NaN, Infinity and -Infinity; bytes that are no UTF-8 are U+FFFD there and \\xNN in "
         "lines.\n\n"
+        "As one of several tasks ('tower launch', mpirun) it runs the graph on the devices of all of them, where the graph "
+        "says /job:worker/task:1 and the like: what crosses is sent. Task 0 prints and writes.\n\n"
         "Ctrl-C finishes the step and leaves, after saving if --save is given.",
     .examples = "tower run saved_model/ --signature serving_default --feed image=@cat.jpg\n"
                 "tower run frozen.pb --feed x=@batch.npy --feed keep_prob=1 --fetch probabilities=out.npy\n"
                 "tower run model.meta --fetch loss --target train --steps 100 --print-every 10\n"
                 "tower run model.meta --train-for 1000 --fetch loss --save run --save-every 500 --summaries run\n"
                 "tower run model.meta --restore run --train-for 1000 --save run\n"
+                "tower launch -n 3 -- tower run model.meta --train-for 1000 --ps-hosts a --worker-hosts b,c\n"
                 "tower run model.meta --init save/restore_all --feed save/Const=model.ckpt-1000 --fetch accuracy",
     .options = options,
     .settings_bytes = sizeof(settings),

@@ -184,6 +184,12 @@ static tw_status look_outside(const train_report *report, asked *asked, tw_error
     return tw_devices_share(report->devices, asked, sizeof *asked, error);
 }
 
+/* How many steps come next, and whether that is looked at; of several tasks as task 0 says. */
+typedef struct turn {
+    int64_t steps;
+    bool looked_at;
+} turn;
+
 /* Trains until max_steps are done, a signal asks to stop or it gets no better, and saves at the end. Says of a run that
  * diverges in which steps. */
 static tw_status train(const settings *s, tw_trainer *trainer, tw_event_writer *events, validation *validation,
@@ -199,26 +205,28 @@ static tw_status train(const settings *s, tw_trainer *trainer, tw_event_writer *
         /* Summaries run more than the step, and a trace shows what ran last. */
         bool to_be_traced = s->trace && done + 1 == report->max_steps;
         bool summaries = s->summary_every > 0 && done % s->summary_every == 0 && !to_be_traced;
-        bool looked_at = !summaries && report_begin_look(report, done);
-        bool alone = summaries || looked_at || done == first;
-        int64_t steps = alone ? 1 : pace_steps(&pace, steps_to_next_stop(s, report, done));
-        status = tw_devices_share(report->devices, &steps, sizeof steps, error);
+        turn turn = {.looked_at = !summaries && report_wants_look(report, done)};
+        bool alone = summaries || turn.looked_at || done == first;
+        turn.steps = alone ? 1 : pace_steps(&pace, steps_to_next_stop(s, report, done));
+        status = tw_devices_share(report->devices, &turn, sizeof turn, error);
         if (status != TW_OK)
             break;
+        if (turn.looked_at)
+            report_begin_look(report);
         divergence->good = done;
-        divergence->last = done + steps - 1;
+        divergence->last = done + turn.steps - 1;
         double begin = seconds_now();
         status = summaries ? tw_trainer_step_with_summaries(trainer, events, &result, error)
-                           : tw_trainer_run_steps(trainer, steps, &result, error);
+                           : tw_trainer_run_steps(trainer, turn.steps, &result, error);
         if (status != TW_OK)
             break;
         if (!summaries)
-            pace_learn(&pace, steps, seconds_now() - begin);
+            pace_learn(&pace, turn.steps, seconds_now() - begin);
         if (done == first && divergence->count == 0)
             report_plan(report);
-        done += steps;
+        done += turn.steps;
         report_count(report, &result);
-        if (looked_at)
+        if (turn.looked_at)
             report_end_look(report);
         status = look_outside(report, &asked, error);
         if (status != TW_OK)
@@ -386,8 +394,6 @@ static int run_job(training *t, divergence *divergence, const cJSON *before)
 static bool over_tasks(training *t)
 {
     settings *s = &t->settings;
-    if (t->options.updates == TW_UPDATES_ASYNCHRONOUS || t->options.input != TW_INPUT_PIPELINE)
-        return complain("train", "--sync off and input by queues do not go with several tasks yet");
     if (tw_devices_task(t->devices) != 0)
         s->progress = PROGRESS_NONE;
     return job_leave_printing("train", t->devices);

@@ -257,12 +257,16 @@ int64_t report_steps_to_look(const train_report *r, int64_t done)
     return r->step_is_written || to < 0 ? INT64_MAX : to > 0 ? to : 1;
 }
 
-bool report_begin_look(train_report *r, int64_t done)
+bool report_wants_look(const train_report *r, int64_t done)
 {
     bool due = !r->step_is_written && done >= step_to_write(r);
-    if (done >= r->max_steps || (!due && (done == r->first_step || !panel_wants_timeline(r->panel))))
-        return false;
-    return is_asynchronous(r) || tw_session_set_trace(tw_trainer_session(r->trainer), true, NULL) == TW_OK;
+    return done < r->max_steps && (due || (done != r->first_step && panel_wants_timeline(r->panel)));
+}
+
+void report_begin_look(const train_report *r)
+{
+    if (!is_asynchronous(r))
+        tw_session_set_trace(tw_trainer_session(r->trainer), true, NULL);
 }
 
 static void write_step(train_report *r, const tw_timeline *timeline)
@@ -276,7 +280,7 @@ static void write_step(train_report *r, const tw_timeline *timeline)
 void report_end_look(train_report *r)
 {
     tw_timeline *timeline = NULL;
-    if (!is_asynchronous(r))
+    if (!is_asynchronous(r) && tw_session_gather_times(tw_trainer_session(r->trainer), NULL) == TW_OK)
         tw_session_timeline(tw_trainer_session(r->trainer), &timeline, NULL);
     if (!r->traced)
         tw_session_set_trace(tw_trainer_session(r->trainer), false, NULL);

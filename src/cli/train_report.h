@@ -55,9 +55,10 @@ typedef enum progress_kind { PROGRESS_AUTO, PROGRESS_PANEL, PROGRESS_LINES, PROG
 /* After the header: opens the panel, where that is wanted and can be. */
 void report_progress(train_report *report, int kind);
 
-/* Whether the next step is one to be looked at: it is to run alone, between these two. The second gives what was seen
- * to the panel, and writes step.json once. */
-bool report_begin_look(train_report *report, int64_t done);
+/* Whether the next step is one to be looked at: it is to run alone, between the other two. The last gives what was seen
+ * to the panel, and writes step.json once. Of several tasks all look if the first wants it. */
+bool report_wants_look(const train_report *report, int64_t done);
+void report_begin_look(const train_report *report);
 void report_end_look(train_report *report);
 /* How many steps may run before one is to be looked at. */
 int64_t report_steps_to_look(const train_report *report, int64_t done);

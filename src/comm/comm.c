@@ -75,15 +75,21 @@ void twi_comm_close(twi_comm *c)
         c->ops->close(c);
 }
 
-tw_status twi_comm_share(twi_comm *c, int from, void *data, size_t bytes, const char *what, tw_error *error)
+tw_status twi_comm_share_in(twi_comm *c, int channel, int from, void *data, size_t bytes, const char *what,
+                            tw_error *error)
 {
     tw_status status = TW_OK;
     if (c->task != from)
-        return c->ops->receive(c, from, TWI_CHANNEL_OF_ALL, data, bytes, what, error);
+        return c->ops->receive(c, from, channel, data, bytes, what, error);
     for (int task = 0; task < c->tasks && status == TW_OK; task++)
         if (task != from)
-            status = c->ops->send(c, task, TWI_CHANNEL_OF_ALL, data, bytes, error);
+            status = c->ops->send(c, task, channel, data, bytes, error);
     return status;
+}
+
+tw_status twi_comm_share(twi_comm *c, int from, void *data, size_t bytes, const char *what, tw_error *error)
+{
+    return twi_comm_share_in(c, TWI_CHANNEL_OF_ALL, from, data, bytes, what, error);
 }
 
 /* Task 0 asks for the other's clock a few times, and believes the answer that came soonest. */

@@ -17,8 +17,9 @@
 
 enum { TWI_MOST_TASKS = 1024, TWI_PATIENCE = 20 };
 
-/* Channels: of what the tasks agree upon, in an order that is the same for all; and of a device, by its number. */
-enum { TWI_CHANNEL_OF_ALL, TWI_CHANNEL_OF_DEVICES };
+/* Channels: of what the tasks agree upon, in an order that is the same for all; and from TWI_CHANNEL_OF_LANES on those
+ * of runs, which may overlap: run/messages.c counts them. */
+enum { TWI_CHANNEL_OF_ALL, TWI_CHANNEL_OF_LANES };
 
 typedef struct twi_comm twi_comm;
 
@@ -27,7 +28,8 @@ typedef struct twi_comm_ops {
     /* `what` is what messages call that which is waited for. The bytes must be as many as were sent. */
     tw_status (*receive)(twi_comm *c, int from, int channel, void *data, size_t bytes, const char *what,
                          tw_error *error);
-    void (*abort)(twi_comm *c, const char *why); /* ends every wait here, and tells the others why */
+    /* Ends every wait here, and tells the others why: they end with that status too. */
+    void (*abort)(twi_comm *c, tw_status status, const char *why);
     void (*close)(twi_comm *c);                  /* frees c */
 } twi_comm_ops;
 
@@ -57,6 +59,9 @@ void twi_comm_close(twi_comm *comm); /* NULL is fine */
 
 /* The bytes of one task become those of all. */
 tw_status twi_comm_share(twi_comm *c, int from, void *data, size_t bytes, const char *what, tw_error *error);
+/* The same in a channel of its own, whatever is shared beside it. */
+tw_status twi_comm_share_in(twi_comm *c, int channel, int from, void *data, size_t bytes, const char *what,
+                            tw_error *error);
 /* What added to this task's monotonic clock gives task 0's: ns, right to half of the time that a message takes. */
 tw_status twi_comm_clock(twi_comm *c, int64_t *ahead_ns, tw_error *error);
 /* Whether all have the same list: fails on every task if not, with how the first item that differs from task 0's is

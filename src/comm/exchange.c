@@ -12,13 +12,13 @@
 #include <string.h>
 #include <time.h>
 
-enum { MAGIC = 0x544f5752, MOST_CHANNELS = 1 << 20 };
+enum { MAGIC = 0x544f5752, MOST_CHANNELS = 1 << 24 };
 enum { BEAT = -1, LEAVE = -2, ABORT = -3 }; /* channels of what is not for a receiver */
 #define MOST_BYTES (INT64_C(1) << 40)
 
 static double seconds_since(int64_t ns)
 {
-    return (double)(twi_monotonic_ns() - ns) / 1e9;
+    return (double)(twi_coarse_ns() - ns) / 1e9;
 }
 
 static void sleep_ns(long ns)
@@ -29,21 +29,27 @@ static void sleep_ns(long ns)
 /* ---- failing ----------------------------------------------------------------------------------------------------- */
 
 /* The first reason is kept; the beating thread tells the others. */
-void twi_exchange_fail(twi_exchange *x, const char *why)
+static void fail_with(twi_exchange *x, tw_status status, const char *why)
 {
     pthread_mutex_lock(&x->lock);
     if (!atomic_load(&x->failed)) {
         snprintf(x->reason, sizeof x->reason, "%s", why);
+        x->status = status;
         atomic_store(&x->failed, true);
         pthread_cond_broadcast(&x->changed);
     }
     pthread_mutex_unlock(&x->lock);
 }
 
+void twi_exchange_fail(twi_exchange *x, const char *why)
+{
+    fail_with(x, TW_ABORTED, why);
+}
+
 static tw_status say_reason(twi_exchange *x, tw_error *error)
 {
     pthread_mutex_lock(&x->lock);
-    tw_status status = twi_fail(error, TW_ABORTED, "%s", x->reason);
+    tw_status status = twi_fail(error, x->status, "%s", x->reason);
     pthread_mutex_unlock(&x->lock);
     return status;
 }
@@ -100,32 +106,36 @@ bool twi_exchange_goes_on(twi_exchange *x, int64_t begin_ns, const char *what, i
     return false;
 }
 
-void twi_exchange_pause(int times)
+void twi_exchange_pause(int64_t begin_ns)
 {
-    if (times < 50)
+    enum { SPINS = 20000, AWAKE = 100000, SHARE = 8, LONGEST = 500000 };
+    int64_t waited = twi_monotonic_ns() - begin_ns;
+    if (waited < SPINS)
+        return; /* a yield takes longer than a message */
+    if (waited < AWAKE)
         sched_yield();
     else
-        sleep_ns(times < 100 ? 50000 : 500000);
+        sleep_ns(waited < LONGEST * SHARE ? (long)(waited / SHARE) : LONGEST);
 }
 
 /* ---- sending ----------------------------------------------------------------------------------------------------- */
 
 /* What is not for a receiver. */
-static bool mention(twi_exchange *x, int to, int channel, const char *text, bool patient)
+static bool mention(twi_exchange *x, int to, int channel, uint64_t number, const char *text, bool patient)
 {
-    twi_header header = {MAGIC, channel, strlen(text), 0};
+    twi_header header = {MAGIC, channel, strlen(text), number};
     return x->carrier->put(x, to, &header, text, patient);
 }
 
 /* With the lock. NULL: memory has run out. */
 static twi_channel *find_channel(twi_peer *p, int number)
 {
-    twi_channel *c = p->channels;
+    twi_channel **bucket = &p->channels[(unsigned)number % TWI_BUCKETS], *c = *bucket;
     while (c && c->number != number)
         c = c->next;
     if (!c && (c = twi_alloc(sizeof *c))) {
-        *c = (twi_channel){.next = p->channels, .number = number};
-        p->channels = c;
+        *c = (twi_channel){.next = *bucket, .number = number};
+        *bucket = c;
     }
     return c;
 }
@@ -169,13 +179,23 @@ static twi_message *take_spare(twi_channel *c, size_t bytes)
     return found;
 }
 
-static void give_back(twi_exchange *x, int from, int channel, twi_message *m)
+static void give_back(twi_exchange *x, twi_message *m)
 {
     pthread_mutex_lock(&x->lock);
-    twi_channel *c = find_channel(&x->peers[from], channel); /* it is there */
-    m->next = c->spare;
-    c->spare = m;
+    m->next = m->channel->spare;
+    m->channel->spare = m;
     pthread_mutex_unlock(&x->lock);
+}
+
+void twi_exchange_drop(twi_exchange *x, twi_message *m)
+{
+    bool direct = m == &m->channel->direct;
+    pthread_mutex_lock(&x->lock);
+    if (direct)
+        m->channel->lent = false;
+    pthread_mutex_unlock(&x->lock);
+    if (!direct)
+        twi_free(m);
 }
 
 static bool is_message(const twi_header *h)
@@ -184,16 +204,27 @@ static bool is_message(const twi_header *h)
            h->bytes <= (uint64_t)(h->channel < 0 ? TWI_REASON - 1 : MOST_BYTES);
 }
 
+/* With the lock. NULL: nobody waits for this one, or it comes out of turn. */
+static twi_message *lend_direct(twi_channel *c, const twi_header *h)
+{
+    if (!c->direct.data || c->lent || c->first || c->direct.bytes != h->bytes || c->came != h->number)
+        return NULL;
+    c->lent = true;
+    return &c->direct;
+}
+
 twi_message *twi_exchange_room(twi_exchange *x, int from, const twi_header *h)
 {
     if (!is_message(h))
         return twi_exchange_spoiled(x, from), NULL;
     pthread_mutex_lock(&x->lock);
     twi_channel *c = find_channel(&x->peers[from], h->channel);
-    twi_message *m = c ? take_spare(c, (size_t)h->bytes) : NULL;
+    twi_message *m = c ? lend_direct(c, h) : NULL;
+    if (c && !m)
+        m = take_spare(c, (size_t)h->bytes);
     pthread_mutex_unlock(&x->lock);
     if (c && !m && (m = twi_alloc(sizeof *m + (size_t)h->bytes)))
-        m->room = (size_t)h->bytes;
+        *m = (twi_message){.room = (size_t)h->bytes, .data = (char *)(m + 1), .channel = c};
     if (m)
         m->bytes = (size_t)h->bytes;
     else
@@ -203,7 +234,7 @@ twi_message *twi_exchange_room(twi_exchange *x, int from, const twi_header *h)
 
 void twi_exchange_heard(twi_exchange *x, int from)
 {
-    atomic_store(&x->peers[from].heard_ns, twi_monotonic_ns());
+    atomic_store(&x->peers[from].heard_ns, twi_coarse_ns());
 }
 
 /* What is not for a receiver. */
@@ -213,10 +244,10 @@ static void heed(twi_exchange *x, int from, const twi_header *h, twi_message *m)
     memcpy(text, m->data, m->bytes);
     text[m->bytes] = 0;
     if (h->channel == ABORT)
-        twi_exchange_fail(x, text);
+        fail_with(x, h->number > TW_OK && h->number <= TW_DATA_LOSS ? (tw_status)h->number : TW_ABORTED, text);
     if (h->channel == LEAVE)
         atomic_store(&x->peers[from].left, true);
-    give_back(x, from, h->channel, m);
+    give_back(x, m);
 }
 
 /* For a receiver; one that is missing, or comes twice, shows by the number of the next. */
@@ -224,7 +255,7 @@ static void append(twi_exchange *x, int from, const twi_header *h, twi_message *
 {
     char why[TWI_REASON];
     pthread_mutex_lock(&x->lock);
-    twi_channel *c = find_channel(&x->peers[from], h->channel); /* it is there */
+    twi_channel *c = m->channel;
     uint64_t due = c->came++;
     m->next = NULL;
     if (c->first)
@@ -247,6 +278,8 @@ void twi_exchange_hand_in(twi_exchange *x, int from, const twi_header *h, twi_me
         heed(x, from, h, m);
     else
         append(x, from, h, m);
+    if (x->carrier->pump) /* who waits looks itself */
+        return;
     pthread_mutex_lock(&x->lock);
     pthread_cond_broadcast(&x->changed);
     pthread_mutex_unlock(&x->lock);
@@ -254,13 +287,14 @@ void twi_exchange_hand_in(twi_exchange *x, int from, const twi_header *h, twi_me
 
 /* ---- receiving --------------------------------------------------------------------------------------------------- */
 
-/* Until something has come, for a tenth of a second at most. The caller has looked so many times. */
-static void wait_a_while(twi_exchange *x, const twi_channel *c, int times)
+/* Until something has come, for a tenth of a second at most. The caller has looked so many times since `begin`. */
+static void wait_a_while(twi_exchange *x, const twi_channel *c, int times, int64_t begin)
 {
+    enum { SPINS = 50 };
     struct timespec until;
     if (x->carrier->pump) {
-        if (!x->carrier->pump(x))
-            twi_exchange_pause(times);
+        if (!x->carrier->pump(x) && times >= SPINS)
+            twi_exchange_pause(begin);
         return;
     }
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -275,6 +309,8 @@ static void wait_a_while(twi_exchange *x, const twi_channel *c, int times)
 
 static twi_message *take_first(twi_exchange *x, twi_channel *c)
 {
+    if (!atomic_load(&c->first))
+        return NULL;
     pthread_mutex_lock(&x->lock);
     twi_message *m = c->first;
     if (m)
@@ -284,12 +320,12 @@ static twi_message *take_first(twi_exchange *x, twi_channel *c)
 }
 
 /* The next message, taken out; NULL: all has failed. */
-static twi_message *take_out(twi_exchange *x, int from, int number, const char *what)
+static twi_message *take_out(twi_exchange *x, int from, twi_channel *c, const char *what)
 {
+    enum { LOOKS = 16 }; /* for the message, between two for who is there */
     int64_t begin = twi_monotonic_ns();
     char why[TWI_REASON];
     twi_peer *p = &x->peers[from];
-    twi_channel *c = open_channel(x, from, number);
     for (int times = 0; c && !atomic_load(&x->failed); times++) {
         bool left = atomic_load(&p->left); /* before the look: what it sent came before that */
         twi_message *m = take_first(x, c);
@@ -298,11 +334,46 @@ static twi_message *take_out(twi_exchange *x, int from, int number, const char *
         if (left) {
             snprintf(why, sizeof why, "task %d has left; task %d waited for %.200s of it", from, x->base.task, what);
             twi_exchange_fail(x, why);
-        } else if (twi_exchange_goes_on(x, begin, what, from)) {
-            wait_a_while(x, c, times);
+        } else if (times % LOOKS != 0 || twi_exchange_goes_on(x, begin, what, from)) {
+            wait_a_while(x, c, times, begin);
         }
     }
     return NULL;
+}
+
+/* The channel, where the next message may come straight to its place. NULL: memory has run out, and all has failed. */
+static twi_channel *begin_waiting(twi_exchange *x, int task, int number, void *data, size_t bytes)
+{
+    twi_channel *c = open_channel(x, task, number);
+    if (!c || bytes == 0 || atomic_load(&c->first))
+        return c;
+    pthread_mutex_lock(&x->lock);
+    if (!c->first)
+        c->direct = (twi_message){.channel = c, .data = data, .bytes = bytes};
+    pthread_mutex_unlock(&x->lock);
+    return c;
+}
+
+/* Whether somebody may still write to where the message was wanted. With the lock. */
+static bool is_written(const twi_exchange *x, const twi_channel *c)
+{
+    return c->lent && c->first != &c->direct && !(x->carrier->pump && atomic_load(&x->over));
+}
+
+/* Nobody writes to the place any more, whether the message came there, by another way, or not at all. */
+static void end_waiting(twi_exchange *x, twi_channel *c, const twi_message *came)
+{
+    pthread_mutex_lock(&x->lock);
+    while (!came && is_written(x, c)) {
+        pthread_mutex_unlock(&x->lock);
+        sleep_ns(1000000);
+        pthread_mutex_lock(&x->lock);
+    }
+    if (c->first == &c->direct)
+        c->first = c->direct.next;
+    c->direct.data = NULL;
+    c->lent = false;
+    pthread_mutex_unlock(&x->lock);
 }
 
 static tw_status receive_message(twi_comm *comm, int from, int channel, void *data, size_t bytes, const char *what,
@@ -310,27 +381,32 @@ static tw_status receive_message(twi_comm *comm, int from, int channel, void *da
 {
     twi_exchange *x = (twi_exchange *)comm;
     char why[TWI_REASON];
-    twi_message *m = take_out(x, from, channel, what);
+    twi_channel *c = begin_waiting(x, from, channel, data, bytes);
+    twi_message *m = take_out(x, from, c, what);
+    if (c && bytes > 0)
+        end_waiting(x, c, m);
     if (!m)
         return say_reason(x, error);
+    if (m == &c->direct)
+        return TW_OK;
     bool fits = m->bytes == bytes;
     if (!fits)
         snprintf(why, sizeof why, "task %d has sent %zu bytes where task %d expected %zu: %.200s", from, m->bytes,
                  comm->task, bytes, what);
     else if (bytes)
         memcpy(data, m->data, bytes);
-    give_back(x, from, channel, m);
+    give_back(x, m);
     if (fits)
         return TW_OK;
     twi_exchange_fail(x, why);
     return say_reason(x, error);
 }
 
-static void abort_all(twi_comm *c, const char *why)
+static void abort_all(twi_comm *c, tw_status status, const char *why)
 {
     char named[TWI_REASON];
     snprintf(named, sizeof named, "task %d failed: %s", c->task, why);
-    twi_exchange_fail((twi_exchange *)c, named);
+    fail_with((twi_exchange *)c, status, named);
 }
 
 /* ---- the beating thread ------------------------------------------------------------------------------------------ */
@@ -339,7 +415,7 @@ static void beat_once(twi_exchange *x)
 {
     for (int i = 0; i < x->base.tasks; i++)
         if (i != x->base.task && !atomic_load(&x->peers[i].left))
-            mention(x, i, BEAT, "", false);
+            mention(x, i, BEAT, 0, "", false);
 }
 
 /* Until all know, or for a second: some may be gone, or have no room. */
@@ -349,13 +425,14 @@ static void tell_all(twi_exchange *x)
     char why[TWI_REASON];
     int missing = x->base.tasks - 1;
     pthread_mutex_lock(&x->lock);
+    tw_status status = x->status;
     snprintf(why, sizeof why, "%s", x->reason);
     pthread_mutex_unlock(&x->lock);
     for (bool moves = true; (missing > 0 || moves) && seconds_since(begin) < 1;) {
         missing = 0;
         for (int i = 0; i < x->base.tasks; i++) {
             twi_peer *p = &x->peers[i];
-            p->told = p->told || i == x->base.task || mention(x, i, ABORT, why, false);
+            p->told = p->told || i == x->base.task || mention(x, i, ABORT, (uint64_t)status, why, false);
             missing += !p->told;
         }
         moves = x->carrier->pump && x->carrier->pump(x);
@@ -407,10 +484,10 @@ static void leave(twi_exchange *x)
     int64_t begin = twi_monotonic_ns();
     for (int i = 0; i < x->base.tasks; i++)
         if (i != x->base.task)
-            mention(x, i, LEAVE, "", true);
-    for (int times = 0; x->carrier->pump && !all_have_left(x) && twi_exchange_goes_on(x, begin, "its end", 0); times++)
+            mention(x, i, LEAVE, 0, "", true);
+    while (x->carrier->pump && !all_have_left(x) && twi_exchange_goes_on(x, begin, "its end", 0))
         if (!x->carrier->pump(x))
-            twi_exchange_pause(times);
+            twi_exchange_pause(begin);
 }
 
 static void close_exchange(twi_comm *c)
@@ -462,12 +539,13 @@ static void free_messages(twi_message *m)
 
 static void free_channels(twi_peer *p)
 {
-    for (twi_channel *c = p->channels, *next; c; c = next) {
-        next = c->next;
-        free_messages(c->first);
-        free_messages(c->spare);
-        twi_free(c);
-    }
+    for (int i = 0; i < TWI_BUCKETS; i++)
+        for (twi_channel *c = p->channels[i], *next; c; c = next) {
+            next = c->next;
+            free_messages(c->first);
+            free_messages(c->spare);
+            twi_free(c);
+        }
 }
 
 void twi_exchange_clear(twi_exchange *x)

@@ -25,15 +25,21 @@ typedef struct twi_header {
 
 typedef struct twi_message {
     struct twi_message *next;
+    struct twi_channel *channel;
     size_t bytes, room;
-    char data[];
+    char *data; /* behind it, or where the one who waits for it wants it */
 } twi_message;
 
+enum { TWI_BUCKETS = 64 };
+
 typedef struct twi_channel {
-    struct twi_channel *next;
+    struct twi_channel *next; /* in its bucket */
     int number;
-    twi_message *first, *last; /* that have come */
+    _Atomic(twi_message *) first; /* that have come; looked at without the lock, changed with it */
+    twi_message *last;
     twi_message *spare;        /* that have been taken: their memory is used again */
+    twi_message direct;        /* the next one, where somebody waits for it; data NULL: nobody does */
+    bool lent;                 /* it has been given out as room, and not taken since */
     uint64_t sent, came;       /* so many, to and from the task */
 } twi_channel;
 
@@ -41,7 +47,7 @@ typedef struct twi_peer {
     atomic_llong heard_ns; /* when something last came */
     atomic_bool left;      /* it has said that it is done */
     bool told;             /* of the failure; the beating thread's */
-    twi_channel *channels; /* with the lock */
+    twi_channel *channels[TWI_BUCKETS]; /* by their numbers; with the lock */
 } twi_peer;
 
 typedef struct twi_exchange twi_exchange;
@@ -64,7 +70,8 @@ struct twi_exchange {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* something has come, or all has failed */
     atomic_bool closing, failed, over;
-    char reason[TWI_REASON]; /* what happened first; with the lock */
+    char reason[TWI_REASON]; /* what happened first, and the status it stands for; with the lock */
+    tw_status status;
     pthread_t beats;
     bool beating;
 };
@@ -77,18 +84,21 @@ void twi_exchange_clear(twi_exchange *x);
 
 /* ---- what carriers say ------------------------------------------------------------------------------------------- */
 
-/* Room for the message that the header announces; NULL: that was no message, or memory ran out, and all has failed.
+/* Room for the message that the header announces, which is where it is wanted if somebody waits for it; NULL: that was no message, or memory ran out, and all has failed.
  * Then the bytes are written to its data, and it is handed in. */
 twi_message *twi_exchange_room(twi_exchange *x, int from, const twi_header *header);
 void twi_exchange_hand_in(twi_exchange *x, int from, const twi_header *header, twi_message *message);
+/* Instead of that: it will not be written any more. After a failure a carrier that has threads of its own does so within
+ * a second, and one that is pumped need not: what waits then waits until it is not called any more. */
+void twi_exchange_drop(twi_exchange *x, twi_message *message);
 void twi_exchange_heard(twi_exchange *x, int from);   /* of a part of a message */
 void twi_exchange_spoiled(twi_exchange *x, int from); /* what came is no message */
 void twi_exchange_lost(twi_exchange *x, int from);    /* its process has ended: a failure, unless it was done */
 void twi_exchange_fail(twi_exchange *x, const char *why);
 /* Whether a wait since begin_ns may go on: nothing has failed, all are heard of, and it is not too long. */
 bool twi_exchange_goes_on(twi_exchange *x, int64_t begin_ns, const char *what, int from);
-/* What a waiter does that has looked in vain so many times in a row: longer and longer pauses, of half a millisecond at
- * most. */
-void twi_exchange_pause(int times);
+/* What a waiter does that has looked in vain since then: soon pauses that grow with the wait, to half a millisecond. As
+ * parts of the wait, so that two that wait for each other do not keep each other asleep. */
+void twi_exchange_pause(int64_t begin_ns);
 
 #endif

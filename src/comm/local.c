@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 typedef struct line {
@@ -71,12 +72,13 @@ static bool local_put(twi_exchange *x, int task, const twi_header *header, const
 
 /* ---- receiving --------------------------------------------------------------------------------------------------- */
 
+/* A look a fifth of a second at least whether all has failed: then it is of no use. */
 static bool get_bytes(line *from, void *data, size_t bytes)
 {
     char *at = data;
     while (bytes > 0) {
         ssize_t n = recv(from->socket, at, bytes, 0);
-        if (n < 0 && errno == EINTR)
+        if (n < 0 && (errno == EINTR || errno == EAGAIN) && !atomic_load(&from->all->x.failed))
             continue;
         if (n <= 0)
             return false;
@@ -97,7 +99,7 @@ static void *read_all(void *argument)
         if (!m)
             return NULL;
         if (!get_bytes(from, m->data, m->bytes)) {
-            twi_free(m);
+            twi_exchange_drop(x, m);
             break;
         }
         twi_exchange_hand_in(x, from->task, &header, m);
@@ -154,6 +156,7 @@ static tw_status start_reader(local *l, int task, tw_error *error)
 {
     char name[16];
     line *from = &l->lines[task];
+    setsockopt(from->socket, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){.tv_usec = 200000}, sizeof(struct timeval));
     snprintf(name, sizeof name, "tower-from-%d", task);
     tw_status status = twi_thread_start(&from->reader, name, NULL, 0, read_all, from, error);
     from->reads = status == TW_OK;

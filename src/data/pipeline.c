@@ -34,6 +34,7 @@ struct tower {
     int64_t next_fill, next_take; /* steps */
     int share;                    /* of a step's examples: so many, ... */
     int64_t start;                /* ... from there */
+    bool untaken;                 /* nothing is made for it */
 };
 
 struct worker {
@@ -97,7 +98,8 @@ static int choose_tower(tw_pipeline *p)
     int chosen = -1;
     for (int t = 0; t < p->options.towers; t++) {
         int64_t step = p->towers[t].next_fill;
-        if (place_of(p, t, step)->state == FREE && (chosen < 0 || step < p->towers[chosen].next_fill))
+        bool may = !p->towers[t].untaken && place_of(p, t, step)->state == FREE;
+        if (may && (chosen < 0 || step < p->towers[chosen].next_fill))
             chosen = t;
     }
     return chosen;
@@ -142,6 +144,10 @@ tw_status tw_pipeline_acquire(tw_pipeline *p, int tower, tw_pipeline_batch_view 
     if (tower < 0 || tower >= p->options.towers)
         return twi_fail(error, TW_INVALID_ARGUMENT, "the input pipeline has no tower %d; it has %d", tower,
                         p->options.towers);
+    if (p->towers[tower].untaken)
+        return twi_fail(error, TW_FAILED_PRECONDITION,
+                        "the input pipeline makes no batches for tower %d: options.untaken says that nobody takes them",
+                        tower);
     pthread_mutex_lock(&p->lock);
     int64_t step = p->towers[tower].next_take, start = 0;
     uint64_t generation = p->generation;
@@ -307,8 +313,10 @@ static tw_status allocate_places(tw_pipeline *p, tw_error *error)
         p->towers[t].share = p->options.shares ? p->options.shares[t] : p->options.batch;
         p->towers[t].start = p->examples;
         p->examples += p->towers[t].share;
+        p->towers[t].untaken = p->options.untaken && p->options.untaken[t];
     }
-    p->options.shares = NULL; /* the caller's */
+    p->options.shares = NULL; /* the caller's, like */
+    p->options.untaken = NULL;
     for (int i = 0; i < places; i++) {
         p->places[i].images = p->images + (size_t)i * batch * image_values(p);
         p->places[i].labels = p->labels + (size_t)i * batch;

@@ -94,7 +94,9 @@ struct tw_devices {
     bool guarded; /* some device can tell when others touch its memory */
     struct twi_kernel_index **indexes; /* [num_indexes], one for each list of kernels; at most `count` */
     int num_indexes;
-    struct twi_comm *comm;             /* with the tasks whose devices these are; NULL: they are all of this process */
+    struct twi_comm *comm;             /* with the tasks whose devices these are; NULL: they are all of this process, or
+                                          there are more tasks only in plans */
+    int task, tasks;                   /* this process, and of how many: 0 and 1 if it stands alone */
     twi_device_ops *absent;            /* [count] tables of those of other tasks; NULL: there are none */
 };
 

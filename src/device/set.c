@@ -160,19 +160,20 @@ static tw_status add_devices(tw_devices *set, const request *r, int task, int ps
         if (!d && error)
             *error = why;
         status = d ? add_device(set, d, error) : why.status;
-        if (status == TW_OK && set->comm)
-            status = twi_device_join(d, set->comm, task, ps_tasks, &set->absent[set->count - 1], error);
+        if (status == TW_OK && set->absent)
+            status = twi_device_join(d, task, ps_tasks, &set->absent[set->count - 1], error);
     }
     return status;
 }
 
 static tw_status make_room(tw_devices *set, int count, tw_error *error)
 {
-    count *= tw_devices_tasks(set);
-    set->absent = set->comm ? twi_alloc_array((size_t)count, sizeof *set->absent) : NULL;
+    bool others = set->tasks > 1 || set->comm;
+    count *= set->tasks;
+    set->absent = others ? twi_alloc_array((size_t)count, sizeof *set->absent) : NULL;
     set->items = twi_alloc_array((size_t)count, sizeof *set->items);
     set->indexes = twi_alloc_array((size_t)count, sizeof *set->indexes);
-    bool fits = set->items && set->indexes && (set->absent || !set->comm);
+    bool fits = set->items && set->indexes && (set->absent || !others);
     return fits ? TW_OK : twi_fail_memory(error, "opening devices");
 }
 
@@ -194,6 +195,27 @@ done:
     return status;
 }
 
+/* Which tasks there are: those that this one was started with, or as many as are to be planned for. */
+static tw_status find_tasks(tw_devices *set, const tw_device_options *given, tw_error *error)
+{
+    const char *why;
+    tw_status status = TW_OK;
+    if (given->plan_tasks < 0 || given->plan_tasks > TWI_MOST_TASKS || (given->plan_tasks && given->tasks))
+        return twi_fail(error, TW_INVALID_ARGUMENT,
+                        "options.plan_tasks: expected 0 to %d, without options.tasks, found %d%s", TWI_MOST_TASKS,
+                        given->plan_tasks, given->tasks ? " with them" : "");
+    if (given->tasks)
+        status = twi_comm_open(twi_plugin_ways(&why), &set->comm, error);
+    set->task = set->comm ? set->comm->task : 0;
+    set->tasks = set->comm ? set->comm->tasks : given->plan_tasks ? given->plan_tasks : 1;
+    if (status == TW_OK && (given->ps_tasks < 0 || given->ps_tasks >= set->tasks))
+        status = twi_fail(error, TW_INVALID_ARGUMENT,
+                          "options.ps_tasks leaves no worker: %d %s started in all, by tower launch, mpirun or srun, "
+                          "and %d would be the job ps",
+                          set->tasks, set->tasks == 1 ? "task was" : "tasks were", given->ps_tasks);
+    return status;
+}
+
 tw_status tw_devices_create(const tw_device_options *given, tw_devices **devices, tw_error *error)
 {
     tw_device_options options;
@@ -201,7 +223,6 @@ tw_status tw_devices_create(const tw_device_options *given, tw_devices **devices
     request *requests = twi_alloc_array(BUILT_IN + TWI_MOST_BACKENDS, sizeof *requests);
     tw_devices *set = twi_alloc(sizeof *set);
     int num_requests = 0, count = 0;
-    const char *why;
     tw_status status;
 
     *devices = NULL;
@@ -211,17 +232,10 @@ tw_status tw_devices_create(const tw_device_options *given, tw_devices **devices
     TWI_TRY(enumerate_all(requests, &num_requests, &options, error));
     for (int i = 0; i < num_requests; i++)
         count += requests[i].count;
-    if (options.tasks)
-        TWI_TRY(twi_comm_open(twi_plugin_ways(&why), &set->comm, error));
-    if (options.ps_tasks < 0 || options.ps_tasks >= tw_devices_tasks(set))
-        TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT,
-                         "options.ps_tasks leaves no worker: %d %s started in all, by tower launch, mpirun or srun, "
-                         "and %d would be the job ps",
-                         tw_devices_tasks(set), tw_devices_tasks(set) == 1 ? "task was" : "tasks were",
-                         options.ps_tasks));
+    TWI_TRY(find_tasks(set, &options, error));
     TWI_TRY(make_room(set, count, error));
     for (int i = 0; i < num_requests; i++)
-        for (int task = 0; task < tw_devices_tasks(set); task++)
+        for (int task = 0; task < set->tasks; task++)
             TWI_TRY(add_devices(set, &requests[i], task, options.ps_tasks, error));
     if (set->comm)
         TWI_TRY(twi_devices_compare(set, error));
@@ -303,6 +317,7 @@ tw_status tw_devices_describe(const tw_devices *devices, int i, tw_device_info *
         .model = "",
         .uuid = d->name.uuid,
         .pci = "",
+        .task = d->task,
     };
     if (d->ops->describe)
         d->ops->describe(d, &known);

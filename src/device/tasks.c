@@ -39,10 +39,9 @@ static tw_status absent_read(twi_device *d, void *host, const void *from, size_t
     return twi_fail(error, TW_INTERNAL, "%s is another task's: its memory cannot be read here", d->text);
 }
 
-tw_status twi_device_join(twi_device *d, const twi_comm *comm, int task, int ps_tasks, twi_device_ops *own,
-                          tw_error *error)
+tw_status twi_device_join(twi_device *d, int task, int ps_tasks, twi_device_ops *own, tw_error *error)
 {
-    int workers = comm->tasks - ps_tasks;
+    int workers = d->set->tasks - ps_tasks;
     if (d->ops->open_recording || d->ops->synchronize)
         return twi_fail(error, TW_UNIMPLEMENTED,
                         "devices of kind '%s' do not work together with other tasks yet: CPUs and virtual GPUs do",
@@ -51,7 +50,7 @@ tw_status twi_device_join(twi_device *d, const twi_comm *comm, int task, int ps_
     snprintf(d->name.job, sizeof d->name.job, "%s", task < workers ? "worker" : "ps");
     d->name.task = task < workers ? task : task - workers;
     twi_device_name_print(&d->name, d->text, sizeof d->text);
-    if (task == comm->task)
+    if (task == d->set->task)
         return TW_OK;
     *own = (twi_device_ops){
         .type = d->ops->type,
@@ -101,13 +100,22 @@ tw_status twi_devices_compare(const tw_devices *set, tw_error *error)
 int tw_devices_task(const tw_devices *devices)
 {
     TWI_NEED_OR(devices, 0);
-    return devices->comm ? devices->comm->task : 0;
+    return devices->task;
 }
 
 int tw_devices_tasks(const tw_devices *devices)
 {
     TWI_NEED_OR(devices, 1);
-    return devices->comm ? devices->comm->tasks : 1;
+    return devices->tasks;
+}
+
+tw_status twi_devices_check_tasks(const tw_devices *set, tw_error *error)
+{
+    if (set->comm || set->tasks == 1)
+        return TW_OK;
+    return twi_fail(error, TW_FAILED_PRECONDITION,
+                    "nothing can run on these devices: options.plan_tasks made them of %d tasks that were not started",
+                    set->tasks);
 }
 
 tw_status tw_devices_share(tw_devices *devices, void *data, size_t bytes, tw_error *error)

@@ -5,12 +5,22 @@
 #include "comm/comm.h"
 #include "device/device.h"
 
-/* The device becomes `task`'s, of which the last `ps_tasks` are the job ps: it gets its name and, if that is not this
- * process, `own` as its table. */
-tw_status twi_device_join(twi_device *d, const twi_comm *comm, int task, int ps_tasks, twi_device_ops *own,
-                          tw_error *error);
+/* The device of a set of several tasks becomes `task`'s, of which the last `ps_tasks` are the job ps: it gets its name
+ * and, if that is not this process, `own` as its table. */
+tw_status twi_device_join(twi_device *d, int task, int ps_tasks, twi_device_ops *own, tw_error *error);
+/* Whether steps can run with the set: not if other tasks are there in plans only. */
+tw_status twi_devices_check_tasks(const tw_devices *set, tw_error *error);
 /* Every task must have the same devices. */
 tw_status twi_devices_compare(const tw_devices *set, tw_error *error);
+
+/* The first device of a task, whose memory all its others can read. */
+static inline int twi_host_of(const tw_devices *set, int task)
+{
+    int device = 0;
+    while (set->items[device]->task != task || !set->items[device]->is_host)
+        device++;
+    return device;
+}
 
 /* Whether both are of one process. */
 static inline bool twi_same_task(const twi_device *a, const twi_device *b)

@@ -119,9 +119,9 @@ static void mark_from_xs(twi_sweep *s)
     while (goes_back) {
         goes_back = false;
         for (int id = 0; id < s->num_nodes; id++) {
-            const tw_node *node = s->graph->nodes.items[id];
-            bool marked = s->nodes[id].comes_from_x;
-            s->nodes[id].comes_from_x = marked || comes_from_x(s, node);
+            twi_visited *v = &s->nodes[id];
+            if (v->leads_to_y || s->graph->loops) /* other towers' nodes are not looked at */
+                v->comes_from_x = v->comes_from_x || comes_from_x(s, s->graph->nodes.items[id]);
         }
         for (int id = 0; id < s->num_nodes && s->graph->loops; id++) {
             const tw_node *node = s->graph->nodes.items[id];

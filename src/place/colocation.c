@@ -28,6 +28,12 @@ twi_member *twi_group_of(twi_groups *groups, int node)
 
 /* ---- every node alone ------------------------------------------------------------------------------------------ */
 
+/* What can run on one can run on the other, whichever task they are of. */
+static bool is_same_kind(const twi_device *a, const twi_device *b)
+{
+    return a->kernels == b->kernels && a->is_host == b->is_host && strcmp(a->ops->kind, b->ops->kind) == 0;
+}
+
 static tw_status list_kinds(twi_groups *g, tw_error *error)
 {
     int count = g->devices->count, preferred = 0;
@@ -38,7 +44,7 @@ static tw_status list_kinds(twi_groups *g, tw_error *error)
     for (int i = 0; i < count; i++) {
         twi_device *d = g->devices->items[i];
         int kind = 0;
-        while (kind < g->num_kinds && g->kinds[kind]->ops != d->ops)
+        while (kind < g->num_kinds && !is_same_kind(g->kinds[kind], d))
             kind++;
         if (kind == TWI_MOST_KINDS)
             return twi_fail(error, TW_INTERNAL, "more than %d kinds of devices", TWI_MOST_KINDS);

@@ -6,6 +6,8 @@
  * the branch that is not taken is not planned. */
 #include "plan/specialize.h"
 
+#include "device/tasks.h"
+
 static tw_status fail_memory(const twi_copying *c)
 {
     return twi_fail_memory(c->p->error, "looking at conditions");
@@ -146,6 +148,8 @@ static tw_status make_guard(twi_copying *c, twi_guard *conditions, twi_node **gu
     if (!conditions || *guard)
         return TW_OK;
     fill_guard(c, conditions, predicates, values);
+    const tw_devices *devices = c->p->request->devices;
+    int task = devices->items[c->p->request->home]->task; /* a loop at home elsewhere has its guards there */
     const twi_node *last = predicates[conditions->count - 1].node;
     tw_attr attr = tw_attr_ints("values", values, conditions->count);
     char *name =
@@ -155,7 +159,7 @@ static tw_status make_guard(twi_copying *c, twi_guard *conditions, twi_node **gu
     conditions->user = *guard = twi_node_make(c->region, &(twi_wish){.op = c->region->known[TWI_OP__Guard],
                                                                      .name = name,
                                                                      .rank = last->rank,
-                                                                     .device = 0,
+                                                                     .device = twi_host_of(devices, task),
                                                                      .inputs = predicates,
                                                                      .num_inputs = conditions->count,
                                                                      .attrs = &attr,

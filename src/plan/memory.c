@@ -64,7 +64,7 @@ static tw_status find_lives(twi_planning *p, lives *l)
         if (!l->last[id])
             return twi_fail_memory(p->error, "planning memory");
         for (int i = 0; i < node->num_results; i++)
-            l->last[id][i] = reuse && !twi_is(node, TWI_OP__Guard) ? node->task->position : INT_MAX;
+            l->last[id][i] = reuse ? node->task->position : INT_MAX;
     }
     for (int i = 0; i < region->end->num_inputs; i++)
         if (region->end->inputs[i].index >= 0)
@@ -72,6 +72,8 @@ static tw_status find_lives(twi_planning *p, lives *l)
     for (int id = region->nodes.count - 1; id >= 0; id--) {
         const twi_node *node = region->nodes.items[id];
         twi_region_look_ahead(region, id, -1);
+        if (node->guard)
+            l->last[node->guard->id][0] = INT_MAX;
         for (int i = 0; i < node->num_inputs; i++) {
             twi_value input = twi_in(node, i);
             int *last = &l->last[input.node->id][input.index];

@@ -2,8 +2,11 @@
  * A copy for readers under one guard is made under that guard too; for readers of several branches it is made always.
  * A copy belongs to the receiving device. One tensor crosses to one device once, whatever the number of readers there.
  * Between devices of the host nothing is moved (prepare.c): the copy then only marks who waits for whom.
- * Constants are not copied: the receiving device gets a constant of its own. */
+ * Constants are not copied: the receiving device gets a constant of its own.
+ * A guard is read where it was made, by all devices of that task; each other task has a copy of it. */
 #include "plan/stages.h"
+
+#include "device/tasks.h"
 
 #include <stdio.h>
 
@@ -14,40 +17,47 @@ typedef struct crossing {
     twi_value value; /* on the receiving device */
 } crossing;
 
-static twi_node *make_crossing(twi_planning *p, twi_value from, const twi_node *reader)
+/* For whom a value crosses: a node, the device where it is read, and the guard under which it is. */
+typedef struct reading {
+    const twi_node *node;
+    int device;
+    twi_node *guard;
+} reading;
+
+static twi_node *make_crossing(twi_planning *p, twi_value from, const reading *r)
 {
+    const twi_node *reader = r->node;
     twi_region *region = p->rewriting.region;
     bool constant = twi_has_trait(from.node, TWI_CONSTANT);
-    char *name = twi_arena_printf(&region->arena, "%s/%s_%d", from.node->name, constant ? "on" : "copy_to", reader->device);
+    char *name = twi_arena_printf(&region->arena, "%s/%s_%d", from.node->name, constant ? "on" : "copy_to", r->device);
     tw_attr type = tw_attr_type("T", twi_dtype(from));
     if (!name)
         return NULL;
     return twi_node_make(region, &(twi_wish){.op = constant ? from.node->op : region->known[TWI_OP__Copy], .name = name,
-                                             .origin = reader->origin, .rank = reader->rank, .device = reader->device,
+                                             .origin = reader->origin, .rank = reader->rank, .device = r->device,
                                              .behind = reader->previous, .inputs = &from, .num_inputs = !constant,
                                              .attrs = constant ? from.node->attrs.items : &type,
                                              .num_attrs = constant ? from.node->attrs.count : 1});
 }
 
-/* The value on the reader's device. */
-static tw_status find_crossing(twi_planning *p, crossing **crossings, twi_value from, const twi_node *reader,
-                               twi_value *value)
+/* The value where it is read. */
+static tw_status find_crossing(twi_planning *p, crossing **crossings, twi_value from, const reading *r, twi_value *value)
 {
     crossing *c = crossings[from.node->id];
-    while (c && (c->index != from.index || c->device != reader->device))
+    while (c && (c->index != from.index || c->device != r->device))
         c = c->next;
     if (!c) {
-        twi_node *made = make_crossing(p, from, reader);
+        twi_node *made = make_crossing(p, from, r);
         c = twi_arena_alloc(&p->plan->arena, sizeof *c);
         if (!made || !c)
             return twi_region_check(p->rewriting.region, p->error) == TW_OK
                        ? twi_fail_memory(p->error, "partitioning a graph")
                        : p->rewriting.region->error.status;
-        *c = (crossing){crossings[from.node->id], from.index, reader->device, twi_out(made, 0)};
+        *c = (crossing){crossings[from.node->id], from.index, r->device, twi_out(made, 0)};
         crossings[from.node->id] = c;
-        if (reader->guard && twi_has_trait(made, TWI_COPY))
-            twi_set_guard(made, reader->guard);
-    } else if (c->value.node->guard != reader->guard) {
+        if (r->guard && twi_has_trait(made, TWI_COPY))
+            twi_set_guard(made, r->guard);
+    } else if (c->value.node->guard != r->guard) {
         c->value.node->guard = NULL;
     }
     *value = c->value;
@@ -57,6 +67,7 @@ static tw_status find_crossing(twi_planning *p, crossing **crossings, twi_value 
 static tw_status partition_inputs(twi_planning *p, crossing **crossings, twi_node *node)
 {
     tw_status status = TW_OK;
+    reading r = {node, node->device, node->guard};
     for (int i = 0; i < node->num_inputs && status == TW_OK; i++) {
         twi_value from = twi_in(node, i), there;
         if (from.node->device == node->device)
@@ -68,11 +79,29 @@ static tw_status partition_inputs(twi_planning *p, crossing **crossings, twi_nod
                             "'%s' on %s uses the resource '%s' on %s: a resource and its users must be colocated",
                             node->name, p->request->devices->items[node->device]->text, from.node->name,
                             p->request->devices->items[from.node->device]->text);
-        status = find_crossing(p, crossings, from, node, &there);
+        status = find_crossing(p, crossings, from, &r, &there);
         if (status == TW_OK)
             twi_set_input(node, i, there);
     }
     return status;
+}
+
+/* A node of a task that has not made its guard goes by a copy. */
+static tw_status partition_guard(twi_planning *p, crossing **crossings, twi_node *node)
+{
+    const tw_devices *devices = p->request->devices;
+    twi_node *guard = node->guard;
+    twi_value there;
+    int task = devices->items[node->device]->task;
+    if (!guard || devices->items[guard->device]->task == task)
+        return TW_OK;
+    reading r = {node, twi_host_of(devices, task), NULL};
+    tw_status status = find_crossing(p, crossings, twi_out(guard, 0), &r, &there);
+    if (status != TW_OK)
+        return status;
+    twi_drop_control(node, guard);
+    twi_set_guard(node, there.node);
+    return twi_region_check(p->rewriting.region, p->error);
 }
 
 tw_status twi_partition(twi_planning *p)
@@ -81,9 +110,10 @@ tw_status twi_partition(twi_planning *p)
     int n = region->nodes.count;
     crossing **crossings = twi_alloc_array((size_t)n + 1, sizeof *crossings);
     tw_status status = crossings ? TW_OK : twi_fail_memory(p->error, "partitioning a graph");
-    for (int id = 0; id < n && status == TW_OK; id++) {
+    for (int id = 0; id < n && status == TW_OK; id++)
         status = partition_inputs(p, crossings, region->nodes.items[id]);
-    }
+    for (int id = 0, all = region->nodes.count; id < all && status == TW_OK; id++)
+        status = partition_guard(p, crossings, region->nodes.items[id]);
     if (status == TW_OK)
         status = twi_region_sort(region, p->error);
     twi_free(crossings);

@@ -401,7 +401,9 @@ void twi_plan_bind(twi_plan *plan, void *const *arenas)
         if (plan->fetches[i].buffer)
             plan->fetches[i].memory = address_of(plan, plan->fetches[i].buffer, arenas);
     for (int i = 0; i < plan->num_fetches; i++)
-        if (plan->guards_of_fetches[i] >= 0)
-            plan->fetches[i].holds =
-                address_of(plan, twi_buffer_of(twi_in(plan->region->end, plan->guards_of_fetches[i])), arenas);
+        if (plan->guards_of_fetches[i] >= 0) {
+            twi_value guard = twi_in(plan->region->end, plan->guards_of_fetches[i]);
+            plan->fetches[i].holds = address_of(plan, twi_buffer_of(guard), arenas);
+            plan->fetches[i].guard = plan->lists[guard.node->device].device;
+        }
 }

@@ -239,6 +239,7 @@ typedef struct twi_port {
     tw_shape shape;
     size_t bytes;
     const bool *holds;           /* of a fetch: false where it has no value; NULL: it always has */
+    twi_device *guard;           /* where `holds` lies */
     tw_tensor *result;           /* of a fetch, while it runs: what its value goes into */
 } twi_port;
 
@@ -247,10 +248,12 @@ typedef struct twi_plan {
     twi_arena arena;
     twi_list *lists;             /* [num_lists], one for each device of the set, in its order */
     int num_lists;
+    int lane;                    /* whose plan it is: runs of different ones overlap */
     twi_segment *segments;
     int num_segments;
     TWI_ARRAY(twi_loop *) loops;
     twi_series_table series;     /* of a run's plan */
+    bool apart;                  /* it is one task's, of several, and gives nothing: the others need not plan or run it */
     bool ran;                    /* once, step by step: libraries load what they need then, which cannot be recorded */
     twi_port *feeds, *fetches;
     int num_feeds, num_fetches, num_wanted; /* fetches: those wanted, then what crosses the border */

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "comm/comm.h"
+#include "device/tasks.h"
 #include "tensor/variant.h"
 
 #include <stdio.h>
@@ -25,15 +26,12 @@ static tw_status refuse(twi_planning *p, const twi_node *node, const char *what)
                     node->name, what);
 }
 
-/* Guards are read where they were made, and what a kernel makes has a size that others do not know. */
 static tw_status check_node(twi_planning *p, const twi_node *node)
 {
-    if (node->guard)
-        return refuse(p, node, "runs under a condition");
-    if (node->loop)
-        return refuse(p, node, "is a loop");
-    if (twi_has_trait(node, TWI_COPY) && twi_owns_memory(node->results[0].dtype))
-        return refuse(p, node, "takes strings from another device");
+    if (node->loop && (node->loop->chained || node->loop->device < 0))
+        return refuse(p, node, "is a loop on several devices or with shapes that change");
+    if (twi_has_trait(node, TWI_COPY) && node->results[0].dtype == TW_VARIANT)
+        return refuse(p, node, "takes a list of tensors from another device");
     return TW_OK;
 }
 
@@ -44,8 +42,9 @@ static tw_status check_fetches(twi_planning *p)
         return twi_fail(p->error, TW_UNIMPLEMENTED, "the shape of '%s' depends on values, which does not work with the "
                                                     "devices of several tasks yet", plan->border->cause->name);
     for (int i = 0; i < plan->num_fetches; i++)
-        if (plan->fetches[i].buffer && (plan->fetches[i].is_made || twi_owns_memory(plan->fetches[i].dtype)))
-            return refuse(p, twi_in(p->rewriting.region->end, i).node, "is fetched, and has strings or a size of its own");
+        if (plan->fetches[i].buffer && (plan->fetches[i].is_made || plan->fetches[i].dtype == TW_VARIANT))
+            return refuse(p, twi_in(p->rewriting.region->end, i).node,
+                          "is fetched, and is a list of tensors or has a size of its own");
     return TW_OK;
 }
 
@@ -61,6 +60,7 @@ static uint64_t hash_node(const twi_node *node)
     const twi_kernel *kernel = node->task->kernel;
     uint64_t hash = hash_text(hash_text((uint64_t)node->device, node->name), node->op->name);
     hash = hash_text(hash, kernel ? kernel->name : "");
+    hash = twi_hash_mix(hash, node->guard ? (uint64_t)node->guard->id + 1 : 0);
     for (int i = 0; i < node->num_inputs; i++)
         hash = twi_hash_mix(twi_hash_mix(hash, (uint64_t)node->inputs[i].node->id), (uint64_t)node->inputs[i].index);
     for (int i = 0; i < node->num_results; i++)
@@ -96,15 +96,31 @@ static tw_status compare(twi_planning *p)
     return status;
 }
 
+/* Whether all is on devices of one task, and no value is fetched. */
+static bool is_apart(const twi_planning *p)
+{
+    const twi_region *region = p->rewriting.region;
+    const twi_plan *plan = p->plan;
+    bool apart = region->nodes.count > 0;
+    for (int id = 0; id < region->nodes.count && apart; id++)
+        apart = twi_same_task(plan->lists[region->nodes.items[id]->device].device,
+                              plan->lists[region->nodes.items[0]->device].device);
+    for (int i = 0; i < plan->num_fetches && apart; i++)
+        apart = !plan->fetches[i].buffer;
+    return apart;
+}
+
 tw_status twi_agree_on_plan(twi_planning *p)
 {
     const twi_region *region = p->rewriting.region;
     tw_status status = TW_OK;
     if (!p->request->devices->comm)
         return TW_OK;
-    for (int id = 0; id < region->nodes.count && status == TW_OK; id++)
+    bool is_round = p->request->frame != 0; /* of a loop, which has been let pass or will be refused */
+    for (int id = 0; id < region->nodes.count && status == TW_OK && !is_round; id++)
         status = check_node(p, region->nodes.items[id]);
-    if (status == TW_OK)
+    if (status == TW_OK && !is_round)
         status = check_fetches(p);
-    return status == TW_OK ? compare(p) : status;
+    p->plan->apart = is_apart(p);
+    return status == TW_OK && !p->plan->apart ? compare(p) : status;
 }

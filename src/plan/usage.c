@@ -12,13 +12,13 @@ static bool add(twi_memory_items *items, tw_memory_use use, const char *name, co
 static tw_status each_buffer(const twi_plan *plan, int device, tw_status (*visit)(void *user, const twi_buffer *b),
                              void *user)
 {
-    const twi_region *region = plan->region;
+    const twi_list *list = &plan->lists[device];
     tw_status status = TW_OK;
-    for (int id = 0; id < region->nodes.count && status == TW_OK; id++) {
-        const twi_node *node = region->nodes.items[id];
+    for (int k = 0; k < list->count && status == TW_OK; k++) {
+        const twi_node *node = list->nodes[k];
         for (int i = 0; i < node->num_results && status == TW_OK; i++) {
             const twi_buffer *b = node->task->outputs[i];
-            if (b->device == device && b->maker == node && b->bytes > 0)
+            if (b->maker == node && b->bytes > 0)
                 status = visit(user, b);
         }
     }

@@ -108,14 +108,29 @@ static tw_status check_traced(const twi_lane *lane, tw_error *error)
                   : twi_fail(error, TW_FAILED_PRECONDITION, "no traced run in this session (option trace)");
 }
 
+static tw_status gather(const twi_lane *lane, tw_error *error)
+{
+    tw_status status = check_traced(lane, error);
+    for (int i = 0; i < lane->latest.count && status == TW_OK; i++)
+        status = twi_trace_gather(lane->latest.items[i], error);
+    return status;
+}
+
+tw_status tw_session_gather_times(tw_session *s, tw_error *error)
+{
+    TWI_NEED(s, "session", error);
+    twi_lane *lane = enter_lane(s, latest_lane(s));
+    tw_status status = gather(lane, error);
+    pthread_mutex_unlock(&lane->turn);
+    return status;
+}
+
 tw_status tw_session_write_trace(tw_session *s, const char *path, tw_error *error)
 {
     TWI_NEED(s, "session", error);
     TWI_NEED(path, "path", error);
     twi_lane *lane = enter_lane(s, latest_lane(s));
-    tw_status status = check_traced(lane, error);
-    for (int i = 0; i < lane->latest.count && status == TW_OK; i++)
-        status = twi_trace_gather(lane->latest.items[i], error);
+    tw_status status = gather(lane, error);
     if (status == TW_OK && tw_devices_task(s->devices) == 0)
         status = twi_chrome_trace_write(lane->latest.items, lane->latest.count, path, error);
     pthread_mutex_unlock(&lane->turn);

@@ -181,8 +181,8 @@ static void fail_run(dispatcher *d, tw_status status, const twi_step *step)
         memcpy(text, error->message, sizeof text);
         twi_fail(error, status, "%s [[{{node %s}}]]", text, step->run.node);
     }
-    if (d->device->set && d->device->set->comm)
-        d->device->set->comm->ops->abort(d->device->set->comm, error->message);
+    if (d->device->set && d->device->set->comm && !d->all->plan->apart)
+        d->device->set->comm->ops->abort(d->device->set->comm, status, error->message);
     note_failure(d->all, d->index);
 }
 

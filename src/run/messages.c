@@ -4,16 +4,91 @@
 #include "base/memory.h"
 #include "comm/comm.h"
 #include "device/tasks.h"
+#include "tensor/variant.h"
+
+#include <string.h>
 
 static twi_comm *comm_of(const twi_device *d)
 {
     return d->set ? d->set->comm : NULL;
 }
 
+enum { FETCHES = -1 };
+
+/* Of a device in a lane, or of what is fetched there. `any` is of the set. */
+static int channel_of(const twi_device *any, int lane, int device)
+{
+    return TWI_CHANNEL_OF_LANES + lane * (1 + any->set->count) + 1 + device;
+}
+
 static const twi_step *step_at(const twi_plan *plan, twi_step_id id)
 {
     return &plan->lists[id.device].steps[id.position];
 }
+
+/* ---- strings: their sizes, then their bytes one behind the other ---- */
+
+static uint64_t packed_size(const tw_string *strings, size_t count)
+{
+    uint64_t bytes = sizeof(uint64_t) * count;
+    for (size_t i = 0; i < count; i++)
+        bytes += strings[i].size;
+    return bytes;
+}
+
+static tw_status send_strings(twi_comm *c, int to, int channel, const tw_string *strings, size_t count, tw_error *error)
+{
+    uint64_t bytes = packed_size(strings, count), size;
+    char *packed = twi_alloc((size_t)bytes + 1), *at = packed + sizeof size * count;
+    if (!packed)
+        return twi_fail_memory(error, "sending strings to another task");
+    for (size_t i = 0; i < count; i++) {
+        size = strings[i].size;
+        memcpy(packed + sizeof size * i, &size, sizeof size);
+        if (size)
+            memcpy(at, strings[i].data, strings[i].size);
+        at += size;
+    }
+    tw_status status = c->ops->send(c, to, channel, &bytes, sizeof bytes, error);
+    if (status == TW_OK)
+        status = c->ops->send(c, to, channel, packed, (size_t)bytes, error);
+    twi_free(packed);
+    return status;
+}
+
+static tw_status unpack(const char *packed, uint64_t bytes, tw_string *strings, size_t count, const char *what,
+                        tw_error *error)
+{
+    uint64_t at = sizeof(uint64_t) * count, size;
+    for (size_t i = 0; i < count; i++) {
+        memcpy(&size, packed + sizeof size * i, sizeof size);
+        if (size > bytes - at)
+            return twi_fail(error, TW_DATA_LOSS, "strings of another task are longer than their message: %s", what);
+        if (!twi_string_set(&strings[i], packed + at, (size_t)size))
+            return twi_fail_memory(error, "receiving strings");
+        at += size;
+    }
+    return TW_OK;
+}
+
+static tw_status receive_strings(twi_comm *c, int from, int channel, tw_string *strings, size_t count, const char *what,
+                                 tw_error *error)
+{
+    uint64_t bytes = 0;
+    tw_status status = c->ops->receive(c, from, channel, &bytes, sizeof bytes, what, error);
+    if (status != TW_OK)
+        return status;
+    char *packed = bytes >= sizeof bytes * count && bytes < SIZE_MAX ? twi_alloc((size_t)bytes + 1) : NULL;
+    if (!packed)
+        return twi_fail_memory(error, "receiving strings");
+    status = c->ops->receive(c, from, channel, packed, (size_t)bytes, what, error);
+    if (status == TW_OK)
+        status = unpack(packed, bytes, strings, count, what, error);
+    twi_free(packed);
+    return status;
+}
+
+/* ---- steps ---- */
 
 /* Memory of the host for what lies on a device whose memory is not the host's. It is taken for each message; a device
  * that is the host itself needs none. */
@@ -22,6 +97,8 @@ static tw_status send_value(const twi_step *step, int to, int channel)
     twi_comm *c = comm_of(step->device);
     tw_error *error = step->run.error;
     const void *from = step->run.inputs[step->run.num_inputs - 1];
+    if (step->owned)
+        return send_strings(c, to, channel, from, step->bytes / sizeof(tw_string), error);
     if (step->source->is_host)
         return c->ops->send(c, to, channel, from, step->bytes, error);
     void *host = twi_alloc(step->bytes + 1);
@@ -40,6 +117,8 @@ static tw_status receive_value(const twi_step *step, int from, int channel)
     twi_comm *c = comm_of(d);
     tw_error *error = step->run.error;
     void *to = step->run.outputs[0];
+    if (step->owned)
+        return receive_strings(c, from, channel, to, step->bytes / sizeof(tw_string), step->run.node, error);
     if (d->is_host)
         return c->ops->receive(c, from, channel, to, step->bytes, step->run.node, error);
     void *host = twi_alloc(step->bytes + 1);
@@ -57,11 +136,19 @@ static bool comes_from(const twi_step *step, int task)
     return step->source && step->source->task == task;
 }
 
+/* Whether a branch there gave a variable its first value is not known here; who has the variable looks. */
+static void note_assigned(const twi_step *step)
+{
+    for (int i = 0; step->condition && i < step->condition->num_assigned; i++)
+        step->condition->assigned[i]->initialized = true;
+}
+
 tw_status twi_send_for(const twi_plan *plan, twi_step_id id)
 {
     const twi_step *step = step_at(plan, id);
     twi_comm *c = comm_of(step->device);
-    int channel = TWI_CHANNEL_OF_DEVICES + id.device, to = step->device->task;
+    note_assigned(step);
+    int channel = channel_of(step->device, plan->lane, id.device), to = step->device->task;
     if (!twi_step_needs(plan, step, c->task))
         return TW_OK;
     return comes_from(step, c->task) ? send_value(step, to, channel)
@@ -72,11 +159,11 @@ tw_status twi_receive_for(const twi_plan *plan, twi_step_id id, bool *done)
 {
     const twi_step *step = step_at(plan, id);
     twi_comm *c = comm_of(step->device);
-    int channel = TWI_CHANNEL_OF_DEVICES + id.device;
     tw_status status = TW_OK;
     *done = false;
     if (!c || (step->num_waits == 0 && !step->source))
         return TW_OK;
+    int channel = channel_of(step->device, plan->lane, id.device);
     for (int task = 0; task < c->tasks && status == TW_OK; task++) {
         if (task == c->task || !twi_step_needs(plan, step, task))
             continue;
@@ -88,10 +175,26 @@ tw_status twi_receive_for(const twi_plan *plan, twi_step_id id, bool *done)
     return status;
 }
 
-tw_status twi_share_value(twi_device *device, const void *memory, void *host, size_t bytes, const char *what,
+tw_status twi_share_value(int lane, twi_device *device, const void *memory, void *host, size_t bytes, const char *what,
                           tw_error *error)
 {
     twi_comm *c = comm_of(device);
     tw_status status = device->absent ? TW_OK : device->ops->read(device, host, memory, bytes, error);
-    return status == TW_OK && c ? twi_comm_share(c, device->task, host, bytes, what, error) : status;
+    if (status != TW_OK || !c)
+        return status;
+    return twi_comm_share_in(c, channel_of(device, lane, FETCHES), device->task, host, bytes, what, error);
+}
+
+tw_status twi_share_strings(int lane, twi_device *device, const tw_string *from, tw_string *strings, size_t count,
+                            const char *what, tw_error *error)
+{
+    twi_comm *c = comm_of(device);
+    tw_status status = TW_OK;
+    if (device->absent)
+        return receive_strings(c, device->task, channel_of(device, lane, FETCHES), strings, count, what, error);
+    for (int task = 0; c && task < c->tasks && status == TW_OK; task++)
+        if (task != c->task)
+            status = send_strings(c, task, channel_of(device, lane, FETCHES), from, count, error);
+    bool fits = status != TW_OK || twi_copy_owned(TW_STRING, from, strings, count);
+    return fits ? status : twi_fail_memory(error, "fetching strings");
 }

@@ -2,7 +2,8 @@
  *
  * Every task walks the lists of all devices. In those of its own it does what they say; in those of another's it sends what
  * they need of it, when it is there. So messages of two tasks for one device come in the order of that device's list, and
- * nothing is looked up. */
+ * nothing is looked up. What a branch would give is sent whether it was taken or not: its readers do not look then. Runs of different lanes overlap: each lane has a channel for each device, and one for what is
+ * fetched. */
 #ifndef TWI_MESSAGES_H
 #define TWI_MESSAGES_H
 
@@ -13,8 +14,11 @@
 tw_status twi_send_for(const twi_plan *plan, twi_step_id id);
 /* For a step of a device of this task: waits for what it needs from others. *done: that was all there was to do. */
 tw_status twi_receive_for(const twi_plan *plan, twi_step_id id, bool *done);
-/* The bytes at `memory` of a device become those of all tasks in `host`. */
-tw_status twi_share_value(twi_device *device, const void *memory, void *host, size_t bytes, const char *what,
+/* The bytes at `memory` of a device become those of all tasks in `host`, beside what other lanes do. */
+tw_status twi_share_value(int lane, twi_device *device, const void *memory, void *host, size_t bytes, const char *what,
                           tw_error *error);
+/* The same of so many strings; what the caller has in `strings` is let go. */
+tw_status twi_share_strings(int lane, twi_device *device, const tw_string *from, tw_string *strings, size_t count,
+                            const char *what, tw_error *error);
 
 #endif

@@ -37,12 +37,14 @@ static tw_status write_feeds(const twi_plan *plan, const tw_feed *feeds, tw_erro
     return TW_OK;
 }
 
-static tw_status read_value(twi_device *device, const void *memory, tw_tensor *into, tw_error *error)
+static tw_status read_value(int lane, twi_device *device, const void *memory, tw_tensor *into, tw_error *error)
 {
     if (!twi_owns_memory(into->dtype))
-        return twi_share_value(device, memory, into->data, tw_tensor_bytes(into), "what is fetched", error);
+        return twi_share_value(lane, device, memory, into->data, tw_tensor_bytes(into), "what is fetched", error);
+    if (into->dtype == TW_STRING)
+        return twi_share_strings(lane, device, memory, into->data, (size_t)into->elements, "what is fetched", error);
     bool fits = twi_copy_owned(into->dtype, memory, into->data, (size_t)into->elements);
-    return fits ? TW_OK : twi_fail_memory(error, "fetching strings");
+    return fits ? TW_OK : twi_fail_memory(error, "fetching a list of tensors");
 }
 
 /* Forgets the tensors that were made for a run which has failed; what kernels made goes with the next run's. */
@@ -89,7 +91,7 @@ static tw_status take_made(const twi_plan *plan, int fetch, tw_tensor **result, 
     *result = first ? tw_tensor_retain(made) : tw_tensor_create(made->dtype, made->shape);
     if (!*result)
         return twi_fail_memory(error, "fetching results");
-    return first ? TW_OK : read_value(port->device, made->data, *result, error);
+    return first ? TW_OK : read_value(plan->lane, port->device, made->data, *result, error);
 }
 
 static tw_status read_port(const twi_plan *plan, int fetch, tw_tensor **result, tw_error *error)
@@ -97,7 +99,7 @@ static tw_status read_port(const twi_plan *plan, int fetch, tw_tensor **result, 
     const twi_port *port = &plan->fetches[fetch];
     if (port->is_made)
         return take_made(plan, fetch, result, error);
-    return *result ? read_value(port->device, port->memory, *result, error) : TW_OK;
+    return *result ? read_value(plan->lane, port->device, port->memory, *result, error) : TW_OK;
 }
 
 static void drop_made(const twi_plan *plan)
@@ -114,10 +116,14 @@ static tw_status read_results(const twi_plan *plan, tw_tensor **results, tw_erro
 {
     for (int i = 0; i < plan->num_fetches; i++) {
         twi_port *port = &plan->fetches[i];
-        bool holds = !port->holds || *port->holds;
-        if (!holds && i < plan->num_wanted)
-            return twi_fail(error, TW_INVALID_ARGUMENT, "Retval[%d] does not have value", i);
-        tw_status status = holds ? read_port(plan, i, &port->result, error) : TW_OK;
+        bool holds = true;
+        tw_status status = TW_OK;
+        if (port->holds)
+            status = twi_share_value(plan->lane, port->guard, port->holds, &holds, sizeof holds, "a guard", error);
+        if (status == TW_OK && !holds && i < plan->num_wanted)
+            status = twi_fail(error, TW_INVALID_ARGUMENT, "Retval[%d] does not have value", i);
+        if (status == TW_OK && holds)
+            status = read_port(plan, i, &port->result, error);
         if (status != TW_OK)
             return status;
     }

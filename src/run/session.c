@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/sized.h"
 #include "comm/comm.h"
+#include "device/tasks.h"
 #include "rewrite/rewrite.h" /* twi_rewrite_check_names */
 #include "run/messages.h"
 #include "tensor/tensor.h"
@@ -154,6 +155,7 @@ static tw_status find_lane(tw_session *s, int number, twi_lane **lane, tw_error 
         TWI_TRY(twi_fail(error, TW_CANCELLED, "the session was cancelled"));
     if (!s->lanes[number])
         TWI_TRY(twi_lane_create(&s->planner, on_failure, s, &s->lanes[number], error));
+    s->lanes[number]->number = number;
     if (number < TWI_MOST_LANES / 2) /* those given out work behind the scenes, and may wait for ever */
         s->latest_lane = number;
     *lane = s->lanes[number];
@@ -330,6 +332,8 @@ static tw_status run(tw_session *s, int number, int64_t steps, const twi_wanted 
     tw_status status = check_results(w, results, error);
     *done = 0;
     if (status == TW_OK)
+        status = twi_devices_check_tasks(s->devices, error);
+    if (status == TW_OK)
         status = take_turn(s, number, w, &lane, &link, error);
     if (status != TW_OK)
         return status;
@@ -451,7 +455,7 @@ tw_status tw_session_get_variable(tw_session *s, const tw_variable *variable, tw
     tensor = tw_tensor_create(r->dtype, r->shape);
     if (!tensor)
         TWI_TRY(twi_fail_memory(error, "reading a variable"));
-    TWI_TRY(twi_share_value(r->device, r->memory, tensor->data, tw_tensor_bytes(tensor), variable->name, error));
+    TWI_TRY(twi_share_value(0, r->device, r->memory, tensor->data, tw_tensor_bytes(tensor), variable->name, error));
     *value = tensor;
     tensor = NULL;
 done:

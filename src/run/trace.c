@@ -110,6 +110,35 @@ static void shift(twi_span *spans, int count, int64_t ns)
     }
 }
 
+static int64_t end_of(const twi_plan *plan, twi_step_id id)
+{
+    return twi_span_of(plan, id)->ended_ns;
+}
+
+/* What came from another task was on its way since it was there and there was room for it. */
+static void note_ways(twi_plan *plan)
+{
+    for (int d = 0; d < plan->num_lists; d++)
+        for (int i = 0; i < plan->lists[d].count; i++) {
+            const twi_step *step = &plan->lists[d].steps[i];
+            twi_span *span = twi_span_of(plan, (twi_step_id){d, i});
+            int64_t begin = i ? end_of(plan, (twi_step_id){d, i - 1}) : plan->trace->began_ns;
+            for (int k = 0; k < step->num_waits; k++)
+                begin = end_of(plan, step->waits[k]) > begin ? end_of(plan, step->waits[k]) : begin;
+            if (step->source && step->source->task != step->device->task && begin < span->ended_ns)
+                span->started_ns = begin;
+        }
+}
+
+/* The run is as long as all that was done in it, by other clocks too. */
+static void widen(twi_plan *plan)
+{
+    for (int d = 0; d < plan->num_lists; d++)
+        for (int i = 0; i < plan->lists[d].count; i++)
+            if (end_of(plan, (twi_step_id){d, i}) > plan->trace->ended_ns)
+                plan->trace->ended_ns = end_of(plan, (twi_step_id){d, i});
+}
+
 tw_status twi_trace_gather(twi_plan *plan, tw_error *error)
 {
     int64_t ahead;
@@ -125,6 +154,10 @@ tw_status twi_trace_gather(twi_plan *plan, tw_error *error)
         status = twi_comm_share(c, list->device->task, track->spans, sizeof *track->spans * (size_t)list->count,
                                 "the times of a step", error);
     }
-    plan->trace->gathered = status == TW_OK;
-    return status;
+    if (status != TW_OK)
+        return status;
+    note_ways(plan);
+    widen(plan);
+    plan->trace->gathered = true;
+    return TW_OK;
 }

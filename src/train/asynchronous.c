@@ -18,7 +18,8 @@ static tw_status pull(twi_asynchronous *a, int tower, tw_error *error)
     for (int i = 0; i < a->num_variables; i++)
         w->feeds[i] = (tw_feed){a->values[i], w->values[i]};
     w->batch = twi_update_order_pull(&a->order, tower)->batch;
-    w->place = a->pulls++;
+    if (!a->trainer->input.elsewhere[tower])
+        w->place = a->pulls++;
     pthread_mutex_lock(&a->lock);
     w->state = TWI_COMPUTES;
     pthread_cond_broadcast(&a->begin);
@@ -26,10 +27,10 @@ static tw_status pull(twi_asynchronous *a, int tower, tw_error *error)
     return TW_OK;
 }
 
-/* The tower to push next, once it has computed, or one that has failed. */
-static twi_worker *wait_for_next(twi_asynchronous *a)
+/* Tower `wanted`, or where that is -1 whoever may push and is there first, once it has computed; or one that has
+ * failed. */
+static twi_worker *wait_for(twi_asynchronous *a, int wanted)
 {
-    int wanted = twi_update_order_next_push(&a->order);
     twi_worker *next = NULL;
     pthread_mutex_lock(&a->lock);
     for (;;) {
@@ -51,6 +52,21 @@ static twi_worker *wait_for_next(twi_asynchronous *a)
     next->state = TWI_RESTS;
     pthread_mutex_unlock(&a->lock);
     return next;
+}
+
+/* The tower to push next. Where that is whoever comes first it is who came first to task 0. */
+static tw_status find_next(twi_asynchronous *a, twi_worker **next, tw_error *error)
+{
+    tw_devices *devices = tw_session_devices(a->trainer->session);
+    int wanted = twi_update_order_next_push(&a->order);
+    bool first_comes = wanted < 0;
+    *next = !first_comes || tw_devices_task(devices) == 0 ? wait_for(a, wanted) : NULL;
+    if (*next)
+        wanted = (*next)->tower;
+    tw_status status = first_comes ? tw_devices_share(devices, &wanted, sizeof wanted, error) : TW_OK;
+    if (status == TW_OK && !*next)
+        *next = wait_for(a, wanted);
+    return status;
 }
 
 static tw_status check(twi_asynchronous *a, const twi_worker *w, tw_error *error)
@@ -109,8 +125,10 @@ static tw_status make_update(twi_asynchronous *a, tw_trainer_step_result *result
         status = pull(a, tower, error);
     if (status != TW_OK)
         return twi_prefix(error, "step %lld", (long long)t->step), status;
-    twi_worker *w = wait_for_next(a);
-    status = check(a, w, error);
+    twi_worker *w = NULL;
+    status = find_next(a, &w, error);
+    if (status == TW_OK)
+        status = check(a, w, error);
     if (status != TW_OK)
         return status;
     status = push(a, w, error);

@@ -5,6 +5,9 @@
  * tower has a thread and a lane of the session. All that touches the variables happens in lane 0, on the thread that
  * calls step(): pulls and pushes are whole, and in the one order that update_order.h decides.
  *
+ * Over several tasks all of them run all lanes, each what is on its own devices, and so have all values. Who came
+ * first, where that decides, is what the first task has seen.
+ *
  *     asynchronous.c         pulling, pushing, and what is told about it
  *     asynchronous_towers.c  the towers' threads and batches; beginning and ending
  *     update_order.c         whose turn it is
@@ -27,7 +30,7 @@ typedef struct twi_worker {
     bool started;
     enum twi_worker_state state; /* guarded */
     int64_t arrived;         /* its place among those that have computed; guarded */
-    int64_t batch, place;    /* its batch of the stream, and when it is to take it */
+    int64_t batch, place;    /* its batch of the stream, and when it is to take it among those who do so here */
     tw_tensor **values;      /* [variables] as pulled */
     tw_feed *feeds;          /* [variables] */
     tw_output *fetches;      /* [num_fetches] loss, gradients, for tower 0 the updates of batch normalization */
@@ -49,7 +52,7 @@ struct twi_asynchronous {
     tw_output *values; /* [num_variables] what is pulled */
     tw_feed *pushed;   /* [num_gradients] what is pushed instead of the averages */
     tw_tensor *rate;
-    int64_t pulls;
+    int64_t pulls;     /* of towers whose batches are made here */
     double stale_sum;  /* since the latest summaries: */
     int64_t stale_count, stale_most;
     bool differs;      /* from the run that is replayed */

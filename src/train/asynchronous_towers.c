@@ -48,12 +48,11 @@ tw_status twi_asynchronous_fill(tw_trainer *t, int tower, void *const *outputs, 
     pthread_mutex_unlock(&a->lock);
     if (stop)
         return twi_fail(error, TW_CANCELLED, "training has ended");
-    if (a->next_input != w->batch)
-        status = tw_pipeline_seek(t->input.pipeline, w->batch, error);
-    if (status == TW_OK)
+    if (w->batch < a->next_input || w->batch > a->next_input + 2 * t->towers.count)
+        status = tw_pipeline_seek(t->input.pipeline, a->next_input = w->batch, error);
+    for (; a->next_input <= w->batch && status == TW_OK; a->next_input++) /* those in between are other tasks' */
         status = tw_pipeline_next(t->input.pipeline, 0, outputs[0], outputs[1], error);
     pthread_mutex_lock(&a->lock);
-    a->next_input = w->batch + 1;
     a->inputs_taken++;
     pthread_cond_broadcast(&a->input);
     pthread_mutex_unlock(&a->lock);
@@ -300,7 +299,7 @@ tw_status twi_asynchronous_start(tw_trainer *t, const tw_trainer_options *option
                                    num_batches ? tw_tensor_data(batches) : NULL, num_batches,
                                    a->options.replay ? &a->replay : NULL, error));
     a->next_input = t->step; /* where trainer_input.c opens the pipeline */
-    if (options->asynchronous.log)
+    if (options->asynchronous.log && tw_devices_task(options->devices) == 0)
         TWI_TRY(twi_order_writer_open(options->asynchronous.log, &head, t->step, &a->log, error));
     for (int i = 0; i < t->towers.count; i++) {
         char name[32];
@@ -315,10 +314,23 @@ done:
 
 /* ---- ending ------------------------------------------------------------------------------------------------ */
 
+/* Until no tower computes. */
+static void wait_for_rest(twi_asynchronous *a)
+{
+    pthread_mutex_lock(&a->lock);
+    for (int i = 0; a->workers && i < a->trainer->towers.count; i++)
+        while (a->workers[i].state == TWI_COMPUTES)
+            pthread_cond_wait(&a->arrival, &a->lock);
+    pthread_mutex_unlock(&a->lock);
+}
+
+/* Other tasks may wait for what towers under way compute here, and these for theirs, so among several they end. */
 void twi_asynchronous_stop(twi_asynchronous *a)
 {
     if (!a)
         return;
+    if (a->trainer->session && tw_devices_tasks(tw_session_devices(a->trainer->session)) > 1)
+        wait_for_rest(a);
     pthread_mutex_lock(&a->lock);
     a->stop = true;
     pthread_cond_broadcast(&a->begin);
@@ -367,11 +379,7 @@ void twi_asynchronous_destroy(twi_asynchronous *a)
 tw_status twi_asynchronous_rest(tw_trainer *t, tw_named_tensor *batches, tw_error *error)
 {
     twi_asynchronous *a = t->asynchronous;
-    pthread_mutex_lock(&a->lock);
-    for (int i = 0; i < t->towers.count; i++)
-        while (a->workers[i].state == TWI_COMPUTES)
-            pthread_cond_wait(&a->arrival, &a->lock);
-    pthread_mutex_unlock(&a->lock);
+    wait_for_rest(a);
     int64_t *numbers = twi_alloc_array((size_t)t->towers.count + 1, sizeof *numbers);
     int count = numbers ? twi_update_order_batches(&a->order, numbers) : 0;
     tw_tensor *tensor = numbers ? tw_tensor_from(TW_INT64, TW_SHAPE(count), numbers) : NULL;

@@ -2,7 +2,7 @@
  *
  * Each thread runs its node in a lane of its own, so that one that waits holds up nobody. One more waits for the request
  * to stop and then closes all queues, which wakes those that wait there; who waits elsewhere (for gradients that nobody
- * sends any more) is given some time and cancelled. */
+ * sends any more) is given some time and cancelled. Of several tasks each runs the runners whose nodes are all its own. */
 #include "base/memory.h"
 #include "base/status.h"
 
@@ -22,6 +22,7 @@ typedef struct filling filling;
 typedef struct started {
     tw_output close, cancel;
     atomic_int live;   /* threads that fill; the last one closes */
+    bool elsewhere;    /* another task runs it */
 } started;
 
 /* A thread: of a runner, or the one that cancels them all (runner NULL). */
@@ -77,7 +78,7 @@ static tw_status fill(tw_coordinator *coordinator, void *user, tw_error *error)
 static bool all_ended(filling *all)
 {
     for (int i = 0; i < all->num_workers; i++)
-        if (all->workers[i].runner && !atomic_load(&all->workers[i].ended))
+        if (all->workers[i].runner && !all->workers[i].runner->elsewhere && !atomic_load(&all->workers[i].ended))
             return false;
     return true;
 }
@@ -89,7 +90,8 @@ static tw_status cancel(tw_coordinator *coordinator, void *user, tw_error *error
     while (!tw_coordinator_wait_for_stop(coordinator, 3600))
         ;
     for (int i = 0; i < w->all->num_runners; i++)
-        run_node(w, w->all->runners[i].cancel, NULL); /* it may be closed already */
+        if (!w->all->runners[i].elsewhere)
+            run_node(w, w->all->runners[i].cancel, NULL); /* it may be closed already */
     for (int waited = 0; waited < GRACE_MS && !all_ended(w->all); waited += LOOK_MS)
         nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);
     for (int i = 0; i < w->all->num_workers; i++)
@@ -103,6 +105,29 @@ static tw_status cancel(tw_coordinator *coordinator, void *user, tw_error *error
 static bool begins_runner(tw_output output)
 {
     return tw_output_dtype(output) == TW_RESOURCE;
+}
+
+/* Among several tasks: whether another one has the nodes that the worker runs. All tasks plan them to know. */
+static tw_status find_task(worker *w, bool *elsewhere, tw_error *error)
+{
+    tw_session *session = w->all->session;
+    tw_devices *devices = tw_session_devices(session);
+    tw_output node = {w->enqueue.node, -1};
+    tw_plan_info info = {0};
+    *elsewhere = false;
+    if (tw_devices_tasks(devices) == 1)
+        return TW_OK;
+    tw_status status = tw_session_prepare_in(session, w->lane, NULL, 0, &node, 1, error);
+    if (status == TW_OK)
+        status = tw_session_plan_info_in(session, w->lane, &info, error);
+    if (status == TW_OK && info.copies > 0)
+        return twi_fail(error, TW_UNIMPLEMENTED,
+                        "queue runner '%s' has nodes on several devices, which does not work with those of several tasks "
+                        "yet",
+                        tw_node_name(node.node));
+    int device = status == TW_OK ? tw_devices_find(devices, tw_session_device(session, node.node)) : -1;
+    *elsewhere = device >= 0 && tw_devices_info(devices, device).task != tw_devices_task(devices);
+    return status;
 }
 
 /* From the collection; a worker more for the one that cancels. */
@@ -123,6 +148,8 @@ static tw_status collect(filling *all, const tw_output *members, int count, tw_e
             atomic_fetch_add(&runner->live, 1);
             all->num_workers++;
             status = tw_session_take_lane(all->session, &w->lane, error);
+            if (status == TW_OK)
+                status = find_task(w, &runner->elsewhere, error);
         } else {
             status = twi_fail(error, TW_INVALID_ARGUMENT, "collection '%s' does not begin with a queue and its nodes",
                               COLLECTION);
@@ -157,6 +184,8 @@ tw_status tw_start_queue_runners(tw_session *session, tw_coordinator *coordinato
     TWI_TRY(collect(all, members, count, error));
     for (int i = all->num_workers - 1; i >= 0 && status == TW_OK; i--) { /* first the one that ends all others */
         worker *w = &all->workers[i];
+        if (w->runner && w->runner->elsewhere)
+            continue;
         atomic_fetch_add(&all->users, 1);
         status = tw_coordinator_start(coordinator, w->runner ? tw_node_name(w->enqueue.node) : "closing queues",
                                       w->runner ? fill : cancel, w, error);

@@ -15,13 +15,14 @@ static tw_status make_arrays(tw_trainer *t, tw_error *error)
     size_t n = (size_t)t->towers.count;
     t->input.images = twi_alloc_array(n, sizeof *t->input.images);
     t->input.labels = twi_alloc_array(n, sizeof *t->input.labels);
+    t->input.elsewhere = twi_alloc_array(n, sizeof *t->input.elsewhere);
     t->fetched.losses = twi_alloc_array(n, sizeof *t->fetched.losses);
     t->input.data = twi_alloc_array(n, sizeof *t->input.data);
     t->fetched.outputs = twi_alloc_array(3 * n + 1, sizeof *t->fetched.outputs);
     t->update.gradients = twi_alloc_array(n, sizeof(tw_grads *));
     t->graph = tw_graph_create();
-    if (t->update.gradients && t->input.data && t->input.images && t->input.labels && t->fetched.losses &&
-        t->fetched.outputs && t->graph)
+    if (t->update.gradients && t->input.data && t->input.images && t->input.labels && t->input.elsewhere &&
+        t->fetched.losses && t->fetched.outputs && t->graph)
         return TW_OK;
     return twi_fail_memory(error, "creating a trainer");
 }
@@ -127,6 +128,7 @@ void tw_trainer_destroy(tw_trainer *t)
     twi_free(t->input.data);
     twi_free(t->input.images);
     twi_free(t->input.labels);
+    twi_free(t->input.elsewhere);
     twi_free(t->fetched.losses);
     twi_free(t->fetched.outputs);
     twi_free(t->fetched.tensors);

@@ -85,6 +85,7 @@ typedef struct twi_step_device {
 typedef struct twi_input {
     tw_trainer_input kind;
     tw_output *images, *labels; /* [towers] */
+    bool *elsewhere;            /* [towers] another task makes the tower's batches */
     bool on_device;             /* batches are made where towers are; no pipelines then */
     tw_variable (*data)[2];     /* [towers] images and labels of the data set on the tower's device, with their reads */
     bool repeats;               /* the first batch in every step */

@@ -145,8 +145,7 @@ tw_status twi_trainer_build_graph(tw_trainer *t, const tw_dataset *dataset, tw_e
         twi_trainer_build_data(t, dataset);
     for (int i = 0; i < t->towers.count; i++)
         build_tower(t, i, optimizer);
-    /* A picture is a string, and strings do not cross between tasks. */
-    if (t->as_tutorial && t->recipe.model->channels == 3 && tw_devices_tasks(t->devices) == 1)
+    if (t->as_tutorial && t->recipe.model->channels == 3)
         t->input.summary = tw_summary_image(g, "images", t->input.images[t->towers.count - 1], 3);
     twi_trainer_enter_step_device(t);
     t->fetched.outputs[t->towers.count] = twi_trainer_build_update(t, optimizer);

@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "train/trainer.h"
@@ -17,6 +18,20 @@ static void add_source(tw_trainer *t, int number, const char *device, tw_output 
                          TW_SHAPE(t->towers.shares[number])};
     TW_DEVICE(t->graph, "%s", device)
         tw_input(t->graph, TWI_TRAINER_INPUT, number, types, shapes, 2, outputs);
+}
+
+/* The CPU that makes batches for a device that is none: of several tasks the device's own. */
+static const char *host_of(const char *device, char *host, size_t size)
+{
+    bool of_task = tw_device_in_job(device, "worker");
+    snprintf(host, size, "%.*s/cpu:0", of_task ? (int)(strrchr(device, '/') - device) : 0, device);
+    return host;
+}
+
+static bool is_elsewhere(const tw_devices *devices, const char *name)
+{
+    int device = tw_devices_find(devices, name);
+    return device >= 0 && tw_devices_info(devices, device).task != tw_devices_task(devices);
 }
 
 void twi_trainer_build_input(tw_trainer *t, int tower)
@@ -43,7 +58,10 @@ void twi_trainer_build_input(tw_trainer *t, int tower)
             tw_leave_control(t->graph);
         tw_leave_device(t->graph);
     } else {
-        add_source(t, tower, tw_device_is(device, "CPU") ? device : "/cpu:0", batch);
+        char host[160];
+        const char *where = tw_device_is(device, "CPU") ? device : host_of(device, host, sizeof host);
+        add_source(t, tower, where, batch);
+        t->input.elsewhere[tower] = is_elsewhere(t->devices, where);
     }
     t->input.images[tower] = batch[0];
     t->input.labels[tower] = batch[1];
@@ -55,8 +73,9 @@ void twi_trainer_build_input(tw_trainer *t, int tower)
 static tw_status repeat(tw_trainer *t, int tower, void *const *outputs, tw_error *error)
 {
     tw_pipeline_batch_view *batch = &t->input.repeated[tower];
+    const tw_model *m = t->recipe.model;
     size_t examples = (size_t)t->towers.shares[tower],
-           values = (size_t)(t->recipe.model->height * t->recipe.model->width * t->recipe.model->channels);
+           values = (size_t)m->height * (size_t)m->width * (size_t)m->channels;
     if (!batch->images) {
         tw_status status = tw_pipeline_acquire(t->input.pipeline, tower, batch, error);
         if (status != TW_OK)
@@ -107,6 +126,7 @@ static tw_status open_pipeline(tw_trainer *t, const tw_trainer_options *options,
         .scale = m->scale,
         .offset = m->offset,
         .threads = options->input_threads,
+        .untaken = one_stream || t->input.kind != TW_INPUT_PIPELINE ? NULL : t->input.elsewhere,
         .first_step = t->input.kind == TW_INPUT_PREFETCH ? t->step * t->towers.count : t->step,
     };
     tw_status status = tw_pipeline_create(options->dataset, &wanted, &t->input.pipelines[number], error);

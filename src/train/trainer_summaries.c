@@ -163,7 +163,7 @@ tw_status tw_trainer_step_with_summaries(tw_trainer *t, tw_event_writer *events,
     if (t->asynchronous) {
         TWI_TRY(twi_asynchronous_step(t, result, error));
         TWI_TRY(twi_asynchronous_write_summaries(t, events, result, error));
-        return tw_event_writer_flush(events, error);
+        return events ? tw_event_writer_flush(events, error) : TW_OK;
     }
     TWI_TRY(twi_trainer_take_steps(t, 1, t->fetched.count, result, error));
     TWI_TRY(write_losses(t, events, result, error));

@@ -254,12 +254,14 @@ static bool post_header(carrier *c, int to, const twi_header *header, const void
     memcpy(s->bytes, header, sizeof *header);
     if (behind)
         memcpy(s->bytes + sizeof *header, data, behind);
+    int done = 0;
     bool sent = mpi.calls.Isend(s->bytes, (int)(sizeof *header + behind), mpi.calls.byte, to, HEADERS, c->comm,
                                 &s->request) == MPI_SUCCESS;
-    slot **list = sent ? &c->under_way : &c->spare;
+    bool gone = !sent || (mpi.calls.Test(&s->request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done);
+    slot **list = gone ? &c->spare : &c->under_way;
     s->next = *list;
     *list = s;
-    c->num_under_way += sent;
+    c->num_under_way += !gone;
     return sent;
 }
 
@@ -268,7 +270,7 @@ static bool wait_for_piece(carrier *c, int to, MPI_Request *request)
 {
     int64_t begin = twi_monotonic_ns();
     int done = 0, code = MPI_SUCCESS;
-    for (int times = 0; !atomic_load(&c->x.over); times++) {
+    while (!atomic_load(&c->x.over)) {
         pthread_mutex_lock(&c->lock);
         if (!atomic_load(&c->x.over))
             code = mpi.calls.Test(request, &done, MPI_STATUS_IGNORE);
@@ -278,7 +280,7 @@ static bool wait_for_piece(carrier *c, int to, MPI_Request *request)
         bool moved = c->x.carrier->pump(&c->x);
         twi_exchange_goes_on(&c->x, begin, "room for a message", to);
         if (!moved)
-            twi_exchange_pause(times);
+            twi_exchange_pause(begin);
     }
     return false;
 }
@@ -308,7 +310,7 @@ static bool put(twi_exchange *x, int to, const twi_header *header, const void *d
         pthread_mutex_unlock(&c->large[to]);
         return sent;
     }
-    for (int times = 0;; times++) {
+    while (true) {
         pthread_mutex_lock(&c->lock);
         bool room = c->num_under_way < MOST_SLOTS || !patient;
         bool sent = room && !atomic_load(&x->over) && post_header(c, to, header, data);
@@ -316,7 +318,7 @@ static bool put(twi_exchange *x, int to, const twi_header *header, const void *d
         if (room || !twi_exchange_goes_on(x, begin, "room for a message", to))
             return sent;
         if (!x->carrier->pump(x))
-            twi_exchange_pause(times);
+            twi_exchange_pause(begin);
     }
 }
 
@@ -370,9 +372,9 @@ static tw_status watch_processes(carrier *c, tw_error *error)
 /* With the lock. What an ended process has sent has come, and is taken in first: it may have said that it is done. */
 static void look_at_processes(carrier *c)
 {
-    if (twi_monotonic_ns() - c->looked_ns < LOOK_NS)
+    if (twi_coarse_ns() - c->looked_ns < LOOK_NS)
         return;
-    c->looked_ns = twi_monotonic_ns();
+    c->looked_ns = twi_coarse_ns();
     if (poll(c->processes, (nfds_t)c->x.base.tasks, 0) <= 0)
         return;
     while (take_in(c))
