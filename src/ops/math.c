@@ -284,6 +284,10 @@ const twi_op twi_math_ops[] = {
     {"L2Loss", "t:T", "output:T", "T:" FLOATS, twi_shape_scalar, twi_gradient_l2_loss},
     {"MatMul", "a:T, b:T", "product:T", "transpose_a:bool=false; transpose_b:bool=false; T:" SIGNED, matmul_shape,
      twi_gradient_matmul},
+    {"SparseMatMul", "a:Ta, b:Tb", "product:float",
+     "transpose_a:bool=false; transpose_b:bool=false; a_is_sparse:bool=false; b_is_sparse:bool=false; "
+     "Ta:{float,bfloat16}=float; Tb:{float,bfloat16}=float",
+     matmul_shape, twi_gradient_sparse_matmul},
     {"BatchMatMul", "x:T, y:T", "output:T", "T:" SIGNED "; adj_x:bool=false; adj_y:bool=false", batch_matmul_shape,
      twi_gradient_batch_matmul},
     {"BatchMatMulV2", "x:T, y:T", "output:T", "T:" SIGNED "; adj_x:bool=false; adj_y:bool=false", batch_matmul_shape,

@@ -519,6 +519,21 @@ void twi_gradient_matmul(twi_gradient *g)
                           twi_attr_bool(&g->node->attrs, "transpose_b", false));
 }
 
+static tw_output product_of_floats(tw_graph *graph, tw_output a, tw_output b, bool transpose_a, bool transpose_b)
+{
+    return tw_matmul_transposed(graph, tw_cast(graph, a, TW_FLOAT32), tw_cast(graph, b, TW_FLOAT32), transpose_a,
+                                transpose_b);
+}
+
+/* Of operands that are float or bfloat16, each for itself. */
+void twi_gradient_sparse_matmul(twi_gradient *g)
+{
+    differentiate_product(g, product_of_floats, twi_attr_bool(&g->node->attrs, "transpose_a", false),
+                          twi_attr_bool(&g->node->attrs, "transpose_b", false));
+    for (int i = 0; i < 2; i++)
+        g->dx[i] = tw_cast(G, g->dx[i], tw_output_dtype(X(i)));
+}
+
 void twi_gradient_batch_matmul(twi_gradient *g)
 {
     differentiate_product(g, tw_batch_matmul, twi_attr_bool(&g->node->attrs, "adj_x", false),
