@@ -105,3 +105,75 @@ for a in (tf.float32, tf.bfloat16):
             transpose_b=True, a_is_sparse=True)], {"a": eighths(2, 3), "b": eighths(4, 3)})
 differentiate("grad_product_of_sparse", of(lambda x: raw.SparseMatMul(a=x, b=f32(np.arange(6).reshape(2, 3)), transpose_a=True,
                                                                       a_is_sparse=True)), {"x": eighths(2, 4)})
+
+# ---- tensors as texts; sparse ones in data sets and queues ----
+
+for dtype in (tf.float32, tf.int64, tf.bool, tf.int8):
+    program("text_of_" + dtype.name, lambda: [raw.ParseTensor(serialized=raw.SerializeTensor(tensor=x), out_type=dtype)
+                                              for x in [holder(dtype, [None, 2], "x")]],
+            {"x": eighths(3, 2).astype(dtype.as_numpy_dtype)}, {"x": np.zeros((0, 2), dtype.as_numpy_dtype)})
+program("text_of_text", lambda: [raw.ParseTensor(serialized=raw.SerializeTensor(tensor=x), out_type=tf.string)
+                                 for x in [holder(tf.string, [None], "x")]], {"x": np.array([b"a", b"", b"ccc"], object)})
+program("text_of_tensorflow", lambda: [raw.ParseTensor(serialized=holder(tf.string, [], "s"), out_type=tf.float32)],
+        {"s": np.array(tf.make_tensor_proto(eighths(2, 3)).SerializeToString(), object)},
+        ({"s": np.array(tf.make_tensor_proto(1).SerializeToString(), object)}, "Type mismatch"),
+        ({"s": np.array(b"\xff\xff\xff", object)}, "Could not parse"))
+
+
+def texts():
+    i, v, s = sparse(tf.float32)
+    one, many = (op(sparse_indices=i, sparse_values=v, sparse_shape=s) for op in (raw.SerializeSparse, raw.SerializeManySparse))
+    rows = raw.DeserializeManySparse(serialized_sparse=tf.concat([many, many[:1]], 0), dtype=tf.float32)
+    nested = raw.DeserializeSparse(serialized_sparse=tf.stack([[one, one], [one, one], [one, one]]), dtype=tf.float32)
+    return list(rows) + list(nested) + list(raw.DeserializeSparse(serialized_sparse=one, dtype=tf.float32))
+
+
+program("sparse_texts", texts, fed(tf.float32), fed(tf.float32, at=()), fed(tf.float32, at=AT[2:]))
+program("sparse_texts_of_another_type", lambda: list(raw.DeserializeSparse(
+    serialized_sparse=raw.SerializeSparse(sparse_indices=AT, sparse_values=holder(tf.float32, [4], "v"), sparse_shape=SHAPE),
+    dtype=tf.int32)), ({"v": f32([1, 2, 3, 4])}, "(float) and dtype (int32)"))
+
+
+def numbered():
+    i, v, s = sparse(tf.float32)
+    one = raw.AddSparseToTensorsMap(sparse_indices=i, sparse_values=v, sparse_shape=s, shared_name="one")
+    rows = raw.AddManySparseToTensorsMap(sparse_indices=i, sparse_values=v, sparse_shape=s, shared_name="rows")
+    return list(raw.TakeManySparseFromTensorsMap(sparse_handles=[one], dtype=tf.float32, shared_name="one")) + list(
+        raw.TakeManySparseFromTensorsMap(sparse_handles=rows[::-1], dtype=tf.float32, shared_name="rows"))
+
+
+program("numbered_sparse", numbered, fed(tf.float32), fed(tf.float32, at=AT[2:]), fed(tf.float32))
+program("numbered_sparse_that_is_not_there", lambda: list(raw.TakeManySparseFromTensorsMap(
+    sparse_handles=holder(tf.int64, [1], "n"), dtype=tf.float32)), ({"n": i64([7])}, "Unable to find SparseTensor: 7"))
+
+
+def example(ids, words, x):
+    kinds = {"ids": tf.train.Feature(int64_list=tf.train.Int64List(value=ids)),
+             "a_word": tf.train.Feature(bytes_list=tf.train.BytesList(value=words)),
+             "x": tf.train.Feature(float_list=tf.train.FloatList(value=x))}
+    return tf.train.Example(features=tf.train.Features(feature=kinds)).SerializeToString(deterministic=True)
+
+
+EXAMPLES = np.array([example([1, 2], [b"a"], [0.5, 1]), example([], [b"bb", b"c"], [2, -1]), example([7], [], [0, 0]),
+                     example([3, 4, 5], [b"d"], [1, 1])], object)
+FEATURES = {"ids": tf.VarLenFeature(tf.int64), "a_word": tf.VarLenFeature(tf.string), "x": tf.FixedLenFeature([2], tf.float32),
+            "z": tf.FixedLenFeature([1], tf.int64, default_value=[9])}
+
+
+def elements(data):
+    """Of two features that are sparse and two that are dense; the data set is given once."""
+    f = tf.data.make_one_shot_iterator(data()).get_next()
+    return [t for s in (f["ids"], f["a_word"]) for t in (s.indices, s.values, s.dense_shape)] + [f["x"], f["z"]]
+
+
+texts_of = lambda: tf.data.Dataset.from_tensor_slices(tf.constant(EXAMPLES))
+program("sparse_elements", lambda: elements(lambda: texts_of().map(lambda s: tf.parse_single_example(s, FEATURES))), {}, {}, {})
+program("batches_of_sparse_elements", lambda: elements(
+    lambda: texts_of().map(lambda s: tf.parse_single_example(s, FEATURES)).skip(1).batch(2)), {}, {}, ({}, "End of sequence"))
+program("sparse_batches", lambda: elements(lambda: texts_of().batch(3).map(lambda s: tf.parse_example(s, FEATURES)).map(
+    lambda f: {**f, "x": f["x"] + tf.sparse_reduce_sum(tf.cast(f["ids"], tf.float32))})), {}, {})
+program("parsed_by_the_data_set", lambda: elements(lambda: texts_of().batch(3).apply(
+    tf.data.experimental.parse_example_dataset(FEATURES, 2)).repeat(2)), {}, {}, {}, {}, ({}, "End of sequence"))
+program("parsed_by_the_data_set_without_a_word", lambda: elements(lambda: texts_of().batch(3).apply(
+    tf.data.experimental.parse_example_dataset({**FEATURES, "z": tf.FixedLenFeature([1], tf.int64)}))),
+        ({}, "Feature: z (data type: int64) is required"))

@@ -37,6 +37,7 @@
     X(twi_cpu_parse_text_kernels)                                                                                      \
     X(twi_cpu_sparse_dense_kernels)                                                                                    \
     X(twi_cpu_sparse_kernels)                                                                                          \
+    X(twi_cpu_serialize_kernels)                                                                                       \
     X(twi_cpu_sparse_math_kernels)                                                                                     \
     X(twi_cpu_find_kernels)                                                                                            \
     X(twi_cpu_places_kernels)                                                                                          \
