@@ -177,3 +177,67 @@ program("parsed_by_the_data_set", lambda: elements(lambda: texts_of().batch(3).a
 program("parsed_by_the_data_set_without_a_word", lambda: elements(lambda: texts_of().batch(3).apply(
     tf.data.experimental.parse_example_dataset({**FEATURES, "z": tf.FixedLenFeature([1], tf.int64)}))),
         ({}, "Feature: z (data type: int64) is required"))
+
+# ---- sequences: a context, and lists of features ----
+
+
+def sequence(y, words, steps):
+    """steps: [ids, vector] of each."""
+    s = tf.train.SequenceExample()
+    s.context.feature["y"].int64_list.value.extend(y)
+    if words:
+        s.context.feature["words"].bytes_list.value.extend(words)
+    for ids, vector in steps:
+        s.feature_lists.feature_list["ids"].feature.add().int64_list.value.extend(ids)
+        s.feature_lists.feature_list["vector"].feature.add().float_list.value.extend(vector)
+    return s.SerializeToString(deterministic=True)
+
+
+SEQUENCES = np.array([sequence([3], [b"a", b"bb"], [([1, 2], [0.5, 1]), ([], [2, -1]), ([5], [0, 4])]),
+                      sequence([-1], [], [([7], [1, 1])]), sequence([0], [b"c"], [])], object)
+CONTEXT = {"y": tf.FixedLenFeature([1], tf.int64), "words": tf.VarLenFeature(tf.string),
+           "z": tf.FixedLenFeature([], tf.float32, default_value=0.25)}
+LISTS = {"ids": tf.VarLenFeature(tf.int64), "vector": tf.FixedLenSequenceFeature([2], tf.float32, allow_missing=True)}
+
+
+def flat(parsed):
+    return [t for part in parsed for key in sorted(part) for x in [part[key]]
+            for t in ([x.indices, x.values, x.dense_shape] if isinstance(x, tf.SparseTensor) else [x])]
+
+
+program("sequences", lambda: flat(tf.io.parse_sequence_example(holder(tf.string, [None], "s"), CONTEXT, LISTS)),
+        {"s": SEQUENCES}, {"s": SEQUENCES[:1]}, {"s": SEQUENCES[2:]}, ({"s": np.array([b"\xff"], object)}, "ould not parse"))
+program("a_sequence", lambda: flat(tf.io.parse_single_sequence_example(holder(tf.string, [], "s"), CONTEXT, LISTS)),
+        *[{"s": np.array(s, object)} for s in SEQUENCES])
+required = {"vector": tf.FixedLenSequenceFeature([2], tf.float32)}
+program("a_sequence_without_a_list", lambda: flat(tf.io.parse_single_sequence_example(holder(tf.string, [], "s"), None, required)),
+        {"s": np.array(SEQUENCES[0], object)}, ({"s": np.array(SEQUENCES[2], object)}, "is required but could not be found"))
+program("a_sequence_of_wrong_vectors", lambda: flat(tf.io.parse_single_sequence_example(
+    holder(tf.string, [], "s"), None, {"vector": tf.FixedLenSequenceFeature([3], tf.float32)})),
+        ({"s": np.array(SEQUENCES[0], object)}, "vector"))
+program("sequences_without_a_context", lambda: flat(tf.io.parse_sequence_example(
+    holder(tf.string, [None], "s"), {"missing": tf.FixedLenFeature([1], tf.int64)}, LISTS)), ({"s": SEQUENCES}, "missing"))
+
+
+def old_sequences(single):
+    """As TensorFlow 1 parsed them."""
+    s = holder(tf.string, [] if single else [None], "s")
+    shapes = {"context_dense_shapes": [[1], []], "feature_list_dense_shapes": [[2]], "context_sparse_types": [tf.string],
+              "feature_list_sparse_types": [tf.int64], "feature_list_dense_types": [tf.float32]}
+    defaults = [i64([]), f32(0.25)]
+    if single:
+        made = raw.ParseSingleSequenceExample(
+            serialized=s, feature_list_dense_missing_assumed_empty=["vector"], context_sparse_keys=["words"],
+            context_dense_keys=["y", "z"], feature_list_sparse_keys=["ids"], feature_list_dense_keys=["vector"],
+            context_dense_defaults=defaults, debug_name="", **shapes)
+    else:
+        made = raw.ParseSequenceExample(
+            serialized=s, debug_name=[], context_dense_defaults=defaults, feature_list_dense_missing_assumed_empty=["vector"],
+            context_sparse_keys=["words"], context_dense_keys=["y", "z"], feature_list_sparse_keys=["ids"],
+            feature_list_dense_keys=["vector"], Ncontext_sparse=1, Ncontext_dense=2, Nfeature_list_sparse=1,
+            Nfeature_list_dense=1, **shapes)
+    return [t for part in made for t in part]
+
+
+program("old_sequences", lambda: old_sequences(False), {"s": SEQUENCES}, {"s": SEQUENCES[1:2]})
+program("an_old_sequence", lambda: old_sequences(True), *[{"s": np.array(s, object)} for s in SEQUENCES])

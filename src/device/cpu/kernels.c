@@ -34,6 +34,7 @@
     X(twi_cpu_segment_kernels)                                                                                         \
     X(twi_cpu_boxes_kernels)                                                                                           \
     X(twi_cpu_parse_example_kernels)                                                                                   \
+    X(twi_cpu_parse_sequence_kernels)                                                                                  \
     X(twi_cpu_parse_text_kernels)                                                                                      \
     X(twi_cpu_sparse_dense_kernels)                                                                                    \
     X(twi_cpu_sparse_kernels)                                                                                          \
