@@ -22,7 +22,8 @@ twi_gradient_rule twi_gradient_add_n, twi_gradient_sum, twi_gradient_mean, twi_g
     twi_gradient_l2_loss;
 /* arrays */
 twi_gradient_rule twi_gradient_identity, twi_gradient_prevent, twi_gradient_reshape, twi_gradient_fill,
-    twi_gradient_broadcast_to, twi_gradient_strided_slice, twi_gradient_strided_slice_grad, twi_gradient_slice,
+    twi_gradient_broadcast_to, twi_gradient_strided_slice, twi_gradient_strided_slice_grad,
+    twi_gradient_strided_slice_update, twi_gradient_slice,
     twi_gradient_concat, twi_gradient_split, twi_gradient_split_v, twi_gradient_pack, twi_gradient_unpack,
     twi_gradient_tile, twi_gradient_transpose, twi_gradient_pad, twi_gradient_mirror_pad, twi_gradient_mirror_pad_grad,
     twi_gradient_reverse, twi_gradient_gather, twi_gradient_gather_nd, twi_gradient_scatter_nd,

@@ -241,3 +241,27 @@ def old_sequences(single):
 
 program("old_sequences", lambda: old_sequences(False), {"s": SEQUENCES}, {"s": SEQUENCES[1:2]})
 program("an_old_sequence", lambda: old_sequences(True), *[{"s": np.array(s, object)} for s in SEQUENCES])
+
+# ---- parts of variables and of tensors replaced ----
+
+for resource in (False, True):
+    def parts_of_variables():
+        v = tf.Variable(f32(np.arange(12).reshape(3, 4)), use_resource=resource)
+        x = holder(tf.float32, [2], "x")
+        fetched = []
+        for change in (lambda: v[1, 1:3].assign(x), lambda: v[:2, ::-3].assign([x, x + 1]), lambda: v[..., 2].assign([x[0], 0, 9])):
+            with tf.control_dependencies(fetched):
+                with tf.control_dependencies([change()]):
+                    fetched.append(v.read_value() * 1)
+        return fetched
+    program("part_of_a_%s" % ("resource" if resource else "reference"), parts_of_variables, {"x": f32([7, -1])},
+            {"x": f32([0, 3])}, init=True)
+program("part_of_a_variable_of_another_shape", lambda: [tf.Variable(f32([1, 2, 3]), use_resource=True)[:2].assign(
+    holder(tf.float32, [None], "x"))], ({"x": f32([1, 2, 3])}, "shape"), init=True)
+program("part_of_a_tensor", lambda: [raw.TensorStridedSliceUpdate(
+    input=x, begin=[1, 0], end=[3, 4], strides=[1, 2], value=x[:2, :2] * 2) for x in [holder(tf.float32, [None, 4], "x")]],
+        {"x": eighths(3, 4)}, {"x": eighths(5, 4)})
+for i in range(2):
+    differentiate("grad_part_of_a_tensor_%d" % i, of(lambda x: raw.TensorStridedSliceUpdate(
+        input=[x, f32(np.ones((3, 4)))][i], begin=[1, 0], end=[3, 4], strides=[1, 2], value=[f32([[1, 2], [3, 4]]), x[:2, :2]][i])),
+                  {"x": eighths(3, 4)})
