@@ -45,7 +45,7 @@ def reseed(seed):
 
 
 def tensor_text(value):
-    value = np.asarray(value)
+    value = np.asarray(value, object if isinstance(value, bytes) else None)  # else zeros at the end are lost
     name = "string" if value.dtype.kind in "SO" else NAMES.get(value.dtype.name, value.dtype.name)
     dims = ",".join(str(d) for d in value.shape) or "scalar"
     return " ".join([name, dims] + [number(x) for x in value.ravel()])

@@ -265,3 +265,31 @@ for i in range(2):
     differentiate("grad_part_of_a_tensor_%d" % i, of(lambda x: raw.TensorStridedSliceUpdate(
         input=[x, f32(np.ones((3, 4)))][i], begin=[1, 0], end=[3, 4], strides=[1, 2], value=[f32([[1, 2], [3, 4]]), x[:2, :2]][i])),
                   {"x": eighths(3, 4)})
+
+# ---- texts of many values, and of whole tensors ----
+
+for dtype, values in ((tf.float64, np.array([[0.1, 1 / 3, 1e10], [-0.0, 123456.7, 2.5]])),
+                      (tf.float32, f32([[0.1, 1 / 3, 1e20], [-0.0, 123456789, 2.5], [1, 1e-7, np.inf], [np.nan, 1, 2]])),
+                      (tf.int64, i64([[1, -2, 3], [2 ** 60, 0, 7], [4, 5, 6], [7, 8, 9]])),
+                      (tf.bool, np.array([[True, False, True]] * 4))):
+    program("sentence_of_" + dtype.name, lambda: [raw.StringFormat(inputs=[x, x[:, 0], x[0, 0]], template="a {} b {}{} c", placeholder="{}",
+                                                                   summarize=n) for x in [holder(dtype, [None, 3], "x")]
+                                                  for n in (-1, 1, 3)], {"x": values}, {"x": values[:2]}, {"x": values[:1]})
+program("sentence_of_text", lambda: [raw.StringFormat(inputs=[x, x[0]], template="%s|%s", summarize=2)
+                                     for x in [holder(tf.string, [None], "x")]],
+        {"x": np.array([b"a", b'q"uote\'s', b"line\n\ttab\\ \x01\xc3\xa9", b"", b"e"], object)})
+program("sentence_of_cubes", lambda: [raw.StringFormat(inputs=[holder(tf.int32, None, "x")], template="%s", summarize=1)],
+        {"x": np.arange(27, dtype=np.int32).reshape(3, 3, 3)}, {"x": i32(5)}, {"x": np.zeros((2, 0), np.int32)})
+LETTERS = np.array([[[b"a", b"b", b""], [b"c", b"d", b"ee"]], [[b"f", b"g", b"h"], [b"i", b"j", b"k"]]], object)
+for axes in ([0], [-1], [1, 0], [0, 2], [2, 1, 0], []):
+    program("joined_" + "_".join(map(str, axes)).replace("-", "n"), lambda: [
+        raw.ReduceJoin(inputs=x, reduction_indices=i32(axes), keep_dims=keep, separator=gap)
+        for x in [holder(tf.string, [2, 2, 3], "x")] for keep, gap in ((False, ""), (True, ", "))], {"x": LETTERS})
+program("joined_twice", lambda: [raw.ReduceJoin(inputs=holder(tf.string, [2, 2, 3], "x"), reduction_indices=holder(tf.int32, [2], "a"))],
+        ({"x": LETTERS, "a": i32([1, 1])}, "Duplicate reduction dimension 1"))
+ABOUT = tf.SummaryMetadata(plugin_data=tf.SummaryMetadata.PluginData(plugin_name="text")).SerializeToString()
+for dtype in (tf.float32, tf.int64, tf.string):
+    program("summary_of_" + dtype.name, lambda: [raw.MergeSummary(inputs=[
+        raw.TensorSummaryV2(tag="a/tag", tensor=x, serialized_summary_metadata=ABOUT), raw.TensorSummary(tensor=x, name="named")])
+        for x in [holder(dtype, [None], "x")]],
+            {"x": np.array([b"some", b"text"], object) if dtype == tf.string else i64([1, 2, 300]).astype(dtype.as_numpy_dtype)})

@@ -85,6 +85,7 @@
     X(twi_cpu_reader_kernels)                                                                                          \
     X(twi_cpu_saver_kernels)                                                                                           \
     X(twi_cpu_text_kernels)                                                                                            \
+    X(twi_cpu_text_joined_kernels)                                                                                     \
     X(twi_cpu_image_kernels)                                                                                           \
     X(twi_cpu_picture_kernels)                                                                                         \
     X(twi_cpu_color_kernels)                                                                                           \
