@@ -293,3 +293,23 @@ for dtype in (tf.float32, tf.int64, tf.string):
         raw.TensorSummaryV2(tag="a/tag", tensor=x, serialized_summary_metadata=ABOUT), raw.TensorSummary(tensor=x, name="named")])
         for x in [holder(dtype, [None], "x")]],
             {"x": np.array([b"some", b"text"], object) if dtype == tf.string else i64([1, 2, 300]).astype(dtype.as_numpy_dtype)})
+
+# ---- sets along the last axis ----
+
+for dtype, kinds in ((tf.int64, i64([5, 1, -3, 7])), (tf.int8, np.int8([5, 1, -3, 7])),
+                     (tf.string, np.array([b"bb", b"a", b"", b"b"], object))):
+    def operations():
+        a, b = holder(dtype, [None, None], "x"), holder(dtype, [None, None], "y")
+        i, v, s = sparse(dtype)
+        found = []
+        for how in ("a-b", "b-a", "intersection", "union"):
+            found += raw.DenseToDenseSetOperation(set1=a, set2=b, set_operation=how)
+            found += raw.DenseToSparseSetOperation(set1=a, set2_indices=i, set2_values=v, set2_shape=s, set_operation=how)
+            found += raw.SparseToSparseSetOperation(set1_indices=AT[:3], set1_values=kinds[[0, 0, 2]], set1_shape=SHAPE,
+                                                    set2_indices=i, set2_values=v, set2_shape=s, set_operation=how)
+        return found + [raw.SetSize(set_indices=i, set_values=v, set_shape=s)]
+    some = {"x": kinds[[[0, 0, 1], [2, 3, 3], [1, 1, 1]]], "y": kinds[[[1, 2], [3, 2], [0, 2]]], "i": AT, "v": kinds[[1, 1, 2, 0]],
+            "s": SHAPE}
+    program("sets_of_" + dtype.name, operations, some, {**some, "i": AT[:1], "v": kinds[:1]},
+            {**some, "i": i64(np.zeros((0, 2))), "v": kinds[:0]}, ({**some, "i": AT[::-1]}, "out of"),
+            ({**some, "x": some["x"][:2]}, "group"))
