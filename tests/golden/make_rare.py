@@ -313,3 +313,29 @@ for dtype, kinds in ((tf.int64, i64([5, 1, -3, 7])), (tf.int8, np.int8([5, 1, -3
     program("sets_of_" + dtype.name, operations, some, {**some, "i": AT[:1], "v": kinds[:1]},
             {**some, "i": i64(np.zeros((0, 2))), "v": kinds[:0]}, ({**some, "i": AT[::-1]}, "out of"),
             ({**some, "x": some["x"][:2]}, "group"))
+
+# ---- numbers that are drawn until they fit; functions of the beta and Bessel families ----
+
+ALPHAS = f32([[0.1, 1, 0.9], [2.5, 30, 1000]])
+for dtype in (tf.float32, tf.float64, tf.float16):
+    program("gamma_samples_" + dtype.name, lambda: [raw.RandomGamma(shape=[5, 4], alpha=holder(dtype, None, "a"), seed=3, seed2=7)],
+            *[{"a": a.astype(dtype.as_numpy_dtype)} for a in (ALPHAS, ALPHAS[1, 0], ALPHAS[:, :0], ALPHAS)])
+for rate in (tf.float64, tf.int32, tf.float32):
+    for dtype in (tf.int64, tf.float32, tf.int32):
+        program("poisson_samples_%s_%s" % (rate.name, dtype.name), lambda: [
+            raw.RandomPoissonV2(shape=[7], rate=holder(rate, None, "a"), seed=3, seed2=7, dtype=dtype)],
+                *[{"a": np.array(a).astype(rate.as_numpy_dtype)} for a in ([[0, 1], [9.5, 10], [33, 12345]], 4, [])])
+differentiate("grad_gamma_samples", of(lambda x: raw.RandomGamma(shape=[3], alpha=x, seed=3, seed2=7), 1), {"x": f32([0.5, 2, 7])})
+program("gamma_samples_by_alpha", lambda: [raw.RandomGammaGrad(alpha=holder(tf.float64, [None], "a"), sample=[[0.1], [1.0], [4.0]])],
+        {"a": np.array([0.2, 1, 3.5, 9])})
+PARTS = np.array([0.0, 0.03, 0.5, 0.9, 1])
+for dtype in (tf.float32, tf.float64):
+    program("beta_" + dtype.name, lambda: [raw.Betainc(a=tf.constant(0.5, dtype), b=tf.constant(2.5, dtype),
+                                                       x=holder(dtype, [5], "p"))], {"p": PARTS.astype(dtype.as_numpy_dtype)})
+program("beta_of_all", lambda: [raw.Betainc(a=holder(tf.float64, [5], "a"), b=holder(tf.float64, [5], "b"), x=PARTS)],
+        {"a": np.array([1, 0.2, 30, 4, 2.0]), "b": np.array([3, 10, 28, 0.3, 2.0])}, {"a": np.array([1, -1, 5, 400, 2.0]), "b": np.array([3, 1, 0.1, 50, 0])})
+differentiate("grad_beta", of(lambda x: raw.Betainc(a=f32([0.5, 2, 8]), b=f32(1.5), x=x), 1), {"x": f32([0.1, 0.5, 0.75])})
+for op in (raw.BesselI0e, raw.BesselI1e):
+    name = "bessel_%d" % (op is raw.BesselI1e)
+    program(name, lambda: [op(x=holder(tf.float64, [None], "x"))], {"x": np.array([0, 0.1, -3, 8, 29, 31, -400, 1e5])})
+    differentiate("grad_" + name, of(lambda x: op(x=x), 1), {"x": f32([0, 0.25, -3, 9])})
