@@ -912,6 +912,23 @@ static tw_status top_k_shape(twi_inference *c)
     return TW_OK;
 }
 
+/* Along the first axis, of which each has one. */
+static tw_status parallel_concat_shape(twi_inference *c)
+{
+    tw_shape shape = c->inputs[0];
+    for (int i = 1; i < c->num_inputs; i++) {
+        tw_status status = twi_merge_shapes(shape, c->inputs[i], &shape, c->error);
+        if (status != TW_OK)
+            return status;
+    }
+    if (shape.rank == 0 || (shape.rank > 0 && shape.dims[0] > 1))
+        return FAIL(c, "All input shapes must be fully defined and start with 1");
+    if (shape.rank > 0)
+        shape.dims[0] = c->num_inputs;
+    c->outputs[0] = shape;
+    return TW_OK;
+}
+
 /* What is known of the input and of the attribute; in a plan the input's shape is whole. */
 static tw_status ensured_shape(twi_inference *c)
 {
@@ -1080,6 +1097,8 @@ const twi_op twi_array_ops[] = {
      twi_gradient_diag_part},
     {"TopKV2", "input:T, k:int32", "values:T, indices:int32", "sorted:bool=true; T:" NUMBERS, top_k_shape,
      twi_gradient_top_k},
+    {"ParallelConcat", "values:N*T", "output:T", "N:int; T:type; shape:shape", parallel_concat_shape, NULL},
+    {"GuaranteeConst", "input:T", "output:T", "T:type", twi_shape_same, twi_gradient_identity, TWI_PASSES},
     {0},
 };
 

@@ -18,7 +18,7 @@ twi_gradient_rule twi_gradient_sqrt_grad, twi_gradient_rsqrt_grad, twi_gradient_
     twi_gradient_sigmoid_grad, twi_gradient_tanh_grad;
 /* reductions and products */
 twi_gradient_rule twi_gradient_add_n, twi_gradient_sum, twi_gradient_mean, twi_gradient_prod, twi_gradient_extremum,
-    twi_gradient_cumsum, twi_gradient_cumprod, twi_gradient_matmul, twi_gradient_sparse_matmul, twi_gradient_batch_matmul,
+    twi_gradient_cumsum, twi_gradient_cumprod, twi_gradient_cumulative_logsumexp, twi_gradient_euclidean_norm, twi_gradient_matmul, twi_gradient_sparse_matmul, twi_gradient_batch_matmul,
     twi_gradient_l2_loss;
 /* arrays */
 twi_gradient_rule twi_gradient_identity, twi_gradient_prevent, twi_gradient_reshape, twi_gradient_fill,

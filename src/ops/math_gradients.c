@@ -5,6 +5,8 @@
 #include "ops/gradients.h"
 #include "tensor/tensor.h"
 
+#include <math.h>
+
 #include <tower/ops.h>
 
 /* In every rule: the node's inputs, its output and the gradient that flows in. */
@@ -466,6 +468,32 @@ void twi_gradient_extremum(twi_gradient *g)
     tw_output is_extremum = tw_cast(G, tw_equal(G, y, X(0)), tw_output_dtype(DY));
     tw_output count = twi_build(G, "Sum", TWI_INPUTS(is_extremum, X(1)), TWI_NO_ATTRS);
     g->dx[0] = tw_mul(G, tw_div(G, is_extremum, tw_reshape_to(G, count, r.kept_tensor)), dy);
+}
+
+/* dx = x dy / y; where y is 0 it is NaN, as in TensorFlow. */
+void twi_gradient_euclidean_norm(twi_gradient *g)
+{
+    reduced r = reduction_of(g);
+    tw_output y = tw_reshape_to(G, Y, r.kept_tensor), dy = tw_reshape_to(G, DY, r.kept_tensor);
+    g->dx[0] = tw_div(G, X(0), tw_div(G, y, dy));
+}
+
+/* e^(the running logarithm of the sum of those of dy, less y, from the other side, plus x), of what of dy is positive. */
+static tw_output logsumexp_back(twi_gradient *g, tw_output dy)
+{
+    bool exclusive = twi_attr_bool(&g->node->attrs, "exclusive", false);
+    bool reverse = twi_attr_bool(&g->node->attrs, "reverse", false);
+    tw_output zero = tw_scalar_of(G, tw_output_dtype(dy), 0), is_more = tw_greater(G, dy, zero);
+    tw_output nothing = tw_mul(G, tw_ones_like(G, dy), tw_scalar_of(G, tw_output_dtype(dy), -INFINITY));
+    tw_output logs = tw_select(G, is_more, tw_log(G, tw_select(G, is_more, dy, tw_ones_like(G, dy))), nothing);
+    tw_output sums = twi_build(G, "CumulativeLogsumexp", TWI_INPUTS(tw_sub(G, logs, Y), X(1)),
+                               TWI_ATTRS(tw_attr_bool("exclusive", exclusive), tw_attr_bool("reverse", !reverse)));
+    return tw_exp(G, tw_add(G, sums, X(0)));
+}
+
+void twi_gradient_cumulative_logsumexp(twi_gradient *g)
+{
+    g->dx[0] = tw_sub(G, logsumexp_back(g, DY), logsumexp_back(g, tw_neg(G, DY)));
 }
 
 static tw_output scan_back(twi_gradient *g, tw_output values)

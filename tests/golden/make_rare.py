@@ -339,3 +339,48 @@ for op in (raw.BesselI0e, raw.BesselI1e):
     name = "bessel_%d" % (op is raw.BesselI1e)
     program(name, lambda: [op(x=holder(tf.float64, [None], "x"))], {"x": np.array([0, 0.1, -3, 8, 29, 31, -400, 1e5])})
     differentiate("grad_" + name, of(lambda x: op(x=x), 1), {"x": f32([0, 0.25, -3, 9])})
+
+# ---- products, norms and running sums of few programs; integers that floats become and are floats again ----
+
+for dtype in (tf.float32, tf.float64, tf.int32):
+    program("cross_" + dtype.name, lambda: [raw.Cross(a=holder(dtype, [None, 3], "a"), b=holder(dtype, [None, 3], "b"))],
+            {"a": (8 * eighths(2, 3)).astype(dtype.as_numpy_dtype), "b": (8 * eighths(2, 3)).astype(dtype.as_numpy_dtype)})
+program("cross_of_four", lambda: [raw.Cross(a=holder(tf.float32, None, "a"), b=holder(tf.float32, None, "b"))],
+        ({"a": eighths(2, 4), "b": eighths(2, 4)}, "3"))
+for i in range(2):
+    differentiate("grad_cross_%d" % i, of(lambda x: raw.Cross(**dict(zip(["ab", "ba"][i], (x, f32([[1, -2, 3], [0.5, 4, 1]])))))),
+                  {"x": eighths(2, 3)})
+for dtype in (tf.float32, tf.float64):
+    program("norm_" + dtype.name, lambda: [raw.EuclideanNorm(input=x, axis=axes, keep_dims=keep)
+                                           for x in [holder(dtype, [None, 3, 2], "x")]
+                                           for axes in (0, [1], [0, 2], [-1, 1, 0], []) for keep in (False, True)],
+            {"x": eighths(2, 3, 2).astype(dtype.as_numpy_dtype)}, {"x": np.zeros((0, 3, 2), dtype.as_numpy_dtype)})
+    program("running_logsumexp_" + dtype.name, lambda: [
+        raw.CumulativeLogsumexp(x=x, axis=axis, exclusive=exclusive, reverse=reverse) for x in [holder(dtype, [None, 3], "x")]
+        for axis in (0, -1) for exclusive in (False, True) for reverse in (False, True)],
+            {"x": eighths(4, 3).astype(dtype.as_numpy_dtype)}, {"x": np.array([[-np.inf, 1, 1000], [-np.inf, 2, -1000], [0, 3, np.inf]]).astype(dtype.as_numpy_dtype)})
+for axes in (0, [0, 1]):
+    differentiate("grad_norm_%d" % (axes != 0), of(lambda x: raw.EuclideanNorm(input=x, axis=axes)), {"x": eighths(3, 2) + f32(3)})
+for exclusive in (False, True):
+    for reverse in (False, True):
+        differentiate("grad_running_logsumexp_%d_%d" % (exclusive, reverse), of(lambda x: tf.maximum(raw.CumulativeLogsumexp(
+            x=x, axis=0, exclusive=exclusive, reverse=reverse), -9)), {"x": eighths(4, 2)})
+program("parallel_concat", lambda: [tf.parallel_stack([x[0], x[1]]) for x in [holder(tf.float32, [2, 3], "x")]], {"x": eighths(2, 3)})
+program("guaranteed", lambda: [tf.guarantee_const(holder(tf.float32, [2], "x") + 1)], {"x": eighths(2)})
+
+for dtype in (tf.float32, tf.float64):
+    def round_trips():
+        x = holder(dtype, [2, 3, 4], "x")
+        low, high = tf.constant(-1.5, dtype), tf.constant(0.75, dtype)
+        made = [raw.QuantizeAndDequantizeV2(input=x, input_min=low, input_max=high, signed_input=signed, num_bits=bits, range_given=given,
+                                            round_mode=mode, narrow_range=narrow)
+                for signed, bits, given, mode, narrow in (
+                    (True, 8, False, "HALF_TO_EVEN", False), (True, 3, True, "HALF_UP", False), (False, 4, True, "HALF_TO_EVEN", False),
+                    (True, 4, True, "HALF_TO_EVEN", True), (False, 2, False, "HALF_UP", False), (True, 16, False, "HALF_UP", True))]
+        made += [raw.QuantizeAndDequantizeV3(input=x, input_min=low, input_max=high, num_bits=bits, range_given=given)
+                 for bits, given in ((5, True), (3, False))]
+        return made
+    program("round_trips_" + dtype.name, round_trips, *[{"x": x.astype(dtype.as_numpy_dtype)} for x in (
+        eighths(2, 3, 4), np.zeros((2, 3, 4)), np.abs(eighths(2, 3, 4)), -np.abs(eighths(2, 3, 4)))])
+differentiate("grad_round_trip", of(lambda x: raw.QuantizeAndDequantizeV2(
+    input=x, input_min=-1.0, input_max=1.0, num_bits=4, range_given=True)), {"x": eighths(2, 3)})

@@ -56,6 +56,8 @@
     X(twi_cpu_pool_kernels)                                                                                            \
     X(twi_cpu_volume_kernels)                                                                                          \
     X(twi_cpu_normalization_kernels)                                                                                   \
+    X(twi_cpu_round_trip_kernels)                                                                                      \
+    X(twi_cpu_cross_product_kernels)                                                                                   \
     X(twi_cpu_quantize_kernels)                                                                                        \
     X(twi_cpu_batch_norm_kernels)                                                                                      \
     X(twi_cpu_pool_lrn_kernels)                                                                                        \

@@ -267,6 +267,11 @@ static tw_status run_concat(const twi_run *r)
     return status == TW_OK ? join(r, 1, r->num_inputs - 1, axis, false) : status;
 }
 
+static tw_status run_parallel_concat(const twi_run *r)
+{
+    return join(r, 0, r->num_inputs, 0, false);
+}
+
 static tw_status run_split(const twi_run *r)
 {
     int axis;
@@ -321,6 +326,7 @@ const twi_kernel twi_cpu_slice_kernels[] = {
     {"TensorStridedSliceUpdate", "plain", TWI_MOVED_TYPES, prepare_update, run_update, twi_free},
     {"ConcatV2", "plain", TWI_MOVED_TYPES, NULL, run_concat_v2},
     {"Concat", "plain", TWI_MOVED_TYPES, NULL, run_concat},
+    {"ParallelConcat", "plain", TWI_MOVED_TYPES, NULL, run_parallel_concat},
     {"Split", "plain", TWI_MOVED_TYPES, NULL, run_split},
     {"SplitV", "plain", TWI_MOVED_TYPES, NULL, run_split_v},
     {"Pack", "plain", TWI_MOVED_TYPES, prepare_pack, run_pack},
