@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes rare.txt: ops that few programs have, in small programs exported and run by TensorFlow, for tests/test_shapes.c."""
-from graph_cases import begin, differentiate, eighths, holder, np, of, once_more, program, raw, reseed, tf
+from graph_cases import begin, differentiate, eighths, holder, np, of, once_more, program, random, raw, reseed, tf
 from op_cases import f32, f64, i32, i64
 
 begin("rare.txt", __file__, 101)
@@ -384,3 +384,33 @@ for dtype in (tf.float32, tf.float64):
         eighths(2, 3, 4), np.zeros((2, 3, 4)), np.abs(eighths(2, 3, 4)), -np.abs(eighths(2, 3, 4)))])
 differentiate("grad_round_trip", of(lambda x: raw.QuantizeAndDequantizeV2(
     input=x, input_min=-1.0, input_max=1.0, num_bits=4, range_given=True)), {"x": eighths(2, 3)})
+
+# ---- pictures ----
+
+noise = random.integers(0, 256, (12, 10, 3)).astype(np.uint8)
+with tf.Session(graph=tf.Graph()) as session:
+    JPEG, GREY_JPEG = (session.run(tf.image.encode_jpeg(tf.constant(x), quality=90)) for x in (noise, noise[:, :, :1]))
+for window in ([0, 0, 12, 10], [1, 2, 5, 6], [11, 9, 1, 1], [3, 5, 8, 3]):
+    program("window_of_a_jpeg_" + "_".join(map(str, window)), lambda: [
+        tf.image.decode_and_crop_jpeg(holder(tf.string, [], "f"), window, channels=channels) for channels in (0,)],
+            {"f": np.array(JPEG, object)}, {"f": np.array(GREY_JPEG, object)})
+program("window_beside_a_jpeg", lambda: [tf.image.decode_and_crop_jpeg(holder(tf.string, [], "f"), [5, 5, 8, 3])],
+        ({"f": np.array(JPEG, object)}, "rop window"))
+
+
+def bmp(pixels, down=False):
+    """As files have it: rows from below, of a multiple of 4 bytes, blue first."""
+    height, width, channels = pixels.shape
+    rows = pixels if down else pixels[::-1]
+    rows = rows[..., [2, 1, 0, 3][:channels]] if channels > 1 else rows
+    lines = [r.tobytes() + b"\0" * (-r.size % 4) for r in rows]
+    number = lambda x, size: int(x).to_bytes(size, "little", signed=True)
+    head = number(40, 4) + number(width, 4) + number(-height if down else height, 4) + number(1, 2) + number(8 * channels, 2)
+    return np.array(b"BM" + number(0, 4) + number(0, 4) + number(54, 4) + head.ljust(40, b"\0") + b"".join(lines), object)
+
+
+BMPS = [bmp(noise), bmp(noise[:3, :2], True), bmp(noise[:, :, :1]), bmp(np.concatenate([noise, noise[..., :1]], -1))]
+program("bmps", lambda: [tf.image.decode_bmp(holder(tf.string, [], "f"))], *[{"f": b} for b in BMPS],
+        ({"f": np.array(b"BM", object)}, "ncomplete bmp content"))
+program("images_that_are_bmps", lambda: [raw.DecodeImage(contents=holder(tf.string, [], "f"))],
+        *[{"f": b} for b in BMPS])
