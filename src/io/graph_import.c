@@ -43,6 +43,7 @@ typedef struct item {
     char *name;     /* with the prefix */
     char *device;   /* canonical */
     const twi_op *op;
+    bool goes_on;     /* into a loop's next round, by the op that the file names, even if it cannot be built */
     const char *why;  /* it cannot be built; NULL: it can */
     twi_attr *attrs;
     int num_attrs;
@@ -177,8 +178,7 @@ static bool is(const item *item, unsigned trait)
 static bool goes_back(const importer *m, const item *item, size_t input)
 {
     const struct item *from = &m->items[item->inputs[input].node];
-    return is(item, TWI_MERGE) && input == 1 && item->inputs[input].index >= 0 && from->op &&
-           twi_op_is(from->op, TWI_NEXT | TWI_UNKNOWN);
+    return is(item, TWI_MERGE) && input == 1 && item->inputs[input].index >= 0 && from->goes_on;
 }
 
 /* The k-th of those that come before: -1: none; -2: there are no more. Numbers from m->count on are loops as wholes: an Exit
@@ -605,6 +605,7 @@ static tw_status read_node(importer *m, item *item)
     char text[256];
     twi_device_name device;
     item->op = find_op(def->op);
+    item->goes_on = item->op && twi_op_is(item->op, TWI_NEXT);
     if (!item->op || item->op->flags & TWI_REWRITTEN) {
         snprintf(text, sizeof text, "Op type not registered '%.100s' in this library", def->op);
         tw_status status = give_up(m, item, text);
