@@ -414,3 +414,32 @@ program("bmps", lambda: [tf.image.decode_bmp(holder(tf.string, [], "f"))], *[{"f
         ({"f": np.array(b"BM", object)}, "ncomplete bmp content"))
 program("images_that_are_bmps", lambda: [raw.DecodeImage(contents=holder(tf.string, [], "f"))],
         *[{"f": b} for b in BMPS])
+
+# ---- sound ----
+
+audio = tf.audio
+
+
+def wav(samples, rate=16000):
+    """As files have it, with a piece that nobody reads."""
+    channels, bytes_of = samples.shape[1], lambda *numbers: b"".join(n.to_bytes(size, "little") for n, size in numbers)
+    head = b"fmt " + bytes_of((16, 4), (1, 2), (channels, 2), (rate, 4), (2 * rate * channels, 4), (2 * channels, 2), (16, 2))
+    rest = b"LIST\2\0\0\0ab" + b"data" + np.array([2 * samples.size], "<i4").tobytes() + samples.astype("<i2").tobytes()
+    return np.array(b"RIFF\0\0\0\0WAVE" + head + rest, object)
+
+
+noise = random.integers(-30000, 30000, (40, 2))
+program("wav", lambda: [t for f in [holder(tf.string, [], "f")] for channels, samples in ((-1, -1), (1, 30), (3, 50))
+                        for t in audio.decode_wav(f, desired_channels=channels, desired_samples=samples)],
+        {"f": wav(noise)}, {"f": wav(noise[:, :1], 8000)}, ({"f": np.array(b"RIFF", object)}, "RIFF"))
+for squared in (False, True):
+    program("spectrogram_%d" % squared, lambda: [raw.AudioSpectrogram(input=holder(tf.float32, [None, 2], "x"), window_size=window,
+                                                                       stride=stride, magnitude_squared=squared)
+                                                 for window, stride in ((8, 4),)], {"x": eighths(30, 2)}, {"x": eighths(7, 2)})
+program("spectrogram_of_odd_windows", lambda: [raw.AudioSpectrogram(input=holder(tf.float32, [None, 1], "x"), window_size=11,
+                                                                    stride=3)], {"x": eighths(40, 1)})
+program("mfcc", lambda: [m for s in [tf.abs(holder(tf.float32, [1, None, 129], "x"))] for m in (
+    raw.Mfcc(spectrogram=s, sample_rate=16000), raw.Mfcc(
+        spectrogram=s, sample_rate=11025, upper_frequency_limit=5000, lower_frequency_limit=100, filterbank_channel_count=6,
+        dct_coefficient_count=5))],
+        {"x": eighths(1, 2, 129)}, {"x": np.zeros((1, 1, 129), np.float32)})
