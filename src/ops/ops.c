@@ -18,6 +18,7 @@
     X(twi_sparse_ops)                                                                                                  \
     X(twi_serialize_ops)                                                                                               \
     X(twi_sets_ops)                                                                                                    \
+    X(twi_warp_ops)                                                                                                    \
     X(twi_sound_ops)                                                                                                   \
     X(twi_find_ops)                                                                                                    \
     X(twi_places_ops)                                                                                                  \

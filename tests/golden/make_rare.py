@@ -443,3 +443,21 @@ program("mfcc", lambda: [m for s in [tf.abs(holder(tf.float32, [1, None, 129], "
         spectrogram=s, sample_rate=11025, upper_frequency_limit=5000, lower_frequency_limit=100, filterbank_channel_count=6,
         dct_coefficient_count=5))],
         {"x": eighths(1, 2, 129)}, {"x": np.zeros((1, 1, 129), np.float32)})
+
+# ---- images through projective transforms ----
+
+TURNS = f32([[0.8, -0.6, 1.5, 0.6, 0.8, -0.5, 0, 0], [1.2, 0.1, -1, 0, 0.9, 0.25, 0.02, -0.01]])
+for dtype in (tf.float32, tf.float64, tf.uint8, tf.int64):
+    program("warped_" + dtype.name, lambda: [raw.ImageProjectiveTransformV2(
+        images=x, transforms=t, output_shape=size, interpolation=how, fill_mode=fill)
+        for x in [holder(dtype, [2, 5, 6, 2], "x")] for t in (TURNS, TURNS[1:]) for size in ([5, 6], [3, 8])
+        for how in ("NEAREST", "BILINEAR") for fill in ("CONSTANT", "NEAREST")],
+            {"x": (np.abs(eighths(2, 5, 6, 2)) * 16).astype(dtype.as_numpy_dtype)})
+for fill in ("REFLECT", "WRAP"):
+    program("warped_by_" + fill.lower(), lambda: [raw.ImageProjectiveTransformV2(
+        images=x, transforms=[[1.0, 0, shift, 0, 1, 2 * shift, 0, 0]], output_shape=[4, 7], interpolation="BILINEAR",
+        fill_mode=fill) for x in [holder(tf.float32, [1, 5, 6, 1], "x")] for shift in (-1.25, 3.5, -20.25, 17.0)],
+            {"x": eighths(1, 5, 6, 1)})
+for size in ([5, 6], [3, 4]):
+    differentiate("grad_warped_%d" % size[0], of(lambda x: raw.ImageProjectiveTransformV2(
+        images=x, transforms=TURNS, output_shape=size, interpolation="BILINEAR"), 4), {"x": eighths(2, 5, 6, 1)})

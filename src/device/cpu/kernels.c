@@ -40,6 +40,7 @@
     X(twi_cpu_sparse_kernels)                                                                                          \
     X(twi_cpu_serialize_kernels)                                                                                       \
     X(twi_cpu_sets_kernels)                                                                                            \
+    X(twi_cpu_warp_kernels)                                                                                            \
     X(twi_cpu_sound_kernels)                                                                                           \
     X(twi_cpu_sparse_math_kernels)                                                                                     \
     X(twi_cpu_find_kernels)                                                                                            \
