@@ -461,3 +461,20 @@ for fill in ("REFLECT", "WRAP"):
 for size in ([5, 6], [3, 4]):
     differentiate("grad_warped_%d" % size[0], of(lambda x: raw.ImageProjectiveTransformV2(
         images=x, transforms=TURNS, output_shape=size, interpolation="BILINEAR"), 4), {"x": eighths(2, 5, 6, 1)})
+
+# ---- tables ----
+
+
+def dense_table(dtype):
+    lookup, keys = tf.lookup.experimental, holder(dtype, [None], "k")
+    words = {tf.int64: (-1, -2), tf.string: ("", "-")}[dtype]
+    t = lookup.DenseHashTable(dtype, tf.float32, default_value=-1.0, empty_key=words[0], deleted_key=words[1], name="t")
+    before = t.lookup(keys)
+    with tf.control_dependencies([before]):
+        with tf.control_dependencies([t.insert(keys[:2], [1.5, 2.5])]):
+            return [before, t.lookup(keys), t.size()]
+
+
+program("dense_table_of_int64", lambda: dense_table(tf.int64), *[{"k": i64(k)} for k in ([3, 5, 7], [7, 3, 5], [5, 9, 11])])
+program("dense_table_of_text", lambda: dense_table(tf.string), *[{"k": np.array(k, object)} for k in (
+    [b"a", b"bb", b"c"], [b"c", b"a", b"bb"])])

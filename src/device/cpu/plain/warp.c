@@ -33,6 +33,8 @@ static tw_status prepare_warp(twi_prepare *p)
 static float inside(outside how, float at, int64_t length)
 {
     float n = (float)length, last = n - 1;
+    if (!(fabsf(at) < 1e15f)) /* nowhere */
+        return how == BLACK ? -1 : 0;
     switch (how) {
     case BLACK:
         return at;
