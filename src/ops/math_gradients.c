@@ -5,7 +5,7 @@
 #include "ops/gradients.h"
 #include "tensor/tensor.h"
 
-#include <math.h>
+#include <float.h>
 
 #include <tower/ops.h>
 
@@ -484,7 +484,9 @@ static tw_output logsumexp_back(twi_gradient *g, tw_output dy)
     bool exclusive = twi_attr_bool(&g->node->attrs, "exclusive", false);
     bool reverse = twi_attr_bool(&g->node->attrs, "reverse", false);
     tw_output zero = tw_scalar_of(G, tw_output_dtype(dy), 0), is_more = tw_greater(G, dy, zero);
-    tw_output nothing = tw_mul(G, tw_ones_like(G, dy), tw_scalar_of(G, tw_output_dtype(dy), -INFINITY));
+    tw_dtype dtype = tw_output_dtype(dy);
+    double least = dtype == TW_FLOAT64 ? -DBL_MAX : dtype == TW_FLOAT16 ? -65504 : -3.38e38; /* differences stay numbers */
+    tw_output nothing = tw_mul(G, tw_ones_like(G, dy), tw_scalar_of(G, dtype, least));
     tw_output logs = tw_select(G, is_more, tw_log(G, tw_select(G, is_more, dy, tw_ones_like(G, dy))), nothing);
     tw_output sums = twi_build(G, "CumulativeLogsumexp", TWI_INPUTS(tw_sub(G, logs, Y), X(1)),
                                TWI_ATTRS(tw_attr_bool("exclusive", exclusive), tw_attr_bool("reverse", !reverse)));
