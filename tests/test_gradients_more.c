@@ -175,12 +175,14 @@ static tw_output added_to_dense(tw_graph *g, const tw_output *xs)
 
 static tw_output softmax_of_entries(tw_graph *g, const tw_output *xs)
 {
-    return add(g, "SparseSoftmax", (tw_output[]){entries(g), xs[0], longs(g, (int64_t[]){2, 3}, TW_SHAPE(2))}, 3, NULL, 0);
+    return add(g, "SparseSoftmax", (tw_output[]){entries(g), xs[0], longs(g, (int64_t[]){2, 3}, TW_SHAPE(2))}, 3, NULL,
+               0);
 }
 
 static tw_output product_of_sparse(tw_graph *g, const tw_output *xs)
 {
-    return add(g, "SparseMatMul", xs, 2, (tw_attr[]){tw_attr_bool("transpose_a", true), tw_attr_bool("a_is_sparse", true)}, 2);
+    return add(g, "SparseMatMul", xs, 2,
+               (tw_attr[]){tw_attr_bool("transpose_a", true), tw_attr_bool("a_is_sparse", true)}, 2);
 }
 
 /* ---- parts, norms, running sums, special functions ----------------------------------------------------------- */

@@ -1,6 +1,6 @@
-/* test_shapes.c - programs whose shapes depend on values, and programs of ops that few have, exported by TensorFlow: on a
- * CPU, by plain kernels without rewrites, and on virtual GPUs they give what TensorFlow gives. The format is described in
- * golden/graph_cases.py. */
+/* test_shapes.c - programs whose shapes depend on values, and programs of ops that few have, exported by TensorFlow: on
+ * a CPU, by plain kernels without rewrites, and on virtual GPUs they give what TensorFlow gives. The format is
+ * described in golden/graph_cases.py. */
 #include "testing.h"
 
 #include <ctype.h>

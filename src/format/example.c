@@ -143,8 +143,7 @@ int twi_list_next(const twi_feature *list, const char **at, twi_feature *feature
     return read;
 }
 
-/* ---- values --------------------------------------------------------------------------------------------------------
- */
+/* ---- values ----------------------------------------------------------------------------------------------------- */
 
 /* Reads one list field, packed or not, and moves *to behind it; to NULL: counts only. -1: it cannot be read. */
 static int64_t read_integers(const field *f, int64_t **to)

@@ -1,6 +1,6 @@
 /* example.h - tf.train.Example as records hold it: named features, each a list of strings, floats or integers; and
- * SequenceExample, which has such features as its context, and beside them named lists of features. Read where they lie,
- * without memory of its own; nothing is believed of the bytes. */
+ * SequenceExample, which has such features as its context, and beside them named lists of features. Read where they
+ * lie, without memory of its own; nothing is believed of the bytes. */
 #ifndef TWI_EXAMPLE_H
 #define TWI_EXAMPLE_H
 

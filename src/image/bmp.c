@@ -22,22 +22,25 @@ tw_status twi_image_decode_bmp(const void *bytes, size_t size, const char *name,
 {
     const uint8_t *file = bytes;
     if (size < HEADER || file[0] != 'B' || file[1] != 'M')
-        return twi_fail(error, TW_INVALID_ARGUMENT, "'%s': Incomplete bmp content, requires at least %d bytes, found %zu", name,
-                        HEADER, size);
+        return twi_fail(error, TW_INVALID_ARGUMENT,
+                        "'%s': Incomplete bmp content, requires at least %d bytes, found %zu", name, HEADER, size);
     uint32_t begins = twi_get32((const char *)file + PIXELS_AT);
-    int32_t width = (int32_t)twi_get32((const char *)file + WIDTH_AT), height = (int32_t)twi_get32((const char *)file + HEIGHT_AT);
+    int32_t width = (int32_t)twi_get32((const char *)file + WIDTH_AT),
+            height = (int32_t)twi_get32((const char *)file + HEIGHT_AT);
     int bits = file[BITS_AT] | file[BITS_AT + 1] << 8, channels = bits / 8;
     int64_t rows = height < 0 ? -(int64_t)height : height, row = ((int64_t)bits * width + 31) / 32 * 4;
     if (bits != 8 && bits != 24 && bits != 32)
         return twi_fail(error, TW_INVALID_ARGUMENT, "'%s': a BMP of %d bits a pixel, expected 8, 24 or 32", name, bits);
     if (width < 1 || rows < 1 || width > TWI_IMAGE_MOST_SIDE || rows > TWI_IMAGE_MOST_SIDE ||
         begins + (uint64_t)(row * rows) > size)
-        return twi_fail(error, TW_INVALID_ARGUMENT, "'%s': a BMP of %d x %lld with pixels from byte %u on, in %zu bytes", name,
-                        width, (long long)rows, begins, size);
+        return twi_fail(error, TW_INVALID_ARGUMENT,
+                        "'%s': a BMP of %d x %lld with pixels from byte %u on, in %zu bytes", name, width,
+                        (long long)rows, begins, size);
     *image = (twi_image){(int)rows, width, channels, twi_resize(NULL, (size_t)(rows * width * channels))};
     if (!image->pixels)
         return twi_fail_memory(error, "decoding an image");
     for (int64_t y = 0; y < rows; y++) /* the lowest row comes first, unless the height is negative */
-        copy_row(file + begins + row * (height < 0 ? y : rows - 1 - y), image->pixels + y * width * channels, width, channels);
+        copy_row(file + begins + row * (height < 0 ? y : rows - 1 - y), image->pixels + y * width * channels, width,
+                 channels);
     return TW_OK;
 }

@@ -169,10 +169,12 @@ static void read_rows(struct jpeg_decompress_struct *jpeg, trouble *t, const wan
 static tw_status check_window(const int32_t *window, const twi_image *image, const char *name, tw_error *error)
 {
     int64_t bottom = (int64_t)window[0] + window[2], right = (int64_t)window[1] + window[3];
-    if (window[0] >= 0 && window[1] >= 0 && window[2] > 0 && window[3] > 0 && bottom <= image->height && right <= image->width)
+    if (window[0] >= 0 && window[1] >= 0 && window[2] > 0 && window[3] > 0 && bottom <= image->height &&
+        right <= image->width)
         return TW_OK;
-    return twi_fail(error, TW_INVALID_ARGUMENT, "'%s': Invalid crop window: [%d,%d,%d,%d] does not lie in an image of %d x %d",
-                    name, window[0], window[1], window[2], window[3], image->height, image->width);
+    return twi_fail(error, TW_INVALID_ARGUMENT,
+                    "'%s': Invalid crop window: [%d,%d,%d,%d] does not lie in an image of %d x %d", name, window[0],
+                    window[1], window[2], window[3], image->height, image->width);
 }
 
 /* What longjmp leaves behind is found through the pointers that were given. */
@@ -227,12 +229,13 @@ static tw_status decode_jpeg(const void *bytes, size_t size, const wanted *w, co
 
 /* ---- either ---------------------------------------------------------------------------------------------------- */
 
-static tw_status decode(const void *bytes, size_t size, const wanted *w, const char *name, twi_image *image, tw_error *error)
+static tw_status decode(const void *bytes, size_t size, const wanted *w, const char *name, twi_image *image,
+                        tw_error *error)
 {
     *image = (twi_image){0};
     tw_status status = is_png(bytes, size) && !w->window ? decode_png(bytes, size, w->channels, name, image, error)
                        : is_jpeg(bytes, size)            ? decode_jpeg(bytes, size, w, name, image, error)
-                       : w->window ? twi_fail(error, TW_INVALID_ARGUMENT, "'%s' is no JPEG", name)
+                       : w->window                       ? twi_fail(error, TW_INVALID_ARGUMENT, "'%s' is no JPEG", name)
                                    : twi_fail(error, TW_INVALID_ARGUMENT, "'%s' is neither a JPEG nor a PNG", name);
     if (status != TW_OK)
         twi_image_free(image);

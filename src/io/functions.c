@@ -519,8 +519,7 @@ done:
     return status;
 }
 
-/* ---- Case: as many Ifs as there are branches but one, each in the side of the one before that is not taken --------
- */
+/* ---- Case: as many Ifs as there are branches but one, each in the side of the one before that is not taken ------ */
 
 /* Whether the index is that branch's. */
 static tw_status add_test(lowering *level, const char *index, int32_t number)
@@ -736,7 +735,8 @@ static bool takes_text(twi_functions *f, const Twi__NodeDef *node, const char *a
         size_t first = end;
         end += (size_t)length_of(node, &signature.inputs[i]);
         for (size_t k = first; k < end && k < node->n_input; k++)
-            if (strcmp(node->input[k], argument) == 0 && twi_signature_wants_text(&signature, signature.inputs[i].type_attr))
+            if (strcmp(node->input[k], argument) == 0 &&
+                twi_signature_wants_text(&signature, signature.inputs[i].type_attr))
                 return true;
     }
     return false;
@@ -845,7 +845,7 @@ static tw_status keep_functions(twi_functions *f, Twi__NodeDef *node, char **inp
     return status;
 }
 
-/* ---- data sets that parse examples: a map, whose function is ParseExampleV2 ---------------------------------------- */
+/* ---- data sets that parse examples: a map, whose function is ParseExampleV2 ------------------------------------- */
 
 /* A list of an attribute; empty if it is none. */
 static const Twi__AttrValue__ListValue *list_of(const Twi__NodeDef *node, const char *attr)
@@ -874,7 +874,8 @@ static attr_value copied_value(const Twi__NodeDef *node, const char *name)
 }
 
 /* A vector of texts, as a node. */
-static tw_status add_texts(twi_functions *f, const char *name, const char *device, const Twi__AttrValue__ListValue *list)
+static tw_status add_texts(twi_functions *f, const char *name, const char *device,
+                           const Twi__AttrValue__ListValue *list)
 {
     Twi__TensorShapeProto *shape = twi_shape_to_proto(f->arena, TW_SHAPE((int64_t)list->n_s));
     Twi__TensorProto *tensor = twi_arena_alloc(f->arena, sizeof *tensor);
@@ -908,8 +909,8 @@ static int by_key(const void *a, const void *b)
 }
 
 /* The function's nodes but the last: what it gives, sorted by key. */
-static tw_status add_parsing(lowering *l, const Twi__AttrValue__ListValue *sparse, const Twi__AttrValue__ListValue *dense,
-                             const char *device, parsed *given)
+static tw_status add_parsing(lowering *l, const Twi__AttrValue__ListValue *sparse,
+                             const Twi__AttrValue__ListValue *dense, const char *device, parsed *given)
 {
     static const char *const texts[] = {"names", "sparse_keys", "dense_keys", "ragged_keys"};
     twi_functions *f = l->f;
@@ -919,9 +920,12 @@ static tw_status add_parsing(lowering *l, const Twi__AttrValue__ListValue *spars
     const char **inputs = twi_arena_alloc(f->arena, sizeof *inputs * (dense->n_s + 5));
     const char *parse = PRINT("%s/f/parse", l->name);
     attr_value string = type_value("T", TW_STRING), ints = int_value("num_sparse", (int64_t)sparse->n_s);
-    attr_value attrs[] = {copied_value(l->node, "Tdense"),          copied_value(l->node, "dense_shapes"),
-                          copied_value(l->node, "sparse_types"),    list_value(f, "ragged_value_types", &none),
-                          list_value(f, "ragged_split_types", &none), ints};
+    attr_value attrs[] = {copied_value(l->node, "Tdense"),
+                          copied_value(l->node, "dense_shapes"),
+                          copied_value(l->node, "sparse_types"),
+                          list_value(f, "ragged_value_types", &none),
+                          list_value(f, "ragged_split_types", &none),
+                          ints};
     if (!inputs || !parse || !attrs[3].value.list || !attrs[4].value.list)
         return fail_memory(f);
     TWI_TRY(add(f, "TowerArgument", inputs[0] = PRINT("%s/f/arg/0", l->name), device, NULL, 0, &string, 1));
@@ -929,7 +933,8 @@ static tw_status add_parsing(lowering *l, const Twi__AttrValue__ListValue *spars
         TWI_TRY(add_texts(f, inputs[1 + i] = PRINT("%s/f/%s", l->name, texts[i]), device, lists[i]));
     for (size_t i = 0; i < dense->n_s; i++) {
         attr_value type = type_value("T", type_at(l->node, "Tdense", i));
-        TWI_TRY(add(f, "TowerArgument", inputs[5 + i] = PRINT("%s/f/arg/%zu", l->name, i + 1), device, NULL, 0, &type, 1));
+        TWI_TRY(
+            add(f, "TowerArgument", inputs[5 + i] = PRINT("%s/f/arg/%zu", l->name, i + 1), device, NULL, 0, &type, 1));
         given[sparse->n_s + i] = (parsed){dense->s[i], PRINT("%s:%zu", parse, 3 * sparse->n_s + i), type.value.type};
     }
     TWI_TRY(add(f, "ParseExampleV2", parse, device, inputs, dense->n_s + 5, attrs, 6));
@@ -1001,11 +1006,16 @@ static const struct {
     const char *functions[2]; /* attributes that name them */
     tw_status (*lower)(lowering *l);
 } lowered[] = {
-    {"PartitionedCall", {"f", NULL}, lower_call},     {"StatefulPartitionedCall", {"f", NULL}, lower_call},
-    {"If", {"then_branch", "else_branch"}, lower_if}, {"StatelessIf", {"then_branch", "else_branch"}, lower_if},
-    {"While", {"cond", "body"}, lower_while},         {"StatelessWhile", {"cond", "body"}, lower_while},
-    {"Case", {"branches", NULL}, lower_case},         {"StatelessCase", {"branches", NULL}, lower_case},
-    {"ParseExampleDataset", {NULL}, lower_parse},     {"ParseExampleDatasetV2", {NULL}, lower_parse},
+    {"PartitionedCall", {"f", NULL}, lower_call},
+    {"StatefulPartitionedCall", {"f", NULL}, lower_call},
+    {"If", {"then_branch", "else_branch"}, lower_if},
+    {"StatelessIf", {"then_branch", "else_branch"}, lower_if},
+    {"While", {"cond", "body"}, lower_while},
+    {"StatelessWhile", {"cond", "body"}, lower_while},
+    {"Case", {"branches", NULL}, lower_case},
+    {"StatelessCase", {"branches", NULL}, lower_case},
+    {"ParseExampleDataset", {NULL}, lower_parse},
+    {"ParseExampleDatasetV2", {NULL}, lower_parse},
     {"ExperimentalParseExampleDataset", {NULL}, lower_parse},
 };
 

@@ -699,8 +699,8 @@ static int length_of(const item *item, const twi_argument *argument)
     return 1;
 }
 
-/* Of what gives several components, with a shape each: those that are no scalars are no data sets, but serialized sparse
- * tensors (ops/serialize.c), whose shape data sets do not tell. */
+/* Of what gives several components, with a shape each: those that are no scalars are no data sets, but serialized
+ * sparse tensors (ops/serialize.c), whose shape data sets do not tell. */
 static void tell_texts(const item *item, twi_attr *types)
 {
     const twi_attr *shapes = NULL;

@@ -966,14 +966,6 @@ static tw_status bitcast_shape(twi_inference *c)
 
 #define NUMBERS "{float,double,int32,uint8,int16,int8,int64,bfloat16,half}"
 #define INDEX "{int32,int64}"
-/* The part has the shape of its value: what it lies in keeps its own. */
-static tw_status assign_part_shape(twi_inference *c)
-{
-    if (c->num_outputs)
-        c->outputs[0] = c->inputs[0];
-    return TW_OK;
-}
-
 #define STRIDED_MASKS                                                                                                  \
     "T:type; Index:" INDEX "; begin_mask:int=0; end_mask:int=0; ellipsis_mask:int=0; new_axis_mask:int=0; "            \
     "shrink_axis_mask:int=0"
@@ -1033,13 +1025,8 @@ const twi_op twi_array_ops[] = {
      twi_gradient_strided_slice},
     {"StridedSliceGrad", "shape:Index, begin:Index, end:Index, strides:Index, dy:T", "output:T", STRIDED_MASKS,
      strided_slice_grad_shape, twi_gradient_strided_slice_grad},
-    {"TensorStridedSliceUpdate", "input:T, begin:Index, end:Index, strides:Index, value:T", "output:T", STRIDED_MASKS,
-     twi_shape_same, twi_gradient_strided_slice_update},
-    {"ResourceStridedSliceAssign", "ref:resource, begin:Index, end:Index, strides:Index, value:T", "", STRIDED_MASKS,
-     assign_part_shape, NULL, TWI_STATEFUL, "u...."},
-    {"StridedSliceAssign", "ref:Ref(T), begin:Index, end:Index, strides:Index, value:T", "output_ref:Ref(T)",
-     STRIDED_MASKS, assign_part_shape, twi_not_differentiable, 0, "u....", .planned_as = "ResourceStridedSliceAssign"},
-    {"Slice", "input:T, begin:Index, size:Index", "output:T", "T:type; Index:" INDEX, slice_shape, twi_gradient_slice, .layout = "iss:i"},
+    {"Slice", "input:T, begin:Index, size:Index", "output:T", "T:type; Index:" INDEX, slice_shape, twi_gradient_slice,
+     .layout = "iss:i"},
     {"ConcatV2", "values:N*T, axis:Tidx", "output:T", "N:int; T:type; Tidx:" INDEX "=int32", concat_v2_shape,
      twi_gradient_concat, .layout = "ia:i"},
     {"Concat", "concat_dim:int32, values:N*T", "output:T", "N:int; T:type", concat_shape, twi_gradient_concat},
@@ -1054,8 +1041,8 @@ const twi_op twi_array_ops[] = {
     {"Tile", "input:T, multiples:Tmultiples", "output:T", "T:type; Tmultiples:" INDEX "=int32", tile_shape,
      twi_gradient_tile, .layout = "is:i"},
     {"Transpose", "x:T, perm:Tperm", "y:T", "T:type; Tperm:" INDEX "=int32", transpose_shape, twi_gradient_transpose},
-    {"Pad", "input:T, paddings:Tpaddings", "output:T", "T:type; Tpaddings:" INDEX "=int32", pad_shape,
-     twi_gradient_pad, .layout = "ip:i"},
+    {"Pad", "input:T, paddings:Tpaddings", "output:T", "T:type; Tpaddings:" INDEX "=int32", pad_shape, twi_gradient_pad,
+     .layout = "ip:i"},
     {"PadV2", "input:T, paddings:Tpaddings, constant_values:T", "output:T", "T:type; Tpaddings:" INDEX "=int32",
      pad_shape, twi_gradient_pad, .layout = "ip.:i"},
     {"MirrorPad", "input:T, paddings:Tpaddings", "output:T",

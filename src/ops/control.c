@@ -27,9 +27,10 @@ static tw_status words_shape(twi_inference *c)
 /* Only the program that wrote the graph has the function. */
 static tw_status python_shape(twi_inference *c)
 {
-    return twi_fail(c->error, TW_UNIMPLEMENTED,
-                    "it calls a function of the Python program that made the graph, which no file holds; feed what it gives, "
-                    "or build that part of ops");
+    return twi_fail(
+        c->error, TW_UNIMPLEMENTED,
+        "it calls a function of the Python program that made the graph, which no file holds; feed what it gives, "
+        "or build that part of ops");
 }
 
 #define PYTHON "input:Tin", "output:Tout", "token:string; Tin:types; Tout:types; is_async:bool=false", python_shape

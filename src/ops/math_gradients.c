@@ -478,14 +478,17 @@ void twi_gradient_euclidean_norm(twi_gradient *g)
     g->dx[0] = tw_div(G, X(0), tw_div(G, y, dy));
 }
 
-/* e^(the running logarithm of the sum of those of dy, less y, from the other side, plus x), of what of dy is positive. */
+/* e^(the running logarithm of the sum of those of dy, less y, from the other side, plus x), of what of dy is positive.
+ */
 static tw_output logsumexp_back(twi_gradient *g, tw_output dy)
 {
     bool exclusive = twi_attr_bool(&g->node->attrs, "exclusive", false);
     bool reverse = twi_attr_bool(&g->node->attrs, "reverse", false);
     tw_output zero = tw_scalar_of(G, tw_output_dtype(dy), 0), is_more = tw_greater(G, dy, zero);
     tw_dtype dtype = tw_output_dtype(dy);
-    double least = dtype == TW_FLOAT64 ? -DBL_MAX : dtype == TW_FLOAT16 ? -65504 : -3.38e38; /* differences stay numbers */
+    double least = dtype == TW_FLOAT64   ? -DBL_MAX
+                   : dtype == TW_FLOAT16 ? -65504
+                                         : -3.38e38; /* differences stay numbers */
     tw_output nothing = tw_mul(G, tw_ones_like(G, dy), tw_scalar_of(G, dtype, least));
     tw_output logs = tw_select(G, is_more, tw_log(G, tw_select(G, is_more, dy, tw_ones_like(G, dy))), nothing);
     tw_output sums = twi_build(G, "CumulativeLogsumexp", TWI_INPUTS(tw_sub(G, logs, Y), X(1)),

@@ -178,7 +178,8 @@ const twi_op twi_parse_ops[] = {
      "num_sparse:int; sparse_keys:strings; dense_keys:strings; sparse_types:types; Tdense:types; dense_shapes:shapes",
      parse_single_shape, twi_not_differentiable, FOUND},
     {"ParseSequenceExample", "serialized:string, debug_name:string, context_dense_defaults:Tcontext_dense",
-     IN_CONTEXT("Ncontext_sparse") ", " IN_LISTS("Nfeature_list_sparse") ", feature_list_dense_lengths:Nfeature_list_dense*int64",
+     IN_CONTEXT("Ncontext_sparse") ", " IN_LISTS(
+         "Nfeature_list_sparse") ", feature_list_dense_lengths:Nfeature_list_dense*int64",
      "feature_list_dense_missing_assumed_empty:strings; context_sparse_keys:strings; context_dense_keys:strings; "
      "feature_list_sparse_keys:strings; feature_list_dense_keys:strings; " SEQUENCE_COUNTS SEQUENCE_TYPES,
      sequences_shape, twi_not_differentiable, FOUND},
@@ -187,12 +188,17 @@ const twi_op twi_parse_ops[] = {
      "context_ragged_keys:string, feature_list_sparse_keys:string, feature_list_dense_keys:string, "
      "feature_list_ragged_keys:string, feature_list_dense_missing_assumed_empty:bool, "
      "context_dense_defaults:Tcontext_dense",
-     IN_CONTEXT("Ncontext_sparse") ", context_ragged_values:context_ragged_value_types, "
-     "context_ragged_row_splits:context_ragged_split_types, " IN_LISTS("Nfeature_list_sparse")
-     ", feature_list_dense_lengths:Nfeature_list_dense*int64, feature_list_ragged_values:feature_list_ragged_value_types, "
-     "feature_list_ragged_outer_splits:feature_list_ragged_split_types, "
-     "feature_list_ragged_inner_splits:feature_list_ragged_split_types",
-     "Ncontext_sparse:int=0; Nfeature_list_sparse:int=0; Nfeature_list_dense:int=0; context_ragged_value_types:types=[]; "
+     IN_CONTEXT(
+         "Ncontext_sparse") ", context_ragged_values:context_ragged_value_types, "
+                            "context_ragged_row_splits:context_ragged_split_types, " IN_LISTS(
+                                "Nfeature_list_sparse") ", feature_list_dense_lengths:Nfeature_list_dense*int64, "
+                                                        "feature_list_ragged_values:feature_list_ragged_value_types, "
+                                                        "feature_list_ragged_outer_splits:feature_list_ragged_split_"
+                                                        "types, "
+                                                        "feature_list_ragged_inner_splits:feature_list_ragged_split_"
+                                                        "types",
+     "Ncontext_sparse:int=0; Nfeature_list_sparse:int=0; Nfeature_list_dense:int=0; "
+     "context_ragged_value_types:types=[]; "
      "context_ragged_split_types:types=[]; feature_list_ragged_value_types:types=[]; "
      "feature_list_ragged_split_types:types=[]; " SEQUENCE_TYPES,
      sequences_shape, twi_not_differentiable, FOUND},

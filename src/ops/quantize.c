@@ -109,7 +109,8 @@ const twi_op twi_quantize_ops[] = {
      BITS, channels_grad_shape, NULL},
     {"QuantizeAndDequantize", "input:T", "output:T",
      "signed_input:bool=true; num_bits:int=8; range_given:bool=false; input_min:float=0; input_max:float=0; "
-     "T:" FLOATS, round_trip_shape, straight_through},
+     "T:" FLOATS,
+     round_trip_shape, straight_through},
     {"QuantizeAndDequantizeV2", "input:T, input_min:T, input_max:T", "output:T",
      "signed_input:bool=true; num_bits:int=8; range_given:bool=false; T:" FLOATS
      "; round_mode:{HALF_TO_EVEN,HALF_UP}=HALF_TO_EVEN; narrow_range:bool=false; axis:int=-1",

@@ -74,7 +74,8 @@ static void gamma_gradient(twi_gradient *g)
 {
     tw_output shape = tw_node_input(g->node, 0), alpha = tw_node_input(g->node, 1), sample = {g->node, 0};
     tw_output slope = twi_build(g->graph, "RandomGammaGrad", TWI_INPUTS(alpha, sample), TWI_NO_ATTRS);
-    tw_output axes = tw_range(g->graph, twi_constant_int(g->graph, 0), tw_size_of(g->graph, shape), twi_constant_int(g->graph, 1));
+    tw_output axes =
+        tw_range(g->graph, twi_constant_int(g->graph, 0), tw_size_of(g->graph, shape), twi_constant_int(g->graph, 1));
     g->dx[1] = twi_build(g->graph, "Sum", TWI_INPUTS(tw_mul(g->graph, g->dy[0], slope), axes), TWI_NO_ATTRS);
 }
 

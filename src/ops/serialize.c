@@ -1,6 +1,6 @@
-/* serialize.c - tensors as texts (TensorProto), and sparse tensors in a form that queues and data sets carry: three texts,
- * or a number under which a map of the session's keeps one. What TensorFlow makes variants of, in data sets, are texts
- * here (io/graph_import.c). */
+/* serialize.c - tensors as texts (TensorProto), and sparse tensors in a form that queues and data sets carry: three
+ * texts, or a number under which a map of the session's keeps one. What TensorFlow makes variants of, in data sets, are
+ * texts here (io/graph_import.c). */
 #include "ops/rules.h"
 
 /* Of a sparse tensor whose indices are input `first`. */
@@ -78,20 +78,22 @@ static tw_status parse_shape(twi_inference *c)
 #define STATE TWI_STATEFUL | TWI_HOST_ONLY
 
 const twi_op twi_serialize_ops[] = {
-    {"SerializeTensor", "tensor:T", "serialized:string", "T:type", twi_shape_scalar, twi_not_differentiable, TWI_HOST_ONLY},
-    {"ParseTensor", "serialized:string", "output:out_type", "out_type:type", parse_shape, twi_not_differentiable, FOUND},
+    {"SerializeTensor", "tensor:T", "serialized:string", "T:type", twi_shape_scalar, twi_not_differentiable,
+     TWI_HOST_ONLY},
+    {"ParseTensor", "serialized:string", "output:out_type", "out_type:type", parse_shape, twi_not_differentiable,
+     FOUND},
     {"SerializeSparse", IN, "serialized_sparse:out_type", "T:type; out_type:{string}=string", one_shape,
      twi_not_differentiable, TWI_HOST_ONLY},
     {"SerializeManySparse", IN, "serialized_sparse:out_type", "T:type; out_type:{string}=string", many_shape,
      twi_not_differentiable, FOUND},
     {"DeserializeSparse", "serialized_sparse:Tserialized", OUT, "dtype:type; Tserialized:{string}=string", texts_shape,
      twi_not_differentiable, FOUND},
-    {"DeserializeManySparse", "serialized_sparse:string", OUT, "dtype:type", rows_of_texts_shape, twi_not_differentiable,
-     FOUND},
+    {"DeserializeManySparse", "serialized_sparse:string", OUT, "dtype:type", rows_of_texts_shape,
+     twi_not_differentiable, FOUND},
     {"AddSparseToTensorsMap", IN, "sparse_handle:int64", "T:type; " MAP, handle_shape, twi_not_differentiable, STATE},
     {"AddManySparseToTensorsMap", IN, "sparse_handles:int64", "T:type; " MAP, handles_shape, twi_not_differentiable,
      STATE | TWI_MAKES_SHAPE},
-    {"TakeManySparseFromTensorsMap", "sparse_handles:int64", OUT, "dtype:type; " MAP, take_shape, twi_not_differentiable,
-     STATE | TWI_MAKES_SHAPE},
+    {"TakeManySparseFromTensorsMap", "sparse_handles:int64", OUT, "dtype:type; " MAP, take_shape,
+     twi_not_differentiable, STATE | TWI_MAKES_SHAPE},
     {0},
 };

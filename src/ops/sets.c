@@ -1,5 +1,5 @@
-/* sets.c - sets: the different values along the last axis of a tensor, which may be sparse. Their sizes, and what two have
- * in common, together, or one has alone. */
+/* sets.c - sets: the different values along the last axis of a tensor, which may be sparse. Their sizes, and what two
+ * have in common, together, or one has alone. */
 #include "ops/rules.h"
 
 #define MEMBERS "T:{int8,int16,int32,int64,uint8,string}"
@@ -47,8 +47,8 @@ static tw_status operation_shape(twi_inference *c)
         TWI_HOST_ONLY | TWI_MAKES_SHAPE
 
 const twi_op twi_sets_ops[] = {
-    {"SetSize", "set_indices:int64, set_values:T, set_shape:int64", "size:int32", "validate_indices:bool=true; " MEMBERS,
-     size_shape, twi_not_differentiable, TWI_HOST_ONLY},
+    {"SetSize", "set_indices:int64, set_values:T, set_shape:int64", "size:int32",
+     "validate_indices:bool=true; " MEMBERS, size_shape, twi_not_differentiable, TWI_HOST_ONLY},
     {"DenseToDenseSetOperation", "set1:T, set2:T", OPERATION},
     {"DenseToSparseSetOperation", "set1:T, set2_indices:int64, set2_values:T, set2_shape:int64", OPERATION},
     {"SparseToSparseSetOperation",

@@ -11,8 +11,9 @@ static tw_status expect_ranks(twi_inference *c, const int *ranks, int count)
     return status;
 }
 
-/* ---- of two sparse tensors: SparseAdd (a, b, thresh; entries whose sum is smaller are left out), the larger or smaller
- * of each entry, where what is missing is 0 ------------------------------------------------------------------------ */
+/* ---- of two sparse tensors: SparseAdd (a, b, thresh; entries whose sum is smaller are left out), the larger or
+ * smaller of each entry, where what is missing is 0
+ * ------------------------------------------------------------------------ */
 
 static tw_status join_shape(twi_inference *c)
 {
@@ -128,9 +129,10 @@ static tw_output places_in_dense(twi_gradient *g)
     tw_output dims = tw_concat(G, (tw_output[]){tw_fill(G, missing, one), shape}, 2, 0);
     tw_output scale = tw_maximum(G, twi_binary(g, "FloorDiv", X(2), tw_maximum(G, dims, one)), one);
     tw_output first = tw_concat(G, (tw_output[]){tw_zeros_like(G, missing), missing}, 2, 0);
-    return twi_build(G, "Slice",
-                     TWI_INPUTS(twi_binary(g, "FloorDiv", X(0), scale), first, twi_constant_ints(G, (int64_t[]){-1, -1}, 2)),
-                     TWI_NO_ATTRS);
+    return twi_build(
+        G, "Slice",
+        TWI_INPUTS(twi_binary(g, "FloorDiv", X(0), scale), first, twi_constant_ints(G, (int64_t[]){-1, -1}, 2)),
+        TWI_NO_ATTRS);
 }
 
 /* Each number of the dense tensor has the sum of what its entries have. */
@@ -190,16 +192,13 @@ static tw_status split_shape(twi_inference *c)
 #define TWO_SPARSE "a_indices:int64, a_values:T, a_shape:int64, b_indices:int64, b_values:T, b_shape:int64"
 #define WITH_DENSE "sp_indices:int64, sp_values:T, sp_shape:int64, dense:T", "output:T", NUMBERS, entries_shape
 #define SPARSE "input_indices:int64, input_values:T, input_shape:int64, reduction_axes:int32"
-#define REDUCED                                                                                                        \
-    "output_indices:int64, output_values:T, output_shape:int64", "keep_dims:bool=false; " MADE_TYPES
+#define REDUCED "output_indices:int64, output_values:T, output_shape:int64", "keep_dims:bool=false; " MADE_TYPES
 #define FOUND TWI_HOST_ONLY | TWI_MAKES_SHAPE
 #define MADE_TYPES "T:{float,double,int32,int64,int16,int8,uint8}" /* of kernels that make their outputs */
 #define NUMBERS "T:{half,bfloat16,float,double,int32,int64,int16,int8,uint8}"
 
 const twi_op twi_sparse_math_ops[] = {
-    {"SparseAdd",
-     TWO_SPARSE ", thresh:Treal",
-     "sum_indices:int64, sum_values:T, sum_shape:int64",
+    {"SparseAdd", TWO_SPARSE ", thresh:Treal", "sum_indices:int64, sum_values:T, sum_shape:int64",
      "T:{float,double,int32,int64,int16,int8}; Treal:{float,double,int32,int64,int16,int8}", join_shape, add_gradient,
      FOUND},
     {"SparseAddGrad", "backprop_val_grad:T, a_indices:int64, b_indices:int64, sum_indices:int64",

@@ -74,8 +74,8 @@ const twi_op twi_text_ops[] = {
          "T:{float,double,int32,uint8,int16,int8,int64,bool}; precision:int=-1; scientific:bool=false; "
          "shortest:bool=false; width:int=-1; fill:string=",
          twi_shape_same),
-    TEXT("StringFormat", "inputs:T", "output:string", "T:types; template:string=%s; placeholder:string=%s; summarize:int=3",
-         twi_shape_scalar),
+    TEXT("StringFormat", "inputs:T", "output:string",
+         "T:types; template:string=%s; placeholder:string=%s; summarize:int=3", twi_shape_scalar),
     TEXT("ReduceJoin", "inputs:string, reduction_indices:int32", "output:string",
          "keep_dims:bool=false; separator:string=", join_shape),
     TEXT("StringUpper", "input:string", "output:string", "encoding:string=", twi_shape_same),

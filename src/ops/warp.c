@@ -6,7 +6,8 @@ static tw_status warp_shape(twi_inference *c)
 {
     static const int ranks[] = {4, 2, 1};
     tw_status status = TW_OK;
-    tw_shape out = c->inputs[0].rank == 4 ? c->inputs[0] : TW_SHAPE(-1, -1, -1, -1), size = twi_shape_of_value(twi_ask_value(c, 2));
+    tw_shape out = c->inputs[0].rank == 4 ? c->inputs[0] : TW_SHAPE(-1, -1, -1, -1),
+             size = twi_shape_of_value(twi_ask_value(c, 2));
     for (int i = 0; i < c->num_inputs && status == TW_OK; i++)
         status = twi_expect_rank(c, i, ranks[i]);
     if (status != TW_OK)
@@ -25,7 +26,8 @@ static tw_status warp_shape(twi_inference *c)
 static tw_output inverted(twi_gradient *g, tw_output transforms)
 {
     tw_output one = tw_fill(G, twi_constant_ints(G, (int64_t[]){1, 1}, 2), tw_scalar_of(G, TW_FLOAT32, 1));
-    tw_output ones = tw_add(G, tw_mul(G, tw_slice(G, transforms, TW_SHAPE(0, 0), TW_SHAPE(-1, 1)), tw_scalar_of(G, TW_FLOAT32, 0)), one);
+    tw_output ones = tw_add(
+        G, tw_mul(G, tw_slice(G, transforms, TW_SHAPE(0, 0), TW_SHAPE(-1, 1)), tw_scalar_of(G, TW_FLOAT32, 0)), one);
     tw_output matrices = tw_reshape(G, tw_concat(G, (tw_output[]){transforms, ones}, 2, 1), TW_SHAPE(-1, 3, 3));
     tw_output rows = tw_reshape(G, twi_unary(g, "MatrixInverse", matrices), TW_SHAPE(-1, 9));
     rows = tw_div(G, rows, tw_slice(G, rows, TW_SHAPE(0, 8), TW_SHAPE(-1, 1)));

@@ -1,5 +1,5 @@
-/* parse_sequence.c - ParseSequenceExample, its V2, ParseSingleSequenceExample: features of a sequence's context, and lists
- * of features, a feature a step; of either dense ones of a shape that is told, and sparse ones. */
+/* parse_sequence.c - ParseSequenceExample, its V2, ParseSingleSequenceExample: features of a sequence's context, and
+ * lists of features, a feature a step; of either dense ones of a shape that is told, and sparse ones. */
 #include "base/memory.h"
 #include "device/cpu/plain/move.h"
 #include "format/example.h"
@@ -12,13 +12,13 @@ typedef enum part { CONTEXT_SPARSE, CONTEXT_DENSE, LIST_SPARSE, LIST_DENSE, PART
 typedef struct layout {
     int count[PARTS], first_output[PARTS];
     enum { KEYS_ARE_INPUTS, KEYS_ARE_VECTORS, KEYS_ARE_ATTRS } keys;
-    int first_key[PARTS];        /* an input */
+    int first_key[PARTS];          /* an input */
     const tw_string *names[PARTS]; /* of attributes */
-    const twi_attr *may_miss;    /* an attribute: dense lists that need not be there; */
-    int may_miss_input;          /* or an input: their names, or a bool for each */
-    int first_default;           /* of the dense context */
+    const twi_attr *may_miss;      /* an attribute: dense lists that need not be there; */
+    int may_miss_input;            /* or an input: their names, or a bool for each */
+    int first_default;             /* of the dense context */
     const tw_shape *shapes[PARTS]; /* of dense ones */
-    bool lengths;                /* of dense lists they are given, too */
+    bool lengths;                  /* of dense lists they are given, too */
 } layout;
 
 /* One that an example is asked for: its part, and its number in it. */
@@ -44,7 +44,8 @@ static int keys_of(const layout *l)
 
 static tw_status find_layout(twi_prepare *p, layout *l)
 {
-    bool single = strcmp(p->op, "ParseSingleSequenceExample") == 0, second = strcmp(p->op, "ParseSequenceExampleV2") == 0;
+    bool single = strcmp(p->op, "ParseSingleSequenceExample") == 0,
+         second = strcmp(p->op, "ParseSequenceExampleV2") == 0;
     int output = 0, input = 2;
     *l = (layout){.keys = single ? KEYS_ARE_INPUTS : second ? KEYS_ARE_VECTORS : KEYS_ARE_ATTRS, .lengths = !single};
     for (int k = 0; k < PARTS; k++) {
@@ -57,8 +58,8 @@ static tw_status find_layout(twi_prepare *p, layout *l)
         input += l->count[k];
         l->names[k] = keys ? keys->strings : NULL;
         if (keys && keys->count != l->count[k])
-            return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': %d %s for %d features", p->op, p->node, keys->count,
-                            key_attrs[k], l->count[k]);
+            return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': %d %s for %d features", p->op, p->node,
+                            keys->count, key_attrs[k], l->count[k]);
     }
     l->shapes[CONTEXT_DENSE] = twi_attr_find(p->attrs, "context_dense_shapes")->shapes;
     l->shapes[LIST_DENSE] = twi_attr_find(p->attrs, "feature_list_dense_shapes")->shapes;
@@ -97,7 +98,8 @@ static tw_dtype type_of(const twi_run *r, const layout *l, wanted w)
     return r->output_operands[l->first_output[w.part] + (is_sparse(w.part) ? l->count[w.part] : 0) + w.i].dtype;
 }
 
-static tw_status fail_at(const twi_run *r, const layout *l, wanted w, int64_t example, const char *what, const char *more)
+static tw_status fail_at(const twi_run *r, const layout *l, wanted w, int64_t example, const char *what,
+                         const char *more)
 {
     const tw_string *name = key_of(r, l, w);
     return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Key: %.*s, Index: %lld.  %s%s", r->node, (int)name->size,
@@ -117,7 +119,7 @@ static bool may_miss(const twi_run *r, const layout *l, wanted w)
     return false;
 }
 
-/* ---- finding ------------------------------------------------------------------------------------------------------ */
+/* ---- finding ---------------------------------------------------------------------------------------------------- */
 
 /* Which features of one example are there; of several by one name the last. */
 static bool find_features(const twi_run *r, const layout *l, const tw_string *bytes, bool lists, twi_feature *found)
@@ -147,10 +149,11 @@ static tw_status fail_count(const twi_run *r, const layout *l, wanted w, int64_t
 {
     char shape[96];
     const tw_string *name = key_of(r, l, w);
-    return twi_fail(r->error, TW_INVALID_ARGUMENT,
-                    "'%s': Key: %.*s, Index: %lld.  Number of values != expected.  values size: %lld but output shape: %s",
-                    r->node, (int)name->size, name->data, (long long)example, (long long)count,
-                    tw_shape_text(l->shapes[w.part][w.i], shape, sizeof shape));
+    return twi_fail(
+        r->error, TW_INVALID_ARGUMENT,
+        "'%s': Key: %.*s, Index: %lld.  Number of values != expected.  values size: %lld but output shape: %s", r->node,
+        (int)name->size, name->data, (long long)example, (long long)count,
+        tw_shape_text(l->shapes[w.part][w.i], shape, sizeof shape));
 }
 
 /* How many steps a list has, and values in all of them; checks each. `each`: of a dense one, how many a step has. */
@@ -176,7 +179,7 @@ static tw_status measure_list(const twi_run *r, const layout *l, wanted w, int64
     return status;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------------ */
+/* ---- writing ---------------------------------------------------------------------------------------------------- */
 
 static bool read_into(const twi_feature *f, void *data, tw_dtype dtype, int64_t at)
 {
@@ -199,7 +202,8 @@ static tw_status make_sparse(const twi_run *r, const layout *l, wanted w, int64_
     return status;
 }
 
-static tw_status write_sparse_context(const twi_run *r, const layout *l, wanted w, const twi_feature *features, int keys)
+static tw_status write_sparse_context(const twi_run *r, const layout *l, wanted w, const twi_feature *features,
+                                      int keys)
 {
     int64_t examples = r->input_operands[0].elements, dims[] = {examples, 0}, total = 0, at = 0, *indices;
     int batch = r->input_operands[0].shape.rank;
@@ -363,8 +367,10 @@ static tw_status run(const twi_run *r)
     memset(features, 0, sizeof *features * (size_t)(examples * keys));
     for (int64_t i = 0; i < examples && status == TW_OK; i++) {
         const tw_string *bytes = (const tw_string *)r->inputs[0] + i;
-        if (!find_features(r, l, bytes, false, features + i * keys) || !find_features(r, l, bytes, true, features + i * keys))
-            status = twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Could not parse example input %lld", r->node, (long long)i);
+        if (!find_features(r, l, bytes, false, features + i * keys) ||
+            !find_features(r, l, bytes, true, features + i * keys))
+            status = twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Could not parse example input %lld", r->node,
+                              (long long)i);
     }
     for (int k = 0, at = 0; k < PARTS; at += l->count[k++])
         for (int i = 0; i < l->count[k] && status == TW_OK; i++)

@@ -66,8 +66,9 @@ static tw_status decode_bmp(const twi_run *r, int wants, twi_image *image)
     tw_status status = twi_image_decode_bmp(file->data ? file->data : "", file->size, r->node, image, r->error);
     if (status != TW_OK || !wants || wants == image->channels)
         return status;
-    status = twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': channels attribute %d does not match bits per pixel from file %d",
-                      r->node, wants, image->channels * 8);
+    status = twi_fail(r->error, TW_INVALID_ARGUMENT,
+                      "'%s': channels attribute %d does not match bits per pixel from file %d", r->node, wants,
+                      image->channels * 8);
     twi_image_free(image);
     return status;
 }
@@ -97,8 +98,8 @@ static tw_status run_decode(const twi_run *r)
     bool is_png = file->size > 4 && memcmp(file->data, "\x89PNG", 4) == 0, alpha = is_grey_with_alpha(file);
     twi_image image;
     void *data;
-    tw_status status = s->bmp && is_bmp(file) ? decode_bmp(r, wants, &image)
-                                              : decode(r, is_png ? 0 : wants, s->accurate, &image);
+    tw_status status =
+        s->bmp && is_bmp(file) ? decode_bmp(r, wants, &image) : decode(r, is_png ? 0 : wants, s->accurate, &image);
     if (status != TW_OK)
         return status;
     wants = wants ? wants : alpha ? 2 : image.channels;

@@ -1,6 +1,6 @@
-/* random_tried.c - random numbers that are drawn until one fits: gamma's and Poisson's distributions, as TensorFlow draws
- * them, bit for bit but for what logarithms give. Each element has a place of its own in the stream, so any thread may
- * make it. */
+/* random_tried.c - random numbers that are drawn until one fits: gamma's and Poisson's distributions, as TensorFlow
+ * draws them, bit for bit but for what logarithms give. Each element has a place of its own in the stream, so any
+ * thread may make it. */
 #include "device/cpu/plain/random_double.h"
 #include "device/state/random.h"
 #include "tensor/tensor.h"
@@ -87,12 +87,15 @@ static double draw_poisson(drawing *d, double rate, double most)
     return rate < 10 ? draw_few(d, rate) : isinf(rate) ? most : draw_many(d, rate, most);
 }
 
-/* ---- kernels ------------------------------------------------------------------------------------------------------ */
+/* ---- kernels ---------------------------------------------------------------------------------------------------- */
 
 /* The largest number of a type; beyond, infinity. */
 static double most_of(tw_dtype dtype)
 {
-    return dtype == TW_INT32 ? INT32_MAX : dtype == TW_INT64 ? 9223372036854774784.0 : dtype == TW_FLOAT16 ? 65504 : INFINITY;
+    return dtype == TW_INT32     ? INT32_MAX
+           : dtype == TW_INT64   ? 9223372036854774784.0
+           : dtype == TW_FLOAT16 ? 65504
+                                 : INFINITY;
 }
 
 static void put(tw_dtype dtype, void *to, int64_t i, double value)

@@ -1,5 +1,5 @@
-/* round_trip.c - QuantizeAndDequantize: floats rounded to what integers of few bits can say of them. 0 stays 0: the range
- * is scaled until it fits into that of the integers, and not moved. */
+/* round_trip.c - QuantizeAndDequantize: floats rounded to what integers of few bits can say of them. 0 stays 0: the
+ * range is scaled until it fits into that of the integers, and not moved. */
 #include "base/memory.h"
 #include "device/cpu/plain/typed.h"
 
@@ -23,8 +23,8 @@ static tw_status prepare(twi_prepare *p)
                   .high = twi_attr_float(p->attrs, "input_max", 0)};
     tw_status status = twi_prepare_typed(p);
     if (!third && (s.bits < (s.is_signed ? 2 : 1) || s.bits > 62))
-        return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': num_bits is out of range: %d with signed_input %d", p->op,
-                        p->node, s.bits, s.is_signed);
+        return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': num_bits is out of range: %d with signed_input %d",
+                        p->op, p->node, s.bits, s.is_signed);
     p->can_overwrite[0] = true;
     return status == TW_OK ? twi_keep(p, &s, sizeof s) : status;
 }
@@ -35,8 +35,8 @@ static tw_status find_bits(const twi_run *r, int *bits)
     *bits = s->bits ? s->bits : *(const int32_t *)r->inputs[3];
     if (*bits >= (s->is_signed ? 2 : 1) && *bits <= 62)
         return TW_OK;
-    return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': num_bits is out of range: %d with signed_input %d", r->node, *bits,
-                    s->is_signed);
+    return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': num_bits is out of range: %d with signed_input %d", r->node,
+                    *bits, s->is_signed);
 }
 
 #define BODY "device/cpu/plain/round_trip.inl"

@@ -22,7 +22,8 @@ static void NAME(find_range)(const twi_run *r, REAL *low, REAL *high)
 static REAL NAME(find_scale)(const rounding *s, int bits, REAL *low, REAL *high, REAL *inverse)
 {
     REAL least = (REAL)(s->is_signed ? -((int64_t)1 << (bits - 1)) + s->narrow : 0);
-    REAL most = (REAL)(((int64_t)1 << (bits - s->is_signed)) - 1), largest = sizeof(REAL) == 4 ? (REAL)3.40282347e38 : (REAL)1.7976931348623157e308;
+    REAL most = (REAL)(((int64_t)1 << (bits - s->is_signed)) - 1),
+         largest = sizeof(REAL) == 4 ? (REAL)3.40282347e38 : (REAL)1.7976931348623157e308;
     REAL from_low = least * *low > 0 ? least / *low : largest, from_high = most * *high > 0 ? most / *high : largest;
     if (from_low < from_high) {
         *inverse = *low / least;

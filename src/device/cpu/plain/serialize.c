@@ -39,15 +39,16 @@ static tw_status read_text(const twi_run *r, const tw_string *text, tw_dtype dty
     tw_status status = TW_OK;
     *tensor = NULL;
     if (!message)
-        return proto.out_of_memory ? twi_fail_memory(r->error, r->node)
-                                   : twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Could not parse a serialized tensor",
-                                              r->node);
+        return proto.out_of_memory
+                   ? twi_fail_memory(r->error, r->node)
+                   : twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Could not parse a serialized tensor", r->node);
     status = twi_tensor_from_proto(message, &spare, tensor, r->error);
     twi__tensor_proto__free_unpacked(message, &proto.allocator);
     if (status != TW_OK || (*tensor)->dtype == dtype)
         return status;
-    status = twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Type mismatch between the serialized tensor (%s) and dtype (%s)",
-                      r->node, tw_dtype_name((*tensor)->dtype), tw_dtype_name(dtype));
+    status =
+        twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Type mismatch between the serialized tensor (%s) and dtype (%s)",
+                 r->node, tw_dtype_name((*tensor)->dtype), tw_dtype_name(dtype));
     tw_tensor_release(*tensor);
     *tensor = NULL;
     return status;
@@ -96,8 +97,8 @@ static tw_status expect_sparse(const twi_run *r)
     const int64_t *dims = r->input_operands[0].shape.dims;
     if (dims[0] == r->input_operands[1].elements && dims[1] == r->input_operands[2].elements)
         return TW_OK;
-    return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': indices [%lld,%lld] for %lld values and a shape of %lld", r->node,
-                    (long long)dims[0], (long long)dims[1], (long long)r->input_operands[1].elements,
+    return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': indices [%lld,%lld] for %lld values and a shape of %lld",
+                    r->node, (long long)dims[0], (long long)dims[1], (long long)r->input_operands[1].elements,
                     (long long)r->input_operands[2].elements);
 }
 
@@ -139,15 +140,17 @@ static tw_status count_rows(const twi_run *r, int64_t *rows)
     const int64_t *indices = r->inputs[0];
     tw_status status = expect_sparse(r);
     if (status == TW_OK && rank < 2)
-        status = twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Rank of input SparseTensor should be > 1, but saw rank: %lld",
-                          r->node, (long long)rank);
+        status =
+            twi_fail(r->error, TW_INVALID_ARGUMENT,
+                     "'%s': Rank of input SparseTensor should be > 1, but saw rank: %lld", r->node, (long long)rank);
     if (status != TW_OK)
         return status;
     *rows = *(const int64_t *)r->inputs[2];
     for (int64_t i = 0; i < r->input_operands[1].elements; last = indices[i++ * rank])
         if (indices[i * rank] < last || indices[i * rank] >= *rows)
-            return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': entry %lld is of row %lld of %lld, behind one of row %lld",
-                            r->node, (long long)i, (long long)indices[i * rank], (long long)*rows, (long long)last);
+            return twi_fail(r->error, TW_INVALID_ARGUMENT,
+                            "'%s': entry %lld is of row %lld of %lld, behind one of row %lld", r->node, (long long)i,
+                            (long long)indices[i * rank], (long long)*rows, (long long)last);
     return TW_OK;
 }
 
@@ -309,7 +312,8 @@ static tw_status run_deserialize(const twi_run *r)
 {
     tw_shape prefix = r->input_operands[0].shape;
     if (prefix.rank < 1 || prefix.dims[prefix.rank - 1] != 3)
-        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Serialized sparse should have 3 as the last dimension", r->node);
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Serialized sparse should have 3 as the last dimension",
+                        r->node);
     prefix.rank--;
     return give_all(r, r->input_operands[0].elements / 3, prefix, get_texts);
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* ---- members ------------------------------------------------------------------------------------------------------ */
+/* ---- members ---------------------------------------------------------------------------------------------------- */
 
 typedef struct member {
     const tw_string *text; /* NULL: a number */
@@ -55,7 +55,7 @@ static void make_set(members *m)
     m->count = kept;
 }
 
-/* ---- collections: sets one after the other ------------------------------------------------------------------------- */
+/* ---- collections: sets one after the other ---------------------------------------------------------------------- */
 
 /* Of a tensor with the axes `dims`; a set is what lies along the last one, and has the number of its place among the
  * others. */
@@ -82,9 +82,9 @@ static tw_status sparse_collection(const twi_run *r, int first, collection *c)
     const twi_operand *in = &r->input_operands[first];
     int64_t rank = in[2].elements, before[TW_MAX_RANK] = {0};
     if (in[0].shape.dims[0] != in[1].elements || in[0].shape.dims[1] != rank || rank < 2 || rank > TW_MAX_RANK)
-        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': indices [%lld,%lld] for %lld values and %lld axes", r->node,
-                        (long long)in[0].shape.dims[0], (long long)in[0].shape.dims[1], (long long)in[1].elements,
-                        (long long)rank);
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': indices [%lld,%lld] for %lld values and %lld axes",
+                        r->node, (long long)in[0].shape.dims[0], (long long)in[0].shape.dims[1],
+                        (long long)in[1].elements, (long long)rank);
     *c = (collection){in[1].dtype, r->inputs[first + 1], r->inputs[first], in[1].elements, 0, (int)rank, {0}};
     memcpy(c->dims, r->inputs[first + 2], sizeof *c->dims * (size_t)rank);
     for (int64_t i = 0; i < c->count; i++) {
@@ -96,8 +96,8 @@ static tw_status sparse_collection(const twi_run *r, int first, collection *c)
         for (int j = 0; j < rank && within; j++)
             within = index[j] >= 0 && index[j] < c->dims[j];
         if (!within)
-            return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': indices[%lld] is out of order or out of bounds", r->node,
-                            (long long)i);
+            return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': indices[%lld] is out of order or out of bounds",
+                            r->node, (long long)i);
         memcpy(before, index, sizeof *before * (size_t)rank);
     }
     return TW_OK;
@@ -130,7 +130,7 @@ static bool take_set(collection *c, int64_t number, members *m)
     return fits;
 }
 
-/* ---- SetSize ------------------------------------------------------------------------------------------------------ */
+/* ---- SetSize ---------------------------------------------------------------------------------------------------- */
 
 static tw_status run_size(const twi_run *r)
 {
@@ -149,7 +149,7 @@ static tw_status run_size(const twi_run *r)
     return status;
 }
 
-/* ---- operations ---------------------------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------------------------- */
 
 enum { FIRST_ALONE = 1, SECOND_ALONE = 2, BOTH = 4 }; /* state: which members are wanted */
 
@@ -166,8 +166,9 @@ static tw_status prepare_operation(twi_prepare *p)
     for (int i = 0; i < 4; i++)
         if (strcasecmp(name, operations[i].name) == 0)
             p->state = (void *)(intptr_t)operations[i].wanted;
-    return p->state ? TW_OK
-                    : twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': Invalid set_operation %s.", p->op, p->node, name);
+    return p->state
+               ? TW_OK
+               : twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': Invalid set_operation %s.", p->op, p->node, name);
 }
 
 /* The members of results, set by set. */
@@ -213,7 +214,8 @@ static tw_status put_results(const twi_run *r, const collection *like, const res
         for (int k = rank - 2; k >= 0; rest /= like->dims[k--])
             indices[(int64_t)i * rank + k] = rest % like->dims[k];
         /* of a little-endian number the first bytes are the narrower number */
-        if (!twi_copy_elements(1, dtype, m->text ? (const void *)m->text : &m->number, twi_element_of_output(values, dtype, i)))
+        if (!twi_copy_elements(1, dtype, m->text ? (const void *)m->text : &m->number,
+                               twi_element_of_output(values, dtype, i)))
             status = twi_fail_memory(r->error, r->node);
     }
     for (int k = 0; k < rank && status == TW_OK; k++)
@@ -226,10 +228,11 @@ static tw_status operate(const twi_run *r, collection *a, collection *b)
     members x = {0}, y = {0};
     results out = {.most = 0};
     tw_status status = TW_OK;
-    bool alike = a->rank == b->rank && a->rank >= 2 && memcmp(a->dims, b->dims, sizeof *a->dims * (size_t)(a->rank - 1)) == 0;
+    bool alike =
+        a->rank == b->rank && a->rank >= 2 && memcmp(a->dims, b->dims, sizeof *a->dims * (size_t)(a->rank - 1)) == 0;
     if (!alike)
-        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Mismatched group shapes of %d and %d axes", r->node, a->rank,
-                        b->rank);
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Mismatched group shapes of %d and %d axes", r->node,
+                        a->rank, b->rank);
     while (status == TW_OK && (a->at < a->count || b->at < b->count)) {
         int64_t number = next_set(a) < next_set(b) ? next_set(a) : next_set(b);
         if (!take_set(a, number, &x) || !take_set(b, number, &y) || !combine((intptr_t)r->state, number, &x, &y, &out))

@@ -8,7 +8,7 @@
 
 static const double pi = 3.14159265358979323846;
 
-/* ---- DecodeWav: RIFF, "WAVE", and pieces of a name, a length and bytes -------------------------------------------- */
+/* ---- DecodeWav: RIFF, "WAVE", and pieces of a name, a length and bytes ------------------------------------------ */
 
 typedef struct wav {
     int channels, rate, bits;
@@ -24,18 +24,18 @@ static int short_at(const char *at)
 static tw_status read_format(const twi_run *r, const char *piece, size_t size, wav *w)
 {
     if (size < 16)
-        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Bad format chunk size for WAV: Expected 16 or 18, but got %zu",
-                        r->node, size);
+        return twi_fail(r->error, TW_INVALID_ARGUMENT,
+                        "'%s': Bad format chunk size for WAV: Expected 16 or 18, but got %zu", r->node, size);
     if (short_at(piece) != 1)
-        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Bad audio format for WAV: Expected 1 (PCM), but got %d", r->node,
-                        short_at(piece));
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Bad audio format for WAV: Expected 1 (PCM), but got %d",
+                        r->node, short_at(piece));
     w->channels = short_at(piece + 2);
     w->rate = (int)twi_get32(piece + 4);
     w->bits = short_at(piece + 14);
     if (w->bits != 16 || w->channels < 1 || w->rate < 1)
         return twi_fail(r->error, TW_INVALID_ARGUMENT,
-                        "'%s': Can only read 16-bit WAV files, but received %d bits, %d channels, a rate of %d", r->node,
-                        w->bits, w->channels, w->rate);
+                        "'%s': Can only read 16-bit WAV files, but received %d bits, %d channels, a rate of %d",
+                        r->node, w->bits, w->channels, w->rate);
     return TW_OK;
 }
 
@@ -45,13 +45,13 @@ static tw_status read_wav(const twi_run *r, const tw_string *file, wav *w)
     tw_status status = TW_OK;
     *w = (wav){0};
     if (file->size < 12 || memcmp(at, "RIFF", 4) != 0 || memcmp(at + 8, "WAVE", 4) != 0)
-        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Header mismatch: Expected RIFF and WAVE in %zu bytes", r->node,
-                        file->size);
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Header mismatch: Expected RIFF and WAVE in %zu bytes",
+                        r->node, file->size);
     for (at += 12; status == TW_OK && end - at >= 8 && !w->samples;) {
         size_t size = twi_get32(at + 4), left = (size_t)(end - at) - 8;
         if (size > left)
-            return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Data too short: a piece of %zu bytes, %zu are left", r->node,
-                            size, left);
+            return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Data too short: a piece of %zu bytes, %zu are left",
+                            r->node, size, left);
         if (memcmp(at, "fmt ", 4) == 0)
             status = read_format(r, at + 8, size, w);
         else if (memcmp(at, "data", 4) == 0 && w->channels) {
@@ -92,7 +92,7 @@ static tw_status run_decode(const twi_run *r)
     return status;
 }
 
-/* ---- AudioSpectrogram: of windows that fade in and out, how strong each frequency is ------------------------------ */
+/* ---- AudioSpectrogram: of windows that fade in and out, how strong each frequency is ---------------------------- */
 
 typedef struct spectrum {
     int64_t window, stride, length; /* length: of the transform, a power of two */
@@ -161,7 +161,7 @@ static tw_status run_spectrum(const twi_run *r)
     return TW_OK;
 }
 
-/* ---- Mfcc: bands as the ear has them, their logarithms, and a cosine transform of those --------------------------- */
+/* ---- Mfcc: bands as the ear has them, their logarithms, and a cosine transform of those ------------------------- */
 
 typedef struct cepstrum {
     double low, high; /* Hz */
@@ -170,11 +170,13 @@ typedef struct cepstrum {
 
 static tw_status prepare_cepstrum(twi_prepare *p)
 {
-    cepstrum s = {twi_attr_float(p->attrs, "lower_frequency_limit", 20), twi_attr_float(p->attrs, "upper_frequency_limit", 4000),
+    cepstrum s = {twi_attr_float(p->attrs, "lower_frequency_limit", 20),
+                  twi_attr_float(p->attrs, "upper_frequency_limit", 4000),
                   (int)twi_attr_int(p->attrs, "filterbank_channel_count", 40),
                   (int)twi_attr_int(p->attrs, "dct_coefficient_count", 13)};
     if (!(s.low >= 0 && s.high > s.low))
-        return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': frequencies from %g to %g", p->op, p->node, s.low, s.high);
+        return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': frequencies from %g to %g", p->op, p->node, s.low,
+                        s.high);
     p->workspace = (size_t)s.bands * sizeof(double);
     return twi_keep(p, &s, sizeof s);
 }

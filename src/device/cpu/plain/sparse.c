@@ -29,8 +29,7 @@ static tw_status expect_entries(const twi_run *r, int indices, int values, int s
                     (long long)r->input_operands[values].elements, (long long)r->input_operands[shape].elements);
 }
 
-/* ---- SparseReorder: by index, row-major ----------------------------------------------------------------------------
- */
+/* ---- SparseReorder: by index, row-major ------------------------------------------------------------------------- */
 
 static tw_status prepare_reorder(twi_prepare *p)
 {

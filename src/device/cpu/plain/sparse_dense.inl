@@ -1,4 +1,5 @@
-/* sparse_dense.inl - a sparse matrix times a dense one and a sparse tensor plus a dense one, for one type; see sparse_dense.c. */
+/* sparse_dense.inl - a sparse matrix times a dense one, and a sparse tensor plus a dense one, for one type; see
+ * sparse_dense.c. */
 
 /* a_indices [n,2], a_values [n], a_shape, b: output [m,p]. In the order of the values. */
 static __attribute__((unused)) tw_status NAME(sparse_product)(const twi_run *r)

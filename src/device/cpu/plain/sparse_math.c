@@ -219,9 +219,10 @@ static tw_status find_dense_strides(const twi_run *r, int64_t *strides)
     if (fits)
         return TW_OK;
     char text[128];
-    return twi_fail(r->error, TW_INVALID_ARGUMENT,
-                    "'%s': a dense tensor is broadcast to the sparse one only; got the incompatible shape %s for %lld axes",
-                    r->node, tw_shape_text(dense, text, sizeof text), (long long)rank);
+    return twi_fail(
+        r->error, TW_INVALID_ARGUMENT,
+        "'%s': a dense tensor is broadcast to the sparse one only; got the incompatible shape %s for %lld axes",
+        r->node, tw_shape_text(dense, text, sizeof text), (long long)rank);
 }
 
 /* ---- SparseSplit ------------------------------------------------------------------------------------------------- */
@@ -241,7 +242,8 @@ static tw_status find_cut(const twi_run *r, cut *c)
     c->axis = twi_input_int(r, 0, 0);
     c->axis += c->axis < 0 ? rank : 0;
     if (c->axis < 0 || c->axis >= rank)
-        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': split_dim is outside of %lld axes", r->node, (long long)rank);
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': split_dim is outside of %lld axes", r->node,
+                        (long long)rank);
     int64_t size = twi_input_int(r, 3, c->axis);
     if (n < 1 || n > size)
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': cannot split %lld along axis %lld in %lld parts", r->node,
@@ -270,7 +272,8 @@ static tw_status split_part(const twi_run *r, const cut *c, int64_t part)
             continue;
         memcpy(indices + at * rank, from + i * rank, sizeof *indices * (size_t)rank);
         indices[at * rank + c->axis] -= first;
-        if (!twi_copy_elements(1, dtype, twi_element(r->inputs[2], dtype, i), twi_element_of_output(values, dtype, at++)))
+        if (!twi_copy_elements(1, dtype, twi_element(r->inputs[2], dtype, i),
+                               twi_element_of_output(values, dtype, at++)))
             status = twi_fail_memory(r->error, r->node);
     }
     for (int64_t k = 0; k < rank && status == TW_OK; k++)
@@ -283,8 +286,8 @@ static tw_status run_split(const twi_run *r)
     const int64_t *dims = r->input_operands[1].shape.dims;
     cut c = {0};
     if (dims[0] != r->input_operands[2].elements || dims[1] != r->input_operands[3].elements)
-        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': indices [%lld,%lld] for %lld values and %lld axes", r->node,
-                        (long long)dims[0], (long long)dims[1], (long long)r->input_operands[2].elements,
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': indices [%lld,%lld] for %lld values and %lld axes",
+                        r->node, (long long)dims[0], (long long)dims[1], (long long)r->input_operands[2].elements,
                         (long long)r->input_operands[3].elements);
     tw_status status = find_cut(r, &c);
     for (int64_t part = 0; part < r->num_outputs / 3 && status == TW_OK; part++)

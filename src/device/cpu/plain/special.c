@@ -155,7 +155,8 @@ static double gamma_sample_by_a(double a, double x)
     return -igamma_by_a(a, x) / exp((a - 1) * log(x) - x - lgamma_r(a, &sign));
 }
 
-/* e^-|x| I_n(x) of the modified Bessel functions, n 0 or 1: by the series in x^2 / 4, or, where x is large, in 1 / x. */
+/* e^-|x| I_n(x) of the modified Bessel functions, n 0 or 1: by the series in x^2 / 4, or, where x is large, in 1 / x.
+ */
 static double scaled_bessel(int n, double x)
 {
     double y = fabs(x), term = n ? y / 2 : 1, sum = term;

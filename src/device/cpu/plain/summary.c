@@ -462,7 +462,7 @@ static tw_status run_audio(const twi_run *r)
     return finish(r, &summary);
 }
 
-/* ---- whole tensors, as texts are ---------------------------------------------------------------------------------- */
+/* ---- whole tensors, as texts are -------------------------------------------------------------------------------- */
 
 static void put_tensor(twi_text *value, const tw_tensor *tensor)
 {
@@ -482,7 +482,8 @@ static tw_status run_tensor(const twi_run *r)
     bool second = r->num_inputs == 3;
     const twi_operand *in = &r->input_operands[second];
     const tw_string *tag = second ? r->inputs[0] : NULL, *about = second ? r->inputs[2] : NULL;
-    tw_tensor view = {.dtype = in->dtype, .shape = in->shape, .elements = in->elements, .data = (void *)r->inputs[second]};
+    tw_tensor view = {
+        .dtype = in->dtype, .shape = in->shape, .elements = in->elements, .data = (void *)r->inputs[second]};
     twi_text summary = {0}, value = {0};
     if (tag)
         put_bytes(&value, 1, tag->data ? tag->data : "", tag->size);

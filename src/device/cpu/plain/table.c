@@ -11,7 +11,8 @@
 static tw_status prepare_table(twi_prepare *p)
 {
     return twi_table_make(p->outputs[0].resource, p->node, twi_attr_type(p->attrs, "key_dtype"),
-                          twi_attr_type(p->attrs, "value_dtype"), strncmp(p->op, "Mutable", strlen("Mutable")) == 0, p->error);
+                          twi_attr_type(p->attrs, "value_dtype"), strncmp(p->op, "Mutable", strlen("Mutable")) == 0,
+                          p->error);
 }
 
 static tw_status expect_type(const twi_prepare *p, const char *what, tw_dtype has, tw_dtype wants)

@@ -18,7 +18,7 @@ static tw_status give(const twi_run *r, int64_t i, twi_text *text)
     return given ? TW_OK : twi_fail_memory(r->error, r->node);
 }
 
-/* ---- StringFormat ------------------------------------------------------------------------------------------------- */
+/* ---- StringFormat ----------------------------------------------------------------------------------------------- */
 
 typedef struct sentence {
     const char *template, *placeholder; /* the node's */
@@ -34,8 +34,8 @@ static tw_status prepare_format(twi_prepare *p)
         places++;
     if (places != p->num_inputs)
         return twi_fail(p->error, TW_INVALID_ARGUMENT,
-                        "%s '%s': num placeholders in template and num inputs must match: %d vs. %d", p->op, p->node, places,
-                        p->num_inputs);
+                        "%s '%s': num placeholders in template and num inputs must match: %d vs. %d", p->op, p->node,
+                        places, p->num_inputs);
     return twi_keep(p, &s, sizeof s);
 }
 
@@ -89,7 +89,8 @@ static void put_gap(twi_text *text, int axis, int rank)
 static void put_axis(twi_text *text, const tw_tensor *values, int axis, int64_t first, int64_t ends)
 {
     int rank = values->shape.rank;
-    int64_t count = axis < rank ? values->shape.dims[axis] : 0, step = twi_elements_between(values->shape, axis + 1, rank);
+    int64_t count = axis < rank ? values->shape.dims[axis] : 0,
+            step = twi_elements_between(values->shape, axis + 1, rank);
     if (axis == rank) {
         put_element(text, values, first);
         return;
@@ -116,7 +117,8 @@ static tw_status run_format(const twi_run *r)
     const char *at = s->template;
     for (int i = 0; i < r->num_inputs; i++) {
         const twi_operand *in = &r->input_operands[i];
-        tw_tensor view = {.dtype = in->dtype, .shape = in->shape, .elements = in->elements, .data = (void *)r->inputs[i]};
+        tw_tensor view = {
+            .dtype = in->dtype, .shape = in->shape, .elements = in->elements, .data = (void *)r->inputs[i]};
         const char *place = strstr(at, s->placeholder);
         twi_text_append(&text, at, (size_t)(place - at));
         put_axis(&text, &view, 0, 0, s->ends < 0 || s->ends > in->elements ? in->elements : s->ends);
@@ -126,7 +128,7 @@ static tw_status run_format(const twi_run *r)
     return give(r, 0, &text);
 }
 
-/* ---- ReduceJoin --------------------------------------------------------------------------------------------------- */
+/* ---- ReduceJoin ------------------------------------------------------------------------------------------------- */
 
 /* The axes that are joined, of which the first changes fastest, and those that stay. */
 typedef struct joining {

@@ -23,8 +23,8 @@ static tw_status prepare_warp(twi_prepare *p)
         if (strcasecmp(fill, names[i]) == 0)
             found = i;
     if (found < 0)
-        return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': Invalid mode %s. Expected reflect, wrap, constant, or nearest",
-                        p->op, p->node, fill);
+        return twi_fail(p->error, TW_INVALID_ARGUMENT,
+                        "%s '%s': Invalid mode %s. Expected reflect, wrap, constant, or nearest", p->op, p->node, fill);
     s.outside = (outside)found;
     return status == TW_OK ? twi_keep(p, &s, sizeof s) : status;
 }

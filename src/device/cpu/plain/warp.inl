@@ -24,8 +24,8 @@ static __attribute__((unused)) tw_status NAME(warped)(const twi_run *r)
     const int64_t *in = r->input_operands[0].shape.dims, *out = r->output_operands[0].shape.dims;
     int64_t rows = r->input_operands[1].shape.dims[0];
     if (rows != 1 && rows != in[0])
-        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': %lld transforms for %lld images", r->node, (long long)rows,
-                        (long long)in[0]);
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': %lld transforms for %lld images", r->node,
+                        (long long)rows, (long long)in[0]);
     TWI_PARALLEL_LOOP(r)
     for (int64_t i = 0; i < out[0] * out[1] * out[2]; i++) {
         const float x = (float)(i % out[2]), y = (float)(i / out[2] % out[1]);
