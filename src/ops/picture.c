@@ -25,6 +25,12 @@ static tw_status crop_shape(twi_inference *c)
     return status;
 }
 
+static tw_status frames_shape(twi_inference *c)
+{
+    c->outputs[0] = TW_SHAPE(-1, -1, -1, 3);
+    return twi_expect_rank(c, 0, 0);
+}
+
 static tw_status sizes_shape(twi_inference *c)
 {
     c->outputs[0] = TW_SHAPE(3);
@@ -52,6 +58,7 @@ const twi_op twi_picture_ops[] = {
     {"DecodeAndCropJpeg", "contents:string, crop_window:int32", "image:uint8", JPEG, crop_shape, twi_not_differentiable,
      MADE},
     {"DecodeBmp", "contents:string", "image:uint8", "channels:int=0", decode_shape, twi_not_differentiable, MADE},
+    {"DecodeGif", "contents:string", "image:uint8", "", frames_shape, twi_not_differentiable, MADE},
     {"ExtractJpegShape", "contents:string", "image_shape:output_type", "output_type:{int32,int64}=int32", sizes_shape,
      twi_not_differentiable, TWI_HOST_ONLY},
     {"EncodePng", "image:T", "contents:string", "compression:int=-1; T:{uint8}=uint8", encode_shape,

@@ -249,6 +249,9 @@ void fuzz_image(const uint8_t *bytes, size_t size)
     static const int32_t window[] = {1, 1, 3, 2};
     if (twi_image_decode_window(bytes, size, 0, true, window, "picture", &image, &error) == TW_OK)
         twi_image_free(&image);
+    int frames;
+    if (twi_image_decode_gif(bytes, size, "picture", &frames, &image, &error) == TW_OK)
+        twi_image_free(&image);
     if (twi_image_decode_bmp(bytes, size, "picture", &image, &error) == TW_OK)
         twi_image_free(&image);
 }

@@ -1010,3 +1010,84 @@ program(
     lambda: dense_table(tf.string),
     *[{"k": np.array(k, object)} for k in ([b"a", b"bb", b"c"], [b"c", b"a", b"bb"])]
 )
+
+
+# ---- pictures that move ----
+
+
+def packed(colours, least):
+    """By Lempel, Ziv and Welch's method, in pieces."""
+    clear, out, held, count = 1 << least, bytearray(), 0, 0
+    codes, width, at = {(k,): k for k in range(clear)}, least + 1, ()
+
+    def put(code):
+        nonlocal held, count
+        held |= code << count
+        count += width
+        while count >= 8:
+            out.append(held & 255)
+            held >>= 8
+            count -= 8
+
+    put(clear)
+    for c in [int(c) for c in colours]:
+        if at + (c,) in codes:
+            at += (c,)
+            continue
+        put(codes[at])
+        codes[at + (c,)] = len(codes) + 2
+        if len(codes) + 2 > 1 << width:
+            width += 1
+        if width > 12:
+            width = 12
+            put(clear)
+            codes, width = {(k,): k for k in range(clear)}, least + 1
+        at = (c,)
+    put(codes[at])
+    put(clear + 1)
+    out.append(held & 255)
+    pieces = [out[i : i + 200] for i in range(0, len(out), 200)]
+    return bytes([least]) + b"".join(bytes([len(p)]) + p for p in pieces) + b"\0"
+
+
+def gif(frames, palette, bits):
+    """Frames are places, colours [height,width], whether rows come in passes, a colour to see through, an own palette."""
+    short = lambda *numbers: b"".join(int(n).to_bytes(2, "little") for n in numbers)
+    file = b"GIF89a" + short(9, 9) + bytes([0x80 | bits - 1, 0, 0]) + palette.tobytes()
+    for left, top, colours, passes, through, own in frames:
+        if through is not None:
+            file += b"\x21\xf9\4\1\0\0" + bytes([through]) + b"\0"
+        rows = [y for start, step in ((0, 8), (4, 8), (2, 4), (1, 2)) for y in range(start, len(colours), step)]
+        flags = (0x40 if passes else 0) | (0x80 | bits - 1 if own is not None else 0)
+        file += b"\x2c" + short(left, top, colours.shape[1], colours.shape[0]) + bytes([flags])
+        file += (b"" if own is None else own.tobytes()) + packed(
+            (colours[rows] if passes else colours).ravel(), max(bits, 2)
+        )
+    return np.array(file + b"\x21\xfe\3abc\0\x3b", object)
+
+
+def drawn(bits, *shape):
+    return random.integers(0, 1 << bits, shape)
+
+
+colours = lambda bits: random.integers(0, 256, (1 << bits, 3)).astype(np.uint8)
+GIFS = [
+    gif([(0, 0, drawn(3, 9, 9), False, None, None)], colours(3), 3),
+    gif(
+        [
+            (0, 0, drawn(2, 9, 9), True, None, None),
+            (2, 3, drawn(2, 4, 5), False, 1, None),
+            (6, 6, drawn(2, 5, 5), True, None, colours(2)),
+        ],
+        colours(2),
+        2,
+    ),
+    gif([(0, 0, drawn(8, 120, 90), False, None, None)], colours(8), 8),
+    gif([(0, 0, np.zeros((60, 70), int), False, None, None)], colours(1), 1),
+]
+program("gifs", lambda: [tf.image.decode_gif(holder(tf.string, [], "f"))], *[{"f": g} for g in GIFS])
+program(
+    "gif_cut_short",
+    lambda: [tf.image.decode_gif(holder(tf.string, [], "f"))],
+    ({"f": np.array(GIFS[0].item()[:60], object)}, "nvalid GIF"),
+)

@@ -33,7 +33,7 @@ static tw_status decode(const twi_run *r, int channels, bool accurate, twi_image
     const tw_string *file = r->inputs[0];
     const char *data = file->data ? file->data : "";
     if (file->size >= 3 && memcmp(data, "GIF", 3) == 0)
-        return twi_fail(r->error, TW_UNIMPLEMENTED, "'%s': a GIF; JPEG and PNG can be read", r->node);
+        return twi_fail(r->error, TW_UNIMPLEMENTED, "'%s': a GIF, which DecodeGif reads", r->node);
     if (file->size >= 2 && memcmp(data, "BM", 2) == 0)
         return twi_fail(r->error, TW_UNIMPLEMENTED, "'%s': a BMP, which DecodeBmp and DecodeImage read", r->node);
     tw_status status = accurate ? twi_image_decode(data, file->size, channels, 0, r->node, image, r->error)
@@ -86,6 +86,22 @@ static tw_status run_decode_window(const twi_run *r)
     status = twi_make_output(r, 0, TW_SHAPE(image.height, image.width, image.channels), &to);
     if (status == TW_OK)
         memcpy(to, image.pixels, (size_t)image.height * (size_t)image.width * (size_t)image.channels);
+    twi_image_free(&image);
+    return status;
+}
+
+static tw_status run_gif(const twi_run *r)
+{
+    const tw_string *file = r->inputs[0];
+    twi_image image;
+    int frames;
+    void *to;
+    tw_status status = twi_image_decode_gif(file->data ? file->data : "", file->size, r->node, &frames, &image, r->error);
+    if (status != TW_OK)
+        return status;
+    status = twi_make_output(r, 0, TW_SHAPE(frames, image.height, image.width, 3), &to);
+    if (status == TW_OK)
+        memcpy(to, image.pixels, (size_t)frames * (size_t)image.height * (size_t)image.width * 3);
     twi_image_free(&image);
     return status;
 }
@@ -205,6 +221,7 @@ const twi_kernel twi_cpu_picture_kernels[] = {
     {"DecodeImage", "plain", 0, prepare_decode, run_decode, twi_free},
     {"DecodeAndCropJpeg", "plain", 0, prepare_decode, run_decode_window, twi_free},
     {"DecodeBmp", "plain", 0, prepare_decode, run_decode, twi_free},
+    {"DecodeGif", "plain", 0, NULL, run_gif},
     {"ExtractJpegShape", "plain", 0, NULL, run_sizes},
     {"EncodePng", "plain", 0, NULL, run_png},
     {"EncodeJpeg", "plain", 0, prepare_jpeg, run_jpeg, twi_free},
