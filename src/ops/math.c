@@ -293,7 +293,7 @@ const twi_op twi_math_ops[] = {
     {"SparseMatMul", "a:Ta, b:Tb", "product:float",
      "transpose_a:bool=false; transpose_b:bool=false; a_is_sparse:bool=false; b_is_sparse:bool=false; "
      "Ta:{float,bfloat16}=float; Tb:{float,bfloat16}=float",
-     matmul_shape, twi_gradient_sparse_matmul},
+     matmul_shape, twi_gradient_sparse_matmul, TWI_HOST_ONLY},
     {"BatchMatMul", "x:T, y:T", "output:T", "T:" SIGNED "; adj_x:bool=false; adj_y:bool=false", batch_matmul_shape,
      twi_gradient_batch_matmul},
     {"BatchMatMulV2", "x:T, y:T", "output:T", "T:" SIGNED "; adj_x:bool=false; adj_y:bool=false", batch_matmul_shape,
