@@ -1091,3 +1091,35 @@ program(
     lambda: [tf.image.decode_gif(holder(tf.string, [], "f"))],
     ({"f": np.array(GIFS[0].item()[:60], object)}, "nvalid GIF"),
 )
+
+
+# ---- conditions in conditions in a loop whose rounds end at a border: predicates of the gradients cross it ----
+
+
+def conditions_behind_borders():
+    x = holder(tf.float32, [None, 3], "x")
+    n = tf.shape(x)[0]
+    rows = tf.TensorArray(tf.float32, n, infer_shape=False).split(x * 2, tf.ones([n], tf.int32))
+
+    def body(i, kept, total):
+        row = tf.reshape(rows.read(i), [1, 3])
+        row = tf.cond(
+            tf.equal(i % 3, 0),
+            lambda: row * 2,
+            lambda: tf.cond(tf.equal(i % 3, 1), lambda: tf.tanh(row), lambda: tf.reverse(row, [1])),
+        )
+        total = total * 0.5 + row
+        return i + 1, kept.write(i, total), total
+
+    kept = tf.TensorArray(tf.float32, n, clear_after_read=False)
+    kept = tf.while_loop(lambda i, *_: i < n, body, [0, kept, tf.zeros([1, 3])])[1].concat()
+    return [kept, tf.gradients(tf.reduce_sum(tf.square(kept)), x)[0]]
+
+
+program(
+    "conditions_behind_borders",
+    conditions_behind_borders,
+    {"x": eighths(5, 3)},
+    {"x": eighths(1, 3)},
+    {"x": eighths(3, 3)},
+)
