@@ -143,12 +143,10 @@ static int next_code(reader *r, bits *b, int width)
 /* Unpacks count colours, and goes past the pieces. */
 static bool unpack(reader *r, codes *c, uint8_t *colours, int64_t count)
 {
-    if (left_of(r) < 1)
+    if (left_of(r) < 1 || r->at[0] < 1 || r->at[0] > 8)
         return false;
     int least = *r->at++, clear = 1 << least, next = clear + 2, width = least + 1, before = -1, first = 0;
     bits b = {0};
-    if (least < 1 || least > 8)
-        return false;
     for (int64_t done = 0; done < count;) {
         int code = next_code(r, &b, width), depth = 0, at = code;
         if (code < 0 || code == clear + 1 || code > next || (code == next && before < 0))

@@ -1,6 +1,6 @@
-/* image.h - pictures as files have them: decoding and encoding JPEG and PNG, decoding BMP and GIF, and making them as large as
- * they are wanted. Everything read is untrusted: sizes are checked before memory is taken. Never here: tensors, labels.
- */
+/* image.h - pictures as files have them: decoding and encoding JPEG and PNG, decoding BMP and GIF, and making them as
+ * large as they are wanted. Everything read is untrusted: sizes are checked before memory is taken. Never here:
+ * tensors, labels. */
 #ifndef TWI_IMAGE_H
 #define TWI_IMAGE_H
 

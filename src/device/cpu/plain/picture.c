@@ -96,7 +96,8 @@ static tw_status run_gif(const twi_run *r)
     twi_image image;
     int frames;
     void *to;
-    tw_status status = twi_image_decode_gif(file->data ? file->data : "", file->size, r->node, &frames, &image, r->error);
+    const char *data = file->data ? file->data : "";
+    tw_status status = twi_image_decode_gif(data, file->size, r->node, &frames, &image, r->error);
     if (status != TW_OK)
         return status;
     status = twi_make_output(r, 0, TW_SHAPE(frames, image.height, image.width, 3), &to);
