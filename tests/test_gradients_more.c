@@ -132,7 +132,108 @@ static tw_output blocks(tw_graph *g, const tw_output *xs)
                2, (tw_attr[]){tw_attr_int("block_size", 2)}, 1);
 }
 
+/* ---- sparse tensors ------------------------------------------------------------------------------------------ */
+
+static tw_output longs(tw_graph *g, const int64_t *values, tw_shape shape)
+{
+    tw_tensor *tensor = tw_tensor_from(TW_INT64, shape, values);
+    tw_output output = tw_constant(g, tensor);
+    tw_tensor_release(tensor);
+    return output;
+}
+
+/* Four entries of a tensor [2,3], two a row. */
+static tw_output entries(tw_graph *g)
+{
+    return longs(g, (int64_t[]){0, 0, 0, 2, 1, 1, 1, 2}, TW_SHAPE(4, 2));
+}
+
+static tw_output with_dense(tw_graph *g, const char *op, const tw_output *xs)
+{
+    return add(g, op, (tw_output[]){entries(g), xs[0], longs(g, (int64_t[]){2, 3}, TW_SHAPE(2)), xs[1]}, 4, NULL, 0);
+}
+
+static tw_output plus_dense(tw_graph *g, const tw_output *xs)
+{
+    return with_dense(g, "SparseDenseCwiseAdd", xs);
+}
+
+static tw_output times_dense(tw_graph *g, const tw_output *xs)
+{
+    return with_dense(g, "SparseDenseCwiseMul", xs);
+}
+
+static tw_output by_dense(tw_graph *g, const tw_output *xs)
+{
+    return with_dense(g, "SparseDenseCwiseDiv", xs);
+}
+
+static tw_output added_to_dense(tw_graph *g, const tw_output *xs)
+{
+    return with_dense(g, "SparseTensorDenseAdd", xs);
+}
+
+static tw_output softmax_of_entries(tw_graph *g, const tw_output *xs)
+{
+    return add(g, "SparseSoftmax", (tw_output[]){entries(g), xs[0], longs(g, (int64_t[]){2, 3}, TW_SHAPE(2))}, 3, NULL,
+               0);
+}
+
+static tw_output product_of_sparse(tw_graph *g, const tw_output *xs)
+{
+    return add(g, "SparseMatMul", xs, 2,
+               (tw_attr[]){tw_attr_bool("transpose_a", true), tw_attr_bool("a_is_sparse", true)}, 2);
+}
+
+/* ---- parts, norms, running sums, special functions ----------------------------------------------------------- */
+
+static tw_output part_replaced(tw_graph *g, const tw_output *xs)
+{
+    tw_output inputs[] = {xs[0], numbers(g, (int32_t[]){0, 1}, 2), numbers(g, (int32_t[]){2, 4}, 2),
+                          numbers(g, (int32_t[]){1, 2}, 2), xs[1]};
+    return add(g, "TensorStridedSliceUpdate", inputs, 5, NULL, 0);
+}
+
+static tw_output cross(tw_graph *g, const tw_output *xs)
+{
+    return add(g, "Cross", xs, 2, NULL, 0);
+}
+
+static tw_output norm(tw_graph *g, const tw_output *xs)
+{
+    return add(g, "EuclideanNorm", (tw_output[]){xs[0], numbers(g, (int32_t[]){1}, 1)}, 2, NULL, 0);
+}
+
+static tw_output running_logsumexp(tw_graph *g, const tw_output *xs)
+{
+    return add(g, "CumulativeLogsumexp", (tw_output[]){xs[0], numbers(g, (int32_t[]){0}, 0)}, 2,
+               (tw_attr[]){tw_attr_bool("reverse", true)}, 1);
+}
+
+static tw_output incomplete_beta(tw_graph *g, const tw_output *xs)
+{
+    tw_output inputs[] = {tw_scalar_of(g, TW_FLOAT64, 0.7), tw_scalar_of(g, TW_FLOAT64, 2.5), xs[0]};
+    return add(g, "Betainc", inputs, 3, NULL, 0);
+}
+
+static tw_output bessel(tw_graph *g, const tw_output *xs)
+{
+    return tw_mul(g, add(g, "BesselI0e", xs, 1, NULL, 0), add(g, "BesselI1e", xs, 1, NULL, 0));
+}
+
 static const twt_gradient_case cases[] = {
+    {"SparseDenseCwiseAdd", plus_dense, {{1, {4}}, {1, {3}}}, 2, 0, 0, 0, true, false},
+    {"SparseDenseCwiseMul", times_dense, {{1, {4}}, {2, {2, 1}}}, 2, 0, 0, 0, true, false},
+    {"SparseDenseCwiseDiv", by_dense, {{1, {4}}, {2, {2, 3}}}, 2, 0, 0.5, 2, true, false},
+    {"SparseTensorDenseAdd", added_to_dense, {{1, {4}}, {2, {2, 3}}}, 2, 0, 0, 0, true, false},
+    {"SparseSoftmax", softmax_of_entries, {{1, {4}}}, 1, 0, 0, 0, true, false},
+    {"SparseMatMul", product_of_sparse, {{2, {3, 2}}, {2, {3, 4}}}, 2, TW_FLOAT32, 0, 0, false, false},
+    {"TensorStridedSliceUpdate", part_replaced, {{2, {3, 4}}, {2, {2, 2}}}, 2, 0, 0, 0, true, false},
+    {"Cross", cross, {{2, {2, 3}}, {2, {2, 3}}}, 2, 0, 0, 0, true, false},
+    {"EuclideanNorm", norm, {{2, {2, 3}}}, 1, 0, 0.5, 2, true, false},
+    {"CumulativeLogsumexp", running_logsumexp, {{2, {4, 2}}}, 1, 0, 0, 0, true, false},
+    {"Betainc", incomplete_beta, {{1, {5}}}, 1, 0, 0.1, 0.9, true, false},
+    {"BesselI0e, BesselI1e", bessel, {{1, {6}}}, 1, 0, -3, 3, true, false},
     {"GRUBlockCell", gru, {{2, {3, 2}}, {2, {3, 2}}, {2, {4, 4}}, {1, {4}}}, 4, TW_FLOAT32, 0, 0, false, false},
     {"LSTMBlockCell", lstm, {{2, {3, 2}}, {2, {3, 2}}, {2, {3, 2}}, {2, {4, 8}}}, 4, TW_FLOAT32, 0, 0, false, false},
     {"MatrixDiagV2", band_of_diagonals, {{3, {2, 3, 4}}}, 1, 0, 0, 0, true, false},

@@ -303,6 +303,32 @@ static void arrays_of_other_orders_are_turned(void **state)
     tw_tensor_release(text);
 }
 
+/* A condition between an op that is not known, where it holds, and a constant: the Merge is no loop's. */
+static void a_condition_on_an_unknown_op_says_which(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "node { name: 'p' op: 'Placeholder' attr { key: 'dtype' value { type: DT_BOOL } } }\n"
+        "node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } }\n"
+        "node { name: 's' op: 'Switch' input: 'x' input: 'p' attr { key: 'T' value { type: DT_FLOAT } } }\n"
+        "node { name: 'u' op: 'Unheard' input: 's:1' }\n"
+        "node { name: 'm' op: 'Merge' input: 's' input: 'u' attr { key: 'T' value { type: DT_FLOAT } }"
+        " attr { key: 'N' value { i: 2 } } }\n";
+    tw_error error = {0};
+    tw_graph *graph = tw_graph_create();
+    tw_session *session;
+    FILE *file = fopen("condition.pbtxt", "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0 && fclose(file) == 0);
+    assert_ok(tw_graph_load(graph, "condition.pbtxt", NULL, NULL, &error));
+    assert_ok(tw_session_create(graph, NULL, &session, &error));
+    tw_output fetch = tw_node_output(tw_graph_find(graph, "m"), -1);
+    assert_fails(tw_session_run(session, NULL, 0, &fetch, 1, NULL, &error), TW_NOT_FOUND,
+                 "node 'm' (Merge): it needs 'u': Op type not registered 'Unheard' in this library");
+    tw_session_destroy(session);
+    tw_graph_destroy(graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +342,7 @@ int main(void)
         cmocka_unit_test(what_is_not_there_is_named),
         cmocka_unit_test(arrays_come_back_as_they_were_written),
         cmocka_unit_test(arrays_of_other_orders_are_turned),
+        cmocka_unit_test(a_condition_on_an_unknown_op_says_which),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -131,7 +131,8 @@ static void check_maker(const twi_op *op, const twi_signature *s)
     bool handle = s->num_outputs == 1 && s->outputs[0].dtype == TW_RESOURCE;
     bool variable = op->makes == TWI_MAKES_VARIABLE || op->makes == TWI_MAKES_DATA_SET;
     bool reference = s->num_outputs == 1 && s->outputs[0].is_ref;
-    bool makes = s->num_inputs == 0 && (handle || reference);
+    bool told = op->makes == TWI_MAKES_TABLE; /* a dense table is told which keys nobody has */
+    bool makes = (s->num_inputs == 0 || told) && (handle || reference);
     if (op->makes == TWI_MAKES_SERIES)
         return expect(s->num_outputs > 0 && s->outputs[0].dtype == TW_RESOURCE, op, "gives what it makes first");
     if (op->makes == TWI_MAKES_RECIPE || op->makes == TWI_MAKES_ITERATOR)

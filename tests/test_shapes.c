@@ -1,5 +1,6 @@
-/* test_shapes.c - programs whose shapes depend on values, exported by TensorFlow: on a CPU, by plain kernels without
- * rewrites, and on virtual GPUs they give what TensorFlow gives. The format is described in golden/make_shapes.py. */
+/* test_shapes.c - programs whose shapes depend on values, and programs of ops that few have, exported by TensorFlow: on
+ * a CPU, by plain kernels without rewrites, and on virtual GPUs they give what TensorFlow gives. The format is
+ * described in golden/graph_cases.py. */
 #include "testing.h"
 
 #include <ctype.h>
@@ -222,9 +223,9 @@ static void open_program(reading *r, char *at, const tw_session_options *options
     assert_ok(tw_session_create(r->g, options, &r->s, &error));
 }
 
-static void run_all(const tw_session_options *options)
+static void run_file(const char *path, const tw_session_options *options)
 {
-    reading r = {.file = fopen(GOLDEN_DIR "/shapes.txt", "r"), .line = malloc(LONGEST)};
+    reading r = {.file = fopen(path, "r"), .line = malloc(LONGEST)};
     int programs = 0;
     const char *only = getenv("ONLY");
     assert_non_null(r.file);
@@ -250,6 +251,12 @@ static void run_all(const tw_session_options *options)
     close_program(&r);
     fclose(r.file);
     free(r.line);
+}
+
+static void run_all(const tw_session_options *options)
+{
+    run_file(GOLDEN_DIR "/shapes.txt", options);
+    run_file(GOLDEN_DIR "/rare.txt", options);
 }
 
 static void programs_of_computed_shapes_give_tensorflows_results(void **state)

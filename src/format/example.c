@@ -1,7 +1,9 @@
 /* example.c - see example.h. The wire format is that of protocol buffers:
  *
  *     Example    1: Features                       Features  1: entries of a map, key 1, Feature 2
- *     Feature    1: bytes, 2: floats, 3: integers  each list  1: values, one by one or packed */
+ *     Feature    1: bytes, 2: floats, 3: integers  each list  1: values, one by one or packed
+ *     SequenceExample  1: Features, 2: FeatureLists     FeatureLists  1: entries of a map, key 1, FeatureList 2
+ *     FeatureList      1: Features' values, one by one */
 #include "format/example.h"
 
 #include "base/little_endian.h"
@@ -48,7 +50,14 @@ static int next_field(const char **at, const char *end, field *f)
 twi_example twi_example_begin(const void *bytes, size_t size)
 {
     const char *at = bytes ? bytes : "";
-    return (twi_example){.at = at, .end = at + size};
+    return (twi_example){.at = at, .end = at + size, .number = 1};
+}
+
+twi_example twi_sequence_begin(const void *bytes, size_t size)
+{
+    twi_example e = twi_example_begin(bytes, size);
+    e.number = 2;
+    return e;
 }
 
 /* Of several lists the last counts. */
@@ -66,8 +75,10 @@ static bool read_feature(const char *at, const char *end, twi_feature *feature)
     return read == 0;
 }
 
-static bool read_entry(const char *at, const char *end, twi_feature *feature)
+/* Of a map; values and end become its value as it was written. */
+static bool read_entry(const field *entry, twi_feature *feature)
 {
+    const char *at = entry->bytes, *end = at + entry->size;
     field f;
     int read;
     *feature = (twi_feature){.key = ""};
@@ -75,14 +86,16 @@ static bool read_entry(const char *at, const char *end, twi_feature *feature)
         if (f.wire == BYTES && f.number == 1) {
             feature->key = f.bytes;
             feature->key_size = f.size;
-        } else if (f.wire == BYTES && f.number == 2 && !read_feature(f.bytes, f.bytes + f.size, feature)) {
-            return false;
+        } else if (f.wire == BYTES && f.number == 2) {
+            feature->values = f.bytes;
+            feature->end = f.bytes + f.size;
         }
     }
     return read == 0;
 }
 
-int twi_example_next(twi_example *e, twi_feature *feature)
+/* The next entry of the maps that the example has in its field. */
+int twi_sequence_next(twi_example *e, twi_feature *feature)
 {
     field f;
     for (;;) {
@@ -91,21 +104,46 @@ int twi_example_next(twi_example *e, twi_feature *feature)
             return -1;
         if (read > 0) {
             if (f.wire == BYTES && f.number == 1)
-                return read_entry(f.bytes, f.bytes + f.size, feature) ? 1 : -1;
+                return read_entry(&f, feature) ? 1 : -1;
             continue;
         }
         read = next_field(&e->at, e->end, &f);
         if (read <= 0)
             return read;
-        if (f.wire == BYTES && f.number == 1) {
+        if (f.wire == BYTES && f.number == e->number) {
             e->feature = f.bytes;
             e->last = f.bytes + f.size;
         }
     }
 }
 
-/* ---- values --------------------------------------------------------------------------------------------------------
- */
+/* What was written as a feature becomes its list. */
+static bool open_feature(twi_feature *feature)
+{
+    const char *at = feature->values, *end = feature->end;
+    feature->values = feature->end = NULL;
+    return !at || read_feature(at, end, feature);
+}
+
+int twi_example_next(twi_example *e, twi_feature *feature)
+{
+    int read = twi_sequence_next(e, feature);
+    return read <= 0 || open_feature(feature) ? read : -1;
+}
+
+int twi_list_next(const twi_feature *list, const char **at, twi_feature *feature)
+{
+    field f;
+    int read;
+    while ((read = *at ? next_field(at, list->end, &f) : 0) > 0)
+        if (f.wire == BYTES && f.number == 1) {
+            *feature = (twi_feature){.key = "", .values = f.bytes, .end = f.bytes + f.size};
+            return open_feature(feature) ? 1 : -1;
+        }
+    return read;
+}
+
+/* ---- values ----------------------------------------------------------------------------------------------------- */
 
 /* Reads one list field, packed or not, and moves *to behind it; to NULL: counts only. -1: it cannot be read. */
 static int64_t read_integers(const field *f, int64_t **to)

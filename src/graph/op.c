@@ -369,3 +369,11 @@ void twi_not_differentiable(twi_gradient *g)
 {
     (void)g; /* leaves every dx at none */
 }
+
+bool twi_signature_wants_text(const twi_signature *signature, const char *type_attr)
+{
+    for (int i = 0; i < signature->num_attrs && type_attr; i++)
+        if (strcmp(signature->attrs[i].name, type_attr) == 0)
+            return signature->attrs[i].allowed_types == UINT64_C(1) << TW_STRING;
+    return false;
+}

@@ -254,5 +254,7 @@ const twi_op *twi_op_find(const char *name); /* NULL if not registered */
 /* Parses a row's texts into memory of the arena. False when out of memory; a malformed row is a bug of ours and asserts
  * (a test parses all rows). */
 bool twi_signature_parse(twi_arena *arena, const twi_op *op, twi_signature *signature);
+/* Whether the type attribute is that of texts, where TensorFlow also has variants. */
+bool twi_signature_wants_text(const twi_signature *signature, const char *type_attr);
 
 #endif

@@ -93,6 +93,13 @@ done:
     return status;
 }
 
+/* What is wanted of an image; see image.h. */
+typedef struct wanted {
+    int channels, side;
+    bool fast;
+    const int32_t *window; /* NULL: all of it */
+} wanted;
+
 /* ---- JPEG ------------------------------------------------------------------------------------------------------ */
 
 typedef struct trouble {
@@ -126,17 +133,53 @@ static unsigned eighths_for(const struct jpeg_decompress_struct *jpeg, int side)
     return side > 0 ? eighths : 8;
 }
 
-static void set_format(struct jpeg_decompress_struct *jpeg, int channels, int side, bool fast)
+static void set_format(struct jpeg_decompress_struct *jpeg, int channels, const wanted *w)
 {
-    jpeg->dct_method = fast ? JDCT_IFAST : JDCT_ISLOW;
+    jpeg->dct_method = w->fast ? JDCT_IFAST : JDCT_ISLOW;
     jpeg->out_color_space = channels == 1 ? JCS_GRAYSCALE : channels == 3 ? JCS_RGB : JCS_EXT_RGBA;
-    jpeg->scale_num = eighths_for(jpeg, side);
+    jpeg->scale_num = eighths_for(jpeg, w->side);
     jpeg->scale_denom = 8;
+}
+
+/* Leads the reader to the window's first row, and leaves out the columns beside it, but for those of a block that the
+ * window shares: how many of these come before it. What lies beyond is not looked at, so the window's edge is one. */
+static int enter_window(struct jpeg_decompress_struct *jpeg, const int32_t *window)
+{
+    JDIMENSION first = (JDIMENSION)window[1], width = (JDIMENSION)window[3];
+    if (window[1] > 0 || width != jpeg->output_width)
+        jpeg_crop_scanline(jpeg, &first, &width);
+    jpeg_skip_scanlines(jpeg, (JDIMENSION)window[0]);
+    return window[1] - (int)first;
+}
+
+/* Reads the rows that are wanted; `line` has room for one of the reader's. */
+static void read_rows(struct jpeg_decompress_struct *jpeg, trouble *t, const wanted *w, uint8_t *line, twi_image *image)
+{
+    size_t before = w->window ? (size_t)enter_window(jpeg, w->window) * (size_t)image->channels : 0;
+    size_t row_bytes = (size_t)image->width * (size_t)image->channels;
+    for (int i = 0; i < image->height && !t->cut_short; i++) { /* a few bytes may claim any number of rows */
+        uint8_t *to = image->pixels + (size_t)i * row_bytes;
+        JSAMPROW row = w->window ? line : to;
+        jpeg_read_scanlines(jpeg, &row, 1);
+        if (w->window)
+            memcpy(to, line + before, row_bytes);
+    }
+}
+
+static tw_status check_window(const int32_t *window, const twi_image *image, const char *name, tw_error *error)
+{
+    int64_t bottom = (int64_t)window[0] + window[2], right = (int64_t)window[1] + window[3];
+    if (window[0] >= 0 && window[1] >= 0 && window[2] > 0 && window[3] > 0 && bottom <= image->height &&
+        right <= image->width)
+        return TW_OK;
+    return twi_fail(error, TW_INVALID_ARGUMENT,
+                    "'%s': Invalid crop window: [%d,%d,%d,%d] does not lie in an image of %d x %d", name, window[0],
+                    window[1], window[2], window[3], image->height, image->width);
 }
 
 /* What longjmp leaves behind is found through the pointers that were given. */
 static tw_status decompress(struct jpeg_decompress_struct *jpeg, trouble *t, const void *bytes, size_t size,
-                            int channels, int side, bool fast, const char *name, twi_image *image, tw_error *error)
+                            const wanted *w, const char *name, uint8_t **line, twi_image *image, tw_error *error)
 {
     if (setjmp(t->back))
         return twi_fail(error, TW_DATA_LOSS, "'%s' is a damaged JPEG: %s", name, t->message);
@@ -144,49 +187,56 @@ static tw_status decompress(struct jpeg_decompress_struct *jpeg, trouble *t, con
     jpeg_read_header(jpeg, TRUE);
     if (jpeg->num_components == 4)
         return twi_fail(error, TW_INVALID_ARGUMENT, "'%s' is a JPEG for printing (CMYK); expected grey or RGB", name);
-    image->channels = channels ? channels : jpeg->num_components;
-    set_format(jpeg, image->channels, side, fast);
+    image->channels = w->channels ? w->channels : jpeg->num_components;
+    set_format(jpeg, image->channels, w);
     jpeg_calc_output_dimensions(jpeg);
     image->height = (int)jpeg->output_height;
     image->width = (int)jpeg->output_width;
+    tw_status status = w->window ? check_window(w->window, image, name, error) : TW_OK;
+    if (status == TW_OK && w->window && !(*line = twi_resize(NULL, (size_t)image->width * (size_t)image->channels)))
+        status = twi_fail_memory(error, "decoding an image");
+    if (w->window) {
+        image->height = w->window[2];
+        image->width = w->window[3];
+    }
     int64_t coefficients = (int64_t)jpeg->image_width * jpeg->image_height * jpeg->num_components * (int64_t)sizeof(JCOEF);
-    tw_status status = make_room(image, jpeg_has_multiple_scans(jpeg) ? coefficients : 0, size, name, error);
+    if (status == TW_OK)
+        status = make_room(image, jpeg_has_multiple_scans(jpeg) ? coefficients : 0, size, name, error);
     if (status != TW_OK)
         return status;
     jpeg_start_decompress(jpeg);
-    while (jpeg->output_scanline < jpeg->output_height && !t->cut_short) { /* a few bytes may claim any number of rows */
-        JSAMPROW row = image->pixels + (size_t)jpeg->output_scanline * (size_t)image->width * (size_t)image->channels;
-        jpeg_read_scanlines(jpeg, &row, 1);
-    }
-    if (!t->cut_short)
+    read_rows(jpeg, t, w, *line, image);
+    if (!t->cut_short && !w->window)
         jpeg_finish_decompress(jpeg);
     return t->cut_short ? twi_fail(error, TW_DATA_LOSS, "'%s' is a JPEG that ends early", name) : TW_OK;
 }
 
-static tw_status decode_jpeg(const void *bytes, size_t size, int channels, int side, bool fast, const char *name,
-                             twi_image *image, tw_error *error)
+static tw_status decode_jpeg(const void *bytes, size_t size, const wanted *w, const char *name, twi_image *image,
+                             tw_error *error)
 {
     struct jpeg_decompress_struct jpeg;
+    uint8_t *line = NULL;
     trouble t = {.cut_short = false};
     jpeg.err = jpeg_std_error(&t.manager);
     t.manager.error_exit = give_up;
     t.manager.emit_message = take_warning;
     jpeg_create_decompress(&jpeg);
-    tw_status status = decompress(&jpeg, &t, bytes, size, channels, side, fast, name, image, error);
+    tw_status status = decompress(&jpeg, &t, bytes, size, w, name, &line, image, error);
     jpeg_destroy_decompress(&jpeg);
+    twi_free(line);
     return status;
 }
 
 /* ---- either ---------------------------------------------------------------------------------------------------- */
 
-static tw_status decode(const void *bytes, size_t size, int channels, int side, bool fast, const char *name,
-                        twi_image *image, tw_error *error)
+static tw_status decode(const void *bytes, size_t size, const wanted *w, const char *name, twi_image *image,
+                        tw_error *error)
 {
     *image = (twi_image){0};
-    tw_status status = is_png(bytes, size) ? decode_png(bytes, size, channels, name, image, error)
-                       : is_jpeg(bytes, size)
-                           ? decode_jpeg(bytes, size, channels, side, fast, name, image, error)
-                           : twi_fail(error, TW_INVALID_ARGUMENT, "'%s' is neither a JPEG nor a PNG", name);
+    tw_status status = is_png(bytes, size) && !w->window ? decode_png(bytes, size, w->channels, name, image, error)
+                       : is_jpeg(bytes, size)            ? decode_jpeg(bytes, size, w, name, image, error)
+                       : w->window                       ? twi_fail(error, TW_INVALID_ARGUMENT, "'%s' is no JPEG", name)
+                                   : twi_fail(error, TW_INVALID_ARGUMENT, "'%s' is neither a JPEG nor a PNG", name);
     if (status != TW_OK)
         twi_image_free(image);
     return status;
@@ -195,13 +245,19 @@ static tw_status decode(const void *bytes, size_t size, int channels, int side, 
 tw_status twi_image_decode(const void *bytes, size_t size, int channels, int side, const char *name, twi_image *image,
                            tw_error *error)
 {
-    return decode(bytes, size, channels, side, false, name, image, error);
+    return decode(bytes, size, &(wanted){.channels = channels, .side = side}, name, image, error);
 }
 
 tw_status twi_image_decode_fast(const void *bytes, size_t size, int channels, const char *name, twi_image *image,
                                 tw_error *error)
 {
-    return decode(bytes, size, channels, 0, true, name, image, error);
+    return decode(bytes, size, &(wanted){.channels = channels, .fast = true}, name, image, error);
+}
+
+tw_status twi_image_decode_window(const void *bytes, size_t size, int channels, bool fast, const int32_t window[4],
+                                  const char *name, twi_image *image, tw_error *error)
+{
+    return decode(bytes, size, &(wanted){.channels = channels, .fast = fast, .window = window}, name, image, error);
 }
 
 tw_status twi_image_read(const char *path, int channels, int side, twi_image *image, tw_error *error)

@@ -1,5 +1,6 @@
-/* image.h - pictures as files have them: decoding and encoding JPEG and PNG, and making them as large as they are wanted.
- * Everything read is untrusted: sizes are checked before memory is taken. Never here: tensors, labels. */
+/* image.h - pictures as files have them: decoding and encoding JPEG and PNG, decoding BMP and GIF, and making them as
+ * large as they are wanted. Everything read is untrusted: sizes are checked before memory is taken. Never here:
+ * tensors, labels. */
 #ifndef TWI_IMAGE_H
 #define TWI_IMAGE_H
 
@@ -35,6 +36,14 @@ tw_status twi_image_decode(const void *bytes, size_t size, int channels, int sid
 /* The same with the faster, coarser transform of JPEGs, which is what TensorFlow takes unless it is told otherwise. */
 tw_status twi_image_decode_fast(const void *bytes, size_t size, int channels, const char *name, twi_image *image,
                                 tw_error *error);
+/* Of a JPEG a window alone: its first row, its first column, height, width. */
+tw_status twi_image_decode_window(const void *bytes, size_t size, int channels, bool fast, const int32_t window[4],
+                                  const char *name, twi_image *image, tw_error *error);
+/* A BMP, in the channels that it has: 1, 3 or 4. */
+tw_status twi_image_decode_bmp(const void *bytes, size_t size, const char *name, twi_image *image, tw_error *error);
+/* All frames of a GIF, RGB, as large as the largest: pixels [*frames, height, width, 3]. */
+tw_status twi_image_decode_gif(const void *bytes, size_t size, const char *name, int *frames, twi_image *image,
+                               tw_error *error);
 /* As twi_image_decode(), of a file. */
 tw_status twi_image_read(const char *path, int channels, int side, twi_image *image, tw_error *error);
 void twi_image_free(twi_image *image);

@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "format/protobuf.h"
+#include "format/tensor_proto.h"
 #include "graph/op.h"
 
 #include <stdio.h>
@@ -518,8 +519,7 @@ done:
     return status;
 }
 
-/* ---- Case: as many Ifs as there are branches but one, each in the side of the one before that is not taken --------
- */
+/* ---- Case: as many Ifs as there are branches but one, each in the side of the one before that is not taken ------ */
 
 /* Whether the index is that branch's. */
 static tw_status add_test(lowering *level, const char *index, int32_t number)
@@ -723,6 +723,35 @@ static size_t find_captured(twi_functions *f, const Twi__NodeDef *node, const ch
     return 0;
 }
 
+/* Whether the node takes texts where it takes that argument. */
+static bool takes_text(twi_functions *f, const Twi__NodeDef *node, const char *argument)
+{
+    const twi_op *op = twi_op_find(node->op);
+    twi_signature signature;
+    size_t end = 0;
+    if (!op || !twi_signature_parse(f->arena, op, &signature))
+        return false;
+    for (int i = 0; i < signature.num_inputs; i++) {
+        size_t first = end;
+        end += (size_t)length_of(node, &signature.inputs[i]);
+        for (size_t k = first; k < end && k < node->n_input; k++)
+            if (strcmp(node->input[k], argument) == 0 &&
+                twi_signature_wants_text(&signature, signature.inputs[i].type_attr))
+                return true;
+    }
+    return false;
+}
+
+/* The type of an argument that TensorFlow calls a variant: text where it is a serialized sparse tensor. */
+static int32_t type_of_argument(twi_functions *f, const Twi__FunctionDef *function, size_t i)
+{
+    const Twi__FunctionDef__ArgDef *argument = function->signature->input_arg[i];
+    for (size_t k = 0; k < function->n_node_def && argument->type == PROTO_VARIANT; k++)
+        if (takes_text(f, function->node_def[k], argument->name))
+            return TW_STRING;
+    return argument->type;
+}
+
 /* Arguments of the function: TowerArgument nodes, but for captured resources. */
 static tw_status add_arguments(twi_functions *f, const Twi__NodeDef *node, char **inputs, const char *attr, call *c)
 {
@@ -734,8 +763,8 @@ static tw_status add_arguments(twi_functions *f, const Twi__NodeDef *node, char 
                         "function '%s' takes %zu arguments, of which node '%s' captures %zu",
                         function->signature->name, count, node->name, captured);
     for (size_t i = 0; i < count && status == TW_OK; i++) {
-        int32_t type = function->signature->input_arg[i]->type;
-        attr_value value = type_value("T", type == PROTO_VARIANT ? PROTO_RESOURCE : type);
+        int32_t type = type_of_argument(f, function, i);
+        attr_value value = type_value("T", type);
         c->place.arguments[i] = type == PROTO_RESOURCE && i + captured >= count
                                     ? inputs[first + (i + captured - count)]
                                     : PRINT("%sarg/%zu", c->place.prefix, i);
@@ -761,8 +790,7 @@ static tw_status add_given(twi_functions *f, const char *name, const call *c)
     list->n_type = c->num_results;
     list->type = twi_arena_alloc(f->arena, sizeof *list->type * (c->num_results + 1));
     for (size_t i = 0; i < c->num_results && list->type; i++) {
-        int32_t type = c->place.function->signature->output_arg[i]->type;
-        list->type[i] = type == PROTO_VARIANT ? PROTO_RESOURCE : type;
+        list->type[i] = c->place.function->signature->output_arg[i]->type;
         inputs[i] = c->results[i];
     }
     for (size_t i = 0; i < c->num_controls; i++)
@@ -817,6 +845,159 @@ static tw_status keep_functions(twi_functions *f, Twi__NodeDef *node, char **inp
     return status;
 }
 
+/* ---- data sets that parse examples: a map, whose function is ParseExampleV2 ------------------------------------- */
+
+/* A list of an attribute; empty if it is none. */
+static const Twi__AttrValue__ListValue *list_of(const Twi__NodeDef *node, const char *attr)
+{
+    static const Twi__AttrValue__ListValue none = TWI__ATTR_VALUE__LIST_VALUE__INIT;
+    const Twi__AttrValue *value = find_attr(node, attr);
+    return value && value->value_case == TWI__ATTR_VALUE__VALUE_LIST ? value->list : &none;
+}
+
+static attr_value list_value(twi_functions *f, const char *name, const Twi__AttrValue__ListValue *list)
+{
+    attr_value a = {.name = name};
+    twi__attr_value__init(&a.value);
+    a.value.value_case = TWI__ATTR_VALUE__VALUE_LIST;
+    a.value.list = twi_arena_copy(f->arena, list, sizeof *list);
+    return a;
+}
+
+static attr_value copied_value(const Twi__NodeDef *node, const char *name)
+{
+    attr_value a = {.name = name};
+    twi__attr_value__init(&a.value);
+    if (find_attr(node, name))
+        a.value = *find_attr(node, name);
+    return a;
+}
+
+/* A vector of texts, as a node. */
+static tw_status add_texts(twi_functions *f, const char *name, const char *device,
+                           const Twi__AttrValue__ListValue *list)
+{
+    Twi__TensorShapeProto *shape = twi_shape_to_proto(f->arena, TW_SHAPE((int64_t)list->n_s));
+    Twi__TensorProto *tensor = twi_arena_alloc(f->arena, sizeof *tensor);
+    attr_value attrs[] = {type_value("dtype", TW_STRING), {.name = "value"}};
+    if (!shape || !tensor)
+        return fail_memory(f);
+    twi__tensor_proto__init(tensor);
+    tensor->dtype = TW_STRING;
+    tensor->tensor_shape = shape;
+    tensor->n_string_val = list->n_s;
+    tensor->string_val = list->s;
+    twi__attr_value__init(&attrs[1].value);
+    attrs[1].value.value_case = TWI__ATTR_VALUE__VALUE_TENSOR;
+    attrs[1].value.tensor = tensor;
+    return add(f, "Const", name, device, NULL, 0, attrs, 2);
+}
+
+/* A component of what such a data set gives. */
+typedef struct parsed {
+    ProtobufCBinaryData key;
+    const char *value;
+    int32_t type;
+} parsed;
+
+static int by_key(const void *a, const void *b)
+{
+    const parsed *x = a, *y = b;
+    size_t common = x->key.len < y->key.len ? x->key.len : y->key.len;
+    int order = common ? memcmp(x->key.data, y->key.data, common) : 0;
+    return order ? order : x->key.len < y->key.len ? -1 : x->key.len > y->key.len;
+}
+
+/* The function's nodes but the last: what it gives, sorted by key. */
+static tw_status add_parsing(lowering *l, const Twi__AttrValue__ListValue *sparse,
+                             const Twi__AttrValue__ListValue *dense, const char *device, parsed *given)
+{
+    static const char *const texts[] = {"names", "sparse_keys", "dense_keys", "ragged_keys"};
+    twi_functions *f = l->f;
+    tw_status status = TW_OK;
+    Twi__AttrValue__ListValue none = TWI__ATTR_VALUE__LIST_VALUE__INIT;
+    const Twi__AttrValue__ListValue *lists[] = {&none, sparse, dense, &none};
+    const char **inputs = twi_arena_alloc(f->arena, sizeof *inputs * (dense->n_s + 5));
+    const char *parse = PRINT("%s/f/parse", l->name);
+    attr_value string = type_value("T", TW_STRING), ints = int_value("num_sparse", (int64_t)sparse->n_s);
+    attr_value attrs[] = {copied_value(l->node, "Tdense"),
+                          copied_value(l->node, "dense_shapes"),
+                          copied_value(l->node, "sparse_types"),
+                          list_value(f, "ragged_value_types", &none),
+                          list_value(f, "ragged_split_types", &none),
+                          ints};
+    if (!inputs || !parse || !attrs[3].value.list || !attrs[4].value.list)
+        return fail_memory(f);
+    TWI_TRY(add(f, "TowerArgument", inputs[0] = PRINT("%s/f/arg/0", l->name), device, NULL, 0, &string, 1));
+    for (int i = 0; i < 4; i++)
+        TWI_TRY(add_texts(f, inputs[1 + i] = PRINT("%s/f/%s", l->name, texts[i]), device, lists[i]));
+    for (size_t i = 0; i < dense->n_s; i++) {
+        attr_value type = type_value("T", type_at(l->node, "Tdense", i));
+        TWI_TRY(
+            add(f, "TowerArgument", inputs[5 + i] = PRINT("%s/f/arg/%zu", l->name, i + 1), device, NULL, 0, &type, 1));
+        given[sparse->n_s + i] = (parsed){dense->s[i], PRINT("%s:%zu", parse, 3 * sparse->n_s + i), type.value.type};
+    }
+    TWI_TRY(add(f, "ParseExampleV2", parse, device, inputs, dense->n_s + 5, attrs, 6));
+    for (size_t i = 0; i < sparse->n_s; i++) {
+        const char *parts[3];
+        attr_value type = type_value("T", type_at(l->node, "sparse_types", i));
+        for (size_t k = 0; k < 3; k++)
+            parts[k] = PRINT("%s:%zu", parse, k * sparse->n_s + i);
+        given[i] = (parsed){sparse->s[i], PRINT("%s/f/sparse_%zu", l->name, i), TW_STRING};
+        TWI_TRY(add(f, "SerializeSparse", given[i].value, device, parts, 3, &type, 1));
+    }
+    qsort(given, sparse->n_s + dense->n_s, sizeof *given, by_key);
+done:
+    return status;
+}
+
+/* Ragged features it leaves to the data set's node, which refuses them. */
+static tw_status lower_parse(lowering *l)
+{
+    twi_functions *f = l->f;
+    tw_status status = TW_OK;
+    const Twi__AttrValue__ListValue *sparse = list_of(l->node, "sparse_keys"), *dense = list_of(l->node, "dense_keys");
+    size_t count = sparse->n_s + dense->n_s;
+    parsed *given = twi_arena_alloc(f->arena, sizeof *given * (count + 1));
+    const char **inputs = twi_arena_alloc(f->arena, sizeof *inputs * (count + l->node->n_input + 1));
+    Twi__AttrValue__ListValue types = TWI__ATTR_VALUE__LIST_VALUE__INIT;
+    types.type = twi_arena_alloc(f->arena, sizeof *types.type * (count + 1));
+    if (!given || !inputs || !types.type)
+        return fail_memory(f);
+    if (list_of(l->node, "ragged_keys")->n_s || count_types(l->node, "sparse_types") != sparse->n_s ||
+        count_types(l->node, "Tdense") != dense->n_s || l->num_data != 2 + dense->n_s || count == 0) {
+        Twi__NodeDef *copy = twi_arena_copy(f->arena, l->node, sizeof *copy);
+        if (!copy || !twi_push(&f->nodes, copy))
+            return fail_memory(f);
+        copy->name = (char *)l->name;
+        copy->device = (char *)l->device;
+        copy->input = l->inputs;
+        return TW_OK;
+    }
+    TWI_TRY(add_parsing(l, sparse, dense, "/device:CPU:0", given));
+    for (size_t i = 0; i < count; i++) {
+        inputs[i] = given[i].value;
+        types.type[types.n_type++] = given[i].type;
+    }
+    attr_value gives = list_value(f, "T", &types), place = {.name = "f"};
+    TWI_TRY(add(f, "IdentityN", PRINT("%s/f", l->name), "/device:CPU:0", inputs, count, &gives, 1));
+    twi__attr_value__init(&place.value);
+    place.value.value_case = TWI__ATTR_VALUE__VALUE_PLACEHOLDER;
+    place.value.placeholder = PRINT("%s/f", l->name);
+    attr_value attrs[] = {place, copied_value(l->node, "Tdense"), copied_value(l->node, "output_types"),
+                          copied_value(l->node, "output_shapes")};
+    attrs[1].name = "Targuments";
+    inputs[0] = l->inputs[0];
+    for (size_t i = 0; i < dense->n_s; i++)
+        inputs[1 + i] = l->inputs[2 + i];
+    inputs[1 + dense->n_s] = l->inputs[1];
+    for (size_t i = l->num_data; i < l->node->n_input; i++)
+        inputs[i] = l->inputs[i];
+    TWI_TRY(add(f, "ParallelMapDatasetV2", l->name, l->device, inputs, l->node->n_input, attrs, 4));
+done:
+    return status;
+}
+
 /* ---- nodes
  * ------------------------------------------------------------------------------------------------------------- */
 
@@ -825,10 +1006,17 @@ static const struct {
     const char *functions[2]; /* attributes that name them */
     tw_status (*lower)(lowering *l);
 } lowered[] = {
-    {"PartitionedCall", {"f", NULL}, lower_call},     {"StatefulPartitionedCall", {"f", NULL}, lower_call},
-    {"If", {"then_branch", "else_branch"}, lower_if}, {"StatelessIf", {"then_branch", "else_branch"}, lower_if},
-    {"While", {"cond", "body"}, lower_while},         {"StatelessWhile", {"cond", "body"}, lower_while},
-    {"Case", {"branches", NULL}, lower_case},         {"StatelessCase", {"branches", NULL}, lower_case},
+    {"PartitionedCall", {"f", NULL}, lower_call},
+    {"StatefulPartitionedCall", {"f", NULL}, lower_call},
+    {"If", {"then_branch", "else_branch"}, lower_if},
+    {"StatelessIf", {"then_branch", "else_branch"}, lower_if},
+    {"While", {"cond", "body"}, lower_while},
+    {"StatelessWhile", {"cond", "body"}, lower_while},
+    {"Case", {"branches", NULL}, lower_case},
+    {"StatelessCase", {"branches", NULL}, lower_case},
+    {"ParseExampleDataset", {NULL}, lower_parse},
+    {"ParseExampleDatasetV2", {NULL}, lower_parse},
+    {"ExperimentalParseExampleDataset", {NULL}, lower_parse},
 };
 
 /* Which row is for the node; -1: it stays as it is. One whose functions are not there is missed by name when it is run.
@@ -971,8 +1159,12 @@ void twi_functions_free(twi_functions *f)
 tw_status twi_functions_inline(twi_arena *arena, const Twi__GraphDef *def, twi_functions **functions, tw_error *error)
 {
     tw_status status = TW_OK;
+    const twi_functions none = {.arena = arena};
+    bool any = def->n_library > 0;
     *functions = NULL;
-    if (def->n_library == 0)
+    for (size_t i = 0; i < def->n_node && !any; i++)
+        any = row_of(&none, def->node[i]) >= 0;
+    if (!any)
         return TW_OK;
     twi_functions *f = *functions = twi_alloc(sizeof *f);
     if (!f)
@@ -980,7 +1172,7 @@ tw_status twi_functions_inline(twi_arena *arena, const Twi__GraphDef *def, twi_f
     f->arena = arena;
     f->error = error;
     f->most = SPARE_NODES;
-    f->libraries = twi_alloc_array(def->n_library, sizeof *f->libraries);
+    f->libraries = twi_alloc_array(def->n_library + 1, sizeof *f->libraries);
     if (!f->libraries)
         return fail_memory(f);
     for (; f->num_libraries < def->n_library && status == TW_OK; f->num_libraries++)

@@ -43,6 +43,7 @@ typedef struct item {
     char *name;     /* with the prefix */
     char *device;   /* canonical */
     const twi_op *op;
+    bool goes_on;     /* into a loop's next round, by the op that the file names, even if it cannot be built */
     const char *why;  /* it cannot be built; NULL: it can */
     twi_attr *attrs;
     int num_attrs;
@@ -177,8 +178,7 @@ static bool is(const item *item, unsigned trait)
 static bool goes_back(const importer *m, const item *item, size_t input)
 {
     const struct item *from = &m->items[item->inputs[input].node];
-    return is(item, TWI_MERGE) && input == 1 && item->inputs[input].index >= 0 && from->op &&
-           twi_op_is(from->op, TWI_NEXT | TWI_UNKNOWN);
+    return is(item, TWI_MERGE) && input == 1 && item->inputs[input].index >= 0 && from->goes_on;
 }
 
 /* The k-th of those that come before: -1: none; -2: there are no more. Numbers from m->count on are loops as wholes: an Exit
@@ -605,6 +605,7 @@ static tw_status read_node(importer *m, item *item)
     char text[256];
     twi_device_name device;
     item->op = find_op(def->op);
+    item->goes_on = item->op && twi_op_is(item->op, TWI_NEXT);
     if (!item->op || item->op->flags & TWI_REWRITTEN) {
         snprintf(text, sizeof text, "Op type not registered '%.100s' in this library", def->op);
         tw_status status = give_up(m, item, text);
@@ -698,14 +699,29 @@ static int length_of(const item *item, const twi_argument *argument)
     return 1;
 }
 
-/* What TensorFlow calls a variant is a data set, whose handle is a resource here (ops/dataset.c), or a value
- * (tensor/variant.h). Who takes one has what it is given; who only gives one, as an iterator does, gives a data set. */
+/* Of what gives several components, with a shape each: those that are no scalars are no data sets, but serialized
+ * sparse tensors (ops/serialize.c), whose shape data sets do not tell. */
+static void tell_texts(const item *item, twi_attr *types)
+{
+    const twi_attr *shapes = NULL;
+    for (int i = 0; i < item->num_attrs; i++)
+        if (strcmp(item->attrs[i].name, "output_shapes") == 0)
+            shapes = &item->attrs[i];
+    for (int i = 0; shapes && types->kind == TW_ATTR_TYPES && shapes->count == types->count && i < types->count; i++)
+        if (types->types[i] == TW_VARIANT && shapes->shapes[i].rank != 0)
+            ((tw_dtype *)types->types)[i] = TW_STRING;
+}
+
+/* What TensorFlow calls a variant is a data set, whose handle is a resource here (ops/dataset.c), a serialized sparse
+ * tensor, which is text, or a value (tensor/variant.h). Who takes one has what it is given; who only gives one, as an
+ * iterator does, gives a data set, or text if its op's row says so. */
 static tw_status tell_variants(importer *m, const item *item, const tw_output *inputs, twi_attr *attr)
 {
     twi_signature signature;
     tw_dtype *types = attr->kind == TW_ATTR_TYPE ? &attr->type : (tw_dtype *)attr->types;
     int count = attr->kind == TW_ATTR_TYPE ? 1 : attr->kind == TW_ATTR_TYPES ? attr->count : 0, input = 0;
     bool any = false, taken = false, lists = false, given = false;
+    tell_texts(item, attr);
     for (int i = 0; i < count; i++)
         any = any || types[i] == TW_VARIANT;
     if (!any)
@@ -728,8 +744,9 @@ static tw_status tell_variants(importer *m, const item *item, const tw_output *i
             signature.outputs[i].type_attr ? signature.outputs[i].type_attr : signature.outputs[i].list_attr;
         given = given || (name && strcmp(name, attr->name) == 0);
     }
+    tw_dtype otherwise = twi_signature_wants_text(&signature, attr->name) ? TW_STRING : TW_RESOURCE;
     for (int i = 0; i < count && given && !taken && !lists; i++)
-        types[i] = types[i] == TW_VARIANT ? TW_RESOURCE : types[i];
+        types[i] = types[i] == TW_VARIANT ? otherwise : types[i];
     return TW_OK;
 }
 

@@ -912,6 +912,23 @@ static tw_status top_k_shape(twi_inference *c)
     return TW_OK;
 }
 
+/* Along the first axis, of which each has one. */
+static tw_status parallel_concat_shape(twi_inference *c)
+{
+    tw_shape shape = c->inputs[0];
+    for (int i = 1; i < c->num_inputs; i++) {
+        tw_status status = twi_merge_shapes(shape, c->inputs[i], &shape, c->error);
+        if (status != TW_OK)
+            return status;
+    }
+    if (shape.rank == 0 || (shape.rank > 0 && shape.dims[0] > 1))
+        return FAIL(c, "All input shapes must be fully defined and start with 1");
+    if (shape.rank > 0)
+        shape.dims[0] = c->num_inputs;
+    c->outputs[0] = shape;
+    return TW_OK;
+}
+
 /* What is known of the input and of the attribute; in a plan the input's shape is whole. */
 static tw_status ensured_shape(twi_inference *c)
 {
@@ -1008,7 +1025,8 @@ const twi_op twi_array_ops[] = {
      twi_gradient_strided_slice},
     {"StridedSliceGrad", "shape:Index, begin:Index, end:Index, strides:Index, dy:T", "output:T", STRIDED_MASKS,
      strided_slice_grad_shape, twi_gradient_strided_slice_grad},
-    {"Slice", "input:T, begin:Index, size:Index", "output:T", "T:type; Index:" INDEX, slice_shape, twi_gradient_slice, .layout = "iss:i"},
+    {"Slice", "input:T, begin:Index, size:Index", "output:T", "T:type; Index:" INDEX, slice_shape, twi_gradient_slice,
+     .layout = "iss:i"},
     {"ConcatV2", "values:N*T, axis:Tidx", "output:T", "N:int; T:type; Tidx:" INDEX "=int32", concat_v2_shape,
      twi_gradient_concat, .layout = "ia:i"},
     {"Concat", "concat_dim:int32, values:N*T", "output:T", "N:int; T:type", concat_shape, twi_gradient_concat},
@@ -1023,8 +1041,8 @@ const twi_op twi_array_ops[] = {
     {"Tile", "input:T, multiples:Tmultiples", "output:T", "T:type; Tmultiples:" INDEX "=int32", tile_shape,
      twi_gradient_tile, .layout = "is:i"},
     {"Transpose", "x:T, perm:Tperm", "y:T", "T:type; Tperm:" INDEX "=int32", transpose_shape, twi_gradient_transpose},
-    {"Pad", "input:T, paddings:Tpaddings", "output:T", "T:type; Tpaddings:" INDEX "=int32", pad_shape,
-     twi_gradient_pad, .layout = "ip:i"},
+    {"Pad", "input:T, paddings:Tpaddings", "output:T", "T:type; Tpaddings:" INDEX "=int32", pad_shape, twi_gradient_pad,
+     .layout = "ip:i"},
     {"PadV2", "input:T, paddings:Tpaddings, constant_values:T", "output:T", "T:type; Tpaddings:" INDEX "=int32",
      pad_shape, twi_gradient_pad, .layout = "ip.:i"},
     {"MirrorPad", "input:T, paddings:Tpaddings", "output:T",
@@ -1066,6 +1084,8 @@ const twi_op twi_array_ops[] = {
      twi_gradient_diag_part},
     {"TopKV2", "input:T, k:int32", "values:T, indices:int32", "sorted:bool=true; T:" NUMBERS, top_k_shape,
      twi_gradient_top_k},
+    {"ParallelConcat", "values:N*T", "output:T", "N:int; T:type; shape:shape", parallel_concat_shape, NULL},
+    {"GuaranteeConst", "input:T", "output:T", "T:type", twi_shape_same, twi_gradient_identity, TWI_PASSES},
     {0},
 };
 

@@ -108,6 +108,12 @@ void twi_gradient_strided_slice_grad(twi_gradient *g)
     g->dx[4] = with_masks(g, "StridedSlice", TWI_INPUTS(DY, X(1), X(2), X(3)));
 }
 
+void twi_gradient_strided_slice_update(twi_gradient *g)
+{
+    g->dx[0] = with_masks(g, "TensorStridedSliceUpdate", TWI_INPUTS(DY, X(1), X(2), X(3), tw_zeros_like(G, X(4))));
+    g->dx[4] = with_masks(g, "StridedSlice", TWI_INPUTS(DY, X(1), X(2), X(3)));
+}
+
 /* dy with zeros around it, where x lay around its slice. */
 void twi_gradient_slice(twi_gradient *g)
 {

@@ -19,6 +19,22 @@ static void print_gradient(twi_gradient *g)
     g->dx[0] = g->dy[0];
 }
 
+static tw_status words_shape(twi_inference *c)
+{
+    return twi_expect_rank(c, 0, 0);
+}
+
+/* Only the program that wrote the graph has the function. */
+static tw_status python_shape(twi_inference *c)
+{
+    return twi_fail(
+        c->error, TW_UNIMPLEMENTED,
+        "it calls a function of the Python program that made the graph, which no file holds; feed what it gives, "
+        "or build that part of ops");
+}
+
+#define PYTHON "input:Tin", "output:Tout", "token:string; Tin:types; Tout:types; is_async:bool=false", python_shape
+
 const twi_op twi_control_ops[] = {
     {"NoOp", "", "", "", nothing_shape, NULL, TWI_STATEFUL},
     {"ControlTrigger", "", "", "", nothing_shape, NULL, TWI_STATEFUL | TWI_MERGE}, /* of nothing but control inputs */
@@ -26,6 +42,11 @@ const twi_op twi_control_ops[] = {
      TWI_STATEFUL},
     {"Print", "input:T, data:U", "output:T", "T:type; U:types; message:string=; first_n:int=-1; summarize:int=3",
      twi_shape_same, print_gradient, TWI_STATEFUL | TWI_HOST_ONLY},
+    {"PrintV2", "input:string", "", "output_stream:string=stderr; end:string=\n", words_shape, NULL,
+     TWI_STATEFUL | TWI_HOST_ONLY},
+    {"PyFunc", PYTHON, NULL, TWI_STATEFUL | TWI_HOST_ONLY},
+    {"PyFuncStateless", PYTHON, NULL, TWI_HOST_ONLY},
+    {"EagerPyFunc", PYTHON, NULL, TWI_STATEFUL | TWI_HOST_ONLY},
     {0},
 };
 

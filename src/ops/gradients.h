@@ -18,14 +18,16 @@ twi_gradient_rule twi_gradient_sqrt_grad, twi_gradient_rsqrt_grad, twi_gradient_
     twi_gradient_sigmoid_grad, twi_gradient_tanh_grad;
 /* reductions and products */
 twi_gradient_rule twi_gradient_add_n, twi_gradient_sum, twi_gradient_mean, twi_gradient_prod, twi_gradient_extremum,
-    twi_gradient_cumsum, twi_gradient_cumprod, twi_gradient_matmul, twi_gradient_batch_matmul, twi_gradient_l2_loss;
+    twi_gradient_cumsum, twi_gradient_cumprod, twi_gradient_cumulative_logsumexp, twi_gradient_euclidean_norm,
+    twi_gradient_matmul, twi_gradient_sparse_matmul, twi_gradient_batch_matmul, twi_gradient_l2_loss;
 /* arrays */
 twi_gradient_rule twi_gradient_identity, twi_gradient_prevent, twi_gradient_reshape, twi_gradient_fill,
-    twi_gradient_broadcast_to, twi_gradient_strided_slice, twi_gradient_strided_slice_grad, twi_gradient_slice,
-    twi_gradient_concat, twi_gradient_split, twi_gradient_split_v, twi_gradient_pack, twi_gradient_unpack,
-    twi_gradient_tile, twi_gradient_transpose, twi_gradient_pad, twi_gradient_mirror_pad, twi_gradient_mirror_pad_grad,
-    twi_gradient_reverse, twi_gradient_gather, twi_gradient_gather_nd, twi_gradient_scatter_nd,
-    twi_gradient_dynamic_stitch, twi_gradient_unsorted_segment_sum, twi_gradient_select, twi_gradient_diag,
-    twi_gradient_diag_part, twi_gradient_top_k, twi_gradient_check_numerics, twi_gradient_segment_sum;
+    twi_gradient_broadcast_to, twi_gradient_strided_slice, twi_gradient_strided_slice_grad,
+    twi_gradient_strided_slice_update, twi_gradient_slice, twi_gradient_concat, twi_gradient_split,
+    twi_gradient_split_v, twi_gradient_pack, twi_gradient_unpack, twi_gradient_tile, twi_gradient_transpose,
+    twi_gradient_pad, twi_gradient_mirror_pad, twi_gradient_mirror_pad_grad, twi_gradient_reverse, twi_gradient_gather,
+    twi_gradient_gather_nd, twi_gradient_scatter_nd, twi_gradient_dynamic_stitch, twi_gradient_unsorted_segment_sum,
+    twi_gradient_select, twi_gradient_diag, twi_gradient_diag_part, twi_gradient_top_k, twi_gradient_check_numerics,
+    twi_gradient_segment_sum;
 
 #endif

@@ -278,6 +278,24 @@ static void qr_gradient(twi_gradient *g)
 
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
+/* a x b of vectors of three numbers, which lie along the last axis. */
+static tw_status cross_shape(twi_inference *c)
+{
+    tw_status status = twi_merge_shapes(c->inputs[0], c->inputs[1], &c->outputs[0], c->error);
+    tw_shape out = c->outputs[0];
+    if (status == TW_OK && out.rank == 0)
+        return TWI_REFUSE(c, "input must be at least 1D");
+    if (status == TW_OK && out.rank > 0 && out.dims[out.rank - 1] >= 0 && out.dims[out.rank - 1] != 3)
+        return TWI_REFUSE(c, "vectors of %lld numbers, expected 3", (long long)out.dims[out.rank - 1]);
+    return status;
+}
+
+static void cross_gradient(twi_gradient *g)
+{
+    g->dx[0] = twi_binary(g, "Cross", X(1), DY(0));
+    g->dx[1] = twi_binary(g, "Cross", DY(0), X(0));
+}
+
 #define REALS "{double,float,half}"
 
 const twi_op twi_linear_ops[] = {
@@ -293,5 +311,7 @@ const twi_op twi_linear_ops[] = {
     {"SelfAdjointEigV2", "input:T", "e:T, v:T", "compute_v:bool=true; T:" REALS, eigen_shape, eigen_gradient},
     {"Qr", "input:T", "q:T, r:T", "full_matrices:bool=false; T:" REALS, qr_shape, qr_gradient},
     {"Svd", "input:T", "s:T, u:T, v:T", "compute_uv:bool=true; full_matrices:bool=false; T:" REALS, svd_shape, NULL},
+    {"Cross", "a:T, b:T", "product:T", "T:{float,double,int32,uint8,int16,int8,int64,bfloat16,half}", cross_shape,
+     cross_gradient},
     {0},
 };

@@ -5,6 +5,8 @@
 #include "ops/gradients.h"
 #include "tensor/tensor.h"
 
+#include <float.h>
+
 #include <tower/ops.h>
 
 /* In every rule: the node's inputs, its output and the gradient that flows in. */
@@ -468,6 +470,37 @@ void twi_gradient_extremum(twi_gradient *g)
     g->dx[0] = tw_mul(G, tw_div(G, is_extremum, tw_reshape_to(G, count, r.kept_tensor)), dy);
 }
 
+/* dx = x dy / y; where y is 0 it is NaN, as in TensorFlow. */
+void twi_gradient_euclidean_norm(twi_gradient *g)
+{
+    reduced r = reduction_of(g);
+    tw_output y = tw_reshape_to(G, Y, r.kept_tensor), dy = tw_reshape_to(G, DY, r.kept_tensor);
+    g->dx[0] = tw_div(G, X(0), tw_div(G, y, dy));
+}
+
+/* e^(the running logarithm of the sum of those of dy, less y, from the other side, plus x), of what of dy is positive.
+ */
+static tw_output logsumexp_back(twi_gradient *g, tw_output dy)
+{
+    bool exclusive = twi_attr_bool(&g->node->attrs, "exclusive", false);
+    bool reverse = twi_attr_bool(&g->node->attrs, "reverse", false);
+    tw_output zero = tw_scalar_of(G, tw_output_dtype(dy), 0), is_more = tw_greater(G, dy, zero);
+    tw_dtype dtype = tw_output_dtype(dy);
+    double least = dtype == TW_FLOAT64   ? -DBL_MAX
+                   : dtype == TW_FLOAT16 ? -65504
+                                         : -3.38e38; /* differences stay numbers */
+    tw_output nothing = tw_mul(G, tw_ones_like(G, dy), tw_scalar_of(G, dtype, least));
+    tw_output logs = tw_select(G, is_more, tw_log(G, tw_select(G, is_more, dy, tw_ones_like(G, dy))), nothing);
+    tw_output sums = twi_build(G, "CumulativeLogsumexp", TWI_INPUTS(tw_sub(G, logs, Y), X(1)),
+                               TWI_ATTRS(tw_attr_bool("exclusive", exclusive), tw_attr_bool("reverse", !reverse)));
+    return tw_exp(G, tw_add(G, sums, X(0)));
+}
+
+void twi_gradient_cumulative_logsumexp(twi_gradient *g)
+{
+    g->dx[0] = tw_sub(G, logsumexp_back(g, DY), logsumexp_back(g, tw_neg(G, DY)));
+}
+
 static tw_output scan_back(twi_gradient *g, tw_output values)
 {
     bool exclusive = twi_attr_bool(&g->node->attrs, "exclusive", false);
@@ -517,6 +550,21 @@ void twi_gradient_matmul(twi_gradient *g)
 {
     differentiate_product(g, tw_matmul_transposed, twi_attr_bool(&g->node->attrs, "transpose_a", false),
                           twi_attr_bool(&g->node->attrs, "transpose_b", false));
+}
+
+static tw_output product_of_floats(tw_graph *graph, tw_output a, tw_output b, bool transpose_a, bool transpose_b)
+{
+    return tw_matmul_transposed(graph, tw_cast(graph, a, TW_FLOAT32), tw_cast(graph, b, TW_FLOAT32), transpose_a,
+                                transpose_b);
+}
+
+/* Of operands that are float or bfloat16, each for itself. */
+void twi_gradient_sparse_matmul(twi_gradient *g)
+{
+    differentiate_product(g, product_of_floats, twi_attr_bool(&g->node->attrs, "transpose_a", false),
+                          twi_attr_bool(&g->node->attrs, "transpose_b", false));
+    for (int i = 0; i < 2; i++)
+        g->dx[i] = tw_cast(G, g->dx[i], tw_output_dtype(X(i)));
 }
 
 void twi_gradient_batch_matmul(twi_gradient *g)

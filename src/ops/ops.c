@@ -16,6 +16,10 @@
     X(twi_sparse_dense_ops)                                                                                            \
     X(twi_sparse_math_ops)                                                                                             \
     X(twi_sparse_ops)                                                                                                  \
+    X(twi_serialize_ops)                                                                                               \
+    X(twi_sets_ops)                                                                                                    \
+    X(twi_warp_ops)                                                                                                    \
+    X(twi_sound_ops)                                                                                                   \
     X(twi_find_ops)                                                                                                    \
     X(twi_places_ops)                                                                                                  \
     X(twi_random_ops)                                                                                                  \

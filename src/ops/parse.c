@@ -21,9 +21,9 @@ static void sparse_shapes(twi_inference *c, int first, int num_sparse, int axes)
 }
 
 /* Dense features lie behind the batch's axes; one whose first dimension is open is as long as the longest. */
-static tw_status dense_shapes(twi_inference *c, int first, tw_shape batch)
+static tw_status shapes_behind(twi_inference *c, int first, const char *attr, tw_shape batch)
 {
-    const twi_attr *shapes = twi_attr_find(c->attrs, "dense_shapes");
+    const twi_attr *shapes = twi_attr_find(c->attrs, attr);
     for (int i = 0; i < shapes->count; i++) {
         tw_shape own = shapes->shapes[i], shape = batch;
         if (own.rank < 0 || batch.rank < 0 || shape.rank + own.rank > TW_MAX_RANK)
@@ -34,6 +34,11 @@ static tw_status dense_shapes(twi_inference *c, int first, tw_shape batch)
         c->outputs[first + i] = shape;
     }
     return TW_OK;
+}
+
+static tw_status dense_shapes(twi_inference *c, int first, tw_shape batch)
+{
+    return shapes_behind(c, first, "dense_shapes", batch);
 }
 
 static tw_status parse_shape(twi_inference *c)
@@ -64,6 +69,64 @@ static tw_status parse_single_shape(twi_inference *c)
     return dense_shapes(c, 3 * num_sparse, TW_SCALAR);
 }
 
+/* ---- sequences ------------------------------------------------------------------------------------------------- */
+
+static tw_status expect_known(twi_inference *c, const char *attr)
+{
+    const twi_attr *shapes = twi_attr_find(c->attrs, attr);
+    for (int i = 0; i < shapes->count; i++)
+        if (!tw_shape_is_known(shapes->shapes[i]))
+            return FAIL(c, "%s[%d] is not known", attr, i);
+    return TW_OK;
+}
+
+/* Context and lists; lists have one axis more, the steps. `lengths`: they also have outputs that say how many. */
+static tw_status sequence_shapes(twi_inference *c, bool lengths)
+{
+    tw_shape batch = c->inputs[0], steps = batch;
+    int context_sparse = twi_attr_find(c->attrs, "context_sparse_types")->count;
+    int context_dense = twi_attr_find(c->attrs, "Tcontext_dense")->count;
+    int list_sparse = twi_attr_find(c->attrs, "feature_list_sparse_types")->count;
+    int list_dense = twi_attr_find(c->attrs, "feature_list_dense_types")->count;
+    int lists = 3 * context_sparse + context_dense, list_values = lists + 3 * list_sparse;
+    if (twi_attr_find(c->attrs, "context_dense_shapes")->count != context_dense ||
+        twi_attr_find(c->attrs, "feature_list_dense_shapes")->count != list_dense)
+        return FAIL(c, "there are not as many shapes as dense features");
+    tw_status status = expect_known(c, "context_dense_shapes");
+    if (status == TW_OK)
+        status = expect_known(c, "feature_list_dense_shapes");
+    if (status != TW_OK || batch.rank < 0)
+        return status;
+    if (batch.rank > 1)
+        return FAIL(c, "serialized has rank %d, expected at most 1", batch.rank);
+    steps.dims[steps.rank++] = -1;
+    sparse_shapes(c, 0, context_sparse, batch.rank + 1);
+    sparse_shapes(c, lists, list_sparse, batch.rank + 2);
+    status = shapes_behind(c, 3 * context_sparse, "context_dense_shapes", batch);
+    if (status == TW_OK)
+        status = shapes_behind(c, list_values, "feature_list_dense_shapes", steps);
+    for (int i = 0; i < list_dense && lengths; i++)
+        c->outputs[list_values + list_dense + i] = batch;
+    return status;
+}
+
+static tw_status sequences_shape(twi_inference *c)
+{
+    static const char *const ragged[] = {"context_ragged_value_types", "feature_list_ragged_value_types"};
+    for (int i = 0; i < 2; i++) {
+        const twi_attr *types = twi_attr_find(c->attrs, ragged[i]);
+        if (types && types->count)
+            return twi_fail(c->error, TW_UNIMPLEMENTED, "ragged features are not supported");
+    }
+    return sequence_shapes(c, true);
+}
+
+static tw_status single_sequence_shape(twi_inference *c)
+{
+    tw_status status = twi_expect_rank(c, 0, 0);
+    return status == TW_OK ? sequence_shapes(c, false) : status;
+}
+
 /* ---- lines and words ------------------------------------------------------------------------------------------- */
 
 static tw_status csv_shape(twi_inference *c)
@@ -87,6 +150,18 @@ static tw_status split_shape(twi_inference *c)
 #define SPARSE(n)                                                                                                      \
     "sparse_indices:" n "*int64, sparse_values:sparse_types, sparse_shapes:" n "*int64, dense_values:Tdense"
 
+#define IN_CONTEXT(n)                                                                                                  \
+    "context_sparse_indices:" n "*int64, context_sparse_values:context_sparse_types, context_sparse_shapes:" n         \
+    "*int64, context_dense_values:Tcontext_dense"
+#define IN_LISTS(n)                                                                                                    \
+    "feature_list_sparse_indices:" n "*int64, feature_list_sparse_values:feature_list_sparse_types, "                  \
+    "feature_list_sparse_shapes:" n "*int64, feature_list_dense_values:feature_list_dense_types"
+#define SEQUENCE_TYPES                                                                                                 \
+    "context_sparse_types:types=[]; Tcontext_dense:types=[]; feature_list_dense_types:types=[]; "                      \
+    "context_dense_shapes:shapes=[]; feature_list_sparse_types:types=[]; feature_list_dense_shapes:shapes=[]"
+#define SEQUENCE_COUNTS                                                                                                \
+    "Ncontext_sparse:int=0; Ncontext_dense:int=0; Nfeature_list_sparse:int=0; Nfeature_list_dense:int=0; "
+
 const twi_op twi_parse_ops[] = {
     {"ParseExample",
      "serialized:string, names:string, sparse_keys:Nsparse*string, dense_keys:Ndense*string, dense_defaults:Tdense",
@@ -102,6 +177,37 @@ const twi_op twi_parse_ops[] = {
     {"ParseSingleExample", "serialized:string, dense_defaults:Tdense", SPARSE("num_sparse"),
      "num_sparse:int; sparse_keys:strings; dense_keys:strings; sparse_types:types; Tdense:types; dense_shapes:shapes",
      parse_single_shape, twi_not_differentiable, FOUND},
+    {"ParseSequenceExample", "serialized:string, debug_name:string, context_dense_defaults:Tcontext_dense",
+     IN_CONTEXT("Ncontext_sparse") ", " IN_LISTS(
+         "Nfeature_list_sparse") ", feature_list_dense_lengths:Nfeature_list_dense*int64",
+     "feature_list_dense_missing_assumed_empty:strings; context_sparse_keys:strings; context_dense_keys:strings; "
+     "feature_list_sparse_keys:strings; feature_list_dense_keys:strings; " SEQUENCE_COUNTS SEQUENCE_TYPES,
+     sequences_shape, twi_not_differentiable, FOUND},
+    {"ParseSequenceExampleV2",
+     "serialized:string, debug_name:string, context_sparse_keys:string, context_dense_keys:string, "
+     "context_ragged_keys:string, feature_list_sparse_keys:string, feature_list_dense_keys:string, "
+     "feature_list_ragged_keys:string, feature_list_dense_missing_assumed_empty:bool, "
+     "context_dense_defaults:Tcontext_dense",
+     IN_CONTEXT(
+         "Ncontext_sparse") ", context_ragged_values:context_ragged_value_types, "
+                            "context_ragged_row_splits:context_ragged_split_types, " IN_LISTS(
+                                "Nfeature_list_sparse") ", feature_list_dense_lengths:Nfeature_list_dense*int64, "
+                                                        "feature_list_ragged_values:feature_list_ragged_value_types, "
+                                                        "feature_list_ragged_outer_splits:feature_list_ragged_split_"
+                                                        "types, "
+                                                        "feature_list_ragged_inner_splits:feature_list_ragged_split_"
+                                                        "types",
+     "Ncontext_sparse:int=0; Nfeature_list_sparse:int=0; Nfeature_list_dense:int=0; "
+     "context_ragged_value_types:types=[]; "
+     "context_ragged_split_types:types=[]; feature_list_ragged_value_types:types=[]; "
+     "feature_list_ragged_split_types:types=[]; " SEQUENCE_TYPES,
+     sequences_shape, twi_not_differentiable, FOUND},
+    {"ParseSingleSequenceExample",
+     "serialized:string, feature_list_dense_missing_assumed_empty:string, context_sparse_keys:Ncontext_sparse*string, "
+     "context_dense_keys:Ncontext_dense*string, feature_list_sparse_keys:Nfeature_list_sparse*string, "
+     "feature_list_dense_keys:Nfeature_list_dense*string, context_dense_defaults:Tcontext_dense, debug_name:string",
+     IN_CONTEXT("Ncontext_sparse") ", " IN_LISTS("Nfeature_list_sparse"), SEQUENCE_COUNTS SEQUENCE_TYPES,
+     single_sequence_shape, twi_not_differentiable, FOUND},
     {"DecodeCSV", "records:string, record_defaults:OUT_TYPE", "output:OUT_TYPE",
      "OUT_TYPE:types; field_delim:string=,; use_quote_delim:bool=true; na_value:string=; select_cols:ints=[]",
      csv_shape, twi_not_differentiable, TWI_HOST_ONLY},

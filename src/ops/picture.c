@@ -14,6 +14,23 @@ static tw_status decode_shape(twi_inference *c)
     return twi_expect_rank(c, 0, 0);
 }
 
+/* crop_window: the first row, the first column, height, width. */
+static tw_status crop_shape(twi_inference *c)
+{
+    tw_status status = decode_shape(c);
+    if (status == TW_OK)
+        status = twi_expect_rank(c, 1, 1);
+    if (status == TW_OK && c->inputs[1].rank == 1 && c->inputs[1].dims[0] >= 0 && c->inputs[1].dims[0] != 4)
+        return TWI_REFUSE(c, "crop_window must have four elements, got %lld", (long long)c->inputs[1].dims[0]);
+    return status;
+}
+
+static tw_status frames_shape(twi_inference *c)
+{
+    c->outputs[0] = TW_SHAPE(-1, -1, -1, 3);
+    return twi_expect_rank(c, 0, 0);
+}
+
 static tw_status sizes_shape(twi_inference *c)
 {
     c->outputs[0] = TW_SHAPE(3);
@@ -38,6 +55,10 @@ const twi_op twi_picture_ops[] = {
     {"DecodeImage", "contents:string", "image:dtype",
      "channels:int=0; dtype:{uint8,float}=uint8; expand_animations:bool=true", decode_shape, twi_not_differentiable,
      MADE},
+    {"DecodeAndCropJpeg", "contents:string, crop_window:int32", "image:uint8", JPEG, crop_shape, twi_not_differentiable,
+     MADE},
+    {"DecodeBmp", "contents:string", "image:uint8", "channels:int=0", decode_shape, twi_not_differentiable, MADE},
+    {"DecodeGif", "contents:string", "image:uint8", "", frames_shape, twi_not_differentiable, MADE},
     {"ExtractJpegShape", "contents:string", "image_shape:output_type", "output_type:{int32,int64}=int32", sizes_shape,
      twi_not_differentiable, TWI_HOST_ONLY},
     {"EncodePng", "image:T", "contents:string", "compression:int=-1; T:{uint8}=uint8", encode_shape,

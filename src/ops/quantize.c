@@ -72,6 +72,26 @@ static void channels_gradient(twi_gradient *g)
     gradients(g, "FakeQuantWithMinMaxVarsPerChannelGradient");
 }
 
+/* ---- through integers and back: all in one range, which is given, or from the least to the largest element ------- */
+
+static tw_status round_trip_shape(twi_inference *c)
+{
+    tw_status status = TW_OK;
+    if (twi_attr_int(c->attrs, "axis", -1) != -1) /* TensorFlow 1 had none */
+        return twi_fail(c->error, TW_UNIMPLEMENTED, "a range for each slice along an axis is not supported");
+    for (int i = 1; i < c->num_inputs && status == TW_OK; i++)
+        status = twi_expect_rank(c, i, 0);
+    c->outputs[0] = c->inputs[0];
+    return status;
+}
+
+/* As if nothing had been rounded. */
+static void straight_through(twi_gradient *g)
+{
+    g->dx[0] = DY(0);
+}
+
+#define FLOATS "{bfloat16,half,float,double}"
 #define BITS "num_bits:int=8; narrow_range:bool=false"
 #define RANGE "min:float=-6; max:float=6; " BITS
 #define BACKPROPS "backprops_wrt_input:float, backprop_wrt_min:float, backprop_wrt_max:float"
@@ -87,5 +107,16 @@ const twi_op twi_quantize_ops[] = {
      channels_gradient},
     {"FakeQuantWithMinMaxVarsPerChannelGradient", "gradients:float, inputs:float, min:float, max:float", BACKPROPS,
      BITS, channels_grad_shape, NULL},
+    {"QuantizeAndDequantize", "input:T", "output:T",
+     "signed_input:bool=true; num_bits:int=8; range_given:bool=false; input_min:float=0; input_max:float=0; "
+     "T:" FLOATS,
+     round_trip_shape, straight_through},
+    {"QuantizeAndDequantizeV2", "input:T, input_min:T, input_max:T", "output:T",
+     "signed_input:bool=true; num_bits:int=8; range_given:bool=false; T:" FLOATS
+     "; round_mode:{HALF_TO_EVEN,HALF_UP}=HALF_TO_EVEN; narrow_range:bool=false; axis:int=-1",
+     round_trip_shape, straight_through},
+    {"QuantizeAndDequantizeV3", "input:T, input_min:T, input_max:T, num_bits:int32", "output:T",
+     "signed_input:bool=true; range_given:bool=true; T:" FLOATS "; narrow_range:bool=false; axis:int=-1",
+     round_trip_shape, straight_through},
     {0},
 };

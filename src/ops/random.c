@@ -2,6 +2,7 @@
  * Lives here:  signatures, shape rules and builders, which give each node its seeds.
  * Never here:  the streams themselves (base/philox.h, device/.../random.c). */
 #include "graph/graph.h"
+#include "ops/build.h"
 
 #include <tower/ops.h>
 
@@ -50,6 +51,34 @@ static tw_status multinomial_shape(twi_inference *c)
     return status;
 }
 
+/* shape, alpha or rate: for each of its elements a tensor of that shape; the element's own axes come last. */
+static tw_status samples_shape(twi_inference *c)
+{
+    tw_status status = shape_from_input(c);
+    tw_shape shape = c->outputs[0], each = c->inputs[1];
+    if (status != TW_OK || shape.rank < 0 || each.rank < 0) {
+        c->outputs[0] = TW_UNKNOWN_SHAPE;
+        return status;
+    }
+    if (shape.rank + each.rank > TW_MAX_RANK)
+        return twi_fail(c->error, TW_INVALID_ARGUMENT, "samples of rank %d; the highest is %d", shape.rank + each.rank,
+                        TW_MAX_RANK);
+    for (int i = 0; i < each.rank; i++)
+        shape.dims[shape.rank++] = each.dims[i];
+    c->outputs[0] = shape;
+    return TW_OK;
+}
+
+/* What a sample would have been for a slightly larger alpha, summed over the samples of each. */
+static void gamma_gradient(twi_gradient *g)
+{
+    tw_output shape = tw_node_input(g->node, 0), alpha = tw_node_input(g->node, 1), sample = {g->node, 0};
+    tw_output slope = twi_build(g->graph, "RandomGammaGrad", TWI_INPUTS(alpha, sample), TWI_NO_ATTRS);
+    tw_output axes =
+        tw_range(g->graph, twi_constant_int(g->graph, 0), tw_size_of(g->graph, shape), twi_constant_int(g->graph, 1));
+    g->dx[1] = twi_build(g->graph, "Sum", TWI_INPUTS(tw_mul(g->graph, g->dy[0], slope), axes), TWI_NO_ATTRS);
+}
+
 #define SEEDS "seed:int=0; seed2:int=0; "
 #define FLOAT "{half,bfloat16,float,double}"
 
@@ -74,6 +103,13 @@ const twi_op twi_random_ops[] = {
      twi_not_differentiable, TWI_STATEFUL},
     {"TruncatedNormal", "shape:T", "output:dtype", SEEDS "dtype:" FLOAT "; T:{int32,int64}", shape_from_input,
      twi_not_differentiable, TWI_STATEFUL},
+    {"RandomGamma", "shape:S, alpha:T", "output:T", SEEDS "S:{int32,int64}; T:{half,float,double}", samples_shape,
+     gamma_gradient, TWI_STATEFUL | TWI_HOST_ONLY},
+    {"RandomGammaGrad", "alpha:T, sample:T", "output:T", "T:{float,double}", twi_shape_broadcast, NULL,
+     TWI_ELEMENTWISE | TWI_HOST_ONLY},
+    {"RandomPoissonV2", "shape:S, rate:R", "output:dtype",
+     SEEDS "S:{int32,int64}; R:{half,float,double,int32,int64}=double; dtype:{half,float,double,int32,int64}=int64",
+     samples_shape, twi_not_differentiable, TWI_STATEFUL | TWI_HOST_ONLY},
     {"RandomShuffle", "value:T", "output:T", SEEDS "T:type", twi_shape_same, NULL, TWI_STATEFUL | TWI_HOST_ONLY},
     {"Multinomial", "logits:T, num_samples:int32", "output:output_dtype",
      SEEDS "T:{float,double,int32,uint8,int16,int8,int64,bfloat16,half}; output_dtype:{int32,int64}=int64",

@@ -1,5 +1,6 @@
 /* scatter.c - elements of variables and tensors changed at places that indices say. Changes of whole rows by addition,
  * subtraction and replacement are in state.c, ScatterNd in array.c. */
+#include "ops/gradients.h"
 #include "ops/rules.h"
 
 /* ---- shape rules ------------------------------------------------------------------------------------------- */
@@ -44,6 +45,14 @@ static tw_status places_shape(twi_inference *c)
     if (!tw_shape_compatible(wanted, c->inputs[2]))
         return TWI_REFUSE(c, "updates have shape %s, not %s", tw_shape_text(wanted, text[0], sizeof text[0]),
                           tw_shape_text(c->inputs[2], text[1], sizeof text[1]));
+    return TW_OK;
+}
+
+/* The part has the shape of its value: what it lies in keeps its own. */
+static tw_status assign_part_shape(twi_inference *c)
+{
+    if (c->num_outputs)
+        c->outputs[0] = c->inputs[0];
     return TW_OK;
 }
 
@@ -105,6 +114,10 @@ static void update_gradient(twi_gradient *g)
         name, "tensor:T, indices:Tindices, updates:T", "output:T", "T:" types INDEX, places_shape, gradient            \
     }
 
+#define MASKS                                                                                                          \
+    "T:type; Index:{int32,int64}; begin_mask:int=0; end_mask:int=0; ellipsis_mask:int=0; new_axis_mask:int=0; "        \
+    "shrink_axis_mask:int=0"
+
 const twi_op twi_scatter_ops[] = {
     ROWS("ScatterMul", NUMBERS, NUMBERS),
     ROWS("ScatterDiv", NUMBERS, NUMBERS),
@@ -118,5 +131,11 @@ const twi_op twi_scatter_ops[] = {
     COPY("TensorScatterSub", "type", sub_gradient),
     {"ScatterNdNonAliasingAdd", "input:T, indices:Tindices, updates:T", "output:T", "T:" NUMBERS INDEX, places_shape,
      add_gradient},
+    {"TensorStridedSliceUpdate", "input:T, begin:Index, end:Index, strides:Index, value:T", "output:T", MASKS,
+     twi_shape_same, twi_gradient_strided_slice_update},
+    {"ResourceStridedSliceAssign", "ref:resource, begin:Index, end:Index, strides:Index, value:T", "", MASKS,
+     assign_part_shape, NULL, TWI_STATEFUL, "u...."},
+    {"StridedSliceAssign", "ref:Ref(T), begin:Index, end:Index, strides:Index, value:T", "output_ref:Ref(T)", MASKS,
+     assign_part_shape, twi_not_differentiable, 0, "u....", .planned_as = "ResourceStridedSliceAssign"},
     {0},
 };

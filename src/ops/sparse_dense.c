@@ -97,11 +97,32 @@ static void product_gradient(twi_gradient *g)
     g->dx[1] = tw_reduce_sum(G, tw_mul(G, of_dy, of_b), TW_AXES(1), false);
 }
 
+/* ---- SparseTensorDenseAdd: a_indices, a_values, a_shape, b ------------------------------------------------------- */
+
+static tw_status add_shape(twi_inference *c)
+{
+    static const int ranks[] = {2, 1, 1};
+    tw_shape a = twi_shape_of_value(c->input_values[2]);
+    for (int i = 0; i < 3; i++)
+        if (c->inputs[i].rank >= 0 && c->inputs[i].rank != ranks[i])
+            return twi_expect_rank(c, i, ranks[i]);
+    return twi_merge_shapes(a, c->inputs[3], &c->outputs[0], c->error);
+}
+
+static void add_gradient(twi_gradient *g)
+{
+    g->dx[1] = tw_gather_nd(G, DY(0), X(0));
+    g->dx[3] = DY(0);
+}
+
 const twi_op twi_sparse_dense_ops[] = {
     {"SparseToDense", "sparse_indices:Tindices, output_shape:Tindices, sparse_values:T, default_value:T", "dense:T",
      "validate_indices:bool=true; T:type; Tindices:{int32,int64}", to_dense_shape, to_dense_gradient, TWI_HOST_ONLY},
     {"SparseTensorDenseMatMul", "a_indices:Tindices, a_values:T, a_shape:int64, b:T", "product:T",
      "T:{float,double,int32,bfloat16,half}; Tindices:{int32,int64}=int64; adjoint_a:bool=false; adjoint_b:bool=false",
      product_shape, product_gradient},
+    {"SparseTensorDenseAdd", "a_indices:Tindices, a_values:T, a_shape:Tindices, b:T", "output:T",
+     "T:{half,bfloat16,float,double,int32,int64,int16,int8,uint8}; Tindices:{int32,int64}", add_shape, add_gradient,
+     TWI_HOST_ONLY},
     {0},
 };

@@ -90,6 +90,23 @@ static void ndtri_gradient(twi_gradient *g)
     inverse_gradient(g, 2.5066282746310005, 0.5); /* sqrt(2 pi) */
 }
 
+/* I0' = I1, I1' = I0 - I1 / x, and e^-|x| is in both. */
+static void bessel_0_gradient(twi_gradient *g)
+{
+    tw_output first = twi_unary(g, "BesselI1e", X(0));
+    g->dx[0] = tw_mul(G, DY(0), tw_sub(G, first, tw_mul(G, tw_sign(G, X(0)), Y(0))));
+}
+
+static void bessel_1_gradient(twi_gradient *g)
+{
+    tw_output zero = twi_number_like(g, X(0), 0), is_zero = tw_equal(G, X(0), zero);
+    tw_output safe = tw_select(G, is_zero, tw_ones_like(G, X(0)), X(0));
+    tw_output slope = tw_sub(G, twi_unary(g, "BesselI0e", X(0)),
+                             tw_mul(G, Y(0), tw_add(G, tw_sign(G, safe), twi_unary(g, "Reciprocal", safe))));
+    tw_output half = tw_mul(G, tw_ones_like(G, X(0)), twi_number_like(g, X(0), 0.5));
+    g->dx[0] = tw_mul(G, DY(0), tw_select(G, is_zero, half, slope));
+}
+
 /* ---- two inputs -------------------------------------------------------------------------------------------- */
 
 /* The angle of the point (X(1), X(0)). */
@@ -152,6 +169,35 @@ static void next_after_gradient(twi_gradient *g)
     give(g, 1, tw_zeros_like(G, DY(0)));
 }
 
+/* ---- Betainc: a, b, x, of one shape but for scalars --------------------------------------------------------- */
+
+static tw_status betainc_shape(twi_inference *c)
+{
+    tw_shape shape = TW_SCALAR;
+    tw_status status = TW_OK;
+    bool known = false;
+    for (int i = 0; i < 3 && status == TW_OK; i++) {
+        if (c->inputs[i].rank == 0)
+            continue;
+        status = known ? twi_merge_shapes(shape, c->inputs[i], &shape, c->error) : TW_OK;
+        shape = known ? shape : c->inputs[i];
+        known = true;
+    }
+    c->outputs[0] = shape;
+    return status;
+}
+
+/* By x only: x^(a-1) (1-x)^(b-1) / B(a, b). */
+static void betainc_gradient(twi_gradient *g)
+{
+    tw_output a = X(0), b = X(1), x = X(2), one = twi_number_like(g, x, 1);
+    tw_output beta = tw_sub(G, tw_add(G, twi_unary(g, "Lgamma", a), twi_unary(g, "Lgamma", b)),
+                            twi_unary(g, "Lgamma", tw_add(G, a, b)));
+    tw_output powers = tw_add(G, tw_mul(G, tw_sub(G, b, one), twi_unary(g, "Log1p", tw_neg(G, x))),
+                              tw_mul(G, tw_sub(G, a, one), tw_log(G, x)));
+    g->dx[2] = twi_unbroadcast(G, tw_mul(G, DY(0), tw_exp(G, tw_sub(G, powers, beta))), x, Y(0));
+}
+
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
 #define FLOATS "{bfloat16,half,float,double}"
@@ -184,6 +230,9 @@ const twi_op twi_special_ops[] = {
     UNARY("Erfc", FLOATS, erfc_gradient),
     UNARY("Erfinv", FLOATS, erfinv_gradient),
     UNARY("Ndtri", FLOATS, ndtri_gradient),
+    UNARY("BesselI0e", FLOATS, bessel_0_gradient),
+    UNARY("BesselI1e", FLOATS, bessel_1_gradient),
+    {"Betainc", "a:T, b:T, x:T", "z:T", "T:{float,double}", betainc_shape, betainc_gradient},
     BINARY("Atan2", "y", "x", FLOATS, atan2_gradient),
     BINARY("Xlogy", "x", "y", FLOATS, xlogy_gradient),
     BINARY("Xlog1py", "x", "y", FLOATS, xlog1py_gradient),

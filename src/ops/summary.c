@@ -53,6 +53,13 @@ static tw_status audio_summary_shape(twi_inference *c)
     return status == TW_OK && c->num_inputs == 3 ? twi_expect_rank(c, 2, 0) : status;
 }
 
+static tw_status tensor_summary_shape(twi_inference *c)
+{
+    c->outputs[0] = TW_SCALAR;
+    tw_status status = c->num_inputs == 3 ? twi_expect_rank(c, 0, 0) : TW_OK;
+    return status == TW_OK && c->num_inputs == 3 ? twi_expect_rank(c, 2, 0) : status;
+}
+
 const twi_op twi_summary_ops[] = {
     {"AudioSummary", "tag:string, tensor:float", "summary:string", "sample_rate:float; max_outputs:int=3",
      audio_summary_shape, twi_not_differentiable, TWI_HOST_ONLY},
@@ -65,6 +72,11 @@ const twi_op twi_summary_ops[] = {
     {"ImageSummary", "tag:string, tensor:T", "summary:string",
      "max_images:int=3; T:{uint8,float,half,double}=float; bad_color:tensor", image_summary_shape,
      twi_not_differentiable, TWI_HOST_ONLY},
+    {"TensorSummary", "tensor:T", "summary:string",
+     "T:type; description:string=; labels:strings=[]; display_name:string=", tensor_summary_shape,
+     twi_not_differentiable, TWI_HOST_ONLY},
+    {"TensorSummaryV2", "tag:string, tensor:T, serialized_summary_metadata:string", "summary:string", "T:type",
+     tensor_summary_shape, twi_not_differentiable, TWI_HOST_ONLY},
     {"MergeSummary", "inputs:N*string", "summary:string", "N:int", twi_shape_scalar, twi_not_differentiable,
      TWI_HOST_ONLY},
     {0},

@@ -21,6 +21,15 @@ static tw_status export_shape(twi_inference *c)
     return TW_OK;
 }
 
+/* The two keys that TensorFlow marks free places with, which nobody may use, are not needed here. */
+static tw_status dense_shape(twi_inference *c)
+{
+    c->outputs[0] = TW_SCALAR;
+    if (twi_attr_find(c->attrs, "value_shape")->shape.rank != 0)
+        return twi_fail(c->error, TW_UNIMPLEMENTED, "values that are no scalars are not supported");
+    return TW_OK;
+}
+
 #define NAMES                                                                                                          \
     "container:string=; shared_name:string=; use_node_name_sharing:bool=false; key_dtype:type; value_dtype:type"
 #define STATE TWI_STATEFUL | TWI_HOST_ONLY
@@ -29,6 +38,9 @@ static tw_status export_shape(twi_inference *c)
 const twi_op twi_table_ops[] = {
     {"HashTableV2", "", "table_handle:resource", NAMES, twi_shape_scalar, NULL, STATE, .makes = TWI_MAKES_TABLE},
     {"MutableHashTableV2", "", "table_handle:resource", NAMES, twi_shape_scalar, NULL, STATE, .makes = TWI_MAKES_TABLE},
+    {"MutableDenseHashTableV2", "empty_key:key_dtype, deleted_key:key_dtype", "table_handle:resource",
+     NAMES "; value_shape:shape=[]; initial_num_buckets:int=131072; max_load_factor:float=0.8", dense_shape, NULL,
+     STATE, .makes = TWI_MAKES_TABLE},
     {"InitializeTableV2", "table_handle:resource, keys:Tkey, values:Tval", "", "Tkey:type; Tval:type", nothing_shape,
      NULL, STATE, "q.."},
     {"InitializeTableFromTextFileV2", "table_handle:resource, filename:string", "",

@@ -33,6 +33,32 @@ static tw_status bucket_shape(twi_inference *c)
     return TW_OK;
 }
 
+/* input, reduction_indices: axes that are joined, of which the first changes fastest. */
+static tw_status join_shape(twi_inference *c)
+{
+    tw_shape in = c->inputs[0], out = {.rank = 0};
+    const tw_tensor *axes = twi_ask_value(c, 1);
+    bool keep = twi_attr_bool(c->attrs, "keep_dims", false), joined[TW_MAX_RANK] = {false};
+    if (in.rank < 0 || !axes)
+        return TW_OK;
+    for (int64_t i = 0; i < axes->elements; i++) {
+        int64_t axis = twi_tensor_int(axes, i) + (twi_tensor_int(axes, i) < 0 ? in.rank : 0);
+        if (axis < 0 || axis >= in.rank)
+            return TWI_REFUSE(c, "Invalid reduction dimension %lld for input with %d dimension(s)",
+                              (long long)twi_tensor_int(axes, i), in.rank);
+        if (joined[axis])
+            return TWI_REFUSE(c, "Duplicate reduction dimension %lld", (long long)axis);
+        joined[axis] = true;
+    }
+    for (int i = 0; i < in.rank; i++)
+        if (!joined[i])
+            out.dims[out.rank++] = in.dims[i];
+        else if (keep)
+            out.dims[out.rank++] = 1;
+    c->outputs[0] = out;
+    return TW_OK;
+}
+
 #define TEXT(name, inputs, outputs, attrs, shape)                                                                      \
     {                                                                                                                  \
         name, inputs, outputs, attrs, shape, twi_not_differentiable, TWI_HOST_ONLY                                     \
@@ -48,6 +74,10 @@ const twi_op twi_text_ops[] = {
          "T:{float,double,int32,uint8,int16,int8,int64,bool}; precision:int=-1; scientific:bool=false; "
          "shortest:bool=false; width:int=-1; fill:string=",
          twi_shape_same),
+    TEXT("StringFormat", "inputs:T", "output:string",
+         "T:types; template:string=%s; placeholder:string=%s; summarize:int=3", twi_shape_scalar),
+    TEXT("ReduceJoin", "inputs:string, reduction_indices:int32", "output:string",
+         "keep_dims:bool=false; separator:string=", join_shape),
     TEXT("StringUpper", "input:string", "output:string", "encoding:string=", twi_shape_same),
     TEXT("StringLower", "input:string", "output:string", "encoding:string=", twi_shape_same),
     TEXT("StringStrip", "input:string", "output:string", "", twi_shape_same),

@@ -4,6 +4,7 @@
  * branch has a guard, a node on the host that says whether the branch is taken. A Switch is what it looks at; a Merge
  * is a chain of _Choose nodes in one piece of memory, each under the guard of its input. Where a predicate is known,
  * the branch that is not taken is not planned. */
+#include "graph/branches.h"
 #include "plan/specialize.h"
 
 #include "device/tasks.h"
@@ -63,6 +64,77 @@ static tw_status conditions_of_fed(twi_copying *c, tw_output output, twi_guard *
     return with_literal(c, NULL, follow(c->outputs[cond.node->id][cond.index]), true, conditions);
 }
 
+/* ---- behind a border ----------------------------------------------------------------------------------------------
+ */
+
+/* Whether a value comes from an earlier part, and is there. */
+static bool has_crossed(const twi_copying *c, const twi_feed_shape *feed)
+{
+    return !feed->dead && twi_copy_is_done(c, feed->output.node);
+}
+
+/* A predicate that decides whether there is another round stays open: a plan of a round has it itself. */
+static void settle(twi_copying *c, tw_output taken)
+{
+    tw_output root = twi_branches_root(taken.node->inputs[1]);
+    if (root.index > 63 || twi_op_is(root.node->op, TWI_LOOP_COND))
+        return;
+    c->settled[root.node->id] |= UINT64_C(1) << root.index;
+    c->held[root.node->id] |= (uint64_t)(taken.index == 1) << root.index;
+}
+
+/* Output i of a node is there, so what it was made of was, too; of a Switch that side was taken. */
+static void mark_there(twi_copying *c, bool *there, tw_output output)
+{
+    there[output.node->id] = true;
+    if (output.index >= 0 && twi_op_is(output.node->op, TWI_SWITCH))
+        settle(c, output);
+}
+
+/* From what has crossed back, up to Merges and the borders of loops: so sides of conditions are known that were taken
+ * before the border, also where a predicate crosses it that stood under another one. */
+static void settle_conditions(twi_copying *c, bool *there)
+{
+    const twi_request *request = c->p->request;
+    for (int i = 0; i < request->num_feeds; i++)
+        if (has_crossed(c, &request->feeds[i]))
+            mark_there(c, there, request->feeds[i].output);
+    for (int id = request->graph->nodes.count - 1; id >= 0; id--) {
+        const tw_node *node = request->graph->nodes.items[id];
+        if (!there[id] || twi_op_is(node->op, TWI_MERGE | TWI_ENTER | TWI_EXIT | TWI_NEXT))
+            continue;
+        for (int i = 0; i < node->num_inputs; i++)
+            mark_there(c, there, node->inputs[i]);
+        for (int i = 0; i < node->num_control_inputs; i++)
+            there[node->control_inputs[i]->id] = true;
+    }
+}
+
+tw_status twi_settle_conditions(twi_copying *c)
+{
+    size_t n = (size_t)c->p->request->graph->nodes.count + 1;
+    if (!c->p->request->behind || !c->conditions)
+        return TW_OK;
+    bool *there = twi_alloc_array(n, sizeof *there);
+    c->settled = twi_alloc_array(n, sizeof *c->settled);
+    c->held = twi_alloc_array(n, sizeof *c->held);
+    bool fits = there && c->settled && c->held;
+    if (fits)
+        settle_conditions(c, there);
+    twi_free(there);
+    return fits ? TW_OK : fail_memory(c);
+}
+
+/* Whether it is known if the side of a Switch was taken, and if so, whether it was. */
+static bool is_settled(const twi_copying *c, tw_output side, bool *taken)
+{
+    tw_output root = twi_branches_root(side.node->inputs[1]);
+    if (!c->settled || root.index > 63 || !(c->settled[root.node->id] >> root.index & 1))
+        return false;
+    *taken = (c->held[root.node->id] >> root.index & 1) == (uint64_t)(side.index == 1);
+    return true;
+}
+
 /* Whether what a node in an earlier part would have given is not there. */
 static bool is_dead(const twi_copying *c, tw_output output)
 {
@@ -78,6 +150,7 @@ static bool is_dead(const twi_copying *c, tw_output output)
 static tw_status conditions_of(twi_copying *c, tw_output output, twi_guard **conditions)
 {
     twi_value predicate;
+    bool taken;
     if (twi_copy_is_done(c, output.node)) { /* before the border it ran, or it did not */
         *conditions = is_dead(c, output) ? &twi_never : NULL;
         return TW_OK;
@@ -87,6 +160,10 @@ static tw_status conditions_of(twi_copying *c, tw_output output, twi_guard **con
     *conditions = c->conditions[output.node->id];
     if (output.index < 0 || *conditions == &twi_never || !twi_op_is(output.node->op, TWI_SWITCH))
         return TW_OK;
+    if (is_settled(c, output, &taken)) {
+        *conditions = taken ? *conditions : &twi_never;
+        return TW_OK;
+    }
     tw_status status = find_predicate(c, output.node, &predicate);
     if (status != TW_OK)
         return status;

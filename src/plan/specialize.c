@@ -531,6 +531,7 @@ tw_status twi_specialize(twi_planning *p)
         TWI_TRY(twi_fail_memory(p->error, "copying a graph"));
     TWI_TRY(find_frames(&c, &frames));
     TWI_TRY(make_feeds(&c));
+    TWI_TRY(twi_settle_conditions(&c));
     mark_needed(&c);
     for (int id = 0; id < graph->nodes.count; id++) {
         twi_look_ahead(graph, id, 1);
@@ -551,6 +552,8 @@ done:
     twi_frames_free(&frames);
     twi_free(c.late);
     twi_array_free(&c.asked);
+    twi_free(c.settled);
+    twi_free(c.held);
     twi_guards_free(&c.guards);
     return status;
 }

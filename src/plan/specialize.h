@@ -3,6 +3,7 @@
 #ifndef TWI_SPECIALIZE_H
 #define TWI_SPECIALIZE_H
 
+#include "graph/branches.h"
 #include "graph/frames.h"
 #include "graph/guards.h"
 #include "plan/stages.h"
@@ -26,6 +27,8 @@ typedef struct twi_copying {
     bool *late;             /* [nodes] behind the border; NULL: there is none */
     const tw_node *cause;   /* the first late one */
     TWI_ARRAY(tw_output) asked; /* what the shapes of late ones depend on */
+    /* [nodes] behind a border: predicates that are known by what crosses it, a bit an output, and those that hold. */
+    uint64_t *settled, *held;
 } twi_copying;
 
 static inline bool twi_copy_is_fed(const twi_copying *c, tw_output output)
@@ -82,6 +85,8 @@ tw_status twi_copy_fetch(twi_copying *c, int number, twi_value *value, twi_node 
 
 /* ---- conditions.c ------------------------------------------------------------------------------------------------- */
 
+/* Behind a border: finds out which sides of conditions were taken before it. */
+tw_status twi_settle_conditions(twi_copying *c);
 /* Under which conditions the node runs, of what it takes. *never: it does not, whatever is fed. Sets c->guard. */
 tw_status twi_find_conditions(twi_copying *c, const tw_node *node, bool *never);
 /* The values of a Switch: what it looks at. */

@@ -73,21 +73,31 @@ static void free_strings(tw_string *strings, int64_t count)
         twi_free(strings[i].data);
 }
 
+static void read_feature(const twi_feature *feature)
+{
+    int64_t count = twi_feature_count(feature);
+    if (count < 0 || feature->dtype == TW_INVALID_DTYPE)
+        return;
+    void *values = calloc((size_t)count + 1, tw_dtype_size(feature->dtype));
+    if (!values)
+        abort();
+    twi_feature_read(feature, values);
+    if (feature->dtype == TW_STRING)
+        free_strings(values, count);
+    free(values);
+}
+
+/* As an example, and as the lists of a sequence. */
 void fuzz_example(const uint8_t *bytes, size_t size)
 {
-    twi_example example = twi_example_begin(bytes, size);
-    twi_feature feature;
-    while (twi_example_next(&example, &feature) == 1) {
-        int64_t count = twi_feature_count(&feature);
-        if (count < 0 || feature.dtype == TW_INVALID_DTYPE)
-            continue;
-        void *values = calloc((size_t)count + 1, tw_dtype_size(feature.dtype));
-        if (!values)
-            abort();
-        twi_feature_read(&feature, values);
-        if (feature.dtype == TW_STRING)
-            free_strings(values, count);
-        free(values);
+    twi_example example = twi_example_begin(bytes, size), sequence = twi_sequence_begin(bytes, size);
+    twi_feature feature, list;
+    while (twi_example_next(&example, &feature) == 1)
+        read_feature(&feature);
+    while (twi_sequence_next(&sequence, &list) == 1) {
+        const char *at = list.values;
+        while (twi_list_next(&list, &at, &feature) == 1)
+            read_feature(&feature);
     }
 }
 
@@ -235,6 +245,15 @@ void fuzz_image(const uint8_t *bytes, size_t size)
         twi_image_fit(&image, 8, 8, pixels, &error);
         twi_image_free(&image);
     }
+    twi_image image = {0};
+    static const int32_t window[] = {1, 1, 3, 2};
+    if (twi_image_decode_window(bytes, size, 0, true, window, "picture", &image, &error) == TW_OK)
+        twi_image_free(&image);
+    int frames;
+    if (twi_image_decode_gif(bytes, size, "picture", &frames, &image, &error) == TW_OK)
+        twi_image_free(&image);
+    if (twi_image_decode_bmp(bytes, size, "picture", &image, &error) == TW_OK)
+        twi_image_free(&image);
 }
 
 void fuzz_archive(const uint8_t *bytes, size_t size)

@@ -313,6 +313,84 @@ def estimator(draw):
     return loss, train, {}
 
 
+@program(resources=False)
+def tagger(draw):
+    """LSTM in both directions, and a conditional random field, whose sum over all ways is a loop with a cell of its own."""
+    tags, words, wanted = 4, tf.placeholder(tf.int32, [None, None], "words"), tf.placeholder(tf.int32, [None, None], "tags")
+    lengths = tf.placeholder(tf.int32, [None], "lengths")
+    count, longest = tf.shape(words)[0], tf.shape(words)[1]
+    inputs = tf.nn.embedding_lookup(tf.get_variable("embedding", [20, 5]), words)
+    forth, back = tf.nn.rnn_cell.LSTMCell(4), tf.nn.rnn_cell.LSTMCell(4)
+    outputs, _ = tf.nn.bidirectional_dynamic_rnn(forth, back, inputs, lengths, dtype=tf.float32)
+    scores = tf.reshape(dense(tf.reshape(tf.concat(outputs, 2), [-1, 8]), tags, "scores"), [count, longest, tags])
+    ways = tf.get_variable("ways", [tags, tags])
+
+    class Sums(tf.nn.rnn_cell.RNNCell):
+        state_size = output_size = tags
+
+        def __call__(self, x, state, scope=None):
+            new = x + tf.reduce_logsumexp(tf.expand_dims(state, 2) + ways, 1)
+            return new, new
+
+    sums, _ = tf.nn.dynamic_rnn(Sums(), scores[:, 1:], tf.maximum(0, lengths - 1), scores[:, 0], dtype=tf.float32)
+    last = tf.gather_nd(tf.concat([scores[:, :1], sums], 1), tf.stack([tf.range(count), lengths - 1], 1))
+    mask = tf.sequence_mask(lengths, longest, tf.float32)
+    own = tf.reduce_sum(tf.reduce_sum(scores * tf.one_hot(wanted, tags), 2) * mask, 1)
+    steps = tf.gather(tf.reshape(ways, [-1]), wanted[:, :-1] * tags + wanted[:, 1:])
+    loss = tf.reduce_mean(tf.reduce_logsumexp(last, 1) - own - tf.reduce_sum(steps * mask[:, 1:], 1))
+    return loss, tf.train.AdamOptimizer(0.05).minimize(loss), {
+        words: draw.randint(0, 20, (3, 5)), wanted: draw.randint(0, 4, (3, 5)), lengths: [5, 3, 4]}
+
+
+@program(resources=True)
+def critic(draw):
+    """A Wasserstein GAN: the slope of the critic is part of its loss, so its gradient is differentiated."""
+    real = tf.placeholder(tf.float32, [4, 6], "real")
+
+    def judge(x):
+        with tf.variable_scope("critic", reuse=tf.AUTO_REUSE):
+            hidden = dense(dense(x, 8, "first", tf.nn.leaky_relu), 8, "second", tf.tanh)
+            return dense(hidden, 1, "output")
+
+    with tf.variable_scope("generator"):
+        made = dense(dense(tf.random_normal([4, 3], seed=6), 8, "hidden", tf.nn.relu), 6, "output", tf.tanh)
+    share = tf.random_uniform([4, 1], seed=7)
+    mixed = share * real + (1 - share) * made
+    slope = tf.gradients(judge(mixed), mixed)[0]
+    steep = tf.reduce_mean(tf.square(tf.sqrt(tf.reduce_sum(tf.square(slope), 1)) - 1))
+    loss = tf.reduce_mean(judge(made)) - tf.reduce_mean(judge(real)) + 10 * steep
+    train = tf.train.AdamOptimizer(1e-3, 0.0, 0.9).minimize(loss, var_list=tf.trainable_variables("critic"))
+    with tf.control_dependencies([train]):
+        fooled = -tf.reduce_mean(judge(made))
+        train = tf.train.AdamOptimizer(1e-3, 0.0, 0.9).minimize(fooled, var_list=tf.trainable_variables("generator"))
+    return loss, train, {real: draw.randint(-64, 64, (4, 6)) / 64}
+
+
+@program(resources=False)
+def graph_attention(draw):
+    """Nodes of a graph that attend to their neighbours: a sparse matrix, its sums with dense ones and its softmax."""
+    nodes, x = 5, tf.placeholder(tf.float32, [5, 4], "x")
+    wanted = tf.placeholder(tf.int32, [5], "wanted")
+    edges = np.array([[0, 0], [0, 1], [1, 0], [1, 1], [1, 3], [2, 2], [2, 4], [3, 1], [3, 3], [4, 2], [4, 4]], np.int64)
+    beside = tf.SparseTensor(edges, tf.ones([len(edges)]), [nodes, nodes])
+
+    def attend(x, size, name, activation):
+        with tf.variable_scope(name):
+            features = tf.matmul(x, tf.get_variable("weights", [int(x.shape[1]), size]))
+            own, theirs = dense(features, 1, "own"), dense(features, 1, "theirs")
+            scores = tf.sparse_add(beside * own, beside * tf.transpose(theirs))
+            scores = tf.SparseTensor(scores.indices, tf.nn.leaky_relu(scores.values), scores.dense_shape)
+            shares = tf.sparse_softmax(scores)
+            kept = tf.SparseTensor(shares.indices, tf.nn.dropout(shares.values, rate=0.2, seed=3), shares.dense_shape)
+            return activation(tf.sparse_tensor_dense_matmul(kept, features))
+
+    hidden = tf.concat([attend(x, 3, "head%d" % i, tf.nn.elu) for i in range(2)], 1)
+    logits = attend(tf.nn.dropout(hidden, rate=0.1, seed=4), 3, "output", tf.identity)
+    loss = tf.reduce_mean(cross_entropy(logits, wanted))
+    return loss, tf.train.MomentumOptimizer(0.2, 0.9).minimize(loss), {
+        x: draw.randint(-64, 64, (5, 4)) / 64, wanted: draw.randint(0, 3, 5)}
+
+
 def written(value):
     """As `tower run --feed` takes it, without spaces."""
     return json.dumps(value if isinstance(value, list) else value.tolist(), separators=(",", ":"))

@@ -1,103 +1,10 @@
 #!/usr/bin/env python3
 """Writes shapes.txt: small programs whose shapes depend on values, exported and run by TensorFlow, for
-tests/test_shapes.c. One thing a line:
+tests/test_shapes.c."""
+from graph_cases import begin, differentiate, eighths, holder, np, of, once_more, program, random, raw, reseed, tf, words
+from op_cases import f32, f64, i32, i64
 
-    program NAME HEX             a GraphDef, in hexadecimal
-    gradient LOSS X              Tower is to differentiate; what it gives is fetched as "gradient"
-    init OP                      an operation to be run first
-    run FETCH FETCH ...          what is fetched: "name:0" a tensor, "name" an operation that is only run
-    feed NAME TYPE DIMS VALUES   of the run, as in tests/op_testing.h
-    out TYPE DIMS VALUES         of the tensors fetched, in order
-    fails WORDS                  instead: the run fails, and the message has these words
-"""
-import os
-
-os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
-os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-
-import numpy as np
-import tensorflow.compat.v1 as tf
-from op_cases import NAMES, bf16, f32, f64, i32, i64, number
-
-tf.disable_eager_execution()
-tf.disable_resource_variables()
-tf.disable_control_flow_v2()
-HERE = os.path.dirname(os.path.abspath(__file__))
-raw = tf.raw_ops
-random = np.random.default_rng(7)
-out = open(os.path.join(HERE, "shapes.txt"), "w")
-out.write("# Made by make_shapes.py with TensorFlow %s; the format is described there.\n" % tf.__version__)
-
-
-def tensor_text(value):
-    value = np.asarray(value)
-    name = "string" if value.dtype.kind in "SO" else NAMES.get(value.dtype.name, value.dtype.name)
-    dims = ",".join(str(d) for d in value.shape) or "scalar"
-    return " ".join([name, dims] + [number(x) for x in value.ravel()])
-
-
-def program(name, build, *runs, init=False, fetch_runs=None):
-    """build() gives what is fetched, a list or a dict of lists by name; each run is a dict of feeds by name (or such a
-    dict and the name of what is fetched, or and words of the failure)."""
-    with tf.Graph().as_default() as graph:
-        tf.set_random_seed(11)
-        fetches = build()
-        start = tf.global_variables_initializer() if init else None
-        fetches = fetches if isinstance(fetches, dict) else {"": list(fetches)}
-        out.write("program %s %s\n" % (name, graph.as_graph_def().SerializeToString(deterministic=True).hex()))
-        with tf.Session(graph=graph) as session:
-            if init:
-                session.run(start)
-                out.write("init %s\n" % start.name)
-            for run in runs:
-                feeds, which, words = run, "", None
-                if isinstance(run, tuple):
-                    feeds = run[0]
-                    which = run[1] if run[1] in fetches else ""
-                    words = None if run[1] in fetches else run[1]
-                wanted = fetches[which]
-                out.write("run %s\n" % " ".join(f.name for f in wanted))
-                for key, value in feeds.items():
-                    out.write("feed %s %s\n" % (key, tensor_text(value)))
-                try:
-                    results = session.run(wanted, {key + ":0": value for key, value in feeds.items()})
-                    assert words is None, name
-                    for f, result in zip(wanted, results):
-                        if not isinstance(f, tf.Operation):
-                            out.write("out %s\n" % tensor_text(result))
-                except tf.errors.OpError as error:
-                    assert words is not None, name + ": " + error.message
-                    out.write("fails %s\n" % words)
-
-
-def eighths(*shape, dtype=np.float32):
-    return (random.integers(-16, 17, shape) / 8).astype(dtype)
-
-
-def words(*values):
-    return np.array([v.encode() for v in values], object)
-
-
-def holder(dtype, shape, name):
-    return tf.placeholder(dtype, shape, name)
-
-
-def differentiate(name, build, *runs):
-    """build() gives an input and something made of it; the gradient of the sum of its squares is Tower's own."""
-    with tf.Graph().as_default() as graph:
-        x, y = build()
-        loss = tf.reduce_sum(tf.cast(y * y, tf.float32), name="loss")
-        out.write("program %s %s\n" % (name, graph.as_graph_def().SerializeToString(deterministic=True).hex()))
-        out.write("gradient %s %s\n" % (loss.name, x.name))
-        gradient = tf.convert_to_tensor(tf.gradients(loss, x)[0])
-        with tf.Session(graph=graph) as session:
-            for run in runs:
-                out.write("run gradient\n")
-                for key, value in run.items():
-                    out.write("feed %s %s\n" % (key, tensor_text(value)))
-                out.write("out %s\n" % tensor_text(session.run(gradient, {k + ":0": v for k, v in run.items()})))
-
+begin("shapes.txt", __file__, 7)
 
 # ---- Where, boolean_mask ----
 
@@ -653,13 +560,6 @@ program("ragged_training", ragged_training,
 # ---- gradients of unknown shapes, by Tower's own rules ----
 
 
-def of(f, rank=2):
-    def build():
-        x = holder(tf.float32, None if rank is None else [None] * rank, "x")
-        return x, f(x)
-    return build
-
-
 n2, n3, one = {"x": eighths(3, 4)}, {"x": eighths(2, 3, 4)}, {"x": eighths(1, 4)}
 differentiate("grad_top_k", of(lambda x: tf.nn.top_k(x, 2)[0]), n2, one, {"x": eighths(2, 2)})
 differentiate("grad_top_k_rank", of(lambda x: tf.nn.top_k(x, 2)[0], None), n2, n3, {"x": eighths(5)})
@@ -759,7 +659,7 @@ program("soft_boxes", lambda: list(raw.NonMaxSuppressionV5(
 
 # ---- samplers of classes by their weights; each run goes on where the last one stopped ----
 
-random = np.random.default_rng(31)
+reseed(31)
 
 
 def fixed_unigrams(unique, num, **attrs):
@@ -802,7 +702,7 @@ program("sounds_stereo", lambda: sound(3, [None, None, 2]),
 
 # ---- the likeliest sequences of labels ----
 
-random = np.random.default_rng(32)
+reseed(32)
 
 def beams(dtype, **attrs):
     paths = raw.CTCBeamSearchDecoder(inputs=holder(dtype, [None, None, 5], "x"), sequence_length=holder(tf.int32, [None], "n"), **attrs)
@@ -820,7 +720,7 @@ program("beams_few", lambda: beams(tf.float32, beam_width=9, top_paths=2),
 
 # ---- batch normalization of 2015, and second derivatives of volumes ----
 
-random = np.random.default_rng(33)
+reseed(33)
 
 
 def global_norm(dtype, scales):
@@ -847,14 +747,6 @@ for dtype in (tf.float32, tf.float64):
         program("global_norm_%s_%d" % (dtype.name, scales), lambda: global_norm(dtype, scales), of_norm(dtype, 2), of_norm(dtype, 0))
 
 
-def once_more(name, build, *runs):
-    """The gradient of the sum of squares of a gradient: second derivatives. In between is the first, by TensorFlow."""
-    def first():
-        x, y = build()
-        return x, tf.gradients(tf.reduce_sum(y * y * 0.5 + y), x)[0]
-    differentiate(name, first, *runs)
-
-
 def volume(f, *shape):
     def build():
         x = holder(tf.float32, list(shape), "x")
@@ -876,7 +768,7 @@ for padding in ("SAME", "VALID"):
 
 # ---- second derivatives of batch normalization ----
 
-random = np.random.default_rng(34)
+reseed(34)
 scale, offset, mean, variance = eighths(2), eighths(2), eighths(2), np.abs(eighths(2))
 for training in (True, False):
     for version, op in ((1, raw.FusedBatchNorm), (3, raw.FusedBatchNormV3)):
@@ -893,7 +785,7 @@ for training in (True, False):
 
 # ---- gradients of slices of sparse tensors ----
 
-random = np.random.default_rng(35)
+reseed(35)
 for name, start, size in (("middle", [0, 1], [3, 2]), ("none", [1, 1], [1, 2]), ("all", [0, 0], [9, 9])):
     differentiate("grad_sparse_slice_" + name, of(lambda x: raw.SparseSlice(
         indices=i64([[0, 1], [0, 3], [2, 0], [2, 2]]), values=x, shape=i64([3, 4]), start=i64(start), size=i64(size))[1], 1),

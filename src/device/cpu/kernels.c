@@ -34,9 +34,14 @@
     X(twi_cpu_segment_kernels)                                                                                         \
     X(twi_cpu_boxes_kernels)                                                                                           \
     X(twi_cpu_parse_example_kernels)                                                                                   \
+    X(twi_cpu_parse_sequence_kernels)                                                                                  \
     X(twi_cpu_parse_text_kernels)                                                                                      \
     X(twi_cpu_sparse_dense_kernels)                                                                                    \
     X(twi_cpu_sparse_kernels)                                                                                          \
+    X(twi_cpu_serialize_kernels)                                                                                       \
+    X(twi_cpu_sets_kernels)                                                                                            \
+    X(twi_cpu_warp_kernels)                                                                                            \
+    X(twi_cpu_sound_kernels)                                                                                           \
     X(twi_cpu_sparse_math_kernels)                                                                                     \
     X(twi_cpu_find_kernels)                                                                                            \
     X(twi_cpu_places_kernels)                                                                                          \
@@ -53,6 +58,8 @@
     X(twi_cpu_pool_kernels)                                                                                            \
     X(twi_cpu_volume_kernels)                                                                                          \
     X(twi_cpu_normalization_kernels)                                                                                   \
+    X(twi_cpu_round_trip_kernels)                                                                                      \
+    X(twi_cpu_cross_product_kernels)                                                                                   \
     X(twi_cpu_quantize_kernels)                                                                                        \
     X(twi_cpu_batch_norm_kernels)                                                                                      \
     X(twi_cpu_pool_lrn_kernels)                                                                                        \
@@ -65,6 +72,8 @@
     X(twi_cpu_state_kernels)                                                                                           \
     X(twi_cpu_optimizer_kernels)                                                                                       \
     X(twi_cpu_scatter_variable_kernels)                                                                                \
+    X(twi_cpu_random_tried_kernels)                                                                                    \
+    X(twi_cpu_beta_kernels)                                                                                            \
     X(twi_cpu_random_kernels)                                                                                          \
     X(twi_cpu_candidates_kernels)                                                                                      \
     X(twi_cpu_control_kernels)                                                                                         \
@@ -83,6 +92,7 @@
     X(twi_cpu_reader_kernels)                                                                                          \
     X(twi_cpu_saver_kernels)                                                                                           \
     X(twi_cpu_text_kernels)                                                                                            \
+    X(twi_cpu_text_joined_kernels)                                                                                     \
     X(twi_cpu_image_kernels)                                                                                           \
     X(twi_cpu_picture_kernels)                                                                                         \
     X(twi_cpu_color_kernels)                                                                                           \

@@ -82,10 +82,28 @@ static tw_status run_print(const twi_run *r)
     return TW_OK;
 }
 
+/* Where the text would go, and how it would end, is the log's affair. */
+static tw_status run_print_text(const twi_run *r)
+{
+    const tw_string *text = r->inputs[0];
+    twi_log(TWI_LOG_INFO, "%.*s", (int)text->size, text->data ? text->data : "");
+    return TW_OK;
+}
+
+/* Rows that are never planned: their shape rule refuses (ops/control.c). */
+static tw_status refuse_python(const twi_prepare *p)
+{
+    return twi_fail(p->error, TW_UNIMPLEMENTED, "'%s' calls a function of Python", p->node);
+}
+
 const twi_kernel twi_cpu_control_kernels[] = {
     {"NoOp", "plain", 0, NULL, run_nothing},
     {"ControlTrigger", "plain", 0, NULL, run_nothing},
     {"Assert", "plain", 0, prepare_telling, run_assert, twi_free},
+    {"PrintV2", "plain", 0, NULL, run_print_text},
+    {"PyFunc", "plain", 0, .accepts = refuse_python},
+    {"PyFuncStateless", "plain", 0, .accepts = refuse_python},
+    {"EagerPyFunc", "plain", 0, .accepts = refuse_python},
     {"Print", "plain", TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL), prepare_telling, run_print, twi_free},
     {0},
 };

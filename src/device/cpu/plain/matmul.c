@@ -72,6 +72,7 @@ const twi_kernel twi_cpu_matmul_kernels[] = {
     TWI_INTEGER_ROWS("BatchMatMul", prepare, matmul, twi_free),
     TWI_FLOAT_ROWS("BatchMatMulV2", prepare, matmul, twi_free),
     TWI_INTEGER_ROWS("BatchMatMulV2", prepare, matmul, twi_free),
+    {"SparseMatMul", "plain", 0, prepare, matmul_widened, twi_free}, /* each operand float or bfloat16 */
     {"_FusedMatMul", "plain", TWI_NARROW_TYPES | TWI_TYPE(TW_FLOAT32), prepare_fused, twi_chain_run, twi_chain_release},
     {0},
 };

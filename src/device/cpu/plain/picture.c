@@ -7,13 +7,15 @@
 #include <string.h>
 
 typedef struct decoding {
+    bool bmp; /* it may be one */
     int channels;
     bool accurate; /* the attribute says so; otherwise TensorFlow is fast */
 } decoding;
 
 static tw_status prepare_decode(twi_prepare *p)
 {
-    decoding s = {(int)twi_attr_int(p->attrs, "channels", 0),
+    decoding s = {strcmp(p->op, "DecodeBmp") == 0 || strcmp(p->op, "DecodeImage") == 0,
+                  (int)twi_attr_int(p->attrs, "channels", 0),
                   strcmp(twi_attr_string(p->attrs, "dct_method", ""), "INTEGER_ACCURATE") == 0};
     return twi_keep(p, &s, sizeof s);
 }
@@ -31,9 +33,9 @@ static tw_status decode(const twi_run *r, int channels, bool accurate, twi_image
     const tw_string *file = r->inputs[0];
     const char *data = file->data ? file->data : "";
     if (file->size >= 3 && memcmp(data, "GIF", 3) == 0)
-        return twi_fail(r->error, TW_UNIMPLEMENTED, "'%s': a GIF; JPEG and PNG can be read", r->node);
+        return twi_fail(r->error, TW_UNIMPLEMENTED, "'%s': a GIF, which DecodeGif reads", r->node);
     if (file->size >= 2 && memcmp(data, "BM", 2) == 0)
-        return twi_fail(r->error, TW_UNIMPLEMENTED, "'%s': a BMP; JPEG and PNG can be read", r->node);
+        return twi_fail(r->error, TW_UNIMPLEMENTED, "'%s': a BMP, which DecodeBmp and DecodeImage read", r->node);
     tw_status status = accurate ? twi_image_decode(data, file->size, channels, 0, r->node, image, r->error)
                                 : twi_image_decode_fast(data, file->size, channels, r->node, image, r->error);
     if (status == TW_DATA_LOSS)
@@ -53,6 +55,58 @@ static uint8_t channel(const uint8_t *pixel, int has, int wants, int c)
     return pixel[c];
 }
 
+static bool is_bmp(const tw_string *file)
+{
+    return file->size >= 2 && memcmp(file->data, "BM", 2) == 0;
+}
+
+static tw_status decode_bmp(const twi_run *r, int wants, twi_image *image)
+{
+    const tw_string *file = r->inputs[0];
+    tw_status status = twi_image_decode_bmp(file->data ? file->data : "", file->size, r->node, image, r->error);
+    if (status != TW_OK || !wants || wants == image->channels)
+        return status;
+    status = twi_fail(r->error, TW_INVALID_ARGUMENT,
+                      "'%s': channels attribute %d does not match bits per pixel from file %d", r->node, wants,
+                      image->channels * 8);
+    twi_image_free(image);
+    return status;
+}
+
+static tw_status run_decode_window(const twi_run *r)
+{
+    const tw_string *file = r->inputs[0];
+    const decoding *s = r->state;
+    twi_image image;
+    void *to;
+    tw_status status = twi_image_decode_window(file->data ? file->data : "", file->size, s->channels, !s->accurate,
+                                               r->inputs[1], r->node, &image, r->error);
+    if (status != TW_OK)
+        return status;
+    status = twi_make_output(r, 0, TW_SHAPE(image.height, image.width, image.channels), &to);
+    if (status == TW_OK)
+        memcpy(to, image.pixels, (size_t)image.height * (size_t)image.width * (size_t)image.channels);
+    twi_image_free(&image);
+    return status;
+}
+
+static tw_status run_gif(const twi_run *r)
+{
+    const tw_string *file = r->inputs[0];
+    twi_image image;
+    int frames;
+    void *to;
+    const char *data = file->data ? file->data : "";
+    tw_status status = twi_image_decode_gif(data, file->size, r->node, &frames, &image, r->error);
+    if (status != TW_OK)
+        return status;
+    status = twi_make_output(r, 0, TW_SHAPE(frames, image.height, image.width, 3), &to);
+    if (status == TW_OK)
+        memcpy(to, image.pixels, (size_t)frames * (size_t)image.height * (size_t)image.width * 3);
+    twi_image_free(&image);
+    return status;
+}
+
 static tw_status run_decode(const twi_run *r)
 {
     const tw_string *file = r->inputs[0];
@@ -61,7 +115,8 @@ static tw_status run_decode(const twi_run *r)
     bool is_png = file->size > 4 && memcmp(file->data, "\x89PNG", 4) == 0, alpha = is_grey_with_alpha(file);
     twi_image image;
     void *data;
-    tw_status status = decode(r, is_png ? 0 : wants, s->accurate, &image);
+    tw_status status =
+        s->bmp && is_bmp(file) ? decode_bmp(r, wants, &image) : decode(r, is_png ? 0 : wants, s->accurate, &image);
     if (status != TW_OK)
         return status;
     wants = wants ? wants : alpha ? 2 : image.channels;
@@ -165,6 +220,9 @@ const twi_kernel twi_cpu_picture_kernels[] = {
     {"DecodeJpeg", "plain", 0, prepare_decode, run_decode, twi_free},
     {"DecodePng", "plain", 0, prepare_decode, run_decode, twi_free},
     {"DecodeImage", "plain", 0, prepare_decode, run_decode, twi_free},
+    {"DecodeAndCropJpeg", "plain", 0, prepare_decode, run_decode_window, twi_free},
+    {"DecodeBmp", "plain", 0, prepare_decode, run_decode, twi_free},
+    {"DecodeGif", "plain", 0, NULL, run_gif},
     {"ExtractJpegShape", "plain", 0, NULL, run_sizes},
     {"EncodePng", "plain", 0, NULL, run_png},
     {"EncodeJpeg", "plain", 0, prepare_jpeg, run_jpeg, twi_free},

@@ -1,4 +1,5 @@
 /* random.c - TensorFlow's random streams on the CPU, bit for bit; see device/state/random.h. */
+#include "device/cpu/plain/random_double.h"
 #include "device/state/random.h"
 #include "tensor/tensor.h"
 
@@ -48,24 +49,6 @@ static tw_status fill(const twi_run *r, const distribution *d, const void *limit
     return fill_from(r, d, limits, twi_random_take(r->state, blocks));
 }
 
-static double uniform_double(uint32_t a, uint32_t b)
-{
-    uint64_t bits = (uint64_t)1023 << 52 | (uint64_t)(a & 0xfffff) << 32 | b;
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value - 1.0;
-}
-
-/* Box-Muller in double precision. */
-static void normal_pair_double(const uint32_t words[4], double out[2])
-{
-    double u = fmax(uniform_double(words[0], words[1]), 1e-7);
-    double angle = 2 * 3.14159265358979323846 * uniform_double(words[2], words[3]);
-    double radius = sqrt(-2 * log(u));
-    out[0] = sin(angle) * radius;
-    out[1] = cos(angle) * radius;
-}
-
 static void uniform_float_group(twi_philox *philox, void *values, const void *limits)
 {
     (void)limits;
@@ -83,7 +66,7 @@ static void uniform_double_group(twi_philox *philox, void *values, const void *l
     double *out = values;
     twi_philox_next(philox, words);
     for (int i = 0; i < 2; i++)
-        out[i] = uniform_double(words[2 * i], words[2 * i + 1]);
+        out[i] = twi_uniform_double(words[2 * i], words[2 * i + 1]);
 }
 
 static void uniform_half_group(twi_philox *philox, void *values, const void *limits)
@@ -121,7 +104,7 @@ static void normal_double_group(twi_philox *philox, void *values, const void *li
     (void)limits;
     uint32_t words[4];
     twi_philox_next(philox, words);
-    normal_pair_double(words, values);
+    twi_normal_pair_double(words, values);
 }
 
 /* Draws until four values lie within two standard deviations. */
@@ -149,7 +132,7 @@ static void truncated_double_group(twi_philox *philox, void *values, const void 
         uint32_t words[4];
         double drawn[2];
         twi_philox_next(philox, words);
-        normal_pair_double(words, drawn);
+        twi_normal_pair_double(words, drawn);
         for (int i = 0; i < 2 && found < 2; i++)
             if (fabs(drawn[i]) < 2)
                 out[found++] = drawn[i];
@@ -388,7 +371,7 @@ static tw_status run_multinomial(const twi_run *r)
         }
         for (int64_t i = 0; i < samples; i++) {
             uint32_t a = next_word(&w), b = next_word(&w);
-            double wanted = uniform_double(a, b) * total;
+            double wanted = twi_uniform_double(a, b) * total;
             int64_t found = 0, count = classes;
             while (count > 0) { /* the first sum above `wanted` */
                 int64_t half = count / 2;

@@ -187,11 +187,46 @@ static const reduction *reduction_of(const twi_run *r, reduction *now)
         return TW_OK;                                                                                                  \
     }
 
+/* Along the one reduced axis: each place has what lies up to it, or before it. */
+#define RUNNING(f, first, combine)                                                                                     \
+    static tw_status NAME(f)(const twi_run *r)                                                                         \
+    {                                                                                                                  \
+        reduction now;                                                                                                 \
+        const reduction *d = reduction_of(r, &now);                                                                    \
+        if (!d)                                                                                                        \
+            return TW_INVALID_ARGUMENT;                                                                                \
+        bool exclusive = ((const reduction *)r->state)->exclusive, reverse = ((const reduction *)r->state)->reverse;   \
+        for (int64_t o = 0; o < d->outputs; o++) {                                                                     \
+            int64_t start = start_of(o, d->num_kept, d->kept_size, d->kept_step);                                      \
+            int64_t step = d->num_reduced ? d->reduced_step[0] : 0;                                                    \
+            REAL a = first;                                                                                            \
+            for (int64_t k = 0; k < d->inputs; k++) {                                                                  \
+                int64_t at = start + (reverse ? d->inputs - 1 - k : k) * step;                                         \
+                REAL b = ((const REAL *)r->inputs[0])[at], before = a;                                                 \
+                a = combine;                                                                                           \
+                ((REAL *)r->outputs[0])[at] = exclusive ? before : a;                                                  \
+            }                                                                                                          \
+        }                                                                                                              \
+        return TW_OK;                                                                                                  \
+    }
+
+/* The logarithm of e^a + e^b; of nothing and nothing, nothing. */
+static double logsumexp(double a, double b)
+{
+    double more = a > b ? a : b, less = a > b ? b : a;
+    return isinf(more) ? more : isnan(a + b) ? NAN : more + log1p(exp(less - more));
+}
+
 #define BODY "device/cpu/plain/reduce.inl"
 #define LEAST -INFINITY
 #define GREATEST INFINITY
 #define MEAN_OF(sum, count) ((sum) / (double)(count))
 #include "device/cpu/plain/for_floats.h"
+#undef BODY
+#define BODY "device/cpu/plain/reduce_float.inl"
+#include "device/cpu/plain/for_floats.h"
+#undef BODY
+#define BODY "device/cpu/plain/reduce.inl"
 #undef LEAST
 #undef GREATEST
 #undef MEAN_OF
@@ -253,6 +288,8 @@ TWI_WIDENED(arg_max)
 TWI_WIDENED(arg_min)
 TWI_WIDENED(running_sum)
 TWI_WIDENED(running_product)
+TWI_WIDENED(running_logsumexp)
+TWI_WIDENED(euclidean_norm)
 TWI_WIDENED(l2_loss)
 
 #define NUMBER_ROWS(op, prepare, f, release)                                                                           \
@@ -287,6 +324,8 @@ const twi_kernel twi_cpu_reduce_kernels[] = {
     NUMBER_ROWS("ArgMin", prepare_reduction, arg_min, twi_free),
     NUMBER_ROWS("Cumsum", prepare_reduction, running_sum, twi_free),
     NUMBER_ROWS("Cumprod", prepare_reduction, running_product, twi_free),
+    TWI_FLOAT_ROWS("CumulativeLogsumexp", prepare_reduction, running_logsumexp, twi_free),
+    TWI_FLOAT_ROWS("EuclideanNorm", prepare_reduction, euclidean_norm, twi_free),
     TWI_FLOAT_ROWS("L2Loss", twi_prepare_typed, l2_loss, NULL),
     {"_ReluGradBias", "chain", FUSED_TYPES, prepare_fast_relu_grad_bias, twi_chain_run, twi_chain_release},
     {"_ReluGradBias", "plain", FUSED_TYPES, prepare_relu_grad_bias, twi_chain_run, twi_chain_release},

@@ -35,27 +35,5 @@ ARG(arg_max, b > a || (a != a && b == b))
 ARG(arg_min, b < a || (a != a && b == b))
 #undef ARG
 
-#define RUNNING(f, first, combine)                                                                                     \
-    static tw_status NAME(f)(const twi_run *r)                                                                         \
-    {                                                                                                                  \
-        reduction now;                                                                                                 \
-        const reduction *d = reduction_of(r, &now);                                                                    \
-        if (!d)                                                                                                        \
-            return TW_INVALID_ARGUMENT;                                                                                \
-        bool exclusive = ((const reduction *)r->state)->exclusive, reverse = ((const reduction *)r->state)->reverse;   \
-        for (int64_t o = 0; o < d->outputs; o++) {                                                                     \
-            int64_t start = start_of(o, d->num_kept, d->kept_size, d->kept_step);                                      \
-            int64_t step = d->num_reduced ? d->reduced_step[0] : 0;                                                    \
-            REAL a = first;                                                                                            \
-            for (int64_t k = 0; k < d->inputs; k++) {                                                                  \
-                int64_t at = start + (reverse ? d->inputs - 1 - k : k) * step;                                         \
-                REAL b = ((const REAL *)r->inputs[0])[at], before = a;                                                 \
-                a = combine;                                                                                           \
-                ((REAL *)r->outputs[0])[at] = exclusive ? before : a;                                                  \
-            }                                                                                                          \
-        }                                                                                                              \
-        return TW_OK;                                                                                                  \
-    }
 RUNNING(running_sum, 0, ADD(a, b))
 RUNNING(running_product, 1, MULTIPLY(a, b))
-#undef RUNNING

@@ -2,6 +2,7 @@
  * A part of an array is the array's own strides with fewer steps, so each op here is one move a part. */
 #include "base/memory.h"
 #include "device/cpu/plain/move.h"
+#include "device/resources.h"
 #include "tensor/strided.h"
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
@@ -102,29 +103,60 @@ static tw_status run_strided_slice(const twi_run *r)
     return twi_move_elements(r, &move, in->dtype, twi_element(r->inputs[0], in->dtype, offset), r->outputs[0]);
 }
 
-/* dy where the slice was, zeros elsewhere. */
-static tw_status run_strided_slice_grad(const twi_run *r)
+/* Puts input 4 where inputs 1 to 3 select, in an array of that shape. */
+static tw_status put_part(const twi_run *r, tw_shape shape, void *to)
 {
-    const twi_operand *dy = &r->input_operands[4], *out = &r->output_operands[0];
-    int64_t dy_strides[TW_MAX_RANK], out_strides[TW_MAX_RANK];
+    const twi_operand *from = &r->input_operands[4];
+    int64_t from_strides[TW_MAX_RANK], to_strides[TW_MAX_RANK];
     twi_strided part;
     twi_move move = {0};
-    tw_status status = resolve(r, 1, out->shape, &part);
+    tw_status status = resolve(r, 1, shape, &part);
     if (status == TW_OK)
-        status = expect_planned(r, part.output, dy->shape);
-    if (status == TW_OK)
-        status = twi_clear_elements(r, out->elements, out->dtype, r->outputs[0]);
-    if (status != TW_OK || dy->elements == 0)
+        status = expect_planned(r, part.output, from->shape);
+    if (status != TW_OK || from->elements == 0)
         return status;
-    int64_t offset = selected(&part, out->shape, out_strides);
+    int64_t offset = selected(&part, shape, to_strides);
     tw_shape sizes = {.rank = part.rank};
     for (int i = 0; i < part.rank; i++)
         sizes.dims[i] = part.size[i];
-    twi_row_major(sizes, dy_strides);
+    twi_row_major(sizes, from_strides);
     for (int i = 0; i < part.rank; i++)
-        twi_move_axis(&move, part.size[i], dy_strides[i], out_strides[i]);
-    return twi_move_elements(r, &move, out->dtype, r->inputs[4],
-                             twi_element_of_output(r->outputs[0], out->dtype, offset));
+        twi_move_axis(&move, part.size[i], from_strides[i], to_strides[i]);
+    return twi_move_elements(r, &move, from->dtype, r->inputs[4], twi_element_of_output(to, from->dtype, offset));
+}
+
+/* dy where the slice was, zeros elsewhere. */
+static tw_status run_strided_slice_grad(const twi_run *r)
+{
+    const twi_operand *out = &r->output_operands[0];
+    tw_status status = twi_clear_elements(r, out->elements, out->dtype, r->outputs[0]);
+    return status == TW_OK ? put_part(r, out->shape, r->outputs[0]) : status;
+}
+
+static tw_status prepare_assign(twi_prepare *p)
+{
+    tw_status status =
+        twi_resource_check_type(p->inputs[0].resource, twi_kernel_type(p->attrs), p->op, p->node, p->error);
+    return status == TW_OK ? prepare_strided(p) : status;
+}
+
+static tw_status run_assign(const twi_run *r)
+{
+    return put_part(r, r->input_operands[0].shape, (void *)r->inputs[0]);
+}
+
+static tw_status prepare_update(twi_prepare *p)
+{
+    p->can_overwrite[0] = true;
+    return prepare_strided(p);
+}
+
+static tw_status run_update(const twi_run *r)
+{
+    const twi_operand *in = &r->input_operands[0];
+    if (r->outputs[0] != r->inputs[0] && !twi_copy_elements(in->elements, in->dtype, r->inputs[0], r->outputs[0]))
+        return twi_fail_memory(r->error, r->node);
+    return put_part(r, in->shape, r->outputs[0]);
 }
 
 /* ---- parts along one axis ---------------------------------------------------------------------------------------- */
@@ -235,6 +267,11 @@ static tw_status run_concat(const twi_run *r)
     return status == TW_OK ? join(r, 1, r->num_inputs - 1, axis, false) : status;
 }
 
+static tw_status run_parallel_concat(const twi_run *r)
+{
+    return join(r, 0, r->num_inputs, 0, false);
+}
+
 static tw_status run_split(const twi_run *r)
 {
     int axis;
@@ -285,8 +322,11 @@ const twi_kernel twi_cpu_slice_kernels[] = {
     {"Slice", "plain", TWI_MOVED_TYPES, NULL, run_slice},
     {"StridedSlice", "plain", TWI_MOVED_TYPES, prepare_strided, run_strided_slice, twi_free},
     {"StridedSliceGrad", "plain", TWI_MOVED_TYPES, prepare_strided, run_strided_slice_grad, twi_free},
+    {"ResourceStridedSliceAssign", "plain", TWI_MOVED_TYPES, prepare_assign, run_assign, twi_free},
+    {"TensorStridedSliceUpdate", "plain", TWI_MOVED_TYPES, prepare_update, run_update, twi_free},
     {"ConcatV2", "plain", TWI_MOVED_TYPES, NULL, run_concat_v2},
     {"Concat", "plain", TWI_MOVED_TYPES, NULL, run_concat},
+    {"ParallelConcat", "plain", TWI_MOVED_TYPES, NULL, run_parallel_concat},
     {"Split", "plain", TWI_MOVED_TYPES, NULL, run_split},
     {"SplitV", "plain", TWI_MOVED_TYPES, NULL, run_split_v},
     {"Pack", "plain", TWI_MOVED_TYPES, prepare_pack, run_pack},

@@ -1,6 +1,7 @@
 /* sparse.c - sparse tensors, indices [n,rank], values [n], shape [rank]: sorted, reshaped, cut, joined, empty rows
  * filled. Never here: arithmetic on values (segment.c). */
 #include "base/memory.h"
+#include "device/cpu/plain/entries.h"
 #include "device/cpu/plain/move.h"
 
 #include <stdlib.h>
@@ -28,39 +29,24 @@ static tw_status expect_entries(const twi_run *r, int indices, int values, int s
                     (long long)r->input_operands[values].elements, (long long)r->input_operands[shape].elements);
 }
 
-/* ---- SparseReorder: by index, row-major ----------------------------------------------------------------------------
- */
-
-typedef struct entry {
-    const int64_t *index;
-    int64_t rank, number;
-} entry;
-
-static int by_index(const void *a, const void *b)
-{
-    const entry *x = a, *y = b;
-    for (int64_t i = 0; i < x->rank; i++)
-        if (x->index[i] != y->index[i])
-            return x->index[i] < y->index[i] ? -1 : 1;
-    return x->number < y->number ? -1 : x->number > y->number;
-}
+/* ---- SparseReorder: by index, row-major ------------------------------------------------------------------------- */
 
 static tw_status prepare_reorder(twi_prepare *p)
 {
-    p->workspace = sizeof(entry) * ((size_t)p->inputs[1].elements + 1);
+    p->workspace = sizeof(twi_entry) * ((size_t)p->inputs[1].elements + 1);
     return TW_OK;
 }
 
 static tw_status run_reorder(const twi_run *r)
 {
     int64_t n = r->input_operands[1].elements, rank = r->input_operands[2].elements;
-    entry *entries = r->workspace;
+    twi_entry *entries = r->workspace;
     int64_t *to = r->outputs[0];
     tw_status status = expect_entries(r, 0, 1, 2);
     for (int64_t i = 0; i < n && status == TW_OK; i++)
-        entries[i] = (entry){longs(r, 0) + i * rank, rank, i};
+        entries[i] = (twi_entry){longs(r, 0) + i * rank, rank, i};
     if (n && status == TW_OK)
-        qsort(entries, (size_t)n, sizeof *entries, by_index);
+        qsort(entries, (size_t)n, sizeof *entries, twi_entry_order);
     for (int64_t i = 0; i < n && status == TW_OK; i++) {
         memcpy(to + i * rank, entries[i].index, sizeof *to * (size_t)rank);
         status = copy_value(r, r->input_operands[1].dtype, r->inputs[1], entries[i].number, r->outputs[1], i);
@@ -296,7 +282,7 @@ static tw_status prepare_concat(twi_prepare *p)
 {
     int64_t n = p->outputs[1].elements;
     p->state = (void *)(intptr_t)twi_attr_int(p->attrs, "concat_dim", 0);
-    p->workspace = (sizeof(entry) + sizeof(int64_t) * 2) * ((size_t)n + 1) +
+    p->workspace = (sizeof(twi_entry) + sizeof(int64_t) * 2) * ((size_t)n + 1) +
                    sizeof(int64_t) * ((size_t)p->outputs[0].elements + 1);
     return TW_OK;
 }
@@ -323,7 +309,7 @@ static tw_status run_concat(const twi_run *r)
 {
     int n = r->num_inputs / 3;
     int64_t rank = r->output_operands[2].elements, axis = (int64_t)(intptr_t)r->state, offset = 0, count = 0;
-    entry *entries = r->workspace;
+    twi_entry *entries = r->workspace;
     int64_t *sources = (int64_t *)(entries + r->output_operands[1].elements + 1);
     int64_t *moved = sources + 2 * (r->output_operands[1].elements + 1), *to = r->outputs[0];
     tw_status status = TW_OK;
@@ -336,14 +322,14 @@ static tw_status run_concat(const twi_run *r)
         for (int64_t e = 0; e < r->input_operands[n + i].elements; e++, count++) {
             memcpy(moved + count * rank, longs(r, i) + e * rank, sizeof *moved * (size_t)rank);
             moved[count * rank + axis] += offset;
-            entries[count] = (entry){moved + count * rank, rank, count};
+            entries[count] = (twi_entry){moved + count * rank, rank, count};
             sources[2 * count] = n + i;
             sources[2 * count + 1] = e;
         }
         offset += longs(r, 2 * n + i)[axis];
     }
     if (count && status == TW_OK)
-        qsort(entries, (size_t)count, sizeof *entries, by_index);
+        qsort(entries, (size_t)count, sizeof *entries, twi_entry_order);
     for (int64_t i = 0; i < count && status == TW_OK; i++) {
         int64_t from = entries[i].number;
         memcpy(to + i * rank, entries[i].index, sizeof *to * (size_t)rank);

@@ -63,16 +63,43 @@ static tw_status prepare_product(twi_prepare *p)
     return twi_prepare_typed(p);
 }
 
+/* ---- sums -------------------------------------------------------------------------------------------------------- */
+
+static tw_status prepare_sum(twi_prepare *p)
+{
+    p->can_overwrite[3] = true;
+    return twi_prepare_typed(p);
+}
+
+/* An index, a value and a whole shape for each entry. */
+static tw_status check_operands(const twi_run *r)
+{
+    const int64_t *dims = r->input_operands[0].shape.dims, count = r->input_operands[1].elements;
+    tw_shape b = r->input_operands[3].shape;
+    bool fits = dims[0] == count && dims[1] == b.rank && r->input_operands[2].elements == b.rank;
+    for (int k = 0; fits && k < b.rank; k++)
+        fits = twi_input_int(r, 2, k) == b.dims[k];
+    if (fits)
+        return TW_OK;
+    char text[128];
+    return twi_fail(r->error, TW_INVALID_ARGUMENT,
+                    "'%s': indices [%lld,%lld] for %lld values of a tensor like b, which has the shape %s", r->node,
+                    (long long)dims[0], (long long)dims[1], (long long)count, tw_shape_text(b, text, sizeof text));
+}
+
 #define BODY "device/cpu/plain/sparse_dense.inl"
 #include "device/cpu/plain/for_floats.h"
 #include "device/cpu/plain/for_integers.h"
 #undef BODY
 
 TWI_WIDENED(sparse_product)
+TWI_WIDENED(sparse_plus_dense)
 
 const twi_kernel twi_cpu_sparse_dense_kernels[] = {
     {"SparseToDense", "plain", TWI_MOVED_TYPES, prepare_to_dense, run_to_dense},
     TWI_FLOAT_ROWS("SparseTensorDenseMatMul", prepare_product, sparse_product, NULL),
     {"SparseTensorDenseMatMul", "plain", TWI_TYPE(TW_INT32), prepare_product, sparse_product_int32},
+    TWI_FLOAT_ROWS("SparseTensorDenseAdd", prepare_sum, sparse_plus_dense, NULL),
+    TWI_INTEGER_ROWS("SparseTensorDenseAdd", prepare_sum, sparse_plus_dense, NULL),
     {0},
 };

@@ -1,4 +1,5 @@
-/* sparse_dense.inl - a sparse matrix times a dense one for one type; see sparse.c. */
+/* sparse_dense.inl - a sparse matrix times a dense one, and a sparse tensor plus a dense one, for one type; see
+ * sparse_dense.c. */
 
 /* a_indices [n,2], a_values [n], a_shape, b: output [m,p]. In the order of the values. */
 static __attribute__((unused)) tw_status NAME(sparse_product)(const twi_run *r)
@@ -22,4 +23,23 @@ static __attribute__((unused)) tw_status NAME(sparse_product)(const twi_run *r)
         }
     }
     return TW_OK;
+}
+
+/* a_indices, a_values, a_shape, b: b, and at a's places what a has. */
+static __attribute__((unused)) tw_status NAME(sparse_plus_dense)(const twi_run *r)
+{
+    const twi_operand *b = &r->input_operands[3];
+    const REAL *values = r->inputs[1];
+    REAL *to = r->outputs[0];
+    twi_places places;
+    tw_status status = check_operands(r);
+    if (status == TW_OK)
+        status = twi_places_check(r, 0, b->shape, &places);
+    if (status == TW_OK && b->bytes && r->inputs[3] != r->outputs[0])
+        memcpy(to, r->inputs[3], b->bytes);
+    for (int64_t i = 0; i < r->input_operands[1].elements && status == TW_OK; i++) {
+        int64_t at = twi_places_offset(r, 0, &places, i);
+        to[at] = ADD(to[at], values[i]);
+    }
+    return status;
 }

@@ -146,6 +146,33 @@ static double igamma_by_a(double a, double x)
     return sum;
 }
 
+/* How much a sample x of gamma's distribution grows with a: it keeps its quantile. */
+static double gamma_sample_by_a(double a, double x)
+{
+    int sign;
+    if (x == 0)
+        return 0;
+    return -igamma_by_a(a, x) / exp((a - 1) * log(x) - x - lgamma_r(a, &sign));
+}
+
+/* e^-|x| I_n(x) of the modified Bessel functions, n 0 or 1: by the series in x^2 / 4, or, where x is large, in 1 / x.
+ */
+static double scaled_bessel(int n, double x)
+{
+    double y = fabs(x), term = n ? y / 2 : 1, sum = term;
+    if (y > 30) {
+        term = sum = 1;
+        for (int k = 1; k < 20; k++)
+            sum += term *= -(4.0 * n * n - (2 * k - 1) * (2 * k - 1)) / (8 * k * y);
+        sum /= sqrt(2 * PI * y);
+    } else {
+        for (int k = 1; k < 200 && term > 1e-17 * sum; k++)
+            sum += term *= y * y / 4 / k / (k + n);
+        sum *= exp(-y);
+    }
+    return n && x < 0 ? -sum : sum;
+}
+
 /* lgamma() of the C library may set a variable that threads share. */
 static double log_gamma(double x)
 {
@@ -198,6 +225,8 @@ static double inverse_erf(double x)
     X("Digamma", slope_of_gamma, digamma((double)x))                                                                   \
     X("Erfc", error_function_rest, erfc(x))                                                                            \
     X("Erfinv", inverse_error_function, inverse_erf((double)x))                                                        \
+    X("BesselI0e", bessel_0, scaled_bessel(0, (double)x))                                                              \
+    X("BesselI1e", bessel_1, scaled_bessel(1, (double)x))                                                              \
     X("Ndtri", quantile, normal_quantile((double)x))
 #define FUNCTIONS_OF_TWO(X)                                                                                            \
     X("Atan2", angle, atan2(x, y))                                                                                     \
@@ -207,6 +236,7 @@ static double inverse_erf(double x)
     X("Igammac", upper_gamma, igammac((double)x, (double)y))                                                           \
     X("IgammaGradA", lower_gamma_by_a, igamma_by_a((double)x, (double)y))
 #define FUNCTIONS_OF_TWO_WIDE(X)                                                                                       \
+    X("RandomGammaGrad", gamma_sample_slope, gamma_sample_by_a((double)x, (double)y))                                  \
     X("Zeta", hurwitz_zeta, zeta((double)x, (double)y))                                                                \
     X("Polygamma", slopes_of_gamma, polygamma((double)x, (double)y))                                                   \
     X("NextAfter", next, nextafter(x, y))

@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "device/kernel.h"
+#include "format/tensor_proto.h"
 #include "image/image.h"
 #include "tensor/tensor.h"
 
@@ -461,12 +462,48 @@ static tw_status run_audio(const twi_run *r)
     return finish(r, &summary);
 }
 
+/* ---- whole tensors, as texts are -------------------------------------------------------------------------------- */
+
+static void put_tensor(twi_text *value, const tw_tensor *tensor)
+{
+    twi_arena arena = {0};
+    const Twi__TensorProto *proto = twi_tensor_to_proto(&arena, tensor);
+    size_t size = proto ? twi__tensor_proto__get_packed_size(proto) : 0;
+    uint8_t *bytes = proto ? twi_arena_alloc(&arena, size + 1) : NULL;
+    if (bytes)
+        put_bytes(value, 8, bytes, twi__tensor_proto__pack(proto, bytes));
+    value->failed = value->failed || !bytes;
+    twi_arena_free(&arena);
+}
+
+/* Of the second version the first and the last input: the tag, and what the reader is told of the tensor. */
+static tw_status run_tensor(const twi_run *r)
+{
+    bool second = r->num_inputs == 3;
+    const twi_operand *in = &r->input_operands[second];
+    const tw_string *tag = second ? r->inputs[0] : NULL, *about = second ? r->inputs[2] : NULL;
+    tw_tensor view = {
+        .dtype = in->dtype, .shape = in->shape, .elements = in->elements, .data = (void *)r->inputs[second]};
+    twi_text summary = {0}, value = {0};
+    if (tag)
+        put_bytes(&value, 1, tag->data ? tag->data : "", tag->size);
+    else
+        put_bytes(&value, 7, r->node, strlen(r->node));
+    put_tensor(&value, &view);
+    if (about)
+        put_bytes(&value, 9, about->data ? about->data : "", about->size);
+    put_value(&summary, &value);
+    return finish(r, &summary);
+}
+
 const twi_kernel twi_cpu_summary_kernels[] = {
     {"AudioSummary", "plain", 0, prepare_audio, run_audio, twi_free},
     {"AudioSummaryV2", "plain", 0, prepare_audio, run_audio, twi_free},
     {"ImageSummary", "plain", 0, prepare_images, run_images, twi_free},
     {"ScalarSummary", "plain", 0, NULL, run_scalar},
     {"HistogramSummary", "plain", 0, prepare_histogram, run_histogram},
+    {"TensorSummary", "plain", 0, NULL, run_tensor},
+    {"TensorSummaryV2", "plain", 0, NULL, run_tensor},
     {"MergeSummary", "plain", 0, NULL, run_merge},
     {0},
 };

@@ -11,7 +11,8 @@
 static tw_status prepare_table(twi_prepare *p)
 {
     return twi_table_make(p->outputs[0].resource, p->node, twi_attr_type(p->attrs, "key_dtype"),
-                          twi_attr_type(p->attrs, "value_dtype"), strcmp(p->op, "MutableHashTableV2") == 0, p->error);
+                          twi_attr_type(p->attrs, "value_dtype"), strncmp(p->op, "Mutable", strlen("Mutable")) == 0,
+                          p->error);
 }
 
 static tw_status expect_type(const twi_prepare *p, const char *what, tw_dtype has, tw_dtype wants)
@@ -222,6 +223,7 @@ static tw_status run_text_file(const twi_run *r)
 
 const twi_kernel twi_cpu_table_kernels[] = {
     {"HashTableV2", "plain", 0, prepare_table},
+    {"MutableDenseHashTableV2", "plain", 0, prepare_table},
     {"MutableHashTableV2", "plain", 0, prepare_table},
     {"InitializeTableV2", "plain", 0, prepare_pairs, run_put},
     {"InitializeTableFromTextFileV2", "plain", 0, prepare_text_file, run_text_file, twi_free},

@@ -1,0 +1,58 @@
+/* round_trip.inl - floats rounded as integers of few bits; see round_trip.c. */
+
+/* As it is given, or from the least to the largest element. */
+static void NAME(find_range)(const twi_run *r, REAL *low, REAL *high)
+{
+    const rounding *s = r->state;
+    const REAL *x = r->inputs[0];
+    int64_t count = r->input_operands[0].elements;
+    *low = s->range_given ? (REAL)s->low : count ? x[0] : 0;
+    *high = s->range_given ? (REAL)s->high : *low;
+    if (s->range_given && r->num_inputs > 1) {
+        *low = *(const REAL *)r->inputs[1];
+        *high = *(const REAL *)r->inputs[2];
+    }
+    for (int64_t i = 0; i < count && !s->range_given; i++) {
+        *low = x[i] < *low ? x[i] : *low;
+        *high = x[i] > *high ? x[i] : *high;
+    }
+}
+
+/* What a step is, and its inverse; the side that needs the larger step decides, the other one moves. */
+static REAL NAME(find_scale)(const rounding *s, int bits, REAL *low, REAL *high, REAL *inverse)
+{
+    REAL least = (REAL)(s->is_signed ? -((int64_t)1 << (bits - 1)) + s->narrow : 0);
+    REAL most = (REAL)(((int64_t)1 << (bits - s->is_signed)) - 1),
+         largest = sizeof(REAL) == 4 ? (REAL)3.40282347e38 : (REAL)1.7976931348623157e308;
+    REAL from_low = least * *low > 0 ? least / *low : largest, from_high = most * *high > 0 ? most / *high : largest;
+    if (from_low < from_high) {
+        *inverse = *low / least;
+        *high = most * *inverse;
+        return from_low;
+    }
+    *inverse = *high / most;
+    *low = least * *inverse;
+    return from_high;
+}
+
+static tw_status NAME(round_trip)(const twi_run *r)
+{
+    const rounding *s = r->state;
+    const REAL *x = r->inputs[0];
+    REAL *y = r->outputs[0], low, high, inverse;
+    int bits;
+    tw_status status = find_bits(r, &bits);
+    if (status != TW_OK)
+        return status;
+    NAME(find_range)(r, &low, &high);
+    if (low > high)
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Invalid range: input_min %g > input_max %g", r->node,
+                        (double)low, (double)high);
+    REAL scale = NAME(find_scale)(s, bits, &low, &high, &inverse);
+    for (int64_t i = 0; i < r->input_operands[0].elements; i++) {
+        REAL inside = !s->range_given ? x[i] : x[i] < low ? low : x[i] > high ? high : x[i];
+        REAL steps = inside * scale;
+        y[i] = (REAL)(s->half_up ? floor(steps + (REAL)0.5) : rint(steps)) * inverse;
+    }
+    return TW_OK;
+}
