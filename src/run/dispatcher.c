@@ -44,13 +44,11 @@ typedef struct dispatcher {
     counter *progress;          /* how many steps of its list the device has finished in this run, over all rounds.
                                    INT64_MAX when the run is to end early: then nobody waits any more, and who has waited
                                    looks at `ending` */
-    int64_t *followed;          /* [devices] progress of others that its device's queue comes behind */
 } dispatcher;
 
 struct twi_dispatchers {
     dispatcher *items;
     counter *counters;          /* [2 count] */
-    int64_t *followed;          /* [count][count] */
     int count;
     int cores;
     void (*wake)(void *user);   /* of kernels that wait */
@@ -125,11 +123,8 @@ static tw_status meet(const dispatcher *d, const twi_step_id *wait, tw_error *er
 {
     twi_device *device = d->device, *other = d->all->items[wait->device].device;
     wait_for_step(d, wait);
-    if (!device->ops->follow || device == other || !twi_device_sees(device, other) ||
-        d->followed[wait->device] > at_round(d, wait->device, wait->position))
-        return TW_OK;
-    d->followed[wait->device] = atomic_load(&d->all->items[wait->device].progress->value);
-    return device->ops->follow(device, other, error);
+    bool follows = device->ops->follow && device != other && twi_device_sees(device, other);
+    return follows ? device->ops->follow(device, other, error) : TW_OK;
 }
 
 static void sleep_for(int64_t ns)
@@ -378,9 +373,8 @@ tw_status twi_dispatchers_create(tw_devices *devices, void (*wake)(void *user), 
     all->cores = twi_usable_cores();
     pthread_mutex_init(&all->lock, NULL);
     all->items = twi_alloc_array((size_t)devices->count, sizeof *all->items);
-    all->followed = twi_alloc_array((size_t)devices->count * (size_t)devices->count, sizeof *all->followed);
     all->counters = twi_alloc_aligned((size_t)(2 * devices->count + 1) * sizeof *all->counters, 64);
-    if (!all->items || !all->followed || !all->counters) {
+    if (!all->items || !all->counters) {
         twi_dispatchers_destroy(all);
         return twi_fail_memory(error, "creating dispatchers");
     }
@@ -390,7 +384,6 @@ tw_status twi_dispatchers_create(tw_devices *devices, void (*wake)(void *user), 
         dispatcher *d = &all->items[all->count];
         *d = (dispatcher){.all = all, .device = devices->items[all->count], .index = all->count};
         d->place = twi_crash_take_place(d->device->text);
-        d->followed = all->followed + all->count * devices->count;
         counter_init(d->begun = &all->counters[2 * d->index]);
         counter_init(d->progress = &all->counters[2 * d->index + 1]);
     }
@@ -416,7 +409,6 @@ void twi_dispatchers_destroy(twi_dispatchers *all)
         counter_destroy(all->ended);
     pthread_mutex_destroy(&all->lock);
     twi_free(all->items);
-    twi_free(all->followed);
     twi_free_aligned(all->counters);
     twi_free(all);
 }
@@ -480,7 +472,6 @@ static bool begin(twi_dispatchers *all, twi_plan *plan, int64_t rounds)
     for (int i = 0; i < all->count && begins; i++) {
         atomic_store_explicit(&all->items[i].progress->value, 0, memory_order_relaxed);
         all->items[i].round = 0;
-        memset(all->items[i].followed, 0, (size_t)all->count * sizeof *all->items[i].followed);
         plan->lists[i].error.status = TW_OK;
         plan->lists[i].error.message[0] = 0;
         walkers += walker_of(plan, i) == i;

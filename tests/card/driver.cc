@@ -18,8 +18,6 @@ extern "C" {
 CUresult cuInit(unsigned)
 {
     CALL(CUDA_ERROR_UNKNOWN)
-    for (int i = number_of("CUDA_DEVICE_MAX_CONNECTIONS", 8); i > 0; i--)
-        card::seen("connection");
     return number_of("CARD_COUNT", 2) ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
 }
 

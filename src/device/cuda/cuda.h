@@ -96,7 +96,6 @@ int twi_cuda_ordinal(int index);
 /* part.c: a card that is divided. Streams made of a part's own have its multiprocessors and no others. */
 typedef struct twi_cuda_part twi_cuda_part;
 int twi_cuda_part_size(int multiprocessors, int parts); /* of each; 0: too few */
-void twi_cuda_part_expect(void);                        /* before the driver is opened: cards will be divided */
 tw_status twi_cuda_part_open(twi_cuda_device *c, tw_error *error);
 tw_status twi_cuda_part_stream(twi_cuda_device *c, cudaStream_t *stream, tw_error *error);
 /* In between, what the calling thread makes belongs to the part's own context, and not to the card's. */

@@ -51,13 +51,6 @@ int twi_cuda_part_size(int multiprocessors, int parts)
     return parts <= MOST_PARTS ? multiprocessors / parts / GROUP * GROUP : 0;
 }
 
-/* Streams are spread over a few queues of the card, and what is in one waits for what came before, whoever's it is. So
- * parts want all there can be. The driver looks at this once, when it is opened; what the user wishes stays. */
-void twi_cuda_part_expect(void)
-{
-    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-}
-
 static tw_status find_calls(twi_cuda_device *c, tw_error *error)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);

@@ -17,8 +17,6 @@ static int parts_of(const twi_options *given)
 
 static tw_status enumerate(const twi_options *given, int *count, const char **why, tw_error *error)
 {
-    if (parts_of(given) > 1)
-        twi_cuda_part_expect();
     *count = twi_cuda_count(why) * parts_of(given);
     return twi_check_memory(given, error);
 }
