@@ -2,7 +2,8 @@
  *
  * Each thread runs its node in a lane of its own, so that one that waits holds up nobody. One more waits for the request
  * to stop and then closes all queues, which wakes those that wait there; who waits elsewhere (for gradients that nobody
- * sends any more) is given some time and cancelled. Of several tasks each runs the runners whose nodes are all its own. */
+ * sends any more) is given some time and cancelled. Of several tasks each runs the runners whose nodes are all its
+ * own. */
 #include "base/memory.h"
 #include "base/status.h"
 
@@ -122,8 +123,8 @@ static tw_status find_task(worker *w, bool *elsewhere, tw_error *error)
         status = tw_session_plan_info_in(session, w->lane, &info, error);
     if (status == TW_OK && info.copies > 0)
         return twi_fail(error, TW_UNIMPLEMENTED,
-                        "queue runner '%s' has nodes on several devices, which does not work with those of several tasks "
-                        "yet",
+                        "queue runner '%s' has nodes on several devices, which does not work with those of several "
+                        "tasks yet",
                         tw_node_name(node.node));
     int device = status == TW_OK ? tw_devices_find(devices, tw_session_device(session, node.node)) : -1;
     *elsewhere = device >= 0 && tw_devices_info(devices, device).task != tw_devices_task(devices);
