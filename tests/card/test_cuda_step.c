@@ -108,8 +108,7 @@ static void a_step_of_one_card_is_one_launch(void **state)
     check(gpus, 1, (tw_variable_options){.update = TW_UPDATE_REPLICATED}, 1);
 }
 
-/* They look at each other's memory where it is, in the first step, which is not recorded, as well. Each has graphs of
- * its own, from one meeting to the next. */
+/* They look at each other's memory where it is, in the first step, which is not recorded, as well. */
 static void parts_of_a_card_are_one_launch_and_copy_nothing(void **state)
 {
     enum { PARTS = 4 };
