@@ -84,25 +84,33 @@ static tw_status check_lengths(const twi_call *d)
     return status;
 }
 
+/* How many inputs an argument takes; -1: what the list's attribute would say is not given. */
+static int given_length(const twi_call *d, const twi_argument *argument)
+{
+    if (!argument->number_attr && !argument->list_attr)
+        return 1;
+    const twi_attr *value = value_of(d, argument->number_attr ? argument->number_attr : argument->list_attr);
+    return !value->kind ? -1 : argument->number_attr ? (int)value->i : value->count;
+}
+
 /* How many inputs argument i takes. Lists share what the single arguments leave over; an N that is not given yet is
- * found by division among the lists of that N. */
+ * found by division among the lists of that N. Where lists of several kinds are not given, nobody can tell what is
+ * whose: each then takes all that is left, which is more than there is. */
 static int argument_length(const twi_call *d, int i)
 {
     const twi_argument *argument = &d->signature->inputs[i];
-    if (!argument->number_attr && !argument->list_attr)
-        return 1;
-    twi_attr *value = value_of(d, argument->number_attr ? argument->number_attr : argument->list_attr);
-    if (value->kind)
-        return argument->number_attr ? (int)value->i : value->count;
-    int left = d->num_inputs, sharing = 0;
+    int length = given_length(d, argument), left = d->num_inputs, sharing = 0;
+    if (length >= 0)
+        return length;
     for (int k = 0; k < d->signature->num_inputs; k++) {
         const twi_argument *other = &d->signature->inputs[k];
         bool same = argument->number_attr ? other->number_attr && !strcmp(other->number_attr, argument->number_attr)
                                           : k == i;
+        int given = given_length(d, other);
         if (same)
             sharing++;
         else
-            left -= argument_length(d, k);
+            left -= given > 0 ? given : 0;
     }
     return left < 0 ? 0 : left / sharing;
 }
