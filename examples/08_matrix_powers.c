@@ -73,7 +73,6 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: 08_matrix_powers [SIZE] [N]\n");
         return 2;
     }
-    tw_error error = TW_NO_ERROR;
     tw_devices *devices = open_gpus(2);
     tw_tensor *a = random_matrix(size, 1), *b = random_matrix(size, 2);
     tw_tensor *two = compute("two GPUs", "/gpu:1", a, b, n, devices), *one = compute("one GPU", "/gpu:0", a, b, n, devices);

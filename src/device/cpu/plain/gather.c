@@ -5,6 +5,7 @@
 #include "device/cpu/plain/indices.h"
 #include "device/cpu/plain/made.h"
 #include "device/cpu/plain/move.h"
+#include "device/resources.h"
 
 enum { WORTH_A_TEAM = 32768 }; /* elements */
 

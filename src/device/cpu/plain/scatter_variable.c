@@ -4,6 +4,7 @@
 #include "device/cpu/plain/indices.h"
 #include "device/cpu/plain/move.h"
 #include "device/cpu/plain/typed.h"
+#include "device/resources.h"
 #include "tensor/tensor.h"
 
 #include <string.h>

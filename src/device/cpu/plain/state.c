@@ -5,6 +5,7 @@
  * formula is TensorFlow's, and half and bfloat16 round after every operation as it does. */
 #include "base/memory.h"
 #include "device/kernel.h"
+#include "device/resources.h"
 
 #include <math.h>
 #include <string.h>
