@@ -267,6 +267,28 @@ static tw_status give_all(const twi_run *r, int64_t count, tw_shape prefix, get_
     return status;
 }
 
+/* The whole tensor as row 0. */
+static tw_status put_whole(const twi_run *r, put_row *put)
+{
+    twi_sparse_tensor sparse;
+    tw_status status = whole_sparse(r, &sparse);
+    if (status == TW_OK)
+        status = put(r, r->outputs[0], 0, &sparse);
+    twi_sparse_release(&sparse);
+    return status;
+}
+
+/* Each of its rows, of which one is a place of a vector (rank 1) or three of a matrix (rank 2). */
+static tw_status put_rows(const twi_run *r, int rank, put_row *put)
+{
+    int64_t rows;
+    void *to;
+    tw_status status = count_rows(r, &rows);
+    if (status == TW_OK)
+        status = twi_make_output(r, 0, rank == 1 ? TW_SHAPE(rows) : TW_SHAPE(rows, 3), &to);
+    return status == TW_OK ? each_row(r, rows, to, put) : status;
+}
+
 /* ---- as three texts ---------------------------------------------------------------------------------------------- */
 
 static tw_status put_texts(const twi_run *r, void *to, int64_t row, twi_sparse_tensor *sparse)
@@ -280,22 +302,12 @@ static tw_status put_texts(const twi_run *r, void *to, int64_t row, twi_sparse_t
 
 static tw_status run_serialize_sparse(const twi_run *r)
 {
-    twi_sparse_tensor sparse;
-    tw_status status = whole_sparse(r, &sparse);
-    if (status == TW_OK)
-        status = put_texts(r, r->outputs[0], 0, &sparse);
-    twi_sparse_release(&sparse);
-    return status;
+    return put_whole(r, put_texts);
 }
 
 static tw_status run_serialize_rows(const twi_run *r)
 {
-    int64_t rows;
-    void *to;
-    tw_status status = count_rows(r, &rows);
-    if (status == TW_OK)
-        status = twi_make_output(r, 0, TW_SHAPE(rows, 3), &to);
-    return status == TW_OK ? each_row(r, rows, to, put_texts) : status;
+    return put_rows(r, 2, put_texts);
 }
 
 static tw_status get_texts(const twi_run *r, int64_t number, twi_sparse_tensor *sparse)
@@ -337,22 +349,12 @@ static tw_status put_number(const twi_run *r, void *to, int64_t row, twi_sparse_
 
 static tw_status run_add(const twi_run *r)
 {
-    twi_sparse_tensor sparse;
-    tw_status status = whole_sparse(r, &sparse);
-    if (status == TW_OK)
-        status = put_number(r, r->outputs[0], 0, &sparse);
-    twi_sparse_release(&sparse);
-    return status;
+    return put_whole(r, put_number);
 }
 
 static tw_status run_add_rows(const twi_run *r)
 {
-    int64_t rows;
-    void *to;
-    tw_status status = count_rows(r, &rows);
-    if (status == TW_OK)
-        status = twi_make_output(r, 0, TW_SHAPE(rows), &to);
-    return status == TW_OK ? each_row(r, rows, to, put_number) : status;
+    return put_rows(r, 1, put_number);
 }
 
 static tw_status take_number(const twi_run *r, int64_t i, twi_sparse_tensor *sparse)
