@@ -81,9 +81,10 @@ CUresult cuDeviceTotalMem(size_t *bytes, CUdevice)
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice)
 {
     CALL(CUDA_ERROR_UNKNOWN)
-    *value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? 9
-             : attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT   ? 132
-                                                                        : 0;
+    *value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR                ? 9
+             : attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT                  ? 132
+             : attribute == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN ? 227 << 10
+                                                                                      : 0;
     return CUDA_SUCCESS;
 }
 

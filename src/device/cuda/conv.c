@@ -85,9 +85,10 @@ static void find_own(convolution *c)
 {
     const twi_conv_graph *g = &c->graph;
     twi_cuda_conv *o = &c->by_us;
-    bool plain = c->rules.tensor_cores && g->batch > 0 && g->batch <= INT32_MAX && g->in_channels <= INT32_MAX &&
-                 g->out_channels <= INT32_MAX;
-    *o = (twi_cuda_conv){.type = g->type, .direction = g->direction, .relu = g->relu, .batch = (int)g->batch,
+    bool plain = c->device->card.capability >= 80 && c->rules.tensor_cores && g->batch > 0 && g->batch <= INT32_MAX &&
+                 g->in_channels <= INT32_MAX && g->out_channels <= INT32_MAX;
+    *o = (twi_cuda_conv){.type = g->type, .direction = g->direction, .relu = g->relu,
+                         .shared = (size_t)c->device->card.shared, .batch = (int)g->batch,
                          .in_channels = (int)g->in_channels, .out_channels = (int)g->out_channels};
     for (int i = 0; i < 2; i++) {
         plain = plain && g->stride[i] == 1 && g->dilation[i] == 1 && g->image[i] > 0 && g->image[i] <= MOST_SIDE;

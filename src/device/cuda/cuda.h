@@ -29,6 +29,7 @@ typedef struct twi_card {
     size_t memory;             /* bytes */
     int capability;            /* 90 for 9.0 */
     int multiprocessors;
+    int shared;                /* bytes of shared memory that a block may have that asks for it */
     int driver;                /* the CUDA that the driver knows: 13000 for 13.0 */
 } twi_card;
 

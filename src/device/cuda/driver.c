@@ -93,7 +93,9 @@ static bool describe(const driver *d, int ordinal, found *f)
         !works(d, "cuDeviceGetAttribute",
                d->DeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device)) ||
         !works(d, "cuDeviceGetAttribute",
-               d->DeviceGetAttribute(&card->multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device)))
+               d->DeviceGetAttribute(&card->multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device)) ||
+        !works(d, "cuDeviceGetAttribute",
+               d->DeviceGetAttribute(&card->shared, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device)))
         return false;
     card->capability = 10 * major + minor;
     memcpy(card->uuid, "GPU-", 4);

@@ -11,6 +11,7 @@
  * filter adds over pixels: each warp takes some of a tile's, the warps' sums are added in the block, the blocks' by a
  * second launch. All in an order that sizes alone decide. */
 #include "device/cuda/divide.cuh"
+#include "device/cuda/large_shared.cuh"
 #include "device/cuda/matrix.cuh"
 
 enum {
@@ -24,7 +25,6 @@ enum {
     GAP = 4,                   /* words between rows of shared memory */
     PIECE = 4,                 /* words that are sent at once */
     BLOCKS = 264,              /* about as many, the same on every card; each has several tiles */
-    MOST_SHARED = 220 << 10,
 };
 
 struct tiling {
@@ -543,7 +543,7 @@ static bool lay_forward(const twi_cuda_conv *c, int number, shape *s)
     s->f.relu = c->relu;
     s->grid = dim3((unsigned)blocks_of(&s->t, BLOCKS, result / columns), (unsigned)(result / columns), 1);
     s->shared = (size_t)(columns * (s->f.row + GAP) + 2 * s->t.words + (few ? s->f.row : 0)) * sizeof(uint32_t);
-    return s->shared <= MOST_SHARED;
+    return s->shared <= c->shared;
 }
 
 static bool lay_filter(const twi_cuda_conv *c, int number, shape *s)
@@ -584,7 +584,7 @@ static bool lay_filter(const twi_cuda_conv *c, int number, shape *s)
     const size_t tiles = (size_t)(s->p.buffers * (s->t.words + s->p.pixels * apart) + s->p.pixels) * sizeof(uint32_t);
     const size_t folded = sizeof(float) * FILTER_WARPS * WARP * 8 * (size_t)(s->sides * s->groups);
     s->shared = tiles < folded ? folded : tiles;
-    return s->shared <= MOST_SHARED;
+    return s->shared <= c->shared;
 }
 
 /* Places in images and filters are counted in 31 bits. */
@@ -613,22 +613,13 @@ bool twi_cuda_conv_fits(const twi_cuda_conv *c, int variant, size_t *workspace)
     return fits;
 }
 
-template <typename K> static cudaError_t allow(K *kernel, size_t shared)
-{
-    return shared <= 48 << 10 ? cudaSuccess
-                              : cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                     (int)shared);
-}
-
 template <typename T, int ROWS, int COLUMNS, int PIECES, bool ALIGNED>
 static cudaError_t convolve(cudaStream_t stream, const shape &s, const void *source, const void *filter, const void *bias,
                             void *to)
 {
-    cudaError_t code = allow(convolve_kernel<T, ROWS, COLUMNS, PIECES, ALIGNED>, s.shared);
-    if (code == cudaSuccess)
-        LAUNCH(s.grid, (unsigned)(s.warps * WARP), s.shared, stream, convolve_kernel<T, ROWS, COLUMNS, PIECES, ALIGNED>)
-        (s.t, s.f, (const T *)source, (const T *)filter, (const T *)bias, (T *)to);
-    return code;
+    return launch_large(s.grid, (unsigned)(s.warps * WARP), s.shared, stream,
+                        convolve_kernel<T, ROWS, COLUMNS, PIECES, ALIGNED>, s.t, s.f, (const T *)source,
+                        (const T *)filter, (const T *)bias, (T *)to);
 }
 
 template <typename T, int ROWS, int COLUMNS, bool ALIGNED>
@@ -665,14 +656,14 @@ template <typename T, int SIDES, int GROUPS, bool FEW, bool ALIGNED>
 static cudaError_t gradient_of_filter(cudaStream_t stream, const shape &s, const void *image, const void *gradients,
                                       float *parts, void *to)
 {
-    cudaError_t code = allow(filter_gradient_kernel<T, SIDES, GROUPS, FEW, ALIGNED>, s.shared);
+    cudaError_t code = launch_large(s.grid, FILTER_WARPS * WARP, s.shared, stream,
+                                    filter_gradient_kernel<T, SIDES, GROUPS, FEW, ALIGNED>, s.t, s.p, (const T *)image,
+                                    (const T *)gradients, parts);
     if (code != cudaSuccess)
         return code;
-    LAUNCH(s.grid, FILTER_WARPS * WARP, s.shared, stream, filter_gradient_kernel<T, SIDES, GROUPS, FEW, ALIGNED>)
-    (s.t, s.p, (const T *)image, (const T *)gradients, parts);
     LAUNCH(s.grid.y * (unsigned)(SIDES * GROUPS * 8), FILTER_WARPS * WARP, 0, stream, fold_filter_kernel<T, FEW>)
     (s.p, s.t.channels, SIDES, GROUPS, (int)s.grid.x, parts, (T *)to);
-    return code;
+    return cudaGetLastError();
 }
 
 template <typename T, int SIDES, int GROUPS>
@@ -717,5 +708,5 @@ cudaError_t twi_cuda_conv_run(cudaStream_t stream, const twi_cuda_conv *c, int v
                        : c->direction == TWI_CONV_BACKWARD_DATA
                            ? choose_convolve<T>(stream, aligned, s, output, filter, nullptr, image)
                            : choose_gradient<T>(stream, aligned, s, image, output, (float *)workspace, filter))
-    return code == cudaSuccess ? cudaGetLastError() : code;
+    return code;
 }

@@ -19,7 +19,7 @@ static inline cudaError_t ask_for_shared(size_t *most)
 }
 
 template <typename... P, typename... A>
-static cudaError_t launch_large(unsigned blocks, unsigned threads, size_t shared, cudaStream_t stream,
+static cudaError_t launch_large(dim3 blocks, unsigned threads, size_t shared, cudaStream_t stream,
                                 void (*kernel)(P...), A... arguments)
 {
     cudaError_t code = cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,

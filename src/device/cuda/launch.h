@@ -396,12 +396,14 @@ cudaError_t twi_cuda_update_many(cudaStream_t stream, tw_dtype type, twi_cuda_up
 
 typedef enum twi_conv_direction { TWI_CONV_FORWARD, TWI_CONV_BACKWARD_DATA, TWI_CONV_BACKWARD_FILTER } twi_conv_direction;
 
-/* A convolution, or a gradient of one, by the card's matrix units, of floats that are rounded to TF32. Images are
- * [batch, sides, channels], filters [out channels, sides, in channels]; strides and dilations are 1. */
+/* A convolution, or a gradient of one, by the matrix units of cards of compute capability 8.0 and newer, of floats that
+ * are rounded to TF32. Images are [batch, sides, channels], filters [out channels, sides, in channels]; strides and
+ * dilations are 1. */
 typedef struct twi_cuda_conv {
     tw_dtype type; /* a float type */
     twi_conv_direction direction;
-    bool relu; /* forward: cuts off what is not above 0, after the bias */
+    bool relu;     /* forward: cuts off what is not above 0, after the bias */
+    size_t shared; /* bytes of shared memory that a block may have */
     int batch, in_channels, out_channels;
     int image[2], output[2], size[2], before[2];
 } twi_cuda_conv;

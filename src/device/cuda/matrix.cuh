@@ -29,7 +29,30 @@ template <typename T> static __host__ __device__ constexpr int in_word()
     return (int)(sizeof(uint32_t) / sizeof(T));
 }
 
-#ifdef __CUDACC__
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800 /* which has none of this, and is given none of it to do */
+static __device__ __forceinline__ uint32_t to_tf32(uint32_t word)
+{
+    return word;
+}
+
+template <typename T> static __device__ __forceinline__ void multiply_add(sums &, const left &, const right &)
+{
+    __trap();
+}
+
+static __device__ __forceinline__ void send(void *, const void *, bool)
+{
+    __trap();
+}
+
+static __device__ __forceinline__ void depart()
+{
+}
+
+template <int N> static __device__ __forceinline__ void arrive()
+{
+}
+#elif defined(__CUDACC__)
 static __device__ __forceinline__ uint32_t to_tf32(uint32_t word)
 {
     uint32_t rounded;

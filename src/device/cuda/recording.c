@@ -226,8 +226,8 @@ bool twi_cuda_records_with(twi_device *d, twi_device *other)
     enum { NOT_TRIED, TOGETHER, APART };
     atomic_uchar *tried = &((twi_cuda_device *)d)->together[other->name.id % TWI_CUDA_MOST_DEVICES];
     tw_error error = {0};
-    if (d->ops != other->ops || other->name.id >= TWI_CUDA_MOST_DEVICES ||
-        !d->ops->is_linked(d, other) || !d->ops->is_linked(other, d))
+    if (d->ops != other->ops || other->name.id >= TWI_CUDA_MOST_DEVICES || !d->ops->is_linked(d, other) ||
+        !d->ops->is_linked(other, d))
         return false;
     if (*tried == NOT_TRIED) {
         *tried = try_together(d, other, &error) == TW_OK ? TOGETHER : APART;
