@@ -42,6 +42,26 @@ static void variables_are_saved_and_restored(void **state)
     assert_prints(whole);
 }
 
+static void what_outlives_a_run_is_told_and_what_is_no_file_stays(void **state)
+{
+    (void)state;
+    assert_runs(0, "$T run %s --target train --fetch loss=loss.npy --steps 3 --save kept", GRAPH("towers"));
+    assert_prints_not("step 3");
+    assert_prints("loss.npy: loss, float []\nsaved as kept/model.ckpt-3\n");
+    assert_runs(0, "$T run %s --fetch loss=loss.npy --format json", GRAPH("towers"));
+    assert_prints_not("loss.npy");
+    assert_runs(0, "mkfifo pipe && ln -s pipe link && $T run %s --target train --steps 3 --fetch loss=whole.npy",
+                GRAPH("towers"));
+    assert_runs(0, "cat pipe >through & $T run %s --target train --steps 3 --fetch loss=pipe && wait && test -p pipe",
+                GRAPH("towers"));
+    assert_runs(0, "cmp through whole.npy");
+    assert_runs(0, "cat pipe >through & $T run %s --target train --steps 3 --fetch loss=link && wait && test -L link",
+                GRAPH("towers"));
+    assert_runs(0, "cmp through whole.npy");
+    assert_runs(1, "$T run %s --fetch loss=nowhere/loss.npy", GRAPH("towers"));
+    assert_prints("nowhere/loss.npy");
+}
+
 static void what_begins_runs_in_the_order_named(void **state)
 {
     (void)state; /* the second turn copies v, which init has set and each turn adds to */
@@ -364,6 +384,7 @@ int main(void)
         cmocka_unit_test(it_prints_what_is_fetched_step_by_step),
         cmocka_unit_test(data_from_queues_end_well),
         cmocka_unit_test(variables_are_saved_and_restored),
+        cmocka_unit_test(what_outlives_a_run_is_told_and_what_is_no_file_stays),
         cmocka_unit_test(what_begins_runs_in_the_order_named),
         cmocka_unit_test(a_graphs_own_saver_saves_and_restores),
         cmocka_unit_test(numbers_are_printed_with_all_their_digits),

@@ -104,7 +104,7 @@ static tw_status create(const char *path, int flags, twi_file_writer **writer, t
         status = twi_fail_memory(error, "opening a file");
     } else {
         do
-            made->fd = calls->open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | flags, 0666);
+            made->fd = calls->open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0666);
         while (made->fd < 0 && errno == EINTR);
         if (made->fd < 0)
             status = twi_fail_file(error, "create", path);
@@ -134,7 +134,7 @@ tw_status twi_file_create_new(const char *path, twi_file_writer **writer, tw_err
 
 tw_status twi_file_append(const char *path, twi_file_writer **writer, tw_error *error)
 {
-    return create(path, O_APPEND, writer, error);
+    return create(path, O_APPEND | O_NOFOLLOW, writer, error);
 }
 
 static void write_out(twi_file_writer *writer, const char *bytes, size_t size)
@@ -416,8 +416,27 @@ tw_status twi_sync_directory_of(const char *path, tw_error *error)
     return status;
 }
 
+/* A device, a pipe or a socket, which is written to; a file instead of it would be the end of it. */
+static bool is_special(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode);
+}
+
+static tw_status write_to_special(const char *path, const void *bytes, size_t size, tw_error *error)
+{
+    twi_file_writer *writer = NULL;
+    tw_status status = create(path, 0, &writer, error);
+    if (status != TW_OK)
+        return status;
+    twi_file_write(writer, bytes, size);
+    return twi_file_close(writer, false, error);
+}
+
 tw_status twi_file_replace(const char *path, const void *bytes, size_t size, tw_error *error)
 {
+    if (is_special(path))
+        return write_to_special(path, bytes, size, error);
     tw_status status = TW_OK;
     twi_file_writer *writer = NULL;
     twi_text beside = {0};

@@ -67,7 +67,8 @@ tw_status twi_file_read(const char *path, size_t limit, char **bytes, size_t *si
 void twi_name_beside(struct twi_text *name, const char *path);
 bool twi_is_beside(const char *name); /* such a name, or its end */
 
-/* Writes beside, syncs, renames, syncs the directory: afterwards path holds all of it or what it held before. */
+/* Writes beside, syncs, renames, syncs the directory: afterwards path holds all of it or what it held
+ * before. What is no file (/dev/null, a pipe) is written to instead. */
 tw_status twi_file_replace(const char *path, const void *bytes, size_t size, tw_error *error);
 tw_status twi_rename(const char *from, const char *to, tw_error *error);
 tw_status twi_sync_directory_of(const char *path, tw_error *error);

@@ -4,7 +4,9 @@
 
 #include "job.h"
 #include "json.h"
+#include "whole_file.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -216,11 +218,10 @@ static bool write_graph(const bench *b, workload *w)
         failed("bench", &error);
         return false;
     }
-    FILE *file = fopen(b->graph_file, "wb");
-    bool good = file && fwrite(bytes, 1, size, file) == size;
-    good = file && fclose(file) == 0 && good;
+    bool good = whole_file_write(b->graph_file, bytes, size) ||
+                complain("bench", "--graph_file: cannot write '%s': %s", b->graph_file, strerror(errno));
     tw_free(bytes);
-    return good || complain("bench", "--graph_file: cannot write '%s'", b->graph_file);
+    return good;
 }
 
 int bench_one(const bench *b)

@@ -3,6 +3,7 @@
 #include "job.h"
 #include "recipe.h"
 #include "run_file.h"
+#include "whole_file.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -36,22 +37,6 @@ static bool read_presets(const void *given, presets *presets)
 
 /* ---- a graph of constants ---------------------------------------------------------------------------------------- */
 
-static bool write_whole(const char *path, const void *bytes, size_t size)
-{
-    char beside[PATH_MAX + 32];
-    snprintf(beside, sizeof beside, "%s.tmp-%ld", path, (long)getpid());
-    FILE *file = fopen(beside, "wx");
-    bool good = file && fwrite(bytes, 1, size, file) == size && fflush(file) == 0 && fsync(fileno(file)) == 0;
-    if (file)
-        good = fclose(file) == 0 && good;
-    good = good && rename(beside, path) == 0;
-    if (good)
-        return true;
-    complain("export", "cannot write '%s': %s", path, strerror(errno));
-    unlink(beside);
-    return false;
-}
-
 /* What images:0 wants of pixels. */
 static void print_pixels(const tw_model *model)
 {
@@ -71,7 +56,8 @@ static bool export_graph(const settings *s, const tw_model *model, const char *c
     size_t size;
     if (tw_freeze(model, checkpoint, s->raw, &bytes, &size, &error) != TW_OK)
         return failed("export", &error) == EXIT_DONE;
-    bool good = write_whole(s->file, bytes, size);
+    bool good = whole_file_write(s->file, bytes, size) ||
+                complain("export", "cannot write '%s': %s", s->file, strerror(errno));
     tw_free(bytes);
     if (good) {
         printf(

@@ -1,6 +1,7 @@
 /* man.c - `tower man`: manual pages (man(7) source), made from the tables of commands. */
 #include "command.h"
 #include "help.h"
+#include "whole_file.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -168,17 +169,13 @@ static bool write_page(const char *directory, const command *command)
         page_name(command, name, sizeof name);
     if (snprintf(path, sizeof path, "%s/%s.1", directory, name) >= (int)sizeof path)
         return complain("man", "the path of the directory is too long");
-    FILE *file = fopen(path, "w");
-    if (!file)
-        return complain("man", "cannot write '%s': %s", path, strerror(errno));
-    if (command)
-        print_page(file, command);
-    else
-        print_front_page(file);
-    bool written = !ferror(file);
-    if (fclose(file) != 0 || !written)
-        return complain("man", "cannot write '%s': %s", path, strerror(errno));
-    return true;
+    whole_file page;
+    bool is_open = whole_file_open(&page, path);
+    if (is_open && command)
+        print_page(page.file, command);
+    else if (is_open)
+        print_front_page(page.file);
+    return whole_file_close(&page, true) || complain("man", "cannot write '%s': %s", path, strerror(errno));
 }
 
 static int write_all(const char *directory)

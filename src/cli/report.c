@@ -3,6 +3,7 @@
 
 #include "command.h"
 #include "painter.h"
+#include "whole_file.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -14,24 +15,20 @@ typedef struct settings {
     const char *output;
 } settings;
 
-/* The page is written beside its place and renamed, so that a browser never opens half of one. */
+/* A browser never opens half of the page. */
 static int write_file(const settings *s, const char *path)
 {
-    char beside[PATH_MAX + 8];
     tw_error error = TW_NO_ERROR;
-    snprintf(beside, sizeof beside, "%.*s.new", PATH_MAX, path);
-    FILE *out = fopen(beside, "we");
-    if (!out) {
+    whole_file page;
+    if (!whole_file_open(&page, path)) {
         complain("report", "cannot write '%s': %s", path, strerror(errno));
         return EXIT_FAILED;
     }
     busy_begin("reading event logs");
-    tw_status status = report_write(s->directories.items, s->directories.count, out, &error);
+    tw_status status = report_write(s->directories.items, s->directories.count, page.file, &error);
     busy_end();
-    long size = ftell(out);
-    bool whole = !ferror(out);
-    whole = fclose(out) == 0 && whole;
-    if (status == TW_OK && whole && rename(beside, path) == 0) {
+    long size = ftell(page.file);
+    if (whole_file_close(&page, status == TW_OK)) {
         printf("%s (%.0f KiB); open it in a browser\n", path, (double)size / 1024);
         return EXIT_DONE;
     }
@@ -39,7 +36,6 @@ static int write_file(const settings *s, const char *path)
         complain("report", "cannot write '%s': %s", path, strerror(errno));
     else
         failed("report", &error);
-    unlink(beside);
     return EXIT_FAILED;
 }
 

@@ -6,9 +6,13 @@
 #include "json.h"
 #include "moves.h"
 #include "outline.h"
+#include "progress.h"
 #include "signals.h"
 #include "value.h"
+#include "whole_file.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tower/tower.h>
@@ -39,6 +43,7 @@ typedef struct work {
     names names;
     wanted wanted[MOST_NAMES];
     int num_printed, num_fetches, num_summaries;
+    bool is_printed; /* something of a step; else it is shown how many there were */
     tw_output fetches[3 * MOST_NAMES];
     tw_tensor *results[3 * MOST_NAMES];
     tw_feed feeds[MOST_NAMES];
@@ -89,6 +94,7 @@ static bool add_wanted(work *w, const char *name, tw_output output)
     if (path)
         *path++ = 0;
     wanted->path = path;
+    w->is_printed = w->is_printed || !path;
     if (!output.node && !names_find(&w->names, wanted->name, &output))
         return false;
     if (output.index < 0 && !tw_node_is_unknown(output.node))
@@ -334,13 +340,24 @@ static void print_step(const work *w, int64_t step)
 static tw_status write_bytes(const char *path, const tw_tensor *t, tw_error *error)
 {
     const tw_string *text = tw_tensor_data(t);
-    FILE *file = fopen(path, "wb");
-    bool good = file && fwrite(text->data ? text->data : "", 1, text->size, file) == text->size;
-    if ((file && fclose(file) != 0) || !good) {
-        snprintf(error->message, sizeof error->message, "cannot write '%s'", path);
-        return error->status = TW_INTERNAL;
-    }
-    return TW_OK;
+    if (whole_file_write(path, text->data ? text->data : "", text->size))
+        return TW_OK;
+    snprintf(error->message, sizeof error->message, "cannot write '%.1000s': %s", path, strerror(errno));
+    return error->status = TW_INTERNAL;
+}
+
+static bool tells(const work *w)
+{
+    return w->settings->job.format != FORMAT_JSON;
+}
+
+/* What outlives the run is said after the steps, whose lines are for programs too. */
+static void tell_file(const work *w, const wanted *wanted, const tw_tensor *t)
+{
+    char shape[128];
+    if (tells(w))
+        printf("%s: %s, %s %s\n", wanted->path, wanted->name, tw_dtype_name(tw_tensor_dtype(t)),
+               tw_shape_text(tw_tensor_shape(t), shape, sizeof shape));
 }
 
 static tw_status write_files(const work *w, tw_error *error)
@@ -352,6 +369,8 @@ static tw_status write_files(const work *w, tw_error *error)
             continue;
         bool is_text = tw_tensor_dtype(t) == TW_STRING && tw_tensor_elements(t) == 1;
         status = is_text ? write_bytes(w->wanted[i].path, t, error) : tw_tensor_write_npy(t, w->wanted[i].path, error);
+        if (status == TW_OK)
+            tell_file(w, &w->wanted[i], t);
     }
     return status;
 }
@@ -372,16 +391,15 @@ static tw_status find_step(const work *w, int64_t done, int64_t *step, tw_error 
     return status;
 }
 
-static tw_status save(const work *w, int64_t done, tw_error *error)
+static tw_status save(const work *w, int64_t done, int64_t *step, tw_error *error)
 {
-    int64_t step;
-    tw_status status = find_step(w, done, &step, error);
+    tw_status status = find_step(w, done, step, error);
     if (status != TW_OK)
         return status;
     tw_save_options options = TW_SIZED(tw_save_options);
     options.keep = (int)w->settings->keep;
     options.meta_graph = true;
-    return tw_save(w->session, w->settings->save, step, &options, error);
+    return tw_save(w->session, w->settings->save, *step, &options, error);
 }
 
 /* Summaries are messages whose concatenation is the message with all of them. */
@@ -480,12 +498,12 @@ static tw_status step_once(work *w, int64_t first, int64_t done, int64_t steps, 
     tw_status status = tw_session_run(w->session, w->feeds, w->num_feeds, w->fetches, count, w->results, error);
     if (status == TW_OK && done == 1)
         status = moves_tell("run", w->session, s->job.verbose, error);
-    if (status == TW_OK && w->num_printed && (last || done % s->print_every == 0))
+    if (status == TW_OK && w->is_printed && (last || done % s->print_every == 0))
         print_step(w, first + done);
     if (status == TW_OK && summarize)
         status = write_summaries(w, done, error);
     if (status == TW_OK && s->save && s->save_every > 0 && !last && done % s->save_every == 0)
-        status = save(w, done, error);
+        status = save(w, done, &(int64_t){0}, error);
     return status;
 }
 
@@ -495,6 +513,9 @@ static tw_status run_steps(work *w, tw_coordinator *coordinator, int64_t *done, 
     const settings *s = w->settings;
     int64_t steps = s->train_for != NOT_GIVEN ? s->train_for : s->steps, first = 0;
     tw_status status = s->train_for != NOT_GIVEN ? find_step(w, 0, &first, error) : TW_OK;
+    progress progress = progress_to(stderr);
+    progress.unit = "steps";
+    progress.quiet = 2;
     while (status == TW_OK && *done < steps && !tw_coordinator_should_stop(coordinator)) {
         int stop = signals_stop(); /* of several tasks it is what task 0 was asked */
         status = tw_devices_share(w->devices, &stop, sizeof stop, error);
@@ -503,7 +524,10 @@ static tw_status run_steps(work *w, tw_coordinator *coordinator, int64_t *done, 
         if (status == TW_OK)
             status = step_once(w, first, *done + 1, steps, error);
         *done += status == TW_OK;
+        if (!w->is_printed)
+            progress_update(&progress, "running", *done, steps);
     }
+    progress_end(&progress);
     tw_coordinator_request_stop(coordinator, status == TW_OK ? NULL : error);
     tw_status joined = tw_coordinator_join(coordinator, 10, error);
     if (status == TW_OUT_OF_RANGE && joined == TW_OK && s->job.format != FORMAT_JSON)
@@ -516,7 +540,7 @@ static tw_status run_session(work *w, tw_error *error)
     const settings *s = w->settings;
     tw_session_options options = {.devices = w->devices, .allow_soft_placement = s->soft_placement};
     tw_coordinator *coordinator = NULL;
-    int64_t done = 0;
+    int64_t done = 0, saved;
     tw_status status = tw_session_create(w->graph, &options, &w->session, error);
     if (status == TW_OK)
         status = begin(w, error);
@@ -528,8 +552,11 @@ static tw_status run_session(work *w, tw_error *error)
         status = run_steps(w, coordinator, &done, error);
     if (status == TW_OK)
         status = write_files(w, error);
-    if (status == TW_OK && s->save)
-        status = save(w, done, error);
+    if (status == TW_OK && s->save) {
+        status = save(w, done, &saved, error);
+        if (status == TW_OK && tells(w))
+            printf("saved as %s/model.ckpt-%" PRId64 "\n", s->save, saved);
+    }
     if (w->events) {
         tw_status closed = tw_event_writer_close(w->events, status == TW_OK ? error : NULL);
         status = status == TW_OK ? closed : status;

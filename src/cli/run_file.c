@@ -5,6 +5,7 @@
 #include "command.h"
 #include "job.h"
 #include "json.h"
+#include "whole_file.h"
 
 #include <cjson/cJSON.h>
 #include <dirent.h>
@@ -119,13 +120,12 @@ static void write_sessions(json *out, const run_facts *f)
 
 bool run_file_write(const char *command, const run_facts *f)
 {
-    char path[PATH_MAX], beside[PATH_MAX + 32];
+    char path[PATH_MAX];
+    whole_file whole;
     snprintf(path, sizeof path, "%s/" RUN_FILE, f->directory);
-    snprintf(beside, sizeof beside, "%s.tmp-%ld", path, (long)getpid());
-    FILE *file = fopen(beside, "wx");
-    if (!file)
-        return complain(command, "cannot write '%s': %s", beside, strerror(errno));
-    json out = {.file = file, .indented = true};
+    if (!whole_file_open(&whole, path))
+        return complain(command, "cannot write '%s': %s", path, strerror(errno));
+    json out = {.file = whole.file, .indented = true};
     json_begin(&out, NULL, '{');
     json_text(&out, "version", tw_version());
     json_text(&out, "revision", tw_revision());
@@ -137,13 +137,7 @@ bool run_file_write(const char *command, const run_facts *f)
     write_decided(&out, f);
     write_sessions(&out, f);
     json_end(&out);
-    bool good = fflush(file) == 0 && fsync(fileno(file)) == 0;
-    good = fclose(file) == 0 && good && rename(beside, path) == 0;
-    if (good)
-        return true;
-    complain(command, "cannot write '%s': %s", path, strerror(errno));
-    unlink(beside);
-    return false;
+    return whole_file_close(&whole, true) || complain(command, "cannot write '%s': %s", path, strerror(errno));
 }
 
 void run_file_tidy(const char *directory)

@@ -2,6 +2,7 @@
 #include "step_file.h"
 
 #include "json.h"
+#include "whole_file.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -218,22 +219,18 @@ static tw_status write_all(json *out, tw_trainer *trainer, int64_t step, const t
 tw_status step_file_write(const char *directory, tw_trainer *trainer, int64_t step, const tw_timeline *timeline,
                           tw_error *error)
 {
-    char path[PATH_MAX], beside[PATH_MAX];
-    if (snprintf(path, sizeof path, "%s/step.json", directory) >= (int)sizeof path ||
-        snprintf(beside, sizeof beside, "%s/step.json.new", directory) >= (int)sizeof beside)
+    char path[PATH_MAX];
+    whole_file whole;
+    if (snprintf(path, sizeof path, "%s/step.json", directory) >= (int)sizeof path)
         return TW_INVALID_ARGUMENT;
-    json out = {.file = fopen(beside, "we")};
-    tw_status status = out.file ? write_all(&out, trainer, step, timeline, error) : TW_UNKNOWN;
-    bool whole = out.file && !ferror(out.file);
-    whole = out.file && fclose(out.file) == 0 && whole;
-    if (status == TW_OK && whole && rename(beside, path) == 0)
+    bool is_open = whole_file_open(&whole, path);
+    json out = {.file = whole.file};
+    tw_status status = is_open ? write_all(&out, trainer, step, timeline, error) : TW_UNKNOWN;
+    if (whole_file_close(&whole, status == TW_OK))
         return TW_OK;
-    if (out.file)
-        unlink(beside);
-    if (status == TW_OK || !out.file) {
-        if (error)
-            snprintf(error->message, sizeof error->message, "cannot write %.1000s: %s", path, strerror(errno));
-        return TW_UNKNOWN;
-    }
-    return status;
+    if (is_open && status != TW_OK)
+        return status;
+    if (error)
+        snprintf(error->message, sizeof error->message, "cannot write %.1000s: %s", path, strerror(errno));
+    return TW_UNKNOWN;
 }
