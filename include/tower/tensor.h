@@ -39,7 +39,7 @@ TW_API const char *tw_dtype_name(tw_dtype dtype);   /* "float"; "invalid" for un
 TW_API size_t tw_dtype_size(tw_dtype dtype);        /* bytes of one element; 0 for unknown numbers */
 TW_API tw_dtype tw_dtype_from_name(const char *name); /* also "float32", "float64", "float16"; TW_INVALID_DTYPE if unknown */
 
-#define TW_MAX_RANK 8
+#define TW_MAX_RANK 12
 
 /* A shape. rank -1: nothing is known; dims[i] -1: that dimension is not known. Passed by value. */
 typedef struct tw_shape {

@@ -166,3 +166,20 @@ uint64_t twi_keyed_hash(const uint64_t key[2], const char *bytes, size_t size)
         sip_round(v);
     return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
+
+uint64_t twi_murmur_hash(const char *bytes, size_t size)
+{
+    const uint64_t m = 0xc6a4a7935bd1e995;
+    size_t whole = size / 8 * 8;
+    uint64_t hash = 0xdecafcaffe ^ size * m, last = 0;
+    for (size_t i = 0; i < whole; i += 8) {
+        uint64_t k = word(bytes + i) * m;
+        hash = (hash ^ (k ^ k >> 47) * m) * m;
+    }
+    for (size_t i = whole; i < size; i++)
+        last |= (uint64_t)(unsigned char)bytes[i] << 8 * (i - whole);
+    if (size > whole)
+        hash = (hash ^ last) * m;
+    hash = (hash ^ hash >> 47) * m;
+    return hash ^ hash >> 47;
+}

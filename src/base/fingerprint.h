@@ -1,4 +1,5 @@
-/* fingerprint.h - hashes of bytes that files and graphs agree on: FarmHash's Fingerprint64, and SipHash-2-4 with a key. */
+/* fingerprint.h - hashes of bytes that files and graphs agree on: FarmHash's Fingerprint64, SipHash-2-4 with a key, and
+ * MurmurHash64A with TensorFlow's seed. */
 #ifndef TWI_FINGERPRINT_H
 #define TWI_FINGERPRINT_H
 
@@ -6,6 +7,7 @@
 #include <stdint.h>
 
 uint64_t twi_fingerprint(const char *bytes, size_t size);
+uint64_t twi_murmur_hash(const char *bytes, size_t size);
 uint64_t twi_keyed_hash(const uint64_t key[2], const char *bytes, size_t size);
 
 #endif

@@ -63,6 +63,12 @@ size_t twi_resource_bytes(const twi_resource *r)
     return r->device ? (size_t)tw_shape_elements(r->shape) * tw_dtype_size(r->dtype) : 0;
 }
 
+/* Another task's device has no memory here. */
+static bool has_texts_here(const twi_resource *r)
+{
+    return r->memory && twi_owns_memory(r->dtype) && !r->device->absent;
+}
+
 void twi_resources_free(twi_resource_table *table)
 {
     while (table->first) {
@@ -70,6 +76,8 @@ void twi_resources_free(twi_resource_table *table)
         table->first = r->next;
         if (r->destroy)
             r->destroy(r->object);
+        if (has_texts_here(r))
+            twi_free_owned(r->dtype, r->memory, (size_t)tw_shape_elements(r->shape));
         if (r->memory)
             twi_device_free(r->device, r->memory, twi_resource_bytes(r));
         twi_free((char *)r->name);
@@ -98,7 +106,8 @@ tw_status twi_resources_variable(twi_resource_table *table, const char *name, tw
                         tw_dtype_name(r->dtype), tw_shape_text(r->shape, has, sizeof has), r->device->text,
                         tw_dtype_name(dtype), tw_shape_text(shape, wants, sizeof wants), device->text);
     }
-    if (!tw_shape_is_known(shape) || twi_owns_memory(dtype))
+    bool can_lie_there = !twi_owns_memory(dtype) || (dtype == TW_STRING && device->is_host);
+    if (!tw_shape_is_known(shape) || !can_lie_there)
         return twi_fail(error, TW_UNIMPLEMENTED, "variable '%s': %s variables of shape %s are not supported", name,
                         tw_dtype_name(dtype), tw_shape_text(shape, wants, sizeof wants));
     r->dtype = dtype;
@@ -109,7 +118,12 @@ tw_status twi_resources_variable(twi_resource_table *table, const char *name, tw
 
 tw_status twi_resource_hold(twi_resource *r, tw_error *error)
 {
-    return r->memory ? TW_OK : twi_device_alloc(r->device, twi_resource_bytes(r), r->name, &r->memory, error);
+    if (r->memory)
+        return TW_OK;
+    tw_status status = twi_device_alloc(r->device, twi_resource_bytes(r), r->name, &r->memory, error);
+    if (status == TW_OK && has_texts_here(r))
+        memset(r->memory, 0, twi_resource_bytes(r));
+    return status;
 }
 
 int64_t twi_resources_variable_bytes(const twi_resource_table *table)

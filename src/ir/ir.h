@@ -44,8 +44,8 @@ typedef struct twi_uses {
 
 typedef struct twi_result {
     tw_dtype dtype;
-    tw_shape shape; /* of a resource: of the variable behind the handle; of a variant: of the list's
-                       elements */
+    int rank;       /* and dims: the shape, in as many numbers as it has axes; see twi_shape() */
+    int64_t *dims;
     twi_uses uses;
 } twi_result;
 
@@ -164,6 +164,9 @@ void twi_drop_control(twi_node *node, const twi_node *before);
 /* The node runs only where the guard gives true; NULL: always. */
 void twi_set_guard(twi_node *node, twi_node *guard);
 
+/* What is known of an output's shape. Latches an error when out of memory. */
+void twi_node_set_shape(twi_node *node, int output, tw_shape shape);
+
 /* Sets what the region gives. */
 bool twi_region_set_end(twi_region *region, const twi_value *values, int count);
 
@@ -204,9 +207,14 @@ static inline tw_dtype twi_dtype(twi_value value)
     return value.node->results[value.index].dtype;
 }
 
+/* Of a resource that of the variable behind the handle, of a variant that of the list's elements. */
 static inline tw_shape twi_shape(twi_value value)
 {
-    return value.node->results[value.index].shape;
+    const twi_result *result = &value.node->results[value.index];
+    tw_shape shape = {.rank = result->rank};
+    for (int i = 0; i < result->rank; i++)
+        shape.dims[i] = result->dims[i];
+    return shape;
 }
 
 /* What takes up room of a known size: a handle always does, and so does a list, whatever is in it. */

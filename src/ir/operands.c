@@ -6,11 +6,12 @@ twi_operand twi_operand_of(twi_value value)
     const twi_result *result = &value.node->results[value.index];
     bool is_handle = result->dtype == TW_RESOURCE || result->dtype == TW_VARIANT,
          is_constant = twi_has_trait(value.node, TWI_CONSTANT);
-    int64_t elements = is_handle ? 1 : tw_shape_elements(result->shape);
+    tw_shape shape = twi_shape(value);
+    int64_t elements = is_handle ? 1 : tw_shape_elements(shape);
     size_t bytes = elements < 0 ? 0 : (size_t)elements * tw_dtype_size(result->dtype);
     return (twi_operand){
         .dtype = result->dtype,
-        .shape = result->shape,
+        .shape = shape,
         .elements = elements,
         .bytes = is_handle ? sizeof(void *) : bytes,
         .value = is_constant ? twi_attr_tensor(&value.node->attrs, "value") : NULL,

@@ -270,6 +270,19 @@ static void free_facts(facts *f, int count)
     twi_free(f->sources);
 }
 
+void twi_node_set_shape(twi_node *node, int output, tw_shape shape)
+{
+    twi_result *result = &node->results[output];
+    size_t bytes = shape.rank > 0 ? sizeof *shape.dims * (size_t)shape.rank : 0;
+    if (bytes && result->rank != shape.rank)
+        result->dims = twi_arena_alloc(&node->region->arena, bytes);
+    result->rank = bytes && !result->dims ? -1 : shape.rank;
+    if (result->rank != shape.rank)
+        twi_region_fail_memory(node->region);
+    else if (bytes)
+        memcpy(result->dims, shape.dims, bytes);
+}
+
 static tw_status infer_shapes(twi_node *node, tw_error *error)
 {
     facts f;
@@ -280,7 +293,7 @@ static tw_status infer_shapes(twi_node *node, tw_error *error)
     for (int i = 0; i < n && status == TW_OK; i++) {
         const twi_node *from = node->inputs[i].node;
         f.types[i] = from->results[node->inputs[i].index].dtype;
-        f.shapes[i] = from->results[node->inputs[i].index].shape;
+        f.shapes[i] = twi_shape(twi_in(node, i));
         f.values[i] = twi_constant(twi_in(node, i));
         f.sources[i] = (tw_output){(tw_node *)from->origin, node->inputs[i].index};
     }
@@ -300,7 +313,7 @@ static tw_status infer_shapes(twi_node *node, tw_error *error)
             twi_prefix(error, "%s '%s'", node->op->name, node->name);
     }
     for (int i = 0; i < m && status == TW_OK; i++)
-        node->results[i].shape = shapes[i];
+        twi_node_set_shape(node, i, shapes[i]);
     free_facts(&f, n);
     if (m > 4) {
         twi_free(shapes);

@@ -14,6 +14,11 @@ static tw_status nothing_shape(twi_inference *c)
     return TW_OK;
 }
 
+static tw_status peek_shape(twi_inference *c)
+{
+    return twi_expect_rank(c, 0, 0);
+}
+
 static tw_status step_shape(twi_inference *c)
 {
     return twi_expect_rank(c, 1, 0);
@@ -65,6 +70,7 @@ const twi_op twi_accumulator_ops[] = {
      TYPE, take_shape, twi_not_differentiable, STATE | TWI_MAKES_SHAPE, "q."},
     {"Stage", "values:dtypes", "", AREA, nothing_shape, NULL, STATE},
     {"Unstage", "", "values:dtypes", AREA, nothing_shape, twi_not_differentiable, STATE | TWI_MAKES_SHAPE},
+    {"StagePeek", "index:int32", "values:dtypes", AREA, peek_shape, twi_not_differentiable, STATE | TWI_MAKES_SHAPE},
     {"StageSize", "", "size:int32", AREA, twi_shape_scalar, twi_not_differentiable, STATE},
     {"StageClear", "", "", AREA, nothing_shape, NULL, STATE},
     {0},

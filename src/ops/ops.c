@@ -34,6 +34,9 @@
     X(twi_conv_ops)                                                                                                    \
     X(twi_activation_ops)                                                                                              \
     X(twi_pool_ops)                                                                                                    \
+    X(twi_fractional_ops)                                                                                              \
+    X(twi_glimpse_ops)                                                                                                 \
+    X(twi_inplace_ops)                                                                                                 \
     X(twi_volume_ops)                                                                                                  \
     X(twi_normalization_ops)                                                                                           \
     X(twi_quantize_ops)                                                                                                \

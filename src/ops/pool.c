@@ -11,7 +11,15 @@ static tw_status lay_pool(twi_inference *c, tw_shape image, tw_shape given, tw_s
 {
     char texts[3][128];
     twi_window window;
-    tw_status status = twi_window_lay(c->attrs, image, NULL, &window, c->error);
+    int n = c->num_inputs;
+    bool has_attrs = twi_attr_find(c->attrs, "ksize");
+    const tw_tensor *size = has_attrs ? NULL : twi_ask_value(c, n - 2);
+    const tw_tensor *strides = has_attrs ? NULL : twi_ask_value(c, n - 1);
+    *output = (tw_shape){4, {twi_dimension(image, 0), -1, -1, -1}};
+    if (!has_attrs && !(size && strides))
+        return TW_OK;
+    tw_status status = has_attrs ? twi_window_lay(c->attrs, image, NULL, &window, c->error)
+                                 : twi_window_lay_given(c->attrs, size, strides, image, &window, c->error);
     if (status != TW_OK)
         return status;
     tw_shape made = twi_window_output(&window, image, twi_dimension(image, window.channel_axis));
@@ -73,10 +81,32 @@ static tw_status max_pool_grad_where_shape(twi_inference *c)
 
 /* ---- gradient rules ---------------------------------------------------------------------------------------- */
 
+/* What has its window and strides as its last inputs. */
+static tw_output like_given(twi_gradient *g, const char *op, tw_output x, tw_output y, tw_output last)
+{
+    int n = tw_node_num_inputs(g->node);
+    return twi_build_like(g->node, op, TWI_INPUTS(x, y, last, g->node->inputs[n - 2], g->node->inputs[n - 1]));
+}
+
 static void max_pool_gradient(twi_gradient *g)
 {
     g->dx[0] = twi_build_like(g->node, "MaxPoolGrad",
                               TWI_INPUTS(g->node->inputs[0], tw_node_output(g->node, 0), g->dy[0]));
+}
+
+static void max_pool_given_gradient(twi_gradient *g)
+{
+    g->dx[0] = like_given(g, "MaxPoolGradV2", g->node->inputs[0], tw_node_output(g->node, 0), g->dy[0]);
+}
+
+static void max_pool_grad_given_gradient(twi_gradient *g)
+{
+    g->dx[2] = like_given(g, "MaxPoolGradGradV2", g->node->inputs[0], g->node->inputs[1], g->dy[0]);
+}
+
+static void max_pool_grad_grad_given_gradient(twi_gradient *g)
+{
+    g->dx[2] = like_given(g, "MaxPoolGradV2", g->node->inputs[0], g->node->inputs[1], g->dy[0]);
 }
 
 static void max_pool_where_gradient(twi_gradient *g)
@@ -115,6 +145,8 @@ static void avg_pool_grad_gradient(twi_gradient *g)
 #define NUMBERS "T:{float,double,int32,uint8,int16,int8,int64,bfloat16,half}=float"
 #define WINDOW "ksize:ints; strides:ints; data_format:{NHWC,NCHW}=NHWC; "
 #define MAX_ATTRS WINDOW "padding:{SAME,VALID,EXPLICIT}; explicit_paddings:ints=[]; " NUMBERS
+#define GIVEN_ATTRS "padding:{SAME,VALID}; data_format:{NHWC,NCHW}=NHWC; " NUMBERS
+#define GIVEN "ksize:int32, strides:int32"
 #define WHERE_ATTRS                                                                                                    \
     "ksize:ints; strides:ints; Targmax:{int32,int64}=int64; padding:{SAME,VALID}; include_batch_in_index:bool=false; "  \
     "T:{float,double,int32,uint8,int16,int8,int64,bfloat16,half}"
@@ -130,6 +162,11 @@ const twi_op twi_pool_ops[] = {
      max_pool_where_gradient, TWI_HOST_ONLY},
     {"MaxPoolGradWithArgmax", "input:T, grad:T, argmax:Targmax", "output:T", WHERE_ATTRS, max_pool_grad_where_shape,
      NULL, TWI_HOST_ONLY},
+    {"MaxPoolV2", "input:T, " GIVEN, "output:T", GIVEN_ATTRS, pool_shape, max_pool_given_gradient, TWI_HOST_ONLY},
+    {"MaxPoolGradV2", "orig_input:T, orig_output:T, grad:T, " GIVEN, "output:T", GIVEN_ATTRS, max_pool_grad_shape,
+     max_pool_grad_given_gradient, TWI_HOST_ONLY},
+    {"MaxPoolGradGradV2", "orig_input:T, orig_output:T, grad:T, " GIVEN, "output:T", GIVEN_ATTRS,
+     max_pool_grad_grad_shape, max_pool_grad_grad_given_gradient, TWI_HOST_ONLY},
     {"AvgPool", "value:T", "output:T", AVG_ATTRS, pool_shape, avg_pool_gradient, .layout = "i:i"},
     {"AvgPoolGrad", "orig_input_shape:int32, grad:T", "output:T", AVG_ATTRS, avg_pool_grad_shape,
      avg_pool_grad_gradient, .layout = "si:i"},

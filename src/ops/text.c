@@ -88,6 +88,7 @@ const twi_op twi_text_ops[] = {
          regex_shape),
     TEXT("StaticRegexReplace", "input:string", "output:string",
          "pattern:string; rewrite:string; replace_global:bool=true", regex_shape),
+    TEXT("StringToHashBucket", "string_tensor:string", "output:int64", "num_buckets:int", bucket_shape),
     TEXT("StringToHashBucketFast", "input:string", "output:int64", "num_buckets:int", bucket_shape),
     TEXT("StringToHashBucketStrong", "input:string", "output:int64", "num_buckets:int; key:ints", bucket_shape),
     {0},

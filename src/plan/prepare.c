@@ -68,7 +68,7 @@ static tw_status resolve_resource(twi_planning *p, const twi_node *node, const t
 
 static tw_status describe_output(twi_planning *p, const twi_node *node, int i, twi_operand *operands)
 {
-    tw_shape shape = node->results[i].shape;
+    tw_shape shape = twi_shape(twi_out(node, i));
     twi_operand *operand = &operands[node->num_inputs + i];
     *operand = twi_operand_of(twi_out(node, i));
     if (operand->dtype == TW_RESOURCE)

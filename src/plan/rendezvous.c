@@ -32,11 +32,11 @@ static const char *name_of(const twi_node *member)
 static tw_status check_shape(const twi_node *a, const twi_node *b, tw_error *error)
 {
     char x[96], y[96];
-    if (tw_shape_equal(a->results[0].shape, b->results[0].shape))
+    if (tw_shape_equal(twi_shape(twi_out(a, 0)), twi_shape(twi_out(b, 0))))
         return TW_OK;
     return twi_fail(error, TW_INVALID_ARGUMENT, "'%s' and '%s' reduce '%s' together and have shapes %s and %s", a->name,
-                    b->name, name_of(a), tw_shape_text(a->results[0].shape, x, sizeof x),
-                    tw_shape_text(b->results[0].shape, y, sizeof y));
+                    b->name, name_of(a), tw_shape_text(twi_shape(twi_out(a, 0)), x, sizeof x),
+                    tw_shape_text(twi_shape(twi_out(b, 0)), y, sizeof y));
 }
 
 static tw_status check_attrs(const twi_node *a, const twi_node *b, tw_error *error)

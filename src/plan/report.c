@@ -121,8 +121,8 @@ static int64_t made_bytes(const twi_node *node)
 {
     int64_t bytes = 0;
     for (int i = 0; i < node->num_results; i++)
-        if (node->results[i].dtype != TW_RESOURCE && tw_shape_elements(node->results[i].shape) > 0)
-            bytes += tw_shape_elements(node->results[i].shape) * (int64_t)tw_dtype_size(node->results[i].dtype);
+        if (node->results[i].dtype != TW_RESOURCE && tw_shape_elements(twi_shape(twi_out(node, i))) > 0)
+            bytes += tw_shape_elements(twi_shape(twi_out(node, i))) * (int64_t)tw_dtype_size(node->results[i].dtype);
     return bytes;
 }
 

@@ -96,7 +96,7 @@ static void take(twi_node *made, const twi_series_facts *facts)
         shape.dims[0] = indices.dims[0];
         shape.rank++;
     }
-    made->results[0].shape = shape;
+    twi_node_set_shape(made, 0, shape);
 }
 
 static tw_status count(twi_copying *c, const twi_node *made, const twi_series_facts *facts, twi_value *folded)

@@ -9,14 +9,14 @@
 /* Vectors of floats, one after another. */
 static bool is_bucket(const twi_node *node)
 {
-    return twi_is(node, TWI_OP_ConcatV2) && node->results[0].dtype == TW_FLOAT32 && node->results[0].shape.rank == 1 &&
+    return twi_is(node, TWI_OP_ConcatV2) && node->results[0].dtype == TW_FLOAT32 && node->results[0].rank == 1 &&
            node->num_inputs > 2;
 }
 
 /* A vector of floats that travels alone, with weight decay. */
 static bool is_lone(const twi_rewriting *r, const twi_node *node)
 {
-    if (!twi_is(node, TWI_OP_Reshape) || node->results[0].dtype != TW_FLOAT32 || node->results[0].shape.rank != 1 ||
+    if (!twi_is(node, TWI_OP_Reshape) || node->results[0].dtype != TW_FLOAT32 || node->results[0].rank != 1 ||
         !twi_attr_find(&node->attrs, "_reduction"))
         return false;
     const twi_node *user = twi_only_user(twi_out(node, 0));

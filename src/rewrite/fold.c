@@ -82,7 +82,7 @@ static tw_status run_now(twi_rewriting *r, const twi_node *node, tw_tensor **res
     }
     for (int i = 0; i < m; i++) {
         operands[n + i] = twi_operand_of(twi_out(node, i));
-        results[i] = tw_tensor_create(node->results[i].dtype, node->results[i].shape);
+        results[i] = tw_tensor_create(node->results[i].dtype, twi_shape(twi_out(node, i)));
         if (!results[i])
             TWI_TRY(twi_fail_memory(error, "folding constants"));
         pointers[n + i] = tw_tensor_data(results[i]);

@@ -65,7 +65,7 @@ static int64_t offset_of(twi_cut *last, twi_value part)
     if (last->split != part.node || last->index > part.index)
         *last = (twi_cut){.split = part.node};
     for (; last->index < part.index; last->index++)
-        last->offset += tw_shape_elements(part.node->results[last->index].shape);
+        last->offset += tw_shape_elements(twi_shape(twi_out(part.node, last->index)));
     return last->offset;
 }
 

@@ -27,7 +27,7 @@ static twi_node *next_link(twi_value value, twi_known op)
 static bool is_mean_of_all(const twi_node *mean)
 {
     const tw_tensor *axes = mean ? twi_constant(twi_in(mean, 1)) : NULL;
-    return axes && tw_tensor_elements(axes) == 1 && mean->results[0].shape.rank == 0;
+    return axes && tw_tensor_elements(axes) == 1 && mean->results[0].rank == 0;
 }
 
 /* What all rows of a gradient are multiplied by. */

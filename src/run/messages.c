@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "comm/comm.h"
 #include "device/tasks.h"
+#include "tensor/tensor.h"
 #include "tensor/variant.h"
 
 #include <string.h>
@@ -185,8 +186,8 @@ tw_status twi_share_value(int lane, twi_device *device, const void *memory, void
     return twi_comm_share_in(c, channel_of(device, lane, FETCHES), device->task, host, bytes, what, error);
 }
 
-tw_status twi_share_strings(int lane, twi_device *device, const tw_string *from, tw_string *strings, size_t count,
-                            const char *what, tw_error *error)
+static tw_status share_strings(int lane, twi_device *device, const tw_string *from, tw_string *strings, size_t count,
+                               const char *what, tw_error *error)
 {
     twi_comm *c = comm_of(device);
     tw_status status = TW_OK;
@@ -197,4 +198,15 @@ tw_status twi_share_strings(int lane, twi_device *device, const tw_string *from,
             status = send_strings(c, task, channel_of(device, lane, FETCHES), from, count, error);
     bool fits = status != TW_OK || twi_copy_owned(TW_STRING, from, strings, count);
     return fits ? status : twi_fail_memory(error, "fetching strings");
+}
+
+tw_status twi_share_tensor(int lane, twi_device *device, const void *memory, tw_tensor *into, const char *what,
+                           tw_error *error)
+{
+    if (!twi_owns_memory(into->dtype))
+        return twi_share_value(lane, device, memory, into->data, tw_tensor_bytes(into), what, error);
+    if (into->dtype == TW_STRING)
+        return share_strings(lane, device, memory, into->data, (size_t)into->elements, what, error);
+    bool fits = twi_copy_owned(into->dtype, memory, into->data, (size_t)into->elements);
+    return fits ? TW_OK : twi_fail_memory(error, "fetching a list of tensors");
 }

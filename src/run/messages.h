@@ -17,8 +17,8 @@ tw_status twi_receive_for(const twi_plan *plan, twi_step_id id, bool *done);
 /* The bytes at `memory` of a device become those of all tasks in `host`, beside what other lanes do. */
 tw_status twi_share_value(int lane, twi_device *device, const void *memory, void *host, size_t bytes, const char *what,
                           tw_error *error);
-/* The same of so many strings; what the caller has in `strings` is let go. */
-tw_status twi_share_strings(int lane, twi_device *device, const tw_string *from, tw_string *strings, size_t count,
-                            const char *what, tw_error *error);
+/* The same of values of any type; strings that `into` has are let go. */
+tw_status twi_share_tensor(int lane, twi_device *device, const void *memory, tw_tensor *into, const char *what,
+                           tw_error *error);
 
 #endif

@@ -6,6 +6,8 @@
 #include "run/trace.h"
 #include "tensor/variant.h"
 
+#define FETCHED "what is fetched"
+
 static tw_status check_variables(const twi_plan *plan, tw_error *error)
 {
     tw_status status = TW_OK;
@@ -35,16 +37,6 @@ static tw_status write_feeds(const twi_plan *plan, const tw_feed *feeds, tw_erro
             return status;
     }
     return TW_OK;
-}
-
-static tw_status read_value(int lane, twi_device *device, const void *memory, tw_tensor *into, tw_error *error)
-{
-    if (!twi_owns_memory(into->dtype))
-        return twi_share_value(lane, device, memory, into->data, tw_tensor_bytes(into), "what is fetched", error);
-    if (into->dtype == TW_STRING)
-        return twi_share_strings(lane, device, memory, into->data, (size_t)into->elements, "what is fetched", error);
-    bool fits = twi_copy_owned(into->dtype, memory, into->data, (size_t)into->elements);
-    return fits ? TW_OK : twi_fail_memory(error, "fetching a list of tensors");
 }
 
 /* Forgets the tensors that were made for a run which has failed; what kernels made goes with the next run's. */
@@ -91,7 +83,7 @@ static tw_status take_made(const twi_plan *plan, int fetch, tw_tensor **result, 
     *result = first ? tw_tensor_retain(made) : tw_tensor_create(made->dtype, made->shape);
     if (!*result)
         return twi_fail_memory(error, "fetching results");
-    return first ? TW_OK : read_value(plan->lane, port->device, made->data, *result, error);
+    return first ? TW_OK : twi_share_tensor(plan->lane, port->device, made->data, *result, FETCHED, error);
 }
 
 static tw_status read_port(const twi_plan *plan, int fetch, tw_tensor **result, tw_error *error)
@@ -99,7 +91,7 @@ static tw_status read_port(const twi_plan *plan, int fetch, tw_tensor **result, 
     const twi_port *port = &plan->fetches[fetch];
     if (port->is_made)
         return take_made(plan, fetch, result, error);
-    return *result ? read_value(plan->lane, port->device, port->memory, *result, error) : TW_OK;
+    return *result ? twi_share_tensor(plan->lane, port->device, port->memory, *result, FETCHED, error) : TW_OK;
 }
 
 static void drop_made(const twi_plan *plan)

@@ -12,6 +12,7 @@
 #include "rewrite/rewrite.h" /* twi_rewrite_check_names */
 #include "run/messages.h"
 #include "tensor/tensor.h"
+#include "tensor/variant.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -455,7 +456,7 @@ tw_status tw_session_get_variable(tw_session *s, const tw_variable *variable, tw
     tensor = tw_tensor_create(r->dtype, r->shape);
     if (!tensor)
         TWI_TRY(twi_fail_memory(error, "reading a variable"));
-    TWI_TRY(twi_share_value(0, r->device, r->memory, tensor->data, tw_tensor_bytes(tensor), variable->name, error));
+    TWI_TRY(twi_share_tensor(0, r->device, r->memory, tensor, variable->name, error));
     *value = tensor;
     tensor = NULL;
 done:
@@ -477,7 +478,10 @@ tw_status tw_session_set_variable(tw_session *s, const tw_variable *variable, co
         TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "variable %s is %s %s, the value for it is %s %s", variable->name,
                          tw_dtype_name(r->dtype), tw_shape_text(r->shape, wants, sizeof wants),
                          tw_dtype_name(value->dtype), tw_shape_text(value->shape, has, sizeof has)));
-    TWI_TRY(r->device->ops->write(r->device, r->memory, value->data, tw_tensor_bytes(value), error));
+    if (!twi_owns_memory(r->dtype))
+        TWI_TRY(r->device->ops->write(r->device, r->memory, value->data, tw_tensor_bytes(value), error));
+    else if (!r->device->absent && !twi_copy_owned(r->dtype, value->data, r->memory, (size_t)value->elements))
+        TWI_TRY(twi_fail_memory(error, "setting a variable"));
     r->initialized = true;
 done:
     end_access(s);

@@ -2,6 +2,7 @@
 #include "tensor/window.h"
 
 #include "base/status.h"
+#include "tensor/tensor.h"
 
 #include <string.h>
 
@@ -126,6 +127,25 @@ tw_status twi_window_lay(const twi_attrs *attrs, tw_shape image, const tw_shape 
     }
 done:
     return status;
+}
+
+tw_status twi_window_lay_given(const twi_attrs *attrs, const tw_tensor *size, const tw_tensor *strides, tw_shape image,
+                               twi_window *w, tw_error *error)
+{
+    const tw_tensor *given[2] = {size, strides};
+    int64_t numbers[2][4];
+    twi_attr items[4];
+    for (int k = 0; k < 2; k++) {
+        if (!given[k] || given[k]->elements != 4)
+            return twi_fail(error, TW_INVALID_ARGUMENT, "%s must be known and have 4 numbers", k ? "strides" : "ksize");
+        for (int i = 0; i < 4; i++)
+            numbers[k][i] = twi_tensor_int(given[k], i);
+    }
+    items[0] = tw_attr_ints("ksize", numbers[0], 4);
+    items[1] = tw_attr_ints("strides", numbers[1], 4);
+    items[2] = tw_attr_string("padding", twi_attr_string(attrs, "padding", "VALID"));
+    items[3] = tw_attr_string("data_format", twi_attr_string(attrs, "data_format", "NHWC"));
+    return twi_window_lay(&(twi_attrs){items, 4}, image, NULL, w, error);
 }
 
 tw_shape twi_window_output(const twi_window *w, tw_shape image, int64_t channels)

@@ -23,6 +23,10 @@ typedef struct twi_window {
 tw_status twi_window_lay(const twi_attrs *attrs, tw_shape image, const tw_shape *filter, twi_window *window,
                          tw_error *error);
 
+/* The same of a pool whose window and strides are operands, int32 [4]; NULL: not known yet, and nothing is laid. */
+tw_status twi_window_lay_given(const twi_attrs *attrs, const tw_tensor *size, const tw_tensor *strides, tw_shape image,
+                               twi_window *window, tw_error *error);
+
 /* [N, output, output, channels] in the order of the data format; N is the image's. */
 tw_shape twi_window_output(const twi_window *window, tw_shape image, int64_t channels);
 

@@ -18,7 +18,7 @@ DTYPES = {1: np.float32, 2: np.float64, 3: np.int32, 4: np.uint8, 5: np.int16, 6
           14: ml_dtypes.bfloat16, 19: np.float16}
 NUMBERS = {np.dtype(t): n for n, t in DTYPES.items()}
 STRING = 7
-MAX_RANK = 8
+MAX_RANK = 12
 
 
 class Error(Structure):

@@ -56,6 +56,9 @@
     X(twi_cpu_bias_kernels)                                                                                            \
     X(twi_cpu_activation_kernels)                                                                                      \
     X(twi_cpu_pool_kernels)                                                                                            \
+    X(twi_cpu_fractional_kernels)                                                                                      \
+    X(twi_cpu_glimpse_kernels)                                                                                         \
+    X(twi_cpu_inplace_kernels)                                                                                         \
     X(twi_cpu_volume_kernels)                                                                                          \
     X(twi_cpu_normalization_kernels)                                                                                   \
     X(twi_cpu_round_trip_kernels)                                                                                      \

@@ -111,7 +111,8 @@ static tw_status prepare_product(twi_prepare *p)
 
 static tw_status prepare_l2_loss(twi_prepare *p)
 {
-    static const bool all[TW_MAX_RANK] = {true, true, true, true, true, true, true, true};
+    bool all[TW_MAX_RANK];
+    memset(all, true, sizeof all);
     return keep(p, lay(TWI_CUDA_HALF_SQUARES, p->inputs[0].shape, all));
 }
 

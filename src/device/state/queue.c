@@ -596,6 +596,39 @@ tw_status twi_queue_take(twi_queue *q, const twi_run *r, int64_t rows, bool up_t
     return status;
 }
 
+/* Component i of an element, which keeps it. */
+static tw_status copy_component(const twi_queue *q, const twi_run *r, const component *c, int i)
+{
+    void *to;
+    bool fits = true;
+    tw_status status = twi_make_output(r, i, c->shape, &to);
+    bool texts = q->options.types[i] == TW_STRING;
+    for (size_t k = 0; k < c->bytes / sizeof(tw_string) && texts && status == TW_OK && fits; k++) {
+        const tw_string *from = (const tw_string *)c->data + k;
+        fits = twi_string_set((tw_string *)to + k, from->data, from->size);
+    }
+    if (!texts && c->bytes && status == TW_OK)
+        memcpy(to, c->data, c->bytes);
+    return fits ? status : twi_fail_memory(r->error, r->node);
+}
+
+tw_status twi_queue_peek(twi_queue *q, const twi_run *r, int64_t index)
+{
+    tw_status status = TW_OK;
+    if (index < 0)
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': the index is %lld, expected 0 or more", r->node,
+                        (long long)index);
+    pthread_mutex_lock(&q->lock);
+    while (q->count <= index && !given_up(r))
+        wait_for_change(q);
+    if (q->count <= index)
+        status = fail_given_up(q, r, "peek");
+    for (int i = 0; i < q->options.num_components && status == TW_OK; i++)
+        status = copy_component(q, r, &(*at(q, index))->components[i], i);
+    pthread_mutex_unlock(&q->lock);
+    return status;
+}
+
 tw_status twi_queue_close(twi_queue *q, const twi_run *r, bool cancel)
 {
     tw_status status = TW_OK;

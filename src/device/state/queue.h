@@ -53,6 +53,9 @@ tw_status twi_queue_take_one(twi_queue *queue, const twi_run *r, const twi_opera
  * taken is put back if there will never be as many. */
 tw_status twi_queue_take(twi_queue *queue, const twi_run *r, int64_t rows, bool up_to);
 
+/* Waits until it has more than `index` elements, and gives that one, from the oldest on, as the run's outputs; it stays. */
+tw_status twi_queue_peek(twi_queue *queue, const twi_run *r, int64_t index);
+
 /* Lets those who wait to put something in do so first, or with `cancel` fails them. TW_CANCELLED if it is closed
  * already. */
 tw_status twi_queue_close(twi_queue *queue, const twi_run *r, bool cancel);

@@ -108,6 +108,11 @@ static tw_status run_unstage(const twi_run *r)
     return twi_queue_take(r->state, r, -1, false);
 }
 
+static tw_status run_stage_peek(const twi_run *r)
+{
+    return twi_queue_peek(r->state, r, *(const int32_t *)r->inputs[0]);
+}
+
 static tw_status run_stage_size(const twi_run *r)
 {
     *(int32_t *)r->outputs[0] = (int32_t)twi_queue_size(r->state);
@@ -136,6 +141,7 @@ const twi_kernel twi_cpu_accumulator_kernels[] = {
     {"ResourceAccumulatorNumAccumulated", "plain", 0, prepare_use, run_count},
     {"Stage", "plain", 0, prepare_staging, run_stage},
     {"Unstage", "plain", 0, prepare_staging, run_unstage},
+    {"StagePeek", "plain", 0, prepare_staging, run_stage_peek},
     {"StageSize", "plain", 0, prepare_staging, run_stage_size},
     {"StageClear", "plain", 0, prepare_staging, run_stage_clear},
     {0},

@@ -85,7 +85,11 @@ static tw_status prepare(twi_prepare *p, const twi_operand *image, const twi_ope
     pool *state = twi_alloc(sizeof *state);
     if (!state)
         return twi_fail_memory(p->error, "preparing a pool");
-    tw_status status = twi_window_lay(p->attrs, image->shape, NULL, &state->window, p->error);
+    const twi_operand *last = &p->inputs[p->num_inputs - 1]; /* strides, behind the window, where no attribute says them */
+    tw_status status =
+        twi_attr_find(p->attrs, "ksize")
+            ? twi_window_lay(p->attrs, image->shape, NULL, &state->window, p->error)
+            : twi_window_lay_given(p->attrs, last[-1].value, last->value, image->shape, &state->window, p->error);
     state->batch = p->outputs[0].elements ? twi_dimension(image->shape, 0) : 0; /* other sides may be very long */
     state->channels = twi_dimension(image->shape, 3);
     tw_shape expected = twi_window_output(&state->window, image->shape, state->channels);
@@ -143,6 +147,12 @@ const twi_kernel twi_cpu_pool_kernels[] = {
     TWI_INTEGER_ROWS("MaxPoolGrad", prepare_max_grad, max_pool_grad, twi_free, .accepts = accepts),
     TWI_FLOAT_ROWS("MaxPoolGradGrad", prepare_max_grad_grad, max_pool_grad_grad, twi_free, .accepts = accepts),
     TWI_INTEGER_ROWS("MaxPoolGradGrad", prepare_max_grad_grad, max_pool_grad_grad, twi_free, .accepts = accepts),
+    TWI_FLOAT_ROWS("MaxPoolV2", prepare_forward, max_pool, twi_free, .accepts = accepts),
+    TWI_INTEGER_ROWS("MaxPoolV2", prepare_forward, max_pool, twi_free, .accepts = accepts),
+    TWI_FLOAT_ROWS("MaxPoolGradV2", prepare_max_grad, max_pool_grad, twi_free, .accepts = accepts),
+    TWI_INTEGER_ROWS("MaxPoolGradV2", prepare_max_grad, max_pool_grad, twi_free, .accepts = accepts),
+    TWI_FLOAT_ROWS("MaxPoolGradGradV2", prepare_max_grad_grad, max_pool_grad_grad, twi_free, .accepts = accepts),
+    TWI_INTEGER_ROWS("MaxPoolGradGradV2", prepare_max_grad_grad, max_pool_grad_grad, twi_free, .accepts = accepts),
     TWI_FLOAT_ROWS("MaxPoolWithArgmax", prepare_forward, max_pool_where, twi_free),
     TWI_INTEGER_ROWS("MaxPoolWithArgmax", prepare_forward, max_pool_where, twi_free),
     TWI_FLOAT_ROWS("MaxPoolGradWithArgmax", prepare_grad_where, max_pool_grad_where, twi_free),

@@ -4,6 +4,7 @@
  * number of threads. The order of operations within a
  * formula is TensorFlow's, and half and bfloat16 round after every operation as it does. */
 #include "base/memory.h"
+#include "device/cpu/plain/move.h"
 #include "device/kernel.h"
 #include "device/resources.h"
 
@@ -50,15 +51,17 @@ static tw_status prepare_update(twi_prepare *p)
 
 static tw_status run_read(const twi_run *r)
 {
-    memcpy(r->outputs[0], r->inputs[0], r->output_operands[0].bytes);
-    return TW_OK;
+    const twi_operand *value = &r->output_operands[0];
+    bool fits = twi_copy_elements(value->elements, value->dtype, r->inputs[0], r->outputs[0]);
+    return fits ? TW_OK : twi_fail_memory(r->error, r->node);
 }
 
 static tw_status run_assign(const twi_run *r)
 {
-    if (r->inputs[0] != r->inputs[1])
-        memcpy((void *)r->inputs[0], r->inputs[1], r->input_operands[1].bytes);
-    return TW_OK;
+    const twi_operand *value = &r->input_operands[1];
+    bool fits = r->inputs[0] == r->inputs[1] ||
+                twi_copy_elements(value->elements, value->dtype, r->inputs[1], (void *)r->inputs[0]);
+    return fits ? TW_OK : twi_fail_memory(r->error, r->node);
 }
 
 typedef struct counting {
@@ -295,7 +298,7 @@ RUN_UPDATE(momentum, 3)
 RUN_UPDATE(adam, 9)
 RUN_UPDATE(rms_prop, 7)
 
-#define ANY_TYPE (TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL))
+#define ANY_TYPE (TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL) | TWI_TYPE(TW_STRING))
 
 const twi_kernel twi_cpu_state_kernels[] = {
     {"VarHandleOp", "plain", 0},

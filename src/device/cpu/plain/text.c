@@ -390,14 +390,15 @@ static tw_status run_full_match(const twi_run *r)
 
 typedef struct hashing {
     uint64_t buckets, key[2];
-    bool strong;
+    bool strong, old;
 } hashing;
 
 static tw_status prepare_hash(twi_prepare *p)
 {
     int numbers;
     const int64_t *key = twi_attr_ints(p->attrs, "key", &numbers);
-    hashing s = {.buckets = (uint64_t)twi_attr_int(p->attrs, "num_buckets", 1), .strong = numbers == 2};
+    hashing s = {.buckets = (uint64_t)twi_attr_int(p->attrs, "num_buckets", 1), .strong = numbers == 2,
+                 .old = strcmp(p->op, "StringToHashBucket") == 0};
     for (int i = 0; i < 2 && s.strong; i++)
         s.key[i] = (uint64_t)key[i];
     return twi_keep(p, &s, sizeof s);
@@ -408,8 +409,10 @@ static tw_status run_hash(const twi_run *r)
     const hashing *s = r->state;
     for (int64_t i = 0; i < count(r); i++) {
         const char *data = strings(r)[i].data ? strings(r)[i].data : "";
-        uint64_t hash =
-            s->strong ? twi_keyed_hash(s->key, data, strings(r)[i].size) : twi_fingerprint(data, strings(r)[i].size);
+        size_t size = strings(r)[i].size;
+        uint64_t hash = s->strong ? twi_keyed_hash(s->key, data, size)
+                        : s->old  ? twi_murmur_hash(data, size)
+                                  : twi_fingerprint(data, size);
         ((int64_t *)r->outputs[0])[i] = (int64_t)(hash % s->buckets);
     }
     return TW_OK;
@@ -428,6 +431,7 @@ const twi_kernel twi_cpu_text_kernels[] = {
     {"RegexFullMatch", "plain", 0, NULL, run_full_match},
     {"RegexReplace", "plain", 0, prepare_replace, run_replace, release_replace},
     {"StaticRegexReplace", "plain", 0, prepare_replace, run_replace, release_replace},
+    {"StringToHashBucket", "plain", 0, prepare_hash, run_hash, twi_free},
     {"StringToHashBucketFast", "plain", 0, prepare_hash, run_hash, twi_free},
     {"StringToHashBucketStrong", "plain", 0, prepare_hash, run_hash, twi_free},
     {0},

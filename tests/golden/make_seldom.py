@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+"""Writes seldom.txt: ops of TensorFlow 1 that stand in one program of a hundred, in small programs exported and run by
+TensorFlow, for tests/test_shapes.c."""
+
+from graph_cases import begin, differentiate, eighths, holder, np, of, once_more, program, random, raw, reseed, tf, words
+from op_cases import f32, f64, i32, i64
+
+begin("seldom.txt", __file__, 1)
+
+# ---- pools whose windows are operands ----
+
+for dtype in (tf.float32, tf.float16, tf.int32):
+    for padding in ("SAME", "VALID"):
+        x = (2 * eighths(2, 5, 6, 3)).astype(dtype.as_numpy_dtype)
+        program(
+            "max_pool_given_%s_%s" % (dtype.name, padding.lower()),
+            lambda: [
+                raw.MaxPoolV2(
+                    input=holder(dtype, [None, None, None, 3], "x"),
+                    ksize=holder(tf.int32, [4], "k"),
+                    strides=holder(tf.int32, [4], "s"),
+                    padding=padding,
+                )
+            ],
+            {"x": x, "k": i32([1, 2, 3, 1]), "s": i32([1, 2, 1, 1])},
+            {"x": x, "k": i32([1, 3, 3, 1]), "s": i32([1, 1, 2, 1])},
+        )
+given = of(lambda x: raw.MaxPoolV2(input=x, ksize=[1, 3, 2, 1], strides=[1, 2, 2, 1], padding="SAME"), 4)
+for name, how in (("grad", differentiate), ("grad_grad", once_more)):
+    how(name + "_max_pool_given", given, {"x": random.permutation(2 * 5 * 4 * 2).reshape(2, 5, 4, 2).astype(np.float32) / 8})
+
+# ---- fractional pools ----
+
+for kind in ("Max", "Avg"):
+    op = getattr(raw, "Fractional%sPool" % kind)
+    for i, (overlapping, pseudo, dtype) in enumerate(
+        [(False, False, tf.float32), (True, False, tf.float64), (False, True, tf.float32), (True, True, tf.int32),
+         (False, True, tf.int64)]):
+
+        def pooled():
+            x = holder(dtype, [2, 14, 17, 2], "x")
+            return x, op(
+                value=x,
+                pooling_ratio=[1.0, 1.4, 1.73, 1.0],
+                pseudo_random=pseudo,
+                overlapping=overlapping,
+                deterministic=True,
+                seed=3 + i,
+                seed2=12 * i,
+            )
+
+        def pooled_and_gradient():
+            x, pool = pooled()
+            dx = tf.gradients(pool[0] * tf.range(1, 3, dtype=dtype), x)
+            return [*pool, *dx]
+
+        x = random.permutation(2 * 14 * 17 * 2).reshape(2, 14, 17, 2)
+        x = (x / 8 if dtype.is_floating else x).astype(dtype.as_numpy_dtype)
+        build = (lambda: list(pooled()[1])) if dtype.is_integer else pooled_and_gradient
+        program("fractional_%s_%d" % (kind.lower(), i), build, {"x": x})
+        if dtype == tf.float32:
+            differentiate(
+                "grad_fractional_%s_%d" % (kind.lower(), i), lambda: (lambda x, p: (x, p[0]))(*pooled()), {"x": x}
+            )
+program(
+    "fractional_whole",
+    lambda: raw.FractionalMaxPool(
+        value=holder(tf.float32, [1, 4, 6, 1], "x"), pooling_ratio=[1.0, 2.0, 3.0, 1.0], deterministic=True, seed=1
+    ),
+    {"x": eighths(1, 4, 6, 1)},
+)
+
+# ---- glimpses ----
+
+for second in (False, True):
+    op = raw.ExtractGlimpseV2 if second else raw.ExtractGlimpse
+    for centered in (False, True):
+        for normalized in (False, True):
+            program(
+                "glimpse_%d_%d_%d" % (second, centered, normalized),
+                lambda: [
+                    op(
+                        input=holder(tf.float32, [None, 7, 6, 2], "x"),
+                        size=holder(tf.int32, [2], "n"),
+                        offsets=holder(tf.float32, [None, 2], "o"),
+                        centered=centered,
+                        normalized=normalized,
+                        uniform_noise=False,
+                        noise="zero",
+                    )
+                ],
+                {"x": eighths(3, 7, 6, 2), "n": i32([3, 4]), "o": f32([[0.25, 0.1], [2, 1], [-1, -0.5]])},
+                {"x": eighths(2, 7, 6, 2), "n": i32([2, 2]), "o": f32([[0.75, -0.25], [9, -20]])},
+            )
+
+# ---- rows in place, truth, hashes ----
+
+for dtype in (tf.float32, tf.float16, tf.int64, tf.uint8):
+    some = lambda *shape: np.abs(2 * eighths(*shape)).astype(dtype.as_numpy_dtype)
+    program(
+        "rows_in_place_" + dtype.name,
+        lambda: [
+            raw.InplaceUpdate(x=raw.DeepCopy(x=holder(dtype, [None, 3], "x")), i=holder(tf.int32, [None], "i"),
+                              v=holder(dtype, [None, 3], "v"))
+        ],
+        {"x": some(4, 3), "i": i32([2, 0]), "v": some(2, 3)},
+        {"x": some(4, 3), "i": i32([-1, 6]), "v": some(2, 3)},
+    )
+    if dtype == tf.uint8:
+        continue
+    for op in (raw.InplaceAdd, raw.InplaceSub):
+        program(
+            "rows_in_place_%s_%s" % (dtype.name, op.__name__.lower()),
+            lambda: [
+                op(x=raw.DeepCopy(x=holder(dtype, [None, 3], "x")), i=holder(tf.int32, [None], "i"),
+                   v=holder(dtype, [None, 3], "v"))
+            ],
+            {"x": some(4, 3), "i": i32([2, 2]), "v": some(2, 3)},
+            {"x": some(4, 3), "i": i32([-3]), "v": some(1, 3)},
+        )
+program("empty", lambda: [raw.Empty(shape=holder(tf.int32, [2], "n"), dtype=tf.float32, init=True)], {"n": i32([2, 3])})
+
+for dtype in (tf.float32, tf.int64, tf.bool, tf.string):
+    values = [b"", b"a"] if dtype == tf.string else [0, 2]
+    values = [np.array(v, object if dtype == tf.string else dtype.as_numpy_dtype) for v in values]
+    program(
+        "truth_" + dtype.name,
+        lambda: [raw.ToBool(input=holder(dtype, None, "x"))],
+        *[{"x": v} for v in values],
+        {"x": np.reshape(values[0], [1])},
+        {"x": np.zeros([0], values[0].dtype)},
+    )
+program(
+    "old_hashes",
+    lambda: (lambda s: [raw.StringToHashBucket(string_tensor=s, num_buckets=n) for n in (7, 2**40)])(
+        holder(tf.string, None, "s")
+    ),
+    {"s": words("", "a", "word", "seven77", "eight888", "nine99999", "and a longer one, of more than two words")},
+)
+
+
+def staged():
+    x = holder(tf.float32, [None], "x")
+    put = raw.Stage(values=[x, tf.as_string(tf.shape(x))], shared_name="area")
+    kinds = dict(dtypes=[tf.float32, tf.string], shared_name="area")
+    return {
+        "put": [put],
+        "peek": list(raw.StagePeek(index=holder(tf.int32, [], "i"), **kinds)) + [raw.StageSize(**kinds)],
+        "take": list(raw.Unstage(**kinds)),
+        "clear": [raw.StageClear(**kinds)],
+        "size": [raw.StageSize(**kinds)],
+    }
+
+
+program(
+    "staging_area",
+    staged,
+    ({"x": f32([1, 2])}, "put"),
+    ({"x": f32([3])}, "put"),
+    ({"i": i32(1)}, "peek"),
+    ({"i": i32(0)}, "peek"),
+    ({}, "take"),
+    ({"i": i32(0)}, "peek"),
+    ({}, "clear"),
+    ({}, "size"),
+)
+
+# ---- variables of texts ----
+
+
+def texts(resources):
+    def build():
+        with tf.variable_scope("v", use_resource=resources):
+            names = tf.get_variable("names", initializer=tf.constant(["a", "bc", ""]), trainable=False)
+            one = tf.get_variable("one", initializer=tf.constant("begin"), trainable=False)
+        given = holder(tf.string, [3], "given")
+        longer = tf.assign(one, tf.strings.join([one, "."]))
+        return {
+            "read": [names.read_value(), one.read_value(), tf.strings.length(names)],
+            "set": [tf.assign(names, given), longer],
+        }
+
+    return build
+
+
+for resources in (False, True):
+    program(
+        "variables_of_texts_%d" % resources,
+        texts(resources),
+        ({}, "read"),
+        ({"given": words("", "x", "a longer text than before")}, "set"),
+        ({}, "read"),
+        ({"given": words("p", "q", "r")}, "set"),
+        ({}, "read"),
+        init=True,
+    )
+
+# ---- many axes ----
+
+
+def tiled(rank):
+    def build():
+        x = holder(tf.float32, [None] * rank, "x")
+        y = tf.tile(x, [1, 2, 3, 1, 2, 1][:rank])
+        return [y, tf.gradients(tf.square(y) * tf.exp(y), x)[0]]
+
+    return build
+
+
+program("tile_of_5", tiled(5), {"x": eighths(2, 1, 2, 3, 1)}, {"x": eighths(1, 2, 1, 1, 2)})
+program("tile_of_6", tiled(6), {"x": eighths(2, 1, 2, 1, 1, 2)})
+program(
+    "twelve_axes",
+    lambda: (lambda x: [tf.reshape(x, [1] * 6 + [2, 1, 3, 1, 2, 1]), tf.shape(tf.reshape(x, [2] + [1] * 10 + [6]))])(
+        holder(tf.float32, [12], "x")
+    ),
+    {"x": eighths(12)},
+)
