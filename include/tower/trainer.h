@@ -29,6 +29,9 @@ typedef enum tw_variable_update {
                             network, but how fast the machine could be if meeting cost nothing */
     TW_UPDATE_DISTRIBUTED_REPLICATED, /* there is one copy, as of a parameter server, and each tower has its own
                             besides: the mean is applied to the one, which then goes to all others */
+    TW_UPDATE_LOCAL,            /* local SGD: each group of towers has its own, to which the mean of the group's
+                            gradients is applied in every step; every so many steps the groups' copies become their
+                            mean. See options.groups and options.meet_every */
 } tw_variable_update;
 
 /* On which of the parameter devices each variable of a parameter server lies. */
@@ -220,6 +223,13 @@ typedef struct tw_trainer_options {
                                copies of staged updates. Where two differ, which only a fault of the machine can
                                do, the step fails with TW_DATA_LOSS and names the first tensor that differs,
                                the element, the step and the devices. 0: never */
+    /* Of TW_UPDATE_LOCAL: tower i of N is of group i * groups / N (rounded down), so that a group is a block of
+     * neighbours, and runs on tower_devices[i * num_tower_devices / N]. The numbers depend on towers, groups and
+     * meet_every, not on devices. Each group has a copy of the variables and of the optimizer's slots. */
+    int groups;         /* from 1 to the number of towers; 0: as the checkpoint says, or one for each tower */
+    int64_t meet_every; /* the variables of all groups become their mean, each group counting for its examples, after
+                           each step whose number, counted from 1, is a multiple of this; slots stay as they are. 0: as
+                           the checkpoint says, or 8 */
 } tw_trainer_options;
 
 /* ---- training ------------------------------------------------------------------------------------------------- */
@@ -235,7 +245,9 @@ typedef struct tw_trainer_options {
  * server and strong replicas give the same bits, wherever variables lie. What is saved has one copy of each variable,
  * with the names it would have without towers (those of independent towers are tower 0's), and any mode of update goes on
  * from it. Staged and relaxed updates keep what is under way in "NAME/Staged" and "NAME/Pending", and resume to the bit
- * too; where a checkpoint has none, they begin as a fresh run does.
+ * too; where a checkpoint has none, they begin as a fresh run does. What is saved of several groups (TW_UPDATE_LOCAL) is
+ * under each name the mean of the groups' variables (slots and moving averages, too), and beside it "group_k/NAME" for
+ * each group, with which the run goes on to the bit. From a checkpoint of another mode all groups begin with the same.
  *
  * Yours: tw_trainer_destroy(). */
 TW_API tw_status tw_trainer_create(const tw_trainer_options *options, tw_trainer **trainer, tw_error *error);
@@ -289,6 +301,9 @@ TW_API tw_variable_options tw_trainer_variables(const tw_trainer *trainer); /* w
 /* The mode of update in use, for people: "each tower applies the mean gradient to its own copy"; and whose numbers training
  * gives so (NULL: never mind). Both are valid for ever. */
 TW_API const char *tw_trainer_update_text(const tw_trainer *trainer, const char **numbers);
+/* How many groups of towers have variables of their own (TW_UPDATE_LOCAL), and after how many steps they meet (NULL:
+ * never mind); 0, and 0, in other modes. */
+TW_API int tw_trainer_groups(const tw_trainer *trainer, int64_t *meet_every);
 TW_API int64_t tw_trainer_seed(const tw_trainer *trainer);
 TW_API tw_updates tw_trainer_updates(const tw_trainer *trainer);
 /* How many steps there can be in all: as many as a replayed order has, INT64_MAX otherwise. */

@@ -254,6 +254,8 @@ static bool fill_options(const char *command, training *t)
         .resume_from = s->resume ? s->job.train_dir : NULL,
         .accept_other_bits = s->accept_other_bits,
         .check_replicas = s->check_replicas,
+        .groups = given(s->update.groups),
+        .meet_every = given(s->update.meet_every),
         .as_tutorial = recipe_is_tutorial(&s->recipe),
         .session = training_session_options(s),
     };

@@ -16,6 +16,8 @@ static const struct {
     {"variables.parameter_device", "--local-parameter-device"},
     {"variables.staged", "--staged-vars"},
     {"variables.consistency", "--variable-consistency"},
+    {"groups", "--groups"},
+    {"meet_every", "--meet-every"},
     {"average.all_reduce", "--all-reduce-spec"},
     {"average.packs", "--gradient-repacking"},
     {"average.small_bytes", "--agg-small-grads-max-bytes"},

@@ -20,6 +20,7 @@ static const update_mode modes[UPDATE_AUTO] = {
     {"distributed_all_reduce", TW_UPDATE_REPLICATED, .other_name = true},
     {"collective_all_reduce", TW_UPDATE_REPLICATED, .other_name = true},
     {"horovod", TW_UPDATE_REPLICATED, .other_name = true, .device_each = true},
+    {"local", TW_UPDATE_LOCAL},
 };
 
 const update_mode *update_mode_at(int choice)
@@ -211,13 +212,19 @@ void print_update(tw_trainer *trainer, const char *asked)
     const char *numbers, *words = tw_trainer_update_text(trainer, &numbers);
     const char *name = tw_variable_update_name(v.update);
     bool other_name = asked && strcmp(asked, name) != 0;
+    int64_t every;
+    int groups = tw_trainer_groups(trainer, &every);
     print_entry("update", "%s%s%s%s: %s", other_name ? asked : "", other_name ? ", as " : "", name,
                 v.staged                                  ? ", staged"
                 : v.consistency == TW_CONSISTENCY_RELAXED ? ", relaxed"
                                                           : "",
                 words);
+    if (groups)
+        print_entry("groups", "%d, which meet every %" PRId64 " step%s", groups, every, every == 1 ? "" : "s");
     size_t used = (size_t)snprintf(where, sizeof where, "%s",
-                                   has_servers(&v) ? placement_name(v.placement) : "on every tower");
+                                   has_servers(&v) ? placement_name(v.placement)
+                                   : groups        ? "on the first tower of every group"
+                                                   : "on every tower");
     for (int i = 0, shown = 0; i < tw_graph_num_variables(tw_trainer_graph(trainer)) && used < sizeof where; i++) {
         int64_t bytes;
         const char *device = device_of_first(trainer, i, &bytes);
@@ -238,6 +245,12 @@ void report_update(tw_trainer *trainer, json *out)
     json_text(out, "variable_placement", has_servers(&v) ? placement_name(v.placement) : NULL);
     json_text(out, "variable_consistency", v.consistency == TW_CONSISTENCY_RELAXED ? "relaxed" : "strong");
     json_flag(out, "staged_vars", v.staged);
+    int64_t every;
+    int groups = tw_trainer_groups(trainer, &every);
+    if (groups) {
+        json_integer(out, "groups", groups);
+        json_integer(out, "meet_every", every);
+    }
     json_begin(out, "variables", '[');
     for (int i = 0; i < tw_graph_num_variables(tw_trainer_graph(trainer)); i++) {
         int64_t bytes;

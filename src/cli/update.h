@@ -19,8 +19,8 @@ typedef struct update_mode {
 /* The choices of --variable-update, for tower train with auto behind them. ORDER VARIABLE_UPDATE */
 #define UPDATE_MODES                                                                                                   \
     "parameter_server|replicated|independent|distributed_replicated|distributed_all_reduce|collective_all_reduce|"    \
-    "horovod"
-enum { UPDATE_AUTO = 7 };
+    "horovod|local"
+enum { UPDATE_AUTO = 8 };
 /* By number; NULL: not given, or auto. */
 const update_mode *update_mode_at(int choice);
 
@@ -28,6 +28,7 @@ const update_mode *update_mode_at(int choice);
 typedef struct update {
     int variable_update, placement, parameter_device, consistency;
     bool staged;
+    int64_t groups, meet_every;
 } update;
 
 /* Rows for a member `update` of `settings`. */
@@ -40,7 +41,8 @@ typedef struct update {
      "replicated: each tower has a copy, and all get the mean; independent: so, and towers never meet, which shows "   \
      "what meeting costs; distributed_replicated: there is one copy, as of a parameter server, which after each "      \
      "update goes to a copy that each tower has; distributed_all_reduce, collective_all_reduce: replicated, over "     \
-     "tasks; horovod: so, each task with one device; auto: whichever mode with the same numbers a few steps show to "  \
+     "tasks; horovod: so, each task with one device; local: each group of towers has a copy, which trains on its own "  \
+     "and becomes the mean of all every few steps; auto: whichever mode with the same numbers a few steps show to "  \
      "be the fastest. Without it as the checkpoint says, or parameter_server",                                         \
      .choices = UPDATE_MODES "|auto",                                                                                  \
      .section = "variables"},                                                                                          \
@@ -62,6 +64,14 @@ typedef struct update {
         {"staged-vars", NULL, OPTION_FLAG, offsetof(settings, update.staged),                                          \
          "towers of a parameter server compute with the variables as they were a step ago, from a stage of their "     \
          "own that is filled meanwhile"},                                                                              \
+        {"groups", "G", OPTION_NUMBER, offsetof(settings, update.groups),                                              \
+         "of --variable-update local: how many groups the towers make, each of neighbours and with a copy of the "     \
+         "variables of its own; without it as the checkpoint says, or one for each tower",                             \
+         .least = 1, .most = 1 << 20},                                                                                 \
+        {"meet-every", "K", OPTION_NUMBER, offsetof(settings, update.meet_every),                                      \
+         "of --variable-update local: after so many steps the groups' copies become their mean; without it as the "    \
+         "checkpoint says, or 8",                                                                                      \
+         .least = 1, .most = 1 << 30},                                                                                 \
     {                                                                                                                  \
         "variable-consistency", "WHEN", OPTION_CHOICE, offsetof(settings, update.consistency),                         \
             "when replicas apply the mean: in the step that made it, or one later. Without it as the checkpoint "      \

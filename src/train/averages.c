@@ -111,13 +111,10 @@ static bool is_float(tw_dtype dtype)
     return dtype == TW_FLOAT32 || dtype == TW_FLOAT64 || dtype == TW_FLOAT16 || dtype == TW_BFLOAT16;
 }
 
-tw_averages *tw_moving_averages(tw_graph *graph, float decay, const tw_variable *num_updates, tw_output after)
+tw_averages *twi_moving_averages_of(tw_graph *graph, tw_variable *const *trained, int count, float decay,
+                                    const tw_variable *num_updates, tw_output after)
 {
-    if (tw_graph_status(graph) != TW_OK)
-        return NULL;
-    int count = 0;
-    tw_variable **trainable = twi_trainable_variables(graph, &count);
-    if (!trainable)
+    if (tw_graph_status(graph) != TW_OK || !trained)
         return NULL;
     tw_averages *a = tw_graph_keep(graph, NULL, sizeof *a);
     tw_variable **pairs = tw_graph_keep(graph, NULL, 2 * sizeof *pairs * (size_t)(count + 1));
@@ -128,9 +125,9 @@ tw_averages *tw_moving_averages(tw_graph *graph, float decay, const tw_variable 
     }
     *a = (tw_averages){.variables = pairs, .averages = pairs + count};
     for (int i = 0; i < count && tw_graph_status(graph) == TW_OK; i++)
-        if (is_float(trainable[i]->dtype)) {
-            a->variables[a->count] = trainable[i];
-            a->averages[a->count++] = make_average(graph, trainable[i]);
+        if (is_float(trained[i]->dtype)) {
+            a->variables[a->count] = trained[i];
+            a->averages[a->count++] = make_average(graph, trained[i]);
         }
     if (tw_graph_status(graph) != TW_OK)
         goto done;
@@ -148,6 +145,16 @@ tw_averages *tw_moving_averages(tw_graph *graph, float decay, const tw_variable 
     }
 done:
     twi_free(updates);
-    twi_free(trainable);
     return tw_graph_status(graph) == TW_OK ? a : NULL;
+}
+
+tw_averages *tw_moving_averages(tw_graph *graph, float decay, const tw_variable *num_updates, tw_output after)
+{
+    int count = 0;
+    if (tw_graph_status(graph) != TW_OK)
+        return NULL;
+    tw_variable **trainable = twi_trainable_variables(graph, &count);
+    tw_averages *averages = twi_moving_averages_of(graph, trainable, count, decay, num_updates, after);
+    twi_free(trainable);
+    return averages;
 }

@@ -22,21 +22,38 @@ enum { NAME_SIZE = 640 };
 /* Tensors on their way to a file; those from the session are owned, the rest is the caller's. */
 typedef struct cargo {
     TWI_ARRAY(tw_named_tensor) tensors;
-    int owned;        /* the first so many tensors */
-    int owned_names;  /* and of these, the last so many names */
+    TWI_ARRAY(char *) names; /* that were made for them */
+    int owned;               /* the first so many tensors */
 } cargo;
 
 static void free_cargo(cargo *c)
 {
-    for (int i = 0; i < c->owned; i++) {
+    for (int i = 0; i < c->owned; i++)
         tw_tensor_release((tw_tensor *)c->tensors.items[i].tensor);
-        if (i >= c->owned - c->owned_names)
-            twi_free((char *)c->tensors.items[i].name);
-    }
+    for (int i = 0; i < c->names.count; i++)
+        twi_free(c->names.items[i]);
     twi_array_free(&c->tensors);
+    twi_array_free(&c->names);
 }
 
-static tw_status load_variables(cargo *c, tw_session *session, bool finite, tw_error *error)
+/* A copy of the name that lasts as long as the cargo; NULL: memory ran out. */
+static const char *keep_name(cargo *c, const char *name)
+{
+    char *kept = twi_strdup(name);
+    if (kept && twi_push(&c->names, kept))
+        return kept;
+    twi_free(kept);
+    return NULL;
+}
+
+/* What the variable is called in the checkpoint; NULL: memory ran out. */
+static const char *name_to_save(cargo *c, const tw_variable *variable, const tw_save_options *o)
+{
+    const char *renamed = o->rename ? o->rename(o->user, variable->name) : NULL;
+    return renamed ? keep_name(c, renamed) : variable->whole ? variable->whole : variable->name;
+}
+
+static tw_status load_variables(cargo *c, tw_session *session, const tw_save_options *o, tw_error *error)
 {
     tw_graph *graph = tw_session_graph(session);
     for (int i = 0; i < tw_graph_num_variables(graph); i++) {
@@ -47,10 +64,12 @@ static tw_status load_variables(cargo *c, tw_session *session, bool finite, tw_e
         tw_status status = tw_session_get_variable(session, variable, &value, error);
         if (status != TW_OK)
             return status;
-        const char *name = variable->whole ? variable->whole : variable->name;
+        const char *name = name_to_save(c, variable, o);
         c->tensors.items[c->tensors.count++] = (tw_named_tensor){name, value, variable->part};
         c->owned++;
-        if (finite && !twi_is_finite(value))
+        if (!name)
+            return twi_fail_memory(error, "saving a checkpoint");
+        if (o->finite && !twi_is_finite(value))
             return twi_fail(error, TW_OUT_OF_RANGE, "Model diverged: variable '%s' is not finite, nothing is saved",
                             variable->name);
     }
@@ -71,14 +90,11 @@ static tw_status load_streams(cargo *c, tw_session *session, int count, tw_error
         }
         char name[NAME_SIZE];
         snprintf(name, sizeof name, STREAMS "%s", node);
-        char *kept = twi_strdup(name);
-        if (!kept) {
-            tw_tensor_release(place);
-            return twi_fail_memory(error, "saving streams");
-        }
+        const char *kept = keep_name(c, name);
         c->tensors.items[c->tensors.count++] = (tw_named_tensor){kept, place, NULL};
         c->owned++;
-        c->owned_names++;
+        if (!kept)
+            return twi_fail_memory(error, "saving streams");
     }
     return TW_OK;
 }
@@ -127,7 +143,7 @@ tw_status tw_save(tw_session *session, const char *directory, int64_t step, cons
     TWI_TRY(twi_sized(o, options, TWI_SIZE(tw_save_options, num_extras), error));
     if (!twi_reserve(&c.tensors, tw_graph_num_variables(tw_session_graph(session)) + streams + o->num_extras + 1))
         TWI_TRY(twi_fail_memory(error, "saving a checkpoint"));
-    TWI_TRY(load_variables(&c, session, o->finite, error));
+    TWI_TRY(load_variables(&c, session, o, error));
     TWI_TRY(load_streams(&c, session, streams, error));
     for (int i = 0; i < o->num_extras; i++)
         c.tensors.items[c.tensors.count++] = o->extras[i];

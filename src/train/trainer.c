@@ -64,6 +64,7 @@ tw_status tw_trainer_create(const tw_trainer_options *given, tw_trainer **result
         TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "batches of one queue for all towers are of one size, but towers have "
                                                      "unequal shares of a step"));
     TWI_TRY(twi_trainer_find_variables(t, options, error));
+    TWI_TRY(twi_trainer_find_groups(t, options, checkpoint, error));
     TWI_TRY(twi_asynchronous_agree(t, options, error));
     TWI_TRY(twi_trainer_check_watch(t, error));
     TWI_TRY(twi_trainer_check_scale(t, error));
@@ -177,6 +178,8 @@ tw_status twi_trainer_take_steps(tw_trainer *t, int64_t steps, int num_fetches, 
         status = twi_trainer_look_at_scale(t, error);
         t->step += steps;
     }
+    if (status == TW_OK)
+        status = twi_trainer_meet(t, error);
     return status == TW_OK ? twi_trainer_look_at_replicas(t, error) : status;
 }
 
@@ -197,7 +200,7 @@ tw_status tw_trainer_run_steps(tw_trainer *t, int64_t steps, tw_trainer_step_res
     if (steps < 1)
         return twi_fail(error, TW_INVALID_ARGUMENT, "%lld steps: expected at least 1", (long long)steps);
     for (int64_t at = 0, next; at < steps && status == TW_OK; at += next) {
-        next = by_step ? 1 : twi_trainer_steps_to_watch(t, steps - at);
+        next = by_step ? 1 : twi_trainer_steps_to_meet(t, twi_trainer_steps_to_watch(t, steps - at));
         status = t->asynchronous ? twi_asynchronous_step(t, result, error)
                                  : twi_trainer_take_steps(t, next, t->fetched.num_always, result, error);
     }

@@ -8,6 +8,8 @@
  *       trainer_names.h       what numbers are called in checkpoints
  *     towers
  *       trainer_shares.c      how many of a step's examples each tower gets
+ *     groups
+ *       trainer_groups.c      towers that share a copy of the variables, and how the groups' copies meet
  *     variables
  *       trainer_variables.c   where they lie, and which of them a tower works with
  *       trainer_step_device.c        where the step is counted and the rate computed
@@ -66,6 +68,12 @@ typedef struct twi_towers {
     float *weights;       /* [count] the same */
     int64_t examples;     /* of a step */
 } twi_towers;
+
+typedef struct twi_groups {
+    int count;           /* 0: the mode of update knows none */
+    int64_t meet_every;  /* steps */
+    tw_output meeting;   /* the node that stands for it; {NULL, 0}: there is nobody to meet */
+} twi_groups;
 
 typedef struct twi_variables {
     tw_variable_options options; /* with what was chosen filled in */
@@ -137,6 +145,7 @@ struct tw_trainer {
     int64_t step;
     twi_recipe recipe;
     twi_towers towers;
+    twi_groups groups;
     twi_variables variables;
     twi_step_device step_device;
     twi_input input;
@@ -214,6 +223,31 @@ tw_status twi_trainer_find_variables(tw_trainer *t, const tw_trainer_options *op
 
 bool twi_trainer_has_equal_shares(const tw_trainer *t);
 tw_tensor *twi_shares_to_save(const twi_towers *towers, const char **name); /* NULL: memory ran out */
+
+/* These need the mode of update. Of each group its first tower has the copy beside it; the group behind the last begins
+ * behind the last tower. */
+tw_status twi_trainer_find_groups(tw_trainer *t, const tw_trainer_options *options, tw_checkpoint *checkpoint,
+                                  tw_error *error);
+int twi_trainer_group_of(const tw_trainer *t, int tower);
+int twi_first_of_group(const tw_trainer *t, int group);
+/* All that is trained: the trainable variables, and then what each other group has of them; the array is the caller's
+ * (twi_free). NULL when memory runs out. */
+tw_variable **twi_trainer_trained(const tw_trainer *t, int *count);
+
+/* Adds the mean of the groups' copies, a fetch of its own; how many of so many steps may come in a row before it is due;
+ * and it itself, where it is. */
+void twi_trainer_build_meeting(tw_trainer *t);
+int64_t twi_trainer_steps_to_meet(const tw_trainer *t, int64_t steps);
+tw_status twi_trainer_meet(tw_trainer *t, tw_error *error);
+
+/* What a checkpoint has of them besides, at most so many tensors, put behind the first *count. Release them all, also
+ * after an error. */
+int twi_groups_most_to_save(const tw_trainer *t);
+tw_status twi_groups_to_save(const tw_trainer *t, tw_named_tensor *tensors, int *count, tw_error *error);
+/* What a variable is saved as, and what is looked for in a checkpoint for it; NULL: its own name. */
+const char *twi_groups_rename(const tw_trainer *t, const char *name, char *text, size_t size);
+const char *twi_groups_look_for(const tw_trainer *t, const tw_checkpoint *checkpoint, const char *name, char *text,
+                                size_t size);
 
 /* Variables made or found in between are those that a tower works with. */
 void twi_trainer_enter_variables(tw_trainer *t, int tower);

@@ -7,6 +7,7 @@
  *       relaxed          what each applies is the mean of the step before; this step's is kept for the next
  *     independent        each tower has a copy, to which it applies its own gradients
  *     distributed_replicated   there is one copy, to which the mean is applied; what comes of it goes to every tower's
+ *     local              each group of towers has a copy, to which the group's mean is applied
  *
  * How to add one: docs/guide/adding-an-update-mode.md. Never here: where variables lie (trainer_variables.c). */
 #include "base/memory.h"
@@ -92,6 +93,34 @@ static void meet_at_variables(tw_trainer *t, tw_grads **means)
         out_of_memory(t);
     leave_average(t);
     twi_free(variables);
+}
+
+/* How many copies of the variables are updated. */
+static int num_copies(const tw_trainer *t)
+{
+    return t->variables.mode->place ? 1 : t->variables.mode->grouped ? t->groups.count : t->towers.count;
+}
+
+static bool are_equal(const int *shares, int count)
+{
+    for (int i = 1; i < count; i++)
+        if (shares[i] != shares[0])
+            return false;
+    return true;
+}
+
+/* The mean of each group's towers, beside their copy. */
+static void meet_in_groups(tw_trainer *t, tw_grads **means)
+{
+    for (int k = 0; k < t->groups.count && tw_graph_status(t->graph) == TW_OK; k++) {
+        int first = twi_first_of_group(t, k), count = twi_first_of_group(t, k + 1) - first;
+        tw_average_options how = how_to_average(t);
+        how.devices += first;
+        how.weights = are_equal(t->towers.shares + first, count) ? NULL : t->towers.weights + first;
+        enter_average(t);
+        means[k] = tw_average_gradients(t->graph, t->update.gradients + first, count, &how);
+        leave_average(t);
+    }
 }
 
 static void meet_everywhere(tw_trainer *t, tw_grads **means)
@@ -195,14 +224,14 @@ static tw_variable *pending(tw_trainer *t, const tw_variable *variable)
     return made;
 }
 
-/* The variables of all towers, each with its tower's mean (or its own gradient); false: memory ran out. */
-static bool join_towers(tw_trainer *t, tw_grads *const *means, tw_grads *all)
+/* The variables of all towers, or groups, each with its own mean (or gradient); false: memory ran out. */
+static bool join_copies(tw_trainer *t, tw_grads *const *means, tw_grads *all)
 {
-    size_t n = (size_t)means[0]->count * (size_t)t->towers.count + 1;
+    size_t n = (size_t)means[0]->count * (size_t)num_copies(t) + 1;
     *all = (tw_grads){0};
     all->variables = twi_alloc_array(n, sizeof(tw_variable *));
     all->gradients = twi_alloc_array(n, sizeof *all->gradients);
-    for (int k = 0; k < t->towers.count && all->variables && all->gradients; k++)
+    for (int k = 0; k < num_copies(t) && all->variables && all->gradients; k++)
         for (int i = 0; i < means[0]->count; i++) {
             all->variables[all->count] = means[k]->variables[i];
             all->gradients[all->count++] = means[k]->gradients[i];
@@ -222,7 +251,7 @@ static tw_output apply_to_all(tw_trainer *t, tw_optimizer *optimizer, tw_grads *
 {
     tw_grads all;
     tw_output step = {0};
-    if (join_towers(t, means, &all))
+    if (join_copies(t, means, &all))
         step = tw_apply_gradients(optimizer, &all, tw_global_step(t->graph));
     free_joined(&all);
     return step;
@@ -233,7 +262,7 @@ static tw_output apply_late(tw_trainer *t, tw_optimizer *optimizer, tw_grads *co
 {
     tw_graph *g = t->graph;
     tw_grads all;
-    bool joined = join_towers(t, means, &all);
+    bool joined = join_copies(t, means, &all);
     size_t n = (size_t)all.count + 1;
     tw_output step = {0}, *late = twi_alloc_array(n, sizeof *late), *nodes = twi_alloc_array(n, sizeof *nodes);
     tw_variable **kept = twi_alloc_array(n, sizeof(tw_variable *));
@@ -339,6 +368,18 @@ const twi_mode twi_modes[] = {
         .meet = meet_at_variables,
         .apply = apply_and_refill,
     },
+    {
+        .name = "local",
+        .words = "each group of towers applies its own mean gradient to its own copy; from time to time the copies "
+                 "become their mean",
+        .numbers = "of as many towers, groups and steps between meetings, on any number of devices the same",
+        .update = TW_UPDATE_LOCAL,
+        .grouped = true,
+        .own = twi_own_of_group,
+        .meet = meet_in_groups,
+        .apply = apply_to_all,
+        .not_scaled = "local updates: groups would have to agree on each step's scale, which they do not wait for",
+    },
     {.name = NULL},
 };
 
@@ -348,7 +389,7 @@ const twi_mode twi_modes[] = {
 static tw_output meet_and_apply(tw_trainer *t, tw_optimizer *optimizer, tw_grads **means)
 {
     const twi_mode *mode = t->variables.mode;
-    int count = mode->place ? 1 : t->towers.count;
+    int count = num_copies(t);
     if (mode->meet)
         mode->meet(t, means);
     else

@@ -1,4 +1,5 @@
 /* trainer_checkpoint.c - from which checkpoint a trainer begins, and how it saves one. */
+#include "base/memory.h"
 #include "base/status.h"
 
 #include <stdio.h>
@@ -30,10 +31,11 @@ tw_status twi_trainer_open_checkpoint(const char *path, tw_checkpoint **checkpoi
 }
 
 /* What is under way in staged and relaxed updates may be missing in a checkpoint of another mode. A stage then begins
- * with the variable itself, a pending mean with the zeros that it has. */
+ * with the variable itself, a pending mean with the zeros that it has. So may what groups have. */
 typedef struct memory {
+    const tw_trainer *trainer;
     const tw_checkpoint *checkpoint;
-    char name[640];
+    char name[700];
 } memory;
 
 static bool ends_with(const char *name, const char *end)
@@ -47,7 +49,7 @@ static const char *look_for(void *user, const char *name)
     memory *m = user;
     bool staged = ends_with(name, TWI_STAGED);
     if ((!staged && !ends_with(name, TWI_PENDING)) || tw_checkpoint_find(m->checkpoint, name) >= 0)
-        return NULL;
+        return twi_groups_look_for(m->trainer, m->checkpoint, name, m->name, sizeof m->name);
     snprintf(m->name, sizeof m->name, "%.*s", staged ? (int)(strlen(name) - strlen(TWI_STAGED)) : 0, name);
     return m->name;
 }
@@ -55,7 +57,7 @@ static const char *look_for(void *user, const char *name)
 tw_status twi_trainer_restore(tw_trainer *t, tw_checkpoint *checkpoint, tw_error *error)
 {
     tw_tensor *step = NULL;
-    memory memory = {.checkpoint = checkpoint};
+    memory memory = {.trainer = t, .checkpoint = checkpoint};
     tw_restore_options options = {.rename = look_for, .user = &memory};
     tw_status status = tw_restore(t->session, checkpoint, &options, NULL, error);
     if (status == TW_OK)
@@ -72,14 +74,24 @@ int64_t tw_trainer_checkpoint_step(const tw_trainer *t)
     return t->step - (t->as_tutorial && t->step > 0);
 }
 
+static const char *name_to_save(void *user, const char *name)
+{
+    memory *m = user;
+    return twi_groups_rename(m->trainer, name, m->name, sizeof m->name);
+}
+
 tw_status tw_trainer_save(tw_trainer *t, const char *directory, int keep, tw_error *error)
 {
     TWI_NEED(t, "trainer", error);
     TWI_NEED(directory, "directory", error);
-    tw_named_tensor extras[TWI_NUM_SETTINGS + TWI_NUM_RECALLED + TWI_NUM_ORIGINS + 4] = {{NULL}};
+    enum { ALWAYS = TWI_NUM_SETTINGS + TWI_NUM_RECALLED + TWI_NUM_ORIGINS };
+    tw_named_tensor *extras = twi_alloc_array((size_t)(ALWAYS + 4 + twi_groups_most_to_save(t)), sizeof *extras);
+    memory memory = {.trainer = t};
     char rule[TWI_RULE_SIZE];
-    int count = TWI_NUM_SETTINGS + TWI_NUM_RECALLED + TWI_NUM_ORIGINS;
+    int count = extras ? ALWAYS : 0;
     tw_status status;
+    if (!extras)
+        TWI_TRY(twi_fail_memory(error, "saving a checkpoint"));
     TWI_TRY(twi_recipe_settings_to_save(&t->recipe, extras, error));
     TWI_TRY(twi_recipe_recalled_to_save(&t->recipe, extras + TWI_NUM_SETTINGS, error));
     TWI_TRY(twi_origin_to_save(t, extras + TWI_NUM_SETTINGS + TWI_NUM_RECALLED, error));
@@ -99,7 +111,10 @@ tw_status tw_trainer_save(tw_trainer *t, const char *directory, int keep, tw_err
     }
     if (t->asynchronous)
         TWI_TRY(twi_asynchronous_rest(t, &extras[count++], error));
+    TWI_TRY(twi_groups_to_save(t, extras, &count, error));
     tw_save_options options = {.size = sizeof options,
+                               .rename = name_to_save,
+                               .user = &memory,
                                .keep = keep,
                                .extras = extras,
                                .num_extras = count,
@@ -109,5 +124,6 @@ tw_status tw_trainer_save(tw_trainer *t, const char *directory, int keep, tw_err
 done:
     for (int i = 0; i < count; i++)
         tw_tensor_release((tw_tensor *)extras[i].tensor);
+    twi_free(extras);
     return status;
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "train/optimizer.h" /* twi_trainable_variables, twi_take_whole_gradients */
-#include "train/trainer.h"
+#include "train/trainer_modes.h"
 
 /* All GPUs, or where there is none all CPU devices, but for those of the job ps; into names. Returns how many. */
 static int list_devices(const tw_devices *devices, const char **names)
@@ -29,6 +29,7 @@ tw_status twi_trainer_choose_devices(tw_trainer *t, const tw_trainer_options *op
     int count = options->num_tower_devices;
     const char **all = twi_alloc_array((size_t)tw_devices_count(options->devices, NULL), sizeof *all);
     const char *const *names = count ? options->tower_devices : all;
+    bool in_blocks = twi_mode_at(t->recipe.setting[TWI_UPDATE])->grouped; /* neighbours stay together */
     if (all && !count)
         count = list_devices(options->devices, all);
     if (t->recipe.setting[TWI_TOWERS] == 0)
@@ -36,7 +37,7 @@ tw_status twi_trainer_choose_devices(tw_trainer *t, const tw_trainer_options *op
     t->towers.count = (int)t->recipe.setting[TWI_TOWERS];
     t->towers.devices = twi_alloc_array((size_t)t->towers.count, sizeof *t->towers.devices);
     for (int i = 0; all && t->towers.devices && i < t->towers.count; i++)
-        t->towers.devices[i] = names[i % count];
+        t->towers.devices[i] = names[in_blocks ? (int)((int64_t)i * count / t->towers.count) : i % count];
     bool good = all && t->towers.devices;
     twi_free(all);
     return good ? TW_OK : twi_fail_memory(error, "creating a trainer");
@@ -150,6 +151,7 @@ tw_status twi_trainer_build_graph(tw_trainer *t, const tw_dataset *dataset, tw_e
     twi_trainer_enter_step_device(t);
     t->fetched.outputs[t->towers.count] = twi_trainer_build_update(t, optimizer);
     tw_leave_device(g);
+    twi_trainer_build_meeting(t);
     tw_leave_device(g);
     if (tw_graph_status(g) != TW_OK)
         return twi_fail(error, tw_graph_status(g), "%s", tw_graph_message(g));

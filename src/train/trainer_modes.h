@@ -25,6 +25,7 @@ struct twi_mode {
      * means[0]. NULL: never, each tower goes by its own. */
     void (*meet)(tw_trainer *t, tw_grads **means);
     bool everywhere;
+    bool grouped; /* towers of a group share a copy, and the groups' copies meet from time to time (trainer_groups.c) */
 
     /* How they are applied: returns the node that stands for the update. */
     tw_output (*apply)(tw_trainer *t, tw_optimizer *optimizer, tw_grads *const *means);
@@ -57,5 +58,8 @@ tw_device_function twi_on_parameter_devices; /* user: the trainer */
 tw_variable *twi_own_stage(tw_trainer *t, tw_variable *variable);
 tw_variable *twi_own_copy(tw_trainer *t, tw_variable *variable);  /* tower 0 has the variable itself, ... */
 tw_variable *twi_own_local(tw_trainer *t, tw_variable *variable); /* ... or a copy as all others do */
+tw_variable *twi_own_of_group(tw_trainer *t, tw_variable *variable); /* that of the tower's group (trainer_groups.c) */
+/* One of that name on the device of the tower under construction, which begins as `variable` does and goes its own way. */
+tw_variable *twi_own_made(tw_trainer *t, const char *name, tw_variable *variable);
 
 #endif

@@ -2,6 +2,7 @@
  * optimizer, what happens to averaged gradients, and what runs with each update. */
 #include "base/memory.h"
 
+#include "train/optimizer.h" /* twi_moving_averages_of */
 #include "train/trainer.h"
 
 /* In a line to 0 at epoch `ends`; 0: as the model's staircase or steps say. */
@@ -159,7 +160,11 @@ static tw_output finish_step(const tw_trainer *t, tw_output apply)
     tw_graph *g = t->graph;
     const tw_model *m = t->recipe.model;
     if (m->average_decay > 0) {
-        tw_averages *averages = tw_moving_averages(g, m->average_decay, tw_global_step(g), apply);
+        int all;
+        tw_variable **trained = twi_trainer_trained(t, &all);
+        tw_averages *averages =
+            twi_moving_averages_of(g, trained, all, m->average_decay, tw_global_step(g), apply);
+        twi_free(trained);
         apply = averages ? averages->update : (tw_output){0};
     }
     int count = t->asynchronous ? 0 : tw_get_collection(g, "update_ops", "tower_0", NULL, 0);

@@ -4,6 +4,7 @@
  *       staged                 and "NAME/Staged" on the device of each tower, which it reads instead
  *     replicated, independent  NAME on the device of tower 0, "copy_k/NAME" on that of tower k
  *     distributed_replicated   NAME, on the parameter devices, and "copy_k/NAME" on that of tower k
+ *     local                    NAME on the device of tower 0, "group_k/NAME" on that of the first tower of group k
  *
  * Parameter devices are those of the job ps, where several tasks have one. What is called copy_k is a copy to the graph
  * too (tw_copy_variable): checkpoints know one of each.
@@ -245,6 +246,16 @@ tw_variable *twi_own_copy(tw_trainer *t, tw_variable *variable)
     return t->variables.building == 0 ? variable : twi_own_local(t, variable);
 }
 
+tw_variable *twi_own_made(tw_trainer *t, const char *name, tw_variable *variable)
+{
+    enter_tower(t);
+    tw_variable *made = tw_make_variable(
+        t->graph, name,
+        &(tw_new_variable){variable->dtype, variable->shape, .initial_value = tw_variable_initial_value(variable)});
+    leave_tower(t);
+    return made;
+}
+
 /* Tower 0's is saved: it may differ from the variable. */
 tw_variable *twi_own_stage(tw_trainer *t, tw_variable *variable)
 {
@@ -253,14 +264,7 @@ tw_variable *twi_own_stage(tw_trainer *t, tw_variable *variable)
     tw_variable *stage = tw_graph_find_variable(t->graph, name);
     if (tw_graph_status(t->graph) != TW_OK || (stage && t->variables.building == 0))
         return stage;
-    if (stage)
-        return twi_own_local(t, stage);
-    enter_tower(t);
-    stage = tw_make_variable(
-        t->graph, name,
-        &(tw_new_variable){variable->dtype, variable->shape, .initial_value = tw_variable_initial_value(variable)});
-    leave_tower(t);
-    return stage;
+    return stage ? twi_own_local(t, stage) : twi_own_made(t, name, variable);
 }
 
 /* What the tower under construction works with in place of a variable. State that is not trained is tower 0's. */

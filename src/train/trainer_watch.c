@@ -17,7 +17,7 @@ tw_status twi_trainer_check_watch(const tw_trainer *t, tw_error *error)
     if (t->watch.replicas_every < 0)
         return twi_fail(error, TW_INVALID_ARGUMENT, "options.check_replicas=%lld: expected a number of steps",
                         (long long)t->watch.replicas_every);
-    if (t->watch.replicas_every && (!mode->own || !mode->meet || t->asynchronous))
+    if (t->watch.replicas_every && (!mode->own || !mode->meet || mode->grouped || t->asynchronous))
         return twi_fail(
             error, TW_INVALID_ARGUMENT,
             "options.check_replicas compares copies that towers hold: with %s there are none that must agree",
