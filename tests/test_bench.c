@@ -150,11 +150,12 @@ static void memory_of_gpus_can_be_limited(void **state)
 
 /* ---- modes ------------------------------------------------------------------------------------------------------- */
 
-static void all_seven_modes_of_update_run_without_a_gpu(void **state)
+static void all_modes_of_update_run_without_a_gpu(void **state)
 {
     (void)state;
     static const char *const modes[] = {"parameter_server",       "replicated",           "independent",
-                                        "distributed_replicated", "distributed_all_reduce", "collective_all_reduce"};
+                                        "distributed_replicated", "distributed_all_reduce", "collective_all_reduce",
+                                        "local"};
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         assert_runs(0, "$T bench --model cifar10 --batch_size 1 --num_warmup_batches 1 --num_batches 1 --num_gpus 3 %s "
                        "--variable_update %s",
@@ -164,6 +165,9 @@ static void all_seven_modes_of_update_run_without_a_gpu(void **state)
     }
     assert_runs(0, SMALL "--num_batches 2 --variable_update horovod");
     assert_prints("horovod is for several processes; with one it is replicated");
+    assert_runs(0, SMALL "--num_batches 3 --virtual-gpus 2 --num_gpus 2 --variable_update local --groups 1 --meet_every 2");
+    assert_runs(2, SMALL "--num_batches 1 --meet_every 2");
+    assert_prints("--groups and --meet_every are about variable_update=local, not about parameter_server");
     assert_runs(0, SMALL "--num_batches 2 --virtual-gpus 2 --num_gpus 2 --staged_vars");
     assert_prints("Staged vars: True\n");
     assert_runs(0, SMALL "--num_batches 2 --virtual-gpus 2 --num_gpus 2 --variable_update replicated "
@@ -316,7 +320,7 @@ int main(void)
         cmocka_unit_test(numbers_are_what_their_names_say),
         cmocka_unit_test(accuracy_of_a_step_stands_behind_its_loss),
         cmocka_unit_test(memory_of_gpus_can_be_limited),
-        cmocka_unit_test(all_seven_modes_of_update_run_without_a_gpu),
+        cmocka_unit_test(all_modes_of_update_run_without_a_gpu),
         cmocka_unit_test(every_flag_of_tf_cnn_benchmarks_is_there_or_answered_with_a_reason),
         cmocka_unit_test(combinations_that_cannot_be_are_refused_in_known_words),
         cmocka_unit_test(rules_of_the_benchmarks_are_followed),

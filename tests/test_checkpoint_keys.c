@@ -189,6 +189,7 @@ static void every_choice_has_its_name_for_ever(void **state)
         {"tower/variable_update",
          "distributed_replicated",
          {.variables = {.update = TW_UPDATE_DISTRIBUTED_REPLICATED}}},
+        {"tower/variable_update", "local", {.variables = {.update = TW_UPDATE_LOCAL}}},
         {"tower/schedule", "schedule=model unit=epochs ", {.seed = 1}},
         {"tower/schedule", "schedule=constant unit=epochs ", {.rule = {.schedule = TW_SCHEDULE_CONSTANT}}},
         {"tower/schedule",

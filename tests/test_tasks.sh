@@ -39,6 +39,13 @@ same alone four 4
 [ "$(grep -c '^tower 0.1' two.log)" -le 1 ] || fail "more than one task printed"
 grep -q '/job:worker/replica:0/task:1/device:CPU:0' two.log || fail "the header does not name the second task's device"
 
+# Groups that meet now and then, on a number of tasks that changes between two meetings.
+groups=(--variable-update local --groups 2 --meet-every 3)
+"$tower" "${options[@]}" "${groups[@]}" --train-dir groups --max-steps 5 > groups.log 2>&1 || fail "groups in one process"
+train 4 groups4 2 "${groups[@]}" || fail "groups in four tasks"
+train 2 groups4 5 --resume || fail "groups in two tasks that go on"
+same groups groups4 5
+
 # Replicas on virtual GPUs.
 gpus=(train mnist --data-set synthetic --batch-size 4 --log-every 0 --max-steps 3 --variable-update replicated)
 "$tower" "${gpus[@]}" --virtual-gpus 4 --train-dir gpus > gpus.log 2>&1 || fail "replicas in one process"

@@ -23,7 +23,7 @@ typedef struct settings {
     bench_rule rule;
     cluster cluster;
     int64_t batch_size, num_batches, num_warmup_batches, num_gpus, display_every, seed, input_threads, keep;
-    int64_t steps_per_execution;
+    int64_t steps_per_execution, groups, meet_every;
     double num_epochs, ewma;
     const char *gpu_indices, *trace, *graph, *log_dir, *test_id, *inject;
     int data_name, device, data_format, variable_update, parameter_device, consistency, compact;
@@ -69,6 +69,10 @@ static bool choose_mode(const settings *s, bench *b)
     if (s->consistency && b->mode.variables.update != TW_UPDATE_REPLICATED)
         return complain("bench", "--variable_consistency=relaxed is about replicas; with variable_update=%s there are "
                                  "none", b->mode.name);
+    if (mode->update != TW_UPDATE_LOCAL && (s->groups != NOT_GIVEN || s->meet_every != NOT_GIVEN))
+        return complain("bench", "--groups and --meet_every are about variable_update=local, not about %s", b->mode.name);
+    b->mode.groups = s->groups == NOT_GIVEN ? 0 : (int)s->groups;
+    b->mode.meet_every = s->meet_every == NOT_GIVEN ? 0 : s->meet_every;
     if (b->mode.variables.update == TW_UPDATE_REPLICATED)
         b->mode.variables.consistency = s->consistency ? TW_CONSISTENCY_RELAXED : TW_CONSISTENCY_STRONG;
     if (mode->update == TW_UPDATE_PARAMETER_SERVER || mode->update == TW_UPDATE_DISTRIBUTED_REPLICATED)
@@ -236,6 +240,8 @@ workload *bench_open(const bench *b, const bench_mode *mode, int devices, worklo
     options->trainer.num_tower_devices = devices;
     options->trainer.towers = devices;
     options->trainer.variables = mode->variables;
+    options->trainer.groups = mode->groups;
+    options->trainer.meet_every = mode->meet_every;
     if (mode->all_reduce)
         options->trainer.average.all_reduce = mode->all_reduce;
     if (b->strong_scaling) {
@@ -378,7 +384,8 @@ static const option options[] = {
     {"enable-optimizations", NULL, OPTION_FLAG, offsetof(settings, optimizations), "rewrites of the graph", .initial = "on"},
 
     {"variable-update", "MODE", OPTION_CHOICE, offsetof(settings, variable_update),
-     "who has the variables; the last three are for several processes and run as what they come down to in one",
+     "who has the variables; those from distributed_all_reduce to horovod are for several processes and run as what they "
+     "come down to in one; local: each group of devices trains a copy",
      .initial = "parameter_server",
      .choices = UPDATE_MODES,
      .section = "variables and gradients"},
@@ -386,6 +393,11 @@ static const option options[] = {
      "where the variables of a parameter server lie", .initial = "gpu", .choices = "cpu|gpu"},
     {"staged-vars", NULL, OPTION_FLAG, offsetof(settings, staged),
      "with a parameter server: a step computes with the variables of the step before"},
+    {"groups", "G", OPTION_NUMBER, offsetof(settings, groups),
+     "with variable_update=local: how many groups the devices make; without it each is one", .least = 1, .most = 1 << 20},
+    {"meet-every", "K", OPTION_NUMBER, offsetof(settings, meet_every),
+     "with variable_update=local: steps until the groups' copies become their mean; without it 8", .least = 1,
+     .most = 1 << 30},
     {"variable-consistency", "WHEN", OPTION_CHOICE, offsetof(settings, consistency),
      "of replicas: relaxed applies the mean one step late", .initial = "strong", .choices = "strong|relaxed"},
     {"all-reduce-spec", "SPEC", OPTION_TEXT, offsetof(settings, reduction.spec),

@@ -19,6 +19,8 @@ typedef struct bench_mode {
     const char *name;
     tw_variable_options variables;
     const char *all_reduce; /* NULL: what the options say */
+    int groups;             /* of local, ... */
+    int64_t meet_every;     /* ... and steps until they meet; 0: as usual */
 } bench_mode;
 
 /* What is measured, all of it settled. */
