@@ -165,7 +165,8 @@ static void all_modes_of_update_run_without_a_gpu(void **state)
     }
     assert_runs(0, SMALL "--num_batches 2 --variable_update horovod");
     assert_prints("horovod is for several processes; with one it is replicated");
-    assert_runs(0, SMALL "--num_batches 3 --virtual-gpus 2 --num_gpus 2 --variable_update local --groups 1 --meet_every 2");
+    assert_runs(0, SMALL "--num_batches 3 --virtual-gpus 2 --num_gpus 2 --variable_update local --groups 1 "
+                         "--meet_every 2");
     assert_runs(2, SMALL "--num_batches 1 --meet_every 2");
     assert_prints("--groups and --meet_every are about variable_update=local, not about parameter_server");
     assert_runs(0, SMALL "--num_batches 2 --virtual-gpus 2 --num_gpus 2 --staged_vars");

@@ -70,7 +70,8 @@ static bool choose_mode(const settings *s, bench *b)
         return complain("bench", "--variable_consistency=relaxed is about replicas; with variable_update=%s there are "
                                  "none", b->mode.name);
     if (mode->update != TW_UPDATE_LOCAL && (s->groups != NOT_GIVEN || s->meet_every != NOT_GIVEN))
-        return complain("bench", "--groups and --meet_every are about variable_update=local, not about %s", b->mode.name);
+        return complain("bench", "--groups and --meet_every are about variable_update=local, not about %s",
+                        b->mode.name);
     b->mode.groups = s->groups == NOT_GIVEN ? 0 : (int)s->groups;
     b->mode.meet_every = s->meet_every == NOT_GIVEN ? 0 : s->meet_every;
     if (b->mode.variables.update == TW_UPDATE_REPLICATED)
@@ -384,8 +385,8 @@ static const option options[] = {
     {"enable-optimizations", NULL, OPTION_FLAG, offsetof(settings, optimizations), "rewrites of the graph", .initial = "on"},
 
     {"variable-update", "MODE", OPTION_CHOICE, offsetof(settings, variable_update),
-     "who has the variables; those from distributed_all_reduce to horovod are for several processes and run as what they "
-     "come down to in one; local: each group of devices trains a copy",
+     "who has the variables; those from distributed_all_reduce to horovod are for several processes and run as what "
+     "they come down to in one; local: each group of devices trains a copy",
      .initial = "parameter_server",
      .choices = UPDATE_MODES,
      .section = "variables and gradients"},
@@ -394,7 +395,8 @@ static const option options[] = {
     {"staged-vars", NULL, OPTION_FLAG, offsetof(settings, staged),
      "with a parameter server: a step computes with the variables of the step before"},
     {"groups", "G", OPTION_NUMBER, offsetof(settings, groups),
-     "with variable_update=local: how many groups the devices make; without it each is one", .least = 1, .most = 1 << 20},
+     "with variable_update=local: how many groups the devices make; without it each is one", .least = 1,
+     .most = 1 << 20},
     {"meet-every", "K", OPTION_NUMBER, offsetof(settings, meet_every),
      "with variable_update=local: steps until the groups' copies become their mean; without it 8", .least = 1,
      .most = 1 << 30},
