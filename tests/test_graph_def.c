@@ -9,6 +9,8 @@
 #include <tower/io.h>
 #include <tower/models.h>
 #include <tower/nn.h>
+#include <tower/ops.h>
+#include <tower/queue.h>
 #include <tower/train.h>
 
 typedef struct bytes {
@@ -226,6 +228,25 @@ static void what_brings_examples_is_written_as_placeholders(void **state)
     assert_string_equal(tw_node_name(tw_node_input(tw_graph_find(copy, "labels"), 0).node), "in/output_1_");
     assert_string_equal(tw_node_name(tw_node_control_input(tw_graph_find(copy, "labels"), 0)), "in");
     assert_string_equal(tw_node_name(tw_node_input(tw_graph_find(copy, "step"), 0).node), "in/output_2");
+    tw_free(b.data);
+    tw_graph_destroy(copy);
+    tw_graph_destroy(g);
+}
+
+static void what_a_queue_or_a_reader_gives_is_written_as_it_is(void **state)
+{
+    (void)state;
+    tw_graph *g = tw_graph_create();
+    tw_output names = tw_string_input_producer(g, (const char *[]){"a"}, 1, NULL), batch;
+    tw_output record = tw_reader_read(tw_name(g, "read"), tw_fixed_length_record_reader(g, 0, 4, 0), names, NULL);
+    tw_output number = tw_decode_raw(g, record, TW_INT32, true);
+    tw_batch(g, &number, 1, TW_OPTIONS(tw_batch_options, .batch = 2), &batch);
+    assert_string_equal(tw_graph_message(g), "");
+    assert_returns(g);
+    bytes b = export(g);
+    tw_graph *copy = import(b, NULL);
+    assert_string_equal(tw_node_op(tw_graph_find(copy, "read")), "ReaderReadV2");
+    assert_string_equal(tw_node_op(tw_graph_find(copy, tw_node_name(batch.node))), "QueueDequeueManyV2");
     tw_free(b.data);
     tw_graph_destroy(copy);
     tw_graph_destroy(g);
@@ -853,6 +874,7 @@ int main(void)
         cmocka_unit_test(handles_that_are_assigned_and_read_become_variables),
         cmocka_unit_test(a_graph_that_is_written_and_read_is_the_same),
         cmocka_unit_test(what_brings_examples_is_written_as_placeholders),
+        cmocka_unit_test(what_a_queue_or_a_reader_gives_is_written_as_it_is),
         cmocka_unit_test(a_meta_graph_has_collections_a_saver_and_signatures),
         cmocka_unit_test(a_saved_model_gives_what_the_session_gave),
         cmocka_unit_test(a_file_in_order_keeps_its_order),

@@ -148,8 +148,8 @@ TW_API tw_status tw_event_reader_next(tw_event_reader *reader, tw_event *event, 
 /* ---- graphs ------------------------------------------------------------------------------------------------- */
 
 /* The whole graph as a serialized GraphDef message, in order of creation, with the shapes of all outputs for TensorBoard
- * (tw_event_writer_add_graph). TensorFlow imports and runs it: what brings a step's examples, as tw_input() does, is a
- * placeholder for each output there (NAME, NAME/output_1, ...), and a data set that lies on a device a variable. Variables
+ * (tw_event_writer_add_graph). TensorFlow imports and runs it: what brings a step's examples from outside, as tw_input()
+ * does, is a placeholder for each output there (NAME, NAME/output_1, ...), and a data set that lies on a device a variable. Variables
  * keep their names but not their values, which are in checkpoints. *bytes is yours: tw_free(). TW_INVALID_ARGUMENT if it
  * would take 2 GiB or more. */
 TW_API tw_status tw_graph_export(const tw_graph *graph, void **bytes, size_t *size, tw_error *error);

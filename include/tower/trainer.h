@@ -163,6 +163,11 @@ typedef enum tw_trainer_input {
                           order: the same batches */
     TW_INPUT_QUEUES,   /* through a queue for each tower, from a stream of its own: an example may come up in several
                           towers at once */
+    TW_INPUT_FILES,    /* as the CIFAR-10 tutorial: nodes of the graph read the data set's files, distort and shuffle, in
+                          each tower by itself. Threads fill the queues, so no two runs take the same batches; what is in
+                          queues is in no checkpoint. For data sets in files of CIFAR-10's binary version */
+    TW_INPUT_FILES_PREFETCH, /* the same once for all, and a queue of 2 * towers batches, of which each tower takes one a
+                                step */
 } tw_trainer_input;
 
 /* Where batches are made; the numbers are the same. ORDER INPUT_PLACE */
@@ -202,7 +207,7 @@ typedef struct tw_trainer_options {
     tw_asynchronous asynchronous;      /* for asynchronous updates */
     tw_trainer_input input;            /* to be given again when a run is resumed */
     tw_input_place input_place;
-    int input_threads;                 /* of each stream; 0: chosen */
+    int input_threads;                 /* of each stream, or of each shuffling queue; 0: chosen, and 16 */
     bool repeat_batch;                 /* each tower takes its first batch in every step, so that input costs nothing:
                                           for measuring */
     bool accuracy;                     /* steps say how many examples the network had right; not with asynchronous
@@ -349,14 +354,15 @@ TW_API void tw_trainer_input_statistics(const tw_trainer *trainer, tw_pipeline_s
  * every number is looked at (tw_session_check_numbers), up to and with the step `last`. *found gets TW_OUT_OF_RANGE and
  * the first node that made a NaN or an infinity, with the ranges of what it took; TW_OK if there is none this time,
  * which means that the machine does not compute the same twice. The other trainer is best destroyed before, for its
- * memory. Asynchronous updates are refused: they do not go the same way again. */
+ * memory. Asynchronous updates, and batches that the graph reads from files, are refused: they do not go the same way
+ * again. */
 TW_API tw_status tw_trainer_find_divergence(const tw_trainer_options *options, int64_t good, int64_t last,
                                             tw_error *found, tw_error *error);
 
 /* Goes back to the newest whole checkpoint of the directory, or if it has none to the beginning, with `factor` (above
  * 0, at most 1) of the rates that it had (options.rate_factor). The options are those that the trainer was made with.
  * What has the trainer's session or graph has nothing any more: *trainer is destroyed and another one made; on failure
- * it is NULL. The same batches come again: pixels are finite, so a batch is never to blame. */
+ * it is NULL. The same batches come again (but for TW_INPUT_FILES): pixels are finite, so a batch is never to blame. */
 TW_API tw_status tw_trainer_roll_back(tw_trainer **trainer, const tw_trainer_options *options, const char *directory,
                                       float factor, tw_error *error);
 

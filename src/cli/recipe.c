@@ -74,10 +74,11 @@ bool recipe_is_tutorial(const recipe *r)
 }
 
 /* ORDER COMPAT */
-tw_trainer_input recipe_input(const recipe *r)
+tw_trainer_input recipe_input(const recipe *r, const tw_dataset *data)
 {
-    return r->compat == COMPAT_TUTORIAL            ? TW_INPUT_QUEUES
-           : r->compat == COMPAT_TUTORIAL_PREFETCH ? TW_INPUT_PREFETCH
+    bool in_files = strcmp(tw_dataset_name(data), "cifar10") == 0;
+    return r->compat == COMPAT_TUTORIAL            ? (in_files ? TW_INPUT_FILES : TW_INPUT_QUEUES)
+           : r->compat == COMPAT_TUTORIAL_PREFETCH ? (in_files ? TW_INPUT_FILES_PREFETCH : TW_INPUT_PREFETCH)
                                                    : TW_INPUT_PIPELINE;
 }
 

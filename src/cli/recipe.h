@@ -7,6 +7,7 @@
 #include "options.h"
 
 #include <tower/models.h>
+#include <tower/trainer.h>
 
 /* What a program of the time did otherwise. ORDER COMPAT: recipe.c */
 typedef enum compat {
@@ -55,8 +56,8 @@ typedef struct recipe {
 /* Either form of the CIFAR-10 tutorial. */
 bool recipe_is_tutorial(const recipe *recipe);
 
-/* How batches come to the towers. */
-tw_trainer_input recipe_input(const recipe *recipe);
+/* How batches come to the towers: the tutorial's program reads CIFAR-10's files, and there are none of other data. */
+tw_trainer_input recipe_input(const recipe *recipe, const tw_dataset *data);
 
 /* For commands that look at a network: what concerns training alone is as if it were not given. */
 void recipe_of_network(recipe *recipe);

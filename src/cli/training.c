@@ -247,7 +247,7 @@ static bool fill_options(const char *command, training *t)
         .average = t->average,
         .updates = updates,
         .asynchronous = order,
-        .input = recipe_input(&s->recipe),
+        .input = recipe_input(&s->recipe, t->data),
         .input_place = (tw_input_place)s->input,
         .input_threads = (int)s->input_threads,
         .with_summaries = s->summary_every > 0,

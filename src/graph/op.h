@@ -171,6 +171,8 @@ typedef struct twi_op {
     const char *roles;
     twi_made makes;
     const char *planned_as; /* name of the op that stands for it in a plan, where it is not fed; NULL: itself */
+    const char *written_as; /* the same in files, for an op that TensorFlow has not: of what brings examples a node for each
+                               output; NULL: itself */
     /* How it works on images, if it asks for the order of their dimensions or takes these by number: a letter for each input
      * of the signature (one for a whole list), a colon, one for each output. NULL: it does not.
      *   i  an image

@@ -1,5 +1,6 @@
 /* graph_export.c - a graph as a GraphDef message, of TensorFlow's ops alone: what brings a step's examples becomes
- * placeholders, one for each of its outputs, and a data set on a device a variable. */
+ * placeholders, one for each of its outputs, and a data set on a device a variable. What takes them from a queue or a
+ * reader is TensorFlow's. */
 #include "base/memory.h"
 #include "base/status.h"
 #include "graph/graph.h"
@@ -147,7 +148,13 @@ static bool fill_attrs(twi_arena *arena, const tw_node *node, Twi__NodeDef *def)
     return node->num_outputs == 0 || (def->attr[def->n_attr++] = make_shapes_entry(arena, node));
 }
 
-/* The name of the placeholder that stands for output k of a node that brings examples. */
+/* What brings examples from outside of the graph. */
+static bool is_written_by_outputs(const tw_node *node)
+{
+    return twi_op_is(node->op, TWI_INPUT) && node->op->written_as;
+}
+
+/* The name of the placeholder that stands for output k of such a node. */
 static char *placeholder_name(twi_arena *arena, const tw_node *node, int k)
 {
     char *name = k ? twi_arena_printf(arena, "%s/output_%d", node->name, k) : (char *)node->name;
@@ -159,7 +166,7 @@ static char *placeholder_name(twi_arena *arena, const tw_node *node, int k)
 /* An output as an input of others is written. */
 static char *output_name(twi_arena *arena, tw_output from)
 {
-    if (twi_op_is(from.node->op, TWI_INPUT))
+    if (is_written_by_outputs(from.node))
         return placeholder_name(arena, from.node, from.index);
     return from.index ? twi_arena_printf(arena, "%s:%d", from.node->name, from.index) : (char *)from.node->name;
 }
@@ -209,12 +216,12 @@ static Twi__NodeDef *make_node(twi_arena *arena, const tw_node *node)
         return NULL;
     twi__node_def__init(def);
     def->name = (char *)node->name;
-    def->op = node->op->makes == TWI_MAKES_DATA_SET ? "VarHandleOp" : (char *)node->op->name;
+    def->op = (char *)(node->op->written_as ? node->op->written_as : node->op->name);
     def->device = (char *)node->device;
     return fill_inputs(arena, node, def) && fill_attrs(arena, node, def) ? def : NULL;
 }
 
-/* Output k of a node that brings examples. */
+/* Output k of a node that brings examples from outside. */
 static Twi__NodeDef *make_placeholder(twi_arena *arena, const tw_node *node, int k)
 {
     Twi__NodeDef *def = twi_arena_alloc(arena, sizeof *def);
@@ -225,7 +232,7 @@ static Twi__NodeDef *make_placeholder(twi_arena *arena, const tw_node *node, int
         return NULL;
     twi__node_def__init(def);
     def->name = placeholder_name(arena, node, k);
-    def->op = "Placeholder";
+    def->op = (char *)node->op->written_as;
     def->device = (char *)node->device;
     def->attr = twi_arena_alloc(arena, sizeof *def->attr * count);
     while (def->name && def->attr && def->n_attr < count)
@@ -239,7 +246,7 @@ static Twi__NodeDef *make_placeholder(twi_arena *arena, const tw_node *node, int
 /* Appends what becomes of a node. False: out of memory. */
 static bool add_node(twi_arena *arena, const tw_node *node, Twi__GraphDef *def)
 {
-    bool brings = twi_op_is(node->op, TWI_INPUT);
+    bool brings = is_written_by_outputs(node);
     for (int k = 0; k < (brings ? node->num_outputs : 1); k++)
         if (!(def->node[def->n_node++] = brings ? make_placeholder(arena, node, k) : make_node(arena, node)))
             return false;
@@ -252,7 +259,7 @@ static size_t count_nodes(const tw_graph *graph)
     size_t count = 0;
     for (int i = 0; i < graph->nodes.count; i++) {
         const tw_node *node = graph->nodes.items[i];
-        count += twi_op_is(node->op, TWI_INPUT) ? (size_t)node->num_outputs : 1;
+        count += is_written_by_outputs(node) ? (size_t)node->num_outputs : 1;
     }
     return count;
 }

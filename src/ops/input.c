@@ -49,13 +49,13 @@ done:
 
 const twi_op twi_input_ops[] = {
     {"TowerInput", "", "components:output_types", "source:string; tower:int; output_types:types; output_shapes:shapes",
-     input_shape, twi_not_differentiable, TWI_STATEFUL | TWI_HOST_ONLY | TWI_INPUT},
+     input_shape, twi_not_differentiable, TWI_STATEFUL | TWI_HOST_ONLY | TWI_INPUT, .written_as = "Placeholder"},
     {"TowerData", "", "resource:resource", "shared_name:string=; dtype:type; shape:shape", twi_shape_from_attr, NULL,
-     TWI_STATEFUL, .makes = TWI_MAKES_DATA_SET},
+     TWI_STATEFUL, .makes = TWI_MAKES_DATA_SET, .written_as = "VarHandleOp"},
     {"TowerBatch", "images:uint8, labels:int32, step:int64", "batch:float, batch_labels:int32",
      "batch:int; examples:int; first:int=0; seed:int=0; shuffle:bool=true; augmentation:int=0; crop:int=0; "
      "scale:float=0; offset:float=0",
-     twi_shape_batch, twi_not_differentiable, TWI_INPUT},
+     twi_shape_batch, twi_not_differentiable, TWI_INPUT, .written_as = "Placeholder"},
     {0},
 };
 

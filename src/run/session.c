@@ -490,6 +490,15 @@ done:
 
 /* ---- streams --------------------------------------------------------------------------------------------------- */
 
+/* Lanes may be drawing from it. */
+static void copy_counters(twi_resource *r, int64_t *counters)
+{
+    while (atomic_exchange_explicit(&r->counting, true, memory_order_acquire))
+        ; /* for the few instructions that follow */
+    memcpy(counters, r->counters, sizeof r->counters);
+    atomic_store_explicit(&r->counting, false, memory_order_release);
+}
+
 /* The i-th stream, or NULL. */
 static twi_resource *find_stream(const tw_session *s, int i)
 {
@@ -511,13 +520,13 @@ int tw_session_num_streams(tw_session *s)
 }
 
 /* Among several tasks a stream stands where that task is which draws from it; elsewhere it has not moved. */
-static tw_status share_stream(twi_comm *c, const twi_resource *r, int64_t *counters, tw_error *error)
+static tw_status share_stream(twi_comm *c, twi_resource *r, int64_t *counters, tw_error *error)
 {
     tw_status status = TW_OK;
     int n = r->num_counters;
     for (int task = 0; task < c->tasks && status == TW_OK; task++) {
         int64_t there[sizeof r->counters / sizeof *r->counters];
-        memcpy(there, r->counters, sizeof there);
+        copy_counters(r, there);
         status = twi_comm_share(c, task, there, sizeof *there * (size_t)n, r->name, error);
         int i = n - 1; /* the last number is the highest half of the place */
         while (status == TW_OK && i > 0 && there[i] == counters[i])
@@ -535,10 +544,10 @@ tw_status tw_session_get_stream(tw_session *s, int i, const char **name, tw_tens
     TWI_NEED(place, "place", error);
     tw_status status = TW_OK;
     begin_access(s);
-    const twi_resource *r = find_stream(s, i);
+    twi_resource *r = find_stream(s, i);
     int64_t counters[sizeof r->counters / sizeof *r->counters];
     if (r)
-        memcpy(counters, r->counters, sizeof counters);
+        copy_counters(r, counters);
     if (r && s->devices->comm)
         status = share_stream(s->devices->comm, r, counters, error);
     if (!r) {

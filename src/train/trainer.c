@@ -60,7 +60,8 @@ tw_status tw_trainer_create(const tw_trainer_options *given, tw_trainer **result
     TWI_TRY(twi_recipe_check_rule(&t->recipe, checkpoint, options->accept_other_bits, error));
     TWI_TRY(twi_trainer_choose_devices(t, options, error));
     TWI_TRY(twi_trainer_find_shares(t, options, checkpoint, error));
-    if (t->input.kind == TW_INPUT_PREFETCH && !twi_trainer_has_equal_shares(t))
+    if ((t->input.kind == TW_INPUT_PREFETCH || t->input.kind == TW_INPUT_FILES_PREFETCH) &&
+        !twi_trainer_has_equal_shares(t))
         TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "batches of one queue for all towers are of one size, but towers have "
                                                      "unequal shares of a step"));
     TWI_TRY(twi_trainer_find_variables(t, options, error));
@@ -76,6 +77,7 @@ tw_status tw_trainer_create(const tw_trainer_options *given, tw_trainer **result
                                                      "asynchronous updates nor with a batch that is repeated"));
     TWI_TRY(twi_trainer_choose_input_place(t, options, error));
     TWI_TRY(make_arrays(t, error));
+    TWI_TRY(twi_trainer_choose_files(t, options, error));
     TWI_TRY(twi_trainer_find_step_device(t, error));
     TWI_TRY(twi_trainer_build_graph(t, options->dataset, error));
     tw_session_options session = options->session;
@@ -167,10 +169,13 @@ tw_status twi_trainer_take_steps(tw_trainer *t, int64_t steps, int num_fetches, 
 {
     int64_t done = 0;
     twi_crash_note_step(t->step);
-    tw_status status = tw_session_run_steps(t->session, steps, NULL, 0, t->fetched.outputs, num_fetches,
-                                            t->fetched.tensors, &done, error);
+    tw_status status = twi_input_explain(&t->input, TW_OK, error);
+    if (status == TW_OK)
+        status = tw_session_run_steps(t->session, steps, NULL, 0, t->fetched.outputs, num_fetches, t->fetched.tensors,
+                                      &done, error);
     if (status != TW_OK) {
         t->step += done;
+        status = twi_input_explain(&t->input, status, error);
         return twi_prefix(error, "step %lld", (long long)t->step), status;
     }
     status = look_at_losses(t, steps, result, error);

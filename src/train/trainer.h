@@ -17,6 +17,7 @@
  *     input
  *       trainer_input.c       the towers' batches
  *       trainer_data.c        the same made on the towers' devices
+ *       trainer_files.c       batches that the graph reads from files
  *     update
  *       trainer_update.c      the model's recipe and the rule: rate, optimizer, what runs with an update
  *       trainer_apply.c       how the towers' gradients meet and reach the variables
@@ -90,6 +91,8 @@ typedef struct twi_step_device {
     int refused; /* nodes meant for there that it has no kernel for */
 } twi_step_device;
 
+enum { TWI_MOST_FILES = 5 };
+
 typedef struct twi_input {
     tw_trainer_input kind;
     tw_output *images, *labels; /* [towers] */
@@ -101,9 +104,12 @@ typedef struct twi_input {
     tw_pipeline **pipelines;    /* [num_pipelines] one, or with TW_INPUT_QUEUES one for each tower */
     int num_pipelines;
     tw_pipeline *pipeline;            /* the first of them */
-    tw_output summary;                /* of the last tower's images; {NULL, 0}: none */
+    tw_output summary;                /* of the last tower's images and of queues; {NULL, 0}: none */
     tw_output queue;                  /* that the tower under construction takes its batch from; {NULL, 0}: none */
     tw_coordinator *coordinator;      /* of the threads that fill queues; NULL: none */
+    const char *files[TWI_MOST_FILES]; /* [num_files] that nodes read; the graph's */
+    int num_files, threads;            /* the latter of each shuffling queue, ... */
+    int64_t kept;                      /* ... and the examples that stay in it, to draw from */
     tw_pipeline_batch_view *repeated; /* [towers] the batches that are taken in every step; NULL: they go on */
 } twi_input;
 
@@ -304,6 +310,16 @@ tw_status twi_trainer_open_input(tw_trainer *t, const tw_trainer_options *option
 /* Ends the threads that fill queues. */
 void twi_input_stop(twi_input *input);
 void twi_input_close(twi_input *input, int towers); /* nothing runs any more */
+
+/* `status`, unless the threads that fill queues have ended for another reason, which is then the failure. */
+tw_status twi_input_explain(twi_input *input, tw_status status, tw_error *error);
+
+bool twi_input_reads_files(tw_trainer_input kind);
+/* Finds the files that nodes are to read, or refuses model and data set. Needs the graph. */
+tw_status twi_trainer_choose_files(tw_trainer *t, const tw_trainer_options *options, tw_error *error);
+/* Before the towers, the queue that they share; then a tower's batch. */
+void twi_trainer_build_prefetch(tw_trainer *t);
+void twi_trainer_build_files(tw_trainer *t, int tower);
 
 /* Decides whether devices make the batches. */
 tw_status twi_trainer_choose_input_place(tw_trainer *t, const tw_trainer_options *options, tw_error *error);

@@ -144,10 +144,13 @@ tw_status twi_trainer_build_graph(tw_trainer *t, const tw_dataset *dataset, tw_e
         tw_guard_optimizer(optimizer, t->scaling.scale);
     if (t->input.on_device)
         twi_trainer_build_data(t, dataset);
+    twi_trainer_build_prefetch(t);
     for (int i = 0; i < t->towers.count; i++)
         build_tower(t, i, optimizer);
-    if (t->as_tutorial && t->recipe.model->channels == 3)
-        t->input.summary = tw_summary_image(g, "images", t->input.images[t->towers.count - 1], 3);
+    if (t->as_tutorial && t->recipe.model->channels == 3) {
+        tw_summary_image(g, "images", t->input.images[t->towers.count - 1], 3);
+        t->input.summary = tw_merge_all_summaries(g, NULL);
+    }
     twi_trainer_enter_step_device(t);
     t->fetched.outputs[t->towers.count] = twi_trainer_build_update(t, optimizer);
     tw_leave_device(g);

@@ -7,6 +7,8 @@
 
 #include "train/trainer.h"
 
+enum { GRACE_SECONDS = 10 };
+
 /* ---- in the graph -------------------------------------------------------------------------------------------- */
 
 /* The next batch of a stream: of tower `number`, or of its own queue, or (0) of the one queue. */
@@ -38,6 +40,10 @@ void twi_trainer_build_input(tw_trainer *t, int tower)
 {
     if (t->input.on_device) {
         twi_trainer_build_batch(t, tower);
+        return;
+    }
+    if (twi_input_reads_files(t->input.kind)) {
+        twi_trainer_build_files(t, tower);
         return;
     }
     bool shared = t->input.kind == TW_INPUT_PREFETCH, own = t->input.kind == TW_INPUT_QUEUES;
@@ -136,12 +142,11 @@ static tw_status open_pipeline(tw_trainer *t, const tw_trainer_options *options,
     return twi_check_images(m, options->dataset, tw_pipeline_height(p), tw_pipeline_width(p), error);
 }
 
-tw_status twi_trainer_open_input(tw_trainer *t, const tw_trainer_options *options, tw_error *error)
+/* What sources of the session take batches from. */
+static tw_status open_pipelines(tw_trainer *t, const tw_trainer_options *options, tw_error *error)
 {
     int count = t->input.kind == TW_INPUT_QUEUES ? t->towers.count : 1;
     tw_status status = TW_OK;
-    if (t->input.on_device)
-        return twi_trainer_give_data(t, options->dataset, error);
     t->input.pipelines = twi_alloc_array((size_t)count, sizeof *t->input.pipelines);
     if (!t->input.pipelines)
         return twi_fail_memory(error, "creating a trainer");
@@ -154,11 +159,28 @@ tw_status twi_trainer_open_input(tw_trainer *t, const tw_trainer_options *option
     }
     if (status == TW_OK)
         status = tw_session_set_source(t->session, TWI_TRAINER_INPUT, fill, t, error);
+    return status;
+}
+
+tw_status twi_trainer_open_input(tw_trainer *t, const tw_trainer_options *options, tw_error *error)
+{
+    if (t->input.on_device)
+        return twi_trainer_give_data(t, options->dataset, error);
+    tw_status status = twi_input_reads_files(t->input.kind) ? TW_OK : open_pipelines(t, options, error);
     if (status == TW_OK && t->input.kind != TW_INPUT_PIPELINE)
         status = tw_coordinator_create(&t->input.coordinator, error);
     if (status == TW_OK && t->input.coordinator)
         status = tw_start_queue_runners(t->session, t->input.coordinator, error);
     return status;
+}
+
+tw_status twi_input_explain(twi_input *input, tw_status status, tw_error *error)
+{
+    tw_error why = {0};
+    if (!input->coordinator || !tw_coordinator_should_stop(input->coordinator) ||
+        tw_coordinator_join(input->coordinator, GRACE_SECONDS, &why) == TW_OK || why.status == TW_DEADLINE_EXCEEDED)
+        return status;
+    return twi_fail(error, why.status, "%s", why.message);
 }
 
 void twi_input_stop(twi_input *input)

@@ -125,6 +125,8 @@ static tw_status search(const tw_trainer_options *options, int64_t from, int64_t
     TWI_TRY(tw_trainer_create(options, &t, error));
     if (t->asynchronous)
         TWI_TRY(twi_fail(error, TW_UNIMPLEMENTED, "asynchronous updates do not go the same way again"));
+    if (twi_input_reads_files(t->input.kind))
+        TWI_TRY(twi_fail(error, TW_UNIMPLEMENTED, "batches that the graph reads from files do not come again"));
     if (t->step < from)
         status = tw_trainer_run_steps(t, from - t->step, &result, error);
     if (status == TW_OK)
