@@ -344,7 +344,7 @@ TW_API const char *tw_trainer_tower_device(const tw_trainer *trainer, int tower)
 TW_API tw_session *tw_trainer_session(tw_trainer *trainer);      /* borrowed */
 TW_API tw_graph *tw_trainer_graph(tw_trainer *trainer);          /* borrowed */
 TW_API tw_input_place tw_trainer_input_place(const tw_trainer *trainer); /* where batches are made, never TW_INPUT_AUTO */
-/* Of what the host makes; all 0 where devices make it. */
+/* Of what the host makes; all 0 where devices make it. Of a graph that reads files the threads alone are known. */
 TW_API void tw_trainer_input_statistics(const tw_trainer *trainer, tw_pipeline_statistics *statistics);
 
 /* ---- when training diverges ---------------------------------------------------------------------------------- */

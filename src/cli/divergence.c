@@ -55,7 +55,8 @@ void divergence_explain(const divergence *d, const training *t)
     tw_trainer_options options = t->options;
     options.resume_from = directory;
     options.with_summaries = false;
-    if (options.updates != TW_UPDATES_ASYNCHRONOUS && tw_devices_tasks(t->devices) == 1 && d->count == 0) {
+    if (options.updates != TW_UPDATES_ASYNCHRONOUS && tw_devices_tasks(t->devices) == 1 && d->count == 0 &&
+        !input_reads_files(options.input)) {
         signals_forget(); /* there is nothing to finish */
         snprintf(doing, sizeof doing, "training again from step %" PRId64 " to find the node that began it",
                  saved ? step : 0);

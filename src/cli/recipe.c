@@ -82,6 +82,11 @@ tw_trainer_input recipe_input(const recipe *r, const tw_dataset *data)
                                                    : TW_INPUT_PIPELINE;
 }
 
+bool input_reads_files(tw_trainer_input input)
+{
+    return input == TW_INPUT_FILES || input == TW_INPUT_FILES_PREFETCH;
+}
+
 bool recipe_follow(const char *command, const recipe *r, const tw_model *named, tw_model *model)
 {
     *model = *named;

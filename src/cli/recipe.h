@@ -58,6 +58,8 @@ bool recipe_is_tutorial(const recipe *recipe);
 
 /* How batches come to the towers: the tutorial's program reads CIFAR-10's files, and there are none of other data. */
 tw_trainer_input recipe_input(const recipe *recipe, const tw_dataset *data);
+/* No two runs then take the same batches. */
+bool input_reads_files(tw_trainer_input input);
 
 /* For commands that look at a network: what concerns training alone is as if it were not given. */
 void recipe_of_network(recipe *recipe);

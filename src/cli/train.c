@@ -348,6 +348,7 @@ static int run_job(training *t, divergence *divergence, const cJSON *before)
             .traced = s->trace != NULL,
             .trace = s->trace,
             .as_tutorial = recipe_is_tutorial(&s->recipe) && tw_trainer_updates(trainer) == TW_UPDATES_SYNCHRONOUS,
+            .reads_files = input_reads_files(t->options.input),
             .updates = asynchronous_text(tw_trainer_updates(trainer), &t->options.asynchronous, how, sizeof how),
             .mode = mode ? mode->name : NULL,
             .reduction = tw_trainer_all_reduce(trainer)          ? tw_trainer_all_reduce(trainer)
@@ -468,7 +469,8 @@ const option train_options[] = {
     DATA_OPTIONS(settings),
     {"resume", NULL, OPTION_FLAG, offsetof(settings, resume),
      "continue from the newest complete checkpoint of the train directory, with the options that its run.json has, but "
-     "for those given; to the bit, on any number of devices of the same kind", .once = true},
+     "for those given; to the bit, on any number of devices of the same kind, but for --compat tutorial, whose queues are in "
+     "no checkpoint", .once = true},
     {"accept-other-bits", NULL, OPTION_FLAG, offsetof(settings, accept_other_bits),
      "resume although the data set, the rule or the kind of device is another, which is said; the run then ends with "
      "other bits", .once = true},

@@ -104,6 +104,11 @@ static void print_input(const train_report *r)
 {
     tw_pipeline_statistics s;
     tw_trainer_input_statistics(r->trainer, &s);
+    if (r->reads_files) {
+        print_entry("input", "read by the graph from the data set's files, with queues that %d threads fill: no two runs take "
+                             "the same batches, and one that is resumed does not go on to the bit", s.threads);
+        return;
+    }
     printf("  %-14s ", "input");
     if (devices_make_input(r))
         printf("made by each tower's device, where the data set lies\n");
@@ -112,9 +117,10 @@ static void print_input(const train_report *r)
 }
 
 /* Behind the reduction's name. */
-static const char *why_it_is_that(const char *reduction)
+static const char *why_it_is_that(const char *reduction, bool reads_files)
 {
-    return strcmp(reduction, "tree") == 0 ? ", which gives the same bits on any number of devices"
+    return reads_files                      ? ""
+           : strcmp(reduction, "tree") == 0 ? ", which gives the same bits on any number of devices"
            : strstr(reduction, "nccl")    ? ", as asked, whose last bits follow from the number of cards"
                                           : "";
 }
@@ -135,7 +141,7 @@ static void start_text(const train_report *r)
     else if (towers == 1 || tw_trainer_variables(r->trainer).update == TW_UPDATE_INDEPENDENT)
         print_entry("reduction", "none: %s", towers == 1 ? "there is one tower" : "towers are independent");
     else
-        print_entry("reduction", "mean of the towers' gradients: %s%s", r->reduction, why_it_is_that(r->reduction));
+        print_entry("reduction", "mean of the towers' gradients: %s%s", r->reduction, why_it_is_that(r->reduction, r->reads_files));
     print_rule(r);
     print_entry("seed", "%" PRId64, tw_trainer_seed(r->trainer));
     char kept[64] = "all kept";
@@ -160,7 +166,7 @@ static void start_json(const train_report *r)
     json_text(&out, "data_set", tw_dataset_name(r->dataset));
     json_text(&out, "data_dir", r->data_dir[0] ? r->data_dir : NULL);
     json_integer(&out, "examples", tw_dataset_count(r->dataset));
-    json_text(&out, "input", devices_make_input(r) ? "device" : "host");
+    json_text(&out, "input", r->reads_files ? "files" : devices_make_input(r) ? "device" : "host");
     json_begin(&out, "tower_shares", '[');
     for (int i = 0; i < tw_trainer_towers(r->trainer); i++)
         json_integer(&out, NULL, tw_trainer_share(r->trainer, i));

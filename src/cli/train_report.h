@@ -22,6 +22,7 @@ typedef struct train_report {
     const char *mode;      /* of update, as it was asked for; NULL: it was not */
     const char *reduction; /* how the mean over towers is made: a spec, or "one device" as it was built */
     bool as_tutorial;     /* the loss is the last tower's; the time, "sec/batch", a step's divided by the towers */
+    bool reads_files;     /* nodes of the graph read the data, in another order in each run */
     const char *updates;  /* synchronous, or how not */
     int64_t examples;     /* a step: over all towers, or asynchronous of one */
     double started, last; /* seconds, monotonic: of the first step; of the line before */

@@ -196,6 +196,8 @@ void tw_trainer_input_statistics(const tw_trainer *t, tw_pipeline_statistics *st
     TWI_NEED_OR(t, );
     TWI_NEED_OR(statistics, );
     *statistics = (tw_pipeline_statistics){0};
+    if (twi_input_reads_files(t->input.kind))
+        statistics->threads = t->input.threads * (t->input.kind == TW_INPUT_FILES ? t->towers.count : 1);
     for (int i = 0; i < t->input.num_pipelines; i++) {
         tw_pipeline_statistics s;
         tw_pipeline_get_statistics(t->input.pipelines[i], &s);
