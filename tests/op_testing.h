@@ -421,12 +421,17 @@ static inline void twt_run_case(twt_case *c, bool plain)
     twt_op_release_outputs(&c->op);
 }
 
-static inline void twt_finish_case(twt_case *c)
+/* By the plain and by the fastest kernel. */
+static inline void twt_run_both(twt_case *c)
 {
-    if (c->op.op) {
-        twt_run_case(c, true);
-        twt_run_case(c, false);
-    }
+    twt_run_case(c, true);
+    twt_run_case(c, false);
+}
+
+static inline void twt_finish_case(twt_case *c, void (*look)(twt_case *c))
+{
+    if (c->op.op)
+        look(c);
     twt_op_release(&c->op);
     for (int i = 0; i < c->num_expected; i++)
         tw_tensor_release(c->expected[i]);
@@ -434,8 +439,8 @@ static inline void twt_finish_case(twt_case *c)
     *c = (twt_case){.file = c->file, .line = c->line};
 }
 
-/* Runs every case of tests/golden/FILE. */
-static inline void twt_run_golden(const char *file)
+/* Reads tests/golden/FILE and hands its cases on, one after another. */
+static inline void twt_each_case(const char *file, void (*look)(twt_case *c))
 {
     char path[512], *text = NULL;
     size_t size;
@@ -452,7 +457,7 @@ static inline void twt_run_golden(const char *file)
         if (*at == '#' || !*at)
             continue;
         if (strncmp(at, "case ", 5) == 0) {
-            twt_finish_case(&c);
+            twt_finish_case(&c, look);
             c.op.op = twi_arena_strdup(&c.arena, at + 5);
             c.line = line;
             cases++;
@@ -460,9 +465,15 @@ static inline void twt_run_golden(const char *file)
             twt_read_line(&c, at);
         }
     }
-    twt_finish_case(&c);
+    twt_finish_case(&c, look);
     twi_free(text);
     assert_true(cases > 0);
+}
+
+/* Runs every case of tests/golden/FILE. */
+static inline void twt_run_golden(const char *file)
+{
+    twt_each_case(file, twt_run_both);
 }
 
 #endif

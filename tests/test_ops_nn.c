@@ -74,7 +74,7 @@ static void check_type(tw_dtype dtype, double tolerance)
             converted++;
         }
         c.op.op = NULL;
-        twt_finish_case(&c);
+        twt_finish_case(&c, twt_run_both);
     }
     twi_free(text);
     assert_true(converted > 100);
