@@ -511,6 +511,7 @@ typedef struct player {
     int lost, twice, spoiled; /* which of its messages, counted from 1 */
     int spoken;
     bool hangs, vanishes;
+    bool failed_at_the_end; /* when its carrier was closed */
 } player;
 
 static void lay_down(player *to, int from, const twi_header *header, const void *data, int64_t due_ns)
@@ -574,7 +575,7 @@ static bool player_pump(twi_exchange *x)
 /* The others may still write to it: it is freed when all have ended. */
 static void player_close(twi_exchange *x)
 {
-    (void)x;
+    ((player *)x)->failed_at_the_end = atomic_load(&x->failed);
 }
 
 static const twi_carrier_ops memory = {player_put, player_pump, player_close};
@@ -746,6 +747,53 @@ static void who_ends_without_a_word_is_named_by_all(void **state)
     players[1].hangs = players[1].vanishes = true;
     play(players);
     assert_all_end(players, TW_ABORTED, "task 1 has ended before its work was done", 1);
+}
+
+/* Longer than twice the deadline below; then tasks 0 and 2 have something to say to each other. */
+static tw_status work_long(twi_comm *c, tw_error *error)
+{
+    char word = 0;
+    nanosleep(&(struct timespec){1, 200000000}, NULL);
+    tw_status status = c->ops->send(c, 2 - c->task, CHANNEL, &word, 1, error);
+    return status == TW_OK ? c->ops->receive(c, 2 - c->task, CHANNEL, &word, 1, "a word", error) : status;
+}
+
+/* It waits for them, since messages move only while somebody asks, and hears of them as long as that is. */
+static void who_is_done_waits_for_others_beyond_the_deadline(void **state)
+{
+    (void)state;
+    player players[PLAYERS];
+    set_up(players, work_long, 0.5);
+    players[1].work = do_nothing;
+    play(players);
+    assert_all_end(players, TW_OK, "", -1);
+    for (int i = 0; i < PLAYERS; i++)
+        if (players[i].failed_at_the_end)
+            fail_msg("task %d: %s", i, players[i].x.reason);
+}
+
+static tw_status end_without_a_word(twi_comm *c, tw_error *error)
+{
+    (void)c, (void)error;
+    nanosleep(&(struct timespec){0, 300000000}, NULL);
+    return TW_OK;
+}
+
+/* Who waits at its end for one that dies does not wait for the deadline. */
+static void who_is_done_sees_that_another_has_died(void **state)
+{
+    (void)state;
+    player players[PLAYERS];
+    set_up(players, do_nothing, 30);
+    players[1].work = end_without_a_word;
+    players[1].hangs = players[1].vanishes = true;
+    int64_t began = twi_monotonic_ns();
+    play(players);
+    assert_true(twi_monotonic_ns() - began < INT64_C(10000000000));
+    for (int i = 0; i < PLAYERS; i += 2) {
+        assert_true(players[i].failed_at_the_end);
+        assert_string_equal(players[i].x.reason, "task 1 has ended before its work was done");
+    }
 }
 
 static void what_is_lost_or_comes_twice_or_spoiled_is_noticed(void **state)
@@ -946,6 +994,8 @@ int main(void)
         cmocka_unit_test(what_differs_is_told_to_all),
         cmocka_unit_test(who_is_silent_is_named_by_all),
         cmocka_unit_test(who_ends_without_a_word_is_named_by_all),
+        cmocka_unit_test(who_is_done_waits_for_others_beyond_the_deadline),
+        cmocka_unit_test(who_is_done_sees_that_another_has_died),
         cmocka_unit_test(what_is_lost_or_comes_twice_or_spoiled_is_noticed),
         cmocka_unit_test(other_lengths_and_failures_and_early_ends_are_told_to_all),
         cmocka_unit_test(several_runs_speak_over_one_pair_of_sockets),

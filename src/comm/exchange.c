@@ -64,7 +64,7 @@ void twi_exchange_spoiled(twi_exchange *x, int from)
 void twi_exchange_lost(twi_exchange *x, int from)
 {
     char why[TWI_REASON];
-    if (atomic_load(&x->peers[from].left) || atomic_load(&x->closing))
+    if (atomic_load(&x->peers[from].left))
         return;
     snprintf(why, sizeof why, "task %d has ended before its work was done", from);
     twi_exchange_fail(x, why);
@@ -411,10 +411,11 @@ static void abort_all(twi_comm *c, tw_status status, const char *why)
 
 /* ---- the beating thread ------------------------------------------------------------------------------------------ */
 
+/* Those that are done too: they may wait for the others to be so. */
 static void beat_once(twi_exchange *x)
 {
     for (int i = 0; i < x->base.tasks; i++)
-        if (i != x->base.task && !atomic_load(&x->peers[i].left))
+        if (i != x->base.task)
             mention(x, i, BEAT, 0, "", false);
 }
 
@@ -433,7 +434,7 @@ static void tell_all(twi_exchange *x)
         for (int i = 0; i < x->base.tasks; i++) {
             twi_peer *p = &x->peers[i];
             p->told = p->told || i == x->base.task || mention(x, i, ABORT, (uint64_t)status, why, false);
-            missing += !p->told;
+            missing += !p->told && !atomic_load(&p->left);
         }
         moves = x->carrier->pump && x->carrier->pump(x);
         sleep_ns(missing > 0 || moves ? 1000000 : 0);
@@ -498,6 +499,8 @@ static void close_exchange(twi_comm *c)
         pthread_join(x->beats, NULL);
     if (x->beating && !atomic_load(&x->failed))
         leave(x);
+    if (x->beating && atomic_load(&x->failed) && !atomic_load(&x->over))
+        tell_all(x); /* what has failed since nobody beats */
     x->carrier->close(x);
 }
 
