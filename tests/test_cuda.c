@@ -696,6 +696,16 @@ static twt_op convolution(const char *op, const char *padding, bool relu)
                               tw_attr_bool("relu", relu)}};
 }
 
+/* The gradient of the filter, images being three. */
+static void compare_filter_gradients(tw_dtype T, tw_shape image, int size, tw_shape output, const char *padding)
+{
+    twt_op gradient = convolution("Conv2DBackpropFilter", padding, false);
+    gradient.inputs[0] = filled(T, image, 1);
+    gradient.inputs[1] = ints(4, (int[]){size, size, (int)image.dims[3], (int)output.dims[3]});
+    gradient.inputs[2] = filled(T, output, 3);
+    compare(gradient);
+}
+
 /* A convolution with a bias and its gradients, by the kernel of ours that TOWER_CONVOLUTIONS names, if it takes them. */
 static void compare_convolutions(tw_dtype T, int channels, int filters, int size, int height, int width, bool same)
 {
@@ -715,11 +725,7 @@ static void compare_convolutions(tw_dtype T, int channels, int filters, int size
     data.inputs[1] = filled(T, filter, 2);
     data.inputs[2] = filled(T, output, 3);
     compare(data);
-    twt_op gradient = convolution("Conv2DBackpropFilter", padding, false);
-    gradient.inputs[0] = filled(T, image, 1);
-    gradient.inputs[1] = ints(4, (int[]){size, size, channels, filters});
-    gradient.inputs[2] = filled(T, output, 3);
-    compare(gradient);
+    compare_filter_gradients(T, image, size, output, padding);
 }
 
 static int ours; /* how often the log has said that a kernel of ours was taken */
@@ -729,6 +735,38 @@ static void count_ours(void *user, int level, const char *message)
     (void)user;
     (void)level;
     ours += strstr(message, "tower's algorithm") != NULL;
+}
+
+/* A device that takes kernels of ours for floats, too, and says so; then which variant there is. */
+static tw_devices *all_devices;
+static twi_device *whole_card;
+
+static void take_ours(void)
+{
+    tw_error error;
+    tw_device_options options = {.tf32 = true};
+    all_devices = devices;
+    whole_card = card;
+    assert_ok(tw_devices_create(&options, &devices, &error));
+    card = devices->items[tw_devices_count(devices, "CPU")];
+    tw_set_log(count_ours, NULL, TW_LOG_DETAIL);
+}
+
+static void take_variant(int variant)
+{
+    char name[16];
+    snprintf(name, sizeof name, "tower:%d", variant);
+    setenv("TOWER_CONVOLUTIONS", name, 1);
+    ours = 0;
+}
+
+static void take_all_again(void)
+{
+    unsetenv("TOWER_CONVOLUTIONS");
+    tw_set_log(NULL, NULL, TW_LOG_WARNING);
+    tw_devices_destroy(devices);
+    devices = all_devices;
+    card = whole_card;
 }
 
 /* Each variant, in all types, at sizes that leave tiles, warps and fragments over. */
@@ -741,29 +779,31 @@ static void convolutions_of_ours_are_those_of_the_cpu(void **state)
     } cases[] = {{3, 32, 5, 6, 7, true},    {1, 16, 3, 7, 8, false},  {16, 16, 3, 16, 10, true}, {32, 64, 3, 5, 4, true},
                  {64, 16, 1, 3, 4, false}, {16, 32, 2, 4, 5, true},  {4, 64, 3, 5, 5, false},
                  {16, 32, 1, 100, 128, true}}; /* the last one has more tiles than blocks */
-    tw_error error;
-    tw_device_options options = {.tf32 = true};
     needs_card();
-    tw_devices *all = devices;
-    const twi_device *whole = card;
-    assert_ok(tw_devices_create(&options, &devices, &error));
-    card = devices->items[tw_devices_count(devices, "CPU")];
-    tw_set_log(count_ours, NULL, TW_LOG_DETAIL);
+    take_ours();
     for (int variant = 0; variant < 6; variant++) {
-        char name[16];
-        snprintf(name, sizeof name, "tower:%d", variant);
-        setenv("TOWER_CONVOLUTIONS", name, 1);
-        ours = 0;
+        take_variant(variant);
         for (size_t i = 0; i < sizeof cases / sizeof cases[0] - (variant > 0); i++)
             compare_convolutions(floats[((size_t)variant + i) % FLOATS], cases[i].channels, cases[i].filters, cases[i].size,
                                  cases[i].height, cases[i].width, cases[i].same);
         assert_true(ours >= 12);
     }
-    unsetenv("TOWER_CONVOLUTIONS");
-    tw_set_log(NULL, NULL, TW_LOG_WARNING);
-    tw_devices_destroy(devices);
-    devices = all;
-    card = (twi_device *)whole;
+    take_all_again();
+}
+
+/* Blocks that the last of a few add up, and the last of those: three times 16 but for nine, and one. */
+static void gradients_of_filters_of_ours_are_those_of_the_cpu(void **state)
+{
+    (void)state;
+    needs_card();
+    take_ours();
+    take_variant(0);
+    for (size_t t = 0; t < FLOATS; t++) {
+        compare_filter_gradients(floats[t], TW_SHAPE(3, 100, 32, 16), 3, TW_SHAPE(3, 100, 32, 16), "SAME");
+        compare_filter_gradients(floats[t], TW_SHAPE(3, 4, 4, 3), 3, TW_SHAPE(3, 4, 4, 16), "SAME");
+    }
+    assert_true(ours >= 2 * FLOATS);
+    take_all_again();
 }
 
 /* What a variance may be. */
@@ -2069,6 +2109,7 @@ int main(int count, char **words)
         cmocka_unit_test(reductions_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(networks_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(convolutions_of_ours_are_those_of_the_cpu),
+        cmocka_unit_test(gradients_of_filters_of_ours_are_those_of_the_cpu),
         cmocka_unit_test(batch_norms_and_means_of_windows_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(tails_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(arrays_on_the_card_are_those_of_the_cpu),

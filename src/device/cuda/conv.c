@@ -20,8 +20,11 @@
 #define WORKSPACE_LIMIT ((size_t)256 << 20)
 #define ALIGNMENT ((size_t)256)
 
-enum { OWN_VARIANTS = 8, OWN_REVISION = 1, /* of what bits they give */
-       MOST_SIDE = 4096 };
+enum { OWN_VARIANTS = 8, MOST_SIDE = 4096 };
+
+/* Of what bits kernels of ours give, by direction. */
+static const uint64_t own_revisions[] = {
+    [TWI_CONV_FORWARD] = 1, [TWI_CONV_BACKWARD_DATA] = 1, [TWI_CONV_BACKWARD_FILTER] = 2};
 
 typedef struct own_kernel {
     int variant;
@@ -116,10 +119,11 @@ static const own_kernel *own_of(const convolution *c, const void *plan)
 /* Those that are wanted stand behind all of the library's. */
 static void next_own(convolution *c, const twi_search *search, twi_candidate *found)
 {
+    const uint64_t revision = own_revisions[c->graph.direction];
     for (int i = 0; i < c->num_own && !found->plan; i++) {
         int at = TWI_OWN_ALGORITHMS + c->own[i].variant;
-        if (twi_is_wanted(search, at, at, OWN_REVISION))
-            *found = (twi_candidate){at, at, OWN_REVISION, c->own[i].workspace, &c->own[i]};
+        if (twi_is_wanted(search, at, at, revision))
+            *found = (twi_candidate){at, at, revision, c->own[i].workspace, &c->own[i]};
     }
 }
 
@@ -438,7 +442,11 @@ static tw_status prepare(twi_prepare *p, twi_conv_direction direction)
         set_apart(c);
         return TW_OK;
     }
-    status = choose(p, c);
+    if (c->num_own > 0 && direction == TWI_CONV_BACKWARD_FILTER)
+        TWI_TRY(twi_cuda_take_counters(p, &c->by_us.counters));
+    TWI_TRY(choose(p, c));
+    if (!own_of(c, c->plan))
+        p->touches = NULL; /* the library counts elsewhere */
     p->workspace = ALIGNMENT + c->filter_bytes + c->padded_bytes + c->workspace;
 done:
     if (status != TW_OK) {

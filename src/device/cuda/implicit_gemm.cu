@@ -8,10 +8,12 @@
  * Up to 4 channels are filled up to 4, and then four cells of the filter are 16 columns.
  *
  * The gradient of the image is the convolution of the output's gradient with the filter turned round. The gradient of the
- * filter adds over pixels: each warp takes some of a tile's, the warps' sums are added in the block, the blocks' by a
- * second launch. All in an order that sizes alone decide. */
+ * filter adds over pixels: each warp takes some of a tile's, the warps' sums are added in the block, those of a few
+ * neighbouring blocks by the last of them, and what these have by the last of all: one block would read them for longer
+ * than another launch takes. All in an order that sizes alone decide. */
 #include "device/cuda/divide.cuh"
 #include "device/cuda/large_shared.cuh"
+#include "device/cuda/last_block.cuh"
 #include "device/cuda/matrix.cuh"
 
 enum {
@@ -25,6 +27,7 @@ enum {
     GAP = 4,                   /* words between rows of shared memory */
     PIECE = 4,                 /* words that are sent at once */
     BLOCKS = 264,              /* about as many, the same on every card; each has several tiles */
+    TOGETHER = 16,             /* blocks whose sums the last of them adds up: about the root of BLOCKS */
 };
 
 struct tiling {
@@ -385,13 +388,70 @@ static __device__ __forceinline__ void fold_warps(float *room, const sums (&s)[S
     }
 }
 
+/* What the card has of a column of blocks' sums: element i of part p lies at all + p * apart + i. */
+struct parts {
+    float *all;
+    int64_t apart;
+};
+
+/* Part `first` becomes the sum of itself and of every `step`th behind it up to `end`, of COUNT numbers each. */
+template <int COUNT>
+static __device__ __forceinline__ void add_parts(const parts &of, int first, int end, int step)
+{
+    constexpr int V = width<float>::value;
+    for (int i = (int)threadIdx.x * V; i < COUNT; i += FILTER_WARPS * WARP * V) {
+        float *to = of.all + first * of.apart + i;
+        auto sum = load<V, V>((const float *)to);
+#pragma unroll 8
+        for (int p = first + step; p < end; p += step) {
+            const auto more = load<V, V>((const float *)of.all + p * of.apart + i);
+#pragma unroll
+            for (int v = 0; v < V; v++)
+                sum.at[v] += more.at[v];
+        }
+        store<V>(to, sum);
+    }
+}
+
+/* Adds up what all blocks of a column have, by the last that comes of each TOGETHER, and the last of those; true in that
+ * one, where part 0 is the sum. */
+template <int COUNT> static __device__ __forceinline__ bool add_blocks(const parts &of, unsigned *counters)
+{
+    const int blocks = (int)gridDim.x, group = (int)blockIdx.x / TOGETHER, groups = (blocks + TOGETHER - 1) / TOGETHER;
+    const int first = group * TOGETHER, end = min(first + TOGETHER, blocks);
+    if (!comes_last(counters + 1 + group, (unsigned)(end - first)))
+        return false;
+    add_parts<COUNT>(of, first, end, 1);
+    if (!comes_last(counters, (unsigned)groups))
+        return false;
+    add_parts<COUNT>(of, 0, blocks, TOGETHER);
+    __syncthreads();
+    return true;
+}
+
+/* Sum i of a lane's belongs to this number of the filter's gradient; -1: to none. `y`: which blocks have it. */
+template <typename T, int SIDES, int GROUPS, bool FEW>
+static __device__ __forceinline__ int64_t place_of_sum(const gradient &p, int channels, int y, int i, int of)
+{
+    const int g = of / 4, t = of % 4, row = i / 2 % 2, right = i % 2, second = i / 4 % 2, q = i / 8 % GROUPS;
+    const int k = i / 8 / GROUPS * SLICE + (in_word<T>() == 2 ? 2 * g + row : g + 8 * row);
+    const int column = in_word<T>() == 2 ? 4 * t + 2 * right + second : 8 * second + 2 * t + right;
+    const int part = y % p.parts, slice = y / p.parts % p.slices;
+    const int first = part * p.groups + q, cell = FEW ? first * 4 + column / FEW_CHANNELS : first;
+    const int c = FEW ? column % FEW_CHANNELS : slice * SLICE + column;
+    const int64_t out = y / p.parts / p.slices * SIDES * SLICE + k;
+    return q < p.groups && cell < p.cells && c < channels ? (out * p.cells + cell) * channels + c : -1;
+}
+
 /* parts: [blocks along x][along y][SIDES * GROUPS * 8][WARP] */
 template <typename T, int SIDES, int GROUPS, bool FEW, bool ALIGNED>
 static __global__ void __launch_bounds__(FILTER_WARPS *WARP)
-filter_gradient_kernel(tiling t, gradient p, const T *image, const T *gradients, float *parts)
+filter_gradient_kernel(tiling t, gradient p, const T *image, const T *gradients, float *sums_of_blocks, unsigned *counters,
+                       T *to)
 {
     DYNAMIC_SHARED(uint4, shared);
     constexpr int IN_CELL = FEW_CHANNELS / in_word<T>(), PIECES = FEW ? 0 : SLICE / in_word<T>() / PIECE;
+    constexpr int COUNT = SIDES * GROUPS * 8 * WARP;
     const int g = (int)threadIdx.x % WARP / 4, y = (int)blockIdx.y, step = (int)gridDim.x;
     const int part = y % p.parts, slice = y / p.parts % p.slices, channel = y / p.parts / p.slices * SIDES * SLICE;
     const int room = t.words + p.pixels * slice_stride<T>(SIDES);
@@ -425,39 +485,15 @@ filter_gradient_kernel(tiling t, gradient p, const T *image, const T *gradients,
         add_pixels<T, SIDES, GROUPS>(p.pixels, patch, patch + t.words, places, offsets, s);
         __syncthreads();
     }
-    fold_warps<SIDES, GROUPS>((float *)tiles, s,
-                              parts + ((int64_t)blockIdx.x * gridDim.y + y) * SIDES * GROUPS * 8 * WARP);
-}
-
-/* The sums of all blocks: 32 of a lane's each, which of the filter's those are. */
-template <typename T, bool FEW>
-static __global__ void __launch_bounds__(FILTER_WARPS *WARP)
-fold_filter_kernel(gradient p, int channels, int sides, int groups, int blocks, const float *parts, T *to)
-{
-    __shared__ float room[FILTER_WARPS][WARP];
-    const int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP, g = lane / 4, t = lane % 4;
-    const int count = sides * groups * 8, i = (int)blockIdx.x % count, block = (int)blockIdx.x / count;
-    const int64_t apart = (int64_t)gridDim.x * WARP;
-    const float *own = parts + (int64_t)blockIdx.x * WARP + lane;
-    float sum = 0;
-#pragma unroll 16
-    for (int b = warp; b < blocks; b += FILTER_WARPS)
-        sum += own[b * apart];
-    room[warp][lane] = sum;
-    __syncthreads();
-    if (warp)
+    const parts of = {sums_of_blocks + (int64_t)y * COUNT, (int64_t)gridDim.y * COUNT};
+    fold_warps<SIDES, GROUPS>((float *)tiles, s, of.all + (int64_t)blockIdx.x * of.apart);
+    if (!add_blocks<COUNT>(of, counters + y * (1 + (step + TOGETHER - 1) / TOGETHER)))
         return;
-    for (int w = 1; w < FILTER_WARPS; w++)
-        sum += room[w][lane];
-    const int row = i / 2 % 2, right = i % 2, second = i / 4 % 2, q = i / 8 % groups, side = i / 8 / groups;
-    const int k = side * SLICE + (in_word<T>() == 2 ? 2 * g + row : g + 8 * row);
-    const int column = in_word<T>() == 2 ? 4 * t + 2 * right + second : 8 * second + 2 * t + right;
-    const int part = block % p.parts, slice = block / p.parts % p.slices;
-    const int first = part * p.groups + q, cell = FEW ? first * 4 + column / FEW_CHANNELS : first;
-    const int c = FEW ? column % FEW_CHANNELS : slice * SLICE + column;
-    const int64_t out = block / p.parts / p.slices * sides * SLICE + k;
-    if (q < p.groups && cell < p.cells && c < channels)
-        put(to + (out * p.cells + cell) * channels + c, sum);
+    for (int i = (int)threadIdx.x; i < COUNT; i += (int)blockDim.x) {
+        const int64_t place = place_of_sum<T, SIDES, GROUPS, FEW>(p, t.channels, y, i / WARP, i % WARP);
+        if (place >= 0)
+            put(to + place, of.all[i]);
+    }
 }
 
 /* ---- which of them ---------------------------------------------------------------------------------------------------- */
@@ -652,38 +688,39 @@ static cudaError_t choose_convolve(cudaStream_t stream, bool aligned, const shap
     return cudaErrorInvalidValue;
 }
 
+/* What blocks leave to the last of them, and where they count themselves. */
+struct scratch {
+    float *sums;
+    unsigned *counters;
+};
+
 template <typename T, int SIDES, int GROUPS, bool FEW, bool ALIGNED>
 static cudaError_t gradient_of_filter(cudaStream_t stream, const shape &s, const void *image, const void *gradients,
-                                      float *parts, void *to)
+                                      const scratch &own, void *to)
 {
-    cudaError_t code = launch_large(s.grid, FILTER_WARPS * WARP, s.shared, stream,
-                                    filter_gradient_kernel<T, SIDES, GROUPS, FEW, ALIGNED>, s.t, s.p, (const T *)image,
-                                    (const T *)gradients, parts);
-    if (code != cudaSuccess)
-        return code;
-    LAUNCH(s.grid.y * (unsigned)(SIDES * GROUPS * 8), FILTER_WARPS * WARP, 0, stream, fold_filter_kernel<T, FEW>)
-    (s.p, s.t.channels, SIDES, GROUPS, (int)s.grid.x, parts, (T *)to);
-    return cudaGetLastError();
+    return launch_large(s.grid, FILTER_WARPS * WARP, s.shared, stream,
+                        filter_gradient_kernel<T, SIDES, GROUPS, FEW, ALIGNED>, s.t, s.p, (const T *)image,
+                        (const T *)gradients, own.sums, own.counters, (T *)to);
 }
 
 template <typename T, int SIDES, int GROUPS>
 static cudaError_t choose_alignment(cudaStream_t stream, bool aligned, const shape &s, const void *image,
-                                    const void *gradients, float *parts, void *to)
+                                    const void *gradients, const scratch &own, void *to)
 {
     if (s.pieces == 0)
-        return aligned ? gradient_of_filter<T, SIDES, GROUPS, true, true>(stream, s, image, gradients, parts, to)
-                       : gradient_of_filter<T, SIDES, GROUPS, true, false>(stream, s, image, gradients, parts, to);
-    return aligned ? gradient_of_filter<T, SIDES, GROUPS, false, true>(stream, s, image, gradients, parts, to)
-                   : gradient_of_filter<T, SIDES, GROUPS, false, false>(stream, s, image, gradients, parts, to);
+        return aligned ? gradient_of_filter<T, SIDES, GROUPS, true, true>(stream, s, image, gradients, own, to)
+                       : gradient_of_filter<T, SIDES, GROUPS, true, false>(stream, s, image, gradients, own, to);
+    return aligned ? gradient_of_filter<T, SIDES, GROUPS, false, true>(stream, s, image, gradients, own, to)
+                   : gradient_of_filter<T, SIDES, GROUPS, false, false>(stream, s, image, gradients, own, to);
 }
 
 template <typename T>
 static cudaError_t choose_gradient(cudaStream_t stream, bool aligned, const shape &s, const void *image,
-                                   const void *gradients, float *parts, void *to)
+                                   const void *gradients, const scratch &own, void *to)
 {
 #define TRY(SIDES, GROUPS)                                                                                             \
     if (s.sides == SIDES && s.groups == GROUPS)                                                                        \
-        return choose_alignment<T, SIDES, GROUPS>(stream, aligned, s, image, gradients, parts, to);
+        return choose_alignment<T, SIDES, GROUPS>(stream, aligned, s, image, gradients, own, to);
     TRY(1, 3)
     TRY(1, 7)
     TRY(1, MOST_GROUPS)
@@ -707,6 +744,7 @@ cudaError_t twi_cuda_conv_run(cudaStream_t stream, const twi_cuda_conv *c, int v
                            ? choose_convolve<T>(stream, aligned, s, image, filter, bias, output)
                        : c->direction == TWI_CONV_BACKWARD_DATA
                            ? choose_convolve<T>(stream, aligned, s, output, filter, nullptr, image)
-                           : choose_gradient<T>(stream, aligned, s, image, output, (float *)workspace, filter))
+                           : choose_gradient<T>(stream, aligned, s, image, output, {(float *)workspace, c->counters},
+                                                filter))
     return code;
 }

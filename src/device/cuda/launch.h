@@ -406,6 +406,7 @@ typedef struct twi_cuda_conv {
     size_t shared; /* bytes of shared memory that a block may have */
     int batch, in_channels, out_channels;
     int image[2], output[2], size[2], before[2];
+    unsigned *counters; /* for the filter's gradient: TWI_CUDA_COUNTERS of the device's (last_block.cuh) */
 } twi_cuda_conv;
 
 /* There are variants of the same numbers from 0 on, of which some card likes one best; none for most sizes. */
