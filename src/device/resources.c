@@ -107,7 +107,10 @@ tw_status twi_resources_variable(twi_resource_table *table, const char *name, tw
                         tw_dtype_name(dtype), tw_shape_text(shape, wants, sizeof wants), device->text);
     }
     bool can_lie_there = !twi_owns_memory(dtype) || (dtype == TW_STRING && device->is_host);
-    if (!tw_shape_is_known(shape) || !can_lie_there)
+    if (!tw_shape_is_known(shape))
+        return twi_fail(error, TW_FAILED_PRECONDITION,
+                        "Attempting to use uninitialized value %s: it was made without a shape, and has no value yet", name);
+    if (!can_lie_there)
         return twi_fail(error, TW_UNIMPLEMENTED, "variable '%s': %s variables of shape %s are not supported", name,
                         tw_dtype_name(dtype), tw_shape_text(shape, wants, sizeof wants));
     r->dtype = dtype;
@@ -118,7 +121,7 @@ tw_status twi_resources_variable(twi_resource_table *table, const char *name, tw
 
 tw_status twi_resource_hold(twi_resource *r, tw_error *error)
 {
-    if (r->memory)
+    if (r->memory || !r->device) /* of what has no shape yet there is nothing to hold */
         return TW_OK;
     tw_status status = twi_device_alloc(r->device, twi_resource_bytes(r), r->name, &r->memory, error);
     if (status == TW_OK && has_texts_here(r))

@@ -34,12 +34,27 @@ bool twi_makes_variable(const twi_node *node)
     return node->op->makes == TWI_MAKES_VARIABLE || node->op->makes == TWI_MAKES_DATA_SET;
 }
 
-/* The variable behind a handle, made when it is first met. */
+/* Whether nobody looks at the variable's value or writes it. */
+static bool is_only_known(const twi_node *handle)
+{
+    bool only = true;
+    for (const twi_edge *e = handle->results[0].uses.first; e && only; e = e->next)
+        only = e->user->op->roles &&
+               twi_op_role(e->user->op, &e->user->attrs, (int)(e - e->user->inputs)) == 'h';
+    return only;
+}
+
+/* The variable behind a handle, made when it is first met; of one without a shape and a value the name alone. */
 static tw_status resolve_variable(twi_planning *p, const twi_node *handle, twi_resource **resource)
 {
-    const char *name = twi_attr_string(&handle->attrs, "shared_name", "");
-    return twi_resources_variable(p->request->resources, name[0] ? name : handle->name,
-                                  twi_attr_type(&handle->attrs, "dtype"), twi_attr_shape(&handle->attrs, "shape"),
+    twi_resource_table *table = p->request->resources;
+    const char *shared = twi_attr_string(&handle->attrs, "shared_name", ""), *name = shared[0] ? shared : handle->name;
+    tw_shape shape = twi_shape(twi_out(handle, 0));
+    if (!tw_shape_is_known(shape) && is_only_known(handle)) {
+        *resource = table->interface.get(&table->interface, name);
+        return *resource ? TW_OK : twi_fail_memory(p->error, "making a variable");
+    }
+    return twi_resources_variable(table, name, twi_attr_type(&handle->attrs, "dtype"), shape,
                                   p->request->devices->items[handle->device], resource, p->error);
 }
 

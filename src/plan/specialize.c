@@ -345,6 +345,22 @@ static tw_status pass_done(twi_copying *c, const tw_node *node)
     return status;
 }
 
+/* A variable that was made without a shape has, in a session, that of the first value which it is given there. */
+static void settle_variable(twi_copying *c, twi_node *made)
+{
+    const char *name = twi_attr_string(&made->attrs, "shared_name", "");
+    if (made->op->makes == TWI_MAKES_VARIABLE && !tw_shape_is_known(twi_shape(twi_out(made, 0)))) {
+        const twi_resource *r = twi_resources_find(c->p->request->resources, name[0] ? name : made->name);
+        if (r && r->device)
+            twi_node_set_shape(made, 0, r->shape);
+        return;
+    }
+    twi_node *handle = made->num_inputs > 1 ? twi_in(made, 0).node : NULL;
+    bool assigns = handle && handle->op->makes == TWI_MAKES_VARIABLE && twi_op_role(made->op, &made->attrs, 0) == 'w';
+    if (assigns && !tw_shape_is_known(twi_shape(twi_in(made, 0))) && tw_shape_is_known(twi_shape(twi_in(made, 1))))
+        twi_node_set_shape(handle, 0, twi_shape(twi_in(made, 1)));
+}
+
 static tw_status copy_node(twi_copying *c, const tw_node *node)
 {
     enum { MOST_FOLDED = 16 };
@@ -380,6 +396,8 @@ static tw_status copy_node(twi_copying *c, const tw_node *node)
         made = twi_node_copy(c->region, node, inputs, count);
         status = twi_region_check(c->region, p->error);
     }
+    if (status == TW_OK)
+        settle_variable(c, made);
     if (status == TW_OK)
         status = twi_copy_series(c, node, made, inputs, &folded_row[0]);
     folded = status == TW_OK && folded_row[0].node;

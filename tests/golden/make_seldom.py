@@ -195,6 +195,39 @@ for resources in (False, True):
         init=True,
     )
 
+
+
+def without_shape(dtype):
+    def build():
+        x, keep = holder(dtype, [None], "x"), holder(tf.bool, [None], "keep")
+        v = tf.Variable(tf.boolean_mask(x, keep), validate_shape=False, trainable=False, name="v")
+        return {
+            "begin": [v.initializer],
+            "known": [tf.is_variable_initialized(v)],
+            "read": [tf.identity(v), tf.size(v)],
+        }
+
+    return build
+
+
+# What match_filenames_once makes: its shape is found when it gets its value.
+for dtype, x in ((tf.string, words("a", "bc", "def")), (tf.float32, f32([1, 2, 3]))):
+    keep = np.array([True, False, True])
+    program(
+        "variable_without_a_shape_" + dtype.name,
+        without_shape(dtype),
+        ({}, "known"),
+        ({"x": x, "keep": keep}, "begin"),
+        ({}, "known"),
+        ({}, "read"),
+        ({"x": x[::-1].copy(), "keep": keep}, "begin"),
+        ({}, "read"),
+    )
+program(
+    "variable_without_a_value", lambda: [tf.identity(without_shape(tf.float32)()["read"][1])],
+    ({}, "Attempting to use uninitialized value v"),
+)
+
 # ---- many axes ----
 
 
