@@ -17,6 +17,7 @@
     X(twi_sparse_math_ops)                                                                                             \
     X(twi_sparse_ops)                                                                                                  \
     X(twi_serialize_ops)                                                                                               \
+    X(twi_ragged_ops)                                                                                                  \
     X(twi_sets_ops)                                                                                                    \
     X(twi_warp_ops)                                                                                                    \
     X(twi_sound_ops)                                                                                                   \

@@ -249,3 +249,126 @@ program(
     ),
     {"x": eighths(12)},
 )
+
+# ---- rows of different length ----
+
+for dtype, scale in ((tf.int32, 1), (tf.int64, 1), (tf.float32, 0.5), (tf.float64, 0.3)):
+
+    def numbers():
+        a, b, c = (holder(dtype, None, n) for n in "abc")
+        return list(raw.RaggedRange(starts=a, limits=b, deltas=c, Tsplits=tf.int32 if dtype == tf.int64 else tf.int64))
+
+    t = lambda x: (scale * np.array(x)).astype(dtype.as_numpy_dtype)
+    program(
+        "ragged_range_" + dtype.name,
+        numbers,
+        {"a": t([0, 3, 8, -2]), "b": t([5, 3, 1, 7]), "c": t([2, 1, -3, 4])},
+        {"a": t(1), "b": t([5, 0]), "c": t(2)},
+        {"a": t(0), "b": t(3), "c": t(1)},
+        {"a": t([]), "b": t([]), "c": t(1)},
+        ({"a": t(0), "b": t(3), "c": t(0)}, "Requires delta != 0"),
+    )
+
+OUTER, INNER = [0, 2, 2, 3], [0, 3, 3, 7]
+for dtype in (tf.float32, tf.string, tf.int64):
+    some = lambda *shape: (
+        np.reshape(words(*[str(i) for i in range(int(np.prod(shape)))]), shape)
+        if dtype == tf.string
+        else (8 * eighths(*shape)).astype(dtype.as_numpy_dtype)
+    )
+    for splits in (tf.int32, tf.int64):
+
+        def gathered():
+            of_axes = [tf.constant(s, splits) for s in (OUTER, INNER)]
+            v, i, j = holder(dtype, [None, 2], "v"), holder(tf.int32, [None], "i"), holder(tf.int64, [None, None], "j")
+            return {
+                "deep": list(raw.RaggedGather(params_nested_splits=of_axes, params_dense_values=v, indices=i,
+                                              OUTPUT_RAGGED_RANK=2)[0]),
+                "values": [raw.RaggedGather(params_nested_splits=of_axes, params_dense_values=v, indices=i,
+                                            OUTPUT_RAGGED_RANK=2)[1]],
+                "wide": [x for part in raw.RaggedGather(params_nested_splits=of_axes[1:], params_dense_values=v, indices=j,
+                                                        OUTPUT_RAGGED_RANK=2) for x in
+                         (part if isinstance(part, list) else [part])],
+                "sparse": list(raw.RaggedTensorToSparse(rt_nested_splits=of_axes, rt_dense_values=v)),
+            }
+
+        program(
+            "ragged_%s_%s" % (dtype.name, splits.name),
+            gathered,
+            ({"v": some(7, 2), "i": i32([2, 0, 2])}, "deep"),
+            ({"v": some(7, 2), "i": i32([2, 0, 1])}, "values"),
+            ({"v": some(7, 2), "i": i32([])}, "values"),
+            ({"v": some(7, 2), "j": i64([[0, 2], [1, 1], [2, 0]])}, "wide"),
+            ({"v": some(7, 2)}, "sparse"),
+        )
+
+    for kinds in (["ROW_SPLITS", "ROW_SPLITS"], ["FIRST_DIM_SIZE", "VALUE_ROWIDS", "VALUE_ROWIDS"], ["ROW_SPLITS", "VALUE_ROWIDS"]):
+
+        def dense():
+            parts = {"FIRST_DIM_SIZE": [3], "VALUE_ROWIDS": [[0, 0, 2], [0, 0, 0, 2, 2, 2, 2]], "ROW_SPLITS": [OUTER, INNER]}
+            taken = [parts[k][i - ("FIRST" in kinds[0]) if len(parts[k]) > 1 else 0] for i, k in enumerate(kinds)]
+            return [
+                raw.RaggedTensorToTensor(
+                    shape=holder(tf.int64, None, "s"),
+                    values=holder(dtype, [None, 2], "v"),
+                    default_value=holder(dtype, None, "d"),
+                    row_partition_tensors=[tf.constant(p, tf.int64) for p in taken],
+                    row_partition_types=kinds,
+                )
+            ]
+
+        program(
+            "ragged_to_dense_%s_%s" % (dtype.name, "_".join(kinds).lower()),
+            dense,
+            {"s": i64(-1), "v": some(7, 2), "d": some(1).reshape([])},
+            {"s": i64([-1, -1, 2, 2]), "v": some(7, 2), "d": some(2)},
+            {"s": i64([4, 1, 6, 2]), "v": some(7, 2), "d": some(1)},
+        )
+
+program(
+    "ragged_gather_outside",
+    lambda: [raw.RaggedGather(params_nested_splits=[i64(OUTER)], params_dense_values=f32([1, 2, 3]),
+                              indices=holder(tf.int32, [None], "i"), OUTPUT_RAGGED_RANK=1)[1]],
+    ({"i": i32([3])}, "is not in [0, 3)"),
+    ({"i": i32([0, -1])}, "is not in [0, 3)"),
+)
+program(
+    "ragged_row_of_none",
+    lambda: [raw.RaggedTensorToTensor(shape=i32(-1), values=f32([1, 2, 3]), default_value=f32(0),
+                                      row_partition_tensors=[i64(3), holder(tf.int64, [None], "i")],
+                                      row_partition_types=["FIRST_DIM_SIZE", "VALUE_ROWIDS"])],
+    {"i": i64([0, 0, 2])},
+)
+differentiate(
+    "grad_ragged_gather",
+    of(lambda x: raw.RaggedGather(params_nested_splits=[i64(OUTER), i64(INNER)], params_dense_values=x,
+                                  indices=i32([[2, 0], [0, 0]]), OUTPUT_RAGGED_RANK=3)[1]),
+    {"x": eighths(7, 2)},
+)
+differentiate(
+    "grad_ragged_to_sparse",
+    of(lambda x: raw.RaggedTensorToSparse(rt_nested_splits=[i64(OUTER), i64(INNER)], rt_dense_values=x)[1]),
+    {"x": eighths(7, 2)},
+)
+
+
+def to_dense(values, default):
+    return raw.RaggedTensorToTensor(shape=i32([-1, -1, 2, -1]), values=values, default_value=default,
+                                    row_partition_tensors=[i64(OUTER), i64(INNER)],
+                                    row_partition_types=["ROW_SPLITS", "ROW_SPLITS"])
+
+
+differentiate("grad_ragged_to_dense", of(lambda x: to_dense(x, 2.0)), {"x": eighths(7, 3)})
+differentiate("grad_ragged_default", of(lambda x: to_dense(f32(np.ones([7, 3])), x), 1), {"x": eighths(3)})
+
+
+def ragged_program():
+    x = tf.RaggedTensor.from_nested_row_splits(holder(tf.float32, [None], "x"), [i64(OUTER), i64(INNER)])
+    y = tf.ragged.map_flat_values(tf.exp, x)
+    z = tf.reduce_sum(y, axis=2).to_tensor(default_value=0.5)
+    picked = tf.gather(y, [2, 0])
+    loss = tf.reduce_sum(z * z) + tf.reduce_sum(picked.to_tensor())
+    return [loss, tf.convert_to_tensor(tf.gradients(loss, x.flat_values)[0]), picked.to_tensor(), x.to_sparse().indices]
+
+
+program("ragged_program", ragged_program, {"x": eighths(7)})

@@ -1,0 +1,199 @@
+/* ragged.c - rows of different length: values that lie end to end, and for each axis where its rows begin ("splits", one
+ * more number than rows). Made of numbers, gathered, and turned into dense and sparse tensors. */
+#include "ops/rules.h"
+
+static int ragged_rank(const twi_attrs *attrs, const char *name)
+{
+    return (int)twi_attr_int(attrs, name, 0);
+}
+
+/* ---- shape rules ------------------------------------------------------------------------------------------------- */
+
+static tw_status expect_splits(twi_inference *c, int first, int count)
+{
+    tw_status status = TW_OK;
+    for (int i = 0; i < count && status == TW_OK; i++)
+        status = twi_expect_rank(c, first + i, 1);
+    return status;
+}
+
+/* starts, limits, deltas: scalars, or vectors of one length. */
+static tw_status range_shape(twi_inference *c)
+{
+    int64_t rows = -1;
+    bool all_scalars = true;
+    for (int i = 0; i < 3; i++) {
+        if (c->inputs[i].rank > 1)
+            return TWI_REFUSE(c, "input %d has rank %d, expected a scalar or a vector", i, c->inputs[i].rank);
+        all_scalars = all_scalars && c->inputs[i].rank == 0;
+        if (c->inputs[i].rank == 1 && !twi_merge_dims(rows, c->inputs[i].dims[0], &rows))
+            return TWI_REFUSE(c, "starts, limits, and deltas must have the same shape");
+    }
+    rows = all_scalars ? 1 : rows;
+    c->outputs[0] = TW_SHAPE(rows < 0 ? -1 : rows + 1);
+    c->outputs[1] = TW_SHAPE(-1);
+    return TW_OK;
+}
+
+/* splits..., values, indices: splits..., values */
+static tw_status gather_shape(twi_inference *c)
+{
+    int in = ragged_rank(c->attrs, "PARAMS_RAGGED_RANK"), out = ragged_rank(c->attrs, "OUTPUT_RAGGED_RANK");
+    tw_shape values = c->inputs[in], indices = c->inputs[in + 1];
+    tw_status status = expect_splits(c, 0, in);
+    if (status == TW_OK)
+        status = twi_expect_rank_at_least(c, in, 1);
+    if (status == TW_OK && indices.rank >= 0 && out != in + indices.rank - 1)
+        return TWI_REFUSE(c, "OUTPUT_RAGGED_RANK is %d, expected %d", out, in + indices.rank - 1);
+    for (int i = 0; i < out; i++)
+        c->outputs[i] = TW_SHAPE(-1);
+    if (values.rank > 0)
+        values.dims[0] = -1;
+    c->outputs[out] = values;
+    return status;
+}
+
+/* splits..., values: indices, values, shape */
+static tw_status to_sparse_shape(twi_inference *c)
+{
+    int rank = ragged_rank(c->attrs, "RAGGED_RANK");
+    tw_shape values = c->inputs[rank];
+    tw_status status = expect_splits(c, 0, rank);
+    if (status == TW_OK)
+        status = twi_expect_rank_at_least(c, rank, 1);
+    c->outputs[0] = TW_SHAPE(-1, values.rank < 0 ? -1 : rank + values.rank);
+    c->outputs[1] = TW_SHAPE(-1);
+    c->outputs[2] = TW_SHAPE(values.rank < 0 ? -1 : rank + values.rank);
+    return status;
+}
+
+/* How many partitions are splits or row numbers of an axis of their own; -1: one of another kind. */
+static int partitions_of(const twi_attrs *attrs)
+{
+    const twi_attr *types = twi_attr_find(attrs, "row_partition_types");
+    int axes = 0;
+    for (int i = 0; i < types->count && axes >= 0; i++) {
+        const char *type = types->strings[i].data ? types->strings[i].data : "";
+        bool counts = strcmp(type, "FIRST_DIM_SIZE") == 0 && i == 0;
+        bool is_axis = strcmp(type, "ROW_SPLITS") == 0 || strcmp(type, "VALUE_ROWIDS") == 0;
+        axes = counts || is_axis ? axes + is_axis : -1;
+    }
+    return axes;
+}
+
+/* shape (-1: none is given), values, default, partitions... */
+static tw_status to_tensor_shape(twi_inference *c)
+{
+    tw_shape values = c->inputs[1], out;
+    int axes = partitions_of(c->attrs);
+    const twi_attr *types = twi_attr_find(c->attrs, "row_partition_types");
+    if (axes < 1 || types->count != (int)twi_attr_int(c->attrs, "num_row_partition_tensors", 0))
+        return TWI_REFUSE(c, "row_partition_types must name ROW_SPLITS or VALUE_ROWIDS for each partition, and "
+                             "FIRST_DIM_SIZE at most first");
+    if (values.rank < 0)
+        return TW_OK;
+    if (values.rank == 0)
+        return TWI_REFUSE(c, "values must have rows, got a scalar");
+    if (axes + values.rank > TW_MAX_RANK)
+        return TWI_REFUSE(c, "the result has %d axes, expected at most %d", axes + values.rank, TW_MAX_RANK);
+    out = twi_unknown_of_rank(axes + values.rank);
+    for (int i = 1; i < values.rank; i++)
+        out.dims[axes + i] = values.dims[i];
+    const tw_tensor *given = c->input_values[0];
+    if (given && given->shape.rank == 1) {
+        if (given->elements != out.rank)
+            return TWI_REFUSE(c, "shape has %lld numbers, expected %d", (long long)given->elements, out.rank);
+        for (int i = 0; i <= axes; i++)
+            out.dims[i] = twi_tensor_int(given, i) < 0 ? -1 : twi_tensor_int(given, i);
+    }
+    c->outputs[0] = out;
+    return TW_OK;
+}
+
+/* ---- gradients --------------------------------------------------------------------------------------------------- */
+
+static void to_sparse_gradient(twi_gradient *g)
+{
+    int rank = ragged_rank(&g->node->attrs, "RAGGED_RANK");
+    if (DY(1).node)
+        g->dx[rank] = tw_reshape_to(G, DY(1), twi_shape_tensor(G, X(rank)));
+}
+
+/* Rows of values that were taken: from where each index' row begins to where it ends. */
+static void gather_gradient(twi_gradient *g)
+{
+    int in = ragged_rank(&g->node->attrs, "PARAMS_RAGGED_RANK");
+    int out = ragged_rank(&g->node->attrs, "OUTPUT_RAGGED_RANK");
+    tw_output bounds = X(0), flat = tw_reshape(G, X(in + 1), TW_SHAPE(-1));
+    if (!DY(out).node)
+        return;
+    for (int i = 1; i < in; i++)
+        bounds = tw_gather(G, X(i), bounds, 0);
+    tw_output next = tw_add(G, flat, twi_number_like(g, flat, 1));
+    tw_output begin = tw_gather(G, bounds, flat, 0), end = tw_gather(G, bounds, next, 0);
+    tw_node *rows = tw_add_node(G, "RaggedRange", NULL, TWI_INPUTS(begin, end, twi_number_like(g, begin, 1)),
+                                TWI_ATTRS(tw_attr_type("Tsplits", tw_output_dtype(begin))));
+    tw_strided_slice_options first = {TW_SHAPE(0), TW_SHAPE(1), .shrink_axis_mask = 1};
+    tw_output count = tw_strided_slice(G, twi_shape_tensor(G, X(in)), first);
+    if (rows)
+        g->dx[in] = twi_build(G, "UnsortedSegmentSum", TWI_INPUTS(DY(out), tw_node_output(rows, 1), count),
+                              TWI_NO_ATTRS);
+}
+
+/* The same tensor made of the numbers of values says from which each element came: -1, from none. */
+static tw_output numbers_of(twi_gradient *g, int axes, tw_output count)
+{
+    tw_attr attrs[TWI_MOST_LIKE];
+    int n = twi_attrs_like(g->node, "T", attrs), inputs = tw_node_num_inputs(g->node);
+    tw_output *in = twi_alloc_array((size_t)inputs, sizeof *in), shape = twi_shape_tensor(G, Y(0)), numbers = {0};
+    if (!in) {
+        twi_graph_fail(G, TW_RESOURCE_EXHAUSTED, "out of memory while differentiating");
+        return numbers;
+    }
+    for (int i = 3; i < inputs; i++)
+        in[i] = X(i);
+    in[0] = tw_strided_slice(G, shape, (tw_strided_slice_options){TW_SHAPE(0), TW_SHAPE(axes + 1)});
+    in[1] = tw_range(G, twi_constant_int(G, 0), count, twi_constant_int(G, 1));
+    in[2] = twi_constant_int(G, -1);
+    for (int i = 0; i < n; i++)
+        if (strcmp(attrs[i].name, "Tshape") == 0)
+            attrs[i] = tw_attr_type("Tshape", TW_INT32);
+    numbers = twi_build(G, "RaggedTensorToTensor", in, inputs, attrs, n);
+    twi_free(in);
+    return numbers;
+}
+
+static void to_tensor_gradient(twi_gradient *g)
+{
+    tw_strided_slice_options first = {TW_SHAPE(0), TW_SHAPE(1), .shrink_axis_mask = 1};
+    tw_output of_values = twi_shape_tensor(G, X(1)), count = tw_strided_slice(G, of_values, first);
+    tw_output numbers = tw_reshape(G, numbers_of(g, partitions_of(&g->node->attrs), count), TW_SHAPE(-1));
+    tw_output rows = tw_reshape_to(
+        G, DY(0), tw_pack(G, (tw_output[]){tw_size_of(G, numbers), twi_constant_int(G, -1)}, 2, 0));
+    tw_output sums = twi_build(G, "UnsortedSegmentSum", TWI_INPUTS(rows, numbers, count), TWI_NO_ATTRS);
+    g->dx[1] = tw_reshape_to(G, sums, of_values);
+    tw_output is_default = tw_expand_dims(G, tw_less(G, numbers, twi_constant_int(G, 0)), -1);
+    tw_output filled = tw_mul(G, rows, tw_cast(G, is_default, tw_output_dtype(rows)));
+    g->dx[2] = twi_unbroadcast(G, tw_reshape_to(G, filled, twi_shape_tensor(G, DY(0))), X(2), Y(0));
+}
+
+#define FOUND TWI_HOST_ONLY | TWI_MAKES_SHAPE
+#define SPLITS "Tsplits:{int32,int64}=int64"
+
+const twi_op twi_ragged_ops[] = {
+    {"RaggedRange", "starts:T, limits:T, deltas:T", "rt_nested_splits:Tsplits, rt_dense_values:T",
+     "T:{bfloat16,float,double,int32,int64}=int32; " SPLITS, range_shape, twi_not_differentiable, FOUND},
+    {"RaggedGather",
+     "params_nested_splits:PARAMS_RAGGED_RANK*Tsplits, params_dense_values:Tvalues, indices:Tindices",
+     "output_nested_splits:OUTPUT_RAGGED_RANK*Tsplits, output_dense_values:Tvalues",
+     "Tvalues:type; Tindices:{int32,int64}; " SPLITS "; PARAMS_RAGGED_RANK:int; OUTPUT_RAGGED_RANK:int", gather_shape,
+     gather_gradient, FOUND},
+    {"RaggedTensorToSparse", "rt_nested_splits:RAGGED_RANK*Tsplits, rt_dense_values:T",
+     "sparse_indices:int64, sparse_values:T, sparse_dense_shape:int64", "RAGGED_RANK:int; T:type; " SPLITS,
+     to_sparse_shape, to_sparse_gradient, FOUND},
+    {"RaggedTensorToTensor",
+     "shape:Tshape, values:T, default_value:T, row_partition_tensors:num_row_partition_tensors*Tindex", "result:T",
+     "T:type; Tindex:{int32,int64}; Tshape:{int32,int64}; num_row_partition_tensors:int; row_partition_types:strings",
+     to_tensor_shape, to_tensor_gradient, FOUND},
+    {0},
+};
