@@ -456,6 +456,29 @@ static void a_reduction_of_unknown_shape_is_differentiated_also_for_a_scalar(voi
     tw_graph_destroy(g);
 }
 
+/* The nodes of a graph whose second gradients lead through `b`, of which nobody wants one then; the first were asked for
+ * `b` too or were not, and did not come to it. */
+static int nodes_after_two_sweeps(bool asked)
+{
+    tw_graph *g = tw_graph_create();
+    tw_output a = tw_scalar(g, 2), b = tw_square(g, tw_scalar(g, 5)), first = tw_mul(g, a, a), grads[2];
+    tw_output second = tw_mul(g, tw_exp(g, tw_square(g, b)), a), wanted[] = {a, b};
+    tw_gradients(g, &first, 1, NULL, wanted, asked ? 2 : 1, grads);
+    assert_true(grads[0].node && (!asked || !grads[1].node));
+    tw_gradients(g, &second, 1, NULL, &a, 1, grads);
+    assert_string_equal(tw_graph_message(g), "");
+    assert_non_null(grads[0].node);
+    int nodes = tw_graph_num_nodes(g);
+    tw_graph_destroy(g);
+    return nodes;
+}
+
+static void a_sweep_knows_nothing_of_those_before_it(void **state)
+{
+    (void)state;
+    assert_int_equal(nodes_after_two_sweeps(true), nodes_after_two_sweeps(false));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -468,6 +491,7 @@ int main(void)
         cmocka_unit_test(no_gradient_flows_where_ops_stop_it),
         cmocka_unit_test(an_op_without_gradient_is_named),
         cmocka_unit_test(outputs_that_do_not_exist_have_no_gradients),
+        cmocka_unit_test(a_sweep_knows_nothing_of_those_before_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

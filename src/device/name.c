@@ -223,9 +223,9 @@ tw_status twi_device_name_merge(const twi_device_name *a, const twi_device_name 
 
 bool twi_device_name_matches(const twi_device_name *spec, const twi_device_name *device)
 {
-    return (!spec->job[0] || strcmp(spec->job, device->job) == 0) &&
+    return (spec->task < 0 || spec->task == device->task) && (spec->id < 0 || spec->id == device->id) &&
+           (spec->replica < 0 || spec->replica == device->replica) &&
+           (!spec->job[0] || strcmp(spec->job, device->job) == 0) &&
            (!spec->type[0] || strcmp(spec->type, device->type) == 0) &&
-           (spec->replica < 0 || spec->replica == device->replica) && (spec->task < 0 || spec->task == device->task) &&
-           (spec->id < 0 || spec->id == device->id) &&
            (!spec->uuid[0] || strncasecmp(spec->uuid, device->uuid, strlen(spec->uuid)) == 0);
 }

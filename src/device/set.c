@@ -266,8 +266,10 @@ int tw_devices_count(const tw_devices *devices, const char *type)
 {
     TWI_NEED_OR(devices, 0);
     int count = 0;
+    if (!type)
+        return devices->count;
     for (int i = 0; i < devices->count; i++)
-        count += !type || strcmp(devices->items[i]->ops->type, type) == 0;
+        count += strcmp(devices->items[i]->ops->type, type) == 0;
     return count;
 }
 

@@ -1,13 +1,15 @@
 /* gradients.c - reverse-mode differentiation: gradients are more nodes.
  *
  * Creation order is a topological order, so one sweep from the last node to the first meets every node after all its
- * consumers. Only nodes on a path from an x to a y are visited. Gradients that meet at an output are added with AddN,
- * in the order of the consumers' creation, latest first, which is a fixed order for a fixed graph.
+ * consumers. Only nodes on a path from an x to a y are visited, and no others are looked at, so that each of many towers
+ * costs what it has itself. Gradients that meet at an output are added with AddN, in the order of the consumers'
+ * creation, latest first, which is a fixed order for a fixed graph.
  *
  * A loop is gone back through as a whole when its first Exit is met: what uses its values has been visited then
  * (loop_gradients.c). */
 #include "graph/sweep.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static twi_outputs *arriving_at(twi_sweep *s, tw_output output)
@@ -75,8 +77,38 @@ static tw_output ones_like(tw_graph *graph, tw_output y)
     return output;
 }
 
-/* What leads to a loop's Merge by its way back, which comes later, leads on from there. */
-static void mark_to_ys(twi_sweep *s)
+/* Nodes that lead to a y, and are so marked, are in the list once; false: memory ran out. */
+static bool reach(twi_sweep *s, const tw_node *node)
+{
+    twi_visited *v = &s->nodes[node->id];
+    if (!v->leads_to_y && !twi_push(&s->reached, node->id))
+        return false;
+    v->leads_to_y = true;
+    return true;
+}
+
+static int latest_first(const void *a, const void *b)
+{
+    return *(const int *)b - *(const int *)a;
+}
+
+/* Of a graph without loops; the ys are reached. */
+static bool reach_all(twi_sweep *s)
+{
+    for (int k = 0; k < s->reached.count; k++) {
+        const tw_node *node = s->graph->nodes.items[s->reached.items[k]];
+        for (int i = 0; i < node->num_inputs; i++)
+            if (!reach(s, node->inputs[i].node))
+                return false;
+    }
+    if (s->reached.count > 1)
+        qsort(s->reached.items, (size_t)s->reached.count, sizeof *s->reached.items, latest_first);
+    return true;
+}
+
+/* Of a graph with loops, all of whose nodes are looked at. What leads to a loop's Merge by its way back, which comes
+ * later, leads on from there. */
+static bool reach_through_loops(twi_sweep *s)
 {
     for (int id = s->num_nodes - 1; id >= 0; id--) {
         const tw_node *node = s->graph->nodes.items[id], *back = node->backward.node;
@@ -89,6 +121,11 @@ static void mark_to_ys(twi_sweep *s)
             id = back->id + 1;
         }
     }
+    s->reached.count = 0;
+    for (int id = s->num_nodes - 1; id >= 0; id--)
+        if (!twi_push(&s->reached, id))
+            return false;
+    return true;
 }
 
 /* A bool that x decides hands on no gradient: it does not make all that it decides depend on x. */
@@ -118,10 +155,9 @@ static void mark_from_xs(twi_sweep *s)
     bool goes_back = true;
     while (goes_back) {
         goes_back = false;
-        for (int id = 0; id < s->num_nodes; id++) {
-            twi_visited *v = &s->nodes[id];
-            if (v->leads_to_y || s->graph->loops) /* other towers' nodes are not looked at */
-                v->comes_from_x = v->comes_from_x || comes_from_x(s, s->graph->nodes.items[id]);
+        for (int k = s->reached.count - 1; k >= 0; k--) {
+            twi_visited *v = &s->nodes[s->reached.items[k]];
+            v->comes_from_x = v->comes_from_x || comes_from_x(s, s->graph->nodes.items[s->reached.items[k]]);
         }
         for (int id = 0; id < s->num_nodes && s->graph->loops; id++) {
             const tw_node *node = s->graph->nodes.items[id];
@@ -131,16 +167,63 @@ static void mark_from_xs(twi_sweep *s)
     }
 }
 
-static void mark_paths(twi_sweep *s, const tw_output *ys, int num_ys, const tw_output *xs, int num_xs)
+static tw_status mark_paths(twi_sweep *s, const tw_output *ys, int num_ys, const tw_output *xs, int num_xs)
 {
+    bool fits = true;
     for (int i = 0; i < num_ys; i++)
-        s->nodes[ys[i].node->id].leads_to_y = true;
-    mark_to_ys(s);
+        fits = fits && reach(s, ys[i].node);
+    if (!fits || !(s->graph->loops ? reach_through_loops(s) : reach_all(s)))
+        return twi_graph_fail(s->graph, TW_RESOURCE_EXHAUSTED, "out of memory while differentiating");
     for (int i = 0; i < num_xs; i++)
         if (xs[i].node)
             s->nodes[xs[i].node->id].comes_from_x = s->nodes[xs[i].node->id].is_x = true;
     mark_from_xs(s);
+    return TW_OK;
 }
+
+/* ---- marks ------------------------------------------------------------------------------------------------------ */
+
+/* The graph keeps the marks of its nodes from one sweep to the next, all zero in between. A sweep that is begun within
+ * another makes its own. */
+static bool take_marks(twi_sweep *s)
+{
+    tw_graph *graph = s->graph;
+    s->nodes = graph->marks;
+    s->room = graph->marks_room;
+    graph->marks = NULL;
+    graph->marks_room = 0;
+    if (s->room >= s->num_nodes)
+        return true;
+    twi_free(s->nodes);
+    s->room = 2 * s->num_nodes;
+    s->nodes = twi_alloc_array((size_t)s->room + 1, sizeof *s->nodes);
+    return s->nodes != NULL;
+}
+
+static void forget(twi_sweep *s, const tw_node *node)
+{
+    if (!node || node->graph != s->graph || node->id >= s->num_nodes)
+        return;
+    twi_visited *v = &s->nodes[node->id];
+    for (int i = 0; v->arriving && i < node->num_outputs; i++)
+        twi_array_free(&v->arriving[i]);
+    twi_free(v->arriving);
+    *v = (twi_visited){0};
+}
+
+static void give_marks_back(twi_sweep *s, const tw_output *ys, int num_ys, const tw_output *xs, int num_xs)
+{
+    for (int k = 0; k < s->reached.count && s->nodes; k++)
+        forget(s, s->graph->nodes.items[s->reached.items[k]]);
+    for (int i = 0; i < num_ys + num_xs && s->nodes; i++)
+        forget(s, i < num_ys ? ys[i].node : xs[i - num_ys].node);
+    twi_array_free(&s->reached);
+    twi_free(s->graph->marks);
+    s->graph->marks = s->nodes;
+    s->graph->marks_room = s->nodes ? s->room : 0;
+}
+
+/* ---- the sweep -------------------------------------------------------------------------------------------------- */
 
 /* A gradient is like what it is a gradient of; that of a handle is like the variable behind it. The gradient may not
  * have known all of that shape. */
@@ -213,8 +296,8 @@ static bool must_visit(const twi_sweep *s, const tw_node *node)
 tw_status twi_sweep_nodes(twi_sweep *s, int frame)
 {
     tw_status status = TW_OK;
-    for (int id = s->num_nodes - 1; id >= 0 && status == TW_OK; id--) {
-        tw_node *node = s->graph->nodes.items[id];
+    for (int k = 0; k < s->reached.count && status == TW_OK; k++) {
+        tw_node *node = s->graph->nodes.items[s->reached.items[k]];
         if (twi_sweep_frame(s, node) != frame)
             continue;
         if (twi_op_is(node->op, TWI_EXIT))
@@ -291,27 +374,20 @@ void tw_gradients(tw_graph *graph, const tw_output *ys, int num_ys, const tw_out
         check_outputs(graph, "x", xs, num_xs) != TW_OK || check_outputs(graph, "gradient", grad_ys, num_ys) != TW_OK)
         return;
     twi_sweep s = {.graph = graph, .num_nodes = graph->nodes.count, .block = twi_scope_block(graph)};
-    s.nodes = twi_alloc_array((size_t)s.num_nodes + 1, sizeof *s.nodes);
     tw_enter_name_scope(graph, "gradients");
-    if (!s.nodes) {
+    if (!take_marks(&s)) {
         twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while differentiating");
         goto done;
     }
     if (find_home(&s, ys, num_ys, xs, num_xs) != TW_OK || start_at(&s, ys, num_ys, grad_ys) != TW_OK)
         goto done;
-    mark_paths(&s, ys, num_ys, xs, num_xs);
-    if (twi_sweep_nodes(&s, s.home) != TW_OK)
+    if (mark_paths(&s, ys, num_ys, xs, num_xs) != TW_OK || twi_sweep_nodes(&s, s.home) != TW_OK)
         goto done;
     for (int i = 0; i < num_xs; i++)
         if (xs[i].node && xs[i].index >= 0)
             grads[i] = twi_sweep_sum(&s, xs[i]);
 done:
     tw_leave_name_scope(graph);
-    for (int id = 0; s.nodes && id < s.num_nodes; id++) {
-        for (int i = 0; s.nodes[id].arriving && i < graph->nodes.items[id]->num_outputs; i++)
-            twi_array_free(&s.nodes[id].arriving[i]);
-        twi_free(s.nodes[id].arriving);
-    }
-    twi_free(s.nodes);
+    give_marks_back(&s, ys, num_ys, xs, num_xs);
     twi_frames_free(&s.frames);
 }

@@ -34,6 +34,7 @@ void tw_graph_destroy(tw_graph *graph)
         twi_attrs_release(&graph->nodes.items[i]->attrs);
     for (int i = 0; i < graph->collections.count; i++)
         twi_array_free(&graph->collections.items[i]->members);
+    twi_free(graph->marks);
     twi_array_free(&graph->nodes);
     twi_array_free(&graph->variables);
     twi_array_free(&graph->collections);

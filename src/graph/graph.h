@@ -63,6 +63,8 @@ struct tw_graph {
     bool has_seed;
     int uncounted;                          /* nodes that seeds of random ops pass over, so that a network draws the same
                                                numbers on copies, and whatever makes its input */
+    struct twi_visited *marks;              /* gradients.c: [marks_room], all zero between two sweeps */
+    int marks_room;
     twi_map files;                          /* their names as the graph keeps them */
     const char *file;                       /* what is built comes from here (tw_graph_at); NULL: nobody says */
     int line;

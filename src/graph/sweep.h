@@ -15,8 +15,10 @@ typedef struct twi_visited {
 
 typedef struct twi_sweep {
     tw_graph *graph;
-    twi_visited *nodes;    /* [num_nodes] */
+    twi_visited *nodes;    /* [room], of which those of num_nodes nodes are used */
+    int room;
     int num_nodes;         /* when the sweep began: what it adds is not visited */
+    TWI_ARRAY(int) reached; /* ids of the nodes that lead to a y, from the last to the first; with loops of all nodes */
     twi_frames frames;     /* of a graph with loops */
     twi_block *block;      /* that it builds in, */
     int home;              /* and the frame that ys and xs are in */

@@ -4,32 +4,54 @@
 #include "base/memory.h"
 #include "tensor/variant.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-/* Waits for the producers on other devices, but not for what this list has waited for already. waited[device]: how far
- * that device is known to be when this step starts. */
-static tw_status find_waits(twi_planning *p, const twi_node *node, twi_step *step, int *waited, int *wanted)
+static int by_number(const void *a, const void *b)
 {
-    int devices = p->plan->num_lists;
-    for (int d = 0; d < devices; d++)
-        wanted[d] = -1;
+    return *(const int *)a - *(const int *)b;
+}
+
+/* The devices that a node waits for, in order of their numbers; wanted[device], -1 for all others: for which position.
+ * Returns how many. */
+static int list_producers(const twi_node *node, int *wanted, int *devices)
+{
+    int count = 0;
     for (int i = 0; i < twi_num_dependencies(node); i++) {
         const twi_node *before = twi_dependency(node, i)->node;
-        if (before->device != node->device && !twi_share_rendezvous(node, before) &&
-            before->task->position > wanted[before->device])
-            wanted[before->device] = before->task->position;
+        if (before->device == node->device || twi_share_rendezvous(node, before) ||
+            before->task->position <= wanted[before->device])
+            continue;
+        if (wanted[before->device] < 0)
+            devices[count++] = before->device;
+        wanted[before->device] = before->task->position;
     }
-    for (int d = 0; d < devices; d++)
-        step->num_waits += wanted[d] > waited[d];
+    if (count > 1)
+        qsort(devices, (size_t)count, sizeof *devices, by_number);
+    return count;
+}
+
+/* Waits for the producers on other devices, but not for what this list has waited for already. waited[device]: how far
+ * that device is known to be when this step starts. `wanted` and `producers` are room for a number for each device; the
+ * former is -1 before and after. A step costs what it waits for, however many devices there are. */
+static tw_status find_waits(twi_planning *p, const twi_node *node, twi_step *step, int *waited, int *wanted,
+                            int *producers)
+{
+    int count = list_producers(node, wanted, producers);
+    for (int i = 0; i < count; i++)
+        step->num_waits += wanted[producers[i]] > waited[producers[i]];
     twi_step_id *waits = twi_arena_alloc(&p->plan->arena, sizeof *waits * (size_t)step->num_waits);
     if (!waits)
         return twi_fail_memory(p->error, "making a plan");
     step->waits = waits;
-    for (int d = 0, i = 0; d < devices; d++)
+    for (int i = 0, k = 0; i < count; i++) {
+        int d = producers[i];
         if (wanted[d] > waited[d]) {
-            waits[i++] = (twi_step_id){d, wanted[d]};
+            waits[k++] = (twi_step_id){d, wanted[d]};
             waited[d] = wanted[d];
         }
+        wanted[d] = -1;
+    }
     return TW_OK;
 }
 
@@ -89,12 +111,12 @@ tw_status twi_make_lists(twi_planning *p)
     const twi_region *region = p->rewriting.region;
     int devices = p->plan->num_lists;
     tw_status status = TW_OK;
-    int *waited = twi_alloc_array((size_t)devices * (size_t)(devices + 1), sizeof *waited); /* a row for each device */
+    int *waited = twi_alloc_array((size_t)devices * (size_t)(devices + 2), sizeof *waited); /* a row for each device */
     if (!waited)
         return twi_fail_memory(p->error, "making a plan");
-    int *wanted = waited + devices * devices;
-    for (int i = 0; i < devices * devices; i++)
-        waited[i] = -1;
+    int *wanted = waited + (size_t)devices * (size_t)devices, *producers = wanted + devices;
+    for (int *last = wanted + devices, *at = waited; at < last; at++)
+        *at = -1;
     for (int id = 0; id < region->nodes.count; id++)
         p->plan->lists[region->nodes.items[id]->device].count++;
     for (int d = 0; d < devices; d++) {
@@ -112,7 +134,7 @@ tw_status twi_make_lists(twi_planning *p)
         twi_step *step = &list->steps[node->task->position];
         list->nodes[node->task->position] = node;
         TWI_TRY(make_step(p, node, step));
-        TWI_TRY(find_waits(p, node, step, waited + node->device * devices, wanted));
+        TWI_TRY(find_waits(p, node, step, waited + (size_t)node->device * (size_t)devices, wanted, producers));
     }
     TWI_TRY(twi_find_segments(p));
     mark_awaited(p->plan);

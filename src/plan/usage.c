@@ -93,15 +93,12 @@ static tw_status list_live(void *user, const twi_buffer *b)
     return add(l->items, use, b->maker->name, b->maker->op->name, twi_buffer_room(b)) ? TW_OK : TW_RESOURCE_EXHAUSTED;
 }
 
-static const twi_node *hungriest(const twi_plan *plan, int device)
+static const twi_node *hungriest(const twi_list *list)
 {
-    const twi_region *region = plan->region;
     const twi_node *most = NULL;
-    for (int id = 0; id < region->nodes.count; id++) {
-        const twi_node *node = region->nodes.items[id];
-        if (node->device == device && node->task->workspace_bytes > (most ? most->task->workspace_bytes : 0))
-            most = node;
-    }
+    for (int i = 0; i < list->count; i++)
+        if (list->nodes[i]->task->workspace_bytes > (most ? most->task->workspace_bytes : 0))
+            most = list->nodes[i];
     return most;
 }
 
@@ -109,7 +106,7 @@ tw_status twi_plan_list_arena(const twi_plan *plan, int device, twi_memory_items
                               tw_error *error)
 {
     const twi_list *list = &plan->lists[device];
-    const twi_node *most = hungriest(plan, device);
+    const twi_node *most = hungriest(list);
     size_t workspace = list->arena_bytes - list->workspaces[0];
     listing l = {.plan = plan, .items = items, .steps = list->count};
     l.changes = twi_alloc_array((size_t)list->count + 2, sizeof *l.changes);
