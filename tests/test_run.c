@@ -712,6 +712,75 @@ static void messages_come_in_their_order_however_late(void **state)
     assert_all_end(players, TW_OK, "", -1);
 }
 
+static tw_status do_nothing(twi_comm *c, tw_error *error)
+{
+    (void)c, (void)error;
+    return TW_OK;
+}
+
+enum { MANY = 2000, FAR = 256 }; /* messages, and how many may be ahead */
+static atomic_int said, heard, most_ahead;
+
+/* Task 0 only speaks, and task 1 only listens, after a while. What is ahead lies in the memory of task 1. */
+static tw_status speak_or_listen(twi_comm *c, tw_error *error)
+{
+    char word[8];
+    tw_status status = TW_OK;
+    for (int i = 0; i < MANY && status == TW_OK && c->task < 2; i++) {
+        if (c->task == 1 && i == 0)
+            nanosleep(&(struct timespec){0, 100000000}, NULL);
+        if (c->task == 1) {
+            int ahead = atomic_load(&said) - atomic_load(&heard);
+            most_ahead = ahead > most_ahead ? ahead : most_ahead;
+        }
+        status = c->task == 0 ? c->ops->send(c, 1, CHANNEL, word, sizeof word, error)
+                              : c->ops->receive(c, 0, CHANNEL, word, sizeof word, "a word", error);
+        atomic_fetch_add(c->task == 0 ? &said : &heard, 1);
+    }
+    return status;
+}
+
+static void who_only_sends_stays_near_who_receives(void **state)
+{
+    (void)state;
+    player players[PLAYERS];
+    said = heard = most_ahead = 0;
+    set_up(players, speak_or_listen, 30);
+    play(players);
+    assert_all_end(players, TW_OK, "", -1);
+    assert_int_equal(heard, MANY);
+    assert_in_range(most_ahead, FAR / 2, FAR + 1);
+}
+
+static tw_status speak_in_vain(twi_comm *c, tw_error *error)
+{
+    char word[8] = "";
+    tw_status status = TW_OK;
+    for (int i = 0; i < MANY && status == TW_OK; i++)
+        status = c->ops->send(c, 1, CHANNEL, word, sizeof word, error);
+    return status;
+}
+
+static tw_status end_without_a_word(twi_comm *c, tw_error *error)
+{
+    (void)c, (void)error;
+    nanosleep(&(struct timespec){0, 300000000}, NULL);
+    return TW_OK;
+}
+
+static void who_waits_to_be_listened_to_is_told_that_nobody_will(void **state)
+{
+    (void)state;
+    player players[PLAYERS];
+    set_up(players, do_nothing, 30);
+    players[0].work = speak_in_vain;
+    players[1].work = end_without_a_word;
+    players[1].hangs = players[1].vanishes = true;
+    play(players);
+    assert_int_equal(players[0].status, TW_ABORTED);
+    assert_string_equal(players[0].error.message, "task 1 has ended before its work was done");
+}
+
 static void what_differs_is_told_to_all(void **state)
 {
     (void)state;
@@ -730,12 +799,6 @@ static void who_is_silent_is_named_by_all(void **state)
     players[2].hangs = true;
     play(players);
     assert_all_end(players, TW_ABORTED, "task 2 has not been heard of for", 2);
-}
-
-static tw_status do_nothing(twi_comm *c, tw_error *error)
-{
-    (void)c, (void)error;
-    return TW_OK;
 }
 
 static void who_ends_without_a_word_is_named_by_all(void **state)
@@ -770,13 +833,6 @@ static void who_is_done_waits_for_others_beyond_the_deadline(void **state)
     for (int i = 0; i < PLAYERS; i++)
         if (players[i].failed_at_the_end)
             fail_msg("task %d: %s", i, players[i].x.reason);
-}
-
-static tw_status end_without_a_word(twi_comm *c, tw_error *error)
-{
-    (void)c, (void)error;
-    nanosleep(&(struct timespec){0, 300000000}, NULL);
-    return TW_OK;
 }
 
 /* Who waits at its end for one that dies does not wait for the deadline. */
@@ -991,6 +1047,8 @@ int main(void)
         cmocka_unit_test(cancelling_a_session_wakes_those_who_wait),
         cmocka_unit_test(messages_come_in_their_order_however_late),
         cmocka_unit_test(clocks_of_tasks_are_compared),
+        cmocka_unit_test(who_only_sends_stays_near_who_receives),
+        cmocka_unit_test(who_waits_to_be_listened_to_is_told_that_nobody_will),
         cmocka_unit_test(what_differs_is_told_to_all),
         cmocka_unit_test(who_is_silent_is_named_by_all),
         cmocka_unit_test(who_ends_without_a_word_is_named_by_all),

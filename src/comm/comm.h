@@ -2,8 +2,9 @@
  * Lives here:  the table of calls that carry messages, and what is made of them alone.
  * Never here:  devices, plans; who starts the processes.
  *
- * A message goes from one task to another in a channel; messages of two tasks in one channel arrive in order. Who sends
- * does not wait for whom receives. No wait is without an end: a task that has ended, or that has not been heard of for
+ * A message goes from one task to another in a channel; messages of two tasks in one channel arrive in order, and at most
+ * one thread of each of the two is at them. Who sends
+ * waits for whom receives only where that is far behind (exchange.h). No wait is without an end: a task that has ended, or that has not been heard of for
  * `deadline` seconds, ends every wait in every other task, and so does a wait of TWI_PATIENCE times as long. From then
  * on each call fails with what happened first. */
 #ifndef TWI_COMM_H

@@ -13,7 +13,11 @@
 #include <time.h>
 
 enum { MAGIC = 0x544f5752, MOST_CHANNELS = 1 << 24 };
-enum { BEAT = -1, LEAVE = -2, ABORT = -3 }; /* channels of what is not for a receiver */
+enum { BEAT = -1, LEAVE = -2, ABORT = -3, TAKEN = -4 }; /* channels of what is not for a receiver */
+/* In a channel so many messages, or bytes and one message, may be under way or lie where they came; whoever takes them
+ * says so at each quarter of that. */
+enum { MOST_AHEAD = 256, QUARTER = 4 };
+#define MOST_BYTES_AHEAD (UINT64_C(64) << 20)
 #define MOST_BYTES (INT64_C(1) << 40)
 
 static double seconds_since(int64_t ns)
@@ -127,6 +131,28 @@ static bool mention(twi_exchange *x, int to, int channel, uint64_t number, const
     return x->carrier->put(x, to, &header, text, patient);
 }
 
+/* Until something has come, for a tenth of a second at most, unless `there` says that it has. The caller has looked so
+ * many times since `begin`. */
+static void wait_a_while(twi_exchange *x, bool (*there)(const twi_channel *c), const twi_channel *c, int times,
+                         int64_t begin)
+{
+    enum { SPINS = 50 };
+    struct timespec until;
+    if (x->carrier->pump) {
+        if (!x->carrier->pump(x) && times >= SPINS)
+            twi_exchange_pause(begin);
+        return;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += 100000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_mutex_lock(&x->lock);
+    if (!there(c) && !atomic_load(&x->failed))
+        pthread_cond_timedwait(&x->changed, &x->lock, &until);
+    pthread_mutex_unlock(&x->lock);
+}
+
 /* With the lock. NULL: memory has run out. */
 static twi_channel *find_channel(twi_peer *p, int number)
 {
@@ -151,14 +177,44 @@ static twi_channel *open_channel(twi_exchange *x, int task, int number)
     return c;
 }
 
+/* With the lock. */
+static bool may_send(const twi_channel *c)
+{
+    return c->sent.messages - c->known.messages < MOST_AHEAD && c->sent.bytes - c->known.bytes <= MOST_BYTES_AHEAD;
+}
+
+/* Waits until a message may be sent, and counts it. The number that it has; *fails: all has failed. */
+static uint64_t begin_sending(twi_exchange *x, int to, twi_channel *c, size_t bytes, bool *fails)
+{
+    enum { LOOKS = 16 };
+    int64_t begin = 0;
+    for (int times = 0; !(*fails = atomic_load(&x->failed)); times++) {
+        pthread_mutex_lock(&x->lock);
+        bool may = may_send(c) || atomic_load(&x->peers[to].left); /* who has left is told of below */
+        uint64_t number = c->sent.messages;
+        c->sent.messages += may;
+        c->sent.bytes += may ? bytes : 0;
+        pthread_mutex_unlock(&x->lock);
+        if (may)
+            return number;
+        begin = begin ? begin : twi_monotonic_ns();
+        if (times % LOOKS != LOOKS - 1 || twi_exchange_goes_on(x, begin, "what it sends to be taken", to))
+            wait_a_while(x, may_send, c, times, begin);
+    }
+    return 0;
+}
+
 static tw_status send_message(twi_comm *c, int to, int channel, const void *data, size_t bytes, tw_error *error)
 {
     twi_exchange *x = (twi_exchange *)c;
     char why[TWI_REASON];
+    bool fails;
     twi_channel *own = atomic_load(&x->failed) ? NULL : open_channel(x, to, channel);
     if (!own)
         return say_reason(x, error);
-    twi_header header = {MAGIC, channel, bytes, own->sent++}; /* one thread at a time sends in a channel */
+    twi_header header = {MAGIC, channel, bytes, begin_sending(x, to, own, bytes, &fails)};
+    if (fails)
+        return say_reason(x, error);
     if (x->carrier->put(x, to, &header, data, true))
         return TW_OK;
     snprintf(why, sizeof why, "task %d has ended: task %d could not send it a message", to, c->task);
@@ -200,7 +256,7 @@ void twi_exchange_drop(twi_exchange *x, twi_message *m)
 
 static bool is_message(const twi_header *h)
 {
-    return h->magic == MAGIC && h->channel >= ABORT && h->channel < MOST_CHANNELS &&
+    return h->magic == MAGIC && h->channel >= TAKEN && h->channel < MOST_CHANNELS &&
            h->bytes <= (uint64_t)(h->channel < 0 ? TWI_REASON - 1 : MOST_BYTES);
 }
 
@@ -237,12 +293,33 @@ void twi_exchange_heard(twi_exchange *x, int from)
     atomic_store(&x->peers[from].heard_ns, twi_coarse_ns());
 }
 
+/* The other task has taken so much more of what it was sent in a channel. */
+static void heed_taken(twi_exchange *x, int from, const twi_header *h, const twi_message *m)
+{
+    twi_flow more = {0};
+    bool sensible = m->bytes == sizeof more && h->number < MOST_CHANNELS;
+    if (sensible) {
+        memcpy(&more, m->data, sizeof more);
+        pthread_mutex_lock(&x->lock);
+        twi_channel *c = find_channel(&x->peers[from], (int)h->number);
+        sensible = c && more.messages <= c->sent.messages - c->known.messages &&
+                   more.bytes <= c->sent.bytes - c->known.bytes;
+        if (sensible)
+            c->known = (twi_flow){c->known.messages + more.messages, c->known.bytes + more.bytes};
+        pthread_mutex_unlock(&x->lock);
+    }
+    if (!sensible)
+        twi_exchange_spoiled(x, from);
+}
+
 /* What is not for a receiver. */
 static void heed(twi_exchange *x, int from, const twi_header *h, twi_message *m)
 {
     char text[TWI_REASON];
     memcpy(text, m->data, m->bytes);
     text[m->bytes] = 0;
+    if (h->channel == TAKEN)
+        heed_taken(x, from, h, m);
     if (h->channel == ABORT)
         fail_with(x, h->number > TW_OK && h->number <= TW_DATA_LOSS ? (tw_status)h->number : TW_ABORTED, text);
     if (h->channel == LEAVE)
@@ -287,24 +364,9 @@ void twi_exchange_hand_in(twi_exchange *x, int from, const twi_header *h, twi_me
 
 /* ---- receiving --------------------------------------------------------------------------------------------------- */
 
-/* Until something has come, for a tenth of a second at most. The caller has looked so many times since `begin`. */
-static void wait_a_while(twi_exchange *x, const twi_channel *c, int times, int64_t begin)
+static bool has_come(const twi_channel *c)
 {
-    enum { SPINS = 50 };
-    struct timespec until;
-    if (x->carrier->pump) {
-        if (!x->carrier->pump(x) && times >= SPINS)
-            twi_exchange_pause(begin);
-        return;
-    }
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += 100000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    pthread_mutex_lock(&x->lock);
-    if (!c->first && !atomic_load(&x->failed))
-        pthread_cond_timedwait(&x->changed, &x->lock, &until);
-    pthread_mutex_unlock(&x->lock);
+    return c->first;
 }
 
 static twi_message *take_first(twi_exchange *x, twi_channel *c)
@@ -335,7 +397,7 @@ static twi_message *take_out(twi_exchange *x, int from, twi_channel *c, const ch
             snprintf(why, sizeof why, "task %d has left; task %d waited for %.200s of it", from, x->base.task, what);
             twi_exchange_fail(x, why);
         } else if (times % LOOKS != 0 || twi_exchange_goes_on(x, begin, what, from)) {
-            wait_a_while(x, c, times, begin);
+            wait_a_while(x, has_come, c, times, begin);
         }
     }
     return NULL;
@@ -376,6 +438,19 @@ static void end_waiting(twi_exchange *x, twi_channel *c, const twi_message *came
     pthread_mutex_unlock(&x->lock);
 }
 
+/* A message has been taken: the sender is told when there are enough of them. One thread at a time takes from a
+ * channel, and only that looks at these numbers. */
+static void count_taken(twi_exchange *x, int from, twi_channel *c, size_t bytes)
+{
+    c->taken = (twi_flow){c->taken.messages + 1, c->taken.bytes + bytes};
+    twi_flow more = {c->taken.messages - c->told.messages, c->taken.bytes - c->told.bytes};
+    if (more.messages < MOST_AHEAD / QUARTER && more.bytes < MOST_BYTES_AHEAD / QUARTER)
+        return;
+    c->told = c->taken;
+    twi_header header = {MAGIC, TAKEN, sizeof more, (uint64_t)c->number};
+    x->carrier->put(x, from, &header, &more, true); /* who has left need not know */
+}
+
 static tw_status receive_message(twi_comm *comm, int from, int channel, void *data, size_t bytes, const char *what,
                                  tw_error *error)
 {
@@ -387,6 +462,7 @@ static tw_status receive_message(twi_comm *comm, int from, int channel, void *da
         end_waiting(x, c, m);
     if (!m)
         return say_reason(x, error);
+    count_taken(x, from, c, m->bytes);
     if (m == &c->direct)
         return TW_OK;
     bool fits = m->bytes == bytes;

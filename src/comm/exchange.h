@@ -2,6 +2,10 @@
  * and how all ends when one does. Lives here:  what tasks promise each other. Never here:  how bytes travel. That is a
  * carrier's: sockets (local.c), MPI (mpi/), memory in tests.
  *
+ * Who sends may be so far ahead of whom receives, and no further (MOST_AHEAD in exchange.c): what has come and is not
+ * taken lies in the receiver's memory. That hangs nobody, so long as all that any task sends and takes follows one order:
+ * what comes first in it waits for nothing behind it.
+ *
  * A thread tells the others once in a while that this process is there, however long its kernels take. The first
  * failure is kept, ends every wait, and is told to all by the same thread. After that, and a second at most, the
  * exchange is `over`: the carrier is not asked for anything any more. */
@@ -32,6 +36,11 @@ typedef struct twi_message {
 
 enum { TWI_BUCKETS = 64 };
 
+/* So much of a channel. */
+typedef struct twi_flow {
+    uint64_t messages, bytes;
+} twi_flow;
+
 typedef struct twi_channel {
     struct twi_channel *next; /* in its bucket */
     int number;
@@ -40,7 +49,9 @@ typedef struct twi_channel {
     twi_message *spare;        /* that have been taken: their memory is used again */
     twi_message direct;        /* the next one, where somebody waits for it; data NULL: nobody does */
     bool lent;                 /* it has been given out as room, and not taken since */
-    uint64_t sent, came;       /* so many, to and from the task */
+    uint64_t came;             /* so many, from the task */
+    twi_flow sent, known;      /* to the task, and of these, it has said, taken */
+    twi_flow taken, told;      /* from the task, and of these said so */
 } twi_channel;
 
 typedef struct twi_peer {
