@@ -2,6 +2,7 @@
 #include "plan/stages.h"
 
 #include "base/memory.h"
+#include "device/tasks.h"
 #include "tensor/variant.h"
 
 #include <stdlib.h>
@@ -12,47 +13,82 @@ static int by_number(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-/* The devices that a node waits for, in order of their numbers; wanted[device], -1 for all others: for which position.
- * Returns how many. */
-static int list_producers(const twi_node *node, int *wanted, int *devices)
+/* What is known of the devices' progress while steps are made, in one step after the other of each device's list. */
+typedef struct progress {
+    int devices;
+    int *reported; /* [devices][devices] how far, by what the first has waited for, the second is known to be; -1: not */
+    int *sent;     /* the same of copies that the first's task sends to the second's */
+    int *wanted;   /* [devices] how far a device must be for the step at hand; -1 before and after */
+    int *producers; /* [devices] numbers of those that are wanted */
+} progress;
+
+/* Whether `before` is a copy to another task of what the node's task has. It has read that when it is sent, and whoever
+ * writes over it afterwards need not be told that it has come. */
+static bool is_sent(const twi_planning *p, const twi_node *node, const twi_node *before)
 {
-    int count = 0;
+    twi_device *const *devices = p->request->devices->items;
+    if (twi_same_task(devices[node->device], devices[before->device]) ||
+        !twi_has_trait(before, TWI_COPY | TWI_CHOOSE) || twi_task_shares(before->task))
+        return false;
+    const twi_node *source = before->inputs[before->num_inputs - 1].node;
+    return twi_same_task(devices[node->device], devices[source->device]);
+}
+
+/* The devices that a node waits for, in order of their numbers, those that send or the others; wanted[device]: for
+ * which position. Returns how many. */
+static int list_producers(const twi_planning *p, const twi_node *node, bool sent, progress *known)
+{
+    int count = 0, *wanted = known->wanted;
     for (int i = 0; i < twi_num_dependencies(node); i++) {
         const twi_node *before = twi_dependency(node, i)->node;
         if (before->device == node->device || twi_share_rendezvous(node, before) ||
-            before->task->position <= wanted[before->device])
+            before->task->position <= wanted[before->device] || is_sent(p, node, before) != sent)
             continue;
         if (wanted[before->device] < 0)
-            devices[count++] = before->device;
+            known->producers[count++] = before->device;
         wanted[before->device] = before->task->position;
     }
     if (count > 1)
-        qsort(devices, (size_t)count, sizeof *devices, by_number);
+        qsort(known->producers, (size_t)count, sizeof *known->producers, by_number);
     return count;
 }
 
-/* Waits for the producers on other devices, but not for what this list has waited for already. waited[device]: how far
- * that device is known to be when this step starts. `wanted` and `producers` are room for a number for each device; the
- * former is -1 before and after. A step costs what it waits for, however many devices there are. */
-static tw_status find_waits(twi_planning *p, const twi_node *node, twi_step *step, int *waited, int *wanted,
-                            int *producers)
+/* Adds what is not known already to waits[count]; returns how many there are then. */
+static int add_waits(const twi_planning *p, const twi_node *node, bool sent, progress *known, twi_step_id *waits,
+                     int count)
 {
-    int count = list_producers(node, wanted, producers);
-    for (int i = 0; i < count; i++)
-        step->num_waits += wanted[producers[i]] > waited[producers[i]];
-    twi_step_id *waits = twi_arena_alloc(&p->plan->arena, sizeof *waits * (size_t)step->num_waits);
+    int *reported = known->reported + (size_t)node->device * (size_t)known->devices;
+    int *own = sent ? known->sent + (size_t)node->device * (size_t)known->devices : reported;
+    int producers = list_producers(p, node, sent, known);
+    for (int i = 0; i < producers; i++) {
+        int d = known->producers[i], position = known->wanted[d];
+        known->wanted[d] = -1;
+        if (position <= reported[d] || position <= own[d])
+            continue;
+        waits[count++] = (twi_step_id){d, position};
+        own[d] = position;
+    }
+    return count;
+}
+
+/* Waits for the producers on other devices, but not for what this list has waited for already. A step costs what it
+ * waits for, however many devices there are. */
+static tw_status find_waits(twi_planning *p, const twi_node *node, twi_step *step, progress *known)
+{
+    int most = twi_num_dependencies(node);
+    twi_step_id few[16], *waits = most > 16 ? twi_alloc_array((size_t)most, sizeof *waits) : few;
     if (!waits)
         return twi_fail_memory(p->error, "making a plan");
-    step->waits = waits;
-    for (int i = 0, k = 0; i < count; i++) {
-        int d = producers[i];
-        if (wanted[d] > waited[d]) {
-            waits[k++] = (twi_step_id){d, wanted[d]};
-            waited[d] = wanted[d];
-        }
-        wanted[d] = -1;
-    }
-    return TW_OK;
+    int reported = add_waits(p, node, false, known, waits, 0);
+    step->num_waits = add_waits(p, node, true, known, waits, reported);
+    step->num_sent = step->num_waits - reported;
+    twi_step_id *kept = twi_arena_alloc(&p->plan->arena, sizeof *waits * (size_t)step->num_waits);
+    if (kept)
+        memcpy(kept, waits, sizeof *waits * (size_t)step->num_waits);
+    step->waits = kept;
+    if (waits != few)
+        twi_free(waits);
+    return kept ? TW_OK : twi_fail_memory(p->error, "making a plan");
 }
 
 static tw_status make_step(twi_planning *p, const twi_node *node, twi_step *step)
@@ -106,17 +142,28 @@ static void mark_awaited(twi_plan *plan)
         mark(plan, plan->segments[i].waits, plan->segments[i].num_waits);
 }
 
+static bool begin_progress(progress *known, int devices)
+{
+    size_t n = (size_t)devices, all = n * n;
+    *known = (progress){.devices = devices, .reported = twi_alloc_array(2 * all + 2 * n, sizeof(int))};
+    if (!known->reported)
+        return false;
+    known->sent = known->reported + all;
+    known->wanted = known->sent + all;
+    known->producers = known->wanted + n;
+    for (int *at = known->reported; at < known->producers; at++)
+        *at = -1;
+    return true;
+}
+
 tw_status twi_make_lists(twi_planning *p)
 {
     const twi_region *region = p->rewriting.region;
     int devices = p->plan->num_lists;
     tw_status status = TW_OK;
-    int *waited = twi_alloc_array((size_t)devices * (size_t)(devices + 2), sizeof *waited); /* a row for each device */
-    if (!waited)
+    progress known;
+    if (!begin_progress(&known, devices))
         return twi_fail_memory(p->error, "making a plan");
-    int *wanted = waited + (size_t)devices * (size_t)devices, *producers = wanted + devices;
-    for (int *last = wanted + devices, *at = waited; at < last; at++)
-        *at = -1;
     for (int id = 0; id < region->nodes.count; id++)
         p->plan->lists[region->nodes.items[id]->device].count++;
     for (int d = 0; d < devices; d++) {
@@ -134,11 +181,11 @@ tw_status twi_make_lists(twi_planning *p)
         twi_step *step = &list->steps[node->task->position];
         list->nodes[node->task->position] = node;
         TWI_TRY(make_step(p, node, step));
-        TWI_TRY(find_waits(p, node, step, waited + (size_t)node->device * (size_t)devices, wanted, producers));
+        TWI_TRY(find_waits(p, node, step, &known));
     }
     TWI_TRY(twi_find_segments(p));
     mark_awaited(p->plan);
 done:
-    twi_free(waited);
+    twi_free(known.reported);
     return status;
 }

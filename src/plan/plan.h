@@ -141,6 +141,8 @@ typedef struct twi_step {
     twi_loop *loop;              /* of a loop */
     const twi_step_id *waits;    /* steps of other devices that it begins after */
     int num_waits;
+    int num_sent;                /* the last of these: copies to devices of other tasks of what this one's task has. They
+                                    are done when that has been sent */
     tw_dtype owned;              /* of a copy whose values own memory: their type, else TW_INVALID_DTYPE */
     bool awaited;                /* some step or segment waits for it, so progress is reported when it has ended */
 } twi_step;

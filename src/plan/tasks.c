@@ -15,7 +15,7 @@
 bool twi_step_needs(const twi_plan *plan, const twi_step *step, int task)
 {
     bool needs = step->source && step->source->task == task;
-    for (int i = 0; i < step->num_waits && !needs; i++)
+    for (int i = 0; i < step->num_waits - step->num_sent && !needs; i++)
         needs = plan->lists[step->waits[i].device].device->task == task;
     return needs;
 }

@@ -211,9 +211,12 @@ static tw_status run_alone(const dispatcher *d, const twi_step *step, int positi
 {
     const twi_plan *plan = d->all->plan;
     tw_status status = TW_OK;
-    for (int k = 0; k < step->num_waits && status == TW_OK; k++)
-        if (!d->all->items[step->waits[k].device].device->absent) /* else a message says so */
+    for (int k = 0; k < step->num_waits && status == TW_OK; k++) {
+        bool sent = k >= step->num_waits - step->num_sent; /* by who walks the other's list here */
+        bool elsewhere = d->all->items[step->waits[k].device].device->absent;
+        if (sent ? !d->device->absent : !elsewhere) /* else a message says so, or it is nobody's here */
             status = meet(d, &step->waits[k], step->run.error);
+    }
     if (status != TW_OK || atomic_load_explicit(&d->all->ending, memory_order_acquire))
         return status;
     twi_step_id id = {d->index, position};
