@@ -34,11 +34,14 @@ static void add_summary(tw_graph *graph, tw_output queue, int64_t kept, int64_t 
         snprintf(name, sizeof name, "fraction_of_%lld_full", (long long)capacity);
     tw_output size = tw_queue_size(graph, queue);
     if (kept) {
-        tw_output above = tw_sub(graph, size, tw_scalar_of(graph, TW_INT32, (double)kept));
-        size = tw_maximum(graph, tw_scalar_of(graph, TW_INT32, 0), above);
+        tw_output least = tw_scalar_of(tw_name(graph, "sub/y"), TW_INT32, (double)kept);
+        tw_output above = tw_sub(tw_name(graph, "sub"), size, least);
+        tw_output none = tw_scalar_of(tw_name(graph, "Maximum/x"), TW_INT32, 0);
+        size = tw_maximum(graph, none, above);
     }
-    tw_output fraction = tw_mul(graph, tw_cast(graph, size, TW_FLOAT32),
-                                tw_scalar(graph, 1.f / (float)(capacity - kept)));
+    tw_output held = tw_cast(graph, size, TW_FLOAT32);
+    tw_output part = tw_scalar(tw_name(graph, "mul/y"), 1.f / (float)(capacity - kept));
+    tw_output fraction = tw_mul(tw_name(graph, "mul"), held, part);
     tw_summary_scalar(graph, name, fraction);
 }
 

@@ -119,7 +119,7 @@ static void read_example(tw_graph *g, const tw_model *m, tw_output names, tw_out
         tw_output record = tw_decode_raw(g, tw_reader_read(g, reader, names, NULL), TW_UINT8, true);
         example[1] = tw_cast(g, cut(g, record, 0, LABEL), TW_INT32);
         tw_output planes = tw_reshape(g, cut(g, record, LABEL, RECORD), TW_SHAPE(CHANNELS, SIDE, SIDE));
-        tw_output image = tw_cast(g, tw_transpose(g, planes, TW_SHAPE(1, 2, 0)), TW_FLOAT32);
+        tw_output image = tw_cast(g, tw_transpose(tw_name(g, "transpose"), planes, TW_SHAPE(1, 2, 0)), TW_FLOAT32);
         image = m->training == TW_AUGMENT_TUTORIAL_TRAIN ? distort(g, m, image) : crop_middle(g, m, image);
         example[0] = tw_image_standardization(g, image);
     }

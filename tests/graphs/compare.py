@@ -18,7 +18,7 @@ tf = programs.tf
 HERE = os.path.dirname(os.path.abspath(__file__))
 PAGE = os.path.join(HERE, "..", "..", "docs", "graphs-compared.md")
 
-TUTORIAL = ["train", "cifar10", "--data-set", "synthetic", "--batch-size", "8", "--max-steps", "1", "--train-dir", "run"]
+TUTORIAL = ["train", "cifar10", "--data-dir", "data", "--batch-size", "8", "--max-steps", "1", "--train-dir", "run"]
 # A function of programs.py, a title, Tower's command, where its graph is, and what is left out of names (a regular expression
 # and what stays of it): of one tower its scope, for TensorFlow's graph has none, and of resnet/tower_0/ the scope of variables,
 # for in Tower it is inside of the tower's.
@@ -47,8 +47,9 @@ PARTS = [  # title, pattern of "name op", why it differs
      "The same arithmetic. An average of TensorFlow's begins with its variable's value by a condition for each."),
     ("input", r"^input_producer|^data_augmentation|^shuffle_batch|^(tower_\d/)?prefetch_queue|[Dd]equeue|TowerInput"
               r"|^Placeholder|^Reshape|^(tower_\d/)?(Cast|Const) |^split|^OneHot|^one_hot|^images",
-     "Files, reader and distortions are a pipeline beside the graph, whose k-th example is a function of the seed and k; a node "
-     "takes what it gives. As nodes, queues and all: `examples/15_queues.c`."),
+     "The tutorial's files, reader, distortions and queues are nodes, as there; what TensorFlow asserts of their shapes is "
+     "known when they are built. A flipped image is chosen by `Select`, there by a condition. The other programs' examples come "
+     "from a pipeline beside the graph, and a node takes what it gives."),
     ("first values", r"/Initializer/|/Assign ",
      "The same distributions from the same streams of random numbers. A uniform one's `max - min` is a constant, and constants "
      "are filled in by nodes where TensorFlow writes them down."),
@@ -94,8 +95,17 @@ def by_name(graph, shortened):
     return nodes
 
 
+def make_data(folder):
+    """Files as large as CIFAR-10's, of black images: what is in them is in no graph."""
+    os.mkdir(folder)
+    for i in range(1, 6):
+        with open(os.path.join(folder, "data_batch_%d.bin" % i), "wb") as file:
+            file.truncate(10000 * 3073)
+
+
 def read_tower(build, command, pattern):
     with tempfile.TemporaryDirectory() as folder:
+        make_data(os.path.join(folder, "data"))
         subprocess.run([os.path.abspath(os.path.join(build, command[0]))] + command[1:], cwd=folder, check=True,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         path = glob.glob(os.path.join(folder, pattern))[0]
