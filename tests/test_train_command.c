@@ -493,6 +493,26 @@ static void compat_prints_the_last_towers_loss_and_the_tutorials_line(void **sta
     assert_prints("--compat tutorial: expected the model cifar10, found the model resnet");
 }
 
+/* Files of black images, as large as CIFAR-10's. What was written beside the checkpoint is a program by itself. */
+static void compat_reads_the_files_in_the_graph_which_goes_on_by_itself(void **state)
+{
+    (void)state;
+    const char *run = "$T train cifar10 --data-dir black --compat tutorial-prefetch --virtual-gpus 2 --batch-size 2 "
+                      "--train-dir compat6 --max-steps 2 --summary-every 1";
+    assert_runs(0, "mkdir black && for i in 1 2 3 4 5; do truncate -s 30730000 black/data_batch_$i.bin; done");
+    assert_runs(0, "%s", run);
+    assert_prints("input          read by the graph from the data set's files, with queues that 16 threads fill");
+    assert_prints("reduction      mean of the towers' gradients: tree\n");
+    assert_runs(0, "grep -aq shuffle_batch/fraction_over_20000_of_6_full compat6/events*");
+    assert_runs(0, "$T run compat6/model.ckpt-1.meta --restore compat6/model.ckpt-1 --train-for 2 "
+                   "--fetch tower_0/total_loss");
+    assert_prints("step 4: tower_0/total_loss = ");
+    assert_runs(2, "%s --hold-back 10000 --resume", run);
+    assert_prints("data set cifar10 has 40000 examples, its files 50000");
+    assert_runs(1, "rm -r black; $T run compat6/model.ckpt-1.meta --restore compat6/model.ckpt-1 --train-for 2");
+    assert_prints("black/data_batch_");
+}
+
 static void wrong_values_of_cifar10_estimators_flags_are_refused(void **state)
 {
     (void)state;
@@ -614,6 +634,7 @@ int main(void)
         cmocka_unit_test(models_of_the_library_are_those_of_the_table),
         cmocka_unit_test(flags_of_cifar10_estimator_are_understood),
         cmocka_unit_test(compat_prints_the_last_towers_loss_and_the_tutorials_line),
+        cmocka_unit_test(compat_reads_the_files_in_the_graph_which_goes_on_by_itself),
         cmocka_unit_test(wrong_values_of_cifar10_estimators_flags_are_refused),
         cmocka_unit_test(networks_for_imagenet_train_on_random_images),
         cmocka_unit_test(a_rule_departs_from_the_models_recipe),

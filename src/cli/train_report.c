@@ -119,8 +119,9 @@ static void print_input(const train_report *r)
 /* Behind the reduction's name. */
 static const char *why_it_is_that(const char *reduction, bool reads_files)
 {
-    return reads_files                      ? ""
-           : strcmp(reduction, "tree") == 0 ? ", which gives the same bits on any number of devices"
+    if (reads_files)
+        return "";
+    return strcmp(reduction, "tree") == 0 ? ", which gives the same bits on any number of devices"
            : strstr(reduction, "nccl")    ? ", as asked, whose last bits follow from the number of cards"
                                           : "";
 }
