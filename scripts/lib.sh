@@ -97,8 +97,8 @@ watched() { # WHAT LOG COMMAND...
     wait "$watched_worker"
 }
 
-# Configures and builds everything, or what $build_target names, into a directory; silent
-# unless something goes wrong, but for how far it is.
+# Configures and builds everything, or what $build_target names, into a directory, with $build_nice before the commands;
+# silent unless something goes wrong, but for how far it is.
 build_in() { # DIRECTORY [CMAKE OPTIONS...]
     directory=$1
     shift
@@ -110,13 +110,13 @@ build_in() { # DIRECTORY [CMAKE OPTIONS...]
     generator='Unix Makefiles'
     ! command -v ninja >/dev/null || generator=Ninja
     # shellcheck disable=SC2086 # two words
-    if ! cmake -S . -B "$directory" -G "$generator" $launcher "$@" >"$directory/configure.log" 2>&1; then
+    if ! ${build_nice-} cmake -S . -B "$directory" -G "$generator" $launcher "$@" >"$directory/configure.log" 2>&1; then
         tail -30 "$directory/configure.log" >&2
         return 1
     fi
     grep '^-- Tower:' "$directory/configure.log" || true
     # shellcheck disable=SC2086 # two words, or none
-    if ! watched building "$directory/build.log" cmake --build "$directory" -j "$(nproc)" \
+    if ! watched building "$directory/build.log" ${build_nice-} cmake --build "$directory" -j "$(nproc)" \
         ${build_target:+--target $build_target}; then
         grep -E -A5 'error|FAILED|undefined' "$directory/build.log" | head -60 >&2
         return 1
