@@ -3,7 +3,7 @@
  * type; by one thread and by three, in few and in many elements. A sparse update of each row once is the dense one, in
  * float to the bit.
  * What is right in one type TensorFlow says (test_ops_state.c, test_shapes.c). */
-#include "op_testing.h"
+#include "typed_testing.h"
 
 enum {
     ROWS = 6,
@@ -12,39 +12,9 @@ enum {
     WAYS = 4,         /* of choosing what may be chosen; see number_of() */
 };
 
-static const tw_dtype dtypes[] = {TW_FLOAT32, TW_FLOAT16, TW_BFLOAT16, TW_INT64, TW_INT32,
-                                  TW_INT16,   TW_INT8,    TW_UINT8,    TW_BOOL,  TW_STRING};
-enum { NUM_DTYPES = sizeof dtypes / sizeof *dtypes };
-
-static tw_devices *devices;
 static int updates_run, sparse_compared;
 
-static bool is_float(tw_dtype dtype)
-{
-    return dtype == TW_FLOAT32 || dtype == TW_FLOAT64 || dtype == TW_FLOAT16 || dtype == TW_BFLOAT16;
-}
-
 /* ---- inputs ------------------------------------------------------------------------------------------------------ */
-
-static void put(tw_tensor *tensor, int64_t i, double value)
-{
-    int64_t whole = (int64_t)value;
-    void *data = tensor->data;
-    if (tensor->dtype == TW_FLOAT64)
-        ((double *)data)[i] = value;
-    else if (tensor->dtype == TW_FLOAT32)
-        ((float *)data)[i] = (float)value;
-    else if (tensor->dtype == TW_FLOAT16)
-        ((uint16_t *)data)[i] = tw_float_to_half((float)value);
-    else if (tensor->dtype == TW_BFLOAT16)
-        ((uint16_t *)data)[i] = tw_float_to_bfloat16((float)value);
-    else if (tensor->dtype == TW_BOOL)
-        ((bool *)data)[i] = value != 0;
-    else if (tensor->dtype == TW_STRING)
-        assert_int_equal(tw_tensor_set_string(tensor, i, "texts", (size_t)fabs(value) % 6), TW_OK);
-    else
-        memcpy((char *)data + (size_t)i * tw_dtype_size(tensor->dtype), &whole, tw_dtype_size(tensor->dtype));
-}
 
 /* Exact in every type, as are all that follow. */
 static double number_of(const char *name, unsigned way)
@@ -115,9 +85,9 @@ static tw_tensor *make_input(const plan *p, int i, tw_dtype dtype)
     tw_tensor *made = tw_tensor_create(own, shape);
     assert_non_null(made);
     for (int64_t k = 0; k < made->elements; k++)
-        put(made, k, index    ? (double)(p->each_once ? k : k * k % ROWS)
+        twt_put(made, k, index    ? (double)(p->each_once ? k : k * k % ROWS)
                      : number ? number_of(argument->name, p->way)
-                              : element_of(role, i, k, !is_float(own)));
+                              : element_of(role, i, k, !twt_is_float(own)));
     return made;
 }
 
@@ -152,9 +122,9 @@ static tw_status run(const plan *p, tw_dtype dtype, bool plain, int threads, twt
     twi_attrs attrs = {op->attrs, op->num_attrs};
     const twi_kernel *kernel;
     twi_prepare prepare = {.op = op->op, .node = "n", .attrs = &attrs, .roles = p->row->roles, .inputs = in,
-                           .num_inputs = op->num_inputs, .device = devices->items[0], .threads = threads,
+                           .num_inputs = op->num_inputs, .device = twt_three_threads->items[0], .threads = threads,
                            .error = error};
-    tw_status status = twt_prepare(devices->items[0], &prepare, plain, &kernel);
+    tw_status status = twt_prepare(twt_three_threads->items[0], &prepare, plain, &kernel);
     if (status != TW_OK)
         return status;
     void *workspace = prepare.workspace ? twi_alloc_aligned(prepare.workspace, 64) : NULL;
@@ -170,31 +140,18 @@ static tw_status run(const plan *p, tw_dtype dtype, bool plain, int threads, twt
 
 /* ---- what must come out ------------------------------------------------------------------------------------------ */
 
-static double tolerance_of(tw_dtype dtype)
-{
-    return dtype == TW_BFLOAT16 ? 1e-2 : dtype == TW_FLOAT16 ? 2e-3 : dtype == TW_FLOAT32 ? 1e-5 : 0;
-}
-
-static bool same_bits(const tw_tensor *a, const tw_tensor *b)
-{
-    bool same = a->elements == b->elements;
-    for (int64_t i = 0; same && a->dtype == TW_STRING && i < a->elements; i++)
-        same = twt_same_string((tw_string *)a->data + i, (tw_string *)b->data + i);
-    return same && (a->dtype == TW_STRING || memcmp(a->data, b->data, tw_tensor_bytes(a)) == 0);
-}
-
 static void compare(const plan *p, const twt_op *got, const twt_op *wanted, bool bits, const char *what)
 {
     for (int i = 0; i < got->num_inputs && twi_role_is_variable(p->row->roles[i]); i++) {
         const tw_tensor *a = got->inputs[i], *b = wanted->inputs[i];
-        if (bits && !same_bits(a, b))
+        if (bits && !twt_same_bits(a, b))
             fail_msg("%s in %s: '%s' has other bits %s", got->op, tw_dtype_name(a->dtype),
                      p->signature->inputs[i].name, what);
         for (int64_t k = 0; !bits && k < a->elements; k++) {
             double x = tw_tensor_value(a, k), y = tw_tensor_value(b, k);
             if (a->dtype == TW_UINT8 && y < 0)
                 y += UINT8_MAX + 1; /* it wraps */
-            if (!(fabs(x - y) <= tolerance_of(a->dtype) * fmax(1, fabs(y)) || (isnan(x) && isnan(y)) || x == y))
+            if (!(fabs(x - y) <= twt_tolerance_of(a->dtype) * fmax(1, fabs(y)) || (isnan(x) && isnan(y)) || x == y))
                 fail_msg("%s in %s (way %u, %s): '%s' element %lld is %.9g, expected %.9g %s", got->op,
                          tw_dtype_name(a->dtype), p->way, got->kernel, p->signature->inputs[i].name, (long long)k, x, y,
                          what);
@@ -206,7 +163,7 @@ static void compare(const plan *p, const twt_op *got, const twt_op *wanted, bool
 static bool try_type(const plan *p, tw_dtype dtype)
 {
     bool number = dtype != TW_STRING && dtype != TW_BOOL;
-    tw_dtype by = is_float(dtype) ? TW_FLOAT64 : number ? TW_INT64 : dtype;
+    tw_dtype by = twt_is_float(dtype) ? TW_FLOAT64 : number ? TW_INT64 : dtype;
     tw_error error = {0};
     twt_op ops[4];
     tw_status statuses[4] = {run(p, dtype, true, 1, &ops[0], &error)};
@@ -307,27 +264,13 @@ static void every_update_is_the_same_in_every_type(void **state)
             twi_arena arena = {0};
             twi_signature signature;
             assert_true(twi_signature_parse(&arena, row, &signature));
-            for (int i = 0; i < NUM_DTYPES && is_update(row, &signature); i++)
-                if (types_of(&signature) >> dtypes[i] & 1)
-                    try_ways((plan){.row = row, .signature = &signature, .index = TW_INT32}, dtypes[i]);
+            for (int i = 0; i < TWT_NUM_DTYPES && is_update(row, &signature); i++)
+                if (types_of(&signature) >> twt_dtypes[i] & 1)
+                    try_ways((plan){.row = row, .signature = &signature, .index = TW_INT32}, twt_dtypes[i]);
             twi_arena_free(&arena);
         }
     print_message("%d updates, %d of them sparse and compared with dense ones\n", updates_run, sparse_compared);
     assert_true(updates_run > 300 && sparse_compared > 100);
-}
-
-static int open_devices(void **state)
-{
-    (void)state;
-    tw_error error = {0};
-    return tw_devices_create(&(tw_device_options){.cpu_threads = 3, .no_gpus = true}, &devices, &error);
-}
-
-static int close_devices(void **state)
-{
-    (void)state;
-    tw_devices_destroy(devices);
-    return 0;
 }
 
 int main(void)
@@ -335,5 +278,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_update_is_the_same_in_every_type),
     };
-    return cmocka_run_group_tests(tests, open_devices, close_devices);
+    return cmocka_run_group_tests(tests, twt_open_devices, twt_close_devices);
 }

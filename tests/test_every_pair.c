@@ -1,0 +1,207 @@
+/* test_every_pair.c - element-wise ops, of every row that says to be one: of all pairs of a few numbers they give in
+ * each type what they give in the widest, in whatever way the two inputs move or stay, in few elements and in as many as
+ * several threads share, by the plain kernel and by the fastest. */
+#include "typed_testing.h"
+
+enum {
+    MOST_VALUES = 12,
+    MANY = 16384 + 7, /* elements that a team shares */
+};
+
+/* What numbers are taken from; integers the whole ones, each type those that it holds. */
+static const double numbers[] = {1, 2, 0.5, -2, 3, 0, -0.5, 7, 0.25, -1, 5, 100};
+enum { NUM_NUMBERS = sizeof numbers / sizeof *numbers };
+
+static int64_t ops_tried, types_tried, compared;
+
+/* An op in a type, and what it gives in the widest: of the pair (x, y) element x * count + y. */
+typedef struct table {
+    const twi_op *row;
+    const twi_signature *signature;
+    const char *attr;
+    tw_dtype dtype, widest;
+    int num_inputs, count;
+    double values[MOST_VALUES];
+    tw_tensor *results;
+} table;
+
+/* How the inputs lie: which element of the table is element i. */
+typedef enum layout {
+    BOTH_MOVE,  /* all pairs, again and again */
+    X_MOVES,    /* with one y */
+    Y_MOVES,    /* with one x */
+    X_REPEATS,  /* a row of x beside rows of y: broadcast */
+    NUM_LAYOUTS,
+} layout;
+
+static void pair_of(const table *t, layout how, int64_t i, int64_t *x, int64_t *y)
+{
+    *x = how == Y_MOVES ? 1 : how == BOTH_MOVE ? i / t->count % t->count : i % t->count;
+    *y = how == X_MOVES ? 1 : how == X_REPEATS ? (i + i / t->count) % t->count : i % t->count;
+}
+
+/* The op on `elements` elements in that layout. */
+static twt_op made(const table *t, tw_dtype dtype, layout how, int64_t elements)
+{
+    twt_op op = {.op = t->row->name, .num_inputs = t->num_inputs};
+    for (int k = 0; k < t->num_inputs; k++) {
+        bool stays = t->num_inputs == 2 && ((how == X_MOVES && k == 1) || (how == Y_MOVES && k == 0));
+        bool row = t->num_inputs == 2 && how == X_REPEATS && k == 0;
+        int64_t rows = elements / t->count;
+        tw_shape shape = stays ? TW_SCALAR : TW_SHAPE(elements);
+        if (how == X_REPEATS)
+            shape = row ? TW_SHAPE(t->count) : TW_SHAPE(rows, t->count);
+        op.inputs[k] = tw_tensor_create(dtype, shape);
+        assert_non_null(op.inputs[k]);
+        for (int64_t i = 0; i < op.inputs[k]->elements; i++) {
+            int64_t x, y;
+            pair_of(t, how, i, &x, &y);
+            twt_put(op.inputs[k], i, t->values[k == 0 ? x : y]);
+        }
+    }
+    return op;
+}
+
+static void compare(const table *t, const twt_op *op, layout how, const char *words)
+{
+    const tw_tensor *got = op->outputs[0];
+    double tolerance = fmax(twt_tolerance_of(t->dtype), twt_tolerance_of(got->dtype));
+    for (int64_t i = 0; i < got->elements; i++) {
+        int64_t x, y;
+        pair_of(t, how, i, &x, &y);
+        if (t->num_inputs == 1)
+            y = 0;
+        double value = twt_get(got, i), expected = twt_get(t->results, x * (t->num_inputs == 1 ? 1 : t->count) + y);
+        if (!twt_says_the_same(expected, got->dtype))
+            continue;
+        bool near = twt_is_float(got->dtype) && fabs(value - expected) <= tolerance * fmax(1, fabs(expected));
+        if (!(near || value == expected || (isnan(value) && isnan(expected))))
+            fail_msg("%s in %s (%s%s): of %g and %g %.9g, expected %.9g", t->row->name, tw_dtype_name(t->dtype),
+                     op->kernel, words, t->values[x], t->values[y], value, expected);
+        compared++;
+    }
+}
+
+/* In one layout: few elements and many, one thread and three. False: there is no such kernel. */
+static bool try_layout(const table *t, layout how)
+{
+    tw_error error = {0};
+    for (int many = 0; many < 2; many++) {
+        int64_t elements = many ? (MANY / t->count + 1) * t->count : (int64_t)t->count * t->count;
+        twt_op op = made(t, t->dtype, how, elements);
+        tw_status status = twt_run_on(&op, true, 1, &error);
+        if (status == TW_OK) {
+            compare(t, &op, how, "");
+            tw_tensor *first = op.outputs[0];
+            op.outputs[0] = NULL;
+            assert_ok(twt_run_on(&op, true, 3, &error));
+            if (!twt_same_bits(first, op.outputs[0]))
+                fail_msg("%s: three threads give other bits than one", op.op);
+            tw_tensor_release(first);
+            assert_ok(twt_run_on(&op, false, 3, &error));
+            compare(t, &op, how, " in three threads");
+        } else if (how != BOTH_MOVE && strstr(error.message, "shapes differ")) {
+            many = 2; /* it does not broadcast */
+        } else if (status != TW_UNIMPLEMENTED) {
+            fail_msg("%s in %s: %s", op.op, tw_dtype_name(t->dtype), error.message);
+        }
+        twt_op_release(&op);
+        if (status == TW_UNIMPLEMENTED)
+            return false;
+    }
+    return true;
+}
+
+/* The numbers that both types hold. Nobody divides integers by zero or takes them to a power below it, and how many
+ * bits one below it has depends on the type. */
+static void choose(table *t)
+{
+    bool signless = strcmp(t->row->name, "Pow") == 0 || strcmp(t->row->name, "PopulationCount") == 0;
+    t->count = 0;
+    for (int i = 0; i < NUM_NUMBERS; i++)
+        if (!twt_is_integer(t->dtype) ||
+            (twt_says_the_same(numbers[i], t->dtype) && numbers[i] != 0 && !(signless && numbers[i] < 0)))
+            t->values[t->count++] = numbers[i];
+}
+
+static void try_type(table *t)
+{
+    tw_error error = {0};
+    choose(t);
+    twt_op op = made(t, t->widest, BOTH_MOVE, t->num_inputs == 1 ? t->count : t->count * t->count);
+    for (int i = 0; i < t->count && t->num_inputs == 1; i++) /* one input: each number once */
+        twt_put(op.inputs[0], i, t->values[i]);
+    tw_status status = twt_run_on(&op, true, 1, &error);
+    if (status == TW_OK) {
+        t->results = op.outputs[0];
+        bool had = true;
+        for (int how = 0; how < NUM_LAYOUTS && had; how++)
+            had = try_layout(t, (layout)how);
+        types_tried += had;
+    } else if (status != TW_UNIMPLEMENTED) {
+        fail_msg("%s in %s: %s", op.op, tw_dtype_name(t->widest), error.message);
+    }
+    twt_op_release(&op);
+}
+
+/* The one type attribute that all inputs have; NULL: they have not. */
+static const twi_attr_spec *type_attr(const twi_signature *s)
+{
+    for (int i = 0; i < s->num_inputs; i++)
+        if (!s->inputs[i].type_attr || s->inputs[i].number_attr || s->inputs[i].list_attr ||
+            strcmp(s->inputs[i].type_attr, s->inputs[0].type_attr) != 0)
+            return NULL;
+    for (int i = 0; i < s->num_attrs; i++)
+        if (strcmp(s->attrs[i].name, s->inputs[0].type_attr) == 0)
+            return &s->attrs[i];
+    return NULL;
+}
+
+static bool has_required_attr(const twi_signature *s, const twi_attr_spec *type)
+{
+    for (int i = 0; i < s->num_attrs; i++)
+        if (&s->attrs[i] != type && !s->attrs[i].has_default)
+            return true;
+    return false;
+}
+
+static void try_op(const twi_op *row)
+{
+    twi_arena arena = {0};
+    twi_signature signature;
+    assert_true(twi_signature_parse(&arena, row, &signature));
+    const twi_attr_spec *type = type_attr(&signature);
+    if (signature.num_inputs <= 2 && signature.num_outputs == 1 && type && !has_required_attr(&signature, type)) {
+        int64_t before = types_tried;
+        for (int i = 0; i < TWT_NUM_DTYPES; i++) {
+            tw_dtype dtype = twt_dtypes[i];
+            bool allowed = !type->allowed_types || type->allowed_types >> dtype & 1;
+            table t = {.row = row, .signature = &signature, .dtype = dtype, .num_inputs = signature.num_inputs,
+                       .widest = twt_is_float(dtype) ? TW_FLOAT64 : TW_INT64};
+            if (allowed && (twt_is_float(dtype) || twt_is_integer(dtype)))
+                try_type(&t);
+        }
+        ops_tried += types_tried > before;
+    }
+    twi_arena_free(&arena);
+}
+
+static void every_pair_gives_the_same_in_every_type_and_layout(void **state)
+{
+    (void)state;
+    for (const twi_op *const *family = twi_op_families; *family; family++)
+        for (const twi_op *row = *family; row->name; row++)
+            if (twi_op_is(row, TWI_ELEMENTWISE) && !twi_op_is(row, TWI_REWRITTEN))
+                try_op(row);
+    print_message("%lld ops in %lld types, %lld elements\n", (long long)ops_tried, (long long)types_tried,
+                  (long long)compared);
+    assert_true(ops_tried > 60 && types_tried > 300);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_pair_gives_the_same_in_every_type_and_layout),
+    };
+    return cmocka_run_group_tests(tests, twt_open_devices, twt_close_devices);
+}
