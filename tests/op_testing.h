@@ -107,6 +107,12 @@ static inline tw_status twt_run_node(twt_op *op, const tw_node *node, twi_device
         from[i] = op->inputs[i]->data;
     }
     for (int i = 0; i < node->num_outputs; i++) {
+        if (twi_op_is(node->op, TWI_MAKES_SHAPE) && tw_shape_elements(node->output_shapes[i]) < 0) {
+            op->outputs[op->num_outputs++] = NULL; /* the kernel makes it */
+            out[i] = (twi_operand){.dtype = node->output_types[i], .shape = node->output_shapes[i], .elements = -1};
+            to[i] = &op->outputs[i];
+            continue;
+        }
         tw_tensor *output = tw_tensor_create(node->output_types[i], node->output_shapes[i]);
         if (!output)
             return twi_fail(error, TW_INTERNAL, "output %d has no known shape", i);

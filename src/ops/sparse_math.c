@@ -26,6 +26,16 @@ static tw_status join_shape(twi_inference *c)
     return expect_ranks(c, ranks, c->num_inputs);
 }
 
+/* The least that is kept is compared with sums. */
+static tw_status add_shape(twi_inference *c)
+{
+    tw_dtype type = twi_attr_type(c->attrs, "T"), least = twi_attr_type(c->attrs, "Treal");
+    if (type != least)
+        return twi_fail(c->error, TW_INVALID_ARGUMENT, "thresh has type %s, and the values have type %s",
+                        tw_dtype_name(least), tw_dtype_name(type));
+    return join_shape(c);
+}
+
 /* backprop_val_grad, a_indices, b_indices, sum_indices. */
 static tw_status add_gradient_shape(twi_inference *c)
 {
@@ -199,7 +209,7 @@ static tw_status split_shape(twi_inference *c)
 
 const twi_op twi_sparse_math_ops[] = {
     {"SparseAdd", TWO_SPARSE ", thresh:Treal", "sum_indices:int64, sum_values:T, sum_shape:int64",
-     "T:{float,double,int32,int64,int16,int8}; Treal:{float,double,int32,int64,int16,int8}", join_shape, add_gradient,
+     "T:{float,double,int32,int64,int16,int8}; Treal:{float,double,int32,int64,int16,int8}", add_shape, add_gradient,
      FOUND},
     {"SparseAddGrad", "backprop_val_grad:T, a_indices:int64, b_indices:int64, sum_indices:int64",
      "a_val_grad:T, b_val_grad:T", NUMBERS, add_gradient_shape, NULL, TWI_HOST_ONLY},

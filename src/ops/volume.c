@@ -158,6 +158,10 @@ static tw_status pool_shape(twi_inference *c)
 static tw_status max_pool_grad_shape(twi_inference *c)
 {
     tw_shape made;
+    tw_dtype type = twi_attr_type(c->attrs, "T"), pooled = twi_attr_type(c->attrs, "TInput");
+    if (type != pooled)
+        return twi_fail(c->error, TW_INVALID_ARGUMENT, "the gradient has type %s, and what was pooled type %s",
+                        tw_dtype_name(type), tw_dtype_name(pooled));
     tw_status status = twi_merge_shapes(c->inputs[1], c->inputs[2], &made, c->error);
     c->outputs[0] = c->inputs[0];
     return status == TW_OK ? lay_pool(c, c->inputs[0], made, &made) : status;

@@ -98,20 +98,21 @@ static tw_status NAME(max_pool)(const twi_run *r)
     return TW_OK;
 }
 
-/* x, y, dy: dx */
+/* x, y, dy: dx. Of equals each gets all of the gradient, as in TensorFlow. */
 static tw_status NAME(max_pool_grad)(const twi_run *r)
 {
     const twi_volume *v = r->state;
     int64_t outs = product(v->out, 3), ins = product(v->in, 3), channels = r->input_operands[0].shape.dims[4];
+    const REAL *y = r->inputs[1], *dy = r->inputs[2];
     REAL *dx = r->outputs[0];
     twi_clear(dx, sizeof *dx * (size_t)r->output_operands[0].elements);
-    for (int64_t i = 0; i < r->input_operands[2].elements; i++) {
-        int64_t first = i / channels / outs * ins * channels;
-        int64_t best =
-            NAME(greatest)(v, (const REAL *)r->inputs[0] + first, channels, i / channels % outs, i % channels);
-        if (best >= 0)
-            dx[first + best * channels + i % channels] += ((const REAL *)r->inputs[2])[i];
-    }
+    for (int64_t i = 0; i < r->input_operands[2].elements; i++)
+        for (int64_t k = 0; k < product(v->size, 3); k++) {
+            int64_t place = place_of(v, i / channels % outs, k);
+            int64_t at = (i / channels / outs * ins + place) * channels + i % channels;
+            if (place >= 0 && ((const REAL *)r->inputs[0])[at] == y[i])
+                dx[at] += dy[i];
+        }
     return TW_OK;
 }
 

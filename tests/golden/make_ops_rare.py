@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Writes ops_rare.txt: ops that few programs have, by themselves, each in one type. tests/test_every_type.c runs them in all
+others."""
+import numpy as np
+
+from op_cases import Cases, eighths, f32, i32, i64, tf
+
+random = np.random.default_rng(17)
+cases = Cases("ops_rare.txt", __file__)
+
+# ---- segments
+
+for rows, ids in [(6, [0, 0, 1, 3, 3, 3]), (5, [1, 1, 1, 1, 1]), (0, [])]:
+    for shape in [(rows, 3), (rows,), (rows, 2, 2)]:
+        data = eighths(random, *shape, low=-8, high=9)
+        for op in ["SegmentSum", "SegmentMean", "SegmentProd", "SegmentMax", "SegmentMin"]:
+            cases.case(op, data=data, segment_ids=i32(ids))
+        for op in ["UnsortedSegmentSum", "UnsortedSegmentProd", "UnsortedSegmentMax", "UnsortedSegmentMin"]:
+            if rows:
+                cases.case(op, data=data, segment_ids=i32(ids[::-1]), num_segments=i32(4))
+cases.case("UnsortedSegmentMax", data=eighths(random, 4, 2), segment_ids=i32([2, -1, 2, 0]), num_segments=i32(3))
+for n in [4, 9, 10]:
+    data, rows, ids = eighths(random, 5, 3), i32([(3 * k) % 5 for k in range(n)]), i32(sorted(k * 4 // n for k in range(n)))
+    for op in ["SparseSegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN"]:
+        cases.case(op, data=data, indices=rows, segment_ids=ids)
+        cases.case(op + "WithNumSegments", data=data, indices=rows, segment_ids=ids, num_segments=i32(6))
+        cases.case(op + "Grad", grad=eighths(random, 4, 3), indices=rows, segment_ids=ids, output_dim0=i32(5))
+
+# ---- sparse tensors
+
+A = dict(a_indices=i64([[0, 1], [0, 3], [2, 0], [2, 3]]), a_values=f32([1.5, -2, -4, 0.5]), a_shape=i64([3, 4]))
+B = dict(b_indices=i64([[0, 0], [0, 3], [1, 1], [2, 0], [2, 2]]), b_values=f32([2, 2, 1, 4, -1]), b_shape=i64([3, 4]))
+NONE = dict(b_indices=np.zeros((0, 2), np.int64), b_values=f32([]), b_shape=i64([3, 4]))
+cases.fails("thresh has type int8, and the values have type float", "SparseAdd", *A.values(), *B.values(),
+            np.int8(1).reshape(()))
+for b in [B, NONE]:
+    for thresh in [0, 1]:
+        cases.case("SparseAdd", **A, **b, thresh=f32(thresh))
+    for op in ["SparseSparseMaximum", "SparseSparseMinimum"]:
+        cases.case(op, **A, **b)
+cases.case("SparseAddGrad", backprop_val_grad=f32([1, 2, 3, 4, 5, 6]), a_indices=A["a_indices"], b_indices=B["b_indices"],
+           sum_indices=i64([[0, 0], [0, 1], [0, 3], [1, 1], [2, 2], [2, 3]]))
+S = dict(input_indices=A["a_indices"], input_values=A["a_values"], input_shape=A["a_shape"])
+for axes in [[0], [1], [-1], [0, 1], []]:
+    for keep in [False, True]:
+        for op in ["SparseReduceSum", "SparseReduceMax", "SparseReduceSumSparse", "SparseReduceMaxSparse"]:
+            cases.case(op, **S, reduction_axes=i32(axes), keep_dims=keep)
+for dense in [eighths(random, 3, 4, low=1), eighths(random, 4, low=1), eighths(random, 3, 1, low=1), f32(2)]:
+    for op in ["SparseDenseCwiseAdd", "SparseDenseCwiseMul", "SparseDenseCwiseDiv"]:
+        cases.case(op, sp_indices=A["a_indices"], sp_values=A["a_values"], sp_shape=A["a_shape"], dense=dense)
+cases.case("SparseSoftmax", sp_indices=A["a_indices"], sp_values=A["a_values"], sp_shape=A["a_shape"])
+for adjoint_a in [False, True]:
+    for adjoint_b in [False, True]:
+        b = eighths(random, *((5, 3) if adjoint_b else (3, 5)) if adjoint_a else ((5, 4) if adjoint_b else (4, 5)))
+        cases.case("SparseTensorDenseMatMul", **A, b=b, adjoint_a=adjoint_a, adjoint_b=adjoint_b)
+cases.case("SparseTensorDenseAdd", **A, b=eighths(random, 3, 4))
+cases.case("SparseToDense", sparse_indices=i32([[0, 1], [2, 3]]), output_shape=i32([3, 4]), sparse_values=f32([1, 2]),
+           default_value=f32(-1), validate_indices=True)
+cases.case("SparseToDense", sparse_indices=i32([1, 3]), output_shape=i32([5]), sparse_values=f32(2), default_value=f32(0),
+           validate_indices=True)
+cases.case("SparseFillEmptyRows", indices=A["a_indices"], values=A["a_values"], dense_shape=A["a_shape"],
+           default_value=f32(7))
+cases.case("SparseFillEmptyRowsGrad", reverse_index_map=i64([0, 2, 3]), grad_values=f32([1, 2, 3, 4]))
+cases.case("SparseReorder", input_indices=A["a_indices"][::-1].copy(), input_values=A["a_values"], input_shape=A["a_shape"])
+cases.case("SparseSlice", indices=A["a_indices"], values=A["a_values"], shape=A["a_shape"], start=i64([0, 1]),
+           size=i64([3, 3]))
+cases.case("SparseSliceGrad", backprop_val_grad=f32([1, 2, 3]), input_indices=A["a_indices"], input_start=i64([0, 1]),
+           output_indices=i64([[0, 0], [0, 2], [2, 2]]))
+
+# ---- pools
+
+image = eighths(random, 2, 5, 6, 3)
+for op in ["MaxPool", "AvgPool"]:
+    for padding in ["SAME", "VALID"]:
+        for ksize, strides in [([1, 2, 2, 1], [1, 2, 2, 1]), ([1, 3, 2, 1], [1, 1, 2, 1])]:
+            options = dict(ksize=ksize, strides=strides, padding=padding)
+            if op == "AvgPool":
+                y = cases.case(op, value=image, **options)[0]
+                cases.case("AvgPoolGrad", orig_input_shape=i32(image.shape), grad=eighths(random, *y.shape), **options)
+                continue
+            y = cases.case(op, input=image, **options)[0]
+            grad = eighths(random, *y.shape)
+            cases.case("MaxPoolGrad", orig_input=image, orig_output=y, grad=grad, **options)
+            cases.case("MaxPoolGradGrad", orig_input=image, orig_output=y, grad=eighths(random, *image.shape), **options)
+            for batch in [False, True]:
+                argmax = cases.case("MaxPoolWithArgmax", input=image, Targmax=tf.int64, include_batch_in_index=batch,
+                                    **options)[1]
+                cases.case("MaxPoolGradWithArgmax", input=image, grad=grad, argmax=argmax, include_batch_in_index=batch,
+                           **options)
+
+# ---- volumes
+
+cases.fails("the gradient has type float, and what was pooled type half", "MaxPool3DGrad",
+            *[np.zeros((1, 2, 2, 2, 1), t) for t in (np.float16, np.float16, np.float32)], ksize=[1, 1, 1, 1, 1],
+            strides=[1, 1, 1, 1, 1], padding="SAME")
+volume, filters = eighths(random, 1, 4, 5, 3, 2), eighths(random, 2, 2, 2, 2, 3)
+for padding in ["SAME", "VALID"]:
+    for strides in [[1, 1, 1, 1, 1], [1, 2, 2, 1, 1]]:
+        options = dict(strides=strides, padding=padding)
+        y = cases.case("Conv3D", input=volume, filter=filters, **options)[0]
+        grad = eighths(random, *y.shape)
+        cases.case("Conv3DBackpropInputV2", input_sizes=i32(volume.shape), filter=filters, out_backprop=grad, **options)
+        cases.case("Conv3DBackpropFilterV2", input=volume, filter_sizes=i32(filters.shape), out_backprop=grad, **options)
+        options["ksize"] = [1, 2, 2, 2, 1]
+        y = cases.case("MaxPool3D", input=volume, **options)[0]
+        grad = eighths(random, *y.shape)
+        cases.case("MaxPool3DGrad", orig_input=volume, orig_output=y, grad=grad, **options)
+        cases.case("MaxPool3DGradGrad", orig_input=volume, orig_output=y, grad=eighths(random, *volume.shape), **options)
+        cases.case("AvgPool3D", input=volume, **options)
+        cases.case("AvgPool3DGrad", orig_input_shape=i32(volume.shape), grad=grad, **options)
+    filters2 = eighths(random, 2, 3, 3)
+    for rates in [[1, 1, 1, 1], [1, 2, 1, 1]]:
+        options = dict(strides=[1, 2, 1, 1], rates=rates, padding=padding)
+        y = cases.case("Dilation2D", input=image, filter=filters2, **options)[0]
+        grad = eighths(random, *y.shape)
+        cases.case("Dilation2DBackpropInput", input=image, filter=filters2, out_backprop=grad, **options)
+        cases.case("Dilation2DBackpropFilter", input=image, filter=filters2, out_backprop=grad, **options)
