@@ -298,6 +298,61 @@ static void look(twt_case *c)
     twi_arena_free(&arena);
 }
 
+/* ---- reductions of many ------------------------------------------------------------------------------------------- */
+
+/* Rows and columns whose sums and products every type holds: 1 and -1 in turn, a 2 in each. */
+static tw_tensor *matrix(tw_dtype dtype, bool is_signed, int64_t rows, int64_t columns)
+{
+    tw_tensor *made = tw_tensor_create(dtype, TW_SHAPE(rows, columns));
+    assert_non_null(made);
+    for (int64_t i = 0; i < made->elements; i++) {
+        int64_t row = i / columns, column = i % columns;
+        twt_put(made, i, column == row % columns ? 2 : is_signed && (row + column) % 2 ? -1 : 1);
+    }
+    return made;
+}
+
+static void reduce_many(const twi_op *row, tw_dtype dtype, int axes)
+{
+    static const int32_t both[] = {0, 1};
+    tw_error error = {0};
+    tw_dtype widest = twt_is_float(dtype) ? TW_FLOAT64 : twt_is_integer(dtype) ? TW_INT64 : dtype;
+    tw_dtype types[] = {dtype, widest};
+    twt_op ops[2];
+    twt_case of_axes = {.file = row->name, .line = axes};
+    typed_case t = {.c = &of_axes, .attr = "T", .from = widest, .to = dtype};
+    for (int k = 0; k < 2; k++) {
+        ops[k] = (twt_op){.op = row->name, .num_inputs = 2, .inputs = {matrix(types[k], dtype != TW_UINT8, 130, 140)}};
+        ops[k].inputs[1] = axes < 2 ? tw_tensor_int32(axes) : tw_tensor_from(TW_INT32, TW_SHAPE(2), both);
+    }
+    of_axes.op = ops[0];
+    of_axes.expected[0] = ops[0].inputs[0]; /* something to compare */
+    tw_status status = twt_run_on(&ops[1], true, 1, &error);
+    if (status == TW_OK)
+        wide_runs += run_alike(&t, &ops[0], &ops[1], status, 1, 1);
+    else if (status != TW_UNIMPLEMENTED)
+        fail_case(&t, error.message);
+    for (int k = 0; k < 2; k++)
+        twt_op_release(&ops[k]);
+}
+
+static void reductions_of_many_are_the_same_in_every_type(void **state)
+{
+    (void)state;
+    for (const twi_op *const *family = twi_op_families; *family; family++)
+        for (const twi_op *row = *family; row->name; row++) {
+            twi_arena arena = {0};
+            twi_signature signature;
+            assert_true(twi_signature_parse(&arena, row, &signature));
+            bool typed = twi_op_is(row, TWI_REDUCES) && !twi_op_is(row, TWI_REWRITTEN) && signature.inputs[0].type_attr;
+            for (int i = 0; i < signature.num_attrs && typed; i++)
+                for (int k = 0; k < TWT_NUM_DTYPES && strcmp(signature.attrs[i].name, "T") == 0; k++)
+                    for (int axes = 0; axes < 3 && signature.attrs[i].allowed_types >> twt_dtypes[k] & 1; axes++)
+                        reduce_many(row, twt_dtypes[k], axes);
+            twi_arena_free(&arena);
+        }
+}
+
 /* ---- tests ------------------------------------------------------------------------------------------------------- */
 
 static void math_is_the_same_in_every_type(void **state)
@@ -351,7 +406,8 @@ int main(void)
         cmocka_unit_test(math_is_the_same_in_every_type),     cmocka_unit_test(arrays_are_the_same_in_every_type),
         cmocka_unit_test(networks_are_the_same_in_every_type), cmocka_unit_test(images_are_the_same_in_every_type),
         cmocka_unit_test(rare_ops_give_the_results_of_tensorflow),
-        cmocka_unit_test(rare_ops_are_the_same_in_every_type), cmocka_unit_test(that_was_much),
+        cmocka_unit_test(rare_ops_are_the_same_in_every_type),
+        cmocka_unit_test(reductions_of_many_are_the_same_in_every_type), cmocka_unit_test(that_was_much),
     };
     return cmocka_run_group_tests(tests, twt_open_devices, twt_close_devices);
 }
