@@ -1570,8 +1570,8 @@ static void losses_on_the_card_are_those_of_the_cpu(void **state)
 enum { LAYER_INPUTS = 6, LAYER_VALUES = 2 + LAYER_INPUTS };
 
 /* The loss of two layers that end in a softmax, what is between them, and the gradients of the loss by all that goes
- * in. With relu the first layer takes what a ReLU lets pass. */
-static void run_layers(const char *device, tw_dtype T, const int64_t sizes[4], bool relu, const char *disable,
+ * in. With relu the first layer takes what a ReLU lets pass; without bias the layers' are zeros. */
+static void run_layers(const char *device, tw_dtype T, const int64_t sizes[4], bool relu, bool bias, const char *disable,
                        tw_tensor *values[LAYER_VALUES], bool *joined)
 {
     tw_error error = {0};
@@ -1588,6 +1588,8 @@ static void run_layers(const char *device, tw_dtype T, const int64_t sizes[4], b
     for (int i = 0; i < LAYER_INPUTS; i++) {
         in[i] = tw_placeholder(g, T, shapes[i]);
         feeds[i] = (tw_feed){in[i], filled(T, shapes[i], (unsigned)i + 1)};
+        if (i > 1 && i % 2 && !bias)
+            memset(feeds[i].tensor->data, 0, (size_t)feeds[i].tensor->elements * tw_dtype_size(T));
     }
     feeds[LAYER_INPUTS] = (tw_feed){y, labels};
     TW_DEVICE(g, "%s", device) {
@@ -1612,34 +1614,116 @@ static void run_layers(const char *device, tw_dtype T, const int64_t sizes[4], b
     tw_graph_destroy(g);
 }
 
-/* Those that round between layers are compared with the same kernels one by one, which round where these do. Weights
- * fit into a block's shared memory, or only as narrow numbers, or not at all. */
+static float narrowed(double x)
+{
+    return tw_bfloat16_to_float(tw_float_to_bfloat16((float)x));
+}
+
+/* y[rows, columns] = x[rows, inner] * w + bias in bfloat16: sums are exact, for all are small multiples of 1/512, and what
+ * a layer gives is rounded once. */
+static void narrow_layer(int64_t rows, int64_t inner, int64_t columns, const float *x, unsigned seed, bool relu, float *y)
+{
+    tw_tensor *w = filled(TW_FLOAT32, TW_SHAPE(inner, columns), seed), *bias = filled(TW_FLOAT32, TW_SHAPE(columns), seed + 1);
+    for (int64_t i = 0; i < rows * columns; i++) {
+        double sum = ((float *)bias->data)[i % columns];
+        for (int64_t k = 0; k < inner; k++)
+            sum += (double)x[i / columns * inner + k] * ((float *)w->data)[k * columns + i % columns];
+        y[i] = relu && sum <= 0 ? 0 : narrowed(sum);
+    }
+    tw_tensor_release(w);
+    tw_tensor_release(bias);
+}
+
+/* The loss of run_layers() in bfloat16 and what is between its layers. */
+static void narrow_layers(const int64_t sizes[4], bool relu, tw_tensor *values[2])
+{
+    enum { MOST = 8 * 1000 };
+    static float x[MOST], h[MOST], logits[MOST];
+    tw_tensor *image = filled(TW_FLOAT32, TW_SHAPE(sizes[0], sizes[1]), 1), *bias = filled(TW_FLOAT32, TW_SHAPE(sizes[1]), 2),
+              *labels = filled(TW_INT32, TW_SHAPE(sizes[0]), 7);
+    double all = 0;
+    for (int64_t i = 0; i < sizes[0] * sizes[1]; i++) {
+        x[i] = narrowed(((float *)image->data)[i] + ((float *)bias->data)[i % sizes[1]]);
+        x[i] = relu && x[i] <= 0 ? 0 : x[i];
+    }
+    narrow_layer(sizes[0], sizes[1], sizes[2], x, 3, true, h);
+    narrow_layer(sizes[0], sizes[2], sizes[3], h, 5, false, logits);
+    for (int64_t r = 0; r < sizes[0]; r++) {
+        double sum = 0, own = logits[r * sizes[3] + ((int32_t *)labels->data)[r] % sizes[3]];
+        for (int64_t c = 0; c < sizes[3]; c++)
+            sum += exp(logits[r * sizes[3] + c] - own);
+        all += log(sum);
+    }
+    values[0] = tw_tensor_float((float)(all / (double)sizes[0]));
+    values[1] = listed(TW_BFLOAT16, (int)(sizes[0] * sizes[2]), h);
+    tw_tensor_release(image);
+    tw_tensor_release(bias);
+    tw_tensor_release(labels);
+}
+
+static void compare_layers(int line, int count, tw_tensor *const *expected, tw_tensor *const *found,
+                           tw_tensor *const *again)
+{
+    for (int i = 0; i < count; i++) {
+        twt_case c = {.file = "layers", .line = line + i, .op.op = "_DenseLoss", .expected = {expected[i]}};
+        twt_compare(&c, 0, found[i], "on the card");
+        if (again)
+            twt_expect_same_bits(&c, found[i], again[i], "in its second run");
+    }
+}
+
+static void release_layers(tw_tensor *values[LAYER_VALUES])
+{
+    for (int i = 0; i < LAYER_VALUES; i++)
+        tw_tensor_release(values[i]);
+}
+
+/* Weights fit into a block's shared memory, or only as narrow numbers, or not at all. The last rows are too long. */
+enum { LAYERS = 6 };
+static const int64_t layer_sizes[LAYERS][4] = {{7, 20, 8, 5},     {4, 37, 33, 40},  {1, 1, 1, 2},
+                                               {5, 384, 192, 10}, {3, 450, 264, 3}, {3, 990, 8, 3}};
+
+/* Those that round between layers are compared with the same kernels one by one, which round where these do, without
+ * biases: some of cuBLASLt's algorithms (an H200's for 450 columns) round a product before they add one, and again. */
 static void last_layers_on_the_card_are_those_of_the_cpu(void **state)
 {
     (void)state;
-    enum { COUNT = 6 };
-    static const int64_t sizes[][4] = {{7, 20, 8, 5},     {4, 37, 33, 40},  {1, 1, 1, 2},
-                                        {5, 384, 192, 10}, {3, 450, 264, 3}, {3, 990, 8, 3}};
     needs_card();
     for (int t = 0; t < 2; t++)
-        for (int s = 0; s < COUNT; s++) {
+        for (int s = 0; s < LAYERS; s++) {
             tw_tensor *apart[LAYER_VALUES], *one[LAYER_VALUES], *again[LAYER_VALUES];
-            bool joined[3], fits = s < COUNT - 1; /* the last rows are too long */
+            bool joined[3], fits = s < LAYERS - 1;
             tw_dtype type = t ? TW_BFLOAT16 : TW_FLOAT32;
-            run_layers(t ? "/gpu:0" : "/cpu:0", type, sizes[s], s % 2 == 0, "losses", apart, &joined[0]);
-            run_layers("/gpu:0", type, sizes[s], s % 2 == 0, NULL, one, &joined[1]);
-            run_layers("/gpu:0", type, sizes[s], s % 2 == 0, NULL, again, &joined[2]);
+            run_layers(t ? "/gpu:0" : "/cpu:0", type, layer_sizes[s], s % 2 == 0, !t, "losses", apart, &joined[0]);
+            run_layers("/gpu:0", type, layer_sizes[s], s % 2 == 0, !t, NULL, one, &joined[1]);
+            run_layers("/gpu:0", type, layer_sizes[s], s % 2 == 0, !t, NULL, again, &joined[2]);
             assert_true(!joined[0] && joined[1] == fits && joined[2] == fits);
-            for (int i = 0; i < LAYER_VALUES; i++) {
-                twt_case c = {.file = "layers", .line = 10 * s + i, .op.op = "_DenseLoss", .expected = {apart[i]}};
-                twt_compare(&c, 0, one[i], "on the card");
-                twt_expect_same_bits(&c, one[i], again[i], "in its second run");
-                tw_tensor_release(apart[i]);
-                tw_tensor_release(one[i]);
-                tw_tensor_release(again[i]);
-            }
+            compare_layers(10 * s, LAYER_VALUES, apart, one, again);
+            release_layers(apart);
+            release_layers(one);
+            release_layers(again);
         }
     cover("_DenseLoss");
+}
+
+/* What goes forward, with biases: each layer is rounded once. */
+static void last_layers_in_bfloat16_round_once(void **state)
+{
+    (void)state;
+    needs_card();
+    for (int s = 0; s < LAYERS - 1; s++) {
+        tw_tensor *expected[2], *found[LAYER_VALUES];
+        bool joined;
+        narrow_layers(layer_sizes[s], s % 2 == 0, expected);
+        run_layers("/gpu:0", TW_BFLOAT16, layer_sizes[s], s % 2 == 0, true, NULL, found, &joined);
+        assert_true(joined);
+        assert_true(tw_tensor_bytes(found[1]) == tw_tensor_bytes(expected[1]));
+        assert_memory_equal(found[1]->data, expected[1]->data, tw_tensor_bytes(found[1]));
+        compare_layers(10 * s, 1, expected, found, NULL);
+        tw_tensor_release(expected[0]);
+        tw_tensor_release(expected[1]);
+        release_layers(found);
+    }
 }
 
 /* ---- weights as a step computes with them ---------------------------------------------------------------------- */
@@ -2121,6 +2205,7 @@ int main(int count, char **words)
         cmocka_unit_test(many_biases_on_the_card_have_the_bits_of_one_by_one),
         cmocka_unit_test(losses_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(last_layers_on_the_card_are_those_of_the_cpu),
+        cmocka_unit_test(last_layers_in_bfloat16_round_once),
         cmocka_unit_test(weights_are_cast_and_transposed_on_the_card_as_on_the_cpu),
         cmocka_unit_test(casts_of_what_was_written_stay_behind_the_write),
         cmocka_unit_test(gradients_are_laid_end_to_end_on_the_card_as_on_the_cpu),

@@ -38,6 +38,13 @@ static void put(cudaDataType type, void *x, int64_t i, float value)
         ((float *)x)[i] = value;
 }
 
+static float rounded(cudaDataType type, float value)
+{
+    float narrow = 0;
+    put(type, &narrow, 0, value);
+    return at(type, &narrow, 0);
+}
+
 static float element(const matrix &m, bool transposed, const void *x, uint64_t row, uint64_t column)
 {
     return at(m.type, x, (int64_t)(transposed ? column : row) + (int64_t)(transposed ? row : column) * m.step);
@@ -219,8 +226,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
                 sum *= x;
                 if (y != 0)
                     sum += y * element(C, false, c, row, column);
-                if (biased)
-                    sum += at(D.type, o.bias, (int64_t)row);
+                if (biased) /* of long sums the library stores the product before it adds */
+                    sum = (inner > 400 ? rounded(D.type, sum) : sum) + at(D.type, o.bias, (int64_t)row);
                 put(D.type, d, (int64_t)row + (int64_t)column * D.step, relu && sum < 0 ? 0 : sum);
             }
     });
