@@ -1039,11 +1039,12 @@ static void batches_on_the_card_are_those_of_the_cpu_to_the_bit(void **state)
     (void)state;
     enum { COUNT = 11, SIDE = 13, BATCH = 20 };
     static const tw_augmentation kinds[] = {TW_AUGMENT_NONE, TW_AUGMENT_TUTORIAL_TRAIN, TW_AUGMENT_TUTORIAL_EVAL,
-                                            TW_AUGMENT_PAD_CROP_FLIP};
+                                            TW_AUGMENT_PAD_CROP_FLIP, TW_AUGMENT_REFLECT_CROP_ALTERNATE};
+    enum { KINDS = sizeof kinds / sizeof *kinds };
     tw_error error = {0};
     needs_card();
-    for (int i = 0; i < 8; i++) {
-        int channels = i < 4 ? 3 : 1;
+    for (int i = 0; i < 2 * KINDS; i++) {
+        int channels = i < KINDS ? 3 : 1;
         twt_op op = {.op = "TowerBatch",
                      .num_inputs = 3,
                      .inputs = {tw_tensor_create(TW_UINT8, TW_SHAPE(COUNT, SIDE, SIDE, channels)),
@@ -1051,7 +1052,7 @@ static void batches_on_the_card_are_those_of_the_cpu_to_the_bit(void **state)
                      .num_attrs = 8,
                      .attrs = {tw_attr_int("batch", BATCH), tw_attr_int("examples", 3 * BATCH), tw_attr_int("first", BATCH),
                                tw_attr_int("seed", 7), tw_attr_bool("shuffle", i != 3),
-                               tw_attr_int("augmentation", kinds[i % 4]), tw_attr_int("crop", 9),
+                               tw_attr_int("augmentation", kinds[i % KINDS]), tw_attr_int("crop", 9),
                                tw_attr_float("offset", 0.5f)}};
         uint8_t *bytes = op.inputs[0]->data;
         for (int64_t k = 0; k < op.inputs[0]->elements; k++)

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "faulty_files.h"
+#include "golden/record.h"
 #include "stream/distort.h"
 #include "train/update_order.h"
 
@@ -124,7 +125,7 @@ static void distortions_equal_tensorflows(void **state)
                                      0, 0, 0, &error));
         twi_distortion by = {given.top, given.left, given.flip, given.brightness, given.contrast};
         if (!given.train)
-            by = twi_draw_distortion(&d, 1, 1);
+            by = twi_draw_distortion(&d, 1, 1, 9, 1);
         golden_image(given.image, image);
         distort(&d, &by, &image[0][0][0], found);
         assert_floats_near(found, expected, VALUES, given.image == 2 ? 2e-3 : 2e-5); /* 2: rounding, times 41 */
@@ -141,7 +142,7 @@ static void drawn_distortions_cover_their_ranges_and_no_more(void **state)
     int tops[9] = {0}, lefts[9] = {0}, flips = 0;
     double brightness = 0, contrast = 0, least = 9, most = 0;
     for (int k = 0; k < 9000; k++) {
-        twi_distortion by = twi_draw_distortion(&d, 3, k);
+        twi_distortion by = twi_draw_distortion(&d, 3, k, 9000, k);
         assert_in_range(by.top, 0, 8);
         assert_in_range(by.left, 0, 8);
         tops[by.top]++;
@@ -172,7 +173,7 @@ static void pad_crop_flip_shifts_and_mirrors_with_zeros_outside(void **state)
     assert_ok(twi_distorter_init(&d, TW_AUGMENT_PAD_CROP_FLIP, 32, 32, 3, 0, 2, -1, &error));
     int extremes = 0;
     for (int k = 0; k < 300; k++) {
-        twi_distortion by = twi_draw_distortion(&d, 3, k);
+        twi_distortion by = twi_draw_distortion(&d, 3, k, 300, k);
         assert_true(abs(by.top) <= 4 && abs(by.left) <= 4);
         extremes |= by.top == -4 ? 1 : by.top == 4 ? 2 : 0;
         extremes |= by.left == -4 ? 4 : by.left == 4 ? 8 : 0;
@@ -187,6 +188,85 @@ static void pad_crop_flip_shifts_and_mirrors_with_zeros_outside(void **state)
             }
     }
     assert_int_equal(extremes, 63);
+}
+
+/* What make_record.py was told is what the trainer's stream of seed 7 gives. */
+static void draws_of_the_records_stream_are_those_given_to_pytorch(void **state)
+{
+    (void)state;
+    twi_distorter d;
+    assert_ok(twi_distorter_init(&d, TW_AUGMENT_REFLECT_CROP_ALTERNATE, 32, 32, 3, 0, 0, 0, &error));
+    for (int k = 0; k < RECORD_STEPS * RECORD_BATCH; k++) {
+        int64_t index = twi_example_index(RECORD_EXAMPLES, 7, true, k);
+        twi_distortion by = twi_draw_distortion(&d, 7, k, RECORD_EXAMPLES, index);
+        assert_true(record_draws[k][0] == index && record_draws[k][1] == by.top && record_draws[k][2] == by.left &&
+                    record_draws[k][3] == by.flip);
+    }
+}
+
+/* Each shift and either flip, of images that are smaller than theirs and of one that is hardly large enough; where each
+ * pixel comes from is said in other words than distort.h's: the way back and forth from the border. */
+static void borders_are_reflected_without_being_repeated(void **state)
+{
+    (void)state;
+    static const int sides[] = {3, 4, 7};
+    for (int i = 0; i < 3; i++) {
+        int n = sides[i], seen = 0;
+        uint8_t image[7 * 7 * 3];
+        float found[7 * 7 * 3];
+        twi_distorter d;
+        for (int k = 0; k < n * n * 3; k++)
+            image[k] = (uint8_t)(k * 5);
+        assert_ok(twi_distorter_init(&d, TW_AUGMENT_REFLECT_CROP_ALTERNATE, n, n, 3, 0, 2, -1, &error));
+        for (int top = -2; top <= 2; top++)
+            for (int left = -2; left <= 2; left++)
+                for (int flip = 0; flip < 2; flip++, seen++) {
+                    distort(&d, &(twi_distortion){.top = top, .left = left, .flip = flip}, image, found);
+                    for (int k = 0; k < n * n; k++) {
+                        int period = 2 * (n - 1), x = flip ? n - 1 - k % n : k % n;
+                        int row = (k / n + top + period) % period, column = (x + left + period) % period;
+                        row = row < n ? row : period - row;
+                        column = column < n ? column : period - column;
+                        for (int c = 0; c < 3; c++)
+                            assert_true(found[k * 3 + c] == 2.0f * image[(row * n + column) * 3 + c] - 1);
+                    }
+                }
+        assert_int_equal(seen, 50);
+    }
+    twi_distorter small;
+    assert_fails(twi_distorter_init(&small, TW_AUGMENT_REFLECT_CROP_ALTERNATE, 2, 9, 3, 0, 0, 0, &error),
+                 TW_INVALID_ARGUMENT, "cannot reflect 2 pixels of images of 2x9");
+}
+
+/* In six epochs of a stream: the same image is seen both ways in any two in a row, at places of its own. */
+static void flips_alternate_by_epoch_and_begin_by_chance(void **state)
+{
+    (void)state;
+    enum { COUNT = 4000, EPOCHS = 6 };
+    static bool flips[EPOCHS][COUNT];
+    twi_distorter d;
+    int begin = 0, tops[5] = {0}, lefts[5] = {0}, others = 0;
+    assert_ok(twi_distorter_init(&d, TW_AUGMENT_REFLECT_CROP_ALTERNATE, 32, 32, 3, 0, 0, 0, &error));
+    for (int k = 0; k < EPOCHS * COUNT; k++) {
+        int64_t index = twi_example_index(COUNT, 3, true, k);
+        twi_distortion by = twi_draw_distortion(&d, 3, k, COUNT, index);
+        assert_true(abs(by.top) <= 2 && abs(by.left) <= 2);
+        tops[by.top + 2]++;
+        lefts[by.left + 2]++;
+        flips[k / COUNT][index] = by.flip;
+        others += k < COUNT && by.flip == twi_draw_distortion(&d, 4, k, COUNT, index).flip;
+    }
+    for (int i = 0; i < COUNT; i++) {
+        begin += flips[0][i];
+        for (int epoch = 1; epoch < EPOCHS; epoch++)
+            assert_true(flips[epoch][i] != flips[epoch - 1][i]);
+    }
+    assert_in_range(begin, 2000 - 158, 2000 + 158); /* five standard deviations */
+    assert_in_range(others, 2000 - 158, 2000 + 158);
+    for (int i = 0; i < 5; i++) {
+        assert_in_range(tops[i], 4800 - 310, 4800 + 310);
+        assert_in_range(lefts[i], 4800 - 310, 4800 + 310);
+    }
 }
 
 static void images_of_one_and_two_channels_are_flipped_and_standardised(void **state)
@@ -234,7 +314,7 @@ static void the_stream_of_a_pipeline_is_what_is_drawn(void **state)
         int32_t label;
         twi_permutation order = twi_epoch_permutation(COUNT, 4, k / COUNT);
         int64_t index = twi_permute(&order, k % COUNT);
-        twi_distortion drawn = twi_draw_distortion(&distorter, 4, k);
+        twi_distortion drawn = twi_draw_distortion(&distorter, 4, k, COUNT, index);
         distort(&distorter, &drawn, tw_dataset_images(d) + index * SIDE * SIDE, expected);
         assert_ok(tw_pipeline_next(p, 0, found, &label, &error));
         assert_memory_equal(found, expected, sizeof found);
@@ -372,6 +452,9 @@ int main(void)
         cmocka_unit_test(distortions_equal_tensorflows),
         cmocka_unit_test(drawn_distortions_cover_their_ranges_and_no_more),
         cmocka_unit_test(pad_crop_flip_shifts_and_mirrors_with_zeros_outside),
+        cmocka_unit_test(draws_of_the_records_stream_are_those_given_to_pytorch),
+        cmocka_unit_test(borders_are_reflected_without_being_repeated),
+        cmocka_unit_test(flips_alternate_by_epoch_and_begin_by_chance),
         cmocka_unit_test(images_of_one_and_two_channels_are_flipped_and_standardised),
         cmocka_unit_test(the_stream_of_a_pipeline_is_what_is_drawn),
         cmocka_unit_test(no_order_ever_exceeds_the_bound),

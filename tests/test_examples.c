@@ -19,6 +19,7 @@ static const kind kinds[] = {
     {TW_AUGMENT_NONE, 1, SIDE, true},           {TW_AUGMENT_NONE, 3, SIDE, false},
     {TW_AUGMENT_TUTORIAL_TRAIN, 3, CROP, true}, {TW_AUGMENT_TUTORIAL_TRAIN, 1, CROP, true},
     {TW_AUGMENT_TUTORIAL_EVAL, 3, CROP, true},  {TW_AUGMENT_PAD_CROP_FLIP, 3, SIDE, true},
+    {TW_AUGMENT_REFLECT_CROP_ALTERNATE, 3, SIDE, true}, {TW_AUGMENT_REFLECT_CROP_ALTERNATE, 1, SIDE, false},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -116,7 +117,7 @@ static void what_cannot_be_is_refused(void **state)
     assert_refused(d, tw_attr_int("first", -1), "from number -1 on");
     assert_refused(d, tw_attr_int("examples", INT64_MAX), "of a step of");
     assert_refused(d, tw_attr_int("crop", SIDE + 1), "cannot crop 10x10 pixels of images of 9x9");
-    assert_refused(d, tw_attr_int("augmentation", 4), "unknown augmentation 4");
+    assert_refused(d, tw_attr_int("augmentation", 5), "unknown augmentation 5");
     twt_op op = batch_of(d, &kinds[2], 0, 0, 4);
     tw_tensor_release(op.inputs[1]);
     op.inputs[1] = tw_tensor_create(TW_INT32, TW_SHAPE(COUNT - 1));

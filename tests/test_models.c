@@ -670,10 +670,78 @@ static void the_records_network_trains_as_in_pytorch(void **state)
     tw_devices_destroy(devices);
 }
 
+static void set_moments(tw_trainer *trainer)
+{
+    char name[64];
+    for (int i = 0; i < 6; i++) {
+        snprintf(name, sizeof name, "block%d/norm%d/moving_mean", i / 2 + 1, i % 2 + 1);
+        record_set(trainer, name, 110 + (uint32_t)i, 1 / 8.0f, 0, false);
+        snprintf(name, sizeof name, "block%d/norm%d/moving_variance", i / 2 + 1, i % 2 + 1);
+        record_set(trainer, name, 120 + (uint32_t)i, 1 / 2.0f, 1, false);
+    }
+    record_set(trainer, "whiten/bias", 108, 1 / 4.0f, 0, false);
+}
+
+/* The greatest distance of logarithms of probabilities from PyTorch's. */
+static double view_distance(const tw_model *model, const tw_dataset *dataset, const char *folder, tw_devices *devices,
+                            tw_views views, const double *golden)
+{
+    static const char *const gpus[] = {"/gpu:0", "/gpu:1"};
+    static const int counts[] = {6, 1, 2, 6};
+    float probabilities[RECORD_EXAMPLES * 10];
+    tw_error error = {0};
+    tw_scores *scores;
+    double worst = 0;
+    assert_ok(tw_score(model, dataset, folder, devices,
+                       TW_OPTIONS(tw_evaluation_options, .batch = 7, .tower_devices = gpus, .num_tower_devices = 2,
+                                  .probabilities = probabilities, .views = views),
+                       &scores, &error));
+    assert_int_equal(scores->views, counts[views]);
+    tw_scores_destroy(scores);
+    for (int i = 0; i < RECORD_LOOKED_AT * 10; i++)
+        worst = fmax(worst, fabs(log((double)probabilities[i]) - golden[i]));
+    return worst;
+}
+
+static void views_of_an_image_say_together_what_the_records_do(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/test_models_XXXXXX", command[64];
+    tw_error error = {0};
+    tw_devices *devices;
+    tw_trainer *trainer;
+    tw_model model = record_model();
+    tw_dataset *dataset = record_dataset();
+    assert_non_null(mkdtemp(folder));
+    assert_ok(tw_devices_create(&(tw_device_options){.virtual_gpus = 2}, &devices, &error));
+    assert_ok(tw_trainer_create(TW_OPTIONS(tw_trainer_options, .model = &model, .dataset = dataset, .devices = devices,
+                                           .batch = 2),
+                                &trainer, &error));
+    record_set_first_values(trainer);
+    set_moments(trainer);
+    assert_ok(tw_trainer_save(trainer, folder, 0, &error));
+    tw_trainer_destroy(trainer);
+    for (tw_views views = TW_VIEWS_DEFAULT; views <= TW_VIEWS_SHIFTED; views++) {
+        const double *golden = record_views[views == TW_VIEWS_DEFAULT ? 2 : views - 1];
+        double worst = view_distance(&model, dataset, folder, devices, views, golden);
+        print_message("views %d: %.1e from PyTorch's\n", (int)views, worst);
+        assert_true(worst <= 2e-6);
+    }
+    tw_scores *scores;
+    assert_fails(tw_score(&model, dataset, folder, devices, TW_OPTIONS(tw_evaluation_options, .views = 9), &scores,
+                          &error),
+                 TW_INVALID_ARGUMENT, "options.views: there is no number 9");
+    tw_devices_destroy(devices);
+    tw_dataset_destroy(dataset);
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_model_has_its_parameters),
+        cmocka_unit_test(views_of_an_image_say_together_what_the_records_do),
         cmocka_unit_test(networks_for_imagenet_have_the_known_parameters_with_1000_classes),
         cmocka_unit_test(weight_decay_can_spare_batch_normalization),
         cmocka_unit_test(bfloat16_leaves_variables_and_logits_in_float32),

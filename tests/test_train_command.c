@@ -447,6 +447,17 @@ static void models_of_the_library_are_those_of_the_table(void **state)
 
 #define ESTIMATOR "$T train resnet --data-set synthetic --log-every 1 "
 
+static void the_records_network_is_looked_at_six_times(void **state)
+{
+    (void)state;
+    assert_runs(0, "$T train airbench --data-set synthetic --width-multiplier 0.125 --batch-size 4 --max-steps 2 "
+                   "--train-dir record");
+    assert_runs(0, "$T eval record");
+    assert_prints("6 of each example");
+    assert_runs(0, "$T eval record --views one --format json");
+    assert_prints("\"views\":1");
+}
+
 static void flags_of_cifar10_estimator_are_understood(void **state)
 {
     (void)state;
@@ -531,6 +542,8 @@ static void wrong_values_of_cifar10_estimators_flags_are_refused(void **state)
     assert_prints("--momentum belongs to --optimizer momentum, which is not what resnet trains with here");
     assert_runs(2, "$T train cifar10 --data-set synthetic --train-dir est3 --num-layers 20");
     assert_prints("--num-layers: the model cifar10 comes in one depth only");
+    assert_runs(2, "$T train cifar10 --data-set synthetic --train-dir est3 --width-multiplier 0.5");
+    assert_prints("--width-multiplier: the model cifar10 has no other width");
     assert_runs(2, "$T train cifar10 --data-set synthetic --train-dir est3 --batch-norm-decay 0.9");
     assert_prints("--batch-norm-decay: the model cifar10 has no batch normalization");
 }
@@ -632,6 +645,7 @@ int main(void)
         cmocka_unit_test(training_fails_before_it_starts_where_it_cannot_write_or_read),
         cmocka_unit_test(evaluation_prints_the_tutorials_line),
         cmocka_unit_test(models_of_the_library_are_those_of_the_table),
+        cmocka_unit_test(the_records_network_is_looked_at_six_times),
         cmocka_unit_test(flags_of_cifar10_estimator_are_understood),
         cmocka_unit_test(compat_prints_the_last_towers_loss_and_the_tutorials_line),
         cmocka_unit_test(compat_reads_the_files_in_the_graph_which_goes_on_by_itself),

@@ -134,6 +134,11 @@ typedef enum tw_augmentation {
     /* For residual networks: 4 zero pixels added on each side, random crop of the original size, flip with
      * probability 1/2; then x * scale + offset. */
     TW_AUGMENT_PAD_CROP_FLIP,
+    /* The CIFAR-10 speed record's: 2 pixels added on each side, in which the image is reflected (its border is not
+     * repeated), random crop of the original size; flip left to right of half the images, drawn from (seed, which image
+     * it is) in epoch 0, and from then on in every other epoch: two epochs in a row show each image both ways. Then
+     * x * scale + offset. TW_INVALID_ARGUMENT: images of fewer than 3 pixels. */
+    TW_AUGMENT_REFLECT_CROP_ALTERNATE,
 } tw_augmentation;
 
 typedef struct tw_pipeline_options {
@@ -145,7 +150,7 @@ typedef struct tw_pipeline_options {
     bool shuffle; /* each epoch in an order of its own; otherwise in that of the files */
     tw_augmentation augmentation;
     int crop;            /* pixels, for the two of the tutorial; 0: 24 */
-    float scale, offset; /* for the other two; scale 0: 1/255 */
+    float scale, offset; /* for the others; scale 0: 1/255 */
     int threads;         /* 0: one for every four cores, at least 1 and at most 4 */
     int prefetch;        /* batches held ready for each tower; 0: 2 */
     int64_t first_step;  /* where the stream is entered */
@@ -156,7 +161,7 @@ typedef struct tw_pipeline_options {
  *
  * Let N be the number of examples of the data set. Example k of the stream is number k mod N of epoch k / N; when
  * shuffling, that is the image which a permutation keyed by (seed, epoch) puts there. Its distortions are drawn from
- * (seed, k). Step s of T towers with batches of b consists of the examples sTb to (s+1)Tb - 1, of which tower t gets b
+ * (seed, k), flips that alternate from (seed, image). Step s of T towers with batches of b consists of the examples sTb to (s+1)Tb - 1, of which tower t gets b
  * in a row from sTb + tb. With shares it consists of as many examples as they add up to, dealt in order of towers. */
 typedef struct tw_pipeline tw_pipeline;
 

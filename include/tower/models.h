@@ -53,6 +53,16 @@ typedef struct tw_model_group {
 
 enum { TW_MOST_MODEL_GROUPS = 4 };
 
+/* By how many views of an image evaluation tells its class: logits are the mean of theirs, in which an image as it is
+ * weighs as much as all that are shifted. */
+typedef enum tw_views {
+    TW_VIEWS_DEFAULT,  /* of an evaluation's options: what the model says; of a model: one */
+    TW_VIEWS_ONE,      /* as it is */
+    TW_VIEWS_MIRRORED, /* and left to right: two */
+    TW_VIEWS_SHIFTED,  /* both of these also shifted by a pixel, down and right or up and left, with the border
+                          reflected: six */
+} tw_views;
+
 /* A network and the recipe it is known with. */
 typedef struct tw_model {
     size_t size; /* TW_SIZED(tw_model) sets it: see language.h */
@@ -100,6 +110,7 @@ typedef struct tw_model {
     bool nesterov;            /* of TW_OPTIMIZER_MOMENTUM, as if the rule said so */
     tw_muon_options muon;     /* of TW_OPTIMIZER_MUON; its momentum is above */
     tw_model_group groups[TW_MOST_MODEL_GROUPS]; /* the first that fits a variable is its group */
+    tw_views views;           /* of an image in evaluation */
 } tw_model;
 
 TW_API const tw_model *tw_model_find(const char *name); /* NULL if there is none of that name */
@@ -141,6 +152,7 @@ typedef struct tw_evaluation_options {
     /* Told of examples now and then; false: stop, which is TW_CANCELLED. NULL: nobody wants to know. */
     bool (*progress)(void *user, int64_t done, int64_t total);
     void *user;
+    tw_views views;                   /* each costs as much as one */
 } tw_evaluation_options;
 
 /* Restores a checkpoint (or the latest of a directory), with the moving averages, if it has any, in place of the
@@ -158,6 +170,7 @@ typedef struct tw_scores {
     int classes;                          /* of the network: what a data set lacks stays 0 */
     int64_t *confusion;                   /* [classes, classes]: of label i, how many were taken for k */
     bool used_averages;
+    int views;                            /* of each example, which were looked at */
 } tw_scores;
 
 /* As tw_evaluate(). *scores is yours: tw_scores_destroy(). */

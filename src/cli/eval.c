@@ -21,7 +21,7 @@ typedef struct settings {
     recipe recipe; /* what concerns the network */
     const char *what;
     int64_t batch_size, interval;
-    int split, as_tutorial;
+    int split, as_tutorial, views;
     const char *events; /* NULL: below the train directory */
     bool raw, confusion, no_events, once;
 } settings;
@@ -51,6 +51,8 @@ static void print_result(const settings *s, const tw_dataset *data, const tw_sco
            scores->used_averages ? ", with the moving averages of its variables" : "");
     printf("  %-16s %" PRId64 " of %s: %" PRId64 " right, the label among the first five of %" PRId64 "\n", "examples",
            scores->examples, tw_dataset_name(data), scores->correct, scores->correct_5);
+    if (scores->views > 1)
+        printf("  %-16s %d of each example\n", "views", scores->views);
     printf("  %-16s %.4g\n", "loss", scores->loss);
     scores_print_classes(scores, data);
     if (s->confusion)
@@ -135,7 +137,8 @@ static int evaluate(const settings *s, const tw_model *model, const char *checkp
                                      .tower_devices = names,
                                      .num_tower_devices = job_all_devices(devices, names),
                                      .progress = show_progress,
-                                     .user = &progress};
+                                     .user = &progress,
+                                     .views = (tw_views)s->views};
     tw_status status = tw_score(model, data, checkpoint, devices, &options, &scores, &error);
     progress_end(&progress);
     if (status != TW_OK)
@@ -223,6 +226,10 @@ static const option options[] = {
     {"batch-size", "N", OPTION_NUMBER, offsetof(settings, batch_size),
      "examples at a time, any number: none is left out or counted twice", .initial = "100", .least = 1, .most = 1 << 20,
      .also = "eval-batch-size"},
+    {"views", "HOW", OPTION_CHOICE, offsetof(settings, views),
+     "how often each image is looked at: as it is, mirrored too, or both of these also shifted by a pixel either way (6 "
+     "views); without it as the model has it (airbench: shifted, all others: one)",
+     .initial = "model", .choices = "model|one|mirrored|shifted"}, /* ORDER tw_views */
     {"confusion", NULL, OPTION_FLAG, offsetof(settings, confusion),
      "print for each class what it was taken for how often"},
     {"no-events", NULL, OPTION_FLAG, offsetof(settings, no_events),

@@ -22,13 +22,14 @@ static bool follow_layers(const char *command, const recipe *r, tw_model *model)
     return true;
 }
 
-/* A value that only some models have: *place is not 0 there. */
-static bool follow_value(const char *command, const char *option, double value, float *place, const tw_model *model)
+/* A value that only some models have: *place is not 0 there, and there is no `what` where it is. */
+static bool follow_value(const char *command, const char *option, double value, float *place, const char *what,
+                         const tw_model *model)
 {
     if (isnan(value))
         return true;
     if (*place == 0)
-        return complain(command, "--%s: the model %s has no batch normalization", option, model->name);
+        return complain(command, "--%s: the model %s has no %s", option, model->name, what);
     *place = (float)value;
     return true;
 }
@@ -89,10 +90,12 @@ bool input_reads_files(tw_trainer_input input)
 
 bool recipe_follow(const char *command, const recipe *r, const tw_model *named, tw_model *model)
 {
+    static const char norms[] = "batch normalization";
     *model = *named;
     if (!follow_program(command, r, model) || !follow_layers(command, r, model) ||
-        !follow_value(command, "batch-norm-decay", r->batch_norm_decay, &model->norm_decay, model) ||
-        !follow_value(command, "batch-norm-epsilon", r->batch_norm_epsilon, &model->norm_epsilon, model))
+        !follow_value(command, "batch-norm-decay", r->batch_norm_decay, &model->norm_decay, norms, model) ||
+        !follow_value(command, "batch-norm-epsilon", r->batch_norm_epsilon, &model->norm_epsilon, norms, model) ||
+        !follow_value(command, "width-multiplier", r->width_multiplier, &model->width_multiplier, "other width", model))
         return false;
     if (r->num_classes != NOT_GIVEN)
         model->classes = (int)r->num_classes;

@@ -21,7 +21,7 @@ typedef enum compat {
 typedef struct recipe {
     int compat;
     int64_t num_layers, num_classes;
-    double momentum, weight_decay, batch_norm_decay, batch_norm_epsilon;
+    double width_multiplier, momentum, weight_decay, batch_norm_decay, batch_norm_epsilon;
     int distortion;
 } recipe;
 
@@ -32,6 +32,9 @@ typedef struct recipe {
         {"num-classes", "N", OPTION_NUMBER, offsetof(settings, recipe.num_classes),                                    \
          "classes to tell apart, instead of the model's own number: cifar10_estimator has 11, of which one is empty",  \
          .least = 2, .most = 1 << 20},                                                                                 \
+        {"width-multiplier", "W", OPTION_REAL, offsetof(settings, recipe.width_multiplier),                            \
+         "a network of so many times the channels: airbench alone comes in several widths", .most = 16,                \
+         .positive = true},                                                                                            \
     {                                                                                                                  \
         "batch-norm-epsilon", "E", OPTION_REAL, offsetof(settings, recipe.batch_norm_epsilon),                         \
             "what batch normalization adds to a variance; without it the model's (1e-5)", .most = 1, .positive = true  \

@@ -102,6 +102,7 @@ void scores_json(json *out, const tw_scores *s, const tw_dataset *dataset, bool 
     json_integer(out, "examples", s->examples);
     json_integer(out, "correct", s->correct);
     json_flag(out, "moving_averages", s->used_averages);
+    json_integer(out, "views", s->views);
     json_begin(out, "classes", '[');
     for (int c = 0; c < s->classes; c++) {
         json_begin(out, NULL, '{');

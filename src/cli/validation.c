@@ -145,7 +145,8 @@ static tw_status measure(const validation *v, bool in_panel, tw_scores **scores,
                                      .num_tower_devices = v->num_names,
                                      /* no lines among lines */
                                      .progress = progress.moving && !in_panel ? show_progress : NULL,
-                                     .user = &progress};
+                                     .user = &progress,
+                                     .views = TW_VIEWS_ONE}; /* as the record's log has it: often, so cheap */
     if (in_panel)
         busy_begin("evaluating");
     tw_status status = tw_score(v->model, v->data, v->directory, v->devices, &options, scores, error);

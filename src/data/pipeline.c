@@ -86,7 +86,7 @@ static void fill(struct worker *worker, int tower, int64_t step, float *images, 
     const int64_t first = step * p->examples + p->towers[tower].start;
     for (int i = 0; i < batch; i++) {
         int64_t k = first + i, index = twi_example_index(d->count, p->options.seed, p->options.shuffle, k);
-        twi_distortion drawn = twi_draw_distortion(&p->distorter, p->options.seed, k);
+        twi_distortion drawn = twi_draw_distortion(&p->distorter, p->options.seed, k, d->count, index);
         twi_distort(&p->distorter, &drawn, d->images + (size_t)index * in, images + (size_t)i * out, worker->scratch);
         labels[i] = d->labels[index];
     }

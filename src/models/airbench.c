@@ -115,7 +115,7 @@ const tw_model twi_model_airbench = {
     .channels = 3,
     .classes = 10,
     .batch = BATCH,
-    .training = TW_AUGMENT_PAD_CROP_FLIP,
+    .training = TW_AUGMENT_REFLECT_CROP_ALTERNATE,
     .evaluation = TW_AUGMENT_NONE,
     .optimizer = TW_OPTIMIZER_MUON,
     .learning_rate = RATE,
@@ -148,4 +148,6 @@ const tw_model twi_model_airbench = {
     .data_variable = "whiten/kernel",
     .data_images = 5000,
     .data_value = whitening,
+    .width_multiplier = 1,
+    .views = TW_VIEWS_SHIFTED,
 };

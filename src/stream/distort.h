@@ -8,10 +8,10 @@
 
 #include <tower/data.h>
 
-enum { TWI_DISTORT_PADDING = 4, TWI_DISTORT_CHANNELS = 4 }; /* the most channels of an image */
+enum { TWI_DISTORT_PADDING = 4, TWI_DISTORT_REFLECTED = 2, TWI_DISTORT_CHANNELS = 4 }; /* the most channels of an image */
 
 /* What was drawn for one image. A crop that starts before the image (top or left below 0) or ends beyond it reads
- * zeros there. */
+ * zeros there, or the image's reflection. */
 typedef struct twi_distortion {
     int top, left; /* of the crop, pixels */
     bool flip;     /* left to right, after the crop */
@@ -43,14 +43,35 @@ TWI_ANYWHERE bool twi_standardises(const twi_distorter *d)
     return d->augmentation == TW_AUGMENT_TUTORIAL_TRAIN || d->augmentation == TW_AUGMENT_TUTORIAL_EVAL;
 }
 
+TWI_ANYWHERE bool twi_reflects(const twi_distorter *d)
+{
+    return d->augmentation == TW_AUGMENT_REFLECT_CROP_ALTERNATE;
+}
+
+/* Which of `size` pixels is seen at a place up to size - 1 before the first or behind the last. */
+TWI_ANYWHERE int twi_reflected(int at, int size)
+{
+    return at < 0 ? -at : at < size ? at : 2 * (size - 1) - at;
+}
+
 /* 0 to count - 1 */
 TWI_ANYWHERE int twi_pick(uint32_t word, int count)
 {
     return (int)((uint64_t)word * (uint64_t)count >> 32);
 }
 
-/* What example k of the stream of `seed` gets. */
-TWI_ANYWHERE twi_distortion twi_draw_distortion(const twi_distorter *d, uint64_t seed, int64_t k)
+/* Whether an image is flipped in an epoch, where flips alternate. */
+TWI_ANYWHERE bool twi_alternate(uint64_t seed, int64_t index, int64_t epoch)
+{
+    uint32_t word[4];
+    twi_philox random = twi_example_random(seed, TWI_STREAM_FLIP, (uint64_t)index);
+    twi_philox_next(&random, word);
+    return ((word[0] >> 31) ^ ((uint64_t)epoch & 1)) != 0;
+}
+
+/* What example k of the stream of `seed` gets, which is image `index` of `count`. */
+TWI_ANYWHERE twi_distortion twi_draw_distortion(const twi_distorter *d, uint64_t seed, int64_t k, int64_t count,
+                                                int64_t index)
 {
     twi_distortion drawn = {0, 0, false, 0, 1};
     twi_philox random = twi_example_random(seed, TWI_STREAM_DISTORTION, (uint64_t)k);
@@ -74,6 +95,12 @@ TWI_ANYWHERE twi_distortion twi_draw_distortion(const twi_distorter *d, uint64_t
         drawn.top = twi_pick(word[0], 2 * TWI_DISTORT_PADDING + 1) - TWI_DISTORT_PADDING;
         drawn.left = twi_pick(word[1], 2 * TWI_DISTORT_PADDING + 1) - TWI_DISTORT_PADDING;
         drawn.flip = twi_uniform_float(word[2]) < 0.5f;
+        break;
+    case TW_AUGMENT_REFLECT_CROP_ALTERNATE:
+        twi_philox_next(&random, word);
+        drawn.top = twi_pick(word[0], 2 * TWI_DISTORT_REFLECTED + 1) - TWI_DISTORT_REFLECTED;
+        drawn.left = twi_pick(word[1], 2 * TWI_DISTORT_REFLECTED + 1) - TWI_DISTORT_REFLECTED;
+        drawn.flip = twi_alternate(seed, index, (int64_t)((uint64_t)k / (uint64_t)count));
         break;
     case TW_AUGMENT_NONE:
         break;

@@ -50,12 +50,26 @@ static void take_row(const twi_distorter *d, const twi_distortion *by, const uin
     }
 }
 
+/* Those pixels of a row of the crop that lie outside the image's. */
+static void reflect_row(const twi_distorter *d, const twi_distortion *by, const uint8_t *from, uint8_t *to)
+{
+    for (int x = 0; x < d->out_width; x++) {
+        int column = by->left + x, place = by->flip ? d->out_width - 1 - x : x;
+        if (column < 0 || column >= d->width)
+            memcpy(to + place * d->channels, from + twi_reflected(column, d->width) * d->channels, (size_t)d->channels);
+    }
+}
+
 static void take_crop(const twi_distorter *d, const twi_distortion *by, const uint8_t *image, uint8_t *crop)
 {
+    const bool reflects = twi_reflects(d);
     for (int y = 0; y < d->out_height; y++) {
-        int row = by->top + y;
-        bool inside = row >= 0 && row < d->height;
-        take_row(d, by, inside ? image + row * d->width * d->channels : NULL, crop + y * d->out_width * d->channels);
+        int row = reflects ? twi_reflected(by->top + y, d->height) : by->top + y;
+        const uint8_t *from = row >= 0 && row < d->height ? image + row * d->width * d->channels : NULL;
+        uint8_t *to = crop + y * d->out_width * d->channels;
+        take_row(d, by, from, to);
+        if (reflects)
+            reflect_row(d, by, from, to);
     }
 }
 

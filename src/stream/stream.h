@@ -13,6 +13,7 @@ typedef enum twi_stream {
     TWI_STREAM_ORDER = 1,  /* counted by epoch */
     TWI_STREAM_DISTORTION, /* counted by example of the stream */
     TWI_STREAM_SYNTHETIC,  /* counted by image */
+    TWI_STREAM_FLIP,       /* counted by image */
 } twi_stream;
 
 TWI_ANYWHERE twi_philox twi_example_random(uint64_t seed, twi_stream stream, uint64_t number)

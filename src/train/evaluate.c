@@ -14,6 +14,7 @@ enum { DEFAULT_BATCH = 100, LOSS = 0, CHOICE, FIRST, FIVE, PROBABILITIES, MOST_F
 typedef struct evaluation {
     const tw_evaluation_options *options;
     int batch, towers, fetches, classes; /* fetches: of each tower */
+    tw_views views;
     tw_graph *graph;
     tw_session *session;
     tw_devices *own_devices;
@@ -25,12 +26,47 @@ typedef struct evaluation {
     tw_tensor **results; /* [fetches * towers] */
 } evaluation;
 
+/* An image shifted by a pixel: `by` 0 down and to the right, 2 up and to the left. */
+static tw_output shifted(tw_graph *g, tw_output images, int by)
+{
+    tw_shape all = tw_output_shape(images), one = TW_SHAPE(0, 1, 1, 0);
+    return tw_slice(g, tw_mirror_pad(g, images, one, one, false), TW_SHAPE(0, by, by, 0), all);
+}
+
+static int count_views(tw_views views)
+{
+    return views == TW_VIEWS_SHIFTED ? 6 : views == TW_VIEWS_MIRRORED ? 2 : 1;
+}
+
+/* Logits by all views: one batch with all of them goes through the network, as floats they come out, and their mean. */
+static tw_output logits_of(const evaluation *e, const tw_model *m, tw_output images)
+{
+    tw_graph *g = e->graph;
+    int count = count_views(e->views);
+    if (count == 1)
+        return m->logits(g, m, images, TW_FLOAT32, false);
+    tw_output views[6] = {images};
+    float weights[6] = {1 / (count == 2 ? 2.0f : 4)};
+    for (int i = 2; i < count; i += 2) {
+        views[i] = shifted(g, images, i == 2 ? 0 : 2);
+        weights[i] = 1 / 8.0f;
+    }
+    for (int i = 0; i < count; i += 2) {
+        views[i + 1] = tw_reverse(g, views[i], (int[]){2}, 1);
+        weights[i + 1] = weights[i];
+    }
+    tw_output logits = m->logits(g, m, tw_concat(g, views, count, 0), TW_FLOAT32, false);
+    logits = tw_reshape(g, logits, TW_SHAPE(count, e->batch, -1));
+    logits = tw_mul(g, logits, tw_constant_floats(g, TW_SHAPE(count, 1, 1), weights));
+    return tw_reduce_sum(g, logits, (int[]){0}, 1, false);
+}
+
 static void build_tower(evaluation *e, const tw_model *m, int tower)
 {
     tw_graph *g = e->graph;
     tw_output images = tw_placeholder(g, TW_FLOAT32, TW_SHAPE(e->batch, m->height, m->width, m->channels));
     tw_output labels = tw_placeholder(g, TW_INT32, TW_SHAPE(e->batch));
-    tw_output logits = m->logits(g, m, images, TW_FLOAT32, false);
+    tw_output logits = logits_of(e, m, images);
     tw_output *outputs = e->outputs + tower * e->fetches;
     outputs[LOSS] = tw_sparse_softmax_cross_entropy(g, logits, labels);
     outputs[CHOICE] = tw_arg_max(g, logits, 1);
@@ -186,6 +222,9 @@ tw_status tw_score(const tw_model *model, const tw_dataset *dataset, const char 
         e.batch = options.batch;
     if (options.tower_devices && options.num_tower_devices > 0)
         e.towers = options.num_tower_devices;
+    e.views = options.views != TW_VIEWS_DEFAULT ? options.views : m->views;
+    if (e.views < TW_VIEWS_DEFAULT || e.views > TW_VIEWS_SHIFTED)
+        TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "options.views: there is no number %d", (int)e.views));
     e.fetches = options.probabilities ? MOST_FETCHES : PROBABILITIES;
     TWI_TRY(tw_checkpoint_open(checkpoint, &e.checkpoint, error));
     TWI_TRY(build(&e, m, error));
@@ -200,6 +239,7 @@ tw_status tw_score(const tw_model *model, const tw_dataset *dataset, const char 
     made->step = tw_checkpoint_step(e.checkpoint);
     made->classes = e.classes;
     made->used_averages = averages > 0;
+    made->views = count_views(e.views);
     TWI_TRY(look_at_all(&e, tw_dataset_count(dataset), made, error));
     *scores = made;
     made = NULL;

@@ -9,11 +9,15 @@ struct crop {
     twi_divider width, channels;
 };
 
-/* The bytes of the crop's pixel (y, x); NULL beyond the image, where all is 0. */
+/* The bytes of the crop's pixel (y, x); NULL beyond the image where all is 0 there. */
 static __device__ __forceinline__ const uint8_t *bytes_of(const twi_distorter &d, const twi_distortion &by,
                                                           const uint8_t *image, int y, int x)
 {
     int row = by.top + y, column = by.left + (by.flip ? d.out_width - 1 - x : x);
+    if (twi_reflects(d)) {
+        row = twi_reflected(row, d.height);
+        column = twi_reflected(column, d.width);
+    }
     bool inside = row >= 0 && row < d.height && column >= 0 && column < d.width;
     return inside ? image + (row * d.width + column) * d.channels : NULL;
 }
@@ -78,7 +82,7 @@ static __global__ void __launch_bounds__(THREADS)
     const twi_distorter &d = e.distorter;
     const int64_t k = twi_example_number(&e, *step, blockIdx.x);
     const int64_t index = twi_example_index(e.count, e.seed, e.shuffle, k);
-    const twi_distortion drawn = twi_draw_distortion(&d, e.seed, k);
+    const twi_distortion drawn = twi_draw_distortion(&d, e.seed, k, e.count, index);
     const uint8_t *image = images + index * (d.height * d.width * d.channels);
     const unsigned values = (unsigned)(d.out_height * d.out_width * d.channels);
     T *out = batch + (int64_t)blockIdx.x * values;

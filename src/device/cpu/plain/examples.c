@@ -35,7 +35,7 @@ static tw_status run(const twi_run *r)
 #pragma omp parallel for if (r->threads > 1) num_threads(r->threads)
     for (int64_t i = 0; i < e->batch; i++) {
         int64_t k = twi_example_number(e, step, i), index = twi_example_index(e->count, e->seed, e->shuffle, k);
-        twi_distortion drawn = twi_draw_distortion(d, e->seed, k);
+        twi_distortion drawn = twi_draw_distortion(d, e->seed, k, e->count, index);
         twi_distort(d, &drawn, images + (size_t)index * in, batch + (size_t)i * out,
                     (char *)r->workspace + (size_t)omp_get_thread_num() * scratch);
         batch_labels[i] = labels[index];
