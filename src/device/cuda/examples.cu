@@ -14,7 +14,7 @@ static __device__ __forceinline__ const uint8_t *bytes_of(const twi_distorter &d
                                                           const uint8_t *image, int y, int x)
 {
     int row = by.top + y, column = by.left + (by.flip ? d.out_width - 1 - x : x);
-    if (twi_reflects(d)) {
+    if (twi_reflects(&d)) {
         row = twi_reflected(row, d.height);
         column = twi_reflected(column, d.width);
     }
