@@ -19,7 +19,7 @@
  *     # a comment
  *     case Pad                        begins a case; what follows belongs to it
  *     in float 2,3 1 2 3 4 5 6        an input: type, dimensions ("scalar" for none), values. Strings are written in
- *                                     hexadecimal after an x: x746f776572
+ *                                     hexadecimal after an x: x746f776572; complex numbers are two, one part each
  *     attr mode string REFLECT        an attribute: name, kind, value; "int 3", "float 0.5", "bool 1", "type float",
  *                                     "shape 2,3", "ints 4 1 2 2 1" (lists: their length first)
  *     out float 4,3 ...               an output, compared; floats within the tolerance of their type, others exactly
@@ -227,9 +227,11 @@ static inline void twt_read_value(tw_tensor *tensor, int64_t i, const char *text
 {
     void *data = tensor->data;
     switch (tensor->dtype) {
+    case TW_COMPLEX64: /* i counts parts */
     case TW_FLOAT32:
         ((float *)data)[i] = strtof(text, NULL);
         break;
+    case TW_COMPLEX128:
     case TW_FLOAT64:
         ((double *)data)[i] = strtod(text, NULL);
         break;
@@ -268,11 +270,12 @@ static inline tw_tensor *twt_read_tensor(const twt_case *c, char *line)
     tw_tensor *tensor = tw_tensor_create(dtype, twt_read_shape(twt_word(&line)));
     if (!tensor)
         fail_msg("%s:%d: a tensor that cannot be", c->file, c->line);
-    for (int64_t i = 0; i < tensor->elements; i++) {
+    int64_t values = tensor->elements * (tw_dtype_is_complex(dtype) ? 2 : 1);
+    for (int64_t i = 0; i < values; i++) {
         const char *word = twt_word(&line);
         if (!word)
             fail_msg("%s:%d: a tensor has %lld values, expected %lld", c->file, c->line, (long long)i,
-                     (long long)tensor->elements);
+                     (long long)values);
         twt_read_value(tensor, i, word);
     }
     return tensor;
@@ -328,6 +331,11 @@ static inline bool twt_same_string(const tw_string *a, const tw_string *b)
     return a->size == b->size && (a->size == 0 || memcmp(a->data, b->data, a->size) == 0);
 }
 
+static inline bool twt_near(double a, double b, double tolerance)
+{
+    return (isnan(a) && isnan(b)) || a == b || fabs(a - b) <= tolerance * fmax(1, fabs(b));
+}
+
 static inline void twt_compare(const twt_case *c, int output, const tw_tensor *got, const char *how)
 {
     const tw_tensor *want = c->expected[output];
@@ -339,9 +347,11 @@ static inline void twt_compare(const twt_case *c, int output, const tw_tensor *g
     double tolerance = c->tolerance;
     bool is_float = true;
     switch (want->dtype) {
+    case TW_COMPLEX64:
     case TW_FLOAT32:
         tolerance = tolerance > 0 ? tolerance : 1e-5;
         break;
+    case TW_COMPLEX128:
     case TW_FLOAT64:
         tolerance = tolerance > 0 ? tolerance : 1e-12;
         break;
@@ -362,12 +372,13 @@ static inline void twt_compare(const twt_case *c, int output, const tw_tensor *g
         if (want->dtype == TW_STRING)
             same = twt_same_string((const tw_string *)x, (const tw_string *)y);
         else if (is_float)
-            same = (isnan(v) && isnan(w)) || v == w || fabs(v - w) <= tolerance * fmax(1, fabs(w));
+            same = twt_near(v, w, tolerance) &&
+                   twt_near(tw_tensor_imaginary(got, i), tw_tensor_imaginary(want, i), tolerance);
         else
             same = memcmp(x, y, size) == 0;
         if (!same)
-            fail_msg("%s:%d: %s (%s) output %d element %lld is %.17g, expected %.17g", c->file, c->line, c->op.op, how,
-                     output, (long long)i, v, w);
+            fail_msg("%s:%d: %s (%s) output %d element %lld is %.17g%+.17gj, expected %.17g%+.17gj", c->file, c->line, c->op.op,
+                     how, output, (long long)i, v, tw_tensor_imaginary(got, i), w, tw_tensor_imaginary(want, i));
     }
 }
 

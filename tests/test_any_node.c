@@ -13,7 +13,7 @@ enum {
     TYPED = 4,          /* of each type that an attribute of the op may have */
     MOST_INPUTS = 12,
     MOST_ATTRS = 24,
-    MOST_POOL = 400,
+    MOST_POOL = 1000,
     LARGEST_RUN = 4096, /* elements of an output */
 };
 
@@ -85,6 +85,10 @@ static tw_output random_constant(tw_graph *g, tw_dtype dtype, tw_shape shape)
             ((uint16_t *)bytes)[i] = tw_float_to_half((float)value);
         else if (dtype == TW_BFLOAT16)
             ((uint16_t *)bytes)[i] = tw_float_to_bfloat16((float)value);
+        else if (dtype == TW_COMPLEX64)
+            ((float *)bytes)[2 * i] = (float)value / 2, ((float *)bytes)[2 * i + 1] = chance(2) ? NAN : (float)draw(5) - 2;
+        else if (dtype == TW_COMPLEX128)
+            ((double *)bytes)[2 * i] = (double)value / 2, ((double *)bytes)[2 * i + 1] = (double)draw(5) - 2;
         else if (dtype == TW_STRING)
             tw_tensor_set_string(tensor, i, "tag/x", draw(6));
         else if (dtype == TW_BOOL)
@@ -92,7 +96,7 @@ static tw_output random_constant(tw_graph *g, tw_dtype dtype, tw_shape shape)
         else
             memset(bytes + (size_t)i * size, chance(2) ? 0x7f : value < 0 ? 0xff : 0, size);
         if (value > 0 && dtype != TW_FLOAT32 && dtype != TW_FLOAT64 && dtype != TW_FLOAT16 && dtype != TW_BFLOAT16 &&
-            dtype != TW_STRING && dtype != TW_BOOL)
+            dtype != TW_STRING && dtype != TW_BOOL && !tw_dtype_is_complex(dtype))
             bytes[(size_t)i * size] = (unsigned char)value; /* the lowest byte comes first on all our machines */
     }
     tw_output output = tw_constant(g, tensor);
@@ -437,8 +441,9 @@ static void differentiate(pool *p, tw_node *node)
 {
     tw_output grads[MOST_INPUTS], y = {node, 0};
     int count = p->g->nodes.count;
-    if (node->num_outputs && tw_output_dtype(y) == TW_FLOAT32 && node->num_inputs)
-        tw_gradients(p->g, &y, 1, NULL, node->inputs, node->num_inputs, grads);
+    bool is_complex = node->num_outputs && tw_dtype_is_complex(tw_output_dtype(y));
+    if (node->num_outputs && (is_complex || tw_output_dtype(y) == TW_FLOAT32) && node->num_inputs)
+        tw_gradients(p->g, &y, 1, is_complex ? &y : NULL, node->inputs, node->num_inputs, grads);
     cut(p->g, count);
 }
 

@@ -286,12 +286,14 @@ static void flags_fit_signatures(void **state)
 
 enum { ELEMENTS = 30, CHANGED = 17 };
 
-/* What an argument is given: floats, if it takes them. */
+/* What an argument is given: floats, if it takes them, or else whole or complex numbers. */
 static tw_dtype type_for(const twi_signature *s, const twi_argument *argument)
 {
     for (int i = 0; i < s->num_attrs && argument->type_attr; i++)
         if (strcmp(s->attrs[i].name, argument->type_attr) == 0 && s->attrs[i].allowed_types)
-            return s->attrs[i].allowed_types >> TW_FLOAT32 & 1 ? TW_FLOAT32 : TW_INT32;
+            return s->attrs[i].allowed_types >> TW_FLOAT32 & 1 ? TW_FLOAT32
+                   : s->attrs[i].allowed_types >> TW_INT32 & 1 ? TW_INT32
+                                                               : TW_COMPLEX64;
     return argument->dtype == TW_BOOL ? TW_BOOL : TW_FLOAT32;
 }
 
@@ -306,6 +308,8 @@ static tw_tensor *make_input(const twi_signature *s, const twi_argument *argumen
             ((bool *)tensor->data)[k] = (k % 2 == 0) != (change && k == CHANGED);
         else if (dtype == TW_INT32)
             ((int32_t *)tensor->data)[k] = change && k == CHANGED ? ~(k + 15 * i + 1) : k + 15 * i + 1;
+        else if (dtype == TW_COMPLEX64)
+            ((float *)tensor->data)[2 * k] = ((float *)tensor->data)[2 * k + 1] = change && k == CHANGED ? 3 : (float)k;
         else
             ((float *)tensor->data)[k] = 0.1f + 0.01f * (float)(k + 15 * i) + (change && k == CHANGED ? 0.3f : 0);
     return tensor;

@@ -330,7 +330,8 @@ TW_API const char *tw_graph_collection(const tw_graph *graph, int i); /* its nam
 
 /* Adds the nodes that compute d(sum of ys)/d(xs[i]) into grads[i], under the name scope "gradients". Each node is
  * colocated with the op it differentiates. Where no path leads from xs[i] to a y, grads[i] is {NULL, 0}: "none".
- * grad_ys (may be NULL) are the gradients flowing into ys; ones otherwise. An op without a gradient on a path that
+ * grad_ys (may be NULL) are the gradients flowing into ys; ones otherwise, but complex ys must have theirs. By a complex
+ * x = a + ib the gradient is the complex number dy/da + i dy/db, as in TensorFlow. An op without a gradient on a path that
  * needs one latches an error that names the op and the node. */
 TW_API void tw_gradients(tw_graph *graph, const tw_output *ys, int num_ys, const tw_output *grad_ys,
                          const tw_output *xs, int num_xs, tw_output *grads);

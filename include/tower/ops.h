@@ -41,7 +41,7 @@ TW_API tw_output tw_logical_not(tw_graph *graph, tw_output x);
 
 /* One input, the output has its shape. tw_round rounds halves to even. */
 TW_API tw_output tw_neg(tw_graph *graph, tw_output x);
-TW_API tw_output tw_abs(tw_graph *graph, tw_output x);
+TW_API tw_output tw_abs(tw_graph *graph, tw_output x); /* of complex numbers their magnitude, a real number */
 TW_API tw_output tw_sign(tw_graph *graph, tw_output x);
 TW_API tw_output tw_square(tw_graph *graph, tw_output x);
 TW_API tw_output tw_sqrt(tw_graph *graph, tw_output x);
@@ -65,7 +65,7 @@ TW_API tw_output tw_is_inf(tw_graph *graph, tw_output x);
 TW_API tw_output tw_is_finite(tw_graph *graph, tw_output x);
 
 /* Converts; returns x itself if it has that type. Floats become integers by cutting off the fraction; what lies beyond
- * the integers becomes the nearest one, NaN becomes 0. */
+ * the integers becomes the nearest one, NaN becomes 0. Of complex numbers real types get the real part. */
 TW_API tw_output tw_cast(tw_graph *graph, tw_output x, tw_dtype dtype);
 TW_API tw_output tw_clip(tw_graph *graph, tw_output x, tw_output low, tw_output high); /* limits: scalars or as x */
 TW_API tw_output tw_add_n(tw_graph *graph, const tw_output *inputs, int num_inputs);   /* all of one shape */
@@ -88,10 +88,34 @@ TW_API tw_output tw_l2_loss(tw_graph *graph, tw_output x);           /* scalar: 
 TW_API tw_output tw_cumsum(tw_graph *graph, tw_output x, int axis, bool exclusive, bool reverse);
 TW_API tw_output tw_cumprod(tw_graph *graph, tw_output x, int axis, bool exclusive, bool reverse);
 
-/* [m,k] x [k,n] -> [m,n]; a transposed factor is given as [k,m], [n,k]. The batched one broadcasts leading axes. */
+/* [m,k] x [k,n] -> [m,n]; a transposed factor is given as [k,m], [n,k]. The batched one broadcasts leading axes, and of
+ * complex matrices takes the adjoint where it transposes: each element's conjugate, too. */
 TW_API tw_output tw_matmul(tw_graph *graph, tw_output a, tw_output b);
 TW_API tw_output tw_matmul_transposed(tw_graph *graph, tw_output a, tw_output b, bool transpose_a, bool transpose_b);
 TW_API tw_output tw_batch_matmul(tw_graph *graph, tw_output x, tw_output y, bool transpose_x, bool transpose_y);
+
+/* ---- complex numbers (src/ops/complex.c) -------------------------------------------------------------------- */
+
+/* Most of the arithmetic above takes complex64 and complex128 as it is. These go between them and float and double. */
+TW_API tw_output tw_complex(tw_graph *graph, tw_output real, tw_output imaginary); /* which broadcast */
+TW_API tw_output tw_real(tw_graph *graph, tw_output x);
+TW_API tw_output tw_imaginary(tw_graph *graph, tw_output x);
+TW_API tw_output tw_angle(tw_graph *graph, tw_output x); /* from -pi to pi */
+TW_API tw_output tw_conj(tw_graph *graph, tw_output x);  /* the conjugate; real numbers as they are */
+
+/* ---- Fourier transforms (src/ops/fourier.c) ----------------------------------------------------------------- */
+
+/* Over the last `axes` axes, 1 to 3, of complex numbers: each of the n numbers along an axis becomes the sum over k of
+ * x_k e^(-2 pi i j k / n), for j from 0 to n - 1. The inverse has e^(+2 pi i j k / n) and divides by n. Any n; those whose
+ * prime factors are small are fastest. */
+TW_API tw_output tw_fft(tw_graph *graph, tw_output x, int axes);
+TW_API tw_output tw_inverse_fft(tw_graph *graph, tw_output x, int axes);
+
+/* The same of real numbers, float or double, whose transform is complex64 or complex128 and has along the last axis only
+ * the n / 2 + 1 numbers that say the rest; and back. `lengths` are n along each of the axes of the real numbers, to which
+ * what is transformed is cut or filled up with zeros; NULL: as long as they are (n = 2 (m - 1) of m complex ones). */
+TW_API tw_output tw_real_fft(tw_graph *graph, tw_output x, int axes, const int64_t *lengths);
+TW_API tw_output tw_inverse_real_fft(tw_graph *graph, tw_output x, int axes, const int64_t *lengths);
 
 /* ---- arrays: constants, shapes, slicing, joining (src/ops/array.c) ----------------------------------------- */
 

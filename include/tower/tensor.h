@@ -11,8 +11,11 @@
 extern "C" {
 #endif
 
-/*  X(NAME, number, bytes, "name")   The numbers are TensorFlow's DataType, the names those of its op list. Values of
- *  the last two are handles of what a session has, and lists of tensors: edges of a graph have them, programs do not */
+/*  X(NAME, number, bytes, "name")   The numbers are TensorFlow's DataType, the names those of its op list. An element of
+ *  a complex type is its real part, then its imaginary part, as C's float _Complex and C++'s std::complex<float> are.
+ *  Quantized types (QINT8 and so on) are integers of that size that stand for numbers of some range; they are carried, cast
+ *  and compared. Values of the last two are handles of what a session has, and lists of tensors: edges of a graph have
+ *  them, programs do not */
 #define TW_DTYPE_LIST(X)                                                                                               \
     X(FLOAT32, 1, 4, "float")                                                                                          \
     X(FLOAT64, 2, 8, "double")                                                                                         \
@@ -21,9 +24,16 @@ extern "C" {
     X(INT16, 5, 2, "int16")                                                                                            \
     X(INT8, 6, 1, "int8")                                                                                              \
     X(STRING, 7, 16, "string")                                                                                         \
+    X(COMPLEX64, 8, 8, "complex64")                                                                                    \
     X(INT64, 9, 8, "int64")                                                                                            \
     X(BOOL, 10, 1, "bool")                                                                                             \
+    X(QINT8, 11, 1, "qint8")                                                                                           \
+    X(QUINT8, 12, 1, "quint8")                                                                                         \
+    X(QINT32, 13, 4, "qint32")                                                                                         \
     X(BFLOAT16, 14, 2, "bfloat16")                                                                                     \
+    X(QINT16, 15, 2, "qint16")                                                                                         \
+    X(QUINT16, 16, 2, "quint16")                                                                                       \
+    X(COMPLEX128, 18, 16, "complex128")                                                                                \
     X(FLOAT16, 19, 2, "half")                                                                                          \
     X(RESOURCE, 20, 8, "resource")                                                                                     \
     X(VARIANT, 21, 8, "variant")
@@ -108,8 +118,15 @@ TW_API void *tw_tensor_data(const tw_tensor *tensor);       /* borrowed; row-maj
 /* Replaces element i of a TW_STRING tensor by a copy of bytes. */
 TW_API tw_status tw_tensor_set_string(tw_tensor *tensor, int64_t i, const char *data, size_t bytes);
 
-/* Element i as a double whatever the numeric dtype; NAN for strings. Convenience for tests and printing. */
+/* Element i as a double whatever the numeric dtype, of a complex one its real part; NAN for strings. Convenience for tests
+ * and printing. */
 TW_API double tw_tensor_value(const tw_tensor *tensor, int64_t i);
+
+/* The imaginary part of element i; 0 of types that have none. */
+TW_API double tw_tensor_imaginary(const tw_tensor *tensor, int64_t i);
+
+/* Whether elements of the type have an imaginary part. */
+TW_API bool tw_dtype_is_complex(tw_dtype dtype);
 
 /* Conversions of single values, rounding to nearest even. */
 TW_API uint16_t tw_float_to_bfloat16(float value);

@@ -146,6 +146,7 @@ static void print_tensors_json(const tw_checkpoint *checkpoint)
     json_end(&out);
 }
 
+/* Of complex numbers their magnitudes'. */
 typedef struct statistics {
     double least, most, mean, deviation;
     int64_t not_finite; /* values that the others leave out */
@@ -158,6 +159,8 @@ static statistics look_at(const tw_tensor *tensor)
     double squares = 0;
     for (int64_t i = 0; i < tw_tensor_elements(tensor); i++) {
         double value = tw_tensor_value(tensor, i);
+        if (tw_dtype_is_complex(tw_tensor_dtype(tensor)))
+            value = hypot(value, tw_tensor_imaginary(tensor, i));
         if (!isfinite(value)) {
             s.not_finite++;
             continue;
@@ -204,6 +207,7 @@ static void print_tensor_text(const char *name, const tw_tensor *tensor)
         return;
     }
     statistics s = look_at(tensor);
+    fputs(tw_dtype_is_complex(tw_tensor_dtype(tensor)) ? "magnitudes: " : "", stdout);
     printf("least %.9g, most %.9g, mean %.9g, standard deviation %.9g\n", s.least, s.most, s.mean, s.deviation);
     if (s.not_finite)
         printf("%lld of %lld values are infinite or no number\n", (long long)s.not_finite,

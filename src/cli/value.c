@@ -19,6 +19,8 @@ typedef union element {
     uint16_t half;
     float float32;
     double float64;
+    float complex64[2];
+    double complex128[2];
 } element;
 
 typedef struct integer_type {
@@ -34,6 +36,11 @@ static const integer_type integers[] = {
     {TW_INT32, INT32_MIN, INT32_MAX, "a whole number from -2147483648 to 2147483647"},
     {TW_INT64, INT64_MIN, INT64_MAX, "a whole number from -9223372036854775808 to 9223372036854775807"},
     {TW_BOOL, 0, 1, "0 or 1"},
+    {TW_QINT8, INT8_MIN, INT8_MAX, "a whole number from -128 to 127"},
+    {TW_QUINT8, 0, UINT8_MAX, "a whole number from 0 to 255"},
+    {TW_QINT16, INT16_MIN, INT16_MAX, "a whole number from -32768 to 32767"},
+    {TW_QUINT16, 0, UINT16_MAX, "a whole number from 0 to 65535"},
+    {TW_QINT32, INT32_MIN, INT32_MAX, "a whole number from -2147483648 to 2147483647"},
 };
 
 static const integer_type *integer_of(tw_dtype dtype)
@@ -47,22 +54,26 @@ static const integer_type *integer_of(tw_dtype dtype)
 static const char *expected_of(tw_dtype dtype)
 {
     const integer_type *integer = integer_of(dtype);
-    return integer ? integer->expected : dtype == TW_FLOAT64 ? "a number" : "a number that the type can hold";
+    if (integer)
+        return integer->expected;
+    if (tw_dtype_is_complex(dtype))
+        return "a number as 1.5, 2j or 1.5-2j that the type can hold";
+    return dtype == TW_FLOAT64 ? "a number" : "a number that the type can hold";
 }
 
 static void store_integer(tw_dtype dtype, int64_t number, element *value)
 {
-    switch (dtype) {
-    case TW_INT16:
+    switch (tw_dtype_size(dtype)) {
+    case 2:
         value->int16 = (int16_t)number;
         break;
-    case TW_INT32:
+    case 4:
         value->int32 = (int32_t)number;
         break;
-    case TW_INT64:
+    case 8:
         value->int64 = number;
         break;
-    default: /* a byte */
+    default:
         value->uint8 = (uint8_t)number;
     }
 }
@@ -105,10 +116,48 @@ static bool parse_float(tw_dtype dtype, const char *text, element *value)
     return end != text && !*end && (meant || isfinite(number)) && store_float(dtype, number, value);
 }
 
+static bool store_complex(tw_dtype dtype, double real, double imaginary, element *value)
+{
+    bool is_double = dtype == TW_COMPLEX128;
+    element parts[2];
+    bool fits = store_float(is_double ? TW_FLOAT64 : TW_FLOAT32, real, &parts[0]) &&
+                store_float(is_double ? TW_FLOAT64 : TW_FLOAT32, imaginary, &parts[1]);
+    for (int i = 0; i < 2; i++)
+        if (is_double)
+            value->complex128[i] = parts[i].float64;
+        else
+            value->complex64[i] = parts[i].float32;
+    return fits;
+}
+
+/* As Python writes them: 1.5, 2j, 1.5-2j. */
+static bool parse_complex(tw_dtype dtype, const char *text, element *value)
+{
+    char *end;
+    double parts[2] = {strtod(text, &end), 0};
+    if (end == text)
+        return false;
+    if (*end == 'j') {
+        parts[1] = parts[0];
+        parts[0] = 0;
+        end++;
+    } else if (*end == '+' || *end == '-') {
+        const char *second = end;
+        parts[1] = strtod(second, &end);
+        if (end == second || *end++ != 'j')
+            return false;
+    }
+    bool meant = strpbrk(text, "nN"); /* inf, infinity, nan */
+    return !*end && (meant || (isfinite(parts[0]) && isfinite(parts[1]))) &&
+           store_complex(dtype, parts[0], parts[1], value);
+}
+
 static bool parse_number(tw_dtype dtype, const char *text, element *value)
 {
     const integer_type *integer = integer_of(dtype);
-    return integer ? parse_integer(integer, text, value) : parse_float(dtype, text, value);
+    return integer                      ? parse_integer(integer, text, value)
+           : tw_dtype_is_complex(dtype) ? parse_complex(dtype, text, value)
+                                        : parse_float(dtype, text, value);
 }
 
 /* ---- lists ------------------------------------------------------------------------------------------------------- */
@@ -346,14 +395,18 @@ tw_tensor *value_convert(tw_tensor *tensor, tw_dtype dtype, char *wrong, size_t 
     *wrong = 0;
     if (from == dtype)
         return tensor;
-    if (from == TW_STRING || dtype == TW_STRING || from == TW_RESOURCE || dtype == TW_RESOURCE || dtype == TW_VARIANT)
+    if (from == TW_STRING || dtype == TW_STRING || from == TW_RESOURCE || dtype == TW_RESOURCE || dtype == TW_VARIANT ||
+        (tw_dtype_is_complex(from) && !tw_dtype_is_complex(dtype)))
         snprintf(wrong, size, "expected %s, found %s", tw_dtype_name(dtype), tw_dtype_name(from));
     tw_tensor *made = *wrong ? NULL : tw_tensor_create(dtype, tw_tensor_shape(tensor));
     for (int64_t i = 0; made && !*wrong && i < tw_tensor_elements(tensor); i++) {
         element value = {0};
         double number = tw_tensor_value(tensor, i);
-        bool fits = integer ? number == floor(number) && number >= (double)integer->least && number < (double)integer->most + 1
-                            : store_float(dtype, number, &value);
+        bool fits = integer
+                        ? number == floor(number) && number >= (double)integer->least && number < (double)integer->most + 1
+                    : tw_dtype_is_complex(dtype)
+                        ? store_complex(dtype, number, tw_tensor_imaginary(tensor, i), &value)
+                        : store_float(dtype, number, &value);
         if (fits && integer)
             store_integer(dtype, integer_of(from) ? integer_at(tensor, i) : (int64_t)number, &value);
         if (!fits)
@@ -374,7 +427,7 @@ tw_tensor *value_convert(tw_tensor *tensor, tw_dtype dtype, char *wrong, size_t 
 /* Digits that tell a value of the type from its neighbours. */
 static int digits_of(tw_dtype dtype)
 {
-    return dtype == TW_FLOAT64 ? 17 : 9;
+    return dtype == TW_FLOAT64 || dtype == TW_COMPLEX128 ? 17 : 9;
 }
 
 /* All of an int64, which a double need not hold. */
@@ -409,6 +462,8 @@ void value_print(const tw_tensor *tensor, int64_t i)
         printf("%" PRId64, integer_at(tensor, i));
     else
         printf("%.*g", digits_of(dtype), tw_tensor_value(tensor, i));
+    if (tw_dtype_is_complex(dtype))
+        printf("%+.*gj", digits_of(dtype), tw_tensor_imaginary(tensor, i));
 }
 
 void value_json(json *out, const char *key, const tw_tensor *tensor, int64_t i)
@@ -419,6 +474,11 @@ void value_json(json *out, const char *key, const tw_tensor *tensor, int64_t i)
         json_bytes(out, key, strings[i].data, strings[i].size);
     else if (integer_of(dtype))
         json_integer(out, key, integer_at(tensor, i));
-    else
+    else if (tw_dtype_is_complex(dtype)) {
+        json_begin(out, key, '[');
+        json_real(out, NULL, tw_tensor_value(tensor, i), digits_of(dtype));
+        json_real(out, NULL, tw_tensor_imaginary(tensor, i), digits_of(dtype));
+        json_end(out);
+    } else
         json_real(out, key, tw_tensor_value(tensor, i), digits_of(dtype));
 }

@@ -17,10 +17,11 @@ tw_tensor *value_parse(tw_dtype dtype, tw_shape shape, const char *text, char *w
  * whole number that is none. Gives up the reference to `tensor`. */
 tw_tensor *value_convert(tw_tensor *tensor, tw_dtype dtype, char *wrong, size_t size);
 
-/* Element i: 3, 0.5, nan, -inf, or 'a text' in which what is not UTF-8 or cannot be printed is \xNN. */
+/* Element i: 3, 0.5, nan, -inf, 1.5-2j, or 'a text' in which what is not UTF-8 or cannot be printed is \xNN. */
 void value_print(const tw_tensor *tensor, int64_t i);
 
-/* The same as a member of JSON; NaN and infinities are "NaN", "Infinity" and "-Infinity". */
+/* The same as a member of JSON; NaN and infinities are "NaN", "Infinity" and "-Infinity", complex
+ * numbers lists of their two parts. */
 void value_json(json *out, const char *key, const tw_tensor *tensor, int64_t i);
 
 #endif

@@ -144,7 +144,12 @@ typedef struct twi_kernel {
 #define TWI_FLOAT_TYPES (TWI_TYPE(TW_FLOAT16) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_FLOAT64))
 #define TWI_INT_TYPES                                                                                                  \
     (TWI_TYPE(TW_INT8) | TWI_TYPE(TW_INT16) | TWI_TYPE(TW_INT32) | TWI_TYPE(TW_INT64) | TWI_TYPE(TW_UINT8))
-#define TWI_NUMBER_TYPES (TWI_FLOAT_TYPES | TWI_INT_TYPES)
+#define TWI_NUMBER_TYPES (TWI_FLOAT_TYPES | TWI_INT_TYPES) /* real ones */
+#define TWI_COMPLEX_TYPES (TWI_TYPE(TW_COMPLEX64) | TWI_TYPE(TW_COMPLEX128))
+#define TWI_QUANTIZED_TYPES                                                                                            \
+    (TWI_TYPE(TW_QINT8) | TWI_TYPE(TW_QUINT8) | TWI_TYPE(TW_QINT16) | TWI_TYPE(TW_QUINT16) | TWI_TYPE(TW_QINT32))
+#define TWI_STORED_TYPES                                                                                               \
+    (TWI_NUMBER_TYPES | TWI_COMPLEX_TYPES | TWI_QUANTIZED_TYPES | TWI_TYPE(TW_BOOL)) /* of elements of fixed size */
 
 /* The attribute whose type a kernel row's mask is compared with: dtype, else T, else the first of a type; NULL: none.
  * And that type. */

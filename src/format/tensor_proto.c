@@ -60,9 +60,7 @@ Twi__TensorProto *twi_tensor_to_proto(twi_arena *arena, const tw_tensor *tensor)
 
 tw_status twi_dtype_from_proto(int32_t number, tw_dtype *dtype, tw_error *error)
 {
-    static const char *const others[] = {[8] = "complex64", [11] = "qint8",  [12] = "quint8",     [13] = "qint32",
-                                         [15] = "qint16",   [16] = "quint16", [17] = "uint16",    [18] = "complex128",
-                                         [21] = "variant",  [22] = "uint32",  [23] = "uint64"};
+    static const char *const others[] = {[17] = "uint16", [22] = "uint32", [23] = "uint64"};
     *dtype = (tw_dtype)number;
     if (tw_dtype_size(*dtype))
         return TW_OK;
@@ -106,7 +104,16 @@ static size_t list_length(const Twi__TensorProto *proto, tw_dtype dtype)
     case TW_INT16:
     case TW_INT8:
     case TW_UINT8:
+    case TW_QINT32:
+    case TW_QINT16:
+    case TW_QUINT16:
+    case TW_QINT8:
+    case TW_QUINT8:
         return proto->n_int_val;
+    case TW_COMPLEX64: /* real and imaginary parts by turns */
+        return proto->n_scomplex_val / 2;
+    case TW_COMPLEX128:
+        return proto->n_dcomplex_val / 2;
     case TW_INT64:
         return proto->n_int64_val;
     case TW_BOOL:
@@ -132,14 +139,25 @@ static bool set_element(tw_tensor *tensor, int64_t i, const Twi__TensorProto *pr
     case TW_FLOAT64:
         ((double *)data)[i] = proto->double_val[k];
         return true;
+    case TW_COMPLEX64:
+        memcpy((float *)data + 2 * i, proto->scomplex_val + 2 * k, 2 * sizeof(float));
+        return true;
+    case TW_COMPLEX128:
+        memcpy((double *)data + 2 * i, proto->dcomplex_val + 2 * k, 2 * sizeof(double));
+        return true;
     case TW_INT32:
+    case TW_QINT32:
         ((int32_t *)data)[i] = proto->int_val[k];
         return true;
     case TW_INT16:
-        ((int16_t *)data)[i] = (int16_t)proto->int_val[k];
+    case TW_QINT16:
+    case TW_QUINT16:
+        ((uint16_t *)data)[i] = (uint16_t)proto->int_val[k];
         return true;
     case TW_INT8:
     case TW_UINT8:
+    case TW_QINT8:
+    case TW_QUINT8:
         ((uint8_t *)data)[i] = (uint8_t)proto->int_val[k];
         return true;
     case TW_INT64:

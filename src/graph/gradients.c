@@ -8,6 +8,7 @@
  * A loop is gone back through as a whole when its first Exit is met: what uses its values has been visited then
  * (loop_gradients.c). */
 #include "graph/sweep.h"
+#include "tensor/tensor.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +45,8 @@ tw_output twi_sweep_sum(twi_sweep *s, tw_output at)
 
 bool twi_has_gradient(tw_dtype dtype)
 {
-    return dtype == TW_FLOAT32 || dtype == TW_FLOAT64 || dtype == TW_FLOAT16 || dtype == TW_BFLOAT16;
+    return dtype == TW_FLOAT32 || dtype == TW_FLOAT64 || dtype == TW_FLOAT16 || dtype == TW_BFLOAT16 ||
+           tw_dtype_is_complex(dtype);
 }
 
 /* Ones shaped like y: the gradient of a sum with respect to itself. */
@@ -58,19 +60,7 @@ static tw_output ones_like(tw_graph *graph, tw_output y)
         twi_graph_fail(graph, TW_RESOURCE_EXHAUSTED, "out of memory while differentiating");
         return (tw_output){0};
     }
-    switch (tw_output_dtype(y)) {
-    case TW_FLOAT32:
-        *(float *)tw_tensor_data(one) = 1;
-        break;
-    case TW_FLOAT64:
-        *(double *)tw_tensor_data(one) = 1;
-        break;
-    case TW_FLOAT16:
-        *(uint16_t *)tw_tensor_data(one) = tw_float_to_half(1);
-        break;
-    default:
-        *(uint16_t *)tw_tensor_data(one) = tw_float_to_bfloat16(1);
-    }
+    twi_tensor_set_number(one, 0, 1);
     tw_attr attrs[] = {tw_attr_tensor("value", one), tw_attr_type("dtype", tw_output_dtype(y))};
     tw_output output = tw_node_output(tw_add_node(graph, "Const", "grad_ys", NULL, 0, attrs, 2), 0);
     tw_tensor_release(one);
@@ -329,9 +319,12 @@ static tw_status start_at(twi_sweep *s, const tw_output *ys, int num_ys, const t
         if (!ys[i].node || ys[i].index < 0)
             return twi_graph_fail(s->graph, TW_INVALID_ARGUMENT, "gradients of a dead output (y number %d)", i);
         if (!twi_has_gradient(tw_output_dtype(ys[i])))
-            return twi_graph_fail(s->graph, TW_INVALID_ARGUMENT, "gradients of '%s': it is %s, only floats have them",
+            return twi_graph_fail(s->graph, TW_INVALID_ARGUMENT, "gradients of '%s': it is %s, only floats and complex numbers have them",
                                   ys[i].node->name, tw_dtype_name(tw_output_dtype(ys[i])));
         tw_output start = grad_ys && grad_ys[i].node ? grad_ys[i] : (tw_output){0};
+        if (!start.node && tw_dtype_is_complex(tw_output_dtype(ys[i])))
+            return twi_graph_fail(s->graph, TW_INVALID_ARGUMENT, "gradients of '%s': it is %s, which needs its grad_ys",
+                                  ys[i].node->name, tw_dtype_name(tw_output_dtype(ys[i])));
         if (!start.node) {
             tw_enter_colocation(s->graph, ys[i]);
             start = ones_like(s->graph, ys[i]);

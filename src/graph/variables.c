@@ -1,6 +1,7 @@
 /* variables.c - variables by name: a handle, an initializer and a read, named as TensorFlow names them:
  * X (VarHandleOp), X/Initializer/..., X/Assign, X/Read/ReadVariableOp. */
 #include "graph/graph.h"
+#include "tensor/tensor.h"
 
 #include <math.h>
 
@@ -25,31 +26,8 @@ static tw_output constant(tw_graph *graph, const char *name, tw_tensor *tensor)
 static tw_output scalar(tw_graph *graph, const char *name, tw_dtype dtype, double value)
 {
     tw_tensor *tensor = tw_tensor_create(dtype, TW_SCALAR);
-    if (!tensor)
-        return constant(graph, name, NULL);
-    void *data = tw_tensor_data(tensor);
-    switch (dtype) {
-    case TW_FLOAT32:
-        *(float *)data = (float)value;
-        break;
-    case TW_FLOAT64:
-        *(double *)data = value;
-        break;
-    case TW_INT32:
-        *(int32_t *)data = (int32_t)value;
-        break;
-    case TW_INT64:
-        *(int64_t *)data = (int64_t)value;
-        break;
-    case TW_FLOAT16:
-        *(uint16_t *)data = tw_float_to_half((float)value);
-        break;
-    case TW_BFLOAT16:
-        *(uint16_t *)data = tw_float_to_bfloat16((float)value);
-        break;
-    default:
-        break; /* zero, false */
-    }
+    if (tensor)
+        twi_tensor_set_number(tensor, 0, value);
     return constant(graph, name, tensor);
 }
 

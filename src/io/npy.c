@@ -23,7 +23,8 @@ static const struct {
     tw_dtype dtype;
 } types[] = {
     {"f4", TW_FLOAT32}, {"f8", TW_FLOAT64}, {"f2", TW_FLOAT16}, {"i1", TW_INT8}, {"i2", TW_INT16},
-    {"i4", TW_INT32},   {"i8", TW_INT64},   {"u1", TW_UINT8},   {"b1", TW_BOOL},
+    {"i4", TW_INT32},   {"i8", TW_INT64},   {"u1", TW_UINT8},   {"b1", TW_BOOL}, {"c8", TW_COMPLEX64},
+    {"c16", TW_COMPLEX128},
 };
 enum { TYPES = sizeof types / sizeof *types };
 
@@ -70,8 +71,8 @@ static tw_status parse_header(const char *text, header *h, tw_error *error)
     int length = (int)strcspn(descr, "'\"");
     h->big_endian = *descr == '>';
     h->columns_first = *order == 'T';
-    for (int i = 0; i < TYPES && length == 3; i++)
-        if (strncmp(descr + 1, types[i].descr, 2) == 0)
+    for (int i = 0; i < TYPES; i++)
+        if (length == 1 + (int)strlen(types[i].descr) && strncmp(descr + 1, types[i].descr, (size_t)length - 1) == 0)
             h->dtype = types[i].dtype;
     if (h->dtype == TW_INVALID_DTYPE)
         return twi_fail(error, TW_UNIMPLEMENTED, "it holds '%.*s'; numbers and bools can be read", length, descr);
@@ -114,6 +115,7 @@ static size_t place_of(tw_shape shape, size_t i)
 static void copy_values(const header *h, const char *from, tw_tensor *tensor)
 {
     size_t bytes = tw_dtype_size(h->dtype), count = (size_t)tw_tensor_elements(tensor);
+    size_t part = tw_dtype_is_complex(h->dtype) ? bytes / 2 : bytes; /* whose bytes are in order */
     char *to = tw_tensor_data(tensor);
     if (!h->big_endian && !h->columns_first) {
         memcpy(to, from, bytes * count);
@@ -122,7 +124,7 @@ static void copy_values(const header *h, const char *from, tw_tensor *tensor)
     for (size_t i = 0; i < count; i++) {
         const char *value = from + bytes * (h->columns_first ? place_of(h->shape, i) : i);
         for (size_t b = 0; b < bytes; b++)
-            to[i * bytes + b] = value[h->big_endian ? bytes - 1 - b : b];
+            to[i * bytes + b] = value[h->big_endian ? b / part * part + part - 1 - b % part : b];
     }
 }
 
@@ -168,7 +170,7 @@ tw_status tw_tensor_read_npy(const char *path, tw_tensor **tensor, tw_error *err
 static void write_header(twi_text *file, const char *descr, tw_shape shape)
 {
     twi_text text = {0};
-    twi_text_printf(&text, "{'descr': '%s%s', 'fortran_order': False, 'shape': (", descr[1] == '1' ? "|" : "<", descr);
+    twi_text_printf(&text, "{'descr': '%s%s', 'fortran_order': False, 'shape': (", strcmp(descr + 1, "1") == 0 ? "|" : "<", descr);
     for (int i = 0; i < shape.rank; i++)
         twi_text_printf(&text, "%lld,%s", (long long)shape.dims[i], i + 1 < shape.rank ? " " : "");
     twi_text_printf(&text, "), }");

@@ -965,6 +965,9 @@ static tw_status bitcast_shape(twi_inference *c)
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
 #define NUMBERS "{float,double,int32,uint8,int16,int8,int64,bfloat16,half}"
+#define ADDED "{float,double,int32,uint8,int16,int8,int64,bfloat16,half,complex64,complex128}"
+#define CAST_BITS                                                                                                      \
+    "{float,double,int32,uint8,int16,int8,int64,bfloat16,half,complex64,complex128,qint8,quint8,qint16,quint16,qint32}"
 #define INDEX "{int32,int64}"
 #define STRIDED_MASKS                                                                                                  \
     "T:type; Index:" INDEX "; begin_mask:int=0; end_mask:int=0; ellipsis_mask:int=0; new_axis_mask:int=0; "            \
@@ -986,7 +989,7 @@ const twi_op twi_array_ops[] = {
     {"PreventGradient", "input:T", "output:T", "T:type; message:string=", twi_shape_same, twi_gradient_prevent,
      TWI_PASSES},
     {"EnsureShape", "input:T", "output:T", "T:type; shape:shape", ensured_shape, twi_gradient_identity, TWI_PASSES},
-    {"Bitcast", "input:T", "output:type", "T:" NUMBERS "; type:" NUMBERS, bitcast_shape, twi_not_differentiable},
+    {"Bitcast", "input:T", "output:type", "T:" CAST_BITS "; type:" CAST_BITS, bitcast_shape, twi_not_differentiable},
     {"CheckNumerics", "tensor:T", "output:T", "T:{bfloat16,half,float,double}; message:string", twi_shape_same,
      twi_gradient_check_numerics, TWI_STATEFUL},
 
@@ -1006,8 +1009,8 @@ const twi_op twi_array_ops[] = {
     {"Fill", "dims:index_type, value:T", "output:T", "T:type; index_type:" INDEX "=int32", fill_shape,
      twi_gradient_fill},
     {"ZerosLike", "x:T", "y:T", "T:type", twi_shape_same, twi_not_differentiable, TWI_ELEMENTWISE},
-    {"OnesLike", "x:T", "y:T", "T:{bfloat16,half,float,double,int8,uint8,int16,int32,int64,bool}", twi_shape_same,
-     twi_not_differentiable, TWI_ELEMENTWISE},
+    {"OnesLike", "x:T", "y:T", "T:{bfloat16,half,float,double,int8,uint8,int16,int32,int64,bool,complex64,complex128}",
+     twi_shape_same, twi_not_differentiable, TWI_ELEMENTWISE},
     {"Range", "start:Tidx, limit:Tidx, delta:Tidx", "output:Tidx", "Tidx:{bfloat16,float,double,int32,int64}=int32",
      range_shape, twi_not_differentiable},
     {"LinSpace", "start:T, stop:T, num:Tidx", "output:T", "T:{bfloat16,float,double}; Tidx:" INDEX "=int32",
@@ -1041,6 +1044,8 @@ const twi_op twi_array_ops[] = {
     {"Tile", "input:T, multiples:Tmultiples", "output:T", "T:type; Tmultiples:" INDEX "=int32", tile_shape,
      twi_gradient_tile, .layout = "is:i"},
     {"Transpose", "x:T, perm:Tperm", "y:T", "T:type; Tperm:" INDEX "=int32", transpose_shape, twi_gradient_transpose},
+    {"ConjugateTranspose", "x:T, perm:Tperm", "y:T", "T:type; Tperm:" INDEX "=int32", transpose_shape,
+     twi_gradient_conjugate_transpose},
     {"Pad", "input:T, paddings:Tpaddings", "output:T", "T:type; Tpaddings:" INDEX "=int32", pad_shape, twi_gradient_pad,
      .layout = "ip:i"},
     {"PadV2", "input:T, paddings:Tpaddings, constant_values:T", "output:T", "T:type; Tpaddings:" INDEX "=int32",
@@ -1052,7 +1057,9 @@ const twi_op twi_array_ops[] = {
      "T:type; Tpaddings:" INDEX "=int32; mode:{REFLECT,SYMMETRIC}", mirror_pad_grad_shape,
      twi_gradient_mirror_pad_grad},
     {"ReverseV2", "tensor:T, axis:Tidx", "output:T",
-     "Tidx:" INDEX "=int32; T:{uint8,int8,int16,int32,int64,bool,bfloat16,half,float,double,string}", twi_shape_same,
+     "Tidx:" INDEX
+     "=int32; T:{uint8,int8,int16,int32,int64,bool,bfloat16,half,float,double,string,complex64,complex128}",
+     twi_shape_same,
      twi_gradient_reverse},
     {"Gather", "params:Tparams, indices:Tindices", "output:Tparams",
      "validate_indices:bool=true; Tparams:type; Tindices:" INDEX, gather_shape, twi_gradient_gather},
@@ -1072,16 +1079,17 @@ const twi_op twi_array_ops[] = {
     {"ParallelDynamicStitch", "indices:N*int32, data:N*T", "merged:T", "N:int; T:type", dynamic_stitch_shape,
      twi_gradient_dynamic_stitch, TWI_MAKES_SHAPE},
     {"UnsortedSegmentSum", "data:T, segment_ids:Tindices, num_segments:Tnumsegments", "output:T",
-     "T:" NUMBERS "; Tindices:" INDEX "; Tnumsegments:" INDEX "=int32", twi_unsorted_segment_shape,
+     "T:" ADDED "; Tindices:" INDEX "; Tnumsegments:" INDEX "=int32", twi_unsorted_segment_shape,
      twi_gradient_unsorted_segment_sum, TWI_SPARSE},
-    {"SegmentSum", "data:T, segment_ids:Tindices", "output:T", "T:" NUMBERS "; Tindices:" INDEX, twi_segment_shape,
+    {"SegmentSum", "data:T, segment_ids:Tindices", "output:T", "T:" ADDED "; Tindices:" INDEX, twi_segment_shape,
      twi_gradient_segment_sum, TWI_MAKES_SHAPE},
     {"Select", "condition:bool, t:T, e:T", "output:T", "T:type", select_shape, twi_gradient_select},
     {"SelectV2", "condition:bool, t:T, e:T", "output:T", "T:type", select_v2_shape, twi_gradient_select,
      TWI_ELEMENTWISE},
-    {"Diag", "diagonal:T", "output:T", "T:{bfloat16,half,float,double,int32,int64}", diag_shape, twi_gradient_diag},
-    {"DiagPart", "input:T", "diagonal:T", "T:{bfloat16,half,float,double,int32,int64}", diag_part_shape,
-     twi_gradient_diag_part},
+    {"Diag", "diagonal:T", "output:T", "T:{bfloat16,half,float,double,int32,int64,complex64,complex128}", diag_shape,
+     twi_gradient_diag},
+    {"DiagPart", "input:T", "diagonal:T", "T:{bfloat16,half,float,double,int32,int64,complex64,complex128}",
+     diag_part_shape, twi_gradient_diag_part},
     {"TopKV2", "input:T, k:int32", "values:T, indices:int32", "sorted:bool=true; T:" NUMBERS, top_k_shape,
      twi_gradient_top_k},
     {"ParallelConcat", "values:N*T", "output:T", "N:int; T:type; shape:shape", parallel_concat_shape, NULL},
@@ -1117,45 +1125,9 @@ tw_output tw_scalar(tw_graph *graph, float value)
     return constant_of(graph, tw_tensor_float(value));
 }
 
-static void set_number(tw_tensor *tensor, int64_t i, double value)
-{
-    void *data = tensor->data;
-    switch (tensor->dtype) {
-    case TW_FLOAT32:
-        ((float *)data)[i] = (float)value;
-        break;
-    case TW_FLOAT64:
-        ((double *)data)[i] = value;
-        break;
-    case TW_FLOAT16:
-        ((uint16_t *)data)[i] = tw_float_to_half((float)value);
-        break;
-    case TW_BFLOAT16:
-        ((uint16_t *)data)[i] = tw_float_to_bfloat16((float)value);
-        break;
-    case TW_INT8:
-        ((int8_t *)data)[i] = (int8_t)value;
-        break;
-    case TW_INT16:
-        ((int16_t *)data)[i] = (int16_t)value;
-        break;
-    case TW_INT32:
-        ((int32_t *)data)[i] = (int32_t)value;
-        break;
-    case TW_INT64:
-        ((int64_t *)data)[i] = (int64_t)value;
-        break;
-    case TW_UINT8:
-        ((uint8_t *)data)[i] = (uint8_t)value;
-        break;
-    default: /* TW_BOOL; scalar_of() lets no other in */
-        ((uint8_t *)data)[i] = value != 0;
-    }
-}
-
 static bool is_number(tw_dtype dtype)
 {
-    return dtype != TW_STRING && dtype != TW_RESOURCE && tw_dtype_size(dtype) > 0;
+    return dtype != TW_STRING && dtype != TW_RESOURCE && dtype != TW_VARIANT && tw_dtype_size(dtype) > 0;
 }
 
 tw_output tw_scalar_of(tw_graph *graph, tw_dtype dtype, double value)
@@ -1166,7 +1138,7 @@ tw_output tw_scalar_of(tw_graph *graph, tw_dtype dtype, double value)
     }
     tw_tensor *tensor = tw_tensor_create(dtype, TW_SCALAR);
     if (tensor)
-        set_number(tensor, 0, value);
+        twi_tensor_set_number(tensor, 0, value);
     return constant_of(graph, tensor);
 }
 

@@ -324,6 +324,12 @@ void twi_gradient_tile(twi_gradient *g)
     g->dx[0] = tw_reshape_to(G, sum, shape);
 }
 
+void twi_gradient_conjugate_transpose(twi_gradient *g)
+{
+    twi_gradient_transpose(g);
+    g->dx[0] = tw_conj(G, g->dx[0]);
+}
+
 void twi_gradient_transpose(twi_gradient *g)
 {
     tw_shape perm = twi_shape_of_value(twi_constant_value(X(1))), inverse = perm;

@@ -41,6 +41,17 @@ static inline tw_output twi_build_like(const tw_node *node, const char *op, cons
     return twi_build(node->graph, op, inputs, num_inputs, attrs, twi_attrs_like(node, NULL, attrs));
 }
 
+/* The type of a part of complex numbers, and the type of complex numbers with such parts. */
+static inline tw_dtype twi_part_type(tw_dtype dtype)
+{
+    return dtype == TW_COMPLEX128 ? TW_FLOAT64 : TW_FLOAT32;
+}
+
+static inline tw_dtype twi_complex_type(tw_dtype part)
+{
+    return part == TW_FLOAT64 ? TW_COMPLEX128 : TW_COMPLEX64;
+}
+
 /* Constants of integers, as ops take shapes, axes and the like: a vector, a scalar. */
 tw_output twi_constant_ints(tw_graph *graph, const int64_t *values, int count);
 tw_output twi_constant_int(tw_graph *graph, int64_t value);

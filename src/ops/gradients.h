@@ -25,7 +25,7 @@ twi_gradient_rule twi_gradient_identity, twi_gradient_prevent, twi_gradient_resh
     twi_gradient_broadcast_to, twi_gradient_strided_slice, twi_gradient_strided_slice_grad,
     twi_gradient_strided_slice_update, twi_gradient_slice, twi_gradient_concat, twi_gradient_split,
     twi_gradient_split_v, twi_gradient_pack, twi_gradient_unpack, twi_gradient_tile, twi_gradient_transpose,
-    twi_gradient_pad, twi_gradient_mirror_pad, twi_gradient_mirror_pad_grad, twi_gradient_reverse, twi_gradient_gather,
+    twi_gradient_conjugate_transpose, twi_gradient_pad, twi_gradient_mirror_pad, twi_gradient_mirror_pad_grad, twi_gradient_reverse, twi_gradient_gather,
     twi_gradient_gather_nd, twi_gradient_scatter_nd, twi_gradient_dynamic_stitch, twi_gradient_unsorted_segment_sum,
     twi_gradient_select, twi_gradient_diag, twi_gradient_diag_part, twi_gradient_top_k, twi_gradient_check_numerics,
     twi_gradient_segment_sum;

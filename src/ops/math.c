@@ -166,11 +166,17 @@ done:
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
 #define FLOATS "{bfloat16,half,float,double}"
+#define FIELD "{bfloat16,half,float,double" COMPLEX "}"
 #define SIGNED "{bfloat16,half,float,double,int32,int64}"
+#define RING "{bfloat16,half,float,double,int32,int64" COMPLEX "}"
+#define COMPLEX ",complex64,complex128"
+#define QUANTIZED ",qint8,quint8,qint16,quint16,qint32"
 #define NUMBERS "{float,double,int32,uint8,int16,int8,int64,bfloat16,half}"
+#define ADDED "{float,double,int32,uint8,int16,int8,int64,bfloat16,half" COMPLEX "}"
 #define ORDERED NUMBERS
-#define CONVERTED "{bfloat16,half,float,double,uint8,int8,int16,int32,int64,bool}"
-#define COMPARED "{bfloat16,half,float,double,uint8,int8,int16,int32,int64,string,bool}"
+#define CONVERTED "{bfloat16,half,float,double,uint8,int8,int16,int32,int64,bool" COMPLEX QUANTIZED "}"
+#define COMPARED "{bfloat16,half,float,double,uint8,int8,int16,int32,int64,string,bool" COMPLEX                                             \
+                 QUANTIZED "}"
 
 /* clang-format off */
 #define UNARY(name, types, gradient) {name, "x:T", "y:T", "T:" types, twi_shape_same, gradient, TWI_ELEMENTWISE}
@@ -178,13 +184,13 @@ done:
     {name, "x:T, y:T", "z:T", "T:" types, twi_shape_broadcast, gradient, TWI_ELEMENTWISE}
 #define SYMMETRIC(name, types, gradient)                                                                               \
     {name, "x:T, y:T", "z:T", "T:" types, twi_shape_broadcast, gradient, TWI_ELEMENTWISE | TWI_COMMUTATIVE}
-#define GRADIENT(name, gradient) {name, "y:T, dy:T", "z:T", "T:" FLOATS, twi_shape_merged, gradient, TWI_ELEMENTWISE}
+#define GRADIENT(name, gradient) {name, "y:T, dy:T", "z:T", "T:" FIELD, twi_shape_merged, gradient, TWI_ELEMENTWISE}
 #define COMPARE(name, types, flags)                                                                                    \
     {name, "x:T, y:T", "z:bool", "T:" types, twi_shape_broadcast, twi_not_differentiable, TWI_ELEMENTWISE | flags}
 #define TEST(name) {name, "x:T", "y:bool", "T:" FLOATS, twi_shape_same, NULL, TWI_ELEMENTWISE}
-#define REDUCE(name, gradient)                                                                                         \
+#define REDUCE(name, types, gradient)                                                                                  \
     {name, "input:T, reduction_indices:Tidx", "output:T",                                                              \
-     "keep_dims:bool=false; T:" NUMBERS "; Tidx:{int32,int64}=int32", reduce_shape, gradient, TWI_REDUCES}
+     "keep_dims:bool=false; T:" types "; Tidx:{int32,int64}=int32", reduce_shape, gradient, TWI_REDUCES}
 #define REDUCE_BOOL(name)                                                                                              \
     {name, "input:bool, reduction_indices:Tidx", "output:bool", "keep_dims:bool=false; Tidx:{int32,int64}=int32",      \
      reduce_shape, NULL, TWI_REDUCES}
@@ -193,19 +199,19 @@ done:
      "T:" NUMBERS "; Tidx:{int32,int64}=int32; output_type:{int32,int64}=int64", arg_shape, twi_not_differentiable}
 #define SCAN(name, gradient)                                                                                           \
     {name, "x:T, axis:Tidx", "out:T",                                                                                  \
-     "exclusive:bool=false; reverse:bool=false; T:" NUMBERS "; Tidx:{int32,int64}=int32", scan_shape, gradient}
+     "exclusive:bool=false; reverse:bool=false; T:" ADDED "; Tidx:{int32,int64}=int32", scan_shape, gradient}
 /* clang-format on */
 
 const twi_op twi_math_ops[] = {
-    {"Add", "x:T, y:T", "z:T", "T:{bfloat16,half,float,double,uint8,int8,int16,int32,int64,string}",
+    {"Add", "x:T, y:T", "z:T", "T:{bfloat16,half,float,double,uint8,int8,int16,int32,int64,string" COMPLEX "}",
      twi_shape_broadcast, twi_gradient_add, TWI_ELEMENTWISE},
-    SYMMETRIC("AddV2", "{bfloat16,half,float,double,uint8,int8,int16,int32,int64}", twi_gradient_add),
-    BINARY("Sub", NUMBERS, twi_gradient_sub),
-    SYMMETRIC("Mul", NUMBERS, twi_gradient_mul),
-    BINARY("MulNoNan", "{half,float,double}", twi_gradient_mul_no_nan),
-    BINARY("Div", NUMBERS, twi_gradient_real_div),
-    BINARY("RealDiv", NUMBERS, twi_gradient_real_div),
-    BINARY("DivNoNan", "{half,float,double}", twi_gradient_div_no_nan),
+    SYMMETRIC("AddV2", ADDED, twi_gradient_add),
+    BINARY("Sub", ADDED, twi_gradient_sub),
+    SYMMETRIC("Mul", ADDED, twi_gradient_mul),
+    BINARY("MulNoNan", "{half,float,double" COMPLEX "}", twi_gradient_mul_no_nan),
+    BINARY("Div", ADDED, twi_gradient_real_div),
+    BINARY("RealDiv", ADDED, twi_gradient_real_div),
+    BINARY("DivNoNan", "{half,float,double" COMPLEX "}", twi_gradient_div_no_nan),
     BINARY("FloorDiv", NUMBERS, twi_not_differentiable),
     BINARY("TruncateDiv", NUMBERS, twi_not_differentiable),
     BINARY("FloorMod", "{int32,int64,bfloat16,half,float,double}", twi_gradient_floor_mod),
@@ -213,27 +219,27 @@ const twi_op twi_math_ops[] = {
     BINARY("TruncateMod", "{int32,int64,half,bfloat16,float,double}", NULL),
     SYMMETRIC("Maximum", SIGNED, twi_gradient_maximum),
     SYMMETRIC("Minimum", SIGNED, twi_gradient_minimum),
-    SYMMETRIC("SquaredDifference", SIGNED, twi_gradient_squared_difference),
-    BINARY("Pow", "{bfloat16,float,half,double,int32,int64}", twi_gradient_pow),
-    BINARY("Xdivy", "{half,float,double}", twi_gradient_xdivy),
+    SYMMETRIC("SquaredDifference", RING, twi_gradient_squared_difference),
+    BINARY("Pow", RING, twi_gradient_pow),
+    BINARY("Xdivy", "{half,float,double" COMPLEX "}", twi_gradient_xdivy),
 
-    UNARY("Neg", SIGNED, twi_gradient_neg),
+    UNARY("Neg", RING, twi_gradient_neg),
     UNARY("Abs", SIGNED, twi_gradient_abs),
-    UNARY("Sign", SIGNED, twi_gradient_sign),
-    UNARY("Square", SIGNED, twi_gradient_square),
-    UNARY("Sqrt", FLOATS, twi_gradient_sqrt),
-    UNARY("Rsqrt", FLOATS, twi_gradient_rsqrt),
-    UNARY("Reciprocal", SIGNED, twi_gradient_reciprocal),
-    UNARY("Inv", SIGNED, twi_gradient_reciprocal),
-    UNARY("Exp", FLOATS, twi_gradient_exp),
-    UNARY("Expm1", FLOATS, twi_gradient_expm1),
-    UNARY("Log", FLOATS, twi_gradient_log),
-    UNARY("Log1p", FLOATS, twi_gradient_log1p),
-    UNARY("Sin", FLOATS, twi_gradient_sin),
-    UNARY("Cos", FLOATS, twi_gradient_cos),
-    UNARY("Tan", SIGNED, twi_gradient_tan),
-    UNARY("Tanh", FLOATS, twi_gradient_tanh),
-    UNARY("Sigmoid", FLOATS, twi_gradient_sigmoid),
+    UNARY("Sign", RING, twi_gradient_sign),
+    UNARY("Square", RING, twi_gradient_square),
+    UNARY("Sqrt", FIELD, twi_gradient_sqrt),
+    UNARY("Rsqrt", FIELD, twi_gradient_rsqrt),
+    UNARY("Reciprocal", RING, twi_gradient_reciprocal),
+    UNARY("Inv", RING, twi_gradient_reciprocal),
+    UNARY("Exp", FIELD, twi_gradient_exp),
+    UNARY("Expm1", FIELD, twi_gradient_expm1),
+    UNARY("Log", FIELD, twi_gradient_log),
+    UNARY("Log1p", FIELD, twi_gradient_log1p),
+    UNARY("Sin", FIELD, twi_gradient_sin),
+    UNARY("Cos", FIELD, twi_gradient_cos),
+    UNARY("Tan", RING, twi_gradient_tan),
+    UNARY("Tanh", FIELD, twi_gradient_tanh),
+    UNARY("Sigmoid", FIELD, twi_gradient_sigmoid),
     UNARY("Erf", FLOATS, twi_gradient_erf),
     UNARY("Floor", FLOATS, twi_not_differentiable),
     UNARY("Ceil", FLOATS, twi_not_differentiable),
@@ -266,15 +272,15 @@ const twi_op twi_math_ops[] = {
     TEST("IsInf"),
     TEST("IsFinite"),
 
-    {"AddN", "inputs:N*T", "sum:T", "N:int; T:{float,double,int32,uint8,int16,int8,int64,bfloat16,half,variant}",
+    {"AddN", "inputs:N*T", "sum:T", "N:int; T:{float,double,int32,uint8,int16,int8,int64,bfloat16,half,variant" COMPLEX "}",
      twi_shape_merged, twi_gradient_add_n, TWI_COMMUTATIVE | TWI_ELEMENTWISE},
-    {"AccumulateNV2", "inputs:N*T", "sum:T", "N:int; T:" NUMBERS "; shape:shape", twi_shape_merged, twi_gradient_add_n,
+    {"AccumulateNV2", "inputs:N*T", "sum:T", "N:int; T:" ADDED "; shape:shape", twi_shape_merged, twi_gradient_add_n,
      TWI_COMMUTATIVE | TWI_ELEMENTWISE},
-    REDUCE("Sum", twi_gradient_sum),
-    REDUCE("Mean", twi_gradient_mean),
-    REDUCE("Prod", twi_gradient_prod),
-    REDUCE("Max", twi_gradient_extremum),
-    REDUCE("Min", twi_gradient_extremum),
+    REDUCE("Sum", ADDED, twi_gradient_sum),
+    REDUCE("Mean", ADDED, twi_gradient_mean),
+    REDUCE("Prod", ADDED, twi_gradient_prod),
+    REDUCE("Max", NUMBERS, twi_gradient_extremum),
+    REDUCE("Min", NUMBERS, twi_gradient_extremum),
     REDUCE_BOOL("All"),
     REDUCE_BOOL("Any"),
     ARG("ArgMax"),
@@ -288,15 +294,15 @@ const twi_op twi_math_ops[] = {
      "keep_dims:bool=false; T:{bfloat16,half,float,double}; Tidx:{int32,int64}=int32", reduce_shape,
      twi_gradient_euclidean_norm, TWI_REDUCES},
     {"L2Loss", "t:T", "output:T", "T:" FLOATS, twi_shape_scalar, twi_gradient_l2_loss},
-    {"MatMul", "a:T, b:T", "product:T", "transpose_a:bool=false; transpose_b:bool=false; T:" SIGNED, matmul_shape,
+    {"MatMul", "a:T, b:T", "product:T", "transpose_a:bool=false; transpose_b:bool=false; T:" RING, matmul_shape,
      twi_gradient_matmul},
     {"SparseMatMul", "a:Ta, b:Tb", "product:float",
      "transpose_a:bool=false; transpose_b:bool=false; a_is_sparse:bool=false; b_is_sparse:bool=false; "
      "Ta:{float,bfloat16}=float; Tb:{float,bfloat16}=float",
      matmul_shape, twi_gradient_sparse_matmul, TWI_HOST_ONLY},
-    {"BatchMatMul", "x:T, y:T", "output:T", "T:" SIGNED "; adj_x:bool=false; adj_y:bool=false", batch_matmul_shape,
+    {"BatchMatMul", "x:T, y:T", "output:T", "T:" RING "; adj_x:bool=false; adj_y:bool=false", batch_matmul_shape,
      twi_gradient_batch_matmul},
-    {"BatchMatMulV2", "x:T, y:T", "output:T", "T:" SIGNED "; adj_x:bool=false; adj_y:bool=false", batch_matmul_shape,
+    {"BatchMatMulV2", "x:T, y:T", "output:T", "T:" RING "; adj_x:bool=false; adj_y:bool=false", batch_matmul_shape,
      twi_gradient_batch_matmul},
     {0},
 };
@@ -340,7 +346,6 @@ BINARY_BUILDER(tw_logical_and, "LogicalAnd")
 BINARY_BUILDER(tw_logical_or, "LogicalOr")
 
 UNARY_BUILDER(tw_neg, "Neg")
-UNARY_BUILDER(tw_abs, "Abs")
 UNARY_BUILDER(tw_sign, "Sign")
 UNARY_BUILDER(tw_square, "Square")
 UNARY_BUILDER(tw_sqrt, "Sqrt")
@@ -364,6 +369,15 @@ UNARY_BUILDER(tw_is_nan, "IsNan")
 UNARY_BUILDER(tw_is_inf, "IsInf")
 UNARY_BUILDER(tw_is_finite, "IsFinite")
 UNARY_BUILDER(tw_l2_loss, "L2Loss")
+
+tw_output tw_abs(tw_graph *graph, tw_output x)
+{
+    TWI_NEED_OR(graph, (tw_output){0});
+    tw_dtype dtype = x.node ? tw_output_dtype(x) : TW_INVALID_DTYPE;
+    if (!tw_dtype_is_complex(dtype))
+        return twi_build(graph, "Abs", &x, 1, TWI_NO_ATTRS);
+    return twi_build(graph, "ComplexAbs", &x, 1, TWI_ATTRS(tw_attr_type("Tout", twi_part_type(dtype))));
+}
 
 tw_output tw_cast(tw_graph *graph, tw_output x, tw_dtype dtype)
 {

@@ -1,6 +1,9 @@
 /* math_gradients.c - the gradient rules of math.c's ops, built from public ops, with TensorFlow's formulas.
- * The order of the operands is TensorFlow's too, because float arithmetic is not associative. */
+ * The order of the operands is TensorFlow's too, because float arithmetic is not associative. The gradient by a complex
+ * number is the conjugate of what it is by calculus, as TensorFlow's: so rules conjugate what they multiply with, which
+ * leaves real numbers as they are. */
 #include "graph/graph.h"
+#include "graph/sweep.h"
 #include "ops/build.h"
 #include "ops/gradients.h"
 #include "tensor/tensor.h"
@@ -14,6 +17,17 @@
 #define Y ((tw_output){g->node, 0})
 #define DY (g->dy[0])
 #define G (g->graph)
+
+/* The conjugates of an input and of the output. */
+static tw_output conj_x(twi_gradient *g, int i)
+{
+    return tw_conj(G, X(i));
+}
+
+static tw_output conj_y(twi_gradient *g)
+{
+    return tw_conj(G, Y);
+}
 
 /* ---- undoing broadcasting ---------------------------------------------------------------------------------- */
 
@@ -96,8 +110,8 @@ void twi_gradient_sub(twi_gradient *g)
 
 void twi_gradient_mul(twi_gradient *g)
 {
-    give(g, 0, tw_mul(G, DY, X(1)));
-    give(g, 1, tw_mul(G, X(0), DY));
+    give(g, 0, tw_mul(G, DY, conj_x(g, 1)));
+    give(g, 1, tw_mul(G, conj_x(g, 0), DY));
 }
 
 static tw_output binary(twi_gradient *g, const char *op, tw_output x, tw_output y)
@@ -107,15 +121,16 @@ static tw_output binary(twi_gradient *g, const char *op, tw_output x, tw_output 
 
 void twi_gradient_mul_no_nan(twi_gradient *g)
 {
-    give(g, 0, binary(g, "MulNoNan", DY, X(1)));
-    give(g, 1, binary(g, "MulNoNan", X(0), DY));
+    give(g, 0, binary(g, "MulNoNan", DY, conj_x(g, 1)));
+    give(g, 1, binary(g, "MulNoNan", conj_x(g, 0), DY));
 }
 
 /* dx = dy / y;  dy = dy * (-x / y / y) */
 static void quotient(twi_gradient *g, const char *divide)
 {
-    give(g, 0, binary(g, divide, DY, X(1)));
-    give(g, 1, tw_mul(G, DY, binary(g, divide, binary(g, divide, tw_neg(G, X(0)), X(1)), X(1))));
+    tw_output x = conj_x(g, 0), y = conj_x(g, 1);
+    give(g, 0, binary(g, divide, DY, y));
+    give(g, 1, tw_mul(G, DY, binary(g, divide, binary(g, divide, tw_neg(G, x), y), y)));
 }
 
 void twi_gradient_real_div(twi_gradient *g)
@@ -159,19 +174,20 @@ void twi_gradient_squared_difference(twi_gradient *g)
     give(g, 1, tw_neg(G, dx));
 }
 
-/* dx = dy * y * x^(y-1);  dy = dy * z * log(x), and 0 where x <= 0 */
+/* dx = dy * y * x^(y-1);  dy = dy * z * log(x), and 0 where x <= 0, or is the complex 0 */
 void twi_gradient_pow(twi_gradient *g)
 {
-    tw_output x = X(0), y = X(1);
+    tw_output x = conj_x(g, 0), y = conj_x(g, 1), zero = number(g, x, 0);
     give(g, 0, tw_mul(G, tw_mul(G, DY, y), tw_pow(G, x, tw_sub(G, y, number(g, y, 1)))));
-    tw_output positive = tw_greater(G, x, number(g, x, 0));
-    tw_output log_x = twi_build(G, "Select", TWI_INPUTS(positive, tw_log(G, x), tw_zeros_like(G, x)), TWI_NO_ATTRS);
-    give(g, 1, tw_mul(G, tw_mul(G, DY, Y), log_x));
+    bool is_complex = tw_dtype_is_complex(tw_output_dtype(x));
+    tw_output has_log = is_complex ? tw_not_equal(G, x, zero) : tw_greater(G, x, zero);
+    tw_output log_x = twi_build(G, "Select", TWI_INPUTS(has_log, tw_log(G, x), tw_zeros_like(G, x)), TWI_NO_ATTRS);
+    give(g, 1, tw_mul(G, tw_mul(G, DY, conj_y(g)), log_x));
 }
 
 void twi_gradient_xdivy(twi_gradient *g)
 {
-    tw_output x = X(0), y = X(1);
+    tw_output x = conj_x(g, 0), y = conj_x(g, 1);
     tw_output not_zero = tw_cast(G, tw_not_equal(G, x, number(g, x, 0)), tw_output_dtype(x));
     give(g, 0, tw_mul(G, DY, binary(g, "Xdivy", not_zero, y)));
     give(g, 1, tw_mul(G, DY, binary(g, "Xdivy", tw_neg(G, x), tw_square(G, y))));
@@ -205,7 +221,7 @@ void twi_gradient_sign(twi_gradient *g)
 
 void twi_gradient_square(twi_gradient *g)
 {
-    g->dx[0] = tw_mul(G, DY, tw_mul(G, X(0), number(g, X(0), 2)));
+    g->dx[0] = tw_mul(G, DY, tw_mul(G, conj_x(g, 0), number(g, X(0), 2)));
 }
 
 void twi_gradient_sqrt(twi_gradient *g)
@@ -225,47 +241,47 @@ void twi_gradient_reciprocal(twi_gradient *g)
 
 void twi_gradient_exp(twi_gradient *g)
 {
-    g->dx[0] = tw_mul(G, DY, Y);
+    g->dx[0] = tw_mul(G, DY, conj_y(g));
 }
 
 void twi_gradient_expm1(twi_gradient *g)
 {
-    g->dx[0] = tw_mul(G, DY, tw_exp(G, X(0)));
+    g->dx[0] = tw_mul(G, DY, tw_exp(G, conj_x(g, 0)));
 }
 
 void twi_gradient_log(twi_gradient *g)
 {
-    g->dx[0] = tw_mul(G, DY, tw_reciprocal(G, X(0)));
+    g->dx[0] = tw_mul(G, DY, tw_reciprocal(G, conj_x(g, 0)));
 }
 
 void twi_gradient_log1p(twi_gradient *g)
 {
-    g->dx[0] = tw_mul(G, DY, tw_reciprocal(G, tw_add(G, number(g, X(0), 1), X(0))));
+    g->dx[0] = tw_mul(G, DY, tw_reciprocal(G, tw_add(G, number(g, X(0), 1), conj_x(g, 0))));
 }
 
 void twi_gradient_sin(twi_gradient *g)
 {
-    g->dx[0] = tw_mul(G, DY, tw_cos(G, X(0)));
+    g->dx[0] = tw_mul(G, DY, tw_cos(G, conj_x(g, 0)));
 }
 
 void twi_gradient_cos(twi_gradient *g)
 {
-    g->dx[0] = tw_mul(G, tw_neg(G, DY), tw_sin(G, X(0)));
+    g->dx[0] = tw_mul(G, tw_neg(G, DY), tw_sin(G, conj_x(g, 0)));
 }
 
 void twi_gradient_tan(twi_gradient *g)
 {
-    g->dx[0] = tw_mul(G, DY, tw_square(G, tw_reciprocal(G, tw_cos(G, X(0)))));
+    g->dx[0] = tw_mul(G, DY, tw_square(G, tw_reciprocal(G, tw_cos(G, conj_x(g, 0)))));
 }
 
 void twi_gradient_tanh(twi_gradient *g)
 {
-    g->dx[0] = binary(g, "TanhGrad", Y, DY);
+    g->dx[0] = binary(g, "TanhGrad", conj_y(g), DY);
 }
 
 void twi_gradient_sigmoid(twi_gradient *g)
 {
-    g->dx[0] = binary(g, "SigmoidGrad", Y, DY);
+    g->dx[0] = binary(g, "SigmoidGrad", conj_y(g), DY);
 }
 
 void twi_gradient_erf(twi_gradient *g)
@@ -274,62 +290,54 @@ void twi_gradient_erf(twi_gradient *g)
     g->dx[0] = tw_mul(G, tw_mul(G, DY, two_over_root_pi), tw_exp(G, tw_neg(G, tw_square(G, X(0)))));
 }
 
-static bool is_float(tw_dtype dtype)
-{
-    return dtype == TW_FLOAT32 || dtype == TW_FLOAT64 || dtype == TW_FLOAT16 || dtype == TW_BFLOAT16;
-}
-
 void twi_gradient_cast(twi_gradient *g)
 {
     tw_dtype from = tw_output_dtype(X(0));
-    if (is_float(from) && is_float(tw_output_dtype(Y)))
+    if (twi_has_gradient(from) && twi_has_gradient(tw_output_dtype(Y)))
         g->dx[0] = tw_cast(G, DY, from);
 }
 
 /* ---- gradients of gradients -------------------------------------------------------------------------------- */
 
-/* z = dy / 2 / y */
+/* z = dy / 2 / conj(y) */
 void twi_gradient_sqrt_grad(twi_gradient *g)
 {
     tw_output over_y = tw_div(G, DY, X(0));
-    g->dx[0] = tw_mul(G, tw_neg(G, over_y), Y);
+    g->dx[0] = tw_mul(G, tw_neg(G, tw_conj(G, over_y)), Y);
     g->dx[1] = tw_mul(G, number(g, DY, 0.5), over_y);
 }
 
-/* z = -dy y^3 / 2 */
+/* z = -dy conj(y)^3 / 2 */
 void twi_gradient_rsqrt_grad(twi_gradient *g)
 {
-    tw_output y = X(0), dy = X(1);
-    g->dx[0] = tw_mul(G, tw_mul(G, tw_mul(G, number(g, DY, -1.5), DY), dy), tw_square(G, y));
+    tw_output y = conj_x(g, 0), dy = X(1);
+    tw_output factor = tw_mul(G, tw_mul(G, number(g, DY, -1.5), tw_conj(G, DY)), dy);
+    g->dx[0] = tw_mul(G, factor, tw_square(G, y));
     g->dx[1] = binary(g, "RsqrtGrad", y, DY);
 }
 
-/* Of z = dy f(y) with f(y) a polynomial of degree 2, whose derivative is -2y: what flows to y from that term. */
-static tw_output minus_two_dy_y(twi_gradient *g)
-{
-    return tw_mul(G, tw_mul(G, tw_mul(G, DY, number(g, DY, -2)), X(1)), X(0));
-}
-
-/* z = -dy y^2 */
+/* z = -dy conj(y)^2 */
 void twi_gradient_reciprocal_grad(twi_gradient *g)
 {
-    g->dx[0] = minus_two_dy_y(g);
-    g->dx[1] = binary(g, "ReciprocalGrad", X(0), DY);
+    tw_output y = conj_x(g, 0);
+    g->dx[0] = tw_mul(G, tw_mul(G, tw_mul(G, tw_conj(G, DY), number(g, DY, -2)), X(1)), y);
+    g->dx[1] = binary(g, "ReciprocalGrad", y, DY);
 }
 
 /* z = dy y (1 - y) */
 void twi_gradient_sigmoid_grad(twi_gradient *g)
 {
-    tw_output gradient = tw_mul(G, DY, X(1));
-    g->dx[0] = tw_sub(G, gradient, tw_mul(G, tw_mul(G, number(g, DY, 2), gradient), X(0)));
-    g->dx[1] = binary(g, "SigmoidGrad", X(0), DY);
+    tw_output y = conj_x(g, 0), gradient = tw_mul(G, DY, conj_x(g, 1));
+    g->dx[0] = tw_sub(G, gradient, tw_mul(G, tw_mul(G, number(g, DY, 2), gradient), y));
+    g->dx[1] = binary(g, "SigmoidGrad", y, DY);
 }
 
 /* z = dy (1 - y^2) */
 void twi_gradient_tanh_grad(twi_gradient *g)
 {
-    g->dx[0] = minus_two_dy_y(g);
-    g->dx[1] = binary(g, "TanhGrad", X(0), DY);
+    tw_output y = conj_x(g, 0);
+    g->dx[0] = tw_mul(G, tw_mul(G, tw_mul(G, DY, number(g, DY, -2)), conj_x(g, 1)), y);
+    g->dx[1] = binary(g, "TanhGrad", y, DY);
 }
 
 /* ---- reductions -------------------------------------------------------------------------------------------- */
@@ -431,6 +439,7 @@ static void prod_back(twi_gradient *g, const reduced *r)
     tw_output rest = tw_mul(G, tw_cumprod(G, flat, 0, true, false), tw_cumprod(G, flat, 0, true, true));
     tw_output back = twi_build(G, "InvertPermutation", TWI_INPUTS(order), TWI_NO_ATTRS);
     rest = twi_build(G, "Transpose", TWI_INPUTS(tw_reshape_to(G, rest, tw_shape_of(G, front)), back), TWI_NO_ATTRS);
+    rest = tw_conj(G, rest);
     tw_output dy = tw_reshape_to(G, DY, r->kept_tensor);
     g->dx[0] = tw_mul(G, twi_build(G, "Tile", TWI_INPUTS(dy, r->multiples_tensor), TWI_NO_ATTRS), rest);
 }
@@ -455,7 +464,7 @@ void twi_gradient_prod(twi_gradient *g)
     tw_output front = tw_transpose(G, X(0), order);
     tw_output flat = tw_reshape(G, front, folded);
     tw_output others = tw_mul(G, tw_cumprod(G, flat, 0, true, false), tw_cumprod(G, flat, 0, true, true));
-    others = tw_transpose(G, tw_reshape_to(G, others, twi_shape_tensor(G, front)), back);
+    others = tw_conj(G, tw_transpose(G, tw_reshape_to(G, others, twi_shape_tensor(G, front)), back));
     tw_output dy = tw_reshape_to(G, DY, r.kept_tensor);
     g->dx[0] = tw_mul(G, twi_build(G, "Tile", TWI_INPUTS(dy, r.multiples_tensor), TWI_NO_ATTRS), others);
 }
@@ -516,7 +525,7 @@ void twi_gradient_cumsum(twi_gradient *g)
 
 void twi_gradient_cumprod(twi_gradient *g)
 {
-    g->dx[0] = tw_div(G, scan_back(g, tw_mul(G, Y, DY)), X(0));
+    g->dx[0] = tw_div(G, scan_back(g, tw_mul(G, conj_y(g), DY)), conj_x(g, 0));
 }
 
 void twi_gradient_l2_loss(twi_gradient *g)
@@ -528,9 +537,10 @@ void twi_gradient_l2_loss(twi_gradient *g)
 
 typedef tw_output product(tw_graph *graph, tw_output a, tw_output b, bool transpose_a, bool transpose_b);
 
-static void differentiate_product(twi_gradient *g, product *times, bool transpose_a, bool transpose_b)
+static void differentiate_product(twi_gradient *g, product *times, tw_output a, tw_output b, bool transpose_a,
+                                  bool transpose_b)
 {
-    tw_output a = X(0), b = X(1), dy = DY;
+    tw_output dy = DY;
     if (!transpose_a && !transpose_b) {
         g->dx[0] = times(G, dy, b, false, true);
         g->dx[1] = times(G, a, dy, true, false);
@@ -548,7 +558,8 @@ static void differentiate_product(twi_gradient *g, product *times, bool transpos
 
 void twi_gradient_matmul(twi_gradient *g)
 {
-    differentiate_product(g, tw_matmul_transposed, twi_attr_bool(&g->node->attrs, "transpose_a", false),
+    differentiate_product(g, tw_matmul_transposed, conj_x(g, 0), conj_x(g, 1),
+                          twi_attr_bool(&g->node->attrs, "transpose_a", false),
                           twi_attr_bool(&g->node->attrs, "transpose_b", false));
 }
 
@@ -561,7 +572,7 @@ static tw_output product_of_floats(tw_graph *graph, tw_output a, tw_output b, bo
 /* Of operands that are float or bfloat16, each for itself. */
 void twi_gradient_sparse_matmul(twi_gradient *g)
 {
-    differentiate_product(g, product_of_floats, twi_attr_bool(&g->node->attrs, "transpose_a", false),
+    differentiate_product(g, product_of_floats, X(0), X(1), twi_attr_bool(&g->node->attrs, "transpose_a", false),
                           twi_attr_bool(&g->node->attrs, "transpose_b", false));
     for (int i = 0; i < 2; i++)
         g->dx[i] = tw_cast(G, g->dx[i], tw_output_dtype(X(i)));
@@ -569,7 +580,7 @@ void twi_gradient_sparse_matmul(twi_gradient *g)
 
 void twi_gradient_batch_matmul(twi_gradient *g)
 {
-    differentiate_product(g, tw_batch_matmul, twi_attr_bool(&g->node->attrs, "adj_x", false),
+    differentiate_product(g, tw_batch_matmul, X(0), X(1), twi_attr_bool(&g->node->attrs, "adj_x", false),
                           twi_attr_bool(&g->node->attrs, "adj_y", false));
     g->dx[0] = unbroadcast(G, g->dx[0], X(0), X(1), true);
     g->dx[1] = unbroadcast(G, g->dx[1], X(1), X(0), true);

@@ -3,6 +3,8 @@
 
 #define FAMILIES(X)                                                                                                    \
     X(twi_math_ops)                                                                                                    \
+    X(twi_complex_ops)                                                                                                 \
+    X(twi_fourier_ops)                                                                                                 \
     X(twi_special_ops)                                                                                                 \
     X(twi_array_ops)                                                                                                   \
     X(twi_blocks_ops)                                                                                                  \

@@ -171,8 +171,9 @@ static void sparse_sqrt_gradient(twi_gradient *g)
 #define NUMBERS "{float,double,int32,uint8,int16,int8,int64,bfloat16,half}"
 #define FLOATS "{bfloat16,half,float,double}"
 #define INDEX "{int32,int64}"
-#define SEGMENT(name, gradient)                                                                                        \
-    {name, "data:T, segment_ids:Tindices", "output:T", "T:" NUMBERS "; Tindices:" INDEX, twi_segment_shape, gradient,  \
+#define ADDED "{float,double,int32,uint8,int16,int8,int64,bfloat16,half,complex64,complex128}"
+#define SEGMENT(name, types, gradient)                                                                                 \
+    {name, "data:T, segment_ids:Tindices", "output:T", "T:" types "; Tindices:" INDEX, twi_segment_shape, gradient,    \
      TWI_MAKES_SHAPE}
 #define UNSORTED(name, gradient)                                                                                       \
     {                                                                                                                  \
@@ -207,10 +208,10 @@ static void sparse_sqrt_gradient(twi_gradient *g)
     }
 
 const twi_op twi_segment_ops[] = {
-    SEGMENT("SegmentMean", mean_gradient),
-    SEGMENT("SegmentMax", extremum_gradient),
-    SEGMENT("SegmentMin", extremum_gradient),
-    SEGMENT("SegmentProd", product_gradient),
+    SEGMENT("SegmentMean", ADDED, mean_gradient),
+    SEGMENT("SegmentMax", NUMBERS, extremum_gradient),
+    SEGMENT("SegmentMin", NUMBERS, extremum_gradient),
+    SEGMENT("SegmentProd", NUMBERS, product_gradient),
     UNSORTED("UnsortedSegmentMax", extremum_gradient),
     UNSORTED("UnsortedSegmentMin", extremum_gradient),
     UNSORTED("UnsortedSegmentProd", product_gradient),

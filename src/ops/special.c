@@ -12,7 +12,7 @@ static void give(twi_gradient *g, int i, tw_output partial)
 /* 1 + sign * x^2 */
 static tw_output one_and_square(twi_gradient *g, double sign)
 {
-    tw_output square = tw_square(G, X(0)), one = twi_number_like(g, X(0), 1);
+    tw_output square = tw_square(G, tw_conj(G, X(0))), one = twi_number_like(g, X(0), 1);
     return sign < 0 ? tw_sub(G, one, square) : tw_add(G, one, square);
 }
 
@@ -39,22 +39,22 @@ static void atanh_gradient(twi_gradient *g)
 
 static void sinh_gradient(twi_gradient *g)
 {
-    g->dx[0] = tw_mul(G, DY(0), twi_unary(g, "Cosh", X(0)));
+    g->dx[0] = tw_mul(G, DY(0), twi_unary(g, "Cosh", tw_conj(G, X(0))));
 }
 
 static void cosh_gradient(twi_gradient *g)
 {
-    g->dx[0] = tw_mul(G, DY(0), twi_unary(g, "Sinh", X(0)));
+    g->dx[0] = tw_mul(G, DY(0), twi_unary(g, "Sinh", tw_conj(G, X(0))));
 }
 
 static void asinh_gradient(twi_gradient *g)
 {
-    g->dx[0] = tw_div(G, DY(0), twi_unary(g, "Cosh", Y(0)));
+    g->dx[0] = tw_div(G, DY(0), twi_unary(g, "Cosh", tw_conj(G, Y(0))));
 }
 
 static void acosh_gradient(twi_gradient *g)
 {
-    g->dx[0] = tw_div(G, DY(0), twi_unary(g, "Sinh", Y(0)));
+    g->dx[0] = tw_div(G, DY(0), twi_unary(g, "Sinh", tw_conj(G, Y(0))));
 }
 
 static void lgamma_gradient(twi_gradient *g)
@@ -119,16 +119,18 @@ static void atan2_gradient(twi_gradient *g)
 
 static void xlogy_gradient(twi_gradient *g)
 {
-    tw_output not_zero = tw_cast(G, tw_not_equal(G, X(0), twi_number_like(g, X(0), 0)), tw_output_dtype(X(0)));
-    give(g, 0, twi_binary(g, "Xlogy", not_zero, X(1)));
-    give(g, 1, twi_binary(g, "Xdivy", X(0), X(1)));
+    tw_output x = tw_conj(G, X(0)), y = tw_conj(G, X(1));
+    tw_output not_zero = tw_cast(G, tw_not_equal(G, x, twi_number_like(g, x, 0)), tw_output_dtype(x));
+    give(g, 0, twi_binary(g, "Xlogy", not_zero, y));
+    give(g, 1, twi_binary(g, "Xdivy", x, y));
 }
 
 static void xlog1py_gradient(twi_gradient *g)
 {
-    tw_output not_zero = tw_cast(G, tw_not_equal(G, X(0), twi_number_like(g, X(0), 0)), tw_output_dtype(X(0)));
-    give(g, 0, twi_binary(g, "Xlog1py", not_zero, X(1)));
-    give(g, 1, twi_binary(g, "Xdivy", X(0), tw_add(G, X(1), twi_number_like(g, X(1), 1))));
+    tw_output x = tw_conj(G, X(0)), y = tw_conj(G, X(1));
+    tw_output not_zero = tw_cast(G, tw_not_equal(G, x, twi_number_like(g, x, 0)), tw_output_dtype(x));
+    give(g, 0, twi_binary(g, "Xlog1py", not_zero, y));
+    give(g, 1, twi_binary(g, "Xdivy", x, tw_add(G, y, twi_number_like(g, y, 1))));
 }
 
 /* sign * e^-x x^(a-1) / gamma(a) */
@@ -201,6 +203,7 @@ static void betainc_gradient(twi_gradient *g)
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
 #define FLOATS "{bfloat16,half,float,double}"
+#define FIELD "{bfloat16,half,float,double,complex64,complex128}"
 #define UNARY(name, types, gradient)                                                                                   \
     {                                                                                                                  \
         name, "x:T", "y:T", "T:" types, twi_shape_same, gradient, TWI_ELEMENTWISE                                      \
@@ -216,14 +219,14 @@ static void betainc_gradient(twi_gradient *g)
     }
 
 const twi_op twi_special_ops[] = {
-    UNARY("Asin", FLOATS, asin_gradient),
-    UNARY("Acos", FLOATS, acos_gradient),
-    UNARY("Atan", FLOATS, atan_gradient),
-    UNARY("Sinh", FLOATS, sinh_gradient),
-    UNARY("Cosh", FLOATS, cosh_gradient),
-    UNARY("Asinh", FLOATS, asinh_gradient),
-    UNARY("Acosh", FLOATS, acosh_gradient),
-    UNARY("Atanh", FLOATS, atanh_gradient),
+    UNARY("Asin", FIELD, asin_gradient),
+    UNARY("Acos", FIELD, acos_gradient),
+    UNARY("Atan", FIELD, atan_gradient),
+    UNARY("Sinh", FIELD, sinh_gradient),
+    UNARY("Cosh", FIELD, cosh_gradient),
+    UNARY("Asinh", FIELD, asinh_gradient),
+    UNARY("Acosh", FIELD, acosh_gradient),
+    UNARY("Atanh", FIELD, atanh_gradient),
     UNARY("Rint", FLOATS, twi_not_differentiable),
     UNARY("Lgamma", FLOATS, lgamma_gradient),
     UNARY("Digamma", FLOATS, digamma_gradient),
@@ -234,8 +237,8 @@ const twi_op twi_special_ops[] = {
     UNARY("BesselI1e", FLOATS, bessel_1_gradient),
     {"Betainc", "a:T, b:T, x:T", "z:T", "T:{float,double}", betainc_shape, betainc_gradient},
     BINARY("Atan2", "y", "x", FLOATS, atan2_gradient),
-    BINARY("Xlogy", "x", "y", FLOATS, xlogy_gradient),
-    BINARY("Xlog1py", "x", "y", FLOATS, xlog1py_gradient),
+    BINARY("Xlogy", "x", "y", FIELD, xlogy_gradient),
+    BINARY("Xlog1py", "x", "y", FIELD, xlog1py_gradient),
     BINARY("Igamma", "a", "x", FLOATS, igamma_gradient),
     BINARY("Igammac", "a", "x", FLOATS, igammac_gradient),
     BINARY("IgammaGradA", "a", "x", FLOATS, NULL),

@@ -69,6 +69,7 @@ static void read_gradient(twi_gradient *g)
 
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
+#define ADDED "{float,double,int32,uint8,int16,int8,int64,bfloat16,half,complex64,complex128}"
 #define NUMBER "{float,double,int32,uint8,int16,int8,int64,bfloat16,half}"
 #define REF_VARIABLE "shape:shape; dtype:type; container:string=; shared_name:string="
 
@@ -95,7 +96,7 @@ const twi_op twi_state_ops[] = {
     {"ResourceCountUpTo", "resource:resource", "output:T", "limit:int; T:{int32,int64}", twi_shape_scalar,
      twi_not_differentiable, TWI_STATEFUL, "u"},
 
-    {"ResourceApplyGradientDescent", "var:resource, alpha:T, delta:T", "", "T:" NUMBER "; use_locking:bool=false",
+    {"ResourceApplyGradientDescent", "var:resource, alpha:T, delta:T", "", "T:" ADDED "; use_locking:bool=false",
      update_shape, NULL, TWI_STATEFUL, "ung"},
     {"ResourceApplyMomentum", "var:resource, accum:resource, lr:T, grad:T, momentum:T", "",
      "T:" NUMBER "; use_locking:bool=false; use_nesterov:bool=false", update_shape, NULL, TWI_STATEFUL, "usngn"},
@@ -115,9 +116,9 @@ const twi_op twi_state_ops[] = {
      twi_not_differentiable, 0, "h", .planned_as = "VarIsInitializedOp"},
     {"Assign", "ref:Ref(T), value:T", "output_ref:Ref(T)", "T:type; validate_shape:bool=true; use_locking:bool=true",
      update_shape, twi_not_differentiable, 0, "w.", .planned_as = "AssignVariableOp"},
-    {"AssignAdd", "ref:Ref(T), value:T", "output_ref:Ref(T)", "T:" NUMBER "; use_locking:bool=false", update_shape,
+    {"AssignAdd", "ref:Ref(T), value:T", "output_ref:Ref(T)", "T:" ADDED "; use_locking:bool=false", update_shape,
      twi_not_differentiable, 0, "u.", .planned_as = "AssignAddVariableOp"},
-    {"AssignSub", "ref:Ref(T), value:T", "output_ref:Ref(T)", "T:" NUMBER "; use_locking:bool=false", update_shape,
+    {"AssignSub", "ref:Ref(T), value:T", "output_ref:Ref(T)", "T:" ADDED "; use_locking:bool=false", update_shape,
      twi_not_differentiable, 0, "u.", .planned_as = "AssignSubVariableOp"},
     {"ScatterAdd", "ref:Ref(T), indices:Tindices, updates:T", "output_ref:Ref(T)",
      "T:" NUMBER "; Tindices:{int32,int64}; use_locking:bool=false", scatter_shape, twi_not_differentiable, 0, "ui.",
@@ -130,7 +131,7 @@ const twi_op twi_state_ops[] = {
      .planned_as = "ResourceScatterUpdate"},
     {"CountUpTo", "ref:Ref(T)", "output:T", "limit:int; T:{int32,int64}", twi_shape_scalar, twi_not_differentiable,
      TWI_STATEFUL, "u", .planned_as = "ResourceCountUpTo"},
-    {"ApplyGradientDescent", "var:Ref(T), alpha:T, delta:T", "out:Ref(T)", "T:" NUMBER "; use_locking:bool=false",
+    {"ApplyGradientDescent", "var:Ref(T), alpha:T, delta:T", "out:Ref(T)", "T:" ADDED "; use_locking:bool=false",
      update_shape, NULL, 0, "ung", .planned_as = "ResourceApplyGradientDescent"},
     {"ApplyMomentum", "var:Ref(T), accum:Ref(T), lr:T, grad:T, momentum:T", "out:Ref(T)",
      "T:" NUMBER "; use_locking:bool=false; use_nesterov:bool=false", update_shape, NULL, 0, "usngn",

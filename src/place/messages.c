@@ -47,6 +47,8 @@ static void put_tensor(twi_text *text, const tw_tensor *tensor)
         if (tw_tensor_dtype(tensor) == TW_STRING) {
             twi_text_printf(text, " ");
             put_string(text, ((const tw_string *)tw_tensor_data(tensor))[i]);
+        } else if (tw_dtype_is_complex(tw_tensor_dtype(tensor))) {
+            twi_text_printf(text, " (%.9g,%.9g)", tw_tensor_value(tensor, i), tw_tensor_imaginary(tensor, i));
         } else {
             twi_text_printf(text, " %.9g", tw_tensor_value(tensor, i));
         }

@@ -48,6 +48,11 @@ tw_dtype tw_dtype_from_name(const char *name)
     return TW_INVALID_DTYPE;
 }
 
+bool tw_dtype_is_complex(tw_dtype dtype)
+{
+    return dtype == TW_COMPLEX64 || dtype == TW_COMPLEX128;
+}
+
 uint16_t tw_float_to_bfloat16(float value)
 {
     uint32_t bits;

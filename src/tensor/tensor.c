@@ -182,18 +182,88 @@ double tw_tensor_value(const tw_tensor *tensor, int64_t i)
         return tw_half_to_float(((const uint16_t *)data)[i]);
     case TW_BFLOAT16:
         return tw_bfloat16_to_float(((const uint16_t *)data)[i]);
+    case TW_COMPLEX64:
+        return ((const float *)data)[2 * i];
+    case TW_COMPLEX128:
+        return ((const double *)data)[2 * i];
     case TW_INT8:
+    case TW_QINT8:
         return ((const int8_t *)data)[i];
     case TW_INT16:
+    case TW_QINT16:
         return ((const int16_t *)data)[i];
+    case TW_QUINT16:
+        return ((const uint16_t *)data)[i];
     case TW_INT32:
+    case TW_QINT32:
         return ((const int32_t *)data)[i];
     case TW_INT64:
         return (double)((const int64_t *)data)[i];
     case TW_UINT8:
+    case TW_QUINT8:
     case TW_BOOL:
         return ((const uint8_t *)data)[i];
     default:
         return NAN;
+    }
+}
+
+double tw_tensor_imaginary(const tw_tensor *tensor, int64_t i)
+{
+    TWI_NEED_OR(tensor, NAN);
+    if (tensor->dtype == TW_COMPLEX64)
+        return ((const float *)tensor->data)[2 * i + 1];
+    return tensor->dtype == TW_COMPLEX128 ? ((const double *)tensor->data)[2 * i + 1] : 0;
+}
+
+void twi_tensor_set_number(tw_tensor *tensor, int64_t i, double value)
+{
+    void *data = tensor->data;
+    switch (tensor->dtype) {
+    case TW_FLOAT32:
+        ((float *)data)[i] = (float)value;
+        break;
+    case TW_FLOAT64:
+        ((double *)data)[i] = value;
+        break;
+    case TW_FLOAT16:
+        ((uint16_t *)data)[i] = tw_float_to_half((float)value);
+        break;
+    case TW_BFLOAT16:
+        ((uint16_t *)data)[i] = tw_float_to_bfloat16((float)value);
+        break;
+    case TW_COMPLEX64:
+        ((float *)data)[2 * i] = (float)value;
+        break;
+    case TW_COMPLEX128:
+        ((double *)data)[2 * i] = value;
+        break;
+    case TW_INT8:
+    case TW_QINT8:
+        ((int8_t *)data)[i] = (int8_t)value;
+        break;
+    case TW_INT16:
+    case TW_QINT16:
+        ((int16_t *)data)[i] = (int16_t)value;
+        break;
+    case TW_QUINT16:
+        ((uint16_t *)data)[i] = (uint16_t)value;
+        break;
+    case TW_INT32:
+    case TW_QINT32:
+        ((int32_t *)data)[i] = (int32_t)value;
+        break;
+    case TW_INT64:
+        ((int64_t *)data)[i] = (int64_t)value;
+        break;
+    case TW_UINT8:
+    case TW_QUINT8:
+        ((uint8_t *)data)[i] = (uint8_t)value;
+        break;
+    case TW_BOOL:
+        ((uint8_t *)data)[i] = value != 0;
+        break;
+    default:
+        break;
     }
 }

@@ -26,6 +26,9 @@ static inline bool twi_tensor_is_sole(const tw_tensor *tensor)
 tw_tensor *twi_tensor_create(tw_dtype dtype, tw_shape shape);
 tw_tensor *twi_tensor_from(tw_dtype dtype, tw_shape shape, const void *values);
 
+/* Element i becomes the number, as near as the type has it; what is no number stays as it is. */
+void twi_tensor_set_number(tw_tensor *tensor, int64_t i, double value);
+
 /* Replaces a string by a copy of `size` bytes, with a 0 behind them; the old bytes are freed. False when out of memory:
  * then nothing changed. */
 bool twi_string_set(tw_string *string, const void *data, size_t size);

@@ -45,6 +45,8 @@ def eighths(random, *shape, dtype=np.float32, low=-16, high=17):
 def number(x):
     if isinstance(x, bytes):
         return "x" + x.hex()
+    if isinstance(x, np.complexfloating):
+        return number(x.real) + " " + number(x.imag)
     if isinstance(x, np.float64):
         return "%.17g" % x
     if isinstance(x, np.floating) or isinstance(x, bf16):

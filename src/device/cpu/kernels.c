@@ -49,6 +49,8 @@
     X(twi_cpu_select_kernels)                                                                                          \
     X(twi_cpu_top_k_kernels)                                                                                           \
     X(twi_cpu_elementwise_kernels)                                                                                     \
+    X(twi_cpu_complex_kernels)                                                                                         \
+    X(twi_cpu_fourier_kernels)                                                                                         \
     X(twi_cpu_special_kernels)                                                                                         \
     X(twi_cpu_reduce_kernels)                                                                                          \
     X(twi_cpu_matmul_kernels)                                                                                          \

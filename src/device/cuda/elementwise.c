@@ -198,9 +198,11 @@ static tw_status run_add_n(const twi_run *r)
 
 static tw_status accepts_cast(const twi_prepare *p)
 {
-    if (p->inputs[0].dtype == TW_STRING || p->outputs[0].dtype == TW_STRING)
-        return twi_fail(p->error, TW_UNIMPLEMENTED, "strings lie on the host alone");
-    return TW_OK;
+    const uint64_t known = TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL);
+    if (known & TWI_TYPE(p->inputs[0].dtype) && known & TWI_TYPE(p->outputs[0].dtype))
+        return TW_OK;
+    return twi_fail(p->error, TW_UNIMPLEMENTED, "%s and %s are not both types of a card", tw_dtype_name(p->inputs[0].dtype),
+                    tw_dtype_name(p->outputs[0].dtype));
 }
 
 static tw_status run_cast(const twi_run *r)

@@ -4,7 +4,8 @@
  * that say shapes, axes and indices may still pass through it (Const, Shape, Reshape, Add, ConcatV2...). So the rule
  * is: every type but strings, less what stands here. Ops that no GPU has at all carry TWI_HOST_ONLY in their own row.
  *
- * One departure: TensorFlow lets strings and queue handles pass through Identity and Switch on a GPU; here no string
+ * Two departures: complex and quantized types have no kernel on a GPU here, and what is of them stays on the host, while
+ * TensorFlow's GPUs know complex ones; and TensorFlow lets strings and queue handles pass through Identity and Switch on a GPU; here no string
  * ever lies in a GPU's memory. */
 #include "device/virtual/virtual.h"
 
@@ -20,6 +21,7 @@
 #define FLOAT TWI_TYPE(TW_FLOAT32)
 #define DOUBLE TWI_TYPE(TW_FLOAT64)
 #define SMALL (UINT8 | INT8 | INT16)
+#define HOST (TWI_COMPLEX_TYPES | TWI_QUANTIZED_TYPES)
 #define INTS (SMALL | INT32 | INT64)
 
 /* Names are set between blanks. */
@@ -75,7 +77,7 @@ static bool names(const char *ops, const char *op)
 
 uint64_t twi_gpu_lacks(const char *op)
 {
-    uint64_t types = *op ? TWI_TYPE(TW_STRING) | TWI_TYPE(TW_VARIANT) : UINT64_MAX;
+    uint64_t types = *op ? TWI_TYPE(TW_STRING) | TWI_TYPE(TW_VARIANT) | HOST : UINT64_MAX;
     for (size_t i = 0; i < sizeof lacking / sizeof lacking[0]; i++)
         if (names(lacking[i].ops, op))
             types |= lacking[i].types;

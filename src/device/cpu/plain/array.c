@@ -223,7 +223,9 @@ static const void *one_of(tw_dtype dtype)
         int32_t i32;
         int64_t i64;
         uint16_t half, bfloat16;
-    } one = {1, 1, 1, 1, 1, 1, 0x3c00, 0x3f80};
+        float c64[2];
+        double c128[2];
+    } one = {1, 1, 1, 1, 1, 1, 0x3c00, 0x3f80, {1, 0}, {1, 0}};
     switch (dtype) {
     case TW_FLOAT32:
         return &one.f32;
@@ -233,6 +235,10 @@ static const void *one_of(tw_dtype dtype)
         return &one.half;
     case TW_BFLOAT16:
         return &one.bfloat16;
+    case TW_COMPLEX64:
+        return one.c64;
+    case TW_COMPLEX128:
+        return one.c128;
     case TW_INT16:
         return &one.i16;
     case TW_INT32:
@@ -356,7 +362,7 @@ const twi_kernel twi_cpu_array_kernels[] = {
     {"InvertPermutation", "plain", 0, NULL, run_invert_permutation},
     {"Fill", "plain", TWI_MOVED_TYPES, NULL, run_fill},
     {"ZerosLike", "plain", TWI_MOVED_TYPES, NULL, run_zeros_like},
-    {"OnesLike", "plain", TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL), NULL, run_ones_like},
+    {"OnesLike", "plain", TWI_NUMBER_TYPES | TWI_COMPLEX_TYPES | TWI_TYPE(TW_BOOL), NULL, run_ones_like},
     {"Range", "plain", RANGE_TYPES, NULL, run_range},
     {"LinSpace", "plain", LIN_SPACE_TYPES, NULL, run_lin_space},
     {0},

@@ -27,6 +27,8 @@ static void summarize(twi_text *text, const twi_operand *operand, const void *da
             twi_text_append(text, string->data, string->size);
         } else if (operand->dtype == TW_INT64) {
             twi_text_printf(text, "%s%lld", gap, (long long)((const int64_t *)data)[i]);
+        } else if (tw_dtype_is_complex(operand->dtype)) {
+            twi_text_printf(text, "%s(%g,%g)", gap, tw_tensor_value(&view, i), tw_tensor_imaginary(&view, i));
         } else {
             twi_text_printf(text, "%s%g", gap, tw_tensor_value(&view, i));
         }
@@ -104,6 +106,6 @@ const twi_kernel twi_cpu_control_kernels[] = {
     {"PyFunc", "plain", 0, .accepts = refuse_python},
     {"PyFuncStateless", "plain", 0, .accepts = refuse_python},
     {"EagerPyFunc", "plain", 0, .accepts = refuse_python},
-    {"Print", "plain", TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL), prepare_telling, run_print, twi_free},
+    {"Print", "plain", TWI_STORED_TYPES, prepare_telling, run_print, twi_free},
     {0},
 };

@@ -80,6 +80,13 @@ tw_status twi_prepare_binary(twi_prepare *p)
     return TW_OK;
 }
 
+tw_status twi_prepare_comparison(twi_prepare *p)
+{
+    tw_status status = twi_prepare_binary(p);
+    memset(p->can_overwrite, 0, sizeof p->can_overwrite);
+    return status;
+}
+
 /* ---- strings ----------------------------------------------------------------------------------------------------- */
 
 static bool strings_equal(const tw_string *a, const tw_string *b)
@@ -170,15 +177,20 @@ static int64_t read_integer(const twi_operand *operand, const void *data, int64_
 {
     switch (operand->dtype) {
     case TW_INT8:
+    case TW_QINT8:
         return ((const int8_t *)data)[i];
     case TW_INT16:
+    case TW_QINT16:
         return ((const int16_t *)data)[i];
+    case TW_QUINT16:
+        return ((const uint16_t *)data)[i];
     case TW_INT32:
+    case TW_QINT32:
         return ((const int32_t *)data)[i];
     case TW_INT64:
         return ((const int64_t *)data)[i];
     default:
-        return ((const uint8_t *)data)[i]; /* uint8, bool */
+        return ((const uint8_t *)data)[i]; /* uint8, quint8, bool */
     }
 }
 
@@ -201,32 +213,55 @@ static void write_float(const twi_operand *operand, void *data, int64_t i, doubl
 
 static void write_integer(const twi_operand *operand, void *data, int64_t i, int64_t value)
 {
-    switch (operand->dtype) {
-    case TW_INT8:
-        ((int8_t *)data)[i] = (int8_t)value;
+    switch (tw_dtype_size(operand->dtype)) {
+    case 2:
+        ((uint16_t *)data)[i] = (uint16_t)value;
         break;
-    case TW_INT16:
-        ((int16_t *)data)[i] = (int16_t)value;
+    case 4:
+        ((uint32_t *)data)[i] = (uint32_t)value;
         break;
-    case TW_INT32:
-        ((int32_t *)data)[i] = (int32_t)value;
-        break;
-    case TW_INT64:
+    case 8:
         ((int64_t *)data)[i] = value;
         break;
-    case TW_BOOL:
-        ((uint8_t *)data)[i] = value != 0;
-        break;
     default:
-        ((uint8_t *)data)[i] = (uint8_t)value;
+        ((uint8_t *)data)[i] = operand->dtype == TW_BOOL ? value != 0 : (uint8_t)value;
     }
 }
 
 static void integer_range(tw_dtype dtype, int64_t *low, int64_t *high)
 {
-    int bits = (int)(8 * tw_dtype_size(dtype));
-    *high = dtype == TW_UINT8 ? UINT8_MAX : bits == 64 ? INT64_MAX : (INT64_C(1) << (bits - 1)) - 1;
-    *low = dtype == TW_UINT8 ? 0 : -*high - 1;
+    const uint64_t unsigned_types = TWI_TYPE(TW_UINT8) | TWI_TYPE(TW_QUINT8) | TWI_TYPE(TW_QUINT16);
+    bool is_unsigned = unsigned_types & TWI_TYPE(dtype);
+    int bits = (int)(8 * tw_dtype_size(dtype)) - !is_unsigned;
+    *high = bits >= 63 ? INT64_MAX : (INT64_C(1) << bits) - 1;
+    *low = is_unsigned ? 0 : -*high - 1;
+}
+
+/* To or from complex numbers, which are cast as their parts are: real numbers have no imaginary one, and take the real. */
+static tw_status cast_complex(const twi_run *r)
+{
+    twi_operand from = r->input_operands[0], to = r->output_operands[0];
+    bool from_complex = tw_dtype_is_complex(from.dtype), to_complex = tw_dtype_is_complex(to.dtype);
+    int64_t low, high, step = from_complex ? 2 : 1;
+    integer_range(to.dtype, &low, &high);
+    if (from_complex)
+        from.dtype = from.dtype == TW_COMPLEX64 ? TW_FLOAT32 : TW_FLOAT64;
+    if (to_complex)
+        to.dtype = to.dtype == TW_COMPLEX64 ? TW_FLOAT32 : TW_FLOAT64;
+    for (int64_t i = 0; i < to.elements; i++) {
+        double real = is_float(from.dtype) ? read_float(&from, r->inputs[0], step * i)
+                                           : (double)read_integer(&from, r->inputs[0], i);
+        double imaginary = from_complex ? read_float(&from, r->inputs[0], 2 * i + 1) : 0;
+        if (to_complex) {
+            write_float(&to, r->outputs[0], 2 * i, real);
+            write_float(&to, r->outputs[0], 2 * i + 1, imaginary);
+        } else if (is_float(to.dtype)) {
+            write_float(&to, r->outputs[0], i, real);
+        } else {
+            write_integer(&to, r->outputs[0], i, to.dtype == TW_BOOL ? real != 0 : to_integer(real, low, high));
+        }
+    }
+    return TW_OK;
 }
 
 static tw_status cast(const twi_run *r)
@@ -235,6 +270,8 @@ static tw_status cast(const twi_run *r)
     const void *x = r->inputs[0];
     void *y = r->outputs[0];
     int64_t n = to->elements, low, high;
+    if (tw_dtype_is_complex(from->dtype) || tw_dtype_is_complex(to->dtype))
+        return cast_complex(r);
     integer_range(to->dtype, &low, &high);
     for (int64_t i = 0; i < n; i++) {
         if (is_float(from->dtype)) {
@@ -303,17 +340,14 @@ static tw_status accepts_from_bfloat16(const twi_prepare *p)
 #define FLOAT_UNARY(op, f) TWI_FLOAT_ROWS(op, twi_prepare_elementwise, f, NULL)
 #define FLOAT_TEST(op, f) TWI_FLOAT_ROWS(op, twi_prepare_typed, f, NULL)
 #define COMPARISON(op, f)                                                                                              \
-    TWI_FLOAT_ROWS(op, prepare_comparison, f, twi_free), TWI_INTEGER_ROWS(op, prepare_comparison, f, twi_free)
+    TWI_FLOAT_ROWS(op, twi_prepare_comparison, f, twi_free), TWI_INTEGER_ROWS(op, twi_prepare_comparison, f, twi_free)
 #define INTEGER_DIVISION(op, f) TWI_INTEGER_ROWS(op, twi_prepare_binary, f, twi_free)
+/* By the integers that they are. */
+#define QUANTIZED_ROWS(op, f)                                                                                          \
+    {op, "plain", TWI_TYPE(TW_QINT8) | TWI_TYPE(TW_QUINT8), twi_prepare_comparison, f##_int8, twi_free},               \
+        {op, "plain", TWI_TYPE(TW_QINT16) | TWI_TYPE(TW_QUINT16), twi_prepare_comparison, f##_int16, twi_free},        \
+        {op, "plain", TWI_TYPE(TW_QINT32), twi_prepare_comparison, f##_int32, twi_free}
 #define BOOL_ROW(op, prepare, f, release) {op, "plain", TWI_TYPE(TW_BOOL), prepare, f, release}
-
-/* The result has another size than the inputs: it never lies over them. */
-static tw_status prepare_comparison(twi_prepare *p)
-{
-    tw_status status = twi_prepare_binary(p);
-    memset(p->can_overwrite, 0, sizeof p->can_overwrite);
-    return status;
-}
 
 TWI_WIDENED(add)
 TWI_WIDENED(sub)
@@ -376,7 +410,7 @@ static tw_status prepare_clip(twi_prepare *p)
 
 const twi_kernel twi_cpu_elementwise_kernels[] = {
     NUMBER_BINARY("Add", add),
-    {"Add", "plain", TWI_TYPE(TW_STRING), prepare_comparison, add_string, twi_free},
+    {"Add", "plain", TWI_TYPE(TW_STRING), twi_prepare_comparison, add_string, twi_free},
     NUMBER_BINARY("AddV2", add),
     NUMBER_BINARY("Sub", sub),
     NUMBER_BINARY("Mul", mul),
@@ -427,10 +461,12 @@ const twi_kernel twi_cpu_elementwise_kernels[] = {
     COMPARISON("LessEqual", less_equal),
     COMPARISON("Greater", greater),
     COMPARISON("GreaterEqual", greater_equal),
-    BOOL_ROW("Equal", prepare_comparison, same_bool, twi_free),
-    BOOL_ROW("NotEqual", prepare_comparison, differs_bool, twi_free),
-    {"Equal", "plain", TWI_TYPE(TW_STRING), prepare_comparison, same_string, twi_free},
-    {"NotEqual", "plain", TWI_TYPE(TW_STRING), prepare_comparison, differs_string, twi_free},
+    BOOL_ROW("Equal", twi_prepare_comparison, same_bool, twi_free),
+    QUANTIZED_ROWS("Equal", same),
+    QUANTIZED_ROWS("NotEqual", differs),
+    BOOL_ROW("NotEqual", twi_prepare_comparison, differs_bool, twi_free),
+    {"Equal", "plain", TWI_TYPE(TW_STRING), twi_prepare_comparison, same_string, twi_free},
+    {"NotEqual", "plain", TWI_TYPE(TW_STRING), twi_prepare_comparison, differs_string, twi_free},
     TWI_FLOAT_ROWS("ApproximateEqual", prepare_tolerance, approximate, twi_free),
     {"LogicalAnd", "plain", 0, twi_prepare_binary, logical_and_bool, twi_free},
     {"LogicalOr", "plain", 0, twi_prepare_binary, logical_or_bool, twi_free},

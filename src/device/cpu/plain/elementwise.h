@@ -8,6 +8,8 @@
 
 /* The prepare() of BINARY's; the row's release() is twi_free(). */
 tw_status twi_prepare_binary(twi_prepare *p);
+/* The same of elements of another size than the result's, which never lies over them. */
+tw_status twi_prepare_comparison(twi_prepare *p);
 
 /* y[i] from x */
 #define UNARY(f, OUT, expression)                                                                                      \

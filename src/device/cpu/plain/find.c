@@ -21,6 +21,10 @@ static bool is_set(tw_dtype dtype, const void *data, int64_t i)
     case TW_FLOAT16:
     case TW_BFLOAT16:
         return ((const uint16_t *)data)[i] & 0x7fff;
+    case TW_COMPLEX64:
+        return ((const float *)data)[2 * i] != 0 || ((const float *)data)[2 * i + 1] != 0;
+    case TW_COMPLEX128:
+        return ((const double *)data)[2 * i] != 0 || ((const double *)data)[2 * i + 1] != 0;
     case TW_INT64:
         return ((const int64_t *)data)[i];
     case TW_INT32:

@@ -3,12 +3,14 @@
 #include "device/cpu/plain/chain.h"
 #include "device/cpu/plain/typed.h"
 
+#include <complex.h>
 #include <string.h>
 
 /* product(i, j) = sum over k of a(i, k) b(k, j); steps are in elements. */
 typedef struct product {
     int64_t batches, m, n, k;
     int64_t a_row, a_column, b_row, b_column;
+    bool conj_a, conj_b;              /* of complex numbers each factor's conjugate is taken */
     int rank;                         /* of the batch axes of the output */
     int64_t size[TW_MAX_RANK], a_step[TW_MAX_RANK], b_step[TW_MAX_RANK];
 } product;
@@ -45,6 +47,8 @@ static tw_status prepare(twi_prepare *p)
     d->m = out.dims[out.rank - 2];
     d->n = out.dims[out.rank - 1];
     d->k = turn_a ? a.dims[a.rank - 2] : a_width;
+    d->conj_a = twi_attr_bool(p->attrs, "adj_x", false);
+    d->conj_b = twi_attr_bool(p->attrs, "adj_y", false);
     d->a_row = turn_a ? 1 : a_width;
     d->a_column = turn_a ? a_width : 1;
     d->b_row = turn_b ? 1 : b_width;
@@ -55,8 +59,12 @@ static tw_status prepare(twi_prepare *p)
 }
 
 #define BODY "device/cpu/plain/matmul.inl"
+#define CONJUGATED(is, x) (x)
 #include "device/cpu/plain/for_floats.h"
 #include "device/cpu/plain/for_integers.h"
+#undef CONJUGATED
+#define CONJUGATED(is, x) ((is) ? conj(x) : (x))
+#include "device/cpu/plain/for_complex.h"
 
 TWI_WIDENED(matmul)
 
@@ -68,10 +76,13 @@ static tw_status prepare_fused(twi_prepare *p)
 const twi_kernel twi_cpu_matmul_kernels[] = {
     TWI_FLOAT_ROWS("MatMul", prepare, matmul, twi_free),
     TWI_INTEGER_ROWS("MatMul", prepare, matmul, twi_free),
+    TWI_COMPLEX_ROWS("MatMul", prepare, matmul, twi_free),
     TWI_FLOAT_ROWS("BatchMatMul", prepare, matmul, twi_free),
     TWI_INTEGER_ROWS("BatchMatMul", prepare, matmul, twi_free),
+    TWI_COMPLEX_ROWS("BatchMatMul", prepare, matmul, twi_free),
     TWI_FLOAT_ROWS("BatchMatMulV2", prepare, matmul, twi_free),
     TWI_INTEGER_ROWS("BatchMatMulV2", prepare, matmul, twi_free),
+    TWI_COMPLEX_ROWS("BatchMatMulV2", prepare, matmul, twi_free),
     {"SparseMatMul", "plain", 0, prepare, matmul_widened, twi_free}, /* each operand float or bfloat16 */
     {"_FusedMatMul", "plain", TWI_NARROW_TYPES | TWI_TYPE(TW_FLOAT32), prepare_fused, twi_chain_run, twi_chain_release},
     {0},

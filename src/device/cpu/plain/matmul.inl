@@ -18,11 +18,11 @@ static tw_status NAME(matmul)(const twi_run *r)
             int64_t width = d->n - j0 < BLOCK ? d->n - j0 : BLOCK;
             SUM sums[BLOCK] = {0};
             for (int64_t k = 0; k < d->k; k++) {
-                SUM factor = (SUM)a[k * d->a_column];
+                SUM factor = CONJUGATED(d->conj_a, (SUM)a[k * d->a_column]);
                 const REAL *b_row = b + k * d->b_row + j0 * d->b_column;
                 TWI_VECTOR_LOOP
                 for (int64_t j = 0; j < width; j++)
-                    sums[j] += factor * (SUM)b_row[j * d->b_column];
+                    sums[j] += factor * CONJUGATED(d->conj_b, (SUM)b_row[j * d->b_column]);
             }
             for (int64_t j = 0; j < width; j++)
                 out[j0 + j] = (REAL)sums[j];

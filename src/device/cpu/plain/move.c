@@ -102,6 +102,7 @@ COPY_PIECE(uint8_t)
 COPY_PIECE(uint16_t)
 COPY_PIECE(uint32_t)
 COPY_PIECE(uint64_t)
+COPY_PIECE(twi_wide)
 
 static bool copy_strings(const tw_string *from, tw_string *to, axis rows, axis columns)
 {
@@ -130,7 +131,10 @@ static bool copy_piece(tw_dtype dtype, const char *from, char *to, axis rows, ax
         copy_uint64_t((const void *)from, (void *)to, rows, columns);
         return true;
     default:
-        return copy_strings((const void *)from, (void *)to, rows, columns);
+        if (dtype == TW_STRING)
+            return copy_strings((const void *)from, (void *)to, rows, columns);
+        copy_twi_wide((const void *)from, (void *)to, rows, columns);
+        return true;
     }
 }
 

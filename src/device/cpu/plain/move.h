@@ -7,10 +7,15 @@
 
 #include "device/kernel.h"
 
+/* What is moved of elements of 16 bytes that own no memory. */
+typedef struct twi_wide {
+    uint64_t half[2];
+} twi_wide;
+
 enum { TWI_MOVE_RANK = 2 * TW_MAX_RANK };
 
 /* What the kernels here move. Strings are copied, each into the output's own memory. */
-#define TWI_MOVED_TYPES (TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL) | TWI_TYPE(TW_STRING))
+#define TWI_MOVED_TYPES (TWI_STORED_TYPES | TWI_TYPE(TW_STRING))
 
 /* Which element goes where: to[sum of k_i * to_i] = from[sum of k_i * from_i] for 0 <= k_i < size_i. Strides count
  * elements and may be 0 in `from` and negative in either. Start it with {0}: one element. */

@@ -27,6 +27,19 @@ static tw_status run_transpose(const twi_run *r)
     return twi_move_elements(r, &move, in->dtype, r->inputs[0], r->outputs[0]);
 }
 
+/* The imaginary parts, which come second, change their sign. */
+static tw_status run_conjugate_transpose(const twi_run *r)
+{
+    tw_status status = run_transpose(r);
+    const twi_operand *out = &r->output_operands[0];
+    for (int64_t i = 0; i < out->elements && status == TW_OK; i++)
+        if (out->dtype == TW_COMPLEX64)
+            ((float *)r->outputs[0])[2 * i + 1] *= -1;
+        else if (out->dtype == TW_COMPLEX128)
+            ((double *)r->outputs[0])[2 * i + 1] *= -1;
+    return status;
+}
+
 static tw_status run_reverse(const twi_run *r)
 {
     const twi_operand *in = &r->input_operands[0];
@@ -181,12 +194,13 @@ static tw_status run_reverse_sequence(const twi_run *r)
 
 const twi_kernel twi_cpu_rearrange_kernels[] = {
     {"Transpose", "plain", TWI_MOVED_TYPES, NULL, run_transpose},
+    {"ConjugateTranspose", "plain", TWI_MOVED_TYPES, NULL, run_conjugate_transpose},
     {"ReverseV2", "plain", TWI_MOVED_TYPES, NULL, run_reverse},
     {"Tile", "plain", TWI_MOVED_TYPES, NULL, run_tile},
     {"BroadcastTo", "plain", TWI_MOVED_TYPES, NULL, run_broadcast_to},
     {"Roll", "plain", TWI_MOVED_TYPES, NULL, run_roll},
     {"ReverseSequence", "plain", TWI_MOVED_TYPES, prepare_reverse_sequence, run_reverse_sequence, twi_free},
-    {"Diag", "plain", TWI_NUMBER_TYPES, NULL, run_diag},
-    {"DiagPart", "plain", TWI_NUMBER_TYPES, NULL, run_diag_part},
+    {"Diag", "plain", TWI_NUMBER_TYPES | TWI_COMPLEX_TYPES, NULL, run_diag},
+    {"DiagPart", "plain", TWI_NUMBER_TYPES | TWI_COMPLEX_TYPES, NULL, run_diag_part},
     {0},
 };

@@ -222,6 +222,12 @@ static double logsumexp(double a, double b)
 #define GREATEST INFINITY
 #define MEAN_OF(sum, count) ((sum) / (double)(count))
 #include "device/cpu/plain/for_floats.h"
+#undef MEAN_OF
+#define MEAN_OF(sum, count) ((count) ? (sum) / (double)(count) : 0) /* as TensorFlow's of none */
+#include "device/cpu/plain/for_complex.h"
+#undef BODY
+#define BODY "device/cpu/plain/reduce_ordered.inl"
+#include "device/cpu/plain/for_floats.h"
 #undef BODY
 #define BODY "device/cpu/plain/reduce_float.inl"
 #include "device/cpu/plain/for_floats.h"
@@ -235,6 +241,9 @@ static double logsumexp(double a, double b)
 /* The sum is whole, so the mean lies among the values; it is cut towards zero. */
 #define MEAN_OF(sum, count)                                                                                            \
     (!(count) ? 0 : (REAL)-1 < 0 ? (REAL)((int64_t)(sum) / (count)) : (REAL)((sum) / (uint64_t)(count)))
+#include "device/cpu/plain/for_integers.h"
+#undef BODY
+#define BODY "device/cpu/plain/reduce_ordered.inl"
 #include "device/cpu/plain/for_integers.h"
 #undef BODY
 
@@ -314,8 +323,11 @@ static tw_status prepare_fast_relu_grad_bias(twi_prepare *p)
 
 const twi_kernel twi_cpu_reduce_kernels[] = {
     NUMBER_ROWS("Sum", prepare_reduction, sum, twi_free),
+    TWI_COMPLEX_ROWS("Sum", prepare_reduction, sum, twi_free),
     NUMBER_ROWS("Mean", prepare_reduction, mean, twi_free),
+    TWI_COMPLEX_ROWS("Mean", prepare_reduction, mean, twi_free),
     NUMBER_ROWS("Prod", prepare_reduction, product, twi_free),
+    TWI_COMPLEX_ROWS("Prod", prepare_reduction, product, twi_free),
     NUMBER_ROWS("Max", prepare_reduction, maximum, twi_free),
     NUMBER_ROWS("Min", prepare_reduction, minimum, twi_free),
     {"All", "plain", 0, prepare_reduction, all_bool, twi_free},
@@ -323,7 +335,9 @@ const twi_kernel twi_cpu_reduce_kernels[] = {
     NUMBER_ROWS("ArgMax", prepare_reduction, arg_max, twi_free),
     NUMBER_ROWS("ArgMin", prepare_reduction, arg_min, twi_free),
     NUMBER_ROWS("Cumsum", prepare_reduction, running_sum, twi_free),
+    TWI_COMPLEX_ROWS("Cumsum", prepare_reduction, running_sum, twi_free),
     NUMBER_ROWS("Cumprod", prepare_reduction, running_product, twi_free),
+    TWI_COMPLEX_ROWS("Cumprod", prepare_reduction, running_product, twi_free),
     TWI_FLOAT_ROWS("CumulativeLogsumexp", prepare_reduction, running_logsumexp, twi_free),
     TWI_FLOAT_ROWS("EuclideanNorm", prepare_reduction, euclidean_norm, twi_free),
     TWI_FLOAT_ROWS("L2Loss", twi_prepare_typed, l2_loss, NULL),

@@ -131,7 +131,7 @@ static tw_status prepare_copy(twi_prepare *p)
         op, "plain", TWI_TYPE(TW_BFLOAT16), prepare, f##_bfloat16                                                      \
     }
 #define NUMBER_ROWS(op, prepare, f) FLOAT_ROWS(op, prepare, f), TWI_INTEGER_ROWS(op, prepare, f, NULL)
-#define ANY_TYPE (TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL))
+#define ANY_TYPE TWI_STORED_TYPES
 
 const twi_kernel twi_cpu_scatter_variable_kernels[] = {
     NUMBER_ROWS("ResourceScatterAdd", prepare, rows_add),

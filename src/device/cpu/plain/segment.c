@@ -129,7 +129,56 @@ static tw_status prepare_picked_sqrt(twi_prepare *p)
     return TW_OK;
 }
 
+/* data [n,row], ids [n]: output [segments,row], which begins as `start`. Rows of negative ids go nowhere. Who `takes` the
+ * first row of a segment as it is does not combine it with the start. */
+#define REDUCTION(f, start, takes, combined)                                                                           \
+    static void NAME(f)(const twi_run *r)                                                                              \
+    {                                                                                                                  \
+        const twi_operand *data = &r->input_operands[0], *ids = &r->input_operands[1], *out = &r->output_operands[0]; \
+        const int64_t n = ids->elements, row = twi_elements_between(data->shape, ids->shape.rank, data->shape.rank);  \
+        const int64_t shares = column_shares(r, row);                                                                  \
+        const REAL *from = r->inputs[0];                                                                               \
+        REAL *to = r->outputs[0];                                                                                      \
+        for (int64_t k = 0; k < out->elements; k++)                                                                    \
+            to[k] = start;                                                                                             \
+        _Pragma("omp parallel for num_threads((int)shares) if (shares > 1)")                                           \
+        for (int64_t s = 0; s < shares; s++)                                                                           \
+            for (int64_t i = 0; i < n; i++) {                                                                          \
+                int64_t id = twi_input_int(r, 1, i);                                                                   \
+                bool first = takes && (i == 0 || id != twi_input_int(r, 1, i - 1));                                    \
+                for (int64_t k = row * s / shares; id >= 0 && k < row * (s + 1) / shares; k++) {                       \
+                    REAL a = to[id * row + k], b = from[i * row + k];                                                  \
+                    to[id * row + k] = first ? b : combined;                                                           \
+                }                                                                                                      \
+            }                                                                                                          \
+    }
+
+#define SORTED(f)                                                                                                      \
+    static tw_status NAME(segment_##f)(const twi_run *r)                                                               \
+    {                                                                                                                  \
+        tw_status status = check_order(r);                                                                             \
+        if (status == TW_OK)                                                                                           \
+            NAME(sorted_##f)(r);                                                                                       \
+        return status;                                                                                                 \
+    }
+#define UNSORTED(f)                                                                                                    \
+    static tw_status NAME(unsorted_segment_##f)(const twi_run *r)                                                      \
+    {                                                                                                                  \
+        tw_status status = check_segments(r);                                                                          \
+        if (status == TW_OK)                                                                                           \
+            NAME(any_##f)(r);                                                                                          \
+        return status;                                                                                                 \
+    }
+
+#define TAKES true
+#define COMBINES false
+
 #define BODY "device/cpu/plain/segment.inl"
+#include "device/cpu/plain/for_complex.h"
+#include "device/cpu/plain/for_floats.h"
+#include "device/cpu/plain/for_integers.h"
+#undef BODY
+#define BODY "device/cpu/plain/segment_real.inl"
 #define LEAST(T) (-(T)(sizeof(T) == 4 ? FLT_MAX : DBL_MAX))
 #define GREATEST(T) ((T)(sizeof(T) == 4 ? FLT_MAX : DBL_MAX))
 #include "device/cpu/plain/for_floats.h"
@@ -243,6 +292,10 @@ PICKED(float) PICKED(double) PICKED(widened)
     MADE(f##_float)                                                                                                    \
     MADE(f##_double) MADE(f##_widened) MADE(f##_int32) MADE(f##_int64) MADE(f##_int16) MADE(f##_int8) MADE(f##_uint8)
 SORTED_LIST(MADE_OF_ALL)
+MADE(segment_sum_complex64)
+MADE(segment_sum_complex128)
+MADE(segment_mean_complex64)
+MADE(segment_mean_complex128)
 MADE_OF_ALL("SparseSegmentSum", sparse)
 
 #define SORTED_ROWS(op, f)                                                                                             \
@@ -254,6 +307,9 @@ MADE_OF_ALL("SparseSegmentSum", sparse)
 
 const twi_kernel twi_cpu_segment_kernels[] = {
     SORTED_LIST(SORTED_ROWS) UNSORTED_LIST(UNSORTED_ROWS) SPARSE_ROWS("SparseSegmentSum", twi_prepare_typed),
+    TWI_COMPLEX_ROWS("SegmentSum", twi_prepare_typed, made_segment_sum, NULL),
+    TWI_COMPLEX_ROWS("SegmentMean", twi_prepare_typed, made_segment_mean, NULL),
+    TWI_COMPLEX_ROWS("UnsortedSegmentSum", twi_prepare_typed, unsorted_segment_sum, NULL),
     TWI_INTEGER_ROWS("SparseSegmentSum", twi_prepare_typed, made_sparse, NULL),
     TWI_INTEGER_ROWS("SparseSegmentSumWithNumSegments", twi_prepare_typed, sparse, NULL),
     SPARSE_ROWS("SparseSegmentMean", prepare_mean),

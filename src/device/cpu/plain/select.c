@@ -25,6 +25,7 @@ SELECT(uint8_t)
 SELECT(uint16_t)
 SELECT(uint32_t)
 SELECT(uint64_t)
+SELECT(twi_wide)
 
 static bool select_strings(void *to, const uint8_t *condition, const void *yes, const void *no, int64_t count,
                            int64_t c, int64_t y, int64_t n)
@@ -68,7 +69,10 @@ static bool select_piece(const twi_run *r, const selection *s, tw_dtype dtype, i
         select_uint64_t(to, condition, yes, no, count, c, y, n);
         return true;
     default:
-        return select_strings(to, condition, yes, no, count, c, y, n);
+        if (dtype == TW_STRING)
+            return select_strings(to, condition, yes, no, count, c, y, n);
+        select_twi_wide(to, condition, yes, no, count, c, y, n);
+        return true;
     }
 }
 

@@ -145,8 +145,10 @@ tw_status twi_add_elements(const twi_run *r, tw_dtype dtype, void *to, const voi
         ((type *)to)[i] += ((const type *)from)[i];                                                                    \
     return TW_OK
     switch (dtype) {
+    case TW_COMPLEX64: /* part by part */
     case TW_FLOAT32:
         ADD(float);
+    case TW_COMPLEX128:
     case TW_FLOAT64:
         ADD(double);
     case TW_INT32:
@@ -338,17 +340,17 @@ static tw_status run_size(const twi_run *r)
 
 const twi_kernel twi_cpu_series_kernels[] = {
     {"StackV2", "plain", 0, NULL, run_stack},
-    {"StackPushV2", "plain", TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL) | TWI_TYPE(TW_VARIANT), prepare_push, run_push},
+    {"StackPushV2", "plain", TWI_STORED_TYPES | TWI_TYPE(TW_VARIANT), prepare_push, run_push},
     {"StackPopV2", "plain", 0, NULL, run_pop},
     {"StackCloseV2", "plain", 0, NULL, run_nothing},
     {"TensorArrayV3", "plain", 0, prepare_array, run_array, twi_free},
     {"TensorArrayGradV3", "plain", 0, NULL, run_gradient},
-    {"TensorArrayWriteV3", "plain", TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL), NULL, run_write},
-    {"TensorArrayReadV3", "plain", TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL), NULL, run_read},
-    {"TensorArrayScatterV3", "plain", TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL), NULL, run_scatter},
-    {"TensorArrayGatherV3", "plain", TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL), NULL, run_gather},
-    {"TensorArraySplitV3", "plain", TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL), NULL, run_split},
-    {"TensorArrayConcatV3", "plain", TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL), NULL, run_concat},
+    {"TensorArrayWriteV3", "plain", TWI_STORED_TYPES, NULL, run_write},
+    {"TensorArrayReadV3", "plain", TWI_STORED_TYPES, NULL, run_read},
+    {"TensorArrayScatterV3", "plain", TWI_STORED_TYPES, NULL, run_scatter},
+    {"TensorArrayGatherV3", "plain", TWI_STORED_TYPES, NULL, run_gather},
+    {"TensorArraySplitV3", "plain", TWI_STORED_TYPES, NULL, run_split},
+    {"TensorArrayConcatV3", "plain", TWI_STORED_TYPES, NULL, run_concat},
     {"TensorArraySizeV3", "plain", 0, NULL, run_size},
     {"TensorArrayCloseV3", "plain", 0, NULL, run_nothing},
     {"_Series", "plain", 0, NULL, run_nothing},

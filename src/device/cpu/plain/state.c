@@ -106,10 +106,13 @@ static tw_status run_count(const twi_run *r)
     }
 
 #define ADD_TYPES(sign)                                                                                                \
-    int64_t n = r->input_operands[1].elements;                                                                         \
-    switch (r->input_operands[1].dtype) {                                                                              \
+    tw_dtype dtype = r->input_operands[1].dtype;                                                                       \
+    int64_t n = r->input_operands[1].elements * (tw_dtype_is_complex(dtype) ? 2 : 1);                                  \
+    switch (dtype) {                                                                                                   \
+    case TW_COMPLEX64: /* part by part */                                                                              \
     case TW_FLOAT32:                                                                                                   \
         ADD_LOOP(EACH_VECTOR, float, , , sign)                                                                         \
+    case TW_COMPLEX128:                                                                                                \
     case TW_FLOAT64:                                                                                                   \
         ADD_LOOP(EACH_VECTOR, double, , , sign)                                                                        \
     case TW_FLOAT16:                                                                                                   \
@@ -298,7 +301,22 @@ RUN_UPDATE(momentum, 3)
 RUN_UPDATE(adam, 9)
 RUN_UPDATE(rms_prop, 7)
 
-#define ANY_TYPE (TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL) | TWI_TYPE(TW_STRING))
+/* Gradient descent on complex numbers, with a rate that is one. */
+#define COMPLEX_DESCENT(type, T)                                                                                       \
+    static tw_status run_gradient_descent_##type(const twi_run *r)                                                     \
+    {                                                                                                                  \
+        int64_t n = r->input_operands[2].elements;                                                                     \
+        VECTOR(T, var, 0);                                                                                             \
+        const T alpha = *(const T *)r->inputs[1];                                                                      \
+        GRADIENT(T, delta, 2);                                                                                         \
+        EACH_ELEMENT var[i] -= alpha * delta[i];                                                                       \
+        return TW_OK;                                                                                                  \
+    }
+COMPLEX_DESCENT(complex64, float _Complex)
+COMPLEX_DESCENT(complex128, double _Complex)
+
+#define ANY_TYPE (TWI_STORED_TYPES | TWI_TYPE(TW_STRING))
+#define ADDED_TYPES (TWI_NUMBER_TYPES | TWI_COMPLEX_TYPES)
 
 const twi_kernel twi_cpu_state_kernels[] = {
     {"VarHandleOp", "plain", 0},
@@ -306,10 +324,12 @@ const twi_kernel twi_cpu_state_kernels[] = {
     {"VarIsInitializedOp", "plain", 0, NULL, run_is_initialized},
     {"VariableShape", "plain", 0, NULL, run_variable_shape},
     {"AssignVariableOp", "plain", ANY_TYPE, prepare_update, run_assign},
-    {"AssignAddVariableOp", "plain", TWI_NUMBER_TYPES, prepare_update, run_assign_add},
-    {"AssignSubVariableOp", "plain", TWI_NUMBER_TYPES, prepare_update, run_assign_sub},
+    {"AssignAddVariableOp", "plain", ADDED_TYPES, prepare_update, run_assign_add},
+    {"AssignSubVariableOp", "plain", ADDED_TYPES, prepare_update, run_assign_sub},
     {"ResourceCountUpTo", "plain", 0, prepare_count, run_count, twi_free},
     {"ResourceApplyGradientDescent", "plain", TWI_FLOAT_TYPES, prepare_optimizer, run_gradient_descent},
+    {"ResourceApplyGradientDescent", "plain", TWI_TYPE(TW_COMPLEX64), prepare_optimizer, run_gradient_descent_complex64},
+    {"ResourceApplyGradientDescent", "plain", TWI_TYPE(TW_COMPLEX128), prepare_optimizer, run_gradient_descent_complex128},
     {"ResourceApplyMomentum", "plain", TWI_FLOAT_TYPES, prepare_optimizer, run_momentum},
     {"ResourceApplyAdam", "plain", TWI_FLOAT_TYPES, prepare_optimizer, run_adam},
     {"ResourceApplyRMSProp", "plain", TWI_FLOAT_TYPES, prepare_optimizer, run_rms_prop},

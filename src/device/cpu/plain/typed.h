@@ -3,9 +3,9 @@
  * X.inl holds loops written for REAL, its functions named NAME(f). X.c says
  *
  *     #define BODY "device/cpu/X.inl"
- *     #include "device/cpu/plain/for_floats.h"        (or for_integers.h, or both)
+ *     #include "device/cpu/plain/for_floats.h"        (or for_integers.h, for_complex.h, or several)
  *
- * and has f_float, f_double, f_int32... SUM is the type in which long sums of REAL are kept: double for floats,
+ * and has f_float, f_double, f_int32, f_complex64... SUM is the type in which long sums of REAL are kept: double for floats,
  * uint64_t for integers, which wrap; ADD, SUBTRACT and MULTIPLY(a, b) wrap likewise.
  *
  * Half and bfloat16 are computed in float: their operands are widened into the workspace, f_float runs, and what it
@@ -53,6 +53,10 @@ static inline void twi_clear(void *to, size_t bytes)
         {op, "plain", TWI_TYPE(TW_INT16), prepare, f##_int16, __VA_ARGS__},                                            \
         {op, "plain", TWI_TYPE(TW_INT8), prepare, f##_int8, __VA_ARGS__},                                              \
         {op, "plain", TWI_TYPE(TW_UINT8), prepare, f##_uint8, __VA_ARGS__}
+
+#define TWI_COMPLEX_ROWS(op, prepare, f, ...)                                                                          \
+    {op, "plain", TWI_TYPE(TW_COMPLEX64), prepare, f##_complex64, __VA_ARGS__},                                        \
+        {op, "plain", TWI_TYPE(TW_COMPLEX128), prepare, f##_complex128, __VA_ARGS__}
 
 /* The team shares the iterations of the next loop, which must write to disjoint places: then results do not depend on
  * the number of threads. TWI_VECTOR_LOOP asks for vector instructions where iterations are independent. */
