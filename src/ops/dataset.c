@@ -33,6 +33,9 @@ static tw_status elements_shape(twi_inference *c)
 #define ELEMENTS "output_types:types; output_shapes:shapes; metadata:string="
 #define COMPONENTS "Toutput_types:types; output_shapes:shapes; metadata:string="
 #define FUNCTION "f:string; Targuments:types; " ELEMENTS
+#define CSV                                                                                                            \
+    "filenames:string, compression_type:string, buffer_size:int64, header:bool, field_delim:string, "                  \
+    "use_quote_delim:bool, na_value:string, select_cols:int64, record_defaults:output_types"
 #define STATE TWI_STATEFUL | TWI_HOST_ONLY
 #define GIVES STATE | TWI_INPUT | TWI_MAKES_SHAPE
 #define RECIPE handle_shape, NULL, STATE
@@ -127,6 +130,9 @@ const twi_op twi_dataset_ops[] = {
      ELEMENTS "; predicate:string; Targuments:types", RECIPE, "q.", MAKES_RECIPE},
     {"PrefetchDataset", "input_dataset:resource, buffer_size:int64", "handle:resource",
      ELEMENTS "; slack_period:int=0; legacy_autotune:bool=true; buffer_size_min:int=0", RECIPE, "q.", MAKES_RECIPE},
+    {"CSVDataset", CSV, "handle:resource", ELEMENTS, RECIPE, ".........", MAKES_RECIPE},
+    {"CSVDatasetV2", CSV ", exclude_cols:int64", "handle:resource", ELEMENTS, RECIPE, "..........", MAKES_RECIPE},
+    {"ExperimentalCSVDataset", CSV, "handle:resource", ELEMENTS, RECIPE, ".........", MAKES_RECIPE},
     {"CacheDataset", "input_dataset:resource, filename:string", "handle:resource", ELEMENTS, RECIPE, "q.",
      MAKES_RECIPE},
     {"CacheDatasetV2", "input_dataset:resource, filename:string, cache:resource", "handle:resource", ELEMENTS, RECIPE,

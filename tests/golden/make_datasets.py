@@ -115,6 +115,45 @@ def files():
             pass
 
 
+@case
+def lines_of_fields():
+    name = tf.placeholder(tf.string, [None], name="names")
+    csv = data.experimental.CsvDataset
+    one_word = lambda text: tf.strings.regex_replace(text, "[\n ]", "|")
+    defaults = [[0.5], tf.int64, ["none"], tf.float64]
+    for given, dataset in (
+        (["fields.csv", "fields.csv"],
+         csv(name, defaults, header=True).map(lambda a, b, c, d: (a, b, one_word(c), d))),
+        (["fields.csv"],
+         csv(name, [["x"], [0.25]], header=True, select_cols=[2, 3], na_value="NA").map(lambda c, d: (one_word(c), d))),
+        (["fields.tsv"], csv(name, [tf.int32, tf.string], field_delim="\t", use_quote_delim=False)),
+        (["fields.csv"],
+         csv(name, [tf.float32, tf.int64, tf.string, tf.float64], header=True).map(lambda a, b, c, d: (a, b, one_word(c)))),
+        (["fields.tsv"], csv(name, [tf.int32], field_delim="\t")),
+    ):
+        iterator = data.make_initializable_iterator(dataset)
+        y = iterator.get_next()
+        program = Program()
+        run_with_files(program, iterator, name, given)
+        while program.run(list(y)) is not None:
+            pass
+
+
+@case
+def cached_in_a_file():
+    name = tf.placeholder(tf.string, [], name="name")
+    dataset = data.Dataset.range(9, 12).map(lambda x: (x, tf.as_string(x), tf.cast(x, tf.float32) * [1.0, 0.5]))
+    iterator = data.make_initializable_iterator(options(dataset.cache(name).repeat(2)))
+    y = iterator.get_next()
+    program = Program()
+    before = len(out)
+    program.run(targets=[iterator.initializer], feeds={name: path("cache")})
+    for i in range(before, len(out)):
+        out[i] = out[i].replace(FILES + "/", "@")
+    while program.run(list(y)) is not None:
+        pass
+
+
 def run_with_files(program, iterator, name, given):
     """The graph is fed paths; what is written down are the files' names."""
     before = len(out)
@@ -467,6 +506,10 @@ def write_files():
         f.write(b"hh" + b"abcdefghi" + b"f")
     with open(path("lines.txt"), "wb") as f:
         f.write(b"one\r\ntwo\nthree")
+    with open(path("fields.csv"), "wb") as f:
+        f.write(b'a,b,c,d\n1.5,7,"one, ""two""\nthree",2.25\n,-8,,1e3\r\n3,9,NA,NA\n"4",10,last,0.125')
+    with open(path("fields.tsv"), "wb") as f:
+        f.write(b'1\t"as-it-is\n22\ta,b\n')
     with tf.io.TFRecordWriter(path("examples.tfrecord").decode()) as w:
         for i in range(7):
             feature = {"x": tf.train.Feature(float_list=tf.train.FloatList(value=numbers([2], i + 1))),

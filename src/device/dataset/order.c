@@ -2,7 +2,9 @@
  * memory, ahead of time. Never here: in another order (shuffle.c). */
 #include "device/dataset/ahead.h"
 #include "device/dataset/kinds.h"
+#include "format/bundle.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- wrappers ---------------------------------------------------------------------------------------------------- */
@@ -228,11 +230,13 @@ static tw_status next_directed(twi_iteration *it, twi_pull *pull, tw_tensor **el
 
 /* ---- from memory ------------------------------------------------------------------------------------------------- */
 
-/* What the first iteration that came to the end has seen. */
+/* What the first iteration that came to the end has seen. With a file's name it is kept there, too, as TensorFlow keeps it: a
+ * checkpoint whose tensors are named after element and component, "      0_1". */
 typedef struct memory {
     pthread_mutex_t lock;
     twi_rows rows;
     bool whole;
+    char *file; /* NULL: in memory alone */
 } memory;
 
 typedef struct caching {
@@ -244,14 +248,87 @@ typedef struct caching {
 static tw_status check_cache(twi_recipe *r, tw_error *error)
 {
     const tw_string *name = r->arguments[1]->elements ? r->arguments[1]->data : NULL;
-    if (name && name->size)
-        return twi_fail(error, TW_UNIMPLEMENTED, "a cache in a file ('%s') is not supported, only one in memory",
-                        name->data);
     memory *m = r->facts = twi_alloc(sizeof *m);
     if (!m)
         return twi_fail_memory(error, r->node);
     pthread_mutex_init(&m->lock, NULL);
-    return TW_OK;
+    m->file = name && name->size ? twi_strdup(name->data) : NULL;
+    return m->file || !name || !name->size ? TW_OK : twi_fail_memory(error, r->node);
+}
+
+/* ---- and in a file ----------------------------------------------------------------------------------------------- */
+
+static void name_cell(char text[64], int64_t element, int component, int components)
+{
+    int width = snprintf(NULL, 0, "%d", components - 1);
+    snprintf(text, 64, "%7lld_%*d", (long long)element, width, component);
+}
+
+/* Row `i` of the file; *found false: there is none. */
+static tw_status read_row(tw_checkpoint *file, const twi_recipe *r, int64_t i, bool *found, twi_rows *rows,
+                          tw_error *error)
+{
+    tw_tensor *row[TWI_ELEMENT] = {0};
+    char name[64];
+    tw_status status = TW_OK;
+    name_cell(name, i, 0, r->num_components);
+    *found = tw_checkpoint_find(file, name) >= 0;
+    for (int k = 0; k < r->num_components && *found && status == TW_OK; k++) {
+        name_cell(name, i, k, r->num_components);
+        status = tw_checkpoint_read(file, name, &row[k], error);
+        if (status == TW_OK && row[k]->dtype != r->types[k])
+            status = twi_fail(error, TW_INVALID_ARGUMENT, "the cache '%s' has %s where %s is wanted",
+                              ((memory *)r->facts)->file, tw_dtype_name(row[k]->dtype), tw_dtype_name(r->types[k]));
+    }
+    if (status == TW_OK && *found && twi_rows_push(rows, row))
+        return TW_OK;
+    if (status == TW_OK && *found)
+        status = twi_fail_memory(error, r->node);
+    twi_element_drop(row, r->num_components);
+    return status;
+}
+
+/* With the lock held: what an earlier run has kept. */
+static tw_status read_cache(const twi_recipe *r, tw_error *error)
+{
+    memory *m = r->facts;
+    tw_checkpoint *file;
+    tw_error missing = {0};
+    tw_status status = twi_bundle_open(m->file, &file, &missing);
+    twi_rows rows = {.width = r->num_components};
+    bool found = true;
+    if (status == TW_NOT_FOUND)
+        return TW_OK;
+    if (status != TW_OK)
+        return twi_fail(error, status, "the cache '%s': %s", m->file, missing.message);
+    for (int64_t i = 0; found && status == TW_OK; i++)
+        status = read_row(file, r, i, &found, &rows, error);
+    tw_checkpoint_close(file);
+    if (status == TW_OK) {
+        m->rows = rows;
+        m->whole = true;
+    } else {
+        twi_rows_free(&rows);
+    }
+    return status;
+}
+
+static tw_status write_cache(const twi_recipe *r, const memory *m, tw_error *error)
+{
+    int width = r->num_components;
+    int64_t count = m->rows.count * width;
+    tw_named_tensor *tensors = twi_alloc_array((size_t)count + 1, sizeof *tensors);
+    char(*names)[64] = twi_alloc_array((size_t)count + 1, sizeof *names);
+    tw_status status = tensors && names && count <= INT32_MAX ? TW_OK : twi_fail_memory(error, r->node);
+    for (int64_t i = 0; i < count && status == TW_OK; i++) {
+        name_cell(names[i], i / width, (int)(i % width), width);
+        tensors[i] = (tw_named_tensor){.name = names[i], .tensor = twi_rows_at(&m->rows, i / width)[i % width]};
+    }
+    if (status == TW_OK)
+        status = twi_bundle_save(m->file, tensors, (int)count, error);
+    twi_free(tensors);
+    twi_free(names);
+    return status;
 }
 
 static void forget_cache(twi_recipe *r)
@@ -259,6 +336,7 @@ static void forget_cache(twi_recipe *r)
     memory *m = r->facts;
     twi_rows_free(&m->rows);
     pthread_mutex_destroy(&m->lock);
+    twi_free(m->file);
     twi_free(m);
 }
 
@@ -268,9 +346,10 @@ static tw_status begin_cache(twi_iteration *it, tw_error *error)
     caching *s = it->state;
     s->rows.width = it->recipe->num_components;
     pthread_mutex_lock(&m->lock);
+    tw_status status = m->file && !m->whole ? read_cache(it->recipe, error) : TW_OK;
     bool whole = m->whole;
     pthread_mutex_unlock(&m->lock);
-    return whole ? TW_OK : twi_begin_input(it, error);
+    return whole || status != TW_OK ? status : twi_begin_input(it, error);
 }
 
 static void end_cache(twi_iteration *it)
@@ -280,15 +359,19 @@ static void end_cache(twi_iteration *it)
     twi_rows_free(&s->rows);
 }
 
-static void keep_rows(memory *m, caching *s)
+static tw_status keep_rows(const twi_recipe *r, caching *s, tw_error *error)
 {
+    memory *m = r->facts;
+    tw_status status = TW_OK;
     pthread_mutex_lock(&m->lock);
     if (!m->whole) {
         m->rows = s->rows;
         s->rows = (twi_rows){.width = m->rows.width};
         m->whole = true;
+        status = m->file ? write_cache(r, m, error) : TW_OK;
     }
     pthread_mutex_unlock(&m->lock);
+    return status;
 }
 
 /* Rows of a memory that is whole change no more. */
@@ -306,7 +389,7 @@ static tw_status next_cache(twi_iteration *it, twi_pull *pull, tw_tensor **eleme
     }
     tw_status status = twi_iteration_next(s->input, pull, element);
     if (status == TW_OK && pull->end && !s->next)
-        keep_rows(m, s), s->next = 1;
+        status = keep_rows(it->recipe, s, pull->error), s->next = 1;
     if (status != TW_OK || pull->end)
         return status;
     for (int i = 0; i < width; i++)

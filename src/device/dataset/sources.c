@@ -3,6 +3,7 @@
 #include "base/inflate.h"
 #include "base/tfrecord.h"
 #include "device/dataset/kinds.h"
+#include "format/csv.h"
 
 #include <string.h>
 
@@ -337,6 +338,165 @@ static tw_status next_record(twi_iteration *it, twi_pull *pull, tw_tensor **elem
     }
 }
 
+/* ---- lines of fields --------------------------------------------------------------------------------------------- */
+
+/* Arguments: names, packing, the size of a buffer, then these, a default for each component, and of the second version
+ * columns that are left out. */
+enum { CSV_HEADER = 3, CSV_DELIMITER, CSV_QUOTES, CSV_MISSING, CSV_COLUMNS, CSV_DEFAULTS };
+
+static const tw_string *text_of(const twi_recipe *r, int argument)
+{
+    static const tw_string nothing = {0};
+    return r->arguments[argument]->elements ? r->arguments[argument]->data : &nothing;
+}
+
+/* Of the columns that are taken, or left out, in their order. */
+static const tw_tensor *columns_out(const twi_recipe *r)
+{
+    int last = CSV_DEFAULTS + r->num_components;
+    return r->num_arguments > last ? r->arguments[last] : NULL;
+}
+
+static tw_status check_csv(twi_recipe *r, tw_error *error)
+{
+    const tw_tensor *in = r->arguments[CSV_COLUMNS], *out = columns_out(r);
+    if (text_of(r, CSV_DELIMITER)->size != 1)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "field_delim should be only 1 char");
+    if (in->elements && out && out->elements)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "Either select_cols or exclude_cols should be empty");
+    if (in->elements && in->elements != r->num_components)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "select_cols should match output size: %lld columns, %d components",
+                        (long long)in->elements, r->num_components);
+    for (int which = 0; which < 2; which++) {
+        const tw_tensor *columns = which ? out : in;
+        for (int64_t i = 0; columns && i < columns->elements; i++)
+            if (twi_tensor_int(columns, i) < 0 ||
+                (i && twi_tensor_int(columns, i) <= twi_tensor_int(columns, i - 1)))
+                return twi_fail(error, TW_INVALID_ARGUMENT, "columns must be strictly increasing indices, 0 or more");
+    }
+    for (int i = 0; i < r->num_components; i++)
+        if (r->arguments[CSV_DEFAULTS + i]->elements > 1)
+            return twi_fail(error, TW_INVALID_ARGUMENT, "Each record default should be at most 1 element");
+    return check_packed(r, PACKED, error);
+}
+
+static bool has_column(const tw_tensor *columns, int64_t column)
+{
+    bool has = false;
+    for (int64_t i = 0; columns && i < columns->elements && !has; i++)
+        has = twi_tensor_int(columns, i) == column;
+    return has;
+}
+
+static bool is_taken(const twi_recipe *r, int64_t column)
+{
+    const tw_tensor *in = r->arguments[CSV_COLUMNS];
+    return in->elements ? has_column(in, column) : !has_column(columns_out(r), column);
+}
+
+/* The record that comes next, without its end. At the end of all files pull->end. */
+static tw_status look_at_record(files *f, const twi_csv *csv, twi_pull *pull, const char **bytes, size_t *size)
+{
+    tw_status status = TW_OK;
+    const char *stop = NULL;
+    *size = 0;
+    for (size_t sees = 4096; status == TW_OK && !stop && *size < f->end - f->at; sees *= 2) {
+        *size = sees < f->end - f->at ? sees : (size_t)(f->end - f->at);
+        status = twi_file_look(&f->window, f->at, *size, bytes, pull->error);
+        stop = status == TW_OK ? twi_csv_record_end(csv, *bytes, *size) : NULL;
+    }
+    if (status != TW_OK)
+        return status;
+    *size = stop ? (size_t)(stop - *bytes) : *size;
+    f->at += *size + (stop != NULL);
+    *size -= *size && (*bytes)[*size - 1] == '\r';
+    return TW_OK;
+}
+
+static tw_status open_csv(files *f, const twi_csv *csv, twi_pull *pull)
+{
+    const char *header;
+    size_t size;
+    tw_status status = open_next(f, PACKED, pull);
+    if (status == TW_OK && !pull->end && twi_recipe_int(f->it->recipe, CSV_HEADER) && f->at < f->end)
+        status = look_at_record(f, csv, pull, &header, &size);
+    return status;
+}
+
+static tw_status make_field(const files *f, const twi_csv *csv, int i, const char *text, size_t size, twi_pull *pull,
+                            tw_tensor **made)
+{
+    const twi_recipe *r = f->it->recipe;
+    const tw_tensor *otherwise = r->arguments[CSV_DEFAULTS + i];
+    bool is_missing = twi_csv_is_missing(csv, text, size);
+    if (is_missing && !otherwise->elements)
+        return twi_fail(pull->error, TW_INVALID_ARGUMENT, "Field %d is required but missing in record!", i);
+    if (is_missing)
+        return twi_take_elements(otherwise, 0, TW_SCALAR, made, pull->error);
+    *made = r->types[i] == TW_STRING ? tw_tensor_string(text, size) : tw_tensor_create(r->types[i], TW_SCALAR);
+    if (!*made)
+        return out_of_memory(f->it, pull->error);
+    if (r->types[i] == TW_STRING || twi_csv_number(r->types[i], text, size, (*made)->data))
+        return TW_OK;
+    return twi_fail(pull->error, TW_INVALID_ARGUMENT, "Field %d in record is not a valid %s: %.*s", i,
+                    tw_dtype_name(r->types[i]), (int)size, text);
+}
+
+static tw_status take_fields(const files *f, const twi_csv *csv, const char *at, const char *end, char *text,
+                             twi_pull *pull, tw_tensor **element)
+{
+    const twi_recipe *r = f->it->recipe;
+    int taken = 0;
+    tw_status status = TW_OK;
+    for (int64_t column = 0; status == TW_OK; column++, at++) {
+        size_t size;
+        bool wanted = is_taken(r, column);
+        if (!twi_csv_field(csv, &at, end, text, &size))
+            return twi_fail(pull->error, TW_INVALID_ARGUMENT,
+                            "'%s': field %lld has quotes or line ends where none may be", file_name(f), (long long)column);
+        if (wanted && taken == r->num_components)
+            return twi_fail(pull->error, TW_INVALID_ARGUMENT, "Expect %d fields but have more in record", taken);
+        if (wanted) {
+            status = make_field(f, csv, taken, text, size, pull, &element[taken]);
+            taken++;
+        }
+        if (at == end)
+            break;
+    }
+    if (status == TW_OK && taken < r->num_components)
+        return twi_fail(pull->error, TW_INVALID_ARGUMENT, "Expect %d fields but have %d in record", r->num_components,
+                        taken);
+    return status;
+}
+
+static tw_status next_csv(twi_iteration *it, twi_pull *pull, tw_tensor **element)
+{
+    files *f = it->state;
+    const twi_recipe *r = it->recipe;
+    twi_csv csv = {.delimiter = text_of(r, CSV_DELIMITER)->data[0], .quotes = twi_recipe_int(r, CSV_QUOTES),
+                   .missing = text_of(r, CSV_MISSING)->size ? text_of(r, CSV_MISSING)->data : ""};
+    tw_status status = TW_OK;
+    const char *bytes = NULL;
+    size_t size = 0;
+    while (status == TW_OK && (!f->file || f->at >= f->end)) {
+        close_file(f);
+        status = open_csv(f, &csv, pull);
+        if (pull->end)
+            return TW_OK;
+    }
+    if (status == TW_OK)
+        status = look_at_record(f, &csv, pull, &bytes, &size);
+    char *text = status == TW_OK ? twi_alloc(size + 1) : NULL;
+    if (text)
+        status = take_fields(f, &csv, bytes, bytes + size, text, pull, element);
+    else if (status == TW_OK)
+        status = out_of_memory(it, pull->error);
+    twi_free(text);
+    if (status != TW_OK)
+        twi_element_drop(element, r->num_components);
+    return status;
+}
+
 #define FILES .state = sizeof(files), .begin = begin_files, .end = end_files
 
 const twi_recipe_kind twi_source_kinds[] = {
@@ -349,5 +509,8 @@ const twi_recipe_kind twi_source_kinds[] = {
     {"TFRecordDataset", next_record, FILES, .check = check_records},
     {"TFRecordDatasetV2", next_record, FILES, .check = check_records},
     {"TextLineDataset", next_line, FILES, .check = check_records},
+    {"CSVDataset", next_csv, FILES, .check = check_csv},
+    {"CSVDatasetV2", next_csv, FILES, .check = check_csv},
+    {"ExperimentalCSVDataset", next_csv, FILES, .check = check_csv},
     {0},
 };

@@ -1,54 +1,24 @@
 /* parse_text.c - DecodeCSV, StringSplit, StringSplitV2: lines and words taken apart. */
 #include "base/memory.h"
 #include "device/cpu/plain/move.h"
+#include "format/csv.h"
 #include "tensor/tensor.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-
-/* ---- numbers
- * --------------------------------------------------------------------------------------------------------- */
-
-/* The whole of the text is one number of the type, as TensorFlow reads it. */
-static bool read_number(tw_dtype dtype, const char *text, size_t size, void *to)
-{
-    char copy[64], *end;
-    if (size == 0 || size >= sizeof copy)
-        return false;
-    memcpy(copy, text, size);
-    copy[size] = 0;
-    errno = 0;
-    long long integer = dtype == TW_INT32 || dtype == TW_INT64 ? strtoll(copy, &end, 10) : 0;
-    if (dtype == TW_INT64)
-        *(int64_t *)to = integer;
-    else if (dtype == TW_INT32)
-        *(int32_t *)to = (int32_t)integer;
-    else if (dtype == TW_FLOAT32)
-        *(float *)to = strtof(copy, &end);
-    else
-        *(double *)to = strtod(copy, &end);
-    bool in_range = dtype == TW_INT32 ? integer == (int32_t)integer && !errno : dtype == TW_INT64 ? !errno : true;
-    while (*end == ' ')
-        end++;
-    return in_range && end == copy + size;
-}
 
 /* ---- DecodeCSV
  * ------------------------------------------------------------------------------------------------------- */
 
 typedef struct csv {
-    char delimiter;
-    bool quotes;
-    const char *missing;
+    twi_csv form;
     const int64_t *columns; /* [num_columns]; NULL: all */
     int num_columns;
 } csv;
 
 static tw_status prepare_csv(twi_prepare *p)
 {
-    csv s = {.quotes = twi_attr_bool(p->attrs, "use_quote_delim", true),
-             .missing = twi_attr_string(p->attrs, "na_value", "")};
+    csv s = {.form = {.quotes = twi_attr_bool(p->attrs, "use_quote_delim", true),
+                      .missing = twi_attr_string(p->attrs, "na_value", "")}};
     const char *delimiter = twi_attr_string(p->attrs, "field_delim", ",");
     s.columns = twi_attr_ints(p->attrs, "select_cols", &s.num_columns);
     if (strlen(delimiter) != 1)
@@ -56,42 +26,15 @@ static tw_status prepare_csv(twi_prepare *p)
     if (s.num_columns && s.num_columns != p->num_outputs)
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': %d columns are selected for %d defaults", p->op,
                         p->node, s.num_columns, p->num_outputs);
-    s.delimiter = *delimiter;
+    s.form.delimiter = *delimiter;
     return twi_keep(p, &s, sizeof s);
-}
-
-/* The next field of a line, unquoted into `text`, as long as the line at most. False: its quotes do not fit. */
-static bool next_field(const csv *s, const char **at, const char *end, char *text, size_t *size)
-{
-    const char *p = *at;
-    *size = 0;
-    if (!s->quotes || p == end || *p != '"') {
-        while (p < end && *p != s->delimiter) {
-            if (s->quotes && (*p == '"' || *p == '\n' || *p == '\r'))
-                return false;
-            text[(*size)++] = *p++;
-        }
-    } else {
-        for (p++;; p++) {
-            if (p == end)
-                return false;
-            if (*p == '"' && (p + 1 == end || p[1] != '"'))
-                break;
-            p += *p == '"';
-            text[(*size)++] = *p;
-        }
-        if (++p < end && *p != s->delimiter)
-            return false;
-    }
-    *at = p;
-    return true;
 }
 
 static tw_status put_field(const twi_run *r, const csv *s, int output, int64_t line, const char *text, size_t size)
 {
     tw_dtype dtype = r->output_operands[output].dtype;
     void *to = twi_element_of_output(r->outputs[output], dtype, line);
-    bool is_missing = size == 0 || (size == strlen(s->missing) && memcmp(text, s->missing, size) == 0);
+    bool is_missing = twi_csv_is_missing(&s->form, text, size);
     if (is_missing && r->input_operands[1 + output].elements != 1)
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Field %d is required but missing in record %lld!",
                         r->node, output, (long long)line);
@@ -99,7 +42,7 @@ static tw_status put_field(const twi_run *r, const csv *s, int output, int64_t l
         return twi_copy_elements(1, dtype, r->inputs[1 + output], to) ? TW_OK : twi_fail_memory(r->error, r->node);
     if (dtype == TW_STRING)
         return twi_string_set(to, text, size) ? TW_OK : twi_fail_memory(r->error, r->node);
-    if (!read_number(dtype, text, size, to))
+    if (!twi_csv_number(dtype, text, size, to))
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Field %d in record %lld is not a valid %s: %.*s", r->node,
                         output, (long long)line, tw_dtype_name(dtype), (int)size, text);
     return TW_OK;
@@ -113,7 +56,7 @@ static tw_status read_line(const twi_run *r, const csv *s, int64_t line, const t
     for (int64_t column = 0; status == TW_OK; column++, at++) {
         size_t size;
         bool wanted = !s->num_columns || (output < s->num_columns && s->columns[output] == column);
-        if (!next_field(s, &at, end, text, &size))
+        if (!twi_csv_field(&s->form, &at, end, text, &size))
             return twi_fail(r->error, TW_INVALID_ARGUMENT,
                             "'%s': field %lld of record %lld has quotes or line ends where none may be", r->node,
                             (long long)column, (long long)line);
