@@ -391,6 +391,96 @@ def graph_attention(draw):
         x: draw.randint(-64, 64, (5, 4)) / 64, wanted: draw.randint(0, 3, 5)}
 
 
+@program(resources=False)
+def capsules(draw):
+    """Capsules with votes by agreement: tensors of five axes that are tiled, so gradients of ten."""
+    x, y = tf.placeholder(tf.float32, [2, 10, 10, 1], "x"), tf.placeholder(tf.int32, [2], "y")
+
+    def squash(s):
+        squares = tf.reduce_sum(tf.square(s), 3, keepdims=True)
+        return squares / (1 + squares) * s / tf.sqrt(squares + 1e-9)
+
+    features = tf.layers.conv2d(tf.layers.conv2d(x, 8, 4, activation=tf.nn.relu), 8, 3, strides=2)
+    low = squash(tf.reshape(features, [2, -1, 1, 4, 1]))
+    count = int(low.shape[1])
+    weights = tf.get_variable("weights", [1, count, 3, 6, 4], initializer=tf.random_normal_initializer(stddev=0.1, seed=4))
+    votes = tf.matmul(tf.tile(weights, [2, 1, 1, 1, 1]), tf.tile(low, [1, 1, 3, 1, 1]))
+    agreement = tf.zeros([2, count, 3, 1, 1])
+    for _ in range(2):
+        high = squash(tf.reduce_sum(tf.nn.softmax(agreement, axis=2) * votes, 1, keepdims=True))
+        agreement += tf.reduce_sum(tf.tile(high, [1, count, 1, 1, 1]) * votes, 3, keepdims=True)
+    length, wanted = tf.sqrt(tf.reduce_sum(tf.square(high), [1, 3, 4]) + 1e-9), tf.one_hot(y, 3)
+    loss = tf.reduce_mean(wanted * tf.square(tf.nn.relu(0.9 - length)) + 0.5 * (1 - wanted) * tf.square(tf.nn.relu(length - 0.1)))
+    mask = tf.reshape(tf.boolean_mask(tf.reshape(high, [2, 3, 6]), tf.cast(wanted, tf.bool)), [2, 6])
+    loss += 0.1 * tf.reduce_mean(tf.square(dense(mask, 100, "again", tf.sigmoid) - tf.reshape(x, [2, 100])))
+    return loss, tf.train.AdamOptimizer(0.003).minimize(loss), {x: draw.randint(0, 5, (2, 10, 10, 1)) / 4, y: [2, 0]}
+
+
+@program(resources=True)
+def glimpses(draw):
+    """Attention that looks at windows of an image, and learns where from whether it was right."""
+    x, y = tf.placeholder(tf.float32, [3, 10, 10, 1], "x"), tf.placeholder(tf.int32, [3], "y")
+    cell, place, chances = tf.nn.rnn_cell.LSTMCell(6), tf.zeros([3, 2]), []
+    state = cell.zero_state(3, tf.float32)
+    with tf.variable_scope("net", reuse=tf.AUTO_REUSE):
+        for i in range(3):
+            window = tf.image.extract_glimpse(x, [4, 4], place * 0.5)
+            seen = dense(tf.concat([tf.reshape(window, [3, 16]), place], 1), 6, "window", tf.nn.relu)
+            output, state = cell(seen, state)
+            mean = dense(tf.stop_gradient(output), 2, "place", tf.tanh)
+            place = tf.stop_gradient(tf.clip_by_value(mean + tf.random_normal([3, 2], stddev=0.1, seed=i + 1), -1, 1))
+            chances.append(-tf.reduce_sum(tf.square(place - mean), 1) / 0.02)
+        logits = dense(output, 3, "output")
+        hoped = tf.squeeze(dense(tf.stop_gradient(output), 1, "hoped"), 1)
+    right = tf.cast(tf.equal(tf.argmax(logits, 1, output_type=tf.int32), y), tf.float32)
+    loss = tf.reduce_mean(cross_entropy(logits, y)) + tf.reduce_mean(tf.square(right - hoped))
+    loss -= 0.01 * tf.reduce_mean(tf.add_n(chances) * (right - tf.stop_gradient(hoped)))
+    return loss, tf.train.AdamOptimizer(0.01).minimize(loss), {x: draw.randint(0, 5, (3, 10, 10, 1)) / 4, y: [1, 0, 2]}
+
+
+@program(resources=False)
+def fractional(draw):
+    """Pools by a factor that is no whole number."""
+    x, y = tf.placeholder(tf.float32, [2, 11, 11, 2], "x"), tf.placeholder(tf.int32, [2], "y")
+    kinds = dict(seed=5, deterministic=True)
+    hidden = tf.layers.conv2d(x, 4, 3, padding="same", activation=tf.nn.leaky_relu)
+    hidden = tf.nn.fractional_max_pool(hidden, [1, 1.44, 1.44, 1], pseudo_random=True, overlapping=True, **kinds)[0]
+    hidden = tf.layers.conv2d(hidden, 4, 3, activation=tf.nn.leaky_relu)
+    hidden = tf.nn.fractional_avg_pool(hidden, [1, 1.6, 1.5, 1], **kinds)[0]
+    loss = tf.reduce_mean(cross_entropy(dense(tf.reshape(hidden, [2, -1]), 3, "output"), y))
+    return loss, tf.train.MomentumOptimizer(0.02, 0.9).minimize(loss), {
+        x: draw.randint(-2, 3, (2, 11, 11, 2)) / 2, y: [1, 2]}
+
+
+@program(resources=True)
+def tape(draw):
+    """A controller with a memory that it reads and writes in a loop, at places it finds by content and by shifts."""
+    x, wanted = tf.placeholder(tf.float32, [2, 4, 3], "x"), tf.placeholder(tf.float32, [2, 4, 3], "wanted")
+    cell = tf.nn.rnn_cell.LSTMCell(5)
+    with tf.variable_scope("heads"):
+        key, gone, new, moves = (tf.get_variable(n, [5, 3]) for n in ("key", "gone", "new", "moves"))
+        answer = tf.get_variable("answer", [8, 3])
+
+    def step(i, state, memory, at, answers):
+        seen = tf.reduce_sum(at[:, :, None] * memory, 1)
+        output, state = cell(tf.concat([x[:, i], seen], 1), state)
+        like = tf.einsum("bnd,bd->bn", tf.nn.l2_normalize(memory, 2), tf.nn.l2_normalize(tf.tanh(tf.matmul(output, key)), 1))
+        at = tf.stack([tf.roll(tf.nn.softmax(5 * like), shift, 1) for shift in (-1, 0, 1)], 2)
+        at = tf.pow(tf.reduce_sum(at * tf.nn.softmax(tf.matmul(output, moves))[:, None], 2), 1.5)
+        at /= tf.reduce_sum(at, 1, keepdims=True)
+        memory *= 1 - at[:, :, None] * tf.sigmoid(tf.matmul(output, gone))[:, None]
+        memory += at[:, :, None] * tf.tanh(tf.matmul(output, new))[:, None]
+        both = tf.concat([output, tf.reduce_sum(at[:, :, None] * memory, 1)], 1)
+        return i + 1, state, memory, at, answers.write(i, tf.matmul(both, answer))
+
+    begin = [0, cell.zero_state(2, tf.float32), tf.fill([2, 4, 3], 0.1), tf.one_hot([0, 0], 4), tf.TensorArray(tf.float32, 4)]
+    answers = tf.while_loop(lambda i, *_: i < 4, step, begin)[4].stack()
+    logits = tf.transpose(answers, [1, 0, 2])
+    loss = tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(logits=logits, labels=wanted))
+    return loss, tf.train.RMSPropOptimizer(0.01, momentum=0.9).minimize(loss), {
+        x: draw.randint(0, 2, (2, 4, 3)), wanted: draw.randint(0, 2, (2, 4, 3))}
+
+
 def written(value):
     """As `tower run --feed` takes it, without spaces."""
     return json.dumps(value if isinstance(value, list) else value.tolist(), separators=(",", ":"))
