@@ -242,6 +242,7 @@ typedef struct twi_port {
     size_t bytes;
     const bool *holds;           /* of a fetch: false where it has no value; NULL: it always has */
     twi_device *guard;           /* where `holds` lies */
+    bool dead;                   /* of a fetch: it had none in the latest run */
     tw_tensor *result;           /* of a fetch, while it runs: what its value goes into */
 } twi_port;
 

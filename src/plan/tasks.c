@@ -38,13 +38,11 @@ static tw_status check_node(twi_planning *p, const twi_node *node)
 static tw_status check_fetches(twi_planning *p)
 {
     const twi_plan *plan = p->plan;
-    if (plan->border)
-        return twi_fail(p->error, TW_UNIMPLEMENTED, "the shape of '%s' depends on values, which does not work with the "
-                                                    "devices of several tasks yet", plan->border->cause->name);
     for (int i = 0; i < plan->num_fetches; i++)
-        if (plan->fetches[i].buffer && (plan->fetches[i].is_made || plan->fetches[i].dtype == TW_VARIANT))
+        if (plan->fetches[i].buffer && plan->fetches[i].dtype == TW_VARIANT)
             return refuse(p, twi_in(p->rewriting.region->end, i).node,
-                          "is fetched, and is a list of tensors or has a size of its own");
+                          plan->border ? "is a list of tensors that shapes depend on" : "is fetched, and is a list of "
+                                                                                        "tensors");
     return TW_OK;
 }
 

@@ -316,8 +316,7 @@ static tw_status run_link(twi_lane *lane, twi_link *link, int64_t steps, unsigne
 /* Whether it is not there, as its branch was not taken. */
 static bool is_dead(const twi_link *link, const twi_crossing *c)
 {
-    const bool *holds = c->fetch >= 0 ? link->plan->fetches[c->fetch].holds : NULL;
-    return c->dead || (holds && !*holds);
+    return c->dead || (c->fetch >= 0 && link->plan->fetches[c->fetch].dead);
 }
 
 /* Leads what crosses to the feeds of the rest. */

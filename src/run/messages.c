@@ -186,6 +186,19 @@ tw_status twi_share_value(int lane, twi_device *device, const void *memory, void
     return twi_comm_share_in(c, channel_of(device, lane, FETCHES), device->task, host, bytes, what, error);
 }
 
+bool twi_is_among_tasks(const twi_device *device)
+{
+    return comm_of(device) != NULL;
+}
+
+tw_status twi_share_shape(int lane, twi_device *device, tw_shape *shape, const char *what, tw_error *error)
+{
+    twi_comm *c = comm_of(device);
+    if (!c)
+        return TW_OK;
+    return twi_comm_share_in(c, channel_of(device, lane, FETCHES), device->task, shape, sizeof *shape, what, error);
+}
+
 static tw_status share_strings(int lane, twi_device *device, const tw_string *from, tw_string *strings, size_t count,
                                const char *what, tw_error *error)
 {

@@ -18,6 +18,10 @@ tw_status twi_receive_for(const twi_plan *plan, twi_step_id id, bool *done);
 /* The bytes at `memory` of a device become those of all tasks in `host`, beside what other lanes do. */
 tw_status twi_share_value(int lane, twi_device *device, const void *memory, void *host, size_t bytes, const char *what,
                           tw_error *error);
+/* Whether other tasks' devices are in the device's set. */
+bool twi_is_among_tasks(const twi_device *device);
+/* The shape of what a kernel of the device has made becomes known to all tasks. */
+tw_status twi_share_shape(int lane, twi_device *device, tw_shape *shape, const char *what, tw_error *error);
 /* The same of values of any type; strings that `into` has are let go. */
 tw_status twi_share_tensor(int lane, twi_device *device, const void *memory, tw_tensor *into, const char *what,
                            tw_error *error);

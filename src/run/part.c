@@ -70,20 +70,26 @@ static tw_status make_results(const twi_plan *plan, tw_tensor **results, tw_erro
     return TW_OK;
 }
 
-/* What a kernel has made is the first fetch's of it; others get copies, since results are one's alone. */
+/* What a kernel has made is the first fetch's of it; others get copies, since results are one's alone. So do all where
+ * it becomes known to several tasks: those that have not made it learn its shape before. */
 static tw_status take_made(const twi_plan *plan, int fetch, tw_tensor **result, tw_error *error)
 {
     const twi_port *port = &plan->fetches[fetch];
-    tw_tensor *made = *(tw_tensor **)port->memory;
-    bool first = true;
+    bool absent = port->device->absent, first = !twi_is_among_tasks(port->device);
+    tw_tensor *made = absent ? NULL : *(tw_tensor **)port->memory;
+    tw_shape shape = made ? made->shape : TW_SCALAR;
     for (int i = 0; i < fetch && first; i++)
         first = !plan->fetches[i].is_made || plan->fetches[i].memory != port->memory;
-    if (!made)
+    if (!made && !absent)
         return twi_fail(error, TW_INTERNAL, "a kernel has made no tensor");
-    *result = first ? tw_tensor_retain(made) : tw_tensor_create(made->dtype, made->shape);
+    tw_status status = twi_share_shape(plan->lane, port->device, &shape, FETCHED, error);
+    if (status != TW_OK)
+        return status;
+    *result = first ? tw_tensor_retain(made) : tw_tensor_create(port->dtype, shape);
     if (!*result)
         return twi_fail_memory(error, "fetching results");
-    return first ? TW_OK : twi_share_tensor(plan->lane, port->device, made->data, *result, FETCHED, error);
+    return first ? TW_OK
+                 : twi_share_tensor(plan->lane, port->device, made ? made->data : NULL, *result, FETCHED, error);
 }
 
 static tw_status read_port(const twi_plan *plan, int fetch, tw_tensor **result, tw_error *error)
@@ -112,6 +118,7 @@ static tw_status read_results(const twi_plan *plan, tw_tensor **results, tw_erro
         tw_status status = TW_OK;
         if (port->holds)
             status = twi_share_value(plan->lane, port->guard, port->holds, &holds, sizeof holds, "a guard", error);
+        port->dead = !holds;
         if (status == TW_OK && !holds && i < plan->num_wanted)
             status = twi_fail(error, TW_INVALID_ARGUMENT, "Retval[%d] does not have value", i);
         if (status == TW_OK && holds)
