@@ -9,6 +9,7 @@
  * node for the same variable, and the loop's node says which variables it writes. */
 #include "plan/specialize.h"
 
+#include "device/tasks.h"
 #include "tensor/variant.h"
 
 #include <limits.h>
@@ -304,6 +305,34 @@ static bool learn_elements(looping *l, const twi_plan *plan)
     return learned;
 }
 
+static bool is_elsewhere(const twi_planning *p, const twi_device *device)
+{
+    return device && !twi_same_task(device, p->request->devices->items[0]);
+}
+
+/* Whether a loop on several devices, whose step is the first one's, has some of another task. */
+static bool spans_tasks(const twi_planning *p, const twi_plan *round)
+{
+    bool spans = false;
+    for (int d = 0; d < round->num_lists && !spans; d++)
+        spans = round->lists[d].count > 0 && is_elsewhere(p, round->lists[d].device);
+    for (int i = 0; i < round->num_feeds && !spans; i++)
+        spans = round->feeds[i].buffer && is_elsewhere(p, round->feeds[i].device);
+    return spans;
+}
+
+/* What tasks say to each other in its rounds has channels that are no other run's. Loops that were planned long ago may
+ * have had the same: all that was said there has been heard. */
+static void note_span(const twi_planning *p, twi_loop *loop)
+{
+    enum { NUMBERS = 4096 };
+    loop->spans = loop->device < 0 && p->request->devices->tasks > 1 && spans_tasks(p, loop->plan);
+    if (!loop->spans)
+        return;
+    loop->plan->lane = TWI_MOST_LANES + p->request->devices->num_spanning++ % NUMBERS;
+    p->plan->spans = true;
+}
+
 static tw_status plan_round(looping *l, twi_loop **result)
 {
     twi_copying *c = l->c;
@@ -345,6 +374,7 @@ static tw_status plan_round(looping *l, twi_loop **result)
         used += loop->plan->lists[d].count > 0;
     loop->device = used <= 1 && (!used || loop->plan->lists[request.home].count) ? request.home : -1;
     loop->owns_arenas = loop->device < 0;
+    note_span(c->p, loop);
     return TW_OK;
 }
 

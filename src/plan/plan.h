@@ -88,6 +88,8 @@ typedef struct twi_request {
     const struct twi_planner *planner; /* of whom loops ask plans for their rounds while they run (run/lane.h) */
 } twi_request;
 
+enum { TWI_MOST_LANES = 1024 }; /* of a session; loops that span tasks have numbers behind them */
+
 /* A step: the list of which device, and where in it. */
 typedef struct twi_step_id {
     int device, position;
@@ -108,6 +110,7 @@ typedef struct twi_loop {
     struct twi_plan *plan;
     int num_changing, num_results; /* num_feeds and num_fetches are the plan's */
     int device;                  /* of the step, and the only one with a list; -1: there are several */
+    bool spans;                  /* tasks: all of them run its rounds together, in a lane of the loop's own (plan->lane) */
     void **arenas;               /* [devices] of the plan */
     bool owns_arenas;            /* else they are the step's workspace */
     struct twi_step **steps;     /* [num_steps] of that list, what does something */
@@ -256,6 +259,7 @@ typedef struct twi_plan {
     int num_segments;
     TWI_ARRAY(twi_loop *) loops;
     twi_series_table series;     /* of a run's plan */
+    bool spans;                  /* one of its loops does */
     bool apart;                  /* it is one task's, of several, and gives nothing: the others need not plan or run it */
     bool ran;                    /* once, step by step: libraries load what they need then, which cannot be recorded */
     twi_port *feeds, *fetches;

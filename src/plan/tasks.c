@@ -26,12 +26,29 @@ static tw_status refuse(twi_planning *p, const twi_node *node, const char *what)
                     node->name, what);
 }
 
+/* Whether a list of tensors would have to go from one task to another between rounds, or into them or out of them. */
+static bool moves_lists(const twi_planning *p, const twi_loop *loop)
+{
+    const twi_plan *round = loop->plan;
+    bool moves = false;
+    for (int i = 0; i < round->num_feeds + round->num_fetches && loop->spans && !moves; i++) {
+        const twi_port *port = i < round->num_feeds ? &round->feeds[i] : &round->fetches[i - round->num_feeds];
+        moves = port->buffer && port->dtype == TW_VARIANT &&
+                !twi_same_task(port->device, p->request->devices->items[0]);
+    }
+    return moves;
+}
+
 static tw_status check_node(twi_planning *p, const twi_node *node)
 {
-    if (node->loop && (node->loop->chained || node->loop->device < 0))
-        return refuse(p, node, "is a loop on several devices or with shapes that change");
-    if (twi_has_trait(node, TWI_COPY) && node->results[0].dtype == TW_VARIANT)
-        return refuse(p, node, "takes a list of tensors from another device");
+    twi_device *const *devices = p->request->devices->items;
+    if (node->loop && node->loop->chained)
+        return refuse(p, node, "is a loop with shapes that change");
+    if (node->loop && moves_lists(p, node->loop))
+        return refuse(p, node, "is a loop in which a list of tensors goes to another task");
+    if (twi_has_trait(node, TWI_COPY) && node->results[0].dtype == TW_VARIANT &&
+        !twi_same_task(devices[node->device], devices[node->inputs[node->num_inputs - 1].node->device]))
+        return refuse(p, node, "takes a list of tensors from another task");
     return TW_OK;
 }
 
@@ -99,7 +116,7 @@ static bool is_apart(const twi_planning *p)
 {
     const twi_region *region = p->rewriting.region;
     const twi_plan *plan = p->plan;
-    bool apart = region->nodes.count > 0;
+    bool apart = region->nodes.count > 0 && !plan->spans;
     for (int id = 0; id < region->nodes.count && apart; id++)
         apart = twi_same_task(plan->lists[region->nodes.items[id]->device].device,
                               plan->lists[region->nodes.items[0]->device].device);
@@ -114,8 +131,8 @@ tw_status twi_agree_on_plan(twi_planning *p)
     tw_status status = TW_OK;
     if (!p->request->devices->comm)
         return TW_OK;
-    bool is_round = p->request->frame != 0; /* of a loop, which has been let pass or will be refused */
-    for (int id = 0; id < region->nodes.count && status == TW_OK && !is_round; id++)
+    bool is_round = p->request->frame != 0; /* what it fetches goes round, or to where the loop's step is */
+    for (int id = 0; id < region->nodes.count && status == TW_OK; id++)
         status = check_node(p, region->nodes.items[id]);
     if (status == TW_OK && !is_round)
         status = check_fetches(p);

@@ -214,17 +214,24 @@ static tw_status run_alone(const dispatcher *d, const twi_step *step, int positi
     for (int k = 0; k < step->num_waits && status == TW_OK; k++) {
         bool sent = k >= step->num_waits - step->num_sent; /* by who walks the other's list here */
         bool elsewhere = d->all->items[step->waits[k].device].device->absent;
-        if (sent ? !d->device->absent : !elsewhere) /* else a message says so, or it is nobody's here */
+        /* Else a message says so, or it is nobody's here. What all tasks do together must be done here as well. */
+        if (sent ? !d->device->absent : !elsewhere || plan->spans)
             status = meet(d, &step->waits[k], step->run.error);
     }
     if (status != TW_OK || atomic_load_explicit(&d->all->ending, memory_order_acquire))
         return status;
     twi_step_id id = {d->index, position};
-    bool done;
-    if (d->device->absent)
-        return twi_send_for(plan, id);
+    bool done, together = step->loop && step->loop->spans, taken = true;
+    if (d->device->absent) {
+        status = twi_send_for(plan, id);
+        if (status == TW_OK && together)
+            status = twi_loop_agree(step, &taken);
+        return status == TW_OK && together && taken ? twi_loop_run(step) : status;
+    }
     bool traced = plan->trace && plan->trace->on;
     status = twi_receive_for(plan, id, &done);
+    if (status == TW_OK && together)
+        status = twi_loop_agree(step, &taken);
     if (done && traced) /* it has come: the time before is that of waiting for it */
         twi_span_of(plan, id)->started_ns = twi_span_of(plan, id)->ended_ns = twi_monotonic_ns();
     if (status != TW_OK || done)

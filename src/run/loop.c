@@ -1,7 +1,9 @@
 /* loop.c - see loop.h. */
 #include "run/loop.h"
 
+#include "device/tasks.h"
 #include "run/dispatcher.h"
+#include "run/messages.h"
 #include "run/recording.h"
 #include "run/rounds.h"
 #include "tensor/variant.h"
@@ -79,13 +81,23 @@ static tw_status copy(twi_device *to_device, void *to, twi_device *from_device, 
     return twi_device_copy(to_device, to, from_device, from, port->bytes, error);
 }
 
+/* The same where the one or the other, or both, may be other tasks'. */
+static tw_status lead(const twi_loop *loop, twi_device *to_device, void *to, twi_device *from_device, const void *from,
+                      const twi_port *port, tw_error *error)
+{
+    if (!twi_same_task(to_device, from_device))
+        return twi_move_value(loop->plan->lane, to_device, to, from_device, from, port->dtype, port->bytes,
+                              "a loop's value", error);
+    return to_device->absent ? TW_OK : copy(to_device, to, from_device, from, port, error);
+}
+
 static tw_status enter(const twi_step *step)
 {
     const twi_plan *plan = step->loop->plan;
     tw_status status = TW_OK;
     for (int i = 0; i < plan->num_feeds && status == TW_OK; i++)
         if (plan->feeds[i].buffer)
-            status = copy(plan->feeds[i].device, plan->feeds[i].memory, step->device, step->run.inputs[i],
+            status = lead(step->loop, plan->feeds[i].device, plan->feeds[i].memory, step->device, step->run.inputs[i],
                           &plan->feeds[i], step->run.error);
     return status;
 }
@@ -98,7 +110,7 @@ static tw_status go_round(const twi_step *step)
     for (int i = 0; i < loop->num_changing && status == TW_OK; i++) {
         const twi_port *to = &loop->plan->feeds[i], *from = &loop->plan->fetches[1 + i];
         if (to->buffer && from->buffer)
-            status = copy(to->device, to->memory, from->device, from->memory, to, step->run.error);
+            status = lead(loop, to->device, to->memory, from->device, from->memory, to, step->run.error);
     }
     return status;
 }
@@ -109,7 +121,7 @@ static tw_status leave(const twi_step *step)
     tw_status status = TW_OK;
     for (int i = 0; i < loop->num_results && status == TW_OK; i++) {
         const twi_port *from = &loop->plan->fetches[1 + loop->num_changing + i];
-        status = copy(step->device, step->run.outputs[i], from->device, from->memory, from, step->run.error);
+        status = lead(loop, step->device, step->run.outputs[i], from->device, from->memory, from, step->run.error);
     }
     return status;
 }
@@ -148,12 +160,25 @@ static tw_status run_round(const twi_step *step, bool *goes_on)
     int64_t done;
     tw_status status =
         loop->dispatchers ? twi_dispatchers_run(loop->dispatchers, loop->plan, 1, &done, step->run.error) : walk(step);
-    if (status == TW_OK && decides->device->is_host)
+    if (status == TW_OK && loop->spans)
+        status = twi_share_value(loop->plan->lane, decides->device, decides->memory, goes_on, sizeof *goes_on,
+                                 "whether a loop goes on", step->run.error);
+    else if (status == TW_OK && decides->device->is_host)
         *goes_on = *(const bool *)decides->memory;
     else if (status == TW_OK)
         status =
             decides->device->ops->read(decides->device, goes_on, decides->memory, sizeof *goes_on, step->run.error);
     return status;
+}
+
+tw_status twi_loop_agree(const twi_step *step, bool *taken)
+{
+    const twi_condition *condition = step->condition;
+    *taken = true;
+    return condition && condition->holds
+               ? twi_share_value(step->loop->plan->lane, step->device, condition->holds, taken, sizeof *taken,
+                                 "whether a loop is run", step->run.error)
+               : TW_OK;
 }
 
 tw_status twi_loop_run(const twi_step *step)

@@ -89,47 +89,69 @@ static tw_status receive_strings(twi_comm *c, int from, int channel, tw_string *
     return status;
 }
 
-/* ---- steps ---- */
+/* ---- values ---- */
 
 /* Memory of the host for what lies on a device whose memory is not the host's. It is taken for each message; a device
  * that is the host itself needs none. */
-static tw_status send_value(const twi_step *step, int to, int channel)
+static tw_status send_from(twi_device *d, const void *from, bool strings, size_t bytes, int to, int channel,
+                           tw_error *error)
 {
-    twi_comm *c = comm_of(step->device);
-    tw_error *error = step->run.error;
-    const void *from = step->run.inputs[step->run.num_inputs - 1];
-    if (step->owned)
-        return send_strings(c, to, channel, from, step->bytes / sizeof(tw_string), error);
-    if (step->source->is_host)
-        return c->ops->send(c, to, channel, from, step->bytes, error);
-    void *host = twi_alloc(step->bytes + 1);
+    twi_comm *c = comm_of(d);
+    if (strings)
+        return send_strings(c, to, channel, from, bytes / sizeof(tw_string), error);
+    if (d->is_host)
+        return c->ops->send(c, to, channel, from, bytes, error);
+    void *host = twi_alloc(bytes + 1);
     if (!host)
         return twi_fail_memory(error, "sending to another task");
-    tw_status status = step->source->ops->read(step->source, host, from, step->bytes, error);
+    tw_status status = d->ops->read(d, host, from, bytes, error);
     if (status == TW_OK)
-        status = c->ops->send(c, to, channel, host, step->bytes, error);
+        status = c->ops->send(c, to, channel, host, bytes, error);
     twi_free(host);
     return status;
 }
 
-static tw_status receive_value(const twi_step *step, int from, int channel)
+static tw_status receive_at(twi_device *d, void *to, bool strings, size_t bytes, int from, int channel,
+                            const char *what, tw_error *error)
 {
-    twi_device *d = step->device;
     twi_comm *c = comm_of(d);
-    tw_error *error = step->run.error;
-    void *to = step->run.outputs[0];
-    if (step->owned)
-        return receive_strings(c, from, channel, to, step->bytes / sizeof(tw_string), step->run.node, error);
+    if (strings)
+        return receive_strings(c, from, channel, to, bytes / sizeof(tw_string), what, error);
     if (d->is_host)
-        return c->ops->receive(c, from, channel, to, step->bytes, step->run.node, error);
-    void *host = twi_alloc(step->bytes + 1);
+        return c->ops->receive(c, from, channel, to, bytes, what, error);
+    void *host = twi_alloc(bytes + 1);
     if (!host)
         return twi_fail_memory(error, "receiving from another task");
-    tw_status status = c->ops->receive(c, from, channel, host, step->bytes, step->run.node, error);
+    tw_status status = c->ops->receive(c, from, channel, host, bytes, what, error);
     if (status == TW_OK)
-        status = d->ops->write(d, to, host, step->bytes, error);
+        status = d->ops->write(d, to, host, bytes, error);
     twi_free(host);
     return status;
+}
+
+tw_status twi_move_value(int lane, twi_device *to_device, void *to, twi_device *from_device, const void *from,
+                         tw_dtype dtype, size_t bytes, const char *what, tw_error *error)
+{
+    bool strings = dtype == TW_STRING;
+    int channel = channel_of(to_device, lane, FETCHES);
+    if (!from_device->absent)
+        return send_from(from_device, from, strings, bytes, to_device->task, channel, error);
+    return to_device->absent ? TW_OK
+                             : receive_at(to_device, to, strings, bytes, from_device->task, channel, what, error);
+}
+
+/* ---- steps ---- */
+
+static tw_status send_value(const twi_step *step, int to, int channel)
+{
+    return send_from(step->source, step->run.inputs[step->run.num_inputs - 1], step->owned, step->bytes, to, channel,
+                     step->run.error);
+}
+
+static tw_status receive_value(const twi_step *step, int from, int channel)
+{
+    return receive_at(step->device, step->run.outputs[0], step->owned, step->bytes, from, channel, step->run.node,
+                      step->run.error);
 }
 
 static bool comes_from(const twi_step *step, int task)

@@ -8,8 +8,6 @@
 
 #include <stdatomic.h>
 
-enum { TWI_MOST_LANES = 1024 };
-
 struct tw_session {
     tw_graph *graph;
     tw_session_options options;
