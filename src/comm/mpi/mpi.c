@@ -27,7 +27,8 @@
 #include <unistd.h>
 
 enum { FEW = 16384 };        /* bytes that go with the header */
-enum { PIECE = 1 << 30 };    /* bytes of a message of MPI, which counts in int */
+enum { PIECE = 1 << 30 };    /* the most bytes of a message of MPI, which counts in int */
+enum { FIRST_PIECE = 65536 }; /* bytes of the first one to a task, and the least */
 enum { MOST_SLOTS = 4096 };  /* small messages under way; who wants more waits */
 enum { HEADERS, PIECES };    /* tags */
 enum { LOOK_NS = 20000000 }; /* between two looks at the processes of this machine */
@@ -51,6 +52,7 @@ typedef struct carrier {
     MPI_Comm comm;
     pthread_mutex_t lock;   /* of all that MPI knows */
     pthread_mutex_t *large; /* [tasks] who sends in pieces to a task */
+    size_t *piece;          /* [tasks] bytes of one of them; with `large` */
     MPI_Request *requests;  /* [tasks] */
     MPI_Status *statuses;   /* [tasks] */
     int *done;              /* [tasks] */
@@ -183,8 +185,7 @@ static void take_header(carrier *c, int from, size_t bytes)
 static void take_piece(carrier *c, int from, size_t bytes)
 {
     source *s = &c->sources[from];
-    size_t missing = s->message->bytes - s->got;
-    if (bytes != (missing < PIECE ? missing : PIECE))
+    if (bytes == 0)
         return twi_exchange_spoiled(&c->x, from);
     s->got += bytes;
     twi_exchange_heard(&c->x, from);
@@ -285,17 +286,32 @@ static bool wait_for_piece(carrier *c, int to, MPI_Request *request)
     return false;
 }
 
+/* A task is heard of when a piece has come, and nothing overtakes one: so it takes a small part of the deadline. */
+static void fit_piece(carrier *c, int to, size_t bytes, int64_t took_ns)
+{
+    enum { SHORT = 64, LONG = 16 };
+    double part = (double)took_ns / 1e9 / c->x.base.deadline;
+    size_t *piece = &c->piece[to];
+    if (part * SHORT < 1 && bytes == *piece && *piece < PIECE)
+        *piece *= 2;
+    else if (part * LONG > 1 && *piece > FIRST_PIECE)
+        *piece /= 2;
+}
+
 static bool put_pieces(carrier *c, int to, const twi_header *header, const char *data)
 {
     bool sent = true;
-    for (size_t at = 0; at < header->bytes && sent; at += PIECE) {
-        size_t bytes = header->bytes - at < PIECE ? (size_t)header->bytes - at : PIECE;
+    for (size_t at = 0, bytes; at < header->bytes && sent; at += bytes) {
+        size_t left = (size_t)header->bytes - at;
+        int64_t begin = twi_monotonic_ns();
         MPI_Request request;
+        bytes = left < c->piece[to] ? left : c->piece[to];
         pthread_mutex_lock(&c->lock);
         sent = !atomic_load(&c->x.over) && (at > 0 || post_header(c, to, header, data)) &&
                mpi.calls.Isend(data + at, (int)bytes, mpi.calls.byte, to, PIECES, c->comm, &request) == MPI_SUCCESS;
         pthread_mutex_unlock(&c->lock);
         sent = sent && wait_for_piece(c, to, &request);
+        fit_piece(c, to, bytes, twi_monotonic_ns() - begin);
     }
     return sent;
 }
@@ -447,6 +463,7 @@ static void close_carrier(twi_exchange *x)
     free_slots(c->under_way);
     free_slots(c->spare);
     twi_free(c->large);
+    twi_free(c->piece);
     twi_free(c->requests);
     twi_free(c->statuses);
     twi_free(c->done);
@@ -460,12 +477,15 @@ static const twi_carrier_ops carrier_ops = {put, pump, close_carrier};
 static bool make_room(carrier *c, size_t tasks)
 {
     c->large = twi_alloc_array(tasks, sizeof *c->large);
+    c->piece = twi_alloc_array(tasks, sizeof *c->piece);
     c->requests = twi_alloc_array(tasks, sizeof *c->requests);
     c->statuses = twi_alloc_array(tasks, sizeof *c->statuses);
     c->done = twi_alloc_array(tasks, sizeof *c->done);
     c->sources = twi_alloc_array(tasks, sizeof *c->sources);
     c->processes = twi_alloc_array(tasks, sizeof *c->processes);
-    return c->large && c->requests && c->statuses && c->done && c->sources && c->processes;
+    for (size_t i = 0; i < tasks && c->piece; i++)
+        c->piece[i] = FIRST_PIECE;
+    return c->large && c->piece && c->requests && c->statuses && c->done && c->sources && c->processes;
 }
 
 static tw_status join_tasks(carrier *c, double deadline, tw_error *error)
