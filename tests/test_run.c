@@ -507,7 +507,8 @@ typedef struct player {
     tw_error error;
     pthread_mutex_t lock;
     letter *lines[PLAYERS]; /* from each, with the lock */
-    int64_t late_ns;
+    int64_t late_ns, held_ns; /* each of its messages, at most; for so long it is held up at once */
+    int64_t begins_ns;        /* so late it begins */
     int lost, twice, spoiled; /* which of its messages, counted from 1 */
     int spoken;
     bool hangs, vanishes;
@@ -568,6 +569,9 @@ static bool player_pump(twi_exchange *x)
     for (int from = 0; from < PLAYERS; from++)
         while (take_letter(p, from))
             more = true;
+    if (p->held_ns)
+        nanosleep(&(struct timespec){p->held_ns / 1000000000, p->held_ns % 1000000000}, NULL);
+    p->held_ns = 0;
     pthread_mutex_unlock(&p->lock);
     return more;
 }
@@ -583,6 +587,9 @@ static const twi_carrier_ops memory = {player_put, player_pump, player_close};
 static void *act(void *argument)
 {
     player *p = argument;
+    nanosleep(&(struct timespec){p->begins_ns / 1000000000, p->begins_ns % 1000000000}, NULL);
+    if (p->begins_ns && twi_exchange_start(&p->x, &p->error) != TW_OK)
+        return NULL;
     p->status = p->work(&p->x.base, &p->error);
     for (int i = 0; i < PLAYERS && p->vanishes; i++)
         if (i != p->x.base.task)
@@ -608,7 +615,8 @@ static void play(player *players)
 {
     tw_error error = {0};
     for (int i = 0; i < PLAYERS; i++)
-        assert_ok(twi_exchange_start(&players[i].x, &error));
+        if (!players[i].begins_ns)
+            assert_ok(twi_exchange_start(&players[i].x, &error));
     for (int i = 0; i < PLAYERS; i++)
         assert_int_equal(pthread_create(&players[i].thread, NULL, act, &players[i]), 0);
     for (int i = 0; i < PLAYERS; i++)
@@ -850,6 +858,18 @@ static void who_is_done_sees_that_another_has_died(void **state)
         assert_true(players[i].failed_at_the_end);
         assert_string_equal(players[i].x.reason, "task 1 has ended before its work was done");
     }
+}
+
+/* They have not listened in that time, and do not say of the one who is late that he was silent. */
+static void who_was_held_up_takes_nobody_for_lost(void **state)
+{
+    (void)state;
+    player players[PLAYERS];
+    set_up(players, converse, 1);
+    players[0].held_ns = players[2].held_ns = 700000000;
+    players[1].begins_ns = 1300000000;
+    play(players);
+    assert_all_end(players, TW_OK, "", -1);
 }
 
 static void what_is_lost_or_comes_twice_or_spoiled_is_noticed(void **state)
@@ -1122,6 +1142,7 @@ int main(void)
         cmocka_unit_test(who_ends_without_a_word_is_named_by_all),
         cmocka_unit_test(who_is_done_waits_for_others_beyond_the_deadline),
         cmocka_unit_test(who_is_done_sees_that_another_has_died),
+        cmocka_unit_test(who_was_held_up_takes_nobody_for_lost),
         cmocka_unit_test(what_is_lost_or_comes_twice_or_spoiled_is_noticed),
         cmocka_unit_test(other_lengths_and_failures_and_early_ends_are_told_to_all),
         cmocka_unit_test(several_runs_speak_over_one_pair_of_sockets),

@@ -68,8 +68,8 @@ void twi_exchange_spoiled(twi_exchange *x, int from)
 void twi_exchange_lost(twi_exchange *x, int from)
 {
     char why[TWI_REASON];
-    if (atomic_load(&x->peers[from].left))
-        return;
+    if (atomic_load(&x->peers[from].left) || (atomic_load(&x->closing) && !x->carrier->pump))
+        return; /* over sockets a task that is done waits for nobody */
     snprintf(why, sizeof why, "task %d has ended before its work was done", from);
     twi_exchange_fail(x, why);
 }
@@ -79,12 +79,28 @@ static double silence(const twi_peer *p)
     return seconds_since(atomic_load(&p->heard_ns));
 }
 
+/* The beating thread's turns come often; if one is late for so long, this process has been held up. */
+static bool is_held_up(const twi_exchange *x)
+{
+    enum { PART = 6 }; /* of the deadline */
+    return PART * seconds_since(atomic_load(&x->turn_ns)) > x->base.deadline;
+}
+
+/* Who was held up has not listened either, and does not know who was silent: that counts from here. */
+static void take_turn(twi_exchange *x)
+{
+    for (int i = 0; i < x->base.tasks && is_held_up(x); i++)
+        twi_exchange_heard(x, i);
+    atomic_store(&x->turn_ns, twi_coarse_ns());
+}
+
 /* Who is silent for too long, and for longest; -1: nobody. */
 static int find_silent(const twi_exchange *x)
 {
     int late = -1;
+    double longest = x->base.deadline * (is_held_up(x) ? 2 : 1);
     for (int i = 0; i < x->base.tasks; i++)
-        if (i != x->base.task && !atomic_load(&x->peers[i].left) && silence(&x->peers[i]) > x->base.deadline &&
+        if (i != x->base.task && !atomic_load(&x->peers[i].left) && silence(&x->peers[i]) > longest &&
             (late < 0 || silence(&x->peers[i]) > silence(&x->peers[late])))
             late = i;
     return late;
@@ -94,6 +110,8 @@ bool twi_exchange_goes_on(twi_exchange *x, int64_t begin_ns, const char *what, i
 {
     char why[TWI_REASON];
     double waited = seconds_since(begin_ns);
+    if (atomic_load(&x->closing))
+        take_turn(x); /* nobody beats any more */
     int late = find_silent(x);
     if (late >= 0)
         snprintf(
@@ -535,6 +553,7 @@ static void *beat(void *argument)
     twi_exchange *x = argument;
     double pause = x->base.deadline / 10 < 1 ? x->base.deadline / 10 : 1;
     for (int64_t last = 0; !atomic_load(&x->closing) && !atomic_load(&x->failed); rest(x)) {
+        take_turn(x);
         if (seconds_since(last) < pause)
             continue;
         last = twi_monotonic_ns();
@@ -598,6 +617,7 @@ tw_status twi_exchange_init(twi_exchange *x, const twi_carrier_ops *carrier, int
     pthread_condattr_destroy(&monotonic);
     for (int i = 0; i < tasks; i++)
         twi_exchange_heard(x, i);
+    atomic_store(&x->turn_ns, twi_coarse_ns());
     return TW_OK;
 }
 

@@ -81,6 +81,7 @@ struct twi_exchange {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* something has come, or all has failed */
     atomic_bool closing, failed, over;
+    atomic_llong turn_ns; /* when the beating thread last had its turn */
     char reason[TWI_REASON]; /* what happened first, and the status it stands for; with the lock */
     tw_status status;
     pthread_t beats;

@@ -32,7 +32,7 @@ typedef struct local {
 
 /* ---- sending ----------------------------------------------------------------------------------------------------- */
 
-/* Whether all was sent. One that is not patient waits only when it has begun. */
+/* Whether all was sent. One that is not patient waits only when it has begun, and none for a task that is done. */
 static bool put_bytes(local *l, line *to, const void *data, size_t bytes, bool patient)
 {
     const char *at = data;
@@ -50,7 +50,8 @@ static bool put_bytes(local *l, line *to, const void *data, size_t bytes, bool p
             return false;
         struct pollfd room = {.fd = to->socket, .events = POLLOUT};
         poll(&room, 1, 100);
-        if (!twi_exchange_goes_on(&l->x, begin, "room for a message", to->task))
+        if (!twi_exchange_goes_on(&l->x, begin, "room for a message", to->task) ||
+            atomic_load(&l->x.peers[to->task].left))
             return false;
     }
     return true;
