@@ -115,15 +115,15 @@ inline take_in(i)
 }
 
 /* Over sockets threads read until the line is closed; over MPI whoever waits, and the beating thread. */
-proctype taker(byte me) provided (!hung[me])
+proctype taker(byte me)
 {
     mtype kind;
     byte value;
     do
-    :: atomic { !dead[me] && !closed[me] && len(line[me].from[0]) > 0 -> take_in(0) }
-    :: atomic { !dead[me] && !closed[me] && len(line[me].from[1]) > 0 -> take_in(1) }
+    :: atomic { !dead[me] && !hung[me] && !closed[me] && len(line[me].from[0]) > 0 -> take_in(0) }
+    :: atomic { !dead[me] && !hung[me] && !closed[me] && len(line[me].from[1]) > 0 -> take_in(1) }
 #if TASKS > 2
-    :: atomic { !dead[me] && !closed[me] && len(line[me].from[2]) > 0 -> take_in(2) }
+    :: atomic { !dead[me] && !hung[me] && !closed[me] && len(line[me].from[2]) > 0 -> take_in(2) }
 #endif
     :: dead[me] || closed[me] -> break
     od
@@ -142,7 +142,7 @@ inline tell_all()
         :: other == me || told[me].to[other]
         :: else ->
             atomic {
-                has_room(other) || !is_there(other);
+                !hung[me] && (has_room(other) || !is_there(other));
                 if
                 :: has_room(other) -> line[other].from[me] ! ABORT, culprit[me]; told[me].to[other] = true
                 :: else
@@ -155,11 +155,11 @@ inline tell_all()
     over[me] = true
 }
 
-proctype beat(byte me) provided (!hung[me])
+proctype beat(byte me)
 {
     byte other;
     {
-        (closing[me] || failed[me]);
+        !hung[me] && (closing[me] || failed[me]);
         if
         :: failed[me] -> tell_all()
         :: else
@@ -179,7 +179,7 @@ inline send_to_all()
         :: other == me
         :: other != me && !left[me].to[other] ->
             atomic {
-                has_room(other) || failed[me] || somebody_is_silent;
+                !hung[me] && (has_room(other) || failed[me] || somebody_is_silent);
                 if
                 :: failed[me]
                 :: !failed[me] && has_room(other) ->
@@ -204,7 +204,8 @@ inline receive_of_all()
         :: other == me
         :: else ->
             atomic {
-                came[me].from[other] > taken[me].from[other] || left[me].to[other] || failed[me] || somebody_is_silent;
+                !hung[me] && (came[me].from[other] > taken[me].from[other] || left[me].to[other] || failed[me] ||
+                              somebody_is_silent);
                 if
                 :: failed[me]
                 :: !failed[me] && came[me].from[other] > taken[me].from[other] -> taken[me].from[other]++
@@ -246,7 +247,7 @@ inline leave()
         :: else ->
             leaves[me] = other;
             atomic {
-                has_room_to_leave(other) || failed[me] || needs_no_word(other) || somebody_is_silent;
+                !hung[me] && (has_room_to_leave(other) || failed[me] || needs_no_word(other) || somebody_is_silent);
                 if
                 :: failed[me]
                 :: !failed[me] && has_room_to_leave(other) -> line[other].from[me] ! LEAVE, 0
@@ -261,7 +262,7 @@ inline leave()
     od;
 #ifdef PUMPED
     atomic {
-        all_have_left || failed[me] || somebody_is_silent;
+        !hung[me] && (all_have_left || failed[me] || somebody_is_silent);
         if
         :: !failed[me] && !all_have_left -> fail(the_silent)
         :: else
@@ -274,6 +275,7 @@ inline leave()
 inline end_lines()
 {
     atomic {
+        !hung[me];
         i = 0;
         do
         :: i < TASKS ->
@@ -287,7 +289,7 @@ inline end_lines()
     }
 }
 
-proctype task(byte me) provided (!hung[me])
+proctype task(byte me)
 {
     byte other, i, round;
     {
@@ -297,7 +299,7 @@ proctype task(byte me) provided (!hung[me])
         od;
         well[me] = !failed[me];
         closing[me] = true;
-        !beats[me];
+        !beats[me] && !hung[me];
         if
         :: !failed[me] -> leave()
         :: else
@@ -341,8 +343,10 @@ proctype fate()
 #if DEEDS
     :: true ->
         if
-        :: struck = 0
         :: struck = OTHERS
+#if TASKS > 2 /* two are alike */
+        :: struck = 0
+#endif
         fi;
         if
 #if DEEDS & 1
