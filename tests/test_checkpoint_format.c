@@ -826,6 +826,78 @@ static void parts_that_do_not_make_a_whole_are_refused(void **state)
     twi_text_free(&keys[1]);
 }
 
+/* As of savers that TensorFlow shards: one tensor here, one there, and read in turn. */
+static void tensors_may_lie_in_several_data_files(void **state)
+{
+    (void)state;
+    stored entries[] = {{BYTES("a"), TW_FLOAT32, ONE, 1, 4, 4, NULL, 0},
+                        {BYTES("b"), TW_FLOAT32, ONE, 0, 8, 4, NULL, 0}};
+    tw_checkpoint *checkpoint = NULL;
+    tw_tensor *tensor = NULL;
+    skip_syncs();
+    store_made(BYTES("\x08\2\x1a\2\x08\1"), entries, 2);
+    store(in_folder("made-1.data-00000-of-00002"), (const char *)words, sizeof words);
+    assert_fails(tw_checkpoint_open(in_folder("made-1"), &checkpoint, &error), TW_NOT_FOUND, "data-00001-of-00002");
+    store(in_folder("made-1.data-00001-of-00002"), (const char *)words, sizeof words);
+    assert_ok(tw_checkpoint_open(in_folder("made-1"), &checkpoint, &error));
+    for (int i = 0; i < 4; i++) {
+        assert_ok(tw_checkpoint_read(checkpoint, i % 2 ? "b" : "a", &tensor, &error));
+        assert_float_equal(tw_tensor_value(tensor, 0), (i % 2 ? 3 : 2), 0);
+        tw_tensor_release(tensor);
+    }
+    tw_checkpoint_close(checkpoint);
+    for (int i = 0; i < 2; i++)
+        unlink(in_folder(i ? "made-1.data-00001-of-00002" : "made-1.data-00000-of-00002"));
+}
+
+/* Of nine dimensions nothing is kept but the name, of a list of parts as of a part. */
+static void what_has_nine_dimensions_is_listed_and_not_read(void **state)
+{
+    (void)state;
+#define DIM "\x12\2\x08\1"
+#define NINE BYTES(DIM DIM DIM DIM DIM DIM DIM DIM DIM)
+    twi_text key = part_key("4 0,2");
+    stored list[] = {{BYTES("a"), TW_FLOAT32, NINE, 0, 0, 0, BYTES(HALF("\0"))}};
+    stored part[] = {{key.data, key.size, TW_FLOAT32, NINE, 0, 0, 4, NULL, 0},
+                     {BYTES("a"), TW_FLOAT32, FOUR, 0, 0, 0, BYTES(HALF("\0"))}};
+    skip_syncs();
+    store_made(BYTES(good_header), list, 1);
+    assert_made(TW_UNIMPLEMENTED, "'a' cannot be read: it has more than 8 dimensions");
+    store_made(BYTES(good_header), part, 2);
+    assert_made(TW_DATA_LOSS, "part 0 of tensor 'a' is not there");
+    twi_text_free(&key);
+}
+
+/* A length of two bytes leaves no room for the checksum of all lengths. */
+static void lengths_of_strings_that_leave_no_room_are_refused(void **state)
+{
+    (void)state;
+    enum { SIZE = 200, COUNT = SIZE - 4 };
+    char data[SIZE] = {(char)0x80, 1}; /* 128, then zeros */
+    stored entry = {BYTES("a"), TW_STRING, BYTES("\x12\3\x08\xc4\1"), 0, 0, SIZE, NULL, 0};
+    skip_syncs();
+    store_made(BYTES(good_header), &entry, 1);
+    store(in_folder("made-1.data-00000-of-00001"), data, sizeof data);
+    assert_made(TW_DATA_LOSS, "the lengths of its strings do not add up");
+}
+
+static void parts_that_cannot_be_saved_are_refused_by_what_is_wrong_in_them(void **state)
+{
+    (void)state;
+    tw_tensor *floats = tw_tensor_from(TW_FLOAT32, TW_SHAPE(2), words);
+    tw_tensor *whole = tw_tensor_from(TW_INT32, TW_SHAPE(2), words);
+    tw_named_tensor types[] = {{"a", floats, "4 0,2"}, {"a", whole, "4 2,2"}};
+    tw_named_tensor shapes[] = {{"a", floats, "4 0,2"}, {"a", floats, "5 2,2"}}, wrong[] = {{"a", floats, "4 two"}};
+    assert_fails(tw_checkpoint_save(folder, "p", 1, types, 2, 0, &error), TW_INVALID_ARGUMENT,
+                 "the parts of 'a' disagree about its shape or type");
+    assert_fails(tw_checkpoint_save(folder, "p", 1, shapes, 2, 0, &error), TW_INVALID_ARGUMENT,
+                 "the parts of 'a' disagree about its shape or type");
+    assert_fails(tw_checkpoint_save(folder, "p", 1, wrong, 1, 0, &error), TW_INVALID_ARGUMENT, "4 two");
+    assert_int_equal(count_files(folder, "p-1"), 0);
+    tw_tensor_release(floats);
+    tw_tensor_release(whole);
+}
+
 /* Each file of a checkpoint beside the other one of another. */
 static void files_of_different_checkpoints_are_not_taken_for_one(void **state)
 {
@@ -1369,6 +1441,10 @@ int main(void)
         TEST(headers_of_other_formats_are_refused_by_what_they_say),
         TEST(entries_that_contradict_the_data_are_refused_by_name),
         TEST(parts_that_do_not_make_a_whole_are_refused),
+        TEST(tensors_may_lie_in_several_data_files),
+        TEST(what_has_nine_dimensions_is_listed_and_not_read),
+        TEST(lengths_of_strings_that_leave_no_room_are_refused),
+        TEST(parts_that_cannot_be_saved_are_refused_by_what_is_wrong_in_them),
         TEST(files_of_different_checkpoints_are_not_taken_for_one),
         TEST(failed_save_loses_nothing_and_can_be_repeated),
         TEST(failed_save_over_the_same_step_leaves_the_old_or_the_new),

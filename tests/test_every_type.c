@@ -298,7 +298,7 @@ static void look(twt_case *c)
     twi_arena_free(&arena);
 }
 
-/* ---- reductions of many ------------------------------------------------------------------------------------------- */
+/* ---- reductions of many ------------------------------------------------------------------------------------------ */
 
 /* Rows and columns whose sums and products every type holds: 1 and -1 in turn, a 2 in each. */
 static tw_tensor *matrix(tw_dtype dtype, bool is_signed, int64_t rows, int64_t columns)

@@ -1,0 +1,486 @@
+/* test_readers.c - readers of files: what they say to damaged ones, byte by byte and by tables, and that they stand the
+ * failure of every allocation and file call: the call says so, nothing leaks, and the next one succeeds. */
+#include "testing.h"
+
+#include "base/inflate.h"
+#include "base/tfrecord.h"
+#include "faulty_files.h"
+#include "faulty_memory.h"
+#include "format/bundle.h"
+#include "format/example.h"
+#include "format/proto/text.pb-c.h"
+#include "format/text_format.h"
+
+#include <tower/io.h>
+#include <zlib.h>
+
+static tw_error error;
+static const char *folder;
+
+static const char *in_folder(const char *name)
+{
+    static char path[4][512];
+    static int next;
+    next = (next + 1) % 4;
+    snprintf(path[next], sizeof *path, "%s/%s", folder, name);
+    return path[next];
+}
+
+static void store(const char *name, const void *bytes, size_t size)
+{
+    FILE *file = fopen(in_folder(name), "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    fclose(file);
+}
+
+/* ---- whatever call fails ----------------------------------------------------------------------------------------- */
+
+/* One of each kind: whole, in parts, texts, no elements. */
+static tw_status use_checkpoints(void)
+{
+    tw_tensor *half = tw_tensor_from(TW_FLOAT32, TW_SHAPE(2, 1), (float[]){1, 2});
+    tw_tensor *text = tw_tensor_string("tower", 5);
+    tw_tensor *whole = tw_tensor_from(TW_INT64, TW_SHAPE(2, 3), (int64_t[]){1, 2, 3, 4, 5, 6}), *read = NULL;
+    tw_named_tensor tensors[] = {{"parts", half, "2 2 -:0,1"}, {"parts", half, "2 2 -:1,1"}, {"text", text},
+                                 {"whole", whole}};
+    const char *prefixes[] = {in_folder("a-1"), in_folder("b-1")}, *merged = in_folder("merged-1");
+    tw_checkpoint *checkpoint = NULL;
+    tw_status status = half && text && whole ? TW_OK : TW_RESOURCE_EXHAUSTED;
+    if (status == TW_OK)
+        status = twi_bundle_save(prefixes[0], tensors, 3, &error);
+    if (status == TW_OK)
+        status = twi_bundle_save(prefixes[1], tensors + 3, 1, &error);
+    if (status == TW_OK)
+        status = twi_bundle_merge(prefixes, 2, merged, true, &error);
+    if (status == TW_OK)
+        status = tw_checkpoint_open(merged, &checkpoint, &error);
+    if (status == TW_OK)
+        status = twi_bundle_verify(checkpoint, &error);
+    for (int i = 0; i < 5 && status == TW_OK; i++) {
+        static const char *const wanted[][2] = {
+            {"parts", NULL}, {"text", NULL}, {"whole", NULL}, {"whole", "2 3 0,1:1,2"}, {"parts", "2 2 1,1:-"}};
+        status = tw_checkpoint_read_part(checkpoint, wanted[i][0], wanted[i][1], &read, &error);
+        if (status == TW_OK && i == 3)
+            assert_memory_equal(tw_tensor_data(read), ((int64_t[]){2, 3}), 16);
+        if (status == TW_OK && i == 4)
+            assert_memory_equal(tw_tensor_data(read), ((float[]){2, 2}), 8);
+        tw_tensor_release(read);
+        read = NULL;
+    }
+    tw_checkpoint_close(checkpoint);
+    tw_tensor_release(half);
+    tw_tensor_release(text);
+    tw_tensor_release(whole);
+    return status;
+}
+
+static tw_status count_records(const char *name, const char *kind, int expected)
+{
+    twi_record_reader *reader = NULL;
+    const char *bytes;
+    size_t size;
+    int count = 0;
+    tw_status status = twi_record_open_packed(in_folder(name), kind, &reader, &error);
+    while (status == TW_OK && (status = twi_record_next(reader, &bytes, &size, &error)) == TW_OK)
+        count++;
+    twi_record_close(reader);
+    if (status != TW_OUT_OF_RANGE)
+        return status;
+    assert_int_equal(count, expected);
+    return TW_OK;
+}
+
+static tw_status use_records(void)
+{
+    tw_status status = count_records("plain.tfrecord", "", 3);
+    return status == TW_OK ? count_records("packed.gz", "GZIP", 3) : status;
+}
+
+static tw_status use_arrays(void)
+{
+    tw_tensor *tensor = tw_tensor_from(TW_FLOAT64, TW_SHAPE(2, 2), (double[]){1, 2, 3, 4}), *read = NULL;
+    tw_status status = tensor ? tw_tensor_write_npy(tensor, in_folder("x.npy"), &error) : TW_RESOURCE_EXHAUSTED;
+    if (status == TW_OK)
+        status = tw_tensor_read_npy(in_folder("x.npy"), &read, &error);
+    if (status == TW_OK)
+        assert_memory_equal(tw_tensor_data(read), tw_tensor_data(tensor), 32);
+    tw_tensor_release(tensor);
+    tw_tensor_release(read);
+    return status;
+}
+
+static tw_status use_texts(void)
+{
+    static const char text[] = "node { name: 'a' 'b' op: 'Const' attr { key: 'n' value { list { i: [1, 2] } } } }";
+    twi_text wire = {0};
+    tw_status status = twi_text_to_wire(&twi_text__graph_def__descriptor, text, strlen(text), &wire, &error);
+    twi_text_free(&wire);
+    return status;
+}
+
+typedef struct job {
+    const char *name;
+    tw_status (*run)(void);
+    bool writes;
+} job;
+
+static const job jobs[] = {
+    {"checkpoints", use_checkpoints, true},
+    {"records", use_records, false},
+    {"arrays", use_arrays, true},
+    {"texts", use_texts, false},
+};
+enum { NUM_JOBS = sizeof jobs / sizeof *jobs };
+
+static void write_records(void)
+{
+    twi_file_writer *file;
+    char *bytes;
+    size_t size;
+    assert_ok(twi_file_create(in_folder("plain.tfrecord"), &file, &error));
+    for (int i = 0; i < 3; i++)
+        twi_record_write(file, "a record of some length", 10 + (size_t)i);
+    assert_ok(twi_file_close(file, false, &error));
+    bytes = read_whole(in_folder("plain.tfrecord"), &size);
+    gzFile packed = gzopen(in_folder("packed.gz"), "wb");
+    assert_int_equal(gzwrite(packed, bytes, (unsigned)size), (int)size);
+    assert_int_equal(gzclose(packed), Z_OK);
+    free(bytes);
+}
+
+static void every_failing_allocation_is_reported_and_leaks_nothing(void **state)
+{
+    (void)state;
+    write_records();
+    for (int k = 0; k < NUM_JOBS; k++)
+        for (int n = 0, failed = true; failed; n++) {
+            error = (tw_error){0};
+            fail_allocation(n);
+            tw_status status = jobs[k].run();
+            assert_int_equal(memory.live, 0);
+            failed = stop_failing_allocations();
+            if (failed ? status != TW_OK && status != TW_RESOURCE_EXHAUSTED : status != TW_OK)
+                fail_msg("%s, allocation %d: status %d: %s", jobs[k].name, n, status, error.message);
+            assert_true(n < 5000);
+        }
+}
+
+static void every_failing_file_call_is_reported(void **state)
+{
+    (void)state;
+    write_records();
+    for (int k = 0; k < NUM_JOBS; k++) {
+        int n = 0, reported = 0;
+        for (bool failed = true; failed; n++) {
+            error = (tw_error){0};
+            fail_file_call(n, EIO);
+            tw_status status = jobs[k].run();
+            failed = stop_failing();
+            reported += failed && status != TW_OK;
+            if (!failed || status == TW_OK)
+                assert_ok(status);
+            else if (!error.message[0])
+                fail_msg("%s, file call %d: an error without words", jobs[k].name, n);
+            assert_ok(jobs[k].run()); /* what it left behind does not matter */
+        }
+        assert_true(!jobs[k].writes || reported > 3);
+    }
+}
+
+/* ---- arrays ------------------------------------------------------------------------------------------------------ */
+
+static void read_npy(const char *header, size_t values, tw_status expected, const char *part)
+{
+    char file[400] = "\x93NUMPY\1\0";
+    size_t length = strlen(header);
+    tw_tensor *read = NULL;
+    file[8] = (char)length;
+    memcpy(file + 10, header, length);
+    store("y.npy", file, 10 + length + values);
+    error = (tw_error){0};
+    tw_status status = tw_tensor_read_npy(in_folder("y.npy"), &read, &error);
+    tw_tensor_release(read);
+    if (status != expected || !strstr(error.message, part))
+        fail_msg("%s: status %d, \"%s\"", header, status, error.message);
+}
+
+static void headers_of_arrays_are_refused_by_what_is_wrong_in_them(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *header, *part;
+        size_t values;
+        tw_status status;
+    } cases[] = {
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", "", 8, TW_OK},
+        {"{\"descr\": \"<f4\", \"fortran_order\": True, \"shape\": (1, 2), }", "", 8, TW_OK},
+        {"{'descr': '>f4', 'fortran_order': False, 'shape': (), }", "", 4, TW_OK},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,", "", 8, TW_OK}, /* nothing else is missing */
+        {"{'fortran_order': False, 'shape': (2,), }", "its header is not one of an array", 8, TW_DATA_LOSS},
+        {"{'descr': '<f4', 'shape': (2,), }", "its header is not one of an array", 8, TW_DATA_LOSS},
+        {"{'descr': '<f4', 'fortran_order': False, }", "its header is not one of an array", 8, TW_DATA_LOSS},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': 2}", "its header is not one of an array", 8, TW_DATA_LOSS},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (two,)}", "its shape is not one", 8, TW_DATA_LOSS},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (-2,)}", "its shape is not one", 8, TW_DATA_LOSS},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1)}", "more than 8 dimensions", 4,
+         TW_UNIMPLEMENTED},
+        {"{'descr': '<V8', 'fortran_order': False, 'shape': (1,)}", "it holds '<V8'", 8, TW_UNIMPLEMENTED},
+        {"{'descr': '<f16', 'fortran_order': False, 'shape': (1,)}", "it holds '<f16'", 16, TW_UNIMPLEMENTED},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (3,)}", "it is cut short: 8 bytes of values", 8,
+         TW_DATA_LOSS},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4)}", "it is cut short", 8,
+         TW_DATA_LOSS},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        read_npy(cases[i].header, cases[i].values, cases[i].status, cases[i].part);
+    store("y.npy", "\x93NUMPY\2\0", 8);
+    tw_tensor *read;
+    assert_fails(tw_tensor_read_npy(in_folder("y.npy"), &read, &error), TW_DATA_LOSS, "it is not a .npy file");
+    store("y.npy", "\x93NUMPY\2\0\xff\0\0\0", 12);
+    assert_fails(tw_tensor_read_npy(in_folder("y.npy"), &read, &error), TW_DATA_LOSS, "it is cut short");
+    assert_fails(tw_tensor_read_npy(in_folder("nowhere.npy"), &read, &error), TW_NOT_FOUND, "nowhere.npy");
+}
+
+/* ---- packed files ------------------------------------------------------------------------------------------------ */
+
+static void a_packed_file_is_refused_wherever_it_is_cut_or_changed(void **state)
+{
+    (void)state;
+    size_t size;
+    write_records();
+    char *bytes = read_whole(in_folder("packed.gz"), &size);
+    for (size_t cut = 1; cut < size; cut++) {
+        store("cut.gz", bytes, cut);
+        error = (tw_error){0};
+        tw_status status = count_records("cut.gz", "GZIP", 3);
+        if (status != TW_DATA_LOSS || !strstr(error.message, "ends in the middle of what was packed by GZIP"))
+            fail_msg("cut at %zu: status %d: %s", cut, status, error.message);
+    }
+    for (size_t i = 10; i < size; i++) { /* the head has a time, which says nothing */
+        char kept = bytes[i];
+        bytes[i] = (char)(kept ^ 0x55);
+        store("cut.gz", bytes, size);
+        error = (tw_error){0};
+        if (count_records("cut.gz", "GZIP", 3) != TW_DATA_LOSS || !strstr(error.message, "cut.gz"))
+            fail_msg("byte %zu changed: %s", i, error.message);
+        bytes[i] = kept;
+    }
+    free(bytes);
+    store("cut.gz", "", 0);
+    assert_ok(count_records("cut.gz", "ZLIB", 0));
+    assert_fails(count_records("packed.gz", "BZIP2", 0), TW_INVALID_ARGUMENT, "Unsupported compression type 'BZIP2'");
+    assert_fails(count_records("nowhere.gz", "GZIP", 0), TW_NOT_FOUND, "nowhere.gz");
+    static const unsigned char with_dictionary[] = {0x78, 0xbb, 0, 0, 0, 1, 3, 0};
+    store("cut.gz", with_dictionary, sizeof with_dictionary);
+    assert_fails(count_records("cut.gz", "ZLIB", 0), TW_DATA_LOSS, "a dictionary is missing");
+}
+
+/* Several times as much as is made room for at first, in two packed pieces one behind the other. */
+static void what_is_packed_in_pieces_is_read_as_one(void **state)
+{
+    (void)state;
+    enum { SIZE = 1 << 20 };
+    char *bytes = calloc(1, SIZE);
+    twi_file_reader *reader = NULL;
+    for (int i = 0; i < 2; i++) {
+        gzFile file = gzopen(in_folder("pieces.gz"), i ? "ab" : "wb");
+        assert_int_equal(gzwrite(file, bytes, SIZE), SIZE);
+        assert_int_equal(gzclose(file), Z_OK);
+    }
+    assert_ok(twi_file_open_packed(in_folder("pieces.gz"), "GZIP", &reader, &error));
+    assert_int_equal(twi_file_size(reader), 2 * SIZE);
+    twi_file_reader_close(reader);
+    free(bytes);
+}
+
+/* ---- examples ---------------------------------------------------------------------------------------------------- */
+
+/* -1: refused; else how many values the one feature has. */
+static int64_t values_of(const char *list, size_t size, tw_dtype *dtype)
+{
+    char bytes[64] = {'\x0a', (char)(size + 7), '\x0a', (char)(size + 5), '\x0a', 1, 'f', '\x12', (char)size};
+    twi_feature feature;
+    memcpy(bytes + 9, list, size);
+    twi_example example = twi_example_begin(bytes, size + 9);
+    int found = twi_example_next(&example, &feature);
+    *dtype = found > 0 ? feature.dtype : TW_INVALID_DTYPE;
+    if (found > 0) {
+        assert_int_equal(feature.key_size, 1);
+        assert_int_equal(feature.key[0], 'f');
+    }
+    return found < 0 ? -1 : found == 0 ? -2 : twi_feature_count(&feature);
+}
+
+static void values_of_features_are_counted_or_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *list;
+        size_t size;
+        tw_dtype dtype;
+        int64_t count;
+    } cases[] = {
+        {"", 0, TW_INVALID_DTYPE, 0},
+        {"\x0a\0", 2, TW_STRING, 0},
+        {"\x0a\5\x0a\1a\x0a\0", 7, TW_STRING, 2},
+        {"\x0a\2\x08\1", 4, TW_STRING, -1},                /* a number among texts */
+        {"\x12\6\x0a\4\0\0\x80\x3f", 8, TW_FLOAT32, 1},    /* packed */
+        {"\x12\5\x0d\0\0\x80\x3f", 7, TW_FLOAT32, 1},      /* not packed */
+        {"\x12\5\x0a\3\0\0\x80", 7, TW_FLOAT32, -1},       /* three bytes of a float */
+        {"\x12\2\x08\1", 4, TW_FLOAT32, -1},               /* a whole number among floats */
+        {"\x1a\4\x0a\2\1\2", 6, TW_INT64, 2},              /* packed */
+        {"\x1a\4\x08\1\x08\2", 6, TW_INT64, 2},            /* not packed */
+        {"\x1a\4\x0a\2\1\x80", 6, TW_INT64, -1},           /* the last one goes on */
+        {"\x1a\5\x0d\0\0\0\0", 7, TW_INT64, -1},           /* four bytes among whole numbers */
+        {"\x1a\2\x12\0", 4, TW_INT64, 0},                  /* a field that is not known */
+        {"\x0a\2\x0a\0\x1a\3\x0a\1\7", 9, TW_INT64, 1},    /* of several lists the last */
+        {"\x22\0", 2, TW_INVALID_DTYPE, 0},                /* a list that is not known */
+        {"\x0a\2\x0a", 3, TW_INVALID_DTYPE, -1},           /* longer than all of it */
+        {"\x0b", 1, TW_INVALID_DTYPE, -1},                 /* a kind of field that there is not */
+        {"\x80", 1, TW_INVALID_DTYPE, -1},                 /* half a tag */
+        {"\x09\0\0\0\0\0\0\0\0", 9, TW_INVALID_DTYPE, 0},  /* eight bytes, passed over */
+        {"\x09\0\0", 3, TW_INVALID_DTYPE, -1},
+        {"\x08\x80", 2, TW_INVALID_DTYPE, -1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tw_dtype dtype;
+        int64_t count = values_of(cases[i].list, cases[i].size, &dtype);
+        if (count != cases[i].count || dtype != cases[i].dtype)
+            fail_msg("case %zu: %lld of %s, expected %lld of %s", i, (long long)count, tw_dtype_name(dtype),
+                     (long long)cases[i].count, tw_dtype_name(cases[i].dtype));
+    }
+    twi_feature feature;
+    twi_example nothing = twi_example_begin(NULL, 0);
+    assert_int_equal(twi_example_next(&nothing, &feature), 0);
+}
+
+/* A SequenceExample of one list, "l", of two features; cut anywhere it has fewer, or is refused. */
+static void lists_of_features_are_read_one_by_one(void **state)
+{
+    (void)state;
+    static const char bytes[] = "\x12\x1a\x0a\x18\x0a\1l\x12\x13"          /* list "l" of 19 bytes: */
+                                "\x0a\5\x1a\3\x0a\1\7"                     /* 7 */
+                                "\x0a\6\x1a\4\x0a\2\1\2"                   /* 1, 2 */
+                                "\x10\1\x1a\0";                            /* two fields that are not features */
+    const size_t size = sizeof bytes - 1;
+    for (size_t cut = 0; cut <= size; cut++) {
+        twi_example sequence = twi_sequence_begin(bytes, cut);
+        twi_feature list, feature;
+        int found = twi_sequence_next(&sequence, &list);
+        assert_int_equal(found, cut == size ? 1 : cut == 0 ? 0 : -1);
+        if (found != 1)
+            continue;
+        const char *at = list.values;
+        int64_t values[2], counts[] = {1, 2};
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(twi_list_next(&list, &at, &feature), 1);
+            assert_int_equal(twi_feature_count(&feature), counts[i]);
+            assert_true(twi_feature_read(&feature, values));
+            assert_int_equal(values[0], i == 0 ? 7 : 1);
+        }
+        assert_int_equal(twi_list_next(&list, &at, &feature), 0);
+        assert_int_equal(twi_sequence_next(&sequence, &list), 0);
+    }
+    twi_feature none = {.key = ""}, feature, broken = {.key = ""};
+    const char *at = NULL;
+    assert_int_equal(twi_list_next(&none, &at, &feature), 0);
+    broken.values = "\x0a\2\x1a\x05"; /* a feature whose list is longer than it */
+    broken.end = broken.values + 4;
+    at = broken.values;
+    assert_int_equal(twi_list_next(&broken, &at, &feature), -1);
+}
+
+/* ---- texts ------------------------------------------------------------------------------------------------------- */
+
+static tw_status to_wire(const char *text, size_t size, twi_text *wire)
+{
+    *wire = (twi_text){0};
+    error = (tw_error){0};
+    return twi_text_to_wire(&twi_text__graph_def__descriptor, text, size, wire, &error);
+}
+
+static void texts_are_refused_by_line(void **state)
+{
+    (void)state;
+    char deep[400] = "";
+    for (int i = 0; i < 40; i++)
+        strcat(deep, "unknown {");
+    const char *cases[][2] = {
+        {deep, "messages that are not so deep in each other"},
+        {"node { attr { value { list { f: 1.5 f: 2f i: 0x1F b: t } } } } versions { producer: 010 }", ""},
+        {"node { name: 'a' } 'b'", "line 1: expected the name of a field"},
+        {"unknown { list: < a: 1 > other: 'x' \"y\" }", ""},
+        {"versions { producer: -1 }", ""},
+        {"versions { producer: 99999999999 }", ""}, /* cut to 32 bits, as protobuf's own reader does not */
+        {"node { attr { value { i: } } }", "expected a value"},
+        {"node { attr { value { f: 'x' } } }", "expected a number or a word, found ''x'"},
+        {"node { attr { value { type: 3 } } }", ""},
+        {"node { attr { value { b: yes } } }", "expected true or false"},
+        {"node { name: '\\", "expected the quote that ends a text"},
+        {"node { name: '\\x", "expected the quote that ends a text"},
+        {"node { name: '\\1", "expected the quote that ends a text"},
+        {"node { name: 'a\nb' }", "expected the quote that ends a text"},
+        {"node: [ { name: 'a' }, { name: 'b' } ]", ""},
+        {"node { name: 'a' }; # the end", ""},
+        {"node { name: 'a' }, node { name: 'b' };", ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        twi_text wire;
+        tw_status status = to_wire(cases[i][0], strlen(cases[i][0]), &wire);
+        if ((status == TW_OK) != !cases[i][1][0] || !strstr(error.message, cases[i][1]))
+            fail_msg("%.60s: status %d: \"%s\"", cases[i][0], status, error.message);
+        twi_text_free(&wire);
+    }
+}
+
+/* What is cut is refused, or says less; the same text over and over gives the same bytes. */
+static void a_text_that_is_cut_says_less_or_nothing(void **state)
+{
+    (void)state;
+    static const char text[] = "node { name: 'a\\x41\\101' op: \"Const\" attr { key: 'v' value { tensor {\n"
+                               "dtype: DT_FLOAT tensor_shape { dim { size: 2 } } float_val: [1.5e0, -inf] } } } }\n"
+                               "versions { producer: 5 }";
+    twi_text whole, part;
+    assert_ok(to_wire(text, strlen(text), &whole));
+    int refused = 0;
+    for (size_t cut = 0; cut < strlen(text); cut++) {
+        tw_status status = to_wire(text, cut, &part);
+        refused += status != TW_OK;
+        if (status == TW_OK && (part.size >= whole.size || memcmp(twi_text_string(&part), whole.data, part.size) != 0))
+            fail_msg("cut at %zu: other bytes than the beginning of the whole", cut);
+        twi_text_free(&part);
+    }
+    assert_true(refused > 150);
+    twi_text_free(&whole);
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    folder = scratch_folder();
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    remove_scratch(folder);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_failing_allocation_is_reported_and_leaks_nothing),
+        cmocka_unit_test(every_failing_file_call_is_reported),
+        cmocka_unit_test(headers_of_arrays_are_refused_by_what_is_wrong_in_them),
+        cmocka_unit_test(a_packed_file_is_refused_wherever_it_is_cut_or_changed),
+        cmocka_unit_test(what_is_packed_in_pieces_is_read_as_one),
+        cmocka_unit_test(values_of_features_are_counted_or_refused),
+        cmocka_unit_test(lists_of_features_are_read_one_by_one),
+        cmocka_unit_test(texts_are_refused_by_line),
+        cmocka_unit_test(a_text_that_is_cut_says_less_or_nothing),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
