@@ -257,6 +257,38 @@ static void other_shells_accept_their_completion(void **state)
         skip();
 }
 
+static const char *script; /* of the shell that is looked at */
+
+static void expect_in_script(const char *name)
+{
+    const char *last = strrchr(name, ' ');
+    if (!strstr(script, last ? last + 1 : name))
+        fail_msg("the script does not know '%s'", name);
+}
+
+/* Whether these shells are here or not. */
+static void completion_of_other_shells_knows_every_command_and_kind_of_option(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *shell, *words[5]; /* how a choice, a file, a directory and a number are asked for */
+    } shells[] = {
+        {"zsh", {"#compdef tower", "text json", "_files", "_files -/", "--virtual-gpus="}},
+        {"fish", {"complete -c tower", "text json", " -r -F", "__fish_complete_directories", "virtual-gpus"}},
+    };
+    for (int i = 0; i < 2; i++) {
+        assert_runs(0, "$T completion %s", shells[i].shell);
+        for (int k = 0; k < 5; k++)
+            assert_prints(shells[i].words[k]);
+        char *copy = strdup(output);
+        script = copy;
+        each_command(expect_in_script);
+        free(copy);
+    }
+    assert_runs(2, "$T completion tcsh");
+    assert_prints("expected one of bash, zsh, fish, found 'tcsh'");
+}
+
 /* ---- output ------------------------------------------------------------------------------------------------ */
 
 static void reader_that_goes_away_is_no_failure(void **state)
@@ -449,6 +481,7 @@ int main(void)
         cmocka_unit_test(manual_pages_are_written_into_a_directory),
         cmocka_unit_test(bash_completes_commands_options_and_values),
         cmocka_unit_test(other_shells_accept_their_completion),
+        cmocka_unit_test(completion_of_other_shells_knows_every_command_and_kind_of_option),
         cmocka_unit_test(reader_that_goes_away_is_no_failure),
         cmocka_unit_test(output_that_cannot_be_written_is_a_failure),
         cmocka_unit_test(version_names_the_libraries),

@@ -263,6 +263,108 @@ static void lists_are_read_as_they_are_meant(void **state)
     assert_prints("y = [1,2] 9.125 3.5\n");
 }
 
+/* A graph that gives of each type what it is fed. */
+static void write_typed_graph(void)
+{
+    static const tw_dtype types[] = {TW_FLOAT32, TW_FLOAT64, TW_FLOAT16, TW_BFLOAT16, TW_INT64, TW_INT32,
+                                     TW_INT16,   TW_INT8,    TW_UINT8,   TW_BOOL,     TW_STRING};
+    char path[512], name[64];
+    tw_error error = {0};
+    void *bytes;
+    size_t size;
+    tw_graph *g = tw_graph_create();
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        snprintf(name, sizeof name, "to_%s", tw_dtype_name(types[i]));
+        tw_output fed = tw_placeholder(tw_name(g, tw_dtype_name(types[i])), types[i], TW_UNKNOWN_SHAPE);
+        tw_identity(tw_name(g, name), fed);
+    }
+    assert_ok(tw_graph_export(g, &bytes, &size, &error));
+    snprintf(path, sizeof path, "%s/typed.pb", directory);
+    store(path, bytes, size);
+    tw_free(bytes);
+    tw_graph_destroy(g);
+}
+
+static void values_of_every_type_are_fed_or_refused_by_what_the_type_holds(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *type, *value, *prints; /* after "to_TYPE": as JSON */
+        int code;
+    } cases[] = {
+        {"float", "1.5", "1.5", 0},
+        {"float", "[]", "[]", 0},
+        {"float", "[[], []]", "[[],[]]", 0},
+        {"float", "[1, -inf, nan]", "[1,\"-Infinity\",\"NaN\"]", 0},
+        {"double", "1e300", "1e+300", 0},
+        {"half", "[0.5, 65504]", "[0.5,65504]", 0},
+        {"half", "70000", "expected a number that the type can hold, found '70000'", 2},
+        {"bfloat16", "[-2, 3.0e38]", "[-2,3.00", 0},
+        {"int64", "[-9223372036854775808, 9223372036854775807]", "[-9223372036854775808,9223372036854775807]", 0},
+        {"int64", "9223372036854775808", "found '9223372036854775808'", 2},
+        {"int32", "2147483647", "2147483647", 0},
+        {"int32", "2147483648", "found '2147483648'", 2},
+        {"int16", "[-32768, 32767]", "[-32768,32767]", 0},
+        {"int16", "32768", "found '32768'", 2},
+        {"int8", "[-128, 127]", "[-128,127]", 0},
+        {"int8", "-129", "found '-129'", 2},
+        {"uint8", "[0, 255]", "[0,255]", 0},
+        {"uint8", "-1", "found '-1'", 2},
+        {"uint8", "1.5", "found '1.5'", 2},
+        {"bool", "[true, false, 1, 0]", "[1,0,1,0]", 0},
+        {"bool", "2", "found '2'", 2},
+        {"bool", "truth", "found 'truth'", 2},
+        {"string", "plain", "\"plain\"", 0},
+        {"string", "\"in quotes\"", "\"in quotes\"", 0},
+        {"string", "\"", "\"\\\"\"", 0},
+        {"string", "[\"\\b\\f\\n\\r\\t\\\\\\q\", a b]", "[\"\\b\\f\\n\\r\\t\\\\q\",\"a b\"]", 0},
+        {"string", "[\"\\u00e4\\u20ac\\u12\"]", "[\"\xc3\xa4\xe2\x82\xacu12\"]", 0},
+        {"string", "[\"open]", "expected a quote at the end of a text", 2},
+        {"float", "[[[[[[[[[1]]]]]]]]]", "expected at most 8 lists in each other", 2},
+        {"float", "[1 2]", "expected", 2},
+        {"float", "[1,,2]", "expected a number that the type can hold, found ''", 2},
+    };
+    write_typed_graph();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_runs(cases[i].code, "$T run typed.pb --format json --fetch to_%s --feed '%s=%s'", cases[i].type,
+                    cases[i].type, cases[i].value);
+        assert_prints(cases[i].prints);
+    }
+    assert_runs(2, "$T run typed.pb --fetch to_int32 --feed \"int32=$(printf '1%%.0s' $(seq 600))\"");
+    assert_prints("int32");
+}
+
+/* An array of one type for a placeholder of another: if it holds all of its numbers. */
+static void arrays_of_other_types_are_fed_if_they_fit(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *type;
+        double number;
+        const char *prints;
+        int code;
+    } cases[] = {
+        {"float", 1.5, "[1.5]", 0},  {"double", 1.5, "[1.5]", 0},
+        {"half", 1.5, "[1.5]", 0},   {"half", 1e6, "expected a number that the type can hold, found 1000000", 2},
+        {"int32", -3, "[-3]", 0},    {"int32", 1.5, "found 1.5", 2},
+        {"int16", 3e4, "[30000]", 0}, {"int16", 1e5, "found 100000", 2},
+        {"uint8", -1, "found -1", 2}, {"bool", 1, "[1]", 0},
+        {"int64", 5, "[5]", 0},      {"int8", 200, "found 200", 2},
+    };
+    char path[512];
+    tw_error error = {0};
+    write_typed_graph();
+    snprintf(path, sizeof path, "%s/number.npy", directory);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tw_tensor *number = tw_tensor_from(TW_FLOAT64, TW_SHAPE(1), &cases[i].number);
+        assert_ok(tw_tensor_write_npy(number, path, &error));
+        tw_tensor_release(number);
+        assert_runs(cases[i].code, "$T run typed.pb --format json --fetch to_%s --feed %s=@number.npy", cases[i].type,
+                    cases[i].type);
+        assert_prints(cases[i].prints);
+    }
+}
+
 static void a_graph_is_trained_on_from_a_checkpoint(void **state)
 {
     (void)state;
@@ -393,6 +495,8 @@ int main(void)
         cmocka_unit_test(arrays_are_fed_and_written),
         cmocka_unit_test(a_picture_is_fed),
         cmocka_unit_test(lists_are_read_as_they_are_meant),
+        cmocka_unit_test(values_of_every_type_are_fed_or_refused_by_what_the_type_holds),
+        cmocka_unit_test(arrays_of_other_types_are_fed_if_they_fit),
         cmocka_unit_test(a_graph_is_trained_on_from_a_checkpoint),
         cmocka_unit_test(an_initial_value_that_a_checkpoint_has_need_not_be_made),
         cmocka_unit_test(a_partitioned_variable_is_saved_and_restored),

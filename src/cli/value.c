@@ -97,11 +97,10 @@ static bool parse_integer(const integer_type *type, const char *text, element *v
 {
     char *end;
     errno = 0;
-    long long number = type->dtype == TW_BOOL && strcmp(text, "true") == 0    ? 1
-                       : type->dtype == TW_BOOL && strcmp(text, "false") == 0 ? 0
-                                                                              : strtoll(text, &end, 10);
-    bool is_word = type->dtype == TW_BOOL && (*text == 't' || *text == 'f');
-    if (!is_word && (end == text || *end || errno))
+    bool yes = type->dtype == TW_BOOL && strcmp(text, "true") == 0;
+    bool no = type->dtype == TW_BOOL && strcmp(text, "false") == 0;
+    long long number = yes || no ? yes : strtoll(text, &end, 10);
+    if (!yes && !no && (end == text || *end || errno))
         return false;
     store_integer(type->dtype, number, value);
     return number >= type->least && number <= type->most;
