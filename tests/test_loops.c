@@ -207,6 +207,65 @@ static void batch_norms_agree_with_plain_loops(void **state)
 
 /* The chain of plain kernels a ReLU behind a batch norm stands for, with and without a side: `inputs` are x, scale,
  * offset, mean, variance, side; outputs of the gradient dx, dscale, doffset, dside. */
+/* Numbers far enough apart to be on either side of 0 and of 6. */
+static value spread_out(tw_dtype dtype, tw_shape shape, unsigned seed)
+{
+    value v = filled(dtype, shape, seed);
+    for (int64_t i = 0; i < v.operand.elements; i++)
+        if (dtype == TW_BFLOAT16)
+            ((uint16_t *)v.data)[i] = tw_float_to_bfloat16(tw_bfloat16_to_float(((uint16_t *)v.data)[i]) * 9);
+        else
+            ((float *)v.data)[i] *= 9;
+    return v;
+}
+
+static void other_rectifiers_agree_with_plain_loops(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {1, 7, 64, 2 * TWI_CHUNK + 19};
+    static const char *const ops[] = {"Relu6", "LeakyRelu"}, *const gradients[] = {"Relu6Grad", "LeakyReluGrad"};
+    for (int i = 0; i < 16; i++) {
+        tw_dtype dtype = i & 1 ? TW_BFLOAT16 : TW_FLOAT32;
+        tw_attr attrs[] = {tw_attr_type("T", dtype), tw_attr_float("alpha", 0.3f)};
+        tw_shape shape = TW_SHAPE(sizes[i / 4]);
+        value x = spread_out(dtype, shape, 3), dy = filled(dtype, shape, 4), y = make(dtype, shape);
+        compare(ops[i / 2 % 2], "vector", attrs, 2, &x, 1, &y, 1);
+        compare(gradients[i / 2 % 2], "vector", attrs, 2, (value[]){dy, x}, 2, &y, 1);
+        drop(&x), drop(&dy), drop(&y);
+    }
+}
+
+typedef struct depthwise_case {
+    int64_t n, h, w, c, size, stride, dilation;
+    const char *padding;
+} depthwise_case;
+
+static void depthwise_convolutions_agree_with_plain_loops(void **state)
+{
+    (void)state;
+    static const depthwise_case cases[] = {
+        {2, 8, 8, 64, 3, 1, 1, "SAME"}, {1, 9, 7, 19, 3, 2, 1, "SAME"},  {2, 11, 6, 37, 5, 2, 1, "VALID"},
+        {1, 5, 5, 3, 3, 1, 2, "SAME"},  {3, 12, 10, 16, 3, 1, 4, "SAME"}, {1, 3, 2, 33, 7, 1, 1, "SAME"},
+        {1, 4, 4, 16, 1, 3, 1, "VALID"},
+    };
+    tw_error error = {0};
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+        const depthwise_case *d = &cases[i / 2];
+        tw_dtype dtype = i & 1 ? TW_BFLOAT16 : TW_FLOAT32;
+        int64_t strides[] = {1, d->stride, d->stride, 1}, dilations[] = {1, d->dilation, d->dilation, 1};
+        tw_attr attrs[] = {tw_attr_type("T", dtype), tw_attr_ints("strides", strides, 4),
+                           tw_attr_ints("dilations", dilations, 4), tw_attr_string("padding", d->padding)};
+        twi_attrs list = {attrs, 4};
+        twi_window window;
+        tw_shape image = TW_SHAPE(d->n, d->h, d->w, d->c), filter = TW_SHAPE(d->size, d->size, d->c, 1);
+        assert_ok(twi_window_lay(&list, image, &filter, &window, &error));
+        value in[] = {filled(dtype, image, 1), filled(dtype, filter, 2)};
+        value y = make(dtype, twi_window_output(&window, image, d->c));
+        compare("DepthwiseConv2dNative", "vector", attrs, 4, in, 2, &y, 1);
+        drop(&in[0]), drop(&in[1]), drop(&y);
+    }
+}
+
 static void check_relu_chain(value *inputs, value *dy, bool has_side, value *fused_y, value *fused_moments,
                              value *fused_gradients)
 {
@@ -470,6 +529,37 @@ static void every_build_of_the_loops_gives_the_same_bits(void **state)
     }
 }
 
+static void every_build_rectifies_and_convolves_to_the_same_bits(void **state)
+{
+    (void)state;
+    enum { N = 2, H = 9, C = 37 };
+    const twi_loops *const *usable = twi_loops_usable();
+    for (int form = TWI_FLOATS; form <= TWI_BFLOATS; form++) {
+        tw_dtype dtype = form == TWI_BFLOATS ? TW_BFLOAT16 : TW_FLOAT32;
+        tw_shape image = TW_SHAPE(N, H, H, C);
+        value x = filled(dtype, image, 1), filter = filled(dtype, TW_SHAPE(3, 3, C, 1), 2);
+        value first = make(dtype, image), out = make(dtype, image);
+        twi_depthwise_job job = {.form = (twi_form)form, .rows = N * H, .channels = C, .input = x.data,
+                                 .filter = filter.data, .output = first.data,
+                                 .window = {.image = {H, H}, .size = {3, 3}, .output = {H, H}, .stride = {1, 1},
+                                            .dilation = {1, 1}, .before = {1, 1}}};
+        twi_elements_job slopes = {.form = (twi_form)form, .a = x.data, .elements = N * H * H * C,
+                                   .rectifier = TWI_LEAKY_RELU, .slope = 0.3f};
+        for (int u = 0; usable[u]; u++, job.output = out.data) {
+            usable[u]->depthwise(&job, 0, N * H, 0);
+            if (u > 0)
+                assert_memory_equal(out.data, first.data, first.operand.bytes);
+        }
+        slopes.out = first.data;
+        for (int u = 0; usable[u]; u++, slopes.out = out.data) {
+            usable[u]->relu(&slopes, 0, 1, 0);
+            if (u > 0)
+                assert_memory_equal(out.data, first.data, first.operand.bytes);
+        }
+        drop(&x), drop(&filter), drop(&first), drop(&out);
+    }
+}
+
 /* Of normalizations too: widths that fill vectors and one that does not, two chunks of rows. */
 static void every_build_normalizes_to_the_same_bits(void **state)
 {
@@ -582,6 +672,9 @@ int main(void)
         cmocka_unit_test(so_they_do_in_bfloat16),
         cmocka_unit_test(fused_tails_are_the_chains_they_stand_for),
         cmocka_unit_test(activations_and_biases_agree_with_plain_loops),
+        cmocka_unit_test(other_rectifiers_agree_with_plain_loops),
+        cmocka_unit_test(depthwise_convolutions_agree_with_plain_loops),
+        cmocka_unit_test(every_build_rectifies_and_convolves_to_the_same_bits),
         cmocka_unit_test(batch_norms_agree_with_plain_loops),
         cmocka_unit_test(batch_norms_with_relus_are_the_chains_they_stand_for),
         cmocka_unit_test(a_side_of_another_shape_is_refused),

@@ -33,11 +33,19 @@ enum { TWI_PAD = 16 };
 /* Elements an item of such a job has: less is not worth waking the team. */
 enum { TWI_CHUNK = 8192 };
 
+typedef enum twi_rectifier {
+    TWI_RELU,
+    TWI_RELU6,
+    TWI_LEAKY_RELU,
+} twi_rectifier;
+
 typedef struct twi_elements_job {
     twi_form form; /* of a cast: what it starts from; it ends in the other */
-    const void *a, *b; /* b: of a gradient, the ReLU's input or output */
+    const void *a, *b; /* b: of a gradient, the ReLU's input or (not a leaky one's) output */
     void *out;
     int64_t elements;
+    twi_rectifier rectifier; /* of a ReLU, */
+    float slope;             /* and of a leaky one below 0 */
 } twi_elements_job;
 
 /* An update of many variables; chunks are counted through all of them. */
@@ -167,6 +175,17 @@ typedef struct twi_image_job {
     char *workspace;
 } twi_image_job;
 
+/* ---- depthwise convolutions -------------------------------------------------------------------------------- */
+
+/* Images NHWC, filter [kh,kw,channels]: each channel sees itself alone. */
+typedef struct twi_depthwise_job {
+    twi_form form;
+    twi_window window;
+    int64_t rows, channels; /* rows: of all outputs, which are the items */
+    const void *input, *filter;
+    void *output;
+} twi_depthwise_job;
+
 /* ---- the table --------------------------------------------------------------------------------------------- */
 
 /* Items first to last of a job; `thread` says whose scratch to use. */
@@ -181,6 +200,7 @@ typedef struct twi_loops {
     twi_range *normalize_rows;              /* rows */
     twi_range *sum_products;                /* chunks of rows */
     twi_range *normalize_rows_gradient;     /* rows */
+    twi_range *depthwise;                   /* twi_depthwise_job; rows of the output */
     twi_range *max_pool;                    /* twi_image_job; rows of the output */
     twi_range *max_pool_gradient;           /* images */
     twi_range *lrn;                         /* groups of TWI_LRN_PIXELS pixels; with a gradient, its gradient */

@@ -34,20 +34,51 @@ static void cast(const void *job, int64_t first, int64_t last, int thread)
     WITH_FORM(j->form, cast_range, j, first * TWI_CHUNK, smaller(last * TWI_CHUNK, j->elements));
 }
 
-/* A ReLU hands NaN on; its gradient passes where the ReLU's input, or its output, is positive. */
-static inline TWI_INLINE void relu_some(twi_form form, bool gradient, const twi_elements_job *j, int64_t i, int count)
+/* A ReLU hands NaN on; its gradient passes where the ReLU's input, or its output, is positive, that of a ReLU6 where it is
+ * also below 6. */
+static inline TWI_INLINE twi_floats rectified(twi_rectifier kind, twi_floats x, float slope)
+{
+    if (kind == TWI_LEAKY_RELU)
+        return twi_choose(x > 0, x, slope * x);
+    twi_floats y = twi_keep(~(x <= 0), x);
+    return kind == TWI_RELU6 ? twi_choose(y > 6, (twi_floats){0} + 6, y) : y;
+}
+
+static inline TWI_INLINE twi_floats rectified_gradient(twi_rectifier kind, twi_floats dy, twi_floats x, float slope)
+{
+    if (kind == TWI_LEAKY_RELU)
+        return twi_choose(x > 0, dy, slope * dy);
+    return twi_keep(kind == TWI_RELU6 ? (x > 0) & (x < 6) : x > 0, dy);
+}
+
+static inline TWI_INLINE void relu_some(twi_form form, twi_rectifier kind, bool gradient, const twi_elements_job *j,
+                                        int64_t i, int count)
 {
     twi_floats a = twi_load_some(form, j->a, i, count);
-    twi_ints pass = gradient ? twi_load_some(form, j->b, i, count) > 0 : ~(a <= 0);
-    twi_store_some(form, j->out, i, twi_keep(pass, a), count);
+    if (gradient)
+        a = rectified_gradient(kind, a, twi_load_some(form, j->b, i, count), j->slope);
+    else
+        a = rectified(kind, a, j->slope);
+    twi_store_some(form, j->out, i, a, count);
+}
+
+static inline TWI_INLINE void relu_of_kind(twi_form form, twi_rectifier kind, bool gradient, const twi_elements_job *j,
+                                           int64_t i, int64_t end)
+{
+    for (; i + TWI_LANES <= end; i += TWI_LANES)
+        relu_some(form, kind, gradient, j, i, TWI_LANES);
+    if (i < end)
+        relu_some(form, kind, gradient, j, i, (int)(end - i));
 }
 
 static inline TWI_INLINE void relu_range(twi_form form, bool gradient, const twi_elements_job *j, int64_t i, int64_t end)
 {
-    for (; i + TWI_LANES <= end; i += TWI_LANES)
-        relu_some(form, gradient, j, i, TWI_LANES);
-    if (i < end)
-        relu_some(form, gradient, j, i, (int)(end - i));
+    if (j->rectifier == TWI_RELU)
+        relu_of_kind(form, TWI_RELU, gradient, j, i, end);
+    else if (j->rectifier == TWI_RELU6)
+        relu_of_kind(form, TWI_RELU6, gradient, j, i, end);
+    else
+        relu_of_kind(form, TWI_LEAKY_RELU, gradient, j, i, end);
 }
 
 static void relu(const void *job, int64_t first, int64_t last, int thread)
@@ -440,6 +471,60 @@ static void lrn(const void *job, int64_t first, int64_t last, int thread)
     WITH_FORM(j->form, lrn_range, j, first, last, lrn_scratch(j, thread));
 }
 
+/* ---- depthwise convolutions -------------------------------------------------------------------------------- */
+
+/* Cells begin to end - 1 of a window lie on the image, the first on `from`. */
+typedef struct covered {
+    int64_t begin, end, from;
+} covered;
+
+static inline covered cover(const twi_window *w, int side, int64_t output)
+{
+    int64_t start = output * w->stride[side] - w->before[side], dilation = w->dilation[side];
+    int64_t begin = start < 0 ? (-start + dilation - 1) / dilation : 0;
+    int64_t end = w->image[side] <= start ? 0 : (w->image[side] - start + dilation - 1) / dilation;
+    return (covered){begin, smaller(end, w->size[side]), start + begin * dilation};
+}
+
+/* Channels c and after of one pixel: the sum over the cells, row by row. */
+static inline TWI_INLINE void depthwise_some(twi_form form, const twi_depthwise_job *j, covered high, covered wide,
+                                             int64_t image, int64_t pixel, int64_t c, int count)
+{
+    const twi_window *w = &j->window;
+    const int64_t down = w->dilation[0] * w->image[1] * j->channels, across = w->dilation[1] * j->channels;
+    int64_t row = ((image * w->image[0] + high.from) * w->image[1] + wide.from) * j->channels + c;
+    twi_floats sum = {0};
+    for (int64_t y = high.begin; y < high.end; y++, row += down) {
+        int64_t at = row, cell = (y * w->size[1] + wide.begin) * j->channels + c;
+        for (int64_t x = wide.begin; x < wide.end; x++, at += across, cell += j->channels)
+            sum += twi_load_some(form, j->input, at, count) * twi_load_some(form, j->filter, cell, count);
+    }
+    twi_store_some(form, j->output, pixel * j->channels + c, sum, count);
+}
+
+static inline TWI_INLINE void depthwise_range(twi_form form, const twi_depthwise_job *job, int64_t first, int64_t last)
+{
+    const twi_depthwise_job own = *job, *j = &own; /* which no store can change */
+    for (int64_t row = first; row < last; row++) {
+        covered high = cover(&j->window, 0, row % j->window.output[0]);
+        for (int64_t column = 0; column < j->window.output[1]; column++) {
+            covered wide = cover(&j->window, 1, column);
+            int64_t image = row / j->window.output[0], pixel = row * j->window.output[1] + column, c = 0;
+            for (; c + TWI_LANES <= j->channels; c += TWI_LANES)
+                depthwise_some(form, j, high, wide, image, pixel, c, TWI_LANES);
+            if (c < j->channels)
+                depthwise_some(form, j, high, wide, image, pixel, c, (int)(j->channels - c));
+        }
+    }
+}
+
+static void depthwise(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_depthwise_job *j = job;
+    (void)thread;
+    WITH_FORM(j->form, depthwise_range, j, first, last);
+}
+
 /* ---- a pool, then normalization ---------------------------------------------------------------------------- */
 
 static inline TWI_INLINE void pool_lrn_range(twi_form form, const twi_image_job *j, int64_t first, int64_t last,
@@ -539,6 +624,7 @@ const twi_loops TWI_LOOPS = {
     .normalize_rows = normalize_rows,
     .sum_products = sum_products,
     .normalize_rows_gradient = normalize_rows_gradient,
+    .depthwise = depthwise,
     .max_pool = max_pool,
     .max_pool_gradient = max_pool_gradient,
     .lrn = lrn,
