@@ -317,11 +317,12 @@ static void values_of_every_type_are_fed_or_refused_by_what_the_type_holds(void 
         {"string", "plain", "\"plain\"", 0},
         {"string", "\"in quotes\"", "\"in quotes\"", 0},
         {"string", "\"", "\"\\\"\"", 0},
-        {"string", "[\"\\b\\f\\n\\r\\t\\\\\\q\", a b]", "[\"\\b\\f\\n\\r\\t\\\\q\",\"a b\"]", 0},
+        {"string", "[\"\\b\\f\\n\\r\\t\\\\\\q\", a b]", "[\"\\u0008\\u000c\\u000a\\u000d\\u0009\\\\q\",\"a b\"]",
+         0},
         {"string", "[\"\\u00e4\\u20ac\\u12\"]", "[\"\xc3\xa4\xe2\x82\xacu12\"]", 0},
         {"string", "[\"open]", "expected a quote at the end of a text", 2},
-        {"float", "[[[[[[[[[1]]]]]]]]]", "expected at most 8 lists in each other", 2},
-        {"float", "[1 2]", "expected", 2},
+        {"float", "[[[[[[[[[[[[[1]]]]]]]]]]]]]", "expected at most 12 lists in each other", 2},
+        {"float", "[1 2]", "[1,2]", 0},
         {"float", "[1,,2]", "expected a number that the type can hold, found ''", 2},
     };
     write_typed_graph();
