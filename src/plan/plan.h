@@ -110,7 +110,7 @@ typedef struct twi_loop {
     struct twi_plan *plan;
     int num_changing, num_results; /* num_feeds and num_fetches are the plan's */
     int device;                  /* of the step, and the only one with a list; -1: there are several */
-    bool spans;                  /* tasks: all of them run its rounds together, in a lane of the loop's own (plan->lane) */
+    bool spans;                  /* tasks: all of them run its rounds together, in a lane of its own (plan->lane) */
     void **arenas;               /* [devices] of the plan */
     bool owns_arenas;            /* else they are the step's workspace */
     struct twi_step **steps;     /* [num_steps] of that list, what does something */

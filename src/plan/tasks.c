@@ -20,47 +20,13 @@ bool twi_step_needs(const twi_plan *plan, const twi_step *step, int task)
     return needs;
 }
 
-static tw_status refuse(twi_planning *p, const twi_node *node, const char *what)
-{
-    return twi_fail(p->error, TW_UNIMPLEMENTED, "'%s' %s, which does not work with the devices of several tasks yet",
-                    node->name, what);
-}
-
-/* Whether a list of tensors would have to go from one task to another between rounds, or into them or out of them. */
-static bool moves_lists(const twi_planning *p, const twi_loop *loop)
-{
-    const twi_plan *round = loop->plan;
-    bool moves = false;
-    for (int i = 0; i < round->num_feeds + round->num_fetches && loop->spans && !moves; i++) {
-        const twi_port *port = i < round->num_feeds ? &round->feeds[i] : &round->fetches[i - round->num_feeds];
-        moves = port->buffer && port->dtype == TW_VARIANT &&
-                !twi_same_task(port->device, p->request->devices->items[0]);
-    }
-    return moves;
-}
-
 static tw_status check_node(twi_planning *p, const twi_node *node)
 {
-    twi_device *const *devices = p->request->devices->items;
-    if (node->loop && node->loop->chained)
-        return refuse(p, node, "is a loop with shapes that change");
-    if (node->loop && moves_lists(p, node->loop))
-        return refuse(p, node, "is a loop in which a list of tensors goes to another task");
-    if (twi_has_trait(node, TWI_COPY) && node->results[0].dtype == TW_VARIANT &&
-        !twi_same_task(devices[node->device], devices[node->inputs[node->num_inputs - 1].node->device]))
-        return refuse(p, node, "takes a list of tensors from another task");
-    return TW_OK;
-}
-
-static tw_status check_fetches(twi_planning *p)
-{
-    const twi_plan *plan = p->plan;
-    for (int i = 0; i < plan->num_fetches; i++)
-        if (plan->fetches[i].buffer && plan->fetches[i].dtype == TW_VARIANT)
-            return refuse(p, twi_in(p->rewriting.region->end, i).node,
-                          plan->border ? "is a list of tensors that shapes depend on" : "is fetched, and is a list of "
-                                                                                        "tensors");
-    return TW_OK;
+    if (!node->loop || !node->loop->chained)
+        return TW_OK;
+    return twi_fail(p->error, TW_UNIMPLEMENTED,
+                    "'%s' is a loop whose shapes change, which does not work with the devices of several tasks yet",
+                    node->name);
 }
 
 /* ---- comparing --------------------------------------------------------------------------------------------------- */
@@ -131,11 +97,8 @@ tw_status twi_agree_on_plan(twi_planning *p)
     tw_status status = TW_OK;
     if (!p->request->devices->comm)
         return TW_OK;
-    bool is_round = p->request->frame != 0; /* what it fetches goes round, or to where the loop's step is */
     for (int id = 0; id < region->nodes.count && status == TW_OK; id++)
         status = check_node(p, region->nodes.items[id]);
-    if (status == TW_OK && !is_round)
-        status = check_fetches(p);
     p->plan->apart = is_apart(p);
     return status == TW_OK && !p->plan->apart ? compare(p) : status;
 }

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "comm/comm.h"
 #include "device/tasks.h"
+#include "run/packing.h"
 #include "tensor/tensor.h"
 #include "tensor/variant.h"
 
@@ -27,64 +28,45 @@ static const twi_step *step_at(const twi_plan *plan, twi_step_id id)
     return &plan->lists[id.device].steps[id.position];
 }
 
-/* ---- strings: their sizes, then their bytes one behind the other ---- */
+/* ---- strings and lists of tensors: how many bytes they are, then these ---- */
 
-static uint64_t packed_size(const tw_string *strings, size_t count)
+static tw_status send_packed(twi_comm *c, int to, int channel, const twi_packed *packed, tw_error *error)
 {
-    uint64_t bytes = sizeof(uint64_t) * count;
-    for (size_t i = 0; i < count; i++)
-        bytes += strings[i].size;
-    return bytes;
+    uint64_t bytes = packed->size;
+    tw_status status = c->ops->send(c, to, channel, &bytes, sizeof bytes, error);
+    return status == TW_OK ? c->ops->send(c, to, channel, packed->bytes, packed->size, error) : status;
 }
 
-static tw_status send_strings(twi_comm *c, int to, int channel, const tw_string *strings, size_t count, tw_error *error)
+static tw_status pack(tw_dtype dtype, const void *values, size_t bytes, twi_packed *packed, tw_error *error)
 {
-    uint64_t bytes = packed_size(strings, count), size;
-    char *packed = twi_alloc((size_t)bytes + 1), *at = packed + sizeof size * count;
-    if (!packed)
-        return twi_fail_memory(error, "sending strings to another task");
-    for (size_t i = 0; i < count; i++) {
-        size = strings[i].size;
-        memcpy(packed + sizeof size * i, &size, sizeof size);
-        if (size)
-            memcpy(at, strings[i].data, strings[i].size);
-        at += size;
-    }
-    tw_status status = c->ops->send(c, to, channel, &bytes, sizeof bytes, error);
+    bool fits = twi_pack_values(dtype, values, bytes / tw_dtype_size(dtype), packed);
+    return fits ? TW_OK : twi_fail_memory(error, "sending to another task");
+}
+
+static tw_status send_owned(twi_comm *c, int to, int channel, tw_dtype dtype, const void *values, size_t bytes,
+                            tw_error *error)
+{
+    twi_packed packed;
+    tw_status status = pack(dtype, values, bytes, &packed, error);
     if (status == TW_OK)
-        status = c->ops->send(c, to, channel, packed, (size_t)bytes, error);
-    twi_free(packed);
+        status = send_packed(c, to, channel, &packed, error);
+    twi_free(packed.bytes);
     return status;
 }
 
-static tw_status unpack(const char *packed, uint64_t bytes, tw_string *strings, size_t count, const char *what,
-                        tw_error *error)
+static tw_status receive_owned(twi_comm *c, int from, int channel, tw_dtype dtype, void *values, size_t bytes,
+                               const char *what, tw_error *error)
 {
-    uint64_t at = sizeof(uint64_t) * count, size;
-    for (size_t i = 0; i < count; i++) {
-        memcpy(&size, packed + sizeof size * i, sizeof size);
-        if (size > bytes - at)
-            return twi_fail(error, TW_DATA_LOSS, "strings of another task are longer than their message: %s", what);
-        if (!twi_string_set(&strings[i], packed + at, (size_t)size))
-            return twi_fail_memory(error, "receiving strings");
-        at += size;
-    }
-    return TW_OK;
-}
-
-static tw_status receive_strings(twi_comm *c, int from, int channel, tw_string *strings, size_t count, const char *what,
-                                 tw_error *error)
-{
-    uint64_t bytes = 0;
-    tw_status status = c->ops->receive(c, from, channel, &bytes, sizeof bytes, what, error);
+    uint64_t size = 0;
+    tw_status status = c->ops->receive(c, from, channel, &size, sizeof size, what, error);
     if (status != TW_OK)
         return status;
-    char *packed = bytes >= sizeof bytes * count && bytes < SIZE_MAX ? twi_alloc((size_t)bytes + 1) : NULL;
+    char *packed = size < SIZE_MAX ? twi_alloc((size_t)size + 1) : NULL;
     if (!packed)
-        return twi_fail_memory(error, "receiving strings");
-    status = c->ops->receive(c, from, channel, packed, (size_t)bytes, what, error);
+        return twi_fail_memory(error, "receiving from another task");
+    status = c->ops->receive(c, from, channel, packed, (size_t)size, what, error);
     if (status == TW_OK)
-        status = unpack(packed, bytes, strings, count, what, error);
+        status = twi_unpack_values(packed, (size_t)size, dtype, values, bytes / tw_dtype_size(dtype), what, error);
     twi_free(packed);
     return status;
 }
@@ -93,12 +75,12 @@ static tw_status receive_strings(twi_comm *c, int from, int channel, tw_string *
 
 /* Memory of the host for what lies on a device whose memory is not the host's. It is taken for each message; a device
  * that is the host itself needs none. */
-static tw_status send_from(twi_device *d, const void *from, bool strings, size_t bytes, int to, int channel,
+static tw_status send_from(twi_device *d, const void *from, tw_dtype dtype, size_t bytes, int to, int channel,
                            tw_error *error)
 {
     twi_comm *c = comm_of(d);
-    if (strings)
-        return send_strings(c, to, channel, from, bytes / sizeof(tw_string), error);
+    if (twi_owns_memory(dtype))
+        return send_owned(c, to, channel, dtype, from, bytes, error);
     if (d->is_host)
         return c->ops->send(c, to, channel, from, bytes, error);
     void *host = twi_alloc(bytes + 1);
@@ -111,12 +93,12 @@ static tw_status send_from(twi_device *d, const void *from, bool strings, size_t
     return status;
 }
 
-static tw_status receive_at(twi_device *d, void *to, bool strings, size_t bytes, int from, int channel,
+static tw_status receive_at(twi_device *d, void *to, tw_dtype dtype, size_t bytes, int from, int channel,
                             const char *what, tw_error *error)
 {
     twi_comm *c = comm_of(d);
-    if (strings)
-        return receive_strings(c, from, channel, to, bytes / sizeof(tw_string), what, error);
+    if (twi_owns_memory(dtype))
+        return receive_owned(c, from, channel, dtype, to, bytes, what, error);
     if (d->is_host)
         return c->ops->receive(c, from, channel, to, bytes, what, error);
     void *host = twi_alloc(bytes + 1);
@@ -132,12 +114,10 @@ static tw_status receive_at(twi_device *d, void *to, bool strings, size_t bytes,
 tw_status twi_move_value(int lane, twi_device *to_device, void *to, twi_device *from_device, const void *from,
                          tw_dtype dtype, size_t bytes, const char *what, tw_error *error)
 {
-    bool strings = dtype == TW_STRING;
     int channel = channel_of(to_device, lane, FETCHES);
     if (!from_device->absent)
-        return send_from(from_device, from, strings, bytes, to_device->task, channel, error);
-    return to_device->absent ? TW_OK
-                             : receive_at(to_device, to, strings, bytes, from_device->task, channel, what, error);
+        return send_from(from_device, from, dtype, bytes, to_device->task, channel, error);
+    return to_device->absent ? TW_OK : receive_at(to_device, to, dtype, bytes, from_device->task, channel, what, error);
 }
 
 /* ---- steps ---- */
@@ -221,27 +201,30 @@ tw_status twi_share_shape(int lane, twi_device *device, tw_shape *shape, const c
     return twi_comm_share_in(c, channel_of(device, lane, FETCHES), device->task, shape, sizeof *shape, what, error);
 }
 
-static tw_status share_strings(int lane, twi_device *device, const tw_string *from, tw_string *strings, size_t count,
-                               const char *what, tw_error *error)
+/* Packed once for all. */
+static tw_status send_to_all(twi_comm *c, int channel, tw_dtype dtype, const void *from, size_t bytes, tw_error *error)
 {
-    twi_comm *c = comm_of(device);
-    tw_status status = TW_OK;
-    if (device->absent)
-        return receive_strings(c, device->task, channel_of(device, lane, FETCHES), strings, count, what, error);
-    for (int task = 0; c && task < c->tasks && status == TW_OK; task++)
+    twi_packed packed;
+    tw_status status = pack(dtype, from, bytes, &packed, error);
+    for (int task = 0; task < c->tasks && status == TW_OK; task++)
         if (task != c->task)
-            status = send_strings(c, task, channel_of(device, lane, FETCHES), from, count, error);
-    bool fits = status != TW_OK || twi_copy_owned(TW_STRING, from, strings, count);
-    return fits ? status : twi_fail_memory(error, "fetching strings");
+            status = send_packed(c, task, channel, &packed, error);
+    twi_free(packed.bytes);
+    return status;
 }
 
 tw_status twi_share_tensor(int lane, twi_device *device, const void *memory, tw_tensor *into, const char *what,
                            tw_error *error)
 {
+    twi_comm *c = comm_of(device);
+    tw_status status = TW_OK;
     if (!twi_owns_memory(into->dtype))
         return twi_share_value(lane, device, memory, into->data, tw_tensor_bytes(into), what, error);
-    if (into->dtype == TW_STRING)
-        return share_strings(lane, device, memory, into->data, (size_t)into->elements, what, error);
-    bool fits = twi_copy_owned(into->dtype, memory, into->data, (size_t)into->elements);
-    return fits ? TW_OK : twi_fail_memory(error, "fetching a list of tensors");
+    if (device->absent)
+        return receive_owned(c, device->task, channel_of(device, lane, FETCHES), into->dtype, into->data,
+                             tw_tensor_bytes(into), what, error);
+    if (c)
+        status = send_to_all(c, channel_of(device, lane, FETCHES), into->dtype, memory, tw_tensor_bytes(into), error);
+    bool fits = status != TW_OK || twi_copy_owned(into->dtype, memory, into->data, (size_t)into->elements);
+    return fits ? status : twi_fail_memory(error, "fetching strings or lists of tensors");
 }

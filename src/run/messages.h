@@ -15,8 +15,8 @@
 tw_status twi_send_for(const twi_plan *plan, twi_step_id id);
 /* For a step of a device of this task: waits for what it needs from others. *done: that was all there was to do. */
 tw_status twi_receive_for(const twi_plan *plan, twi_step_id id, bool *done);
-/* A value of one task's device goes to where it is wanted on another task's. Every task calls it, in the same order in a
- * lane; those that are neither have nothing to do. No lists of tensors. */
+/* A value of one task's device goes to where it is wanted on another task's. Every task calls it, in the same order in
+ * a lane; those that are neither have nothing to do. */
 tw_status twi_move_value(int lane, twi_device *to_device, void *to, twi_device *from_device, const void *from,
                          tw_dtype dtype, size_t bytes, const char *what, tw_error *error);
 /* The bytes at `memory` of a device become those of all tasks in `host`, beside what other lanes do. */
