@@ -130,7 +130,7 @@ bool twi_exchange_goes_on(twi_exchange *x, int64_t begin_ns, const char *what, i
 
 void twi_exchange_pause(int64_t begin_ns)
 {
-    enum { SPINS = 20000, AWAKE = 100000, SHARE = 8, LONGEST = 500000 };
+    enum { SPINS = 20000, AWAKE = 1000000, SHARE = 8, LONGEST = 500000 };
     int64_t waited = twi_monotonic_ns() - begin_ns;
     if (waited < SPINS)
         return; /* a yield takes longer than a message */
@@ -424,13 +424,13 @@ static twi_message *take_out(twi_exchange *x, int from, twi_channel *c, const ch
 /* The channel, where the next message may come straight to its place. NULL: memory has run out, and all has failed. */
 static twi_channel *begin_waiting(twi_exchange *x, int task, int number, void *data, size_t bytes)
 {
-    twi_channel *c = open_channel(x, task, number);
-    if (!c || bytes == 0 || atomic_load(&c->first))
-        return c;
     pthread_mutex_lock(&x->lock);
-    if (!c->first)
+    twi_channel *c = find_channel(&x->peers[task], number);
+    if (c && bytes > 0 && !c->first)
         c->direct = (twi_message){.channel = c, .data = data, .bytes = bytes};
     pthread_mutex_unlock(&x->lock);
+    if (!c)
+        twi_exchange_fail(x, "memory ran out for a message of another task");
     return c;
 }
 
