@@ -927,19 +927,25 @@ static void other_lengths_and_failures_and_early_ends_are_told_to_all(void **sta
 
 /* ---- two tasks with sockets between them ------------------------------------------------------------------------- */
 
-static twi_comm *join(int task, int socket, double deadline)
+static twi_comm *join_by(int task, const char *sockets, double deadline)
 {
-    char number[16], sockets[32];
+    char number[16];
     tw_error error = {0};
     twi_comm *c = NULL;
     snprintf(number, sizeof number, "%d", task);
-    snprintf(sockets, sizeof sockets, task ? "%d,-" : "-,%d", socket);
     setenv("TOWER_TASK", number, 1);
     setenv("TOWER_TASK_SOCKETS", sockets, 1);
     assert_true(twi_comm_local.is_here());
     assert_ok(twi_comm_local.open(deadline, &c, &error));
     unsetenv("TOWER_TASK");
     return c;
+}
+
+static twi_comm *join(int task, int socket, double deadline)
+{
+    char sockets[32];
+    snprintf(sockets, sizeof sockets, task ? "%d,-" : "-,%d", socket);
+    return join_by(task, sockets, deadline);
 }
 
 enum { LINES = 4, WORDS = 60, LONGEST = 1 << 18 };
@@ -1119,6 +1125,47 @@ static void a_variable_waits_until_it_is_sent_and_not_for_word_that_it_has_come(
     assert_int_equal(found.words, 1);
 }
 
+static void *close_in_thread(void *c)
+{
+    twi_comm_close(c);
+    return NULL;
+}
+
+/* Three tasks, of which this thread plays the last: it beats, and looks at nothing that it is sent. The first is done and has
+ * no room to tell it so for longer than the deadline; it goes on to hear of the second, to whom it has said so. */
+static void who_has_no_room_to_say_that_he_is_done_hears_of_the_others(void **state)
+{
+    (void)state;
+    enum { LEAVE = -2 };
+    int first[2], near[2], far[2], small = 4096;
+    char sockets[32];
+    pthread_t closing;
+    twi_header beat, last = {0}, next;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, i == 0 ? first : i == 1 ? near : far), 0);
+    setsockopt(near[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+    snprintf(sockets, sizeof sockets, "%d,-,%d", first[1], far[0]);
+    twi_comm *second = join_by(1, sockets, 1);
+    snprintf(sockets, sizeof sockets, "-,%d,%d", first[0], near[0]);
+    twi_comm *done = join_by(0, sockets, 1);
+    assert_int_equal(recv(far[1], &beat, sizeof beat, MSG_WAITALL), sizeof beat);
+    while (send(near[0], &beat, sizeof beat, MSG_DONTWAIT) == sizeof beat)
+        ;
+    pthread_create(&closing, NULL, close_in_thread, done);
+    for (int i = 0; i < 25; i++) {
+        send(near[1], &beat, sizeof beat, MSG_NOSIGNAL);
+        send(far[1], &beat, sizeof beat, MSG_NOSIGNAL);
+        nanosleep(&(struct timespec){0, 100000000}, NULL);
+    }
+    while (recv(near[1], &next, sizeof next, MSG_WAITALL) == sizeof next)
+        last = next;
+    assert_int_equal(last.channel, LEAVE);
+    pthread_join(closing, NULL);
+    twi_comm_close(second);
+    close(near[1]);
+    close(far[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1148,6 +1195,7 @@ int main(void)
         cmocka_unit_test(several_runs_speak_over_one_pair_of_sockets),
         cmocka_unit_test(half_a_message_ends_the_wait_for_it),
         cmocka_unit_test(a_variable_waits_until_it_is_sent_and_not_for_word_that_it_has_come),
+        cmocka_unit_test(who_has_no_room_to_say_that_he_is_done_hears_of_the_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

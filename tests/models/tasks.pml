@@ -7,7 +7,8 @@
  * at his end; messages come in their order, and nobody ends well without those that were for him. If something was done
  * to one, whoever fails says that it was this one, and not another that has ended because of it.
  *
- * Each task sends a message to each other one and then receives theirs, MESSAGES times. Time is left out: a task may be
+ * Each task sends a message to each other one and then receives theirs, MESSAGES times. With PUMPED they are carried as
+ * over MPI, where messages move only while somebody asks, so that who is done waits for the others; else as over sockets. Time is left out: a task may be
  * taken for lost when nothing of it is under way and it does not beat, because it is struck, or stays where it does not
  * (is_silent()). So a deadline is taken for long enough: longer than a message takes, and than a task needs between two
  * of its steps. Half messages, and who waits for too long (TWI_PATIENCE), are left out too.
@@ -88,7 +89,8 @@ inline fail(whom)
 
 /* ---- a carrier's part: what has come is taken in. hand_in(), append(), heed(), lost() ---- */
 
-#if defined(PUMPED) && !defined(DEFECT_DEATHS_AT_THE_END) /* who was done did not look whether others died */
+/* At his end: over sockets whoever is done may go. */
+#ifdef PUMPED
 #define waits_for_nobody false
 #else
 #define waits_for_nobody true
