@@ -1131,8 +1131,9 @@ static void *close_in_thread(void *c)
     return NULL;
 }
 
-/* Three tasks, of which this thread plays the last: it beats, and looks at nothing that it is sent. The first is done and has
- * no room to tell it so for longer than the deadline; it goes on to hear of the second, to whom it has said so. */
+/* Three tasks, of which this thread plays the last: it beats, and looks at nothing that it is sent. The first is done
+ * and has no room to tell it so for longer than the deadline; it goes on to hear of the second, to whom it has said
+ * so. Else it would end without that word, and be named by the last. */
 static void who_has_no_room_to_say_that_he_is_done_hears_of_the_others(void **state)
 {
     (void)state;

@@ -1,17 +1,18 @@
-/* tasks.pml - the protocol between tasks (src/comm/exchange.c) over both kinds of carriers (local.c, mpi/mpi.c), for spin,
- * which tries every order in which its threads can take their steps, with a task that dies, hangs, or hangs for a while at
- * any of them. tests/models/run says for how many tasks; so does a test that each defect named DEFECT_... here is found
- * when it is put in.
+/* tasks.pml - the protocol between tasks (src/comm/exchange.c) over both kinds of carriers (local.c, mpi/mpi.c), for
+ * spin, which tries every order in which its threads can take their steps, with a task that dies, hangs, or hangs for a
+ * while at any of them. tests/models/run says for how many tasks; so does a test that each defect named DEFECT_... here
+ * is found when it is put in.
  *
- * What is shown: all tasks come to their end. If nothing was done to any of them, all end well and nobody fails, not even
- * at his end; messages come in their order, and nobody ends well without those that were for him. If something was done
- * to one, whoever fails says that it was this one, and not another that has ended because of it.
+ * What is shown: all tasks come to their end. If nothing was done to any of them, all end well and nobody fails, not
+ * even at his end; messages come in their order, and nobody ends well without those that were for him. If something was
+ * done to one, whoever fails says that it was this one, and not another that has ended because of it.
  *
  * Each task sends a message to each other one and then receives theirs, MESSAGES times. With PUMPED they are carried as
- * over MPI, where messages move only while somebody asks, so that who is done waits for the others; else as over sockets. Time is left out: a task may be
- * taken for lost when nothing of it is under way and it does not beat, because it is struck, or stays where it does not
- * (is_silent()). So a deadline is taken for long enough: longer than a message takes, and than a task needs between two
- * of its steps. Half messages, and who waits for too long (TWI_PATIENCE), are left out too.
+ * over MPI, where messages move only while somebody asks, so that who is done waits for the others; else as over
+ * sockets. Time is left out: a task may be taken for lost when nothing of it is under way and it does not beat, because
+ * it is struck, or stays where it does not (is_silent()). So a deadline is taken for long enough: longer than a message
+ * takes, and than a task needs between two of its steps. Half messages, who waits for too long (TWI_PATIENCE), and how
+ * far who sends may be ahead are left out too.
  *
  * Each heading names the functions that the part mirrors. */
 #ifndef TASKS
@@ -70,8 +71,9 @@ bool dead[TASKS], hung[TASKS];
     (leaves[task] != NOBODY && !is_there(leaves[task] % TASKS) && len(line[leaves[task] % TASKS].from[task]) >= ROOM)
 
 #define is_silent(task)                                                                                                \
-    ((task) < TASKS && (task) != me && !left[me].to[(task) % TASKS] && len(line[me].from[(task) % TASKS]) == 0 &&         \
-     (!is_there((task) % TASKS) || (!beats_to((task) % TASKS, me) && (beats[(task) % TASKS] || is_stuck((task) % TASKS)))))
+    ((task) < TASKS && (task) != me && !left[me].to[(task) % TASKS] && len(line[me].from[(task) % TASKS]) == 0 &&      \
+     (!is_there((task) % TASKS) ||                                                                                     \
+      (!beats_to((task) % TASKS, me) && (beats[(task) % TASKS] || is_stuck((task) % TASKS)))))
 #define somebody_is_silent (is_silent(0) || is_silent(1) || is_silent(2))
 #define the_silent (is_silent(0) -> 0 : (is_silent(1) -> 1 : 2))
 
@@ -400,7 +402,14 @@ init {
     byte i;
     atomic {
         do
-        :: i < TASKS -> culprit[i] = NOBODY; leaves[i] = NOBODY; beats[i] = true; run task(i); run beat(i); run taker(i); i++
+        :: i < TASKS ->
+            culprit[i] = NOBODY;
+            leaves[i] = NOBODY;
+            beats[i] = true;
+            run task(i);
+            run beat(i);
+            run taker(i);
+            i++
         :: else -> break
         od;
         run fate();
