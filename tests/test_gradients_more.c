@@ -105,6 +105,39 @@ static tw_output qr(tw_graph *g, const tw_output *xs)
     return node ? tw_matmul(g, tw_square(g, tw_node_output(node, 0)), tw_node_output(node, 1)) : (tw_output){0};
 }
 
+/* Signs of vectors do not matter: those of u and v are the same. */
+static tw_output svd(tw_graph *g, const tw_output *xs, bool full)
+{
+    tw_node *node = tw_add_node(g, "Svd", NULL, xs, 1, (tw_attr[]){tw_attr_bool("full_matrices", full)}, 1);
+    if (!node)
+        return (tw_output){0};
+    tw_output s = tw_node_output(node, 0), u = tw_square(g, tw_node_output(node, 1)),
+              v = tw_square(g, tw_node_output(node, 2));
+    tw_output parts[] = {tw_reshape(g, s, TW_SHAPE(-1)), tw_reshape(g, u, TW_SHAPE(-1)),
+                         tw_reshape(g, v, TW_SHAPE(-1))};
+    return tw_concat(g, parts, 3, 0);
+}
+
+static tw_output thin_svd(tw_graph *g, const tw_output *xs)
+{
+    return svd(g, xs, false);
+}
+
+static tw_output full_svd(tw_graph *g, const tw_output *xs)
+{
+    return svd(g, xs, true);
+}
+
+static tw_output singular_values(tw_graph *g, const tw_output *xs)
+{
+    return add(g, "Svd", xs, 1, (tw_attr[]){tw_attr_bool("compute_uv", false)}, 1);
+}
+
+static tw_output hsv(tw_graph *g, const tw_output *xs)
+{
+    return add(g, "RGBToHSV", xs, 1, NULL, 0);
+}
+
 static tw_output einsum(tw_graph *g, const tw_output *xs)
 {
     return add(g, "Einsum", xs, 2, (tw_attr[]){tw_attr_string("equation", "...ab,bc->...c")}, 1);
@@ -245,6 +278,13 @@ static const twt_gradient_case cases[] = {
     {"MatrixSolve", solved, {{2, {3, 3}}, {2, {3, 2}}}, 2, 0, 0, 0, true, false},
     {"SelfAdjointEigV2", eigenvectors, {{2, {3, 3}}}, 1, 0, 0, 0, false, false},
     {"Qr", qr, {{2, {4, 3}}}, 1, 0, 0, 0, false, false},
+    {"Svd", thin_svd, {{2, {3, 3}}}, 1, 0, 0, 0, false, false},
+    {"Svd of wide matrices", thin_svd, {{3, {2, 2, 4}}}, 1, 0, 0, 0, false, false},
+    {"Svd of high matrices", thin_svd, {{2, {4, 2}}}, 1, 0, 0, 0, false, false},
+    {"Svd, full", full_svd, {{2, {2, 3}}}, 1, 0, 0, 0, false, false},
+    {"Svd, full, high", full_svd, {{2, {3, 2}}}, 1, 0, 0, 0, false, false},
+    {"Svd, values", singular_values, {{3, {2, 3, 2}}}, 1, 0, 0, 0, false, false},
+    {"RGBToHSV", hsv, {{3, {2, 5, 3}}}, 1, 0, 0.1, 0.9, false, false},
     {"Einsum", einsum, {{3, {2, 2, 3}}, {2, {3, 2}}}, 2, 0, 0, 0, true, false},
     {"SegmentProd", segment_products, {{2, {4, 3}}}, 1, 0, 0.5, 2, false, false},
     {"ExtractImagePatches", patches, {{4, {1, 4, 5, 2}}}, 1, 0, 0, 0, true, false},

@@ -1,5 +1,6 @@
 /* image.c - ops on images [N,H,W,C] and on the bytes they come from; those that change sizes: resize.c. */
 #include "graph/graph.h"
+#include "ops/rules.h"
 
 #include <tower/ops.h>
 
@@ -24,6 +25,41 @@ static tw_status color_shape(twi_inference *c)
     if (c->num_inputs > 1 && in.rank >= 0 && in.rank < 3)
         return twi_fail(c->error, TW_INVALID_ARGUMENT, "images have rank 3 at least, not %d", in.rank);
     return c->num_inputs > 1 ? twi_expect_rank(c, 1, 0) : TW_OK;
+}
+
+/* 1 for the channel that `place` [...] names, of three, in the type of x; 0 for the others. */
+static tw_output channel(twi_gradient *g, tw_output place, tw_output x)
+{
+    return tw_cast(G, tw_one_hot(G, place, 3), tw_output_dtype(x));
+}
+
+static tw_output channels_from(twi_gradient *g, tw_output x, int32_t red, int32_t green, int32_t blue)
+{
+    return tw_gather(G, x, tw_constant_int32s(G, TW_SHAPE(3), (int32_t[]){red, green, blue}), -1);
+}
+
+/* With `most` and `least` marking the greatest channel (of equals the first) and the least (the last): the value is the
+ * greatest; the saturation the range, greatest less least, by it; the hue a sixth of the difference of the two channels
+ * that follow the greatest, red behind blue, by the range. */
+static void hsv_gradient(twi_gradient *g)
+{
+    tw_output x = X(0), dy[3], two = tw_scalar_of(G, TW_INT64, 2);
+    tw_output backwards = channels_from(g, x, 2, 1, 0);
+    tw_output most = channel(g, tw_arg_max(G, x, -1), x);
+    tw_output least = channel(g, tw_sub(G, two, tw_arg_min(G, backwards, -1)), x);
+    tw_output spread = tw_sub(G, most, least);
+    tw_output value = tw_reduce_sum(G, tw_mul(G, x, most), TW_AXES(-1), true);
+    tw_output range = tw_reduce_sum(G, tw_mul(G, x, spread), TW_AXES(-1), true);
+    tw_output turn = tw_sub(G, channels_from(g, most, 2, 0, 1), channels_from(g, most, 1, 2, 0));
+    tw_output following = tw_reduce_sum(G, tw_mul(G, x, turn), TW_AXES(-1), true);
+    tw_split(G, DY(0), -1, dy, 3);
+    tw_output by_range = tw_mul(G, twi_binary(g, "DivNoNan", following, range), spread);
+    tw_output hue = twi_binary(g, "DivNoNan", tw_sub(G, turn, by_range), range);
+    tw_output by_value = tw_mul(G, twi_binary(g, "DivNoNan", range, value), most);
+    tw_output saturation = twi_binary(g, "DivNoNan", tw_sub(G, spread, by_value), value);
+    tw_output sixth = tw_mul(G, dy[0], twi_number_like(g, x, 1.0 / 6));
+    tw_output sum = tw_add(G, tw_mul(G, sixth, hue), tw_mul(G, dy[1], saturation));
+    g->dx[0] = tw_add(G, sum, tw_mul(G, dy[2], most));
 }
 
 /* Bytes of each string: of a constant, or of the records that a reader of fixed length gives; -1 if not known. */
@@ -56,7 +92,7 @@ static tw_status decode_raw_shape(twi_inference *c)
 
 const twi_op twi_image_ops[] = {
     {"AdjustContrastv2", "images:T, contrast_factor:float", "output:T", "T:{half,float}=float", contrast_shape, NULL},
-    {"RGBToHSV", "images:T", "output:T", "T:{half,bfloat16,float,double}=float", color_shape, NULL},
+    {"RGBToHSV", "images:T", "output:T", "T:{half,bfloat16,float,double}=float", color_shape, hsv_gradient},
     {"HSVToRGB", "images:T", "output:T", "T:{half,bfloat16,float,double}=float", color_shape, NULL},
     {"AdjustHue", "images:T, delta:float", "output:T", "T:{half,float}=float", color_shape, NULL},
     {"AdjustSaturation", "images:T, scale:float", "output:T", "T:{half,float}=float", color_shape, NULL},

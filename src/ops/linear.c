@@ -252,6 +252,87 @@ static void eigen_gradient(twi_gradient *g)
     g->dx[0] = twi_binary(g, "MatrixSetDiag", a, half);
 }
 
+/* 1 / x, and 0 where x is 0. */
+static tw_output safe_reciprocal(twi_gradient *g, tw_output x)
+{
+    return twi_binary(g, "DivNoNan", tw_ones_like(G, x), x);
+}
+
+/* Columns from `begin` to before `end` of matrices. */
+static tw_output columns(twi_gradient *g, tw_output x, int64_t begin, int64_t end)
+{
+    tw_strided_slice_options some = {.begin = TW_SHAPE(0, begin), .end = TW_SHAPE(0, end), .ellipsis_mask = 1};
+    return tw_strided_slice(G, x, some);
+}
+
+/* What rotates singular vectors into each other: x^T dx over the differences of the squared values, and its transpose. */
+static tw_output rotation(twi_gradient *g, tw_output x, tw_output dx, tw_output apart)
+{
+    tw_output turned = tw_mul(G, apart, product(g, x, dx, true, false));
+    return tw_add(G, turned, transposed(g, turned));
+}
+
+/* Of a = u s v^T that is not higher than wide: by Giles and Townsend, as TensorFlow's. Of the wide v only the first
+ * columns belong to values; `whole` says that the others are there. */
+static tw_output wide_svd_gradient(twi_gradient *g, const tw_output x[3], const tw_output dx[3], int64_t m, int64_t n,
+                                   bool whole)
+{
+    tw_output s = x[0], u = x[1], v = columns(g, x[2], 0, m), dv = columns(g, dx[2], 0, m);
+    tw_output values = twi_unary(g, "MatrixDiag", s), squares = tw_square(G, s);
+    tw_output apart = tw_sub(G, tw_expand_dims(G, squares, -2), tw_expand_dims(G, squares, -1));
+    apart = twi_binary(g, "MatrixSetDiag", safe_reciprocal(g, apart), tw_zeros_like(G, s));
+    tw_output inner = tw_add(G, twi_unary(g, "MatrixDiag", dx[0]),
+                             tw_add(G, product(g, rotation(g, u, dx[1], apart), values, false, false),
+                                    product(g, values, rotation(g, v, dv, apart), false, false)));
+    tw_output sum = product(g, u, product(g, inner, v, false, true), false, false);
+    if (m == n)
+        return sum;
+    tw_output rest = tw_sub(G, transposed(g, dv), product(g, product(g, dv, v, true, false), v, false, true));
+    if (whole) {
+        tw_output v2 = columns(g, x[2], m, n), dv2 = columns(g, dx[2], m, n);
+        rest = tw_sub(G, rest, product(g, product(g, v, dv2, true, false), v2, false, true));
+    }
+    tw_output over = product(g, u, twi_unary(g, "MatrixDiag", safe_reciprocal(g, s)), false, false);
+    return tw_add(G, sum, product(g, over, rest, false, false));
+}
+
+/* Of values alone: u ds v^T. */
+static void values_gradient(twi_gradient *g)
+{
+    tw_output a = X(0);
+    tw_node *svd = tw_add_node(G, "Svd", NULL, &a, 1, NULL, 0);
+    if (!svd || !DY(0).node)
+        return;
+    tw_output right = product(g, twi_unary(g, "MatrixDiag", DY(0)), (tw_output){svd, 2}, false, true);
+    g->dx[0] = product(g, (tw_output){svd, 1}, right, false, false);
+}
+
+static void svd_gradient(twi_gradient *g)
+{
+    tw_shape in = tw_output_shape(X(0));
+    int64_t m = in.rank < 2 ? -1 : in.dims[in.rank - 2], n = in.rank < 2 ? -1 : in.dims[in.rank - 1];
+    bool whole = twi_attr_bool(&g->node->attrs, "full_matrices", false);
+    if (!twi_attr_bool(&g->node->attrs, "compute_uv", true)) {
+        values_gradient(g);
+        return;
+    }
+    if (m < 0 || n < 0 || (whole && (m - n > 1 || n - m > 1))) {
+        twi_graph_fail(G, TW_UNIMPLEMENTED,
+                       "the gradient of Svd '%s' is of matrices of known size, and with full_matrices of those that are at "
+                       "most one longer one way than the other",
+                       g->node->name);
+        return;
+    }
+    tw_output dy[3];
+    for (int i = 0; i < 3; i++)
+        dy[i] = or_zeros(g, DY(i), Y(i));
+    if (m <= n)
+        g->dx[0] = wide_svd_gradient(g, (tw_output[]){Y(0), Y(1), Y(2)}, dy, m, n, whole);
+    else
+        g->dx[0] = transposed(g, wide_svd_gradient(g, (tw_output[]){Y(0), Y(2), Y(1)},
+                                                   (tw_output[]){dy[0], dy[2], dy[1]}, n, m, whole));
+}
+
 /* x r^-T, for the upper triangle r. */
 static tw_output over_triangle(twi_gradient *g, tw_output x, tw_output r)
 {
@@ -310,7 +391,8 @@ const twi_op twi_linear_ops[] = {
      "lower:bool=true; adjoint:bool=false; T:{bfloat16,double,float,half}", solve_shape, triangular_gradient},
     {"SelfAdjointEigV2", "input:T", "e:T, v:T", "compute_v:bool=true; T:" REALS, eigen_shape, eigen_gradient},
     {"Qr", "input:T", "q:T, r:T", "full_matrices:bool=false; T:" REALS, qr_shape, qr_gradient},
-    {"Svd", "input:T", "s:T, u:T, v:T", "compute_uv:bool=true; full_matrices:bool=false; T:" REALS, svd_shape, NULL},
+    {"Svd", "input:T", "s:T, u:T, v:T", "compute_uv:bool=true; full_matrices:bool=false; T:" REALS, svd_shape,
+     svd_gradient},
     {"Cross", "a:T, b:T", "product:T", "T:{float,double,int32,uint8,int16,int8,int64,bfloat16,half}", cross_shape,
      cross_gradient},
     {0},

@@ -481,6 +481,23 @@ def tape(draw):
         x: draw.randint(0, 2, (2, 4, 3)), wanted: draw.randint(0, 2, (2, 4, 3))}
 
 
+@program(resources=True)
+def spectrogram(draw):
+    """Sound by its spectrogram: frames that a window fades, which is trained, their transforms, and a layer of bands; and
+    what is heard of it again beside it, by a filter of complex weights."""
+    sound, wanted = tf.placeholder(tf.float32, [2, 40], "sound"), tf.placeholder(tf.int32, [2], "wanted")
+    window = tf.get_variable("window", [12], initializer=tf.constant_initializer(0.5))
+    frames = tf.signal.frame(sound, 12, 5) * window
+    spectra = tf.signal.rfft(frames, [16])
+    bands = dense(tf.reshape(tf.math.log1p(tf.abs(spectra)), [-1, 9]), 4, "bands", tf.nn.relu)
+    logits = dense(tf.reshape(bands, [2, -1]), 3, "classes")
+    real, imaginary = (tf.get_variable(n, [9], initializer=tf.ones_initializer()) for n in ("real", "imaginary"))
+    heard = tf.signal.irfft(spectra * tf.complex(real, imaginary), [16])[..., :12]
+    loss = tf.reduce_mean(cross_entropy(logits, wanted)) + tf.reduce_mean(tf.square(heard - frames))
+    return loss, tf.train.MomentumOptimizer(0.1, 0.9).minimize(loss), {
+        sound: draw.randint(-64, 64, (2, 40)) / 64, wanted: draw.randint(0, 3, 2)}
+
+
 def written(value):
     """As `tower run --feed` takes it, without spaces."""
     return json.dumps(value if isinstance(value, list) else value.tolist(), separators=(",", ":"))

@@ -1,7 +1,7 @@
 """How cases of arithmetic, reductions, arrays and networks' ops are drawn; see drawing.py."""
 from drawing import *
 
-ANY = (f32, f64, f16, i32, i64, u8, np.bool_)
+ANY = (f32, f64, f16, i32, i64, u8, np.bool_, c64, c128)
 
 
 # ---- functions of elements -------------------------------------------------------------------------------------------
@@ -10,6 +10,7 @@ ANY = (f32, f64, f16, i32, i64, u8, np.bool_)
            "Reciprocal", "IsNan", "IsInf", "IsFinite")
 def unary(draw, op):
     types = (f32, f64, f16) + ((i32, i64) if op in ("Abs", "Neg", "Sign", "Square") else ())
+    types += COMPLEX if op in ("Neg", "Sign", "Square", "Sqrt", "Rsqrt", "Log", "Log1p", "Expm1", "Inv", "Reciprocal") else ()
     return Case(op, {"x": draw.wild(draw.pick(types), draw.shape(), *((0.1, 4) if op in ("Sqrt", "Rsqrt", "Log", "Log1p")
                                                                       else (-3, 3)))})
 
@@ -23,7 +24,8 @@ def activation(draw, op):
 @generator("ReluGrad", "Relu6Grad", "SoftplusGrad", "SoftsignGrad", "LeakyReluGrad", "EluGrad", "SeluGrad", "SigmoidGrad",
            "TanhGrad", "SqrtGrad", "RsqrtGrad", "InvGrad", "ReciprocalGrad")
 def activation_gradient(draw, op):
-    dtype, shape = draw.pick((f32, f64)), draw.shape()
+    complex_too = op in ("SigmoidGrad", "TanhGrad", "SqrtGrad", "RsqrtGrad", "InvGrad", "ReciprocalGrad")
+    dtype, shape = draw.pick((f32, f64) + (COMPLEX if complex_too else ())), draw.shape()
     first, second = (("gradients", "outputs") if op in ("EluGrad", "SeluGrad") else
                      ("dy", "y") if op in ("SigmoidGrad", "TanhGrad", "SqrtGrad", "RsqrtGrad", "InvGrad", "ReciprocalGrad")
                      else ("gradients", "features"))
@@ -38,6 +40,8 @@ def binary(draw, op):
     types = {"DivNoNan": (f32, f64), "MulNoNan": (f32, f64), "RealDiv": (f32, f64, f16), "Mod": (f32, f64, i32, i64), "TruncateMod": (f32, f64, i32, i64),
              "TruncateDiv": (i32, i64, i16, u8), "FloorMod": (f32, f64, i32, i64), "FloorDiv": (f32, f64, i32, i64),
              "Pow": (f32, f64, i32)}.get(op, (f32, f64, f16, bf16, i32, i64))
+    if op in ("Add", "AddV2", "Sub", "Mul", "RealDiv", "Div", "SquaredDifference", "DivNoNan", "MulNoNan"):
+        types += COMPLEX
     dtype = draw.pick(types)
     x, y = draw.values(dtype, a, -9, 9), draw.values(dtype, b, -4, 4)
     if op == "Pow":
@@ -46,13 +50,14 @@ def binary(draw, op):
         y.reshape(-1)[0] = 0
     elif op in ("RealDiv", "Div", "FloorDiv", "FloorMod", "Mod", "TruncateDiv", "TruncateMod") and draw.flag(0.95):
         y = np.where(y == 0, y.dtype.type(1), y)
-    return Case(op, {"x": x, "y": y})
+    # TensorFlow's gradient of a complex MulNoNan forgets the conjugates
+    return Case(op, {"x": x, "y": y}, gradients=op != "MulNoNan" or dtype not in COMPLEX)
 
 
 @generator("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual", "LogicalAnd", "LogicalOr")
 def comparison(draw, op):
     a, b = draw.broadcast()
-    dtype = np.bool_ if op.startswith("Logical") else draw.pick((f32, f64, f16, i32, i64, u8))
+    dtype = np.bool_ if op.startswith("Logical") else draw.pick((f32, f64, f16, i32, i64, u8) + (COMPLEX if op in ("Equal", "NotEqual") else ()))
     return Case(op, {"x": np.round(draw.values(dtype, a)) if dtype != np.bool_ else draw.values(dtype, a),
                      "y": np.round(draw.values(dtype, b)) if dtype != np.bool_ else draw.values(dtype, b)})
 
@@ -73,7 +78,7 @@ def clip(draw, op):
 
 @generator("AddN", "AccumulateNV2")
 def add_n(draw, op):
-    dtype, shape = draw.pick((f32, f64, i32)), draw.shape()
+    dtype, shape = draw.pick((f32, f64, i32) + (COMPLEX if op == "AddN" else ())), draw.shape()
     return Case(op, {"inputs": [draw.values(dtype, shape) for _ in range(draw.int(1, 9))]},
                 {"shape": shape} if op != "AddN" else {}, gradients=op == "AddN")
 
@@ -87,7 +92,7 @@ def cast(draw, op):
 
 @generator("Select", "SelectV2")
 def select(draw, op):
-    dtype, (a, b) = draw.pick((f32, f64, i32)), draw.broadcast()
+    dtype, (a, b) = draw.pick((f32, f64, i32) + COMPLEX), draw.broadcast()
     if op == "Select":
         b = a
         c = a if draw.flag(0.6) or not a else a[:1] if draw.flag() else ()
@@ -107,7 +112,8 @@ def bucketize(draw, op):
 
 @generator("Sum", "Mean", "Prod", "Max", "Min", "All", "Any")
 def reduction(draw, op):
-    dtype = np.bool_ if op in ("All", "Any") else draw.pick((f32, f64, i32, i64) + ((f16,) if op != "Prod" else ()))
+    dtype = np.bool_ if op in ("All", "Any") else draw.pick((f32, f64, i32, i64) + ((f16,) if op != "Prod" else ()) +
+                                                               (COMPLEX if op in ("Sum", "Mean", "Prod") else ()))
     shape = draw.shape()
     rank = len(shape)
     axes = [int(a) for a in draw.random.permutation(rank)[:draw.int(0, rank)]]
@@ -162,7 +168,7 @@ def in_top_k(draw, op):
 
 @generator("MatMul")
 def matmul(draw, op):
-    dtype, (m, k, n) = draw.pick((f32, f64, f16, bf16, i32)), (draw.dim(), draw.dim(), draw.dim())
+    dtype, (m, k, n) = draw.pick((f32, f64, f16, bf16, i32) + COMPLEX), (draw.dim(), draw.dim(), draw.dim())
     ta, tb = draw.flag(), draw.flag()
     return Case(op, {"a": draw.values(dtype, (k, m) if ta else (m, k)),
                      "b": draw.values(dtype, (n, k + draw.flag(0.02)) if tb else (k, n))},
@@ -171,7 +177,7 @@ def matmul(draw, op):
 
 @generator("BatchMatMul", "BatchMatMulV2")
 def batch_matmul(draw, op):
-    dtype, (m, k, n) = draw.pick((f32, f64, i32)), (draw.dim(), draw.dim(), draw.dim())
+    dtype, (m, k, n) = draw.pick((f32, f64, i32) + COMPLEX), (draw.dim(), draw.dim(), draw.dim())
     x, y = draw.flag(), draw.flag()
     batch = draw.shape(0, 2, 3)
     other = batch if op == "BatchMatMul" else tuple(1 if draw.flag(0.3) else d for d in batch)[draw.int(0, len(batch)):]

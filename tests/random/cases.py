@@ -448,7 +448,8 @@ def qr(draw, op):
 @generator("Svd")
 def svd(draw, op):
     a = matrices(draw, draw.int(1, 5), draw.int(1, 5), f64)
-    return Case(op, {"input": a}, {"compute_uv": draw.flag(), "full_matrices": draw.flag()}, keep=(0,), gradients=False)
+    return Case(op, {"input": a}, {"compute_uv": draw.flag(), "full_matrices": draw.flag()}, keep=(0,),
+                gradients=bool(a.size), tolerance=1e-8)
 
 
 @generator("Einsum")
@@ -482,7 +483,8 @@ def color(draw, op):
         return Case(op, {"images": draw.values(f32, shape, 0, 1), "delta": f32(draw.pick((-0.7, 0.1, 0.5)))}, tolerance=1e-4)
     if op == "AdjustSaturation":
         return Case(op, {"images": draw.values(f32, shape, 0, 1), "scale": f32(draw.pick((0.2, 1.0, 1.5)))}, tolerance=1e-4)
-    return Case(op, {"images": draw.values(draw.pick((f32, f64)), shape, 0, 1)}, tolerance=1e-5, gradients=False)
+    return Case(op, {"images": draw.values(draw.pick((f32, f64)), shape, 0, 1)}, tolerance=1e-5,
+                gradients=op == "RGBToHSV")
 
 
 def volume(draw, most=5):

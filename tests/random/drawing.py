@@ -5,6 +5,8 @@ import numpy as np
 bf16 = ml_dtypes.bfloat16
 f16, f32, f64 = np.float16, np.float32, np.float64
 i8, i16, i32, i64, u8 = np.int8, np.int16, np.int32, np.int64, np.uint8
+c64, c128 = np.complex64, np.complex128
+COMPLEX = (c64, c128)
 FLOATS = (f32, f64, f16, bf16)
 INTEGERS = (i32, i64, i16, i8, u8)
 NUMBERS = FLOATS + INTEGERS
@@ -65,12 +67,15 @@ class Draw:
         if dtype.kind in "iu":
             low = max(int(low), np.iinfo(dtype).min)
             return np.asarray(self.random.integers(low, int(high) + 1, shape)).astype(dtype)
-        return np.asarray(self.random.uniform(low, high, shape)).astype(dtype)
+        values = np.asarray(self.random.uniform(low, high, shape))
+        if dtype.kind == "c":
+            values = values + 1j * self.random.uniform(low, high, shape)
+        return np.asarray(values).astype(dtype)
 
     def wild(self, dtype, shape, low=-2.0, high=2.0):
         """The same, now and then with zeros, infinities, NaN and large values among them."""
         values = self.values(dtype, shape, low, high)
-        if np.dtype(dtype).kind not in "iub" and values.size and self.flag(0.15):
+        if np.dtype(dtype).kind not in "iubc" and values.size and self.flag(0.15):
             flat = values.reshape(-1)
             for _ in range(self.int(1, 3)):
                 flat[self.int(0, flat.size - 1)] = self.pick([0.0, -0.0, np.inf, -np.inf, np.nan, 1e4, -3e4, 1e-3])

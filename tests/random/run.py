@@ -25,12 +25,14 @@ import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
 
 from drawing import GENERATORS, Draw, f32
-import basics  # fills GENERATORS, as the next does
+import basics  # fills GENERATORS, as the next two do
 import cases
+import transforms
 from tower import Tower, TowerError
 
 v1 = tf.compat.v1
-TOLERANCES = {"float32": 2e-5, "float64": 1e-10, "float16": 6e-3, "bfloat16": 4e-2}
+TOLERANCES = {"float32": 2e-5, "float64": 1e-10, "float16": 6e-3, "bfloat16": 4e-2, "complex64": 2e-5,
+              "complex128": 1e-10}
 MODES = ({}, {"plain": True, "disable": "all"}, {"threads": 3})
 STEP = 1e-5  # of a difference
 # TensorFlow's gradients that no difference shows.
@@ -172,7 +174,7 @@ class Built:
         v1.group(*self.starts, name="init")
         self.gradients = []
         if case.gradients and not case.variables and self.xs:
-            self.differentiate([t for t in node.outputs if t.dtype.is_floating and not t.dtype._is_ref_dtype])
+            self.differentiate([t for t in node.outputs if (t.dtype.is_floating or t.dtype.is_complex) and not t.dtype._is_ref_dtype])
 
     def differentiate(self, ys):
         ys = [y for y in ys if y in self.fetches]
@@ -249,6 +251,8 @@ def difference(case, want, got):
         return None if np.array_equal(want, got) else "%s, expected %s" % (got.ravel()[:8], want.ravel()[:8])
     tolerance = case.tolerance or 0
     tolerance = max(tolerance, TOLERANCES[want.dtype.name])
+    if want.dtype.kind == "c":  # part by part
+        want, got = (np.stack([v.real, v.imag], -1) for v in (want, got))
     a, b = want.astype(np.float64), got.astype(np.float64)
     finite = np.isfinite(a)
     scale = max(1.0, np.abs(a[finite]).max() if finite.any() else 0)

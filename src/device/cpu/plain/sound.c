@@ -1,6 +1,7 @@
 /* sound.c - WAV files read, spectrograms, cepstral coefficients. All in double, as TensorFlow has it. */
 #include "base/little_endian.h"
 #include "base/memory.h"
+#include "device/cpu/plain/transform.h"
 #include "device/kernel.h"
 
 #include <math.h>
@@ -97,7 +98,15 @@ static tw_status run_decode(const twi_run *r)
 typedef struct spectrum {
     int64_t window, stride, length; /* length: of the transform, a power of two */
     bool squared;
+    twi_transform *transform;
 } spectrum;
+
+static void release_spectrum(void *state)
+{
+    spectrum *s = state;
+    twi_transform_free(s ? s->transform : NULL);
+    twi_free(s);
+}
 
 static tw_status prepare_spectrum(twi_prepare *p)
 {
@@ -107,37 +116,16 @@ static tw_status prepare_spectrum(twi_prepare *p)
                   .squared = twi_attr_bool(p->attrs, "magnitude_squared", false)};
     while (s.length < s.window)
         s.length *= 2;
-    p->workspace = (size_t)s.length * 2 * sizeof(double);
-    return twi_keep(p, &s, sizeof s);
-}
-
-/* Fourier's transform in place, n a power of two: by Cooley and Tukey, after a permutation by reversed bits. */
-static void transform(double *re, double *im, int64_t n)
-{
-    for (int64_t i = 0, k = 0; i < n; i++) {
-        if (i < k) {
-            double x = re[i], y = im[i];
-            re[i] = re[k];
-            im[i] = im[k];
-            re[k] = x;
-            im[k] = y;
-        }
-        int64_t bit = n / 2;
-        for (; bit && k & bit; bit /= 2)
-            k ^= bit;
-        k |= bit;
-    }
-    for (int64_t half = 1; half < n; half *= 2)
-        for (int64_t j = 0; j < half; j++) {
-            double c = cos(pi * (double)j / (double)half), s = -sin(pi * (double)j / (double)half);
-            for (int64_t i = j; i < n; i += 2 * half) {
-                double x = re[i + half] * c - im[i + half] * s, y = re[i + half] * s + im[i + half] * c;
-                re[i + half] = re[i] - x;
-                im[i + half] = im[i] - y;
-                re[i] += x;
-                im[i] += y;
-            }
-        }
+    if (p->outputs[0].elements == 0) /* nothing to do, whatever the window */
+        return twi_keep(p, &s, sizeof s);
+    s.transform = twi_transform_make(s.length);
+    if (!s.transform)
+        return twi_fail_memory(p->error, p->node);
+    p->workspace = ((size_t)s.length + twi_transform_scratch(s.transform)) * sizeof(double _Complex);
+    tw_status status = twi_keep(p, &s, sizeof s);
+    if (status != TW_OK)
+        twi_transform_free(s.transform);
+    return status;
 }
 
 static tw_status run_spectrum(const twi_run *r)
@@ -146,15 +134,15 @@ static tw_status run_spectrum(const twi_run *r)
     const int64_t *dims = r->output_operands[0].shape.dims, channels = dims[0], windows = dims[1], bins = dims[2];
     const float *from = r->inputs[0];
     float *to = r->outputs[0];
-    double *re = r->workspace, *im = re + s->length;
+    double _Complex *x = r->workspace;
     for (int64_t k = 0; k < channels * windows; k++) {
         int64_t channel = k / windows, first = k % windows * s->stride;
-        memset(re, 0, sizeof *re * 2 * (size_t)s->length);
+        memset(x, 0, sizeof *x * (size_t)s->length);
         for (int64_t i = 0; i < s->window; i++)
-            re[i] = from[(first + i) * channels + channel] * (0.5 - 0.5 * cos(2 * pi * (double)i / (double)s->window));
-        transform(re, im, s->length);
+            x[i] = from[(first + i) * channels + channel] * (0.5 - 0.5 * cos(2 * pi * (double)i / (double)s->window));
+        twi_transform_run(s->transform, x, x + s->length, false);
         for (int64_t i = 0; i < bins; i++) {
-            double power = re[i] * re[i] + im[i] * im[i];
+            double power = creal(x[i]) * creal(x[i]) + cimag(x[i]) * cimag(x[i]);
             to[k * bins + i] = s->squared ? (float)power : sqrtf((float)power);
         }
     }
@@ -235,7 +223,7 @@ static tw_status run_cepstrum(const twi_run *r)
 
 const twi_kernel twi_cpu_sound_kernels[] = {
     {"DecodeWav", "plain", 0, prepare_decode, run_decode, twi_free},
-    {"AudioSpectrogram", "plain", 0, prepare_spectrum, run_spectrum, twi_free},
+    {"AudioSpectrogram", "plain", 0, prepare_spectrum, run_spectrum, release_spectrum},
     {"Mfcc", "plain", 0, prepare_cepstrum, run_cepstrum, twi_free},
     {0},
 };
