@@ -172,15 +172,6 @@ size_t card::most_shared(const void *kernel)
     return asked == shared_of_kernel.end() ? SHARED : asked->second;
 }
 
-extern "C" cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int)
-{
-    CALL(cudaErrorUnknown)
-    if (attribute != cudaDevAttrMaxSharedMemoryPerBlockOptin)
-        return cudaErrorInvalidValue;
-    *value = MOST_SHARED;
-    return cudaSuccess;
-}
-
 extern "C" cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute attribute, int value)
 {
     CALL(cudaErrorUnknown)

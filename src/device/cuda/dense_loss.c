@@ -7,6 +7,7 @@
 
 typedef struct plan {
     unsigned *counters; /* last_block.cuh */
+    size_t shared;
     float divisor;
     bool relu;
 } plan;
@@ -22,7 +23,8 @@ static tw_status accepts(const twi_prepare *p)
 
 static tw_status prepare(twi_prepare *p)
 {
-    plan kept = {.divisor = twi_attr_float(p->attrs, "divisor", 1), .relu = twi_attr_bool(p->attrs, "relu", false)};
+    plan kept = {.shared = (size_t)twi_cuda_of(p)->card.shared,
+                 .divisor = twi_attr_float(p->attrs, "divisor", 1), .relu = twi_attr_bool(p->attrs, "relu", false)};
     tw_status status = twi_cuda_take_counters(p, &kept.counters);
     p->workspace = (size_t)p->inputs[0].shape.dims[0] * sizeof(float);
     return status != TW_OK ? status : twi_keep(p, &kept, sizeof kept);
@@ -39,6 +41,7 @@ static tw_status run(const twi_run *r)
                              .wide = in[5].dtype == TW_INT64,
                              .relu = kept->relu,
                              .divisor = kept->divisor,
+                             .shared = kept->shared,
                              .x = r->inputs[0],
                              .weights = r->inputs[1],
                              .bias = r->inputs[2],

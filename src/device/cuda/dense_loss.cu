@@ -378,17 +378,14 @@ static bool take_room(size_t *shared, size_t bytes, size_t most)
 template <int V, typename T> static cudaError_t launch(cudaStream_t stream, const twi_cuda_dense_loss &p)
 {
     const unsigned blocks = (unsigned)((p.rows + ROWS - 1) / ROWS);
-    size_t most, shared = (size_t)(p.inputs + p.hidden + p.classes + DENSE_THREADS * V) * sizeof(several) +
+    size_t shared = (size_t)(p.inputs + p.hidden + p.classes + DENSE_THREADS * V) * sizeof(several) +
                           (size_t)(p.hidden + p.classes) * sizeof(float);
-    cudaError_t code = ask_for_shared(&most);
     plan k;
     k.across = twi_divider_of(p.hidden / V);
     k.last_across = twi_divider_of(p.classes);
-    k.last_weights = take_room(&shared, room_for<T>(p.hidden * p.classes), most);
-    k.weights = take_room(&shared, room_for<T>(p.inputs * p.hidden), most);
-    if (code == cudaSuccess)
-        code = launch_large(blocks, DENSE_THREADS, shared, stream, dense_loss_kernel<V, T>, p, k);
-    return code;
+    k.last_weights = take_room(&shared, room_for<T>(p.hidden * p.classes), p.shared);
+    k.weights = take_room(&shared, room_for<T>(p.inputs * p.hidden), p.shared);
+    return launch_large(blocks, DENSE_THREADS, shared, stream, dense_loss_kernel<V, T>, p, k);
 }
 
 template <typename T> static cudaError_t launch_wide(cudaStream_t stream, const twi_cuda_dense_loss &p)

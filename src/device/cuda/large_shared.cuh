@@ -1,22 +1,11 @@
-/* large_shared.cuh - launches whose blocks want more shared memory than every card gives: a card is asked how much
- * there is, and is told of the kernel. */
+/* large_shared.cuh - launches whose blocks want more shared memory than every card gives: the card is told of the
+ * kernel. How much there is, launchers are told (twi_card.shared). */
 #ifndef TWI_CUDA_LARGE_SHARED_CUH
 #define TWI_CUDA_LARGE_SHARED_CUH
 
 #include "device/cuda/typed.cuh"
 
 enum { SMALL_SHARED = 48 << 10, ASKED_SHARED = 64 << 10 }; /* bytes that every card gives a block, and one that asks */
-
-/* Most bytes that a block may have on the card at hand. */
-static inline cudaError_t ask_for_shared(size_t *most)
-{
-    int ordinal, bytes = 0;
-    cudaError_t code = cudaGetDevice(&ordinal);
-    if (code == cudaSuccess)
-        code = cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, ordinal);
-    *most = (size_t)bytes;
-    return code;
-}
 
 template <typename... P, typename... A>
 static cudaError_t launch_large(dim3 blocks, unsigned threads, size_t shared, cudaStream_t stream,

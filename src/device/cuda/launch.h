@@ -252,6 +252,7 @@ enum { TWI_CUDA_MOST_ELEMENTS = 1 << 30 };
  * not, are at most TWI_CUDA_MOST_ELEMENTS, so that kernels count in 32 bits. */
 typedef struct twi_cuda_pool {
     int batch, channels, image[2], output[2], size[2], stride[2], before[2];
+    size_t shared;        /* bytes of shared memory that a block may have */
 } twi_cuda_pool;
 
 cudaError_t twi_cuda_max_pool(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const void *x, void *y);
@@ -426,6 +427,7 @@ typedef struct twi_cuda_dense_loss {
     int inputs, hidden, classes;
     bool wide, relu; /* labels are int64 */
     float divisor;
+    size_t shared;        /* bytes of shared memory that a block may have */
     const void *x, *weights, *bias, *last_weights, *last_bias, *labels;
     const float *scale;
     void *h, *dlogits, *dhidden, *dx;

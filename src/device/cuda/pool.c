@@ -24,6 +24,7 @@ tw_status twi_cuda_pool_of(const twi_prepare *p, const twi_operand *image, twi_c
         return twi_fail(p->error, TW_UNIMPLEMENTED, "%s of more than %d elements", p->op, TWI_CUDA_MOST_ELEMENTS);
     pool->batch = (int)batch;
     pool->channels = (int)channels;
+    pool->shared = (size_t)twi_cuda_of(p)->card.shared;
     for (int side = 0; side < 2; side++) {
         if (w.size[side] > MOST_CELLS || w.stride[side] > MOST_CELLS)
             return twi_fail(p->error, TW_UNIMPLEMENTED, "%s of windows of %lld cells, every %lld cells", p->op,

@@ -236,20 +236,19 @@ bool twi_cuda_bands_fit(const twi_cuda_pool *p)
 
 /* Of `rows` of each image; a band has `before` floats of shared memory, and `each` in every row. As many bands as fill
  * a card, or more, such that two of their blocks fit into a multiprocessor. */
-static cudaError_t plan_bands(const twi_cuda_pool *p, int rows, size_t before, size_t each, band_launch *made)
+static band_launch plan_bands(const twi_cuda_pool *p, int rows, size_t before, size_t each)
 {
-    size_t most;
-    cudaError_t code = ask_for_shared(&most);
-    most = max(most / 2, (size_t)ASKED_SHARED) / sizeof(float);
+    band_launch made;
+    const size_t most = max(p->shared / 2, (size_t)ASKED_SHARED) / sizeof(float);
     const int fit = (int)((most - before) / each), wanted = (int)(((int64_t)rows * p->batch + BANDS - 1) / BANDS);
-    bands *b = &made->b;
+    bands *b = &made.b;
     b->rows = wanted < fit ? wanted : fit;
     b->each_image = (rows + b->rows - 1) / b->rows;
     b->quads = twi_divider_of(quads_of_pixel(p));
-    made->blocks = (unsigned)(p->batch * b->each_image);
-    made->threads = BAND_THREADS / quads_of_pixel(p) * quads_of_pixel(p);
-    made->shared = (before + each * (size_t)b->rows) * sizeof(float);
-    return code;
+    made.blocks = (unsigned)(p->batch * b->each_image);
+    made.threads = BAND_THREADS / quads_of_pixel(p) * quads_of_pixel(p);
+    made.shared = (before + each * (size_t)b->rows) * sizeof(float);
+    return made;
 }
 
 cudaError_t twi_cuda_pool_lrn(cudaStream_t stream, tw_dtype type, const twi_cuda_pool *p, const twi_cuda_lrn *l,
@@ -268,15 +267,14 @@ cudaError_t twi_cuda_lrn_pool(cudaStream_t stream, tw_dtype type, const twi_cuda
                               const void *x, void *y, uint8_t *argmax)
 {
     const size_t row = floats_of_row(p);
-    band_launch m;
     if (windows_of(p).count == 0)
         return cudaSuccess;
-    cudaError_t code = plan_bands(p, p->output[0], (rows_under_window(p) - (size_t)p->stride[0]) * row,
-                                  (size_t)p->stride[0] * row, &m);
-    if (code == cudaSuccess)
-        FLOAT_TYPES(type, QUADS(are_whole(p->channels, x, y, argmax, NULL),
-                                code = launch_large(m.blocks, m.threads, m.shared, stream, lrn_pool_kernel<T, WHOLE>,
-                                                    *p, *l, m.b, (const T *)x, (T *)y, argmax)))
+    const band_launch m = plan_bands(p, p->output[0], (rows_under_window(p) - (size_t)p->stride[0]) * row,
+                                     (size_t)p->stride[0] * row);
+    cudaError_t code = cudaErrorInvalidValue;
+    FLOAT_TYPES(type, QUADS(are_whole(p->channels, x, y, argmax, NULL),
+                            code = launch_large(m.blocks, m.threads, m.shared, stream, lrn_pool_kernel<T, WHOLE>, *p, *l,
+                                                m.b, (const T *)x, (T *)y, argmax)))
     return code;
 }
 
