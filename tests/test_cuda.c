@@ -1727,6 +1727,118 @@ static void last_layers_in_bfloat16_round_once(void **state)
     }
 }
 
+/* ---- convolutions with a normalization behind them ----------------------------------------------------------------- */
+
+enum { NORMED_WEIGHTS = 4, NORMED_INPUTS = 6, NORMED_VALUES = 3 + NORMED_INPUTS - 1, NORMED_CASES = 7 };
+
+static const struct {
+    int batch, height, width, channels, filters, size;
+    bool same;
+} normed_cases[NORMED_CASES] = {{2, 6, 7, 3, 64, 3, true},  {3, 16, 10, 16, 16, 3, true}, {1, 5, 5, 32, 64, 3, false},
+                                {2, 4, 4, 64, 64, 3, true}, {5, 3, 3, 16, 32, 2, true},   {1, 1, 1, 16, 16, 1, true},
+                                {3, 100, 128, 16, 16, 1, true}}; /* the last one has more tiles than blocks */
+
+/* What a ReLU gives of a normalized convolution, with a side or without, its moments, and of small ones the gradients of
+ * a weighted sum. Filters that are variables are transposed on their way. With `apart` the scale waits for the convolution,
+ * so that the two cannot be joined. */
+static int run_normed(tw_dtype T, int number, bool side, bool variable, bool apart, tw_tensor *values[NORMED_VALUES],
+                      bool *joined)
+{
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_session *session;
+    const int batch = normed_cases[number].batch, height = normed_cases[number].height, width = normed_cases[number].width,
+              channels = normed_cases[number].channels, filters = normed_cases[number].filters,
+              size = normed_cases[number].size, cut = normed_cases[number].same ? 0 : size - 1, inputs = 5 + side,
+              count = batch * height * width > 1000 ? 3 : 2 + inputs;
+    const tw_shape result = TW_SHAPE(batch, height - cut, width - cut, filters);
+    const tw_shape shapes[] = {TW_SHAPE(batch, height, width, channels), TW_SHAPE(size, size, channels, filters),
+                               TW_SHAPE(filters), TW_SHAPE(filters), result, result}; /* the last: a side */
+    const tw_conv2d_options options = {.padding = cut ? TW_PADDING_VALID : TW_PADDING_SAME};
+    tw_variable *kept = NULL;
+    tw_feed feeds[NORMED_INPUTS];
+    tw_output in[NORMED_INPUTS], fetches[NORMED_VALUES] = {{0}};
+    for (int i = 0; i < inputs; i++) {
+        tw_dtype type = i == 2 || i == 3 ? TW_FLOAT32 : T;
+        in[i] = tw_placeholder(g, type, shapes[i]);
+        feeds[i] = (tw_feed){in[i], filled(type, shapes[i], (unsigned)i + 1)};
+    }
+    TW_DEVICE(g, "/gpu:0") {
+        tw_output filter = in[1];
+        if (variable) {
+            kept = tw_get_variable(g, "filter", TW_FLOAT32, shapes[1], (tw_initializer){.a = 0.5f});
+            filter = T == TW_FLOAT32 ? kept->value : tw_cast(g, kept->value, T);
+        }
+        tw_output x = tw_conv2d(g, in[0], filter, &options), scale = in[2];
+        tw_output zero = tw_mul(g, tw_reduce_sum(g, tw_cast(g, tw_stop_gradient(g, x), TW_FLOAT32), NULL, 0, false),
+                                tw_scalar(g, 0));
+        scale = apart ? tw_add(g, scale, zero) : scale;
+        tw_batch_norm y = tw_fused_batch_norm(g, x, scale, in[3], (tw_output){0}, (tw_output){0}, 0.001f, true);
+        fetches[0] = tw_relu(g, side ? tw_add(g, y.y, in[5]) : y.y);
+        fetches[1] = y.mean;
+        fetches[2] = y.variance;
+        tw_output goal = tw_mul(g, fetches[0], in[NORMED_WEIGHTS]);
+        goal = tw_reduce_sum(g, T == TW_FLOAT32 ? goal : tw_cast(g, goal, TW_FLOAT32), NULL, 0, false);
+        const tw_output by[] = {in[0], variable ? kept->value : in[1], in[2], in[3], in[5]};
+        tw_gradients(g, &goal, 1, NULL, by, inputs - 1, &fetches[3]);
+    }
+    assert_string_equal(tw_graph_message(g), "");
+    assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices}, &session, &error));
+    if (variable) {
+        tw_tensor *weights = filled(TW_FLOAT32, shapes[1], 2);
+        assert_ok(tw_session_set_variable(session, kept, weights, &error));
+        tw_tensor_release(weights);
+    }
+    memset(values, 0, sizeof *values * NORMED_VALUES);
+    assert_ok(tw_session_run(session, feeds, inputs, fetches, count, values, &error));
+    *joined = plans_have(session, variable ? "_TransposedFilterConv2DBatchNormRelu" : "_Conv2DBatchNormRelu");
+    assert_int_equal(*joined, !plans_have(session, "_BatchNormRelu"));
+    for (int i = 0; i < inputs; i++)
+        tw_tensor_release(feeds[i].tensor);
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+    return count;
+}
+
+/* Joined and apart they round where each other does, so only moments differ, in their last bits; of floats that are then
+ * rounded for the gradients of image and filter, the last of those. */
+static void compare_normed(tw_dtype T, int number, bool side, bool variable, bool expected)
+{
+    tw_tensor *apart[NORMED_VALUES], *one[NORMED_VALUES], *again[NORMED_VALUES];
+    bool joined[3];
+    int count = run_normed(T, number, side, variable, true, apart, &joined[0]);
+    run_normed(T, number, side, variable, false, one, &joined[1]);
+    run_normed(T, number, side, variable, false, again, &joined[2]);
+    assert_true(!joined[0] && joined[1] == expected && joined[2] == expected);
+    for (int i = 0; i < count; i++) {
+        twt_case c = {.file = "normed", .line = 100 * number + i, .op.op = "_Conv2DBatchNormRelu", .expected = {apart[i]}};
+        if (one[i]->dtype != TW_FLOAT32 || (i != 3 && i != 4)) /* image and filter */
+            twt_compare(&c, 0, one[i], "on the card");
+        twt_expect_same_bits(&c, one[i], again[i], "in its second run");
+        tw_tensor_release(apart[i]);
+        tw_tensor_release(one[i]);
+        tw_tensor_release(again[i]);
+    }
+}
+
+/* Each variant, whose blocks leave the moments of what they store. */
+static void normalized_convolutions_on_the_card_are_those_apart(void **state)
+{
+    (void)state;
+    needs_card();
+    take_ours();
+    for (int variant = 0; variant < 6; variant++) {
+        static const int columns[] = {16, 16, 16, 32, 32, 64}; /* of a block: the filters' are a multiple */
+        take_variant(variant);
+        for (int i = 0; i < NORMED_CASES - (variant > 0); i++)
+            compare_normed((i + variant) % 2 ? TW_BFLOAT16 : TW_FLOAT32, i, i % 3 == 0, (i + variant) % 3 == 0,
+                           normed_cases[i].filters % columns[variant] == 0);
+    }
+    take_all_again();
+    cover("_Conv2DBatchNormRelu");
+    cover("_TransposedFilterConv2DBatchNormRelu");
+}
+
 /* ---- weights as a step computes with them ---------------------------------------------------------------------- */
 
 /* [rows, columns] with its axes the other way round. */
@@ -2207,6 +2319,7 @@ int main(int count, char **words)
         cmocka_unit_test(losses_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(last_layers_on_the_card_are_those_of_the_cpu),
         cmocka_unit_test(last_layers_in_bfloat16_round_once),
+        cmocka_unit_test(normalized_convolutions_on_the_card_are_those_apart),
         cmocka_unit_test(weights_are_cast_and_transposed_on_the_card_as_on_the_cpu),
         cmocka_unit_test(casts_of_what_was_written_stay_behind_the_write),
         cmocka_unit_test(gradients_are_laid_end_to_end_on_the_card_as_on_the_cpu),

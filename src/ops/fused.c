@@ -52,6 +52,31 @@ static tw_status transposed_conv_shape(twi_inference *c)
     return c->num_inputs > 2 ? expect_channels(c, 2, laid.out_channels) : TW_OK;
 }
 
+/* Image, filter, scale, side: as a convolution and _BatchNormRelu. */
+static tw_status normalized_conv_shape(twi_inference *c, bool transposed)
+{
+    twi_convolution laid;
+    tw_shape filter = transposed ? twi_transpose_filter_back(c->inputs[1]) : c->inputs[1];
+    tw_status status = twi_convolution_lay(c->attrs, false, c->inputs[0], filter, TW_UNKNOWN_SHAPE, &laid, c->error);
+    if (status != TW_OK)
+        return status;
+    c->outputs[0] = c->outputs[6] = twi_window_output(&laid.window, c->inputs[0], laid.out_channels);
+    for (int i = 1; i < 5; i++)
+        c->outputs[i] = c->inputs[2];
+    c->outputs[5] = TW_SHAPE(0);
+    return expect_channels(c, 2, laid.out_channels);
+}
+
+static tw_status straight_normalized_shape(twi_inference *c)
+{
+    return normalized_conv_shape(c, false);
+}
+
+static tw_status transposed_normalized_shape(twi_inference *c)
+{
+    return normalized_conv_shape(c, true);
+}
+
 static tw_status transposed_input_shape(twi_inference *c)
 {
     twi_convolution laid;
@@ -319,6 +344,10 @@ static tw_status averaged_shape(twi_inference *c)
     "ksize:ints; strides:ints; padding:{SAME,VALID}; data_format:{NHWC}=NHWC; depth_radius:int=5; bias:float=1; "      \
     "alpha:float=1; beta:float=0.5"
 #define BATCH_NORM "N:int; epsilon:float=0.0001; data_format:{NHWC}=NHWC; is_training:bool=true"
+#define NORMALIZED "N:int; " CONV2D "; epsilon:float=0.0001"
+#define NORMALIZED_CONV                                                                                                \
+    "y:T, batch_mean:float, batch_variance:float, reserve_space_1:float, reserve_space_2:float, "                      \
+    "reserve_space_3:float, convolved:T"
 
 const twi_op twi_fused_ops[] = {
     /* TowerBatch, Cast of its images */
@@ -367,6 +396,11 @@ const twi_op twi_fused_ops[] = {
     {"_BatchNormRelu", "x:T, scale:float, offset:float, mean:float, variance:float, side:N*T",
      "y:T, batch_mean:float, batch_variance:float, reserve_space_1:float, reserve_space_2:float, reserve_space_3:float",
      FLOATS "; " BATCH_NORM, batch_norm_shape, NULL, TWI_REWRITTEN},
+    /* Conv2D, and while training the same of what it gives, which is an output, too */
+    {"_Conv2DBatchNormRelu", "input:T, filter:T, scale:float, offset:float, side:N*T", NORMALIZED_CONV,
+     FLOATS "; " NORMALIZED, straight_normalized_shape, NULL, TWI_REWRITTEN},
+    {"_TransposedFilterConv2DBatchNormRelu", "input:T, filter:T, scale:float, offset:float, side:N*T", NORMALIZED_CONV,
+     FLOATS "; " NORMALIZED, transposed_normalized_shape, NULL, TWI_REWRITTEN},
     /* with M = 2 AddN of the gradients; ReluGrad with y, which without a side is computed again; FusedBatchNormGrad, V2
      * or V3. With N = 1 also what the ReLU let pass, which is the side's gradient. */
     {"_BatchNormReluGrad",

@@ -107,6 +107,12 @@ static bool fits_batch_norm(const twi_match *m)
            (!side.node || tw_shape_equal(twi_shape(side), twi_shape(twi_matched(m, "x"))));
 }
 
+/* A batch's own moments, which a convolution may leave. */
+static bool fits_conv_norm(const twi_match *m)
+{
+    return is_channels_last(twi_matched_node(m, "p")) && twi_attr_bool(&twi_matched_node(m, "r")->attrs, "is_training", true);
+}
+
 /* M: gradients that are added up. */
 static void count_gradients(const twi_match *m, twi_attr_list *attrs)
 {
@@ -129,6 +135,7 @@ static void count_gradients_alone(const twi_match *m, twi_attr_list *attrs)
 
 #define CONV "T,strides,padding,explicit_paddings,data_format,dilations"
 #define PRODUCT "T,transpose_a,transpose_b"
+#define CONV_NORM "p: " CONV "; r: epsilon; N = "
 #define POOL_LRN "p: T,ksize,strides,padding,data_format; n: depth_radius,bias,alpha,beta"
 #define BATCH_NORM "T,epsilon,data_format,is_training"
 #define NORM "FusedBatchNorm|FusedBatchNormV2|FusedBatchNormV3"
@@ -167,6 +174,12 @@ static const twi_fusion rows[] = {
      "d, ds, do = " NORM_GRAD "(e, x, gscale, s1, gs2, ...)",
      "_BatchNormReluGrad(g1|g, g2?, x, gscale, s1, gs2, offset) -> d, ds, do", "d: " BATCH_NORM, NULL,
      count_gradients_alone, FAST},
+    {"p = Conv2D(x, w); r, m, v, s1, s2, s3 = _BatchNormRelu(p, scale, offset, _, _, side)",
+     "_Conv2DBatchNormRelu(x, w, scale, offset, side) -> r, m, v, s1, s2, s3, p", CONV_NORM "#side", fits_conv_norm,
+     NULL, FAST},
+    {"p = Conv2D(x, w); r, m, v, s1, s2, s3 = _BatchNormRelu(p, scale, offset, _, _)",
+     "_Conv2DBatchNormRelu(x, w, scale, offset) -> r, m, v, s1, s2, s3, p", CONV_NORM "#none", fits_conv_norm, NULL,
+     FAST},
     /* the bias's gradient is the sum of what the ReLU's lets pass, which others want too */
     {"e = ReluGrad(g, f); b = BiasAddGrad(e)", "_ReluGradBias(g, f) -> e, b", "e: T", fits_bias, NULL, FAST},
 };

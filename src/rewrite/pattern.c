@@ -7,7 +7,7 @@
 #include <ctype.h>
 #include <string.h>
 
-enum { ALTERNATIVES = 3, MOST_ARGUMENTS = 12, MOST_RESULTS = 6, MOST_PRODUCTS = 3, MOST_NAME = 16, ANY = -1 };
+enum { ALTERNATIVES = 3, MOST_ARGUMENTS = 12, MOST_RESULTS = 8, MOST_PRODUCTS = 3, MOST_NAME = 16, ANY = -1 };
 
 /* An argument: the first of these names that is there. */
 typedef struct argument {
@@ -87,9 +87,10 @@ static const char *read_argument(pattern *p, const char *at, argument *a)
 
 static const char *read_results(pattern *p, const char *at, clause *c)
 {
-    do
+    do {
+        assert(c->num_results < MOST_RESULTS);
         at = read_argument(p, *at == ',' ? at + 1 : at, &c->results[c->num_results++]);
-    while (*at == ',');
+    } while (*at == ',');
     return at;
 }
 
@@ -106,6 +107,7 @@ static const char *read_call(pattern *p, const char *at, clause *c)
     assert(*at == '(');
     for (at = skip(at + 1); *at != ')'; at = skip(*at == ',' ? at + 1 : at)) {
         c->open = strncmp(at, "...", 3) == 0;
+        assert(c->num_arguments < MOST_ARGUMENTS);
         at = c->open ? at + 3 : read_argument(p, at, &c->arguments[c->num_arguments++]);
     }
     return skip(at + 1);

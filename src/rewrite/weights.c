@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_TOGETHER = 4096 };
+enum { MOST_TOGETHER = 4096, MOST_INPUTS = 5 /* of a convolution, whatever follows it */ };
 
 /* A value that is wanted: of a variable, or of a Cast of one. */
 typedef struct weight {
@@ -28,9 +28,10 @@ typedef TWI_ARRAY(weight) weights;
 static const char *transposed_op(const twi_rewriting *r, const twi_node *node)
 {
     bool forward = twi_is(node, TWI_OP_Conv2D) || twi_is(node, TWI_OP__FusedConv2D);
-    const char *op = forward                                    ? "_TransposedFilterConv2D"
-                     : twi_is(node, TWI_OP_Conv2DBackpropInput) ? "_TransposedFilterConv2DBackpropInput"
-                                                                : NULL;
+    const char *op = forward                                     ? "_TransposedFilterConv2D"
+                     : twi_is(node, TWI_OP__Conv2DBatchNormRelu) ? "_TransposedFilterConv2DBatchNormRelu"
+                     : twi_is(node, TWI_OP_Conv2DBackpropInput)  ? "_TransposedFilterConv2DBackpropInput"
+                                                                 : NULL;
     bool fits = op && strcmp(twi_attr_string(&node->attrs, "data_format", "NHWC"), "NHWC") == 0 &&
                 twi_rewrite_has_kernel(r, node, op, twi_attr_type(&node->attrs, "T"));
     return fits ? op : NULL;
@@ -80,7 +81,9 @@ static twi_node *make_many(twi_rewriting *r, const weight *group, int count, twi
 /* The convolution with the transposed filter. */
 static twi_node *make_conv(twi_rewriting *r, const twi_node *conv, twi_value transposed)
 {
-    twi_value inputs[] = {twi_in(conv, 0), transposed, conv->num_inputs > 2 ? twi_in(conv, 2) : (twi_value){0}};
+    twi_value inputs[MOST_INPUTS] = {{0}};
+    for (int i = 0; i < conv->num_inputs; i++)
+        inputs[i] = i == 1 ? transposed : twi_in(conv, i);
     return twi_rewrite_make(r, conv, "/transposed", transposed_op(r, conv), inputs, conv->num_inputs, conv->attrs.items,
                             conv->attrs.count);
 }
@@ -170,7 +173,8 @@ static void use_transposed(twi_rewriting *r, twi_value value, twi_value transpos
         twi_node *conv = takes_as_filter(r, e, value) ? make_conv(r, e->user, transposed) : NULL;
         if (!conv)
             continue;
-        twi_replace(twi_out(e->user, 0), twi_out(conv, 0));
+        for (int i = 0; i < conv->num_results; i++)
+            twi_replace(twi_out(e->user, i), twi_out(conv, i));
         twi_move_controls(e->user, conv);
     }
 }

@@ -458,6 +458,61 @@ static void images_that_only_a_cast_reads_are_made_in_its_type(void **state)
     }
 }
 
+/* ---- normalizations behind convolutions ----------------------------------------------------------------------------- */
+
+/* Multiples of an eighth from -1 to 1, another from place to place. */
+static tw_output made_up(tw_graph *g, tw_shape shape, int step)
+{
+    tw_tensor *t = tw_tensor_create(TW_FLOAT32, shape);
+    assert_non_null(t);
+    for (int64_t i = 0; i < tw_tensor_elements(t); i++)
+        ((float *)tw_tensor_data(t))[i] = (float)(i * step % 17 - 8) / 8;
+    tw_output made = tw_cast(g, tw_constant(g, t), TW_BFLOAT16);
+    tw_tensor_release(t);
+    return made;
+}
+
+/* What a ReLU gives of a normalized convolution; with `apart` the scale waits for the convolution, so that the two are not
+ * joined. Returns how often an engine of cuDNN's ran. */
+static long normalize(int batch, bool apart, tw_tensor **value)
+{
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    tw_output y = {0}, none = {0};
+    TW_DEVICE(g, "/gpu:0") {
+        tw_output x = tw_conv2d(g, made_up(g, TW_SHAPE(batch, 3, 2, 16), 5), made_up(g, TW_SHAPE(3, 3, 16, 16), 7), NULL);
+        tw_output zero = tw_mul(g, tw_reduce_sum(g, tw_cast(g, x, TW_FLOAT32), NULL, 0, false), tw_scalar(g, 0));
+        tw_output one = tw_cast(g, made_up(g, TW_SHAPE(16), 3), TW_FLOAT32), scale = apart ? tw_add(g, one, zero) : one;
+        y = tw_cast(g, tw_relu(g, tw_fused_batch_norm(g, x, scale, one, none, none, 0.001f, true).y), TW_FLOAT32);
+    }
+    tw_session *session = open_session(g, "fold");
+    long ran = -card_count("cudnnBackendExecute");
+    assert_ok(tw_session_run(session, NULL, 0, &y, 1, value, &error));
+    assert_int_equal(planned_nodes(session, "_Conv2DBatchNormRelu"), !apart);
+    ran += card_count("cudnnBackendExecute");
+    tw_session_destroy(session);
+    tw_graph_destroy(g);
+    return ran;
+}
+
+/* By a kernel of ours, or by an engine behind which the moments come of a launch of their own. */
+static void convolutions_of_either_maker_are_normalized_alike(void **state)
+{
+    (void)state;
+    for (int cudnn = 0; cudnn < 2; cudnn++) {
+        tw_tensor *one = NULL, *other = NULL;
+        setenv("TOWER_CONVOLUTIONS", cudnn ? "cudnn" : "tower:0", 1);
+        assert_int_equal(normalize(1 + cudnn, false, &one) > 0, cudnn);
+        normalize(1 + cudnn, true, &other);
+        for (int64_t i = 0; i < tw_tensor_elements(one); i++)
+            assert_true(fabs(tw_tensor_value(one, i) - tw_tensor_value(other, i)) <=
+                        0.01 * fmax(1, fabs(tw_tensor_value(other, i))));
+        tw_tensor_release(one);
+        tw_tensor_release(other);
+    }
+    unsetenv("TOWER_CONVOLUTIONS");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -470,6 +525,7 @@ int main(void)
         cmocka_unit_test(counting_does_not_wait_for_updates_and_nobody_can_tell),
         cmocka_unit_test(a_count_that_is_asked_for_comes_after_the_update),
         cmocka_unit_test(images_that_only_a_cast_reads_are_made_in_its_type),
+        cmocka_unit_test(convolutions_of_either_maker_are_normalized_alike),
         cmocka_unit_test(gradients_that_others_want_are_laid_end_to_end_as_they_are),
         cmocka_unit_test(a_gradient_that_travels_alone_gets_its_decay_by_the_same_launch),
     };

@@ -93,8 +93,12 @@ static tw_status run_norm(const twi_run *r)
     twi_cuda_moments to = {r->outputs[3], r->outputs[4], r->outputs[1], r->outputs[2]};
     twi_cuda_normed in = {.x = r->inputs[0], .scale = r->inputs[1], .offset = r->inputs[2], .mean = r->inputs[3],
                           .variance = r->inputs[4], .side = r->num_inputs > 5 ? r->inputs[5] : NULL};
-    tw_status status = TWI_LAUNCH(r, twi_cuda_batch_norm_run(r->stream, r->input_operands[0].dtype, plan, &in, &to,
-                                                             r->outputs[0], r->workspace));
+    tw_dtype type = r->input_operands[0].dtype;
+    tw_status status = TW_OK;
+    if (plan->training)
+        status = TWI_LAUNCH(r, twi_cuda_batch_norm_moments(r->stream, type, plan, in.x, r->workspace));
+    if (status == TW_OK)
+        status = TWI_LAUNCH(r, twi_cuda_batch_norm_run(r->stream, type, plan, &in, &to, r->outputs[0], r->workspace));
     for (int i = 1; i < 5 && !plan->training && status == TW_OK; i++)
         status = TWI_LAUNCH(r, cudaMemcpyAsync(r->outputs[i], r->inputs[i % 2 ? 3 : 4], r->output_operands[i].bytes,
                                                cudaMemcpyDeviceToDevice, r->stream));

@@ -5,7 +5,7 @@
  * the second every block merges all parts for itself while its first rows are on their way: that is one more read for a
  * thread, where a block that came last and did it for all would have the second launch wait. Sizes alone say which rows
  * meet in which order, and two who merge what they have found get the same bits. */
-#include "device/cuda/images.cuh"
+#include "device/cuda/moments.cuh"
 
 static const int NORM_THREADS = 512, WARP = 32, WARPS = NORM_THREADS / WARP;
 static const int MOST_QUADS = 8;    /* of a block */
@@ -15,32 +15,10 @@ static const int LEAST_ROWS = 4;    /* of a thread, before there is another bloc
 /* Rows that a thread has at hand: loads do not wait for each other, and are bytes enough to keep memory busy. */
 template <typename T> static constexpr int TOGETHER = 16 / sizeof(T);
 
-/* How many values there are in each channel of a quad, their means, and sums of squares of what they differ from it. */
-struct moments {
-    float mean[QUAD], squares[QUAD], count;
-};
-
 /* Of dy, and of dy * (x - mean). */
 struct sums {
     float gradients[QUAD], products[QUAD];
 };
-
-/* Either of a part; how many rows a part has is known. */
-struct part {
-    vector<float, QUAD> first, second;
-};
-
-static __device__ __forceinline__ void merge(moments *a, const moments &b)
-{
-    float count = a->count + b.count, inverse = count == 0 ? 0 : __fdividef(1, count);
-    float own = a->count * inverse, others = b.count * inverse, weight = a->count * b.count * inverse;
-    for (int k = 0; k < QUAD; k++) {
-        float apart = b.mean[k] - a->mean[k];
-        a->mean[k] = a->mean[k] * own + b.mean[k] * others;
-        a->squares[k] = a->squares[k] + b.squares[k] + apart * apart * weight;
-    }
-    a->count = count;
-}
 
 static __device__ __forceinline__ void merge(sums *a, const sums &b)
 {
@@ -48,18 +26,6 @@ static __device__ __forceinline__ void merge(sums *a, const sums &b)
         a->gradients[k] += b.gradients[k];
         a->products[k] += b.products[k];
     }
-}
-
-/* What the lane that differs by `step` has. */
-template <typename V> static __device__ __forceinline__ V other_lane(const V &value, int step)
-{
-    V other;
-    const float *from = (const float *)&value;
-    float *to = (float *)&other;
-#pragma unroll
-    for (unsigned i = 0; i < sizeof(V) / sizeof(float); i++)
-        to[i] = __shfl_xor_sync(0xffffffffu, from[i], step);
-    return other;
 }
 
 /* What the lanes of a warp have found in each quad, as one, in all of them. */
@@ -141,24 +107,12 @@ static __device__ __forceinline__ quads_of_rows<T, ROWS> take_rows(const twi_cud
 
 /* ---- parts ------------------------------------------------------------------------------------------------------ */
 
-static __device__ __forceinline__ part part_of(const moments &m)
-{
-    return {narrow<float, QUAD>(m.mean), narrow<float, QUAD>(m.squares)};
-}
-
 static __device__ __forceinline__ part part_of(const sums &s)
 {
     return {narrow<float, QUAD>(s.gradients), narrow<float, QUAD>(s.products)};
 }
 
-static __device__ __forceinline__ void take_part(const part &p, int rows, moments *m)
-{
-    widen(p.first, m->mean);
-    widen(p.second, m->squares);
-    m->count = (float)rows;
-}
-
-static __device__ __forceinline__ void take_part(const part &p, int, sums *s)
+static __device__ __forceinline__ void take_part(const part &p, float, sums *s)
 {
     widen(p.first, s->gradients);
     widen(p.second, s->products);
@@ -174,17 +128,29 @@ static __device__ __forceinline__ void leave_part(const twi_cuda_batch_norm &b, 
         parts[(int)blockIdx.x * quads_of_row(b) + quad] = part_of(*found);
 }
 
-/* What is true of all rows; no block has more parts than rows of threads. */
+/* What is true of part p. */
 template <typename V>
-static __device__ __forceinline__ V merge_parts(const twi_cuda_batch_norm &b, const part *parts)
+static __device__ __forceinline__ V part_at(const twi_cuda_batch_norm &b, part *parts, int p, int quad)
 {
-    const int quad = quad_of_thread(), p = (int)threadIdx.y;
+    const int quads = quads_of_row(b);
+    const part own = {load<QUAD, QUAD>((const float *)parts[p * quads + quad].first.at),
+                      load<QUAD, QUAD>((const float *)parts[p * quads + quad].second.at)};
+    V found = {};
+    take_part(own, b.counted ? rows_of_parts(parts, b.parts, quads)[p] : (float)(begin_of(b, p + 1) - begin_of(b, p)),
+              &found);
+    return found;
+}
+
+/* What is true of all rows: each row of threads takes every so many parts, and most have one. */
+template <typename V> static __device__ __forceinline__ V merge_parts(const twi_cuda_batch_norm &b, part *parts)
+{
+    const int quad = quad_of_thread(), step = (int)blockDim.y;
     V all = {};
-    if (p < b.parts && quad < quads_of_row(b)) {
-        const part own = {load<QUAD, QUAD>(parts[p * quads_of_row(b) + quad].first.at),
-                          load<QUAD, QUAD>(parts[p * quads_of_row(b) + quad].second.at)};
-        take_part(own, begin_of(b, p + 1) - begin_of(b, p), &all);
-    }
+    int p = (int)threadIdx.y;
+    if (p < b.parts && quad < quads_of_row(b))
+        all = part_at<V>(b, parts, p, quad);
+    for (p += step; p < b.parts && quad < quads_of_row(b); p += step)
+        merge(&all, part_at<V>(b, parts, p, quad));
     merge_block(&all);
     return all;
 }
@@ -277,7 +243,7 @@ static __device__ __forceinline__ float normalize(const quad_norm &own, int k, f
 /* While training, the moments are those of the parts, and are told. */
 template <typename T, bool WHOLE>
 static __global__ void __launch_bounds__(NORM_THREADS, 1)
-    normalize_kernel(twi_cuda_batch_norm b, twi_cuda_normed in, twi_cuda_moments to, const part *parts, T *y)
+    normalize_kernel(twi_cuda_batch_norm b, twi_cuda_normed in, twi_cuda_moments to, part *parts, T *y)
 {
     constexpr int ROWS = TOGETHER<T>;
     const int c = quad_of_thread() * QUAD, step = (int)blockDim.y;
@@ -385,7 +351,7 @@ static __device__ __forceinline__ void put_sums(const twi_cuda_batch_norm &b, co
 
 template <typename T, bool WHOLE>
 static __global__ void __launch_bounds__(NORM_THREADS, 1)
-    spread_kernel(twi_cuda_batch_norm b, twi_cuda_normed in, const part *parts, float *dscale, float *doffset, T *dx,
+    spread_kernel(twi_cuda_batch_norm b, twi_cuda_normed in, part *parts, float *dscale, float *doffset, T *dx,
                   T *dside)
 {
     constexpr int ROWS = TOGETHER<T>;
@@ -463,22 +429,29 @@ static bool vectors_are_whole(const twi_cuda_batch_norm *b, const twi_cuda_norme
     return are_whole(b->channels, in->scale, in->offset, in->mean, in->variance);
 }
 
+cudaError_t twi_cuda_batch_norm_moments(cudaStream_t stream, tw_dtype type, const twi_cuda_batch_norm *b, const void *x,
+                                        void *workspace)
+{
+    dim3 grid((unsigned)b->parts, columns_of(b));
+    if (b->channels == 0)
+        return cudaSuccess;
+    FLOAT_TYPES(type, QUADS(are_whole(b->channels, x, NULL, NULL, NULL),
+                            LAUNCH(grid, threads_of(b), 0, stream, moments_kernel<T, WHOLE>)(*b, (const T *)x,
+                                                                                             (part *)workspace)))
+    return cudaGetLastError();
+}
+
 cudaError_t twi_cuda_batch_norm_run(cudaStream_t stream, tw_dtype type, const twi_cuda_batch_norm *b,
                                     const twi_cuda_normed *in, const twi_cuda_moments *to, void *y, void *workspace)
 {
-    dim3 grid((unsigned)b->parts, columns_of(b)), threads = threads_of(b);
     bool whole = vectors_are_whole(b, in) && are_whole(b->channels, in->x, in->side, y, NULL);
     twi_cuda_normed with = *in;
-    part *parts = (part *)workspace;
     if (b->channels == 0)
         return cudaSuccess;
-    if (b->training) {
-        FLOAT_TYPES(type, QUADS(whole, LAUNCH(grid, threads, 0, stream, moments_kernel<T, WHOLE>)(
-                                           *b, (const T *)in->x, parts)))
+    if (b->training)
         with.mean = with.variance = NULL;
-    }
-    FLOAT_TYPES(type, QUADS(whole, LAUNCH(grid_of_rows(b), threads, 0, stream, normalize_kernel<T, WHOLE>)(
-                                       *b, with, *to, parts, (T *)y)))
+    FLOAT_TYPES(type, QUADS(whole, LAUNCH(grid_of_rows(b), threads_of(b), 0, stream, normalize_kernel<T, WHOLE>)(
+                                       *b, with, *to, (part *)workspace, (T *)y)))
     return cudaGetLastError();
 }
 

@@ -1,6 +1,9 @@
 /* conv.c - Conv2D, its gradients and its fused forms by cuDNN's operation graphs (cudnn_graph.h), or by kernels of ours
  * where those are faster (implicit_gemm.cu).
  *
+ * With a batch normalization behind it, a kernel of ours leaves the moments of what it stores, where behind cuDNN's a
+ * launch reads that again; the contest is between the two together. Where none of ours would do, nodes stay apart.
+ *
  * Images are NHWC on both sides. Filters are [kh,kw,C,K] here and [K,kh,kw,C] there, so they are transposed on the way,
  * into or out of the workspace; ops whose names begin with _TransposedFilter have them as they are there. Not every
  * engine pads both ends of a side differently; where ours differ, the image is padded by a copy first. Unless the
@@ -27,7 +30,7 @@ static const uint64_t own_revisions[] = {
     [TWI_CONV_FORWARD] = 1, [TWI_CONV_BACKWARD_DATA] = 1, [TWI_CONV_BACKWARD_FILTER] = 2};
 
 typedef struct own_kernel {
-    int variant;
+    int variant, parts; /* that it leaves the moments of */
     size_t workspace;
 } own_kernel;
 
@@ -43,13 +46,16 @@ typedef struct convolution {
     twi_cuda_conv by_us;             /* what kernels of ours would do */
     own_kernel own[OWN_VARIANTS];   /* in this order */
     int num_own;
+    bool fits_own;                   /* some would take it, whether they may or not */
+    bool normalized;                 /* a batch normalization with a ReLU stands behind */
+    twi_cuda_batch_norm norm;        /* with the parts that a launch of its own makes moments of */
     twi_engine_rules rules;
     twi_variant_pack pack;
     bool bias_apart, relu_apart;     /* no engine does them; so a kernel of ours does, afterwards */
     bool transposed;                     /* filters are [K,kh,kw,C] outside, too */
     bool padded;                     /* the image is copied into a larger one, [N, sides, C] */
     int64_t sides[2];
-    size_t filter_bytes, padded_bytes, workspace; /* parts of the run's workspace, in this order */
+    size_t filter_bytes, padded_bytes, moments_bytes, workspace; /* parts of the run's workspace, in this order */
 } convolution;
 
 static void release(void *state)
@@ -90,7 +96,7 @@ static void find_own(convolution *c)
     twi_cuda_conv *o = &c->by_us;
     bool plain = c->device->card.capability >= 80 && c->rules.tensor_cores && g->batch > 0 && g->batch <= INT32_MAX &&
                  g->in_channels <= INT32_MAX && g->out_channels <= INT32_MAX;
-    *o = (twi_cuda_conv){.type = g->type, .direction = g->direction, .relu = g->relu,
+    *o = (twi_cuda_conv){.type = g->type, .direction = g->direction, .relu = g->relu, .moments = c->normalized,
                          .shared = (size_t)c->device->card.shared, .batch = (int)g->batch,
                          .in_channels = (int)g->in_channels, .out_channels = (int)g->out_channels};
     for (int i = 0; i < 2; i++) {
@@ -103,9 +109,26 @@ static void find_own(convolution *c)
     c->num_own = 0;
     for (int variant = 0; variant < OWN_VARIANTS && plain; variant++) {
         size_t workspace;
-        if (may_take(true, variant) && twi_cuda_conv_fits(o, variant, &workspace))
-            c->own[c->num_own++] = (own_kernel){variant, workspace};
+        bool fits = twi_cuda_conv_fits(o, variant, &workspace);
+        c->fits_own = c->fits_own || fits;
+        if (fits && may_take(true, variant))
+            c->own[c->num_own++] = (own_kernel){variant, twi_cuda_conv_parts(o, variant), workspace};
     }
+}
+
+/* What a normalization takes of all rows, and room for the moments of as many parts as anybody leaves. */
+static void plan_norm(const twi_prepare *p, convolution *c)
+{
+    const twi_window *w = &c->laid.window;
+    c->norm = (twi_cuda_batch_norm){.rows = (int)(c->laid.batch * w->output[0] * w->output[1]),
+                                    .channels = (int)c->laid.out_channels,
+                                    .epsilon = twi_attr_float(p->attrs, "epsilon", 0.0001f),
+                                    .training = true, .relu = true};
+    twi_cuda_batch_norm_plan(&c->norm);
+    int most = c->norm.parts;
+    for (int i = 0; i < c->num_own; i++)
+        most = c->own[i].parts > most ? c->own[i].parts : most;
+    c->moments_bytes = round_up((size_t)most * ((size_t)c->norm.channels * 2 + 1) * sizeof(float));
 }
 
 static const own_kernel *own_of(const convolution *c, const void *plan)
@@ -167,7 +190,7 @@ static void drop_engine(void *user, const twi_candidate *candidate)
         twi_engine_drop(&c->parts, &(twi_engine){.plan = candidate->plan});
 }
 
-/* Image, filter, output and bias of the graph. */
+/* Image, filter, output and bias of the graph, or moments. */
 static void measure_operands(const convolution *c, size_t bytes[4])
 {
     const twi_conv_graph *g = &c->graph;
@@ -175,16 +198,16 @@ static void measure_operands(const convolution *c, size_t bytes[4])
     bytes[0] = round_up((size_t)(g->batch * g->image[0] * g->image[1] * g->in_channels) * size);
     bytes[1] = round_up((size_t)(g->out_channels * g->size[0] * g->size[1] * g->in_channels) * size);
     bytes[2] = round_up((size_t)(g->batch * g->output[0] * g->output[1] * g->out_channels) * size);
-    bytes[3] = round_up((size_t)g->out_channels * size);
+    bytes[3] = c->normalized ? c->moments_bytes : round_up((size_t)g->out_channels * size);
 }
 
 static tw_status execute_own(const convolution *c, const own_kernel *own, void *const pointers[4], bool bias,
-                             void *workspace, cudaStream_t stream, tw_error *error)
+                             void *moments, void *workspace, cudaStream_t stream, tw_error *error)
 {
     tw_status status = TW_OK;
     TWI_CALL(&c->device->base, error,
              twi_cuda_conv_run(stream, &c->by_us, own->variant, pointers[0], pointers[1], pointers[2],
-                               bias ? pointers[3] : NULL, workspace));
+                               bias ? pointers[3] : NULL, moments, workspace));
 done:
     return status;
 }
@@ -194,12 +217,40 @@ static tw_status execute_plan(convolution *c, void *plan, void *const pointers[4
 {
     const own_kernel *own = own_of(c, plan);
     if (own)
-        return execute_own(c, own, pointers, bias, workspace, stream, error);
+        return execute_own(c, own, pointers, bias, NULL, workspace, stream, error);
     pthread_mutex_lock(&c->device->cudnn_lock);
     tw_status status = twi_cudnn_to_stream(c->device, stream, error);
     if (status == TW_OK)
         status = twi_plan_execute(c->library, c->handle, plan, &c->pack, bias ? 4 : 3, ids, pointers, workspace, error);
     pthread_mutex_unlock(&c->device->cudnn_lock);
+    return status;
+}
+
+/* Kernels of ours leave moments only of what is laid for vectors, and of what is trained in. */
+static bool leaves_moments(const convolution *c, const own_kernel *own, void *const pointers[3])
+{
+    bool fits = own && c->graph.type != TW_FLOAT16;
+    for (int i = 0; i < 3; i++)
+        fits = fits && (uintptr_t)pointers[i] % 16 == 0;
+    return fits;
+}
+
+/* The convolution, and the moments of its output; *norm: what becomes of these. */
+static tw_status execute_with_moments(convolution *c, void *plan, void *const pointers[4], void *moments, void *workspace,
+                                      cudaStream_t stream, twi_cuda_batch_norm *norm, tw_error *error)
+{
+    const own_kernel *own = own_of(c, plan);
+    tw_status status;
+    *norm = c->norm;
+    if (leaves_moments(c, own, pointers)) {
+        norm->parts = own->parts;
+        norm->counted = true;
+        return execute_own(c, own, pointers, false, moments, workspace, stream, error);
+    }
+    TWI_TRY(execute_plan(c, plan, pointers, false, workspace, stream, error));
+    TWI_CALL(&c->device->base, error,
+             twi_cuda_batch_norm_moments(stream, c->graph.type, norm, pointers[2], moments));
+done:
     return status;
 }
 
@@ -211,6 +262,9 @@ static tw_status try_engine(void *user, const twi_candidate *candidate, char *op
     measure_operands(c, bytes);
     void *const pointers[] = {operands, operands + bytes[0], operands + bytes[0] + bytes[1],
                               operands + bytes[0] + bytes[1] + bytes[2]};
+    if (c->normalized)
+        return execute_with_moments(c, candidate->plan, pointers, pointers[3], workspace, stream,
+                                    &(twi_cuda_batch_norm){0}, error);
     return execute_plan(c, candidate->plan, pointers, c->graph.bias, workspace, stream, error);
 }
 
@@ -221,10 +275,11 @@ static void write_key(const convolution *c, char *key, size_t size)
 #define PAIR(x) (long long)(x)[0], (long long)(x)[1]
     snprintf(key, size,
              "conv-%s,%s,batch%lld,channels%lldto%lld,image%lldx%lld,output%lldx%lld,filter%lldx%lld,stride%lldx%lld,"
-             "dilation%lldx%lld,pad%lldx%lld+%lldx%lld%s%s%s%s",
+             "dilation%lldx%lld,pad%lldx%lld+%lldx%lld%s%s%s%s%s",
              directions[g->direction], tw_dtype_name(g->type), (long long)g->batch, (long long)g->in_channels,
              (long long)g->out_channels, PAIR(g->image), PAIR(g->output), PAIR(g->size), PAIR(g->stride),
              PAIR(g->dilation), PAIR(g->before), PAIR(g->after), g->bias ? ",bias" : "", g->relu ? ",relu" : "",
+             c->normalized ? ",moments" : "",
              c->rules.tensor_cores && g->type == TW_FLOAT32 ? ",tf32" : "", c->rules.any_order ? ",fast" : "");
 #undef PAIR
 }
@@ -325,10 +380,13 @@ typedef struct operands {
     const twi_operand *image, *filter, *output;
 } operands;
 
+enum { CONVOLVED = 6 }; /* the output of the convolution before a normalization */
+
 static operands operands_of(const twi_prepare *p, twi_conv_direction direction)
 {
     switch (direction) {
-    case TWI_CONV_FORWARD: return (operands){&p->inputs[0], &p->inputs[1], &p->outputs[0]};
+    case TWI_CONV_FORWARD:
+        return (operands){&p->inputs[0], &p->inputs[1], &p->outputs[p->num_outputs > 1 ? CONVOLVED : 0]};
     case TWI_CONV_BACKWARD_DATA: return (operands){&p->outputs[0], &p->inputs[1], &p->inputs[2]};
     case TWI_CONV_BACKWARD_FILTER: break;
     }
@@ -339,7 +397,7 @@ static twi_conv_graph graph_of(const twi_prepare *p, twi_conv_direction directio
 {
     bool forward = direction == TWI_CONV_FORWARD;
     return (twi_conv_graph){.direction = direction, .type = operands_of(p, direction).image->dtype,
-                            .bias = forward && p->num_inputs > 2,
+                            .bias = forward && p->num_inputs > 2 && p->num_outputs == 1,
                             .relu = forward && twi_attr_bool(p->attrs, "relu", false)};
 }
 
@@ -349,6 +407,7 @@ static tw_status lay(const twi_prepare *p, twi_conv_direction direction, convolu
     const operands o = operands_of(p, direction);
     c->graph = graph_of(p, direction);
     c->device = (twi_cuda_device *)p->device;
+    c->normalized = p->num_outputs > 1;
     c->transposed = strncmp(p->op, "_TransposedFilter", strlen("_TransposedFilter")) == 0;
     *empty = o.image->elements == 0 || o.filter->elements == 0 || o.output->elements == 0;
     if (strcmp(twi_attr_string(p->attrs, "data_format", "NHWC"), "NHWC") != 0)
@@ -373,6 +432,8 @@ static tw_status lay(const twi_prepare *p, twi_conv_direction direction, convolu
         c->padded_bytes = round_up((size_t)(c->laid.batch * c->sides[0] * c->sides[1] * c->laid.in_channels) *
                                    tw_dtype_size(c->graph.type));
     draw(p, c);
+    if (c->normalized)
+        plan_norm(p, c);
     return TW_OK;
 }
 
@@ -397,6 +458,16 @@ static tw_status accepts(const twi_prepare *p, twi_conv_direction direction)
 static tw_status accepts_forward(const twi_prepare *p)
 {
     return accepts(p, TWI_CONV_FORWARD);
+}
+
+static tw_status accepts_normalized(const twi_prepare *p)
+{
+    convolution c = {0};
+    bool empty;
+    tw_status status = lay(p, TWI_CONV_FORWARD, &c, &empty);
+    if (status == TW_OK && (empty || !c.fits_own))
+        return twi_fail(p->error, TW_UNIMPLEMENTED, "no kernel of ours for this leaves moments");
+    return status == TW_OK ? accepts_forward(p) : status;
 }
 
 static tw_status accepts_backprop_input(const twi_prepare *p)
@@ -447,7 +518,7 @@ static tw_status prepare(twi_prepare *p, twi_conv_direction direction)
     TWI_TRY(choose(p, c));
     if (!own_of(c, c->plan))
         p->touches = NULL; /* the library counts elsewhere */
-    p->workspace = ALIGNMENT + c->filter_bytes + c->padded_bytes + c->workspace;
+    p->workspace = ALIGNMENT + c->filter_bytes + c->padded_bytes + c->moments_bytes + c->workspace;
 done:
     if (status != TW_OK) {
         release(c);
@@ -474,13 +545,13 @@ static tw_status prepare_backprop_filter(twi_prepare *p)
 /* ---- running ------------------------------------------------------------------------------------------------------- */
 
 typedef struct rooms {
-    char *filter, *image, *workspace;
+    char *filter, *image, *moments, *workspace;
 } rooms;
 
 static rooms rooms_of(const twi_run *r, const convolution *c)
 {
-    char *start = (char *)round_up((size_t)r->workspace);
-    return (rooms){start, start + c->filter_bytes, start + c->filter_bytes + c->padded_bytes};
+    char *start = (char *)round_up((size_t)r->workspace), *moments = start + c->filter_bytes + c->padded_bytes;
+    return (rooms){start, start + c->filter_bytes, moments, moments + c->moments_bytes};
 }
 
 /* [kh,kw,C,K] to [K,kh,kw,C], or back. */
@@ -551,6 +622,31 @@ done:
     return status;
 }
 
+/* image, filter, scale, offset and perhaps a side: y, batch mean and variance, what the gradient wants of them, nothing,
+ * and what was normalized. */
+static tw_status run_normalized(const twi_run *r)
+{
+    convolution *c = r->state;
+    tw_status status = TW_OK;
+    twi_cuda_batch_norm norm;
+    rooms room = rooms_of(r, c);
+    void *pointers[] = {(void *)r->inputs[0], c->transposed ? (void *)r->inputs[1] : room.filter, r->outputs[CONVOLVED],
+                        NULL};
+    const twi_cuda_normed in = {.x = r->outputs[CONVOLVED], .scale = r->inputs[2], .offset = r->inputs[3],
+                                .side = r->num_inputs > 4 ? r->inputs[4] : NULL};
+    const twi_cuda_moments to = {r->outputs[3], r->outputs[4], r->outputs[1], r->outputs[2]};
+    if (!c->transposed)
+        TWI_TRY(turn_filter(r, c, false, r->inputs[1], room.filter));
+    if (c->padded) {
+        TWI_TRY(pad_image(r, c, false, r->inputs[0], room.image));
+        pointers[0] = room.image;
+    }
+    TWI_TRY(execute_with_moments(c, c->plan, pointers, room.moments, room.workspace, r->stream, &norm, r->error));
+    status = TWI_LAUNCH(r, twi_cuda_batch_norm_run(r->stream, c->graph.type, &norm, &in, &to, r->outputs[0], room.moments));
+done:
+    return status;
+}
+
 static tw_status run_backprop_input(const twi_run *r)
 {
     convolution *c = r->state;
@@ -594,6 +690,9 @@ const twi_kernel twi_cuda_conv_kernels[] = {
     {"Conv2D", "cudnn", FLOATS, prepare_forward, run_forward, release, .accepts = accepts_forward},
     {"_FusedConv2D", "cudnn", FLOATS, prepare_forward, run_forward, release, .accepts = accepts_forward},
     {"_TransposedFilterConv2D", "cudnn", FLOATS, prepare_forward, run_forward, release, .accepts = accepts_forward},
+    {"_Conv2DBatchNormRelu", "cudnn", FLOATS, prepare_forward, run_normalized, release, .accepts = accepts_normalized},
+    {"_TransposedFilterConv2DBatchNormRelu", "cudnn", FLOATS, prepare_forward, run_normalized, release,
+     .accepts = accepts_normalized},
     {"_TransposedFilterConv2DBackpropInput", "cudnn", FLOATS, prepare_backprop_input, run_backprop_input, release,
      .accepts = accepts_backprop_input},
     {"_TransposedFilterConv2DBackpropFilter", "cudnn", FLOATS, prepare_backprop_filter, run_backprop_filter, release,

@@ -7,6 +7,9 @@
  *
  * Up to 4 channels are filled up to 4, and then four cells of the filter are 16 columns.
  *
+ * Where a batch normalization follows, a block leaves the moments of what it has stored: a lane has those of the quads of
+ * channels that it stores, lanes and warps merge theirs at the end.
+ *
  * The gradient of the image is the convolution of the output's gradient with the filter turned round. The gradient of the
  * filter adds over pixels: each warp takes some of a tile's, the warps' sums are added in the block, those of a few
  * neighbouring blocks by the last of them, and what these have by the last of all: one block would read them for longer
@@ -15,6 +18,7 @@
 #include "device/cuda/large_shared.cuh"
 #include "device/cuda/last_block.cuh"
 #include "device/cuda/matrix.cuh"
+#include "device/cuda/moments.cuh"
 
 enum {
     WARP = 32,
@@ -196,10 +200,63 @@ static __device__ __forceinline__ void multiply_words(const uint32_t *patch, con
             multiply_add<T>(s[i][j], a[i], b[j]);
 }
 
+/* The moments of what a lane stores of a tile, each a quad of its pixels, as far as there are such. */
+template <typename T, int ROWS>
+static __device__ __forceinline__ void add_moments(const vector<T, QUAD> (&stored)[ROWS * 2], int first, int count,
+                                                   moments *all)
+{
+    moments some = {};
+#pragma unroll
+    for (int i = 0; i < ROWS * 2; i++)
+        if (first + i * 8 < count) {
+            some.count += 1;
+            for (int k = 0; k < QUAD; k++)
+                some.mean[k] += to_float(stored[i].at[k]);
+        }
+    if (some.count == 0)
+        return;
+    const float inverse = __fdividef(1, some.count);
+    for (int k = 0; k < QUAD; k++)
+        some.mean[k] *= inverse;
+#pragma unroll
+    for (int i = 0; i < ROWS * 2; i++)
+        for (int k = 0; k < QUAD && first + i * 8 < count; k++) {
+            const float apart = to_float(stored[i].at[k]) - some.mean[k];
+            some.squares[k] += apart * apart;
+        }
+    merge(all, some);
+}
+
+/* Leaves what the block's lanes have found, of `quads` in all from `quad` on; room is the block's own. */
+template <int COUNT>
+static __device__ __forceinline__ void leave_moments(moments (&all)[COUNT], moments *room, int quad, int quads, part *parts)
+{
+    const int warp = (int)threadIdx.x / WARP, g = (int)threadIdx.x % WARP / 4, lane = (int)threadIdx.x % 4;
+    const int warps = (int)blockDim.x / WARP;
+#pragma unroll
+    for (int j = 0; j < COUNT; j++) {
+        for (int step = 4; step < WARP; step *= 2)
+            merge(&all[j], other_lane(all[j], step));
+        if (g == 0)
+            room[(warp * COUNT + j) * 4 + lane] = all[j];
+    }
+    __syncthreads();
+    const int own = (int)threadIdx.x;
+    if (own >= COUNT * 4)
+        return;
+    moments found = room[own];
+    for (int w = 1; w < warps; w++)
+        merge(&found, room[w * COUNT * 4 + own]);
+    parts[(int)blockIdx.x * quads + quad + own] = part_of(found);
+    if (quad + own == 0)
+        rows_of_parts(parts, (int)gridDim.x, quads)[blockIdx.x] = found.count;
+}
+
 /* Of two tiles of columns a lane has four channels that lie side by side, of two pixels. */
-template <typename T, int ROWS, int COLUMNS, bool ALIGNED>
+template <typename T, int ROWS, int COLUMNS, bool ALIGNED, bool MOMENTS>
 static __device__ __forceinline__ void store_results(const tiling &t, const filters &f, int tile, int first_pixel,
-                                                     int channel, const T *bias, const sums (&s)[ROWS][COLUMNS], T *to)
+                                                     int channel, const T *bias, const sums (&s)[ROWS][COLUMNS], T *to,
+                                                     moments (&all)[MOMENTS ? COLUMNS / 2 : 1])
 {
     const int g = (int)threadIdx.x % WARP / 4, lane = (int)threadIdx.x % 4;
     const span at = span_of(t, tile);
@@ -211,6 +268,7 @@ static __device__ __forceinline__ void store_results(const tiling &t, const filt
 #pragma unroll
             for (int k = 0; k < 4; k++)
                 add[k] = to_float(bias[channel + j * 2 * TILE_COLUMNS + lane * 4 + k]);
+        vector<T, QUAD> stored[ROWS * 2];
 #pragma unroll
         for (int i = 0; i < ROWS; i++)
 #pragma unroll
@@ -222,16 +280,19 @@ static __device__ __forceinline__ void store_results(const tiling &t, const filt
                     const float sum = s[i][2 * j + k % 2].at[half * 2 + k / 2] + add[k];
                     x[k] = f.relu && sum <= 0 ? 0 : sum;
                 }
+                stored[i * 2 + half] = narrow<T, QUAD>(x);
                 if (first_pixel + next + g < at.count)
-                    store<ALIGNED ? 4 : 1>(own + next * f.channels + j * 2 * TILE_COLUMNS, narrow<T, 4>(x));
+                    store<ALIGNED ? QUAD : 1>(own + next * f.channels + j * 2 * TILE_COLUMNS, stored[i * 2 + half]);
             }
+        if constexpr (MOMENTS)
+            add_moments<T, ROWS>(stored, first_pixel + g, at.count, &all[j]);
     }
 }
 
 /* A block's filters stay; one tile is multiplied while the next is on its way. */
-template <typename T, int ROWS, int COLUMNS, int PIECES, bool ALIGNED>
+template <typename T, int ROWS, int COLUMNS, int PIECES, bool ALIGNED, bool MOMENTS>
 static __global__ void __launch_bounds__(MOST_WARPS *WARP, 1)
-convolve_kernel(tiling t, filters f, const T *source, const T *filter, const T *bias, T *to)
+convolve_kernel(tiling t, filters f, const T *source, const T *filter, const T *bias, T *to, part *parts)
 {
     DYNAMIC_SHARED(uint4, shared);
     constexpr bool FEW = PIECES == 0;
@@ -240,6 +301,7 @@ convolve_kernel(tiling t, filters f, const T *source, const T *filter, const T *
     const int first_pixel = warp * ROWS * TILE_ROWS, channel = (int)blockIdx.y * COUNT, stride = f.row + GAP;
     uint32_t *rows = (uint32_t *)shared, *patches = rows + COUNT * stride;
     int places[ROWS][2], *offsets = (int *)(patches + 2 * t.words);
+    moments all[MOMENTS ? COLUMNS / 2 : 1] = {};
     load_filters<T, COUNT, FEW, ALIGNED>(t, f, channel, filter, rows);
     load_patch<T, PIECES, ALIGNED>(t, (int)blockIdx.x, 0, source, patches);
     depart();
@@ -270,9 +332,11 @@ convolve_kernel(tiling t, filters f, const T *source, const T *filter, const T *
                     row += PIECES * PIECE;
                 }
         }
-        store_results<T, ROWS, COLUMNS, ALIGNED>(t, f, tile, first_pixel, channel, bias, s, to);
+        store_results<T, ROWS, COLUMNS, ALIGNED, MOMENTS>(t, f, tile, first_pixel, channel, bias, s, to, all);
         __syncthreads();
     }
+    if constexpr (MOMENTS) /* which nobody needs the tiles' room for any more */
+        leave_moments(all, (moments *)shared, channel / QUAD, f.channels / QUAD, parts);
 }
 
 /* ---- the gradient of the filter ------------------------------------------------------------------------------------- */
@@ -389,14 +453,14 @@ static __device__ __forceinline__ void fold_warps(float *room, const sums (&s)[S
 }
 
 /* What the card has of a column of blocks' sums: element i of part p lies at all + p * apart + i. */
-struct parts {
+struct block_sums {
     float *all;
     int64_t apart;
 };
 
 /* Part `first` becomes the sum of itself and of every `step`th behind it up to `end`, of COUNT numbers each. */
 template <int COUNT>
-static __device__ __forceinline__ void add_parts(const parts &of, int first, int end, int step)
+static __device__ __forceinline__ void add_parts(const block_sums &of, int first, int end, int step)
 {
     constexpr int V = width<float>::value;
     for (int i = (int)threadIdx.x * V; i < COUNT; i += FILTER_WARPS * WARP * V) {
@@ -415,7 +479,7 @@ static __device__ __forceinline__ void add_parts(const parts &of, int first, int
 
 /* Adds up what all blocks of a column have, by the last that comes of each TOGETHER, and the last of those; true in that
  * one, where part 0 is the sum. */
-template <int COUNT> static __device__ __forceinline__ bool add_blocks(const parts &of, unsigned *counters)
+template <int COUNT> static __device__ __forceinline__ bool add_blocks(const block_sums &of, unsigned *counters)
 {
     const int blocks = (int)gridDim.x, group = (int)blockIdx.x / TOGETHER, groups = (blocks + TOGETHER - 1) / TOGETHER;
     const int first = group * TOGETHER, end = min(first + TOGETHER, blocks);
@@ -485,7 +549,7 @@ filter_gradient_kernel(tiling t, gradient p, const T *image, const T *gradients,
         add_pixels<T, SIDES, GROUPS>(p.pixels, patch, patch + t.words, places, offsets, s);
         __syncthreads();
     }
-    const parts of = {sums_of_blocks + (int64_t)y * COUNT, (int64_t)gridDim.y * COUNT};
+    const block_sums of = {sums_of_blocks + (int64_t)y * COUNT, (int64_t)gridDim.y * COUNT};
     fold_warps<SIDES, GROUPS>((float *)tiles, s, of.all + (int64_t)blockIdx.x * of.apart);
     if (!add_blocks<COUNT>(of, counters + y * (1 + (step + TOGETHER - 1) / TOGETHER)))
         return;
@@ -579,6 +643,8 @@ static bool lay_forward(const twi_cuda_conv *c, int number, shape *s)
     s->f.relu = c->relu;
     s->grid = dim3((unsigned)blocks_of(&s->t, BLOCKS, result / columns), (unsigned)(result / columns), 1);
     s->shared = (size_t)(columns * (s->f.row + GAP) + 2 * s->t.words + (few ? s->f.row : 0)) * sizeof(uint32_t);
+    const size_t merged = sizeof(moments) * (size_t)(s->warps * columns / QUAD);
+    s->shared = c->moments && s->shared < merged ? merged : s->shared;
     return s->shared <= c->shared;
 }
 
@@ -649,35 +715,42 @@ bool twi_cuda_conv_fits(const twi_cuda_conv *c, int variant, size_t *workspace)
     return fits;
 }
 
-template <typename T, int ROWS, int COLUMNS, int PIECES, bool ALIGNED>
-static cudaError_t convolve(cudaStream_t stream, const shape &s, const void *source, const void *filter, const void *bias,
-                            void *to)
+int twi_cuda_conv_parts(const twi_cuda_conv *c, int variant)
+{
+    shape s;
+    return lay(c, variant, &s) ? (int)s.grid.x : 0;
+}
+
+/* What a launch reads and writes. */
+struct operands {
+    const void *source, *filter, *bias;
+    void *to, *moments;
+};
+
+template <typename T, int ROWS, int COLUMNS, int PIECES, bool ALIGNED, bool MOMENTS>
+static cudaError_t convolve(cudaStream_t stream, const shape &s, const operands &o)
 {
     return launch_large(s.grid, (unsigned)(s.warps * WARP), s.shared, stream,
-                        convolve_kernel<T, ROWS, COLUMNS, PIECES, ALIGNED>, s.t, s.f, (const T *)source,
-                        (const T *)filter, (const T *)bias, (T *)to);
+                        convolve_kernel<T, ROWS, COLUMNS, PIECES, ALIGNED, MOMENTS>, s.t, s.f, (const T *)o.source,
+                        (const T *)o.filter, (const T *)o.bias, (T *)o.to, (part *)o.moments);
 }
 
-template <typename T, int ROWS, int COLUMNS, bool ALIGNED>
-static cudaError_t choose_pieces(cudaStream_t stream, const shape &s, const void *source, const void *filter,
-                                 const void *bias, void *to)
+template <typename T, int ROWS, int COLUMNS, bool ALIGNED, bool MOMENTS>
+static cudaError_t choose_pieces(cudaStream_t stream, const shape &s, const operands &o)
 {
     constexpr int ALL = 16 / in_word<T>() / PIECE; /* of 16 channels */
-    return s.pieces == 0         ? convolve<T, ROWS, COLUMNS, 0, ALIGNED>(stream, s, source, filter, bias, to)
-           : s.pieces == ALL     ? convolve<T, ROWS, COLUMNS, ALL, ALIGNED>(stream, s, source, filter, bias, to)
-           : s.pieces == 2 * ALL ? convolve<T, ROWS, COLUMNS, 2 * ALL, ALIGNED>(stream, s, source, filter, bias, to)
-                                 : convolve<T, ROWS, COLUMNS, 4 * ALL, ALIGNED>(stream, s, source, filter, bias, to);
+    return s.pieces == 0         ? convolve<T, ROWS, COLUMNS, 0, ALIGNED, MOMENTS>(stream, s, o)
+           : s.pieces == ALL     ? convolve<T, ROWS, COLUMNS, ALL, ALIGNED, MOMENTS>(stream, s, o)
+           : s.pieces == 2 * ALL ? convolve<T, ROWS, COLUMNS, 2 * ALL, ALIGNED, MOMENTS>(stream, s, o)
+                                 : convolve<T, ROWS, COLUMNS, 4 * ALL, ALIGNED, MOMENTS>(stream, s, o);
 }
 
-template <typename T>
-static cudaError_t choose_convolve(cudaStream_t stream, bool aligned, const shape &s, const void *source,
-                                   const void *filter, const void *bias, void *to)
+template <typename T, bool MOMENTS>
+static cudaError_t choose_variant(cudaStream_t stream, const shape &s, const operands &o)
 {
-    if (!aligned)
-        return choose_pieces<T, 1, 2, false>(stream, s, source, filter, bias, to);
 #define TRY(ROWS, COLUMNS)                                                                                             \
     if (s.rows == ROWS && s.columns == COLUMNS)                                                                        \
-        return choose_pieces<T, ROWS, COLUMNS, true>(stream, s, source, filter, bias, to);
+        return choose_pieces<T, ROWS, COLUMNS, true, MOMENTS>(stream, s, o);
     TRY(1, 2)
     TRY(2, 2)
     TRY(4, 2)
@@ -685,6 +758,18 @@ static cudaError_t choose_convolve(cudaStream_t stream, bool aligned, const shap
     TRY(2, 4)
     TRY(2, 8)
 #undef TRY
+    return cudaErrorInvalidValue;
+}
+
+/* Moments are wanted of what is trained in alone: no kernels of half numbers are made for them. */
+template <typename T>
+static cudaError_t choose_convolve(cudaStream_t stream, bool aligned, const shape &s, const operands &o)
+{
+    if (!o.moments)
+        return aligned ? choose_variant<T, false>(stream, s, o) : choose_pieces<T, 1, 2, false, false>(stream, s, o);
+    if constexpr (!std::is_same<T, __half>::value)
+        if (aligned)
+            return choose_variant<T, true>(stream, s, o);
     return cudaErrorInvalidValue;
 }
 
@@ -732,7 +817,7 @@ static cudaError_t choose_gradient(cudaStream_t stream, bool aligned, const shap
 }
 
 cudaError_t twi_cuda_conv_run(cudaStream_t stream, const twi_cuda_conv *c, int variant, void *image, void *filter,
-                              void *output, const void *bias, void *workspace)
+                              void *output, const void *bias, void *moments, void *workspace)
 {
     const bool aligned = is_aligned(image) && is_aligned(filter) && is_aligned(output);
     shape s;
@@ -741,9 +826,9 @@ cudaError_t twi_cuda_conv_run(cudaStream_t stream, const twi_cuda_conv *c, int v
     cudaError_t code = cudaErrorInvalidValue;
     FLOAT_TYPES(c->type,
                 code = c->direction == TWI_CONV_FORWARD
-                           ? choose_convolve<T>(stream, aligned, s, image, filter, bias, output)
+                           ? choose_convolve<T>(stream, aligned, s, {image, filter, bias, output, moments})
                        : c->direction == TWI_CONV_BACKWARD_DATA
-                           ? choose_convolve<T>(stream, aligned, s, output, filter, nullptr, image)
+                           ? choose_convolve<T>(stream, aligned, s, {output, filter, nullptr, image, nullptr})
                            : choose_gradient<T>(stream, aligned, s, image, output, {(float *)workspace, c->counters},
                                                 filter))
     return code;

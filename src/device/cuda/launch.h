@@ -306,6 +306,7 @@ typedef struct twi_cuda_batch_norm {
     bool relu;           /* stands behind */
     /* Set by the plan: parts of the rows, each summed by itself; 1 / rows, and rows / (rows - 1). */
     int parts, rows_of_part;
+    bool counted;        /* parts are of as many rows as stands behind them, a float for each: a convolution's */
     float share, bessel;
 } twi_cuda_batch_norm;
 
@@ -324,7 +325,11 @@ typedef struct twi_cuda_moments {
 
 /* Sets the parts from the rest; returns the bytes of workspace that a run needs. */
 size_t twi_cuda_batch_norm_plan(twi_cuda_batch_norm *b);
-/* While training `to` is made; else the given moments are used. */
+/* What the parts of x give, for the run: the workspace holds [parts][quads of channels] of two times four floats, means
+ * and sums of squares of what values differ from those. */
+cudaError_t twi_cuda_batch_norm_moments(cudaStream_t stream, tw_dtype type, const twi_cuda_batch_norm *b, const void *x,
+                                        void *workspace);
+/* While training `to` is made of the parts; else the given moments are used. */
 cudaError_t twi_cuda_batch_norm_run(cudaStream_t stream, tw_dtype type, const twi_cuda_batch_norm *b,
                                     const twi_cuda_normed *in, const twi_cuda_moments *to, void *y, void *workspace);
 /* dside NULL: nobody wants what the ReLU let pass. */
@@ -404,6 +409,7 @@ typedef struct twi_cuda_conv {
     tw_dtype type; /* a float type */
     twi_conv_direction direction;
     bool relu;     /* forward: cuts off what is not above 0, after the bias */
+    bool moments;  /* forward: those of the output will be wanted */
     size_t shared; /* bytes of shared memory that a block may have */
     int batch, in_channels, out_channels;
     int image[2], output[2], size[2], before[2];
@@ -412,9 +418,13 @@ typedef struct twi_cuda_conv {
 
 /* There are variants of the same numbers from 0 on, of which some card likes one best; none for most sizes. */
 bool twi_cuda_conv_fits(const twi_cuda_conv *conv, int variant, size_t *workspace);
-/* What the direction computes is written, of the image, the filter and the output; bias may be NULL. */
+/* How many parts of its rows a variant leaves the moments of, where the convolution has `moments`. */
+int twi_cuda_conv_parts(const twi_cuda_conv *conv, int variant);
+/* What the direction computes is written, of the image, the filter and the output; bias may be NULL. Moments: NULL, or
+ * where those of the output's parts go, of float or bfloat16, as batch normalization's; then all addresses are multiples
+ * of 16, and there is neither bias nor ReLU. */
 cudaError_t twi_cuda_conv_run(cudaStream_t stream, const twi_cuda_conv *conv, int variant, void *image, void *filter,
-                              void *output, const void *bias, void *workspace);
+                              void *output, const void *bias, void *moments, void *workspace);
 
 /* ---- dense_loss.cu ---------------------------------------------------------------------------------------------- */
 
