@@ -1,11 +1,11 @@
 /* graph.c - steps of a graph that TensorFlow wrote, timed on demand, so that another program can take turns with it
  * (tf1/compare.py).
  *
- *     bench_graph GRAPH [--threads N] [--init NODE]... [--feed NAME=FILE]... --fetch NAME...
+ *     bench_graph GRAPH [--threads N] [--init NODE]... [--feed NAME=FILE]... --fetch NAME... [--trace FILE]
  *
  * NAME is an output, as loss:0, or a node that is run without giving anything. FILE is an array of NumPy's, or, where it
  * ends in .txt, a text a line. For each number in a line of the standard input, so many steps are run, and their seconds
- * and those of the processors are printed. */
+ * and those of the processors are printed. --trace: how long each kernel of the last one took, for chrome://tracing. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,8 @@ typedef struct work {
     tw_feed feeds[MOST];
     tw_output init[MOST], fetches[MOST];
     tw_tensor *results[MOST];
-    int num_feeds, num_init, num_fetches;
+    int num_feeds, num_init, num_fetches, threads;
+    const char *trace;
 } work;
 
 static tw_error error;
@@ -108,14 +109,16 @@ static void run_steps(work *w, long steps)
     fflush(stdout);
 }
 
-static void read_arguments(work *w, int argc, char **argv, int *threads)
+static void read_arguments(work *w, int argc, char **argv)
 {
     for (int i = 2; i + 1 < argc; i += 2) {
         const char *option = argv[i];
         if (w->num_feeds == MOST || w->num_init == MOST || w->num_fetches == MOST)
             complain("too many of", option);
         if (strcmp(option, "--threads") == 0)
-            *threads = atoi(argv[i + 1]);
+            w->threads = atoi(argv[i + 1]);
+        else if (strcmp(option, "--trace") == 0)
+            w->trace = argv[i + 1];
         else if (strcmp(option, "--init") == 0)
             w->init[w->num_init++] = output_of(w, argv[i + 1]);
         else if (strcmp(option, "--fetch") == 0)
@@ -132,19 +135,21 @@ int main(int argc, char **argv)
     work w = {.graph = tw_graph_create()};
     tw_devices *devices;
     char line[64];
-    int threads = 0;
     if (argc < 2)
         complain("usage:", "bench_graph GRAPH [options]");
     check(tw_graph_load(w.graph, argv[1], NULL, NULL, &error));
-    read_arguments(&w, argc, argv, &threads);
-    check(tw_devices_create(TW_OPTIONS(tw_device_options, .cpu_threads = threads, .no_gpus = true), &devices, &error));
+    read_arguments(&w, argc, argv);
+    check(tw_devices_create(TW_OPTIONS(tw_device_options, .cpu_threads = w.threads, .no_gpus = true), &devices, &error));
     check(tw_session_create(w.graph,
-                            TW_OPTIONS(tw_session_options, .devices = devices, .allow_soft_placement = true),
+                            TW_OPTIONS(tw_session_options, .devices = devices, .allow_soft_placement = true,
+                                       .trace = w.trace != NULL),
                             &w.session, &error));
     for (int i = 0; i < w.num_init; i++)
         check(tw_session_run(w.session, w.feeds, w.num_feeds, &w.init[i], 1, NULL, &error));
     while (fgets(line, sizeof line, stdin))
         run_steps(&w, atol(line));
+    if (w.trace)
+        check(tw_session_write_trace(w.session, w.trace, &error));
     for (int i = 0; i < w.num_feeds; i++)
         tw_tensor_release(w.feeds[i].tensor);
     for (int i = 0; i < w.num_fetches; i++)

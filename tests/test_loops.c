@@ -266,6 +266,45 @@ static void depthwise_convolutions_agree_with_plain_loops(void **state)
     }
 }
 
+/* Of numbers as large as logits are, and of some that leave nothing; labels of either width. */
+static void softmaxes_of_many_classes_agree_with_plain_loops(void **state)
+{
+    (void)state;
+    static const int64_t classes[] = {64, 79, 256, 1001, 5000};
+    for (int i = 0; i < 10; i++) {
+        int64_t rows = 5, count = classes[i / 2];
+        tw_dtype wide = i & 1 ? TW_INT64 : TW_INT32;
+        tw_attr attrs[] = {tw_attr_type("T", TW_FLOAT32), tw_attr_type("Tlabels", wide)};
+        tw_shape shape = TW_SHAPE(rows, count);
+        value x = spread_out(TW_FLOAT32, shape, 5), labels = make(wide, TW_SHAPE(rows)), y = make(TW_FLOAT32, shape);
+        value loss[] = {make(TW_FLOAT32, TW_SHAPE(rows)), make(TW_FLOAT32, shape)};
+        ((float *)x.data)[count + 3] = 300;
+        ((float *)x.data)[2 * count + 1] = -INFINITY;
+        for (int64_t row = 0; row < rows; row++)
+            if (i & 1)
+                ((int64_t *)labels.data)[row] = row * (count - 1) / 4;
+            else
+                ((int32_t *)labels.data)[row] = (int32_t)(row * (count - 1) / 4);
+        compare("Softmax", "vector", attrs, 1, &x, 1, &y, 1);
+        compare("SparseSoftmaxCrossEntropyWithLogits", "vector", attrs, 2, (value[]){x, labels}, 2, loss, 2);
+        drop(&x), drop(&labels), drop(&y), drop(&loss[0]), drop(&loss[1]);
+    }
+}
+
+static void a_softmax_hands_nan_on_to_its_row_alone(void **state)
+{
+    (void)state;
+    enum { CLASSES = 70 };
+    tw_error error = {0};
+    tw_attr attrs[] = {tw_attr_type("T", TW_FLOAT32)};
+    value x = filled(TW_FLOAT32, TW_SHAPE(2, CLASSES), 5), y = make(TW_FLOAT32, TW_SHAPE(2, CLASSES));
+    ((float *)x.data)[CLASSES - 1] = NAN;
+    assert_ok(call(&(kernel_call){"Softmax", "vector", 2, attrs, 1, &x, 1, &y, 1}, &error));
+    for (int i = 0; i < 2 * CLASSES; i++)
+        assert_int_equal(isnan(((float *)y.data)[i]) != 0, i < CLASSES);
+    drop(&x), drop(&y);
+}
+
 static void check_relu_chain(value *inputs, value *dy, bool has_side, value *fused_y, value *fused_moments,
                              value *fused_gradients)
 {
@@ -529,7 +568,7 @@ static void every_build_of_the_loops_gives_the_same_bits(void **state)
     }
 }
 
-static void every_build_rectifies_and_convolves_to_the_same_bits(void **state)
+static void every_build_rectifies_convolves_and_softens_to_the_same_bits(void **state)
 {
     (void)state;
     enum { N = 2, H = 9, C = 37 };
@@ -549,6 +588,12 @@ static void every_build_rectifies_and_convolves_to_the_same_bits(void **state)
             usable[u]->depthwise(&job, 0, N * H, 0);
             if (u > 0)
                 assert_memory_equal(out.data, first.data, first.operand.bytes);
+        }
+        twi_softmax_job of_rows = {.rows = H, .classes = 2 * C, .logits = x.data, .output = first.data};
+        for (int u = 0; usable[u] && form == TWI_FLOATS; u++, of_rows.output = out.data) {
+            usable[u]->softmax(&of_rows, 0, H, 0);
+            if (u > 0)
+                assert_memory_equal(out.data, first.data, H * 2 * C * sizeof(float));
         }
         slopes.out = first.data;
         for (int u = 0; usable[u]; u++, slopes.out = out.data) {
@@ -674,7 +719,9 @@ int main(void)
         cmocka_unit_test(activations_and_biases_agree_with_plain_loops),
         cmocka_unit_test(other_rectifiers_agree_with_plain_loops),
         cmocka_unit_test(depthwise_convolutions_agree_with_plain_loops),
-        cmocka_unit_test(every_build_rectifies_and_convolves_to_the_same_bits),
+        cmocka_unit_test(softmaxes_of_many_classes_agree_with_plain_loops),
+        cmocka_unit_test(a_softmax_hands_nan_on_to_its_row_alone),
+        cmocka_unit_test(every_build_rectifies_convolves_and_softens_to_the_same_bits),
         cmocka_unit_test(batch_norms_agree_with_plain_loops),
         cmocka_unit_test(batch_norms_with_relus_are_the_chains_they_stand_for),
         cmocka_unit_test(a_side_of_another_shape_is_refused),

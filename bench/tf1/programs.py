@@ -221,9 +221,8 @@ def tiny_rounds(draw):
 def network(name, model, batch, side=224):
     def build(draw):
         tf_keras.backend.set_learning_phase(0)
-        x = tf.placeholder(tf.float32, [None, side, side, 3])
-        made = getattr(tf_keras.applications, model)(weights=None, input_shape=(side, side, 3), input_tensor=x)
-        return made.output, None, {x: draw.rand(batch, side, side, 3)}, batch
+        made = getattr(tf_keras.applications, model)(weights=None, input_shape=(side, side, 3))
+        return made.output, None, {made.input: draw.rand(batch, side, side, 3)}, batch
 
     PROGRAMS["%s_%d" % (name, batch)] = build
 
@@ -233,8 +232,7 @@ def detector(batch):
 
     def build(draw):
         tf_keras.backend.set_learning_phase(0)
-        x = tf.placeholder(tf.float32, [None, 224, 224, 3])
-        body = tf_keras.applications.MobileNet(weights=None, include_top=False, input_tensor=x)
+        body = tf_keras.applications.MobileNet(weights=None, include_top=False, input_shape=(224, 224, 3))
         maps = [body.get_layer("conv_pw_11_relu").output, body.output]
         boxes = tf.concat([tf.reshape(tf.layers.conv2d(m, 6 * 4, 3, padding="same"), [-1, int(m.shape[1]) ** 2 * 6, 4])
                            for m in maps], 1)
@@ -243,7 +241,7 @@ def detector(batch):
         corner = tf.constant(draw.rand(int(boxes.shape[1]), 2).astype(np.float32) * 0.8)
         found = tf.concat([corner + boxes[0, :, :2] * 0.1, corner + 0.2 + boxes[0, :, 2:] * 0.1], 1)
         chosen = [tf.image.non_max_suppression(found, scores[0, :, c], 10, 0.5, 0.4) for c in range(20)]
-        return tf.concat([tf.gather(found, c) for c in chosen], 0), None, {x: draw.rand(batch, 224, 224, 3)}, batch
+        return tf.concat([tf.gather(found, c) for c in chosen], 0), None, {body.input: draw.rand(batch, 224, 224, 3)}, batch
 
     PROGRAMS["detector_%d" % batch] = build
 

@@ -16,6 +16,7 @@
     X(twi_vector_elementwise_kernels) /* loops built for each vector unit */                                           \
     X(twi_vector_activation_kernels)                                                                                   \
     X(twi_vector_depthwise_kernels)                                                                                    \
+    X(twi_vector_softmax_kernels)                                                                                      \
     X(twi_vector_bias_kernels)                                                                                         \
     X(twi_vector_reduce_kernels)                                                                                       \
     X(twi_vector_pool_kernels)                                                                                         \

@@ -12,13 +12,31 @@ typedef struct selection {
     int64_t size[TW_MAX_RANK], steps[3][TW_MAX_RANK];
 } selection;
 
-/* One piece of the last axis: to[i] = condition[i * c] ? yes[i * y] : no[i * n] */
+/* One piece of the last axis: to[i] = condition[i * c] ? yes[i * y] : no[i * n]. Without a branch, which conditions that
+ * were drawn would mislead; the steps that are usual are constants, so that vectors of elements are taken. */
 #define SELECT(T)                                                                                                      \
+    static inline __attribute__((always_inline)) void select_by_##T(T *to, const uint8_t *condition, const T *yes,     \
+                                                                    const T *no, int64_t count, int64_t c, int64_t y,  \
+                                                                    int64_t n)                                         \
+    {                                                                                                                  \
+        _Pragma("omp simd") for (int64_t i = 0; i < count; i++)                                                        \
+        {                                                                                                              \
+            T mask = (T) - (T)(condition[i * c] != 0);                                                                 \
+            to[i] = (T)((yes[i * y] & mask) | (no[i * n] & (T)~mask));                                                 \
+        }                                                                                                              \
+    }                                                                                                                  \
+                                                                                                                       \
     static void select_##T(T *to, const uint8_t *condition, const T *yes, const T *no, int64_t count, int64_t c,       \
                            int64_t y, int64_t n)                                                                       \
     {                                                                                                                  \
-        for (int64_t i = 0; i < count; i++)                                                                            \
-            to[i] = condition[i * c] ? yes[i * y] : no[i * n];                                                         \
+        if (c == 1 && y == 1 && n == 1)                                                                                \
+            select_by_##T(to, condition, yes, no, count, 1, 1, 1);                                                     \
+        else if (c == 1 && y == 1 && n == 0)                                                                           \
+            select_by_##T(to, condition, yes, no, count, 1, 1, 0);                                                     \
+        else if (c == 1 && y == 0 && n == 1)                                                                           \
+            select_by_##T(to, condition, yes, no, count, 1, 0, 1);                                                     \
+        else                                                                                                           \
+            select_by_##T(to, condition, yes, no, count, c, y, n);                                                     \
     }
 
 SELECT(uint8_t)

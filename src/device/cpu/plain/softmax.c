@@ -1,6 +1,7 @@
 /* softmax.c - Softmax, LogSoftmax, the cross entropies and InTopK in plain C. */
 #include "base/memory.h"
 #include "base/text.h"
+#include "device/cpu/plain/labels.h"
 #include "device/cpu/plain/typed.h"
 
 #include <string.h>
@@ -35,7 +36,7 @@ static tw_status fail_label(const twi_run *r, int64_t label, int64_t classes)
     return TW_INVALID_ARGUMENT;
 }
 
-static tw_status check_labels(const twi_run *r, int64_t classes)
+tw_status twi_check_labels(const twi_run *r, int64_t classes)
 {
     const twi_operand *labels = &r->input_operands[1];
     for (int64_t i = 0; i < labels->elements; i++) {

@@ -91,7 +91,7 @@ static tw_status NAME(sparse_cross_entropy)(const twi_run *r)
     rows shape = rows_of(&r->input_operands[0]);
     const REAL *logits = r->inputs[0];
     REAL *loss = r->outputs[0], *backprop = r->outputs[1];
-    tw_status status = check_labels(r, shape.classes);
+    tw_status status = twi_check_labels(r, shape.classes);
     if (status != TW_OK)
         return status;
     TWI_PARALLEL_LOOP(r)

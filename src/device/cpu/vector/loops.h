@@ -175,6 +175,17 @@ typedef struct twi_image_job {
     char *workspace;
 } twi_image_job;
 
+/* ---- softmax ----------------------------------------------------------------------------------------------- */
+
+/* Rows [rows, classes] of floats. With `loss` output is the gradient of the losses, else the softmax. */
+typedef struct twi_softmax_job {
+    int64_t rows, classes;
+    const float *logits;
+    const void *labels; /* [rows] each 0 to classes - 1; NULL where there is no loss */
+    bool wide_labels;   /* they are int64_t, not int32_t */
+    float *output, *loss;
+} twi_softmax_job;
+
 /* ---- depthwise convolutions -------------------------------------------------------------------------------- */
 
 /* Images NHWC, filter [kh,kw,channels]: each channel sees itself alone. */
@@ -200,6 +211,7 @@ typedef struct twi_loops {
     twi_range *normalize_rows;              /* rows */
     twi_range *sum_products;                /* chunks of rows */
     twi_range *normalize_rows_gradient;     /* rows */
+    twi_range *softmax;                     /* twi_softmax_job; rows */
     twi_range *depthwise;                   /* twi_depthwise_job; rows of the output */
     twi_range *max_pool;                    /* twi_image_job; rows of the output */
     twi_range *max_pool_gradient;           /* images */

@@ -3,6 +3,8 @@
  * (TWI_LOOPS_NAME), and sets the target of the compiler. */
 #include "device/cpu/vector/rows.h"
 
+#include <math.h>
+
 /* Calls a loop with the form as a constant, so that no choice is left inside. */
 #define WITH_FORM(form, loop, ...) ((form) == TWI_BFLOATS ? loop(TWI_BFLOATS, __VA_ARGS__) : loop(TWI_FLOATS, __VA_ARGS__))
 
@@ -471,6 +473,98 @@ static void lrn(const void *job, int64_t first, int64_t last, int thread)
     WITH_FORM(j->form, lrn_range, j, first, last, lrn_scratch(j, thread));
 }
 
+/* ---- softmax ----------------------------------------------------------------------------------------------- */
+
+/* A row is taken TWI_PAD classes at a time, however wide vectors are, so that sums have one order; each place of these has
+ * a sum of its own, to which SUMMED groups are added at once. */
+enum { SOFTMAX_VECTORS = TWI_PAD / TWI_LANES, SUMMED = 16 };
+
+/* A group of a row; beyond its end lies what adds nothing. */
+static inline TWI_INLINE void load_group(const float *x, int64_t c, int64_t classes, twi_floats group[SOFTMAX_VECTORS])
+{
+    float some[TWI_PAD];
+    for (int i = 0; i < TWI_PAD; i++)
+        some[i] = -INFINITY;
+    if (c + TWI_PAD > classes)
+        memcpy(some, x + c, (size_t)(classes - c) * sizeof *x);
+    for (int v = 0; v < SOFTMAX_VECTORS; v++)
+        group[v] = twi_load(TWI_FLOATS, c + TWI_PAD > classes ? some : x + c, v * TWI_LANES);
+}
+
+static inline TWI_INLINE void store_group(float *y, int64_t c, int64_t classes, const twi_floats group[SOFTMAX_VECTORS])
+{
+    if (c + TWI_PAD <= classes)
+        for (int v = 0; v < SOFTMAX_VECTORS; v++)
+            twi_store(TWI_FLOATS, y + c, v * TWI_LANES, group[v]);
+    else
+        memcpy(y + c, group, (size_t)(classes - c) * sizeof *y);
+}
+
+static inline TWI_INLINE float maximum_of_row(const float *x, int64_t classes)
+{
+    twi_floats most[SOFTMAX_VECTORS], group[SOFTMAX_VECTORS];
+    float places[TWI_PAD], maximum = -INFINITY;
+    for (int v = 0; v < SOFTMAX_VECTORS; v++)
+        most[v] = (twi_floats){0} - INFINITY;
+    for (int64_t c = 0; c < classes; c += TWI_PAD) {
+        load_group(x, c, classes, group);
+        for (int v = 0; v < SOFTMAX_VECTORS; v++)
+            most[v] = twi_choose(group[v] > most[v], group[v], most[v]);
+    }
+    memcpy(places, most, sizeof places);
+    for (int i = 0; i < TWI_PAD; i++)
+        maximum = places[i] > maximum ? places[i] : maximum;
+    return maximum;
+}
+
+/* y = e^(x - maximum), whose sum is returned. */
+static inline TWI_INLINE float exponentials_of_row(const float *x, float *y, int64_t classes, float maximum)
+{
+    twi_floats sums[SOFTMAX_VECTORS] = {{0}}, group[SOFTMAX_VECTORS];
+    float places[TWI_PAD];
+    double total = 0;
+    for (int64_t first = 0; first < classes; first += SUMMED * TWI_PAD) {
+        twi_floats some[SOFTMAX_VECTORS] = {{0}};
+        for (int64_t c = first; c < smaller(first + SUMMED * TWI_PAD, classes); c += TWI_PAD) {
+            load_group(x, c, classes, group);
+            for (int v = 0; v < SOFTMAX_VECTORS; v++) {
+                group[v] = twi_exp_of_negative(group[v] - maximum);
+                some[v] += group[v];
+            }
+            store_group(y, c, classes, group);
+        }
+        for (int v = 0; v < SOFTMAX_VECTORS; v++)
+            sums[v] += some[v];
+    }
+    memcpy(places, sums, sizeof places);
+    for (int i = 0; i < TWI_PAD; i++)
+        total += (double)places[i];
+    return (float)total;
+}
+
+static void softmax(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_softmax_job *j = job;
+    (void)thread;
+    for (int64_t row = first; row < last; row++) {
+        const float *x = j->logits + row * j->classes;
+        float *y = j->output + row * j->classes, maximum = maximum_of_row(x, j->classes);
+        float sum = exponentials_of_row(x, y, j->classes, maximum);
+        twi_floats group[SOFTMAX_VECTORS];
+        for (int64_t c = 0; c < j->classes; c += TWI_PAD) {
+            load_group(y, c, j->classes, group);
+            for (int v = 0; v < SOFTMAX_VECTORS; v++)
+                group[v] /= sum;
+            store_group(y, c, j->classes, group);
+        }
+        if (!j->loss)
+            continue;
+        int64_t label = j->wide_labels ? ((const int64_t *)j->labels)[row] : ((const int32_t *)j->labels)[row];
+        j->loss[row] = logf(sum) - (x[label] - maximum);
+        y[label] -= 1;
+    }
+}
+
 /* ---- depthwise convolutions -------------------------------------------------------------------------------- */
 
 /* Cells begin to end - 1 of a window lie on the image, the first on `from`. */
@@ -624,6 +718,7 @@ const twi_loops TWI_LOOPS = {
     .normalize_rows = normalize_rows,
     .sum_products = sum_products,
     .normalize_rows_gradient = normalize_rows_gradient,
+    .softmax = softmax,
     .depthwise = depthwise,
     .max_pool = max_pool,
     .max_pool_gradient = max_pool_gradient,

@@ -138,6 +138,25 @@ static inline TWI_INLINE twi_floats twi_keep(twi_ints mask, twi_floats x)
     return (twi_floats)(mask & (twi_ints)x);
 }
 
+/* e^x to two units in the last place for x <= 0, where that is a normal number; below, 0. A NaN stays one. In powers of
+ * two: x = n ln 2 + r, and a polynomial for e^r, |r| <= ln 2 / 2. */
+static inline TWI_INLINE twi_floats twi_exp_of_negative(twi_floats x)
+{
+    twi_floats least = (twi_floats){0} - 87.3f, bounded = twi_choose(x < least, least, x);
+    twi_floats shifted = bounded * 1.44269504f + 12582912.f; /* rounds to a whole number, which its low bits are */
+    twi_floats n = shifted - 12582912.f;
+    twi_floats r = bounded - n * 0.693359375f;
+    r = r + n * 2.12194440e-4f;
+    twi_floats p = r * 1.9875691500e-4f + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * (r * r) + r + 1;
+    twi_floats y = (twi_floats)((twi_ints)p + ((twi_ints)shifted << 23));
+    return twi_choose(x != x, x, twi_keep(x >= least, y));
+}
+
 /* 1 / sqrt(x) to two units in the last place for normal x > 0: a guess from the exponent, then Newton's steps. */
 static inline TWI_INLINE twi_floats twi_rsqrt(twi_floats x)
 {
