@@ -319,7 +319,8 @@ static tw_status start_at(twi_sweep *s, const tw_output *ys, int num_ys, const t
         if (!ys[i].node || ys[i].index < 0)
             return twi_graph_fail(s->graph, TW_INVALID_ARGUMENT, "gradients of a dead output (y number %d)", i);
         if (!twi_has_gradient(tw_output_dtype(ys[i])))
-            return twi_graph_fail(s->graph, TW_INVALID_ARGUMENT, "gradients of '%s': it is %s, only floats and complex numbers have them",
+            return twi_graph_fail(s->graph, TW_INVALID_ARGUMENT,
+                                  "gradients of '%s': it is %s, only floats and complex numbers have them",
                                   ys[i].node->name, tw_dtype_name(tw_output_dtype(ys[i])));
         tw_output start = grad_ys && grad_ys[i].node ? grad_ys[i] : (tw_output){0};
         if (!start.node && tw_dtype_is_complex(tw_output_dtype(ys[i])))
@@ -361,6 +362,7 @@ void tw_gradients(tw_graph *graph, const tw_output *ys, int num_ys, const tw_out
 {
     TWI_NEED_OR(graph, );
     TWI_NEED_IN(graph, ys || num_ys <= 0, "ys", );
+    TWI_NEED_IN(graph, xs || num_xs <= 0, "xs", );
     TWI_NEED_IN(graph, grads, "grads", );
     memset(grads, 0, sizeof *grads * (size_t)num_xs);
     if (graph->error.status != TW_OK || check_outputs(graph, "y", ys, num_ys) != TW_OK ||

@@ -101,6 +101,7 @@ tw_output tw_angle(tw_graph *graph, tw_output x)
 
 tw_output tw_conj(tw_graph *graph, tw_output x)
 {
+    TWI_NEED_OR(graph, (tw_output){0});
     if (x.node && !tw_dtype_is_complex(tw_output_dtype(x)))
         return x;
     return twi_build(graph, "Conj", TWI_INPUTS(x), TWI_NO_ATTRS);

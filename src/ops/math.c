@@ -382,7 +382,6 @@ tw_output tw_abs(tw_graph *graph, tw_output x)
 tw_output tw_cast(tw_graph *graph, tw_output x, tw_dtype dtype)
 {
     TWI_NEED_OR(graph, (tw_output){0});
-    TWI_NEED_OR(graph, (tw_output){0});
     if (x.node && tw_output_dtype(x) == dtype)
         return x;
     return twi_build(graph, "Cast", &x, 1, TWI_ATTRS(tw_attr_type("DstT", dtype)));

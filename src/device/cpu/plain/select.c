@@ -43,7 +43,13 @@ SELECT(uint8_t)
 SELECT(uint16_t)
 SELECT(uint32_t)
 SELECT(uint64_t)
-SELECT(twi_wide)
+
+static void select_wide(twi_wide *to, const uint8_t *condition, const twi_wide *yes, const twi_wide *no, int64_t count,
+                        int64_t c, int64_t y, int64_t n)
+{
+    for (int64_t i = 0; i < count; i++)
+        to[i] = condition[i * c] ? yes[i * y] : no[i * n];
+}
 
 static bool select_strings(void *to, const uint8_t *condition, const void *yes, const void *no, int64_t count,
                            int64_t c, int64_t y, int64_t n)
@@ -89,7 +95,7 @@ static bool select_piece(const twi_run *r, const selection *s, tw_dtype dtype, i
     default:
         if (dtype == TW_STRING)
             return select_strings(to, condition, yes, no, count, c, y, n);
-        select_twi_wide(to, condition, yes, no, count, c, y, n);
+        select_wide(to, condition, yes, no, count, c, y, n);
         return true;
     }
 }
