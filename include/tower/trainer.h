@@ -165,7 +165,8 @@ typedef enum tw_trainer_input {
                           towers at once */
     TW_INPUT_FILES,    /* as the CIFAR-10 tutorial: nodes of the graph read the data set's files, distort and shuffle, in
                           each tower by itself. Threads fill the queues, so no two runs take the same batches; what is in
-                          queues is in no checkpoint. For data sets in files of CIFAR-10's binary version */
+                          queues is in no checkpoint. Records are texts, which those threads allocate. For data sets in
+                          files of CIFAR-10's binary version */
     TW_INPUT_FILES_PREFETCH, /* the same once for all, and a queue of 2 * towers batches, of which each tower takes one a
                                 step */
 } tw_trainer_input;
@@ -242,9 +243,10 @@ typedef struct tw_trainer_options {
 /* Builds the graph of all towers, places it, and gives every variable its value. Moving means and variances of batch
  * normalization are those of tower 0, brought up to date with each step. The numbers that training makes depend
  * on model, data, towers, batch, seed, the mode of update and the kind of device, not on how many devices there are: a
- * run may be stopped and resumed with others and goes on to the bit. Settings that differ from the checkpoint's are
- * refused by name; so are another model, and unless it is accepted another data set or kind of device. All that will run
- * is planned first: a job for which a device has no room fails with TW_RESOURCE_EXHAUSTED before anything runs.
+ * run may be stopped and resumed with others and goes on to the bit, unless its graph reads files (TW_INPUT_FILES).
+ * Settings that differ from the checkpoint's are refused by name; so are another model, and unless it is accepted
+ * another data set or kind of device. All that will run is planned first: a job for which a device has no room fails
+ * with TW_RESOURCE_EXHAUSTED before anything runs.
  *
  * The mean is over examples: where towers have unequal shares of them, each gradient counts for its share. Parameter
  * server and strong replicas give the same bits, wherever variables lie. What is saved has one copy of each variable,

@@ -216,8 +216,13 @@ static tw_status train(const settings *s, tw_trainer *trainer, tw_event_writer *
         divergence->good = done;
         divergence->last = done + turn.steps - 1;
         double begin = seconds_now();
+        bool fills = done == first && report->reads_files;
+        if (fills)
+            busy_begin("filling queues with images");
         status = summaries ? tw_trainer_step_with_summaries(trainer, events, &result, error)
                            : tw_trainer_run_steps(trainer, turn.steps, &result, error);
+        if (fills)
+            busy_end();
         if (status != TW_OK)
             break;
         if (!summaries)
