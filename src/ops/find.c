@@ -105,6 +105,39 @@ static tw_status padded_suppression_shape(twi_inference *c)
     return check_boxes(c);
 }
 
+/* boxes [B,N,1 or C,4], scores [B,N,C], most of a class, most in all, thresholds: boxes, scores, classes, how many */
+static tw_status combined_shape(twi_inference *c)
+{
+    tw_shape boxes = c->inputs[0], scores = c->inputs[1];
+    tw_status status = twi_expect_rank(c, 0, 4);
+    if (status == TW_OK)
+        status = twi_expect_rank(c, 1, 3);
+    for (int i = 2; i < 6 && status == TW_OK; i++)
+        status = twi_expect_rank(c, i, 0);
+    if (status != TW_OK)
+        return status;
+    if (boxes.rank == 4 && boxes.dims[3] >= 0 && boxes.dims[3] != 4)
+        return FAIL(c, "boxes have %lld numbers, expected 4", (long long)boxes.dims[3]);
+    int64_t batch = boxes.rank < 0 ? -1 : boxes.dims[0], classes = scores.rank < 0 ? -1 : scores.dims[2];
+    for (int i = 0; i < 2 && boxes.rank == 4 && scores.rank == 3; i++)
+        if (boxes.dims[i] >= 0 && scores.dims[i] >= 0 && boxes.dims[i] != scores.dims[i])
+            return FAIL(c, "boxes and scores have %lld and %lld in axis %d", (long long)boxes.dims[i],
+                        (long long)scores.dims[i], i);
+    if (boxes.rank == 4 && classes >= 0 && boxes.dims[2] >= 0 && boxes.dims[2] != 1 && boxes.dims[2] != classes)
+        return FAIL(c, "third dimension of boxes must be either 1 or num classes (%lld), got %lld", (long long)classes,
+                    (long long)boxes.dims[2]);
+    const tw_tensor *each = twi_ask_value(c, 2), *all = twi_ask_value(c, 3);
+    int64_t most = all ? twi_tensor_int(all, 0) : -1, of_class = each ? twi_tensor_int(each, 0) : -1;
+    if ((all && most <= 0) || (each && of_class <= 0))
+        return FAIL(c, "max_size_per_class and max_total_size must be positive");
+    if (twi_attr_bool(c->attrs, "pad_per_class", false))
+        most = !all || !each || classes < 0 ? -1 : of_class * classes < most ? of_class * classes : most;
+    c->outputs[0] = TW_SHAPE(batch, most, 4);
+    c->outputs[1] = c->outputs[2] = TW_SHAPE(batch, most);
+    c->outputs[3] = TW_SHAPE(batch);
+    return TW_OK;
+}
+
 /* ---- gradients ----------------------------------------------------------------------------------------------- */
 
 /* Each part's gradient goes back to where its rows came from. */
@@ -173,5 +206,10 @@ const twi_op twi_find_ops[] = {
      "selected_indices:int32, selected_scores:T, valid_outputs:int32",
      "T:{half,float}=float; pad_to_max_output_size:bool=false", padded_suppression_shape, twi_not_differentiable,
      FOUND},
+    {"CombinedNonMaxSuppression",
+     "boxes:float, scores:float, max_output_size_per_class:int32, max_total_size:int32, iou_threshold:float, "
+     "score_threshold:float",
+     "nmsed_boxes:float, nmsed_scores:float, nmsed_classes:float, valid_detections:int32",
+     "pad_per_class:bool=false; clip_boxes:bool=true", combined_shape, twi_not_differentiable, TWI_HOST_ONLY},
     {0},
 };

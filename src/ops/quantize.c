@@ -72,15 +72,26 @@ static void channels_gradient(twi_gradient *g)
     gradients(g, "FakeQuantWithMinMaxVarsPerChannelGradient");
 }
 
-/* ---- through integers and back: all in one range, which is given, or from the least to the largest element ------- */
+/* ---- through integers and back: all, or each slice along an axis, in one range, which is given, or from the least to the
+ * largest element ---- */
 
 static tw_status round_trip_shape(twi_inference *c)
 {
     tw_status status = TW_OK;
-    if (twi_attr_int(c->attrs, "axis", -1) != -1) /* TensorFlow 1 had none */
-        return twi_fail(c->error, TW_UNIMPLEMENTED, "a range for each slice along an axis is not supported");
-    for (int i = 1; i < c->num_inputs && status == TW_OK; i++)
-        status = twi_expect_rank(c, i, 0);
+    int64_t axis = twi_attr_int(c->attrs, "axis", -1), slices = -1;
+    if (axis < -1)
+        return TWI_REFUSE(c, "axis should be at least -1, got %lld", (long long)axis);
+    if (axis >= 0)
+        status = twi_expect_rank_at_least(c, 0, (int)axis + 1);
+    if (status == TW_OK && axis >= 0 && c->inputs[0].rank >= 0)
+        slices = c->inputs[0].dims[axis];
+    for (int i = 1; i < c->num_inputs && status == TW_OK; i++) {
+        bool is_range = axis >= 0 && i < 3 && twi_attr_bool(c->attrs, "range_given", false);
+        status = is_range ? twi_expect_rank(c, i, 1) : axis < 0 || i == 3 ? twi_expect_rank(c, i, 0) : TW_OK;
+        if (status == TW_OK && is_range && c->inputs[i].rank == 1 && !twi_merge_dims(slices, c->inputs[i].dims[0], &slices))
+            return TWI_REFUSE(c, "input %d has %lld numbers for %lld slices", i, (long long)c->inputs[i].dims[0],
+                              (long long)slices);
+    }
     c->outputs[0] = c->inputs[0];
     return status;
 }

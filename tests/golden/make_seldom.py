@@ -372,3 +372,54 @@ def ragged_program():
 
 
 program("ragged_program", ragged_program, {"x": eighths(7)})
+
+# ---- boxes of several classes, and slices rounded each in its range ----
+
+
+def corners(*shape):
+    begin, size = np.abs(random.integers(0, 12, (*shape, 2))) / 16, random.integers(1, 10, (*shape, 2)) / 16
+    return np.concatenate([begin, begin + size], -1).astype(np.float32)
+
+
+def scores_of(*shape):
+    return (random.permutation(int(np.prod(shape))).reshape(shape) / np.prod(shape)).astype(np.float32)
+
+
+for pad in (False, True):
+    for clip in (False, True):
+        program(
+            "boxes_of_classes_%d_%d" % (pad, clip),
+            lambda: list(
+                raw.CombinedNonMaxSuppression(
+                    boxes=holder(tf.float32, [None, None, None, 4], "b"),
+                    scores=holder(tf.float32, [None, None, None], "s"),
+                    max_output_size_per_class=holder(tf.int32, [], "each"),
+                    max_total_size=holder(tf.int32, [], "all"),
+                    iou_threshold=0.3,
+                    score_threshold=0.2,
+                    pad_per_class=pad,
+                    clip_boxes=clip,
+                )
+            ),
+            {"b": corners(2, 9, 1), "s": scores_of(2, 9, 3), "each": i32(2), "all": i32(9)},
+            {"b": corners(2, 9, 3), "s": scores_of(2, 9, 3), "each": i32(5), "all": i32(4)},
+        )
+
+for given in (False, True):
+    for axis in (0, 1, 2):
+        sizes = (3, 2, 4)
+        ends = [np.float64(e) for e in (-np.ones(sizes[axis]), np.arange(1, 1 + sizes[axis]))] if given else [f64(0), f64(0)]
+
+        def rounded():
+            x, n = holder(tf.float32, [None, None, None], "x"), holder(tf.int32, [], "n")
+            low, high = holder(tf.float32, None, "low"), holder(tf.float32, None, "high")
+            y, wide = tf.cast(x, tf.float64), [tf.cast(low, tf.float64), tf.cast(high, tf.float64)]
+            second = raw.QuantizeAndDequantizeV2(input=x, input_min=low, input_max=high, num_bits=5, axis=axis)
+            return [second][given:] + [  # whose ranges must be scalars in TensorFlow's kernel
+                raw.QuantizeAndDequantizeV3(input=y, input_min=wide[0], input_max=wide[1], num_bits=n, range_given=given,
+                                            axis=axis),
+            ]
+
+        low, high = (e.astype(np.float32) for e in ends)
+        program("rounded_slices_%d_%d" % (given, axis), rounded,
+                {"x": eighths(*sizes) * np.float32(1.1), "n": i32(4), "low": low, "high": high})

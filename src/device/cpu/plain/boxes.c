@@ -3,6 +3,7 @@
 #include "device/cpu/plain/move.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- operands ------------------------------------------------------------------------------------------------------
@@ -211,7 +212,118 @@ static tw_status run(const twi_run *r)
     return status;
 }
 
+/* ---- of all classes ------------------------------------------------------------------------------------------------ */
+
+typedef struct found {
+    float score;
+    int box, class;
+} found;
+
+typedef struct combining {
+    int64_t batch, boxes, kinds, classes, most; /* kinds: 1, or a box for each class */
+    int of_class;
+    float overlap, score;
+    bool clips;
+} combining;
+
+static tw_status prepare_combined(twi_prepare *p)
+{
+    static const bool clips = true;
+    tw_shape boxes = p->inputs[0].shape, scores = p->inputs[1].shape;
+    size_t n = (size_t)boxes.dims[1];
+    p->workspace = (n + 1) * (sizeof(candidate) + sizeof(int)) + (n * (size_t)scores.dims[2] + 1) * sizeof(found) + 64;
+    p->state = twi_attr_bool(p->attrs, "clip_boxes", true) ? (void *)(uintptr_t)&clips : NULL;
+    return TW_OK;
+}
+
+static box box_of(const twi_run *r, const combining *c, int64_t batch, int i, int64_t class)
+{
+    int64_t at = ((batch * c->boxes + i) * c->kinds + (c->kinds > 1 ? class : 0)) * 4;
+    const float *b = (const float *)r->inputs[0] + at;
+    return (box){fminf(b[0], b[2]), fminf(b[1], b[3]), fmaxf(b[0], b[2]), fmaxf(b[1], b[3])};
+}
+
+/* Appends the best boxes of a class to what was found; how many that makes. */
+static int64_t find_of_class(const twi_run *r, const combining *c, int64_t batch, int64_t class, candidate *heap,
+                             int *selected, found *all, int64_t count)
+{
+    const float *scores = (const float *)r->inputs[1] + batch * c->boxes * c->classes + class;
+    int waiting = 0, taken = 0;
+    for (int i = 0; i < (int)c->boxes; i++)
+        if (scores[i * c->classes] > c->score) {
+            heap[waiting] = (candidate){.score = scores[i * c->classes], .box = i};
+            sift_up(heap, waiting++);
+        }
+    while (waiting && taken < c->of_class) {
+        candidate best = take_best(heap, &waiting);
+        box own = box_of(r, c, batch, best.box, class);
+        bool stays = true;
+        for (int k = taken - 1; k >= 0 && stays; k--)
+            stays = !(overlap(own, box_of(r, c, batch, selected[k], class)) > c->overlap);
+        if (!stays)
+            continue;
+        selected[taken++] = best.box;
+        all[count++] = (found){best.score, best.box, (int)class};
+    }
+    return count;
+}
+
+static int by_score(const void *a, const void *b)
+{
+    const found *x = a, *y = b;
+    if (x->score != y->score)
+        return x->score > y->score ? -1 : 1;
+    return x->class != y->class ? x->class - y->class : x->box - y->box;
+}
+
+static float clipped(const combining *c, float x)
+{
+    return c->clips ? fmaxf(fminf(x, 1), 0) : x;
+}
+
+static void write_found(const twi_run *r, const combining *c, int64_t batch, const found *all, int64_t count)
+{
+    float *boxes = (float *)r->outputs[0] + batch * c->most * 4, *scores = (float *)r->outputs[1] + batch * c->most;
+    float *classes = (float *)r->outputs[2] + batch * c->most;
+    for (int64_t i = 0; i < c->most; i++) {
+        bool is_there = i < count;
+        int64_t kind = is_there && c->kinds > 1 ? all[i].class : 0;
+        const float *from = (const float *)r->inputs[0];
+        if (is_there)
+            from += ((batch * c->boxes + all[i].box) * c->kinds + kind) * 4;
+        for (int k = 0; k < 4; k++)
+            boxes[4 * i + k] = is_there ? clipped(c, from[k]) : 0;
+        scores[i] = is_there ? all[i].score : 0;
+        classes[i] = is_there ? (float)all[i].class : 0;
+    }
+    ((int32_t *)r->outputs[3])[batch] = (int32_t)(count < c->most ? count : c->most);
+}
+
+static tw_status run_combined(const twi_run *r)
+{
+    tw_shape boxes = r->input_operands[0].shape, scores = r->input_operands[1].shape;
+    combining c = {.batch = boxes.dims[0], .boxes = boxes.dims[1], .kinds = boxes.dims[2], .classes = scores.dims[2],
+                   .most = r->output_operands[1].shape.dims[1], .of_class = *(const int32_t *)r->inputs[2],
+                   .overlap = *(const float *)r->inputs[4], .score = *(const float *)r->inputs[5],
+                   .clips = r->state != NULL};
+    candidate *heap = r->workspace;
+    found *all = (found *)(heap + c.boxes + 1);
+    int *selected = (int *)(all + c.boxes * c.classes + 1);
+    if (!(c.overlap >= 0 && c.overlap <= 1))
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': iou_threshold must be in [0, 1]", r->node);
+    for (int64_t batch = 0; batch < c.batch; batch++) {
+        int64_t count = 0;
+        for (int64_t class = 0; class < c.classes; class++)
+            count = find_of_class(r, &c, batch, class, heap, selected, all, count);
+        if (count)
+            qsort(all, (size_t)count, sizeof *all, by_score);
+        write_found(r, &c, batch, all, count);
+    }
+    return TW_OK;
+}
+
 const twi_kernel twi_cpu_boxes_kernels[] = {
+    {"CombinedNonMaxSuppression", "plain", 0, prepare_combined, run_combined},
     {"NonMaxSuppression", "plain", 0, prepare, run, twi_free},
     {"NonMaxSuppressionV2", "plain", 0, prepare, run, twi_free},
     {"NonMaxSuppressionV3", "plain", 0, prepare, run, twi_free},

@@ -1,6 +1,7 @@
 /* round_trip.c - QuantizeAndDequantize: floats rounded to what integers of few bits can say of them. 0 stays 0: the
  * range is scaled until it fits into that of the integers, and not moved. */
 #include "base/memory.h"
+#include "device/cpu/plain/move.h"
 #include "device/cpu/plain/typed.h"
 
 #include <math.h>
@@ -8,6 +9,7 @@
 typedef struct rounding {
     bool is_signed, range_given, narrow, half_up;
     int bits;        /* 0: input 3 says how many */
+    int axis;        /* whose slices have ranges of their own; -1: there is one range */
     float low, high; /* of attributes, which the first version has */
 } rounding;
 
@@ -18,6 +20,7 @@ static tw_status prepare(twi_prepare *p)
                   .range_given = twi_attr_bool(p->attrs, "range_given", third),
                   .narrow = twi_attr_bool(p->attrs, "narrow_range", false),
                   .half_up = strcmp(twi_attr_string(p->attrs, "round_mode", ""), "HALF_UP") == 0,
+                  .axis = (int)twi_attr_int(p->attrs, "axis", -1),
                   .bits = third ? 0 : (int)twi_attr_int(p->attrs, "num_bits", 8),
                   .low = twi_attr_float(p->attrs, "input_min", 0),
                   .high = twi_attr_float(p->attrs, "input_max", 0)};
@@ -37,6 +40,13 @@ static tw_status find_bits(const twi_run *r, int *bits)
         return TW_OK;
     return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': num_bits is out of range: %d with signed_input %d", r->node,
                     *bits, s->is_signed);
+}
+
+/* Element i of slice `slice` along the axis. */
+static int64_t element_of(tw_shape shape, int axis, int64_t slice, int64_t i)
+{
+    int64_t inner = axis < 0 ? 1 : twi_elements_between(shape, axis + 1, shape.rank);
+    return axis < 0 ? i : (i / inner * shape.dims[axis] + slice) * inner + i % inner;
 }
 
 #define BODY "device/cpu/plain/round_trip.inl"

@@ -1,20 +1,21 @@
 /* round_trip.inl - floats rounded as integers of few bits; see round_trip.c. */
 
-/* As it is given, or from the least to the largest element. */
-static void NAME(find_range)(const twi_run *r, REAL *low, REAL *high)
+/* As it is given, or from the least to the largest of a slice's elements. */
+static void NAME(find_range)(const twi_run *r, int64_t slice, int64_t count, REAL *low, REAL *high)
 {
     const rounding *s = r->state;
     const REAL *x = r->inputs[0];
-    int64_t count = r->input_operands[0].elements;
-    *low = s->range_given ? (REAL)s->low : count ? x[0] : 0;
+    tw_shape shape = r->input_operands[0].shape;
+    *low = s->range_given ? (REAL)s->low : count ? x[element_of(shape, s->axis, slice, 0)] : 0;
     *high = s->range_given ? (REAL)s->high : *low;
     if (s->range_given && r->num_inputs > 1) {
-        *low = *(const REAL *)r->inputs[1];
-        *high = *(const REAL *)r->inputs[2];
+        *low = ((const REAL *)r->inputs[1])[slice];
+        *high = ((const REAL *)r->inputs[2])[slice];
     }
     for (int64_t i = 0; i < count && !s->range_given; i++) {
-        *low = x[i] < *low ? x[i] : *low;
-        *high = x[i] > *high ? x[i] : *high;
+        REAL value = x[element_of(shape, s->axis, slice, i)];
+        *low = value < *low ? value : *low;
+        *high = value > *high ? value : *high;
     }
 }
 
@@ -35,24 +36,33 @@ static REAL NAME(find_scale)(const rounding *s, int bits, REAL *low, REAL *high,
     return from_high;
 }
 
-static tw_status NAME(round_trip)(const twi_run *r)
+static tw_status NAME(round_slice)(const twi_run *r, int bits, int64_t slice, int64_t count)
 {
     const rounding *s = r->state;
     const REAL *x = r->inputs[0];
     REAL *y = r->outputs[0], low, high, inverse;
-    int bits;
-    tw_status status = find_bits(r, &bits);
-    if (status != TW_OK)
-        return status;
-    NAME(find_range)(r, &low, &high);
+    NAME(find_range)(r, slice, count, &low, &high);
     if (low > high)
         return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Invalid range: input_min %g > input_max %g", r->node,
                         (double)low, (double)high);
     REAL scale = NAME(find_scale)(s, bits, &low, &high, &inverse);
-    for (int64_t i = 0; i < r->input_operands[0].elements; i++) {
+    for (int64_t k = 0; k < count; k++) {
+        int64_t i = element_of(r->input_operands[0].shape, s->axis, slice, k);
         REAL inside = !s->range_given ? x[i] : x[i] < low ? low : x[i] > high ? high : x[i];
         REAL steps = inside * scale;
         y[i] = (REAL)(s->half_up ? floor(steps + (REAL)0.5) : rint(steps)) * inverse;
     }
     return TW_OK;
+}
+
+static tw_status NAME(round_trip)(const twi_run *r)
+{
+    const rounding *s = r->state;
+    const twi_operand *x = &r->input_operands[0];
+    int64_t slices = s->axis < 0 ? 1 : x->shape.dims[s->axis];
+    int bits;
+    tw_status status = find_bits(r, &bits);
+    for (int64_t slice = 0; slice < slices && status == TW_OK; slice++)
+        status = NAME(round_slice)(r, bits, slice, x->elements / slices);
+    return status;
 }
