@@ -2288,7 +2288,7 @@ static void every_kernel_of_the_card_has_been_compared(void **state)
                 fail_msg("no test runs %s ('%s') on a card", row->op, row->name);
 }
 
-/* The argument, if there is one: which tests run. */
+/* The argument, if there is one: which tests run, "--but PATTERN": which do not. */
 int main(int count, char **words)
 {
     const struct CMUnitTest tests[] = {
@@ -2331,7 +2331,9 @@ int main(int count, char **words)
         cmocka_unit_test(every_kernel_of_the_card_has_been_compared),
     };
     tw_error error;
-    if (count > 1)
+    if (count > 2 && strcmp(words[1], "--but") == 0)
+        cmocka_set_skip_filter(words[2]);
+    else if (count > 1)
         cmocka_set_test_filter(words[1]);
     cuda = find_backend("cuda");
 #ifndef TOWER_WITH_CUDA
