@@ -1183,37 +1183,50 @@ static void table_in_blocks_is_refused_for_any_flipped_bit_or_missing_end(void *
     twi_table_free(&table);
 }
 
-/* A table with one data block of these contents and type, everything else in order. */
-static void wrap_block(twi_table_builder *table, const void *bytes, size_t size, char type)
+#define END "\0\0\0\0\1\0\0\0" /* one restart, at 0 */
+
+/* A table of three blocks, data of that type, metaindex and index, with what may stand behind the data. */
+static void wrap_blocks(twi_table_builder *table, const twi_text blocks[3], char type, const char *behind)
 {
-    char crc[4], handle[2 * TWI_VARINT_BYTES], footer[48] = {0};
-    twi_text index = {0}, blocks[3] = {0};
+    char crc[4], footer[48] = {0};
     uint64_t offset = 0;
-    int used = twi_put_varint(handle, 0);
-    used += twi_put_varint(handle + used, size);
-    twi_text_append(&index, (char[]){0, 1, (char)used, '~'}, 4);
-    twi_text_append(&index, handle, (size_t)used);
-    twi_text_append(&index, "\0\0\0\0\1\0\0\0", 8);
-    twi_text_append(&blocks[0], bytes, size);
-    twi_text_append(&blocks[1], "\0\0\0\0\1\0\0\0", 8);
-    twi_text_append(&blocks[2], index.data, index.size);
+    int used = 0;
     *table = (twi_table_builder){0};
-    used = 0;
     for (int i = 0; i < 3; i++) {
+        twi_text block = {0};
         if (i > 0) {
             used += twi_put_varint(footer + used, offset);
             used += twi_put_varint(footer + used, blocks[i].size);
         }
-        offset += blocks[i].size + 5;
-        twi_text_append(&blocks[i], i == 0 ? &type : "", 1);
-        twi_put32(crc, twi_crc32c_mask(twi_crc32c(0, blocks[i].data, blocks[i].size)));
-        twi_text_append(&table->file, blocks[i].data, blocks[i].size);
+        twi_text_append(&block, twi_text_string(&blocks[i]), blocks[i].size);
+        twi_text_append(&block, i == 0 ? &type : "", 1);
+        twi_put32(crc, twi_crc32c_mask(twi_crc32c(0, block.data, block.size)));
+        twi_text_append(&table->file, block.data, block.size);
         twi_text_append(&table->file, crc, 4);
-        twi_text_free(&blocks[i]);
+        if (i == 0)
+            twi_text_append(&table->file, behind, strlen(behind));
+        offset = table->file.size;
+        twi_text_free(&block);
     }
     twi_put64(footer + 40, UINT64_C(0xdb4775248b80fb57));
     twi_text_append(&table->file, footer, sizeof footer);
-    twi_text_free(&index);
+}
+
+/* A table with one data block of these contents and type, everything else in order. */
+static void wrap_block(twi_table_builder *table, const void *bytes, size_t size, char type)
+{
+    char handle[2 * TWI_VARINT_BYTES];
+    twi_text blocks[3] = {0};
+    int used = twi_put_varint(handle, 0);
+    used += twi_put_varint(handle + used, size);
+    twi_text_append(&blocks[0], bytes, size);
+    twi_text_append(&blocks[1], END, 8);
+    twi_text_append(&blocks[2], (char[]){0, 1, (char)used, '~'}, 4);
+    twi_text_append(&blocks[2], handle, (size_t)used);
+    twi_text_append(&blocks[2], END, 8);
+    wrap_blocks(table, blocks, type, "");
+    for (int i = 0; i < 3; i++)
+        twi_text_free(&blocks[i]);
 }
 
 static tw_status count_entry(void *user, const char *key, size_t key_size, const char *value, size_t value_size,
@@ -1234,7 +1247,6 @@ static tw_status count_entry(void *user, const char *key, size_t key_size, const
         twi_table_free(&table_);                                                                                       \
     } while (0)
 
-#define END "\0\0\0\0\1\0\0\0" /* one restart, at 0 */
 
 static void blocks_with_right_checksums_and_wrong_contents_are_refused(void **state)
 {
@@ -1257,10 +1269,56 @@ static void blocks_with_right_checksums_and_wrong_contents_are_refused(void **st
                          "bx" END,
                          "does not fit");
     assert_block_refused("\0\x81\0\1bx" END, "does not fit"); /* a number spelt too long */
+    assert_block_refused("\x80" END, "does not fit");          /* numbers that go on at the end */
+    assert_block_refused("\0\x80" END, "does not fit");
+    assert_block_refused("\0\1\x80" END, "does not fit");
     assert_block_refused("", "restarts");
     assert_block_refused("\0\0\0\0", "restarts");
     assert_block_refused("\0\0\0\0\2\0\0\0", "restarts");
     assert_block_refused("\0\0\0\0\xff\xff\xff\xff", "restarts");
+}
+
+/* Data of one entry, 13 bytes, and what stands around it. */
+static void blocks_that_do_not_fit_together_are_refused(void **state)
+{
+    (void)state;
+#define DATA "\0\1\1bx" END
+    static const struct {
+        const char *metaindex, *index, *behind, *part;
+        size_t metaindex_size, index_size;
+    } cases[] = {
+        {END, "\0\1\2~\0\x0d" END, "", NULL, 8, 14},
+        {"\0\1\1bx" END, "\0\1\2~\0\x0d" END, "", "something beside the index", 13, 14},
+        {END, "\0\1\1~\0" END, "", "an entry without a place", 8, 13},
+        {END, "\0\1\2~\0\x80" END, "", "an entry without a place", 8, 14},
+        {END, "\0\1\3~\0\x0d\0" END, "", "an entry without a place", 8, 15},
+        {END, "\0\1\2~\0\x0d" END, "more", "the bytes from 18 to 22 belong to no block", 8, 14},
+        {END, "\0\1\2~\1\x0d" END, "", "it must begin at 0", 8, 14},
+        {END, "\0\1\2~\0\x0e" END, "", "and end before 18", 8, 14},
+        {END, "\0\1\2~\0\x0d\0\1\2\x7f\x12\0" END, "", "a block of 0 bytes is said to be at 18", 8, 20},
+        {END, "\0\1\2~\0\x0d\0\1\2\x7f\x12\0" END, "four", "a block of 0 bytes is said to be at 18", 8, 20},
+        {END, "\0\1\2a\0\x0d" END, "", "not in order", 8, 14},
+        {END, END, "", "the bytes from 0 to 18 belong to no block", 8, 8},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        twi_table_builder table;
+        twi_text blocks[3] = {0};
+        int count = 0;
+        twi_text_append(&blocks[0], DATA, sizeof DATA - 1);
+        twi_text_append(&blocks[1], cases[i].metaindex, cases[i].metaindex_size);
+        twi_text_append(&blocks[2], cases[i].index, cases[i].index_size);
+        wrap_blocks(&table, blocks, 0, cases[i].behind);
+        error = (tw_error){0};
+        tw_status status = twi_table_read(table.file.data, table.file.size, count_entry, &count, &error);
+        bool right = status == TW_OK && count == 1;
+        if (cases[i].part)
+            right = status == TW_DATA_LOSS && strstr(error.message, cases[i].part);
+        if (!right)
+            fail_msg("case %zu: status %d, %d entries: %s", i, status, count, error.message);
+        twi_table_free(&table);
+        for (int k = 0; k < 3; k++)
+            twi_text_free(&blocks[k]);
+    }
 }
 
 /* Names share what they begin with in the file, and not in memory. */
@@ -1454,6 +1512,7 @@ int main(void)
         cmocka_unit_test(entries_come_back_whatever_the_size_of_blocks),
         cmocka_unit_test(table_in_blocks_is_refused_for_any_flipped_bit_or_missing_end),
         cmocka_unit_test(blocks_with_right_checksums_and_wrong_contents_are_refused),
+        cmocka_unit_test(blocks_that_do_not_fit_together_are_refused),
         TEST(names_may_not_take_many_times_the_memory_of_the_file),
         cmocka_unit_test(compressed_block_is_expanded),
         cmocka_unit_test(snappy_knows_literals_and_all_three_copies),
