@@ -395,6 +395,8 @@ static twi_message *take_first(twi_exchange *x, twi_channel *c)
     twi_message *m = c->first;
     if (m)
         c->first = m->next;
+    if (m && m != &c->direct) /* it was on its way before somebody waited: the one behind it is not for his place */
+        c->direct.data = NULL;
     pthread_mutex_unlock(&x->lock);
     return m;
 }
