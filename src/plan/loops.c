@@ -253,6 +253,39 @@ static bool is_steady(const looping *l, const twi_plan *plan)
 }
 
 /* Each round is planned when it comes (run/rounds.h): what it is cut of. */
+static bool is_elsewhere(const twi_planning *p, const twi_device *device)
+{
+    return device && !twi_same_task(device, p->request->devices->items[0]);
+}
+
+/* Whether a loop on several devices, whose step is the first one's, has some of another task. Where rounds have no plan
+ * yet they may. */
+static bool spans_tasks(const twi_planning *p, const twi_plan *round)
+{
+    bool spans = false;
+    if (!round)
+        return true;
+    for (int d = 0; d < round->num_lists && !spans; d++)
+        spans = round->lists[d].count > 0 && is_elsewhere(p, round->lists[d].device);
+    for (int i = 0; i < round->num_feeds && !spans; i++)
+        spans = round->feeds[i].buffer && is_elsewhere(p, round->feeds[i].device);
+    return spans;
+}
+
+/* What tasks say to each other in its rounds has channels that are no other run's. Loops that were planned long ago may
+ * have had the same: all that was said there has been heard. */
+static void note_span(const twi_planning *p, twi_loop *loop)
+{
+    enum { NUMBERS = 4096 };
+    loop->spans = loop->device < 0 && p->request->devices->tasks > 1 && spans_tasks(p, loop->plan);
+    if (!loop->spans)
+        return;
+    loop->lane = TWI_MOST_LANES + p->request->devices->num_spanning++ % NUMBERS;
+    if (loop->plan)
+        loop->plan->lane = loop->lane;
+    p->plan->spans = true;
+}
+
 static tw_status make_chained(looping *l, twi_loop *loop)
 {
     twi_plan *plan = l->c->p->plan;
@@ -280,6 +313,8 @@ static tw_status make_chained(looping *l, twi_loop *loop)
         chained->known[i] = l->feeds.items[i].value ? tw_tensor_retain(l->feeds.items[i].value) : NULL;
     }
     loop->chained = chained;
+    note_span(l->c->p, loop);
+    chained->lane = loop->lane;
     tw_status status = TW_OK;
     for (int id = 0; id < count_nodes(l) && status == TW_OK; id++) {
         const tw_node *node = l->c->p->request->graph->nodes.items[id];
@@ -303,34 +338,6 @@ static bool learn_elements(looping *l, const twi_plan *plan)
         learned = true;
     }
     return learned;
-}
-
-static bool is_elsewhere(const twi_planning *p, const twi_device *device)
-{
-    return device && !twi_same_task(device, p->request->devices->items[0]);
-}
-
-/* Whether a loop on several devices, whose step is the first one's, has some of another task. */
-static bool spans_tasks(const twi_planning *p, const twi_plan *round)
-{
-    bool spans = false;
-    for (int d = 0; d < round->num_lists && !spans; d++)
-        spans = round->lists[d].count > 0 && is_elsewhere(p, round->lists[d].device);
-    for (int i = 0; i < round->num_feeds && !spans; i++)
-        spans = round->feeds[i].buffer && is_elsewhere(p, round->feeds[i].device);
-    return spans;
-}
-
-/* What tasks say to each other in its rounds has channels that are no other run's. Loops that were planned long ago may
- * have had the same: all that was said there has been heard. */
-static void note_span(const twi_planning *p, twi_loop *loop)
-{
-    enum { NUMBERS = 4096 };
-    loop->spans = loop->device < 0 && p->request->devices->tasks > 1 && spans_tasks(p, loop->plan);
-    if (!loop->spans)
-        return;
-    loop->plan->lane = TWI_MOST_LANES + p->request->devices->num_spanning++ % NUMBERS;
-    p->plan->spans = true;
 }
 
 static tw_status plan_round(looping *l, twi_loop **result)

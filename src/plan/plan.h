@@ -110,7 +110,8 @@ typedef struct twi_loop {
     struct twi_plan *plan;
     int num_changing, num_results; /* num_feeds and num_fetches are the plan's */
     int device;                  /* of the step, and the only one with a list; -1: there are several */
-    bool spans;                  /* tasks: all of them run its rounds together, in a lane of its own (plan->lane) */
+    bool spans;                  /* tasks: all of them run its rounds together, ... */
+    int lane;                    /* ... with messages of a lane of its own */
     void **arenas;               /* [devices] of the plan */
     bool owns_arenas;            /* else they are the step's workspace */
     struct twi_step **steps;     /* [num_steps] of that list, what does something */
@@ -126,6 +127,7 @@ typedef struct twi_chained {
     tw_tensor **known;        /* [num_fed] what does not change and is known already; NULL: it comes */
     int num_fed, num_fetches;
     int frame;                /* whose round it is */
+    int lane;                 /* the loop's */
     twi_series_table *series; /* the run's stacks and arrays */
     const struct twi_planner *planner;
     struct twi_rounds *rounds; /* what they run in (run/rounds.h); NULL: none has yet */

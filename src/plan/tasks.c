@@ -1,5 +1,5 @@
-/* tasks.c - a plan over the devices of several tasks: what cannot cross yet is refused, and all tasks must have planned
- * the same. */
+/* tasks.c - a plan over the devices of several tasks: what each waits for of the others, and that all have planned the
+ * same. */
 #include "plan/stages.h"
 
 #include "base/fingerprint.h"
@@ -7,7 +7,6 @@
 #include "base/memory.h"
 #include "comm/comm.h"
 #include "device/tasks.h"
-#include "tensor/variant.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,15 +17,6 @@ bool twi_step_needs(const twi_plan *plan, const twi_step *step, int task)
     for (int i = 0; i < step->num_waits - step->num_sent && !needs; i++)
         needs = plan->lists[step->waits[i].device].device->task == task;
     return needs;
-}
-
-static tw_status check_node(twi_planning *p, const twi_node *node)
-{
-    if (!node->loop || !node->loop->chained)
-        return TW_OK;
-    return twi_fail(p->error, TW_UNIMPLEMENTED,
-                    "'%s' is a loop whose shapes change, which does not work with the devices of several tasks yet",
-                    node->name);
 }
 
 /* ---- comparing --------------------------------------------------------------------------------------------------- */
@@ -93,12 +83,8 @@ static bool is_apart(const twi_planning *p)
 
 tw_status twi_agree_on_plan(twi_planning *p)
 {
-    const twi_region *region = p->rewriting.region;
-    tw_status status = TW_OK;
     if (!p->request->devices->comm)
         return TW_OK;
-    for (int id = 0; id < region->nodes.count && status == TW_OK; id++)
-        status = check_node(p, region->nodes.items[id]);
     p->plan->apart = is_apart(p);
-    return status == TW_OK && !p->plan->apart ? compare(p) : status;
+    return p->plan->apart ? TW_OK : compare(p);
 }

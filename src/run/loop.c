@@ -86,7 +86,7 @@ static tw_status lead(const twi_loop *loop, twi_device *to_device, void *to, twi
                       const twi_port *port, tw_error *error)
 {
     if (!twi_same_task(to_device, from_device))
-        return twi_move_value(loop->plan->lane, to_device, to, from_device, from, port->dtype, port->bytes,
+        return twi_move_value(loop->lane, to_device, to, from_device, from, port->dtype, port->bytes,
                               "a loop's value", error);
     return to_device->absent ? TW_OK : copy(to_device, to, from_device, from, port, error);
 }
@@ -161,7 +161,7 @@ static tw_status run_round(const twi_step *step, bool *goes_on)
     tw_status status =
         loop->dispatchers ? twi_dispatchers_run(loop->dispatchers, loop->plan, 1, &done, step->run.error) : walk(step);
     if (status == TW_OK && loop->spans)
-        status = twi_share_value(loop->plan->lane, decides->device, decides->memory, goes_on, sizeof *goes_on,
+        status = twi_share_value(loop->lane, decides->device, decides->memory, goes_on, sizeof *goes_on,
                                  "whether a loop goes on", step->run.error);
     else if (status == TW_OK && decides->device->is_host)
         *goes_on = *(const bool *)decides->memory;
@@ -176,7 +176,7 @@ tw_status twi_loop_agree(const twi_step *step, bool *taken)
     const twi_condition *condition = step->condition;
     *taken = true;
     return condition && condition->holds
-               ? twi_share_value(step->loop->plan->lane, step->device, condition->holds, taken, sizeof *taken,
+               ? twi_share_value(step->loop->lane, step->device, condition->holds, taken, sizeof *taken,
                                  "whether a loop is run", step->run.error)
                : TW_OK;
 }

@@ -3,6 +3,7 @@
 
 #include "graph/frames.h"
 #include "run/chain.h"
+#include "run/messages.h"
 #include "tensor/variant.h"
 
 #include <string.h>
@@ -62,6 +63,7 @@ tw_status twi_rounds_prepare(twi_chained *chained, const atomic_bool *ending, tw
         return status;
     }
     rounds->lane->ending = ending;
+    rounds->lane->number = chained->lane;
     chained->rounds = rounds;
     chained->close = close_rounds;
     return TW_OK;
@@ -69,21 +71,30 @@ tw_status twi_rounds_prepare(twi_chained *chained, const atomic_bool *ending, tw
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
+/* What the step was given; where several tasks run the rounds, all of them learn it. */
+static tw_status take_input(const twi_step *step, int i, tw_tensor **value)
+{
+    const twi_operand *operand = &step->run.input_operands[i];
+    tw_shape shape = operand->dtype == TW_VARIANT ? TW_SCALAR : operand->shape;
+    *value = step->loop->spans ? twi_tensor_create(operand->dtype, shape)
+                               : twi_tensor_from(operand->dtype, shape, step->run.inputs[i]);
+    if (!*value)
+        return twi_fail_memory(step->run.error, "entering a loop");
+    return step->loop->spans ? twi_share_tensor(step->loop->lane, step->device, step->run.inputs[i], *value,
+                                                "a loop's value", step->run.error)
+                             : TW_OK;
+}
+
 static tw_status enter(const twi_step *step, const twi_chained *chained, twi_rounds *rounds)
 {
-    const twi_run *r = &step->run;
-    for (int i = 0; i < chained->num_fed; i++) {
-        const twi_operand *operand = &r->input_operands[i];
-        bool is_list = operand->dtype == TW_VARIANT;
-        tw_tensor *value = chained->known[i]
-                               ? tw_tensor_retain(chained->known[i])
-                               : twi_tensor_from(operand->dtype, is_list ? TW_SCALAR : operand->shape, r->inputs[i]);
-        if (!value)
-            return twi_fail_memory(r->error, "entering a loop");
+    tw_status status = TW_OK;
+    for (int i = 0; i < chained->num_fed && status == TW_OK; i++) {
+        tw_tensor *value = chained->known[i] ? tw_tensor_retain(chained->known[i]) : NULL;
+        status = value ? TW_OK : take_input(step, i, &value);
         tw_tensor_release(rounds->feeds[i].tensor);
         rounds->feeds[i].tensor = value;
     }
-    return TW_OK;
+    return status;
 }
 
 /* What came of the round goes in again; what went in is room for what comes of the next. */
@@ -167,5 +178,5 @@ tw_status twi_rounds_run(const twi_step *step)
         if (status == TW_OK && goes_on)
             go_round(step, rounds);
     }
-    return status == TW_OK ? leave(step, rounds) : status;
+    return status == TW_OK && !step->device->absent ? leave(step, rounds) : status;
 }
