@@ -109,7 +109,8 @@ tw_status twi_resources_variable(twi_resource_table *table, const char *name, tw
     bool can_lie_there = !twi_owns_memory(dtype) || (dtype == TW_STRING && device->is_host);
     if (!tw_shape_is_known(shape))
         return twi_fail(error, TW_FAILED_PRECONDITION,
-                        "Attempting to use uninitialized value %s: it was made without a shape, and has no value yet", name);
+                        "Attempting to use uninitialized value %s: it was made without a shape, and has no value yet",
+                        name);
     if (!can_lie_there)
         return twi_fail(error, TW_UNIMPLEMENTED, "variable '%s': %s variables of shape %s are not supported", name,
                         tw_dtype_name(dtype), tw_shape_text(shape, wants, sizeof wants));

@@ -12,8 +12,8 @@ typedef struct twi_csv {
 
 /* Where the record that begins at `bytes` ends, a line's end outside of quotes; NULL: not among these. */
 const char *twi_csv_record_end(const twi_csv *csv, const char *bytes, size_t size);
-/* The next field of a record, unquoted into `text`, as long as the record at most; *at moves behind it, to the delimiter
- * or the end. False: its quotes do not fit. */
+/* The next field of a record, unquoted into `text`, as long as the record at most; *at moves behind it, to the
+ * delimiter or the end. False: its quotes do not fit. */
 bool twi_csv_field(const twi_csv *csv, const char **at, const char *end, char *text, size_t *size);
 bool twi_csv_is_missing(const twi_csv *csv, const char *text, size_t size);
 /* The whole of the text is one number of the type: int32, int64, float, double. */

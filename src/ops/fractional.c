@@ -59,15 +59,15 @@ static tw_attr overlapping_of(const twi_gradient *g)
 
 static void max_gradient(twi_gradient *g)
 {
-    g->dx[0] = twi_build(G, "FractionalMaxPoolGrad", TWI_INPUTS(X(0), Y(0), DY(0), Y(1), Y(2)),
-                         TWI_ATTRS(overlapping_of(g)));
+    g->dx[0] =
+        twi_build(G, "FractionalMaxPoolGrad", TWI_INPUTS(X(0), Y(0), DY(0), Y(1), Y(2)), TWI_ATTRS(overlapping_of(g)));
 }
 
 static void avg_gradient(twi_gradient *g)
 {
     tw_output shape = twi_build(G, "Shape", TWI_INPUTS(X(0)), TWI_ATTRS(tw_attr_type("out_type", TW_INT64)));
-    g->dx[0] = twi_build(G, "FractionalAvgPoolGrad", TWI_INPUTS(shape, DY(0), Y(1), Y(2)),
-                         TWI_ATTRS(overlapping_of(g)));
+    g->dx[0] =
+        twi_build(G, "FractionalAvgPoolGrad", TWI_INPUTS(shape, DY(0), Y(1), Y(2)), TWI_ATTRS(overlapping_of(g)));
 }
 
 #define TYPES "T:{float,double,int32,int64}"

@@ -15,7 +15,8 @@ static tw_status rows_shape(twi_inference *c)
     wanted.dims[0] = c->inputs[1].rank < 0 ? -1 : c->inputs[1].dims[0];
     if (tw_shape_compatible(wanted, c->inputs[2]))
         return TW_OK;
-    return TWI_REFUSE(c, "i and x are shaped for %s, but v has shape %s", tw_shape_text(wanted, texts[0], sizeof texts[0]),
+    return TWI_REFUSE(c, "i and x are shaped for %s, but v has shape %s",
+                      tw_shape_text(wanted, texts[0], sizeof texts[0]),
                       tw_shape_text(c->inputs[2], texts[1], sizeof texts[1]));
 }
 

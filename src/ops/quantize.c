@@ -72,8 +72,8 @@ static void channels_gradient(twi_gradient *g)
     gradients(g, "FakeQuantWithMinMaxVarsPerChannelGradient");
 }
 
-/* ---- through integers and back: all, or each slice along an axis, in one range, which is given, or from the least to the
- * largest element ---- */
+/* ---- through integers and back: all, or each slice along an axis, in one range, which is given, or from the least to
+ * the largest element ---- */
 
 static tw_status round_trip_shape(twi_inference *c)
 {
@@ -88,7 +88,8 @@ static tw_status round_trip_shape(twi_inference *c)
     for (int i = 1; i < c->num_inputs && status == TW_OK; i++) {
         bool is_range = axis >= 0 && i < 3 && twi_attr_bool(c->attrs, "range_given", false);
         status = is_range ? twi_expect_rank(c, i, 1) : axis < 0 || i == 3 ? twi_expect_rank(c, i, 0) : TW_OK;
-        if (status == TW_OK && is_range && c->inputs[i].rank == 1 && !twi_merge_dims(slices, c->inputs[i].dims[0], &slices))
+        if (status == TW_OK && is_range && c->inputs[i].rank == 1 &&
+            !twi_merge_dims(slices, c->inputs[i].dims[0], &slices))
             return TWI_REFUSE(c, "input %d has %lld numbers for %lld slices", i, (long long)c->inputs[i].dims[0],
                               (long long)slices);
     }

@@ -1,5 +1,5 @@
-/* ragged.c - rows of different length: values that lie end to end, and for each axis where its rows begin ("splits", one
- * more number than rows). Made of numbers, gathered, and turned into dense and sparse tensors. */
+/* ragged.c - rows of different length: values that lie end to end, and for each axis where its rows begin ("splits",
+ * one more number than rows). Made of numbers, gathered, and turned into dense and sparse tensors. */
 #include "ops/rules.h"
 
 static int ragged_rank(const twi_attrs *attrs, const char *name)
@@ -136,8 +136,8 @@ static void gather_gradient(twi_gradient *g)
     tw_strided_slice_options first = {TW_SHAPE(0), TW_SHAPE(1), .shrink_axis_mask = 1};
     tw_output count = tw_strided_slice(G, twi_shape_tensor(G, X(in)), first);
     if (rows)
-        g->dx[in] = twi_build(G, "UnsortedSegmentSum", TWI_INPUTS(DY(out), tw_node_output(rows, 1), count),
-                              TWI_NO_ATTRS);
+        g->dx[in] =
+            twi_build(G, "UnsortedSegmentSum", TWI_INPUTS(DY(out), tw_node_output(rows, 1), count), TWI_NO_ATTRS);
 }
 
 /* The same tensor made of the numbers of values says from which each element came: -1, from none. */
@@ -168,8 +168,8 @@ static void to_tensor_gradient(twi_gradient *g)
     tw_strided_slice_options first = {TW_SHAPE(0), TW_SHAPE(1), .shrink_axis_mask = 1};
     tw_output of_values = twi_shape_tensor(G, X(1)), count = tw_strided_slice(G, of_values, first);
     tw_output numbers = tw_reshape(G, numbers_of(g, partitions_of(&g->node->attrs), count), TW_SHAPE(-1));
-    tw_output rows = tw_reshape_to(
-        G, DY(0), tw_pack(G, (tw_output[]){tw_size_of(G, numbers), twi_constant_int(G, -1)}, 2, 0));
+    tw_output rows =
+        tw_reshape_to(G, DY(0), tw_pack(G, (tw_output[]){tw_size_of(G, numbers), twi_constant_int(G, -1)}, 2, 0));
     tw_output sums = twi_build(G, "UnsortedSegmentSum", TWI_INPUTS(rows, numbers, count), TWI_NO_ATTRS);
     g->dx[1] = tw_reshape_to(G, sums, of_values);
     tw_output is_default = tw_expand_dims(G, tw_less(G, numbers, twi_constant_int(G, 0)), -1);
@@ -183,8 +183,7 @@ static void to_tensor_gradient(twi_gradient *g)
 const twi_op twi_ragged_ops[] = {
     {"RaggedRange", "starts:T, limits:T, deltas:T", "rt_nested_splits:Tsplits, rt_dense_values:T",
      "T:{bfloat16,float,double,int32,int64}=int32; " SPLITS, range_shape, twi_not_differentiable, FOUND},
-    {"RaggedGather",
-     "params_nested_splits:PARAMS_RAGGED_RANK*Tsplits, params_dense_values:Tvalues, indices:Tindices",
+    {"RaggedGather", "params_nested_splits:PARAMS_RAGGED_RANK*Tsplits, params_dense_values:Tvalues, indices:Tindices",
      "output_nested_splits:OUTPUT_RAGGED_RANK*Tsplits, output_dense_values:Tvalues",
      "Tvalues:type; Tindices:{int32,int64}; " SPLITS "; PARAMS_RAGGED_RANK:int; OUTPUT_RAGGED_RANK:int", gather_shape,
      gather_gradient, FOUND},

@@ -230,8 +230,8 @@ static tw_status next_directed(twi_iteration *it, twi_pull *pull, tw_tensor **el
 
 /* ---- from memory ------------------------------------------------------------------------------------------------- */
 
-/* What the first iteration that came to the end has seen. With a file's name it is kept there, too, as TensorFlow keeps it: a
- * checkpoint whose tensors are named after element and component, "      0_1". */
+/* What the first iteration that came to the end has seen. With a file's name it is kept there, too, as TensorFlow keeps
+ * it: a checkpoint whose tensors are named after element and component, "      0_1". */
 typedef struct memory {
     pthread_mutex_t lock;
     twi_rows rows;

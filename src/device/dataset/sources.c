@@ -453,7 +453,8 @@ static tw_status take_fields(const files *f, const twi_csv *csv, const char *at,
         bool wanted = is_taken(r, column);
         if (!twi_csv_field(csv, &at, end, text, &size))
             return twi_fail(pull->error, TW_INVALID_ARGUMENT,
-                            "'%s': field %lld has quotes or line ends where none may be", file_name(f), (long long)column);
+                            "'%s': field %lld has quotes or line ends where none may be", file_name(f),
+                            (long long)column);
         if (wanted && taken == r->num_components)
             return twi_fail(pull->error, TW_INVALID_ARGUMENT, "Expect %d fields but have more in record", taken);
         if (wanted) {

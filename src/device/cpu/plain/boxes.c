@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- operands ------------------------------------------------------------------------------------------------------
- */
+/* ---- operands ---------------------------------------------------------------------------------------------------- */
 
 typedef struct candidate {
     float score;
@@ -99,8 +98,7 @@ static float overlap(box a, box b)
     return both / (area_a + area_b - both);
 }
 
-/* ---- a heap of candidates, the best first ---------------------------------------------------------------------------
- */
+/* ---- a heap of candidates, the best first ------------------------------------------------------------------------ */
 
 static bool is_better(const candidate *a, const candidate *b)
 {
@@ -212,7 +210,7 @@ static tw_status run(const twi_run *r)
     return status;
 }
 
-/* ---- of all classes ------------------------------------------------------------------------------------------------ */
+/* ---- of all classes ---------------------------------------------------------------------------------------------- */
 
 typedef struct found {
     float score;

@@ -1,7 +1,7 @@
 /* fractional.c - fractional pooling in plain C: regions that are drawn as TensorFlow draws them, for the same seeds.
  *
- * Bounds of rows and columns are outputs 1 and 2; the gradients get them back. Of regions that overlap, the bound belongs
- * to both sides. */
+ * Bounds of rows and columns are outputs 1 and 2; the gradients get them back. Of regions that overlap, the bound
+ * belongs to both sides. */
 #include "base/memory.h"
 #include "device/cpu/plain/random_double.h"
 #include "device/cpu/plain/typed.h"
@@ -128,13 +128,14 @@ static tw_status given_regions(const twi_run *r, tw_shape x, int dy, regions *g)
         for (int64_t i = 0; i < g->out[side]; i++)
             if (g->bounds[side][i] < 0 || g->bounds[side][i] >= g->bounds[side][i + 1] ||
                 g->bounds[side][i + 1] > g->in[side])
-                return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': the bounds %lld and %lld are not those of a region",
-                                r->node, (long long)g->bounds[side][i], (long long)g->bounds[side][i + 1]);
+                return twi_fail(r->error, TW_INVALID_ARGUMENT,
+                                "'%s': the bounds %lld and %lld are not those of a region", r->node,
+                                (long long)g->bounds[side][i], (long long)g->bounds[side][i + 1]);
     }
     return TW_OK;
 }
 
-/* ---- kernels ------------------------------------------------------------------------------------------------------- */
+/* ---- kernels ----------------------------------------------------------------------------------------------------- */
 
 #define BODY "device/cpu/plain/fractional.inl"
 #include "device/cpu/plain/for_floats.h"
@@ -150,9 +151,10 @@ static tw_status given_regions(const twi_run *r, tw_shape x, int dy, regions *g)
 
 static tw_status prepare(twi_prepare *p)
 {
-    fractional f = {.pseudo_random = twi_attr_bool(p->attrs, "pseudo_random", false),
-                    .overlapping = twi_attr_bool(p->attrs, "overlapping", false),
-                    .seeds = {(uint64_t)twi_attr_int(p->attrs, "seed", 0), (uint64_t)twi_attr_int(p->attrs, "seed2", 0)}};
+    fractional f = {
+        .pseudo_random = twi_attr_bool(p->attrs, "pseudo_random", false),
+        .overlapping = twi_attr_bool(p->attrs, "overlapping", false),
+        .seeds = {(uint64_t)twi_attr_int(p->attrs, "seed", 0), (uint64_t)twi_attr_int(p->attrs, "seed2", 0)}};
     bool draws = p->num_outputs == 3, seeded = f.seeds[0] || f.seeds[1];
     if (draws && seeded && !twi_attr_bool(p->attrs, "deterministic", false))
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "Both seed and seed2 should be 0 if deterministic is false.");
@@ -175,7 +177,9 @@ static tw_status prepare_average_grad(twi_prepare *p)
     {op, "plain", TWI_TYPE(TW_FLOAT32), prepare, f##_float, twi_free},                                                 \
         {op, "plain", TWI_TYPE(TW_FLOAT64), prepare, f##_double, twi_free},                                            \
         {op, "plain", TWI_TYPE(TW_INT32), prepare, f##_int32, twi_free},                                               \
-        {op, "plain", TWI_TYPE(TW_INT64), prepare, f##_int64, twi_free}
+    {                                                                                                                  \
+        op, "plain", TWI_TYPE(TW_INT64), prepare, f##_int64, twi_free                                                  \
+    }
 
 const twi_kernel twi_cpu_fractional_kernels[] = {
     ROWS("FractionalMaxPool", prepare, fractional_max),

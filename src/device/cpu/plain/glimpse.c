@@ -83,7 +83,7 @@ static void fill_gaussian(const view *v, twi_philox *philox)
     }
 }
 
-/* ---- the kernel ---------------------------------------------------------------------------------------------------- */
+/* ---- the kernel -------------------------------------------------------------------------------------------------- */
 
 static void copy_inside(const view *v)
 {
@@ -107,7 +107,11 @@ static tw_status run(const twi_run *r)
         philox = twi_random_take(g->stream, (uint64_t)(out.dims[0] * (each + out.dims[3])));
     for (int64_t n = 0; n < out.dims[0]; n++) {
         view v = {(const float *)r->inputs[0] + n * in.dims[1] * in.dims[2] * in.dims[3],
-                  (float *)r->outputs[0] + n * each, {in.dims[1], in.dims[2]}, {out.dims[1], out.dims[2]}, in.dims[3], {0}};
+                  (float *)r->outputs[0] + n * each,
+                  {in.dims[1], in.dims[2]},
+                  {out.dims[1], out.dims[2]},
+                  in.dims[3],
+                  {0}};
         for (int side = 0; side < 2; side++)
             v.begin[side] = begin_of(g, offsets[2 * n + side], v.in[side], v.out[side]);
         memset(v.window, 0, sizeof(float) * (size_t)each);

@@ -1,5 +1,5 @@
-/* inplace.c - rows of a tensor replaced, added to and taken from, in a copy where the tensor is still needed; tensors that
- * begin as anything, which here are zeros; what counts as true. */
+/* inplace.c - rows of a tensor replaced, added to and taken from, in a copy where the tensor is still needed; tensors
+ * that begin as anything, which here are zeros; what counts as true. */
 #include "device/cpu/plain/move.h"
 #include "device/cpu/plain/typed.h"
 

@@ -85,7 +85,8 @@ static tw_status prepare(twi_prepare *p, const twi_operand *image, const twi_ope
     pool *state = twi_alloc(sizeof *state);
     if (!state)
         return twi_fail_memory(p->error, "preparing a pool");
-    const twi_operand *last = &p->inputs[p->num_inputs - 1]; /* strides, behind the window, where no attribute says them */
+    const twi_operand *last =
+        &p->inputs[p->num_inputs - 1]; /* strides, behind the window, where no attribute says them */
     tw_status status =
         twi_attr_find(p->attrs, "ksize")
             ? twi_window_lay(p->attrs, image->shape, NULL, &state->window, p->error)

@@ -37,7 +37,7 @@ static void put_int(tw_dtype dtype, void *to, int64_t i, int64_t value)
         ((int32_t *)to)[i] = (int32_t)value;
 }
 
-/* ---- RaggedRange --------------------------------------------------------------------------------------------------- */
+/* ---- RaggedRange ------------------------------------------------------------------------------------------------- */
 
 static double number_at(const twi_run *r, int input, int64_t row)
 {
@@ -142,7 +142,7 @@ static tw_status run_range(const twi_run *r)
     return status;
 }
 
-/* ---- RaggedGather -------------------------------------------------------------------------------------------------- */
+/* ---- RaggedGather ------------------------------------------------------------------------------------------------ */
 
 typedef struct gathering {
     int in, out, fixed; /* ragged axes; those of the output that the shape of the indices makes */
@@ -251,7 +251,8 @@ static tw_status run_gather(const twi_run *r)
     return status == TW_OK ? gather_values(r, g, begin, end) : status;
 }
 
-/* ---- RaggedTensorToSparse -------------------------------------------------------------------------------------------- */
+/* ---- RaggedTensorToSparse
+ * -------------------------------------------------------------------------------------------- */
 
 /* index[axis] for 0 <= axis < rank of value row i; `at` has for each axis its row. */
 static void index_of(const twi_run *r, int rank, int64_t i, int64_t *rows, int64_t *index)
@@ -312,10 +313,11 @@ static tw_status run_to_sparse(const twi_run *r)
     return TW_OK;
 }
 
-/* ---- RaggedTensorToTensor -------------------------------------------------------------------------------------------- */
+/* ---- RaggedTensorToTensor
+ * -------------------------------------------------------------------------------------------- */
 
 typedef struct partitions {
-    int first, axes;           /* the first input that is one, without that which counts rows */
+    int first, axes; /* the first input that is one, without that which counts rows */
     bool counts, ids[TW_MAX_RANK];
 } partitions;
 
@@ -387,8 +389,8 @@ static tw_status read_axes(const twi_run *r, const partitions *s, nested *to)
         rows = status == TW_OK ? to->splits[k][rows] : 0;
     }
     if (status == TW_OK && rows != r->input_operands[1].shape.dims[0])
-        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': the partitions divide %lld rows, values have %lld", r->node,
-                        (long long)rows, (long long)r->input_operands[1].shape.dims[0]);
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': the partitions divide %lld rows, values have %lld",
+                        r->node, (long long)rows, (long long)r->input_operands[1].shape.dims[0]);
     return status;
 }
 
@@ -440,7 +442,8 @@ static tw_status fill_default(const twi_run *r, int axes, tw_shape shape, void *
     for (int i = 0; i < value->shape.rank && fits; i++)
         fits = value->shape.dims[i] == 1 || value->shape.dims[i] == shape.dims[missing + i];
     if (!fits)
-        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': default_value cannot be broadcast to a row of values", r->node);
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': default_value cannot be broadcast to a row of values",
+                        r->node);
     twi_row_major(shape, steps);
     twi_row_major(value->shape, own);
     for (int i = 0; i < shape.rank; i++) {
