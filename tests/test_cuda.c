@@ -1727,7 +1727,7 @@ static void last_layers_in_bfloat16_round_once(void **state)
     }
 }
 
-/* ---- convolutions with a normalization behind them ----------------------------------------------------------------- */
+/* ---- convolutions with a normalization behind them --------------------------------------------------------------- */
 
 enum { NORMED_WEIGHTS = 4, NORMED_INPUTS = 6, NORMED_VALUES = 3 + NORMED_INPUTS - 1, NORMED_CASES = 7 };
 
@@ -1738,17 +1738,17 @@ static const struct {
                                 {2, 4, 4, 64, 64, 3, true}, {5, 3, 3, 16, 32, 2, true},   {1, 1, 1, 16, 16, 1, true},
                                 {3, 100, 128, 16, 16, 1, true}}; /* the last one has more tiles than blocks */
 
-/* What a ReLU gives of a normalized convolution, with a side or without, its moments, and of small ones the gradients of
- * a weighted sum. Filters that are variables are transposed on their way. With `apart` the scale waits for the convolution,
- * so that the two cannot be joined. */
+/* What a ReLU gives of a normalized convolution, with a side or without, its moments, and of small ones the gradients
+ * of a weighted sum. Filters that are variables are transposed on their way. With `apart` the scale waits for the
+ * convolution, so that the two cannot be joined. */
 static int run_normed(tw_dtype T, int number, bool side, bool variable, bool apart, tw_tensor *values[NORMED_VALUES],
                       bool *joined)
 {
     tw_error error = {0};
     tw_graph *g = tw_graph_create();
     tw_session *session;
-    const int batch = normed_cases[number].batch, height = normed_cases[number].height, width = normed_cases[number].width,
-              channels = normed_cases[number].channels, filters = normed_cases[number].filters,
+    const int batch = normed_cases[number].batch, height = normed_cases[number].height,
+              width = normed_cases[number].width, channels = normed_cases[number].channels, filters = normed_cases[number].filters,
               size = normed_cases[number].size, cut = normed_cases[number].same ? 0 : size - 1, inputs = 5 + side,
               count = batch * height * width > 1000 ? 3 : 2 + inputs;
     const tw_shape result = TW_SHAPE(batch, height - cut, width - cut, filters);
@@ -1800,8 +1800,8 @@ static int run_normed(tw_dtype T, int number, bool side, bool variable, bool apa
     return count;
 }
 
-/* Joined and apart they round where each other does, so only moments differ, in their last bits; of floats that are then
- * rounded for the gradients of image and filter, the last of those. */
+/* Joined and apart they round where each other does, so only moments differ, in their last bits; of floats that are
+ * then rounded for the gradients of image and filter, the last of those. */
 static void compare_normed(tw_dtype T, int number, bool side, bool variable, bool expected)
 {
     tw_tensor *apart[NORMED_VALUES], *one[NORMED_VALUES], *again[NORMED_VALUES];
@@ -1811,7 +1811,8 @@ static void compare_normed(tw_dtype T, int number, bool side, bool variable, boo
     run_normed(T, number, side, variable, false, again, &joined[2]);
     assert_true(!joined[0] && joined[1] == expected && joined[2] == expected);
     for (int i = 0; i < count; i++) {
-        twt_case c = {.file = "normed", .line = 100 * number + i, .op.op = "_Conv2DBatchNormRelu", .expected = {apart[i]}};
+        twt_case c = {.file = "normed", .line = 100 * number + i, .op.op = "_Conv2DBatchNormRelu",
+                      .expected = {apart[i]}};
         if (one[i]->dtype != TW_FLOAT32 || (i != 3 && i != 4)) /* image and filter */
             twt_compare(&c, 0, one[i], "on the card");
         twt_expect_same_bits(&c, one[i], again[i], "in its second run");

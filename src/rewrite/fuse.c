@@ -110,7 +110,8 @@ static bool fits_batch_norm(const twi_match *m)
 /* A batch's own moments, which a convolution may leave. */
 static bool fits_conv_norm(const twi_match *m)
 {
-    return is_channels_last(twi_matched_node(m, "p")) && twi_attr_bool(&twi_matched_node(m, "r")->attrs, "is_training", true);
+    const twi_node *norm = twi_matched_node(m, "r");
+    return is_channels_last(twi_matched_node(m, "p")) && twi_attr_bool(&norm->attrs, "is_training", true);
 }
 
 /* M: gradients that are added up. */

@@ -458,7 +458,7 @@ static void images_that_only_a_cast_reads_are_made_in_its_type(void **state)
     }
 }
 
-/* ---- normalizations behind convolutions ----------------------------------------------------------------------------- */
+/* ---- normalizations behind convolutions ------------------------------------------------------------------------- */
 
 /* Multiples of an eighth from -1 to 1, another from place to place. */
 static tw_output made_up(tw_graph *g, tw_shape shape, int step)
@@ -472,15 +472,16 @@ static tw_output made_up(tw_graph *g, tw_shape shape, int step)
     return made;
 }
 
-/* What a ReLU gives of a normalized convolution; with `apart` the scale waits for the convolution, so that the two are not
- * joined. Returns how often an engine of cuDNN's ran. */
+/* What a ReLU gives of a normalized convolution; with `apart` the scale waits for the convolution, so that the two are
+ * not joined. Returns how often an engine of cuDNN's ran. */
 static long normalize(int batch, bool apart, tw_tensor **value)
 {
     tw_error error = {0};
     tw_graph *g = tw_graph_create();
     tw_output y = {0}, none = {0};
     TW_DEVICE(g, "/gpu:0") {
-        tw_output x = tw_conv2d(g, made_up(g, TW_SHAPE(batch, 3, 2, 16), 5), made_up(g, TW_SHAPE(3, 3, 16, 16), 7), NULL);
+        tw_output image = made_up(g, TW_SHAPE(batch, 3, 2, 16), 5);
+        tw_output x = tw_conv2d(g, image, made_up(g, TW_SHAPE(3, 3, 16, 16), 7), NULL);
         tw_output zero = tw_mul(g, tw_reduce_sum(g, tw_cast(g, x, TW_FLOAT32), NULL, 0, false), tw_scalar(g, 0));
         tw_output one = tw_cast(g, made_up(g, TW_SHAPE(16), 3), TW_FLOAT32), scale = apart ? tw_add(g, one, zero) : one;
         y = tw_cast(g, tw_relu(g, tw_fused_batch_norm(g, x, scale, one, none, none, 0.001f, true).y), TW_FLOAT32);

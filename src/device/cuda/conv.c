@@ -236,8 +236,8 @@ static bool leaves_moments(const convolution *c, const own_kernel *own, void *co
 }
 
 /* The convolution, and the moments of its output; *norm: what becomes of these. */
-static tw_status execute_with_moments(convolution *c, void *plan, void *const pointers[4], void *moments, void *workspace,
-                                      cudaStream_t stream, twi_cuda_batch_norm *norm, tw_error *error)
+static tw_status execute_with_moments(convolution *c, void *plan, void *const pointers[4], void *moments,
+                                      void *workspace, cudaStream_t stream, twi_cuda_batch_norm *norm, tw_error *error)
 {
     const own_kernel *own = own_of(c, plan);
     tw_status status;
@@ -622,7 +622,7 @@ done:
     return status;
 }
 
-/* image, filter, scale, offset and perhaps a side: y, batch mean and variance, what the gradient wants of them, nothing,
+/* image, filter, scale, offset and perhaps a side: y, batch mean and variance, what the gradient wants of them, nothing
  * and what was normalized. */
 static tw_status run_normalized(const twi_run *r)
 {
@@ -642,7 +642,8 @@ static tw_status run_normalized(const twi_run *r)
         pointers[0] = room.image;
     }
     TWI_TRY(execute_with_moments(c, c->plan, pointers, room.moments, room.workspace, r->stream, &norm, r->error));
-    status = TWI_LAUNCH(r, twi_cuda_batch_norm_run(r->stream, c->graph.type, &norm, &in, &to, r->outputs[0], room.moments));
+    status = TWI_LAUNCH(r, twi_cuda_batch_norm_run(r->stream, c->graph.type, &norm, &in, &to, r->outputs[0],
+                                                   room.moments));
 done:
     return status;
 }

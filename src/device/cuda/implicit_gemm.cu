@@ -7,8 +7,8 @@
  *
  * Up to 4 channels are filled up to 4, and then four cells of the filter are 16 columns.
  *
- * Where a batch normalization follows, a block leaves the moments of what it has stored: a lane has those of the quads of
- * channels that it stores, lanes and warps merge theirs at the end.
+ * Where a batch normalization follows, a block leaves the moments of what it has stored: a lane has those of the quads
+ * of channels that it stores, lanes and warps merge theirs at the end.
  *
  * The gradient of the image is the convolution of the output's gradient with the filter turned round. The gradient of the
  * filter adds over pixels: each warp takes some of a tile's, the warps' sums are added in the block, those of a few
@@ -229,7 +229,8 @@ static __device__ __forceinline__ void add_moments(const vector<T, QUAD> (&store
 
 /* Leaves what the block's lanes have found, of `quads` in all from `quad` on; room is the block's own. */
 template <int COUNT>
-static __device__ __forceinline__ void leave_moments(moments (&all)[COUNT], moments *room, int quad, int quads, part *parts)
+static __device__ __forceinline__ void leave_moments(moments (&all)[COUNT], moments *room, int quad, int quads,
+                                                     part *parts)
 {
     const int warp = (int)threadIdx.x / WARP, g = (int)threadIdx.x % WARP / 4, lane = (int)threadIdx.x % 4;
     const int warps = (int)blockDim.x / WARP;

@@ -421,8 +421,8 @@ bool twi_cuda_conv_fits(const twi_cuda_conv *conv, int variant, size_t *workspac
 /* How many parts of its rows a variant leaves the moments of, where the convolution has `moments`. */
 int twi_cuda_conv_parts(const twi_cuda_conv *conv, int variant);
 /* What the direction computes is written, of the image, the filter and the output; bias may be NULL. Moments: NULL, or
- * where those of the output's parts go, of float or bfloat16, as batch normalization's; then all addresses are multiples
- * of 16, and there is neither bias nor ReLU. */
+ * where those of the output's parts go, of float or bfloat16, as batch normalization's; then addresses are multiples of
+ * 16, and there is neither bias nor ReLU. */
 cudaError_t twi_cuda_conv_run(cudaStream_t stream, const twi_cuda_conv *conv, int variant, void *image, void *filter,
                               void *output, const void *bias, void *moments, void *workspace);
 

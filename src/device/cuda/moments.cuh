@@ -1,5 +1,5 @@
 /* moments.cuh - means and sums of squares of what there is of a quad of channels, merged without losing digits however
- * large the means are, and as parts of all rows that another launch merges: of batch_norm.cu's, or of a convolution's. */
+ * large the means are, and as parts of all rows that another launch merges: batch_norm.cu's, or a convolution's. */
 #ifndef TWI_CUDA_MOMENTS_CUH
 #define TWI_CUDA_MOMENTS_CUH
 
