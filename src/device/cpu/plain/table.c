@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "tensor/tensor.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,14 +106,13 @@ static tw_status run_export(const twi_run *r)
     return status;
 }
 
-/* ---- text files
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- text files -------------------------------------------------------------------------------------------------- */
 
 enum { WHOLE_LINE = -2, LINE_NUMBER = -1 }; /* else a column */
 
 typedef struct text_file {
     twi_table *table;
-    int64_t key, value, lines, skip;
+    int64_t key, value, lines, first; /* lines: so many are read, below 0 all; first: the number of the first one */
     char delimiter;
 } text_file;
 
@@ -149,15 +149,16 @@ static bool read_place(const text_file *f, int64_t place, tw_dtype dtype, int64_
     size_t size = (size_t)(end - at) < sizeof number ? (size_t)(end - at) : sizeof number - 1;
     memcpy(number, at, size);
     number[size] = 0;
+    errno = 0;
     long long integer = place == LINE_NUMBER ? line : strtoll(number, &stop, 10);
-    bool fits = place == LINE_NUMBER || (size && (*stop == 0 || dtype == TW_FLOAT32 || dtype == TW_FLOAT64));
+    bool fits = place == LINE_NUMBER || (size && *stop == 0 && errno == 0);
     switch (dtype) {
     case TW_INT64:
         *(int64_t *)to = integer;
         return fits;
     case TW_INT32:
         *(int32_t *)to = (int32_t)integer;
-        return fits;
+        return fits && integer >= INT32_MIN && integer <= INT32_MAX;
     case TW_FLOAT32:
         *(float *)to = strtof(number, &stop);
         return size && *stop == 0;
@@ -169,32 +170,39 @@ static bool read_place(const text_file *f, int64_t place, tw_dtype dtype, int64_
     }
 }
 
-static tw_status put_lines(const twi_run *r, const text_file *f, const char *at, const char *end)
+/* The entry of line `number`, into pair, whose texts are used again. */
+static tw_status put_line(const twi_run *r, const text_file *f, int64_t number, const char *at, const char *end,
+                          tw_string pair[2])
 {
     tw_dtype key = twi_table_key(f->table), value = twi_table_value(f->table);
+    if (at == end)
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': line %lld is empty", r->node, (long long)number);
+    if (!read_place(f, f->key, key, number, at, end, &pair[0]) ||
+        !read_place(f, f->value, value, number, at, end, &pair[1]))
+        return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': line %lld has no key and value as they were asked for",
+                        r->node, (long long)number);
+    return twi_table_put(f->table, &pair[0], &pair[1], 1, true, r->error);
+}
+
+static tw_status put_lines(const twi_run *r, const text_file *f, const char *at, const char *end)
+{
     tw_string pair[2] = {{0}, {0}};
     tw_status status = TW_OK;
-    for (int64_t line = 0, number = 0; at < end && status == TW_OK && (f->lines < 0 || number < f->lines); line++) {
+    int64_t count = 0;
+    for (; at < end && status == TW_OK && (f->lines < 0 || count < f->lines); count++) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         stop = stop ? stop : end;
-        const char *text_end = stop > at && stop[-1] == '\r' ? stop - 1 : stop;
-        if (line >= f->skip) {
-            if (!read_place(f, f->key, key, number, at, text_end, &pair[0]) ||
-                !read_place(f, f->value, value, number, at, text_end, &pair[1]))
-                status =
-                    twi_fail(r->error, TW_INVALID_ARGUMENT,
-                             "'%s': line %lld has no key and value as they were asked for", r->node, (long long)line);
-            else
-                status = twi_table_put(f->table, &pair[0], &pair[1], 1, true, r->error);
-            number++;
-        }
+        status = put_line(r, f, f->first + count, at, stop > at && stop[-1] == '\r' ? stop - 1 : stop, pair);
         at = stop < end ? stop + 1 : end;
     }
+    if (status == TW_OK && (count == 0 || count < f->lines))
+        status = twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': the file has %lld lines, expected %lld", r->node,
+                          (long long)count, (long long)(f->lines < 0 ? 1 : f->lines));
     if (status == TW_OK)
         status = twi_table_put(f->table, NULL, NULL, 0, false, r->error);
-    if (key == TW_STRING)
+    if (twi_table_key(f->table) == TW_STRING)
         twi_free(pair[0].data);
-    if (value == TW_STRING)
+    if (twi_table_value(f->table) == TW_STRING)
         twi_free(pair[1].data);
     return status;
 }
@@ -217,6 +225,8 @@ static tw_status run_text_file(const twi_run *r)
     tw_status status = twi_file_read(path, LARGEST_FILE, &bytes, &size, r->error);
     if (status == TW_OK)
         status = put_lines(r, f, bytes, bytes + size);
+    if (status != TW_OK)
+        twi_table_clear(f->table); /* nor is it filled in part */
     twi_free(bytes);
     return status;
 }
