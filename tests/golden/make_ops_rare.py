@@ -115,3 +115,30 @@ for padding in ["SAME", "VALID"]:
         grad = eighths(random, *y.shape)
         cases.case("Dilation2DBackpropInput", input=image, filter=filters2, out_backprop=grad, **options)
         cases.case("Dilation2DBackpropFilter", input=image, filter=filters2, out_backprop=grad, **options)
+
+# ---- places, patches, colours, orders
+
+for op in ["TensorScatterAdd", "TensorScatterSub", "TensorScatterUpdate"]:
+    cases.case(op, tensor=eighths(random, 5, 3), indices=i32([[0], [3], [4]]), updates=eighths(random, 3, 3))
+    cases.case(op, tensor=eighths(random, 4, 3), indices=i32([[0, 1], [3, 2]]), updates=eighths(random, 2))
+cases.case("TensorScatterAdd", tensor=eighths(random, 4), indices=i32([[1], [1], [1]]), updates=eighths(random, 3))
+for padding in ["SAME", "VALID"]:
+    for rates in [[1, 1, 1, 1], [1, 2, 1, 1]]:
+        cases.case("ExtractImagePatches", images=image, ksizes=[1, 2, 3, 1], strides=[1, 2, 1, 1], rates=rates,
+                   padding=padding)
+cases.case("Cross", a=eighths(random, 4, 3), b=eighths(random, 4, 3))
+colours = eighths(random, 2, 3, 3, low=0, high=9)
+hsv = cases.case("RGBToHSV", images=colours)[0]
+cases.case("HSVToRGB", images=eighths(random, 4, 3, low=0, high=9))
+cases.case("AdjustHue", images=colours, delta=f32(0.25))
+cases.case("AdjustSaturation", images=colours, scale=f32(0.5))
+cases.case("AdjustContrastv2", images=colours, contrast_factor=f32(0.5))
+for batch_dim, seq_dim in [(0, 1), (1, 0)]:
+    cases.case("ReverseSequence", input=eighths(random, 3, 3, 2), seq_lengths=i64([1, 3, 2]), seq_dim=seq_dim,
+               batch_dim=batch_dim)
+cases.case("SpaceToDepth", input=eighths(random, 1, 4, 2, 3), block_size=2)
+cases.case("DepthToSpace", input=eighths(random, 1, 2, 2, 8), block_size=2)
+cases.case("SpaceToBatchND", input=eighths(random, 1, 4, 3, 1), block_shape=i32([2, 2]), paddings=i32([[0, 0], [1, 0]]))
+cases.case("BatchToSpaceND", input=eighths(random, 4, 2, 2, 1), block_shape=i32([2, 2]), crops=i32([[0, 0], [1, 0]]))
+cases.case("Einsum", inputs=[eighths(random, 3, 4), eighths(random, 4, 2)], equation="ij,jk->ik")
+cases.case("Einsum", inputs=[eighths(random, 2, 3, 4), eighths(random, 2, 4)], equation="bij,bj->bi")
