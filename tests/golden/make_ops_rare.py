@@ -142,3 +142,15 @@ cases.case("SpaceToBatchND", input=eighths(random, 1, 4, 3, 1), block_shape=i32(
 cases.case("BatchToSpaceND", input=eighths(random, 4, 2, 2, 1), block_shape=i32([2, 2]), crops=i32([[0, 0], [1, 0]]))
 cases.case("Einsum", inputs=[eighths(random, 3, 4), eighths(random, 4, 2)], equation="ij,jk->ik")
 cases.case("Einsum", inputs=[eighths(random, 2, 3, 4), eighths(random, 2, 4)], equation="bij,bj->bi")
+
+# ---- recurrent cells
+
+small = dict(x=eighths(random, 2, 3, low=-4, high=5), cs_prev=eighths(random, 2, 2, low=-4, high=5),
+             h_prev=eighths(random, 2, 2, low=-4, high=5), w=eighths(random, 5, 8, low=-4, high=5),
+             wci=eighths(random, 2, low=-4, high=5), wcf=eighths(random, 2, low=-4, high=5),
+             wco=eighths(random, 2, low=-4, high=5), b=eighths(random, 8, low=-4, high=5))
+for peephole in [False, True]:
+    options = dict(forget_bias=1.0, cell_clip=0.5, use_peephole=peephole)
+    cases.case("LSTMBlockCell", **small, **options)
+    several = dict(small, x=eighths(random, 3, 2, 3, low=-4, high=5))
+    cases.case("BlockLSTM", seq_len_max=i64(3), **several, **options)
