@@ -12,6 +12,7 @@
 #include "run/traffic.h"
 #include "run/waterfall.h"
 
+#include <sched.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -998,6 +999,72 @@ static void several_runs_speak_over_one_pair_of_sockets(void **state)
     twi_comm_close(ends[1]);
 }
 
+static bool put_nothing(twi_exchange *x, int to, const twi_header *header, const void *data, bool patient)
+{
+    (void)x, (void)to, (void)header, (void)data, (void)patient;
+    return true;
+}
+
+static void close_nothing(twi_exchange *x)
+{
+    twi_exchange_clear(x);
+}
+
+typedef struct pair_of_bytes {
+    twi_comm *c;
+    uint8_t first, second;
+} pair_of_bytes;
+
+static void *receive_two(void *argument)
+{
+    pair_of_bytes *p = argument;
+    p->c->ops->receive(p->c, 1, CHANNEL, &p->first, 1, "a byte", NULL);
+    p->c->ops->receive(p->c, 1, CHANNEL, &p->second, 1, "a byte", NULL);
+    return NULL;
+}
+
+/* Whether somebody waits for the next message of a channel that is there already. */
+static bool is_waited_for(twi_exchange *x, twi_channel *c)
+{
+    pthread_mutex_lock(&x->lock);
+    bool waits = c->direct.data;
+    pthread_mutex_unlock(&x->lock);
+    return waits;
+}
+
+/* The first of two has room before somebody waits, and is handed in when he does; the other comes when that has just been
+ * taken. Whoever is too slow for that tries again. */
+static void a_message_does_not_come_to_the_place_of_the_one_before(void **state)
+{
+    (void)state;
+    enum { TRIES = 300, MAGIC = 0x544f5752 };
+    static const twi_carrier_ops nothing = {put_nothing, NULL, close_nothing};
+    tw_error error = {0};
+    twi_exchange x = {0};
+    assert_ok(twi_exchange_init(&x, &nothing, 0, 2, 30, &error));
+    for (int i = 0; i < TRIES; i++) {
+        pair_of_bytes bytes = {&x.base, 0, 0};
+        twi_header first = {MAGIC, CHANNEL, 1, 2 * (uint64_t)i}, second = {MAGIC, CHANNEL, 1, 2 * (uint64_t)i + 1};
+        pthread_t thread;
+        twi_message *one = twi_exchange_room(&x, 1, &first), *two;
+        twi_channel *c = one->channel;
+        pthread_create(&thread, NULL, receive_two, &bytes);
+        while (!is_waited_for(&x, c))
+            sched_yield();
+        *one->data = 1;
+        twi_exchange_hand_in(&x, 1, &first, one);
+        while (atomic_load(&c->first))
+            ;
+        two = twi_exchange_room(&x, 1, &second);
+        assert_true(two->data && two->data != (char *)&bytes.first);
+        *two->data = 2;
+        twi_exchange_hand_in(&x, 1, &second, two);
+        pthread_join(thread, NULL);
+        assert_int_equal(bytes.first * 10 + bytes.second, 12);
+    }
+    twi_exchange_clear(&x);
+}
+
 /* What a task sends is led on to the other, but for all that comes after so many bytes. */
 typedef struct wire {
     int from, to;
@@ -1194,6 +1261,7 @@ int main(void)
         cmocka_unit_test(what_is_lost_or_comes_twice_or_spoiled_is_noticed),
         cmocka_unit_test(other_lengths_and_failures_and_early_ends_are_told_to_all),
         cmocka_unit_test(several_runs_speak_over_one_pair_of_sockets),
+        cmocka_unit_test(a_message_does_not_come_to_the_place_of_the_one_before),
         cmocka_unit_test(half_a_message_ends_the_wait_for_it),
         cmocka_unit_test(a_variable_waits_until_it_is_sent_and_not_for_word_that_it_has_come),
         cmocka_unit_test(who_has_no_room_to_say_that_he_is_done_hears_of_the_others),
