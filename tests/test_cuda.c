@@ -1802,14 +1802,14 @@ static int run_normed(tw_dtype T, int number, bool side, bool variable, bool apa
 
 /* Joined and apart they round where each other does, so only moments differ, in their last bits; of floats that are
  * then rounded for the gradients of image and filter, the last of those. */
-static void compare_normed(tw_dtype T, int number, bool side, bool variable, bool expected)
+static void compare_normed(tw_dtype T, int number, bool side, bool variable)
 {
     tw_tensor *apart[NORMED_VALUES], *one[NORMED_VALUES], *again[NORMED_VALUES];
     bool joined[3];
     int count = run_normed(T, number, side, variable, true, apart, &joined[0]);
     run_normed(T, number, side, variable, false, one, &joined[1]);
     run_normed(T, number, side, variable, false, again, &joined[2]);
-    assert_true(!joined[0] && joined[1] == expected && joined[2] == expected);
+    assert_true(!joined[0] && joined[1] && joined[2]);
     for (int i = 0; i < count; i++) {
         twt_case c = {.file = "normed", .line = 100 * number + i, .op.op = "_Conv2DBatchNormRelu",
                       .expected = {apart[i]}};
@@ -1822,18 +1822,16 @@ static void compare_normed(tw_dtype T, int number, bool side, bool variable, boo
     }
 }
 
-/* Each variant, whose blocks leave the moments of what they store. */
+/* Each variant, whose blocks leave the moments of what they store; where it does not fit, cuDNN's engine and a launch. */
 static void normalized_convolutions_on_the_card_are_those_apart(void **state)
 {
     (void)state;
     needs_card();
     take_ours();
     for (int variant = 0; variant < 6; variant++) {
-        static const int columns[] = {16, 16, 16, 32, 32, 64}; /* of a block: the filters' are a multiple */
         take_variant(variant);
         for (int i = 0; i < NORMED_CASES - (variant > 0); i++)
-            compare_normed((i + variant) % 2 ? TW_BFLOAT16 : TW_FLOAT32, i, i % 3 == 0, (i + variant) % 3 == 0,
-                           normed_cases[i].filters % columns[variant] == 0);
+            compare_normed((i + variant) % 2 ? TW_BFLOAT16 : TW_FLOAT32, i, i % 3 == 0, (i + variant) % 3 == 0);
     }
     take_all_again();
     cover("_Conv2DBatchNormRelu");
