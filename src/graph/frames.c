@@ -15,6 +15,7 @@ void twi_frames_free(twi_frames *frames)
     twi_free(frames->of);
     twi_free(frames->unchanging);
     twi_free(frames->gated);
+    twi_free(frames->sides);
 }
 
 bool twi_frame_is_within(const twi_frames *frames, int inner, int frame)
@@ -82,6 +83,47 @@ static bool is_unchanging(const twi_frames *frames, const tw_node *node)
     return may;
 }
 
+/* Whether a Switch looks at whether there is a round. */
+static bool decides_by_round(const tw_node *node)
+{
+    tw_output by = node->inputs[1];
+    while (twi_op_is(by.node->op, TWI_PASSES) && !twi_op_is(by.node->op, TWI_LOOP_COND) &&
+           by.index < by.node->num_inputs)
+        by = by.node->inputs[by.index];
+    return twi_op_is(by.node->op, TWI_LOOP_COND);
+}
+
+/* By its node, and as the output of a Switch. */
+static uint8_t sides_of_output(const twi_frames *frames, tw_output output)
+{
+    uint8_t sides = frames->sides[output.node->id];
+    bool decides = output.index >= 0 && twi_op_is(output.node->op, TWI_SWITCH) && output.node->num_inputs == 2 &&
+                   decides_by_round(output.node);
+    return decides ? sides | (uint8_t)(1 << (output.index == 1)) : sides;
+}
+
+/* A Merge waits for what all of its inputs wait for, and a ControlTrigger for nothing. */
+static uint8_t sides_of(const twi_frames *frames, const tw_node *node)
+{
+    bool merges = twi_op_is(node->op, TWI_MERGE);
+    uint8_t sides = merges && node->num_inputs ? 3 : 0;
+    if (frames->of[node->id] <= 0 || twi_op_is(node->op, TWI_ENTER | TWI_EXIT) || node->backward.node ||
+        (merges && !node->num_inputs))
+        return 0;
+    for (int i = 0; i < node->num_inputs; i++) {
+        uint8_t one = sides_of_output(frames, node->inputs[i]);
+        sides = merges ? sides & one : sides | one;
+    }
+    for (int i = 0; i < node->num_control_inputs; i++)
+        sides |= frames->sides[node->control_inputs[i]->id];
+    return sides;
+}
+
+bool twi_exit_is_dead(const twi_frames *frames, const tw_node *exit)
+{
+    return sides_of_output(frames, exit->inputs[0]) == 3;
+}
+
 /* Of what a node takes; a Merge's way back counts no more than that it is there. */
 static int frame_of_inputs(const twi_frames *frames, const tw_node *node)
 {
@@ -114,6 +156,7 @@ static bool place(twi_frames *frames, const tw_node *node)
     frames->of[node->id] = frame;
     frames->unchanging[node->id] = is_unchanging(frames, node);
     frames->gated[node->id] = frames->unchanging[node->id] && is_gated(frames, node);
+    frames->sides[node->id] = sides_of(frames, node);
     return frame < 0 || twi_push(&frames->items.items[frame].nodes, node);
 }
 
@@ -123,7 +166,8 @@ tw_status twi_frames_find(const tw_graph *graph, twi_frames *frames, tw_error *e
     frames->of = twi_alloc_array((size_t)graph->nodes.count + 1, sizeof *frames->of);
     frames->unchanging = twi_alloc_array((size_t)graph->nodes.count + 1, sizeof *frames->unchanging);
     frames->gated = twi_alloc_array((size_t)graph->nodes.count + 1, sizeof *frames->gated);
-    fits = fits && frames->of && frames->unchanging && frames->gated;
+    frames->sides = twi_alloc_array((size_t)graph->nodes.count + 1, sizeof *frames->sides);
+    fits = fits && frames->of && frames->unchanging && frames->gated && frames->sides;
     for (int id = 0; id < graph->nodes.count && fits; id++)
         fits = place(frames, graph->nodes.items[id]);
     return fits ? TW_OK : twi_fail_memory(error, "looking at loops");

@@ -25,10 +25,15 @@ typedef struct twi_frames {
     bool *unchanging; /* [nodes] depends on nothing that changes from round to round, and may be computed
                          before the loop; */
     bool *gated;      /* [nodes] who takes something of such a node runs only where there is a round */
+    uint8_t *sides;   /* [nodes] the sides of its loop's LoopCond that it waits for: a bit 1 << value each */
 } twi_frames;
 
 tw_status twi_frames_find(const tw_graph *graph, twi_frames *frames, tw_error *error);
 void twi_frames_free(twi_frames *frames);
+
+/* Whether nothing ever comes of an Exit: what it takes waits for a round and for there to be none. So it is with what
+ * TensorFlow's gradients make of loops under control inputs from outside. */
+bool twi_exit_is_dead(const twi_frames *frames, const tw_node *exit);
 
 /* Whether `inner` is `frame` or lies in it. */
 bool twi_frame_is_within(const twi_frames *frames, int inner, int frame);

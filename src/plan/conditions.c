@@ -155,7 +155,7 @@ static tw_status conditions_of(twi_copying *c, tw_output output, twi_guard **con
         *conditions = is_dead(c, output) ? &twi_never : NULL;
         return TW_OK;
     }
-    if (twi_copy_is_fed(c, output))
+    if (twi_copy_is_fed(c, output) || (output.index < 0 && twi_copy_is_wholly_fed(c, output.node)))
         return conditions_of_fed(c, output, conditions);
     *conditions = c->conditions[output.node->id];
     if (output.index < 0 || *conditions == &twi_never || !twi_op_is(output.node->op, TWI_SWITCH))
@@ -181,8 +181,7 @@ static tw_status join_controls(twi_copying *c, const tw_node *node, twi_guard **
 {
     tw_status status = TW_OK;
     for (int i = 0; i < node->num_control_inputs && status == TW_OK; i++)
-        if (!twi_copy_is_wholly_fed(c, node->control_inputs[i]))
-            status = join(c, (tw_output){node->control_inputs[i], -1}, all);
+        status = join(c, (tw_output){node->control_inputs[i], -1}, all);
     return status;
 }
 

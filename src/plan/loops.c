@@ -91,30 +91,41 @@ static tw_status list_merges(looping *l)
     return status;
 }
 
+/* Those that something may come of. */
 static tw_status list_exits(looping *l)
 {
     const twi_copying *c = l->c;
     bool fits = true;
-    for (int i = 0; i < l->frame->exits.count && fits; i++)
-        if (c->needed[l->frame->exits.items[i]->id])
-            fits = twi_push(&l->exits, l->frame->exits.items[i]);
+    for (int i = 0; i < l->frame->exits.count && fits; i++) {
+        const tw_node *exit = l->frame->exits.items[i];
+        if (c->needed[exit->id] && !twi_exit_is_dead(c->frames, exit))
+            fits = twi_push(&l->exits, exit);
+    }
     return fits ? TW_OK : fail_memory(c);
 }
 
-/* What a node of the loop, or of one in it, takes of what does not change. */
-static tw_status list_unchanging_of(looping *l, const tw_node *node, bool *listed)
+static bool list_outputs_once(looping *l, const tw_node *from, bool *listed)
 {
     const twi_copying *c = l->c;
     bool fits = true;
-    for (int i = 0; i < node->num_inputs && fits; i++) {
-        const tw_node *from = node->inputs[i].node;
-        if (c->frames->of[from->id] != l->number || !c->frames->unchanging[from->id] || listed[from->id])
-            continue;
-        listed[from->id] = true;
-        for (int k = 0; k < from->num_outputs && fits; k++)
-            fits = twi_push(&l->outside, ((tw_output){(tw_node *)from, k}));
-    }
-    return fits ? TW_OK : fail_memory(c);
+    if (c->frames->of[from->id] != l->number || !c->frames->unchanging[from->id] || listed[from->id])
+        return true;
+    listed[from->id] = true;
+    for (int k = 0; k < from->num_outputs && fits; k++)
+        fits = twi_push(&l->outside, ((tw_output){(tw_node *)from, k}));
+    return fits;
+}
+
+/* What a node of the loop, or of one in it, takes of what does not change, or comes after: what is outside of the loop
+ * is an order for it by an Enter, whose value nobody takes. */
+static tw_status list_unchanging_of(looping *l, const tw_node *node, bool *listed)
+{
+    bool fits = true;
+    for (int i = 0; i < node->num_inputs && fits; i++)
+        fits = list_outputs_once(l, node->inputs[i].node, listed);
+    for (int i = 0; i < node->num_control_inputs && fits; i++)
+        fits = list_outputs_once(l, node->control_inputs[i], listed);
+    return fits ? TW_OK : fail_memory(l->c);
 }
 
 static tw_status list_unchanging(looping *l)
@@ -584,6 +595,20 @@ static tw_status make_node(looping *l, twi_loop *loop, twi_node **made)
 /* ---- all of it -----------------------------------------------------------------------------------------------------
  */
 
+/* What takes something of them is not planned. */
+static tw_status map_dead_exits(const looping *l)
+{
+    tw_status status = TW_OK;
+    for (int i = 0; i < l->frame->exits.count && status == TW_OK; i++) {
+        const tw_node *exit = l->frame->exits.items[i];
+        if (!l->c->needed[exit->id] || !twi_exit_is_dead(l->c->frames, exit))
+            continue;
+        status = twi_copy_row(l->c, exit);
+        l->c->conditions[exit->id] = &twi_never;
+    }
+    return status;
+}
+
 static tw_status map_exits(looping *l, twi_node *made, bool never)
 {
     twi_copying *c = l->c;
@@ -634,6 +659,7 @@ tw_status twi_copy_loop(twi_copying *c, const tw_node *exit)
     if (!never && !late)
         TWI_TRY(make_node(&l, loop, &made));
     TWI_TRY(map_exits(&l, made, never));
+    TWI_TRY(map_dead_exits(&l));
 done:
     twi_array_free(&l.merges);
     twi_array_free(&l.exits);

@@ -792,6 +792,83 @@ def computed_shapes():
     program.run([z, tf.get_default_graph().get_tensor_by_name("while/Exit:0")], {x: numbers(6, 3)})
 
 
+def gradients_after_a_condition(grows):
+    """Gradients of a loop that are built under a control input from outside of it. An optimizer's are gated: there,
+    TensorFlow's training step does not run, for what leaves their loop waits for one of its rounds, too."""
+    p = tf.placeholder(tf.bool, [], name="p")
+    v, w = tf.get_variable("v", initializer=1.0), tf.get_variable("w", initializer=numbers(2))
+    shapes = [tf.TensorShape([]), tf.TensorShape([None])]
+    grow = lambda a: tf.concat([a, w], 0) if grows else a * 0.5 + w
+    h = tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, grow(a)), [0, w + 1], shapes if grows else None)[1]
+    loss = tf.reduce_sum(h * h) + tf.cond(p, lambda: tf.nn.l2_loss(w), lambda: 0.0)
+    (alive,) = tf.gradients(loss, [w])
+    with tf.control_dependencies([tf.cond(p, lambda: tf.identity(tf.assign_add(v, 1.0)), lambda: tf.identity(v))]):
+        (after,) = tf.gradients(loss, [w])
+        (dead,) = tf.gradients(loss, [w], gate_gradients=True)
+        train = tf.assign_sub(w, 0.125 * dead).op
+    program = Program()
+    program.run([], targets=[tf.global_variables_initializer()])
+    for taken in (True, False, True):
+        program.run([loss, alive], {p: taken})
+        program.run([after], {p: taken}, targets=[train])
+        program.run([v, w])
+    program.run([dead], {p: True})
+
+
+@case()
+def gradients_after_a_condition_references():
+    gradients_after_a_condition(False)
+
+
+@case(resource=True)
+def gradients_after_a_condition_resources():
+    gradients_after_a_condition(False)
+
+
+@case()
+def gradients_after_a_condition_of_a_loop_that_grows():
+    gradients_after_a_condition(True)
+
+
+def loop_after(resource):
+    """What is outside comes before what stands in the loop, once, and gives it nothing."""
+    n = tf.placeholder(tf.int32, [], name="n")
+    v = tf.get_variable("v", initializer=numbers(2))
+    queue = tf.FIFOQueue(20, [tf.float32], [[]])
+    fill = queue.enqueue_many([numbers(16)])
+    first = queue.dequeue()
+    with tf.control_dependencies([first]):
+        added = tf.assign_add(v, [1.0, 2.0])
+
+    def body(i, x):
+        with tf.control_dependencies([first]):
+            taken = queue.dequeue()
+        order = [c for c in taken.op.control_inputs if c.inputs[0].op.type == "Enter"]
+        taken.op._remove_all_control_inputs()  # the body's pivot, which is before that anyway
+        taken.op._add_control_inputs(order)
+        with tf.control_dependencies([added]):
+            here = tf.identity(x) + (v.read_value() if resource else v)
+        return i + 1, here + taken
+
+    x = tf.while_loop(lambda i, x: i < n, body, [0, tf.zeros(2)], parallel_iterations=1)[1]
+    left = queue.size()
+    program = Program()
+    program.run([], targets=[tf.global_variables_initializer(), fill])
+    for rounds in (3, 0, 2):
+        program.run([x], {n: rounds})
+        program.run([v, left])
+
+
+@case()
+def loop_after_references():
+    loop_after(False)
+
+
+@case(resource=True)
+def loop_after_resources():
+    loop_after(True)
+
+
 # ---- functions: control flow as TensorFlow 2 writes it -----------------------------------------------------------------------
 
 
