@@ -258,6 +258,7 @@ static void run_all(const tw_session_options *options)
     run_file(GOLDEN_DIR "/shapes.txt", options);
     run_file(GOLDEN_DIR "/rare.txt", options);
     run_file(GOLDEN_DIR "/seldom.txt", options);
+    run_file(GOLDEN_DIR "/quantized.txt", options);
 }
 
 static void programs_of_computed_shapes_give_tensorflows_results(void **state)

@@ -14,7 +14,7 @@ extern "C" {
 /*  X(NAME, number, bytes, "name")   The numbers are TensorFlow's DataType, the names those of its op list. An element of
  *  a complex type is its real part, then its imaginary part, as C's float _Complex and C++'s std::complex<float> are.
  *  Quantized types (QINT8 and so on) are integers of that size that stand for numbers of some range; they are carried, cast
- *  and compared. Values of the last two are handles of what a session has, and lists of tensors: edges of a graph have
+ *  and compared, and ops called Quantized compute with them. Values of the last two are handles of what a session has, and lists of tensors: edges of a graph have
  *  them, programs do not */
 #define TW_DTYPE_LIST(X)                                                                                               \
     X(FLOAT32, 1, 4, "float")                                                                                          \

@@ -111,7 +111,7 @@ static tw_status shape_of_shape(twi_inference *c)
     return TW_OK;
 }
 
-static tw_status reshape_shape(twi_inference *c)
+tw_status twi_reshape_shape(twi_inference *c)
 {
     tw_shape out;
     tw_status status = spelled_shape(c, 1, true, &out);
@@ -404,11 +404,10 @@ done:
     return status;
 }
 
-static tw_status concat(twi_inference *c, int axis_input, int first_value)
+tw_status twi_concat_shape(twi_inference *c, int axis_input, int first_value, int n)
 {
     tw_shape out = TW_UNKNOWN_SHAPE;
     int64_t axis = 0, sum = 0;
-    int n = c->num_inputs - 1;
     bool axis_known = number_of(c, axis_input, &axis);
     tw_status status = twi_expect_rank(c, axis_input, 0);
     if (status != TW_OK)
@@ -449,12 +448,12 @@ static tw_status concat(twi_inference *c, int axis_input, int first_value)
 
 static tw_status concat_shape(twi_inference *c)
 {
-    return concat(c, 0, 1);
+    return twi_concat_shape(c, 0, 1, c->num_inputs - 1);
 }
 
 static tw_status concat_v2_shape(twi_inference *c)
 {
-    return concat(c, c->num_inputs - 1, 0);
+    return twi_concat_shape(c, c->num_inputs - 1, 0, c->num_inputs - 1);
 }
 
 static tw_status concat_offset_shape(twi_inference *c)
@@ -1000,7 +999,7 @@ const twi_op twi_array_ops[] = {
     {"Size", "input:T", "output:out_type", "T:type; out_type:" INDEX "=int32", twi_shape_scalar, twi_not_differentiable,
      TWI_METADATA},
     {"Rank", "input:T", "output:int32", "T:type", twi_shape_scalar, twi_not_differentiable, TWI_METADATA},
-    {"Reshape", "tensor:T, shape:Tshape", "output:T", "T:type; Tshape:" INDEX "=int32", reshape_shape,
+    {"Reshape", "tensor:T, shape:Tshape", "output:T", "T:type; Tshape:" INDEX "=int32", twi_reshape_shape,
      twi_gradient_reshape},
     {"ExpandDims", "input:T, dim:Tdim", "output:T", "T:type; Tdim:" INDEX "=int32", expand_dims_shape,
      twi_gradient_reshape},

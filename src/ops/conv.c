@@ -1,6 +1,7 @@
 /* conv.c - convolutions and biases: signatures, shapes, gradients, builders. */
 #include "base/sized.h"
 #include "ops/build.h"
+#include "ops/rules.h"
 #include "ops/window.h"
 #include "tensor/window.h"
 
@@ -73,7 +74,7 @@ static tw_status expect_channels(twi_inference *c)
     return TW_OK;
 }
 
-static tw_status bias_add_shape(twi_inference *c)
+tw_status twi_bias_add_shape(twi_inference *c)
 {
     char texts[2][128];
     tw_status status = expect_channels(c);
@@ -193,8 +194,8 @@ const twi_op twi_conv_ops[] = {
      conv_backprop_input_shape, depthwise_backprop_input_gradient, .layout = "s.i:i"},
     {DEPTHWISE "BackpropFilter", "input:T, filter_sizes:int32, out_backprop:T", "output:T", DEPTHWISE_ATTRS,
      conv_backprop_filter_shape, depthwise_backprop_filter_gradient, .layout = "i.i:."},
-    {"BiasAdd", "value:T, bias:T", "output:T", NUMBERS "; " FORMAT, bias_add_shape, bias_add_gradient, .layout = "i.:i"},
-    {"BiasAddV1", "value:T, bias:T", "output:T", NUMBERS, bias_add_shape, bias_add_gradient},
+    {"BiasAdd", "value:T, bias:T", "output:T", NUMBERS "; " FORMAT, twi_bias_add_shape, bias_add_gradient, .layout = "i.:i"},
+    {"BiasAddV1", "value:T, bias:T", "output:T", NUMBERS, twi_bias_add_shape, bias_add_gradient},
     {"BiasAddGrad", "out_backprop:T", "output:T", NUMBERS "; " FORMAT, bias_add_grad_shape, bias_add_grad_gradient,
      .layout = "i:."},
     {0},

@@ -3,6 +3,7 @@
 #include "graph/graph.h"
 #include "ops/build.h"
 #include "ops/gradients.h"
+#include "ops/rules.h"
 #include "tensor/tensor.h"
 
 #include <tower/ops.h>
@@ -127,7 +128,7 @@ static tw_status product_dims(twi_inference *c, bool transpose_a, bool transpose
     return TW_OK;
 }
 
-static tw_status matmul_shape(twi_inference *c)
+tw_status twi_matmul_shape(twi_inference *c)
 {
     tw_shape out = {.rank = 2};
     tw_status status;
@@ -294,12 +295,12 @@ const twi_op twi_math_ops[] = {
      "keep_dims:bool=false; T:{bfloat16,half,float,double}; Tidx:{int32,int64}=int32", reduce_shape,
      twi_gradient_euclidean_norm, TWI_REDUCES},
     {"L2Loss", "t:T", "output:T", "T:" FLOATS, twi_shape_scalar, twi_gradient_l2_loss},
-    {"MatMul", "a:T, b:T", "product:T", "transpose_a:bool=false; transpose_b:bool=false; T:" RING, matmul_shape,
+    {"MatMul", "a:T, b:T", "product:T", "transpose_a:bool=false; transpose_b:bool=false; T:" RING, twi_matmul_shape,
      twi_gradient_matmul},
     {"SparseMatMul", "a:Ta, b:Tb", "product:float",
      "transpose_a:bool=false; transpose_b:bool=false; a_is_sparse:bool=false; b_is_sparse:bool=false; "
      "Ta:{float,bfloat16}=float; Tb:{float,bfloat16}=float",
-     matmul_shape, twi_gradient_sparse_matmul, TWI_HOST_ONLY},
+     twi_matmul_shape, twi_gradient_sparse_matmul, TWI_HOST_ONLY},
     {"BatchMatMul", "x:T, y:T", "output:T", "T:" RING "; adj_x:bool=false; adj_y:bool=false", batch_matmul_shape,
      twi_gradient_batch_matmul},
     {"BatchMatMulV2", "x:T, y:T", "output:T", "T:" RING "; adj_x:bool=false; adj_y:bool=false", batch_matmul_shape,

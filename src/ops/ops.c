@@ -43,6 +43,7 @@
     X(twi_volume_ops)                                                                                                  \
     X(twi_normalization_ops)                                                                                           \
     X(twi_quantize_ops)                                                                                                \
+    X(twi_quantized_ops)                                                                                               \
     X(twi_softmax_ops)                                                                                                 \
     X(twi_recurrent_ops)                                                                                               \
     X(twi_ctc_ops)                                                                                                     \

@@ -31,6 +31,10 @@ static inline bool twi_number_of(twi_inference *c, int i, int64_t *number)
 
 /* Rules that several families share: of SegmentSum and UnsortedSegmentSum (array.c). */
 twi_shape_rule twi_segment_shape, twi_unsorted_segment_shape;
+/* Of MatMul (math.c), BiasAdd (conv.c) and Reshape (array.c), and of their like on steps of a range (quantized.c). */
+twi_shape_rule twi_matmul_shape, twi_bias_add_shape, twi_reshape_shape;
+/* Of `count` values from input `first` on, joined along the axis that input `axis` says (array.c). */
+tw_status twi_concat_shape(twi_inference *c, int axis, int first, int count);
 
 /* Nothing is known but how many axes there are. */
 static inline tw_shape twi_unknown_of_rank(int rank)

@@ -69,6 +69,8 @@
     X(twi_cpu_round_trip_kernels)                                                                                      \
     X(twi_cpu_cross_product_kernels)                                                                                   \
     X(twi_cpu_quantize_kernels)                                                                                        \
+    X(twi_cpu_quantized_kernels)                                                                                       \
+    X(twi_cpu_quantized_math_kernels)                                                                                  \
     X(twi_cpu_batch_norm_kernels)                                                                                      \
     X(twi_cpu_pool_lrn_kernels)                                                                                        \
     X(twi_cpu_softmax_kernels)                                                                                         \

@@ -1,6 +1,7 @@
 /* pool.c - MaxPool, AvgPool and their gradients in plain C: any type, window, stride and padding.
  * They are what the fast kernels are tested against. */
 #include "base/memory.h"
+#include "device/cpu/plain/quantized.h"
 #include "device/cpu/plain/typed.h"
 #include "tensor/window.h"
 
@@ -141,7 +142,37 @@ static tw_status prepare_average_grad(twi_prepare *p)
     return prepare(p, &p->outputs[0], &p->inputs[1]);
 }
 
+/* ---- of steps of a range, which stays: means are those of the integers, rounded towards 0 ------------------------ */
+
+static tw_status max_pool_of_steps(const twi_run *r)
+{
+    tw_status status = r->input_operands[0].dtype == TW_QINT8 ? max_pool_int8(r) : max_pool_uint8(r);
+    twi_put_range(r, twi_range_at(r, 1));
+    return status;
+}
+
+static tw_status average_pool_of_steps(const twi_run *r)
+{
+    const pool *p = r->state;
+    const twi_window *w = &p->window;
+    tw_dtype dtype = r->input_operands[0].dtype;
+    TWI_PARALLEL_LOOP(r)
+    for (int64_t i = 0; i < p->batch * w->output[0] * w->output[1] * p->channels; i++) {
+        int64_t place = i / p->channels, row = place / w->output[1], image = row / w->output[0] * w->image[0], sum = 0;
+        span rows = cells_under(w, 0, row % w->output[0]), columns = cells_under(w, 1, place % w->output[1]);
+        for (int64_t h = rows.begin; h < rows.end; h++)
+            for (int64_t v = columns.begin; v < columns.end; v++)
+                sum += twi_step_at(r->inputs[0], dtype,
+                                   ((image + h) * w->image[1] + v) * p->channels + i % p->channels);
+        twi_put_step(r->outputs[0], dtype, i, sum / ((rows.end - rows.begin) * (columns.end - columns.begin)));
+    }
+    twi_put_range(r, twi_range_at(r, 1));
+    return TW_OK;
+}
+
 const twi_kernel twi_cpu_pool_kernels[] = {
+    {"QuantizedMaxPool", "plain", 0, prepare_forward, max_pool_of_steps, twi_free},
+    {"QuantizedAvgPool", "plain", 0, prepare_forward, average_pool_of_steps, twi_free},
     TWI_FLOAT_ROWS("MaxPool", prepare_forward, max_pool, twi_free, .accepts = accepts),
     TWI_INTEGER_ROWS("MaxPool", prepare_forward, max_pool, twi_free, .accepts = accepts),
     TWI_FLOAT_ROWS("MaxPoolGrad", prepare_max_grad, max_pool_grad, twi_free, .accepts = accepts),
