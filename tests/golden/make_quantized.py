@@ -73,7 +73,8 @@ for dtype in (tf.qint8, BYTE, tf.qint16, WORD):
             if (how == "axis" and mode == "MIN_FIRST") or (how == "bfloat16" and mode != "MIN_COMBINED"):
                 continue
             axis = how == "axis"
-            values = [drawn(dtype, 4, 3), {"low": -3.0, "high": 5.0}, {"low": 0.25, "high": 2.0}, {"low": -6, "high": 0}]
+            values = [drawn(dtype, 4, 3)]
+            values += [{"low": low, "high": high} for low, high in ((-3.0, 5.0), (0.25, 2.0), (-6, 0))]
 
             def back():
                 y = raw.Dequantize(
@@ -109,7 +110,8 @@ for dtype in (BYTE, tf.qint8):
             input=steps(WORD, None, "x"), input_min=holder(tf.float32, [], "low"),
             input_max=holder(tf.float32, [], "high"), requested_output_min=holder(tf.float32, [], "to_low"),
             requested_output_max=holder(tf.float32, [], "to_high"), out_type=dtype))),
-        *[{**s, "to_low": f32(low), "to_high": f32(high)} for s in some for low, high in ((-0.2, 0.15), (-900, 20), (0, 3))],
+        *[{**s, "to_low": f32(low), "to_high": f32(high)}
+          for s in some for low, high in ((-0.2, 0.15), (-900, 20), (0, 3))],
         ({**some[0], "to_low": f32(1), "to_high": f32(2)}, "requested_output_min must be <= 0"),
     )
 
@@ -124,15 +126,15 @@ for ta in (False, True):
         def product():
             la, ha, lb, hb = (holder(tf.float32, [], n) for n in ("la", "ha", "lb", "hb"))
             return shown(list(raw.QuantizedMatMul(
-                a=steps(BYTE, [None, None], "a"), b=steps(BYTE, [None, None], "b"), min_a=la, max_a=ha, min_b=lb, max_b=hb,
-                Toutput=WORD, transpose_a=ta, transpose_b=tb)))
+                a=steps(BYTE, [None, None], "a"), b=steps(BYTE, [None, None], "b"), min_a=la, max_a=ha, min_b=lb,
+                max_b=hb, Toutput=WORD, transpose_a=ta, transpose_b=tb)))
 
         program("product_%d_%d" % (ta, tb), product,
                 {"a": a, "b": b, **limits(-1, 1, -0.3, 2)}, {"a": a, "b": b, **limits(0, 6, 0.5, 2)},
                 {"a": a, "b": b, **limits(-6, -2, -3, 0)},
                 ({"a": a, "b": b, **limits(1, 1, -3, 0)}, "max_a must be larger than min_a"))
 
-for filter_type in (BYTE,):
+for filter_type in (BYTE,):  # the kernel that is there for qint8 does nothing
     for padding in ("SAME", "VALID"):
         for stride in (1, 2, 3):
             image, kernel = drawn(BYTE, 2, 7, 6, 3), drawn(filter_type, 3, 2, 3, 4)
@@ -202,8 +204,8 @@ for dtype in (BYTE, WORD):
     program(
         "reshape_" + dtype.name,
         lambda: shown(list(raw.QuantizedReshape(
-            tensor=steps(dtype, None, "x"), shape=holder(tf.int32, [None], "n"), input_min=holder(tf.float32, [], "low"),
-            input_max=holder(tf.float32, [], "high")))),
+            tensor=steps(dtype, None, "x"), shape=holder(tf.int32, [None], "n"),
+            input_min=holder(tf.float32, [], "low"), input_max=holder(tf.float32, [], "high")))),
         {"x": drawn(dtype, 4, 3), "n": i32([2, -1]), "low": f32(-1), "high": f32(3)},
         {"x": drawn(dtype, 4, 3), "n": i32([12]), "low": f32(0), "high": f32(3)},
     )
@@ -226,7 +228,7 @@ for dtype in (BYTE, WORD):
     program("join_" + dtype.name, joined, parts(0, (-1, 1), (-1, 1), (-1, 1)), parts(1, (-1, 2), (0, 4), (-0.25, 0.25)),
             parts(0, (1, 2), (3, 4), (1, 4)), parts(1, (-4, -2), (-3, -1), (-4, -1)))
 
-# ---- a network as quantize_nodes made it: what was float is quantized before each op, and put into bytes behind it ----
+# ---- a network as quantize_nodes made it: floats are quantized, and sums put into bytes again ----
 
 reseed(3)
 
@@ -240,7 +242,8 @@ def weights(name, value):
 
 def to_bytes(x):
     flat = tf.reshape(x, [-1])
-    return raw.QuantizeV2(input=x, min_range=tf.reduce_min(flat), max_range=tf.reduce_max(flat), T=BYTE, mode="MIN_FIRST")
+    return raw.QuantizeV2(input=x, min_range=tf.reduce_min(flat), max_range=tf.reduce_max(flat), T=BYTE,
+                          mode="MIN_FIRST")
 
 
 def down(results):
@@ -266,7 +269,8 @@ def network():
     x, low, high = raw.QuantizedReshape(tensor=x, shape=[-1, 6 * 6 * 16], input_min=low, input_max=high)
     w, w_low, w_high = weights("w2", random.normal(0, 0.1, (6 * 6 * 16, 10)))
     results = raw.QuantizedMatMul(a=x, b=w, min_a=low, max_a=high, min_b=w_low, max_b=w_high, Toutput=WORD)
-    x, low, high = raw.QuantizeDownAndShrinkRange(input=results[0], input_min=results[1], input_max=results[2], out_type=BYTE)
+    x, low, high = raw.QuantizeDownAndShrinkRange(input=results[0], input_min=results[1], input_max=results[2],
+                                                  out_type=BYTE)
     b, b_low, b_high = weights("b2", random.normal(0, 0.3, 10))
     x, low, high = down(raw.QuantizedBiasAdd(input=x, bias=b, min_input=low, max_input=high, min_bias=b_low,
                                              max_bias=b_high, out_type=WORD))
