@@ -136,7 +136,7 @@ static void start_text(const train_report *r)
                r->data_dir, tw_dataset_count(r->dataset));
     print_input(r);
     print_batch(r);
-    print_update(r->trainer, r->mode);
+    print_update(r->trainer, r->mode, !r->reads_files);
     if (is_asynchronous(r))
         print_entry("updates", "%s; each is a step", r->updates);
     else if (towers == 1 || tw_trainer_variables(r->trainer).update == TW_UPDATE_INDEPENDENT)

@@ -205,7 +205,7 @@ static bool has_servers(const tw_variable_options *v)
     return v->update == TW_UPDATE_PARAMETER_SERVER || v->update == TW_UPDATE_DISTRIBUTED_REPLICATED;
 }
 
-void print_update(tw_trainer *trainer, const char *asked)
+void print_update(tw_trainer *trainer, const char *asked, bool same_batches)
 {
     tw_variable_options v = tw_trainer_variables(trainer);
     char text[32], where[1024];
@@ -235,7 +235,8 @@ void print_update(tw_trainer *trainer, const char *asked)
     if (v.update == TW_UPDATE_DISTRIBUTED_REPLICATED && used < sizeof where)
         snprintf(where + used, sizeof where - used, "; every tower has a copy");
     print_entry("variables", "%s", where);
-    print_entry("numbers", "%s", numbers);
+    if (same_batches)
+        print_entry("numbers", "%s", numbers);
 }
 
 void report_update(tw_trainer *trainer, json *out)

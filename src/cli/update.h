@@ -91,8 +91,8 @@ bool update_suits(const char *command, const update *update, int devices, int ta
 tw_status update_choose(const update *update, tw_trainer_options *options, bool as_json, tw_error *error);
 
 /* Lines of a run's header: the mode, by the name that was asked for (NULL: its own), where variables lie, and whose
- * numbers these are. The same as members of `out`. */
-void print_update(tw_trainer *trainer, const char *asked);
+ * numbers these are, unless no two runs take the same batches. The same as members of `out`. */
+void print_update(tw_trainer *trainer, const char *asked, bool same_batches);
 void report_update(tw_trainer *trainer, json *out);
 
 #endif
