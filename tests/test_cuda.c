@@ -1802,20 +1802,22 @@ static int run_normed(tw_dtype T, int number, bool side, bool variable, bool apa
 
 /* Joined and apart they round where each other does, so only moments differ, in their last bits; of floats that are
  * then rounded for the gradients of image and filter, the last of those. */
-static void compare_normed(tw_dtype T, int number, bool side, bool variable)
+static void compare_normed(tw_dtype T, int number, bool side, bool variable, bool twice)
 {
-    tw_tensor *apart[NORMED_VALUES], *one[NORMED_VALUES], *again[NORMED_VALUES];
-    bool joined[3];
+    tw_tensor *apart[NORMED_VALUES], *one[NORMED_VALUES], *again[NORMED_VALUES] = {NULL};
+    bool joined[3] = {false, false, true};
     int count = run_normed(T, number, side, variable, true, apart, &joined[0]);
     run_normed(T, number, side, variable, false, one, &joined[1]);
-    run_normed(T, number, side, variable, false, again, &joined[2]);
+    if (twice)
+        run_normed(T, number, side, variable, false, again, &joined[2]);
     assert_true(!joined[0] && joined[1] && joined[2]);
     for (int i = 0; i < count; i++) {
         twt_case c = {.file = "normed", .line = 100 * number + i, .op.op = "_Conv2DBatchNormRelu",
                       .expected = {apart[i]}};
         if (one[i]->dtype != TW_FLOAT32 || (i != 3 && i != 4)) /* image and filter */
             twt_compare(&c, 0, one[i], "on the card");
-        twt_expect_same_bits(&c, one[i], again[i], "in its second run");
+        if (twice)
+            twt_expect_same_bits(&c, one[i], again[i], "in its second run");
         tw_tensor_release(apart[i]);
         tw_tensor_release(one[i]);
         tw_tensor_release(again[i]);
@@ -1830,8 +1832,10 @@ static void normalized_convolutions_on_the_card_are_those_apart(void **state)
     take_ours();
     for (int variant = 0; variant < 6; variant++) {
         take_variant(variant);
-        for (int i = 0; i < NORMED_CASES - (variant > 0); i++)
-            compare_normed((i + variant) % 2 ? TW_BFLOAT16 : TW_FLOAT32, i, i % 3 == 0, (i + variant) % 3 == 0);
+        const int first = variant ? variant / 2 % 2 : 0, step = variant ? 2 : 1; /* the played card takes long */
+        for (int i = first; i < NORMED_CASES - (variant > 0); i += step)
+            compare_normed((i / step + variant) % 2 ? TW_BFLOAT16 : TW_FLOAT32, i, i % 3 == 0, (i + variant) % 3 == 0,
+                           variant == 0 && i < NORMED_CASES - 1);
     }
     take_all_again();
     cover("_Conv2DBatchNormRelu");

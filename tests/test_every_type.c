@@ -162,8 +162,10 @@ static bool run_alike(const typed_case *t, twt_op *op, const twt_op *wanted, tw_
     tw_error error = {0};
     twt_op first = *op;
     tw_status found = twt_run_on(&first, true, 1, &error);
-    if (found == TW_UNIMPLEMENTED)
+    if (found == TW_UNIMPLEMENTED) {
+        twt_op_release_outputs(&first);
         return false;
+    }
     if ((found == TW_OK) != (status == TW_OK) && !(twt_is_integer(t->to) && twt_integers_refuse(error.message)))
         fail_case(t, found == TW_OK ? "no error any more" : error.message);
     if (found != TW_OK) {

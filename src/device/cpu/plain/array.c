@@ -223,8 +223,8 @@ static const void *one_of(tw_dtype dtype)
         int32_t i32;
         int64_t i64;
         uint16_t half, bfloat16;
-        float c64[2];
-        double c128[2];
+        _Alignas(uint64_t) float c64[2]; /* they are moved as whole words */
+        _Alignas(uint64_t) double c128[2];
     } one = {1, 1, 1, 1, 1, 1, 0x3c00, 0x3f80, {1, 0}, {1, 0}};
     switch (dtype) {
     case TW_FLOAT32:
