@@ -291,6 +291,11 @@ static tw_status find_concat_shape(const twi_run *r, int64_t axis, int64_t *shap
 {
     int n = r->num_inputs / 3;
     int64_t rank = r->output_operands[2].elements;
+    for (int i = 0; i < n; i++)
+        if (r->input_operands[2 * n + i].elements != rank ||
+            r->input_operands[i].elements != r->input_operands[n + i].elements * rank)
+            return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': number %d has other axes than the %lld of the first",
+                            r->node, i, (long long)rank);
     for (int64_t k = 0; k < rank; k++)
         shape[k] = longs(r, 2 * n)[k];
     for (int i = 1; i < n; i++)
