@@ -2,6 +2,7 @@
  * parts. Inputs of the binary ones broadcast.
  * Never here: sums along axes (reduce.c), products of matrices (matmul.c), transforms (fourier.c). */
 #include "base/memory.h"
+#include "device/cpu/plain/cmplx.h"
 #include "device/cpu/plain/elementwise.h"
 
 #include <tgmath.h>

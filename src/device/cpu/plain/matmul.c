@@ -3,7 +3,7 @@
 #include "device/cpu/plain/chain.h"
 #include "device/cpu/plain/typed.h"
 
-#include <complex.h>
+#include "device/cpu/plain/cmplx.h"
 #include <string.h>
 
 /* product(i, j) = sum over k of a(i, k) b(k, j); steps are in elements. */

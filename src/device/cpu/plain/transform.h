@@ -4,7 +4,7 @@
 #ifndef TWI_CPU_TRANSFORM_H
 #define TWI_CPU_TRANSFORM_H
 
-#include <complex.h>
+#include "device/cpu/plain/cmplx.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
