@@ -263,7 +263,6 @@ static bool is_steady(const looping *l, const twi_plan *plan)
     return steady;
 }
 
-/* Each round is planned when it comes (run/rounds.h): what it is cut of. */
 static bool is_elsewhere(const twi_planning *p, const twi_device *device)
 {
     return device && !twi_same_task(device, p->request->devices->items[0]);
@@ -297,6 +296,7 @@ static void note_span(const twi_planning *p, twi_loop *loop)
     p->plan->spans = true;
 }
 
+/* Each round is planned when it comes (run/rounds.h): what it is cut of. */
 static tw_status make_chained(looping *l, twi_loop *loop)
 {
     twi_plan *plan = l->c->p->plan;

@@ -30,14 +30,14 @@ static const twi_step *step_at(const twi_plan *plan, twi_step_id id)
 
 /* ---- strings and lists of tensors: how many bytes they are, then these ---- */
 
-static tw_status send_packed(twi_comm *c, int to, int channel, const twi_packed *packed, tw_error *error)
+static tw_status send_packed(twi_comm *c, int to, int channel, const twi_text *packed, tw_error *error)
 {
     uint64_t bytes = packed->size;
     tw_status status = c->ops->send(c, to, channel, &bytes, sizeof bytes, error);
-    return status == TW_OK ? c->ops->send(c, to, channel, packed->bytes, packed->size, error) : status;
+    return status == TW_OK ? c->ops->send(c, to, channel, packed->data, packed->size, error) : status;
 }
 
-static tw_status pack(tw_dtype dtype, const void *values, size_t bytes, twi_packed *packed, tw_error *error)
+static tw_status pack(tw_dtype dtype, const void *values, size_t bytes, twi_text *packed, tw_error *error)
 {
     bool fits = twi_pack_values(dtype, values, bytes / tw_dtype_size(dtype), packed);
     return fits ? TW_OK : twi_fail_memory(error, "sending to another task");
@@ -46,11 +46,11 @@ static tw_status pack(tw_dtype dtype, const void *values, size_t bytes, twi_pack
 static tw_status send_owned(twi_comm *c, int to, int channel, tw_dtype dtype, const void *values, size_t bytes,
                             tw_error *error)
 {
-    twi_packed packed;
+    twi_text packed = {0};
     tw_status status = pack(dtype, values, bytes, &packed, error);
     if (status == TW_OK)
         status = send_packed(c, to, channel, &packed, error);
-    twi_free(packed.bytes);
+    twi_text_free(&packed);
     return status;
 }
 
@@ -204,12 +204,12 @@ tw_status twi_share_shape(int lane, twi_device *device, tw_shape *shape, const c
 /* Packed once for all. */
 static tw_status send_to_all(twi_comm *c, int channel, tw_dtype dtype, const void *from, size_t bytes, tw_error *error)
 {
-    twi_packed packed;
+    twi_text packed = {0};
     tw_status status = pack(dtype, from, bytes, &packed, error);
     for (int task = 0; task < c->tasks && status == TW_OK; task++)
         if (task != c->task)
             status = send_packed(c, task, channel, &packed, error);
-    twi_free(packed.bytes);
+    twi_text_free(&packed);
     return status;
 }
 

@@ -5,70 +5,49 @@
  *               shape and values; -1 ends them */
 #include "run/packing.h"
 
-#include "base/memory.h"
 #include "base/status.h"
 
 #include <string.h>
 
 /* ---- packing ----------------------------------------------------------------------------------------------------- */
 
-static void put(twi_packed *p, const void *data, size_t bytes)
-{
-    if (!p->failed && bytes > p->room - p->size) {
-        size_t room = 2 * p->room + bytes;
-        char *grown = twi_alloc(room);
-        p->failed = !grown;
-        if (grown && p->size)
-            memcpy(grown, p->bytes, p->size);
-        if (grown) {
-            twi_free(p->bytes);
-            p->bytes = grown;
-            p->room = room;
-        }
-    }
-    if (p->failed || !bytes)
-        return;
-    memcpy(p->bytes + p->size, data, bytes);
-    p->size += bytes;
-}
-
-static void put_string(twi_packed *p, const tw_string *string)
+static void put_string(twi_text *p, const tw_string *string)
 {
     uint64_t size = string->size;
-    put(p, &size, sizeof size);
-    put(p, string->data, string->size);
+    twi_text_append(p, &size, sizeof size);
+    twi_text_append(p, string->data, string->size);
 }
 
-static void put_values(twi_packed *p, tw_dtype dtype, const void *values, size_t count);
+static void put_values(twi_text *p, tw_dtype dtype, const void *values, size_t count);
 
-static void put_tensor(twi_packed *p, const tw_tensor *tensor)
+static void put_tensor(twi_text *p, const tw_tensor *tensor)
 {
-    put(p, &tensor->dtype, sizeof tensor->dtype);
-    put(p, &tensor->shape, sizeof tensor->shape);
+    twi_text_append(p, &tensor->dtype, sizeof tensor->dtype);
+    twi_text_append(p, &tensor->shape, sizeof tensor->shape);
     put_values(p, tensor->dtype, tensor->data, (size_t)tensor->elements);
 }
 
-static void put_list(twi_packed *p, const twi_tensor_list *list)
+static void put_list(twi_text *p, const twi_tensor_list *list)
 {
     bool there = list != NULL;
     int64_t none = -1;
-    put(p, &there, sizeof there);
+    twi_text_append(p, &there, sizeof there);
     if (!there)
         return;
-    put(p, &list->wanted, sizeof list->wanted);
-    put(p, &list->most, sizeof list->most);
-    put(p, &list->count, sizeof list->count);
+    twi_text_append(p, &list->wanted, sizeof list->wanted);
+    twi_text_append(p, &list->most, sizeof list->most);
+    twi_text_append(p, &list->count, sizeof list->count);
     for (int64_t i = twi_tensor_list_next(list, 0); i < list->count; i = twi_tensor_list_next(list, i + 1)) {
-        put(p, &i, sizeof i);
+        twi_text_append(p, &i, sizeof i);
         put_tensor(p, twi_tensor_list_item(list, i));
     }
-    put(p, &none, sizeof none);
+    twi_text_append(p, &none, sizeof none);
 }
 
-static void put_values(twi_packed *p, tw_dtype dtype, const void *values, size_t count)
+static void put_values(twi_text *p, tw_dtype dtype, const void *values, size_t count)
 {
     if (!twi_owns_memory(dtype)) {
-        put(p, values, count * tw_dtype_size(dtype));
+        twi_text_append(p, values, count * tw_dtype_size(dtype));
         return;
     }
     for (size_t i = 0; i < count && !p->failed; i++)
@@ -78,9 +57,8 @@ static void put_values(twi_packed *p, tw_dtype dtype, const void *values, size_t
             put_list(p, ((twi_tensor_list *const *)values)[i]);
 }
 
-bool twi_pack_values(tw_dtype dtype, const void *values, size_t count, twi_packed *packed)
+bool twi_pack_values(tw_dtype dtype, const void *values, size_t count, twi_text *packed)
 {
-    *packed = (twi_packed){0};
     put_values(packed, dtype, values, count);
     return !packed->failed;
 }

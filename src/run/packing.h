@@ -3,16 +3,12 @@
 #ifndef TWI_PACKING_H
 #define TWI_PACKING_H
 
+#include "base/text.h"
 #include "tensor/variant.h"
 
-typedef struct twi_packed {
-    char *bytes; /* to be freed by whoever has them packed, also after a failure */
-    size_t size, room;
-    bool failed; /* memory has run out */
-} twi_packed;
-
-/* Of type TW_STRING or TW_VARIANT. False: memory has run out. */
-bool twi_pack_values(tw_dtype dtype, const void *values, size_t count, twi_packed *packed);
+/* Of type TW_STRING or TW_VARIANT, behind what is packed already; to be freed also after a failure. False: memory has
+ * run out. */
+bool twi_pack_values(tw_dtype dtype, const void *values, size_t count, twi_text *packed);
 /* The same values again, in place of those that are there, which are let go. `what` is what messages call them. */
 tw_status twi_unpack_values(const char *bytes, size_t size, tw_dtype dtype, void *values, size_t count, const char *what,
                      tw_error *error);

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/philox.h"
 #include "tensor/tensor.h"
+#include "tensor/variant.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -603,11 +604,9 @@ static tw_status copy_component(const twi_queue *q, const twi_run *r, const comp
     bool fits = true;
     tw_status status = twi_make_output(r, i, c->shape, &to);
     bool texts = q->options.types[i] == TW_STRING;
-    for (size_t k = 0; k < c->bytes / sizeof(tw_string) && texts && status == TW_OK && fits; k++) {
-        const tw_string *from = (const tw_string *)c->data + k;
-        fits = twi_string_set((tw_string *)to + k, from->data, from->size);
-    }
-    if (!texts && c->bytes && status == TW_OK)
+    if (texts && status == TW_OK)
+        fits = twi_copy_owned(TW_STRING, c->data, to, c->bytes / sizeof(tw_string));
+    else if (c->bytes && status == TW_OK)
         memcpy(to, c->data, c->bytes);
     return fits ? status : twi_fail_memory(r->error, r->node);
 }
