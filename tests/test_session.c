@@ -274,26 +274,33 @@ static void an_unfed_placeholder_is_named(void **state)
 /* ---- variables ----------------------------------------------------------------------------------------------------- */
 
 /* Its shape can be, and no memory holds it: so it is neither folded nor planned. */
-static void a_tensor_larger_than_any_memory_is_not_planned(void **state)
+static void refuse_to_fill(int64_t rows, int64_t columns, const char *message)
 {
-    (void)state;
     tw_error error = {0};
     tw_devices *devices;
     tw_session *session;
     tw_tensor *result = NULL;
     tw_graph *g = tw_graph_create();
-    tw_tensor *sizes = tw_tensor_from(TW_INT64, TW_SHAPE(2), (int64_t[]){INT64_C(1) << 30, INT64_C(1) << 20});
+    tw_tensor *sizes = tw_tensor_from(TW_INT64, TW_SHAPE(2), (int64_t[]){rows, columns});
     tw_output dims = tw_constant(g, sizes), huge = tw_fill(tw_name(g, "huge"), dims, tw_scalar(g, 1));
     tw_output sum = tw_reduce_sum(g, huge, NULL, 0, false);
     assert_string_equal(tw_graph_message(g), "");
     assert_ok(tw_devices_create(NULL, &devices, &error));
     assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices}, &session, &error));
-    assert_fails(tw_session_run(session, NULL, 0, &sum, 1, &result, &error), TW_RESOURCE_EXHAUSTED,
-                 "Fill 'huge' is a float of [1073741824,1048576], more than any memory holds");
+    assert_fails(tw_session_run(session, NULL, 0, &sum, 1, &result, &error), TW_RESOURCE_EXHAUSTED, message);
     tw_tensor_release(sizes);
     tw_session_destroy(session);
     tw_devices_destroy(devices);
     tw_graph_destroy(g);
+}
+
+static void a_tensor_larger_than_any_memory_is_not_planned(void **state)
+{
+    (void)state;
+    refuse_to_fill(INT64_C(1) << 30, INT64_C(1) << 20,
+                   "Fill 'huge' is a float of [1073741824,1048576], more than any memory holds");
+    refuse_to_fill(INT64_C(1) << 40, INT64_C(1) << 40, /* its elements are more than 64 bits count */
+                   "Fill 'huge' is a float of [1099511627776,1099511627776], more than any memory holds");
 }
 
 /* Its bytes are more than 64 bits count. */

@@ -124,7 +124,9 @@ static tw_status depth_shape(twi_inference *c, bool to_depth)
         return status;
     if (strcmp(format, "NCHW_VECT_C") == 0)
         return twi_fail(c->error, TW_UNIMPLEMENTED, "data format NCHW_VECT_C");
-    if (block < 2 || block > INT16_MAX)
+    if (block > INT16_MAX)
+        return TWI_REFUSE(c, "block size %lld, expected at most %d", (long long)block, INT16_MAX);
+    if (block < 2)
         return TWI_REFUSE(c, "block size %lld, expected 2 or more", (long long)block);
     for (int i = first; i < first + 2; i++) {
         if (to_depth && in.dims[i] >= 0 && in.dims[i] % block != 0)

@@ -90,19 +90,16 @@ static tw_status describe_output(twi_planning *p, const twi_node *node, int i, t
         return resolve_resource(p, node, operands, i, &operand->resource);
     if (operand->elements < 0 && twi_has_trait(node, TWI_MAKES_SHAPE))
         return TW_OK;
-    if (operand->elements < 0) {
-        char text[128];
+    char text[128];
+    if (operand->elements < 0 && !tw_shape_is_known(shape))
         return twi_fail(p->error, TW_UNIMPLEMENTED,
                         "the shape of output %d of %s '%s' is not known before the step (%s); shapes that depend on "
                         "computed values are not supported",
                         i, node->op->name, node->name, tw_shape_text(shape, text, sizeof text));
-    }
-    if (operand->elements > MOST_BYTES / (int64_t)tw_dtype_size(operand->dtype)) {
-        char text[128];
+    if (operand->elements < 0 || operand->elements > MOST_BYTES / (int64_t)tw_dtype_size(operand->dtype))
         return twi_fail(p->error, TW_RESOURCE_EXHAUSTED,
                         "output %d of %s '%s' is a %s of %s, more than any memory holds", i, node->op->name, node->name,
                         tw_dtype_name(operand->dtype), tw_shape_text(shape, text, sizeof text));
-    }
     return TW_OK;
 }
 
