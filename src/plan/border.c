@@ -71,6 +71,18 @@ static bool is_settled(const twi_copying *c, const tw_node *node)
     return settled;
 }
 
+/* Whether a predicate that its conditions name has a shape that is not known, so that it comes before the border alone. */
+static bool is_decided_late(const twi_copying *c, const tw_node *node)
+{
+    const twi_guard *conditions = c->conditions ? c->conditions[node->id] : NULL;
+    bool late = false;
+    for (; conditions && conditions != &twi_never && !late; conditions = conditions->rest) {
+        const twi_node *predicate = c->region->nodes.items[conditions->last.predicate];
+        late = !twi_shape_is_settled(twi_out((twi_node *)predicate, conditions->last.index));
+    }
+    return late;
+}
+
 /* A shape that is not known and will be: it follows from values that are asked for, or from which branch is taken. */
 static bool will_be_known(const twi_copying *c, const tw_node *node)
 {
@@ -83,9 +95,12 @@ tw_status twi_find_late(twi_copying *c, const tw_node *node)
 {
     uint64_t asked = c->region->asked;
     c->unknown = c->unknown || has_unknown_outputs(c, node);
-    if (!c->unknown || twi_copy_is_done(c, node) || is_settled(c, node))
+    if (!c->unknown || twi_copy_is_done(c, node))
         return TW_OK;
-    if (!will_be_known(c, node) && !has_unknown_inputs(c, node) && !follows_late(c, node))
+    bool decided = is_decided_late(c, node);
+    if (is_settled(c, node) && !decided)
+        return TW_OK;
+    if (!decided && !will_be_known(c, node) && !has_unknown_inputs(c, node) && !follows_late(c, node))
         return TW_OK; /* what cannot be known is refused by name when the node is prepared */
     if (!c->late && !(c->late = twi_alloc((size_t)c->p->request->graph->nodes.count)))
         return twi_fail_memory(c->p->error, "finding a border");

@@ -42,8 +42,8 @@ static int count_nodes(const looping *l)
 
 static tw_status fail(const looping *l, const char *node, const char *what)
 {
-    return twi_fail(l->c->p->error, TW_INVALID_ARGUMENT, "loop '%s': %s%s%s %s", l->frame->name, node ? "'" : "",
-                    node ? node : "", node ? "'" : "", what);
+    return twi_fail(l->c->p->error, TW_INVALID_ARGUMENT, "loop '%s': %s%s%s%s", l->frame->name, node ? "'" : "",
+                    node ? node : "", node ? "' " : "", what);
 }
 
 static bool is_in_loop(const looping *l, const tw_node *node)

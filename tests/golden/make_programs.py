@@ -498,6 +498,28 @@ def spectrogram(draw):
         sound: draw.randint(-64, 64, (2, 40)) / 64, wanted: draw.randint(0, 3, 2)}
 
 
+@program(resources=False)
+def tree(draw):
+    """A network over a tree: a round of a loop is a leaf or joins two earlier ones, so a condition decides what it reads and
+    puts into a TensorArray without a shape; in the loop that goes back the condition comes from a stack."""
+    left, right = tf.placeholder(tf.int32, [None], "left"), tf.placeholder(tf.int32, [None], "right")
+    words, leaf = tf.placeholder(tf.int32, [None], "words"), tf.placeholder(tf.bool, [None], "leaf")
+    wanted, count = tf.placeholder(tf.int32, [None], "wanted"), tf.shape(words)[0]
+    table, joins = tf.get_variable("table", [10, 4]), tf.get_variable("joins", [8, 4])
+
+    def step(i, done):
+        both = lambda: tf.concat([done.read(tf.gather(left, i)), done.read(tf.gather(right, i))], 1)
+        word = lambda: tf.expand_dims(tf.gather(table, tf.gather(words, i)), 0)
+        return i + 1, done.write(i, tf.cond(tf.gather(leaf, i), word, lambda: tf.tanh(tf.matmul(both(), joins))))
+
+    done = tf.TensorArray(tf.float32, count, clear_after_read=False, infer_shape=False)
+    done = tf.while_loop(lambda i, _: i < count, step, [0, done], parallel_iterations=1)[1]
+    loss = tf.reduce_mean(cross_entropy(dense(tf.reshape(done.concat(), [-1, 4]), 3, "output"), wanted))
+    return loss, tf.train.AdagradOptimizer(0.3).minimize(loss), {
+        left: [-1, -1, 0, -1, 2], right: [-1, -1, 1, -1, 3], words: [1, 4, -1, 7, -1],
+        leaf: np.array([True, True, False, True, False]), wanted: [0, 1, 2, 1, 0]}
+
+
 def written(value):
     """As `tower run --feed` takes it, without spaces."""
     return json.dumps(value if isinstance(value, list) else value.tolist(), separators=(",", ":"))
