@@ -574,6 +574,20 @@ static void nodes_of_unknown_ops_are_kept_and_missed_when_they_are_needed(void *
     tw_graph_destroy(g);
 }
 
+static void a_call_of_a_function_that_is_not_there_is_missed_by_its_name(void **state)
+{
+    (void)state;
+    small *s = make_small();
+    tw_error error = {0};
+    tw_graph *g = tw_graph_create();
+    s->nodes[2].op = "PartitionedCall";
+    add_attr(s, 2, "f", TWI__ATTR_VALUE__VALUE_FUNC)->func =
+        (ProtobufCBinaryData){.len = 6, .data = (uint8_t *)"\x0a\x04" "gone"};
+    assert_ok(import_small(s, g, &error));
+    assert_cannot_run(g, "sum", "node 'sum' (PartitionedCall): it calls 'gone', and the graph has no such function");
+    tw_graph_destroy(g);
+}
+
 /* Of the attribute "_output_shapes" of the node, the first. */
 static const Twi__TensorShapeProto *written_shape(const Twi__GraphDef *def, const char *name)
 {
@@ -883,6 +897,7 @@ int main(void)
         cmocka_unit_test(the_small_graph_is_good_before_it_is_spoiled),
         cmocka_unit_test(wrong_nodes_are_refused_by_name),
         cmocka_unit_test(nodes_of_unknown_ops_are_kept_and_missed_when_they_are_needed),
+        cmocka_unit_test(a_call_of_a_function_that_is_not_there_is_missed_by_its_name),
         cmocka_unit_test(unknown_nodes_go_out_as_they_came_in),
         cmocka_unit_test(handles_go_out_with_shapes_of_their_own_not_of_what_is_behind),
         cmocka_unit_test(wrong_inputs_are_refused_by_name),

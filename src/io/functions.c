@@ -150,15 +150,22 @@ static const Twi__AttrValue *find_attr(const Twi__NodeDef *node, const char *nam
     return NULL;
 }
 
-static const Twi__FunctionDef *function_named_in(const twi_functions *f, const ProtobufCBinaryData *bytes)
+/* The name in a function's attribute, in the arena; NULL: it cannot be read, or memory has run out. */
+static const char *function_name(twi_arena *arena, const ProtobufCBinaryData *bytes)
 {
     twi_proto proto;
     twi_proto_start(&proto, bytes->len);
     Twi__NameAttrList *list = twi__name_attr_list__unpack(&proto.allocator, bytes->len, bytes->data);
-    const Twi__FunctionDef *function = list ? twi_map_get(&f->by_name, list->name) : NULL;
+    const char *name = list ? twi_arena_strdup(arena, list->name) : NULL;
     if (list)
         twi__name_attr_list__free_unpacked(list, &proto.allocator);
-    return function;
+    return name;
+}
+
+static const Twi__FunctionDef *function_named_in(const twi_functions *f, const ProtobufCBinaryData *bytes)
+{
+    const char *name = function_name(f->arena, bytes);
+    return name ? twi_map_get(&f->by_name, name) : NULL;
 }
 
 /* The function that an attribute names, or the number-th of a list; NULL: there is none. */
@@ -1032,6 +1039,19 @@ static int row_of(const twi_functions *f, const Twi__NodeDef *node)
             return (int)i;
     }
     return -1;
+}
+
+const char *twi_functions_missing(twi_arena *arena, const twi_functions *functions, const Twi__NodeDef *node)
+{
+    const char *missing = NULL;
+    for (size_t i = 0; i < sizeof lowered / sizeof *lowered; i++)
+        for (int k = 0; k < 2 && strcmp(lowered[i].name, node->op) == 0 && lowered[i].functions[k] && !missing; k++) {
+            const Twi__AttrValue *value = find_attr(node, lowered[i].functions[k]);
+            bool is_one = value && value->value_case == TWI__ATTR_VALUE__VALUE_FUNC;
+            if (is_one && !(functions && function_named_in(functions, &value->func)))
+                missing = function_name(arena, &value->func);
+        }
+    return missing;
 }
 
 /* Whether the node takes nothing that says where it is: in a function only. */

@@ -607,7 +607,11 @@ static tw_status read_node(importer *m, item *item)
     item->op = find_op(def->op);
     item->goes_on = item->op && twi_op_is(item->op, TWI_NEXT);
     if (!item->op || item->op->flags & TWI_REWRITTEN) {
-        snprintf(text, sizeof text, "Op type not registered '%.100s' in this library", def->op);
+        const char *missing = twi_functions_missing(&m->arena, m->functions, def);
+        snprintf(text, sizeof text,
+                 missing ? "it calls '%.100s', and the graph has no such function"
+                         : "Op type not registered '%.100s' in this library",
+                 missing ? missing : def->op);
         tw_status status = give_up(m, item, text);
         if (status != TW_OK)
             return status;
