@@ -380,6 +380,41 @@ static void what_is_passed_on_stays_what_it_is(void **state)
     assert_true(ops_run >= 4);
 }
 
+/* ---- kernels ----------------------------------------------------------------------------------------------------- */
+
+/* The types by which a kernel of the op is chosen; 0: any, or the node's attributes decide which attribute that is. */
+static uint64_t types_chosen_by(const twi_signature *s)
+{
+    const char *const names[] = {"dtype", "T"};
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < s->num_attrs; i++)
+            if (strcmp(s->attrs[i].name, names[k]) == 0 && s->attrs[i].kind == TW_ATTR_TYPE)
+                return s->attrs[i].allowed_types;
+    return 0;
+}
+
+static void a_kernel_takes_no_type_that_its_op_refuses(void **state)
+{
+    (void)state;
+    int count = 0;
+    for (const twi_kernel *const *family = twi_cpu_kernels; *family; family++)
+        for (const twi_kernel *k = *family; k->op; k++) {
+            twi_arena arena = {0};
+            twi_signature s;
+            assert_non_null(twi_op_find(k->op));
+            assert_true(twi_signature_parse(&arena, twi_op_find(k->op), &s));
+            uint64_t types = types_chosen_by(&s);
+            if (types && k->types && !(k->types & types)) {
+                for (int t = 0; t < 64; t++)
+                    if (k->types >> t & 1)
+                        printf("%s: the kernel for %s is out of reach\n", k->op, tw_dtype_name((tw_dtype)t));
+                count++;
+            }
+            twi_arena_free(&arena);
+        }
+    assert_int_equal(count, 0);
+}
+
 /* ---- what anybody may ask -------------------------------------------------------------------------------------- */
 
 static void what_a_node_is_can_be_asked_without_its_name(void **state)
@@ -411,6 +446,7 @@ int main(void)
         cmocka_unit_test(flags_fit_signatures),
         cmocka_unit_test(an_elementwise_op_changes_what_was_changed_and_nothing_else),
         cmocka_unit_test(what_is_passed_on_stays_what_it_is),
+        cmocka_unit_test(a_kernel_takes_no_type_that_its_op_refuses),
         cmocka_unit_test(what_a_node_is_can_be_asked_without_its_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

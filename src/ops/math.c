@@ -168,7 +168,8 @@ done:
 
 #define FLOATS "{bfloat16,half,float,double}"
 #define FIELD "{bfloat16,half,float,double" COMPLEX "}"
-#define SIGNED "{bfloat16,half,float,double,int32,int64}"
+#define SIGNED "{bfloat16,half,float,double,int8,int16,int32,int64"
+#define WIDE "{bfloat16,half,float,double,int32,int64}"
 #define RING "{bfloat16,half,float,double,int32,int64" COMPLEX "}"
 #define COMPLEX ",complex64,complex128"
 #define QUANTIZED ",qint8,quint8,qint16,quint16,qint32"
@@ -215,19 +216,19 @@ const twi_op twi_math_ops[] = {
     BINARY("DivNoNan", "{half,float,double" COMPLEX "}", twi_gradient_div_no_nan),
     BINARY("FloorDiv", NUMBERS, twi_not_differentiable),
     BINARY("TruncateDiv", NUMBERS, twi_not_differentiable),
-    BINARY("FloorMod", "{int32,int64,bfloat16,half,float,double}", twi_gradient_floor_mod),
-    BINARY("Mod", "{int32,int64,half,bfloat16,float,double}", NULL),
-    BINARY("TruncateMod", "{int32,int64,half,bfloat16,float,double}", NULL),
-    SYMMETRIC("Maximum", SIGNED, twi_gradient_maximum),
-    SYMMETRIC("Minimum", SIGNED, twi_gradient_minimum),
+    BINARY("FloorMod", NUMBERS, twi_gradient_floor_mod),
+    BINARY("Mod", WIDE, NULL),
+    BINARY("TruncateMod", WIDE, NULL),
+    SYMMETRIC("Maximum", NUMBERS, twi_gradient_maximum),
+    SYMMETRIC("Minimum", NUMBERS, twi_gradient_minimum),
     SYMMETRIC("SquaredDifference", RING, twi_gradient_squared_difference),
-    BINARY("Pow", RING, twi_gradient_pow),
+    BINARY("Pow", SIGNED COMPLEX "}", twi_gradient_pow),
     BINARY("Xdivy", "{half,float,double" COMPLEX "}", twi_gradient_xdivy),
 
-    UNARY("Neg", RING, twi_gradient_neg),
-    UNARY("Abs", SIGNED, twi_gradient_abs),
-    UNARY("Sign", RING, twi_gradient_sign),
-    UNARY("Square", RING, twi_gradient_square),
+    UNARY("Neg", SIGNED COMPLEX "}", twi_gradient_neg),
+    UNARY("Abs", SIGNED "}", twi_gradient_abs),
+    UNARY("Sign", SIGNED COMPLEX "}", twi_gradient_sign),
+    UNARY("Square", ADDED, twi_gradient_square),
     UNARY("Sqrt", FIELD, twi_gradient_sqrt),
     UNARY("Rsqrt", FIELD, twi_gradient_rsqrt),
     UNARY("Reciprocal", RING, twi_gradient_reciprocal),
@@ -244,7 +245,7 @@ const twi_op twi_math_ops[] = {
     UNARY("Erf", FLOATS, twi_gradient_erf),
     UNARY("Floor", FLOATS, twi_not_differentiable),
     UNARY("Ceil", FLOATS, twi_not_differentiable),
-    UNARY("Round", SIGNED, twi_not_differentiable),
+    UNARY("Round", WIDE, twi_not_differentiable),
     {"Cast", "x:SrcT", "y:DstT", "SrcT:" CONVERTED "; DstT:" CONVERTED "; Truncate:bool=false", twi_shape_same,
      twi_gradient_cast, TWI_ELEMENTWISE},
     {"ClipByValue", "t:T, clip_value_min:T, clip_value_max:T", "output:T", "T:" NUMBERS, clip_shape,
@@ -303,8 +304,9 @@ const twi_op twi_math_ops[] = {
      twi_matmul_shape, twi_gradient_sparse_matmul, TWI_HOST_ONLY},
     {"BatchMatMul", "x:T, y:T", "output:T", "T:" RING "; adj_x:bool=false; adj_y:bool=false", batch_matmul_shape,
      twi_gradient_batch_matmul},
-    {"BatchMatMulV2", "x:T, y:T", "output:T", "T:" RING "; adj_x:bool=false; adj_y:bool=false", batch_matmul_shape,
-     twi_gradient_batch_matmul},
+    {"BatchMatMulV2", "x:T, y:T", "output:T",
+     "T:{bfloat16,half,float,double,int16,int32,int64" COMPLEX "}; adj_x:bool=false; adj_y:bool=false",
+     batch_matmul_shape, twi_gradient_batch_matmul},
     {0},
 };
 

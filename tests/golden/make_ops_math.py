@@ -255,3 +255,24 @@ for op in ("ArgMax", "ArgMin"):
     for d in FLOATS:
         for values in ([1, nan, 3], [nan, 1, 3], [1, 3, nan], [nan, nan, 2], [nan, nan, nan]):
             case(op, input=np.array(values, d), dimension=i32(0))
+
+# ---- narrow integers wrap ----
+
+NARROW = (np.int8, np.int16, np.uint8)
+for d in NARROW:
+    least, most = np.iinfo(d).min, np.iinfo(d).max
+    edges = np.array([least, least + 1, 0, 1, 5, most], d)
+    for op in ("Maximum", "Minimum"):
+        case(op, x=edges[:, None], y=edges)
+    for op in ("Div", "TruncateDiv", "FloorDiv", "FloorMod"):
+        case(op, x=edges[:, None], y=np.array([1, 2, 7, most], d))
+    case("Square", x=edges)
+    fails("division by zero", "FloorMod", edges, np.zeros((), d))
+for d in (np.int8, np.int16):
+    edges = np.array([np.iinfo(d).min, np.iinfo(d).min + 1, -3, 0, 1, 5, np.iinfo(d).max], d)
+    for op in ("Abs", "Neg", "Sign"):
+        case(op, x=edges)
+    case("Pow", x=edges[:, None], y=np.arange(9, dtype=d))
+    case("FloorMod", x=edges[1:, None], y=np.array([-3, -1, 4], d))
+    fails("negative integer powers", "Pow", edges, np.array(-1, d))
+case("BatchMatMulV2", x=x(2, 3, 4, dtype=np.int16, low=-300, high=300), y=x(4, 2, dtype=np.int16, low=-300, high=300))

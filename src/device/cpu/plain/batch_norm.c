@@ -259,15 +259,16 @@ static tw_status prepare_batch_norm_relu_grad(twi_prepare *p)
     return prepare_images(p, true, (int)twi_attr_int(p->attrs, "M", 1), 4, 4);
 }
 
+#define FLOAT_ROW(op, prepare, f)                                                                                      \
+    {op, "plain", TWI_TYPE(TW_FLOAT32), prepare, f##_float, twi_free, .accepts = accepts}
 #define ROWS(op, prepare, f)                                                                                           \
-    {op, "plain", TWI_TYPE(TW_FLOAT32), prepare, f##_float, twi_free, .accepts = accepts}, \
-        {op, "plain", TWI_NARROW_TYPES, prepare, f##_widened, twi_free, .accepts = accepts}
+    FLOAT_ROW(op, prepare, f), {op, "plain", TWI_NARROW_TYPES, prepare, f##_widened, twi_free, .accepts = accepts}
 
 const twi_kernel twi_cpu_batch_norm_kernels[] = {
-    ROWS("FusedBatchNorm", prepare_batch_norm, batch_norm),
+    FLOAT_ROW("FusedBatchNorm", prepare_batch_norm, batch_norm),
     ROWS("FusedBatchNormV2", prepare_batch_norm, batch_norm),
     ROWS("FusedBatchNormV3", prepare_batch_norm, batch_norm),
-    ROWS("FusedBatchNormGrad", prepare_batch_norm_grad, batch_norm_grad),
+    FLOAT_ROW("FusedBatchNormGrad", prepare_batch_norm_grad, batch_norm_grad),
     ROWS("FusedBatchNormGradV2", prepare_batch_norm_grad, batch_norm_grad),
     ROWS("FusedBatchNormGradV3", prepare_batch_norm_grad, batch_norm_grad),
     ROWS("_BatchNormRelu", prepare_batch_norm_relu, batch_norm),

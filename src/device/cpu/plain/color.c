@@ -15,7 +15,7 @@ TWI_WIDENED(adjust_saturation)
 const twi_kernel twi_cpu_color_kernels[] = {
     TWI_FLOAT_ROWS("RGBToHSV", twi_prepare_typed, to_hsv, NULL),
     TWI_FLOAT_ROWS("HSVToRGB", twi_prepare_typed, to_rgb, NULL),
-    TWI_FLOAT_ROWS("AdjustHue", twi_prepare_typed, adjust_hue, NULL),
-    TWI_FLOAT_ROWS("AdjustSaturation", twi_prepare_typed, adjust_saturation, NULL),
+    TWI_FLOAT_BUT_DOUBLE_ROWS("AdjustHue", twi_prepare_typed, adjust_hue, NULL),
+    TWI_FLOAT_BUT_DOUBLE_ROWS("AdjustSaturation", twi_prepare_typed, adjust_saturation, NULL),
     {0},
 };

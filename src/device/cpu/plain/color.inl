@@ -28,7 +28,7 @@ static inline void NAME(rgb_of)(const REAL *hsv, REAL *rgb)
 
 /* The output's pixel `to` from the input's pixel `from`, in between perhaps changed by the number that input 1 is. */
 #define EACH_PIXEL(f, pixel)                                                                                           \
-    static tw_status NAME(f)(const twi_run *r)                                                                         \
+    static __attribute__((unused)) tw_status NAME(f)(const twi_run *r)                                                 \
     {                                                                                                                  \
         float by = r->num_inputs > 1 ? *(const float *)r->inputs[1] : 0;                                               \
         (void)by;                                                                                                      \

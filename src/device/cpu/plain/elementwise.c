@@ -22,7 +22,7 @@ static tw_status check_divisors(const twi_run *r, const void *values, size_t siz
 }
 
 #define DIVISION(f)                                                                                                    \
-    static tw_status NAME(f##_checked)(const twi_run *r)                                                               \
+    static __attribute__((unused)) tw_status NAME(f##_checked)(const twi_run *r)                                       \
     {                                                                                                                  \
         tw_status status = check_divisors(r, r->inputs[1], sizeof(REAL));                                              \
         return status == TW_OK ? NAME(f)(r) : status;                                                                  \
@@ -336,6 +336,8 @@ static tw_status accepts_from_bfloat16(const twi_prepare *p)
     TWI_FLOAT_ROWS(op, twi_prepare_binary, f, twi_free), TWI_INTEGER_ROWS(op, twi_prepare_binary, f, twi_free)
 #define NUMBER_UNARY(op, f)                                                                                            \
     TWI_FLOAT_ROWS(op, twi_prepare_elementwise, f, NULL), TWI_INTEGER_ROWS(op, twi_prepare_elementwise, f, NULL)
+#define SIGNED_UNARY(op, f)                                                                                            \
+    TWI_FLOAT_ROWS(op, twi_prepare_elementwise, f, NULL), TWI_SIGNED_INTEGER_ROWS(op, twi_prepare_elementwise, f, NULL)
 #define FLOAT_BINARY(op, f) TWI_FLOAT_ROWS(op, twi_prepare_binary, f, twi_free)
 #define FLOAT_UNARY(op, f) TWI_FLOAT_ROWS(op, twi_prepare_elementwise, f, NULL)
 #define FLOAT_TEST(op, f) TWI_FLOAT_ROWS(op, twi_prepare_typed, f, NULL)
@@ -428,22 +430,23 @@ const twi_kernel twi_cpu_elementwise_kernels[] = {
     FLOAT_BINARY("FloorMod", floor_mod),
     INTEGER_DIVISION("FloorMod", floor_mod_checked),
     FLOAT_BINARY("Mod", mod),
-    INTEGER_DIVISION("Mod", mod_checked),
+    TWI_WIDE_INTEGER_ROWS("Mod", twi_prepare_binary, mod_checked, twi_free),
     FLOAT_BINARY("TruncateMod", mod),
-    INTEGER_DIVISION("TruncateMod", mod_checked),
+    TWI_WIDE_INTEGER_ROWS("TruncateMod", twi_prepare_binary, mod_checked, twi_free),
     NUMBER_BINARY("Maximum", maximum),
     NUMBER_BINARY("Minimum", minimum),
-    NUMBER_BINARY("SquaredDifference", squared_difference),
+    FLOAT_BINARY("SquaredDifference", squared_difference),
+    TWI_WIDE_INTEGER_ROWS("SquaredDifference", twi_prepare_binary, squared_difference, twi_free),
     FLOAT_BINARY("Pow", power),
-    TWI_INTEGER_ROWS("Pow", twi_prepare_binary, power_checked, twi_free),
+    TWI_SIGNED_INTEGER_ROWS("Pow", twi_prepare_binary, power_checked, twi_free),
 
-    NUMBER_UNARY("Neg", negative),
-    NUMBER_UNARY("Abs", absolute),
-    NUMBER_UNARY("Sign", sign),
+    SIGNED_UNARY("Neg", negative),
+    SIGNED_UNARY("Abs", absolute),
+    SIGNED_UNARY("Sign", sign),
     NUMBER_UNARY("Square", square),
     FLOAT_UNARY_LIST(ROW)
     FLOAT_UNARY("Inv", reciprocal),
-    TWI_INTEGER_ROWS("Round", twi_prepare_elementwise, unchanged, NULL),
+    TWI_WIDE_INTEGER_ROWS("Round", twi_prepare_elementwise, unchanged, NULL),
     FLOAT_UNARY("SqrtGrad", sqrt_grad),
     FLOAT_UNARY("RsqrtGrad", rsqrt_grad),
     FLOAT_UNARY("ReciprocalGrad", reciprocal_grad),

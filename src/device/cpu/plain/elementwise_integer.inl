@@ -1,9 +1,10 @@
 /* elementwise_integer.inl - what only integers do; see elementwise.c. The smallest divided by -1 wraps to itself. */
+#define IS_MINUS_ONE(y) ((REAL)-1 < 0 && (y) == (REAL)-1)
 
-BINARY(truncate_div, REAL, y == (REAL)-1 ? SUBTRACT(0, x) : x / y)
-BINARY(floor_div, REAL, y == (REAL)-1 ? SUBTRACT(0, x) : x / y - (x % y != 0 && (x < 0) != (y < 0)))
-BINARY(mod, REAL, y == (REAL)-1 ? 0 : x % y)
-BINARY(floor_mod, REAL, y == (REAL)-1 ? 0 : x % y + (x % y != 0 && (x < 0) != (y < 0) ? y : 0))
+BINARY(truncate_div, REAL, IS_MINUS_ONE(y) ? SUBTRACT(0, x) : x / y)
+BINARY(floor_div, REAL, IS_MINUS_ONE(y) ? SUBTRACT(0, x) : x / y - (x % y != 0 && (x < 0) != (y < 0)))
+BINARY(mod, REAL, IS_MINUS_ONE(y) ? 0 : x % y)
+BINARY(floor_mod, REAL, IS_MINUS_ONE(y) ? 0 : x % y + (x % y != 0 && (x < 0) != (y < 0) ? y : 0))
 DIVISION(truncate_div)
 DIVISION(floor_div)
 DIVISION(mod)
@@ -12,7 +13,7 @@ UNARY(absolute, REAL, x < 0 ? SUBTRACT(0, x) : x)
 UNARY(unchanged, REAL, x)
 
 /* By squaring. */
-static inline REAL NAME(integer_power)(REAL base, REAL exponent)
+static inline __attribute__((unused)) REAL NAME(integer_power)(REAL base, REAL exponent)
 {
     REAL result = 1;
     for (; exponent > 0; exponent = (REAL)(exponent >> 1), base = MULTIPLY(base, base))
@@ -22,10 +23,11 @@ static inline REAL NAME(integer_power)(REAL base, REAL exponent)
 }
 BINARY(power, REAL, NAME(integer_power)(x, y))
 
-static tw_status NAME(power_checked)(const twi_run *r)
+static __attribute__((unused)) tw_status NAME(power_checked)(const twi_run *r)
 {
     for (int64_t i = 0; i < r->input_operands[1].elements; i++)
         if (((const REAL *)r->inputs[1])[i] < 0)
             return twi_fail(r->error, TW_INVALID_ARGUMENT, "Integers to negative integer powers are not allowed");
     return NAME(power)(r);
 }
+#undef IS_MINUS_ONE

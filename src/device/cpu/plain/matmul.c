@@ -75,13 +75,14 @@ static tw_status prepare_fused(twi_prepare *p)
 
 const twi_kernel twi_cpu_matmul_kernels[] = {
     TWI_FLOAT_ROWS("MatMul", prepare, matmul, twi_free),
-    TWI_INTEGER_ROWS("MatMul", prepare, matmul, twi_free),
+    TWI_WIDE_INTEGER_ROWS("MatMul", prepare, matmul, twi_free),
     TWI_COMPLEX_ROWS("MatMul", prepare, matmul, twi_free),
     TWI_FLOAT_ROWS("BatchMatMul", prepare, matmul, twi_free),
-    TWI_INTEGER_ROWS("BatchMatMul", prepare, matmul, twi_free),
+    TWI_WIDE_INTEGER_ROWS("BatchMatMul", prepare, matmul, twi_free),
     TWI_COMPLEX_ROWS("BatchMatMul", prepare, matmul, twi_free),
     TWI_FLOAT_ROWS("BatchMatMulV2", prepare, matmul, twi_free),
-    TWI_INTEGER_ROWS("BatchMatMulV2", prepare, matmul, twi_free),
+    TWI_WIDE_INTEGER_ROWS("BatchMatMulV2", prepare, matmul, twi_free),
+    {"BatchMatMulV2", "plain", TWI_TYPE(TW_INT16), prepare, matmul_int16, twi_free},
     TWI_COMPLEX_ROWS("BatchMatMulV2", prepare, matmul, twi_free),
     {"SparseMatMul", "plain", 0, prepare, matmul_widened, twi_free}, /* each operand float or bfloat16 */
     {"_FusedMatMul", "plain", TWI_NARROW_TYPES | TWI_TYPE(TW_FLOAT32), prepare_fused, twi_chain_run, twi_chain_release},

@@ -1,6 +1,6 @@
 /* matmul.inl - the product of REAL matrices; see matmul.c. A block of a row of the product is summed at a time. */
 
-static tw_status NAME(matmul)(const twi_run *r)
+static __attribute__((unused)) tw_status NAME(matmul)(const twi_run *r)
 {
     enum { BLOCK = 64 };
     const product *d = r->state;

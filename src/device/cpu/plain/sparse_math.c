@@ -318,7 +318,9 @@ static tw_status prepare_typed_max(twi_prepare *p)
         TWI_INTEGER_ROWS(op, prepare, f, NULL)
 
 const twi_kernel twi_cpu_sparse_math_kernels[] = {
-    MADE_ROWS("SparseAdd", NULL, sparse_add),
+    {"SparseAdd", "plain", TWI_TYPE(TW_FLOAT32), NULL, sparse_add_float},
+    {"SparseAdd", "plain", TWI_TYPE(TW_FLOAT64), NULL, sparse_add_double},
+    TWI_SIGNED_INTEGER_ROWS("SparseAdd", NULL, sparse_add, NULL),
     TWI_FLOAT_ROWS("SparseAddGrad", twi_prepare_typed, sparse_add_gradient, NULL),
     TWI_INTEGER_ROWS("SparseAddGrad", twi_prepare_typed, sparse_add_gradient, NULL),
     TWI_FLOAT_ROWS("SparseReduceSum", prepare_sum, sparse_reduce, NULL),

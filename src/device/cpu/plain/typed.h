@@ -43,15 +43,21 @@ static inline void twi_clear(void *to, size_t bytes)
 
 /* Rows of a table: op, prepare, f, release and what follows it. */
 #define TWI_NARROW_TYPES (TWI_TYPE(TW_FLOAT16) | TWI_TYPE(TW_BFLOAT16))
-#define TWI_FLOAT_ROWS(op, prepare, f, ...)                                                                        \
+#define TWI_FLOAT_BUT_DOUBLE_ROWS(op, prepare, f, ...)                                                             \
     {op, "plain", TWI_TYPE(TW_FLOAT32), prepare, f##_float, __VA_ARGS__},                                              \
-        {op, "plain", TWI_TYPE(TW_FLOAT64), prepare, f##_double, __VA_ARGS__},                                         \
         {op, "plain", TWI_NARROW_TYPES, prepare, f##_widened, __VA_ARGS__}
-#define TWI_INTEGER_ROWS(op, prepare, f, ...)                                                                      \
+#define TWI_FLOAT_ROWS(op, prepare, f, ...)                                                                        \
+    TWI_FLOAT_BUT_DOUBLE_ROWS(op, prepare, f, __VA_ARGS__),                                                            \
+        {op, "plain", TWI_TYPE(TW_FLOAT64), prepare, f##_double, __VA_ARGS__}
+#define TWI_WIDE_INTEGER_ROWS(op, prepare, f, ...)                                                                 \
     {op, "plain", TWI_TYPE(TW_INT32), prepare, f##_int32, __VA_ARGS__},                                                \
-        {op, "plain", TWI_TYPE(TW_INT64), prepare, f##_int64, __VA_ARGS__},                                            \
+        {op, "plain", TWI_TYPE(TW_INT64), prepare, f##_int64, __VA_ARGS__}
+#define TWI_SIGNED_INTEGER_ROWS(op, prepare, f, ...)                                                               \
+    TWI_WIDE_INTEGER_ROWS(op, prepare, f, __VA_ARGS__),                                                                \
         {op, "plain", TWI_TYPE(TW_INT16), prepare, f##_int16, __VA_ARGS__},                                            \
-        {op, "plain", TWI_TYPE(TW_INT8), prepare, f##_int8, __VA_ARGS__},                                              \
+        {op, "plain", TWI_TYPE(TW_INT8), prepare, f##_int8, __VA_ARGS__}
+#define TWI_INTEGER_ROWS(op, prepare, f, ...)                                                                      \
+    TWI_SIGNED_INTEGER_ROWS(op, prepare, f, __VA_ARGS__),                                                              \
         {op, "plain", TWI_TYPE(TW_UINT8), prepare, f##_uint8, __VA_ARGS__}
 
 #define TWI_COMPLEX_ROWS(op, prepare, f, ...)                                                                          \

@@ -74,7 +74,8 @@ static tw_status NAME(conv_filter)(const twi_run *r)
 }
 
 /* Which pixel of a window has the greatest value of channel c, the first of equals; -1: there is none. */
-static int64_t NAME(greatest)(const twi_volume *v, const REAL *volume, int64_t channels, int64_t o, int64_t c)
+static __attribute__((unused)) int64_t NAME(greatest)(const twi_volume *v, const REAL *volume, int64_t channels,
+                                                      int64_t o, int64_t c)
 {
     int64_t window = product(v->size, 3), best = -1;
     for (int64_t k = 0; k < window; k++) {
@@ -85,7 +86,7 @@ static int64_t NAME(greatest)(const twi_volume *v, const REAL *volume, int64_t c
     return best;
 }
 
-static tw_status NAME(max_pool)(const twi_run *r)
+static __attribute__((unused)) tw_status NAME(max_pool)(const twi_run *r)
 {
     const twi_volume *v = r->state;
     int64_t outs = product(v->out, 3), ins = product(v->in, 3), channels = r->input_operands[0].shape.dims[4];
@@ -99,7 +100,7 @@ static tw_status NAME(max_pool)(const twi_run *r)
 }
 
 /* x, y, dy: dx. Of equals each gets all of the gradient, as in TensorFlow. */
-static tw_status NAME(max_pool_grad)(const twi_run *r)
+static __attribute__((unused)) tw_status NAME(max_pool_grad)(const twi_run *r)
 {
     const twi_volume *v = r->state;
     int64_t outs = product(v->out, 3), ins = product(v->in, 3), channels = r->input_operands[0].shape.dims[4];
@@ -117,7 +118,7 @@ static tw_status NAME(max_pool_grad)(const twi_run *r)
 }
 
 /* x, y, dx: dy, for each window what dx has where x is greatest */
-static tw_status NAME(max_pool_grad_grad)(const twi_run *r)
+static __attribute__((unused)) tw_status NAME(max_pool_grad_grad)(const twi_run *r)
 {
     const twi_volume *v = r->state;
     int64_t outs = product(v->out, 3), ins = product(v->in, 3), channels = r->input_operands[0].shape.dims[4];
