@@ -3,11 +3,15 @@
  * label: threads */
 #include "testing.h"
 
+#include "base/clock.h"
 #include "base/cores.h"
 #include "device/device.h"
 #include "device/kernel_index.h"
 #include "device/name.h"
 #include "device/virtual/virtual.h"
+
+#include <tower/ops.h>
+#include <tower/session.h>
 
 static tw_devices *open_devices(tw_device_options options)
 {
@@ -233,6 +237,108 @@ static void copies_between_devices_of_two_kinds_go_through_the_host(void **state
     twi_device_free(from, a, 8);
     twi_device_free(to, b, 8);
     to->ops = real;
+    tw_devices_destroy(devices);
+}
+
+/* ---- times ------------------------------------------------------------------------------------------------------- */
+
+enum { LINKS = 9, STEP_NS = 1000, WORK_NS = 400 };
+
+/* Of a device that tells when it did what. Of four steps in a row it tells all, nothing, the beginning and the end. */
+static struct {
+    int count, marked, shift;
+} told;
+
+static tw_status open_marks(twi_device *d, int count, void **timeline, tw_error *error)
+{
+    (void)d, (void)error;
+    told.count = count;
+    *timeline = &told;
+    return TW_OK;
+}
+
+static tw_status mark(twi_device *d, void *timeline, int number, tw_error *error)
+{
+    (void)d, (void)timeline;
+    if (number < told.count)
+        told.marked++;
+    return number < told.count ? TW_OK : twi_fail(error, TW_INTERNAL, "%d is no mark of %d", number, told.count);
+}
+
+static bool tells(int position, bool end)
+{
+    int kind = (position + told.shift) % 4;
+    return kind == 0 || kind == (end ? 3 : 2);
+}
+
+static tw_status read_marks(twi_device *d, void *timeline, int64_t *ns, tw_error *error)
+{
+    (void)d, (void)timeline, (void)error;
+    for (int i = 0; i < told.count; i++)
+        ns[i] = tells(i / 2, i % 2) ? twi_monotonic_ns() / STEP_NS * STEP_NS + i / 2 * STEP_NS + i % 2 * WORK_NS : 0;
+    return TW_OK;
+}
+
+static void close_marks(twi_device *d, void *timeline)
+{
+    (void)d, (void)timeline;
+}
+
+/* What is not told of both ways has no time of its own: it was where the one before it ended, the first at the beginning. */
+static void check_times(const tw_timeline *t)
+{
+    double before = 0;
+    int position = 0;
+    for (int i = 0; i < t->num_spans; i++) {
+        const tw_span *span = &t->spans[i];
+        if (!strstr(span->device, "GPU:0"))
+            continue;
+        bool is_told = tells(position, false) && tells(position, true);
+        assert_true(is_told ? span->begin > before : span->begin == before);
+        assert_true(is_told ? span->end > span->begin : span->end == before);
+        before = span->end;
+        position++;
+    }
+    assert_int_equal(2 * position, told.count);
+    assert_int_equal(told.marked, told.count);
+    assert_true(position > LINKS);
+}
+
+static void a_step_that_a_device_tells_too_little_of_has_no_time(void **state)
+{
+    (void)state;
+    tw_error error = {0};
+    tw_devices *devices = open_devices((tw_device_options){.virtual_gpus = 1});
+    twi_device *gpu = devices->items[1];
+    const twi_device_ops *real = gpu->ops;
+    twi_device_ops other = *real;
+    other.open_timeline = open_marks;
+    other.mark = mark;
+    other.read_timeline = read_marks;
+    other.close_timeline = close_marks;
+    gpu->ops = &other;
+    tw_graph *g = tw_graph_create();
+    tw_output x = tw_placeholder(g, TW_FLOAT32, TW_SHAPE(2)), y = x;
+    for (int i = 0; i < LINKS; i++)
+        TW_DEVICE(g, "/gpu:0")
+        y = tw_sub(g, tw_square(g, y), x);
+    tw_session *s;
+    tw_tensor *value = tw_tensor_create(TW_FLOAT32, TW_SHAPE(2)), *result = NULL;
+    tw_session_options options = {.devices = devices, .disable = "fuse", .trace = true};
+    assert_ok(tw_session_create(g, &options, &s, &error));
+    for (told.shift = 0; told.shift < 4; told.shift++) {
+        tw_timeline *timeline;
+        told.marked = 0;
+        assert_ok(tw_session_run(s, &(tw_feed){x, value}, 1, &y, 1, &result, &error));
+        assert_ok(tw_session_timeline(s, &timeline, &error));
+        check_times(timeline);
+        tw_timeline_destroy(timeline);
+    }
+    tw_tensor_release(result);
+    tw_tensor_release(value);
+    tw_session_destroy(s);
+    tw_graph_destroy(g);
+    gpu->ops = real;
     tw_devices_destroy(devices);
 }
 
@@ -780,6 +886,7 @@ int main(void)
         cmocka_unit_test(a_gpus_memory_is_limited_in_bytes_or_as_a_part_of_what_it_has),
         cmocka_unit_test(copies_go_between_any_two_devices),
         cmocka_unit_test(copies_between_devices_of_two_kinds_go_through_the_host),
+        cmocka_unit_test(a_step_that_a_device_tells_too_little_of_has_no_time),
         cmocka_unit_test(the_fastest_kernel_that_accepts_is_prepared),
         cmocka_unit_test(what_a_device_accepts_is_known_before_anything_is_prepared),
         cmocka_unit_test(kernels_of_types_that_a_device_lacks_are_hidden),
