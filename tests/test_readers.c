@@ -3,15 +3,22 @@
 #include "testing.h"
 
 #include "base/inflate.h"
+#include "base/memory.h"
 #include "base/tfrecord.h"
+#include "data/fetch.h"
 #include "faulty_files.h"
 #include "faulty_memory.h"
 #include "format/bundle.h"
 #include "format/example.h"
 #include "format/proto/text.pb-c.h"
+#include "format/snappy.h"
+#include "format/table.h"
 #include "format/text_format.h"
 
+#include <archive.h>
+#include <archive_entry.h>
 #include <tower/io.h>
+#include <tower/ops.h>
 #include <zlib.h>
 
 static tw_error error;
@@ -119,6 +126,21 @@ static tw_status use_texts(void)
     return status;
 }
 
+enum { MEMBER = 40 };
+static const twi_fetch_set pair = {.folder = "pair", .members = {"a", "b"}, .member_size = MEMBER};
+
+static tw_status use_archive(void)
+{
+    size_t size;
+    tw_status status = twi_unpack(&pair, folder, in_folder("pair.tar.gz"), &error);
+    if (status == TW_OK) {
+        char *bytes = read_whole(in_folder("pair/b"), &size);
+        assert_int_equal(size, MEMBER);
+        free(bytes);
+    }
+    return status;
+}
+
 typedef struct job {
     const char *name;
     tw_status (*run)(void);
@@ -130,11 +152,44 @@ static const job jobs[] = {
     {"records", use_records, false},
     {"arrays", use_arrays, true},
     {"texts", use_texts, false},
+    {"archives", use_archive, true},
 };
 enum { NUM_JOBS = sizeof jobs / sizeof *jobs };
 
+typedef struct packed_entry {
+    const char *name, *link; /* link: to this name */
+    mode_t type;
+    int size;
+} packed_entry;
+
+/* An archive of these entries, whose bytes are 'x'. */
+static void write_archive(const packed_entry *entries, int count)
+{
+    char bytes[2 * MEMBER];
+    memset(bytes, 'x', sizeof bytes);
+    struct archive *archive = archive_write_new();
+    archive_write_add_filter_gzip(archive);
+    archive_write_set_format_ustar(archive);
+    assert_int_equal(archive_write_open_filename(archive, in_folder("pair.tar.gz")), ARCHIVE_OK);
+    for (int i = 0; i < count; i++) {
+        struct archive_entry *entry = archive_entry_new();
+        archive_entry_set_pathname(entry, entries[i].name);
+        archive_entry_set_filetype(entry, entries[i].type);
+        archive_entry_set_size(entry, entries[i].size);
+        if (entries[i].link)
+            archive_entry_set_hardlink(entry, entries[i].link);
+        assert_int_equal(archive_write_header(archive, entry), ARCHIVE_OK);
+        assert_int_equal(archive_write_data(archive, bytes, (size_t)entries[i].size), entries[i].size);
+        archive_entry_free(entry);
+    }
+    assert_int_equal(archive_write_free(archive), ARCHIVE_OK);
+}
+
+static const packed_entry both[] = {{"pair/a", NULL, AE_IFREG, MEMBER}, {"pair/b", NULL, AE_IFREG, MEMBER}};
+
 static void write_records(void)
 {
+    write_archive(both, 2);
     twi_file_writer *file;
     char *bytes;
     size_t size;
@@ -292,6 +347,264 @@ static void what_is_packed_in_pieces_is_read_as_one(void **state)
     assert_int_equal(twi_file_size(reader), 2 * SIZE);
     twi_file_reader_close(reader);
     free(bytes);
+}
+
+/* ---- archives ---------------------------------------------------------------------------------------------------- */
+
+static void only_members_that_are_wanted_are_unpacked(void **state)
+{
+    (void)state;
+    static const struct {
+        packed_entry entries[4];
+        const char *part;
+    } cases[] = {
+        {{{"pair/a", NULL, AE_IFREG, MEMBER}, {"pair/b", NULL, AE_IFREG, MEMBER}, {"pair/a", NULL, AE_IFREG, 3}}, ""},
+        {{{"pair/b", NULL, AE_IFREG, MEMBER}, {"pair/a", NULL, AE_IFREG, 3}}, "holds pair/a with 3 bytes, expected 40"},
+        {{{"pair/a", NULL, AE_IFREG, 2 * MEMBER}}, "holds pair/a with 80 bytes, expected 40"},
+        {{{"pair/a", NULL, AE_IFREG, MEMBER}}, "does not hold pair/b"},
+        {{{"pairs/a", NULL, AE_IFREG, MEMBER}, {"pair", NULL, AE_IFREG, MEMBER}, {"pair/c", NULL, AE_IFREG, MEMBER}},
+         "does not hold pair/a"},
+        {{{"pair/b", NULL, AE_IFREG, MEMBER}, {"pair/a", NULL, AE_IFDIR, 0}}, "does not hold pair/a"},
+        {{{"pair/b", NULL, AE_IFREG, MEMBER}, {"pair/a", "pair/b", AE_IFREG, 0}}, "does not hold pair/a"},
+        {{{"../pair/a", NULL, AE_IFREG, MEMBER}, {"/pair/a", NULL, AE_IFREG, MEMBER}}, "does not hold pair/a"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int count = 0;
+        while (count < 4 && cases[i].entries[count].name)
+            count++;
+        write_archive(cases[i].entries, count);
+        error = (tw_error){0};
+        tw_status status = use_archive();
+        if ((status == TW_OK) != !cases[i].part[0] || !strstr(error.message, cases[i].part))
+            fail_msg("case %zu: status %d: %s", i, status, error.message);
+    }
+    char *far = calloc(1, 5000);
+    memset(far, 'x', 4999);
+    write_archive(both, 2);
+    assert_fails(twi_unpack(&pair, far, in_folder("pair.tar.gz"), &error), TW_INVALID_ARGUMENT, "name is too long");
+    free(far);
+    assert_fails(twi_unpack(&pair, folder, in_folder("nowhere.tar.gz"), &error), TW_DATA_LOSS, "cannot be unpacked");
+}
+
+/* Whatever was whole before it is cut is there, and nothing that is not. */
+static void an_archive_is_refused_wherever_it_is_cut(void **state)
+{
+    (void)state;
+    size_t size;
+    write_archive(both, 2);
+    char *bytes = read_whole(in_folder("pair.tar.gz"), &size);
+    for (size_t cut = 0; cut < size - 12; cut++) { /* what follows ends what has been read already */
+        store("pair.tar.gz", bytes, cut);
+        unlink(in_folder("pair/b"));
+        error = (tw_error){0};
+        tw_status status = use_archive();
+        if (status != TW_OK && (status != TW_DATA_LOSS || !strstr(error.message, "pair")))
+            fail_msg("cut at %zu: status %d: %s", cut, status, error.message);
+        assert_int_not_equal(access(in_folder("pair/b.part"), F_OK), 0);
+        assert_true(status == TW_OK || cut < size - 12);
+    }
+    free(bytes);
+}
+
+/* ---- checkpoints ------------------------------------------------------------------------------------------------- */
+
+static void data_that_is_cut_while_a_checkpoint_is_open_is_missed(void **state)
+{
+    (void)state;
+    const char *names[] = {"text", "whole", NULL};
+    for (int i = 0; i < 3; i++) {
+        tw_checkpoint *checkpoint = NULL;
+        tw_tensor *read = NULL;
+        assert_ok(use_checkpoints());
+        assert_ok(tw_checkpoint_open(in_folder("merged-1"), &checkpoint, &error));
+        assert_int_equal(truncate(in_folder("merged-1.data-00000-of-00001"), 1), 0);
+        assert_fails(names[i] ? tw_checkpoint_read(checkpoint, names[i], &read, &error)
+                              : twi_bundle_verify(checkpoint, &error),
+                     TW_DATA_LOSS, "merged-1.data");
+        assert_null(read);
+        tw_checkpoint_close(checkpoint);
+    }
+}
+
+static void parts_that_disagree_are_not_saved(void **state)
+{
+    (void)state;
+    tw_tensor *part = tw_tensor_from(TW_FLOAT32, TW_SHAPE(2, 1), (float[]){1, 2});
+    tw_tensor *other = tw_tensor_from(TW_INT32, TW_SHAPE(2, 1), (int32_t[]){1, 2});
+    tw_named_tensor shapes[] = {{"parts", part, "2 2 -:0,1"}, {"parts", part, "2 3 -:1,1"}};
+    tw_named_tensor types[] = {{"parts", part, "2 2 -:0,1"}, {"parts", other, "2 2 -:1,1"}};
+    assert_fails(twi_bundle_save(in_folder("x-1"), shapes, 2, &error), TW_INVALID_ARGUMENT,
+                 "the parts of 'parts' disagree about its shape or type");
+    assert_fails(twi_bundle_save(in_folder("x-1"), types, 2, &error), TW_INVALID_ARGUMENT,
+                 "the parts of 'parts' disagree about its shape or type");
+    tw_tensor_release(part);
+    tw_tensor_release(other);
+}
+
+/* The file that names the newest checkpoint. */
+static void the_name_of_the_newest_checkpoint_may_be_written_in_many_ways(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool names;
+    } cases[] = {
+        {"model_checkpoint_path: \"far/m-9\"\n", true},
+        {"other: 1\nmodel_checkpoint_path:\t'far/m-9'\n", true},
+        {"model_checkpoint_path: \"f\\141r/m-\\071\"", true},
+        {"model_checkpoint_path: \"far\\/m\\-9\"", true},
+        {"model_checkpoint_path: \"far/m-9", false},
+        {"model_checkpoint_path: \"far/m-9\n\"", false},
+        {"model_checkpoint_path: \"far/m-9\\", false},
+        {"model_checkpoint_path: \"far/m-9\\0\"", true}, /* a zero ends it */
+        {"model_checkpoint_path: \"far/m-\\7\"", false},
+        {"model_checkpoint_path: \"far/m-\\07\"", false},
+        {"model_checkpoint_path: far/m-9\n", false},
+        {"model_checkpoint_path: \"\"\n", false},
+        {"all_model_checkpoint_paths: \"far/m-9\"\n", false},
+    };
+    tw_tensor *one = tw_tensor_float(1);
+    tw_named_tensor tensor = {"x", one};
+    mkdir(in_folder("far"), 0700);
+    assert_ok(twi_bundle_save(in_folder("m-2"), &tensor, 1, &error));
+    assert_ok(twi_bundle_save(in_folder("far/m-9"), &tensor, 1, &error));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char path[600];
+        store("checkpoint", cases[i].text, strlen(cases[i].text));
+        assert_ok(tw_checkpoint_latest(folder, path, sizeof path, NULL, &error));
+        if (strcmp(path, in_folder(cases[i].names ? "far/m-9" : "m-2")) != 0)
+            fail_msg("%s: %s", cases[i].text, path);
+    }
+    unlink(in_folder("checkpoint"));
+    tw_tensor_release(one);
+}
+
+/* ---- tables and what they are packed by -------------------------------------------------------------------------- */
+
+static tw_status count_entry(void *user, const char *key, size_t key_size, const char *value, size_t value_size, tw_error *e)
+{
+    (void)key, (void)key_size, (void)value, (void)value_size, (void)e;
+    ++*(int *)user;
+    return TW_OK;
+}
+
+/* One entry a block; the key that stands for a block lies between its last and the next one's first. */
+static void keys_of_all_kinds_divide_blocks(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"", "a", "ab", "ad", "b", "b\xff", "b\xff\xff", "d", "\xff", "\xff\xff"};
+    const int count = sizeof keys / sizeof *keys;
+    for (int last = 1; last <= count; last++) {
+        twi_table_builder table;
+        int found = 0;
+        twi_table_start(&table, 1);
+        for (int i = 0; i < last; i++)
+            twi_table_add(&table, keys[i], strlen(keys[i]), "value", 5);
+        assert_ok(twi_table_finish(&table, &error));
+        assert_ok(twi_table_read(table.file.data, table.file.size, count_entry, &found, &error));
+        assert_int_equal(found, last);
+        twi_table_free(&table);
+    }
+}
+
+static void what_snappy_packed_is_refused_by_each_of_its_lengths(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t size;
+        const char *expanded; /* NULL: refused */
+    } cases[] = {
+        {"\0", 1, ""},
+        {"\5\0a\1\1", 5, "aaaaa"},          /* a letter, and four from one back */
+        {"\4\0a\1\1", 5, NULL},             /* one more than there is to be */
+        {"\6\0a\1\1", 5, NULL},             /* one less */
+        {"\5\0a\1\2", 5, NULL},             /* from before the beginning */
+        {"\5\0a\1\0", 5, NULL},             /* from nowhere */
+        {"\5\0a\1", 4, NULL},               /* cut */
+        {"\3\x08" "abc", 5, "abc"},
+        {"\2\x08" "abc", 5, NULL},
+        {"\3\xf0\2" "abc", 6, "abc"},        /* the length in a byte of its own */
+        {"\3\xf0", 2, NULL},
+        {"\x80", 1, NULL},
+        {"\xff\xff\xff\xff\x0f\0a", 7, NULL}, /* more than it can become */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *expanded = NULL;
+        size_t size;
+        bool good = twi_snappy_expand(cases[i].bytes, cases[i].size, &expanded, &size);
+        if (good != (cases[i].expanded != NULL) || (good && (size != strlen(cases[i].expanded) ||
+                                                             memcmp(expanded, cases[i].expanded, size) != 0)))
+            fail_msg("case %zu", i);
+        if (good)
+            twi_free(expanded);
+    }
+}
+
+/* ---- constants of graphs ----------------------------------------------------------------------------------------- */
+
+static tw_status import(const char *text)
+{
+    twi_text wire = {0};
+    error = (tw_error){0};
+    tw_graph *g = tw_graph_create();
+    tw_status status = twi_text_to_wire(&twi_text__graph_def__descriptor, text, strlen(text), &wire, &error);
+    if (status == TW_OK)
+        status = tw_graph_import(g, wire.data, wire.size, NULL, &error);
+    twi_text_free(&wire);
+    tw_graph_destroy(g);
+    return status;
+}
+
+static void constants_hold_what_their_type_has_or_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *dtype, *tensor, *part;
+    } cases[] = {
+        {"DT_FLOAT", "tensor_shape { dim { size: 3 } } float_val: [1, 2]", ""},
+        {"DT_DOUBLE", "tensor_shape { dim { size: 1 } } double_val: 1", ""},
+        {"DT_INT32", "tensor_shape { } int_val: 1", ""},
+        {"DT_INT16", "tensor_shape { } int_val: 1", ""},
+        {"DT_INT8", "tensor_shape { } int_val: -1", ""},
+        {"DT_UINT8", "tensor_shape { } int_val: 1", ""},
+        {"DT_QINT32", "tensor_shape { } int_val: 1", ""},
+        {"DT_QINT16", "tensor_shape { } int_val: 1", ""},
+        {"DT_QUINT16", "tensor_shape { } int_val: 1", ""},
+        {"DT_QINT8", "tensor_shape { } int_val: 1", ""},
+        {"DT_QUINT8", "tensor_shape { } int_val: 1", ""},
+        {"DT_INT64", "tensor_shape { } int64_val: 1", ""},
+        {"DT_BOOL", "tensor_shape { dim { size: 2 } } bool_val: true", ""},
+        {"DT_BOOL", "tensor_shape { dim { size: 2 } } tensor_content: '\\001\\377'", ""},
+        {"DT_HALF", "tensor_shape { } half_val: 15360", ""},
+        {"DT_BFLOAT16", "tensor_shape { } half_val: 16256", ""},
+        {"DT_COMPLEX64", "tensor_shape { } scomplex_val: [1, 2]", ""},
+        {"DT_COMPLEX128", "tensor_shape { dim { size: 3 } } dcomplex_val: [1, 2, 3, 4]", ""},
+        {"DT_STRING", "tensor_shape { dim { size: 1 } } string_val: 'a'", ""},
+        {"DT_FLOAT", "float_val: 1", ""},
+        {"DT_FLOAT", "tensor_shape { unknown_rank: true } float_val: 1", "a constant has the shape"},
+        {"DT_FLOAT", "tensor_shape { unknown_rank: true dim { size: 1 } }", "a shape of unknown rank has dimensions"},
+        {"DT_FLOAT", "tensor_shape { dim { size: -2 } }", "dimension 0 of a shape is -2"},
+        {"DT_FLOAT", "tensor_shape { dim { size: -1 } }", "a constant has the shape"},
+        {"DT_FLOAT", "tensor_shape { dim { size: 4611686018427387904 } dim { size: 2 } }", "a constant has the shape"},
+        {"DT_FLOAT", "tensor_shape { dim { size: 1 } dim { size: 1 } dim { size: 1 } dim { size: 1 } dim { size: 1 } "
+                     "dim { size: 1 } dim { size: 1 } dim { size: 1 } dim { size: 1 } dim { size: 1 } dim { size: 1 } "
+                     "dim { size: 1 } dim { size: 1 } }", "a shape has 13 dimensions, at most 12"},
+        {"DT_FLOAT", "tensor_shape { dim { size: 2 } } tensor_content: 'abc'", "has 3 bytes of content, expected 8"},
+        {"DT_STRING", "tensor_shape { dim { size: 3 } } string_val: 'a'", ""},
+        {"DT_RESOURCE", "tensor_shape { }", "a constant is a resource"},
+        {"DT_VARIANT", "tensor_shape { }", "a constant is a resource"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[1200];
+        snprintf(text, sizeof text,
+                 "node { name: 'c' op: 'Const' attr { key: 'dtype' value { type: %s } } attr { key: 'value' value { tensor "
+                 "{ dtype: %s %s } } } }",
+                 cases[i].dtype, cases[i].dtype, cases[i].tensor);
+        tw_status status = import(text);
+        if (!strstr(error.message, cases[i].part) || (!cases[i].part[0] && status != TW_OK))
+            fail_msg("%s: status %d: %s", text, status, error.message);
+    }
 }
 
 /* ---- examples ---------------------------------------------------------------------------------------------------- */
@@ -477,6 +790,14 @@ int main(void)
         cmocka_unit_test(headers_of_arrays_are_refused_by_what_is_wrong_in_them),
         cmocka_unit_test(a_packed_file_is_refused_wherever_it_is_cut_or_changed),
         cmocka_unit_test(what_is_packed_in_pieces_is_read_as_one),
+        cmocka_unit_test(only_members_that_are_wanted_are_unpacked),
+        cmocka_unit_test(an_archive_is_refused_wherever_it_is_cut),
+        cmocka_unit_test(data_that_is_cut_while_a_checkpoint_is_open_is_missed),
+        cmocka_unit_test(parts_that_disagree_are_not_saved),
+        cmocka_unit_test(the_name_of_the_newest_checkpoint_may_be_written_in_many_ways),
+        cmocka_unit_test(keys_of_all_kinds_divide_blocks),
+        cmocka_unit_test(what_snappy_packed_is_refused_by_each_of_its_lengths),
+        cmocka_unit_test(constants_hold_what_their_type_has_or_are_refused),
         cmocka_unit_test(values_of_features_are_counted_or_refused),
         cmocka_unit_test(lists_of_features_are_read_one_by_one),
         cmocka_unit_test(texts_are_refused_by_line),
