@@ -199,6 +199,7 @@ static void divergence_comes_with_advice(void **state)
     assert_runs(1, SMALL_RUN "--train-dir w4 --max-steps 50 --learning-rate 100000 --on-divergence rollback:2");
     assert_prints("going back to step 0, time 1 of 2, with the rate 100000");
     assert_prints("going back to step 0, time 2 of 2, with the rate 100000");
+    assert_prints("--clip-norm 1 or a --warm-up usually help\n");
     assert_runs(2, SMALL_RUN "--train-dir w4 --on-divergence rollback");
     assert_prints("--on-divergence: expected stop, or rollback:K with K from 1 to 1000, found 'rollback'");
     assert_runs(2, SMALL_RUN "--train-dir w4 --check-replicas 2");

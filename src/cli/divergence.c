@@ -71,9 +71,8 @@ void divergence_explain(const divergence *d, const training *t)
         else
             complain("train", "%s", found.message);
     }
-    complain("train",
-             "a lower --learning-rate, --clip-norm 1 or a --warm-up usually help; --on-divergence rollback:3 goes "
-             "back and lowers the rate by itself");
+    complain("train", "a lower --learning-rate, --clip-norm 1 or a --warm-up usually help%s",
+             d->most ? "" : "; --on-divergence rollback:3 goes back and lowers the rate by itself");
     if (saved)
         complain("train", "the newest checkpoint is %s; --resume goes on from there", path);
 }
