@@ -5,8 +5,8 @@
  *     FAULT_COUNT=FILE             how many of these calls there were is written there when the program ends
  *
  * CALLS are names with commas between them, or "files" (open, write, fsync, rename, link, unlink, close, ftruncate), "memory"
- * (malloc, calloc, realloc, posix_memalign, aligned_alloc), "threads" (pthread_create). ACTION is an errno's name, SHORT (half
- * of a write), KILL (before the call), KILLED (after it) or a signal: TERM, INT, HUP, USR1. */
+ * (malloc, calloc, realloc, posix_memalign, aligned_alloc), "onednn" (those of oneDNN alone), "threads" (pthread_create). ACTION is
+ * an errno's name, SHORT (half of a write), KILL (before the call), KILLED (after it) or a signal: TERM, INT, HUP, USR1. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -181,6 +181,40 @@ int unlink(const char *path)
 
 /* ---- memory and threads: libraries' as well --------------------------------------------------------------------- */
 
+/* C++'s new asks malloc() on behalf of whom has called it. */
+static __thread bool asked_by_onednn;
+
+static bool is_in_onednn(const void *code)
+{
+    Dl_info found;
+    return dladdr(code, &found) && found.dli_fname && strstr(found.dli_fname, "libdnnl");
+}
+
+static bool is_refused(const char *call, const void *caller)
+{
+    if (strcmp(calls, ",onednn,") == 0) {
+        bool asked = asked_by_onednn;
+        asked_by_onednn = false;
+        call = asked || is_in_onednn(caller) ? calls : "none of them";
+    }
+    return judge(call) == FAIL;
+}
+
+#define IS_REFUSED(call) is_refused(call, __builtin_return_address(0))
+
+typedef void *new_call(size_t);
+
+#define NEW(name)                                                                                                      \
+    void *name(size_t size)                                                                                            \
+    {                                                                                                                  \
+        REAL(new_call, #name);                                                                                         \
+        asked_by_onednn = strcmp(calls, ",onednn,") == 0 && is_in_onednn(__builtin_return_address(0));                 \
+        return real(size);                                                                                             \
+    }
+
+NEW(_Znwm)
+NEW(_Znam)
+
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *block, size_t size);
@@ -188,27 +222,27 @@ void *__libc_memalign(size_t alignment, size_t size);
 
 void *malloc(size_t size)
 {
-    return judge(",malloc,") == FAIL ? NULL : __libc_malloc(size);
+    return IS_REFUSED(",malloc,") ? NULL : __libc_malloc(size);
 }
 
 void *calloc(size_t count, size_t size)
 {
-    return judge(",calloc,") == FAIL ? NULL : __libc_calloc(count, size);
+    return IS_REFUSED(",calloc,") ? NULL : __libc_calloc(count, size);
 }
 
 void *realloc(void *block, size_t size)
 {
-    return size && judge(",realloc,") == FAIL ? NULL : __libc_realloc(block, size);
+    return size && IS_REFUSED(",realloc,") ? NULL : __libc_realloc(block, size);
 }
 
 void *aligned_alloc(size_t alignment, size_t size)
 {
-    return judge(",aligned_alloc,") == FAIL ? NULL : __libc_memalign(alignment, size);
+    return IS_REFUSED(",aligned_alloc,") ? NULL : __libc_memalign(alignment, size);
 }
 
 int posix_memalign(void **block, size_t alignment, size_t size)
 {
-    void *made = judge(",posix_memalign,") == FAIL ? NULL : __libc_memalign(alignment, size);
+    void *made = IS_REFUSED(",posix_memalign,") ? NULL : __libc_memalign(alignment, size);
     if (made)
         *block = made;
     return made ? 0 : ENOMEM;
