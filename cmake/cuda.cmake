@@ -7,7 +7,7 @@ set(TOWER_WITH_CUDA AUTO CACHE STRING "The CUDA plug-in: AUTO, ON or OFF")
 set(TOWER_CUDA_ARCHITECTURES 90 CACHE STRING
     "Cards the CUDA plug-in has machine code for, of 75;80;86;89;90;100;120; newer ones use the PTX of the last")
 
-if(TOWER_SANITIZE OR TOWER_WITH_CUDA STREQUAL "OFF")
+if(TOWER_SANITIZE OR TOWER_COVERAGE OR TOWER_WITH_CUDA STREQUAL "OFF")
     message(STATUS "Tower: without CUDA devices, as asked")
     return()
 endif()

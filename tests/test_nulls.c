@@ -492,23 +492,13 @@ static bool can_be_missing(const call *c, int missing)
     return missing != NONE && c->kinds[missing - 1] == 'p';
 }
 
-/* What counts which branches were taken (scripts/coverage) would be lost with the process. */
-extern void __gcov_dump(void) __attribute__((weak));
-
-static void leave(int code)
-{
-    if (__gcov_dump)
-        __gcov_dump();
-    _exit(code);
-}
-
 static int run_apart(const call *c, int missing)
 {
     int status = 0;
     fflush(NULL);
     pid_t child = fork();
     if (child == 0)
-        leave(make_call(c, missing));
+        _exit(make_call(c, missing));
     assert_true(child > 0);
     waitpid(child, &status, 0);
     return status;
