@@ -234,6 +234,42 @@ static void products_follow_the_definition_for_every_transposition(void **state)
     }
 }
 
+typedef struct batch_case {
+    tw_shape a, b, y;
+    bool turn_a, turn_b, plain; /* plain: left to the plain kernel */
+} batch_case;
+
+static const batch_case batch_cases[] = {
+    {{3, {5, 20, 33}}, {3, {5, 33, 7}}, {3, {5, 20, 7}}, false, false, false},
+    {{4, {2, 3, 20, 16}}, {4, {2, 3, 20, 16}}, {4, {2, 3, 20, 20}}, false, true, false},
+    {{4, {2, 3, 20, 9}}, {4, {2, 3, 20, 16}}, {4, {2, 3, 9, 16}}, true, false, false},
+    {{3, {5, 6, 11}}, {3, {5, 8, 6}}, {3, {5, 11, 8}}, true, true, false},
+    {{3, {5, 20, 33}}, {2, {33, 7}}, {3, {5, 20, 7}}, false, false, false},
+    {{3, {5, 33, 20}}, {2, {7, 33}}, {3, {5, 20, 7}}, true, true, false},
+    {{2, {20, 33}}, {3, {5, 33, 7}}, {3, {5, 20, 7}}, false, false, false},
+    {{3, {1, 4, 6}}, {4, {1, 1, 6, 5}}, {4, {1, 1, 4, 5}}, false, false, false},
+    {{4, {2, 1, 4, 6}}, {4, {2, 3, 6, 5}}, {4, {2, 3, 4, 5}}, false, false, true},
+    {{4, {2, 1, 4, 6}}, {4, {1, 3, 6, 5}}, {4, {2, 3, 4, 5}}, false, false, true},
+};
+
+static void products_of_many_matrices_are_those_of_plain_loops(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof batch_cases / sizeof *batch_cases; i++) {
+        const batch_case *t = &batch_cases[i];
+        tw_attr attrs[] = {tw_attr_type("T", TW_FLOAT32), tw_attr_bool("adj_x", t->turn_a), tw_attr_bool("adj_y", t->turn_b)};
+        value inputs[] = {filled(TW_FLOAT32, t->a, 1), filled(TW_FLOAT32, t->b, 2)};
+        value y = make(TW_FLOAT32, t->y), expected = make(TW_FLOAT32, t->y);
+        tw_error error = {0};
+        tw_status status = run("BatchMatMulV2", "onednn", attrs, 3, inputs, 2, &y, 1, &error);
+        assert_int_equal(status, t->plain ? TW_UNIMPLEMENTED : TW_OK);
+        assert_ok(run("BatchMatMulV2", "plain", attrs, 3, inputs, 2, &expected, 1, &error));
+        if (!t->plain)
+            assert_near(&y, &expected);
+        drop(&inputs[0]), drop(&inputs[1]), drop(&y), drop(&expected);
+    }
+}
+
 static void the_same_run_gives_the_same_bits(void **state)
 {
     (void)state;
@@ -263,6 +299,7 @@ int main(void)
         cmocka_unit_test(steps_that_are_alike_may_take_turns_with_one_state),
         cmocka_unit_test(channels_first_images_are_left_to_other_kernels),
         cmocka_unit_test(products_follow_the_definition_for_every_transposition),
+        cmocka_unit_test(products_of_many_matrices_are_those_of_plain_loops),
         cmocka_unit_test(the_same_run_gives_the_same_bits),
     };
     return cmocka_run_group_tests(tests, open_devices, close_devices);

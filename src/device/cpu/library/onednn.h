@@ -23,7 +23,8 @@ typedef enum twi_dnnl_kind {
     TWI_DNNL_CONVOLUTION,         /* dst = src * weights (+ bias) */
     TWI_DNNL_CONVOLUTION_DATA,    /* src = gradient of the input, from weights and dst = gradient of the output */
     TWI_DNNL_CONVOLUTION_WEIGHTS, /* weights, bias = their gradients, from src and dst = gradient of the output */
-    TWI_DNNL_MATMUL,              /* dst [M,N] = src [M,K] * weights [K,N] (+ bias [1,N]) */
+    TWI_DNNL_MATMUL,              /* dst [M,N] = src [M,K] * weights [K,N] (+ bias [1,N]); of rank 3 many, of
+                                     src or weights perhaps one for all */
 } twi_dnnl_kind;
 
 /* dims in the library's order (N,C,H,W for activations; K,C,H,W for filters); strides in elements say where they lie.
