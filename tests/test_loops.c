@@ -235,6 +235,132 @@ static void other_rectifiers_agree_with_plain_loops(void **state)
     }
 }
 
+#define FUNCTION_NAME(op, expression) #op,
+static const char *const unary_functions[] = {TWI_UNARY_FUNCTIONS(FUNCTION_NAME)};
+static const char *const binary_functions[] = {TWI_BINARY_FUNCTIONS(FUNCTION_NAME)};
+
+static void make_positive(value *x)
+{
+    for (int64_t i = 0; i < x->operand.elements; i++)
+        ((float *)x->data)[i] = fabsf(((float *)x->data)[i]) + 0.1f;
+}
+
+static void functions_agree_with_plain_loops(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {0, 1, 7, 64, 2 * TWI_CHUNK + 19};
+    tw_attr attr = tw_attr_type("T", TW_FLOAT32);
+    for (size_t i = 0; i < sizeof unary_functions / sizeof *unary_functions * 5; i++) {
+        const char *op = unary_functions[i / 5];
+        value x = spread_out(TW_FLOAT32, TW_SHAPE(sizes[i % 5]), 3), y = make(TW_FLOAT32, TW_SHAPE(sizes[i % 5]));
+        if (strstr(op, "qrt"))
+            make_positive(&x);
+        compare(op, "vector", &attr, 1, &x, 1, &y, 1);
+        drop(&x), drop(&y);
+    }
+}
+
+static void functions_of_two_agree_with_plain_loops(void **state)
+{
+    (void)state;
+    static const tw_shape shapes[][3] = {
+        {{0, {0}}, {0, {0}}, {0, {0}}},
+        {{1, {2 * TWI_CHUNK + 19}}, {1, {2 * TWI_CHUNK + 19}}, {1, {2 * TWI_CHUNK + 19}}},
+        {{2, {5, 37}}, {0, {0}}, {2, {5, 37}}},
+        {{0, {0}}, {1, {33}}, {1, {33}}},
+        {{3, {4, 300, 17}}, {2, {300, 1}}, {3, {4, 300, 17}}},
+        {{3, {4, 1, 17}}, {3, {1, 300, 17}}, {3, {4, 300, 17}}},
+        {{2, {600, 1}}, {1, {19}}, {2, {600, 19}}},
+        {{2, {0, 3}}, {1, {3}}, {2, {0, 3}}},
+    };
+    tw_attr attr = tw_attr_type("T", TW_FLOAT32);
+    for (size_t i = 0; i < sizeof binary_functions / sizeof *binary_functions * 8; i++) {
+        const char *op = binary_functions[i / 8];
+        const tw_shape *s = shapes[i % 8];
+        if (strstr(op, "Grad") && i % 8 > 1) /* these do not broadcast */
+            continue;
+        value x = spread_out(TW_FLOAT32, s[0], 3), y = spread_out(TW_FLOAT32, s[1], 4), z = make(TW_FLOAT32, s[2]);
+        if (strstr(op, "Div"))
+            make_positive(&y);
+        compare(op, "vector", &attr, 1, (value[]){x, y}, 2, &z, 1);
+        drop(&x), drop(&y), drop(&z);
+    }
+}
+
+/* What a function gives at the ends of its range, and of what is no number. */
+static void functions_are_right_where_numbers_end(void **state)
+{
+    (void)state;
+    static const float ends[] = {0, -0.f, 1e-30f, -1e-30f, 1e-4f, 0.59f, -0.61f, 9, -9, 80, -80, 86, -86, 88.7f, 88.8f, 200,
+                                 -200, INFINITY, -INFINITY, NAN};
+    enum { ENDS = sizeof ends / sizeof *ends };
+    tw_attr attr = tw_attr_type("T", TW_FLOAT32);
+    tw_error error = {0};
+    value x = make(TW_FLOAT32, TW_SHAPE(ENDS)), y = make(TW_FLOAT32, TW_SHAPE(ENDS)), plain = make(TW_FLOAT32, TW_SHAPE(ENDS));
+    memcpy(x.data, ends, sizeof ends);
+    for (size_t i = 0; i < sizeof unary_functions / sizeof *unary_functions; i++) {
+        kernel_call k = {unary_functions[i], "vector", 1, &attr, 1, &x, 1, &y, 1};
+        assert_ok(call(&k, &error));
+        k.kernel = "plain";
+        k.outputs = &plain;
+        assert_ok(call(&k, &error));
+        for (int e = 0; e < ENDS; e++) {
+            float got = ((float *)y.data)[e], wanted = ((float *)plain.data)[e];
+            bool same = isnan(wanted) ? isnan(got)
+                                      : got == wanted || fabsf(got - wanted) <= 4e-7f * fabsf(wanted) + 1.2e-38f;
+            if (!same || (!isnan(wanted) && wanted == 0 && signbit(got) != signbit(wanted)))
+                fail_msg("%s(%g) is %.9g, expected %.9g", unary_functions[i], ends[e], got, wanted);
+        }
+    }
+    drop(&x), drop(&y), drop(&plain);
+}
+
+static void sums_are_those_of_plain_loops_to_the_bit(void **state)
+{
+    (void)state;
+    static const struct sum_case {
+        tw_shape shape;
+        int num_axes;
+        int32_t axes[3];
+    } cases[] = {
+        {{1, {5000}}, 1, {0}},        {{2, {300, 150}}, 1, {0}},          {{2, {30, 150}}, 1, {1}},
+        {{3, {32, 20, 128}}, 1, {1}}, {{3, {32, 20, 128}}, 2, {0, 1}},    {{3, {6, 20, 37}}, 2, {0, 2}},
+        {{3, {6, 20, 5}}, 1, {-1}},   {{4, {3, 20, 7, 70}}, 2, {0, 2}},   {{4, {3, 20, 1, 70}}, 3, {0, 2, 3}},
+        {{2, {1, 19}}, 1, {1}},       {{3, {3, 1, 19}}, 2, {0, 1}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases * 2; i++) {
+        const struct sum_case *t = &cases[i / 2];
+        const char *op = i % 2 ? "Mean" : "Sum";
+        tw_attr attrs[] = {tw_attr_type("T", TW_FLOAT32), tw_attr_type("Tidx", TW_INT32)};
+        tw_tensor *axes = tw_tensor_create(TW_INT32, TW_SHAPE(t->num_axes));
+        memcpy(tw_tensor_data(axes), t->axes, (size_t)t->num_axes * sizeof *t->axes);
+        value inputs[] = {spread_out(TW_FLOAT32, t->shape, 3), make(TW_INT32, TW_SHAPE(t->num_axes))};
+        memcpy(inputs[1].data, t->axes, (size_t)t->num_axes * sizeof *t->axes);
+        inputs[1].operand.value = axes;
+        bool reduced[4] = {false};
+        tw_shape out = {0};
+        for (int k = 0; k < t->num_axes; k++)
+            reduced[t->axes[k] < 0 ? t->axes[k] + t->shape.rank : t->axes[k]] = true;
+        for (int k = 0; k < t->shape.rank; k++)
+            if (!reduced[k])
+                out.dims[out.rank++] = t->shape.dims[k];
+        for (int64_t k = 0; k < inputs[0].operand.elements; k++)
+            ((float *)inputs[0].data)[k] += 1e-6f * (float)k;
+        value y = make(TW_FLOAT32, out), expected = make(TW_FLOAT32, out);
+        tw_error error = {0};
+        for (int threads = 1; threads <= 3; threads += 2) {
+            kernel_call k = {op, "vector", threads, attrs, 2, inputs, 2, &y, 1};
+            assert_ok(call(&k, &error));
+            k.kernel = "plain";
+            k.outputs = &expected;
+            assert_ok(call(&k, &error));
+            assert_memory_equal(y.data, expected.data, y.operand.bytes);
+        }
+        tw_tensor_release(axes);
+        drop(&inputs[0]), drop(&inputs[1]), drop(&y), drop(&expected);
+    }
+}
+
 typedef struct depthwise_case {
     int64_t n, h, w, c, size, stride, dilation;
     const char *padding;
@@ -606,6 +732,27 @@ static void every_build_rectifies_convolves_and_softens_to_the_same_bits(void **
 }
 
 /* Of normalizations too: widths that fill vectors and one that does not, two chunks of rows. */
+static void every_build_gives_functions_the_same_bits(void **state)
+{
+    (void)state;
+    enum { N = 3 * 37 };
+    const twi_loops *const *usable = twi_loops_usable();
+    value x = spread_out(TW_FLOAT32, TW_SHAPE(N), 1), y = spread_out(TW_FLOAT32, TW_SHAPE(37), 2);
+    value first = make(TW_FLOAT32, TW_SHAPE(N)), out = make(TW_FLOAT32, TW_SHAPE(N));
+    twi_broadcast walk;
+    twi_broadcast_init(&walk, TW_SHAPE(3, 37), TW_SHAPE(37), TW_SHAPE(3, 37));
+    for (int f = 0; f < TWI_FUNCTIONS; f++) {
+        bool unary = f < (int)(sizeof unary_functions / sizeof *unary_functions);
+        twi_function_job job = {.x = x.data, .y = y.data, .out = first.data, .elements = N, .walk = &walk};
+        for (int u = 0; usable[u]; u++, job.out = out.data) {
+            usable[u]->functions[f](&job, 0, unary ? 1 : walk.runs, 0);
+            if (u > 0)
+                assert_memory_equal(out.data, first.data, first.operand.bytes);
+        }
+    }
+    drop(&x), drop(&y), drop(&first), drop(&out);
+}
+
 static void every_build_normalizes_to_the_same_bits(void **state)
 {
     (void)state;
@@ -718,6 +865,10 @@ int main(void)
         cmocka_unit_test(fused_tails_are_the_chains_they_stand_for),
         cmocka_unit_test(activations_and_biases_agree_with_plain_loops),
         cmocka_unit_test(other_rectifiers_agree_with_plain_loops),
+        cmocka_unit_test(functions_agree_with_plain_loops),
+        cmocka_unit_test(functions_of_two_agree_with_plain_loops),
+        cmocka_unit_test(functions_are_right_where_numbers_end),
+        cmocka_unit_test(sums_are_those_of_plain_loops_to_the_bit),
         cmocka_unit_test(depthwise_convolutions_agree_with_plain_loops),
         cmocka_unit_test(softmaxes_of_many_classes_agree_with_plain_loops),
         cmocka_unit_test(a_softmax_hands_nan_on_to_its_row_alone),
@@ -730,6 +881,7 @@ int main(void)
         cmocka_unit_test(many_variables_descend_by_the_mean_of_two_towers),
         cmocka_unit_test(many_averages_follow_as_one_would),
         cmocka_unit_test(every_build_of_the_loops_gives_the_same_bits),
+        cmocka_unit_test(every_build_gives_functions_the_same_bits),
         cmocka_unit_test(every_build_normalizes_to_the_same_bits),
         cmocka_unit_test(small_divisors_and_those_beside_powers_of_two_are_exact),
         cmocka_unit_test(any_number_by_any_divisor_is_exact),

@@ -8,14 +8,14 @@ REDUCE(minimum, REAL, GREATEST, b < a || b != b ? b : a, a)
 #define ARG(f, better)                                                                                                 \
     static tw_status NAME(f)(const twi_run *r)                                                                         \
     {                                                                                                                  \
-        reduction now;                                                                                                 \
-        const reduction *d = reduction_of(r, &now);                                                                    \
+        twi_reduction now;                                                                                                 \
+        const twi_reduction *d = twi_reduction_of(r, &now);                                                                    \
         if (!d)                                                                                                        \
             return TW_INVALID_ARGUMENT;                                                                                \
         if (d->inputs == 0 && d->outputs > 0)                                                                          \
             return twi_fail(r->error, TW_INVALID_ARGUMENT, "the axis to search is empty");                             \
         for (int64_t o = 0; o < d->outputs; o++) {                                                                     \
-            const REAL *x = (const REAL *)r->inputs[0] + start_of(o, d->num_kept, d->kept_size, d->kept_step);         \
+            const REAL *x = (const REAL *)r->inputs[0] + twi_reduction_start(o, d->num_kept, d->kept_size, d->kept_step);         \
             int64_t best = 0, step = d->num_reduced ? d->reduced_step[0] : 0;                                          \
             for (int64_t k = 1; k < d->inputs; k++) {                                                                  \
                 REAL b = x[k * step], a = x[best * step];                                                              \

@@ -8,6 +8,8 @@
 #ifndef TWI_LOOPS_H
 #define TWI_LOOPS_H
 
+#include "device/cpu/plain/broadcast.h"
+#include "device/cpu/plain/reduction.h"
 #include "tensor/attr.h"
 #include "tensor/window.h"
 
@@ -48,6 +50,41 @@ typedef struct twi_elements_job {
     float slope;             /* and of a leaky one below 0 */
 } twi_elements_job;
 
+/* Functions of floats, a loop each: an op and its y from x, or its z from x and y, which broadcast. One more is one line
+ * more, to which loops.inl makes the loop and elementwise.c the row. */
+#define TWI_UNARY_FUNCTIONS(X)                                                                                         \
+    X(Tanh, twi_tanh(x))                                                                                               \
+    X(Sigmoid, twi_sigmoid(x))                                                                                         \
+    X(Exp, twi_exp(x))                                                                                                 \
+    X(Sqrt, twi_sqrt(x))                                                                                               \
+    X(Rsqrt, 1 / twi_sqrt(x))                                                                                          \
+    X(Square, x *x)                                                                                                    \
+    X(Abs, twi_magnitude(x))                                                                                           \
+    X(Neg, 0 - x)
+
+#define TWI_BINARY_FUNCTIONS(X)                                                                                        \
+    X(Add, x + y)                                                                                                      \
+    X(AddV2, x + y)                                                                                                    \
+    X(Sub, x - y)                                                                                                      \
+    X(Mul, x *y)                                                                                                       \
+    X(Div, x / y)                                                                                                      \
+    X(RealDiv, x / y)                                                                                                  \
+    X(Maximum, twi_choose((x > y) | (x != x), x, y))                                                                   \
+    X(Minimum, twi_choose((x < y) | (x != x), x, y))                                                                   \
+    X(SquaredDifference, (x - y) * (x - y))                                                                            \
+    X(TanhGrad, y *(1 - x * x))                                                                                        \
+    X(SigmoidGrad, y *x *(1 - x))
+
+#define TWI_FUNCTION_NUMBER(op, expression) TWI_FUNCTION_##op,
+enum { TWI_UNARY_FUNCTIONS(TWI_FUNCTION_NUMBER) TWI_BINARY_FUNCTIONS(TWI_FUNCTION_NUMBER) TWI_FUNCTIONS };
+
+typedef struct twi_function_job {
+    const float *x, *y; /* y: of a binary function, */
+    float *out;
+    int64_t elements;
+    const twi_broadcast *walk; /* and so is this; where it has one run items are chunks, else runs */
+} twi_function_job;
+
 /* An update of many variables; chunks are counted through all of them. */
 typedef struct twi_update_job {
     float rate, scale;
@@ -85,6 +122,18 @@ static inline int64_t twi_row_chunks(int64_t rows)
 {
     return (rows + TWI_CHUNK_ROWS - 1) / TWI_CHUNK_ROWS;
 }
+
+/* ---- sums of axes ------------------------------------------------------------------------------------------ */
+
+/* Columns that are summed up together where the last axis is kept. */
+enum { TWI_SUM_COLUMNS = 64 };
+
+typedef struct twi_sum_job {
+    const twi_reduction *reduction;
+    const float *x;
+    float *out;
+    double divisor; /* of a mean; else 1 */
+} twi_sum_job;
 
 /* ---- pools ------------------------------------------------------------------------------------------------- */
 
@@ -205,7 +254,9 @@ typedef void twi_range(const void *job, int64_t first, int64_t last, int thread)
 typedef struct twi_loops {
     const char *name; /* "avx512" */
     twi_range *cast, *relu, *relu_gradient; /* twi_elements_job; items are chunks */
+    twi_range *functions[TWI_FUNCTIONS];    /* twi_function_job */
     twi_range *descend, *follow;            /* twi_update_job; chunks */
+    twi_range *sum_runs, *sum_columns;      /* twi_sum_job; items are outputs, and groups of columns */
     twi_range *add_bias;                    /* twi_rows_job; items are rows */
     twi_range *sum_rows, *sum_squares, *sum_moments; /* chunks of rows; see loops.inl */
     twi_range *normalize_rows;              /* rows */

@@ -42,7 +42,7 @@ static inline TWI_INLINE twi_floats rectified(twi_rectifier kind, twi_floats x, 
 {
     if (kind == TWI_LEAKY_RELU)
         return twi_choose(x > 0, x, slope * x);
-    twi_floats y = twi_keep(~(x <= 0), x);
+    twi_floats y = twi_pass(~(x <= 0), x);
     return kind == TWI_RELU6 ? twi_choose(y > 6, (twi_floats){0} + 6, y) : y;
 }
 
@@ -50,7 +50,7 @@ static inline TWI_INLINE twi_floats rectified_gradient(twi_rectifier kind, twi_f
 {
     if (kind == TWI_LEAKY_RELU)
         return twi_choose(x > 0, dy, slope * dy);
-    return twi_keep(kind == TWI_RELU6 ? (x > 0) & (x < 6) : x > 0, dy);
+    return twi_pass(kind == TWI_RELU6 ? (x > 0) & (x < 6) : x > 0, dy);
 }
 
 static inline TWI_INLINE void relu_some(twi_form form, twi_rectifier kind, bool gradient, const twi_elements_job *j,
@@ -96,6 +96,74 @@ static void relu_gradient(const void *job, int64_t first, int64_t last, int thre
     (void)thread;
     WITH_FORM(j->form, relu_range, true, j, first * TWI_CHUNK, smaller(last * TWI_CHUNK, j->elements));
 }
+
+/* ---- functions ----------------------------------------------------------------------------------------------- */
+
+#define UNARY_LOOP(op, expression)                                                                                     \
+    static void op##_loop(const void *job, int64_t first, int64_t last, int thread)                                    \
+    {                                                                                                                  \
+        const twi_function_job own = *(const twi_function_job *)job, *j = &own;                                        \
+        int64_t i = first * TWI_CHUNK, end = smaller(last * TWI_CHUNK, j->elements);                                   \
+        (void)thread;                                                                                                  \
+        for (; i + TWI_LANES <= end; i += TWI_LANES) {                                                                 \
+            twi_floats x = twi_load(TWI_FLOATS, j->x, i);                                                              \
+            twi_store(TWI_FLOATS, j->out, i, expression);                                                              \
+        }                                                                                                              \
+        if (i < end) {                                                                                                 \
+            twi_floats x = twi_load_some(TWI_FLOATS, j->x, i, (int)(end - i));                                         \
+            twi_store_some(TWI_FLOATS, j->out, i, expression, (int)(end - i));                                         \
+        }                                                                                                              \
+    }
+TWI_UNARY_FUNCTIONS(UNARY_LOOP)
+
+/* Where a run begins in x, y and the output. */
+static inline twi_function_job run_of(const twi_function_job *j, int64_t run)
+{
+    int64_t x, y;
+    twi_broadcast_start(j->walk, run, &x, &y);
+    return (twi_function_job){.x = j->x + x, .y = j->y + y, .out = j->out + run * j->walk->run};
+}
+
+static inline TWI_INLINE twi_floats operand_at(bool moves, const float *p, int64_t i, int count)
+{
+    return moves ? twi_load_some(TWI_FLOATS, p, i, count) : (twi_floats){0} + *p;
+}
+
+/* Elements i to end of a run. An operand that does not move is not written to: it has one element, the output more. */
+#define BINARY_LOOP(op, expression)                                                                                    \
+    static inline TWI_INLINE void op##_some(const twi_function_job *j, bool x_moves, bool y_moves, int64_t i,          \
+                                            int count)                                                                 \
+    {                                                                                                                  \
+        twi_floats x = operand_at(x_moves, j->x, i, count), y = operand_at(y_moves, j->y, i, count);                   \
+        twi_store_some(TWI_FLOATS, j->out, i, expression, count);                                                      \
+    }                                                                                                                  \
+    static inline TWI_INLINE void op##_moving(const twi_function_job *j, bool x_moves, bool y_moves, int64_t i,        \
+                                              int64_t end)                                                             \
+    {                                                                                                                  \
+        for (; i + TWI_LANES <= end; i += TWI_LANES)                                                                   \
+            op##_some(j, x_moves, y_moves, i, TWI_LANES);                                                              \
+        if (i < end)                                                                                                   \
+            op##_some(j, x_moves, y_moves, i, (int)(end - i));                                                         \
+    }                                                                                                                  \
+    static inline void op##_range(const twi_broadcast *walk, twi_function_job j, int64_t i, int64_t end)               \
+    {                                                                                                                  \
+        if (walk->x_moves && walk->y_moves)                                                                            \
+            op##_moving(&j, true, true, i, end);                                                                       \
+        else if (walk->x_moves)                                                                                        \
+            op##_moving(&j, true, false, i, end);                                                                      \
+        else                                                                                                           \
+            op##_moving(&j, false, true, i, end);                                                                      \
+    }                                                                                                                  \
+    static void op##_loop(const void *job, int64_t first, int64_t last, int thread)                                    \
+    {                                                                                                                  \
+        const twi_function_job *j = job;                                                                               \
+        (void)thread;                                                                                                  \
+        if (j->walk->runs == 1)                                                                                        \
+            op##_range(j->walk, *j, first * TWI_CHUNK, smaller(last * TWI_CHUNK, j->elements));                        \
+        for (int64_t run = first; run < last && j->walk->runs > 1; run++)                                              \
+            op##_range(j->walk, run_of(j, run), 0, j->walk->run);                                                      \
+    }
+TWI_BINARY_FUNCTIONS(BINARY_LOOP)
 
 /* ---- updates of many variables ------------------------------------------------------------------------------- */
 
@@ -168,6 +236,101 @@ static void follow(const void *job, int64_t first, int64_t last, int thread)
     update(job, true, first, last);
 }
 
+/* ---- sums of axes ------------------------------------------------------------------------------------------ */
+
+/* As the plain kernels sum up, to the bit: in double, SUM_LANES neighbours each for itself. */
+enum { SUM_LANES = 16, DOUBLES = TWI_LANES / 2, SUM_VECTORS = SUM_LANES / DOUBLES };
+
+static inline TWI_INLINE void add_lanes(twi_doubles sums[SUM_VECTORS], const float *x)
+{
+#pragma GCC unroll 8
+    for (int v = 0; v < SUM_VECTORS; v++) {
+        twi_singles some;
+        memcpy(&some, x + v * DOUBLES, sizeof some);
+        sums[v] += __builtin_convertvector(some, twi_doubles);
+    }
+}
+
+static inline int64_t start_of_reduced(const twi_reduction *d, int64_t k, int from)
+{
+    if (d->num_reduced - from == 1)
+        return k * d->reduced_step[from];
+    return twi_reduction_start(k, d->num_reduced - from, d->reduced_size + from, d->reduced_step + from);
+}
+
+/* Outputs first to last, each of runs of neighbours. */
+static void sum_runs(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_sum_job *j = job;
+    const twi_reduction *d = j->reduction;
+    int64_t runs = d->run ? d->inputs / d->run : 0;
+    (void)thread;
+    for (int64_t o = first; o < last; o++) {
+        const float *base = j->x + twi_reduction_start(o, d->num_kept, d->kept_size, d->kept_step);
+        twi_doubles sums[SUM_VECTORS] = {{0}};
+        double lanes[SUM_LANES], rest = 0;
+        for (int64_t k = 0; k < runs; k++) {
+            const float *at = base + start_of_reduced(d, k, d->run > 1);
+            int64_t i = 0;
+            for (; i + SUM_LANES <= d->run; i += SUM_LANES)
+                add_lanes(sums, at + i);
+            if (i == d->run)
+                continue;
+            memcpy(lanes, sums, sizeof lanes);
+            for (rest = lanes[0]; i < d->run; i++)
+                rest += (double)at[i];
+            sums[0][0] = rest;
+        }
+        memcpy(lanes, sums, sizeof lanes);
+        for (int i = 1; i < SUM_LANES; i++)
+            lanes[0] += lanes[i];
+        j->out[o] = (float)(lanes[0] / j->divisor);
+    }
+}
+
+/* Groups of SUM_LANES neighbouring columns. */
+static inline TWI_INLINE void sum_group(const twi_sum_job *j, const float *base, float *out, int groups)
+{
+    const twi_reduction *d = j->reduction;
+    twi_doubles sums[TWI_SUM_COLUMNS / SUM_LANES][SUM_VECTORS] = {{{0}}};
+    for (int64_t k = 0; k < d->inputs; k++) {
+        const float *row = base + start_of_reduced(d, k, 0);
+#pragma GCC unroll 4
+        for (int g = 0; g < groups; g++)
+            add_lanes(sums[g], row + g * SUM_LANES);
+    }
+    for (int g = 0; g < groups; g++)
+        for (int v = 0; v < SUM_VECTORS; v++) {
+            twi_singles some = __builtin_convertvector(sums[g][v] / j->divisor, twi_singles);
+            memcpy(out + g * SUM_LANES + v * DOUBLES, &some, sizeof some);
+        }
+}
+
+static void sum_columns(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_sum_job *j = job;
+    const twi_reduction *d = j->reduction;
+    int64_t width = d->kept_size[0], blocks = (width + TWI_SUM_COLUMNS - 1) / TWI_SUM_COLUMNS;
+    (void)thread;
+    for (int64_t item = first; item < last; item++) {
+        int64_t column = item % blocks * TWI_SUM_COLUMNS, o = item / blocks * width + column;
+        int64_t end = smaller(width - column, TWI_SUM_COLUMNS), c = 0;
+        const float *base = j->x + twi_reduction_start(o, d->num_kept, d->kept_size, d->kept_step);
+        if (end == TWI_SUM_COLUMNS) {
+            sum_group(j, base, j->out + o, TWI_SUM_COLUMNS / SUM_LANES);
+            continue;
+        }
+        for (; c + SUM_LANES <= end; c += SUM_LANES)
+            sum_group(j, base + c, j->out + o + c, 1);
+        for (; c < end; c++) {
+            double sum = 0;
+            for (int64_t k = 0; k < d->inputs; k++)
+                sum += (double)base[start_of_reduced(d, k, 0) + c];
+            j->out[o + c] = (float)(sum / j->divisor);
+        }
+    }
+}
+
 /* ---- rows: biases and batch normalization ------------------------------------------------------------------ */
 
 /* Defines a loop over rows that does `step` to all their vectors, with a job of its own, which no store can change. It
@@ -230,7 +393,7 @@ static inline TWI_INLINE void normalize_step(twi_form form, const twi_rows_job *
         prefetch(form, j->side, at - page(form));
         y += twi_load_some(form, j->side, at, count);
     }
-    twi_store_some(form, j->out, at, j->relu ? twi_keep(~(y <= 0), y) : y, count);
+    twi_store_some(form, j->out, at, j->relu ? twi_pass(~(y <= 0), y) : y, count);
 }
 ROW_LOOP(normalize_rows, normalize_step)
 
@@ -253,7 +416,7 @@ static inline TWI_INLINE twi_floats gradient_at(twi_form form, const twi_rows_jo
     } else {
         y = scaled(j, centred, c, count);
     }
-    return twi_keep(y > 0, dy);
+    return twi_pass(y > 0, dy);
 }
 
 /* dx = factor * (dy - mean_dy - (x - mean) * mean_product) */
@@ -704,13 +867,17 @@ static void lrn_pool_gradient(const void *job, int64_t first, int64_t last, int 
     WITH_FORM(j->form, lrn_pool_gradient_range, j, first, last, lrn_scratch(j, thread), image_scratch(j, thread));
 }
 
+#define LOOP_OF(op, expression) op##_loop,
 const twi_loops TWI_LOOPS = {
     .name = TWI_LOOPS_NAME,
     .cast = cast,
     .relu = relu,
     .relu_gradient = relu_gradient,
+    .functions = {TWI_UNARY_FUNCTIONS(LOOP_OF) TWI_BINARY_FUNCTIONS(LOOP_OF)},
     .descend = descend,
     .follow = follow,
+    .sum_runs = sum_runs,
+    .sum_columns = sum_columns,
     .add_bias = add_bias,
     .sum_rows = sum_rows,
     .sum_squares = sum_squares,

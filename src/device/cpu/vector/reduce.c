@@ -1,4 +1,5 @@
-/* reduce.c - L2Loss on our own loops (row "vector"). */
+/* reduce.c - L2Loss, Sum and Mean on our own loops (rows "vector"), and what reduces nothing. */
+#include "base/memory.h"
 #include "device/cpu/vector/loops.h"
 #include "device/kernel.h"
 
@@ -37,7 +38,55 @@ static tw_status loss_run(const twi_run *r)
     return TW_OK;
 }
 
+/* ---- Sum, Mean (input, axes) ------------------------------------------------------------------------------------- */
+
+static tw_status sum_accepts(const twi_prepare *p)
+{
+    return p->inputs[1].value && p->inputs[0].elements > 0 ? TW_OK : TW_UNIMPLEMENTED;
+}
+
+static tw_status run_sum(const twi_run *r, double divisor)
+{
+    const twi_reduction *d = r->state;
+    twi_sum_job job = {.reduction = d, .x = r->inputs[0], .out = r->outputs[0], .divisor = divisor};
+    int threads = d->outputs * d->inputs > TWI_CHUNK ? r->threads : 1;
+    bool keeps_last = d->run == 1 && d->outputs > 1 && d->kept_step[0] == 1;
+    if (keeps_last)
+        twi_team_run(threads, twi_loops_best()->sum_columns, &job,
+                     d->outputs / d->kept_size[0] * ((d->kept_size[0] + TWI_SUM_COLUMNS - 1) / TWI_SUM_COLUMNS));
+    else
+        twi_team_run(threads, twi_loops_best()->sum_runs, &job, d->outputs);
+    return TW_OK;
+}
+
+static tw_status sum_run(const twi_run *r)
+{
+    return run_sum(r, 1);
+}
+
+static tw_status mean_run(const twi_run *r)
+{
+    return run_sum(r, (double)((const twi_reduction *)r->state)->inputs);
+}
+
+/* Where axes of one element are reduced, or none, the elements stay what they are. */
+static tw_status reduces_nothing(const twi_prepare *p)
+{
+    return p->inputs[1].value && p->inputs[0].elements == p->outputs[0].elements && p->inputs[0].elements > 0
+               ? TW_OK
+               : TW_UNIMPLEMENTED;
+}
+
+#define PASSED(op) {op, "passed", TWI_NUMBER_TYPES, NULL, NULL, NULL, .accepts = reduces_nothing}
+
 const twi_kernel twi_vector_reduce_kernels[] = {
+    PASSED("Sum"),
+    PASSED("Mean"),
+    PASSED("Prod"),
+    PASSED("Max"),
+    PASSED("Min"),
+    {"Sum", "vector", TWI_TYPE(TW_FLOAT32), twi_prepare_reduction, sum_run, twi_free, .accepts = sum_accepts},
+    {"Mean", "vector", TWI_TYPE(TW_FLOAT32), twi_prepare_reduction, mean_run, twi_free, .accepts = sum_accepts},
     {"L2Loss", "vector", TYPES, loss_prepare, loss_run, NULL},
     {0},
 };

@@ -83,7 +83,7 @@ static inline TWI_INLINE void twi_spread_some(twi_form from, twi_form to, const 
         twi_bytes bytes = {0};
         memcpy(&bytes, argmax + covers[i].at + c, (size_t)count);
         twi_ints here = twi_ints_of_bytes(bytes) == covers[i].cell;
-        sum += twi_keep(here, twi_load_some(from, gradient, covers[i].at + c, count));
+        sum += twi_pass(here, twi_load_some(from, gradient, covers[i].at + c, count));
     }
     twi_store_some(to, pixel, c, sum, count);
 }
@@ -233,7 +233,7 @@ static inline TWI_INLINE void twi_lrn_gradient_some(twi_form in, twi_form form, 
             twi_floats g = twi_load(TWI_FLOATS, direct, i * channels + c) -
                            2 * l->alpha * beta * v * twi_lrn_window(shares + i * pitch, c, radius);
             if (relu)
-                g = twi_keep(v > 0, g);
+                g = twi_pass(v > 0, g);
             twi_lrn_store(out, l, dx, i, c, g);
         }
 }

@@ -1,5 +1,5 @@
 /* vector.h - a vector of numbers at a time, as wide as TWI_VECTOR_BYTES says.
- * Lives here:  loads and stores of float and bfloat16, comparisons, roots.
+ * Lives here:  loads and stores of float and bfloat16, comparisons, roots, exponentials.
  * Never here:  loops. Included by loops.inl alone, whose build decides what instructions there are. */
 #ifndef TWI_VECTOR_H
 #define TWI_VECTOR_H
@@ -18,6 +18,9 @@ typedef int32_t twi_ints __attribute__((vector_size(TWI_VECTOR_BYTES)));
 typedef uint32_t twi_words __attribute__((vector_size(TWI_VECTOR_BYTES)));
 typedef uint16_t twi_halves __attribute__((vector_size(TWI_VECTOR_BYTES / 2)));
 typedef uint8_t twi_bytes __attribute__((vector_size(TWI_VECTOR_BYTES / 4)));
+
+typedef float twi_singles __attribute__((vector_size(TWI_VECTOR_BYTES / 2))); /* as many as there are doubles */
+typedef double twi_doubles __attribute__((vector_size(TWI_VECTOR_BYTES)));
 
 #define TWI_INLINE __attribute__((always_inline))
 
@@ -100,6 +103,10 @@ static inline TWI_INLINE twi_floats twi_load_some(twi_form form, const void *p, 
         return twi_widen(halves);
     }
     twi_floats x = {0};
+#if defined(__AVX512F__) && TWI_VECTOR_BYTES == 64
+    if (!__builtin_constant_p(count) || count != TWI_LANES)
+        return (twi_floats)_mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1), (const float *)p + i);
+#endif
     memcpy(&x, (const float *)p + i, (size_t)count * 4);
     return x;
 }
@@ -109,9 +116,15 @@ static inline TWI_INLINE void twi_store_some(twi_form form, void *p, int64_t i, 
     if (form == TWI_BFLOATS) {
         twi_halves halves = twi_narrow(x);
         memcpy((uint16_t *)p + i, &halves, (size_t)count * 2);
-    } else {
-        memcpy((float *)p + i, &x, (size_t)count * 4);
+        return;
     }
+#if defined(__AVX512F__) && TWI_VECTOR_BYTES == 64
+    if (!__builtin_constant_p(count) || count != TWI_LANES) {
+        _mm512_mask_storeu_ps((float *)p + i, (__mmask16)((1u << count) - 1), (__m512)x);
+        return;
+    }
+#endif
+    memcpy((float *)p + i, &x, (size_t)count * 4);
 }
 
 static inline TWI_INLINE twi_floats twi_load(twi_form form, const void *p, int64_t i)
@@ -133,14 +146,15 @@ static inline TWI_INLINE twi_floats twi_choose(twi_ints mask, twi_floats yes, tw
 }
 
 /* x where the mask is set, 0 elsewhere */
-static inline TWI_INLINE twi_floats twi_keep(twi_ints mask, twi_floats x)
+static inline TWI_INLINE twi_floats twi_pass(twi_ints mask, twi_floats x)
 {
     return (twi_floats)(mask & (twi_ints)x);
 }
 
-/* e^x to two units in the last place for x <= 0, where that is a normal number; below, 0. A NaN stays one. In powers of
- * two: x = n ln 2 + r, and a polynomial for e^r, |r| <= ln 2 / 2. */
-static inline TWI_INLINE twi_floats twi_exp_of_negative(twi_floats x)
+/* e^x to two units in the last place where that is a normal number, 2^-by times it for a whole number `by` within reach;
+ * below, 0, above, infinity. A NaN stays one. In powers of two: x = n ln 2 + r, and a polynomial for e^r,
+ * |r| <= ln 2 / 2. */
+static inline TWI_INLINE twi_floats twi_scaled_exp(twi_floats x, twi_ints by)
 {
     twi_floats least = (twi_floats){0} - 87.3f, bounded = twi_choose(x < least, least, x);
     twi_floats shifted = bounded * 1.44269504f + 12582912.f; /* rounds to a whole number, which its low bits are */
@@ -153,8 +167,57 @@ static inline TWI_INLINE twi_floats twi_exp_of_negative(twi_floats x)
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = p * (r * r) + r + 1;
-    twi_floats y = (twi_floats)((twi_ints)p + ((twi_ints)shifted << 23));
-    return twi_choose(x != x, x, twi_keep(x >= least, y));
+    twi_floats y = (twi_floats)((twi_ints)p + (((twi_ints)shifted - by) << 23));
+    return twi_choose(x != x, x, twi_pass(x >= least, y));
+}
+
+static inline TWI_INLINE twi_floats twi_exp_of_negative(twi_floats x)
+{
+    return twi_scaled_exp(x, (twi_ints){0});
+}
+
+/* Of numbers above 0 a power of two is left out and multiplied in last, which gives infinity where it should. */
+static inline TWI_INLINE twi_floats twi_exp(twi_floats x)
+{
+    twi_ints large = x > 0;
+    twi_floats most = (twi_floats){0} + 89, one = (twi_floats){0} + 1;
+    return twi_scaled_exp(twi_choose(x > most, most, x), large & 64) * twi_choose(large, one * 0x1p64f, one);
+}
+
+static inline TWI_INLINE twi_floats twi_magnitude(twi_floats x)
+{
+    return (twi_floats)((twi_ints)x & 0x7fffffff);
+}
+
+/* To two units in the last place: from e^-2|x|, near 0 x + x^3 P(x^2). The polynomial was fitted for |x| <= 0.6. */
+static inline TWI_INLINE twi_floats twi_tanh(twi_floats x)
+{
+    twi_floats a = twi_magnitude(x), e = twi_exp_of_negative(-2 * a), u = x * x;
+    twi_floats p = u * -0.0059058396f + 0.020805359f;
+    p = p * u - 0.053786676f;
+    p = p * u + 0.13331959f;
+    p = p * u - 0.333333f;
+    twi_floats y = twi_choose(a < 0.6f, a + a * (u * p), (1 - e) / (1 + e));
+    return (twi_floats)((twi_ints)y | ((twi_ints)x & (int32_t)0x80000000));
+}
+
+static inline TWI_INLINE twi_floats twi_sigmoid(twi_floats x)
+{
+    twi_floats e = twi_exp_of_negative(-twi_magnitude(x)), one = (twi_floats){0} + 1;
+    return twi_choose(x < 0, e, one) / (one + e);
+}
+
+static inline TWI_INLINE twi_floats twi_sqrt(twi_floats x)
+{
+#if defined(__AVX512F__) && TWI_VECTOR_BYTES == 64
+    return (twi_floats)_mm512_sqrt_ps((__m512)x);
+#elif defined(__AVX2__) && TWI_VECTOR_BYTES == 32
+    return (twi_floats)_mm256_sqrt_ps((__m256)x);
+#else
+    for (int i = 0; i < TWI_LANES; i++)
+        x[i] = __builtin_sqrtf(x[i]);
+    return x;
+#endif
 }
 
 /* 1 / sqrt(x) to two units in the last place for normal x > 0: a guess from the exponent, then Newton's steps. */
