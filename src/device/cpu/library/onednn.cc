@@ -2,6 +2,8 @@
  * program cannot catch them. The wrapper classes of dnnl.hpp also are where versions 2 and 3 differ least. */
 #include "device/cpu/library/onednn.h"
 
+#include "device/cpu/team.h"
+
 #include <new>
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -308,6 +310,8 @@ tw_status twi_dnnl_run(twi_dnnl *p, const void *src, const void *weights, const 
     int count = 0;
     try {
         team current(p->threads);
+        if (p->threads > 1)
+            twi_team_is_libgomps();
         for (int i = 0; i < MAX_ARGUMENTS; i++) {
             argument &a = p->arguments[i];
             if (!a.id)

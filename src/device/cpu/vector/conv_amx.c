@@ -255,25 +255,25 @@ static void configure_tiles(void)
     _tile_loadconfig(&config);
 }
 
-/* What one thread of the team does. */
-static void work(const filter_job *j, int thread, int team)
+/* What one thread of the team does of the images from n on: packs some, and when all are, multiplies some blocks. */
+static void pack_some(const filter_job *j, int64_t n, int64_t images, int thread, int team)
+{
+    for (int64_t i = images * thread / team; i < images * (thread + 1) / team; i++)
+        pack(j, n + i, i, thread);
+}
+
+static void multiply_some(const filter_job *j, int64_t n, int64_t images, int thread, int team)
 {
     const filter_state *s = j->s;
     int64_t first = s->blocks * thread / team, last = s->blocks * (thread + 1) / team;
-    memset((float *)(j->workspace + s->at_result) + first * BLOCK, 0, (size_t)((last - first) * BLOCK) * sizeof(float));
+    if (n == 0)
+        memset((float *)(j->workspace + s->at_result) + first * BLOCK, 0, (size_t)((last - first) * BLOCK) * sizeof(float));
     configure_tiles();
-    for (int64_t n = 0; n < s->batch; n += TOGETHER) {
-        int64_t images = s->batch - n < TOGETHER ? s->batch - n : TOGETHER;
-        for (int64_t i = images * thread / team; i < images * (thread + 1) / team; i++)
-            pack(j, n + i, i, thread);
-#pragma omp barrier
-        for (int64_t i = 0; i < images; i++)
-            for (int64_t block = first; block < last; block++)
-                multiply_block(j, i, block);
-#pragma omp barrier
-    }
+    for (int64_t i = 0; i < images; i++)
+        for (int64_t block = first; block < last; block++)
+            multiply_block(j, i, block);
     _tile_release();
-    for (int64_t block = first; block < last; block++)
+    for (int64_t block = first; block < last && n + images == s->batch; block++)
         write_block(j, block);
 }
 
@@ -385,11 +385,12 @@ static tw_status filter_run(const twi_run *r)
     filter_job job = {s, r->inputs[0], r->inputs[2], r->workspace, r->outputs[0],
                       r->output_operands[0].dtype == TW_FLOAT32};
     memset(job.workspace + s->at_zeros, 0, (size_t)(s->filters + s->channels) * sizeof(uint16_t));
-    if (r->threads < 2) {
-        work(&job, 0, 1);
-    } else {
+    for (int64_t n = 0; n < s->batch; n += TOGETHER) {
+        int64_t images = s->batch - n < TOGETHER ? s->batch - n : TOGETHER;
 #pragma omp parallel num_threads(r->threads)
-        work(&job, omp_get_thread_num(), omp_get_num_threads());
+        pack_some(&job, n, images, omp_get_thread_num(), omp_get_num_threads());
+#pragma omp parallel num_threads(r->threads)
+        multiply_some(&job, n, images, omp_get_thread_num(), omp_get_num_threads());
     }
     if (r->num_outputs > 1)
         twi_sum_columns(r->threads, TWI_BFLOATS, r->inputs[2], s->batch * s->out_height * s->out_width, s->filters,
