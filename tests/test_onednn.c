@@ -34,6 +34,7 @@ static const conv_case conv_cases[] = {
     {2, 8, 9, 3, 16, 5, 5, 1, 1, "SAME"},   {3, 7, 6, 16, 8, 3, 3, 1, 1, "VALID"},
     {2, 9, 9, 8, 16, 3, 2, 2, 1, "SAME"},   {1, 10, 10, 4, 4, 3, 3, 1, 2, "SAME"},
     {2, 5, 5, 32, 16, 1, 1, 2, 1, "VALID"}, {1, 6, 6, 16, 16, 3, 3, 3, 1, "VALID"},
+    {2, 9, 8, 1, 16, 3, 8, 1, 1, "VALID"},  {2, 9, 4, 3, 8, 2, 4, 2, 1, "VALID"},
 };
 
 /* Calls visit(image cell, filter cell, output cell) for every product of the convolution. */

@@ -212,6 +212,123 @@ def autoencoder(draw):
 
 
 @program
+def transformer(draw):
+    """Two layers of an encoder, 4 heads of 32, over 32 sentences of 64 words, of which there are 5,000; with Adam."""
+    size, heads, length = 128, 4, 64
+    words, following = tf.placeholder(tf.int32, [32, length]), tf.placeholder(tf.int32, [32, length])
+
+    def normalize(x, name):
+        with tf.variable_scope(name):
+            scale = tf.get_variable("scale", [size], initializer=tf.ones_initializer())
+            offset = tf.get_variable("offset", [size], initializer=tf.zeros_initializer())
+        mean, variance = tf.nn.moments(x, [-1], keep_dims=True)
+        return (x - mean) * tf.rsqrt(variance + 1e-6) * scale + offset
+
+    def split(x):
+        return tf.transpose(tf.reshape(x, [32, length, heads, size // heads]), [0, 2, 1, 3])
+
+    def attend(x, name):
+        q, k, v = [split(dense(x, size, name + n)) for n in "qkv"]
+        shares = tf.nn.softmax(tf.matmul(q, k, transpose_b=True) * (size // heads) ** -0.5)
+        context = tf.matmul(tf.nn.dropout(shares, keep_prob=0.9), v)
+        return dense(tf.reshape(tf.transpose(context, [0, 2, 1, 3]), [32, length, size]), size, name + "o")
+
+    positions = tf.get_variable("positions", [length, size])
+    x = tf.nn.embedding_lookup(tf.get_variable("embedding", [5000, size]), words) * size ** 0.5 + positions
+    for i in range(2):
+        x = normalize(x + attend(x, "attention%d" % i), "first%d" % i)
+        inner = dense(dense(x, 4 * size, "wide%d" % i, tf.nn.relu), size, "narrow%d" % i)
+        x = normalize(x + inner, "second%d" % i)
+    loss = tf.reduce_mean(entropy(dense(tf.reshape(x, [-1, size]), 5000, "softmax"), tf.reshape(following, [-1])))
+    return loss, tf.train.AdamOptimizer(1e-3).minimize(loss), {
+        words: draw.randint(0, 5000, (32, length)), following: draw.randint(0, 5000, (32, length))}, 32 * length
+
+
+@program
+def bidirectional_gru(draw):
+    """64 sentences of up to 40 words are put into one of 5 classes by loops in both directions; with clipped Adam."""
+    words, lengths, labels = tf.placeholder(tf.int32, [None, None]), tf.placeholder(tf.int32, [None]), tf.placeholder(tf.int32, [None])
+    inputs = tf.nn.embedding_lookup(tf.get_variable("embedding", [10000, 64]), words)
+    cells = [tf.nn.rnn_cell.GRUCell(64, name=name) for name in ("there", "back")]
+    _, states = tf.nn.bidirectional_dynamic_rnn(cells[0], cells[1], inputs, lengths, dtype=tf.float32)
+    loss = tf.reduce_mean(entropy(dense(tf.concat(states, 1), 5, "classes"), labels))
+    optimizer = tf.train.AdamOptimizer(1e-3)
+    gradients, variables = zip(*optimizer.compute_gradients(loss))
+    train = optimizer.apply_gradients(zip(tf.clip_by_global_norm(gradients, 5)[0], variables))
+    many = draw.randint(10, 41, 64)
+    many[0] = 40
+    return loss, train, {words: draw.randint(0, 10000, (64, 40)), lengths: many, labels: draw.randint(0, 5, 64)}, int(many.sum())
+
+
+@program
+def text_cnn(draw):
+    """Kim's network for sentences: 64 of 56 words, windows of 3, 4 and 5 words, 100 filters each."""
+    words, labels = tf.placeholder(tf.int32, [64, 56]), tf.placeholder(tf.int32, [64])
+    x = tf.expand_dims(tf.nn.embedding_lookup(tf.get_variable("embedding", [18000, 128]), words), -1)
+    pooled = []
+    for window in (3, 4, 5):
+        h = tf.layers.conv2d(x, 100, [window, 128], activation=tf.nn.relu, name="window%d" % window)
+        pooled.append(tf.nn.max_pool(h, [1, 57 - window, 1, 1], [1, 1, 1, 1], "VALID"))
+    h = tf.nn.dropout(tf.reshape(tf.concat(pooled, 3), [64, 300]), keep_prob=0.5)
+    loss = tf.reduce_mean(entropy(dense(h, 2, "classes"), labels))
+    return loss, tf.train.AdamOptimizer(1e-3).minimize(loss), {
+        words: draw.randint(0, 18000, (64, 56)), labels: draw.randint(0, 2, 64)}, 64
+
+
+@program
+def deep_q(draw):
+    """A step of learning by reward: 32 moves of a pole on a cart, two layers of 64, a network that follows."""
+    state, after = tf.placeholder(tf.float32, [None, 4]), tf.placeholder(tf.float32, [None, 4])
+    action, reward, done = tf.placeholder(tf.int32, [None]), tf.placeholder(tf.float32, [None]), tf.placeholder(tf.float32, [None])
+
+    def network(x, name):
+        with tf.variable_scope(name):
+            return dense(dense(dense(x, 64, "first", tf.nn.relu), 64, "second", tf.nn.relu), 2, "values")
+
+    values, later = network(state, "online"), network(after, "target")
+    chosen = tf.reduce_sum(values * tf.one_hot(action, 2), 1)
+    goal = reward + 0.99 * (1 - done) * tf.reduce_max(later, 1)
+    loss = tf.losses.huber_loss(tf.stop_gradient(goal), chosen)
+    train = tf.train.AdamOptimizer(1e-3).minimize(loss, var_list=tf.trainable_variables("online"))
+    with tf.control_dependencies([train]):
+        train = tf.group(*[b.assign(0.99 * b + 0.01 * a) for a, b in zip(
+            tf.trainable_variables("online"), tf.trainable_variables("target"))])
+    return loss, train, {state: draw.randn(32, 4), after: draw.randn(32, 4), action: draw.randint(0, 2, 32),
+                         reward: draw.rand(32), done: draw.randint(0, 2, 32)}, 32
+
+
+@program
+def matrix_factorization(draw):
+    """Stars that 6,000 people gave to 4,000 films, 256 a step: 64 numbers each, lazy Adam on the rows in question."""
+    people, films, stars = tf.placeholder(tf.int32, [256]), tf.placeholder(tf.int32, [256]), tf.placeholder(tf.float32, [256])
+    factors = [tf.nn.embedding_lookup(tf.get_variable(name, [many, 64]), which)
+               for name, many, which in (("people", 6000, people), ("films", 4000, films))]
+    biases = [tf.nn.embedding_lookup(tf.get_variable(name, [many]), which)
+              for name, many, which in (("person", 6000, people), ("film", 4000, films))]
+    guess = tf.reduce_sum(factors[0] * factors[1], 1) + biases[0] + biases[1] + tf.get_variable("mean", [])
+    loss = tf.reduce_mean(tf.square(guess - stars)) + 0.02 * sum(tf.nn.l2_loss(x) for x in factors + biases) / 256
+    return loss, tf.train.AdamOptimizer(1e-3).minimize(loss), {
+        people: draw.randint(0, 6000, 256), films: draw.randint(0, 4000, 256), stars: draw.randint(1, 6, 256)}, 256
+
+
+@program
+def parsed_lines(draw):
+    """256 lines of ten numbers and a word are taken apart; a branch of the step is taken by what they say."""
+    lines = tf.placeholder(tf.string, [256])
+    fields = tf.decode_csv(lines, [[0.0]] * 10 + [[""]])
+    words = tf.string_to_hash_bucket_fast(fields[10], 1000)
+    x = tf.concat([tf.stack(fields[:10], 1), tf.nn.embedding_lookup(tf.get_variable("words", [1000, 16]), words)], 1)
+    x = tf.cond(tf.reduce_mean(x) > 0, lambda: tf.nn.dropout(x, keep_prob=0.9), lambda: x)
+    x = tf.layers.batch_normalization(dense(x, 64, "first", tf.nn.relu), training=True)
+    logits = dense(dense(x, 32, "second", tf.nn.relu), 1, "output")
+    loss = tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels=tf.expand_dims(fields[0], 1), logits=logits))
+    with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
+        train = tf.train.AdagradOptimizer(0.1).minimize(loss)
+    return loss, train, {lines: [",".join(["%.3f" % v for v in draw.rand(10)] + ["word%d" % draw.randint(0, 3000)])
+                                 for _ in range(256)]}, 256
+
+
+@program
 def tiny_rounds(draw):
     """A loop of 10^5 rounds, of an addition and a comparison."""
     most = tf.placeholder(tf.int32, [])

@@ -60,6 +60,37 @@ static tw_status lay(twi_prepare *p, const twi_operand *image, tw_shape filter, 
     return TW_OK;
 }
 
+static void swap(int64_t pair[2])
+{
+    int64_t first = pair[0];
+    pair[0] = pair[1];
+    pair[1] = first;
+}
+
+/* A window as wide as the image, as over the words of a sentence, sees each row as one pixel of many channels, and the rows
+ * as the pixels of one row: of single channels and of narrow images oneDNN 2 has slow convolutions only. */
+static void fold_width(twi_dnnl_spec *s)
+{
+    twi_dnnl_tensor *tensors[] = {&s->src, &s->weights, &s->dst};
+    int64_t width = s->src.dims[3];
+    if (width != s->weights.dims[3] || s->before[1] || s->after[1] || s->dilations[1] != 1)
+        return;
+    for (int i = 0; i < 2; i++) {
+        tensors[i]->dims[1] *= width;
+        tensors[i]->dims[3] = 1;
+    }
+    for (int i = 0; i < 3; i++) {
+        swap(tensors[i]->dims + 2);
+        swap(tensors[i]->strides + 2);
+        tensors[i]->strides[2] = tensors[i]->strides[3] * tensors[i]->dims[3];
+    }
+    s->strides[1] = 1;
+    swap(s->strides);
+    swap(s->dilations);
+    swap(s->before);
+    swap(s->after);
+}
+
 static void conv_release(void *state)
 {
     conv_state *s = state;
@@ -96,6 +127,7 @@ static tw_status forward_prepare(twi_prepare *p)
         spec.bias = bias_tensor(&p->inputs[2]);
     spec.dst = image_tensor(&p->outputs[0]);
     spec.relu = twi_attr_bool(p->attrs, "relu", false);
+    fold_width(&spec);
     return build(p, &spec, &s);
 }
 
@@ -119,27 +151,28 @@ static tw_status input_gradient_prepare(twi_prepare *p)
     if (status != TW_OK)
         return status;
 
+    spec.src = image_tensor(dx);
+    spec.weights = filter_tensor(filter->dtype, filter->shape);
+    spec.dst = image_tensor(dy);
+    fold_width(&spec);
     bool as_forward = spec.strides[0] == 1 && spec.strides[1] == 1;
     int64_t before[2], after[2];
     for (int i = 0; i < 2; i++) {
-        int64_t reach = (filter->shape.dims[i] - 1) * spec.dilations[i];
+        int64_t reach = (spec.weights.dims[2 + i] - 1) * spec.dilations[i];
         before[i] = reach - spec.before[i];
         after[i] = reach - spec.after[i];
         as_forward = as_forward && before[i] >= 0 && after[i] >= 0;
     }
-    spec.src = image_tensor(dx);
-    spec.weights = filter_tensor(filter->dtype, filter->shape);
-    spec.dst = image_tensor(dy);
     if (!as_forward)
         return build(p, &spec, &s);
 
     twi_dnnl_tensor w = spec.weights, flipped = w;
     flipped.dims[0] = w.dims[1], flipped.dims[1] = w.dims[0];
     flipped.strides[0] = w.strides[1], flipped.strides[1] = w.strides[0];
-    twi_dnnl_tensor swap = spec.src;
+    twi_dnnl_tensor dx_tensor = spec.src;
     spec.kind = TWI_DNNL_CONVOLUTION;
     spec.src = spec.dst;
-    spec.dst = swap;
+    spec.dst = dx_tensor;
     spec.weights = flipped;
     memcpy(spec.before, before, sizeof before);
     memcpy(spec.after, after, sizeof after);
@@ -147,7 +180,7 @@ static tw_status input_gradient_prepare(twi_prepare *p)
     if (status != TW_OK)
         return status;
     s->as_forward = true;
-    s->taps = filter->shape.dims[0] * filter->shape.dims[1];
+    s->taps = w.dims[2] * w.dims[3];
     s->tap_bytes = filter->bytes / (size_t)s->taps;
     s->flipped = (p->workspace + 63) / 64 * 64;
     p->workspace = s->flipped + filter->bytes;
@@ -179,6 +212,7 @@ static tw_status filter_gradient_prepare(twi_prepare *p)
     if (p->num_outputs > 1)
         spec.bias = bias_tensor(&p->outputs[1]);
     spec.dst = image_tensor(&p->inputs[2]);
+    fold_width(&spec);
     return build(p, &spec, &s);
 }
 
