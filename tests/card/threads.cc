@@ -23,12 +23,17 @@
 #define LEAVE(save, stack, size)
 #define ARRIVE(save, stack, size)
 #endif
+/* Sanitizers would take a jump for a return from all that stands on the stack. */
+#define JUMPS __attribute__((noinline, no_sanitize_address, no_sanitize_thread))
 
 enum { STACK = 256 << 10, WARP = 32 };
 enum wait { RUNS, AT_BLOCK, AT_WARP };
 
+typedef void *spot[5]; /* where a stack goes on: __builtin_setjmp(), which asks nothing of the system */
+
 struct fiber {
-    ucontext_t context;
+    spot left;
+    bool begun = false; /* or nothing is on its stack */
     std::unique_ptr<char[]> stack{new char[STACK]};
     card_place here;
     unsigned number;  /* of the thread in its block */
@@ -36,13 +41,38 @@ struct fiber {
     int turn;         /* which of the two rooms of its warp's values comes next */
 };
 
-static thread_local struct {
+/* Those that no thread of the host has. */
+static struct {
+    std::mutex lock;
+    std::vector<std::unique_ptr<fiber>> all;
+
+    std::unique_ptr<fiber> take()
+    {
+        std::lock_guard<std::mutex> guard(lock);
+        if (all.empty())
+            return std::make_unique<fiber>();
+        std::unique_ptr<fiber> f = std::move(all.back());
+        all.pop_back();
+        f->begun = false;
+        return f;
+    }
+    void give_back(std::vector<std::unique_ptr<fiber>> &some)
+    {
+        std::lock_guard<std::mutex> guard(lock);
+        for (auto &f : some)
+            all.push_back(std::move(f));
+    }
+} fibers;
+
+/* A thread of the host, which runs blocks. */
+struct worker {
     const std::function<void()> *kernel;
     card_place place;                /* of the block; without a thread */
     unsigned threads, next, ended;   /* of the block */
-    std::vector<fiber *> idle, parked;
+    std::vector<fiber *> idle, parked, ready;
+    std::vector<unsigned> at_block;  /* of each warp: how many of its threads wait for the block */
     fiber *current;
-    ucontext_t scheduler;
+    spot left;                       /* the scheduler */
     const void *stack;               /* the scheduler's, for the sanitizer */
     size_t stack_size;
     void *fake;
@@ -50,11 +80,70 @@ static thread_local struct {
     std::vector<std::unique_ptr<fiber>> fibers;
     std::minstd_rand chance;
     bool alone;                      /* no other block runs now */
-} block __attribute__((tls_model("initial-exec"))); /* looked at by every call of a kernel's */
+
+    ~worker()
+    {
+        ::fibers.give_back(fibers);
+    }
+};
+
+static thread_local worker *block __attribute__((tls_model("initial-exec"))); /* every call of a kernel's looks at it */
+
+/* ---- stacks ------------------------------------------------------------------------------------------------------ */
+
+JUMPS static void go_on(spot &to)
+{
+    __builtin_longjmp(to, 1);
+}
+
+static void live(void);
+
+JUMPS static void begin(fiber *f)
+{
+    ucontext_t context;
+    f->begun = true;
+    getcontext(&context);
+    context.uc_stack.ss_sp = f->stack.get();
+    context.uc_stack.ss_size = STACK;
+    context.uc_link = nullptr;
+    makecontext(&context, live, 0);
+    setcontext(&context);
+}
+
+/* Returns when somebody goes on from there. */
+JUMPS static void change(spot &from, fiber *to)
+{
+    if (__builtin_setjmp(from))
+        return;
+    if (!to)
+        go_on(block->left);
+    if (to->begun)
+        go_on(to->left);
+    begin(to);
+}
+
+static void leave(fiber *f)
+{
+    [[maybe_unused]] void *fake = nullptr;
+    LEAVE(&fake, block->stack, block->stack_size);
+    change(f->left, nullptr);
+    ARRIVE(fake, &block->stack, &block->stack_size);
+}
+
+static void resume(fiber *f)
+{
+    block->current = f;
+    f->waits = RUNS;
+    LEAVE(&block->fake, f->stack.get(), STACK);
+    change(block->left, f);
+    ARRIVE(block->fake, nullptr, nullptr);
+}
+
+/* ---- what kernels ask for ------------------------------------------------------------------------------------------ */
 
 static void step_aside(void)
 {
-    if (!block.alone && block.chance() % 4 == 0)
+    if (!block->alone && block->chance() % 4 == 0)
         std::this_thread::yield();
 }
 
@@ -68,23 +157,20 @@ extern "C" void card_fence(void)
 
 extern "C" card_place *card_here(void)
 {
-    return &block.current->here;
+    return &block->current->here;
 }
 
 extern "C" unsigned card_lane(void)
 {
-    return block.current->number % WARP;
+    return block->current->number % WARP;
 }
 
 static void park(wait waits)
 {
-    fiber *f = block.current;
-    [[maybe_unused]] void *fake = nullptr;
+    fiber *f = block->current;
     f->waits = waits;
-    block.parked.push_back(f);
-    LEAVE(&fake, block.stack, block.stack_size);
-    swapcontext(&f->context, &block.scheduler);
-    ARRIVE(fake, &block.stack, &block.stack_size);
+    block->parked.push_back(f);
+    leave(f);
 }
 
 extern "C" void card_sync_block(void)
@@ -94,8 +180,8 @@ extern "C" void card_sync_block(void)
 
 static const card_words *share(const void *own, size_t bytes)
 {
-    fiber *f = block.current;
-    card_words *room = block.rooms[f->turn].get();
+    fiber *f = block->current;
+    card_words *room = block->rooms[f->turn].get();
     f->turn = !f->turn;
     memcpy(room[f->number], own, bytes);
     park(AT_WARP);
@@ -116,108 +202,71 @@ extern "C" float card_exchange(float value, int from)
 
 static void live(void)
 {
-    ARRIVE(nullptr, &block.stack, &block.stack_size);
+    ARRIVE(nullptr, &block->stack, &block->stack_size);
     for (;;) {
-        fiber *f = block.current;
-        while (block.next < block.threads) {
-            unsigned n = f->number = block.next++;
+        fiber *f = block->current;
+        while (block->next < block->threads) {
+            unsigned n = f->number = block->next++;
             f->turn = 0;
             f->waits = RUNS;
-            f->here = block.place;
-            f->here.thread = {n % block.place.threads.x, n / block.place.threads.x % block.place.threads.y,
-                              n / block.place.threads.x / block.place.threads.y};
-            (*block.kernel)();
-            block.ended++;
+            f->here = block->place;
+            f->here.thread = {n % block->place.threads.x, n / block->place.threads.x % block->place.threads.y,
+                              n / block->place.threads.x / block->place.threads.y};
+            (*block->kernel)();
+            block->ended++;
         }
-        [[maybe_unused]] void *fake = nullptr;
-        block.idle.push_back(f);
-        LEAVE(&fake, block.stack, block.stack_size);
-        swapcontext(&f->context, &block.scheduler);
-        ARRIVE(fake, &block.stack, &block.stack_size);
+        block->idle.push_back(f);
+        leave(f);
     }
 }
 
-static void resume(fiber *f)
-{
-    block.current = f;
-    f->waits = RUNS;
-    LEAVE(&block.fake, f->stack.get(), STACK);
-    swapcontext(&block.scheduler, &f->context);
-    ARRIVE(block.fake, nullptr, nullptr);
-}
-
-/* Those that no thread of the host has; it gives them back, and begins anew with those it takes. */
-static struct {
-    std::mutex lock;
-    std::vector<std::unique_ptr<fiber>> all;
-
-    std::unique_ptr<fiber> take()
-    {
-        std::lock_guard<std::mutex> guard(lock);
-        if (all.empty())
-            return std::make_unique<fiber>();
-        std::unique_ptr<fiber> f = std::move(all.back());
-        all.pop_back();
-        return f;
-    }
-    void give_back(std::vector<std::unique_ptr<fiber>> &some)
-    {
-        std::lock_guard<std::mutex> guard(lock);
-        for (auto &f : some)
-            all.push_back(std::move(f));
-        some.clear();
-    }
-} fibers;
+/* ---- blocks -------------------------------------------------------------------------------------------------------- */
 
 static fiber *new_fiber(void)
 {
-    block.fibers.push_back(fibers.take());
-    fiber *f = block.fibers.back().get();
-    getcontext(&f->context);
-    f->context.uc_stack.ss_sp = f->stack.get();
-    f->context.uc_stack.ss_size = STACK;
-    f->context.uc_link = nullptr;
-    makecontext(&f->context, live, 0);
-    f->context.uc_stack.ss_size = 0; /* or the address sanitizer cleans what it knows of the stack at each switch */
-    return f;
+    block->fibers.push_back(fibers.take());
+    return block->fibers.back().get();
 }
 
-/* Threads that may go on: a warp all of whose living threads wait for each other, or the whole block. */
-static std::vector<fiber *> released(void)
+/* Takes the threads that may go on out of those that wait: warps all of whose living threads wait for each other, or the
+ * whole block. */
+static void release(void)
 {
-    std::vector<fiber *> out, rest;
-    std::vector<bool> blocked(block.threads / WARP + 1);
-    bool any_warp = false;
-    for (fiber *f : block.parked) {
-        any_warp = any_warp || f->waits == AT_WARP;
-        if (f->waits == AT_BLOCK)
-            blocked[f->number / WARP] = true;
-    }
-    for (fiber *f : block.parked)
-        (!any_warp || !blocked[f->number / WARP] ? out : rest).push_back(f);
-    block.parked.swap(rest);
-    return out;
+    size_t left = 0, waits = block->parked.size();
+    unsigned at_block = 0;
+    block->at_block.assign(block->threads / WARP + 1, 0);
+    for (fiber *f : block->parked)
+        if (f->waits == AT_BLOCK) {
+            block->at_block[f->number / WARP]++;
+            at_block++;
+        }
+    block->ready.clear();
+    for (fiber *f : block->parked)
+        if (at_block == waits || !block->at_block[f->number / WARP])
+            block->ready.push_back(f);
+        else
+            block->parked[left++] = f;
+    block->parked.resize(left);
 }
 
 static void run_block(void)
 {
-    block.next = block.ended = 0;
-    std::vector<fiber *> ready;
-    while (block.ended < block.threads) {
-        if (block.next < block.threads) {
-            if (block.idle.empty())
-                block.idle.push_back(new_fiber());
-            fiber *f = block.idle.back();
-            block.idle.pop_back();
+    block->next = block->ended = 0;
+    while (block->ended < block->threads) {
+        if (block->next < block->threads) {
+            if (block->idle.empty())
+                block->idle.push_back(new_fiber());
+            fiber *f = block->idle.back();
+            block->idle.pop_back();
             resume(f);
             continue;
         }
-        ready = released();
-        if (ready.empty()) {
+        release();
+        if (block->ready.empty()) {
             fprintf(stderr, "a kernel's threads wait for each other for ever\n");
             abort();
         }
-        for (fiber *f : ready)
+        for (fiber *f : block->ready)
             resume(f);
     }
 }
@@ -236,18 +285,20 @@ static void run_blocks(launch *l, unsigned seed, bool alone)
 {
     std::vector<float> dynamic((l->shared + 3) / 4, NAN);
     const dim3 grid = l->grid, threads = l->threads;
-    block.kernel = l->kernel;
-    block.chance.seed(seed);
-    block.alone = alone;
-    block.threads = threads.x * threads.y * threads.z;
-    block.place.threads = threads;
-    block.place.blocks = grid;
-    block.place.shared = dynamic.data();
-    for (auto &room : block.rooms)
-        room.reset(new card_words[block.threads + WARP]());
+    static thread_local worker own;
+    block = &own;
+    block->kernel = l->kernel;
+    block->chance.seed(seed);
+    block->alone = alone;
+    block->threads = threads.x * threads.y * threads.z;
+    block->place.threads = threads;
+    block->place.blocks = grid;
+    block->place.shared = dynamic.data();
+    for (auto &room : block->rooms)
+        room.reset(new card_words[block->threads + WARP]());
     for (size_t i; (i = l->begun.fetch_add(1)) < l->order.size();) {
         unsigned n = l->order[i];
-        block.place.block = {n % grid.x, n / grid.x % grid.y, n / grid.x / grid.y};
+        block->place.block = {n % grid.x, n / grid.x % grid.y, n / grid.x / grid.y};
         run_block();
     }
 }
@@ -263,10 +314,7 @@ void card::run_grid(dim3 grid, dim3 threads, size_t shared, const std::function<
     size_t others = std::min(l.order.size(), (size_t)(at_once ? atoi(at_once) : 1)) - 1;
     std::vector<std::thread> helpers;
     for (size_t i = 0; i < others; i++)
-        helpers.emplace_back([&l, seed = (unsigned)chance()] {
-            run_blocks(&l, seed, false);
-            fibers.give_back(block.fibers);
-        });
+        helpers.emplace_back(run_blocks, &l, (unsigned)chance(), false);
     run_blocks(&l, (unsigned)chance(), others == 0);
     for (std::thread &helper : helpers)
         helper.join();
