@@ -34,8 +34,18 @@ static inline lab open_lab(const conv_case *t, int64_t strides[4])
     return l;
 }
 
+/* Lets the filter be known before the kernel runs. */
+static inline void make_filter_constant(lab *l)
+{
+    tw_tensor *filter = tw_tensor_create(TW_FLOAT32, l->filter.operand.shape);
+    assert_non_null(filter);
+    memcpy(tw_tensor_data(filter), l->filter.data, l->filter.operand.bytes);
+    l->filter.operand.value = filter;
+}
+
 static inline void close_lab(lab *l)
 {
+    tw_tensor_release((tw_tensor *)l->filter.operand.value);
     drop(&l->x), drop(&l->filter), drop(&l->bias), drop(&l->dy), drop(&l->sizes);
 }
 
@@ -74,6 +84,7 @@ static inline bool not_a_number_passes(const char *kernel, const conv_case *t)
     lab l = open_lab(t, strides);
     tw_error error = {0};
     value out = make(TW_FLOAT32, l.dy.operand.shape);
+    make_filter_constant(&l);
     put(&l.x, 0, NAN);
     kernel_call k = {"_FusedConv2D", kernel, 1, l.attrs, 5, (value[]){l.x, l.filter, l.bias}, 3, &out, 1};
     bool ran = call(&k, &error) == TW_OK;

@@ -4,8 +4,7 @@
 twi_operand twi_operand_of(twi_value value)
 {
     const twi_result *result = &value.node->results[value.index];
-    bool is_handle = result->dtype == TW_RESOURCE || result->dtype == TW_VARIANT,
-         is_constant = twi_has_trait(value.node, TWI_CONSTANT);
+    bool is_handle = result->dtype == TW_RESOURCE || result->dtype == TW_VARIANT;
     tw_shape shape = twi_shape(value);
     int64_t elements = is_handle ? 1 : tw_shape_elements(shape);
     size_t bytes = elements < 0 ? 0 : (size_t)elements * tw_dtype_size(result->dtype);
@@ -14,7 +13,7 @@ twi_operand twi_operand_of(twi_value value)
         .shape = shape,
         .elements = elements,
         .bytes = is_handle ? sizeof(void *) : bytes,
-        .value = is_constant ? twi_attr_tensor(&value.node->attrs, "value") : NULL,
+        .value = twi_constant(value),
     };
 }
 
@@ -50,7 +49,7 @@ tw_status twi_node_accepted(const twi_node *node, twi_device *device, bool plain
     }
     if (twi_device_takes_all(device, node->op->name, node->kernel_type, plain_only) || !shapes_are_known(node))
         return TW_OK; /* an unknown shape is refused by name when the node is prepared */
-    twi_operand *operands = n + m > FEW ? twi_alloc_array((size_t)(n + m), sizeof *operands) : few;
+    twi_operand *operands = n + m > FEW ? twi_alloc_array((size_t)n + (size_t)m, sizeof *operands) : few;
     if (!operands)
         return twi_fail_memory(error, "asking for kernels");
     for (int i = 0; i < n; i++)

@@ -67,8 +67,8 @@ static tw_status run_now(twi_rewriting *r, const twi_node *node, tw_tensor **res
     void *workspace = NULL;
     const twi_kernel *kernel = NULL;
     tw_status status;
-    twi_operand *operands = twi_alloc_array((size_t)(n + m), sizeof *operands);
-    const void **pointers = twi_alloc_array((size_t)(n + m), sizeof *pointers);
+    twi_operand *operands = twi_alloc_array((size_t)n + (size_t)m, sizeof *operands);
+    const void **pointers = twi_alloc_array((size_t)n + (size_t)m, sizeof *pointers);
     twi_prepare p = {.op = node->op->name, .node = node->name, .attrs = &node->attrs, .roles = node->op->roles,
                      .num_inputs = n, .num_outputs = m, .inputs = operands, .outputs = operands + n, .device = host,
                      .threads = 1, .error = error};
@@ -77,7 +77,6 @@ static tw_status run_now(twi_rewriting *r, const twi_node *node, tw_tensor **res
     for (int i = 0; i < n; i++) {
         tw_tensor *value = twi_constant(twi_in(node, i));
         operands[i] = twi_operand_of(twi_in(node, i));
-        operands[i].value = value; /* also where it is only passed on */
         pointers[i] = tw_tensor_data(value);
     }
     for (int i = 0; i < m; i++) {

@@ -11,6 +11,7 @@
     X(twi_amx_kernels)           /* bfloat16 on x86's matrix units */                                                  \
     X(twi_direct_conv_kernels)   /* float on AVX2 */                                                                   \
     X(twi_winograd_conv_kernels) /* float on AVX-512 */                                                                \
+    X(twi_gemm_conv_kernels)     /* the same, constant filters */                                                      \
     X(twi_onednn_conv_kernels)                                                                                         \
     X(twi_onednn_matmul_kernels)                                                                                       \
     X(twi_vector_elementwise_kernels) /* loops built for each vector unit */                                           \

@@ -1,7 +1,8 @@
 /* conv_winograd.c - 3x3 convolutions of images NHWC by Winograd's method, on AVX-512 (rows "winograd"): 16 products
  * where the definition has 36, which is what such a network's time goes to.
  * Lives here:  Conv2D, _FusedConv2D, Conv2DBackpropInput, Conv2DBackpropFilter and _Conv2DBackpropFilterBias of stride
- *              1, with numbers of channels and filters that are multiples of 16 and filters that stay in the cache.
+ *              1, with numbers of channels and filters that are multiples of 16. Filters are constant or stay in the
+ *              cache.
  * Never here:  all else (library/conv.c); other CPUs (conv_direct.c).
  *
  * An output tile of 2x2 pixels depends on 4x4 pixels d. With the filter g it is A'((G g G') . (B' d B)) A, where . is
@@ -12,15 +13,17 @@
  *        0 -1  1  0          1/2-1/2 1/2          0  1 -1 -1
  *        0  1  0 -1           0   0   1
  *
- * So the filter becomes 16 matrices [C, K] at first. Then each thread takes a block of tiles after the other:
- * into 16 matrices [tiles, C], times the filter's, and back. All stays in the cache in between. B' and A' only add and
- * subtract, so little precision is lost. Infinity in an image makes NaN of all its tile.
+ * So the filter becomes 16 matrices [C, K] at first; once, when the kernel is prepared, if it is constant. Then each
+ * thread takes a block of tiles after the other: into 16 matrices [tiles, C], times a panel (gemm.h) of the filter's
+ * after the other, and back. All stays in the cache in between. B' and A' only add and subtract, so little precision
+ * is lost. Infinity in an image makes NaN of all its tile.
  *
  * The filter's gradient is G' (sum over tiles of (B' d B) . (A e A')) G, e being the tile's gradient.
  *
  * A tile's numbers do not depend on the block it is in, and gradients of filters are summed over a fixed number of
  * parts of the tiles, each alone, and the parts in order. So the bits do not depend on the number of threads. */
 #include "base/memory.h"
+#include "device/cpu/vector/gemm.h"
 #include "device/cpu/vector/loops.h"
 #include "device/kernel.h"
 
@@ -31,12 +34,14 @@
 #include <immintrin.h>
 
 enum {
-    LANES = 16,
+    LANES = TWI_GEMM_LANES,
+    PANEL = TWI_GEMM_PANEL,
     POINTS = 16,             /* of a tile of 4x4 */
     BLOCK = 24,              /* tiles done together: a multiple of the rows in registers */
     MOST_FILTER = 128 * 64,  /* channels * filters: 512 KB when transformed */
-    GROUP = BLOCK * LANES,   /* numbers of 16 channels of a block: its matrices are [C / 16][BLOCK][16] */
     FEWEST_TILES = 4 * BLOCK,
+    MOST_CONSTANT = 1 << 20, /* channels * filters that are transformed once: 64 MB */
+    FEWEST_CONSTANT = 12,    /* tiles for which it is read */
     MOST_PARTS = 16,         /* of the tiles; each has a gradient of the filter */
     FEWEST_SUMS = 16 * 32,   /* channels * filters of a gradient; below, the definition is as quick */
 };
@@ -48,6 +53,9 @@ typedef struct winograd {
     int64_t rows, columns, tiles;           /* tiles of an image, and of all */
     bool flipped;                            /* the input's gradient: the filter is used backwards */
     bool relu;
+    int64_t blocks;                         /* of tiles */
+    int64_t panels;                         /* of the filter's columns */
+    float *constant;                        /* the filter transformed; NULL: each run does it */
     int64_t parts;                          /* of the tiles, for the filter's gradient */
     /* places in the workspace, in bytes */
     size_t at_filter, at_flipped, at_parts, at_sums, at_threads, thread_bytes;
@@ -56,7 +64,7 @@ typedef struct winograd {
 typedef struct winograd_job {
     const winograd *w;
     const float *x, *filter, *bias, *dy;
-    float *out;
+    float *transformed, *out; /* of the filter */
     char *workspace;
 } winograd_job;
 
@@ -111,29 +119,31 @@ static inline __attribute__((always_inline)) void spread(__m512 a, __m512 b, __m
     to[3] = c;
 }
 
-/* Channels first to last: [3,3,C,K] to [16,C,K]. */
+/* Channels first to last: [3,3,C,K] to 16 matrices [C,K] in panels. */
 static void transform_filter(const void *job, int64_t first, int64_t last, int thread)
 {
     const winograd_job *j = job;
     const winograd *w = j->w;
-    int64_t matrix = w->channels * w->filters;
-    const float *from = w->flipped ? (const float *)(j->workspace + w->at_flipped) : j->filter;
-    float *to = (float *)(j->workspace + w->at_filter);
+    int64_t filters = w->filters, matrix = w->channels * filters;
+    const float *from = (w->flipped ? (const float *)(j->workspace + w->at_flipped) : j->filter) + first * filters;
     (void)thread;
-    for (int64_t i = first * w->filters; i < last * w->filters; i += LANES) {
-        __m512 half[4][3], row[4];
-        for (int x = 0; x < 3; x++) {
-            spread(_mm512_loadu_ps(from + x * matrix + i), _mm512_loadu_ps(from + (3 + x) * matrix + i),
-                   _mm512_loadu_ps(from + (6 + x) * matrix + i), row);
-            for (int y = 0; y < 4; y++)
-                half[y][x] = row[y];
+    for (int64_t c = first; c < last; c++)
+        for (int64_t k = 0; k < filters; k += LANES, from += LANES) {
+            int64_t column = k / PANEL * PANEL;
+            float *to = j->transformed + column * w->channels + c * twi_gemm_width(filters, column) + k - column;
+            __m512 half[4][3], row[4];
+            for (int x = 0; x < 3; x++) {
+                spread(_mm512_loadu_ps(from + x * matrix), _mm512_loadu_ps(from + (3 + x) * matrix),
+                       _mm512_loadu_ps(from + (6 + x) * matrix), row);
+                for (int y = 0; y < 4; y++)
+                    half[y][x] = row[y];
+            }
+            for (int y = 0; y < 4; y++) {
+                spread(half[y][0], half[y][1], half[y][2], row);
+                for (int x = 0; x < 4; x++)
+                    _mm512_storeu_ps(to + (y * 4 + x) * matrix, row[x]);
+            }
         }
-        for (int y = 0; y < 4; y++) {
-            spread(half[y][0], half[y][1], half[y][2], row);
-            for (int x = 0; x < 4; x++)
-                _mm512_storeu_ps(to + (y * 4 + x) * matrix + i, row[x]);
-        }
-    }
 }
 
 /* (a, b, c, d) to (a + (b + c) / 2, (b - c) / 2, (b + c) / 2 + d) */
@@ -195,7 +205,7 @@ static inline __attribute__((always_inline)) void transform_pixels(const winogra
 #define IS_COLUMN(i) int is_column##i = left + (i) >= 0 && left + (i) < w->width ? 0xffff : 0;
     EACH_OF_4(IS_ROW)
     EACH_OF_4(IS_COLUMN)
-    for (int64_t c = 0; c < channels; c += LANES, from += LANES, to += GROUP) {
+    for (int64_t c = 0; c < channels; c += LANES, from += LANES, to += LANES) {
 #define PIXEL(y, x) (from + (y) * pitch + (x) * channels)
 #define LOAD(y, x)                                                                                                     \
     (edge ? _mm512_maskz_loadu_ps((__mmask16)(is_row##y & is_column##x), PIXEL(y, x)) : _mm512_loadu_ps(PIXEL(y, x)))
@@ -233,15 +243,16 @@ static void transform_tile(const winograd *w, const tile *t, const float *images
         transform_pixels(w, t, true, from, to);
 }
 
-/* Its place in 16 matrices [BLOCK, K] to 2x2 pixels, or as many as there are in the image. */
-static void restore_tile(const winograd *w, const tile *t, const float *from, const float *bias, float *images)
+/* Its place in 16 matrices [BLOCK, 64] to so many channels of 2x2 pixels, or as many as there are in the image. */
+static void restore_tile(const winograd *w, const tile *t, const float *from, const float *bias, float *images,
+                         int64_t column, int64_t columns)
 {
-    int64_t matrix = block_size(w->filters), pitch = w->out_width * w->filters;
-    float *to = images + ((t->image * w->out_height + t->y) * w->out_width + t->x) * w->filters;
+    int64_t matrix = block_size(PANEL), pitch = w->out_width * w->filters;
+    float *to = images + ((t->image * w->out_height + t->y) * w->out_width + t->x) * w->filters + column;
     bool right = t->x + 1 < w->out_width, below = t->y + 1 < w->out_height;
     __m512 zero = _mm512_setzero_ps();
-    for (int64_t k = 0; k < w->filters; k += LANES, from += GROUP, to += LANES) {
-        __m512 start = bias ? _mm512_loadu_ps(bias + k) : zero;
+    for (int64_t k = 0; k < columns; k += LANES, from += LANES, to += LANES) {
+        __m512 start = bias ? _mm512_loadu_ps(bias + column + k) : zero;
 #define PRODUCT(y, x) _mm512_loadu_ps(from + ((y) * 4 + (x)) * matrix)
 #define SUMS(x)                                                                                                        \
     __m512 second##x = PRODUCT(1, x), third##x = PRODUCT(2, x);                                                        \
@@ -276,7 +287,7 @@ static void transform_gradient(const winograd *w, const tile *t, const float *im
     const float *from = images + ((t->image * w->out_height + t->y) * w->out_width + t->x) * w->filters;
     __mmask16 right = t->x + 1 < w->out_width ? 0xffff : 0, below = t->y + 1 < w->out_height ? 0xffff : 0;
     __m512 zero = _mm512_setzero_ps();
-    for (int64_t k = 0; k < w->filters; k += LANES, from += LANES, to += GROUP) {
+    for (int64_t k = 0; k < w->filters; k += LANES, from += LANES, to += LANES) {
         __m512 l0 = _mm512_loadu_ps(from), l3 = _mm512_maskz_loadu_ps(below, from + pitch);
         __m512 r0 = _mm512_maskz_loadu_ps(right, from + w->filters);
         __m512 r3 = _mm512_maskz_loadu_ps(right & below, from + pitch + w->filters);
@@ -296,55 +307,20 @@ static void transform_gradient(const winograd *w, const tile *t, const float *im
 
 /* ---- products ------------------------------------------------------------------------------------------------- */
 
-/* BLOCK / vectors rows of a times 16 * vectors columns of b, whose rows are K apart. All of out is in registers. */
-static inline __attribute__((always_inline)) void multiply_some(int vectors, const float *a, const float *b,
-                                                                int64_t channels, int64_t filters, float *out)
-{
-    __m512 sums[BLOCK], some[4];
-#pragma GCC unroll 24
-    for (int i = 0; i < BLOCK; i++)
-        sums[i] = _mm512_setzero_ps();
-    for (int64_t first = 0; first < channels; first += LANES, a += GROUP)
-        for (int64_t c = 0; c < LANES; c++, b += filters) {
-#pragma GCC unroll 4
-            for (int v = 0; v < vectors; v++)
-                some[v] = _mm512_loadu_ps(b + v * LANES);
-#pragma GCC unroll 24
-            for (int i = 0; i < BLOCK; i++)
-                sums[i] = _mm512_fmadd_ps(_mm512_set1_ps(a[i / vectors * LANES + c]), some[i % vectors], sums[i]);
-        }
-#pragma GCC unroll 24
-    for (int i = 0; i < BLOCK; i++)
-        _mm512_storeu_ps(out + i % vectors * GROUP + i / vectors * LANES, sums[i]);
-}
-
-/* A block's matrix [BLOCK, C] times the filter's [C, K]. */
-static void multiply(const float *a, const float *b, int64_t channels, int64_t filters, float *out)
-{
-    int64_t k = 0;
-    for (; k + 4 * LANES <= filters; k += 4 * LANES, out += 4 * GROUP)
-        for (int64_t at = 0; at < GROUP; at += GROUP / 4)
-            multiply_some(4, a + at, b + k, channels, filters, out + at);
-    for (; k + 2 * LANES <= filters; k += 2 * LANES, out += 2 * GROUP)
-        for (int64_t at = 0; at < GROUP; at += GROUP / 2)
-            multiply_some(2, a + at, b + k, channels, filters, out + at);
-    for (; k < filters; k += LANES, out += GROUP)
-        multiply_some(1, a, b + k, channels, filters, out);
-}
-
-/* 16 / vectors columns of a, as rows, times 16 * vectors columns of b, added to out, whose rows are K apart; a and b
- * have `count` rows. */
+/* 16 / vectors columns of a [count, C], as rows, times 16 * vectors columns of b [count, K], added to out, whose rows
+ * are K apart. */
 static inline __attribute__((always_inline)) void accumulate_some(int vectors, const float *a, const float *b,
-                                                                  int64_t count, int64_t filters, float *out)
+                                                                  int64_t count, int64_t channels, int64_t filters,
+                                                                  float *out)
 {
     __m512 sums[LANES], some[4];
 #pragma GCC unroll 16
     for (int i = 0; i < LANES; i++)
         sums[i] = _mm512_loadu_ps(out + i / vectors * filters + i % vectors * LANES);
-    for (int64_t t = 0; t < count; t++, a += LANES, b += LANES) {
+    for (int64_t t = 0; t < count; t++, a += channels, b += filters) {
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++)
-            some[v] = _mm512_loadu_ps(b + v * GROUP);
+            some[v] = _mm512_loadu_ps(b + v * LANES);
 #pragma GCC unroll 16
         for (int i = 0; i < LANES; i++)
             sums[i] = _mm512_fmadd_ps(_mm512_set1_ps(a[i / vectors]), some[i % vectors], sums[i]);
@@ -357,28 +333,22 @@ static inline __attribute__((always_inline)) void accumulate_some(int vectors, c
 /* [BLOCK, C] transposed, times [BLOCK, K], of which the first `count` rows count, added to [C, K]. */
 static void accumulate(const float *a, const float *b, int64_t channels, int64_t filters, int64_t count, float *out)
 {
-    for (int64_t c = 0; c < channels; c += LANES, a += GROUP, out += LANES * filters) {
-        const float *from = b;
+    for (int64_t c = 0; c < channels; c += LANES, a += LANES, out += LANES * filters) {
         int64_t k = 0;
-        for (; k + 4 * LANES <= filters; k += 4 * LANES, from += 4 * GROUP)
+        for (; k + 4 * LANES <= filters; k += 4 * LANES)
             for (int64_t row = 0; row < LANES; row += LANES / 4)
-                accumulate_some(4, a + row, from, count, filters, out + row * filters + k);
-        for (; k + 2 * LANES <= filters; k += 2 * LANES, from += 2 * GROUP)
+                accumulate_some(4, a + row, b + k, count, channels, filters, out + row * filters + k);
+        for (; k + 2 * LANES <= filters; k += 2 * LANES)
             for (int64_t row = 0; row < LANES; row += LANES / 2)
-                accumulate_some(2, a + row, from, count, filters, out + row * filters + k);
-        for (; k < filters; k += LANES, from += GROUP)
-            accumulate_some(1, a, from, count, filters, out + k);
+                accumulate_some(2, a + row, b + k, count, channels, filters, out + row * filters + k);
+        for (; k < filters; k += LANES)
+            accumulate_some(1, a, b + k, count, channels, filters, out + k);
     }
 }
 
 #include "device/cpu/vector/target_end.h"
 
 /* ---- blocks --------------------------------------------------------------------------------------------------- */
-
-static int64_t count_blocks(const winograd *w)
-{
-    return (w->tiles + BLOCK - 1) / BLOCK;
-}
 
 static void next_tile(const winograd *w, tile *t)
 {
@@ -404,24 +374,42 @@ static float *scratch_of(const winograd_job *j, int thread)
     return (float *)(j->workspace + j->w->at_threads + (size_t)thread * j->w->thread_bytes);
 }
 
-/* Blocks first to last of all tiles. The last one's missing tiles are rubbish that nobody looks at. */
+/* A block's matrices [count, C] times a panel of the filter's, to [count, 64]. */
+static void multiply(const winograd_job *j, int64_t count, int64_t column, const float *tiles, float *products)
+{
+    const winograd *w = j->w;
+    const float *from[BLOCK];
+    float *to[BLOCK];
+    twi_gemm product = {.pieces = 1, .length = w->channels, .from = from, .to = to,
+                        .panel = j->transformed + column * w->channels, .columns = smaller(PANEL, w->filters - column)};
+    for (int64_t point = 0; point < POINTS; point++, product.panel += w->channels * w->filters) {
+        for (int64_t i = 0; i < count; i++) {
+            from[i] = tiles + point * block_size(w->channels) + i * w->channels;
+            to[i] = products + point * block_size(PANEL) + i * PANEL;
+        }
+        twi_gemm_run(&product, count);
+    }
+}
+
+/* Units first to last: a block of tiles with one panel, all panels of a block in turn. Blocks have 24 tiles, or some
+ * fewer where that makes them equal. */
 static void convolve(const void *job, int64_t first, int64_t last, int thread)
 {
     const winograd_job *j = job;
     const winograd *w = j->w;
-    int64_t channels = w->channels, filters = w->filters;
-    const float *filter = (const float *)(j->workspace + w->at_filter);
-    float *tiles = scratch_of(j, thread), *products = tiles + POINTS * block_size(channels);
-    tile in = tile_at(w, first * BLOCK), out = in;
-    for (int64_t block = first; block < last; block++) {
-        int64_t count = smaller(BLOCK, w->tiles - block * BLOCK);
-        for (int64_t i = 0; i < count; i++, next_tile(w, &in))
-            transform_tile(w, &in, j->x, tiles + i * LANES);
-        for (int64_t i = 0; i < POINTS; i++)
-            multiply(tiles + i * block_size(channels), filter + i * channels * filters, channels, filters,
-                     products + i * block_size(filters));
-        for (int64_t i = 0; i < count; i++, next_tile(w, &out))
-            restore_tile(w, &out, products + i * LANES, j->bias, j->out);
+    float *tiles = scratch_of(j, thread), *products = tiles + POINTS * block_size(w->channels);
+    int64_t transformed = -1;
+    for (int64_t unit = first; unit < last; unit++) {
+        int64_t block = unit / w->panels, column = unit % w->panels * PANEL;
+        int64_t begin = w->tiles * block / w->blocks, count = w->tiles * (block + 1) / w->blocks - begin;
+        tile t = tile_at(w, begin);
+        for (int64_t i = 0; i < count && block != transformed; i++, next_tile(w, &t))
+            transform_tile(w, &t, j->x, tiles + i * w->channels);
+        transformed = block;
+        multiply(j, count, column, tiles, products);
+        t = tile_at(w, begin);
+        for (int64_t i = 0; i < count; i++, next_tile(w, &t))
+            restore_tile(w, &t, products + i * PANEL, j->bias, j->out, column, smaller(PANEL, w->filters - column));
     }
 }
 
@@ -430,7 +418,7 @@ static void filter_parts(const void *job, int64_t first, int64_t last, int threa
 {
     const winograd_job *j = job;
     const winograd *w = j->w;
-    int64_t channels = w->channels, filters = w->filters, matrix = channels * filters, blocks = count_blocks(w);
+    int64_t channels = w->channels, filters = w->filters, matrix = channels * filters, blocks = w->blocks;
     float *tiles = scratch_of(j, thread), *gradients = tiles + POINTS * block_size(channels);
     float *sums = gradients + POINTS * block_size(filters);
     for (int64_t part = first; part < last; part++) {
@@ -441,8 +429,8 @@ static void filter_parts(const void *job, int64_t first, int64_t last, int threa
         for (; begin < end; begin += BLOCK) {
             int64_t count = smaller(BLOCK, end - begin);
             for (int64_t i = 0; i < count; i++, next_tile(w, &t)) {
-                transform_tile(w, &t, j->x, tiles + i * LANES);
-                transform_gradient(w, &t, j->dy, gradients + i * LANES);
+                transform_tile(w, &t, j->x, tiles + i * channels);
+                transform_gradient(w, &t, j->dy, gradients + i * filters);
             }
             for (int64_t i = 0; i < POINTS; i++)
                 accumulate(tiles + i * block_size(channels), gradients + i * block_size(filters), channels, filters,
@@ -477,38 +465,62 @@ static tw_status lay(const twi_prepare *p, const twi_operand *image, tw_shape fi
 }
 
 /* What follows from the shapes. */
-static tw_status plan(winograd *w)
+static tw_status plan(winograd *w, bool constant)
 {
     w->rows = (w->out_height + 1) / 2;
     w->columns = (w->out_width + 1) / 2;
     w->tiles = w->batch * w->rows * w->columns;
+    w->blocks = (w->tiles + BLOCK - 1) / BLOCK;
+    w->panels = (w->filters + PANEL - 1) / PANEL;
     bool is_for_us = w->channels % LANES == 0 && w->filters % LANES == 0 &&
-                     w->channels * w->filters <= MOST_FILTER && w->tiles >= FEWEST_TILES;
+                     w->channels * w->filters <= (constant ? MOST_CONSTANT : MOST_FILTER) &&
+                     w->tiles >= (constant ? FEWEST_CONSTANT : FEWEST_TILES);
     return is_for_us ? TW_OK : TW_UNIMPLEMENTED;
+}
+
+static void release(void *state)
+{
+    winograd *w = state;
+    twi_free_aligned(w->constant);
+    twi_free(w);
 }
 
 static tw_status finish_forward(twi_prepare *p, winograd *w)
 {
     int64_t matrix = w->channels * w->filters;
-    tw_status status = plan(w);
+    const tw_tensor *constant = w->flipped ? NULL : p->inputs[1].value;
+    tw_status status = plan(w, constant != NULL);
     if (status != TW_OK)
         return status;
-    w->at_filter = reserve(&p->workspace, POINTS * matrix);
+    w->at_filter = reserve(&p->workspace, constant ? 0 : POINTS * matrix);
     w->at_flipped = reserve(&p->workspace, w->flipped ? 9 * matrix : 0);
-    reserve(&w->thread_bytes, POINTS * (block_size(w->channels) + block_size(w->filters)));
+    reserve(&w->thread_bytes, POINTS * (block_size(w->channels) + block_size(PANEL)));
     w->at_threads = reserve(&p->workspace, p->threads * (int64_t)(w->thread_bytes / sizeof(float)));
-    return twi_keep(p, w, sizeof *w);
+    if (constant) {
+        w->constant = twi_alloc_aligned((size_t)(POINTS * matrix) * sizeof(float), 64);
+        if (!w->constant)
+            return twi_fail_memory(p->error, p->node);
+        winograd_job job = {.w = w, .filter = tw_tensor_data(constant), .transformed = w->constant};
+        transform_filter(&job, 0, w->channels, 0);
+    }
+    status = twi_keep(p, w, sizeof *w);
+    if (status != TW_OK)
+        twi_free_aligned(w->constant);
+    return status;
 }
 
 static void run(const twi_run *r, const float *x, const float *bias)
 {
     const winograd *w = r->state;
+    char *workspace = r->workspace;
     winograd_job job = {.w = w, .x = x, .filter = r->inputs[1], .bias = bias, .out = r->outputs[0],
-                        .workspace = r->workspace};
+                        .transformed = w->constant ? w->constant : (float *)(workspace + w->at_filter),
+                        .workspace = workspace};
     if (w->flipped)
         twi_team_run(r->threads, flip, &job, 9);
-    twi_team_run(r->threads, transform_filter, &job, w->channels);
-    twi_team_run(r->threads, convolve, &job, count_blocks(w));
+    if (!w->constant)
+        twi_team_run(r->threads, transform_filter, &job, w->channels);
+    twi_team_run(r->threads, convolve, &job, w->blocks * w->panels);
 }
 
 /* Conv2D (input, filter), _FusedConv2D (input, filter, bias) */
@@ -557,13 +569,13 @@ static tw_status filter_prepare(twi_prepare *p)
     winograd w;
     tw_status status = lay(p, &p->inputs[0], p->outputs[0].shape, &p->inputs[2], &w);
     if (status == TW_OK)
-        status = plan(&w);
+        status = plan(&w, false);
     if (status != TW_OK)
         return status;
     int64_t matrix = w.channels * w.filters;
     if (p->outputs[0].dtype != TW_FLOAT32 || matrix < FEWEST_SUMS)
         return TW_UNIMPLEMENTED;
-    w.parts = smaller(count_blocks(&w), MOST_PARTS);
+    w.parts = smaller(w.blocks, MOST_PARTS);
     w.at_parts = reserve(&p->workspace, w.parts * 9 * matrix);
     if (p->num_outputs > 1)
         w.at_sums = reserve(&p->workspace, twi_row_chunks(w.batch * w.out_height * w.out_width) * w.filters);
@@ -587,9 +599,9 @@ static tw_status filter_run(const twi_run *r)
 #define TYPES TWI_TYPE(TW_FLOAT32)
 
 const twi_kernel twi_winograd_conv_kernels[] = {
-    {"Conv2D", "winograd", TYPES, forward_prepare, forward_run, twi_free, .shares = true},
-    {"_FusedConv2D", "winograd", TYPES, forward_prepare, forward_run, twi_free, .shares = true},
-    {"Conv2DBackpropInput", "winograd", TYPES, input_prepare, input_run, twi_free, .shares = true},
+    {"Conv2D", "winograd", TYPES, forward_prepare, forward_run, release},
+    {"_FusedConv2D", "winograd", TYPES, forward_prepare, forward_run, release},
+    {"Conv2DBackpropInput", "winograd", TYPES, input_prepare, input_run, release, .shares = true},
     {"Conv2DBackpropFilter", "winograd", TYPES, filter_prepare, filter_run, twi_free, .shares = true},
     {"_Conv2DBackpropFilterBias", "winograd", TYPES, filter_prepare, filter_run, twi_free, .shares = true},
     {0},
