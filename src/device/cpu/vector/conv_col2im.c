@@ -1,5 +1,6 @@
-/* conv_col2im.c - gradients of images of few channels, on the registers of AVX-512 (rows "col2im"): where a vector across
- * the channels would be empty for the most part, as it is where a generator makes its picture (conv2d_transpose).
+/* conv_col2im.c - gradients of images of few channels, on the registers of AVX-512 (rows "col2im"): where a vector
+ * across the channels would be empty for the most part, as it is where a generator makes its picture
+ * (conv2d_transpose).
  * Lives here:  Conv2DBackpropInput of images NHWC of less than 8 channels.
  * Never here:  more channels (library/conv.c), filters with gaps.
  *
