@@ -37,6 +37,7 @@ struct twi_functions {
     twi_map passed; /* "call:8" -> what the call gives there, where it is a handle or what it was given itself */
     const char *stack[MOST_CALLS]; /* names of the functions that are being inlined */
     int depth, made, most;           /* nodes made so far, and how many there may be */
+    bool lacks_memory;               /* a function could not be looked up for want of memory */
     tw_error *error;
 };
 
@@ -151,25 +152,26 @@ static const Twi__AttrValue *find_attr(const Twi__NodeDef *node, const char *nam
 }
 
 /* The name in a function's attribute, in the arena; NULL: it cannot be read, or memory has run out. */
-static const char *function_name(twi_arena *arena, const ProtobufCBinaryData *bytes)
+static const char *function_name(twi_arena *arena, const ProtobufCBinaryData *bytes, bool *lacks_memory)
 {
     twi_proto proto;
     twi_proto_start(&proto, bytes->len);
     Twi__NameAttrList *list = twi__name_attr_list__unpack(&proto.allocator, bytes->len, bytes->data);
     const char *name = list ? twi_arena_strdup(arena, list->name) : NULL;
+    *lacks_memory |= proto.out_of_memory || (list && !name);
     if (list)
         twi__name_attr_list__free_unpacked(list, &proto.allocator);
     return name;
 }
 
-static const Twi__FunctionDef *function_named_in(const twi_functions *f, const ProtobufCBinaryData *bytes)
+static const Twi__FunctionDef *function_named_in(twi_functions *f, const ProtobufCBinaryData *bytes)
 {
-    const char *name = function_name(f->arena, bytes);
+    const char *name = function_name(f->arena, bytes, &f->lacks_memory);
     return name ? twi_map_get(&f->by_name, name) : NULL;
 }
 
 /* The function that an attribute names, or the number-th of a list; NULL: there is none. */
-static const Twi__FunctionDef *function_at(const twi_functions *f, const Twi__NodeDef *node, const char *attr,
+static const Twi__FunctionDef *function_at(twi_functions *f, const Twi__NodeDef *node, const char *attr,
                                            size_t number)
 {
     const Twi__AttrValue *value = find_attr(node, attr);
@@ -180,13 +182,13 @@ static const Twi__FunctionDef *function_at(const twi_functions *f, const Twi__No
     return NULL;
 }
 
-static const Twi__FunctionDef *function_of(const twi_functions *f, const Twi__NodeDef *node, const char *attr)
+static const Twi__FunctionDef *function_of(twi_functions *f, const Twi__NodeDef *node, const char *attr)
 {
     return function_at(f, node, attr, 0);
 }
 
 /* How many there are; 0 also where one is not in the library. */
-static size_t count_functions(const twi_functions *f, const Twi__NodeDef *node, const char *attr)
+static size_t count_functions(twi_functions *f, const Twi__NodeDef *node, const char *attr)
 {
     const Twi__AttrValue *value = find_attr(node, attr);
     size_t count = !value ? 0 : value->value_case == TWI__ATTR_VALUE__VALUE_LIST ? value->list->n_func : 1;
@@ -327,6 +329,8 @@ typedef struct call {
 static tw_status open_call(twi_functions *f, const Twi__FunctionDef *function, const char *prefix, const char *device,
                            const char *pivot, size_t num_arguments, call *c)
 {
+    if (!function) /* it was there when the node was looked at */
+        return fail_memory(f);
     *c = (call){.place = {.prefix = prefix, .device = device, .pivot = pivot, .function = function},
                 .num_results = function->signature->n_output_arg,
                 .num_controls = function->n_control_ret};
@@ -676,7 +680,7 @@ static tw_status lower_while(lowering *l)
     char **outputs = twi_arena_alloc(f->arena, sizeof *outputs * (l->num_data + 1));
     size_t first = 0;
     call test, body;
-    if (!unchanging || !outputs)
+    if (!function || !unchanging || !outputs)
         return fail_memory(f);
     for (size_t i = 0; i < l->num_data && i < function->signature->n_output_arg && i < function->signature->n_input_arg;
          i++) {
@@ -1028,7 +1032,7 @@ static const struct {
 
 /* Which row is for the node; -1: it stays as it is. One whose functions are not there is missed by name when it is run.
  */
-static int row_of(const twi_functions *f, const Twi__NodeDef *node)
+static int row_of(twi_functions *f, const Twi__NodeDef *node)
 {
     for (size_t i = 0; i < sizeof lowered / sizeof *lowered; i++) {
         bool there = strcmp(lowered[i].name, node->op) == 0;
@@ -1041,15 +1045,16 @@ static int row_of(const twi_functions *f, const Twi__NodeDef *node)
     return -1;
 }
 
-const char *twi_functions_missing(twi_arena *arena, const twi_functions *functions, const Twi__NodeDef *node)
+const char *twi_functions_missing(twi_arena *arena, twi_functions *functions, const Twi__NodeDef *node)
 {
     const char *missing = NULL;
+    bool lacks_memory = false; /* then the op is missed by its own name */
     for (size_t i = 0; i < sizeof lowered / sizeof *lowered; i++)
         for (int k = 0; k < 2 && strcmp(lowered[i].name, node->op) == 0 && lowered[i].functions[k] && !missing; k++) {
             const Twi__AttrValue *value = find_attr(node, lowered[i].functions[k]);
             bool is_one = value && value->value_case == TWI__ATTR_VALUE__VALUE_FUNC;
             if (is_one && !(functions && function_named_in(functions, &value->func)))
-                missing = function_name(arena, &value->func);
+                missing = function_name(arena, &value->func, &lacks_memory);
         }
     return missing;
 }
@@ -1179,13 +1184,13 @@ void twi_functions_free(twi_functions *f)
 tw_status twi_functions_inline(twi_arena *arena, const Twi__GraphDef *def, twi_functions **functions, tw_error *error)
 {
     tw_status status = TW_OK;
-    const twi_functions none = {.arena = arena};
+    twi_functions none = {.arena = arena};
     bool any = def->n_library > 0;
     *functions = NULL;
     for (size_t i = 0; i < def->n_node && !any; i++)
         any = row_of(&none, def->node[i]) >= 0;
     if (!any)
-        return TW_OK;
+        return none.lacks_memory ? twi_fail_memory(error, "inlining functions") : TW_OK;
     twi_functions *f = *functions = twi_alloc(sizeof *f);
     if (!f)
         return twi_fail_memory(error, "inlining functions");
@@ -1202,7 +1207,7 @@ tw_status twi_functions_inline(twi_arena *arena, const Twi__GraphDef *def, twi_f
         status = add_node(f, &graph, def->node[i]);
     for (int i = 0; i < f->nodes.count && f->passed.count && status == TW_OK; i++)
         status = lead_past(f, f->nodes.items[i]);
-    return status;
+    return status == TW_OK && (f->lacks_memory || none.lacks_memory) ? fail_memory(f) : status;
 }
 
 Twi__NodeDef **twi_functions_nodes(const twi_functions *f, size_t *count)

@@ -20,7 +20,7 @@ typedef struct twi_functions twi_functions;
 tw_status twi_functions_inline(twi_arena *arena, const Twi__GraphDef *def, twi_functions **functions, tw_error *error);
 Twi__NodeDef **twi_functions_nodes(const twi_functions *functions, size_t *count);
 /* Of a call that has stayed as it is: the function that it names and the library lacks, in the arena; else NULL. */
-const char *twi_functions_missing(twi_arena *arena, const twi_functions *functions, const Twi__NodeDef *node);
+const char *twi_functions_missing(twi_arena *arena, twi_functions *functions, const Twi__NodeDef *node);
 void twi_functions_free(twi_functions *functions); /* NULL is fine */
 
 #endif

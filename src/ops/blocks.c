@@ -39,6 +39,17 @@ static tw_status check_blocks(twi_inference *c, const int64_t *blocks, int count
     return TW_OK;
 }
 
+/* What is known of them before their values are. */
+static tw_status check_counts(const twi_inference *c)
+{
+    int rank = c->inputs[0].rank;
+    for (int i = 1; i < c->num_inputs && rank >= 0; i++)
+        if (c->inputs[i].rank > 0 && c->inputs[i].dims[0] >= rank)
+            return TWI_REFUSE(c, "the input has rank %d, expected at least %lld", rank,
+                              (long long)c->inputs[i].dims[0] + 1);
+    return TW_OK;
+}
+
 static tw_status blocks_shape(twi_inference *c, bool to_batch)
 {
     tw_shape in = c->inputs[0], out = in;
@@ -46,7 +57,7 @@ static tw_status blocks_shape(twi_inference *c, bool to_batch)
     int count = 0;
     const tw_tensor *margins = twi_ask_value(c, c->num_inputs - 1);
     bool known = block_sizes(c, blocks, &count);
-    tw_status status = known ? check_blocks(c, blocks, count, margins) : TW_OK;
+    tw_status status = known ? check_blocks(c, blocks, count, margins) : check_counts(c);
     if (status != TW_OK || in.rank < 0)
         return status;
     if (!known || !margins) {

@@ -5,6 +5,7 @@
 
 #include <cjson/cJSON.h>
 #include <stdint.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,7 +56,7 @@ static const char *text_at(const cJSON *array, int i)
 static int64_t number_at(const cJSON *array, int i)
 {
     const cJSON *item = cJSON_GetArrayItem(array, i);
-    return cJSON_IsNumber(item) ? (int64_t)item->valuedouble : 0;
+    return cJSON_IsNumber(item) && fabs(item->valuedouble) < 9e18 ? (int64_t)item->valuedouble : 0;
 }
 
 static bool read_node(const cJSON *from, node *to, int count)
