@@ -1,6 +1,6 @@
 /* test_every_pair.c - element-wise ops, of every row that says to be one: of all pairs of a few numbers they give in
  * each type what they give in the widest, in whatever way the two inputs move or stay, in few elements and in as many as
- * several threads share, by the plain kernel and by the fastest. */
+ * several threads share, by the plain kernel and by the fastest. Complex ones have another of the numbers as imaginary part. */
 #include "typed_testing.h"
 
 enum {
@@ -40,6 +40,27 @@ static void pair_of(const table *t, layout how, int64_t i, int64_t *x, int64_t *
     *y = how == X_MOVES ? 1 : how == X_REPEATS ? (i + i / t->count) % t->count : i % t->count;
 }
 
+static double part_of(const tw_tensor *tensor, int64_t i, bool imaginary)
+{
+    if (tensor->dtype == TW_COMPLEX64)
+        return ((const float *)tensor->data)[2 * i + imaginary];
+    if (tensor->dtype == TW_COMPLEX128)
+        return ((const double *)tensor->data)[2 * i + imaginary];
+    return imaginary ? 0 : twt_get(tensor, i);
+}
+
+/* Number k of the table's values. */
+static void put_value(const table *t, tw_tensor *to, int64_t i, int64_t k)
+{
+    double imaginary = t->values[(k + 5) % t->count];
+    if (to->dtype == TW_COMPLEX64)
+        memcpy((float *)to->data + 2 * i, (float[]){(float)t->values[k], (float)imaginary}, 2 * sizeof(float));
+    else if (to->dtype == TW_COMPLEX128)
+        memcpy((double *)to->data + 2 * i, (double[]){t->values[k], imaginary}, 2 * sizeof(double));
+    else
+        twt_put(to, i, t->values[k]);
+}
+
 /* The op on `elements` elements in that layout. */
 static twt_op made(const table *t, tw_dtype dtype, layout how, int64_t elements)
 {
@@ -56,10 +77,18 @@ static twt_op made(const table *t, tw_dtype dtype, layout how, int64_t elements)
         for (int64_t i = 0; i < op.inputs[k]->elements; i++) {
             int64_t x, y;
             pair_of(t, how, i, &x, &y);
-            twt_put(op.inputs[k], i, t->values[k == 0 ? x : y]);
+            put_value(t, op.inputs[k], i, k == 0 ? x : y);
         }
     }
     return op;
+}
+
+/* Of complex numbers, which are right within their size; what is not finite is so in either part. */
+static bool is_near(const tw_tensor *got, int64_t i, const tw_tensor *results, int64_t k, double tolerance)
+{
+    double real = part_of(results, k, false), imaginary = part_of(results, k, true);
+    double wrong = hypot(part_of(got, i, false) - real, part_of(got, i, true) - imaginary), size = hypot(real, imaginary);
+    return !isfinite(real) || !isfinite(imaginary) || size > 1e30 || wrong <= tolerance * fmax(1, size);
 }
 
 static void compare(const table *t, const twt_op *op, layout how, const char *words)
@@ -71,7 +100,16 @@ static void compare(const table *t, const twt_op *op, layout how, const char *wo
         pair_of(t, how, i, &x, &y);
         if (t->num_inputs == 1)
             y = 0;
-        double value = twt_get(got, i), expected = twt_get(t->results, x * (t->num_inputs == 1 ? 1 : t->count) + y);
+        int64_t k = x * (t->num_inputs == 1 ? 1 : t->count) + y;
+        if (tw_dtype_is_complex(got->dtype)) {
+            if (!is_near(got, i, t->results, k, got->dtype == TW_COMPLEX64 ? 1e-4 : 1e-12))
+                fail_msg("%s in %s (%s%s): of numbers %d and %d %.9g + %.9gi, expected %.9g + %.9gi", t->row->name,
+                         tw_dtype_name(t->dtype), op->kernel, words, (int)x, (int)y, part_of(got, i, false),
+                         part_of(got, i, true), part_of(t->results, k, false), part_of(t->results, k, true));
+            compared++;
+            continue;
+        }
+        double value = twt_get(got, i), expected = twt_get(t->results, k);
         if (!twt_says_the_same(expected, got->dtype))
             continue;
         bool near = twt_is_float(got->dtype) && fabs(value - expected) <= tolerance * fmax(1, fabs(expected));
@@ -130,7 +168,7 @@ static void try_type(table *t)
     choose(t);
     twt_op op = made(t, t->widest, BOTH_MOVE, t->num_inputs == 1 ? t->count : t->count * t->count);
     for (int i = 0; i < t->count && t->num_inputs == 1; i++) /* one input: each number once */
-        twt_put(op.inputs[0], i, t->values[i]);
+        put_value(t, op.inputs[0], i, i);
     tw_status status = twt_run_on(&op, true, 1, &error);
     if (status == TW_OK) {
         t->results = op.outputs[0];
@@ -173,12 +211,13 @@ static void try_op(const twi_op *row)
     const twi_attr_spec *type = type_attr(&signature);
     if (signature.num_inputs <= 2 && signature.num_outputs == 1 && type && !has_required_attr(&signature, type)) {
         int64_t before = types_tried;
-        for (int i = 0; i < TWT_NUM_DTYPES; i++) {
-            tw_dtype dtype = twt_dtypes[i];
+        for (int i = 0; i < TWT_NUM_DTYPES + 2; i++) {
+            tw_dtype dtype = i < TWT_NUM_DTYPES ? twt_dtypes[i] : i == TWT_NUM_DTYPES ? TW_COMPLEX64 : TW_COMPLEX128;
+            bool complex = tw_dtype_is_complex(dtype);
             bool allowed = !type->allowed_types || type->allowed_types >> dtype & 1;
             table t = {.row = row, .signature = &signature, .dtype = dtype, .num_inputs = signature.num_inputs,
-                       .widest = twt_is_float(dtype) ? TW_FLOAT64 : TW_INT64};
-            if (allowed && (twt_is_float(dtype) || twt_is_integer(dtype)))
+                       .widest = complex ? TW_COMPLEX128 : twt_is_float(dtype) ? TW_FLOAT64 : TW_INT64};
+            if (allowed && (complex || twt_is_float(dtype) || twt_is_integer(dtype)))
                 try_type(&t);
         }
         ops_tried += types_tried > before;
