@@ -115,7 +115,9 @@ static inline tw_status twt_run_node(twt_op *op, const tw_node *node, twi_device
         }
         tw_tensor *output = tw_tensor_create(node->output_types[i], node->output_shapes[i]);
         if (!output)
-            return twi_fail(error, TW_INTERNAL, "output %d has no known shape", i);
+            return tw_shape_elements(node->output_shapes[i]) < 0
+                       ? twi_fail(error, TW_INTERNAL, "output %d has no known shape", i)
+                       : twi_fail_memory(error, "an output");
         op->outputs[op->num_outputs++] = output;
         out[i] = twt_operand(output, false);
         to[i] = output->data;
@@ -138,15 +140,17 @@ static inline tw_status twt_run_node(twt_op *op, const tw_node *node, twi_device
         if (operands[0].bytes != out[0].bytes || operands[0].dtype != out[0].dtype)
             TWI_TRY(twi_fail(error, TW_INTERNAL, "a kernel that shares a buffer between unlike operands"));
         for (int64_t i = 0; out[0].dtype == TW_STRING && i < out[0].elements; i++)
-            assert_true(twi_string_set((tw_string *)to[0] + i, ((const tw_string *)from[0])[i].data,
-                                       ((const tw_string *)from[0])[i].size));
+            if (!twi_string_set((tw_string *)to[0] + i, ((const tw_string *)from[0])[i].data,
+                                ((const tw_string *)from[0])[i].size))
+                TWI_TRY(twi_fail_memory(error, "a text"));
         if (out[0].dtype != TW_STRING && out[0].bytes)
             memcpy(to[0], from[0], out[0].bytes);
         goto done;
     }
     if (p.workspace) {
         workspace = twi_alloc_aligned(p.workspace, 64);
-        assert_non_null(workspace);
+        if (!workspace)
+            TWI_TRY(twi_fail_memory(error, "a workspace"));
         memset(workspace, 0xa5, p.workspace);
     }
     twi_run run = {.state = p.state, .inputs = from, .outputs = to, .workspace = workspace,

@@ -1,0 +1,103 @@
+/* test_failing_ops.c - each op of which TensorFlow's values are known, once in every type that a golden case has, is built,
+ * prepared and run with each of its first allocations failing: it says so, or gives its values, and leaves nothing behind. */
+#include "typed_testing.h"
+
+#include "faulty_memory.h"
+
+enum { MOST_ALLOCATIONS = 40, MOST_SEEN = 4096 };
+
+static uint32_t seen[MOST_SEEN];
+static int num_seen, tried;
+
+/* Whether the op has had its turn with inputs of these types. */
+static bool is_known(const twt_op *op)
+{
+    uint32_t hash = 2166136261u;
+    for (const char *at = op->op; *at; at++)
+        hash = (hash ^ (unsigned char)*at) * 16777619u;
+    for (int i = 0; i < op->num_inputs; i++)
+        hash = (hash ^ (unsigned)op->inputs[i]->dtype) * 16777619u;
+    for (int i = 0; i < num_seen; i++)
+        if (seen[i] == hash)
+            return true;
+    assert_true(num_seen < MOST_SEEN);
+    seen[num_seen++] = hash;
+    return false;
+}
+
+static tw_node *build(tw_graph *graph, const twt_op *op)
+{
+    tw_output inputs[TWT_MOST];
+    for (int i = 0; i < op->num_inputs; i++)
+        inputs[i] = tw_constant(graph, op->inputs[i]);
+    return tw_add_node(graph, op->op, "n", inputs, op->num_inputs, op->attrs, op->num_attrs);
+}
+
+static void fail_to_build(const twt_op *op, int n, bool *failed)
+{
+    fail_allocation(n);
+    tw_graph *graph = tw_graph_create();
+    bool built = graph && build(graph, op);
+    bool told = !graph || tw_graph_status(graph) == TW_RESOURCE_EXHAUSTED;
+    tw_graph_destroy(graph);
+    int live = memory.live;
+    *failed = stop_failing_allocations();
+    if (live || (!built && !told))
+        fail_msg("%s, allocation %d of building: %d blocks are left", op->op, n, live);
+}
+
+static void fail_to_run(twt_op *op, int n, bool *failed)
+{
+    tw_error error = {0};
+    tw_graph *graph = tw_graph_create();
+    tw_node *node = build(graph, op);
+    assert_non_null(node);
+    fail_allocation(n);
+    tw_status status = twt_run_node(op, node, twt_one_thread->items[0], &error);
+    twt_op_release_outputs(op);
+    int live = memory.live;
+    *failed = stop_failing_allocations();
+    tw_graph_destroy(graph);
+    if (live || (status != TW_OK && *failed && status != TW_RESOURCE_EXHAUSTED))
+        fail_msg("%s (%s), allocation %d: status %d, \"%s\", %d blocks are left", op->op, op->kernel, n, status,
+                 error.message, live);
+}
+
+static void look(twt_case *c)
+{
+    tw_error error = {0};
+    bool failed = true;
+    if (c->failure || twi_op_is(twi_op_find(c->op.op), TWI_STATEFUL) || is_known(&c->op))
+        return;
+    for (int plain = 0; plain < 2; plain++) {
+        c->op.plain = plain;
+        if (twt_run_on(&c->op, plain, 1, &error) != TW_OK) /* and what is kept for the process is made */
+            continue;
+        twt_op_release_outputs(&c->op);
+        failed = true;
+        for (int n = 0; n < MOST_ALLOCATIONS && failed; n++)
+            fail_to_run(&c->op, n, &failed);
+    }
+    failed = true;
+    for (int n = 0; n < MOST_ALLOCATIONS && failed; n++)
+        fail_to_build(&c->op, n, &failed);
+    tried++;
+}
+
+static void ops_survive_failing_memory(void **state)
+{
+    static const char *const files[] = {"ops_math.txt", "ops_array.txt", "ops_nn.txt", "ops_image.txt", "ops_rare.txt",
+                                        "ops_complex.txt"};
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        twt_each_case(files[i], look);
+    assert_true(tried > 500);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ops_survive_failing_memory),
+    };
+    return cmocka_run_group_tests(tests, twt_open_devices, twt_close_devices);
+}
