@@ -202,6 +202,40 @@ static void all_looks_at_a_read_agree_in_any_graph(void **state)
     }
 }
 
+/* Another task sends what crosses in the order of the receiver's list: what is made early must not wait behind what is
+ * made late. */
+static void what_crosses_for_one_user_comes_in_the_order_in_which_it_is_made(void **state)
+{
+    (void)state;
+    fixture f = open_fixture();
+    tw_error error = {0};
+    tw_timeline *timeline = NULL;
+    tw_output parts[2], sum;
+    TW_DEVICE(f.g, "/gpu:1")
+    {
+        tw_output x = tw_variable_read(f.g, variable(&f, "v", 1));
+        parts[1] = tw_square(tw_name(f.g, "early"), x);
+        parts[0] = tw_square(tw_name(f.g, "late"), tw_exp(f.g, tw_exp(f.g, x)));
+    }
+    TW_DEVICE(f.g, "/gpu:0")
+        sum = tw_add_n(f.g, parts, 2);
+    start(&f, "all");
+    assert_ok(tw_session_set_trace(f.s, true, &error));
+    sum.index = -1; /* it shall run, and gives nothing */
+    run(&f, &sum, 1);
+    assert_ok(tw_session_timeline(f.s, &timeline, &error));
+    int early = -1, late = -1;
+    for (int i = 0; i < timeline->num_spans; i++) {
+        if (strncmp(timeline->spans[i].node, "early/copy", 10) == 0)
+            early = i;
+        if (strncmp(timeline->spans[i].node, "late/copy", 9) == 0)
+            late = i;
+    }
+    assert_true(early >= 0 && early < late);
+    tw_timeline_destroy(timeline);
+    close_fixture(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +244,7 @@ int main(void)
         cmocka_unit_test(variables_change_places),
         cmocka_unit_test(an_old_value_that_is_wanted_after_the_write_is_kept),
         cmocka_unit_test(all_looks_at_a_read_agree_in_any_graph),
+        cmocka_unit_test(what_crosses_for_one_user_comes_in_the_order_in_which_it_is_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

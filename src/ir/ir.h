@@ -280,8 +280,9 @@ bool twi_leads_to(const twi_node *from, const twi_node *to);
 void twi_region_sweep(twi_region *region);
 /* The same, then puts dependencies first, and else the lowest rank. TW_INTERNAL: a circle. */
 tw_status twi_region_sort(twi_region *region, tw_error *error);
-/* Sorts by keys[id], which must be a topological order; equal ones keep theirs. */
-tw_status twi_region_sort_by(twi_region *region, const int64_t *keys, tw_error *error);
+/* Sorts by keys[id], those that are equal by ties[id] (NULL: none), and what is equal then keeps its order. That must be
+ * a topological order. */
+tw_status twi_region_sort_by(twi_region *region, const int64_t *keys, const int64_t *ties, tw_error *error);
 
 /* For region.c: a place behind `before` (NULL: the first), and the move of what must come behind a node. */
 void twi_order_insert(twi_region *region, twi_node *node, twi_node *before);

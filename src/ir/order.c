@@ -318,7 +318,7 @@ done:
 }
 
 typedef struct keyed {
-    int64_t key;
+    int64_t key, tie;
     twi_node *node;
 } keyed;
 
@@ -327,17 +327,19 @@ static int by_key(const void *a, const void *b)
     const keyed *x = a, *y = b;
     if (x->key != y->key)
         return x->key < y->key ? -1 : 1;
+    if (x->tie != y->tie)
+        return x->tie < y->tie ? -1 : 1;
     return (x->node->id > y->node->id) - (x->node->id < y->node->id);
 }
 
-tw_status twi_region_sort_by(twi_region *region, const int64_t *keys, tw_error *error)
+tw_status twi_region_sort_by(twi_region *region, const int64_t *keys, const int64_t *ties, tw_error *error)
 {
     int count = region->nodes.count;
     keyed *sorted = twi_alloc_array((size_t)count + 1, sizeof *sorted);
     if (!sorted)
         return twi_fail_memory(error, "ordering a plan");
     for (int id = 0; id < count; id++)
-        sorted[id] = (keyed){keys[id], region->nodes.items[id]};
+        sorted[id] = (keyed){keys[id], ties ? ties[id] : 0, region->nodes.items[id]};
     qsort(sorted, (size_t)count, sizeof *sorted, by_key);
     for (int id = 0; id < count; id++)
         region->nodes.items[id] = sorted[id].node;

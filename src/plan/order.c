@@ -164,7 +164,7 @@ static tw_status sort_by_phase(twi_planning *p)
         return twi_fail_memory(p->error, "ordering a plan");
     for (int id = 0; id < region->nodes.count; id++)
         phases[id] = region->nodes.items[id]->task->phase = phase_of(p, region->nodes.items[id]);
-    tw_status status = twi_region_sort_by(region, phases, p->error);
+    tw_status status = twi_region_sort_by(region, phases, NULL, p->error);
     twi_free(phases);
     return status;
 }

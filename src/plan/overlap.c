@@ -1,11 +1,14 @@
-/* overlap.c - a reduction between devices is done while the towers' other work goes on.
+/* overlap.c - what crosses between devices does so while the towers' other work goes on.
  *
  * The graph has its towers one after the other, so in its order the additions on the first towers' devices, which want
  * gradients of the last tower, come behind all that the first towers compute. But devices run side by side. So here
  * every node gets the time at which it is done if each device works in the graph's order, at the same speed. The bytes
- * that a step reads and writes will do as a measure of its work, since towers on devices of a kind do much the same. A
- * reduction takes no time of its own, and where it needs another device it comes a little later, so that towers which
- * are not quite in step do not hold each other up.
+ * that a step reads and writes will do as a measure of its work, since towers on devices of a kind do much the same.
+ * Copies and reductions take no time of their own, and where a reduction needs another device it comes a little later,
+ * so that towers which are not quite in step do not hold each other up.
+ *
+ * A copy waits for its first user, and of those that do for the same one what is there first comes first: another task
+ * sends them in this order, so none waits behind one that is made later.
  *
  * Times never fall along an edge, and what is done at the same time keeps the graph's order: so the nodes sorted by
  * time are in a topological order again, one for all devices, and no two lists can wait for each other. All other nodes
@@ -36,18 +39,13 @@ static bool any_copies(const twi_region *region)
     return any;
 }
 
-/* floats[id] for reductions, what crosses to them, and constants. False if nothing crosses. */
-static bool mark_floating(const twi_region *region, bool *floats)
+/* floats[id] for what has no time of its own: reductions, what crosses, and constants. */
+static void mark_floating(const twi_region *region, bool *floats)
 {
-    bool any = false;
     for (int id = 0; id < region->nodes.count; id++) {
         const twi_node *node = region->nodes.items[id];
-        floats[id] = twi_is_reduction(node) || twi_has_trait(node, TWI_CONSTANT);
-        for (int i = 0; i < node->num_inputs; i++)
-            if (crosses(node, i))
-                any = floats[node->inputs[i].node->id] = true;
+        floats[id] = twi_is_reduction(node) || twi_has_trait(node, TWI_COPY) || twi_has_trait(node, TWI_CONSTANT);
     }
-    return any;
 }
 
 static int64_t work_of(const twi_node *node)
@@ -114,18 +112,20 @@ tw_status twi_overlap(twi_planning *p)
     tw_status status = TW_OK;
     bool *floats = twi_alloc_array(n, sizeof *floats);
     int64_t *times = twi_alloc_array(n, sizeof *times), *wanted = twi_alloc_array(n, sizeof *wanted);
+    int64_t *there = twi_alloc_array(n, sizeof *there);
     int64_t *now = twi_alloc_array(devices, sizeof *now), *busy = twi_alloc_array(devices, sizeof *busy);
-    if (!floats || !times || !wanted || !now || !busy)
+    if (!floats || !times || !wanted || !there || !now || !busy)
         TWI_TRY(twi_fail_memory(p->error, "ordering a plan"));
-    if (mark_floating(region, floats)) {
-        find_times(region, floats, find_slack(p, floats, busy), now, times);
-        delay_copies(region, floats, times, wanted);
-        TWI_TRY(twi_region_sort_by(p->rewriting.region, times, p->error));
-    }
+    mark_floating(region, floats);
+    find_times(region, floats, find_slack(p, floats, busy), now, times);
+    memcpy(there, times, n * sizeof *times);
+    delay_copies(region, floats, times, wanted);
+    TWI_TRY(twi_region_sort_by(region, times, there, p->error));
 done:
     twi_free(floats);
     twi_free(times);
     twi_free(wanted);
+    twi_free(there);
     twi_free(now);
     twi_free(busy);
     return status;
