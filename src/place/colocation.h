@@ -48,6 +48,11 @@ typedef struct twi_groups {
     TWI_ARRAY(twi_join) joins;         /* trees that span the groups */
     TWI_ARRAY(const twi_device_name *) names; /* all that members ask for, each once: few for many nodes */
     twi_arena arena;                   /* holds them */
+    struct {
+        const twi_device_name *name;
+        unsigned kinds;
+        int device;
+    } latest; /* the first device of these kinds with this name: neighbours often ask for the same one of a thousand */
 } twi_groups;
 
 /* earlier: device of each node whose place is fixed, else -1; [num_earlier], nodes beyond are free. */

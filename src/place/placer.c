@@ -46,14 +46,25 @@ static int soft_candidate(const twi_groups *g, const twi_member *group, const tw
     return first;
 }
 
+/* The first that is as the group asks. */
+static int requested_candidate(twi_groups *g, const twi_member *group)
+{
+    if (g->latest.name != group->requested || g->latest.kinds != group->kinds) {
+        g->latest.name = group->requested;
+        g->latest.kinds = group->kinds;
+        g->latest.device = first_candidate(g, group, group->requested);
+    }
+    return g->latest.device;
+}
+
 /* The device the group gets; -1 if there is none. Settles how far its request is relaxed, and what of it still counts. */
-static int settle(const twi_groups *g, const twi_member *group, int *relaxed, twi_device_name *left)
+static int settle(twi_groups *g, const twi_member *group, int *relaxed, twi_device_name *left)
 {
     *relaxed = group->relaxed;
     *left = *group->requested;
     if (group->assigned >= 0)
         return group->assigned;
-    int device = first_candidate(g, group, group->requested);
+    int device = requested_candidate(g, group);
     for (int level = 1; device < 0 && g->options.soft && level <= 2; level++) {
         twi_device_name spec = *group->requested;
         spec.type[0] = 0;

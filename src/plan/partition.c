@@ -10,12 +10,23 @@
 
 #include <stdio.h>
 
-/* What has crossed already: by producing node a short list. */
+/* What has crossed already, in short lists: a variable may cross to each of a thousand devices. */
 typedef struct crossing {
     struct crossing *next;
-    int index, device;
+    twi_value from;
+    int device;
     twi_value value; /* on the receiving device */
 } crossing;
+
+typedef struct crossings {
+    crossing **lists; /* [count] */
+    size_t count;
+} crossings;
+
+static crossing **list_of(const crossings *all, twi_value from, int device)
+{
+    return &all->lists[((size_t)from.node->id + (size_t)device * 31) % all->count];
+}
 
 /* For whom a value crosses: a node, the device where it is read, and the guard under which it is. */
 typedef struct reading {
@@ -41,10 +52,11 @@ static twi_node *make_crossing(twi_planning *p, twi_value from, const reading *r
 }
 
 /* The value where it is read. */
-static tw_status find_crossing(twi_planning *p, crossing **crossings, twi_value from, const reading *r, twi_value *value)
+static tw_status find_crossing(twi_planning *p, const crossings *all, twi_value from, const reading *r,
+                               twi_value *value)
 {
-    crossing *c = crossings[from.node->id];
-    while (c && (c->index != from.index || c->device != r->device))
+    crossing **list = list_of(all, from, r->device), *c = *list;
+    while (c && (c->from.node != from.node || c->from.index != from.index || c->device != r->device))
         c = c->next;
     if (!c) {
         twi_node *made = make_crossing(p, from, r);
@@ -53,8 +65,8 @@ static tw_status find_crossing(twi_planning *p, crossing **crossings, twi_value 
             return twi_region_check(p->rewriting.region, p->error) == TW_OK
                        ? twi_fail_memory(p->error, "partitioning a graph")
                        : p->rewriting.region->error.status;
-        *c = (crossing){crossings[from.node->id], from.index, r->device, twi_out(made, 0)};
-        crossings[from.node->id] = c;
+        *c = (crossing){*list, from, r->device, twi_out(made, 0)};
+        *list = c;
         if (r->guard && twi_has_trait(made, TWI_COPY))
             twi_set_guard(made, r->guard);
     } else if (c->value.node->guard != r->guard) {
@@ -64,7 +76,7 @@ static tw_status find_crossing(twi_planning *p, crossing **crossings, twi_value 
     return TW_OK;
 }
 
-static tw_status partition_inputs(twi_planning *p, crossing **crossings, twi_node *node)
+static tw_status partition_inputs(twi_planning *p, const crossings *all, twi_node *node)
 {
     tw_status status = TW_OK;
     reading r = {node, node->device, node->guard};
@@ -79,7 +91,7 @@ static tw_status partition_inputs(twi_planning *p, crossing **crossings, twi_nod
                             "'%s' on %s uses the resource '%s' on %s: a resource and its users must be colocated",
                             node->name, p->request->devices->items[node->device]->text, from.node->name,
                             p->request->devices->items[from.node->device]->text);
-        status = find_crossing(p, crossings, from, &r, &there);
+        status = find_crossing(p, all, from, &r, &there);
         if (status == TW_OK)
             twi_set_input(node, i, there);
     }
@@ -87,7 +99,7 @@ static tw_status partition_inputs(twi_planning *p, crossing **crossings, twi_nod
 }
 
 /* A node of a task that has not made its guard goes by a copy. */
-static tw_status partition_guard(twi_planning *p, crossing **crossings, twi_node *node)
+static tw_status partition_guard(twi_planning *p, const crossings *all, twi_node *node)
 {
     const tw_devices *devices = p->request->devices;
     twi_node *guard = node->guard;
@@ -96,7 +108,7 @@ static tw_status partition_guard(twi_planning *p, crossing **crossings, twi_node
     if (!guard || devices->items[guard->device]->task == task)
         return TW_OK;
     reading r = {node, twi_host_of(devices, task), NULL};
-    tw_status status = find_crossing(p, crossings, twi_out(guard, 0), &r, &there);
+    tw_status status = find_crossing(p, all, twi_out(guard, 0), &r, &there);
     if (status != TW_OK)
         return status;
     twi_drop_control(node, guard);
@@ -108,14 +120,15 @@ tw_status twi_partition(twi_planning *p)
 {
     twi_region *region = p->rewriting.region;
     int n = region->nodes.count;
-    crossing **crossings = twi_alloc_array((size_t)n + 1, sizeof *crossings);
-    tw_status status = crossings ? TW_OK : twi_fail_memory(p->error, "partitioning a graph");
+    crossings all = {.count = (size_t)n + 1};
+    all.lists = twi_alloc_array(all.count, sizeof *all.lists);
+    tw_status status = all.lists ? TW_OK : twi_fail_memory(p->error, "partitioning a graph");
     for (int id = 0; id < n && status == TW_OK; id++)
-        status = partition_inputs(p, crossings, region->nodes.items[id]);
-    for (int id = 0, all = region->nodes.count; id < all && status == TW_OK; id++)
-        status = partition_guard(p, crossings, region->nodes.items[id]);
+        status = partition_inputs(p, &all, region->nodes.items[id]);
+    for (int id = 0, end = region->nodes.count; id < end && status == TW_OK; id++)
+        status = partition_guard(p, &all, region->nodes.items[id]);
     if (status == TW_OK)
         status = twi_region_sort(region, p->error);
-    twi_free(crossings);
+    twi_free(all.lists);
     return status;
 }
