@@ -562,19 +562,19 @@ static bool take_letter(player *p, int from)
     return true;
 }
 
-static bool player_pump(twi_exchange *x)
+static twi_progress player_pump(twi_exchange *x)
 {
     player *p = (player *)x;
-    bool more = false;
+    twi_progress progress = TWI_NOTHING;
     pthread_mutex_lock(&p->lock);
     for (int from = 0; from < PLAYERS; from++)
         while (take_letter(p, from))
-            more = true;
+            progress = TWI_CAME;
     if (p->held_ns)
         nanosleep(&(struct timespec){p->held_ns / 1000000000, p->held_ns % 1000000000}, NULL);
     p->held_ns = 0;
     pthread_mutex_unlock(&p->lock);
-    return more;
+    return progress;
 }
 
 /* The others may still write to it: it is freed when all have ended. */

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+atomic_int twi_awake_threads;
+
 static cpu_set_t mask_of_process(void)
 {
     cpu_set_t set;

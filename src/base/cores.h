@@ -7,6 +7,7 @@
 #ifndef TWI_CORES_H
 #define TWI_CORES_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 typedef struct twi_cores {
@@ -33,5 +34,9 @@ twi_core_share twi_share_cores(twi_cores cores, int users, int user);
 int twi_usable_cores(void);
 /* Number of the i-th core of the mask, as the kernel numbers them. */
 int twi_usable_core(int i);
+
+/* Threads that run plans and do not sleep. Where they are more than there are cores nobody spins: the core that a waiter
+ * looks from is the one that whom it waits for could have. */
+extern atomic_int twi_awake_threads;
 
 #endif

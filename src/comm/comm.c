@@ -2,6 +2,7 @@
 #include "comm/comm.h"
 
 #include "base/clock.h"
+#include "base/cores.h"
 #include "base/memory.h"
 
 #include <stdio.h>
@@ -66,7 +67,12 @@ tw_status twi_comm_open(const twi_comm_way *const *more, twi_comm **comm, tw_err
     tw_status status = find_deadline(&deadline, error);
     if (status != TW_OK)
         return status;
-    return way ? way->open(deadline, comm, error) : check_alone(error);
+    status = way ? way->open(deadline, comm, error) : check_alone(error);
+    if (*comm) {
+        (*comm)->cores = twi_usable_cores();
+        (*comm)->awake = &twi_awake_threads;
+    }
+    return status;
 }
 
 void twi_comm_close(twi_comm *c)

@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -38,7 +39,9 @@ typedef struct twi_comm_ops {
 struct twi_comm {
     const twi_comm_ops *ops;
     int task, tasks;
-    double deadline; /* seconds */
+    double deadline;         /* seconds */
+    const atomic_int *awake; /* threads of this process that want one of its cores (base/cores.h), which a plug-in is told */
+    int cores;               /* since it has no such number of its own; NULL: not yet */
 };
 
 /* A way to be started: a row in comm.c, or of a plug-in. */

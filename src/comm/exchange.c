@@ -128,11 +128,21 @@ bool twi_exchange_goes_on(twi_exchange *x, int64_t begin_ns, const char *what, i
     return false;
 }
 
-void twi_exchange_pause(int64_t begin_ns)
+/* By threads of this process. */
+static bool is_crowded(const twi_exchange *x)
 {
-    enum { SPINS = 20000, AWAKE = 1000000, SHARE = 8, LONGEST = 500000 };
+    return x->base.awake && atomic_load_explicit(x->base.awake, memory_order_relaxed) > x->base.cores;
+}
+
+void twi_exchange_pause(const twi_exchange *x, int64_t begin_ns, twi_progress progress)
+{
+    enum { SPINS = 20000, AWAKE = 1000000, SHARE = 8, SHORT = 50000, LONGEST = 100000 };
+    if (progress == TWI_CAME)
+        return;
+    if (is_crowded(x))
+        return sleep_ns(SHORT);
     int64_t waited = twi_monotonic_ns() - begin_ns;
-    if (waited < SPINS)
+    if (waited < SPINS || progress == TWI_COMING)
         return; /* a yield takes longer than a message */
     if (waited < AWAKE)
         sched_yield();
@@ -157,8 +167,9 @@ static void wait_a_while(twi_exchange *x, bool (*there)(const twi_channel *c), c
     enum { SPINS = 50 };
     struct timespec until;
     if (x->carrier->pump) {
-        if (!x->carrier->pump(x) && times >= SPINS)
-            twi_exchange_pause(begin);
+        twi_progress progress = x->carrier->pump(x);
+        if (times >= SPINS)
+            twi_exchange_pause(x, begin, progress);
         return;
     }
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -532,7 +543,7 @@ static void tell_all(twi_exchange *x)
             p->told = p->told || i == x->base.task || mention(x, i, ABORT, (uint64_t)status, why, false);
             missing += !p->told && !atomic_load(&p->left);
         }
-        moves = x->carrier->pump && x->carrier->pump(x);
+        moves = x->carrier->pump && x->carrier->pump(x) != TWI_NOTHING;
         sleep_ns(missing > 0 || moves ? 1000000 : 0);
     }
     pthread_mutex_lock(&x->lock);
@@ -547,7 +558,7 @@ static void rest(twi_exchange *x)
     if (!x->carrier->pump)
         sleep_ns(10000000);
     else
-        sleep_ns(x->carrier->pump(x) ? 50000 : 1000000);
+        sleep_ns(x->carrier->pump(x) != TWI_NOTHING ? 50000 : 1000000);
 }
 
 static void *beat(void *argument)
@@ -584,8 +595,7 @@ static void leave(twi_exchange *x)
         if (i != x->base.task)
             mention(x, i, LEAVE, 0, "", true);
     while (x->carrier->pump && !all_have_left(x) && twi_exchange_goes_on(x, begin, "its end", 0))
-        if (!x->carrier->pump(x))
-            twi_exchange_pause(begin);
+        twi_exchange_pause(x, begin, x->carrier->pump(x));
 }
 
 static void close_exchange(twi_comm *c)
@@ -607,7 +617,7 @@ tw_status twi_exchange_init(twi_exchange *x, const twi_carrier_ops *carrier, int
                             tw_error *error)
 {
     pthread_condattr_t monotonic;
-    x->base = (twi_comm){&exchange_ops, task, tasks, deadline};
+    x->base = (twi_comm){.ops = &exchange_ops, .task = task, .tasks = tasks, .deadline = deadline};
     x->carrier = carrier;
     x->peers = twi_alloc_array((size_t)tasks, sizeof *x->peers);
     if (!x->peers)

@@ -63,13 +63,15 @@ typedef struct twi_peer {
 
 typedef struct twi_exchange twi_exchange;
 
+typedef enum twi_progress { TWI_NOTHING, TWI_COMING, TWI_CAME } twi_progress; /* COMING: soon, or it is to go */
+
 typedef struct twi_carrier_ops {
     /* Whether all was sent, or will be without anybody's doing. `data` may be overwritten afterwards. A patient one
      * waits while twi_exchange_goes_on(); else nothing is sent if there is no room at once. */
     bool (*put)(twi_exchange *x, int to, const twi_header *header, const void *data, bool patient);
-    /* Takes in what has come and moves on what is to go, without waiting; whether more of it is to be expected soon.
-     * From any thread. NULL: threads of the carrier do that all the time. */
-    bool (*pump)(twi_exchange *x);
+    /* Takes in what has come and moves on what is to go, without waiting. From any thread. NULL: threads of the carrier
+     * do that all the time. */
+    twi_progress (*pump)(twi_exchange *x);
     void (*close)(twi_exchange *x); /* frees x, after twi_exchange_clear() */
 } twi_carrier_ops;
 
@@ -109,8 +111,9 @@ void twi_exchange_lost(twi_exchange *x, int from);    /* its process has ended: 
 void twi_exchange_fail(twi_exchange *x, const char *why);
 /* Whether a wait since begin_ns may go on: nothing has failed, all are heard of, and it is not too long. */
 bool twi_exchange_goes_on(twi_exchange *x, int64_t begin_ns, const char *what, int from);
-/* What a waiter does that has looked in vain since then: soon pauses that grow with the wait, to half a millisecond. As
- * parts of the wait, so that two that wait for each other do not keep each other asleep. */
-void twi_exchange_pause(int64_t begin_ns);
+/* What a waiter does that has pumped in vain since then: soon pauses that grow with the wait. As parts of the wait, so that
+ * two that wait for each other do not keep each other asleep. Where threads of this process want more cores than there are
+ * it leaves its core to them at once. */
+void twi_exchange_pause(const twi_exchange *x, int64_t begin_ns, twi_progress progress);
 
 #endif

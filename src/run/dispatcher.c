@@ -20,10 +20,6 @@
 
 enum { SPINS = 2000 }; /* looks before a waiter sleeps: about the time a wake-up takes */
 
-/* Threads of all dispatchers that do not sleep. Where they are more than there are cores nobody spins: the core that a
- * waiter looks from is the one that whom it waits for could have. */
-static atomic_int awake;
-
 /* A number that rises, and those who wait for it. */
 typedef struct counter {
     _Alignas(64) _Atomic(int64_t) value;
@@ -84,10 +80,15 @@ static bool is_above(counter *c, int64_t value)
     return atomic_load_explicit(&c->value, memory_order_acquire) > value;
 }
 
+static bool is_crowded(const twi_dispatchers *all)
+{
+    return atomic_load_explicit(&twi_awake_threads, memory_order_relaxed) > all->cores;
+}
+
 static void wait_above(const twi_dispatchers *all, counter *c, int64_t value)
 {
     bool above = is_above(c, value);
-    for (int i = 0; i < SPINS && !above && atomic_load_explicit(&awake, memory_order_relaxed) <= all->cores; i++) {
+    for (int i = 0; i < SPINS && !above && !is_crowded(all); i++) {
 #if defined(__x86_64__)
         __builtin_ia32_pause();
 #endif
@@ -97,10 +98,10 @@ static void wait_above(const twi_dispatchers *all, counter *c, int64_t value)
         return;
     pthread_mutex_lock(&c->lock);
     atomic_fetch_add(&c->sleepers, 1);
-    atomic_fetch_sub(&awake, 1);
+    atomic_fetch_sub(&twi_awake_threads, 1);
     while (atomic_load(&c->value) <= value)
         pthread_cond_wait(&c->moved, &c->lock);
-    atomic_fetch_add(&awake, 1);
+    atomic_fetch_add(&twi_awake_threads, 1);
     atomic_fetch_sub(&c->sleepers, 1);
     pthread_mutex_unlock(&c->lock);
 }
@@ -349,13 +350,13 @@ static void *dispatch(void *argument)
 {
     dispatcher *d = argument;
     int64_t seen = 0;
-    for (atomic_fetch_add(&awake, 1);; run_list(d)) {
+    for (atomic_fetch_add(&twi_awake_threads, 1);; run_list(d)) {
         wait_above(d->all, d->begun, seen);
         seen = atomic_load(&d->begun->value);
         if (seen == INT64_MAX)
             break;
     }
-    atomic_fetch_sub(&awake, 1);
+    atomic_fetch_sub(&twi_awake_threads, 1);
     return NULL;
 }
 
@@ -507,12 +508,12 @@ static void walk(twi_dispatchers *all, int own)
             raise_to(all->items[i].begun, all->number);
             alone = false;
         }
-    atomic_fetch_add(&awake, 1);
+    atomic_fetch_add(&twi_awake_threads, 1);
     if (own >= 0)
         run_list(&all->items[own]);
     if (!alone)
         wait_above(all, all->ended, all->number - 1);
-    atomic_fetch_sub(&awake, 1);
+    atomic_fetch_sub(&twi_awake_threads, 1);
 }
 
 /* Rounds that every list has ended, and what the run ended with: NULL if well. */

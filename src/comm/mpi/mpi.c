@@ -29,15 +29,17 @@
 enum { FEW = 4096 };         /* bytes that go with the header; more are copied more cheaply by themselves */
 enum { PIECE = 1 << 30 };    /* the most bytes of a message of MPI, which counts in int */
 enum { FIRST_PIECE = 65536 }; /* bytes of the first one to a task, and the least */
-enum { MOST_SLOTS = 4096 };  /* small messages under way; who wants more waits */
+enum { COPIED = 1 << 19 };   /* what is no longer is copied, so that its sender goes on; behind more he waits */
+enum { MOST_SLOTS = 4096, MOST_COPIED = 8 << 20 }; /* such messages under way, and their bytes; who wants more waits */
 enum { HEADERS, PIECES };    /* tags */
 enum { LOOK_NS = 20000000 }; /* between two looks at the processes of this machine */
 
-/* A small message under way. */
+/* A copy of what is under way. */
 typedef struct slot {
     struct slot *next;
     MPI_Request request;
-    char bytes[sizeof(twi_header) + FEW];
+    size_t room;
+    char bytes[];
 } slot;
 
 typedef struct source {
@@ -57,8 +59,10 @@ typedef struct carrier {
     MPI_Status *statuses;   /* [tasks] */
     int *done;              /* [tasks] */
     source *sources;        /* [tasks] */
-    slot *under_way, *spare;
+    slot *under_way;
+    slot *spare, *large_spare; /* of headers and few bytes; of more */
     int num_under_way;
+    size_t bytes_under_way;
     struct pollfd *processes; /* [tasks] of this machine; fd -1: of another, or known to have ended */
     int64_t looked_ns;
 } carrier;
@@ -226,44 +230,94 @@ static bool has_pieces_to_come(const carrier *c)
 
 /* ---- sending ----------------------------------------------------------------------------------------------------- */
 
-/* With the lock. */
+static slot **spares_for(carrier *c, size_t bytes)
+{
+    return bytes <= sizeof(twi_header) + FEW ? &c->spare : &c->large_spare;
+}
+
+/* One that is free, or a new one; NULL: memory has run out. With the lock, as all about slots. */
+static slot *take_slot(carrier *c, size_t bytes)
+{
+    slot **at = spares_for(c, bytes), *s;
+    size_t room = bytes <= sizeof(twi_header) + FEW ? sizeof(twi_header) + FEW : bytes;
+    while (*at && (*at)->room < bytes)
+        at = &(*at)->next;
+    if ((s = *at))
+        *at = s->next;
+    else if ((s = twi_resize(NULL, sizeof *s + room)))
+        s->room = room;
+    return s;
+}
+
+static void give_slot_back(carrier *c, slot *s)
+{
+    slot **spares = spares_for(c, s->room);
+    s->next = *spares;
+    *spares = s;
+}
+
+static bool is_gone(slot *s)
+{
+    int done = 0;
+    return mpi.calls.Test(&s->request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done;
+}
+
 static void move_slots_on(carrier *c)
 {
     for (slot **at = &c->under_way; *at;) {
         slot *s = *at;
-        int done = 0;
-        if (mpi.calls.Test(&s->request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done) {
-            *at = s->next;
-            s->next = c->spare;
-            c->spare = s;
-            c->num_under_way--;
-        } else {
+        if (!is_gone(s)) {
             at = &s->next;
+            continue;
         }
+        *at = s->next;
+        c->num_under_way--;
+        c->bytes_under_way -= s->room;
+        give_slot_back(c, s);
     }
 }
 
-/* A header, with what is behind it if that is few bytes. With the lock. */
+/* Sends what the slot has. */
+static bool post_slot(carrier *c, int to, slot *s, size_t bytes, int tag)
+{
+    if (mpi.calls.Isend(s->bytes, (int)bytes, mpi.calls.byte, to, tag, c->comm, &s->request) != MPI_SUCCESS) {
+        give_slot_back(c, s);
+        return false;
+    }
+    if (is_gone(s)) {
+        give_slot_back(c, s);
+        return true;
+    }
+    s->next = c->under_way;
+    c->under_way = s;
+    c->num_under_way++;
+    c->bytes_under_way += s->room;
+    return true;
+}
+
+/* A header, with what is behind it if that is few bytes. */
 static bool post_header(carrier *c, int to, const twi_header *header, const void *data)
 {
     size_t behind = header->bytes <= FEW ? (size_t)header->bytes : 0;
-    slot *s = c->spare ? c->spare : twi_alloc(sizeof *s);
+    slot *s = take_slot(c, sizeof *header + behind);
     if (!s)
         return false;
-    if (s == c->spare)
-        c->spare = s->next;
     memcpy(s->bytes, header, sizeof *header);
     if (behind)
         memcpy(s->bytes + sizeof *header, data, behind);
-    int done = 0;
-    bool sent = mpi.calls.Isend(s->bytes, (int)(sizeof *header + behind), mpi.calls.byte, to, HEADERS, c->comm,
-                                &s->request) == MPI_SUCCESS;
-    bool gone = !sent || (mpi.calls.Test(&s->request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done);
-    slot **list = gone ? &c->spare : &c->under_way;
-    s->next = *list;
-    *list = s;
-    c->num_under_way += !gone;
-    return sent;
+    return post_slot(c, to, s, sizeof *header + behind, HEADERS);
+}
+
+static bool post_copy(carrier *c, int to, const twi_header *header, const void *data)
+{
+    slot *s = take_slot(c, (size_t)header->bytes);
+    if (!s)
+        return false;
+    memcpy(s->bytes, data, (size_t)header->bytes);
+    if (post_header(c, to, header, data))
+        return post_slot(c, to, s, (size_t)header->bytes, PIECES);
+    give_slot_back(c, s);
+    return false;
 }
 
 /* Until MPI has got rid of the piece. After a failure its memory is MPI's until that is not called any more. */
@@ -278,10 +332,9 @@ static bool wait_for_piece(carrier *c, int to, MPI_Request *request)
         pthread_mutex_unlock(&c->lock);
         if (done || code != MPI_SUCCESS)
             return code == MPI_SUCCESS;
-        bool moved = c->x.carrier->pump(&c->x);
+        twi_progress progress = c->x.carrier->pump(&c->x);
         twi_exchange_goes_on(&c->x, begin, "room for a message", to);
-        if (!moved)
-            twi_exchange_pause(begin);
+        twi_exchange_pause(&c->x, begin, progress);
     }
     return false;
 }
@@ -298,7 +351,7 @@ static void fit_piece(carrier *c, int to, size_t bytes, int64_t took_ns)
         *piece /= 2;
 }
 
-static bool put_pieces(carrier *c, int to, const twi_header *header, const char *data)
+static bool put_pieces(carrier *c, int to, const twi_header *header, const void *data)
 {
     bool sent = true;
     for (size_t at = 0, bytes; at < header->bytes && sent; at += bytes) {
@@ -308,7 +361,7 @@ static bool put_pieces(carrier *c, int to, const twi_header *header, const char 
         bytes = left < c->piece[to] ? left : c->piece[to];
         pthread_mutex_lock(&c->lock);
         sent = !atomic_load(&c->x.over) && (at > 0 || post_header(c, to, header, data)) &&
-               mpi.calls.Isend(data + at, (int)bytes, mpi.calls.byte, to, PIECES, c->comm, &request) == MPI_SUCCESS;
+               mpi.calls.Isend((const char *)data + at, (int)bytes, mpi.calls.byte, to, PIECES, c->comm, &request) == MPI_SUCCESS;
         pthread_mutex_unlock(&c->lock);
         sent = sent && wait_for_piece(c, to, &request);
         fit_piece(c, to, bytes, twi_monotonic_ns() - begin);
@@ -316,16 +369,39 @@ static bool put_pieces(carrier *c, int to, const twi_header *header, const char 
     return sent;
 }
 
+/* In one piece, if it goes as one. */
+static bool put_copy(carrier *c, int to, const twi_header *header, const void *data)
+{
+    pthread_mutex_lock(&c->lock);
+    bool sent = !atomic_load(&c->x.over) && post_copy(c, to, header, data);
+    pthread_mutex_unlock(&c->lock);
+    return sent;
+}
+
+/* With `large` of the task. */
+static bool is_copied(carrier *c, int to, size_t bytes)
+{
+    pthread_mutex_lock(&c->lock);
+    bool room = c->num_under_way < MOST_SLOTS && c->bytes_under_way + bytes <= MOST_COPIED;
+    pthread_mutex_unlock(&c->lock);
+    return room && bytes <= COPIED && bytes <= c->piece[to];
+}
+
+static bool put_large(carrier *c, int to, const twi_header *header, const void *data)
+{
+    pthread_mutex_lock(&c->large[to]);
+    bool copied = is_copied(c, to, (size_t)header->bytes);
+    bool sent = (copied ? put_copy : put_pieces)(c, to, header, data);
+    pthread_mutex_unlock(&c->large[to]);
+    return sent;
+}
+
 static bool put(twi_exchange *x, int to, const twi_header *header, const void *data, bool patient)
 {
     carrier *c = (carrier *)x;
     int64_t begin = twi_coarse_ns();
-    if (header->bytes > FEW) {
-        pthread_mutex_lock(&c->large[to]);
-        bool sent = put_pieces(c, to, header, data);
-        pthread_mutex_unlock(&c->large[to]);
-        return sent;
-    }
+    if (header->bytes > FEW)
+        return put_large(c, to, header, data);
     while (true) {
         pthread_mutex_lock(&c->lock);
         bool room = c->num_under_way < MOST_SLOTS || !patient;
@@ -333,8 +409,7 @@ static bool put(twi_exchange *x, int to, const twi_header *header, const void *d
         pthread_mutex_unlock(&c->lock);
         if (room || !twi_exchange_goes_on(x, begin, "room for a message", to))
             return sent;
-        if (!x->carrier->pump(x))
-            twi_exchange_pause(begin);
+        twi_exchange_pause(x, begin, x->carrier->pump(x));
     }
 }
 
@@ -405,20 +480,20 @@ static void look_at_processes(carrier *c)
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
-static bool pump(twi_exchange *x)
+static twi_progress pump(twi_exchange *x)
 {
     carrier *c = (carrier *)x;
     if (pthread_mutex_trylock(&c->lock) != 0)
-        return false; /* somebody else is at it */
-    bool more = false;
+        return TWI_NOTHING; /* somebody else is at it */
+    twi_progress progress = TWI_NOTHING;
     if (!atomic_load(&x->over)) {
-        more = take_in(c);
+        bool came = take_in(c);
         move_slots_on(c);
         look_at_processes(c);
-        more = more || c->under_way || has_pieces_to_come(c);
+        progress = came ? TWI_CAME : c->under_way || has_pieces_to_come(c) ? TWI_COMING : TWI_NOTHING;
     }
     pthread_mutex_unlock(&c->lock);
-    return more;
+    return progress;
 }
 
 /* All have left: nothing is under way but the receives that are always open. */
@@ -462,6 +537,7 @@ static void close_carrier(twi_exchange *x)
     pthread_mutex_destroy(&c->lock);
     free_slots(c->under_way);
     free_slots(c->spare);
+    free_slots(c->large_spare);
     twi_free(c->large);
     twi_free(c->piece);
     twi_free(c->requests);
