@@ -721,6 +721,38 @@ static void messages_come_in_their_order_however_late(void **state)
     assert_all_end(players, TW_OK, "", -1);
 }
 
+/* Task 0 says a word and ends the channel and the one behind it. What came before that is taken, what waits or is sent in
+ * them fails with its status on all, and other channels go on. */
+static tw_status end_some_channels(twi_comm *c, tw_error *error)
+{
+    char word[8] = "word";
+    tw_error ended = {0};
+    tw_status status = TW_OK;
+    if (c->task == 0) {
+        status = c->ops->send(c, 1, CHANNEL, word, sizeof word, error);
+        c->ops->end(c, CHANNEL, 2, TW_OUT_OF_RANGE, "there are no more words");
+        if (c->ops->send(c, 1, CHANNEL, word, sizeof word, &ended) != TW_OUT_OF_RANGE)
+            return twi_fail(error, TW_INTERNAL, "a word was sent behind the end");
+    }
+    if (c->task == 1)
+        status = c->ops->receive(c, 0, CHANNEL, word, sizeof word, "a word", error);
+    for (int i = 0; i < 2 && status == TW_OK && c->task > 0; i++)
+        if (c->ops->receive(c, 0, CHANNEL + i, word, sizeof word, "a word", &ended) != TW_OUT_OF_RANGE ||
+            !strstr(ended.message, "no more words"))
+            return twi_fail(error, TW_INTERNAL, "channel %d: '%s'", CHANNEL + i, ended.message);
+    return status == TW_OK ? twi_comm_share_in(c, CHANNEL + 2, 0, word, sizeof word, "a word", error) : status;
+}
+
+static void a_channel_that_ends_ends_alone_and_behind_what_came(void **state)
+{
+    (void)state;
+    player players[PLAYERS];
+    set_up(players, end_some_channels, 30);
+    players[0].late_ns = 200000;
+    play(players);
+    assert_all_end(players, TW_OK, "", -1);
+}
+
 static tw_status do_nothing(twi_comm *c, tw_error *error)
 {
     (void)c, (void)error;
@@ -1251,6 +1283,7 @@ int main(void)
         cmocka_unit_test(messages_come_in_their_order_however_late),
         cmocka_unit_test(clocks_of_tasks_are_compared),
         cmocka_unit_test(who_only_sends_stays_near_who_receives),
+        cmocka_unit_test(a_channel_that_ends_ends_alone_and_behind_what_came),
         cmocka_unit_test(who_waits_to_be_listened_to_is_told_that_nobody_will),
         cmocka_unit_test(what_differs_is_told_to_all),
         cmocka_unit_test(who_is_silent_is_named_by_all),

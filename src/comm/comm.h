@@ -30,6 +30,9 @@ typedef struct twi_comm_ops {
     /* `what` is what messages call that which is waited for. The bytes must be as many as were sent. */
     tw_status (*receive)(twi_comm *c, int from, int channel, void *data, size_t bytes, const char *what,
                          tw_error *error);
+    /* Ends so many channels from this one on, here and on all tasks, and no others: who has taken what came in one of them
+     * fails with that status, and so does who sends. */
+    void (*end)(twi_comm *c, int channel, int count, tw_status status, const char *why);
     /* Ends every wait here, and tells the others why: they end with that status too. */
     void (*abort)(twi_comm *c, tw_status status, const char *why);
     void (*close)(twi_comm *c);                  /* frees c */

@@ -13,7 +13,7 @@
 #include <time.h>
 
 enum { MAGIC = 0x544f5752, MOST_CHANNELS = 1 << 24 };
-enum { BEAT = -1, LEAVE = -2, ABORT = -3, TAKEN = -4 }; /* channels of what is not for a receiver */
+enum { BEAT = -1, LEAVE = -2, ABORT = -3, TAKEN = -4, END = -5 }; /* channels of what is not for a receiver */
 /* In a channel so many messages, or bytes and one message, may be under way or lie where they came; whoever takes them
  * says so at each quarter of that. */
 enum { MOST_AHEAD = 256, QUARTER = 4 };
@@ -195,15 +195,11 @@ static twi_channel *find_channel(twi_peer *p, int number)
     return c;
 }
 
-/* The channel, with the lock taken for the look only; NULL: memory has run out, and all has failed. */
-static twi_channel *open_channel(twi_exchange *x, int task, int number)
+/* What the channel has ended with. */
+static tw_status say_ended(const twi_channel *c, tw_error *error)
 {
-    pthread_mutex_lock(&x->lock);
-    twi_channel *c = find_channel(&x->peers[task], number);
-    pthread_mutex_unlock(&x->lock);
-    if (!c)
-        twi_exchange_fail(x, "memory ran out for a message of another task");
-    return c;
+    tw_status status = (tw_status)atomic_load(&c->ended);
+    return status == TW_OK ? TW_OK : twi_fail(error, status, "%s", c->why ? c->why : "it has ended");
 }
 
 /* With the lock. */
@@ -212,38 +208,52 @@ static bool may_send(const twi_channel *c)
     return c->sent.messages - c->known.messages < MOST_AHEAD && c->sent.bytes - c->known.bytes <= MOST_BYTES_AHEAD;
 }
 
-/* Waits until a message may be sent, and counts it. The number that it has; *fails: all has failed. */
-static uint64_t begin_sending(twi_exchange *x, int to, twi_channel *c, size_t bytes, bool *fails)
+/* Counts the next message of a channel in if it may be sent: then *number is the one that it has. The channel; NULL:
+ * memory has run out, and all has failed. */
+static twi_channel *count_sent(twi_exchange *x, int to, int channel, size_t bytes, uint64_t *number, bool *may)
+{
+    pthread_mutex_lock(&x->lock);
+    twi_channel *c = find_channel(&x->peers[to], channel);
+    *may = c && (may_send(c) || atomic_load(&x->peers[to].left)); /* who has left is told of below */
+    if (*may) {
+        *number = c->sent.messages++;
+        c->sent.bytes += bytes;
+    }
+    pthread_mutex_unlock(&x->lock);
+    if (!c)
+        twi_exchange_fail(x, "memory ran out for a message of another task");
+    return c;
+}
+
+/* Waits until a message may be sent, and counts it; false: all has failed, or the channel has ended. */
+static bool begin_sending(twi_exchange *x, int to, int channel, size_t bytes, uint64_t *number, tw_error *error)
 {
     enum { LOOKS = 16 };
     int64_t begin = 0;
-    for (int times = 0; !(*fails = atomic_load(&x->failed)); times++) {
-        pthread_mutex_lock(&x->lock);
-        bool may = may_send(c) || atomic_load(&x->peers[to].left); /* who has left is told of below */
-        uint64_t number = c->sent.messages;
-        c->sent.messages += may;
-        c->sent.bytes += may ? bytes : 0;
-        pthread_mutex_unlock(&x->lock);
+    for (int times = 0; !atomic_load(&x->failed); times++) {
+        bool may;
+        twi_channel *c = count_sent(x, to, channel, bytes, number, &may);
+        if (c && say_ended(c, error) != TW_OK)
+            return false;
         if (may)
-            return number;
+            return true;
         begin = begin ? begin : twi_monotonic_ns();
-        if (times % LOOKS != LOOKS - 1 || twi_exchange_goes_on(x, begin, "what it sends to be taken", to))
+        if (c && (times % LOOKS != LOOKS - 1 || twi_exchange_goes_on(x, begin, "what it sends to be taken", to)))
             wait_a_while(x, may_send, c, times, begin);
     }
-    return 0;
+    say_reason(x, error);
+    return false;
 }
 
 static tw_status send_message(twi_comm *c, int to, int channel, const void *data, size_t bytes, tw_error *error)
 {
     twi_exchange *x = (twi_exchange *)c;
     char why[TWI_REASON];
-    bool fails;
-    twi_channel *own = atomic_load(&x->failed) ? NULL : open_channel(x, to, channel);
-    if (!own)
-        return say_reason(x, error);
-    twi_header header = {MAGIC, channel, bytes, begin_sending(x, to, own, bytes, &fails)};
-    if (fails)
-        return say_reason(x, error);
+    twi_header header = {MAGIC, channel, bytes, 0};
+    tw_error own;
+    error = error ? error : &own;
+    if (!begin_sending(x, to, channel, bytes, &header.number, error))
+        return error->status;
     if (x->carrier->put(x, to, &header, data, true))
         return TW_OK;
     snprintf(why, sizeof why, "task %d has ended: task %d could not send it a message", to, c->task);
@@ -285,7 +295,7 @@ void twi_exchange_drop(twi_exchange *x, twi_message *m)
 
 static bool is_message(const twi_header *h)
 {
-    return h->magic == MAGIC && h->channel >= TAKEN && h->channel < MOST_CHANNELS &&
+    return h->magic == MAGIC && h->channel >= END && h->channel < MOST_CHANNELS &&
            h->bytes <= (uint64_t)(h->channel < 0 ? TWI_REASON - 1 : MOST_BYTES);
 }
 
@@ -298,28 +308,35 @@ static twi_message *lend_direct(twi_channel *c, const twi_header *h)
     return &c->direct;
 }
 
+/* With the lock. NULL: memory has run out. */
+static twi_message *find_room(twi_exchange *x, int from, const twi_header *h)
+{
+    twi_channel *c = find_channel(&x->peers[from], h->channel);
+    twi_message *m = c ? lend_direct(c, h) : NULL;
+    if (c && !m)
+        m = take_spare(c, (size_t)h->bytes);
+    if (c && !m && (m = twi_alloc(sizeof *m + (size_t)h->bytes)))
+        *m = (twi_message){.room = (size_t)h->bytes, .data = (char *)(m + 1), .channel = c};
+    if (m)
+        m->bytes = (size_t)h->bytes;
+    return m;
+}
+
 twi_message *twi_exchange_room(twi_exchange *x, int from, const twi_header *h)
 {
     if (!is_message(h))
         return twi_exchange_spoiled(x, from), NULL;
     pthread_mutex_lock(&x->lock);
-    twi_channel *c = find_channel(&x->peers[from], h->channel);
-    twi_message *m = c ? lend_direct(c, h) : NULL;
-    if (c && !m)
-        m = take_spare(c, (size_t)h->bytes);
+    twi_message *m = find_room(x, from, h);
     pthread_mutex_unlock(&x->lock);
-    if (c && !m && (m = twi_alloc(sizeof *m + (size_t)h->bytes)))
-        *m = (twi_message){.room = (size_t)h->bytes, .data = (char *)(m + 1), .channel = c};
-    if (m)
-        m->bytes = (size_t)h->bytes;
-    else
+    if (!m)
         twi_exchange_fail(x, "memory ran out for a message of another task");
     return m;
 }
 
 void twi_exchange_heard(twi_exchange *x, int from)
 {
-    atomic_store(&x->peers[from].heard_ns, twi_coarse_ns());
+    atomic_store_explicit(&x->peers[from].heard_ns, twi_coarse_ns(), memory_order_relaxed);
 }
 
 /* The other task has taken so much more of what it was sent in a channel. */
@@ -341,6 +358,23 @@ static void heed_taken(twi_exchange *x, int from, const twi_header *h, const twi
         twi_exchange_spoiled(x, from);
 }
 
+/* With the number of the first go how many there are, and the status. */
+static void end_channels(twi_exchange *x, int peer, uint64_t number, const char *why)
+{
+    int first = (int)(number & (MOST_CHANNELS - 1)), count = (int)(number >> 24 & (MOST_CHANNELS - 1));
+    tw_status status = (tw_status)(number >> 48);
+    pthread_mutex_lock(&x->lock);
+    for (int i = 0; i < count && first + i < MOST_CHANNELS; i++) {
+        twi_channel *c = find_channel(&x->peers[peer], first + i);
+        if (!c || atomic_load(&c->ended) != TW_OK)
+            continue;
+        c->why = twi_strdup(why);
+        atomic_store(&c->ended, status);
+    }
+    pthread_cond_broadcast(&x->changed);
+    pthread_mutex_unlock(&x->lock);
+}
+
 /* What is not for a receiver. */
 static void heed(twi_exchange *x, int from, const twi_header *h, twi_message *m)
 {
@@ -353,23 +387,28 @@ static void heed(twi_exchange *x, int from, const twi_header *h, twi_message *m)
         fail_with(x, h->number > TW_OK && h->number <= TW_DATA_LOSS ? (tw_status)h->number : TW_ABORTED, text);
     if (h->channel == LEAVE)
         atomic_store(&x->peers[from].left, true);
+    if (h->channel == END && h->number >> 48 > TW_OK && h->number >> 48 <= TW_DATA_LOSS)
+        end_channels(x, from, h->number, text);
     give_back(x, m);
 }
 
-/* For a receiver; one that is missing, or comes twice, shows by the number of the next. */
-static void append(twi_exchange *x, int from, const twi_header *h, twi_message *m)
+/* For a receiver: the number that was due. With the lock. */
+static uint64_t append(twi_message *m)
 {
-    char why[TWI_REASON];
-    pthread_mutex_lock(&x->lock);
     twi_channel *c = m->channel;
-    uint64_t due = c->came++;
     m->next = NULL;
     if (c->first)
         c->last->next = m;
     else
         c->first = m;
     c->last = m;
-    pthread_mutex_unlock(&x->lock);
+    return c->came++;
+}
+
+/* One that is missing, or comes twice, shows by the number of the next. */
+static void check_number(twi_exchange *x, int from, const twi_header *h, uint64_t due)
+{
+    char why[TWI_REASON];
     if (h->number == due)
         return;
     snprintf(why, sizeof why, "task %d has sent message %" PRIu64 " to task %d where %" PRIu64 " was due", from,
@@ -380,10 +419,14 @@ static void append(twi_exchange *x, int from, const twi_header *h, twi_message *
 void twi_exchange_hand_in(twi_exchange *x, int from, const twi_header *h, twi_message *m)
 {
     twi_exchange_heard(x, from);
-    if (h->channel < 0)
+    if (h->channel < 0) {
         heed(x, from, h, m);
-    else
-        append(x, from, h, m);
+    } else {
+        pthread_mutex_lock(&x->lock);
+        uint64_t due = append(m);
+        pthread_mutex_unlock(&x->lock);
+        check_number(x, from, h, due);
+    }
     if (x->carrier->pump) /* who waits looks itself */
         return;
     pthread_mutex_lock(&x->lock);
@@ -391,11 +434,35 @@ void twi_exchange_hand_in(twi_exchange *x, int from, const twi_header *h, twi_me
     pthread_mutex_unlock(&x->lock);
 }
 
+void twi_exchange_take(twi_exchange *x, int from, const twi_header *h, const void *data)
+{
+    twi_message *m;
+    if (h->channel < 0 || !is_message(h)) {
+        if ((m = twi_exchange_room(x, from, h))) {
+            memcpy(m->data, data, m->bytes);
+            twi_exchange_hand_in(x, from, h, m);
+        }
+        return;
+    }
+    uint64_t due = h->number;
+    pthread_mutex_lock(&x->lock);
+    if ((m = find_room(x, from, h))) {
+        memcpy(m->data, data, m->bytes);
+        due = append(m);
+    }
+    pthread_mutex_unlock(&x->lock);
+    twi_exchange_heard(x, from);
+    if (m)
+        check_number(x, from, h, due);
+    else
+        twi_exchange_fail(x, "memory ran out for a message of another task");
+}
+
 /* ---- receiving --------------------------------------------------------------------------------------------------- */
 
 static bool has_come(const twi_channel *c)
 {
-    return c->first;
+    return c->first || atomic_load(&c->ended) != TW_OK;
 }
 
 static twi_message *take_first(twi_exchange *x, twi_channel *c)
@@ -404,30 +471,33 @@ static twi_message *take_first(twi_exchange *x, twi_channel *c)
         return NULL;
     pthread_mutex_lock(&x->lock);
     twi_message *m = c->first;
-    if (m)
+    if (m) { /* where it was not in its place it was on its way before, and the one behind it is not for that place */
         c->first = m->next;
-    if (m && m != &c->direct) /* it was on its way before somebody waited: the one behind it is not for his place */
         c->direct.data = NULL;
+        c->lent = false;
+    }
     pthread_mutex_unlock(&x->lock);
     return m;
 }
 
-/* The next message, taken out; NULL: all has failed. */
+/* The next message, taken out; NULL: all has failed, or the channel has ended. */
 static twi_message *take_out(twi_exchange *x, int from, twi_channel *c, const char *what)
 {
     enum { LOOKS = 16 }; /* for the message, between two for who is there */
-    int64_t begin = twi_monotonic_ns();
+    int64_t begin = 0;
     char why[TWI_REASON];
     twi_peer *p = &x->peers[from];
     for (int times = 0; c && !atomic_load(&x->failed); times++) {
         bool left = atomic_load(&p->left); /* before the look: what it sent came before that */
+        bool ended = atomic_load(&c->ended) != TW_OK;
         twi_message *m = take_first(x, c);
-        if (m)
+        if (m || ended)
             return m;
+        begin = begin ? begin : twi_monotonic_ns();
         if (left) {
             snprintf(why, sizeof why, "task %d has left; task %d waited for %.200s of it", from, x->base.task, what);
             twi_exchange_fail(x, why);
-        } else if (times % LOOKS != 0 || twi_exchange_goes_on(x, begin, what, from)) {
+        } else if (times % LOOKS != LOOKS - 1 || twi_exchange_goes_on(x, begin, what, from)) {
             wait_a_while(x, has_come, c, times, begin);
         }
     }
@@ -453,11 +523,11 @@ static bool is_written(const twi_exchange *x, const twi_channel *c)
     return c->lent && c->first != &c->direct && !(x->carrier->pump && atomic_load(&x->over));
 }
 
-/* Nobody writes to the place any more, whether the message came there, by another way, or not at all. */
-static void end_waiting(twi_exchange *x, twi_channel *c, const twi_message *came)
+/* The message has not come, and will not: nobody writes to its place any more. */
+static void end_waiting(twi_exchange *x, twi_channel *c)
 {
     pthread_mutex_lock(&x->lock);
-    while (!came && is_written(x, c)) {
+    while (is_written(x, c)) {
         pthread_mutex_unlock(&x->lock);
         sleep_ns(1000000);
         pthread_mutex_lock(&x->lock);
@@ -489,10 +559,10 @@ static tw_status receive_message(twi_comm *comm, int from, int channel, void *da
     char why[TWI_REASON];
     twi_channel *c = begin_waiting(x, from, channel, data, bytes);
     twi_message *m = take_out(x, from, c, what);
-    if (c && bytes > 0)
-        end_waiting(x, c, m);
+    if (c && !m)
+        end_waiting(x, c);
     if (!m)
-        return say_reason(x, error);
+        return c && !atomic_load(&x->failed) ? say_ended(c, error) : say_reason(x, error);
     count_taken(x, from, c, m->bytes);
     if (m == &c->direct)
         return TW_OK;
@@ -514,6 +584,19 @@ static void abort_all(twi_comm *c, tw_status status, const char *why)
     char named[TWI_REASON];
     snprintf(named, sizeof named, "task %d failed: %s", c->task, why);
     fail_with((twi_exchange *)c, status, named);
+}
+
+static void end_channels_of_all(twi_comm *c, int channel, int count, tw_status status, const char *why)
+{
+    twi_exchange *x = (twi_exchange *)c;
+    char text[TWI_REASON];
+    uint64_t number = (uint64_t)channel | (uint64_t)count << 24 | (uint64_t)status << 48;
+    snprintf(text, sizeof text, "%s", why);
+    for (int i = 0; i < c->tasks; i++)
+        if (i != c->task) {
+            mention(x, i, END, number, text, true);
+            end_channels(x, i, number, text);
+        }
 }
 
 /* ---- the beating thread ------------------------------------------------------------------------------------------ */
@@ -611,7 +694,8 @@ static void close_exchange(twi_comm *c)
     x->carrier->close(x);
 }
 
-static const twi_comm_ops exchange_ops = {send_message, receive_message, abort_all, close_exchange};
+static const twi_comm_ops exchange_ops = {send_message, receive_message, end_channels_of_all, abort_all,
+                                           close_exchange};
 
 tw_status twi_exchange_init(twi_exchange *x, const twi_carrier_ops *carrier, int task, int tasks, double deadline,
                             tw_error *error)
@@ -655,6 +739,7 @@ static void free_channels(twi_peer *p)
             next = c->next;
             free_messages(c->first);
             free_messages(c->spare);
+            twi_free(c->why);
             twi_free(c);
         }
 }

@@ -52,6 +52,8 @@ typedef struct twi_channel {
     uint64_t came;             /* so many, from the task */
     twi_flow sent, known;      /* to the task, and of these, it has said, taken */
     twi_flow taken, told;      /* from the task, and of these said so */
+    atomic_int ended;          /* the status that it has ended with; TW_OK: it goes on */
+    char *why;                 /* written before that */
 } twi_channel;
 
 typedef struct twi_peer {
@@ -102,6 +104,8 @@ void twi_exchange_clear(twi_exchange *x);
  * Then the bytes are written to its data, and it is handed in. */
 twi_message *twi_exchange_room(twi_exchange *x, int from, const twi_header *header);
 void twi_exchange_hand_in(twi_exchange *x, int from, const twi_header *header, twi_message *message);
+/* All of that at once, for bytes that have come. */
+void twi_exchange_take(twi_exchange *x, int from, const twi_header *header, const void *data);
 /* Instead of that: it will not be written any more. After a failure a carrier that has threads of its own does so within
  * a second, and one that is pumped need not: what waits then waits until it is not called any more. */
 void twi_exchange_drop(twi_exchange *x, twi_message *message);

@@ -58,6 +58,7 @@ typedef struct carrier {
     MPI_Request *requests;  /* [tasks] */
     MPI_Status *statuses;   /* [tasks] */
     int *done;              /* [tasks] */
+    int *unheard, num_unheard; /* [tasks] of whom the next message is not listened for yet */
     source *sources;        /* [tasks] */
     slot *under_way;
     slot *spare, *large_spare; /* of headers and few bytes; of more */
@@ -172,15 +173,10 @@ static void take_header(carrier *c, int from, size_t bytes)
     bool few = s->header.bytes <= FEW;
     if (behind != (few ? s->header.bytes : 0))
         return twi_exchange_spoiled(&c->x, from);
-    twi_message *m = twi_exchange_room(&c->x, from, &s->header);
-    if (!m)
-        return;
     if (few) {
-        memcpy(m->data, s->bytes + sizeof s->header, behind);
-        twi_exchange_hand_in(&c->x, from, &s->header, m);
-        listen_for_header(c, from);
-    } else {
-        s->message = m;
+        twi_exchange_take(&c->x, from, &s->header, s->bytes + sizeof s->header);
+        c->unheard[c->num_unheard++] = from; /* whoever waited for this one need not wait for that */
+    } else if ((s->message = twi_exchange_room(&c->x, from, &s->header))) {
         s->got = 0;
         listen_for_piece(c, from);
     }
@@ -205,6 +201,8 @@ static void take_piece(carrier *c, int from, size_t bytes)
 static bool take_in(carrier *c)
 {
     int count = 0;
+    while (c->num_unheard)
+        listen_for_header(c, c->unheard[--c->num_unheard]);
     int code = mpi.calls.Testsome(c->x.base.tasks, c->requests, &count, c->done, c->statuses);
     if (count == MPI_UNDEFINED)
         return false;
@@ -399,15 +397,17 @@ static bool put_large(carrier *c, int to, const twi_header *header, const void *
 static bool put(twi_exchange *x, int to, const twi_header *header, const void *data, bool patient)
 {
     carrier *c = (carrier *)x;
-    int64_t begin = twi_coarse_ns();
     if (header->bytes > FEW)
         return put_large(c, to, header, data);
-    while (true) {
+    for (int64_t begin = 0;;) {
         pthread_mutex_lock(&c->lock);
         bool room = c->num_under_way < MOST_SLOTS || !patient;
         bool sent = room && !atomic_load(&x->over) && post_header(c, to, header, data);
         pthread_mutex_unlock(&c->lock);
-        if (room || !twi_exchange_goes_on(x, begin, "room for a message", to))
+        if (room)
+            return sent;
+        begin = begin ? begin : twi_monotonic_ns();
+        if ( !twi_exchange_goes_on(x, begin, "room for a message", to))
             return sent;
         twi_exchange_pause(x, begin, x->carrier->pump(x));
     }
@@ -488,8 +488,10 @@ static twi_progress pump(twi_exchange *x)
     twi_progress progress = TWI_NOTHING;
     if (!atomic_load(&x->over)) {
         bool came = take_in(c);
-        move_slots_on(c);
-        look_at_processes(c);
+        if (!came || c->under_way) { /* else somebody waits for just that */
+            move_slots_on(c);
+            look_at_processes(c);
+        }
         progress = came ? TWI_CAME : c->under_way || has_pieces_to_come(c) ? TWI_COMING : TWI_NOTHING;
     }
     pthread_mutex_unlock(&c->lock);
@@ -543,6 +545,7 @@ static void close_carrier(twi_exchange *x)
     twi_free(c->requests);
     twi_free(c->statuses);
     twi_free(c->done);
+    twi_free(c->unheard);
     twi_free(c->sources);
     twi_exchange_clear(x);
     twi_free(c);
@@ -557,11 +560,12 @@ static bool make_room(carrier *c, size_t tasks)
     c->requests = twi_alloc_array(tasks, sizeof *c->requests);
     c->statuses = twi_alloc_array(tasks, sizeof *c->statuses);
     c->done = twi_alloc_array(tasks, sizeof *c->done);
+    c->unheard = twi_alloc_array(tasks, sizeof *c->unheard);
     c->sources = twi_alloc_array(tasks, sizeof *c->sources);
     c->processes = twi_alloc_array(tasks, sizeof *c->processes);
     for (size_t i = 0; i < tasks && c->piece; i++)
         c->piece[i] = FIRST_PIECE;
-    return c->large && c->piece && c->requests && c->statuses && c->done && c->sources && c->processes;
+    return c->large && c->piece && c->requests && c->statuses && c->done && c->unheard && c->sources && c->processes;
 }
 
 static tw_status join_tasks(carrier *c, double deadline, tw_error *error)
