@@ -353,6 +353,7 @@ SOME(tw_update_trial, tw_update_trial_p, {.towers = 1}, {.towers = 1}, {.towers 
 SOME(tw_trainer_step_result, tw_trainer_step_result_p, {0})
 SOME(tw_staleness, tw_staleness_p, {0})
 SOME(tw_plan_info, tw_plan_info_p, {0})
+SOME(const tw_receivers, tw_receivers_p, {-1, -1})
 SOME(tw_waterfall, tw_waterfall_p, {.total = 0})
 SOME(const tw_delay, tw_delay_p, {.device = "/cpu:0"})
 SOME(tw_link, tw_link_p, {0})

@@ -112,6 +112,17 @@ same queues queues2 3
 "$tower" launch -n 2 -- "$tower" run "$here/golden/tf1_queues.meta" --fetch loss --target train --steps 100 \
     > ends.log 2>&1 || fail "two tasks whose data end"
 grep -q '^step 6: loss = 1.087' ends.log && grep -q '^the data ended after 6 steps' ends.log || fail "other losses"
+# One whose runner takes examples of one task into the queue of another: until they end, or nobody wants more.
+"$tower" launch -n 3 -- "$tower" run "$here/golden/tf1_queues_tasks.meta" --fetch loss --target train --steps 100 \
+    > ends2.log 2>&1 || fail "a runner on two tasks"
+diff ends.log ends2.log || fail "a runner on two tasks has other losses"
+"$tower" launch -n 2 -- "$tower" run "$here/golden/tf1_queues_tasks.meta" --fetch loss --target train --steps 2 \
+    > ends3.log 2>&1 || fail "a runner on two tasks that is stopped"
+"$tower" launch -n 2 -- "$tower" run "$here/golden/tf1_queues_loop.meta" --fetch loss --target train --steps 100 \
+    > ends4.log 2>&1 || fail "a runner with a loop whose shapes change"
+grep -q '^step 7: loss = 477.5$' ends4.log && grep -q '^the data ended after 7 steps' ends4.log ||
+    fail "a runner with a loop whose shapes change has other losses" # the numbers 5 to 10 and 6 to 12
+diff <(head -n 2 ends.log) ends3.log || fail "a runner on two tasks that is stopped has other losses"
 
 # A benchmark of all tasks is one report.
 "$tower" launch --tasks 3 -- "$tower" bench --model cifar10 --batch_size 1 --num_warmup_batches 1 --num_batches 2 \

@@ -90,6 +90,24 @@ TW_API tw_status tw_session_repeat(tw_session *session, tw_output node, int64_t 
 TW_API tw_status tw_session_run_in(tw_session *session, int lane, const tw_feed *feeds, int num_feeds,
                                    const tw_output *fetches, int num_fetches, tw_tensor **results, tw_error *error);
 
+/* Of several tasks, who gets what is fetched: two of them (second -1: one), or all (first -1). */
+typedef struct tw_receivers {
+    int first, second;
+} tw_receivers;
+
+/* The same, where results[i] are wanted by to[i] alone, which saves sending them to all others: there they are tensors of
+ * the same shape whose elements mean nothing. Strings and lists of tensors go to all, and so does all that a run fetches
+ * in which a shape depends on values. to NULL: all. */
+TW_API tw_status tw_session_run_to(tw_session *session, int lane, const tw_feed *feeds, int num_feeds,
+                                   const tw_output *fetches, int num_fetches, const tw_receivers *to,
+                                   tw_tensor **results, tw_error *error);
+/* Of several tasks, the one on which feed i of a lane's latest run or preparation enters: what others feed there is not
+ * looked at. It is the one that alone wants it, else the first. -1: nobody wants it, or nothing was prepared. */
+TW_API int tw_session_fed_task(tw_session *session, int lane, int i);
+/* Of several tasks, the one whose devices have all of a lane's latest run or preparation, which gives no values: the
+ * others need not call it, and what they call does nothing. *task -1: several have a part in it. */
+TW_API tw_status tw_session_lane_task(tw_session *session, int lane, int *task, tw_error *error);
+
 /* A lane that nobody has been given yet, from 1023 down to 512; who picks lanes himself takes them from 1 up. Queue
  * runners have theirs from here. It is never given back. */
 TW_API tw_status tw_session_take_lane(tw_session *session, int *lane, tw_error *error);

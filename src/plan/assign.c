@@ -4,6 +4,8 @@
  * Never here: the rules by which devices are chosen (src/place). */
 #include "plan/stages.h"
 
+#include "device/tasks.h"
+
 static void give_device(const twi_planning *p, twi_node *node)
 {
     if (node->origin && !twi_has_trait(node, TWI_FEED))
@@ -30,6 +32,29 @@ static tw_status ask_for_kernel(twi_planning *p, const twi_node *node)
     return status;
 }
 
+/* A feed enters on the first task's CPU; where another task alone wants it, on that one's, so that nothing crosses. */
+static void move_feed(const twi_planning *p, twi_node *feed)
+{
+    const tw_devices *devices = p->request->devices;
+    int task = -1;
+    for (const twi_edge *e = feed->results[0].uses.first; e; e = e->next) {
+        int user = e->user == feed->region->end ? -1 : devices->items[e->user->device]->task;
+        if (user < 0 || (task >= 0 && user != task))
+            return;
+        task = user;
+    }
+    if (task >= 0 && task != devices->items[feed->device]->task)
+        feed->device = twi_host_of(devices, task);
+}
+
+static void move_feeds(const twi_planning *p)
+{
+    const twi_region *region = p->rewriting.region;
+    for (int id = 0; id < region->nodes.count && p->request->devices->comm && !p->request->frame; id++)
+        if (twi_has_trait(region->nodes.items[id], TWI_FEED))
+            move_feed(p, region->nodes.items[id]);
+}
+
 tw_status twi_assign_devices(twi_planning *p)
 {
     twi_placement *placement = p->request->placement;
@@ -52,5 +77,6 @@ tw_status twi_assign_devices(twi_planning *p)
         }
     } while (status == TW_UNIMPLEMENTED && placement->refusals.count > known &&
              twi_place_again(p->request->graph, placement, known) == TW_OK);
+    move_feeds(p);
     return status;
 }

@@ -83,12 +83,14 @@ typedef struct twi_request {
     const struct twi_frames *frames; /* of a loop's round: those of the graph, and */
     int frame;                   /* which one it is; 0: it is a run of the graph */
     int home;                    /* device on which feeds enter */
+    bool beside;                 /* of several tasks others may plan something else before this, in another lane */
     twi_series_table *series;    /* of a loop's round: the run's stacks and arrays */
     int num_changing;            /* how many of the feeds the first fetches but one become in the next round */
     const struct twi_planner *planner; /* of whom loops ask plans for their rounds while they run (run/lane.h) */
 } twi_request;
 
-enum { TWI_MOST_LANES = 1024 }; /* of a session; loops that span tasks have numbers behind them */
+enum { TWI_MOST_LANES = 1024, TWI_FIRST_GIVEN = 512 }; /* of a session; those from there on it gives out, to queue runners;
+                                                           loops that span tasks have numbers behind them */
 
 /* A step: the list of which device, and where in it. */
 typedef struct twi_step_id {

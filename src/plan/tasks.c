@@ -81,10 +81,12 @@ static bool is_apart(const twi_planning *p)
     return apart;
 }
 
+/* Plans are compared one after the other, so those that queue runners and loops make while others run are not: the graph
+ * is the same, and what they began with was. */
 tw_status twi_agree_on_plan(twi_planning *p)
 {
     if (!p->request->devices->comm)
         return TW_OK;
     p->plan->apart = is_apart(p);
-    return p->plan->apart ? TW_OK : compare(p);
+    return p->plan->apart || p->request->beside ? TW_OK : compare(p);
 }

@@ -92,6 +92,30 @@ tw_status tw_session_plan_info_in(tw_session *s, int number, tw_plan_info *info,
     return status;
 }
 
+int tw_session_fed_task(tw_session *s, int number, int i)
+{
+    TWI_NEED_OR(s, -1);
+    twi_lane *lane = enter_lane(s, number);
+    const twi_plan *plan = lane && lane->latest.count ? lane->latest.items[0] : NULL;
+    int task = plan && i >= 0 && i < plan->num_feeds && plan->feeds[i].buffer ? plan->feeds[i].device->task : -1;
+    if (lane)
+        pthread_mutex_unlock(&lane->turn);
+    return task;
+}
+
+tw_status tw_session_lane_task(tw_session *s, int number, int *task, tw_error *error)
+{
+    TWI_NEED(s, "session", error);
+    TWI_NEED(task, "task", error);
+    twi_lane *lane = enter_lane(s, number);
+    const twi_plan *plan = lane && lane->latest.count ? lane->latest.items[0] : NULL;
+    if (plan)
+        *task = plan->apart ? plan->lists[plan->region->nodes.items[0]->device].device->task : -1;
+    if (lane)
+        pthread_mutex_unlock(&lane->turn);
+    return plan ? TW_OK : twi_fail(error, TW_FAILED_PRECONDITION, "nothing was prepared in lane %d", number);
+}
+
 tw_status tw_session_plan_info(tw_session *s, tw_plan_info *info, tw_error *error)
 {
     TWI_NEED(s, "session", error);

@@ -215,6 +215,7 @@ static tw_status plan_link(twi_lane *lane, twi_cut *cut, const twi_wanted *w, tw
     request.fetches = cut->fetches;
     request.num_fetches = cut->num_fetches;
     request.behind = cut->behind;
+    request.beside = lane->number >= (cut->behind ? TWI_FIRST_GIVEN : TWI_MOST_LANES);
     request.series = cut->series ? cut->series : request.series;
     TWI_TRY(planner->place(planner->user, error));
     TWI_TRY(twi_plan_create(&request, &link->plan, error));
@@ -304,13 +305,13 @@ tw_status twi_link_find(twi_lane *lane, twi_cut *cut, const twi_wanted *w, twi_l
  * --------------------------------------------------------------------------------------------------------- */
 
 static tw_status run_link(twi_lane *lane, twi_link *link, int64_t steps, unsigned look, const tw_feed *feeds,
-                          tw_tensor **results, int64_t *done, tw_error *error)
+                          const tw_receivers *to, tw_tensor **results, int64_t *done, tw_error *error)
 {
     link->used = lane->runs;
     if (!twi_push(&lane->latest, link->plan))
         return twi_fail_memory(error, "running a plan");
     tw_status status = twi_lane_take(lane, link->plan, &link->bound_at, error);
-    return status == TW_OK ? twi_part_run(lane, link->plan, steps, look, feeds, results, done, error) : status;
+    return status == TW_OK ? twi_part_run(lane, link->plan, steps, look, feeds, to, results, done, error) : status;
 }
 
 /* Whether it is not there, as its branch was not taken. */
@@ -349,7 +350,7 @@ static tw_status run_once(twi_lane *lane, twi_link *link, unsigned look, const t
     const twi_border *border = link->plan->border;
     twi_link *rest;
     int64_t done;
-    tw_status status = run_link(lane, link, 1, look, feeds, border ? link->values : results, &done, error);
+    tw_status status = run_link(lane, link, 1, look, feeds, NULL, border ? link->values : results, &done, error);
     if (status != TW_OK || !border)
         return status;
     cross(link, feeds);
@@ -371,14 +372,14 @@ static tw_status run_once(twi_lane *lane, twi_link *link, unsigned look, const t
 }
 
 tw_status twi_run_links(twi_lane *lane, twi_link *link, int64_t steps, unsigned look, const tw_feed *feeds,
-                        tw_tensor **results, int64_t *done, tw_error *error)
+                        const tw_receivers *to, tw_tensor **results, int64_t *done, tw_error *error)
 {
     tw_status status = TW_OK;
     lane->runs++;
     lane->latest.count = 0;
     *done = 0;
     if (!link->plan->border)
-        return run_link(lane, link, steps, look, feeds, results, done, error);
+        return run_link(lane, link, steps, look, feeds, to, results, done, error);
     while (*done < steps && status == TW_OK) {
         lane->latest.count = 0;
         status = run_once(lane, link, look, feeds, results, error);

@@ -22,6 +22,7 @@ typedef struct twi_wanted {
     int num_feeds;
     const tw_output *fetches;
     int num_fetches;
+    const tw_receivers *to; /* [num_fetches] of several tasks those that get them; NULL: all */
 } twi_wanted;
 
 tw_output twi_wanted_output(const twi_wanted *wanted, int feed);
@@ -58,9 +59,9 @@ void twi_cuts_destroy(twi_lane *lane); /* all of a lane, with their plans */
 tw_status twi_link_find(twi_lane *lane, twi_cut *cut, const twi_wanted *wanted, twi_link **link, tw_error *error);
 
 /* Runs the chain that begins with the link `steps` times over; feeds[link->cut->num_fed] are those it was found for.
- * results[link->cut->num_fetches] as of tw_session_run(). *done: how often it has ended. The lane's turn is the
+ * to, results[link->cut->num_fetches] as of twi_part_run(). *done: how often it has ended. The lane's turn is the
  * caller's. */
 tw_status twi_run_links(twi_lane *lane, twi_link *link, int64_t steps, unsigned look, const tw_feed *feeds,
-                        tw_tensor **results, int64_t *done, tw_error *error);
+                        const tw_receivers *to, tw_tensor **results, int64_t *done, tw_error *error);
 
 #endif

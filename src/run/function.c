@@ -290,7 +290,7 @@ static tw_status run(const function *f, twi_lane *lane, const tw_feed *feeds, in
     if (status == TW_OK)
         status = twi_link_find(lane, cut, &w, &link, error);
     if (status == TW_OK)
-        status = twi_run_links(lane, link, 1, false, feeds, values, &done, error);
+        status = twi_run_links(lane, link, 1, false, feeds, NULL, values, &done, error);
     pthread_mutex_unlock(&lane->turn);
     return status;
 }

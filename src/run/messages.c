@@ -23,6 +23,18 @@ static int channel_of(const twi_device *any, int lane, int device)
     return TWI_CHANNEL_OF_LANES + lane * (1 + any->set->count) + 1 + device;
 }
 
+bool twi_ends_lane(int lane, tw_status status)
+{
+    return lane >= TWI_FIRST_GIVEN && lane < TWI_MOST_LANES && (status == TW_OUT_OF_RANGE || status == TW_CANCELLED);
+}
+
+void twi_end_lane(const twi_device *any, int lane, tw_status status, const char *why)
+{
+    twi_comm *c = comm_of(any);
+    if (c)
+        c->ops->end(c, channel_of(any, lane, FETCHES), 1 + any->set->count, status, why);
+}
+
 static const twi_step *step_at(const twi_plan *plan, twi_step_id id)
 {
     return &plan->lists[id.device].steps[id.position];
@@ -227,4 +239,23 @@ tw_status twi_share_tensor(int lane, twi_device *device, const void *memory, tw_
         status = send_to_all(c, channel_of(device, lane, FETCHES), into->dtype, memory, tw_tensor_bytes(into), error);
     bool fits = status != TW_OK || twi_copy_owned(into->dtype, memory, into->data, (size_t)into->elements);
     return fits ? status : twi_fail_memory(error, "fetching strings or lists of tensors");
+}
+
+tw_status twi_give_tensor(int lane, twi_device *device, const void *memory, tw_tensor *into, tw_receivers to,
+                          const char *what, tw_error *error)
+{
+    twi_comm *c = comm_of(device);
+    if (!c || to.first < 0 || twi_owns_memory(into->dtype))
+        return twi_share_tensor(lane, device, memory, into, what, error);
+    size_t bytes = tw_tensor_bytes(into);
+    int channel = channel_of(device, lane, FETCHES);
+    bool mine = to.first == c->task || to.second == c->task;
+    if (device->absent)
+        return mine ? c->ops->receive(c, device->task, channel, into->data, bytes, what, error) : TW_OK;
+    tw_status status = device->ops->read(device, into->data, memory, bytes, error);
+    if (status == TW_OK && to.first != c->task)
+        status = c->ops->send(c, to.first, channel, into->data, bytes, error);
+    if (status == TW_OK && to.second >= 0 && to.second != c->task && to.second != to.first)
+        status = c->ops->send(c, to.second, channel, into->data, bytes, error);
+    return status;
 }

@@ -22,6 +22,10 @@ tw_status twi_move_value(int lane, twi_device *to_device, void *to, twi_device *
 /* The bytes at `memory` of a device become those of all tasks in `host`, beside what other lanes do. */
 tw_status twi_share_value(int lane, twi_device *device, const void *memory, void *host, size_t bytes, const char *what,
                           tw_error *error);
+/* Whether a lane ends by itself where a run of it has ended with that status: a queue runner's, when there is no more. */
+bool twi_ends_lane(int lane, tw_status status);
+/* All tasks' runs of the lane end with that status, this and those to come, if they have to do with other tasks. */
+void twi_end_lane(const twi_device *any, int lane, tw_status status, const char *why);
 /* Whether other tasks' devices are in the device's set. */
 bool twi_is_among_tasks(const twi_device *device);
 /* The shape of what a kernel of the device has made becomes known to all tasks. */
@@ -29,5 +33,8 @@ tw_status twi_share_shape(int lane, twi_device *device, tw_shape *shape, const c
 /* The same of values of any type; strings that `into` has are let go. */
 tw_status twi_share_tensor(int lane, twi_device *device, const void *memory, tw_tensor *into, const char *what,
                            tw_error *error);
+/* The same to some tasks only; the elements on others are whatever they were. Strings and lists go to all. */
+tw_status twi_give_tensor(int lane, twi_device *device, const void *memory, tw_tensor *into, tw_receivers to,
+                          const char *what, tw_error *error);
 
 #endif

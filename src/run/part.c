@@ -2,7 +2,6 @@
 #include "run/part.h"
 
 #include "base/clock.h"
-#include "run/messages.h"
 #include "run/trace.h"
 #include "tensor/variant.h"
 
@@ -92,12 +91,15 @@ static tw_status take_made(const twi_plan *plan, int fetch, tw_tensor **result, 
                  : twi_share_tensor(plan->lane, port->device, made ? made->data : NULL, *result, FETCHED, error);
 }
 
-static tw_status read_port(const twi_plan *plan, int fetch, tw_tensor **result, tw_error *error)
+static tw_status read_port(const twi_plan *plan, int fetch, const tw_receivers *to, tw_tensor **result, tw_error *error)
 {
     const twi_port *port = &plan->fetches[fetch];
     if (port->is_made)
         return take_made(plan, fetch, result, error);
-    return *result ? twi_share_tensor(plan->lane, port->device, port->memory, *result, FETCHED, error) : TW_OK;
+    if (!*result)
+        return TW_OK;
+    return to ? twi_give_tensor(plan->lane, port->device, port->memory, *result, to[fetch], FETCHED, error)
+              : twi_share_tensor(plan->lane, port->device, port->memory, *result, FETCHED, error);
 }
 
 static void drop_made(const twi_plan *plan)
@@ -110,7 +112,7 @@ static void drop_made(const twi_plan *plan)
 }
 
 /* Reads all values first, then hands them over. */
-static tw_status read_results(const twi_plan *plan, tw_tensor **results, tw_error *error)
+static tw_status read_results(const twi_plan *plan, const tw_receivers *to, tw_tensor **results, tw_error *error)
 {
     for (int i = 0; i < plan->num_fetches; i++) {
         twi_port *port = &plan->fetches[i];
@@ -122,7 +124,7 @@ static tw_status read_results(const twi_plan *plan, tw_tensor **results, tw_erro
         if (status == TW_OK && !holds && i < plan->num_wanted)
             status = twi_fail(error, TW_INVALID_ARGUMENT, "Retval[%d] does not have value", i);
         if (status == TW_OK && holds)
-            status = read_port(plan, i, &port->result, error);
+            status = read_port(plan, i, to, &port->result, error);
         if (status != TW_OK)
             return status;
     }
@@ -154,7 +156,7 @@ done:
 /* A run that is looked at is one by itself, so that its times are of one step; and so is one that is fed, whose feeds
  * may give their memory to what comes behind them. */
 tw_status twi_part_run(twi_lane *lane, twi_plan *plan, int64_t steps, unsigned look, const tw_feed *feeds,
-                       tw_tensor **results, int64_t *done, tw_error *error)
+                       const tw_receivers *to, tw_tensor **results, int64_t *done, tw_error *error)
 {
     int64_t together = look || plan->num_feeds ? 1 : steps;
     tw_status status = check_variables(plan, error);
@@ -169,7 +171,7 @@ tw_status twi_part_run(twi_lane *lane, twi_plan *plan, int64_t steps, unsigned l
         *done += more;
     }
     if (status == TW_OK && results)
-        status = read_results(plan, results, error);
+        status = read_results(plan, to, results, error);
     if (status == TW_OK && twi_is_traced(plan))
         plan->trace->ended_ns = twi_monotonic_ns();
     if (status != TW_OK && results)

@@ -157,7 +157,7 @@ static tw_status run_round(const twi_chained *chained, twi_rounds *rounds, bool 
     if (status == TW_OK)
         status = twi_link_find(rounds->lane, cut, &wanted, &link, error);
     if (status == TW_OK)
-        status = twi_run_links(rounds->lane, link, 1, 0, rounds->feeds, rounds->results, &done, error);
+        status = twi_run_links(rounds->lane, link, 1, 0, rounds->feeds, NULL, rounds->results, &done, error);
     if (status == TW_OK)
         *goes_on = *(const bool *)rounds->results[0]->data;
     return status;

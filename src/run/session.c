@@ -143,6 +143,8 @@ void tw_session_cancel_lane(tw_session *s, int number)
         wake_waiting(s);
     }
     pthread_mutex_unlock(&s->lock);
+    if (twi_ends_lane(number, TW_CANCELLED))
+        twi_end_lane(s->devices->items[0], number, TW_CANCELLED, "the lane was cancelled");
 }
 
 /* The lane of that number, made when first used. */
@@ -171,11 +173,11 @@ tw_status tw_session_take_lane(tw_session *s, int *lane, tw_error *error)
     TWI_NEED(lane, "lane", error);
     tw_status status = TW_OK;
     pthread_mutex_lock(&s->lock);
-    if (s->lanes_taken < TWI_MOST_LANES / 2)
+    if (s->lanes_taken < TWI_MOST_LANES - TWI_FIRST_GIVEN)
         *lane = TWI_MOST_LANES - ++s->lanes_taken;
     else
         status = twi_fail(error, TW_RESOURCE_EXHAUSTED, "all %d lanes that a session gives out are taken",
-                          TWI_MOST_LANES / 2);
+                          TWI_MOST_LANES - TWI_FIRST_GIVEN);
     pthread_mutex_unlock(&s->lock);
     return status;
 }
@@ -338,22 +340,29 @@ static tw_status run(tw_session *s, int number, int64_t steps, const twi_wanted 
         status = take_turn(s, number, w, &lane, &link, error);
     if (status != TW_OK)
         return status;
-    status = twi_run_links(lane, link, steps, atomic_load(&s->look), w->feeds, results, done, error);
+    status = twi_run_links(lane, link, steps, atomic_load(&s->look), w->feeds, w->to, results, done, error);
     pthread_mutex_unlock(&lane->turn);
     if (status != TW_OK)
         twi_graph_say_where(s->graph, error);
     return status;
 }
 
-tw_status tw_session_run_in(tw_session *s, int number, const tw_feed *feeds, int num_feeds, const tw_output *fetches,
-                            int num_fetches, tw_tensor **results, tw_error *error)
+tw_status tw_session_run_to(tw_session *s, int number, const tw_feed *feeds, int num_feeds, const tw_output *fetches,
+                             int num_fetches, const tw_receivers *to, tw_tensor **results, tw_error *error)
 {
     TWI_NEED(s, "session", error);
     TWI_NEED(feeds || num_feeds <= 0, "feeds", error);
     TWI_NEED(fetches || num_fetches <= 0, "fetches", error);
-    twi_wanted w = {.feeds = feeds, .num_feeds = num_feeds, .fetches = fetches, .num_fetches = num_fetches};
+    twi_wanted w = {
+        .feeds = feeds, .num_feeds = num_feeds, .fetches = fetches, .num_fetches = num_fetches, .to = to};
     int64_t done;
     return run(s, number, 1, &w, results, &done, error);
+}
+
+tw_status tw_session_run_in(tw_session *s, int number, const tw_feed *feeds, int num_feeds, const tw_output *fetches,
+                            int num_fetches, tw_tensor **results, tw_error *error)
+{
+    return tw_session_run_to(s, number, feeds, num_feeds, fetches, num_fetches, NULL, results, error);
 }
 
 tw_status tw_session_run_steps(tw_session *s, int64_t steps, const tw_feed *feeds, int num_feeds,

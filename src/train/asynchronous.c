@@ -12,7 +12,8 @@
 static tw_status pull(twi_asynchronous *a, int tower, tw_error *error)
 {
     twi_worker *w = &a->workers[tower];
-    tw_status status = tw_session_run(a->trainer->session, NULL, 0, a->values, a->num_variables, w->values, error);
+    tw_status status = tw_session_run_to(a->trainer->session, 0, NULL, 0, a->values, a->num_variables, w->pulls, w->values,
+                                          error);
     if (status != TW_OK)
         return status;
     for (int i = 0; i < a->num_variables; i++)

@@ -23,8 +23,8 @@ static void *work(void *argument)
         if (a->stop)
             break;
         pthread_mutex_unlock(&a->lock);
-        w->status = tw_session_run_in(a->trainer->session, 1 + w->tower, w->feeds, a->num_variables, w->fetches,
-                                      w->num_fetches, w->results, &w->error);
+        w->status = tw_session_run_to(a->trainer->session, 1 + w->tower, w->feeds, a->num_variables, w->fetches,
+                                       w->num_fetches, w->pushes, w->results, &w->error);
         if (a->options.delay)
             a->options.delay(a->options.delay_user, w->tower);
         pthread_mutex_lock(&a->lock);
@@ -185,7 +185,9 @@ static tw_status make_worker(twi_asynchronous *a, int tower, tw_error *error)
     w->feeds = twi_alloc_array((size_t)a->num_variables + 1, sizeof *w->feeds);
     w->fetches = twi_alloc_array((size_t)most, sizeof *w->fetches);
     w->results = twi_alloc_array((size_t)most, sizeof *w->results);
-    if (!w->values || !w->feeds || !w->fetches || !w->results)
+    w->pulls = twi_alloc_array((size_t)a->num_variables + 1, sizeof *w->pulls);
+    w->pushes = twi_alloc_array((size_t)most, sizeof *w->pushes);
+    if (!w->values || !w->feeds || !w->fetches || !w->results || !w->pulls || !w->pushes)
         return twi_fail_memory(error, "creating a trainer");
     w->fetches[w->num_fetches++] = t->fetched.outputs[tower];
     for (int i = 0; i < grads->count; i++) {
@@ -235,6 +237,22 @@ static tw_status count_plan(tw_trainer *t, int lane, tw_error *error)
     return TW_OK;
 }
 
+/* A tower's variables go where its plan takes them in, which is that of its lane. */
+static void find_pulls(const twi_asynchronous *a, twi_worker *w)
+{
+    for (int i = 0; i < a->num_variables; i++)
+        w->pulls[i] = (tw_receivers){tw_session_fed_task(a->trainer->session, 1 + w->tower, i), -1};
+}
+
+/* Its gradients go where the update takes them in, whose plan is the latest of lane 0, and to the first task; its loss is
+ * looked at by all. */
+static void find_pushes(const twi_asynchronous *a, twi_worker *w)
+{
+    w->pushes[0] = (tw_receivers){-1, -1};
+    for (int i = 1; i < w->num_fetches; i++)
+        w->pushes[i] = (tw_receivers){i <= a->num_gradients ? tw_session_fed_task(a->trainer->session, 0, i - 1) : -1, 0};
+}
+
 tw_status twi_asynchronous_prepare(tw_trainer *t, tw_error *error)
 {
     twi_asynchronous *a = t->asynchronous;
@@ -251,6 +269,7 @@ tw_status twi_asynchronous_prepare(tw_trainer *t, tw_error *error)
         const twi_worker *w = &a->workers[i];
         TWI_TRY(tw_session_prepare_in(t->session, 1 + i, fed, a->num_variables, w->fetches, w->num_fetches, error));
         TWI_TRY(count_plan(t, 1 + i, error));
+        find_pulls(a, &a->workers[i]);
     }
     for (int i = 0, k = 0; i < a->num_variables; i++)
         if (t->update.average->gradients[i].node)
@@ -258,6 +277,8 @@ tw_status twi_asynchronous_prepare(tw_trainer *t, tw_error *error)
     TWI_TRY(tw_session_prepare(t->session, NULL, 0, a->values, a->num_variables, error));
     TWI_TRY(tw_session_prepare(t->session, fed, a->num_gradients, update, 2, error));
     TWI_TRY(count_plan(t, 0, error));
+    for (int i = 0; i < t->towers.count; i++)
+        find_pushes(a, &a->workers[i]);
 done:
     twi_free(fed);
     return status;
@@ -359,6 +380,8 @@ void twi_asynchronous_destroy(twi_asynchronous *a)
         twi_free(w->feeds);
         twi_free(w->fetches);
         twi_free(w->results);
+        twi_free(w->pulls);
+        twi_free(w->pushes);
     }
     twi_order_writer_close(a->log);
     twi_order_log_free(&a->replay);

@@ -2,8 +2,11 @@
  *
  * Each thread runs its node in a lane of its own, so that one that waits holds up nobody. One more waits for the request
  * to stop and then closes all queues, which wakes those that wait there; who waits elsewhere (for gradients that nobody
- * sends any more) is given some time and cancelled. Of several tasks each runs the runners whose nodes are all its
- * own. */
+ * sends any more) is given some time and cancelled.
+ *
+ * Of several tasks one alone runs a node whose plan is all its own, and all run one that has parts on several, each its
+ * own part. When it ends on one of them, because there is no more or it was asked to stop, the lane ends on all. The queue
+ * is closed by the task that has it. */
 #include "base/memory.h"
 #include "base/status.h"
 
@@ -22,8 +25,8 @@ typedef struct filling filling;
 /* A runner that was started. */
 typedef struct started {
     tw_output close, cancel;
-    atomic_int live;   /* threads that fill; the last one closes */
-    bool elsewhere;    /* another task runs it */
+    atomic_int live;   /* threads that fill here; the last one closes */
+    bool elsewhere;    /* another task has the queue */
 } started;
 
 /* A thread: of a runner, or the one that cancels them all (runner NULL). */
@@ -31,7 +34,7 @@ typedef struct worker {
     filling *all;
     started *runner;
     tw_output enqueue;
-    int lane;
+    int lane, task;    /* whose it is, of several tasks; -1: several have a part in it */
     atomic_bool ended;
 } worker;
 
@@ -59,6 +62,12 @@ static tw_status run_node(const worker *w, tw_output node, tw_error *error)
     return tw_session_run_in(w->all->session, w->lane, NULL, 0, &node, 1, NULL, error);
 }
 
+/* Whether the worker runs here. */
+static bool has_part(const worker *w)
+{
+    return w->task < 0 || w->task == tw_devices_task(tw_session_devices(w->all->session));
+}
+
 static tw_status fill(tw_coordinator *coordinator, void *user, tw_error *error)
 {
     worker *w = user;
@@ -67,10 +76,12 @@ static tw_status fill(tw_coordinator *coordinator, void *user, tw_error *error)
         status = run_node(w, w->enqueue, error);
     bool last = atomic_fetch_sub(&w->runner->live, 1) == 1;
     if (status == TW_OUT_OF_RANGE || status == TW_CANCELLED) {
-        if (last)
+        if (last && !w->runner->elsewhere)
             run_node(w, w->runner->close, NULL); /* it may be closed already */
         status = TW_OK;
     }
+    if (w->task < 0)
+        tw_session_cancel_lane(w->all->session, w->lane); /* the others wait for what comes from here */
     atomic_store(&w->ended, true);
     leave(w->all);
     return status;
@@ -79,7 +90,7 @@ static tw_status fill(tw_coordinator *coordinator, void *user, tw_error *error)
 static bool all_ended(filling *all)
 {
     for (int i = 0; i < all->num_workers; i++)
-        if (all->workers[i].runner && !all->workers[i].runner->elsewhere && !atomic_load(&all->workers[i].ended))
+        if (all->workers[i].runner && has_part(&all->workers[i]) && !atomic_load(&all->workers[i].ended))
             return false;
     return true;
 }
@@ -108,26 +119,29 @@ static bool begins_runner(tw_output output)
     return tw_output_dtype(output) == TW_RESOURCE;
 }
 
-/* Among several tasks: whether another one has the nodes that the worker runs. All tasks plan them to know. */
-static tw_status find_task(worker *w, bool *elsewhere, tw_error *error)
+/* Whose a node is that runs in the lane, of several tasks. All plan it to know. */
+static tw_status find_task(const worker *w, tw_output node, int *task, tw_error *error)
 {
     tw_session *session = w->all->session;
-    tw_devices *devices = tw_session_devices(session);
-    tw_output node = {w->enqueue.node, -1};
-    tw_plan_info info = {0};
-    *elsewhere = false;
-    if (tw_devices_tasks(devices) == 1)
+    node.index = -1;
+    *task = 0;
+    if (tw_devices_tasks(tw_session_devices(session)) == 1)
         return TW_OK;
     tw_status status = tw_session_prepare_in(session, w->lane, NULL, 0, &node, 1, error);
+    return status == TW_OK ? tw_session_lane_task(session, w->lane, task, error) : status;
+}
+
+static tw_status find_tasks(worker *w, tw_error *error)
+{
+    int closes = 0;
+    tw_status status = tw_session_take_lane(w->all->session, &w->lane, error);
     if (status == TW_OK)
-        status = tw_session_plan_info_in(session, w->lane, &info, error);
-    if (status == TW_OK && info.copies > 0)
-        return twi_fail(error, TW_UNIMPLEMENTED,
-                        "queue runner '%s' has nodes on several devices, which does not work with those of several "
-                        "tasks yet",
-                        tw_node_name(node.node));
-    int device = status == TW_OK ? tw_devices_find(devices, tw_session_device(session, node.node)) : -1;
-    *elsewhere = device >= 0 && tw_devices_info(devices, device).task != tw_devices_task(devices);
+        status = find_task(w, w->runner->close, &closes, error);
+    if (status == TW_OK)
+        status = find_task(w, w->enqueue, &w->task, error);
+    w->runner->elsewhere = closes != tw_devices_task(tw_session_devices(w->all->session));
+    if (has_part(w))
+        atomic_fetch_add(&w->runner->live, 1);
     return status;
 }
 
@@ -146,11 +160,8 @@ static tw_status collect(filling *all, const tw_output *members, int count, tw_e
             w->all = all;
             w->runner = runner;
             w->enqueue = members[i];
-            atomic_fetch_add(&runner->live, 1);
             all->num_workers++;
-            status = tw_session_take_lane(all->session, &w->lane, error);
-            if (status == TW_OK)
-                status = find_task(w, &runner->elsewhere, error);
+            status = find_tasks(w, error);
         } else {
             status = twi_fail(error, TW_INVALID_ARGUMENT, "collection '%s' does not begin with a queue and its nodes",
                               COLLECTION);
@@ -185,7 +196,7 @@ tw_status tw_start_queue_runners(tw_session *session, tw_coordinator *coordinato
     TWI_TRY(collect(all, members, count, error));
     for (int i = all->num_workers - 1; i >= 0 && status == TW_OK; i--) { /* first the one that ends all others */
         worker *w = &all->workers[i];
-        if (w->runner && w->runner->elsewhere)
+        if (w->runner && !has_part(w))
             continue;
         atomic_fetch_add(&all->users, 1);
         status = tw_coordinator_start(coordinator, w->runner ? tw_node_name(w->enqueue.node) : "closing queues",

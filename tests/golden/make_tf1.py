@@ -77,15 +77,49 @@ def train_with(optimizer_name):
     return losses
 
 
-def queues():
-    """Two epochs of 12 numbers, batched by a runner; the last run meets the end."""
+def examples_by_queues():
     index = tf.train.range_input_producer(12, num_epochs=2, shuffle=False, capacity=5).dequeue()
     table = tf.constant(numbers((12, 6), 3))
-    example = [tf.gather(table, index), tf.floormod(index, 3)]
+    return [tf.gather(table, index), tf.floormod(index, 3)]
+
+
+def train_on(example):
     x, y = tf.train.batch(example, batch_size=4, num_threads=1, capacity=9)
     loss = tf.identity(network(x, y), name="loss")
     train = tf.train.GradientDescentOptimizer(0.1).minimize(loss, name="train")
     init = tf.group(tf.global_variables_initializer(), tf.local_variables_initializer(), name="initialize")
+    return loss, train, init
+
+
+def queues_of_two_tasks():
+    """As queues(), with the examples made by one task and batched by another, whose losses are the same."""
+    with tf.device("/job:worker/task:1"):
+        example = examples_by_queues()
+    with tf.device("/job:worker/task:0"):
+        train_on(example)
+    export("tf1_queues_tasks.meta")
+
+
+def queue_behind_a_loop():
+    """One task counts, and another makes a vector so long, round by round, whose sum and length it queues."""
+    with tf.device("/job:worker/task:1"):
+        index = tf.train.range_input_producer(7, num_epochs=2, shuffle=False, capacity=5).dequeue()
+        start = tf.fill([1], tf.cast(index, tf.float32))
+    with tf.device("/job:worker/task:0"):
+        _, grown = tf.while_loop(lambda i, v: i < index, lambda i, v: (i + 1, tf.concat([v, v[-1:] + 1.0], 0)),
+                                 [tf.constant(0), start],
+                                 shape_invariants=[tf.TensorShape([]), tf.TensorShape([None])])
+        both = tf.stack([tf.reduce_sum(grown), tf.cast(tf.size(grown), tf.float32)])
+        w = tf.get_variable("w", initializer=np.float32([1, 2]))
+        tf.reduce_sum(tf.train.batch([both], batch_size=2, num_threads=1, capacity=9) * w, name="loss")
+        tf.assign_add(w, [0.5, 0.25], name="train")
+    tf.group(tf.global_variables_initializer(), tf.local_variables_initializer(), name="initialize")
+    export("tf1_queues_loop.meta")
+
+
+def queues():
+    """Two epochs of 12 numbers, batched by a runner; the last run meets the end."""
+    loss, train, init = train_on(examples_by_queues())
     export("tf1_queues.meta")
     losses = []
     with tf.Session() as session:
@@ -155,6 +189,9 @@ def old():
 
 with tf.Graph().as_default():
     old()
+for make in (queues_of_two_tasks, queue_behind_a_loop):
+    with tf.Graph().as_default():
+        make()
 with open(os.path.join(HERE, "tf1.h"), "w") as file:
     file.write("/* tf1.h - losses of the graphs in tf1_*.meta, made by make_tf1.py with TensorFlow %s. */\n" % tf.__version__)
     cases = [(n, lambda n=n: train_with(n)) for n in ("sgd", "momentum", "adam", "rmsprop")]
