@@ -3,8 +3,9 @@
  *     tower launch --tasks 2 -- bench_tasks
  *     TOWER_PLUGIN_PATH=build/src mpirun -n 2 bench_tasks
  *
- * Prints for messages of 4 B to 64 MB the median time of one way, there and back being two, and what that is in bytes a
- * second. bench_plain_openmpi and bench_plain_mpich (plain_mpi.c) do the same with MPI's own calls, so that a run of
+ * Prints for messages of 4 B to 64 MB the median time of one way, there and back being two, what that is in bytes a
+ * second, and the time of an all-reduce of as many bytes of float32 as a tree of two does it: they go there, are added,
+ * and the sum comes back. bench_plain_openmpi and bench_plain_mpich (plain_mpi.c) do the same with MPI's own calls, so that a run of
  * each by the same mpirun tells what Tower adds: a look at who is there, and one copy where a message is received. */
 #include "comm/comm.h"
 #include "device/plugin.h"
@@ -41,14 +42,33 @@ static void come(twi_comm *c, char *data, size_t bytes)
     check(c->ops->receive(c, 1 - c->task, CHANNEL, data, bytes, "a round", &error));
 }
 
+static void reduce(twi_comm *c, float *data, float *other, size_t bytes)
+{
+    if (c->task == 1) {
+        go(c, (char *)data, bytes);
+        come(c, (char *)data, bytes);
+        return;
+    }
+    come(c, (char *)other, bytes);
+    for (size_t i = 0; i < bytes / sizeof *data; i++)
+        data[i] += other[i];
+    go(c, (char *)data, bytes);
+}
+
+static double median(double *times, int rounds)
+{
+    qsort(times, (size_t)rounds, sizeof *times, compare);
+    return times[rounds / 2];
+}
+
 int main(void)
 {
     const char *why;
     twi_comm *c;
-    double times[ROUNDS];
-    char *data = calloc(1, MOST);
+    double times[ROUNDS], sums[ROUNDS];
+    char *data = calloc(1, MOST), *other = calloc(1, MOST);
     check(twi_comm_open(twi_plugin_ways(&why), &c, &error));
-    if (!c || c->tasks != 2 || !data) {
+    if (!c || c->tasks != 2 || !data || !other) {
         fprintf(stderr, "bench_tasks: expected to be started as two tasks\n");
         return 1;
     }
@@ -63,11 +83,17 @@ int main(void)
                 go(c, data, bytes);
             times[i] = (double)(twi_monotonic_ns() - begin) / 2e3;
         }
-        qsort(times, (size_t)rounds, sizeof *times, compare);
+        for (int i = 0; i < rounds; i++) {
+            int64_t begin = twi_monotonic_ns();
+            reduce(c, (float *)data, (float *)other, bytes);
+            sums[i] = (double)(twi_monotonic_ns() - begin) / 1e3;
+        }
+        double way = median(times, rounds), all = median(sums, rounds);
         if (c->task == 0)
-            printf("%9zu B %10.2f us %8.2f GB/s\n", bytes, times[rounds / 2], (double)bytes / times[rounds / 2] / 1e3);
+            printf("%9zu B %10.2f us %8.2f GB/s, all-reduce %10.1f us\n", bytes, way, (double)bytes / way / 1e3, all);
     }
     twi_comm_close(c);
     free(data);
+    free(other);
     return 0;
 }

@@ -128,8 +128,7 @@ bool twi_exchange_goes_on(twi_exchange *x, int64_t begin_ns, const char *what, i
     return false;
 }
 
-/* By threads of this process. */
-static bool is_crowded(const twi_exchange *x)
+bool twi_exchange_is_crowded(const twi_exchange *x)
 {
     return x->base.awake && atomic_load_explicit(x->base.awake, memory_order_relaxed) > x->base.cores;
 }
@@ -139,7 +138,7 @@ void twi_exchange_pause(const twi_exchange *x, int64_t begin_ns, twi_progress pr
     enum { SPINS = 20000, AWAKE = 1000000, SHARE = 8, SHORT = 50000, LONGEST = 100000 };
     if (progress == TWI_CAME)
         return;
-    if (is_crowded(x))
+    if (twi_exchange_is_crowded(x))
         return sleep_ns(SHORT);
     int64_t waited = twi_monotonic_ns() - begin_ns;
     if (waited < SPINS || progress == TWI_COMING)

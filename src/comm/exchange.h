@@ -115,9 +115,10 @@ void twi_exchange_lost(twi_exchange *x, int from);    /* its process has ended: 
 void twi_exchange_fail(twi_exchange *x, const char *why);
 /* Whether a wait since begin_ns may go on: nothing has failed, all are heard of, and it is not too long. */
 bool twi_exchange_goes_on(twi_exchange *x, int64_t begin_ns, const char *what, int from);
+/* Whether threads of this process want more cores than there are: who waits holds up others. */
+bool twi_exchange_is_crowded(const twi_exchange *x);
 /* What a waiter does that has pumped in vain since then: soon pauses that grow with the wait. As parts of the wait, so that
- * two that wait for each other do not keep each other asleep. Where threads of this process want more cores than there are
- * it leaves its core to them at once. */
+ * two that wait for each other do not keep each other asleep. Where it is crowded it leaves its core at once. */
 void twi_exchange_pause(const twi_exchange *x, int64_t begin_ns, twi_progress progress);
 
 #endif

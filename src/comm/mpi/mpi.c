@@ -29,7 +29,7 @@
 enum { FEW = 4096 };         /* bytes that go with the header; more are copied more cheaply by themselves */
 enum { PIECE = 1 << 30 };    /* the most bytes of a message of MPI, which counts in int */
 enum { FIRST_PIECE = 65536 }; /* bytes of the first one to a task, and the least */
-enum { COPIED = 1 << 19 };   /* what is no longer is copied, so that its sender goes on; behind more he waits */
+enum { COPIED = 1 << 19 };   /* what is no longer is copied where it is crowded, so that its sender need not wait */
 enum { MOST_SLOTS = 4096, MOST_COPIED = 8 << 20 }; /* such messages under way, and their bytes; who wants more waits */
 enum { HEADERS, PIECES };    /* tags */
 enum { LOOK_NS = 20000000 }; /* between two looks at the processes of this machine */
@@ -379,6 +379,8 @@ static bool put_copy(carrier *c, int to, const twi_header *header, const void *d
 /* With `large` of the task. */
 static bool is_copied(carrier *c, int to, size_t bytes)
 {
+    if (!twi_exchange_is_crowded(&c->x))
+        return false;
     pthread_mutex_lock(&c->lock);
     bool room = c->num_under_way < MOST_SLOTS && c->bytes_under_way + bytes <= MOST_COPIED;
     pthread_mutex_unlock(&c->lock);
