@@ -106,9 +106,11 @@ static tw_status cancel(tw_coordinator *coordinator, void *user, tw_error *error
             run_node(w, w->all->runners[i].cancel, NULL); /* it may be closed already */
     for (int waited = 0; waited < GRACE_MS && !all_ended(w->all); waited += LOOK_MS)
         nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);
-    for (int i = 0; i < w->all->num_workers; i++)
-        if (w->all->workers[i].runner && !atomic_load(&w->all->workers[i].ended))
-            tw_session_cancel_lane(w->all->session, w->all->workers[i].lane);
+    for (int i = 0; i < w->all->num_workers; i++) {
+        const worker *other = &w->all->workers[i];
+        if (other->runner && has_part(other) && !atomic_load(&other->ended))
+            tw_session_cancel_lane(w->all->session, other->lane);
+    }
     leave(w->all);
     return TW_OK;
 }
