@@ -178,6 +178,11 @@ static void a_signatures_names_are_fed_and_fetched(void **state)
     assert_prints("step 1: named = [1] 'a,b' scores = [1,2] -50.09375 -25.421875\n");
     assert_runs(0, "$T run %s --feed 'images=[1,2,3]' --fetch scores", FILES "saved_model_text");
     assert_prints("scores = [1,2] -50.09375 -25.421875\n");
+    assert_runs(0, "$T run %s --feed 'words=[\"cat\",\"dog\"]' --fetch numbers", FILES "vocabulary");
+    assert_prints("numbers = [2] 12 9");
+    assert_runs(0, "echo dog >own.txt && $T run %s --feed 'words=[\"cat\",\"dog\"],path=own.txt' --fetch numbers",
+                FILES "vocabulary");
+    assert_prints("numbers = [2] 9 10");
     assert_runs(2, "$T run %s --signature serving_defautl", FILES "saved_model");
     assert_prints("--signature: the graph has no 'serving_defautl'; did you mean 'serving_default'?");
     assert_runs(2, "$T run %s", FILES "saved_model");

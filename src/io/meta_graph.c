@@ -275,26 +275,61 @@ static tw_status read_asset(importer *m, const Twi__AssetFileDef *def)
     tw_signature_value *asset = &about->assets[about->num_assets];
     if (!def->tensor_info || !def->tensor_info->name[0])
         return TW_OK;
+    tw_status status = find_output(m, "a file of the model", def->tensor_info->name, &asset->output);
+    for (int i = 0; i < about->num_assets && status == TW_OK; i++)
+        if (about->assets[i].output.node == asset->output.node && about->assets[i].output.index == asset->output.index)
+            return TW_OK; /* it is listed twice */
     asset->name = twi_arena_strdup(&m->about->arena, def->filename);
     about->num_assets++;
-    return asset->name ? find_output(m, "a file of the model", def->tensor_info->name, &asset->output) : fail_memory(m);
+    return asset->name ? status : fail_memory(m);
+}
+
+static tw_status read_packed_asset(importer *m, const Twi__CollectionDef__Any *any)
+{
+    twi_proto proto;
+    twi_proto_start(&proto, any->value.len);
+    Twi__AssetFileDef *def = twi__asset_file_def__unpack(&proto.allocator, any->value.len, any->value.data);
+    if (!def)
+        return proto.out_of_memory ? fail_memory(m)
+                                   : twi_fail(m->error, TW_INVALID_ARGUMENT,
+                                              "collection 'saved_model_assets' holds %zu bytes that are no such message",
+                                              any->value.len);
+    tw_status status = read_asset(m, def);
+    twi__asset_file_def__free_unpacked(def, &proto.allocator);
+    return status;
+}
+
+/* The model's own files, which TensorFlow 1 lists in a collection. */
+static tw_status read_assets(importer *m, const Twi__MetaGraphDef *def)
+{
+    const Twi__CollectionDef__AnyList *packed = NULL;
+    for (size_t i = 0; i < def->n_collection_def && def->n_asset_file_def == 0; i++) {
+        const Twi__CollectionDef *collection = def->collection_def[i]->value;
+        if (strcmp(def->collection_def[i]->key, "saved_model_assets") == 0 && collection &&
+            collection->kind_case == TWI__COLLECTION_DEF__KIND_ANY_LIST)
+            packed = collection->any_list;
+    }
+    size_t count = packed ? packed->n_value : def->n_asset_file_def;
+    tw_graph_about *about = &m->about->about;
+    about->assets = twi_arena_alloc(&m->about->arena, sizeof *about->assets * (count + 1));
+    tw_status status = about->assets ? TW_OK : fail_memory(m);
+    for (size_t i = 0; i < count && status == TW_OK; i++)
+        status = packed ? read_packed_asset(m, packed->value[i]) : read_asset(m, def->asset_file_def[i]);
+    return status;
 }
 
 static tw_status read_about(importer *m, const Twi__MetaGraphDef *def)
 {
     tw_graph_about *about = &m->about->about;
     about->signatures = twi_arena_alloc(&m->about->arena, sizeof *about->signatures * (def->n_signature_def + 1));
-    about->assets = twi_arena_alloc(&m->about->arena, sizeof *about->assets * (def->n_asset_file_def + 1));
-    if (!about->signatures || !about->assets)
+    if (!about->signatures)
         return fail_memory(m);
     tw_status status = read_info(m, def->meta_info_def);
     if (status == TW_OK)
         status = read_saver(m, def->saver_def);
     for (size_t i = 0; i < def->n_signature_def && status == TW_OK; i++)
         status = read_signature(m, def->signature_def[i]);
-    for (size_t i = 0; i < def->n_asset_file_def && status == TW_OK; i++)
-        status = read_asset(m, def->asset_file_def[i]);
-    return status;
+    return status == TW_OK ? read_assets(m, def) : status;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------------------------- */

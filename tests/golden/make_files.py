@@ -81,3 +81,22 @@ with tf.Graph().as_default() as graph:
     meta.meta_info_def.ClearField("stripped_op_list")
     with open("files/parts.meta", "wb") as file:
         file.write(meta.SerializeToString(deterministic=True))
+
+# A model with a file of its own, which TensorFlow 1's builder lists in a collection.
+with tf.Graph().as_default(), tf.Session() as session:
+    with open("vocabulary.txt", "w") as file:
+        file.write("ape\nbee\ncat\n")
+    path = tf.constant("vocabulary.txt", name="path")
+    tf.add_to_collection(tf.GraphKeys.ASSET_FILEPATHS, path)
+    whole, line = tf.lookup.TextFileIndex.WHOLE_LINE, tf.lookup.TextFileIndex.LINE_NUMBER
+    table = tf.lookup.StaticHashTable(tf.lookup.TextFileInitializer(path, tf.string, whole, tf.int64, line), -1)
+    words = tf.placeholder(tf.string, [None], name="words")
+    numbers = table.lookup(words) + tf.get_variable("first", initializer=numpy.int64(10), use_resource=False)
+    session.run([tf.global_variables_initializer(), tf.tables_initializer()])
+    builder = tf.saved_model.Builder("files/vocabulary")
+    signature = tf.saved_model.predict_signature_def({"words": words}, {"numbers": numbers})
+    builder.add_meta_graph_and_variables(
+        session, ["serve"], {"serving_default": signature}, main_op=tf.tables_initializer(),
+        assets_collection=tf.get_collection(tf.GraphKeys.ASSET_FILEPATHS))
+    builder.save()
+    os.remove("vocabulary.txt")
