@@ -183,6 +183,8 @@ static void a_signatures_names_are_fed_and_fetched(void **state)
     assert_runs(0, "echo dog >own.txt && $T run %s --feed 'words=[\"cat\",\"dog\"],path=own.txt' --fetch numbers",
                 FILES "vocabulary");
     assert_prints("numbers = [2] 9 10");
+    assert_runs(0, "$T run %s --fetch b,W", FILES "whole.meta"); /* the one a resource, the other a reference */
+    assert_prints("b = [2] 0.125 -1 W = [3,2] 1 -2 0.5 4 3 0.25");
     assert_runs(2, "$T run %s --signature serving_defautl", FILES "saved_model");
     assert_prints("--signature: the graph has no 'serving_defautl'; did you mean 'serving_default'?");
     assert_runs(2, "$T run %s", FILES "saved_model");

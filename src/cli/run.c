@@ -83,6 +83,17 @@ static bool choose_signature(work *w)
                     near.best ? near.best : "", near.best ? "'?" : "; 'tower show' lists what it has");
 }
 
+/* Of a variable by its own name, which is its handle's, what is in it. */
+static tw_output value_of(const work *w, tw_output output)
+{
+    for (int i = 0; i < tw_graph_num_variables(w->graph) && tw_output_dtype(output) == TW_RESOURCE; i++) {
+        tw_variable *variable = tw_graph_variable(w->graph, i);
+        if (variable->handle.node == output.node)
+            return variable->value.node ? variable->value : tw_variable_read(w->graph, variable);
+    }
+    return output;
+}
+
 static bool add_wanted(work *w, const char *name, tw_output output)
 {
     wanted *wanted = &w->wanted[w->num_printed];
@@ -99,7 +110,7 @@ static bool add_wanted(work *w, const char *name, tw_output output)
         return false;
     if (output.index < 0 && !tw_node_is_unknown(output.node))
         return complain("run", "--fetch: '%s' has no outputs; --target runs it", wanted->name);
-    w->fetches[w->num_printed++] = output;
+    w->fetches[w->num_printed++] = value_of(w, output);
     return true;
 }
 
