@@ -482,6 +482,11 @@ static void what_cannot_be_run_is_said(void **state)
     assert_runs(1, "$T run %s --fetch loss --feed x=1", GRAPH("sgd"));
     assert_prints("You must feed a value for placeholder tensor 'y' with dtype int32 and shape [4]");
     assert_runs(0, "$T run %s --fetch loss --feed x=1,y=2", GRAPH("sgd"));
+    const char *raw = "node { name: \"bytes\" op: \"Const\" attr { key: \"dtype\" value { type: DT_STRING } } attr { key: \"value\" "
+                      "value { tensor { dtype: DT_STRING tensor_shape { } string_val: \"abc\" } } } } node { name: \"y\" "
+                      "op: \"DecodeRaw\" input: \"bytes\" attr { key: \"out_type\" value { type: DT_FLOAT } } }";
+    assert_runs(1, "echo '%s' >raw.pbtxt && $T run raw.pbtxt --fetch y", raw);
+    assert_prints("DecodeRaw 'y': element 0 has 3 bytes, no multiple of 4");
     assert_runs(1, "$T run nowhere.pb --fetch loss");
     assert_prints("cannot open 'nowhere.pb': No such file");
     assert_runs(1, "$T run %s --fetch loss --soft-placement off", GRAPH("towers"));

@@ -56,6 +56,9 @@ static tw_status decode_raw(const twi_run *r)
     size_t size = tw_dtype_size(r->output_operands[0].dtype);
     for (int64_t i = 0; i < count; i++) {
         char *to = (char *)r->outputs[0] + (size_t)i * row;
+        if (strings[i].size % size)
+            return twi_fail(r->error, TW_INVALID_ARGUMENT, "DecodeRaw '%s': element %lld has %zu bytes, no multiple of %zu",
+                            r->node, (long long)i, strings[i].size, size);
         if (strings[i].size != row)
             return twi_fail(r->error, TW_INVALID_ARGUMENT, "DecodeRaw '%s': element %lld has %zu bytes, expected %zu",
                             r->node, (long long)i, strings[i].size, row);
