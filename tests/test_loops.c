@@ -753,6 +753,29 @@ static void every_build_gives_functions_the_same_bits(void **state)
     drop(&x), drop(&y), drop(&first), drop(&out);
 }
 
+static void every_build_draws_the_numbers_of_the_stream(void **state)
+{
+    (void)state;
+    enum { N = 2 * TWI_CHUNK + 1003 };
+    static const uint32_t starts[][4] = {{0, 0, 7, 0}, {UINT32_MAX - 3000, 1, 2, 3}, {UINT32_MAX - 9, UINT32_MAX, 5, 6}};
+    value out = make(TW_FLOAT32, TW_SHAPE(N));
+    for (const twi_loops *const *loops = twi_loops_usable(); *loops; loops++)
+        for (int s = 0; s < 3; s++) {
+            twi_uniform_job job = {.out = out.data, .elements = N, .start = {.key = {0x12345678, 0x9abcdef0}}};
+            memcpy(job.start.counter, starts[s], sizeof starts[s]);
+            (*loops)->uniform(&job, 1, 3, 0);
+            (*loops)->uniform(&job, 0, 1, 0);
+            twi_philox philox = job.start;
+            uint32_t words[4];
+            for (int i = 0; i < N; i++) {
+                if (i % 4 == 0)
+                    twi_philox_next(&philox, words);
+                assert_true(((float *)out.data)[i] == twi_uniform_float(words[i % 4]));
+            }
+        }
+    drop(&out);
+}
+
 static void every_build_normalizes_to_the_same_bits(void **state)
 {
     (void)state;
@@ -882,6 +905,7 @@ int main(void)
         cmocka_unit_test(many_averages_follow_as_one_would),
         cmocka_unit_test(every_build_of_the_loops_gives_the_same_bits),
         cmocka_unit_test(every_build_gives_functions_the_same_bits),
+        cmocka_unit_test(every_build_draws_the_numbers_of_the_stream),
         cmocka_unit_test(every_build_normalizes_to_the_same_bits),
         cmocka_unit_test(small_divisors_and_those_beside_powers_of_two_are_exact),
         cmocka_unit_test(any_number_by_any_divisor_is_exact),

@@ -24,6 +24,7 @@
     X(twi_vector_pool_kernels)                                                                                         \
     X(twi_vector_normalization_kernels)                                                                                \
     X(twi_vector_batch_norm_kernels)                                                                                   \
+    X(twi_vector_random_kernels)                                                                                       \
     X(twi_vector_state_kernels)                                                                                        \
                                                                                                                        \
     X(twi_cpu_array_kernels) /* from here on: plain C */                                                               \

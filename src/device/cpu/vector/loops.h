@@ -8,6 +8,7 @@
 #ifndef TWI_LOOPS_H
 #define TWI_LOOPS_H
 
+#include "base/philox.h"
 #include "device/cpu/plain/broadcast.h"
 #include "device/cpu/plain/reduction.h"
 #include "tensor/attr.h"
@@ -84,6 +85,13 @@ typedef struct twi_function_job {
     int64_t elements;
     const twi_broadcast *walk; /* and so is this; where it has one run items are chunks, else runs */
 } twi_function_job;
+
+/* Numbers in [0, 1) of a stream, four a block; items are chunks. */
+typedef struct twi_uniform_job {
+    twi_philox start;
+    float *out;
+    int64_t elements;
+} twi_uniform_job;
 
 /* An update of many variables; chunks are counted through all of them. */
 typedef struct twi_update_job {
@@ -255,6 +263,7 @@ typedef struct twi_loops {
     const char *name; /* "avx512" */
     twi_range *cast, *relu, *relu_gradient; /* twi_elements_job; items are chunks */
     twi_range *functions[TWI_FUNCTIONS];    /* twi_function_job */
+    twi_range *uniform;                     /* twi_uniform_job; chunks */
     twi_range *descend, *follow;            /* twi_update_job; chunks */
     twi_range *sum_runs, *sum_columns;      /* twi_sum_job; items are outputs, and groups of columns */
     twi_range *add_bias;                    /* twi_rows_job; items are rows */

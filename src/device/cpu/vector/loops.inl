@@ -165,6 +165,65 @@ static inline TWI_INLINE twi_floats operand_at(bool moves, const float *p, int64
     }
 TWI_BINARY_FUNCTIONS(BINARY_LOOP)
 
+/* ---- random numbers -------------------------------------------------------------------------------------------- */
+
+enum { BLOCKS = TWI_LANES / 2 }; /* of Philox at a time: each in the low halves of a vector's longs */
+
+/* The bits of a float in [1, 2) each, as twi_uniform_float() has them. */
+static inline TWI_INLINE twi_floats uniform_pairs(twi_longs low, twi_longs high)
+{
+    twi_words words = (twi_words)((low & 0xffffffffu) | high << 32);
+    return (twi_floats)((words & 0x7fffff) | 127u << 23) - 1.0f;
+}
+
+/* BLOCKS blocks from the place where `philox` stands, whose lowest counter does not run over; see twi_philox_next(). */
+static inline TWI_INLINE void uniform_blocks(const twi_philox *philox, float *out)
+{
+    twi_longs zero = {0}, c0 = zero + philox->counter[0], c1 = zero + philox->counter[1];
+    twi_longs c2 = zero + philox->counter[2], c3 = zero + philox->counter[3];
+    uint32_t k0 = philox->key[0], k1 = philox->key[1];
+    double pairs[2][BLOCKS];
+    for (int i = 0; i < BLOCKS; i++)
+        c0[i] += (uint64_t)i;
+    for (int round = 0; round < 10; round++) {
+        twi_longs a = twi_product_of_words(c0, 0xD2511F53u), b = twi_product_of_words(c2, 0xCD9E8D57u);
+        c0 = (b >> 32) ^ c1 ^ k0;
+        c2 = (a >> 32) ^ c3 ^ k1;
+        c1 = b;
+        c3 = a;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    twi_floats first = uniform_pairs(c0, c1), second = uniform_pairs(c2, c3);
+    memcpy(pairs[0], &first, sizeof first);
+    memcpy(pairs[1], &second, sizeof second);
+    for (int i = 0; i < BLOCKS; i++) {
+        memcpy(out + 4 * i, &pairs[0][i], sizeof(double));
+        memcpy(out + 4 * i + 2, &pairs[1][i], sizeof(double));
+    }
+}
+
+static void uniform(const void *job, int64_t first, int64_t last, int thread)
+{
+    const twi_uniform_job *j = job;
+    twi_philox here = j->start;
+    int64_t i = first * TWI_CHUNK, end = smaller(last * TWI_CHUNK, j->elements);
+    (void)thread;
+    twi_philox_skip(&here, (uint64_t)i / 4);
+    while (i < end) {
+        if (i + 4 * BLOCKS <= end && here.counter[0] <= UINT32_MAX - BLOCKS) {
+            uniform_blocks(&here, j->out + i);
+            twi_philox_skip(&here, BLOCKS);
+            i += 4 * BLOCKS;
+            continue;
+        }
+        uint32_t words[4];
+        twi_philox_next(&here, words);
+        for (int k = 0; k < 4 && i < end; k++)
+            j->out[i++] = twi_uniform_float(words[k]);
+    }
+}
+
 /* ---- updates of many variables ------------------------------------------------------------------------------- */
 
 /* One variable's share of an update. */
@@ -874,6 +933,7 @@ const twi_loops TWI_LOOPS = {
     .relu = relu,
     .relu_gradient = relu_gradient,
     .functions = {TWI_UNARY_FUNCTIONS(LOOP_OF) TWI_BINARY_FUNCTIONS(LOOP_OF)},
+    .uniform = uniform,
     .descend = descend,
     .follow = follow,
     .sum_runs = sum_runs,

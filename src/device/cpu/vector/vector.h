@@ -22,6 +22,8 @@ typedef uint8_t twi_bytes __attribute__((vector_size(TWI_VECTOR_BYTES / 4)));
 typedef float twi_singles __attribute__((vector_size(TWI_VECTOR_BYTES / 2))); /* as many as there are doubles */
 typedef double twi_doubles __attribute__((vector_size(TWI_VECTOR_BYTES)));
 
+typedef uint64_t twi_longs __attribute__((vector_size(TWI_VECTOR_BYTES)));
+
 #define TWI_INLINE __attribute__((always_inline))
 
 /* ---- loads and stores -------------------------------------------------------------------------------------- */
@@ -217,6 +219,18 @@ static inline TWI_INLINE twi_floats twi_sqrt(twi_floats x)
     for (int i = 0; i < TWI_LANES; i++)
         x[i] = __builtin_sqrtf(x[i]);
     return x;
+#endif
+}
+
+/* The products of the low halves. GCC 12 multiplies all of both, for which there is no fast instruction. */
+static inline TWI_INLINE twi_longs twi_product_of_words(twi_longs a, uint32_t b)
+{
+#if defined(__AVX512F__) && TWI_VECTOR_BYTES == 64
+    return (twi_longs)_mm512_mul_epu32((__m512i)a, _mm512_set1_epi64(b));
+#elif defined(__AVX2__) && TWI_VECTOR_BYTES == 32
+    return (twi_longs)_mm256_mul_epu32((__m256i)a, _mm256_set1_epi64x(b));
+#else
+    return (a & 0xffffffffu) * (uint64_t)b;
 #endif
 }
 
