@@ -171,7 +171,7 @@ static tw_status matmul_run(const twi_run *r)
         tw_status one = run_part(r, &d->parts[i], &error);
         if (one == TW_OK)
             continue;
-    #pragma omp critical(twi_matmul_failed)
+#pragma omp critical(twi_matmul_failed)
         if (status == TW_OK) {
             status = one;
             *r->error = error;
