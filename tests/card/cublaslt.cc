@@ -45,9 +45,20 @@ static float rounded(cudaDataType type, float value)
     return at(type, &narrow, 0);
 }
 
-static float element(const matrix &m, bool transposed, const void *x, uint64_t row, uint64_t column)
+static float element(const matrix &m, const void *x, uint64_t row, uint64_t column)
 {
-    return at(m.type, x, (int64_t)(transposed ? column : row) + (int64_t)(transposed ? row : column) * m.step);
+    return at(m.type, x, (int64_t)row + (int64_t)column * m.step);
+}
+
+/* As floats, one line of products after the other: its columns where `columns`, else its rows. */
+static std::vector<float> lines_of(const matrix &m, const void *x, bool columns)
+{
+    std::vector<float> all;
+    all.reserve(m.rows * m.columns);
+    for (uint64_t i = 0; i < (columns ? m.columns : m.rows); i++)
+        for (uint64_t k = 0; k < (columns ? m.rows : m.columns); k++)
+            all.push_back(columns ? element(m, x, k, i) : element(m, x, i, k));
+    return all;
 }
 
 extern "C" {
@@ -217,15 +228,16 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
         memset(workspace, 0x5a, workspace_bytes);
         if (card::idle())
             return;
+        const std::vector<float> left = lines_of(A, a, o.turn_a != CUBLAS_OP_N),
+                                 right = lines_of(B, b, o.turn_b == CUBLAS_OP_N);
         for (uint64_t column = 0; column < D.columns; column++)
             for (uint64_t row = 0; row < D.rows; row++) {
                 float sum = 0;
                 for (uint64_t k = 0; k < inner; k++)
-                    sum += element(A, o.turn_a != CUBLAS_OP_N, a, row, k) *
-                           element(B, o.turn_b != CUBLAS_OP_N, b, k, column);
+                    sum += left[row * inner + k] * right[column * inner + k];
                 sum *= x;
                 if (y != 0)
-                    sum += y * element(C, false, c, row, column);
+                    sum += y * element(C, c, row, column);
                 if (biased) /* of long sums the library stores the product before it adds */
                     sum = (inner > 400 ? rounded(D.type, sum) : sum) + at(D.type, o.bias, (int64_t)row);
                 put(D.type, d, (int64_t)row + (int64_t)column * D.step, relu && sum < 0 ? 0 : sum);

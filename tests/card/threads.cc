@@ -139,7 +139,7 @@ static void resume(fiber *f)
     ARRIVE(block->fake, nullptr, nullptr);
 }
 
-/* ---- what kernels ask for ------------------------------------------------------------------------------------------ */
+/* ---- what kernels ask for ---------------------------------------------------------------------------------------- */
 
 static void step_aside(void)
 {
@@ -220,7 +220,7 @@ static void live(void)
     }
 }
 
-/* ---- blocks -------------------------------------------------------------------------------------------------------- */
+/* ---- blocks ------------------------------------------------------------------------------------------------------ */
 
 static fiber *new_fiber(void)
 {
@@ -228,8 +228,8 @@ static fiber *new_fiber(void)
     return block->fibers.back().get();
 }
 
-/* Takes the threads that may go on out of those that wait: warps all of whose living threads wait for each other, or the
- * whole block. */
+/* Takes the threads that may go on out of those that wait: warps all of whose living threads wait for each other, or
+ * the whole block. */
 static void release(void)
 {
     size_t left = 0, waits = block->parked.size();
