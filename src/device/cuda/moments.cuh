@@ -44,11 +44,11 @@ static __device__ __forceinline__ part part_of(const moments &m)
     return {narrow<float, QUAD>(m.mean), narrow<float, QUAD>(m.squares)};
 }
 
-static __device__ __forceinline__ void take_part(const part &p, int rows, moments *m)
+static __device__ __forceinline__ void take_part(const part &p, float rows, moments *m)
 {
     widen(p.first, m->mean);
     widen(p.second, m->squares);
-    m->count = (float)rows;
+    m->count = rows;
 }
 
 /* Parts that convolutions have left say themselves how many rows they have, behind all of them: see launch.h. */
