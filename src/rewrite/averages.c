@@ -1,6 +1,6 @@
 /* averages.c - moving averages of variables become part of the update that they follow, where a device has a kernel for
- * both: a launch less in a row, and the variables are not read again. Adam's powers of beta grow between the two, so there
- * they stay apart.
+ * both: a launch less in a row, and the variables are not read again. What happens between the two and concerns neither
+ * (Adam's powers of beta grow) happens behind both then.
  * Never here: making one node of many updates, or of many averages (update.c); that the averages' weight does not wait for
  * the updates (counters.c). Both have been before. */
 #include "rewrite/rewrite.h"
@@ -42,41 +42,73 @@ static twi_node *find_update(const twi_node *average)
     return fits ? update : NULL;
 }
 
-/* The update, or a node that stands for it alone. */
-static bool stands_for(const twi_node *node, const twi_node *update)
+/* What the averages wait for, but for the update. */
+typedef struct waiting {
+    const twi_node *average, *update;
+    nodes before;  /* and need not for the update: the joint node does so, too */
+    nodes between; /* and for the update: they come behind the joint node, and behind them who waits for the averages */
+} waiting;
+
+static bool add_once(nodes *all, twi_node *node)
 {
-    bool stands = twi_is(node, TWI_OP_NoOp) && node->num_controls > 0;
-    for (int i = 0; i < node->num_controls && stands; i++)
-        stands = node->controls[i]->node == update;
-    return stands || node == update;
+    bool known = false;
+    for (int i = 0; i < all->count && !known; i++)
+        known = all->items[i] == node;
+    return known || twi_push(all, node);
 }
 
-/* Notes what else the node waits for; *follows: it waits for the update. False: for something that does so itself. */
-static bool note_others(const twi_node *node, const twi_node *update, nodes *others, bool *follows)
+/* Whether the node uses a variable that is updated or averaged. */
+static bool uses_any(const twi_node *node, const waiting *w)
+{
+    bool any = false;
+    for (int i = 0; i < node->num_inputs && !any; i++)
+        for (int k = 0; k < count_of(w->average) && !any; k++)
+            any = twi_same(twi_in(node, i), twi_in(w->average, k)) || twi_same(twi_in(node, i), twi_in(w->update, k));
+    return any;
+}
+
+/* Does nothing, or nothing that could be told from the averages: arithmetic, and what variables of its own become. */
+static bool is_indifferent(const twi_node *node, const waiting *w)
+{
+    bool known = twi_is(node, TWI_OP_NoOp) || !twi_has_trait(node, TWI_STATEFUL) || node->op->roles;
+    return known && node->guard == w->update->guard && !uses_any(node, w);
+}
+
+/* Notes what a read or the averages wait for (`before`: among these), or what lies between (NULL). *follows: it comes
+ * behind the update. False: it must stay where it is. */
+static bool note(waiting *w, twi_node *node, nodes *before, bool *follows)
+{
+    bool behind = node == w->update || twi_leads_to(w->update, node);
+    *follows = *follows || behind;
+    if (node == w->update)
+        return true;
+    if (behind)
+        return is_indifferent(node, w) && add_once(&w->between, node);
+    return !before || add_once(before, node);
+}
+
+/* The same of all that the node waits for. */
+static bool note_all(waiting *w, const twi_node *node, nodes *before, bool *follows)
 {
     bool fits = true;
     *follows = false;
-    for (int i = 0; i < twi_num_dependencies(node) && fits; i++) {
-        twi_node *before = twi_dependency(node, i)->node;
-        if (stands_for(before, update))
-            *follows = true;
-        else
-            fits = !twi_leads_to(update, before) && twi_push(others, before);
-    }
+    for (int i = 0; i < twi_num_dependencies(node) && fits; i++)
+        fits = note(w, twi_dependency(node, i)->node, before, follows);
     return fits;
 }
 
-/* Whether each read comes directly behind the update, and the averages directly behind the reads. */
-static bool follow_directly(const twi_node *average, const twi_node *update, nodes *others)
+/* Whether each read comes behind the update, the averages behind the reads, and nothing that matters between them. */
+static bool follow(waiting *w)
 {
+    const twi_node *average = w->average;
     const int count = count_of(average);
-    bool follows = true, fits = !twi_leads_to(update, twi_in(average, count).node);
+    bool follows = true, fits = !twi_leads_to(w->update, twi_in(average, count).node);
     for (int i = 0; i < count && fits; i++)
-        fits = note_others(read_of(average, i), update, others, &follows) && follows;
-    for (int i = 0; i < average->num_controls && fits; i++) {
-        twi_node *before = average->controls[i]->node;
-        fits = stands_for(before, update) || (!twi_leads_to(update, before) && twi_push(others, before));
-    }
+        fits = note_all(w, read_of(average, i), &w->before, &follows) && follows;
+    for (int i = 0; i < average->num_controls && fits; i++)
+        fits = note(w, average->controls[i]->node, &w->before, &follows);
+    for (int i = 0; i < w->between.count && fits; i++) /* which grows */
+        fits = note_all(w, w->between.items[i], NULL, &follows);
     return fits;
 }
 
@@ -118,29 +150,34 @@ static twi_node *make_joint(twi_rewriting *r, const twi_node *average, twi_node 
     return joint;
 }
 
-static void drop_update(twi_node *average, const twi_node *update)
+/* Who comes behind the averages goes on coming behind what lies between. */
+static bool keep_order(twi_node *average, const nodes *between)
 {
-    for (int i = 0; i < average->num_controls;)
-        if (stands_for(average->controls[i]->node, update))
-            twi_drop_control(average, average->controls[i]->node);
-        else
-            i++;
+    bool fits = true;
+    for (const twi_edge *e = average->followers.first; e && fits; e = e->next)
+        for (int i = 0; i < between->count && fits; i++)
+            fits = twi_add_control(e->user, between->items[i]);
+    return fits;
 }
 
 static void join(twi_rewriting *r, twi_node *average)
 {
-    nodes others = {0};
     twi_node *update = find_update(average);
-    twi_node *joint = update && follow_directly(average, update, &others) ? make_joint(r, average, update) : NULL;
+    waiting w = {.average = average, .update = update};
+    twi_node *joint = update && follow(&w) ? make_joint(r, average, update) : NULL;
     if (joint) {
-        drop_update(average, update);
+        bool fits = keep_order(average, &w.between);
+        while (average->num_controls)
+            twi_drop_control(average, average->controls[0]->node);
         twi_move_controls(update, joint);
         twi_move_controls(average, joint);
-        for (int i = 0; i < others.count; i++)
-            if (!twi_add_control(joint, others.items[i]))
-                twi_region_fail_memory(r->region);
+        for (int i = 0; i < w.before.count && fits; i++)
+            fits = twi_add_control(joint, w.before.items[i]);
+        if (!fits)
+            twi_region_fail_memory(r->region);
     }
-    twi_array_free(&others);
+    twi_array_free(&w.before);
+    twi_array_free(&w.between);
 }
 
 tw_status twi_rewrite_averages(twi_rewriting *r, tw_error *error)

@@ -2,6 +2,7 @@
  * the updates of variables that it comes after: on a card they are launches in a row, which are beside each other so.
  * Whoever comes after the count goes on coming after the updates, and who reads the count before does so. So nothing can
  * tell, but for a step that fails in between.
+ * What an assignment of a scalar puts there need not wait for them either, though the assignment does.
  * Never here: making one launch of them (scalars.c). */
 #include "rewrite/rewrite.h"
 
@@ -13,10 +14,12 @@ typedef TWI_ARRAY(twi_node *) nodes;
 
 /* ---- what it is ---------------------------------------------------------------------------------------------------- */
 
+/* Of a variable by its gradient; or what makes it ready for the next one, as Adam's powers of beta. */
 static bool is_update(const twi_node *node)
 {
     const char *roles = node->op->roles;
-    return roles && strchr(roles, 'u') && strchr(roles, 'g');
+    bool scalar = twi_is(node, TWI_OP_AssignVariableOp) && twi_shape(twi_in(node, 1)).rank == 0;
+    return scalar || (roles && strchr(roles, 'u') && strchr(roles, 'g'));
 }
 
 /* An update, or what stands for some. */
@@ -134,9 +137,31 @@ static bool set_free(const twi_rewriting *r, twi_node *counter)
     return fits;
 }
 
+/* What a scalar becomes (Adam's powers of beta) is computed at any time; only that it becomes so waits. */
+static bool free_value(const twi_rewriting *r, twi_node *assign)
+{
+    if (!twi_is(assign, TWI_OP_AssignVariableOp) || twi_shape(twi_in(assign, 1)).rank != 0)
+        return true;
+    twi_value value = twi_in(assign, 1);
+    bool fits = twi_only_user(value) == assign && value.node->num_inputs > 0 && value.node->guard == assign->guard &&
+                !twi_has_trait(value.node, TWI_STATEFUL) &&
+                twi_rewrite_has_kernel(r, assign, "_Scalars", TW_INVALID_DTYPE);
+    if (!fits)
+        return true;
+    while (value.node->num_controls && fits) {
+        twi_node *before = value.node->controls[0]->node;
+        twi_drop_control(value.node, before);
+        fits = twi_add_control(assign, before);
+    }
+    return fits;
+}
+
 tw_status twi_free_counters(twi_rewriting *r, tw_error *error)
 {
     bool fits = true;
+    for (int id = 0, count = r->region->nodes.count; id < count && fits; id++)
+        if (!r->region->nodes.items[id]->gone)
+            fits = free_value(r, r->region->nodes.items[id]);
     for (int id = 0, count = r->region->nodes.count; id < count && fits; id++)
         if (!r->region->nodes.items[id]->gone && is_counter(r, r->region->nodes.items[id]))
             fits = set_free(r, r->region->nodes.items[id]);
