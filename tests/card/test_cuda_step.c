@@ -383,12 +383,56 @@ static void sums_that_do_not_need_each_other_are_side_by_side(void **state)
     tw_graph_destroy(g);
 }
 
+/* As long as a kernel's arguments have room for them, of whatever sizes they are. */
+static void parts_are_joined_and_cut_by_one_launch(void **state)
+{
+    enum { PARTS = 40 };
+    tw_error error = {0};
+    tw_devices *devices;
+    tw_session *session;
+    tw_graph *g = tw_graph_create();
+    tw_output parts[PARTS], cut[PARTS], whole;
+    int64_t sizes[PARTS];
+    (void)state;
+    TW_DEVICE(g, "/gpu:0") {
+        for (int i = 0; i < PARTS; i++) {
+            sizes[i] = 1 + i % 7 * (1 + i % 3);
+            tw_output value = tw_placeholder(g, TW_FLOAT32, TW_SHAPE(3, sizes[i]));
+            parts[i] = value;
+        }
+        whole = tw_concat(tw_name(g, "whole"), parts, PARTS, 1);
+        tw_split_sizes(g, whole, 1, sizes, cut, PARTS);
+    }
+    assert_string_equal(tw_graph_message(g), "");
+    assert_ok(tw_devices_create(&(tw_device_options){.cpu_threads = 1}, &devices, &error));
+    assert_ok(tw_session_create(g, &(tw_session_options){.devices = devices}, &session, &error));
+    tw_feed feeds[PARTS];
+    tw_tensor *found[PARTS] = {0};
+    for (int i = 0; i < PARTS; i++) {
+        feeds[i] = (tw_feed){parts[i], tw_tensor_create(TW_FLOAT32, TW_SHAPE(3, sizes[i]))};
+        for (int64_t k = 0; k < 3 * sizes[i]; k++)
+            ((float *)tw_tensor_data(feeds[i].tensor))[k] = (float)(100 * i + k);
+    }
+    long kernels = card_count("kernel");
+    assert_ok(tw_session_run(session, feeds, PARTS, cut, PARTS, found, &error));
+    assert_int_equal(card_count("kernel") - kernels, 2);
+    for (int i = 0; i < PARTS; i++) {
+        assert_memory_equal(tw_tensor_data(found[i]), tw_tensor_data(feeds[i].tensor), tw_tensor_bytes(found[i]));
+        tw_tensor_release(found[i]);
+        tw_tensor_release(feeds[i].tensor);
+    }
+    tw_session_destroy(session);
+    tw_devices_destroy(devices);
+    tw_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_of_one_card_is_one_launch),
         cmocka_unit_test(parts_of_a_card_are_one_launch_and_copy_nothing),
         cmocka_unit_test(steps_in_a_row_wait_for_nobody),
+        cmocka_unit_test(parts_are_joined_and_cut_by_one_launch),
         cmocka_unit_test(another_card_than_the_first_keeps_the_step_to_itself),
         cmocka_unit_test(two_towers_on_a_card_are_one_launch_too),
         cmocka_unit_test(two_cards_that_see_each_other_are_one_launch),

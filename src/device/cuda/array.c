@@ -318,19 +318,32 @@ static tw_status prepare_pack(twi_prepare *p)
     return keep_join(p, 0, p->num_inputs, p->outputs[0].shape, twi_attr_int(p->attrs, "axis", 0));
 }
 
+/* All parts into the whole; with `cuts` out of it. */
+static tw_status move_parts(const twi_run *r, bool cuts, const twi_operand *parts, void *const *places, char *whole)
+{
+    const joined *j = r->state;
+    const int size = size_of(parts);
+    tw_status status = TW_OK;
+    for (int i = 0; i < j->count && j->before && status == TW_OK;) {
+        twi_cuda_pieces some = {.rows = j->before};
+        for (int k; i < j->count && (k = some.count) < TWI_CUDA_PIECES; i++, some.count++) {
+            int64_t run = parts[i].elements / j->before;
+            some.width[k] = run;
+            some.from[k] = cuts ? whole : places[i];
+            some.from_step[k] = cuts ? j->inner : run;
+            some.to[k] = cuts ? places[i] : whole;
+            some.to_step[k] = cuts ? run : j->inner;
+            whole += run * size;
+        }
+        status = TWI_LAUNCH(r, twi_cuda_move_pieces(r->stream, size, &some));
+    }
+    return status;
+}
+
 static tw_status run_join(const twi_run *r)
 {
     const joined *j = r->state;
-    tw_status status = TW_OK;
-    int64_t size = size_of(&r->output_operands[0]), at = 0;
-    for (int i = 0; i < j->count && j->before && status == TW_OK; i++) {
-        int64_t run = r->input_operands[j->first + i].elements / j->before;
-        twi_cuda_move move = {.rank = 2, .size = {j->before, run}, .from = {run, 1}, .to = {j->inner, 1}};
-        status = TWI_LAUNCH(r, twi_cuda_move_run(r->stream, (int)size, &move, r->inputs[j->first + i],
-                                                 (char *)r->outputs[0] + at * size));
-        at += run;
-    }
-    return status;
+    return move_parts(r, false, r->input_operands + j->first, (void *const *)(r->inputs + j->first), r->outputs[0]);
 }
 
 /* ---- cutting: outputs side by side along an axis -------------------------------------------------------------------- */
@@ -353,16 +366,7 @@ static tw_status prepare_unpack(twi_prepare *p)
 static tw_status run_cut(const twi_run *r)
 {
     const joined *j = r->state;
-    tw_status status = TW_OK;
-    int64_t size = size_of(&r->input_operands[j->first]), at = 0;
-    for (int i = 0; i < j->count && j->before && status == TW_OK; i++) {
-        int64_t run = r->output_operands[i].elements / j->before;
-        twi_cuda_move move = {.rank = 2, .size = {j->before, run}, .from = {j->inner, 1}, .to = {run, 1}};
-        status = TWI_LAUNCH(r, twi_cuda_move_run(r->stream, (int)size, &move,
-                                                 (const char *)r->inputs[j->first] + at * size, r->outputs[i]));
-        at += run;
-    }
-    return status;
+    return move_parts(r, true, r->output_operands, r->outputs, (char *)r->inputs[j->first]);
 }
 
 const twi_kernel twi_cuda_array_kernels[] = {

@@ -197,6 +197,18 @@ typedef struct twi_cuda_move {
 /* `bytes` of an element: 1, 2, 4 or 8. */
 cudaError_t twi_cuda_move_run(cudaStream_t stream, int bytes, const twi_cuda_move *move, const void *from, void *to);
 
+/* Up to TWI_CUDA_PIECES tables of as many rows in one launch: row k of a piece, `width` elements, goes from
+ * from + k * from_step to to + k * to_step. */
+enum { TWI_CUDA_PIECES = 128 };
+typedef struct twi_cuda_pieces {
+    int count;
+    int64_t rows;
+    const void *from[TWI_CUDA_PIECES];
+    void *to[TWI_CUDA_PIECES];
+    int64_t width[TWI_CUDA_PIECES], from_step[TWI_CUDA_PIECES], to_step[TWI_CUDA_PIECES];
+} twi_cuda_pieces;
+cudaError_t twi_cuda_move_pieces(cudaStream_t stream, int bytes, const twi_cuda_pieces *pieces);
+
 /* ---- reduce.cu ------------------------------------------------------------------------------------------------- */
 
 typedef enum twi_cuda_fold {
