@@ -1076,6 +1076,7 @@ static void batches_on_the_card_are_those_of_the_cpu_to_the_bit(void **state)
     }
     cover("TowerBatch");
     cover("_TowerBatch");
+    cover("_TowerBatchInto"); /* a_trainer_makes_its_batches_on_the_card */
 }
 
 /* ---- variables and streams, which live in sessions ------------------------------------------------------------- */
@@ -2238,6 +2239,8 @@ static void a_trainer_makes_its_batches_on_the_card(void **state)
         const tw_variable *v = tw_graph_find_variable(tw_trainer_graph(t), "logits/kernel");
         assert_non_null(v);
         assert_ok(tw_session_get_variable(tw_trainer_session(t), v, &weights[i], &error));
+        assert_int_equal(plans_have(tw_trainer_session(t), "_TowerBatchInto"), i);
+        assert_false(plans_have(tw_trainer_session(t), "TowerBatch"));
         tw_trainer_destroy(t);
     }
     assert_memory_equal(losses[0], losses[1], sizeof losses[0]);

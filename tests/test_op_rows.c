@@ -265,7 +265,8 @@ static void check_sources(const twi_op *op, const twi_signature *s)
     expect(!twi_op_is(op, TWI_CONSTANT) || has_attr(s, "value"), op, "a constant has its value");
     expect(!(twi_op_is(op, TWI_PLACEHOLDER) || twi_op_is(op, TWI_FEED)) || twi_op_is(op, TWI_STATEFUL), op,
            "what is fed may differ from run to run");
-    expect(!twi_op_is(op, TWI_INPUT) || s->num_outputs > 0, op, "input is something");
+    bool into_variables = op->roles && strchr(op->roles, 'w');
+    expect(!twi_op_is(op, TWI_INPUT) || s->num_outputs > 0 || into_variables, op, "input is something");
     expect(!twi_op_is(op, TWI_COLLECTIVE) || (twi_op_is(op, TWI_STATEFUL) && has_attr(s, "shared_name")), op,
            "members of a collective know each other");
     expect(twi_op_is(op, TWI_REWRITTEN) == (op->name[0] == '_'), op, "ops of ours begin with '_', and they alone");

@@ -140,7 +140,7 @@ enum {
 typedef enum twi_made {
     TWI_MAKES_NOTHING,
     TWI_MAKES_VARIABLE,
-    TWI_MAKES_DATA_SET, /* a variable that the session is given the value of and no step writes */
+    TWI_MAKES_DATA_SET, /* a variable for a data set, or for batches of it, which nobody trains */
     TWI_MAKES_QUEUE,
     TWI_MAKES_READER,
     TWI_MAKES_TABLE,

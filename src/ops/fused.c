@@ -349,12 +349,30 @@ static tw_status averaged_shape(twi_inference *c)
     "y:T, batch_mean:float, batch_variance:float, reserve_space_1:float, reserve_space_2:float, "                      \
     "reserve_space_3:float, convolved:T"
 
+/* Variables of a batch's shapes. */
+static tw_status batch_into_shape(twi_inference *c)
+{
+    tw_shape made[2];
+    twi_inference batch = *c;
+    batch.outputs = made;
+    batch.num_outputs = 2;
+    tw_status status = twi_shape_batch(&batch);
+    for (int i = 0; i < 2 && status == TW_OK; i++)
+        status = twi_merge_shapes(made[i], c->inputs[3 + i], &made[i], c->error);
+    return status;
+}
+
 const twi_op twi_fused_ops[] = {
     /* TowerBatch, Cast of its images */
     {"_TowerBatch", "images:uint8, labels:int32, step:int64", "batch:T, batch_labels:int32",
      "T:{half,bfloat16}; batch:int; examples:int; first:int=0; seed:int=0; shuffle:bool=true; augmentation:int=0; "
      "crop:int=0; scale:float=0; offset:float=0",
      twi_shape_batch, NULL, TWI_REWRITTEN | TWI_INPUT},
+    /* TowerBatch, AssignVariableOp of its images, and of its labels */
+    {"_TowerBatchInto", "images:uint8, labels:int32, step:int64, batch:resource, batch_labels:resource", "",
+     "batch:int; examples:int; first:int=0; seed:int=0; shuffle:bool=true; augmentation:int=0; crop:int=0; "
+     "scale:float=0; offset:float=0",
+     batch_into_shape, NULL, TWI_REWRITTEN | TWI_STATEFUL | TWI_INPUT, "...ww"},
     /* Conv2D, BiasAdd and, with relu, Relu */
     {"_FusedConv2D", "input:T, filter:T, bias:T", "output:T", FLOATS "; " CONV "; relu:bool=false", conv_shape, NULL,
      TWI_REWRITTEN},

@@ -1,9 +1,9 @@
 /* input.c - input that comes from outside the graph: a batch from the session's source of that name; or one that is made
  * where it is used, of a data set that lies there.
  *
- * TowerData is a variable that nobody writes in a step; the session is given its value (tw_session_set_variable). It is
- * an op of its own because GPUs have no variables of bytes, as in TensorFlow, and because it goes where it is asked for,
- * not where variables go. */
+ * TowerData is a variable for what nobody trains: a data set, which the session is given (tw_session_set_variable),
+ * or a batch that waits for its step. It is an op of its own because GPUs have no variables of bytes, as in
+ * TensorFlow, and because it goes where it is asked for, not where variables go. */
 #include "stream/examples.h"
 #include "graph/graph.h"
 

@@ -187,5 +187,6 @@ static const twi_fusion rows[] = {
 
 tw_status twi_rewrite_fuse(twi_rewriting *r, tw_error *error)
 {
+    twi_make_batches_in_place(r);
     return twi_apply_fusions(r, rows, sizeof rows / sizeof *rows, error);
 }

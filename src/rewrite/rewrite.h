@@ -64,5 +64,7 @@ tw_status twi_fold(twi_rewriting *r, twi_node *node, twi_value *outputs, bool *f
 /* counters.c, for scalars.c: what counts steps no longer waits for the updates that it comes after, nor does what is
  * computed of the count alone. */
 tw_status twi_free_counters(twi_rewriting *r, tw_error *error);
+/* Of "fuse": batches that wait in variables; a failure is on the region (batches.c). */
+void twi_make_batches_in_place(twi_rewriting *r);
 
 #endif

@@ -16,13 +16,15 @@ static tw_status make_arrays(tw_trainer *t, tw_error *error)
     t->input.images = twi_alloc_array(n, sizeof *t->input.images);
     t->input.labels = twi_alloc_array(n, sizeof *t->input.labels);
     t->input.elsewhere = twi_alloc_array(n, sizeof *t->input.elsewhere);
+    t->input.made = twi_alloc_array(2 * n, sizeof *t->input.made);
+    t->input.made_first = twi_alloc_array(2 * n, sizeof *t->input.made_first);
     t->fetched.losses = twi_alloc_array(n, sizeof *t->fetched.losses);
     t->input.data = twi_alloc_array(n, sizeof *t->input.data);
     t->fetched.outputs = twi_alloc_array(3 * n + 1, sizeof *t->fetched.outputs);
     t->update.gradients = twi_alloc_array(n, sizeof(tw_grads *));
     t->graph = tw_graph_create();
     if (t->update.gradients && t->input.data && t->input.images && t->input.labels && t->input.elsewhere &&
-        t->fetched.losses && t->fetched.outputs && t->graph)
+        t->input.made && t->input.made_first && t->fetched.losses && t->fetched.outputs && t->graph)
         return TW_OK;
     return twi_fail_memory(error, "creating a trainer");
 }
@@ -132,6 +134,8 @@ void tw_trainer_destroy(tw_trainer *t)
     twi_free(t->input.images);
     twi_free(t->input.labels);
     twi_free(t->input.elsewhere);
+    twi_free(t->input.made);
+    twi_free(t->input.made_first);
     twi_free(t->fetched.losses);
     twi_free(t->fetched.outputs);
     twi_free(t->fetched.tensors);
@@ -171,10 +175,13 @@ tw_status twi_trainer_take_steps(tw_trainer *t, int64_t steps, int num_fetches, 
     twi_crash_note_step(t->step);
     tw_status status = twi_input_explain(&t->input, TW_OK, error);
     if (status == TW_OK)
+        status = twi_trainer_make_first_batch(t, error);
+    if (status == TW_OK)
         status = tw_session_run_steps(t->session, steps, NULL, 0, t->fetched.outputs, num_fetches, t->fetched.tensors,
                                       &done, error);
     if (status != TW_OK) {
         t->step += done;
+        t->input.waits = false;
         status = twi_input_explain(&t->input, status, error);
         return twi_prefix(error, "step %lld", (long long)t->step), status;
     }

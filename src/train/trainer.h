@@ -100,7 +100,13 @@ typedef struct twi_input {
     bool on_device;             /* batches are made where towers are; no pipelines then */
     tw_variable (*data)[2];     /* [towers] images and labels of the data set on the tower's device, with their reads */
     bool repeats;               /* the first batch in every step */
+    bool ahead;                 /* batches of the next step are made beside each step, and wait in variables */
+    tw_output *made;            /* [2 * towers] puts the images or labels of the next step there, ... */
+    tw_output *made_first;      /* ... those of this step, */
+    tw_output first;            /* all of them; {NULL, 0}: there is no such thing */
+    bool waits;                 /* what is there is the next step's */
     tw_output position;         /* number of the step whose batch is taken */
+    tw_output next_position;    /* and of the one after it, whose batch is made ahead */
     tw_pipeline **pipelines;    /* [num_pipelines] one, or with TW_INPUT_QUEUES one for each tower */
     int num_pipelines;
     tw_pipeline *pipeline;            /* the first of them */
@@ -326,6 +332,10 @@ tw_status twi_trainer_choose_input_place(tw_trainer *t, const tw_trainer_options
 /* Adds the data set to each device with towers; then a tower's batch of it. */
 void twi_trainer_build_data(tw_trainer *t, const tw_dataset *dataset);
 void twi_trainer_build_batch(tw_trainer *t, int tower);
+/* Where batches are made ahead: the step, which makes the next one's as well. */
+tw_output twi_trainer_build_ahead(tw_trainer *t, tw_output step);
+/* Before a step: sees to it that its batch waits. */
+tw_status twi_trainer_make_first_batch(tw_trainer *t, tw_error *error);
 tw_status twi_trainer_give_data(tw_trainer *t, const tw_dataset *dataset, tw_error *error);
 
 /* ---- summaries ------------------------------------------------------------------------------------------------- */

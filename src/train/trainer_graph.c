@@ -152,7 +152,7 @@ tw_status twi_trainer_build_graph(tw_trainer *t, const tw_dataset *dataset, tw_e
         t->input.summary = tw_merge_all_summaries(g, NULL);
     }
     twi_trainer_enter_step_device(t);
-    t->fetched.outputs[t->towers.count] = twi_trainer_build_update(t, optimizer);
+    t->fetched.outputs[t->towers.count] = twi_trainer_build_ahead(t, twi_trainer_build_update(t, optimizer));
     tw_leave_device(g);
     twi_trainer_build_meeting(t);
     tw_leave_device(g);

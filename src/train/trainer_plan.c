@@ -48,6 +48,8 @@ static tw_status prepare_step(tw_trainer *t, const tw_trainer_options *options, 
     tw_status status = options->with_summaries ? prepare_summaries(t, error) : TW_OK;
     if (status == TW_OK && t->groups.meeting.node)
         status = tw_session_prepare(t->session, NULL, 0, &t->groups.meeting, 1, error);
+    if (status == TW_OK && t->input.first.node)
+        status = tw_session_prepare(t->session, NULL, 0, &t->input.first, 1, error);
     if (status == TW_OK)
         status = tw_session_prepare(t->session, NULL, 0, t->fetched.outputs, t->fetched.num_always, error);
     return status == TW_OK ? tw_session_plan_info(t->session, &t->fetched.plan, error) : status;

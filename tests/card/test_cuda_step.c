@@ -2,6 +2,8 @@
  * recordings, allocations; and that its numbers are the CPU's. */
 #include "testing.h"
 
+#include "faulty_files.h" /* scratch_folder */
+
 #include "card.h"
 
 #include <stdlib.h>
@@ -180,10 +182,8 @@ static void two_cards_that_do_not_meet_between_launches(void **state)
 {
     static const char *const gpus[] = {"/gpu:1", "/gpu:2"};
     (void)state;
-    setenv("CARD_COUNT", "3", 1);
     check(gpus, 2, (tw_variable_options){.update = TW_UPDATE_PARAMETER_SERVER, .parameter_device = TW_PARAMETERS_ON_GPU}, 4 * 2);
     check(gpus, 2, (tw_variable_options){.update = TW_UPDATE_REPLICATED}, 4 * 2);
-    unsetenv("CARD_COUNT");
 }
 
 /* As far as the library knows that beforehand they can be recorded together. */
@@ -283,6 +283,104 @@ static void what_the_cpu_reads_of_the_second_card_is_of_the_same_step(void **sta
     tw_devices_destroy(devices);
     tw_graph_destroy(g);
     assert_string_equal(card_leaks(), "");
+}
+
+/* ---- batches that are made ahead --------------------------------------------------------------------------------- */
+
+typedef struct run {
+    tw_dataset *data;
+    tw_devices *devices;
+    tw_trainer *trainer;
+} run;
+
+static run begin(tw_trainer_options options)
+{
+    tw_error error = {0};
+    run r;
+    assert_ok(tw_devices_create(&(tw_device_options){.cpu_threads = 1}, &r.devices, &error));
+    assert_ok(tw_dataset_synthetic(8, 8, 8, 3, 4, 1, &r.data, &error));
+    if (!options.model)
+        options.model = &model;
+    options.dataset = r.data;
+    options.devices = r.devices;
+    options.seed = 1;
+    options.variables.update = TW_UPDATE_REPLICATED;
+    assert_ok(tw_trainer_create(&options, &r.trainer, &error));
+    return r;
+}
+
+static void end(run *r)
+{
+    tw_trainer_destroy(r->trainer);
+    tw_dataset_destroy(r->data);
+    tw_devices_destroy(r->devices);
+}
+
+static float loss_after(run *r, int steps)
+{
+    tw_error error = {0};
+    tw_trainer_step_result result;
+    assert_ok(tw_trainer_run_steps(r->trainer, steps, &result, &error));
+    return result.loss;
+}
+
+/* Unequal towers on two cards, steps one by one and in a row, and a run that goes on: what the host's batches give. */
+static void a_batch_that_is_made_ahead_is_that_of_its_step(void **state)
+{
+    static const char *const gpus[] = {"/gpu:0", "/gpu:1"};
+    static const int shares[] = {3, 2};
+    (void)state;
+    tw_error error = {0};
+    const char *folder = scratch_folder();
+    tw_trainer_options options = {.tower_devices = gpus, .num_tower_devices = 2, .towers = 2, .tower_shares = shares,
+                                  .num_tower_shares = 2, .global_batch = 5, .input_place = TW_INPUT_ON_HOST};
+    run host = begin(options);
+    options.input_place = TW_INPUT_AUTO;
+    run card = begin(options);
+    for (int i = 0; i < 3; i++)
+        assert_true(loss_after(&card, 1) == loss_after(&host, 1));
+    assert_true(loss_after(&card, 4) == loss_after(&host, 4));
+    assert_ok(tw_trainer_save(card.trainer, folder, 1, &error));
+    options.resume_from = folder;
+    run other = begin(options);
+    assert_int_equal(tw_trainer_input_place(other.trainer), TW_INPUT_ON_DEVICE);
+    for (int i = 0; i < 2; i++) {
+        float expected = loss_after(&host, 1);
+        assert_true(loss_after(&card, 1) == expected && loss_after(&other, 1) == expected);
+    }
+    remove_scratch(folder);
+    end(&host);
+    end(&card);
+    end(&other);
+    assert_string_equal(card_leaks(), "");
+}
+
+static tw_output one_layer(tw_graph *g, const tw_model *m, tw_output images, tw_dtype dtype, bool training)
+{
+    (void)dtype;
+    (void)training;
+    return tw_dense_layer(g, "logits", tw_flatten(g, images), m->classes, NULL);
+}
+
+/* Nodes in a row of a step whose batch waits, and of one that makes it first: the same one in every step. The network
+ * needs nothing but the images to begin. */
+static void a_batch_that_is_made_ahead_is_not_waited_for(void **state)
+{
+    static const char *const gpus[] = {"/gpu:0"};
+    tw_model small = model;
+    long depth[2];
+    (void)state;
+    small.logits = one_layer;
+    for (int repeats = 0; repeats < 2; repeats++) {
+        run r = begin((tw_trainer_options){.model = &small, .tower_devices = gpus, .num_tower_devices = 1,
+                                           .repeat_batch = repeats, .input_place = TW_INPUT_ON_DEVICE});
+        loss_after(&r, 1);
+        depth[repeats] = -card_count("depth");
+        loss_after(&r, 1);
+        depth[repeats] += card_count("depth");
+        end(&r);
+    }
+    assert_int_equal(depth[0], depth[1] - 1);
 }
 
 /* Though blocks share them: a variable is read where it lies, so there is nothing else to launch. */
@@ -426,17 +524,20 @@ static void parts_are_joined_and_cut_by_one_launch(void **state)
     tw_graph_destroy(g);
 }
 
-int main(void)
+/* How many cards there are is asked for once; of three the first two see each other. */
+int main(int count, char **words)
 {
+    const struct CMUnitTest of_three[] = {cmocka_unit_test(two_cards_that_do_not_meet_between_launches)};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_of_one_card_is_one_launch),
         cmocka_unit_test(parts_of_a_card_are_one_launch_and_copy_nothing),
         cmocka_unit_test(steps_in_a_row_wait_for_nobody),
+        cmocka_unit_test(a_batch_that_is_made_ahead_is_that_of_its_step),
+        cmocka_unit_test(a_batch_that_is_made_ahead_is_not_waited_for),
         cmocka_unit_test(parts_are_joined_and_cut_by_one_launch),
         cmocka_unit_test(another_card_than_the_first_keeps_the_step_to_itself),
         cmocka_unit_test(two_towers_on_a_card_are_one_launch_too),
         cmocka_unit_test(two_cards_that_see_each_other_are_one_launch),
-        cmocka_unit_test(two_cards_that_do_not_meet_between_launches),
         cmocka_unit_test(two_cards_that_no_graph_takes_are_recorded_apart),
         cmocka_unit_test(a_traced_step_of_two_cards_is_one_launch_and_tells_where_its_time_went),
         cmocka_unit_test(what_the_cpu_reads_of_the_second_card_is_of_the_same_step),
@@ -444,5 +545,9 @@ int main(void)
         cmocka_unit_test(a_step_of_a_model_is_one_launch_on_one_card_and_on_two),
         cmocka_unit_test(sums_that_do_not_need_each_other_are_side_by_side),
     };
+    if (count > 1 && strcmp(words[1], "three-cards") == 0) {
+        setenv("CARD_COUNT", "3", 1);
+        return cmocka_run_group_tests(of_three, NULL, NULL);
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

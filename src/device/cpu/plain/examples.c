@@ -21,7 +21,7 @@ static tw_status prepare(twi_prepare *p)
     return twi_keep(p, &e, sizeof e);
 }
 
-static tw_status run(const twi_run *r)
+static void make(const twi_run *r, float *batch, int32_t *batch_labels)
 {
     const twi_examples *e = r->state;
     const twi_distorter *d = &e->distorter;
@@ -30,8 +30,6 @@ static tw_status run(const twi_run *r)
     const int64_t step = *(const int64_t *)r->inputs[2];
     const size_t in = (size_t)(d->height * d->width * d->channels), scratch = scratch_of_thread(e);
     const size_t out = (size_t)(d->out_height * d->out_width * d->channels);
-    float *batch = r->outputs[0];
-    int32_t *batch_labels = r->outputs[1];
 #pragma omp parallel for if (r->threads > 1) num_threads(r->threads)
     for (int64_t i = 0; i < e->batch; i++) {
         int64_t k = twi_example_number(e, step, i), index = twi_example_index(e->count, e->seed, e->shuffle, k);
@@ -40,11 +38,23 @@ static tw_status run(const twi_run *r)
                     (char *)r->workspace + (size_t)omp_get_thread_num() * scratch);
         batch_labels[i] = labels[index];
     }
+}
+
+static tw_status run(const twi_run *r)
+{
+    make(r, r->outputs[0], r->outputs[1]);
+    return TW_OK;
+}
+
+static tw_status run_into(const twi_run *r)
+{
+    make(r, (void *)r->inputs[3], (void *)r->inputs[4]);
     return TW_OK;
 }
 
 const twi_kernel twi_cpu_examples_kernels[] = {
     {"TowerData", "plain", 0},
     {"TowerBatch", "plain", 0, prepare, run, twi_free},
+    {"_TowerBatchInto", "plain", 0, prepare, run_into, twi_free},
     {0},
 };
