@@ -13,6 +13,7 @@
     X(twi_winograd_conv_kernels) /* float on AVX-512 */                                                                \
     X(twi_gemm_conv_kernels)     /* the same, constant filters */                                                      \
     X(twi_col2im_conv_kernels)   /* the same, gradients of images of few channels */                                   \
+    X(twi_filter_conv_kernels)   /* the same, gradients of filters */                                                  \
     X(twi_onednn_conv_kernels)                                                                                         \
     X(twi_onednn_matmul_kernels)                                                                                       \
     X(twi_vector_elementwise_kernels) /* loops built for each vector unit */                                           \
