@@ -8,8 +8,8 @@
  * while a block of outputs passes by. The image is not copied: where the tap met which output stands in a table of
  * pointers, without those that it met beside the image. All taps take their turn on a block, which stays in the cache.
  *
- * A tap's 64 filters are one thread's, and their sums are made in the order of the outputs: so the bits do not depend on
- * the number of threads. */
+ * A tap's 64 filters are one thread's, and their sums are made in the order of the outputs: so the bits do not depend
+ * on the number of threads. */
 #include "base/memory.h"
 #include "device/cpu/vector/loops.h"
 #include "device/kernel.h"
@@ -26,7 +26,7 @@ enum {
     VECTORS = 4,
     PANEL = VECTORS * LANES,
     BLOCK = 96,              /* outputs done together */
-    FEWEST_CHANNELS = 16,
+    FEWEST_CHANNELS = 20,    /* all numbers from here on are sums of fives and sixes */
     FEWEST_UNITS = 16,       /* taps x panels: what threads divide among themselves */
 };
 
@@ -182,8 +182,9 @@ static tw_status prepare(twi_prepare *p)
     if (!has_strides || f.c.in_channels < FEWEST_CHANNELS || f.c.out_channels % PANEL != 0 ||
         f.taps * f.panels < FEWEST_UNITS)
         return TW_UNIMPLEMENTED;
+    int64_t sums = twi_row_chunks(f.outputs) * f.c.out_channels;
     if (p->num_outputs > 1)
-        f.at_sums = twi_make_room(&p->workspace, (size_t)(twi_row_chunks(f.outputs) * f.c.out_channels) * sizeof(float));
+        f.at_sums = twi_make_room(&p->workspace, (size_t)sums * sizeof(float));
     return twi_keep(p, &f, sizeof f);
 }
 
