@@ -251,6 +251,13 @@ static inline void twt_read_value(tw_tensor *tensor, int64_t i, const char *text
     case TW_INT32:
         ((int32_t *)data)[i] = (int32_t)strtol(text, NULL, 10);
         break;
+    case TW_UINT64:
+        ((uint64_t *)data)[i] = strtoull(text, NULL, 10);
+        break;
+    case TW_UINT32:
+        ((uint32_t *)data)[i] = (uint32_t)strtoul(text, NULL, 10);
+        break;
+    case TW_UINT16:
     case TW_INT16:
         ((int16_t *)data)[i] = (int16_t)strtol(text, NULL, 10);
         break;

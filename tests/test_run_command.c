@@ -273,8 +273,8 @@ static void lists_are_read_as_they_are_meant(void **state)
 /* A graph that gives of each type what it is fed. */
 static void write_typed_graph(void)
 {
-    static const tw_dtype types[] = {TW_FLOAT32, TW_FLOAT64, TW_FLOAT16, TW_BFLOAT16, TW_INT64, TW_INT32,
-                                     TW_INT16,   TW_INT8,    TW_UINT8,   TW_BOOL,     TW_STRING};
+    static const tw_dtype types[] = {TW_FLOAT32, TW_FLOAT64, TW_FLOAT16, TW_BFLOAT16, TW_INT64,  TW_INT32, TW_INT16,
+                                     TW_INT8,    TW_UINT8,   TW_UINT16,  TW_UINT32,   TW_UINT64, TW_BOOL,  TW_STRING};
     char path[512], name[64];
     tw_error error = {0};
     void *bytes;
@@ -317,6 +317,12 @@ static void values_of_every_type_are_fed_or_refused_by_what_the_type_holds(void 
         {"int8", "-129", "found '-129'", 2},
         {"uint8", "[0, 255]", "[0,255]", 0},
         {"uint8", "-1", "found '-1'", 2},
+        {"uint16", "[0, 65535]", "[0,65535]", 0},
+        {"uint32", "4294967295", "4294967295", 0},
+        {"uint32", "4294967296", "found '4294967296'", 2},
+        {"uint64", "18446744073709551615", "18446744073709551615", 0},
+        {"uint64", "18446744073709551616", "found '18446744073709551616'", 2},
+        {"uint64", "-1", "found '-1'", 2},
         {"uint8", "1.5", "found '1.5'", 2},
         {"bool", "[true, false, 1, 0]", "[1,0,1,0]", 0},
         {"bool", "2", "found '2'", 2},
@@ -324,8 +330,7 @@ static void values_of_every_type_are_fed_or_refused_by_what_the_type_holds(void 
         {"string", "plain", "\"plain\"", 0},
         {"string", "\"in quotes\"", "\"in quotes\"", 0},
         {"string", "\"", "\"\\\"\"", 0},
-        {"string", "[\"\\b\\f\\n\\r\\t\\\\\\q\", a b]", "[\"\\u0008\\u000c\\u000a\\u000d\\u0009\\\\q\",\"a b\"]",
-         0},
+        {"string", "[\"\\b\\f\\n\\r\\t\\\\\\q\", a b]", "[\"\\u0008\\u000c\\u000a\\u000d\\u0009\\\\q\",\"a b\"]", 0},
         {"string", "[\"\\u00e4\\u20ac\\u12\"]", "[\"\xc3\xa4\xe2\x82\xacu12\"]", 0},
         {"string", "[\"open]", "expected a quote at the end of a text", 2},
         {"float", "[[[[[[[[[[[[[1]]]]]]]]]]]]]", "expected at most 12 lists in each other", 2},

@@ -5,8 +5,8 @@
 
 #include "op_testing.h"
 
-static const tw_dtype twt_dtypes[] = {TW_FLOAT32, TW_FLOAT64, TW_FLOAT16, TW_BFLOAT16, TW_INT64, TW_INT32,
-                                  TW_INT16,   TW_INT8,    TW_UINT8,   TW_BOOL,     TW_STRING};
+static const tw_dtype twt_dtypes[] = {TW_FLOAT32, TW_FLOAT64, TW_FLOAT16, TW_BFLOAT16, TW_INT64,  TW_INT32, TW_INT16,
+                                      TW_INT8,    TW_UINT8,   TW_UINT16,  TW_UINT32,   TW_UINT64, TW_BOOL,  TW_STRING};
 enum { TWT_NUM_DTYPES = sizeof twt_dtypes / sizeof *twt_dtypes };
 
 /* ---- values ---------------------------------------------------------------------------------------------------- */
@@ -18,24 +18,26 @@ static inline bool twt_is_float(tw_dtype dtype)
 
 static inline bool twt_is_integer(tw_dtype dtype)
 {
-    return dtype == TW_INT64 || dtype == TW_INT32 || dtype == TW_INT16 || dtype == TW_INT8 || dtype == TW_UINT8;
+    return TWI_INT_TYPES & TWI_TYPE(dtype);
 }
 
 static inline double twt_largest(tw_dtype dtype)
 {
-    return dtype == TW_INT8      ? INT8_MAX
-           : dtype == TW_UINT8   ? UINT8_MAX
-           : dtype == TW_INT16   ? INT16_MAX
-           : dtype == TW_INT32   ? INT32_MAX
-           : dtype == TW_INT64   ? (double)(INT64_C(1) << 53)
-           : dtype == TW_BOOL    ? 1
-           : dtype == TW_FLOAT16 ? 65504
-                                 : 3e38;
+    return dtype == TW_INT8                          ? INT8_MAX
+           : dtype == TW_UINT8                       ? UINT8_MAX
+           : dtype == TW_INT16                       ? INT16_MAX
+           : dtype == TW_UINT16                      ? UINT16_MAX
+           : dtype == TW_UINT32                      ? UINT32_MAX
+           : dtype == TW_INT32                       ? INT32_MAX
+           : dtype == TW_INT64 || dtype == TW_UINT64 ? (double)(INT64_C(1) << 53)
+           : dtype == TW_BOOL                        ? 1
+           : dtype == TW_FLOAT16                     ? 65504
+                                                     : 3e38;
 }
 
 static inline double twt_smallest(tw_dtype dtype)
 {
-    if (dtype == TW_UINT8 || dtype == TW_BOOL)
+    if (dtype == TW_BOOL || TWI_UNSIGNED_TYPES & TWI_TYPE(dtype))
         return 0;
     return twt_is_integer(dtype) ? -twt_largest(dtype) - 1 : -twt_largest(dtype);
 }

@@ -11,11 +11,11 @@
 extern "C" {
 #endif
 
-/*  X(NAME, number, bytes, "name")   The numbers are TensorFlow's DataType, the names those of its op list. An element of
- *  a complex type is its real part, then its imaginary part, as C's float _Complex and C++'s std::complex<float> are.
- *  Quantized types (QINT8 and so on) are integers of that size that stand for numbers of some range; they are carried, cast
- *  and compared, and ops called Quantized compute with them. Values of the last two are handles of what a session has, and lists of tensors: edges of a graph have
- *  them, programs do not */
+/*  X(NAME, number, bytes, "name")   The numbers are TensorFlow's DataType, the names those of its op list. An element
+ *  of a complex type is its real part, then its imaginary part, as C's float _Complex and C++'s std::complex<float> are.
+ *  Quantized types (QINT8 and so on) are integers of that size that stand for numbers of some range; they are carried,
+ *  cast and compared, and ops called Quantized compute with them. Values of RESOURCE and VARIANT are handles of what a
+ *  session has, and lists of tensors: edges of a graph have them, programs do not */
 #define TW_DTYPE_LIST(X)                                                                                               \
     X(FLOAT32, 1, 4, "float")                                                                                          \
     X(FLOAT64, 2, 8, "double")                                                                                         \
@@ -33,10 +33,13 @@ extern "C" {
     X(BFLOAT16, 14, 2, "bfloat16")                                                                                     \
     X(QINT16, 15, 2, "qint16")                                                                                         \
     X(QUINT16, 16, 2, "quint16")                                                                                       \
+    X(UINT16, 17, 2, "uint16")                                                                                         \
     X(COMPLEX128, 18, 16, "complex128")                                                                                \
     X(FLOAT16, 19, 2, "half")                                                                                          \
     X(RESOURCE, 20, 8, "resource")                                                                                     \
-    X(VARIANT, 21, 8, "variant")
+    X(VARIANT, 21, 8, "variant")                                                                                       \
+    X(UINT32, 22, 4, "uint32")                                                                                         \
+    X(UINT64, 23, 8, "uint64")
 
 typedef enum tw_dtype {
     TW_INVALID_DTYPE = 0,

@@ -99,6 +99,12 @@ void json_integer(json *out, const char *key, int64_t value)
     fprintf(out->file, "%" PRId64, value);
 }
 
+void json_unsigned(json *out, const char *key, uint64_t value)
+{
+    start_value(out, key);
+    fprintf(out->file, "%" PRIu64, value);
+}
+
 void json_number(json *out, const char *key, double value)
 {
     start_value(out, key);

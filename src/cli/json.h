@@ -28,6 +28,7 @@ void json_begin(json *out, const char *key, char bracket);    /* '{' or '[' */
 void json_end(json *out);                                     /* the innermost; ends the line after the outermost */
 void json_text(json *out, const char *key, const char *text); /* NULL gives null; what is not UTF-8 becomes U+FFFD */
 void json_integer(json *out, const char *key, int64_t value);
+void json_unsigned(json *out, const char *key, uint64_t value);
 void json_number(json *out, const char *key, double value); /* nine digits; null where there is none */
 /* A number that was computed: so many digits, or "NaN", "Infinity", "-Infinity". */
 void json_real(json *out, const char *key, double value, int digits);

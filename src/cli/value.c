@@ -25,7 +25,8 @@ typedef union element {
 
 typedef struct integer_type {
     tw_dtype dtype;
-    int64_t least, most;
+    int64_t least;
+    uint64_t most;
     const char *expected;
 } integer_type;
 
@@ -35,6 +36,9 @@ static const integer_type integers[] = {
     {TW_INT16, INT16_MIN, INT16_MAX, "a whole number from -32768 to 32767"},
     {TW_INT32, INT32_MIN, INT32_MAX, "a whole number from -2147483648 to 2147483647"},
     {TW_INT64, INT64_MIN, INT64_MAX, "a whole number from -9223372036854775808 to 9223372036854775807"},
+    {TW_UINT16, 0, UINT16_MAX, "a whole number from 0 to 65535"},
+    {TW_UINT32, 0, UINT32_MAX, "a whole number from 0 to 4294967295"},
+    {TW_UINT64, 0, UINT64_MAX, "a whole number from 0 to 18446744073709551615"},
     {TW_BOOL, 0, 1, "0 or 1"},
     {TW_QINT8, INT8_MIN, INT8_MAX, "a whole number from -128 to 127"},
     {TW_QUINT8, 0, UINT8_MAX, "a whole number from 0 to 255"},
@@ -99,11 +103,14 @@ static bool parse_integer(const integer_type *type, const char *text, element *v
     errno = 0;
     bool yes = type->dtype == TW_BOOL && strcmp(text, "true") == 0;
     bool no = type->dtype == TW_BOOL && strcmp(text, "false") == 0;
-    long long number = yes || no ? yes : strtoll(text, &end, 10);
+    bool negative = text[strspn(text, " \t\r\n")] == '-'; /* strtoull() would take it as a large number */
+    unsigned long long number = yes || no  ? yes
+                                : negative ? (unsigned long long)strtoll(text, &end, 10)
+                                           : strtoull(text, &end, 10);
     if (!yes && !no && (end == text || *end || errno))
         return false;
-    store_integer(type->dtype, number, value);
-    return number >= type->least && number <= type->most;
+    store_integer(type->dtype, (int64_t)number, value);
+    return negative ? (int64_t)number >= type->least : number <= type->most;
 }
 
 /* A finite number that would become infinite is none of the type's. */
@@ -407,7 +414,11 @@ tw_tensor *value_convert(tw_tensor *tensor, tw_dtype dtype, char *wrong, size_t 
                         ? store_complex(dtype, number, tw_tensor_imaginary(tensor, i), &value)
                         : store_float(dtype, number, &value);
         if (fits && integer)
-            store_integer(dtype, integer_of(from) ? integer_at(tensor, i) : (int64_t)number, &value);
+            store_integer(dtype,
+                          integer_of(from) ? integer_at(tensor, i)
+                          : number < 0     ? (int64_t)number
+                                           : (int64_t)(uint64_t)number,
+                          &value);
         if (!fits)
             snprintf(wrong, size, "expected %s, found %.17g", expected_of(dtype), number);
         memcpy((char *)tw_tensor_data(made) + (size_t)i * bytes, &value, bytes);
@@ -429,11 +440,12 @@ static int digits_of(tw_dtype dtype)
     return dtype == TW_FLOAT64 || dtype == TW_COMPLEX128 ? 17 : 9;
 }
 
-/* All of an int64, which a double need not hold. */
+/* All of an int64, which a double need not hold; of a uint64 its bits. */
 static int64_t integer_at(const tw_tensor *tensor, int64_t i)
 {
-    return tw_tensor_dtype(tensor) == TW_INT64 ? ((const int64_t *)tw_tensor_data(tensor))[i]
-                                               : (int64_t)tw_tensor_value(tensor, i);
+    return tw_tensor_dtype(tensor) == TW_INT64 || tw_tensor_dtype(tensor) == TW_UINT64
+               ? ((const int64_t *)tw_tensor_data(tensor))[i]
+               : (int64_t)tw_tensor_value(tensor, i);
 }
 
 static void print_string(const tw_string *string)
@@ -457,6 +469,8 @@ void value_print(const tw_tensor *tensor, int64_t i)
     tw_dtype dtype = tw_tensor_dtype(tensor);
     if (dtype == TW_STRING)
         print_string((const tw_string *)tw_tensor_data(tensor) + i);
+    else if (dtype == TW_UINT64)
+        printf("%" PRIu64, (uint64_t)integer_at(tensor, i));
     else if (integer_of(dtype))
         printf("%" PRId64, integer_at(tensor, i));
     else
@@ -471,6 +485,8 @@ void value_json(json *out, const char *key, const tw_tensor *tensor, int64_t i)
     const tw_string *strings = tw_tensor_data(tensor);
     if (dtype == TW_STRING)
         json_bytes(out, key, strings[i].data, strings[i].size);
+    else if (dtype == TW_UINT64)
+        json_unsigned(out, key, (uint64_t)integer_at(tensor, i));
     else if (integer_of(dtype))
         json_integer(out, key, integer_at(tensor, i));
     else if (tw_dtype_is_complex(dtype)) {

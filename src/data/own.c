@@ -217,7 +217,8 @@ static tw_status gather_array(twi_gathering *g, const char *images_path, const c
                          "'%s': expected uint8 [images,height,width] or [images,height,width,"
                          "channels] with 1, 3 or 4 channels",
                          images_path));
-    if ((dtype != TW_INT32 && dtype != TW_INT64 && dtype != TW_UINT8 && dtype != TW_INT16 && dtype != TW_INT8) ||
+    if ((dtype != TW_INT32 && dtype != TW_INT64 && dtype != TW_UINT8 && dtype != TW_INT16 && dtype != TW_INT8 &&
+         dtype != TW_UINT16 && dtype != TW_UINT32 && dtype != TW_UINT64) ||
         tw_tensor_elements(labels) != shape.dims[0])
         TWI_TRY(twi_fail(error, TW_INVALID_ARGUMENT, "'%s': expected %lld whole numbers, one for each of the images",
                          labels_path, (long long)shape.dims[0]));

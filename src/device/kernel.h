@@ -142,8 +142,9 @@ typedef struct twi_kernel {
 
 #define TWI_TYPE(dtype) (UINT64_C(1) << (dtype))
 #define TWI_FLOAT_TYPES (TWI_TYPE(TW_FLOAT16) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_FLOAT64))
+#define TWI_UNSIGNED_TYPES (TWI_TYPE(TW_UINT8) | TWI_TYPE(TW_UINT16) | TWI_TYPE(TW_UINT32) | TWI_TYPE(TW_UINT64))
 #define TWI_INT_TYPES                                                                                                  \
-    (TWI_TYPE(TW_INT8) | TWI_TYPE(TW_INT16) | TWI_TYPE(TW_INT32) | TWI_TYPE(TW_INT64) | TWI_TYPE(TW_UINT8))
+    (TWI_TYPE(TW_INT8) | TWI_TYPE(TW_INT16) | TWI_TYPE(TW_INT32) | TWI_TYPE(TW_INT64) | TWI_UNSIGNED_TYPES)
 #define TWI_NUMBER_TYPES (TWI_FLOAT_TYPES | TWI_INT_TYPES) /* real ones */
 #define TWI_COMPLEX_TYPES (TWI_TYPE(TW_COMPLEX64) | TWI_TYPE(TW_COMPLEX128))
 #define TWI_QUANTIZED_TYPES                                                                                            \

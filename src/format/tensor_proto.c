@@ -2,6 +2,7 @@
 #include "format/tensor_proto.h"
 
 #include "base/status.h"
+#include "tensor/tensor.h" /* twi_put_integer() */
 
 #include <string.h>
 
@@ -60,13 +61,9 @@ Twi__TensorProto *twi_tensor_to_proto(twi_arena *arena, const tw_tensor *tensor)
 
 tw_status twi_dtype_from_proto(int32_t number, tw_dtype *dtype, tw_error *error)
 {
-    static const char *const others[] = {[17] = "uint16", [22] = "uint32", [23] = "uint64"};
     *dtype = (tw_dtype)number;
     if (tw_dtype_size(*dtype))
         return TW_OK;
-    const char *name = number > 0 && (size_t)number < sizeof others / sizeof *others ? others[number] : NULL;
-    if (name)
-        return twi_fail(error, TW_UNIMPLEMENTED, "the data type %s is not one of Tower's", name);
     return twi_fail(error, TW_UNIMPLEMENTED, "data type %d is not one of Tower's", (int)number);
 }
 
@@ -104,6 +101,7 @@ static size_t list_length(const Twi__TensorProto *proto, tw_dtype dtype)
     case TW_INT16:
     case TW_INT8:
     case TW_UINT8:
+    case TW_UINT16:
     case TW_QINT32:
     case TW_QINT16:
     case TW_QUINT16:
@@ -116,6 +114,10 @@ static size_t list_length(const Twi__TensorProto *proto, tw_dtype dtype)
         return proto->n_dcomplex_val / 2;
     case TW_INT64:
         return proto->n_int64_val;
+    case TW_UINT32:
+        return proto->n_uint32_val;
+    case TW_UINT64:
+        return proto->n_uint64_val;
     case TW_BOOL:
         return proto->n_bool_val;
     case TW_FLOAT16:
@@ -145,23 +147,14 @@ static bool set_element(tw_tensor *tensor, int64_t i, const Twi__TensorProto *pr
     case TW_COMPLEX128:
         memcpy((double *)data + 2 * i, proto->dcomplex_val + 2 * k, 2 * sizeof(double));
         return true;
-    case TW_INT32:
-    case TW_QINT32:
-        ((int32_t *)data)[i] = proto->int_val[k];
-        return true;
-    case TW_INT16:
-    case TW_QINT16:
-    case TW_QUINT16:
-        ((uint16_t *)data)[i] = (uint16_t)proto->int_val[k];
-        return true;
-    case TW_INT8:
-    case TW_UINT8:
-    case TW_QINT8:
-    case TW_QUINT8:
-        ((uint8_t *)data)[i] = (uint8_t)proto->int_val[k];
-        return true;
     case TW_INT64:
         ((int64_t *)data)[i] = proto->int64_val[k];
+        return true;
+    case TW_UINT32:
+        ((uint32_t *)data)[i] = proto->uint32_val[k];
+        return true;
+    case TW_UINT64:
+        ((uint64_t *)data)[i] = proto->uint64_val[k];
         return true;
     case TW_BOOL:
         ((uint8_t *)data)[i] = proto->bool_val[k] != 0;
@@ -172,7 +165,8 @@ static bool set_element(tw_tensor *tensor, int64_t i, const Twi__TensorProto *pr
         return true;
     case TW_STRING:
         return tw_tensor_set_string(tensor, i, (char *)proto->string_val[k].data, proto->string_val[k].len) == TW_OK;
-    default:
+    default: /* the other integers, which have a list together */
+        twi_put_integer(tw_tensor_dtype(tensor), data, i, proto->int_val[k]);
         return true;
     }
 }

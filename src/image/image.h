@@ -41,6 +41,10 @@ tw_status twi_image_decode_window(const void *bytes, size_t size, int channels, 
                                   const char *name, twi_image *image, tw_error *error);
 /* A BMP, in the channels that it has: 1, 3 or 4. */
 tw_status twi_image_decode_bmp(const void *bytes, size_t size, const char *name, twi_image *image, tw_error *error);
+/* A PNG of words of 16 bits, in the channels that it has: 1, 2 (grey and alpha), 3 or 4; pixels are words. */
+tw_status twi_image_decode_png_words(const void *bytes, size_t size, const char *name, twi_image *image,
+                                     tw_error *error);
+tw_status twi_image_encode_png_words(const twi_image *image, char **bytes, size_t *size, tw_error *error);
 /* All frames of a GIF, RGB, as large as the largest: pixels [*frames, height, width, 3]. */
 tw_status twi_image_decode_gif(const void *bytes, size_t size, const char *name, int *frames, twi_image *image,
                                tw_error *error);

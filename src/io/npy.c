@@ -22,9 +22,9 @@ static const struct {
     const char *descr; /* without the order of bytes */
     tw_dtype dtype;
 } types[] = {
-    {"f4", TW_FLOAT32}, {"f8", TW_FLOAT64}, {"f2", TW_FLOAT16}, {"i1", TW_INT8}, {"i2", TW_INT16},
-    {"i4", TW_INT32},   {"i8", TW_INT64},   {"u1", TW_UINT8},   {"b1", TW_BOOL}, {"c8", TW_COMPLEX64},
-    {"c16", TW_COMPLEX128},
+    {"f4", TW_FLOAT32}, {"f8", TW_FLOAT64}, {"f2", TW_FLOAT16},   {"i1", TW_INT8},        {"i2", TW_INT16},
+    {"i4", TW_INT32},   {"i8", TW_INT64},   {"u1", TW_UINT8},     {"u2", TW_UINT16},      {"u4", TW_UINT32},
+    {"u8", TW_UINT64},  {"b1", TW_BOOL},    {"c8", TW_COMPLEX64}, {"c16", TW_COMPLEX128},
 };
 enum { TYPES = sizeof types / sizeof *types };
 

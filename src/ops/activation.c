@@ -1,5 +1,6 @@
 /* activation.c - Relu and its relatives: signatures, gradients, builders. */
 #include "ops/build.h"
+#include "ops/types.h"
 
 #include <tower/nn.h>
 
@@ -78,7 +79,7 @@ static void softplus_grad_gradient(twi_gradient *g)
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
 #define FLOATS "T:{half,bfloat16,float,double}"
-#define NUMBERS "T:{float,double,int32,uint8,int16,int8,int64,bfloat16,half}"
+#define NUMBERS "T:{" TWI_REALS "}"
 #define ALPHA "alpha:float=0.2; " FLOATS "=float"
 #define UNARY "features:T", "activations:T"
 #define GRADIENT "gradients:T, features:T", "backprops:T"

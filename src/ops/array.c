@@ -4,6 +4,7 @@
 #include "ops/build.h"
 #include "ops/gradients.h"
 #include "ops/rules.h"
+#include "ops/types.h"
 #include "tensor/strided.h"
 #include "tensor/tensor.h"
 
@@ -963,10 +964,9 @@ static tw_status bitcast_shape(twi_inference *c)
 
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
-#define NUMBERS "{float,double,int32,uint8,int16,int8,int64,bfloat16,half}"
-#define ADDED "{float,double,int32,uint8,int16,int8,int64,bfloat16,half,complex64,complex128}"
-#define CAST_BITS                                                                                                      \
-    "{float,double,int32,uint8,int16,int8,int64,bfloat16,half,complex64,complex128,qint8,quint8,qint16,quint16,qint32}"
+#define NUMBERS "{" TWI_REALS "}"
+#define ADDED "{" TWI_NUMBERS "}"
+#define CAST_BITS "{" TWI_NUMBERS "," TWI_QUANTIZED "}"
 #define INDEX "{int32,int64}"
 #define STRIDED_MASKS                                                                                                  \
     "T:type; Index:" INDEX "; begin_mask:int=0; end_mask:int=0; ellipsis_mask:int=0; new_axis_mask:int=0; "            \
@@ -1008,8 +1008,7 @@ const twi_op twi_array_ops[] = {
     {"Fill", "dims:index_type, value:T", "output:T", "T:type; index_type:" INDEX "=int32", fill_shape,
      twi_gradient_fill},
     {"ZerosLike", "x:T", "y:T", "T:type", twi_shape_same, twi_not_differentiable, TWI_ELEMENTWISE},
-    {"OnesLike", "x:T", "y:T", "T:{bfloat16,half,float,double,int8,uint8,int16,int32,int64,bool,complex64,complex128}",
-     twi_shape_same, twi_not_differentiable, TWI_ELEMENTWISE},
+    {"OnesLike", "x:T", "y:T", "T:{bool," TWI_NUMBERS "}", twi_shape_same, twi_not_differentiable, TWI_ELEMENTWISE},
     {"Range", "start:Tidx, limit:Tidx, delta:Tidx", "output:Tidx", "Tidx:{bfloat16,float,double,int32,int64}=int32",
      range_shape, twi_not_differentiable},
     {"LinSpace", "start:T, stop:T, num:Tidx", "output:T", "T:{bfloat16,float,double}; Tidx:" INDEX "=int32",
@@ -1055,11 +1054,8 @@ const twi_op twi_array_ops[] = {
     {"MirrorPadGrad", "input:T, paddings:Tpaddings", "output:T",
      "T:type; Tpaddings:" INDEX "=int32; mode:{REFLECT,SYMMETRIC}", mirror_pad_grad_shape,
      twi_gradient_mirror_pad_grad},
-    {"ReverseV2", "tensor:T, axis:Tidx", "output:T",
-     "Tidx:" INDEX
-     "=int32; T:{uint8,int8,int16,int32,int64,bool,bfloat16,half,float,double,string,complex64,complex128}",
-     twi_shape_same,
-     twi_gradient_reverse},
+    {"ReverseV2", "tensor:T, axis:Tidx", "output:T", "Tidx:" INDEX "=int32; T:{bool,string," TWI_NUMBERS "}",
+     twi_shape_same, twi_gradient_reverse},
     {"Gather", "params:Tparams, indices:Tindices", "output:Tparams",
      "validate_indices:bool=true; Tparams:type; Tindices:" INDEX, gather_shape, twi_gradient_gather},
     {"ResourceGather", "resource:resource, indices:Tindices", "output:dtype",

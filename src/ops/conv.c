@@ -3,6 +3,7 @@
 #include "ops/build.h"
 #include "ops/rules.h"
 #include "ops/window.h"
+#include "ops/types.h"
 #include "tensor/window.h"
 
 #include <string.h>
@@ -177,7 +178,7 @@ static void bias_add_grad_gradient(twi_gradient *g)
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
 #define FLOATS "T:{half,bfloat16,float,double}"
-#define NUMBERS "T:{float,double,int32,uint8,int16,int8,int64,bfloat16,half}"
+#define NUMBERS "T:{" TWI_REALS "}"
 #define FORMAT "data_format:{NHWC,NCHW}=NHWC"
 #define PADDING "padding:{SAME,VALID,EXPLICIT}; explicit_paddings:ints=[]"
 #define CONV_ATTRS FLOATS "; strides:ints; use_cudnn_on_gpu:bool=true; " PADDING "; " FORMAT "; dilations:ints=[1,1,1,1]"

@@ -2,6 +2,7 @@
  * when they have run. Never here: ops whose shape follows from small operands (array.c). */
 #include "graph/graph.h"
 #include "ops/build.h"
+#include "ops/types.h"
 #include "tensor/tensor.h"
 
 #include <tower/ops.h>
@@ -179,8 +180,7 @@ static void dynamic_partition_gradient(twi_gradient *g)
 #define BOX_TYPES "T:{half,float}=float; T_threshold:{half,float}=float"
 
 const twi_op twi_find_ops[] = {
-    {"Where", "input:T", "index:int64", "T:{bool,float,double,half,bfloat16,int8,int16,int32,int64,uint8,complex64,complex128}=bool",
-     where_shape, twi_not_differentiable, FOUND},
+    {"Where", "input:T", "index:int64", "T:{bool," TWI_NUMBERS "}=bool", where_shape, twi_not_differentiable, FOUND},
     {"Unique", "x:T", "y:T, idx:out_idx", "T:type; " IDX, unique_shape, NULL, FOUND},
     {"UniqueWithCounts", "x:T", "y:T, idx:out_idx, count:out_idx", "T:type; " IDX, unique_shape, NULL, FOUND},
     {"UniqueV2", "x:T, axis:Taxis", "y:T, idx:out_idx", "T:type; Taxis:" INDEX "=int64; " IDX, unique_v2_shape, NULL,

@@ -97,8 +97,9 @@ const twi_op twi_image_ops[] = {
     {"AdjustHue", "images:T, delta:float", "output:T", "T:{half,float}=float", color_shape, NULL},
     {"AdjustSaturation", "images:T, scale:float", "output:T", "T:{half,float}=float", color_shape, NULL},
     {"DecodeRaw", "bytes:string", "output:out_type",
-     "out_type:{half,float,double,int32,uint8,int16,int8,int64,bool}; little_endian:bool=true", decode_raw_shape,
-     twi_not_differentiable, TWI_HOST_ONLY | TWI_MAKES_SHAPE},
+     "out_type:{half,float,double,int32,uint16,uint8,int16,int8,int64,complex64,complex128,bool,bfloat16}; "
+     "little_endian:bool=true",
+     decode_raw_shape, twi_not_differentiable, TWI_HOST_ONLY | TWI_MAKES_SHAPE},
     {0},
 };
 

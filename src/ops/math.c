@@ -4,6 +4,7 @@
 #include "ops/build.h"
 #include "ops/gradients.h"
 #include "ops/rules.h"
+#include "ops/types.h"
 #include "tensor/tensor.h"
 
 #include <tower/ops.h>
@@ -167,18 +168,16 @@ done:
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
 #define FLOATS "{bfloat16,half,float,double}"
-#define FIELD "{bfloat16,half,float,double" COMPLEX "}"
-#define SIGNED "{bfloat16,half,float,double,int8,int16,int32,int64"
+#define FIELD "{bfloat16,half,float,double," TWI_COMPLEX "}"
+#define SIGNED "{bfloat16,half,float,double,int8,int16,int32,int64}"
 #define WIDE "{bfloat16,half,float,double,int32,int64}"
-#define RING "{bfloat16,half,float,double,int32,int64" COMPLEX "}"
-#define COMPLEX ",complex64,complex128"
-#define QUANTIZED ",qint8,quint8,qint16,quint16,qint32"
-#define NUMBERS "{float,double,int32,uint8,int16,int8,int64,bfloat16,half}"
-#define ADDED "{float,double,int32,uint8,int16,int8,int64,bfloat16,half" COMPLEX "}"
+#define RING "{bfloat16,half,float,double,int32,int64," TWI_COMPLEX "}"
+#define SIGNED_RING "{bfloat16,half,float,double,int8,int16,int32,int64," TWI_COMPLEX "}"
+#define NUMBERS "{" TWI_REALS "}"
+#define ADDED "{" TWI_NUMBERS "}"
 #define ORDERED NUMBERS
-#define CONVERTED "{bfloat16,half,float,double,uint8,int8,int16,int32,int64,bool" COMPLEX QUANTIZED "}"
-#define COMPARED "{bfloat16,half,float,double,uint8,int8,int16,int32,int64,string,bool" COMPLEX                                             \
-                 QUANTIZED "}"
+#define CONVERTED "{bool," TWI_NUMBERS "," TWI_QUANTIZED "}"
+#define COMPARED "{bool,string," TWI_NUMBERS "," TWI_QUANTIZED "}"
 
 /* clang-format off */
 #define UNARY(name, types, gradient) {name, "x:T", "y:T", "T:" types, twi_shape_same, gradient, TWI_ELEMENTWISE}
@@ -205,15 +204,15 @@ done:
 /* clang-format on */
 
 const twi_op twi_math_ops[] = {
-    {"Add", "x:T, y:T", "z:T", "T:{bfloat16,half,float,double,uint8,int8,int16,int32,int64,string" COMPLEX "}",
+    {"Add", "x:T, y:T", "z:T", "T:{string," TWI_NUMBERS "}",
      twi_shape_broadcast, twi_gradient_add, TWI_ELEMENTWISE},
     SYMMETRIC("AddV2", ADDED, twi_gradient_add),
     BINARY("Sub", ADDED, twi_gradient_sub),
     SYMMETRIC("Mul", ADDED, twi_gradient_mul),
-    BINARY("MulNoNan", "{half,float,double" COMPLEX "}", twi_gradient_mul_no_nan),
+    BINARY("MulNoNan", "{half,float,double," TWI_COMPLEX "}", twi_gradient_mul_no_nan),
     BINARY("Div", ADDED, twi_gradient_real_div),
     BINARY("RealDiv", ADDED, twi_gradient_real_div),
-    BINARY("DivNoNan", "{half,float,double" COMPLEX "}", twi_gradient_div_no_nan),
+    BINARY("DivNoNan", "{half,float,double," TWI_COMPLEX "}", twi_gradient_div_no_nan),
     BINARY("FloorDiv", NUMBERS, twi_not_differentiable),
     BINARY("TruncateDiv", NUMBERS, twi_not_differentiable),
     BINARY("FloorMod", NUMBERS, twi_gradient_floor_mod),
@@ -222,12 +221,12 @@ const twi_op twi_math_ops[] = {
     SYMMETRIC("Maximum", NUMBERS, twi_gradient_maximum),
     SYMMETRIC("Minimum", NUMBERS, twi_gradient_minimum),
     SYMMETRIC("SquaredDifference", RING, twi_gradient_squared_difference),
-    BINARY("Pow", SIGNED COMPLEX "}", twi_gradient_pow),
-    BINARY("Xdivy", "{half,float,double" COMPLEX "}", twi_gradient_xdivy),
+    BINARY("Pow", SIGNED_RING, twi_gradient_pow),
+    BINARY("Xdivy", "{half,float,double," TWI_COMPLEX "}", twi_gradient_xdivy),
 
-    UNARY("Neg", SIGNED COMPLEX "}", twi_gradient_neg),
-    UNARY("Abs", SIGNED "}", twi_gradient_abs),
-    UNARY("Sign", SIGNED COMPLEX "}", twi_gradient_sign),
+    UNARY("Neg", SIGNED_RING, twi_gradient_neg),
+    UNARY("Abs", SIGNED, twi_gradient_abs),
+    UNARY("Sign", SIGNED_RING, twi_gradient_sign),
     UNARY("Square", ADDED, twi_gradient_square),
     UNARY("Sqrt", FIELD, twi_gradient_sqrt),
     UNARY("Rsqrt", FIELD, twi_gradient_rsqrt),
@@ -274,8 +273,8 @@ const twi_op twi_math_ops[] = {
     TEST("IsInf"),
     TEST("IsFinite"),
 
-    {"AddN", "inputs:N*T", "sum:T", "N:int; T:{float,double,int32,uint8,int16,int8,int64,bfloat16,half,variant" COMPLEX "}",
-     twi_shape_merged, twi_gradient_add_n, TWI_COMMUTATIVE | TWI_ELEMENTWISE},
+    {"AddN", "inputs:N*T", "sum:T", "N:int; T:{variant," TWI_NUMBERS "}", twi_shape_merged, twi_gradient_add_n,
+     TWI_COMMUTATIVE | TWI_ELEMENTWISE},
     {"AccumulateNV2", "inputs:N*T", "sum:T", "N:int; T:" ADDED "; shape:shape", twi_shape_merged, twi_gradient_add_n,
      TWI_COMMUTATIVE | TWI_ELEMENTWISE},
     REDUCE("Sum", ADDED, twi_gradient_sum),
@@ -305,7 +304,7 @@ const twi_op twi_math_ops[] = {
     {"BatchMatMul", "x:T, y:T", "output:T", "T:" RING "; adj_x:bool=false; adj_y:bool=false", batch_matmul_shape,
      twi_gradient_batch_matmul},
     {"BatchMatMulV2", "x:T, y:T", "output:T",
-     "T:{bfloat16,half,float,double,int16,int32,int64" COMPLEX "}; adj_x:bool=false; adj_y:bool=false",
+     "T:{bfloat16,half,float,double,int16,int32,int64," TWI_COMPLEX "}; adj_x:bool=false; adj_y:bool=false",
      batch_matmul_shape, twi_gradient_batch_matmul},
     {0},
 };

@@ -2,6 +2,7 @@
  * and for those of some of its rows. Lives here:  signatures and shape rules. Each update is a pair of ops: on handles,
  * and on references of old graphs. */
 #include "graph/op.h"
+#include "ops/types.h"
 
 static tw_status unlike_variable(twi_inference *c, int input)
 {
@@ -53,7 +54,7 @@ static tw_status update_shape(twi_inference *c)
 
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
-#define TYPE "T:{float,double,int32,uint8,int16,int8,int64,bfloat16,half}; use_locking:bool=false"
+#define TYPE "T:{" TWI_REALS "}; use_locking:bool=false"
 #define INDEX "; Tindices:{int32,int64}"
 #define SLOTS "; update_slots:bool=true"
 #define NESTEROV "; use_nesterov:bool=false"

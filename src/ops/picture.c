@@ -50,18 +50,18 @@ static tw_status encode_shape(twi_inference *c)
 
 const twi_op twi_picture_ops[] = {
     {"DecodeJpeg", "contents:string", "image:uint8", JPEG, decode_shape, twi_not_differentiable, MADE},
-    {"DecodePng", "contents:string", "image:dtype", "channels:int=0; dtype:{uint8}=uint8", decode_shape,
+    {"DecodePng", "contents:string", "image:dtype", "channels:int=0; dtype:{uint8,uint16}=uint8", decode_shape,
      twi_not_differentiable, MADE},
     {"DecodeImage", "contents:string", "image:dtype",
-     "channels:int=0; dtype:{uint8,float}=uint8; expand_animations:bool=true", decode_shape, twi_not_differentiable,
-     MADE},
+     "channels:int=0; dtype:{uint8,uint16,float}=uint8; expand_animations:bool=true", decode_shape,
+     twi_not_differentiable, MADE},
     {"DecodeAndCropJpeg", "contents:string, crop_window:int32", "image:uint8", JPEG, crop_shape, twi_not_differentiable,
      MADE},
     {"DecodeBmp", "contents:string", "image:uint8", "channels:int=0", decode_shape, twi_not_differentiable, MADE},
     {"DecodeGif", "contents:string", "image:uint8", "", frames_shape, twi_not_differentiable, MADE},
     {"ExtractJpegShape", "contents:string", "image_shape:output_type", "output_type:{int32,int64}=int32", sizes_shape,
      twi_not_differentiable, TWI_HOST_ONLY},
-    {"EncodePng", "image:T", "contents:string", "compression:int=-1; T:{uint8}=uint8", encode_shape,
+    {"EncodePng", "image:T", "contents:string", "compression:int=-1; T:{uint8,uint16}=uint8", encode_shape,
      twi_not_differentiable, TWI_HOST_ONLY},
     {"EncodeJpeg", "image:uint8", "contents:string",
      "format:string=; quality:int=95; progressive:bool=false; optimize_size:bool=false; chroma_downsampling:bool=true; "

@@ -1,5 +1,6 @@
 /* places.c - where numbers fall: into bins, among sorted ones, at which index of an array; and the n-th of them. */
 #include "ops/rules.h"
+#include "ops/types.h"
 
 static tw_status histogram_shape(twi_inference *c)
 {
@@ -69,7 +70,7 @@ static void nth_gradient(twi_gradient *g)
     g->dx[0] = tw_mul(G, tw_div(G, chosen, count), tw_expand_dims(G, DY(0), -1));
 }
 
-#define NUMBERS "{float,double,int32,uint8,int16,int8,int64,bfloat16,half}"
+#define NUMBERS "{" TWI_REALS "}"
 #define BOUND(name)                                                                                                    \
     {                                                                                                                  \
         name, "sorted_inputs:T, values:T", "output:out_type", "T:type; out_type:{int32,int64}=int32", bound_shape,     \

@@ -2,6 +2,7 @@
 #include "base/sized.h"
 #include "ops/build.h"
 #include "ops/window.h"
+#include "ops/types.h"
 #include "tensor/window.h"
 
 /* ---- shape rules ------------------------------------------------------------------------------------------- */
@@ -142,14 +143,14 @@ static void avg_pool_grad_gradient(twi_gradient *g)
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
 #define FLOATS "T:{half,bfloat16,float,double}"
-#define NUMBERS "T:{float,double,int32,uint8,int16,int8,int64,bfloat16,half}=float"
+#define NUMBERS "T:{" TWI_REALS "}=float"
 #define WINDOW "ksize:ints; strides:ints; data_format:{NHWC,NCHW}=NHWC; "
 #define MAX_ATTRS WINDOW "padding:{SAME,VALID,EXPLICIT}; explicit_paddings:ints=[]; " NUMBERS
 #define GIVEN_ATTRS "padding:{SAME,VALID}; data_format:{NHWC,NCHW}=NHWC; " NUMBERS
 #define GIVEN "ksize:int32, strides:int32"
 #define WHERE_ATTRS                                                                                                    \
-    "ksize:ints; strides:ints; Targmax:{int32,int64}=int64; padding:{SAME,VALID}; include_batch_in_index:bool=false; "  \
-    "T:{float,double,int32,uint8,int16,int8,int64,bfloat16,half}"
+    "ksize:ints; strides:ints; Targmax:{int32,int64}=int64; padding:{SAME,VALID}; include_batch_in_index:bool=false; " \
+    "T:{" TWI_REALS "}"
 #define AVG_ATTRS WINDOW "padding:{SAME,VALID}; " FLOATS
 
 const twi_op twi_pool_ops[] = {

@@ -3,6 +3,7 @@
  * Never here:  the streams themselves (base/philox.h, device/.../random.c). */
 #include "graph/graph.h"
 #include "ops/build.h"
+#include "ops/types.h"
 
 #include <tower/ops.h>
 
@@ -112,8 +113,8 @@ const twi_op twi_random_ops[] = {
      samples_shape, twi_not_differentiable, TWI_STATEFUL | TWI_HOST_ONLY},
     {"RandomShuffle", "value:T", "output:T", SEEDS "T:type", twi_shape_same, NULL, TWI_STATEFUL | TWI_HOST_ONLY},
     {"Multinomial", "logits:T, num_samples:int32", "output:output_dtype",
-     SEEDS "T:{float,double,int32,uint8,int16,int8,int64,bfloat16,half}; output_dtype:{int32,int64}=int64",
-     multinomial_shape, twi_not_differentiable, TWI_STATEFUL},
+     SEEDS "T:{" TWI_REALS "}; output_dtype:{int32,int64}=int64", multinomial_shape, twi_not_differentiable,
+     TWI_STATEFUL},
     {0},
 };
 

@@ -153,7 +153,7 @@ static void crop_gradient(twi_gradient *g)
 
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
-#define IMAGES "T:{int8,uint8,int16,int32,int64,half,float,double,bfloat16}"
+#define IMAGES "T:{int8,uint8,int16,uint16,int32,int64,half,float,double,bfloat16}"
 #define CENTERS "; align_corners:bool=false; half_pixel_centers:bool=false"
 #define METHOD "; method:{bilinear,nearest}=bilinear"
 
@@ -172,11 +172,12 @@ const twi_op twi_resize_ops[] = {
     {"ResizeBicubicGrad", "grads:float, original_image:T", "output:T", "T:{float,double}" CENTERS, resize_grad_shape,
      NULL, TWI_HOST_ONLY},
     {"CropAndResize", "image:T, boxes:float, box_ind:int32, crop_size:int32", "crops:float",
-     "T:{uint8,int8,int16,int32,int64,half,float,double}" METHOD "; extrapolation_value:float=0", crop_shape,
+     "T:{uint8,uint16,int8,int16,int32,int64,half,float,double}" METHOD "; extrapolation_value:float=0", crop_shape,
      crop_gradient},
     {"CropAndResizeGradImage", "grads:float, boxes:float, box_ind:int32, image_size:int32", "output:T",
      "T:{float,half,double}" METHOD, crop_grad_image_shape, NULL},
     {"CropAndResizeGradBoxes", "grads:float, image:T, boxes:float, box_ind:int32", "output:float",
-     "T:{uint8,int8,int16,int32,int64,half,float,double}; method:{bilinear}=bilinear", crop_grad_boxes_shape, NULL},
+     "T:{uint8,uint16,int8,int16,int32,int64,half,float,double}; method:{bilinear}=bilinear", crop_grad_boxes_shape,
+     NULL},
     {0},
 };

@@ -2,6 +2,7 @@
  * subtraction and replacement are in state.c, ScatterNd in array.c. */
 #include "ops/gradients.h"
 #include "ops/rules.h"
+#include "ops/types.h"
 
 /* ---- shape rules ------------------------------------------------------------------------------------------- */
 
@@ -79,7 +80,7 @@ static void update_gradient(twi_gradient *g)
 
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
-#define NUMBERS "{float,double,int32,uint8,int16,int8,int64,bfloat16,half}"
+#define NUMBERS "{" TWI_REALS "}"
 #define ORDERED "{half,bfloat16,float,double,int32,int64}"
 #define INDEX "; Tindices:{int32,int64}"
 #define ROWS(name, types, resource_types)                                                                              \

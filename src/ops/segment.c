@@ -1,6 +1,7 @@
 /* segment.c - rows of one segment reduced to one row: by sorted ids, by ids in any order, and of rows that indices
  * pick. SegmentSum and UnsortedSegmentSum are in array.c, for old times' sake. */
 #include "ops/rules.h"
+#include "ops/types.h"
 
 /* ---- shape rules ------------------------------------------------------------------------------------------- */
 
@@ -168,10 +169,10 @@ static void sparse_sqrt_gradient(twi_gradient *g)
 
 /* ---- rows -------------------------------------------------------------------------------------------------- */
 
-#define NUMBERS "{float,double,int32,uint8,int16,int8,int64,bfloat16,half}"
+#define NUMBERS "{" TWI_REALS "}"
 #define FLOATS "{bfloat16,half,float,double}"
 #define INDEX "{int32,int64}"
-#define ADDED "{float,double,int32,uint8,int16,int8,int64,bfloat16,half,complex64,complex128}"
+#define ADDED "{" TWI_NUMBERS "}"
 #define SEGMENT(name, types, gradient)                                                                                 \
     {name, "data:T, segment_ids:Tindices", "output:T", "T:" types "; Tindices:" INDEX, twi_segment_shape, gradient,    \
      TWI_MAKES_SHAPE}

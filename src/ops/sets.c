@@ -2,7 +2,7 @@
  * have in common, together, or one has alone. */
 #include "ops/rules.h"
 
-#define MEMBERS "T:{int8,int16,int32,int64,uint8,string}"
+#define MEMBERS "T:{int8,int16,int32,int64,uint8,uint16,string}"
 
 static tw_status size_shape(twi_inference *c)
 {

@@ -2,6 +2,7 @@
  * of rows that indices name, by segment. Never here: sparse tensors made dense (rearrange.c). */
 #include "graph/graph.h"
 #include "ops/build.h"
+#include "ops/types.h"
 #include "tensor/tensor.h"
 
 #include <tower/ops.h>
@@ -163,11 +164,9 @@ const twi_op twi_sparse_ops[] = {
     {"SparseReshape", "input_indices:int64, input_shape:int64, new_shape:int64",
      "output_indices:int64, output_shape:int64", "", reshape_shape, twi_not_differentiable, TWI_HOST_ONLY},
     {"SparseSlice", "indices:int64, values:T, shape:int64, start:int64, size:int64",
-     "output_indices:int64, output_values:T, output_shape:int64", "T:type", slice_shape, slice_gradient,
-     FOUND},
+     "output_indices:int64, output_values:T, output_shape:int64", "T:type", slice_shape, slice_gradient, FOUND},
     {"SparseSliceGrad", "backprop_val_grad:T, input_indices:int64, input_start:int64, output_indices:int64",
-     "val_grad:T", "T:{half,bfloat16,float,double,int32,int64,int16,int8,uint8}", slice_gradient_shape, NULL,
-     TWI_HOST_ONLY},
+     "val_grad:T", "T:{" TWI_REALS "}", slice_gradient_shape, NULL, TWI_HOST_ONLY},
     {"SparseFillEmptyRows", "indices:int64, values:T, dense_shape:int64, default_value:T",
      "output_indices:int64, output_values:T, empty_row_indicator:bool, reverse_index_map:int64", "T:type", fill_shape,
      fill_gradient, FOUND},

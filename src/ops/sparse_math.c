@@ -1,6 +1,7 @@
 /* sparse_math.c - arithmetic on sparse tensors, indices [n,rank] in row-major order, values [n] and a shape: their sum,
  * the larger of two, what a dense tensor does to their entries, softmax, and reductions along axes. */
 #include "ops/rules.h"
+#include "ops/types.h"
 
 /* Of the first inputs. */
 static tw_status expect_ranks(twi_inference *c, const int *ranks, int count)
@@ -204,8 +205,8 @@ static tw_status split_shape(twi_inference *c)
 #define SPARSE "input_indices:int64, input_values:T, input_shape:int64, reduction_axes:int32"
 #define REDUCED "output_indices:int64, output_values:T, output_shape:int64", "keep_dims:bool=false; " MADE_TYPES
 #define FOUND TWI_HOST_ONLY | TWI_MAKES_SHAPE
-#define MADE_TYPES "T:{float,double,int32,int64,int16,int8,uint8}" /* of kernels that make their outputs */
-#define NUMBERS "T:{half,bfloat16,float,double,int32,int64,int16,int8,uint8}"
+#define MADE_TYPES "T:{float,double," TWI_INTEGERS "}" /* of kernels that make their outputs */
+#define NUMBERS "T:{" TWI_REALS "}"
 
 const twi_op twi_sparse_math_ops[] = {
     {"SparseAdd", TWO_SPARSE ", thresh:Treal", "sum_indices:int64, sum_values:T, sum_shape:int64",

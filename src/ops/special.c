@@ -1,6 +1,7 @@
 /* special.c - functions beyond those of math.c: inverse trigonometric and hyperbolic ones, of the gamma family, of
  * bits. Rows and gradient rules. */
 #include "ops/rules.h"
+#include "ops/types.h"
 
 static void give(twi_gradient *g, int i, tw_output partial)
 {
@@ -214,7 +215,7 @@ static void betainc_gradient(twi_gradient *g)
     }
 #define BITS(name, flags)                                                                                              \
     {                                                                                                                  \
-        name, "x:T, y:T", "z:T", "T:{int8,int16,int32,int64,uint8}", twi_shape_broadcast, twi_not_differentiable,      \
+        name, "x:T, y:T", "z:T", "T:{" TWI_INTEGERS "}", twi_shape_broadcast, twi_not_differentiable,                  \
             TWI_ELEMENTWISE | flags                                                                                    \
     }
 
@@ -251,8 +252,8 @@ const twi_op twi_special_ops[] = {
     BITS("BitwiseXor", TWI_COMMUTATIVE),
     BITS("LeftShift", 0),
     BITS("RightShift", 0),
-    UNARY("Invert", "{int8,int16,int32,int64,uint8}", twi_not_differentiable),
-    {"PopulationCount", "x:T", "y:uint8", "T:{int8,int16,int32,int64,uint8}", twi_shape_same, twi_not_differentiable,
+    UNARY("Invert", "{" TWI_INTEGERS "}", twi_not_differentiable),
+    {"PopulationCount", "x:T", "y:uint8", "T:{" TWI_INTEGERS "}", twi_shape_same, twi_not_differentiable,
      TWI_ELEMENTWISE},
     {0},
 };

@@ -1,6 +1,7 @@
 /* summary.c - ops that turn values into serialized Summary messages for event logs. */
 #include "base/text.h"
 #include "graph/graph.h"
+#include "ops/types.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -25,7 +26,7 @@ static tw_status histogram_summary_shape(twi_inference *c)
     return twi_expect_rank(c, 0, 0);
 }
 
-#define REAL "{float,double,int32,uint8,int16,int8,int64,bfloat16,half}"
+#define REAL "{" TWI_REALS "}"
 
 /* Images [N,H,W,C], of 1, 3 or 4 channels. */
 static tw_status image_summary_shape(twi_inference *c)

@@ -1,5 +1,6 @@
 /* text.c - ops on strings: their lengths, parts and numbers, hashes, replacements. Joining them is in saver.c. */
 #include "ops/rules.h"
+#include "ops/types.h"
 
 /* pos and len have one shape; a scalar is for all. */
 static tw_status substr_shape(twi_inference *c)
@@ -71,7 +72,7 @@ const twi_op twi_text_ops[] = {
     TEXT("StringToNumber", "string_tensor:string", "output:out_type", "out_type:{float,double,int32,int64}=float",
          twi_shape_same),
     TEXT("AsString", "input:T", "output:string",
-         "T:{float,double,int32,uint8,int16,int8,int64,bool}; precision:int=-1; scientific:bool=false; "
+         "T:{float,double,bool," TWI_INTEGERS "}; precision:int=-1; scientific:bool=false; "
          "shortest:bool=false; width:int=-1; fill:string=",
          twi_shape_same),
     TEXT("StringFormat", "inputs:T", "output:string",

@@ -3,6 +3,7 @@
 #include "device/fused/volume.h"
 
 #include "ops/rules.h"
+#include "ops/types.h"
 
 static tw_status check_format(twi_inference *c)
 {
@@ -329,7 +330,7 @@ const twi_op twi_volume_ops[] = {
     {"AvgPool3DGrad", "orig_input_shape:int32, grad:T", "output:T", POOL "; T:{half,bfloat16,float,double}",
      avg_pool_grad_shape, avg_pool_grad_gradient},
     {"ExtractImagePatches", "images:T", "patches:T",
-     "ksizes:ints; strides:ints; rates:ints; T:{bfloat16,half,float,double,int8,int16,int32,int64,uint8,bool}; "
+     "ksizes:ints; strides:ints; rates:ints; T:{bool," TWI_REALS "}; "
      "padding:{SAME,VALID}",
      patches_shape, patches_gradient},
     {"Dilation2D", "input:T, filter:T", "output:T", DILATION, dilation_shape, dilation_gradient, TWI_HOST_ONLY},

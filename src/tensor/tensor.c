@@ -186,25 +186,15 @@ double tw_tensor_value(const tw_tensor *tensor, int64_t i)
         return ((const float *)data)[2 * i];
     case TW_COMPLEX128:
         return ((const double *)data)[2 * i];
-    case TW_INT8:
-    case TW_QINT8:
-        return ((const int8_t *)data)[i];
-    case TW_INT16:
-    case TW_QINT16:
-        return ((const int16_t *)data)[i];
-    case TW_QUINT16:
-        return ((const uint16_t *)data)[i];
-    case TW_INT32:
-    case TW_QINT32:
-        return ((const int32_t *)data)[i];
-    case TW_INT64:
-        return (double)((const int64_t *)data)[i];
-    case TW_UINT8:
-    case TW_QUINT8:
-    case TW_BOOL:
-        return ((const uint8_t *)data)[i];
-    default:
+    case TW_UINT64:
+        return (double)((const uint64_t *)data)[i];
+    case TW_STRING:
+    case TW_RESOURCE:
+    case TW_VARIANT:
+    case TW_INVALID_DTYPE:
         return NAN;
+    default:
+        return (double)twi_integer_at(tensor->dtype, data, i);
     }
 }
 
@@ -238,32 +228,18 @@ void twi_tensor_set_number(tw_tensor *tensor, int64_t i, double value)
     case TW_COMPLEX128:
         ((double *)data)[2 * i] = value;
         break;
-    case TW_INT8:
-    case TW_QINT8:
-        ((int8_t *)data)[i] = (int8_t)value;
+    case TW_UINT64:
+        ((uint64_t *)data)[i] = (uint64_t)value;
         break;
-    case TW_INT16:
-    case TW_QINT16:
-        ((int16_t *)data)[i] = (int16_t)value;
-        break;
-    case TW_QUINT16:
-        ((uint16_t *)data)[i] = (uint16_t)value;
-        break;
-    case TW_INT32:
-    case TW_QINT32:
-        ((int32_t *)data)[i] = (int32_t)value;
-        break;
-    case TW_INT64:
-        ((int64_t *)data)[i] = (int64_t)value;
-        break;
-    case TW_UINT8:
-    case TW_QUINT8:
-        ((uint8_t *)data)[i] = (uint8_t)value;
+    case TW_STRING:
+    case TW_RESOURCE:
+    case TW_VARIANT:
+    case TW_INVALID_DTYPE:
         break;
     case TW_BOOL:
         ((uint8_t *)data)[i] = value != 0;
         break;
     default:
-        break;
+        twi_put_integer(tensor->dtype, data, i, (int64_t)value);
     }
 }

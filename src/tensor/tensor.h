@@ -33,6 +33,50 @@ void twi_tensor_set_number(tw_tensor *tensor, int64_t i, double value);
  * then nothing changed. */
 bool twi_string_set(tw_string *string, const void *data, size_t size);
 
+/* Whole number i of an array of any type of integers, of quantized ones and of bools; of uint64 its bits. */
+static inline int64_t twi_integer_at(tw_dtype dtype, const void *data, int64_t i)
+{
+    switch (dtype) {
+    case TW_INT8:
+    case TW_QINT8:
+        return ((const int8_t *)data)[i];
+    case TW_INT16:
+    case TW_QINT16:
+        return ((const int16_t *)data)[i];
+    case TW_UINT16:
+    case TW_QUINT16:
+        return ((const uint16_t *)data)[i];
+    case TW_INT32:
+    case TW_QINT32:
+        return ((const int32_t *)data)[i];
+    case TW_UINT32:
+        return ((const uint32_t *)data)[i];
+    case TW_INT64:
+    case TW_UINT64:
+        return ((const int64_t *)data)[i];
+    default: /* uint8, quint8, bool */
+        return ((const uint8_t *)data)[i];
+    }
+}
+
+/* That number becomes the low bits of `value`; a bool whether there are any. */
+static inline void twi_put_integer(tw_dtype dtype, void *data, int64_t i, int64_t value)
+{
+    switch (tw_dtype_size(dtype)) {
+    case 2:
+        ((uint16_t *)data)[i] = (uint16_t)value;
+        break;
+    case 4:
+        ((uint32_t *)data)[i] = (uint32_t)value;
+        break;
+    case 8:
+        ((int64_t *)data)[i] = value;
+        break;
+    default:
+        ((uint8_t *)data)[i] = dtype == TW_BOOL ? value != 0 : (uint8_t)value;
+    }
+}
+
 /* Element i of an int32 or int64 tensor: shapes, axes and the like come in either. */
 static inline int64_t twi_tensor_int(const tw_tensor *tensor, int64_t i)
 {

@@ -24,11 +24,11 @@ tf.raw_ops.SaveV2(prefix="checkpoint", tensor_names=names, shape_and_slices=[""]
 
 # A variable in two parts, complex and quantized numbers, a type Tower lacks, and more dimensions than it has.
 tf.raw_ops.SaveV2(prefix="checkpoint_foreign", tensor_names=["complex", "deep", "parts", "parts", "plain", "quantized",
-                                                              "unsigned"],
-                  shape_and_slices=["", "", "4 2 0,1:-", "4 2 1,3:-", "", "", ""],
+                                                              "tiny", "unsigned"],
+                  shape_and_slices=["", "", "4 2 0,1:-", "4 2 1,3:-", "", "", "", ""],
                   tensors=[tf.constant([1j], tf.complex64), tf.zeros([1] * 9), tf.ones([1, 2]), tf.ones([3, 2]),
                            tf.constant(5, tf.int32), tf.bitcast(tf.constant([-3, 7], tf.int16), tf.qint16),
-                           tf.constant([9], tf.uint32)])
+                           tf.cast([9.0], tf.dtypes.experimental.float8_e5m2), tf.constant([9], tf.uint32)])
 # Tensors in parts: in one dimension with a long name, in both, with numbers that take several bytes in a key.
 rows = np.arange(600 * 3, dtype=np.float32).reshape(600, 3)
 grid = np.arange(4 * 5, dtype=np.int64).reshape(4, 5)

@@ -8,7 +8,7 @@
 #include "tensor/tensor.h"
 
 /* What a GPU moves: anything but strings, which lie on the host alone. */
-#define MOVED (TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL))
+#define MOVED TWI_CUDA_MOVED_TYPES
 
 static tw_status run_nothing(const twi_run *r)
 {

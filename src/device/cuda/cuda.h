@@ -18,6 +18,11 @@ enum { TWI_CUDA_STAGES = 2, TWI_CUDA_MOST_CARDS = 64, TWI_CUDA_MOST_DEVICES = 25
        TWI_CUDA_COUNTER_RANGES = 64 };
 #define TWI_CUDA_STAGE_BYTES ((size_t)4 << 20)
 
+/* Types of what is moved, kept and cast on a card. */
+#define TWI_CUDA_MOVED_TYPES                                                                                           \
+    (TWI_FLOAT_TYPES | TWI_TYPE(TW_INT8) | TWI_TYPE(TW_INT16) | TWI_TYPE(TW_INT32) | TWI_TYPE(TW_INT64) |              \
+     TWI_TYPE(TW_UINT8) | TWI_TYPE(TW_BOOL))
+
 struct twi_cuda_pool; /* launch.h */
 struct twi_cuda_lrn;
 

@@ -8,7 +8,7 @@
 #define FLOATS (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16))
 #define NUMBERS (FLOATS | TWI_TYPE(TW_INT32) | TWI_TYPE(TW_INT64))
 #define BYTES (TWI_TYPE(TW_BOOL) | TWI_TYPE(TW_UINT8))
-#define MOVED (TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL))
+#define MOVED TWI_CUDA_MOVED_TYPES
 
 static int64_t elements(const twi_run *r)
 {
@@ -198,7 +198,7 @@ static tw_status run_add_n(const twi_run *r)
 
 static tw_status accepts_cast(const twi_prepare *p)
 {
-    const uint64_t known = TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL);
+    const uint64_t known = TWI_CUDA_MOVED_TYPES;
     if (known & TWI_TYPE(p->inputs[0].dtype) && known & TWI_TYPE(p->outputs[0].dtype))
         return TW_OK;
     return twi_fail(p->error, TW_UNIMPLEMENTED, "%s and %s are not both types of a card", tw_dtype_name(p->inputs[0].dtype),

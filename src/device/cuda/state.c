@@ -5,7 +5,7 @@
 #include "tensor/window.h"
 
 #define FLOATS (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_BFLOAT16) | TWI_TYPE(TW_FLOAT16))
-#define MOVED (TWI_NUMBER_TYPES | TWI_TYPE(TW_BOOL))
+#define MOVED TWI_CUDA_MOVED_TYPES
 
 /* The variable has that type and, unless it is a scalar, the shape of what goes into it, transposed or not. */
 static tw_status check(const twi_prepare *p, int variable, tw_dtype type, int value, bool transposed)

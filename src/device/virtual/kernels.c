@@ -4,9 +4,9 @@
  * that say shapes, axes and indices may still pass through it (Const, Shape, Reshape, Add, ConcatV2...). So the rule
  * is: every type but strings, less what stands here. Ops that no GPU has at all carry TWI_HOST_ONLY in their own row.
  *
- * Two departures: complex and quantized types have no kernel on a GPU here, and what is of them stays on the host, while
- * TensorFlow's GPUs know complex ones; and TensorFlow lets strings and queue handles pass through Identity and Switch on a GPU; here no string
- * ever lies in a GPU's memory. */
+ * Two departures: complex, quantized and the larger unsigned types have no kernel on a GPU here, and what is of them
+ * stays on the host, while TensorFlow's GPUs know some of them; and TensorFlow lets strings and queue handles pass
+ * through Identity and Switch on a GPU; here no string ever lies in a GPU's memory. */
 #include "device/virtual/virtual.h"
 
 #include <string.h>
@@ -21,7 +21,8 @@
 #define FLOAT TWI_TYPE(TW_FLOAT32)
 #define DOUBLE TWI_TYPE(TW_FLOAT64)
 #define SMALL (UINT8 | INT8 | INT16)
-#define HOST (TWI_COMPLEX_TYPES | TWI_QUANTIZED_TYPES)
+#define LARGE_UNSIGNED (TWI_TYPE(TW_UINT16) | TWI_TYPE(TW_UINT32) | TWI_TYPE(TW_UINT64))
+#define HOST (TWI_COMPLEX_TYPES | TWI_QUANTIZED_TYPES | LARGE_UNSIGNED)
 #define INTS (SMALL | INT32 | INT64)
 
 /* Names are set between blanks. */

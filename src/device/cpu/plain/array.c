@@ -240,10 +240,13 @@ static const void *one_of(tw_dtype dtype)
     case TW_COMPLEX128:
         return one.c128;
     case TW_INT16:
+    case TW_UINT16:
         return &one.i16;
     case TW_INT32:
+    case TW_UINT32:
         return &one.i32;
     case TW_INT64:
+    case TW_UINT64:
         return &one.i64;
     default: /* int8, uint8, bool */
         return &one.i8;

@@ -147,10 +147,12 @@ static tw_status add_string(const twi_run *r)
 /* ---- conversion -------------------------------------------------------------------------------------------------- */
 
 /* Floats are cut towards zero; out of range becomes the nearest integer, NaN 0 (TensorFlow leaves both undefined). */
-static int64_t to_integer(double value, int64_t low, int64_t high)
+static int64_t to_integer(double value, tw_dtype dtype, int64_t low, int64_t high)
 {
     if (value != value)
         return 0;
+    if (dtype == TW_UINT64 && value >= 0x1p63)
+        return value >= 0x1p64 ? -1 : (int64_t)(uint64_t)value; /* its bits */
     return value <= (double)low ? low : value >= (double)high ? high : (int64_t)value;
 }
 
@@ -168,30 +170,15 @@ static double read_float(const twi_operand *operand, const void *data, int64_t i
     }
 }
 
+/* As a double, of a number beyond those of int64_t too. */
+static double double_of_integer(tw_dtype dtype, const void *data, int64_t i)
+{
+    return dtype == TW_UINT64 ? (double)((const uint64_t *)data)[i] : (double)twi_integer_at(dtype, data, i);
+}
+
 static bool is_float(tw_dtype dtype)
 {
     return dtype == TW_FLOAT32 || dtype == TW_FLOAT64 || dtype == TW_FLOAT16 || dtype == TW_BFLOAT16;
-}
-
-static int64_t read_integer(const twi_operand *operand, const void *data, int64_t i)
-{
-    switch (operand->dtype) {
-    case TW_INT8:
-    case TW_QINT8:
-        return ((const int8_t *)data)[i];
-    case TW_INT16:
-    case TW_QINT16:
-        return ((const int16_t *)data)[i];
-    case TW_QUINT16:
-        return ((const uint16_t *)data)[i];
-    case TW_INT32:
-    case TW_QINT32:
-        return ((const int32_t *)data)[i];
-    case TW_INT64:
-        return ((const int64_t *)data)[i];
-    default:
-        return ((const uint8_t *)data)[i]; /* uint8, quint8, bool */
-    }
 }
 
 static void write_float(const twi_operand *operand, void *data, int64_t i, double value)
@@ -211,26 +198,9 @@ static void write_float(const twi_operand *operand, void *data, int64_t i, doubl
     }
 }
 
-static void write_integer(const twi_operand *operand, void *data, int64_t i, int64_t value)
-{
-    switch (tw_dtype_size(operand->dtype)) {
-    case 2:
-        ((uint16_t *)data)[i] = (uint16_t)value;
-        break;
-    case 4:
-        ((uint32_t *)data)[i] = (uint32_t)value;
-        break;
-    case 8:
-        ((int64_t *)data)[i] = value;
-        break;
-    default:
-        ((uint8_t *)data)[i] = operand->dtype == TW_BOOL ? value != 0 : (uint8_t)value;
-    }
-}
-
 static void integer_range(tw_dtype dtype, int64_t *low, int64_t *high)
 {
-    const uint64_t unsigned_types = TWI_TYPE(TW_UINT8) | TWI_TYPE(TW_QUINT8) | TWI_TYPE(TW_QUINT16);
+    const uint64_t unsigned_types = TWI_UNSIGNED_TYPES | TWI_TYPE(TW_QUINT8) | TWI_TYPE(TW_QUINT16);
     bool is_unsigned = unsigned_types & TWI_TYPE(dtype);
     int bits = (int)(8 * tw_dtype_size(dtype)) - !is_unsigned;
     *high = bits >= 63 ? INT64_MAX : (INT64_C(1) << bits) - 1;
@@ -250,7 +220,7 @@ static tw_status cast_complex(const twi_run *r)
         to.dtype = to.dtype == TW_COMPLEX64 ? TW_FLOAT32 : TW_FLOAT64;
     for (int64_t i = 0; i < to.elements; i++) {
         double real = is_float(from.dtype) ? read_float(&from, r->inputs[0], step * i)
-                                           : (double)read_integer(&from, r->inputs[0], i);
+                                           : double_of_integer(from.dtype, r->inputs[0], i);
         double imaginary = from_complex ? read_float(&from, r->inputs[0], 2 * i + 1) : 0;
         if (to_complex) {
             write_float(&to, r->outputs[0], 2 * i, real);
@@ -258,7 +228,8 @@ static tw_status cast_complex(const twi_run *r)
         } else if (is_float(to.dtype)) {
             write_float(&to, r->outputs[0], i, real);
         } else {
-            write_integer(&to, r->outputs[0], i, to.dtype == TW_BOOL ? real != 0 : to_integer(real, low, high));
+            twi_put_integer(to.dtype, r->outputs[0], i,
+                            to.dtype == TW_BOOL ? real != 0 : to_integer(real, to.dtype, low, high));
         }
     }
     return TW_OK;
@@ -279,11 +250,12 @@ static tw_status cast(const twi_run *r)
             if (is_float(to->dtype))
                 write_float(to, y, i, value);
             else
-                write_integer(to, y, i, to->dtype == TW_BOOL ? value != 0 : to_integer(value, low, high));
+                twi_put_integer(to->dtype, y, i,
+                                to->dtype == TW_BOOL ? value != 0 : to_integer(value, to->dtype, low, high));
         } else if (is_float(to->dtype)) {
-            write_float(to, y, i, (double)read_integer(from, x, i));
+            write_float(to, y, i, double_of_integer(from->dtype, x, i));
         } else {
-            write_integer(to, y, i, read_integer(from, x, i));
+            twi_put_integer(to->dtype, y, i, twi_integer_at(from->dtype, x, i));
         }
     }
     return TW_OK;

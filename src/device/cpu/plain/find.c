@@ -25,14 +25,8 @@ static bool is_set(tw_dtype dtype, const void *data, int64_t i)
         return ((const float *)data)[2 * i] != 0 || ((const float *)data)[2 * i + 1] != 0;
     case TW_COMPLEX128:
         return ((const double *)data)[2 * i] != 0 || ((const double *)data)[2 * i + 1] != 0;
-    case TW_INT64:
-        return ((const int64_t *)data)[i];
-    case TW_INT32:
-        return ((const int32_t *)data)[i];
-    case TW_INT16:
-        return ((const int16_t *)data)[i];
     default:
-        return ((const uint8_t *)data)[i];
+        return twi_integer_at(dtype, data, i);
     }
 }
 

@@ -28,6 +28,21 @@
 #include BODY
 #undef REAL
 #undef NAME
+#define REAL uint16_t
+#define NAME(f) f##_uint16
+#include BODY
+#undef REAL
+#undef NAME
+#define REAL uint32_t
+#define NAME(f) f##_uint32
+#include BODY
+#undef REAL
+#undef NAME
+#define REAL uint64_t
+#define NAME(f) f##_uint64
+#include BODY
+#undef REAL
+#undef NAME
 #undef SUM
 #undef ADD
 #undef SUBTRACT

@@ -6,6 +6,7 @@
 #define TWI_CPU_MOVE_H
 
 #include "device/kernel.h"
+#include "tensor/tensor.h" /* twi_integer_at() */
 
 /* What is moved of elements of 16 bytes that own no memory. */
 typedef struct twi_wide {
@@ -62,15 +63,7 @@ void twi_row_major(tw_shape shape, int64_t strides[TW_MAX_RANK]);
 /* Number k of an integer input. */
 static inline int64_t twi_input_int(const twi_run *r, int input, int64_t k)
 {
-    const void *data = r->inputs[input];
-    switch (r->input_operands[input].dtype) {
-    case TW_INT64:
-        return ((const int64_t *)data)[k];
-    case TW_UINT8:
-        return ((const uint8_t *)data)[k];
-    default:
-        return ((const int32_t *)data)[k];
-    }
+    return twi_integer_at(r->input_operands[input].dtype, r->inputs[input], k);
 }
 
 /* Number k of an int32 or int64 output. */

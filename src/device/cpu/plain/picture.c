@@ -55,6 +55,31 @@ static uint8_t channel(const uint8_t *pixel, int has, int wants, int c)
     return pixel[c];
 }
 
+/* The same of words of 16 bits, which the library rounds. */
+static uint16_t channel_of_words(const uint16_t *pixel, int has, int wants, int c)
+{
+    bool alpha = has == 2 || has == 4;
+    if (c == 3 || (wants == 2 && c == 1))
+        return alpha ? pixel[has - 1] : UINT16_MAX;
+    if (has < 3)
+        return pixel[0];
+    if (wants < 3)
+        return (uint16_t)((pixel[0] * 9797u + pixel[1] * 19234u + pixel[2] * 3737u + 16384) >> 15);
+    return pixel[c];
+}
+
+static bool is_png(const tw_string *file)
+{
+    return file->size > 4 && memcmp(file->data, "\x89PNG", 4) == 0;
+}
+
+/* Whether a PNG has 16 bits for each number. */
+static bool has_words(const tw_string *file)
+{
+    enum { BIT_DEPTH = 24 };
+    return is_png(file) && file->size > BIT_DEPTH && file->data[BIT_DEPTH] == 16;
+}
+
 static bool is_bmp(const tw_string *file)
 {
     return file->size >= 2 && memcmp(file->data, "BM", 2) == 0;
@@ -107,16 +132,46 @@ static tw_status run_gif(const twi_run *r)
     return status;
 }
 
+/* Of words the upper byte is what bytes are of them. */
+static tw_status decode_words(const twi_run *r, int wants)
+{
+    const tw_string *file = r->inputs[0];
+    tw_dtype dtype = r->output_operands[0].dtype;
+    twi_image image;
+    void *data;
+    tw_status status = twi_image_decode_png_words(file->data, file->size, r->node, &image, r->error);
+    if (status == TW_DATA_LOSS)
+        r->error->status = status = TW_INVALID_ARGUMENT;
+    if (status != TW_OK)
+        return status;
+    const uint16_t *words = (const uint16_t *)(const void *)image.pixels;
+    wants = wants ? wants : image.channels;
+    status = twi_make_output(r, 0, TW_SHAPE(image.height, image.width, wants), &data);
+    for (int64_t i = 0; i < (int64_t)image.height * image.width * wants && status == TW_OK; i++) {
+        uint16_t value = channel_of_words(words + i / wants * image.channels, image.channels, wants, (int)(i % wants));
+        if (dtype == TW_FLOAT32)
+            ((float *)data)[i] = (float)value / 65535.0f;
+        else if (dtype == TW_UINT16)
+            ((uint16_t *)data)[i] = value;
+        else
+            ((uint8_t *)data)[i] = (uint8_t)(value >> 8);
+    }
+    twi_image_free(&image);
+    return status;
+}
+
 static tw_status run_decode(const twi_run *r)
 {
     const tw_string *file = r->inputs[0];
     const decoding *s = r->state;
     int wants = s->channels;
-    bool is_png = file->size > 4 && memcmp(file->data, "\x89PNG", 4) == 0, alpha = is_grey_with_alpha(file);
+    bool alpha = is_grey_with_alpha(file);
     twi_image image;
     void *data;
-    tw_status status =
-        s->bmp && is_bmp(file) ? decode_bmp(r, wants, &image) : decode(r, is_png ? 0 : wants, s->accurate, &image);
+    if (has_words(file))
+        return decode_words(r, wants);
+    tw_status status = s->bmp && is_bmp(file) ? decode_bmp(r, wants, &image)
+                                              : decode(r, is_png(file) ? 0 : wants, s->accurate, &image);
     if (status != TW_OK)
         return status;
     wants = wants ? wants : alpha ? 2 : image.channels;
@@ -126,6 +181,8 @@ static tw_status run_decode(const twi_run *r)
         uint8_t value = channel(image.pixels + i / wants * image.channels, image.channels, wants, (int)(i % wants));
         if (r->output_operands[0].dtype == TW_FLOAT32)
             ((float *)data)[i] = (float)value / 255.0f;
+        else if (r->output_operands[0].dtype == TW_UINT16)
+            ((uint16_t *)data)[i] = (uint16_t)(value * (is_png(file) ? 257 : 256)); /* as TensorFlow has it */
         else
             ((uint8_t *)data)[i] = value;
     }
@@ -172,7 +229,9 @@ static tw_status run_png(const twi_run *r)
     twi_image image = given(r);
     char *bytes;
     size_t size = 0;
-    tw_status status = twi_image_encode_png(&image, &bytes, &size, r->error);
+    tw_status status = r->input_operands[0].dtype == TW_UINT16
+                           ? twi_image_encode_png_words(&image, &bytes, &size, r->error)
+                           : twi_image_encode_png(&image, &bytes, &size, r->error);
     return give(r, status, bytes, size);
 }
 

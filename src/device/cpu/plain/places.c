@@ -1,12 +1,13 @@
 /* places.c - where numbers fall: into bins, among sorted ones, at which index of an array; and the n-th of them. */
 #include "base/memory.h"
 #include "device/cpu/plain/move.h"
+#include "tensor/tensor.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Element i as a double, by which all that are compared here are told apart but int64 beyond 2^53. */
+/* Element i as a double, by which all that are compared here are told apart but integers beyond 2^53. */
 static double number_at(tw_dtype dtype, const void *data, int64_t i)
 {
     switch (dtype) {
@@ -18,21 +19,17 @@ static double number_at(tw_dtype dtype, const void *data, int64_t i)
         return (double)tw_half_to_float(((const uint16_t *)data)[i]);
     case TW_BFLOAT16:
         return (double)tw_bfloat16_to_float(((const uint16_t *)data)[i]);
-    case TW_INT16:
-        return ((const int16_t *)data)[i];
-    case TW_INT8:
-        return ((const int8_t *)data)[i];
-    case TW_UINT8:
-        return ((const uint8_t *)data)[i];
-    case TW_INT64:
-        return (double)((const int64_t *)data)[i];
+    case TW_UINT64:
+        return (double)((const uint64_t *)data)[i];
     default:
-        return ((const int32_t *)data)[i];
+        return (double)twi_integer_at(dtype, data, i);
     }
 }
 
 static int compare(tw_dtype dtype, const void *a, const void *b)
 {
+    if (dtype == TW_UINT64)
+        return *(const uint64_t *)a < *(const uint64_t *)b ? -1 : *(const uint64_t *)a > *(const uint64_t *)b;
     if (dtype == TW_INT64)
         return *(const int64_t *)a < *(const int64_t *)b ? -1 : *(const int64_t *)a > *(const int64_t *)b;
     double x = number_at(dtype, a, 0), y = number_at(dtype, b, 0);

@@ -162,9 +162,9 @@ static tw_status average_pool_of_steps(const twi_run *r)
         span rows = cells_under(w, 0, row % w->output[0]), columns = cells_under(w, 1, place % w->output[1]);
         for (int64_t h = rows.begin; h < rows.end; h++)
             for (int64_t v = columns.begin; v < columns.end; v++)
-                sum += twi_step_at(r->inputs[0], dtype,
-                                   ((image + h) * w->image[1] + v) * p->channels + i % p->channels);
-        twi_put_step(r->outputs[0], dtype, i, sum / ((rows.end - rows.begin) * (columns.end - columns.begin)));
+                sum += twi_integer_at(dtype, r->inputs[0],
+                                      ((image + h) * w->image[1] + v) * p->channels + i % p->channels);
+        twi_put_integer(dtype, r->outputs[0], i, sum / ((rows.end - rows.begin) * (columns.end - columns.begin)));
     }
     twi_put_range(r, twi_range_at(r, 1));
     return TW_OK;

@@ -88,7 +88,7 @@ static twi_range quantize(const twi_run *r, const slice *s, twi_range range)
                 y = roundf((cut(x[i], range) - range.low) * scale - half);
             else
                 y = (cut(x[i], range) - range.low) * scale + 0.5f;
-            twi_put_step(r->outputs[0], dtype, i, twi_within(steps, twi_whole_of_float(y)));
+            twi_put_integer(dtype, r->outputs[0], i, twi_within(steps, twi_whole_of_float(y)));
         }
     return range;
 }
@@ -144,7 +144,7 @@ static tw_status run_dequantize(const twi_run *r)
         slice s = slice_of(in->shape, q->axis, n);
         for (int64_t k = 0; k < s.count; k++)
             for (int64_t i = s.begin + k * s.apart, end = i + s.run; i < end; i++) {
-                float x = (float)twi_step_at(r->inputs[0], in->dtype, i);
+                float x = (float)twi_integer_at(in->dtype, r->inputs[0], i);
                 x = whole ? (float)twi_whole_of_float(x) : x; /* 32 bits may have been rounded up to 2^31 */
                 float y = (x + l.before) * l.scale + l.after;
                 if (narrow)
@@ -198,7 +198,7 @@ static void requantize(const twi_run *r, twi_range to)
         into_bytes(x, count, from, to, r->outputs[0]);
     else
         for (int64_t i = 0; i < count; i++)
-            twi_put_step(r->outputs[0], dtype, i, twi_step_of(t, twi_float_of(f, x[i])));
+            twi_put_integer(dtype, r->outputs[0], i, twi_step_of(t, twi_float_of(f, x[i])));
     twi_put_range(r, to);
 }
 

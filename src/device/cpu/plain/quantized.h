@@ -6,6 +6,7 @@
 #define TWI_QUANTIZED_H
 
 #include "device/kernel.h"
+#include "tensor/tensor.h" /* twi_integer_at(): steps are integers */
 
 #include <math.h>
 
@@ -28,42 +29,6 @@ static inline twi_steps twi_steps_of(tw_dtype dtype)
         return (twi_steps){0, UINT16_MAX, 0x1p16};
     default:
         return (twi_steps){INT32_MIN, INT32_MAX, 0x1p32};
-    }
-}
-
-static inline int32_t twi_step_at(const void *data, tw_dtype dtype, int64_t i)
-{
-    switch (dtype) {
-    case TW_QINT8:
-        return ((const int8_t *)data)[i];
-    case TW_QUINT8:
-        return ((const uint8_t *)data)[i];
-    case TW_QINT16:
-        return ((const int16_t *)data)[i];
-    case TW_QUINT16:
-        return ((const uint16_t *)data)[i];
-    default:
-        return ((const int32_t *)data)[i];
-    }
-}
-
-static inline void twi_put_step(void *data, tw_dtype dtype, int64_t i, int64_t value)
-{
-    switch (dtype) {
-    case TW_QINT8:
-        ((int8_t *)data)[i] = (int8_t)value;
-        break;
-    case TW_QUINT8:
-        ((uint8_t *)data)[i] = (uint8_t)value;
-        break;
-    case TW_QINT16:
-        ((int16_t *)data)[i] = (int16_t)value;
-        break;
-    case TW_QUINT16:
-        ((uint16_t *)data)[i] = (uint16_t)value;
-        break;
-    default:
-        ((int32_t *)data)[i] = (int32_t)value;
     }
 }
 
@@ -121,7 +86,7 @@ static inline float twi_value_of_step(twi_steps s, int64_t step, twi_range range
     if (range.low == range.high)
         return range.low;
     double scale = (double)(range.high - range.low) * (s.count / (s.count - 1)) / s.count;
-    double low = round(range.low / (float)scale) * (float)scale;
+    double low = (double)roundf(range.low / (float)scale) * (double)(float)scale;
     return (float)(low + (double)(step - s.least) * scale);
 }
 

@@ -143,8 +143,9 @@ static tw_status run_bias(const twi_run *r)
     twi_from_steps of_bias = twi_from_steps_of(twi_steps_of(bias->dtype), twi_range_at(r, 4));
     uint32_t zero = (uint32_t)twi_step(s, 0, range);
     for (int64_t i = 0; i < x->elements; i++) {
-        int32_t one = twi_step_of(t, twi_float_of(of_x, twi_step_at(r->inputs[0], x->dtype, i)));
-        int32_t two = twi_step_of(t, twi_float_of(of_bias, twi_step_at(r->inputs[1], bias->dtype, i % bias->elements)));
+        int32_t one = twi_step_of(t, twi_float_of(of_x, twi_integer_at(x->dtype, r->inputs[0], i)));
+        int32_t two =
+            twi_step_of(t, twi_float_of(of_bias, twi_integer_at(bias->dtype, r->inputs[1], i % bias->elements)));
         ((int32_t *)r->outputs[0])[i] = (int32_t)((uint32_t)one + (uint32_t)two + zero);
     }
     twi_put_range(r, range);
@@ -230,9 +231,9 @@ static void rectify(const twi_run *r, const float *most)
     twi_range range = twi_range_at(r, 1);
     int64_t zero = twi_step(s, 0, range), last = most ? twi_step(s, *most, range) : s.most;
     for (int64_t i = 0; i < x->elements; i++) {
-        int64_t step = twi_step_at(r->inputs[0], x->dtype, i);
+        int64_t step = twi_integer_at(x->dtype, r->inputs[0], i);
         step = step < zero ? zero : step;
-        twi_put_step(r->outputs[0], x->dtype, i, step > last ? last : step);
+        twi_put_integer(x->dtype, r->outputs[0], i, step > last ? last : step);
     }
     twi_put_range(r, range);
 }
@@ -274,8 +275,8 @@ static void move_into(const void *from, twi_range old, tw_dtype dtype, int64_t c
     twi_to_steps t = twi_to_steps_of(s, range);
     bool same = old.low == range.low && old.high == range.high;
     for (int64_t i = 0; i < count; i++) {
-        int32_t step = twi_step_at(from, dtype, i);
-        twi_put_step(to, dtype, i, same ? step : twi_step_of(t, twi_float_of(f, step)));
+        int32_t step = twi_integer_at(dtype, from, i);
+        twi_put_integer(dtype, to, i, same ? step : twi_step_of(t, twi_float_of(f, step)));
     }
 }
 

@@ -184,36 +184,12 @@ static bool covers(const sampling *s, rectangle crop, const rectangle *boxes, in
 
 static int64_t side(const twi_run *r, int k)
 {
-    switch (r->input_operands[0].dtype) {
-    case TW_INT64:
-        return ((const int64_t *)r->inputs[0])[k];
-    case TW_INT32:
-        return ((const int32_t *)r->inputs[0])[k];
-    case TW_INT16:
-        return ((const int16_t *)r->inputs[0])[k];
-    case TW_INT8:
-        return ((const int8_t *)r->inputs[0])[k];
-    default:
-        return ((const uint8_t *)r->inputs[0])[k];
-    }
+    return twi_integer_at(r->input_operands[0].dtype, r->inputs[0], k);
 }
 
 static void give(const twi_run *r, int output, int k, int64_t value)
 {
-    void *to = r->outputs[output];
-    switch (r->input_operands[0].dtype) {
-    case TW_INT64:
-        ((int64_t *)to)[k] = value;
-        break;
-    case TW_INT32:
-        ((int32_t *)to)[k] = (int32_t)value;
-        break;
-    case TW_INT16:
-        ((int16_t *)to)[k] = (int16_t)value;
-        break;
-    default:
-        ((int8_t *)to)[k] = (int8_t)value;
-    }
+    twi_put_integer(r->input_operands[0].dtype, r->outputs[output], k, value);
 }
 
 static tw_status read_boxes(const twi_run *r, int64_t width, int64_t height, rectangle *boxes, int64_t count)

@@ -45,6 +45,8 @@ void twi_widen_numbers(tw_dtype dtype, int64_t count, const void *from, float *t
         WIDEN(uint8_t, );
     case TW_INT16:
         WIDEN(int16_t, );
+    case TW_UINT16:
+        WIDEN(uint16_t, );
     case TW_INT32:
         WIDEN(int32_t, );
     case TW_INT64:

@@ -281,7 +281,9 @@ done:
     {                                                                                                                  \
         return run_picked(r, sparse_grad_##f);                                                                         \
     }
-PICKED(float) PICKED(double) PICKED(widened)
+PICKED(float)
+PICKED(double)
+PICKED(widened)
 
 #define MADE(name)                                                                                                     \
     static tw_status made_##name(const twi_run *r)                                                                     \
@@ -290,13 +292,13 @@ PICKED(float) PICKED(double) PICKED(widened)
     }
 #define MADE_OF_ALL(op, f)                                                                                             \
     MADE(f##_float)                                                                                                    \
-    MADE(f##_double) MADE(f##_widened) MADE(f##_int32) MADE(f##_int64) MADE(f##_int16) MADE(f##_int8) MADE(f##_uint8)
+    MADE(f##_double)                                                                                                   \
+    MADE(f##_widened)                                                                                                  \
+    MADE(f##_int32)                                                                                                    \
+    MADE(f##_int64) MADE(f##_int16) MADE(f##_int8) MADE(f##_uint8) MADE(f##_uint16) MADE(f##_uint32) MADE(f##_uint64)
 SORTED_LIST(MADE_OF_ALL)
-MADE(segment_sum_complex64)
-MADE(segment_sum_complex128)
-MADE(segment_mean_complex64)
-MADE(segment_mean_complex128)
-MADE_OF_ALL("SparseSegmentSum", sparse)
+MADE(segment_sum_complex64) MADE(segment_sum_complex128) MADE(segment_mean_complex64) MADE(segment_mean_complex128)
+    MADE_OF_ALL("SparseSegmentSum", sparse)
 
 #define SORTED_ROWS(op, f)                                                                                             \
     TWI_FLOAT_ROWS(op, twi_prepare_typed, made_##f, NULL), TWI_INTEGER_ROWS(op, twi_prepare_typed, made_##f, NULL),
@@ -305,24 +307,24 @@ MADE_OF_ALL("SparseSegmentSum", sparse)
 #define SPARSE_ROWS(op, prepare)                                                                                       \
     TWI_FLOAT_ROWS(op, prepare, made_sparse, NULL), TWI_FLOAT_ROWS(op "WithNumSegments", prepare, sparse, NULL)
 
-const twi_kernel twi_cpu_segment_kernels[] = {
-    SORTED_LIST(SORTED_ROWS) UNSORTED_LIST(UNSORTED_ROWS) SPARSE_ROWS("SparseSegmentSum", twi_prepare_typed),
-    TWI_COMPLEX_ROWS("SegmentSum", twi_prepare_typed, made_segment_sum, NULL),
-    TWI_COMPLEX_ROWS("SegmentMean", twi_prepare_typed, made_segment_mean, NULL),
-    TWI_COMPLEX_ROWS("UnsortedSegmentSum", twi_prepare_typed, unsorted_segment_sum, NULL),
-    TWI_INTEGER_ROWS("SparseSegmentSum", twi_prepare_typed, made_sparse, NULL),
-    TWI_INTEGER_ROWS("SparseSegmentSumWithNumSegments", twi_prepare_typed, sparse, NULL),
-    SPARSE_ROWS("SparseSegmentMean", prepare_mean),
-    SPARSE_ROWS("SparseSegmentSqrtN", prepare_sqrt),
-    TWI_FLOAT_ROWS("SparseSegmentSumGrad", prepare_grad, sparse_grad, NULL),
-    TWI_FLOAT_ROWS("SparseSegmentMeanGrad", prepare_mean_grad, sparse_grad, NULL),
-    TWI_FLOAT_ROWS("SparseSegmentSqrtNGrad", prepare_sqrt_grad, sparse_grad, NULL),
-    TWI_FLOAT_ROWS("SparseSegmentSumGradV2", prepare_picked, picked, NULL),
-    TWI_FLOAT_ROWS("SparseSegmentMeanGradV2", prepare_picked_mean, picked, NULL),
-    TWI_FLOAT_ROWS("SparseSegmentSqrtNGradV2", prepare_picked_sqrt, picked, NULL),
-    {"Bincount", "plain", TWI_TYPE(TW_FLOAT32), NULL, bincount_float},
-    {"Bincount", "plain", TWI_TYPE(TW_FLOAT64), NULL, bincount_double},
-    {"Bincount", "plain", TWI_TYPE(TW_INT32), NULL, bincount_int32},
-    {"Bincount", "plain", TWI_TYPE(TW_INT64), NULL, bincount_int64},
-    {0},
+        const twi_kernel twi_cpu_segment_kernels[] = {
+            SORTED_LIST(SORTED_ROWS) UNSORTED_LIST(UNSORTED_ROWS) SPARSE_ROWS("SparseSegmentSum", twi_prepare_typed),
+            TWI_COMPLEX_ROWS("SegmentSum", twi_prepare_typed, made_segment_sum, NULL),
+            TWI_COMPLEX_ROWS("SegmentMean", twi_prepare_typed, made_segment_mean, NULL),
+            TWI_COMPLEX_ROWS("UnsortedSegmentSum", twi_prepare_typed, unsorted_segment_sum, NULL),
+            TWI_INTEGER_ROWS("SparseSegmentSum", twi_prepare_typed, made_sparse, NULL),
+            TWI_INTEGER_ROWS("SparseSegmentSumWithNumSegments", twi_prepare_typed, sparse, NULL),
+            SPARSE_ROWS("SparseSegmentMean", prepare_mean),
+            SPARSE_ROWS("SparseSegmentSqrtN", prepare_sqrt),
+            TWI_FLOAT_ROWS("SparseSegmentSumGrad", prepare_grad, sparse_grad, NULL),
+            TWI_FLOAT_ROWS("SparseSegmentMeanGrad", prepare_mean_grad, sparse_grad, NULL),
+            TWI_FLOAT_ROWS("SparseSegmentSqrtNGrad", prepare_sqrt_grad, sparse_grad, NULL),
+            TWI_FLOAT_ROWS("SparseSegmentSumGradV2", prepare_picked, picked, NULL),
+            TWI_FLOAT_ROWS("SparseSegmentMeanGradV2", prepare_picked_mean, picked, NULL),
+            TWI_FLOAT_ROWS("SparseSegmentSqrtNGradV2", prepare_picked_sqrt, picked, NULL),
+            {"Bincount", "plain", TWI_TYPE(TW_FLOAT32), NULL, bincount_float},
+            {"Bincount", "plain", TWI_TYPE(TW_FLOAT64), NULL, bincount_double},
+            {"Bincount", "plain", TWI_TYPE(TW_INT32), NULL, bincount_int32},
+            {"Bincount", "plain", TWI_TYPE(TW_INT64), NULL, bincount_int64},
+            {0},
 };

@@ -15,20 +15,8 @@ typedef struct member {
 
 static member member_at(tw_dtype dtype, const void *data, int64_t i)
 {
-    switch (dtype) {
-    case TW_STRING:
-        return (member){.text = (const tw_string *)data + i};
-    case TW_INT64:
-        return (member){.number = ((const int64_t *)data)[i]};
-    case TW_INT32:
-        return (member){.number = ((const int32_t *)data)[i]};
-    case TW_INT16:
-        return (member){.number = ((const int16_t *)data)[i]};
-    case TW_INT8:
-        return (member){.number = ((const int8_t *)data)[i]};
-    default:
-        return (member){.number = ((const uint8_t *)data)[i]};
-    }
+    return dtype == TW_STRING ? (member){.text = (const tw_string *)data + i}
+                              : (member){.number = twi_integer_at(dtype, data, i)};
 }
 
 static int compare(const void *a, const void *b)

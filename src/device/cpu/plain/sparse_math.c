@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#pragma GCC diagnostic ignored "-Wtype-limits" /* one body serves signed and unsigned types */
+
 /* ---- merging: indices [n,rank] in row-major order ---------------------------------------------------------------- */
 
 static int compare(const int64_t *a, const int64_t *b, int64_t rank)

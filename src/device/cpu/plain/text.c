@@ -177,7 +177,13 @@ static tw_status prepare_as_string(twi_prepare *p)
         twi_text_printf(&text, "%d", (int)width);
     if (precision > -1)
         twi_text_printf(&text, ".%d", (int)precision);
-    twi_text_printf(&text, "%s", dtype == TW_BOOL ? "s" : dtype == TW_UINT8 ? "llu" : !is_float ? "lld" : scientific ? "e" : shortest ? "g" : "f");
+    twi_text_printf(&text, "%s",
+                    dtype == TW_BOOL                       ? "s"
+                    : TWI_UNSIGNED_TYPES & TWI_TYPE(dtype) ? "llu"
+                    : !is_float                            ? "lld"
+                    : scientific                           ? "e"
+                    : shortest                             ? "g"
+                                                           : "f");
     bool fits = !text.failed && text.size < sizeof s.format;
     if (fits)
         memcpy(s.format, twi_text_string(&text), text.size + 1);
@@ -201,10 +207,7 @@ static tw_status run_as_string(const twi_run *r)
         else if (in->dtype == TW_BOOL)
             twi_text_printf(&text, format, ((const bool *)x)[i] ? "true" : "false");
         else
-            twi_text_printf(&text, format,
-                            in->dtype == TW_INT8    ? (long long)((const int8_t *)x)[i]
-                            : in->dtype == TW_INT16 ? (long long)((const int16_t *)x)[i]
-                                                    : (long long)twi_input_int(r, 0, i));
+            twi_text_printf(&text, format, (long long)twi_integer_at(in->dtype, x, i));
         status = give(r, i, &text);
     }
     return status;

@@ -58,7 +58,10 @@ static inline void twi_clear(void *to, size_t bytes)
         {op, "plain", TWI_TYPE(TW_INT8), prepare, f##_int8, __VA_ARGS__}
 #define TWI_INTEGER_ROWS(op, prepare, f, ...)                                                                      \
     TWI_SIGNED_INTEGER_ROWS(op, prepare, f, __VA_ARGS__),                                                              \
-        {op, "plain", TWI_TYPE(TW_UINT8), prepare, f##_uint8, __VA_ARGS__}
+        {op, "plain", TWI_TYPE(TW_UINT8), prepare, f##_uint8, __VA_ARGS__},                                            \
+        {op, "plain", TWI_TYPE(TW_UINT16), prepare, f##_uint16, __VA_ARGS__},                                          \
+        {op, "plain", TWI_TYPE(TW_UINT32), prepare, f##_uint32, __VA_ARGS__},                                          \
+        {op, "plain", TWI_TYPE(TW_UINT64), prepare, f##_uint64, __VA_ARGS__}
 
 #define TWI_COMPLEX_ROWS(op, prepare, f, ...)                                                                          \
     {op, "plain", TWI_TYPE(TW_COMPLEX64), prepare, f##_complex64, __VA_ARGS__},                                        \
