@@ -1,6 +1,7 @@
 /* linear.c - linear algebra on matrices [..., rows, columns]: inverses, determinants, systems of equations,
  * decompositions. Rows, shape rules and gradient rules, which have TensorFlow's formulas. */
 #include "ops/rules.h"
+#include "ops/types.h"
 
 /* ---- shape rules ------------------------------------------------------------------------------------------- */
 
@@ -153,20 +154,30 @@ static tw_output band(twi_gradient *g, tw_output x, bool lower)
     return twi_build(G, "MatrixBandPart", TWI_INPUTS(x, lower ? all : none, lower ? none : all), TWI_NO_ATTRS);
 }
 
-/* The last two axes exchanged. */
-static tw_output transposed(twi_gradient *g, tw_output x)
+/* The last two axes exchanged; `op`: Transpose or ConjugateTranspose. */
+static tw_output exchanged(twi_gradient *g, const char *op, tw_output x)
 {
-    tw_shape permutation = {.rank = x.node ? tw_output_shape(x).rank : -1};
-    if (permutation.rank < 2) {
+    int64_t axes[TW_MAX_RANK];
+    int rank = x.node ? tw_output_shape(x).rank : -1;
+    if (rank < 2) {
         twi_graph_fail(G, TW_UNIMPLEMENTED, "the gradient of %s '%s' needs a known rank", g->node->op->name,
                        g->node->name);
         return x;
     }
-    for (int i = 0; i < permutation.rank; i++)
-        permutation.dims[i] = i;
-    permutation.dims[permutation.rank - 2]++;
-    permutation.dims[permutation.rank - 1]--;
-    return tw_transpose(G, x, permutation);
+    for (int i = 0; i < rank; i++)
+        axes[i] = i < rank - 2 ? i : 2 * rank - 3 - i;
+    return twi_build(G, op, TWI_INPUTS(x, twi_constant_ints(G, axes, rank)), TWI_NO_ATTRS);
+}
+
+static tw_output transposed(twi_gradient *g, tw_output x)
+{
+    return exchanged(g, "Transpose", x);
+}
+
+static tw_output adjoint(twi_gradient *g, tw_output x)
+{
+    bool complex = x.node && tw_dtype_is_complex(tw_output_dtype(x));
+    return exchanged(g, complex ? "ConjugateTranspose" : "Transpose", x);
 }
 
 static void inverse_gradient(twi_gradient *g)
@@ -203,7 +214,7 @@ static void cholesky_gradient(twi_gradient *g)
     tw_output half = tw_mul(G, twi_number_like(g, l, 0.5), twi_unary(g, "MatrixDiagPart", middle));
     middle = band(g, twi_binary(g, "MatrixSetDiag", middle, half), true);
     tw_output a = product(g, product(g, inverse, middle, true, false), inverse, false, false);
-    g->dx[0] = tw_mul(G, tw_add(G, a, transposed(g, a)), twi_number_like(g, l, 0.5));
+    g->dx[0] = tw_mul(G, tw_add(G, a, adjoint(g, a)), twi_number_like(g, l, 0.5));
 }
 
 /* a x = b: what b's gradient is, and a's. */
@@ -237,17 +248,19 @@ static tw_output or_zeros(twi_gradient *g, tw_output dy, tw_output like)
 
 static void eigen_gradient(twi_gradient *g)
 {
-    if (!twi_attr_bool(&g->node->attrs, "compute_v", true)) {
-        twi_graph_fail(G, TW_UNIMPLEMENTED, "the gradient of SelfAdjointEigV2 '%s' needs its vectors", g->node->name);
+    bool computes = twi_attr_bool(&g->node->attrs, "compute_v", true);
+    tw_output x = X(0);
+    tw_node *whole = computes ? g->node : tw_add_node(G, "SelfAdjointEigV2", NULL, &x, 1, NULL, 0);
+    if (!whole)
         return;
-    }
-    tw_output e = Y(0), v = Y(1), de = or_zeros(g, DY(0), e), dv = or_zeros(g, DY(1), v);
+    tw_output e = Y(0), v = {whole, 1}, de = or_zeros(g, DY(0), e),
+              dv = or_zeros(g, computes ? DY(1) : (tw_output){0}, v);
     tw_output apart = tw_sub(G, tw_expand_dims(G, e, -2), tw_expand_dims(G, e, -1));
     tw_output f = twi_binary(g, "DivNoNan", tw_ones_like(G, apart), apart);
     f = twi_binary(g, "MatrixSetDiag", f, tw_zeros_like(G, e));
     tw_output middle = tw_add(G, twi_unary(g, "MatrixDiag", de), tw_mul(G, f, product(g, v, dv, true, false)));
     tw_output a = product(g, v, product(g, middle, v, false, true), false, false);
-    a = band(g, tw_add(G, a, transposed(g, a)), true);
+    a = band(g, tw_add(G, a, adjoint(g, a)), true);
     tw_output half = tw_mul(G, twi_number_like(g, a, 0.5), twi_unary(g, "MatrixDiagPart", a));
     g->dx[0] = twi_binary(g, "MatrixSetDiag", a, half);
 }
@@ -269,7 +282,7 @@ static tw_output columns(twi_gradient *g, tw_output x, int64_t begin, int64_t en
 static tw_output rotation(twi_gradient *g, tw_output x, tw_output dx, tw_output apart)
 {
     tw_output turned = tw_mul(G, apart, product(g, x, dx, true, false));
-    return tw_add(G, turned, transposed(g, turned));
+    return tw_add(G, turned, adjoint(g, turned));
 }
 
 /* Of a = u s v^T that is not higher than wide: by Giles and Townsend, as TensorFlow's. Of the wide v only the first
@@ -287,13 +300,31 @@ static tw_output wide_svd_gradient(twi_gradient *g, const tw_output x[3], const 
     tw_output sum = product(g, u, product(g, inner, v, false, true), false, false);
     if (m == n)
         return sum;
-    tw_output rest = tw_sub(G, transposed(g, dv), product(g, product(g, dv, v, true, false), v, false, true));
+    tw_output rest = tw_sub(G, adjoint(g, dv), product(g, product(g, dv, v, true, false), v, false, true));
     if (whole) {
         tw_output v2 = columns(g, x[2], m, n), dv2 = columns(g, dx[2], m, n);
         rest = tw_sub(G, rest, product(g, product(g, v, dv2, true, false), v2, false, true));
     }
     tw_output over = product(g, u, twi_unary(g, "MatrixDiag", safe_reciprocal(g, s)), false, false);
     return tw_add(G, sum, product(g, over, rest, false, false));
+}
+
+/* Of complex vectors the phases are free, too: u (l^H - l) / 2s v^H, with l the diagonal of v^H dv. */
+static tw_output phase_gradient(twi_gradient *g, const tw_output x[3], tw_output dv, int64_t m)
+{
+    tw_output v = columns(g, x[2], 0, m), turned = product(g, v, columns(g, dv, 0, m), true, false);
+    tw_output l = twi_unary(g, "MatrixDiagPart", turned);
+    tw_output twice = tw_mul(G, tw_sub(G, twi_unary(g, "Conj", l), l), safe_reciprocal(g, x[0]));
+    tw_output middle = twi_unary(g, "MatrixDiag", tw_mul(G, twice, twi_number_like(g, l, 0.5)));
+    return product(g, x[1], product(g, middle, v, false, true), false, false);
+}
+
+/* Of a that is not higher than wide. */
+static tw_output svd_gradient_of(twi_gradient *g, const tw_output x[3], const tw_output dx[3], int64_t m, int64_t n,
+                                 bool whole)
+{
+    tw_output da = wide_svd_gradient(g, x, dx, m, n, whole);
+    return tw_dtype_is_complex(tw_output_dtype(X(0))) ? tw_add(G, da, phase_gradient(g, x, dx[2], m)) : da;
 }
 
 /* Of values alone: u ds v^T. */
@@ -327,16 +358,16 @@ static void svd_gradient(twi_gradient *g)
     for (int i = 0; i < 3; i++)
         dy[i] = or_zeros(g, DY(i), Y(i));
     if (m <= n)
-        g->dx[0] = wide_svd_gradient(g, (tw_output[]){Y(0), Y(1), Y(2)}, dy, m, n, whole);
+        g->dx[0] = svd_gradient_of(g, (tw_output[]){Y(0), Y(1), Y(2)}, dy, m, n, whole);
     else
-        g->dx[0] = transposed(g, wide_svd_gradient(g, (tw_output[]){Y(0), Y(2), Y(1)},
-                                                   (tw_output[]){dy[0], dy[2], dy[1]}, n, m, whole));
+        g->dx[0] = adjoint(
+            g, svd_gradient_of(g, (tw_output[]){Y(0), Y(2), Y(1)}, (tw_output[]){dy[0], dy[2], dy[1]}, n, m, whole));
 }
 
 /* x r^-T, for the upper triangle r. */
 static tw_output over_triangle(twi_gradient *g, tw_output x, tw_output r)
 {
-    return transposed(g, solve(g, r, transposed(g, x), false, false));
+    return adjoint(g, solve(g, r, adjoint(g, x), false, false));
 }
 
 static void qr_gradient(twi_gradient *g)
@@ -351,10 +382,81 @@ static void qr_gradient(twi_gradient *g)
     }
     tw_output q = Y(0), r = Y(1), dq = or_zeros(g, DY(0), q), dr = or_zeros(g, DY(1), r);
     tw_output qdq = product(g, q, dq, true, false), rdr = product(g, r, dr, false, true);
-    tw_output both = tw_add(G, tw_sub(G, qdq, transposed(g, qdq)), tw_sub(G, rdr, transposed(g, rdr)));
+    tw_output both = tw_add(G, tw_sub(G, qdq, adjoint(g, qdq)), tw_sub(G, rdr, adjoint(g, rdr)));
     tw_output a = product(g, q, tw_add(G, dr, over_triangle(g, band(g, both, true), r)), false, false);
     tw_output b = over_triangle(g, tw_sub(G, dq, product(g, q, qdq, false, false)), r);
     g->dx[0] = tw_add(G, a, b);
+    if (!tw_dtype_is_complex(tw_output_dtype(q)))
+        return;
+    /* the diagonal of r is real: what would turn it is taken back */
+    tw_output diagonal = twi_unary(g, "MatrixDiagPart", tw_sub(G, rdr, adjoint(g, qdq)));
+    tw_output half = twi_number_like(g, diagonal, 0.5);
+    tw_output imaginary = tw_mul(G, tw_sub(G, diagonal, twi_unary(g, "Conj", diagonal)), half);
+    tw_output correction = twi_unary(g, "MatrixDiag", imaginary);
+    g->dx[0] = tw_add(G, g->dx[0], over_triangle(g, product(g, q, correction, false, true), r));
+}
+
+/* ---- least squares ----------------------------------------------------------------------------------------- */
+
+/* x [n,k] of a [m,n] and b [m,k]. */
+static tw_status least_squares_shape(twi_inference *c)
+{
+    tw_shape a = c->inputs[0], b = c->inputs[1], out = b, batch;
+    tw_status status = twi_expect_rank_at_least(c, 0, 2);
+    int64_t rows;
+    if (status == TW_OK)
+        status = twi_expect_rank_at_least(c, 1, 2);
+    if (status == TW_OK)
+        status = twi_expect_rank(c, 2, 0);
+    if (status != TW_OK || a.rank < 0 || b.rank < 0)
+        return status;
+    if (!twi_merge_dims(a.dims[a.rank - 2], b.dims[b.rank - 2], &rows))
+        return TWI_REFUSE(c, "%lld equations, but %lld right sides", (long long)a.dims[a.rank - 2],
+                          (long long)b.dims[b.rank - 2]);
+    out.dims[out.rank - 2] = a.dims[a.rank - 1];
+    a.rank -= 2;
+    b.rank -= 2;
+    status = twi_merge_shapes(a, b, &batch, c->error);
+    memcpy(out.dims, batch.dims, sizeof *out.dims * (size_t)(batch.rank > 0 ? batch.rank : 0));
+    c->outputs[0] = out;
+    return status;
+}
+
+/* (l l^H)^-1 b */
+static tw_output solve_by_triangle(twi_gradient *g, tw_output l, tw_output b)
+{
+    return solve(g, l, solve(g, l, b, true, false), true, true);
+}
+
+/* By the normal equations, with TensorFlow's formulas. */
+static void least_squares_gradient(twi_gradient *g)
+{
+    tw_output a = X(0), b = X(1), x = Y(0);
+    tw_shape shape = tw_output_shape(a);
+    int64_t m = shape.rank < 2 ? -1 : shape.dims[shape.rank - 2], n = shape.rank < 2 ? -1 : shape.dims[shape.rank - 1];
+    if (m < 0 || n < 0 || !twi_attr_bool(&g->node->attrs, "fast", true)) {
+        twi_graph_fail(G, TW_UNIMPLEMENTED,
+                       "the gradient of MatrixSolveLs '%s' is of matrices of known size and with fast", g->node->name);
+        return;
+    }
+    bool high = m >= n;
+    tw_output square = product(g, a, a, high, !high);
+    tw_output ones = tw_ones_like(G, twi_unary(g, "MatrixDiagPart", square));
+    tw_output regularizer = tw_cast(G, X(2), tw_output_dtype(a));
+    square = tw_add(G, square, tw_mul(G, twi_unary(g, "MatrixDiag", ones), regularizer));
+    tw_output l = twi_unary(g, "Cholesky", square);
+    if (high) {
+        tw_output z = solve_by_triangle(g, l, DY(0)), xz = product(g, x, z, false, true);
+        tw_output both = tw_add(G, xz, transposed(g, xz)); /* of complex numbers, too: as TensorFlow has it */
+        g->dx[0] = tw_sub(G, product(g, b, z, false, true), product(g, a, both, false, false));
+        g->dx[1] = product(g, a, z, false, false);
+        return;
+    }
+    tw_output db = solve_by_triangle(g, l, product(g, a, DY(0), false, false)), y = solve_by_triangle(g, l, b);
+    tw_output first = product(g, db, product(g, y, a, true, false), false, false);
+    tw_output rest = tw_sub(G, DY(0), product(g, a, db, true, false));
+    g->dx[0] = tw_sub(G, product(g, y, rest, false, true), first);
+    g->dx[1] = db;
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------- */
@@ -377,23 +479,25 @@ static void cross_gradient(twi_gradient *g)
     g->dx[1] = twi_binary(g, "Cross", DY(0), X(0));
 }
 
-#define REALS "{double,float,half}"
+#define FIELD "{double,float,half," TWI_COMPLEX "}"
 
 const twi_op twi_linear_ops[] = {
-    {"MatrixInverse", "input:T", "output:T", "adjoint:bool=false; T:" REALS, square_shape, inverse_gradient},
-    {"MatrixDeterminant", "input:T", "output:T", "T:" REALS, determinant_shape, determinant_gradient},
-    {"LogMatrixDeterminant", "input:T", "sign:T, log_abs_determinant:T", "T:" REALS, determinant_shape,
+    {"MatrixInverse", "input:T", "output:T", "adjoint:bool=false; T:" FIELD, square_shape, inverse_gradient},
+    {"MatrixDeterminant", "input:T", "output:T", "T:" FIELD, determinant_shape, determinant_gradient},
+    {"LogMatrixDeterminant", "input:T", "sign:T, log_abs_determinant:T", "T:" FIELD, determinant_shape,
      log_determinant_gradient},
-    {"Cholesky", "input:T", "output:T", "T:" REALS, square_shape, cholesky_gradient},
-    {"CholeskyGrad", "l:T, grad:T", "output:T", "T:" REALS, square_shape, NULL},
-    {"MatrixSolve", "matrix:T, rhs:T", "output:T", "adjoint:bool=false; T:" REALS, solve_shape, solve_gradient},
+    {"Cholesky", "input:T", "output:T", "T:" FIELD, square_shape, cholesky_gradient},
+    {"CholeskyGrad", "l:T, grad:T", "output:T", "T:{double,float,half}", square_shape, NULL},
+    {"MatrixSolve", "matrix:T, rhs:T", "output:T", "adjoint:bool=false; T:" FIELD, solve_shape, solve_gradient},
+    {"MatrixSolveLs", "matrix:T, rhs:T, l2_regularizer:double", "output:T",
+     "T:{double,float," TWI_COMPLEX "}; fast:bool=true", least_squares_shape, least_squares_gradient},
     {"MatrixTriangularSolve", "matrix:T, rhs:T", "output:T",
-     "lower:bool=true; adjoint:bool=false; T:{bfloat16,double,float,half}", solve_shape, triangular_gradient},
-    {"SelfAdjointEigV2", "input:T", "e:T, v:T", "compute_v:bool=true; T:" REALS, eigen_shape, eigen_gradient},
-    {"Qr", "input:T", "q:T, r:T", "full_matrices:bool=false; T:" REALS, qr_shape, qr_gradient},
-    {"Svd", "input:T", "s:T, u:T, v:T", "compute_uv:bool=true; full_matrices:bool=false; T:" REALS, svd_shape,
+     "lower:bool=true; adjoint:bool=false; T:{bfloat16,double,float,half," TWI_COMPLEX "}", solve_shape,
+     triangular_gradient},
+    {"SelfAdjointEigV2", "input:T", "e:T, v:T", "compute_v:bool=true; T:" FIELD, eigen_shape, eigen_gradient},
+    {"Qr", "input:T", "q:T, r:T", "full_matrices:bool=false; T:" FIELD, qr_shape, qr_gradient},
+    {"Svd", "input:T", "s:T, u:T, v:T", "compute_uv:bool=true; full_matrices:bool=false; T:" FIELD, svd_shape,
      svd_gradient},
-    {"Cross", "a:T, b:T", "product:T", "T:{float,double,int32,uint8,int16,int8,int64,bfloat16,half}", cross_shape,
-     cross_gradient},
+    {"Cross", "a:T, b:T", "product:T", "T:{" TWI_REALS "}", cross_shape, cross_gradient},
     {0},
 };

@@ -1,492 +1,311 @@
-/* linear.c - linear algebra on matrices, one after the other, in double: by Gauss's elimination with pivots, Cholesky's
- * and Householder's decompositions and Jacobi's rotations. For the sizes that models have them in; large ones are slow.
- */
+/* linear.c - linear algebra on matrices, one after the other, in double or complex double: by Gauss's elimination with
+ * pivots, Cholesky's decomposition and Householder's reflections, of which eigenvalues and singular values come by
+ * rotations of a few diagonals. linear.inl has what is alike for real and complex numbers. */
 #include "base/memory.h"
+#include "device/cpu/plain/cmplx.h"
+#include "device/cpu/plain/products.h"
 #include "device/cpu/plain/typed.h"
 
+#include <float.h>
 #include <math.h>
+#include <string.h>
 
-enum { ADJOINT = 1, UPPER = 2, FULL = 4, VALUES_ONLY = 8 };
+enum { ADJOINT = 1, UPPER = 2, FULL = 4, VALUES_ONLY = 8, SURE = 16 };
+
+enum {
+    SMALL = 8,   /* what is not halved */
+    BLOCK = 32,  /* columns that are reflected together */
+    SWEEPS = 60, /* for each value at most */
+};
 
 /* Of a node: its attributes and the sizes of its matrices. */
 typedef struct linear {
     int flags;
-    int64_t rows, columns, batches;
+    int64_t rows, columns, beside, batches; /* beside: columns of what is solved for */
 } linear;
 
-/* ---- matrices in double ------------------------------------------------------------------------------------------ */
+/* ---- diagonals -----------------------------------------------------------------------------------------------------
+ */
 
-/* Matrix number b of an operand. */
-static void load(const twi_operand *operand, const void *data, int64_t b, int64_t rows, int64_t columns,
-                 bool transposes, double *to)
+/* The cosine and sine that turn (y, z) to (length, 0); returns the length. */
+static double find_turn(double y, double z, double *cosine, double *sine)
 {
-    for (int64_t i = 0; i < rows * columns; i++) {
-        int64_t at = b * rows * columns + i, place = transposes ? i % columns * rows + i / columns : i;
-        to[place] = operand->dtype == TW_FLOAT64    ? ((const double *)data)[at]
-                    : operand->dtype == TW_FLOAT16  ? (double)tw_half_to_float(((const uint16_t *)data)[at])
-                    : operand->dtype == TW_BFLOAT16 ? (double)tw_bfloat16_to_float(((const uint16_t *)data)[at])
-                                                    : (double)((const float *)data)[at];
-    }
+    double length = hypot(y, z);
+    *cosine = length > 0 ? y / length : 1;
+    *sine = length > 0 ? z / length : 0;
+    return length;
 }
 
-static void store(const twi_operand *operand, void *data, int64_t b, int64_t count, const double *from)
+/* Rows i and k of vectors, if there are any: i becomes cosine i + sine k, k what is orthogonal to it. */
+static void turn_rows(double *vectors, int64_t width, int64_t i, int64_t k, double cosine, double sine)
 {
-    for (int64_t i = 0; i < count; i++) {
-        int64_t at = b * count + i;
-        if (operand->dtype == TW_FLOAT64)
-            ((double *)data)[at] = from[i];
-        else if (operand->dtype == TW_FLOAT16)
-            ((uint16_t *)data)[at] = tw_float_to_half((float)from[i]);
-        else if (operand->dtype == TW_BFLOAT16)
-            ((uint16_t *)data)[at] = tw_float_to_bfloat16((float)from[i]);
-        else
-            ((float *)data)[at] = (float)from[i];
-    }
+    if (vectors)
+        twi_products_best()->turn(vectors + i * width, vectors + k * width, cosine, -sine, width);
 }
 
-static void set_unit(double *a, int64_t n)
+/* One step of the implicit QL iteration on rows first to last of a symmetric matrix with diagonal d and beside it e. */
+static void sweep_three(double *d, double *e, int64_t first, int64_t last, double *vectors, int64_t width)
 {
-    for (int64_t i = 0; i < n * n; i++)
-        a[i] = i % (n + 1) == 0;
-}
-
-static void swap(double *a, double *b, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++) {
-        double x = a[i];
-        a[i] = b[i];
-        b[i] = x;
-    }
-}
-
-/* ---- elimination ------------------------------------------------------------------------------------------------- */
-
-/* a [n,n] becomes upper triangular, what is done to it is done to b [n,k]. Returns the sign of the exchanges; 0: some
- * pivot is zero. */
-static int eliminate(double *a, int64_t n, double *b, int64_t k)
-{
-    int sign = 1;
-    for (int64_t i = 0; i < n; i++) {
-        int64_t pivot = i;
-        for (int64_t row = i + 1; row < n; row++)
-            if (fabs(a[row * n + i]) > fabs(a[pivot * n + i]))
-                pivot = row;
-        if (!(fabs(a[pivot * n + i]) > 0))
-            return 0;
-        if (pivot != i) {
-            swap(a + i * n, a + pivot * n, n);
-            swap(b + i * k, b + pivot * k, k);
-            sign = -sign;
-        }
-        for (int64_t row = i + 1; row < n; row++) {
-            double factor = a[row * n + i] / a[i * n + i];
-            for (int64_t column = i; column < n; column++)
-                a[row * n + column] -= factor * a[i * n + column];
-            for (int64_t column = 0; column < k; column++)
-                b[row * k + column] -= factor * b[i * k + column];
-        }
-    }
-    return sign;
-}
-
-/* Solves a x = b for a triangle a, in place of b. */
-static void substitute(const double *a, int64_t n, bool upper, double *b, int64_t k)
-{
-    for (int64_t step = 0; step < n; step++) {
-        int64_t i = upper ? n - 1 - step : step;
-        for (int64_t column = 0; column < k; column++) {
-            double sum = b[i * k + column];
-            for (int64_t j = upper ? i + 1 : 0; j < (upper ? n : i); j++)
-                sum -= a[i * n + j] * b[j * k + column];
-            b[i * k + column] = sum / a[i * n + i];
-        }
-    }
-}
-
-static tw_status fail_singular(const twi_run *r)
-{
-    return twi_fail(r->error, TW_INVALID_ARGUMENT, "'%s': Input matrix is not invertible.", r->node);
-}
-
-static tw_status run_inverse(const twi_run *r)
-{
-    const linear *s = r->state;
-    int64_t n = s->rows;
-    double *a = r->workspace, *b = a + n * n;
-    for (int64_t i = 0; i < s->batches; i++) {
-        load(&r->input_operands[0], r->inputs[0], i, n, n, s->flags & ADJOINT, a);
-        set_unit(b, n);
-        if (!eliminate(a, n, b, n))
-            return fail_singular(r);
-        substitute(a, n, true, b, n);
-        store(&r->output_operands[0], r->outputs[0], i, n * n, b);
-    }
-    return TW_OK;
-}
-
-static tw_status run_determinant(const twi_run *r)
-{
-    const linear *s = r->state;
-    int64_t n = s->rows;
-    double *a = r->workspace;
-    for (int64_t i = 0; i < s->batches; i++) {
-        load(&r->input_operands[0], r->inputs[0], i, n, n, false, a);
-        double sign = eliminate(a, n, NULL, 0), log_size = sign != 0 ? 0 : -INFINITY, product = sign;
-        for (int64_t k = 0; k < n && sign != 0; k++) {
-            product *= a[k * n + k];
-            log_size += log(fabs(a[k * n + k]));
-        }
-        sign = product > 0 ? 1 : product < 0 ? -1 : product;
-        if (r->num_outputs == 1) {
-            store(&r->output_operands[0], r->outputs[0], i, 1, &product);
-        } else {
-            store(&r->output_operands[0], r->outputs[0], i, 1, &sign);
-            store(&r->output_operands[1], r->outputs[1], i, 1, &log_size);
-        }
-    }
-    return TW_OK;
-}
-
-static tw_status run_solve(const twi_run *r)
-{
-    const linear *s = r->state;
-    int64_t n = s->rows, k = s->columns;
-    double *a = r->workspace, *b = a + n * n;
-    for (int64_t i = 0; i < s->batches; i++) {
-        load(&r->input_operands[0], r->inputs[0], i, n, n, s->flags & ADJOINT, a);
-        load(&r->input_operands[1], r->inputs[1], i, n, k, false, b);
-        if (!eliminate(a, n, b, k))
-            return fail_singular(r);
-        substitute(a, n, true, b, k);
-        store(&r->output_operands[0], r->outputs[0], i, n * k, b);
-    }
-    return TW_OK;
-}
-
-static tw_status run_triangular(const twi_run *r)
-{
-    const linear *s = r->state;
-    int64_t n = s->rows, k = s->columns;
-    double *a = r->workspace, *b = a + n * n;
-    bool upper = !(s->flags & UPPER) != !(s->flags & ADJOINT);
-    for (int64_t i = 0; i < s->batches; i++) {
-        load(&r->input_operands[0], r->inputs[0], i, n, n, s->flags & ADJOINT, a);
-        load(&r->input_operands[1], r->inputs[1], i, n, k, false, b);
-        for (int64_t j = 0; j < n; j++)
-            if (!(fabs(a[j * n + j]) > 0))
-                return fail_singular(r);
-        substitute(a, n, upper, b, k);
-        store(&r->output_operands[0], r->outputs[0], i, n * k, b);
-    }
-    return TW_OK;
-}
-
-/* ---- Cholesky ---------------------------------------------------------------------------------------------------- */
-
-static tw_status run_cholesky(const twi_run *r)
-{
-    const linear *s = r->state;
-    int64_t n = s->rows;
-    double *a = r->workspace;
-    for (int64_t b = 0; b < s->batches; b++) {
-        load(&r->input_operands[0], r->inputs[0], b, n, n, false, a);
-        for (int64_t i = 0; i < n; i++)
-            for (int64_t j = 0; j < n; j++) {
-                double sum = a[i * n + j];
-                for (int64_t k = 0; k < j && j <= i; k++)
-                    sum -= a[i * n + k] * a[j * n + k];
-                if (i == j && !(sum > 0))
-                    return twi_fail(r->error, TW_INVALID_ARGUMENT,
-                                    "'%s': Cholesky decomposition was not successful. The input might not be valid.",
-                                    r->node);
-                a[i * n + j] = j > i ? 0 : i == j ? sqrt(sum) : sum / a[j * n + j];
-            }
-        store(&r->output_operands[0], r->outputs[0], b, n * n, a);
-    }
-    return TW_OK;
-}
-
-/* l^-T phi(l^T dl) l^-1, made symmetric: phi takes the lower triangle and half of the diagonal. */
-static tw_status run_cholesky_grad(const twi_run *r)
-{
-    const linear *s = r->state;
-    int64_t n = s->rows;
-    double *l = r->workspace, *dl = l + n * n, *middle = dl + n * n, *across = middle + n * n;
-    for (int64_t b = 0; b < s->batches; b++) {
-        load(&r->input_operands[0], r->inputs[0], b, n, n, true, l); /* upper: l^T */
-        load(&r->input_operands[1], r->inputs[1], b, n, n, false, dl);
-        for (int64_t i = 0; i < n; i++)
-            for (int64_t j = 0; j < n; j++) {
-                double sum = 0;
-                for (int64_t k = i; k < n && j <= i; k++)
-                    sum += l[i * n + k] * (k >= j ? dl[k * n + j] : 0);
-                middle[i * n + j] = i == j ? sum / 2 : sum;
-            }
-        substitute(l, n, true, middle, n);
-        for (int64_t i = 0; i < n * n; i++)
-            across[i % n * n + i / n] = middle[i];
-        substitute(l, n, true, across, n);
-        for (int64_t i = 0; i < n * n; i++)
-            middle[i] = (across[i] + across[i % n * n + i / n]) / 2;
-        store(&r->output_operands[0], r->outputs[0], b, n * n, middle);
-    }
-    return TW_OK;
-}
-
-/* ---- Householder ------------------------------------------------------------------------------------------------- */
-
-/* a [m,n] becomes r, the unit matrix q [m,m] the product of the reflections. */
-static void reflect(double *a, int64_t m, int64_t n, double *q, double *v)
-{
-    set_unit(q, m);
-    for (int64_t i = 0; i < n && i < m - 1; i++) {
-        double norm = 0, dot, square = 0;
-        for (int64_t k = i; k < m; k++)
-            norm += a[k * n + i] * a[k * n + i];
-        double tail = norm - a[i * n + i] * a[i * n + i];
-        if (!(tail > 0))
-            continue; /* there is nothing below */
-        norm = a[i * n + i] >= 0 ? -sqrt(norm) : sqrt(norm);
-        for (int64_t k = i; k < m; k++) {
-            v[k] = a[k * n + i] - (k == i ? norm : 0);
-            square += v[k] * v[k];
-        }
-        for (int64_t column = i; column < n; column++) {
-            dot = 0;
-            for (int64_t k = i; k < m; k++)
-                dot += v[k] * a[k * n + column];
-            for (int64_t k = i; k < m; k++)
-                a[k * n + column] -= 2 * dot / square * v[k];
-        }
-        for (int64_t row = 0; row < m; row++) {
-            dot = 0;
-            for (int64_t k = i; k < m; k++)
-                dot += q[row * m + k] * v[k];
-            for (int64_t k = i; k < m; k++)
-                q[row * m + k] -= 2 * dot / square * v[k];
-        }
-        for (int64_t k = i + 1; k < m; k++)
-            a[k * n + i] = 0;
-    }
-}
-
-static tw_status run_qr(const twi_run *r)
-{
-    const linear *s = r->state;
-    int64_t m = s->rows, n = s->columns, p = s->flags & FULL || m < n ? m : n;
-    double *a = r->workspace, *q = a + m * n, *v = q + m * m, *part = v + m;
-    for (int64_t b = 0; b < s->batches; b++) {
-        load(&r->input_operands[0], r->inputs[0], b, m, n, false, a);
-        reflect(a, m, n, q, v);
-        for (int64_t i = 0; i < m * p; i++)
-            part[i] = q[i / p * m + i % p];
-        store(&r->output_operands[0], r->outputs[0], b, m * p, part);
-        store(&r->output_operands[1], r->outputs[1], b, p * n, a);
-    }
-    return TW_OK;
-}
-
-/* ---- Jacobi ------------------------------------------------------------------------------------------------------ */
-
-enum { MOST_SWEEPS = 60 };
-
-/* Rows i and k of a [count,n] turned by an angle. */
-static void turn(double *a, int64_t n, int64_t i, int64_t k, double cosine, double sine)
-{
-    for (int64_t j = 0; j < n; j++) {
-        double x = a[i * n + j], y = a[k * n + j];
-        a[i * n + j] = cosine * x - sine * y;
-        a[k * n + j] = sine * x + cosine * y;
-    }
-}
-
-/* The angle that makes [x, z; z, y] diagonal. */
-static void find_angle(double x, double y, double z, double *cosine, double *sine)
-{
-    double t = (y - x) / (2 * z);
-    t = (t >= 0 ? 1 : -1) / (fabs(t) + sqrt(t * t + 1));
-    *cosine = 1 / sqrt(t * t + 1);
-    *sine = t * *cosine;
-}
-
-/* The symmetric a [n,n] becomes diagonal, the unit matrix v the eigenvectors, as rows. */
-static void diagonalize(double *a, int64_t n, double *v)
-{
-    set_unit(v, n);
-    for (int sweep = 0; sweep < MOST_SWEEPS; sweep++) {
-        double off = 0, all = 0;
-        for (int64_t i = 0; i < n * n; i++) {
-            all += a[i] * a[i];
-            off += i % (n + 1) ? a[i] * a[i] : 0;
-        }
-        if (!(off > all * 1e-34))
+    double apart = (d[first + 1] - d[first]) / (2 * e[first]), root = hypot(apart, 1);
+    double at = d[last] - d[first] + e[first] / (apart + copysign(root, apart)), cosine = 1, sine = 1, shift = 0;
+    for (int64_t i = last - 1; i >= first; i--) {
+        double across = sine * e[i], along = cosine * e[i];
+        double length = find_turn(at, across, &cosine, &sine);
+        e[i + 1] = length;
+        if (length == 0) { /* it falls apart here */
+            d[i + 1] -= shift;
+            e[last] = 0;
             return;
-        for (int64_t i = 0; i < n; i++)
-            for (int64_t k = i + 1; k < n; k++) {
-                double cosine, sine;
-                if (a[i * n + k] == 0)
-                    continue;
-                find_angle(a[i * n + i], a[k * n + k], a[i * n + k], &cosine, &sine);
-                turn(a, n, i, k, cosine, sine);
-                for (int64_t j = 0; j < n; j++) { /* columns, too */
-                    double x = a[j * n + i], y = a[j * n + k];
-                    a[j * n + i] = cosine * x - sine * y;
-                    a[j * n + k] = sine * x + cosine * y;
-                }
-                turn(v, n, i, k, cosine, sine);
-            }
-    }
-}
-
-static tw_status run_eigen(const twi_run *r)
-{
-    const linear *s = r->state;
-    int64_t n = s->rows;
-    double *a = r->workspace, *v = a + n * n, *e = v + n * n, *columns = a;
-    for (int64_t b = 0; b < s->batches; b++) {
-        load(&r->input_operands[0], r->inputs[0], b, n, n, false, a);
-        for (int64_t i = 0; i < n; i++) /* the lower triangle counts */
-            for (int64_t k = i + 1; k < n; k++)
-                a[i * n + k] = a[k * n + i];
-        diagonalize(a, n, v);
-        for (int64_t i = 0; i < n; i++)
-            e[i] = a[i * n + i];
-        for (int64_t i = 0; i < n; i++)
-            for (int64_t k = i + 1; k < n; k++)
-                if (e[k] < e[i]) {
-                    swap(e + i, e + k, 1);
-                    swap(v + i * n, v + k * n, n);
-                }
-        store(&r->output_operands[0], r->outputs[0], b, n, e);
-        for (int64_t i = 0; i < n * n; i++)
-            columns[i % n * n + i / n] = v[i];
-        if (!(s->flags & VALUES_ONLY))
-            store(&r->output_operands[1], r->outputs[1], b, n * n, columns);
-    }
-    return TW_OK;
-}
-
-/* Rows of a [p,m] are turned until they are orthogonal: their lengths are the singular values, and the turns, done to
- * the unit matrix v [p,p], the other side. Sorted, the greatest first; rows of a are then of length 1. */
-static void orthogonalize(double *a, int64_t p, int64_t m, double *v, double *lengths)
-{
-    bool turned = true;
-    set_unit(v, p);
-    for (int sweep = 0; sweep < MOST_SWEEPS && turned; sweep++) {
-        turned = false;
-        for (int64_t i = 0; i < p; i++)
-            for (int64_t k = i + 1; k < p; k++) {
-                double x = 0, y = 0, z = 0, cosine, sine;
-                for (int64_t j = 0; j < m; j++) {
-                    x += a[i * m + j] * a[i * m + j];
-                    y += a[k * m + j] * a[k * m + j];
-                    z += a[i * m + j] * a[k * m + j];
-                }
-                if (!(fabs(z) > 1e-15 * sqrt(x * y)))
-                    continue;
-                find_angle(x, y, z, &cosine, &sine);
-                turn(a, m, i, k, cosine, sine);
-                turn(v, p, i, k, cosine, sine);
-                turned = true;
-            }
-    }
-    for (int64_t i = 0; i < p; i++) {
-        double square = 0;
-        for (int64_t j = 0; j < m; j++)
-            square += a[i * m + j] * a[i * m + j];
-        lengths[i] = sqrt(square);
-    }
-    for (int64_t i = 0; i < p; i++)
-        for (int64_t k = i + 1; k < p; k++)
-            if (lengths[k] > lengths[i]) {
-                swap(lengths + i, lengths + k, 1);
-                swap(a + i * m, a + k * m, m);
-                swap(v + i * p, v + k * p, p);
-            }
-}
-
-/* The first `count` rows of a, orthogonal vectors of length m, made unit vectors and columns of `to` [m,width]; where
- * they have no length, and behind them, any that are orthogonal to all before. */
-static void complete(const double *a, const double *lengths, int64_t count, int64_t m, int64_t width, double *to)
-{
-    for (int64_t i = 0; i < width; i++) {
-        bool given = i < count && lengths[i] > lengths[0] * 1e-14;
-        for (int64_t j = 0; j < m && given; j++)
-            to[j * width + i] = a[i * m + j] / lengths[i];
-        double best = given ? 1 : 0;
-        for (int64_t axis = 0; axis < m && best < 0.5 / sqrt((double)m); axis++) {
-            for (int64_t j = 0; j < m; j++)
-                to[j * width + i] = j == axis;
-            for (int pass = 0; pass < 2; pass++)
-                for (int64_t k = 0; k < i; k++) {
-                    double dot = 0;
-                    for (int64_t j = 0; j < m; j++)
-                        dot += to[j * width + k] * to[j * width + i];
-                    for (int64_t j = 0; j < m; j++)
-                        to[j * width + i] -= dot * to[j * width + k];
-                }
-            best = 0;
-            for (int64_t j = 0; j < m; j++)
-                best += to[j * width + i] * to[j * width + i];
-            best = sqrt(best);
-            for (int64_t j = 0; j < m && best > 0; j++)
-                to[j * width + i] /= best;
         }
+        at = d[i + 1] - shift;
+        double turned = (d[i] - at) * sine + 2 * cosine * along;
+        shift = sine * turned;
+        d[i + 1] = at + shift;
+        at = cosine * turned - along;
+        turn_rows(vectors, width, i + 1, i, cosine, sine);
+    }
+    d[first] -= shift;
+    e[first] = at;
+    e[last] = 0;
+}
+
+/* d [n] and beside it e become the eigenvalues; rows of vectors are turned alike. */
+static void diagonalize_three(double *d, double *e, int64_t n, double *vectors, int64_t width)
+{
+    if (n > 0)
+        e[n - 1] = 0;
+    for (int64_t first = 0; first < n; first++)
+        for (int sweep = 0; sweep < SWEEPS; sweep++) {
+            int64_t last = first;
+            while (last < n - 1 && fabs(e[last]) > DBL_EPSILON * (fabs(d[last]) + fabs(d[last + 1])))
+                last++;
+            if (last == first)
+                break;
+            sweep_three(d, e, first, last, vectors, width);
+        }
+}
+
+/* The singular vectors that are turned, as rows; NULL: none. */
+typedef struct sides {
+    double *u, *v;
+    int64_t u_width, v_width;
+} sides;
+
+/* d[zero] is 0: e[zero], beside it, becomes 0, too, and so does e[last - 1] if it is the last. */
+static void split(double *d, double *e, int64_t first, int64_t last, int64_t zero, const sides *s)
+{
+    double cosine, sine, rest;
+    d[zero] = 0;
+    if (zero < last) {
+        rest = e[zero];
+        e[zero] = 0;
+        for (int64_t j = zero + 1; j <= last; j++) {
+            d[j] = find_turn(d[j], rest, &cosine, &sine);
+            rest = j < last ? -sine * e[j] : 0;
+            if (j < last)
+                e[j] *= cosine;
+            turn_rows(s->u, s->u_width, j, zero, cosine, sine);
+        }
+        return;
+    }
+    rest = e[last - 1];
+    e[last - 1] = 0;
+    for (int64_t j = last - 1; j >= first; j--) {
+        d[j] = find_turn(d[j], rest, &cosine, &sine);
+        rest = j > first ? -sine * e[j - 1] : 0;
+        if (j > first)
+            e[j - 1] *= cosine;
+        turn_rows(s->v, s->v_width, j, last, cosine, sine);
     }
 }
 
-static tw_status run_svd(const twi_run *r)
+/* One step of Golub's and Kahan's iteration on rows first to last of a matrix with diagonal d and e above it, with the
+ * shift that Wilkinson chose. */
+static void sweep_two(double *d, double *e, int64_t first, int64_t last, const sides *s)
 {
-    const linear *s = r->state;
-    int64_t m = s->rows, n = s->columns, p = m < n ? m : n, longer = m < n ? n : m;
-    bool wide = m < n, full = s->flags & FULL;
-    double *a = r->workspace, *turns = a + m * n, *lengths = turns + p * p, *ones = lengths + p, *sides = ones + p;
-    for (int64_t b = 0; b < s->batches; b++) {
-        load(&r->input_operands[0], r->inputs[0], b, m, n, !wide, a); /* rows of the longer side */
-        orthogonalize(a, p, longer, turns, lengths);
-        store(&r->output_operands[0], r->outputs[0], b, p, lengths);
-        if (s->flags & VALUES_ONLY)
-            continue;
-        for (int64_t i = 0; i < p; i++)
-            ones[i] = 1;
-        int64_t width = full ? longer : p;
-        complete(a, lengths, p, longer, width, sides);
-        store(&r->output_operands[wide ? 2 : 1], r->outputs[wide ? 2 : 1], b, longer * width, sides);
-        complete(turns, ones, p, p, p, sides);
-        store(&r->output_operands[wide ? 1 : 2], r->outputs[wide ? 1 : 2], b, p * p, sides);
+    double above = last - 1 > first ? e[last - 2] : 0, cosine, sine;
+    double a = d[last - 1] * d[last - 1] + above * above, b = d[last - 1] * e[last - 1];
+    double c = d[last] * d[last] + e[last - 1] * e[last - 1], half = (a - c) / 2;
+    double root = half + copysign(hypot(half, b), half), shift = root != 0 ? c - b * b / root : c;
+    double y = d[first] * d[first] - shift, z = d[first] * e[first];
+    for (int64_t k = first; k < last; k++) {
+        double length = find_turn(y, z, &cosine, &sine);
+        if (k > first)
+            e[k - 1] = length;
+        y = cosine * d[k] + sine * e[k];
+        e[k] = cosine * e[k] - sine * d[k];
+        z = sine * d[k + 1];
+        d[k + 1] *= cosine;
+        turn_rows(s->v, s->v_width, k, k + 1, cosine, sine);
+        d[k] = find_turn(y, z, &cosine, &sine);
+        y = cosine * e[k] + sine * d[k + 1];
+        d[k + 1] = cosine * d[k + 1] - sine * e[k];
+        e[k] = y;
+        if (k + 1 < last) {
+            z = sine * e[k + 1];
+            e[k + 1] *= cosine;
+        }
+        turn_rows(s->u, s->u_width, k, k + 1, cosine, sine);
     }
-    return TW_OK;
 }
+
+/* d [n] and above it e become the singular values, perhaps negative; rows of u and v are turned alike. */
+static void diagonalize_two(double *d, double *e, int64_t n, double *u, int64_t u_width, double *v, int64_t v_width)
+{
+    const sides s = {u, v, u_width, v_width};
+    double largest = 0;
+    for (int64_t i = 0; i < n; i++)
+        largest = fmax(largest, fmax(fabs(d[i]), i < n - 1 ? fabs(e[i]) : 0));
+    if (!(largest > 0 && largest < INFINITY))
+        return;
+    for (int64_t i = 0; i < n; i++) { /* what is squared should not overflow */
+        d[i] /= largest;
+        e[i] = i < n - 1 ? e[i] / largest : 0;
+    }
+    int64_t steps = SWEEPS * n;
+    for (int64_t last = n - 1; last > 0 && steps > 0; steps--) {
+        int64_t first = last, zero = -1;
+        while (first > 0 && fabs(e[first - 1]) > DBL_EPSILON * (fabs(d[first - 1]) + fabs(d[first])))
+            first--;
+        if (first > 0)
+            e[first - 1] = 0;
+        for (int64_t i = first; i <= last && first < last; i++)
+            zero = fabs(d[i]) <= DBL_EPSILON * DBL_EPSILON ? i : zero;
+        if (first == last)
+            last--;
+        else if (zero >= 0)
+            split(d, e, first, last, zero, &s);
+        else
+            sweep_two(d, e, first, last, &s);
+    }
+    for (int64_t i = 0; i < n; i++)
+        d[i] *= largest;
+}
+
+/* ---- both kinds of numbers -----------------------------------------------------------------------------------------
+ */
+
+/* Room for the scratch of a decomposition, in numbers. */
+static int64_t room_for(int64_t most)
+{
+    return most * most + 2 * BLOCK * most + BLOCK * BLOCK + BLOCK * most + 6 * most;
+}
+
+#define NUMBER double
+#define NAME(f) f##_real
+#define CONJUGATE(x) (x)
+#define PART(x) (x)
+#define SIZE(x) fabs(x)
+#define SQUARE(x) ((x) * (x))
+#define subtract_real twi_products_best()->subtract
+#define dot_real twi_products_best()->dot
+#define dot_plain_real twi_products_best()->dot
+#define add_real twi_products_best()->add
+#define add_two_real twi_products_best()->add_two
+#include "device/cpu/plain/linear.inl"
+#include "device/cpu/plain/linear_run.inl"
+#undef NUMBER
+#undef NAME
+#undef CONJUGATE
+#undef PART
+#undef SIZE
+#undef SQUARE
+
+/* The same loops in complex numbers, as they are said; products.h explains them. `dot` conjugates x. */
+
+static void subtract_complex(double _Complex *c, int64_t lc, const double _Complex *a, int64_t la,
+                             const double _Complex *b, int64_t lb, int64_t m, int64_t n, int64_t k)
+{
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t l = 0; l < k; l++) {
+            double x = creal(a[i * la + l]), y = cimag(a[i * la + l]);
+            const double *from = (const double *)(b + l * lb);
+            double *to = (double *)(c + i * lc);
+            for (int64_t j = 0; j < n; j++) {
+                to[2 * j] -= x * from[2 * j] - y * from[2 * j + 1];
+                to[2 * j + 1] -= x * from[2 * j + 1] + y * from[2 * j];
+            }
+        }
+}
+
+static double _Complex dot_complex(const double _Complex *x, const double _Complex *y, int64_t n)
+{
+    double _Complex sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += conj(x[i]) * y[i];
+    return sum;
+}
+
+static double _Complex dot_plain_complex(const double _Complex *x, const double _Complex *y, int64_t n)
+{
+    double _Complex sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += x[i] * y[i];
+    return sum;
+}
+
+static void add_complex(double _Complex *to, double _Complex factor, const double _Complex *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] += factor * x[i];
+}
+
+static double _Complex add_two_complex(double _Complex *to, double _Complex f, const double _Complex *x,
+                                       double _Complex g, const double _Complex *y, const double _Complex *z, int64_t n)
+{
+    double _Complex sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        to[i] += f * x[i] + g * y[i];
+        sum += to[i] * z[i];
+    }
+    return sum;
+}
+
+#define NUMBER double _Complex
+#define NAME(f) f##_complex
+#define CONJUGATE(x) conj(x)
+#define PART(x) creal(x)
+#define SIZE(x) cabs(x)
+#define SQUARE(x) (creal(x) * creal(x) + cimag(x) * cimag(x))
+#include "device/cpu/plain/linear.inl"
+#include "device/cpu/plain/linear_run.inl"
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
+/* What is solved for is beside the matrix, of any shape. */
 static tw_status prepare(twi_prepare *p)
 {
-    const twi_operand *last = &p->inputs[p->num_inputs - 1];
-    int rank = last->shape.rank;
-    linear s = {.rows = last->shape.dims[rank - 2], .columns = last->shape.dims[rank - 1], .batches = 1};
+    const twi_operand *matrix = &p->inputs[0], *beside = &p->inputs[p->num_inputs > 1];
+    int rank = matrix->shape.rank;
+    linear s = {.rows = matrix->shape.dims[rank - 2],
+                .columns = matrix->shape.dims[rank - 1],
+                .beside = beside->shape.dims[beside->shape.rank - 1],
+                .batches = 1};
     bool idle = true; /* there may be many matrices of nothing */
     for (int i = 0; i < p->num_outputs; i++)
         idle = idle && p->outputs[i].elements == 0;
     for (int i = 0; i < rank - 2; i++)
-        s.batches = idle ? 0 : s.batches * last->shape.dims[i];
+        s.batches = idle ? 0 : s.batches * matrix->shape.dims[i];
     s.flags =
         (twi_attr_bool(p->attrs, "adjoint", false) ? ADJOINT : 0) |
         (twi_attr_bool(p->attrs, "lower", true) ? 0 : UPPER) |
         (twi_attr_bool(p->attrs, "full_matrices", false) ? FULL : 0) |
+        (twi_attr_bool(p->attrs, "fast", true) ? 0 : SURE) |
         (twi_attr_bool(p->attrs, "compute_v", true) && twi_attr_bool(p->attrs, "compute_uv", true) ? 0 : VALUES_ONLY);
-    double most = (double)s.rows + (double)s.columns + 2;
-    if (most > 1e4)
+    double rows = (double)s.rows, columns = (double)s.columns, most = fmax(rows, columns) + 1;
+    if (most + (double)s.beside > 2e4)
         return twi_fail(p->error, TW_RESOURCE_EXHAUSTED, "%s '%s': matrices of %lld x %lld are too large", p->op,
                         p->node, (long long)s.rows, (long long)s.columns);
-    p->workspace = (size_t)(most * most * 3) * sizeof(double);
+    size_t size = tw_dtype_is_complex(matrix->dtype) ? sizeof(double _Complex) : sizeof(double);
+    p->workspace = size * (size_t)(4 * most * most + 2 * most * (double)s.beside + (double)room_for((int64_t)most));
     return twi_keep(p, &s, sizeof s);
 }
 
 #define REALS (TWI_TYPE(TW_FLOAT32) | TWI_TYPE(TW_FLOAT64) | TWI_TYPE(TW_FLOAT16))
 #define LINEAR(op, run)                                                                                                \
+    {op, "plain", REALS, prepare, run##_real, twi_free},                                                               \
     {                                                                                                                  \
-        op, "plain", REALS, prepare, run, twi_free                                                                     \
+        op, "plain", TWI_COMPLEX_TYPES, prepare, run##_complex, twi_free                                               \
     }
 
 const twi_kernel twi_cpu_linear_kernels[] = {
@@ -494,9 +313,11 @@ const twi_kernel twi_cpu_linear_kernels[] = {
     LINEAR("MatrixDeterminant", run_determinant),
     LINEAR("LogMatrixDeterminant", run_determinant),
     LINEAR("Cholesky", run_cholesky),
-    LINEAR("CholeskyGrad", run_cholesky_grad),
+    {"CholeskyGrad", "plain", REALS, prepare, run_cholesky_grad_real, twi_free},
     LINEAR("MatrixSolve", run_solve),
-    {"MatrixTriangularSolve", "plain", TWI_FLOAT_TYPES, prepare, run_triangular, twi_free},
+    LINEAR("MatrixSolveLs", run_least_squares),
+    {"MatrixTriangularSolve", "plain", TWI_FLOAT_TYPES, prepare, run_triangular_real, twi_free},
+    {"MatrixTriangularSolve", "plain", TWI_COMPLEX_TYPES, prepare, run_triangular_complex, twi_free},
     LINEAR("SelfAdjointEigV2", run_eigen),
     LINEAR("Qr", run_qr),
     LINEAR("Svd", run_svd),
