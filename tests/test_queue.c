@@ -468,6 +468,43 @@ static void a_reader_of_tfrecords_gives_their_data_with_their_offsets(void **sta
     unlink(a);
 }
 
+/* Two files of two records: in batches of three an epoch ends within one. */
+static void a_record_input_gives_each_record_once_an_epoch(void **state)
+{
+    (void)state;
+    static const uint8_t records[] = {0x05, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xea, 0xb2, 0x04,
+                                      0x3e, 0x66, 0x69, 0x72, 0x73, 0x74, 0x55, 0xff, 0x23, 0xe5, 0x06,
+                                      0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x73, 0x69, 0xd5, 0x37,
+                                      0x73, 0x65, 0x63, 0x6f, 0x6e, 0x64, 0xd3, 0xe0, 0xd3, 0xca};
+    char a[100], b[100], pattern[110];
+    write_file(a, sizeof a, "records_a", (const char *)records, sizeof records);
+    write_file(b, sizeof b, "records_b", (const char *)records, sizeof records);
+    snprintf(pattern, sizeof pattern, "%.*s?", (int)strlen(a) - 1, a);
+    fixture f = begin();
+    tw_attr attrs[] = {tw_attr_string("file_pattern", pattern), tw_attr_int("batch_size", 3),
+                       tw_attr_int("file_buffer_size", 2), tw_attr_float("file_shuffle_shift_ratio", 0.5f)};
+    tw_output batch = tw_node_output(tw_add_node(f.g, "RecordInput", NULL, NULL, 0, attrs, 4), 0);
+    attrs[0] = tw_attr_string("file_pattern", "/nowhere/at/all");
+    tw_output none = tw_node_output(tw_add_node(f.g, "RecordInput", NULL, NULL, 0, attrs, 1), 0);
+    open_session(&f);
+    for (int step = 0, seen = 0, first = 0; step < 8; step++) {
+        tw_tensor *result = NULL;
+        assert_int_equal(run(&f, batch, &result), TW_OK);
+        for (int i = 0; i < 3; i++) {
+            const tw_string *record = (const tw_string *)tw_tensor_data(result) + i;
+            assert_true(record->size == 5 || record->size == 6);
+            first += record->size == 5;
+            if (++seen % 4 == 0)
+                assert_int_equal(2 * first, seen);
+        }
+        tw_tensor_release(result);
+    }
+    assert_run_fails(none, TW_NOT_FOUND, "Found no files at /nowhere/at/all");
+    unlink(a);
+    unlink(b);
+    end(&f);
+}
+
 static void a_file_that_cannot_be_read_is_an_error_and_then_passed_over(void **state)
 {
     (void)state;
@@ -718,6 +755,7 @@ int main(void)
         cmocka_unit_test(a_reader_of_lines_gives_each_line_without_its_end),
         cmocka_unit_test(a_reader_of_whole_files_gives_each_file),
         cmocka_unit_test(a_reader_of_tfrecords_gives_their_data_with_their_offsets),
+        cmocka_unit_test(a_record_input_gives_each_record_once_an_epoch),
         cmocka_unit_test(a_file_that_cannot_be_read_is_an_error_and_then_passed_over),
         cmocka_unit_test(whole_files_are_written_found_and_read),
         cmocka_unit_test(an_accumulator_gives_the_mean_of_fresh_gradients_and_drops_stale_ones),

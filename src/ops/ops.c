@@ -53,6 +53,7 @@
     X(twi_summary_ops)                                                                                                 \
     X(twi_input_ops)                                                                                                   \
     X(twi_queue_ops)                                                                                                   \
+    X(twi_barrier_ops)                                                                                                 \
     X(twi_accumulator_ops)                                                                                             \
     X(twi_regions_ops)                                                                                                 \
     X(twi_files_ops)                                                                                                   \

@@ -15,6 +15,16 @@ static tw_status read_up_to_shape(twi_inference *c)
     return status;
 }
 
+/* A batch of records, as large as RecordInput says. */
+static tw_status records_shape(twi_inference *c)
+{
+    int64_t batch = twi_attr_int(c->attrs, "batch_size", 32);
+    if (batch < 1 || twi_attr_int(c->attrs, "file_buffer_size", 10000) < 1)
+        return twi_fail(c->error, TW_INVALID_ARGUMENT, "batch_size and file_buffer_size must be above 0");
+    c->outputs[0] = TW_SHAPE(batch);
+    return TW_OK;
+}
+
 #define NAMES "container:string=; shared_name:string="
 #define STATE TWI_STATEFUL | TWI_HOST_ONLY
 
@@ -36,6 +46,10 @@ const twi_op twi_reader_ops[] = {
      twi_not_differentiable, STATE, "q"},
     {"ReaderNumWorkUnitsCompletedV2", "reader_handle:resource", "units_completed:int64", "", twi_shape_scalar,
      twi_not_differentiable, STATE, "q"},
+    {"RecordInput", "", "records:string",
+     "file_pattern:string; file_random_seed:int=301; file_shuffle_shift_ratio:float=0; file_buffer_size:int=10000; "
+     "file_parallelism:int=16; batch_size:int=32; compression_type:string=",
+     records_shape, twi_not_differentiable, TWI_STATEFUL | TWI_HOST_ONLY | TWI_INPUT},
     {0},
 };
 

@@ -8,25 +8,44 @@ static tw_status nothing_shape(twi_inference *c)
     return TW_OK;
 }
 
-/* Values are scalars, one a key. */
+/* A value for each key. */
+static tw_status values_of(twi_inference *c, tw_shape keys, tw_shape value, tw_shape *values)
+{
+    *values = keys.rank < 0 || value.rank < 0 ? TW_UNKNOWN_SHAPE : keys;
+    if (values->rank >= 0 && values->rank + value.rank > TW_MAX_RANK)
+        return twi_fail(c->error, TW_UNIMPLEMENTED, "values have more than %d axes", TW_MAX_RANK);
+    for (int i = 0; i < value.rank && values->rank >= 0; i++)
+        values->dims[values->rank++] = value.dims[i];
+    return TW_OK;
+}
+
+/* What the table's node says of a value; a scalar where it says nothing. */
+static tw_shape value_shape(const twi_inference *c)
+{
+    tw_output table = c->sources[0];
+    while (twi_op_is(table.node->op, TWI_PASSES))
+        table = table.node->inputs[table.index];
+    const twi_attr *shape = twi_attr_find(&table.node->attrs, "value_shape");
+    return shape && shape->kind == TW_ATTR_SHAPE ? shape->shape : TW_SCALAR;
+}
+
 static tw_status find_shape(twi_inference *c)
 {
-    c->outputs[0] = c->inputs[1];
-    return TW_OK;
+    return values_of(c, c->inputs[1], value_shape(c), &c->outputs[0]);
 }
 
 static tw_status export_shape(twi_inference *c)
 {
-    c->outputs[0] = c->outputs[1] = TW_SHAPE(-1);
-    return TW_OK;
+    c->outputs[0] = TW_SHAPE(-1);
+    return values_of(c, c->outputs[0], value_shape(c), &c->outputs[1]);
 }
 
 /* The two keys that TensorFlow marks free places with, which nobody may use, are not needed here. */
 static tw_status dense_shape(twi_inference *c)
 {
     c->outputs[0] = TW_SCALAR;
-    if (twi_attr_find(c->attrs, "value_shape")->shape.rank != 0)
-        return twi_fail(c->error, TW_UNIMPLEMENTED, "values that are no scalars are not supported");
+    if (c->inputs[0].rank > 0)
+        return twi_fail(c->error, TW_UNIMPLEMENTED, "keys that are no scalars are not supported");
     return TW_OK;
 }
 
@@ -38,6 +57,8 @@ static tw_status dense_shape(twi_inference *c)
 const twi_op twi_table_ops[] = {
     {"HashTableV2", "", "table_handle:resource", NAMES, twi_shape_scalar, NULL, STATE, .makes = TWI_MAKES_TABLE},
     {"MutableHashTableV2", "", "table_handle:resource", NAMES, twi_shape_scalar, NULL, STATE, .makes = TWI_MAKES_TABLE},
+    {"MutableHashTableOfTensorsV2", "", "table_handle:resource", NAMES "; value_shape:shape=[]", twi_shape_scalar, NULL,
+     STATE, .makes = TWI_MAKES_TABLE},
     {"MutableDenseHashTableV2", "empty_key:key_dtype, deleted_key:key_dtype", "table_handle:resource",
      NAMES "; value_shape:shape=[]; initial_num_buckets:int=131072; max_load_factor:float=0.8", dense_shape, NULL,
      STATE, .makes = TWI_MAKES_TABLE},

@@ -97,12 +97,14 @@
     X(twi_cpu_input_kernels)                                                                                           \
     X(twi_cpu_examples_kernels)                                                                                        \
     X(twi_cpu_queue_kernels)                                                                                           \
+    X(twi_cpu_barrier_kernels)                                                                                         \
     X(twi_cpu_accumulator_kernels)                                                                                     \
     X(twi_cpu_regions_kernels)                                                                                         \
     X(twi_cpu_files_kernels)                                                                                           \
     X(twi_cpu_cross_kernels)                                                                                           \
     X(twi_cpu_table_kernels)                                                                                           \
     X(twi_cpu_dataset_kernels)                                                                                         \
+    X(twi_cpu_record_input_kernels)                                                                                    \
     X(twi_cpu_reader_kernels)                                                                                          \
     X(twi_cpu_saver_kernels)                                                                                           \
     X(twi_cpu_text_kernels)                                                                                            \

@@ -11,10 +11,12 @@
 struct twi_table {
     char *name;
     tw_dtype key, value;
+    tw_shape shape; /* of a value, */
+    int64_t width;  /* which has so many elements */
     bool changes;
     pthread_mutex_t lock; /* guards all below */
     bool filled;          /* something was put in, perhaps nothing */
-    char *keys, *values;  /* [room] */
+    char *keys, *values;  /* [room], [room, width] */
     int64_t count, room;
     int64_t *slots;   /* [capacity] number of a pair, from 1; 0: free */
     int64_t capacity; /* a power of two, at least twice `room` */
@@ -42,6 +44,28 @@ static bool copy(tw_dtype dtype, void *to, const void *from)
     if (dtype == TW_STRING)
         return twi_string_set(to, s->data, s->size);
     memcpy(to, from, tw_dtype_size(dtype));
+    return true;
+}
+
+/* Values as tensors have them side by side: number i. */
+static void *value_at(const twi_table *t, const void *values, int64_t i)
+{
+    return element(t->value, values, i * t->width);
+}
+
+static bool same_value(const twi_table *t, const void *a, const void *b)
+{
+    for (int64_t k = 0; k < t->width; k++)
+        if (!same(t->value, element(t->value, a, k), element(t->value, b, k)))
+            return false;
+    return true;
+}
+
+static bool copy_value(const twi_table *t, void *to, const void *from)
+{
+    for (int64_t k = 0; k < t->width; k++)
+        if (!copy(t->value, element(t->value, to, k), element(t->value, from, k)))
+            return false;
     return true;
 }
 
@@ -85,13 +109,13 @@ static void index_all(twi_table *t)
 
 static bool grow(twi_table *t, int64_t room)
 {
-    size_t key = tw_dtype_size(t->key), value = tw_dtype_size(t->value);
+    size_t key = tw_dtype_size(t->key), value = tw_dtype_size(t->value) * (size_t)t->width;
     int64_t capacity = 16;
     while (capacity < 2 * room)
         capacity *= 2;
     char *keys = twi_resize(t->keys, (size_t)room * key);
     t->keys = keys ? keys : t->keys;
-    char *values = keys ? twi_resize(t->values, (size_t)room * value) : NULL;
+    char *values = keys ? twi_resize(t->values, (size_t)room * value + 1) : NULL;
     t->values = values ? values : t->values;
     int64_t *slots = values ? twi_alloc_array((size_t)capacity, sizeof *slots) : NULL;
     if (!slots)
@@ -113,12 +137,12 @@ static bool put(twi_table *t, const void *key, const void *value, bool *differs)
         return false;
     int64_t *slot = find_slot(t, key);
     if (*slot) {
-        void *old = element(t->value, t->values, *slot - 1);
-        *differs = !t->changes && !same(t->value, old, value);
-        return *differs || copy(t->value, old, value);
+        void *old = value_at(t, t->values, *slot - 1);
+        *differs = !t->changes && !same_value(t, old, value);
+        return *differs || copy_value(t, old, value);
     }
     if (!copy(t->key, element(t->key, t->keys, t->count), key) ||
-        !copy(t->value, element(t->value, t->values, t->count), value))
+        !copy_value(t, value_at(t, t->values, t->count), value))
         return false;
     *slot = ++t->count;
     return true;
@@ -133,7 +157,7 @@ static void destroy(void *object)
     if (!t)
         return;
     drop(t->key, t->keys, 0, t->room);
-    drop(t->value, t->values, 0, t->room);
+    drop(t->value, t->values, 0, t->room * t->width);
     twi_free(t->keys);
     twi_free(t->values);
     twi_free(t->slots);
@@ -162,14 +186,21 @@ bool twi_table_changes(const twi_table *table)
     return table->changes;
 }
 
-tw_status twi_table_make(twi_resource *resource, const char *name, tw_dtype key, tw_dtype value, bool changes,
-                         tw_error *error)
+tw_shape twi_table_shape(const twi_table *table)
+{
+    return table->shape;
+}
+
+tw_status twi_table_make(twi_resource *resource, const char *name, tw_dtype key, tw_dtype value, tw_shape shape,
+                         bool changes, tw_error *error)
 {
     twi_table *t = twi_table_of(resource);
     if (key != TW_STRING && key != TW_INT64 && key != TW_INT32)
         return twi_fail(error, TW_UNIMPLEMENTED, "table '%s' has keys of %s, expected string, int32 or int64", name,
                         tw_dtype_name(key));
-    if (t && t->key == key && t->value == value && t->changes == changes)
+    if (tw_shape_elements(shape) < 0)
+        return twi_fail(error, TW_INVALID_ARGUMENT, "table '%s' has values of a shape that is not known", name);
+    if (t && t->key == key && t->value == value && t->changes == changes && tw_shape_equal(t->shape, shape))
         return TW_OK;
     if (resource->object)
         return twi_fail(error, TW_INVALID_ARGUMENT, "'%s' is there already, and is no table from %s to %s",
@@ -181,6 +212,8 @@ tw_status twi_table_make(twi_resource *resource, const char *name, tw_dtype key,
     }
     t->key = key;
     t->value = value;
+    t->shape = shape;
+    t->width = tw_shape_elements(shape);
     t->changes = t->filled = changes;
     pthread_mutex_init(&t->lock, NULL);
     resource->object = t;
@@ -196,7 +229,7 @@ tw_status twi_table_put(twi_table *t, const void *keys, const void *values, int6
     int64_t before = t->count;
     for (int64_t i = 0; i < count && status == TW_OK; i++) {
         bool differs;
-        if (!put(t, element(t->key, keys, i), element(t->value, values, i), &differs))
+        if (!put(t, element(t->key, keys, i), value_at(t, values, i), &differs))
             status = twi_fail_memory(error, t->name);
         else if (differs)
             status = twi_fail(error, TW_INVALID_ARGUMENT,
@@ -218,8 +251,8 @@ tw_status twi_table_find(twi_table *t, const void *keys, int64_t count, const vo
         status = twi_fail(error, TW_FAILED_PRECONDITION, "Table not initialized.");
     for (int64_t i = 0; i < count && status == TW_OK; i++) {
         int64_t *slot = t->count ? find_slot(t, element(t->key, keys, i)) : NULL;
-        const void *from = slot && *slot ? element(t->value, t->values, *slot - 1) : otherwise;
-        if (!copy(t->value, element(t->value, values, i), from))
+        const void *from = slot && *slot ? value_at(t, t->values, *slot - 1) : otherwise;
+        if (!copy_value(t, value_at(t, values, i), from))
             status = twi_fail_memory(error, t->name);
     }
     pthread_mutex_unlock(&t->lock);
@@ -244,7 +277,8 @@ void twi_table_remove(twi_table *t, const void *keys, int64_t count)
             continue;
         t->count--;
         swap_last(t->key, t->keys, number - 1, t->count);
-        swap_last(t->value, t->values, number - 1, t->count);
+        for (int64_t k = 0; k < t->width; k++)
+            swap_last(t->value, t->values, (number - 1) * t->width + k, t->count * t->width + k);
         index_all(t);
     }
     pthread_mutex_unlock(&t->lock);
@@ -273,7 +307,7 @@ bool twi_table_list(twi_table *t, int64_t count, void *keys, void *values)
     pthread_mutex_lock(&t->lock);
     for (int64_t i = 0; i < count && i < t->count && fits; i++)
         fits = copy(t->key, element(t->key, keys, i), element(t->key, t->keys, i)) &&
-               copy(t->value, element(t->value, values, i), element(t->value, t->values, i));
+               copy_value(t, value_at(t, values, i), value_at(t, t->values, i));
     pthread_mutex_unlock(&t->lock);
     return fits;
 }

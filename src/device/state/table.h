@@ -1,7 +1,7 @@
 /* table.h - lookup tables: values by key, a resource of the session's that outlives steps.
  *
- * Keys are strings, int32 or int64, values scalars of any type. A table that is initialized once (HashTable) is read by
- * nobody before; one that changes (MutableHashTable) begins empty. Any thread may ask. */
+ * Keys are strings, int32 or int64, values tensors of one shape and any type. A table that is initialized once
+ * (HashTable) is read by nobody before; one that changes (MutableHashTable) begins empty. Any thread may ask. */
 #ifndef TWI_TABLE_H
 #define TWI_TABLE_H
 
@@ -10,11 +10,12 @@
 typedef struct twi_table twi_table;
 
 /* Makes the resource that table, or checks that it is one already. */
-tw_status twi_table_make(twi_resource *resource, const char *name, tw_dtype key, tw_dtype value, bool changes,
-                         tw_error *error);
+tw_status twi_table_make(twi_resource *resource, const char *name, tw_dtype key, tw_dtype value, tw_shape shape,
+                         bool changes, tw_error *error);
 twi_table *twi_table_of(const twi_resource *resource); /* NULL if something else is behind the handle */
 tw_dtype twi_table_key(const twi_table *table);
 tw_dtype twi_table_value(const twi_table *table);
+tw_shape twi_table_shape(const twi_table *table); /* of a value */
 bool twi_table_changes(const twi_table *table);
 
 /* Values lie side by side, as tensors have them. */

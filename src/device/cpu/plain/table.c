@@ -9,11 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of as many values as keys. */
+static tw_shape values_shape(tw_shape keys, tw_shape value)
+{
+    for (int i = 0; i < value.rank && keys.rank < TW_MAX_RANK; i++)
+        keys.dims[keys.rank++] = value.dims[i];
+    return keys;
+}
+
 static tw_status prepare_table(twi_prepare *p)
 {
+    const twi_attr *shape = twi_attr_find(p->attrs, "value_shape");
     return twi_table_make(p->outputs[0].resource, p->node, twi_attr_type(p->attrs, "key_dtype"),
-                          twi_attr_type(p->attrs, "value_dtype"), strncmp(p->op, "Mutable", strlen("Mutable")) == 0,
-                          p->error);
+                          twi_attr_type(p->attrs, "value_dtype"), shape ? shape->shape : TW_SCALAR,
+                          strncmp(p->op, "Mutable", strlen("Mutable")) == 0, p->error);
 }
 
 static tw_status expect_type(const twi_prepare *p, const char *what, tw_dtype has, tw_dtype wants)
@@ -39,20 +48,24 @@ static tw_status prepare_use(twi_prepare *p)
     return status;
 }
 
-/* A default has one value, pairs as many as keys. */
+/* A default is one value; a scalar may be a vector of one. Pairs have as many values as keys. */
 static tw_status prepare_find(twi_prepare *p)
 {
     tw_status status = prepare_use(p);
-    if (status == TW_OK && p->inputs[2].elements != 1)
-        return twi_fail(p->error, TW_UNIMPLEMENTED, "%s '%s': values that are no scalars are not supported", p->op,
-                        p->node);
-    return status;
+    if (status != TW_OK || tw_shape_equal(p->inputs[2].shape, twi_table_shape(p->state)) ||
+        (twi_table_shape(p->state).rank == 0 && p->inputs[2].elements == 1))
+        return status;
+    char has[128], wants[128];
+    return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': a default of shape %s, the table's values have %s", p->op,
+                    p->node, tw_shape_text(p->inputs[2].shape, has, sizeof has),
+                    tw_shape_text(twi_table_shape(p->state), wants, sizeof wants));
 }
 
 static tw_status prepare_pairs(twi_prepare *p)
 {
     tw_status status = prepare_use(p);
-    if (status == TW_OK && p->inputs[1].elements != p->inputs[2].elements)
+    if (status == TW_OK &&
+        p->inputs[1].elements * tw_shape_elements(twi_table_shape(p->state)) != p->inputs[2].elements)
         return twi_fail(p->error, TW_INVALID_ARGUMENT, "%s '%s': %lld values for %lld keys", p->op, p->node,
                         (long long)p->inputs[2].elements, (long long)p->inputs[1].elements);
     return status;
@@ -100,7 +113,7 @@ static tw_status run_export(const twi_run *r)
     void *keys, *values;
     tw_status status = twi_make_output(r, 0, TW_SHAPE(count), &keys);
     if (status == TW_OK)
-        status = twi_make_output(r, 1, TW_SHAPE(count), &values);
+        status = twi_make_output(r, 1, values_shape(TW_SHAPE(count), twi_table_shape(r->state)), &values);
     if (status == TW_OK && !twi_table_list(r->state, count, keys, values))
         status = twi_fail_memory(r->error, r->node);
     return status;
@@ -235,6 +248,7 @@ const twi_kernel twi_cpu_table_kernels[] = {
     {"HashTableV2", "plain", 0, prepare_table},
     {"MutableDenseHashTableV2", "plain", 0, prepare_table},
     {"MutableHashTableV2", "plain", 0, prepare_table},
+    {"MutableHashTableOfTensorsV2", "plain", 0, prepare_table},
     {"InitializeTableV2", "plain", 0, prepare_pairs, run_put},
     {"InitializeTableFromTextFileV2", "plain", 0, prepare_text_file, run_text_file, twi_free},
     {"LookupTableFindV2", "plain", 0, prepare_find, run_find},
